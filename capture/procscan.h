@@ -1,0 +1,32 @@
+/*
+ * What /proc says of what ran before us: records in the kernel's format for the timeline, and the
+ * facts about a process that no record carries.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/perfrecord.h"
+
+#define PROCSCAN_CMDLINE_MAX 1024
+
+struct procinfo {
+	uint32_t pid;
+	uint64_t ppid, start_ns, uid; /* MANIFEST_ABSENT where unknown; start: CLOCK_BOOTTIME */
+	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown */
+	bool cmdline_cut;
+};
+
+void procinfo_done(struct procinfo *info);
+/* PROC is "/proc" (or a test's tree). 0; -ESRCH: gone. */
+int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret);
+
+typedef int (*procscan_fn)(void *userdata, const void *record, size_t size);
+/* One process (all its threads): FORK and COMM for each thread, MMAP2 for each executable mapping
+ * (dev and inode from maps), all with sample time 0. Stops at the first non-zero result of FN and
+ * returns it. 0; -ESRCH. Path names as in maps, octal escapes undone, " (deleted)" kept as the
+ * kernel's records do. */
+int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userdata);
+/* All processes but kernel threads' mappings; processes that vanish meanwhile are left out. */
+int procscan_all(const char *proc, procscan_fn fn, void *userdata);

@@ -1,0 +1,95 @@
+/*
+ * The project's one vtable: where rings come from. A source owns, per CPU, a ring that PT fills and
+ * a ring for sideband (the same one where one DATA ring serves both), in the kernel's layout.
+ * Everything after ring.c cannot tell one source from another.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "capture/clock.h"
+#include "capture/procscan.h"
+#include "capture/ring.h"
+#include "proto/manifest.h"
+
+struct source;
+
+struct source_cpu {
+	uint32_t cpu;
+	struct ring pt;	      /* DATA with AUX, ITRACE_START; and AUX */
+	struct ring sideband; /* data NULL: pt's DATA ring carries the sideband too */
+};
+
+struct source_ops {
+	const char *name; /* "emulated", "intel_pt" */
+	/* Stop or start tracing on CPU; when it returns 0 or SOURCE_NO_ANSWER, aux_head is final.
+	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. */
+	int (*disable)(struct source *s, uint32_t index);
+	int (*enable)(struct source *s, uint32_t index);
+	/* An fd of CPU that polls readable when its DATA ring should be drained; -1: poll by time.
+	 */
+	int (*poll_fd)(struct source *s, uint32_t index);
+	/* Correct what /proc says of a process (an emulated one looks like its emulator). NULL:
+	 * right as it is. */
+	void (*describe)(struct source *s, struct procinfo *info);
+	/* What it could not see, as notes. 0 or -errno. */
+	int (*add_notes)(struct source *s, struct manifest *m);
+	void (*free)(struct source *s);
+};
+#define SOURCE_NO_ANSWER 1
+
+struct source {
+	const struct source_ops *ops;
+	struct source_cpu *cpus; /* owned */
+	size_t n_cpus;
+	struct clock_params clock; /* perf clock <-> TSC */
+	/* The trace configuration in use, as it goes into every manifest. */
+	uint64_t pt_config;
+	const char *pt_terms; /* owned by the source */
+	bool trace_user, trace_kernel;
+	uint32_t mtc_period; /* UINT32_MAX: no MTC */
+	uint32_t max_nonturbo_ratio, tsc_art_num, tsc_art_den;
+	bool noretcomp;
+};
+
+void source_free(struct source *s);
+void source_freep(struct source **s);
+
+/* What every source is asked for. */
+struct source_config {
+	uint64_t data_size, aux_size; /* bytes, powers of two of at least a page */
+	const char *pt_terms; /* config terms as perf names them; NULL: the source's default */
+};
+
+/* capture/source_emu.c: COMMAND under QEMU's user-mode emulator with our plugin. */
+struct source_emu_config {
+	struct source_config common;
+	uint32_t n_cpus; /* 1 for now */
+	bool virtual_clock;
+	const char *truth_path;	 /* NULL: none */
+	const char *plugin_path; /* of ptsnap-emupmu.so */
+	const char *qemu_path;	 /* NULL: qemu-x86_64 by PATH */
+	char *const *argv;	 /* COMMAND ARGS, NULL-terminated */
+};
+/* Checks QEMU (found, version, plugins), finds COMMAND by PATH, lays out the rings, starts COMMAND
+ * with tracing enabled from its first instruction. Stdin, stdout, stderr, working directory,
+ * environment and signal mask are COMMAND's as they are ours.
+ * 0; -errno, with one line for the user, ending without a newline, in why (WHY_SIZE bytes). */
+int source_emu_open(const struct source_emu_config *config, struct source **ret, char *why,
+		    size_t why_size);
+/* The traced command; pid > 0 until source_emu_reaped was told. */
+pid_t source_emu_pid(const struct source *s);
+/* A pidfd of it, borrowed: readable when it ended. */
+int source_emu_pidfd(const struct source *s);
+/* The caller has reaped it: from now on disable does not wait for an answer. */
+void source_emu_reaped(struct source *s);
+/* Pass a signal on to the command (kill(2)). */
+int source_emu_kill(const struct source *s, int signal);
+
+/* capture/source_perf.c: intel_pt events of this host. On a host without the PMU, or where they
+ * cannot be opened: -errno, and why says why and what to do. */
+int source_perf_open(const struct source_config *config, struct source **ret, char *why,
+		     size_t why_size);

@@ -1,0 +1,126 @@
+/*
+ * The front door of the decoder: trace bytes plus a way to get code -> executed branches in
+ * batches, gaps and markers, in order, each with an interval of time. What is inside may be
+ * replaced; this interface stays.
+ *
+ * The decoder opens nothing, logs nothing, reads no clock, keeps nothing static.
+ *
+ * Item stream. Between two items execution was linear: the run of an item begins at the previous
+ * item's TO and ends with the instruction at its FROM. `insns` counts the instructions of the run,
+ * FROM's own included. Conditional branches that were not taken make no item, they are part of a
+ * run. Each taken direct jump and call is an item of its own, so a run lies at rising addresses.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/fault.h"
+
+enum flow_kind {
+	FLOW_COND,     /* conditional branch, taken (loop, jrcxz included) */
+	FLOW_JUMP,     /* direct jump */
+	FLOW_CALL,     /* direct near call (zero-length ones too: see FLAG) */
+	FLOW_JUMP_IND, /* indirect jump */
+	FLOW_CALL_IND, /* indirect near call */
+	FLOW_RET,      /* near return, compressed or not */
+	FLOW_FAR,      /* far transfer that stayed traced (far call/jump/return, iret, int) */
+	FLOW_SYSCALL,  /* syscall, sysenter, int n: leaves tracing, to 0 (user-only trace) */
+	FLOW_ASYNC,    /* asynchronous transfer (signal, interrupt): FROM was not executed */
+	FLOW_ENABLE,   /* tracing enabled at TO; from 0, insns 0 */
+	FLOW_DISABLE,  /* tracing disabled after the run; FROM is the IP that would have been next
+			  (asynchronous: FUP) or the branch that left; to 0. When a branch
+			  instruction  left (e.g. a jump out of a filter) it counts in insns; an
+			  asynchronous one  did not execute FROM */
+	FLOW_END,      /* the trace ends; the run up to here has no branch; from = next IP, to 0 */
+	FLOW_GAP, /* a fault: index u into gaps[]; from = last known IP (or 0), to 0; the run before
+		     it (insns) did execute */
+};
+
+#define FLOW_COMPRESSED	 0x01 /* a compressed return */
+#define FLOW_ZERO_LENGTH 0x02 /* a direct call to its own next instruction */
+#define FLOW_ASYNC_STOP	 0x04 /* FLOW_DISABLE: asynchronous, FROM itself was not executed */
+#define FLOW_IN_TX	 0x08
+
+struct flow_item {
+	uint64_t from, to;
+	uint64_t start;		 /* first instruction of the run; meaningful when insns > 0 */
+	uint64_t tsc_lo, tsc_hi; /* the branch happened within; 0 and UINT64_MAX where unknown */
+	uint64_t offset; /* of the packet that decided it, bytes from the trace's beginning */
+	uint32_t insns;
+	uint32_t gap; /* FLOW_GAP: index into the batch's gaps */
+	uint8_t kind, flags;
+};
+
+struct flow_gap {
+	enum fault fault;
+	uint64_t offset;  /* first byte that was not understood */
+	uint64_t bytes;	  /* up to where decoding went on */
+	uint64_t address; /* the IP concerned; 0: none */
+	uint64_t tsc_lo, tsc_hi;
+};
+
+struct flow_batch {
+	const struct flow_item *items; /* borrowed until the next call */
+	size_t n_items;
+	const struct flow_gap *gaps;
+	size_t n_gaps;
+	uint64_t context; /* what the context function last gave: all items belong to it */
+};
+
+/* Other things seen on the way, by count; and what the trace was made of. */
+struct flow_stats {
+	uint64_t bytes, bytes_decoded;	 /* decoded: not within a gap; PAD counts as decoded */
+	uint64_t instructions, branches; /* branches: taken ones, as --view=branches prints lines
+					    with both addresses */
+	uint64_t psbs, cbr, overflows, unknown_packets;
+	uint64_t tsc_first, tsc_last; /* 0: no TSC packet */
+	uint64_t packets;
+	uint64_t compressed_returns, returns;
+};
+
+/* A piece of code around IP: BYTES[0] lies at ADDRESS. Must stay readable and unchanged until
+ * flow_free. */
+struct flow_code {
+	const uint8_t *bytes;
+	uint64_t address;
+	uint64_t size;
+};
+
+struct flow_config {
+	const uint8_t *trace; /* borrowed; oldest byte first */
+	size_t size;
+	/* Time: 0 where unknown. TSC = CTC * tsc_art_num / tsc_art_den; see proto/manifest.h */
+	uint32_t mtc_period; /* UINT32_MAX: no MTC */
+	uint32_t max_nonturbo_ratio;
+	uint32_t tsc_art_num, tsc_art_den;
+	/* CPU of the recording, for its errata; family 0: unknown. */
+	uint32_t cpu_family, cpu_model, cpu_stepping;
+	/* Code: 0 and *ret, or an enum fault (UNMAPPED, ANONYMOUS, IMAGE_*, NO_SPACE). Called once
+	 * a piece and context; the results are cached by context. */
+	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
+	/* Tracing is enabled, or goes on after a PSB or a gap, at IP, at a time within [lo, hi]:
+	 * whose code is it from here on? Any number; an equal number means equal code at equal
+	 * addresses. NULL: always 0. A new batch begins when it changes. */
+	uint64_t (*context)(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
+	void *userdata;
+	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). What lies
+	 * before is neither decoded nor a gap. */
+	uint64_t from_tsc;
+	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
+	uint64_t end_offset;
+};
+
+struct flow;
+
+/* 0 or -ENOMEM. */
+int flow_new(const struct flow_config *config, struct flow **ret);
+void flow_free(struct flow *f);
+/* The next batch. 0; FLOW_DONE: there is nothing more (*ret is empty); -ENOMEM. */
+#define FLOW_DONE 1
+int flow_next(struct flow *f, struct flow_batch *ret);
+const struct flow_stats *flow_get_stats(const struct flow *f);
+/* The addresses of the N instructions of the run that begins at START, in the batch's context (only
+ * valid for runs of the newest batch). Returns how many it gave (N, unless the code is gone). */
+size_t flow_run(struct flow *f, uint64_t start, size_t n, uint64_t *ret_ips);

@@ -1,0 +1,101 @@
+/*
+ * One Intel PT packet: bytes -> struct. Pure: no state but the last IP, which the caller keeps.
+ * SDM volume 3, "Intel Processor Trace", "Trace Packets and Data Types".
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum packet_type {
+	PACKET_PAD,
+	PACKET_PSB,
+	PACKET_PSBEND,
+	PACKET_TNT, /* short and long */
+	PACKET_TIP,
+	PACKET_TIP_PGE,
+	PACKET_TIP_PGD,
+	PACKET_FUP,
+	PACKET_PIP,
+	PACKET_MODE_EXEC,
+	PACKET_MODE_TSX,
+	PACKET_TRACESTOP,
+	PACKET_CBR,
+	PACKET_TSC,
+	PACKET_MTC,
+	PACKET_TMA,
+	PACKET_CYC,
+	PACKET_VMCS,
+	PACKET_OVF,
+	PACKET_MNT,
+	PACKET_PTW,
+	PACKET_EXSTOP,
+	PACKET_MWAIT,
+	PACKET_PWRE,
+	PACKET_PWRX,
+	PACKET_BBP,
+	PACKET_BIP,
+	PACKET_BEP,
+	PACKET_CFE,
+	PACKET_EVD,
+};
+
+struct packet {
+	uint8_t type; /* enum packet_type */
+	uint8_t size; /* bytes, opcode included */
+	union {
+		struct {
+			uint64_t bits; /* bit n-1 is the oldest branch, bit 0 the newest; 1 taken */
+			uint8_t n;     /* 1..47 */
+		} tnt;
+		struct {	       /* TIP, TIP.PGE, TIP.PGD, FUP */
+			uint64_t raw;  /* payload as it stands */
+			uint8_t bytes; /* enum pt_ipbytes */
+		} ip;
+		struct {
+			uint64_t value;
+		} tsc, cyc, mnt, mwait, vmcs, pwre, pwrx, evd;
+		struct {
+			uint8_t ctc;
+		} mtc;
+		struct {
+			uint16_t ctc, fc; /* fc: 9 bits */
+		} tma;
+		struct {
+			uint8_t ratio;
+		} cbr;
+		struct {
+			uint8_t bits; /* low bits of the payload, leaf cut off */
+		} mode;
+		struct {
+			uint64_t cr3;
+			uint8_t nr;
+		} pip;
+		struct {
+			uint64_t payload;
+			uint8_t bytes; /* 4 or 8 */
+			uint8_t ip;    /* a FUP follows */
+		} ptw;
+		struct {
+			uint8_t ip;
+		} exstop, bep;
+		struct {
+			uint8_t type, ip, vector;
+		} cfe;
+	} u;
+};
+
+/* The packet at POS. 0; PACKET_SHORT: END comes before its end; PACKET_BAD: no packet begins like
+ * that (*ret untouched in both). */
+#define PACKET_SHORT 1
+#define PACKET_BAD   2
+int packet_read(const uint8_t *pos, const uint8_t *end, struct packet *ret);
+
+/* Decompresses the IP of P against *last_ip and updates it. True: *ret_ip; false: suppressed (then
+ * *last_ip stays) . */
+int packet_ip(const struct packet *p, uint64_t *last_ip, uint64_t *ret_ip);
+
+/* "tnt.8", "tip.pgd", ... as libipt's ptdump calls them. */
+const char *packet_name(const struct packet *p);
+/* "OFFSET  NAME  PAYLOAD" without a newline, for --view=packets. Returns the length. */
+size_t packet_format(const struct packet *p, uint64_t offset, char *to, size_t size);

@@ -1,0 +1,47 @@
+/*
+ * Little-endian bytes: a read cursor that never leaves its bounds, an append buffer that never
+ * exceeds its limit. Both remember their first failure, so a caller tests once, at the end.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bytes_in {
+	const uint8_t *pos;
+	const uint8_t *end;
+	bool bad; /* something was read beyond the end; every later read gives 0 */
+};
+
+void bytes_in_init(struct bytes_in *in, const void *data, size_t size);
+size_t bytes_in_left(const struct bytes_in *in);
+uint8_t bytes_get_u8(struct bytes_in *in);
+uint16_t bytes_get_u16(struct bytes_in *in);
+uint32_t bytes_get_u32(struct bytes_in *in);
+uint64_t bytes_get_u64(struct bytes_in *in);
+/* SIZE bytes where they lie (borrowed), NULL and bad when there are fewer. */
+const uint8_t *bytes_get_block(struct bytes_in *in, size_t size);
+/* A NUL-terminated string within the next SIZE bytes (a fixed or padded field), which are all
+ * consumed; NULL and bad when there is no NUL among them. */
+const char *bytes_get_string(struct bytes_in *in, size_t size);
+
+struct bytes_out {
+	uint8_t *data; /* owned, freed by bytes_out_done */
+	size_t size;
+	size_t capacity;
+	size_t limit; /* never more bytes than this */
+	int error;    /* 0, -ENOMEM, -E2BIG (limit); sticky, the content is then incomplete */
+};
+
+void bytes_out_init(struct bytes_out *out, size_t limit);
+void bytes_out_done(struct bytes_out *out);
+/* Forget the content and the error, keep the memory. */
+void bytes_out_reset(struct bytes_out *out);
+void bytes_put_u8(struct bytes_out *out, uint8_t v);
+void bytes_put_u16(struct bytes_out *out, uint16_t v);
+void bytes_put_u32(struct bytes_out *out, uint32_t v);
+void bytes_put_u64(struct bytes_out *out, uint64_t v);
+void bytes_put_block(struct bytes_out *out, const void *data, size_t size);
+/* SIZE bytes to be filled by the caller before the next call, NULL on error. */
+uint8_t *bytes_put_space(struct bytes_out *out, size_t size);

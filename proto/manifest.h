@@ -1,0 +1,118 @@
+/*
+ * What a snapshot says about itself besides trace bytes and sideband records: struct <-> the
+ * bundle's manifest.json. Absent numbers have a "have" flag or the documented empty value, and are
+ * null in JSON, never 0.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/bytes.h"
+
+#define MANIFEST_VERSION       1
+#define MANIFEST_MAX_CPUS      4096u
+#define MANIFEST_MAX_IMAGES    65536u
+#define MANIFEST_MAX_PROCESSES 65536u
+#define MANIFEST_ABSENT	       UINT64_MAX /* for every u64 that may be absent */
+
+struct manifest_cpu {
+	uint32_t cpu;
+	uint64_t ring_bytes;   /* size of the AUX ring */
+	uint64_t bytes;	       /* copied, in member "cpuN.pt", oldest first */
+	uint64_t asked_bytes;  /* --last=SIZE; ABSENT: all or by time */
+	uint64_t stop_ns;      /* perf clock when this CPU's event was stopped; ABSENT: raw */
+	uint64_t dark_ns;      /* from stop to restart; ABSENT where it was not restarted */
+	uint64_t copy_ns;      /* time of the copy; ABSENT: raw */
+	uint64_t aux_flags;    /* PERF_AUX_FLAG_* of AUX records since the last snapshot, or'ed */
+	uint64_t lost_records; /* sideband records that the DATA ring lost, in all */
+	bool stop_timeout;     /* did not answer: the copy ends where its last packet was written */
+};
+
+struct manifest_process {
+	uint32_t pid;
+	uint64_t ppid;	   /* ABSENT: unknown; so for the others */
+	uint64_t start_ns; /* CLOCK_BOOTTIME */
+	uint64_t uid;
+	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown; cmdline: arguments joined by
+					 blanks, cut */
+};
+
+/* A file that was mapped executable. A MMAP2 record means the image with the same device and inode
+ * and generation, else (all of them 0) the same path. */
+struct manifest_image {
+	char *path; /* owned; as the record names it */
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	uint64_t size;	 /* bytes of member "images/INDEX"; 0 and missing set: not in the bundle */
+	char *missing;	 /* owned; NULL: the bytes are there; else why not, in words */
+	uint64_t offset; /* the member holds the file's bytes from here on */
+};
+
+/* Something that the source or the recorder knows it did not see; becomes a gap of that kind. */
+struct manifest_note {
+	char *kind; /* owned; a name of decoder/fault.h */
+	uint64_t count;
+	char *why; /* owned; NULL: none */
+};
+
+struct manifest {
+	/* identity */
+	char *id, *version;
+	/* host; strings NULL when unknown */
+	char *hostname, *kernel_release, *machine, *boot_id, *cpu_model_name;
+	bool have_cpu;
+	uint32_t cpu_family, cpu_model, cpu_stepping;
+	bool cpu_intel;
+	/* trigger */
+	char *trigger_kind; /* "control", "signal", "exit", "offline" */
+	char *trigger_name, *reason;
+	uint64_t sender_pid, sender_uid;		  /* ABSENT */
+	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* ABSENT */
+	/* clock: perf ns = time_zero + (tsc * time_mult >> time_shift), see
+	 * include/uapi/linux/perf_event.h, cap_user_time_zero */
+	bool have_clock;
+	uint16_t time_shift;
+	uint32_t time_mult;
+	uint64_t time_zero;
+	/* trace configuration */
+	char *source;		       /* "emulated", "intel_pt", "raw" */
+	char *pt_terms;		       /* "tsc,mtc,mtc_period=9,...", NULL: unknown */
+	uint64_t pt_config;	       /* attr.config; ABSENT */
+	bool trace_user, trace_kernel; /* what the attr did not exclude */
+	uint32_t mtc_period; /* log2 of CTC ticks between MTCs; UINT32_MAX: no MTC or unknown */
+	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
+	uint32_t tsc_art_num, tsc_art_den; /* CPUID 0x15 EBX, EAX; 0: unknown */
+	bool noretcomp;
+	/* request */
+	uint64_t last_bytes, last_ns; /* ABSENT: everything */
+	uint64_t previous_stop_ns;    /* when the snapshot before this one stopped; ABSENT */
+	/* sideband */
+	uint64_t horizon_ns; /* before this only the folded base state is known; ABSENT: none */
+	uint64_t dropped_records; /* that the timeline's limit folded */
+	struct manifest_cpu *cpus;
+	size_t n_cpus;
+	struct manifest_process *processes;
+	size_t n_processes;
+	struct manifest_image *images;
+	size_t n_images;
+	struct manifest_note *notes;
+	size_t n_notes;
+};
+
+/* All empty and absent. */
+void manifest_init(struct manifest *m);
+void manifest_done(struct manifest *m);
+/* Zeroed (cpu: ABSENT) elements appended; NULL: no memory. The pointer is good until the next one.
+ */
+struct manifest_cpu *manifest_add_cpu(struct manifest *m);
+struct manifest_process *manifest_add_process(struct manifest *m);
+struct manifest_image *manifest_add_image(struct manifest *m);
+int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
+/* The manifest as JSON text. 0 or -ENOMEM. */
+int manifest_write(const struct manifest *m, struct bytes_out *out);
+/* Parses (json-c, strict, depth 8) and checks ranges and limits; M must be initialised and is empty
+ * again on failure. 0, -EBADMSG (not ours or damaged), -EPROTONOSUPPORT (a newer version), -ENOMEM.
+ */
+int manifest_read(const void *text, size_t size, struct manifest *m);

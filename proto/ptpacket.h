@@ -1,0 +1,77 @@
+/*
+ * Intel PT packet opcodes, masks and payload sizes; constants only.
+ * Source: Intel SDM volume 3, chapter "Intel Processor Trace", section "Trace Packets and Data
+ * Types" (edition 083: 33.4). Where an opcode has an extension byte, PT_OPC_EXT precedes it.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* One-byte opcodes. */
+#define PT_OPC_PAD	0x00 /* PAD */
+#define PT_OPC_EXT	0x02 /* an extension byte follows */
+#define PT_OPC_TSC	0x19 /* 7 bytes of TSC */
+#define PT_OPC_MTC	0x59 /* 1 byte of CTC */
+#define PT_OPC_MODE	0x99 /* 1 byte: leaf in bits 7:5 */
+#define PT_OPC_CYC_MASK 0x03 /* CYC: low two bits 11b */
+#define PT_OPC_CYC	0x03
+/* TNT-8: bit 0 clear, not PAD, not EXT. The topmost set bit is the stop bit; the oldest branch is
+ * the highest bit below it, the newest is bit 1. */
+#define PT_TNT8_MAX 6
+
+/* IP packets: opcode in bits 4:0, IPBytes in bits 7:5. */
+#define PT_OPC_IP_MASK 0x1f
+#define PT_OPC_TIP     0x0d
+#define PT_OPC_TIP_PGE 0x11
+#define PT_OPC_TIP_PGD 0x01
+#define PT_OPC_FUP     0x1d
+
+/* IPBytes (SDM table "IP compression"). */
+enum pt_ipbytes {
+	PT_IPB_SUPPRESSED = 0, /* no payload, IP out of context */
+	PT_IPB_UPDATE16 = 1,   /* 2 bytes replace the low 16 bits of the last IP */
+	PT_IPB_UPDATE32 = 2,   /* 4 bytes replace the low 32 bits */
+	PT_IPB_SEXT48 = 3,     /* 6 bytes, sign extended from bit 47 */
+	PT_IPB_UPDATE48 = 4,   /* 6 bytes replace the low 48 bits */
+	PT_IPB_FULL = 6,       /* 8 bytes */
+};
+
+/* Second bytes, after PT_OPC_EXT. */
+#define PT_EXT_TNT64	 0xa3 /* 6 bytes: stop bit, then up to 47 branches, oldest highest */
+#define PT_EXT_CBR	 0x03 /* ratio, reserved */
+#define PT_EXT_VMCS	 0xc8 /* 5 bytes: bits 51:12 of the VMCS address */
+#define PT_EXT_OVF	 0xf3
+#define PT_EXT_PSB	 0x82 /* 02 82 eight times */
+#define PT_EXT_PSBEND	 0x23
+#define PT_EXT_PIP	 0x43 /* 6 bytes: bit 0 NR, bits 47:1 CR3[51:5] */
+#define PT_EXT_TRACESTOP 0x83
+#define PT_EXT_TMA	 0x73 /* CTC[15:0], reserved byte, FastCounter[8:0] */
+#define PT_EXT_MNT	 0xc3 /* third byte 0x88, 8 bytes */
+#define PT_EXT_EXSTOP	 0x62
+#define PT_EXT_EXSTOP_IP 0xe2
+#define PT_EXT_MWAIT	 0xc2 /* 8 bytes */
+#define PT_EXT_PWRE	 0x22 /* 2 bytes */
+#define PT_EXT_PWRX	 0xa2 /* 5 bytes */
+#define PT_EXT_PTW_MASK	 0x1f /* PTW: bits 4:0 = 0x12, bit 7 FUP follows, bits 6:5 payload */
+#define PT_EXT_PTW	 0x12
+#define PT_EXT_BBP	 0x63 /* 1 byte */
+#define PT_EXT_BIP_MASK	 0x07 /* BIP is EXT-less: bits 2:0 = 100b inside a BBP block */
+#define PT_EXT_BEP	 0x33
+#define PT_EXT_BEP_IP	 0xb3
+#define PT_EXT_CFE	 0x13 /* type and IP bit, vector */
+#define PT_EXT_EVD	 0x53 /* type, 8 bytes */
+
+#define PT_PSB_SIZE   16
+#define PT_TNT64_MAX  47
+#define PT_TSC_BYTES  7
+#define PT_TSC_MASK   0x00ffffffffffffffull
+#define PT_RET_STACK  64 /* depth of the return-compression stack (SDM "RET compression") */
+#define PT_MAX_PACKET 16
+
+/* MODE leaves, bits 7:5 of the payload. */
+#define PT_MODE_LEAF_MASK  0xe0
+#define PT_MODE_EXEC	   0x00 /* bit 0 CS.L & LMA, bit 1 CS.D, bit 2 IF */
+#define PT_MODE_EXEC_CSL   0x01
+#define PT_MODE_EXEC_CSD   0x02
+#define PT_MODE_EXEC_IFLAG 0x04
+#define PT_MODE_TSX	   0x20 /* bit 0 InTX, bit 1 TXAbort */

@@ -1,0 +1,26 @@
+/*
+ * One ELF file in memory, by libelf: build id, symbols, and where in the file they lie. Parses what
+ * strangers wrote: only ever linked into the sandboxed worker.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct elf_symbol {
+	uint64_t offset;  /* in the file */
+	uint64_t size;	  /* bytes; 0: up to the next symbol */
+	const char *name; /* borrowed from the image's bytes */
+};
+
+struct elf_file;
+
+/* BYTES (borrowed until elf_file_free). 0; ELF_NOT: not an ELF file of a kind we know; -ENOMEM. */
+#define ELF_NOT 1
+int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret);
+void elf_file_free(struct elf_file *f);
+/* The GNU build id; *ret_size 0: none. */
+const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
+/* Function symbols of .symtab and .dynsym, sorted by offset, duplicates at one offset reduced to
+ * the best (global before local, sized before unsized); PLT entries named "NAME@plt". */
+const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);

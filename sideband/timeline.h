@@ -1,0 +1,80 @@
+/*
+ * Who ran, in which address space, on which CPU, when: base state plus the log of records since the
+ * horizon.
+ *
+ * In the daemon (timeline_push, timeline_write): the log is a bounded ring of raw records; what
+ * falls out at the old end is folded into the base state, which keeps no history. Nothing is
+ * allocated per record once warm.
+ *
+ * In the worker (timeline_load): all records, sorted by time (equal times: in order of arrival),
+ * are applied with history, and questions are asked by time.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/bytes.h"
+#include "proto/perfrecord.h"
+#include "sideband/space.h"
+
+struct timeline;
+
+/* The daemon's: LOG_BYTES (power of two, allocated at once) of raw records, BASE_BYTES an upper
+ * limit for the folded state (processes beyond it are dropped, ended ones first, and counted). */
+int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret);
+void timeline_free(struct timeline *t);
+void timeline_freep(struct timeline **t);
+
+/* One record, already parsed; BYTES as they came. Records of one CPU arrive in order, those of
+ * different CPUs nearly: folding sorts within a second's reach. 0; -ENOMEM (the record is dropped
+ * and counted). */
+int timeline_push(struct timeline *t, const struct perfrecord *record, const void *bytes,
+		  size_t size);
+/* The base as records with time 0 (FORK, COMM, MMAP2, and SWITCH for who runs where), then the log.
+ * 0, -E2BIG, -ENOMEM. */
+int timeline_write(const struct timeline *t, struct bytes_out *out);
+/* Live or remembered pids, in no order; FN's first non-zero result ends it. */
+int timeline_foreach_pid(const struct timeline *t, int (*fn)(void *userdata, uint32_t pid),
+			 void *userdata);
+
+struct timeline_stats {
+	uint64_t records, folded, dropped; /* dropped: no memory or limit */
+	uint64_t horizon_ns;		   /* MANIFEST_ABSENT: nothing folded yet */
+	uint64_t log_bytes_used, base_bytes_used;
+	uint64_t processes, mappings, lost; /* lost: sum of LOST records */
+};
+void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret);
+
+/* The worker's: from the records of a bundle. Records that do not parse are skipped and counted in
+ * *ret_bad. 0 or -ENOMEM. */
+int timeline_load(const void *records, size_t size, struct timeline **ret, uint64_t *ret_bad);
+
+struct timeline_thread {
+	uint32_t pid, tid;
+	uint64_t begin, end; /* FORK/first sight, EXIT (SPACE_NOW: alive); 0: before the horizon */
+	uint32_t ppid;	     /* UINT32_MAX: unknown */
+};
+
+/* Who ran on CPU at TIME; NULL: nobody known (idle or before the first switch). *ret_since/until
+ * (may be NULL): the stretch for which the answer holds. */
+const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
+					       uint64_t time, uint64_t *ret_since,
+					       uint64_t *ret_until);
+/* The space of process PID at TIME, NULL: none known. */
+const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time);
+/* The name of a thread at TIME, NULL: unknown. Borrowed. */
+const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time);
+size_t timeline_n_threads(const struct timeline *t);
+const struct timeline_thread *timeline_thread(const struct timeline *t, size_t index);
+size_t timeline_n_files(const struct timeline *t);
+const struct space_file *timeline_file(const struct timeline *t, size_t index);
+/* LOST and AUX records of CPU in order of time; NULL beyond the last. */
+struct timeline_loss {
+	uint32_t cpu;
+	uint64_t time;
+	uint64_t lost;	    /* records; 0 for an AUX flag */
+	uint64_t aux_flags; /* 0 for a LOST record */
+};
+const struct timeline_loss *timeline_loss(const struct timeline *t, size_t index);
