@@ -1,0 +1,16 @@
+MAN_SOURCES = docs/ptsnapd.8.scd docs/ptsnapctl.1.scd docs/ptsnap-report.5.scd \
+	docs/ptsnap-bundle.5.scd docs/io.ptsnap.recorder.7.scd
+EXTRA_DIST += $(MAN_SOURCES) docs/ARCHITECTURE.md docs/EMULATOR.md docs/ptsnap-report-1.schema.json
+
+if HAVE_SCDOC
+man_MANS = docs/ptsnapd.8 docs/ptsnapctl.1 docs/ptsnap-report.5 docs/ptsnap-bundle.5 \
+	docs/io.ptsnap.recorder.7
+CLEANFILES += $(man_MANS)
+
+.scd:
+	$(AM_V_GEN)mkdir -p docs && scdoc <$< >$@.tmp && mv $@.tmp $@
+SUFFIXES = .scd
+endif
+
+schemadir = $(pkgdatadir)
+dist_schema_DATA = docs/ptsnap-report-1.schema.json

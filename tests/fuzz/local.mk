@@ -1,0 +1,1 @@
+FUZZ_TESTS +=
