@@ -25,8 +25,9 @@ int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret);
 typedef int (*procscan_fn)(void *userdata, const void *record, size_t size);
 /* One process (all its threads): FORK and COMM for each thread, MMAP2 for each executable mapping
  * (dev and inode from maps), all with sample time 0. Stops at the first non-zero result of FN and
- * returns it. 0; -ESRCH. Path names as in maps, octal escapes undone, " (deleted)" kept as the
- * kernel's records do. */
+ * returns it. 0; -ESRCH; -EACCES: its mappings are not ours to see (FORK and COMM were given). Path
+ * names as in maps, octal escapes undone, " (deleted)" kept as the kernel's records do. */
 int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userdata);
-/* All processes but kernel threads' mappings; processes that vanish meanwhile are left out. */
+/* All processes but kernel threads' mappings; processes that vanish meanwhile are left out, and
+ * mappings that are not ours to see. */
 int procscan_all(const char *proc, procscan_fn fn, void *userdata);

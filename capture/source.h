@@ -37,7 +37,10 @@ struct source_ops {
 	void (*describe)(struct source *s, struct procinfo *info);
 	/* What it could not see, as notes. 0 or -errno. */
 	int (*add_notes)(struct source *s, struct manifest *m);
+	/* Everything: S itself and its cpus too. */
 	void (*free)(struct source *s);
+	/* The CPU's TSC now, on s->clock. NULL: it is the host's (a virtual clock is not). */
+	uint64_t (*read_tsc)(struct source *s, uint32_t index);
 };
 #define SOURCE_NO_ANSWER 1
 
@@ -57,6 +60,9 @@ struct source {
 
 void source_free(struct source *s);
 void source_freep(struct source **s);
+/* The TSC of CPU INDEX now, the perf clock there, ABSENT where there is no clock. */
+uint64_t source_tsc(struct source *s, uint32_t index);
+uint64_t source_now_ns(struct source *s, uint32_t index);
 
 /* What every source is asked for. */
 struct source_config {

@@ -54,7 +54,11 @@ struct packet {
 		} ip;
 		struct {
 			uint64_t value;
-		} tsc, cyc, mnt, mwait, vmcs, pwre, pwrx, evd;
+		} tsc, cyc, mnt, mwait, vmcs, pwre, pwrx;
+		struct {
+			uint64_t value;
+			uint8_t type;
+		} evd;
 		struct {
 			uint8_t ctc;
 		} mtc;
@@ -82,14 +86,31 @@ struct packet {
 		struct {
 			uint8_t type, ip, vector;
 		} cfe;
+		struct {
+			uint8_t type, bytes; /* bytes: 4 or 8, of the BIPs that follow */
+		} bbp;
+		struct {
+			uint64_t payload;
+			uint8_t id, bytes;
+		} bip;
 	} u;
 };
 
-/* The packet at POS. 0; PACKET_SHORT: END comes before its end; PACKET_BAD: no packet begins like
+/* The packet at POS, which is not within a block (PACKET_BBP). 0; PACKET_SHORT: END comes before its end; PACKET_BAD: no packet begins like
  * that (*ret untouched in both). */
 #define PACKET_SHORT 1
 #define PACKET_BAD   2
 int packet_read(const uint8_t *pos, const uint8_t *end, struct packet *ret);
+
+/* A place in a trace. Between BBP and BEP the same bytes mean other packets (BIP), so whoever reads
+ * packet by packet reads with a cursor. */
+struct packet_cursor {
+	const uint8_t *pos, *end;
+	uint8_t bip_bytes; /* 4 or 8 within a block, else 0 */
+};
+
+/* The packet at the cursor, which then moves behind it. 0; PACKET_SHORT and PACKET_BAD: it stays. */
+int packet_next(struct packet_cursor *c, struct packet *ret);
 
 /* Decompresses the IP of P against *last_ip and updates it. True: *ret_ip; false: suppressed (then
  * *last_ip stays) . */

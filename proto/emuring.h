@@ -70,6 +70,9 @@ struct emuring_head {
 	_Atomic uint32_t untraced_children;
 	_Atomic uint32_t untraced_execs;
 	_Atomic uint32_t decode_failures; /* instructions whose class the plugin could not tell */
+	/* The thread that answers while the guest is in the kernel; 0: none. When it is gone and the
+	 * process is not, the program was replaced by exec and nobody answers any more. */
+	_Atomic uint32_t helper_tid;
 };
 
 struct emuring_cpu {

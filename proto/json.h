@@ -34,7 +34,9 @@ void json_end_object(struct json_writer *w);
 void json_begin_array(struct json_writer *w, const char *key);
 void json_end_array(struct json_writer *w);
 void json_null(struct json_writer *w, const char *key);
-void json_bool(struct json_writer *w, const char *key, bool v);
+void json_boolean(struct json_writer *w, const char *key, bool v);
+/* Function-like, because json-c has a type of that name. */
+#define json_bool(w, key, v) json_boolean(w, key, v)
 void json_u64(struct json_writer *w, const char *key, uint64_t v);
 void json_i64(struct json_writer *w, const char *key, int64_t v);
 /* A number with DIGITS digits after the point. */

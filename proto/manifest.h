@@ -15,7 +15,9 @@
 #define MANIFEST_MAX_CPUS      4096u
 #define MANIFEST_MAX_IMAGES    65536u
 #define MANIFEST_MAX_PROCESSES 65536u
-#define MANIFEST_ABSENT	       UINT64_MAX /* for every u64 that may be absent */
+#define MANIFEST_MAX_NOTES     4096u
+#define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
+#define MANIFEST_ABSENT	       UINT64_MAX  /* for every u64 that may be absent */
 
 struct manifest_cpu {
 	uint32_t cpu;
@@ -104,13 +106,16 @@ struct manifest {
 /* All empty and absent. */
 void manifest_init(struct manifest *m);
 void manifest_done(struct manifest *m);
-/* Zeroed (cpu: ABSENT) elements appended; NULL: no memory. The pointer is good until the next one.
- */
+/* Elements appended, all zero but for what may be ABSENT, which is; NULL: no memory, or the limit
+ * above is reached. The pointer is good until the next one. */
 struct manifest_cpu *manifest_add_cpu(struct manifest *m);
 struct manifest_process *manifest_add_process(struct manifest *m);
 struct manifest_image *manifest_add_image(struct manifest *m);
+/* 0; -ENOMEM; -ENOSPC: the limit above is reached. */
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
-/* The manifest as JSON text. 0 or -ENOMEM. */
+/* The manifest as JSON text, appended. 0, -ENOMEM, or -E2BIG when OUT's limit does not hold it. A
+ * string that may not be absent (id, version, trigger_kind, source, path, kind) but is NULL comes
+ * out empty. */
 int manifest_write(const struct manifest *m, struct bytes_out *out);
 /* Parses (json-c, strict, depth 8) and checks ranges and limits; M must be initialised and is empty
  * again on failure. 0, -EBADMSG (not ours or damaged), -EPROTONOSUPPORT (a newer version), -ENOMEM.

@@ -19,3 +19,10 @@ int memfd_write_all(int fd, const void *data, size_t size);
 /* SIZE bytes of FROM at *offset to TO's file position (copy_file_range, else read and write).
  * 0, -ENODATA when FROM ends early, or -errno. */
 int memfd_copy(int from, uint64_t offset, uint64_t size, int to);
+/* The same, but what cannot be read is a result: *ret tells how many bytes arrived before FROM
+ * ended (read_error 0) or failed. 0, or -errno of writing. */
+struct memfd_copied {
+	uint64_t bytes;
+	int read_error; /* 0 or -errno */
+};
+int memfd_copy_readable(int from, uint64_t offset, uint64_t size, int to, struct memfd_copied *ret);

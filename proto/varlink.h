@@ -25,14 +25,16 @@ void varlink_free(struct varlink *v);
 void varlink_freep(struct varlink **v);
 
 /* Reads what FD (non-blocking) has, at most 64 KiB a call, and keeps at most one fd that came with
- * it when ACCEPT_FDS (else fds never reach us: plain recv). 0: something was read; VARLINK_AGAIN;
- * VARLINK_END: the peer closed; -EMSGSIZE: a message grew beyond VARLINK_MAX_MESSAGE; -errno. */
+ * it when ACCEPT_FDS (else fds never reach us: plain recv). 0: something was read; VARLINK_AGAIN
+ * (also, with nothing read, while complete messages of more than VARLINK_MAX_MESSAGE bytes in all
+ * wait for varlink_next: call that until it says VARLINK_AGAIN before every poll); VARLINK_END: the
+ * peer closed; -EMSGSIZE: a message grew beyond VARLINK_MAX_MESSAGE; -errno. */
 #define VARLINK_AGAIN 1
 #define VARLINK_END   2
 int varlink_receive(struct varlink *v, int fd, bool accept_fds);
 /* The next complete message as a JSON object; *ret is the caller's (json_object_put). 0,
- * VARLINK_AGAIN, or -EBADMSG: empty, not an object, trailing bytes, bad UTF-8, too deep; the
- * connection must then be closed. */
+ * VARLINK_AGAIN, -ENOMEM, or -EBADMSG: empty, not an object, trailing bytes, bad UTF-8, too deep,
+ * more than 4096 arrays and objects or 65536 commas; the connection must then be closed. */
 int varlink_next(struct varlink *v, struct json_object **ret);
 /* An fd that came with received bytes (the oldest), owned by the caller; -EBADF: none. */
 int varlink_take_fd(struct varlink *v);

@@ -4,13 +4,14 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct elf_symbol {
 	uint64_t offset;  /* in the file */
 	uint64_t size;	  /* bytes; 0: up to the next symbol */
-	const char *name; /* borrowed from the image's bytes */
+	const char *name; /* borrowed, as long as the elf_file and the image's bytes */
 };
 
 struct elf_file;
@@ -24,3 +25,7 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
 /* Function symbols of .symtab and .dynsym, sorted by offset, duplicates at one offset reduced to
  * the best (global before local, sized before unsized); PLT entries named "NAME@plt". */
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
+/* The section with code (or, where a file has no sections, the segment) around OFFSET: false when
+ * there is none. */
+bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begin,
+		   uint64_t *ret_end);

@@ -40,12 +40,15 @@ struct space *space_new(bool history);
 /* A copy of what SPACE maps at TIME, each mapping beginning then. NULL: no memory. */
 struct space *space_fork(const struct space *space, uint64_t time);
 void space_free(struct space *space);
-/* 0 or -ENOMEM. Overlapped parts of earlier mappings end at TIME; what sticks out stays. */
+/* 0 or -ENOMEM (also: more mappings than a process can have). Overlapped parts of earlier mappings
+ * end at TIME; what sticks out stays. No change: a mapping of the same bytes at the same place, one
+ * of no size, and one older than what it overlaps (with history: than the last change). */
 int space_map(struct space *space, uint64_t time, uint64_t start, uint64_t size, uint64_t pgoff,
 	      uint32_t prot, uint32_t flags, const struct space_file *file);
 /* The mapping of ADDRESS at TIME, NULL: none. */
 const struct space_mapping *space_find(const struct space *space, uint64_t time, uint64_t address);
-/* The number of changes (space_map) up to and including TIME: equal numbers mean equal mappings. */
+/* The number of changes (space_map) up to and including TIME: equal numbers mean equal mappings.
+ * Without history: up to now. */
 uint64_t space_generation(const struct space *space, uint64_t time);
 /* The mappings alive at TIME in order of address; FN's first non-zero result ends it. */
 int space_foreach(const struct space *space, uint64_t time,

@@ -21,8 +21,13 @@
 
 struct timeline;
 
-/* The daemon's: LOG_BYTES (power of two, allocated at once) of raw records, BASE_BYTES an upper
- * limit for the folded state (processes beyond it are dropped, ended ones first, and counted). */
+/* Records with time 0 come from the scan of /proc: they tell of processes that were there before
+ * (their FORK copies nothing, all their mappings follow), and never undo what a live record said.
+ */
+
+/* The daemon's: LOG_BYTES (power of two, at least 64, allocated at once) of raw records, BASE_BYTES
+ * an upper limit for the folded state (processes beyond it are dropped, ended ones first, then
+ * those not seen for longest, and counted). 0, -EINVAL (LOG_BYTES), -ENOMEM. */
 int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret);
 void timeline_free(struct timeline *t);
 void timeline_freep(struct timeline **t);
@@ -57,12 +62,14 @@ struct timeline_thread {
 	uint32_t ppid;	     /* UINT32_MAX: unknown */
 };
 
-/* Who ran on CPU at TIME; NULL: nobody known (idle or before the first switch). *ret_since/until
+/* Who ran on CPU at TIME; NULL: nobody known (idle, or before the first switch unless that one says
+ * who left). *ret_since/until
  * (may be NULL): the stretch for which the answer holds. */
 const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
 					       uint64_t time, uint64_t *ret_since,
 					       uint64_t *ret_until);
-/* The space of process PID at TIME, NULL: none known. */
+/* The space of process PID at TIME, NULL: none known. It stays after the process' end, until the
+ * pid is used again. */
 const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time);
 /* The name of a thread at TIME, NULL: unknown. Borrowed. */
 const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time);

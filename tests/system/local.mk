@@ -1,1 +1,2 @@
-SYSTEM_TESTS +=
+SYSTEM_TESTS += tests/scenario/exact.tap
+EXTRA_DIST += tests/scenario/exact.py

@@ -1,0 +1,33 @@
+/*
+ * Takes the launcher's prefix off the guest's environment. Called by plugin.c at the first block.
+ * Stack layout: System V ABI for x86-64, "Initial Stack and Register State".
+ */
+#include "capture/emu/environment.h"
+
+#include <string.h>
+
+#include "capture/emu/guest.h"
+
+static void restore_one(uint64_t slot, uint64_t text)
+{
+	char begin[ENVIRONMENT_PREFIX_SIZE];
+
+	if (!guest_read(text, begin, sizeof(begin)) ||
+	    memcmp(begin, ENVIRONMENT_PREFIX, sizeof(begin)) != 0)
+		return;
+	text += ENVIRONMENT_PREFIX_SIZE;
+	guest_write(slot, &text, sizeof(text));
+}
+
+void environment_restore(uint64_t rsp)
+{
+	uint64_t argc, text, slot;
+
+	if (!guest_read(rsp, &argc, sizeof(argc)))
+		return;
+	for (slot = rsp + 8 * (argc + 2); guest_read(slot, &text, sizeof(text)); slot += 8) {
+		if (text == 0)
+			return;
+		restore_one(slot, text);
+	}
+}

@@ -1,0 +1,312 @@
+/*
+ * The software PMU of one virtual CPU. Called by walk.c (guest thread) and machine.c (guest or
+ * helper thread) in the emulator's process, by source_emu.c for a process that died, by tests.
+ *
+ * Choices where hardware may do one thing or the other: TNT bits are written before every packet
+ * that is not TNT, so nothing is ever deferred (SDM "Deferred TIPs" allows both); a PSB forces a
+ * CYC, so the counter never reaches across one; after TraceEn the first IP is written in full and
+ * the return stack is empty.
+ */
+#include "capture/emu/pmu.h"
+
+#include <string.h>
+#include <x86intrin.h>
+
+/* Bits of attr.config: arch/x86/include/asm/msr-index.h, RTIT_CTL_*. */
+#define CONFIG_CYC     (1ull << 1)
+#define CONFIG_MTC     (1ull << 9)
+#define CONFIG_TSC     (1ull << 10)
+#define CONFIG_DISRETC (1ull << 11)
+#define CONFIG_BRANCH  (1ull << 13)
+#define CONFIG_MTC_PERIOD(c) ((unsigned int)((c) >> 14 & 15))
+#define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
+#define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
+
+/* TSC = ART * num / den; a CTC tick happens at the first TSC that gives its number. */
+static uint64_t ctc_at(const struct emupmu *p, uint64_t tsc)
+{
+	return (uint64_t)((unsigned __int128)tsc * p->art_den / p->art_num);
+}
+
+static uint64_t tsc_of_ctc(const struct emupmu *p, uint64_t ctc)
+{
+	return (uint64_t)(((unsigned __int128)ctc * p->art_num + p->art_den - 1) / p->art_den);
+}
+
+static void aim_at_next_mtc(struct emupmu *p, uint64_t last)
+{
+	p->s->mtc = last;
+	p->s->mtc_tsc = tsc_of_ctc(p, (last + 1) << p->mtc_period);
+}
+
+static void take_config(struct emupmu *p, const struct emuring_head *head)
+{
+	uint64_t config = head->pt_config;
+	unsigned int threshold = CONFIG_CYC_THRESH(config);
+
+	p->virtual_clock = head->clock == EMURING_CLOCK_VIRTUAL;
+	p->branches = config & CONFIG_BRANCH;
+	p->with_tsc = config & CONFIG_TSC;
+	p->with_mtc = config & CONFIG_MTC;
+	p->with_cyc = config & CONFIG_CYC;
+	p->retcomp = !(config & CONFIG_DISRETC);
+	p->mtc_period = CONFIG_MTC_PERIOD(config);
+	p->cyc_threshold = threshold == 0 ? 0 : 1ull << (threshold - 1);
+	p->psb_bytes = 1ull << (11 + CONFIG_PSB_PERIOD(config));
+	p->cbr = (uint8_t)head->max_nonturbo_ratio;
+	p->art_num = head->tsc_art_num != 0 ? head->tsc_art_num : 1;
+	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
+}
+
+void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu, bool fresh)
+{
+	*p = (struct emupmu){ .cpu = emuring_cpu_at(head, cpu) };
+	p->s = (struct emupmu_state *)p->cpu->encoder;
+	take_config(p, head);
+	if (fresh) {
+		memset(p->s, 0, sizeof(*p->s));
+		encode_init(&p->encoder, &p->s->encode, emuring_aux_at(head, cpu), head->aux_size);
+		return;
+	}
+	p->encoder = (struct encoder){ &p->s->encode, emuring_aux_at(head, cpu), head->aux_size };
+}
+
+uint64_t emupmu_now(struct emupmu *p)
+{
+	uint64_t now;
+
+	if (p->virtual_clock)
+		now = EMUPMU_VIRTUAL_BASE + p->s->extra_ticks +
+		      atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
+	else
+		now = __rdtsc();
+	/* The TSCs of two host CPUs may differ by a few ticks. */
+	if (now > p->s->now)
+		p->s->now = now;
+	return p->s->now;
+}
+
+void emupmu_publish(struct emupmu *p)
+{
+	atomic_store_explicit(&p->cpu->aux_pos, p->s->encode.pos, memory_order_release);
+	if (p->s->encode.pos >= p->s->psb_at)
+		p->budget = 0;
+}
+
+/* A packet that may have a CYC before it is written at time AT. */
+static void cyc(struct emupmu *p, uint64_t at, bool force)
+{
+	uint64_t cycles = at - p->s->cyc_tsc;
+
+	if (!p->with_cyc || at <= p->s->cyc_tsc || (!force && cycles < p->cyc_threshold))
+		return;
+	encode_cyc(&p->encoder, cycles);
+	p->s->cyc_tsc = at;
+}
+
+static void flush_tnt(struct emupmu *p, uint64_t at)
+{
+	if (!encode_tnt_pending(&p->s->encode))
+		return;
+	cyc(p, at, false);
+	encode_tnt(&p->encoder);
+}
+
+static void write_time(struct emupmu *p, uint64_t tsc)
+{
+	uint64_t ctc = ctc_at(p, tsc);
+
+	if (p->with_tsc)
+		encode_tsc(&p->encoder, tsc);
+	if (p->with_tsc && p->with_mtc)
+		encode_tma(&p->encoder, (uint16_t)ctc, (uint16_t)(tsc - tsc_of_ctc(p, ctc)));
+	encode_cbr(&p->encoder, p->cbr);
+}
+
+/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn. */
+static void write_psb(struct emupmu *p, uint64_t tsc, uint64_t ip)
+{
+	uint64_t pos;
+
+	flush_tnt(p, tsc);
+	cyc(p, tsc, true);
+	pos = p->s->encode.pos;
+	encode_psb(&p->encoder);
+	write_time(p, tsc);
+	p->s->mode_known = ip != 0;
+	if (ip != 0) {
+		encode_mode_exec(&p->encoder);
+		encode_ip(&p->encoder, PT_OPC_FUP, ip);
+	}
+	encode_psbend(&p->encoder);
+	p->s->psb_at = p->s->encode.pos + p->psb_bytes;
+	if (p->on_psb != NULL)
+		p->on_psb(p->userdata, tsc, pos, ip != 0);
+}
+
+/* After a long time in the kernel only the MTCs that fill the ring once are of any use. */
+static void skip_overwritten(struct emupmu *p, uint64_t tsc)
+{
+	uint64_t last = ctc_at(p, tsc) >> p->mtc_period;
+	uint64_t useful = p->encoder.aux_size / 2 + 1;
+
+	if (last - p->s->mtc > useful)
+		aim_at_next_mtc(p, last - useful);
+}
+
+static void catch_up(struct emupmu *p, uint64_t tsc)
+{
+	if (!p->with_mtc || p->s->mtc_tsc > tsc)
+		return;
+	skip_overwritten(p, tsc);
+	while (p->s->mtc_tsc <= tsc) {
+		uint64_t at = p->s->mtc_tsc;
+
+		flush_tnt(p, at);
+		cyc(p, at, false);
+		aim_at_next_mtc(p, p->s->mtc + 1);
+		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
+		/* In the kernel nobody comes by to write the PSBs that these packets make due. */
+		if (!p->s->flowing && p->s->encode.pos >= p->s->psb_at)
+			write_psb(p, at, 0);
+	}
+}
+
+/* The time of a packet that is about to be written. Without CYC no packet tells it, and reading the
+ * clock would cost more than the packet. */
+static uint64_t packet_time(struct emupmu *p)
+{
+	uint64_t tsc;
+
+	if (!p->with_cyc)
+		return p->s->now;
+	tsc = emupmu_now(p);
+	catch_up(p, tsc);
+	return tsc;
+}
+
+/* On hardware a first enable clears the PSB counter, so that a PSB+ comes at once; a later one goes
+ * on where it was (pt_config, kernel 6.1) and TSC, TMA and CBR come alone. */
+void emupmu_start(struct emupmu *p)
+{
+	uint64_t tsc = emupmu_now(p);
+
+	p->s->enabled = 1;
+	p->s->flowing = 0;
+	p->s->mode_known = 0;
+	p->s->cyc_tsc = p->s->ever_enabled ? p->s->cyc_tsc : tsc;
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	p->s->encode.last_ip_known = 0;
+	encode_forget_calls(&p->s->encode);
+	if (p->s->ever_enabled) {
+		cyc(p, tsc, true);
+		write_time(p, tsc);
+	} else {
+		write_psb(p, tsc, 0);
+	}
+	p->s->ever_enabled = 1;
+	emupmu_publish(p);
+}
+
+void emupmu_stop(struct emupmu *p, uint64_t ip)
+{
+	catch_up(p, emupmu_now(p));
+	if (p->s->flowing)
+		emupmu_interrupt(p, ip);
+	p->s->enabled = 0;
+	emupmu_publish(p);
+}
+
+void emupmu_tnt_full(struct emupmu *p)
+{
+	if (!p->branches) {
+		p->s->encode.tnt = 1;
+		return;
+	}
+	flush_tnt(p, packet_time(p));
+	emupmu_publish(p);
+}
+
+static void write_ip(struct emupmu *p, uint8_t opcode, uint64_t ip)
+{
+	uint64_t at = packet_time(p);
+
+	flush_tnt(p, at);
+	cyc(p, at, false);
+	encode_ip(&p->encoder, opcode, ip);
+}
+
+void emupmu_tip(struct emupmu *p, uint64_t ip)
+{
+	if (!p->branches)
+		return;
+	write_ip(p, PT_OPC_TIP, ip);
+	emupmu_publish(p);
+}
+
+void emupmu_enter(struct emupmu *p, uint64_t ip)
+{
+	if (!p->s->enabled || p->s->flowing)
+		return;
+	catch_up(p, emupmu_now(p));
+	p->s->flowing = 1;
+	if (!p->branches)
+		return;
+	/* Only where it changed or where a decoder that begins at the last PSB cannot know it. */
+	if (!p->s->mode_known)
+		encode_mode_exec(&p->encoder);
+	p->s->mode_known = 1;
+	write_ip(p, PT_OPC_TIP_PGE, ip);
+	emupmu_publish(p);
+}
+
+/* PacketEn goes; FUP_IP: where the code was interrupted, 0: by its own doing. One time for all, so
+ * that nothing comes between FUP and TIP.PGD. */
+static void leave(struct emupmu *p, uint64_t fup_ip)
+{
+	uint64_t at;
+
+	if (!p->s->flowing)
+		return;
+	emupmu_now(p);
+	if (p->branches) {
+		at = packet_time(p);
+		flush_tnt(p, at);
+		cyc(p, at, false);
+		if (fup_ip != 0)
+			encode_ip(&p->encoder, PT_OPC_FUP, fup_ip);
+		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
+	}
+	p->s->encode.tnt = 1;
+	p->s->flowing = 0;
+	emupmu_publish(p);
+}
+
+void emupmu_leave(struct emupmu *p)
+{
+	leave(p, 0);
+}
+
+void emupmu_interrupt(struct emupmu *p, uint64_t ip)
+{
+	leave(p, ip);
+}
+
+void emupmu_service(struct emupmu *p, uint64_t ip)
+{
+	uint64_t tsc = emupmu_now(p);
+
+	if (!p->s->enabled)
+		return;
+	catch_up(p, tsc);
+	if (p->s->encode.pos >= p->s->psb_at)
+		write_psb(p, tsc, p->branches && p->s->flowing ? ip : 0);
+	emupmu_publish(p);
+}
+
+void emupmu_finish(struct emupmu *p)
+{
+	if (p->s->enabled && p->branches)
+		flush_tnt(p, p->s->now);
+	emupmu_publish(p);
+}

@@ -1,0 +1,85 @@
+/*
+ * The software PMU of one virtual CPU: when which packet is due. User code only (OS=0): what the
+ * kernel does is out of context, only time goes on there. The caller owns the CPU's rings
+ * (machine.h says when) and tells the truth about what was executed, in order.
+ *
+ * Names begin with emupmu_; capture/pmu.h is about what a PMU offers.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/emu/encode.h"
+#include "proto/emuring.h"
+
+/* The virtual clock: the TSC before the first instruction, and what a syscall costs. */
+#define EMUPMU_VIRTUAL_BASE    1000000000ull
+#define EMUPMU_VIRTUAL_SYSCALL 1000u
+
+/* In emuring_cpu.encoder: outlives the process. */
+struct emupmu_state {
+	struct encode_state encode;
+	uint64_t now;	       /* TSC of the last event */
+	uint64_t psb_at;       /* a PSB is due when encode.pos reaches it */
+	uint64_t mtc;	       /* CTC >> period of the last MTC */
+	uint64_t mtc_tsc;      /* TSC at which the next one is due */
+	uint64_t cyc_tsc;      /* TSC of the last CYC */
+	uint64_t extra_ticks;  /* virtual clock: time that was not instructions */
+	uint32_t enabled;      /* TraceEn */
+	uint32_t flowing;      /* PacketEn: between TIP.PGE and TIP.PGD */
+	uint32_t mode_known;   /* MODE.Exec was sent since the last PSB */
+	uint32_t ever_enabled;
+};
+_Static_assert(sizeof(struct emupmu_state) <= EMURING_CPU_SIZE - 64, "state fits the shared page");
+
+/* A PSB was begun at byte POS at time TSC; USER: it has a FUP. */
+typedef void (*emupmu_psb_fn)(void *userdata, uint64_t tsc, uint64_t pos, bool user);
+
+struct emupmu {
+	struct encoder encoder;
+	struct emupmu_state *s; /* shared */
+	struct emuring_cpu *cpu;
+	bool virtual_clock;
+	/* attr.config, taken apart */
+	bool branches, with_tsc, with_mtc, with_cyc, retcomp;
+	unsigned int mtc_period;
+	uint64_t cyc_threshold, psb_bytes;
+	uint8_t cbr;
+	uint32_t art_num, art_den;
+	/* The caller's count of blocks until its next emupmu_service; set to 0 here when a PSB is
+	 * due. */
+	int budget;
+	emupmu_psb_fn on_psb; /* NULL: nobody */
+	void *userdata;
+};
+
+/* Takes the configuration from HEAD. FRESH: the state is initialised, else it is taken as another
+ * process left it. */
+void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu, bool fresh);
+
+/* The clock, never running backwards. */
+uint64_t emupmu_now(struct emupmu *p);
+/* Makes what was written so far visible to the recorder. */
+void emupmu_publish(struct emupmu *p);
+
+/* TraceEn. Start in the kernel; code flows from the next emupmu_enter on. Stop: IP is where user
+ * code was interrupted; 0: the CPU is in the kernel. */
+void emupmu_start(struct emupmu *p);
+void emupmu_stop(struct emupmu *p, uint64_t ip);
+
+/* A conditional branch or compressed return filled the TNT bits. */
+void emupmu_tnt_full(struct emupmu *p);
+void emupmu_tip(struct emupmu *p, uint64_t ip);
+/* From the kernel to user code at IP. */
+void emupmu_enter(struct emupmu *p, uint64_t ip);
+/* To the kernel by an instruction that says so (SYSCALL, INT n). */
+void emupmu_leave(struct emupmu *p);
+/* To the kernel by an interrupt or a fault before the instruction at IP. */
+void emupmu_interrupt(struct emupmu *p, uint64_t ip);
+
+/* To be called now and then between two instructions: the MTCs up to now, and a PSB where one is
+ * due. IP: the next user instruction; 0: the CPU is in the kernel. */
+void emupmu_service(struct emupmu *p, uint64_t ip);
+/* The process died: writes out what was pending. */
+void emupmu_finish(struct emupmu *p);

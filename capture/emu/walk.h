@@ -1,0 +1,118 @@
+/*
+ * From block to block: what the PMU is to be told of the way between two of them. One walk a
+ * virtual CPU, used by its guest thread only. walk_step is the hot path, inlined into the block
+ * callback; everything unusual is in walk.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/emu/code.h"
+#include "capture/emu/pmu.h"
+#include "capture/emu/truth.h"
+
+/* Blocks between two looks at the clock, at the recorder's wishes and at the PSB counter: about a
+ * microsecond. */
+#define WALK_BUDGET 64
+
+struct walk_signal {
+	bool entered; /* a signal brought us to the block */
+	uint64_t rsp, ip;
+	bool fault;
+};
+
+struct walk {
+	struct block *prev; /* kind BLOCK_NONE: nothing of the way here is to be told */
+	bool retcomp;
+	struct emupmu *pmu;
+	struct encode_state *encode;
+	struct emuring_cpu *cpu;
+	struct truth *truth; /* NULL: not asked for */
+	struct block none;
+	/* The signal frame on which the last seen handler runs; 0: none or returned. */
+	uint64_t frame_rsp, frame_ip;
+	/* Asks whether a signal brought the guest to its block at a handler. */
+	struct walk_signal (*look)(void *userdata);
+	/* The recorder's wishes, between two blocks; IP: of the next. */
+	void (*service)(void *userdata, uint64_t ip);
+	/* An unexplained way. */
+	void (*on_jump)(void *userdata);
+	void *userdata;
+};
+
+/* PMU must be initialised. The caller fills in the callbacks. */
+void walk_init(struct walk *w, struct emupmu *pmu, struct truth *truth);
+
+/* B is about to run: everything but the usual ways. */
+void walk_unusual(struct walk *w, struct block *prev, struct block *b);
+/* The budget is spent, or a PSB is due; B is about to run. */
+void walk_service(struct walk *w, struct block *b);
+/* An indirect way to IP, or a return that the stack did not foretell. */
+void walk_tip(struct walk *w, uint64_t ip);
+void walk_tnt_full(struct walk *w);
+/* The guest entered the kernel by the last instruction of the last block. */
+void walk_leave(struct walk *w);
+/* rt_sigreturn: the last frame is gone. */
+void walk_frame_gone(struct walk *w);
+
+static inline void walk_branch(struct walk *w, bool taken)
+{
+	if (__builtin_expect(encode_branch(w->encode, taken), 0))
+		walk_tnt_full(w);
+}
+
+static inline void walk_return(struct walk *w, uint64_t ip)
+{
+	if (__builtin_expect(w->retcomp && encode_return(w->encode, ip), 1))
+		walk_branch(w, true);
+	else
+		walk_tip(w, ip);
+}
+
+/* Tells the way from P to IP where it is a usual one; false: it is none. */
+static inline __attribute__((always_inline)) bool walk_usual(struct walk *w, const struct block *p,
+							     uint64_t ip)
+{
+	switch (p->kind) {
+	case BLOCK_COND:
+		if (ip == p->target)
+			walk_branch(w, true);
+		else if (ip == p->next)
+			walk_branch(w, false);
+		else
+			return false;
+		return true;
+	case BLOCK_PLAIN: return ip == p->next;
+	case BLOCK_JMP: return ip == p->target;
+	case BLOCK_CALL:
+		if (ip != p->target)
+			return false;
+		encode_call(w->encode, p->next);
+		return true;
+	case BLOCK_RET: walk_return(w, ip); return true;
+	case BLOCK_CALL_IND:
+		encode_call(w->encode, p->next);
+		walk_tip(w, ip);
+		return true;
+	case BLOCK_JMP_IND: walk_tip(w, ip); return true;
+	default: return false;
+	}
+}
+
+/* B is about to run. */
+static inline __attribute__((always_inline)) void walk_step(struct walk *w, struct block *b,
+							    bool with_truth)
+{
+	struct block *p = w->prev;
+	uint64_t executed = atomic_load_explicit(&w->cpu->instructions, memory_order_relaxed);
+
+	w->prev = b;
+	atomic_store_explicit(&w->cpu->instructions, executed + b->n, memory_order_relaxed);
+	if (__builtin_expect(b->flags != 0 || !walk_usual(w, p, b->ip), 0))
+		walk_unusual(w, p, b);
+	else if (with_truth)
+		truth_block(w->truth, p, p->n);
+	if (__builtin_expect(--w->pmu->budget < 0, 0))
+		walk_service(w, b);
+}

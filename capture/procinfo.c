@@ -1,0 +1,150 @@
+/*
+ * The facts about one process that no record carries. Every one but its existence may be unknown:
+ * the process is going away, or it is not ours to see. Called by the recorder's job for the
+ * processes of a snapshot.
+ */
+#include "capture/procscan.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/number.h"
+#include "capture/procfile.h"
+#include "proto/base.h"
+#include "proto/manifest.h"
+
+#define NSEC_PER_SEC 1000000000ull
+/* Lines for some ten hierarchies, each with a path. */
+#define CGROUP_MAX (16 * 1024)
+#define STATUS_MAX 8192
+
+void procinfo_done(struct procinfo *info)
+{
+	free(info->exe);
+	free(info->cmdline);
+	free(info->cgroup);
+	*info = (struct procinfo){0};
+}
+
+/* NULL when it cannot be read; "" is unknown as well. */
+static char *copy_known(const char *text, size_t size)
+{
+	return size > 0 ? strndup(text, size) : NULL;
+}
+
+static char *read_exe(int dir)
+{
+	char path[PATH_MAX];
+	ssize_t n = readlinkat(dir, "exe", path, sizeof(path));
+
+	return n > 0 ? copy_known(path, (size_t)n) : NULL;
+}
+
+/* Arguments end in NUL each, and a process may write what it likes there; the NULs at the end are
+ * no arguments. */
+static char *read_cmdline(int dir, bool *ret_cut)
+{
+	char text[PROCSCAN_CMDLINE_MAX + 2];
+	ssize_t n = procfile_read(dir, "cmdline", text, sizeof(text));
+
+	while (n > 0 && text[n - 1] == '\0')
+		n--;
+	if (n <= 0)
+		return NULL;
+	*ret_cut = n > PROCSCAN_CMDLINE_MAX;
+	n = MIN_OF(n, PROCSCAN_CMDLINE_MAX);
+	for (ssize_t i = 0; i < n; i++)
+		if (text[i] == '\0')
+			text[i] = ' ';
+	return copy_known(text, (size_t)n);
+}
+
+/* "HIERARCHY:CONTROLLERS:PATH" up to the end of the line; NULL: no such line. */
+static const char *cgroup_path(const char *line, size_t length)
+{
+	const char *first = memchr(line, ':', length);
+
+	if (first == NULL)
+		return NULL;
+	length -= (size_t)(first + 1 - line);
+	return memchr(first + 1, ':', length);
+}
+
+/* The unified hierarchy's path, "0::PATH", else that of the first line: cgroups(7). */
+static char *read_cgroup(int dir)
+{
+	CLEANUP_FREE char *text = malloc(CGROUP_MAX);
+	const char *found = NULL;
+
+	if (text == NULL || procfile_read(dir, "cgroup", text, CGROUP_MAX) <= 0)
+		return NULL;
+	for (const char *line = text; *line != '\0';) {
+		size_t length = strcspn(line, "\n");
+
+		if (strncmp(line, "0::", 3) == 0) {
+			found = line + 2;
+			break;
+		}
+		if (found == NULL)
+			found = cgroup_path(line, length);
+		line += length + (line[length] == '\n');
+	}
+	return found != NULL ? copy_known(found + 1, strcspn(found + 1, "\n")) : NULL;
+}
+
+/* "Uid:" real, effective, saved, file system. The name in the first line is escaped by the kernel
+ * and cannot begin another line. */
+static uint64_t read_uid(int dir)
+{
+	char text[STATUS_MAX];
+	const char *line;
+	uint64_t uid;
+
+	if (procfile_read(dir, "status", text, sizeof(text)) < 0)
+		return MANIFEST_ABSENT;
+	line = strstr(text, "\nUid:\t");
+	if (line == NULL || !number_parse(line + 6, 10, UINT32_MAX, "\t\n", NULL, &uid))
+		return MANIFEST_ABSENT;
+	return uid;
+}
+
+static uint64_t ticks_to_ns(uint64_t ticks)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+	uint64_t ns;
+
+	if (hz <= 0 || __builtin_mul_overflow(ticks, NSEC_PER_SEC / (uint64_t)hz, &ns))
+		return MANIFEST_ABSENT;
+	return ns;
+}
+
+int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret)
+{
+	CLEANUP_CLOSE int dir = -EBADF;
+	struct procfile_stat stat;
+	int r = procfile_process(proc, pid, &dir);
+
+	*ret = (struct procinfo){
+		.pid = pid,
+		.ppid = MANIFEST_ABSENT,
+		.start_ns = MANIFEST_ABSENT,
+		.uid = MANIFEST_ABSENT,
+	};
+	if (r < 0)
+		return r;
+	r = procfile_stat(dir, &stat);
+	if (r == -ESRCH)
+		return r;
+	if (r == 0) {
+		ret->ppid = stat.ppid;
+		ret->start_ns = ticks_to_ns(stat.start_ticks);
+	}
+	ret->uid = read_uid(dir);
+	ret->exe = read_exe(dir);
+	ret->cmdline = read_cmdline(dir, &ret->cmdline_cut);
+	ret->cgroup = read_cgroup(dir);
+	return 0;
+}

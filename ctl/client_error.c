@@ -1,0 +1,130 @@
+/*
+ * One table from error names to exit codes and sentences. The errors are those of
+ * proto/io.ptsnap.recorder.varlink and of org.varlink.service. Called by client.c.
+ */
+#include "ctl/client_error.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "proto/varlink.h"
+
+#include "ctl/client.h"
+#include "ctl/exit_code.h"
+#include "ctl/say.h"
+
+static const char *word(struct json_object *parameters, const char *field)
+{
+	const char *text = "?";
+
+	(void)varlink_get_string(parameters, field, &text);
+	return text;
+}
+
+static uint64_t number(struct json_object *parameters, const char *field)
+{
+	uint64_t value = 0;
+
+	(void)varlink_get_u64(parameters, field, &value);
+	return value;
+}
+
+static int no_such_report(struct json_object *p)
+{
+	return say_error(EXIT_CODE_NO_REPORT, "%s: no such report; `ptsnapctl list' shows them",
+			 word(p, "id"));
+}
+
+static int ambiguous_report(struct json_object *p)
+{
+	return say_error(EXIT_CODE_NO_REPORT,
+			 "%s: several reports begin so; give more of the id (`ptsnapctl list')",
+			 word(p, "id"));
+}
+
+static int not_decoded(struct json_object *p)
+{
+	return say_error(EXIT_CODE_NO_REPORT,
+			 "%s: this snapshot has no report; fetch it with --format=bundle and run "
+			 "`ptsnapctl decode'",
+			 word(p, "id"));
+}
+
+static int busy(struct json_object *p)
+{
+	return say_error(EXIT_CODE_BUSY, "the recorder is busy; try again in %" PRIu64 " ms",
+			 (number(p, "retryAfterUSec") + 999) / 1000);
+}
+
+static int not_tracing(struct json_object *p)
+{
+	return say_error(EXIT_CODE_NOT_TRACING, "the recorder is not tracing: %s",
+			 word(p, "cause"));
+}
+
+static int failed(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE, "snapshot %s failed: %s", word(p, "id"),
+			 word(p, "cause"));
+}
+
+static int unsupported_format(struct json_object *p)
+{
+	return say_error(EXIT_CODE_USAGE, "the recorder has no format %s", word(p, "format"));
+}
+
+static int no_space(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE,
+			 "the recorder's disk is full: %" PRIu64 " bytes needed, %" PRIu64
+			 " free; remove old snapshots from its state directory",
+			 number(p, "needBytes"), number(p, "haveBytes"));
+}
+
+static int denied(struct json_object *p)
+{
+	(void)p;
+	return say_error(EXIT_CODE_PERMISSION,
+			 "the recorder refuses this to you; run as root or ask its administrator");
+}
+
+static int invalid_parameter(struct json_object *p)
+{
+	return say_error(EXIT_CODE_USAGE, "the recorder does not accept the value of %s",
+			 word(p, "parameter"));
+}
+
+static int unknown_method(struct json_object *p)
+{
+	(void)p;
+	return say_error(EXIT_CODE_FAILURE,
+			 "the recorder does not know this request; is it older than ptsnapctl?");
+}
+
+static const struct {
+	const char *name;
+	int (*say)(struct json_object *parameters);
+} ERRORS[] = {
+	{CLIENT_INTERFACE ".NoSuchReport", no_such_report},
+	{CLIENT_INTERFACE ".AmbiguousReport", ambiguous_report},
+	{CLIENT_INTERFACE ".NotDecoded", not_decoded},
+	{CLIENT_INTERFACE ".Busy", busy},
+	{CLIENT_INTERFACE ".NotTracing", not_tracing},
+	{CLIENT_INTERFACE ".Failed", failed},
+	{CLIENT_INTERFACE ".UnsupportedFormat", unsupported_format},
+	{CLIENT_INTERFACE ".NoSpace", no_space},
+	{CLIENT_INTERFACE ".PermissionDenied", denied},
+	{"org.varlink.service.PermissionDenied", denied},
+	{"org.varlink.service.InvalidParameter", invalid_parameter},
+	{"org.varlink.service.MethodNotFound", unknown_method},
+	{"org.varlink.service.MethodNotImplemented", unknown_method},
+	{"org.varlink.service.InterfaceNotFound", unknown_method},
+};
+
+int client_error_say(const char *error, struct json_object *parameters)
+{
+	for (size_t i = 0; i < sizeof(ERRORS) / sizeof(ERRORS[0]); i++)
+		if (strcmp(ERRORS[i].name, error) == 0)
+			return ERRORS[i].say(parameters);
+	return say_error(EXIT_CODE_FAILURE, "the recorder answers with %s", error);
+}

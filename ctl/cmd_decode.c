@@ -1,0 +1,202 @@
+/*
+ * ptsnapctl decode: run ptsnap-decode on a bundle, or on raw files made into one, without a
+ * recorder. We open the files; the worker parses.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
+#include "proto/worker.h"
+
+#include "ctl/decode_option.h"
+#include "ctl/deliver.h"
+#include "ctl/exit_code.h"
+#include "ctl/output.h"
+#include "ctl/say.h"
+#include "ctl/worker_path.h"
+
+static int open_bundle(const char *path, int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", path);
+	if (st.st_size == 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: the file is empty", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int compose(const struct decode_request *q, int *ret_fd)
+{
+	size_t cut = 0;
+	int r = raw_compose(&q->raw, ret_fd, &cut);
+
+	if (r == 0 && cut > 0 && !q->settings->quiet)
+		say("%zu ranges of --raw-image end beyond their file and were cut there", cut);
+	return r;
+}
+
+/* What the worker reported or the kernel said, about NAME. */
+static int say_worker_error(const char *name, int error)
+{
+	switch (-error) {
+	case EPIPE: return EXIT_CODE_FAILURE; /* the reader has seen enough */
+	case EBADMSG:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: not a ptsnap bundle, or truncated or damaged", name);
+	case EPROTONOSUPPORT:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: made by a newer ptsnap; use that one's "
+				 "ptsnapctl",
+				 name);
+	case EFBIG: return say_error(EXIT_CODE_FAILURE, "%s: larger than a bundle can be", name);
+	case ENOMEM: return say_error(EXIT_CODE_FAILURE, "%s: not enough memory to decode", name);
+	case ENOSPC:
+	case EDQUOT:
+		return say_error(EXIT_CODE_FAILURE, "no space left for the output; give -o a file "
+						    "on another file system");
+	case E2BIG: return say_error(EXIT_CODE_FAILURE, "%s: the report exceeds its limit", name);
+	default:
+		return say_error(EXIT_CODE_FAILURE, "%s: decoding failed: %s", name,
+				 strerror(-error));
+	}
+}
+
+static int say_failed(const struct worker_job *job, const char *name,
+		      const struct worker_outcome *outcome)
+{
+	if (outcome->error != 0)
+		return say_worker_error(name, outcome->error);
+	return say_error(EXIT_CODE_FAILURE,
+			 "%s: %s ended without a result (exit status %d); is it ptsnap-decode of "
+			 "this version?",
+			 name, job->program, outcome->exit_status);
+}
+
+static int judge(const struct decode_request *q, const struct worker_job *job, const char *name,
+		 const struct worker_outcome *outcome, int r)
+{
+	switch (r) {
+	case 0: break;
+	case WORKER_CRASHED:
+		if (outcome->signal == SIGPIPE)
+			return EXIT_CODE_FAILURE;
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: ptsnap-decode was killed by signal %d (%s); the input is "
+				 "untouched, please report it",
+				 name, outcome->signal, strsignal(outcome->signal));
+	case WORKER_TIMEOUT:
+		return say_error(EXIT_CODE_TIMEOUT,
+				 "%s: not decoded in time; --timeout= sets how long to wait", name);
+	case WORKER_FAILED: return say_failed(job, name, outcome);
+	case -ENOENT:
+	case -EACCES:
+	case -ENOEXEC:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: cannot be run: %s; --worker=PATH or PTSNAP_DECODE names "
+				 "ptsnap-decode",
+				 job->program, strerror(-r));
+	default:
+		return say_error(EXIT_CODE_FAILURE, "cannot run %s: %s", job->program,
+				 strerror(-r));
+	}
+	if (outcome->faults > q->max_errors)
+		return say_error(EXIT_CODE_TOO_MANY_ERRORS,
+				 "%s: %ju errors, --max-errors allows %ju", name,
+				 (uintmax_t)outcome->faults, (uintmax_t)q->max_errors);
+	return 0;
+}
+
+static int run(const struct decode_request *q, int bundle_fd, int output_fd)
+{
+	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
+	CLEANUP_FREE char *program = NULL;
+	struct worker_outcome outcome;
+	struct worker_job job = {
+		.bundle_fd = bundle_fd,
+		.output_fd = output_fd,
+		.request = {.view = q->view,
+			    .hash = q->hash,
+			    .pretty = q->settings->json == JSON_PRETTY,
+			    .report_limit = REPORT_DEFAULT_LIMIT},
+		.timeout_usec =
+			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,
+		.cancel_fd = -1,
+	};
+	int r = worker_path_find(q->worker, &program);
+
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	job.program = program;
+	r = worker_run(&job, &outcome);
+	return judge(q, &job, name, &outcome, r);
+}
+
+/* Straight into the output. Too many errors are no reason to withhold it. */
+static int decode_to_output(const struct decode_request *q, int bundle_fd, struct output *o)
+{
+	int r = run(q, bundle_fd, o->fd), committed;
+
+	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
+		return r;
+	committed = output_commit(o);
+	if (committed < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output, strerror(-committed));
+	return r;
+}
+
+/* The report for people: decoded into memory, then shown. */
+static int decode_to_summary(const struct decode_request *q, int bundle_fd)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r, shown;
+
+	if (memfd_new("ptsnap-report", 0, &fd) < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
+	r = run(q, bundle_fd, fd);
+	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
+		return r;
+	shown = deliver_report(q->settings, fd, NULL, true);
+	return shown != 0 ? shown : r;
+}
+
+static int decode(const struct decode_request *q, int bundle_fd)
+{
+	CLEANUP(output_done) struct output o;
+	enum json_mode json = q->settings->json;
+	int r;
+
+	output_init(&o);
+	if (q->view == WORKER_VIEW_REPORT && !q->output &&
+	    (json == JSON_OFF || (json == JSON_UNSET && isatty(STDOUT_FILENO))))
+		return decode_to_summary(q, bundle_fd);
+	r = output_open(&o, q->output);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output, strerror(-r));
+	return decode_to_output(q, bundle_fd, &o);
+}
+
+int cmd_decode(struct settings *s, int argc, char **argv)
+{
+	CLEANUP(decode_request_done) struct decode_request q;
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r;
+
+	decode_request_init(&q, s);
+	r = decode_request_parse(&q, argc, argv);
+	if (r != 0 || s->help || s->version)
+		return r;
+	r = q.bundle ? open_bundle(q.bundle, &fd) : compose(&q, &fd);
+	return r != 0 ? r : decode(&q, fd);
+}

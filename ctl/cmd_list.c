@@ -1,0 +1,105 @@
+/*
+ * ptsnapctl list: the stored snapshots, oldest first, a line each.
+ */
+#include "ctl/verb.h"
+
+#include <stdio.h>
+
+#include "proto/base.h"
+
+#include "ctl/client.h"
+#include "ctl/exit_code.h"
+#include "ctl/field.h"
+#include "ctl/figure.h"
+#include "ctl/say.h"
+#include "ctl/text.h"
+
+struct listing {
+	const struct settings *settings;
+	size_t n;
+};
+
+static void cell(const char *text, size_t width)
+{
+	size_t used = text_puts(stdout, text, width);
+
+	printf("%*s", (int)(width + 1 - used), "");
+}
+
+static void print_row(struct json_object *report, bool first)
+{
+	const char *error = field_text(report, "error");
+
+	if (first)
+		puts("ID                        STATE      DATE                      TRIGGER        "
+		     "   RAW     REPORT   GAPS REASON");
+	cell(field_text(report, "id"), 25);
+	cell(field_text(report, "state"), 10);
+	cell(figure_field_date(report, "realtimeUSec").text, 25);
+	cell(field_text(report, "trigger"), 10);
+	printf("%10s %10s %6s ", figure_field_bytes(report, "rawBytes").text,
+	       figure_field_bytes(report, "reportBytes").text,
+	       figure_field_count(report, "gaps").text);
+	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
+	putchar('\n');
+}
+
+/* --json=short: an object a line; pretty: one array. */
+static void print_json(struct json_object *report, bool pretty, bool first)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE | (pretty ? JSON_C_TO_STRING_PRETTY : 0);
+	const char *text = json_object_to_json_string_ext(report, flags);
+
+	if (pretty)
+		printf("%s%s", first ? "[\n" : ",\n", text);
+	else
+		puts(text);
+}
+
+static int on_report(void *userdata, struct json_object *parameters)
+{
+	struct listing *l = userdata;
+	struct json_object *report = field_get(parameters, "report");
+
+	if (!json_object_is_type(report, json_type_object))
+		return 0;
+	if (l->settings->json == JSON_SHORT || l->settings->json == JSON_PRETTY)
+		print_json(report, l->settings->json == JSON_PRETTY, l->n == 0);
+	else
+		print_row(report, l->n == 0);
+	l->n++;
+	return 0;
+}
+
+static void finish(const struct listing *l)
+{
+	if (l->settings->json == JSON_PRETTY)
+		puts(l->n > 0 ? "\n]" : "[]");
+	else if (l->n == 0 && !l->settings->quiet)
+		say("no snapshots yet; `ptsnapctl snapshot' takes one");
+}
+
+int cmd_list(struct settings *s, int argc, char **argv)
+{
+	static const struct option own[] = {{NULL, 0, NULL, 0}};
+	CLEANUP(client_freep) struct client *c = NULL;
+	struct listing l = {.settings = s};
+	struct json_object *last = NULL;
+	int r;
+
+	if (option_next(s, argc, argv, own, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (optind < argc)
+		return say_error(EXIT_CODE_USAGE, "list takes no operand: %s", argv[optind]);
+	if (s->help || s->version)
+		return 0;
+	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
+	if (r == 0)
+		r = client_call(c, "List", NULL, on_report, &l, &last);
+	if (r != 0)
+		return r;
+	on_report(&l, last);
+	json_object_put(last);
+	finish(&l);
+	return 0;
+}

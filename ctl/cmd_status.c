@@ -1,0 +1,137 @@
+/*
+ * ptsnapctl status: what the recorder is doing.
+ */
+#include "ctl/verb.h"
+
+#include <stdio.h>
+
+#include "proto/base.h"
+
+#include "ctl/client.h"
+#include "ctl/exit_code.h"
+#include "ctl/field.h"
+#include "ctl/figure.h"
+#include "ctl/say.h"
+#include "ctl/text.h"
+
+#define MAX_CPUS 16
+
+static void line(const char *name, const char *text)
+{
+	if (!text)
+		return;
+	printf("%-11s", name);
+	text_puts(stdout, text, 100);
+	putchar('\n');
+}
+
+static void print_recorder(struct json_object *s)
+{
+	uint64_t pid, uptime;
+
+	line("State", field_text(s, "state"));
+	line("Version", field_text(s, "version"));
+	line("Source", field_text(s, "source"));
+	line("Terms", field_text(s, "terms"));
+	if (field_u64(s, "pid", &pid))
+		printf("%-11s%ju\n", "Pid", (uintmax_t)pid);
+	if (field_u64(s, "uptimeUSec", &uptime) && uptime <= UINT64_MAX / 1000)
+		printf("%-11s%s\n", "Uptime", figure_nsec(uptime * 1000).text);
+}
+
+static void print_command(struct json_object *s)
+{
+	uint64_t pid, status;
+
+	if (!field_u64(s, "command.pid", &pid))
+		return;
+	printf("%-11spid %ju, %s", "Command", (uintmax_t)pid,
+	       field_true(s, "command.running") ? "running" : "ended");
+	if (field_u64(s, "command.exitStatus", &status))
+		printf(" with status %ju", (uintmax_t)status);
+	putchar('\n');
+}
+
+static void print_timeline(struct json_object *s)
+{
+	if (!field_get(s, "timeline"))
+		return;
+	printf("%-11s%s records, %s folded, %s dropped, %s lost, %s\n", "Timeline",
+	       figure_field_count(s, "timeline.records").text,
+	       figure_field_count(s, "timeline.folded").text,
+	       figure_field_count(s, "timeline.dropped").text,
+	       figure_field_count(s, "timeline.lost").text,
+	       figure_field_bytes(s, "timeline.bytes").text);
+	printf("%-11s%s processes, %s mappings\n", "",
+	       figure_field_count(s, "timeline.processes").text,
+	       figure_field_count(s, "timeline.mappings").text);
+}
+
+static void print_snapshots(struct json_object *s)
+{
+	if (!field_get(s, "snapshots"))
+		return;
+	printf("%-11s%s done, %s failed, %s running\n", "Snapshots",
+	       figure_field_count(s, "snapshots.done").text,
+	       figure_field_count(s, "snapshots.failed").text,
+	       figure_field_count(s, "snapshots.running").text);
+}
+
+static void print_cpus(struct json_object *s)
+{
+	size_t n = field_count(s, "cpus");
+
+	if (n > 0)
+		puts("\nCPU   AUX RING  DATA RING  INSTRUCTIONS");
+	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
+		struct json_object *cpu = field_at(s, "cpus", i);
+
+		printf("%3s %10s %10s %13s\n", figure_field_count(cpu, "cpu").text,
+		       figure_field_bytes(cpu, "auxBytes").text,
+		       figure_field_bytes(cpu, "dataBytes").text,
+		       figure_field_count(cpu, "instructions").text);
+	}
+	if (n > MAX_CPUS)
+		printf("... and %zu more\n", n - MAX_CPUS);
+}
+
+static int print_status(const struct settings *settings, struct json_object *s)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+
+	if (!json_object_is_type(s, json_type_object))
+		return say_error(EXIT_CODE_FAILURE, "the recorder's answer holds no status");
+	if (settings->json == JSON_SHORT || settings->json == JSON_PRETTY) {
+		flags |= settings->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
+		puts(json_object_to_json_string_ext(s, flags));
+		return 0;
+	}
+	print_recorder(s);
+	print_command(s);
+	print_timeline(s);
+	print_snapshots(s);
+	print_cpus(s);
+	return 0;
+}
+
+int cmd_status(struct settings *s, int argc, char **argv)
+{
+	static const struct option own[] = {{NULL, 0, NULL, 0}};
+	CLEANUP(client_freep) struct client *c = NULL;
+	struct json_object *answer = NULL;
+	int r;
+
+	if (option_next(s, argc, argv, own, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (optind < argc)
+		return say_error(EXIT_CODE_USAGE, "status takes no operand: %s", argv[optind]);
+	if (s->help || s->version)
+		return 0;
+	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
+	if (r == 0)
+		r = client_call(c, "Status", NULL, NULL, NULL, &answer);
+	if (r == 0 && !s->quiet)
+		r = print_status(s, field_get(answer, "status"));
+	json_object_put(answer);
+	return r;
+}

@@ -1,0 +1,149 @@
+/*
+ * Options of decode, and which of them go together. Called by cmd_decode.c.
+ */
+#include "ctl/decode_option.h"
+
+#include "proto/base.h"
+
+#include "ctl/exit_code.h"
+#include "ctl/say.h"
+#include "ctl/size.h"
+
+/* libipt's mtc_freq is MTCFreq of IA32_RTIT_CTL: four bits. */
+#define MAX_MTC_FREQ 15
+/* Of MSR_PLATFORM_INFO: eight bits. */
+#define MAX_NOM_FREQ 255
+
+enum {
+	OWN_VIEW = OPTION_OWN,
+	OWN_HASH,
+	OWN_WORKER,
+	OWN_MAX_ERRORS,
+	OWN_RAW_PT,
+	OWN_RAW_IMAGE,
+	OWN_CPU,
+	OWN_MTC_FREQ,
+	OWN_NOM_FREQ,
+	OWN_CPUID_0X15,
+};
+
+static const struct option OWN[] = {
+	{"view", required_argument, NULL, OWN_VIEW},
+	{"hash", no_argument, NULL, OWN_HASH},
+	{"output", required_argument, NULL, 'o'},
+	{"worker", required_argument, NULL, OWN_WORKER},
+	{"max-errors", required_argument, NULL, OWN_MAX_ERRORS},
+	{"raw-pt", required_argument, NULL, OWN_RAW_PT},
+	{"raw-image", required_argument, NULL, OWN_RAW_IMAGE},
+	{"cpu", required_argument, NULL, OWN_CPU},
+	{"mtc-freq", required_argument, NULL, OWN_MTC_FREQ},
+	{"nom-freq", required_argument, NULL, OWN_NOM_FREQ},
+	{"cpuid-0x15", required_argument, NULL, OWN_CPUID_0X15},
+	{NULL, 0, NULL, 0},
+};
+
+void decode_request_init(struct decode_request *q, struct settings *s)
+{
+	*q = (struct decode_request){.settings = s, .max_errors = UINT64_MAX};
+	raw_init(&q->raw);
+}
+
+void decode_request_done(struct decode_request *q)
+{
+	raw_done(&q->raw);
+}
+
+static bool take_view(struct decode_request *q)
+{
+	static const char *const views[] = {"report",	"summary", "packets",
+					    "branches", "insns",   NULL};
+	int i = option_choice("--view", optarg, views);
+
+	if (i >= 0)
+		q->view = (enum worker_view)i;
+	return i >= 0;
+}
+
+static bool take_number(const char *option, uint32_t max, uint32_t *ret)
+{
+	uint64_t value = 0;
+
+	if (!option_good(size_parse_number(optarg, &value), option, optarg,
+			 "a number, decimal or 0x"))
+		return false;
+	if (value > max) {
+		say("%s=%s: give a number from 0 to %u", option, optarg, max);
+		return false;
+	}
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* The options of the raw form. */
+static bool take_raw(struct raw *raw, int option)
+{
+	switch (option) {
+	case OWN_RAW_PT: raw->pt_path = optarg; return true;
+	case OWN_RAW_IMAGE:
+		return option_good(raw_add_image(raw, optarg), "--raw-image", optarg,
+				   RAW_IMAGE_VALID);
+	case OWN_CPU: return option_good(raw_set_cpu(raw, optarg), "--cpu", optarg, RAW_CPU_VALID);
+	case OWN_MTC_FREQ: return take_number("--mtc-freq", MAX_MTC_FREQ, &raw->mtc_period);
+	case OWN_NOM_FREQ: return take_number("--nom-freq", MAX_NOM_FREQ, &raw->max_nonturbo_ratio);
+	case OWN_CPUID_0X15:
+		return option_good(raw_set_cpuid_0x15(raw, optarg), "--cpuid-0x15", optarg,
+				   RAW_CPUID_VALID);
+	default: return false;
+	}
+}
+
+static bool take(struct decode_request *q, int option, bool *ret_raw)
+{
+	switch (option) {
+	case OWN_VIEW: return take_view(q);
+	case OWN_HASH: q->hash = true; return true;
+	case 'o': q->output = optarg; return true;
+	case OWN_WORKER: q->worker = optarg; return true;
+	case OWN_MAX_ERRORS:
+		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
+				   optarg, "a number, decimal or 0x");
+	case OPTION_USAGE: return false;
+	default: *ret_raw = true; return take_raw(&q->raw, option);
+	}
+}
+
+static int check_form(struct decode_request *q, int operands, bool raw)
+{
+	if (raw && !q->raw.pt_path)
+		return say_error(EXIT_CODE_USAGE,
+				 "--raw-image, --cpu, --mtc-freq, --nom-freq and "
+				 "--cpuid-0x15 need --raw-pt=FILE; a bundle knows them "
+				 "itself");
+	if (raw && operands > 0)
+		return say_error(EXIT_CODE_USAGE,
+				 "decode takes a BUNDLE or --raw-pt=FILE, not both");
+	if (!raw && operands != 1)
+		return say_error(EXIT_CODE_USAGE, "decode takes one BUNDLE (of `ptsnapctl fetch "
+						  "--format=bundle'), or --raw-pt=FILE with "
+						  "--raw-image=" RAW_IMAGE_VALID);
+	if (q->hash && q->view != WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE, "--hash goes with --view=summary");
+	if (q->settings->json != JSON_UNSET && q->view > WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE,
+				 "--json goes with --view=report and --view=summary");
+	return 0;
+}
+
+int decode_request_parse(struct decode_request *q, int argc, char **argv)
+{
+	bool raw = false;
+	int option;
+
+	while ((option = option_next(q->settings, argc, argv, OWN, "o:", true)) != OPTION_END)
+		if (!take(q, option, &raw))
+			return EXIT_CODE_USAGE;
+	if (q->settings->help || q->settings->version)
+		return 0;
+	q->bundle = raw ? NULL : argv[optind];
+	return check_form(q, argc - optind, raw);
+}

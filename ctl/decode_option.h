@@ -1,0 +1,24 @@
+/*
+ * The command line of `ptsnapctl decode'.
+ */
+#pragma once
+
+#include "proto/worker.h"
+
+#include "ctl/option.h"
+#include "ctl/raw.h"
+
+struct decode_request {
+	struct settings *settings;
+	enum worker_view view;
+	bool hash;
+	const char *output, *worker;
+	const char *bundle;  /* NULL: the raw form */
+	uint64_t max_errors; /* UINT64_MAX: any number */
+	struct raw raw;
+};
+
+void decode_request_init(struct decode_request *q, struct settings *s);
+void decode_request_done(struct decode_request *q);
+/* 0, or an exit code after a message. Nothing is checked when help or version are asked for. */
+int decode_request_parse(struct decode_request *q, int argc, char **argv);

@@ -1,0 +1,37 @@
+# ctl: ptsnapctl, the user's program. Includes proto only.
+
+# Everything but main, so that tests can link it.
+noinst_LIBRARIES += ctl/libptctl.a
+ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
+	-DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
+	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\"
+ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+ctl_libptctl_a_SOURCES = \
+	ctl/client.c ctl/client.h \
+	ctl/client_error.c ctl/client_error.h \
+	ctl/cmd_decode.c \
+	ctl/cmd_fetch.c \
+	ctl/cmd_list.c \
+	ctl/cmd_snapshot.c \
+	ctl/cmd_status.c \
+	ctl/decode_option.c ctl/decode_option.h \
+	ctl/deliver.c ctl/deliver.h \
+	ctl/exit_code.h \
+	ctl/field.c ctl/field.h \
+	ctl/figure.c ctl/figure.h \
+	ctl/option.c ctl/option.h \
+	ctl/output.c ctl/output.h \
+	ctl/raw.c ctl/raw.h ctl/raw_option.c \
+	ctl/say.c ctl/say.h \
+	ctl/show.c ctl/show.h \
+	ctl/show_table.c ctl/show_table.h \
+	ctl/size.c ctl/size.h \
+	ctl/text.c ctl/text.h \
+	ctl/verb.h \
+	ctl/worker_path.c ctl/worker_path.h
+
+bin_PROGRAMS += ctl/ptsnapctl
+ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
+ctl_ptsnapctl_CFLAGS = $(ctl_libptctl_a_CFLAGS)
+ctl_ptsnapctl_SOURCES = ctl/main.c
+ctl_ptsnapctl_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) -lm

@@ -1,0 +1,182 @@
+/*
+ * ptsnapctl: common options, then a verb. The verbs' own options are theirs (cmd_VERB.c).
+ */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#include "ctl/exit_code.h"
+#include "ctl/option.h"
+#include "ctl/say.h"
+#include "ctl/verb.h"
+
+static const char HELP_HEAD[] =
+	"ptsnapctl [OPTION...] VERB [OPTION...]\n"
+	"\n"
+	"Takes, fetches and decodes snapshots of a ptsnapd flight recorder.\n"
+	"\n"
+	"Verbs:\n";
+
+static const char HELP_TAIL[] =
+	"\n"
+	"Options of all verbs:\n"
+	"      --socket=PATH            the recorder's socket (/run/ptsnap/io.ptsnap.recorder)\n"
+	"      --json=pretty|short|off  JSON or text on standard output\n"
+	"  -j                           --json=pretty on a terminal, else short\n"
+	"      --timeout=TIME           give up after TIME (500ms, 30s, 5min; 0: never)\n"
+	"  -q, --quiet                  no remarks; status prints nothing\n"
+	"  -h, --help                   this text, or that of the verb before it\n"
+	"      --version\n"
+	"\n"
+	"SIZE: 4096, 0x1000, 512K, 8M, 1G. TIME: 500us, 50ms, 2s, 1min, 1h.\n"
+	"Exit status: 0 done, 1 failure, 2 usage, 3 no such report, 4 permission denied,\n"
+	"5 recorder not reachable, 6 not tracing, 7 busy, 8 more errors than --max-errors,\n"
+	"124 timeout. See ptsnapctl(1).\n";
+
+struct verb {
+	const char *name;
+	verb_fn run;
+	const char *help; /* synopsis and options */
+};
+
+static int cmd_help(struct settings *s, int argc, char **argv);
+static int cmd_version(struct settings *s, int argc, char **argv);
+
+static const struct verb VERBS[] = {
+	{"snapshot", cmd_snapshot,
+	 "  snapshot [--reason=TEXT] [--last=SIZE|TIME] [--wait|--no-wait] [--no-decode]\n"
+	 "           [-o FILE]\n"
+	 "        Take a snapshot, wait for its report and print a summary (--json: the\n"
+	 "        report). -o writes the report as JSON. --last: only the newest SIZE a CPU,\n"
+	 "        or TIME. --no-wait and --no-decode print the snapshot's ID.\n"},
+	{"list", cmd_list,
+	 "  list\n"
+	 "        The stored snapshots, oldest first.\n"},
+	{"fetch", cmd_fetch,
+	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
+	 "        A stored report or bundle. Without -o: a report is summarised on a\n"
+	 "        terminal (--json=off: everywhere), else copied to standard output.\n"},
+	{"status", cmd_status,
+	 "  status\n"
+	 "        What the recorder is doing.\n"},
+	{"decode", cmd_decode,
+	 "  decode [--view=report|summary|packets|branches|insns] [--hash] [-o OUT]\n"
+	 "         [--max-errors=N] [--worker=PATH] BUNDLE\n"
+	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
+	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
+	 "         [--cpuid-0x15=EAX,EBX]\n"
+	 "        Decode without a recorder: a bundle, or the bytes of one trace and of the\n"
+	 "        files mapped. A report is summarised on a terminal (--json=off:\n"
+	 "        everywhere), else JSON. --hash adds ipHash to --view=summary.\n"},
+	{"help", cmd_help, "  help [VERB]\n"},
+	{"version", cmd_version, "  version\n"},
+};
+
+static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
+
+static const struct verb *find_verb(const char *name)
+{
+	char valid[128] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++) {
+		if (strcmp(VERBS[i].name, name) == 0)
+			return &VERBS[i];
+		used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s", i ? ", " : "",
+					 VERBS[i].name);
+	}
+	say("unknown verb %s; valid are: %s", name, valid);
+	return NULL;
+}
+
+static int print_help(const struct verb *only)
+{
+	if (!only)
+		fputs(HELP_HEAD, stdout);
+	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++)
+		if (!only || only == &VERBS[i])
+			fputs(VERBS[i].help, stdout);
+	fputs(HELP_TAIL, stdout);
+	return EXIT_CODE_OK;
+}
+
+static int print_version(void)
+{
+	puts("ptsnapctl " PTSNAP_VERSION);
+	return EXIT_CODE_OK;
+}
+
+static int cmd_help(struct settings *s, int argc, char **argv)
+{
+	const struct verb *verb = NULL;
+
+	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (optind < argc) {
+		verb = find_verb(argv[optind]);
+		if (!verb)
+			return EXIT_CODE_USAGE;
+	}
+	return print_help(verb);
+}
+
+static int cmd_version(struct settings *s, int argc, char **argv)
+{
+	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	return print_version();
+}
+
+static int run_verb(struct settings *s, int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argv[0]);
+	int r;
+
+	if (!verb)
+		return EXIT_CODE_USAGE;
+	optind = 0; /* getopt(3): starts over with a new argv */
+	r = verb->run(s, argc, argv);
+	if (r != 0)
+		return r;
+	if (s->help && verb->run != cmd_help)
+		return print_help(verb);
+	if (s->version && verb->run != cmd_version)
+		return print_version();
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct settings s;
+
+	settings_init(&s);
+	if (option_next(&s, argc, argv, NO_OPTIONS, "", false) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (s.help)
+		return print_help(NULL);
+	if (s.version)
+		return print_version();
+	if (optind == argc)
+		return say_error(
+			EXIT_CODE_USAGE,
+			"a verb is missing: snapshot, list, fetch, status, decode, help or "
+			"version");
+	return run_verb(&s, argc - optind, argv + optind);
+}
+
+int main(int argc, char **argv)
+{
+	int r;
+
+	setlocale(LC_ALL, "");
+	r = run(argc, argv);
+	/* Data that did not arrive is a failure, whatever else went well. */
+	if (fflush(stdout) == EOF || ferror(stdout)) {
+		say("standard output: %s", strerror(errno));
+		return r ? r : EXIT_CODE_FAILURE;
+	}
+	return r;
+}

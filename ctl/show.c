@@ -1,0 +1,185 @@
+/*
+ * The summary of a report: what happened, how much of it is known, and where the traced threads
+ * were. Called by deliver.c. The tables are show_table.c's.
+ */
+#include "ctl/show.h"
+
+#include "ctl/field.h"
+#include "ctl/figure.h"
+#include "ctl/show_table.h"
+#include "ctl/text.h"
+
+#define MAX_PROCESSES 2
+#define MAX_KINDS     5
+
+static void label(FILE *out, const char *name)
+{
+	fprintf(out, "%-10s", name);
+}
+
+/* ", TEXT" or, at the BEGIN, "TEXT"; nothing when it is absent. */
+static void item(FILE *out, struct json_object *o, const char *path, bool begin)
+{
+	const char *text = field_text(o, path);
+
+	if (!text)
+		return;
+	if (!begin)
+		fputs(", ", out);
+	text_puts(out, text, 48);
+}
+
+static void show_identity(FILE *out, struct json_object *r)
+{
+	label(out, "Report");
+	text_puts(out, field_text(r, "id"), 48);
+	fputs(" (schema ", out);
+	text_puts(out, field_text(r, "schemaVersion"), 12);
+	item(out, r, "generator.name", false);
+	fputs(" ", out);
+	text_puts(out, field_text(r, "generator.version"), 20);
+	fputs(")\n", out);
+}
+
+static void show_host(FILE *out, struct json_object *r)
+{
+	uint64_t family, model, stepping = 0;
+
+	label(out, "Host");
+	text_puts(out, field_text(r, "host.hostname"), 48);
+	item(out, r, "host.kernel", false);
+	item(out, r, "host.machine", false);
+	item(out, r, "host.cpu.name", false);
+	if (field_u64(r, "host.cpu.family", &family) && field_u64(r, "host.cpu.model", &model)) {
+		field_u64(r, "host.cpu.stepping", &stepping);
+		fprintf(out, " (%ju/%ju/%ju)", (uintmax_t)family, (uintmax_t)model,
+			(uintmax_t)stepping);
+	}
+	fputc('\n', out);
+}
+
+static void show_trigger(FILE *out, struct json_object *r)
+{
+	const char *reason = field_text(r, "trigger.reason");
+	uint64_t pid, uid;
+
+	label(out, "Trigger");
+	text_puts(out, field_text(r, "trigger.kind"), 24);
+	item(out, r, "trigger.name", false);
+	if (reason) {
+		fputs(", \"", out);
+		text_puts(out, reason, 60);
+		fputc('"', out);
+	}
+	if (field_u64(r, "trigger.sender.pid", &pid))
+		fprintf(out, ", by pid %ju", (uintmax_t)pid);
+	if (field_u64(r, "trigger.sender.uid", &uid))
+		fprintf(out, " uid %ju", (uintmax_t)uid);
+	fprintf(out, ", %s\n", figure_field_date(r, "trigger.realtimeUSec").text);
+}
+
+static void show_source(FILE *out, struct json_object *r)
+{
+	label(out, "Source");
+	text_puts(out, field_text(r, "configuration.source"), 24);
+	item(out, r, "configuration.attr.terms", false);
+	if (field_get(r, "configuration.attr.excludeKernel"))
+		fputs(field_true(r, "configuration.attr.excludeKernel") ? ", user space only"
+									: ", user and kernel",
+		      out);
+	if (field_true(r, "configuration.returnCompression"))
+		fputs(", compressed returns", out);
+	fputc('\n', out);
+}
+
+static void show_processes(FILE *out, struct json_object *r)
+{
+	size_t n = field_count(r, "processes");
+	struct json_object *p;
+
+	for (size_t i = 0; i < n && i < MAX_PROCESSES; i++) {
+		const char *command;
+
+		p = field_at(r, "processes", i);
+		command = field_text(p, "cmdline");
+		label(out, "Process");
+		fprintf(out, "%s ", figure_field_count(p, "pid").text);
+		text_puts(out, command ? command : field_text(p, "exe"), 70);
+		fputc('\n', out);
+	}
+	if (n > MAX_PROCESSES)
+		fprintf(out, "%-10sand %zu more\n", "", n - MAX_PROCESSES);
+}
+
+static void show_coverage(FILE *out, struct json_object *r)
+{
+	label(out, "Coverage");
+	fprintf(out, "%s: %s of %s, %s of %s\n", figure_field_percent(r, "coverage.percent").text,
+		figure_field_bytes(r, "coverage.bytesDecoded").text,
+		figure_field_bytes(r, "coverage.bytes").text,
+		figure_field_nsec(r, "coverage.nsecDecoded").text,
+		figure_field_nsec(r, "coverage.nsec").text);
+	label(out, "Decoded");
+	fprintf(out, "%s instructions, %s branches, %s gaps\n",
+		figure_field_count(r, "totals.instructions").text,
+		figure_field_count(r, "totals.branches").text,
+		figure_field_count(r, "totals.gaps").text);
+}
+
+static void show_gap_counts(FILE *out, struct json_object *r)
+{
+	struct json_object *counts = field_get(r, "gapCounts");
+	size_t n = 0;
+
+	if (!json_object_is_type(counts, json_type_object) || json_object_object_length(counts) < 1)
+		return;
+	label(out, "Gaps");
+	json_object_object_foreach(counts, kind, count)
+	{
+		if (n++ >= MAX_KINDS)
+			continue;
+		fputs(n > 1 ? ", " : "", out);
+		text_puts(out, kind, 24);
+		fprintf(out, " %s", figure_field_count(count, "").text);
+	}
+	if (n > MAX_KINDS)
+		fprintf(out, ", and %zu kinds more", n - MAX_KINDS);
+	fputc('\n', out);
+}
+
+/* What the report itself leaves out. */
+static void show_cut(FILE *out, struct json_object *r)
+{
+	size_t n = field_count(r, "cut");
+	struct json_object *cut;
+
+	if (n == 0)
+		return;
+	label(out, "Cut");
+	for (size_t i = 0; i < n && i < MAX_KINDS; i++) {
+		cut = field_at(r, "cut", i);
+		fputs(i > 0 ? ", " : "", out);
+		text_puts(out, field_text(cut, "what"), 24);
+		fprintf(out, " %s of %s", figure_field_count(cut, "kept").text,
+			figure_field_count(cut, "total").text);
+	}
+	fputc('\n', out);
+}
+
+void show_report(FILE *out, struct json_object *report)
+{
+	show_identity(out, report);
+	show_host(out, report);
+	show_trigger(out, report);
+	show_source(out, report);
+	show_processes(out, report);
+	show_coverage(out, report);
+	show_gap_counts(out, report);
+	show_cut(out, report);
+	show_table_cpus(out, report);
+	show_table_threads(out, report);
+	show_table_stack(out, report);
+	show_table_branches(out, report);
+	show_table_functions(out, report);
+	show_table_gaps(out, report);
+}

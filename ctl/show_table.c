@@ -1,0 +1,207 @@
+/*
+ * Tables of the summary. Called by show.c.
+ */
+#include "ctl/show_table.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "ctl/field.h"
+#include "ctl/figure.h"
+#include "ctl/text.h"
+
+#define MAX_CPUS      4
+#define MAX_THREADS   3
+#define MAX_FRAMES    6
+#define MAX_BRANCHES  4
+#define MAX_FUNCTIONS 6
+#define MAX_GAPS      3
+
+/* TEXT in a column of WIDTH, left-aligned. */
+static void cell(FILE *out, const char *text, size_t width)
+{
+	size_t used = text_puts(out, text, width);
+
+	for (; used <= width; used++)
+		fputc(' ', out);
+}
+
+static void more(FILE *out, size_t n, size_t shown)
+{
+	if (n > shown)
+		fprintf(out, "  ... and %zu more\n", n - shown);
+}
+
+static size_t begin(FILE *out, struct json_object *r, const char *name, const char *head)
+{
+	size_t n = field_count(r, name);
+
+	if (n > 0)
+		fprintf(out, "\n%s\n", head);
+	return n;
+}
+
+/* The file name of images[INDEX], without its directories. */
+static const char *image_name(struct json_object *r, struct json_object *owner)
+{
+	const char *path, *slash;
+	uint64_t index;
+
+	if (!field_u64(owner, "image", &index) || index > SIZE_MAX)
+		return NULL;
+	path = field_text(field_at(r, "images", (size_t)index), "path");
+	slash = path ? strrchr(path, '/') : NULL;
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+void show_table_cpus(FILE *out, struct json_object *r)
+{
+	size_t n = begin(out, r, "cpus",
+			 "CPU        GOT       TIME  INSTRUCTIONS    COVERED       DARK   LOST");
+
+	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
+		struct json_object *c = field_at(r, "cpus", i);
+
+		fprintf(out, "%3s %10s %10s %13s %10s %10s %6s\n",
+			figure_field_count(c, "cpu").text, figure_field_bytes(c, "gotBytes").text,
+			figure_field_nsec(c, "gotNSec").text,
+			figure_field_count(c, "instructions").text,
+			figure_field_percent(c, "coveragePercent").text,
+			figure_field_nsec(c, "darkNSec").text,
+			figure_field_count(c, "lostRecords").text);
+	}
+	more(out, n, MAX_CPUS);
+}
+
+/* Identifiers are not quantities: no thousands separators. */
+static void show_id(FILE *out, struct json_object *o, const char *path)
+{
+	uint64_t id;
+
+	if (field_u64(o, path, &id))
+		fprintf(out, "%8ju ", (uintmax_t)id);
+	else
+		fprintf(out, "%8s ", "-");
+}
+
+void show_table_threads(FILE *out, struct json_object *r)
+{
+	size_t n =
+		begin(out, r, "threads",
+		      "     PID      TID COMM              INSTRUCTIONS      BRANCHES   CPU TIME");
+
+	for (size_t i = 0; i < n && i < MAX_THREADS; i++) {
+		struct json_object *t = field_at(r, "threads", i);
+
+		show_id(out, t, "pid");
+		show_id(out, t, "tid");
+		cell(out, field_text(t, "comm"), 15);
+		fprintf(out, "%14s %13s %10s\n", figure_field_count(t, "instructions").text,
+			figure_field_count(t, "branches").text,
+			figure_field_nsec(t, "cpuNSec").text);
+	}
+	more(out, n, MAX_THREADS);
+}
+
+/* The first thread whose array NAME has elements, with a heading; NULL: none. */
+static struct json_object *thread_with(FILE *out, struct json_object *r, const char *name,
+				       const char *head)
+{
+	size_t n = field_count(r, "threads");
+	uint64_t tid = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *t = field_at(r, "threads", i);
+
+		if (field_count(t, name) == 0)
+			continue;
+		field_u64(t, "tid", &tid);
+		fprintf(out, "\n%s of thread %ju\n", head, (uintmax_t)tid);
+		return t;
+	}
+	return NULL;
+}
+
+void show_table_stack(FILE *out, struct json_object *r)
+{
+	struct json_object *t = thread_with(out, r, "stack", "Call stack");
+	size_t n = field_count(t, "stack");
+
+	for (size_t i = 0; i < n && i < MAX_FRAMES; i++) {
+		struct json_object *f = field_at(t, "stack", i);
+		uint64_t offset;
+
+		fprintf(out, "  #%-2zu ", i);
+		cell(out, field_text(f, "address"), 18);
+		text_puts(out, field_text(f, "name"), 48);
+		if (field_text(f, "name") && field_u64(f, "offset", &offset))
+			fprintf(out, "+0x%jx", (uintmax_t)offset);
+		fputs("  ", out);
+		text_puts(out, image_name(r, f), 24);
+		fputc('\n', out);
+	}
+	more(out, n, MAX_FRAMES);
+}
+
+/* "NAME" or, without, the address. */
+static void show_end(FILE *out, struct json_object *b, const char *name, const char *address,
+		     size_t width)
+{
+	const char *text = field_text(b, name);
+
+	cell(out, text ? text : field_text(b, address), width);
+}
+
+void show_table_branches(FILE *out, struct json_object *r)
+{
+	struct json_object *t = thread_with(out, r, "lastBranches", "Last branches");
+	size_t n = field_count(t, "lastBranches"), first = n > MAX_BRANCHES ? n - MAX_BRANCHES : 0;
+
+	if (first > 0)
+		fprintf(out, "  ... %zu before\n", first);
+	for (size_t i = first; i < n; i++) {
+		struct json_object *b = field_at(t, "lastBranches", i);
+
+		fputs("  ", out);
+		cell(out, field_text(b, "kind"), 9);
+		show_end(out, b, "fromName", "from", 30);
+		fputs("-> ", out);
+		show_end(out, b, "toName", "to", 30);
+		fputc('\n', out);
+	}
+}
+
+void show_table_functions(FILE *out, struct json_object *r)
+{
+	size_t n =
+		begin(out, r, "functions", "  SELF INSTRUCTIONS         TOTAL      CALLS FUNCTION");
+
+	for (size_t i = 0; i < n && i < MAX_FUNCTIONS; i++) {
+		struct json_object *f = field_at(r, "functions", i);
+
+		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
+			figure_field_count(f, "totalInstructions").text,
+			figure_field_count(f, "calls").text);
+		show_end(out, f, "name", "address", 36);
+		text_puts(out, image_name(r, f), 24);
+		fputc('\n', out);
+	}
+	more(out, n, MAX_FUNCTIONS);
+}
+
+void show_table_gaps(FILE *out, struct json_object *r)
+{
+	size_t n = begin(out, r, "gaps", "GAP               CPU      BYTES ADDRESS            WHY");
+
+	for (size_t i = 0; i < n && i < MAX_GAPS; i++) {
+		struct json_object *g = field_at(r, "gaps", i);
+
+		cell(out, field_text(g, "kind"), 17);
+		fprintf(out, "%3s %10s ", figure_field_count(g, "cpu").text,
+			figure_field_bytes(g, "bytes").text);
+		cell(out, field_text(g, "address"), 18);
+		text_puts(out, field_text(g, "why"), 48);
+		fputc('\n', out);
+	}
+	more(out, n, MAX_GAPS);
+}

@@ -1,0 +1,17 @@
+/*
+ * The tables of a report's summary: the first few rows of each, and how many there are more. An
+ * empty table prints nothing.
+ */
+#pragma once
+
+#include <stdio.h>
+
+#include <json-c/json.h>
+
+void show_table_cpus(FILE *out, struct json_object *report);
+void show_table_threads(FILE *out, struct json_object *report);
+/* The call stack and the last branches of the first thread that has any. */
+void show_table_stack(FILE *out, struct json_object *report);
+void show_table_branches(FILE *out, struct json_object *report);
+void show_table_functions(FILE *out, struct json_object *report);
+void show_table_gaps(FILE *out, struct json_object *report);

@@ -1,0 +1,71 @@
+/*
+ * Whether this host has Intel PT, and when it has not, whose fault that is. Called once at the
+ * start to resolve --source=auto.
+ */
+#include "daemon/check.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+struct check_cpu {
+	bool intel, pt, virtual;
+};
+
+static bool flags_hold(const char *line, const char *flag)
+{
+	size_t n = strlen(flag);
+
+	for (const char *at = line; (at = strstr(at, flag)); at += n)
+		if (at > line && at[-1] == ' ' && (at[n] == ' ' || at[n] == '\n' || !at[n]))
+			return true;
+	return false;
+}
+
+static void check_read_cpu(const char *cpuinfo, struct check_cpu *ret)
+{
+	FILE *f = fopen(cpuinfo, "re");
+	CLEANUP_FREE char *line = NULL;
+	size_t size = 0;
+
+	*ret = (struct check_cpu){0};
+	if (!f)
+		return;
+	while (getline(&line, &size, f) > 1) {
+		if (strncmp(line, "vendor_id", 9) == 0)
+			ret->intel = strstr(line, "GenuineIntel");
+		if (strncmp(line, "flags", 5) != 0)
+			continue;
+		ret->pt = flags_hold(line, "intel_pt");
+		ret->virtual = flags_hold(line, "hypervisor");
+	}
+	fclose(f);
+}
+
+int check_intel_pt(const char *sysfs, const char *cpuinfo, char *why, size_t why_size)
+{
+	char path[PATH_MAX];
+	struct check_cpu cpu;
+	const char *reason;
+
+	snprintf(path, sizeof(path), "%s/intel_pt/type", sysfs);
+	if (access(path, F_OK) == 0)
+		return 0;
+	check_read_cpu(cpuinfo, &cpu);
+	if (cpu.virtual)
+		reason =
+			"this virtual machine is not given Intel PT (its host would have to pass it "
+			"through: KVM pt_mode=1)";
+	else if (cpu.pt)
+		reason =
+			"the CPU has Intel PT but the kernel offers no intel_pt PMU (PT off in the "
+			"firmware, or in use by a hypervisor)";
+	else if (cpu.intel)
+		reason = "this CPU has no Intel PT (Broadwell and newer have it)";
+	else
+		reason = "this is not an Intel CPU";
+	snprintf(why, why_size, "no intel_pt PMU: %s", reason);
+	return -ENODEV;
+}

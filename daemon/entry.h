@@ -1,0 +1,47 @@
+/*
+ * One snapshot as the control protocol's type Report tells it: struct <-> JSON. The same object is
+ * kept beside the snapshot's files, so that a restarted recorder knows its old ones.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <json-c/json.h>
+
+#define ENTRY_ID_SIZE	  40
+#define ENTRY_REASON_SIZE 257
+#define ENTRY_ERROR_SIZE  257
+#define ENTRY_ABSENT	  UINT64_MAX
+
+enum entry_state {
+	ENTRY_QUEUED = 0,
+	ENTRY_CAPTURING,
+	ENTRY_DECODING,
+	ENTRY_DONE,
+	ENTRY_FAILED,
+};
+
+/* A value: copied freely, owns nothing. Strings are "" and numbers ENTRY_ABSENT when absent. */
+struct entry {
+	char id[ENTRY_ID_SIZE];
+	enum entry_state state;
+	char trigger[16]; /* "control", "signal", "exit" */
+	char reason[ENTRY_REASON_SIZE];
+	uint64_t pid, uid; /* who asked */
+	uint64_t realtime_usec;
+	char boot_id[40];
+	uint64_t raw_bytes; /* of trace, all CPUs */
+	uint64_t bundle_bytes, report_bytes, gaps;
+	char error[ENTRY_ERROR_SIZE];
+};
+
+void entry_init(struct entry *e);
+/* Has it come to its end, one way or the other? */
+bool entry_ended(const struct entry *e);
+/* The caller's; NULL: no memory. */
+struct json_object *entry_to_json(const struct entry *e);
+/* 0 or -EBADMSG. */
+int entry_from_json(struct json_object *o, struct entry *ret);
+/* "queued", ... */
+const char *entry_state_name(enum entry_state state);

@@ -1,0 +1,394 @@
+/*
+ * The index of snapshots, sorted by id and so by time. Owned by the manager, used in the loop's
+ * thread. Snapshots whose bytes the disk did not take stay here as memory files, the newest few.
+ */
+#include "daemon/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#include "daemon/store_scan.h"
+
+#define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds last for a thousand years */
+
+struct store_item {
+	struct entry entry; /* first: a struct entry that we gave out leads back to its item */
+	uint64_t sizes[STORE_N_PARTS]; /* on disk */
+	int fds[STORE_N_PARTS];	       /* in memory; -EBADF */
+};
+
+struct store {
+	int dir_fd;
+	struct store_limits limits;
+	struct store_stats stats;
+	struct store_item *items;
+	size_t n, capacity;
+	uint64_t last_usec;
+	unsigned sequence;
+};
+
+int store_dir_fd(const struct store *s)
+{
+	return s->dir_fd;
+}
+
+const struct store_stats *store_get_stats(const struct store *s)
+{
+	return &s->stats;
+}
+
+size_t store_count(const struct store *s)
+{
+	return s->n;
+}
+
+const struct entry *store_at(const struct store *s, size_t index)
+{
+	return index < s->n ? &s->items[index].entry : NULL;
+}
+
+void store_new_id(struct store *s, uint64_t realtime_usec, const char *boot_id,
+		  char ret[ENTRY_ID_SIZE])
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+	char time[ID_TIME_DIGITS + 1] = {0};
+	uint64_t v;
+
+	s->last_usec = MAX_OF(realtime_usec, s->last_usec + 1);
+	v = s->last_usec;
+	for (int i = ID_TIME_DIGITS; i--; v >>= 5)
+		time[i] = digits[v & 31];
+	snprintf(ret, ENTRY_ID_SIZE, "%s-%.4s-%u", time, boot_id, ++s->sequence);
+}
+
+/* The time in an id that store_new_id made; 0 for any other text. */
+static uint64_t store_id_time(const char *id)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < ID_TIME_DIGITS; i++) {
+		char c = id[i];
+
+		if (c >= '0' && c <= '9')
+			v = v << 5 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'v')
+			v = v << 5 | (uint64_t)(c - 'a' + 10);
+		else
+			return 0;
+	}
+	return v;
+}
+
+static uint64_t store_item_bytes(const struct store_item *item)
+{
+	uint64_t sum = 0;
+
+	for (int part = 0; part < STORE_N_PARTS; part++)
+		sum += item->sizes[part];
+	return sum;
+}
+
+static bool store_item_in_memory(const struct store_item *item)
+{
+	return item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0;
+}
+
+static struct store_item *store_item_of(const struct store *s, const char *id)
+{
+	for (size_t i = s->n; i--;)
+		if (strcmp(s->items[i].entry.id, id) == 0)
+			return &s->items[i];
+	return NULL;
+}
+
+static struct store_item *store_insert(struct store *s, const struct entry *e)
+{
+	size_t at = s->n;
+
+	if (s->n == s->capacity) {
+		size_t capacity = s->capacity ? 2 * s->capacity : 64;
+		struct store_item *items = reallocarray(s->items, capacity, sizeof(*items));
+
+		if (!items)
+			return NULL;
+		s->items = items;
+		s->capacity = capacity;
+	}
+	while (at > 0 && strcmp(s->items[at - 1].entry.id, e->id) > 0)
+		at--;
+	memmove(&s->items[at + 1], &s->items[at], (s->n - at) * sizeof(*s->items));
+	s->n++;
+	s->items[at] = (struct store_item){
+		.entry = *e,
+		.fds = {[STORE_BUNDLE] = -EBADF, [STORE_REPORT] = -EBADF, [STORE_ENTRY] = -EBADF},
+	};
+	return &s->items[at];
+}
+
+/* Forgets a snapshot with its files. */
+static void store_remove(struct store *s, size_t index)
+{
+	struct store_item *item = &s->items[index];
+	char name[STORE_NAME_SIZE];
+
+	s->stats.bytes -= store_item_bytes(item);
+	for (int part = 0; part < STORE_N_PARTS; part++) {
+		store_file_name(item->entry.id, (enum store_part)part, name);
+		unlinkat(s->dir_fd, name, 0);
+		close_fd(item->fds[part]);
+	}
+	s->n--;
+	memmove(item, item + 1, (s->n - index) * sizeof(*item));
+}
+
+/* The oldest one that has ended, s->n: none. */
+static size_t store_oldest(const struct store *s)
+{
+	size_t i = 0;
+
+	while (i < s->n && !entry_ended(&s->items[i].entry))
+		i++;
+	return i;
+}
+
+/* The oldest one that has bytes on the disk. */
+static size_t store_oldest_on_disk(const struct store *s)
+{
+	size_t i = 0;
+
+	while (i < s->n &&
+	       (!entry_ended(&s->items[i].entry) || store_item_bytes(&s->items[i]) == 0))
+		i++;
+	return i;
+}
+
+int store_make_room(struct store *s, uint64_t bytes)
+{
+	size_t oldest;
+
+	if (bytes > s->limits.max_use)
+		return -EFBIG;
+	while (s->stats.bytes > s->limits.max_use - bytes) {
+		oldest = store_oldest_on_disk(s);
+		if (oldest == s->n)
+			break;
+		store_remove(s, oldest);
+		s->stats.evicted++;
+	}
+	return 0;
+}
+
+int store_add(struct store *s, const struct entry *e)
+{
+	size_t oldest;
+
+	while (s->n >= s->limits.max_entries && (oldest = store_oldest(s)) < s->n) {
+		store_remove(s, oldest);
+		s->stats.evicted++;
+	}
+	return store_insert(s, e) ? 0 : -ENOMEM;
+}
+
+void store_set_state(struct store *s, const char *id, enum entry_state state)
+{
+	struct store_item *item = store_item_of(s, id);
+
+	if (item)
+		item->entry.state = state;
+}
+
+/* What lies on the disk of ITEM, as it counts for the quota. */
+static void store_measure(struct store *s, struct store_item *item)
+{
+	char name[STORE_NAME_SIZE];
+	struct stat st;
+
+	s->stats.bytes -= store_item_bytes(item);
+	for (int part = 0; part < STORE_N_PARTS; part++) {
+		store_file_name(item->entry.id, (enum store_part)part, name);
+		item->sizes[part] = 0;
+		if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			item->sizes[part] = (uint64_t)st.st_size;
+	}
+	s->stats.bytes += store_item_bytes(item);
+}
+
+/* Keeps the newest few memory files. A snapshot that loses them and has nothing on disk goes. */
+static void store_trim_memory(struct store *s)
+{
+	uint32_t kept = 0;
+
+	for (size_t i = s->n; i--;) {
+		struct store_item *item = &s->items[i];
+
+		if (!store_item_in_memory(item) || ++kept <= s->limits.in_memory)
+			continue;
+		for (int part = 0; part < STORE_N_PARTS; part++)
+			item->fds[part] = close_fd(item->fds[part]);
+		s->stats.lost++;
+		if (item->sizes[STORE_BUNDLE] == 0 && item->sizes[STORE_REPORT] == 0)
+			store_remove(s, i);
+	}
+}
+
+void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd)
+{
+	struct store_item *item = store_item_of(s, e->id);
+
+	if (e->state == ENTRY_DONE)
+		s->stats.done++;
+	else
+		s->stats.failed++;
+	if (!item) {
+		close_fd(bundle_fd);
+		close_fd(report_fd);
+		return;
+	}
+	item->entry = *e;
+	item->fds[STORE_BUNDLE] = bundle_fd;
+	item->fds[STORE_REPORT] = report_fd;
+	store_measure(s, item);
+	store_trim_memory(s);
+	store_make_room(s, 0);
+}
+
+static const struct entry *store_latest(const struct store *s)
+{
+	for (size_t i = s->n; i--;)
+		if (entry_ended(&s->items[i].entry))
+			return &s->items[i].entry;
+	return NULL;
+}
+
+int store_find(const struct store *s, const char *id, const struct entry **ret)
+{
+	const struct entry *found = NULL;
+	size_t n = strlen(id);
+
+	if (strcmp(id, "latest") == 0)
+		return (*ret = store_latest(s)) ? 0 : -ENOENT;
+	for (size_t i = 0; n && i < s->n; i++) {
+		const struct entry *e = &s->items[i].entry;
+
+		if (strncmp(e->id, id, n) != 0)
+			continue;
+		if (e->id[n] == '\0') {
+			*ret = e;
+			return 0;
+		}
+		if (found)
+			return STORE_AMBIGUOUS;
+		found = e;
+	}
+	*ret = found;
+	return found ? 0 : -ENOENT;
+}
+
+int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
+	       uint64_t *ret_size)
+{
+	const struct store_item *item = (const struct store_item *)e;
+	char name[STORE_NAME_SIZE];
+	struct stat st;
+	int fd, r;
+
+	if (item->fds[part] >= 0) {
+		r = memfd_reopen_readonly(item->fds[part], &fd);
+	} else {
+		store_file_name(e->id, part, name);
+		fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		r = fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int store_on_id(void *userdata, const char *id)
+{
+	struct store *s = userdata;
+	struct store_item *item;
+	struct entry e;
+
+	if (store_item_of(s, id))
+		return 0;
+	s->stats.recovered += store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
+	item = store_insert(s, &e);
+	if (!item)
+		return -ENOMEM;
+	store_measure(s, item);
+	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));
+	return 0;
+}
+
+static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
+{
+	int r = store_make_dirs(dir);
+
+	if (r == 0) {
+		s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = s->dir_fd < 0 ? -errno : 0;
+	}
+	if (r == 0 && flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0)
+		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (r == -EBUSY)
+		snprintf(why, why_size, "%s is in use by another recorder", dir);
+	else if (r < 0)
+		snprintf(why, why_size, "%s cannot be used as state directory: %s", dir,
+			 strerror(-r));
+	return r;
+}
+
+int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
+	      size_t why_size)
+{
+	CLEANUP(store_freep) struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->dir_fd = -EBADF;
+	s->limits = *limits;
+	r = store_open_dir(s, dir, why, why_size);
+	if (r < 0)
+		return r;
+	r = store_scan(s->dir_fd, store_on_id, s);
+	if (r < 0) {
+		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
+		return r;
+	}
+	store_make_room(s, 0);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void store_free(struct store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		for (int part = 0; part < STORE_N_PARTS; part++)
+			close_fd(s->items[i].fds[part]);
+	free(s->items);
+	close_fd(s->dir_fd);
+	free(s);
+}
+
+void store_freep(struct store **s)
+{
+	store_free(*s);
+}

@@ -1,0 +1,63 @@
+/*
+ * The snapshots that there are: ids, quotas, what lies on disk and what in memory. The loop's
+ * thread only; the bytes themselves are written by job threads (store_file.h).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/entry.h"
+#include "daemon/store_file.h"
+
+struct store;
+
+struct store_limits {
+	uint64_t max_use;     /* bytes on disk; the oldest snapshots go first */
+	uint32_t max_entries; /* snapshots */
+	uint32_t in_memory;   /* snapshots kept in memory when the disk is full; older ones go */
+};
+
+struct store_stats {
+	uint64_t done, failed; /* ended in this run */
+	uint64_t evicted;      /* removed to make room */
+	uint64_t lost;	       /* kept in memory only, and gone */
+	uint64_t bytes;	       /* on disk */
+	uint64_t recovered;    /* found at the start without their end being known */
+};
+
+/* Makes DIR (parents too), locks it against a second recorder, removes what a crash left half
+ * written and lists the rest. 0, or -errno with one line in WHY (-EBUSY: another recorder has it).
+ */
+int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
+	      size_t why_size);
+void store_free(struct store *s);
+void store_freep(struct store **s);
+/* For store_file.h; borrowed, good as long as the store. */
+int store_dir_fd(const struct store *s);
+
+/* A new id "<realtime in base32>-<boot id, 4 digits>-<sequence>": unique, and greater (strcmp) than
+ * all before it, even when the clock was set back. */
+void store_new_id(struct store *s, uint64_t realtime_usec, const char *boot_id,
+		  char ret[ENTRY_ID_SIZE]);
+/* Lists a snapshot that begins; E->id is from store_new_id. 0 or -ENOMEM. */
+int store_add(struct store *s, const struct entry *e);
+/* The state of a listed snapshot has changed. */
+void store_set_state(struct store *s, const char *id, enum entry_state state);
+/* Removes old snapshots until BYTES more fit. 0 or -EFBIG: they can never fit. */
+int store_make_room(struct store *s, uint64_t bytes);
+/* A snapshot has ended; E replaces what was listed. BUNDLE_FD, REPORT_FD (taken over; -1: on disk
+ * or not there): the bytes that could not be written to the disk. */
+void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd);
+
+/* The snapshot of ID, a unique prefix of it or "latest" (the newest that has ended). 0, -ENOENT or
+ * STORE_AMBIGUOUS. *ret is good until the next call that changes the store. */
+#define STORE_AMBIGUOUS 1
+int store_find(const struct store *s, const char *id, const struct entry **ret);
+/* Oldest first. */
+size_t store_count(const struct store *s);
+const struct entry *store_at(const struct store *s, size_t index);
+/* Its bytes, read-only. 0; -ENOENT: it has no such part; -errno. */
+int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
+	       uint64_t *ret_size);
+const struct store_stats *store_get_stats(const struct store *s);

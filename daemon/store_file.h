@@ -1,0 +1,22 @@
+/*
+ * One snapshot's files in the state directory: ID.ptsnap (bundle), ID.json (report), ID.entry (what
+ * is known of it). Each appears complete, by rename. Called from job threads: nothing here but the
+ * directory's fd.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "daemon/entry.h"
+
+enum store_part { STORE_BUNDLE = 0, STORE_REPORT, STORE_ENTRY, STORE_N_PARTS };
+
+/* "ID.ptsnap", ... */
+#define STORE_NAME_SIZE (ENTRY_ID_SIZE + 8)
+void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_SIZE]);
+/* SIZE bytes of FROM as that part of snapshot ID. 0, or -errno (-ENOSPC, -EDQUOT, ...) with nothing
+ * left behind. */
+int store_file_put(int dir_fd, const char *id, enum store_part part, int from, uint64_t size);
+int store_file_put_entry(int dir_fd, const struct entry *e);
+/* 0, -EBADMSG or -errno. */
+int store_file_get_entry(int dir_fd, const char *id, struct entry *ret);

@@ -1,0 +1,69 @@
+/*
+ * The one table of fault names and explanations. Used by whoever writes or reads a report.
+ */
+#include "decoder/fault.h"
+
+#include <string.h>
+
+#include "proto/base.h"
+
+struct fault_text {
+	const char *name, *why;
+};
+
+/* clang-format off */
+static const struct fault_text texts[FAULT_N_] = {
+	[FAULT_NONE] = { "none", "nothing is wrong" },
+	[FAULT_EMPTY] = { "empty", "there are no trace bytes" },
+	[FAULT_NO_PSB] = { "no-psb", "there is no synchronization point (PSB) in the trace" },
+	[FAULT_HEAD] = { "head", "bytes before the first synchronization point, as every ring has them" },
+	[FAULT_BAD_PACKET] = { "bad-packet", "bytes that are no Intel PT packet" },
+	[FAULT_TRUNCATED] = { "truncated", "the trace ends within a packet" },
+	[FAULT_OVERFLOW] = { "overflow", "the processor could not write packets fast enough and lost some" },
+	[FAULT_TRACESTOP] = { "tracestop", "an address filter stopped the trace" },
+	[FAULT_UNMAPPED] = { "unmapped", "nothing was mapped at that address at that time" },
+	[FAULT_ANONYMOUS] = { "anonymous", "code that is in no file, for example compiled at run time" },
+	[FAULT_IMAGE_MISSING] = { "image-missing", "the bytes of the mapped file are not at hand" },
+	[FAULT_IMAGE_SHORT] = { "image-short", "the mapping reaches beyond the end of its file" },
+	[FAULT_BAD_INSN] = { "bad-insn", "the bytes at that address are no instruction" },
+	[FAULT_NO_SPACE] = { "no-space", "it is not known which process ran" },
+	[FAULT_TNT_UNEXPECTED] = { "tnt-unexpected", "the trace has a branch decision where the code needs a target" },
+	[FAULT_TIP_UNEXPECTED] = { "tip-unexpected", "the trace has a branch target where the code needs a decision" },
+	[FAULT_TIP_NO_IP] = { "tip-no-ip", "a branch target without an address" },
+	[FAULT_RET_EMPTY] = { "ret-empty", "a compressed return whose call is not in the trace" },
+	[FAULT_RET_NOT_TAKEN] = { "ret-not-taken", "a compressed return that says it was not taken" },
+	[FAULT_EVENT_UNREACHABLE] = { "event-unreachable", "the code does not lead to the address of an event" },
+	[FAULT_PACKET_UNEXPECTED] = { "packet-unexpected", "a packet that cannot stand at its place" },
+	[FAULT_LOOP] = { "loop", "the code loops without a branch that the trace would show" },
+	[FAULT_UNSUPPORTED] = { "unsupported", "a processor mode that this decoder does not follow" },
+	[FAULT_STOP_TIMEOUT] = { "stop-timeout", "a processor did not stop tracing in time" },
+	[FAULT_SIDEBAND_LOST] = { "sideband-lost", "records about processes and mappings were lost" },
+	[FAULT_SIDEBAND_BAD] = { "sideband-bad", "records about processes and mappings are damaged" },
+	[FAULT_IMAGE_UNCERTAIN] = { "image-uncertain", "older than what is known exactly about mappings" },
+	[FAULT_AUX_TRUNCATED] = { "aux-truncated", "the kernel cut the trace" },
+	[FAULT_AUX_PARTIAL] = { "aux-partial", "tracing was off while the processor ran a virtual machine" },
+	[FAULT_AUX_COLLISION] = { "aux-collision", "another user of the trace unit interfered" },
+	[FAULT_UNTRACED_THREAD] = { "untraced-thread", "threads that the trace source cannot follow" },
+	[FAULT_UNTRACED_CHILD] = { "untraced-child", "processes that the trace source cannot follow" },
+	[FAULT_UNTRACED_EXEC] = { "untraced-exec", "a program was started that the trace source cannot follow" },
+};
+/* clang-format on */
+
+const char *fault_name(enum fault fault)
+{
+	return (unsigned int)fault < FAULT_N_ ? texts[fault].name : "unknown";
+}
+
+const char *fault_why(enum fault fault)
+{
+	return (unsigned int)fault < FAULT_N_ ? texts[fault].why : "an unknown fault";
+}
+
+enum fault fault_by_name(const char *name)
+{
+	for (size_t i = 1; i < ARRAY_SIZE(texts); i++) {
+		if (strcmp(texts[i].name, name) == 0)
+			return (enum fault)i;
+	}
+	return FAULT_NONE;
+}

@@ -1,0 +1,141 @@
+/*
+ * Instruction lengths by Zydis, classes by opcode. Called when a block of code is seen for the
+ * first time (graph.c), never per executed instruction.
+ */
+#include "decoder/insn.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include <Zydis/Zydis.h>
+
+struct insn_reader {
+	ZydisDecoder decoders[3]; /* by enum insn_mode */
+};
+
+struct insn_reader *insn_reader_new(void)
+{
+	static const struct {
+		ZydisMachineMode machine;
+		ZydisStackWidth stack;
+	} modes[] = {
+		[INSN_MODE_64] = { ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64 },
+		[INSN_MODE_32] = { ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32 },
+		[INSN_MODE_16] = { ZYDIS_MACHINE_MODE_LONG_COMPAT_16, ZYDIS_STACK_WIDTH_16 },
+	};
+	struct insn_reader *r = calloc(1, sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	for (size_t i = 0; i < 3; i++) {
+		ZydisDecoderInit(&r->decoders[i], modes[i].machine, modes[i].stack);
+		ZydisDecoderEnableMode(&r->decoders[i], ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
+	}
+	return r;
+}
+
+void insn_reader_free(struct insn_reader *r)
+{
+	free(r);
+}
+
+/* SDM volume 2, appendix A, group 5 (FF). */
+static enum insn_class class_of_group5(uint8_t reg)
+{
+	switch (reg) {
+	case 2: return INSN_CALL_IND;
+	case 4: return INSN_JUMP_IND;
+	case 3:
+	case 5: return INSN_FAR;
+	default: return INSN_OTHER;
+	}
+}
+
+static enum insn_class class_of_one_byte(const ZydisDecodedInstruction *d)
+{
+	if ((d->opcode & 0xf0) == 0x70)
+		return INSN_COND;
+	switch (d->opcode) {
+	case 0xe0: /* loopne */
+	case 0xe1: /* loope */
+	case 0xe2: /* loop */
+	case 0xe3: /* jrcxz */ return INSN_COND;
+	case 0xe9:
+	case 0xeb: return INSN_JUMP;
+	case 0xe8: return INSN_CALL;
+	case 0xc2:
+	case 0xc3: return INSN_RET;
+	case 0x9a: /* far call */
+	case 0xea: /* far jump */
+	case 0xca:
+	case 0xcb: /* far return */
+	case 0xcf: /* iret */ return INSN_FAR;
+	case 0xcc: /* int3 */
+	case 0xcd: /* int n */
+	case 0xce: /* into */
+	case 0xf1: /* int1 */ return INSN_SYSCALL;
+	case 0xff: return class_of_group5(d->raw.modrm.reg);
+	default: return INSN_OTHER;
+	}
+}
+
+static enum insn_class class_of_two_byte(const ZydisDecodedInstruction *d)
+{
+	if ((d->opcode & 0xf0) == 0x80)
+		return INSN_COND;
+	switch (d->opcode) {
+	case 0x05: /* syscall */
+	case 0x34: /* sysenter */ return INSN_SYSCALL;
+	case 0x07: /* sysret */
+	case 0x35: /* sysexit */
+	case 0xaa: /* rsm */ return INSN_FAR;
+	case 0x22: return d->raw.modrm.reg == 3 ? INSN_CR3 : INSN_OTHER;
+	case 0x01:
+		if (d->raw.modrm.mod != 3)
+			return INSN_OTHER;
+		/* vmcall, vmlaunch, vmresume; uiret (F3 0F 01 EC) */
+		if (d->raw.modrm.reg == 0 && d->raw.modrm.rm >= 1 && d->raw.modrm.rm <= 3)
+			return INSN_FAR;
+		return d->mnemonic == ZYDIS_MNEMONIC_UIRET ? INSN_FAR : INSN_OTHER;
+	default: return INSN_OTHER;
+	}
+}
+
+static enum insn_class class_of(const ZydisDecodedInstruction *d)
+{
+	if (d->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
+		return INSN_OTHER;
+	if (d->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+		return class_of_one_byte(d);
+	if (d->opcode_map == ZYDIS_OPCODE_MAP_0F)
+		return class_of_two_byte(d);
+	return INSN_OTHER;
+}
+
+static uint64_t target_of(const ZydisDecodedInstruction *d, enum insn_mode mode, uint64_t ip)
+{
+	uint64_t target = ip + d->length + d->raw.imm[0].value.u;
+
+	if (mode == INSN_MODE_64)
+		return target;
+	return target & (d->operand_width == 16 ? UINT64_C(0xffff) : UINT64_C(0xffffffff));
+}
+
+int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
+	      size_t n, struct insn *ret)
+{
+	ZydisDecodedInstruction d;
+	ZyanStatus status;
+
+	status = ZydisDecoderDecodeInstruction(&r->decoders[mode], NULL, bytes, n, &d);
+	if (status == ZYDIS_STATUS_NO_MORE_DATA)
+		return INSN_SHORT;
+	if (!ZYAN_SUCCESS(status))
+		return INSN_BAD;
+	ret->size = d.length;
+	ret->class = (uint8_t)class_of(&d);
+	ret->target = 0;
+	if (ret->class == INSN_COND || ret->class == INSN_JUMP || ret->class == INSN_CALL)
+		ret->target = target_of(&d, mode, ip);
+	return 0;
+}

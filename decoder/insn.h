@@ -1,0 +1,43 @@
+/*
+ * One x86 instruction: how long, what kind of branch, where to.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum insn_mode { INSN_MODE_64, INSN_MODE_32, INSN_MODE_16 };
+
+enum insn_class {
+	INSN_OTHER,
+	INSN_COND, /* jcc, loop, jrcxz */
+	INSN_JUMP,
+	INSN_CALL,
+	INSN_JUMP_IND,
+	INSN_CALL_IND,
+	INSN_RET,
+	INSN_FAR,     /* far call, jump and return, iret, sysret, sysexit, vmcall, ... */
+	INSN_SYSCALL, /* syscall, sysenter, int n, int3, int1, into */
+	INSN_CR3,     /* mov to cr3: no branch, but tracing may end behind it */
+};
+
+struct insn {
+	uint64_t target; /* of COND, JUMP, CALL */
+	uint8_t size;
+	uint8_t class; /* enum insn_class */
+};
+
+#define INSN_MAX_SIZE 15
+
+/* The table-driven decoder's settings for one mode. */
+struct insn_reader;
+/* NULL: no memory. */
+struct insn_reader *insn_reader_new(void);
+void insn_reader_free(struct insn_reader *r);
+
+/* The instruction that begins at BYTES and lies at IP. 0; INSN_SHORT: N bytes are not enough for
+ * it; INSN_BAD: it is none. */
+#define INSN_SHORT 1
+#define INSN_BAD   2
+int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
+	      size_t n, struct insn *ret);

@@ -1,0 +1,212 @@
+/*
+ * Call stacks out of branches. Pure: knows no code, no names. Used by tally.c, one for each thread
+ * and CPU, in ptsnap-decode.
+ *
+ * Every search costs no more than what was pushed before: what it passes over is popped, and of
+ * signal frames there are few.
+ */
+#include "decoder/worker/calls.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+#define FIRST_CAPACITY 64u
+/* call rel32 is 5 bytes, call *%rax 2; no instruction is longer than 15 (SDM volume 2, 2.3.11). */
+#define MAX_CALL 15u
+/* syscall, sysenter, int n. */
+#define SYSCALL_SIZE 2u
+/* glibc's restorer: mov $0xf,%rax; syscall (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
+#define RESTORER_MOV 7u
+
+void calls_init(struct calls *c)
+{
+	*c = (struct calls){0};
+}
+
+void calls_done(struct calls *c)
+{
+	free(c->frames);
+	*c = (struct calls){0};
+}
+
+size_t calls_depth(const struct calls *c)
+{
+	return (size_t)(c->end - c->begin);
+}
+
+static struct calls_frame *at(const struct calls *c, uint64_t position)
+{
+	return &c->frames[position & (c->capacity - 1)];
+}
+
+const struct calls_frame *calls_at(const struct calls *c, size_t i)
+{
+	assert(i < calls_depth(c));
+	return at(c, c->end - 1 - i);
+}
+
+struct calls_frame calls_pop(struct calls *c)
+{
+	assert(c->end > c->begin);
+	c->end--;
+	if (c->n_signals > 0 && c->signals[c->n_signals - 1] == c->end)
+		c->n_signals--;
+	return *at(c, c->end);
+}
+
+static int grow(struct calls *c)
+{
+	size_t capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
+	struct calls_frame *frames = reallocarray(c->frames, capacity, sizeof(*frames));
+
+	/* Until it is full size nothing has been dropped, so position and index are one. */
+	assert(c->begin == 0);
+	if (frames == NULL)
+		return -ENOMEM;
+	c->frames = frames;
+	c->capacity = capacity;
+	return 0;
+}
+
+static void drop_oldest(struct calls *c, struct calls_frame *ret)
+{
+	size_t i;
+
+	*ret = *at(c, c->begin);
+	if (c->n_signals > 0 && c->signals[0] == c->begin) {
+		c->n_signals--;
+		for (i = 0; i < c->n_signals; i++)
+			c->signals[i] = c->signals[i + 1];
+	}
+	c->begin++;
+}
+
+int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_frame *ret_dropped)
+{
+	int r = 0;
+
+	if (calls_depth(c) == CALLS_MAX_DEPTH) {
+		drop_oldest(c, ret_dropped);
+		r = CALLS_DROPPED;
+	} else if (calls_depth(c) == c->capacity && grow(c) < 0) {
+		return -ENOMEM;
+	}
+	if (frame->signal) {
+		assert(c->n_signals < CALLS_MAX_SIGNALS);
+		c->signals[c->n_signals++] = c->end;
+	}
+	*at(c, c->end++) = *frame;
+	return r;
+}
+
+static bool returns_to(const struct calls_frame *f, uint64_t to)
+{
+	return !f->signal && to > f->from && to - f->from <= MAX_CALL;
+}
+
+/* How many frames a return to TO ends. */
+static size_t decide_return(struct calls *c, uint64_t to)
+{
+	size_t i, depth = calls_depth(c);
+	struct calls_frame *handler;
+
+	for (i = 0; i < depth; i++)
+		if (returns_to(calls_at(c, i), to))
+			return i + 1;
+	if (c->n_signals == 0)
+		return depth;
+	/* A handler returns to the restorer, which nobody called: once. */
+	handler = at(c, c->signals[c->n_signals - 1]);
+	if (handler->returned)
+		return depth;
+	handler->returned = true;
+	return (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
+}
+
+/* How many frames end because execution is at TO, where a signal had interrupted it; 0: none. */
+static size_t decide_resume(const struct calls *c, uint64_t to)
+{
+	size_t i;
+
+	for (i = c->n_signals; i-- > 0;) {
+		const struct calls_frame *f = at(c, c->signals[i]);
+
+		if (f->from == to || f->again == to)
+			return (size_t)(c->end - c->signals[i]);
+	}
+	return 0;
+}
+
+static void push_signal(const struct calls *c, struct calls_change *change, uint64_t from,
+			uint64_t again)
+{
+	/* Handlers that never come back: what is below them is not to be trusted. */
+	if (c->n_signals == CALLS_MAX_SIGNALS)
+		change->pops = calls_depth(c);
+	change->pushes = true;
+	change->frame = (struct calls_frame){.from = from, .again = again, .signal = true};
+}
+
+static void decide_enable(struct calls *c, uint64_t to, struct calls_change *change)
+{
+	bool known = c->stopped && c->resume != 0;
+
+	c->stopped = false;
+	if (!known || to == c->resume || to == c->again)
+		return;
+	change->pops = decide_resume(c, to);
+	if (change->pops > 0)
+		return;
+	if (c->sigreturn)
+		change->pops = calls_depth(c);
+	else
+		push_signal(c, change, c->resume, c->again);
+}
+
+static void stop(struct calls *c, uint64_t resume, uint64_t again)
+{
+	c->stopped = true;
+	c->resume = resume;
+	c->again = again;
+	c->sigreturn = false;
+}
+
+static void stop_for_syscall(struct calls *c, const struct flow_item *item)
+{
+	stop(c, item->from + SYSCALL_SIZE, item->from);
+	c->sigreturn = item->insns == 2 && item->start == c->last_return &&
+		       item->from - item->start == RESTORER_MOV;
+}
+
+struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
+{
+	struct calls_change change = {0};
+
+	switch (item->kind) {
+	case FLOW_CALL:
+	case FLOW_CALL_IND:
+		change.pushes = change.call = !(item->flags & FLOW_ZERO_LENGTH);
+		change.frame.from = item->from;
+		break;
+	case FLOW_RET: change.pops = decide_return(c, item->to); break;
+	case FLOW_FAR: change.pops = decide_resume(c, item->to); break;
+	case FLOW_ASYNC: push_signal(c, &change, item->from, item->from); break;
+	case FLOW_ENABLE: decide_enable(c, item->to, &change); break;
+	case FLOW_SYSCALL: stop_for_syscall(c, item); break;
+	case FLOW_DISABLE:
+		if (item->flags & FLOW_ASYNC_STOP)
+			stop(c, item->from, item->from);
+		else
+			stop(c, 0, 0);
+		break;
+	case FLOW_GAP:
+		change.pops = calls_depth(c);
+		stop(c, 0, 0);
+		break;
+	default: break;
+	}
+	c->last_return = item->kind == FLOW_RET ? item->to : 0;
+	return change;
+}

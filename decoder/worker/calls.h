@@ -1,0 +1,62 @@
+/*
+ * The call stack of one thread, out of its branches: which frames a branch ends and whether it
+ * begins one.
+ *
+ * A return pops the frame whose call lies directly before its target (a call is 2 to 15 bytes
+ * long). Where that is not the innermost frame, those within it have been left by longjmp or an
+ * exception, and go too. A return that fits no frame went to a stack that we have not seen
+ * (swapcontext, a caller from before the trace): all frames go, as a short stack is better than a
+ * wrong one. Where tracing goes on elsewhere than it stopped, a signal handler was entered: a
+ * frame of its own kind, which ends when execution is back where it was.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/flow.h"
+
+#define CALLS_MAX_DEPTH	  4096u /* beyond, the outermost frames are forgotten */
+#define CALLS_MAX_SIGNALS 64u
+
+struct calls_frame {
+	uint64_t from;	   /* the call; of a signal: the instruction it interrupted */
+	uint64_t again;	   /* of a signal: a second address that ends it (a restarted syscall) */
+	uint32_t function; /* the caller's, for the owner of the stack */
+	bool signal;
+	bool returned; /* of a signal: its handler has returned, to the restorer */
+};
+
+struct calls {
+	struct calls_frame *frames; /* a ring, in which [begin, end) live */
+	size_t capacity;	    /* power of two */
+	uint64_t begin, end;	    /* begin moves only when the capacity is CALLS_MAX_DEPTH */
+	uint64_t signals[CALLS_MAX_SIGNALS]; /* positions of signal frames, rising */
+	size_t n_signals;
+	bool stopped; /* tracing is off; it would go on at one of these: */
+	uint64_t resume, again;
+	bool sigreturn;	      /* the system call looked like the restorer's */
+	uint64_t last_return; /* TO of a return, when that was the last branch; 0 */
+};
+
+/* What a branch does to the stack, in this order. */
+struct calls_change {
+	size_t pops;
+	bool pushes;
+	bool call; /* a call enters a function, a signal a handler */
+	struct calls_frame frame;
+};
+
+void calls_init(struct calls *c);
+void calls_done(struct calls *c);
+size_t calls_depth(const struct calls *c);
+/* What ITEM changes; the caller carries it out. */
+struct calls_change calls_decide(struct calls *c, const struct flow_item *item);
+/* The innermost frame; depth must not be 0. */
+struct calls_frame calls_pop(struct calls *c);
+/* 0; CALLS_DROPPED: the outermost frame had to go, *ret_dropped; -ENOMEM. */
+#define CALLS_DROPPED 1
+int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_frame *ret_dropped);
+/* Frame number I, 0 the innermost; I below depth. */
+const struct calls_frame *calls_at(const struct calls *c, size_t i);

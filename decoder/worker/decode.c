@@ -1,0 +1,216 @@
+/*
+ * From a request to its view. The order of the work is the order of the calls. Called by main.c of
+ * ptsnap-decode inside the sandbox, and by the fuzz target.
+ */
+#include "decoder/worker/decode.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "decoder/worker/report.h"
+#include "decoder/worker/views.h"
+#include "proto/base.h"
+
+/* One replay on its way. */
+struct job {
+	struct decode *d;
+	const struct worker_request *request;
+	const struct decode_sink *sink;
+	struct lines lines; /* for the views that are lines */
+};
+
+static int count_gaps(struct job *job, const struct replay_stretch *s)
+{
+	struct decode *d = job->d;
+	uint64_t head = d->gaps.head_bytes;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < s->n_gaps && r == 0; i++)
+		r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu,
+				  &s->gaps[i]);
+	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
+	return r;
+}
+
+static int on_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct job *job = userdata;
+	int r = count_gaps(job, s);
+
+	if (r != 0)
+		return r;
+	switch (job->request->view) {
+	case WORKER_VIEW_REPORT: return tally_stretch(&job->d->tally, s);
+	case WORKER_VIEW_BRANCHES: return views_branches(&job->lines, s);
+	case WORKER_VIEW_INSNS: return views_insns(&job->lines, s);
+	default:
+		if (job->request->hash)
+			job->d->hash = views_hash(job->d->hash, s);
+		return 0;
+	}
+}
+
+static void tell(const struct job *job, enum worker_phase phase, unsigned percent)
+{
+	if (job->sink->progress != NULL)
+		job->sink->progress(job->sink->userdata, phase, percent);
+}
+
+static void on_progress(void *userdata, size_t cpu, unsigned percent)
+{
+	const struct job *job = userdata;
+	size_t n = job->d->replay->manifest->n_cpus;
+
+	tell(job, WORKER_PHASE_DECODE, (unsigned)((cpu * 100 + percent) / n));
+}
+
+static int replay_all(struct job *job)
+{
+	const struct replay_consumer consumer = {on_stretch, on_progress, job};
+	struct decode *d = job->d;
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < d->replay->manifest->n_cpus && r == 0; i++)
+		r = replay_cpu(d->replay, i, &consumer, &d->cpus[i].stats);
+	return r;
+}
+
+static int add_recording_gaps(struct decode *d)
+{
+	size_t i, n = d->replay->manifest->n_cpus;
+	CLEANUP_FREE uint64_t *begin = calloc(n + 1, sizeof(*begin));
+
+	if (begin == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		uint64_t tsc = d->cpus[i].stats.tsc_first;
+
+		begin[i] = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
+	}
+	return gaps_add_recording(&d->gaps, d->replay, begin);
+}
+
+static int write_result(struct job *job)
+{
+	const struct worker_request *request = job->request;
+	const struct report_options options = {
+		.limit = request->report_limit,
+		.pretty = request->pretty,
+		.version = job->sink->version,
+	};
+
+	switch (request->view) {
+	case WORKER_VIEW_REPORT:
+		tally_end(&job->d->tally);
+		tell(job, WORKER_PHASE_SYMBOLIZE, 100);
+		return report_write(job->d, &options, job->sink->fd);
+	case WORKER_VIEW_SUMMARY:
+		return views_summary(job->d, request->hash, request->pretty, job->sink->fd);
+	default: return lines_flush(&job->lines);
+	}
+}
+
+static int run(struct job *job)
+{
+	int r = replay_all(job);
+
+	if (r == 0)
+		r = add_recording_gaps(job->d);
+	tell(job, WORKER_PHASE_DECODE, 100);
+	if (r == 0)
+		r = write_result(job);
+	tell(job, WORKER_PHASE_WRITE, 100);
+	return r;
+}
+
+static int decode_init(struct decode *d, const struct bundle *bundle)
+{
+	size_t n = bundle_manifest(bundle)->n_cpus;
+	int r;
+
+	*d = (struct decode){.hash = VIEWS_HASH_BASIS};
+	gaps_init(&d->gaps);
+	d->cpus = calloc(n + 1, sizeof(*d->cpus));
+	if (d->cpus == NULL)
+		return -ENOMEM;
+	r = replay_new(bundle, &d->replay);
+	return r == 0 ? tally_init(&d->tally, d->replay) : r;
+}
+
+static void decode_done(struct decode *d)
+{
+	if (d->replay != NULL)
+		tally_done(&d->tally);
+	replay_free(d->replay);
+	gaps_done(&d->gaps);
+	free(d->cpus);
+}
+
+static int decode_flow(const struct bundle *bundle, struct job *job, uint64_t *ret_faults)
+{
+	struct decode d;
+	int r = decode_init(&d, bundle);
+
+	job->d = &d;
+	if (r == 0)
+		r = run(job);
+	*ret_faults = d.gaps.total;
+	decode_done(&d);
+	return r;
+}
+
+int decode_run(const struct bundle *bundle, const struct worker_request *request,
+	       const struct decode_sink *sink, uint64_t *ret_faults)
+{
+	struct job job = {.request = request, .sink = sink};
+	int r;
+
+	*ret_faults = 0;
+	if (request->view > WORKER_VIEW_INSNS)
+		return -EINVAL;
+	r = lines_init(&job.lines, sink->fd);
+	if (r == 0 && request->view == WORKER_VIEW_PACKETS)
+		r = views_packets(bundle, &job.lines);
+	else if (r == 0)
+		r = decode_flow(bundle, &job, ret_faults);
+	lines_done(&job.lines);
+	return r;
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+struct flow_stats decode_total(const struct decode *d)
+{
+	struct flow_stats sum = {0};
+	size_t i;
+
+	for (i = 0; i < d->replay->manifest->n_cpus; i++) {
+		const struct flow_stats *s = &d->cpus[i].stats;
+
+		sum.bytes += s->bytes;
+		sum.bytes_decoded += s->bytes_decoded;
+		sum.instructions += s->instructions;
+		sum.branches += s->branches;
+		sum.psbs += s->psbs;
+		sum.packets += s->packets;
+		sum.returns += s->returns;
+		sum.compressed_returns += s->compressed_returns;
+		sum.tsc_first = earlier(sum.tsc_first, s->tsc_first);
+		sum.tsc_last = MAX_OF(sum.tsc_last, s->tsc_last);
+	}
+	return sum;
+}
+
+double decode_percent(uint64_t decoded, uint64_t bytes)
+{
+	if (bytes == 0)
+		return -1;
+	if (decoded >= bytes)
+		return 100;
+	return floor((double)decoded / (double)bytes * 10000) / 100;
+}

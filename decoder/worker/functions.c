@@ -1,0 +1,160 @@
+/*
+ * Which function an address belongs to, fast: a cache by address before the table by (image,
+ * offset). Used by tally.c in ptsnap-decode. Bounded: what exceeds the table is counted in its
+ * first entry and said in the report.
+ */
+#include "decoder/worker/functions.h"
+
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+#define CACHE_SIZE (1u << 14)
+#define FIRST_SIZE 1024u
+#define NO_IMAGE   UINT32_MAX
+#define NO_CONTEXT UINT32_MAX
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t h = (a ^ b * 0x9e3779b97f4a7c15ull) * 0xff51afd7ed558ccdull;
+
+	return h ^ h >> 29;
+}
+
+static uint32_t *find_slot(struct functions *f, uint32_t image, uint64_t offset)
+{
+	size_t mask = f->n_slots - 1, i = (size_t)mix(offset, image) & mask;
+
+	for (; f->slots[i] != 0; i = (i + 1) & mask) {
+		const struct function *fn = &f->list[f->slots[i]];
+
+		if (fn->image == image && fn->offset == offset)
+			break;
+	}
+	return &f->slots[i];
+}
+
+static int grow(struct functions *f)
+{
+	size_t i, capacity = f->capacity ? 2 * f->capacity : FIRST_SIZE;
+	struct function *list = reallocarray(f->list, capacity, sizeof(*list));
+	uint32_t *slots;
+
+	if (list == NULL)
+		return -ENOMEM;
+	f->list = list;
+	slots = calloc(2 * capacity, sizeof(*slots));
+	if (slots == NULL)
+		return -ENOMEM;
+	free(f->slots);
+	f->slots = slots;
+	f->n_slots = 2 * capacity;
+	f->capacity = capacity;
+	for (i = 1; i < f->n; i++)
+		*find_slot(f, list[i].image, list[i].offset) = (uint32_t)i;
+	return 0;
+}
+
+int functions_init(struct functions *f, const struct replay *replay)
+{
+	size_t i;
+
+	*f = (struct functions){.replay = replay};
+	f->cache = calloc(CACHE_SIZE, sizeof(*f->cache));
+	if (f->cache == NULL || grow(f) < 0) {
+		functions_done(f);
+		return -ENOMEM;
+	}
+	for (i = 0; i < CACHE_SIZE; i++)
+		f->cache[i].context = NO_CONTEXT;
+	f->list[0] = (struct function){.image = NO_IMAGE};
+	f->n = 1;
+	return 0;
+}
+
+void functions_done(struct functions *f)
+{
+	free(f->list);
+	free(f->slots);
+	free(f->cache);
+	*f = (struct functions){0};
+}
+
+static int intern(struct functions *f, const struct function *fn, uint32_t *ret)
+{
+	uint32_t *slot = find_slot(f, fn->image, fn->offset);
+
+	if (*slot == 0) {
+		if (f->n == FUNCTIONS_MAX) {
+			f->refused++;
+			*ret = 0;
+			return 0;
+		}
+		if (f->n == f->capacity) {
+			if (grow(f) < 0)
+				return -ENOMEM;
+			slot = find_slot(f, fn->image, fn->offset);
+		}
+		f->list[f->n] = *fn;
+		*slot = (uint32_t)f->n++;
+	}
+	*ret = *slot;
+	return 0;
+}
+
+/* From the bounds of a symbol in the file to addresses, within the mapped piece. */
+static void span_of(const struct image_code *code, const struct symbol *symbol, uint64_t address,
+		    struct functions_span *ret)
+{
+	uint64_t into = code->offset + (address - code->address) - symbol->offset;
+	uint64_t end;
+
+	ret->lo = address - MIN_OF(into, address - code->address);
+	if (symbol->size <= into || __builtin_add_overflow(address, symbol->size - into, &end))
+		end = address + 1;
+	ret->hi = MIN_OF(end, code->address + code->size);
+}
+
+static int look_up(struct functions *f, uint32_t context, uint64_t address,
+		   struct functions_span *ret)
+{
+	struct image_code code;
+	struct symbol symbol;
+	struct function fn = {0};
+
+	*ret = (struct functions_span){address, address + 1, context, 0};
+	if (replay_find(f->replay, context, address, &code) != 0)
+		return 0;
+	symbols_find(f->replay->symbols, code.image, code.offset + (address - code.address),
+		     &symbol);
+	fn.image = code.image;
+	fn.name = symbol.name;
+	if (symbol.name == NULL && symbol.size == 0) {
+		fn.offset = FUNCTIONS_WHOLE_IMAGE;
+		fn.address = code.address;
+		ret->lo = code.address;
+		ret->hi = code.address + code.size;
+	} else {
+		fn.offset = symbol.offset;
+		fn.address = address - (code.offset + (address - code.address) - symbol.offset);
+		span_of(&code, &symbol, address, ret);
+	}
+	return intern(f, &fn, &ret->function);
+}
+
+int functions_find(struct functions *f, uint32_t context, uint64_t address,
+		   struct functions_span *ret)
+{
+	struct functions_span *entry = &f->cache[mix(address, context) & (CACHE_SIZE - 1)];
+
+	if (entry->context != context || address < entry->lo || address >= entry->hi) {
+		int r = look_up(f, context, address, entry);
+
+		if (r < 0) {
+			entry->context = NO_CONTEXT;
+			return r;
+		}
+	}
+	*ret = *entry;
+	return 0;
+}

@@ -1,0 +1,25 @@
+/*
+ * Text out, fast: hundreds of millions of short lines.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINES_BUFFER (1u << 18)
+
+struct lines {
+	int fd;	   /* borrowed */
+	int error; /* of write, sticky: -errno */
+	size_t used;
+	char *buffer;
+};
+
+/* 0 or -ENOMEM. */
+int lines_init(struct lines *l, int fd);
+void lines_done(struct lines *l);
+/* V in lower-case hex without a prefix, then AFTER. */
+void lines_hex(struct lines *l, uint64_t v, char after);
+void lines_text(struct lines *l, const char *text, size_t size);
+/* 0 or the first error. */
+int lines_flush(struct lines *l);

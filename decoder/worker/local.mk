@@ -1,0 +1,36 @@
+pkglibexec_PROGRAMS += decoder/worker/ptsnap-decode
+noinst_LIBRARIES += decoder/worker/libptworker.a
+
+decoder_worker_libptworker_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
+decoder_worker_libptworker_a_SOURCES = \
+	decoder/worker/calls.c decoder/worker/calls.h \
+	decoder/worker/cgroup.c decoder/worker/cgroup.h \
+	decoder/worker/decode.c decoder/worker/decode.h \
+	decoder/worker/functions.c decoder/worker/functions.h \
+	decoder/worker/gaps.c decoder/worker/gaps.h \
+	decoder/worker/gaps_recording.c \
+	decoder/worker/lanes.c decoder/worker/lanes.h \
+	decoder/worker/lines.c decoder/worker/lines.h \
+	decoder/worker/replay.c decoder/worker/replay.h \
+	decoder/worker/report.c decoder/worker/report.h \
+	decoder/worker/report_cpus.c \
+	decoder/worker/report_functions.c \
+	decoder/worker/report_host.c \
+	decoder/worker/report_parts.h \
+	decoder/worker/report_processes.c \
+	decoder/worker/report_threads.c \
+	decoder/worker/report_values.c \
+	decoder/worker/sandbox.c decoder/worker/sandbox.h \
+	decoder/worker/tally.c decoder/worker/tally.h \
+	decoder/worker/tscmap.c decoder/worker/tscmap.h \
+	decoder/worker/views.c decoder/worker/views.h \
+	decoder/worker/views_summary.c \
+	decoder/worker/window.c decoder/worker/window.h
+
+WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libptimage.a \
+	sideband/libptsideband.a proto/libptproto.a $(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) \
+	$(JSONC_LIBS) -lm
+
+decoder_worker_ptsnap_decode_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\"
+decoder_worker_ptsnap_decode_SOURCES = decoder/worker/main.c
+decoder_worker_ptsnap_decode_LDADD = $(WORKER_LIBS)

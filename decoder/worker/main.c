@@ -1,0 +1,154 @@
+/*
+ * ptsnap-decode: decodes one snapshot and ends. Started by ptsnapd and ptsnapctl through
+ * proto/worker.c, which hands it everything by one message on fd 3: the request, the bundle, the
+ * output. It parses what strangers wrote, so the sandbox closes before the bundle is touched; it
+ * never opens anything.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "decoder/worker/decode.h"
+#include "decoder/worker/sandbox.h"
+#include "proto/base.h"
+#include "proto/bundle.h"
+#include "proto/channel.h"
+#include "proto/worker.h"
+
+#define CHANNEL_FD 3
+/* What a JSON view may write beyond its limit before the kernel stops it. */
+#define FILE_SLACK (1u << 20)
+
+#ifdef __SANITIZE_ADDRESS__
+/* The leak check at exit starts a tracer, which the sandbox does not let it. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0";
+}
+#endif
+
+struct order {
+	struct worker_request request;
+	int bundle_fd, output_fd;
+};
+
+static int receive_order(struct order *ret)
+{
+	int fds[2];
+	size_t size, n;
+	int r = channel_receive(CHANNEL_FD, &ret->request, sizeof(ret->request), &size, fds,
+				ARRAY_SIZE(fds), &n);
+
+	if (r != 0)
+		return r < 0 ? r : -EPIPE;
+	if (size != sizeof(ret->request) || n != 2)
+		return -EPROTO;
+	ret->bundle_fd = fds[0];
+	ret->output_fd = fds[1];
+	return ret->request.version == WORKER_REQUEST_VERSION ? 0 : -EPROTONOSUPPORT;
+}
+
+/* A broken channel is the parent's business: it sees the end of this process. */
+static void send_message(const struct worker_message *m)
+{
+	(void)channel_send(CHANNEL_FD, m, sizeof(*m), NULL, 0);
+}
+
+static void send_progress(void *userdata, enum worker_phase phase, unsigned percent)
+{
+	const struct worker_message m = {
+		.kind = WORKER_PROGRESS, .phase = phase, .percent = percent};
+
+	(void)userdata;
+	send_message(&m);
+}
+
+static void send_result(int error, uint64_t faults)
+{
+	const struct worker_message m = {
+		.kind = WORKER_RESULT, .percent = 100, .error = error, .faults = faults};
+
+	send_message(&m);
+}
+
+static uint64_t file_limit(const struct order *order)
+{
+	off_t at = lseek(order->output_fd, 0, SEEK_CUR);
+
+	if (order->request.view != WORKER_VIEW_REPORT || order->request.report_limit == 0 || at < 0)
+		return 0;
+	return (uint64_t)at + order->request.report_limit + FILE_SLACK;
+}
+
+static int enter(const struct order *order)
+{
+	const int keep[] = {CHANNEL_FD, order->bundle_fd, order->output_fd};
+	struct sandbox_limits limits = {
+		.keep = keep,
+		.n_keep = ARRAY_SIZE(keep),
+		.cpu_seconds = order->request.cpu_seconds,
+		.file_bytes = file_limit(order),
+	};
+	struct stat st;
+	unsigned missing;
+	int r;
+
+	if (fstat(order->bundle_fd, &st) < 0)
+		return -errno;
+	if (order->request.memory_limit > 0)
+		limits.memory_bytes = (uint64_t)st.st_size + order->request.memory_limit;
+	r = sandbox_enter(&limits, &missing);
+	/* <4>: warning, as sd-daemon(3) has it. */
+	if (r == 0 && (missing & SANDBOX_NO_UID))
+		fprintf(stderr, "<4>ptsnap-decode: started as root and may not change to nobody; "
+				"going on in the sandbox\n");
+	return r;
+}
+
+static int decode(const struct order *order, const char *version, uint64_t *ret_faults)
+{
+	const struct decode_sink sink = {
+		.fd = order->output_fd, .version = version, .progress = send_progress};
+	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
+	int r = bundle_open(order->bundle_fd, &bundle);
+
+	return r == 0 ? decode_run(bundle, &order->request, &sink, ret_faults) : r;
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "ptsnap-decode is started by ptsnapd and by \"ptsnapctl decode\".\n");
+	return 2;
+}
+
+static bool have_channel(void)
+{
+	int type = 0;
+	socklen_t size = sizeof(type);
+
+	return getsockopt(CHANNEL_FD, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+	       type == SOCK_SEQPACKET;
+}
+
+int main(int argc, char **argv)
+{
+	struct order order;
+	uint64_t faults = 0;
+	int r;
+
+	if (argc == 2 && strcmp(argv[1], "--version") == 0)
+		return printf("ptsnap-decode %s\n", PTSNAP_VERSION) < 0;
+	if (argc != 1 || !have_channel())
+		return usage();
+	r = receive_order(&order);
+	if (r == 0)
+		r = enter(&order);
+	if (r == 0)
+		r = decode(&order, PTSNAP_VERSION, &faults);
+	send_result(r, faults);
+	/* Handlers of exit() were written for a process that may open files. */
+	_exit(r == 0 ? 0 : 1);
+}

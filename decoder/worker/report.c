@@ -1,0 +1,247 @@
+/*
+ * The report as a whole: its parts in order, and what is left out when it would be too long. Called
+ * by decode.c in ptsnap-decode.
+ *
+ * The lists are measured element by element through the same functions that write them, from the
+ * most to the least important, each getting what those before it left; then all is streamed.
+ */
+#include "decoder/worker/report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decoder/worker/report_parts.h"
+#include "proto/base.h"
+#include "proto/report.h"
+
+/* Room for "cut" itself: one line a list. */
+#define CUT_RESERVE 1024u
+/* A single element is far smaller than that (strings are cut). */
+#define SCRATCH_LIMIT (16u << 20)
+
+static void write_list(const struct report *r, struct json_writer *w, const struct report_list *l)
+{
+	size_t i;
+
+	json_begin_array(w, l->key);
+	for (i = 0; i < l->kept; i++)
+		l->element(r, w, i);
+	json_end_array(w);
+}
+
+static void write_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
+{
+	if (kept >= total)
+		return;
+	json_begin_object(w, NULL);
+	json_string(w, "what", what);
+	json_u64(w, "kept", kept);
+	json_u64(w, "total", total);
+	json_end_object(w);
+}
+
+static void write_cut(const struct report *r, struct json_writer *w)
+{
+	const struct decode *d = r->d;
+	uint64_t branches = r->branches_kept * r->lists[REPORT_THREADS].kept;
+	size_t i;
+
+	json_begin_array(w, "cut");
+	for (i = 0; i < REPORT_N_LISTS; i++) {
+		const struct report_list *l = &r->lists[i];
+		uint64_t total = i == REPORT_GAPS ? d->gaps.total : l->total;
+
+		write_cut_line(w, l->key, l->kept, total);
+	}
+	if (r->branches_kept < REPORT_LAST_BRANCHES)
+		write_cut_line(w, "lastBranches", MIN_OF(branches, r->branches_total),
+			       r->branches_total);
+	write_cut_line(w, "stack", r->frames_kept, r->frames_total);
+	write_cut_line(w, "functionsUnlisted", 0, d->tally.functions.refused);
+	write_cut_line(w, "threadsUnlisted", 0, d->tally.lanes_refused);
+	json_end_array(w);
+}
+
+static void write_generator(const struct report *r, struct json_writer *w)
+{
+	json_string(w, "schemaVersion", REPORT_SCHEMA_VERSION);
+	json_begin_object(w, "generator");
+	json_string(w, "name", "ptsnap-decode");
+	json_string(w, "version", r->options->version);
+	json_end_object(w);
+	json_string(w, "id", r->m->id);
+}
+
+static void write_all(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, NULL);
+	write_generator(r, w);
+	report_host(r, w);
+	report_trigger(r, w);
+	report_configuration(r, w);
+	report_window(r, w);
+	write_list(r, w, &r->lists[REPORT_CPUS]);
+	report_coverage(r, w);
+	report_totals(r, w);
+	write_list(r, w, &r->lists[REPORT_GAPS]);
+	write_list(r, w, &r->lists[REPORT_PROCESSES]);
+	write_list(r, w, &r->lists[REPORT_THREADS]);
+	write_list(r, w, &r->lists[REPORT_FUNCTIONS]);
+	write_list(r, w, &r->lists[REPORT_IMAGES]);
+	write_cut(r, w);
+	json_end_object(w);
+}
+
+/* How many bytes the first N elements of L take, and how many elements fit into BUDGET. */
+static int measure(const struct report *r, const struct report_list *l, uint64_t budget,
+		   size_t *ret_fits, uint64_t *ret_bytes)
+{
+	CLEANUP(bytes_out_done) struct bytes_out out;
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+	uint64_t bytes = 0;
+	size_t i;
+
+	bytes_out_init(&out, SCRATCH_LIMIT);
+	if (json_writer_new_bytes(&out, r->options->pretty, &w) < 0)
+		return -ENOMEM;
+	json_begin_object(w, NULL);
+	json_begin_array(w, l->key);
+	for (i = 0; i < l->total; i++) {
+		bytes_out_reset(&out);
+		l->element(r, w, i);
+		if (out.error == -ENOMEM)
+			return -ENOMEM;
+		if (out.size > budget - bytes)
+			break;
+		bytes += out.size;
+	}
+	*ret_fits = i;
+	*ret_bytes = bytes;
+	return 0;
+}
+
+/* The parts that are never cut, with all lists empty. */
+static int measure_rest(const struct report *r, uint64_t *ret_bytes)
+{
+	CLEANUP(bytes_out_done) struct bytes_out out;
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+
+	bytes_out_init(&out, SIZE_MAX / 2);
+	if (json_writer_new_bytes(&out, r->options->pretty, &w) < 0)
+		return -ENOMEM;
+	write_all(r, w);
+	*ret_bytes = out.size;
+	return json_writer_finish(w);
+}
+
+/* Takes from *LEFT what the elements of L that fit into it need. */
+static int fit(const struct report *r, struct report_list *l, uint64_t *left)
+{
+	uint64_t bytes;
+	size_t fits;
+	int result = measure(r, l, *left, &fits, &bytes);
+
+	if (result < 0)
+		return result;
+	l->kept = fits;
+	*left -= bytes;
+	return 0;
+}
+
+/* As many last branches as fit into LEFT, the same number for every thread. */
+static int fit_branches(struct report *r, uint64_t *left)
+{
+	struct report_list kept = r->lists[REPORT_THREADS];
+	uint64_t bare, bytes;
+	size_t fits;
+	int result;
+
+	kept.total = kept.kept;
+	result = measure(r, &kept, UINT64_MAX, &fits, &bare);
+	for (r->branches_kept = REPORT_LAST_BRANCHES; result == 0 && r->branches_kept > 0;
+	     r->branches_kept /= 2) {
+		result = measure(r, &kept, *left + bare, &fits, &bytes);
+		if (result == 0 && fits == kept.total) {
+			*left -= bytes - bare;
+			break;
+		}
+	}
+	return result;
+}
+
+static int plan_within(struct report *r, uint64_t limit)
+{
+	uint64_t rest, left;
+	int i, result;
+
+	r->measuring = true;
+	result = measure_rest(r, &rest);
+	if (result < 0)
+		return result;
+	if (rest + CUT_RESERVE > limit)
+		return -E2BIG;
+	left = limit - rest - CUT_RESERVE;
+	r->branches_kept = 0;
+	for (i = REPORT_CPUS; i <= REPORT_GAPS && result == 0; i++)
+		result = fit(r, &r->lists[i], &left);
+	if (result == 0)
+		result = fit_branches(r, &left);
+	if (result == 0)
+		result = fit(r, &r->lists[REPORT_FUNCTIONS], &left);
+	r->measuring = false;
+	return result;
+}
+
+static int plan(struct report *r)
+{
+	size_t i;
+
+	if (r->options->limit > 0)
+		return plan_within(r, r->options->limit);
+	r->branches_kept = REPORT_LAST_BRANCHES;
+	for (i = 0; i < REPORT_N_LISTS; i++)
+		r->lists[i].kept = r->lists[i].total;
+	return 0;
+}
+
+static int prepare(struct report *r)
+{
+	int result = report_prepare_threads(r);
+
+	if (result == 0)
+		result = report_prepare_images(r);
+	if (result == 0)
+		result = report_prepare_functions(r);
+	if (result == 0)
+		result = report_prepare_processes(r);
+	r->lists[REPORT_CPUS] = (struct report_list){"cpus", r->m->n_cpus, 0, report_cpu};
+	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap};
+	return result;
+}
+
+static int stream(const struct report *r, int fd)
+{
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+	int result = json_writer_new_fd(fd, r->options->limit, r->options->pretty, &w);
+
+	if (result < 0)
+		return result;
+	write_all(r, w);
+	return json_writer_finish(w);
+}
+
+int report_write(struct decode *d, const struct report_options *options, int fd)
+{
+	struct report r = {.d = d, .m = d->replay->manifest, .options = options};
+	int result = prepare(&r);
+
+	if (result == 0)
+		result = plan(&r);
+	if (result == 0)
+		result = stream(&r, fd);
+	free(r.threads);
+	free(r.images);
+	free(r.image_places);
+	free(r.functions);
+	return result;
+}

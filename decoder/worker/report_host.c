@@ -1,0 +1,143 @@
+/*
+ * The head of the report: host, trigger, configuration, window. All of it is what the manifest
+ * says.
+ */
+#include "decoder/worker/report_parts.h"
+#include "proto/base.h"
+
+static void write_string(struct json_writer *w, const char *key, const char *v)
+{
+	report_string_cut(w, key, v, REPORT_MAX_STRING);
+}
+
+static void write_cpu_model(const struct report *r, struct json_writer *w)
+{
+	if (!r->m->have_cpu) {
+		json_null(w, "cpu");
+		return;
+	}
+	json_begin_object(w, "cpu");
+	json_string(w, "vendor", r->m->cpu_intel ? "GenuineIntel" : NULL);
+	json_u64(w, "family", r->m->cpu_family);
+	json_u64(w, "model", r->m->cpu_model);
+	json_u64(w, "stepping", r->m->cpu_stepping);
+	write_string(w, "name", r->m->cpu_model_name);
+	json_end_object(w);
+}
+
+void report_host(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "host");
+	write_string(w, "hostname", r->m->hostname);
+	write_string(w, "kernel", r->m->kernel_release);
+	write_string(w, "machine", r->m->machine);
+	write_string(w, "bootId", r->m->boot_id);
+	write_cpu_model(r, w);
+	json_end_object(w);
+}
+
+static void write_sender(const struct report *r, struct json_writer *w)
+{
+	if (r->m->sender_pid == MANIFEST_ABSENT && r->m->sender_uid == MANIFEST_ABSENT) {
+		json_null(w, "sender");
+		return;
+	}
+	json_begin_object(w, "sender");
+	report_u64(w, "pid", r->m->sender_pid);
+	report_u64(w, "uid", r->m->sender_uid);
+	json_end_object(w);
+}
+
+static uint64_t to_usec(uint64_t ns)
+{
+	return ns == MANIFEST_ABSENT ? ns : ns / 1000;
+}
+
+void report_trigger(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "trigger");
+	write_string(w, "kind", r->m->trigger_kind);
+	write_string(w, "name", r->m->trigger_name);
+	write_string(w, "reason", r->m->reason);
+	write_sender(r, w);
+	report_u64(w, "realtimeUSec", to_usec(r->m->realtime_ns));
+	report_u64(w, "monotonicUSec", to_usec(r->m->monotonic_ns));
+	report_hex(w, "tsc", r->m->tsc);
+	json_end_object(w);
+}
+
+static void write_attr(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "attr");
+	report_hex(w, "config", r->m->pt_config);
+	write_string(w, "terms", r->m->pt_terms);
+	json_bool(w, "excludeUser", !r->m->trace_user);
+	json_bool(w, "excludeKernel", !r->m->trace_kernel);
+	json_end_object(w);
+}
+
+static void write_ratio(const struct report *r, struct json_writer *w)
+{
+	if (r->m->tsc_art_num == 0 || r->m->tsc_art_den == 0) {
+		json_null(w, "tscArtRatio");
+		return;
+	}
+	json_begin_object(w, "tscArtRatio");
+	json_u64(w, "numerator", r->m->tsc_art_num);
+	json_u64(w, "denominator", r->m->tsc_art_den);
+	json_end_object(w);
+}
+
+static void write_clock(const struct report *r, struct json_writer *w)
+{
+	if (!r->m->have_clock) {
+		json_null(w, "clock");
+		return;
+	}
+	json_begin_object(w, "clock");
+	json_u64(w, "timeZero", r->m->time_zero);
+	json_u64(w, "timeMult", r->m->time_mult);
+	json_u64(w, "timeShift", r->m->time_shift);
+	json_end_object(w);
+}
+
+void report_configuration(const struct report *r, struct json_writer *w)
+{
+	uint64_t mtc = r->m->mtc_period, ratio = r->m->max_nonturbo_ratio;
+
+	json_begin_object(w, "configuration");
+	write_string(w, "source", r->m->source);
+	write_attr(r, w);
+	report_u64(w, "mtcPeriod", mtc == UINT32_MAX ? MANIFEST_ABSENT : mtc);
+	report_u64(w, "maxNonturboRatio", ratio == 0 ? MANIFEST_ABSENT : ratio);
+	write_ratio(r, w);
+	json_bool(w, "returnCompression", !r->m->noretcomp);
+	write_clock(r, w);
+	json_end_object(w);
+}
+
+/* Some CPU's trace begins before the snapshot before this one stopped. */
+static bool overlaps_previous(const struct report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->m->n_cpus; i++) {
+		uint64_t begin = report_begin_ns(r->d, i);
+
+		if (begin != MANIFEST_ABSENT && begin < r->m->previous_stop_ns)
+			return true;
+	}
+	return false;
+}
+
+void report_window(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "window");
+	report_u64(w, "askedBytes", r->m->last_bytes);
+	report_u64(w, "askedNSec", r->m->last_ns);
+	if (r->m->previous_stop_ns == MANIFEST_ABSENT)
+		json_null(w, "overlapsPrevious");
+	else
+		json_bool(w, "overlapsPrevious", overlaps_previous(r));
+	json_end_object(w);
+}

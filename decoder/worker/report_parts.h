@@ -1,0 +1,104 @@
+/*
+ * The parts of a report: what report.c puts together. Each part is written by one function, lists
+ * element by element so that their sizes can be measured.
+ */
+#pragma once
+
+#include "decoder/worker/report.h"
+#include "proto/json.h"
+
+#define REPORT_MAX_STACK   256u	 /* frames a thread, innermost kept */
+#define REPORT_MAX_CMDLINE 1024u /* bytes */
+#define REPORT_MAX_STRING  4096u /* bytes of any other string of a bundle */
+
+enum report_list_id {
+	/* From the one that is cut last to the one that is cut first. */
+	REPORT_CPUS,
+	REPORT_THREADS,
+	REPORT_PROCESSES,
+	REPORT_IMAGES,
+	REPORT_GAPS,
+	REPORT_FUNCTIONS,
+	REPORT_N_LISTS,
+};
+
+struct report;
+
+struct report_list {
+	const char *key;
+	size_t total, kept;
+	void (*element)(const struct report *r, struct json_writer *w, size_t i);
+};
+
+/* A thread: lanes [first, end) of the sorted tally. */
+struct report_thread {
+	size_t first, end;
+	uint64_t insns, branches, ticks;
+};
+
+struct report_image {
+	uint32_t index; /* of the manifest */
+	uint64_t insns;
+};
+
+struct report {
+	struct decode *d; /* borrowed */
+	const struct manifest *m;
+	const struct report_options *options;
+	struct report_list lists[REPORT_N_LISTS];
+	bool measuring;	      /* sizes are to be upper bounds */
+	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
+	uint64_t branches_total, frames_total, frames_kept;
+	struct report_thread *threads;
+	struct report_image *images;
+	uint32_t *image_places; /* manifest index -> place in images */
+	uint32_t *functions;	/* indices, most self instructions first */
+};
+
+/* An address, resolved. */
+struct report_place {
+	char name[512]; /* empty: unknown */
+	uint32_t image; /* place in the report; UINT32_MAX: none or cut */
+	uint64_t offset;
+};
+
+void report_place(const struct report *r, uint32_t context, uint64_t address,
+		  struct report_place *ret);
+/* The name of a function without a symbol: "IMAGE+0xOFFSET", or "IMAGE". */
+void report_unnamed(const struct report *r, uint32_t image, uint64_t offset, char *to, size_t size);
+
+/* MANIFEST_ABSENT gives null. */
+void report_u64(struct json_writer *w, const char *key, uint64_t v);
+void report_hex(struct json_writer *w, const char *key, uint64_t v);
+/* 0 gives null. */
+void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
+/* Perf time NS relative to the trigger; null where either is unknown. */
+void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns);
+/* TICKS of TSC in ns. */
+void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks);
+/* The place of image INDEX (of the manifest) in the report, or null. */
+void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index);
+void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
+
+/* Prepare the lists; 0 or -ENOMEM. */
+int report_prepare_threads(struct report *r);
+int report_prepare_images(struct report *r);
+int report_prepare_functions(struct report *r);
+int report_prepare_processes(struct report *r);
+/* Parts. */
+void report_host(const struct report *r, struct json_writer *w);
+void report_trigger(const struct report *r, struct json_writer *w);
+void report_configuration(const struct report *r, struct json_writer *w);
+void report_window(const struct report *r, struct json_writer *w);
+void report_coverage(const struct report *r, struct json_writer *w);
+void report_totals(const struct report *r, struct json_writer *w);
+void report_cpu(const struct report *r, struct json_writer *w, size_t i);
+void report_gap(const struct report *r, struct json_writer *w, size_t i);
+void report_process(const struct report *r, struct json_writer *w, size_t i);
+void report_thread(const struct report *r, struct json_writer *w, size_t i);
+void report_function(const struct report *r, struct json_writer *w, size_t i);
+void report_image(const struct report *r, struct json_writer *w, size_t i);
+
+/* When the trace of CPU (index) begins and ends, perf ns; MANIFEST_ABSENT where unknown. */
+uint64_t report_begin_ns(const struct decode *d, size_t cpu);
+uint64_t report_end_ns(const struct decode *d, size_t cpu);

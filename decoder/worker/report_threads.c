@@ -1,0 +1,196 @@
+/*
+ * The threads: what each executed, how it got to where it was at the trigger.
+ *
+ * A thread's lanes are joined here: counters add up, the last branches of all are merged by time,
+ * and the stack is that of the CPU on which it was seen last.
+ */
+#include <stdlib.h>
+
+#include "decoder/worker/lanes.h"
+#include "decoder/worker/report_parts.h"
+#include "proto/base.h"
+
+static const char *kind_name(uint8_t kind)
+{
+	static const char *const names[] = {
+		[FLOW_COND] = "cond",	      [FLOW_JUMP] = "jump",	    [FLOW_CALL] = "call",
+		[FLOW_JUMP_IND] = "jump-ind", [FLOW_CALL_IND] = "call-ind", [FLOW_RET] = "ret",
+		[FLOW_FAR] = "far",	      [FLOW_SYSCALL] = "syscall",   [FLOW_ASYNC] = "async",
+		[FLOW_ENABLE] = "enable",     [FLOW_DISABLE] = "disable",
+	};
+
+	return names[kind];
+}
+
+static void write_name(const struct report *r, struct json_writer *w, const char *key,
+		       uint32_t context, uint64_t address)
+{
+	struct report_place place;
+
+	report_place(r, context, address, &place);
+	json_string(w, key, place.name[0] != '\0' ? place.name : NULL);
+}
+
+static void write_branch(const struct report *r, struct json_writer *w,
+			 const struct tally_branch *b)
+{
+	uint64_t at = b->tsc_lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, b->tsc_lo);
+
+	json_begin_object(w, NULL);
+	report_tsc(w, "from", b->from);
+	report_tsc(w, "to", b->to);
+	json_string(w, "kind", kind_name(b->kind));
+	write_name(r, w, "fromName", b->context, b->from);
+	write_name(r, w, "toName", b->context, b->to);
+	report_at(r, w, "atNSec", at);
+	if (at == MANIFEST_ABSENT || b->tsc_hi == UINT64_MAX || b->tsc_hi < b->tsc_lo)
+		json_null(w, "uncertainNSec");
+	else
+		report_span(r, w, "uncertainNSec", b->tsc_hi - b->tsc_lo);
+	json_end_object(w);
+}
+
+/* The newest branch not yet taken of the lanes [first, end), of which TAKEN says how many; NULL:
+ * none is left. */
+static const struct tally_branch *newest(const struct report *r, const struct report_thread *t,
+					 uint64_t *taken)
+{
+	const struct tally_branch *best = NULL;
+	size_t i, from = 0;
+
+	for (i = t->first; i < t->end; i++) {
+		const struct tally_lane *lane = r->d->tally.lanes[i];
+		uint64_t n = MIN_OF(lane->n_last, (uint64_t)REPORT_LAST_BRANCHES);
+		const struct tally_branch *b;
+
+		if (taken[i - t->first] == n)
+			continue;
+		b = &lane->last[(lane->n_last - 1 - taken[i - t->first]) % REPORT_LAST_BRANCHES];
+		if (best == NULL || b->tsc_lo > best->tsc_lo) {
+			best = b;
+			from = i - t->first;
+		}
+	}
+	if (best != NULL)
+		taken[from]++;
+	return best;
+}
+
+static void write_last_branches(const struct report *r, struct json_writer *w,
+				const struct report_thread *t)
+{
+	const struct tally_branch *list[REPORT_LAST_BRANCHES];
+	CLEANUP_FREE uint64_t *taken = calloc(t->end - t->first, sizeof(*taken));
+	size_t n = 0;
+
+	json_begin_array(w, "lastBranches");
+	while (taken != NULL && n < r->branches_kept) {
+		list[n] = newest(r, t, taken);
+		if (list[n] == NULL)
+			break;
+		n++;
+	}
+	while (n-- > 0)
+		write_branch(r, w, list[n]);
+	json_end_array(w);
+}
+
+static void write_frame(const struct report *r, struct json_writer *w,
+			const struct tally_lane *lane, uint64_t address)
+{
+	struct report_place place;
+
+	report_place(r, lane->context, address, &place);
+	json_begin_object(w, NULL);
+	json_hex(w, "address", address);
+	json_string(w, "name", place.name[0] != '\0' ? place.name : NULL);
+	report_image_ref(r, w, place.image);
+	report_hex(w, "offset", place.offset);
+	json_end_object(w);
+}
+
+static void write_stack(const struct report *r, struct json_writer *w,
+			const struct tally_lane *lane)
+{
+	size_t i, depth = MIN_OF(calls_depth(&lane->calls), (size_t)REPORT_MAX_STACK - 1);
+
+	if (lane->ip == 0) {
+		json_null(w, "stack");
+		return;
+	}
+	json_begin_array(w, "stack");
+	write_frame(r, w, lane, lane->ip);
+	for (i = 0; i < depth; i++)
+		write_frame(r, w, lane, calls_at(&lane->calls, i)->from);
+	json_end_array(w);
+}
+
+void report_thread(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct report_thread *t = &r->threads[i];
+	const struct tally_lane *last = r->d->tally.lanes[t->end - 1];
+	const struct timeline_thread *thread = last->thread;
+	uint64_t now = r->m->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->m->perf_ns;
+
+	json_begin_object(w, NULL);
+	report_u64(w, "pid", thread != NULL ? thread->pid : MANIFEST_ABSENT);
+	report_u64(w, "tid", thread != NULL ? thread->tid : MANIFEST_ABSENT);
+	report_string_cut(w, "comm",
+			  thread != NULL ? timeline_comm(r->d->replay->timeline, thread->tid, now)
+					 : NULL,
+			  REPORT_MAX_STRING);
+	json_u64(w, "instructions", t->insns);
+	json_u64(w, "branches", t->branches);
+	if (last->last_tsc == 0)
+		json_null(w, "cpuNSec");
+	else
+		report_span(r, w, "cpuNSec", t->ticks);
+	write_last_branches(r, w, t);
+	write_stack(r, w, last);
+	json_end_object(w);
+}
+
+/* Lanes without anything in them come last in their thread's and make no thread of their own. */
+static void collect(struct report *r)
+{
+	const struct tally *t = &r->d->tally;
+	size_t i, n = 0;
+
+	for (i = 0; i < t->n_lanes; i++) {
+		const struct tally_lane *lane = t->lanes[i];
+		size_t frames = lane->ip != 0 ? calls_depth(&lane->calls) + 1 : 0;
+
+		if (lane->n_last == 0 && lane->insns == 0)
+			continue;
+		if (n == 0 || t->lanes[r->threads[n - 1].first]->thread != lane->thread)
+			r->threads[n++] = (struct report_thread){.first = i};
+		r->threads[n - 1].end = i + 1;
+		r->threads[n - 1].insns += lane->insns;
+		r->threads[n - 1].branches += lane->branches;
+		r->threads[n - 1].ticks += lane->ticks;
+		r->branches_total += MIN_OF(lane->n_last, (uint64_t)REPORT_LAST_BRANCHES);
+		r->frames_total += frames;
+		r->frames_kept += MIN_OF(frames, (size_t)REPORT_MAX_STACK);
+	}
+	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread};
+}
+
+static int compare_threads(const void *a, const void *b)
+{
+	const struct report_thread *x = a, *y = b;
+
+	if (x->insns != y->insns)
+		return x->insns < y->insns ? 1 : -1;
+	return x->first < y->first ? -1 : 1;
+}
+
+int report_prepare_threads(struct report *r)
+{
+	lanes_sort(&r->d->tally);
+	r->threads = calloc(r->d->tally.n_lanes + 1, sizeof(*r->threads));
+	if (r->threads == NULL)
+		return -ENOMEM;
+	collect(r);
+	qsort(r->threads, r->lists[REPORT_THREADS].total, sizeof(*r->threads), compare_threads);
+	return 0;
+}

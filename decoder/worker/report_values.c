@@ -1,0 +1,114 @@
+/*
+ * Values as the report writes them: absent is null, addresses are hex, times count from the
+ * trigger. Used by all parts of the report.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/worker/report_parts.h"
+#include "proto/base.h"
+
+/* As wide as any: MANIFEST_MAX_IMAGES has five digits. */
+#define WIDEST_IMAGE 99999u
+
+void report_u64(struct json_writer *w, const char *key, uint64_t v)
+{
+	if (v == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_u64(w, key, v);
+}
+
+void report_hex(struct json_writer *w, const char *key, uint64_t v)
+{
+	if (v == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_hex(w, key, v);
+}
+
+void report_tsc(struct json_writer *w, const char *key, uint64_t tsc)
+{
+	report_hex(w, key, tsc == 0 ? MANIFEST_ABSENT : tsc);
+}
+
+void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns)
+{
+	if (ns == MANIFEST_ABSENT || r->m->perf_ns == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_i64(w, key, (int64_t)(ns - r->m->perf_ns));
+}
+
+void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks)
+{
+	report_u64(w, key, tscmap_span(&r->d->replay->clock, ticks));
+}
+
+void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index)
+{
+	uint32_t place = index < r->m->n_images ? r->image_places[index] : UINT32_MAX;
+
+	if (r->measuring)
+		json_u64(w, "image", WIDEST_IMAGE);
+	else if (place >= r->lists[REPORT_IMAGES].kept)
+		json_null(w, "image");
+	else
+		json_u64(w, "image", place);
+}
+
+void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max)
+{
+	if (v == NULL)
+		json_null(w, key);
+	else
+		json_string_n(w, key, v, strnlen(v, max));
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+
+	if (path == NULL || *path == '\0')
+		return "?";
+	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+void report_unnamed(const struct report *r, uint32_t image, uint64_t offset, char *to, size_t size)
+{
+	const char *path = image < r->m->n_images ? r->m->images[image].path : NULL;
+
+	if (offset == FUNCTIONS_WHOLE_IMAGE)
+		snprintf(to, size, "%.256s", base_name(path));
+	else
+		snprintf(to, size, "%.256s+0x%llx", base_name(path), (unsigned long long)offset);
+}
+
+static void name_symbol(const struct symbol *symbol, uint64_t into, char *to, size_t size)
+{
+	if (into == 0)
+		snprintf(to, size, "%.448s", symbol->name);
+	else
+		snprintf(to, size, "%.448s+0x%llx", symbol->name, (unsigned long long)into);
+}
+
+void report_place(const struct report *r, uint32_t context, uint64_t address,
+		  struct report_place *ret)
+{
+	const struct replay *replay = r->d->replay;
+	struct image_code code;
+	struct symbol symbol;
+
+	ret->name[0] = '\0';
+	ret->image = UINT32_MAX;
+	ret->offset = MANIFEST_ABSENT;
+	if (address == 0 || replay_find(replay, context, address, &code) != 0)
+		return;
+	ret->image = code.image;
+	ret->offset = code.offset + (address - code.address);
+	symbols_find(replay->symbols, code.image, ret->offset, &symbol);
+	if (symbol.name != NULL)
+		name_symbol(&symbol, ret->offset - symbol.offset, ret->name, sizeof(ret->name));
+	else
+		report_unnamed(r, code.image, ret->offset, ret->name, sizeof(ret->name));
+}

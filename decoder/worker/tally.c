@@ -1,0 +1,297 @@
+/*
+ * Counting: every stretch of the replay passes here once; this is the worker's inner loop. Called
+ * by decode.c in ptsnap-decode.
+ *
+ * A run's instructions belong to the function in which it begins; a run that crosses a function's
+ * end is split exactly. A function is active from its call, or from the jump to it out of another
+ * function (a tail call, a PLT entry), until its frame ends or another function takes its place;
+ * its total is the thread's counters over that time, recursion counted once.
+ */
+#include "decoder/worker/tally.h"
+
+#include <stdlib.h>
+
+#include "decoder/worker/lanes.h"
+#include "proto/base.h"
+
+/* flow_run is asked for so many addresses at once. */
+#define SPLIT_INSNS 512u
+
+static void activate(struct tally *t, struct tally_lane *lane, uint32_t function)
+{
+	struct function *f;
+
+	if (function == TALLY_NO_FUNCTION)
+		return;
+	f = &t->functions.list[function];
+	if (f->active++ > 0)
+		return;
+	f->began_insns = lane->insns;
+	f->began_ticks = lane->ticks;
+}
+
+static void deactivate(struct tally *t, struct tally_lane *lane, uint32_t function)
+{
+	struct function *f;
+
+	if (function == TALLY_NO_FUNCTION)
+		return;
+	f = &t->functions.list[function];
+	if (--f->active > 0)
+		return;
+	f->total_insns += lane->insns - f->began_insns;
+	f->total_ticks += lane->ticks - f->began_ticks;
+}
+
+static void for_all_active(struct tally *t, struct tally_lane *lane,
+			   void (*fn)(struct tally *, struct tally_lane *, uint32_t))
+{
+	size_t i, depth = calls_depth(&lane->calls);
+
+	fn(t, lane, lane->function);
+	for (i = 0; i < depth; i++)
+		fn(t, lane, calls_at(&lane->calls, i)->function);
+}
+
+/* Activity is counted for one lane at a time. */
+static void switch_to(struct tally *t, struct tally_lane *lane)
+{
+	if (t->lane == lane)
+		return;
+	if (t->lane != NULL)
+		for_all_active(t, t->lane, deactivate);
+	t->lane = lane;
+	if (lane != NULL)
+		for_all_active(t, lane, activate);
+}
+
+static void pop(struct tally *t, struct tally_lane *lane, size_t n)
+{
+	while (n-- > 0) {
+		struct calls_frame frame = calls_pop(&lane->calls);
+
+		deactivate(t, lane, lane->function);
+		lane->function = frame.function;
+	}
+}
+
+static int push(struct tally *t, struct tally_lane *lane, struct calls_change *change)
+{
+	struct calls_frame dropped;
+	int r;
+
+	change->frame.function = lane->function;
+	r = calls_push(&lane->calls, &change->frame, &dropped);
+	if (r < 0)
+		return r;
+	if (r == CALLS_DROPPED)
+		deactivate(t, lane, dropped.function);
+	lane->function = TALLY_NO_FUNCTION;
+	lane->called = change->call;
+	return 0;
+}
+
+/* Another program in the same thread (exec): nothing of the old stack is left. */
+static void forget_stack(struct tally *t, struct tally_lane *lane)
+{
+	pop(t, lane, calls_depth(&lane->calls));
+	deactivate(t, lane, lane->function);
+	lane->function = TALLY_NO_FUNCTION;
+	/* The new program begins elsewhere than where execve was called: that is no signal. */
+	lane->calls.stopped = false;
+}
+
+static void enter_function(struct tally *t, struct tally_lane *lane,
+			   const struct functions_span *span, uint64_t start)
+{
+	struct function *f = &t->functions.list[span->function];
+
+	if (lane->function == span->function && !lane->called)
+		return;
+	if (lane->called || start == span->lo)
+		f->calls++;
+	lane->called = false;
+	deactivate(t, lane, lane->function);
+	lane->function = span->function;
+	activate(t, lane, lane->function);
+}
+
+static void count_insns(struct tally *t, struct tally_lane *lane, uint64_t n)
+{
+	t->functions.list[lane->function].self_insns += n;
+	lane->insns += n;
+}
+
+/* The part of the run at START that lies within SPAN; *ret_next: the instruction after it. */
+static size_t part_within(const struct replay_stretch *s, const struct functions_span *span,
+			  uint64_t start, size_t left, uint64_t *ret_next)
+{
+	uint64_t ips[SPLIT_INSNS];
+	size_t done = 0;
+
+	/* Each round begins with the last instruction of the one before. */
+	for (;;) {
+		size_t i, n = flow_run(s->flow, start, MIN_OF(left - done, SPLIT_INSNS), ips);
+
+		for (i = 0; i < n && ips[i] < span->hi; i++)
+			;
+		if (i < n)
+			*ret_next = ips[i];
+		if (i < n && i > 0)
+			return done + i;
+		if (n < SPLIT_INSNS || i == 0)
+			return left;
+		done += n - 1;
+		start = ips[n - 1];
+	}
+}
+
+static int count_run(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+		     const struct flow_item *item)
+{
+	uint64_t start = item->start;
+	size_t left = item->insns;
+
+	while (left > 0) {
+		struct functions_span span;
+		size_t part = left;
+		int r = functions_find(&t->functions, s->context, start, &span);
+
+		if (r < 0)
+			return r;
+		enter_function(t, lane, &span, start);
+		if (item->from >= span.hi && left > 1)
+			part = part_within(s, &span, start, left, &start);
+		count_insns(t, lane, part);
+		left -= part;
+	}
+	return 0;
+}
+
+/* One instant for an interval: its middle. 0: unknown. */
+static uint64_t estimate(const struct flow_item *item)
+{
+	if (item->tsc_hi == UINT64_MAX || item->tsc_hi < item->tsc_lo)
+		return item->tsc_lo;
+	return item->tsc_lo + (item->tsc_hi - item->tsc_lo) / 2;
+}
+
+static void count_cpu_time(struct tally_cpu *cpu, const struct flow_item *item, uint64_t now)
+{
+	if (now == 0)
+		return;
+	if (cpu->first_tsc == 0)
+		cpu->first_tsc = now;
+	cpu->last_tsc = MAX_OF(cpu->last_tsc, now);
+	if (cpu->gap_tsc != 0 && item->kind != FLOW_GAP) {
+		cpu->lost_ticks += now > cpu->gap_tsc ? now - cpu->gap_tsc : 0;
+		cpu->gap_tsc = 0;
+	}
+	if (item->kind == FLOW_GAP && cpu->gap_tsc == 0)
+		cpu->gap_tsc = now;
+}
+
+/* The time up to ITEM goes to the function of its run. */
+static void count_time(struct tally *t, struct tally_lane *lane, uint64_t now)
+{
+	uint64_t ticks;
+
+	if (now == 0)
+		return;
+	if (lane->traced && lane->last_tsc != 0 && now > lane->last_tsc) {
+		ticks = now - lane->last_tsc;
+		lane->ticks += ticks;
+		if (lane->function != TALLY_NO_FUNCTION)
+			t->functions.list[lane->function].self_ticks += ticks;
+	}
+	lane->last_tsc = now;
+}
+
+static bool ends_stretch(const struct flow_item *item)
+{
+	return item->kind == FLOW_SYSCALL || item->kind == FLOW_DISABLE || item->kind == FLOW_GAP ||
+	       item->kind == FLOW_END;
+}
+
+static void remember(struct tally_lane *lane, const struct flow_item *item, uint32_t context)
+{
+	if (item->from != 0 || item->to != 0)
+		lane->ip = item->to != 0 ? item->to : item->from;
+	if (item->kind == FLOW_GAP || item->kind == FLOW_END)
+		return;
+	lane->branches += item->from != 0 && item->to != 0;
+	lane->last[lane->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
+		.from = item->from,
+		.to = item->to,
+		.tsc_lo = item->tsc_lo,
+		.tsc_hi = item->tsc_hi,
+		.context = context,
+		.kind = item->kind,
+	};
+}
+
+static int count_item(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+		      const struct flow_item *item)
+{
+	uint64_t now = estimate(item);
+	struct calls_change change;
+	int r = count_run(t, lane, s, item);
+
+	if (r < 0)
+		return r;
+	count_cpu_time(&t->cpus[s->cpu], item, now);
+	count_time(t, lane, now);
+	lane->traced = !ends_stretch(item);
+	remember(lane, item, s->context);
+	change = calls_decide(&lane->calls, item);
+	pop(t, lane, change.pops);
+	return change.pushes ? push(t, lane, &change) : 0;
+}
+
+int tally_stretch(struct tally *t, const struct replay_stretch *s)
+{
+	const struct space *space = t->functions.replay->contexts[s->context].space;
+	struct tally_lane *lane;
+	size_t i;
+	int r = lanes_find(t, s->thread, s->cpu, &lane);
+
+	if (r < 0)
+		return r;
+	switch_to(t, lane);
+	if (lane->space != space)
+		forget_stack(t, lane);
+	lane->space = space;
+	lane->context = s->context;
+	for (i = 0; i < s->n_items && r == 0; i++)
+		r = count_item(t, lane, s, &s->items[i]);
+	return r;
+}
+
+void tally_end(struct tally *t)
+{
+	switch_to(t, NULL);
+}
+
+int tally_init(struct tally *t, const struct replay *replay)
+{
+	struct tally_lane *unknown;
+	int r;
+
+	*t = (struct tally){0};
+	r = functions_init(&t->functions, replay);
+	if (r < 0)
+		return r;
+	t->cpus = calloc(replay->manifest->n_cpus + 1, sizeof(*t->cpus));
+	r = t->cpus == NULL ? -ENOMEM : lanes_find(t, NULL, 0, &unknown);
+	if (r < 0)
+		tally_done(t);
+	return r;
+}
+
+void tally_done(struct tally *t)
+{
+	functions_done(&t->functions);
+	lanes_done(t);
+	free(t->cpus);
+	*t = (struct tally){0};
+}

@@ -1,0 +1,159 @@
+/*
+ * The views that are lines of text. Called by decode.c in ptsnap-decode.
+ */
+#include "decoder/worker/views.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/packet.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+#define CHUNK 4096u /* instruction addresses at once */
+
+int views_branches(struct lines *l, const struct replay_stretch *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		if (item->kind == FLOW_END || item->kind == FLOW_GAP)
+			continue;
+		lines_hex(l, item->from, ' ');
+		lines_hex(l, item->to, '\n');
+	}
+	return l->error;
+}
+
+/* Calls FN with the addresses of a run, some at a time. */
+static void each_chunk(const struct replay_stretch *s, const struct flow_item *item,
+		       void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
+{
+	uint64_t ips[CHUNK], start = item->start;
+	size_t left = item->insns, skip = 0;
+
+	/* From the second chunk on it begins with the last instruction of the one before. */
+	while (left > 0) {
+		size_t want = MIN_OF(left + skip, CHUNK);
+		size_t n = flow_run(s->flow, start, want, ips);
+
+		if (n > skip)
+			fn(userdata, ips + skip, n - skip);
+		if (n < want || n <= skip)
+			return;
+		left -= n - skip;
+		start = ips[n - 1];
+		skip = 1;
+	}
+}
+
+static void write_ips(void *userdata, const uint64_t *ips, size_t n)
+{
+	struct lines *l = userdata;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		lines_hex(l, ips[i], '\n');
+}
+
+int views_insns(struct lines *l, const struct replay_stretch *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		each_chunk(s, &s->items[i], write_ips, l);
+	return l->error;
+}
+
+static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
+{
+	uint64_t *hash = userdata, h = *hash;
+	size_t i;
+	int shift;
+
+	for (i = 0; i < n; i++)
+		for (shift = 0; shift < 64; shift += 8)
+			h = (h ^ (ips[i] >> shift & 0xff)) * VIEWS_HASH_PRIME;
+	*hash = h;
+}
+
+uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		each_chunk(s, &s->items[i], hash_ips, &hash);
+	return hash;
+}
+
+static void write_line(struct lines *l, const char *text, size_t size)
+{
+	lines_text(l, text, size);
+	lines_text(l, "\n", 1);
+}
+
+static void write_skipped(struct lines *l, int why, uint64_t offset, size_t size)
+{
+	char text[96];
+	int n = snprintf(text, sizeof(text), "# %s at %llu: %zu bytes skipped",
+			 why == PACKET_SHORT ? "truncated packet" : "no packet",
+			 (unsigned long long)offset, size);
+
+	write_line(l, text, (size_t)n);
+}
+
+/* The distance from POS to the next PSB, or to END. */
+static size_t to_next_psb(const uint8_t *pos, const uint8_t *end)
+{
+	static const uint8_t psb[PT_PSB_SIZE] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
+						 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
+	const uint8_t *next = NULL;
+
+	if (end - pos > 1)
+		next = memmem(pos + 1, (size_t)(end - pos - 1), psb, sizeof(psb));
+	return (size_t)((next != NULL ? next : end) - pos);
+}
+
+static void packets_of(const uint8_t *trace, size_t size, struct lines *l)
+{
+	const uint8_t *pos = trace, *end = trace + size;
+
+	while (pos < end && l->error == 0) {
+		uint64_t offset = (uint64_t)(pos - trace);
+		struct packet p;
+		char text[256];
+		int r = packet_read(pos, end, &p);
+
+		if (r == 0) {
+			size_t n = packet_format(&p, offset, text, sizeof(text));
+
+			write_line(l, text, MIN_OF(n, sizeof(text) - 1));
+			pos += p.size;
+		} else {
+			size_t skip = to_next_psb(pos, end);
+
+			write_skipped(l, r, offset, skip);
+			pos += skip;
+		}
+	}
+}
+
+int views_packets(const struct bundle *b, struct lines *l)
+{
+	const struct manifest *m = bundle_manifest(b);
+	size_t i;
+
+	for (i = 0; i < m->n_cpus && l->error == 0; i++) {
+		size_t size;
+		const uint8_t *trace = bundle_cpu(b, i, &size);
+		char text[32];
+		int n = snprintf(text, sizeof(text), "# cpu %u", m->cpus[i].cpu);
+
+		if (m->n_cpus > 1)
+			write_line(l, text, (size_t)n);
+		packets_of(trace, size, l);
+	}
+	return lines_flush(l);
+}

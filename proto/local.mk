@@ -1,0 +1,35 @@
+# proto: every byte layout that crosses a border. Includes none of the other rooms.
+
+noinst_LIBRARIES += proto/libptproto.a
+proto_libptproto_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -Wconversion
+proto_libptproto_a_SOURCES = \
+	proto/base.h \
+	proto/bundle.h proto/bundle_read.c proto/bundle_tar.c proto/bundle_tar.h \
+	proto/bundle_write.c \
+	proto/bytes.c proto/bytes.h \
+	proto/channel.c proto/channel.h \
+	proto/emuring.c proto/emuring.h \
+	proto/json.c proto/json.h \
+	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
+	proto/manifest_read.c proto/manifest_write.c \
+	proto/memfd.c proto/memfd.h \
+	proto/perfrecord.c proto/perfrecord.h \
+	proto/ptpacket.h \
+	proto/recorder_idl.h \
+	proto/report.h \
+	proto/varlink.c proto/varlink.h proto/varlink_message.c \
+	proto/worker.c proto/worker.h
+nodist_proto_libptproto_a_SOURCES = proto/recorder_idl.c
+
+# The interface description as a C string: one literal a line.
+EXTRA_DIST += proto/io.ptsnap.recorder.varlink
+BUILT_SOURCES += proto/recorder_idl.c
+CLEANFILES += proto/recorder_idl.c
+proto/recorder_idl.c: $(srcdir)/proto/io.ptsnap.recorder.varlink
+	$(AM_V_GEN)$(MKDIR_P) proto && { \
+		echo '#include "proto/recorder_idl.h"'; \
+		echo 'const char recorder_idl[] ='; \
+		sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/	"/' -e 's/$$/\\n"/' \
+			$(srcdir)/proto/io.ptsnap.recorder.varlink; \
+		echo '	;'; \
+	} >$@.tmp && mv $@.tmp $@

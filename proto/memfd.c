@@ -1,0 +1,143 @@
+/*
+ * Memory files: made, filled, sealed, and handed on read-only, so that who receives one can trust
+ * that it stays as it is. Used by every program that passes bytes to another.
+ */
+#include "proto/memfd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+
+/* Linux 6.3; hosts with vm.memfd_noexec=2 refuse memory files without it. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define COPY_BYTES  65536u
+#define RANGE_BYTES (1u << 30)
+
+static int create(const char *name)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	return fd < 0 ? -errno : fd;
+}
+
+int memfd_new(const char *name, uint64_t size, int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+
+	if (size > INT64_MAX)
+		return -EFBIG;
+	fd = create(name);
+	if (fd < 0)
+		return fd;
+	if (ftruncate(fd, (off_t)size) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int memfd_seal(int fd)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+
+	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+int memfd_reopen_readonly(int fd, int *ret_fd)
+{
+	char path[64];
+	int opened;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	opened = open(path, O_RDONLY | O_CLOEXEC);
+	if (opened < 0)
+		return -errno;
+	*ret_fd = opened;
+	return 0;
+}
+
+int memfd_write_all(int fd, const void *data, size_t size)
+{
+	const uint8_t *pos = data;
+
+	while (size > 0) {
+		ssize_t n = write(fd, pos, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		pos += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* As much as the kernel copies by itself. It may stop anywhere for reasons of its own (other file
+ * system, pipe, O_APPEND, old kernel): the plain loop goes on from there and meets real errors. */
+static void copy_in_kernel(int from, uint64_t offset, uint64_t size, int to, uint64_t *ret_copied)
+{
+	off_t at = (off_t)offset;
+	ssize_t n;
+
+	*ret_copied = 0;
+	while (size > *ret_copied) {
+		n = copy_file_range(from, &at, to, NULL,
+				    (size_t)MIN_OF(size - *ret_copied, (uint64_t)RANGE_BYTES), 0);
+		if (n <= 0)
+			return;
+		*ret_copied += (uint64_t)n;
+	}
+}
+
+int memfd_copy_readable(int from, uint64_t offset, uint64_t size, int to, struct memfd_copied *ret)
+{
+	uint8_t buffer[COPY_BYTES];
+	ssize_t n;
+	int r;
+
+	*ret = (struct memfd_copied){0};
+	if (offset > INT64_MAX || size > INT64_MAX - offset) {
+		ret->read_error = -EOVERFLOW;
+		return 0;
+	}
+	copy_in_kernel(from, offset, size, to, &ret->bytes);
+	while (ret->bytes < size) {
+		n = pread(from, buffer, MIN_OF(size - ret->bytes, (uint64_t)sizeof(buffer)),
+			  (off_t)(offset + ret->bytes));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			ret->read_error = n < 0 ? -errno : 0;
+			return 0;
+		}
+		r = memfd_write_all(to, buffer, (size_t)n);
+		if (r < 0)
+			return r;
+		ret->bytes += (uint64_t)n;
+	}
+	return 0;
+}
+
+int memfd_copy(int from, uint64_t offset, uint64_t size, int to)
+{
+	struct memfd_copied copied;
+	int r;
+
+	r = memfd_copy_readable(from, offset, size, to, &copied);
+	if (r < 0)
+		return r;
+	if (copied.read_error)
+		return copied.read_error;
+	return copied.bytes < size ? -ENODATA : 0;
+}

@@ -1,0 +1,441 @@
+/*
+ * Function symbols and build id of one ELF file for x86, by libelf. Symbols are kept by file
+ * offset, which is the same wherever the file is mapped: the program headers lead there from the
+ * addresses in the symbol tables, for static, position-independent and shared files alike.
+ *
+ * The bytes are a stranger's: headers are checked before libelf sees them, tables and symbols are
+ * limited in number. Only in the worker.
+ */
+#include "sideband/elf.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "sideband/elf_private.h"
+
+#define MAX_SYMBOLS ((size_t)4 << 20)
+#define MAX_SPANS   1024u
+#define MAX_TABLES  8u
+#define MAX_NOTES   16u
+
+/* --- Spans --- */
+
+static int add_span(struct elf_spans *s, const struct elf_span *span)
+{
+	if (s->n == MAX_SPANS)
+		return 0;
+	if (s->n == s->capacity) {
+		size_t more = s->capacity ? 2 * s->capacity : 16;
+		struct elf_span *grown = reallocarray(s->items, more, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		s->items = grown;
+		s->capacity = more;
+	}
+	s->items[s->n++] = *span;
+	return 0;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct elf_span *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static void sort_spans(struct elf_spans *s)
+{
+	if (s->n > 1)
+		qsort(s->items, s->n, sizeof(*s->items), by_begin);
+}
+
+/* What of SIZE bytes at OFFSET lies in the file; false: nothing. */
+static bool span_of(const struct elf_file *f, uint64_t offset, uint64_t size, uint64_t address,
+		    struct elf_span *ret)
+{
+	if (size == 0 || offset >= f->size)
+		return false;
+	*ret = (struct elf_span){offset, offset + MIN_OF(size, f->size - offset), address};
+	return true;
+}
+
+bool elf_offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret)
+{
+	for (size_t i = 0; i < f->segments.n; i++) {
+		const struct elf_span *s = &f->segments.items[i];
+
+		if (address < s->address || address - s->address >= s->end - s->begin)
+			continue;
+		*ret = s->begin + (address - s->address);
+		return true;
+	}
+	return false;
+}
+
+bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begin,
+		   uint64_t *ret_end)
+{
+	for (size_t i = f->code.n; i-- > 0;) {
+		const struct elf_span *s = &f->code.items[i];
+
+		if (offset < s->begin || offset >= s->end)
+			continue;
+		*ret_begin = s->begin;
+		*ret_end = s->end;
+		return true;
+	}
+	return false;
+}
+
+static int read_segments(struct elf_file *f)
+{
+	size_t n;
+
+	if (elf_getphdrnum(f->elf, &n) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		struct elf_span span;
+		GElf_Phdr p;
+
+		if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_LOAD ||
+		    !span_of(f, p.p_offset, p.p_filesz, p.p_vaddr, &span))
+			continue;
+		if (add_span(&f->segments, &span) < 0)
+			return -ENOMEM;
+		/* Until there are sections. */
+		if ((p.p_flags & PF_X) && add_span(&f->code, &span) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int read_code_sections(struct elf_file *f)
+{
+	struct elf_spans sections = {0};
+	Elf_Scn *scn = NULL;
+	struct elf_span span;
+	GElf_Shdr h;
+
+	while ((scn = elf_nextscn(f->elf, scn))) {
+		if (!gelf_getshdr(scn, &h) || !(h.sh_flags & SHF_EXECINSTR) ||
+		    h.sh_type == SHT_NOBITS ||
+		    !span_of(f, h.sh_offset, h.sh_size, h.sh_addr, &span))
+			continue;
+		if (add_span(&sections, &span) < 0) {
+			free(sections.items);
+			return -ENOMEM;
+		}
+	}
+	if (sections.n > 0) {
+		free(f->code.items);
+		f->code = sections;
+	}
+	sort_spans(&f->code);
+	return 0;
+}
+
+/* --- Symbols --- */
+
+int elf_add_candidate(struct elf_file *f, const struct elf_symbol *symbol, unsigned rank)
+{
+	if (f->n_candidates == MAX_SYMBOLS)
+		return 0;
+	if (f->n_candidates == f->candidates_capacity) {
+		size_t more = f->candidates_capacity ? 2 * f->candidates_capacity : 256;
+		struct elf_candidate *grown = reallocarray(f->candidates, more, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		f->candidates = grown;
+		f->candidates_capacity = more;
+	}
+	f->candidates[f->n_candidates++] = (struct elf_candidate){*symbol, rank};
+	return 0;
+}
+
+static unsigned rank_of(const GElf_Sym *sym)
+{
+	unsigned rank;
+
+	switch (GELF_ST_BIND(sym->st_info)) {
+	case STB_GLOBAL:
+	case STB_GNU_UNIQUE: rank = 0; break;
+	case STB_WEAK: rank = 1; break;
+	default: rank = 2;
+	}
+	return 2 * rank + (sym->st_size == 0);
+}
+
+static bool is_function(const GElf_Sym *sym)
+{
+	unsigned type = GELF_ST_TYPE(sym->st_info);
+
+	return (type == STT_FUNC || type == STT_GNU_IFUNC) && sym->st_shndx != SHN_UNDEF;
+}
+
+static int read_symbol(struct elf_file *f, Elf_Data *data, int index, size_t strings)
+{
+	struct elf_symbol s;
+	GElf_Sym sym;
+
+	if (!gelf_getsym(data, index, &sym) || !is_function(&sym) ||
+	    !elf_offset_of(f, sym.st_value, &s.offset))
+		return 0;
+	s.size = sym.st_size;
+	s.name = elf_strptr(f->elf, strings, sym.st_name);
+	if (!s.name || s.name[0] == 0)
+		return 0;
+	return elf_add_candidate(f, &s, rank_of(&sym));
+}
+
+static int read_table(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	size_t entry = gelf_fsize(f->elf, ELF_T_SYM, 1, EV_CURRENT);
+	size_t n = data && entry ? MIN_OF(data->d_size / entry, MAX_SYMBOLS) : 0;
+	int r = 0;
+
+	for (size_t i = 0; i < n && !r; i++)
+		r = read_symbol(f, data, (int)i, h->sh_link);
+	return r;
+}
+
+static int read_tables(struct elf_file *f)
+{
+	unsigned tables = 0;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr h;
+	int r;
+
+	while (tables < MAX_TABLES && (scn = elf_nextscn(f->elf, scn))) {
+		if (!gelf_getshdr(scn, &h) || (h.sh_type != SHT_SYMTAB && h.sh_type != SHT_DYNSYM))
+			continue;
+		tables++;
+		r = read_table(f, scn, &h);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Aliases differ in underscores first (malloc, __libc_malloc), and the plainest is known best. */
+static int by_plainness(const char *a, const char *b)
+{
+	size_t x = strspn(a, "_"), y = strspn(b, "_");
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return strcmp(a, b);
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct elf_candidate *x = a, *y = b;
+
+	if (x->symbol.offset != y->symbol.offset)
+		return x->symbol.offset < y->symbol.offset ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return by_plainness(x->symbol.name, y->symbol.name);
+}
+
+static int choose_symbols(struct elf_file *f)
+{
+	if (f->n_candidates == 0)
+		return 0;
+	qsort(f->candidates, f->n_candidates, sizeof(*f->candidates), by_offset);
+	f->symbols = calloc(f->n_candidates, sizeof(*f->symbols));
+	if (!f->symbols)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->n_candidates; i++) {
+		const struct elf_symbol *s = &f->candidates[i].symbol;
+
+		if (f->n_symbols == 0 || f->symbols[f->n_symbols - 1].offset != s->offset)
+			f->symbols[f->n_symbols++] = *s;
+	}
+	free(TAKE_PTR(f->candidates));
+	return 0;
+}
+
+/* --- Build id --- */
+
+static bool find_build_id(struct elf_file *f, Elf_Data *data)
+{
+	size_t at = 0, next, name, desc;
+	GElf_Nhdr note;
+
+	while (data && (next = gelf_getnote(data, at, &note, &name, &desc)) > at) {
+		const char *bytes = data->d_buf;
+
+		at = next;
+		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != sizeof(ELF_NOTE_GNU) ||
+		    memcmp(bytes + name, ELF_NOTE_GNU, sizeof(ELF_NOTE_GNU)) != 0 ||
+		    note.n_descsz == 0)
+			continue;
+		f->build_id = (const uint8_t *)bytes + desc;
+		f->build_id_size = note.n_descsz;
+		return true;
+	}
+	return false;
+}
+
+static void read_build_id(struct elf_file *f)
+{
+	unsigned notes = 0;
+	Elf_Scn *scn = NULL;
+	GElf_Shdr h;
+	GElf_Phdr p;
+	size_t n;
+
+	if (elf_getphdrnum(f->elf, &n) < 0)
+		n = 0;
+	for (size_t i = 0; i < n && notes < MAX_NOTES; i++) {
+		if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_NOTE ||
+		    p.p_offset > f->size || p.p_filesz > f->size - p.p_offset)
+			continue;
+		notes++;
+		if (find_build_id(f,
+				  elf_getdata_rawchunk(f->elf, (int64_t)p.p_offset, p.p_filesz,
+						       p.p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR)))
+			return;
+	}
+	while (notes < MAX_NOTES && (scn = elf_nextscn(f->elf, scn))) {
+		if (!gelf_getshdr(scn, &h) || h.sh_type != SHT_NOTE)
+			continue;
+		notes++;
+		if (find_build_id(f, elf_getdata(scn, NULL)))
+			return;
+	}
+}
+
+/* --- The file --- */
+
+/* What both classes' headers say alike. */
+struct header {
+	unsigned type, machine;
+	uint64_t phoff, shoff;
+	size_t phnum, phentsize, shnum, shentsize;
+	size_t phdr, shdr; /* the right sizes of an entry */
+};
+
+/* clang-format off */
+#define READ_HEADER(class, bytes, ret)                                                      \
+	do {                                                                                \
+		Elf##class##_Ehdr h_;                                                       \
+		memcpy(&h_, bytes, sizeof(h_));                                             \
+		*(ret) = (struct header){ le16toh(h_.e_type), le16toh(h_.e_machine),        \
+			class == 64 ? le64toh(h_.e_phoff) : le32toh((uint32_t)h_.e_phoff),  \
+			class == 64 ? le64toh(h_.e_shoff) : le32toh((uint32_t)h_.e_shoff),  \
+			le16toh(h_.e_phnum), le16toh(h_.e_phentsize),                       \
+			le16toh(h_.e_shnum), le16toh(h_.e_shentsize),                       \
+			sizeof(Elf##class##_Phdr), sizeof(Elf##class##_Shdr) };             \
+	} while (0)
+/* clang-format on */
+
+static bool read_header(const uint8_t *bytes, size_t size, struct header *ret)
+{
+	if (size < sizeof(Elf32_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0 ||
+	    bytes[EI_DATA] != ELFDATA2LSB)
+		return false;
+	if (bytes[EI_CLASS] == ELFCLASS32)
+		READ_HEADER(32, bytes, ret);
+	else if (bytes[EI_CLASS] == ELFCLASS64 && size >= sizeof(Elf64_Ehdr))
+		READ_HEADER(64, bytes, ret);
+	else
+		return false;
+	return true;
+}
+
+/* Room for N entries of SIZE bytes at OFFSET. */
+static bool table_fits(size_t file_size, uint64_t offset, size_t n, size_t size)
+{
+	return n == 0 || (offset <= file_size && n * size <= file_size - offset);
+}
+
+/* Numbers of sections beyond 16 bits (e_shnum 0) stand in the first section's header. */
+static bool is_known_kind(const uint8_t *bytes, size_t size)
+{
+	struct header h;
+
+	if (!read_header(bytes, size, &h))
+		return false;
+	if (h.shnum == 0 && h.shoff != 0)
+		h.shnum = 1;
+	return (h.machine == EM_X86_64 || h.machine == EM_386) &&
+	       (h.type == ET_EXEC || h.type == ET_DYN) && (h.phnum == 0 || h.phentsize == h.phdr) &&
+	       (h.shnum == 0 || h.shentsize == h.shdr) &&
+	       table_fits(size, h.phoff, h.phnum, h.phdr) &&
+	       table_fits(size, h.shoff, h.shnum, h.shdr);
+}
+
+static int read_all(struct elf_file *f)
+{
+	int r = read_segments(f);
+
+	if (r == 0)
+		r = read_code_sections(f);
+	if (r == 0)
+		r = read_tables(f);
+	if (r == 0)
+		r = elf_add_plt(f);
+	if (r == 0)
+		r = choose_symbols(f);
+	if (r == 0)
+		read_build_id(f);
+	return r;
+}
+
+int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret)
+{
+	struct elf_file *f;
+	int r;
+
+	if (!is_known_kind(bytes, size) || elf_version(EV_CURRENT) == EV_NONE)
+		return ELF_NOT;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->bytes = bytes;
+	f->size = size;
+	/* elf_memory() opens with ELF_C_READ, which never writes into the image; its parameter is
+	 * not const because other commands would. */
+	f->elf = elf_memory((char *)(uintptr_t)bytes, size);
+	r = f->elf && elf_kind(f->elf) == ELF_K_ELF ? read_all(f) : ELF_NOT;
+	if (r != 0) {
+		elf_file_free(f);
+		return r;
+	}
+	*ret = f;
+	return 0;
+}
+
+void elf_file_free(struct elf_file *f)
+{
+	if (!f)
+		return;
+	for (size_t i = 0; i < f->n_plt_names; i++)
+		free(f->plt_names[i]);
+	free(f->plt_names);
+	free(f->candidates);
+	free(f->symbols);
+	free(f->segments.items);
+	free(f->code.items);
+	elf_end(f->elf);
+	free(f);
+}
+
+const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size)
+{
+	*ret_size = f->build_id_size;
+	return f->build_id;
+}
+
+const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n)
+{
+	*ret_n = f->n_symbols;
+	return f->symbols;
+}

@@ -1,0 +1,24 @@
+noinst_LIBRARIES += sideband/libptsideband.a sideband/libptimage.a
+
+sideband_libptsideband_a_CFLAGS = $(AM_CFLAGS) -Wconversion
+sideband_libptsideband_a_SOURCES = \
+	sideband/filetable.c sideband/filetable.h \
+	sideband/idmap.c sideband/idmap.h \
+	sideband/pool.c sideband/pool.h \
+	sideband/space.c sideband/space.h sideband/space_private.h \
+	sideband/timeline.c sideband/timeline.h sideband/timeline_private.h \
+	sideband/timeline_apply.c \
+	sideband/timeline_load.c \
+	sideband/timeline_log.c \
+	sideband/timeline_pending.c \
+	sideband/timeline_query.c \
+	sideband/timeline_state.c \
+	sideband/timeline_write.c
+
+# Parses what strangers wrote: for the sandboxed worker alone.
+sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) -Wconversion
+sideband_libptimage_a_SOURCES = \
+	sideband/elf.c sideband/elf.h sideband/elf_private.h \
+	sideband/elf_plt.c \
+	sideband/image.c sideband/image.h \
+	sideband/symbols.c sideband/symbols.h

@@ -1,0 +1,21 @@
+/*
+ * What the timeline does with spaces beside the questions of space.h: all of its spaces live in one
+ * pool.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "sideband/pool.h"
+#include "sideband/space.h"
+
+/* A process cannot have more mappings at a time; sysctl vm.max_map_count is 65530. */
+#define SPACE_MAX_MAPPINGS 65536u
+
+/* As space_new() and space_fork(), in POOL, which must outlive the space. A space with history
+ * gives its memory back only with the pool. */
+struct space *space_new_in(struct pool *pool, bool history);
+struct space *space_fork_in(struct pool *pool, const struct space *space, uint64_t time);
+/* Mappings alive now. */
+size_t space_n_mappings(const struct space *space);

@@ -1,0 +1,31 @@
+/*
+ * Lines of /proc/PID/maps: what is accepted is a mapping with a path that lies within its line.
+ */
+#include "capture/procmaps.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	for (size_t at = 0; at < size;) {
+		const uint8_t *newline = memchr(bytes + at, '\n', size - at);
+		size_t length = newline != NULL ? (size_t)(newline - bytes) - at : size - at;
+		char *line = malloc(length + 1);
+		struct procmaps_entry entry;
+
+		memcpy(line, bytes + at, length);
+		line[length] = '\0';
+		if (procmaps_parse(line, &entry) == 0) {
+			assert(entry.begin < entry.end && entry.prot <= 7);
+			assert(entry.path >= line &&
+			       entry.path + strlen(entry.path) <= line + length);
+		}
+		free(line);
+		at += length + 1;
+	}
+	return 0;
+}

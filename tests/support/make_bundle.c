@@ -1,0 +1,353 @@
+/*
+ * Synthetic bundles. The trace is written by the SDM (volume 3, "Trace Packets and Data Types"),
+ * not by our encoder.
+ */
+#include "tests/support/make_bundle.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "proto/base.h"
+#include "proto/bundle.h"
+#include "proto/perfrecord.h"
+
+static const uint8_t main_code[] = {0xe8, 0x1b, 0,    0,    0,	  0x85, 0xc0, 0x74,
+				    0x02, 0x90, 0x90, 0x0f, 0x05, 0xeb, 0xf1};
+static const uint8_t leaf_code[] = {0xff, 0xc1, 0xc3};
+static const char names[] = "\0main\0leaf";
+static const char section_names[] = "\0.text\0.symtab\0.strtab\0.shstrtab\0.note.gnu.build-id";
+
+#define MAIN_AT	  0x200u
+#define LEAF_AT	  0x220u
+#define NOTE_AT	  0x240u
+#define SYMTAB_AT 0x280u
+#define STRTAB_AT 0x300u
+#define SHSTR_AT  0x320u
+#define SHDR_AT	  0x380u
+#define N_SECT	  6u
+#define FILE_SIZE (SHDR_AT + N_SECT * sizeof(Elf64_Shdr))
+
+uint64_t make_bundle_insns(unsigned rounds)
+{
+	return rounds == 0 ? 0 : (uint64_t)rounds * 6 + (rounds + 1) / 2 * 2 + rounds - 1;
+}
+
+static void put_ip(struct bytes_out *out, uint8_t opcode, uint64_t ip)
+{
+	int i;
+
+	bytes_put_u8(out, (uint8_t)(opcode | 3 << 5)); /* 6 bytes, sign extended */
+	for (i = 0; i < 48; i += 8)
+		bytes_put_u8(out, (uint8_t)(ip >> i));
+}
+
+static void put_tsc(struct bytes_out *out, uint64_t tsc)
+{
+	int i;
+
+	bytes_put_u8(out, 0x19);
+	for (i = 0; i < 56; i += 8)
+		bytes_put_u8(out, (uint8_t)(tsc >> i));
+}
+
+static void put_psb(struct bytes_out *out, uint64_t tsc)
+{
+	int i;
+
+	for (i = 0; i < 8; i++)
+		bytes_put_u16(out, 0x8202);
+	put_tsc(out, tsc);
+	bytes_put_u16(out, 0x0199); /* MODE.Exec: 64 bits */
+	bytes_put_u16(out, 0x2302); /* PSBEND; tracing is off here, so no FUP */
+}
+
+static void put_round(const struct make_bundle *how, struct bytes_out *out, unsigned round)
+{
+	bool taken = round % 2 == 1;
+
+	put_tsc(out, MAKE_TSC + (uint64_t)round * MAKE_ROUND);
+	put_ip(out, 0x11, round == 0 ? MAKE_MAIN : MAKE_MAIN + 13); /* TIP.PGE */
+	if (how->plain_returns) {
+		put_ip(out, 0x0d, MAKE_MAIN + 5); /* TIP */
+		bytes_put_u8(out, taken ? 0x06 : 0x04);
+	} else {
+		bytes_put_u8(out, taken ? 0x0e : 0x0c); /* TNT: ret, je */
+	}
+	put_tsc(out, MAKE_TSC + (uint64_t)round * MAKE_ROUND + MAKE_ROUND / 2);
+	bytes_put_u8(out, 0x01); /* TIP.PGD without IP: to the kernel */
+}
+
+void make_trace(const struct make_bundle *how, struct bytes_out *out)
+{
+	unsigned i;
+
+	for (i = 0; i < how->rounds; i++) {
+		bool psb = i == 0 ? !how->no_psb
+				  : how->rounds_per_psb > 0 && i % how->rounds_per_psb == 0;
+
+		if (psb)
+			put_psb(out, MAKE_TSC + (uint64_t)i * MAKE_ROUND);
+		if (how->overflow && i == how->rounds / 2)
+			bytes_put_u16(out, 0xf302);
+		put_round(how, out, i);
+	}
+}
+
+static void add_section(uint8_t *file, unsigned i, const Elf64_Shdr *section)
+{
+	memcpy(file + SHDR_AT + i * sizeof(*section), section, sizeof(*section));
+}
+
+static void add_sections(uint8_t *file)
+{
+	add_section(file, 1,
+		    &(Elf64_Shdr){.sh_name = 1,
+				  .sh_type = SHT_PROGBITS,
+				  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
+				  .sh_addr = MAKE_BASE + MAIN_AT,
+				  .sh_offset = MAIN_AT,
+				  .sh_size = LEAF_AT + sizeof(leaf_code) - MAIN_AT,
+				  .sh_addralign = 16});
+	add_section(file, 2,
+		    &(Elf64_Shdr){.sh_name = 7,
+				  .sh_type = SHT_SYMTAB,
+				  .sh_offset = SYMTAB_AT,
+				  .sh_size = 3 * sizeof(Elf64_Sym),
+				  .sh_link = 3,
+				  .sh_info = 1,
+				  .sh_addralign = 8,
+				  .sh_entsize = sizeof(Elf64_Sym)});
+	add_section(file, 3,
+		    &(Elf64_Shdr){.sh_name = 15,
+				  .sh_type = SHT_STRTAB,
+				  .sh_offset = STRTAB_AT,
+				  .sh_size = sizeof(names),
+				  .sh_addralign = 1});
+	add_section(file, 4,
+		    &(Elf64_Shdr){.sh_name = 23,
+				  .sh_type = SHT_STRTAB,
+				  .sh_offset = SHSTR_AT,
+				  .sh_size = sizeof(section_names),
+				  .sh_addralign = 1});
+	add_section(file, 5,
+		    &(Elf64_Shdr){.sh_name = 33,
+				  .sh_type = SHT_NOTE,
+				  .sh_flags = SHF_ALLOC,
+				  .sh_addr = MAKE_BASE + NOTE_AT,
+				  .sh_offset = NOTE_AT,
+				  .sh_size = 36,
+				  .sh_addralign = 4});
+}
+
+static void add_symbol(uint8_t *file, unsigned i, uint32_t name, uint64_t at, uint64_t size)
+{
+	const Elf64_Sym symbol = {.st_name = name,
+				  .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+				  .st_shndx = 1,
+				  .st_value = MAKE_BASE + at,
+				  .st_size = size};
+
+	memcpy(file + SYMTAB_AT + i * sizeof(symbol), &symbol, sizeof(symbol));
+}
+
+static void add_headers(uint8_t *file)
+{
+	const Elf64_Ehdr header = {
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			    EV_CURRENT},
+		.e_type = ET_EXEC,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_entry = MAKE_MAIN,
+		.e_phoff = sizeof(Elf64_Ehdr),
+		.e_shoff = SHDR_AT,
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_phentsize = sizeof(Elf64_Phdr),
+		.e_phnum = 1,
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = N_SECT,
+		.e_shstrndx = 4,
+	};
+	const Elf64_Phdr load = {.p_type = PT_LOAD,
+				 .p_flags = PF_R | PF_X,
+				 .p_vaddr = MAKE_BASE,
+				 .p_paddr = MAKE_BASE,
+				 .p_filesz = FILE_SIZE,
+				 .p_memsz = FILE_SIZE,
+				 .p_align = 0x1000};
+
+	memcpy(file, &header, sizeof(header));
+	memcpy(file + sizeof(header), &load, sizeof(load));
+}
+
+void make_program(struct bytes_out *out)
+{
+	const Elf64_Nhdr note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID};
+	uint8_t *file = bytes_put_space(out, FILE_SIZE);
+
+	if (file == NULL)
+		return;
+	memset(file, 0, FILE_SIZE);
+	add_headers(file);
+	memcpy(file + MAIN_AT, main_code, sizeof(main_code));
+	memcpy(file + LEAF_AT, leaf_code, sizeof(leaf_code));
+	memcpy(file + NOTE_AT, &note, sizeof(note));
+	memcpy(file + NOTE_AT + sizeof(note), "GNU", 4);
+	memset(file + NOTE_AT + sizeof(note) + 4, 0xab, 20);
+	add_symbol(file, 1, 1, MAIN_AT, sizeof(main_code));
+	add_symbol(file, 2, 6, LEAF_AT, sizeof(leaf_code));
+	memcpy(file + STRTAB_AT, names, sizeof(names));
+	memcpy(file + SHSTR_AT, section_names, sizeof(section_names));
+	add_sections(file);
+}
+
+static void put_record(struct bytes_out *out, struct perfrecord *record, uint32_t cpu)
+{
+	uint8_t buffer[8192];
+	size_t size;
+
+	record->pid = MAKE_PID;
+	record->tid = MAKE_TID;
+	record->cpu = cpu;
+	if (perfrecord_compose(record, buffer, sizeof(buffer), &size) != 0)
+		abort();
+	bytes_put_block(out, buffer, size);
+}
+
+static void put_mapping(struct bytes_out *out)
+{
+	struct perfrecord map = {.type = PERF_RECORD_MMAP2};
+
+	map.u.mmap2.pid = MAKE_PID;
+	map.u.mmap2.tid = MAKE_TID;
+	map.u.mmap2.addr = MAKE_BASE;
+	map.u.mmap2.len = 0x1000;
+	map.u.mmap2.maj = 8;
+	map.u.mmap2.min = 1;
+	map.u.mmap2.ino = 99;
+	map.u.mmap2.prot = PROT_READ | PROT_EXEC;
+	map.u.mmap2.flags = MAP_PRIVATE;
+	map.u.mmap2.filename = MAKE_PATH;
+	put_record(out, &map, 0);
+}
+
+void make_sideband(const struct make_bundle *how, struct bytes_out *out)
+{
+	struct perfrecord comm = {.type = PERF_RECORD_COMM};
+	struct perfrecord start = {.type = PERF_RECORD_ITRACE_START, .time = MAKE_TSC - 10};
+	struct perfrecord in = {.type = PERF_RECORD_SWITCH_CPU_WIDE, .time = MAKE_TSC - 5};
+	uint32_t cpu;
+
+	comm.u.comm.pid = MAKE_PID;
+	comm.u.comm.tid = MAKE_TID;
+	comm.u.comm.comm = "loop\x1b[1m";
+	put_record(out, &comm, 0);
+	put_mapping(out);
+	start.u.itrace_start.pid = MAKE_PID;
+	start.u.itrace_start.tid = MAKE_TID;
+	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
+		put_record(out, &start, cpu);
+	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
+		put_record(out, &in, cpu);
+}
+
+static uint64_t stop_time(const struct make_bundle *how)
+{
+	return MAKE_TSC + (uint64_t)how->rounds * MAKE_ROUND;
+}
+
+static int describe_program(struct manifest *m, const struct make_bundle *how, uint64_t size)
+{
+	struct manifest_image *image = manifest_add_image(m);
+	struct manifest_process *process = manifest_add_process(m);
+
+	if (image == NULL || process == NULL)
+		return -ENOMEM;
+	image->path = strdup(MAKE_PATH);
+	image->maj = 8;
+	image->min = 1;
+	image->ino = 99;
+	image->size = how->no_image ? 0 : size;
+	image->missing = how->no_image ? strdup("deleted before it could be opened") : NULL;
+	*process = (struct manifest_process){
+		.pid = MAKE_PID, .ppid = 1, .start_ns = MANIFEST_ABSENT, .uid = 1000};
+	process->exe = strdup(MAKE_PATH);
+	process->cmdline = strdup("loop --for ever");
+	process->cgroup = strdup("/system.slice/loop.service");
+	return 0;
+}
+
+static int describe(struct manifest *m, const struct make_bundle *how, uint64_t trace,
+		    uint64_t size)
+{
+	uint32_t i;
+
+	m->id = strdup("synthetic");
+	m->version = strdup("0");
+	m->trigger_kind = strdup("offline");
+	m->source = strdup("emulated");
+	m->have_clock = true;
+	m->time_mult = 1;
+	m->time_shift = 0;
+	m->trace_user = true;
+	m->mtc_period = UINT32_MAX;
+	m->perf_ns = stop_time(how);
+	m->last_ns = how->last_ns != 0 ? how->last_ns : MANIFEST_ABSENT;
+	for (i = 0; i < MAX_OF(how->n_cpus, 1u); i++) {
+		struct manifest_cpu *cpu = manifest_add_cpu(m);
+
+		if (cpu == NULL)
+			return -ENOMEM;
+		cpu->cpu = i;
+		cpu->ring_bytes = 1 << 20;
+		cpu->bytes = trace;
+		cpu->stop_ns = stop_time(how);
+		cpu->copy_ns = 12;
+		cpu->aux_flags = 0;
+		cpu->lost_records = 0;
+	}
+	return describe_program(m, how, size);
+}
+
+static int write_members(const struct make_bundle *how, struct bundle_writer *w, struct manifest *m)
+{
+	CLEANUP(bytes_out_done) struct bytes_out trace, program, sideband;
+	char name[32];
+	uint32_t i;
+	int r;
+
+	bytes_out_init(&trace, 64 << 20);
+	bytes_out_init(&program, 1 << 20);
+	bytes_out_init(&sideband, 1 << 20);
+	make_trace(how, &trace);
+	make_program(&program);
+	if (!how->no_sideband)
+		make_sideband(how, &sideband);
+	r = describe(m, how, trace.size, program.size);
+	for (i = 0; i < m->n_cpus && r == 0; i++) {
+		snprintf(name, sizeof(name), "cpu%u.pt", i);
+		r = bundle_write_member(w, name, trace.data, trace.size);
+	}
+	if (r == 0)
+		r = bundle_write_member(w, "sideband", sideband.data, sideband.size);
+	if (r == 0 && !how->no_image)
+		r = bundle_write_member(w, "images/0", program.data, program.size);
+	return r == 0 ? bundle_write_end(w, m) : r;
+}
+
+int make_bundle(const struct make_bundle *how, int fd)
+{
+	struct bundle_writer w;
+	struct manifest m;
+	int r;
+
+	manifest_init(&m);
+	bundle_writer_init(&w, fd);
+	r = write_members(how, &w, &m);
+	manifest_done(&m);
+	return r;
+}

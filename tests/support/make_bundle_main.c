@@ -1,0 +1,56 @@
+/*
+ * make_bundle KIND FILE: writes one of some synthetic bundles, for tests in shell and for the fuzz
+ * corpus.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "tests/support/make_bundle.h"
+
+static const struct {
+	const char *name;
+	struct make_bundle how;
+} kinds[] = {
+	{"plain", {.rounds = 100}},
+	{"tips", {.rounds = 100, .plain_returns = true}},
+	{"long", {.rounds = 20000, .rounds_per_psb = 64}},
+	{"small", {.rounds = 3}},
+	{"cpus", {.rounds = 10, .n_cpus = 3}},
+	{"empty", {.rounds = 0}},
+	{"nopsb", {.rounds = 5, .no_psb = true}},
+	{"nosideband", {.rounds = 5, .no_sideband = true}},
+	{"noimage", {.rounds = 5, .no_image = true}},
+	{"overflow", {.rounds = 10, .overflow = true}},
+	{"last", {.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND}},
+};
+
+static int usage(void)
+{
+	size_t i;
+
+	fprintf(stderr, "usage: make_bundle KIND FILE; kinds:");
+	for (i = 0; i < ARRAY_SIZE(kinds); i++)
+		fprintf(stderr, " %s", kinds[i].name);
+	fprintf(stderr, "\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	size_t i;
+
+	for (i = 0; argc == 3 && i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(kinds[i].name, argv[1]) == 0)
+			break;
+	if (argc != 3 || i == ARRAY_SIZE(kinds))
+		return usage();
+	fd = open(argv[2], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (fd < 0 || make_bundle(&kinds[i].how, fd) != 0) {
+		perror(argv[2]);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,39 @@
+/*
+ * run_worker PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH]]: starts ptsnap-decode as the daemon does,
+ * for tests in shell. Prints how it ended: "condition C signal S exit E error R faults F"; exits
+ * with the condition of worker_run, or 9 where there is none.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "proto/base.h"
+#include "proto/worker.h"
+
+int main(int argc, char **argv)
+{
+	CLEANUP_CLOSE int bundle = -EBADF, output = -EBADF;
+	struct worker_job job = {.timeout_usec = 120000000, .cancel_fd = -1};
+	struct worker_outcome outcome;
+	int r;
+
+	if (argc < 5)
+		return 9;
+	bundle = open(argv[3], O_RDONLY | O_CLOEXEC);
+	output = open(argv[4], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	if (bundle < 0 || output < 0)
+		return 9;
+	job.program = argv[1];
+	job.bundle_fd = bundle;
+	job.output_fd = output;
+	job.request.version = WORKER_REQUEST_VERSION;
+	job.request.view = (uint32_t)atoi(argv[2]);
+	job.request.report_limit = argc > 5 ? strtoull(argv[5], NULL, 10) : 2u << 20;
+	job.request.hash = argc > 6;
+	job.request.memory_limit = 1ull << 30;
+	job.request.cpu_seconds = 60;
+	r = worker_run(&job, &outcome);
+	printf("condition %d signal %d exit %d error %d faults %llu\n", r, outcome.signal,
+	       outcome.exit_status, outcome.error, (unsigned long long)outcome.faults);
+	return r >= 0 ? r : 9;
+}

@@ -1,0 +1,15 @@
+# ctl: what ptsnapctl is made of, without a recorder.
+
+ctl_test_libs = ctl/libptctl.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
+
+check_PROGRAMS += tests/unit/ctl/test_raw
+tests_unit_ctl_test_raw_SOURCES = tests/unit/ctl/test_raw.c
+tests_unit_ctl_test_raw_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_show
+tests_unit_ctl_test_show_SOURCES = tests/unit/ctl/test_show.c
+tests_unit_ctl_test_show_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_size
+tests_unit_ctl_test_size_SOURCES = tests/unit/ctl/test_size.c
+tests_unit_ctl_test_size_LDADD = $(ctl_test_libs)

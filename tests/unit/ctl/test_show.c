@@ -1,0 +1,293 @@
+/*
+ * ctl/show and ctl/text: reports made by hand, whole, empty and hostile.
+ */
+#include "ctl/show.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+
+#include "ctl/text.h"
+
+/* What show_report prints; the caller's. */
+static char *shown(struct json_object *report)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	show_report(f, report);
+	fclose(f);
+	json_object_put(report);
+	return text;
+}
+
+static char *shown_text(const char *json)
+{
+	struct json_object *report = json_tokener_parse(json);
+
+	assert_non_null(report);
+	return shown(report);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static const char WHOLE[] =
+	"{\"schemaVersion\":\"1.0\",\"generator\":{\"name\":\"ptsnap-decode\",\"version\":\"0.9\"},"
+	"\"id\":\"5abc\",\"host\":{\"hostname\":\"web1\",\"kernel\":\"6.1.0\",\"machine\":\"x86_64\","
+	"\"bootId\":\"x\",\"cpu\":{\"vendor\":\"GenuineIntel\",\"family\":6,\"model\":85,"
+	"\"stepping\":4,\"name\":\"Xeon\"}},"
+	"\"trigger\":{\"kind\":\"control\",\"name\":null,\"reason\":\"too slow\","
+	"\"sender\":{\"pid\":4711,\"uid\":1000},\"realtimeUSec\":1700000000000000},"
+	"\"configuration\":{\"source\":\"emulated\",\"attr\":{\"terms\":\"tsc,mtc\","
+	"\"excludeKernel\":true},\"returnCompression\":true},"
+	"\"cpus\":[{\"cpu\":0,\"gotBytes\":4194304,\"gotNSec\":12300000,\"instructions\":1234567,"
+	"\"coveragePercent\":99.996,\"darkNSec\":1500,\"lostRecords\":0}],"
+	"\"coverage\":{\"percent\":99.996,\"bytes\":4194304,\"bytesDecoded\":4194100,"
+	"\"nsec\":12300000,\"nsecDecoded\":12299000},"
+	"\"totals\":{\"instructions\":\"12345678901234567\",\"branches\":234567,\"gaps\":3},"
+	"\"gapCounts\":{\"overflow\":2,\"no-image\":1},"
+	"\"gaps\":[{\"kind\":\"overflow\",\"cpu\":0,\"bytes\":20,\"address\":\"0x401000\","
+	"\"why\":\"buffer full\"}],"
+	"\"processes\":[{\"pid\":12345,\"cmdline\":\"gzip -9 file\",\"exe\":\"/usr/bin/gzip\"}],"
+	"\"threads\":[{\"pid\":12345,\"tid\":12346,\"comm\":\"gzip\",\"instructions\":1234567,"
+	"\"branches\":234567,\"cpuNSec\":null,"
+	"\"lastBranches\":[{\"from\":\"0x1\",\"to\":\"0x2\",\"kind\":\"cond\"},"
+	"{\"from\":\"0x3\",\"to\":\"0x4\",\"kind\":\"call\",\"fromName\":\"main\","
+	"\"toName\":\"deflate\"}],"
+	"\"stack\":[{\"address\":\"0x401234\",\"name\":\"longest_match\",\"image\":0,"
+	"\"offset\":52},{\"address\":\"0x401100\",\"name\":null,\"image\":0,\"offset\":null}]}],"
+	"\"functions\":[{\"name\":\"longest_match\",\"image\":0,\"address\":\"0x401200\","
+	"\"calls\":10,\"selfInstructions\":1000000,\"totalInstructions\":1100000}],"
+	"\"images\":[{\"path\":\"/usr/bin/gzip\"}],"
+	"\"cut\":[{\"what\":\"functions\",\"kept\":1,\"total\":900}]}";
+
+static void report_whole_shows_everything(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(WHOLE);
+	static const char *const parts[] = {
+		"5abc (schema 1.0, ptsnap-decode 0.9)",
+		"web1, 6.1.0, x86_64, Xeon (6/85/4)",
+		"control, \"too slow\", by pid 4711 uid 1000, 2023-11-1",
+		"emulated, tsc,mtc, user space only, compressed returns",
+		"12345 gzip -9 file",
+		"99.99 %: 4.0 MiB of 4.0 MiB, 12.3 ms of 12.3 ms",
+		"12,345,678,901,234,567 instructions, 234,567 branches, 3 gaps",
+		"overflow 2, no-image 1",
+		"functions 1 of 900",
+		"1.5 us",
+		"of thread 12346",
+		"#0  0x401234           longest_match+0x34  gzip",
+		"#1  0x401100           -  gzip",
+		"call      main                           -> deflate",
+		"cond      0x1                            -> 0x2",
+		"1,000,000     1,100,000         10 longest_match",
+		"buffer full",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		assert_has(text, parts[i]);
+	assert_true(count_lines(text) >= 25 && count_lines(text) <= 45);
+}
+
+/* N copies of ELEMENT as the array NAME. */
+static void fill(struct json_object *owner, const char *name, const char *element, int n)
+{
+	struct json_object *array = json_object_new_array();
+
+	while (n--)
+		json_object_array_add(array, json_tokener_parse(element));
+	json_object_object_add(owner, name, array);
+}
+
+static void report_large_stays_a_page(void **state)
+{
+	struct json_object *report = json_tokener_parse(WHOLE);
+	struct json_object *threads = json_object_object_get(report, "threads");
+	struct json_object *thread = json_object_array_get_idx(threads, 0);
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	fill(thread, "stack", "{\"address\":\"0x1\"}", 5000);
+	fill(thread, "lastBranches", "{\"from\":\"0x1\"}", 64);
+	for (int i = 0; i < 500; i++)
+		json_object_array_add(threads, json_tokener_parse("{\"tid\":1}"));
+	fill(report, "functions", "{\"name\":\"f\"}", 5000);
+	fill(report, "gaps", "{\"kind\":\"x\"}", 5000);
+	fill(report, "cpus", "{\"cpu\":1}", 256);
+	fill(report, "processes", "{\"pid\":1}", 300);
+	fill(report, "cut", "{\"what\":\"x\"}", 300);
+	text = shown(report);
+	assert_has(text, "... and 4994 more");
+	assert_has(text, "... and 252 more");
+	assert_has(text, "... 60 before");
+	assert_true(count_lines(text) <= 60);
+}
+
+static void report_odd_types_are_tolerated(void **state)
+{
+	static const char *const reports[] = {
+		"{}",
+		"{\"id\":1,\"host\":[],\"trigger\":\"x\",\"configuration\":null,\"cpus\":{},"
+		"\"coverage\":{\"percent\":\"x\",\"bytes\":-1},\"totals\":5,\"gapCounts\":[],"
+		"\"gaps\":[1,null,\"x\"],\"processes\":[null],\"threads\":[[],null,7],"
+		"\"functions\":[{\"name\":{},\"image\":99999999999999999999}],\"images\":7,"
+		"\"cut\":[null]}",
+		"{\"threads\":[{\"stack\":[null,1],\"lastBranches\":[[],{}]}],"
+		"\"functions\":[{\"image\":-1},{\"image\":3}],\"images\":[{\"path\":5}],"
+		"\"coverage\":{\"percent\":1e300},\"cpus\":[{\"coveragePercent\":-5}]}",
+		"{\"trigger\":{\"realtimeUSec\":18446744073709551614}}",
+		"{\"images\":[{\"path\":\"/\"}],\"functions\":[{\"image\":0}]}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
+		CLEANUP_FREE char *text = shown_text(reports[i]);
+
+		assert_has(text, "Report");
+	}
+}
+
+/* Every string of the report replaced by TEXT. */
+static void poison(struct json_object *o, const char *text, size_t size)
+{
+	if (json_object_is_type(o, json_type_array))
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			poison(json_object_array_get_idx(o, i), text, size);
+	if (json_object_is_type(o, json_type_string))
+		json_object_set_string_len(o, text, (int)size);
+	if (!json_object_is_type(o, json_type_object))
+		return;
+	json_object_object_foreach(o, key, value)
+	{
+		(void)key;
+		poison(value, text, size);
+	}
+}
+
+static void report_hostile_strings_are_escaped(void **state)
+{
+	static const char *const texts[] = {
+		"\033[2J\033]0;title\007",
+		"a\nb\rc\td\be",
+		"\xff\xfe\x80",
+		"\xc2\x9b"
+		"31m",
+		"\xe2\x80\xae"
+		"evil",
+		"\xed\xa0\x80",
+		"\xc0\xaf\xf8\x88\x80",
+		"\x7f\x01%s%n",
+		"\xf3\xa0\x81\x81",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct json_object *report = json_tokener_parse(WHOLE);
+		CLEANUP_FREE char *text = NULL;
+
+		json_object_object_add(json_object_object_get(report, "gapCounts"), texts[i],
+				       json_object_new_int(1));
+		poison(report, texts[i], strlen(texts[i]));
+		text = shown(report);
+		for (const char *c = text; *c; c++)
+			assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+	}
+}
+
+static void report_long_strings_are_cut(void **state)
+{
+	struct json_object *report = json_tokener_parse(WHOLE);
+	CLEANUP_FREE char *text = NULL;
+	char word[3000];
+
+	(void)state;
+	memset(word, 'x', sizeof(word));
+	poison(report, word, sizeof(word));
+	text = shown(report);
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") < 260);
+	assert_has(text, "x~");
+}
+
+static void text_print_cases(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t columns;
+		const char *expected;
+	} cases[] = {
+		{"plain", 0, "plain"},
+		{"plain", 5, "plain"},
+		{"plain", 4, "pla~"},
+		{"", 5, ""},
+		{"gr\xc3\xbc\xc3\x9f", 4, "gr\xc3\xbc\xc3\x9f"},
+		{"gr\xc3\xbc\xc3\x9f", 3, "gr~"},
+		{"\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"a\nb", 0, "a\\x0ab"},
+		{"a\nb", 4, "a~"},
+		{"\xc2\x9b", 0, "\\u{9b}"},
+		{"\xe2\x80\xae", 0, "\\u{202e}"},
+		{"\xe2\x82", 0, "\\xe2\\x82"},
+		{"\xc1\x81", 0, "\\xc1\\x81"},
+		{"\xf4\x90\x80\x80", 0, "\\xf4\\x90\\x80\\x80"},
+		{NULL, 0, "-"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *out = NULL;
+		size_t size = 0;
+		FILE *f = open_memstream(&out, &size);
+
+		text_puts(f, cases[i].text, cases[i].columns);
+		fclose(f);
+		assert_string_equal(out, cases[i].expected);
+	}
+}
+
+static void text_is_utf8_cases(void **state)
+{
+	(void)state;
+	assert_true(text_is_utf8(""));
+	assert_true(text_is_utf8("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80 \n"));
+	assert_false(text_is_utf8("\xff"));
+	assert_false(text_is_utf8("a\xc3"));
+	assert_false(text_is_utf8("\xed\xa0\x80"));
+	assert_false(text_is_utf8("\xc0\xaf"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_whole_shows_everything),
+		cmocka_unit_test(report_large_stays_a_page),
+		cmocka_unit_test(report_odd_types_are_tolerated),
+		cmocka_unit_test(report_hostile_strings_are_escaped),
+		cmocka_unit_test(report_long_strings_are_cut),
+		cmocka_unit_test(text_print_cases),
+		cmocka_unit_test(text_is_utf8_cases),
+	};
+
+	return cmocka_run_group_tests_name("show", tests, NULL, NULL);
+}

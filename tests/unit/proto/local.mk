@@ -1,0 +1,36 @@
+check_PROGRAMS += \
+	tests/unit/proto/test_bundle \
+	tests/unit/proto/test_bundle_tar \
+	tests/unit/proto/test_bytes \
+	tests/unit/proto/test_channel \
+	tests/unit/proto/test_json \
+	tests/unit/proto/test_manifest \
+	tests/unit/proto/test_memfd \
+	tests/unit/proto/test_perfrecord \
+	tests/unit/proto/test_worker
+# Run by test_worker, which finds it beside itself.
+noinst_PROGRAMS += tests/unit/proto/fake_worker
+
+TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
+
+tests_unit_proto_fake_worker_SOURCES = tests/unit/proto/fake_worker.c tests/unit/proto/fake_worker.h
+tests_unit_proto_fake_worker_LDADD = proto/libptproto.a
+tests_unit_proto_test_bundle_SOURCES = tests/unit/proto/test_bundle.c
+tests_unit_proto_test_bundle_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_bundle_tar_SOURCES = tests/unit/proto/test_bundle_tar.c
+tests_unit_proto_test_bundle_tar_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_bytes_SOURCES = tests/unit/proto/test_bytes.c
+tests_unit_proto_test_bytes_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_channel_SOURCES = tests/unit/proto/test_channel.c
+tests_unit_proto_test_channel_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_json_SOURCES = tests/unit/proto/test_json.c
+tests_unit_proto_test_json_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_manifest_SOURCES = tests/unit/proto/test_manifest.c
+tests_unit_proto_test_manifest_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_memfd_SOURCES = tests/unit/proto/test_memfd.c
+tests_unit_proto_test_memfd_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_perfrecord_SOURCES = tests/unit/proto/test_perfrecord.c
+tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \
+	tests/unit/proto/fake_worker.h
+tests_unit_proto_test_worker_LDADD = $(TEST_PROTO_LIBS)

@@ -1,0 +1,375 @@
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "proto/manifest.h"
+
+static void fill_host(struct manifest *m)
+{
+	m->id = strdup("20240101-abc");
+	m->version = strdup("0.1");
+	m->hostname = strdup("host \"quoted\"");
+	m->kernel_release = strdup("6.1.0");
+	m->boot_id = strdup("0f");
+	m->cpu_model_name = strdup("CPU \xc2\xae");
+	m->have_cpu = true;
+	m->cpu_family = 6;
+	m->cpu_model = 151;
+	m->cpu_stepping = 2;
+	m->cpu_intel = true;
+}
+
+static void fill_trigger(struct manifest *m)
+{
+	m->trigger_kind = strdup("signal");
+	m->trigger_name = strdup("SIGUSR2");
+	m->sender_pid = 42;
+	m->sender_uid = 0;
+	m->realtime_ns = UINT64_C(1700000000123456789);
+	m->perf_ns = 5;
+	m->tsc = UINT64_C(0xfedcba9876543210);
+	m->have_clock = true;
+	m->time_shift = 31;
+	m->time_mult = UINT32_MAX;
+	m->time_zero = UINT64_C(0xfffffffffffffff0);
+	m->source = strdup("emulated");
+	m->pt_terms = strdup("tsc,mtc");
+	m->pt_config = 0x2401;
+	m->trace_user = true;
+	m->mtc_period = 9;
+	m->tsc_art_num = 176;
+	m->tsc_art_den = 2;
+	m->last_ns = 0;
+}
+
+static void fill_lists(struct manifest *m)
+{
+	for (uint32_t i = 0; i < 5; i++) {
+		struct manifest_cpu *cpu = manifest_add_cpu(m);
+
+		cpu->cpu = 4 - i;
+		cpu->bytes = 1000 + i;
+		cpu->ring_bytes = 4096;
+		cpu->stop_timeout = i == 2;
+	}
+	for (uint32_t i = 0; i < 3; i++) {
+		struct manifest_process *p = manifest_add_process(m);
+
+		p->pid = 10 + i;
+		p->cmdline = i == 1 ? strdup("a b") : NULL;
+		p->uid = i == 2 ? 0 : MANIFEST_ABSENT;
+	}
+	*manifest_add_image(m) = (struct manifest_image){.path = strdup("/bin/ls"),
+							 .maj = 8,
+							 .ino = UINT64_MAX - 1,
+							 .size = 77,
+							 .offset = 4096};
+	*manifest_add_image(m) =
+		(struct manifest_image){.path = strdup("[vdso]"), .missing = strdup("no file")};
+	assert_int_equal(manifest_add_note(m, "lost", 3, "why"), 0);
+	assert_int_equal(manifest_add_note(m, "dark", 1, NULL), 0);
+}
+
+static void fill(struct manifest *m)
+{
+	manifest_init(m);
+	fill_host(m);
+	fill_trigger(m);
+	fill_lists(m);
+}
+
+/* As a string; bytes_out_done it. */
+static struct bytes_out text_of(const struct manifest *m)
+{
+	struct bytes_out out;
+
+	bytes_out_init(&out, MANIFEST_MAX_TEXT);
+	assert_int_equal(manifest_write(m, &out), 0);
+	bytes_put_u8(&out, 0);
+	return out;
+}
+
+static int read_text(const char *text, struct manifest *m)
+{
+	manifest_init(m);
+	return manifest_read(text, strlen(text), m);
+}
+
+static void manifest_write_then_read_gives_the_same(void **state)
+{
+	struct bytes_out first, second;
+	struct manifest m, back;
+
+	(void)state;
+	fill(&m);
+	first = text_of(&m);
+	assert_int_equal(read_text((char *)first.data, &back), 0);
+	second = text_of(&back);
+	assert_string_equal((char *)first.data, (char *)second.data);
+	assert_string_equal(back.hostname, m.hostname);
+	assert_null(back.machine);
+	assert_null(back.reason);
+	assert_true(back.have_cpu && back.cpu_intel && back.have_clock && back.trace_user);
+	assert_false(back.trace_kernel || back.noretcomp);
+	assert_int_equal(back.cpu_model, 151);
+	assert_true(back.tsc == m.tsc);
+	assert_true(back.time_zero == m.time_zero);
+	assert_int_equal(back.time_shift, 31);
+	assert_true(back.time_mult == UINT32_MAX);
+	assert_true(back.monotonic_ns == MANIFEST_ABSENT);
+	assert_int_equal(back.sender_uid, 0);
+	assert_int_equal(back.last_ns, 0);
+	assert_true(back.last_bytes == MANIFEST_ABSENT);
+	assert_int_equal(back.n_cpus, 5);
+	assert_int_equal(back.cpus[4].cpu, 0);
+	assert_int_equal(back.cpus[4].bytes, 1004);
+	assert_true(back.cpus[2].stop_timeout);
+	assert_int_equal(back.n_processes, 3);
+	assert_string_equal(back.processes[1].cmdline, "a b");
+	assert_int_equal(back.processes[2].uid, 0);
+	assert_true(back.processes[1].uid == MANIFEST_ABSENT);
+	assert_int_equal(back.n_images, 2);
+	assert_true(back.images[0].ino == UINT64_MAX - 1);
+	assert_string_equal(back.images[1].missing, "no file");
+	assert_int_equal(back.n_notes, 2);
+	assert_string_equal(back.notes[0].why, "why");
+	bytes_out_done(&first);
+	bytes_out_done(&second);
+	manifest_done(&m);
+	manifest_done(&back);
+}
+
+static void manifest_write_empty_is_readable_and_says_null(void **state)
+{
+	struct manifest m, back;
+	struct bytes_out text;
+
+	(void)state;
+	manifest_init(&m);
+	text = text_of(&m);
+	assert_non_null(strstr((char *)text.data, "\"clock\": null"));
+	assert_non_null(strstr((char *)text.data, "\"tsc\": null"));
+	assert_non_null(strstr((char *)text.data, "\"maxNonturboRatio\": null"));
+	assert_non_null(strstr((char *)text.data, "\"mtcPeriod\": null"));
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	assert_string_equal(back.source, "");
+	assert_false(back.have_cpu);
+	assert_true(back.mtc_period == UINT32_MAX);
+	bytes_out_done(&text);
+	manifest_done(&back);
+	manifest_done(&m);
+}
+
+static void manifest_read_can_be_added_to(void **state)
+{
+	struct manifest m, back;
+	struct bytes_out text;
+
+	(void)state;
+	fill(&m);
+	text = text_of(&m);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	for (uint32_t i = 0; i < 100; i++) {
+		assert_non_null(manifest_add_cpu(&back));
+		assert_non_null(manifest_add_image(&back));
+		assert_int_equal(manifest_add_note(&back, "k", i, NULL), 0);
+	}
+	assert_int_equal(back.n_cpus, 105);
+	assert_int_equal(back.cpus[4].bytes, 1004);
+	bytes_out_done(&text);
+	manifest_done(&back);
+	manifest_done(&m);
+}
+
+static void manifest_add_beyond_the_limit_gives_none(void **state)
+{
+	struct manifest m;
+
+	(void)state;
+	manifest_init(&m);
+	for (unsigned i = 0; i < MANIFEST_MAX_CPUS; i++)
+		assert_non_null(manifest_add_cpu(&m));
+	assert_null(manifest_add_cpu(&m));
+	for (unsigned i = 0; i < MANIFEST_MAX_NOTES; i++)
+		assert_int_equal(manifest_add_note(&m, "k", 1, NULL), 0);
+	assert_int_equal(manifest_add_note(&m, "k", 1, NULL), -ENOSPC);
+	manifest_done(&m);
+	assert_int_equal(m.n_cpus, 0);
+}
+
+/* TEXT with the first FROM replaced. */
+static char *replaced(const char *text, const char *from, const char *to)
+{
+	const char *at = strstr(text, from);
+	char *s = NULL;
+
+	if (!at)
+		fail_msg("no %s in the manifest", from);
+	assert_true(asprintf(&s, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) >= 0);
+	return s;
+}
+
+static void manifest_read_altered_is_judged(void **state)
+{
+	static const struct {
+		const char *from, *to;
+		int expected;
+	} cases[] = {
+		{"\"manifestVersion\": 1", "\"manifestVersion\": 2", -EPROTONOSUPPORT},
+		{"\"manifestVersion\": 1", "\"manifestVersion\": 0", -EBADMSG},
+		{"\"manifestVersion\": 1", "\"manifestVersion\": \"x\"", -EBADMSG},
+		{"\"manifestVersion\": 1", "\"manifestVersion\": null", -EBADMSG},
+		{"\"manifestVersion\": 1", "\"manifestVersion\": 1, \"new\": {\"a\": [1]}", 0},
+		/* duplicates, at any depth, even with equal values */
+		{"\"manifestVersion\": 1", "\"manifestVersion\": 1, \"manifestVersion\": 1",
+		 -EBADMSG},
+		{"\"timeShift\": 31", "\"timeShift\": 31, \"timeShift\": 31", -EBADMSG},
+		{"\"bytes\": 1000", "\"bytes\": 1000, \"b\\u0079tes\": 1000", -EBADMSG},
+		{"\"version\": \"0.1\"", "\"version\": \"\\\"a\\\\\\\":b{[,\"", 0},
+		/* types */
+		{"\"id\": \"20240101-abc\"", "\"id\": null", -EBADMSG},
+		{"\"id\": \"20240101-abc\"", "\"id\": 1", -EBADMSG},
+		{"\"id\": \"20240101-abc\"", "\"id\": \"a\\u0000b\"", -EBADMSG},
+		{"\"id\": \"20240101-abc\"", "\"id\": \"a\xff\"", -EBADMSG},
+		{"\"bootId\": \"0f\"", "\"bootId\": null", 0},
+		{"\"user\": true", "\"user\": 1", -EBADMSG},
+		{"\"user\": true", "\"user\": null", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": 42.0", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": -42", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": {}", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": 042", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": NaN", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \"42\"", 0},
+		{"\"senderPid\": 42", "\"senderPid\": \"0x2a\"", 0},
+		{"\"senderPid\": 42", "\"senderPid\": \"\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \"0x\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \" 42\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \"+42\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \"18446744073709551616\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": \"0x10000000000000000\"", -EBADMSG},
+		{"\"senderPid\": 42", "\"senderPid\": 18446744073709551615", -EBADMSG},
+		/* ranges */
+		{"\"timeShift\": 31", "\"timeShift\": 63", 0},
+		{"\"timeShift\": 31", "\"timeShift\": 64", -EBADMSG},
+		{"\"timeShift\": 31", "\"timeShift\": 65567", -EBADMSG},
+		{"\"timeMult\": 4294967295", "\"timeMult\": 4294967296", -EBADMSG},
+		{"\"mtcPeriod\": 9", "\"mtcPeriod\": 16", -EBADMSG},
+		{"\"cpu\": 4", "\"cpu\": 4095", 0},
+		{"\"cpu\": 4", "\"cpu\": 4096", -EBADMSG},
+		{"\"cpu\": 4", "\"cpu\": 3", -EBADMSG}, /* twice */
+		{"\"bytes\": 1000", "\"bytes\": 68719476737", -EBADMSG},
+		{"\"missing\": \"no file\"", "\"missing\": null", 0},
+		{"\"missing\": null", "\"missing\": \"but it has bytes\"", -EBADMSG},
+		/* shape */
+		{"\"clock\": {", "\"clock\": null, \"other\": {", 0},
+		{"\"clock\": {", "\"other\": {", -EBADMSG},
+		{"\"host\": {", "\"host\": null, \"other\": {", -EBADMSG},
+		{"\"cpus\": [", "\"cpus\": null, \"other\": [", -EBADMSG},
+		{"\"cpus\": [", "\"cpus\": {}, \"other\": [", -EBADMSG},
+		{"\"cpus\": [", "\"cpus\": [null,", -EBADMSG},
+		{"\"notes\": [", "\"notes\": [[[[[[[[[[1]]]]]]]]],", -EBADMSG},
+		{"\"notes\": [", "\"notes\": [,", -EBADMSG},
+		{"\"notes\": [", "\"notes\": [ /* comment */", -EBADMSG},
+		{"{", "[{", -EBADMSG},
+	};
+	struct bytes_out text;
+	struct manifest m, back;
+
+	(void)state;
+	fill(&m);
+	text = text_of(&m);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *s = replaced((char *)text.data, cases[i].from, cases[i].to);
+		int r = read_text(s, &back);
+
+		if (r != cases[i].expected)
+			fail_msg("%s: %d", cases[i].to, r);
+		if (r < 0)
+			assert_true(!back.id && !back.cpus && !back.images && back.n_cpus == 0);
+		manifest_done(&back);
+	}
+	bytes_out_done(&text);
+	manifest_done(&m);
+}
+
+static void manifest_read_truncated_anywhere_is_refused(void **state)
+{
+	struct bytes_out text;
+	struct manifest m;
+
+	(void)state;
+	fill(&m);
+	text = text_of(&m);
+	manifest_done(&m);
+	manifest_init(&m);
+	/* NUL and newline may go. */
+	for (size_t size = 0; size < text.size - 2; size++)
+		assert_int_equal(manifest_read(text.data, size, &m), -EBADMSG);
+	assert_int_equal(manifest_read(text.data, text.size, &m), -EBADMSG);
+	assert_int_equal(manifest_read(text.data, text.size - 2, &m), 0);
+	manifest_done(&m);
+	text.data[text.size - 1] = '}';
+	assert_int_equal(manifest_read(text.data, text.size, &m), -EBADMSG);
+	bytes_out_done(&text);
+}
+
+/* What would cost json-c gigabytes is refused before it sees it. */
+static void manifest_read_bomb_is_refused(void **state)
+{
+	static const char *const units[] = {"{},", "[],", "1,", "{\"a\":1},", "\"a\":1,"};
+	const size_t size = 16u << 20;
+	CLEANUP_FREE char *s = malloc(size);
+	struct manifest m;
+
+	(void)state;
+	manifest_init(&m);
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		size_t n = strlen(units[i]);
+
+		for (size_t at = 0; at < size; at++)
+			s[at] = units[i][at % n];
+		s[0] = '[';
+		assert_int_equal(manifest_read(s, size, &m), -EBADMSG);
+	}
+	memset(s, '[', size);
+	assert_int_equal(manifest_read(s, size, &m), -EBADMSG);
+	memset(s, '\\', size);
+	s[0] = '"';
+	assert_int_equal(manifest_read(s, size, &m), -EBADMSG);
+}
+
+static void manifest_write_without_space_says_so(void **state)
+{
+	struct bytes_out out;
+	struct manifest m;
+
+	(void)state;
+	manifest_init(&m);
+	bytes_out_init(&out, 100);
+	assert_int_equal(manifest_write(&m, &out), -E2BIG);
+	bytes_out_done(&out);
+	manifest_done(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(manifest_write_then_read_gives_the_same),
+		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
+		cmocka_unit_test(manifest_read_can_be_added_to),
+		cmocka_unit_test(manifest_add_beyond_the_limit_gives_none),
+		cmocka_unit_test(manifest_read_altered_is_judged),
+		cmocka_unit_test(manifest_read_truncated_anywhere_is_refused),
+		cmocka_unit_test(manifest_read_bomb_is_refused),
+		cmocka_unit_test(manifest_write_without_space_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

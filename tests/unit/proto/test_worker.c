@@ -1,0 +1,273 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+#include "proto/worker.h"
+#include "tests/unit/proto/fake_worker.h"
+
+/* Long enough for a loaded machine; nothing waits for it to pass. */
+#define LONG_USEC 60000000u
+
+struct heard {
+	unsigned n, last_phase, last_percent;
+};
+
+struct setting {
+	char program[PATH_MAX];
+	int bundle, output;
+	struct heard heard;
+	struct worker_job job;
+	struct worker_outcome outcome;
+};
+
+static void on_progress(void *userdata, unsigned phase, unsigned percent)
+{
+	struct heard *h = userdata;
+
+	h->n++;
+	h->last_phase = phase;
+	h->last_percent = percent;
+}
+
+/* The fake lies beside this program. */
+static bool find_fake(char *ret)
+{
+	static const char name[] = "fake_worker";
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - sizeof(name));
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	ret[n] = 0;
+	slash = strrchr(ret, '/');
+	strcpy(slash + 1, name);
+	return access(ret, X_OK) == 0;
+}
+
+static int setup(void **state)
+{
+	struct setting *s = calloc(1, sizeof(*s));
+
+	if (!s || !find_fake(s->program) || memfd_new("bundle", 0, &s->bundle) < 0 ||
+	    memfd_new("output", 0, &s->output) < 0 || memfd_write_all(s->bundle, "bundle", 6) < 0)
+		return -1;
+	s->job = (struct worker_job){.program = s->program,
+				     .bundle_fd = s->bundle,
+				     .output_fd = s->output,
+				     .request = {.view = WORKER_VIEW_SUMMARY},
+				     .timeout_usec = LONG_USEC,
+				     .progress = on_progress,
+				     .userdata = &s->heard,
+				     .cancel_fd = -1};
+	*state = s;
+	return 0;
+}
+
+/* No child may be left, whatever happened. */
+static int teardown(void **state)
+{
+	struct setting *s = *state;
+	bool reaped = waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD;
+
+	close_fd(s->bundle);
+	close_fd(s->output);
+	free(s);
+	return reaped ? 0 : -1;
+}
+
+static int run(struct setting *s, enum fake_worker how)
+{
+	s->job.request.report_limit = how;
+	return worker_run(&s->job, &s->outcome);
+}
+
+static void worker_run_proper_gives_its_result(void **state)
+{
+	struct setting *s = *state;
+	int stray = dup2(s->bundle, 500); /* not close-on-exec */
+	char text[8] = "";
+
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	assert_int_equal(s->outcome.exit_status, 0);
+	assert_int_equal(s->outcome.signal, 0);
+	assert_int_equal(s->outcome.error, 0);
+	assert_int_equal(s->outcome.faults, 7);
+	assert_int_equal(s->heard.n, 2);
+	assert_int_equal(s->heard.last_phase, WORKER_PHASE_WRITE);
+	assert_int_equal(s->heard.last_percent, 100);
+	assert_int_equal(pread(s->output, text, sizeof(text), 0), 6);
+	assert_string_equal(text, "bundle");
+	close(stray);
+}
+
+static void worker_run_without_progress_or_timeout_works(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.progress = NULL;
+	s->job.timeout_usec = 0;
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	s->job.timeout_usec = UINT64_MAX;
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+}
+
+static void worker_run_resets_signals_of_the_caller(void **state)
+{
+	struct setting *s = *state;
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	signal(SIGPIPE, SIG_IGN);
+	r = run(s, FAKE_PROPER);
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	assert_int_equal(s->outcome.exit_status, 0);
+	assert_int_equal(r, 0);
+}
+
+static void worker_run_ends_are_told_apart(void **state)
+{
+	static const struct {
+		enum fake_worker how;
+		int expected;
+		struct worker_outcome outcome;
+	} cases[] = {
+		{FAKE_CRASH, WORKER_CRASHED, {SIGKILL, -1, 0, 0}},
+		{FAKE_RESULT_THEN_CRASH, WORKER_CRASHED, {SIGKILL, -1, 0, 7}},
+		{FAKE_RESULT_THEN_EXIT_3, WORKER_FAILED, {0, 3, 0, 7}},
+		{FAKE_ERROR, WORKER_FAILED, {0, 1, -EBADMSG, 7}},
+		{FAKE_EXIT_WITHOUT_RESULT, WORKER_FAILED, {0, 4, 0, 0}},
+		{FAKE_CLOSE_THEN_EXIT, 0, {0, 0, 0, 7}},
+		{FAKE_SHORT_MESSAGE, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+		{FAKE_LONG_MESSAGE, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+		{FAKE_FD_MESSAGE, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+		{FAKE_WRONG_PERCENT, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+		{FAKE_WRONG_KIND, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+		{FAKE_WRONG_ERROR, WORKER_FAILED, {0, -1, -EBADMSG, 0}},
+	};
+	struct setting *s = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct worker_outcome *o = &cases[i].outcome;
+
+		assert_int_equal(run(s, cases[i].how), cases[i].expected);
+		assert_int_equal(s->outcome.signal, o->signal);
+		assert_int_equal(s->outcome.exit_status, o->exit_status);
+		assert_int_equal(s->outcome.error, o->error);
+		assert_int_equal(s->outcome.faults, o->faults);
+	}
+}
+
+static void worker_run_second_result_is_refused(void **state)
+{
+	struct setting *s = *state;
+
+	assert_int_equal(run(s, FAKE_RESULT_TWICE), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -EBADMSG);
+}
+
+/* Ends without ever reading the request. */
+static void worker_run_of_another_program_fails(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.program = "/bin/false";
+	assert_int_equal(run(s, FAKE_PROPER), WORKER_FAILED);
+	assert_int_equal(s->outcome.exit_status, 1);
+	assert_int_equal(s->outcome.error, 0);
+	s->job.program = "/bin/true";
+	assert_int_equal(run(s, FAKE_PROPER), WORKER_FAILED);
+	assert_int_equal(s->outcome.exit_status, 0);
+}
+
+static void worker_run_without_a_program_says_so(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.program = "/nonexistent/ptsnap-decode";
+	assert_int_equal(run(s, FAKE_PROPER), -ENOENT);
+	assert_int_equal(s->outcome.exit_status, -1);
+	s->job.program = "/";
+	assert_int_equal(run(s, FAKE_PROPER), -EACCES);
+}
+
+static void worker_run_hanging_is_killed_at_the_timeout(void **state)
+{
+	static const enum fake_worker how[] = {FAKE_HANG, FAKE_CLOSE_THEN_HANG, FAKE_CHATTER};
+	struct setting *s = *state;
+
+	s->job.timeout_usec = 30000;
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		assert_int_equal(run(s, how[i]), WORKER_TIMEOUT);
+		assert_int_equal(s->outcome.signal, SIGKILL);
+		assert_int_equal(s->outcome.exit_status, -1);
+	}
+}
+
+static void worker_run_cancelled_is_killed(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.cancel_fd = eventfd(1, EFD_CLOEXEC);
+	assert_int_equal(run(s, FAKE_HANG), -ECANCELED);
+	close(s->job.cancel_fd);
+}
+
+static void worker_run_bad_fd_is_an_error(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.bundle_fd = -1;
+	assert_int_equal(run(s, FAKE_PROPER), -EBADF);
+}
+
+static void worker_run_leaks_no_fd(void **state)
+{
+	struct setting *s = *state;
+	int before = dup(0), after;
+
+	close(before);
+	for (int how = FAKE_PROPER; how <= FAKE_EXIT_WITHOUT_RESULT; how++)
+		run(s, (enum fake_worker)how);
+	s->job.program = "/nonexistent";
+	run(s, FAKE_PROPER);
+	after = dup(0);
+	close(after);
+	assert_int_equal(before, after);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(worker_run_proper_gives_its_result),
+		CASE(worker_run_without_progress_or_timeout_works),
+		CASE(worker_run_resets_signals_of_the_caller),
+		CASE(worker_run_ends_are_told_apart),
+		CASE(worker_run_second_result_is_refused),
+		CASE(worker_run_of_another_program_fails),
+		CASE(worker_run_without_a_program_says_so),
+		CASE(worker_run_hanging_is_killed_at_the_timeout),
+		CASE(worker_run_cancelled_is_killed),
+		CASE(worker_run_bad_fd_is_an_error),
+		CASE(worker_run_leaks_no_fd),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
