@@ -86,7 +86,7 @@ static void print_cpus(struct json_object *s)
 	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
 		struct json_object *cpu = field_at(s, "cpus", i);
 
-		printf("%3s %10s %10s %13s\n", figure_field_count(cpu, "cpu").text,
+		printf("%3s %10s %10s %13s\n", figure_field_id(cpu, "cpu").text,
 		       figure_field_bytes(cpu, "auxBytes").text,
 		       figure_field_bytes(cpu, "dataBytes").text,
 		       figure_field_count(cpu, "instructions").text);

@@ -79,6 +79,19 @@ static struct figure of(struct json_object *o, const char *path, struct figure (
 	return field_u64(o, path, &value) ? make(value) : none;
 }
 
+static struct figure plain(uint64_t n)
+{
+	struct figure f;
+
+	snprintf(f.text, sizeof(f.text), "%" PRIu64, n);
+	return f;
+}
+
+struct figure figure_field_id(struct json_object *o, const char *path)
+{
+	return of(o, path, plain);
+}
+
 struct figure figure_field_count(struct json_object *o, const char *path)
 {
 	return of(o, path, figure_count);

@@ -17,7 +17,8 @@ struct figure figure_bytes(uint64_t bytes); /* 4.0 MiB */
 struct figure figure_nsec(uint64_t nsec);   /* 12.3 ms */
 struct figure figure_date(uint64_t usec);   /* 2024-05-17 12:34:56 +0200, of CLOCK_REALTIME */
 
-/* The same of a field (field.h); "-" when it is absent. */
+/* The same of a field (field.h); "-" when it is absent. An id has no separators. */
+struct figure figure_field_id(struct json_object *o, const char *path);
 struct figure figure_field_count(struct json_object *o, const char *path);
 struct figure figure_field_bytes(struct json_object *o, const char *path);
 struct figure figure_field_nsec(struct json_object *o, const char *path);

@@ -103,7 +103,7 @@ static void show_processes(FILE *out, struct json_object *r)
 		p = field_at(r, "processes", i);
 		command = field_text(p, "cmdline");
 		label(out, "Process");
-		fprintf(out, "%s ", figure_field_count(p, "pid").text);
+		fprintf(out, "%s ", figure_field_id(p, "pid").text);
 		text_puts(out, command ? command : field_text(p, "exe"), 70);
 		fputc('\n', out);
 	}

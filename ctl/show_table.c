@@ -62,8 +62,8 @@ void show_table_cpus(FILE *out, struct json_object *r)
 	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
 		struct json_object *c = field_at(r, "cpus", i);
 
-		fprintf(out, "%3s %10s %10s %13s %10s %10s %6s\n",
-			figure_field_count(c, "cpu").text, figure_field_bytes(c, "gotBytes").text,
+		fprintf(out, "%3s %10s %10s %13s %10s %10s %6s\n", figure_field_id(c, "cpu").text,
+			figure_field_bytes(c, "gotBytes").text,
 			figure_field_nsec(c, "gotNSec").text,
 			figure_field_count(c, "instructions").text,
 			figure_field_percent(c, "coveragePercent").text,
@@ -71,17 +71,6 @@ void show_table_cpus(FILE *out, struct json_object *r)
 			figure_field_count(c, "lostRecords").text);
 	}
 	more(out, n, MAX_CPUS);
-}
-
-/* Identifiers are not quantities: no thousands separators. */
-static void show_id(FILE *out, struct json_object *o, const char *path)
-{
-	uint64_t id;
-
-	if (field_u64(o, path, &id))
-		fprintf(out, "%8ju ", (uintmax_t)id);
-	else
-		fprintf(out, "%8s ", "-");
 }
 
 void show_table_threads(FILE *out, struct json_object *r)
@@ -93,8 +82,8 @@ void show_table_threads(FILE *out, struct json_object *r)
 	for (size_t i = 0; i < n && i < MAX_THREADS; i++) {
 		struct json_object *t = field_at(r, "threads", i);
 
-		show_id(out, t, "pid");
-		show_id(out, t, "tid");
+		fprintf(out, "%8s %8s ", figure_field_id(t, "pid").text,
+			figure_field_id(t, "tid").text);
 		cell(out, field_text(t, "comm"), 15);
 		fprintf(out, "%14s %13s %10s\n", figure_field_count(t, "instructions").text,
 			figure_field_count(t, "branches").text,
@@ -143,13 +132,12 @@ void show_table_stack(FILE *out, struct json_object *r)
 	more(out, n, MAX_FRAMES);
 }
 
-/* "NAME" or, without, the address. */
-static void show_end(FILE *out, struct json_object *b, const char *name, const char *address,
-		     size_t width)
+/* NAME or, without, the address. */
+static const char *end_of(struct json_object *o, const char *name, const char *address)
 {
-	const char *text = field_text(b, name);
+	const char *text = field_text(o, name);
 
-	cell(out, text ? text : field_text(b, address), width);
+	return text ? text : field_text(o, address);
 }
 
 void show_table_branches(FILE *out, struct json_object *r)
@@ -164,9 +152,9 @@ void show_table_branches(FILE *out, struct json_object *r)
 
 		fputs("  ", out);
 		cell(out, field_text(b, "kind"), 9);
-		show_end(out, b, "fromName", "from", 30);
+		cell(out, end_of(b, "fromName", "from"), 30);
 		fputs("-> ", out);
-		show_end(out, b, "toName", "to", 30);
+		text_puts(out, end_of(b, "toName", "to"), 30);
 		fputc('\n', out);
 	}
 }
@@ -182,7 +170,7 @@ void show_table_functions(FILE *out, struct json_object *r)
 		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
 			figure_field_count(f, "totalInstructions").text,
 			figure_field_count(f, "calls").text);
-		show_end(out, f, "name", "address", 36);
+		cell(out, end_of(f, "name", "address"), 36);
 		text_puts(out, image_name(r, f), 24);
 		fputc('\n', out);
 	}
@@ -197,7 +185,7 @@ void show_table_gaps(FILE *out, struct json_object *r)
 		struct json_object *g = field_at(r, "gaps", i);
 
 		cell(out, field_text(g, "kind"), 17);
-		fprintf(out, "%3s %10s ", figure_field_count(g, "cpu").text,
+		fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
 			figure_field_bytes(g, "bytes").text);
 		cell(out, field_text(g, "address"), 18);
 		text_puts(out, field_text(g, "why"), 48);

@@ -129,7 +129,7 @@ static int read_fraction(const char **text, uint64_t *ret)
 int size_parse_time(const char *text, uint64_t *ret_usec)
 {
 	const struct unit *unit;
-	uint64_t value, millionths;
+	uint64_t value, millionths = 0;
 	int r = read_digits(&text, 10, &value);
 
 	if (r == 0)

@@ -337,7 +337,7 @@ static int store_on_id(void *userdata, const char *id)
 
 static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
 {
-	int r = store_make_dirs(dir);
+	int r = store_make_dirs(dir, 0750);
 
 	if (r == 0) {
 		s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,7 +15,7 @@
 #include "daemon/store_file.h"
 #include "proto/base.h"
 
-int store_make_dirs(const char *dir)
+int store_make_dirs(const char *dir, mode_t mode)
 {
 	char path[PATH_MAX];
 
@@ -27,7 +27,7 @@ int store_make_dirs(const char *dir)
 			return -errno;
 		*slash = '/';
 	}
-	if (mkdir(path, 0750) < 0 && errno != EEXIST)
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
 		return -errno;
 	return 0;
 }

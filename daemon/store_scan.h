@@ -5,11 +5,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "daemon/entry.h"
 
-/* Makes DIR and its missing parents. 0 or -errno. */
-int store_make_dirs(const char *dir);
+/* Makes DIR with MODE, and its missing parents, which everybody may enter. 0 or -errno. */
+int store_make_dirs(const char *dir, mode_t mode);
 /* Removes temporary files and calls FN for the id of each file of ours (more than once for an id
  * with more files). FN's first non-zero result ends it and is returned. 0 or -errno. */
 int store_scan(int dir_fd, int (*fn)(void *userdata, const char *id), void *userdata);

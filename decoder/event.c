@@ -1,7 +1,7 @@
 /*
  * The event reader: knows which packets belong together, nothing about code.
- * SDM volume 3 (edition 083), 33.4.2 "Packet Definitions" and 33.7 "Tracing and ... packet
- * sequences"; where processors differ from it, errata.c.
+ * SDM volume 3 (edition 083), 33.4.2 "Packet Definitions" (which packet binds to which);
+ * where processors differ from it, errata.c.
  */
 #include "decoder/event.h"
 
@@ -63,6 +63,15 @@ static int read_packet(struct event_reader *r, struct packet *ret)
 	return result;
 }
 
+/* Takes back the packet that was just read and began at POS. */
+static void unread(struct event_reader *r, const uint8_t *pos, const struct packet *p)
+{
+	r->c.pos = pos;
+	r->counts.packets--;
+	r->counts.psbs -= p->type == PACKET_PSB;
+	r->counts.overflows -= p->type == PACKET_OVF;
+}
+
 /* Packets that may stand between two packets that belong together. */
 static bool is_aside(uint8_t type)
 {
@@ -112,11 +121,10 @@ static void bad_event(struct event_reader *r, int result, struct event *e)
 	finish(r, e);
 }
 
-/* A packet that cannot stand there: leaves it to be read next. */
-static void misplaced_event(struct event_reader *r, const uint8_t *pos, struct event *e)
+/* A packet that cannot stand there; it was put back to be read next. */
+static void misplaced_event(struct event_reader *r, struct event *e)
 {
 	forget_pending(r);
-	r->c.pos = pos;
 	e->kind = EVENT_BAD;
 	e->fault = FAULT_PACKET_UNEXPECTED;
 	finish(r, e);
@@ -172,6 +180,18 @@ static bool psb_packet(struct event_reader *r, const struct packet *p, struct ev
 	}
 }
 
+/* P ended the PSB+. An OVF does so like PSBEND, and is then an event of its own. */
+static void finish_psb(struct event_reader *r, const uint8_t *pos, const struct packet *p,
+		       struct event *e)
+{
+	if (p->type != PACKET_PSBEND)
+		unread(r, pos, p);
+	if (p->type == PACKET_PSBEND || p->type == PACKET_OVF)
+		finish(r, e);
+	else
+		misplaced_event(r, e);
+}
+
 static void psb_event(struct event_reader *r, struct event *e)
 {
 	struct packet p;
@@ -192,18 +212,7 @@ static void psb_event(struct event_reader *r, struct event *e)
 		}
 		if (psb_packet(r, &p, e))
 			continue;
-		if (p.type != PACKET_PSBEND) {
-			/* An OVF ends a PSB+ like PSBEND and is then an event of its own. */
-			r->c.pos = pos;
-			r->counts.packets--;
-			r->counts.overflows -= p.type == PACKET_OVF;
-			r->counts.psbs -= p.type == PACKET_PSB;
-			if (p.type != PACKET_OVF) {
-				misplaced_event(r, pos, e);
-				return;
-			}
-		}
-		finish(r, e);
+		finish_psb(r, pos, &p, e);
 		return;
 	}
 }
@@ -236,26 +245,50 @@ bool event_off_ahead(const struct event_reader *r)
 
 /* OVF: a FUP behind nothing but timing says where tracing goes on (SDM 33.4.2.16); else it is off.
  */
+static bool find_overflow_fup(const struct event_reader *r, const uint8_t **ret_pos)
+{
+	struct packet_cursor c = r->c;
+	const uint8_t *pos = c.pos;
+	struct packet p;
+
+	while (packet_next(&c, &p) == 0) {
+		if (p.type == PACKET_FUP) {
+			*ret_pos = pos;
+			return true;
+		}
+		if (!is_aside(p.type))
+			return false;
+		pos = c.pos;
+	}
+	return false;
+}
+
 static void overflow_event(struct event_reader *r, struct event *e)
 {
-	struct packet_cursor c;
+	const uint8_t *fup;
 	struct packet p;
 
 	e->kind = EVENT_OVERFLOW;
 	r->last_ip = 0;
 	forget_pending(r);
-	for (c = r->c; packet_next(&c, &p) == 0;) {
-		if (p.type == PACKET_FUP || !is_aside(p.type))
-			break;
-		p.type = PACKET_PAD;
-	}
-	if (p.type == PACKET_FUP) {
-		while (r->c.pos < c.pos && read_packet(r, &p) == 0)
-			;
-		if (!(r->errata.ovf_fup_while_off && event_off_ahead(r)))
+	if (find_overflow_fup(r, &fup)) {
+		while (r->c.pos <= fup)
+			read_packet(r, &p); /* cannot fail: they were read before */
+		if (!r->errata.ovf_fup_while_off || !event_off_ahead(r))
 			e->has_to = packet_ip(&p, &r->last_ip, &e->to) != 0;
 	}
 	finish(r, e);
+}
+
+/* One packet between FUP and TIP; true: the TIP may still come. */
+static bool async_packet(struct event_reader *r, const struct packet *p)
+{
+	if (p->type == PACKET_MODE_EXEC) {
+		r->next_mode = mode_of(p);
+		r->mode_waits = true;
+		return true;
+	}
+	return p->type == PACKET_EVD || is_aside(p->type);
 }
 
 /* A FUP that no packet before it claimed: the source of an asynchronous branch. TIP or TIP.PGD say
@@ -264,55 +297,64 @@ static void async_event(struct event_reader *r, struct event *e)
 {
 	struct packet p;
 
-	e->kind = EVENT_NONE;
-	while (r->c.pos < r->c.end) {
+	for (;;) {
 		const uint8_t *pos = r->c.pos;
 		int result = read_packet(r, &p);
 
-		if (result != 0) {
+		if (result != 0 && pos >= r->c.end)
+			end_event(r, e);
+		else if (result != 0)
 			bad_event(r, result, e);
-			return;
+		else if (p.type == PACKET_TIP || p.type == PACKET_TIP_PGD)
+			ip_event(r, &p, p.type == PACKET_TIP ? EVENT_ASYNC : EVENT_ASYNC_OFF, e);
+		else if (async_packet(r, &p))
+			continue;
+		else {
+			unread(r, pos, &p);
+			misplaced_event(r, e);
 		}
-		switch (p.type) {
-		case PACKET_TIP: ip_event(r, &p, EVENT_ASYNC, e); return;
-		case PACKET_TIP_PGD: ip_event(r, &p, EVENT_ASYNC_OFF, e); return;
-		case PACKET_MODE_EXEC:
-			r->next_mode = mode_of(&p);
-			r->mode_waits = true;
-			break;
-		case PACKET_EVD: break;
-		default:
-			if (is_aside(p.type))
-				break;
-			r->counts.packets--;
-			r->counts.overflows -= p.type == PACKET_OVF;
-			r->counts.psbs -= p.type == PACKET_PSB;
-			r->counts.overflows -= 0;
-			misplaced_event(r, pos, e);
-			return;
-		}
+		return;
 	}
-	end_event(r, e);
+}
+
+/* Whether a TIP or TIP.PGD belongs to the FUP that was just read. */
+static bool tip_ahead(const struct event_reader *r)
+{
+	struct event_reader ahead = *r;
+	struct packet p;
+
+	while (packet_next(&ahead.c, &p) == 0) {
+		if (p.type == PACKET_TIP || p.type == PACKET_TIP_PGD)
+			return true;
+		if (!async_packet(&ahead, &p))
+			return false;
+	}
+	return false;
+}
+
+/* A transaction begins or ends at the FUP; or MODE.Exec changed there without a branch, which
+ * processors with event tracing do for the interrupt flag. */
+static bool is_status(const struct event_reader *r)
+{
+	return (r->tx_waits && !r->tx_abort) || (r->mode_waits && !tip_ahead(r));
 }
 
 /* True: *e is an event; false: the FUP only said where something happened that is not followed. */
 static bool fup_event(struct event_reader *r, const struct packet *p, struct event *e)
 {
-	bool aborted = r->tx_waits && r->tx_abort;
-
 	e->has_from = packet_ip(p, &r->last_ip, &e->from) != 0;
 	if (r->fup_taken) {
 		r->fup_taken = false;
 		return false;
 	}
-	if (r->tx_waits && !aborted) {
-		r->tx_waits = false;
-		e->kind = EVENT_TX;
+	if (is_status(r)) {
+		e->kind = EVENT_STATUS;
+		take_mode(r);
 		finish(r, e);
-		return true;
+	} else {
+		async_event(r, e);
 	}
 	r->tx_waits = false;
-	async_event(r, e);
 	return true;
 }
 
@@ -352,7 +394,10 @@ static bool packet_event(struct event_reader *r, const struct packet *p, struct 
 		finish(r, e);
 		return true;
 	case PACKET_TIP: ip_event(r, p, EVENT_TIP, e); return true;
-	case PACKET_TIP_PGE: r->tx_waits = false; ip_event(r, p, EVENT_ENABLE, e); return true;
+	case PACKET_TIP_PGE:
+		r->tx_waits = false;
+		ip_event(r, p, EVENT_ENABLE, e);
+		return true;
 	case PACKET_TIP_PGD: ip_event(r, p, EVENT_DISABLE, e); return true;
 	case PACKET_FUP: return fup_event(r, p, e);
 	case PACKET_PSB: psb_event(r, e); return true;
@@ -374,6 +419,7 @@ static void stop_event(struct event_reader *r, struct event *e)
 	e->offset = offset_of(r);
 	if (r->c.pos < r->c.end && packet_next(&ahead.c, &p) == 0 && p.type == PACKET_PSB)
 		psb_event(&ahead, e);
+	e->fault = FAULT_NONE;
 	end_event(r, e);
 }
 

@@ -22,7 +22,7 @@ enum event_kind {
 	EVENT_ASYNC,	    /* from, to */
 	EVENT_ASYNC_OFF,    /* from */
 	EVENT_PSB,	    /* from: tracing is on and there; none: tracing is off */
-	EVENT_TX,	    /* from: a transaction begins or ends there */
+	EVENT_STATUS,	    /* from: a transaction begins or ends there, or the mode changes */
 	EVENT_OVERFLOW,	    /* to: tracing is on again there */
 	EVENT_STOP,	    /* TraceSTOP */
 	EVENT_BAD,	    /* fault; what follows stands behind the gap */

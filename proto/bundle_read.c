@@ -3,8 +3,7 @@
  * within the file, has a name that we know, appears once, and is what the manifest says. Called by
  * the worker, before and within its sandbox; the bytes may come from anybody.
  *
- * A file that shrinks while it is mapped makes SIGBUS: the worker dies of it alone, and bundles
- * from the recorder are sealed.
+ * A file that shrinks while it is mapped makes SIGBUS, of which the worker dies alone.
  */
 #include "proto/bundle.h"
 

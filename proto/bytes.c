@@ -83,7 +83,7 @@ const char *bytes_get_string(struct bytes_in *in, size_t size)
 {
 	const uint8_t *at = bytes_get_block(in, size);
 
-	if (!at || size == 0 || !memchr(at, 0, size)) {
+	if (!at || !memchr(at, 0, size)) {
 		in->bad = true;
 		return NULL;
 	}

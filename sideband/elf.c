@@ -8,7 +8,6 @@
  */
 #include "sideband/elf.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,64 +313,6 @@ static void read_build_id(struct elf_file *f)
 
 /* --- The file --- */
 
-/* What both classes' headers say alike. */
-struct header {
-	unsigned type, machine;
-	uint64_t phoff, shoff;
-	size_t phnum, phentsize, shnum, shentsize;
-	size_t phdr, shdr; /* the right sizes of an entry */
-};
-
-/* clang-format off */
-#define READ_HEADER(class, bytes, ret)                                                      \
-	do {                                                                                \
-		Elf##class##_Ehdr h_;                                                       \
-		memcpy(&h_, bytes, sizeof(h_));                                             \
-		*(ret) = (struct header){ le16toh(h_.e_type), le16toh(h_.e_machine),        \
-			class == 64 ? le64toh(h_.e_phoff) : le32toh((uint32_t)h_.e_phoff),  \
-			class == 64 ? le64toh(h_.e_shoff) : le32toh((uint32_t)h_.e_shoff),  \
-			le16toh(h_.e_phnum), le16toh(h_.e_phentsize),                       \
-			le16toh(h_.e_shnum), le16toh(h_.e_shentsize),                       \
-			sizeof(Elf##class##_Phdr), sizeof(Elf##class##_Shdr) };             \
-	} while (0)
-/* clang-format on */
-
-static bool read_header(const uint8_t *bytes, size_t size, struct header *ret)
-{
-	if (size < sizeof(Elf32_Ehdr) || memcmp(bytes, ELFMAG, SELFMAG) != 0 ||
-	    bytes[EI_DATA] != ELFDATA2LSB)
-		return false;
-	if (bytes[EI_CLASS] == ELFCLASS32)
-		READ_HEADER(32, bytes, ret);
-	else if (bytes[EI_CLASS] == ELFCLASS64 && size >= sizeof(Elf64_Ehdr))
-		READ_HEADER(64, bytes, ret);
-	else
-		return false;
-	return true;
-}
-
-/* Room for N entries of SIZE bytes at OFFSET. */
-static bool table_fits(size_t file_size, uint64_t offset, size_t n, size_t size)
-{
-	return n == 0 || (offset <= file_size && n * size <= file_size - offset);
-}
-
-/* Numbers of sections beyond 16 bits (e_shnum 0) stand in the first section's header. */
-static bool is_known_kind(const uint8_t *bytes, size_t size)
-{
-	struct header h;
-
-	if (!read_header(bytes, size, &h))
-		return false;
-	if (h.shnum == 0 && h.shoff != 0)
-		h.shnum = 1;
-	return (h.machine == EM_X86_64 || h.machine == EM_386) &&
-	       (h.type == ET_EXEC || h.type == ET_DYN) && (h.phnum == 0 || h.phentsize == h.phdr) &&
-	       (h.shnum == 0 || h.shentsize == h.shdr) &&
-	       table_fits(size, h.phoff, h.phnum, h.phdr) &&
-	       table_fits(size, h.shoff, h.shnum, h.shdr);
-}
-
 static int read_all(struct elf_file *f)
 {
 	int r = read_segments(f);
@@ -394,7 +335,7 @@ int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret)
 	struct elf_file *f;
 	int r;
 
-	if (!is_known_kind(bytes, size) || elf_version(EV_CURRENT) == EV_NONE)
+	if (!elf_is_known_kind(bytes, size) || elf_version(EV_CURRENT) == EV_NONE)
 		return ELF_NOT;
 	f = calloc(1, sizeof(*f));
 	if (!f)

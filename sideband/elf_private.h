@@ -1,5 +1,6 @@
 /*
- * What elf.c and elf_plt.c share: the collected symbols and the way from addresses to the file.
+ * What elf.c, elf_header.c and elf_plt.c share: the collected symbols and the way from addresses to
+ * the file.
  */
 #pragma once
 
@@ -42,6 +43,8 @@ struct elf_file {
 	size_t build_id_size;
 };
 
+/* An x86 executable or shared object whose header tables lie within its SIZE bytes. */
+bool elf_is_known_kind(const uint8_t *bytes, size_t size);
 /* The file offset of ADDRESS; false: no segment brings it from the file. */
 bool elf_offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret);
 /* 0 or -ENOMEM. Beyond the limit on symbols nothing is added. */

@@ -19,6 +19,7 @@ sideband_libptsideband_a_SOURCES = \
 sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) -Wconversion
 sideband_libptimage_a_SOURCES = \
 	sideband/elf.c sideband/elf.h sideband/elf_private.h \
+	sideband/elf_header.c \
 	sideband/elf_plt.c \
 	sideband/image.c sideband/image.h \
 	sideband/symbols.c sideband/symbols.h

@@ -1,7 +1,8 @@
 /*
- * Blocks come in classes: steps of 16 up to 256 bytes, powers of two above. Small ones are cut off
- * chunks, big ones are chunks of their own; a block put back waits in its class. Neither blocks nor
- * chunks return to malloc before the end. Only at the limit are larger waiting blocks cut up.
+ * Small blocks share pages of one size class; a page of which all blocks are back serves any class
+ * again, so that a pool at its limit does not end in crumbs. Large blocks come from malloc one by
+ * one and wait, when put back, for the next of their class; only at the limit do they return to
+ * malloc. A quarter of the limit is theirs alone: pages, which never return, leave it free.
  *
  * Used by the timeline, in the daemon (base state, must not allocate per record) and in the worker
  * (history, freed in one go).
@@ -13,13 +14,14 @@
 
 #include "proto/base.h"
 
-#define STEP	     16u
-#define STEPS	     16u /* classes of STEP, 2 * STEP ... 256 */
-#define CHUNK_MIN    1024u
-#define CHUNK_MAX    65536u
-#define CHUNK_HEADER 16u
-#define SIZE_LIMIT   ((size_t)1 << 40)
+#define PAGE	    4096u
+#define CHUNK_PAGES 64u
+#define STEP	    16u
+#define STEPS	    16u	  /* classes of STEP, 2 * STEP ... 256; then 512 and 1024 */
+#define SMALL_MAX   1024u /* bytes */
+#define SIZE_LIMIT  ((size_t)1 << 40)
 
+/* As many pages as follow its first page boundary. */
 struct pool_chunk {
 	struct pool_chunk *next;
 };
@@ -28,147 +30,261 @@ struct pool_block {
 	struct pool_block *next;
 };
 
-static size_t class_size(unsigned class)
-{
-	return class < STEPS ? (class + 1) * STEP : (size_t)512 << (class - STEPS);
-}
+struct pool_page {
+	_Alignas(STEP) struct pool_page *next,
+		*prev; /* of the partial ones of a class, or empty ones */
+	struct pool_block *free;
+	uint32_t class, live, fresh; /* fresh: offset of what was never handed out */
+};
 
-static unsigned class_of(size_t size)
-{
-	if (size <= STEP * STEPS)
-		return size == 0 ? 0 : (unsigned)((size - 1) / STEP);
-	if (size <= 2 * STEP * STEPS)
-		return STEPS;
-	return STEPS + (unsigned)(64 - __builtin_clzll((size - 1) >> 9));
-}
+struct pool_large {
+	_Alignas(STEP) struct pool_large *next, *prev;
+	size_t size; /* of the block that follows */
+};
 
 void pool_init(struct pool *p, size_t limit)
 {
-	size_t chunk = limit / 16 & ~(size_t)(STEP - 1);
+	*p = (struct pool){.limit = limit, .pages_limit = limit - limit / 4};
+}
 
-	*p = (struct pool){.limit = limit,
-			   .chunk_size = MAX_OF(CHUNK_MIN, MIN_OF(CHUNK_MAX, chunk))};
+static void free_large(struct pool *p, struct pool_large *l)
+{
+	p->taken -= l->size + sizeof(*l);
+	free(l);
+}
+
+static void free_waiting(struct pool *p)
+{
+	for (unsigned c = 0; c < POOL_LARGE_CLASSES; c++)
+		while (p->waiting[c]) {
+			struct pool_large *l = p->waiting[c];
+
+			p->waiting[c] = l->next;
+			free_large(p, l);
+		}
 }
 
 void pool_done(struct pool *p)
 {
-	struct pool_chunk *next;
+	struct pool_chunk *next_chunk;
+	struct pool_large *next_large;
 
-	for (struct pool_chunk *c = p->chunks; c; c = next) {
-		next = c->next;
+	for (struct pool_chunk *c = p->chunks; c; c = next_chunk) {
+		next_chunk = c->next;
 		free(c);
 	}
+	for (struct pool_large *l = p->large; l; l = next_large) {
+		next_large = l->next;
+		free_large(p, l);
+	}
+	free_waiting(p);
 	*p = (struct pool){0};
 }
 
-static void keep(struct pool *p, unsigned class, void *data)
-{
-	struct pool_block *b = data;
+/* --- Small --- */
 
-	b->next = p->free[class];
-	p->free[class] = b;
+static size_t small_size(unsigned class)
+{
+	return class < STEPS ? (class + 1) * STEP : (size_t)512 << (class - STEPS);
 }
 
-static void *reuse(struct pool *p, unsigned class)
+static unsigned small_class(size_t size)
 {
-	struct pool_block *b = p->free[class];
-
-	if (b)
-		p->free[class] = b->next;
-	return b;
+	if (size <= STEP * STEPS)
+		return size == 0 ? 0 : (unsigned)((size - 1) / STEP);
+	return size <= 512 ? STEPS : STEPS + 1;
 }
 
-/* SIZE bytes (a multiple of STEP) that nobody uses become blocks of the largest classes that fit.
- */
-static void cut_up(struct pool *p, uint8_t *data, size_t size)
+static bool is_full(const struct pool_page *page)
 {
-	while (size >= STEP) {
-		unsigned class = class_of(size);
-
-		if (class_size(class) > size)
-			class --;
-		keep(p, class, data);
-		data += class_size(class);
-		size -= class_size(class);
-	}
+	return !page->free && PAGE - page->fresh < small_size(page->class);
 }
 
-static uint8_t *new_chunk(struct pool *p, size_t size)
+static void link_page(struct pool_page **list, struct pool_page *page)
 {
-	struct pool_chunk *c;
+	page->prev = NULL;
+	page->next = *list;
+	if (page->next)
+		page->next->prev = page;
+	*list = page;
+}
 
-	p->exceeded = size + CHUNK_HEADER > p->limit - MIN_OF(p->limit, p->taken);
-	if (p->exceeded)
+static void unlink_page(struct pool_page **list, struct pool_page *page)
+{
+	if (page->next)
+		page->next->prev = page->prev;
+	if (page->prev)
+		page->prev->next = page->next;
+	else
+		*list = page->next;
+}
+
+static size_t room_for_pages(const struct pool *p)
+{
+	return MIN_OF(p->pages_limit - p->pages_taken, p->limit - p->taken) / PAGE;
+}
+
+/* New empty pages: many at a time, fewer near the limit. One is lost to header and alignment. */
+static bool add_pages(struct pool *p)
+{
+	struct pool_chunk *chunk;
+	uint8_t *page;
+	size_t n;
+
+	if (room_for_pages(p) < 2)
+		free_waiting(p);
+	n = MIN_OF(CHUNK_PAGES, MAX_OF(p->pages_limit / 16 / PAGE, 1));
+	n = MIN_OF(n, MAX_OF(room_for_pages(p), 1) - 1);
+	p->exceeded = n == 0;
+	chunk = n ? malloc((n + 1) * PAGE) : NULL;
+	if (!chunk)
+		return false;
+	p->taken += (n + 1) * PAGE;
+	p->pages_taken += (n + 1) * PAGE;
+	chunk->next = p->chunks;
+	p->chunks = chunk;
+	page = (uint8_t *)chunk + PAGE - (uintptr_t)chunk % PAGE;
+	for (; n > 0; n--, page += PAGE)
+		link_page(&p->empty, (struct pool_page *)(void *)page);
+	return true;
+}
+
+static struct pool_page *take_page(struct pool *p, unsigned class)
+{
+	struct pool_page *page;
+
+	if (!p->empty && !add_pages(p))
 		return NULL;
-	c = malloc(size + CHUNK_HEADER);
-	if (!c)
+	page = p->empty;
+	unlink_page(&p->empty, page);
+	*page = (struct pool_page){.class = class, .fresh = sizeof(*page)};
+	link_page(&p->partial[class], page);
+	return page;
+}
+
+static void *get_small(struct pool *p, size_t size)
+{
+	unsigned class = small_class(size);
+	struct pool_page *page = p->partial[class] ? p->partial[class] : take_page(p, class);
+	void *block;
+
+	if (!page)
 		return NULL;
-	p->taken += size + CHUNK_HEADER;
-	c->next = p->chunks;
-	p->chunks = c;
-	return (uint8_t *)c + CHUNK_HEADER;
-}
-
-static void *from_larger(struct pool *p, unsigned class)
-{
-	for (unsigned c = class + 1; c < POOL_CLASSES; c++) {
-		uint8_t *data = reuse(p, c);
-
-		if (!data)
-			continue;
-		cut_up(p, data + class_size(class), class_size(c) - class_size(class));
-		return data;
+	block = page->free;
+	if (block) {
+		page->free = page->free->next;
+	} else {
+		block = (uint8_t *)page + page->fresh;
+		page->fresh += (uint32_t)small_size(class);
 	}
-	return NULL;
+	page->live++;
+	if (is_full(page))
+		unlink_page(&p->partial[class], page);
+	p->used += small_size(class);
+	return memset(block, 0, small_size(class));
 }
 
-static void *from_fresh(struct pool *p, size_t size)
+static void put_small(struct pool *p, void *data)
 {
-	uint8_t *chunk;
+	struct pool_page *page = (void *)((uint8_t *)data - (uintptr_t)data % PAGE);
+	struct pool_block *block = data;
 
-	if ((size_t)(p->fresh_end - p->fresh) < size) {
-		chunk = new_chunk(p, p->chunk_size);
-		if (!chunk)
-			return NULL;
-		cut_up(p, p->fresh, (size_t)(p->fresh_end - p->fresh));
-		p->fresh = chunk;
-		p->fresh_end = chunk + p->chunk_size;
-	}
-	chunk = p->fresh;
-	p->fresh += size;
-	return chunk;
+	if (is_full(page))
+		link_page(&p->partial[page->class], page);
+	block->next = page->free;
+	page->free = block;
+	p->used -= small_size(page->class);
+	if (--page->live > 0)
+		return;
+	unlink_page(&p->partial[page->class], page);
+	link_page(&p->empty, page);
 }
+
+/* --- Large --- */
+
+/* Powers of two from 2 * SMALL_MAX on. */
+static unsigned large_class(size_t size)
+{
+	return (unsigned)(64 - __builtin_clzll((size - 1) / SMALL_MAX)) - 1;
+}
+
+static size_t large_size(unsigned class)
+{
+	return (size_t)(2 * SMALL_MAX) << class;
+}
+
+static struct pool_large *new_large(struct pool *p, size_t size)
+{
+	size_t bytes = size + sizeof(struct pool_large);
+	struct pool_large *l;
+
+	if (bytes > p->limit - p->taken)
+		free_waiting(p);
+	p->exceeded = bytes > p->limit - p->taken;
+	l = p->exceeded ? NULL : malloc(bytes);
+	if (!l)
+		return NULL;
+	l->size = size;
+	p->taken += bytes;
+	return l;
+}
+
+static void *get_large(struct pool *p, size_t size)
+{
+	unsigned class = large_class(size);
+	struct pool_large *l = p->waiting[class];
+
+	if (l)
+		p->waiting[class] = l->next;
+	else
+		l = new_large(p, large_size(class));
+	if (!l)
+		return NULL;
+	l->prev = NULL;
+	l->next = p->large;
+	if (l->next)
+		l->next->prev = l;
+	p->large = l;
+	p->used += l->size;
+	return memset(l + 1, 0, l->size);
+}
+
+static void put_large(struct pool *p, void *data)
+{
+	struct pool_large *l = (struct pool_large *)data - 1;
+	unsigned class = large_class(l->size);
+
+	if (l->next)
+		l->next->prev = l->prev;
+	if (l->prev)
+		l->prev->next = l->next;
+	else
+		p->large = l->next;
+	p->used -= l->size;
+	l->next = p->waiting[class];
+	p->waiting[class] = l;
+}
+
+/* --- Both --- */
 
 void *pool_get(struct pool *p, size_t size)
 {
-	unsigned class;
-	void *data;
-
-	if (size > SIZE_LIMIT) {
-		p->exceeded = true;
-		return NULL;
-	}
-	class = class_of(size);
-	data = reuse(p, class);
-	if (!data)
-		data = class_size(class) > p->chunk_size / 2 ? new_chunk(p, class_size(class))
-							     : from_fresh(p, class_size(class));
-	if (!data)
-		data = from_larger(p, class);
-	if (!data)
-		return NULL;
-	p->used += class_size(class);
-	return memset(data, 0, class_size(class));
+	if (size <= SMALL_MAX)
+		return get_small(p, size);
+	if (size <= SIZE_LIMIT)
+		return get_large(p, size);
+	p->exceeded = true;
+	return NULL;
 }
 
 void pool_put(struct pool *p, void *data, size_t size)
 {
-	unsigned class = class_of(size);
-
 	if (!data)
 		return;
-	p->used -= class_size(class);
-	keep(p, class, data);
+	if (size <= SMALL_MAX)
+		put_small(p, data);
+	else
+		put_large(p, data);
 }
 
 void *pool_grow(struct pool *p, void *data, size_t from, size_t to)

@@ -1,6 +1,6 @@
 /*
- * Memory for many small things of few sizes, byte-limited. What is put back is kept for the next
- * one of its size, so that a steady load allocates nothing.
+ * Memory for many small things of few sizes, byte-limited. What is put back is kept for others, so
+ * that a steady load allocates nothing.
  */
 #pragma once
 
@@ -8,17 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define POOL_CLASSES 56
+#define POOL_SMALL_CLASSES 18
+#define POOL_LARGE_CLASSES 40
 
 struct pool {
-	size_t limit;  /* never more bytes taken from malloc than this */
-	size_t taken;  /* from malloc */
+	size_t limit;	    /* never more bytes taken from malloc than this */
+	size_t pages_limit; /* and of these for pages */
+	size_t taken, pages_taken;
 	size_t used;   /* handed out now, rounded up to the class */
 	bool exceeded; /* the last refusal was the limit's, not malloc's */
-	size_t chunk_size;
 	struct pool_chunk *chunks;
-	uint8_t *fresh, *fresh_end; /* what is left of the newest chunk */
-	struct pool_block *free[POOL_CLASSES];
+	struct pool_page *empty;
+	struct pool_page *partial[POOL_SMALL_CLASSES];
+	struct pool_large *waiting[POOL_LARGE_CLASSES];
+	struct pool_large *large; /* handed out */
 };
 
 void pool_init(struct pool *p, size_t limit);

@@ -5,6 +5,7 @@ decoder_worker_libptworker_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
 decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/calls.c decoder/worker/calls.h \
 	decoder/worker/cgroup.c decoder/worker/cgroup.h \
+	decoder/worker/contexts.c decoder/worker/contexts.h \
 	decoder/worker/decode.c decoder/worker/decode.h \
 	decoder/worker/functions.c decoder/worker/functions.h \
 	decoder/worker/gaps.c decoder/worker/gaps.h \

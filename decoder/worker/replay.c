@@ -16,8 +16,6 @@
 #include "decoder/worker/window.h"
 #include "proto/base.h"
 
-#define FIRST_SLOTS 256u
-
 /* One CPU on its way. */
 struct walk {
 	struct replay *replay;
@@ -33,72 +31,6 @@ struct walk {
 	unsigned percent;
 	int error; /* of the callbacks */
 };
-
-static uint64_t hash_context(uint64_t space, uint64_t generation)
-{
-	uint64_t h = space * 0x9e3779b97f4a7c15ull ^ generation;
-
-	h *= 0xff51afd7ed558ccdull;
-	return h ^ h >> 32;
-}
-
-static uint32_t *find_slot(struct replay *r, const struct space *space, uint64_t generation)
-{
-	size_t mask = r->n_slots - 1;
-	size_t i = (size_t)hash_context(space_id(space), generation) & mask;
-
-	for (; r->slots[i] != 0; i = (i + 1) & mask) {
-		const struct replay_context *c = &r->contexts[r->slots[i]];
-
-		if (c->space == space && c->generation == generation)
-			break;
-	}
-	return &r->slots[i];
-}
-
-static int grow_contexts(struct replay *r)
-{
-	size_t capacity = r->capacity ? 2 * r->capacity : FIRST_SLOTS / 2;
-	struct replay_context *contexts;
-	uint32_t *slots;
-	size_t i;
-
-	if (capacity > UINT32_MAX / 2)
-		return -ENOMEM;
-	contexts = reallocarray(r->contexts, capacity, sizeof(*contexts));
-	if (contexts == NULL)
-		return -ENOMEM;
-	r->contexts = contexts;
-	slots = calloc(2 * capacity, sizeof(*slots));
-	if (slots == NULL)
-		return -ENOMEM;
-	free(r->slots);
-	r->slots = slots;
-	r->n_slots = 2 * capacity;
-	r->capacity = capacity;
-	for (i = 1; i < r->n_contexts; i++)
-		*find_slot(r, contexts[i].space, contexts[i].generation) = (uint32_t)i;
-	return 0;
-}
-
-/* The number of a context, new or known; 0 or -ENOMEM. */
-static int intern(struct replay *r, const struct space *space, uint64_t time, uint32_t *ret)
-{
-	uint64_t generation = space_generation(space, time);
-	uint32_t *slot = find_slot(r, space, generation);
-
-	if (*slot == 0) {
-		if (r->n_contexts == r->capacity) {
-			if (grow_contexts(r) < 0)
-				return -ENOMEM;
-			slot = find_slot(r, space, generation);
-		}
-		r->contexts[r->n_contexts] = (struct replay_context){space, generation, time};
-		*slot = (uint32_t)r->n_contexts++;
-	}
-	*ret = *slot;
-	return 0;
-}
 
 /* A time for the asking: that of TSC, or where nothing is known the end of the recording. */
 static uint64_t time_of(const struct walk *w, uint64_t tsc)
@@ -155,7 +87,7 @@ static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_
 	thread = who(w, tsc_lo, tsc_hi, &time, &until);
 	if (thread != NULL)
 		space = timeline_space(w->replay->timeline, thread->pid, time);
-	if (space != NULL && intern(w->replay, space, time, &context) < 0)
+	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
 		w->error = -ENOMEM;
 	w->context = context;
 	return context;
@@ -173,9 +105,9 @@ static enum fault fault_of(int found)
 
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret)
 {
-	const struct replay_context *c = &r->contexts[context];
+	const struct context *c = &r->contexts.list[context];
 
-	assert(context < r->n_contexts);
+	assert(context < r->contexts.n);
 	if (c->space == NULL)
 		return IMAGE_UNMAPPED;
 	return image_find(r->images, c->space, c->time, address, ret);
@@ -271,6 +203,7 @@ static int walk_trace(struct walk *w, size_t size)
 {
 	struct flow_batch batch;
 	uint64_t context = 0;
+	uint32_t ahead;
 	int r;
 
 	for (;;) {
@@ -282,7 +215,11 @@ static int walk_trace(struct walk *w, size_t size)
 		if (batch.context != context)
 			w->ask = true;
 		context = batch.context;
+		/* Flow may have looked ahead; what is asked for now is code of this batch. */
+		ahead = w->context;
+		w->context = (uint32_t)batch.context;
 		r = give_batch(w, &batch);
+		w->context = ahead;
 		if (r != 0)
 			return r;
 		tell_progress(w, &batch, size);
@@ -387,9 +324,7 @@ static int load(struct replay *r)
 	if (result == 0)
 		result = symbols_new(r->images, &r->symbols);
 	if (result == 0)
-		result = grow_contexts(r);
-	if (result == 0)
-		r->contexts[r->n_contexts++] = (struct replay_context){0};
+		result = contexts_init(&r->contexts);
 	return result;
 }
 
@@ -419,8 +354,7 @@ void replay_free(struct replay *r)
 	symbols_free(r->symbols);
 	image_set_free(r->images);
 	timeline_free(r->timeline);
-	free(r->contexts);
-	free(r->slots);
+	contexts_done(&r->contexts);
 	free(r);
 }
 

@@ -8,18 +8,12 @@
 #include <stdint.h>
 
 #include "decoder/flow.h"
+#include "decoder/worker/contexts.h"
 #include "decoder/worker/tscmap.h"
 #include "proto/bundle.h"
 #include "sideband/image.h"
 #include "sideband/symbols.h"
 #include "sideband/timeline.h"
-
-/* A state of an address space that executed: what flow knows by its number. */
-struct replay_context {
-	const struct space *space; /* NULL: number 0, nobody known */
-	uint64_t generation;
-	uint64_t time; /* at which the mappings are asked for */
-};
 
 struct replay {
 	const struct bundle *bundle; /* borrowed */
@@ -29,10 +23,7 @@ struct replay {
 	struct image_set *images;
 	struct symbols *symbols;
 	uint64_t bad_records; /* of the sideband, skipped */
-	struct replay_context *contexts;
-	size_t n_contexts, capacity;
-	uint32_t *slots; /* hash: index into contexts, 0: free */
-	size_t n_slots;
+	struct contexts contexts;
 };
 
 /* Consecutive items of one thread in one context. */
@@ -43,7 +34,7 @@ struct replay_stretch {
 	size_t n_gaps;
 	struct flow *flow;		      /* for flow_run */
 	size_t cpu;			      /* index into the manifest's */
-	uint32_t context;		      /* index into replay->contexts */
+	uint32_t context;		      /* number in replay->contexts */
 	const struct timeline_thread *thread; /* NULL: unknown */
 };
 

@@ -9,19 +9,25 @@
 
 #define MAX_BUILD_ID 64u
 
+/* A function without a symbol is called "FILE+0xOFFSET", or "FILE" when it is all of it. */
+static void write_unnamed(const struct report *r, struct json_writer *w, const struct function *f)
+{
+	char file[288], text[sizeof(file) + 32];
+
+	report_file_name(r, f->image, file, sizeof(file));
+	snprintf(text, sizeof(text), "%s+0x%llx", file, (unsigned long long)f->offset);
+	json_string(w, "name", f->offset == FUNCTIONS_WHOLE_IMAGE ? file : text);
+}
+
 static void write_function_name(const struct report *r, struct json_writer *w,
 				const struct function *f)
 {
-	char text[512];
-
-	if (f->image == UINT32_MAX) {
+	if (f->image == UINT32_MAX)
 		json_null(w, "name");
-	} else if (f->name != NULL) {
+	else if (f->name != NULL)
 		report_string_cut(w, "name", f->name, REPORT_MAX_STRING);
-	} else {
-		report_unnamed(r, f->image, f->offset, text, sizeof(text));
-		json_string(w, "name", text);
-	}
+	else
+		write_unnamed(r, w, f);
 }
 
 static void write_nsec(const struct report *r, struct json_writer *w, const char *key,

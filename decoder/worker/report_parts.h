@@ -57,15 +57,15 @@ struct report {
 
 /* An address, resolved. */
 struct report_place {
-	char name[512]; /* empty: unknown */
-	uint32_t image; /* place in the report; UINT32_MAX: none or cut */
-	uint64_t offset;
+	char name[512];	 /* of the function, else of the file; empty: unknown */
+	uint32_t image;	 /* place in the report; UINT32_MAX: none or cut */
+	uint64_t offset; /* of the address from the beginning of that; MANIFEST_ABSENT */
 };
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
 		  struct report_place *ret);
-/* The name of a function without a symbol: "IMAGE+0xOFFSET", or "IMAGE". */
-void report_unnamed(const struct report *r, uint32_t image, uint64_t offset, char *to, size_t size);
+/* The last component of an image's path, "?" where there is none. */
+void report_file_name(const struct report *r, uint32_t image, char *to, size_t size);
 
 /* MANIFEST_ABSENT gives null. */
 void report_u64(struct json_writer *w, const char *key, uint64_t v);

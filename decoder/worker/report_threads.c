@@ -4,6 +4,7 @@
  * A thread's lanes are joined here: counters add up, the last branches of all are merged by time,
  * and the stack is that of the CPU on which it was seen last.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "decoder/worker/lanes.h"
@@ -26,9 +27,14 @@ static void write_name(const struct report *r, struct json_writer *w, const char
 		       uint32_t context, uint64_t address)
 {
 	struct report_place place;
+	char text[sizeof(place.name) + 32];
 
 	report_place(r, context, address, &place);
-	json_string(w, key, place.name[0] != '\0' ? place.name : NULL);
+	snprintf(text, sizeof(text), "%s+0x%llx", place.name, (unsigned long long)place.offset);
+	if (place.name[0] == '\0')
+		json_null(w, key);
+	else
+		json_string(w, key, place.offset == 0 ? place.name : text);
 }
 
 static void write_branch(const struct report *r, struct json_writer *w,
@@ -105,7 +111,7 @@ static void write_frame(const struct report *r, struct json_writer *w,
 	json_hex(w, "address", address);
 	json_string(w, "name", place.name[0] != '\0' ? place.name : NULL);
 	report_image_ref(r, w, place.image);
-	report_hex(w, "offset", place.offset);
+	report_u64(w, "offset", place.offset);
 	json_end_object(w);
 }
 

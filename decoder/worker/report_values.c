@@ -74,22 +74,11 @@ static const char *base_name(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-void report_unnamed(const struct report *r, uint32_t image, uint64_t offset, char *to, size_t size)
+void report_file_name(const struct report *r, uint32_t image, char *to, size_t size)
 {
 	const char *path = image < r->m->n_images ? r->m->images[image].path : NULL;
 
-	if (offset == FUNCTIONS_WHOLE_IMAGE)
-		snprintf(to, size, "%.256s", base_name(path));
-	else
-		snprintf(to, size, "%.256s+0x%llx", base_name(path), (unsigned long long)offset);
-}
-
-static void name_symbol(const struct symbol *symbol, uint64_t into, char *to, size_t size)
-{
-	if (into == 0)
-		snprintf(to, size, "%.448s", symbol->name);
-	else
-		snprintf(to, size, "%.448s+0x%llx", symbol->name, (unsigned long long)into);
+	snprintf(to, size, "%.256s", base_name(path));
 }
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
@@ -107,8 +96,10 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	ret->image = code.image;
 	ret->offset = code.offset + (address - code.address);
 	symbols_find(replay->symbols, code.image, ret->offset, &symbol);
-	if (symbol.name != NULL)
-		name_symbol(&symbol, ret->offset - symbol.offset, ret->name, sizeof(ret->name));
-	else
-		report_unnamed(r, code.image, ret->offset, ret->name, sizeof(ret->name));
+	if (symbol.name != NULL) {
+		snprintf(ret->name, sizeof(ret->name), "%.448s", symbol.name);
+		ret->offset -= symbol.offset;
+	} else {
+		report_file_name(r, code.image, ret->name, sizeof(ret->name));
+	}
 }

@@ -101,19 +101,19 @@ static void forget_stack(struct tally *t, struct tally_lane *lane)
 	lane->calls.stopped = false;
 }
 
-static void enter_function(struct tally *t, struct tally_lane *lane,
-			   const struct functions_span *span, uint64_t start)
+/* ENTRY: execution jumped to its first instruction, and did not just run into it. */
+static void enter_function(struct tally *t, struct tally_lane *lane, uint32_t function, bool entry)
 {
-	struct function *f = &t->functions.list[span->function];
+	bool called = lane->called;
 
-	if (lane->function == span->function && !lane->called)
-		return;
-	if (lane->called || start == span->lo)
-		f->calls++;
 	lane->called = false;
+	if (lane->function == function && !called)
+		return;
+	if (called || (entry && lane->function != TALLY_NO_FUNCTION))
+		t->functions.list[function].calls++;
 	deactivate(t, lane, lane->function);
-	lane->function = span->function;
-	activate(t, lane, lane->function);
+	lane->function = function;
+	activate(t, lane, function);
 }
 
 static void count_insns(struct tally *t, struct tally_lane *lane, uint64_t n)
@@ -159,7 +159,7 @@ static int count_run(struct tally *t, struct tally_lane *lane, const struct repl
 
 		if (r < 0)
 			return r;
-		enter_function(t, lane, &span, start);
+		enter_function(t, lane, span.function, start == span.lo && start == item->start);
 		if (item->from >= span.hi && left > 1)
 			part = part_within(s, &span, start, left, &start);
 		count_insns(t, lane, part);
@@ -250,7 +250,7 @@ static int count_item(struct tally *t, struct tally_lane *lane, const struct rep
 
 int tally_stretch(struct tally *t, const struct replay_stretch *s)
 {
-	const struct space *space = t->functions.replay->contexts[s->context].space;
+	const struct space *space = t->functions.replay->contexts.list[s->context].space;
 	struct tally_lane *lane;
 	size_t i;
 	int r = lanes_find(t, s->thread, s->cpu, &lane);

@@ -18,10 +18,11 @@
 static const uint8_t main_code[] = {0xe8, 0x1b, 0,    0,    0,	  0x85, 0xc0, 0x74,
 				    0x02, 0x90, 0x90, 0x0f, 0x05, 0xeb, 0xf1};
 static const uint8_t leaf_code[] = {0xff, 0xc1, 0xc3};
-static const char names[] = "\0main\0leaf";
+static const char names[] = "\0main\0leaf\0tail";
 static const char section_names[] = "\0.text\0.symtab\0.strtab\0.shstrtab\0.note.gnu.build-id";
 
 #define MAIN_AT	  0x200u
+#define TAIL_AT	  0x207u
 #define LEAF_AT	  0x220u
 #define NOTE_AT	  0x240u
 #define SYMTAB_AT 0x280u
@@ -95,6 +96,11 @@ void make_trace(const struct make_bundle *how, struct bytes_out *out)
 			bytes_put_u16(out, 0xf302);
 		put_round(how, out, i);
 	}
+	if (how->in_leaf) {
+		put_ip(out, 0x11, MAKE_MAIN + 13); /* TIP.PGE */
+		put_ip(out, 0x1d, MAKE_LEAF + 2);  /* FUP: interrupted there */
+		bytes_put_u8(out, 0x01);	   /* TIP.PGD */
+	}
 }
 
 static void add_section(uint8_t *file, unsigned i, const Elf64_Shdr *section)
@@ -116,7 +122,7 @@ static void add_sections(uint8_t *file)
 		    &(Elf64_Shdr){.sh_name = 7,
 				  .sh_type = SHT_SYMTAB,
 				  .sh_offset = SYMTAB_AT,
-				  .sh_size = 3 * sizeof(Elf64_Sym),
+				  .sh_size = 4 * sizeof(Elf64_Sym),
 				  .sh_link = 3,
 				  .sh_info = 1,
 				  .sh_addralign = 8,
@@ -198,7 +204,8 @@ void make_program(struct bytes_out *out)
 	memcpy(file + NOTE_AT, &note, sizeof(note));
 	memcpy(file + NOTE_AT + sizeof(note), "GNU", 4);
 	memset(file + NOTE_AT + sizeof(note) + 4, 0xab, 20);
-	add_symbol(file, 1, 1, MAIN_AT, sizeof(main_code));
+	add_symbol(file, 1, 1, MAIN_AT, TAIL_AT - MAIN_AT);
+	add_symbol(file, 3, 11, TAIL_AT, MAIN_AT + sizeof(main_code) - TAIL_AT);
 	add_symbol(file, 2, 6, LEAF_AT, sizeof(leaf_code));
 	memcpy(file + STRTAB_AT, names, sizeof(names));
 	memcpy(file + SHSTR_AT, section_names, sizeof(section_names));
@@ -263,8 +270,19 @@ static uint64_t stop_time(const struct make_bundle *how)
 static int describe_program(struct manifest *m, const struct make_bundle *how, uint64_t size)
 {
 	struct manifest_image *image = manifest_add_image(m);
-	struct manifest_process *process = manifest_add_process(m);
+	struct manifest_process *process;
+	unsigned i;
 
+	for (i = 0; i < how->more_processes; i++) {
+		process = manifest_add_process(m);
+		if (process == NULL)
+			return -ENOMEM;
+		*process = (struct manifest_process){.pid = 10000 + i,
+						     .ppid = MANIFEST_ABSENT,
+						     .start_ns = i,
+						     .uid = MANIFEST_ABSENT};
+	}
+	process = manifest_add_process(m);
 	if (image == NULL || process == NULL)
 		return -ENOMEM;
 	image->path = strdup(MAKE_PATH);

@@ -1,10 +1,11 @@
 /*
- * A small synthetic snapshot, made by hand byte by byte: a program of two functions in an ELF file
- * of its own, what a CPU would have traced of it, and the records that the kernel would have
+ * A small synthetic snapshot, made by hand byte by byte: a program of three functions in an ELF
+ * file of its own, what a CPU would have traced of it, and the records that the kernel would have
  * written. For tests of the worker that need neither a PMU nor the emulator.
  *
  * The program, at MAKE_BASE:
- *     200 main: call leaf      205 test %eax,%eax    207 je 20b    209 nop    20a nop
+ *     200 main: call leaf      205 test %eax,%eax
+ *     207 tail: je 20b         209 nop               20a nop
  *     20b       syscall        20d jmp main
  *     220 leaf: inc %ecx       222 ret
  * One round is main to syscall: 6 instructions when je is taken, else 8; the jmp back is one more,
@@ -36,7 +37,9 @@ struct make_bundle {
 	bool no_psb;		 /* the trace begins behind its first PSB */
 	bool no_sideband;
 	bool no_image;
-	bool overflow;	  /* an OVF in the middle */
+	bool overflow; /* an OVF in the middle */
+	bool in_leaf;  /* after the rounds interrupted in leaf: 3 instructions more */
+	unsigned more_processes;
 	uint64_t last_ns; /* as in the manifest; 0: all */
 };
 

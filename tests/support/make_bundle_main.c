@@ -23,6 +23,8 @@ static const struct {
 	{"nosideband", {.rounds = 5, .no_sideband = true}},
 	{"noimage", {.rounds = 5, .no_image = true}},
 	{"overflow", {.rounds = 10, .overflow = true}},
+	{"leaf", {.rounds = 10, .in_leaf = true}},
+	{"many", {.rounds = 100, .more_processes = 3000}},
 	{"last", {.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND}},
 };
 

@@ -1,2 +1,9 @@
 SYSTEM_TESTS += tests/scenario/exact.tap
 EXTRA_DIST += tests/scenario/exact.py
+
+# proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
+SYSTEM_TESTS += tests/system/varlink_certification.sh
+if HAVE_BATS
+SYSTEM_TESTS += tests/system/ctl.bats
+endif
+EXTRA_DIST += tests/system/ctl.bats tests/system/fake_decoder.py tests/system/fake_recorder.py

@@ -7,7 +7,7 @@ tool=$(command -v varlink-go-certification) || {
 	echo "varlink-go-certification (package varlink-go) is not installed: skipped"
 	exit 77
 }
-server=${VL_CERT_SERVER:-${abs_top_builddir:-$(pwd)}/tests/support/vl_cert_server}
+server=${VL_CERT_SERVER:-${PTSNAP_BUILDDIR:-$(pwd)}/tests/support/vl_cert_server}
 [ -x "$server" ] || {
 	echo "$server is not built"
 	exit 1

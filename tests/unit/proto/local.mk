@@ -34,3 +34,7 @@ tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \
 	tests/unit/proto/fake_worker.h
 tests_unit_proto_test_worker_LDADD = $(TEST_PROTO_LIBS)
+
+check_PROGRAMS += tests/unit/proto/test_varlink
+tests_unit_proto_test_varlink_SOURCES = tests/unit/proto/test_varlink.c
+tests_unit_proto_test_varlink_LDADD = $(TEST_PROTO_LIBS)

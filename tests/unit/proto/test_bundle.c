@@ -310,6 +310,19 @@ static void bundle_open_huge_member_is_refused(void **state)
 	}
 }
 
+/* Ends in its last member's padding, at a page's end, behind which nothing is mapped. */
+static void bundle_open_cut_in_the_padding_is_refused(void **state)
+{
+	CLEANUP_CLOSE int fd = new_file();
+	uint8_t block[BUNDLE_BLOCK];
+
+	(void)state;
+	assert_int_equal(bundle_tar_compose("sideband", 3500, block), 0);
+	assert_int_equal(memfd_write_all(fd, block, sizeof(block)), 0);
+	assert_int_equal(ftruncate(fd, 512 + 3500), 0);
+	assert_int_equal(try_open(fd), -EBADMSG);
+}
+
 static void bundle_open_not_a_bundle_is_refused(void **state)
 {
 	CLEANUP_CLOSE int fd = new_file();
@@ -416,6 +429,7 @@ int main(void)
 		cmocka_unit_test(bundle_open_members_unlike_the_manifest_are_refused),
 		cmocka_unit_test(bundle_open_raw_without_sideband_works),
 		cmocka_unit_test(bundle_open_huge_member_is_refused),
+		cmocka_unit_test(bundle_open_cut_in_the_padding_is_refused),
 		cmocka_unit_test(bundle_open_not_a_bundle_is_refused),
 		cmocka_unit_test(bundle_write_file_that_ends_early_is_filled_up),
 		cmocka_unit_test(bundle_write_file_unreadable_is_filled_up),

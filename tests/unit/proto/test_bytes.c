@@ -117,6 +117,8 @@ static void bytes_put_up_to_the_limit_fits_exactly(void **state)
 	assert_true(out.capacity <= 1000);
 	for (unsigned i = 0; i < 1000; i++)
 		assert_int_equal(out.data[i], (uint8_t)i);
+	bytes_put_u8(&out, 0);
+	assert_int_equal(out.error, -E2BIG);
 	bytes_out_done(&out);
 }
 

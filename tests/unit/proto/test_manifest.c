@@ -146,6 +146,102 @@ static void manifest_write_then_read_gives_the_same(void **state)
 	manifest_done(&back);
 }
 
+#define NUMBER(object, member)                                                              \
+	{                                                                                   \
+#member, offsetof(struct object, member), sizeof((struct object){0}.member) \
+	}
+
+struct number {
+	const char *name;
+	size_t offset, size;
+};
+
+/* A different value for every number of OBJECT, small enough for all ranges. */
+static void set_numbers(void *object, const struct number *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = i + 1;
+
+		memcpy((char *)object + numbers[i].offset, &v, numbers[i].size);
+	}
+}
+
+static void check_numbers(const void *object, const struct number *numbers, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		uint64_t v = 0;
+
+		memcpy(&v, (const char *)object + numbers[i].offset, numbers[i].size);
+		if (v != i + 1)
+			fail_msg("%s came back as %ju", numbers[i].name, (uintmax_t)v);
+	}
+}
+
+static void manifest_write_then_read_keeps_every_number_apart(void **state)
+{
+	static const struct number whole[] = {
+		NUMBER(manifest, mtc_period),
+		NUMBER(manifest, time_shift),
+		NUMBER(manifest, cpu_family),
+		NUMBER(manifest, cpu_model),
+		NUMBER(manifest, cpu_stepping),
+		NUMBER(manifest, sender_pid),
+		NUMBER(manifest, sender_uid),
+		NUMBER(manifest, realtime_ns),
+		NUMBER(manifest, monotonic_ns),
+		NUMBER(manifest, perf_ns),
+		NUMBER(manifest, tsc),
+		NUMBER(manifest, time_mult),
+		NUMBER(manifest, time_zero),
+		NUMBER(manifest, pt_config),
+		NUMBER(manifest, max_nonturbo_ratio),
+		NUMBER(manifest, tsc_art_num),
+		NUMBER(manifest, tsc_art_den),
+		NUMBER(manifest, last_bytes),
+		NUMBER(manifest, last_ns),
+		NUMBER(manifest, previous_stop_ns),
+		NUMBER(manifest, horizon_ns),
+		NUMBER(manifest, dropped_records),
+	};
+	static const struct number cpu[] = {
+		NUMBER(manifest_cpu, cpu),	    NUMBER(manifest_cpu, ring_bytes),
+		NUMBER(manifest_cpu, bytes),	    NUMBER(manifest_cpu, asked_bytes),
+		NUMBER(manifest_cpu, stop_ns),	    NUMBER(manifest_cpu, dark_ns),
+		NUMBER(manifest_cpu, copy_ns),	    NUMBER(manifest_cpu, aux_flags),
+		NUMBER(manifest_cpu, lost_records),
+	};
+	static const struct number process[] = {
+		NUMBER(manifest_process, pid),
+		NUMBER(manifest_process, ppid),
+		NUMBER(manifest_process, start_ns),
+		NUMBER(manifest_process, uid),
+	};
+	static const struct number image[] = {
+		NUMBER(manifest_image, maj),  NUMBER(manifest_image, min),
+		NUMBER(manifest_image, ino),  NUMBER(manifest_image, ino_generation),
+		NUMBER(manifest_image, size), NUMBER(manifest_image, offset),
+	};
+	struct bytes_out text;
+	struct manifest m, back;
+
+	(void)state;
+	manifest_init(&m);
+	m.have_cpu = m.have_clock = true;
+	set_numbers(&m, whole, ARRAY_SIZE(whole));
+	set_numbers(manifest_add_cpu(&m), cpu, ARRAY_SIZE(cpu));
+	set_numbers(manifest_add_process(&m), process, ARRAY_SIZE(process));
+	set_numbers(manifest_add_image(&m), image, ARRAY_SIZE(image));
+	text = text_of(&m);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	check_numbers(&back, whole, ARRAY_SIZE(whole));
+	check_numbers(back.cpus, cpu, ARRAY_SIZE(cpu));
+	check_numbers(back.processes, process, ARRAY_SIZE(process));
+	check_numbers(back.images, image, ARRAY_SIZE(image));
+	bytes_out_done(&text);
+	manifest_done(&m);
+	manifest_done(&back);
+}
+
 static void manifest_write_empty_is_readable_and_says_null(void **state)
 {
 	struct manifest m, back;
@@ -233,6 +329,7 @@ static void manifest_read_altered_is_judged(void **state)
 		{"\"timeShift\": 31", "\"timeShift\": 31, \"timeShift\": 31", -EBADMSG},
 		{"\"bytes\": 1000", "\"bytes\": 1000, \"b\\u0079tes\": 1000", -EBADMSG},
 		{"\"version\": \"0.1\"", "\"version\": \"\\\"a\\\\\\\":b{[,\"", 0},
+		{"\"version\": \"0.1\"", "\"version\": \"\\\":\\\"\"", 0},
 		/* types */
 		{"\"id\": \"20240101-abc\"", "\"id\": null", -EBADMSG},
 		{"\"id\": \"20240101-abc\"", "\"id\": 1", -EBADMSG},
@@ -362,6 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(manifest_write_then_read_gives_the_same),
+		cmocka_unit_test(manifest_write_then_read_keeps_every_number_apart),
 		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
 		cmocka_unit_test(manifest_read_can_be_added_to),
 		cmocka_unit_test(manifest_add_beyond_the_limit_gives_none),

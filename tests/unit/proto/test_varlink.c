@@ -154,6 +154,16 @@ static void receive_one_byte_too_many_is_refused(void **state)
 	assert_no_next(f, VARLINK_AGAIN);
 }
 
+static void receive_too_long_message_with_its_nul_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(feed_many(f, ' ', VARLINK_MAX_MESSAGE), VARLINK_AGAIN);
+	put(f, " ", 2);
+	assert_int_equal(varlink_receive(f->v, f->near, false), -EMSGSIZE);
+	assert_no_next(f, VARLINK_AGAIN);
+}
+
 static void receive_unread_messages_stop_reading(void **state)
 {
 	struct fixture *f = *state;
@@ -622,6 +632,7 @@ int main(void)
 		WIRE(receive_peer_closed_gives_end),
 		WIRE(receive_longest_message_is_taken),
 		WIRE(receive_one_byte_too_many_is_refused),
+		WIRE(receive_too_long_message_with_its_nul_is_refused),
 		WIRE(receive_unread_messages_stop_reading),
 		WIRE(receive_fds_unasked_are_closed),
 		WIRE(receive_several_fds_keeps_one),

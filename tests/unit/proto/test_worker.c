@@ -236,19 +236,44 @@ static void worker_run_bad_fd_is_an_error(void **state)
 	assert_int_equal(run(s, FAKE_PROPER), -EBADF);
 }
 
+/* Waits in the first report until the worker has ended, all that it said still unread. */
+static void on_progress_wait_for_the_end(void *userdata, unsigned phase, unsigned percent)
+{
+	siginfo_t info;
+
+	on_progress(userdata, phase, percent);
+	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+}
+
+static void worker_run_last_words_of_the_dead_are_heard(void **state)
+{
+	struct setting *s = *state;
+
+	s->job.progress = on_progress_wait_for_the_end;
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	assert_int_equal(s->heard.n, 2);
+	assert_int_equal(s->outcome.faults, 7);
+}
+
+static int open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
 static void worker_run_leaks_no_fd(void **state)
 {
 	struct setting *s = *state;
-	int before = dup(0), after;
+	int before = open_fds();
 
-	close(before);
 	for (int how = FAKE_PROPER; how <= FAKE_EXIT_WITHOUT_RESULT; how++)
 		run(s, (enum fake_worker)how);
 	s->job.program = "/nonexistent";
 	run(s, FAKE_PROPER);
-	after = dup(0);
-	close(after);
-	assert_int_equal(before, after);
+	assert_int_equal(open_fds(), before);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -266,6 +291,7 @@ int main(void)
 		CASE(worker_run_hanging_is_killed_at_the_timeout),
 		CASE(worker_run_cancelled_is_killed),
 		CASE(worker_run_bad_fd_is_an_error),
+		CASE(worker_run_last_words_of_the_dead_are_heard),
 		CASE(worker_run_leaks_no_fd),
 	};
 

@@ -82,7 +82,8 @@ struct scenario {
 static const struct scenario scenarios[] = {
 	{"call", {CALL(100, 1000), CALLI(1010, 2000)}, 2, {1010, 100}},
 	{"return", {CALL(100, 1000), CALLI(1010, 2000), RET(2009, 1012)}, 1, {100}},
-	{"return by 15", {CALL(100, 1000), RET(1009, 115)}, 0, {0}},
+	{"return by 15", {CALL(50, 90), CALL(100, 1000), RET(1009, 115)}, 1, {50}},
+	{"return by 16", {CALL(50, 90), CALL(100, 1000), RET(1009, 116)}, 0, {0}},
 	{"getpc", {CALL(100, 1000), GETPC(1010)}, 1, {100}},
 	{"longjmp",
 	 {CALL(100, 1000), CALL(1010, 2000), CALL(2010, 3000), JUMPI(3010, 1015), RET(1020, 105)},

@@ -226,6 +226,7 @@ static void sandbox_enter_drops_identity_and_privileges(void **state)
 		byte = (char)missing;
 		_exit(write(pair[1], &byte, 1) != 1 || read(pair[1], &byte, 1) != 1);
 	}
+	close(pair[1]);
 	assert_int_equal(read(pair[0], &byte, 1), 1);
 	read_status(pid, status, sizeof(status));
 	assert_true(status_says(status, "\nNoNewPrivs:\t", "1"));
@@ -239,7 +240,6 @@ static void sandbox_enter_drops_identity_and_privileges(void **state)
 	assert_int_equal(waitpid(pid, &result, 0), pid);
 	assert_int_equal(result, 0);
 	close(pair[0]);
-	close(pair[1]);
 }
 
 static void do_write_much(int fd)

@@ -1,0 +1,79 @@
+/*
+ * One snapshot, from the trigger to the stored report, in a thread of its own.
+ *
+ * Loop and job share no mutable state. What belongs to both passes from hand to hand by messages:
+ * the job tells the loop where it is and waits where it needs something (evidence, room on the disk,
+ * its turn to decode); the loop answers. Between job_start and JOB_CAPTURED the source's events
+ * belong to the job.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/source.h"
+#include "daemon/config.h"
+#include "daemon/entry.h"
+#include "daemon/evidence.h"
+#include "daemon/request.h"
+
+struct job;
+
+struct job_setup {
+	const struct config *config; /* borrowed; const */
+	struct source *source;	     /* borrowed; used until JOB_CAPTURED */
+	int store_fd;		     /* borrowed; the state directory */
+	struct entry entry;
+	uint64_t last_bytes; /* ENTRY_ABSENT: everything */
+};
+
+/* The interface's Progress.phase. */
+enum job_phase {
+	JOB_FREEZE = 0,
+	JOB_COPY,
+	JOB_RESUME,
+	JOB_BUNDLE,
+	JOB_DECODE,
+	JOB_SYMBOLIZE,
+	JOB_WRITE,
+};
+const char *job_phase_name(enum job_phase phase);
+#define JOB_NO_PERCENT UINT32_MAX
+
+enum job_news {
+	JOB_PROGRESS = 1,
+	JOB_CAPTURED, /* the CPUs run again; value: when the last one stopped (perf clock). Waits
+		       * for job_give_evidence */
+	JOB_BUNDLED,  /* value: bytes. Waits for job_answer: is there room on the disk? */
+	JOB_READY,    /* waits for job_answer: its turn to decode; false: not wanted */
+	JOB_ENDED,    /* nothing more will come: job_finish */
+};
+struct job_message {
+	uint32_t news;
+	uint32_t phase, percent; /* of JOB_PROGRESS */
+	uint32_t reserved;
+	uint64_t value;
+};
+
+/* For the loop. */
+int job_new(const struct job_setup *setup, struct job **ret);
+/* Starts the thread. RESUME false: leave the CPUs stopped. 0 or -errno. */
+int job_start(struct job *job, bool resume);
+/* Readable when there is a message; borrowed. */
+int job_fd(const struct job *job);
+/* 0 or JOB_NOTHING. */
+#define JOB_NOTHING 1
+int job_read(struct job *job, struct job_message *ret);
+/* EVIDENCE is taken over; NULL: there is none, R says why. */
+void job_give_evidence(struct job *job, struct evidence *evidence, int r);
+void job_answer(struct job *job, bool yes);
+/* End soon: the decoder is killed, the bundle is kept. */
+void job_cancel(struct job *job);
+
+struct job_result {
+	struct entry entry;
+	int bundle_fd, report_fd; /* owned by the receiver; bytes that the disk did not take; -EBADF */
+};
+/* Waits for the thread, which has said JOB_ENDED or was cancelled. */
+void job_finish(struct job *job, struct job_result *ret);
+void job_free(struct job *job);

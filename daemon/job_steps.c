@@ -1,0 +1,304 @@
+/*
+ * The steps of job.c's recipe. All in the job's thread; the source's events are touched by
+ * job_capture only.
+ */
+#include "daemon/job_private.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "daemon/store_file.h"
+#include "proto/bundle.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
+#include "proto/worker.h"
+
+/* RLIMIT_CPU of the decoder: it may use several CPUs within its time. */
+#define CPU_SECONDS_PER_SECOND 4
+
+int job_fail(struct job *job, int error, const char *format, ...)
+{
+	va_list args;
+
+	job->entry.state = ENTRY_FAILED;
+	va_start(args, format);
+	vsnprintf(job->entry.error, sizeof(job->entry.error), format, args);
+	va_end(args);
+	return error;
+}
+
+/* The copy's memory, touched before the CPUs stand still. */
+static int job_prepare_area(struct job *job, uint64_t wanted)
+{
+	const struct source *s = job->setup.source;
+	void *area;
+
+	job->area_size = freeze_area_size(s, wanted);
+	job->frozen = calloc(s->n_cpus, sizeof(*job->frozen));
+	if (!job->frozen)
+		return -ENOMEM;
+	area = mmap(NULL, MAX_OF(job->area_size, (size_t)1), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (area == MAP_FAILED)
+		return -errno;
+	job->area = area;
+	return 0;
+}
+
+/* When the last CPU stopped; ABSENT: no clock. */
+static uint64_t job_stop_ns(const struct job *job, size_t n_cpus)
+{
+	uint64_t last = MANIFEST_ABSENT;
+
+	for (size_t i = 0; i < n_cpus; i++)
+		if (job->frozen[i].stop_ns != MANIFEST_ABSENT &&
+		    (last == MANIFEST_ABSENT || job->frozen[i].stop_ns > last))
+			last = job->frozen[i].stop_ns;
+	return last;
+}
+
+int job_capture(struct job *job)
+{
+	uint64_t wanted = job->setup.last_bytes == ENTRY_ABSENT ? 0 : job->setup.last_bytes;
+	struct source *s = job->setup.source;
+	bool stopped = false;
+	int r = job_prepare_area(job, wanted);
+
+	if (r < 0) {
+		job_tell(job, JOB_CAPTURED, MANIFEST_ABSENT);
+		return job_fail(job, r, "no memory for the copy: %s", strerror(-r));
+	}
+	job_tell_progress(job, JOB_FREEZE, JOB_NO_PERCENT);
+	r = freeze_snapshot(s, wanted, job->resume, job->area, job->frozen);
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		job->entry.raw_bytes += job->frozen[i].bytes;
+		stopped |= !job->frozen[i].not_stopped;
+	}
+	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
+	job_tell(job, JOB_CAPTURED, job_stop_ns(job, s->n_cpus));
+	/* Where one CPU could be stopped there is something to tell. */
+	if (!stopped)
+		return job_fail(job, r < 0 ? r : -EIO, "the CPUs could not be stopped: %s",
+				strerror(r < 0 ? -r : EIO));
+	return 0;
+}
+
+int job_receive_evidence(struct job *job)
+{
+	int r = job_wait(job, false);
+
+	if (r < 0)
+		return job_fail(job, r, "the recorder was stopped");
+	if (!job->evidence)
+		return job_fail(job, job->evidence_error, "the sideband could not be gathered: %s",
+				strerror(-job->evidence_error));
+	return 0;
+}
+
+static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *from,
+			     uint64_t asked)
+{
+	to->bytes = from->bytes;
+	to->asked_bytes = asked;
+	to->stop_ns = from->stop_ns;
+	to->dark_ns = from->dark_ns;
+	to->copy_ns = from->copy_ns;
+	to->stop_timeout = from->no_answer || from->not_stopped;
+}
+
+static void job_write_cpus(struct job *job, struct bundle_writer *w)
+{
+	struct manifest *m = &job->evidence->manifest;
+	char name[32];
+
+	for (size_t i = 0; i < m->n_cpus; i++) {
+		job_describe_cpu(&m->cpus[i], &job->frozen[i], job->setup.last_bytes);
+		snprintf(name, sizeof(name), "cpu%u.pt", m->cpus[i].cpu);
+		bundle_write_member(w, name, job->area + job->frozen[i].offset,
+				    job->frozen[i].bytes);
+	}
+}
+
+/* Its bytes, or what is left of them: a file that shrank since it was opened is filled up. */
+static int job_write_image(struct job *job, struct bundle_writer *w, size_t index)
+{
+	struct manifest *m = &job->evidence->manifest;
+	const struct evidence_image *from = &job->evidence->images[index];
+	uint64_t copied = 0;
+	char name[32], why[128];
+	int r;
+
+	if (from->fd < 0)
+		return 0;
+	snprintf(name, sizeof(name), "images/%zu", index);
+	r = bundle_write_file(w, name, from->fd, 0, from->size, &copied);
+	m->images[index].size = from->size;
+	if (r < 0 || copied == from->size)
+		return r;
+	snprintf(why, sizeof(why), "image %zu: only %" PRIu64 " of %" PRIu64 " bytes are left",
+		 index, copied, from->size);
+	return manifest_add_note(m, "image-short", 1, why);
+}
+
+static int job_write_members(struct job *job, struct bundle_writer *w)
+{
+	struct evidence *e = job->evidence;
+	int r = 0;
+
+	job_write_cpus(job, w);
+	bundle_write_member(w, "sideband", e->sideband.data, e->sideband.size);
+	for (size_t i = 0; i < e->manifest.n_images && r == 0; i++)
+		r = job_write_image(job, w, i);
+	return r < 0 ? r : bundle_write_end(w, &e->manifest);
+}
+
+int job_write_bundle(struct job *job)
+{
+	struct bundle_writer w;
+	int r = memfd_new("ptsnap-bundle", 0, &job->bundle_fd);
+
+	job_tell_progress(job, JOB_BUNDLE, JOB_NO_PERCENT);
+	if (r == 0) {
+		bundle_writer_init(&w, job->bundle_fd);
+		r = job_write_members(job, &w);
+	}
+	if (r == 0)
+		r = memfd_seal(job->bundle_fd);
+	if (r < 0) {
+		job->bundle_fd = close_fd(job->bundle_fd);
+		return job_fail(job, r, "the bundle could not be written: %s", strerror(-r));
+	}
+	job->entry.bundle_bytes = w.bytes;
+	return 0;
+}
+
+/* The disk did not take it: say so, keep it in memory, go on. */
+static void job_keep_in_memory(struct job *job, const char *why)
+{
+	if (!*job->entry.error)
+		snprintf(job->entry.error, sizeof(job->entry.error),
+			 "kept in memory only, until the recorder ends: %s", why);
+}
+
+int job_store_bundle(struct job *job)
+{
+	int r;
+
+	job_tell(job, JOB_BUNDLED, job->entry.bundle_bytes);
+	r = job_wait(job, false);
+	if (r <= 0) {
+		job_keep_in_memory(job, "it is larger than the store may be");
+		return r < 0 ? job_fail(job, r, "the recorder was stopped") : 0;
+	}
+	r = store_file_put(job->setup.store_fd, job->entry.id, STORE_BUNDLE, job->bundle_fd,
+			   job->entry.bundle_bytes);
+	job->bundle_stored = r == 0;
+	if (r < 0) {
+		job_keep_in_memory(job, strerror(-r));
+		return 0;
+	}
+	/* From now on a crash of the recorder does not lose it. */
+	job->entry.state = ENTRY_DECODING;
+	store_file_put_entry(job->setup.store_fd, &job->entry);
+	return 0;
+}
+
+static void job_on_progress(void *userdata, unsigned phase, unsigned percent)
+{
+	enum job_phase to = phase == WORKER_PHASE_WRITE	      ? JOB_WRITE
+			    : phase == WORKER_PHASE_SYMBOLIZE ? JOB_SYMBOLIZE
+							      : JOB_DECODE;
+
+	job_tell_progress(userdata, to, percent);
+}
+
+/* What became of the decoder, in words. 0 or -errno. */
+static int job_judge(struct job *job, int r, const struct worker_outcome *o)
+{
+	const struct config *c = job->setup.config;
+
+	switch (r) {
+	case 0: job->entry.gaps = o->faults; return 0;
+	case WORKER_CRASHED:
+		return job_fail(job, -EIO, "the decoder was killed by signal %d (%s)", o->signal,
+				strsignal(o->signal));
+	case WORKER_TIMEOUT:
+		return job_fail(job, -ETIMEDOUT,
+				"the decoder was not done after %" PRIu64 " ms and was stopped",
+				c->decode_timeout_usec / 1000);
+	case WORKER_FAILED:
+		if (o->error)
+			return job_fail(job, o->error, "the decoder failed: %s",
+					strerror(-o->error));
+		return job_fail(job, -EIO, "the decoder ended with status %d and no result",
+				o->exit_status);
+	case -ECANCELED: return job_fail(job, r, "the recorder was stopped while this was decoded");
+	default:
+		return job_fail(job, r, "the decoder %s could not be started: %s", c->worker,
+				strerror(-r));
+	}
+}
+
+int job_decode(struct job *job)
+{
+	const struct config *c = job->setup.config;
+	CLEANUP_CLOSE int bundle = -EBADF;
+	struct worker_outcome outcome = {0};
+	struct worker_job w = {
+		.program = c->worker,
+		.request = {.view = WORKER_VIEW_REPORT,
+			    .report_limit = REPORT_DEFAULT_LIMIT,
+			    .memory_limit = c->decode_memory,
+			    .cpu_seconds = (c->decode_timeout_usec / 1000000 + 1) *
+					   CPU_SECONDS_PER_SECOND},
+		.timeout_usec = c->decode_timeout_usec,
+		.progress = job_on_progress,
+		.userdata = job,
+		.cancel_fd = job->cancel_fd,
+	};
+	int r = memfd_reopen_readonly(job->bundle_fd, &bundle);
+
+	if (r == 0)
+		r = memfd_new("ptsnap-report", 0, &job->report_fd);
+	if (r < 0)
+		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
+	job_tell_progress(job, JOB_DECODE, 0);
+	w.bundle_fd = bundle;
+	w.output_fd = job->report_fd;
+	r = job_judge(job, worker_run(&w, &outcome), &outcome);
+	if (r < 0)
+		job->report_fd = close_fd(job->report_fd);
+	return r;
+}
+
+int job_store_report(struct job *job)
+{
+	struct stat st;
+	int r = memfd_seal(job->report_fd);
+
+	if (r == 0 && fstat(job->report_fd, &st) < 0)
+		r = -errno;
+	if (r == 0 && st.st_size == 0)
+		r = -ENODATA;
+	if (r < 0) {
+		job->report_fd = close_fd(job->report_fd);
+		return job_fail(job, r, "the decoder gave no report: %s", strerror(-r));
+	}
+	job->entry.report_bytes = (uint64_t)st.st_size;
+	r = store_file_put(job->setup.store_fd, job->entry.id, STORE_REPORT, job->report_fd,
+			   job->entry.report_bytes);
+	job->report_stored = r == 0;
+	if (r < 0)
+		job_keep_in_memory(job, strerror(-r));
+	return 0;
+}
+
+void job_store_entry(struct job *job)
+{
+	/* Where the disk does not even take this, the list in memory has it. */
+	store_file_put_entry(job->setup.store_fd, &job->entry);
+}

@@ -1,0 +1,274 @@
+/*
+ * Turns. The moment of a snapshot is what counts, so a new job captures at once, or as soon as the
+ * one before it has copied its bytes; decoding is long and comes one at a time, in order. Called by
+ * trigger.c (new jobs) and by the loop (messages of the jobs' threads).
+ */
+#include "daemon/jobs.h"
+
+#include <string.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+enum slot_state {
+	SLOT_FREE = 0,
+	SLOT_QUEUED,	/* waits for the CPUs */
+	SLOT_CAPTURING, /* has them */
+	SLOT_BUNDLING,
+	SLOT_READY, /* waits for its turn to decode */
+	SLOT_DECODING,
+};
+
+struct slot {
+	struct jobs *jobs;
+	enum slot_state state;
+	uint64_t order; /* smaller is older */
+	struct job *job;
+	sd_event_source *io;
+	struct request request;
+	char id[ENTRY_ID_SIZE];
+};
+
+struct jobs {
+	sd_event *event;
+	const struct config *config;
+	struct source *source;
+	struct store *store;
+	struct jobs_handler handler;
+	struct slot *slots;
+	size_t n_slots;
+	uint64_t orders;
+	uint64_t previous_stop_ns;
+	bool no_resume, cancelled;
+};
+
+int jobs_new(sd_event *event, const struct config *config, struct source *source,
+	     struct store *store, const struct jobs_handler *handler, struct jobs **ret)
+{
+	struct jobs *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	j->event = event;
+	j->config = config;
+	j->source = source;
+	j->store = store;
+	j->handler = *handler;
+	j->previous_stop_ns = ENTRY_ABSENT;
+	j->n_slots = config->max_jobs_queued + 1;
+	j->slots = calloc(j->n_slots, sizeof(*j->slots));
+	if (!j->slots) {
+		free(j);
+		return -ENOMEM;
+	}
+	*ret = j;
+	return 0;
+}
+
+/* The oldest slot in STATE, NULL: none. */
+static struct slot *jobs_oldest(const struct jobs *j, enum slot_state state)
+{
+	struct slot *oldest = NULL;
+
+	for (size_t i = 0; i < j->n_slots; i++)
+		if (j->slots[i].state == state && (!oldest || j->slots[i].order < oldest->order))
+			oldest = &j->slots[i];
+	return oldest;
+}
+
+bool jobs_full(const struct jobs *j)
+{
+	return !jobs_oldest(j, SLOT_FREE);
+}
+
+bool jobs_capturing(const struct jobs *j)
+{
+	return jobs_oldest(j, SLOT_CAPTURING);
+}
+
+size_t jobs_running(const struct jobs *j)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < j->n_slots; i++)
+		n += j->slots[i].state != SLOT_FREE;
+	return n;
+}
+
+void jobs_no_resume(struct jobs *j)
+{
+	j->no_resume = true;
+}
+
+void jobs_cancel(struct jobs *j)
+{
+	j->cancelled = true;
+	for (size_t i = 0; i < j->n_slots; i++)
+		if (j->slots[i].job)
+			job_cancel(j->slots[i].job);
+}
+
+static bool window_holds(uint64_t has, uint64_t asked)
+{
+	return has == ENTRY_ABSENT || (asked != ENTRY_ABSENT && has >= asked);
+}
+
+const char *jobs_join(struct jobs *j, const struct request *request)
+{
+	for (size_t i = 0; i < j->n_slots; i++) {
+		struct slot *s = &j->slots[i];
+
+		if ((s->state != SLOT_QUEUED && s->state != SLOT_CAPTURING) ||
+		    !window_holds(s->request.last_bytes, request->last_bytes) ||
+		    !window_holds(s->request.last_ns, request->last_ns))
+			continue;
+		s->request.decode |= request->decode;
+		return s->id;
+	}
+	return NULL;
+}
+
+/* The thread has ended, or never began. */
+static void slot_end(struct slot *s)
+{
+	struct jobs *j = s->jobs;
+	struct job_result result;
+	char id[ENTRY_ID_SIZE];
+
+	sd_event_source_disable_unref(s->io);
+	job_finish(s->job, &result);
+	job_free(s->job);
+	strcpy(id, s->id);
+	*s = (struct slot){.jobs = j};
+	store_end(j->store, &result.entry, result.bundle_fd, result.report_fd);
+	if (result.entry.state == ENTRY_FAILED)
+		log_line(LOG_ERR, id, "snapshot %s failed: %s", id, result.entry.error);
+	else
+		log_line(LOG_INFO, id, "snapshot %s done%s%s", id,
+			 *result.entry.error ? "; " : "", result.entry.error);
+	j->handler.on_ended(j->handler.userdata, id);
+}
+
+/* Gives the CPUs and the decoder to whom they are due. */
+static void jobs_schedule(struct jobs *j)
+{
+	struct slot *s = jobs_oldest(j, SLOT_QUEUED);
+
+	if (s && !jobs_oldest(j, SLOT_CAPTURING)) {
+		s->state = SLOT_CAPTURING;
+		store_set_state(j->store, s->id, ENTRY_CAPTURING);
+		if (job_start(s->job, !j->no_resume) < 0)
+			slot_end(s);
+	}
+	s = jobs_oldest(j, SLOT_READY);
+	if (s && !jobs_oldest(j, SLOT_DECODING)) {
+		s->state = SLOT_DECODING;
+		job_answer(s->job, s->request.decode);
+	}
+}
+
+static void slot_on_captured(struct slot *s, uint64_t stop_ns)
+{
+	struct jobs *j = s->jobs;
+	struct evidence *evidence = NULL;
+	int r;
+
+	s->state = SLOT_BUNDLING;
+	store_set_state(j->store, s->id, ENTRY_DECODING);
+	r = j->handler.on_captured(j->handler.userdata, &s->request, s->id, j->previous_stop_ns,
+				   &evidence);
+	if (stop_ns != ENTRY_ABSENT)
+		j->previous_stop_ns = stop_ns;
+	job_give_evidence(s->job, evidence, r);
+}
+
+static void slot_on_message(struct slot *s, const struct job_message *m)
+{
+	struct jobs *j = s->jobs;
+
+	switch ((enum job_news)m->news) {
+	case JOB_PROGRESS:
+		j->handler.on_progress(j->handler.userdata, s->id, (enum job_phase)m->phase,
+				       m->percent);
+		break;
+	case JOB_CAPTURED: slot_on_captured(s, m->value); break;
+	case JOB_BUNDLED: job_answer(s->job, store_make_room(j->store, m->value) == 0); break;
+	case JOB_READY: s->state = SLOT_READY; break;
+	case JOB_ENDED: slot_end(s); break;
+	}
+}
+
+static int slot_on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct slot *s = userdata;
+	struct jobs *j = s->jobs;
+	struct job_message m;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	if (job_read(s->job, &m) == 0)
+		slot_on_message(s, &m);
+	jobs_schedule(j);
+	return 0;
+}
+
+int jobs_add(struct jobs *j, const struct request *request, const struct entry *e)
+{
+	struct job_setup setup = {
+		.config = j->config,
+		.source = j->source,
+		.store_fd = store_dir_fd(j->store),
+		.entry = *e,
+		.last_bytes = request->last_bytes,
+	};
+	struct slot *s = jobs_oldest(j, SLOT_FREE);
+	int r;
+
+	if (!s)
+		return -EBUSY;
+	r = job_new(&setup, &s->job);
+	if (r < 0)
+		return r;
+	r = sd_event_add_io(j->event, &s->io, job_fd(s->job), EPOLLIN, slot_on_io, s);
+	if (r == 0)
+		r = store_add(j->store, e);
+	if (r < 0) {
+		sd_event_source_disable_unref(s->io);
+		job_free(s->job);
+		*s = (struct slot){.jobs = j};
+		return r;
+	}
+	s->jobs = j;
+	s->state = SLOT_QUEUED;
+	s->order = j->orders++;
+	s->request = *request;
+	strcpy(s->id, e->id);
+	jobs_schedule(j);
+	return 0;
+}
+
+void jobs_free(struct jobs *j)
+{
+	struct job_result result;
+
+	if (!j)
+		return;
+	jobs_cancel(j);
+	for (size_t i = 0; i < j->n_slots; i++) {
+		if (!j->slots[i].job)
+			continue;
+		sd_event_source_disable_unref(j->slots[i].io);
+		job_finish(j->slots[i].job, &result);
+		close_fd(result.bundle_fd);
+		close_fd(result.report_fd);
+		job_free(j->slots[i].job);
+	}
+	free(j->slots);
+	free(j);
+}
+
+void jobs_freep(struct jobs **j)
+{
+	jobs_free(*j);
+}

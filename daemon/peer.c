@@ -1,0 +1,279 @@
+/*
+ * One connection. Owned by server.c; everything it holds goes with it. All in the loop's thread;
+ * nothing here blocks, whatever the other side does.
+ *
+ * Work that a callback may not do in place (answering the next call from within an answer, dying
+ * while the caller still uses us) is left to a deferred event source.
+ */
+#include "daemon/peer.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+#define MAX_GROUPS 1024
+
+struct peer {
+	int fd;
+	struct varlink *varlink;
+	struct peer_handler handler;
+	struct ucred credentials;
+	uint64_t idle_usec;
+	sd_event_source *io, *idle, *later;
+	bool open;	    /* a call waits for its (last) reply */
+	bool more, oneway;  /* of that call */
+	bool ended;	    /* the other side will send no more */
+	bool dead;
+};
+
+static void peer_defer(struct peer *p)
+{
+	sd_event_source_set_enabled(p->later, SD_EVENT_ONESHOT);
+}
+
+static void peer_die(struct peer *p, const char *why)
+{
+	if (p->dead)
+		return;
+	log_debug("connection of pid %d closed: %s", (int)p->credentials.pid, why);
+	p->dead = true;
+	sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
+	sd_event_source_set_enabled(p->idle, SD_EVENT_OFF);
+	peer_defer(p);
+}
+
+static void peer_restart_idle(struct peer *p)
+{
+	sd_event_source_set_time_relative(p->idle, p->idle_usec);
+	sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
+}
+
+/* One message that is complete. */
+static int peer_call(struct peer *p)
+{
+	struct json_object *message = NULL;
+	struct varlink_call call;
+	int r = varlink_next(p->varlink, &message);
+
+	if (r != 0)
+		return r;
+	r = varlink_parse_call(message, &call);
+	if (r == 0) {
+		p->open = true;
+		p->more = call.more;
+		p->oneway = call.oneway;
+		sd_event_source_set_enabled(p->idle, SD_EVENT_OFF);
+		p->handler.on_call(p->handler.userdata, p, &call);
+	}
+	json_object_put(message);
+	return r;
+}
+
+static bool peer_send(struct peer *p)
+{
+	int r = varlink_send(p->varlink, p->fd);
+
+	if (r < 0)
+		peer_die(p, "it cannot be written to");
+	return r == 0;
+}
+
+/* Looks for work until there is none or the other side must act first. */
+static void peer_pump(struct peer *p)
+{
+	uint32_t events = 0;
+	int r = 0;
+
+	while (!p->dead && r == 0 && peer_send(p) && !p->open)
+		r = peer_call(p);
+	if (r < 0)
+		peer_die(p, "it does not speak the protocol");
+	if (p->dead)
+		return;
+	if (p->ended && !p->open && !varlink_has_output(p->varlink)) {
+		peer_die(p, "end");
+		return;
+	}
+	if (varlink_has_output(p->varlink))
+		events |= EPOLLOUT;
+	else if (!p->open && !p->ended)
+		events |= EPOLLIN;
+	sd_event_source_set_io_events(p->io, events);
+}
+
+static void peer_receive(struct peer *p)
+{
+	int r = varlink_receive(p->varlink, p->fd, false);
+
+	if (r == VARLINK_END)
+		p->ended = true;
+	else if (r < 0)
+		peer_die(p, r == -EMSGSIZE ? "a message is too long" : "it cannot be read");
+}
+
+static int peer_on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct peer *p = userdata;
+
+	(void)source;
+	(void)fd;
+	if (revents & EPOLLIN)
+		peer_receive(p);
+	else if (revents & (EPOLLHUP | EPOLLERR)) /* nobody is left to hear an answer */
+		peer_die(p, "hung up");
+	peer_pump(p);
+	return 0;
+}
+
+static int peer_on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	peer_die(userdata, "no call for too long");
+	return 0;
+}
+
+static int peer_on_later(sd_event_source *source, void *userdata)
+{
+	struct peer *p = userdata;
+
+	(void)source;
+	if (p->dead)
+		p->handler.on_gone(p->handler.userdata, p);
+	else
+		peer_pump(p);
+	return 0;
+}
+
+static int peer_add_sources(struct peer *p, sd_event *event)
+{
+	int r = sd_event_add_io(event, &p->io, p->fd, EPOLLIN, peer_on_io, p);
+
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &p->idle, CLOCK_MONOTONIC, p->idle_usec,
+					       p->idle_usec / 10 + 1, peer_on_idle, p);
+	if (r >= 0)
+		r = sd_event_add_defer(event, &p->later, peer_on_later, p);
+	return r < 0 ? r : sd_event_source_set_enabled(p->later, SD_EVENT_OFF);
+}
+
+int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_handler *handler,
+	     struct peer **ret)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+	socklen_t size = sizeof(p->credentials);
+	int r;
+
+	if (!p) {
+		close_fd(fd);
+		return -ENOMEM;
+	}
+	p->fd = fd;
+	p->idle_usec = idle_usec;
+	p->handler = *handler;
+	r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->credentials, &size) < 0 ? -errno : 0;
+	if (r == 0)
+		r = varlink_new(&p->varlink);
+	if (r == 0)
+		r = peer_add_sources(p, event);
+	if (r < 0) {
+		peer_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void peer_free(struct peer *p)
+{
+	if (!p)
+		return;
+	sd_event_source_disable_unref(p->io);
+	sd_event_source_disable_unref(p->idle);
+	sd_event_source_disable_unref(p->later);
+	varlink_free(p->varlink);
+	close_fd(p->fd);
+	free(p);
+}
+
+const struct ucred *peer_credentials(const struct peer *p)
+{
+	return &p->credentials;
+}
+
+bool peer_in_group(const struct peer *p, gid_t gid)
+{
+	gid_t groups[MAX_GROUPS];
+	socklen_t size = sizeof(groups);
+
+	if (p->credentials.gid == gid)
+		return true;
+	if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+		return false;
+	for (size_t i = 0; i < size / sizeof(*groups); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+bool peer_wants_more(const struct peer *p)
+{
+	return p->more;
+}
+
+bool peer_is_drained(const struct peer *p)
+{
+	return !varlink_has_output(p->varlink);
+}
+
+/* MESSAGE (taken over; NULL: no memory) is the reply, or one of them. */
+static void peer_queue(struct peer *p, struct json_object *message, int fd, bool continues)
+{
+	int r = -ENOMEM;
+
+	if (p->oneway || p->dead) {
+		close_fd(fd);
+		r = 0;
+	} else if (message) {
+		r = varlink_queue(p->varlink, message, fd);
+	} else {
+		close_fd(fd);
+	}
+	json_object_put(message);
+	if (r < 0)
+		peer_die(p, "it does not read its answers");
+	if (p->dead)
+		return;
+	p->open = continues;
+	if (!continues)
+		peer_restart_idle(p);
+	peer_defer(p);
+}
+
+void peer_reply(struct peer *p, struct json_object *parameters, bool continues)
+{
+	peer_queue(p, varlink_make_reply(parameters, continues), -EBADF, continues);
+}
+
+void peer_reply_fd(struct peer *p, struct json_object *parameters, int fd)
+{
+	peer_queue(p, varlink_make_reply(parameters, false), fd, false);
+}
+
+void peer_error(struct peer *p, const char *error, struct json_object *parameters)
+{
+	peer_queue(p, varlink_make_error(error, parameters), -EBADF, false);
+}
+
+void peer_service_error(struct peer *p, const char *name, const char *key, const char *value)
+{
+	peer_queue(p, varlink_make_service_error(name, key, value), -EBADF, false);
+}
+
+void peer_flush(struct peer *p)
+{
+	if (!p->dead)
+		varlink_send(p->varlink, p->fd);
+}

@@ -1,0 +1,137 @@
+/*
+ * accept(2) and its limits. A connection beyond them is closed at once: whoever holds too many gets
+ * no more, and nobody else waits for it. Owned by the manager.
+ */
+#include "daemon/server.h"
+
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* Without free fds the listening socket stays readable: do not spin on it. */
+#define ACCEPT_INTERVAL_USEC 1000000
+#define ACCEPT_BURST	     200
+
+struct server {
+	sd_event *event;
+	const struct config *config;
+	struct peer_handler handler;
+	sd_event_source *io;
+	struct peer **peers;
+	size_t n;
+};
+
+static size_t server_count_uid(const struct server *s, uid_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n; i++)
+		n += peer_credentials(s->peers[i])->uid == uid;
+	return n;
+}
+
+static void server_on_gone(void *userdata, struct peer *peer)
+{
+	struct server *s = userdata;
+	size_t i = 0;
+
+	s->handler.on_gone(s->handler.userdata, peer);
+	while (i < s->n && s->peers[i] != peer)
+		i++;
+	if (i < s->n)
+		s->peers[i] = s->peers[--s->n];
+	peer_free(peer);
+}
+
+static void server_on_call(void *userdata, struct peer *peer, const struct varlink_call *call)
+{
+	struct server *s = userdata;
+
+	s->handler.on_call(s->handler.userdata, peer, call);
+}
+
+static void server_welcome(struct server *s, int fd)
+{
+	const struct peer_handler handler = {
+		.userdata = s, .on_call = server_on_call, .on_gone = server_on_gone};
+	struct peer *peer;
+	uid_t uid;
+
+	if (s->n >= s->config->max_peers) {
+		log_debug("a connection was refused: %zu are open", s->n);
+		close_fd(fd);
+		return;
+	}
+	if (peer_new(s->event, fd, s->config->peer_idle_usec, &handler, &peer) < 0)
+		return;
+	uid = peer_credentials(peer)->uid;
+	if (uid != 0 && server_count_uid(s, uid) >= s->config->max_peers_per_uid) {
+		log_debug("a connection of uid %u was refused: it has too many", uid);
+		peer_free(peer);
+		return;
+	}
+	s->peers[s->n++] = peer;
+}
+
+static int server_on_io(sd_event_source *source, int listening, uint32_t revents, void *userdata)
+{
+	int fd = accept4(listening, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	(void)source;
+	(void)revents;
+	if (fd >= 0)
+		server_welcome(userdata, fd);
+	else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+		log_debug("accept: %s", strerror(errno));
+	return 0;
+}
+
+int server_new(sd_event *event, const struct config *config, const struct listener *listener,
+	       const struct peer_handler *handler, struct server **ret)
+{
+	CLEANUP(server_freep) struct server *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->event = event;
+	s->config = config;
+	s->handler = *handler;
+	s->peers = calloc(config->max_peers, sizeof(struct peer *));
+	if (!s->peers)
+		return -ENOMEM;
+	r = sd_event_add_io(event, &s->io, listener->fd, EPOLLIN, server_on_io, s);
+	if (r >= 0)
+		r = sd_event_source_set_ratelimit(s->io, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void server_free(struct server *s)
+{
+	if (!s)
+		return;
+	sd_event_source_disable_unref(s->io);
+	for (size_t i = 0; i < s->n; i++) {
+		s->handler.on_gone(s->handler.userdata, s->peers[i]);
+		peer_free(s->peers[i]);
+	}
+	free(s->peers);
+	free(s);
+}
+
+void server_freep(struct server **s)
+{
+	server_free(*s);
+}
+
+void server_flush(struct server *s)
+{
+	for (size_t i = 0; i < s->n; i++)
+		peer_flush(s->peers[i]);
+}

@@ -1,0 +1,125 @@
+/*
+ * Everybody's counters -> one JSON object. Called by control.c. What was dropped, skipped or
+ * refused anywhere can be read here.
+ */
+#include "daemon/status.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "proto/base.h"
+
+#ifndef PTSNAP_VERSION
+#define PTSNAP_VERSION "0"
+#endif
+
+static void put(struct json_object *to, const char *key, struct json_object *value)
+{
+	if (json_object_object_add(to, key, value) < 0)
+		json_object_put(value);
+}
+
+static void put_text(struct json_object *to, const char *key, const char *value)
+{
+	put(to, key, value ? json_object_new_string(value) : NULL);
+}
+
+static void put_number(struct json_object *to, const char *key, uint64_t value)
+{
+	put(to, key, json_object_new_uint64(value));
+}
+
+static uint64_t monotonic_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+static struct json_object *status_cpus(const struct source *s)
+{
+	struct json_object *cpus = json_object_new_array();
+
+	for (size_t i = 0; cpus && i < s->n_cpus; i++) {
+		struct json_object *cpu = json_object_new_object();
+
+		put_number(cpu, "cpu", s->cpus[i].cpu);
+		put_number(cpu, "auxBytes", s->cpus[i].pt.aux_size);
+		put_number(cpu, "dataBytes", s->cpus[i].pt.data_size);
+		put(cpu, "instructions", NULL); /* no source can tell */
+		json_object_array_add(cpus, cpu);
+	}
+	return cpus;
+}
+
+static struct json_object *status_timeline(const struct intake *in)
+{
+	struct json_object *o = json_object_new_object();
+	struct timeline_stats stats;
+
+	timeline_get_stats(in->timeline, &stats);
+	put_number(o, "records", stats.records);
+	put_number(o, "folded", stats.folded);
+	put_number(o, "dropped", stats.dropped);
+	put_number(o, "lost", stats.lost);
+	put_number(o, "bad", in->bad_records);
+	put_number(o, "bytes", stats.log_bytes_used + stats.base_bytes_used);
+	put_number(o, "processes", stats.processes);
+	put_number(o, "mappings", stats.mappings);
+	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
+	put_number(o, "filesNotListed", files_dropped(in->files));
+	return o;
+}
+
+static struct json_object *status_snapshots(const struct status_from *from)
+{
+	const struct store_stats *stats = store_get_stats(from->store);
+	struct json_object *o = json_object_new_object();
+
+	put_number(o, "done", stats->done);
+	put_number(o, "failed", stats->failed);
+	put_number(o, "running", jobs_running(from->jobs));
+	put_number(o, "stored", store_count(from->store));
+	put_number(o, "storedBytes", stats->bytes);
+	put_number(o, "evicted", stats->evicted);
+	put_number(o, "lost", stats->lost);
+	put_number(o, "triggers", from->trigger->n);
+	put_number(o, "joined", from->trigger->joined);
+	put_number(o, "refused", from->trigger->refused);
+	return o;
+}
+
+static struct json_object *status_command(const struct command *c)
+{
+	struct json_object *o;
+
+	if (c->pid == 0)
+		return NULL;
+	o = json_object_new_object();
+	put_number(o, "pid", (uint64_t)c->pid);
+	put(o, "running", json_object_new_boolean(c->running));
+	put(o, "exitStatus", c->running ? NULL : json_object_new_int(c->exit_status));
+	return o;
+}
+
+struct json_object *status_to_json(const struct status_from *from)
+{
+	const struct source *s = from->intake->source;
+	bool ended = from->command->emulated && !from->command->running;
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
+	put_text(o, "version", PTSNAP_VERSION);
+	put_text(o, "state", ended ? "ended" : "tracing");
+	put_text(o, "source", s->ops->name);
+	put_text(o, "terms", s->pt_terms);
+	put_number(o, "pid", (uint64_t)getpid());
+	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
+	put(o, "cpus", status_cpus(s));
+	put(o, "timeline", status_timeline(from->intake));
+	put(o, "snapshots", status_snapshots(from));
+	put(o, "command", status_command(from->command));
+	return o;
+}

@@ -1,0 +1,38 @@
+/*
+ * SIGUSR2 as a trigger: kill -USR2 works where no client is installed. signalfd(2) tells who sent
+ * it.
+ */
+#include "daemon/trigger.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+static int trigger_on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
+			     void *userdata)
+{
+	struct trigger *t = userdata;
+	char id[ENTRY_ID_SIZE];
+	struct request q;
+	int r;
+
+	(void)source;
+	request_init(&q, "signal", "SIGUSR2");
+	if (si->ssi_code == SI_USER || si->ssi_code == SI_QUEUE || si->ssi_code == SI_TKILL) {
+		q.pid = si->ssi_pid;
+		q.uid = si->ssi_uid;
+	}
+	r = trigger_fire(t, &q, id);
+	if (r > 0)
+		log_warning("SIGUSR2: no snapshot: %s",
+			    r == TRIGGER_BUSY ? "too many are being taken" : "the recorder ends");
+	return 0;
+}
+
+int trigger_add_signal(struct trigger *t, sd_event *event, sd_event_source **ret)
+{
+	return sd_event_add_signal(event, ret, SIGUSR2, trigger_on_signal, t);
+}

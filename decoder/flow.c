@@ -1,0 +1,174 @@
+/*
+ * The front door: sets the walk up, runs it batch by batch. Called by ptsnap-decode for each CPU's
+ * trace, in the sandbox.
+ */
+#include "decoder/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/flow_private.h"
+#include "decoder/sync.h"
+#include "proto/base.h"
+
+/* Where decoding begins; SIZE: nowhere. */
+static size_t find_start(const struct flow_config *c)
+{
+	const uint8_t *end = c->trace + c->size, *psb;
+
+	if (c->size == 0)
+		return 0;
+	psb = c->from_tsc != 0 ? sync_find_tsc(c->trace, end, c->from_tsc) :
+				 sync_find(c->trace, end);
+	return psb != NULL ? (size_t)(psb - c->trace) : c->size;
+}
+
+static void gap_before_start(struct flow *f, enum fault fault, size_t bytes)
+{
+	struct flow_when when = { 0, UINT64_MAX, 0 };
+
+	if (fault == FAULT_HEAD)
+		when.hi = f->stats.tsc_first != 0 ? f->stats.tsc_first : UINT64_MAX;
+	f->gaps[0] = (struct flow_gap){
+		.fault = fault, .bytes = bytes, .tsc_lo = when.lo, .tsc_hi = when.hi
+	};
+	f->n_gaps = 1;
+	flow_push(f, FLOW_GAP, 0, 0, &when);
+	f->stats.bytes_decoded -= bytes;
+}
+
+static void start(struct flow *f)
+{
+	const struct flow_config *c = &f->config;
+	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
+	size_t begin = MIN_OF(find_start(c), stop);
+	struct timing_config timing = { c->mtc_period, c->max_nonturbo_ratio, c->tsc_art_num,
+					c->tsc_art_den };
+	uint64_t tsc;
+
+	event_reader_init(&f->reader, c->trace, c->size, begin, stop,
+			  errata_for(c->cpu_family, c->cpu_model));
+	timing_init(&f->timing, c->trace, c->size, begin, &timing);
+	f->stats.bytes = f->stats.bytes_decoded = c->from_tsc != 0 ? stop - begin : stop;
+	f->resumed = true;
+	f->done = begin == stop;
+	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
+		f->stats.tsc_first = tsc;
+	if (c->size == 0)
+		gap_before_start(f, FAULT_EMPTY, 0);
+	else if (c->from_tsc == 0 && begin == c->size)
+		gap_before_start(f, FAULT_NO_PSB, c->size);
+	else if (c->from_tsc == 0 && begin > 0)
+		gap_before_start(f, FAULT_HEAD, begin);
+}
+
+int flow_new(const struct flow_config *config, struct flow **ret)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return -ENOMEM;
+	f->config = *config;
+	f->graph = graph_new(config->code, config->userdata, FLOW_GRAPH_BYTES);
+	if (f->graph == NULL) {
+		free(f);
+		return -ENOMEM;
+	}
+	start(f);
+	*ret = f;
+	return 0;
+}
+
+void flow_free(struct flow *f)
+{
+	if (f == NULL)
+		return;
+	graph_free(f->graph);
+	free(f);
+}
+
+static void update_stats(struct flow *f)
+{
+	const struct event_counts *c = &f->reader.counts;
+
+	f->stats.packets = c->packets;
+	f->stats.psbs = c->psbs;
+	f->stats.cbr = c->cbr;
+	f->stats.overflows = c->overflows;
+	f->stats.unknown_packets = c->unknown;
+	f->stats.tsc_first = c->tsc_first;
+	f->stats.tsc_last = c->tsc_last;
+}
+
+static int fill(struct flow *f)
+{
+	while (!f->done && !f->full && f->n_items + FLOW_STEP_ITEMS <= FLOW_ITEMS) {
+		int r = 0;
+
+		flow_load(f);
+		if (f->enabled)
+			r = flow_step_on(f);
+		else
+			flow_step_off(f);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* flow_run may have thrown blocks away since the last batch. */
+static void begin_batch(struct flow *f)
+{
+	flow_go(f, f->ip);
+	f->n_items = f->n_gaps = 0;
+	f->full = false;
+	f->run_mode = f->mode;
+}
+
+int flow_next(struct flow *f, struct flow_batch *ret)
+{
+	int r;
+
+	*ret = (struct flow_batch){ 0 };
+	/* The first batch may begin with the gap that start() found. */
+	if (f->started)
+		begin_batch(f);
+	f->started = true;
+	r = fill(f);
+	update_stats(f);
+	if (r != 0)
+		return r;
+	*ret = (struct flow_batch){
+		.items = f->items,
+		.n_items = f->n_items,
+		.gaps = f->gaps,
+		.n_gaps = f->n_gaps,
+		.context = f->context,
+	};
+	return f->n_items > 0 ? 0 : FLOW_DONE;
+}
+
+const struct flow_stats *flow_get_stats(const struct flow *f)
+{
+	return &f->stats;
+}
+
+size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
+{
+	uint64_t ip = start_ip;
+	size_t done = 0;
+
+	while (done < n) {
+		const struct graph_block *b = graph_get(f->graph, f->context, f->run_mode, ip);
+
+		if (b == NULL)
+			break;
+		for (size_t i = 0; i < b->n && done < n; i++) {
+			ret_ips[done++] = ip;
+			ip += b->sizes[i];
+		}
+		if (b->fault != FAULT_NONE)
+			break;
+	}
+	return done;
+}

@@ -1,0 +1,43 @@
+/*
+ * Code as a graph of blocks: straight runs of instructions up to a branch, decoded when they are
+ * first reached and kept by context, mode and address.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/flow.h"
+#include "decoder/insn.h"
+
+/* Longer runs are several blocks (class INSN_OTHER). */
+#define GRAPH_BLOCK_MAX 250
+
+struct graph_block {
+	uint64_t context;
+	uint64_t ip;
+	uint64_t last; /* address of the last instruction: the branch */
+	uint64_t next; /* behind it; of a block with a fault: where the code could not be read */
+	uint64_t target;		  /* of a direct branch */
+	struct graph_block *taken, *fall; /* the blocks at target and next once they are known */
+	uint8_t class;			  /* enum insn_class of the last instruction */
+	uint8_t fault;			  /* enum fault: what is at next cannot be executed by us */
+	uint8_t mode;
+	uint8_t n;	 /* instructions; 0 only with a fault */
+	uint8_t sizes[]; /* of each instruction */
+};
+
+struct graph;
+
+/* CODE as in struct flow_config. Never uses much more than MAX_BYTES: what is there is then thrown
+ * away and built again as it is needed. NULL: no memory. */
+struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_code *ret),
+			void *userdata, size_t max_bytes);
+void graph_free(struct graph *g);
+/* The block that begins at IP. A call may end the life of all blocks it gave before: then
+ * graph_generation has changed. NULL: no memory. */
+struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip);
+uint64_t graph_generation(const struct graph *g);
+/* How many instructions of B come before IP; -1: none of them begins there. */
+int graph_index(const struct graph_block *b, uint64_t ip);

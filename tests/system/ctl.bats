@@ -1,0 +1,444 @@
+#!/usr/bin/env bats
+# ptsnapctl against a recorder that misbehaves, and its own command line. Exit codes are those of
+# ptsnapctl(1).
+
+setup() {
+	here=${PTSNAP_SRCDIR:-$BATS_TEST_DIRNAME/../..}/tests/system
+	ctl=${PTSNAPCTL:-${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}/ctl/ptsnapctl}
+	[ -x "$ctl" ] || skip "$ctl is not built"
+	dir=$(mktemp -d)
+	sock=$dir/socket
+}
+
+teardown() {
+	[ -z "$server" ] || kill "$server" 2>/dev/null || true
+	[ -z "$dir" ] || rm -rf "$dir"
+}
+
+# recorder BEHAVIOUR
+recorder() {
+	command -v python3 >/dev/null || skip "no python3"
+	python3 "$here/fake_recorder.py" "$sock" "$1" 3>&- >/dev/null 2>&1 &
+	server=$!
+	for _ in $(seq 200); do
+		[ -S "$sock" ] && return
+		sleep 0.05
+	done
+	return 1
+}
+
+# Runs ptsnapctl with its messages in $err and its data in $output.
+ctl() {
+	run sh -c 'err=$1; shift; exec timeout 60 "$@" 2>"$err" </dev/null' sh "$dir/err" \
+		"$ctl" --socket="$sock" "$@"
+	err=$(cat "$dir/err")
+}
+
+# fails CODE PART: that exit code, one line on stderr that holds PART, nothing on stdout.
+fails() {
+	echo "status $status, stdout: $output, stderr: $err"
+	[ "$status" -eq "$1" ]
+	[ "$(printf '%s\n' "$err" | wc -l)" -eq 1 ]
+	case $err in *"$2"*) ;; *) return 1 ;; esac
+	[ -z "$output" ]
+}
+
+@test "no verb lists the verbs" {
+	ctl
+	fails 2 "snapshot, list, fetch, status, decode"
+}
+
+@test "unknown verb lists the verbs" {
+	ctl frobnicate
+	fails 2 "valid are: snapshot, list, fetch, status, decode, help, version"
+}
+
+@test "unknown option lists the options" {
+	ctl snapshot --reson=x
+	fails 2 "unknown option --reson=x; valid are: --reason=, --last="
+	ctl list -x
+	fails 2 "unknown option -x; valid are: --socket="
+}
+
+@test "unknown values list the valid ones" {
+	ctl --json=xml list
+	fails 2 "valid are: pretty, short, off"
+	ctl fetch latest --format=tar
+	fails 2 "valid are: report, bundle"
+	ctl decode --view=calls x
+	fails 2 "valid are: report, summary, packets, branches, insns"
+	ctl snapshot --last=8x
+	fails 2 "a size like"
+	ctl --timeout=soon list
+	fails 2 "a time like"
+	ctl decode --raw-pt=x --mtc-freq=16
+	fails 2 "from 0 to 15"
+	ctl decode --raw-pt=x --raw-image=y
+	fails 2 "FILE[:OFFSET:LENGTH]@VADDR"
+	ctl decode --raw-pt=x --cpu=6
+	fails 2 "FAMILY/MODEL"
+	ctl decode --raw-pt=x --cpuid-0x15=2
+	fails 2 "EAX,EBX"
+}
+
+@test "operands that are missing or too many" {
+	ctl fetch
+	fails 2 "latest"
+	ctl list x
+	fails 2 "no operand"
+	ctl decode
+	fails 2 "BUNDLE"
+	ctl decode a b
+	fails 2 "BUNDLE"
+	ctl decode --raw-pt=x y
+	fails 2 "not both"
+	ctl decode --cpu=6/85 y
+	fails 2 "--raw-pt"
+	ctl snapshot --no-wait -o x
+	fails 2 "-o writes the report"
+}
+
+@test "help and version need no recorder" {
+	ctl --help
+	[ "$status" -eq 0 ]
+	[[ $output == *"snapshot [--reason=TEXT]"* ]]
+	ctl decode --help
+	[ "$status" -eq 0 ]
+	[[ $output == *"--raw-pt=FILE"* ]]
+	ctl help fetch
+	[[ $output == *"fetch ID|latest"* ]]
+	ctl version
+	[[ $output == "ptsnapctl "* ]]
+	ctl --version
+	[[ $output == "ptsnapctl "* ]]
+}
+
+@test "socket absent" {
+	ctl status
+	fails 5 "start ptsnapd"
+}
+
+@test "socket without a listener" {
+	command -v python3 >/dev/null || skip "no python3"
+	python3 -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$sock"
+	ctl status
+	fails 5 "start ptsnapd"
+}
+
+@test "socket path too long" {
+	run "$ctl" --socket="/$(printf 'x%.0s' $(seq 200))" status
+	[ "$status" -eq 2 ]
+	[[ $output == *"at most 107 bytes"* ]]
+}
+
+@test "socket without permission" {
+	recorder normal
+	chmod 0600 "$sock"
+	chmod 0755 "$dir"
+	if [ "$(id -u)" -eq 0 ]; then
+		command -v setpriv >/dev/null || skip "no setpriv"
+		cp "$ctl" "$dir/ptsnapctl"
+		run setpriv --reuid=65534 --regid=65534 --clear-groups "$dir/ptsnapctl" \
+			--socket="$sock" status
+	else
+		chmod 0000 "$sock"
+		run "$ctl" --socket="$sock" status
+	fi
+	[ "$status" -eq 4 ]
+	[[ $output == *"permission denied"* ]]
+}
+
+@test "status is printed, as text and JSON" {
+	recorder normal
+	ctl status
+	[ "$status" -eq 0 ]
+	[[ $output == *"State      tracing"* ]]
+	[[ $output == *"pid 43, ended with status 3"* ]]
+	[[ $output == *"8.0 MiB"* ]]
+	ctl --json=short status
+	[ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ]
+	[[ $output == *'"state":'* ]]
+	ctl -q status
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+}
+
+@test "list escapes what strangers wrote" {
+	recorder normal
+	ctl list
+	[ "$status" -eq 0 ]
+	[ "${#lines[@]}" -eq 3 ]
+	[[ $output == *'re\x1b[31mason\x0aline'* ]]
+	ctl list --json=short
+	[ "${#lines[@]}" -eq 2 ]
+	ctl list --json=pretty
+	printf '%s' "$output" | python3 -c 'import json, sys; assert len(json.load(sys.stdin)) == 2'
+}
+
+@test "snapshot waits and prints the summary" {
+	recorder normal
+	ctl snapshot --reason=why --last=8M
+	[ "$status" -eq 0 ]
+	[ -z "$err" ]
+	[[ $output == *"Report    5abc-0001"* ]]
+	[[ $output == *'re\x1b[31mason\x0aline'* ]]
+}
+
+@test "snapshot's options reach the recorder" {
+	recorder normal
+	ctl snapshot --no-wait --reason=why --last=50ms --no-decode -j
+	[ "$status" -eq 0 ]
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["asked"] == {"reason": "why", "windowUSec": 50000, "decode": False}'
+	ctl snapshot --no-wait --last=8M -j
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["asked"] == {"windowBytes": 8388608}'
+	ctl snapshot --no-wait
+	[ "$output" = 5abc-0001 ]
+}
+
+@test "snapshot -o writes the report as JSON" {
+	recorder normal
+	ctl -q snapshot -o "$dir/report.json"
+	[ "$status" -eq 0 ]
+	[ -z "$output$err" ]
+	[ "$(stat -c %a "$dir/report.json")" = 600 ]
+	python3 -c 'import json, sys; assert json.load(open(sys.argv[1]))["id"] == "5abc-0001"' \
+		"$dir/report.json"
+	[ "$(ls "$dir" | grep -c report)" -eq 1 ]
+}
+
+@test "snapshot that failed" {
+	recorder normal
+	ctl snapshot --reason=fail
+	fails 1 "worker was killed"
+}
+
+@test "request that is not UTF-8" {
+	recorder normal
+	ctl snapshot --reason="$(printf '\377')"
+	fails 2 "not valid UTF-8"
+}
+
+@test "fetch copies the report and the bundle" {
+	recorder normal
+	ctl fetch latest
+	[ "$status" -eq 0 ]
+	[[ $output == '{"schemaVersion": "1.0"'* ]]
+	ctl fetch latest --json=off
+	[[ $output == "Report    5abc-0001"* ]]
+	"$ctl" --socket="$sock" fetch 5abc --format=bundle -o - >"$dir/b1"
+	"$ctl" --socket="$sock" fetch 5abc --format=bundle -o "$dir/b2"
+	[ "$(stat -c %s "$dir/b1")" -eq 12 ]
+	cmp "$dir/b1" "$dir/b2"
+}
+
+@test "fetch refuses a bundle on a terminal" {
+	command -v script >/dev/null || skip "no script(1)"
+	recorder normal
+	run script -qec "'$ctl' --socket='$sock' fetch latest --format=bundle" /dev/null
+	[ "$status" -eq 2 ]
+	[[ $output == *"not written to a terminal"* ]]
+}
+
+@test "fetch to places that cannot be written" {
+	recorder normal
+	ctl fetch latest -o "$dir/none/x"
+	fails 1 "No such file or directory"
+	ctl fetch latest -o "$dir"
+	fails 1 "Is a directory"
+	ctl fetch latest -o /dev/full
+	fails 1 "No space left on device"
+	ctl fetch latest -o /dev/null
+	[ "$status" -eq 0 ]
+	[ -c /dev/null ]
+	run sh -c '"$1" --socket="$2" status >/dev/full' sh "$ctl" "$sock"
+	[ "$status" -eq 1 ]
+	[[ $output == *"No space left on device"* ]]
+}
+
+@test "an existing output file survives a failure" {
+	recorder error:io.ptsnap.recorder.NoSuchReport
+	echo precious >"$dir/out"
+	ctl fetch latest -o "$dir/out"
+	[ "$status" -eq 3 ]
+	[ "$(cat "$dir/out")" = precious ]
+}
+
+@test "an answer without its file, or with another size" {
+	recorder nofd
+	ctl fetch latest
+	fails 1 "holds no file"
+	kill "$server"
+	rm "$sock"
+	recorder wrongsize
+	ctl fetch latest
+	fails 1 "announced"
+}
+
+@test "garbage reply" {
+	recorder garbage
+	ctl status
+	fails 1 "does not speak Varlink"
+}
+
+@test "endless reply" {
+	recorder huge
+	ctl status
+	fails 1 "does not speak Varlink"
+}
+
+@test "more replies than asked for" {
+	recorder continues
+	ctl status
+	fails 1 "does not speak Varlink"
+}
+
+@test "half a reply, then the end" {
+	recorder half
+	ctl status
+	fails 5 "closed the connection"
+}
+
+@test "connection closed at once" {
+	recorder closed
+	ctl status
+	fails 5 "closed the connection"
+}
+
+@test "no reply, and --timeout" {
+	recorder silent
+	ctl --timeout=200ms status
+	fails 124 "no answer in time"
+}
+
+@test "slow reply, and --timeout" {
+	recorder slow
+	ctl snapshot --timeout=500ms
+	fails 124 "no answer in time"
+}
+
+@test "error replies have exit codes" {
+	check() { # CODE PART NAME PARAMETERS
+		recorder "error:$3:$4"
+		ctl fetch some
+		fails "$1" "$2"
+		kill "$server"
+		rm "$sock"
+	}
+	i=io.ptsnap.recorder
+	check 3 "some: no such report" $i.NoSuchReport '{"id":"some"}'
+	check 3 "several reports" $i.AmbiguousReport '{"id":"some"}'
+	check 3 "--format=bundle" $i.NotDecoded '{"id":"some"}'
+	check 7 "again in 1500 ms" $i.Busy '{"retryAfterUSec":1500000}'
+	check 6 "not tracing: the PMU is gone" $i.NotTracing '{"cause":"the PMU is gone"}'
+	check 1 "failed: \\x1b[2J" $i.Failed '{"id":"x","cause":"\u001b[2J"}'
+	check 2 "no format" $i.UnsupportedFormat '{"format":"report"}'
+	check 1 "12 bytes needed, 3 free" $i.NoSpace '{"needBytes":12,"haveBytes":3}'
+	check 4 "refuses" org.varlink.service.PermissionDenied '{}'
+	check 2 "value of reason" org.varlink.service.InvalidParameter '{"parameter":"reason"}'
+	check 1 "older than ptsnapctl" org.varlink.service.MethodNotFound '{"method":"x"}'
+	check 1 "answers with com.example.New" com.example.New '{}'
+	check 3 "?: no such report" $i.NoSuchReport '{"id":7}'
+}
+
+@test "decode of what is no bundle" {
+	ctl decode "$dir/none"
+	fails 1 "No such file"
+	ctl decode "$dir"
+	fails 1 "not a regular file"
+	: >"$dir/empty"
+	ctl decode "$dir/empty"
+	fails 1 "the file is empty"
+	ctl decode --raw-pt="$dir/empty"
+	fails 1 "the file is empty"
+	echo x >"$dir/pt"
+	ctl decode --raw-pt="$dir/pt" --raw-image="$dir/none@0x1000"
+	fails 1 "No such file"
+}
+
+# worker SCRIPT: a ptsnap-decode that does this.
+worker() {
+	printf '#!/bin/sh\n%s\n' "$1" >"$dir/worker"
+	chmod +x "$dir/worker"
+	echo x >"$dir/bundle"
+}
+
+@test "decode with a worker that misbehaves" {
+	worker 'exit 0'
+	ctl decode --worker="$dir/absent" "$dir/bundle"
+	fails 1 "cannot be run: No such file"
+	ctl decode --worker="$dir/worker" "$dir/bundle"
+	fails 1 "ended without a result"
+	worker 'kill -SEGV $$'
+	PTSNAP_DECODE=$dir/worker ctl decode "$dir/bundle"
+	fails 1 "killed by signal 11"
+	worker 'exec sleep 60'
+	ctl decode --timeout=200ms --worker="$dir/worker" -o "$dir/out" "$dir/bundle"
+	fails 124 "not decoded in time"
+	[ ! -e "$dir/out" ]
+	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
+}
+
+# decoder RESULT: --worker is one that answers so; $pt and $image are files for the raw form.
+decoder() {
+	command -v python3 >/dev/null || skip "no python3"
+	export PTSNAP_DECODE=$here/fake_decoder.py FAKE_DECODER=$1
+	pt=$dir/pt
+	image=$dir/im:1@2
+	echo xxxx >"$pt"
+	echo xxxx >"$image"
+}
+
+@test "decode hands the raw files over as one bundle" {
+	decoder 0:0
+	set --
+	for i in $(seq 600); do set -- "$@" "--raw-image=$image:1:2@$((i * 16))"; done
+	ctl decode --view=summary --hash --json=pretty --raw-pt="$pt" "$@"
+	[ "$status" -eq 0 ]
+	[ -z "$err" ]
+	[[ $output == *"view=1 hash=1 pretty=1 cpu0.pt,images/0,manifest.json,sideband"* ]]
+}
+
+@test "decode says that ranges were cut" {
+	decoder 0:0
+	ctl decode --raw-pt="$pt" --raw-image="$image:1:100@0" --raw-image="$image@0x1000"
+	[ "$status" -eq 0 ]
+	[[ $err == *"1 ranges of --raw-image end beyond their file"* ]]
+	ctl -q decode --raw-pt="$pt" --raw-image="$image:1:100@0"
+	[ -z "$err" ]
+}
+
+@test "decode writes JSON to a pipe and a file, a summary to people" {
+	decoder 0:0
+	ctl decode --raw-pt="$pt"
+	[[ $output == '{"id": "fake"'* ]]
+	ctl decode --raw-pt="$pt" --json=off
+	[[ $output == "Report    fake"* ]]
+	ctl decode --raw-pt="$pt" -o "$dir/out"
+	[ -z "$output" ]
+	[[ $(cat "$dir/out") == '{"id": "fake"'* ]]
+}
+
+@test "decode's failures leave no output file" {
+	decoder -74:0 # EBADMSG
+	ctl decode --raw-pt="$pt" -o "$dir/out"
+	fails 1 "not a ptsnap bundle, or truncated or damaged"
+	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
+	FAKE_DECODER=-28:0 ctl decode --raw-pt="$pt" -o "$dir/out" # ENOSPC
+	fails 1 "no space left"
+	FAKE_DECODER=-93:0 ctl decode --raw-pt="$pt" -o "$dir/out" # EPROTONOSUPPORT
+	fails 1 "newer ptsnap"
+}
+
+@test "decode with errors beyond --max-errors" {
+	decoder 0:5
+	ctl decode --raw-pt="$pt" -o "$dir/out"
+	[ "$status" -eq 0 ]
+	ctl decode --raw-pt="$pt" --max-errors=5 -o "$dir/out"
+	[ "$status" -eq 0 ]
+	rm "$dir/out"
+	ctl decode --raw-pt="$pt" --max-errors=4 -o "$dir/out"
+	fails 8 "5 errors, --max-errors allows 4"
+	[ -s "$dir/out" ]
+}

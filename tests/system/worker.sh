@@ -1,0 +1,96 @@
+#!/bin/sh
+# ptsnap-decode as the daemon starts it, sandbox included: reports of synthetic bundles against the
+# schema; corrupt, truncated and foreign files give an error and not a crash; a full disk and a
+# reader that is gone are said.
+set -u
+
+top=${PTSNAP_SRCDIR:-.}
+build=${PTSNAP_BUILDDIR:-$(pwd)}
+decode=${PTSNAP_DECODE:-$build/decoder/worker/ptsnap-decode}
+make_bundle=${MAKE_BUNDLE:-$build/tests/support/make_bundle}
+run_worker=${RUN_WORKER:-$build/tests/support/run_worker}
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+status=0
+fail() {
+	echo "FAILED: $*"
+	status=1
+}
+# run VIEW BUNDLE OUTPUT [LIMIT [HASH]] -> $said
+run() {
+	said=$("$run_worker" "$decode" "$@")
+}
+ended_well() {
+	case $said in
+	"condition 0 signal 0 exit 0 error 0 "*) return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+kinds="plain tips long small cpus leaf many empty nopsb nosideband noimage overflow last"
+for kind in $kinds; do
+	"$make_bundle" "$kind" "$dir/$kind.ptsnap" || fail "make_bundle $kind"
+	for view in 0 1 2 3 4; do
+		run $view "$dir/$kind.ptsnap" "$dir/$kind.$view"
+		ended_well || fail "$kind view $view: $said"
+	done
+done
+lines=$(wc -l <"$dir/plain.4")
+[ "$lines" = 799 ] || fail "plain: $lines instructions"
+cmp -s "$dir/plain.4" "$dir/tips.4" || fail "return compression changes the instructions"
+
+# A small limit: shorter, still a report.
+run 0 "$dir/many.ptsnap" "$dir/many.cut" 20000
+ended_well || fail "limit: $said"
+size=$(wc -c <"$dir/many.cut")
+[ "$size" -le 20000 ] || fail "limit: $size bytes"
+grep -q '"what":"processes"' "$dir/many.cut" || fail "limit: the cut is not said"
+cp "$dir/many.cut" "$dir/manycut.0"
+
+if python3 -c 'import jsonschema' 2>/dev/null; then
+	python3 "$top/tests/system/worker_schema.py" "$top/docs/ptsnap-report-1.schema.json" \
+		"$dir"/*.0 || fail "schema"
+else
+	echo "python3-jsonschema is not installed: reports are not validated"
+fi
+
+# Not a bundle, cut short, bytes turned: a result, never a signal.
+bad() {
+	run 0 "$1" "$dir/out"
+	case $said in
+	"condition 3 signal 0 exit 1 error -74 "*) ;; # EBADMSG
+	*) fail "$1: $said" ;;
+	esac
+}
+: >"$dir/nothing"
+bad "$dir/nothing"
+cp "$decode" "$dir/foreign"
+bad "$dir/foreign"
+total=$(wc -c <"$dir/plain.ptsnap")
+for part in 1 3 5 7 9; do
+	head -c $((total * part / 10)) "$dir/plain.ptsnap" >"$dir/truncated"
+	bad "$dir/truncated"
+done
+i=0
+while [ $i -lt 40 ]; do
+	cp "$dir/leaf.ptsnap" "$dir/corrupt"
+	printf '\377\202' | dd of="$dir/corrupt" bs=1 conv=notrunc status=none \
+		seek=$((i * 7919 % ($(wc -c <"$dir/leaf.ptsnap") - 2)))
+	run 0 "$dir/corrupt" "$dir/out"
+	case $said in
+	"condition 0 signal 0 exit 0 error 0 "* | "condition 3 signal 0 exit 1 error -74 "*) ;;
+	*) fail "corrupt $i: $said" ;;
+	esac
+	i=$((i + 1))
+done
+
+if [ -w /dev/full ]; then
+	run 4 "$dir/long.ptsnap" /dev/full
+	case $said in
+	"condition 3 signal 0 exit 1 error -28 "*) ;; # ENOSPC
+	*) fail "full disk: $said" ;;
+	esac
+fi
+"$decode" </dev/null >/dev/null 2>"$dir/usage" 3<&-
+[ $? = 2 ] && grep -q "started by ptsnapd" "$dir/usage" || fail "started by hand"
+exit $status

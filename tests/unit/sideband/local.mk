@@ -1,0 +1,36 @@
+check_PROGRAMS += \
+	tests/unit/sideband/test_space \
+	tests/unit/sideband/test_timeline \
+	tests/unit/sideband/test_timeline_fold \
+	tests/unit/sideband/test_elf \
+	tests/unit/sideband/test_image \
+	tests/unit/sideband/test_symbols
+
+tests_unit_sideband_test_space_SOURCES = tests/unit/sideband/test_space.c
+tests_unit_sideband_test_space_LDADD = sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_timeline_SOURCES = \
+	tests/unit/sideband/test_timeline.c tests/unit/sideband/records.h
+tests_unit_sideband_test_timeline_LDADD = \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_timeline_fold_SOURCES = \
+	tests/unit/sideband/test_timeline_fold.c tests/unit/sideband/records.h
+tests_unit_sideband_test_timeline_fold_LDADD = \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
+# Counts what the timeline allocates.
+tests_unit_sideband_test_timeline_fold_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
+
+tests_unit_sideband_test_elf_SOURCES = \
+	tests/unit/sideband/test_elf.c tests/unit/sideband/self.h
+tests_unit_sideband_test_elf_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_image_SOURCES = tests/unit/sideband/test_image.c
+tests_unit_sideband_test_image_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_symbols_SOURCES = \
+	tests/unit/sideband/test_symbols.c tests/unit/sideband/self.h
+tests_unit_sideband_test_symbols_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)

@@ -1,0 +1,307 @@
+/*
+ * sideband/space: what is mapped where and when, against examples and against a slow, obvious
+ * oracle.
+ */
+#include "sideband/space.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct space_file file_a = { .index = 0, .ino = 1, .path = "/a" };
+static const struct space_file file_b = { .index = 1, .ino = 2, .path = "/b" };
+
+static void map(struct space *s, uint64_t time, uint64_t start, uint64_t size,
+		const struct space_file *file)
+{
+	assert_int_equal(space_map(s, time, start, size, start, 5, 2, file), 0);
+}
+
+static const struct space_file *file_at(const struct space *s, uint64_t time, uint64_t address)
+{
+	const struct space_mapping *m = space_find(s, time, address);
+
+	return m ? m->file : NULL;
+}
+
+static void find_in_empty_space_gives_none(void **state)
+{
+	struct space *s = space_new(true);
+
+	(void)state;
+	assert_null(space_find(s, SPACE_NOW, 0));
+	assert_null(space_find(s, 0, UINT64_MAX));
+	assert_int_equal(space_generation(s, SPACE_NOW), 0);
+	space_free(s);
+}
+
+static void find_holds_from_begin_and_within_bounds(void **state)
+{
+	struct space *s = space_new(true);
+	const struct space_mapping *m;
+
+	(void)state;
+	map(s, 10, 0x1000, 0x1000, &file_a);
+	assert_null(space_find(s, 9, 0x1000));
+	assert_null(space_find(s, 10, 0xfff));
+	assert_null(space_find(s, 10, 0x2000));
+	m = space_find(s, 10, 0x1fff);
+	assert_non_null(m);
+	assert_int_equal(m->start, 0x1000);
+	assert_int_equal(m->size, 0x1000);
+	assert_int_equal(m->begin, 10);
+	assert_true(m->end == SPACE_NOW);
+	space_free(s);
+}
+
+/* A mapping in the middle of another leaves both ends with the right file offsets. */
+static void map_in_the_middle_leaves_both_ends(void **state)
+{
+	(void)state;
+	for (int history = 0; history < 2; history++) {
+		struct space *s = space_new(history);
+		const struct space_mapping *m;
+
+		map(s, 1, 0x1000, 0x9000, &file_a);
+		map(s, 2, 0x4000, 0x1000, &file_b);
+		assert_ptr_equal(file_at(s, SPACE_NOW, 0x3fff), &file_a);
+		assert_ptr_equal(file_at(s, SPACE_NOW, 0x4000), &file_b);
+		m = space_find(s, SPACE_NOW, 0x5000);
+		assert_ptr_equal(m->file, &file_a);
+		assert_int_equal(m->start, 0x5000);
+		assert_int_equal(m->size, 0x5000);
+		assert_int_equal(m->pgoff, 0x5000);
+		m = space_find(s, 1, 0x4800);
+		if (history) {
+			assert_ptr_equal(m->file, &file_a);
+			assert_int_equal(m->pgoff - m->start, 0);
+			assert_int_equal(m->end, 2);
+		} else {
+			assert_null(m);
+		}
+		space_free(s);
+	}
+}
+
+static void map_of_equal_content_changes_nothing(void **state)
+{
+	struct space_file scanned = { .ino = 1, .path = "/a" };
+	struct space_file recorded = { .ino = 1, .ino_generation = 7, .path = "/a" };
+	struct space_file by_id = { .build_id_size = 2, .build_id = { 1, 2 }, .path = "/a" };
+	struct space_file other = { .ino = 3, .path = "/a" };
+	struct space *s = space_new(true);
+
+	(void)state;
+	map(s, 0, 0x1000, 0x1000, &scanned);
+	map(s, 5, 0x1000, 0x1000, &recorded);
+	map(s, 6, 0x1000, 0x1000, &by_id);
+	assert_int_equal(space_generation(s, SPACE_NOW), 1);
+	assert_int_equal(space_find(s, 6, 0x1000)->begin, 0);
+	map(s, 7, 0x1000, 0x1000, &other);
+	assert_int_equal(space_generation(s, 6), 1);
+	assert_int_equal(space_generation(s, 7), 2);
+	space_free(s);
+}
+
+static void map_that_is_older_does_not_undo_a_newer_one(void **state)
+{
+	struct space *s = space_new(false);
+
+	(void)state;
+	map(s, 5, 0x1000, 0x1000, &file_a);
+	map(s, 0, 0x1800, 0x1000, &file_b);
+	assert_ptr_equal(file_at(s, SPACE_NOW, 0x1800), &file_a);
+	map(s, 0, 0x8000, 0x1000, &file_b);
+	assert_ptr_equal(file_at(s, SPACE_NOW, 0x8000), &file_b);
+	space_free(s);
+}
+
+static void map_at_the_end_of_memory_is_clipped(void **state)
+{
+	struct space *s = space_new(true);
+
+	(void)state;
+	map(s, 1, UINT64_MAX - 0xfff, UINT64_MAX, &file_a);
+	assert_ptr_equal(file_at(s, 1, UINT64_MAX - 1), &file_a);
+	map(s, 2, 0, UINT64_MAX, &file_b);
+	assert_ptr_equal(file_at(s, 2, UINT64_MAX - 1), &file_b);
+	assert_ptr_equal(file_at(s, 1, UINT64_MAX - 1), &file_a);
+	assert_null(file_at(s, 1, 0));
+	map(s, 3, 0x1000, 0, &file_a);
+	assert_int_equal(space_generation(s, 3), 2);
+	space_free(s);
+}
+
+static void map_beyond_the_kernels_limit_is_refused(void **state)
+{
+	struct space *s = space_new(false);
+	int r = 0;
+
+	(void)state;
+	for (uint64_t i = 0; i < 70000 && r == 0; i++)
+		r = space_map(s, 1, i * 0x2000, 0x1000, 0, 5, 2, &file_a);
+	assert_int_equal(r, -ENOMEM);
+	assert_ptr_equal(file_at(s, SPACE_NOW, 0x2000), &file_a);
+	space_free(s);
+}
+
+static void fork_copies_what_was_there_at_that_time(void **state)
+{
+	struct space *s = space_new(true), *child;
+
+	(void)state;
+	map(s, 1, 0x1000, 0x3000, &file_a);
+	map(s, 5, 0x2000, 0x1000, &file_b);
+	child = space_fork(s, 3);
+	assert_int_not_equal(space_id(s), space_id(child));
+	assert_ptr_equal(file_at(child, 3, 0x2000), &file_a);
+	assert_null(file_at(child, 2, 0x2000));
+	assert_int_equal(space_find(child, 9, 0x1000)->begin, 3);
+	assert_int_equal(space_generation(child, SPACE_NOW), 0);
+	map(child, 7, 0x1000, 0x1000, &file_b);
+	assert_ptr_equal(file_at(s, 7, 0x1000), &file_a);
+	space_free(s);
+	assert_ptr_equal(file_at(child, 7, 0x1000), &file_b);
+	space_free(child);
+}
+
+struct listed {
+	size_t n;
+	uint64_t starts[8];
+};
+
+static int list(void *userdata, const struct space_mapping *m)
+{
+	struct listed *l = userdata;
+
+	assert_in_range(l->n, 0, 7);
+	l->starts[l->n++] = m->start;
+	return l->n == 3 ? 42 : 0;
+}
+
+static void foreach_goes_by_address_until_told_to_stop(void **state)
+{
+	struct space *s = space_new(true);
+	struct listed l = { 0 };
+
+	(void)state;
+	map(s, 1, 0x5000, 0x1000, &file_a);
+	map(s, 2, 0x1000, 0x1000, &file_a);
+	assert_int_equal(space_foreach(s, 2, list, &l), 0);
+	assert_int_equal(l.n, 2);
+	assert_int_equal(l.starts[0], 0x1000);
+	assert_int_equal(l.starts[1], 0x5000);
+	l.n = 0;
+	assert_int_equal(space_foreach(s, 1, list, &l), 0);
+	assert_int_equal(l.n, 1);
+	map(s, 3, 0x9000, 0x1000, &file_a);
+	l.n = 0;
+	assert_int_equal(space_foreach(s, 3, list, &l), 42);
+	space_free(s);
+}
+
+/* --- Against an oracle: the newest of all mappings made so far that holds the address --- */
+
+#define PAGES 64u
+#define STEPS 600u
+
+struct made {
+	uint64_t start, size, pgoff;
+	const struct space_file *file;
+};
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return *seed >> 33;
+}
+
+static void compare(const struct space *s, const struct made *made, size_t n, uint64_t time)
+{
+	for (uint64_t page = 0; page < PAGES; page++) {
+		const struct space_mapping *m = space_find(s, time, page);
+		const struct made *expected = NULL;
+
+		for (size_t i = 0; i < n && i + 1 <= time; i++)
+			if (page - made[i].start < made[i].size)
+				expected = &made[i];
+		assert_int_equal(!m, !expected);
+		if (!m)
+			continue;
+		assert_ptr_equal(m->file, expected->file);
+		assert_int_equal(page - m->start + m->pgoff,
+				 page - expected->start + expected->pgoff);
+		assert_true(page >= m->start && page - m->start < m->size);
+		assert_true(m->begin <= time && time < m->end);
+	}
+}
+
+static void find_at_any_time_agrees_with_a_replay(void **state)
+{
+	struct made made[STEPS];
+	uint64_t seed = 1;
+
+	(void)state;
+	for (unsigned round = 0; round < 4; round++) {
+		struct space *s = space_new(true), *now = space_new(false);
+
+		for (size_t i = 0; i < STEPS; i++) {
+			struct made *m = &made[i];
+			uint64_t few = round % 2 ? 4 : PAGES;
+
+			m->start = next_random(&seed) % few;
+			m->size = 1 + next_random(&seed) % (round < 2 ? 4 : PAGES - m->start);
+			m->pgoff = 100 * i;
+			m->file = i % 2 ? &file_a : &file_b;
+			assert_int_equal(space_map(s, i + 1, m->start, m->size, m->pgoff, 5, 2,
+						   m->file),
+					 0);
+			assert_int_equal(space_map(now, i + 1, m->start, m->size, m->pgoff, 5, 2,
+						   m->file),
+					 0);
+			if (i % 50 == 0)
+				compare(now, made, i + 1, i + 1);
+		}
+		for (uint64_t time = 0; time <= STEPS; time += 7)
+			compare(s, made, STEPS, time);
+		assert_int_equal(space_generation(s, 17), 17);
+		space_free(s);
+		space_free(now);
+	}
+}
+
+/* A plug-in loaded and unloaded: without jumps this would be 10 thousand million steps. */
+static void find_below_many_layers_is_fast(void **state)
+{
+	struct space *s = space_new(true);
+
+	(void)state;
+	for (uint64_t i = 0; i < 100000; i++)
+		assert_int_equal(space_map(s, i + 1, 0x1000, 0x1000, i << 12, 5, 2, &file_a), 0);
+	for (uint64_t i = 0; i < 100000; i++)
+		assert_int_equal(space_find(s, i + 1, 0x1800)->pgoff, i << 12);
+	space_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(find_in_empty_space_gives_none),
+		cmocka_unit_test(find_holds_from_begin_and_within_bounds),
+		cmocka_unit_test(map_in_the_middle_leaves_both_ends),
+		cmocka_unit_test(map_of_equal_content_changes_nothing),
+		cmocka_unit_test(map_that_is_older_does_not_undo_a_newer_one),
+		cmocka_unit_test(map_at_the_end_of_memory_is_clipped),
+		cmocka_unit_test(map_beyond_the_kernels_limit_is_refused),
+		cmocka_unit_test(fork_copies_what_was_there_at_that_time),
+		cmocka_unit_test(foreach_goes_by_address_until_told_to_stop),
+		cmocka_unit_test(find_at_any_time_agrees_with_a_replay),
+		cmocka_unit_test(find_below_many_layers_is_fast),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

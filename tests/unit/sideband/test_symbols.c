@@ -1,0 +1,168 @@
+/*
+ * sideband/symbols on real files: every place in the code belongs to exactly one function.
+ */
+#include "sideband/symbols.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/sideband/self.h"
+
+__attribute__((noinline)) int test_symbols_known_function(int x);
+
+__attribute__((noinline)) int test_symbols_known_function(int x)
+{
+	__asm__ volatile("nop\n\tnop" : "+r"(x));
+	return x + 1;
+}
+
+struct fixture {
+	struct file files[3];
+	struct image_set *images;
+	struct symbols *symbols;
+};
+
+static const uint8_t no_elf[] = "#!/bin/sh\n";
+
+static int set_up(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+	struct image_source sources[6] = { { .path = "/self" }, { .path = "/libc" },
+					   { .path = "/python" }, { .path = "/script" },
+					   { .path = "/gone" }, { .path = "/middle" } };
+	char path[4096];
+	uint64_t offset;
+
+	f->files[0] = file_map("/proc/self/exe");
+	if (file_of_address(dlsym(RTLD_NEXT, "qsort"), path, &offset))
+		f->files[1] = file_map(path);
+	f->files[2] = file_map("/usr/bin/python3");
+	for (size_t i = 0; i < 3; i++) {
+		sources[i].bytes = f->files[i].bytes;
+		sources[i].size = f->files[i].size;
+	}
+	sources[3].bytes = no_elf;
+	sources[3].size = sizeof(no_elf);
+	sources[5] = sources[0];
+	sources[5].path = "/middle";
+	sources[5].offset = 0x1000;
+	if (image_set_new(sources, 6, &f->images) != 0 || symbols_new(f->images, &f->symbols) != 0)
+		return -1;
+	*state = f;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct fixture *f = *state;
+
+	symbols_free(f->symbols);
+	image_set_free(f->images);
+	for (size_t i = 0; i < 3; i++)
+		file_unmap(&f->files[i]);
+	free(f);
+	return 0;
+}
+
+static void find_gives_the_function_around_an_offset(void **state)
+{
+	struct fixture *f = *state;
+	struct symbol s;
+	uint64_t offset;
+	char path[4096];
+
+	assert_int_equal(test_symbols_known_function(1), 2);
+	assert_true(file_of_address((void *)test_symbols_known_function, path, &offset));
+	for (uint64_t i = 0; i < 3; i++) {
+		symbols_find(f->symbols, 0, offset + i, &s);
+		assert_string_equal(s.name, "test_symbols_known_function");
+		assert_int_equal(s.offset, offset);
+		assert_true(i < s.size);
+		assert_int_equal(s.image, 0);
+	}
+	assert_true(file_of_address(dlsym(RTLD_NEXT, "qsort"), path, &offset));
+	symbols_find(f->symbols, 1, offset + 1, &s);
+	assert_string_equal(s.name, "qsort");
+}
+
+/* Going from end to end, functions join without gap or overlap and agree from within. */
+static void find_divides_all_code_among_functions(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t image = 0; image < 2; image++) {
+		uint64_t size = f->files[image].size;
+		size_t named = 0, unnamed = 0;
+		struct symbol s, last;
+
+		for (uint64_t at = 0; at < size && named < 3000;
+		     at = s.size ? s.offset + s.size : at + 1) {
+			symbols_find(f->symbols, image, at, &s);
+			assert_true(s.size == 0 || at - s.offset < s.size);
+			if (s.size == 0) {
+				assert_int_equal(s.offset, at);
+				assert_null(s.name);
+				continue;
+			}
+			symbols_find(f->symbols, image, s.offset + s.size - 1, &last);
+			named += s.name != NULL;
+			unnamed += s.name == NULL;
+			/* Inner symbols may share the end. */
+			assert_true(last.offset >= s.offset);
+			assert_true(s.name || last.offset == s.offset);
+		}
+		assert_true(named > 10);
+		assert_true(unnamed > 0);
+	}
+}
+
+static void find_without_symbols_gives_the_offset(void **state)
+{
+	struct fixture *f = *state;
+	static const struct {
+		uint32_t image;
+		uint64_t offset;
+	} cases[] = { { 0, 0 },	 { 0, UINT64_MAX }, { 3, 4 },	       { 4, 0x1000 },
+		      { 5, 0x2000 }, { 6, 1 },	    { UINT32_MAX, 1 } };
+	struct symbol s;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		symbols_find(f->symbols, cases[i].image, cases[i].offset, &s);
+		assert_int_equal(s.image, cases[i].image);
+		assert_int_equal(s.offset, cases[i].offset);
+		assert_null(s.name);
+	}
+}
+
+static void build_id_is_known_for_elf_files_only(void **state)
+{
+	struct fixture *f = *state;
+	size_t size;
+
+	assert_non_null(symbols_build_id(f->symbols, 1, &size));
+	assert_int_equal(size, 20);
+	assert_null(symbols_build_id(f->symbols, 3, &size));
+	assert_int_equal(size, 0);
+	assert_null(symbols_build_id(f->symbols, 4, &size));
+	assert_null(symbols_build_id(f->symbols, 77, &size));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(find_gives_the_function_around_an_offset, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(find_divides_all_code_among_functions, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(find_without_symbols_gives_the_offset, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(build_id_is_known_for_elf_files_only, set_up,
+						tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,452 @@
+/*
+ * sideband/timeline as the daemon feeds it: the log's ring, what folding makes of the base, limits,
+ * and that what is written is what was pushed. Every allocation is counted.
+ */
+#include "sideband/timeline.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "proto/manifest.h"
+#include "tests/unit/sideband/records.h"
+
+#define SECOND 1000000000ull
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__real_reallocarray(void *p, size_t n, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+void *__wrap_reallocarray(void *p, size_t n, size_t size);
+
+static uint64_t n_allocations;
+static uint64_t fail_at; /* 0: never; else that allocation from now on fails */
+
+static bool fails(void)
+{
+	return ++n_allocations == fail_at;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return fails() ? NULL : __real_realloc(p, size);
+}
+
+void *__wrap_reallocarray(void *p, size_t n, size_t size)
+{
+	return fails() ? NULL : __real_reallocarray(p, n, size);
+}
+
+static int push(struct timeline *t, const struct perfrecord *r)
+{
+	uint8_t buffer[8192];
+	struct perfrecord parsed;
+	size_t size;
+
+	assert_int_equal(perfrecord_compose(r, buffer, sizeof(buffer), &size), 0);
+	assert_in_range(perfrecord_parse(buffer, size, &parsed), 0, 1);
+	return timeline_push(t, &parsed, buffer, size);
+}
+
+/* Until all before it is folded: a log full of records that change nothing, far later. */
+static void flush(struct timeline *t, uint64_t time)
+{
+	struct timeline_stats stats;
+
+	timeline_get_stats(t, &stats);
+	for (uint64_t records = stats.records; stats.folded <= records;) {
+		assert_int_equal(push(t, &AUX(0, time, 0)), 0);
+		timeline_get_stats(t, &stats);
+	}
+}
+
+static struct timeline *written_and_loaded(const struct timeline *t)
+{
+	struct timeline *loaded = NULL;
+	struct bytes_out out;
+	uint64_t bad;
+
+	bytes_out_init(&out, 256 << 20);
+	assert_int_equal(timeline_write(t, &out), 0);
+	assert_int_equal(timeline_load(out.data, out.size, &loaded, &bad), 0);
+	assert_int_equal(bad, 0);
+	bytes_out_done(&out);
+	return loaded;
+}
+
+static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time,
+			   uint64_t address)
+{
+	const struct space *s = timeline_space(t, pid, time);
+	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
+
+	return m ? m->file->path : "";
+}
+
+static void new_refuses_sizes_that_are_no_power_of_two(void **state)
+{
+	struct timeline *t;
+
+	(void)state;
+	assert_int_equal(timeline_new(0, 1 << 20, &t), -EINVAL);
+	assert_int_equal(timeline_new(5000, 1 << 20, &t), -EINVAL);
+}
+
+static void write_of_an_unfolded_log_is_its_bytes(void **state)
+{
+	uint8_t buffer[256];
+	struct timeline_stats stats;
+	struct bytes_out out;
+	struct timeline *t;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	assert_int_equal(push(t, &COMM(0, 5, 1, 1, "a")), 0);
+	assert_int_equal(push(t, &LOST(0, 6, 3)), 0);
+	bytes_out_init(&out, 4096);
+	assert_int_equal(timeline_write(t, &out), 0);
+	assert_int_equal(perfrecord_compose(&COMM(0, 5, 1, 1, "a"), buffer, sizeof(buffer), &size),
+			 0);
+	assert_true(out.size > size);
+	assert_memory_equal(out.data, buffer, size);
+	timeline_get_stats(t, &stats);
+	assert_int_equal(stats.log_bytes_used, out.size);
+	assert_int_equal(stats.lost, 3);
+	assert_int_equal(stats.records, 2);
+	assert_int_equal(stats.folded, 0);
+	assert_true(stats.horizon_ns == MANIFEST_ABSENT);
+	bytes_out_done(&out);
+	bytes_out_init(&out, 8);
+	assert_int_equal(timeline_write(t, &out), -E2BIG);
+	bytes_out_done(&out);
+	timeline_free(t);
+}
+
+static void fold_keeps_what_is_and_forgets_what_was(void **state)
+{
+	struct timeline *t, *loaded;
+	struct timeline_stats stats;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &FORK(0, 0, 0, 1, 1));
+	push(t, &COMM(0, 0, 1, 1, "init"));
+	push(t, &MMAP2(0, 0, 1, 0x1000, 0x1000, 1, "/init"));
+	push(t, &FORK(0, 10, 1, 2, 2));
+	push(t, &EXEC(0, 20, 2, "shell"));
+	push(t, &MMAP2(0, 21, 2, 0x1000, 0x1000, 2, "/shell"));
+	push(t, &FORK(0, 30, 2, 2, 3));
+	push(t, &COMM(0, 31, 2, 3, "thread"));
+	push(t, &FORK(0, 40, 2, 4, 4));
+	push(t, &EXIT(0, 50, 4, 4));
+	push(t, &LEAVES(0, 60, 1, 1, 2, 3));
+	push(t, &ENTERS(1, 61, 0, 0));
+	flush(t, 5 * SECOND);
+	timeline_get_stats(t, &stats);
+	assert_int_equal(stats.processes, 2);
+	assert_int_equal(stats.mappings, 2);
+	assert_int_equal(stats.horizon_ns, 5 * SECOND);
+	assert_int_equal(stats.dropped, 0);
+	loaded = written_and_loaded(t);
+	assert_string_equal(path_at(loaded, 1, 0, 0x1000), "/init");
+	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "/shell");
+	assert_null(timeline_space(loaded, 4, SPACE_NOW));
+	assert_string_equal(timeline_comm(loaded, 2, 0), "shell");
+	assert_string_equal(timeline_comm(loaded, 3, 0), "thread");
+	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->tid, 3);
+	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->pid, 2);
+	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->ppid, 1);
+	assert_null(timeline_running(loaded, 1, 0, NULL, NULL));
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+/* The fork is drained after the child's exec; a log too small to sort them. */
+static void fold_puts_cpus_in_order_of_time(void **state)
+{
+	struct timeline *t, *loaded;
+
+	(void)state;
+	assert_int_equal(timeline_new(256, 1 << 20, &t), 0);
+	push(t, &MMAP2(0, SECOND, 1, 0x1000, 0x1000, 1, "/parent"));
+	push(t, &EXEC(0, SECOND + 300, 2, "child"));
+	push(t, &MMAP2(0, SECOND + 301, 2, 0x9000, 0x1000, 2, "/child"));
+	push(t, &MMAP2(1, SECOND + 10, 1, 0x3000, 0x1000, 3, "/plugin"));
+	push(t, &FORK(1, SECOND + 100, 1, 2, 2));
+	push(t, &FORK(1, SECOND + 110, 1, 3, 3));
+	flush(t, 5 * SECOND);
+	loaded = written_and_loaded(t);
+	assert_string_equal(path_at(loaded, 2, 0, 0x9000), "/child");
+	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "");
+	assert_string_equal(path_at(loaded, 3, 0, 0x3000), "/plugin");
+	assert_string_equal(path_at(loaded, 3, 0, 0x1000), "/parent");
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+/* The scan is told while live records are folded already. */
+static void fold_of_the_scan_does_not_undo_live_records(void **state)
+{
+	struct timeline *t, *loaded;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &FORK(0, 10, 1, 2, 2));
+	push(t, &EXEC(0, 20, 2, "new"));
+	push(t, &MMAP2(0, 21, 2, 0x1000, 0x1000, 2, "/new"));
+	flush(t, 5 * SECOND);
+	push(t, &FORK(0, 0, 1, 2, 2));
+	push(t, &COMM(0, 0, 2, 2, "old"));
+	push(t, &MMAP2(0, 0, 2, 0x1000, 0x1000, 1, "/old"));
+	flush(t, 5 * SECOND);
+	loaded = written_and_loaded(t);
+	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "/new");
+	assert_string_equal(timeline_comm(loaded, 2, 0), "new");
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+static void fold_keeps_a_process_whose_leader_is_gone(void **state)
+{
+	struct timeline *t;
+	struct timeline_stats stats;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &FORK(0, 10, 1, 2, 2));
+	push(t, &FORK(0, 11, 2, 2, 3));
+	push(t, &EXIT(0, 12, 2, 2));
+	flush(t, 5 * SECOND);
+	timeline_get_stats(t, &stats);
+	assert_int_equal(stats.processes, 1);
+	push(t, &EXIT(0, 6 * SECOND, 2, 3));
+	flush(t, 9 * SECOND);
+	timeline_get_stats(t, &stats);
+	assert_int_equal(stats.processes, 0);
+	timeline_free(t);
+}
+
+static void base_beyond_its_limit_drops_ended_then_silent_processes(void **state)
+{
+	struct timeline *t, *loaded;
+	struct timeline_stats stats;
+	char path[64];
+
+	(void)state;
+	assert_int_equal(timeline_new(1024, 256 << 10, &t), 0);
+	push(t, &MMAP2(0, 1, 7, 0x1000, 0x1000, 1, "/silent"));
+	push(t, &MMAP2(0, 1, 8, 0x1000, 0x1000, 1, "/busy"));
+	push(t, &COMM(0, 1, 8, 8, "busy"));
+	for (uint32_t i = 0; i < 5000; i++) {
+		snprintf(path, sizeof(path), "/file/number/%u", i);
+		push(t, &FORK(0, 2 * SECOND + i, 1, 100 + i, 100 + i));
+		push(t, &MMAP2(0, 2 * SECOND + i, 100 + i, 0x1000, 0x1000, i, path));
+		push(t, &ENTERS(0, 2 * SECOND + i, 8, 8));
+	}
+	flush(t, 9 * SECOND);
+	timeline_get_stats(t, &stats);
+	assert_true(stats.dropped > 1000);
+	assert_in_range(stats.base_bytes_used, 1024, 256 << 10);
+	assert_true(stats.processes > 100);
+	loaded = written_and_loaded(t);
+	assert_string_equal(path_at(loaded, 8, 0, 0x1000), "/busy");
+	assert_string_equal(path_at(loaded, 7, 0, 0x1000), "");
+	assert_string_equal(path_at(loaded, 100 + 4999, 0, 0x1000), path);
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+static void push_of_a_record_larger_than_the_log_is_refused(void **state)
+{
+	struct timeline *t;
+	struct timeline_stats stats;
+	char path[512] = { 0 };
+
+	(void)state;
+	memset(path, 'p', sizeof(path) - 1);
+	assert_int_equal(timeline_new(256, 1 << 20, &t), 0);
+	assert_int_equal(push(t, &MMAP2(0, 1, 7, 0x1000, 0x1000, 1, path)), -ENOMEM);
+	timeline_get_stats(t, &stats);
+	assert_int_equal(stats.dropped, 1);
+	timeline_free(t);
+}
+
+struct pids {
+	size_t n;
+	uint32_t pids[8];
+};
+
+static int list_pid(void *userdata, uint32_t pid)
+{
+	struct pids *p = userdata;
+
+	assert_in_range(p->n, 0, 7);
+	p->pids[p->n++] = pid;
+	return pid == 99 ? 17 : 0;
+}
+
+static void foreach_pid_gives_base_and_log_once(void **state)
+{
+	struct timeline *t;
+	struct pids p = { 0 };
+
+	(void)state;
+	assert_int_equal(timeline_new(1024, 1 << 20, &t), 0);
+	push(t, &FORK(0, 10, 1, 2, 2));
+	flush(t, 5 * SECOND);
+	push(t, &COMM(0, 6 * SECOND, 2, 2, "known"));
+	push(t, &COMM(0, 6 * SECOND, 3, 3, "new"));
+	assert_int_equal(timeline_foreach_pid(t, list_pid, &p), 0);
+	assert_int_equal(p.n, 2);
+	assert_int_equal(p.pids[0], 2);
+	assert_int_equal(p.pids[1], 3);
+	push(t, &COMM(0, 6 * SECOND, 99, 99, "stop"));
+	assert_int_equal(timeline_foreach_pid(t, list_pid, &p), 17);
+	timeline_free(t);
+}
+
+/* One round of what a host does: a shell starts a program with threads and libraries. */
+static void live_a_little(struct timeline *t, uint32_t i)
+{
+	uint64_t time = 10 * SECOND + 1000000ull * i;
+	uint32_t pid = 1000 + i % 20000;
+	char path[64];
+
+	push(t, &FORK(0, time, 1, pid, pid));
+	push(t, &LEAVES(0, time + 1, 1, 1, pid, pid));
+	push(t, &EXEC(1, time + 2, pid, "program"));
+	for (uint32_t k = 0; k < 6; k++) {
+		snprintf(path, sizeof(path), "/usr/lib/number-%u/lib%u.so", i % 300, k);
+		push(t, &MMAP2(1, time + 3 + k, pid, 0x10000ull * k, 0x8000, k + 1, path));
+	}
+	push(t, &FORK(1, time + 20, pid, pid, 500000 + i));
+	push(t, &COMM(1, time + 21, pid, 500000 + i, "worker"));
+	push(t, &ENTERS(2, time + 22, pid, 500000 + i));
+	push(t, &EXIT(1, time + 30, pid, 500000 + i));
+	push(t, &EXIT(1, time + 31, pid, pid));
+	push(t, &ENTERS(0, time + 32, 1, 1));
+}
+
+static void push_allocates_nothing_once_warm(void **state)
+{
+	struct timeline *t;
+	struct timeline_stats stats;
+	uint64_t before;
+
+	(void)state;
+	assert_int_equal(timeline_new(1 << 20, 8 << 20, &t), 0);
+	for (uint32_t i = 0; i < 5000; i++)
+		live_a_little(t, i);
+	before = n_allocations;
+	for (uint32_t i = 5000; i < 12000; i++)
+		live_a_little(t, i);
+	assert_int_equal(n_allocations, before);
+	timeline_get_stats(t, &stats);
+	assert_true(stats.folded > 100000);
+	assert_int_equal(stats.dropped, 0);
+	timeline_free(t);
+}
+
+/* Whatever was folded: the same answers as without folding, for the time of the log. */
+static void write_after_folding_answers_as_a_full_log_does(void **state)
+{
+	struct timeline *small, *large, *a, *b;
+	struct timeline_stats stats;
+
+	(void)state;
+	assert_int_equal(timeline_new(16 << 10, 8 << 20, &small), 0);
+	assert_int_equal(timeline_new(8 << 20, 8 << 20, &large), 0);
+	for (uint32_t i = 0; i < 2000; i++) {
+		live_a_little(small, i);
+		live_a_little(large, i);
+	}
+	timeline_get_stats(small, &stats);
+	assert_true(stats.folded > 0);
+	a = written_and_loaded(small);
+	b = written_and_loaded(large);
+	for (uint64_t time = stats.horizon_ns; time < 12 * SECOND; time += 100001)
+		for (uint32_t cpu = 0; cpu < 3; cpu++) {
+			const struct timeline_thread *x, *y;
+
+			x = timeline_running(a, cpu, time, NULL, NULL);
+			y = timeline_running(b, cpu, time, NULL, NULL);
+			assert_int_equal(!x, !y);
+			if (!x)
+				continue;
+			assert_int_equal(x->tid, y->tid);
+			assert_string_equal(path_at(a, x->pid, time, 0x20000),
+					    path_at(b, y->pid, time, 0x20000));
+		}
+	timeline_free(a);
+	timeline_free(b);
+	timeline_free(small);
+	timeline_free(large);
+}
+
+/* Every allocation fails once; nothing may leak or be half done. */
+static void any_allocation_may_fail(void **state)
+{
+	bool failed = true;
+
+	(void)state;
+	for (uint64_t at = 1; failed; at++) {
+		struct timeline *t = NULL, *loaded = NULL;
+		struct bytes_out out;
+		uint64_t bad;
+
+		n_allocations = 0;
+		fail_at = at;
+		if (timeline_new(4096, 1 << 20, &t) == 0) {
+			for (uint32_t i = 0; i < 300; i++)
+				live_a_little(t, i);
+			bytes_out_init(&out, 1 << 20);
+			if (timeline_write(t, &out) == 0)
+				(void)timeline_load(out.data, out.size, &loaded, &bad);
+			bytes_out_done(&out);
+			timeline_free(loaded);
+			timeline_free(t);
+		}
+		failed = n_allocations >= at;
+		fail_at = 0;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(new_refuses_sizes_that_are_no_power_of_two),
+		cmocka_unit_test(write_of_an_unfolded_log_is_its_bytes),
+		cmocka_unit_test(fold_keeps_what_is_and_forgets_what_was),
+		cmocka_unit_test(fold_puts_cpus_in_order_of_time),
+		cmocka_unit_test(fold_of_the_scan_does_not_undo_live_records),
+		cmocka_unit_test(fold_keeps_a_process_whose_leader_is_gone),
+		cmocka_unit_test(base_beyond_its_limit_drops_ended_then_silent_processes),
+		cmocka_unit_test(push_of_a_record_larger_than_the_log_is_refused),
+		cmocka_unit_test(foreach_pid_gives_base_and_log_once),
+		cmocka_unit_test(push_allocates_nothing_once_warm),
+		cmocka_unit_test(write_after_folding_answers_as_a_full_log_does),
+		cmocka_unit_test(any_allocation_may_fail),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,33 @@
+check_PROGRAMS += \
+	tests/unit/worker/test_calls \
+	tests/unit/worker/test_replay \
+	tests/unit/worker/test_report \
+	tests/unit/worker/test_sandbox \
+	tests/unit/worker/test_tally \
+	tests/unit/worker/test_views
+# Run by tests/system/worker.sh.
+noinst_PROGRAMS += tests/support/make_bundle tests/support/run_worker
+SYSTEM_TESTS += tests/system/worker.sh
+EXTRA_DIST += tests/system/worker_schema.py
+
+tests_support_make_bundle_SOURCES = tests/support/make_bundle_main.c tests/support/make_bundle.c \
+	tests/support/make_bundle.h
+tests_support_make_bundle_LDADD = proto/libptproto.a $(JSONC_LIBS)
+tests_support_run_worker_SOURCES = tests/support/run_worker.c
+tests_support_run_worker_LDADD = proto/libptproto.a $(JSONC_LIBS)
+
+TEST_WORKER_LIBS = $(WORKER_LIBS) $(CMOCKA_LIBS)
+TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h tests/unit/worker/made.h
+
+tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c
+tests_unit_worker_test_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_replay_SOURCES = tests/unit/worker/test_replay.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_replay_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_report_SOURCES = tests/unit/worker/test_report.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_report_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
+tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_tally_SOURCES = tests/unit/worker/test_tally.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_tally_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_views_SOURCES = tests/unit/worker/test_views.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_views_LDADD = $(TEST_WORKER_LIBS)

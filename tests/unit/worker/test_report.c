@@ -1,0 +1,280 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <json-c/json.h>
+
+#include "decoder/worker/cgroup.h"
+#include "decoder/worker/decode.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
+#include "tests/unit/worker/made.h"
+
+/* The report of a made bundle, parsed; *ret_size its bytes. */
+static struct json_object *report_of(const struct make_bundle *how, uint64_t limit, bool pretty,
+				     size_t *ret_size)
+{
+	const struct worker_request request = {
+		.view = WORKER_VIEW_REPORT, .report_limit = limit, .pretty = pretty};
+	struct bundle *bundle = made_open(how);
+	struct decode_sink sink = {.version = "t"};
+	struct json_object *o;
+	uint64_t faults;
+	char *text;
+
+	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
+	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	bundle_free(bundle);
+	text = made_text(sink.fd, ret_size);
+	o = json_tokener_parse(text);
+	assert_non_null(o);
+	free(text);
+	return o;
+}
+
+/* The value at "key/0/key"; fails where there is none. */
+static struct json_object *at(struct json_object *o, const char *path)
+{
+	char *copy = strdup(path), *save = NULL, *part;
+
+	for (part = strtok_r(copy, "/", &save); part != NULL; part = strtok_r(NULL, "/", &save)) {
+		struct json_object *next = NULL;
+
+		if (json_object_is_type(o, json_type_array))
+			next = json_object_array_get_idx(o, strtoul(part, NULL, 10));
+		else if (!json_object_object_get_ex(o, part, &next))
+			fail_msg("%s: no %s", path, part);
+		o = next;
+	}
+	free(copy);
+	return o;
+}
+
+static const char *text_at(struct json_object *o, const char *path)
+{
+	return json_object_get_string(at(o, path));
+}
+
+static uint64_t number_at(struct json_object *o, const char *path)
+{
+	return json_object_get_uint64(at(o, path));
+}
+
+static size_t length_at(struct json_object *o, const char *path)
+{
+	return json_object_array_length(at(o, path));
+}
+
+static void report_write_loop_says_what_ran(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .in_leaf = true};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_string_equal(text_at(o, "schemaVersion"), "1.0");
+	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20) + 3);
+	assert_int_equal(length_at(o, "threads"), 1);
+	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
+	assert_int_equal(number_at(o, "threads/0/instructions"), make_bundle_insns(20) + 3);
+	assert_string_equal(text_at(o, "threads/0/comm"), "loop\x1b[1m");
+	assert_int_equal(length_at(o, "threads/0/lastBranches"), 64);
+	assert_string_equal(text_at(o, "threads/0/lastBranches/63/kind"), "disable");
+	assert_string_equal(text_at(o, "threads/0/lastBranches/63/fromName"), "leaf+0x2");
+	assert_null(at(o, "threads/0/lastBranches/63/to"));
+	assert_string_equal(text_at(o, "threads/0/lastBranches/62/toName"), "leaf");
+	assert_int_equal(length_at(o, "threads/0/stack"), 2);
+	assert_string_equal(text_at(o, "threads/0/stack/0/name"), "leaf");
+	assert_int_equal(number_at(o, "threads/0/stack/0/offset"), 2);
+	assert_string_equal(text_at(o, "threads/0/stack/1/name"), "main");
+	assert_int_equal(number_at(o, "threads/0/stack/1/image"), 0);
+	assert_string_equal(text_at(o, "functions/0/name"), "tail");
+	assert_string_equal(text_at(o, "images/0/buildId"),
+			    "abababababababababababababababababababab");
+	assert_int_equal(number_at(o, "images/0/instructions"), make_bundle_insns(20) + 3);
+	assert_string_equal(text_at(o, "processes/0/unit"), "loop.service");
+	assert_null(at(o, "processes/0/containerId"));
+	assert_true(json_object_get_double(at(o, "coverage/percent")) == 100);
+	assert_int_equal(length_at(o, "gaps"), 0);
+	assert_int_equal(length_at(o, "cut"), 0);
+	json_object_put(o);
+}
+
+static void report_write_times_count_from_trigger(void **state)
+{
+	const struct make_bundle how = {.rounds = 20};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_int_equal(json_object_get_int64(at(o, "cpus/0/begin/atNSec")),
+			 -20 * (int64_t)MAKE_ROUND);
+	assert_int_equal(json_object_get_int64(at(o, "cpus/0/end/atNSec")), 0);
+	assert_int_equal(number_at(o, "cpus/0/gotNSec"), 20 * MAKE_ROUND);
+	assert_true(json_object_get_int64(at(o, "threads/0/lastBranches/0/atNSec")) < 0);
+	assert_null(at(o, "cpus/0/darkNSec"));
+	json_object_put(o);
+}
+
+static void report_write_gaps_are_named(void **state)
+{
+	const struct make_bundle how = {.rounds = 5, .no_image = true};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_true(number_at(o, "gapCounts/image-missing") > 0);
+	assert_string_equal(text_at(o, "gaps/0/kind"), "image-missing");
+	assert_string_equal(text_at(o, "gaps/0/address"), "0x400200");
+	assert_string_equal(text_at(o, "images/0/missing"), "deleted before it could be opened");
+	assert_null(at(o, "images/0/bytes"));
+	assert_int_equal(number_at(o, "totals/instructions"), 0);
+	json_object_put(o);
+}
+
+static void report_write_empty_trace_is_a_report(void **state)
+{
+	const struct make_bundle how = {.rounds = 0};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_int_equal(number_at(o, "gapCounts/empty"), 1);
+	assert_null(at(o, "coverage/percent"));
+	assert_null(at(o, "cpus/0/begin"));
+	assert_int_equal(length_at(o, "threads"), 0);
+	json_object_put(o);
+}
+
+static uint64_t cut_of(struct json_object *o, const char *what, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < length_at(o, "cut"); i++) {
+		struct json_object *line = json_object_array_get_idx(at(o, "cut"), i);
+
+		if (strcmp(text_at(line, "what"), what) == 0)
+			return number_at(line, key);
+	}
+	return UINT64_MAX;
+}
+
+static void report_write_limit_cuts_in_order(void **state)
+{
+	const struct make_bundle how = {.rounds = 100, .more_processes = 500};
+	size_t i, whole, size, last = SIZE_MAX;
+	struct json_object *o;
+	bool pretty;
+
+	(void)state;
+	for (pretty = false;; pretty = true) {
+		json_object_put(report_of(&how, 0, pretty, &whole));
+		for (i = 0; i < 12; i++) {
+			const uint64_t limit = whole - whole / 13 * i;
+
+			o = report_of(&how, limit, pretty, &size);
+			assert_true(size <= limit);
+			last = length_at(o, "processes");
+			/* Processes are cut only when functions and branches are gone. */
+			if (last < 501) {
+				assert_int_equal(length_at(o, "functions"), 0);
+				assert_int_equal(length_at(o, "threads/0/lastBranches"), 0);
+				assert_int_equal(cut_of(o, "processes", "kept"), last);
+				assert_int_equal(cut_of(o, "processes", "total"), 501);
+				assert_int_equal(cut_of(o, "functions", "total"), 3);
+				assert_int_equal(cut_of(o, "lastBranches", "total"), 64);
+			}
+			json_object_put(o);
+		}
+		assert_true(last < 501);
+		if (pretty)
+			break;
+	}
+}
+
+/* Just below its size the report must also hold the lines that say what was cut. */
+static void report_write_limit_slightly_exceeded_still_fits(void **state)
+{
+	const struct make_bundle how = {.rounds = 100};
+	size_t whole, less, size;
+
+	(void)state;
+	json_object_put(report_of(&how, 0, false, &whole));
+	for (less = 1; less < 1200; less += 37) {
+		json_object_put(report_of(&how, whole - less, false, &size));
+		assert_true(size <= whole - less);
+	}
+}
+
+static void report_write_limit_too_small_is_e2big(void **state)
+{
+	const struct make_bundle how = {.rounds = 1};
+	const struct worker_request request = {.view = WORKER_VIEW_REPORT, .report_limit = 100};
+	struct bundle *bundle = made_open(&how);
+	struct decode_sink sink = {.version = "t"};
+	uint64_t faults;
+
+	(void)state;
+	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
+	assert_int_equal(decode_run(bundle, &request, &sink, &faults), -E2BIG);
+	close(sink.fd);
+	bundle_free(bundle);
+}
+
+#define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+static void cgroup_parse_finds_unit_and_container(void **state)
+{
+	const struct {
+		const char *path, *unit, *container;
+	} cases[] = {
+		{NULL, "", ""},
+		{"", "", ""},
+		{"/", "", ""},
+		{"/init.scope", "init.scope", ""},
+		{"/system.slice/nginx.service", "nginx.service", ""},
+		{"/user.slice/user-0.slice/user@0.service/app.slice/x.scope", "x.scope", ""},
+		{"/system.slice/docker-" ID ".scope", "docker-" ID ".scope", ID},
+		{"/docker/" ID, "", ID},
+		{"/kubepods/besteffort/pod12/" ID "/x", "", ID},
+		{"/kubepods.slice/cri-containerd-" ID ".scope", "cri-containerd-" ID ".scope", ID},
+		{"/machine.slice/libpod-" ID ".scope/container", "libpod-" ID ".scope", ID},
+		{"/a" ID, "", ""},
+		{"/" ID "a", "", ""},
+		{"/.service", "", ""},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct cgroup_names names = cgroup_parse(cases[i].path);
+
+		if (names.unit_size != strlen(cases[i].unit) ||
+		    names.container_size != strlen(cases[i].container))
+			fail_msg("%s", cases[i].path);
+		if (names.unit_size > 0)
+			assert_memory_equal(names.unit, cases[i].unit, names.unit_size);
+		if (names.container_size > 0)
+			assert_memory_equal(names.container, ID, names.container_size);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_write_loop_says_what_ran),
+		cmocka_unit_test(report_write_times_count_from_trigger),
+		cmocka_unit_test(report_write_gaps_are_named),
+		cmocka_unit_test(report_write_empty_trace_is_a_report),
+		cmocka_unit_test(report_write_limit_cuts_in_order),
+		cmocka_unit_test(report_write_limit_slightly_exceeded_still_fits),
+		cmocka_unit_test(report_write_limit_too_small_is_e2big),
+		cmocka_unit_test(cgroup_parse_finds_unit_and_container),
+	};
+
+	return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}

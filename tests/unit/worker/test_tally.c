@@ -1,0 +1,245 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decoder/worker/gaps.h"
+#include "decoder/worker/replay.h"
+#include "decoder/worker/tally.h"
+#include "proto/base.h"
+#include "tests/unit/worker/made.h"
+
+struct fixture {
+	struct bundle *bundle;
+	struct replay *replay;
+	struct tally tally;
+};
+
+static int on_stretch(void *userdata, const struct replay_stretch *s)
+{
+	return tally_stretch(userdata, s);
+}
+
+static void count(struct fixture *f, const struct make_bundle *how)
+{
+	const struct replay_consumer consumer = {on_stretch, NULL, &f->tally};
+	struct flow_stats stats;
+	size_t i;
+
+	f->bundle = made_open(how);
+	assert_int_equal(replay_new(f->bundle, &f->replay), 0);
+	assert_int_equal(tally_init(&f->tally, f->replay), 0);
+	for (i = 0; i < f->replay->manifest->n_cpus; i++)
+		assert_int_equal(replay_cpu(f->replay, i, &consumer, &stats), 0);
+	tally_end(&f->tally);
+}
+
+static void done(struct fixture *f)
+{
+	tally_done(&f->tally);
+	replay_free(f->replay);
+	bundle_free(f->bundle);
+}
+
+static const struct function *find_function(const struct fixture *f, const char *name)
+{
+	size_t i;
+
+	for (i = 1; i < f->tally.functions.n; i++) {
+		const struct function *fn = &f->tally.functions.list[i];
+
+		if (fn->name != NULL && strcmp(fn->name, name) == 0)
+			return fn;
+	}
+	fail_msg("no function %s", name);
+	return NULL;
+}
+
+static const struct tally_lane *the_lane(const struct fixture *f)
+{
+	const struct tally_lane *found = NULL;
+	size_t i;
+
+	for (i = 0; i < f->tally.n_lanes; i++)
+		if (f->tally.lanes[i]->insns > 0) {
+			assert_null(found);
+			found = f->tally.lanes[i];
+		}
+	assert_non_null(found);
+	return found;
+}
+
+static void tally_stretch_counts_functions(void **state)
+{
+	const unsigned n = 50;
+	const struct make_bundle how = {.rounds = n, .rounds_per_psb = 8};
+	const struct function *fn;
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	fn = find_function(&f, "leaf");
+	assert_int_equal(fn->calls, n);
+	assert_int_equal(fn->self_insns, 2 * n);
+	assert_int_equal(fn->total_insns, 2 * n);
+	assert_int_equal(fn->address, MAKE_LEAF);
+	/* Called by tail's jump, all but the first; runs into tail in the middle of a run. */
+	fn = find_function(&f, "main");
+	assert_int_equal(fn->calls, n - 1);
+	assert_int_equal(fn->self_insns, 2 * n);
+	assert_int_equal(fn->total_insns, 4 * n);
+	fn = find_function(&f, "tail");
+	assert_int_equal(fn->calls, 0);
+	assert_int_equal(fn->self_insns, make_bundle_insns(n) - 4 * n);
+	assert_int_equal(fn->total_insns, fn->self_insns);
+	done(&f);
+}
+
+static void tally_stretch_counts_thread(void **state)
+{
+	const unsigned n = 50;
+	const struct make_bundle how = {.rounds = n};
+	const struct tally_lane *lane;
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	lane = the_lane(&f);
+	assert_int_equal(lane->thread->tid, MAKE_TID);
+	assert_int_equal(lane->insns, make_bundle_insns(n));
+	/* call, ret; je every other round; jmp but in the first. */
+	assert_int_equal(lane->branches, 2 * n + n / 2 + n - 1);
+	/* Half of the time is in the kernel: that is not counted. */
+	assert_in_range(lane->ticks, n * MAKE_ROUND / 4, n * MAKE_ROUND * 3 / 4);
+	assert_int_equal(lane->ip, MAKE_MAIN + 11);
+	assert_int_equal(calls_depth(&lane->calls), 0);
+	done(&f);
+}
+
+static void tally_stretch_remembers_last_branches(void **state)
+{
+	const struct make_bundle how = {.rounds = 50};
+	const struct tally_lane *lane;
+	const struct tally_branch *b;
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	lane = the_lane(&f);
+	b = &lane->last[(lane->n_last - 1) % REPORT_LAST_BRANCHES];
+	assert_int_equal(b->kind, FLOW_SYSCALL);
+	assert_int_equal(b->from, MAKE_MAIN + 11);
+	b = &lane->last[(lane->n_last - 2) % REPORT_LAST_BRANCHES];
+	assert_int_equal(b->kind, FLOW_COND);
+	assert_int_equal(b->from, MAKE_MAIN + 7);
+	assert_int_equal(b->to, MAKE_MAIN + 11);
+	b = &lane->last[(lane->n_last - 3) % REPORT_LAST_BRANCHES];
+	assert_int_equal(b->kind, FLOW_RET);
+	assert_true(b->tsc_lo >= MAKE_TSC && b->tsc_lo <= b->tsc_hi);
+	done(&f);
+}
+
+static void tally_stretch_interrupted_keeps_stack(void **state)
+{
+	const struct make_bundle how = {.rounds = 3, .in_leaf = true};
+	const struct tally_lane *lane;
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	lane = the_lane(&f);
+	assert_int_equal(lane->insns, make_bundle_insns(3) + 3);
+	assert_int_equal(lane->ip, MAKE_LEAF + 2);
+	assert_int_equal(calls_depth(&lane->calls), 1);
+	assert_int_equal(calls_at(&lane->calls, 0)->from, MAKE_MAIN);
+	/* Open activations were closed at the end. */
+	assert_int_equal(find_function(&f, "main")->total_insns, 3 * 4 + 2);
+	assert_int_equal(find_function(&f, "leaf")->total_insns, 3 * 2 + 1);
+	done(&f);
+}
+
+static void tally_stretch_two_cpus_share_functions(void **state)
+{
+	const struct make_bundle how = {.rounds = 4, .n_cpus = 2, .in_leaf = true};
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	assert_int_equal(find_function(&f, "leaf")->calls, 2 * 5);
+	assert_int_equal(find_function(&f, "main")->total_insns, 2 * (4 * 4 + 2));
+	assert_int_equal(find_function(&f, "leaf")->active, 0);
+	done(&f);
+}
+
+/* A thread calling itself N deep, then returning: recursion counts once. */
+static void tally_stretch_recursion_counts_once(void **state)
+{
+	enum { N = 6000 };
+	const struct make_bundle how = {.rounds = 0};
+	struct flow_item *items = calloc(2 * N + 1, sizeof(*items));
+	struct replay_stretch s = {.items = items, .n_items = 2 * N + 1};
+	struct image_code code;
+	struct fixture f;
+	size_t i;
+
+	(void)state;
+	assert_non_null(items);
+	count(&f, &how);
+	assert_int_equal(contexts_intern(&f.replay->contexts,
+					 timeline_space(f.replay->timeline, MAKE_PID, MAKE_TSC),
+					 MAKE_TSC, &s.context),
+			 0);
+	assert_int_equal(s.context, 1);
+	assert_int_equal(replay_find(f.replay, 1, MAKE_LEAF, &code), 0);
+	items[0] = (struct flow_item){.kind = FLOW_ENABLE, .to = MAKE_LEAF, .tsc_hi = UINT64_MAX};
+	for (i = 1; i <= 2 * N; i++)
+		items[i] = (struct flow_item){
+			.kind = i <= N ? FLOW_CALL : FLOW_RET,
+			.start = MAKE_LEAF,
+			.from = MAKE_LEAF,
+			.to = MAKE_LEAF + (i <= N ? 0 : 2),
+			.insns = 1,
+			.tsc_hi = UINT64_MAX,
+		};
+	assert_int_equal(tally_stretch(&f.tally, &s), 0);
+	tally_end(&f.tally);
+	assert_int_equal(find_function(&f, "leaf")->self_insns, 2 * N);
+	assert_int_equal(find_function(&f, "leaf")->total_insns, 2 * N);
+	assert_int_equal(find_function(&f, "leaf")->calls, N);
+	free(items);
+	done(&f);
+}
+
+static void gaps_add_beyond_limit_still_counts(void **state)
+{
+	struct gap gap = gaps_blank(FAULT_LOOP);
+	struct gaps g;
+	unsigned i;
+
+	(void)state;
+	gaps_init(&g);
+	for (i = 0; i < GAPS_MAX + 5; i++)
+		assert_int_equal(gaps_add(&g, &gap, i % 2 ? "why" : NULL), 0);
+	assert_int_equal(g.n, GAPS_MAX);
+	assert_int_equal(g.counts[FAULT_LOOP], GAPS_MAX + 5);
+	gaps_done(&g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tally_stretch_counts_functions),
+		cmocka_unit_test(tally_stretch_counts_thread),
+		cmocka_unit_test(tally_stretch_remembers_last_branches),
+		cmocka_unit_test(tally_stretch_interrupted_keeps_stack),
+		cmocka_unit_test(tally_stretch_two_cpus_share_functions),
+		cmocka_unit_test(tally_stretch_recursion_counts_once),
+		cmocka_unit_test(gaps_add_beyond_limit_still_counts),
+	};
+
+	return cmocka_run_group_tests_name("tally", tests, NULL, NULL);
+}
