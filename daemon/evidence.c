@@ -1,6 +1,7 @@
 /*
- * timeline, files, processes, source, request, host -> struct evidence. Called by the manager in the
- * loop's thread when a job has copied the rings and the DATA rings are drained up to that moment.
+ * timeline, files, processes, source, request, host -> struct evidence. Called by the manager in
+ * the loop's thread when a job has copied the rings and the DATA rings are drained up to that
+ * moment.
  */
 #include "daemon/evidence.h"
 

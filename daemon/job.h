@@ -2,9 +2,9 @@
  * One snapshot, from the trigger to the stored report, in a thread of its own.
  *
  * Loop and job share no mutable state. What belongs to both passes from hand to hand by messages:
- * the job tells the loop where it is and waits where it needs something (evidence, room on the disk,
- * its turn to decode); the loop answers. Between job_start and JOB_CAPTURED the source's events
- * belong to the job.
+ * the job tells the loop where it is and waits where it needs something (evidence, room on the
+ * disk, its turn to decode); the loop answers. Between job_start and JOB_CAPTURED the source's
+ * events belong to the job.
  */
 #pragma once
 
@@ -72,7 +72,8 @@ void job_cancel(struct job *job);
 
 struct job_result {
 	struct entry entry;
-	int bundle_fd, report_fd; /* owned by the receiver; bytes that the disk did not take; -EBADF */
+	int bundle_fd,
+		report_fd; /* owned by the receiver; bytes that the disk did not take; -EBADF */
 };
 /* Waits for the thread, which has said JOB_ENDED or was cancelled. */
 void job_finish(struct job *job, struct job_result *ret);

@@ -24,18 +24,18 @@ struct job {
 	struct entry entry;
 	uint8_t *area; /* mmap */
 	size_t area_size;
-	struct freeze_cpu *frozen;   /* one a CPU */
-	struct evidence *evidence;   /* put here by the loop while the thread waits */
+	struct freeze_cpu *frozen; /* one a CPU */
+	struct evidence *evidence; /* put here by the loop while the thread waits */
 	int evidence_error;
-	int bundle_fd, report_fd;    /* memory files */
+	int bundle_fd, report_fd; /* memory files */
 	bool bundle_stored, report_stored;
 };
 
 /* job_thread.c, for the thread: */
 void job_tell(struct job *job, enum job_news news, uint64_t value);
 void job_tell_progress(struct job *job, enum job_phase phase, uint32_t percent);
-/* Waits for the loop's answer: 1 yes, 0 no, -ECANCELED: the loop is gone, or, when CANCELLABLE, asks
- * the job to end. */
+/* Waits for the loop's answer: 1 yes, 0 no, -ECANCELED: the loop is gone, or, when CANCELLABLE,
+ * asks the job to end. */
 int job_wait(struct job *job, bool cancellable);
 
 /* job.c: the recipe, called once, in the thread. */

@@ -99,8 +99,7 @@ int job_receive_evidence(struct job *job)
 	return 0;
 }
 
-static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *from,
-			     uint64_t asked)
+static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *from, uint64_t asked)
 {
 	to->bytes = from->bytes;
 	to->asked_bytes = asked;

@@ -33,8 +33,7 @@ int job_new(const struct job_setup *setup, struct job **ret)
 	job->bundle_fd = job->report_fd = -EBADF;
 	job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (job->cancel_fd < 0 || pipe2(job->news, O_CLOEXEC) < 0 ||
-	    pipe2(job->answers, O_CLOEXEC) < 0 ||
-	    fcntl(job->news[0], F_SETFL, O_NONBLOCK) < 0) {
+	    pipe2(job->answers, O_CLOEXEC) < 0 || fcntl(job->news[0], F_SETFL, O_NONBLOCK) < 0) {
 		r = -errno;
 		job_free(job);
 		return r;
@@ -146,8 +145,8 @@ void job_tell(struct job *job, enum job_news news, uint64_t value)
 
 void job_tell_progress(struct job *job, enum job_phase phase, uint32_t percent)
 {
-	job_send(job, &(struct job_message){
-			      .news = JOB_PROGRESS, .phase = phase, .percent = percent});
+	job_send(job,
+		 &(struct job_message){.news = JOB_PROGRESS, .phase = phase, .percent = percent});
 }
 
 int job_wait(struct job *job, bool cancellable)

@@ -144,8 +144,8 @@ static void slot_end(struct slot *s)
 	if (result.entry.state == ENTRY_FAILED)
 		log_line(LOG_ERR, id, "snapshot %s failed: %s", id, result.entry.error);
 	else
-		log_line(LOG_INFO, id, "snapshot %s done%s%s", id,
-			 *result.entry.error ? "; " : "", result.entry.error);
+		log_line(LOG_INFO, id, "snapshot %s done%s%s", id, *result.entry.error ? "; " : "",
+			 result.entry.error);
 	j->handler.on_ended(j->handler.userdata, id);
 }
 

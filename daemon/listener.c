@@ -1,7 +1,7 @@
 /*
  * Where clients knock. Called by main.c before anything is traced, so that a socket in use stops us
- * before COMMAND runs. With socket activation the fd is found by its name, "varlink": the next start
- * may bring other fds too.
+ * before COMMAND runs. With socket activation the fd is found by its name, "varlink": the next
+ * start may bring other fds too.
  */
 #include "daemon/listener.h"
 

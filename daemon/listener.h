@@ -9,8 +9,8 @@
 
 struct listener {
 	int fd;
-	char *path;  /* ours to remove; NULL: systemd's */
-	dev_t dev;   /* what we made there */
+	char *path; /* ours to remove; NULL: systemd's */
+	dev_t dev;  /* what we made there */
 	ino_t ino;
 };
 

@@ -22,9 +22,9 @@ struct peer {
 	struct ucred credentials;
 	uint64_t idle_usec;
 	sd_event_source *io, *idle, *later;
-	bool open;	    /* a call waits for its (last) reply */
-	bool more, oneway;  /* of that call */
-	bool ended;	    /* the other side will send no more */
+	bool open;	   /* a call waits for its (last) reply */
+	bool more, oneway; /* of that call */
+	bool ended;	   /* the other side will send no more */
 	bool dead;
 };
 

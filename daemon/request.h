@@ -13,7 +13,7 @@ struct request {
 	char kind[16]; /* "control", "signal", "exit" */
 	char name[64]; /* which one of that kind */
 	char reason[ENTRY_REASON_SIZE];
-	uint64_t pid, uid; /* of the sender; ENTRY_ABSENT */
+	uint64_t pid, uid;	      /* of the sender; ENTRY_ABSENT */
 	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
 	bool decode;
 	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* perf_ns ENTRY_ABSENT: no clock */

@@ -1,6 +1,6 @@
 /*
- * A request gets its time, then joins a snapshot that is about to be taken, or becomes a new one, or
- * is refused. Called by control.c, trigger_signal.c and the manager, in the loop's thread.
+ * A request gets its time, then joins a snapshot that is about to be taken, or becomes a new one,
+ * or is refused. Called by control.c, trigger_signal.c and the manager, in the loop's thread.
  */
 #include "daemon/trigger.h"
 
@@ -39,8 +39,8 @@ static void trigger_stamp(const struct trigger *t, struct request *q)
 	q->realtime_ns = now.realtime_ns;
 	q->monotonic_ns = now.monotonic_ns;
 	q->tsc = t->source->ops->read_tsc ? source_tsc(t->source, 0) : now.tsc;
-	q->perf_ns = t->source->clock.valid ? clock_tsc_to_ns(&t->source->clock, q->tsc)
-					    : ENTRY_ABSENT;
+	q->perf_ns =
+		t->source->clock.valid ? clock_tsc_to_ns(&t->source->clock, q->tsc) : ENTRY_ABSENT;
 }
 
 static void trigger_describe(struct trigger *t, const struct request *q, struct entry *ret)
@@ -62,8 +62,8 @@ static int trigger_begin(struct trigger *t, const struct request *q, char *ret_i
 
 	trigger_describe(t, q, &e);
 	/* Said first: a job that cannot start ends, and says so, within jobs_add. */
-	log_line(LOG_INFO, e.id, "snapshot %s begun (%s%s%s)", e.id, q->kind, *q->reason ? ": " : "",
-		 q->reason);
+	log_line(LOG_INFO, e.id, "snapshot %s begun (%s%s%s)", e.id, q->kind,
+		 *q->reason ? ": " : "", q->reason);
 	r = jobs_add(t->jobs, q, &e);
 	if (r < 0)
 		log_error("snapshot %s could not be begun: %s", e.id, strerror(-r));

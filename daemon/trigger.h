@@ -17,7 +17,7 @@ struct trigger {
 	struct source *source; /* borrowed, all */
 	struct store *store;
 	struct jobs *jobs;
-	bool closed;	   /* the recorder ends: nothing new is begun */
+	bool closed; /* the recorder ends: nothing new is begun */
 	uint64_t n, joined, refused;
 };
 

@@ -1,56 +1,56 @@
 # One target a parser: built with libFuzzer under --enable-fuzzers, else with a main() that replays its
 # corpus, which make check does.
-FUZZ_PROGRAMS = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
+fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
 	tests/fuzz/fuzz_varlink tests/fuzz/fuzz_ring tests/fuzz/fuzz_procmaps \
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker
-noinst_PROGRAMS += $(FUZZ_PROGRAMS)
+noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c
 
 if ENABLE_FUZZERS
-FUZZ_MAIN =
-FUZZ_LDFLAGS = $(AM_LDFLAGS) -fsanitize=fuzzer
+fuzz_main =
+fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
-FUZZ_MAIN = tests/fuzz/standalone.c
-FUZZ_LDFLAGS = $(AM_LDFLAGS)
+fuzz_main = tests/fuzz/standalone.c
+fuzz_ldflags = $(AM_LDFLAGS)
 endif
 
-tests_fuzz_fuzz_perfrecord_SOURCES = tests/fuzz/fuzz_perfrecord.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_perfrecord_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_perfrecord_SOURCES = tests/fuzz/fuzz_perfrecord.c $(fuzz_main)
+tests_fuzz_fuzz_perfrecord_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_perfrecord_LDADD = proto/libptproto.a
-tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/fuzz_manifest.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_manifest_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/fuzz_manifest.c $(fuzz_main)
+tests_fuzz_fuzz_manifest_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_manifest_LDADD = proto/libptproto.a $(JSONC_LIBS)
-tests_fuzz_fuzz_bundle_SOURCES = tests/fuzz/fuzz_bundle.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_bundle_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_bundle_SOURCES = tests/fuzz/fuzz_bundle.c $(fuzz_main)
+tests_fuzz_fuzz_bundle_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_bundle_LDADD = proto/libptproto.a $(JSONC_LIBS)
-tests_fuzz_fuzz_varlink_SOURCES = tests/fuzz/fuzz_varlink.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_varlink_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_varlink_SOURCES = tests/fuzz/fuzz_varlink.c $(fuzz_main)
+tests_fuzz_fuzz_varlink_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_varlink_LDADD = proto/libptproto.a $(JSONC_LIBS)
-tests_fuzz_fuzz_ring_SOURCES = tests/fuzz/fuzz_ring.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_ring_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_ring_SOURCES = tests/fuzz/fuzz_ring.c $(fuzz_main)
+tests_fuzz_fuzz_ring_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_ring_LDADD = capture/libptcapture.a proto/libptproto.a
-tests_fuzz_fuzz_procmaps_SOURCES = tests/fuzz/fuzz_procmaps.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_procmaps_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_procmaps_SOURCES = tests/fuzz/fuzz_procmaps.c $(fuzz_main)
+tests_fuzz_fuzz_procmaps_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_procmaps_LDADD = capture/libptcapture.a proto/libptproto.a
-tests_fuzz_fuzz_timeline_SOURCES = tests/fuzz/fuzz_timeline.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_timeline_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_timeline_SOURCES = tests/fuzz/fuzz_timeline.c $(fuzz_main)
+tests_fuzz_fuzz_timeline_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_timeline_LDADD = sideband/libptsideband.a proto/libptproto.a
-tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_elf_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(fuzz_main)
+tests_fuzz_fuzz_elf_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_elf_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS)
-tests_fuzz_fuzz_packet_SOURCES = tests/fuzz/fuzz_packet.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_packet_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_packet_SOURCES = tests/fuzz/fuzz_packet.c $(fuzz_main)
+tests_fuzz_fuzz_packet_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_packet_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_flow_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c $(fuzz_main)
+tests_fuzz_fuzz_flow_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_flow_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_insn_SOURCES = tests/fuzz/fuzz_insn.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_insn_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_insn_SOURCES = tests/fuzz/fuzz_insn.c $(fuzz_main)
+tests_fuzz_fuzz_insn_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_insn_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_worker_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_main)
+tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
 	$(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)

@@ -12,67 +12,65 @@
 #define AT(type_, cpu_, time_, pid_, tid_) \
 	.type = PERF_RECORD_##type_, .cpu = (cpu_), .time = (time_), .pid = (pid_), .tid = (tid_)
 
-#define FORK(cpu_, time_, ppid_, pid_, tid_)                                              \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(FORK, cpu_, time_, ppid_, ppid_),                                      \
-			.u.task = { (pid_), (ppid_), (tid_), (ppid_), (time_) },          \
+#define FORK(cpu_, time_, ppid_, pid_, tid_)                                   \
+	(struct perfrecord)                                                    \
+	{                                                                      \
+		AT(FORK, cpu_, time_, ppid_, ppid_),                           \
+			.u.task = {(pid_), (ppid_), (tid_), (ppid_), (time_)}, \
 	}
-#define EXIT(cpu_, time_, pid_, tid_)                                                     \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(EXIT, cpu_, time_, pid_, tid_),                                        \
-			.u.task = { (pid_), 1, (tid_), 1, (time_) },                      \
+#define EXIT(cpu_, time_, pid_, tid_)                                                         \
+	(struct perfrecord)                                                                   \
+	{                                                                                     \
+		AT(EXIT, cpu_, time_, pid_, tid_), .u.task = {(pid_), 1, (tid_), 1, (time_)}, \
 	}
-#define COMM(cpu_, time_, pid_, tid_, name_)                                              \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(COMM, cpu_, time_, pid_, tid_), .u.comm = { (pid_), (tid_), (name_) }, \
+#define COMM(cpu_, time_, pid_, tid_, name_)                                            \
+	(struct perfrecord)                                                             \
+	{                                                                               \
+		AT(COMM, cpu_, time_, pid_, tid_), .u.comm = {(pid_), (tid_), (name_)}, \
 	}
-#define EXEC(cpu_, time_, pid_, name_)                                                    \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(COMM, cpu_, time_, pid_, pid_), .misc = PERF_RECORD_MISC_COMM_EXEC,    \
-			.u.comm = { (pid_), (pid_), (name_) },                            \
+#define EXEC(cpu_, time_, pid_, name_)                                                  \
+	(struct perfrecord)                                                             \
+	{                                                                               \
+		AT(COMM, cpu_, time_, pid_, pid_), .misc = PERF_RECORD_MISC_COMM_EXEC,  \
+						   .u.comm = {(pid_), (pid_), (name_)}, \
 	}
-#define MMAP2(cpu_, time_, pid_, addr_, len_, ino_, name_)                                \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(MMAP2, cpu_, time_, pid_, pid_),                                       \
-			.u.mmap2 = { .pid = (pid_),                                       \
-				     .tid = (pid_),                                       \
-				     .addr = (addr_),                                     \
-				     .len = (len_),                                       \
-				     .ino = (ino_),                                       \
-				     .prot = 5,                                           \
-				     .flags = 2,                                          \
-				     .filename = (name_) },                               \
+#define MMAP2(cpu_, time_, pid_, addr_, len_, ino_, name_) \
+	(struct perfrecord)                                \
+	{                                                  \
+		AT(MMAP2, cpu_, time_, pid_, pid_),        \
+			.u.mmap2 = {.pid = (pid_),         \
+				    .tid = (pid_),         \
+				    .addr = (addr_),       \
+				    .len = (len_),         \
+				    .ino = (ino_),         \
+				    .prot = 5,             \
+				    .flags = 2,            \
+				    .filename = (name_)},  \
 	}
-#define LEAVES(cpu_, time_, pid_, tid_, next_pid_, next_tid_)                             \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_),                             \
-			.misc = PERF_RECORD_MISC_SWITCH_OUT,                              \
-			.u.context_switch = { (next_pid_), (next_tid_) },                 \
+#define LEAVES(cpu_, time_, pid_, tid_, next_pid_, next_tid_)           \
+	(struct perfrecord)                                             \
+	{                                                               \
+		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_),           \
+			.misc = PERF_RECORD_MISC_SWITCH_OUT,            \
+			.u.context_switch = {(next_pid_), (next_tid_)}, \
 	}
 #define ENTERS(cpu_, time_, pid_, tid_)                                                   \
 	(struct perfrecord)                                                               \
 	{                                                                                 \
-		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_), .u.context_switch = { 0, 0 }, \
+		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_), .u.context_switch = {0, 0}, \
 	}
-#define START(cpu_, time_, pid_, tid_)                                                    \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(ITRACE_START, cpu_, time_, pid_, tid_),                                \
-			.u.itrace_start = { (pid_), (tid_) },                             \
+#define START(cpu_, time_, pid_, tid_)                                                         \
+	(struct perfrecord)                                                                    \
+	{                                                                                      \
+		AT(ITRACE_START, cpu_, time_, pid_, tid_), .u.itrace_start = {(pid_), (tid_)}, \
 	}
-#define LOST(cpu_, time_, lost_)                                                          \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(LOST, cpu_, time_, 0, 0), .u.lost = { 1, (lost_) },                    \
+#define LOST(cpu_, time_, lost_)                                     \
+	(struct perfrecord)                                          \
+	{                                                            \
+		AT(LOST, cpu_, time_, 0, 0), .u.lost = {1, (lost_)}, \
 	}
-#define AUX(cpu_, time_, flags_)                                                          \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(AUX, cpu_, time_, 0, 0), .u.aux = { 0, 4096, (flags_) },               \
+#define AUX(cpu_, time_, flags_)                                          \
+	(struct perfrecord)                                               \
+	{                                                                 \
+		AT(AUX, cpu_, time_, 0, 0), .u.aux = {0, 4096, (flags_)}, \
 	}

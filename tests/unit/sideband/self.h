@@ -21,7 +21,7 @@ struct file {
 static inline struct file file_map(const char *path)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct file f = { 0 };
+	struct file f = {0};
 	struct stat st;
 	void *p;
 
@@ -39,7 +39,7 @@ static inline void file_unmap(struct file *f)
 {
 	if (f->bytes)
 		munmap((void *)(uintptr_t)f->bytes, f->size);
-	*f = (struct file){ 0 };
+	*f = (struct file){0};
 }
 
 /* Where ADDRESS of this process comes from: the path (4096 bytes) and the offset, by the kernel. */

@@ -15,15 +15,25 @@
 static uint8_t bytes[0x3000];
 
 static const struct image_source sources[] = {
-	{ .path = "/a", .maj = 8, .min = 1, .ino = 10, .ino_generation = 3, .bytes = bytes,
-	  .size = sizeof(bytes) },
-	{ .path = "/a", .maj = 8, .min = 1, .ino = 11, .bytes = bytes, .size = 0x1800 },
-	{ .path = "/only-path", .bytes = bytes, .size = sizeof(bytes) },
-	{ .path = "/gone", .ino = 12, .missing = "deleted" },
-	{ .path = "/part", .ino = 13, .bytes = bytes, .size = 0x1000, .offset = 0x5000 },
-	{ .path = "[vdso]", .bytes = bytes, .size = 0x1000 },
-	{ .path = "/a", .maj = 8, .min = 1, .ino = 10, .ino_generation = 4, .bytes = bytes,
-	  .size = sizeof(bytes) },
+	{.path = "/a",
+	 .maj = 8,
+	 .min = 1,
+	 .ino = 10,
+	 .ino_generation = 3,
+	 .bytes = bytes,
+	 .size = sizeof(bytes)},
+	{.path = "/a", .maj = 8, .min = 1, .ino = 11, .bytes = bytes, .size = 0x1800},
+	{.path = "/only-path", .bytes = bytes, .size = sizeof(bytes)},
+	{.path = "/gone", .ino = 12, .missing = "deleted"},
+	{.path = "/part", .ino = 13, .bytes = bytes, .size = 0x1000, .offset = 0x5000},
+	{.path = "[vdso]", .bytes = bytes, .size = 0x1000},
+	{.path = "/a",
+	 .maj = 8,
+	 .min = 1,
+	 .ino = 10,
+	 .ino_generation = 4,
+	 .bytes = bytes,
+	 .size = sizeof(bytes)},
 };
 
 static struct image_set *new_set(void)
@@ -40,20 +50,19 @@ static void index_is_by_inode_else_by_path(void **state)
 		struct space_file file;
 		uint32_t image;
 	} cases[] = {
-		{ { .maj = 8, .min = 1, .ino = 10, .ino_generation = 3, .path = "/a" }, 0 },
-		{ { .maj = 8, .min = 1, .ino = 10, .ino_generation = 4, .path = "/x" }, 6 },
+		{{.maj = 8, .min = 1, .ino = 10, .ino_generation = 3, .path = "/a"}, 0},
+		{{.maj = 8, .min = 1, .ino = 10, .ino_generation = 4, .path = "/x"}, 6},
 		/* /proc/PID/maps has no generation. */
-		{ { .maj = 8, .min = 1, .ino = 10, .path = "/a" }, 0 },
-		{ { .maj = 8, .min = 1, .ino = 11, .ino_generation = 9, .path = "/a" }, 1 },
+		{{.maj = 8, .min = 1, .ino = 10, .path = "/a"}, 0},
+		{{.maj = 8, .min = 1, .ino = 11, .ino_generation = 9, .path = "/a"}, 1},
 		/* Another file of that name (upgraded), another device. */
-		{ { .maj = 8, .min = 1, .ino = 99, .path = "/a" }, UINT32_MAX },
-		{ { .maj = 9, .min = 1, .ino = 10, .path = "/a" }, UINT32_MAX },
-		{ { .maj = 8, .min = 1, .ino = 10, .ino_generation = 5, .path = "/a" },
-		  UINT32_MAX },
-		{ { .path = "/only-path" }, 2 },
-		{ { .path = "/a" }, 0 },
-		{ { .maj = 8, .min = 1, .ino = 77, .path = "/only-path" }, 2 },
-		{ { .path = "/none" }, UINT32_MAX },
+		{{.maj = 8, .min = 1, .ino = 99, .path = "/a"}, UINT32_MAX},
+		{{.maj = 9, .min = 1, .ino = 10, .path = "/a"}, UINT32_MAX},
+		{{.maj = 8, .min = 1, .ino = 10, .ino_generation = 5, .path = "/a"}, UINT32_MAX},
+		{{.path = "/only-path"}, 2},
+		{{.path = "/a"}, 0},
+		{{.maj = 8, .min = 1, .ino = 77, .path = "/only-path"}, 2},
+		{{.path = "/none"}, UINT32_MAX},
 	};
 	struct image_set *s = new_set();
 
@@ -77,14 +86,14 @@ static void source_beyond_the_last_is_none(void **state)
 
 static void find_gives_code_or_the_reason(void **state)
 {
-	static const struct space_file a = { .maj = 8, .min = 1, .ino = 10, .ino_generation = 3,
-					     .path = "/a" };
-	static const struct space_file gone = { .ino = 12, .path = "/gone" };
-	static const struct space_file unknown = { .ino = 1, .path = "/unknown" };
-	static const struct space_file part = { .ino = 13, .path = "/part" };
-	static const struct space_file anon = { .path = "//anon" };
-	static const struct space_file heap = { .path = "[heap]" };
-	static const struct space_file vdso = { .path = "[vdso]" };
+	static const struct space_file a = {
+		.maj = 8, .min = 1, .ino = 10, .ino_generation = 3, .path = "/a"};
+	static const struct space_file gone = {.ino = 12, .path = "/gone"};
+	static const struct space_file unknown = {.ino = 1, .path = "/unknown"};
+	static const struct space_file part = {.ino = 13, .path = "/part"};
+	static const struct space_file anon = {.path = "//anon"};
+	static const struct space_file heap = {.path = "[heap]"};
+	static const struct space_file vdso = {.path = "[vdso]"};
 	static const struct {
 		uint64_t start, size, pgoff;
 		const struct space_file *file;
@@ -92,21 +101,21 @@ static void find_gives_code_or_the_reason(void **state)
 		int result;
 		uint64_t address, code_size, offset;
 	} cases[] = {
-		{ 0x10000, 0x2000, 0x1000, &a, 0x10800, 0, 0x10000, 0x2000, 0x1000 },
-		{ 0x10000, 0x2000, 0x1000, &a, 0x12000, IMAGE_UNMAPPED, 0, 0, 0 },
+		{0x10000, 0x2000, 0x1000, &a, 0x10800, 0, 0x10000, 0x2000, 0x1000},
+		{0x10000, 0x2000, 0x1000, &a, 0x12000, IMAGE_UNMAPPED, 0, 0, 0},
 		/* The last page of a mapping beyond the end of the file. */
-		{ 0x10000, 0x2000, 0x2000, &a, 0x10fff, 0, 0x10000, 0x1000, 0x2000 },
-		{ 0x10000, 0x2000, 0x2000, &a, 0x11000, IMAGE_SHORT, 0, 0, 0 },
-		{ 0x10000, 0x2000, UINT64_MAX - 4, &a, 0x10004, IMAGE_SHORT, 0, 0, 0 },
-		{ 0x10000, 0x2000, UINT64_MAX - 4, &a, 0x10005, IMAGE_SHORT, 0, 0, 0 },
-		{ 0x10000, 0x2000, 0, &gone, 0x10000, IMAGE_MISSING, 0, 0, 0 },
-		{ 0x10000, 0x2000, 0, &unknown, 0x10000, IMAGE_MISSING, 0, 0, 0 },
-		{ 0x10000, 0x3000, 0x4000, &part, 0x10fff, IMAGE_MISSING, 0, 0, 0 },
-		{ 0x10000, 0x3000, 0x4000, &part, 0x11fff, 0, 0x11000, 0x1000, 0x5000 },
-		{ 0x10000, 0x3000, 0x4000, &part, 0x12000, IMAGE_SHORT, 0, 0, 0 },
-		{ 0x10000, 0x2000, 0, &anon, 0x10000, IMAGE_ANONYMOUS, 0, 0, 0 },
-		{ 0x10000, 0x2000, 0, &heap, 0x10000, IMAGE_ANONYMOUS, 0, 0, 0 },
-		{ 0x10000, 0x1000, 0, &vdso, 0x10010, 0, 0x10000, 0x1000, 0 },
+		{0x10000, 0x2000, 0x2000, &a, 0x10fff, 0, 0x10000, 0x1000, 0x2000},
+		{0x10000, 0x2000, 0x2000, &a, 0x11000, IMAGE_SHORT, 0, 0, 0},
+		{0x10000, 0x2000, UINT64_MAX - 4, &a, 0x10004, IMAGE_SHORT, 0, 0, 0},
+		{0x10000, 0x2000, UINT64_MAX - 4, &a, 0x10005, IMAGE_SHORT, 0, 0, 0},
+		{0x10000, 0x2000, 0, &gone, 0x10000, IMAGE_MISSING, 0, 0, 0},
+		{0x10000, 0x2000, 0, &unknown, 0x10000, IMAGE_MISSING, 0, 0, 0},
+		{0x10000, 0x3000, 0x4000, &part, 0x10fff, IMAGE_MISSING, 0, 0, 0},
+		{0x10000, 0x3000, 0x4000, &part, 0x11fff, 0, 0x11000, 0x1000, 0x5000},
+		{0x10000, 0x3000, 0x4000, &part, 0x12000, IMAGE_SHORT, 0, 0, 0},
+		{0x10000, 0x2000, 0, &anon, 0x10000, IMAGE_ANONYMOUS, 0, 0, 0},
+		{0x10000, 0x2000, 0, &heap, 0x10000, IMAGE_ANONYMOUS, 0, 0, 0},
+		{0x10000, 0x1000, 0, &vdso, 0x10010, 0, 0x10000, 0x1000, 0},
 	};
 	struct image_set *set = new_set();
 
@@ -124,9 +133,8 @@ static void find_gives_code_or_the_reason(void **state)
 			assert_int_equal(code.address, cases[i].address);
 			assert_int_equal(code.size, cases[i].code_size);
 			assert_int_equal(code.offset, cases[i].offset);
-			assert_ptr_equal(code.bytes,
-					 bytes + code.offset -
-						 image_source(set, code.image)->offset);
+			assert_ptr_equal(code.bytes, bytes + code.offset -
+							     image_source(set, code.image)->offset);
 		}
 		space_free(s);
 	}

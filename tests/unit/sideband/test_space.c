@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-static const struct space_file file_a = { .index = 0, .ino = 1, .path = "/a" };
-static const struct space_file file_b = { .index = 1, .ino = 2, .path = "/b" };
+static const struct space_file file_a = {.index = 0, .ino = 1, .path = "/a"};
+static const struct space_file file_b = {.index = 1, .ino = 2, .path = "/b"};
 
 static void map(struct space *s, uint64_t time, uint64_t start, uint64_t size,
 		const struct space_file *file)
@@ -89,10 +89,10 @@ static void map_in_the_middle_leaves_both_ends(void **state)
 
 static void map_of_equal_content_changes_nothing(void **state)
 {
-	struct space_file scanned = { .ino = 1, .path = "/a" };
-	struct space_file recorded = { .ino = 1, .ino_generation = 7, .path = "/a" };
-	struct space_file by_id = { .build_id_size = 2, .build_id = { 1, 2 }, .path = "/a" };
-	struct space_file other = { .ino = 3, .path = "/a" };
+	struct space_file scanned = {.ino = 1, .path = "/a"};
+	struct space_file recorded = {.ino = 1, .ino_generation = 7, .path = "/a"};
+	struct space_file by_id = {.build_id_size = 2, .build_id = {1, 2}, .path = "/a"};
+	struct space_file other = {.ino = 3, .path = "/a"};
 	struct space *s = space_new(true);
 
 	(void)state;
@@ -186,7 +186,7 @@ static int list(void *userdata, const struct space_mapping *m)
 static void foreach_goes_by_address_until_told_to_stop(void **state)
 {
 	struct space *s = space_new(true);
-	struct listed l = { 0 };
+	struct listed l = {0};
 
 	(void)state;
 	map(s, 1, 0x5000, 0x1000, &file_a);
@@ -257,12 +257,11 @@ static void find_at_any_time_agrees_with_a_replay(void **state)
 			m->size = 1 + next_random(&seed) % (round < 2 ? 4 : PAGES - m->start);
 			m->pgoff = 100 * i;
 			m->file = i % 2 ? &file_a : &file_b;
-			assert_int_equal(space_map(s, i + 1, m->start, m->size, m->pgoff, 5, 2,
-						   m->file),
-					 0);
-			assert_int_equal(space_map(now, i + 1, m->start, m->size, m->pgoff, 5, 2,
-						   m->file),
-					 0);
+			assert_int_equal(
+				space_map(s, i + 1, m->start, m->size, m->pgoff, 5, 2, m->file), 0);
+			assert_int_equal(
+				space_map(now, i + 1, m->start, m->size, m->pgoff, 5, 2, m->file),
+				0);
 			if (i % 50 == 0)
 				compare(now, made, i + 1, i + 1);
 		}

@@ -41,12 +41,11 @@ static struct timeline *load(const struct perfrecord *records, size_t n)
 	return t;
 }
 
-#define LOAD(...)                                                                            \
-	load((const struct perfrecord[]){ __VA_ARGS__ },                                     \
-	     sizeof((const struct perfrecord[]){ __VA_ARGS__ }) / sizeof(struct perfrecord))
+#define LOAD(...)                                      \
+	load((const struct perfrecord[]){__VA_ARGS__}, \
+	     sizeof((const struct perfrecord[]){__VA_ARGS__}) / sizeof(struct perfrecord))
 
-static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time,
-			   uint64_t address)
+static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time, uint64_t address)
 {
 	const struct space *s = timeline_space(t, pid, time);
 	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
@@ -139,13 +138,12 @@ static void load_puts_cpus_in_order_of_time(void **state)
 /* The scan says that 2 is there now, with its own mappings; the live records repeat some of it. */
 static void scan_and_live_records_make_one_state(void **state)
 {
-	struct timeline *t =
-		LOAD(EXEC(0, 30, 2, "child"), MMAP2(0, 31, 2, 0x9000, 0x1000, 2, "/b"),
-		     FORK(0, 0, 0, 1, 1), MMAP2(0, 0, 1, 0x1000, 0x1000, 1, "/a"),
-		     FORK(0, 0, 1, 2, 2), COMM(0, 0, 2, 2, "child"),
-		     MMAP2(0, 0, 2, 0x9000, 0x1000, 2, "/b"), FORK(0, 0, 1, 3, 3),
-		     MMAP2(0, 0, 3, 0x5000, 0x1000, 1, "/a"),
-		     MMAP2(1, 40, 3, 0x5000, 0x1000, 1, "/a"));
+	struct timeline *t = LOAD(EXEC(0, 30, 2, "child"), MMAP2(0, 31, 2, 0x9000, 0x1000, 2, "/b"),
+				  FORK(0, 0, 0, 1, 1), MMAP2(0, 0, 1, 0x1000, 0x1000, 1, "/a"),
+				  FORK(0, 0, 1, 2, 2), COMM(0, 0, 2, 2, "child"),
+				  MMAP2(0, 0, 2, 0x9000, 0x1000, 2, "/b"), FORK(0, 0, 1, 3, 3),
+				  MMAP2(0, 0, 3, 0x5000, 0x1000, 1, "/a"),
+				  MMAP2(1, 40, 3, 0x5000, 0x1000, 1, "/a"));
 
 	(void)state;
 	/* A scanned child inherits nothing. */
@@ -162,9 +160,9 @@ static void scan_and_live_records_make_one_state(void **state)
 
 static void running_follows_switches(void **state)
 {
-	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 3), ENTERS(0, 11, 2, 3),
-				  LEAVES(0, 20, 2, 3, 0, 0), ENTERS(0, 21, 0, 0),
-				  ENTERS(0, 30, 1, 1), ENTERS(4, 15, 2, 2));
+	struct timeline *t =
+		LOAD(LEAVES(0, 10, 1, 1, 2, 3), ENTERS(0, 11, 2, 3), LEAVES(0, 20, 2, 3, 0, 0),
+		     ENTERS(0, 21, 0, 0), ENTERS(0, 30, 1, 1), ENTERS(4, 15, 2, 2));
 	uint64_t since, until;
 
 	(void)state;
@@ -205,8 +203,9 @@ static void running_without_switches_is_who_started(void **state)
 
 static void threads_end_and_leader_takes_no_other_along(void **state)
 {
-	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), FORK(0, 12, 5, 5, 6), EXIT(0, 20, 5, 5),
-				  ENTERS(0, 25, 5, 6), EXIT(0, 30, 5, 6), LEAVES(0, 31, 5, 6, 0, 0));
+	struct timeline *t =
+		LOAD(FORK(0, 10, 1, 5, 5), FORK(0, 12, 5, 5, 6), EXIT(0, 20, 5, 5),
+		     ENTERS(0, 25, 5, 6), EXIT(0, 30, 5, 6), LEAVES(0, 31, 5, 6, 0, 0));
 
 	(void)state;
 	assert_int_equal(timeline_n_threads(t), 2);
@@ -252,9 +251,10 @@ static void losses_come_in_order_of_time(void **state)
 
 static void nobodys_records_are_left_out(void **state)
 {
-	struct timeline *t = LOAD(FORK(0, 1, 0, 0, 0), COMM(0, 1, UINT32_MAX, UINT32_MAX, "x"),
-				  MMAP2(0, 1, UINT32_MAX, 0, UINT64_MAX, 0, "[kernel]"),
-				  ENTERS(0, 2, UINT32_MAX, UINT32_MAX), ENTERS(UINT32_MAX, 2, 1, 1));
+	struct timeline *t =
+		LOAD(FORK(0, 1, 0, 0, 0), COMM(0, 1, UINT32_MAX, UINT32_MAX, "x"),
+		     MMAP2(0, 1, UINT32_MAX, 0, UINT64_MAX, 0, "[kernel]"),
+		     ENTERS(0, 2, UINT32_MAX, UINT32_MAX), ENTERS(UINT32_MAX, 2, 1, 1));
 
 	(void)state;
 	assert_int_equal(timeline_n_threads(t), 0);

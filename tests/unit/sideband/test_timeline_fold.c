@@ -93,8 +93,7 @@ static struct timeline *written_and_loaded(const struct timeline *t)
 	return loaded;
 }
 
-static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time,
-			   uint64_t address)
+static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time, uint64_t address)
 {
 	const struct space *s = timeline_space(t, pid, time);
 	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
@@ -280,7 +279,7 @@ static void push_of_a_record_larger_than_the_log_is_refused(void **state)
 {
 	struct timeline *t;
 	struct timeline_stats stats;
-	char path[512] = { 0 };
+	char path[512] = {0};
 
 	(void)state;
 	memset(path, 'p', sizeof(path) - 1);
@@ -308,7 +307,7 @@ static int list_pid(void *userdata, uint32_t pid)
 static void foreach_pid_gives_base_and_log_once(void **state)
 {
 	struct timeline *t;
-	struct pids p = { 0 };
+	struct pids p = {0};
 
 	(void)state;
 	assert_int_equal(timeline_new(1024, 1 << 20, &t), 0);

@@ -1,0 +1,179 @@
+/*
+ * ptsnapd: argv to exit code. Everything that can fail for a reason of the user's (options,
+ * COMMAND, state directory, socket, PMU) fails here, before anything runs, with one line and a code
+ * of its own.
+ *
+ * COMMAND must find the signal mask and dispositions as we found them. So signals are not blocked
+ * before it has been started; until then handlers, which exec resets, remember a wish to end.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "daemon/config.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "daemon/source_choice.h"
+#include "daemon/store.h"
+#include "proto/base.h"
+
+#ifndef PTSNAP_VERSION
+#define PTSNAP_VERSION "0"
+#endif
+
+#define WHY_SIZE 1024
+
+/* As ptsnapctl's, docs/ptsnapd.8; 126 and 127 as shells do. */
+enum exit_code {
+	EXIT_CODE_FAILURE = 1,
+	EXIT_CODE_USAGE = 2,
+	EXIT_CODE_PERMISSION = 4,
+	EXIT_CODE_NOT_TRACING = 6,
+	EXIT_CODE_NOT_EXECUTABLE = 126,
+	EXIT_CODE_NOT_FOUND = 127,
+};
+
+/* The signal that asked us to end before the loop could listen; 0: none. */
+static volatile sig_atomic_t early_stop;
+
+static void on_early_signal(int signal)
+{
+	if (signal != SIGUSR2) /* which finds nothing to take a snapshot of yet */
+		early_stop = signal;
+}
+
+static const int our_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+
+static void signals_remember(void)
+{
+	struct sigaction action = {.sa_handler = on_early_signal, .sa_flags = SA_RESTART};
+
+	for (size_t i = 0; i < ARRAY_SIZE(our_signals); i++)
+		sigaction(our_signals[i], &action, NULL);
+}
+
+/* From now on signals arrive by signalfd, and writing to a closed pipe is an error code. */
+static void signals_block(void)
+{
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGPIPE);
+	for (size_t i = 0; i < ARRAY_SIZE(our_signals); i++)
+		sigaddset(&mask, our_signals[i]);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	if (early_stop)
+		kill(getpid(), early_stop);
+}
+
+static int complain(const char *why, int code)
+{
+	log_error("%s", why);
+	return code;
+}
+
+static int start_code(int r, int otherwise)
+{
+	return r == -EACCES || r == -EPERM ? EXIT_CODE_PERMISSION : otherwise;
+}
+
+/* An fd for each mapped file; COMMAND has started with the limit that we were given. */
+static void raise_fd_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int serve(struct manager_parts *parts)
+{
+	CLEANUP(manager_freep) struct manager *m = NULL;
+	int r = manager_new(parts, &m);
+
+	if (r == 0) {
+		parts->source = NULL;
+		parts->store = NULL;
+		r = manager_run(m);
+	}
+	if (r < 0) {
+		log_error("the recorder cannot go on: %s", strerror(-r));
+		command_kill(parts->command, SIGKILL);
+		return EXIT_CODE_FAILURE;
+	}
+	return r;
+}
+
+static int trace(struct manager_parts *parts)
+{
+	struct command command;
+	char why[WHY_SIZE];
+	sigset_t mask;
+	int r;
+
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	signals_remember();
+	r = source_choose(parts->config, &mask, &parts->source, &command, why, sizeof(why));
+	signals_block();
+	if (r == -EINVAL)
+		return complain(why, EXIT_CODE_USAGE);
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_NOT_TRACING));
+	raise_fd_limit();
+	parts->command = &command;
+	r = serve(parts);
+	source_free(parts->source);
+	command_done(&command);
+	return r;
+}
+
+static int open_and_trace(const struct config *config)
+{
+	const struct store_limits limits = {config->store_max_use, config->store_max_entries,
+					    config->store_in_memory};
+	struct manager_parts parts = {.config = config};
+	struct listener listener;
+	char why[WHY_SIZE] = "no memory";
+	int r = store_new(config->state_dir, &limits, &parts.store, why, sizeof(why));
+
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
+	r = listener_open(config->socket, &listener, why, sizeof(why));
+	if (r < 0) {
+		store_free(parts.store);
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
+	}
+	parts.listener = &listener;
+	r = trace(&parts);
+	listener_done(&listener);
+	store_free(parts.store);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct config config;
+	char why[WHY_SIZE];
+	int r;
+
+	log_open();
+	r = config_parse(argc, argv, &config, why, sizeof(why));
+	if (r == CONFIG_HELP || r == CONFIG_VERSION) {
+		fputs(r == CONFIG_HELP ? config_help() : "ptsnapd " PTSNAP_VERSION "\n", stdout);
+		return fflush(stdout) < 0 ? EXIT_CODE_FAILURE : 0;
+	}
+	if (r < 0)
+		return complain(why, EXIT_CODE_USAGE);
+	if (config.command) {
+		r = command_find(config.command[0], why, sizeof(why));
+		if (r < 0)
+			return complain(why, r == -ENOENT ? EXIT_CODE_NOT_FOUND
+							  : EXIT_CODE_NOT_EXECUTABLE);
+	}
+	return open_and_trace(&config);
+}

@@ -1,0 +1,330 @@
+/*
+ * ptsnapd's centre: it owns and connects, the others do. Its own are the beginning and the end: how
+ * COMMAND's end and a signal lead to the end of the recorder.
+ *
+ * The end comes when nothing is under way any more: no job runs and COMMAND is gone. A first
+ * SIGTERM passes on to COMMAND, which has two seconds; jobs that decode are cancelled and keep
+ * their bundles.
+ */
+#include "daemon/manager.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "daemon/control.h"
+#include "daemon/files.h"
+#include "daemon/intake.h"
+#include "daemon/jobs.h"
+#include "daemon/log.h"
+#include "daemon/procs.h"
+#include "daemon/server.h"
+#include "daemon/trigger.h"
+#include "proto/base.h"
+#include "sideband/timeline.h"
+
+#define INTAKE_ACCURACY_USEC 1000
+#define N_STOP_SIGNALS	     3
+
+struct manager {
+	const struct config *config;
+	struct command *command;
+	sd_event *event;
+	struct source *source;
+	struct timeline *timeline;
+	struct files *files;
+	struct procs *procs;
+	struct intake intake;
+	struct store *store;
+	struct jobs *jobs;
+	struct trigger trigger;
+	struct control control;
+	struct server *server;
+	sd_event_source *intake_timer, *command_io, *grace_timer, *usr2;
+	sd_event_source *stop_signals[N_STOP_SIGNALS];
+	bool stopping;	  /* a signal asked us to end */
+	bool exit_wanted; /* COMMAND has ended: its last snapshot is still to be begun */
+};
+
+static uint64_t monotonic_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+/* Ends the loop when nothing is under way. */
+static void manager_maybe_end(struct manager *m)
+{
+	const struct command *c = m->command;
+	bool ended = c->pid && !c->running && m->config->exit_with_command;
+
+	if (!m->stopping && !ended)
+		return;
+	if (m->exit_wanted || c->running || jobs_running(m->jobs))
+		return;
+	server_flush(m->server);
+	sd_event_exit(m->event, ended ? c->exit_status : 0);
+}
+
+/* --exit-with-command: the last snapshot; when too many are under way, after one of them. */
+static void manager_fire_exit(struct manager *m)
+{
+	char id[ENTRY_ID_SIZE];
+	struct request q;
+	int r;
+
+	request_init(&q, "exit", m->command->argv[0]);
+	snprintf(q.reason, sizeof(q.reason), "the command ended with status %d",
+		 m->command->exit_status);
+	q.pid = (uint64_t)m->command->pid;
+	r = trigger_fire(&m->trigger, &q, id);
+	m->exit_wanted = r == TRIGGER_BUSY;
+	if (r < 0)
+		log_error("no snapshot at the command's end: %s", strerror(-r));
+}
+
+static int manager_on_command(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)fd;
+	(void)revents;
+	if (jobs_capturing(
+		    m->jobs)) { /* the source is the job's now; manager_on_captured asks again */
+		sd_event_source_set_enabled(source, SD_EVENT_OFF);
+		return 0;
+	}
+	if (!command_reap(m->command))
+		return 0;
+	sd_event_source_set_enabled(source, SD_EVENT_OFF);
+	log_info("the command ended with status %d", m->command->exit_status);
+	while (intake_drain(&m->intake) > 0 && m->command->emulated)
+		;
+	if (m->command->emulated) { /* nothing will be written any more */
+		sd_event_source_set_enabled(m->intake_timer, SD_EVENT_OFF);
+		jobs_no_resume(m->jobs);
+	}
+	if (m->config->exit_with_command && !m->stopping)
+		manager_fire_exit(m);
+	manager_maybe_end(m);
+	return 0;
+}
+
+static int manager_on_intake(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)usec;
+	intake_drain(&m->intake);
+	sd_event_source_set_time_relative(source, m->config->intake_usec);
+	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int manager_on_grace(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)source;
+	(void)usec;
+	log_warning("the command did not end in time: killed");
+	command_kill(m->command, SIGKILL);
+	return 0;
+}
+
+static int manager_on_stop(sd_event_source *source, const struct signalfd_siginfo *si,
+			   void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)source;
+	if (m->stopping) {
+		command_kill(m->command, SIGKILL);
+		return 0;
+	}
+	log_info("%s: ending", strsignal((int)si->ssi_signo));
+	sd_notify(0, "STOPPING=1");
+	m->stopping = true;
+	m->exit_wanted = false;
+	m->trigger.closed = true;
+	jobs_cancel(m->jobs);
+	command_kill(m->command, (int)si->ssi_signo);
+	if (m->command->running)
+		sd_event_add_time_relative(m->event, &m->grace_timer, CLOCK_MONOTONIC,
+					   m->config->command_grace_usec, 0, manager_on_grace, m);
+	manager_maybe_end(m);
+	return 0;
+}
+
+static void manager_on_progress(void *userdata, const char *id, enum job_phase phase,
+				uint32_t percent)
+{
+	struct manager *m = userdata;
+
+	control_on_progress(&m->control, id, phase, percent);
+}
+
+static int manager_on_captured(void *userdata, const struct request *request, const char *id,
+			       uint64_t previous_stop_ns, struct evidence **ret)
+{
+	struct manager *m = userdata;
+	const struct evidence_from from = {
+		.config = m->config,
+		.intake = &m->intake,
+		.request = request,
+		.id = id,
+		.previous_stop_ns = previous_stop_ns,
+	};
+
+	/* One ring full was there at most when the CPUs stopped. */
+	intake_drain(&m->intake);
+	procs_refresh(m->procs, SIZE_MAX);
+	if (m->command_io && m->command->running)
+		sd_event_source_set_enabled(m->command_io, SD_EVENT_ON);
+	return evidence_new(&from, ret);
+}
+
+static void manager_on_ended(void *userdata, const char *id)
+{
+	struct manager *m = userdata;
+
+	control_on_ended(&m->control, id);
+	if (m->exit_wanted && !m->stopping)
+		manager_fire_exit(m);
+	manager_maybe_end(m);
+}
+
+/* What is remembered and what is taken in. */
+static int manager_build_memory(struct manager *m)
+{
+	int r = timeline_new(m->config->timeline_log_bytes, m->config->timeline_base_bytes,
+			     &m->timeline);
+
+	if (r == 0)
+		r = files_new("/proc", m->config->max_files, &m->files);
+	if (r == 0)
+		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
+	if (r == 0)
+		r = intake_init(&m->intake, m->source, m->timeline, m->files, m->procs);
+	return r;
+}
+
+static int manager_build_service(struct manager *m, const struct listener *listener)
+{
+	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
+					    manager_on_ended};
+	const struct peer_handler on_peer = {&m->control, control_on_call, control_on_gone};
+	int r = jobs_new(m->event, m->config, m->source, m->store, &on_job, &m->jobs);
+
+	if (r < 0)
+		return r;
+	trigger_init(&m->trigger, m->source, m->store, m->jobs);
+	m->control = (struct control){
+		.trigger = &m->trigger,
+		.store = m->store,
+		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command,
+			   monotonic_usec()},
+	};
+	m->control.have_group = listener_group(listener, &m->control.group);
+	return server_new(m->event, m->config, listener, &on_peer, &m->server);
+}
+
+static int manager_add_sources(struct manager *m)
+{
+	static const int stops[N_STOP_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+	int r = sd_event_add_time_relative(m->event, &m->intake_timer, CLOCK_MONOTONIC,
+					   m->config->intake_usec, INTAKE_ACCURACY_USEC,
+					   manager_on_intake, m);
+
+	/* The rings first: what overflows there is lost. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(m->intake_timer, SD_EVENT_PRIORITY_IMPORTANT);
+	for (int i = 0; i < N_STOP_SIGNALS && r >= 0; i++)
+		r = sd_event_add_signal(m->event, &m->stop_signals[i], stops[i], manager_on_stop,
+					m);
+	if (r >= 0)
+		r = trigger_add_signal(&m->trigger, m->event, &m->usr2);
+	if (r >= 0 && m->command->running)
+		r = sd_event_add_io(m->event, &m->command_io, m->command->pidfd, EPOLLIN,
+				    manager_on_command, m);
+	if (r >= 0)
+		r = sd_event_set_watchdog(m->event, true);
+	return r < 0 ? r : 0;
+}
+
+int manager_new(const struct manager_parts *parts, struct manager **ret)
+{
+	CLEANUP(manager_freep) struct manager *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	m->config = parts->config;
+	m->command = parts->command;
+	m->source = parts->source;
+	m->store = parts->store;
+	r = sd_event_new(&m->event);
+	if (r >= 0)
+		r = manager_build_memory(m);
+	if (r >= 0)
+		r = manager_build_service(m, parts->listener);
+	if (r >= 0)
+		r = manager_add_sources(m);
+	if (r < 0) {
+		m->source = NULL; /* stay the caller's */
+		m->store = NULL;
+		return r;
+	}
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+void manager_free(struct manager *m)
+{
+	if (!m)
+		return;
+	sd_event_source_disable_unref(m->intake_timer);
+	sd_event_source_disable_unref(m->command_io);
+	sd_event_source_disable_unref(m->grace_timer);
+	sd_event_source_disable_unref(m->usr2);
+	for (int i = 0; i < N_STOP_SIGNALS; i++)
+		sd_event_source_disable_unref(m->stop_signals[i]);
+	server_free(m->server);
+	jobs_free(m->jobs);
+	intake_done(&m->intake);
+	procs_free(m->procs);
+	files_free(m->files);
+	timeline_free(m->timeline);
+	store_free(m->store);
+	source_free(m->source);
+	sd_event_unref(m->event);
+	free(m);
+}
+
+void manager_freep(struct manager **m)
+{
+	manager_free(*m);
+}
+
+int manager_run(struct manager *m)
+{
+	/* Hardware traces all that runs: what ran before us is in /proc only. Records of the rings,
+	 * which were open before, come after and win. */
+	if (!m->command->emulated) {
+		int r = procscan_all("/proc", intake_record, &m->intake);
+
+		if (r < 0)
+			log_warning("/proc cannot be read: %s", strerror(-r));
+	}
+	log_info("tracing (%s: %s); waiting for triggers", m->source->ops->name,
+		 m->source->pt_terms ? m->source->pt_terms : "default terms");
+	sd_notify(0, "READY=1");
+	return sd_event_loop(m->event);
+}

@@ -1,0 +1,26 @@
+noinst_LIBRARIES += decoder/libptdecoder.a
+decoder_libptdecoder_a_CFLAGS = $(AM_CFLAGS) -Wconversion
+decoder_libptdecoder_a_SOURCES = \
+	decoder/errata.c \
+	decoder/errata.h \
+	decoder/event.c \
+	decoder/event.h \
+	decoder/fault.c \
+	decoder/fault.h \
+	decoder/flow.c \
+	decoder/flow.h \
+	decoder/flow_event.c \
+	decoder/flow_private.h \
+	decoder/flow_walk.c \
+	decoder/graph.c \
+	decoder/graph.h \
+	decoder/insn.c \
+	decoder/insn.h \
+	decoder/packet.c \
+	decoder/packet.h \
+	decoder/packet_text.c \
+	decoder/retstack.h \
+	decoder/sync.c \
+	decoder/sync.h \
+	decoder/timing.c \
+	decoder/timing.h

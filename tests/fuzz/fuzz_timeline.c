@@ -1,0 +1,58 @@
+/*
+ * A stranger's sideband records. Invariant: what loads can be pushed into a small log, folded,
+ * written and loaded again without a bad record, and a question for any time has an answer whose
+ * stretch holds the time.
+ */
+#include <assert.h>
+#include <stdint.h>
+
+#include "proto/base.h"
+#include "sideband/timeline.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void push_all(struct timeline *t, const uint8_t *data, size_t size)
+{
+	struct perfrecord r;
+
+	for (size_t at = 0; at < size; at += r.size) {
+		if (perfrecord_parse(data + at, size - at, &r) >= 0)
+			(void)timeline_push(t, &r, data + at, r.size);
+		if (r.size == 0)
+			return;
+	}
+}
+
+static void ask(const struct timeline *t, uint64_t time)
+{
+	uint64_t since, until;
+
+	for (size_t i = 0; i < timeline_n_threads(t) && i < 64; i++) {
+		const struct timeline_thread *thread = timeline_thread(t, i);
+		const struct space *s = timeline_space(t, thread->pid, time);
+		const struct space_mapping *m = s ? space_find(s, time, time) : NULL;
+
+		assert(!m || (m->begin <= time && time - m->start < m->size));
+		(void)timeline_comm(t, thread->tid, time);
+		(void)timeline_running(t, (uint32_t)i, time, &since, &until);
+		assert(since <= time && (time < until || until == SPACE_NOW));
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	CLEANUP(timeline_freep) struct timeline *t = NULL, *loaded = NULL, *again = NULL;
+	struct bytes_out out;
+	uint64_t bad;
+
+	bytes_out_init(&out, 64 << 20);
+	assert(timeline_load(data, size, &loaded, &bad) == 0);
+	for (uint64_t time = 1; time != 0; time *= 16)
+		ask(loaded, time);
+	assert(timeline_new(1024, 256 << 10, &t) == 0);
+	push_all(t, data, size);
+	assert(timeline_write(t, &out) == 0);
+	assert(timeline_load(out.data, out.size, &again, &bad) == 0 && bad == 0);
+	bytes_out_done(&out);
+	return 0;
+}
