@@ -14,6 +14,7 @@
 
 #include "proto/base.h"
 #include "proto/perfrecord.h"
+#include "proto/ptpacket.h"
 
 #define PAGE 4096u
 
@@ -133,4 +134,23 @@ int emuring_write_record(struct emuring_head *head, uint32_t cpu, const void *re
 	writer_put(&w, record, size);
 	__atomic_store_n(&emuring_page_at(head, cpu)->data_head, w.head, __ATOMIC_RELEASE);
 	return 0;
+}
+
+uint64_t emuring_finish(struct emuring_cpu *cpu, uint8_t *aux, uint64_t size, uint64_t pos)
+{
+	uint64_t tnt = atomic_exchange(&cpu->tnt, 1);
+	uint8_t bytes[8] = { PT_OPC_EXT, PT_EXT_TNT64 };
+	size_t n = sizeof(bytes);
+
+	if (tnt <= 1 || tnt >> (PT_TNT64_MAX + 1) != 0)
+		return pos;
+	if (tnt >> (PT_TNT8_MAX + 1) == 0) {
+		bytes[0] = (uint8_t)(tnt << 1);
+		n = 1;
+	}
+	for (size_t i = 0; n > 1 && i < 6; i++)
+		bytes[2 + i] = (uint8_t)(tnt >> (8 * i));
+	for (size_t i = 0; i < n; i++)
+		aux[(pos + i) & (size - 1)] = bytes[i];
+	return pos + n;
 }

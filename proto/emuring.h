@@ -31,6 +31,10 @@
 #define EMURING_CPU_SIZE  4096u
 #define EMURING_MAX_CPUS  256u
 
+/* The virtual clock: ticks a second, and the TSC before the first instruction. */
+#define EMURING_VIRTUAL_HZ   1000000000ull
+#define EMURING_VIRTUAL_BASE 1000000000ull
+
 enum emuring_clock {
 	EMURING_CLOCK_HOST = 0,	   /* the host's TSC */
 	EMURING_CLOCK_VIRTUAL = 1, /* one tick an executed instruction; runs repeat */
@@ -83,9 +87,12 @@ struct emuring_cpu {
 	_Atomic uint64_t aux_pos;      /* bytes written since the start, not wrapped */
 	_Atomic uint64_t data_lost;    /* records that found no room and are not yet reported */
 	_Atomic uint64_t instructions; /* executed, traced or not; for status only */
-	/* The encoder's own state (pending TNT bits, last IP, clocks, return stack) lies here, so
-	 * that it outlives the process: capture/emu defines it, nobody else reads it. */
-	uint64_t reserved;
+	/* Branches not yet written: newest in bit 0, below a stop bit; 0 or 1: none. Of a process
+	 * that died the recorder writes them, or the last branches before a crash were lost. */
+	_Atomic uint64_t tnt;
+	_Atomic uint64_t tsc; /* of the last event; with the virtual clock the time there is */
+	/* The encoder's own state (last IP, clocks, return stack) lies here, so that it outlives the
+	 * process: capture/emu defines it, nobody else reads it. */
 	uint8_t encoder[EMURING_CPU_SIZE - 64];
 };
 
@@ -109,3 +116,7 @@ uint8_t *emuring_aux_at(struct emuring_head *head, uint32_t cpu);
  * CPU's rings at that moment. 0, or EMURING_LOST. */
 #define EMURING_LOST 1
 int emuring_write_record(struct emuring_head *head, uint32_t cpu, const void *record, size_t size);
+
+/* Of a writer that died: the branches that it had not written yet, as one TNT packet at byte POS of
+ * the trace in the ring AUX of SIZE bytes (a power of two). Returns the new POS. */
+uint64_t emuring_finish(struct emuring_cpu *cpu, uint8_t *aux, uint64_t size, uint64_t pos);

@@ -19,16 +19,16 @@ static void read_header_64(const uint8_t *bytes, struct header *ret)
 	Elf64_Ehdr h;
 
 	memcpy(&h, bytes, sizeof(h));
-	*ret = (struct header){ .type = h.e_type,
-				.machine = h.e_machine,
-				.phoff = h.e_phoff,
-				.shoff = h.e_shoff,
-				.phnum = h.e_phnum,
-				.phentsize = h.e_phentsize,
-				.shnum = h.e_shnum,
-				.shentsize = h.e_shentsize,
-				.phdr_size = sizeof(Elf64_Phdr),
-				.shdr_size = sizeof(Elf64_Shdr) };
+	*ret = (struct header){.type = h.e_type,
+			       .machine = h.e_machine,
+			       .phoff = h.e_phoff,
+			       .shoff = h.e_shoff,
+			       .phnum = h.e_phnum,
+			       .phentsize = h.e_phentsize,
+			       .shnum = h.e_shnum,
+			       .shentsize = h.e_shentsize,
+			       .phdr_size = sizeof(Elf64_Phdr),
+			       .shdr_size = sizeof(Elf64_Shdr)};
 }
 
 static void read_header_32(const uint8_t *bytes, struct header *ret)
@@ -36,16 +36,16 @@ static void read_header_32(const uint8_t *bytes, struct header *ret)
 	Elf32_Ehdr h;
 
 	memcpy(&h, bytes, sizeof(h));
-	*ret = (struct header){ .type = h.e_type,
-				.machine = h.e_machine,
-				.phoff = h.e_phoff,
-				.shoff = h.e_shoff,
-				.phnum = h.e_phnum,
-				.phentsize = h.e_phentsize,
-				.shnum = h.e_shnum,
-				.shentsize = h.e_shentsize,
-				.phdr_size = sizeof(Elf32_Phdr),
-				.shdr_size = sizeof(Elf32_Shdr) };
+	*ret = (struct header){.type = h.e_type,
+			       .machine = h.e_machine,
+			       .phoff = h.e_phoff,
+			       .shoff = h.e_shoff,
+			       .phnum = h.e_phnum,
+			       .phentsize = h.e_phentsize,
+			       .shnum = h.e_shnum,
+			       .shentsize = h.e_shentsize,
+			       .phdr_size = sizeof(Elf32_Phdr),
+			       .shdr_size = sizeof(Elf32_Shdr)};
 }
 
 /* Little-endian as x86 is, and so are we. */

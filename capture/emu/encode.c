@@ -7,11 +7,12 @@
 
 #include <string.h>
 
-void encode_init(struct encoder *e, struct encode_state *state, uint8_t *aux, uint64_t aux_size)
+void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt, uint8_t *aux,
+		 uint64_t aux_size)
 {
-	*e = (struct encoder){ .state = state, .aux = aux, .aux_size = aux_size };
+	*e = (struct encoder){ .state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size };
 	memset(state, 0, sizeof(*state));
-	state->tnt = 1;
+	encode_forget_branches(e);
 }
 
 /* Two overlapping stores instead of a call of memcpy with a length known only at run time. Never a
@@ -59,12 +60,12 @@ static inline void store_le(uint8_t *to, uint64_t v, size_t size)
 
 void encode_tnt(struct encoder *e)
 {
-	uint64_t tnt = e->state->tnt;
+	uint64_t tnt = atomic_load_explicit(e->tnt, memory_order_relaxed);
 	uint8_t bytes[8] = { PT_OPC_EXT, PT_EXT_TNT64 };
 
 	if (tnt == 1)
 		return;
-	e->state->tnt = 1;
+	encode_forget_branches(e);
 	if ((tnt >> (PT_TNT8_MAX + 1)) == 0) {
 		bytes[0] = (uint8_t)(tnt << 1);
 		put(e, bytes, 1);

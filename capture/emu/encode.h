@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,7 +15,6 @@
 /* Lies in shared memory, so that it outlives the process. */
 struct encode_state {
 	uint64_t pos; /* bytes written since the start, not wrapped */
-	uint64_t tnt; /* pending branches, newest in bit 0, below a stop bit; 1: none */
 	uint64_t last_ip;
 	uint32_t last_ip_known;
 	uint32_t ret_top;   /* where the next return address goes */
@@ -25,18 +25,28 @@ struct encode_state {
 
 struct encoder {
 	struct encode_state *state;
+	_Atomic uint64_t *tnt; /* pending branches, newest in bit 0, below a stop bit; 1: none */
 	uint8_t *aux;
 	uint64_t aux_size; /* power of two */
 };
 
-void encode_init(struct encoder *e, struct encode_state *state, uint8_t *aux, uint64_t aux_size);
+/* TNT lies apart from STATE: the recorder reads it when the process died. */
+void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt, uint8_t *aux,
+		 uint64_t aux_size);
 
 /* The outcome of a conditional branch or compressed return. True: the bits are full, encode_tnt is
  * due before the next one. */
-static inline bool encode_branch(struct encode_state *s, bool taken)
+static inline bool encode_branch(const struct encoder *e, bool taken)
 {
-	s->tnt = s->tnt << 1 | taken;
-	return (s->tnt >> PT_TNT64_MAX) != 0;
+	uint64_t tnt = atomic_load_explicit(e->tnt, memory_order_relaxed) << 1 | taken;
+
+	atomic_store_explicit(e->tnt, tnt, memory_order_relaxed);
+	return (tnt >> PT_TNT64_MAX) != 0;
+}
+
+static inline void encode_forget_branches(const struct encoder *e)
+{
+	atomic_store_explicit(e->tnt, 1, memory_order_relaxed);
 }
 
 /* A near call was executed whose return address is IP. The oldest of more than 64 is lost. */
@@ -64,9 +74,9 @@ static inline void encode_forget_calls(struct encode_state *s)
 	s->ret_depth = 0;
 }
 
-static inline bool encode_tnt_pending(const struct encode_state *s)
+static inline bool encode_tnt_pending(const struct encoder *e)
 {
-	return s->tnt != 1;
+	return atomic_load_explicit(e->tnt, memory_order_relaxed) != 1;
 }
 
 /* Writes the pending bits, if any: up to 6 as a short TNT, more as a long one. */

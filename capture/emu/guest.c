@@ -22,7 +22,6 @@ struct byte_array {
 /* The emulator's own functions and variables: one set a process, as it has one emulator. */
 static struct {
 	uintptr_t *guest_base;
-	char **exec_path;
 	int (*page_get_flags)(uint64_t address);
 	void *(*get_cpu)(int index);
 	int (*read_register)(void *cpu, struct byte_array *to, int n);
@@ -40,7 +39,6 @@ const char *guest_bind(void)
 		void *to;
 	} symbols[] = {
 		{ "guest_base", &qemu.guest_base },
-		{ "exec_path", &qemu.exec_path },
 		{ "page_get_flags", &qemu.page_get_flags },
 		{ "qemu_get_cpu", &qemu.get_cpu },
 		{ "x86_cpu_gdb_read_register", &qemu.read_register },
@@ -58,11 +56,6 @@ const char *guest_bind(void)
 	}
 	qemu.scratch = qemu.array_new();
 	return NULL;
-}
-
-const char *guest_program(void)
-{
-	return *qemu.exec_path;
 }
 
 uint64_t guest_to_host(uint64_t address)

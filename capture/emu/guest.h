@@ -14,8 +14,6 @@
 
 /* Looks the symbols up. NULL; or the name of the first one that this QEMU does not export. */
 const char *guest_bind(void);
-/* The guest program's path, as QEMU was given it. */
-const char *guest_program(void);
 
 /* Through the kernel: a bad address gives false instead of a fault. */
 bool guest_read(uint64_t address, void *to, size_t size);

@@ -88,7 +88,7 @@ int machine_open(struct machine *m, const char *path)
 		return r;
 	}
 	m->cpu = emuring_cpu_at(m->head, 0);
-	emupmu_init(&m->pmu, m->head, 0, true);
+	emupmu_init(&m->pmu, m->head, 0);
 	m->pmu.on_psb = on_psb;
 	m->pmu.userdata = m;
 	m->sideband = (struct sideband){ .head = m->head,
@@ -238,11 +238,11 @@ void machine_begin(struct machine *m, const char *comm)
 	sideband_comm(&m->sideband, tsc, comm, true);
 	maps_executable(0, UINT64_MAX, give_mapping, m);
 	sideband_switch(&m->sideband, tsc, false);
-	m->task_known = true;
 	atomic_store(&m->cpu->owner_tid, m->sideband.tid);
 	atomic_store(&m->head->guest_pid, m->sideband.pid);
 	atomic_store(&m->head->attached, 1);
 	serve(m, 0);
+	m->task_known = true;
 }
 
 void machine_enter_kernel(struct machine *m)

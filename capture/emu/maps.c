@@ -113,10 +113,13 @@ static void give_runs(const struct scan *s, const struct line *l)
 	}
 }
 
-/* QEMU reserves large ranges that no guest page lies in; only the guest's own are walked page by
+/* Nothing is ever executed in the vsyscall page, and the kernel has no MMAP2 record for it.
+ * QEMU reserves large ranges that no guest page lies in; only the guest's own are walked page by
  * page. Its memory and files are readable to the host, its reservations are not. */
 static bool may_be_guest(const struct line *l)
 {
+	if (strcmp(l->path, "[vsyscall]") == 0)
+		return false;
 	return l->perms[0] == 'r' || l->end - l->begin < (1ull << 30);
 }
 

@@ -1,7 +1,8 @@
 /*
  * The software PMU as a TCG plugin: what QEMU's user-mode emulator calls. It runs inside the
  * emulator's process, which is the traced process to everybody else; nothing here may change what
- * the program does. Arguments: ring=PATH (of the shared memory), truth=PATH.
+ * the program does. Arguments: ring=PATH (of the shared memory), comm=NAME,
+ * truth=PATH.
  *
  * Traced is the thread on QEMU's CPU 0. Other threads and forked children run untraced and are
  * counted.
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "capture/emu/calls.h"
 #include "capture/emu/code.h"
@@ -35,6 +37,7 @@ static struct {
 	uint32_t traced; /* QEMU's number of the traced CPU; NO_VCPU: nothing is traced any more */
 	bool child;	 /* a forked child: the rings are its parent's */
 	bool begun;
+	char comm[16];	 /* the program's name as execve would have set it */
 	bool in_call;	 /* the traced thread is in a system call */
 } plugin;
 
@@ -67,18 +70,13 @@ static void on_jump(void *userdata)
 	atomic_fetch_add(&plugin.machine.head->decode_failures, 1);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 static void begin(void)
 {
 	plugin.begun = true;
 	environment_restore(guest_stack_pointer(TRACED_VCPU));
-	machine_begin(&plugin.machine, base_name(guest_program()));
+	/* The kernel named the task after the emulator; the program may look at its name. */
+	prctl(PR_SET_NAME, plugin.comm);
+	machine_begin(&plugin.machine, plugin.comm);
 	machine_start_helper(&plugin.machine);
 }
 
@@ -222,11 +220,13 @@ static const char *argument(int argc, char **argv, const char *name)
 static int set_up(int argc, char **argv)
 {
 	const char *ring = argument(argc, argv, "ring");
+	const char *comm = argument(argc, argv, "comm");
 	const char *truth = argument(argc, argv, "truth");
 	int r;
 
-	if (ring == NULL)
-		return refuse("ring", "missing argument");
+	if (ring == NULL || comm == NULL)
+		return refuse("ring=PATH,comm=NAME", "missing argument");
+	snprintf(plugin.comm, sizeof(plugin.comm), "%s", comm);
 	r = machine_open(&plugin.machine, ring);
 	if (r < 0)
 		return refuse(ring, strerror(-r));

@@ -1,6 +1,6 @@
 /*
  * The software PMU of one virtual CPU. Called by walk.c (guest thread) and machine.c (guest or
- * helper thread) in the emulator's process, by source_emu.c for a process that died, by tests.
+ * helper thread) in the emulator's process, and by tests.
  *
  * Choices where hardware may do one thing or the other: TNT bits are written before every packet
  * that is not TNT, so nothing is ever deferred (SDM "Deferred TIPs" allows both); a PSB forces a
@@ -58,17 +58,14 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
 }
 
-void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu, bool fresh)
+void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu)
 {
 	*p = (struct emupmu){ .cpu = emuring_cpu_at(head, cpu) };
 	p->s = (struct emupmu_state *)p->cpu->encoder;
 	take_config(p, head);
-	if (fresh) {
-		memset(p->s, 0, sizeof(*p->s));
-		encode_init(&p->encoder, &p->s->encode, emuring_aux_at(head, cpu), head->aux_size);
-		return;
-	}
-	p->encoder = (struct encoder){ &p->s->encode, emuring_aux_at(head, cpu), head->aux_size };
+	memset(p->s, 0, sizeof(*p->s));
+	encode_init(&p->encoder, &p->s->encode, &p->cpu->tnt, emuring_aux_at(head, cpu),
+		    head->aux_size);
 }
 
 uint64_t emupmu_now(struct emupmu *p)
@@ -76,13 +73,14 @@ uint64_t emupmu_now(struct emupmu *p)
 	uint64_t now;
 
 	if (p->virtual_clock)
-		now = EMUPMU_VIRTUAL_BASE + p->s->extra_ticks +
+		now = EMURING_VIRTUAL_BASE + p->s->extra_ticks +
 		      atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
 	else
 		now = __rdtsc();
 	/* The TSCs of two host CPUs may differ by a few ticks. */
 	if (now > p->s->now)
 		p->s->now = now;
+	atomic_store_explicit(&p->cpu->tsc, p->s->now, memory_order_relaxed);
 	return p->s->now;
 }
 
@@ -106,7 +104,7 @@ static void cyc(struct emupmu *p, uint64_t at, bool force)
 
 static void flush_tnt(struct emupmu *p, uint64_t at)
 {
-	if (!encode_tnt_pending(&p->s->encode))
+	if (!encode_tnt_pending(&p->encoder))
 		return;
 	cyc(p, at, false);
 	encode_tnt(&p->encoder);
@@ -220,7 +218,7 @@ void emupmu_stop(struct emupmu *p, uint64_t ip)
 void emupmu_tnt_full(struct emupmu *p)
 {
 	if (!p->branches) {
-		p->s->encode.tnt = 1;
+		encode_forget_branches(&p->encoder);
 		return;
 	}
 	flush_tnt(p, packet_time(p));
@@ -277,7 +275,7 @@ static void leave(struct emupmu *p, uint64_t fup_ip)
 			encode_ip(&p->encoder, PT_OPC_FUP, fup_ip);
 		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	}
-	p->s->encode.tnt = 1;
+	encode_forget_branches(&p->encoder);
 	p->s->flowing = 0;
 	emupmu_publish(p);
 }
@@ -301,12 +299,5 @@ void emupmu_service(struct emupmu *p, uint64_t ip)
 	catch_up(p, tsc);
 	if (p->s->encode.pos >= p->s->psb_at)
 		write_psb(p, tsc, p->branches && p->s->flowing ? ip : 0);
-	emupmu_publish(p);
-}
-
-void emupmu_finish(struct emupmu *p)
-{
-	if (p->s->enabled && p->branches)
-		flush_tnt(p, p->s->now);
 	emupmu_publish(p);
 }

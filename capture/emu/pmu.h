@@ -13,8 +13,7 @@
 #include "capture/emu/encode.h"
 #include "proto/emuring.h"
 
-/* The virtual clock: the TSC before the first instruction, and what a syscall costs. */
-#define EMUPMU_VIRTUAL_BASE    1000000000ull
+/* What a system call costs on the virtual clock, in ticks. */
 #define EMUPMU_VIRTUAL_SYSCALL 1000u
 
 /* In emuring_cpu.encoder: outlives the process. */
@@ -54,9 +53,8 @@ struct emupmu {
 	void *userdata;
 };
 
-/* Takes the configuration from HEAD. FRESH: the state is initialised, else it is taken as another
- * process left it. */
-void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu, bool fresh);
+/* Takes the configuration from HEAD; everything off. */
+void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu);
 
 /* The clock, never running backwards. */
 uint64_t emupmu_now(struct emupmu *p);
@@ -81,5 +79,3 @@ void emupmu_interrupt(struct emupmu *p, uint64_t ip);
 /* To be called now and then between two instructions: the MTCs up to now, and a PSB where one is
  * due. IP: the next user instruction; 0: the CPU is in the kernel. */
 void emupmu_service(struct emupmu *p, uint64_t ip);
-/* The process died: writes out what was pending. */
-void emupmu_finish(struct emupmu *p);

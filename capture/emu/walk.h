@@ -58,7 +58,7 @@ void walk_frame_gone(struct walk *w);
 
 static inline void walk_branch(struct walk *w, bool taken)
 {
-	if (__builtin_expect(encode_branch(w->encode, taken), 0))
+	if (__builtin_expect(encode_branch(&w->pmu->encoder, taken), 0))
 		walk_tnt_full(w);
 }
 

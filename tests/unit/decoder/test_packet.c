@@ -36,7 +36,7 @@ static const struct good goods[] = {
 	{ "\x61\x00\x00\x00\x00\x00\x80", 7, PACKET_TIP_PGD, "tip.pgd    3: ffff800000000000" },
 	{ "\x9d\x01\x02\x03\x04\x05\x06", 7, PACKET_FUP, "fup        4: ????060504030201" },
 	{ "\xdd\x01\x02\x03\x04\x05\x06\x07\x08", 9, PACKET_FUP, "fup        6: 0807060504030201" },
-	{ "\x02\x43\x01\x00\xe7\x1e\x00\x00", 8, PACKET_PIP, "pip        1ee70000, nr" },
+	{ "\x02\x43\x01\x00\xe7\x1e\x00\x00", 8, PACKET_PIP, "pip        1ee700000, nr" },
 	{ "\x99\x01", 2, PACKET_MODE_EXEC, "mode.exec  cs.l" },
 	{ "\x99\x02", 2, PACKET_MODE_EXEC, "mode.exec  cs.d" },
 	{ "\x99\x05", 2, PACKET_MODE_EXEC, "mode.exec  cs.l, if" },
@@ -83,6 +83,7 @@ static void packet_read_every_packet_is_read(void **state)
 {
 	char line[128];
 	struct packet p;
+	size_t length;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(goods) / sizeof(goods[0]); i++) {
@@ -92,7 +93,8 @@ static void packet_read_every_packet_is_read(void **state)
 		assert_int_equal(packet_read(bytes, bytes + g->size, &p), 0);
 		assert_int_equal(p.type, g->type);
 		assert_int_equal(p.size, g->size);
-		assert_int_equal(packet_format(&p, 0x1f8, line, sizeof(line)), strlen(line));
+		length = packet_format(&p, 0x1f8, line, sizeof(line));
+		assert_int_equal(length, strlen(line));
 		assert_memory_equal(line, "00000000000001f8  ", 18);
 		assert_string_equal(line + 18, g->text);
 	}

@@ -1,0 +1,159 @@
+/*
+ * Reads a truth file. Used by test programs; the writer is capture/emu/truth.c.
+ */
+#include "tests/support/truth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "capture/emu/truth.h"
+
+int truth_reader_open(struct truth_reader *r, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	void *map;
+
+	memset(r, 0, sizeof(*r));
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0 || st.st_size < 8) {
+		close(fd);
+		return -EBADMSG;
+	}
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return -errno;
+	r->bytes = map;
+	r->pos = r->bytes + 8;
+	r->end = r->bytes + st.st_size;
+	return memcmp(map, TRUTH_MAGIC, 8) == 0 ? 0 : -EBADMSG;
+}
+
+void truth_reader_done(struct truth_reader *r)
+{
+	if (r->bytes != NULL)
+		munmap((void *)r->bytes, (size_t)(r->end - r->bytes));
+	free(r->blocks);
+	memset(r, 0, sizeof(*r));
+}
+
+/* False at the end of the file; then *ret is 0 and so is everything read from there on. */
+static bool get(struct truth_reader *r, void *ret, size_t size)
+{
+	memset(ret, 0, size);
+	if ((size_t)(r->end - r->pos) < size) {
+		r->pos = r->end;
+		return false;
+	}
+	memcpy(ret, r->pos, size);
+	r->pos += size;
+	return true;
+}
+
+static uint64_t get_varint(struct truth_reader *r)
+{
+	uint64_t v = 0;
+	uint8_t byte;
+
+	for (unsigned int shift = 0; shift < 64 && get(r, &byte, 1); shift += 7) {
+		v |= (uint64_t)(byte & 0x7f) << shift;
+		if (!(byte & 0x80))
+			break;
+	}
+	return v;
+}
+
+static bool define(struct truth_reader *r)
+{
+	uint64_t id = get_varint(r);
+	struct truth_block_def def;
+
+	get(r, &def.ip, 8);
+	if (!get(r, &def.n, 2) || (size_t)(r->end - r->pos) < def.n || id > UINT32_MAX)
+		return false;
+	def.length = r->pos;
+	r->pos += def.n;
+	if (id >= r->n_blocks) {
+		size_t n = (size_t)id * 2 + 64;
+		void *blocks = realloc(r->blocks, n * sizeof(*r->blocks));
+
+		if (blocks == NULL)
+			return false;
+		r->blocks = blocks;
+		memset(r->blocks + r->n_blocks, 0, (n - r->n_blocks) * sizeof(*r->blocks));
+		r->n_blocks = n;
+	}
+	r->blocks[id] = def;
+	return true;
+}
+
+static int executed(struct truth_reader *r, uint64_t id, int n, uint64_t times,
+		    struct truth_event *ret)
+{
+	if (id >= r->n_blocks || r->blocks[id].length == NULL)
+		return -EBADMSG;
+	ret->item = TRUTH_FIRST_ID;
+	ret->block = &r->blocks[id];
+	ret->n = n < 0 ? ret->block->n : (unsigned int)n;
+	ret->times = times;
+	r->last_id = id;
+	return ret->n > ret->block->n ? -EBADMSG : 1;
+}
+
+static int mark(struct truth_reader *r, int item, struct truth_event *ret)
+{
+	uint8_t user = 0;
+
+	ret->item = item;
+	if (item == TRUTH_JUMP)
+		get(r, &ret->ip, 8);
+	else
+		get(r, &ret->tsc, 8);
+	if (item == TRUTH_PSB || item == TRUTH_STOP || item == TRUTH_START)
+		get(r, &ret->pos, 8);
+	if (item == TRUTH_PSB)
+		get(r, &user, 1);
+	if (item == TRUTH_STOP || item == TRUTH_START)
+		get(r, &ret->generation, 4);
+	ret->user = user;
+	return 1;
+}
+
+int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
+{
+	uint64_t v, id;
+	uint16_t n;
+
+	memset(ret, 0, sizeof(*ret));
+	for (;;) {
+		if (r->pos >= r->end)
+			return 0;
+		v = get_varint(r);
+		switch (v) {
+		case TRUTH_END: return 0;
+		case TRUTH_BLOCK:
+			if (!define(r))
+				return -EBADMSG;
+			continue;
+		case TRUTH_AGAIN: return executed(r, r->last_id, -1, get_varint(r), ret);
+		case TRUTH_PARTIAL:
+			id = get_varint(r);
+			get(r, &n, 2);
+			return executed(r, id, n, 1, ret);
+		case TRUTH_PSB:
+		case TRUTH_STOP:
+		case TRUTH_START:
+		case TRUTH_TIME:
+		case TRUTH_JUMP: return mark(r, (int)v, ret);
+		default:
+			return v >= TRUTH_FIRST_ID ? executed(r, v, -1, 1, ret) : -EBADMSG;
+		}
+	}
+}

@@ -1,0 +1,39 @@
+/*
+ * Reads a truth file (capture/emu/truth.h) item by item.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct truth_block_def {
+	uint64_t ip;
+	uint16_t n;
+	const uint8_t *length;
+};
+
+struct truth_reader {
+	const uint8_t *bytes, *pos, *end; /* the mapped file */
+	struct truth_block_def *blocks;	  /* by id */
+	size_t n_blocks;
+	uint64_t last_id;
+};
+
+struct truth_event {
+	int item; /* enum truth_item; TRUTH_FIRST_ID for any execution */
+	/* execution: the first n instructions of a block, again times more */
+	const struct truth_block_def *block;
+	unsigned int n;
+	uint64_t times;
+	/* marks */
+	uint64_t tsc, pos, ip;
+	bool user;
+	uint32_t generation;
+};
+
+/* 0; -EBADMSG: no truth file; -errno. */
+int truth_reader_open(struct truth_reader *r, const char *path);
+void truth_reader_done(struct truth_reader *r);
+/* 1: *ret is the next; 0: the end; -EBADMSG: damaged. */
+int truth_reader_next(struct truth_reader *r, struct truth_event *ret);

@@ -1,0 +1,317 @@
+/*
+ * Which files are opened, and what is said of those that are not.
+ */
+#include "daemon/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "tests/unit/daemon/scratch_dir.h"
+
+static char dir[SCRATCH_DIR_SIZE];
+
+static int setup(void **state)
+{
+	char *real;
+
+	(void)state;
+	scratch_dir_make(dir);
+	real = realpath(dir, NULL); /* records name files without symlinks */
+	if (strlen(real) < sizeof(dir))
+		strcpy(dir, real);
+	free(real);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	scratch_dir_remove(dir);
+	return 0;
+}
+
+static const char *path_of(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void make_file(const char *name, const char *content)
+{
+	CLEANUP_CLOSE int fd = open(path_of(name), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+
+	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
+}
+
+/* The record of this process mapping PATH, as the kernel writes it. */
+static struct perfrecord mapped(const char *path)
+{
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2};
+	struct stat st = {0};
+
+	if (lstat(path, &st) == 0) {
+		r.u.mmap2.maj = major(st.st_dev);
+		r.u.mmap2.min = minor(st.st_dev);
+		r.u.mmap2.ino = st.st_ino;
+	}
+	r.u.mmap2.pid = r.u.mmap2.tid = (uint32_t)getpid();
+	r.u.mmap2.addr = 0x1000;
+	r.u.mmap2.len = 0x1000;
+	r.u.mmap2.prot = PROT_READ | PROT_EXEC;
+	r.u.mmap2.filename = path;
+	return r;
+}
+
+static struct files *new_files(uint32_t max)
+{
+	struct files *f = NULL;
+
+	assert_int_equal(files_new("/proc", max, &f), 0);
+	return f;
+}
+
+static void files_see_opens_a_mapped_file_once(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	const struct files_entry *e;
+	char text[8] = "";
+
+	(void)state;
+	make_file("a", "hello");
+	struct perfrecord r = mapped(path_of("a"));
+	files_see(f, &r);
+	files_see(f, &r);
+	assert_int_equal(files_count(f), 1);
+	e = files_at(f, 0);
+	assert_string_equal(e->path, path_of("a"));
+	assert_null(e->missing);
+	assert_int_equal(e->size, 5);
+	assert_int_equal(read(e->fd, text, sizeof(text)), 5);
+	assert_string_equal(text, "hello");
+	assert_true(fcntl(e->fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(fcntl(e->fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+}
+
+static void files_see_keeps_a_file_that_is_deleted_later(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	char text[8] = "";
+
+	(void)state;
+	make_file("a", "first");
+	struct perfrecord r = mapped(path_of("a"));
+	files_see(f, &r);
+	unlink(path_of("a"));
+	assert_int_equal(read(files_at(f, 0)->fd, text, sizeof(text)), 5);
+	assert_string_equal(text, "first");
+}
+
+static void files_see_ignores_what_is_no_code_of_a_file(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped(path_of("a"));
+	r.u.mmap2.prot = PROT_READ;
+	files_see(f, &r);
+	r = mapped("[vdso]");
+	files_see(f, &r);
+	r = mapped("//anon");
+	files_see(f, &r);
+	r = mapped("");
+	r.u.mmap2.ino = 5;
+	files_see(f, &r);
+	assert_int_equal(files_count(f), 0);
+}
+
+static void expect_missing(const struct perfrecord *r, const char *why)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	const struct files_entry *e;
+
+	files_see(f, r);
+	assert_int_equal(files_count(f), 1);
+	e = files_at(f, 0);
+	assert_true(e->fd < 0);
+	assert_non_null(e->missing);
+	assert_non_null(strstr(e->missing, why));
+}
+
+static void files_see_refuses_another_file_at_the_path(void **state)
+{
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped(path_of("a"));
+	r.u.mmap2.ino++;
+	expect_missing(&r, "another file");
+	r = mapped(path_of("a"));
+	r.u.mmap2.min++;
+	expect_missing(&r, "another file");
+}
+
+static void files_see_does_not_follow_symlinks(void **state)
+{
+	char target[128];
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	strcpy(target, path_of("a"));
+	assert_int_equal(symlink(target, path_of("link")), 0);
+	r = mapped(target);
+	r.u.mmap2.filename = path_of("link"); /* device and inode are right */
+	expect_missing(&r, "gone");
+}
+
+static void files_see_neither_hangs_on_nor_accepts_a_fifo(void **state)
+{
+	struct perfrecord r;
+
+	(void)state;
+	assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
+	r = mapped(path_of("fifo"));
+	expect_missing(&r, "regular");
+}
+
+static void files_see_tells_that_a_file_is_gone(void **state)
+{
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped(path_of("a"));
+	unlink(path_of("a"));
+	expect_missing(&r, "gone");
+}
+
+static void files_see_of_an_ended_process_finds_the_file_in_our_root(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped(path_of("a"));
+	r.u.mmap2.pid = 0x7ffffff0; /* beyond any pid_max */
+	files_see(f, &r);
+	assert_true(files_at(f, 0)->fd >= 0);
+}
+
+static void files_see_opens_a_deleted_file_by_its_mapping(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	char link[128], byte;
+	struct perfrecord r;
+	void *at;
+
+	(void)state;
+	make_file("a", "x");
+	CLEANUP_CLOSE int fd = open(path_of("a"), O_RDONLY);
+	at = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	assert_ptr_not_equal(at, MAP_FAILED);
+	r = mapped(path_of("a"));
+	r.u.mmap2.addr = (uint64_t)(uintptr_t)at;
+	r.u.mmap2.len = 4096;
+	unlink(path_of("a"));
+	snprintf(link, sizeof(link), "/proc/self/map_files/%lx-%lx", (unsigned long)(uintptr_t)at,
+		 (unsigned long)(uintptr_t)at + 4096);
+	CLEANUP_CLOSE int probe = open(link, O_RDONLY);
+	files_see(f, &r);
+	/* Needs CAP_CHECKPOINT_RESTORE. */
+	if (probe >= 0)
+		assert_int_equal(read(files_at(f, 0)->fd, &byte, 1), 1);
+	else
+		assert_non_null(files_at(f, 0)->missing);
+	munmap(at, 4096);
+}
+
+static void files_see_beyond_the_limit_says_so(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(2);
+	static const char *const names[] = {"a", "b", "c"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		make_file(names[i], "x");
+		struct perfrecord r = mapped(path_of(names[i]));
+		files_see(f, &r);
+	}
+	assert_int_equal(files_count(f), 3);
+	assert_true(files_at(f, 1)->fd >= 0);
+	assert_true(files_at(f, 2)->fd < 0);
+	assert_non_null(strstr(files_at(f, 2)->missing, "more files"));
+}
+
+/* A tree in place of /proc: PID 1's mountinfo says that its file lies on FUSE. */
+static void files_see_does_not_touch_a_fuse_mount(void **state)
+{
+	static const char mountinfo[] =
+		"20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+		"21 20 0:50 / /mnt/my\\040fuse rw,nosuid shared:1 - fuse.sshfs host: rw\n";
+	/* clang-format off */
+	static const struct { const char *path; bool blocked; } cases[] = {
+		{"/mnt/my fuse/lib.so", true}, {"/mnt/my fuse/a/b", true},
+		{"/mnt/my fuses/lib.so", false}, {"/usr/lib.so", false},
+	};
+	/* clang-format on */
+	char path[160], pid_dir[SCRATCH_DIR_SIZE + 8];
+
+	(void)state;
+	snprintf(pid_dir, sizeof(pid_dir), "%s/1", dir);
+	assert_int_equal(mkdir(pid_dir, 0700), 0);
+	make_file("1/mountinfo", mountinfo);
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct perfrecord r = mapped("/nowhere");
+		struct files *f = NULL;
+
+		assert_int_equal(files_new(dir, 10, &f), 0);
+		r.u.mmap2.pid = 1;
+		r.u.mmap2.ino = 5;
+		r.u.mmap2.filename = cases[i].path;
+		files_see(f, &r);
+		assert_int_equal(strstr(files_at(f, 0)->missing, "FUSE") != NULL,
+				 cases[i].blocked);
+		files_free(f);
+	}
+	snprintf(path, sizeof(path), "%s/mountinfo", pid_dir);
+	unlink(path);
+	rmdir(pid_dir);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(files_see_opens_a_mapped_file_once),
+		CASE(files_see_keeps_a_file_that_is_deleted_later),
+		CASE(files_see_ignores_what_is_no_code_of_a_file),
+		CASE(files_see_refuses_another_file_at_the_path),
+		CASE(files_see_does_not_follow_symlinks),
+		CASE(files_see_neither_hangs_on_nor_accepts_a_fifo),
+		CASE(files_see_tells_that_a_file_is_gone),
+		CASE(files_see_of_an_ended_process_finds_the_file_in_our_root),
+		CASE(files_see_opens_a_deleted_file_by_its_mapping),
+		CASE(files_see_beyond_the_limit_says_so),
+		CASE(files_see_does_not_touch_a_fuse_mount),
+	};
+
+	return cmocka_run_group_tests_name("daemon/files", tests, NULL, NULL);
+}

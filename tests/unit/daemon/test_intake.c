@@ -1,0 +1,279 @@
+/*
+ * Synthetic rings into the timeline, the processes, the files and the counters; and that the steady
+ * state allocates nothing.
+ */
+#include "daemon/intake.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "tests/unit/daemon/ring_source.h"
+
+/* -Wl,--wrap: every allocation of the code under test comes by here. */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static uint64_t allocations;
+
+void *__wrap_malloc(size_t size)
+{
+	allocations++;
+	return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	allocations++;
+	return __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	allocations++;
+	return __real_realloc(p, size);
+}
+
+struct fixture {
+	struct ring_source *source;
+	struct timeline *timeline;
+	struct files *files;
+	struct procs *procs;
+	struct intake intake;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->source = ring_source_new(2);
+	assert_int_equal(timeline_new(1 << 16, 1 << 20, &f->timeline), 0);
+	assert_int_equal(files_new("/proc", 8, &f->files), 0);
+	assert_int_equal(procs_new("/proc", 4, NULL, &f->procs), 0);
+	assert_int_equal(intake_init(&f->intake, ring_source_base(f->source), f->timeline, f->files,
+				     f->procs),
+			 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	intake_done(&f->intake);
+	procs_free(f->procs);
+	files_free(f->files);
+	timeline_free(f->timeline);
+	ring_source_free(f->source);
+	free(f);
+	return 0;
+}
+
+static uint64_t records(const struct fixture *f)
+{
+	struct timeline_stats stats;
+
+	timeline_get_stats(f->timeline, &stats);
+	return stats.records;
+}
+
+static void intake_drain_empty_rings_takes_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(intake_drain(&f->intake), 0);
+	assert_int_equal(records(f), 0);
+}
+
+static void intake_drain_takes_all_rings_into_the_timeline(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord comm = ring_source_comm(100, "one", 10);
+	struct perfrecord out = ring_source_switch(100, 20);
+
+	ring_source_put(f->source, 0, &comm);
+	ring_source_put(f->source, 0, &out);
+	ring_source_put(f->source, 1, &out);
+	assert_true(intake_drain(&f->intake) > 0);
+	assert_int_equal(records(f), 3);
+	assert_int_equal(intake_drain(&f->intake), 0);
+}
+
+static void intake_drain_counts_losses_and_flags_by_cpu(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord lost = {.type = PERF_RECORD_LOST, .time = 5};
+	struct perfrecord aux = {.type = PERF_RECORD_AUX, .time = 6};
+
+	lost.u.lost.lost = 7;
+	aux.u.aux.flags = PERF_AUX_FLAG_OVERWRITE;
+	ring_source_put(f->source, 1, &lost);
+	ring_source_put(f->source, 1, &lost);
+	ring_source_put(f->source, 1, &aux);
+	aux.u.aux.flags = PERF_AUX_FLAG_PARTIAL;
+	ring_source_put(f->source, 1, &aux);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[0].lost, 0);
+	assert_int_equal(f->intake.cpus[1].lost, 14);
+	assert_int_equal(intake_take_flags(&f->intake, 0), 0);
+	assert_int_equal(intake_take_flags(&f->intake, 1),
+			 PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_PARTIAL);
+	assert_int_equal(intake_take_flags(&f->intake, 1), 0);
+}
+
+static void intake_drain_skips_a_record_that_contradicts_itself(void **state)
+{
+	struct fixture *f = *state;
+	/* COMM without room for its fields. */
+	struct perf_event_header bad = {.type = PERF_RECORD_COMM, .size = sizeof(bad)};
+	struct perfrecord good = ring_source_switch(100, 20);
+
+	ring_source_put_bytes(f->source, 0, &bad, sizeof(bad));
+	ring_source_put(f->source, 0, &good);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.bad_records, 1);
+	assert_int_equal(records(f), 1);
+}
+
+static void intake_drain_gives_up_a_ring_that_contradicts_itself(void **state)
+{
+	struct fixture *f = *state;
+	struct perf_event_header bad = {.type = PERF_RECORD_COMM, .size = 0};
+	struct perfrecord good = ring_source_switch(100, 20);
+
+	ring_source_put_bytes(f->source, 0, &bad, sizeof(bad));
+	ring_source_put(f->source, 1, &good);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.bad_bytes, sizeof(bad));
+	assert_int_equal(records(f), 1);
+	ring_source_put(f->source, 0, &good);
+	intake_drain(&f->intake);
+	assert_int_equal(records(f), 2);
+}
+
+static int find_self(void *userdata, const struct procinfo *info)
+{
+	*(const struct procinfo **)userdata = info;
+	return info->pid == (uint32_t)getpid();
+}
+
+static void intake_drain_learns_the_facts_of_processes(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord comm = ring_source_comm((uint32_t)getpid(), "self", 10);
+	const struct procinfo *info = NULL;
+
+	comm.misc = PERF_RECORD_MISC_COMM_EXEC;
+	ring_source_put(f->source, 0, &comm);
+	intake_drain(&f->intake);
+	assert_int_equal(procs_foreach(f->procs, find_self, &info), 1);
+	assert_int_equal(info->ppid, getppid());
+	assert_non_null(info->exe);
+}
+
+static int count_all(void *userdata, const struct procinfo *info)
+{
+	(void)info;
+	++*(int *)userdata;
+	return 0;
+}
+
+static void intake_drain_more_processes_than_fit_drops_ended_ones_first(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord r = {.type = PERF_RECORD_FORK};
+	int n = 0;
+
+	for (uint32_t pid = 0x7fffff00; pid < 0x7fffff04; pid++) {
+		r.u.task.pid = r.u.task.tid = pid;
+		r.u.task.ppid = r.u.task.ptid = 1;
+		ring_source_put(f->source, 0, &r);
+	}
+	r.u.task.pid = r.u.task.tid = 0x7fffff10;
+	ring_source_put(f->source, 0, &r); /* nobody has ended: no room */
+	intake_drain(&f->intake);
+	assert_int_equal(procs_dropped(f->procs), 1);
+	r.type = PERF_RECORD_EXIT;
+	r.u.task.pid = r.u.task.tid = 0x7fffff02;
+	ring_source_put(f->source, 0, &r);
+	r.type = PERF_RECORD_FORK;
+	r.u.task.pid = r.u.task.tid = 0x7fffff11;
+	ring_source_put(f->source, 0, &r);
+	intake_drain(&f->intake);
+	assert_int_equal(procs_dropped(f->procs), 1);
+	assert_int_equal(procs_foreach(f->procs, count_all, &n), 0);
+	assert_int_equal(n, 4);
+}
+
+static void intake_drain_sees_mapped_files(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2, .time = 1};
+
+	r.u.mmap2.pid = r.u.mmap2.tid = (uint32_t)getpid();
+	r.u.mmap2.addr = 0x1000;
+	r.u.mmap2.len = 0x1000;
+	r.u.mmap2.ino = 1;
+	r.u.mmap2.prot = PROT_EXEC;
+	r.u.mmap2.filename = "/no/such/file";
+	ring_source_put(f->source, 0, &r);
+	intake_drain(&f->intake);
+	assert_int_equal(files_count(f->files), 1);
+	assert_non_null(files_at(f->files, 0)->missing);
+}
+
+/* As many records as wrap rings and log many times, of a process that is known. */
+static void intake_drain_steady_state_allocates_nothing(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t time = 1000, before = 0;
+
+	for (int round = 0; round < 600; round++) {
+		struct perfrecord comm = ring_source_comm(100, round & 1 ? "odd" : "even", time);
+
+		if (round == 300)
+			before = allocations;
+		ring_source_put(f->source, 0, &comm);
+		for (int i = 0; i < 20; i++) {
+			struct perfrecord r = ring_source_switch(100, time += 100000000);
+
+			r.misc = i & 1 ? PERF_RECORD_MISC_SWITCH_OUT : 0;
+			ring_source_put(f->source, 0, &r);
+			ring_source_put(f->source, 1, &r);
+		}
+		intake_drain(&f->intake);
+	}
+	assert_int_equal(allocations - before, 0);
+	assert_true(before > 0); /* the wrapping works */
+	assert_int_equal(records(f), 600 * 41);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(intake_drain_empty_rings_takes_nothing),
+		CASE(intake_drain_takes_all_rings_into_the_timeline),
+		CASE(intake_drain_counts_losses_and_flags_by_cpu),
+		CASE(intake_drain_skips_a_record_that_contradicts_itself),
+		CASE(intake_drain_gives_up_a_ring_that_contradicts_itself),
+		CASE(intake_drain_learns_the_facts_of_processes),
+		CASE(intake_drain_more_processes_than_fit_drops_ended_ones_first),
+		CASE(intake_drain_sees_mapped_files),
+		CASE(intake_drain_steady_state_allocates_nothing),
+	};
+
+	return cmocka_run_group_tests_name("daemon/intake", tests, NULL, NULL);
+}

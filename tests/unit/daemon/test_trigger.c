@@ -1,0 +1,314 @@
+/*
+ * From a wish to a stored snapshot: joining, refusing, the sender of a signal, and jobs that end
+ * badly. The decoder is a program that does not exist; what it would do is tested elsewhere.
+ */
+#include "daemon/trigger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+#include "proto/bundle.h"
+#include "tests/unit/daemon/ring_source.h"
+#include "tests/unit/daemon/scratch_dir.h"
+
+struct fixture {
+	char dir[SCRATCH_DIR_SIZE];
+	struct config config;
+	sd_event *event;
+	struct ring_source *source;
+	struct timeline *timeline;
+	struct files *files;
+	struct procs *procs;
+	struct intake intake;
+	struct store *store;
+	struct jobs *jobs;
+	struct trigger trigger;
+	int ended, progress;
+};
+
+static void on_progress(void *userdata, const char *id, enum job_phase phase, uint32_t percent)
+{
+	struct fixture *f = userdata;
+
+	(void)id;
+	(void)phase;
+	(void)percent;
+	f->progress++;
+}
+
+static int on_captured(void *userdata, const struct request *request, const char *id,
+		       uint64_t previous_stop_ns, struct evidence **ret)
+{
+	struct fixture *f = userdata;
+	const struct evidence_from from = {&f->config, &f->intake, request, id, previous_stop_ns};
+
+	return evidence_new(&from, ret);
+}
+
+static void on_ended(void *userdata, const char *id)
+{
+	struct fixture *f = userdata;
+
+	(void)id;
+	f->ended++;
+}
+
+static int setup(void **state)
+{
+	static char *const argv[] = {"ptsnapd", "--worker=/no/such/decoder", NULL};
+	const struct store_limits limits = {1 << 20, 20, 2};
+	struct fixture *f = calloc(1, sizeof(*f));
+	const struct jobs_handler handler = {f, on_progress, on_captured, on_ended};
+	char why[512];
+
+	scratch_dir_make(f->dir);
+	assert_int_equal(config_parse(2, argv, &f->config, why, sizeof(why)), 0);
+	assert_true(sd_event_new(&f->event) >= 0);
+	f->source = ring_source_new(1);
+	assert_int_equal(timeline_new(1 << 16, 1 << 20, &f->timeline), 0);
+	assert_int_equal(files_new("/proc", 8, &f->files), 0);
+	assert_int_equal(procs_new("/proc", 8, NULL, &f->procs), 0);
+	assert_int_equal(intake_init(&f->intake, ring_source_base(f->source), f->timeline, f->files,
+				     f->procs),
+			 0);
+	assert_int_equal(store_new(f->dir, &limits, &f->store, why, sizeof(why)), 0);
+	assert_int_equal(jobs_new(f->event, &f->config, ring_source_base(f->source), f->store,
+				  &handler, &f->jobs),
+			 0);
+	trigger_init(&f->trigger, ring_source_base(f->source), f->store, f->jobs);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	jobs_free(f->jobs);
+	store_free(f->store);
+	intake_done(&f->intake);
+	procs_free(f->procs);
+	files_free(f->files);
+	timeline_free(f->timeline);
+	ring_source_free(f->source);
+	sd_event_unref(f->event);
+	scratch_dir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+static void run_until_ended(struct fixture *f, int n)
+{
+	while (f->ended < n)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+}
+
+static const struct entry *entry_of(struct fixture *f, const char *id)
+{
+	const struct entry *e = NULL;
+
+	assert_int_equal(store_find(f->store, id, &e), 0);
+	return e;
+}
+
+static struct request wish(uint64_t last_bytes, bool decode)
+{
+	struct request q;
+
+	request_init(&q, "control", "test");
+	q.last_bytes = last_bytes;
+	q.decode = decode;
+	return q;
+}
+
+static void trigger_fire_without_decoding_stores_a_bundle(void **state)
+{
+	struct fixture *f = *state;
+	struct request q = wish(1024, false);
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	const struct entry *e;
+	char id[ENTRY_ID_SIZE];
+	uint64_t size;
+	size_t n;
+
+	strcpy(q.reason, "just so");
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	run_until_ended(f, 1);
+	e = entry_of(f, id);
+	assert_int_equal(e->state, ENTRY_DONE);
+	assert_int_equal(e->raw_bytes, 1024);
+	assert_true(e->report_bytes == ENTRY_ABSENT);
+	assert_string_equal(e->reason, "just so");
+	assert_int_equal(store_open(f->store, e, STORE_BUNDLE, &fd, &size), 0);
+	assert_int_equal(size, e->bundle_bytes);
+	assert_int_equal(bundle_open(fd, &b), 0);
+	assert_string_equal(bundle_manifest(b)->id, id);
+	assert_string_equal(bundle_manifest(b)->reason, "just so");
+	assert_int_equal(bundle_manifest(b)->last_bytes, 1024);
+	assert_int_equal(bundle_manifest(b)->n_cpus, 1);
+	assert_int_equal(bundle_manifest(b)->cpus[0].ring_bytes, RING_SOURCE_AUX);
+	assert_false(bundle_manifest(b)->have_cpu); /* an emulated trace is not this CPU's */
+	assert_non_null(bundle_cpu(b, 0, &n));
+	assert_int_equal(n, 1024);
+}
+
+static void trigger_fire_without_a_decoder_fails_and_keeps_the_bundle(void **state)
+{
+	struct fixture *f = *state;
+	struct request q = wish(ENTRY_ABSENT, true);
+	char id[ENTRY_ID_SIZE];
+	const struct entry *e;
+	uint64_t size;
+	int fd;
+
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	run_until_ended(f, 1);
+	e = entry_of(f, id);
+	assert_int_equal(e->state, ENTRY_FAILED);
+	assert_non_null(strstr(e->error, "/no/such/decoder"));
+	assert_int_equal(store_open(f->store, e, STORE_BUNDLE, &fd, &size), 0);
+	close(fd);
+	assert_int_equal(store_get_stats(f->store)->failed, 1);
+	/* The next one is none the worse for it. */
+	q = wish(ENTRY_ABSENT, false);
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	run_until_ended(f, 2);
+	assert_int_equal(entry_of(f, id)->state, ENTRY_DONE);
+}
+
+static void trigger_fire_during_a_capture_joins_it(void **state)
+{
+	struct fixture *f = *state;
+	struct request first = wish(2048, false), second = wish(1024, false);
+	char a[ENTRY_ID_SIZE], b[ENTRY_ID_SIZE];
+
+	assert_int_equal(trigger_fire(&f->trigger, &first, a), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &second, b), 0);
+	assert_string_equal(a, b);
+	assert_int_equal(jobs_running(f->jobs), 1);
+	assert_int_equal(f->trigger.joined, 1);
+	run_until_ended(f, 1);
+	assert_int_equal(trigger_fire(&f->trigger, &second, b), 0); /* too late to join */
+	assert_string_not_equal(a, b);
+	run_until_ended(f, 2);
+}
+
+static void trigger_fire_for_more_than_is_captured_does_not_join(void **state)
+{
+	struct fixture *f = *state;
+	struct request small = wish(1024, false), large = wish(2048, false);
+	struct request all = wish(ENTRY_ABSENT, false);
+	char a[ENTRY_ID_SIZE], b[ENTRY_ID_SIZE], c[ENTRY_ID_SIZE];
+
+	assert_int_equal(trigger_fire(&f->trigger, &small, a), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &large, b), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &all, c), 0);
+	assert_string_not_equal(a, b);
+	assert_string_not_equal(b, c);
+	run_until_ended(f, 3);
+	assert_int_equal(entry_of(f, a)->raw_bytes, 1024);
+	assert_int_equal(entry_of(f, b)->raw_bytes, 2048);
+	assert_int_equal(entry_of(f, c)->raw_bytes, RING_SOURCE_AUX);
+}
+
+static void trigger_fire_joining_asks_for_decoding_too(void **state)
+{
+	struct fixture *f = *state;
+	struct request raw = wish(ENTRY_ABSENT, false), decoded = wish(ENTRY_ABSENT, true);
+	char id[ENTRY_ID_SIZE];
+
+	assert_int_equal(trigger_fire(&f->trigger, &raw, id), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &decoded, id), 0);
+	run_until_ended(f, 1);
+	/* It was tried: there is no decoder. */
+	assert_int_equal(entry_of(f, id)->state, ENTRY_FAILED);
+}
+
+static void trigger_fire_beyond_the_queue_is_busy(void **state)
+{
+	struct fixture *f = *state;
+	char id[ENTRY_ID_SIZE];
+	int n = (int)f->config.max_jobs_queued + 1;
+
+	for (int i = 0; i < n; i++) {
+		struct request q = wish(512 * (uint64_t)(i + 1), false);
+
+		assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	}
+	struct request more = wish(ENTRY_ABSENT, false);
+	assert_int_equal(trigger_fire(&f->trigger, &more, id), TRIGGER_BUSY);
+	assert_int_equal(f->trigger.refused, 1);
+	run_until_ended(f, n);
+	assert_int_equal(trigger_fire(&f->trigger, &more, id), 0);
+	run_until_ended(f, n + 1);
+}
+
+static void trigger_fire_when_closed_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct request q = wish(ENTRY_ABSENT, false);
+	char id[ENTRY_ID_SIZE];
+
+	f->trigger.closed = true;
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), TRIGGER_CLOSED);
+	assert_int_equal(jobs_running(f->jobs), 0);
+}
+
+static void trigger_signal_names_its_sender(void **state)
+{
+	struct fixture *f = *state;
+	sd_event_source *source = NULL;
+	const struct entry *e;
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	assert_true(trigger_add_signal(&f->trigger, f->event, &source) >= 0);
+	kill(getpid(), SIGUSR2);
+	run_until_ended(f, 1);
+	e = store_at(f->store, 0);
+	assert_string_equal(e->trigger, "signal");
+	assert_int_equal(e->pid, getpid());
+	assert_int_equal(e->uid, getuid());
+	sd_event_source_disable_unref(source);
+	sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
+static void jobs_free_with_jobs_under_way_waits_for_them(void **state)
+{
+	struct fixture *f = *state;
+	struct request small = wish(1024, true), all = wish(ENTRY_ABSENT, true);
+	char id[ENTRY_ID_SIZE];
+
+	assert_int_equal(trigger_fire(&f->trigger, &small, id), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &all, id), 0);
+	/* teardown frees them without having run the loop. */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(trigger_fire_without_decoding_stores_a_bundle),
+		CASE(trigger_fire_without_a_decoder_fails_and_keeps_the_bundle),
+		CASE(trigger_fire_during_a_capture_joins_it),
+		CASE(trigger_fire_for_more_than_is_captured_does_not_join),
+		CASE(trigger_fire_joining_asks_for_decoding_too),
+		CASE(trigger_fire_beyond_the_queue_is_busy),
+		CASE(trigger_fire_when_closed_is_refused),
+		CASE(trigger_signal_names_its_sender),
+		CASE(jobs_free_with_jobs_under_way_waits_for_them),
+	};
+
+	return cmocka_run_group_tests_name("daemon/trigger", tests, NULL, NULL);
+}
