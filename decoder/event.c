@@ -13,7 +13,7 @@ void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size
 		       size_t stop, struct errata errata)
 {
 	*r = (struct event_reader){
-		.c = { .pos = trace + start, .end = trace + size },
+		.c = {.pos = trace + start, .end = trace + size},
 		.trace = trace,
 		.stop = trace + stop,
 		.errata = errata,
@@ -427,12 +427,12 @@ void event_next(struct event_reader *r, struct event *ret)
 {
 	struct packet p;
 
-	*ret = (struct event){ 0 };
+	*ret = (struct event){0};
 	do {
 		int result;
 
 		if (r->c.pos >= r->stop) {
-			*ret = (struct event){ 0 };
+			*ret = (struct event){0};
 			stop_event(r, ret);
 			return;
 		}

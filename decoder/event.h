@@ -15,18 +15,18 @@
 
 enum event_kind {
 	EVENT_NONE,
-	EVENT_TNT,	    /* n, bits */
-	EVENT_TIP,	    /* to */
-	EVENT_ENABLE,	    /* to */
-	EVENT_DISABLE,	    /* by a branch; to: where it would have gone */
-	EVENT_ASYNC,	    /* from, to */
-	EVENT_ASYNC_OFF,    /* from */
-	EVENT_PSB,	    /* from: tracing is on and there; none: tracing is off */
-	EVENT_STATUS,	    /* from: a transaction begins or ends there, or the mode changes */
-	EVENT_OVERFLOW,	    /* to: tracing is on again there */
-	EVENT_STOP,	    /* TraceSTOP */
-	EVENT_BAD,	    /* fault; what follows stands behind the gap */
-	EVENT_END,	    /* from: as far as execution is known to have come */
+	EVENT_TNT,	 /* n, bits */
+	EVENT_TIP,	 /* to */
+	EVENT_ENABLE,	 /* to */
+	EVENT_DISABLE,	 /* by a branch; to: where it would have gone */
+	EVENT_ASYNC,	 /* from, to */
+	EVENT_ASYNC_OFF, /* from */
+	EVENT_PSB,	 /* from: tracing is on and there; none: tracing is off */
+	EVENT_STATUS,	 /* from: a transaction begins or ends there, or the mode changes */
+	EVENT_OVERFLOW,	 /* to: tracing is on again there */
+	EVENT_STOP,	 /* TraceSTOP */
+	EVENT_BAD,	 /* fault; what follows stands behind the gap */
+	EVENT_END,	 /* from: as far as execution is known to have come */
 };
 
 struct event {

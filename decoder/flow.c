@@ -18,20 +18,19 @@ static size_t find_start(const struct flow_config *c)
 
 	if (c->size == 0)
 		return 0;
-	psb = c->from_tsc != 0 ? sync_find_tsc(c->trace, end, c->from_tsc) :
-				 sync_find(c->trace, end);
+	psb = c->from_tsc != 0 ? sync_find_tsc(c->trace, end, c->from_tsc)
+			       : sync_find(c->trace, end);
 	return psb != NULL ? (size_t)(psb - c->trace) : c->size;
 }
 
 static void gap_before_start(struct flow *f, enum fault fault, size_t bytes)
 {
-	struct flow_when when = { 0, UINT64_MAX, 0 };
+	struct flow_when when = {0, UINT64_MAX, 0};
 
 	if (fault == FAULT_HEAD)
 		when.hi = f->stats.tsc_first != 0 ? f->stats.tsc_first : UINT64_MAX;
 	f->gaps[0] = (struct flow_gap){
-		.fault = fault, .bytes = bytes, .tsc_lo = when.lo, .tsc_hi = when.hi
-	};
+		.fault = fault, .bytes = bytes, .tsc_lo = when.lo, .tsc_hi = when.hi};
 	f->n_gaps = 1;
 	flow_push(f, FLOW_GAP, 0, 0, &when);
 	f->stats.bytes_decoded -= bytes;
@@ -42,8 +41,8 @@ static void start(struct flow *f)
 	const struct flow_config *c = &f->config;
 	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
 	size_t begin = MIN_OF(find_start(c), stop);
-	struct timing_config timing = { c->mtc_period, c->max_nonturbo_ratio, c->tsc_art_num,
-					c->tsc_art_den };
+	struct timing_config timing = {c->mtc_period, c->max_nonturbo_ratio, c->tsc_art_num,
+				       c->tsc_art_den};
 	uint64_t tsc;
 
 	event_reader_init(&f->reader, c->trace, c->size, begin, stop,
@@ -129,7 +128,7 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 {
 	int r;
 
-	*ret = (struct flow_batch){ 0 };
+	*ret = (struct flow_batch){0};
 	/* The first batch may begin with the gap that start() found. */
 	if (f->started)
 		begin_batch(f);

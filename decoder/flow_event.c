@@ -23,6 +23,8 @@ void flow_read_event(struct flow *f)
 	event_next(&f->reader, &f->event);
 	timing_at(&f->timing, f->event.offset, &lo, &w->hi);
 	w->lo = gathers(f->event.kind) ? MIN_OF(f->branch_lo, w->hi) : lo;
+	if (f->tnt_n > 0)
+		w->lo = MIN_OF(w->lo, f->tnt_when.lo);
 	w->offset = f->event.offset;
 	f->branch_lo = lo;
 	f->have_event = true;
@@ -51,13 +53,15 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 {
 	struct flow_item *item = &f->items[f->n_items++];
 
+	/* Decisions that are left behind a deferred TIP stand before it. */
+	f->offset = MAX_OF(f->offset, when->offset);
 	*item = (struct flow_item){
 		.from = from,
 		.to = to,
 		.start = f->run_start,
 		.tsc_lo = when->lo,
 		.tsc_hi = when->hi,
-		.offset = when->offset,
+		.offset = f->offset,
 		.insns = f->run_insns,
 		.kind = (uint8_t)kind,
 		.flags = f->in_tx ? FLOW_IN_TX : 0,
@@ -121,7 +125,7 @@ static bool can_resume_at(const struct event *e, enum fault fault)
 /* An item for a gap over [offset, end); tracing counts as off behind it. */
 static void push_gap(struct flow *f, struct flow_gap gap)
 {
-	struct flow_when when = { gap.tsc_lo, gap.tsc_hi, gap.offset };
+	struct flow_when when = {gap.tsc_lo, gap.tsc_hi, gap.offset};
 	struct flow_item *item;
 
 	f->gaps[f->n_gaps] = gap;
@@ -251,11 +255,11 @@ static void psb_off(struct flow *f)
 		enable_at(f, f->event.from);
 	} else {
 		/* Tracing is on and nothing said that it was enabled. */
-		push_gap(f, (struct flow_gap){ .fault = FAULT_PACKET_UNEXPECTED,
-					       .offset = f->event.offset,
-					       .address = f->event.from,
-					       .tsc_lo = f->past.lo,
-					       .tsc_hi = MAX_OF(f->past.lo, f->event_when.hi) });
+		push_gap(f, (struct flow_gap){.fault = FAULT_PACKET_UNEXPECTED,
+					      .offset = f->event.offset,
+					      .address = f->event.from,
+					      .tsc_lo = f->past.lo,
+					      .tsc_hi = MAX_OF(f->past.lo, f->event_when.hi)});
 	}
 }
 

@@ -30,14 +30,15 @@ struct flow {
 	bool enabled;
 	bool resumed; /* behind a gap: the next address is where it goes on */
 	bool in_tx, done, started;
-	uint8_t mode;	   /* enum insn_mode */
+	uint8_t mode; /* enum insn_mode */
 	uint64_t context;
-	uint64_t ip;		    /* next instruction */
-	struct graph_block *block;  /* at ip; NULL: to be looked up */
-	struct graph_block **link;  /* where to note it then; NULL: nowhere */
+	uint64_t ip;		   /* next instruction */
+	struct graph_block *block; /* at ip; NULL: to be looked up */
+	struct graph_block **link; /* where to note it then; NULL: nowhere */
 	uint64_t link_generation;
 	uint64_t run_start;
 	uint32_t run_insns;
+	uint64_t offset; /* of the last item */
 
 	/* What comes next: branch decisions in hand, then an event. A deferred TIP may be read
 	 * while decisions are left. */

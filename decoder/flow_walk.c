@@ -1,6 +1,6 @@
 /*
- * The walk over code: block after block, each branch decided by the code itself, a TNT bit or a TIP.
- * Part of the walk (flow_private.h). SDM volume 3 (edition 083), 33.4.2.1 to 33.4.2.4.
+ * The walk over code: block after block, each branch decided by the code itself, a TNT bit or a
+ * TIP. Part of the walk (flow_private.h). SDM volume 3 (edition 083), 33.4.2.1 to 33.4.2.4.
  */
 #include "decoder/flow_private.h"
 #include "proto/base.h"
@@ -120,8 +120,7 @@ static void undecided(struct flow *f, const struct graph_block *b)
 
 	if (e->kind == EVENT_END)
 		end_at(f, b);
-	else if (e->kind == EVENT_DISABLE && e->has_to &&
-		 (e->to == b->target || e->to == b->next))
+	else if (e->kind == EVENT_DISABLE && e->has_to && (e->to == b->target || e->to == b->next))
 		leave(f, b);
 	else
 		mismatch(f, b);
@@ -166,8 +165,8 @@ static void walk_direct(struct flow *f, struct graph_block *b)
 }
 
 /* The TIP for the branch at the end of B, which may stand behind a TNT with decisions that come
- * after it (SDM 33.4.2.3 "Deferred TIPs"). A TIP.PGD ends tracing with the branch even without an IP:
- * real traces have that at indirect calls. False: there is no TIP, and that was dealt with. */
+ * after it (SDM 33.4.2.3 "Deferred TIPs"). A TIP.PGD ends tracing with the branch even without an
+ * IP: real traces have that at indirect calls. False: there is no TIP, and that was dealt with. */
 static bool take_target(struct flow *f, const struct graph_block *b)
 {
 	const struct event *e = &f->event;

@@ -10,9 +10,9 @@
 
 #include "proto/base.h"
 
-#define CHUNK_BYTES  ((size_t)256 << 10)
-#define TABLE_MIN    4096u
-#define PIECES_MAX   ((size_t)1 << 20) /* code pieces remembered before they are asked for anew */
+#define CHUNK_BYTES ((size_t)256 << 10)
+#define TABLE_MIN   4096u
+#define PIECES_MAX  ((size_t)1 << 14) /* remembered before they are asked for anew */
 
 struct chunk {
 	struct chunk *next;
@@ -155,7 +155,7 @@ static int insert_piece(struct graph *g, uint64_t context, const struct flow_cod
 	}
 	at = piece_bound(g, context, code->address);
 	memmove(&g->pieces[at + 1], &g->pieces[at], (g->n_pieces - at) * sizeof(g->pieces[0]));
-	g->pieces[at] = (struct piece){ context, *code };
+	g->pieces[at] = (struct piece){context, *code};
 	g->n_pieces++;
 	return 0;
 }
@@ -171,7 +171,7 @@ static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow
 		if (g->pieces[at - 1].context == context && ip - ret->address < ret->size)
 			return 0;
 	}
-	*ret = (struct flow_code){ 0 };
+	*ret = (struct flow_code){0};
 	r = g->code(g->userdata, ip, ret);
 	if (r != 0)
 		return r;
@@ -226,7 +226,7 @@ static int read_next(struct graph *g, const struct graph_block *b, struct flow_c
 /* Fills B, which has room for GRAPH_BLOCK_MAX instructions, from its ip on. 0 or -ENOMEM. */
 static int draw_up(struct graph *g, struct graph_block *b)
 {
-	struct flow_code code = { 0 };
+	struct flow_code code = {0};
 	struct insn insn;
 
 	if (b->mode == INSN_MODE_16)

@@ -17,9 +17,9 @@
 struct graph_block {
 	uint64_t context;
 	uint64_t ip;
-	uint64_t last; /* address of the last instruction: the branch */
-	uint64_t next; /* behind it; of a block with a fault: where the code could not be read */
-	uint64_t target;		  /* of a direct branch */
+	uint64_t last;	 /* address of the last instruction: the branch */
+	uint64_t next;	 /* behind it; of a block with a fault: where the code could not be read */
+	uint64_t target; /* of a direct branch */
 	struct graph_block *taken, *fall; /* the blocks at target and next once they are known */
 	uint8_t class;			  /* enum insn_class of the last instruction */
 	uint8_t fault;			  /* enum fault: what is at next cannot be executed by us */

@@ -38,7 +38,7 @@ static int read_tnt(uint64_t payload, struct packet *ret)
 }
 
 /* Payload bytes by enum pt_ipbytes; 0xff: reserved. */
-static const uint8_t ip_sizes[8] = { 0, 2, 4, 6, 6, 0xff, 8, 0xff };
+static const uint8_t ip_sizes[8] = {0, 2, 4, 6, 6, 0xff, 8, 0xff};
 
 static int read_ip(const uint8_t *pos, const uint8_t *end, enum packet_type type,
 		   struct packet *ret)
@@ -111,29 +111,29 @@ static int read_psb(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 static const struct {
 	uint8_t type, size;
 } ext_layout[256] = {
-	[PT_EXT_TNT64] = { PACKET_TNT, 8 },
-	[PT_EXT_CBR] = { PACKET_CBR, 4 },
-	[PT_EXT_VMCS] = { PACKET_VMCS, 7 },
-	[PT_EXT_OVF] = { PACKET_OVF, 2 },
-	[PT_EXT_PSBEND] = { PACKET_PSBEND, 2 },
-	[PT_EXT_PIP] = { PACKET_PIP, 8 },
-	[PT_EXT_TRACESTOP] = { PACKET_TRACESTOP, 2 },
-	[PT_EXT_TMA] = { PACKET_TMA, 7 },
-	[PT_EXT_MNT] = { PACKET_MNT, 11 },
-	[PT_EXT_EXSTOP] = { PACKET_EXSTOP, 2 },
-	[PT_EXT_EXSTOP_IP] = { PACKET_EXSTOP, 2 },
-	[PT_EXT_MWAIT] = { PACKET_MWAIT, 10 },
-	[PT_EXT_PWRE] = { PACKET_PWRE, 4 },
-	[PT_EXT_PWRX] = { PACKET_PWRX, 7 },
-	[PT_EXT_PTW] = { PACKET_PTW, 6 },
-	[PT_EXT_PTW | 0x20] = { PACKET_PTW, 10 },
-	[PT_EXT_PTW | 0x80] = { PACKET_PTW, 6 },
-	[PT_EXT_PTW | 0xa0] = { PACKET_PTW, 10 },
-	[PT_EXT_BBP] = { PACKET_BBP, 3 },
-	[PT_EXT_BEP] = { PACKET_BEP, 2 },
-	[PT_EXT_BEP_IP] = { PACKET_BEP, 2 },
-	[PT_EXT_CFE] = { PACKET_CFE, 4 },
-	[PT_EXT_EVD] = { PACKET_EVD, 11 },
+	[PT_EXT_TNT64] = {PACKET_TNT, 8},
+	[PT_EXT_CBR] = {PACKET_CBR, 4},
+	[PT_EXT_VMCS] = {PACKET_VMCS, 7},
+	[PT_EXT_OVF] = {PACKET_OVF, 2},
+	[PT_EXT_PSBEND] = {PACKET_PSBEND, 2},
+	[PT_EXT_PIP] = {PACKET_PIP, 8},
+	[PT_EXT_TRACESTOP] = {PACKET_TRACESTOP, 2},
+	[PT_EXT_TMA] = {PACKET_TMA, 7},
+	[PT_EXT_MNT] = {PACKET_MNT, 11},
+	[PT_EXT_EXSTOP] = {PACKET_EXSTOP, 2},
+	[PT_EXT_EXSTOP_IP] = {PACKET_EXSTOP, 2},
+	[PT_EXT_MWAIT] = {PACKET_MWAIT, 10},
+	[PT_EXT_PWRE] = {PACKET_PWRE, 4},
+	[PT_EXT_PWRX] = {PACKET_PWRX, 7},
+	[PT_EXT_PTW] = {PACKET_PTW, 6},
+	[PT_EXT_PTW | 0x20] = {PACKET_PTW, 10},
+	[PT_EXT_PTW | 0x80] = {PACKET_PTW, 6},
+	[PT_EXT_PTW | 0xa0] = {PACKET_PTW, 10},
+	[PT_EXT_BBP] = {PACKET_BBP, 3},
+	[PT_EXT_BEP] = {PACKET_BEP, 2},
+	[PT_EXT_BEP_IP] = {PACKET_BEP, 2},
+	[PT_EXT_CFE] = {PACKET_CFE, 4},
+	[PT_EXT_EVD] = {PACKET_EVD, 11},
 };
 
 static int read_tma(const uint8_t *pos, struct packet *ret)
@@ -250,7 +250,7 @@ static int read_any(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 
 int packet_read(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 {
-	struct packet p = { 0 };
+	struct packet p = {0};
 	int r;
 
 	if (pos >= end)
@@ -266,7 +266,7 @@ static int read_bip(const struct packet_cursor *c, struct packet *ret)
 {
 	if (c->end - c->pos < 1 + c->bip_bytes)
 		return PACKET_SHORT;
-	*ret = (struct packet){ .type = PACKET_BIP, .size = (uint8_t)(1 + c->bip_bytes) };
+	*ret = (struct packet){.type = PACKET_BIP, .size = (uint8_t)(1 + c->bip_bytes)};
 	ret->u.bip.id = c->pos[0] >> 3;
 	ret->u.bip.bytes = c->bip_bytes;
 	ret->u.bip.payload = number(c->pos + 1, c->bip_bytes);

@@ -96,8 +96,8 @@ struct packet {
 	} u;
 };
 
-/* The packet at POS, which is not within a block (PACKET_BBP). 0; PACKET_SHORT: END comes before its end; PACKET_BAD: no packet begins like
- * that (*ret untouched in both). */
+/* The packet at POS, which is not within a block (PACKET_BBP). 0; PACKET_SHORT: END comes before
+ * its end; PACKET_BAD: no packet begins like that (*ret untouched in both). */
 #define PACKET_SHORT 1
 #define PACKET_BAD   2
 int packet_read(const uint8_t *pos, const uint8_t *end, struct packet *ret);
@@ -109,7 +109,8 @@ struct packet_cursor {
 	uint8_t bip_bytes; /* 4 or 8 within a block, else 0 */
 };
 
-/* The packet at the cursor, which then moves behind it. 0; PACKET_SHORT and PACKET_BAD: it stays. */
+/* The packet at the cursor, which then moves behind it. 0; PACKET_SHORT and PACKET_BAD: it stays.
+ */
 int packet_next(struct packet_cursor *c, struct packet *ret);
 
 /* Decompresses the IP of P against *last_ip and updates it. True: *ret_ip; false: suppressed (then

@@ -42,7 +42,7 @@ static void put_tnt(const struct packet *p, char *to)
 static void put_ip(const struct packet *p, char *to, size_t size)
 {
 	static const char unknown[] = "????????????????";
-	static const uint8_t digits[8] = { 0, 4, 8, 16, 12, 0, 16, 0 };
+	static const uint8_t digits[8] = {0, 4, 8, 16, 12, 0, 16, 0};
 	int known = digits[p->u.ip.bytes & 7];
 	uint64_t value = p->u.ip.raw;
 
@@ -58,9 +58,9 @@ static void put_ip(const struct packet *p, char *to, size_t size)
 static void put_exec(const struct packet *p, char *to, size_t size)
 {
 	uint8_t bits = p->u.mode.bits;
-	const char *mode = (bits & PT_MODE_EXEC_CSL) != 0 ? "cs.l" :
-			   (bits & PT_MODE_EXEC_CSD) != 0 ? "cs.d" :
-							    "";
+	const char *mode = (bits & PT_MODE_EXEC_CSL) != 0   ? "cs.l"
+			   : (bits & PT_MODE_EXEC_CSD) != 0 ? "cs.d"
+							    : "";
 
 	snprintf(to, size, "%s%s%s", mode, *mode != '\0' && (bits & 4) != 0 ? ", " : "",
 		 (bits & PT_MODE_EXEC_IFLAG) != 0 ? "if" : "");
@@ -108,16 +108,12 @@ static void put_payload(const struct packet *p, char *to, size_t size)
 	case PACKET_EXSTOP:
 	case PACKET_BEP: snprintf(to, size, "%s", p->u.exstop.ip != 0 ? "ip" : ""); break;
 	case PACKET_BBP: snprintf(to, size, "%x, %u", p->u.bbp.type, p->u.bbp.bytes); break;
-	case PACKET_BIP:
-		snprintf(to, size, "%x, %" PRIx64, p->u.bip.id, p->u.bip.payload);
-		break;
+	case PACKET_BIP: snprintf(to, size, "%x, %" PRIx64, p->u.bip.id, p->u.bip.payload); break;
 	case PACKET_CFE:
 		snprintf(to, size, "%x, %x%s", p->u.cfe.type, p->u.cfe.vector,
 			 p->u.cfe.ip != 0 ? ", ip" : "");
 		break;
-	case PACKET_EVD:
-		snprintf(to, size, "%x, %" PRIx64, p->u.evd.type, p->u.evd.value);
-		break;
+	case PACKET_EVD: snprintf(to, size, "%x, %" PRIx64, p->u.evd.type, p->u.evd.value); break;
 	default: break;
 	}
 }

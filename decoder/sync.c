@@ -8,8 +8,8 @@
 #include "decoder/packet.h"
 #include "proto/ptpacket.h"
 
-static const uint8_t psb[PT_PSB_SIZE] = { 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
-					  0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82 };
+static const uint8_t psb[PT_PSB_SIZE] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
 const uint8_t *sync_find(const uint8_t *pos, const uint8_t *end)
 {
@@ -29,7 +29,7 @@ const uint8_t *sync_find(const uint8_t *pos, const uint8_t *end)
 
 bool sync_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret_tsc)
 {
-	struct packet_cursor c = { .pos = pos, .end = end };
+	struct packet_cursor c = {.pos = pos, .end = end};
 	struct packet p;
 
 	if (packet_next(&c, &p) != 0)

@@ -2,9 +2,9 @@
  * Timing packets -> intervals. A second reader runs ahead of the walk from anchor to anchor.
  * Anchors are packets that give a time: TSC, and MTC once a TSC with TMA told where the CTC stood.
  * CYC packets between two anchors only bound from below how much time passed (a halted core counts
- * no cycles, and none counts faster than its ratio says): for each of them "not before" follows from
- * the anchor in front, "not after" from the anchor behind.
- * SDM volume 3 (edition 083), 33.8.3 "Wall-Clock Time Reconstruction", and the packets' definitions.
+ * no cycles, and none counts faster than its ratio says): for each of them "not before" follows
+ * from the anchor in front, "not after" from the anchor behind. SDM volume 3 (edition 083), 33.8.3
+ * "Wall-Clock Time Reconstruction", and the packets' definitions.
  */
 #include "decoder/timing.h"
 
@@ -21,7 +21,7 @@ void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t off
 {
 	memset(t, 0, offsetof(struct timing, points));
 	t->trace = trace;
-	t->scan = (struct packet_cursor){ .pos = trace + offset, .end = trace + size };
+	t->scan = (struct packet_cursor){.pos = trace + offset, .end = trace + size};
 	t->config = *config;
 }
 
@@ -47,7 +47,7 @@ static void close_points(struct timing *t, uint64_t hi)
 static void anchor(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
 {
 	close_points(t, hi);
-	t->points[t->tail++] = (struct timing_point){ offset, lo, hi };
+	t->points[t->tail++] = (struct timing_point){offset, lo, hi};
 	t->anchor_lo = lo;
 	t->cyc_lo = t->cyc_all = 0;
 	t->cyc_whole = t->cyc_near;
@@ -70,7 +70,7 @@ static void on_cyc(struct timing *t, const struct packet *p, uint64_t offset)
 	/* A point left out widens intervals and nothing else; the last place is the anchor's. */
 	if (t->tail < TIMING_POINTS - 1)
 		t->points[t->tail++] =
-			(struct timing_point){ offset, t->anchor_lo + t->cyc_lo, t->cyc_all };
+			(struct timing_point){offset, t->anchor_lo + t->cyc_lo, t->cyc_all};
 }
 
 static bool on_tsc(struct timing *t, const struct packet *p, uint64_t offset)

@@ -235,14 +235,17 @@ static bool reserve(struct pool *pool, void **array, size_t *capacity, size_t n)
 	return true;
 }
 
-static bool reserve_alive(struct space *s, size_t n)
+static int reserve_alive(struct space *s, size_t n)
 {
 	_Static_assert(sizeof(*s->alive) == sizeof(uint64_t), "one size for both arrays");
 	void *array = s->alive;
-	bool ok = n <= SPACE_MAX_MAPPINGS && reserve(s->pool, &array, &s->capacity, n);
+	bool ok;
 
+	if (n > SPACE_MAX_MAPPINGS)
+		return -E2BIG;
+	ok = reserve(s->pool, &array, &s->capacity, n);
 	s->alive = array;
-	return ok;
+	return ok ? 0 : -ENOMEM;
 }
 
 static bool reserve_change(struct space *s)
@@ -269,11 +272,13 @@ static int split(struct space *s, uint64_t address)
 	struct piece *left = i < s->n ? s->alive[i] : NULL;
 	struct piece *right;
 	uint64_t part;
+	int r;
 
 	if (!left || left->m.start >= address)
 		return 0;
-	if (!reserve_alive(s, s->n + 1))
-		return -ENOMEM;
+	r = reserve_alive(s, s->n + 1);
+	if (r < 0)
+		return r;
 	right = pool_get(s->pool, sizeof(*right));
 	if (!right)
 		return -ENOMEM;
@@ -338,10 +343,11 @@ static int cover(struct space *s, struct piece *p, size_t lo, size_t hi)
 static int replace(struct space *s, const struct space_mapping *m, size_t lo, size_t hi)
 {
 	struct piece *p;
+	int r = reserve_alive(s, s->n + 1 - (hi - lo));
 
-	if (!reserve_alive(s, s->n + 1 - (hi - lo)) || !reserve_change(s))
-		return -ENOMEM;
-	p = pool_get(s->pool, sizeof(*p));
+	if (r < 0)
+		return r;
+	p = reserve_change(s) ? pool_get(s->pool, sizeof(*p)) : NULL;
 	if (!p)
 		return -ENOMEM;
 	p->m = *m;
@@ -375,14 +381,18 @@ int space_map(struct space *s, uint64_t time, uint64_t start, uint64_t size, uin
 	uint64_t end = size > UINT64_MAX - start ? UINT64_MAX : start + size;
 	struct space_mapping m = {start, end - start, pgoff, time, SPACE_NOW, file, prot, flags};
 	size_t lo = first_after(s->alive, s->n, start), hi = lo;
+	int r;
 
 	while (hi < s->n && s->alive[hi]->m.start < end)
 		hi++;
 	if (end == start || is_old(s, &m, lo, hi) ||
 	    (hi - lo == 1 && same_content(s->alive[lo], &m)))
 		return 0;
-	if (split(s, start) < 0 || split(s, end) < 0)
-		return -ENOMEM;
+	r = split(s, start);
+	if (r == 0)
+		r = split(s, end);
+	if (r < 0)
+		return r;
 	/* What begins within it now ends within it too. */
 	lo = first_after(s->alive, s->n, start);
 	for (hi = lo; hi < s->n && s->alive[hi]->m.start < end;)
@@ -394,7 +404,7 @@ static int copy(struct space *to, const struct space *from, uint64_t time)
 {
 	uint64_t next;
 
-	if (!reserve_alive(to, from->n))
+	if (reserve_alive(to, from->n) < 0)
 		return -ENOMEM;
 	for (uint64_t at = 0; at < UINT64_MAX; at = next) {
 		const struct piece *p = locate(from, time, at, &next);
@@ -402,7 +412,7 @@ static int copy(struct space *to, const struct space *from, uint64_t time)
 
 		if (!p)
 			continue;
-		c = reserve_alive(to, to->n + 1) ? pool_get(to->pool, sizeof(*c)) : NULL;
+		c = reserve_alive(to, to->n + 1) == 0 ? pool_get(to->pool, sizeof(*c)) : NULL;
 		if (!c)
 			return -ENOMEM;
 		c->m = p->m;

@@ -40,7 +40,7 @@ struct space *space_new(bool history);
 /* A copy of what SPACE maps at TIME, each mapping beginning then. NULL: no memory. */
 struct space *space_fork(const struct space *space, uint64_t time);
 void space_free(struct space *space);
-/* 0 or -ENOMEM (also: more mappings than a process can have). Overlapped parts of earlier mappings
+/* 0, -ENOMEM, -E2BIG (more mappings than a process can have). Overlapped parts of earlier mappings
  * end at TIME; what sticks out stays. No change: a mapping of the same bytes at the same place, one
  * of no size, and one older than what it overlaps (with history: than the last change). */
 int space_map(struct space *space, uint64_t time, uint64_t start, uint64_t size, uint64_t pgoff,

@@ -58,7 +58,7 @@ static void absorb(struct timeline *t, const struct perfrecord *r)
 {
 	int result = state_apply(&t->state, r);
 
-	for (unsigned i = 0; result < 0 && i < TRIES && state_make_room(&t->state); i++)
+	for (unsigned i = 0; result == -ENOMEM && i < TRIES && state_make_room(&t->state); i++)
 		result = state_apply(&t->state, r);
 	t->dropped += result < 0;
 }

@@ -77,17 +77,17 @@ static int apply_places(struct timeline *t, const uint8_t *bytes, size_t size,
 			const struct places *p, uint64_t *ret_bad)
 {
 	struct perfrecord r;
+	int result;
 
 	for (size_t i = 0; i < p->n; i++) {
 		size_t at = p->items[i].offset;
 
 		/* It parsed before. */
 		(void)perfrecord_parse(bytes + at, size - at, &r);
-		if (state_apply(&t->state, &r) == 0)
-			continue;
-		if (!t->state.pool.exceeded)
+		result = state_apply(&t->state, &r);
+		if (result == -ENOMEM && !t->state.pool.exceeded)
 			return -ENOMEM;
-		(*ret_bad)++;
+		*ret_bad += result < 0;
 	}
 	return 0;
 }

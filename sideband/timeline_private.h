@@ -89,7 +89,8 @@ struct state {
 
 void state_init(struct state *s, bool history, size_t limit);
 void state_done(struct state *s);
-/* Takes R in. 0 or -ENOMEM: it is lost, the state is still sound. */
+/* Takes R in. 0, or it is lost and the state still sound: -ENOMEM, -E2BIG (one process has too many
+ * mappings). */
 int state_apply(struct state *s, const struct perfrecord *r);
 /* Without history: forgets some processes, ended ones first, then those not seen for longest, and
  * files that nobody maps. False: there was nothing to forget. */

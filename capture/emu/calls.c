@@ -33,7 +33,7 @@ void calls_leave_any(const struct call *c, int64_t ret, struct sig *sig)
 		sig_add(sig, c->handler, c->restorer);
 }
 
-static bool is_exec(const struct call *c)
+bool calls_is_exec(const struct call *c)
 {
 	return c->number == SYS_execve || c->number == SYS_execveat;
 }
@@ -43,7 +43,7 @@ void calls_enter_traced(const struct call *c, struct machine *m)
 	if (c->number == SYS_exit || c->number == SYS_exit_group)
 		machine_exit(m);
 	/* There is no later chance to say so: a successful exec does not return. */
-	if (is_exec(c))
+	if (calls_is_exec(c))
 		atomic_fetch_add(&m->head->untraced_execs, 1);
 }
 
@@ -123,7 +123,7 @@ void calls_leave_traced(const struct call *c, int64_t ret, struct machine *m)
 {
 	uint32_t child = (uint32_t)ret;
 
-	if (is_exec(c))
+	if (calls_is_exec(c))
 		atomic_fetch_sub(&m->head->untraced_execs, 1);
 	if (ret < 0 && ret >= -4095)
 		return;

@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "capture/emu/machine.h"
@@ -17,6 +18,8 @@ struct call {
 
 /* Any guest thread enters call C. */
 void calls_enter(struct call *c);
+/* Replaces the program, unless it returns. */
+bool calls_is_exec(const struct call *c);
 /* Any guest thread's call C has returned RET. */
 void calls_leave_any(const struct call *c, int64_t ret, struct sig *sig);
 /* The traced thread: before the rings are given away; after they are its own again. */

@@ -146,6 +146,7 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	}
 	b->ip = in->ip;
 	b->next = at;
+	b->target = at; /* of a plain block, until its last instruction says otherwise */
 	b->n = (uint16_t)in->n;
 	memcpy(b->length, in->length, in->n);
 	*ret_known = describe_last(c, in, b);

@@ -11,7 +11,7 @@
 
 enum block_kind {
 	BLOCK_NONE = 0, /* no block: before the first, in the kernel, stopped */
-	BLOCK_PLAIN,	/* goes on at next */
+	BLOCK_PLAIN,	/* goes on at next, which is target, too */
 	BLOCK_REP,	/* a repeated string instruction: entered anew for each round */
 	BLOCK_COND,	/* target or next */
 	BLOCK_JMP,	/* target; also a direct call of the next instruction */

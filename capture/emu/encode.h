@@ -36,11 +36,11 @@ void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t
 
 /* The outcome of a conditional branch or compressed return. True: the bits are full, encode_tnt is
  * due before the next one. */
-static inline bool encode_branch(const struct encoder *e, bool taken)
+static inline bool encode_branch(_Atomic uint64_t *pending, bool taken)
 {
-	uint64_t tnt = atomic_load_explicit(e->tnt, memory_order_relaxed) << 1 | taken;
+	uint64_t tnt = atomic_load_explicit(pending, memory_order_relaxed) << 1 | taken;
 
-	atomic_store_explicit(e->tnt, tnt, memory_order_relaxed);
+	atomic_store_explicit(pending, tnt, memory_order_relaxed);
 	return (tnt >> PT_TNT64_MAX) != 0;
 }
 

@@ -140,14 +140,14 @@ static void tell_switch_out(struct machine *m)
 	m->switched_out = true;
 }
 
-/* The caller owns the rings. IP 0: the guest is in the kernel. */
-static void serve(struct machine *m, uint64_t ip)
+/* The caller owns the rings. IP: of the next user instruction, if the guest is between two. */
+static void serve(struct machine *m, bool in_kernel, uint64_t ip)
 {
 	uint32_t want = atomic_load(&m->cpu->want);
 
 	if (want == atomic_load_explicit(&m->cpu->is, memory_order_relaxed))
 		return;
-	if (ip == 0)
+	if (in_kernel)
 		tell_switch_out(m);
 	if ((want & 1) != 0 && !m->pmu.s->enabled)
 		start_tracing(m, want);
@@ -159,7 +159,7 @@ static void serve(struct machine *m, uint64_t ip)
 
 void machine_service(struct machine *m, uint64_t ip)
 {
-	serve(m, ip);
+	serve(m, false, ip);
 }
 
 /* Serves what is wanted if the guest is in the kernel; false: it is not, and will see itself. */
@@ -169,7 +169,7 @@ static bool serve_in_kernel(struct machine *m)
 
 	if (!atomic_compare_exchange_strong(&m->cpu->where, &where, EMURING_BUSY))
 		return false;
-	serve(m, 0);
+	serve(m, true, 0);
 	atomic_store(&m->cpu->where, EMURING_KERNEL);
 	futex_wake(&m->cpu->where);
 	return true;
@@ -241,7 +241,7 @@ void machine_begin(struct machine *m, const char *comm)
 	atomic_store(&m->cpu->owner_tid, m->sideband.tid);
 	atomic_store(&m->head->guest_pid, m->sideband.pid);
 	atomic_store(&m->head->attached, 1);
-	serve(m, 0);
+	serve(m, true, 0);
 	m->task_known = true;
 }
 
@@ -265,7 +265,7 @@ void machine_leave_kernel(struct machine *m)
 	if (m->switched_out)
 		sideband_switch(&m->sideband, m->pmu.s->now, false);
 	emupmu_service(&m->pmu, 0);
-	serve(m, 0);
+	serve(m, true, 0);
 	m->pmu.budget = 0;
 }
 

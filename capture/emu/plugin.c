@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include "capture/emu/calls.h"
 #include "capture/emu/code.h"
@@ -37,6 +38,7 @@ static struct {
 	uint32_t traced; /* QEMU's number of the traced CPU; NO_VCPU: nothing is traced any more */
 	bool child;	 /* a forked child: the rings are its parent's */
 	bool begun;
+	struct rlimit core; /* as the program was given it */
 	char comm[16];	 /* the program's name as execve would have set it */
 	bool in_call;	 /* the traced thread is in a system call */
 } plugin;
@@ -70,9 +72,23 @@ static void on_jump(void *userdata)
 	atomic_fetch_add(&plugin.machine.head->decode_failures, 1);
 }
 
+/* QEMU would write a core file of its own kind, and say so on the program's stderr. What the program
+ * starts runs without the emulator and keeps the limit that it was given. */
+static void forbid_core(bool forbid)
+{
+	struct rlimit limit = plugin.core;
+
+	if (forbid)
+		limit.rlim_cur = 0;
+	setrlimit(RLIMIT_CORE, &limit);
+}
+
+/* The first block of all runs on CPU 0. */
 static void begin(void)
 {
-	plugin.begun = true;
+	getrlimit(RLIMIT_CORE, &plugin.core);
+	forbid_core(true);
+	plugin.traced = TRACED_VCPU;
 	environment_restore(guest_stack_pointer(TRACED_VCPU));
 	/* The kernel named the task after the emulator; the program may look at its name. */
 	prctl(PR_SET_NAME, plugin.comm);
@@ -80,22 +96,27 @@ static void begin(void)
 	machine_start_helper(&plugin.machine);
 }
 
-/* Flags of a block and the none block lead every first and unusual block here. */
+/* What no traced block comes to: the very first one, and all that are not traced. */
+static bool on_other_block(void)
+{
+	if (plugin.begun)
+		return false;
+	plugin.begun = true;
+	begin();
+	return true;
+}
+
 static void on_block(unsigned int vcpu, void *userdata)
 {
-	if (__builtin_expect(vcpu != plugin.traced, 0))
+	if (__builtin_expect(vcpu != plugin.traced, 0) && !on_other_block())
 		return;
-	if (__builtin_expect(!plugin.begun, 0))
-		begin();
 	walk_step(&plugin.walk, userdata, false);
 }
 
 static void on_block_with_truth(unsigned int vcpu, void *userdata)
 {
-	if (__builtin_expect(vcpu != plugin.traced, 0))
+	if (__builtin_expect(vcpu != plugin.traced, 0) && !on_other_block())
 		return;
-	if (__builtin_expect(!plugin.begun, 0))
-		begin();
 	walk_step(&plugin.walk, userdata, true);
 }
 
@@ -140,6 +161,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 		return;
 	*c = (struct call){ .number = num, .args = { a1, a2, a3, a4, a5, a6 } };
 	calls_enter(c);
+	if (calls_is_exec(c))
+		forbid_core(false);
 	if (vcpu != plugin.traced)
 		return;
 	walk_leave(&plugin.walk);
@@ -160,6 +183,8 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, 
 	if (c->number != num)
 		return;
 	calls_leave_any(c, ret, plugin.sig);
+	if (calls_is_exec(c))
+		forbid_core(true);
 	if (vcpu != plugin.traced)
 		return calls_leave_untraced(c, ret, &plugin.machine);
 	if (!plugin.in_call)
@@ -190,6 +215,7 @@ static void on_fork_child(void)
 {
 	plugin.child = true;
 	plugin.traced = NO_VCPU;
+	forbid_core(false);
 }
 
 static void on_exit_process(qemu_plugin_id_t id, void *userdata)
@@ -241,7 +267,7 @@ static int set_up(int argc, char **argv)
 	plugin.walk.look = look;
 	plugin.walk.service = service;
 	plugin.walk.on_jump = on_jump;
-	plugin.traced = TRACED_VCPU;
+	plugin.traced = NO_VCPU;
 	return 0;
 }
 

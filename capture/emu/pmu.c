@@ -121,8 +121,9 @@ static void write_time(struct emupmu *p, uint64_t tsc)
 	encode_cbr(&p->encoder, p->cbr);
 }
 
-/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn. */
-static void write_psb(struct emupmu *p, uint64_t tsc, uint64_t ip)
+/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn; IP is NULL where it
+ * is off. */
+static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	uint64_t pos;
 
@@ -131,15 +132,15 @@ static void write_psb(struct emupmu *p, uint64_t tsc, uint64_t ip)
 	pos = p->s->encode.pos;
 	encode_psb(&p->encoder);
 	write_time(p, tsc);
-	p->s->mode_known = ip != 0;
-	if (ip != 0) {
+	p->s->mode_known = ip != NULL;
+	if (ip != NULL) {
 		encode_mode_exec(&p->encoder);
-		encode_ip(&p->encoder, PT_OPC_FUP, ip);
+		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
 	}
 	encode_psbend(&p->encoder);
 	p->s->psb_at = p->s->encode.pos + p->psb_bytes;
 	if (p->on_psb != NULL)
-		p->on_psb(p->userdata, tsc, pos, ip != 0);
+		p->on_psb(p->userdata, tsc, pos, ip != NULL);
 }
 
 /* After a long time in the kernel only the MTCs that fill the ring once are of any use. */
@@ -166,7 +167,7 @@ static void catch_up(struct emupmu *p, uint64_t tsc)
 		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
 		/* In the kernel nobody comes by to write the PSBs that these packets make due. */
 		if (!p->s->flowing && p->s->encode.pos >= p->s->psb_at)
-			write_psb(p, at, 0);
+			write_psb(p, at, NULL);
 	}
 }
 
@@ -200,7 +201,7 @@ void emupmu_start(struct emupmu *p)
 		cyc(p, tsc, true);
 		write_time(p, tsc);
 	} else {
-		write_psb(p, tsc, 0);
+		write_psb(p, tsc, NULL);
 	}
 	p->s->ever_enabled = 1;
 	emupmu_publish(p);
@@ -258,9 +259,9 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 	emupmu_publish(p);
 }
 
-/* PacketEn goes; FUP_IP: where the code was interrupted, 0: by its own doing. One time for all, so
- * that nothing comes between FUP and TIP.PGD. */
-static void leave(struct emupmu *p, uint64_t fup_ip)
+/* PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. One time for all, so that
+ * nothing comes between FUP and TIP.PGD. */
+static void leave(struct emupmu *p, const uint64_t *interrupted)
 {
 	uint64_t at;
 
@@ -271,8 +272,8 @@ static void leave(struct emupmu *p, uint64_t fup_ip)
 		at = packet_time(p);
 		flush_tnt(p, at);
 		cyc(p, at, false);
-		if (fup_ip != 0)
-			encode_ip(&p->encoder, PT_OPC_FUP, fup_ip);
+		if (interrupted != NULL)
+			encode_ip(&p->encoder, PT_OPC_FUP, *interrupted);
 		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	}
 	encode_forget_branches(&p->encoder);
@@ -282,12 +283,12 @@ static void leave(struct emupmu *p, uint64_t fup_ip)
 
 void emupmu_leave(struct emupmu *p)
 {
-	leave(p, 0);
+	leave(p, NULL);
 }
 
 void emupmu_interrupt(struct emupmu *p, uint64_t ip)
 {
-	leave(p, ip);
+	leave(p, &ip);
 }
 
 void emupmu_service(struct emupmu *p, uint64_t ip)
@@ -298,6 +299,6 @@ void emupmu_service(struct emupmu *p, uint64_t ip)
 		return;
 	catch_up(p, tsc);
 	if (p->s->encode.pos >= p->s->psb_at)
-		write_psb(p, tsc, p->branches && p->s->flowing ? ip : 0);
+		write_psb(p, tsc, p->branches && p->s->flowing ? &ip : NULL);
 	emupmu_publish(p);
 }

@@ -62,7 +62,7 @@ uint64_t emupmu_now(struct emupmu *p);
 void emupmu_publish(struct emupmu *p);
 
 /* TraceEn. Start in the kernel; code flows from the next emupmu_enter on. Stop: IP is where user
- * code was interrupted; 0: the CPU is in the kernel. */
+ * code was interrupted, if it was. */
 void emupmu_start(struct emupmu *p);
 void emupmu_stop(struct emupmu *p, uint64_t ip);
 
@@ -77,5 +77,5 @@ void emupmu_leave(struct emupmu *p);
 void emupmu_interrupt(struct emupmu *p, uint64_t ip);
 
 /* To be called now and then between two instructions: the MTCs up to now, and a PSB where one is
- * due. IP: the next user instruction; 0: the CPU is in the kernel. */
+ * due. IP: the next user instruction, if code flows. */
 void emupmu_service(struct emupmu *p, uint64_t ip);

@@ -16,6 +16,7 @@ void walk_init(struct walk *w, struct emupmu *pmu, struct truth *truth)
 	memset(w, 0, sizeof(*w));
 	w->pmu = pmu;
 	w->encode = &pmu->s->encode;
+	w->tnt = pmu->encoder.tnt;
 	w->cpu = pmu->cpu;
 	w->truth = truth;
 	w->retcomp = pmu->retcomp;

@@ -27,6 +27,7 @@ struct walk {
 	bool retcomp;
 	struct emupmu *pmu;
 	struct encode_state *encode;
+	_Atomic uint64_t *tnt;
 	struct emuring_cpu *cpu;
 	struct truth *truth; /* NULL: not asked for */
 	struct block none;
@@ -58,7 +59,7 @@ void walk_frame_gone(struct walk *w);
 
 static inline void walk_branch(struct walk *w, bool taken)
 {
-	if (__builtin_expect(encode_branch(&w->pmu->encoder, taken), 0))
+	if (__builtin_expect(encode_branch(w->tnt, taken), 0))
 		walk_tnt_full(w);
 }
 
@@ -70,34 +71,35 @@ static inline void walk_return(struct walk *w, uint64_t ip)
 		walk_tip(w, ip);
 }
 
-/* Tells the way from P to IP where it is a usual one; false: it is none. */
+/* Tells the way from P to IP where it is a usual one; false: it is none. The most frequent kinds
+ * first; a jump through a table would be mispredicted more often. */
 static inline __attribute__((always_inline)) bool walk_usual(struct walk *w, const struct block *p,
 							     uint64_t ip)
 {
-	switch (p->kind) {
-	case BLOCK_COND:
-		if (ip == p->target)
-			walk_branch(w, true);
-		else if (ip == p->next)
-			walk_branch(w, false);
-		else
+	unsigned int kind = p->kind;
+
+	if (kind == BLOCK_COND) {
+		if (ip != p->target && ip != p->next)
 			return false;
+		walk_branch(w, ip == p->target);
 		return true;
-	case BLOCK_PLAIN: return ip == p->next;
-	case BLOCK_JMP: return ip == p->target;
-	case BLOCK_CALL:
-		if (ip != p->target)
-			return false;
-		encode_call(w->encode, p->next);
-		return true;
-	case BLOCK_RET: walk_return(w, ip); return true;
-	case BLOCK_CALL_IND:
-		encode_call(w->encode, p->next);
-		walk_tip(w, ip);
-		return true;
-	case BLOCK_JMP_IND: walk_tip(w, ip); return true;
-	default: return false;
 	}
+	if (kind == BLOCK_PLAIN || kind == BLOCK_JMP)
+		return ip == p->target;
+	if (kind == BLOCK_RET) {
+		walk_return(w, ip);
+		return true;
+	}
+	if (kind == BLOCK_CALL && ip == p->target) {
+		encode_call(w->encode, p->next);
+		return true;
+	}
+	if (kind != BLOCK_CALL_IND && kind != BLOCK_JMP_IND)
+		return false;
+	if (kind == BLOCK_CALL_IND)
+		encode_call(w->encode, p->next);
+	walk_tip(w, ip);
+	return true;
 }
 
 /* B is about to run. */

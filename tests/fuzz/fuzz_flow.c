@@ -19,7 +19,7 @@ static const uint8_t program[] = {
 static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)userdata;
-	*ret = (struct flow_code){ program, 0x1000, sizeof(program) };
+	*ret = (struct flow_code){program, 0x1000, sizeof(program)};
 	return ip - 0x1000 < sizeof(program) ? 0 : FAULT_UNMAPPED;
 }
 
@@ -47,14 +47,14 @@ static void check(struct flow *f, const struct flow_batch *b, uint64_t *offset)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct flow_config config = { .trace = data,
-				      .size = size,
-				      .mtc_period = 3,
-				      .max_nonturbo_ratio = 32,
-				      .tsc_art_num = 266,
-				      .tsc_art_den = 2,
-				      .code = give_code,
-				      .context = context };
+	struct flow_config config = {.trace = data,
+				     .size = size,
+				     .mtc_period = 3,
+				     .max_nonturbo_ratio = 32,
+				     .tsc_art_num = 266,
+				     .tsc_art_den = 2,
+				     .code = give_code,
+				     .context = context};
 	struct flow_batch batch;
 	uint64_t offset = 0;
 	struct flow *f;

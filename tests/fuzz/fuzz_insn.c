@@ -18,8 +18,7 @@ static void check(const struct insn_reader *r, enum insn_mode mode, const uint8_
 	assert(insn.size > 0 && insn.size <= n && insn.size <= INSN_MAX_SIZE);
 	assert(insn.class <= INSN_CR3);
 	assert(insn_read(r, mode, 0x401000, data, insn.size, &again) == 0);
-	assert(again.size == insn.size && again.class == insn.class &&
-	       again.target == insn.target);
+	assert(again.size == insn.size && again.class == insn.class && again.target == insn.target);
 	if (insn.size > 1)
 		assert(insn_read(r, mode, 0x401000, data, insn.size - 1u, &again) != 0);
 }

@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct packet_cursor c = { .pos = data, .end = data + size };
+	struct packet_cursor c = {.pos = data, .end = data + size};
 	struct packet p, again;
 	char line[128];
 
@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		assert(p.size > 0 && c.pos == pos + p.size && c.pos <= c.end);
 		assert(strlen(packet_name(&p)) > 0);
-		assert(packet_format(&p, (uint64_t)(pos - data), line, sizeof(line)) < sizeof(line));
+		assert(packet_format(&p, (uint64_t)(pos - data), line, sizeof(line)) <
+		       sizeof(line));
 		if (p.type != PACKET_BIP)
 			assert(packet_read(pos, c.pos - 1, &again) == PACKET_SHORT);
 	}

@@ -1,9 +1,9 @@
 /*
- * Our instruction stream against libipt's and against recorded ones. Without arguments: every folder
- * of the corpus (environment PTSNAP_CORPUS) that is listed here, TAP on stdout; 77 when there is no
- * corpus. With arguments: flow_check FAMILY/MODEL PT [FILE:OFFSET:LENGTH@VADDR | ADDR:DUMP]...
- * decodes one trace with both, prints counts, and says the first difference. A test program: libipt is
- * never linked into what ships.
+ * Our instruction stream against libipt's and against recorded ones. Without arguments: every
+ * folder of the corpus (environment PTSNAP_CORPUS) that is listed here, TAP on stdout; 77 when
+ * there is no corpus. With arguments: flow_check FAMILY/MODEL PT [FILE:OFFSET:LENGTH@VADDR |
+ * ADDR:DUMP]... decodes one trace with both, prints counts, and says the first difference. A test
+ * program: libipt is never linked into what ships.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct ips {
 	uint64_t *values;
 	size_t n, max;
 	size_t gaps;
-	size_t clean; /* instructions before the first gap; of libipt only */
+	size_t clean;	     /* instructions before the first gap; of libipt only */
 	uint64_t known_time; /* items with both ends of their interval */
 	struct flow_stats stats;
 	double seconds;
@@ -82,7 +82,7 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
 static void add_piece(struct image *im, const uint8_t *bytes, uint64_t address, uint64_t size)
 {
 	if (im->n < MAX_PIECES)
-		im->pieces[im->n++] = (struct flow_code){ bytes, address, size };
+		im->pieces[im->n++] = (struct flow_code){bytes, address, size};
 }
 
 /* A page whose address has low bits set was not recorded. */
@@ -206,7 +206,7 @@ static int give_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid,
 static void ipt_segment(struct pt_insn_decoder *d, int status, struct ips *ret)
 {
 	for (;;) {
-		struct pt_insn insn = { 0 };
+		struct pt_insn insn = {0};
 		struct pt_event event;
 
 		while (status >= 0 && (status & pts_event_pending) != 0)
@@ -299,7 +299,7 @@ static bool same_until(const struct ips *ours, const struct ips *other, size_t e
 static bool check(uint8_t *trace, size_t size, const struct folder *c, struct image *im,
 		  const char *expected_path)
 {
-	struct ips ours = { 0 }, ipt = { 0 }, expected = { 0 };
+	struct ips ours = {0}, ipt = {0}, expected = {0};
 	bool ok;
 
 	run_ours(trace, size, c, im, &ours);
@@ -310,8 +310,8 @@ static bool check(uint8_t *trace, size_t size, const struct folder *c, struct im
 	       ours.n, ours.stats.instructions, ours.stats.branches, ours.stats.returns,
 	       ours.stats.compressed_returns, ours.gaps, ipt.gaps, ours.known_time,
 	       ours.seconds * 1e3, ipt.seconds * 1e3);
-	/* libipt 2.0 does not know a TIP.PGD without IP at an indirect call, which some traces have:
-	 * then it is compared as far as it comes. What was recorded is compared whole. */
+	/* libipt 2.0 does not know a TIP.PGD without IP at an indirect call, which some traces
+	 * have: then it is compared as far as it comes. What was recorded is compared whole. */
 	ok = same_until(&ours, &ipt, ipt.gaps > 0 ? ipt.clean : SIZE_MAX, "libipt");
 	if (expected_path != NULL)
 		ok = read_expected(expected_path, &expected) &&
@@ -390,7 +390,7 @@ static void add_argument(struct image *im, char *arg)
 int main(int argc, char **argv)
 {
 	static struct image im;
-	struct folder c = { .mtc_period = UINT32_MAX };
+	struct folder c = {.mtc_period = UINT32_MAX};
 	uint8_t *trace;
 	size_t size;
 	char *end;

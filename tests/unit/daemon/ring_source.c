@@ -47,8 +47,8 @@ struct ring_source *ring_source_new(size_t n_cpus)
 	s->base.cpus = calloc(n_cpus, sizeof(*s->base.cpus));
 	assert_non_null(s->base.cpus);
 	for (size_t i = 0; i < n_cpus; i++) {
-		struct perf_event_mmap_page *page =
-			mmap(NULL, TOTAL, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		struct perf_event_mmap_page *page = mmap(NULL, TOTAL, PROT_READ | PROT_WRITE,
+							 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		assert_ptr_not_equal(page, MAP_FAILED);
 		page->data_offset = PAGE;
@@ -107,8 +107,7 @@ struct perfrecord ring_source_switch(uint32_t pid, uint64_t time)
 
 struct perfrecord ring_source_comm(uint32_t pid, const char *comm, uint64_t time)
 {
-	struct perfrecord r = {
-		.type = PERF_RECORD_COMM, .pid = pid, .tid = pid, .time = time};
+	struct perfrecord r = {.type = PERF_RECORD_COMM, .pid = pid, .tid = pid, .time = time};
 
 	r.u.comm.pid = r.u.comm.tid = pid;
 	r.u.comm.comm = comm;

@@ -287,8 +287,7 @@ static void files_see_does_not_touch_a_fuse_mount(void **state)
 		r.u.mmap2.ino = 5;
 		r.u.mmap2.filename = cases[i].path;
 		files_see(f, &r);
-		assert_int_equal(strstr(files_at(f, 0)->missing, "FUSE") != NULL,
-				 cases[i].blocked);
+		assert_int_equal(strstr(files_at(f, 0)->missing, "FUSE") != NULL, cases[i].blocked);
 		files_free(f);
 	}
 	snprintf(path, sizeof(path), "%s/mountinfo", pid_dir);

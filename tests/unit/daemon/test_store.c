@@ -244,8 +244,13 @@ static void store_new_lists_what_a_former_run_left(void **state)
 
 static void store_new_survives_damaged_entries(void **state)
 {
-	static const char *const texts[] = {"", "{", "[]", "{\"id\":1}", "{\"id\":\"other\"}",
-					    "{\"id\":\"00000000003-abcd-1\",\"state\":\"dancing\"}"};
+	static const char *const texts[] = {
+		"",
+		"{",
+		"[]",
+		"{\"id\":1}",
+		"{\"id\":\"other\"}",
+		"{\"id\":\"00000000003-abcd-1\",\"state\":\"dancing\"}"};
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct store *s = open_store(1 << 20, 10);
@@ -284,9 +289,8 @@ static void store_file_put_leaves_nothing_behind_on_failure(void **state)
 
 	(void)state;
 	/* The source ends early: no half file may appear. */
-	assert_int_not_equal(store_file_put(store_dir_fd(s), "00000000003-abcd-1", STORE_BUNDLE, fd,
-					    200),
-			     0);
+	assert_int_not_equal(
+		store_file_put(store_dir_fd(s), "00000000003-abcd-1", STORE_BUNDLE, fd, 200), 0);
 	assert_int_equal(scratch_dir_count(dir), 0);
 }
 

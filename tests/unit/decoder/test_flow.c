@@ -87,16 +87,24 @@ static void put_word(struct trace *t, const char *word, const char *arg)
 		const char *word, *bytes;
 		size_t n;
 	} plain[] = {
-		{ "pad", "\x00", 1 },	    { "ovf", "\x02\xf3", 2 },	  { "stop", "\x02\x83", 2 },
-		{ "exec64", "\x99\x01", 2 }, { "exec32", "\x99\x02", 2 }, { "exec16", "\x99\x00", 2 },
-		{ "intx", "\x99\x21", 2 },  { "commit", "\x99\x20", 2 },  { "abort", "\x99\x22", 2 },
-		{ "bad", "\x02\x00", 2 },   { "cut", "\xcd\x00", 2 },	  { "ptwip", "\x02\x92\1\2\3\4", 6 },
-		{ "cbr", "\x02\x03\x20\x00", 4 },
+		{"pad", "\x00", 1},
+		{"ovf", "\x02\xf3", 2},
+		{"stop", "\x02\x83", 2},
+		{"exec64", "\x99\x01", 2},
+		{"exec32", "\x99\x02", 2},
+		{"exec16", "\x99\x00", 2},
+		{"intx", "\x99\x21", 2},
+		{"commit", "\x99\x20", 2},
+		{"abort", "\x99\x22", 2},
+		{"bad", "\x02\x00", 2},
+		{"cut", "\xcd\x00", 2},
+		{"ptwip", "\x02\x92\1\2\3\4", 6},
+		{"cbr", "\x02\x03\x20\x00", 4},
 	};
 	static const struct {
 		const char *word;
 		uint8_t opcode;
-	} ips[] = { { "tip", 0x0d }, { "pge", 0x11 }, { "pgd", 0x01 }, { "fup", 0x1d } };
+	} ips[] = {{"tip", 0x0d}, {"pge", 0x11}, {"pgd", 0x01}, {"fup", 0x1d}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain); i++) {
 		if (strcmp(word, plain[i].word) == 0)
@@ -141,12 +149,12 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 		return FAULT_ANONYMOUS;
 	if (ip - 0x1000 >= sizeof(program))
 		return FAULT_UNMAPPED;
-	*ret = (struct flow_code){ program, 0x1000, sizeof(program) };
+	*ret = (struct flow_code){program, 0x1000, sizeof(program)};
 	return 0;
 }
 
-static const char *const kinds[] = { "cond", "jump", "call",	"jump*", "call*",  "ret", "far",
-				     "syscall", "async", "enable", "disable", "end", "gap" };
+static const char *const kinds[] = {"cond",    "jump",	"call",	  "jump*",   "call*", "ret", "far",
+				    "syscall", "async", "enable", "disable", "end",   "gap"};
 
 /* "cond 1000>1004 1": kind, from, to, instructions of the run; gaps with fault, offset, bytes. */
 static size_t format_item(const struct flow_item *item, const struct flow_batch *batch, char *to,
@@ -222,20 +230,20 @@ static void check(const struct example *examples, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		compose(&t, examples[i].trace);
-		decode((struct flow_config){ .trace = t.bytes, .size = t.n }, items, sizeof(items));
+		decode((struct flow_config){.trace = t.bytes, .size = t.n}, items, sizeof(items));
 		if (strcmp(items, examples[i].items) != 0)
 			print_message("%s\n", examples[i].trace);
 		assert_string_equal(items, examples[i].items);
 	}
 }
 
-#define CASE(name, ...)                                                   \
-	static void name(void **state)                                    \
-	{                                                                 \
-		static const struct example examples[] = { __VA_ARGS__ }; \
-                                                                          \
-		(void)state;                                              \
-		check(examples, ARRAY_SIZE(examples));                    \
+#define CASE(name, ...)                                                 \
+	static void name(void **state)                                  \
+	{                                                               \
+		static const struct example examples[] = {__VA_ARGS__}; \
+                                                                        \
+		(void)state;                                            \
+		check(examples, ARRAY_SIZE(examples));                  \
 	}
 
 /* clang-format off */
@@ -369,6 +377,25 @@ CASE(flow_next_fup_in_psb_before_enable_is_an_erratum,
 	{ "psb=1026 pge=1026 pgd", "enable 0>1026 0, syscall 1026>0 1, " })
 /* clang-format on */
 
+/* Goldmont Plus has no such erratum: there the FUP means what it says. */
+static void flow_next_fup_in_psb_before_enable_depends_on_the_cpu(void **state)
+{
+	struct flow_config config;
+	struct trace t;
+	char items[512];
+
+	(void)state;
+	compose(&t, "psb=1002 pge=1026 pgd");
+	config = (struct flow_config){
+		.trace = t.bytes, .size = t.n, .cpu_family = 6, .cpu_model = 0x5e};
+	decode(config, items, sizeof(items));
+	assert_string_equal(items, "enable 0>1026 0, syscall 1026>0 1, ");
+	config.cpu_model = 0x7a;
+	decode(config, items, sizeof(items));
+	assert_string_equal(items, "enable 0>1002 0, gap packet-unexpected 29+0 0, "
+				   "enable 0>1026 0, syscall 1026>0 1, ");
+}
+
 static void flow_next_32_bit_code_is_followed(void **state)
 {
 	struct trace t;
@@ -376,7 +403,7 @@ static void flow_next_32_bit_code_is_followed(void **state)
 
 	(void)state;
 	compose(&t, "psb exec32 pge=1010 tnt=11 tip=1028 fup=1028 pgd");
-	decode((struct flow_config){ .trace = t.bytes, .size = t.n }, items, sizeof(items));
+	decode((struct flow_config){.trace = t.bytes, .size = t.n}, items, sizeof(items));
 	assert_string_equal(items, "enable 0>1010 0, call 1010>1000 1, cond 1000>1004 1, "
 				   "ret 1004>1015 1c, jump* 1015>1028 1, disable 1028>0 0a, ");
 }
@@ -394,7 +421,7 @@ static void flow_next_from_tsc_skips_without_a_gap(void **state)
 	put(&t, "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82", 16);
 	put(&t, "\x19\x00\x10\x00\x00\x00\x00\x00\x02\x23", 10);
 	put(&t, "\xd1\x26\x10\x00\x00\x00\x00\x00\x00\x01", 10);
-	config = (struct flow_config){ .trace = t.bytes, .size = t.n, .from_tsc = 0x1000 };
+	config = (struct flow_config){.trace = t.bytes, .size = t.n, .from_tsc = 0x1000};
 	decode(config, items, sizeof(items));
 	assert_string_equal(items, "enable 0>1026 0, syscall 1026>0 1, ");
 	config.from_tsc = 0x1001;
@@ -411,10 +438,10 @@ static void flow_next_end_offset_stops_where_the_next_piece_begins(void **state)
 
 	(void)state;
 	compose(&t, "psb=1038 psb=103a fup=103c pgd");
-	config = (struct flow_config){ .trace = t.bytes, .size = t.n, .end_offset = 29 };
+	config = (struct flow_config){.trace = t.bytes, .size = t.n, .end_offset = 29};
 	decode(config, items, sizeof(items));
 	assert_string_equal(items, "enable 0>1038 0, end 103a>0 2, ");
-	config = (struct flow_config){ .trace = t.bytes + 29, .size = t.n - 29 };
+	config = (struct flow_config){.trace = t.bytes + 29, .size = t.n - 29};
 	decode(config, items, sizeof(items));
 	assert_string_equal(items, "enable 0>103a 0, disable 103c>0 2a, ");
 }
@@ -428,7 +455,7 @@ static uint64_t context_by_ip(void *userdata, uint64_t ip, uint64_t lo, uint64_t
 
 static void flow_next_context_change_begins_a_batch(void **state)
 {
-	struct flow_config config = { .code = give_code, .mtc_period = UINT32_MAX };
+	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
 	struct flow_batch batch;
 	unsigned int asked = 0;
 	struct trace t;
@@ -453,12 +480,12 @@ static void flow_next_context_change_begins_a_batch(void **state)
 
 static void flow_next_times_enclose_their_packets(void **state)
 {
-	struct flow_config config = { .code = give_code, .mtc_period = UINT32_MAX };
+	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
 	static const uint64_t times[][2] = {
-		{ 0, 0x100 },	  /* enable at the PSB */
-		{ 0, 0x200 },	  /* cond: behind the PSB, before the TSC behind its TNT */
-		{ 0x100, 0x300 }, /* ret: behind the TNT */
-		{ 0x300, UINT64_MAX },
+		{0, 0x100},	/* enable at the PSB */
+		{0, 0x200},	/* cond: behind the PSB, before the TSC behind its TNT */
+		{0x100, 0x300}, /* ret: behind the TNT */
+		{0x300, UINT64_MAX},
 	};
 	struct flow_batch batch;
 	struct trace t;
@@ -483,7 +510,7 @@ static void flow_next_times_enclose_their_packets(void **state)
 static void flow_next_many_items_come_in_batches(void **state)
 {
 	static uint8_t bytes[29 + 20000];
-	struct flow_config config = { .trace = bytes, .size = sizeof(bytes), .code = give_code };
+	struct flow_config config = {.trace = bytes, .size = sizeof(bytes), .code = give_code};
 	struct flow_batch batch;
 	struct trace t;
 	struct flow *f;
@@ -522,6 +549,7 @@ int main(void)
 		cmocka_unit_test(flow_next_end_of_trace_counts_the_branch_it_came_to),
 		cmocka_unit_test(flow_next_faults_have_names_and_decoding_goes_on),
 		cmocka_unit_test(flow_next_fup_in_psb_before_enable_is_an_erratum),
+		cmocka_unit_test(flow_next_fup_in_psb_before_enable_depends_on_the_cpu),
 		cmocka_unit_test(flow_next_32_bit_code_is_followed),
 		cmocka_unit_test(flow_next_from_tsc_skips_without_a_gap),
 		cmocka_unit_test(flow_next_end_offset_stops_where_the_next_piece_begins),

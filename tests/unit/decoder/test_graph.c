@@ -26,9 +26,9 @@ static int give(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	((struct user *)userdata)->asked++;
 	if (ip >= 0x1000 && ip < 0x100a)
-		*ret = (struct flow_code){ code, 0x1000, 10 };
+		*ret = (struct flow_code){code, 0x1000, 10};
 	else if (ip >= 0x100a && ip < 0x100f)
-		*ret = (struct flow_code){ code + 10, 0x100a, 5 };
+		*ret = (struct flow_code){code + 10, 0x100a, 5};
 	else
 		return ip == 0x5000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
 	return 0;
@@ -36,7 +36,7 @@ static int give(void *userdata, uint64_t ip, struct flow_code *ret)
 
 static void graph_get_block_ends_with_its_branch(void **state)
 {
-	struct user u = { 0 };
+	struct user u = {0};
 	struct graph *g = graph_new(give, &u, 1 << 22);
 	struct graph_block *b = graph_get(g, 0, INSN_MODE_64, 0x1000);
 
@@ -59,7 +59,7 @@ static void graph_get_block_ends_with_its_branch(void **state)
 
 static void graph_get_instruction_across_two_pieces(void **state)
 {
-	struct user u = { 0 };
+	struct user u = {0};
 	struct graph *g = graph_new(give, &u, 1 << 22);
 	struct graph_block *b = graph_get(g, 0, INSN_MODE_64, 0x1006);
 
@@ -73,7 +73,7 @@ static void graph_get_instruction_across_two_pieces(void **state)
 
 static void graph_get_pieces_are_asked_for_once_a_context(void **state)
 {
-	struct user u = { 0 };
+	struct user u = {0};
 	struct graph *g = graph_new(give, &u, 1 << 22);
 
 	(void)state;
@@ -89,7 +89,7 @@ static void graph_get_pieces_are_asked_for_once_a_context(void **state)
 
 static void graph_get_unreadable_code_is_a_block_with_a_fault(void **state)
 {
-	struct user u = { 0 };
+	struct user u = {0};
 	struct graph *g = graph_new(give, &u, 1 << 22);
 	struct graph_block *b = graph_get(g, 0, INSN_MODE_64, 0x5000);
 
@@ -108,7 +108,7 @@ static void graph_get_unreadable_code_is_a_block_with_a_fault(void **state)
 static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)ip;
-	*ret = (struct flow_code){ userdata, 0, 65536 };
+	*ret = (struct flow_code){userdata, 0, 65536};
 	return ip < 65536 ? 0 : FAULT_UNMAPPED;
 }
 

@@ -88,7 +88,7 @@ static void insn_read_every_class_is_told_apart(void **state)
 
 static void insn_read_no_instruction_is_bad(void **state)
 {
-	static const uint8_t bytes[2] = { 0x06, 0x90 }; /* push es: not in 64-bit mode */
+	static const uint8_t bytes[2] = {0x06, 0x90}; /* push es: not in 64-bit mode */
 	struct insn_reader *r = insn_reader_new();
 	struct insn insn;
 
@@ -101,7 +101,7 @@ static void insn_read_no_instruction_is_bad(void **state)
 /* What objdump calls it. */
 static enum insn_class class_by_name(const char *name)
 {
-	static const char *const conds[] = { "loop", "jrcxz", "jecxz" };
+	static const char *const conds[] = {"loop", "jrcxz", "jecxz"};
 
 	if (strncmp(name, "bnd ", 4) == 0 || strncmp(name, "repz ", 5) == 0)
 		name = strchr(name, ' ') + 1;

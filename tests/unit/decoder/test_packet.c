@@ -105,7 +105,7 @@ static void packet_read_cut_anywhere_needs_more(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(goods) / sizeof(goods[0]); i++) {
 		for (size_t n = 0; n < goods[i].size; n++) {
-			struct packet p = { .type = 0xee };
+			struct packet p = {.type = 0xee};
 			uint8_t bytes[16];
 
 			memcpy(bytes, goods[i].bytes, n);
@@ -117,7 +117,7 @@ static void packet_read_cut_anywhere_needs_more(void **state)
 
 static void packet_read_no_packet_is_bad(void **state)
 {
-	struct packet p = { .type = 0xee };
+	struct packet p = {.type = 0xee};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(bads) / sizeof(bads[0]); i++) {
@@ -131,10 +131,10 @@ static void packet_read_no_packet_is_bad(void **state)
 static void packet_next_block_items_are_read_between_bbp_and_bep(void **state)
 {
 	/* BBP with 8 byte items, one BIP, BEP, then a TNT of the same form as a BIP. */
-	static const uint8_t bytes[] = { 0x02, 0x63, 0x04, 0x0c, 1, 2, 3,
-					 4,    5,    6,	   7,	 8, 2, 0x33, 0x0c };
-	static const uint8_t types[] = { PACKET_BBP, PACKET_BIP, PACKET_BEP, PACKET_TNT };
-	struct packet_cursor c = { .pos = bytes, .end = bytes + sizeof(bytes) };
+	static const uint8_t bytes[] = {0x02, 0x63, 0x04, 0x0c, 1, 2,	 3,   4,
+					5,    6,    7,	  8,	2, 0x33, 0x0c};
+	static const uint8_t types[] = {PACKET_BBP, PACKET_BIP, PACKET_BEP, PACKET_TNT};
+	struct packet_cursor c = {.pos = bytes, .end = bytes + sizeof(bytes)};
 	struct packet p;
 
 	(void)state;
@@ -155,17 +155,17 @@ static void packet_ip_every_compression_updates_last_ip(void **state)
 		uint8_t bytes;
 		uint64_t raw, last, ip;
 	} cases[] = {
-		{ 1, 0x1234, 0xaabbccddeeff0011, 0xaabbccddeeff1234 },
-		{ 2, 0x12345678, 0xaabbccddeeff0011, 0xaabbccdd12345678 },
-		{ 3, 0x7fffffffffff, 0xaabbccddeeff0011, 0x7fffffffffff },
-		{ 3, 0x800000000000, 0xaabbccddeeff0011, 0xffff800000000000 },
-		{ 4, 0x800000000000, 0xaabbccddeeff0011, 0xaabb800000000000 },
-		{ 6, 0x0102030405060708, 0xaabbccddeeff0011, 0x0102030405060708 },
+		{1, 0x1234, 0xaabbccddeeff0011, 0xaabbccddeeff1234},
+		{2, 0x12345678, 0xaabbccddeeff0011, 0xaabbccdd12345678},
+		{3, 0x7fffffffffff, 0xaabbccddeeff0011, 0x7fffffffffff},
+		{3, 0x800000000000, 0xaabbccddeeff0011, 0xffff800000000000},
+		{4, 0x800000000000, 0xaabbccddeeff0011, 0xaabb800000000000},
+		{6, 0x0102030405060708, 0xaabbccddeeff0011, 0x0102030405060708},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct packet p = { .type = PACKET_TIP };
+		struct packet p = {.type = PACKET_TIP};
 		uint64_t last = cases[i].last, ip = 0;
 
 		p.u.ip.raw = cases[i].raw;
@@ -177,7 +177,7 @@ static void packet_ip_every_compression_updates_last_ip(void **state)
 
 static void packet_ip_suppressed_leaves_last_ip(void **state)
 {
-	struct packet p = { .type = PACKET_TIP };
+	struct packet p = {.type = PACKET_TIP};
 	uint64_t last = 5, ip = 7;
 
 	(void)state;

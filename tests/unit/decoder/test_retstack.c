@@ -9,7 +9,7 @@
 
 static void retstack_pop_empty_fails(void **state)
 {
-	struct retstack s = { 0 };
+	struct retstack s = {0};
 	uint64_t a;
 
 	(void)state;
@@ -21,7 +21,7 @@ static void retstack_pop_empty_fails(void **state)
 
 static void retstack_pop_gives_newest_first(void **state)
 {
-	struct retstack s = { 0 };
+	struct retstack s = {0};
 	uint64_t a;
 
 	(void)state;
@@ -36,7 +36,7 @@ static void retstack_pop_gives_newest_first(void **state)
 
 static void retstack_push_65th_drops_the_oldest(void **state)
 {
-	struct retstack s = { 0 };
+	struct retstack s = {0};
 	uint64_t a = 0;
 
 	(void)state;

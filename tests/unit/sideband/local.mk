@@ -1,10 +1,14 @@
 check_PROGRAMS += \
+	tests/unit/sideband/test_pool \
 	tests/unit/sideband/test_space \
 	tests/unit/sideband/test_timeline \
 	tests/unit/sideband/test_timeline_fold \
 	tests/unit/sideband/test_elf \
 	tests/unit/sideband/test_image \
 	tests/unit/sideband/test_symbols
+
+tests_unit_sideband_test_pool_SOURCES = tests/unit/sideband/test_pool.c
+tests_unit_sideband_test_pool_LDADD = sideband/libptsideband.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_space_SOURCES = tests/unit/sideband/test_space.c
 tests_unit_sideband_test_space_LDADD = sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)

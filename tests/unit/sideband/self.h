@@ -50,6 +50,7 @@ static inline bool file_of_address(const void *address, char *ret_path, uint64_t
 	char line[4352];
 	bool found = false;
 
+	*ret_offset = 0;
 	while (maps && !found && fgets(line, sizeof(line), maps)) {
 		ret_path[0] = 0;
 		if (sscanf(line, "%lx-%lx %*s %lx %*s %*s %4095s", &start, &end, &offset,

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "sideband/elf.h"
 #include "tests/unit/sideband/self.h"
 
 __attribute__((noinline)) int test_symbols_known_function(int x);
@@ -120,6 +121,33 @@ static void find_divides_all_code_among_functions(void **state)
 	}
 }
 
+/* Its first and last byte belong to a function with a size, the next byte does not. */
+static void find_ends_a_function_at_its_size(void **state)
+{
+	struct fixture *f = *state;
+	const struct elf_symbol *symbols;
+	struct elf_file *elf;
+	size_t n, checked = 0;
+
+	assert_int_equal(elf_file_new(f->files[1].bytes, f->files[1].size, &elf), 0);
+	symbols = elf_file_symbols(elf, &n);
+	for (size_t i = 0; i + 1 < n; i++) {
+		uint64_t end = symbols[i].offset + symbols[i].size;
+		struct symbol s;
+
+		if (symbols[i].size == 0 || end >= symbols[i + 1].offset)
+			continue;
+		symbols_find(f->symbols, 1, end - 1, &s);
+		assert_string_equal(s.name, symbols[i].name);
+		assert_int_equal(s.size, symbols[i].size);
+		symbols_find(f->symbols, 1, end, &s);
+		assert_int_not_equal(s.offset, symbols[i].offset);
+		checked++;
+	}
+	assert_true(checked > 100);
+	elf_file_free(elf);
+}
+
 static void find_without_symbols_gives_the_offset(void **state)
 {
 	struct fixture *f = *state;
@@ -157,6 +185,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(find_gives_the_function_around_an_offset, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(find_divides_all_code_among_functions, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(find_ends_a_function_at_its_size, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(find_without_symbols_gives_the_offset, set_up,
 						tear_down),

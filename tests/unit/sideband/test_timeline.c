@@ -308,6 +308,25 @@ static void load_of_a_fork_bomb_is_limited(void **state)
 	bytes_out_done(&out);
 }
 
+static void load_of_too_many_mappings_goes_on(void **state)
+{
+	struct timeline *t = NULL;
+	struct bytes_out out;
+	uint64_t bad;
+
+	(void)state;
+	bytes_out_init(&out, 64 << 20);
+	for (uint32_t i = 0; i < 66000; i++)
+		put(&out, &MMAP2(0, 1 + i, 1, 0x2000ull * i, 0x1000, 1, "/a"));
+	put(&out, &MMAP2(0, 70000, 2, 0x1000, 0x1000, 1, "/b"));
+	assert_int_equal(timeline_load(out.data, out.size, &t, &bad), 0);
+	assert_int_equal(bad, 66000 - 65536);
+	assert_string_equal(path_at(t, 1, 70000, 0x2000), "/a");
+	assert_string_equal(path_at(t, 2, 70000, 0x1000), "/b");
+	timeline_free(t);
+	bytes_out_done(&out);
+}
+
 static void load_of_many_records_stays_quick(void **state)
 {
 	struct timeline *t = NULL;
@@ -347,6 +366,7 @@ int main(void)
 		cmocka_unit_test(nobodys_records_are_left_out),
 		cmocka_unit_test(load_skips_and_counts_bad_records),
 		cmocka_unit_test(load_of_a_fork_bomb_is_limited),
+		cmocka_unit_test(load_of_too_many_mappings_goes_on),
 		cmocka_unit_test(load_of_many_records_stays_quick),
 	};
 

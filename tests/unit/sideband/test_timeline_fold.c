@@ -335,7 +335,7 @@ static void live_a_little(struct timeline *t, uint32_t i)
 	push(t, &LEAVES(0, time + 1, 1, 1, pid, pid));
 	push(t, &EXEC(1, time + 2, pid, "program"));
 	for (uint32_t k = 0; k < 6; k++) {
-		snprintf(path, sizeof(path), "/usr/lib/number-%u/lib%u.so", i % 300, k);
+		snprintf(path, sizeof(path), "/usr/lib/number-%u/lib%u.so", i, k);
 		push(t, &MMAP2(1, time + 3 + k, pid, 0x10000ull * k, 0x8000, k + 1, path));
 	}
 	push(t, &FORK(1, time + 20, pid, pid, 500000 + i));

@@ -1,0 +1,354 @@
+#!/usr/bin/env bats
+# ptsnapd as a whole: how it starts, refuses to start, serves, survives its clients and its decoder,
+# and ends.
+
+setup() {
+	bats_require_minimum_version 1.5.0
+	PTSNAPD=$PTSNAP_BUILDDIR/daemon/ptsnapd
+	CTL=$PTSNAP_BUILDDIR/ctl/ptsnapctl
+	HOSTILE=$PTSNAP_SRCDIR/tests/system/hostile_client.py
+	# A socket's path is short.
+	DIR=$(mktemp -d /tmp/ptsnap-bats-XXXXXX)
+	SOCKET=$DIR/s
+	STATE=$DIR/state
+	unset LISTEN_FDS LISTEN_PID NOTIFY_SOCKET JOURNAL_STREAM
+	PID=
+}
+
+teardown() {
+	[ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null; wait "$PID" 2>/dev/null || true; }
+	if mountpoint -q "$STATE" 2>/dev/null; then umount "$STATE"; fi
+	rm -rf "$DIR"
+}
+
+# Until COMMAND... succeeds, 20 s at most.
+eventually() {
+	local n=0
+	until "$@"; do
+		n=$((n + 1))
+		[ $n -lt 200 ] || { cat "$DIR/log" >&2; return 1; }
+		sleep 0.1
+	done
+}
+
+answers() {
+	"$CTL" --socket="$SOCKET" status >/dev/null 2>&1
+}
+
+needs_emulator() {
+	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
+}
+
+# start [OPTIONS] -- COMMAND: in the background, with its words in $DIR/log.
+start() {
+	needs_emulator
+	"$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
+		2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually answers
+}
+
+stop() {
+	kill -TERM "$PID"
+	wait "$PID"
+	PID=
+}
+
+ended() {
+	! kill -0 "$PID" 2>/dev/null
+}
+
+# How many snapshots are in STATE $1.
+count() {
+	"$CTL" --socket="$SOCKET" list --json=short | grep -c "\"state\": *\"$1\"" || true
+}
+
+lines() {
+	printf '%s\n' "$1" | wc -l
+}
+
+@test "an unknown option is one line that lists the valid ones, and 2" {
+	run -2 "$PTSNAPD" --nonsense
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == "ptsnapd: unknown option --nonsense; valid: --source --socket --state-dir "* ]]
+}
+
+@test "an unknown value is one line that lists the valid ones, and 2" {
+	run -2 "$PTSNAPD" --source=magic
+	[ "$output" = "ptsnapd: --source=magic is not valid; valid: auto, intel_pt, emulated" ]
+}
+
+@test "unknown trace terms are one line, and 2" {
+	needs_emulator
+	run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --pt=nonsense -- true
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == *nonsense* && $output == *mtc_period* ]]
+}
+
+@test "a command that is not there is one line, and 127" {
+	run -127 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- no-such-command
+	[ "$output" = "ptsnapd: no-such-command: command not found" ]
+	[ ! -e "$SOCKET" ]
+}
+
+@test "a command that is not executable is one line, and 126" {
+	echo text >"$DIR/text"
+	run -126 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- "$DIR/text"
+	[ "$output" = "ptsnapd: $DIR/text: not executable" ]
+}
+
+@test "no qemu is one line, and 6" {
+	run -6 "$PTSNAPD" --source=emulated --emu-qemu=/no/such/qemu --socket="$SOCKET" \
+		--state-dir="$STATE" -- true
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == *qemu* ]]
+	[ ! -e "$SOCKET" ]
+}
+
+@test "no PMU and no command is one line that says what to do, and 6" {
+	[ ! -e /sys/bus/event_source/devices/intel_pt ] || skip "this host has the PMU"
+	run -6 "$PTSNAPD" --socket="$SOCKET" --state-dir="$STATE"
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == *"no intel_pt PMU"* && $output == *"ptsnapd -- COMMAND"* ]]
+	run -6 "$PTSNAPD" --source=intel_pt --socket="$SOCKET" --state-dir="$STATE"
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == *intel_pt* ]]
+}
+
+@test "--help and --version go to stdout" {
+	run -0 --separate-stderr "$PTSNAPD" --help
+	[[ $output == *--exit-with-command* ]]
+	[ -z "$stderr" ]
+	run -0 "$PTSNAPD" --version
+	[[ $output == "ptsnapd "* ]]
+}
+
+@test "a socket in use stops the second recorder before its command runs" {
+	start -- sleep 60
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$DIR/other" -- \
+		touch "$DIR/ran"
+	[ "$output" = "ptsnapd: $SOCKET is in use by another recorder" ]
+	[ ! -e "$DIR/ran" ]
+	answers
+}
+
+@test "a state directory in use stops the second recorder" {
+	start -- sleep 60
+	run -1 "$PTSNAPD" --source=emulated --socket="$DIR/s2" --state-dir="$STATE" -- true
+	[ "$output" = "ptsnapd: $STATE is in use by another recorder" ]
+}
+
+@test "a socket that nobody listens on any more is replaced, another file is not" {
+	python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$SOCKET"
+	start -- sleep 60
+	stop
+	[ ! -e "$SOCKET" ]
+	echo precious >"$SOCKET"
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- true
+	[ "$output" = "ptsnapd: $SOCKET exists and is not a socket" ]
+	[ "$(cat "$SOCKET")" = precious ]
+}
+
+@test "missing directories are made, the socket is for owner and group" {
+	SOCKET=$DIR/a/b/s
+	STATE=$DIR/c/d
+	start -- sleep 60
+	[ "$(stat -c %a "$SOCKET")" = 660 ]
+	[ "$(stat -c %a "$STATE")" = 750 ]
+}
+
+@test "the command's input, output and status are its own" {
+	needs_emulator
+	run -7 --separate-stderr bash -c "echo in | '$PTSNAPD' --source=emulated \
+		--exit-with-command --socket='$SOCKET' --state-dir='$STATE' -- \
+		sh -c 'read x; echo got \$x; exit 7'"
+	[ "$output" = "got in" ]
+	[[ $stderr == *"ptsnapd: "* ]]
+	[ ! -e "$SOCKET" ]
+}
+
+@test "a command killed by a signal gives 128 and the signal" {
+	needs_emulator
+	run -143 --separate-stderr "$PTSNAPD" --source=emulated --exit-with-command \
+		--socket="$SOCKET" --state-dir="$STATE" -- sh -c 'kill -TERM $$'
+}
+
+@test "--exit-with-command leaves a last snapshot" {
+	needs_emulator
+	"$PTSNAPD" --source=emulated --exit-with-command --socket="$SOCKET" --state-dir="$STATE" -- \
+		ls / >/dev/null 3>&-
+	ls "$STATE"/*.ptsnap "$STATE"/*.json
+	grep -q '"trigger": *"exit"' "$STATE"/*.entry
+	grep -q '"state": *"done"' "$STATE"/*.entry
+}
+
+@test "the command finds its signals as they were" {
+	needs_emulator
+	"$PTSNAPD" --source=emulated --exit-with-command --socket="$SOCKET" --state-dir="$STATE" -- \
+		grep -E '^Sig(Blk|Ign)' /proc/self/status >"$DIR/traced" 3>&-
+	grep -E '^SigBlk' /proc/self/status | cmp - <(grep SigBlk "$DIR/traced")
+}
+
+@test "a snapshot while the command runs, and after it has ended" {
+	start -- sleep 2
+	"$CTL" --socket="$SOCKET" snapshot --reason=first >/dev/null
+	eventually grep -q "command ended with status 0" "$DIR/log"
+	"$CTL" --socket="$SOCKET" status | grep -q ended
+	"$CTL" --socket="$SOCKET" snapshot --reason=second >/dev/null
+	[ "$(count done)" -eq 2 ]
+	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
+	tar xOf "$DIR/bundle" manifest.json | grep -q '"reason": *"second"'
+}
+
+@test "SIGUSR2 takes a snapshot and names its sender" {
+	start -- sleep 60
+	kill -USR2 "$PID"
+	one_done() { [ "$(count done)" -eq 1 ]; }
+	eventually one_done
+	"$CTL" --socket="$SOCKET" list --json=short | grep -q '"trigger": *"signal"'
+	"$CTL" --socket="$SOCKET" list --json=short | grep -q "\"uid\": *$(id -u)"
+}
+
+@test "SIGTERM ends it cleanly, its command with it" {
+	start -- sleep 60
+	child=$("$CTL" --socket="$SOCKET" status --json=short |
+		python3 -c 'import json,sys; print(json.load(sys.stdin)["command"]["pid"])')
+	kill -0 "$child"
+	stop
+	[ ! -e "$SOCKET" ]
+	! kill -0 "$child" 2>/dev/null
+}
+
+@test "SIGTERM ends a command that ignores it, too" {
+	start -- sh -c 'trap "" TERM; echo ready >&2; while :; do sleep 1; done'
+	eventually grep -q ready "$DIR/log"
+	stop
+	grep -q "did not end in time" "$DIR/log"
+}
+
+@test "hostile messages close their own connection only" {
+	start -- sleep 60
+	run -0 python3 "$HOSTILE" "$SOCKET"
+	answers
+	"$CTL" --socket="$SOCKET" snapshot >/dev/null
+}
+
+@test "a client that goes away in mid-snapshot does not cancel it" {
+	cat >"$DIR/slow" <<-SLOW
+		#!/bin/sh
+		sleep 1
+		exec $PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+	SLOW
+	chmod +x "$DIR/slow"
+	start --worker="$DIR/slow" -- sleep 60
+	python3 "$HOSTILE" "$SOCKET" leave-snapshot
+	one_done() { [ "$(count done)" -eq 1 ]; }
+	eventually one_done
+}
+
+@test "a decoder that is killed fails its snapshot, keeps the bundle, and the next one works" {
+	cat >"$DIR/killed-once" <<-KILLED
+		#!/bin/sh
+		[ -e "$DIR/once" ] && exec $PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+		touch "$DIR/once"
+		kill -KILL \$\$
+	KILLED
+	chmod +x "$DIR/killed-once"
+	start --worker="$DIR/killed-once" -- sleep 60
+	run -1 "$CTL" --socket="$SOCKET" snapshot
+	[[ $output == *"killed by signal 9"* ]]
+	[ "$(count failed)" -eq 1 ]
+	run ! "$CTL" --socket="$SOCKET" fetch latest -o "$DIR/report"
+	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
+	tar tf "$DIR/bundle" | grep -q manifest.json
+	"$CTL" --socket="$SOCKET" snapshot >/dev/null
+	[ "$(count done)" -eq 1 ]
+}
+
+@test "a decoder that hangs is stopped after --decode-timeout" {
+	printf '#!/bin/sh\nexec sleep 60\n' >"$DIR/hangs"
+	chmod +x "$DIR/hangs"
+	start --worker="$DIR/hangs" --decode-timeout=300ms -- sleep 60
+	run -1 "$CTL" --socket="$SOCKET" snapshot
+	[[ $output == *"not done after 300 ms"* ]]
+}
+
+@test "SIGTERM during decoding keeps the bundle" {
+	printf '#!/bin/sh\nexec sleep 60\n' >"$DIR/hangs"
+	chmod +x "$DIR/hangs"
+	start --worker="$DIR/hangs" -- sleep 60
+	kill -USR2 "$PID"
+	stored() { ls "$STATE"/*.ptsnap >/dev/null 2>&1; }
+	eventually stored
+	stop
+	stored
+	grep -q '"state": *"failed"' "$STATE"/*.entry
+}
+
+@test "on a full disk the last snapshots stay in memory and can be fetched" {
+	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
+	mkdir "$STATE"
+	mount -t tmpfs -o size=64k tmpfs "$STATE" 2>/dev/null || skip "no tmpfs here"
+	start -- sleep 60
+	"$CTL" --socket="$SOCKET" snapshot --no-decode
+	"$CTL" --socket="$SOCKET" list --json=short | grep -q "kept in memory only"
+	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
+	tar tf "$DIR/bundle" | grep -q manifest.json
+	[ -z "$(ls -A "$STATE" | grep tmp)" ]
+	"$CTL" --socket="$SOCKET" snapshot --no-decode
+	"$CTL" --socket="$SOCKET" snapshot --no-decode
+	[ "$(count done)" -eq 2 ]
+	answers
+}
+
+@test "old snapshots are there after a restart" {
+	start -- sleep 60
+	"$CTL" --socket="$SOCKET" snapshot --reason='before the restart' >/dev/null
+	stop
+	start -- sleep 60
+	"$CTL" --socket="$SOCKET" list --json=short | grep -q 'before the restart'
+	"$CTL" --socket="$SOCKET" fetch latest -o "$DIR/report"
+	[ -s "$DIR/report" ]
+}
+
+@test "rings of the smallest size" {
+	start --aux-size=4K --data-size=4K -- sleep 60
+	"$CTL" --socket="$SOCKET" snapshot --no-decode >/dev/null
+	[ "$(count done)" -eq 1 ]
+}
+
+@test "systemd's socket is used when it is handed over, and is not removed" {
+	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
+	needs_emulator
+	systemd-socket-activate --fdname=varlink -l "$SOCKET" \
+		"$PTSNAPD" --source=emulated --socket="$DIR/unused" --state-dir="$STATE" -- sleep 60 \
+		2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually answers
+	[ ! -e "$DIR/unused" ]
+	stop
+	[ -S "$SOCKET" ]
+}
+
+@test "readiness and the end are told to the service manager" {
+	needs_emulator
+	python3 - "$DIR/notify" >"$DIR/told" 3>&- <<-'NOTIFY' &
+		import socket, sys
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		s.bind(sys.argv[1])
+		s.settimeout(30)
+		while True:
+		    m = s.recv(4096).decode()
+		    print(m, flush=True)
+		    if "STOPPING" in m:
+		        break
+	NOTIFY
+	listener=$!
+	bound() { [ -S "$DIR/notify" ]; }
+	eventually bound
+	NOTIFY_SOCKET=$DIR/notify start -- sleep 60
+	eventually grep -q READY=1 "$DIR/told"
+	stop
+	wait "$listener"
+	grep -q STOPPING=1 "$DIR/told"
+}
