@@ -71,9 +71,10 @@ struct flow_batch {
 
 /* Other things seen on the way, by count; and what the trace was made of. */
 struct flow_stats {
-	uint64_t bytes, bytes_decoded;	 /* decoded: not within a gap; PAD counts as decoded */
-	uint64_t instructions, branches; /* branches: taken ones, as --view=branches prints lines
-					    with both addresses */
+	uint64_t bytes, bytes_decoded; /* decoded: not within a gap; PAD counts as decoded */
+	uint64_t instructions;
+	uint64_t branches; /* items but FLOW_END and FLOW_GAP: the lines of --view=branches, as perf
+			       counts branches */
 	uint64_t psbs, cbr, overflows, unknown_packets;
 	uint64_t tsc_first, tsc_last; /* 0: no TSC packet */
 	uint64_t packets;

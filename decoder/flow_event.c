@@ -53,6 +53,7 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 {
 	struct flow_item *item = &f->items[f->n_items++];
 
+	f->stats.branches += kind != FLOW_END && kind != FLOW_GAP;
 	/* Decisions that are left behind a deferred TIP stand before it. */
 	f->offset = MAX_OF(f->offset, when->offset);
 	*item = (struct flow_item){
@@ -365,7 +366,6 @@ static void arrive_async(struct flow *f)
 		return;
 	}
 	flow_push(f, FLOW_ASYNC, f->event.from, f->event.to, &f->event_when);
-	f->stats.branches++;
 	f->in_tx = f->event.in_tx;
 	flow_take_mode(f, f->event.mode);
 	flow_go(f, f->event.to);

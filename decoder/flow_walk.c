@@ -94,7 +94,6 @@ static struct flow_item *branch(struct flow *f, const struct graph_block *b, enu
 				uint64_t to, const struct flow_when *when)
 {
 	f->run_insns += b->n;
-	f->stats.branches++;
 	return flow_push(f, kind, b->last, to, when);
 }
 

@@ -12,11 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "capture/emu/calls.h"
 #include "capture/emu/code.h"
+#include "capture/emu/disguise.h"
 #include "capture/emu/environment.h"
 #include "capture/emu/guest.h"
 #include "capture/emu/machine.h"
@@ -38,7 +37,6 @@ static struct {
 	uint32_t traced; /* QEMU's number of the traced CPU; NO_VCPU: nothing is traced any more */
 	bool child;	 /* a forked child: the rings are its parent's */
 	bool begun;
-	struct rlimit core; /* as the program was given it */
 	char comm[16];	 /* the program's name as execve would have set it */
 	bool in_call;	 /* the traced thread is in a system call */
 } plugin;
@@ -72,26 +70,12 @@ static void on_jump(void *userdata)
 	atomic_fetch_add(&plugin.machine.head->decode_failures, 1);
 }
 
-/* QEMU would write a core file of its own kind, and say so on the program's stderr. What the program
- * starts runs without the emulator and keeps the limit that it was given. */
-static void forbid_core(bool forbid)
-{
-	struct rlimit limit = plugin.core;
-
-	if (forbid)
-		limit.rlim_cur = 0;
-	setrlimit(RLIMIT_CORE, &limit);
-}
-
 /* The first block of all runs on CPU 0. */
 static void begin(void)
 {
-	getrlimit(RLIMIT_CORE, &plugin.core);
-	forbid_core(true);
 	plugin.traced = TRACED_VCPU;
 	environment_restore(guest_stack_pointer(TRACED_VCPU));
-	/* The kernel named the task after the emulator; the program may look at its name. */
-	prctl(PR_SET_NAME, plugin.comm);
+	disguise_begin(plugin.comm);
 	machine_begin(&plugin.machine, plugin.comm);
 	machine_start_helper(&plugin.machine);
 }
@@ -162,7 +146,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	*c = (struct call){ .number = num, .args = { a1, a2, a3, a4, a5, a6 } };
 	calls_enter(c);
 	if (calls_is_exec(c))
-		forbid_core(false);
+		disguise_native(true);
 	if (vcpu != plugin.traced)
 		return;
 	walk_leave(&plugin.walk);
@@ -184,7 +168,7 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, 
 		return;
 	calls_leave_any(c, ret, plugin.sig);
 	if (calls_is_exec(c))
-		forbid_core(true);
+		disguise_native(false);
 	if (vcpu != plugin.traced)
 		return calls_leave_untraced(c, ret, &plugin.machine);
 	if (!plugin.in_call)
@@ -215,7 +199,7 @@ static void on_fork_child(void)
 {
 	plugin.child = true;
 	plugin.traced = NO_VCPU;
-	forbid_core(false);
+	disguise_native(true);
 }
 
 static void on_exit_process(qemu_plugin_id_t id, void *userdata)

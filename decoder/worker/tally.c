@@ -219,7 +219,7 @@ static void remember(struct tally_lane *lane, const struct flow_item *item, uint
 		lane->ip = item->to != 0 ? item->to : item->from;
 	if (item->kind == FLOW_GAP || item->kind == FLOW_END)
 		return;
-	lane->branches += item->from != 0 && item->to != 0;
+	lane->branches += item->kind != FLOW_END && item->kind != FLOW_GAP;
 	lane->last[lane->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
 		.from = item->from,
 		.to = item->to,

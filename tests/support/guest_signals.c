@@ -19,6 +19,7 @@
 static volatile uint64_t sum;
 static volatile sig_atomic_t ticks;
 static sigjmp_buf again;
+static volatile int never = -1;
 static uint8_t *volatile page;
 static ucontext_t context_main, context_a, context_b;
 
@@ -115,7 +116,7 @@ static void test_faults(void)
 	__asm__ volatile("rep stosb" : : "D"(page), "c"(100L), "a"(3) : "memory");
 	handle(SIGSEGV, on_fault_jump, NULL, SA_NODEFER);
 	mprotect(p, 4096, PROT_NONE);
-	for (int i = 0; i < 3; i++)
+	for (volatile int i = 0; i < 3; i++)
 		if (sigsetjmp(again, 1) == 0)
 			page[i] = 1;
 	if (sigsetjmp(again, 1) == 0)
@@ -181,7 +182,8 @@ static __attribute__((noinline)) void down(jmp_buf where, int depth)
 {
 	if (depth == 0)
 		longjmp(where, 1);
-	down(where, depth - 1);
+	if (depth != never)
+		down(where, depth - 1);
 	sum += 1;
 }
 
