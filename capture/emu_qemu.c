@@ -20,7 +20,7 @@
 
 #include "proto/base.h"
 
-#define ADVICE "install Debian 12's qemu-user (7.2) or name one with --qemu"
+#define ADVICE "install Debian 12's qemu-user (7.2) or name one with --emu-qemu"
 /* --help is about 4 KiB. */
 #define OUTPUT_MAX (64u * 1024)
 

@@ -2,6 +2,10 @@ noinst_LIBRARIES += capture/libptcapture.a
 capture_libptcapture_a_SOURCES = \
 	capture/clock.c \
 	capture/clock.h \
+	capture/emu_command.c \
+	capture/emu_command.h \
+	capture/emu_qemu.c \
+	capture/emu_qemu.h \
 	capture/freeze.c \
 	capture/freeze.h \
 	capture/number.c \

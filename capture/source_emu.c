@@ -159,6 +159,9 @@ static int emu_switch(struct source *s, uint32_t index, bool on)
 		return 0;
 	if (!on)
 		end_trace(e, c, life);
+	/* A process that ended by itself has written all there was to write. */
+	if (!on && life == LIFE_OVER && atomic_load(&e->head->exited) != 0)
+		return 0;
 	return SOURCE_NO_ANSWER;
 }
 

@@ -124,7 +124,8 @@ static int decode(struct oracle *o, const uint8_t *trace, size_t size, const str
 	return 0;
 }
 
-static int open_images(const struct bundle *b, struct image_set **ret)
+static int open_images(const struct bundle *b, struct image_source **ret_sources,
+		       struct image_set **ret)
 {
 	const struct manifest *m = bundle_manifest(b);
 	struct image_source *sources = calloc(m->n_images + 1, sizeof(*sources));
@@ -142,6 +143,7 @@ static int open_images(const struct bundle *b, struct image_set **ret)
 		};
 		sources[i].bytes = bundle_image(b, i, &sources[i].size);
 	}
+	*ret_sources = sources;
 	return image_set_new(sources, m->n_images, ret);
 }
 
@@ -161,6 +163,7 @@ int main(int argc, char **argv)
 {
 	struct bundle *b = NULL;
 	struct timeline *t = NULL;
+	CLEANUP_FREE struct image_source *sources = NULL;
 	struct oracle o = {0};
 	const uint8_t *records;
 	size_t size;
@@ -170,7 +173,7 @@ int main(int argc, char **argv)
 	if (fd < 0 || bundle_open(fd, &b) != 0)
 		return fprintf(stderr, "usage: bundle_ipt BUNDLE\n"), 2;
 	records = bundle_sideband(b, &size);
-	if (timeline_load(records, size, &t, &bad) != 0 || open_images(b, &o.images) != 0)
+	if (timeline_load(records, size, &t, &bad) != 0 || open_images(b, &sources, &o.images) != 0)
 		return 1;
 	o.space = first_space(t);
 	for (size_t i = 0; o.space && i < bundle_manifest(b)->n_cpus; i++) {
@@ -183,7 +186,9 @@ int main(int argc, char **argv)
 		       "\",\"errors\":%" PRIu64 "}\n",
 		       bundle_manifest(b)->cpus[i].cpu, r.instructions, r.hash, r.errors);
 	}
+	image_set_free(o.images);
 	timeline_free(t);
 	bundle_free(b);
+	close(fd);
 	return o.space ? 0 : 1;
 }

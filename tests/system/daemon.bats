@@ -80,7 +80,8 @@ lines() {
 
 @test "unknown trace terms are one line, and 2" {
 	needs_emulator
-	run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --pt=nonsense -- true
+	run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --pt=nonsense \
+		--exit-with-command -- true
 	[ "$(lines "$output")" -eq 1 ]
 	[[ $output == *nonsense* && $output == *mtc_period* ]]
 }
@@ -99,7 +100,7 @@ lines() {
 
 @test "no qemu is one line, and 6" {
 	run -6 "$PTSNAPD" --source=emulated --emu-qemu=/no/such/qemu --socket="$SOCKET" \
-		--state-dir="$STATE" -- true
+		--state-dir="$STATE" --exit-with-command -- true
 	[ "$(lines "$output")" -eq 1 ]
 	[[ $output == *qemu* ]]
 	[ ! -e "$SOCKET" ]
@@ -112,7 +113,7 @@ lines() {
 	[[ $output == *"no intel_pt PMU"* && $output == *"ptsnapd -- COMMAND"* ]]
 	run -6 "$PTSNAPD" --source=intel_pt --socket="$SOCKET" --state-dir="$STATE"
 	[ "$(lines "$output")" -eq 1 ]
-	[[ $output == *intel_pt* ]]
+	[[ $output == *"Intel PT"* ]]
 }
 
 @test "--help and --version go to stdout" {
@@ -125,8 +126,8 @@ lines() {
 
 @test "a socket in use stops the second recorder before its command runs" {
 	start -- sleep 60
-	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$DIR/other" -- \
-		touch "$DIR/ran"
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$DIR/other" \
+		--exit-with-command -- touch "$DIR/ran"
 	[ "$output" = "ptsnapd: $SOCKET is in use by another recorder" ]
 	[ ! -e "$DIR/ran" ]
 	answers
@@ -134,7 +135,8 @@ lines() {
 
 @test "a state directory in use stops the second recorder" {
 	start -- sleep 60
-	run -1 "$PTSNAPD" --source=emulated --socket="$DIR/s2" --state-dir="$STATE" -- true
+	run -1 "$PTSNAPD" --source=emulated --socket="$DIR/s2" --state-dir="$STATE" \
+		--exit-with-command -- true
 	[ "$output" = "ptsnapd: $STATE is in use by another recorder" ]
 }
 
@@ -144,7 +146,8 @@ lines() {
 	stop
 	[ ! -e "$SOCKET" ]
 	echo precious >"$SOCKET"
-	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- true
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--exit-with-command -- true
 	[ "$output" = "ptsnapd: $SOCKET exists and is not a socket" ]
 	[ "$(cat "$SOCKET")" = precious ]
 }
