@@ -74,8 +74,8 @@ struct emuring_head {
 	_Atomic uint32_t untraced_children;
 	_Atomic uint32_t untraced_execs;
 	_Atomic uint32_t decode_failures; /* instructions whose class the plugin could not tell */
-	/* The thread that answers while the guest is in the kernel; 0: none. When it is gone and the
-	 * process is not, the program was replaced by exec and nobody answers any more. */
+	/* The thread that answers while the guest is in the kernel; 0: none. When it is gone and
+	 * the process is not, the program was replaced by exec and nobody answers any more. */
 	_Atomic uint32_t helper_tid;
 };
 
@@ -91,8 +91,8 @@ struct emuring_cpu {
 	 * that died the recorder writes them, or the last branches before a crash were lost. */
 	_Atomic uint64_t tnt;
 	_Atomic uint64_t tsc; /* of the last event; with the virtual clock the time there is */
-	/* The encoder's own state (last IP, clocks, return stack) lies here, so that it outlives the
-	 * process: capture/emu defines it, nobody else reads it. */
+	/* The encoder's own state (last IP, clocks, return stack) lies here, so that it outlives
+	 * the process: capture/emu defines it, nobody else reads it. */
 	uint8_t encoder[EMURING_CPU_SIZE - 64];
 };
 

@@ -195,7 +195,7 @@ static void views_summary_counts(void **state)
 	(void)state;
 	assert_non_null(o);
 	assert_int_equal(number(o, "instructions"), n);
-	assert_int_equal(number(o, "branches"), 20 * 2 + 10 + 19);
+	assert_int_equal(number(o, "branches"), 20 * 2 + 10 + 19 + 20 * 2);
 	assert_int_equal(number(o, "bytes"), number(o, "bytesDecoded"));
 	assert_int_equal(number(o, "psbs"), 4);
 	assert_int_equal(number(o, "returns"), 20);
