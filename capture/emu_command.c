@@ -1,7 +1,7 @@
 /*
- * COMMAND as execve(2) would find and start it. Called by source_emu.c in the recorder. The emulator
- * wants an ELF file by a path that stays good when the program changes its directory; the rest of
- * execve's work (PATH, "#!") is done here.
+ * COMMAND as execve(2) would find and start it. Called by source_emu.c in the recorder. The
+ * emulator wants an ELF file by a path that stays good when the program changes its directory; the
+ * rest of execve's work (PATH, "#!") is done here.
  */
 #include "capture/emu_command.h"
 
@@ -43,7 +43,8 @@ static int search_path(const char *name, char *ret_path, size_t size)
 		dirs = "/bin:/usr/bin";
 	for (;; dirs++) {
 		int n = (int)strcspn(dirs, ":");
-		int r = snprintf(ret_path, size, "%.*s/%s", n > 0 ? n : 1, n > 0 ? dirs : ".", name);
+		int r = snprintf(ret_path, size, "%.*s/%s", n > 0 ? n : 1, n > 0 ? dirs : ".",
+				 name);
 
 		r = r < 0 || (size_t)r >= size ? -ENOENT : check_file(ret_path);
 		if (r == 0)
@@ -100,9 +101,8 @@ static bool is_x86_64(const char *head, size_t n)
 	if (n < sizeof(ehdr))
 		return false;
 	memcpy(&ehdr, head, sizeof(ehdr));
-	return memcmp(ehdr.e_ident, ELFMAG, SELFMAG) == 0 &&
-	       ehdr.e_ident[EI_CLASS] == ELFCLASS64 && ehdr.e_machine == EM_X86_64 &&
-	       (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
+	return memcmp(ehdr.e_ident, ELFMAG, SELFMAG) == 0 && ehdr.e_ident[EI_CLASS] == ELFCLASS64 &&
+	       ehdr.e_machine == EM_X86_64 && (ehdr.e_type == ET_EXEC || ehdr.e_type == ET_DYN);
 }
 
 static size_t count(char *const *argv)
@@ -242,7 +242,7 @@ int emu_command_find(char *const *argv, struct emu_command *ret, char *why, size
 	char path[PATH_MAX] = "";
 	int r = find_file(argv[0], path, sizeof(path));
 
-	*ret = (struct emu_command){ 0 };
+	*ret = (struct emu_command){0};
 	if (r == 0) {
 		ret->argv = join(argv[0], NULL, NULL, argv);
 		if (asprintf(&ret->comm, "%.15s", base_name(path)) < 0)
@@ -265,5 +265,5 @@ void emu_command_done(struct emu_command *c)
 	free(c->program);
 	free(c->comm);
 	free_strings(c->argv);
-	*c = (struct emu_command){ 0 };
+	*c = (struct emu_command){0};
 }

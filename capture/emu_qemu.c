@@ -2,8 +2,8 @@
  * The emulator: found, checked, started with our plugin. Called by source_emu.c in the recorder.
  *
  * QEMU 7.x and 8.x take plugins of API version 1; 9.0 and later refuse them ("unsupported API
- * version"), and Debian 13's is built without plugins. Both are told apart before COMMAND starts, so
- * that the user reads one line instead of an emulator's complaint.
+ * version"), and Debian 13's is built without plugins. Both are told apart before COMMAND starts,
+ * so that the user reads one line instead of an emulator's complaint.
  */
 #include "capture/emu_qemu.h"
 
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "proto/base.h"
+#include "proto/emuring.h"
 
 #define ADVICE "install Debian 12's qemu-user (7.2) or name one with --emu-qemu"
 /* --help is about 4 KiB. */
@@ -26,15 +27,11 @@
 
 extern char **environ;
 
-/* Variables that act on the emulator itself: its dynamic linker, its malloc, glib, its own options.
- * They travel under a prefix of four bytes that the plugin takes off again; the same prefix stands
- * in capture/emu/environment.h. */
-#define PREFIX "\001pt:"
-
+/* Its dynamic linker, its malloc, glib, its own options. */
 static bool acts_on_emulator(const char *variable)
 {
-	static const char *const names[] = { "LD_", "GLIBC_TUNABLES=", "MALLOC_", "QEMU_", "G_",
-					     "GCONV_PATH=" };
+	static const char *const names[] = {"LD_", "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
+					    "G_",  "GCONV_PATH="};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (strncmp(variable, names[i], strlen(names[i])) == 0)
@@ -58,7 +55,8 @@ static char **prefixed_environment(void)
 		n++;
 	result = calloc(n + 1, sizeof(char *));
 	for (size_t i = 0; result != NULL && i < n; i++)
-		if (asprintf(&result[i], "%s%s", acts_on_emulator(environ[i]) ? PREFIX : "",
+		if (asprintf(&result[i], "%s%s",
+			     acts_on_emulator(environ[i]) ? EMURING_ENV_PREFIX : "",
 			     environ[i]) < 0) {
 			result[i] = NULL;
 			free_strings(result);
@@ -87,7 +85,7 @@ static int read_all(int fd, char *text, size_t size)
 /* What "QEMU OPTION" prints; "" when it could not be started. */
 static int ask(const char *qemu, const char *option, char *text, size_t size)
 {
-	char *argv[] = { (char *)qemu, (char *)option, NULL };
+	char *argv[] = {(char *)qemu, (char *)option, NULL};
 	posix_spawn_file_actions_t actions;
 	char **env = prefixed_environment();
 	int pipe_fds[2], r;
@@ -159,8 +157,9 @@ static int check_version(const char *qemu, const char *text, char *why, size_t w
 	}
 	if (major >= 7 && major <= 8)
 		return 0;
-	snprintf(why, why_size, "%s: QEMU %u.%u is too %s for the plugin, 7.0 to 8.x are supported; %s",
-		 qemu, major, minor, major < 7 ? "old" : "new", ADVICE);
+	snprintf(why, why_size,
+		 "%s: QEMU %u.%u is too %s for the plugin, 7.0 to 8.x are supported; %s", qemu,
+		 major, minor, major < 7 ? "old" : "new", ADVICE);
 	return -EOPNOTSUPP;
 }
 

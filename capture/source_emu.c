@@ -111,7 +111,8 @@ static enum life life_of(const struct source_emu *e, const struct emu_cpu *c)
 
 	if (e->reaped || task_gone(e->pid, guest))
 		/* The first thread may end before the others do; its state is Z then. */
-		return helper == 0 || e->reaped || task_gone(e->pid, helper) ? LIFE_OVER : LIFE_RUNS;
+		return helper == 0 || e->reaped || task_gone(e->pid, helper) ? LIFE_OVER
+									     : LIFE_RUNS;
 	/* exec replaced the emulator by a program that knows nothing of us. */
 	if (helper != 0 && task_gone(e->pid, helper))
 		return LIFE_OVER;
@@ -138,7 +139,7 @@ static void end_trace(struct source_emu *e, struct emu_cpu *c, enum life life)
 
 static int emu_switch(struct source *s, uint32_t index, bool on)
 {
-	static const struct timespec look = { .tv_nsec = LOOK_NS };
+	static const struct timespec look = {.tv_nsec = LOOK_NS};
 	struct source_emu *e = emu_of(s);
 	struct emu_cpu *c = &e->cpus[index];
 	uint64_t deadline = monotonic_ns() + ANSWER_NS;
@@ -346,7 +347,7 @@ static void fill_head(struct source_emu *e, const struct source_emu_config *conf
 		.recorder_pid = (uint32_t)getpid(),
 		.clock = config->virtual_clock ? EMURING_CLOCK_VIRTUAL : EMURING_CLOCK_HOST,
 		.pt_config = s->pt_config,
-		.sample_id = { PT_EVENT_ID, DUMMY_EVENT_ID },
+		.sample_id = {PT_EVENT_ID, DUMMY_EVENT_ID},
 		.tsc_hz = hz,
 		.tsc_art_num = s->tsc_art_num,
 		.tsc_art_den = s->tsc_art_den,
@@ -430,19 +431,19 @@ static int start(struct source_emu *e, const struct source_emu_config *config, c
 		 size_t why_size)
 {
 	char ring[64], plugin[PATH_MAX], truth[PATH_MAX];
-	struct emu_start how = { .qemu = e->qemu,
-				 .plugin = plugin,
-				 .ring = ring,
-				 .truth = config->truth_path != NULL ? truth : NULL,
-				 .repeatable = config->virtual_clock,
-				 .command = &e->command };
+	struct emu_start how = {.qemu = e->qemu,
+				.plugin = plugin,
+				.ring = ring,
+				.truth = config->truth_path != NULL ? truth : NULL,
+				.repeatable = config->virtual_clock,
+				.command = &e->command};
 	int r = absolute_path(config->plugin_path, plugin, sizeof(plugin));
 
 	if (r == 0 && access(plugin, R_OK) < 0)
 		r = -errno;
 	if (r < 0) {
-		snprintf(why, why_size, "%s: %s: the software PMU is not there", config->plugin_path,
-			 strerror(-r));
+		snprintf(why, why_size, "%s: %s: the software PMU is not there",
+			 config->plugin_path, strerror(-r));
 		return r;
 	}
 	if (how.truth != NULL)

@@ -192,7 +192,9 @@ static void slot_on_message(struct slot *s, const struct job_message *m)
 				       m->percent);
 		break;
 	case JOB_CAPTURED: slot_on_captured(s, m->value); break;
-	case JOB_BUNDLED: job_answer(s->job, store_make_room(j->store, m->value) == 0); break;
+	case JOB_BUNDLED:
+		job_answer(s->job, store_make_room(j->store, s->id, m->value) == 0);
+		break;
 	case JOB_READY: s->state = SLOT_READY; break;
 	case JOB_ENDED: slot_end(s); break;
 	}

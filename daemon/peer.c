@@ -24,7 +24,6 @@ struct peer {
 	sd_event_source *io, *idle, *later;
 	bool open;	   /* a call waits for its (last) reply */
 	bool more, oneway; /* of that call */
-	bool ended;	   /* the other side will send no more */
 	bool dead;
 };
 
@@ -92,23 +91,20 @@ static void peer_pump(struct peer *p)
 		peer_die(p, "it does not speak the protocol");
 	if (p->dead)
 		return;
-	if (p->ended && !p->open && !varlink_has_output(p->varlink)) {
-		peer_die(p, "end");
-		return;
-	}
 	if (varlink_has_output(p->varlink))
 		events |= EPOLLOUT;
-	else if (!p->open && !p->ended)
+	else if (!p->open)
 		events |= EPOLLIN;
 	sd_event_source_set_io_events(p->io, events);
 }
 
+/* Only called when all that came before is answered and sent, so an end is the end. */
 static void peer_receive(struct peer *p)
 {
 	int r = varlink_receive(p->varlink, p->fd, false);
 
 	if (r == VARLINK_END)
-		p->ended = true;
+		peer_die(p, "end");
 	else if (r < 0)
 		peer_die(p, r == -EMSGSIZE ? "a message is too long" : "it cannot be read");
 }

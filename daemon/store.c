@@ -169,18 +169,31 @@ static size_t store_oldest_on_disk(const struct store *s)
 	return i;
 }
 
-int store_make_room(struct store *s, uint64_t bytes)
+/* BYTES are at most what the store may hold. */
+static void store_evict(struct store *s, uint64_t bytes)
 {
 	size_t oldest;
 
-	if (bytes > s->limits.max_use)
-		return -EFBIG;
 	while (s->stats.bytes > s->limits.max_use - bytes) {
 		oldest = store_oldest_on_disk(s);
 		if (oldest == s->n)
 			break;
 		store_remove(s, oldest);
 		s->stats.evicted++;
+	}
+}
+
+int store_make_room(struct store *s, const char *id, uint64_t bytes)
+{
+	struct store_item *item;
+
+	if (bytes > s->limits.max_use)
+		return -EFBIG;
+	store_evict(s, bytes);
+	item = store_item_of(s, id);
+	if (item) {
+		item->sizes[STORE_BUNDLE] += bytes;
+		s->stats.bytes += bytes;
 	}
 	return 0;
 }
@@ -256,7 +269,7 @@ void store_end(struct store *s, const struct entry *e, int bundle_fd, int report
 	item->fds[STORE_REPORT] = report_fd;
 	store_measure(s, item);
 	store_trim_memory(s);
-	store_make_room(s, 0);
+	store_evict(s, 0);
 }
 
 static const struct entry *store_latest(const struct store *s)
@@ -371,7 +384,7 @@ int store_new(const char *dir, const struct store_limits *limits, struct store *
 		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
 		return r;
 	}
-	store_make_room(s, 0);
+	store_evict(s, 0);
 	*ret = TAKE_PTR(s);
 	return 0;
 }

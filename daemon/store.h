@@ -44,8 +44,9 @@ void store_new_id(struct store *s, uint64_t realtime_usec, const char *boot_id,
 int store_add(struct store *s, const struct entry *e);
 /* The state of a listed snapshot has changed. */
 void store_set_state(struct store *s, const char *id, enum entry_state state);
-/* Removes old snapshots until BYTES more fit. 0 or -EFBIG: they can never fit. */
-int store_make_room(struct store *s, uint64_t bytes);
+/* Removes old snapshots until BYTES fit that ID is about to write; they count from now on. 0 or
+ * -EFBIG: they can never fit. */
+int store_make_room(struct store *s, const char *id, uint64_t bytes);
 /* A snapshot has ended; E replaces what was listed. BUNDLE_FD, REPORT_FD (taken over; -1: on disk
  * or not there): the bytes that could not be written to the disk. */
 void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd);

@@ -42,7 +42,7 @@ static void start(struct flow *f)
 	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
 	size_t begin = MIN_OF(find_start(c), stop);
 	struct timing_config timing = {c->mtc_period, c->max_nonturbo_ratio, c->tsc_art_num,
-				       c->tsc_art_den};
+				       c->tsc_art_den, c->end_tsc};
 	uint64_t tsc;
 
 	event_reader_init(&f->reader, c->trace, c->size, begin, stop,

@@ -109,6 +109,9 @@ struct flow_config {
 	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). What lies
 	 * before is neither decoded nor a gap. */
 	uint64_t from_tsc;
+	/* Nothing in the trace happened later than this TSC (the CPU was stopped then); 0: unknown.
+	 */
+	uint64_t end_tsc;
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
 	uint64_t end_offset;
 };

@@ -32,6 +32,11 @@ static uint64_t scaled(uint64_t value, uint64_t num, uint64_t den)
 	return product > TICKS_MAX ? TICKS_MAX : (uint64_t)product;
 }
 
+static uint64_t end_of_time(const struct timing *t)
+{
+	return t->config.end_tsc != 0 ? t->config.end_tsc : UINT64_MAX;
+}
+
 /* The points that still lack their HI have cyc_all of their place there instead. */
 static void close_points(struct timing *t, uint64_t hi)
 {
@@ -183,7 +188,7 @@ static bool scan_to_anchor(struct timing *t)
 		if (stop)
 			return true;
 	}
-	close_points(t, UINT64_MAX);
+	close_points(t, end_of_time(t));
 	return false;
 }
 
@@ -199,6 +204,6 @@ void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *re
 			break;
 	}
 	*ret_lo = t->lo;
-	*ret_hi = t->head < t->tail ? t->points[t->head].hi : UINT64_MAX;
+	*ret_hi = t->head < t->tail ? t->points[t->head].hi : end_of_time(t);
 	*ret_lo = MIN_OF(*ret_lo, *ret_hi);
 }

@@ -13,6 +13,7 @@ struct timing_config {
 	uint32_t mtc_period;		   /* log2 of CTC ticks; UINT32_MAX: no MTC */
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* TSC = CTC * num / den; 0: unknown */
+	uint64_t end_tsc;		   /* nothing in the trace happened later; 0: unknown */
 };
 
 /* A timing packet: what stands behind it happened at LO or later, what stands before it at HI or
@@ -50,5 +51,6 @@ struct timing {
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config);
 /* The interval of what lies at OFFSET: from the last timing packet before it to the first one
- * behind it; 0 and UINT64_MAX where there is none. Offsets must not fall from call to call. */
+ * behind it, or end_tsc; 0 and UINT64_MAX where there is none. Offsets must not fall from call to
+ * call. */
 void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *ret_hi);

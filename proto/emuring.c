@@ -98,7 +98,7 @@ static void writer_put(struct writer *w, const void *record, size_t size)
 static size_t compose_lost(const uint8_t *record, size_t size, uint64_t lost, uint8_t *buffer,
 			   size_t capacity)
 {
-	struct perfrecord r = { .type = PERF_RECORD_LOST, .pid = UINT32_MAX, .tid = UINT32_MAX };
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .pid = UINT32_MAX, .tid = UINT32_MAX};
 	const uint8_t *trailer = record + size - PERFRECORD_SAMPLE_ID_SIZE;
 	size_t composed = 0;
 
@@ -139,7 +139,7 @@ int emuring_write_record(struct emuring_head *head, uint32_t cpu, const void *re
 uint64_t emuring_finish(struct emuring_cpu *cpu, uint8_t *aux, uint64_t size, uint64_t pos)
 {
 	uint64_t tnt = atomic_exchange(&cpu->tnt, 1);
-	uint8_t bytes[8] = { PT_OPC_EXT, PT_EXT_TNT64 };
+	uint8_t bytes[8] = {PT_OPC_EXT, PT_EXT_TNT64};
 	size_t n = sizeof(bytes);
 
 	if (tnt <= 1 || tnt >> (PT_TNT64_MAX + 1) != 0)

@@ -40,6 +40,12 @@ enum emuring_clock {
 	EMURING_CLOCK_VIRTUAL = 1, /* one tick an executed instruction; runs repeat */
 };
 
+/* Variables of COMMAND's environment that would act on the emulator itself (its dynamic linker, its
+ * malloc) travel under this prefix: the launcher puts it on, the plugin takes it off before the
+ * program's first instruction. No real name begins with a control character. */
+#define EMURING_ENV_PREFIX	"\001pt:"
+#define EMURING_ENV_PREFIX_SIZE 4u
+
 /* What a CPU is doing (emuring_cpu.where). */
 enum emuring_where {
 	EMURING_KERNEL = 0, /* no traced code runs; whoever sets BUSY may write the rings */

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 
 #include "capture/emu/guest.h"
-#include "capture/emu/maps.h"
 
 void calls_enter(struct call *c)
 {
@@ -38,28 +37,18 @@ bool calls_is_exec(const struct call *c)
 	return c->number == SYS_execve || c->number == SYS_execveat;
 }
 
+bool calls_is_end(const struct call *c)
+{
+	return c->number == SYS_exit || c->number == SYS_exit_group;
+}
+
 void calls_enter_traced(const struct call *c, struct machine *m)
 {
-	if (c->number == SYS_exit || c->number == SYS_exit_group)
+	if (calls_is_end(c))
 		machine_exit(m);
 	/* There is no later chance to say so: a successful exec does not return. */
 	if (calls_is_exec(c))
 		atomic_fetch_add(&m->head->untraced_execs, 1);
-}
-
-static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
-{
-	struct machine *m = userdata;
-
-	sideband_mmap(&m->sideband, m->pmu.s->now, mapping);
-}
-
-static void tell_mapped(struct machine *m, uint64_t begin, uint64_t size)
-{
-	uint64_t end;
-
-	if (size > 0 && !__builtin_add_overflow(begin, size + 4095, &end))
-		maps_executable(begin, end & ~4095ull, give_mapping, m);
 }
 
 /* Length of the segment that was attached, or 0. */
@@ -70,23 +59,25 @@ static uint64_t segment_size(uint64_t id)
 	return shmctl((int)id, IPC_STAT, &ds) < 0 ? 0 : ds.shm_segsz;
 }
 
-static void tell_mapping_call(const struct call *c, int64_t ret, struct machine *m)
+/* The range in which a call that returned RET may have made pages executable; *ret_size 0: none. */
+static uint64_t mapped_by(const struct call *c, int64_t ret, uint64_t *ret_size)
 {
+	*ret_size = 0;
 	switch (c->number) {
 	case SYS_mmap:
 		if (c->args[2] & PROT_EXEC)
-			tell_mapped(m, (uint64_t)ret, c->args[1]);
-		break;
+			*ret_size = c->args[1];
+		return (uint64_t)ret;
 	case SYS_mprotect:
 		if (c->args[2] & PROT_EXEC)
-			tell_mapped(m, c->args[0], c->args[1]);
-		break;
-	case SYS_mremap: tell_mapped(m, (uint64_t)ret, c->args[2]); break;
+			*ret_size = c->args[1];
+		return c->args[0];
+	case SYS_mremap: *ret_size = c->args[2]; return (uint64_t)ret;
 	case SYS_shmat:
 		if (c->args[2] & SHM_EXEC)
-			tell_mapped(m, (uint64_t)ret, segment_size(c->args[0]));
-		break;
-	default: break;
+			*ret_size = segment_size(c->args[0]);
+		return (uint64_t)ret;
+	default: return 0;
 	}
 }
 
@@ -122,22 +113,38 @@ static void count_child(const struct call *c, struct machine *m)
 void calls_leave_traced(const struct call *c, int64_t ret, struct machine *m)
 {
 	uint32_t child = (uint32_t)ret;
+	uint64_t begin, size;
 
 	if (calls_is_exec(c))
 		atomic_fetch_sub(&m->head->untraced_execs, 1);
 	if (ret < 0 && ret >= -4095)
 		return;
-	tell_mapping_call(c, ret, m);
+	begin = mapped_by(c, ret, &size);
+	machine_mapped(m, begin, size);
 	if (c->number == SYS_prctl && c->args[0] == PR_SET_NAME)
 		tell_name(c, m);
 	if (!makes_child(c) || ret == 0)
 		return;
 	count_child(c, m);
-	sideband_fork(&m->sideband, m->pmu.s->now, makes_thread(c) ? m->sideband.pid : child, child);
+	sideband_fork(&m->sideband, m->pmu.s->now, makes_thread(c) ? m->sideband.pid : child,
+		      child);
+}
+
+void calls_enter_untraced(const struct call *c, struct machine *m)
+{
+	if (c->number == SYS_exit_group)
+		machine_exit_by_other(m);
 }
 
 void calls_leave_untraced(const struct call *c, int64_t ret, struct machine *m)
 {
+	uint64_t begin, size;
+
+	if (ret < 0 && ret >= -4095)
+		return;
 	if (makes_child(c) && ret > 0)
 		count_child(c, m);
+	begin = mapped_by(c, ret, &size);
+	if (size > 0)
+		machine_mapped_by_other(m, begin, size);
 }

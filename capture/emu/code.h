@@ -26,13 +26,14 @@ enum block_kind {
 
 /* block.flags */
 #define BLOCK_HANDLER 1u /* a signal handler begins here */
-#define BLOCK_SINGLE  2u /* one plain instruction: QEMU may be repeating it after a partial block */
+#define BLOCK_SINGLE  2u /* one plain instruction: QEMU may be repeating it after a partial block \
+			  */
 
 struct block {
 	uint64_t ip, last, next, target;
-	uint16_t n;    /* instructions */
-	uint8_t kind;  /* enum block_kind */
-	uint8_t flags; /* written by others under the table's lock */
+	uint16_t n;	   /* instructions */
+	uint8_t kind;	   /* enum block_kind */
+	uint8_t flags;	   /* written by others under the table's lock */
 	uint32_t truth_id; /* 0: not yet in the truth file */
 	struct block *chain;
 	uint8_t length[]; /* of each instruction */

@@ -1,6 +1,6 @@
 /*
- * What the emulator's process must not show of itself. Called by plugin.c, in the emulator's process
- * and in its forked children.
+ * What the emulator's process must not show of itself. Called by plugin.c, in the emulator's
+ * process and in its forked children.
  */
 #include "capture/emu/disguise.h"
 
@@ -38,7 +38,7 @@ static ssize_t write_stderr(void *cookie, const char *text, size_t size)
 /* The emulator prints through the C library's stderr; the program writes to the descriptor. */
 static void filter_stderr(void)
 {
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){ .write = write_stderr });
+	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stderr});
 
 	if (f == NULL)
 		return;

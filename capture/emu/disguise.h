@@ -1,6 +1,6 @@
 /*
- * What the emulator's process must not show of itself while it plays the program: its name, its core
- * files, its words on the program's stderr.
+ * What the emulator's process must not show of itself while it plays the program: its name, its
+ * core files, its words on the program's stderr.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt, uint8_t *aux,
 		 uint64_t aux_size)
 {
-	*e = (struct encoder){ .state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size };
+	*e = (struct encoder){.state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size};
 	memset(state, 0, sizeof(*state));
 	encode_forget_branches(e);
 }
@@ -61,7 +61,7 @@ static inline void store_le(uint8_t *to, uint64_t v, size_t size)
 void encode_tnt(struct encoder *e)
 {
 	uint64_t tnt = atomic_load_explicit(e->tnt, memory_order_relaxed);
-	uint8_t bytes[8] = { PT_OPC_EXT, PT_EXT_TNT64 };
+	uint8_t bytes[8] = {PT_OPC_EXT, PT_EXT_TNT64};
 
 	if (tnt == 1)
 		return;
@@ -130,12 +130,12 @@ void encode_psb(struct encoder *e)
 
 void encode_psbend(struct encoder *e)
 {
-	put(e, (const uint8_t[]){ PT_OPC_EXT, PT_EXT_PSBEND }, 2);
+	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_PSBEND}, 2);
 }
 
 void encode_tsc(struct encoder *e, uint64_t tsc)
 {
-	uint8_t bytes[1 + PT_TSC_BYTES] = { PT_OPC_TSC };
+	uint8_t bytes[1 + PT_TSC_BYTES] = {PT_OPC_TSC};
 
 	store_le(bytes + 1, tsc, PT_TSC_BYTES);
 	put(e, bytes, sizeof(bytes));
@@ -143,7 +143,7 @@ void encode_tsc(struct encoder *e, uint64_t tsc)
 
 void encode_tma(struct encoder *e, uint16_t ctc, uint16_t fast_counter)
 {
-	uint8_t bytes[7] = { PT_OPC_EXT, PT_EXT_TMA };
+	uint8_t bytes[7] = {PT_OPC_EXT, PT_EXT_TMA};
 
 	store_le(bytes + 2, ctc, 2);
 	store_le(bytes + 5, fast_counter & 0x1ff, 2);
@@ -152,12 +152,12 @@ void encode_tma(struct encoder *e, uint16_t ctc, uint16_t fast_counter)
 
 void encode_cbr(struct encoder *e, uint8_t ratio)
 {
-	put(e, (const uint8_t[]){ PT_OPC_EXT, PT_EXT_CBR, ratio, 0 }, 4);
+	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_CBR, ratio, 0}, 4);
 }
 
 void encode_mtc(struct encoder *e, uint8_t ctc)
 {
-	put(e, (const uint8_t[]){ PT_OPC_MTC, ctc }, 2);
+	put(e, (const uint8_t[]){PT_OPC_MTC, ctc}, 2);
 }
 
 /* Five bits in the first byte, seven in each further one; a flag says that another follows. */
@@ -182,5 +182,5 @@ void encode_cyc(struct encoder *e, uint64_t cycles)
 
 void encode_mode_exec(struct encoder *e)
 {
-	put(e, (const uint8_t[]){ PT_OPC_MODE, PT_MODE_EXEC | PT_MODE_EXEC_CSL }, 2);
+	put(e, (const uint8_t[]){PT_OPC_MODE, PT_MODE_EXEC | PT_MODE_EXEC_CSL}, 2);
 }

@@ -7,15 +7,17 @@
 #include <string.h>
 
 #include "capture/emu/guest.h"
+#include "proto/emuring.h"
 
+/* The string stays where it is; the guest's pointer is moved behind the prefix. */
 static void restore_one(uint64_t slot, uint64_t text)
 {
-	char begin[ENVIRONMENT_PREFIX_SIZE];
+	char begin[EMURING_ENV_PREFIX_SIZE];
 
 	if (!guest_read(text, begin, sizeof(begin)) ||
-	    memcmp(begin, ENVIRONMENT_PREFIX, sizeof(begin)) != 0)
+	    memcmp(begin, EMURING_ENV_PREFIX, sizeof(begin)) != 0)
 		return;
-	text += ENVIRONMENT_PREFIX_SIZE;
+	text += EMURING_ENV_PREFIX_SIZE;
 	guest_write(slot, &text, sizeof(text));
 }
 

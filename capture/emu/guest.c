@@ -38,13 +38,13 @@ const char *guest_bind(void)
 		const char *name;
 		void *to;
 	} symbols[] = {
-		{ "guest_base", &qemu.guest_base },
-		{ "page_get_flags", &qemu.page_get_flags },
-		{ "qemu_get_cpu", &qemu.get_cpu },
-		{ "x86_cpu_gdb_read_register", &qemu.read_register },
-		{ "qemu_plugin_vcpu_exit_hook", &qemu.vcpu_exit_hook },
-		{ "g_byte_array_new", &qemu.array_new },
-		{ "g_byte_array_set_size", &qemu.array_set_size },
+		{"guest_base", &qemu.guest_base},
+		{"page_get_flags", &qemu.page_get_flags},
+		{"qemu_get_cpu", &qemu.get_cpu},
+		{"x86_cpu_gdb_read_register", &qemu.read_register},
+		{"qemu_plugin_vcpu_exit_hook", &qemu.vcpu_exit_hook},
+		{"g_byte_array_new", &qemu.array_new},
+		{"g_byte_array_set_size", &qemu.array_set_size},
 	};
 
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
@@ -70,16 +70,16 @@ uint64_t guest_from_host(uint64_t address)
 
 bool guest_read(uint64_t address, void *to, size_t size)
 {
-	struct iovec local = { to, size };
-	struct iovec remote = { (void *)guest_to_host(address), size };
+	struct iovec local = {to, size};
+	struct iovec remote = {(void *)guest_to_host(address), size};
 
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }
 
 bool guest_write(uint64_t address, const void *from, size_t size)
 {
-	struct iovec local = { (void *)from, size };
-	struct iovec remote = { (void *)guest_to_host(address), size };
+	struct iovec local = {(void *)from, size};
+	struct iovec remote = {(void *)guest_to_host(address), size};
 
 	return process_vm_writev(getpid(), &local, 1, &remote, 1, 0) == (ssize_t)size;
 }

@@ -91,10 +91,10 @@ int machine_open(struct machine *m, const char *path)
 	emupmu_init(&m->pmu, m->head, 0);
 	m->pmu.on_psb = on_psb;
 	m->pmu.userdata = m;
-	m->sideband = (struct sideband){ .head = m->head,
-					 .pid = (uint32_t)getpid(),
-					 .tid = (uint32_t)gettid(),
-					 .ppid = (uint32_t)getppid() };
+	m->sideband = (struct sideband){.head = m->head,
+					.pid = (uint32_t)getpid(),
+					.tid = (uint32_t)gettid(),
+					.ppid = (uint32_t)getppid()};
 	return 0;
 }
 
@@ -128,6 +128,13 @@ static void stop_tracing(struct machine *m, uint64_t ip, uint32_t generation)
 	__atomic_store_n(&page->aux_head, head, __ATOMIC_RELEASE);
 }
 
+static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
+{
+	struct machine *m = userdata;
+
+	sideband_mmap(&m->sideband, m->pmu.s->now, mapping);
+}
+
 /* The task has been asleep since it entered the kernel; told when it is known, with its time. */
 static void tell_switch_out(struct machine *m)
 {
@@ -153,25 +160,42 @@ static void serve(struct machine *m, bool in_kernel, uint64_t ip)
 		start_tracing(m, want);
 	if ((want & 1) == 0 && m->pmu.s->enabled)
 		stop_tracing(m, ip, want);
+	/* Records are in the order of their times. */
+	if (in_kernel && !m->switched_out)
+		m->kernel_since = m->pmu.s->now;
 	atomic_store(&m->cpu->is, want);
 	futex_wake(&m->cpu->is);
 }
 
 void machine_service(struct machine *m, uint64_t ip)
 {
+	if (atomic_load_explicit(&m->rescan, memory_order_relaxed) != 0 &&
+	    atomic_exchange(&m->rescan, 0) != 0)
+		maps_executable(0, UINT64_MAX, give_mapping, m);
 	serve(m, false, ip);
+}
+
+/* On the CPU's behalf while the guest is in the kernel; false: it is not. */
+static bool borrow(struct machine *m)
+{
+	uint32_t where = EMURING_KERNEL;
+
+	return atomic_compare_exchange_strong(&m->cpu->where, &where, EMURING_BUSY);
+}
+
+static void give_back(struct machine *m)
+{
+	atomic_store(&m->cpu->where, EMURING_KERNEL);
+	futex_wake(&m->cpu->where);
 }
 
 /* Serves what is wanted if the guest is in the kernel; false: it is not, and will see itself. */
 static bool serve_in_kernel(struct machine *m)
 {
-	uint32_t where = EMURING_KERNEL;
-
-	if (!atomic_compare_exchange_strong(&m->cpu->where, &where, EMURING_BUSY))
+	if (!borrow(m))
 		return false;
 	serve(m, true, 0);
-	atomic_store(&m->cpu->where, EMURING_KERNEL);
-	futex_wake(&m->cpu->where);
+	give_back(m);
 	return true;
 }
 
@@ -222,13 +246,6 @@ static void acquire(struct machine *m)
 	}
 }
 
-static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
-{
-	struct machine *m = userdata;
-
-	sideband_mmap(&m->sideband, m->pmu.s->now, mapping);
-}
-
 void machine_begin(struct machine *m, const char *comm)
 {
 	uint64_t tsc;
@@ -251,8 +268,7 @@ void machine_enter_kernel(struct machine *m)
 	m->switched_out = false;
 	emupmu_publish(&m->pmu);
 	atomic_store(&m->cpu->where, EMURING_KERNEL);
-	if (atomic_load(&m->cpu->want) !=
-	    atomic_load_explicit(&m->cpu->is, memory_order_relaxed))
+	if (atomic_load(&m->cpu->want) != atomic_load_explicit(&m->cpu->is, memory_order_relaxed))
 		serve_in_kernel(m);
 }
 
@@ -277,4 +293,47 @@ void machine_exit(struct machine *m)
 	sideband_switch(&m->sideband, tsc, true);
 	m->task_known = false;
 	atomic_store(&m->head->exited, 1);
+}
+
+void machine_exit_by_other(struct machine *m)
+{
+	if (!borrow(m))
+		return;
+	if (m->task_known) {
+		tell_switch_out(m);
+		machine_exit(m);
+	}
+	give_back(m);
+}
+
+void machine_mapped(struct machine *m, uint64_t begin, uint64_t size)
+{
+	uint64_t end;
+
+	if (size > 0 && !__builtin_add_overflow(begin, size + 4095, &end))
+		maps_executable(begin, end & ~4095ull, give_mapping, m);
+}
+
+/* While the traced thread runs user code the rings are its own: it looks itself, soon. */
+void machine_mapped_by_other(struct machine *m, uint64_t begin, uint64_t size)
+{
+	if (!borrow(m)) {
+		atomic_store(&m->rescan, 1);
+		return;
+	}
+	tell_switch_out(m);
+	emupmu_now(&m->pmu);
+	machine_mapped(m, begin, size);
+	if (!m->switched_out)
+		m->kernel_since = m->pmu.s->now;
+	give_back(m);
+}
+
+void machine_close_truth(struct machine *m)
+{
+	if (!borrow(m))
+		return;
+	truth_close(m->truth);
+	m->truth = NULL;
+	give_back(m);
 }

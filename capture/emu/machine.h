@@ -29,7 +29,8 @@ struct machine {
 	uint64_t kernel_since; /* TSC */
 	bool switched_out;
 	bool itrace_started;
-	bool task_known; /* the first block was reached, the task exited not yet */
+	_Atomic uint32_t rescan; /* other threads mapped code while the rings were not theirs */
+	bool task_known;	 /* the first block was reached, the task exited not yet */
 };
 
 /* Maps PATH, checks it, takes virtual CPU 0. 0; -EBADMSG: not a ring of ours; -errno. */
@@ -46,5 +47,12 @@ void machine_enter_kernel(struct machine *m);
 void machine_leave_kernel(struct machine *m);
 /* The task exits; before machine_enter_kernel. */
 void machine_exit(struct machine *m);
+/* Another guest thread ends the process; made pages of [BEGIN, BEGIN + SIZE) executable. */
+void machine_exit_by_other(struct machine *m);
+void machine_mapped_by_other(struct machine *m, uint64_t begin, uint64_t size);
+/* The rings' owner: tells of the executable mappings in [BEGIN, BEGIN + SIZE). */
+void machine_mapped(struct machine *m, uint64_t begin, uint64_t size);
+/* The process is about to end: the truth file is complete. */
+void machine_close_truth(struct machine *m);
 /* Between two blocks, IP the next one's: does what the recorder wants. */
 void machine_service(struct machine *m, uint64_t ip);

@@ -23,7 +23,8 @@ struct line {
 	char *path; /* in the line's buffer */
 };
 
-/* seq_file's mangle_path writes blanks and the like as \ooo; only \n in maps (fs/proc/task_mmu.c). */
+/* seq_file's mangle_path writes blanks and the like as \ooo; only \n in maps (fs/proc/task_mmu.c).
+ */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -98,18 +99,17 @@ static void give_runs(const struct scan *s, const struct line *l)
 			at += PAGE;
 		if (!(flags & GUEST_PAGE_EXEC))
 			continue;
-		s->fn(s->userdata,
-		      &(struct sideband_mapping){ .addr = guest_from_host(begin),
-						  .len = at - begin,
-						  .pgoff = l->ino != 0 ? l->pgoff + begin - l->begin
-								       : guest_from_host(begin),
-						  .maj = l->maj,
-						  .min = l->min,
-						  .ino = l->ino,
-						  .prot = prot_of(flags),
-						  .flags = l->perms[3] == 's' ? MAP_SHARED
-									      : MAP_PRIVATE,
-						  .name = name_of(l) });
+		s->fn(s->userdata, &(struct sideband_mapping){
+					   .addr = guest_from_host(begin),
+					   .len = at - begin,
+					   .pgoff = l->ino != 0 ? l->pgoff + begin - l->begin
+								: guest_from_host(begin),
+					   .maj = l->maj,
+					   .min = l->min,
+					   .ino = l->ino,
+					   .prot = prot_of(flags),
+					   .flags = l->perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
+					   .name = name_of(l)});
 	}
 }
 
@@ -125,7 +125,7 @@ static bool may_be_guest(const struct line *l)
 
 int maps_executable(uint64_t begin, uint64_t end, maps_fn fn, void *userdata)
 {
-	struct scan s = { begin, end, fn, userdata };
+	struct scan s = {begin, end, fn, userdata};
 	char *text = NULL;
 	size_t capacity = 0;
 	struct line l;

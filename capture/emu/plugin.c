@@ -28,7 +28,8 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* The program's only global state, as a main.c has it: QEMU's callbacks carry no pointer of ours. */
+/* The program's only global state, as a main.c has it: QEMU's callbacks carry no pointer of ours.
+ */
 static struct {
 	struct walk walk;
 	struct machine machine;
@@ -36,16 +37,18 @@ static struct {
 	struct sig *sig;
 	uint32_t traced; /* QEMU's number of the traced CPU; NO_VCPU: nothing is traced any more */
 	bool child;	 /* a forked child: the rings are its parent's */
+	bool child_mended;
 	bool begun;
-	char comm[16];	 /* the program's name as execve would have set it */
-	bool in_call;	 /* the traced thread is in a system call */
+	char comm[16]; /* the program's name as execve would have set it */
+	bool ended;    /* the traced thread's last system call has begun */
+	bool in_call;  /* the traced thread is in a system call */
 } plugin;
 
 static __thread struct call current_call;
 
 static struct walk_signal look(void *userdata)
 {
-	struct walk_signal s = { 0 };
+	struct walk_signal s = {0};
 	struct sig_frame frame;
 
 	(void)userdata;
@@ -106,7 +109,7 @@ static void on_block_with_truth(unsigned int vcpu, void *userdata)
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	struct code_block in = { .n = qemu_plugin_tb_n_insns(tb) };
+	struct code_block in = {.n = qemu_plugin_tb_n_insns(tb)};
 	struct qemu_plugin_insn *insn = NULL;
 	struct block *b;
 	bool known;
@@ -143,14 +146,15 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	(void)a8;
 	if (plugin.child)
 		return;
-	*c = (struct call){ .number = num, .args = { a1, a2, a3, a4, a5, a6 } };
+	*c = (struct call){.number = num, .args = {a1, a2, a3, a4, a5, a6}};
 	calls_enter(c);
 	if (calls_is_exec(c))
 		disguise_native(true);
 	if (vcpu != plugin.traced)
-		return;
+		return calls_enter_untraced(c, &plugin.machine);
 	walk_leave(&plugin.walk);
 	calls_enter_traced(c, &plugin.machine);
+	plugin.ended = calls_is_end(c);
 	machine_enter_kernel(&plugin.machine);
 	plugin.in_call = true;
 }
@@ -161,7 +165,9 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, 
 
 	(void)id;
 	if (plugin.child) {
-		guest_forked(vcpu);
+		if (!plugin.child_mended)
+			guest_forked(vcpu);
+		plugin.child_mended = true;
 		return;
 	}
 	if (c->number != num)
@@ -206,9 +212,10 @@ static void on_exit_process(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
 	(void)userdata;
-	/* Other threads may still be in callbacks: nothing is freed, only the file is cut. */
-	if (!plugin.child && plugin.in_call)
-		truth_close(plugin.machine.truth);
+	/* Other threads may still be in callbacks, so nothing is freed but what only the traced one
+	 * uses, after it made its last system call. */
+	if (!plugin.child && plugin.ended)
+		machine_close_truth(&plugin.machine);
 }
 
 static int refuse(const char *what, const char *why)

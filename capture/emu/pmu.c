@@ -13,11 +13,11 @@
 #include <x86intrin.h>
 
 /* Bits of attr.config: arch/x86/include/asm/msr-index.h, RTIT_CTL_*. */
-#define CONFIG_CYC     (1ull << 1)
-#define CONFIG_MTC     (1ull << 9)
-#define CONFIG_TSC     (1ull << 10)
-#define CONFIG_DISRETC (1ull << 11)
-#define CONFIG_BRANCH  (1ull << 13)
+#define CONFIG_CYC	     (1ull << 1)
+#define CONFIG_MTC	     (1ull << 9)
+#define CONFIG_TSC	     (1ull << 10)
+#define CONFIG_DISRETC	     (1ull << 11)
+#define CONFIG_BRANCH	     (1ull << 13)
 #define CONFIG_MTC_PERIOD(c) ((unsigned int)((c) >> 14 & 15))
 #define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
 #define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
@@ -60,7 +60,7 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 
 void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu)
 {
-	*p = (struct emupmu){ .cpu = emuring_cpu_at(head, cpu) };
+	*p = (struct emupmu){.cpu = emuring_cpu_at(head, cpu)};
 	p->s = (struct emupmu_state *)p->cpu->encoder;
 	take_config(p, head);
 	memset(p->s, 0, sizeof(*p->s));
@@ -121,8 +121,8 @@ static void write_time(struct emupmu *p, uint64_t tsc)
 	encode_cbr(&p->encoder, p->cbr);
 }
 
-/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn; IP is NULL where it
- * is off. */
+/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn; IP is NULL where
+ * it is off. */
 static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	uint64_t pos;

@@ -19,15 +19,15 @@
 /* In emuring_cpu.encoder: outlives the process. */
 struct emupmu_state {
 	struct encode_state encode;
-	uint64_t now;	       /* TSC of the last event */
-	uint64_t psb_at;       /* a PSB is due when encode.pos reaches it */
-	uint64_t mtc;	       /* CTC >> period of the last MTC */
-	uint64_t mtc_tsc;      /* TSC at which the next one is due */
-	uint64_t cyc_tsc;      /* TSC of the last CYC */
-	uint64_t extra_ticks;  /* virtual clock: time that was not instructions */
-	uint32_t enabled;      /* TraceEn */
-	uint32_t flowing;      /* PacketEn: between TIP.PGE and TIP.PGD */
-	uint32_t mode_known;   /* MODE.Exec was sent since the last PSB */
+	uint64_t now;	      /* TSC of the last event */
+	uint64_t psb_at;      /* a PSB is due when encode.pos reaches it */
+	uint64_t mtc;	      /* CTC >> period of the last MTC */
+	uint64_t mtc_tsc;     /* TSC at which the next one is due */
+	uint64_t cyc_tsc;     /* TSC of the last CYC */
+	uint64_t extra_ticks; /* virtual clock: time that was not instructions */
+	uint32_t enabled;     /* TraceEn */
+	uint32_t flowing;     /* PacketEn: between TIP.PGE and TIP.PGD */
+	uint32_t mode_known;  /* MODE.Exec was sent since the last PSB */
 	uint32_t ever_enabled;
 };
 _Static_assert(sizeof(struct emupmu_state) <= EMURING_CPU_SIZE - 64, "state fits the shared page");

@@ -1,7 +1,8 @@
 /*
  * Perf records of the traced task. Called by machine.c and calls.c in the emulator's process, by
- * the owner of the CPU's rings. The PT event posts ITRACE_START and AUX, the dummy event of the same
- * CPU everything else; both write into one DATA ring (PERF_EVENT_IOC_SET_OUTPUT on real kernels).
+ * the owner of the CPU's rings. The PT event posts ITRACE_START and AUX, the dummy event of the
+ * same CPU everything else; both write into one DATA ring (PERF_EVENT_IOC_SET_OUTPUT on real
+ * kernels).
  */
 #include "capture/emu/sideband.h"
 
@@ -34,7 +35,7 @@ static void write_record(struct sideband *s, enum event event, uint64_t tsc, str
 
 void sideband_comm(struct sideband *s, uint64_t tsc, const char *comm, bool exec)
 {
-	struct perfrecord r = { .type = PERF_RECORD_COMM };
+	struct perfrecord r = {.type = PERF_RECORD_COMM};
 
 	r.misc = exec ? PERF_RECORD_MISC_COMM_EXEC : 0;
 	r.u.comm.pid = s->pid;
@@ -45,7 +46,7 @@ void sideband_comm(struct sideband *s, uint64_t tsc, const char *comm, bool exec
 
 void sideband_mmap(struct sideband *s, uint64_t tsc, const struct sideband_mapping *m)
 {
-	struct perfrecord r = { .type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER };
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER};
 
 	r.u.mmap2.pid = s->pid;
 	r.u.mmap2.tid = s->tid;
@@ -63,7 +64,7 @@ void sideband_mmap(struct sideband *s, uint64_t tsc, const struct sideband_mappi
 
 void sideband_fork(struct sideband *s, uint64_t tsc, uint32_t pid, uint32_t tid)
 {
-	struct perfrecord r = { .type = PERF_RECORD_FORK };
+	struct perfrecord r = {.type = PERF_RECORD_FORK};
 
 	r.u.task.pid = pid;
 	r.u.task.tid = tid;
@@ -75,7 +76,7 @@ void sideband_fork(struct sideband *s, uint64_t tsc, uint32_t pid, uint32_t tid)
 
 void sideband_exit(struct sideband *s, uint64_t tsc)
 {
-	struct perfrecord r = { .type = PERF_RECORD_EXIT };
+	struct perfrecord r = {.type = PERF_RECORD_EXIT};
 
 	r.u.task.pid = s->pid;
 	r.u.task.tid = s->tid;
@@ -87,7 +88,7 @@ void sideband_exit(struct sideband *s, uint64_t tsc)
 
 void sideband_switch(struct sideband *s, uint64_t tsc, bool out)
 {
-	struct perfrecord r = { .type = PERF_RECORD_SWITCH_CPU_WIDE };
+	struct perfrecord r = {.type = PERF_RECORD_SWITCH_CPU_WIDE};
 
 	r.misc = out ? PERF_RECORD_MISC_SWITCH_OUT : 0;
 	write_record(s, EVENT_DUMMY, tsc, &r);
@@ -95,7 +96,7 @@ void sideband_switch(struct sideband *s, uint64_t tsc, bool out)
 
 void sideband_itrace_start(struct sideband *s, uint64_t tsc)
 {
-	struct perfrecord r = { .type = PERF_RECORD_ITRACE_START };
+	struct perfrecord r = {.type = PERF_RECORD_ITRACE_START};
 
 	r.u.itrace_start.pid = s->pid;
 	r.u.itrace_start.tid = s->tid;
@@ -104,7 +105,7 @@ void sideband_itrace_start(struct sideband *s, uint64_t tsc)
 
 void sideband_aux(struct sideband *s, uint64_t tsc, uint64_t head)
 {
-	struct perfrecord r = { .type = PERF_RECORD_AUX };
+	struct perfrecord r = {.type = PERF_RECORD_AUX};
 
 	r.u.aux.offset = head;
 	r.u.aux.size = s->head->aux_size;

@@ -1,7 +1,8 @@
 /*
  * Signal frames. Called by plugin.c: sig_add by any guest thread at a system call, sig_entered by
  * the traced thread. The guest's memory is read through the kernel, for any pointer may be bad.
- * Layout: arch/x86/include/asm/sigframe.h (struct rt_sigframe, x86-64): pretcode, ucontext, siginfo.
+ * Layout: arch/x86/include/asm/sigframe.h (struct rt_sigframe, x86-64): pretcode, ucontext,
+ * siginfo.
  */
 #include "capture/emu/sig.h"
 

@@ -1,6 +1,7 @@
 /*
  * Signal frames. QEMU tells a plugin nothing about signals: they show as a block that begins at a
- * registered handler while [RSP] is a registered restorer; then the frame says what was interrupted.
+ * registered handler while [RSP] is a registered restorer; then the frame says what was
+ * interrupted.
  */
 #pragma once
 

@@ -15,7 +15,7 @@
 
 struct truth {
 	int fd;
-	uint8_t *map; /* NULL: given up */
+	uint8_t *map;	 /* NULL: given up */
 	uint64_t offset; /* of map in the file */
 	uint32_t pos;	 /* in map */
 	uint32_t next_id;

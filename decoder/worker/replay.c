@@ -239,6 +239,16 @@ static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size
 	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
 }
 
+/* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown. */
+static uint64_t end_tsc(const struct walk *w)
+{
+	uint64_t tsc = w->stop_ns == MANIFEST_ABSENT
+			       ? MANIFEST_ABSENT
+			       : tscmap_tsc(&w->replay->clock, w->stop_ns + 1);
+
+	return tsc == MANIFEST_ABSENT ? 0 : tsc + 1;
+}
+
 static void configure(struct walk *w, struct flow_config *config)
 {
 	const struct manifest *m = w->replay->manifest;
@@ -259,6 +269,7 @@ static void configure(struct walk *w, struct flow_config *config)
 	}
 	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
 	config->from_tsc = from_tsc(w, config->trace, config->size);
+	config->end_tsc = end_tsc(w);
 }
 
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,

@@ -171,6 +171,8 @@ static int count_run(struct tally *t, struct tally_lane *lane, const struct repl
 /* One instant for an interval: its middle. 0: unknown. */
 static uint64_t estimate(const struct flow_item *item)
 {
+	if (item->tsc_lo == 0)
+		return item->tsc_hi == UINT64_MAX ? 0 : item->tsc_hi;
 	if (item->tsc_hi == UINT64_MAX || item->tsc_hi < item->tsc_lo)
 		return item->tsc_lo;
 	return item->tsc_lo + (item->tsc_hi - item->tsc_lo) / 2;

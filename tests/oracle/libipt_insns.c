@@ -1,11 +1,12 @@
 /*
- * libipt's instruction decoder over raw PT bytes, as an oracle for the software PMU and the decoder:
+ * libipt's instruction decoder over raw PT bytes, as an oracle for the software PMU and the
+ * decoder:
  *
  *   libipt_insns PTFILE [--insns] [--from-tsc] FILE:OFFSET:LENGTH@VADDR ...
  *
  * Synchronises on the first PSB, decodes to the end, and prints
- * {"instructions":N,"ipHash":"...","errors":N,"firstTsc":"0x..."} (see tests/support/truth_window.c).
- * Errors are shown on stderr.
+ * {"instructions":N,"ipHash":"...","errors":N,"firstTsc":"0x..."} (see
+ * tests/support/truth_window.c). Errors are shown on stderr.
  */
 #include <fcntl.h>
 #include <intel-pt.h>
@@ -144,7 +145,7 @@ static void run(struct oracle *o)
 
 int main(int argc, char **argv)
 {
-	struct oracle o = { .fnv = FNV_BASIS };
+	struct oracle o = {.fnv = FNV_BASIS};
 	struct pt_config config;
 	struct pt_image *image = pt_image_alloc("code");
 	int i = 2;

@@ -1,11 +1,12 @@
 /*
- * Runs a command under the emulated source, without the daemon: its trace (oldest first) and sideband
- * records go to files. Snapshots can be taken meanwhile, each into a file of its own.
+ * Runs a command under the emulated source, without the daemon: its trace (oldest first) and
+ * sideband records go to files. Snapshots can be taken meanwhile, each into a file of its own.
  *
- *   emu_run [-a AUX_KIB] [-d DATA_KIB] [-t TERMS] [-T TRUTH] [-v] [-s N -i MS] PLUGIN OUT -- COMMAND...
+ *   emu_run [-a AUX_KIB] [-d DATA_KIB] [-t TERMS] [-T TRUTH] [-v] [-s N -i MS] PLUGIN OUT --
+ * COMMAND...
  *
- * Writes OUT.pt and OUT.data, and with -s: OUT.1.pt ... OUT.N.pt, one every MS milliseconds, as long
- * as the command runs. One line a snapshot on stderr. Exits with the command's status.
+ * Writes OUT.pt and OUT.data, and with -s: OUT.1.pt ... OUT.N.pt, one every MS milliseconds, as
+ * long as the command runs. One line a snapshot on stderr. Exits with the command's status.
  */
 #include <errno.h>
 #include <poll.h>
@@ -72,7 +73,7 @@ static void snapshot(struct run *r, int n)
 
 static int run(struct run *r)
 {
-	struct pollfd p = { .fd = source_emu_pidfd(r->source), .events = POLLIN };
+	struct pollfd p = {.fd = source_emu_pidfd(r->source), .events = POLLIN};
 	int status, taken = 0, since = 0;
 
 	while (poll(&p, 1, 1) == 0) {
@@ -94,7 +95,7 @@ static void parse(struct run *r, int argc, char **argv)
 {
 	int option;
 
-	r->config.common = (struct source_config){ .data_size = 256 << 10, .aux_size = 4 << 20 };
+	r->config.common = (struct source_config){.data_size = 256 << 10, .aux_size = 4 << 20};
 	r->config.n_cpus = 1;
 	while ((option = getopt(argc, argv, "+a:d:t:T:vs:i:")) != -1) {
 		switch (option) {
@@ -118,7 +119,7 @@ static void parse(struct run *r, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct run r = { 0 };
+	struct run r = {0};
 	char why[512], name[4096];
 
 	parse(&r, argc, argv);

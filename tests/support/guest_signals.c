@@ -72,7 +72,7 @@ static void on_skip(int signo, siginfo_t *info, void *context)
 
 static void handle(int signo, void (*plain)(int), void (*full)(int, siginfo_t *, void *), int flags)
 {
-	struct sigaction action = { .sa_flags = flags | (full != NULL ? SA_SIGINFO : 0) };
+	struct sigaction action = {.sa_flags = flags | (full != NULL ? SA_SIGINFO : 0)};
 
 	if (full != NULL)
 		action.sa_sigaction = full;
@@ -138,7 +138,7 @@ static void test_faults(void)
 static void test_ticks(int wanted)
 {
 	static uint8_t from[65536], to[65536];
-	struct itimerval every = { { 0, 700 }, { 0, 700 } }, none = { 0 };
+	struct itimerval every = {{0, 700}, {0, 700}}, none = {0};
 	int begin = ticks;
 
 	handle(SIGALRM, on_tick, NULL, SA_RESTART);
@@ -224,14 +224,15 @@ int main(int argc, char **argv)
 	static uint8_t other_stack[65536];
 	int rounds = argc > 1 ? atoi(argv[1]) : 3;
 
-	sigaltstack(&(stack_t){ .ss_sp = other_stack, .ss_size = sizeof(other_stack) }, NULL);
+	sigaltstack(&(stack_t){.ss_sp = other_stack, .ss_size = sizeof(other_stack)}, NULL);
 	for (int i = 0; i < rounds; i++) {
 		test_signals();
 		test_faults();
 		test_ticks(20);
 		test_contexts();
 		test_jumps();
-		/* Code without a file cannot be decoded afterwards: last, and only when asked for. */
+		/* Code without a file cannot be decoded afterwards: last, and only when asked for.
+		 */
 		if (argc > 2)
 			test_self_change();
 		sum += recurse(300) & 0xff;

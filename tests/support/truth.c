@@ -152,8 +152,7 @@ int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
 		case TRUTH_START:
 		case TRUTH_TIME:
 		case TRUTH_JUMP: return mark(r, (int)v, ret);
-		default:
-			return v >= TRUTH_FIRST_ID ? executed(r, v, -1, 1, ret) : -EBADMSG;
+		default: return v >= TRUTH_FIRST_ID ? executed(r, v, -1, 1, ret) : -EBADMSG;
 		}
 	}
 }

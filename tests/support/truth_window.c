@@ -3,8 +3,9 @@
  *
  *   truth_window TRUTHFILE [--from-tsc=0xTSC] [--stop=N|last] [--hash] [--insns] [--marks]
  *
- * Prints {"instructions":N,"ipHash":"..."}: everything executed from the PSB with that TSC (default:
- * the first) up to the Nth stop of tracing (counted from 1), the last one, or the end of the file.
+ * Prints {"instructions":N,"ipHash":"..."}: everything executed from the PSB with that TSC
+ * (default: the first) up to the Nth stop of tracing (counted from 1), the last one, or the end of
+ * the file.
  * --insns: before it one hexadecimal address a line. --marks: all marks, and nothing else.
  */
 #include <errno.h>
@@ -60,9 +61,11 @@ static void add(struct window *w, const struct truth_event *e)
 
 static void show(const struct truth_event *e)
 {
-	static const char *const names[] = { [TRUTH_PSB] = "psb",     [TRUTH_STOP] = "stop",
-					     [TRUTH_START] = "start", [TRUTH_TIME] = "time",
-					     [TRUTH_JUMP] = "jump" };
+	static const char *const names[] = {[TRUTH_PSB] = "psb",
+					    [TRUTH_STOP] = "stop",
+					    [TRUTH_START] = "start",
+					    [TRUTH_TIME] = "time",
+					    [TRUTH_JUMP] = "jump"};
 
 	if (e->item == TRUTH_FIRST_ID || e->item == TRUTH_TIME)
 		return;
@@ -111,12 +114,10 @@ static int usage(void)
 
 static bool parse(struct window *w, int argc, char **argv)
 {
-	static const struct option options[] = { { "from-tsc", required_argument, NULL, 'f' },
-						 { "stop", required_argument, NULL, 's' },
-						 { "hash", no_argument, NULL, 'h' },
-						 { "insns", no_argument, NULL, 'i' },
-						 { "marks", no_argument, NULL, 'm' },
-						 { 0 } };
+	static const struct option options[] = {
+		{"from-tsc", required_argument, NULL, 'f'}, {"stop", required_argument, NULL, 's'},
+		{"hash", no_argument, NULL, 'h'},	    {"insns", no_argument, NULL, 'i'},
+		{"marks", no_argument, NULL, 'm'},	    {0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -140,7 +141,7 @@ static bool parse(struct window *w, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	struct window w = { .fnv = FNV_BASIS };
+	struct window w = {.fnv = FNV_BASIS};
 	uint64_t stops = 0;
 	int r = 0;
 
@@ -149,7 +150,7 @@ int main(int argc, char **argv)
 	if (w.stop < 0)
 		r = walk(&w, UINT64_MAX, &stops);
 	if (r == 0)
-		r = walk(&w, stops, &(uint64_t){ 0 });
+		r = walk(&w, stops, &(uint64_t){0});
 	if (r < 0) {
 		fprintf(stderr, "%s: %s\n", w.path, strerror(-r));
 		return 1;

@@ -23,18 +23,18 @@ struct emuring_head *emu_ring_new(uint64_t config)
 	head = aligned_alloc(4096, total);
 	assert_non_null(head);
 	memset(head, 0, total);
-	*head = (struct emuring_head){ .magic = EMURING_MAGIC,
-				       .version = EMURING_VERSION,
-				       .n_cpus = 1,
-				       .data_size = 4096,
-				       .aux_size = RING_AUX,
-				       .cpu_stride = stride,
-				       .clock = EMURING_CLOCK_VIRTUAL,
-				       .pt_config = config,
-				       .tsc_art_num = 4,
-				       .tsc_art_den = 1,
-				       .max_nonturbo_ratio = 10,
-				       .time_mult = 1 };
+	*head = (struct emuring_head){.magic = EMURING_MAGIC,
+				      .version = EMURING_VERSION,
+				      .n_cpus = 1,
+				      .data_size = 4096,
+				      .aux_size = RING_AUX,
+				      .cpu_stride = stride,
+				      .clock = EMURING_CLOCK_VIRTUAL,
+				      .pt_config = config,
+				      .tsc_art_num = 4,
+				      .tsc_art_den = 1,
+				      .max_nonturbo_ratio = 10,
+				      .time_mult = 1};
 	return head;
 }
 
@@ -81,7 +81,6 @@ static void say_tnt(struct text *t, uint64_t bits)
 	assert_true(bits != 0); /* PAD, or no stop bit */
 	n = 63 - __builtin_clzll(bits);
 
-
 	for (int i = 0; i < n; i++)
 		taken[i] = (bits >> (n - 1 - i) & 1) != 0 ? '1' : '0';
 	say(t, "TNT(%s)", taken);
@@ -89,8 +88,8 @@ static void say_tnt(struct text *t, uint64_t bits)
 
 static void say_ip(struct text *t, uint8_t byte)
 {
-	static const size_t sizes[8] = { 0, 2, 4, 6, 6, 0, 8, 0 };
-	const char *name = (byte & 0x1f) == PT_OPC_TIP	       ? "TIP"
+	static const size_t sizes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
+	const char *name = (byte & 0x1f) == PT_OPC_TIP	     ? "TIP"
 			   : (byte & 0x1f) == PT_OPC_TIP_PGE ? "PGE"
 			   : (byte & 0x1f) == PT_OPC_TIP_PGD ? "PGD"
 							     : "FUP";

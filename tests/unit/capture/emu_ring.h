@@ -21,6 +21,7 @@
 struct emuring_head *emu_ring_new(uint64_t config);
 /* Time goes on by TICKS. */
 void emu_ring_pass(struct emuring_head *head, uint64_t ticks);
-/* The published bytes from FROM on: "PSB TSC(1000) TMA(250,0) CBR(10) PSBEND MODE PGE(401000) TNT(110)
- * TIP(..) FUP(..) PGD MTC(1) CYC(5)". IPs are whole. Static storage, good until the next call. */
+/* The published bytes from FROM on: "PSB TSC(1000) TMA(250,0) CBR(10) PSBEND MODE PGE(401000)
+ * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5)". IPs are whole. Static storage, good until the next
+ * call. */
 const char *emu_ring_text(struct emuring_head *head, uint64_t from);

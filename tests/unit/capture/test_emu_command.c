@@ -46,7 +46,7 @@ static void put_text(const char *name, const char *text)
 
 static void put_elf(const char *name, uint8_t bits, uint8_t machine)
 {
-	uint8_t head[64] = { 0x7f, 'E', 'L', 'F', bits, 1, 1 };
+	uint8_t head[64] = {0x7f, 'E', 'L', 'F', bits, 1, 1};
 
 	head[16] = 3; /* ET_DYN */
 	head[18] = machine;
@@ -81,9 +81,19 @@ static int make_directory(void **state)
 
 static int remove_directory(void **state)
 {
-	static const char *const names[] = { "program", "i386",	   "arm",     "empty",	 "plain",
-					     "script",	"script2", "lost",    "bare",	 "loop",
-					     "qemu",	"qemu2",   "too-long-a-name-for-comm" };
+	static const char *const names[] = {"program",
+					    "i386",
+					    "arm",
+					    "empty",
+					    "plain",
+					    "script",
+					    "script2",
+					    "lost",
+					    "bare",
+					    "loop",
+					    "qemu",
+					    "qemu2",
+					    "too-long-a-name-for-comm"};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -93,7 +103,7 @@ static int remove_directory(void **state)
 
 static int find(const char *name, struct emu_command *ret, char *why)
 {
-	char *argv[] = { (char *)name, (char *)"one", (char *)"two", NULL };
+	char *argv[] = {(char *)name, (char *)"one", (char *)"two", NULL};
 
 	why[0] = '\0';
 	return emu_command_find(argv, ret, why, 256);
@@ -175,17 +185,17 @@ static void find_refuses_with_one_line(void **state)
 		int error;
 		const char *why;
 	} cases[] = {
-		{ "nosuch", -ENOENT, "nosuch: command not found" },
-		{ "/no/such", -ENOENT, "/no/such: command not found" },
-		{ "", -ENOENT, ": command not found" },
-		{ "plain", -EACCES, "plain: not executable" },
-		{ "/tmp", -EACCES, "/tmp: not executable" },
-		{ "lost", -ENOENT, "lost: its interpreter was not found" },
-		{ "i386", -ENOEXEC, "neither an x86-64 ELF program nor a script" },
-		{ "arm", -ENOEXEC, "neither an x86-64 ELF program nor a script" },
-		{ "empty", -ENOEXEC, "neither an x86-64 ELF program nor a script" },
-		{ "bare", -ENOEXEC, "neither an x86-64 ELF program nor a script" },
-		{ "loop", -ELOOP, "loop: Too many levels of symbolic links" },
+		{"nosuch", -ENOENT, "nosuch: command not found"},
+		{"/no/such", -ENOENT, "/no/such: command not found"},
+		{"", -ENOENT, ": command not found"},
+		{"plain", -EACCES, "plain: not executable"},
+		{"/tmp", -EACCES, "/tmp: not executable"},
+		{"lost", -ENOENT, "lost: its interpreter was not found"},
+		{"i386", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
+		{"arm", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
+		{"empty", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
+		{"bare", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
+		{"loop", -ELOOP, "loop: Too many levels of symbolic links"},
 	};
 	struct emu_command c;
 	char why[256];
@@ -204,13 +214,13 @@ static void find_qemu_refuses_what_cannot_load_the_plugin(void **state)
 	static const struct {
 		const char *version, *help, *why;
 	} cases[] = {
-		{ "qemu-x86_64 version 7.2.22 (Debian)", "-plugin QEMU_PLUGIN", NULL },
-		{ "qemu-x86_64 version 8.2.0", "-plugin", NULL },
-		{ "qemu-x86_64 version 10.0.2", "-plugin", "too new for the plugin" },
-		{ "qemu-x86_64 version 5.2.0", "-plugin", "too old for the plugin" },
-		{ "qemu-x86_64 version 7.2.0", "-strace", "built without plugins" },
-		{ "GNU bash, version 5.2", "-plugin", "not a qemu-x86_64" },
-		{ "", "", "not a qemu-x86_64" },
+		{"qemu-x86_64 version 7.2.22 (Debian)", "-plugin QEMU_PLUGIN", NULL},
+		{"qemu-x86_64 version 8.2.0", "-plugin", NULL},
+		{"qemu-x86_64 version 10.0.2", "-plugin", "too new for the plugin"},
+		{"qemu-x86_64 version 5.2.0", "-plugin", "too old for the plugin"},
+		{"qemu-x86_64 version 7.2.0", "-strace", "built without plugins"},
+		{"GNU bash, version 5.2", "-plugin", "not a qemu-x86_64"},
+		{"", "", "not a qemu-x86_64"},
 	};
 	char text[512], why[512], *path;
 

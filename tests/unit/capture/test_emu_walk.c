@@ -76,7 +76,7 @@ static int tear_down(void **state)
 static struct block *block(struct fixture *f, uint64_t ip, unsigned int n, const char *bytes,
 			   size_t size)
 {
-	struct code_block in = { .ip = ip, .n = n + 1, .last_bytes = (const uint8_t *)bytes };
+	struct code_block in = {.ip = ip, .n = n + 1, .last_bytes = (const uint8_t *)bytes};
 	struct block *b;
 	bool known;
 
@@ -89,7 +89,8 @@ static struct block *block(struct fixture *f, uint64_t ip, unsigned int n, const
 }
 #define BLOCK(f, ip, n, bytes) block(f, ip, n, bytes, sizeof(bytes) - 1)
 
-/* From the kernel to A, then to B; gives the packets of the way from A to B, with what is pending. */
+/* From the kernel to A, then to B; gives the packets of the way from A to B, with what is pending.
+ */
 static const char *way(struct fixture *f, struct block *a, struct block *b)
 {
 	encode_tnt(&f->pmu.encoder);
@@ -103,8 +104,8 @@ static const char *way(struct fixture *f, struct block *a, struct block *b)
 	return emu_ring_text(f->ring, f->from);
 }
 
-#define JE_UP	 "\x74\xf0"	       /* je .-14 */
-#define JMP_DOWN "\xeb\x10"	       /* jmp .+18 */
+#define JE_UP	 "\x74\xf0"		/* je .-14 */
+#define JMP_DOWN "\xeb\x10"		/* jmp .+18 */
 #define CALL	 "\xe8\x10\x00\x00\x00" /* call .+21 */
 #define CALL_0	 "\xe8\x00\x00\x00\x00"
 #define CALL_RAX "\xff\xd0"
@@ -123,31 +124,31 @@ static void code_add_tells_the_kind_of_the_last_instruction(void **state)
 		enum block_kind kind;
 		int64_t target; /* relative to the instruction; 0: none */
 	} cases[] = {
-		{ NOP, 1, BLOCK_PLAIN, 1 },
-		{ JE_UP, 2, BLOCK_COND, -14 },
-		{ "\x0f\x85\x00\x01\x00\x00", 6, BLOCK_COND, 0x106 },
-		{ "\xe2\xfe", 2, BLOCK_COND, 0 }, /* loop . */
-		{ "\xe3\x02", 2, BLOCK_COND, 4 }, /* jrcxz */
-		{ JMP_DOWN, 2, BLOCK_JMP, 18 },
-		{ CALL, 5, BLOCK_CALL, 21 },
-		{ CALL_0, 5, BLOCK_JMP, 5 },
-		{ CALL_RAX, 2, BLOCK_CALL_IND, 2 },
-		{ "\xff\x15\x00\x00\x00\x00", 6, BLOCK_CALL_IND, 6 },
-		{ JMP_RAX, 2, BLOCK_JMP_IND, 2 },
-		{ "\x3e\xff\xe0", 3, BLOCK_JMP_IND, 3 },
-		{ RET, 1, BLOCK_RET, 1 },
-		{ "\xf3\xc3", 2, BLOCK_RET, 2 },
-		{ "\xc2\x08\x00", 3, BLOCK_RET, 3 },
-		{ "\xcb", 1, BLOCK_FAR, 1 },
-		{ "\x48\xcf", 2, BLOCK_FAR, 2 },
-		{ "\xff\x18", 2, BLOCK_FAR, 2 }, /* call far [rax] */
-		{ SYSCALL, 2, BLOCK_KERNEL, 2 },
-		{ INT3, 1, BLOCK_KERNEL, 1 },
-		{ "\xcd\x80", 2, BLOCK_KERNEL, 2 },
-		{ MOVSB, 2, BLOCK_REP, 2 },
-		{ "\xf2\xae", 2, BLOCK_REP, 2 },
-		{ "\xa4", 1, BLOCK_PLAIN, 1 },
-		{ "\x0f\x0b", 2, BLOCK_PLAIN, 2 },
+		{NOP, 1, BLOCK_PLAIN, 1},
+		{JE_UP, 2, BLOCK_COND, -14},
+		{"\x0f\x85\x00\x01\x00\x00", 6, BLOCK_COND, 0x106},
+		{"\xe2\xfe", 2, BLOCK_COND, 0}, /* loop . */
+		{"\xe3\x02", 2, BLOCK_COND, 4}, /* jrcxz */
+		{JMP_DOWN, 2, BLOCK_JMP, 18},
+		{CALL, 5, BLOCK_CALL, 21},
+		{CALL_0, 5, BLOCK_JMP, 5},
+		{CALL_RAX, 2, BLOCK_CALL_IND, 2},
+		{"\xff\x15\x00\x00\x00\x00", 6, BLOCK_CALL_IND, 6},
+		{JMP_RAX, 2, BLOCK_JMP_IND, 2},
+		{"\x3e\xff\xe0", 3, BLOCK_JMP_IND, 3},
+		{RET, 1, BLOCK_RET, 1},
+		{"\xf3\xc3", 2, BLOCK_RET, 2},
+		{"\xc2\x08\x00", 3, BLOCK_RET, 3},
+		{"\xcb", 1, BLOCK_FAR, 1},
+		{"\x48\xcf", 2, BLOCK_FAR, 2},
+		{"\xff\x18", 2, BLOCK_FAR, 2}, /* call far [rax] */
+		{SYSCALL, 2, BLOCK_KERNEL, 2},
+		{INT3, 1, BLOCK_KERNEL, 1},
+		{"\xcd\x80", 2, BLOCK_KERNEL, 2},
+		{MOVSB, 2, BLOCK_REP, 2},
+		{"\xf2\xae", 2, BLOCK_REP, 2},
+		{"\xa4", 1, BLOCK_PLAIN, 1},
+		{"\x0f\x0b", 2, BLOCK_PLAIN, 2},
 	};
 	struct fixture *f = *state;
 
@@ -270,7 +271,7 @@ static void step_signal_between_blocks_tells_both_ways(void **state)
 	struct fixture *f = *state;
 	struct block *b = BLOCK(f, 0x1010, 4, JE_UP), *h = handler(f, 0x7000);
 
-	f->signal = (struct walk_signal){ .entered = true, .rsp = 0x100, .ip = 0x1006 };
+	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1006};
 	assert_string_equal(way(f, b, h), "TNT(1) FUP(1006) PGD PGE(7000)");
 	assert_int_equal(f->jumps, 0);
 }
@@ -281,7 +282,8 @@ static void step_fault_within_a_block_breaks_it_off(void **state)
 	/* The branch leads to the very instruction that faults. */
 	struct block *b = BLOCK(f, 0x1000, 3, "\x74\xfc"), *h = handler(f, 0x7000);
 
-	f->signal = (struct walk_signal){ .entered = true, .rsp = 0x100, .ip = 0x1001, .fault = true };
+	f->signal =
+		(struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1001, .fault = true};
 	assert_string_equal(way(f, b, h), "FUP(1001) PGD PGE(7000)");
 }
 
@@ -290,7 +292,8 @@ static void step_breakpoint_is_no_interrupt(void **state)
 	struct fixture *f = *state;
 	struct block *b = BLOCK(f, 0x1000, 2, INT3), *h = handler(f, 0x7000);
 
-	f->signal = (struct walk_signal){ .entered = true, .rsp = 0x100, .ip = 0x1003, .fault = true };
+	f->signal =
+		(struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003, .fault = true};
 	assert_string_equal(way(f, b, h), "PGD PGE(7000)");
 }
 
@@ -309,7 +312,7 @@ static void step_loop_to_the_handlers_begin_is_no_second_signal(void **state)
 
 	code_add_handler(f->code, 0x7000);
 	h = BLOCK(f, 0x7000, 0, "\x74\xfe");
-	f->signal = (struct walk_signal){ .entered = true, .rsp = 0x100, .ip = 0x1003 };
+	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
 	walk_step(&f->walk, b, false);
 	walk_step(&f->walk, h, false);
 	assert_string_equal(way(f, h, h), "TNT(1)");

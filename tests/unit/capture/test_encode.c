@@ -59,7 +59,7 @@ static void encode_tnt_up_to_six_is_short(void **state)
 {
 	static const struct {
 		const char *taken, *bytes;
-	} cases[] = { { "1", "06" }, { "0", "04" }, { "10", "0c" }, { "111111", "fe" } };
+	} cases[] = {{"1", "06"}, {"0", "04"}, {"10", "0c"}, {"111111", "fe"}};
 	struct fixture *f = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -107,15 +107,15 @@ static void encode_ip_takes_the_shortest_form(void **state)
 		uint64_t ip;
 		const char *bytes;
 	} cases[] = {
-		{ PT_OPC_TIP, 0x401000, "6d 00 10 40 00 00 00" },
-		{ PT_OPC_TIP, 0x401000, "2d 00 10" },
-		{ PT_OPC_FUP, 0x40beef, "3d ef be" },
-		{ PT_OPC_TIP_PGE, 0x12345678, "51 78 56 34 12" },
-		{ PT_OPC_TIP_PGD, 0x7fff00001234, "61 34 12 00 00 ff 7f" },
-		{ PT_OPC_TIP, 0xffffffff81000000, "6d 00 00 00 81 ff ff" },
-		{ PT_OPC_TIP, 0x8000000000000001, "cd 01 00 00 00 00 00 00 80" },
-		{ PT_OPC_TIP, 0x8000123400000002, "8d 02 00 00 00 34 12" },
-		{ PT_OPC_TIP, 0, "6d 00 00 00 00 00 00" },
+		{PT_OPC_TIP, 0x401000, "6d 00 10 40 00 00 00"},
+		{PT_OPC_TIP, 0x401000, "2d 00 10"},
+		{PT_OPC_FUP, 0x40beef, "3d ef be"},
+		{PT_OPC_TIP_PGE, 0x12345678, "51 78 56 34 12"},
+		{PT_OPC_TIP_PGD, 0x7fff00001234, "61 34 12 00 00 ff 7f"},
+		{PT_OPC_TIP, 0xffffffff81000000, "6d 00 00 00 81 ff ff"},
+		{PT_OPC_TIP, 0x8000000000000001, "cd 01 00 00 00 00 00 00 80"},
+		{PT_OPC_TIP, 0x8000123400000002, "8d 02 00 00 00 34 12"},
+		{PT_OPC_TIP, 0, "6d 00 00 00 00 00 00"},
 	};
 	struct fixture *f = *state;
 
@@ -151,9 +151,13 @@ static void encode_cyc_extends_by_seven_bits(void **state)
 		uint64_t cycles;
 		const char *bytes;
 	} cases[] = {
-		{ 0, "03" },		 { 1, "0b" },		  { 31, "fb" },
-		{ 32, "07 02" },	 { 0xfff, "ff fe" },	  { 0x1000, "07 01 02" },
-		{ UINT64_MAX, "ff ff ff ff ff ff ff ff ff 0e" },
+		{0, "03"},
+		{1, "0b"},
+		{31, "fb"},
+		{32, "07 02"},
+		{0xfff, "ff fe"},
+		{0x1000, "07 01 02"},
+		{UINT64_MAX, "ff ff ff ff ff ff ff ff ff 0e"},
 	};
 	struct fixture *f = *state;
 
@@ -175,8 +179,7 @@ static void encode_timing_packets_have_their_layout(void **state)
 	encode_mtc(&f->e, 0x42);
 	encode_mode_exec(&f->e);
 	encode_psbend(&f->e);
-	expect(f, 0,
-	       "19 77 66 55 44 33 22 11 02 73 cd ab 00 f0 01 02 03 1c 00 59 42 99 01 02 23");
+	expect(f, 0, "19 77 66 55 44 33 22 11 02 73 cd ab 00 f0 01 02 03 1c 00 59 42 99 01 02 23");
 }
 
 static void encode_wraps_within_a_packet(void **state)

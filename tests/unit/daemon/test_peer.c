@@ -201,9 +201,11 @@ static void peer_call_under_way_makes_the_next_one_wait(void **state)
 {
 	struct fixture *f = *state;
 	const char *text;
+	static const char calls[] = "{\"method\":\"t.Hold\",\"more\":true}\0"
+				    "{\"method\":\"t.Echo\"}";
 
-	say(f, "{\"method\":\"t.Hold\",\"more\":true}");
-	say(f, "{\"method\":\"t.Echo\"}");
+	say_bytes(f, calls, sizeof(calls));
+	settle(f);
 	assert_int_equal(f->calls, 1);
 	assert_true(peer_wants_more(f->peer));
 	peer_reply(f->peer, numbered(50), true);

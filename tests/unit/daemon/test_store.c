@@ -79,7 +79,7 @@ static struct entry complete(struct store *s, uint64_t usec, size_t size)
 
 	e.state = ENTRY_DONE;
 	e.bundle_bytes = size;
-	assert_int_equal(store_make_room(s, size), 0);
+	assert_int_equal(store_make_room(s, e.id, size), 0);
 	assert_int_equal(store_file_put(store_dir_fd(s), e.id, STORE_BUNDLE, fd, size), 0);
 	assert_int_equal(store_file_put_entry(store_dir_fd(s), &e), 0);
 	store_end(s, &e, -EBADF, -EBADF);
@@ -141,7 +141,7 @@ static void store_quota_removes_the_oldest_first(void **state)
 	assert_int_equal(store_get_stats(s)->evicted, 1);
 	assert_true(store_get_stats(s)->bytes <= 10000);
 	assert_int_equal(scratch_dir_count(dir), 4); /* two files each */
-	assert_int_equal(store_make_room(s, 10001), -EFBIG);
+	assert_int_equal(store_make_room(s, c.id, 10001), -EFBIG);
 	assert_int_equal(store_count(s), 2);
 }
 
@@ -149,10 +149,17 @@ static void store_quota_spares_what_has_not_ended(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(10000, 2);
 	struct entry running = begin(s, 100);
-	struct entry old = complete(s, 200, 10), new = complete(s, 300, 10);
+	CLEANUP_CLOSE int fd = memory_of('r', 9000);
+	struct entry old, new;
 	const struct entry *found;
 
 	(void)state;
+	/* It has written its bundle, and is being decoded. */
+	assert_int_equal(store_make_room(s, running.id, 9000), 0);
+	assert_int_equal(store_file_put(store_dir_fd(s), running.id, STORE_BUNDLE, fd, 9000), 0);
+	assert_int_equal(store_get_stats(s)->bytes, 9000);
+	old = complete(s, 200, 10);
+	new = complete(s, 300, 4000);
 	assert_int_equal(store_find(s, running.id, &found), 0);
 	assert_int_equal(store_find(s, old.id, &found), -ENOENT);
 	assert_int_equal(store_find(s, new.id, &found), 0);

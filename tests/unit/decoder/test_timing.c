@@ -53,8 +53,8 @@ static void timing_at_between_two_tscs_is_their_interval(void **state)
 					    {19, 0x2000, UINT64_MAX}};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){UINT32_MAX, 0, 0, 0}), e,
-	      4);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){UINT32_MAX, 0, 0, 0, 0}),
+	      e, 4);
 }
 
 /* TSC 0x1000 lies 0x10 TSC ticks behind CTC 0x0013; MTCs come each 8 ticks of CTC, of 100 TSC. */
@@ -68,7 +68,7 @@ static void timing_at_mtc_counts_from_tma(void **state)
 					    {21, 4096 - 16 + 1299, UINT64_MAX}};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1}), e, 3);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1, 0}), e, 3);
 }
 
 static void timing_at_mtc_wraps_at_256(void **state)
@@ -79,7 +79,7 @@ static void timing_at_mtc_wraps_at_256(void **state)
 	static const struct expected e[] = {{17, 4096 + 799, 4096 + 2402}};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1}), e, 1);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1, 0}), e, 1);
 }
 
 static void timing_at_mtc_without_tma_or_ratio_gives_nothing(void **state)
@@ -88,7 +88,7 @@ static void timing_at_mtc_without_tma_or_ratio_gives_nothing(void **state)
 	static const struct expected e[] = {{10, 4096, UINT64_MAX}};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1}), e, 1);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1, 0}), e, 1);
 }
 
 /* Ratio 31 of 64: a cycle takes 2 TSC ticks at least. CYC 8 (no bound forward: it may begin before
@@ -104,8 +104,8 @@ static void timing_at_cyc_bounds_from_both_sides(void **state)
 	};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){UINT32_MAX, 64, 0, 0}), e,
-	      3);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){UINT32_MAX, 64, 0, 0, 0}),
+	      e, 3);
 }
 
 static void timing_at_overflow_ends_the_mtc_chain(void **state)
@@ -114,7 +114,7 @@ static void timing_at_overflow_ends_the_mtc_chain(void **state)
 	static const struct expected e[] = {{19, 4096, UINT64_MAX}};
 
 	(void)state;
-	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1}), e, 1);
+	check(new_timing(bytes, sizeof(bytes) - 1, (struct timing_config){3, 0, 100, 1, 0}), e, 1);
 }
 
 static void timing_at_many_cycs_stays_within_its_memory(void **state)
@@ -128,7 +128,7 @@ static void timing_at_many_cycs_stays_within_its_memory(void **state)
 	memset(bytes, 0x0b, n);
 	memcpy(bytes, TSC("\x00\x10"), 8);
 	memcpy(bytes + n - 8, TSC("\x00\x20"), 8);
-	t = new_timing(bytes, n, (struct timing_config){UINT32_MAX, 64, 0, 0});
+	t = new_timing(bytes, n, (struct timing_config){UINT32_MAX, 64, 0, 0, 0});
 	for (size_t i = 0; i < n; i += 7) {
 		timing_at(t, i, &lo, &hi);
 		assert_true(lo <= hi);
@@ -137,6 +137,17 @@ static void timing_at_many_cycs_stays_within_its_memory(void **state)
 	}
 	free(t);
 	free(bytes);
+}
+
+static void timing_at_behind_the_last_packet_ends_at_the_stop(void **state)
+{
+	static const char bytes[] = TSC("\x00\x10") TNT TSC("\x00\x20") TNT;
+	static const struct expected e[] = {{8, 0x1000, 0x2000}, {17, 0x2000, 0x2345}};
+
+	(void)state;
+	check(new_timing(bytes, sizeof(bytes) - 1,
+			 (struct timing_config){UINT32_MAX, 0, 0, 0, 0x2345}),
+	      e, 2);
 }
 
 int main(void)
@@ -149,6 +160,7 @@ int main(void)
 		cmocka_unit_test(timing_at_mtc_without_tma_or_ratio_gives_nothing),
 		cmocka_unit_test(timing_at_cyc_bounds_from_both_sides),
 		cmocka_unit_test(timing_at_overflow_ends_the_mtc_chain),
+		cmocka_unit_test(timing_at_behind_the_last_packet_ends_at_the_stop),
 		cmocka_unit_test(timing_at_many_cycs_stays_within_its_memory),
 	};
 

@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/proto/test_bundle_tar \
 	tests/unit/proto/test_bytes \
 	tests/unit/proto/test_channel \
+	tests/unit/proto/test_emuring \
 	tests/unit/proto/test_json \
 	tests/unit/proto/test_manifest \
 	tests/unit/proto/test_memfd \
@@ -23,6 +24,8 @@ tests_unit_proto_test_bytes_SOURCES = tests/unit/proto/test_bytes.c
 tests_unit_proto_test_bytes_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_channel_SOURCES = tests/unit/proto/test_channel.c
 tests_unit_proto_test_channel_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_emuring_SOURCES = tests/unit/proto/test_emuring.c
+tests_unit_proto_test_emuring_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_json_SOURCES = tests/unit/proto/test_json.c
 tests_unit_proto_test_json_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_manifest_SOURCES = tests/unit/proto/test_manifest.c

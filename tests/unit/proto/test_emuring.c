@@ -47,7 +47,7 @@ static int tear_down(void **state)
 /* A COMM record with this name. */
 static size_t compose(const char *comm, void *bytes, size_t capacity)
 {
-	struct perfrecord r = { .type = PERF_RECORD_COMM, .pid = 7, .tid = 8, .time = 99, .id = 5 };
+	struct perfrecord r = {.type = PERF_RECORD_COMM, .pid = 7, .tid = 8, .time = 99, .id = 5};
 	size_t size;
 
 	r.u.comm.comm = comm;
@@ -71,23 +71,23 @@ static void layout_refuses_what_does_not_fit(void **state)
 		uint64_t data, aux;
 		int result;
 	} cases[] = {
-		{ 1, 4096, 4096, 0 },
-		{ EMURING_MAX_CPUS, 1ull << 20, 1ull << 30, 0 },
-		{ 0, 4096, 4096, -EINVAL },
-		{ EMURING_MAX_CPUS + 1, 4096, 4096, -EINVAL },
-		{ 1, 2048, 4096, -EINVAL },
-		{ 1, 4096, 12288, -EINVAL },
-		{ 1, 0, 4096, -EINVAL },
-		{ 1, 1ull << 63, 1ull << 63, -EINVAL },
-		{ 256, 4096, 1ull << 60, -EINVAL },
+		{1, 4096, 4096, 0},
+		{EMURING_MAX_CPUS, 1ull << 20, 1ull << 30, 0},
+		{0, 4096, 4096, -EINVAL},
+		{EMURING_MAX_CPUS + 1, 4096, 4096, -EINVAL},
+		{1, 2048, 4096, -EINVAL},
+		{1, 4096, 12288, -EINVAL},
+		{1, 0, 4096, -EINVAL},
+		{1, 1ull << 63, 1ull << 63, -EINVAL},
+		{256, 4096, 1ull << 60, -EINVAL},
 	};
 	uint64_t stride, total;
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(emuring_layout(cases[i].n, cases[i].data, cases[i].aux, &stride,
-						&total),
-				 cases[i].result);
+		assert_int_equal(
+			emuring_layout(cases[i].n, cases[i].data, cases[i].aux, &stride, &total),
+			cases[i].result);
 }
 
 static void layout_keeps_cpus_apart_on_pages(void **state)
@@ -164,12 +164,12 @@ static void finish_writes_what_was_pending(void **state)
 		size_t size;
 		uint8_t bytes[8];
 	} cases[] = {
-		{ 0, 0, { 0 } },
-		{ 1, 0, { 0 } },
-		{ 5, 1, { 0x0a } },
-		{ 0x7f, 1, { 0xfe } },
-		{ 0xff, 8, { 0x02, 0xa3, 0xff } },
-		{ 1ull << 48, 0, { 0 } }, /* no encoder leaves that */
+		{0, 0, {0}},
+		{1, 0, {0}},
+		{5, 1, {0x0a}},
+		{0x7f, 1, {0xfe}},
+		{0xff, 8, {0x02, 0xa3, 0xff}},
+		{1ull << 48, 0, {0}}, /* no encoder leaves that */
 	};
 	struct emuring_cpu *cpu = emuring_cpu_at(head, 0);
 	uint8_t *aux = emuring_aux_at(head, 0);
