@@ -169,14 +169,15 @@ static size_t store_oldest_on_disk(const struct store *s)
 	return i;
 }
 
-/* BYTES are at most what the store may hold. */
-static void store_evict(struct store *s, uint64_t bytes)
+/* The oldest go first, but for SPARE (NULL: none), which has only just ended. BYTES are at most
+ * what the store may hold. */
+static void store_evict(struct store *s, uint64_t bytes, const char *spare)
 {
 	size_t oldest;
 
 	while (s->stats.bytes > s->limits.max_use - bytes) {
 		oldest = store_oldest_on_disk(s);
-		if (oldest == s->n)
+		if (oldest == s->n || (spare && strcmp(s->items[oldest].entry.id, spare) == 0))
 			break;
 		store_remove(s, oldest);
 		s->stats.evicted++;
@@ -189,7 +190,7 @@ int store_make_room(struct store *s, const char *id, uint64_t bytes)
 
 	if (bytes > s->limits.max_use)
 		return -EFBIG;
-	store_evict(s, bytes);
+	store_evict(s, bytes, NULL);
 	item = store_item_of(s, id);
 	if (item) {
 		item->sizes[STORE_BUNDLE] += bytes;
@@ -269,7 +270,7 @@ void store_end(struct store *s, const struct entry *e, int bundle_fd, int report
 	item->fds[STORE_REPORT] = report_fd;
 	store_measure(s, item);
 	store_trim_memory(s);
-	store_evict(s, 0);
+	store_evict(s, 0, e->id);
 }
 
 static const struct entry *store_latest(const struct store *s)
@@ -384,7 +385,7 @@ int store_new(const char *dir, const struct store_limits *limits, struct store *
 		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
 		return r;
 	}
-	store_evict(s, 0);
+	store_evict(s, 0, NULL);
 	*ret = TAKE_PTR(s);
 	return 0;
 }

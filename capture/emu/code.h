@@ -26,8 +26,7 @@ enum block_kind {
 
 /* block.flags */
 #define BLOCK_HANDLER 1u /* a signal handler begins here */
-#define BLOCK_SINGLE  2u /* one plain instruction: QEMU may be repeating it after a partial block \
-			  */
+#define BLOCK_SINGLE  2u /* one plain instruction: maybe what is left of a block broken off */
 
 struct block {
 	uint64_t ip, last, next, target;

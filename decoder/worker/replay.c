@@ -32,6 +32,8 @@ struct walk {
 	int error; /* of the callbacks */
 };
 
+#define IDLE_STRETCHES 16 /* looked back over for a thread */
+
 /* A time for the asking: that of TSC, or where nothing is known the end of the recording. */
 static uint64_t time_of(const struct walk *w, uint64_t tsc)
 {
@@ -52,21 +54,22 @@ static const struct timeline_thread *only_thread(const struct replay *r)
 	return timeline_thread(r->timeline, 0);
 }
 
-/* Who ran within [LO, HI]; *ret_time: the instant that it is known for. */
+/* Who ran within [LO, HI], the last one if there were several: where time is coarse, the thread may
+ * have been switched out again, for nobody, before HI. *ret_time: an instant at which it ran. */
 static const struct timeline_thread *who(const struct walk *w, uint64_t lo, uint64_t hi,
 					 uint64_t *ret_time, uint64_t *ret_until)
 {
 	const struct timeline *t = w->replay->timeline;
+	uint64_t earliest = lo > 0 ? time_of(w, lo) : 0, since = 0;
 	const struct timeline_thread *thread;
 
 	*ret_time = time_of(w, hi);
-	thread = timeline_running(t, w->cpu, *ret_time, NULL, ret_until);
-	if (thread == NULL && lo > 0) {
-		uint64_t earlier = time_of(w, lo);
-
-		thread = timeline_running(t, w->cpu, earlier, NULL, ret_until);
-		if (thread != NULL)
-			*ret_time = earlier;
+	thread = timeline_running(t, w->cpu, *ret_time, &since, ret_until);
+	for (unsigned int i = 0; thread == NULL && i < IDLE_STRETCHES; i++) {
+		if (since == 0 || since <= earliest)
+			break;
+		*ret_time = since - 1;
+		thread = timeline_running(t, w->cpu, *ret_time, &since, ret_until);
 	}
 	if (thread == NULL) {
 		*ret_until = SPACE_NOW;

@@ -121,6 +121,7 @@ int main(int argc, char **argv)
 {
 	struct run r = {0};
 	char why[512], name[4096];
+	int status;
 
 	parse(&r, argc, argv);
 	if (source_emu_open(&r.config, &r.source, why, sizeof(why)) < 0)
@@ -130,5 +131,10 @@ int main(int argc, char **argv)
 	r.data = fopen(name, "we");
 	if (r.area == NULL || r.data == NULL)
 		fail("no memory or no file");
-	return run(&r);
+	status = run(&r);
+	if (fclose(r.data) != 0)
+		fail(name);
+	free(r.area);
+	source_free(r.source);
+	return status;
 }

@@ -4,8 +4,8 @@
  *   truth_window TRUTHFILE [--from-tsc=0xTSC] [--stop=N|last] [--hash] [--insns] [--marks]
  *
  * Prints {"instructions":N,"ipHash":"..."}: everything executed from the PSB with that TSC
- * (default: the first) up to the Nth stop of tracing (counted from 1), the last one, or the end of
- * the file.
+ * (default: the first) up to the Nth time that the recorder stopped tracing (counted from 1; one
+ * before the first instruction counts too), the last stop there was, or the end of the file.
  * --insns: before it one hexadecimal address a line. --marks: all marks, and nothing else.
  */
 #include <errno.h>
@@ -84,8 +84,10 @@ static bool take(struct window *w, const struct truth_event *e, uint64_t last_st
 		w->inside = true;
 	if (e->item == TRUTH_STOP)
 		w->stops++;
-	return e->item == TRUTH_STOP &&
-	       (w->stop < 0 ? w->stops == last_stop : w->stops == (uint64_t)w->stop);
+	/* The recorder counts on for each start and each stop: emuring_cpu.want. */
+	return e->item == TRUTH_STOP && (w->stop < 0	? w->stops == last_stop
+					 : w->stop == 0 ? false
+							: e->generation / 2 >= (uint64_t)w->stop);
 }
 
 static int walk(struct window *w, uint64_t last_stop, uint64_t *ret_stops)

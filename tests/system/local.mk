@@ -4,6 +4,7 @@ EXTRA_DIST += tests/scenario/exact.py
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh
 if HAVE_BATS
-SYSTEM_TESTS += tests/system/ctl.bats
+SYSTEM_TESTS += tests/system/ctl.bats tests/system/daemon.bats
 endif
-EXTRA_DIST += tests/system/ctl.bats tests/system/fake_decoder.py tests/system/fake_recorder.py
+EXTRA_DIST += tests/system/ctl.bats tests/system/daemon.bats tests/system/hostile_client.py \
+	tests/system/fake_decoder.py tests/system/fake_recorder.py

@@ -230,7 +230,10 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	close(fd);
 	fd = openat(store_dir_fd(s), ".00000000003-abcd-9.ptsnap.tmp", O_CREAT | O_WRONLY, 0600);
 	close(fd);
+	/* Not ours. */
 	fd = openat(store_dir_fd(s), "package.json", O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	fd = openat(store_dir_fd(s), "00000000003-kt-1.json", O_CREAT | O_WRONLY, 0600);
 	close(fd);
 	store_free(s);
 
@@ -243,7 +246,7 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	assert_int_equal(found->state, ENTRY_FAILED);
 	assert_int_equal(found->bundle_bytes, 20);
 	assert_int_equal(store_get_stats(s)->recovered, 1);
-	assert_int_equal(scratch_dir_count(dir), 5); /* the temporary one is gone */
+	assert_int_equal(scratch_dir_count(dir), 6); /* the temporary one is gone */
 	store_new_id(s, 50, BOOT, next);
 	assert_true(strcmp(next, cut.id) > 0);
 	store_free(s);
