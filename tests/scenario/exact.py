@@ -85,24 +85,27 @@ class Recording:
                       for f in files if f.endswith(".ptsnap"))
 
 
-def compare(bundle, truth, stop, libipt):
-    s = json.loads(run([PTSNAPCTL, "decode", "--view=summary", "--hash", "--json=short", bundle]))
-    if s["errors"] == {"no-psb": 1} and s["instructions"] == 0 and stop != "last":
-        return 0  # the command had not come to its first instruction
-    if s["errors"]:
-        raise Failed(f"{os.path.basename(bundle)}: faults: {s['errors']}")
-    if not s.get("tscFirst"):
-        raise Failed(f"{os.path.basename(bundle)}: no PSB decoded: {s}")
+def executed(truth, tsc, stop):
     until = [] if stop == "last" else [f"--stop={stop}"]
-    t = json.loads(run([TRUTH, truth, f"--from-tsc={s['tscFirst']}", *until, "--hash"]))
-    if (s["instructions"], s["ipHash"]) != (t["instructions"], t["ipHash"]):
-        raise Failed(f"{os.path.basename(bundle)} stop {stop}: decoded {s['instructions']} "
-                     f"{s['ipHash']}, executed {t['instructions']} {t['ipHash']}")
+    t = json.loads(run([TRUTH, truth, f"--from-tsc={tsc}", *until, "--hash"]))
+    return t["instructions"], t["ipHash"]
+
+
+def compare(bundle, truth, stops, libipt):
+    name = os.path.basename(bundle)
+    s = json.loads(run([PTSNAPCTL, "decode", "--view=summary", "--hash", "--json=short", bundle]))
+    if s["errors"] == {"no-psb": 1} and s["instructions"] == 0 and stops != ["last"]:
+        return 0  # the command had not come to its first instruction
+    if s["errors"] or not s.get("tscFirst"):
+        raise Failed(f"{name}: {s}")
+    ours = (s["instructions"], s["ipHash"])
+    truths = [executed(truth, s["tscFirst"], stop) for stop in stops]
+    if ours not in truths:
+        raise Failed(f"{name} stop {stops}: decoded {ours}, executed {truths}")
     if libipt and os.path.exists(LIBIPT):
         o = json.loads(run([LIBIPT, bundle]).splitlines()[0])
-        if (s["instructions"], s["ipHash"], 0) != (o["instructions"], o["ipHash"], o["errors"]):
-            raise Failed(f"{os.path.basename(bundle)}: ours {s['instructions']} {s['ipHash']}, "
-                         f"libipt {o['instructions']} {o['ipHash']} errors {o['errors']}")
+        if (*ours, 0) != (o["instructions"], o["ipHash"], o["errors"]):
+            raise Failed(f"{name}: ours {ours}, libipt {o}")
     return s["instructions"]
 
 
@@ -115,10 +118,11 @@ def scenario(name, command, terms, aux="256K", snapshots=2, pause=0.15, libipt=T
         if not bundles:
             raise Failed("no snapshot was stored")
         counts = []
-        early = 0  # stopped before the command's first instruction: no stop in the truth file
+        early = 0  # stopped before the first instruction: the truth file may not know of the stop
         for i, b in enumerate(bundles):
-            stop = "last" if i == len(bundles) - 1 else str(i + 1 - early)
-            counts.append(compare(b, r.truth, stop, libipt))
+            last = i == len(bundles) - 1
+            stops = ["last"] if last else [str(n) for n in range(max(1, i + 1 - early), i + 2)]
+            counts.append(compare(b, r.truth, stops, libipt))
             early += counts[-1] == 0
         return f"{len(bundles)} snapshots, {sum(counts)} instructions"
     finally:

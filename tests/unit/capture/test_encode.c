@@ -111,6 +111,7 @@ static void encode_ip_takes_the_shortest_form(void **state)
 		{PT_OPC_TIP, 0x401000, "2d 00 10"},
 		{PT_OPC_FUP, 0x40beef, "3d ef be"},
 		{PT_OPC_TIP_PGE, 0x12345678, "51 78 56 34 12"},
+		{PT_OPC_TIP, 0x92345678, "4d 78 56 34 92"},
 		{PT_OPC_TIP_PGD, 0x7fff00001234, "61 34 12 00 00 ff 7f"},
 		{PT_OPC_TIP, 0xffffffff81000000, "6d 00 00 00 81 ff ff"},
 		{PT_OPC_TIP, 0x8000000000000001, "cd 01 00 00 00 00 00 00 80"},
@@ -232,6 +233,12 @@ static void encode_call_beyond_the_depth_loses_the_oldest(void **state)
 	for (uint64_t i = PT_RET_STACK + 2; i > 2; i--)
 		assert_true(encode_return(&f->state, i));
 	assert_false(encode_return(&f->state, 2));
+	/* Recursion: all the same address, and still only so many. */
+	for (uint64_t i = 0; i < PT_RET_STACK + 2; i++)
+		encode_call(&f->state, 7);
+	for (uint64_t i = 0; i < PT_RET_STACK; i++)
+		assert_true(encode_return(&f->state, 7));
+	assert_false(encode_return(&f->state, 7));
 }
 
 static void encode_psb_empties_the_return_stack(void **state)
