@@ -87,7 +87,10 @@ class Recording:
 
 def executed(truth, tsc, stop):
     until = [] if stop == "last" else [f"--stop={stop}"]
-    t = json.loads(run([TRUTH, truth, f"--from-tsc={tsc}", *until, "--hash"]))
+    try:
+        t = json.loads(run([TRUTH, truth, f"--from-tsc={tsc}", *until, "--hash"]))
+    except Failed as e:
+        return str(e)
     return t["instructions"], t["ipHash"]
 
 
