@@ -88,7 +88,7 @@ static void go(struct walk *w, struct block *p, uint64_t ip, bool first_inside)
 {
 	int inside = block_index(p, ip);
 
-	if (inside >= 0 && (first_inside || p->kind == BLOCK_REP))
+	if (inside >= 0 && first_inside)
 		return partial(w, p, inside);
 	if (p->kind == BLOCK_TRAP) {
 		emupmu_interrupt(w->pmu, p->ip);

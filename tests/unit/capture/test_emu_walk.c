@@ -318,6 +318,25 @@ static void step_loop_to_the_handlers_begin_is_no_second_signal(void **state)
 	assert_string_equal(way(f, h, h), "TNT(1)");
 }
 
+static void step_jump_to_the_handlers_begin_is_no_second_signal(void **state)
+{
+	struct fixture *f = *state;
+	struct block *b = BLOCK(f, 0x1000, 2, NOP), *h;
+
+	code_add_handler(f->code, 0x7000);
+	h = BLOCK(f, 0x7000, 1, JMP_RAX);
+	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
+	assert_string_equal(way(f, b, h), "FUP(1003) PGD PGE(7000)");
+	f->from = f->pmu.cpu->aux_pos;
+	walk_step(&f->walk, h, false);
+	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(7000)");
+	/* After rt_sigreturn the same frame can come again. */
+	walk_frame_gone(&f->walk);
+	f->from = f->pmu.cpu->aux_pos;
+	walk_step(&f->walk, h, false);
+	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(1003) FUP(1003) PGD PGE(7000)");
+}
+
 static void leave_and_return_are_pgd_and_pge(void **state)
 {
 	struct fixture *f = *state;
@@ -367,6 +386,7 @@ int main(void)
 		CASE(step_breakpoint_is_no_interrupt),
 		CASE(step_handler_called_as_a_function_is_a_call),
 		CASE(step_loop_to_the_handlers_begin_is_no_second_signal),
+		CASE(step_jump_to_the_handlers_begin_is_no_second_signal),
 		CASE(leave_and_return_are_pgd_and_pge),
 		CASE(step_unexplained_way_is_told_as_an_interrupt),
 		CASE(step_counts_instructions),

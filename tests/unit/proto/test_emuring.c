@@ -135,11 +135,14 @@ static void write_record_full_ring_counts_then_tells_the_loss(void **state)
 	assert_true(DATA - full < size);
 	assert_int_equal(emuring_write_record(head, 0, record, size), EMURING_LOST);
 	assert_int_equal(emuring_cpu_at(head, 0)->data_lost, 2);
+	/* Room for the record, but not for the LOST before it. */
+	page->data_tail = size;
+	assert_int_equal(emuring_write_record(head, 0, record, size), EMURING_LOST);
 	page->data_tail = full;
 	assert_int_equal(emuring_write_record(head, 0, record, size), 0);
 	full += parse_at(0, full, &r, bytes);
 	assert_int_equal(r.type, PERF_RECORD_LOST);
-	assert_int_equal(r.u.lost.lost, 2);
+	assert_int_equal(r.u.lost.lost, 3);
 	assert_int_equal(r.u.lost.id, 5);
 	assert_int_equal(r.time, 99);
 	parse_at(0, full, &r, bytes);
