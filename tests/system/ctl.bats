@@ -234,7 +234,7 @@ assert json.load(sys.stdin)["asked"] == {"windowBytes": 8388608}'
 }
 
 @test "fetch refuses a bundle on a terminal" {
-	command -v script >/dev/null || skip "no script(1)"
+	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
 	recorder normal
 	run script -qec "'$ctl' --socket='$sock' fetch latest --format=bundle" /dev/null
 	[ "$status" -eq 2 ]
