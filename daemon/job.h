@@ -57,6 +57,10 @@ struct job_message {
 
 /* For the loop. */
 int job_new(const struct job_setup *setup, struct job **ret);
+/* Memory for the copy, touched long before, so that nothing stands between the trigger and the
+ * freeze: borrowed until JOB_BUNDLED or JOB_ENDED. Before job_start; without it, or where it is too
+ * small, the job makes its own. */
+void job_lend_area(struct job *job, uint8_t *area, size_t size);
 /* Starts the thread. RESUME false: leave the CPUs stopped. 0 or -errno. */
 int job_start(struct job *job, bool resume);
 /* Readable when there is a message; borrowed. */

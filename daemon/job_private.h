@@ -22,8 +22,9 @@ struct job {
 
 	/* The thread's, from job_start to job_finish. */
 	struct entry entry;
-	uint8_t *area; /* mmap */
+	uint8_t *area; /* mmap; lent by the loop, or our own */
 	size_t area_size;
+	bool area_lent;
 	struct freeze_cpu *frozen; /* one a CPU */
 	struct evidence *evidence; /* put here by the loop while the thread waits */
 	int evidence_error;

@@ -35,17 +35,22 @@ int job_fail(struct job *job, int error, const char *format, ...)
 static int job_prepare_area(struct job *job, uint64_t wanted)
 {
 	const struct source *s = job->setup.source;
+	uint64_t size = freeze_area_size(s, wanted);
 	void *area;
 
-	job->area_size = freeze_area_size(s, wanted);
 	job->frozen = calloc(s->n_cpus, sizeof(*job->frozen));
 	if (!job->frozen)
 		return -ENOMEM;
-	area = mmap(NULL, MAX_OF(job->area_size, (size_t)1), PROT_READ | PROT_WRITE,
+	if (job->area_lent && job->area_size >= size)
+		return 0;
+	job->area_lent = false;
+	job->area = NULL;
+	area = mmap(NULL, MAX_OF(size, (size_t)1), PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (area == MAP_FAILED)
 		return -errno;
 	job->area = area;
+	job->area_size = size;
 	return 0;
 }
 

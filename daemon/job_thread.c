@@ -53,11 +53,18 @@ void job_free(struct job *job)
 	close_fd(job->cancel_fd);
 	close_fd(job->bundle_fd);
 	close_fd(job->report_fd);
-	if (job->area)
+	if (job->area && !job->area_lent)
 		munmap(job->area, MAX_OF(job->area_size, (size_t)1));
 	free(job->frozen);
 	evidence_free(job->evidence);
 	free(job);
+}
+
+void job_lend_area(struct job *job, uint8_t *area, size_t size)
+{
+	job->area = area;
+	job->area_size = size;
+	job->area_lent = true;
 }
 
 static void *job_main(void *userdata)

@@ -6,7 +6,9 @@
 #include "daemon/jobs.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
+#include "capture/freeze.h"
 #include "daemon/log.h"
 #include "proto/base.h"
 
@@ -39,8 +41,24 @@ struct jobs {
 	size_t n_slots;
 	uint64_t orders;
 	uint64_t previous_stop_ns;
+	/* Memory for one copy, always at hand; NULL: there was none. */
+	uint8_t *area;
+	size_t area_size;
+	struct slot *area_user;
 	bool no_resume, cancelled;
 };
+
+static void jobs_make_area(struct jobs *j)
+{
+	uint64_t size = freeze_area_size(j->source, 0);
+	void *area = mmap(NULL, MAX_OF(size, (uint64_t)1), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (area == MAP_FAILED)
+		return;
+	j->area = area;
+	j->area_size = size;
+}
 
 int jobs_new(sd_event *event, const struct config *config, struct source *source,
 	     struct store *store, const struct jobs_handler *handler, struct jobs **ret)
@@ -61,6 +79,7 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 		free(j);
 		return -ENOMEM;
 	}
+	jobs_make_area(j);
 	*ret = j;
 	return 0;
 }
@@ -128,6 +147,12 @@ const char *jobs_join(struct jobs *j, const struct request *request)
 	return NULL;
 }
 
+static void slot_return_area(struct slot *s)
+{
+	if (s->jobs->area_user == s)
+		s->jobs->area_user = NULL;
+}
+
 /* The thread has ended, or never began. */
 static void slot_end(struct slot *s)
 {
@@ -139,6 +164,7 @@ static void slot_end(struct slot *s)
 	job_finish(s->job, &result);
 	job_free(s->job);
 	strcpy(id, s->id);
+	slot_return_area(s);
 	*s = (struct slot){.jobs = j};
 	store_end(j->store, &result.entry, result.bundle_fd, result.report_fd);
 	if (result.entry.state == ENTRY_FAILED)
@@ -157,6 +183,10 @@ static void jobs_schedule(struct jobs *j)
 	if (s && !jobs_oldest(j, SLOT_CAPTURING)) {
 		s->state = SLOT_CAPTURING;
 		store_set_state(j->store, s->id, ENTRY_CAPTURING);
+		if (j->area && !j->area_user) {
+			j->area_user = s;
+			job_lend_area(s->job, j->area, j->area_size);
+		}
 		if (job_start(s->job, !j->no_resume) < 0)
 			slot_end(s);
 	}
@@ -193,6 +223,7 @@ static void slot_on_message(struct slot *s, const struct job_message *m)
 		break;
 	case JOB_CAPTURED: slot_on_captured(s, m->value); break;
 	case JOB_BUNDLED:
+		slot_return_area(s);
 		job_answer(s->job, store_make_room(j->store, s->id, m->value) == 0);
 		break;
 	case JOB_READY: s->state = SLOT_READY; break;
@@ -266,6 +297,8 @@ void jobs_free(struct jobs *j)
 		close_fd(result.report_fd);
 		job_free(j->slots[i].job);
 	}
+	if (j->area)
+		munmap(j->area, MAX_OF(j->area_size, (size_t)1));
 	free(j->slots);
 	free(j);
 }
