@@ -141,7 +141,7 @@ static void put_text(struct json_writer *w, const char *text)
 int json_writer_finish(struct json_writer *w)
 {
 	assert(w->error || (w->complete && w->depth == 0));
-	if (w->pretty)
+	if (w->pretty || w->fd >= 0)
 		put_text(w, "\n");
 	flush(w);
 	return w->error;

@@ -21,8 +21,9 @@ struct json_writer;
 int json_writer_new_fd(int fd, uint64_t limit, bool pretty, struct json_writer **ret);
 /* Appends to OUT (borrowed). */
 int json_writer_new_bytes(struct bytes_out *out, bool pretty, struct json_writer **ret);
-/* Flushes. Returns 0 or the first error: -errno of write, -E2BIG when LIMIT was reached. The
- * document must be complete (asserted unless there was an error). */
+/* Flushes; a document that goes to an fd, or is pretty, ends with a newline. Returns 0 or the first
+ * error: -errno of write, -E2BIG when LIMIT was reached. The document must be complete (asserted
+ * unless there was an error). */
 int json_writer_finish(struct json_writer *w);
 void json_writer_free(struct json_writer *w);
 void json_writer_freep(struct json_writer **w);
