@@ -17,7 +17,8 @@
 #include "ctl/text.h"
 
 /* A snapshot's decoding has its own time-out in the recorder; this is for a recorder that hangs. */
-#define WAIT_USEC (15ull * 60 * 1000000)
+#define WAIT_USEC  (15ull * 60 * 1000000)
+#define REASON_MAX 256
 
 struct request {
 	struct settings *settings;
@@ -39,6 +40,16 @@ static const struct option OWN[] = {
 	{NULL, 0, NULL, 0},
 };
 
+/* The recorder's limit, io.ptsnap.recorder(7). */
+static bool take_reason(struct request *q)
+{
+	q->reason = optarg;
+	if (strlen(optarg) <= REASON_MAX)
+		return true;
+	say("--reason: at most %d bytes, this one has %zu", REASON_MAX, strlen(optarg));
+	return false;
+}
+
 static bool take_last(struct request *q)
 {
 	q->bytes = q->usec = 0;
@@ -52,7 +63,10 @@ static int parse(struct request *q, int argc, char **argv)
 
 	while ((option = option_next(q->settings, argc, argv, OWN, "o:", true)) != OPTION_END) {
 		switch (option) {
-		case OWN_REASON: q->reason = optarg; break;
+		case OWN_REASON:
+			if (!take_reason(q))
+				return EXIT_CODE_USAGE;
+			break;
 		case OWN_LAST:
 			if (!take_last(q))
 				return EXIT_CODE_USAGE;

@@ -120,6 +120,9 @@ static int cmd_help(struct settings *s, int argc, char **argv)
 		if (!verb)
 			return EXIT_CODE_USAGE;
 	}
+	if (optind + 1 < argc)
+		return say_error(EXIT_CODE_USAGE, "help takes one verb, not %s too",
+				 argv[optind + 1]);
 	return print_help(verb);
 }
 
@@ -127,6 +130,8 @@ static int cmd_version(struct settings *s, int argc, char **argv)
 {
 	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
 		return EXIT_CODE_USAGE;
+	if (optind < argc)
+		return say_error(EXIT_CODE_USAGE, "version takes no operand: %s", argv[optind]);
 	return print_version();
 }
 

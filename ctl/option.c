@@ -59,6 +59,14 @@ bool option_good(int r, const char *option, const char *text, const char *valid)
 	return false;
 }
 
+static bool set_socket(struct settings *s, const char *path)
+{
+	s->socket = path;
+	if (!*path)
+		say("--socket= needs the path of the recorder's socket");
+	return *path;
+}
+
 static bool set_json(struct settings *s, const char *text)
 {
 	static const char *const choices[] = {"pretty", "short", "off", NULL};
@@ -74,7 +82,7 @@ static bool set_json(struct settings *s, const char *text)
 static bool take_common(struct settings *s, int option, bool *ret_bad)
 {
 	switch (option) {
-	case COMMON_SOCKET: s->socket = optarg; break;
+	case COMMON_SOCKET: *ret_bad = !set_socket(s, optarg); break;
 	case COMMON_JSON: *ret_bad = !set_json(s, optarg); break;
 	case 'j': s->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT; break;
 	case COMMON_TIMEOUT:

@@ -1,12 +1,15 @@
 /*
  * Whether this host has Intel PT, and when it has not, whose fault that is. Called once at the
- * start to resolve --source=auto.
+ * start to resolve --source=auto. And whether the files that options name can be used: what is
+ * wrong with them must be said now, not at the first snapshot.
  */
 #include "daemon/check.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 
@@ -68,4 +71,35 @@ int check_intel_pt(const char *sysfs, const char *cpuinfo, char *why, size_t why
 		reason = "this is not an Intel CPU";
 	snprintf(why, why_size, "no intel_pt PMU: %s", reason);
 	return -ENODEV;
+}
+
+static int check_executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return access(path, X_OK) < 0 ? -errno : 0;
+}
+
+int check_worker(const char *path, char *why, size_t why_size)
+{
+	int r = check_executable(path);
+
+	if (r < 0)
+		snprintf(why, why_size, "%s: cannot be run: %s; --worker=PATH names ptsnap-decode",
+			 path, strerror(-r));
+	return r;
+}
+
+int check_writable(const char *option, const char *path, char *why, size_t why_size)
+{
+	CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+	int r = fd < 0 ? -errno : 0;
+
+	if (r < 0)
+		snprintf(why, why_size, "%s=%s: cannot be written: %s", option, path, strerror(-r));
+	return r;
 }

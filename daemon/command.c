@@ -106,10 +106,20 @@ bool command_reap(struct command *c)
 	if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
 		return false;
 	c->running = false;
-	c->exit_status = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+	c->killed_by = info.si_code == CLD_EXITED ? 0 : info.si_status;
+	c->exit_status = c->killed_by ? 128 + c->killed_by : info.si_status;
 	if (c->emulated)
 		source_emu_reaped(c->emulated);
 	return true;
+}
+
+void command_tell_end(const struct command *c, char *ret, size_t size)
+{
+	if (c->killed_by)
+		snprintf(ret, size, "the command was killed by signal %d (%s)", c->killed_by,
+			 strsignal(c->killed_by));
+	else
+		snprintf(ret, size, "the command ended with status %d", c->exit_status);
 }
 
 void command_kill(const struct command *c, int signal)

@@ -17,6 +17,7 @@ struct command {
 	int pidfd;		 /* owned when native; -EBADF */
 	bool running;
 	int exit_status; /* when it ended: 0..255, 128 + signal when killed */
+	int killed_by;	 /* that signal; 0: it ended by itself */
 };
 
 /* Is there such a program, by PATH as shells look for it? 0; -ENOENT: not found; -EACCES: found,
@@ -28,5 +29,7 @@ void command_adopt(struct command *c, char *const *argv, struct source *emulated
 int command_spawn(struct command *c, char *const *argv, const sigset_t *mask);
 /* After pidfd became readable. True when it has ended: exit_status is set then. */
 bool command_reap(struct command *c);
+/* How it ended, for people: "the command ended with status 3". */
+void command_tell_end(const struct command *c, char *ret, size_t size);
 void command_kill(const struct command *c, int signal);
 void command_done(struct command *c);

@@ -20,6 +20,8 @@
 #endif
 
 #define PAGE 4096u
+/* A copy of a ring must fit into the store, and into memory twice. */
+#define MAX_RING (512ull << 20)
 
 enum option_code {
 	OPTION_SOURCE = 256,
@@ -171,8 +173,8 @@ static int config_ring_size(const char *option, const char *value, uint64_t *ret
 {
 	uint64_t v;
 
-	if (config_parse_size(value, &v) < 0 || v < PAGE || v > 1ull << 40 || (v & (v - 1)))
-		return config_bad_value(option, value, "a power of two from 4K on, such as 8M", why,
+	if (config_parse_size(value, &v) < 0 || v < PAGE || v > MAX_RING || (v & (v - 1)))
+		return config_bad_value(option, value, "a power of two from 4K to 512M", why,
 					why_size);
 	*ret = v;
 	return 0;
@@ -202,7 +204,8 @@ static int config_timeout(const char *value, struct config *c, char *why, size_t
 {
 	if (config_parse_time(value, &c->decode_timeout_usec) == 0 && c->decode_timeout_usec > 0)
 		return 0;
-	return config_bad_value("decode-timeout", value, "a time such as 120s, 500ms, 2min", why,
+	return config_bad_value("decode-timeout", value,
+				"a time such as 120s, 500ms, 2min (without a unit: seconds)", why,
 				why_size);
 }
 

@@ -210,12 +210,13 @@ static void list(struct control *c, struct peer *peer, struct json_object *param
 }
 
 /* Why PART of a snapshot cannot be had. */
-static void get_refuse(struct peer *peer, const struct entry *e)
+static void get_refuse(struct peer *peer, const struct entry *e, enum store_part part)
 {
 	struct json_object *o = object_of("id", json_object_new_string(e->id));
 
-	if (e->state == ENTRY_FAILED) {
-		add(o, "cause", json_object_new_string(e->error));
+	if (e->state == ENTRY_FAILED || (part == STORE_BUNDLE && entry_ended(e))) {
+		add(o, "cause",
+		    json_object_new_string(*e->error ? e->error : "its bundle is not there"));
 		peer_error(peer, INTERFACE ".Failed", o);
 	} else {
 		peer_error(peer, INTERFACE ".NotDecoded", o);
@@ -231,7 +232,7 @@ static void get_part(struct control *c, struct peer *peer, const struct entry *e
 	int fd;
 
 	if (!entry_ended(e) || store_open(c->store, e, part, &fd, &size) < 0) {
-		get_refuse(peer, e);
+		get_refuse(peer, e, part);
 		return;
 	}
 	store_file_name(e->id, part, name);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/check.h"
 #include "daemon/config.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
@@ -155,6 +156,16 @@ static int open_and_trace(const struct config *config)
 	return r;
 }
 
+/* The files that options name. */
+static int check_files(const struct config *config, char *why, size_t why_size)
+{
+	int r = check_worker(config->worker, why, why_size);
+
+	if (r == 0 && config->emu_truth)
+		r = check_writable("--emu-truth", config->emu_truth, why, why_size);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -169,6 +180,9 @@ int main(int argc, char **argv)
 	}
 	if (r < 0)
 		return complain(why, EXIT_CODE_USAGE);
+	r = check_files(&config, why, sizeof(why));
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
 	if (config.command) {
 		r = command_find(config.command[0], why, sizeof(why));
 		if (r < 0)

@@ -82,8 +82,7 @@ static void manager_fire_exit(struct manager *m)
 	int r;
 
 	request_init(&q, "exit", m->command->argv[0]);
-	snprintf(q.reason, sizeof(q.reason), "the command ended with status %d",
-		 m->command->exit_status);
+	command_tell_end(m->command, q.reason, sizeof(q.reason));
 	q.pid = (uint64_t)m->command->pid;
 	r = trigger_fire(&m->trigger, &q, id);
 	m->exit_wanted = r == TRIGGER_BUSY;
@@ -94,6 +93,7 @@ static void manager_fire_exit(struct manager *m)
 static int manager_on_command(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct manager *m = userdata;
+	char how[ENTRY_REASON_SIZE];
 
 	(void)fd;
 	(void)revents;
@@ -105,7 +105,8 @@ static int manager_on_command(sd_event_source *source, int fd, uint32_t revents,
 	if (!command_reap(m->command))
 		return 0;
 	sd_event_source_set_enabled(source, SD_EVENT_OFF);
-	log_info("the command ended with status %d", m->command->exit_status);
+	command_tell_end(m->command, how, sizeof(how));
+	log_info("%s", how);
 	while (intake_drain(&m->intake) > 0 && m->command->emulated)
 		;
 	if (m->command->emulated) { /* nothing will be written any more */

@@ -205,6 +205,15 @@ int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct 
 	return r;
 }
 
+uint64_t procs_alive(const struct procs *p)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < p->n; i++)
+		n += !p->entries[i].ended;
+	return n;
+}
+
 uint64_t procs_dropped(const struct procs *p)
 {
 	return p->dropped;

@@ -25,5 +25,7 @@ void procs_refresh(struct procs *p, size_t budget);
 /* FN's first non-zero result ends it and is returned. */
 int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procinfo *info),
 		  void *userdata);
+/* Processes that live. */
+uint64_t procs_alive(const struct procs *p);
 /* Processes that found no room. */
 uint64_t procs_dropped(const struct procs *p);

@@ -65,8 +65,8 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "lost", stats.lost);
 	put_number(o, "bad", in->bad_records);
 	put_number(o, "bytes", stats.log_bytes_used + stats.base_bytes_used);
-	put_number(o, "processes", stats.processes);
-	put_number(o, "mappings", stats.mappings);
+	put_number(o, "processes", procs_alive(in->procs));
+	put_number(o, "mappings", stats.mappings + stats.log_mappings);
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
 	put_number(o, "filesNotListed", files_dropped(in->files));
 	return o;

@@ -234,6 +234,24 @@ static void store_measure(struct store *s, struct store_item *item)
 	s->stats.bytes += store_item_bytes(item);
 }
 
+/* The list must not promise bytes that are in no file any more. */
+static void store_note_lost(struct store_item *item)
+{
+	struct entry *e = &item->entry;
+	bool bundle = e->bundle_bytes != ENTRY_ABSENT && item->sizes[STORE_BUNDLE] == 0;
+	bool report = e->report_bytes != ENTRY_ABSENT && item->sizes[STORE_REPORT] == 0;
+
+	if (bundle)
+		e->bundle_bytes = ENTRY_ABSENT;
+	if (report)
+		e->report_bytes = ENTRY_ABSENT;
+	if ((bundle || report) && e->state == ENTRY_DONE)
+		snprintf(e->error, sizeof(e->error), "the %s was kept in memory only and is gone",
+			 bundle && report ? "snapshot"
+			 : bundle	  ? "bundle"
+					  : "report");
+}
+
 /* Keeps the newest few memory files. A snapshot that loses them and has nothing on disk goes. */
 static void store_trim_memory(struct store *s)
 {
@@ -249,6 +267,8 @@ static void store_trim_memory(struct store *s)
 		s->stats.lost++;
 		if (item->sizes[STORE_BUNDLE] == 0 && item->sizes[STORE_REPORT] == 0)
 			store_remove(s, i);
+		else
+			store_note_lost(item);
 	}
 }
 
@@ -345,6 +365,7 @@ static int store_on_id(void *userdata, const char *id)
 	if (!item)
 		return -ENOMEM;
 	store_measure(s, item);
+	store_note_lost(item);
 	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));
 	return 0;
 }

@@ -119,6 +119,7 @@ static void fold_oldest(struct timeline *t)
 	if (perfrecord_parse(bytes, size, &r) == 0)
 		absorb_in_turn(t, &r, bytes);
 	t->log.tail += size;
+	t->log_mappings -= ((const struct perf_event_header *)bytes)->type == PERF_RECORD_MMAP2;
 	t->folded++;
 	advance_horizon(t, r.time);
 }
@@ -138,6 +139,7 @@ int timeline_push(struct timeline *t, const struct perfrecord *record, const voi
 	while (!log_fits(&t->log, size))
 		fold_oldest(t);
 	log_append(&t->log, bytes, size);
+	t->log_mappings += record->type == PERF_RECORD_MMAP2;
 	return 0;
 }
 
@@ -167,6 +169,7 @@ void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret)
 		.processes = t->state.processes.n,
 		.mappings = count_mappings(&t->state.live) + count_mappings(&t->state.ended),
 		.lost = t->lost,
+		.log_mappings = t->log_mappings,
 	};
 }
 

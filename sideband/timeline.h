@@ -48,7 +48,8 @@ struct timeline_stats {
 	uint64_t records, folded, dropped; /* dropped: no memory or limit */
 	uint64_t horizon_ns;		   /* MANIFEST_ABSENT: nothing folded yet */
 	uint64_t log_bytes_used, base_bytes_used;
-	uint64_t processes, mappings, lost; /* lost: sum of LOST records */
+	uint64_t processes, mappings, lost; /* of the base; lost: sum of LOST records */
+	uint64_t log_mappings;		    /* MMAP2 records of the log */
 };
 void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret);
 

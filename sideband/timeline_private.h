@@ -167,4 +167,5 @@ struct timeline {
 	struct log log;
 	struct pending pending;
 	uint64_t records, folded, dropped, lost, horizon;
+	uint64_t log_mappings; /* MMAP2 records in the log */
 };

@@ -233,12 +233,12 @@ static int walk_trace(struct walk *w, size_t size)
 static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size)
 {
 	const struct manifest *m = w->replay->manifest;
-	uint64_t tsc;
+	/* The time is asked for before the trigger; a processor may stop a good deal later. */
+	uint64_t tsc, until = MIN_OF(w->stop_ns, m->perf_ns);
 
-	if (m->last_ns == MANIFEST_ABSENT || w->stop_ns == MANIFEST_ABSENT ||
-	    w->stop_ns < m->last_ns)
+	if (m->last_ns == MANIFEST_ABSENT || w->stop_ns == MANIFEST_ABSENT || until < m->last_ns)
 		return 0;
-	tsc = tscmap_tsc(&w->replay->clock, w->stop_ns - m->last_ns);
+	tsc = tscmap_tsc(&w->replay->clock, until - m->last_ns);
 	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
 }
 

@@ -313,7 +313,7 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 	m->time_shift = 0;
 	m->trace_user = true;
 	m->mtc_period = UINT32_MAX;
-	m->perf_ns = stop_time(how);
+	m->perf_ns = stop_time(how) - how->stop_late;
 	m->last_ns = how->last_ns != 0 ? how->last_ns : MANIFEST_ABSENT;
 	for (i = 0; i < MAX_OF(how->n_cpus, 1u); i++) {
 		struct manifest_cpu *cpu = manifest_add_cpu(m);

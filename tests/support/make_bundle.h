@@ -40,7 +40,8 @@ struct make_bundle {
 	bool overflow; /* an OVF in the middle */
 	bool in_leaf;  /* after the rounds interrupted in leaf: 3 instructions more */
 	unsigned more_processes;
-	uint64_t last_ns; /* as in the manifest; 0: all */
+	uint64_t last_ns;   /* as in the manifest; 0: all */
+	uint64_t stop_late; /* from the trigger to the stop, ns */
 };
 
 /* The number of instructions in ROUNDS whole rounds. */

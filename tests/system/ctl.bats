@@ -69,6 +69,10 @@ fails() {
 	fails 2 "valid are: report, summary, packets, branches, insns"
 	ctl snapshot --last=8x
 	fails 2 "a size like"
+	ctl snapshot --reason="$(printf 'x%.0s' $(seq 257))"
+	fails 2 "at most 256 bytes"
+	ctl --socket= list
+	fails 2 "--socket= needs"
 	ctl --timeout=soon list
 	fails 2 "a time like"
 	ctl decode --raw-pt=x --mtc-freq=16
@@ -86,6 +90,10 @@ fails() {
 	fails 2 "latest"
 	ctl list x
 	fails 2 "no operand"
+	ctl version x
+	fails 2 "no operand"
+	ctl help list x
+	fails 2 "one verb"
 	ctl decode
 	fails 2 "BUNDLE"
 	ctl decode a b

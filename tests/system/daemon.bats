@@ -116,6 +116,20 @@ lines() {
 	[[ $output == *"Intel PT"* ]]
 }
 
+@test "a decoder that is not there is one line before the command runs, and 1" {
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--worker="$DIR/absent" --exit-with-command -- touch "$DIR/ran"
+	[ "$output" = "ptsnapd: $DIR/absent: cannot be run: No such file or directory; --worker=PATH names ptsnap-decode" ]
+	[ ! -e "$DIR/ran" ]
+}
+
+@test "a truth file that cannot be written is one line before the command runs, and 1" {
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--emu-truth="$DIR/absent/truth" --exit-with-command -- touch "$DIR/ran"
+	[ "$output" = "ptsnapd: --emu-truth=$DIR/absent/truth: cannot be written: No such file or directory" ]
+	[ ! -e "$DIR/ran" ]
+}
+
 @test "--help and --version go to stdout" {
 	run -0 --separate-stderr "$PTSNAPD" --help
 	[[ $output == *--exit-with-command* ]]
@@ -174,6 +188,8 @@ lines() {
 	needs_emulator
 	run -143 --separate-stderr "$PTSNAPD" --source=emulated --exit-with-command \
 		--socket="$SOCKET" --state-dir="$STATE" -- sh -c 'kill -TERM $$'
+	[[ $stderr == *"the command was killed by signal 15 (Terminated)"* ]]
+	grep -q '"reason": *"the command was killed by signal 15 (Terminated)"' "$STATE"/*.json
 }
 
 @test "--exit-with-command leaves a last snapshot" {
@@ -195,6 +211,7 @@ lines() {
 @test "a snapshot while the command runs, and after it has ended" {
 	start -- sleep 2
 	"$CTL" --socket="$SOCKET" snapshot --reason=first >/dev/null
+	"$CTL" --socket="$SOCKET" status --json=short | grep -q '"processes":1,"mappings":[1-9]'
 	eventually grep -q "command ended with status 0" "$DIR/log"
 	"$CTL" --socket="$SOCKET" status | grep -q ended
 	"$CTL" --socket="$SOCKET" snapshot --reason=second >/dev/null

@@ -97,6 +97,8 @@ static void config_parse_mistake_is_explained(void **state)
 		{"--source=magic", "--source=magic", "auto, intel_pt, emulated"},
 		{"--aux-size=3M", "--aux-size=3M", "power of two"},
 		{"--aux-size=2048", "--aux-size=2048", "4K"},
+		{"--aux-size=1G", "--aux-size=1G", "512M"},
+		{"--data-size=1024G", "--data-size=1024G", "512M"},
 		{"--aux-size=", "--aux-size=", "power of two"},
 		{"--data-size=1Q", "--data-size=1Q", "power of two"},
 		{"--aux-size=99999999999999999999G", "--aux-size", "power of two"},

@@ -252,6 +252,36 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	store_free(s);
 }
 
+/* The list of a later run does not promise what was in the memory of an earlier one. */
+static void store_new_tells_what_was_in_memory_only(void **state)
+{
+	struct store *s = open_store(1 << 20, 100);
+	CLEANUP_CLOSE int report = memory_of('r', 10);
+	struct entry e = begin(s, 1000000);
+	const struct entry *found;
+	int fd;
+	uint64_t size;
+
+	(void)state;
+	e.state = ENTRY_DONE;
+	e.bundle_bytes = 100;
+	e.report_bytes = 10;
+	strcpy(e.error, "kept in memory only");
+	assert_int_equal(store_file_put(store_dir_fd(s), e.id, STORE_REPORT, report, 10), 0);
+	assert_int_equal(store_file_put_entry(store_dir_fd(s), &e), 0);
+	store_end(s, &e, memory_of('b', 100), -EBADF);
+	store_free(s);
+	s = open_store(1 << 20, 100);
+	assert_int_equal(store_find(s, e.id, &found), 0);
+	assert_int_equal(found->state, ENTRY_DONE);
+	assert_true(found->bundle_bytes == ENTRY_ABSENT);
+	assert_int_equal(found->report_bytes, 10);
+	assert_string_equal(found->error, "the bundle was kept in memory only and is gone");
+	assert_int_equal(store_open(s, found, STORE_REPORT, &fd, &size), 0);
+	close(fd);
+	store_free(s);
+}
+
 static void store_new_survives_damaged_entries(void **state)
 {
 	static const char *const texts[] = {
@@ -337,6 +367,7 @@ int main(void)
 		CASE(store_open_gives_read_only_bytes),
 		CASE(store_full_disk_keeps_the_last_two_in_memory),
 		CASE(store_new_lists_what_a_former_run_left),
+		CASE(store_new_tells_what_was_in_memory_only),
 		CASE(store_new_survives_damaged_entries),
 		CASE(store_new_refuses_a_directory_in_use),
 		CASE(store_file_put_leaves_nothing_behind_on_failure),
