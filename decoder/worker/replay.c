@@ -242,10 +242,12 @@ static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size
 	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
 }
 
-/* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown. */
+/* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown; also of
+ * a CPU that did not answer the stop: it may have been over long before. */
 static uint64_t end_tsc(const struct walk *w)
 {
-	uint64_t tsc = w->stop_ns == MANIFEST_ABSENT
+	const struct manifest_cpu *cpu = &w->replay->manifest->cpus[w->index];
+	uint64_t tsc = w->stop_ns == MANIFEST_ABSENT || cpu->stop_timeout
 			       ? MANIFEST_ABSENT
 			       : tscmap_tsc(&w->replay->clock, w->stop_ns + 1);
 

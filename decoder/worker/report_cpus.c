@@ -11,14 +11,15 @@ uint64_t report_begin_ns(const struct decode *d, size_t cpu)
 	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
 }
 
-/* A trace ends when its event was stopped, however long it had been quiet before. */
+/* A trace ends when its event was stopped, however long it had been quiet before; where nobody
+ * answered the stop, with its last time. */
 uint64_t report_end_ns(const struct decode *d, size_t cpu)
 {
-	uint64_t stop = d->replay->manifest->cpus[cpu].stop_ns;
+	const struct manifest_cpu *m = &d->replay->manifest->cpus[cpu];
 	uint64_t tsc = MAX_OF(d->cpus[cpu].stats.tsc_last, d->tally.cpus[cpu].last_tsc);
 
-	if (stop != MANIFEST_ABSENT || tsc == 0)
-		return stop;
+	if (tsc == 0 || (m->stop_ns != MANIFEST_ABSENT && !m->stop_timeout))
+		return m->stop_ns;
 	return tscmap_ns(&d->replay->clock, tsc);
 }
 

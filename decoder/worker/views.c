@@ -94,32 +94,35 @@ static void write_line(struct lines *l, const char *text, size_t size)
 	lines_text(l, "\n", 1);
 }
 
-static void write_skipped(struct lines *l, int why, uint64_t offset, size_t size)
+static void write_skipped(struct lines *l, const char *why, uint64_t offset, size_t size)
 {
 	char text[96];
-	int n = snprintf(text, sizeof(text), "# %s at %llu: %zu bytes skipped",
-			 why == PACKET_SHORT ? "truncated packet" : "no packet",
+	int n = snprintf(text, sizeof(text), "# %s at %llu: %zu bytes skipped", why,
 			 (unsigned long long)offset, size);
 
 	write_line(l, text, (size_t)n);
 }
 
-/* The distance from POS to the next PSB, or to END. */
-static size_t to_next_psb(const uint8_t *pos, const uint8_t *end)
+/* The distance from POS to the first PSB at or behind FROM, or to END. */
+static size_t to_psb(const uint8_t *pos, const uint8_t *from, const uint8_t *end)
 {
 	static const uint8_t psb[PT_PSB_SIZE] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
 						 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
-	const uint8_t *next = NULL;
+	const uint8_t *next =
+		from < end ? memmem(from, (size_t)(end - from), psb, sizeof(psb)) : NULL;
 
-	if (end - pos > 1)
-		next = memmem(pos + 1, (size_t)(end - pos - 1), psb, sizeof(psb));
 	return (size_t)((next != NULL ? next : end) - pos);
 }
 
 static void packets_of(const uint8_t *trace, size_t size, struct lines *l)
 {
 	const uint8_t *pos = trace, *end = trace + size;
+	size_t head = to_psb(trace, trace, end);
 
+	/* Where packets begin is known from the first PSB on only. */
+	if (head > 0)
+		write_skipped(l, head < size ? "before the first PSB" : "no PSB", 0, head);
+	pos += head;
 	while (pos < end && l->error == 0) {
 		uint64_t offset = (uint64_t)(pos - trace);
 		struct packet p;
@@ -132,9 +135,10 @@ static void packets_of(const uint8_t *trace, size_t size, struct lines *l)
 			write_line(l, text, MIN_OF(n, sizeof(text) - 1));
 			pos += p.size;
 		} else {
-			size_t skip = to_next_psb(pos, end);
+			size_t skip = to_psb(pos, pos + 1, end);
 
-			write_skipped(l, r, offset, skip);
+			write_skipped(l, r == PACKET_SHORT ? "truncated packet" : "no packet",
+				      offset, skip);
 			pos += skip;
 		}
 	}

@@ -323,7 +323,8 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 		cpu->cpu = i;
 		cpu->ring_bytes = 1 << 20;
 		cpu->bytes = trace;
-		cpu->stop_ns = stop_time(how);
+		cpu->stop_ns = stop_time(how) + how->no_answer;
+		cpu->stop_timeout = how->no_answer != 0;
 		cpu->copy_ns = 12;
 		cpu->aux_flags = 0;
 		cpu->lost_records = 0;

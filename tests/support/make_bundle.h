@@ -41,6 +41,8 @@ struct make_bundle {
 	bool in_leaf;  /* after the rounds interrupted in leaf: 3 instructions more */
 	unsigned more_processes;
 	uint64_t last_ns;   /* as in the manifest; 0: all */
+	uint64_t no_answer; /* ns after its end at which the CPU did not answer the stop; 0: it did
+			     */
 	uint64_t stop_late; /* from the trigger to the stop, ns */
 };
 

@@ -120,6 +120,19 @@ static void report_write_times_count_from_trigger(void **state)
 	json_object_put(o);
 }
 
+static void report_write_stop_without_answer_ends_with_the_last_time(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .rounds_per_psb = 5, .no_answer = 1000000000};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_in_range(number_at(o, "cpus/0/gotNSec"), 15 * MAKE_ROUND, 20 * MAKE_ROUND);
+	assert_in_range(number_at(o, "threads/0/cpuNSec"), 0, 20 * MAKE_ROUND);
+	assert_string_equal(text_at(o, "gaps/0/kind"), "stop-timeout");
+	json_object_put(o);
+}
+
 static void report_write_gaps_are_named(void **state)
 {
 	const struct make_bundle how = {.rounds = 5, .no_image = true};
@@ -268,6 +281,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_write_loop_says_what_ran),
 		cmocka_unit_test(report_write_times_count_from_trigger),
+		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
 		cmocka_unit_test(report_write_gaps_are_named),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
 		cmocka_unit_test(report_write_limit_cuts_in_order),

@@ -168,6 +168,23 @@ static void views_packets_names_each_cpu(void **state)
 	free(text);
 }
 
+static void views_packets_begin_at_the_first_psb(void **state)
+{
+	const struct make_bundle headless = {.rounds = 1, .no_psb = true};
+	const struct make_bundle wrapped = {.rounds = 20, .rounds_per_psb = 5, .no_psb = true};
+	char *text = view_of(&headless, WORKER_VIEW_PACKETS, false);
+
+	(void)state;
+	assert_memory_equal(text, "# no PSB at 0: ", 15);
+	assert_ptr_equal(strchr(text, '\n') + 1, text + strlen(text));
+	free(text);
+	text = view_of(&wrapped, WORKER_VIEW_PACKETS, false);
+	assert_memory_equal(text, "# before the first PSB at 0: ", 29);
+	assert_non_null(strstr(strchr(text, '\n'), " psb"));
+	assert_null(strstr(strchr(text, '\n') + 1, "#"));
+	free(text);
+}
+
 static struct json_object *member(struct json_object *o, const char *key)
 {
 	struct json_object *v = NULL;
@@ -292,6 +309,7 @@ int main(void)
 		cmocka_unit_test(views_insns_interrupted_was_not_executed),
 		cmocka_unit_test(views_branches_lists_taken_ones),
 		cmocka_unit_test(views_packets_names_each_cpu),
+		cmocka_unit_test(views_packets_begin_at_the_first_psb),
 		cmocka_unit_test(views_summary_counts),
 		cmocka_unit_test(views_summary_names_errors),
 		cmocka_unit_test(lines_hex_writes_digits),
