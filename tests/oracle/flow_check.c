@@ -19,6 +19,7 @@
 #include "proto/base.h"
 
 #define MAX_PIECES 65536
+#define MAX_FILES  256
 
 struct image {
 	struct flow_code pieces[MAX_PIECES];
@@ -63,6 +64,18 @@ static void die(const char *what)
 	exit(1);
 }
 
+/* What was read stays until the trace is checked: pieces point into it. */
+static struct {
+	uint8_t *bytes[MAX_FILES];
+	size_t n;
+} files;
+
+static void free_files(void)
+{
+	while (files.n > 0)
+		free(files.bytes[--files.n]);
+}
+
 static uint8_t *read_file(const char *path, size_t *ret_size)
 {
 	FILE *f = fopen(path, "rb");
@@ -72,9 +85,11 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
 	if (f == NULL || fstat(fileno(f), &st) != 0)
 		die(path);
 	bytes = malloc((size_t)st.st_size + 1);
-	if (bytes == NULL || fread(bytes, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
+	if (files.n == MAX_FILES || bytes == NULL ||
+	    fread(bytes, 1, (size_t)st.st_size, f) != (size_t)st.st_size)
 		die(path);
 	fclose(f);
+	files.bytes[files.n++] = bytes;
 	*ret_size = (size_t)st.st_size;
 	return bytes;
 }
@@ -96,7 +111,6 @@ static void add_pages(struct image *im, const char *addr_path, const char *dump_
 		if ((addresses[i] & 0xfff) == 0)
 			add_piece(im, dump + i * 4096, addresses[i], 4096);
 	}
-	free(addresses);
 }
 
 static const struct flow_code *find_piece(const struct image *im, uint64_t ip)
@@ -358,6 +372,7 @@ static int check_corpus(void)
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
 		bool good = check_folder(corpus, &folders[i]);
 
+		free_files();
 		printf("%sok %zu - %s\n", good ? "" : "not ", i + 1, folders[i].name);
 		ok = ok && good;
 	}
@@ -394,6 +409,7 @@ int main(int argc, char **argv)
 	uint8_t *trace;
 	size_t size;
 	char *end;
+	bool ok;
 
 	if (argc < 3)
 		return check_corpus();
@@ -402,5 +418,7 @@ int main(int argc, char **argv)
 	trace = read_file(argv[2], &size);
 	for (int i = 3; i < argc; i++)
 		add_argument(&im, argv[i]);
-	return check(trace, size, &c, &im, NULL) ? 0 : 1;
+	ok = check(trace, size, &c, &im, NULL);
+	free_files();
+	return ok ? 0 : 1;
 }

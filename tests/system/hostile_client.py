@@ -29,12 +29,12 @@ STATUS = message("io.ptsnap.recorder.Status")
 
 def read_message(s):
     data = b""
-    while not data.endswith(b"\0"):
+    while b"\0" not in data:
         got = s.recv(65536)
         if not got:
             raise EOFError
         data += got
-    return json.loads(data[:-1])
+    return json.loads(data[:data.index(b"\0")])
 
 
 def check_alive():
