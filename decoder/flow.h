@@ -112,6 +112,10 @@ struct flow_config {
 	/* Nothing in the trace happened later than this TSC (the CPU was stopped then); 0: unknown.
 	 */
 	uint64_t end_tsc;
+	/* The trace was cut off and not stopped (its process was killed): what lies behind its last
+	 * packet is not known to have executed. Else the code is walked up to the first branch that
+	 * nothing is said of, which libipt does too. */
+	bool cut;
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
 	uint64_t end_offset;
 };

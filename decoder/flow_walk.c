@@ -316,6 +316,10 @@ int flow_step_on(struct flow *f)
 
 	if (f->tnt_n == 0 && flow_step_at_once(f))
 		return 0;
+	if (f->tnt_n == 0 && f->config.cut && f->event.kind == EVENT_END) {
+		flow_end(f, f->ip);
+		return 0;
+	}
 	b = current_block(f);
 	if (b == NULL)
 		return -ENOMEM;

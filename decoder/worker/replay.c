@@ -275,6 +275,7 @@ static void configure(struct walk *w, struct flow_config *config)
 	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
 	config->from_tsc = from_tsc(w, config->trace, config->size);
 	config->end_tsc = end_tsc(w);
+	config->cut = m->cpus[w->index].stop_timeout;
 }
 
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,

@@ -507,6 +507,25 @@ static void flow_next_times_enclose_their_packets(void **state)
 	flow_free(f);
 }
 
+static void flow_next_cut_trace_claims_nothing_behind_its_last_packet(void **state)
+{
+	struct flow_config config = {.cut = true};
+	struct trace t;
+	char items[1024];
+
+	(void)state;
+	compose(&t, "psb=1000 tnt=1");
+	config.trace = t.bytes;
+	config.size = t.n;
+	decode(config, items, sizeof(items));
+	assert_string_equal(items, "enable 0>1000 0, cond 1000>1004 1, end 1004>0 0, ");
+	/* Not even a direct jump. */
+	compose(&t, "psb=1028");
+	config.size = t.n;
+	decode(config, items, sizeof(items));
+	assert_string_equal(items, "enable 0>1028 0, end 1028>0 0, ");
+}
+
 static void flow_next_many_items_come_in_batches(void **state)
 {
 	static uint8_t bytes[29 + 20000];
@@ -555,6 +574,7 @@ int main(void)
 		cmocka_unit_test(flow_next_end_offset_stops_where_the_next_piece_begins),
 		cmocka_unit_test(flow_next_context_change_begins_a_batch),
 		cmocka_unit_test(flow_next_times_enclose_their_packets),
+		cmocka_unit_test(flow_next_cut_trace_claims_nothing_behind_its_last_packet),
 		cmocka_unit_test(flow_next_many_items_come_in_batches),
 	};
 
