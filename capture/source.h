@@ -29,9 +29,6 @@ struct source_ops {
 	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. */
 	int (*disable)(struct source *s, uint32_t index);
 	int (*enable)(struct source *s, uint32_t index);
-	/* An fd of CPU that polls readable when its DATA ring should be drained; -1: poll by time.
-	 */
-	int (*poll_fd)(struct source *s, uint32_t index);
 	/* Correct what /proc says of a process (an emulated one looks like its emulator). NULL:
 	 * right as it is. */
 	void (*describe)(struct source *s, struct procinfo *info);

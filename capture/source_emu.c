@@ -176,13 +176,6 @@ static int emu_enable(struct source *s, uint32_t index)
 	return emu_switch(s, index, true);
 }
 
-static int emu_poll_fd(struct source *s, uint32_t index)
-{
-	(void)s;
-	(void)index;
-	return -1;
-}
-
 static char *joined_arguments(char *const *argv, bool *ret_cut)
 {
 	char *text = calloc(1, PROCSCAN_CMDLINE_MAX + 1);
@@ -277,7 +270,6 @@ static const struct source_ops emu_ops = {
 	.name = "emulated",
 	.disable = emu_disable,
 	.enable = emu_enable,
-	.poll_fd = emu_poll_fd,
 	.describe = emu_describe,
 	.add_notes = emu_add_notes,
 	.free = emu_free,

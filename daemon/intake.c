@@ -1,5 +1,5 @@
 /*
- * The daemon's steady state. A timer (or the rings' poll fds) calls intake_drain in the loop's
+ * The daemon's steady state. A timer calls intake_drain in the loop's
  * thread; a job's evidence calls it once more after the CPUs were stopped. The job thread meanwhile
  * copies AUX bytes: another part of the ring, which nothing here touches.
  */

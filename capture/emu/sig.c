@@ -41,14 +41,6 @@ struct sig *sig_new(struct code *code)
 	return s;
 }
 
-void sig_free(struct sig *s)
-{
-	if (s == NULL)
-		return;
-	pthread_mutex_destroy(&s->lock);
-	free(s);
-}
-
 static bool has(struct set *set, uint64_t value)
 {
 	for (uint32_t i = 0; i < set->n; i++)

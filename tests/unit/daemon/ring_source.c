@@ -26,15 +26,7 @@ static int nothing(struct source *s, uint32_t index)
 	return 0;
 }
 
-static int no_poll(struct source *s, uint32_t index)
-{
-	(void)s;
-	(void)index;
-	return -1;
-}
-
-static const struct source_ops ops = {
-	.name = "emulated", .disable = nothing, .enable = nothing, .poll_fd = no_poll};
+static const struct source_ops ops = {.name = "emulated", .disable = nothing, .enable = nothing};
 
 struct ring_source *ring_source_new(size_t n_cpus)
 {
