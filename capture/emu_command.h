@@ -12,6 +12,7 @@ struct emu_command {
 	char *comm;    /* the name that the kernel would give the task, at most 15 bytes */
 };
 
-/* 0; -ENOENT, -EACCES, -ENOEXEC, ...: with one line for the user in WHY. */
+/* 0; -ENOENT, -EACCES, -ENOEXEC, ..., -EOPNOTSUPP: the kernel would run it, the emulator cannot;
+ * with one line for the user in WHY. */
 int emu_command_find(char *const *argv, struct emu_command *ret, char *why, size_t why_size);
 void emu_command_done(struct emu_command *c);

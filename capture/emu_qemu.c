@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <spawn.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,51 +18,13 @@
 #include <unistd.h>
 
 #include "proto/base.h"
-#include "proto/emuring.h"
+#include "proto/emustart.h"
 
 #define ADVICE "install Debian 12's qemu-user (7.2) or name one with --emu-qemu"
 /* --help is about 4 KiB. */
 #define OUTPUT_MAX (64u * 1024)
 
 extern char **environ;
-
-/* Its dynamic linker, its malloc, glib, its own options. */
-static bool acts_on_emulator(const char *variable)
-{
-	static const char *const names[] = {"LD_", "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
-					    "G_",  "GCONV_PATH="};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strncmp(variable, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
-}
-
-static void free_strings(char **strings)
-{
-	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
-		free(strings[i]);
-	free(strings);
-}
-
-static char **prefixed_environment(void)
-{
-	size_t n = 0;
-	char **result;
-
-	while (environ[n] != NULL)
-		n++;
-	result = calloc(n + 1, sizeof(char *));
-	for (size_t i = 0; result != NULL && i < n; i++)
-		if (asprintf(&result[i], "%s%s",
-			     acts_on_emulator(environ[i]) ? EMURING_ENV_PREFIX : "",
-			     environ[i]) < 0) {
-			result[i] = NULL;
-			free_strings(result);
-			return NULL;
-		}
-	return result;
-}
 
 static int read_all(int fd, char *text, size_t size)
 {
@@ -87,7 +48,7 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 {
 	char *argv[] = {(char *)qemu, (char *)option, NULL};
 	posix_spawn_file_actions_t actions;
-	char **env = prefixed_environment();
+	char **env = emustart_envp(environ);
 	int pipe_fds[2], r;
 	pid_t pid;
 
@@ -96,7 +57,7 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 		return -ENOMEM;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
 		r = -errno;
-		free_strings(env);
+		emustart_free(env);
 		return r;
 	}
 	posix_spawn_file_actions_init(&actions);
@@ -105,7 +66,7 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 	posix_spawn_file_actions_adddup2(&actions, pipe_fds[1], 2);
 	r = -posix_spawn(&pid, qemu, &actions, NULL, argv, env);
 	posix_spawn_file_actions_destroy(&actions);
-	free_strings(env);
+	emustart_free(env);
 	close(pipe_fds[1]);
 	if (r == 0) {
 		r = read_all(pipe_fds[0], text, size);
@@ -192,78 +153,25 @@ int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size)
 	return *ret_path == NULL ? -ENOMEM : 0;
 }
 
-/* A value in QEMU's comma-separated options: commas are doubled. */
-static void put_value(FILE *f, const char *value)
-{
-	for (; *value != '\0'; value++) {
-		if (*value == ',')
-			fputc(',', f);
-		fputc(*value, f);
-	}
-}
-
-static char *plugin_option(const struct emu_start *s)
-{
-	char *text = NULL;
-	size_t size;
-	FILE *f = open_memstream(&text, &size);
-
-	if (f == NULL)
-		return NULL;
-	put_value(f, s->plugin);
-	fputs(",ring=", f);
-	put_value(f, s->ring);
-	fputs(",comm=", f);
-	put_value(f, s->command->comm);
-	if (s->truth != NULL) {
-		fputs(",truth=", f);
-		put_value(f, s->truth);
-	}
-	if (fclose(f) != 0) {
-		free(text);
-		return NULL;
-	}
-	return text;
-}
-
-/* QEMU [-seed 1] -plugin OPTION -0 ARGV0 -- PROGRAM ARGS */
-static char **arguments(const struct emu_start *s, char *option)
-{
-	size_t n = 0, at = 0;
-	char **argv;
-
-	while (s->command->argv[n] != NULL)
-		n++;
-	argv = calloc(n + 10, sizeof(char *));
-	if (argv == NULL)
-		return NULL;
-	argv[at++] = (char *)s->qemu;
-	if (s->repeatable) {
-		argv[at++] = (char *)"-seed";
-		argv[at++] = (char *)"1";
-	}
-	argv[at++] = (char *)"-plugin";
-	argv[at++] = option;
-	argv[at++] = (char *)"-0";
-	argv[at++] = s->command->argv[0];
-	argv[at++] = (char *)"--";
-	argv[at++] = s->command->program;
-	for (size_t i = 1; i < n; i++)
-		argv[at++] = s->command->argv[i];
-	return argv;
-}
-
 int emu_qemu_start(const struct emu_start *s, pid_t *ret_pid)
 {
-	char *option = plugin_option(s);
-	char **argv = option != NULL ? arguments(s, option) : NULL;
-	char **env = prefixed_environment();
+	const struct emustart start = {
+		.qemu = s->qemu,
+		.plugin = s->plugin,
+		.ring = s->ring,
+		.truth = s->truth,
+		.repeatable = s->repeatable != 0,
+		.comm = s->command->comm,
+		.program = s->command->program,
+		.argv = s->command->argv,
+	};
+	char **argv = emustart_argv(&start);
+	char **env = emustart_envp(environ);
 	int r = -ENOMEM;
 
 	if (argv != NULL && env != NULL)
 		r = -posix_spawn(ret_pid, s->qemu, NULL, NULL, argv, env);
-	free_strings(env);
-	free(argv);
-	free(option);
+	emustart_free(env);
+	emustart_free(argv);
 	return r;
 }

@@ -2,10 +2,21 @@ noinst_LIBRARIES += capture/libptcapture.a
 capture_libptcapture_a_SOURCES = \
 	capture/clock.c \
 	capture/clock.h \
+	capture/emu/encode.c \
+	capture/emu/pmu.c \
+	capture/emu/sched.c \
+	capture/emu/sideband.c \
+	capture/emu/vcpu.c \
 	capture/emu_command.c \
 	capture/emu_command.h \
+	capture/emu_describe.c \
+	capture/emu_describe.h \
+	capture/emu_keeper.c \
+	capture/emu_keeper.h \
 	capture/emu_qemu.c \
 	capture/emu_qemu.h \
+	capture/emu_tasks.c \
+	capture/emu_tasks.h \
 	capture/freeze.c \
 	capture/freeze.h \
 	capture/number.c \

@@ -67,12 +67,33 @@ struct source_config {
 	const char *pt_terms; /* config terms as perf names them; NULL: the source's default */
 };
 
-/* capture/source_emu.c: COMMAND under QEMU's user-mode emulator with our plugin. */
+/* capture/source_emu.c: COMMAND and what comes of it under QEMU's user-mode emulator with our
+ * plugin, on N_CPUS virtual CPUs. */
+#define SOURCE_EMU_MAX_CPUS    64u
+#define SOURCE_EMU_MAX_OFFLINE 16u
+
+/* A virtual CPU taken away FROM so long after the start, and given back at TO. */
+struct source_emu_offline {
+	uint32_t cpu;		     /* below n_cpus */
+	uint64_t from_usec, to_usec; /* from < to; UINT64_MAX: never given back */
+};
+
+/* Numbers are within the ranges given here: the caller checked that. */
 struct source_emu_config {
 	struct source_config common;
-	uint32_t n_cpus; /* 1 for now */
+	uint32_t n_cpus;	 /* 1..SOURCE_EMU_MAX_CPUS */
+	uint32_t max_tasks;	 /* threads that the machine takes: EMURING_MIN_TASKS.. */
+	uint64_t quantum;	 /* instructions that a thread runs before another gets its CPU */
+	uint64_t overflow_bytes; /* an internal overflow each so many bytes of a CPU's trace; 0:
+				  * none */
+	uint32_t lose_every;	 /* each such sideband record finds no room; 0: none */
+	bool build_id;		 /* MMAP2 with build ids instead of device and inode */
+	/* Those of one CPU do not overlap, and at no time are all CPUs away. Borrowed during the
+	 * call. */
+	const struct source_emu_offline *offline;
+	size_t n_offline; /* up to SOURCE_EMU_MAX_OFFLINE */
 	bool virtual_clock;
-	const char *truth_path;	 /* NULL: none */
+	const char *truth_path;	 /* of a directory that exists and is empty; NULL: none */
 	const char *plugin_path; /* of ptsnap-emupmu.so */
 	const char *qemu_path;	 /* NULL: qemu-x86_64 by PATH */
 	char *const *argv;	 /* COMMAND ARGS, NULL-terminated */

@@ -1,12 +1,13 @@
 /*
- * The emulated source: rings on a memory file that the software PMU (capture/emu, a plugin in the
- * emulator's process) fills in the kernel's layout. Called by the recorder. The emulator's process
- * belongs to whom is traced, and may write anything into the shared memory: all offsets and sizes
- * are taken from our own copy, laid out before it starts.
+ * The emulated source: a machine of virtual CPUs on a memory file, whose rings the software PMU
+ * (capture/emu, a plugin in the emulator's processes) fills in the kernel's layout. Called by the
+ * recorder. The emulator's processes belong to whom is traced, and may write anything into the
+ * shared memory: all offsets and sizes are taken from our own copy, laid out before they start.
  */
 #include "capture/source.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
@@ -17,6 +18,8 @@
 #include <time.h>
 
 #include "capture/emu_command.h"
+#include "capture/emu_describe.h"
+#include "capture/emu_keeper.h"
 #include "capture/emu_qemu.h"
 #include "capture/pmu.h"
 #include "proto/base.h"
@@ -25,7 +28,7 @@
 
 /* How long a CPU may take to answer, and how often we look whether its process still can. */
 #define ANSWER_NS 2000000000ull
-#define LOOK_NS	  20000000l
+#define LOOK_NS	  1000000l
 
 /* Identifiers of the events in sample_id; any will do. */
 #define PT_EVENT_ID    1000u
@@ -37,14 +40,14 @@
 struct emu_cpu {
 	struct emuring_cpu *cpu;
 	struct perf_event_mmap_page *page;
-	uint8_t *aux;
 	uint32_t generation; /* of the last wish */
-	bool finished;	     /* of a process that died: nothing more can come */
 };
 
 struct source_emu {
 	struct source source;
 	struct emuring_head *head;
+	struct emuring ring;
+	struct emu_keeper *keeper;
 	uint64_t size, aux_size;
 	int ring_fd;
 	struct emu_cpu *cpus;
@@ -74,66 +77,11 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-/* The state letter of /proc/PID/task/TID/stat, 0 when there is no such task. */
-static char task_state(pid_t pid, uint32_t tid)
-{
-	char path[64], text[256], *after;
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%u/stat", pid, tid);
-	f = fopen(path, "re");
-	if (f == NULL)
-		return 0;
-	n = fread(text, 1, sizeof(text) - 1, f);
-	fclose(f);
-	text[n] = '\0';
-	/* The name is in parentheses and may hold anything, parentheses too. */
-	after = strrchr(text, ')');
-	return after != NULL && after[1] == ' ' ? after[2] : 0;
-}
-
-static bool task_gone(pid_t pid, uint32_t tid)
-{
-	char state = task_state(pid, tid);
-
-	return state == 0 || state == 'Z' || state == 'X';
-}
-
-enum life { LIFE_RUNS, LIFE_STOPPED, LIFE_OVER };
-
-/* Whether anybody can still answer for CPU. */
-static enum life life_of(const struct source_emu *e, const struct emu_cpu *c)
-{
-	uint32_t helper = atomic_load(&e->head->helper_tid);
-	uint32_t guest = (uint32_t)e->pid;
-	char state;
-
-	if (e->reaped || task_gone(e->pid, guest))
-		/* The first thread may end before the others do; its state is Z then. */
-		return helper == 0 || e->reaped || task_gone(e->pid, helper) ? LIFE_OVER
-									     : LIFE_RUNS;
-	/* exec replaced the emulator by a program that knows nothing of us. */
-	if (helper != 0 && task_gone(e->pid, helper))
-		return LIFE_OVER;
-	state = task_state(e->pid, guest);
-	if ((state == 'T' || state == 't') &&
-	    (helper == 0 || atomic_load(&c->cpu->where) == EMURING_USER ||
-	     task_state(e->pid, helper) == state))
-		return LIFE_STOPPED;
-	return LIFE_RUNS;
-}
-
 /* Nobody answers: the trace ends where it was last published. */
-static void end_trace(struct source_emu *e, struct emu_cpu *c, enum life life)
+static void end_trace(struct source_emu *e, struct emu_cpu *c)
 {
 	uint64_t pos = atomic_load_explicit(&c->cpu->aux_pos, memory_order_acquire);
 
-	if (life == LIFE_OVER && !c->finished) {
-		pos = emuring_finish(c->cpu, c->aux, e->aux_size, pos);
-		atomic_store_explicit(&c->cpu->aux_pos, pos, memory_order_release);
-		c->finished = true;
-	}
 	__atomic_store_n(&c->page->aux_head, pos & (e->aux_size - 1), __ATOMIC_RELEASE);
 }
 
@@ -144,25 +92,22 @@ static int emu_switch(struct source *s, uint32_t index, bool on)
 	struct emu_cpu *c = &e->cpus[index];
 	uint64_t deadline = monotonic_ns() + ANSWER_NS;
 	uint32_t want, is;
-	enum life life = LIFE_RUNS;
 
 	want = c->generation + (((c->generation & 1) != 0) == on ? 2 : 1);
 	c->generation = want;
 	atomic_store(&c->cpu->want, want);
-	futex(&c->cpu->want, FUTEX_WAKE, INT_MAX, NULL);
-	while ((is = atomic_load(&c->cpu->is)) != want) {
-		life = life_of(e, c);
-		if (life != LIFE_RUNS || monotonic_ns() >= deadline)
+	for (;;) {
+		emu_keeper_serve(e->keeper, index);
+		is = atomic_load(&c->cpu->is);
+		if (is == want)
+			return 0;
+		if (monotonic_ns() >= deadline)
 			break;
-		futex(&c->cpu->is, FUTEX_WAIT, is, &look);
+		if (futex(&c->cpu->is, FUTEX_WAIT, is, &look) < 0 && errno == ETIMEDOUT)
+			emu_keeper_mend(e->keeper, index);
 	}
-	if (is == want || atomic_load(&c->cpu->is) == want)
-		return 0;
 	if (!on)
-		end_trace(e, c, life);
-	/* A process that ended by itself has written all there was to write. */
-	if (!on && life == LIFE_OVER && atomic_load(&e->head->exited) != 0)
-		return 0;
+		end_trace(e, c);
 	return SOURCE_NO_ANSWER;
 }
 
@@ -176,45 +121,10 @@ static int emu_enable(struct source *s, uint32_t index)
 	return emu_switch(s, index, true);
 }
 
-static char *joined_arguments(char *const *argv, bool *ret_cut)
-{
-	char *text = calloc(1, PROCSCAN_CMDLINE_MAX + 1);
-	size_t used = 0;
-
-	*ret_cut = false;
-	for (size_t i = 0; text != NULL && argv[i] != NULL; i++) {
-		size_t room = PROCSCAN_CMDLINE_MAX + 1 - used;
-		int n = snprintf(text + used, room, "%s%s", i > 0 ? " " : "", argv[i]);
-
-		if (n < 0 || (size_t)n >= room) {
-			*ret_cut = true;
-			break;
-		}
-		used += (size_t)n;
-	}
-	return text;
-}
-
-/* The program instead of its emulator, for the traced process and for children that it forked. */
+/* The program instead of its emulator. */
 static void emu_describe(struct source *s, struct procinfo *info)
 {
-	struct source_emu *e = emu_of(s);
-	char *exe, *cmdline;
-	bool cut;
-
-	if (info->exe == NULL || strcmp(info->exe, e->qemu) != 0)
-		return;
-	exe = realpath(e->command.program, NULL);
-	cmdline = joined_arguments(e->command.argv, &cut);
-	if (exe != NULL) {
-		free(info->exe);
-		info->exe = exe;
-	}
-	if (cmdline != NULL) {
-		free(info->cmdline);
-		info->cmdline = cmdline;
-		info->cmdline_cut = cut;
-	}
+	emu_describe_process(emu_of(s)->qemu, info);
 }
 
 static int add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)
@@ -222,18 +132,50 @@ static int add_note(struct manifest *m, const char *kind, uint64_t count, const 
 	return count == 0 ? 0 : manifest_add_note(m, kind, count, why);
 }
 
+/* Which programs were not followed; the text was written by the guests' side. */
+static int add_execs(struct source_emu *e, struct manifest *m)
+{
+	uint32_t n = MIN_OF(atomic_load(&e->head->n_reasons), EMURING_MAX_REASONS);
+	char why[EMURING_MAX_REASONS * EMURING_REASON_SIZE] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%.*s",
+					 i > 0 ? "; " : "", (int)EMURING_REASON_SIZE - 3,
+					 e->head->reasons[i]);
+	return add_note(m, "untraced-exec", e->head->untraced_execs, why);
+}
+
+static int add_absences(struct source_emu *e, struct manifest *m)
+{
+	char why[128];
+	uint64_t ns;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < e->source.n_cpus; i++) {
+		uint32_t n = emu_keeper_absences(e->keeper, i, &ns);
+
+		snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms", i, ns / 1000000);
+		r = add_note(m, "cpu-offline", n, why);
+	}
+	return r;
+}
+
 static int emu_add_notes(struct source *s, struct manifest *m)
 {
-	const struct emuring_head *h = emu_of(s)->head;
+	struct source_emu *e = emu_of(s);
+	const struct emuring_head *h = e->head;
 	int r = add_note(m, "untraced-thread", h->untraced_threads,
-			 "the software PMU follows the first thread only");
+			 "more threads than the emulated machine takes (--emu-tasks)");
 
 	if (r == 0)
 		r = add_note(m, "untraced-child", h->untraced_children,
-			     "the software PMU does not follow fork");
+			     "more processes than the emulated machine takes (--emu-tasks), or in "
+			     "another pid namespace");
 	if (r == 0)
-		r = add_note(m, "untraced-exec", h->untraced_execs,
-			     "the software PMU does not follow exec");
+		r = add_execs(e, m);
+	if (r == 0)
+		r = add_absences(e, m);
 	if (r == 0)
 		r = add_note(m, "event-unreachable", h->decode_failures,
 			     "transitions or instructions that the software PMU could not explain");
@@ -253,6 +195,7 @@ static void emu_free(struct source *s)
 {
 	struct source_emu *e = emu_of(s);
 
+	emu_keeper_free(e->keeper);
 	if (e->head != NULL)
 		munmap(e->head, e->size);
 	close_fd(e->ring_fd);
@@ -325,17 +268,24 @@ static int choose_terms(struct source_emu *e, const char *terms, uint64_t hz, ch
 }
 
 static void fill_head(struct source_emu *e, const struct source_emu_config *config, uint64_t hz,
-		      uint64_t stride)
+		      const struct emuring_layout *l)
 {
 	const struct source *s = &e->source;
 
 	*e->head = (struct emuring_head){
 		.magic = EMURING_MAGIC,
 		.version = EMURING_VERSION,
-		.n_cpus = (uint32_t)s->n_cpus,
-		.data_size = config->common.data_size,
-		.aux_size = config->common.aux_size,
-		.cpu_stride = stride,
+		.n_cpus = l->n_cpus,
+		.data_size = l->data_size,
+		.aux_size = l->aux_size,
+		.cpu_stride = l->cpu_stride,
+		.cpus_at = l->cpus_at,
+		.tasks_at = l->tasks_at,
+		.max_tasks = l->max_tasks,
+		.flags = config->build_id ? EMURING_BUILD_ID : 0,
+		.quantum = config->quantum,
+		.overflow_bytes = config->overflow_bytes,
+		.lose_every = config->lose_every,
 		.recorder_pid = (uint32_t)getpid(),
 		.clock = config->virtual_clock ? EMURING_CLOCK_VIRTUAL : EMURING_CLOCK_HOST,
 		.pt_config = s->pt_config,
@@ -356,9 +306,8 @@ static int set_up_cpu(struct source_emu *e, uint32_t index)
 	const struct clock_params *clock = &e->source.clock;
 	uint64_t total = 4096 + e->head->data_size + e->head->aux_size;
 
-	c->cpu = emuring_cpu_at(e->head, index);
-	c->page = emuring_page_at(e->head, index);
-	c->aux = emuring_aux_at(e->head, index);
+	c->cpu = emuring_cpu_at(&e->ring, index);
+	c->page = emuring_page_at(&e->ring, index);
 	c->page->data_offset = 4096;
 	c->page->data_size = e->head->data_size;
 	c->page->aux_offset = 4096 + e->head->data_size;
@@ -375,25 +324,17 @@ static int set_up_cpu(struct source_emu *e, uint32_t index)
 	return ring_init(&e->source.cpus[index].pt, c->page, total, e->scratch);
 }
 
-static int make_rings(struct source_emu *e, const struct source_emu_config *config, uint64_t hz,
-		      char *why, size_t why_size)
+static int lay_out(struct source_emu *e, const struct source_emu_config *config, uint64_t hz)
 {
-	uint32_t n = config->n_cpus;
-	uint64_t stride;
-	int r = emuring_layout(n, config->common.data_size, config->common.aux_size, &stride,
-			       &e->size);
+	struct emuring_layout l = {.n_cpus = config->n_cpus,
+				   .max_tasks = config->max_tasks,
+				   .data_size = config->common.data_size,
+				   .aux_size = config->common.aux_size};
+	int r = emuring_layout(&l);
 
-	if (r < 0) {
-		snprintf(why, why_size, "ring sizes must be powers of two of at least 4096 bytes");
+	if (r < 0)
 		return r;
-	}
-	e->aux_size = config->common.aux_size;
-	e->source.n_cpus = n;
-	e->source.cpus = calloc(n, sizeof(*e->source.cpus));
-	e->cpus = calloc(n, sizeof(*e->cpus));
-	e->scratch = malloc(PERFRECORD_MAX_SIZE);
-	if (e->source.cpus == NULL || e->cpus == NULL || e->scratch == NULL)
-		return -ENOMEM;
+	e->size = l.total;
 	r = memfd_new("ptsnap-rings", e->size, &e->ring_fd);
 	if (r < 0)
 		return r;
@@ -402,9 +343,34 @@ static int make_rings(struct source_emu *e, const struct source_emu_config *conf
 		e->head = NULL;
 		return -errno;
 	}
-	fill_head(e, config, hz, stride);
+	fill_head(e, config, hz, &l);
+	emuring_attach(&e->ring, e->head);
+	return 0;
+}
+
+static int make_rings(struct source_emu *e, const struct source_emu_config *config, uint64_t hz,
+		      char *why, size_t why_size)
+{
+	uint32_t n = config->n_cpus;
+	int r;
+
+	e->aux_size = config->common.aux_size;
+	e->source.n_cpus = n;
+	e->source.cpus = calloc(n, sizeof(*e->source.cpus));
+	e->cpus = calloc(n, sizeof(*e->cpus));
+	e->scratch = malloc(PERFRECORD_MAX_SIZE);
+	if (e->source.cpus == NULL || e->cpus == NULL || e->scratch == NULL)
+		return -ENOMEM;
+	r = lay_out(e, config, hz);
+	if (r == -EINVAL)
+		snprintf(why, why_size,
+			 "ring sizes must be powers of two of at least 4096 bytes, with room for "
+			 "all CPUs");
 	for (uint32_t i = 0; r == 0 && i < n; i++)
 		r = set_up_cpu(e, i);
+	if (r == 0)
+		r = emu_keeper_new(e->head, e->qemu, config->offline, config->n_offline,
+				   &e->keeper);
 	return r;
 }
 
@@ -449,7 +415,7 @@ static int start(struct source_emu *e, const struct source_emu_config *config, c
 		return r;
 	}
 	e->pidfd = (int)syscall(SYS_pidfd_open, e->pid, 0);
-	return e->pidfd < 0 ? -errno : 0;
+	return e->pidfd < 0 ? -errno : emu_keeper_start(e->keeper);
 }
 
 int source_emu_open(const struct source_emu_config *config, struct source **ret, char *why,
@@ -467,6 +433,11 @@ int source_emu_open(const struct source_emu_config *config, struct source **ret,
 	r = emu_command_find(config->argv, &e->command, why, why_size);
 	if (r == 0)
 		r = emu_qemu_find(config->qemu_path, &e->qemu, why, why_size);
+	if (r == 0 && config->virtual_clock && config->n_cpus > 1) {
+		snprintf(why, why_size,
+			 "the virtual clock counts one CPU's instructions: it needs --emu-cpus=1");
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = choose_clock(e, config->virtual_clock, &hz);
 	if (r == 0)
@@ -497,6 +468,7 @@ int source_emu_pidfd(const struct source *s)
 void source_emu_reaped(struct source *s)
 {
 	emu_of(s)->reaped = true;
+	emu_keeper_sweep(emu_of(s)->keeper);
 }
 
 int source_emu_kill(const struct source *s, int signal)

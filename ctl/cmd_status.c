@@ -14,7 +14,7 @@
 #include "ctl/say.h"
 #include "ctl/text.h"
 
-#define MAX_CPUS 16
+#define MAX_LINES 16
 
 static void line(const char *name, const char *text)
 {
@@ -77,22 +77,47 @@ static void print_snapshots(struct json_object *s)
 	       figure_field_count(s, "snapshots.running").text);
 }
 
+/* Whether nothing but the number tells A and B apart. */
+static bool are_alike(struct json_object *a, struct json_object *b)
+{
+	static const char *const keys[] = {"auxBytes", "dataBytes", "instructions", "lost"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (!json_object_equal(field_get(a, keys[i]), field_get(b, keys[i])))
+			return false;
+	return true;
+}
+
+/* "0", "0-7" */
+static void print_range(struct json_object *first, struct json_object *last)
+{
+	char range[2 * sizeof(struct figure) + 2];
+
+	snprintf(range, sizeof(range), "%s-%s", figure_field_id(first, "cpu").text,
+		 figure_field_id(last, "cpu").text);
+	printf("%-7s", first == last ? figure_field_id(first, "cpu").text : range);
+}
+
+/* CPUs that are alike, one after the other, share a line. */
 static void print_cpus(struct json_object *s)
 {
-	size_t n = field_count(s, "cpus");
+	size_t n = field_count(s, "cpus"), i = 0;
 
 	if (n > 0)
-		puts("\nCPU   AUX RING  DATA RING  INSTRUCTIONS");
-	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
-		struct json_object *cpu = field_at(s, "cpus", i);
+		puts("\nCPU       AUX RING  DATA RING  INSTRUCTIONS   LOST");
+	for (size_t lines = 0; i < n && lines < MAX_LINES; lines++) {
+		struct json_object *cpu = field_at(s, "cpus", i), *last = cpu;
 
-		printf("%3s %10s %10s %13s\n", figure_field_id(cpu, "cpu").text,
-		       figure_field_bytes(cpu, "auxBytes").text,
+		while (++i < n && are_alike(cpu, field_at(s, "cpus", i)))
+			last = field_at(s, "cpus", i);
+		print_range(cpu, last);
+		printf(" %10s %10s %13s %6s\n", figure_field_bytes(cpu, "auxBytes").text,
 		       figure_field_bytes(cpu, "dataBytes").text,
-		       figure_field_count(cpu, "instructions").text);
+		       figure_field_count(cpu, "instructions").text,
+		       figure_field_count(cpu, "lost").text);
 	}
-	if (n > MAX_CPUS)
-		printf("... and %zu more\n", n - MAX_CPUS);
+	if (i < n)
+		printf("... and %zu more\n", n - i);
 }
 
 static int print_status(const struct settings *settings, struct json_object *s)

@@ -59,6 +59,23 @@ bool field_u64(struct json_object *o, const char *path, uint64_t *ret)
 	return true;
 }
 
+bool field_i64(struct json_object *o, const char *path, int64_t *ret)
+{
+	struct json_object *value = field_get(o, path);
+	const char *text;
+	uint64_t size;
+
+	if (json_object_is_type(value, json_type_int)) {
+		*ret = json_object_get_int64(value);
+		return true;
+	}
+	text = field_text(o, path);
+	if (!text || size_parse_number(text + (*text == '-'), &size) < 0 || size > INT64_MAX)
+		return false;
+	*ret = *text == '-' ? -(int64_t)size : (int64_t)size;
+	return true;
+}
+
 bool field_double(struct json_object *o, const char *path, double *ret)
 {
 	struct json_object *value = field_get(o, path);

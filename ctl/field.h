@@ -18,6 +18,7 @@ size_t field_count(struct json_object *o, const char *path);
 struct json_object *field_at(struct json_object *o, const char *path, size_t index);
 /* A number, or a string that holds a decimal or 0x one (numbers above 2^53 come so). */
 bool field_u64(struct json_object *o, const char *path, uint64_t *ret);
+bool field_i64(struct json_object *o, const char *path, int64_t *ret);
 bool field_double(struct json_object *o, const char *path, double *ret);
 /* True only when it is the boolean true. */
 bool field_true(struct json_object *o, const char *path);

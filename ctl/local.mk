@@ -25,6 +25,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/say.c ctl/say.h \
 	ctl/show.c ctl/show.h \
 	ctl/show_table.c ctl/show_table.h \
+	ctl/show_turns.c ctl/show_turns.h \
 	ctl/size.c ctl/size.h \
 	ctl/text.c ctl/text.h \
 	ctl/verb.h \

@@ -7,6 +7,7 @@
 #include "ctl/field.h"
 #include "ctl/figure.h"
 #include "ctl/show_table.h"
+#include "ctl/show_turns.h"
 #include "ctl/text.h"
 
 #define MAX_PROCESSES 2
@@ -177,6 +178,7 @@ void show_report(FILE *out, struct json_object *report)
 	show_gap_counts(out, report);
 	show_cut(out, report);
 	show_table_cpus(out, report);
+	show_turns(out, report);
 	show_table_threads(out, report);
 	show_table_stack(out, report);
 	show_table_branches(out, report);

@@ -8,14 +8,14 @@
 
 #include "ctl/field.h"
 #include "ctl/figure.h"
+#include "ctl/show_turns.h"
 #include "ctl/text.h"
 
-#define MAX_CPUS      4
-#define MAX_THREADS   3
+#define MAX_THREADS   5
 #define MAX_FRAMES    6
 #define MAX_BRANCHES  4
 #define MAX_FUNCTIONS 6
-#define MAX_GAPS      3
+#define MAX_GAPS      6 /* one of a kind */
 
 /* TEXT in a column of WIDTH, left-aligned. */
 static void cell(FILE *out, const char *text, size_t width)
@@ -59,7 +59,7 @@ void show_table_cpus(FILE *out, struct json_object *r)
 	size_t n = begin(out, r, "cpus",
 			 "CPU        GOT       TIME  INSTRUCTIONS    COVERED       DARK   LOST");
 
-	for (size_t i = 0; i < n && i < MAX_CPUS; i++) {
+	for (size_t i = 0; i < SHOW_CPUS(n); i++) {
 		struct json_object *c = field_at(r, "cpus", i);
 
 		fprintf(out, "%3s %10s %10s %13s %10s %10s %6s\n", figure_field_id(c, "cpu").text,
@@ -70,24 +70,28 @@ void show_table_cpus(FILE *out, struct json_object *r)
 			figure_field_nsec(c, "darkNSec").text,
 			figure_field_count(c, "lostRecords").text);
 	}
-	more(out, n, MAX_CPUS);
+	more(out, n, SHOW_CPUS(n));
 }
 
 void show_table_threads(FILE *out, struct json_object *r)
 {
-	size_t n =
-		begin(out, r, "threads",
-		      "     PID      TID COMM              INSTRUCTIONS      BRANCHES   CPU TIME");
+	size_t n = begin(
+		out, r, "threads",
+		"     PID      TID COMM              INSTRUCTIONS      BRANCHES   CPU TIME  CPUS");
 
 	for (size_t i = 0; i < n && i < MAX_THREADS; i++) {
 		struct json_object *t = field_at(r, "threads", i);
+		char cpus[24] = "";
+		uint64_t tid;
 
+		if (field_u64(t, "tid", &tid))
+			show_turns_cpus_of(r, tid, cpus, sizeof(cpus));
 		fprintf(out, "%8s %8s ", figure_field_id(t, "pid").text,
 			figure_field_id(t, "tid").text);
 		cell(out, field_text(t, "comm"), 15);
-		fprintf(out, "%14s %13s %10s\n", figure_field_count(t, "instructions").text,
+		fprintf(out, "%14s %13s %10s  %s\n", figure_field_count(t, "instructions").text,
 			figure_field_count(t, "branches").text,
-			figure_field_nsec(t, "cpuNSec").text);
+			figure_field_nsec(t, "cpuNSec").text, *cpus ? cpus : "-");
 	}
 	more(out, n, MAX_THREADS);
 }
@@ -177,19 +181,41 @@ void show_table_functions(FILE *out, struct json_object *r)
 	more(out, n, MAX_FUNCTIONS);
 }
 
+/* Whether an element of gaps before INDEX has the same kind. */
+static bool kind_is_known(struct json_object *r, size_t index)
+{
+	const char *kind = field_text(field_at(r, "gaps", index), "kind");
+
+	for (size_t i = 0; kind && i < index; i++) {
+		const char *other = field_text(field_at(r, "gaps", i), "kind");
+
+		if (other && strcmp(kind, other) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void show_gap(FILE *out, struct json_object *g)
+{
+	cell(out, field_text(g, "kind"), 17);
+	fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
+		figure_field_bytes(g, "bytes").text);
+	cell(out, field_text(g, "address"), 18);
+	text_puts(out, field_text(g, "why"), 180);
+	fputc('\n', out);
+}
+
+/* The first one of each kind: a thousand of one kind must not hide the only one of another. */
 void show_table_gaps(FILE *out, struct json_object *r)
 {
 	size_t n = begin(out, r, "gaps", "GAP               CPU      BYTES ADDRESS            WHY");
+	size_t shown = 0;
 
-	for (size_t i = 0; i < n && i < MAX_GAPS; i++) {
-		struct json_object *g = field_at(r, "gaps", i);
-
-		cell(out, field_text(g, "kind"), 17);
-		fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
-			figure_field_bytes(g, "bytes").text);
-		cell(out, field_text(g, "address"), 18);
-		text_puts(out, field_text(g, "why"), 48);
-		fputc('\n', out);
+	for (size_t i = 0; i < n && shown < MAX_GAPS; i++) {
+		if (kind_is_known(r, i))
+			continue;
+		show_gap(out, field_at(r, "gaps", i));
+		shown++;
 	}
-	more(out, n, MAX_GAPS);
+	more(out, n, shown);
 }

@@ -8,6 +8,9 @@
 
 #include <json-c/json.h>
 
+/* Of N CPUs so many are shown in each table: all of a few, a few of many. */
+#define SHOW_CPUS(n) ((n) <= 8 ? (n) : 4)
+
 void show_table_cpus(FILE *out, struct json_object *report);
 void show_table_threads(FILE *out, struct json_object *report);
 /* The call stack and the last branches of the first thread that has any. */

@@ -5,6 +5,7 @@
  */
 #include "daemon/check.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -94,12 +95,41 @@ int check_worker(const char *path, char *why, size_t why_size)
 	return r;
 }
 
-int check_writable(const char *option, const char *path, char *why, size_t why_size)
+static bool dir_is_empty(DIR *dir)
 {
-	CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
-	int r = fd < 0 ? -errno : 0;
+	for (const struct dirent *d = readdir(dir); d; d = readdir(dir))
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+			return false;
+	return true;
+}
 
-	if (r < 0)
+static int make_empty_dir(const char *path)
+{
+	DIR *dir;
+	bool empty;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return -errno;
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	empty = dir_is_empty(dir);
+	closedir(dir);
+	if (!empty)
+		return -ENOTEMPTY;
+	return access(path, W_OK | X_OK) < 0 ? -errno : 0;
+}
+
+int check_empty_dir(const char *option, const char *path, char *why, size_t why_size)
+{
+	int r = make_empty_dir(path);
+
+	if (r == -ENOTEMPTY)
+		snprintf(why, why_size,
+			 "%s=%s: holds files of an earlier run or others; valid: a directory that "
+			 "is empty or not there",
+			 option, path);
+	else if (r < 0)
 		snprintf(why, why_size, "%s=%s: cannot be written: %s", option, path, strerror(-r));
 	return r;
 }

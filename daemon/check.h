@@ -11,6 +11,6 @@ int check_intel_pt(const char *sysfs, const char *cpuinfo, char *why, size_t why
 
 /* The decoder at PATH can be run. 0 or -errno with one line in WHY. */
 int check_worker(const char *path, char *why, size_t why_size);
-/* The file at PATH, which OPTION names, can be written; it is made when it is not there. 0 or
- * -errno with one line in WHY. */
-int check_writable(const char *option, const char *path, char *why, size_t why_size);
+/* The directory at PATH, which OPTION names, is empty and can be written; it is made when it is not
+ * there. 0 or -errno with one line in WHY. */
+int check_empty_dir(const char *option, const char *path, char *why, size_t why_size);

@@ -2,7 +2,7 @@
  * argv -> struct config, with the default of every limit. Called once by main.c, before anything is
  * opened; a mistake of the user ends in one line that lists what would have been right.
  */
-#include "daemon/config.h"
+#include "daemon/config_private.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -31,10 +31,6 @@ enum option_code {
 	OPTION_DATA_SIZE,
 	OPTION_PT,
 	OPTION_WORKER,
-	OPTION_EMU_PLUGIN,
-	OPTION_EMU_QEMU,
-	OPTION_EMU_TRUTH,
-	OPTION_EMU_CLOCK,
 	OPTION_EXIT_WITH_COMMAND,
 	OPTION_DECODE_TIMEOUT,
 	OPTION_HELP,
@@ -54,6 +50,13 @@ static const struct option config_options[] = {
 	{"emu-qemu", required_argument, NULL, OPTION_EMU_QEMU},
 	{"emu-truth", required_argument, NULL, OPTION_EMU_TRUTH},
 	{"emu-clock", required_argument, NULL, OPTION_EMU_CLOCK},
+	{"emu-cpus", required_argument, NULL, OPTION_EMU_CPUS},
+	{"emu-quantum", required_argument, NULL, OPTION_EMU_QUANTUM},
+	{"emu-overflow", required_argument, NULL, OPTION_EMU_OVERFLOW},
+	{"emu-lose", required_argument, NULL, OPTION_EMU_LOSE},
+	{"emu-offline", required_argument, NULL, OPTION_EMU_OFFLINE},
+	{"emu-build-id", no_argument, NULL, OPTION_EMU_BUILD_ID},
+	{"emu-tasks", required_argument, NULL, OPTION_EMU_TASKS},
 	{"exit-with-command", no_argument, NULL, OPTION_EXIT_WITH_COMMAND},
 	{"decode-timeout", required_argument, NULL, OPTION_DECODE_TIMEOUT},
 	{"help", no_argument, NULL, OPTION_HELP},
@@ -68,6 +71,9 @@ static const struct config config_defaults = {
 	.state_dir = "/var/lib/ptsnap",
 	.aux_size = 8u << 20,
 	.data_size = 512u << 10,
+	.emu_cpus = 2,
+	.emu_max_tasks = 1024,
+	.emu_quantum = 1000000,
 	.decode_timeout_usec = 120000000,
 	.intake_usec = 5000,
 	.timeline_log_bytes = 16u << 20,
@@ -103,10 +109,17 @@ const char *config_help(void)
 	       "  --decode-timeout=TIME  longest time to decode a snapshot (120s)\n"
 	       "  --worker=PATH          ptsnap-decode\n"
 	       "  --exit-with-command    when COMMAND ends: snapshot, then end with its status\n"
+	       "  --emu-cpus=N           virtual CPUs of the emulated machine, 1 to 64 (2)\n"
+	       "  --emu-quantum=N        instructions before another thread's turn (1000000)\n"
+	       "  --emu-tasks=N          most threads at a time, 16 to 4096 (1024)\n"
+	       "  --emu-clock=host|virtual  clock of the emulated trace (host)\n"
+	       "  --emu-build-id         mappings are told with build ids, not device and inode\n"
+	       "  --emu-overflow=SIZE    an internal overflow each SIZE bytes of trace (0: none)\n"
+	       "  --emu-lose=N           every Nth sideband record is lost (0: none)\n"
+	       "  --emu-offline=CPU:FROM:TO  takes a CPU away for that time, e.g. 1:200ms:500ms\n"
+	       "  --emu-truth=DIR        write what was really executed (for tests)\n"
 	       "  --emu-plugin=PATH      ptsnap-emupmu.so\n"
 	       "  --emu-qemu=PATH        qemu-x86_64\n"
-	       "  --emu-truth=FILE       write what was really executed (for tests)\n"
-	       "  --emu-clock=host|virtual  clock of the emulated trace (host)\n"
 	       "  --help, --version\n"
 	       "\n"
 	       "Triggers: ptsnapctl snapshot, SIGUSR2. See ptsnapd(8).\n";
@@ -161,26 +174,25 @@ int config_parse_time(const char *text, uint64_t *ret_usec)
 	return -EINVAL;
 }
 
-static int config_bad_value(const char *option, const char *value, const char *valid, char *why,
-			    size_t why_size)
+int config_bad_value(const char *option, const char *value, const char *valid,
+		     const struct config_why *why)
 {
-	snprintf(why, why_size, "--%s=%s is not valid; valid: %s", option, value, valid);
+	snprintf(why->text, why->size, "--%s=%s is not valid; valid: %s", option, value, valid);
 	return -EINVAL;
 }
 
-static int config_ring_size(const char *option, const char *value, uint64_t *ret, char *why,
-			    size_t why_size)
+static int config_ring_size(const char *option, const char *value, uint64_t *ret,
+			    const struct config_why *why)
 {
 	uint64_t v;
 
 	if (config_parse_size(value, &v) < 0 || v < PAGE || v > MAX_RING || (v & (v - 1)))
-		return config_bad_value(option, value, "a power of two from 4K to 512M", why,
-					why_size);
+		return config_bad_value(option, value, "a power of two from 4K to 512M", why);
 	*ret = v;
 	return 0;
 }
 
-static int config_source(const char *value, struct config *c, char *why, size_t why_size)
+static int config_source(const char *value, struct config *c, const struct config_why *why)
 {
 	static const char *const names[] = {"auto", "intel_pt", "emulated"};
 
@@ -189,61 +201,47 @@ static int config_source(const char *value, struct config *c, char *why, size_t 
 			c->source = (enum config_source)i;
 			return 0;
 		}
-	return config_bad_value("source", value, "auto, intel_pt, emulated", why, why_size);
+	return config_bad_value("source", value, "auto, intel_pt, emulated", why);
 }
 
-static int config_clock(const char *value, struct config *c, char *why, size_t why_size)
-{
-	c->emu_virtual_clock = strcmp(value, "virtual") == 0;
-	if (c->emu_virtual_clock || strcmp(value, "host") == 0)
-		return 0;
-	return config_bad_value("emu-clock", value, "host, virtual", why, why_size);
-}
-
-static int config_timeout(const char *value, struct config *c, char *why, size_t why_size)
+static int config_timeout(const char *value, struct config *c, const struct config_why *why)
 {
 	if (config_parse_time(value, &c->decode_timeout_usec) == 0 && c->decode_timeout_usec > 0)
 		return 0;
 	return config_bad_value("decode-timeout", value,
-				"a time such as 120s, 500ms, 2min (without a unit: seconds)", why,
-				why_size);
+				"a time such as 120s, 500ms, 2min (without a unit: seconds)", why);
 }
 
-static int config_path(const char *option, const char *value, char *ret, char *why, size_t why_size)
+int config_path(const char *option, const char *value, char *ret, const struct config_why *why)
 {
 	if (*value && snprintf(ret, PATH_MAX, "%s", value) < PATH_MAX)
 		return 0;
-	return config_bad_value(option, value, "a path", why, why_size);
+	return config_bad_value(option, value, "a path", why);
 }
 
-static int config_text(const char *option, const char *value, const char **ret, char *why,
-		       size_t why_size)
+int config_text(const char *option, const char *value, const char **ret,
+		const struct config_why *why)
 {
 	if (!*value)
-		return config_bad_value(option, value, "anything but an empty value", why,
-					why_size);
+		return config_bad_value(option, value, "anything but an empty value", why);
 	*ret = value;
 	return 0;
 }
 
 /* One flat switch: which field an option fills. */
-static int config_option(int code, const char *v, struct config *c, char *why, size_t n)
+static int config_option(int code, const char *v, struct config *c, const struct config_why *why)
 {
 	switch (code) {
-	case OPTION_SOURCE: return config_source(v, c, why, n);
-	case OPTION_SOCKET: return config_text("socket", v, &c->socket, why, n);
-	case OPTION_STATE_DIR: return config_text("state-dir", v, &c->state_dir, why, n);
-	case OPTION_AUX_SIZE: return config_ring_size("aux-size", v, &c->aux_size, why, n);
-	case OPTION_DATA_SIZE: return config_ring_size("data-size", v, &c->data_size, why, n);
-	case OPTION_PT: return config_text("pt", v, &c->pt_terms, why, n);
-	case OPTION_WORKER: return config_path("worker", v, c->worker, why, n);
-	case OPTION_EMU_PLUGIN: return config_path("emu-plugin", v, c->emu_plugin, why, n);
-	case OPTION_EMU_QEMU: return config_text("emu-qemu", v, &c->emu_qemu, why, n);
-	case OPTION_EMU_TRUTH: return config_text("emu-truth", v, &c->emu_truth, why, n);
-	case OPTION_EMU_CLOCK: return config_clock(v, c, why, n);
+	case OPTION_SOURCE: return config_source(v, c, why);
+	case OPTION_SOCKET: return config_text("socket", v, &c->socket, why);
+	case OPTION_STATE_DIR: return config_text("state-dir", v, &c->state_dir, why);
+	case OPTION_AUX_SIZE: return config_ring_size("aux-size", v, &c->aux_size, why);
+	case OPTION_DATA_SIZE: return config_ring_size("data-size", v, &c->data_size, why);
+	case OPTION_PT: return config_text("pt", v, &c->pt_terms, why);
+	case OPTION_WORKER: return config_path("worker", v, c->worker, why);
 	case OPTION_EXIT_WITH_COMMAND: c->exit_with_command = true; return 0;
-	case OPTION_DECODE_TIMEOUT: return config_timeout(v, c, why, n);
-	default: return -EINVAL;
+	case OPTION_DECODE_TIMEOUT: return config_timeout(v, c, why);
+	default: return config_emu_option(code, v, c, why);
 	}
 }
 
@@ -281,23 +279,25 @@ static void config_find(const char *in_tree, const char *installed, char ret[PAT
 		strcpy(ret, real);
 }
 
-static int config_check(const struct config *c, char *why, size_t why_size)
+static int config_check(const struct config *c, const struct config_why *why)
 {
 	if (c->source == CONFIG_EMULATED && !c->command) {
-		snprintf(why, why_size,
+		snprintf(why->text, why->size,
 			 "--source=emulated needs a command to run: ptsnapd --source=emulated -- "
 			 "COMMAND ARGS");
 		return -EINVAL;
 	}
 	if (c->exit_with_command && !c->command) {
-		snprintf(why, why_size, "--exit-with-command needs a command: -- COMMAND ARGS");
+		snprintf(why->text, why->size,
+			 "--exit-with-command needs a command: -- COMMAND ARGS");
 		return -EINVAL;
 	}
-	return 0;
+	return config_emu_check(c, why);
 }
 
 int config_parse(int argc, char *const *argv, struct config *ret, char *why, size_t why_size)
 {
+	const struct config_why because = {why, why_size};
 	int code, r;
 
 	*ret = config_defaults;
@@ -317,11 +317,11 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 			return code == OPTION_HELP ? CONFIG_HELP : CONFIG_VERSION;
 		if (code < OPTION_SOURCE)
 			return config_refuse(code, argv[at], why, why_size);
-		r = config_option(code, optarg, ret, why, why_size);
+		r = config_option(code, optarg, ret, &because);
 		if (r < 0)
 			return r;
 	}
 	if (optind < argc)
 		ret->command = argv + optind;
-	return config_check(ret, why, why_size);
+	return config_check(ret, &because);
 }

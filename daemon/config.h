@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/source.h"
+
 enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
 
 struct config {
@@ -17,8 +19,14 @@ struct config {
 	char worker[PATH_MAX];	   /* of ptsnap-decode */
 	char emu_plugin[PATH_MAX]; /* of ptsnap-emupmu.so */
 	const char *emu_qemu;	   /* NULL: by PATH */
-	const char *emu_truth;	   /* NULL: none */
-	bool emu_virtual_clock;
+	const char *emu_truth;	   /* a directory; NULL: none */
+	bool emu_virtual_clock, emu_build_id;
+	uint32_t emu_cpus, emu_max_tasks;
+	uint64_t emu_quantum;	     /* instructions */
+	uint64_t emu_overflow_bytes; /* 0: none */
+	uint32_t emu_lose_every;     /* 0: none */
+	struct source_emu_offline emu_offline[SOURCE_EMU_MAX_OFFLINE];
+	size_t n_emu_offline;
 	bool exit_with_command;
 	char *const *command;	      /* NULL: none; else NULL-terminated, borrowed from argv */
 	uint64_t aux_size, data_size; /* bytes a CPU */

@@ -109,6 +109,16 @@ static const char *image_refused(const struct config *c, uint64_t size, uint64_t
 	return NULL;
 }
 
+/* In hex; *RET stays NULL where the records named device and inode. */
+static int copy_build_id(const struct files_entry *file, char **ret)
+{
+	char text[2 * sizeof(file->build_id) + 1];
+
+	for (size_t i = 0; i < file->build_id_size; i++)
+		sprintf(text + 2 * i, "%02x", file->build_id[i]);
+	return file->build_id_size > 0 ? copy_text(text, ret) : 0;
+}
+
 static int describe_image(struct evidence *e, const struct files_entry *file,
 			  const struct config *config, uint64_t *sum)
 {
@@ -129,7 +139,7 @@ static int describe_image(struct evidence *e, const struct files_entry *file,
 		*to = (struct evidence_image){.fd = file->fd, .size = file->size};
 		*sum += file->size;
 	}
-	if (copy_text(missing, &image->missing) < 0)
+	if (copy_text(missing, &image->missing) < 0 || copy_build_id(file, &image->build_id) < 0)
 		return -ENOMEM;
 	return copy_text(file->path, &image->path);
 }

@@ -1,6 +1,6 @@
 /*
- * (device, inode) -> fd, fed by intake.c with MMAP2 records, read out by evidence.c; in the loop's
- * thread. A file is only ever opened, never mapped and never parsed here.
+ * (device, inode) or (build id, path) -> fd, fed by intake.c with MMAP2 records, read out by
+ * evidence.c; in the loop's thread. A file is only ever opened, never mapped and never parsed here.
  *
  * The path comes from strangers, so it is only a hint: the file counts only when it is regular and
  * has the record's device and inode. It is looked up in the process's own root, without following
@@ -8,6 +8,10 @@
  * or a network can block (an open on a hostile FUSE mount never returns). When the process is gone
  * already, our own root is tried: device and inode say whether it is the same file. Deleted files
  * can be had through /proc/PID/map_files, which names the mapping itself.
+ *
+ * A record with a build id (attr.build_id) names neither device nor inode. Then the mapping itself
+ * is asked first, and what its path leads to is taken unseen: the build id is in the file, and is
+ * compared by the decoder, which has the walls to read what a stranger wrote.
  */
 #include "daemon/files.h"
 
@@ -161,17 +165,25 @@ static int path_may_block(const struct files *f, const char *pid, const char *pa
 	return total == 0 ? -ENOENT : blocks;
 }
 
+static bool files_is_meant(const struct files_entry *e, const struct stat *st)
+{
+	return e->build_id_size > 0 ||
+	       (st->st_ino == e->ino && major(st->st_dev) == e->maj && minor(st->st_dev) == e->min);
+}
+
 /* Keeps FD when it is the file that the record means. 0 or -errno; FD is taken over. */
 static int files_accept(struct files_entry *e, int fd)
 {
-	struct stat st;
+	struct stat st = {0};
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == e->ino &&
-	    major(st.st_dev) == e->maj && minor(st.st_dev) == e->min) {
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && files_is_meant(e, &st)) {
 		e->fd = fd;
 		e->size = (uint64_t)st.st_size;
+		e->maj = major(st.st_dev);
+		e->min = minor(st.st_dev);
+		e->ino = st.st_ino;
 		e->missing = NULL;
 		return 0;
 	}
@@ -197,23 +209,28 @@ static int files_open_beneath(const struct files *f, const char *pid, const char
 	return fd < 0 ? -errno : fd;
 }
 
-/* By path, in the root of PID. 0, FILES_BLOCKED or -errno. */
+/* 0, FILES_BLOCKED or -errno: so for all that follow. */
 #define FILES_BLOCKED 1
-static int files_try_root(const struct files *f, struct files_entry *e, const char *pid)
+static int files_check_mount(const struct files *f, struct files_entry *e, const char *pid)
 {
 	int blocks = path_may_block(f, pid, e->path);
 
-	if (blocks < 0)
+	if (blocks <= 0)
 		return blocks;
-	if (blocks) {
-		e->missing = WHY_BLOCKING;
-		return FILES_BLOCKED;
-	}
-	return files_accept(e, files_open_beneath(f, pid, e->path));
+	e->missing = WHY_BLOCKING;
+	return FILES_BLOCKED;
+}
+
+/* By path, in the root of PID. */
+static int files_try_root(const struct files *f, struct files_entry *e, const char *pid)
+{
+	int r = files_check_mount(f, e, pid);
+
+	return r == 0 ? files_accept(e, files_open_beneath(f, pid, e->path)) : r;
 }
 
 /* By mapping: /proc/PID/map_files/START-END. The link leads to the mapped inode itself, so no path
- * is walked; but opening it may still block on FUSE, hence only after path_may_block said no. */
+ * is walked; but opening it may still block on FUSE, hence only after files_check_mount. */
 static int files_try_mapping(const struct files *f, struct files_entry *e, const char *pid,
 			     const struct perfrecord *r)
 {
@@ -224,6 +241,22 @@ static int files_try_mapping(const struct files *f, struct files_entry *e, const
 		 r->u.mmap2.addr, r->u.mmap2.addr + r->u.mmap2.len);
 	fd = open(name, OPEN_FLAGS);
 	return files_accept(e, fd < 0 ? -errno : fd);
+}
+
+/* By what the process has. */
+static int files_try_process(const struct files *f, struct files_entry *e, const char *pid,
+			     const struct perfrecord *record)
+{
+	int r;
+
+	if (e->build_id_size > 0) {
+		r = files_check_mount(f, e, pid);
+		if (r == 0)
+			r = files_try_mapping(f, e, pid, record);
+		return r < 0 ? files_try_root(f, e, pid) : r;
+	}
+	r = files_try_root(f, e, pid);
+	return r < 0 ? files_try_mapping(f, e, pid, record) : r;
 }
 
 static void files_open(struct files *f, struct files_entry *e, const struct perfrecord *record)
@@ -237,9 +270,7 @@ static void files_open(struct files *f, struct files_entry *e, const struct perf
 	}
 	snprintf(pid, sizeof(pid), "%u", record->u.mmap2.pid);
 	e->missing = NULL;
-	r = files_try_root(f, e, pid);
-	if (r < 0)
-		r = files_try_mapping(f, e, pid, record);
+	r = files_try_process(f, e, pid, record);
 	if (r < 0)
 		r = files_try_root(f, e, "self");
 	f->n_open += r == 0;
@@ -247,25 +278,40 @@ static void files_open(struct files *f, struct files_entry *e, const struct perf
 		e->missing = r == -EACCES || r == -EPERM ? WHY_NOT_PERMITTED : WHY_GONE;
 }
 
+static bool has_build_id(const struct perfrecord *r)
+{
+	return (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) && r->u.mmap2.build_id_size > 0;
+}
+
 static uint32_t *files_bucket(struct files *f, const struct perfrecord *r)
 {
-	uint64_t h = r->u.mmap2.ino * 0x9e3779b97f4a7c15ull;
+	uint64_t h = r->u.mmap2.ino ^ r->u.mmap2.min;
 
-	return &f->buckets[(h >> 40 ^ r->u.mmap2.min) & (BUCKETS - 1)];
+	if (has_build_id(r))
+		memcpy(&h, r->u.mmap2.build_id, sizeof(h));
+	h *= 0x9e3779b97f4a7c15ull;
+	return &f->buckets[h >> 40 & (BUCKETS - 1)];
+}
+
+/* Of one build id there may be copies, but those have other paths. */
+static bool files_match(const struct files_entry *e, const struct perfrecord *r)
+{
+	if (!has_build_id(r))
+		return e->build_id_size == 0 && e->ino == r->u.mmap2.ino &&
+		       e->maj == r->u.mmap2.maj && e->min == r->u.mmap2.min &&
+		       e->ino_generation == r->u.mmap2.ino_generation;
+	return e->build_id_size == r->u.mmap2.build_id_size &&
+	       memcmp(e->build_id, r->u.mmap2.build_id, e->build_id_size) == 0 &&
+	       strcmp(e->path, r->u.mmap2.filename) == 0;
 }
 
 static struct files_entry *files_find(struct files *f, const struct perfrecord *r)
 {
 	uint32_t at = *files_bucket(f, r);
 
-	for (; at != NONE; at = f->next[at]) {
-		struct files_entry *e = &f->entries[at];
-
-		if (e->ino == r->u.mmap2.ino && e->maj == r->u.mmap2.maj &&
-		    e->min == r->u.mmap2.min && e->ino_generation == r->u.mmap2.ino_generation)
-			return e;
-	}
-	return NULL;
+	while (at != NONE && !files_match(&f->entries[at], r))
+		at = f->next[at];
+	return at == NONE ? NULL : &f->entries[at];
 }
 
 static int files_grow(struct files *f)
@@ -310,6 +356,10 @@ static struct files_entry *files_add(struct files *f, const struct perfrecord *r
 		.path = path,
 		.fd = -EBADF,
 	};
+	if (has_build_id(r)) {
+		e->build_id_size = r->u.mmap2.build_id_size;
+		memcpy(e->build_id, r->u.mmap2.build_id, e->build_id_size);
+	}
 	f->next[f->n] = *bucket;
 	*bucket = (uint32_t)f->n++;
 	return e;
@@ -320,8 +370,8 @@ void files_see(struct files *f, const struct perfrecord *record)
 	struct files_entry *e;
 
 	/* Anonymous memory and [vdso] have no inode. */
-	if (!(record->u.mmap2.prot & PROT_EXEC) || record->u.mmap2.ino == 0 ||
-	    record->u.mmap2.filename[0] != '/')
+	if (!(record->u.mmap2.prot & PROT_EXEC) || record->u.mmap2.filename[0] != '/' ||
+	    (record->u.mmap2.ino == 0 && !has_build_id(record)))
 		return;
 	e = files_find(f, record);
 	if (!e)

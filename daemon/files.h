@@ -13,8 +13,10 @@
 struct files;
 
 struct files_entry {
-	uint32_t maj, min;
+	uint32_t maj, min; /* of the record; where that had a build id: of the opened file */
 	uint64_t ino, ino_generation;
+	uint8_t build_id_size; /* 0: the record named device and inode */
+	uint8_t build_id[20];
 	char *path;	     /* as the record names it */
 	int fd;		     /* O_RDONLY, owned by struct files for all its life; -EBADF: missing */
 	uint64_t size;	     /* when it was opened */
@@ -29,7 +31,8 @@ void files_freep(struct files **f);
 /* Fewer fds than asked for, when the process may not have as many. */
 void files_limit(struct files *f, uint32_t max_open);
 /* A MMAP2 record: opens its file when it maps code of a file that is new. Nothing is allocated for
- * a file that is known. */
+ * a file that is known. What a record names by a build id may turn out to be another file: nobody
+ * looks into it here, who decodes must compare. */
 void files_see(struct files *f, const struct perfrecord *record);
 /* In the order in which they were seen; NULL beyond the last. */
 const struct files_entry *files_at(const struct files *f, size_t index);

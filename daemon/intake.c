@@ -30,9 +30,9 @@ void intake_done(struct intake *in)
 static void intake_task(struct intake *in, const struct perfrecord *r)
 {
 	if (r->type == PERF_RECORD_FORK && r->u.task.pid != r->u.task.ppid)
-		procs_see(in->procs, r->u.task.pid, r->u.task.ppid);
+		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
 	if (r->type == PERF_RECORD_EXIT && r->u.task.pid == r->u.task.tid)
-		procs_exit(in->procs, r->u.task.pid);
+		procs_exit(in->procs, r->u.task.pid, r->time);
 }
 
 static void intake_comm(struct intake *in, const struct perfrecord *r)
@@ -40,7 +40,7 @@ static void intake_comm(struct intake *in, const struct perfrecord *r)
 	if (r->misc & PERF_RECORD_MISC_COMM_EXEC)
 		procs_exec(in->procs, r->u.comm.pid);
 	else
-		procs_see(in->procs, r->u.comm.pid, UINT32_MAX);
+		procs_see(in->procs, r->u.comm.pid);
 }
 
 /* What a record means to others than the timeline. CPU: whose ring it came from, NULL: none. */

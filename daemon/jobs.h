@@ -42,7 +42,7 @@ int jobs_add(struct jobs *j, const struct request *request, const struct entry *
 /* Is a job at the source's events right now? */
 bool jobs_capturing(const struct jobs *j);
 size_t jobs_running(const struct jobs *j);
-/* From now on the CPUs stay stopped after a copy: there is nothing left to trace. */
+/* From now on the CPUs stay stopped after a copy: it is the last one. */
 void jobs_no_resume(struct jobs *j);
 /* Ends decoding soon, keeping bundles. */
 void jobs_cancel(struct jobs *j);

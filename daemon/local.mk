@@ -6,7 +6,8 @@ daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
 	daemon/check.c daemon/check.h \
 	daemon/command.c daemon/command.h \
-	daemon/config.c daemon/config.h \
+	daemon/config.c daemon/config.h daemon/config_private.h \
+	daemon/config_emu.c \
 	daemon/control.c daemon/control.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/evidence.c daemon/evidence.h \

@@ -156,13 +156,13 @@ static int open_and_trace(const struct config *config)
 	return r;
 }
 
-/* The files that options name. */
+/* The files and directories that options name. */
 static int check_files(const struct config *config, char *why, size_t why_size)
 {
 	int r = check_worker(config->worker, why, why_size);
 
 	if (r == 0 && config->emu_truth)
-		r = check_writable("--emu-truth", config->emu_truth, why, why_size);
+		r = check_empty_dir("--emu-truth", config->emu_truth, why, why_size);
 	return r;
 }
 

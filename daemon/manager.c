@@ -107,12 +107,11 @@ static int manager_on_command(sd_event_source *source, int fd, uint32_t revents,
 	sd_event_source_set_enabled(source, SD_EVENT_OFF);
 	command_tell_end(m->command, how, sizeof(how));
 	log_info("%s", how);
-	while (intake_drain(&m->intake) > 0 && m->command->emulated)
-		;
-	if (m->command->emulated) { /* nothing will be written any more */
-		sd_event_source_set_enabled(m->intake_timer, SD_EVENT_OFF);
+	intake_drain(&m->intake);
+	/* What COMMAND started may go on, and is recorded, too; but not beyond the last snapshot.
+	 */
+	if (m->config->exit_with_command)
 		jobs_no_resume(m->jobs);
-	}
 	if (m->config->exit_with_command && !m->stopping)
 		manager_fire_exit(m);
 	manager_maybe_end(m);

@@ -13,9 +13,11 @@
 
 struct procs_entry {
 	struct procinfo info;
-	uint32_t next; /* in its bucket */
-	bool pending;  /* facts are to be read */
+	uint32_t next;		      /* in its bucket */
+	uint64_t forked_at, ended_at; /* perf ns; 0: not told */
+	bool pending;		      /* facts are to be read */
 	bool ended;
+	bool old_program; /* exe and cmdline are those from before an exec */
 };
 
 struct procs {
@@ -113,6 +115,14 @@ static void procs_mark(struct procs *p, struct procs_entry *e)
 	e->pending = true;
 }
 
+static struct procinfo procs_unknown(uint32_t pid)
+{
+	return (struct procinfo){.pid = pid,
+				 .ppid = MANIFEST_ABSENT,
+				 .start_ns = MANIFEST_ABSENT,
+				 .uid = MANIFEST_ABSENT};
+}
+
 static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
 {
 	uint32_t *bucket = procs_bucket(p, pid);
@@ -124,48 +134,73 @@ static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
 		return NULL;
 	}
 	e = &p->entries[index];
-	*e = (struct procs_entry){
-		.info = {.pid = pid,
-			 .ppid = MANIFEST_ABSENT,
-			 .start_ns = MANIFEST_ABSENT,
-			 .uid = MANIFEST_ABSENT},
-		.next = *bucket,
-	};
+	*e = (struct procs_entry){.info = procs_unknown(pid), .next = *bucket};
 	*bucket = index;
 	procs_mark(p, e);
 	return e;
 }
 
-void procs_see(struct procs *p, uint32_t pid, uint32_t ppid)
+static struct procs_entry *procs_get(struct procs *p, uint32_t pid)
 {
 	struct procs_entry *e = procs_find(p, pid);
 
-	if (e && e->ended && ppid != UINT32_MAX) { /* the pid is used again */
-		e->ended = false;
-		procs_mark(p, e);
-	}
+	return e ? e : procs_add(p, pid);
+}
+
+void procs_see(struct procs *p, uint32_t pid)
+{
+	procs_get(p, pid);
+}
+
+/* Whom E tells of has ended, and the pid is used again. */
+static void procs_reuse(struct procs *p, struct procs_entry *e)
+{
+	uint32_t pid = e->info.pid;
+
+	procinfo_done(&e->info);
+	e->info = procs_unknown(pid);
+	e->ended = e->old_program = false;
+	procs_mark(p, e);
+}
+
+void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time)
+{
+	struct procs_entry *e = procs_get(p, pid);
+
 	if (!e)
-		e = procs_add(p, pid);
-	if (e && e->info.ppid == MANIFEST_ABSENT && ppid != UINT32_MAX)
+		return;
+	if (e->ended && time > e->ended_at)
+		procs_reuse(p, e);
+	e->forked_at = MAX_OF(e->forked_at, time);
+	if (e->info.ppid == MANIFEST_ABSENT)
 		e->info.ppid = ppid;
+}
+
+void procs_exit(struct procs *p, uint32_t pid, uint64_t time)
+{
+	struct procs_entry *e = procs_get(p, pid);
+
+	if (!e || time < e->forked_at) /* of who had the pid before */
+		return;
+	e->ended = true;
+	e->ended_at = time;
 }
 
 void procs_exec(struct procs *p, uint32_t pid)
 {
-	struct procs_entry *e = procs_find(p, pid);
+	struct procs_entry *e = procs_get(p, pid);
 
-	if (e)
-		procs_mark(p, e);
-	else
-		procs_add(p, pid);
+	if (!e)
+		return;
+	e->old_program = true;
+	procs_mark(p, e);
 }
 
-void procs_exit(struct procs *p, uint32_t pid)
+static void procs_forget_program(struct procinfo *info)
 {
-	struct procs_entry *e = procs_find(p, pid);
-
-	if (e)
-		e->ended = true;
+	free(TAKE_PTR(info->exe));
+	free(TAKE_PTR(info->cmdline));
+	info->cmdline_cut = false;
 }
 
 /* What /proc says now; when the process is gone, what is known already stays. */
@@ -174,9 +209,14 @@ static void procs_read(struct procs *p, struct procs_entry *e)
 	struct procinfo info = {0};
 
 	if (procscan_info(p->proc, e->info.pid, &info) == 0) {
+		if (info.ppid == MANIFEST_ABSENT)
+			info.ppid = e->info.ppid;
 		procinfo_done(&e->info);
 		e->info = info;
+	} else if (e->old_program) {
+		procs_forget_program(&e->info);
 	}
+	e->old_program = false;
 	if (p->source && p->source->ops->describe)
 		p->source->ops->describe(p->source, &e->info);
 }

@@ -37,8 +37,9 @@ static uint64_t monotonic_usec(void)
 	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
 }
 
-static struct json_object *status_cpus(const struct source *s)
+static struct json_object *status_cpus(const struct intake *in)
 {
+	const struct source *s = in->source;
 	struct json_object *cpus = json_object_new_array();
 
 	for (size_t i = 0; cpus && i < s->n_cpus; i++) {
@@ -48,6 +49,7 @@ static struct json_object *status_cpus(const struct source *s)
 		put_number(cpu, "auxBytes", s->cpus[i].pt.aux_size);
 		put_number(cpu, "dataBytes", s->cpus[i].pt.data_size);
 		put(cpu, "instructions", NULL); /* no source can tell */
+		put_number(cpu, "lost", in->cpus[i].lost);
 		json_object_array_add(cpus, cpu);
 	}
 	return cpus;
@@ -106,7 +108,9 @@ static struct json_object *status_command(const struct command *c)
 struct json_object *status_to_json(const struct status_from *from)
 {
 	const struct source *s = from->intake->source;
-	bool ended = from->command->emulated && !from->command->running;
+	/* What COMMAND started may go on without it. */
+	bool ended = from->command->emulated && !from->command->running &&
+		     procs_alive(from->intake->procs) == 0;
 	struct json_object *o = json_object_new_object();
 
 	if (!o)
@@ -117,7 +121,7 @@ struct json_object *status_to_json(const struct status_from *from)
 	put_text(o, "terms", s->pt_terms);
 	put_number(o, "pid", (uint64_t)getpid());
 	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
-	put(o, "cpus", status_cpus(s));
+	put(o, "cpus", status_cpus(from->intake));
 	put(o, "timeline", status_timeline(from->intake));
 	put(o, "snapshots", status_snapshots(from));
 	put(o, "command", status_command(from->command));

@@ -30,6 +30,16 @@ void request_init(struct request *q, const char *kind, const char *name)
 	snprintf(q->name, sizeof(q->name), "%s", name);
 }
 
+/* The latest of all CPUs: one that is away, or has nothing to do, may be behind. */
+static uint64_t trigger_tsc(struct source *s)
+{
+	uint64_t latest = source_tsc(s, 0);
+
+	for (uint32_t i = 1; i < s->n_cpus; i++)
+		latest = MAX_OF(latest, source_tsc(s, i));
+	return latest;
+}
+
 /* Now, on all clocks. The trace's own may be another than the host's. */
 static void trigger_stamp(const struct trigger *t, struct request *q)
 {
@@ -38,7 +48,7 @@ static void trigger_stamp(const struct trigger *t, struct request *q)
 	clock_read(&now);
 	q->realtime_ns = now.realtime_ns;
 	q->monotonic_ns = now.monotonic_ns;
-	q->tsc = t->source->ops->read_tsc ? source_tsc(t->source, 0) : now.tsc;
+	q->tsc = t->source->ops->read_tsc ? trigger_tsc(t->source) : now.tsc;
 	q->perf_ns =
 		t->source->clock.valid ? clock_tsc_to_ns(&t->source->clock, q->tsc) : ENTRY_ABSENT;
 }

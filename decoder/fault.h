@@ -32,16 +32,18 @@ enum fault {
 	FAULT_LOOP,		 /* endless direct branches without a packet */
 	FAULT_UNSUPPORTED,	 /* a packet or mode that this decoder does not follow yet */
 	/* Recording and sideband: from the manifest and the timeline, not from the decoder. */
-	FAULT_STOP_TIMEOUT,    /* a CPU did not answer the freeze */
-	FAULT_SIDEBAND_LOST,   /* LOST records: images and threads are uncertain from then on */
-	FAULT_SIDEBAND_BAD,    /* records that do not parse */
-	FAULT_IMAGE_UNCERTAIN, /* before the timeline's horizon */
-	FAULT_AUX_TRUNCATED,   /* PERF_AUX_FLAG_TRUNCATED */
-	FAULT_AUX_PARTIAL,     /* PERF_AUX_FLAG_PARTIAL: PT off while in VMX operation */
-	FAULT_AUX_COLLISION,   /* PERF_AUX_FLAG_COLLISION */
-	FAULT_UNTRACED_THREAD, /* threads that the source cannot follow */
-	FAULT_UNTRACED_CHILD,  /* processes that the source cannot follow */
-	FAULT_UNTRACED_EXEC,   /* a program that was exec'ed and not followed */
+	FAULT_STOP_TIMEOUT,	/* a CPU did not answer the freeze */
+	FAULT_SIDEBAND_LOST,	/* LOST records: images and threads are uncertain from then on */
+	FAULT_SIDEBAND_BAD,	/* records that do not parse */
+	FAULT_IMAGE_UNCERTAIN,	/* before the timeline's horizon */
+	FAULT_AUX_TRUNCATED,	/* PERF_AUX_FLAG_TRUNCATED */
+	FAULT_AUX_PARTIAL,	/* PERF_AUX_FLAG_PARTIAL: PT off while in VMX operation */
+	FAULT_AUX_COLLISION,	/* PERF_AUX_FLAG_COLLISION */
+	FAULT_CPU_OFFLINE,	/* a CPU was taken away: its trace and its records pause */
+	FAULT_THREAD_UNCERTAIN, /* time is too coarse, or switch records were lost: who ran? */
+	FAULT_UNTRACED_THREAD,	/* threads that the source cannot follow */
+	FAULT_UNTRACED_CHILD,	/* processes that the source cannot follow */
+	FAULT_UNTRACED_EXEC,	/* a program that was exec'ed and not followed */
 	FAULT_N_,
 };
 

@@ -68,7 +68,12 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 	if (f == NULL)
 		return -ENOMEM;
 	f->config = *config;
-	f->graph = graph_new(config->code, config->userdata, FLOW_GRAPH_BYTES);
+	f->max_items = FLOW_ITEMS;
+	if (config->batch_items != 0 && config->batch_items < FLOW_ITEMS)
+		f->max_items = MAX_OF(config->batch_items, 2 * FLOW_STEP_ITEMS);
+	f->graph = config->share != NULL
+			   ? config->share->graph
+			   : graph_new(config->code, config->userdata, FLOW_GRAPH_BYTES);
 	if (f->graph == NULL) {
 		free(f);
 		return -ENOMEM;
@@ -82,7 +87,9 @@ void flow_free(struct flow *f)
 {
 	if (f == NULL)
 		return;
-	graph_free(f->graph);
+	if (f->config.share == NULL)
+		graph_free(f->graph);
+	free(f->scratch);
 	free(f);
 }
 
@@ -101,7 +108,7 @@ static void update_stats(struct flow *f)
 
 static int fill(struct flow *f)
 {
-	while (!f->done && !f->full && f->n_items + FLOW_STEP_ITEMS <= FLOW_ITEMS) {
+	while (!f->done && !f->full && f->n_items + FLOW_STEP_ITEMS <= f->max_items) {
 		int r = 0;
 
 		flow_load(f);
@@ -120,7 +127,7 @@ static void begin_batch(struct flow *f)
 {
 	flow_go(f, f->ip);
 	f->n_items = f->n_gaps = 0;
-	f->full = false;
+	f->full = f->later = false;
 	f->run_mode = f->mode;
 }
 
@@ -144,12 +151,40 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 		.n_gaps = f->n_gaps,
 		.context = f->context,
 	};
-	return f->n_items > 0 ? 0 : FLOW_DONE;
+	if (f->n_items > 0)
+		return 0;
+	return f->later ? FLOW_LATER : FLOW_DONE;
 }
 
 const struct flow_stats *flow_get_stats(const struct flow *f)
 {
 	return &f->stats;
+}
+
+uint64_t flow_asked_at(const struct flow *f)
+{
+	return f->event.offset;
+}
+
+bool flow_asked_again(const struct flow *f)
+{
+	return f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
+}
+
+uint64_t flow_not_after(const struct flow *f)
+{
+	return f->tnt_n > 0 ? f->tnt_when.hi : f->event_when.hi;
+}
+
+const struct flow_item *flow_left(const struct flow *f)
+{
+	return f->have_left ? &f->left : NULL;
+}
+
+void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing)
+{
+	*ret_reader = f->reader;
+	*ret_timing = f->timing;
 }
 
 size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)

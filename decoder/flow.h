@@ -103,9 +103,15 @@ struct flow_config {
 	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
 	/* Tracing is enabled, or goes on after a PSB or a gap, at IP, at a time within [lo, hi]:
 	 * whose code is it from here on? Any number; an equal number means equal code at equal
-	 * addresses. NULL: always 0. A new batch begins when it changes. */
+	 * addresses. NULL: always 0. A new batch begins when it changes. FLOW_CONTEXT_LATER: not
+	 * known yet (never at a PSB while tracing is on). */
 	uint64_t (*context)(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
 	void *userdata;
+	/* Code is kept together with that of this flow, whose code and userdata are asked for it,
+	 * and which must live longer; NULL: by itself. Equal contexts then are equal code. */
+	struct flow *share;
+	uint32_t batch_items; /* a batch has about so many at most; 0: as many as there is room for
+			       */
 	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). What lies
 	 * before is neither decoded nor a gap. */
 	uint64_t from_tsc;
@@ -127,8 +133,47 @@ int flow_new(const struct flow_config *config, struct flow **ret);
 void flow_free(struct flow *f);
 /* The next batch. 0; FLOW_DONE: there is nothing more (*ret is empty); -ENOMEM. */
 #define FLOW_DONE 1
+/* The context function said FLOW_CONTEXT_LATER, *ret is empty: the next call asks it again. */
+#define FLOW_LATER	   2
+#define FLOW_CONTEXT_LATER UINT64_MAX
 int flow_next(struct flow *f, struct flow_batch *ret);
 const struct flow_stats *flow_get_stats(const struct flow *f);
 /* The addresses of the N instructions of the run that begins at START, in the batch's context (only
  * valid for runs of the newest batch). Returns how many it gave (N, unless the code is gone). */
 size_t flow_run(struct flow *f, uint64_t start, size_t n, uint64_t *ret_ips);
+
+/* Within the context function: the offset of the packet with which tracing is enabled or goes on;
+ * the items from there on have this offset or a later one. */
+uint64_t flow_asked_at(const struct flow *f);
+/* Within the context function: the packet shows where execution is, in code that was entered before
+ * and not left since; else it was entered there. */
+bool flow_asked_again(const struct flow *f);
+/* When the packet in hand was written, at the latest (TSC); UINT64_MAX: unknown. */
+uint64_t flow_not_after(const struct flow *f);
+/* How user code was left last: a FLOW_SYSCALL or FLOW_DISABLE item. NULL: it was not since the
+ * beginning or the last gap. */
+const struct flow_item *flow_left(const struct flow *f);
+
+struct event;
+struct event_reader;
+struct timing;
+/* Within the context function: a reader and a clock of one's own for the packets behind the one
+ * that is asked for. */
+void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing);
+
+#define FLOW_TRIAL_RETURNS 4u
+/* What code of a context makes of the packets from where tracing is enabled to where it ends. */
+struct flow_trial {
+	enum fault fault; /* the first one; FAULT_NONE: they fit as far as was tried */
+	bool whole;	  /* it was tried to the end: */
+	uint8_t kind;	  /* of the last item */
+	bool restored;	  /* it looks like the system call that ends a signal handler */
+	uint64_t from;	  /* of the last item */
+	uint64_t returns[FLOW_TRIAL_RETURNS]; /* where the first returns from calls before it go */
+	size_t n_returns;
+};
+/* Within the context function, or between two batches: tries code of CONTEXT (asking the code
+ * function as needed) on the packets that READER gives, with tracing enabled at IP. Nothing of it
+ * is seen in the stream of items. 0 or -ENOMEM. */
+int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uint64_t context,
+	     struct flow_trial *ret);

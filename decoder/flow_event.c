@@ -135,6 +135,7 @@ static void push_gap(struct flow *f, struct flow_gap gap)
 	f->stats.bytes_decoded -= gap.bytes;
 	f->enabled = false;
 	f->resumed = true;
+	f->have_left = false;
 	f->loop_steps = 0;
 	retstack_clear(&f->returns);
 }
@@ -169,6 +170,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 	else if (f->have_event)
 		from = f->event_when;
 	from.lo = MIN_OF(from.lo, f->past.lo);
+	f->within = f->within || f->enabled;
 	flow_go(f, address);
 	resync(f, fault, address, from);
 }
@@ -176,6 +178,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 /* A gap that is the event itself. */
 static void event_gap(struct flow *f, enum fault fault)
 {
+	f->within = false;
 	push_gap(f, (struct flow_gap){
 			    .fault = fault,
 			    .offset = f->event.offset,
@@ -195,6 +198,10 @@ static bool enter(struct flow *f, uint64_t ip)
 		if (f->config.context != NULL)
 			f->asked_context = f->config.context(f->config.userdata, ip,
 							     f->event_when.lo, f->event_when.hi);
+	}
+	if (f->asked_context == FLOW_CONTEXT_LATER) {
+		f->full = f->later = true;
+		return false;
 	}
 	f->asked = true;
 	if (f->n_items > 0 && (f->asked_context != f->context || f->event.mode != f->mode)) {
@@ -217,7 +224,7 @@ static void enable_at(struct flow *f, uint64_t ip)
 	flow_go(f, ip);
 	flow_use_event(f);
 	f->enabled = true;
-	f->resumed = false;
+	f->resumed = f->within = false;
 }
 
 /* The event says that execution is at IP; out of nothing only behind a gap. */
@@ -251,7 +258,7 @@ static void psb_off(struct flow *f)
 	retstack_clear(&f->returns);
 	if (!f->event.has_from) {
 		flow_use_event(f);
-		f->resumed = false;
+		f->resumed = f->within = false;
 	} else if (f->resumed) {
 		enable_at(f, f->event.from);
 	} else {
@@ -287,7 +294,7 @@ void flow_step_off(struct flow *f)
 			break;
 		}
 		flow_use_event(f);
-		f->resumed = false;
+		f->resumed = f->within = false;
 		break;
 	case EVENT_END:
 		if (f->event.fault != FAULT_NONE)
@@ -372,6 +379,14 @@ static void arrive_async(struct flow *f)
 	flow_use_event(f);
 }
 
+void flow_leave(struct flow *f)
+{
+	f->left = f->items[f->n_items - 1];
+	f->have_left = true;
+	flow_use_event(f);
+	f->enabled = false;
+}
+
 void flow_arrive(struct flow *f)
 {
 	flow_go(f, f->event.from);
@@ -379,8 +394,7 @@ void flow_arrive(struct flow *f)
 	case EVENT_ASYNC: arrive_async(f); break;
 	case EVENT_ASYNC_OFF:
 		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
-		flow_use_event(f);
-		f->enabled = false;
+		flow_leave(f);
 		break;
 	case EVENT_PSB: arrive_psb(f); break;
 	case EVENT_END: flow_end(f, f->ip); break;

@@ -1,6 +1,6 @@
 /*
- * The walk's state, shared by the three files that are the walk: flow.c (the door), flow_walk.c
- * (code), flow_event.c (what happens between instructions, gaps).
+ * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
+ * (code), flow_event.c (what happens between instructions, gaps), flow_try.c (trials).
  */
 #pragma once
 
@@ -23,11 +23,13 @@ struct flow {
 	struct flow_config config;
 	struct flow_stats stats;
 	struct event_reader reader;
-	struct graph *graph;
+	struct graph *graph;  /* its own, unless it shares */
+	struct flow *scratch; /* of flow_try; NULL: not needed yet */
 	struct retstack returns;
 
 	/* Where execution stands. */
 	bool enabled;
+	bool within;  /* behind a gap: still the same stay in user code as before it */
 	bool resumed; /* behind a gap: the next address is where it goes on */
 	bool in_tx, done, started;
 	uint8_t mode; /* enum insn_mode */
@@ -57,6 +59,10 @@ struct flow {
 
 	/* The batch. */
 	bool full;
+	bool later; /* the context function does not know yet */
+	uint32_t max_items;
+	struct flow_item left; /* of flow_left */
+	bool have_left;
 	bool asked; /* context() has answered for the event in hand */
 	uint64_t asked_context;
 	uint8_t run_mode; /* of the batch's runs */
@@ -88,6 +94,8 @@ void flow_step_off(struct flow *f);
 /* While tracing is on and no decisions are left: whether the event in hand takes place wherever
  * the walk stands, and then does it. */
 bool flow_step_at_once(struct flow *f);
+/* Tracing ends with the item that was pushed last. */
+void flow_leave(struct flow *f);
 /* The walk has come to the event's FROM. */
 void flow_arrive(struct flow *f);
 /* The trace ends with the walk at FROM. */

@@ -78,8 +78,7 @@ static void leave(struct flow *f, const struct graph_block *b)
 	f->run_insns += b->n;
 	flow_push(f, b->class == INSN_SYSCALL ? FLOW_SYSCALL : FLOW_DISABLE, b->last, 0,
 		  &f->event_when);
-	flow_use_event(f);
-	f->enabled = false;
+	flow_leave(f);
 }
 
 /* The trace ends and does not say where the branch at the end of B went; that it was come to it

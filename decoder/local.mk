@@ -11,6 +11,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/flow.h \
 	decoder/flow_event.c \
 	decoder/flow_private.h \
+	decoder/flow_try.c \
 	decoder/flow_walk.c \
 	decoder/graph.c \
 	decoder/graph.h \

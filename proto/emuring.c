@@ -14,7 +14,6 @@
 
 #include "proto/base.h"
 #include "proto/perfrecord.h"
-#include "proto/ptpacket.h"
 
 #define PAGE 4096u
 
@@ -23,43 +22,74 @@ static bool is_ring_size(uint64_t size)
 	return size >= PAGE && (size & (size - 1)) == 0;
 }
 
-int emuring_layout(uint32_t n_cpus, uint64_t data_size, uint64_t aux_size, uint64_t *ret_stride,
-		   uint64_t *ret_total)
+int emuring_layout(struct emuring_layout *l)
 {
-	uint64_t stride, all;
+	uint64_t all;
 
-	if (n_cpus == 0 || n_cpus > EMURING_MAX_CPUS)
+	if (l->n_cpus == 0 || l->n_cpus > EMURING_MAX_CPUS || l->max_tasks < EMURING_MIN_TASKS ||
+	    l->max_tasks > EMURING_MAX_TASKS)
 		return -EINVAL;
-	if (!is_ring_size(data_size) || !is_ring_size(aux_size))
+	if (!is_ring_size(l->data_size) || !is_ring_size(l->aux_size))
 		return -EINVAL;
-	if (__builtin_add_overflow(data_size, aux_size, &stride) ||
-	    __builtin_add_overflow(stride, EMURING_CPU_SIZE + PAGE, &stride) ||
-	    __builtin_mul_overflow(stride, n_cpus, &all) ||
-	    __builtin_add_overflow(all, EMURING_HEAD_SIZE, &all) || all > INT64_MAX)
+	l->tasks_at = EMURING_HEAD_SIZE;
+	l->cpus_at = l->tasks_at + (((uint64_t)l->max_tasks * EMURING_TASK_SIZE + PAGE - 1) &
+				    ~(uint64_t)(PAGE - 1));
+	if (__builtin_add_overflow(l->data_size, l->aux_size, &l->cpu_stride) ||
+	    __builtin_add_overflow(l->cpu_stride, EMURING_CPU_SIZE + PAGE, &l->cpu_stride) ||
+	    __builtin_mul_overflow(l->cpu_stride, l->n_cpus, &all) ||
+	    __builtin_add_overflow(all, l->cpus_at, &all) || all > INT64_MAX)
 		return -EINVAL;
-	*ret_stride = stride;
-	*ret_total = all;
+	l->total = all;
 	return 0;
 }
 
-struct emuring_cpu *emuring_cpu_at(struct emuring_head *head, uint32_t cpu)
+int emuring_check(const struct emuring_head *head, uint64_t size)
 {
-	return (void *)((uint8_t *)head + EMURING_HEAD_SIZE + cpu * head->cpu_stride);
+	struct emuring_layout l;
+
+	if (size < EMURING_HEAD_SIZE || head->magic != EMURING_MAGIC ||
+	    head->version != EMURING_VERSION)
+		return -EBADMSG;
+	l = (struct emuring_layout){.n_cpus = head->n_cpus,
+				    .max_tasks = head->max_tasks,
+				    .data_size = head->data_size,
+				    .aux_size = head->aux_size};
+	if (emuring_layout(&l) < 0 || l.cpu_stride != head->cpu_stride ||
+	    l.cpus_at != head->cpus_at || l.tasks_at != head->tasks_at || l.total > size)
+		return -EBADMSG;
+	return 0;
 }
 
-struct perf_event_mmap_page *emuring_page_at(struct emuring_head *head, uint32_t cpu)
+void emuring_attach(struct emuring *r, struct emuring_head *head)
 {
-	return (void *)((uint8_t *)emuring_cpu_at(head, cpu) + EMURING_CPU_SIZE);
+	r->shared = head;
+	r->fixed = *head;
 }
 
-uint8_t *emuring_data_at(struct emuring_head *head, uint32_t cpu)
+struct emuring_cpu *emuring_cpu_at(const struct emuring *r, uint32_t cpu)
 {
-	return (uint8_t *)emuring_page_at(head, cpu) + PAGE;
+	return (void *)((uint8_t *)r->shared + r->fixed.cpus_at + cpu * r->fixed.cpu_stride);
 }
 
-uint8_t *emuring_aux_at(struct emuring_head *head, uint32_t cpu)
+struct emuring_task *emuring_task_at(const struct emuring *r, uint32_t task)
 {
-	return emuring_data_at(head, cpu) + head->data_size;
+	return (void *)((uint8_t *)r->shared + r->fixed.tasks_at +
+			(uint64_t)task * EMURING_TASK_SIZE);
+}
+
+struct perf_event_mmap_page *emuring_page_at(const struct emuring *r, uint32_t cpu)
+{
+	return (void *)((uint8_t *)emuring_cpu_at(r, cpu) + EMURING_CPU_SIZE);
+}
+
+uint8_t *emuring_data_at(const struct emuring *r, uint32_t cpu)
+{
+	return (uint8_t *)emuring_page_at(r, cpu) + PAGE;
+}
+
+uint8_t *emuring_aux_at(const struct emuring *r, uint32_t cpu)
+{
+	return emuring_data_at(r, cpu) + r->fixed.data_size;
 }
 
 /* One DATA ring as its writer sees it. */
@@ -68,14 +98,14 @@ struct writer {
 	uint64_t size, head, room;
 };
 
-static void writer_init(struct writer *w, struct emuring_head *head, uint32_t cpu)
+static void writer_init(struct writer *w, const struct emuring *r, uint32_t cpu)
 {
-	struct perf_event_mmap_page *page = emuring_page_at(head, cpu);
+	struct perf_event_mmap_page *page = emuring_page_at(r, cpu);
 	uint64_t tail = __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
 	uint64_t used;
 
-	w->data = emuring_data_at(head, cpu);
-	w->size = head->data_size;
+	w->data = emuring_data_at(r, cpu);
+	w->size = r->fixed.data_size;
 	w->head = page->data_head;
 	/* A tail that the reader got wrong must not make us write outside of the ring. */
 	used = w->head - tail;
@@ -112,45 +142,46 @@ static size_t compose_lost(const uint8_t *record, size_t size, uint64_t lost, ui
 	return perfrecord_compose(&r, buffer, capacity, &composed) < 0 ? 0 : composed;
 }
 
-int emuring_write_record(struct emuring_head *head, uint32_t cpu, const void *record, size_t size)
+/* Losses by wish. */
+static bool is_unlucky(const struct emuring *r, struct emuring_cpu *c)
 {
-	struct emuring_cpu *c = emuring_cpu_at(head, cpu);
+	return r->fixed.lose_every != 0 &&
+	       (atomic_fetch_add(&c->records, 1) + 1) % r->fixed.lose_every == 0;
+}
+
+int emuring_write_record(const struct emuring *r, uint32_t cpu, const void *record, size_t size)
+{
+	struct emuring_cpu *c = emuring_cpu_at(r, cpu);
 	uint64_t lost = atomic_load_explicit(&c->data_lost, memory_order_relaxed);
 	uint8_t lost_record[128];
 	size_t lost_size = 0;
 	struct writer w;
 
-	writer_init(&w, head, cpu);
+	writer_init(&w, r, cpu);
 	if (lost > 0 && size >= PERFRECORD_SAMPLE_ID_SIZE)
 		lost_size = compose_lost(record, size, lost, lost_record, sizeof(lost_record));
-	if (w.room < (uint64_t)size + lost_size) {
+	if (w.room < (uint64_t)size + lost_size || is_unlucky(r, c)) {
 		atomic_store_explicit(&c->data_lost, lost + 1, memory_order_relaxed);
 		return EMURING_LOST;
 	}
 	if (lost_size > 0) {
 		writer_put(&w, lost_record, lost_size);
 		atomic_store_explicit(&c->data_lost, 0, memory_order_relaxed);
+		atomic_fetch_add(&r->shared->resync, 1);
 	}
 	writer_put(&w, record, size);
-	__atomic_store_n(&emuring_page_at(head, cpu)->data_head, w.head, __ATOMIC_RELEASE);
+	__atomic_store_n(&emuring_page_at(r, cpu)->data_head, w.head, __ATOMIC_RELEASE);
 	return 0;
 }
 
-uint64_t emuring_finish(struct emuring_cpu *cpu, uint8_t *aux, uint64_t size, uint64_t pos)
+void emuring_add_reason(struct emuring_head *head, const char *why)
 {
-	uint64_t tnt = atomic_exchange(&cpu->tnt, 1);
-	uint8_t bytes[8] = {PT_OPC_EXT, PT_EXT_TNT64};
-	size_t n = sizeof(bytes);
+	uint32_t at, n = MIN_OF(atomic_load(&head->n_reasons), EMURING_MAX_REASONS);
 
-	if (tnt <= 1 || tnt >> (PT_TNT64_MAX + 1) != 0)
-		return pos;
-	if (tnt >> (PT_TNT8_MAX + 1) == 0) {
-		bytes[0] = (uint8_t)(tnt << 1);
-		n = 1;
-	}
-	for (size_t i = 0; n > 1 && i < 6; i++)
-		bytes[2 + i] = (uint8_t)(tnt >> (8 * i));
-	for (size_t i = 0; i < n; i++)
-		aux[(pos + i) & (size - 1)] = bytes[i];
-	return pos + n;
+	for (uint32_t i = 0; i < n; i++)
+		if (strncmp(head->reasons[i], why, EMURING_REASON_SIZE - 1) == 0)
+			return;
+	at = atomic_fetch_add(&head->n_reasons, 1);
+	if (at < EMURING_MAX_REASONS)
+		strncpy(head->reasons[at], why, EMURING_REASON_SIZE - 1);
 }

@@ -9,6 +9,9 @@ proto_libptproto_a_SOURCES = \
 	proto/bytes.c proto/bytes.h \
 	proto/channel.c proto/channel.h \
 	proto/emuring.c proto/emuring.h \
+	proto/emustart.c proto/emustart.h \
+	proto/execfile.c proto/execfile.h \
+	proto/execplan.c proto/execplan.h \
 	proto/json.c proto/json.h \
 	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
 	proto/manifest_read.c proto/manifest_write.c \

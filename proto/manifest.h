@@ -17,6 +17,7 @@
 #define MANIFEST_MAX_PROCESSES 65536u
 #define MANIFEST_MAX_NOTES     4096u
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
+#define MANIFEST_MAX_BUILD_ID  40u	   /* hex digits */
 #define MANIFEST_ABSENT	       UINT64_MAX  /* for every u64 that may be absent */
 
 struct manifest_cpu {
@@ -42,7 +43,8 @@ struct manifest_process {
 };
 
 /* A file that was mapped executable. A MMAP2 record means the image with the same device and inode
- * and generation, else (all of them 0) the same path. */
+ * and generation, else (all of them 0) the same path. One with a build id means the image with that
+ * build id and that path; nobody has compared the file's own yet. */
 struct manifest_image {
 	char *path; /* owned; as the record names it */
 	uint32_t maj, min;
@@ -50,6 +52,7 @@ struct manifest_image {
 	uint64_t size;	 /* bytes of member "images/INDEX"; 0 and missing set: not in the bundle */
 	char *missing;	 /* owned; NULL: the bytes are there; else why not, in words */
 	uint64_t offset; /* the member holds the file's bytes from here on */
+	char *build_id;	 /* owned, lower-case hex, as the records say; NULL: they name an inode */
 };
 
 /* Something that the source or the recorder knows it did not see; becomes a gap of that kind. */

@@ -116,6 +116,7 @@ static const struct manifest_field image[] = {
 	U64(manifest_image, "bytes", size, BUNDLE_MAX_BYTES),
 	TEXT_OPT(manifest_image, "missing", missing),
 	U64(manifest_image, "offset", offset, INT64_MAX),
+	TEXT_OPT(manifest_image, "buildId", build_id),
 };
 
 static const struct manifest_field note[] = {

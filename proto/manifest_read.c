@@ -22,7 +22,7 @@
 	(MANIFEST_MAX_CPUS + MANIFEST_MAX_PROCESSES + MANIFEST_MAX_IMAGES + MANIFEST_MAX_NOTES + \
 	 64u)
 #define MAX_ARRAYS  64u
-#define MAX_MEMBERS (8u * MAX_OBJECTS)
+#define MAX_MEMBERS (9u * MAX_OBJECTS)
 
 /* What a JSON text is made of, counted without parsing it. */
 struct shape {
@@ -312,6 +312,22 @@ static int read_version(struct json_object *root)
 	return version == MANIFEST_VERSION ? 0 : -EBADMSG;
 }
 
+/* Whole bytes, as many as perf records have room for. */
+static bool is_build_id(const char *s)
+{
+	size_t size = strlen(s);
+
+	return size > 0 && size % 2 == 0 && size <= MANIFEST_MAX_BUILD_ID &&
+	       strspn(s, "0123456789abcdef") == size;
+}
+
+static bool image_is_sound(const struct manifest_image *image)
+{
+	if (image->missing && image->size > 0)
+		return false;
+	return !image->build_id || is_build_id(image->build_id);
+}
+
 /* What no single field shows. */
 static int check_lists(const struct manifest *m)
 {
@@ -323,7 +339,7 @@ static int check_lists(const struct manifest *m)
 		seen[m->cpus[i].cpu] = true;
 	}
 	for (size_t i = 0; i < m->n_images; i++)
-		if (m->images[i].missing && m->images[i].size > 0)
+		if (!image_is_sound(&m->images[i]))
 			return -EBADMSG;
 	return 0;
 }

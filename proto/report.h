@@ -5,7 +5,7 @@
  * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
  * time relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.0", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.1", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -27,18 +27,21 @@
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
  *                "lastBranches":
  * [{"from","to","kind","fromName","toName","atNSec","uncertainNSec"}], "stack":
- * [{"address","name","image","offset"}]}], "functions":
- * [{"name","image","address","calls","selfInstructions","totalInstructions",
+ * [{"address","name","image","offset"}]}],
+ *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
+ *   "functions": [{"name","image","address","calls","selfInstructions","totalInstructions",
  *                  "selfNSec","totalNSec"}],
  *   "images": [{"path","buildId","bytes","missing","instructions"}],
  *   "cut": [{"what","kept","total"}] }
  *
  * stack: innermost first; stack[0] is where the thread was. image: index into images. lastBranches:
- * oldest first. functions: most self instructions first. kind of a branch: "cond", "jump", "call",
+ * oldest first. turns: who ran on which CPU from when until when, oldest first, within that CPU's
+ * [begin, end]; idle ones are left out; certain false: nobody knows who (pid, tid and comm are
+ * null). functions: most self instructions first. kind of a branch: "cond", "jump", "call",
  * "jump-ind", "call-ind", "ret", "far", "syscall", "async", "enable", "disable".
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.0"
+#define REPORT_SCHEMA_VERSION "1.1"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

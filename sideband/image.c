@@ -18,6 +18,8 @@ struct cached {
 	const struct space_file *file;
 	uint64_t ino, ino_generation;
 	uint32_t maj, min;
+	uint8_t build_id_size;
+	uint8_t build_id[20];
 	uint32_t image;
 };
 
@@ -100,6 +102,8 @@ int image_set_new(const struct image_source *sources, size_t n, struct image_set
 		s->sources[i] = sources[i];
 		if (!sources[i].path)
 			s->sources[i].path = "";
+		s->sources[i].build_id_size =
+			(uint8_t)MIN_OF(sources[i].build_id_size, sizeof(sources[i].build_id));
 	}
 	sort_sources(s);
 	*ret = s;
@@ -158,15 +162,42 @@ static uint32_t find_by_key(const struct image_set *s, const struct image_source
 	return found;
 }
 
+static bool same_build_id(const struct image_source *a, const struct image_source *b)
+{
+	return a->build_id_size == b->build_id_size &&
+	       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
+}
+
+/* One path may have meant several files, one after the other. */
+static bool may_be(const struct image_source *a, const struct image_source *b)
+{
+	return strcmp(a->path, b->path) == 0 &&
+	       (!a->build_id_size || !b->build_id_size || same_build_id(a, b));
+}
+
+static uint32_t find_by_build_id(const struct image_set *s, const struct image_source *key)
+{
+	for (size_t i = 0; key->build_id_size && i < s->n; i++)
+		if (same_build_id(&s->sources[i], key) && may_be(&s->sources[i], key))
+			return (uint32_t)i;
+	return UINT32_MAX;
+}
+
 /* By path alone, when either side knows no more: first those without a key, then all. */
 static uint32_t find_by_path(const struct image_set *s, const struct image_source *key)
 {
 	size_t i = lower_bound(s, s->by_path, s->n_by_path, key);
 
-	if (i < s->n_by_path && strcmp(s->sources[s->by_path[i]].path, key->path) == 0)
-		return s->by_path[i];
+	for (; i < s->n_by_path; i++) {
+		const struct image_source *at = &s->sources[s->by_path[i]];
+
+		if (strcmp(at->path, key->path) != 0)
+			break;
+		if (may_be(at, key))
+			return s->by_path[i];
+	}
 	for (i = 0; !has_key(key) && i < s->n; i++)
-		if (strcmp(s->sources[i].path, key->path) == 0)
+		if (may_be(&s->sources[i], key))
 			return (uint32_t)i;
 	return UINT32_MAX;
 }
@@ -177,9 +208,12 @@ static uint32_t find(const struct image_set *s, const struct space_file *file)
 				   .maj = file->maj,
 				   .min = file->min,
 				   .ino = file->ino,
-				   .ino_generation = file->ino_generation};
-	uint32_t found = has_key(&key) ? find_by_key(s, &key) : UINT32_MAX;
+				   .ino_generation = file->ino_generation,
+				   .build_id_size = file->build_id_size};
+	uint32_t found;
 
+	memcpy(key.build_id, file->build_id, sizeof(key.build_id));
+	found = has_key(&key) ? find_by_key(s, &key) : find_by_build_id(s, &key);
 	return found != UINT32_MAX ? found : find_by_path(s, &key);
 }
 
@@ -188,14 +222,17 @@ uint32_t image_index(struct image_set *s, const struct space_file *file)
 	struct cached *c = &s->cache[((uintptr_t)file >> 5) & (CACHE_SIZE - 1)];
 
 	if (c->file == file && c->ino == file->ino && c->ino_generation == file->ino_generation &&
-	    c->maj == file->maj && c->min == file->min)
+	    c->maj == file->maj && c->min == file->min && c->build_id_size == file->build_id_size &&
+	    memcmp(c->build_id, file->build_id, sizeof(c->build_id)) == 0)
 		return c->image;
 	*c = (struct cached){.file = file,
 			     .ino = file->ino,
 			     .ino_generation = file->ino_generation,
 			     .maj = file->maj,
 			     .min = file->min,
+			     .build_id_size = file->build_id_size,
 			     .image = find(s, file)};
+	memcpy(c->build_id, file->build_id, sizeof(c->build_id));
 	return c->image;
 }
 

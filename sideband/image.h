@@ -19,7 +19,9 @@ struct image_source {
 	const uint8_t *bytes;
 	size_t size;
 	uint64_t offset;
-	const char *missing; /* why there are none, NULL: unknown */
+	const char *missing;   /* why there are none, NULL: unknown */
+	uint8_t build_id_size; /* 0: unknown */
+	uint8_t build_id[20];
 };
 
 int image_set_new(const struct image_source *sources, size_t n, struct image_set **ret);
@@ -40,6 +42,7 @@ struct image_code {
 #define IMAGE_SHORT	4 /* beyond the end of the file */
 int image_find(struct image_set *s, const struct space *space, uint64_t time, uint64_t address,
 	       struct image_code *ret);
-/* The image that a file of the timeline means; UINT32_MAX: none. */
+/* The image that a file of the timeline means, UINT32_MAX: none: by device and inode; else by path,
+ * where what both know of build ids must agree. */
 uint32_t image_index(struct image_set *s, const struct space_file *file);
 const struct image_source *image_source(const struct image_set *s, uint32_t image);

@@ -13,6 +13,8 @@ sideband_libptsideband_a_SOURCES = \
 	sideband/timeline_pending.c \
 	sideband/timeline_query.c \
 	sideband/timeline_state.c \
+	sideband/timeline_trust.c \
+	sideband/timeline_turns.c \
 	sideband/timeline_write.c
 
 # Parses what strangers wrote: for the sandboxed worker alone.

@@ -38,6 +38,9 @@ void timeline_freep(struct timeline **t);
 int timeline_push(struct timeline *t, const struct perfrecord *record, const void *bytes,
 		  size_t size);
 /* The base as records with time 0 (FORK, COMM, MMAP2, and SWITCH for who runs where), then the log.
+ * What loses its certainty does not vanish: of a CPU of which a LOST record was folded, the base
+ * has that (the time of the last one, the sum of all) and, with its own time, the switch after it;
+ * the time in the body of a process' FORK is when its mappings were last told from the first on.
  * 0, -E2BIG, -ENOMEM. */
 int timeline_write(const struct timeline *t, struct bytes_out *out);
 /* Live or remembered pids, in no order; FN's first non-zero result ends it. */
@@ -69,6 +72,28 @@ struct timeline_thread {
 const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
 					       uint64_t time, uint64_t *ret_since,
 					       uint64_t *ret_until);
+/* One stretch of a CPU between two switches, in order of time and without a break: each ends where
+ * the next begins, none is empty, the last one is open. Where records were lost (from the record
+ * before the LOST record on), or contradict each other, the turn is uncertain; after a LOST record
+ * it ends as soon as a record tells who has run since. A thread that became its process' leader by
+ * exec begins a turn then. */
+struct timeline_turn {
+	uint64_t since, until; /* perf ns; 0: before what is known, SPACE_NOW: open */
+	const struct timeline_thread *thread; /* NULL: nobody (idle), or not known */
+	bool uncertain; /* switch records of this time were lost: anybody may have run */
+	bool preempted; /* it was runnable when it was switched out (.._SWITCH_OUT_PREEMPT) */
+};
+/* Number of turns of CPU; the index of the one that TIME lies in (the number of turns: none); one
+ * of them (no such index: nobody known, until the first one). */
+size_t timeline_n_turns(const struct timeline *t, uint32_t cpu);
+size_t timeline_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time);
+void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
+		       struct timeline_turn *ret);
+/* Whether mapping records of PID may have been lost before TIME, and nothing since has told its
+ * mappings anew: its space is then not to be believed. Told anew they are by an exec, and by a fork
+ * from a process that is certain. Lost they may be of all processes, but for those whose only
+ * thread had another CPU for all of the time between the LOST record and the one before it. */
+bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t time);
 /* The space of process PID at TIME, NULL: none known. It stays after the process' end, until the
  * pid is used again. */
 const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time);

@@ -12,12 +12,6 @@
 #include "sideband/space_private.h"
 #include "sideband/timeline_private.h"
 
-/* The idle task, and a task without a number in our pid namespace. */
-static bool is_nobody(uint32_t pid, uint32_t tid)
-{
-	return pid == 0 || tid == 0 || pid == TIMELINE_UNKNOWN || tid == TIMELINE_UNKNOWN;
-}
-
 /* P has SPACE (taken; NULL: no memory) from TIME on. */
 static int begin_era(struct state *s, struct process *p, uint64_t time, struct space *space)
 {
@@ -36,40 +30,64 @@ static int begin_era(struct state *s, struct process *p, uint64_t time, struct s
 	return 0;
 }
 
-static struct timeline_thread *life_of(const struct task *t)
+void state_end_life(struct state *s, struct task *t, uint64_t time)
 {
-	struct timeline_thread **lives = t->lives.items;
+	struct timeline_thread *life = state_life(t);
+	struct process *p = life ? (struct process *)idmap_find(&s->processes, life->pid) : NULL;
 
-	return t->lives.n ? lives[t->lives.n - 1] : NULL;
+	if (!life || life->end != SPACE_NOW)
+		return;
+	life->end = time;
+	if (!p)
+		return;
+	p->trust->threads_since = time;
+	if (p->trust->n_threads > 0)
+		p->trust->n_threads--;
 }
 
-/* With history: a thread is seen for the first time. */
-static int begin_life(struct state *s, struct task *t, uint64_t time)
+static struct timeline_thread *add_life(struct state *s, struct task *t)
 {
 	struct timeline_thread *thread, **life, **listed;
 
-	if (!s->history)
-		return 0;
 	thread = pool_get(&s->pool, sizeof(*thread));
 	life = thread ? state_add_version(s, &t->lives, sizeof(struct timeline_thread *)) : NULL;
 	if (!life)
+		return NULL;
+	*life = thread;
+	listed = state_add_version(s, &s->threads, sizeof(struct timeline_thread *));
+	if (!listed) {
+		t->lives.n--;
+		return NULL;
+	}
+	*listed = thread;
+	return thread;
+}
+
+int state_begin_life(struct state *s, struct task *t, uint64_t time)
+{
+	struct timeline_thread *thread;
+	struct trust *trust = t->process->trust;
+
+	if (!s->history)
+		return 0;
+	/* Its EXIT was lost. */
+	state_end_life(s, t, time);
+	thread = add_life(s, t);
+	if (!thread)
 		return -ENOMEM;
 	*thread = (struct timeline_thread){.pid = t->process->node.id,
 					   .tid = t->node.id,
 					   .begin = time,
 					   .end = SPACE_NOW,
 					   .ppid = t->process->ppid};
-	*life = thread;
-	listed = state_add_version(s, &s->threads, sizeof(struct timeline_thread *));
-	if (!listed)
-		return -ENOMEM;
-	*listed = thread;
+	trust->n_threads++;
+	trust->threads_since = time;
 	return 0;
 }
 
-/* The task that a record at TIME speaks of, made when it was not known. A thread that has exited
- * may still be seen: its last way through the scheduler comes after its EXIT. */
-static struct task *see(struct state *s, uint32_t pid, uint32_t tid, uint64_t time)
+/* A thread that has exited may still be seen: its last way through the scheduler comes after its
+ * EXIT. */
+struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t time)
 {
 	struct task *t = (struct task *)idmap_find(&s->tasks, tid);
 	struct process *p;
@@ -78,7 +96,7 @@ static struct task *see(struct state *s, uint32_t pid, uint32_t tid, uint64_t ti
 		return t;
 	p = state_process(s, pid);
 	t = p ? state_task(s, p, tid) : NULL;
-	if (!t || begin_life(s, t, time) < 0)
+	if (!t || state_begin_life(s, t, time) < 0)
 		return NULL;
 	return t;
 }
@@ -142,7 +160,7 @@ static int fork_task(struct state *s, struct process *p, const struct perfrecord
 {
 	struct task *t = state_task(s, p, r->u.task.tid);
 
-	if (!t || begin_life(s, t, r->time) < 0)
+	if (!t || state_begin_life(s, t, r->time) < 0)
 		return -ENOMEM;
 	return inherit_name(s, t, r);
 }
@@ -160,7 +178,7 @@ static int fork_process(struct state *s, const struct perfrecord *r)
 		return -ENOMEM;
 	}
 	p->ppid = r->u.task.ppid;
-	if (begin_era(s, p, r->time, space) < 0)
+	if (begin_era(s, p, r->time, space) < 0 || trust_fork(s, p, r->u.task.ppid, r->time) < 0)
 		return -ENOMEM;
 	return fork_task(s, p, r);
 }
@@ -177,12 +195,15 @@ static int scan_task(struct state *s, const struct perfrecord *r)
 		return -ENOMEM;
 	if (p->ppid == TIMELINE_UNKNOWN && r->u.task.ppid != r->u.task.pid)
 		p->ppid = r->u.task.ppid;
-	t = see(s, r->u.task.pid, r->u.task.tid, 0);
+	t = state_see(s, r->u.task.pid, r->u.task.tid, 0);
 	if (!t)
 		return -ENOMEM;
-	life = life_of(t);
+	life = state_life(t);
 	if (life)
 		life->ppid = p->ppid;
+	/* The base says here up to when the mappings were told; the scan leaves it 0. */
+	if (r->u.task.tid == r->u.task.pid)
+		trust_scan(s, p, r->u.task.time);
 	return 0;
 }
 
@@ -190,7 +211,7 @@ static int apply_fork(struct state *s, const struct perfrecord *r)
 {
 	struct process *p;
 
-	if (is_nobody(r->u.task.pid, r->u.task.tid))
+	if (state_is_nobody(r->u.task.pid, r->u.task.tid))
 		return 0;
 	if (r->time == 0)
 		return scan_task(s, r);
@@ -204,15 +225,13 @@ static int apply_exit(struct state *s, const struct perfrecord *r)
 {
 	struct process *p = (struct process *)idmap_find(&s->processes, r->u.task.pid);
 	struct task *t = (struct task *)idmap_find(&s->tasks, r->u.task.tid);
-	struct timeline_thread *life;
 
 	if (!p || !t || t->process != p)
 		return 0;
-	life = life_of(t);
-	if (life && life->end == SPACE_NOW)
-		life->end = r->time;
-	if (s->history)
+	if (s->history) {
+		state_end_life(s, t, r->time);
 		return 0;
+	}
 	state_forget_task(s, t);
 	/* Other threads may outlive the leader. */
 	if (r->u.task.tid == r->u.task.pid)
@@ -222,19 +241,55 @@ static int apply_exit(struct state *s, const struct perfrecord *r)
 	return 0;
 }
 
+/* Of all threads the leader alone is left; it may have been another one so far, and its own EXIT
+ * have come before. */
+static void revive(struct state *s, struct task *leader)
+{
+	struct process *p = leader->process;
+	struct task *t, *next;
+
+	state_revive_process(s, p);
+	for (t = LIST_FIRST(&p->tasks); t; t = next) {
+		next = LIST_NEXT(t, entry);
+		if (t != leader)
+			state_forget_task(s, t);
+	}
+}
+
+static int lead(struct state *s, struct task *leader, const struct perfrecord *r)
+{
+	const struct timeline_thread *life = state_life(leader);
+
+	if (s->history && life->end != SPACE_NOW && state_begin_life(s, leader, r->time) < 0)
+		return -ENOMEM;
+	if (!s->history && leader->process->ended)
+		revive(s, leader);
+	return turns_exec(s, r);
+}
+
+static int apply_exec(struct state *s, struct task *t, const struct perfrecord *r)
+{
+	struct process *p = t->process;
+
+	if (begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
+	    trust_exec(s, p, r->time) < 0)
+		return -ENOMEM;
+	return r->u.comm.tid == r->u.comm.pid ? lead(s, t, r) : 0;
+}
+
 static int apply_comm(struct state *s, const struct perfrecord *r)
 {
 	struct task *t;
 
-	if (is_nobody(r->u.comm.pid, r->u.comm.tid))
+	if (state_is_nobody(r->u.comm.pid, r->u.comm.tid))
 		return 0;
-	t = see(s, r->u.comm.pid, r->u.comm.tid, r->time);
+	t = state_see(s, r->u.comm.pid, r->u.comm.tid, r->time);
 	if (!t || set_name(s, t, r->time, r->u.comm.comm) < 0)
 		return -ENOMEM;
 	state_touch(s, t->process);
 	if (r->time == 0 || !(r->misc & PERF_RECORD_MISC_COMM_EXEC))
 		return 0;
-	return begin_era(s, t->process, r->time, space_new_in(&s->pool, s->history));
+	return apply_exec(s, t, r);
 }
 
 static int apply_mmap2(struct state *s, const struct perfrecord *r)
@@ -243,7 +298,7 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 	struct process *p;
 	struct era *era;
 
-	if (is_nobody(r->u.mmap2.pid, r->u.mmap2.pid))
+	if (state_is_nobody(r->u.mmap2.pid, r->u.mmap2.pid))
 		return 0;
 	p = state_process(s, r->u.mmap2.pid);
 	if (!p)
@@ -261,70 +316,20 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 			 r->u.mmap2.prot, r->u.mmap2.flags, file);
 }
 
-/* PID/TID run on CPU from TIME on. */
-static int run(struct state *s, struct cpu *cpu, uint64_t time, uint32_t pid, uint32_t tid)
-{
-	struct stretch *stretches = cpu->stretches.items;
-	struct stretch *last = cpu->stretches.n ? &stretches[cpu->stretches.n - 1] : NULL;
-	struct timeline_thread *thread = NULL;
-	struct task *t;
-
-	if (is_nobody(pid, tid))
-		pid = tid = 0;
-	if (last && (last->time > time || (last->pid == pid && last->tid == tid)))
-		return 0;
-	if (s->history && pid) {
-		t = see(s, pid, tid, time);
-		if (!t)
-			return -ENOMEM;
-		thread = life_of(t);
-	}
-	last = state_add_version(s, &cpu->stretches, sizeof(*last));
-	if (!last)
-		return -ENOMEM;
-	*last = (struct stretch){.time = time, .pid = pid, .tid = tid, .thread = thread};
-	return 0;
-}
-
 static int apply_switch(struct state *s, const struct perfrecord *r)
 {
 	struct process *p = (struct process *)idmap_find(&s->processes, r->pid);
-	struct cpu *cpu = state_cpu(s, r->cpu);
-	bool out = r->misc & PERF_RECORD_MISC_SWITCH_OUT;
-	bool wide = r->type == PERF_RECORD_SWITCH_CPU_WIDE;
-	bool first;
 
 	if (p)
 		state_touch(s, p);
-	if (!cpu)
-		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
-	/* Who leaves a CPU of which nothing is known was there before. */
-	first = cpu->n_switches++ == 0 && cpu->n_starts == 0;
-	if (first && out && !is_nobody(r->pid, r->tid) && run(s, cpu, 0, r->pid, r->tid) < 0)
-		return -ENOMEM;
-	if (!out)
-		return run(s, cpu, r->time, r->pid, r->tid);
-	if (!wide)
-		return run(s, cpu, r->time, 0, 0);
-	return run(s, cpu, r->time, r->u.context_switch.next_prev_pid,
-		   r->u.context_switch.next_prev_tid);
+	return turns_switch(s, r);
 }
 
-static int apply_itrace_start(struct state *s, const struct perfrecord *r)
-{
-	struct cpu *cpu = state_cpu(s, r->cpu);
-
-	if (!cpu)
-		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
-	cpu->n_starts++;
-	return run(s, cpu, r->time, r->u.itrace_start.pid, r->u.itrace_start.tid);
-}
-
-static int apply_loss(struct state *s, const struct perfrecord *r, uint64_t lost, uint64_t flags)
+static int add_loss(struct state *s, const struct perfrecord *r, uint64_t lost, uint64_t flags)
 {
 	struct timeline_loss *loss;
 
-	if (!s->history || (!lost && !flags))
+	if (!s->history)
 		return 0;
 	loss = state_add_version(s, &s->losses, sizeof(*loss));
 	if (!loss)
@@ -332,6 +337,15 @@ static int apply_loss(struct state *s, const struct perfrecord *r, uint64_t lost
 	*loss = (struct timeline_loss){
 		.cpu = r->cpu, .time = r->time, .lost = lost, .aux_flags = flags};
 	return 0;
+}
+
+int state_lose(struct state *s, const struct perfrecord *r, uint64_t since)
+{
+	if (!r->u.lost.lost)
+		return 0;
+	if (turns_lose(s, r, since) < 0 || (s->history && trust_lose(s, r->time) < 0))
+		return -ENOMEM;
+	return add_loss(s, r, r->u.lost.lost, 0);
 }
 
 int state_apply(struct state *s, const struct perfrecord *r)
@@ -343,9 +357,9 @@ int state_apply(struct state *s, const struct perfrecord *r)
 	case PERF_RECORD_MMAP2: return apply_mmap2(s, r);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE: return apply_switch(s, r);
-	case PERF_RECORD_ITRACE_START: return apply_itrace_start(s, r);
-	case PERF_RECORD_LOST: return apply_loss(s, r, r->u.lost.lost, 0);
-	case PERF_RECORD_AUX: return apply_loss(s, r, 0, r->u.aux.flags);
+	case PERF_RECORD_ITRACE_START: return turns_start(s, r);
+	case PERF_RECORD_LOST: return state_lose(s, r, 0);
+	case PERF_RECORD_AUX: return r->u.aux.flags ? add_loss(s, r, 0, r->u.aux.flags) : 0;
 	default: return 0;
 	}
 }

@@ -34,7 +34,9 @@ void pending_done(struct pending *p)
 
 static bool is_before(const struct pending_record *a, const struct pending_record *b)
 {
-	return a->time < b->time || (a->time == b->time && a->order < b->order);
+	if (a->time != b->time)
+		return a->time < b->time;
+	return a->later != b->later ? b->later : a->order < b->order;
 }
 
 static void swap(struct pending_record *a, struct pending_record *b)
@@ -47,7 +49,11 @@ static void swap(struct pending_record *a, struct pending_record *b)
 
 bool pending_add(struct pending *p, uint64_t time, const void *bytes, size_t size)
 {
-	struct pending_record r = {.time = time, .order = p->order, .size = size};
+	const struct perf_event_header *header = bytes;
+	struct pending_record r = {.time = time,
+				   .order = p->order,
+				   .later = timeline_is_later(header->type, time),
+				   .size = size};
 	size_t i = p->n;
 
 	if (p->n == p->capacity)

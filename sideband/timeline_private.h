@@ -40,11 +40,14 @@ struct name {
 	char comm[TIMELINE_COMM_SIZE];
 };
 
-/* PID/TID run from TIME on; thread NULL: nobody (and always without history). */
+/* PID/TID run from TIME on: 0 the idle task, TIMELINE_UNKNOWN somebody without a number here;
+ * thread NULL: nobody, and always without history. */
 struct stretch {
 	uint64_t time;
 	uint32_t pid, tid;
 	struct timeline_thread *thread;
+	bool uncertain; /* pid and tid are 0 */
+	bool preempted;
 };
 
 struct process {
@@ -54,6 +57,8 @@ struct process {
 	uint32_t ppid;
 	bool ended;	      /* its leader has exited */
 	struct versions eras; /* struct era */
+	uint64_t told;	      /* without history: when its mappings were told from the first on */
+	struct trust *trust;  /* with history */
 };
 
 /* All threads that ever had one tid. */
@@ -68,6 +73,31 @@ struct task {
 struct cpu {
 	struct versions stretches; /* struct stretch */
 	uint64_t n_switches, n_starts;
+	bool named;		  /* some record has told who ran at SINCE or later */
+	uint64_t since;		  /* no record is missing from here on */
+	bool entering;		  /* after a switch out that said who comes, until that one is in */
+	uint64_t lost, lost_time; /* records, and the time of the last LOST record */
+};
+
+/* Records of CPU, or of some (SILENCE_MANY), between these times were lost. */
+#define SILENCE_MANY UINT32_MAX
+struct silence {
+	uint64_t since, until;
+	uint32_t cpu;
+};
+
+/* A process' mappings as told from TIME on are believed until DOUBT. */
+struct telling {
+	uint64_t time, doubt;
+};
+
+struct trust {
+	struct versions tellings;     /* struct telling */
+	struct versions exempt;	      /* size_t: silences in which it was certainly elsewhere */
+	size_t silence_at, exempt_at; /* of the newest telling: all before are over or exempt */
+	size_t n_threads;
+	uint64_t threads_since; /* as many threads as now */
+	bool known;		/* all of its threads are */
 };
 
 TAILQ_HEAD(process_list, process);
@@ -82,8 +112,10 @@ struct state {
 	struct process_list ended; /* first ended first */
 	struct cpu *cpus;
 	size_t n_cpus;
-	struct versions threads; /* history: struct timeline_thread *, in order of sight */
-	struct versions losses;	 /* history: struct timeline_loss */
+	struct versions threads;  /* history: struct timeline_thread *, in order of sight */
+	struct versions losses;	  /* history: struct timeline_loss */
+	struct versions silences; /* history: struct silence, one after the other */
+	uint64_t n_exempt_checks;
 	uint64_t n_evicted;
 };
 
@@ -92,6 +124,8 @@ void state_done(struct state *s);
 /* Takes R in. 0, or it is lost and the state still sound: -ENOMEM, -E2BIG (one process has too many
  * mappings). */
 int state_apply(struct state *s, const struct perfrecord *r);
+/* As state_apply() for a LOST record: what was lost lies between SINCE and the record's time. */
+int state_lose(struct state *s, const struct perfrecord *r, uint64_t since);
 /* Without history: forgets some processes, ended ones first, then those not seen for longest, and
  * files that nobody maps. False: there was nothing to forget. */
 bool state_make_room(struct state *s);
@@ -106,7 +140,26 @@ const struct space_file *state_file(struct state *s, const struct perfrecord *r)
 void state_forget_process(struct state *s, struct process *p);
 void state_forget_task(struct state *s, struct task *t);
 void state_end_process(struct state *s, struct process *p);
+void state_revive_process(struct state *s, struct process *p);
 void state_touch(struct state *s, struct process *p);
+/* The task that a record at TIME speaks of, made when it was not known. NULL: no memory. */
+struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t time);
+/* With history: a thread begins, or is seen for the first time. 0, -ENOMEM. */
+int state_begin_life(struct state *s, struct task *t, uint64_t time);
+void state_end_life(struct state *s, struct task *t, uint64_t time);
+
+/* The idle task, and a task without a number in our pid namespace. */
+static inline bool state_is_nobody(uint32_t pid, uint32_t tid)
+{
+	return pid == 0 || tid == 0 || pid == TIMELINE_UNKNOWN || tid == TIMELINE_UNKNOWN;
+}
+
+static inline struct timeline_thread *state_life(const struct task *t)
+{
+	struct timeline_thread **lives = t->lives.items;
+
+	return t->lives.n ? lives[t->lives.n - 1] : NULL;
+}
 
 static inline struct era *state_era(const struct process *p)
 {
@@ -121,6 +174,36 @@ static inline struct name *state_name(const struct task *t)
 
 	return t->names.n ? &names[t->names.n - 1] : NULL;
 }
+
+/* --- Turns: timeline_turns.c. 0, -ENOMEM --- */
+
+int turns_switch(struct state *s, const struct perfrecord *r);
+int turns_start(struct state *s, const struct perfrecord *r); /* ITRACE_START */
+int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since);
+/* The leader's COMM by exec: another thread may have become it. */
+int turns_exec(struct state *s, const struct perfrecord *r);
+
+static inline struct stretch *turns_last(const struct cpu *c)
+{
+	struct stretch *stretches = c->stretches.items;
+
+	return c->stretches.n ? &stretches[c->stretches.n - 1] : NULL;
+}
+
+/* --- Trust: timeline_trust.c. 0, -ENOMEM --- */
+
+/* Before the first record: the SILENCES to come, in any order (they are sorted here). */
+int trust_prepare(struct state *s, struct silence *silences, size_t n);
+int trust_init(struct state *s, struct process *p);
+/* From TIME on P's mappings are told from the first on. */
+int trust_exec(struct state *s, struct process *p, uint64_t time);
+int trust_fork(struct state *s, struct process *p, uint32_t ppid, uint64_t time);
+/* P was there before; its mappings were told up to TOLD. */
+void trust_scan(struct state *s, struct process *p, uint64_t told);
+/* The silence that ends at UNTIL is over. */
+int trust_lose(struct state *s, uint64_t until);
+/* After the last record. */
+void trust_settle(struct state *s);
 
 /* --- Log: timeline_log.c, timeline_pending.c --- */
 
@@ -142,6 +225,7 @@ const uint8_t *log_at(const struct log *log, uint64_t at, uint8_t *scratch, size
 /* What fell out of the log, waiting until nothing older can come from another CPU. */
 struct pending_record {
 	uint64_t time, order;
+	bool later; /* than others of the same time */
 	uint8_t *bytes;
 	size_t size;
 };
@@ -160,6 +244,12 @@ bool pending_add(struct pending *p, uint64_t time, const void *bytes, size_t siz
 /* The oldest, NULL: none. */
 const struct pending_record *pending_first(const struct pending *p);
 void pending_drop_first(struct pending *p);
+
+/* A thread's beginning comes before what it did elsewhere in the same nanosecond. */
+static inline bool timeline_is_later(uint32_t type, uint64_t time)
+{
+	return type != PERF_RECORD_FORK || time == 0;
+}
 
 struct timeline {
 	struct state state;

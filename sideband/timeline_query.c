@@ -7,7 +7,7 @@
 
 /* Every kind of version begins with its time. */
 _Static_assert(offsetof(struct era, begin) == 0 && offsetof(struct name, begin) == 0 &&
-		       offsetof(struct stretch, time) == 0,
+		       offsetof(struct stretch, time) == 0 && offsetof(struct telling, time) == 0,
 	       "time first");
 
 /* The number of versions up to and including TIME. */
@@ -27,20 +27,70 @@ static size_t count_until(const struct versions *v, size_t size, uint64_t time)
 	return lo;
 }
 
+static const struct versions *turns_of(const struct timeline *t, uint32_t cpu)
+{
+	static const struct versions none;
+
+	return cpu < t->state.n_cpus ? &t->state.cpus[cpu].stretches : &none;
+}
+
+size_t timeline_n_turns(const struct timeline *t, uint32_t cpu)
+{
+	return turns_of(t, cpu)->n;
+}
+
+size_t timeline_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time)
+{
+	const struct versions *v = turns_of(t, cpu);
+	size_t n = count_until(v, sizeof(struct stretch), time);
+
+	return n ? n - 1 : v->n;
+}
+
+void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
+		       struct timeline_turn *ret)
+{
+	const struct versions *v = turns_of(t, cpu);
+	const struct stretch *stretches = v->items;
+	size_t next = index < v->n ? index + 1 : 0;
+
+	*ret = (struct timeline_turn){.until = next < v->n ? stretches[next].time : SPACE_NOW};
+	if (index >= v->n)
+		return;
+	ret->since = stretches[index].time;
+	ret->thread = stretches[index].thread;
+	ret->uncertain = stretches[index].uncertain;
+	ret->preempted = stretches[index].preempted;
+}
+
 const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
 					       uint64_t time, uint64_t *ret_since,
 					       uint64_t *ret_until)
 {
-	static const struct versions none;
-	const struct versions *v = cpu < t->state.n_cpus ? &t->state.cpus[cpu].stretches : &none;
-	const struct stretch *stretches = v->items;
-	size_t n = count_until(v, sizeof(*stretches), time);
+	struct timeline_turn turn;
 
+	timeline_get_turn(t, cpu, timeline_find_turn(t, cpu, time), &turn);
 	if (ret_since)
-		*ret_since = n ? stretches[n - 1].time : 0;
+		*ret_since = turn.since;
 	if (ret_until)
-		*ret_until = n < v->n ? stretches[n].time : SPACE_NOW;
-	return n ? stretches[n - 1].thread : NULL;
+		*ret_until = turn.until;
+	return turn.thread;
+}
+
+/* What is not known to have been told anew may have been lost in the first silence. */
+bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t time)
+{
+	const struct process *p = (struct process *)idmap_find(&t->state.processes, pid);
+	const struct silence *silences = t->state.silences.items;
+	const struct telling *tellings;
+	uint64_t doubt = t->state.silences.n ? silences[0].since : SPACE_NOW;
+
+	if (p) {
+		tellings = p->trust->tellings.items;
+		doubt = tellings[count_until(&p->trust->tellings, sizeof(*tellings), time) - 1]
+				.doubt;
+	}
+	return doubt != SPACE_NOW && time >= doubt;
 }
 
 const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time)

@@ -62,7 +62,7 @@ struct process *state_process(struct state *s, uint32_t pid)
 	p->node.id = pid;
 	p->ppid = TIMELINE_UNKNOWN;
 	LIST_INIT(&p->tasks);
-	if (!idmap_add(&s->processes, &s->pool, &p->node)) {
+	if (trust_init(s, p) < 0 || !idmap_add(&s->processes, &s->pool, &p->node)) {
 		pool_put(&s->pool, p, sizeof(*p));
 		return NULL;
 	}
@@ -128,6 +128,15 @@ void state_end_process(struct state *s, struct process *p)
 	unlink_process(s, p);
 	p->ended = true;
 	TAILQ_INSERT_TAIL(&s->ended, p, entry);
+}
+
+void state_revive_process(struct state *s, struct process *p)
+{
+	if (!p->ended)
+		return;
+	unlink_process(s, p);
+	p->ended = false;
+	TAILQ_INSERT_TAIL(&s->live, p, entry);
 }
 
 void state_touch(struct state *s, struct process *p)

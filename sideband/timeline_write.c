@@ -21,7 +21,6 @@ static int write_record(struct writer *w, struct perfrecord *r)
 	size_t size;
 	int result;
 
-	r->time = 0;
 	result = perfrecord_compose(r, w->buffer, sizeof(w->buffer), &size);
 	if (result < 0)
 		return result;
@@ -29,14 +28,15 @@ static int write_record(struct writer *w, struct perfrecord *r)
 	return w->out->error;
 }
 
-/* What was remembered of one thread. A process' FORK names its parent, a thread's the process. */
-static int write_task(struct writer *w, uint32_t tid, uint32_t ppid)
+/* What was remembered of one thread. A process' FORK names its parent and says when its mappings
+ * were told, a thread's names the process. */
+static int write_task(struct writer *w, uint32_t tid, uint32_t ppid, uint64_t told)
 {
 	struct perfrecord r = {
 		.type = PERF_RECORD_FORK,
 		.pid = w->pid,
 		.tid = tid,
-		.u.task = {.pid = w->pid, .ppid = ppid, .tid = tid, .ptid = ppid},
+		.u.task = {.pid = w->pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = told},
 	};
 
 	return write_record(w, &r);
@@ -95,11 +95,11 @@ static int write_process(struct writer *w, const struct process *p)
 	int r;
 
 	w->pid = p->node.id;
-	r = write_task(w, w->pid, p->ppid);
+	r = write_task(w, w->pid, p->ppid, p->told);
 	LIST_FOREACH(t, &p->tasks, entry)
 	{
 		if (!r && t->node.id != w->pid)
-			r = write_task(w, t->node.id, w->pid);
+			r = write_task(w, t->node.id, w->pid, 0);
 		if (!r)
 			r = write_name(w, t);
 	}
@@ -119,24 +119,41 @@ static int write_processes(struct writer *w, const struct process_list *list)
 	return r;
 }
 
+/* Who runs, as he who comes or, where his own record is still to come, as he who follows. After a
+ * loss only what came later is known, and from when on. */
+static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
+{
+	const struct stretch *now = turns_last(c);
+	struct perfrecord lost = {
+		.type = PERF_RECORD_LOST, .cpu = cpu, .time = c->lost_time, .u.lost = {0, c->lost}};
+	struct perfrecord r = {
+		.type = PERF_RECORD_SWITCH_CPU_WIDE,
+		.cpu = cpu,
+		.u.context_switch = {TIMELINE_UNKNOWN, TIMELINE_UNKNOWN},
+	};
+	int result = c->lost ? write_record(w, &lost) : 0;
+
+	if (result < 0 || !now)
+		return result;
+	r.time = c->lost ? now->time : 0;
+	if (c->entering) {
+		r.misc = PERF_RECORD_MISC_SWITCH_OUT;
+		r.pid = r.tid = TIMELINE_UNKNOWN;
+		r.u.context_switch.next_prev_pid = now->pid;
+		r.u.context_switch.next_prev_tid = now->tid;
+	} else {
+		r.pid = now->pid;
+		r.tid = now->tid;
+	}
+	return write_record(w, &r);
+}
+
 static int write_cpus(struct writer *w, const struct state *s)
 {
 	int result = 0;
 
-	for (uint32_t cpu = 0; cpu < s->n_cpus && !result; cpu++) {
-		const struct stretch *now = s->cpus[cpu].stretches.items;
-		struct perfrecord r = {
-			.type = PERF_RECORD_SWITCH_CPU_WIDE,
-			.cpu = cpu,
-			.u.context_switch = {TIMELINE_UNKNOWN, TIMELINE_UNKNOWN},
-		};
-
-		if (s->cpus[cpu].stretches.n == 0)
-			continue;
-		r.pid = now->pid;
-		r.tid = now->tid;
-		result = write_record(w, &r);
-	}
+	for (uint32_t cpu = 0; cpu < s->n_cpus && !result; cpu++)
+		result = write_cpu(w, &s->cpus[cpu], cpu);
 	return result;
 }
 

@@ -5,14 +5,25 @@
  */
 #include "capture/emu/calls.h"
 
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "capture/emu/guest.h"
+#include "capture/emu/maps.h"
+#include "capture/emu/task.h"
+
+#define NEW_NAMESPACES                                                                 \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
+	 CLONE_NEWPID | CLONE_NEWNET)
 
 void calls_enter(struct call *c)
 {
@@ -42,13 +53,29 @@ bool calls_is_end(const struct call *c)
 	return c->number == SYS_exit || c->number == SYS_exit_group;
 }
 
-void calls_enter_traced(const struct call *c, struct machine *m)
+bool calls_is_vfork(const struct call *c)
 {
-	if (calls_is_end(c))
-		machine_exit(m);
-	/* There is no later chance to say so: a successful exec does not return. */
-	if (calls_is_exec(c))
-		atomic_fetch_add(&m->head->untraced_execs, 1);
+	return c->number == SYS_vfork ||
+	       (c->number == SYS_clone && (c->args[0] & CLONE_VFORK) != 0);
+}
+
+bool calls_is_new_pid_namespace(const struct call *c)
+{
+	/* setns(2): with type 0 it may be any; that is not asked for, as nobody joins one so. */
+	if (c->number == SYS_setns)
+		return (c->args[1] & CLONE_NEWPID) != 0;
+	return (c->number == SYS_clone || c->number == SYS_unshare) &&
+	       (c->args[0] & CLONE_NEWPID) != 0;
+}
+
+bool calls_makes_thread(const struct call *c)
+{
+	return c->number == SYS_clone && (c->args[0] & CLONE_THREAD) != 0;
+}
+
+bool calls_makes_child(const struct call *c)
+{
+	return c->number == SYS_fork || c->number == SYS_vfork || c->number == SYS_clone;
 }
 
 /* Length of the segment that was attached, or 0. */
@@ -81,70 +108,90 @@ static uint64_t mapped_by(const struct call *c, int64_t ret, uint64_t *ret_size)
 	}
 }
 
-static void tell_name(const struct call *c, struct machine *m)
+static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
+{
+	struct task *t = userdata;
+
+	sideband_mmap(&t->cpu->sideband, t->cpu->pmu.s->now, &t->who, mapping);
+}
+
+static void tell_mapped(struct task *t, uint64_t begin, uint64_t size)
+{
+	uint64_t end;
+
+	if (size == 0 || __builtin_add_overflow(begin, size + 4095, &end))
+		return;
+	vcpu_now(t->cpu);
+	maps_executable(begin, end & ~4095ull, t->cpu->ring->fixed.flags, give_mapping, t);
+}
+
+static void tell_name(struct task *t)
 {
 	char name[16] = "";
 
 	for (size_t i = 0; i < sizeof(name) - 1; i++)
-		if (!guest_read(c->args[1] + i, &name[i], 1) || name[i] == '\0')
+		if (!guest_read(t->call.args[1] + i, &name[i], 1) || name[i] == '\0')
 			break;
 	name[sizeof(name) - 1] = '\0';
-	sideband_comm(&m->sideband, m->pmu.s->now, name, false);
+	if (t->who.pid == t->who.tid)
+		memcpy(t->group->comm, name, sizeof(name));
+	sideband_comm(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, name, false);
 }
 
-static bool makes_thread(const struct call *c)
+/* In the order of NET_NS_INDEX and so on, include/uapi/linux/perf_event.h. */
+static void read_namespaces(uint32_t tid, struct sideband_namespaces *ret)
 {
-	return c->number == SYS_clone && (c->args[0] & CLONE_THREAD) != 0;
+	static const char *const names[] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
+	char path[64];
+	struct stat st;
+
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < 7; i++) {
+		snprintf(path, sizeof(path), "/proc/%u/ns/%s", tid, names[i]);
+		if (stat(path, &st) < 0)
+			continue;
+		ret->dev[i] = st.st_dev;
+		ret->ino[i] = st.st_ino;
+	}
 }
 
-static bool makes_child(const struct call *c)
+static void tell_namespaces(struct task *t, const struct sideband_task *who)
 {
-	return c->number == SYS_fork || c->number == SYS_vfork || c->number == SYS_clone;
+	struct sideband_namespaces n;
+
+	read_namespaces(who->tid, &n);
+	sideband_namespaces(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, who, &n);
 }
 
-static void count_child(const struct call *c, struct machine *m)
+/* kernel/events/core.c, perf_event_fork: FORK, then NAMESPACES. */
+static void tell_child(struct task *t, uint32_t child)
 {
-	if (makes_thread(c))
-		atomic_fetch_add(&m->head->untraced_threads, 1);
-	else
-		atomic_fetch_add(&m->head->untraced_children, 1);
+	bool thread = calls_makes_thread(&t->call);
+	const struct sideband_task who = {.pid = thread ? t->who.pid : child,
+					  .tid = child,
+					  .ppid = t->who.pid,
+					  .ptid = t->who.tid};
+
+	sideband_fork(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, &who);
+	tell_namespaces(t, &who);
+	atomic_store(&t->slot->announced, child);
+	syscall(SYS_futex, &t->slot->announced, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void calls_leave_traced(const struct call *c, int64_t ret, struct machine *m)
+void calls_leave(struct task *t, int64_t ret)
 {
-	uint32_t child = (uint32_t)ret;
+	const struct call *c = &t->call;
 	uint64_t begin, size;
 
-	if (calls_is_exec(c))
-		atomic_fetch_sub(&m->head->untraced_execs, 1);
 	if (ret < 0 && ret >= -4095)
 		return;
 	begin = mapped_by(c, ret, &size);
-	machine_mapped(m, begin, size);
+	tell_mapped(t, begin, size);
 	if (c->number == SYS_prctl && c->args[0] == PR_SET_NAME)
-		tell_name(c, m);
-	if (!makes_child(c) || ret == 0)
-		return;
-	count_child(c, m);
-	sideband_fork(&m->sideband, m->pmu.s->now, makes_thread(c) ? m->sideband.pid : child,
-		      child);
-}
-
-void calls_enter_untraced(const struct call *c, struct machine *m)
-{
-	if (c->number == SYS_exit_group)
-		machine_exit_by_other(m);
-}
-
-void calls_leave_untraced(const struct call *c, int64_t ret, struct machine *m)
-{
-	uint64_t begin, size;
-
-	if (ret < 0 && ret >= -4095)
-		return;
-	if (makes_child(c) && ret > 0)
-		count_child(c, m);
-	begin = mapped_by(c, ret, &size);
-	if (size > 0)
-		machine_mapped_by_other(m, begin, size);
+		tell_name(t);
+	if (c->number == SYS_setns ||
+	    (c->number == SYS_unshare && (c->args[0] & NEW_NAMESPACES) != 0))
+		tell_namespaces(t, &t->who);
+	if (calls_makes_child(c) && ret > 0)
+		tell_child(t, (uint32_t)ret);
 }

@@ -1,13 +1,15 @@
 /*
- * What system calls mean to the software PMU: mappings, names, children, signal handlers, the end.
+ * What system calls mean to the software PMU: mappings, names, children, namespaces, signal
+ * handlers, the end.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/emu/machine.h"
 #include "capture/emu/sig.h"
+
+struct task;
 
 /* The call a guest thread is in. */
 struct call {
@@ -20,13 +22,16 @@ struct call {
 void calls_enter(struct call *c);
 /* Replaces the program, unless it returns. */
 bool calls_is_exec(const struct call *c);
-/* Ends the calling thread. */
+/* Ends the calling thread, or its process. */
 bool calls_is_end(const struct call *c);
-/* Any guest thread's call C has returned RET. */
+/* Makes a child, in a new pid namespace where we would not know it again. */
+bool calls_is_new_pid_namespace(const struct call *c);
+/* A parent that waits until its child execs or goes. */
+bool calls_is_vfork(const struct call *c);
+/* Makes a process or a thread; its number is what it returns. */
+bool calls_makes_child(const struct call *c);
+bool calls_makes_thread(const struct call *c);
+/* Call C has returned RET to thread T, traced or not. */
 void calls_leave_any(const struct call *c, int64_t ret, struct sig *sig);
-/* The traced thread: before the rings are given away; after they are its own again. */
-void calls_enter_traced(const struct call *c, struct machine *m);
-void calls_leave_traced(const struct call *c, int64_t ret, struct machine *m);
-/* The same for an untraced thread, which never owns the rings. */
-void calls_enter_untraced(const struct call *c, struct machine *m);
-void calls_leave_untraced(const struct call *c, int64_t ret, struct machine *m);
+/* T has a CPU again after its call returned RET: what the kernel would have told of it. */
+void calls_leave(struct task *t, int64_t ret);

@@ -23,6 +23,7 @@ struct code {
 	struct block *buckets[BUCKETS];
 	uint64_t handlers[MAX_HANDLERS];
 	size_t n_handlers;
+	uint32_t n_blocks;
 };
 
 struct code *code_new(void)
@@ -186,6 +187,7 @@ static struct block *intern(struct code *c, struct block *b)
 			return other;
 		}
 	flag(c, b);
+	b->number = c->n_blocks++;
 	b->chain = *bucket;
 	*bucket = b;
 	return b;
@@ -208,6 +210,11 @@ struct block *code_add(struct code *c, struct code_block *in, bool *ret_known)
 		b = intern(c, b);
 	pthread_mutex_unlock(&c->lock);
 	return b;
+}
+
+void code_forked(struct code *c)
+{
+	pthread_mutex_init(&c->lock, NULL);
 }
 
 void code_add_handler(struct code *c, uint64_t ip)

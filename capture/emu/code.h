@@ -30,10 +30,10 @@ enum block_kind {
 
 struct block {
 	uint64_t ip, last, next, target;
-	uint16_t n;	   /* instructions */
-	uint8_t kind;	   /* enum block_kind */
-	uint8_t flags;	   /* written by others under the table's lock */
-	uint32_t truth_id; /* 0: not yet in the truth file */
+	uint16_t n;	 /* instructions */
+	uint8_t kind;	 /* enum block_kind */
+	uint8_t flags;	 /* written by others under the table's lock */
+	uint32_t number; /* of the block, from 0 */
 	struct block *chain;
 	uint8_t length[]; /* of each instruction */
 };
@@ -42,6 +42,8 @@ struct code; /* all blocks */
 
 struct code *code_new(void);
 void code_free(struct code *c);
+/* In a forked child: another thread of the parent may have held the lock. */
+void code_forked(struct code *c);
 
 #define CODE_MAX_BLOCK 1024u
 /* One translation: the instructions' lengths, and the bytes of the last one. */

@@ -10,9 +10,15 @@
 void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt, uint8_t *aux,
 		 uint64_t aux_size)
 {
-	*e = (struct encoder){.state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size};
+	encode_attach(e, state, tnt, aux, aux_size);
 	memset(state, 0, sizeof(*state));
 	encode_forget_branches(e);
+}
+
+void encode_attach(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt,
+		   uint8_t *aux, uint64_t aux_size)
+{
+	*e = (struct encoder){.state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size};
 }
 
 /* Two overlapping stores instead of a call of memcpy with a length known only at run time. Never a
@@ -38,18 +44,23 @@ static void put_unwrapped(uint8_t *to, const uint8_t *bytes, size_t size)
 	}
 }
 
-/* At most 16 bytes. */
+/* At most 16 bytes. The thread may be killed at any instruction: bytes are whole before pos says
+ * that they are there. */
 static inline void put(struct encoder *e, const uint8_t *bytes, size_t size)
 {
 	uint64_t at = e->state->pos & (e->aux_size - 1);
 
+	if (__builtin_expect(e->state->dropping, 0))
+		return;
 	if (__builtin_expect(at + size <= e->aux_size, 1)) {
 		put_unwrapped(e->aux + at, bytes, size);
 	} else {
 		for (size_t i = 0; i < size; i++)
 			e->aux[(at + i) & (e->aux_size - 1)] = bytes[i];
 	}
+	atomic_signal_fence(memory_order_seq_cst);
 	e->state->pos += size;
+	atomic_signal_fence(memory_order_seq_cst);
 }
 
 static inline void store_le(uint8_t *to, uint64_t v, size_t size)
@@ -131,6 +142,13 @@ void encode_psb(struct encoder *e)
 void encode_psbend(struct encoder *e)
 {
 	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_PSBEND}, 2);
+}
+
+void encode_ovf(struct encoder *e)
+{
+	put(e, (const uint8_t[]){PT_OPC_EXT, PT_EXT_OVF}, 2);
+	e->state->last_ip_known = 0;
+	encode_forget_calls(e->state);
 }
 
 void encode_tsc(struct encoder *e, uint64_t tsc)

@@ -19,7 +19,7 @@ struct encode_state {
 	uint32_t last_ip_known;
 	uint32_t ret_top;   /* where the next return address goes */
 	uint32_t ret_depth; /* valid entries, at most PT_RET_STACK */
-	uint32_t reserved;
+	uint32_t dropping;  /* an overflow: packets are lost */
 	uint64_t ret[PT_RET_STACK];
 };
 
@@ -33,6 +33,9 @@ struct encoder {
 /* TNT lies apart from STATE: the recorder reads it when the process died. */
 void encode_init(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt, uint8_t *aux,
 		 uint64_t aux_size);
+/* The same in the middle of a trace: what STATE and TNT hold stays. */
+void encode_attach(struct encoder *e, struct encode_state *state, _Atomic uint64_t *tnt,
+		   uint8_t *aux, uint64_t aux_size);
 
 /* The outcome of a conditional branch or compressed return. True: the bits are full, encode_tnt is
  * due before the next one. */
@@ -88,6 +91,8 @@ void encode_ip_suppressed(struct encoder *e, uint8_t opcode);
 /* PSB; the last IP and the return stack are forgotten, as every decoder does there. */
 void encode_psb(struct encoder *e);
 void encode_psbend(struct encoder *e);
+/* OVF; the last IP is not used any more, and the return stack is empty. */
+void encode_ovf(struct encoder *e);
 void encode_tsc(struct encoder *e, uint64_t tsc);
 void encode_tma(struct encoder *e, uint16_t ctc, uint16_t fast_counter);
 void encode_cbr(struct encoder *e, uint8_t ratio);

@@ -1,23 +1,20 @@
 /*
- * Takes the launcher's prefix off the guest's environment. Called by plugin.c at the first block.
- * Stack layout: System V ABI for x86-64, "Initial Stack and Register State".
+ * Takes the prefix off the guest's environment. Called by plugin.c at the first block. Stack
+ * layout: System V ABI for x86-64, "Initial Stack and Register State".
  */
 #include "capture/emu/environment.h"
 
-#include <string.h>
-
 #include "capture/emu/guest.h"
-#include "proto/emuring.h"
+#include "proto/emustart.h"
 
 /* The string stays where it is; the guest's pointer is moved behind the prefix. */
 static void restore_one(uint64_t slot, uint64_t text)
 {
-	char begin[EMURING_ENV_PREFIX_SIZE];
+	char begin[EMUSTART_PREFIX_SIZE];
 
-	if (!guest_read(text, begin, sizeof(begin)) ||
-	    memcmp(begin, EMURING_ENV_PREFIX, sizeof(begin)) != 0)
+	if (!guest_read(text, begin, sizeof(begin)) || !emustart_is_prefix(begin))
 		return;
-	text += EMURING_ENV_PREFIX_SIZE;
+	text += EMUSTART_PREFIX_SIZE;
 	guest_write(slot, &text, sizeof(text));
 }
 

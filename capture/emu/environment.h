@@ -1,6 +1,6 @@
 /*
- * COMMAND's environment as it was before the launcher put a prefix on some of it
- * (EMURING_ENV_PREFIX).
+ * The program's environment as it was before who started the emulator put a prefix on some of it
+ * (proto/emustart.h).
  */
 #pragma once
 

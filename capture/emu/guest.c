@@ -10,8 +10,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define MAX_VCPUS 16384u
-#define GDB_RSP	  7 /* gdb's number of RSP: rax rbx rcx rdx rsi rdi rbp rsp */
+/* gdb's numbers of registers: rax rbx rcx rdx rsi rdi rbp rsp, r8 to r15, rip. */
+#define GDB_RSP 7
+#define GDB_RIP 16
 
 /* glib's, whose headers are not needed for the one use there is. */
 struct byte_array {
@@ -20,6 +21,8 @@ struct byte_array {
 };
 
 /* The emulator's own functions and variables: one set a process, as it has one emulator. */
+static __thread struct byte_array *scratch;
+
 static struct {
 	uintptr_t *guest_base;
 	int (*page_get_flags)(uint64_t address);
@@ -28,8 +31,9 @@ static struct {
 	void (*vcpu_exit_hook)(void *cpu);
 	struct byte_array *(*array_new)(void);
 	struct byte_array *(*array_set_size)(struct byte_array *a, unsigned int n);
-	struct byte_array *scratch;
-	_Atomic(void *) cpus[MAX_VCPUS];
+	void (*async_run)(void *cpu, void (*fn)(void *cpu, void *data), void *data);
+	const char **exec_path;
+	_Atomic(void *) cpus[GUEST_MAX_VCPUS];
 } qemu;
 
 const char *guest_bind(void)
@@ -43,6 +47,8 @@ const char *guest_bind(void)
 		{"qemu_get_cpu", &qemu.get_cpu},
 		{"x86_cpu_gdb_read_register", &qemu.read_register},
 		{"qemu_plugin_vcpu_exit_hook", &qemu.vcpu_exit_hook},
+		{"async_run_on_cpu", &qemu.async_run},
+		{"exec_path", &qemu.exec_path},
 		{"g_byte_array_new", &qemu.array_new},
 		{"g_byte_array_set_size", &qemu.array_set_size},
 	};
@@ -54,7 +60,6 @@ const char *guest_bind(void)
 			return symbols[i].name;
 		*(void **)symbols[i].to = address;
 	}
-	qemu.scratch = qemu.array_new();
 	return NULL;
 }
 
@@ -89,33 +94,58 @@ int guest_page_flags(uint64_t address)
 	return qemu.page_get_flags(address);
 }
 
-uint64_t guest_stack_pointer(unsigned int vcpu)
+static uint64_t read_register(unsigned int vcpu, int number)
 {
 	void *cpu = qemu.get_cpu((int)vcpu);
-	uint64_t rsp = 0;
+	uint64_t value = 0;
 
-	qemu.array_set_size(qemu.scratch, 0);
-	if (cpu == NULL || qemu.read_register(cpu, qemu.scratch, GDB_RSP) != 8)
+	if (scratch == NULL)
+		scratch = qemu.array_new();
+	qemu.array_set_size(scratch, 0);
+	if (cpu == NULL || qemu.read_register(cpu, scratch, number) != 8)
 		return 0;
-	__builtin_memcpy(&rsp, qemu.scratch->data, 8);
-	return rsp;
+	__builtin_memcpy(&value, scratch->data, 8);
+	return value;
+}
+
+uint64_t guest_stack_pointer(unsigned int vcpu)
+{
+	return read_register(vcpu, GDB_RSP);
+}
+
+uint64_t guest_instruction_pointer(unsigned int vcpu)
+{
+	return read_register(vcpu, GDB_RIP);
+}
+
+const char *guest_program(void)
+{
+	return *qemu.exec_path;
+}
+
+void guest_defer(unsigned int vcpu, void (*fn)(void *cpu, void *data), void *data)
+{
+	void *cpu = qemu.get_cpu((int)vcpu);
+
+	if (cpu != NULL)
+		qemu.async_run(cpu, fn, data);
 }
 
 void guest_cpu_began(unsigned int vcpu)
 {
-	if (vcpu < MAX_VCPUS)
+	if (vcpu < GUEST_MAX_VCPUS)
 		qemu.cpus[vcpu] = qemu.get_cpu((int)vcpu);
 }
 
 void guest_cpu_ended(unsigned int vcpu)
 {
-	if (vcpu < MAX_VCPUS)
+	if (vcpu < GUEST_MAX_VCPUS)
 		qemu.cpus[vcpu] = NULL;
 }
 
 void guest_forked(unsigned int self)
 {
-	for (unsigned int i = 0; i < MAX_VCPUS; i++) {
+	for (unsigned int i = 0; i < GUEST_MAX_VCPUS; i++) {
 		void *cpu = qemu.cpus[i];
 
 		if (i == self || cpu == NULL)

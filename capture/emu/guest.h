@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* QEMU's numbers of CPUs lie below. */
+#define GUEST_MAX_VCPUS 16384u
+
 #define GUEST_PAGE_READ	 1
 #define GUEST_PAGE_WRITE 2
 #define GUEST_PAGE_EXEC	 4
@@ -23,8 +26,15 @@ uint64_t guest_to_host(uint64_t address);
 uint64_t guest_from_host(uint64_t address);
 /* GUEST_PAGE_* of the page at ADDRESS as the guest asked for it; 0: not a guest's page. */
 int guest_page_flags(uint64_t address);
-/* RSP of virtual CPU VCPU, which must be the caller's own, at the beginning of a block. */
+/* RSP of QEMU's CPU VCPU, which must be the caller's own, at the beginning of a block; RIP while it
+ * runs no guest code. */
 uint64_t guest_stack_pointer(unsigned int vcpu);
+uint64_t guest_instruction_pointer(unsigned int vcpu);
+/* The path of the program that QEMU was started with. */
+const char *guest_program(void);
+/* FN runs soon in VCPU's thread, between two blocks and outside of the code that QEMU runs for the
+ * guest: there a thread may wait. */
+void guest_defer(unsigned int vcpu, void (*fn)(void *cpu, void *data), void *data);
 
 /* The virtual CPUs that live, for guest_forked. */
 void guest_cpu_began(unsigned int vcpu);

@@ -1,5 +1,5 @@
 /*
- * The guest's executable mappings. Called by machine.c at the first block and by calls.c after a
+ * The guest's executable mappings. Called by task.c at the first block and by calls.c after a
  * system call that made pages executable, in the emulator's process.
  */
 #include "capture/emu/maps.h"
@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "capture/emu/buildid.h"
 #include "capture/emu/guest.h"
 #include "proto/base.h"
 
@@ -75,6 +76,7 @@ static uint32_t prot_of(int flags)
 
 struct scan {
 	uint64_t begin, end;
+	bool build_ids;
 	maps_fn fn;
 	void *userdata;
 };
@@ -84,6 +86,25 @@ struct scan {
 static int permissions(uint64_t host)
 {
 	return guest_page_flags(guest_from_host(host)) & PERMISSIONS;
+}
+
+static void give_run(const struct scan *s, const struct line *l, uint64_t begin, uint64_t end,
+		     int flags)
+{
+	struct sideband_mapping m = {.addr = guest_from_host(begin),
+				     .len = end - begin,
+				     .pgoff = l->ino != 0 ? l->pgoff + begin - l->begin
+							  : guest_from_host(begin),
+				     .maj = l->maj,
+				     .min = l->min,
+				     .ino = l->ino,
+				     .prot = prot_of(flags),
+				     .flags = l->perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
+				     .name = name_of(l)};
+
+	if (s->build_ids && l->ino != 0)
+		m.build_id_size = buildid_read(l->path, l->ino, m.build_id);
+	s->fn(s->userdata, &m);
 }
 
 static void give_runs(const struct scan *s, const struct line *l)
@@ -99,17 +120,7 @@ static void give_runs(const struct scan *s, const struct line *l)
 			at += PAGE;
 		if (!(flags & GUEST_PAGE_EXEC))
 			continue;
-		s->fn(s->userdata, &(struct sideband_mapping){
-					   .addr = guest_from_host(begin),
-					   .len = at - begin,
-					   .pgoff = l->ino != 0 ? l->pgoff + begin - l->begin
-								: guest_from_host(begin),
-					   .maj = l->maj,
-					   .min = l->min,
-					   .ino = l->ino,
-					   .prot = prot_of(flags),
-					   .flags = l->perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
-					   .name = name_of(l)});
+		give_run(s, l, begin, at, flags);
 	}
 }
 
@@ -123,9 +134,9 @@ static bool may_be_guest(const struct line *l)
 	return l->perms[0] == 'r' || l->end - l->begin < (1ull << 30);
 }
 
-int maps_executable(uint64_t begin, uint64_t end, maps_fn fn, void *userdata)
+int maps_executable(uint64_t begin, uint64_t end, uint32_t flags, maps_fn fn, void *userdata)
 {
-	struct scan s = {begin, end, fn, userdata};
+	struct scan s = {begin, end, (flags & EMURING_BUILD_ID) != 0, fn, userdata};
 	char *text = NULL;
 	size_t capacity = 0;
 	struct line l;

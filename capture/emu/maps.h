@@ -12,5 +12,5 @@
 typedef void (*maps_fn)(void *userdata, const struct sideband_mapping *m);
 
 /* One run of executable pages of one mapping at a time, in guest addresses, that lie in
- * [BEGIN, END). 0 or -errno. */
-int maps_executable(uint64_t begin, uint64_t end, maps_fn fn, void *userdata);
+ * [BEGIN, END). FLAGS: of the machine's head (EMURING_BUILD_ID). 0 or -errno. */
+int maps_executable(uint64_t begin, uint64_t end, uint32_t flags, maps_fn fn, void *userdata);

@@ -53,19 +53,27 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 	p->mtc_period = CONFIG_MTC_PERIOD(config);
 	p->cyc_threshold = threshold == 0 ? 0 : 1ull << (threshold - 1);
 	p->psb_bytes = 1ull << (11 + CONFIG_PSB_PERIOD(config));
+	p->overflow_bytes = head->overflow_bytes;
 	p->cbr = (uint8_t)head->max_nonturbo_ratio;
 	p->art_num = head->tsc_art_num != 0 ? head->tsc_art_num : 1;
 	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
 }
 
-void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu)
+void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 {
-	*p = (struct emupmu){.cpu = emuring_cpu_at(head, cpu)};
+	*p = (struct emupmu){.cpu = emuring_cpu_at(r, cpu)};
 	p->s = (struct emupmu_state *)p->cpu->encoder;
-	take_config(p, head);
+	take_config(p, &r->fixed);
+	encode_attach(&p->encoder, &p->s->encode, &p->cpu->tnt, emuring_aux_at(r, cpu),
+		      r->fixed.aux_size);
+}
+
+void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
+{
+	emupmu_attach(p, r, cpu);
 	memset(p->s, 0, sizeof(*p->s));
-	encode_init(&p->encoder, &p->s->encode, &p->cpu->tnt, emuring_aux_at(head, cpu),
-		    head->aux_size);
+	encode_forget_branches(&p->encoder);
+	p->s->overflow_at = p->overflow_bytes;
 }
 
 uint64_t emupmu_now(struct emupmu *p)
@@ -104,6 +112,8 @@ static void cyc(struct emupmu *p, uint64_t at, bool force)
 
 static void flush_tnt(struct emupmu *p, uint64_t at)
 {
+	if (!p->branches)
+		encode_forget_branches(&p->encoder);
 	if (!encode_tnt_pending(&p->encoder))
 		return;
 	cyc(p, at, false);
@@ -153,22 +163,31 @@ static void skip_overwritten(struct emupmu *p, uint64_t tsc)
 		aim_at_next_mtc(p, last - useful);
 }
 
-static void catch_up(struct emupmu *p, uint64_t tsc)
+/* IP: of the next user instruction where code flows and stands between two; NULL: not known. */
+static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	if (!p->with_mtc || p->s->mtc_tsc > tsc)
 		return;
 	skip_overwritten(p, tsc);
-	while (p->s->mtc_tsc <= tsc) {
+	/* The recorder comes here, too, and the memory is also the guests': no more rounds than
+	 * there can be. */
+	for (uint64_t i = 0; i <= p->encoder.aux_size && p->s->mtc_tsc <= tsc; i++) {
 		uint64_t at = p->s->mtc_tsc;
 
 		flush_tnt(p, at);
 		cyc(p, at, false);
 		aim_at_next_mtc(p, p->s->mtc + 1);
 		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
-		/* In the kernel nobody comes by to write the PSBs that these packets make due. */
-		if (!p->s->flowing && p->s->encode.pos >= p->s->psb_at)
-			write_psb(p, at, NULL);
+		/* After a long time, in the kernel or because the emulator was held up, these
+		 * packets alone make PSBs due. */
+		if ((!p->s->flowing || ip != NULL) && p->s->encode.pos >= p->s->psb_at)
+			write_psb(p, at, p->s->flowing ? ip : NULL);
 	}
+}
+
+static void catch_up(struct emupmu *p, uint64_t tsc)
+{
+	catch_up_at(p, tsc, NULL);
 }
 
 /* The time of a packet that is about to be written. Without CYC no packet tells it, and reading the
@@ -207,11 +226,56 @@ void emupmu_start(struct emupmu *p)
 	emupmu_publish(p);
 }
 
+/* SDM "Overflow (OVF) Packet": an OVF is followed by a FUP with the IP at which packets are whole
+ * again, or while PacketEn is off by the next TIP.PGE; where MTCs are missing only a TSC tells the
+ * time. */
+static void resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	p->s->encode.dropping = 0;
+	p->s->mode_known = 0;
+	encode_forget_branches(&p->encoder);
+	encode_ovf(&p->encoder);
+	p->s->cyc_tsc = tsc;
+	write_time(p, tsc);
+	if (ip != NULL)
+		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	p->s->overflow_at = p->s->encode.pos + p->overflow_bytes;
+	if (p->on_overflow != NULL)
+		p->on_overflow(p->userdata, tsc, p->s->encode.pos, true);
+}
+
+/* Overflows last for different times, so that they end in user code and out of it. */
+static void begin_overflow(struct emupmu *p, uint64_t tsc)
+{
+	p->s->encode.dropping = 1;
+	p->s->drop_left = p->s->n_overflows++ % 5;
+	if (p->on_overflow != NULL)
+		p->on_overflow(p->userdata, tsc, p->s->encode.pos, false);
+}
+
+/* IP: of the next instruction of user code, NULL: none is next. */
+static void check_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	if (p->overflow_bytes == 0 || !p->branches)
+		return;
+	if (!p->s->encode.dropping) {
+		if (ip != NULL && p->s->encode.pos >= p->s->overflow_at)
+			begin_overflow(p, tsc);
+	} else if (p->s->drop_left > 0) {
+		p->s->drop_left--;
+	} else {
+		resolve_overflow(p, tsc, ip);
+	}
+}
+
 void emupmu_stop(struct emupmu *p, uint64_t ip)
 {
 	catch_up(p, emupmu_now(p));
 	if (p->s->flowing)
 		emupmu_interrupt(p, ip);
+	if (p->s->encode.dropping)
+		resolve_overflow(p, p->s->now, NULL);
 	p->s->enabled = 0;
 	emupmu_publish(p);
 }
@@ -259,17 +323,17 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 	emupmu_publish(p);
 }
 
-/* PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. One time for all, so that
+/* What the corpus' processors do: no RET is compressed whose CALL lies before the last TIP.PGE.
+ * PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. One time for all, so that
  * nothing comes between FUP and TIP.PGD. */
 static void leave(struct emupmu *p, const uint64_t *interrupted)
 {
-	uint64_t at;
+	uint64_t at = emupmu_now(p);
 
 	if (!p->s->flowing)
 		return;
-	emupmu_now(p);
+	catch_up(p, at);
 	if (p->branches) {
-		at = packet_time(p);
 		flush_tnt(p, at);
 		cyc(p, at, false);
 		if (interrupted != NULL)
@@ -277,6 +341,7 @@ static void leave(struct emupmu *p, const uint64_t *interrupted)
 		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	}
 	encode_forget_branches(&p->encoder);
+	encode_forget_calls(&p->s->encode);
 	p->s->flowing = 0;
 	emupmu_publish(p);
 }
@@ -291,14 +356,36 @@ void emupmu_interrupt(struct emupmu *p, uint64_t ip)
 	leave(p, &ip);
 }
 
-void emupmu_service(struct emupmu *p, uint64_t ip)
+void emupmu_killed(struct emupmu *p, uint64_t ip)
 {
 	uint64_t tsc = emupmu_now(p);
 
+	if (!p->s->flowing)
+		return;
+	/* Killed between two stores of the encoder: no packet is torn, but the last IP or the clock
+	 * may lag behind what was written. */
+	p->s->encode.last_ip_known = 0;
+	if (ip != 0) {
+		emupmu_interrupt(p, ip);
+		return;
+	}
+	flush_tnt(p, tsc);
+	p->s->flowing = 0;
+	if (p->branches)
+		resolve_overflow(p, tsc, NULL);
+	emupmu_publish(p);
+}
+
+void emupmu_service(struct emupmu *p, uint64_t ip)
+{
+	uint64_t tsc = emupmu_now(p);
+	const uint64_t *user = p->branches && p->s->flowing ? &ip : NULL;
+
 	if (!p->s->enabled)
 		return;
-	catch_up(p, tsc);
-	if (p->s->encode.pos >= p->s->psb_at)
-		write_psb(p, tsc, p->branches && p->s->flowing ? &ip : NULL);
+	catch_up_at(p, tsc, user);
+	check_overflow(p, tsc, user);
+	if (p->s->encode.pos >= p->s->psb_at && !p->s->encode.dropping)
+		write_psb(p, tsc, user);
 	emupmu_publish(p);
 }

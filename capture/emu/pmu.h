@@ -29,11 +29,17 @@ struct emupmu_state {
 	uint32_t flowing;     /* PacketEn: between TIP.PGE and TIP.PGD */
 	uint32_t mode_known;  /* MODE.Exec was sent since the last PSB */
 	uint32_t ever_enabled;
+	uint64_t overflow_at; /* one begins when encode.pos reaches it */
+	uint32_t drop_left;   /* opportunities to resolve it that are let pass */
+	uint32_t n_overflows;
 };
-_Static_assert(sizeof(struct emupmu_state) <= EMURING_CPU_SIZE - 64, "state fits the shared page");
+_Static_assert(sizeof(struct emupmu_state) <= sizeof(((struct emuring_cpu *)0)->encoder),
+	       "state fits the shared page");
 
 /* A PSB was begun at byte POS at time TSC; USER: it has a FUP. */
 typedef void (*emupmu_psb_fn)(void *userdata, uint64_t tsc, uint64_t pos, bool user);
+/* Packets begin to be lost; RESOLVED: an OVF was written. */
+typedef void (*emupmu_overflow_fn)(void *userdata, uint64_t tsc, uint64_t pos, bool resolved);
 
 struct emupmu {
 	struct encoder encoder;
@@ -43,18 +49,21 @@ struct emupmu {
 	/* attr.config, taken apart */
 	bool branches, with_tsc, with_mtc, with_cyc, retcomp;
 	unsigned int mtc_period;
-	uint64_t cyc_threshold, psb_bytes;
+	uint64_t cyc_threshold, psb_bytes, overflow_bytes;
 	uint8_t cbr;
 	uint32_t art_num, art_den;
 	/* The caller's count of blocks until its next emupmu_service; set to 0 here when a PSB is
 	 * due. */
 	int budget;
 	emupmu_psb_fn on_psb; /* NULL: nobody */
+	emupmu_overflow_fn on_overflow;
 	void *userdata;
 };
 
-/* Takes the configuration from HEAD; everything off. */
-void emupmu_init(struct emupmu *p, struct emuring_head *head, uint32_t cpu);
+/* Takes the configuration from R; everything off. The recorder does it once a CPU. */
+void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu);
+/* The same for everybody else, who finds the CPU's state as it is. */
+void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu);
 
 /* The clock, never running backwards. */
 uint64_t emupmu_now(struct emupmu *p);
@@ -75,6 +84,10 @@ void emupmu_enter(struct emupmu *p, uint64_t ip);
 void emupmu_leave(struct emupmu *p);
 /* To the kernel by an interrupt or a fault before the instruction at IP. */
 void emupmu_interrupt(struct emupmu *p, uint64_t ip);
+
+/* Whoever ran code was killed. IP: of the block it was in, 0: between two, so that nothing certain
+ * can be said of the last branches. */
+void emupmu_killed(struct emupmu *p, uint64_t ip);
 
 /* To be called now and then between two instructions: the MTCs up to now, and a PSB where one is
  * due. IP: the next user instruction, if code flows. */

@@ -41,6 +41,11 @@ struct sig *sig_new(struct code *code)
 	return s;
 }
 
+void sig_forked(struct sig *s)
+{
+	pthread_mutex_init(&s->lock, NULL);
+}
+
 static bool has(struct set *set, uint64_t value)
 {
 	for (uint32_t i = 0; i < set->n; i++)

@@ -14,6 +14,8 @@ struct sig;
 
 /* Lives as long as the process. NULL: no memory. */
 struct sig *sig_new(struct code *code);
+/* In a forked child: another thread of the parent may have held the lock. */
+void sig_forked(struct sig *s);
 /* rt_sigaction succeeded. HANDLER 0 and 1 (default, ignore) are none. Thread safe. */
 void sig_add(struct sig *s, uint64_t handler, uint64_t restorer);
 

@@ -11,16 +11,31 @@
 
 #include <string.h>
 
-void walk_init(struct walk *w, struct emupmu *pmu, struct truth *truth)
+void walk_init(struct walk *w, struct truth *truth)
 {
 	memset(w, 0, sizeof(*w));
+	w->truth = truth;
+	w->prev = &w->none;
+}
+
+void walk_attach(struct walk *w, struct emupmu *pmu, uint32_t cpu)
+{
 	w->pmu = pmu;
 	w->encode = &pmu->s->encode;
 	w->tnt = pmu->encoder.tnt;
 	w->cpu = pmu->cpu;
-	w->truth = truth;
+	w->cpu_index = cpu;
 	w->retcomp = pmu->retcomp;
 	w->prev = &w->none;
+}
+
+/* To user code at IP, if it is traced. */
+static void enter(struct walk *w, uint64_t ip)
+{
+	if (!w->pmu->s->enabled || w->pmu->s->flowing)
+		return;
+	emupmu_enter(w->pmu, ip);
+	truth_enter(w->truth, w->cpu_index, w->pmu->s->now, w->pmu->s->encode.pos);
 }
 
 void walk_tip(struct walk *w, uint64_t ip)
@@ -40,7 +55,7 @@ void walk_service(struct walk *w, struct block *b)
 	if (w->pmu->s->flowing)
 		truth_time(w->truth, w->pmu->s->now);
 	w->service(w->userdata, b->ip);
-	emupmu_enter(w->pmu, b->ip);
+	enter(w, b->ip);
 	w->prev = w->pmu->s->flowing ? b : &w->none;
 }
 
@@ -52,7 +67,7 @@ void walk_frame_gone(struct walk *w)
 /* Where user code begins: after the kernel or after a restart. */
 static void arrive(struct walk *w, const struct block *b)
 {
-	emupmu_enter(w->pmu, b->ip);
+	enter(w, b->ip);
 	if (!w->pmu->s->flowing)
 		w->prev = &w->none;
 }
@@ -71,7 +86,7 @@ static void jump(struct walk *w, struct block *p, uint64_t ip)
 	truth_block(w->truth, p, p->n - 1u);
 	truth_jump(w->truth, ip);
 	emupmu_interrupt(w->pmu, p->last);
-	emupmu_enter(w->pmu, ip);
+	enter(w, ip);
 	w->on_jump(w->userdata);
 }
 
@@ -80,6 +95,14 @@ static void jump(struct walk *w, struct block *p, uint64_t ip)
 static void partial(struct walk *w, struct block *p, int n)
 {
 	truth_block(w->truth, p, (unsigned int)n);
+}
+
+/* Whether P itself may have led to its successor IP without a signal. */
+static bool may_follow(const struct block *p, uint64_t ip)
+{
+	if (p->kind == BLOCK_REP)
+		return ip == p->next;
+	return p->kind == BLOCK_FAR || walk_follows(p, ip);
 }
 
 /* Tells how the guest came from P to IP. FIRST_INSIDE: an instruction of P at IP means that it was
@@ -92,35 +115,20 @@ static void go(struct walk *w, struct block *p, uint64_t ip, bool first_inside)
 		return partial(w, p, inside);
 	if (p->kind == BLOCK_TRAP) {
 		emupmu_interrupt(w->pmu, p->ip);
-		return emupmu_enter(w->pmu, ip);
+		return enter(w, ip);
 	}
 	if (p->kind == BLOCK_KERNEL && ip == p->next) {
 		truth_block(w->truth, p, p->n);
 		emupmu_leave(w->pmu);
-		return emupmu_enter(w->pmu, ip);
+		return enter(w, ip);
 	}
-	if (p->kind == BLOCK_FAR)
-		emupmu_tip(w->pmu, ip);
-	else if (p->kind == BLOCK_REP ? ip != p->next : !walk_usual(w, p, ip))
+	if (!may_follow(p, ip))
 		return inside >= 0 ? partial(w, p, inside) : jump(w, p, ip);
 	truth_block(w->truth, p, p->n);
-}
-
-/* Whether P itself may have led to its successor IP without a signal. */
-static bool may_follow(const struct block *p, uint64_t ip)
-{
-	switch (p->kind) {
-	case BLOCK_PLAIN:
-	case BLOCK_REP: return ip == p->next;
-	case BLOCK_COND: return ip == p->next || ip == p->target;
-	case BLOCK_JMP:
-	case BLOCK_CALL: return ip == p->target;
-	case BLOCK_RET:
-	case BLOCK_JMP_IND:
-	case BLOCK_CALL_IND:
-	case BLOCK_FAR: return true;
-	default: return false;
-	}
+	if (p->kind == BLOCK_FAR)
+		emupmu_tip(w->pmu, ip);
+	else
+		walk_usual(w, p, ip);
 }
 
 /* A handler may also be called or looped to by ordinary code while its frame is still the one that
@@ -168,6 +176,24 @@ void walk_unusual(struct walk *w, struct block *p, struct block *b)
 	if ((b->flags & BLOCK_HANDLER) && by_signal(w, p, b, &s))
 		return signal_entry(w, p, b, &s);
 	go(w, p, b->ip, (b->flags & BLOCK_SINGLE) && p->n > 1);
+}
+
+void walk_depart(struct walk *w, uint64_t ip)
+{
+	struct block *p = w->prev;
+
+	w->prev = &w->none;
+	if (p->kind == BLOCK_NONE)
+		return;
+	if (p->kind == BLOCK_TRAP)
+		return emupmu_interrupt(w->pmu, p->ip);
+	/* On the way into a system call, whose callback comes next. */
+	if (p->kind == BLOCK_KERNEL && ip == p->next) {
+		truth_block(w->truth, p, p->n);
+		return emupmu_leave(w->pmu);
+	}
+	go(w, p, ip, false);
+	emupmu_interrupt(w->pmu, ip);
 }
 
 void walk_leave(struct walk *w)

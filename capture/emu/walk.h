@@ -29,6 +29,7 @@ struct walk {
 	struct encode_state *encode;
 	_Atomic uint64_t *tnt;
 	struct emuring_cpu *cpu;
+	uint32_t cpu_index;
 	struct truth *truth; /* NULL: not asked for */
 	struct block none;
 	/* The signal frame on which the last seen handler runs; 0: none or returned. */
@@ -42,8 +43,10 @@ struct walk {
 	void *userdata;
 };
 
-/* PMU must be initialised. The caller fills in the callbacks. */
-void walk_init(struct walk *w, struct emupmu *pmu, struct truth *truth);
+/* The caller fills in the callbacks. */
+void walk_init(struct walk *w, struct truth *truth);
+/* On another CPU from now on, out of user code. */
+void walk_attach(struct walk *w, struct emupmu *pmu, uint32_t cpu);
 
 /* B is about to run: everything but the usual ways. */
 void walk_unusual(struct walk *w, struct block *prev, struct block *b);
@@ -54,6 +57,8 @@ void walk_tip(struct walk *w, uint64_t ip);
 void walk_tnt_full(struct walk *w);
 /* The guest entered the kernel by the last instruction of the last block. */
 void walk_leave(struct walk *w);
+/* The guest was interrupted between two blocks, IP the next one's: user code ends here. */
+void walk_depart(struct walk *w, uint64_t ip);
 /* rt_sigreturn: the last frame is gone. */
 void walk_frame_gone(struct walk *w);
 
@@ -69,6 +74,21 @@ static inline void walk_return(struct walk *w, uint64_t ip)
 		walk_branch(w, true);
 	else
 		walk_tip(w, ip);
+}
+
+/* Whether P itself may have led to IP, in a usual way. */
+static inline bool walk_follows(const struct block *p, uint64_t ip)
+{
+	switch (p->kind) {
+	case BLOCK_COND: return ip == p->target || ip == p->next;
+	case BLOCK_PLAIN:
+	case BLOCK_JMP:
+	case BLOCK_CALL: return ip == p->target;
+	case BLOCK_RET:
+	case BLOCK_JMP_IND:
+	case BLOCK_CALL_IND: return true;
+	default: return false;
+	}
 }
 
 /* Tells the way from P to IP where it is a usual one; false: it is none. The most frequent kinds
@@ -110,11 +130,15 @@ static inline __attribute__((always_inline)) void walk_step(struct walk *w, stru
 	uint64_t executed = atomic_load_explicit(&w->cpu->instructions, memory_order_relaxed);
 
 	w->prev = b;
+	atomic_store_explicit(&w->cpu->ip, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->cpu->instructions, executed + b->n, memory_order_relaxed);
+	/* The truth comes first: the thread may be killed between the two. */
+	if (with_truth && b->flags == 0 && walk_follows(p, b->ip))
+		truth_block(w->truth, p, p->n);
 	if (__builtin_expect(b->flags != 0 || !walk_usual(w, p, b->ip), 0))
 		walk_unusual(w, p, b);
-	else if (with_truth)
-		truth_block(w->truth, p, p->n);
 	if (__builtin_expect(--w->pmu->budget < 0, 0))
 		walk_service(w, b);
+	atomic_signal_fence(memory_order_release);
+	atomic_store_explicit(&w->cpu->ip, b->ip, memory_order_relaxed);
 }

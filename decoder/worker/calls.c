@@ -1,6 +1,6 @@
 /*
- * Call stacks out of branches. Pure: knows no code, no names. Used by tally.c, one for each thread
- * and CPU, in ptsnap-decode.
+ * Call stacks out of branches. Pure: knows no code, no names. Used by tally.c, one for each thread,
+ * in ptsnap-decode.
  *
  * Every search costs no more than what was pushed before: what it passes over is popped, and of
  * signal frames there are few.

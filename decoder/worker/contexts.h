@@ -8,6 +8,10 @@
 
 #include "sideband/space.h"
 
+/* Numbers that are no context: whose code it is, or what its process mapped, is not known. */
+#define CONTEXTS_THREAD_UNCERTAIN UINT32_MAX
+#define CONTEXTS_IMAGE_UNCERTAIN  (UINT32_MAX - 1)
+
 struct context {
 	const struct space *space; /* NULL: number 0, nobody known */
 	uint64_t generation;

@@ -6,7 +6,10 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "decoder/worker/hash.h"
+#include "decoder/worker/lanes.h"
 #include "decoder/worker/report.h"
 #include "decoder/worker/views.h"
 #include "proto/base.h"
@@ -17,7 +20,27 @@ struct job {
 	const struct worker_request *request;
 	const struct decode_sink *sink;
 	struct lines lines; /* for the views that are lines */
+	bool plain;	    /* there is but one thread on one CPU, which need not be said */
+	struct views_whose whose;
 };
+
+/* Decoded as code of a process, of which thread is not known: a gap, with what it executed. */
+static int count_nobodys(struct decode *d, const struct replay_stretch *s)
+{
+	struct flow_gap none = {.fault = FAULT_THREAD_UNCERTAIN, .tsc_hi = UINT64_MAX};
+	uint64_t insns = 0;
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		insns += s->items[i].insns;
+	if (s->process == NULL || insns == 0)
+		return 0;
+	none.offset = s->items[0].offset;
+	none.address = s->items[0].to != 0 ? s->items[0].to : s->items[0].from;
+	none.tsc_lo = s->items[0].tsc_lo;
+	return gaps_add_nobodys(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu, &none,
+				insns);
+}
 
 static int count_gaps(struct job *job, const struct replay_stretch *s)
 {
@@ -30,7 +53,30 @@ static int count_gaps(struct job *job, const struct replay_stretch *s)
 		r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu,
 				  &s->gaps[i]);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
-	return r;
+	return r == 0 ? count_nobodys(d, s) : r;
+}
+
+static int hash_stretch(struct decode *d, const struct replay_stretch *s)
+{
+	struct tally_lane *lane;
+	size_t i;
+	int r = lanes_find(&d->tally, s->thread, &lane);
+
+	if (r < 0)
+		return r;
+	views_hash_two(&d->cpus[s->cpu].hash, &lane->hash, s);
+	for (i = 0; i < s->n_items; i++)
+		lane->insns += s->items[i].insns;
+	return 0;
+}
+
+static int write_lines(struct job *job, const struct replay_stretch *s)
+{
+	if (!job->plain)
+		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
+	if (job->request->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&job->lines, s, !job->plain);
+	return views_insns(&job->lines, s, !job->plain);
 }
 
 static int on_stretch(void *userdata, const struct replay_stretch *s)
@@ -42,12 +88,9 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 		return r;
 	switch (job->request->view) {
 	case WORKER_VIEW_REPORT: return tally_stretch(&job->d->tally, s);
-	case WORKER_VIEW_BRANCHES: return views_branches(&job->lines, s);
-	case WORKER_VIEW_INSNS: return views_insns(&job->lines, s);
-	default:
-		if (job->request->hash)
-			job->d->hash = views_hash(job->d->hash, s);
-		return 0;
+	case WORKER_VIEW_BRANCHES:
+	case WORKER_VIEW_INSNS: return write_lines(job, s);
+	default: return job->request->hash ? hash_stretch(job->d, s) : 0;
 	}
 }
 
@@ -60,20 +103,40 @@ static void tell(const struct job *job, enum worker_phase phase, unsigned percen
 static void on_progress(void *userdata, size_t cpu, unsigned percent)
 {
 	const struct job *job = userdata;
-	size_t n = job->d->replay->manifest->n_cpus;
+	struct decode *d = job->d;
+	size_t n = d->replay->manifest->n_cpus;
+	uint64_t before = d->percents / n;
 
-	tell(job, WORKER_PHASE_DECODE, (unsigned)((cpu * 100 + percent) / n));
+	d->percents += percent - d->cpus[cpu].percent;
+	d->cpus[cpu].percent = percent;
+	if (d->percents / n > before)
+		tell(job, WORKER_PHASE_DECODE, (unsigned)(d->percents / n));
 }
 
-static int replay_all(struct job *job)
+/* A raw trace knows no threads; of the others only what has nothing to tell apart is plain. */
+static bool is_plain(const struct replay *r)
 {
-	const struct replay_consumer consumer = {on_stretch, on_progress, job};
-	struct decode *d = job->d;
-	size_t i;
-	int r = 0;
+	const char *source = r->manifest->source;
 
-	for (i = 0; i < d->replay->manifest->n_cpus && r == 0; i++)
-		r = replay_cpu(d->replay, i, &consumer, &d->cpus[i].stats);
+	if (source != NULL && strcmp(source, "raw") == 0)
+		return true;
+	return r->manifest->n_cpus <= 1 && timeline_n_threads(r->timeline) <= 1;
+}
+
+static int replay(struct job *job)
+{
+	struct decode *d = job->d;
+	size_t i, n = d->replay->manifest->n_cpus;
+	CLEANUP_FREE struct flow_stats *stats = calloc(n + 1, sizeof(*stats));
+	const struct replay_consumer consumer = {on_stretch, on_progress, job, stats};
+	int r;
+
+	if (stats == NULL)
+		return -ENOMEM;
+	job->plain = is_plain(d->replay);
+	r = replay_all(d->replay, &consumer);
+	for (i = 0; i < n; i++)
+		d->cpus[i].stats = stats[i];
 	return r;
 }
 
@@ -114,7 +177,7 @@ static int write_result(struct job *job)
 
 static int run(struct job *job)
 {
-	int r = replay_all(job);
+	int r = replay(job);
 
 	if (r == 0)
 		r = add_recording_gaps(job->d);
@@ -127,14 +190,16 @@ static int run(struct job *job)
 
 static int decode_init(struct decode *d, const struct bundle *bundle)
 {
-	size_t n = bundle_manifest(bundle)->n_cpus;
+	size_t i, n = bundle_manifest(bundle)->n_cpus;
 	int r;
 
-	*d = (struct decode){.hash = VIEWS_HASH_BASIS};
+	*d = (struct decode){0};
 	gaps_init(&d->gaps);
 	d->cpus = calloc(n + 1, sizeof(*d->cpus));
 	if (d->cpus == NULL)
 		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		d->cpus[i].hash = HASH_BASIS;
 	r = replay_new(bundle, &d->replay);
 	return r == 0 ? tally_init(&d->tally, d->replay) : r;
 }

@@ -14,6 +14,8 @@
 struct decode_cpu {
 	struct flow_stats stats;
 	uint64_t head_bytes; /* before its first PSB */
+	uint64_t hash;	     /* of all its instruction addresses, when asked for */
+	unsigned percent;    /* done */
 };
 
 /* All that a finished replay leaves; what the report and the summary are written from. */
@@ -22,7 +24,7 @@ struct decode {
 	struct tally tally;
 	struct gaps gaps;
 	struct decode_cpu *cpus; /* as the manifest's */
-	uint64_t hash;		 /* FNV-1a of all instruction addresses, when asked for */
+	uint64_t percents;	 /* sum over the CPUs */
 };
 
 struct decode_sink {

@@ -71,16 +71,12 @@ int gaps_add(struct gaps *g, const struct gap *gap, const char *why)
 	return 0;
 }
 
-int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *from)
+static struct gap from_flow(const struct replay *r, uint32_t cpu, const struct flow_gap *from)
 {
 	struct gap gap = gaps_blank(from->fault);
 
 	if (from->fault <= FAULT_NONE || from->fault >= FAULT_N_)
 		gap.kind = FAULT_UNSUPPORTED;
-	if (from->fault == FAULT_HEAD) {
-		g->head_bytes += from->bytes;
-		return 0;
-	}
 	gap.cpu = cpu;
 	if (from->tsc_lo != 0) {
 		gap.tsc = from->tsc_lo;
@@ -90,5 +86,26 @@ int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const st
 	gap.bytes = from->bytes;
 	if (from->address != 0)
 		gap.address = from->address;
+	return gap;
+}
+
+int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *from)
+{
+	struct gap gap = from_flow(r, cpu, from);
+
+	if (from->fault == FAULT_HEAD) {
+		g->head_bytes += from->bytes;
+		return 0;
+	}
+	return gaps_add(g, &gap, NULL);
+}
+
+int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,
+		     const struct flow_gap *from, uint64_t insns)
+{
+	struct gap gap = from_flow(r, cpu, from);
+
+	gap.bytes = MANIFEST_ABSENT;
+	gap.count = insns;
 	return gaps_add(g, &gap, NULL);
 }

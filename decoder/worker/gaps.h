@@ -38,6 +38,9 @@ int gaps_add(struct gaps *g, const struct gap *gap, const char *why);
 struct replay;
 /* What the flow of a CPU could not decode. 0 or -ENOMEM. */
 int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *gap);
+/* INSNS instructions were decoded there, and it is not known whose. 0 or -ENOMEM. */
+int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,
+		     const struct flow_gap *gap, uint64_t insns);
 /* What recorder, kernel and timeline know to be missing. BEGIN_NS: for each CPU of the manifest
  * when its trace begins, MANIFEST_ABSENT where unknown. 0 or -ENOMEM. */
 int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns);

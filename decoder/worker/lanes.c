@@ -1,30 +1,28 @@
 /*
- * Which lane a stretch belongs to. Used by tally.c; the report sorts them by thread.
+ * Which lane a stretch belongs to. Used by tally.c and the summary; the report sorts them.
  */
 #include "decoder/worker/lanes.h"
 
 #include <stdlib.h>
 
+#include "decoder/worker/hash.h"
 #include "proto/base.h"
 
 #define FIRST_CAPACITY 16u
 
-static size_t hash_lane(const struct timeline_thread *thread, size_t cpu)
+static size_t hash_thread(const struct timeline_thread *thread)
 {
-	uint64_t h =
-		((uint64_t)(uintptr_t)thread >> 4 ^ (uint64_t)cpu << 40) * 0x9e3779b97f4a7c15ull;
-
-	return (size_t)(h >> 32);
+	return (size_t)(((uint64_t)(uintptr_t)thread >> 4) * 0x9e3779b97f4a7c15ull >> 32);
 }
 
-static uint32_t *find_slot(struct tally *t, const struct timeline_thread *thread, size_t cpu)
+static uint32_t *find_slot(struct tally *t, const struct timeline_thread *thread)
 {
-	size_t mask = t->n_slots - 1, i = hash_lane(thread, cpu) & mask;
+	size_t mask = t->n_slots - 1, i = hash_thread(thread) & mask;
 
 	for (; t->slots[i] != 0; i = (i + 1) & mask) {
 		const struct tally_lane *lane = t->lanes[t->slots[i] - 1];
 
-		if (lane->thread == thread && lane->cpu == cpu)
+		if (lane->thread == thread)
 			break;
 	}
 	return &t->slots[i];
@@ -47,11 +45,11 @@ static int grow(struct tally *t)
 	t->n_slots = 2 * capacity;
 	t->capacity = capacity;
 	for (i = 0; i < t->n_lanes; i++)
-		*find_slot(t, lanes[i]->thread, lanes[i]->cpu) = (uint32_t)i + 1;
+		*find_slot(t, lanes[i]->thread) = (uint32_t)i + 1;
 	return 0;
 }
 
-static int add(struct tally *t, const struct timeline_thread *thread, size_t cpu)
+static int add(struct tally *t, const struct timeline_thread *thread)
 {
 	struct tally_lane *lane;
 
@@ -61,25 +59,24 @@ static int add(struct tally *t, const struct timeline_thread *thread, size_t cpu
 	if (lane == NULL)
 		return -ENOMEM;
 	lane->thread = thread;
-	lane->cpu = cpu;
+	lane->hash = HASH_BASIS;
 	lane->function = TALLY_NO_FUNCTION;
 	calls_init(&lane->calls);
-	*find_slot(t, thread, cpu) = (uint32_t)t->n_lanes + 1;
+	*find_slot(t, thread) = (uint32_t)t->n_lanes + 1;
 	t->lanes[t->n_lanes++] = lane;
 	return 0;
 }
 
-int lanes_find(struct tally *t, const struct timeline_thread *thread, size_t cpu,
-	       struct tally_lane **ret)
+int lanes_find(struct tally *t, const struct timeline_thread *thread, struct tally_lane **ret)
 {
-	uint32_t slot = t->n_slots > 0 ? *find_slot(t, thread, cpu) : 0;
+	uint32_t slot = t->n_slots > 0 ? *find_slot(t, thread) : 0;
 
 	if (slot == 0 && t->n_lanes == TALLY_MAX_LANES) {
 		t->lanes_refused++;
 		slot = 1;
 	}
 	if (slot == 0) {
-		if (add(t, thread, cpu) < 0)
+		if (add(t, thread) < 0)
 			return -ENOMEM;
 		slot = (uint32_t)t->n_lanes;
 	}
@@ -114,13 +111,8 @@ static int compare_lanes(const void *a, const void *b)
 {
 	const struct tally_lane *x = *(struct tally_lane *const *)a;
 	const struct tally_lane *y = *(struct tally_lane *const *)b;
-	int by_thread = compare_threads(x->thread, y->thread);
 
-	if (by_thread != 0)
-		return by_thread;
-	if (x->last_tsc != y->last_tsc)
-		return x->last_tsc < y->last_tsc ? -1 : 1;
-	return x->cpu < y->cpu ? -1 : x->cpu > y->cpu;
+	return compare_threads(x->thread, y->thread);
 }
 
 void lanes_sort(struct tally *t)

@@ -10,6 +10,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/functions.c decoder/worker/functions.h \
 	decoder/worker/gaps.c decoder/worker/gaps.h \
 	decoder/worker/gaps_recording.c \
+	decoder/worker/hash.h \
 	decoder/worker/lanes.c decoder/worker/lanes.h \
 	decoder/worker/lines.c decoder/worker/lines.h \
 	decoder/worker/replay.c decoder/worker/replay.h \
@@ -20,12 +21,22 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_parts.h \
 	decoder/worker/report_processes.c \
 	decoder/worker/report_threads.c \
+	decoder/worker/report_turns.c \
 	decoder/worker/report_values.c \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
+	decoder/worker/scan.c decoder/worker/scan.h \
 	decoder/worker/tally.c decoder/worker/tally.h \
 	decoder/worker/tscmap.c decoder/worker/tscmap.h \
+	decoder/worker/turns.c decoder/worker/turns.h \
+	decoder/worker/turns_cost.c \
+	decoder/worker/turns_decide.c \
+	decoder/worker/turns_private.h \
 	decoder/worker/views.c decoder/worker/views.h \
 	decoder/worker/views_summary.c \
+	decoder/worker/walk.c decoder/worker/walk.h \
+	decoder/worker/whose.c decoder/worker/whose.h \
+	decoder/worker/whose_code.c \
+	decoder/worker/whose_private.h \
 	decoder/worker/window.c decoder/worker/window.h
 
 WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libptimage.a \

@@ -1,110 +1,19 @@
 /*
- * Joins the two halves of a snapshot: the flow of a CPU asks for code and context, the timeline
- * answers by time. It joins and does not decode. CPU by CPU, oldest byte first. Called by decode.c
- * in ptsnap-decode.
+ * All that a bundle holds, loaded, and its CPUs walked together. Called by decode.c in
+ * ptsnap-decode.
  *
- * Who runs is asked when tracing is enabled and when the last answer has run out. An instant is an
- * interval of TSC; its later end is asked for first, as a switch or a mapping that made the packet
- * possible came before it; its earlier end where that gives nobody.
+ * Each CPU is walked on its own (walk.c), in batches; the one whose next piece belongs to the
+ * earliest turn goes on, up to where another one is earlier. A thread has one turn at a time, so
+ * its pieces come in order. One that cannot tell whose its next piece is waits for those that are
+ * behind it, and has to make do when there are none.
  */
 #include "decoder/worker/replay.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "decoder/worker/window.h"
+#include "decoder/worker/walk.h"
 #include "proto/base.h"
-
-/* One CPU on its way. */
-struct walk {
-	struct replay *replay;
-	size_t index; /* into the manifest's CPUs */
-	uint32_t cpu; /* its number */
-	uint64_t stop_ns;
-	struct flow *flow;
-	const struct replay_consumer *consumer;
-	const struct timeline_thread *thread;
-	uint64_t thread_until; /* TSC */
-	uint32_t context;
-	bool ask; /* the thread is to be asked for at the next item */
-	unsigned percent;
-	int error; /* of the callbacks */
-};
-
-#define IDLE_STRETCHES 16 /* looked back over for a thread */
-
-/* A time for the asking: that of TSC, or where nothing is known the end of the recording. */
-static uint64_t time_of(const struct walk *w, uint64_t tsc)
-{
-	uint64_t ns = tsc == UINT64_MAX ? MANIFEST_ABSENT : tscmap_ns(&w->replay->clock, tsc);
-
-	if (ns != MANIFEST_ABSENT)
-		return ns;
-	return w->stop_ns != MANIFEST_ABSENT ? w->stop_ns : SPACE_NOW - 1;
-}
-
-/* A raw trace has no switches: its one process ran all the time. */
-static const struct timeline_thread *only_thread(const struct replay *r)
-{
-	const char *source = r->manifest->source;
-
-	if (source == NULL || strcmp(source, "raw") != 0 || timeline_n_threads(r->timeline) != 1)
-		return NULL;
-	return timeline_thread(r->timeline, 0);
-}
-
-/* Who ran within [LO, HI], the last one if there were several: where time is coarse, the thread may
- * have been switched out again, for nobody, before HI. *ret_time: an instant at which it ran. */
-static const struct timeline_thread *who(const struct walk *w, uint64_t lo, uint64_t hi,
-					 uint64_t *ret_time, uint64_t *ret_until)
-{
-	const struct timeline *t = w->replay->timeline;
-	uint64_t earliest = lo > 0 ? time_of(w, lo) : 0, since = 0;
-	const struct timeline_thread *thread;
-
-	*ret_time = time_of(w, hi);
-	thread = timeline_running(t, w->cpu, *ret_time, &since, ret_until);
-	for (unsigned int i = 0; thread == NULL && i < IDLE_STRETCHES; i++) {
-		if (since == 0 || since <= earliest)
-			break;
-		*ret_time = since - 1;
-		thread = timeline_running(t, w->cpu, *ret_time, &since, ret_until);
-	}
-	if (thread == NULL) {
-		*ret_until = SPACE_NOW;
-		thread = only_thread(w->replay);
-	}
-	return thread;
-}
-
-static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
-{
-	struct walk *w = userdata;
-	const struct timeline_thread *thread;
-	const struct space *space = NULL;
-	uint32_t context = 0;
-	uint64_t time, until;
-
-	(void)ip;
-	thread = who(w, tsc_lo, tsc_hi, &time, &until);
-	if (thread != NULL)
-		space = timeline_space(w->replay->timeline, thread->pid, time);
-	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
-		w->error = -ENOMEM;
-	w->context = context;
-	return context;
-}
-
-static enum fault fault_of(int found)
-{
-	switch (found) {
-	case IMAGE_ANONYMOUS: return FAULT_ANONYMOUS;
-	case IMAGE_MISSING: return FAULT_IMAGE_MISSING;
-	case IMAGE_SHORT: return FAULT_IMAGE_SHORT;
-	default: return FAULT_UNMAPPED;
-	}
-}
 
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret)
 {
@@ -116,192 +25,101 @@ int replay_find(const struct replay *r, uint32_t context, uint64_t address, stru
 	return image_find(r->images, c->space, c->time, address, ret);
 }
 
-static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
-{
-	struct walk *w = userdata;
-	struct image_code code;
-	int found;
+/* The walks that are not done. */
+struct group {
+	struct walk **list;
+	size_t n;
+};
 
-	if (w->context == 0)
-		return FAULT_NO_SPACE;
-	found = replay_find(w->replay, w->context, ip, &code);
-	if (found != 0)
-		return fault_of(found);
-	*ret = (struct flow_code){code.bytes, code.address, code.size};
+/* The one that has to go on, and in *ret_limit up to where before another one has to. */
+static struct walk *first_of(const struct group *g, uint64_t *ret_limit)
+{
+	struct walk *first = NULL;
+	uint64_t least = UINT64_MAX;
+	size_t i;
+
+	*ret_limit = UINT64_MAX;
+	for (i = 0; i < g->n; i++) {
+		uint64_t at = walk_at(g->list[i]);
+
+		if (first != NULL && at >= least) {
+			*ret_limit = MIN_OF(*ret_limit, at);
+			continue;
+		}
+		*ret_limit = least;
+		least = at;
+		first = g->list[i];
+	}
+	return first;
+}
+
+static void leave(struct group *g, const struct walk *w)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < g->n; i++)
+		if (g->list[i] != w)
+			g->list[n++] = g->list[i];
+	g->n = n;
+}
+
+static int go_together(struct group *g)
+{
+	while (g->n > 0) {
+		uint64_t limit;
+		struct walk *w = first_of(g, &limit);
+		int r = walk_on(w, limit);
+
+		if (r == WALK_DONE)
+			leave(g, w);
+		else if (r != 0)
+			return r;
+	}
 	return 0;
 }
 
-static void ask_thread(struct walk *w, const struct flow_item *item)
+/* The first one's flow keeps the code for all, so it goes last. */
+static void free_walks(struct walk **walks, size_t n)
 {
-	uint64_t time, until, tsc;
-
-	w->thread = who(w, item->tsc_lo, item->tsc_hi, &time, &until);
-	tsc = until == SPACE_NOW ? MANIFEST_ABSENT : tscmap_tsc(&w->replay->clock, until);
-	w->thread_until = tsc;
-	w->ask = false;
+	while (n-- > 0)
+		walk_free(walks[n]);
 }
 
-static int give(const struct walk *w, const struct flow_batch *b, size_t first, size_t end,
-		const struct timeline_thread *thread)
+/* CPUs [FIRST, FIRST + N) of the manifest; STATS for each, may be NULL. */
+static int replay_some(struct replay *r, size_t first, size_t n,
+		       const struct replay_consumer *consumer, struct flow_stats *stats)
 {
-	struct replay_stretch s = {
-		.items = b->items + first,
-		.n_items = end - first,
-		.gaps = b->gaps,
-		.n_gaps = first == 0 ? b->n_gaps : 0,
-		.flow = w->flow,
-		.cpu = w->index,
-		.context = (uint32_t)b->context,
-		.thread = thread,
-	};
+	CLEANUP_FREE struct walk **walks = calloc(n + 1, sizeof(struct walk *));
+	CLEANUP_FREE struct walk **left = calloc(n + 1, sizeof(struct walk *));
+	struct group group = {.list = left};
+	int result = walks == NULL || left == NULL ? -ENOMEM : 0;
+	size_t i;
 
-	return w->consumer->stretch(w->consumer->userdata, &s);
-}
-
-static bool must_ask(struct walk *w, const struct flow_item *item)
-{
-	bool ask = w->ask || item->kind == FLOW_ENABLE || item->tsc_lo > w->thread_until;
-
-	/* After a gap, who knows. */
-	w->ask = item->kind == FLOW_GAP;
-	return ask;
-}
-
-/* Cuts a batch where the thread changes. */
-static int give_batch(struct walk *w, const struct flow_batch *b)
-{
-	size_t i, first = 0;
-	int r;
-
-	if (b->n_items == 0)
-		return b->n_gaps > 0 ? give(w, b, 0, 0, w->thread) : 0;
-	for (i = 0; i < b->n_items; i++) {
-		const struct timeline_thread *before = w->thread;
-
-		if (!must_ask(w, &b->items[i]))
-			continue;
-		ask_thread(w, &b->items[i]);
-		if (i == first || w->thread == before)
-			continue;
-		r = give(w, b, first, i, before);
-		if (r != 0)
-			return r;
-		first = i;
+	for (i = 0; i < n && result == 0; i++) {
+		turns_forget(&r->turns, first + i);
+		result = walk_new(r, first + i, consumer, walks[0], &walks[i]);
+		left[i] = walks[i];
+		group.n += result == 0;
 	}
-	return give(w, b, first, b->n_items, w->thread);
+	if (result == 0)
+		result = go_together(&group);
+	for (i = 0; i < n && stats != NULL; i++)
+		stats[i] = walks != NULL && walks[i] != NULL ? *walk_stats(walks[i])
+							     : (struct flow_stats){0};
+	if (walks != NULL)
+		free_walks(walks, n);
+	return result;
 }
 
-static void tell_progress(struct walk *w, const struct flow_batch *b, size_t size)
+int replay_all(struct replay *r, const struct replay_consumer *consumer)
 {
-	uint64_t offset = b->n_items > 0 ? b->items[b->n_items - 1].offset : 0;
-	unsigned percent = (unsigned)(MIN_OF(offset, size) / (size / 100 + 1));
-
-	if (w->consumer->progress == NULL || percent <= w->percent)
-		return;
-	w->percent = percent;
-	w->consumer->progress(w->consumer->userdata, w->index, percent);
-}
-
-static int walk_trace(struct walk *w, size_t size)
-{
-	struct flow_batch batch;
-	uint64_t context = 0;
-	uint32_t ahead;
-	int r;
-
-	for (;;) {
-		r = flow_next(w->flow, &batch);
-		if (r == 0 && w->error != 0)
-			r = w->error;
-		if (r != 0)
-			return r == FLOW_DONE ? w->error : r;
-		if (batch.context != context)
-			w->ask = true;
-		context = batch.context;
-		/* Flow may have looked ahead; what is asked for now is code of this batch. */
-		ahead = w->context;
-		w->context = (uint32_t)batch.context;
-		r = give_batch(w, &batch);
-		w->context = ahead;
-		if (r != 0)
-			return r;
-		tell_progress(w, &batch, size);
-	}
-}
-
-/* Where to begin when a time was asked for; 0: at the beginning. */
-static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size)
-{
-	const struct manifest *m = w->replay->manifest;
-	/* The time is asked for before the trigger; a processor may stop a good deal later. */
-	uint64_t tsc, until = MIN_OF(w->stop_ns, m->perf_ns);
-
-	if (m->last_ns == MANIFEST_ABSENT || w->stop_ns == MANIFEST_ABSENT || until < m->last_ns)
-		return 0;
-	tsc = tscmap_tsc(&w->replay->clock, until - m->last_ns);
-	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
-}
-
-/* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown; also of
- * a CPU that did not answer the stop: it may have been over long before. */
-static uint64_t end_tsc(const struct walk *w)
-{
-	const struct manifest_cpu *cpu = &w->replay->manifest->cpus[w->index];
-	uint64_t tsc = w->stop_ns == MANIFEST_ABSENT || cpu->stop_timeout
-			       ? MANIFEST_ABSENT
-			       : tscmap_tsc(&w->replay->clock, w->stop_ns + 1);
-
-	return tsc == MANIFEST_ABSENT ? 0 : tsc + 1;
-}
-
-static void configure(struct walk *w, struct flow_config *config)
-{
-	const struct manifest *m = w->replay->manifest;
-
-	*config = (struct flow_config){
-		.mtc_period = m->mtc_period,
-		.max_nonturbo_ratio = m->max_nonturbo_ratio,
-		.tsc_art_num = m->tsc_art_num,
-		.tsc_art_den = m->tsc_art_den,
-		.code = on_code,
-		.context = on_context,
-		.userdata = w,
-	};
-	if (m->have_cpu && m->cpu_intel) {
-		config->cpu_family = m->cpu_family;
-		config->cpu_model = m->cpu_model;
-		config->cpu_stepping = m->cpu_stepping;
-	}
-	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
-	config->from_tsc = from_tsc(w, config->trace, config->size);
-	config->end_tsc = end_tsc(w);
-	config->cut = m->cpus[w->index].stop_timeout;
+	return replay_some(r, 0, r->manifest->n_cpus, consumer, consumer->stats);
 }
 
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,
 	       struct flow_stats *ret)
 {
-	const struct manifest_cpu *cpu = &r->manifest->cpus[index];
-	struct walk w = {
-		.replay = r,
-		.index = index,
-		.cpu = cpu->cpu,
-		.stop_ns = cpu->stop_ns,
-		.consumer = consumer,
-		.ask = true,
-	};
-	struct flow_config config;
-	int result;
-
-	*ret = (struct flow_stats){0};
-	configure(&w, &config);
-	result = flow_new(&config, &w.flow);
-	if (result < 0)
-		return result;
-	result = walk_trace(&w, config.size);
-	*ret = *flow_get_stats(w.flow);
-	flow_free(w.flow);
-	return result;
+	return replay_some(r, index, 1, consumer, ret);
 }
 
 static int collect_images(struct replay *r)
@@ -330,6 +148,17 @@ static int collect_images(struct replay *r)
 	return image_set_new(sources, m->n_images, &r->images);
 }
 
+static int load_turns(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+	int result = turns_init(&r->turns, m->n_cpus);
+	size_t i;
+
+	for (i = 0; i < m->n_cpus && result == 0; i++)
+		result = turns_load(&r->turns, i, r->timeline, m->cpus[i].cpu);
+	return result == 0 ? turns_link(&r->turns) : result;
+}
+
 static int load(struct replay *r)
 {
 	size_t size;
@@ -342,6 +171,8 @@ static int load(struct replay *r)
 		result = symbols_new(r->images, &r->symbols);
 	if (result == 0)
 		result = contexts_init(&r->contexts);
+	if (result == 0)
+		result = load_turns(r);
 	return result;
 }
 
@@ -372,6 +203,7 @@ void replay_free(struct replay *r)
 	image_set_free(r->images);
 	timeline_free(r->timeline);
 	contexts_done(&r->contexts);
+	turns_done(&r->turns);
 	free(r);
 }
 

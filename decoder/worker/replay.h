@@ -1,15 +1,17 @@
 /*
- * Timeline and flow, step by step: tells the flow of each CPU whose code it walks, and its consumer
- * whose branches they are.
+ * Timeline and flow together: the traces of all CPUs, decoded, each piece with the thread whose it
+ * is, and the pieces of each thread in the order of its life.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "decoder/flow.h"
 #include "decoder/worker/contexts.h"
 #include "decoder/worker/tscmap.h"
+#include "decoder/worker/turns.h"
 #include "proto/bundle.h"
 #include "sideband/image.h"
 #include "sideband/symbols.h"
@@ -24,18 +26,27 @@ struct replay {
 	struct symbols *symbols;
 	uint64_t bad_records; /* of the sideband, skipped */
 	struct contexts contexts;
+	struct turns turns; /* of the manifest's CPUs */
+	/* Whose code a flow asks for: a context's number, or CONTEXTS_.._UNCERTAIN; what is not
+	 * mapped there may have been mapped up to LATE while it ran. */
+	uint32_t asking;
+	uint64_t late;		      /* perf ns */
+	const struct flow *late_flow; /* and up to the packet that this one has in hand */
 };
 
 /* Consecutive items of one thread in one context. */
 struct replay_stretch {
 	const struct flow_item *items; /* borrowed until the consumer returns */
 	size_t n_items;
-	const struct flow_gap *gaps; /* found since the last stretch; borrowed */
-	size_t n_gaps;
+	/* Those of the items' gaps, in order; an item's number counts from first_gap. */
+	const struct flow_gap *gaps;
+	size_t n_gaps, first_gap;
 	struct flow *flow;		      /* for flow_run */
 	size_t cpu;			      /* index into the manifest's */
 	uint32_t context;		      /* number in replay->contexts */
 	const struct timeline_thread *thread; /* NULL: unknown */
+	/* Not NULL: of which of this one's process' threads is not known. */
+	const struct timeline_thread *process;
 };
 
 struct replay_consumer {
@@ -44,14 +55,19 @@ struct replay_consumer {
 	/* At each CPU's new percent of its bytes; may be NULL. */
 	void (*progress)(void *userdata, size_t cpu, unsigned percent);
 	void *userdata;
+	struct flow_stats
+		*stats; /* one for each CPU of the manifest, set at the end; may be NULL */
 };
 
 /* BUNDLE is borrowed until replay_free. 0 or -ENOMEM. */
 int replay_new(const struct bundle *bundle, struct replay **ret);
 void replay_free(struct replay *r);
 void replay_freep(struct replay **r);
-/* Decodes the trace of the manifest's CPU number INDEX. *ret is always set. 0, -ENOMEM, or what the
- * consumer returned. */
+/* Decodes all CPUs of the manifest together: a thread's stretches come in the order in which it had
+ * the CPUs. 0, -ENOMEM, or what the consumer returned. */
+int replay_all(struct replay *r, const struct replay_consumer *consumer);
+/* Only CPU number INDEX; what only other CPUs tell is then not known. *ret is always set. Results
+ * as of replay_all. */
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,
 	       struct flow_stats *ret);
 /* The code at ADDRESS in a context; results as of image_find. */

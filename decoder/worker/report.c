@@ -20,14 +20,25 @@
 /* A single element is far smaller than that (strings are cut). */
 #define SCRATCH_LIMIT (16u << 20)
 
-static void write_list(const struct report *r, struct json_writer *w, const struct report_list *l)
+static void write_list(const struct report *r, struct json_writer *w, enum report_list_id id)
 {
+	const struct report_list *l = &r->lists[id];
 	size_t i;
 
 	json_begin_array(w, l->key);
 	for (i = 0; i < l->kept; i++)
-		l->element(r, w, i);
+		l->element(r, w, id == REPORT_TURNS ? l->kept - 1 - i : i);
 	json_end_array(w);
+}
+
+/* With what there is no element for. */
+static uint64_t list_total(const struct report *r, enum report_list_id id)
+{
+	switch (id) {
+	case REPORT_GAPS: return r->d->gaps.total;
+	case REPORT_TURNS: return r->turns_total;
+	default: return r->lists[id].total;
+	}
 }
 
 static void write_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
@@ -50,9 +61,8 @@ static void write_cut(const struct report *r, struct json_writer *w)
 	json_begin_array(w, "cut");
 	for (i = 0; i < REPORT_N_LISTS; i++) {
 		const struct report_list *l = &r->lists[i];
-		uint64_t total = i == REPORT_GAPS ? d->gaps.total : l->total;
 
-		write_cut_line(w, l->key, l->kept, total);
+		write_cut_line(w, l->key, l->kept, list_total(r, i));
 	}
 	if (r->branches_kept < REPORT_LAST_BRANCHES)
 		write_cut_line(w, "lastBranches", MIN_OF(branches, r->branches_total),
@@ -81,14 +91,15 @@ static void write_all(const struct report *r, struct json_writer *w)
 	report_trigger(r, w);
 	report_configuration(r, w);
 	report_window(r, w);
-	write_list(r, w, &r->lists[REPORT_CPUS]);
+	write_list(r, w, REPORT_CPUS);
 	report_coverage(r, w);
 	report_totals(r, w);
-	write_list(r, w, &r->lists[REPORT_GAPS]);
-	write_list(r, w, &r->lists[REPORT_PROCESSES]);
-	write_list(r, w, &r->lists[REPORT_THREADS]);
-	write_list(r, w, &r->lists[REPORT_FUNCTIONS]);
-	write_list(r, w, &r->lists[REPORT_IMAGES]);
+	write_list(r, w, REPORT_GAPS);
+	write_list(r, w, REPORT_PROCESSES);
+	write_list(r, w, REPORT_THREADS);
+	write_list(r, w, REPORT_TURNS);
+	write_list(r, w, REPORT_FUNCTIONS);
+	write_list(r, w, REPORT_IMAGES);
 	write_cut(r, w);
 	json_end_object(w);
 }
@@ -149,6 +160,16 @@ static int fit(const struct report *r, struct report_list *l, uint64_t *left)
 	return 0;
 }
 
+/* Turns and functions would each take all that is left. */
+static int fit_turns(const struct report *r, struct report_list *l, uint64_t *left)
+{
+	uint64_t half = *left / 2, given = half;
+	int result = fit(r, l, &half);
+
+	*left -= given - half;
+	return result;
+}
+
 /* As many last branches as fit into LEFT, the same number for every thread. */
 static int fit_branches(struct report *r, uint64_t *left)
 {
@@ -188,6 +209,8 @@ static int plan_within(struct report *r, uint64_t limit)
 	if (result == 0)
 		result = fit_branches(r, &left);
 	if (result == 0)
+		result = fit_turns(r, &r->lists[REPORT_TURNS], &left);
+	if (result == 0)
 		result = fit(r, &r->lists[REPORT_FUNCTIONS], &left);
 	r->measuring = false;
 	return result;
@@ -215,6 +238,8 @@ static int prepare(struct report *r)
 		result = report_prepare_functions(r);
 	if (result == 0)
 		result = report_prepare_processes(r);
+	if (result == 0)
+		result = report_prepare_turns(r);
 	r->lists[REPORT_CPUS] = (struct report_list){"cpus", r->m->n_cpus, 0, report_cpu};
 	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap};
 	return result;
@@ -241,6 +266,7 @@ int report_write(struct decode *d, const struct report_options *options, int fd)
 	if (result == 0)
 		result = stream(&r, fd);
 	free(r.threads);
+	free(r.turns);
 	free(r.images);
 	free(r.image_places);
 	free(r.functions);

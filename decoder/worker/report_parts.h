@@ -10,6 +10,7 @@
 #define REPORT_MAX_STACK   256u	 /* frames a thread, innermost kept */
 #define REPORT_MAX_CMDLINE 1024u /* bytes */
 #define REPORT_MAX_STRING  4096u /* bytes of any other string of a bundle */
+#define REPORT_MAX_TURNS   10000u
 
 enum report_list_id {
 	/* From the one that is cut last to the one that is cut first. */
@@ -18,6 +19,7 @@ enum report_list_id {
 	REPORT_PROCESSES,
 	REPORT_IMAGES,
 	REPORT_GAPS,
+	REPORT_TURNS, /* with the functions: half of what is left */
 	REPORT_FUNCTIONS,
 	REPORT_N_LISTS,
 };
@@ -36,6 +38,11 @@ struct report_thread {
 	uint64_t insns, branches, ticks;
 };
 
+/* Turn INDEX of the timeline's on CPU (index of the manifest). */
+struct report_turn {
+	size_t cpu, index;
+};
+
 struct report_image {
 	uint32_t index; /* of the manifest */
 	uint64_t insns;
@@ -50,6 +57,8 @@ struct report {
 	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
 	uint64_t branches_total, frames_total, frames_kept;
 	struct report_thread *threads;
+	struct report_turn *turns; /* newest first, but written oldest first */
+	uint64_t turns_total;	   /* with those that have no element */
 	struct report_image *images;
 	uint32_t *image_places; /* manifest index -> place in images */
 	uint32_t *functions;	/* indices, most self instructions first */
@@ -85,6 +94,7 @@ int report_prepare_threads(struct report *r);
 int report_prepare_images(struct report *r);
 int report_prepare_functions(struct report *r);
 int report_prepare_processes(struct report *r);
+int report_prepare_turns(struct report *r);
 /* Parts. */
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
@@ -96,6 +106,7 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i);
 void report_gap(const struct report *r, struct json_writer *w, size_t i);
 void report_process(const struct report *r, struct json_writer *w, size_t i);
 void report_thread(const struct report *r, struct json_writer *w, size_t i);
+void report_turn(const struct report *r, struct json_writer *w, size_t i);
 void report_function(const struct report *r, struct json_writer *w, size_t i);
 void report_image(const struct report *r, struct json_writer *w, size_t i);
 

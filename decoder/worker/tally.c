@@ -255,12 +255,13 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	const struct space *space = t->functions.replay->contexts.list[s->context].space;
 	struct tally_lane *lane;
 	size_t i;
-	int r = lanes_find(t, s->thread, s->cpu, &lane);
+	int r = lanes_find(t, s->thread, &lane);
 
 	if (r < 0)
 		return r;
 	switch_to(t, lane);
-	if (lane->space != space)
+	/* What has no thread has no stack that goes on. */
+	if (lane->space != space || s->thread == NULL)
 		forget_stack(t, lane);
 	lane->space = space;
 	lane->context = s->context;
@@ -284,7 +285,7 @@ int tally_init(struct tally *t, const struct replay *replay)
 	if (r < 0)
 		return r;
 	t->cpus = calloc(replay->manifest->n_cpus + 1, sizeof(*t->cpus));
-	r = t->cpus == NULL ? -ENOMEM : lanes_find(t, NULL, 0, &unknown);
+	r = t->cpus == NULL ? -ENOMEM : lanes_find(t, NULL, &unknown);
 	if (r < 0)
 		tally_done(t);
 	return r;

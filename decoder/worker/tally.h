@@ -1,7 +1,7 @@
 /*
- * Bounded aggregates of what executed: by thread, function and CPU. A lane is one thread on one
- * CPU: CPUs are replayed one after the other, so what depends on order (last branches, call stack)
- * is kept by lane and joined at the end.
+ * Bounded aggregates of what executed: by thread, function and CPU. A lane is one thread, whatever
+ * CPUs it ran on: its stretches come in the order of its life, so its last branches and its call
+ * stack are its own.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ struct tally_branch {
 
 struct tally_lane {
 	const struct timeline_thread *thread; /* NULL: unknown */
-	size_t cpu;
 	uint64_t insns, branches;
+	uint64_t hash;	   /* of its instructions; only where the summary asks */
 	uint64_t ticks;	   /* of traced stretches */
 	uint64_t last_tsc; /* estimate for the last item; 0: unknown */
 	bool traced;	   /* within a stretch */

@@ -12,13 +12,63 @@
 
 #define CHUNK 4096u /* instruction addresses at once */
 
-int views_branches(struct lines *l, const struct replay_stretch *s)
+static void write_number(struct lines *l, const char *key, bool known, uint32_t v)
+{
+	char text[32];
+	int n = known ? snprintf(text, sizeof(text), " %s %u", key, v)
+		      : snprintf(text, sizeof(text), " %s -", key);
+
+	lines_text(l, text, (size_t)n);
+}
+
+static void write_whose(struct lines *l, uint32_t cpu, const struct replay_stretch *s)
+{
+	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
+
+	lines_text(l, "#", 1);
+	write_number(l, "cpu", true, cpu);
+	write_number(l, "pid", process != NULL, process != NULL ? process->pid : 0);
+	write_number(l, "tid", s->thread != NULL, s->thread != NULL ? s->thread->tid : 0);
+	lines_text(l, "\n", 1);
+}
+
+static void write_gap(struct lines *l, enum fault fault)
+{
+	const char *name = fault_name(fault);
+
+	lines_text(l, "# gap ", 6);
+	lines_text(l, name, strlen(name));
+	lines_text(l, "\n", 1);
+}
+
+void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
+		 const struct manifest *m)
+{
+	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
+
+	if (v->known && v->cpu == s->cpu && v->thread == s->thread && v->process == process)
+		return;
+	*v = (struct views_whose){true, s->cpu, s->thread, process};
+	write_whose(l, m->cpus[s->cpu].cpu, s);
+	if (s->process != NULL)
+		write_gap(l, FAULT_THREAD_UNCERTAIN);
+}
+
+static void write_item_gap(struct lines *l, const struct replay_stretch *s,
+			   const struct flow_item *item)
+{
+	write_gap(l, s->gaps[item->gap - s->first_gap].fault);
+}
+
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps)
 {
 	size_t i;
 
 	for (i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
+		if (gaps && item->kind == FLOW_GAP)
+			write_item_gap(l, s, item);
 		if (item->kind == FLOW_END || item->kind == FLOW_GAP)
 			continue;
 		lines_hex(l, item->from, ' ');
@@ -58,33 +108,53 @@ static void write_ips(void *userdata, const uint64_t *ips, size_t n)
 		lines_hex(l, ips[i], '\n');
 }
 
-int views_insns(struct lines *l, const struct replay_stretch *s)
+int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps)
 {
 	size_t i;
 
-	for (i = 0; i < s->n_items; i++)
+	for (i = 0; i < s->n_items; i++) {
 		each_chunk(s, &s->items[i], write_ips, l);
+		if (gaps && s->items[i].kind == FLOW_GAP)
+			write_item_gap(l, s, &s->items[i]);
+	}
 	return l->error;
 }
 
+/* Two streams that an instruction belongs to. */
+struct hashes {
+	uint64_t cpu, thread;
+	bool same; /* so far they are one */
+};
+
 static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
 {
-	uint64_t *hash = userdata, h = *hash;
+	struct hashes *hashes = userdata, h = *hashes;
 	size_t i;
-	int shift;
 
-	for (i = 0; i < n; i++)
-		for (shift = 0; shift < 64; shift += 8)
-			h = (h ^ (ips[i] >> shift & 0xff)) * VIEWS_HASH_PRIME;
-	*hash = h;
+	for (i = 0; i < n; i++) {
+		h.cpu = hash_u64(h.cpu, ips[i]);
+		if (!h.same)
+			h.thread = hash_u64(h.thread, ips[i]);
+	}
+	*hashes = h;
+}
+
+void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s)
+{
+	struct hashes hashes = {*cpu, *thread, *cpu == *thread};
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		each_chunk(s, &s->items[i], hash_ips, &hashes);
+	*cpu = hashes.cpu;
+	*thread = hashes.same ? hashes.cpu : hashes.thread;
 }
 
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
 {
-	size_t i;
+	uint64_t same = hash;
 
-	for (i = 0; i < s->n_items; i++)
-		each_chunk(s, &s->items[i], hash_ips, &hash);
+	views_hash_two(&hash, &same, s);
 	return hash;
 }
 

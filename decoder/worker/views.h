@@ -7,20 +7,33 @@
 #include <stdint.h>
 
 #include "decoder/worker/decode.h"
+#include "decoder/worker/hash.h"
 #include "decoder/worker/lines.h"
 
-/* FNV-1a, 64 bits. */
-#define VIEWS_HASH_BASIS 0xcbf29ce484222325ull
-#define VIEWS_HASH_PRIME 0x100000001b3ull
+#define VIEWS_HASH_BASIS HASH_BASIS
 
 /* A line a packet of all CPUs; with more than one, "# cpu N" before each. Bytes that are no packet
  * are skipped up to the next PSB and said in a line beginning with "#". 0 or -errno. */
 int views_packets(const struct bundle *b, struct lines *l);
-/* A line a taken branch. 0 or the sticky error of L. */
-int views_branches(struct lines *l, const struct replay_stretch *s);
-/* A line an executed instruction. */
-int views_insns(struct lines *l, const struct replay_stretch *s);
-/* HASH over the addresses of all executed instructions, carried on. */
+/* Whose lines the last ones were. */
+struct views_whose {
+	bool known;
+	size_t cpu;
+	const struct timeline_thread *thread, *process;
+};
+/* Before the lines of S: "# cpu N pid P tid T", "-" where it is not known, when they are not of the
+ * same CPU and thread as those before; where only the process is known, "# gap thread-uncertain"
+ * follows. */
+void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
+		 const struct manifest *m);
+/* A line a taken branch. GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps);
+/* A line an executed instruction, as above. */
+int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
+/* The hashes of a CPU and of a thread, carried on over the addresses of all executed instructions.
+ */
+void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s);
+/* One hash, carried on. */
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s);
-/* One flat JSON object. 0 or -errno. */
-int views_summary(const struct decode *d, bool hash, bool pretty, int fd);
+/* One JSON object. Sorts the tally's lanes. 0 or -errno. */
+int views_summary(struct decode *d, bool hash, bool pretty, int fd);

@@ -1,9 +1,11 @@
 /*
- * The summary: one flat object for scripts and tests. Called by decode.c in ptsnap-decode.
+ * The summary: one object for scripts and tests. Called by decode.c in ptsnap-decode.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "decoder/worker/hash.h"
+#include "decoder/worker/lanes.h"
 #include "decoder/worker/views.h"
 #include "proto/base.h"
 #include "proto/json.h"
@@ -43,7 +45,73 @@ static void write_hash(struct json_writer *w, uint64_t hash)
 	json_string(w, "ipHash", text);
 }
 
-int views_summary(const struct decode *d, bool hash, bool pretty, int fd)
+static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
+{
+	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[i];
+	uint64_t stop = cpu->stop_ns == MANIFEST_ABSENT
+				? MANIFEST_ABSENT
+				: tscmap_tsc(&d->replay->clock, cpu->stop_ns);
+
+	json_begin_object(w, NULL);
+	json_u64(w, "cpu", cpu->cpu);
+	write_tsc(w, "tscFirst", d->cpus[i].stats.tsc_first);
+	write_tsc(w, "tscStop", stop == MANIFEST_ABSENT ? 0 : stop);
+	json_u64(w, "instructions", d->cpus[i].stats.instructions);
+	json_u64(w, "psbs", d->cpus[i].stats.psbs);
+	json_end_object(w);
+}
+
+static void write_cpus(struct json_writer *w, const struct decode *d)
+{
+	size_t i;
+
+	json_begin_array(w, "cpus");
+	for (i = 0; i < d->replay->manifest->n_cpus; i++)
+		write_cpu(w, d, i);
+	json_end_array(w);
+}
+
+static void write_thread(struct json_writer *w, const struct tally_lane *lane)
+{
+	json_begin_object(w, NULL);
+	if (lane->thread != NULL) {
+		json_u64(w, "pid", lane->thread->pid);
+		json_u64(w, "tid", lane->thread->tid);
+	} else {
+		json_null(w, "pid");
+		json_null(w, "tid");
+	}
+	json_u64(w, "instructions", lane->insns);
+	write_hash(w, lane->hash);
+	json_end_object(w);
+}
+
+static void write_threads(struct json_writer *w, struct tally *t)
+{
+	size_t i;
+
+	lanes_sort(t);
+	json_begin_array(w, "threads");
+	for (i = 0; i < t->n_lanes; i++)
+		if (t->lanes[i]->insns > 0)
+			write_thread(w, t->lanes[i]);
+	json_end_array(w);
+}
+
+/* Of one CPU its own; of several, as they were decoded at the same time, that of their hashes. */
+static uint64_t hash_of_all(const struct decode *d)
+{
+	size_t i, n = d->replay->manifest->n_cpus;
+	uint64_t hash = HASH_BASIS;
+
+	if (n == 1)
+		return d->cpus[0].hash;
+	for (i = 0; i < n; i++)
+		hash = hash_u64(hash, d->cpus[i].hash);
+	return hash;
+}
+
+int views_summary(struct decode *d, bool hash, bool pretty, int fd)
 {
 	const struct flow_stats total = decode_total(d);
 	uint64_t head = MIN_OF(d->gaps.head_bytes, total.bytes);
@@ -68,7 +136,10 @@ int views_summary(const struct decode *d, bool hash, bool pretty, int fd)
 	json_u64(w, "compressedReturns", total.compressed_returns);
 	write_percent(w, decode_percent(total.bytes_decoded, total.bytes - head));
 	if (hash)
-		write_hash(w, d->hash);
+		write_hash(w, hash_of_all(d));
+	write_cpus(w, d);
+	if (hash)
+		write_threads(w, &d->tally);
 	json_end_object(w);
 	return json_writer_finish(w);
 }

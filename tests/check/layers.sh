@@ -3,7 +3,7 @@
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 rules='
 proto:          proto
-capture:        proto capture
+capture:        proto capture capture/emu/sched.h
 capture/emu:    proto capture/emu
 sideband:       proto sideband
 decoder:        proto decoder

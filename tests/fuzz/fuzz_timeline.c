@@ -1,7 +1,8 @@
 /*
  * A stranger's sideband records. Invariant: what loads can be pushed into a small log, folded,
- * written and loaded again without a bad record, and a question for any time has an answer whose
- * stretch holds the time.
+ * written and loaded again without a bad record; a question for any time has an answer whose
+ * stretch holds the time; a CPU's turns follow one another without a break and are never empty, and
+ * nobody is named in an uncertain one; without a loss every process is certain.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -33,10 +34,37 @@ static void ask(const struct timeline *t, uint64_t time)
 		const struct space_mapping *m = s ? space_find(s, time, time) : NULL;
 
 		assert(!m || (m->begin <= time && time - m->start < m->size));
+		assert(!timeline_space_uncertain(t, thread->pid, time) || timeline_loss(t, 0));
 		(void)timeline_comm(t, thread->tid, time);
 		(void)timeline_running(t, (uint32_t)i, time, &since, &until);
 		assert(since <= time && (time < until || until == SPACE_NOW));
 	}
+}
+
+static void check_turns(const struct timeline *t, uint32_t cpu)
+{
+	size_t n = timeline_n_turns(t, cpu);
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct timeline_turn turn;
+
+		timeline_get_turn(t, cpu, i, &turn);
+		assert(i == 0 || turn.since == at);
+		assert(turn.until > turn.since || turn.since == SPACE_NOW);
+		assert(i + 1 < n || turn.until == SPACE_NOW);
+		assert(!turn.uncertain || !turn.thread);
+		assert(timeline_find_turn(t, cpu, turn.since) == i);
+		at = turn.until;
+	}
+}
+
+static void check(const struct timeline *t)
+{
+	for (uint64_t time = 1; time != 0; time *= 16)
+		ask(t, time);
+	for (uint32_t cpu = 0; cpu < 4096; cpu++)
+		check_turns(t, cpu);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -47,12 +75,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	bytes_out_init(&out, 64 << 20);
 	assert(timeline_load(data, size, &loaded, &bad) == 0);
-	for (uint64_t time = 1; time != 0; time *= 16)
-		ask(loaded, time);
+	check(loaded);
 	assert(timeline_new(1024, 256 << 10, &t) == 0);
 	push_all(t, data, size);
 	assert(timeline_write(t, &out) == 0);
 	assert(timeline_load(out.data, out.size, &again, &bad) == 0 && bad == 0);
+	check(again);
 	bytes_out_done(&out);
 	return 0;
 }

@@ -3,7 +3,7 @@
 fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
 	tests/fuzz/fuzz_varlink tests/fuzz/fuzz_ring tests/fuzz/fuzz_procmaps \
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
-	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker
+	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c
@@ -54,3 +54,9 @@ tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
 	$(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+tests_fuzz_fuzz_execfile_SOURCES = tests/fuzz/fuzz_execfile.c $(fuzz_main)
+tests_fuzz_fuzz_execfile_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_execfile_LDADD = proto/libptproto.a
+tests_fuzz_fuzz_emustart_SOURCES = tests/fuzz/fuzz_emustart.c $(fuzz_main)
+tests_fuzz_fuzz_emustart_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_emustart_LDADD = proto/libptproto.a

@@ -1,194 +1,240 @@
 /*
- * A bundle's trace decoded by libipt, for comparison with our decoder: prints, a line a CPU,
- * {"cpu":N,"instructions":N,"ipHash":"...","errors":N}. Code comes from the bundle's images by the
- * last state of the first process that has mappings. A test program: libipt is never linked into
- * what ships.
+ * A bundle decoded by libipt, for comparison with our decoder: bundle_ipt BUNDLE.
+ *
+ * Our decoder tells who ran: for each of its stretches libipt decodes as many instructions of the
+ * same CPU's trace, with the code of the thread that we say it was. A wrong thread is other code at
+ * the same addresses: errors of libipt, or other addresses. That a thread begins where tracing was
+ * enabled is checked, too, and that libipt finds nothing behind our last stretch.
+ *
+ * Prints, in order of tid, {"pid","tid","instructions","ipHash"} of what libipt found, and last
+ * {"stretches":N,"errors":N}: errors of libipt and differences, explained on stderr. A test
+ * program: libipt is never linked into what ships.
  */
+#include <errno.h>
 #include <fcntl.h>
-#include <intel-pt.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "decoder/worker/replay.h"
+#include "decoder/worker/views.h"
 #include "proto/base.h"
-#include "proto/bundle.h"
-#include "sideband/image.h"
-#include "sideband/timeline.h"
+#include "tests/oracle/ipt_cpu.h"
 
-#define FNV_BASIS 0xcbf29ce484222325ull
-#define FNV_PRIME 0x100000001b3ull
+#define MAX_SAID 5
+
+struct thread {
+	const struct timeline_thread *who; /* NULL: unknown */
+	uint64_t instructions, hash;
+};
 
 struct oracle {
-	struct image_set *images;
-	const struct space *space;
-	struct image_code code; /* the piece that was asked for last */
+	struct replay *replay;
+	struct ipt_cpu **cpus;
+	const struct timeline_thread **before; /* by CPU: of the last stretch */
+	bool *begun;			       /* by CPU */
+	struct thread *threads;
+	size_t n_threads;
+	uint64_t stretches, errors;
+	uint32_t context;	/* of the step that libipt is in */
+	struct image_code code; /* found last, for that context */
 };
 
-struct result {
-	uint64_t instructions, hash, errors;
-};
-
-static int read_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
-		       void *context)
+static size_t read_code(void *userdata, uint64_t address, uint8_t *to, size_t size)
 {
-	struct oracle *o = context;
-	uint64_t left;
+	struct oracle *o = userdata;
+	uint64_t at = address - o->code.address;
 
-	(void)asid;
-	if (ip < o->code.address || ip - o->code.address >= o->code.size) {
-		if (image_find(o->images, o->space, SPACE_NOW - 1, ip, &o->code) != 0)
-			return -pte_nomap;
-	}
-	left = o->code.size - (ip - o->code.address);
-	size = MIN_OF(size, left);
-	memcpy(buffer, o->code.bytes + (ip - o->code.address), size);
-	return (int)size;
-}
-
-static uint64_t hash_ip(uint64_t hash, uint64_t ip)
-{
-	for (unsigned i = 0; i < 8; i++)
-		hash = (hash ^ (ip >> (8 * i) & 0xff)) * FNV_PRIME;
-	return hash;
-}
-
-static int drain_events(struct pt_insn_decoder *d, int status)
-{
-	while (status >= 0 && (status & pts_event_pending)) {
-		struct pt_event event;
-
-		status = pt_insn_event(d, &event, sizeof(event));
-	}
-	return status;
-}
-
-static void walk_segment(struct pt_insn_decoder *d, int status, struct result *r)
-{
-	for (;;) {
-		struct pt_insn insn;
-
-		status = drain_events(d, status);
-		if (status < 0)
-			break;
-		insn.iclass = ptic_error;
-		status = pt_insn_next(d, &insn, sizeof(insn));
-		if (insn.iclass != ptic_error) {
-			r->instructions++;
-			r->hash = hash_ip(r->hash, insn.ip);
+	if (o->code.bytes == NULL || address < o->code.address || at >= o->code.size) {
+		if (replay_find(o->replay, o->context, address, &o->code) != 0) {
+			o->code.bytes = NULL;
+			return 0;
 		}
-		if (status < 0)
-			break;
+		at = address - o->code.address;
 	}
-	if (status == -pte_eos)
-		return;
-	r->errors++;
-	if (r->errors <= 3) {
-		uint64_t offset = 0;
-
-		pt_insn_get_offset(d, &offset);
-		fprintf(stderr,
-			"libipt: %s at offset 0x%" PRIx64 " after %" PRIu64 " instructions\n",
-			pt_errstr(pt_errcode(status)), offset, r->instructions);
-	}
+	size = MIN_OF(size, (size_t)(o->code.size - at));
+	memcpy(to, o->code.bytes + at, size);
+	return size;
 }
 
-static int decode(struct oracle *o, const uint8_t *trace, size_t size, const struct manifest *m,
-		  struct result *r)
+static struct thread *thread_of(struct oracle *o, const struct timeline_thread *who)
 {
-	struct pt_config config;
-	struct pt_insn_decoder *d;
-	struct pt_image *image = pt_image_alloc("bundle");
+	for (size_t i = 0; i < o->n_threads; i++)
+		if (o->threads[i].who == who)
+			return &o->threads[i];
+	o->threads = realloc(o->threads, (o->n_threads + 1) * sizeof(*o->threads));
+	if (o->threads == NULL)
+		abort();
+	o->threads[o->n_threads] = (struct thread){.who = who, .hash = IPT_HASH_BASIS};
+	return &o->threads[o->n_threads++];
+}
 
-	pt_config_init(&config);
-	config.begin = (uint8_t *)(uintptr_t)trace;
-	config.end = (uint8_t *)(uintptr_t)trace + size;
-	if (m->mtc_period != UINT32_MAX)
-		config.mtc_freq = (uint8_t)m->mtc_period;
-	config.nom_freq = (uint8_t)m->max_nonturbo_ratio;
-	config.cpuid_0x15_eax = m->tsc_art_den;
-	config.cpuid_0x15_ebx = m->tsc_art_num;
-	d = pt_insn_alloc_decoder(&config);
-	if (!d || !image)
-		return -ENOMEM;
-	pt_image_set_callback(image, read_memory, o);
-	pt_insn_set_image(d, image);
-	for (;;) {
-		int status = pt_insn_sync_forward(d);
+static void differs(struct oracle *o, const struct replay_stretch *s, const char *what)
+{
+	const char *why;
+	uint64_t offset;
 
-		if (status < 0)
-			break;
-		walk_segment(d, status, r);
-	}
-	pt_insn_free_decoder(d);
-	pt_image_free(image);
+	o->errors++;
+	if (o->errors > MAX_SAID)
+		return;
+	ipt_cpu_errors(o->cpus[s->cpu], &why, &offset);
+	fprintf(stderr,
+		"CPU %zu, stretch %" PRIu64 " of tid %" PRIu32
+		": %s; libipt's last: %s at 0x%" PRIx64 "\n",
+		s->cpu, o->stretches, s->thread ? s->thread->tid : 0, what, why, offset);
+}
+
+static uint64_t count(const struct replay_stretch *s)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < s->n_items; i++)
+		n += s->items[i].insns;
+	return n;
+}
+
+static int on_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct oracle *o = userdata;
+	struct ipt_step step;
+	struct thread *t;
+	uint64_t n = count(s);
+	bool other;
+
+	if (n == 0)
+		return 0;
+	o->stretches++;
+	o->context = s->context;
+	o->code.bytes = NULL;
+	other = !o->begun[s->cpu] || o->before[s->cpu] != s->thread;
+	t = thread_of(o, s->thread);
+	ipt_cpu_step(o->cpus[s->cpu], n, &step, &t->hash);
+	t->instructions += step.instructions;
+	if (step.instructions != n)
+		differs(o, s, "libipt finds fewer instructions");
+	else if (step.hash != views_hash(VIEWS_HASH_BASIS, s))
+		differs(o, s, "libipt finds other instructions");
+	else if (other && !step.entered)
+		differs(o, s, "another thread, but tracing went on");
+	o->begun[s->cpu] = true;
+	o->before[s->cpu] = s->thread;
 	return 0;
 }
 
-static int open_images(const struct bundle *b, struct image_source **ret_sources,
-		       struct image_set **ret)
+static int by_tid(const void *a, const void *b)
 {
-	const struct manifest *m = bundle_manifest(b);
-	struct image_source *sources = calloc(m->n_images + 1, sizeof(*sources));
+	const struct thread *x = a, *y = b;
+	uint32_t xt = x->who ? x->who->tid : 0, yt = y->who ? y->who->tid : 0;
 
-	for (size_t i = 0; i < m->n_images; i++) {
-		const struct manifest_image *image = &m->images[i];
-
-		sources[i] = (struct image_source){
-			.path = image->path,
-			.maj = image->maj,
-			.min = image->min,
-			.ino = image->ino,
-			.ino_generation = image->ino_generation,
-			.offset = image->offset,
-		};
-		sources[i].bytes = bundle_image(b, i, &sources[i].size);
-	}
-	*ret_sources = sources;
-	return image_set_new(sources, m->n_images, ret);
+	return xt < yt ? -1 : xt > yt;
 }
 
-static const struct space *first_space(const struct timeline *t)
+static void report(struct oracle *o)
 {
-	for (size_t i = 0; i < timeline_n_threads(t); i++) {
-		const struct space *s =
-			timeline_space(t, timeline_thread(t, i)->pid, SPACE_NOW - 1);
+	if (o->n_threads > 0)
+		qsort(o->threads, o->n_threads, sizeof(*o->threads), by_tid);
+	for (size_t i = 0; i < o->n_threads; i++) {
+		const struct thread *t = &o->threads[i];
 
-		if (s && space_generation(s, SPACE_NOW - 1) > 0)
-			return s;
+		if (t->who)
+			printf("{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32, t->who->pid, t->who->tid);
+		else
+			printf("{\"pid\":null,\"tid\":null");
+		printf(",\"instructions\":%" PRIu64 ",\"ipHash\":\"%016" PRIx64 "\"}\n",
+		       t->instructions, t->hash);
 	}
-	return NULL;
+	printf("{\"stretches\":%" PRIu64 ",\"errors\":%" PRIu64 "}\n", o->stretches, o->errors);
+}
+
+/* What libipt finds behind our last stretch belongs to nobody. */
+static void check_end(struct oracle *o, size_t cpu)
+{
+	const struct replay_stretch end = {.cpu = cpu};
+	const char *why;
+	uint64_t offset, ignored = 0;
+	struct ipt_step step;
+
+	o->context = 0;
+	o->code.bytes = NULL;
+	ipt_cpu_step(o->cpus[cpu], 1, &step, &ignored);
+	if (step.instructions > 0)
+		differs(o, &end, "libipt finds more instructions at the end");
+	else if (ipt_cpu_errors(o->cpus[cpu], &why, &offset) > 0)
+		differs(o, &end, "libipt found errors");
+}
+
+static int open_cpus(struct oracle *o, const struct bundle *b)
+{
+	const struct manifest *m = bundle_manifest(b);
+
+	for (size_t i = 0; i < m->n_cpus; i++) {
+		size_t size;
+		const uint8_t *trace = bundle_cpu(b, i, &size);
+
+		if (size == 0)
+			continue;
+		o->cpus[i] = ipt_cpu_new(m, trace, size, read_code, o);
+		if (!o->cpus[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* In the order in which the threads had the CPUs. */
+static int decode_all(struct oracle *o, const struct bundle *b)
+{
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = o};
+	size_t n = bundle_manifest(b)->n_cpus;
+	int r = open_cpus(o, b);
+
+	if (r == 0)
+		r = replay_all(o->replay, &consumer);
+	for (size_t i = 0; i < n; i++) {
+		if (r == 0 && o->cpus[i])
+			check_end(o, i);
+		ipt_cpu_free(o->cpus[i]);
+	}
+	return r;
+}
+
+static int compare(const struct bundle *b)
+{
+	size_t n = bundle_manifest(b)->n_cpus;
+	struct oracle o = {0};
+	int r = replay_new(b, &o.replay);
+
+	o.cpus = calloc(n + 1, sizeof(struct ipt_cpu *));
+	o.before = calloc(n + 1, sizeof(struct timeline_thread *));
+	o.begun = calloc(n + 1, sizeof(bool));
+	if (!o.cpus || !o.before || !o.begun)
+		r = -ENOMEM;
+	if (r == 0)
+		r = decode_all(&o, b);
+	if (r == 0)
+		report(&o);
+	free(o.threads);
+	free(o.cpus);
+	free(o.before);
+	free(o.begun);
+	replay_free(o.replay);
+	return r;
 }
 
 int main(int argc, char **argv)
 {
 	struct bundle *b = NULL;
-	struct timeline *t = NULL;
-	CLEANUP_FREE struct image_source *sources = NULL;
-	struct oracle o = {0};
-	const uint8_t *records;
-	size_t size;
-	uint64_t bad;
-	int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1;
+	int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
 
-	if (fd < 0 || bundle_open(fd, &b) != 0)
-		return fprintf(stderr, "usage: bundle_ipt BUNDLE\n"), 2;
-	records = bundle_sideband(b, &size);
-	if (timeline_load(records, size, &t, &bad) != 0 || open_images(b, &sources, &o.images) != 0)
-		return 1;
-	o.space = first_space(t);
-	for (size_t i = 0; o.space && i < bundle_manifest(b)->n_cpus; i++) {
-		struct result r = {.hash = FNV_BASIS};
-		const uint8_t *trace = bundle_cpu(b, i, &size);
-
-		if (decode(&o, trace, size, bundle_manifest(b), &r) != 0)
-			return 1;
-		printf("{\"cpu\":%u,\"instructions\":%" PRIu64 ",\"ipHash\":\"%016" PRIx64
-		       "\",\"errors\":%" PRIu64 "}\n",
-		       bundle_manifest(b)->cpus[i].cpu, r.instructions, r.hash, r.errors);
+	if (fd < 0 || bundle_open(fd, &b) != 0) {
+		fprintf(stderr, "usage: bundle_ipt BUNDLE\n");
+		return 2;
 	}
-	image_set_free(o.images);
-	timeline_free(t);
+	r = compare(b);
+	if (r != 0)
+		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
 	bundle_free(b);
 	close(fd);
-	return o.space ? 0 : 1;
+	return r == 0 ? 0 : 1;
 }

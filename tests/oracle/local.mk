@@ -10,8 +10,8 @@ noinst_PROGRAMS += tests/oracle/bundle_ipt tests/oracle/libipt_insns
 endif
 tests_oracle_flow_check_SOURCES = tests/oracle/flow_check.c
 tests_oracle_flow_check_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
-tests_oracle_bundle_ipt_SOURCES = tests/oracle/bundle_ipt.c
-tests_oracle_bundle_ipt_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
-	$(ELF_LIBS) $(JSONC_LIBS) $(LIBIPT_LIBS)
+tests_oracle_bundle_ipt_SOURCES = tests/oracle/bundle_ipt.c tests/oracle/ipt_cpu.c \
+	tests/oracle/ipt_cpu.h
+tests_oracle_bundle_ipt_LDADD = $(WORKER_LIBS) $(LIBIPT_LIBS)
 tests_oracle_libipt_insns_SOURCES = tests/oracle/libipt_insns.c
 tests_oracle_libipt_insns_LDADD = $(LIBIPT_LIBS)

@@ -1,12 +1,14 @@
 /*
- * Runs a command under the emulated source, without the daemon: its trace (oldest first) and
- * sideband records go to files. Snapshots can be taken meanwhile, each into a file of its own.
+ * Runs a command under the emulated source, without the daemon: the trace (oldest first) and the
+ * sideband records of each CPU go to files. Snapshots can be taken meanwhile, each into files of
+ * its own.
  *
- *   emu_run [-a AUX_KIB] [-d DATA_KIB] [-t TERMS] [-T TRUTH] [-v] [-s N -i MS] PLUGIN OUT --
- * COMMAND...
+ *   emu_run [-c CPUS] [-q QUANTUM] [-a AUX_KIB] [-d DATA_KIB] [-t TERMS] [-T TRUTH] [-v]
+ *           [-s N -i MS] PLUGIN OUT -- COMMAND...
  *
- * Writes OUT.pt and OUT.data, and with -s: OUT.1.pt ... OUT.N.pt, one every MS milliseconds, as
- * long as the command runs. One line a snapshot on stderr. Exits with the command's status.
+ * Writes OUT.cpuC.pt and OUT.cpuC.data, and with -s: OUT.1.cpuC.pt ... OUT.N.cpuC.pt, one every MS
+ * milliseconds, as long as the command runs. TRUTH: an empty directory. One line a snapshot on
+ * stderr. Exits with the command's status.
  */
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +26,7 @@ struct run {
 	const char *out;
 	int snapshots, interval;
 	uint8_t *area;
-	FILE *data;
+	FILE *data[SOURCE_EMU_MAX_CPUS];
 	uint64_t records;
 };
 
@@ -34,17 +36,23 @@ static void fail(const char *what)
 	exit(125);
 }
 
-static void drain(struct run *r)
+static void drain_cpu(struct run *r, size_t cpu)
 {
-	struct ring *ring = &r->source->cpus[0].pt;
+	struct ring *ring = &r->source->cpus[cpu].pt;
 	const void *record;
 	size_t size;
 
 	while (ring_peek(ring, &record, &size) == 0) {
-		fwrite(record, 1, size, r->data);
+		fwrite(record, 1, size, r->data[cpu]);
 		ring_consume(ring, size);
 		r->records++;
 	}
+}
+
+static void drain(struct run *r)
+{
+	for (size_t i = 0; i < r->source->n_cpus; i++)
+		drain_cpu(r, i);
 }
 
 static void save(struct run *r, const char *name, uint64_t bytes)
@@ -55,20 +63,30 @@ static void save(struct run *r, const char *name, uint64_t bytes)
 		fail(name);
 }
 
-static void snapshot(struct run *r, int n)
+static void save_cpu(struct run *r, int n, size_t cpu)
 {
-	char name[4096];
-	int answer = r->source->ops->disable(r->source, 0);
-	uint64_t bytes = ring_copy_aux(&r->source->cpus[0].pt, 0, r->area);
-	int again = n > 0 ? r->source->ops->enable(r->source, 0) : 0;
+	char name[4096], number[16] = "";
+	uint64_t bytes = ring_copy_aux(&r->source->cpus[cpu].pt, 0, r->area);
 
 	if (n > 0)
-		snprintf(name, sizeof(name), "%s.%d.pt", r->out, n);
-	else
-		snprintf(name, sizeof(name), "%s.pt", r->out);
+		snprintf(number, sizeof(number), ".%d", n);
+	snprintf(name, sizeof(name), "%s%s.cpu%zu.pt", r->out, number, cpu);
 	save(r, name, bytes);
+}
+
+static void snapshot(struct run *r, int n)
+{
+	uint32_t n_cpus = (uint32_t)r->source->n_cpus;
+	int answers = 0;
+
+	for (uint32_t i = 0; i < n_cpus; i++)
+		answers += r->source->ops->disable(r->source, i);
+	for (uint32_t i = 0; i < n_cpus; i++)
+		save_cpu(r, n, i);
+	for (uint32_t i = 0; n > 0 && i < n_cpus; i++)
+		answers += r->source->ops->enable(r->source, i);
 	drain(r);
-	fprintf(stderr, "snapshot %d: disable %d enable %d\n", n, answer, again);
+	fprintf(stderr, "snapshot %d: %d did not answer\n", n, answers);
 }
 
 static int run(struct run *r)
@@ -97,8 +115,12 @@ static void parse(struct run *r, int argc, char **argv)
 
 	r->config.common = (struct source_config){.data_size = 256 << 10, .aux_size = 4 << 20};
 	r->config.n_cpus = 1;
-	while ((option = getopt(argc, argv, "+a:d:t:T:vs:i:")) != -1) {
+	r->config.max_tasks = 256;
+	r->config.quantum = 1000000;
+	while ((option = getopt(argc, argv, "+c:q:a:d:t:T:vs:i:")) != -1) {
 		switch (option) {
+		case 'c': r->config.n_cpus = (uint32_t)atoi(optarg); break;
+		case 'q': r->config.quantum = strtoull(optarg, NULL, 0); break;
 		case 'a': r->config.common.aux_size = strtoull(optarg, NULL, 0) << 10; break;
 		case 'd': r->config.common.data_size = strtoull(optarg, NULL, 0) << 10; break;
 		case 't': r->config.common.pt_terms = optarg; break;
@@ -109,6 +131,9 @@ static void parse(struct run *r, int argc, char **argv)
 		default: fail("unknown option");
 		}
 	}
+	if (r->config.n_cpus < 1 || r->config.n_cpus > SOURCE_EMU_MAX_CPUS ||
+	    r->config.quantum == 0)
+		fail("no such machine");
 	if (argc - optind < 3)
 		fail("PLUGIN OUT -- COMMAND");
 	r->config.plugin_path = argv[optind];
@@ -117,23 +142,35 @@ static void parse(struct run *r, int argc, char **argv)
 	r->config.argv = strcmp(*argv, "--") == 0 ? argv + 1 : argv;
 }
 
+static void open_data(struct run *r)
+{
+	char name[4096];
+
+	for (size_t i = 0; i < r->source->n_cpus; i++) {
+		snprintf(name, sizeof(name), "%s.cpu%zu.data", r->out, i);
+		r->data[i] = fopen(name, "we");
+		if (r->data[i] == NULL)
+			fail(name);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	struct run r = {0};
-	char why[512], name[4096];
+	static struct run r;
+	char why[512];
 	int status;
 
 	parse(&r, argc, argv);
 	if (source_emu_open(&r.config, &r.source, why, sizeof(why)) < 0)
 		fail(why);
 	r.area = malloc(r.config.common.aux_size);
-	snprintf(name, sizeof(name), "%s.data", r.out);
-	r.data = fopen(name, "we");
-	if (r.area == NULL || r.data == NULL)
-		fail("no memory or no file");
+	if (r.area == NULL)
+		fail("no memory");
+	open_data(&r);
 	status = run(&r);
-	if (fclose(r.data) != 0)
-		fail(name);
+	for (size_t i = 0; i < r.source->n_cpus; i++)
+		if (fclose(r.data[i]) != 0)
+			fail("data");
 	free(r.area);
 	source_free(r.source);
 	return status;

@@ -1,19 +1,46 @@
 # Programs that tests run; nothing of it is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
-	tests/support/emu_run tests/support/guest_signals
+	tests/support/truth_subset tests/support/emu_run
 tests_support_vl_cert_server_SOURCES = tests/support/vl_cert_server.c
 tests_support_vl_cert_server_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
-# What was really executed, out of a truth file.
-tests_support_truth_window_SOURCES = tests/support/truth_window.c tests/support/truth.c \
-	tests/support/truth.h
+# What was really executed, out of a truth directory; whether what was decoded is part of it.
+TRUTH_SOURCES = tests/support/truth.c tests/support/truth.h \
+	tests/support/truth_walk.c tests/support/truth_walk.h
+SUBSET_SOURCES = tests/support/subset.c tests/support/subset.h
+tests_support_truth_window_SOURCES = tests/support/truth_window.c $(TRUTH_SOURCES)
 tests_support_truth_window_LDADD =
+tests_support_truth_subset_SOURCES = tests/support/truth_subset.c $(TRUTH_SOURCES) $(SUBSET_SOURCES)
+tests_support_truth_subset_LDADD =
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset
+endif
+tests_unit_support_test_truth_walk_SOURCES = tests/unit/support/test_truth_walk.c $(TRUTH_SOURCES)
+tests_unit_support_test_truth_walk_LDADD = $(CMOCKA_LIBS)
+tests_unit_support_test_subset_SOURCES = tests/unit/support/test_subset.c $(SUBSET_SOURCES)
+tests_unit_support_test_subset_LDADD = $(CMOCKA_LIBS)
 
 # The emulated source alone: runs a command, dumps its rings.
 tests_support_emu_run_SOURCES = tests/support/emu_run.c
 tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_LIBS)
 
-# A guest: runs under the emulator, so without sanitizers.
+# Guests: run under the emulator, so without sanitizers.
+GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
+noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_threads \
+	tests/support/guest_forks tests/support/guest_maps tests/support/guest_odd
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
-tests_support_guest_signals_CFLAGS = -std=gnu11 -O2 -Wall -Wextra -Wno-clobbered -Wno-infinite-recursion
+tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
 tests_support_guest_signals_LDFLAGS =
+tests_support_guest_threads_SOURCES = tests/support/guest_threads.c
+tests_support_guest_threads_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_threads_LDFLAGS = -pthread
+tests_support_guest_forks_SOURCES = tests/support/guest_forks.c
+tests_support_guest_forks_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_forks_LDFLAGS = -pthread
+tests_support_guest_maps_SOURCES = tests/support/guest_maps.c
+tests_support_guest_maps_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_maps_LDFLAGS = -pthread
+tests_support_guest_maps_LDADD = -ldl
+tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
+tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_odd_LDFLAGS = -pthread

@@ -242,6 +242,65 @@ static void put_mapping(struct bytes_out *out)
 	put_record(out, &map, 0);
 }
 
+/* As the kernel does: who leaves says who comes, then who comes says who left. Tid 0 is idle. */
+static void put_switch(struct bytes_out *out, uint32_t cpu, uint64_t time, const uint32_t tids[2])
+{
+	uint8_t buffer[256];
+	size_t i, size;
+
+	for (i = 0; i < 2; i++) {
+		struct perfrecord r = {.type = PERF_RECORD_SWITCH_CPU_WIDE,
+				       .misc = i == 0 ? PERF_RECORD_MISC_SWITCH_OUT : 0,
+				       .time = time + i,
+				       .cpu = cpu,
+				       .pid = tids[i] ? MAKE_PID : 0,
+				       .tid = tids[i]};
+
+		r.u.context_switch.next_prev_pid = tids[1 - i] ? MAKE_PID : 0;
+		r.u.context_switch.next_prev_tid = tids[1 - i];
+		if (perfrecord_compose(&r, buffer, sizeof(buffer), &size) != 0)
+			abort();
+		bytes_put_block(out, buffer, size);
+	}
+}
+
+static void put_lost(const struct make_bundle *how, struct bytes_out *out, uint32_t cpu,
+		     unsigned round)
+{
+	struct perfrecord lost = {.type = PERF_RECORD_LOST,
+				  .time = MAKE_TSC + (uint64_t)round * MAKE_ROUND + 600};
+
+	lost.u.lost.lost = 3;
+	if (how->lost_after == round + 1)
+		put_record(out, &lost, cpu);
+}
+
+static void put_turns(const struct make_bundle *how, struct bytes_out *out, uint32_t cpu)
+{
+	unsigned round;
+
+	for (round = 0; round < how->rounds; round++) {
+		uint64_t time = MAKE_TSC + (uint64_t)round * MAKE_ROUND + 750;
+		uint32_t odd = how->rounds_per_turn ? round / how->rounds_per_turn % 2 : 0;
+
+		put_lost(how, out, cpu, round);
+		if (how->rounds_per_turn == 0 || (round + 1) % how->rounds_per_turn != 0)
+			continue;
+		put_switch(out, cpu, time, (const uint32_t[]){MAKE_TID + odd, 0});
+		put_switch(out, cpu, time + 50, (const uint32_t[]){0, MAKE_TID + 1 - odd});
+	}
+}
+
+static void put_second_comm(struct bytes_out *out)
+{
+	struct perfrecord comm = {.type = PERF_RECORD_COMM};
+
+	comm.u.comm.pid = MAKE_PID;
+	comm.u.comm.tid = MAKE_TID + 1;
+	comm.u.comm.comm = "second";
+	put_record(out, &comm, 0);
+}
+
 void make_sideband(const struct make_bundle *how, struct bytes_out *out)
 {
 	struct perfrecord comm = {.type = PERF_RECORD_COMM};
@@ -260,6 +319,10 @@ void make_sideband(const struct make_bundle *how, struct bytes_out *out)
 		put_record(out, &start, cpu);
 	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
 		put_record(out, &in, cpu);
+	if (how->rounds_per_turn > 0)
+		put_second_comm(out);
+	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
+		put_turns(how, out, cpu);
 }
 
 static uint64_t stop_time(const struct make_bundle *how)
@@ -296,7 +359,7 @@ static int describe_program(struct manifest *m, const struct make_bundle *how, u
 	process->exe = strdup(MAKE_PATH);
 	process->cmdline = strdup("loop --for ever");
 	process->cgroup = strdup("/system.slice/loop.service");
-	return 0;
+	return how->note != NULL ? manifest_add_note(m, "untraced-exec", 1, how->note) : 0;
 }
 
 static int describe(struct manifest *m, const struct make_bundle *how, uint64_t trace,

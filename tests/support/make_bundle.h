@@ -40,10 +40,15 @@ struct make_bundle {
 	bool overflow; /* an OVF in the middle */
 	bool in_leaf;  /* after the rounds interrupted in leaf: 3 instructions more */
 	unsigned more_processes;
-	uint64_t last_ns;   /* as in the manifest; 0: all */
-	uint64_t no_answer; /* ns after its end at which the CPU did not answer the stop; 0: it did
-			     */
-	uint64_t stop_late; /* from the trigger to the stop, ns */
+	/* Another thread (MAKE_TID + 1) and MAKE_TID take turns of so many rounds; between two the
+	 * CPU is idle, from 750 to 800 ns after the last round began. 0: MAKE_TID alone. */
+	unsigned rounds_per_turn;
+	unsigned lost_after; /* a LOST record 600 ns after that round (from 1) began; 0: none */
+	const char *note;    /* why, of a note "untraced-exec"; NULL: none */
+	uint64_t last_ns;    /* as in the manifest; 0: all */
+	uint64_t no_answer;  /* ns after its end at which the CPU did not answer the stop; 0: it did
+			      */
+	uint64_t stop_late;  /* from the trigger to the stop, ns */
 };
 
 /* The number of instructions in ROUNDS whole rounds. */

@@ -25,6 +25,12 @@ static const struct {
 	{"overflow", {.rounds = 10, .overflow = true}},
 	{"leaf", {.rounds = 10, .in_leaf = true}},
 	{"many", {.rounds = 100, .more_processes = 3000}},
+	{"turns",
+	 {.rounds = 100,
+	  .n_cpus = 3,
+	  .rounds_per_turn = 2,
+	  .lost_after = 40,
+	  .note = "/x\x1b: why"}},
 	{"last", {.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND}},
 };
 

@@ -13,6 +13,8 @@
 
 #include "capture/emu/truth.h"
 
+#define MAX_ID (1u << 28)
+
 int truth_reader_open(struct truth_reader *r, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -70,28 +72,37 @@ static uint64_t get_varint(struct truth_reader *r)
 	return v;
 }
 
-static bool define(struct truth_reader *r)
+static int make_room(struct truth_reader *r, uint64_t id)
+{
+	size_t n = (size_t)id * 2 + 64;
+	void *blocks;
+
+	if (id < r->n_blocks)
+		return 0;
+	blocks = realloc(r->blocks, n * sizeof(*r->blocks));
+	if (blocks == NULL)
+		return -ENOMEM;
+	r->blocks = blocks;
+	memset(r->blocks + r->n_blocks, 0, (n - r->n_blocks) * sizeof(*r->blocks));
+	r->n_blocks = n;
+	return 0;
+}
+
+static int define(struct truth_reader *r)
 {
 	uint64_t id = get_varint(r);
 	struct truth_block_def def;
+	int result;
 
 	get(r, &def.ip, 8);
-	if (!get(r, &def.n, 2) || (size_t)(r->end - r->pos) < def.n || id > UINT32_MAX)
-		return false;
+	if (!get(r, &def.n, 2) || (size_t)(r->end - r->pos) < def.n || id > MAX_ID)
+		return -EBADMSG;
 	def.length = r->pos;
 	r->pos += def.n;
-	if (id >= r->n_blocks) {
-		size_t n = (size_t)id * 2 + 64;
-		void *blocks = realloc(r->blocks, n * sizeof(*r->blocks));
-
-		if (blocks == NULL)
-			return false;
-		r->blocks = blocks;
-		memset(r->blocks + r->n_blocks, 0, (n - r->n_blocks) * sizeof(*r->blocks));
-		r->n_blocks = n;
-	}
-	r->blocks[id] = def;
-	return true;
+	result = make_room(r, id);
+	if (result == 0)
+		r->blocks[id] = def;
+	return result;
 }
 
 static int executed(struct truth_reader *r, uint64_t id, int n, uint64_t times,
@@ -109,38 +120,39 @@ static int executed(struct truth_reader *r, uint64_t id, int n, uint64_t times,
 
 static int mark(struct truth_reader *r, int item, struct truth_event *ret)
 {
-	uint8_t user = 0;
+	uint8_t flag = 0;
 
 	ret->item = item;
+	if (item == TRUTH_ENTER)
+		get(r, &ret->cpu, 4);
 	if (item == TRUTH_JUMP)
 		get(r, &ret->ip, 8);
 	else
 		get(r, &ret->tsc, 8);
-	if (item == TRUTH_PSB || item == TRUTH_STOP || item == TRUTH_START)
+	if (item != TRUTH_JUMP && item != TRUTH_TIME)
 		get(r, &ret->pos, 8);
-	if (item == TRUTH_PSB)
-		get(r, &user, 1);
-	if (item == TRUTH_STOP || item == TRUTH_START)
+	if (item == TRUTH_PSB || item == TRUTH_OVERFLOW)
+		get(r, &flag, 1);
+	if (item == TRUTH_STOP)
 		get(r, &ret->generation, 4);
-	ret->user = user;
+	ret->flag = flag != 0;
 	return 1;
 }
 
 int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
 {
-	uint64_t v, id;
-	uint16_t n;
-
 	memset(ret, 0, sizeof(*ret));
-	for (;;) {
-		if (r->pos >= r->end)
-			return 0;
-		v = get_varint(r);
+	while (r->pos < r->end) {
+		uint64_t id, v = get_varint(r);
+		uint16_t n;
+		int result;
+
 		switch (v) {
 		case TRUTH_END: return 0;
 		case TRUTH_BLOCK:
-			if (!define(r))
-				return -EBADMSG;
+			result = define(r);
+			if (result < 0)
+				return result;
 			continue;
 		case TRUTH_AGAIN: return executed(r, r->last_id, -1, get_varint(r), ret);
 		case TRUTH_PARTIAL:
@@ -149,10 +161,12 @@ int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
 			return executed(r, id, n, 1, ret);
 		case TRUTH_PSB:
 		case TRUTH_STOP:
-		case TRUTH_START:
 		case TRUTH_TIME:
-		case TRUTH_JUMP: return mark(r, (int)v, ret);
+		case TRUTH_JUMP:
+		case TRUTH_ENTER:
+		case TRUTH_OVERFLOW: return mark(r, (int)v, ret);
 		default: return v >= TRUTH_FIRST_ID ? executed(r, v, -1, 1, ret) : -EBADMSG;
 		}
 	}
+	return 0;
 }

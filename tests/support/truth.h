@@ -1,5 +1,5 @@
 /*
- * Reads a truth file (capture/emu/truth.h) item by item.
+ * Reads one truth file, of one thread, (capture/emu/truth.h) item by item.
  */
 #pragma once
 
@@ -10,30 +10,31 @@
 struct truth_block_def {
 	uint64_t ip;
 	uint16_t n;
-	const uint8_t *length;
+	const uint8_t *length; /* NULL: not defined */
 };
 
 struct truth_reader {
 	const uint8_t *bytes, *pos, *end; /* the mapped file */
-	struct truth_block_def *blocks;	  /* by id */
+	struct truth_block_def *blocks;	  /* by id; an id may get a new meaning on the way */
 	size_t n_blocks;
 	uint64_t last_id;
 };
 
 struct truth_event {
 	int item; /* enum truth_item; TRUTH_FIRST_ID for any execution */
-	/* execution: the first n instructions of a block, again times more */
+	/* execution: the first n instructions of a block, TIMES times; the block is valid until the
+	 * next event */
 	const struct truth_block_def *block;
 	unsigned int n;
 	uint64_t times;
 	/* marks */
 	uint64_t tsc, pos, ip;
-	bool user;
-	uint32_t generation;
+	bool flag; /* PSB: in user code; OVERFLOW: resolved */
+	uint32_t generation, cpu;
 };
 
-/* 0; -EBADMSG: no truth file; -errno. */
+/* 0; -EBADMSG: no truth file; -errno. Call truth_reader_done in any case. */
 int truth_reader_open(struct truth_reader *r, const char *path);
 void truth_reader_done(struct truth_reader *r);
-/* 1: *ret is the next; 0: the end; -EBADMSG: damaged. */
+/* 1: *ret is the next; 0: the end; -EBADMSG: damaged; -ENOMEM. */
 int truth_reader_next(struct truth_reader *r, struct truth_event *ret);

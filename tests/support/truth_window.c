@@ -1,12 +1,14 @@
 /*
- * What a decoder must find in a window of a trace, from the truth file:
+ * What a decoder must find in a snapshot, thread by thread, from a truth directory:
  *
- *   truth_window TRUTHFILE [--from-tsc=0xTSC] [--stop=N|last] [--hash] [--insns] [--marks]
+ *   truth_window DIR [--cpu=N:FROM:STOP ...] [--stretches] [--insns] [--marks] [--no-hash]
  *
- * Prints {"instructions":N,"ipHash":"..."}: everything executed from the PSB with that TSC
- * (default: the first) up to the Nth time that the recorder stopped tracing (counted from 1; one
- * before the first instruction counts too), the last stop there was, or the end of the file.
- * --insns: before it one hexadecimal address a line. --marks: all marks, and nothing else.
+ * FROM is the TSC of the first PSB of that CPU's trace, STOP when it was stopped (hexadecimal);
+ * without any --cpu: everything. Prints a line a thread that executed anything there, in order of
+ * tid, {"pid":P,"tid":T,"instructions":N,"ipHash":"..."}, and last {"threads":N,"instructions":N}.
+ * --stretches: before a thread's line one for each of its stretches, with the CPU and the TSC of
+ * its begin. --insns: before it its addresses, one a line, "# cpu N pid P tid T" above each
+ * stretch. --marks: all marks there are, and nothing else.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -16,153 +18,169 @@
 #include <string.h>
 
 #include "capture/emu/truth.h"
-#include "tests/support/truth.h"
+#include "tests/support/truth_walk.h"
 
-#define FNV_BASIS 0xcbf29ce484222325ull
-#define FNV_PRIME 0x100000001b3ull
+#define MAX_SPANS 256
 
-struct window {
-	const char *path;
-	bool from_given, hash, insns, marks;
-	uint64_t from;
-	long stop; /* 0: end of file; -1: last */
-	/* results */
-	bool inside;
-	uint64_t instructions, fnv;
-	uint64_t stops;
+struct sum {
+	uint64_t instructions, hash;
 };
 
-static void hash_ip(struct window *w, uint64_t ip)
+struct window {
+	const char *dir;
+	struct truth_span spans[MAX_SPANS];
+	size_t n_spans;
+	bool stretches, insns, marks, no_hash;
+	/* results */
+	struct truth_thread who;
+	uint32_t cpu;
+	uint64_t tsc;
+	struct sum stretch, thread;
+	uint64_t n_threads, total;
+};
+
+static void show_stretch(const struct window *w)
 {
-	for (int i = 0; i < 8; i++) {
-		w->fnv ^= ip & 0xff;
-		w->fnv *= FNV_PRIME;
-		ip >>= 8;
-	}
+	if (w->stretches && w->stretch.instructions > 0)
+		printf("{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"cpu\":%" PRIu32
+		       ",\"tsc\":\"0x%" PRIx64 "\",\"instructions\":%" PRIu64
+		       ",\"ipHash\":\"%016" PRIx64 "\"}\n",
+		       w->who.pid, w->who.tid, w->cpu, w->tsc, w->stretch.instructions,
+		       w->stretch.hash);
 }
 
-static void add(struct window *w, const struct truth_event *e)
+static void on_begin(void *userdata, struct truth_thread who)
 {
-	w->instructions += e->n * e->times;
-	if (!w->hash && !w->insns)
-		return;
+	struct window *w = userdata;
+
+	w->who = who;
+	w->thread = w->stretch = (struct sum){.hash = TRUTH_FNV_BASIS};
+}
+
+static void on_stretch(void *userdata, uint32_t cpu, uint64_t tsc)
+{
+	struct window *w = userdata;
+
+	show_stretch(w);
+	w->stretch = (struct sum){.hash = TRUTH_FNV_BASIS};
+	w->cpu = cpu;
+	w->tsc = tsc;
+	if (w->insns)
+		printf("# cpu %" PRIu32 " pid %" PRIu32 " tid %" PRIu32 "\n", cpu, w->who.pid,
+		       w->who.tid);
+}
+
+static void print_ips(const struct truth_event *e)
+{
 	for (uint64_t t = 0; t < e->times; t++) {
 		uint64_t ip = e->block->ip;
 
 		for (unsigned int i = 0; i < e->n; i++) {
-			if (w->hash)
-				hash_ip(w, ip);
-			if (w->insns)
-				printf("%" PRIx64 "\n", ip);
+			printf("%" PRIx64 "\n", ip);
 			ip += e->block->length[i];
 		}
 	}
 }
 
-static void show(const struct truth_event *e)
+static void on_run(void *userdata, const struct truth_event *e)
 {
-	static const char *const names[] = {[TRUTH_PSB] = "psb",
-					    [TRUTH_STOP] = "stop",
-					    [TRUTH_START] = "start",
-					    [TRUTH_TIME] = "time",
-					    [TRUTH_JUMP] = "jump"};
+	struct window *w = userdata;
 
-	if (e->item == TRUTH_FIRST_ID || e->item == TRUTH_TIME)
+	w->stretch.instructions += e->n * e->times;
+	w->thread.instructions += e->n * e->times;
+	if (!w->no_hash)
+		w->thread.hash = truth_hash(w->thread.hash, e);
+	if (w->stretches)
+		w->stretch.hash = truth_hash(w->stretch.hash, e);
+	if (w->insns)
+		print_ips(e);
+}
+
+static void on_end(void *userdata)
+{
+	struct window *w = userdata;
+
+	if (w->thread.instructions == 0)
 		return;
-	printf("%s tsc %" PRIx64 " pos %" PRIu64 " ip %" PRIx64 " user %d generation %u\n",
-	       names[e->item], e->tsc, e->pos, e->ip, e->user, e->generation);
+	show_stretch(w);
+	printf("{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"instructions\":%" PRIu64
+	       ",\"ipHash\":\"%016" PRIx64 "\"}\n",
+	       w->who.pid, w->who.tid, w->thread.instructions, w->thread.hash);
+	w->n_threads++;
+	w->total += w->thread.instructions;
 }
 
-/* True when the window ends here. */
-static bool take(struct window *w, const struct truth_event *e, uint64_t last_stop)
+static void on_mark(void *userdata, const struct truth_event *e)
 {
-	if (w->marks)
-		show(e);
-	if (e->item == TRUTH_FIRST_ID && w->inside)
-		add(w, e);
-	if (e->item == TRUTH_PSB && (!w->from_given || e->tsc == w->from))
-		w->inside = true;
-	if (e->item == TRUTH_STOP)
-		w->stops++;
-	/* The recorder counts on for each start and each stop: emuring_cpu.want. */
-	return e->item == TRUTH_STOP && (w->stop < 0	? w->stops == last_stop
-					 : w->stop == 0 ? false
-							: e->generation / 2 >= (uint64_t)w->stop);
-}
+	static const char *const names[] = {
+		[TRUTH_PSB] = "psb",   [TRUTH_STOP] = "stop",	[TRUTH_TIME] = "time",
+		[TRUTH_JUMP] = "jump", [TRUTH_ENTER] = "enter", [TRUTH_OVERFLOW] = "overflow"};
+	const struct window *w = userdata;
 
-static int walk(struct window *w, uint64_t last_stop, uint64_t *ret_stops)
-{
-	struct truth_reader r;
-	struct truth_event e;
-	int result = truth_reader_open(&r, w->path);
-
-	*ret_stops = 0;
-	while (result >= 0 && (result = truth_reader_next(&r, &e)) > 0) {
-		if (e.item == TRUTH_STOP)
-			++*ret_stops;
-		if (last_stop != UINT64_MAX && take(w, &e, last_stop))
-			break;
-	}
-	truth_reader_done(&r);
-	return result < 0 ? result : 0;
+	if (e->item != TRUTH_TIME)
+		printf("%" PRIu32 ".%" PRIu32 " %s tsc %" PRIx64 " pos %" PRIu64 " ip %" PRIx64
+		       " flag %d generation %" PRIu32 " cpu %" PRIu32 "\n",
+		       w->who.pid, w->who.tid, names[e->item], e->tsc, e->pos, e->ip, e->flag,
+		       e->generation, e->cpu);
 }
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: truth_window TRUTHFILE [--from-tsc=TSC] [--stop=N|last] [--hash] "
-			"[--insns] [--marks]\n");
+	fprintf(stderr, "usage: truth_window DIR [--cpu=N:FROM:STOP ...] [--stretches] [--insns] "
+			"[--marks] [--no-hash]\n");
 	return 2;
 }
 
 static bool parse(struct window *w, int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"from-tsc", required_argument, NULL, 'f'}, {"stop", required_argument, NULL, 's'},
-		{"hash", no_argument, NULL, 'h'},	    {"insns", no_argument, NULL, 'i'},
-		{"marks", no_argument, NULL, 'm'},	    {0}};
+		{"cpu", required_argument, NULL, 'c'}, {"stretches", no_argument, NULL, 's'},
+		{"insns", no_argument, NULL, 'i'},     {"marks", no_argument, NULL, 'm'},
+		{"no-hash", no_argument, NULL, 'n'},   {0}};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (option) {
-		case 'f':
-			w->from = strtoull(optarg, NULL, 0);
-			w->from_given = true;
+		case 'c':
+			if (w->n_spans == MAX_SPANS ||
+			    truth_span_parse(optarg, &w->spans[w->n_spans++]) < 0)
+				return false;
 			break;
-		case 's': w->stop = strcmp(optarg, "last") == 0 ? -1 : atol(optarg); break;
-		case 'h': w->hash = true; break;
+		case 's': w->stretches = true; break;
 		case 'i': w->insns = true; break;
 		case 'm': w->marks = true; break;
+		case 'n': w->no_hash = true; break;
 		default: return false;
 		}
 	}
-	if (optind != argc - 1)
-		return false;
-	w->path = argv[optind];
-	return true;
+	w->dir = argv[optind];
+	return optind == argc - 1;
 }
 
 int main(int argc, char **argv)
 {
-	struct window w = {.fnv = FNV_BASIS};
-	uint64_t stops = 0;
-	int r = 0;
+	static struct window w;
+	struct truth_visitor v = {.begin = on_begin, .userdata = &w};
+	char *bad;
+	int r;
 
 	if (!parse(&w, argc, argv))
 		return usage();
-	if (w.stop < 0)
-		r = walk(&w, UINT64_MAX, &stops);
-	if (r == 0)
-		r = walk(&w, stops, &(uint64_t){0});
-	if (r < 0) {
-		fprintf(stderr, "%s: %s\n", w.path, strerror(-r));
-		return 1;
+	if (w.marks) {
+		v.mark = on_mark;
+	} else {
+		v.stretch = on_stretch;
+		v.run = on_run;
+		v.end = on_end;
 	}
-	if (!w.inside) {
-		fprintf(stderr, "%s: no such PSB\n", w.path);
+	r = truth_walk(w.dir, w.spans, w.n_spans, &v, &bad);
+	if (r < 0) {
+		fprintf(stderr, "%s: %s\n", bad ? bad : w.dir, strerror(-r));
+		free(bad);
 		return 1;
 	}
 	if (!w.marks)
-		printf("{\"instructions\":%" PRIu64 ",\"ipHash\":\"%016" PRIx64 "\"}\n",
-		       w.instructions, w.fnv);
+		printf("{\"threads\":%" PRIu64 ",\"instructions\":%" PRIu64 "}\n", w.n_threads,
+		       w.total);
 	return 0;
 }

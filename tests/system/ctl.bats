@@ -162,6 +162,10 @@ fails() {
 	[ "$status" -eq 0 ]
 	[[ $output == *"State      tracing"* ]]
 	[[ $output == *"pid 43, ended with status 3"* ]]
+	# CPUs that are alike share a line.
+	[[ $output == *$'\n0          8.0 MiB   64.0 KiB     1,234,567      -'* ]]
+	[[ $output == *$'\n1-6        8.0 MiB   64.0 KiB             -      0'* ]]
+	[[ $output == *$'\n7          8.0 MiB   64.0 KiB             -      5'* ]]
 	[[ $output == *"8.0 MiB"* ]]
 	ctl --json=short status
 	[ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ]

@@ -123,11 +123,47 @@ lines() {
 	[ ! -e "$DIR/ran" ]
 }
 
-@test "a truth file that cannot be written is one line before the command runs, and 1" {
+@test "a truth directory that cannot be made is one line before the command runs, and 1" {
 	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--emu-truth="$DIR/absent/truth" --exit-with-command -- touch "$DIR/ran"
 	[ "$output" = "ptsnapd: --emu-truth=$DIR/absent/truth: cannot be written: No such file or directory" ]
+	touch "$DIR/file"
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--emu-truth="$DIR/file" --exit-with-command -- touch "$DIR/ran"
+	[ "$output" = "ptsnapd: --emu-truth=$DIR/file: cannot be written: Not a directory" ]
 	[ ! -e "$DIR/ran" ]
+}
+
+@test "a truth directory with files of an earlier run is one line, keeps them, and 1" {
+	mkdir "$DIR/truth"
+	echo precious >"$DIR/truth/1.1"
+	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--emu-truth="$DIR/truth" --exit-with-command -- touch "$DIR/ran"
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == "ptsnapd: --emu-truth=$DIR/truth: holds files of an earlier run"* ]]
+	[ "$(cat "$DIR/truth/1.1")" = precious ]
+	[ ! -e "$DIR/ran" ]
+}
+
+# refused OPTIONS... WORDS: one line with the last of them in it, and 2.
+refused() {
+	local words=${*: -1}
+	run -2 "$PTSNAPD" --source=emulated "${@:1:$#-1}" -- true
+	[ "$(lines "$output")" -eq 1 ]
+	[[ $output == "ptsnapd: --emu-"*"$words"* ]]
+}
+
+@test "a machine that cannot be is one line that says what could, and 2" {
+	refused --emu-cpus=0 "valid: a number from 1 to 64"
+	refused --emu-cpus=65 "valid: a number from 1 to 64"
+	refused --emu-quantum=10 "from 1000 to 1000000000"
+	refused --emu-tasks=1 "valid: a number from 16 to 4096"
+	refused --emu-overflow=1 "valid: 0 (none) or a size"
+	refused --emu-lose=x "valid: 0 (none) or a number"
+	refused --emu-offline=1:5s:1s "FROM before TO"
+	refused --emu-offline=2:1s:2s "there are only 2 (--emu-cpus)"
+	refused --emu-cpus=1 --emu-offline=0:1s: "at least one of 1"
+	refused --emu-offline=1:1:3 --emu-offline=1:2:4 "while it is away already"
 }
 
 @test "--help and --version go to stdout" {
@@ -218,6 +254,16 @@ lines() {
 	[ "$(count done)" -eq 2 ]
 	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
 	tar xOf "$DIR/bundle" manifest.json | grep -q '"reason": *"second"'
+}
+
+@test "what COMMAND started goes on without it, and is recorded" {
+	start -- sh -c 'sleep 60 >/dev/null 2>&1 & echo child $! >&2'
+	eventually grep -q "command ended with status 0" "$DIR/log"
+	"$CTL" --socket="$SOCKET" status --json=short | grep -q '"state":"tracing"'
+	"$CTL" --socket="$SOCKET" snapshot >/dev/null
+	kill "$(sed -n 's/^child //p' "$DIR/log")"
+	all_ended() { "$CTL" --socket="$SOCKET" status --json=short | grep -q '"state":"ended"'; }
+	eventually all_ended
 }
 
 @test "SIGUSR2 takes a snapshot and names its sender" {

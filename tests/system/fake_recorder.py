@@ -21,7 +21,9 @@ ENTRY = {"id": ID, "state": "done", "trigger": "control", "reason": HOSTILE,
          "realtimeUSec": 1700000000000000, "bootId": "b", "rawBytes": 8388608, "reportBytes": 12345,
          "gaps": 0, "later": {"field": True}}
 STATUS = {"version": "9", "state": "tracing", "source": "emulated", "pid": 42, "uptimeUSec": 1500000,
-          "cpus": [{"cpu": 0, "auxBytes": 8388608, "dataBytes": 65536, "instructions": 1234567}],
+          "cpus": [{"cpu": 0, "auxBytes": 8388608, "dataBytes": 65536, "instructions": 1234567}] +
+                  [{"cpu": i, "auxBytes": 8388608, "dataBytes": 65536, "instructions": None,
+                    "lost": 5 if i == 7 else 0} for i in range(1, 8)],
           "timeline": {"records": 10}, "command": {"pid": 43, "running": False, "exitStatus": 3}}
 BUNDLE = b"bundle\0bytes"
 

@@ -1,5 +1,5 @@
-SYSTEM_TESTS += tests/scenario/exact.tap
-EXTRA_DIST += tests/scenario/exact.py
+SYSTEM_TESTS += tests/scenario/exact.tap tests/scenario/machine.tap
+EXTRA_DIST += tests/scenario/common.py tests/scenario/exact.py tests/scenario/machine.py
 
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh

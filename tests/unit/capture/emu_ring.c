@@ -14,33 +14,55 @@
 
 #include "proto/ptpacket.h"
 
-struct emuring_head *emu_ring_new(uint64_t config)
+struct emuring *emu_ring_new_machine(uint64_t config, uint32_t n_cpus)
 {
-	uint64_t stride, total;
+	struct emuring_layout l = {.n_cpus = n_cpus,
+				   .max_tasks = EMURING_MIN_TASKS,
+				   .data_size = 4096,
+				   .aux_size = RING_AUX};
+	struct emuring *r = malloc(sizeof(*r));
 	struct emuring_head *head;
 
-	assert_int_equal(emuring_layout(1, 4096, RING_AUX, &stride, &total), 0);
-	head = aligned_alloc(4096, total);
+	assert_non_null(r);
+	assert_int_equal(emuring_layout(&l), 0);
+	head = aligned_alloc(4096, l.total);
 	assert_non_null(head);
-	memset(head, 0, total);
+	memset(head, 0, l.total);
 	*head = (struct emuring_head){.magic = EMURING_MAGIC,
 				      .version = EMURING_VERSION,
-				      .n_cpus = 1,
+				      .n_cpus = n_cpus,
+				      .max_tasks = l.max_tasks,
 				      .data_size = 4096,
 				      .aux_size = RING_AUX,
-				      .cpu_stride = stride,
+				      .cpu_stride = l.cpu_stride,
+				      .cpus_at = l.cpus_at,
+				      .tasks_at = l.tasks_at,
+				      .quantum = 1000,
 				      .clock = EMURING_CLOCK_VIRTUAL,
 				      .pt_config = config,
 				      .tsc_art_num = 4,
 				      .tsc_art_den = 1,
 				      .max_nonturbo_ratio = 10,
 				      .time_mult = 1};
-	return head;
+	assert_int_equal(emuring_check(head, l.total), 0);
+	emuring_attach(r, head);
+	return r;
 }
 
-void emu_ring_pass(struct emuring_head *head, uint64_t ticks)
+struct emuring *emu_ring_new(uint64_t config)
 {
-	emuring_cpu_at(head, 0)->instructions += ticks;
+	return emu_ring_new_machine(config, 1);
+}
+
+void emu_ring_free(struct emuring *r)
+{
+	free(r->shared);
+	free(r);
+}
+
+void emu_ring_pass(struct emuring *r, uint64_t ticks)
+{
+	emuring_cpu_at(r, 0)->instructions += ticks;
 }
 
 struct text {
@@ -118,6 +140,10 @@ static void say_extended(struct text *t)
 		break;
 	case PT_EXT_PSBEND: say(t, "PSBEND"); break;
 	case PT_EXT_TNT64: say_tnt(t, take(t, 6)); break;
+	case PT_EXT_OVF:
+		t->last_ip = 0;
+		say(t, "OVF");
+		break;
 	case PT_EXT_CBR: say(t, "CBR(%d)", (int)take(t, 2)); break;
 	case PT_EXT_TMA:
 		ctc = take(t, 2);
@@ -160,13 +186,13 @@ static void say_packet(struct text *t)
 		say_ip(t, byte);
 }
 
-const char *emu_ring_text(struct emuring_head *head, uint64_t from)
+const char *emu_ring_text(struct emuring *r, uint64_t from)
 {
 	static struct text t;
 
-	t.aux = emuring_aux_at(head, 0);
+	t.aux = emuring_aux_at(r, 0);
 	t.pos = from;
-	t.end = emuring_cpu_at(head, 0)->aux_pos;
+	t.end = emuring_cpu_at(r, 0)->aux_pos;
 	t.used = 0;
 	t.out[0] = '\0';
 	t.last_ip = 0;

@@ -17,11 +17,14 @@
 
 #define RING_AUX 4096u
 
-/* One CPU, 4 KiB of DATA and of AUX, TSC = ART * 4, CBR 10; freed by free(). */
-struct emuring_head *emu_ring_new(uint64_t config);
+/* N_CPUS CPUs, 4 KiB of DATA and of AUX each, TSC = ART * 4, CBR 10. */
+struct emuring *emu_ring_new_machine(uint64_t config, uint32_t n_cpus);
+/* One CPU. */
+struct emuring *emu_ring_new(uint64_t config);
+void emu_ring_free(struct emuring *r);
 /* Time goes on by TICKS. */
-void emu_ring_pass(struct emuring_head *head, uint64_t ticks);
+void emu_ring_pass(struct emuring *r, uint64_t ticks);
 /* The published bytes from FROM on: "PSB TSC(1000) TMA(250,0) CBR(10) PSBEND MODE PGE(401000)
  * TNT(110) TIP(..) FUP(..) PGD MTC(1) CYC(5)". IPs are whole. Static storage, good until the next
  * call. */
-const char *emu_ring_text(struct emuring_head *head, uint64_t from);
+const char *emu_ring_text(struct emuring *r, uint64_t from);

@@ -24,22 +24,35 @@ tests_unit_capture_test_source_perf_SOURCES = tests/unit/capture/test_source_per
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_source_perf_LDADD = $(TEST_CAPTURE_LIBS)
 
-# The software PMU without an emulator. Its files are compiled in: those of the plugin are not PIE.
+# The software PMU without an emulator. What only the plugin has is compiled in: there it is not PIE.
 check_PROGRAMS += \
 	tests/unit/capture/test_emu_command \
+	tests/unit/capture/test_emu_keeper \
 	tests/unit/capture/test_emu_pmu \
+	tests/unit/capture/test_emu_sched \
 	tests/unit/capture/test_emu_walk \
 	tests/unit/capture/test_encode
 TEST_EMU_RING = tests/unit/capture/emu_ring.c tests/unit/capture/emu_ring.h
 
-tests_unit_capture_test_emu_command_SOURCES = tests/unit/capture/test_emu_command.c
+tests_unit_capture_test_emu_command_SOURCES = tests/unit/capture/test_emu_command.c \
+	tests/unit/capture/exec_files.c tests/unit/capture/exec_files.h
 tests_unit_capture_test_emu_command_LDADD = $(TEST_CAPTURE_LIBS)
-tests_unit_capture_test_encode_SOURCES = tests/unit/capture/test_encode.c capture/emu/encode.c
-tests_unit_capture_test_encode_LDADD = $(CMOCKA_LIBS)
-tests_unit_capture_test_emu_pmu_SOURCES = tests/unit/capture/test_emu_pmu.c $(TEST_EMU_RING) \
-	capture/emu/encode.c capture/emu/pmu.c
+tests_unit_capture_test_encode_SOURCES = tests/unit/capture/test_encode.c
+tests_unit_capture_test_encode_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_emu_keeper_SOURCES = tests/unit/capture/test_emu_keeper.c $(TEST_EMU_RING)
+tests_unit_capture_test_emu_keeper_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_emu_sched_SOURCES = tests/unit/capture/test_emu_sched.c $(TEST_EMU_RING)
+tests_unit_capture_test_emu_sched_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_emu_pmu_SOURCES = tests/unit/capture/test_emu_pmu.c $(TEST_EMU_RING)
 tests_unit_capture_test_emu_pmu_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_emu_walk_SOURCES = tests/unit/capture/test_emu_walk.c $(TEST_EMU_RING) \
-	capture/emu/code.c capture/emu/encode.c capture/emu/pmu.c capture/emu/truth.c \
-	capture/emu/walk.c
+	capture/emu/code.c capture/emu/truth.c capture/emu/walk.c
 tests_unit_capture_test_emu_walk_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
+
+# exec under the emulator, with this host's kernel as the oracle.
+check_PROGRAMS += tests/unit/capture/test_follow
+tests_unit_capture_test_follow_SOURCES = tests/unit/capture/test_follow.c \
+	tests/unit/capture/exec_files.c tests/unit/capture/exec_files.h \
+	tests/unit/capture/exec_oracle.c tests/unit/capture/exec_oracle.h \
+	capture/emu/arguments.c capture/emu/follow.c capture/emu/follow_self.c
+tests_unit_capture_test_follow_LDADD = $(TEST_CAPTURE_LIBS)

@@ -4,7 +4,6 @@
 #include "capture/emu_command.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,87 +17,34 @@
 
 #include "capture/emu_qemu.h"
 #include "proto/base.h"
-
-static char directory[] = "/tmp/test_emu_command.XXXXXX";
-
-static char *in_directory(const char *name)
-{
-	static char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/%s", directory, name);
-	return path;
-}
-
-static void put_file(const char *name, const void *bytes, size_t size, mode_t mode)
-{
-	int fd = open(in_directory(name), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, bytes, size), size);
-	assert_int_equal(fchmod(fd, mode), 0);
-	close(fd);
-}
-
-static void put_text(const char *name, const char *text)
-{
-	put_file(name, text, strlen(text), 0755);
-}
-
-static void put_elf(const char *name, uint8_t bits, uint8_t machine)
-{
-	uint8_t head[64] = {0x7f, 'E', 'L', 'F', bits, 1, 1};
-
-	head[16] = 3; /* ET_DYN */
-	head[18] = machine;
-	put_file(name, head, sizeof(head), 0755);
-}
+#include "tests/unit/capture/exec_files.h"
 
 static int make_directory(void **state)
 {
-	char text[PATH_MAX];
-
 	(void)state;
-	if (mkdtemp(directory) == NULL)
-		return -1;
-	put_elf("program", 2, 62);
-	put_elf("i386", 1, 3);
-	put_elf("arm", 2, 183);
-	put_text("empty", "");
-	put_file("plain", "text", 4, 0644);
-	snprintf(text, sizeof(text), "#! \t%s/program -x  y \nrest\n", directory);
-	put_text("script", text);
-	snprintf(text, sizeof(text), "#!%s/script", directory);
-	put_text("script2", text);
-	put_text("lost", "#!/nonexistent/interpreter\n");
-	put_text("bare", "#!  \n");
-	snprintf(text, sizeof(text), "#!%s/loop", directory);
-	put_text("loop", text);
-	put_text("too-long-a-name-for-comm", "");
-	put_elf("too-long-a-name-for-comm", 2, 62);
-	setenv("PATH", directory, 1);
+	exec_files_make();
+	exec_file_elf("program", ELF_SOUND, NULL);
+	exec_file_elf("i386", ELF_I386, NULL);
+	exec_file_elf("arm", ELF_ARM, NULL);
+	exec_file_elf("no-loader", ELF_SOUND, "/no/loader");
+	exec_file_elf("qemu-arm", ELF_SOUND, NULL);
+	exec_file_elf("too-long-a-name-for-comm", ELF_SOUND, NULL);
+	exec_file_script("empty", "");
+	exec_file_put("plain", "text", 4, 0644);
+	exec_file_script("script", "#! \t@/program -x  y \nrest\n");
+	exec_file_script("script2", "#!@/script");
+	exec_file_script("lost", "#!/nonexistent/interpreter\n");
+	exec_file_script("bare", "#!  \n");
+	exec_file_script("loop", "#!@/loop ");
+	setenv("PATH", exec_files_directory(), 1);
 	return 0;
 }
 
 static int remove_directory(void **state)
 {
-	static const char *const names[] = {"program",
-					    "i386",
-					    "arm",
-					    "empty",
-					    "plain",
-					    "script",
-					    "script2",
-					    "lost",
-					    "bare",
-					    "loop",
-					    "qemu",
-					    "qemu2",
-					    "too-long-a-name-for-comm"};
-
 	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		unlink(in_directory(names[i]));
-	return rmdir(directory);
+	exec_files_remove();
+	return 0;
 }
 
 static int find(const char *name, struct emu_command *ret, char *why)
@@ -117,8 +63,8 @@ static void expect_argv(const struct emu_command *c, const char *wanted)
 		const char *arg = c->argv[i];
 		size_t used = strlen(text);
 
-		if (strncmp(arg, directory, strlen(directory)) == 0)
-			arg += strlen(directory);
+		if (strncmp(arg, exec_files_directory(), strlen(exec_files_directory())) == 0)
+			arg += strlen(exec_files_directory());
 		snprintf(text + used, sizeof(text) - used, "%s|", arg);
 	}
 	assert_string_equal(text, wanted);
@@ -131,7 +77,7 @@ static void find_by_path_gives_an_absolute_program(void **state)
 
 	(void)state;
 	assert_int_equal(find("program", &c, why), 0);
-	assert_string_equal(c.program, in_directory("program"));
+	assert_string_equal(c.program, exec_file("program"));
 	assert_string_equal(c.comm, "program");
 	expect_argv(&c, "program|one|two|");
 	emu_command_done(&c);
@@ -143,7 +89,7 @@ static void find_relative_gives_an_absolute_program(void **state)
 	char why[256];
 
 	(void)state;
-	assert_int_equal(chdir(directory), 0);
+	assert_int_equal(chdir(exec_files_directory()), 0);
 	assert_int_equal(find("./program", &c, why), 0);
 	assert_int_equal(c.program[0], '/');
 	expect_argv(&c, "./program|one|two|");
@@ -169,13 +115,34 @@ static void find_script_gives_its_interpreter(void **state)
 
 	(void)state;
 	assert_int_equal(find("script", &c, why), 0);
-	assert_string_equal(c.program, in_directory("program"));
+	assert_string_equal(c.program, exec_file("program"));
 	assert_string_equal(c.comm, "script");
 	expect_argv(&c, "/program|-x  y|/script|one|two|");
 	emu_command_done(&c);
 	assert_int_equal(find("script2", &c, why), 0);
 	expect_argv(&c, "/program|-x  y|/script|/script2|one|two|");
 	emu_command_done(&c);
+}
+
+/* execvp(3): what may not be used does not end the search. */
+static void find_by_path_goes_on_to_the_next_directory(void **state)
+{
+	struct emu_command c;
+	char path[PATH_MAX], why[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "/no/such:/etc/passwd:%s/first::%s/second:%s",
+		 exec_files_directory(), exec_files_directory(), exec_files_directory());
+	assert_int_equal(mkdir(exec_file("first"), 0755), 0);
+	assert_int_equal(mkdir(exec_file("first/program"), 0755), 0);
+	assert_int_equal(mkdir(exec_file("second"), 0755), 0);
+	exec_file_script("second/program", "#!/no/interpreter\n");
+	setenv("PATH", path, 1);
+	assert_int_equal(find("program", &c, why), 0);
+	assert_string_equal(c.program, exec_file("program"));
+	emu_command_done(&c);
+	assert_int_equal(find("first", &c, why), -EACCES);
+	setenv("PATH", exec_files_directory(), 1);
 }
 
 static void find_refuses_with_one_line(void **state)
@@ -190,8 +157,10 @@ static void find_refuses_with_one_line(void **state)
 		{"", -ENOENT, ": command not found"},
 		{"plain", -EACCES, "plain: not executable"},
 		{"/tmp", -EACCES, "/tmp: not executable"},
-		{"lost", -ENOENT, "lost: its interpreter was not found"},
-		{"i386", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
+		{"lost", -ENOENT, "lost: its interpreter was not found: /nonexistent/interpreter"},
+		{"no-loader", -ENOENT, "no-loader: its interpreter was not found: /no/loader"},
+		{"i386", -EOPNOTSUPP, "/i386: a 32-bit program: the emulated source cannot run it"},
+		{"qemu-arm", -EOPNOTSUPP, "/qemu-arm: the emulated source does not run emulators"},
 		{"arm", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
 		{"empty", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
 		{"bare", -ENOEXEC, "neither an x86-64 ELF program nor a script"},
@@ -231,8 +200,8 @@ static void find_qemu_refuses_what_cannot_load_the_plugin(void **state)
 		snprintf(text, sizeof(text),
 			 "#!/bin/sh\ncase $1 in --version) echo '%s';; *) echo '%s';; esac\n",
 			 cases[i].version, cases[i].help);
-		put_text("qemu", text);
-		r = emu_qemu_find(in_directory("qemu"), &path, why, sizeof(why));
+		exec_file_script("qemu", text);
+		r = emu_qemu_find(exec_file("qemu"), &path, why, sizeof(why));
 		if (cases[i].why == NULL) {
 			assert_int_equal(r, 0);
 			free(path);
@@ -260,6 +229,7 @@ int main(void)
 		cmocka_unit_test(find_relative_gives_an_absolute_program),
 		cmocka_unit_test(find_cuts_a_long_name_as_the_kernel_does),
 		cmocka_unit_test(find_script_gives_its_interpreter),
+		cmocka_unit_test(find_by_path_goes_on_to_the_next_directory),
 		cmocka_unit_test(find_refuses_with_one_line),
 		cmocka_unit_test(find_qemu_refuses_what_cannot_load_the_plugin),
 		cmocka_unit_test(find_qemu_absent_says_what_to_install),

@@ -16,7 +16,7 @@
 /* Period 2^4 CTC ticks of 4 TSC ticks: one MTC every 64. */
 #define MTC64 (RING_MTC | 4ull << 14)
 
-static struct emuring_head *ring;
+static struct emuring *ring;
 static struct emupmu pmu;
 
 static void begin(uint64_t config)
@@ -28,7 +28,7 @@ static void begin(uint64_t config)
 static int tear_down(void **state)
 {
 	(void)state;
-	free(ring);
+	emu_ring_free(ring);
 	ring = NULL;
 	return 0;
 }
@@ -285,6 +285,117 @@ static void without_branch_only_time_is_written(void **state)
 	assert_string_equal(emu_ring_text(ring, from), "MTC(41)");
 }
 
+/* Overflows each 64 bytes; the first is over at the next opportunity, each further one lets one
+ * more pass. */
+static uint64_t begin_overflow(void)
+{
+	uint64_t from;
+
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	pmu.overflow_bytes = 64;
+	pmu.s->overflow_at = 32;
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	emupmu_tip(&pmu, 0x402000);
+	emupmu_tip(&pmu, 0x7fff00401000);
+	emupmu_tip(&pmu, 0x402000);
+	from = here();
+	assert_true(from >= 32);
+	encode_call(&pmu.s->encode, 0x402005);
+	emupmu_service(&pmu, 0x402000);
+	return from;
+}
+
+static void overflow_resolved_in_user_code_has_a_fup(void **state)
+{
+	uint64_t from = begin_overflow();
+
+	(void)state;
+	encode_branch(pmu.encoder.tnt, true);
+	emupmu_tip(&pmu, 0x403000);
+	emu_ring_pass(ring, 200);
+	assert_int_equal(here(), from);
+	emupmu_service(&pmu, 0x404000);
+	encode_branch(pmu.encoder.tnt, false);
+	emupmu_tip(&pmu, 0x404010);
+	/* The whole IP, the time anew, the MTCs between lost, and no compressed return. */
+	assert_string_equal(
+		emu_ring_text(ring, from),
+		"OVF TSC(1000000200) TMA(45746,0) CBR(10) FUP(404000) TNT(0) TIP(404010)");
+	assert_false(encode_return(&pmu.s->encode, 0x402005));
+}
+
+static void overflow_resolved_in_the_kernel_has_none(void **state)
+{
+	uint64_t from = begin_overflow();
+
+	(void)state;
+	emupmu_leave(&pmu);
+	emupmu_service(&pmu, 0);
+	emupmu_enter(&pmu, 0x405000);
+	assert_string_equal(emu_ring_text(ring, from),
+			    "OVF TSC(1000000000) TMA(45696,0) CBR(10) MODE PGE(405000)");
+}
+
+static void overflow_pending_at_a_stop_is_resolved_there(void **state)
+{
+	uint64_t from = begin_overflow();
+
+	(void)state;
+	emupmu_stop(&pmu, 0x402000);
+	assert_string_equal(emu_ring_text(ring, from), "OVF TSC(1000000000) TMA(45696,0) CBR(10)");
+}
+
+static void leave_empties_the_return_stack(void **state)
+{
+	(void)state;
+	begin(RING_BRANCH | RING_TSC);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	encode_call(&pmu.s->encode, 0x401005);
+	emupmu_leave(&pmu);
+	emupmu_enter(&pmu, 0x402000);
+	assert_false(encode_return(&pmu.s->encode, 0x401005));
+}
+
+static void killed_in_a_block_interrupts_it(void **state)
+{
+	uint64_t from, before;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC);
+	emupmu_start(&pmu);
+	from = here();
+	emupmu_enter(&pmu, 0x401000);
+	encode_branch(pmu.encoder.tnt, true);
+	before = here();
+	emupmu_killed(&pmu, 0x401010);
+	/* The last IP is not trusted: TNT 1, FUP 1 + 6, PGD 1 byte. */
+	assert_int_equal(here() - before, 9);
+	assert_string_equal(emu_ring_text(ring, from), "MODE PGE(401000) TNT(1) FUP(401010) PGD");
+	emupmu_killed(&pmu, 0x401010);
+	assert_string_equal(emu_ring_text(ring, from), "MODE PGE(401000) TNT(1) FUP(401010) PGD");
+}
+
+/* The ring must not fill with MTCs alone while the emulator is held up in user code. */
+static void service_after_a_long_time_in_user_code_writes_psbs_between_mtcs(void **state)
+{
+	uint64_t from;
+	const char *text;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	from = here();
+	emu_ring_pass(ring, 64 * 1500);
+	emupmu_service(&pmu, 0x401002);
+	assert_true(here() - from > 3000);
+	text = strstr(emu_ring_text(ring, from), "PSB ");
+	assert_non_null(text);
+	assert_non_null(strstr(text, "MODE FUP(401002) PSBEND MTC("));
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, tear_down)
 
 int main(void)
@@ -305,6 +416,12 @@ int main(void)
 		CASE(cyc_with_mtc_is_exact_at_the_mtc),
 		CASE(stop_in_user_code_and_restart_leave_no_loose_ends),
 		CASE(without_branch_only_time_is_written),
+		CASE(overflow_resolved_in_user_code_has_a_fup),
+		CASE(overflow_resolved_in_the_kernel_has_none),
+		CASE(overflow_pending_at_a_stop_is_resolved_there),
+		CASE(leave_empties_the_return_stack),
+		CASE(service_after_a_long_time_in_user_code_writes_psbs_between_mtcs),
+		CASE(killed_in_a_block_interrupts_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

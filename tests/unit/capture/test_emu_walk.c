@@ -13,7 +13,7 @@
 #include "tests/unit/capture/emu_ring.h"
 
 struct fixture {
-	struct emuring_head *ring;
+	struct emuring *ring;
 	struct emupmu pmu;
 	struct code *code;
 	struct walk walk;
@@ -51,7 +51,8 @@ static int set_up(void **state)
 	f->code = code_new();
 	assert_non_null(f->code);
 	emupmu_init(&f->pmu, f->ring, 0);
-	walk_init(&f->walk, &f->pmu, NULL);
+	walk_init(&f->walk, NULL);
+	walk_attach(&f->walk, &f->pmu, 0);
 	f->walk.look = look;
 	f->walk.service = service;
 	f->walk.on_jump = on_jump;
@@ -67,7 +68,7 @@ static int tear_down(void **state)
 	struct fixture *f = *state;
 
 	code_free(f->code);
-	free(f->ring);
+	emu_ring_free(f->ring);
 	free(f);
 	return 0;
 }

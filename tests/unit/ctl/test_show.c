@@ -110,6 +110,106 @@ static void report_whole_shows_everything(void **state)
 	assert_true(count_lines(text) >= 25 && count_lines(text) <= 45);
 }
 
+#define TURN(cpu, tid, comm, from, until)                                                   \
+	"{\"cpu\":" cpu ",\"pid\":1,\"tid\":" tid ",\"comm\":\"" comm "\",\"atNSec\":" from \
+	",\"untilNSec\":" until ",\"certain\":true}"
+
+#define WINDOW "\"begin\":{\"atNSec\":-1000},\"end\":{\"atNSec\":0}"
+
+static const char MACHINE[] =
+	"{\"cpus\":[{\"cpu\":0," WINDOW "},{\"cpu\":1," WINDOW "},{\"cpu\":2}],"
+	"\"threads\":[{\"pid\":1,\"tid\":7},{\"pid\":1,\"tid\":8},{\"pid\":1,\"tid\":9}],"
+	"\"turns\":[" TURN("0", "7", "sh", "-1000", "-800") "," TURN(
+		"1", "8", "a", "-1000",
+		"-1") "," TURN("0", "8", "ls", "-800",
+			       "-300") ","
+				       "{\"cpu\":0,\"pid\":null,\"tid\":null,\"comm\":null,\"atNSec\":-300,"
+				       "\"untilNSec\":-250,\"certain\":false}," TURN(
+					       "0", "7", "ls", "-200", "-100") "],"
+									       "\"cut\":[]}";
+
+static void report_of_many_cpus_shows_who_ran(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(MACHINE);
+
+	(void)state;
+	assert_has(text, "CPU   TURNS LAST THREAD            WHO RAN, SHARE OF THE TIME\n");
+	/* A thread has the name that it had last; idle time is nobody's share. */
+	assert_has(text, "  0       4 ls/7                   "
+			 "50.0 % ls/8, 30.0 % ls/7, 5.0 % uncertain\n");
+	assert_has(text, "  1       1 a/8                    99.9 % a/8\n");
+	assert_has(text, "  2       0 -\n");
+	assert_has(text, "8 -                            -             -          -  0-1\n");
+	assert_has(text, "7 -                            -             -          -  0\n");
+	assert_has(text, "9 -                            -             -          -  -\n");
+}
+
+/* What was cut is no idle time. */
+static void report_with_cut_turns_shows_shares_of_the_rest(void **state)
+{
+	struct json_object *report = json_tokener_parse(MACHINE);
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	json_object_array_del_idx(json_object_object_get(report, "turns"), 0, 2);
+	json_object_object_add(
+		report, "cut",
+		json_tokener_parse("[{\"what\":\"turns\",\"kept\":3,\"total\":5000}]"));
+	text = shown(report);
+	assert_has(text, "(newest 3 of 5,000 turns)");
+	assert_has(text, "62.5 % ls/8, 12.5 % ls/7, 6.2 % uncertain\n");
+}
+
+static void report_of_one_thread_on_one_cpu_does_not_say_who_ran(void **state)
+{
+	CLEANUP_FREE char *text =
+		shown_text("{\"cpus\":[{\"cpu\":0}],\"threads\":[{\"tid\":7}],\"turns\":[" TURN(
+			"0", "7", "sh", "-1000", "-800") "]}");
+
+	(void)state;
+	assert_null(strstr(text, "WHO RAN"));
+}
+
+static void report_cpus_of_a_thread_are_ranges(void **state)
+{
+	struct json_object *report =
+		json_tokener_parse("{\"cpus\":[{},{}],\"threads\":[{\"tid\":7}],\"turns\":[]}");
+	static const int cpus[] = {0, 1, 2, 5, 7, 8, 4095, 100000};
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
+		struct json_object *turn = json_tokener_parse("{\"tid\":7}");
+
+		json_object_object_add(turn, "cpu", json_object_new_int(cpus[i]));
+		json_object_array_add(json_object_object_get(report, "turns"), turn);
+	}
+	text = shown(report);
+	assert_has(text, "  0-2,5,7-8,4095\n");
+}
+
+/* A gap of a program that could not be followed names it. */
+static void report_gaps_show_one_of_each_kind_whole(void **state)
+{
+	static const char why[] = "/usr/lib/a/long/way/to/a/place/where/programs/live/sudo: "
+				  "set-user-ID program, runs without the recorder";
+	struct json_object *report = json_tokener_parse("{\"gaps\":[]}");
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct json_object *gap = json_object_new_object();
+
+		json_object_object_add(
+			gap, "kind", json_object_new_string(i < 49 ? "overflow" : "untraced-exec"));
+		json_object_object_add(gap, "why", json_object_new_string(i < 49 ? "x" : why));
+		json_object_array_add(json_object_object_get(report, "gaps"), gap);
+	}
+	text = shown(report);
+	assert_has(text, why);
+	assert_has(text, "... and 48 more");
+}
+
 /* N copies of ELEMENT as the array NAME. */
 static void fill(struct json_object *owner, const char *name, const char *element, int n)
 {
@@ -137,11 +237,12 @@ static void report_large_stays_a_page(void **state)
 	fill(report, "cpus", "{\"cpu\":1}", 256);
 	fill(report, "processes", "{\"pid\":1}", 300);
 	fill(report, "cut", "{\"what\":\"x\"}", 300);
+	fill(report, "turns", TURN("1", "1", "x", "1", "2"), 10000);
 	text = shown(report);
 	assert_has(text, "... and 4994 more");
 	assert_has(text, "... and 252 more");
 	assert_has(text, "... 60 before");
-	assert_true(count_lines(text) <= 60);
+	assert_true(count_lines(text) <= 64);
 }
 
 static void report_odd_types_are_tolerated(void **state)
@@ -157,6 +258,13 @@ static void report_odd_types_are_tolerated(void **state)
 		"\"functions\":[{\"image\":-1},{\"image\":3}],\"images\":[{\"path\":5}],"
 		"\"coverage\":{\"percent\":1e300},\"cpus\":[{\"coveragePercent\":-5}]}",
 		"{\"trigger\":{\"realtimeUSec\":18446744073709551614}}",
+		"{\"cpus\":[null,{\"cpu\":-1},{\"cpu\":0},{\"cpu\":0,\"begin\":{\"atNSec\":"
+		"-9223372036854775808},\"end\":{\"atNSec\":9223372036854775807}}],"
+		"\"threads\":[{\"tid\":1}],\"turns\":[null,1,[],{},{\"cpu\":0},"
+		"{\"cpu\":0,\"tid\":1,\"certain\":true,\"atNSec\":-9223372036854775808,"
+		"\"untilNSec\":9223372036854775807},{\"cpu\":0,\"tid\":-1,\"certain\":1},"
+		"{\"cpu\":99999999999,\"tid\":1,\"comm\":7,\"atNSec\":\"-x\","
+		"\"untilNSec\":\"\"}],\"cut\":[{\"what\":\"turns\"}]}",
 		"{\"images\":[{\"path\":\"/\"}],\"functions\":[{\"image\":0}]}",
 	};
 
@@ -206,6 +314,10 @@ static void report_hostile_strings_are_escaped(void **state)
 		struct json_object *report = json_tokener_parse(WHOLE);
 		CLEANUP_FREE char *text = NULL;
 
+		json_object_object_add(report, "turns",
+				       json_tokener_parse("[" TURN("0", "7", "x", "1", "2") "]"));
+		json_object_array_add(json_object_object_get(report, "threads"),
+				      json_tokener_parse("{\"tid\":7}"));
 		json_object_object_add(json_object_object_get(report, "gapCounts"), texts[i],
 				       json_object_new_int(1));
 		poison(report, texts[i], strlen(texts[i]));
@@ -281,6 +393,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_whole_shows_everything),
+		cmocka_unit_test(report_of_many_cpus_shows_who_ran),
+		cmocka_unit_test(report_with_cut_turns_shows_shares_of_the_rest),
+		cmocka_unit_test(report_of_one_thread_on_one_cpu_does_not_say_who_ran),
+		cmocka_unit_test(report_cpus_of_a_thread_are_ranges),
+		cmocka_unit_test(report_gaps_show_one_of_each_kind_whole),
 		cmocka_unit_test(report_large_stays_a_page),
 		cmocka_unit_test(report_odd_types_are_tolerated),
 		cmocka_unit_test(report_hostile_strings_are_escaped),

@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_files \
 	tests/unit/daemon/test_intake \
 	tests/unit/daemon/test_peer \
+	tests/unit/daemon/test_procs \
 	tests/unit/daemon/test_store \
 	tests/unit/daemon/test_trigger
 
@@ -22,6 +23,8 @@ tests_unit_daemon_test_intake_LDFLAGS = $(AM_LDFLAGS) \
 tests_unit_daemon_test_intake_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_peer_SOURCES = tests/unit/daemon/test_peer.c
 tests_unit_daemon_test_peer_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_procs_SOURCES = tests/unit/daemon/test_procs.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_procs_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_store_SOURCES = tests/unit/daemon/test_store.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_store_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_trigger_SOURCES = tests/unit/daemon/test_trigger.c $(TEST_DAEMON_DIR) \

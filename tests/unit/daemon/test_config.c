@@ -13,7 +13,7 @@
 
 #include "proto/base.h"
 
-#define MAX_ARGS 16
+#define MAX_ARGS 32
 
 static struct config config;
 static char why[1024];
@@ -21,7 +21,7 @@ static char why[1024];
 /* ARGS separated by blanks, after the program's name. */
 static int parse(const char *args)
 {
-	static char text[256];
+	static char text[1024];
 	static char *argv[MAX_ARGS + 1];
 	int argc = 0;
 
@@ -44,6 +44,13 @@ static void config_parse_nothing_gives_defaults(void **state)
 	assert_int_equal(config.data_size, 512 << 10);
 	assert_int_equal(config.decode_timeout_usec, 120000000);
 	assert_int_equal(config.store_max_use, 1 << 30);
+	assert_int_equal(config.emu_cpus, 2);
+	assert_int_equal(config.emu_quantum, 1000000);
+	assert_int_equal(config.emu_max_tasks, 1024);
+	assert_int_equal(config.emu_overflow_bytes, 0);
+	assert_int_equal(config.emu_lose_every, 0);
+	assert_int_equal(config.n_emu_offline, 0);
+	assert_false(config.emu_build_id);
 	assert_null(config.command);
 	assert_null(config.pt_terms);
 	assert_true(strstr(config.worker, "ptsnap-decode") != NULL);
@@ -80,6 +87,55 @@ static void config_parse_all_options_are_taken(void **state)
 	assert_true(config.exit_with_command);
 }
 
+static void config_parse_machine_is_described(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("--emu-offline=7:200ms:1 --emu-cpus=8 --emu-quantum=5000 "
+			       "--emu-overflow=64K --emu-lose=10 --emu-offline=0:3s: "
+			       "--emu-build-id --emu-tasks=16 -- a"),
+			 0);
+	assert_int_equal(config.emu_cpus, 8);
+	assert_int_equal(config.emu_quantum, 5000);
+	assert_int_equal(config.emu_overflow_bytes, 65536);
+	assert_int_equal(config.emu_lose_every, 10);
+	assert_int_equal(config.emu_max_tasks, 16);
+	assert_true(config.emu_build_id);
+	assert_int_equal(config.n_emu_offline, 2);
+	assert_int_equal(config.emu_offline[0].cpu, 7);
+	assert_int_equal(config.emu_offline[0].from_usec, 200000);
+	assert_int_equal(config.emu_offline[0].to_usec, 1000000);
+	assert_int_equal(config.emu_offline[1].cpu, 0);
+	assert_int_equal(config.emu_offline[1].from_usec, 3000000);
+	assert_true(config.emu_offline[1].to_usec == UINT64_MAX);
+}
+
+/* The ends of each range are in it. */
+static void config_parse_machine_takes_the_ends_of_ranges(void **state)
+{
+	static const char *const args[] = {
+		"--emu-cpus=1",
+		"--emu-cpus=64",
+		"--emu-quantum=1000",
+		"--emu-quantum=1000000000",
+		"--emu-overflow=0",
+		"--emu-overflow=256",
+		"--emu-overflow=1G",
+		"--emu-lose=0",
+		"--emu-lose=1",
+		"--emu-lose=4294967295",
+		"--emu-tasks=16",
+		"--emu-tasks=4096",
+		"--emu-offline=1:0:1us",
+		/* One is back when the other goes; the same one again. */
+		"--emu-offline=1:1:2 --emu-offline=0:2:3 --emu-offline=1:3:",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(args); i++)
+		if (parse(args[i]) != 0)
+			fail_msg("%s: %s", args[i], why);
+}
+
 static void config_parse_help_and_version_are_told(void **state)
 {
 	(void)state;
@@ -107,6 +163,33 @@ static void config_parse_mistake_is_explained(void **state)
 		{"--decode-timeout=1y", "--decode-timeout=1y", "120s"},
 		{"--socket=", "--socket=", "valid"},
 		{"--socket", "--socket", "value"},
+		{"--emu-cpus=0", "--emu-cpus=0", "1 to 64"},
+		{"--emu-cpus=65", "--emu-cpus=65", "1 to 64"},
+		{"--emu-cpus=all", "--emu-cpus=all", "1 to 64"},
+		{"--emu-cpus=4294967297", "--emu-cpus", "1 to 64"},
+		{"--emu-quantum=999", "--emu-quantum=999", "1000 to"},
+		{"--emu-quantum=1000000001", "--emu-quantum", "1000000000"},
+		{"--emu-overflow=255", "--emu-overflow=255", "256 to 1G"},
+		{"--emu-overflow=2G", "--emu-overflow=2G", "0 (none)"},
+		{"--emu-lose=-1", "--emu-lose=-1", "0 (none)"},
+		{"--emu-lose=4294967296", "--emu-lose", "0 (none)"},
+		{"--emu-tasks=15", "--emu-tasks=15", "16 to 4096"},
+		{"--emu-tasks=4097", "--emu-tasks=4097", "16 to 4096"},
+		{"--emu-offline=1", "--emu-offline=1", "CPU:FROM:TO"},
+		{"--emu-offline=1:2", "--emu-offline=1:2", "CPU:FROM:TO"},
+		{"--emu-offline=1::2", "--emu-offline=1::2", "CPU:FROM:TO"},
+		{"--emu-offline=1:2:2", "--emu-offline=1:2:2", "FROM before TO"},
+		{"--emu-offline=1:2:3:4", "--emu-offline=1:2:3:4", "CPU:FROM:TO"},
+		{"--emu-offline=x:1:2", "--emu-offline=x:1:2", "CPU:FROM:TO"},
+		{"--emu-offline=64:1:2", "--emu-offline=64:1:2", "CPU:FROM:TO"},
+		{"--emu-offline=1:1:99999999999999999999s", "--emu-offline", "CPU:FROM:TO"},
+		{"--emu-offline=2:1:2", "CPU 2", "only 2 (--emu-cpus)"},
+		{"--emu-offline=2:1:2 --emu-cpus=2", "CPU 2", "only 2 (--emu-cpus)"},
+		{"--emu-offline=1:1:3 --emu-offline=1:2:4", "CPU 1", "away already"},
+		{"--emu-offline=1:2:4 --emu-offline=1:1:3", "CPU 1", "away already"},
+		{"--emu-offline=0:1: --emu-offline=1:2:3", "CPU 1", "at least one"},
+		{"--emu-offline=0:1:2 --emu-cpus=1", "CPU 0", "at least one"},
+		{"--emu-offline", "--emu-offline", "value"},
 		{"--source=emulated", "--source=emulated", "COMMAND"},
 		{"--exit-with-command", "--exit-with-command", "COMMAND"},
 	};
@@ -118,6 +201,23 @@ static void config_parse_mistake_is_explained(void **state)
 		assert_non_null(strstr(why, cases[i].lists));
 		assert_null(strchr(why, '\n'));
 	}
+}
+
+static void config_parse_more_cpus_away_than_can_be_told_is_refused(void **state)
+{
+	char args[1024] = "--emu-cpus=2";
+
+	(void)state;
+	for (unsigned i = 0; i <= SOURCE_EMU_MAX_OFFLINE; i++) {
+		size_t used = strlen(args);
+
+		assert_int_equal(parse(args), 0);
+		assert_int_equal(config.n_emu_offline, i);
+		snprintf(args + used, sizeof(args) - used, " --emu-offline=1:%u:%u", 2 * i,
+			 2 * i + 1);
+	}
+	assert_int_equal(parse(args), -EINVAL);
+	assert_non_null(strstr(why, "up to 16"));
 }
 
 static void config_parse_size_reads_binary_suffixes(void **state)
@@ -164,6 +264,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config_parse_nothing_gives_defaults),
 		cmocka_unit_test(config_parse_all_options_are_taken),
+		cmocka_unit_test(config_parse_machine_is_described),
+		cmocka_unit_test(config_parse_machine_takes_the_ends_of_ranges),
+		cmocka_unit_test(config_parse_more_cpus_away_than_can_be_told_is_refused),
 		cmocka_unit_test(config_parse_help_and_version_are_told),
 		cmocka_unit_test(config_parse_mistake_is_explained),
 		cmocka_unit_test(config_parse_size_reads_binary_suffixes),

@@ -243,6 +243,110 @@ static void files_see_opens_a_deleted_file_by_its_mapping(void **state)
 	munmap(at, 4096);
 }
 
+/* The same by a build id, which leaves no room for device and inode. */
+static struct perfrecord mapped_by_build_id(const char *path, uint8_t id)
+{
+	struct perfrecord r = mapped(path);
+
+	r.misc = PERF_RECORD_MISC_MMAP_BUILD_ID;
+	r.u.mmap2.maj = r.u.mmap2.min = 0;
+	r.u.mmap2.ino = r.u.mmap2.ino_generation = 0;
+	r.u.mmap2.build_id_size = 20;
+	memset(r.u.mmap2.build_id, 1, 20);
+	r.u.mmap2.build_id[19] = id;
+	return r;
+}
+
+static void files_see_with_build_id_takes_the_identity_of_the_file(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	const struct files_entry *e;
+	struct stat st;
+
+	(void)state;
+	make_file("a", "hello");
+	struct perfrecord r = mapped_by_build_id(path_of("a"), 7);
+	files_see(f, &r);
+	r.u.mmap2.pid = 1; /* another process maps the same */
+	files_see(f, &r);
+	assert_int_equal(files_count(f), 1);
+	e = files_at(f, 0);
+	assert_null(e->missing);
+	assert_true(e->fd >= 0);
+	assert_int_equal(e->build_id_size, 20);
+	assert_int_equal(e->build_id[19], 7);
+	assert_int_equal(lstat(path_of("a"), &st), 0);
+	assert_true(e->ino == st.st_ino && e->maj == major(st.st_dev));
+}
+
+/* A file that was replaced, and a copy elsewhere. */
+static void files_see_other_build_id_or_path_is_another_file(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "old");
+	r = mapped_by_build_id(path_of("a"), 7);
+	files_see(f, &r);
+	unlink(path_of("a"));
+	make_file("a", "newer");
+	r = mapped_by_build_id(path_of("a"), 8);
+	files_see(f, &r);
+	make_file("b", "old");
+	r = mapped_by_build_id(path_of("b"), 7);
+	files_see(f, &r);
+	assert_int_equal(files_count(f), 3);
+	assert_int_equal(files_at(f, 0)->size, 3);
+	assert_int_equal(files_at(f, 1)->size, 5);
+	assert_string_equal(files_at(f, 2)->path, path_of("b"));
+}
+
+static void files_see_build_id_of_an_ended_process_finds_the_path(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord r;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped_by_build_id(path_of("a"), 7);
+	r.u.mmap2.pid = 0x7ffffff0;
+	files_see(f, &r);
+	assert_true(files_at(f, 0)->fd >= 0);
+}
+
+static void files_see_build_id_of_no_file_is_told(void **state)
+{
+	struct perfrecord r;
+
+	(void)state;
+	r = mapped_by_build_id("/no/such/file", 7);
+	expect_missing(&r, "gone");
+	assert_int_equal(mkfifo(path_of("fifo"), 0600), 0);
+	r = mapped_by_build_id(path_of("fifo"), 7);
+	expect_missing(&r, "regular");
+}
+
+static void files_see_of_many_processes_opens_once(void **state)
+{
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord r;
+	int fd;
+
+	(void)state;
+	make_file("a", "x");
+	r = mapped(path_of("a"));
+	files_see(f, &r);
+	fd = files_at(f, 0)->fd;
+	for (uint32_t pid = 1; pid < 50; pid++) {
+		r.u.mmap2.pid = r.u.mmap2.tid = pid;
+		r.u.mmap2.addr += 0x1000;
+		files_see(f, &r);
+	}
+	assert_int_equal(files_count(f), 1);
+	assert_int_equal(files_at(f, 0)->fd, fd);
+}
+
 static void files_see_beyond_the_limit_says_so(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files(2);
@@ -308,6 +412,11 @@ int main(void)
 		CASE(files_see_tells_that_a_file_is_gone),
 		CASE(files_see_of_an_ended_process_finds_the_file_in_our_root),
 		CASE(files_see_opens_a_deleted_file_by_its_mapping),
+		CASE(files_see_with_build_id_takes_the_identity_of_the_file),
+		CASE(files_see_other_build_id_or_path_is_another_file),
+		CASE(files_see_build_id_of_an_ended_process_finds_the_path),
+		CASE(files_see_build_id_of_no_file_is_told),
+		CASE(files_see_of_many_processes_opens_once),
 		CASE(files_see_beyond_the_limit_says_so),
 		CASE(files_see_does_not_touch_a_fuse_mount),
 	};

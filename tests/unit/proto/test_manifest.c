@@ -73,6 +73,7 @@ static void fill_lists(struct manifest *m)
 							 .offset = 4096};
 	*manifest_add_image(m) =
 		(struct manifest_image){.path = strdup("[vdso]"), .missing = strdup("no file")};
+	m->images[0].build_id = strdup("00ff");
 	assert_int_equal(manifest_add_note(m, "lost", 3, "why"), 0);
 	assert_int_equal(manifest_add_note(m, "dark", 1, NULL), 0);
 }
@@ -138,6 +139,8 @@ static void manifest_write_then_read_gives_the_same(void **state)
 	assert_int_equal(back.n_images, 2);
 	assert_true(back.images[0].ino == UINT64_MAX - 1);
 	assert_string_equal(back.images[1].missing, "no file");
+	assert_string_equal(back.images[0].build_id, "00ff");
+	assert_null(back.images[1].build_id);
 	assert_int_equal(back.n_notes, 2);
 	assert_string_equal(back.notes[0].why, "why");
 	bytes_out_done(&first);
@@ -336,6 +339,14 @@ static void manifest_read_altered_is_judged(void **state)
 		{"\"id\": \"20240101-abc\"", "\"id\": \"a\\u0000b\"", -EBADMSG},
 		{"\"id\": \"20240101-abc\"", "\"id\": \"a\xff\"", -EBADMSG},
 		{"\"bootId\": \"0f\"", "\"bootId\": null", 0},
+		{"\"buildId\": \"00ff\"", "\"buildId\": \"\"", -EBADMSG},
+		{"\"buildId\": \"00ff\"", "\"buildId\": \"00f\"", -EBADMSG},
+		{"\"buildId\": \"00ff\"", "\"buildId\": \"00FF\"", -EBADMSG},
+		{"\"buildId\": \"00ff\"", "\"buildId\": 255", -EBADMSG},
+		{"\"buildId\": \"00ff\"",
+		 "\"buildId\": \"000000000000000000000000000000000000000000\"", -EBADMSG},
+		/* as written by an older recorder */
+		{",\n      \"buildId\": \"00ff\"", "", 0},
 		{"\"user\": true", "\"user\": 1", -EBADMSG},
 		{"\"user\": true", "\"user\": null", -EBADMSG},
 		{"\"senderPid\": 42", "\"senderPid\": 42.0", -EBADMSG},

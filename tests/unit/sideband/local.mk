@@ -3,6 +3,8 @@ check_PROGRAMS += \
 	tests/unit/sideband/test_space \
 	tests/unit/sideband/test_timeline \
 	tests/unit/sideband/test_timeline_fold \
+	tests/unit/sideband/test_timeline_losses \
+	tests/unit/sideband/test_timeline_turns \
 	tests/unit/sideband/test_elf \
 	tests/unit/sideband/test_image \
 	tests/unit/sideband/test_symbols
@@ -14,17 +16,31 @@ tests_unit_sideband_test_space_SOURCES = tests/unit/sideband/test_space.c
 tests_unit_sideband_test_space_LDADD = sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_timeline_SOURCES = \
-	tests/unit/sideband/test_timeline.c tests/unit/sideband/records.h
+	tests/unit/sideband/test_timeline.c \
+	tests/unit/sideband/load.h tests/unit/sideband/records.h
 tests_unit_sideband_test_timeline_LDADD = \
 	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_timeline_fold_SOURCES = \
-	tests/unit/sideband/test_timeline_fold.c tests/unit/sideband/records.h
+	tests/unit/sideband/test_timeline_fold.c \
+	tests/unit/sideband/load.h tests/unit/sideband/records.h
 tests_unit_sideband_test_timeline_fold_LDADD = \
 	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 # Counts what the timeline allocates.
 tests_unit_sideband_test_timeline_fold_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray
+
+tests_unit_sideband_test_timeline_losses_SOURCES = \
+	tests/unit/sideband/test_timeline_losses.c \
+	tests/unit/sideband/load.h tests/unit/sideband/records.h
+tests_unit_sideband_test_timeline_losses_LDADD = \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_timeline_turns_SOURCES = \
+	tests/unit/sideband/test_timeline_turns.c \
+	tests/unit/sideband/load.h tests/unit/sideband/records.h
+tests_unit_sideband_test_timeline_turns_LDADD = \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_elf_SOURCES = \
 	tests/unit/sideband/test_elf.c tests/unit/sideband/self.h

@@ -54,10 +54,41 @@
 			.misc = PERF_RECORD_MISC_SWITCH_OUT,            \
 			.u.context_switch = {(next_pid_), (next_tid_)}, \
 	}
-#define ENTERS(cpu_, time_, pid_, tid_)                                                   \
-	(struct perfrecord)                                                               \
-	{                                                                                 \
-		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_), .u.context_switch = {0, 0}, \
+/* The kernel's way with attr.build_id: neither device nor inode. Up to 20 bytes. */
+#define MMAP2_BUILD_ID(cpu_, time_, pid_, addr_, len_, name_, size_, ...)                   \
+	(struct perfrecord)                                                                 \
+	{                                                                                   \
+		AT(MMAP2, cpu_, time_, pid_, pid_), .misc = PERF_RECORD_MISC_MMAP_BUILD_ID, \
+						    .u.mmap2 = {.pid = (pid_),              \
+								.tid = (pid_),              \
+								.addr = (addr_),            \
+								.len = (len_),              \
+								.build_id_size = (size_),   \
+								.build_id = {__VA_ARGS__},  \
+								.prot = 5,                  \
+								.flags = 2,                 \
+								.filename = (name_)},       \
+	}
+/* PREEMPTED by another; LEAVES by itself. */
+#define PREEMPTED(cpu_, time_, pid_, tid_, next_pid_, next_tid_)                                   \
+	(struct perfrecord)                                                                        \
+	{                                                                                          \
+		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_),                                      \
+			.misc = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, \
+			.u.context_switch = {(next_pid_), (next_tid_)},                            \
+	}
+/* Who came before is not told. */
+#define ENTERS(cpu_, time_, pid_, tid_)                               \
+	(struct perfrecord)                                           \
+	{                                                             \
+		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_),         \
+			.u.context_switch = {UINT32_MAX, UINT32_MAX}, \
+	}
+#define ENTERS_AFTER(cpu_, time_, pid_, tid_, prev_pid_, prev_tid_)     \
+	(struct perfrecord)                                             \
+	{                                                               \
+		AT(SWITCH_CPU_WIDE, cpu_, time_, pid_, tid_),           \
+			.u.context_switch = {(prev_pid_), (prev_tid_)}, \
 	}
 #define START(cpu_, time_, pid_, tid_)                                                         \
 	(struct perfrecord)                                                                    \

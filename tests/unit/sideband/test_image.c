@@ -73,6 +73,34 @@ static void index_is_by_inode_else_by_path(void **state)
 	image_set_free(s);
 }
 
+/* A library was replaced under its name: the recorder has both, or the old one alone. */
+static void index_by_path_goes_by_the_build_id(void **state)
+{
+	static const struct image_source both[] = {
+		{.path = "/lib", .maj = 8, .ino = 1},
+		{.path = "/lib", .maj = 8, .ino = 2, .build_id_size = 20, .build_id = {1}},
+		{.path = "/lib", .build_id_size = 20, .build_id = {2}},
+		{.path = "/other", .build_id_size = 20, .build_id = {3}},
+	};
+	static const struct space_file one = {.path = "/lib", .build_id_size = 20, .build_id = {1}},
+				       two = {.path = "/lib", .build_id_size = 20, .build_id = {2}},
+				       third = {.path = "/lib",
+						.build_id_size = 20,
+						.build_id = {3}};
+	struct image_set *s;
+
+	(void)state;
+	assert_int_equal(image_set_new(both, ARRAY_SIZE(both), &s), 0);
+	assert_int_equal(image_index(s, &one), 1);
+	assert_int_equal(image_index(s, &two), 2);
+	/* The one of which nobody knows the build id may be it. */
+	assert_int_equal(image_index(s, &third), 0);
+	image_set_free(s);
+	assert_int_equal(image_set_new(both + 1, ARRAY_SIZE(both) - 1, &s), 0);
+	assert_int_equal(image_index(s, &third), UINT32_MAX);
+	image_set_free(s);
+}
+
 static void source_beyond_the_last_is_none(void **state)
 {
 	struct image_set *s = new_set();
@@ -145,6 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(index_is_by_inode_else_by_path),
+		cmocka_unit_test(index_by_path_goes_by_the_build_id),
 		cmocka_unit_test(source_beyond_the_last_is_none),
 		cmocka_unit_test(find_gives_code_or_the_reason),
 	};

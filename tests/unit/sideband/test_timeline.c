@@ -12,53 +12,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "tests/unit/sideband/records.h"
-
-static void put(struct bytes_out *out, const struct perfrecord *r)
-{
-	uint8_t buffer[8192];
-	size_t size;
-
-	assert_int_equal(perfrecord_compose(r, buffer, sizeof(buffer), &size), 0);
-	bytes_put_block(out, buffer, size);
-}
-
-static struct timeline *load(const struct perfrecord *records, size_t n)
-{
-	struct timeline *t = NULL;
-	struct bytes_out out;
-	uint64_t bad;
-
-	bytes_out_init(&out, 64 << 20);
-	for (size_t i = 0; i < n; i++)
-		put(&out, &records[i]);
-	assert_int_equal(out.error, 0);
-	assert_int_equal(timeline_load(out.data, out.size, &t, &bad), 0);
-	assert_int_equal(bad, 0);
-	/* Nothing may point into the records any more. */
-	memset(out.data, 0xee, out.size);
-	bytes_out_done(&out);
-	return t;
-}
-
-#define LOAD(...)                                      \
-	load((const struct perfrecord[]){__VA_ARGS__}, \
-	     sizeof((const struct perfrecord[]){__VA_ARGS__}) / sizeof(struct perfrecord))
-
-static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time, uint64_t address)
-{
-	const struct space *s = timeline_space(t, pid, time);
-	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
-
-	return m ? m->file->path : "";
-}
-
-static uint32_t tid_on(const struct timeline *t, uint32_t cpu, uint64_t time)
-{
-	const struct timeline_thread *thread = timeline_running(t, cpu, time, NULL, NULL);
-
-	return thread ? thread->tid : 0;
-}
+#include "tests/unit/sideband/load.h"
 
 static void load_nothing_answers_nothing(void **state)
 {
@@ -132,6 +86,67 @@ static void load_puts_cpus_in_order_of_time(void **state)
 	assert_string_equal(path_at(t, 2, 25, 0x1000), "/a");
 	assert_string_equal(path_at(t, 2, 31, 0x1000), "");
 	assert_string_equal(path_at(t, 2, 31, 0x9000), "/b");
+	timeline_free(t);
+}
+
+/* A plug-in is unloaded, which no record tells, and another loaded over it, drained before. */
+static void address_means_what_it_meant_then(void **state)
+{
+	struct timeline *t = LOAD(MMAP2(0, 30, 1, 0x2000, 0x2000, 2, "/second"),
+				  MMAP2(1, 10, 1, 0x1000, 0x3000, 1, "/first"),
+				  MMAP2(1, 50, 1, 0x1000, 0x3000, 1, "/first"),
+				  MMAP2(1, 10, 2, 0x1000, 0x3000, 9, "/other"));
+
+	(void)state;
+	assert_string_equal(path_at(t, 1, 9, 0x2000), "");
+	assert_string_equal(path_at(t, 1, 29, 0x2000), "/first");
+	assert_string_equal(path_at(t, 1, 30, 0x1fff), "/first");
+	assert_string_equal(path_at(t, 1, 30, 0x2000), "/second");
+	assert_string_equal(path_at(t, 1, 30, 0x3fff), "/second");
+	assert_string_equal(path_at(t, 1, 50, 0x2000), "/first");
+	assert_string_equal(path_at(t, 2, 40, 0x2000), "/other");
+	timeline_free(t);
+}
+
+static const struct space_file *file_at(const struct timeline *t, uint64_t time, uint64_t address)
+{
+	const struct space *s = timeline_space(t, 1, time);
+	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
+
+	assert_non_null(m);
+	return m->file;
+}
+
+/* One name, two files; once more the first; and one whose id is shorter. */
+static void files_with_a_build_id_are_told_apart_by_it(void **state)
+{
+	struct timeline *t = LOAD(MMAP2_BUILD_ID(0, 10, 1, 0x1000, 0x1000, "/a", 20, 1, 2, 3),
+				  MMAP2_BUILD_ID(0, 20, 1, 0x1000, 0x1000, "/a", 20, 1, 2, 4),
+				  MMAP2_BUILD_ID(0, 30, 1, 0x1000, 0x1000, "/a", 20, 1, 2, 3),
+				  MMAP2_BUILD_ID(0, 40, 1, 0x2000, 0x1000, "/a", 2, 1, 2),
+				  MMAP2(0, 50, 1, 0x3000, 0x1000, 7, "/a"));
+
+	(void)state;
+	assert_int_equal(timeline_n_files(t), 4);
+	assert_int_equal(file_at(t, 10, 0x1000)->build_id[2], 3);
+	assert_int_equal(file_at(t, 20, 0x1000)->build_id[2], 4);
+	assert_ptr_equal(file_at(t, 30, 0x1000), file_at(t, 10, 0x1000));
+	assert_int_equal(file_at(t, 40, 0x2000)->build_id_size, 2);
+	assert_int_equal(file_at(t, 40, 0x2000)->ino, 0);
+	assert_int_equal(file_at(t, 50, 0x3000)->build_id_size, 0);
+	assert_int_equal(file_at(t, 50, 0x3000)->ino, 7);
+	timeline_free(t);
+}
+
+static void namespaces_are_read_and_mean_nothing(void **state)
+{
+	static const uint8_t body[8 + 8 + 7 * 16] = {5, 0, 0, 0, 5, 0, 0, 0, 7};
+	struct perfrecord r = {AT(NAMESPACES, 0, 11, 1, 1), .u.raw = {body, sizeof(body)}};
+	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), r, ENTERS(1, 12, 5, 5));
+
+	(void)state;
+	assert_int_equal(timeline_n_threads(t), 1);
+	assert_int_equal(tid_on(t, 1, 12), 5);
 	timeline_free(t);
 }
 
@@ -357,6 +372,9 @@ int main(void)
 		cmocka_unit_test(space_after_exec_is_new_and_empty),
 		cmocka_unit_test(space_of_a_reused_pid_is_that_of_the_time),
 		cmocka_unit_test(load_puts_cpus_in_order_of_time),
+		cmocka_unit_test(address_means_what_it_meant_then),
+		cmocka_unit_test(files_with_a_build_id_are_told_apart_by_it),
+		cmocka_unit_test(namespaces_are_read_and_mean_nothing),
 		cmocka_unit_test(scan_and_live_records_make_one_state),
 		cmocka_unit_test(running_follows_switches),
 		cmocka_unit_test(running_without_switches_is_who_started),

@@ -15,9 +15,7 @@
 
 #include "proto/base.h"
 #include "proto/manifest.h"
-#include "tests/unit/sideband/records.h"
-
-#define SECOND 1000000000ull
+#include "tests/unit/sideband/load.h"
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
@@ -54,51 +52,6 @@ void *__wrap_realloc(void *p, size_t size)
 void *__wrap_reallocarray(void *p, size_t n, size_t size)
 {
 	return fails() ? NULL : __real_reallocarray(p, n, size);
-}
-
-static int push(struct timeline *t, const struct perfrecord *r)
-{
-	uint8_t buffer[8192];
-	struct perfrecord parsed;
-	size_t size;
-
-	assert_int_equal(perfrecord_compose(r, buffer, sizeof(buffer), &size), 0);
-	assert_in_range(perfrecord_parse(buffer, size, &parsed), 0, 1);
-	return timeline_push(t, &parsed, buffer, size);
-}
-
-/* Until all before it is folded: a log full of records that change nothing, far later. */
-static void flush(struct timeline *t, uint64_t time)
-{
-	struct timeline_stats stats;
-
-	timeline_get_stats(t, &stats);
-	for (uint64_t records = stats.records; stats.folded <= records;) {
-		assert_int_equal(push(t, &AUX(0, time, 0)), 0);
-		timeline_get_stats(t, &stats);
-	}
-}
-
-static struct timeline *written_and_loaded(const struct timeline *t)
-{
-	struct timeline *loaded = NULL;
-	struct bytes_out out;
-	uint64_t bad;
-
-	bytes_out_init(&out, 256 << 20);
-	assert_int_equal(timeline_write(t, &out), 0);
-	assert_int_equal(timeline_load(out.data, out.size, &loaded, &bad), 0);
-	assert_int_equal(bad, 0);
-	bytes_out_done(&out);
-	return loaded;
-}
-
-static const char *path_at(const struct timeline *t, uint32_t pid, uint64_t time, uint64_t address)
-{
-	const struct space *s = timeline_space(t, pid, time);
-	const struct space_mapping *m = s ? space_find(s, time, address) : NULL;
-
-	return m ? m->file->path : "";
 }
 
 static void new_refuses_sizes_that_are_no_power_of_two(void **state)
@@ -180,6 +133,29 @@ static void fold_keeps_what_is_and_forgets_what_was(void **state)
 	timeline_free(t);
 }
 
+static void fold_keeps_build_ids(void **state)
+{
+	struct timeline *t, *loaded;
+	const struct space_mapping *m;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &MMAP2_BUILD_ID(0, 10, 1, 0x1000, 0x1000, "/a", 20, 1, 2, 3));
+	push(t, &MMAP2_BUILD_ID(0, 11, 1, 0x2000, 0x1000, "/a", 8, 9));
+	flush(t, 5 * SECOND);
+	loaded = written_and_loaded(t);
+	m = space_find(timeline_space(loaded, 1, 0), 0, 0x1000);
+	assert_int_equal(m->file->build_id_size, 20);
+	assert_memory_equal(m->file->build_id, ((uint8_t[20]){1, 2, 3}), 20);
+	assert_int_equal(m->file->ino, 0);
+	m = space_find(timeline_space(loaded, 1, 0), 0, 0x2000);
+	assert_int_equal(m->file->build_id_size, 8);
+	assert_int_equal(m->file->build_id[0], 9);
+	assert_int_equal(timeline_n_files(loaded), 2);
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
 /* The fork is drained after the child's exec; a log too small to sort them. */
 static void fold_puts_cpus_in_order_of_time(void **state)
 {
@@ -199,6 +175,26 @@ static void fold_puts_cpus_in_order_of_time(void **state)
 	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "");
 	assert_string_equal(path_at(loaded, 3, 0, 0x3000), "/plugin");
 	assert_string_equal(path_at(loaded, 3, 0, 0x1000), "/parent");
+	timeline_free(loaded);
+	timeline_free(t);
+}
+
+/* The child's records were drained before, and have the time of the fork. */
+static void fold_puts_a_fork_before_what_else_was_then(void **state)
+{
+	struct timeline *t, *loaded;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &MMAP2(1, 10, 1, 0x1000, 0x1000, 1, "/parent"));
+	push(t, &EXEC(0, 100, 2, "child"));
+	push(t, &MMAP2(0, 100, 2, 0x9000, 0x1000, 2, "/child"));
+	push(t, &FORK(1, 100, 1, 2, 2));
+	flush(t, 5 * SECOND);
+	loaded = written_and_loaded(t);
+	assert_string_equal(path_at(loaded, 2, 0, 0x9000), "/child");
+	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "");
+	assert_string_equal(timeline_comm(loaded, 2, 0), "child");
 	timeline_free(loaded);
 	timeline_free(t);
 }
@@ -343,7 +339,10 @@ static void live_a_little(struct timeline *t, uint32_t i)
 	push(t, &ENTERS(2, time + 22, pid, 500000 + i));
 	push(t, &EXIT(1, time + 30, pid, 500000 + i));
 	push(t, &EXIT(1, time + 31, pid, pid));
-	push(t, &ENTERS(0, time + 32, 1, 1));
+	push(t, &LEAVES(0, time + 32, pid, pid, 1, 1));
+	push(t, &ENTERS(0, time + 33, 1, 1));
+	if (i % 7 == 0)
+		push(t, &LOST(3, time + 34, 1));
 }
 
 static void push_allocates_nothing_once_warm(void **state)
@@ -436,7 +435,9 @@ int main(void)
 		cmocka_unit_test(new_refuses_sizes_that_are_no_power_of_two),
 		cmocka_unit_test(write_of_an_unfolded_log_is_its_bytes),
 		cmocka_unit_test(fold_keeps_what_is_and_forgets_what_was),
+		cmocka_unit_test(fold_keeps_build_ids),
 		cmocka_unit_test(fold_puts_cpus_in_order_of_time),
+		cmocka_unit_test(fold_puts_a_fork_before_what_else_was_then),
 		cmocka_unit_test(fold_of_the_scan_does_not_undo_live_records),
 		cmocka_unit_test(fold_keeps_a_process_whose_leader_is_gone),
 		cmocka_unit_test(base_beyond_its_limit_drops_ended_then_silent_processes),

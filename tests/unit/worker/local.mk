@@ -4,6 +4,8 @@ check_PROGRAMS += \
 	tests/unit/worker/test_report \
 	tests/unit/worker/test_sandbox \
 	tests/unit/worker/test_tally \
+	tests/unit/worker/test_threads \
+	tests/unit/worker/test_turns \
 	tests/unit/worker/test_views
 # Run by tests/system/worker.sh.
 noinst_PROGRAMS += tests/support/make_bundle tests/support/run_worker
@@ -29,5 +31,9 @@ tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_tally_SOURCES = tests/unit/worker/test_tally.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_tally_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_threads_SOURCES = tests/unit/worker/test_threads.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_threads_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_turns_SOURCES = tests/unit/worker/test_turns.c
+tests_unit_worker_test_turns_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_views_SOURCES = tests/unit/worker/test_views.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_views_LDADD = $(TEST_WORKER_LIBS)

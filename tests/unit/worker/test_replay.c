@@ -35,10 +35,10 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	return seen->result;
 }
 
-static int replay_all(const struct make_bundle *how, struct seen *seen)
+static int replay_made(const struct make_bundle *how, struct seen *seen)
 {
 	struct bundle *bundle = made_open(how);
-	const struct replay_consumer consumer = {on_stretch, NULL, seen};
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = seen};
 	struct flow_stats stats;
 	struct replay *replay;
 	size_t i;
@@ -77,7 +77,7 @@ static void replay_cpu_loop_gives_every_instruction(void **state)
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct seen seen = {0};
 
-		assert_int_equal(replay_all(&ways[i], &seen), 0);
+		assert_int_equal(replay_made(&ways[i], &seen), 0);
 		assert_int_equal(seen.insns, make_bundle_insns(ways[i].rounds));
 		assert_int_equal(total_faults(&seen), 0);
 		assert_int_equal(seen.pid, MAKE_PID);
@@ -91,7 +91,7 @@ static void replay_cpu_several_gives_each(void **state)
 	struct seen seen = {0};
 
 	(void)state;
-	assert_int_equal(replay_all(&how, &seen), 0);
+	assert_int_equal(replay_made(&how, &seen), 0);
 	assert_int_equal(seen.insns, 3 * make_bundle_insns(10));
 }
 
@@ -112,7 +112,7 @@ static void replay_cpu_last_time_begins_at_psb_before(void **state)
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
 		struct seen seen = {0};
 
-		assert_int_equal(replay_all(&ways[i], &seen), 0);
+		assert_int_equal(replay_made(&ways[i], &seen), 0);
 		assert_int_equal(seen.insns, 20 * (7 + 9) / 2);
 		assert_int_equal(total_faults(&seen), 0);
 	}
@@ -136,7 +136,7 @@ static void replay_cpu_what_is_missing_is_a_gap(void **state)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct seen seen = {0};
 
-		assert_int_equal(replay_all(&cases[i].how, &seen), 0);
+		assert_int_equal(replay_made(&cases[i].how, &seen), 0);
 		if (seen.faults[cases[i].fault] == 0)
 			fail_msg("no gap \"%s\"", fault_name(cases[i].fault));
 	}
@@ -148,7 +148,7 @@ static void replay_cpu_consumer_result_ends_it(void **state)
 	struct seen seen = {.result = -ENOSPC};
 
 	(void)state;
-	assert_int_equal(replay_all(&how, &seen), -ENOSPC);
+	assert_int_equal(replay_made(&how, &seen), -ENOSPC);
 }
 
 static void window_begin_finds_last_psb_not_after(void **state)

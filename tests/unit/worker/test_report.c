@@ -76,7 +76,7 @@ static void report_write_loop_says_what_ran(void **state)
 	struct json_object *o = report_of(&how, 0, false, &size);
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.0");
+	assert_string_equal(text_at(o, "schemaVersion"), "1.1");
 	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20) + 3);
 	assert_int_equal(length_at(o, "threads"), 1);
 	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
@@ -159,7 +159,100 @@ static void report_write_empty_trace_is_a_report(void **state)
 	assert_int_equal(number_at(o, "gapCounts/empty"), 1);
 	assert_null(at(o, "coverage/percent"));
 	assert_null(at(o, "cpus/0/begin"));
+	assert_int_equal(length_at(o, "turns"), 0);
 	assert_int_equal(length_at(o, "threads"), 0);
+	json_object_put(o);
+}
+
+static int64_t signed_at(struct json_object *o, const char *path)
+{
+	return json_object_get_int64(at(o, path));
+}
+
+/* Two threads in turns of five rounds, 50 ns of idleness between them. */
+static void report_write_turns_say_who_ran_when(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .rounds_per_turn = 5};
+	size_t i, size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_int_equal(length_at(o, "turns"), 5);
+	for (i = 0; i < 5; i++) {
+		struct json_object *turn = json_object_array_get_idx(at(o, "turns"), i);
+		const int64_t from = (int64_t)i * 5000 - 20000;
+
+		assert_int_equal(number_at(turn, "cpu"), 0);
+		assert_int_equal(number_at(turn, "pid"), MAKE_PID);
+		assert_int_equal(number_at(turn, "tid"), MAKE_TID + i % 2);
+		assert_true(json_object_get_boolean(at(turn, "certain")));
+		if (i > 0) /* between the idle task's OUT and the thread's IN */
+			assert_in_range(signed_at(turn, "atNSec") - (from - 200), 0, 1);
+		if (i < 4)
+			assert_in_range(signed_at(turn, "untilNSec") - (from + 4750), 0, 1);
+	}
+	assert_string_equal(text_at(o, "turns/1/comm"), "second");
+	/* Within the window: from the first PSB to the stop. */
+	assert_int_equal(signed_at(o, "turns/0/atNSec"), -20000);
+	assert_int_equal(signed_at(o, "turns/4/untilNSec"), 0);
+	json_object_put(o);
+}
+
+static void report_write_turn_with_lost_records_claims_nobody(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .rounds_per_turn = 5, .lost_after = 8};
+	size_t i, size, uncertain = 0;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_true(number_at(o, "gapCounts/sideband-lost") > 0);
+	for (i = 0; i < length_at(o, "turns"); i++) {
+		struct json_object *turn = json_object_array_get_idx(at(o, "turns"), i);
+
+		if (json_object_get_boolean(at(turn, "certain")))
+			continue;
+		uncertain++;
+		assert_null(at(turn, "pid"));
+		assert_null(at(turn, "tid"));
+		assert_null(at(turn, "comm"));
+	}
+	assert_true(uncertain > 0 && uncertain < i);
+	json_object_put(o);
+}
+
+static void report_write_turns_of_all_cpus_come_in_order(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .n_cpus = 3, .rounds_per_turn = 2};
+	size_t i, size, n[3] = {0};
+	struct json_object *o = report_of(&how, 0, false, &size);
+	int64_t last = INT64_MIN;
+
+	(void)state;
+	for (i = 0; i < length_at(o, "turns"); i++) {
+		struct json_object *turn = json_object_array_get_idx(at(o, "turns"), i);
+
+		assert_true(signed_at(turn, "atNSec") >= last);
+		assert_true(signed_at(turn, "atNSec") < signed_at(turn, "untilNSec"));
+		last = signed_at(turn, "atNSec");
+		n[number_at(turn, "cpu")]++;
+	}
+	for (i = 0; i < 3; i++)
+		assert_int_equal(n[i], 11);
+	json_object_put(o);
+}
+
+static void report_write_note_is_a_gap_with_its_words(void **state)
+{
+	static const char why[] = "/usr/bin/s\x1b[31m\"u\"do: set-user-ID program";
+	const struct make_bundle how = {.rounds = 5, .note = why};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_int_equal(number_at(o, "gapCounts/untraced-exec"), 1);
+	assert_string_equal(text_at(o, "gaps/0/kind"), "untraced-exec");
+	assert_string_equal(text_at(o, "gaps/0/why"), why);
+	assert_null(at(o, "gaps/0/cpu"));
 	json_object_put(o);
 }
 
@@ -206,6 +299,29 @@ static void report_write_limit_cuts_in_order(void **state)
 		assert_true(last < 501);
 		if (pretty)
 			break;
+	}
+}
+
+/* Of turns the newest are kept, and they leave room for functions. */
+static void report_write_limit_keeps_the_newest_turns(void **state)
+{
+	const struct make_bundle how = {.rounds = 300, .n_cpus = 2, .rounds_per_turn = 1};
+	size_t i, whole, size;
+
+	(void)state;
+	json_object_put(report_of(&how, 0, false, &whole));
+	for (i = 1; i < 8; i++) {
+		struct json_object *o = report_of(&how, whole - whole / 10 * i, false, &size);
+		const size_t kept = length_at(o, "turns");
+
+		assert_true(kept > 0 && kept < 602);
+		assert_int_equal(cut_of(o, "turns", "kept"), kept);
+		assert_int_equal(cut_of(o, "turns", "total"), 602);
+		assert_int_equal(
+			signed_at(json_object_array_get_idx(at(o, "turns"), kept - 1), "untilNSec"),
+			0);
+		assert_int_equal(length_at(o, "functions"), 3);
+		json_object_put(o);
 	}
 }
 
@@ -284,7 +400,12 @@ int main(void)
 		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
 		cmocka_unit_test(report_write_gaps_are_named),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
+		cmocka_unit_test(report_write_turns_say_who_ran_when),
+		cmocka_unit_test(report_write_turn_with_lost_records_claims_nobody),
+		cmocka_unit_test(report_write_turns_of_all_cpus_come_in_order),
+		cmocka_unit_test(report_write_note_is_a_gap_with_its_words),
 		cmocka_unit_test(report_write_limit_cuts_in_order),
+		cmocka_unit_test(report_write_limit_keeps_the_newest_turns),
 		cmocka_unit_test(report_write_limit_slightly_exceeded_still_fits),
 		cmocka_unit_test(report_write_limit_too_small_is_e2big),
 		cmocka_unit_test(cgroup_parse_finds_unit_and_container),

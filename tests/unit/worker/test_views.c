@@ -127,7 +127,7 @@ static void views_insns_long_run_is_whole(void **state)
 		const struct replay_stretch s = {
 			.items = batch.items, .n_items = batch.n_items, .flow = flow};
 
-		assert_int_equal(views_insns(&l, &s), 0);
+		assert_int_equal(views_insns(&l, &s, false), 0);
 	}
 	flow_free(flow);
 	assert_int_equal(lines_flush(&l), 0);

@@ -1,0 +1,112 @@
+/*
+ * Trying code on packets: what a stretch of user code would be if it were that of another context.
+ * A second walk over the same bytes that nobody sees. Called from within the context function by
+ * ptsnap-decode, where time alone does not say who ran. Part of the walk (flow_private.h).
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/flow_private.h"
+#include "proto/base.h"
+
+#define TRIAL_ITEMS 1024u
+
+static struct flow *get_scratch(struct flow *f)
+{
+	if (f->scratch == NULL)
+		f->scratch = calloc(1, sizeof(*f->scratch));
+	return f->scratch;
+}
+
+/* The walk stands before its first instruction. */
+static void prepare(struct flow *s, const struct flow *f, const struct event_reader *reader,
+		    uint64_t ip, uint64_t context)
+{
+	const struct timing_config no_time = {.mtc_period = UINT32_MAX};
+
+	memset(s, 0, offsetof(struct flow, items));
+	s->config = f->config;
+	s->config.context = NULL;
+	s->graph = f->graph;
+	s->reader = *reader;
+	s->max_items = TRIAL_ITEMS;
+	s->started = s->resumed = true;
+	s->asked = true;
+	s->asked_context = context;
+	s->have_event = true;
+	s->event = (struct event){.kind = EVENT_ENABLE,
+				  .has_to = true,
+				  .to = ip,
+				  .mode = reader->mode,
+				  .in_tx = reader->in_tx};
+	timing_init(&s->timing, s->config.trace, s->config.size, s->config.size, &no_time);
+}
+
+static int walk(struct flow *s)
+{
+	while (!s->done && !s->full && s->n_items + FLOW_STEP_ITEMS <= s->max_items) {
+		int r = 0;
+
+		if (s->n_items > 0 && !s->enabled)
+			break;
+		flow_load(s);
+		if (s->enabled)
+			r = flow_step_on(s);
+		else
+			flow_step_off(s);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* mov $0xf,%rax; syscall, come to by a return: glibc's restorer
+ * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
+static bool is_restorer(const struct flow *s)
+{
+	const struct flow_item *last = &s->items[s->n_items - 1];
+
+	return last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
+}
+
+/* Where returns go whose calls were before the trial. */
+static void find_returns(const struct flow *s, struct flow_trial *ret)
+{
+	uint64_t depth = 0;
+
+	for (size_t i = 0; i < s->n_items && ret->n_returns < FLOW_TRIAL_RETURNS; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		if (item->kind == FLOW_CALL || item->kind == FLOW_CALL_IND)
+			depth += (item->flags & FLOW_ZERO_LENGTH) == 0;
+		else if (item->kind == FLOW_RET && depth > 0)
+			depth--;
+		else if (item->kind == FLOW_RET)
+			ret->returns[ret->n_returns++] = item->to;
+	}
+}
+
+int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uint64_t context,
+	     struct flow_trial *ret)
+{
+	struct flow *s = get_scratch(f);
+	const struct flow_item *last;
+	int r;
+
+	*ret = (struct flow_trial){0};
+	if (s == NULL)
+		return -ENOMEM;
+	prepare(s, f, reader, ip, context);
+	r = walk(s);
+	if (r != 0 || s->n_items == 0)
+		return r;
+	last = &s->items[s->n_items - 1];
+	ret->whole = !s->enabled || s->done;
+	ret->kind = last->kind;
+	ret->from = last->from;
+	ret->restored = is_restorer(s);
+	if (last->kind == FLOW_GAP)
+		ret->fault = s->gaps[last->gap].fault;
+	find_returns(s, ret);
+	return 0;
+}

@@ -1,0 +1,111 @@
+/*
+ * Packets -> stretches of user code. Used by whose.c, where it has to look ahead to tell whose
+ * they are. Must see stretches begin where the flow asks whose code it is: behind TIP.PGE, and
+ * where packets are found again after some were lost.
+ */
+#include "decoder/worker/scan.h"
+
+void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first)
+{
+	s->done = s->broken = false;
+	s->open = true;
+	flow_readers(f, &s->reader, &s->timing);
+	s->next = *first;
+	s->next.reader = s->reader;
+}
+
+static void begin(struct scan *s, const struct event *e, uint64_t ip)
+{
+	s->next = (struct scan_stretch){
+		.offset = e->offset, .ip = ip, .broken = s->broken, .reader = s->reader};
+	timing_at(&s->timing, e->offset, &s->next.enter_lo, &s->next.enter_hi);
+	s->open = true;
+	s->broken = false;
+}
+
+/* True: *ret ends with E. */
+static bool end(struct scan *s, const struct event *e, enum scan_end how, struct scan_stretch *ret)
+{
+	if (!s->open)
+		return false;
+	s->open = false;
+	*ret = s->next;
+	ret->end = (uint8_t)how;
+	if (how == SCAN_END_ASYNC && e->has_from)
+		ret->left = e->from;
+	timing_at(&s->timing, e->offset, &ret->leave_lo, &ret->leave_hi);
+	return true;
+}
+
+/* The events after which it is not known what was before. */
+static bool lose(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = end(s, e, SCAN_END_UNKNOWN, ret);
+
+	s->broken = true;
+	return ended;
+}
+
+/* Execution is seen at IP; that it began there only where it was not known to run. */
+static void appear(struct scan *s, const struct event *e, bool known, uint64_t ip)
+{
+	if (!s->open && known)
+		begin(s, e, ip);
+}
+
+static bool on_psb(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	if (!e->has_from)
+		return s->open && lose(s, e, ret);
+	appear(s, e, true, e->from);
+	return false;
+}
+
+static bool on_enable(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = s->open && lose(s, e, ret);
+
+	if (e->has_to)
+		begin(s, e, e->to);
+	else
+		s->broken = true;
+	return ended;
+}
+
+static bool on_overflow(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = lose(s, e, ret);
+
+	appear(s, e, e->has_to, e->to);
+	return ended;
+}
+
+/* True: a stretch ended, *ret. */
+static bool on_event(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	switch (e->kind) {
+	case EVENT_ENABLE: return on_enable(s, e, ret);
+	case EVENT_DISABLE: return end(s, e, SCAN_END_BRANCH, ret);
+	case EVENT_ASYNC_OFF: return end(s, e, SCAN_END_ASYNC, ret);
+	case EVENT_OVERFLOW: return on_overflow(s, e, ret);
+	case EVENT_PSB: return on_psb(s, e, ret);
+	case EVENT_TIP:
+	case EVENT_ASYNC: appear(s, e, e->has_to, e->to); return false;
+	case EVENT_BAD:
+	case EVENT_STOP: return lose(s, e, ret);
+	case EVENT_END: s->done = true; return end(s, e, SCAN_END_UNKNOWN, ret);
+	default: return false;
+	}
+}
+
+bool scan_next(struct scan *s, struct scan_stretch *ret)
+{
+	struct event e;
+
+	while (!s->done) {
+		event_next(&s->reader, &e);
+		if (on_event(s, &e, ret))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,43 @@
+/*
+ * Looking ahead in a trace without decoding it: the stretches of user code that packets alone show,
+ * each from where tracing goes on to where it goes off.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "decoder/event.h"
+#include "decoder/flow.h"
+#include "decoder/timing.h"
+
+enum scan_end {
+	SCAN_END_UNKNOWN, /* packets are missing, or the trace ends */
+	SCAN_END_BRANCH,  /* by an instruction: a system call, in a trace of user code only */
+	SCAN_END_ASYNC,	  /* in front of an instruction */
+};
+
+struct scan_stretch {
+	uint64_t offset;	     /* of the packet with which it begins */
+	uint64_t ip;		     /* its first instruction */
+	uint64_t enter_lo, enter_hi; /* TSC; 0 and UINT64_MAX where unknown */
+	uint64_t leave_lo, leave_hi;
+	uint64_t left; /* SCAN_END_ASYNC: the instruction that would have been next; 0: not known */
+	uint8_t end;   /* enum scan_end */
+	bool broken;   /* packets were lost before it: there may have been other stretches */
+	struct event_reader reader; /* of the packets behind its beginning */
+};
+
+struct scan {
+	struct event_reader reader;
+	struct timing timing;
+	bool done, broken;
+	bool open; /* next has begun */
+	struct scan_stretch next;
+};
+
+/* From FIRST on, which begins with the packet for which F asks its context function; its offset,
+ * ip, enter_lo, enter_hi and broken are given. */
+void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first);
+/* The next one; false: there is none. */
+bool scan_next(struct scan *s, struct scan_stretch *ret);

@@ -1,0 +1,322 @@
+/*
+ * The table of turns, of all CPUs: who ran when, and where each thread was before. Filled once by
+ * walk.c from the timeline; turns_decide.c puts stretches into it.
+ */
+#include "decoder/worker/turns.h"
+
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+int turns_init(struct turns *t, size_t n_cpus)
+{
+	*t = (struct turns){.n_cpus = n_cpus};
+	t->cpus = calloc(n_cpus + 1, sizeof(*t->cpus));
+	return t->cpus == NULL ? -ENOMEM : 0;
+}
+
+void turns_done(struct turns *t)
+{
+	size_t i;
+
+	for (i = 0; t->cpus != NULL && i < t->n_cpus; i++)
+		free(t->cpus[i].list);
+	free(t->cpus);
+	free(t->births);
+	*t = (struct turns){0};
+}
+
+static int any_mapping(void *userdata, const struct space_mapping *m)
+{
+	(void)userdata;
+	(void)m;
+	return 1;
+}
+
+/* A kernel thread maps nothing. */
+static bool is_silent(const struct timeline *timeline, const struct timeline_turn *turn)
+{
+	const struct timeline_thread *thread = turn->thread;
+	uint64_t time = turn->until - 1;
+	const struct space *space;
+
+	if (thread == NULL || timeline_space_uncertain(timeline, thread->pid, time))
+		return false;
+	space = timeline_space(timeline, thread->pid, time);
+	return space != NULL && space_foreach(space, time, any_mapping, NULL) == 0;
+}
+
+static bool has_losses(const struct timeline *timeline)
+{
+	const struct timeline_loss *loss;
+
+	for (size_t i = 0; (loss = timeline_loss(timeline, i)) != NULL; i++)
+		if (loss->lost > 0)
+			return true;
+	return false;
+}
+
+int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)
+{
+	struct turns_cpu *to = &t->cpus[index];
+	size_t i, n = timeline_n_turns(timeline, cpu);
+
+	if (n >= TURNS_NONE)
+		return -ENOMEM;
+	t->lossy = t->lossy || has_losses(timeline);
+	to->list = calloc(n + 1, sizeof(*to->list));
+	if (to->list == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		struct timeline_turn turn;
+
+		timeline_get_turn(timeline, cpu, i, &turn);
+		to->list[i] = (struct turns_turn){
+			.since = turn.since,
+			.until = turn.until,
+			.thread = turn.thread,
+			.uncertain = turn.uncertain,
+			.preempted = turn.preempted,
+			.silent = is_silent(timeline, &turn),
+		};
+	}
+	to->n = n;
+	return 0;
+}
+
+/* One turn of a thread, to be put in the order of its life. */
+struct place {
+	const struct timeline_thread *thread;
+	uint64_t since;
+	uint32_t cpu, turn;
+};
+
+static int by_life(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return (uintptr_t)x->thread < (uintptr_t)y->thread ? -1 : 1;
+	if (x->since != y->since)
+		return x->since < y->since ? -1 : 1;
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->turn < y->turn ? -1 : x->turn > y->turn;
+}
+
+static size_t collect(const struct turns *t, struct place *places)
+{
+	size_t n = 0;
+
+	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
+			const struct turns_turn *turn = &t->cpus[cpu].list[i];
+
+			if (turn->thread != NULL)
+				places[n++] = (struct place){turn->thread, turn->since,
+							     (uint32_t)cpu, (uint32_t)i};
+		}
+	return n;
+}
+
+static void link_to(struct turns *t, const struct place *place, const struct place *before)
+{
+	struct turns_turn *list = t->cpus[place->cpu].list, *turn = &list[place->turn];
+
+	turn->run = place->turn;
+	turn->before_cpu = turn->before = TURNS_NONE;
+	if (before == NULL || before->thread != place->thread)
+		return;
+	turn->before_cpu = before->cpu;
+	turn->before = before->turn;
+	if (before->cpu == place->cpu)
+		turn->run = list[before->turn].run;
+}
+
+/* Nobody's turns are each for themselves. */
+static void unlink_all(struct turns *t)
+{
+	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
+			struct turns_turn *turn = &t->cpus[cpu].list[i];
+
+			turn->before_cpu = turn->before = TURNS_NONE;
+			turn->run = (uint32_t)i;
+		}
+}
+
+static int by_birth(const void *a, const void *b)
+{
+	const struct turns_birth *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* PLACES are in order of lives. */
+static int find_births(struct turns *t, const struct place *places, size_t n)
+{
+	t->births = calloc(n + 1, sizeof(*t->births));
+	if (t->births == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_thread *thread = places[i].thread;
+		struct turns_turn *turn = &t->cpus[places[i].cpu].list[places[i].turn];
+
+		/* One that was first seen when it got a CPU was there before. */
+		turn->born = turn->before == TURNS_NONE && thread->begin > 0 &&
+			     thread->begin < turn->since;
+		if (!turn->born)
+			continue;
+		t->births[t->n_births++] = (struct turns_birth){
+			thread->begin, thread->pid, thread->ppid, places[i].cpu, places[i].turn};
+	}
+	qsort(t->births, t->n_births, sizeof(*t->births), by_birth);
+	return 0;
+}
+
+int turns_link(struct turns *t)
+{
+	CLEANUP_FREE struct place *places = NULL;
+	size_t i, n = 0;
+
+	for (i = 0; i < t->n_cpus; i++)
+		n += t->cpus[i].n;
+	places = calloc(n + 1, sizeof(*places));
+	if (places == NULL)
+		return -ENOMEM;
+	unlink_all(t);
+	n = collect(t, places);
+	qsort(places, n, sizeof(*places), by_life);
+	for (i = 0; i < n; i++)
+		link_to(t, &places[i], i > 0 ? &places[i - 1] : NULL);
+	return find_births(t, places, n);
+}
+
+/* Whether the stretch of STATE is surely of one thread. */
+static bool is_decided(const struct turns_turn *list, const struct turns_state *state)
+{
+	for (size_t i = 0; i < state->n; i++) {
+		const struct turns_turn *turn = &list[state->at[i].turn];
+
+		if (turn->uncertain || turn->run != list[state->at[0].turn].run)
+			return false;
+	}
+	return true;
+}
+
+void turns_forget(struct turns *t, size_t cpu)
+{
+	t->cpus[cpu].passed = 0;
+	for (size_t i = 0; i < t->cpus[cpu].n; i++)
+		t->cpus[cpu].list[i].left = (struct turns_left){0};
+}
+
+void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
+{
+	if (before == NULL || before->how == TURNS_HOW_UNKNOWN || before->ip == 0)
+		return;
+	if (before->sigreturn)
+		;
+	else if (enter != before->ip && enter != before->again) {
+		left->interrupted_ip = before->ip;
+		left->interrupted_again = before->again;
+	} else {
+		left->interrupted_ip = before->interrupted_ip;
+		left->interrupted_again = before->interrupted_again;
+	}
+	if (!left->sigreturn)
+		return;
+	left->ip = left->interrupted_ip;
+	left->again = left->interrupted_again;
+}
+
+static const struct turns_left *left_before(const struct turns *t, const struct turns_turn *turn)
+{
+	if (turn->left.how != TURNS_HOW_UNKNOWN || turn->before == TURNS_NONE)
+		return &turn->left;
+	return &t->cpus[turn->before_cpu].list[turn->before].left;
+}
+
+void turns_leave(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t enter,
+		 const struct turns_left *left)
+{
+	struct turns_turn *list = t->cpus[cpu].list;
+	struct turns_left now = {0};
+
+	if (state->n > 0 && is_decided(list, state)) {
+		now = *left;
+		turns_carry(left_before(t, &list[state->at[0].turn]), enter, &now);
+	}
+	for (size_t i = 0; i < state->n; i++)
+		list[state->at[i].turn].left = now;
+}
+
+/* The first birth at TIME or later. */
+static size_t first_birth(const struct turns *t, uint64_t time)
+{
+	size_t lo = 0, hi = t->n_births;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->births[mid].time >= time)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static bool is_child_of(const struct turns_birth *b, uint32_t pid)
+{
+	return b->ppid == pid || b->pid == pid;
+}
+
+bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until)
+{
+	for (size_t i = first_birth(t, since); i < t->n_births && t->births[i].time <= until; i++)
+		if (is_child_of(&t->births[i], pid))
+			return true;
+	return t->lossy;
+}
+
+/* Of two who may have made it, neither is believed. */
+static void bear(struct turns_left *child, const struct turns_left *parent)
+{
+	if (child->how == TURNS_HOW_UNKNOWN)
+		*child = (struct turns_left){
+			.ip = parent->ip, .context = parent->context, .how = parent->how};
+	else if (child->ip != parent->ip)
+		child->ip = 0;
+}
+
+void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
+		uint64_t until)
+{
+	const struct turns_turn *list = t->cpus[cpu].list;
+	const struct turns_turn *parent;
+
+	if (state->n == 0 || !is_decided(list, state))
+		return;
+	parent = &list[state->at[0].turn];
+	if (parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL || parent->left.ip == 0)
+		return;
+	for (size_t i = first_birth(t, since); i < t->n_births && t->births[i].time <= until; i++) {
+		const struct turns_birth *b = &t->births[i];
+
+		if (is_child_of(b, parent->thread->pid))
+			bear(&t->cpus[b->cpu].list[b->turn].left, &parent->left);
+	}
+}
+
+void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
+		 const struct turns_state *now)
+{
+	const struct turns_turn *list = t->cpus[cpu].list;
+
+	if (before->n != 1 || now->n != 1 || before->at[0].turn == now->at[0].turn)
+		return;
+	t->n_used++;
+	for (uint32_t i = before->at[0].turn + 1; i < now->at[0].turn; i++)
+		t->n_empty += list[i].thread != NULL && !list[i].silent && !list[i].uncertain;
+}

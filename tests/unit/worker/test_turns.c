@@ -1,0 +1,415 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "decoder/worker/turns.h"
+#include "proto/base.h"
+
+/* Threads A and B of one process, C of another. */
+static const struct timeline_thread a = {.pid = 1, .tid = 1, .end = SPACE_NOW};
+static const struct timeline_thread b = {.pid = 1, .tid = 2, .end = SPACE_NOW};
+static const struct timeline_thread c = {.pid = 3, .tid = 3, .end = SPACE_NOW};
+
+#define MAX_TURNS     24
+#define MAX_STRETCHES 8
+#define NOBODY	      '-'
+#define ANYBODY	      '?'
+
+/* Stretches with intervals of time, and their truth: the tid of whose they are, 0 where that cannot
+ * be known. CODE: who could have run it. */
+struct stretch {
+	uint64_t enter_lo, enter_hi, leave_lo, leave_hi;
+	uint64_t enter, left; /* IP; left of a system call: behind it */
+	enum turns_how how;
+	const char *code; /* NULL: all */
+	uint32_t expected;
+	bool broken;
+};
+
+struct turn {
+	char who;
+	uint64_t until;
+	bool preempted;
+};
+
+struct made {
+	struct turns turns;
+	const struct stretch *stretches;
+	size_t n, at;
+	struct turns_stretch now[MAX_STRETCHES];
+	size_t n_proofs;
+};
+
+static const struct timeline_thread *thread_of(char who)
+{
+	switch (who) {
+	case 'A': return &a;
+	case 'B': return &b;
+	case 'C': return &c;
+	default: return NULL;
+	}
+}
+
+static void add_turns(struct turns *t, size_t cpu, const struct turn *turns)
+{
+	struct turns_turn *list = calloc(MAX_TURNS, sizeof(*list));
+	uint64_t since = 0;
+	size_t n;
+
+	assert_non_null(list);
+	for (n = 0; turns[n].who != 0; n++) {
+		list[n] = (struct turns_turn){.since = since,
+					      .until = turns[n].until,
+					      .thread = thread_of(turns[n].who),
+					      .uncertain = turns[n].who == ANYBODY,
+					      .preempted = turns[n].preempted};
+		since = turns[n].until;
+	}
+	t->cpus[cpu].list = list;
+	t->cpus[cpu].n = n;
+}
+
+static const struct turns_stretch *on_stretch(void *userdata, size_t i)
+{
+	struct made *m = userdata;
+	const struct stretch *s = &m->stretches[m->at + i];
+
+	if (m->at + i >= m->n)
+		return NULL;
+	m->now[i] = (struct turns_stretch){.enter_lo = s->enter_lo,
+					   .enter_hi = s->enter_hi,
+					   .leave_lo = s->leave_lo,
+					   .leave_hi = s->leave_hi,
+					   .enter = s->enter,
+					   .broken = s->broken};
+	m->now[i].left.how = (uint8_t)s->how;
+	if (s->how == TURNS_HOW_ASYNC)
+		m->now[i].left.ip = s->left;
+	return &m->now[i];
+}
+
+static void on_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof *ret)
+{
+	struct made *m = userdata;
+	const struct stretch *s = &m->stretches[m->at + i];
+	const struct timeline_thread *thread = m->turns.cpus[0].list[turn].thread;
+
+	m->n_proofs++;
+	if (thread == NULL)
+		return;
+	if (s->code != NULL && strchr(s->code, 'A' + (int)thread->tid - 1) == NULL)
+		ret->cost = TURNS_COST_IMPOSSIBLE;
+	else if (s->how == TURNS_HOW_SYSCALL)
+		ret->left = (struct turns_left){.ip = s->left, .how = TURNS_HOW_SYSCALL};
+}
+
+static enum turns_call on_call(void *userdata, const struct turns_left *left)
+{
+	(void)userdata;
+	(void)left;
+	return TURNS_CALL_UNKNOWN;
+}
+
+/* Decides all stretches in order, as a replay does. */
+static void check(struct made *m, const struct stretch *stretches, size_t n)
+{
+	struct turns_state state;
+	size_t i;
+
+	turns_begin(&m->turns, 0, 0, 0, &state);
+	m->stretches = stretches;
+	m->n = n;
+	for (i = 0; i < n; i++) {
+		struct turns_stretch first;
+		const struct turns_question q = {.turns = &m->turns,
+						 .state = &state,
+						 .end = 800,
+						 .first = &first,
+						 .stretch = on_stretch,
+						 .proof = on_proof,
+						 .call = on_call,
+						 .userdata = m};
+		struct turns_left left = {.ip = stretches[i].left,
+					  .how = (uint8_t)stretches[i].how};
+		struct turns_answer answer;
+
+		m->at = i;
+		first = *on_stretch(m, 0);
+		turns_decide(&q, &answer);
+		if ((answer.thread ? answer.thread->tid : 0) != stretches[i].expected)
+			fail_msg("stretch %zu is of %u, not %u", i,
+				 answer.thread ? answer.thread->tid : 0, stretches[i].expected);
+		if (!stretches[i].broken)
+			turns_count(&m->turns, 0, &state, &answer.state);
+		state = answer.state;
+		turns_leave(&m->turns, 0, &state, stretches[i].enter, &left);
+	}
+}
+
+static void check_one_cpu(const struct turn *turns, const struct stretch *stretches, size_t n)
+{
+	struct made m = {0};
+
+	assert_int_equal(turns_init(&m.turns, 1), 0);
+	add_turns(&m.turns, 0, turns);
+	assert_int_equal(turns_link(&m.turns), 0);
+	check(&m, stretches, n);
+	turns_done(&m.turns);
+}
+
+#define CHECK(turns, stretches) check_one_cpu(turns, stretches, ARRAY_SIZE(stretches))
+
+static void turns_decide_by_time_alone(void **state)
+{
+	const struct turn turns[] = {
+		{'A', 100, false}, {NOBODY, 200, false}, {'C', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{.enter_lo = 10, .enter_hi = 30, .leave_lo = 40, .leave_hi = 60, .expected = 1},
+		/* Up into the idle time, and from there on. */
+		{.enter_lo = 60, .enter_hi = 150, .leave_lo = 90, .leave_hi = 150, .expected = 1},
+		{.enter_lo = 150, .enter_hi = 250, .leave_lo = 150, .leave_hi = 300, .expected = 3},
+		/* Idle all the time: nobody can have run. */
+		{.enter_lo = 950, .enter_hi = 960, .leave_lo = 970, .leave_hi = 980},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+static void turns_decide_long_stretch_fits_one_turn(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'C', 110, false}, {'A', 300, false}, {0}};
+	const struct stretch stretches[] = {
+		/* It began at 105 at the latest and lasted beyond 150: no turn does. */
+		{.enter_lo = 90, .enter_hi = 105, .leave_lo = 150, .leave_hi = 160},
+		{.enter_lo = 90, .enter_hi = 115, .leave_lo = 150, .leave_hi = 160, .expected = 1},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* Several switches within one interval of time: where each thread enters tells. */
+static void turns_decide_by_where_they_left(void **state)
+{
+	const struct turn turns[] = {{'A', 100, true},	{'B', 110, true},  {'A', 120, true},
+				     {'B', 130, false}, {'A', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 90, 110, 0x100, 0x180, TURNS_HOW_ASYNC, NULL, 1, false},
+		{90, 140, 90, 140, 0x500, 0x580, TURNS_HOW_ASYNC, NULL, 2, false},
+		{90, 140, 90, 140, 0x180, 0x1c0, TURNS_HOW_ASYNC, NULL, 1, false},
+		{90, 140, 90, 140, 0x580, 0x600, TURNS_HOW_SYSCALL, NULL, 2, false},
+		{90, 140, 300, 320, 0x1c0, 0x200, TURNS_HOW_SYSCALL, NULL, 1, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* A has two stretches in its turn, B one: the switch lies behind the one that left asynchronously.
+ */
+static void turns_decide_by_how_they_left(void **state)
+{
+	const struct turn turns[] = {{'A', 100, true}, {'B', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x180, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_ASYNC, NULL, 1, false},
+		{80, 120, 300, 320, 0x400, 0x480, TURNS_HOW_SYSCALL, NULL, 2, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+static void turns_decide_by_code(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'C', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{80, 120, 80, 120, 0x100, 0x180, TURNS_HOW_SYSCALL, "A", 1, false},
+		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_SYSCALL, "A", 1, false},
+		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_SYSCALL, "C", 3, false},
+		/* Nobody's. */
+		{80, 120, 80, 120, 0x190, 0x190, TURNS_HOW_SYSCALL, "B", 3, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* Two threads that do the same at the same place: nothing tells how many each did. */
+static void turns_decide_undecidable_is_nobodys(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'B', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
+		{300, 320, 330, 340, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* The same with as many stretches as turns: none is skipped for nothing. */
+static void turns_decide_each_turn_has_a_stretch(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'B', 110, false},    {'A', 120, false},
+				     {'B', 130, false}, {NOBODY, 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
+		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* But for a trace in which turns without one are seen, or after packets were lost. */
+static void turns_decide_empty_turns_happen(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'B', 200, false}, {'A', 300, false},
+				     {'B', 310, false}, {'A', 900, false}, {0}};
+	const struct stretch seen_before[] = {
+		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		/* B had from 100 to 200 and did nothing. */
+		{210, 220, 230, 240, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{290, 320, 290, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
+		{400, 420, 430, 440, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+	};
+	const struct stretch lost[] = {
+		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{290, 320, 290, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, true},
+	};
+
+	(void)state;
+	CHECK(turns, seen_before);
+	CHECK(turns, lost);
+}
+
+static void turns_decide_uncertain_turn_is_nobodys(void **state)
+{
+	const struct turn turns[] = {
+		{'A', 100, false}, {ANYBODY, 200, false}, {'A', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
+		{130, 140, 150, 160, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
+		{180, 220, 300, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+	};
+
+	(void)state;
+	CHECK(turns, stretches);
+}
+
+/* Without any times: who is alone is known, and nobody else. */
+static void turns_decide_without_time(void **state)
+{
+	struct turn turns[MAX_TURNS] = {{0}};
+	const struct stretch alone[] = {
+		{0, UINT64_MAX, 0, UINT64_MAX, 1, 1, TURNS_HOW_SYSCALL, NULL, 1, false}};
+	struct stretch two[] = {alone[0]};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < MAX_TURNS - 1; i++)
+		turns[i] = (struct turn){i % 2 ? NOBODY : 'A', 100 * (i + 1), false};
+	CHECK(turns, alone);
+	for (i = 0; i < MAX_TURNS - 1; i++)
+		turns[i].who = i % 2 ? 'B' : 'A';
+	two[0].expected = 0;
+	CHECK(turns, two);
+}
+
+/* A moves to the other CPU and back: where it entered there, it had left here. */
+static void turns_decide_knows_other_cpus(void **state)
+{
+	const struct turn here[] = {{'A', 100, true}, {'B', 200, true},	 {NOBODY, 300, false},
+				    {'A', 310, true}, {'B', 900, false}, {0}};
+	const struct turn there[] = {{NOBODY, 210, false}, {'A', 290, true}, {0}};
+	const struct turns_left left = {.ip = 0x777, .how = TURNS_HOW_ASYNC};
+	const struct turns_state at = {.at = {{1, 0}}, .n = 1};
+	const struct stretch stretches[] = {
+		{10, 20, 80, 90, 0x100, 0x180, TURNS_HOW_ASYNC, NULL, 1, false},
+		{110, 120, 130, 140, 0x500, 0x580, TURNS_HOW_ASYNC, NULL, 2, false},
+		{290, 330, 290, 330, 0x777, 0x780, TURNS_HOW_ASYNC, NULL, 1, false},
+		{290, 330, 290, 330, 0x580, 0x600, TURNS_HOW_ASYNC, NULL, 2, false},
+	};
+	struct made m = {0};
+
+	(void)state;
+	assert_int_equal(turns_init(&m.turns, 2), 0);
+	add_turns(&m.turns, 0, here);
+	add_turns(&m.turns, 1, there);
+	assert_int_equal(turns_link(&m.turns), 0);
+	assert_int_equal(m.turns.cpus[0].list[3].before_cpu, 1);
+	assert_int_equal(m.turns.cpus[0].list[3].run, 3);
+	assert_int_equal(m.turns.cpus[0].list[4].run, 1);
+	turns_leave(&m.turns, 1, &at, 0x700, &left);
+	m.turns.cpus[1].passed = 2;
+	check(&m, stretches, ARRAY_SIZE(stretches));
+	turns_done(&m.turns);
+}
+
+/* What decodes in one process only may have any of its threads. */
+static void turns_decide_says_the_process(void **state)
+{
+	const struct turn turns[] = {{'A', 100, false}, {'B', 900, false}, {0}};
+	const struct stretch stretches[] = {
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
+		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
+	};
+	struct turns_state nowhere = {0};
+	struct turns_stretch first;
+	struct turns_answer answer;
+	struct made m = {.stretches = stretches, .n = ARRAY_SIZE(stretches)};
+	const struct turns_question q = {.turns = &m.turns,
+					 .state = &nowhere,
+					 .first = &first,
+					 .stretch = on_stretch,
+					 .proof = on_proof,
+					 .call = on_call,
+					 .userdata = &m};
+
+	(void)state;
+	assert_int_equal(turns_init(&m.turns, 1), 0);
+	add_turns(&m.turns, 0, turns);
+	assert_int_equal(turns_link(&m.turns), 0);
+	m.at = 1;
+	first = *on_stretch(&m, 0);
+	turns_decide(&q, &answer);
+	assert_null(answer.thread);
+	assert_non_null(answer.process);
+	assert_int_equal(answer.process->pid, a.pid);
+	assert_int_equal(answer.first, 0);
+	assert_int_equal(answer.last, 1);
+	turns_done(&m.turns);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(turns_decide_by_time_alone),
+		cmocka_unit_test(turns_decide_long_stretch_fits_one_turn),
+		cmocka_unit_test(turns_decide_by_where_they_left),
+		cmocka_unit_test(turns_decide_by_how_they_left),
+		cmocka_unit_test(turns_decide_by_code),
+		cmocka_unit_test(turns_decide_undecidable_is_nobodys),
+		cmocka_unit_test(turns_decide_each_turn_has_a_stretch),
+		cmocka_unit_test(turns_decide_empty_turns_happen),
+		cmocka_unit_test(turns_decide_uncertain_turn_is_nobodys),
+		cmocka_unit_test(turns_decide_without_time),
+		cmocka_unit_test(turns_decide_knows_other_cpus),
+		cmocka_unit_test(turns_decide_says_the_process),
+	};
+
+	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
+}
