@@ -11,9 +11,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "decoder/worker/walk.h"
 #include "proto/base.h"
+#include "sideband/elf.h"
 
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret)
 {
@@ -122,15 +124,55 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	return replay_some(r, index, 1, consumer, ret);
 }
 
+static unsigned int hex_digit(char c)
+{
+	return (unsigned int)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+/* The manifest's text was checked: whole bytes, lower case, at most 20. */
+static void take_build_id(struct image_source *to, const char *text)
+{
+	size_t i;
+
+	for (i = 0; text != NULL && text[2 * i] != '\0' && i < sizeof(to->build_id); i++)
+		to->build_id[i] =
+			(uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+	to->build_id_size = text != NULL ? (uint8_t)i : 0;
+}
+
+/* The recorder opens by path what the records know by build id; it does not read files. */
+static int check_build_id(struct image_source *to)
+{
+	struct elf_file *f;
+	const uint8_t *id;
+	size_t size;
+	int r;
+
+	if (to->build_id_size == 0 || to->bytes == NULL)
+		return 0;
+	r = elf_file_new(to->bytes, to->size, &f);
+	if (r < 0)
+		return r;
+	id = r == 0 ? elf_file_build_id(f, &size) : NULL;
+	if (id == NULL || size != to->build_id_size || memcmp(id, to->build_id, size) != 0) {
+		to->bytes = NULL;
+		to->missing = "the file has another build id than what was mapped";
+	}
+	if (r == 0)
+		elf_file_free(f);
+	return 0;
+}
+
 static int collect_images(struct replay *r)
 {
 	const struct manifest *m = r->manifest;
 	CLEANUP_FREE struct image_source *sources = calloc(m->n_images + 1, sizeof(*sources));
 	size_t i;
+	int result = 0;
 
 	if (sources == NULL)
 		return -ENOMEM;
-	for (i = 0; i < m->n_images; i++) {
+	for (i = 0; i < m->n_images && result == 0; i++) {
 		const struct manifest_image *from = &m->images[i];
 		struct image_source *to = &sources[i];
 
@@ -144,8 +186,10 @@ static int collect_images(struct replay *r)
 			.missing = from->missing,
 		};
 		to->bytes = bundle_image(r->bundle, i, &to->size);
+		take_build_id(to, from->build_id);
+		result = check_build_id(to);
 	}
-	return image_set_new(sources, m->n_images, &r->images);
+	return result < 0 ? result : image_set_new(sources, m->n_images, &r->images);
 }
 
 static int load_turns(struct replay *r)

@@ -256,6 +256,7 @@ def short_list(_):
         # An exec kills the other threads.
         ("maps", "maps", 2, TIMING["mtc3"], {"subset": KILLED}),
         ("odd", "odd", 2, TIMING["mtc3"], {}),
+        ("build ids", "forks", 2, TIMING["mtc3"], {"emu": ["--emu-build-id"]}),
         *LOSSES,
     ]
 

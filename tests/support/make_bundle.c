@@ -353,6 +353,7 @@ static int describe_program(struct manifest *m, const struct make_bundle *how, u
 	image->min = 1;
 	image->ino = 99;
 	image->size = how->no_image ? 0 : size;
+	image->build_id = how->build_id ? strdup(how->build_id) : NULL;
 	image->missing = how->no_image ? strdup("deleted before it could be opened") : NULL;
 	*process = (struct manifest_process){
 		.pid = MAKE_PID, .ppid = 1, .start_ns = MANIFEST_ABSENT, .uid = 1000};

@@ -37,8 +37,9 @@ struct make_bundle {
 	bool no_psb;		 /* the trace begins behind its first PSB */
 	bool no_sideband;
 	bool no_image;
-	bool overflow; /* an OVF in the middle */
-	bool in_leaf;  /* after the rounds interrupted in leaf: 3 instructions more */
+	const char *build_id; /* that the records say of the image, which has none */
+	bool overflow;	      /* an OVF in the middle */
+	bool in_leaf;	      /* after the rounds interrupted in leaf: 3 instructions more */
 	unsigned more_processes;
 	/* Another thread (MAKE_TID + 1) and MAKE_TID take turns of so many rounds; between two the
 	 * CPU is idle, from 750 to 800 ns after the last round began. 0: MAKE_TID alone. */
