@@ -412,6 +412,9 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 		vcpu_attach(&k->cpus[i].vcpu, &k->ring, i);
 		emupmu_init(&k->cpus[i].vcpu.pmu, &k->ring, i);
 		sched_put(k->cpus[i].vcpu.cpu, EMURING_IDLE, EMURING_NO_TASK);
+		/* Tracing as it is wanted from the start, whether anybody comes to run there or
+		 * not. */
+		emu_keeper_serve(k, i);
 	}
 	k->start_ns = monotonic_ns();
 	*ret = k;

@@ -16,11 +16,29 @@
 #define LEAVE_LOOKS 2000
 #define NUDGE_NS    500000l
 
+/* Field NUMBER (from 1) of a line of /proc/PID/stat behind the name, AFTER its ")"; proc(5). */
+static const char *field(const char *after, int number)
+{
+	for (int i = 3; after != NULL && i < number; i++)
+		after = strchr(after + 1, ' ');
+	return after != NULL && *after == ' ' ? after + 1 : NULL;
+}
+
+/* A first thread that is dead while others of its process live: its number is taken, for it is
+ * reaped last, or by an exec of one of the others becomes that one's. */
+static bool leads_others(const char *after)
+{
+	const char *threads = field(after, 20);
+
+	return threads != NULL && atoi(threads) > 1;
+}
+
 /* The state letter of /proc/TID/stat, 0 when there is no such task, '?' when that cannot be told.
  */
 static char task_state(uint32_t tid)
 {
-	char path[64], text[256], *after;
+	char path[64], text[512], *after;
+	const char *state;
 	size_t n;
 	FILE *f;
 
@@ -33,7 +51,10 @@ static char task_state(uint32_t tid)
 	text[n] = '\0';
 	/* The name is in parentheses and may hold anything, parentheses too. */
 	after = strrchr(text, ')');
-	return after != NULL && after[1] == ' ' ? after[2] : 0;
+	state = after != NULL ? field(after + 1, 3) : NULL;
+	if (state == NULL)
+		return 0;
+	return *state == 'Z' && leads_others(after + 1) ? '?' : *state;
 }
 
 enum emu_life emu_task_life(uint32_t tid)

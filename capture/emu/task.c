@@ -21,8 +21,9 @@
 #include "capture/emu/sched.h"
 #include "capture/emu/waits.h"
 
-#define LOOK_NS	       20000000l
-#define ANNOUNCE_LOOKS 50 /* a parent that was killed announces nobody */
+#define RESYNCS_A_SECOND 1000
+#define LOOK_NS		 20000000l
+#define ANNOUNCE_LOOKS	 50 /* a parent that was killed announces nobody */
 /* A younger brother's tid is less than this above one's own (the least pid_max is 301, the usual
  * one 32768 and more). */
 #define ANNOUNCED_LATER 4096u
@@ -84,15 +85,21 @@ static void tell_program(struct task *t, const char *comm)
 	maps_executable(0, UINT64_MAX, t->cpu->ring->fixed.flags, give_mapping, t);
 }
 
-/* Records were lost, maybe some of this process: all is told anew. */
+/* Records were lost, maybe some of this process: all is told anew; not at once again, as that may
+ * lose records, too. */
 static void resync(struct task *t)
 {
-	uint32_t now = atomic_load_explicit(&t->cpu->ring->shared->resync, memory_order_relaxed);
+	const struct emuring *r = t->cpu->ring;
+	uint64_t tsc = t->cpu->pmu.s->now;
+	uint32_t now = atomic_load_explicit(&r->shared->resync, memory_order_relaxed);
 	uint32_t before = atomic_load_explicit(&t->group->resynced, memory_order_relaxed);
 
-	if (__builtin_expect(now != before, 0) &&
-	    atomic_compare_exchange_strong(&t->group->resynced, &before, now))
-		tell_program(t, t->group->comm);
+	if (__builtin_expect(now == before, 1) ||
+	    tsc - t->group->resynced_at < r->fixed.tsc_hz / RESYNCS_A_SECOND ||
+	    !atomic_compare_exchange_strong(&t->group->resynced, &before, now))
+		return;
+	t->group->resynced_at = tsc;
+	tell_program(t, t->group->comm);
 }
 
 static void service(void *userdata, uint64_t ip)

@@ -21,7 +21,8 @@ struct task_group {
 	const char *truth; /* directory; NULL: none */
 	/* head->resync as this process has answered it. */
 	_Atomic uint32_t resynced;
-	char comm[16]; /* as execve set it */
+	_Atomic uint64_t resynced_at; /* TSC */
+	char comm[16];		      /* as execve set it */
 	/* The deferred work of a thread that is to give its CPU away. */
 	void (*yield)(void *cpu, void *data);
 };

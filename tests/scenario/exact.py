@@ -82,7 +82,7 @@ def short_list(work):
         ("two in a row", [PYTHON, "-c", PY % 1500], TIMING["mtc"],
          {"snapshots": 6, "pause": 0}),
         ("virtual clock", ["gzip", "-c", data], TIMING["mtc"], {"clock": "virtual"}),
-        ("smallest rings", ["gzip", "-c", data], "tsc,mtc,psb_period=0", {"aux": "4K"}),
+        ("smallest rings", ["gzip", "-c", data], "tsc,mtc,mtc_period=9,psb_period=0", {"aux": "4K"}),
     ]
 
 

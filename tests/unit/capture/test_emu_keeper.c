@@ -5,18 +5,22 @@
 #include "capture/emu_keeper.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "capture/emu/sched.h"
+#include "capture/emu_tasks.h"
 #include "tests/unit/capture/emu_ring.h"
 
 #define ME 3u /* the guest's place */
@@ -254,6 +258,63 @@ static void serve_cpu_that_is_away_grants_all(void **state)
 	assert_int_equal(emuring_hold_of(atomic_load(&cpu.cpu->hold)), EMURING_OFF);
 }
 
+/* Whether anybody ever runs there or not. */
+static void new_starts_what_is_wanted_from_the_start(void **state)
+{
+	struct emu_keeper *second;
+
+	(void)state;
+	cpu.cpu->want = 1;
+	assert_int_equal(emu_keeper_new(ring->shared, "/proc/self/exe", NULL, 0, &second), 0);
+	assert_int_equal(cpu.cpu->is, 1);
+	assert_true(strncmp(emu_ring_text(ring, 0), "PSB TSC(", 8) == 0);
+	emu_keeper_free(second);
+	ring->shared->closing = 0;
+}
+
+static void *live_on(void *userdata)
+{
+	pause();
+	return userdata;
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[256] = "", *after;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(text, sizeof(text), f));
+	fclose(f);
+	after = strrchr(text, ')');
+	assert_non_null(after);
+	return after[2];
+}
+
+/* An exec of another thread takes the number over. */
+static void life_of_a_dead_first_thread_lasts_while_others_live(void **state)
+{
+	pid_t pid = fork();
+
+	(void)state;
+	if (pid == 0) {
+		pthread_t t;
+
+		pthread_create(&t, NULL, live_on, NULL);
+		syscall(SYS_exit, 0);
+	}
+	while (state_of(pid) != 'Z')
+		;
+	assert_int_equal(emu_task_life((uint32_t)pid), EMU_LIVES);
+	kill(pid, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	assert_int_equal(emu_task_life((uint32_t)pid), EMU_GONE);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(emu_task_life((uint32_t)pid), EMU_GONE);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -269,6 +330,8 @@ int main(void)
 		CASE(mend_given_to_who_does_not_wait_takes_it_back),
 		CASE(serve_idle_cpu_stops_and_starts_it),
 		CASE(serve_cpu_that_is_away_grants_all),
+		CASE(new_starts_what_is_wanted_from_the_start),
+		CASE(life_of_a_dead_first_thread_lasts_while_others_live),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
