@@ -213,14 +213,12 @@ void turns_forget(struct turns *t, size_t cpu)
 
 void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
 {
-	if (before == NULL || before->how == TURNS_HOW_UNKNOWN || before->ip == 0)
-		return;
-	if (before->sigreturn)
-		;
-	else if (enter != before->ip && enter != before->again) {
+	bool known = before != NULL && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
+
+	if (known && enter != before->ip && enter != before->again) {
 		left->interrupted_ip = before->ip;
 		left->interrupted_again = before->again;
-	} else {
+	} else if (known && !before->sigreturn) {
 		left->interrupted_ip = before->interrupted_ip;
 		left->interrupted_again = before->interrupted_again;
 	}

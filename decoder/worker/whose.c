@@ -132,10 +132,12 @@ static uint8_t how_left(const struct scan_stretch *s)
 
 static struct turns_stretch times_of(const struct whose *w, const struct scan_stretch *s)
 {
+	uint64_t enter_lo = not_before(w, s->enter_lo);
+
 	return (struct turns_stretch){
-		.enter_lo = not_before(w, s->enter_lo),
+		.enter_lo = enter_lo,
 		.enter_hi = not_after(w, s->enter_hi),
-		.leave_lo = not_before(w, s->leave_lo),
+		.leave_lo = s->leave_lo == s->enter_lo ? enter_lo : not_before(w, s->leave_lo),
 		.leave_hi = not_after(w, s->leave_hi),
 		.enter = s->ip,
 		.left = {.ip = s->left, .how = how_left(s)},
@@ -235,15 +237,13 @@ static struct turns_left decoded_left(struct whose *w)
 	return left;
 }
 
-/* User code is entered again at TSC or earlier. */
-static void note_left(struct whose *w, uint64_t tsc)
+/* User code is entered again at UNTIL (perf ns) or earlier. */
+static void note_left(struct whose *w, uint64_t until)
 {
-	const struct flow_item *item = flow_left(w->flow);
 	struct turns_left left = decoded_left(w);
-	uint64_t since = item != NULL ? item->tsc_lo : w->now.enter_lo;
 
 	turns_leave(&w->replay->turns, w->index, &w->state, w->now.ip, &left);
-	turns_bear(&w->replay->turns, w->index, &w->state, not_before(w, since), not_after(w, tsc));
+	turns_bear(&w->replay->turns, w->index, &w->state, left.since, until);
 }
 
 void whose_end(struct whose *w)
@@ -328,9 +328,7 @@ static bool decide(struct whose *w)
 /* How it ends is not known without looking ahead. */
 static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	if (!w->waits)
-		note_left(w, tsc_hi);
-	w->now = (struct scan_stretch){
+	const struct scan_stretch now = {
 		.offset = flow_asked_at(w->flow),
 		.ip = ip,
 		.enter_lo = tsc_lo,
@@ -339,7 +337,11 @@ static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi
 		.leave_hi = UINT64_MAX,
 		.broken = flow_left(w->flow) == NULL && !w->begins,
 	};
-	w->times = times_of(w, &w->now);
+
+	w->times = times_of(w, &now);
+	if (!w->waits)
+		note_left(w, w->times.enter_hi);
+	w->now = now;
 	drop_looks(w);
 }
 

@@ -375,6 +375,36 @@ static void replay_thread_moves_with_its_stack(void **state)
 	done(&f);
 }
 
+/* On one CPU, on the other, and back: where time is known nothing waits, and still the order is
+ * that of the thread's life. */
+static void replay_pieces_come_in_order_of_life(void **state)
+{
+	static const uint64_t order[] = {TID(0) * 10 + 1, TID(0) * 10, TID(0) * 10 + 1};
+	struct fixture f;
+	size_t i;
+
+	(void)state;
+	begin(&f, 2);
+	put_switch(&f, 1, 500, 0, TID(0), false);
+	put_switch(&f, 1, 2000, TID(0), 0, false);
+	put_switch(&f, 0, 3000, 0, TID(0), false);
+	put_switch(&f, 0, 4000, TID(0), 0, false);
+	put_switch(&f, 1, 5000, 0, TID(0), false);
+	put_round(&f, 1, 0);
+	put_tsc(&f.traces[1], 1500);
+	put_tsc(&f.traces[1], 5500);
+	put_round(&f, 1, 0);
+	put_tsc(&f.traces[0], 3200);
+	put_round(&f, 0, 0);
+	put_tsc(&f.traces[0], 3400);
+	replay(&f);
+	assert_no_faults(&f);
+	assert_int_equal(f.n_order, ARRAY_SIZE(order));
+	for (i = 0; i < ARRAY_SIZE(order); i++)
+		assert_int_equal(f.order[i], order[i]);
+	done(&f);
+}
+
 /* Another file at the same address, between two stretches of which only the order is known. */
 static void replay_mapping_changes_between_stretches(void **state)
 {
@@ -451,6 +481,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replay_two_processes_at_one_address),
 		cmocka_unit_test(replay_thread_moves_with_its_stack),
+		cmocka_unit_test(replay_pieces_come_in_order_of_life),
 		cmocka_unit_test(replay_mapping_changes_between_stretches),
 		cmocka_unit_test(replay_lost_records_claim_nothing),
 		cmocka_unit_test(replay_stretch_is_of_one_thread),

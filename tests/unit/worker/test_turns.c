@@ -394,6 +394,66 @@ static void turns_decide_says_the_process(void **state)
 	turns_done(&m.turns);
 }
 
+/* The restorer's system call goes back to where the signal was, and not behind itself. */
+static void turns_carry_remembers_what_was_interrupted(void **state)
+{
+	const struct turns_left before = {.ip = 0x102, .again = 0x100, .how = TURNS_HOW_SYSCALL};
+	struct turns_left handler = {.ip = 0x202, .how = TURNS_HOW_SYSCALL};
+	struct turns_left restorer = {.ip = 0x302, .how = TURNS_HOW_SYSCALL, .sigreturn = true};
+	struct turns_left back = {.ip = 0x402, .how = TURNS_HOW_SYSCALL}, again = back;
+
+	(void)state;
+	turns_carry(&before, 0x200, &handler);
+	assert_int_equal(handler.interrupted_ip, 0x102);
+	turns_carry(&handler, 0x202, &restorer);
+	assert_int_equal(restorer.ip, 0x102);
+	assert_int_equal(restorer.again, 0x100);
+	/* Another signal at once, before it is back there. */
+	turns_carry(&restorer, 0x200, &again);
+	assert_int_equal(again.interrupted_ip, 0x102);
+	turns_carry(&restorer, 0x102, &back);
+	assert_int_equal(back.ip, 0x402);
+	assert_int_equal(back.interrupted_ip, 0);
+}
+
+/* A child enters where its parent left, but not where two may have been its parent. */
+static void turns_bear_gives_parents_place(void **state)
+{
+	static const struct timeline_thread parent = {.pid = 7, .tid = 7, .end = SPACE_NOW};
+	static const struct timeline_thread other = {.pid = 7, .tid = 8, .end = SPACE_NOW};
+	static const struct timeline_thread child = {
+		.pid = 9, .tid = 9, .ppid = 7, .begin = 50, .end = SPACE_NOW};
+	const struct turns_state at = {.n = 1};
+	struct turns_turn *list[3];
+	struct turns t;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(turns_init(&t, 3), 0);
+	for (i = 0; i < 3; i++) {
+		list[i] = t.cpus[i].list = calloc(1, sizeof(struct turns_turn));
+		t.cpus[i].n = 1;
+		assert_non_null(list[i]);
+	}
+	*list[0] = (struct turns_turn){.until = 100, .thread = &parent};
+	*list[1] = (struct turns_turn){.until = 100, .thread = &other};
+	*list[2] = (struct turns_turn){.since = 60, .until = 100, .thread = &child};
+	assert_int_equal(turns_link(&t), 0);
+	assert_true(list[2]->born);
+	assert_false(list[0]->born);
+	assert_true(turns_has_birth(&t, 7, 40, 60));
+	assert_false(turns_has_birth(&t, 7, 51, 60));
+	list[0]->left = (struct turns_left){.ip = 0x123, .how = TURNS_HOW_SYSCALL};
+	list[1]->left = (struct turns_left){.ip = 0x456, .how = TURNS_HOW_SYSCALL};
+	turns_bear(&t, 0, &at, 60, 70);
+	assert_int_equal(list[2]->left.how, TURNS_HOW_UNKNOWN);
+	turns_bear(&t, 0, &at, 40, 70);
+	assert_int_equal(list[2]->left.ip, 0x123);
+	turns_bear(&t, 1, &at, 40, 70);
+	assert_int_equal(list[2]->left.ip, 0);
+	turns_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -409,6 +469,8 @@ int main(void)
 		cmocka_unit_test(turns_decide_without_time),
 		cmocka_unit_test(turns_decide_knows_other_cpus),
 		cmocka_unit_test(turns_decide_says_the_process),
+		cmocka_unit_test(turns_carry_remembers_what_was_interrupted),
+		cmocka_unit_test(turns_bear_gives_parents_place),
 	};
 
 	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);
