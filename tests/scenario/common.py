@@ -169,7 +169,8 @@ class Snapshot:
             raise Failed(f"{self.name}: {p.stderr.strip()[-700:]} {why[-200:]}; "
                          f"gaps {self.errors}; {' '.join(self.spans)}")
         total = json.loads(p.stdout.splitlines()[-1])
-        if total["unattributed"]:
+        # Decoded, but by which of a process' threads is not known: a gap that says so.
+        if total["unattributed"] and "thread-uncertain" not in self.errors:
             raise Failed(f"{self.name}: {total['unattributed']} instructions of no thread")
         return total["decoded"]
 

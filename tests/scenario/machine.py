@@ -271,7 +271,9 @@ def full_list(_):
                         result.append((f"{workload} {cpus} {tname}{rname}{qname}", workload, cpus,
                                        TIMING[tname] + ret,
                                        {"emu": quantum, "aux": "1M", "snapshots": 5, "pause": 0.15,
-                                        "libipt": not quantum and cpus == 2}))
+                                        "libipt": not quantum and cpus == 2,
+                                        **({"subset": (*KILLED, "thread-uncertain")}
+                                           if workload == "maps" else {})}))
     for workload in ("pipeline", "forks", "threads", "make"):
         for cpus in (2, 8):
             for emu, gaps in LOSS_OPTIONS:
