@@ -72,7 +72,7 @@ void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 {
 	emupmu_attach(p, r, cpu);
 	memset(p->s, 0, sizeof(*p->s));
-	encode_forget_branches(&p->encoder);
+	encode_init(&p->encoder, &p->s->encode, &p->cpu->tnt, p->encoder.aux, p->encoder.aux_size);
 	p->s->overflow_at = p->overflow_bytes;
 }
 

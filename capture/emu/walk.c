@@ -178,24 +178,6 @@ void walk_unusual(struct walk *w, struct block *p, struct block *b)
 	go(w, p, b->ip, (b->flags & BLOCK_SINGLE) && p->n > 1);
 }
 
-void walk_depart(struct walk *w, uint64_t ip)
-{
-	struct block *p = w->prev;
-
-	w->prev = &w->none;
-	if (p->kind == BLOCK_NONE)
-		return;
-	if (p->kind == BLOCK_TRAP)
-		return emupmu_interrupt(w->pmu, p->ip);
-	/* On the way into a system call, whose callback comes next. */
-	if (p->kind == BLOCK_KERNEL && ip == p->next) {
-		truth_block(w->truth, p, p->n);
-		return emupmu_leave(w->pmu);
-	}
-	go(w, p, ip, false);
-	emupmu_interrupt(w->pmu, ip);
-}
-
 void walk_leave(struct walk *w)
 {
 	struct block *p = w->prev;
@@ -207,4 +189,17 @@ void walk_leave(struct walk *w)
 		return emupmu_interrupt(w->pmu, p->ip);
 	truth_block(w->truth, p, p->n);
 	emupmu_leave(w->pmu);
+}
+
+void walk_depart(struct walk *w, uint64_t ip)
+{
+	struct block *p = w->prev;
+
+	/* The last: on the way into a system call, whose callback comes next. */
+	if (p->kind == BLOCK_NONE || p->kind == BLOCK_TRAP ||
+	    (p->kind == BLOCK_KERNEL && ip == p->next))
+		return walk_leave(w);
+	w->prev = &w->none;
+	go(w, p, ip, false);
+	emupmu_interrupt(w->pmu, ip);
 }

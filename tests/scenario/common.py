@@ -204,7 +204,7 @@ def differences(ours, truth, name="executed"):
 
 
 def tap(todo, one):
-    """ONE(name, *rest) returns what to say or raises Failed. TODO: its arguments."""
+    """ONE(name, *rest) returns what to say or raises Failed; each element of TODO is its arguments."""
     failed = 0
     print(f"1..{len(todo)}", flush=True)
     for i, (name, *rest) in enumerate(todo, 1):
