@@ -19,6 +19,7 @@ enum fault {
 	FAULT_ANONYMOUS,     /* code without a file (JIT) */
 	FAULT_IMAGE_MISSING, /* the mapped file's bytes are not at hand */
 	FAULT_IMAGE_SHORT,   /* beyond the end of the file */
+	FAULT_IMAGE_MISMATCH, /* the file at hand is another than the one that was mapped */
 	FAULT_BAD_INSN,	     /* bytes that are no instruction */
 	FAULT_NO_SPACE,	     /* it is not known which process ran */
 	/* Packets against code. */
@@ -29,8 +30,10 @@ enum fault {
 	FAULT_RET_NOT_TAKEN,	 /* a compressed return said "not taken" */
 	FAULT_EVENT_UNREACHABLE, /* the code does not lead to the IP of a FUP or PSB */
 	FAULT_PACKET_UNEXPECTED, /* another packet that cannot stand there */
+	FAULT_STATUS,		 /* a PSB+ that says something else than what was decoded */
 	FAULT_LOOP,		 /* endless direct branches without a packet */
-	FAULT_UNSUPPORTED,	 /* a packet or mode that this decoder does not follow yet */
+	FAULT_UNSUPPORTED,	 /* something that this decoder does not follow */
+	FAULT_GUEST,		 /* a virtual machine ran, whose code is not known */
 	/* Recording and sideband: from the manifest and the timeline, not from the decoder. */
 	FAULT_STOP_TIMEOUT,	/* a CPU did not answer the freeze */
 	FAULT_SIDEBAND_LOST,	/* LOST records: images and threads are uncertain from then on */

@@ -76,6 +76,7 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m)
 		return NULL;
 	m->cpus = cpus;
 	cpus[m->n_cpus] = (struct manifest_cpu){
+		.tid = MANIFEST_ANY,
 		.asked_bytes = MANIFEST_ABSENT,
 		.stop_ns = MANIFEST_ABSENT,
 		.dark_ns = MANIFEST_ABSENT,
@@ -108,6 +109,17 @@ struct manifest_image *manifest_add_image(struct manifest *m)
 	m->images = images;
 	images[m->n_images] = (struct manifest_image){0};
 	return &images[m->n_images++];
+}
+
+struct manifest_pevent *manifest_add_pevent(struct manifest *m)
+{
+	struct manifest_pevent *pevents = grow(m->pevents, m->n_pevents, MANIFEST_PEVENTS);
+
+	if (!pevents)
+		return NULL;
+	m->pevents = pevents;
+	pevents[m->n_pevents] = (struct manifest_pevent){0};
+	return &pevents[m->n_pevents++];
 }
 
 static struct manifest_note *add_note(struct manifest *m)
@@ -147,6 +159,7 @@ void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size
 	case MANIFEST_PROCESSES: *ret_n = m->n_processes; return m->processes;
 	case MANIFEST_IMAGES: *ret_n = m->n_images; return m->images;
 	case MANIFEST_NOTES: *ret_n = m->n_notes; return m->notes;
+	case MANIFEST_PEVENTS: *ret_n = m->n_pevents; return m->pevents;
 	case MANIFEST_N_LISTS: break;
 	}
 	*ret_n = 0;
@@ -160,6 +173,7 @@ void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
 	case MANIFEST_PROCESSES: return manifest_add_process(m);
 	case MANIFEST_IMAGES: return manifest_add_image(m);
 	case MANIFEST_NOTES: return add_note(m);
+	case MANIFEST_PEVENTS: return manifest_add_pevent(m);
 	case MANIFEST_N_LISTS: break;
 	}
 	return NULL;

@@ -16,12 +16,16 @@
 #define MANIFEST_MAX_IMAGES    65536u
 #define MANIFEST_MAX_PROCESSES 65536u
 #define MANIFEST_MAX_NOTES     4096u
+#define MANIFEST_MAX_PEVENTS   64u
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
 #define MANIFEST_MAX_BUILD_ID  40u	   /* hex digits */
 #define MANIFEST_ABSENT	       UINT64_MAX  /* for every u64 that may be absent */
 
+#define MANIFEST_ANY UINT32_MAX
+
 struct manifest_cpu {
-	uint32_t cpu;
+	uint32_t cpu;	       /* ANY: the trace is one thread's, wherever it ran */
+	uint32_t tid;	       /* of that thread; ANY: of whatever ran on that CPU */
 	uint64_t ring_bytes;   /* size of the AUX ring */
 	uint64_t bytes;	       /* copied, in member "cpuN.pt", oldest first */
 	uint64_t asked_bytes;  /* --last=SIZE; ABSENT: all or by time */
@@ -60,6 +64,18 @@ struct manifest_note {
 	char *kind; /* owned; a name of decoder/fault.h */
 	uint64_t count;
 	char *why; /* owned; NULL: none */
+};
+
+/* Sideband as libipt's tools take it, for their views: a file of perf records as a foreign
+ * perf_event_attr laid them out, in member "pevent/INDEX". The same records stand, translated, in
+ * the sideband member. */
+struct manifest_pevent {
+	char *name; /* owned; as messages name it */
+	uint64_t size;
+	bool secondary;	      /* of another CPU */
+	uint64_t sample_type; /* attr.sample_type */
+	uint32_t time_shift, time_mult;
+	uint64_t time_zero, tsc_offset;
 };
 
 struct manifest {
@@ -104,6 +120,8 @@ struct manifest {
 	size_t n_images;
 	struct manifest_note *notes;
 	size_t n_notes;
+	struct manifest_pevent *pevents;
+	size_t n_pevents;
 };
 
 /* All empty and absent. */
@@ -114,6 +132,7 @@ void manifest_done(struct manifest *m);
 struct manifest_cpu *manifest_add_cpu(struct manifest *m);
 struct manifest_process *manifest_add_process(struct manifest *m);
 struct manifest_image *manifest_add_image(struct manifest *m);
+struct manifest_pevent *manifest_add_pevent(struct manifest *m);
 /* 0; -ENOMEM; -ENOSPC: the limit above is reached. */
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
 /* The manifest as JSON text, appended. 0, -ENOMEM, or -E2BIG when OUT's limit does not hold it. A

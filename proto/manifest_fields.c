@@ -85,7 +85,8 @@ static const struct manifest_field sideband[] = {
 };
 
 static const struct manifest_field cpu[] = {
-	U32(manifest_cpu, "cpu", cpu, MANIFEST_MAX_CPUS - 1),
+	U32_OPT(manifest_cpu, "cpu", cpu, MANIFEST_ANY, MANIFEST_MAX_CPUS - 1),
+	U32_OPT(manifest_cpu, "tid", tid, MANIFEST_ANY, INT32_MAX),
 	U64(manifest_cpu, "ringBytes", ring_bytes, UINT64_MAX),
 	U64(manifest_cpu, "bytes", bytes, BUNDLE_MAX_BYTES),
 	U64_OPT(manifest_cpu, "askedBytes", asked_bytes),
@@ -125,6 +126,17 @@ static const struct manifest_field note[] = {
 	TEXT_OPT(manifest_note, "why", why),
 };
 
+static const struct manifest_field pevent[] = {
+	TEXT(manifest_pevent, "name", name),
+	U64(manifest_pevent, "bytes", size, BUNDLE_MAX_BYTES),
+	BOOL(manifest_pevent, "secondary", secondary),
+	U64(manifest_pevent, "sampleType", sample_type, UINT64_MAX),
+	U32(manifest_pevent, "timeShift", time_shift, 63),
+	U32(manifest_pevent, "timeMult", time_mult, UINT32_MAX),
+	U64(manifest_pevent, "timeZero", time_zero, UINT64_MAX),
+	U64(manifest_pevent, "tscOffset", tsc_offset, UINT64_MAX),
+};
+
 #define FIELDS(a) a, ARRAY_SIZE(a)
 
 const struct manifest_group manifest_groups[MANIFEST_N_GROUPS] = {
@@ -146,5 +158,7 @@ const struct manifest_list manifest_lists[MANIFEST_N_LISTS] = {
 			      MANIFEST_MAX_IMAGES },
 	[MANIFEST_NOTES] = { "notes", FIELDS(note), sizeof(struct manifest_note),
 			     MANIFEST_MAX_NOTES },
+	[MANIFEST_PEVENTS] = { "pevents", FIELDS(pevent), sizeof(struct manifest_pevent),
+			       MANIFEST_MAX_PEVENTS },
 };
 /* clang-format on */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_REQUEST_VERSION 1u
+#define WORKER_REQUEST_VERSION 2u
 
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
@@ -18,7 +18,46 @@ enum worker_view {
 	WORKER_VIEW_PACKETS = 2,  /* a line a packet */
 	WORKER_VIEW_BRANCHES = 3, /* FROM TO, a line a taken branch */
 	WORKER_VIEW_INSNS = 4,	  /* an address a line */
+	WORKER_VIEW_EVENTS = 5,	  /* a line an event: what is neither a branch nor an instruction */
 };
+
+/* How the views that are lines look: worker_request.show. Those of ptdump and ptxed have the names
+ * that libipt's tools give them (man ptdump, man ptxed). */
+#define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0)	/* ptdump, from here */
+#define WORKER_SHOW_NO_TIMING	    (UINT64_C(1) << 1)
+#define WORKER_SHOW_NO_CYC	    (UINT64_C(1) << 2)
+#define WORKER_SHOW_NO_OFFSET	    (UINT64_C(1) << 3)
+#define WORKER_SHOW_NO_SYNC	    (UINT64_C(1) << 4)	/* from the first byte, not the first PSB */
+#define WORKER_SHOW_RAW		    (UINT64_C(1) << 5)
+#define WORKER_SHOW_LASTIP	    (UINT64_C(1) << 6)
+#define WORKER_SHOW_EXEC_MODE	    (UINT64_C(1) << 7)
+#define WORKER_SHOW_TIME	    (UINT64_C(1) << 8)
+#define WORKER_SHOW_TIME_DELTA	    (UINT64_C(1) << 9)
+#define WORKER_SHOW_TCAL	    (UINT64_C(1) << 10)
+#define WORKER_SHOW_NO_TCAL	    (UINT64_C(1) << 11)
+#define WORKER_SHOW_NO_WALL_CLOCK   (UINT64_C(1) << 12)
+#define WORKER_SHOW_KEEP_TCAL	    (UINT64_C(1) << 13) /* --keep-tcal-on-ovf, ptxed's too */
+#define WORKER_SHOW_SB_COMPACT	    (UINT64_C(1) << 16) /* --sb:..., of ptdump and ptxed */
+#define WORKER_SHOW_SB_VERBOSE	    (UINT64_C(1) << 17)
+#define WORKER_SHOW_SB_FILENAME	    (UINT64_C(1) << 18)
+#define WORKER_SHOW_SB_OFFSET	    (UINT64_C(1) << 19)
+#define WORKER_SHOW_SB_TIME	    (UINT64_C(1) << 20)
+#define WORKER_SHOW_SB_SWITCH	    (UINT64_C(1) << 21)
+#define WORKER_SHOW_SB_WARN	    (UINT64_C(1) << 22)
+#define WORKER_SHOW_PTXED	    (UINT64_C(1) << 32) /* --view=insns --ptxed, from here */
+#define WORKER_SHOW_EVENT_TIME	    (UINT64_C(1) << 33)
+#define WORKER_SHOW_EVENT_IP	    (UINT64_C(1) << 34)
+#define WORKER_SHOW_EVENT_TICK	    (UINT64_C(1) << 35)
+#define WORKER_SHOW_EVENT_IFLAGS    (UINT64_C(1) << 36)
+#define WORKER_SHOW_RESYNC_ON_ERROR (UINT64_C(1) << 37)
+#define WORKER_SHOW_QUIET	    (UINT64_C(1) << 38)
+#define WORKER_SHOW_STAT	    (UINT64_C(1) << 39)
+#define WORKER_SHOW_STAT_INSN	    (UINT64_C(1) << 40)
+#define WORKER_SHOW_STAT_BLOCKS	    (UINT64_C(1) << 41)
+#define WORKER_SHOW_BLOCKS	    (UINT64_C(1) << 42) /* --block:show-blocks */
+#define WORKER_SHOW_BLOCK_DECODER   (UINT64_C(1) << 43)
+#define WORKER_SHOW_END_ON_CALL	    (UINT64_C(1) << 44)
+#define WORKER_SHOW_END_ON_JUMP	    (UINT64_C(1) << 45)
 
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */
@@ -28,6 +67,12 @@ struct worker_request {
 	uint64_t report_limit; /* bytes of a report; what was cut is said in it */
 	uint64_t memory_limit; /* RLIMIT_AS beyond the bundle's size; 0: none */
 	uint64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
+	uint64_t show;	       /* WORKER_SHOW_* */
+	/* packets: only those before gap number gap - 1 of the report, 16 KiB of them; 0: all */
+	uint64_t gap;
+	uint64_t kernel_start;	  /* --pevent:kernel-start; 0: the processor's canonical half */
+	uint32_t retstack_libipt; /* popped by compressed returns only */
+	uint32_t reserved;
 };
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };
