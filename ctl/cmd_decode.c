@@ -1,6 +1,6 @@
 /*
- * ptsnapctl decode: run ptsnap-decode on a bundle, or on raw files made into one, without a
- * recorder. We open the files; the worker parses.
+ * ptsnapctl decode: run ptsnap-decode on a bundle, or on a perf.data or raw files made into one,
+ * without a recorder. We open the files; the worker parses.
  */
 #include "ctl/verb.h"
 
@@ -18,6 +18,7 @@
 #include "ctl/decode_option.h"
 #include "ctl/deliver.h"
 #include "ctl/exit_code.h"
+#include "ctl/import_perfdata.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
 #include "ctl/worker_path.h"
@@ -29,10 +30,32 @@ static int open_bundle(const char *path, int *ret_fd)
 
 	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
+	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: not a regular file; what `perf record --threads' makes is "
+				 "not read",
+				 path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", path);
 	if (st.st_size == 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: the file is empty", path);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* What the operand is, its first bytes say. */
+static int open_operand(const struct decode_request *q, int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = open_bundle(q->bundle, &fd);
+
+	if (r != 0)
+		return r;
+	if (import_perfdata_is(fd))
+		return import_perfdata(fd, q->bundle, q->sysroot, ret_fd);
+	if (q->sysroot)
+		return say_error(EXIT_CODE_USAGE,
+				 "--sysroot goes with a perf.data; a bundle has its files in it");
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -66,6 +89,8 @@ static int say_worker_error(const char *name, int error)
 	case EDQUOT:
 		return say_error(EXIT_CODE_FAILURE, "no space left for the output; give -o a file "
 						    "on another file system");
+	case ENODATA:
+		return say_error(EXIT_CODE_USAGE, "%s: its report has no gap of that number", name);
 	case E2BIG: return say_error(EXIT_CODE_FAILURE, "%s: the report exceeds its limit", name);
 	default:
 		return say_error(EXIT_CODE_FAILURE, "%s: decoding failed: %s", name,
@@ -118,6 +143,14 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	return 0;
 }
 
+/* ptxed's --quiet is not only about messages. */
+static uint64_t show_of(const struct decode_request *q)
+{
+	uint64_t show = q->show.show;
+
+	return q->settings->quiet && (show & WORKER_SHOW_PTXED) ? show | WORKER_SHOW_QUIET : show;
+}
+
 static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 {
 	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
@@ -129,6 +162,10 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 		.request = {.view = q->view,
 			    .hash = q->hash,
 			    .pretty = q->settings->json == JSON_PRETTY,
+			    .show = show_of(q),
+			    .gap = q->gap,
+			    .kernel_start = q->raw.pevents.kernel_start,
+			    .retstack_libipt = q->retstack_libipt,
 			    .report_limit = REPORT_DEFAULT_LIMIT},
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,
@@ -197,6 +234,6 @@ int cmd_decode(struct settings *s, int argc, char **argv)
 	r = decode_request_parse(&q, argc, argv);
 	if (r != 0 || s->help || s->version)
 		return r;
-	r = q.bundle ? open_bundle(q.bundle, &fd) : compose(&q, &fd);
+	r = q.bundle ? open_operand(&q, &fd) : compose(&q, &fd);
 	return r != 0 ? r : decode(&q, fd);
 }

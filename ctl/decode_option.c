@@ -3,6 +3,8 @@
  */
 #include "ctl/decode_option.h"
 
+#include <string.h>
+
 #include "proto/base.h"
 
 #include "ctl/exit_code.h"
@@ -17,6 +19,7 @@
 enum {
 	OWN_VIEW = OPTION_OWN,
 	OWN_HASH,
+	OWN_SYSROOT,
 	OWN_WORKER,
 	OWN_MAX_ERRORS,
 	OWN_RAW_PT,
@@ -25,11 +28,19 @@ enum {
 	OWN_MTC_FREQ,
 	OWN_NOM_FREQ,
 	OWN_CPUID_0X15,
+	OWN_CPUID_0X15_EAX,
+	OWN_CPUID_0X15_EBX,
+	OWN_GAP,
+	OWN_RETSTACK,
+	OWN_SHOW,
+	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
+	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
 };
 
 static const struct option OWN[] = {
 	{"view", required_argument, NULL, OWN_VIEW},
 	{"hash", no_argument, NULL, OWN_HASH},
+	{"sysroot", required_argument, NULL, OWN_SYSROOT},
 	{"output", required_argument, NULL, 'o'},
 	{"worker", required_argument, NULL, OWN_WORKER},
 	{"max-errors", required_argument, NULL, OWN_MAX_ERRORS},
@@ -39,8 +50,13 @@ static const struct option OWN[] = {
 	{"mtc-freq", required_argument, NULL, OWN_MTC_FREQ},
 	{"nom-freq", required_argument, NULL, OWN_NOM_FREQ},
 	{"cpuid-0x15", required_argument, NULL, OWN_CPUID_0X15},
-	{NULL, 0, NULL, 0},
+	{"cpuid-0x15.eax", required_argument, NULL, OWN_CPUID_0X15_EAX},
+	{"cpuid-0x15.ebx", required_argument, NULL, OWN_CPUID_0X15_EBX},
+	{"gap", required_argument, NULL, OWN_GAP},
+	{"retstack", required_argument, NULL, OWN_RETSTACK},
 };
+
+#define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
 
 void decode_request_init(struct decode_request *q, struct settings *s)
 {
@@ -55,8 +71,8 @@ void decode_request_done(struct decode_request *q)
 
 static bool take_view(struct decode_request *q)
 {
-	static const char *const views[] = {"report",	"summary", "packets",
-					    "branches", "insns",   NULL};
+	static const char *const views[] = {"report", "summary", "packets", "branches",
+					    "insns",  "events",	 NULL};
 	int i = option_choice("--view", optarg, views);
 
 	if (i >= 0)
@@ -93,8 +109,31 @@ static bool take_raw(struct raw *raw, int option)
 	case OWN_CPUID_0X15:
 		return option_good(raw_set_cpuid_0x15(raw, optarg), "--cpuid-0x15", optarg,
 				   RAW_CPUID_VALID);
-	default: return false;
+	case OWN_CPUID_0X15_EAX:
+		return take_number("--cpuid-0x15.eax", UINT32_MAX, &raw->tsc_art_den);
+	case OWN_CPUID_0X15_EBX:
+		return take_number("--cpuid-0x15.ebx", UINT32_MAX, &raw->tsc_art_num);
+	default: return pevent_option_take(&raw->pevents, (size_t)(option - OWN_PEVENT), optarg);
 	}
+}
+
+static bool take_gap(struct decode_request *q)
+{
+	if (!option_good(size_parse_number(optarg, &q->gap), "--gap", optarg,
+			 "a number, decimal or 0x"))
+		return false;
+	if (q->gap == 0)
+		say("--gap=%s: a report counts its gaps from 1", optarg);
+	return q->gap != 0;
+}
+
+static bool take_retstack(struct decode_request *q)
+{
+	static const char *const retstacks[] = {"sdm", "libipt", NULL};
+	int i = option_choice("--retstack", optarg, retstacks);
+
+	q->retstack_libipt = i == 1;
+	return i >= 0;
 }
 
 static bool take(struct decode_request *q, int option, bool *ret_raw)
@@ -102,44 +141,70 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 	switch (option) {
 	case OWN_VIEW: return take_view(q);
 	case OWN_HASH: q->hash = true; return true;
+	case OWN_SYSROOT: q->sysroot = optarg; return true;
 	case 'o': q->output = optarg; return true;
 	case OWN_WORKER: q->worker = optarg; return true;
 	case OWN_MAX_ERRORS:
 		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
 				   optarg, "a number, decimal or 0x");
+	case OWN_GAP: return take_gap(q);
+	case OWN_RETSTACK: return take_retstack(q);
 	case OPTION_USAGE: return false;
-	default: *ret_raw = true; return take_raw(&q->raw, option);
+	default: break;
 	}
+	if (option >= OWN_SHOW && option < OWN_PEVENT) {
+		show_option_take(&q->show, (size_t)(option - OWN_SHOW));
+		return true;
+	}
+	*ret_raw = true;
+	return take_raw(&q->raw, option);
 }
 
 static int check_form(struct decode_request *q, int operands, bool raw)
 {
 	if (raw && !q->raw.pt_path)
 		return say_error(EXIT_CODE_USAGE,
-				 "--raw-image, --cpu, --mtc-freq, --nom-freq and "
-				 "--cpuid-0x15 need --raw-pt=FILE; a bundle knows them "
-				 "itself");
+				 "--raw-image, --cpu, --mtc-freq, --nom-freq, --cpuid-0x15 and "
+				 "--pevent need --raw-pt=FILE; a bundle knows them itself");
 	if (raw && operands > 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "decode takes a BUNDLE or --raw-pt=FILE, not both");
+	if (raw && q->sysroot)
+		return say_error(EXIT_CODE_USAGE, "--sysroot goes with a perf.data");
 	if (!raw && operands != 1)
-		return say_error(EXIT_CODE_USAGE, "decode takes one BUNDLE (of `ptsnapctl fetch "
-						  "--format=bundle'), or --raw-pt=FILE with "
-						  "--raw-image=" RAW_IMAGE_VALID);
+		return say_error(EXIT_CODE_USAGE,
+				 "decode takes one BUNDLE (of `ptsnapctl fetch "
+				 "--format=bundle'), a perf.data, or --raw-pt=FILE with "
+				 "--raw-image=" RAW_IMAGE_VALID);
 	if (q->hash && q->view != WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE, "--hash goes with --view=summary");
 	if (q->settings->json != JSON_UNSET && q->view > WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE,
 				 "--json goes with --view=report and --view=summary");
-	return 0;
+	if (q->gap != 0 && q->view != WORKER_VIEW_PACKETS)
+		return say_error(EXIT_CODE_USAGE, "--gap goes with --view=packets");
+	return show_option_check(&q->show, q->view) ? 0 : EXIT_CODE_USAGE;
+}
+
+/* The options of all tables together. */
+static void fill_table(struct option to[static N_OPTIONS])
+{
+	size_t n = ARRAY_SIZE(OWN);
+
+	memcpy(to, OWN, sizeof(OWN));
+	n += show_option_table(to + n, OWN_SHOW);
+	n += pevent_option_table(to + n, OWN_PEVENT);
+	to[n] = (struct option){NULL, 0, NULL, 0};
 }
 
 int decode_request_parse(struct decode_request *q, int argc, char **argv)
 {
+	struct option options[N_OPTIONS];
 	bool raw = false;
 	int option;
 
-	while ((option = option_next(q->settings, argc, argv, OWN, "o:", true)) != OPTION_END)
+	fill_table(options);
+	while ((option = option_next(q->settings, argc, argv, options, "o:", true)) != OPTION_END)
 		if (!take(q, option, &raw))
 			return EXIT_CODE_USAGE;
 	if (q->settings->help || q->settings->version)

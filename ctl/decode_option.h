@@ -7,14 +7,19 @@
 
 #include "ctl/option.h"
 #include "ctl/raw.h"
+#include "ctl/show_option.h"
 
 struct decode_request {
 	struct settings *settings;
 	enum worker_view view;
 	bool hash;
 	const char *output, *worker;
-	const char *bundle;  /* NULL: the raw form */
+	const char *bundle;  /* or perf.data; NULL: the raw form */
+	const char *sysroot; /* where a perf.data's files are; NULL: where it says */
 	uint64_t max_errors; /* UINT64_MAX: any number */
+	struct show_options show;
+	uint64_t gap; /* from 1; 0: none */
+	bool retstack_libipt;
 	struct raw raw;
 };
 

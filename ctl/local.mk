@@ -5,11 +5,12 @@ noinst_LIBRARIES += ctl/libptctl.a
 ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\"
-ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS)
+ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS)
 ctl_libptctl_a_SOURCES = \
 	ctl/client.c ctl/client.h \
 	ctl/client_error.c ctl/client_error.h \
 	ctl/cmd_decode.c \
+	ctl/cmd_export.c \
 	ctl/cmd_fetch.c \
 	ctl/cmd_list.c \
 	ctl/cmd_snapshot.c \
@@ -17,15 +18,30 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode_option.c ctl/decode_option.h \
 	ctl/deliver.c ctl/deliver.h \
 	ctl/exit_code.h \
+	ctl/export_features.c ctl/export_features.h \
+	ctl/export_images.c ctl/export_images.h \
+	ctl/export_layout.c ctl/export_layout.h \
+	ctl/export_perfdata.c ctl/export_perfdata.h \
+	ctl/export_records.c ctl/export_records.h \
+	ctl/export_sink.c ctl/export_sink.h \
 	ctl/field.c ctl/field.h \
 	ctl/figure.c ctl/figure.h \
+	ctl/import_images.c ctl/import_images.h \
+	ctl/import_perfdata.c ctl/import_perfdata.h \
+	ctl/import_pevents.c ctl/import_pevents.h \
+	ctl/import_records.c ctl/import_records.h \
+	ctl/import_traces.c ctl/import_traces.h \
+	ctl/import_zstd.c ctl/import_zstd.h \
 	ctl/option.c ctl/option.h \
 	ctl/output.c ctl/output.h \
+	ctl/pevent_option.c ctl/pevent_option.h \
 	ctl/raw.c ctl/raw.h ctl/raw_option.c \
 	ctl/say.c ctl/say.h \
 	ctl/show.c ctl/show.h \
+	ctl/show_events.c ctl/show_events.h \
 	ctl/show_table.c ctl/show_table.h \
 	ctl/show_turns.c ctl/show_turns.h \
+	ctl/show_option.c ctl/show_option.h \
 	ctl/size.c ctl/size.h \
 	ctl/text.c ctl/text.h \
 	ctl/verb.h \
@@ -35,4 +51,4 @@ bin_PROGRAMS += ctl/ptsnapctl
 ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
 ctl_ptsnapctl_CFLAGS = $(ctl_libptctl_a_CFLAGS)
 ctl_ptsnapctl_SOURCES = ctl/main.c
-ctl_ptsnapctl_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) -lm
+ctl_ptsnapctl_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) -lm

@@ -63,14 +63,22 @@ static const struct verb VERBS[] = {
 	 "  status\n"
 	 "        What the recorder is doing.\n"},
 	{"decode", cmd_decode,
-	 "  decode [--view=report|summary|packets|branches|insns] [--hash] [-o OUT]\n"
-	 "         [--max-errors=N] [--worker=PATH] BUNDLE\n"
+	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
+	 "         [--max-errors=N] [--worker=PATH] [--sysroot=DIR] BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
-	 "         [--cpuid-0x15=EAX,EBX]\n"
-	 "        Decode without a recorder: a bundle, or the bytes of one trace and of the\n"
-	 "        files mapped. A report is summarised on a terminal (--json=off:\n"
-	 "        everywhere), else JSON. --hash adds ipHash to --view=summary.\n"},
+	 "         [--cpuid-0x15=EAX,EBX] [--pevent:primary=FILE ...]\n"
+	 "        Decode without a recorder: a bundle, a file of perf record (with the files\n"
+	 "        it names below DIR), or the bytes of one trace and of the files mapped. A\n"
+	 "        report is summarised on a terminal (--json=off: everywhere), else JSON.\n"
+	 "        --hash adds ipHash to --view=summary. --view=packets takes the options of\n"
+	 "        libipt's ptdump, and --gap=N for what is before gap N of the report;\n"
+	 "        --view=insns --ptxed those of ptxed.\n"},
+	{"export", cmd_export,
+	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
+	 "        A stored bundle, or a bundle's file, as a perf.data for `perf script\n"
+	 "        --itrace=b' and `perf report'. --images: with the mapped files below DIR,\n"
+	 "        for perf's --symfs, so that it can be read on another host.\n"},
 	{"help", cmd_help, "  help [VERB]\n"},
 	{"version", cmd_version, "  version\n"},
 };
@@ -167,8 +175,8 @@ static int run(int argc, char **argv)
 	if (optind == argc)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, status, decode, help or "
-			"version");
+			"a verb is missing: snapshot, list, fetch, status, decode, export, "
+			"help or version");
 	return run_verb(&s, argc - optind, argv + optind);
 }
 

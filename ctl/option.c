@@ -14,7 +14,7 @@
 #include "ctl/say.h"
 #include "ctl/size.h"
 
-#define MAX_OPTIONS    40
+#define MAX_OPTIONS    96
 #define DEFAULT_SOCKET "/run/ptsnap/io.ptsnap.recorder"
 
 enum { COMMON_SOCKET = 1, COMMON_JSON, COMMON_TIMEOUT, COMMON_VERSION };
@@ -97,13 +97,15 @@ static bool take_common(struct settings *s, int option, bool *ret_bad)
 	return true;
 }
 
-/* "--output= (-o), ..." */
+/* "--output= (-o), ..."; the many with a colon are left to the manual. */
 static void list_options(const struct option *options, char *text, size_t capacity)
 {
 	char letter[8];
 	size_t used = 0;
 
 	for (; options->name && used < capacity; options++) {
+		if (strchr(options->name, ':'))
+			continue;
 		letter[0] = '\0';
 		if (options->val > ' ' && options->val < OPTION_OWN)
 			snprintf(letter, sizeof(letter), " (-%c)", options->val);

@@ -18,6 +18,7 @@
 #include "proto/perfrecord.h"
 
 #include "ctl/exit_code.h"
+#include "ctl/import_pevents.h"
 #include "ctl/say.h"
 
 /* A file up to this is taken whole: its symbols may lie outside of what is mapped. */
@@ -39,6 +40,8 @@ struct composer {
 	struct bundle_writer writer;
 	struct manifest manifest;
 	struct bytes_out records;
+	struct import_pevents pevents;
+	bool own_images; /* else the images are those that perf records map */
 };
 
 /* A regular, non-empty file. */
@@ -144,12 +147,16 @@ static int put_mapping(struct composer *c, const struct raw_image *image)
 	return put_record(c, &record);
 }
 
-static int put_records(struct composer *c)
+/* One process that has all --raw-image from the beginning on. */
+static int put_process(struct composer *c)
 {
 	struct perfrecord comm = {.type = PERF_RECORD_COMM};
 	struct perfrecord start = {.type = PERF_RECORD_ITRACE_START};
 	int r;
 
+	/* Behind records that say that others were lost an exec makes it certain again. */
+	if (c->manifest.n_pevents > 0)
+		comm.misc = PERF_RECORD_MISC_COMM_EXEC;
 	comm.u.comm.pid = comm.u.comm.tid = ID;
 	comm.u.comm.comm = "raw";
 	start.u.itrace_start.pid = start.u.itrace_start.tid = ID;
@@ -158,6 +165,16 @@ static int put_records(struct composer *c)
 		r = put_record(c, &start);
 	for (size_t i = 0; i < c->raw->n_images && r == 0; i++)
 		r = put_mapping(c, &c->raw->images[i]);
+	return r;
+}
+
+static int put_records(struct composer *c)
+{
+	int r = import_pevents_read(&c->pevents, &c->manifest, &c->records);
+
+	c->own_images = !c->pevents.switches;
+	if (r == 0 && c->own_images)
+		r = put_process(c);
 	if (r == 0 && c->records.error)
 		r = say_error(EXIT_CODE_FAILURE, "too many mappings: %s",
 			      strerror(-c->records.error));
@@ -259,6 +276,8 @@ static int put_members(struct composer *c)
 		r = write_failed(c->writer.error);
 	for (size_t i = 0; i < c->n_files && r == 0; i++)
 		r = put_image(c, i);
+	if (r == 0)
+		r = import_pevents_write(&c->pevents, !c->own_images, &c->manifest, &c->writer);
 	if (r == 0 && bundle_write_end(&c->writer, &c->manifest) < 0)
 		r = write_failed(c->writer.error);
 	return r;
@@ -269,6 +288,7 @@ static void composer_done(struct composer *c)
 	for (size_t i = 0; i < c->n_files; i++)
 		close_fd(c->files[i].fd);
 	free(c->files);
+	import_pevents_done(&c->pevents);
 	bytes_out_done(&c->records);
 	manifest_done(&c->manifest);
 }
@@ -281,6 +301,7 @@ int raw_compose(const struct raw *raw, int *ret_fd, size_t *ret_cut)
 
 	manifest_init(&c.manifest);
 	bytes_out_init(&c.records, 1u << 30);
+	import_pevents_init(&c.pevents, &raw->pevents);
 	/* One place for each option is enough for its distinct files. */
 	c.files = calloc(raw->n_images ? raw->n_images : 1, sizeof(*c.files));
 	if (!c.files || memfd_new("ptsnap-raw", 0, &fd) < 0)

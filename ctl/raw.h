@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ctl/pevent_option.h"
+
 struct raw_image {
 	char *path; /* owned */
 	uint64_t offset;
@@ -24,6 +26,7 @@ struct raw {
 	uint32_t mtc_period; /* libipt's mtc_freq; UINT32_MAX: none */
 	uint32_t max_nonturbo_ratio;
 	uint32_t tsc_art_num, tsc_art_den;
+	struct pevent_options pevents;
 };
 
 void raw_init(struct raw *raw);

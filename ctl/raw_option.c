@@ -13,6 +13,7 @@
 void raw_init(struct raw *raw)
 {
 	*raw = (struct raw){.mtc_period = UINT32_MAX};
+	pevent_options_init(&raw->pevents);
 }
 
 void raw_done(struct raw *raw)
@@ -20,6 +21,7 @@ void raw_done(struct raw *raw)
 	for (size_t i = 0; i < raw->n_images; i++)
 		free(raw->images[i].path);
 	free(raw->images);
+	pevent_options_done(&raw->pevents);
 	raw_init(raw);
 }
 

@@ -6,6 +6,7 @@
 
 #include "ctl/field.h"
 #include "ctl/figure.h"
+#include "ctl/show_events.h"
 #include "ctl/show_table.h"
 #include "ctl/show_turns.h"
 #include "ctl/text.h"
@@ -175,6 +176,7 @@ void show_report(FILE *out, struct json_object *report)
 	show_source(out, report);
 	show_processes(out, report);
 	show_coverage(out, report);
+	show_events(out, report);
 	show_gap_counts(out, report);
 	show_cut(out, report);
 	show_table_cpus(out, report);

@@ -197,6 +197,7 @@ static bool kind_is_known(struct json_object *r, size_t index)
 
 static void show_gap(FILE *out, struct json_object *g)
 {
+	fprintf(out, "%5s ", figure_field_id(g, "n").text);
 	cell(out, field_text(g, "kind"), 17);
 	fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
 		figure_field_bytes(g, "bytes").text);
@@ -205,17 +206,31 @@ static void show_gap(FILE *out, struct json_object *g)
 	fputc('\n', out);
 }
 
+/* It has a place in the bytes of a trace, and a number to find it by. */
+static bool is_in_trace(struct json_object *g)
+{
+	uint64_t n, offset;
+
+	return field_u64(g, "n", &n) && field_u64(g, "offset", &offset);
+}
+
 /* The first one of each kind: a thousand of one kind must not hide the only one of another. */
 void show_table_gaps(FILE *out, struct json_object *r)
 {
-	size_t n = begin(out, r, "gaps", "GAP               CPU      BYTES ADDRESS            WHY");
+	size_t n = begin(out, r, "gaps",
+			 "    N GAP               CPU      BYTES ADDRESS            WHY");
+	bool numbered = false;
 	size_t shown = 0;
 
 	for (size_t i = 0; i < n && shown < MAX_GAPS; i++) {
 		if (kind_is_known(r, i))
 			continue;
 		show_gap(out, field_at(r, "gaps", i));
+		numbered |= is_in_trace(field_at(r, "gaps", i));
 		shown++;
 	}
 	more(out, n, shown);
+	if (numbered)
+		fputs("The packets before gap N: ptsnapctl decode --view=packets --gap=N BUNDLE\n",
+		      out);
 }

@@ -13,3 +13,4 @@ int cmd_list(struct settings *s, int argc, char **argv);
 int cmd_fetch(struct settings *s, int argc, char **argv);
 int cmd_status(struct settings *s, int argc, char **argv);
 int cmd_decode(struct settings *s, int argc, char **argv);
+int cmd_export(struct settings *s, int argc, char **argv);

@@ -15,13 +15,13 @@ enum fault {
 	FAULT_OVERFLOW,	  /* OVF: the hardware lost packets */
 	FAULT_TRACESTOP,  /* TraceSTOP: an address filter ended tracing */
 	/* Code. */
-	FAULT_UNMAPPED,	     /* nothing was mapped there at that time */
-	FAULT_ANONYMOUS,     /* code without a file (JIT) */
-	FAULT_IMAGE_MISSING, /* the mapped file's bytes are not at hand */
-	FAULT_IMAGE_SHORT,   /* beyond the end of the file */
+	FAULT_UNMAPPED,	      /* nothing was mapped there at that time */
+	FAULT_ANONYMOUS,      /* code without a file (JIT) */
+	FAULT_IMAGE_MISSING,  /* the mapped file's bytes are not at hand */
+	FAULT_IMAGE_SHORT,    /* beyond the end of the file */
 	FAULT_IMAGE_MISMATCH, /* the file at hand is another than the one that was mapped */
-	FAULT_BAD_INSN,	     /* bytes that are no instruction */
-	FAULT_NO_SPACE,	     /* it is not known which process ran */
+	FAULT_BAD_INSN,	      /* bytes that are no instruction */
+	FAULT_NO_SPACE,	      /* it is not known which process ran */
 	/* Packets against code. */
 	FAULT_TNT_UNEXPECTED,	 /* TNT where the code needs a TIP, or nothing */
 	FAULT_TIP_UNEXPECTED,	 /* TIP where the code needs a TNT, or nothing */

@@ -1,6 +1,14 @@
 /*
  * The front door: sets the walk up, runs it batch by batch. Called by ptsnap-decode for each CPU's
  * trace, in the sandbox.
+ *
+ * Trace and code are a stranger's. Work is in proportion to the trace: bytes become events in
+ * linear time (event.h), an event takes a bounded number of steps and items, and between two
+ * packets the walk goes over at most STEPS_MAX blocks (flow_walk.c), each of bounded cost
+ * (graph.c); where packets and code part, the packets up to the next place to go on are read once.
+ * That constant is large: few bytes of a trace can stand for a long way through code, as they do in
+ * real ones, so who runs this for strangers limits its time. Memory is a batch and FLOW_GRAPH_BYTES
+ * of blocks, whatever comes.
  */
 #include "decoder/flow.h"
 
@@ -41,12 +49,17 @@ static void start(struct flow *f)
 	const struct flow_config *c = &f->config;
 	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
 	size_t begin = MIN_OF(find_start(c), stop);
-	struct timing_config timing = {c->mtc_period, c->max_nonturbo_ratio, c->tsc_art_num,
-				       c->tsc_art_den, c->end_tsc};
+	struct timing_config timing = {.mtc_period = c->mtc_period,
+				       .max_nonturbo_ratio = c->max_nonturbo_ratio,
+				       .tsc_art_num = c->tsc_art_num,
+				       .tsc_art_den = c->tsc_art_den,
+				       .end_tsc = c->end_tsc};
 	uint64_t tsc;
 
-	event_reader_init(&f->reader, c->trace, c->size, begin, stop,
-			  errata_for(c->cpu_family, c->cpu_model));
+	f->errata = errata_for(c->cpu_family, c->cpu_model);
+	timing.quirks = event_quirks(&f->errata);
+	timing.skl168 = f->errata.skl168;
+	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
 	timing_init(&f->timing, c->trace, c->size, begin, &timing);
 	f->stats.bytes = f->stats.bytes_decoded = c->from_tsc != 0 ? stop - begin : stop;
 	f->resumed = true;
@@ -61,21 +74,46 @@ static void start(struct flow *f)
 		gap_before_start(f, FAULT_HEAD, begin);
 }
 
-int flow_new(const struct flow_config *config, struct flow **ret)
+static void free_one(struct flow *f)
+{
+	free(f->items);
+	free(f->gaps);
+	free(f->marks);
+	free(f);
+}
+
+struct flow *flow_alloc(size_t n, bool marks)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
+		return NULL;
+	f->items = calloc(n, sizeof(f->items[0]));
+	f->gaps = calloc(n, sizeof(f->gaps[0]));
+	f->marks = calloc(marks ? n : 1, sizeof(f->marks[0]));
+	if (f->items != NULL && f->gaps != NULL && f->marks != NULL)
+		return f;
+	free_one(f);
+	return NULL;
+}
+
+int flow_new(const struct flow_config *config, struct flow **ret)
+{
+	uint32_t max = FLOW_ITEMS;
+	struct flow *f;
+
+	if (config->batch_items != 0 && config->batch_items < FLOW_ITEMS)
+		max = MAX_OF(config->batch_items, 2 * FLOW_STEP_ITEMS);
+	f = flow_alloc(max, config->marks);
+	if (f == NULL)
 		return -ENOMEM;
 	f->config = *config;
-	f->max_items = FLOW_ITEMS;
-	if (config->batch_items != 0 && config->batch_items < FLOW_ITEMS)
-		f->max_items = MAX_OF(config->batch_items, 2 * FLOW_STEP_ITEMS);
+	f->max_items = max;
 	f->graph = config->share != NULL
 			   ? config->share->graph
 			   : graph_new(config->code, config->userdata, FLOW_GRAPH_BYTES);
 	if (f->graph == NULL) {
-		free(f);
+		free_one(f);
 		return -ENOMEM;
 	}
 	start(f);
@@ -89,8 +127,9 @@ void flow_free(struct flow *f)
 		return;
 	if (f->config.share == NULL)
 		graph_free(f->graph);
-	free(f->scratch);
-	free(f);
+	if (f->scratch != NULL)
+		free_one(f->scratch);
+	free_one(f);
 }
 
 static void update_stats(struct flow *f)
@@ -112,7 +151,9 @@ static int fill(struct flow *f)
 		int r = 0;
 
 		flow_load(f);
-		if (f->enabled)
+		if (f->syncing)
+			flow_step_sync(f);
+		else if (f->enabled)
 			r = flow_step_on(f);
 		else
 			flow_step_off(f);
@@ -126,7 +167,10 @@ static int fill(struct flow *f)
 static void begin_batch(struct flow *f)
 {
 	flow_go(f, f->ip);
-	f->n_items = f->n_gaps = 0;
+	if (f->changes)
+		f->context = f->next_context;
+	f->changes = false;
+	f->n_items = f->n_gaps = f->n_marks = 0;
 	f->full = f->later = false;
 	f->run_mode = f->mode;
 }
@@ -149,6 +193,8 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 		.n_items = f->n_items,
 		.gaps = f->gaps,
 		.n_gaps = f->n_gaps,
+		.marks = f->marks,
+		.n_marks = f->n_marks,
 		.context = f->context,
 	};
 	if (f->n_items > 0)
@@ -171,9 +217,14 @@ bool flow_asked_again(const struct flow *f)
 	return f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
 }
 
+bool flow_asked_behind_gap(const struct flow *f)
+{
+	return f->within;
+}
+
 uint64_t flow_not_after(const struct flow *f)
 {
-	return f->tnt_n > 0 ? f->tnt_when.hi : f->event_when.hi;
+	return f->tnt_n > 0 ? f->tnt_hi : f->event_when.hi;
 }
 
 const struct flow_item *flow_left(const struct flow *f)

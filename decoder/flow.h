@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "decoder/fault.h"
+#include "decoder/mark.h"
 
 enum flow_kind {
 	FLOW_COND,     /* conditional branch, taken (loop, jrcxz included) */
@@ -38,13 +39,15 @@ enum flow_kind {
 		     it (insns) did execute */
 	FLOW_MARK, /* something that is not a branch (flow_config.marks): index u into marks[]; from
 		      and to = the IP where execution goes on, or 0 while tracing is off; a mark
-		      ends a run, and the next one begins at TO */
+		      ends a run, and the next one begins at TO. Marks of packets within a gap come
+		      before the gap */
 };
 
 #define FLOW_COMPRESSED	 0x01 /* a compressed return */
 #define FLOW_ZERO_LENGTH 0x02 /* a direct call to its own next instruction */
 #define FLOW_ASYNC_STOP	 0x04 /* FLOW_DISABLE: asynchronous, FROM itself was not executed */
 #define FLOW_IN_TX	 0x08
+#define FLOW_GOES_ON	 0x10 /* FLOW_ENABLE: not by TIP.PGE; decoding begins or goes on there */
 
 struct flow_item {
 	uint64_t from, to;
@@ -66,48 +69,6 @@ struct flow_gap {
 	uint64_t address; /* the IP concerned; 0: none */
 	uint64_t read;	  /* of the last packet that was looked at when it was found */
 	uint64_t tsc_lo, tsc_hi;
-};
-
-/* What a mark says. SDM volume 3 (edition 083), 33.4.2, the packet named. */
-enum flow_mark_kind {
-	FLOW_MARK_MODE,	   /* MODE.Exec: value is enum insn_mode; only where it changes */
-	FLOW_MARK_IFLAG,   /* MODE.Exec: value 1: interrupts enabled; only where it changes */
-	FLOW_MARK_TSX,	   /* MODE.TSX: value is enum flow_tsx; only where it changes */
-	FLOW_MARK_PAGING,  /* PIP: value is CR3; FLOW_MARK_NON_ROOT */
-	FLOW_MARK_VMCS,	   /* VMCS: value is the base address */
-	FLOW_MARK_PTWRITE, /* PTW: value is the payload, of size bytes (4 or 8) */
-	FLOW_MARK_CBR,	   /* CBR: value is the ratio; behind a PSB only where it changes */
-	FLOW_MARK_EXSTOP,  /* EXSTOP: execution stopped */
-	FLOW_MARK_MWAIT,   /* MWAIT: value: hints in bits 7:0, extensions in bits 33:32 */
-	FLOW_MARK_PWRE,	   /* PWRE: value is the payload */
-	FLOW_MARK_PWRX,	   /* PWRX: value is the payload */
-	FLOW_MARK_MNT,	   /* MNT: value is the payload */
-	FLOW_MARK_CFE,	   /* CFE: value is the vector, type the CFE type; evds */
-	FLOW_MARK_TRIG,	   /* TRIG: value is TRBV; type 1: MULT; size: ICNT when it has one */
-	FLOW_MARK_STOP,	   /* TraceSTOP */
-	FLOW_MARK_PEBS,	   /* BIP: value is the payload of size bytes, type the block's, id the item's
-			    */
-	FLOW_MARK_TICK,	   /* flow_config.ticks: a timing packet moved the time */
-	FLOW_MARK_N_,
-};
-enum flow_tsx { FLOW_TSX_BEGIN, FLOW_TSX_COMMIT, FLOW_TSX_ABORT };
-
-#define FLOW_MARK_HAS_IP   0x01 /* ip is the address that the packets name (a FUP) */
-#define FLOW_MARK_NON_ROOT 0x02 /* PAGING: a virtual machine's */
-#define FLOW_MARK_STATUS   0x04 /* said by the PSB+ of a PSB where decoding begins or goes on */
-#define FLOW_MARK_CR2	   0x10 /* CFE: evd[0] is CR2 of a page fault */
-#define FLOW_MARK_VMXQ	   0x20 /* CFE: evd[1] is a VM exit's qualification */
-#define FLOW_MARK_VMXR	   0x40 /* CFE: evd[2] is a VM exit's reason */
-
-struct flow_mark {
-	uint64_t offset; /* of the packet */
-	uint64_t ip;	 /* FLOW_MARK_HAS_IP: as the packets name it */
-	uint64_t value;
-	uint64_t evd[3];
-	uint64_t tsc_lo, tsc_hi;
-	uint8_t kind; /* enum flow_mark_kind */
-	uint8_t type, size, id;
-	uint8_t flags;
 };
 
 struct flow_batch {
@@ -173,13 +134,16 @@ struct flow_config {
 	 * packet is not known to have executed. Else the code is walked up to the first branch that
 	 * nothing is said of, which libipt does too. */
 	bool cut;
-	/* Make FLOW_MARK items; and FLOW_MARK_TICK ones. */
+	/* Make FLOW_MARK items; and FLOW_MARK_TICK ones, at which the context is asked for, too. */
 	bool marks, ticks;
 	/* Code in a virtual machine is walked like any other. Else it is the gap `guest`. */
 	bool guests;
 	/* A fault is followed by nothing up to the next PSB, as libipt's decoders do when they are
 	 * synchronised forward; else by the first packet that says where execution is. */
 	bool resume_at_psb;
+	/* Any TIP behind a fault says where execution is, as libipt's resync has it; else only
+	 * behind faults that leave no doubt about the packets. */
+	bool resume_at_tip;
 	/* libipt's return stack: popped by compressed returns only, never emptied by a PSB. */
 	bool retstack_libipt;
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
@@ -208,6 +172,9 @@ uint64_t flow_asked_at(const struct flow *f);
 /* Within the context function: the packet shows where execution is, in code that was entered before
  * and not left since; else it was entered there. */
 bool flow_asked_again(const struct flow *f);
+/* Within the context function: what is known of execution ended with a gap, behind which it goes
+ * on here. */
+bool flow_asked_behind_gap(const struct flow *f);
 /* When the packet in hand was written, at the latest (TSC); UINT64_MAX: unknown. */
 uint64_t flow_not_after(const struct flow *f);
 /* How user code was left last: a FLOW_SYSCALL or FLOW_DISABLE item. NULL: it was not since the

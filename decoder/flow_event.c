@@ -1,32 +1,24 @@
 /*
- * What happens between instructions: tracing goes on and off, asynchronous branches, PSBs, gaps.
- * Part of the walk (flow_private.h).
+ * What happens between instructions: tracing goes on and off, asynchronous branches, PSBs,
+ * overflows. Part of the walk (flow_private.h).
  */
 #include <string.h>
 
 #include "decoder/flow_private.h"
 #include "proto/base.h"
 
-/* The branches in a TNT happened since the last packet that showed one; a TIP may have waited for
- * the TNT in front of it to fill (SDM 33.4.2.3 "Deferred TIPs"). The others are written when they
- * happen. */
-static bool gathers(uint8_t kind)
-{
-	return kind == EVENT_TNT || kind == EVENT_TIP;
-}
-
 void flow_read_event(struct flow *f)
 {
 	struct flow_when *w = &f->event_when;
-	uint64_t lo;
 
 	event_next(&f->reader, &f->event);
-	timing_at(&f->timing, f->event.offset, &lo, &w->hi);
-	w->lo = gathers(f->event.kind) ? MIN_OF(f->branch_lo, w->hi) : lo;
+	timing_at(&f->timing, f->event.offset, &w->lo, &w->hi);
+	f->event_first_hi = timing_first(&f->timing);
+	/* A TIP may have waited for the TNT in front of it to fill (SDM 33.4.2.3 "Deferred TIPs").
+	 */
 	if (f->tnt_n > 0)
 		w->lo = MIN_OF(w->lo, f->tnt_when.lo);
 	w->offset = f->event.offset;
-	f->branch_lo = lo;
 	f->have_event = true;
 }
 
@@ -35,6 +27,10 @@ static void take_decisions(struct flow *f)
 	f->tnt_bits = f->event.bits;
 	f->tnt_n = f->event.n;
 	f->tnt_when = f->event_when;
+	f->tnt_when.hi = f->event_first_hi;
+	f->tnt_hi = f->event_when.hi;
+	f->tnt_begun = false;
+	f->tick = f->event.timed && f->config.ticks;
 	f->have_event = false;
 }
 
@@ -53,7 +49,7 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 {
 	struct flow_item *item = &f->items[f->n_items++];
 
-	f->stats.branches += kind != FLOW_END && kind != FLOW_GAP;
+	f->stats.branches += kind != FLOW_END && kind != FLOW_GAP && kind != FLOW_MARK;
 	/* Decisions that are left behind a deferred TIP stand before it. */
 	f->offset = MAX_OF(f->offset, when->offset);
 	*item = (struct flow_item){
@@ -78,6 +74,8 @@ void flow_use_event(struct flow *f)
 	f->past = f->event_when;
 	f->have_event = false;
 	f->loop_steps = 0;
+	if (f->event.kind != EVENT_MARK)
+		f->guest = f->event.guest;
 }
 
 void flow_go(struct flow *f, uint64_t ip)
@@ -92,102 +90,6 @@ void flow_take_mode(struct flow *f, uint8_t mode)
 	if (mode != f->mode)
 		f->full = f->n_items > 0;
 	f->mode = mode;
-}
-
-/* Faults that leave no doubt about the packets: a TIP behind them tells where execution went. */
-static bool packets_are_good(enum fault fault)
-{
-	switch (fault) {
-	case FAULT_OVERFLOW:
-	case FAULT_UNMAPPED:
-	case FAULT_ANONYMOUS:
-	case FAULT_IMAGE_MISSING:
-	case FAULT_IMAGE_SHORT:
-	case FAULT_BAD_INSN:
-	case FAULT_NO_SPACE:
-	case FAULT_RET_EMPTY:
-	case FAULT_LOOP:
-	case FAULT_UNSUPPORTED: return true;
-	default: return false;
-	}
-}
-
-static bool can_resume_at(const struct event *e, enum fault fault)
-{
-	switch (e->kind) {
-	case EVENT_TNT:
-	case EVENT_STATUS: return false;
-	case EVENT_TIP:
-	case EVENT_ASYNC: return packets_are_good(fault) && e->has_to;
-	default: return true;
-	}
-}
-
-/* An item for a gap over [offset, end); tracing counts as off behind it. */
-static void push_gap(struct flow *f, struct flow_gap gap)
-{
-	struct flow_when when = {gap.tsc_lo, gap.tsc_hi, gap.offset};
-	struct flow_item *item;
-
-	f->gaps[f->n_gaps] = gap;
-	item = flow_push(f, FLOW_GAP, f->enabled ? f->ip : 0, 0, &when);
-	item->gap = (uint32_t)f->n_gaps++;
-	f->stats.bytes_decoded -= gap.bytes;
-	f->enabled = false;
-	f->resumed = true;
-	f->have_left = false;
-	f->loop_steps = 0;
-	retstack_clear(&f->returns);
-}
-
-/* From FROM on nothing is understood until an event comes that says where execution stands. */
-static void resync(struct flow *f, enum fault fault, uint64_t address, struct flow_when from)
-{
-	f->tnt_n = 0;
-	for (;;) {
-		if (!f->have_event)
-			flow_read_event(f);
-		if (can_resume_at(&f->event, fault))
-			break;
-		f->have_event = false;
-	}
-	push_gap(f, (struct flow_gap){
-			    .fault = fault,
-			    .offset = from.offset,
-			    .bytes = f->event.offset - MIN_OF(from.offset, f->event.offset),
-			    .address = address,
-			    .tsc_lo = MIN_OF(from.lo, f->event_when.hi),
-			    .tsc_hi = f->event_when.hi,
-		    });
-}
-
-void flow_fail(struct flow *f, enum fault fault, uint64_t address)
-{
-	struct flow_when from = f->past;
-
-	if (f->tnt_n > 0)
-		from = f->tnt_when;
-	else if (f->have_event)
-		from = f->event_when;
-	from.lo = MIN_OF(from.lo, f->past.lo);
-	f->within = f->within || f->enabled;
-	flow_go(f, address);
-	resync(f, fault, address, from);
-}
-
-/* A gap that is the event itself. */
-static void event_gap(struct flow *f, enum fault fault)
-{
-	f->within = false;
-	push_gap(f, (struct flow_gap){
-			    .fault = fault,
-			    .offset = f->event.offset,
-			    .bytes = f->event.end - f->event.offset,
-			    .address = f->enabled ? f->ip : 0,
-			    .tsc_lo = f->event_when.lo,
-			    .tsc_hi = f->event_when.hi,
-		    });
-	f->tnt_n = 0;
 }
 
 /* Whose code is it at IP? False: the batch must end before that changes. */
@@ -214,43 +116,72 @@ static bool enter(struct flow *f, uint64_t ip)
 	return true;
 }
 
-static void enable_at(struct flow *f, uint64_t ip)
+/* Tracing is on at IP, where event in hand says so or goes on from. False: not yet. */
+static bool go_on_at(struct flow *f, uint64_t ip, uint64_t context_ip, uint8_t flags)
 {
-	if (!enter(f, ip))
-		return;
+	if (!enter(f, context_ip))
+		return false;
 	f->in_tx = f->event.in_tx;
 	f->run_insns = 0;
-	flow_push(f, FLOW_ENABLE, 0, ip, &f->event_when);
+	flow_push(f, FLOW_ENABLE, 0, ip, &f->event_when)->flags |= flags;
 	flow_go(f, ip);
-	flow_use_event(f);
 	f->enabled = true;
 	f->resumed = f->within = false;
+	return true;
+}
+
+static void enable_at(struct flow *f, uint64_t ip, uint8_t flags)
+{
+	if (go_on_at(f, ip, ip, flags))
+		flow_use_event(f);
 }
 
 /* The event says that execution is at IP; out of nothing only behind a gap. */
 static void appear_at(struct flow *f, bool known, uint64_t ip)
 {
 	if (known && f->resumed)
-		enable_at(f, ip);
+		enable_at(f, ip, FLOW_GOES_ON);
 	else
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, ip);
 }
 
-static void overflow(struct flow *f)
+/* Behind a gap an asynchronous branch says where it came from, but not how the trace got there. */
+static void appear_async(struct flow *f)
 {
-	event_gap(f, FAULT_OVERFLOW);
-	if (f->event.has_to) {
-		f->event.kind = EVENT_ENABLE;
+	const struct event *e = &f->event;
+
+	if (!e->has_from || !e->has_to || !f->resumed || f->guest) {
+		appear_at(f, e->has_to, e->to);
 		return;
 	}
+	if (!go_on_at(f, e->from, e->to, FLOW_GOES_ON))
+		return;
+	flow_push(f, FLOW_ASYNC, e->from, e->to, &f->event_when);
+	flow_go(f, e->to);
 	flow_use_event(f);
-	/* Erratum SKD010: the FUP or TIP.PGE behind an OVF may be missing. */
-	if (!event_off_ahead(&f->reader)) {
-		struct flow_when from = f->past;
+}
 
-		from.offset = f->event.end;
-		resync(f, FAULT_OVERFLOW, 0, from);
+/* The event stands at a place where execution came to: decoding can go on there. */
+static void appear_here(struct flow *f)
+{
+	if (go_on_at(f, f->event.from, f->event.from, FLOW_GOES_ON) && f->event.kind != EVENT_MARK)
+		flow_arrive(f);
+}
+
+/* Where an OVF says that execution goes on, or nothing: then errata SKD010 and APL11 may have cost
+ * the FUP or the TIP.PGE, or added a TIP.PGD. */
+static void take_overflow(struct flow *f)
+{
+	f->within = f->guest = false;
+	if (!f->event.has_to && !event_off_ahead(&f->reader)) {
+		flow_lose(f, FAULT_OVERFLOW);
+		return;
 	}
+	flow_event_gap(f, FAULT_OVERFLOW);
+	if (f->event.has_to)
+		f->event.kind = EVENT_TIP;
+	else
+		flow_use_event(f);
 }
 
 static void psb_off(struct flow *f)
@@ -260,62 +191,110 @@ static void psb_off(struct flow *f)
 		flow_use_event(f);
 		f->resumed = f->within = false;
 	} else if (f->resumed) {
-		enable_at(f, f->event.from);
+		enable_at(f, f->event.from, FLOW_GOES_ON);
 	} else {
 		/* Tracing is on and nothing said that it was enabled. */
-		push_gap(f, (struct flow_gap){.fault = FAULT_PACKET_UNEXPECTED,
-					      .offset = f->event.offset,
-					      .address = f->event.from,
-					      .tsc_lo = f->past.lo,
-					      .tsc_hi = MAX_OF(f->past.lo, f->event_when.hi)});
+		flow_push_psb_gap(f, FAULT_STATUS);
+	}
+}
+
+static void disable_off(struct flow *f)
+{
+	if (!f->resumed) {
+		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
+		return;
+	}
+	if (f->within)
+		flow_place_off(f);
+	flow_use_event(f);
+	f->resumed = f->within = false;
+}
+
+static void status_off(struct flow *f)
+{
+	if (f->resumed && f->event.has_from)
+		appear_here(f);
+	else
+		flow_use_event(f);
+}
+
+static void mark_off(struct flow *f)
+{
+	if (f->resumed && flow_mark_shows(f))
+		appear_here(f);
+	else
+		flow_place(f);
+}
+
+/* Code of a virtual machine is nobody's that we know. */
+static bool is_guests(const struct flow *f)
+{
+	if (!f->event.guest || f->config.guests)
+		return false;
+	switch (f->event.kind) {
+	case EVENT_ENABLE:
+	case EVENT_TIP:
+	case EVENT_ASYNC:
+	case EVENT_STATUS: return true;
+	case EVENT_PSB: return f->event.has_from;
+	default: return false;
+	}
+}
+
+static void step_event_off(struct flow *f)
+{
+	switch (f->event.kind) {
+	case EVENT_ENABLE:
+		if (f->event.has_to)
+			enable_at(f, f->event.to, 0);
+		else
+			flow_event_gap(f, FAULT_TIP_NO_IP), flow_use_event(f);
+		break;
+	case EVENT_TIP: appear_at(f, f->event.has_to, f->event.to); break;
+	case EVENT_ASYNC: appear_async(f); break;
+	case EVENT_PSB: psb_off(f); break;
+	case EVENT_DISABLE:
+	case EVENT_ASYNC_OFF: disable_off(f); break;
+	case EVENT_END:
+		if (f->event.fault != FAULT_NONE)
+			flow_event_gap(f, f->event.fault);
+		f->done = true;
+		break;
+	case EVENT_STATUS: status_off(f); break;
+	case EVENT_MARK: mark_off(f); break;
+	default: flow_step_at_once(f); break;
 	}
 }
 
 void flow_step_off(struct flow *f)
 {
-	if (f->tnt_n > 0) {
+	if (f->tnt_n > 0)
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
-		return;
-	}
-	switch (f->event.kind) {
-	case EVENT_ENABLE:
-		if (f->event.has_to)
-			enable_at(f, f->event.to);
-		else
-			event_gap(f, FAULT_TIP_NO_IP), flow_use_event(f);
-		break;
-	case EVENT_TIP:
-	case EVENT_ASYNC: appear_at(f, f->event.has_to, f->event.to); break;
-	case EVENT_PSB: psb_off(f); break;
-	case EVENT_DISABLE:
-	case EVENT_ASYNC_OFF:
-		if (!f->resumed) {
-			flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
-			break;
-		}
+	else if (is_guests(f))
+		flow_fail(f, FAULT_GUEST, f->event.has_to ? f->event.to : f->event.from);
+	else
+		step_event_off(f);
+}
+
+static void take_bad(struct flow *f)
+{
+	f->within = false;
+	if (f->config.resume_at_psb) {
+		flow_lose(f, f->event.fault);
+	} else {
+		flow_event_gap(f, f->event.fault);
 		flow_use_event(f);
-		f->resumed = f->within = false;
-		break;
-	case EVENT_END:
-		if (f->event.fault != FAULT_NONE)
-			event_gap(f, f->event.fault);
-		f->done = true;
-		break;
-	case EVENT_STATUS: flow_use_event(f); break;
-	default: flow_step_at_once(f); break;
 	}
 }
 
 bool flow_step_at_once(struct flow *f)
 {
 	switch (f->event.kind) {
-	case EVENT_OVERFLOW: overflow(f); return true;
-	case EVENT_BAD:
-		event_gap(f, f->event.fault);
-		flow_use_event(f);
-		return true;
+	case EVENT_NONE: flow_use_event(f); return true;
+	case EVENT_OVERFLOW: take_overflow(f); return true;
+	case EVENT_BAD: take_bad(f); return true;
 	case EVENT_STOP:
-		event_gap(f, FAULT_TRACESTOP);
+		flow_event_gap(f, FAULT_TRACESTOP);
 		flow_use_event(f);
 		f->resumed = false;
 		return true;
@@ -326,7 +305,23 @@ bool flow_step_at_once(struct flow *f)
 	case EVENT_PSB:
 		if (f->event.has_from)
 			return false;
-		flow_fail(f, FAULT_PACKET_UNEXPECTED, f->ip);
+		flow_fail(f, FAULT_STATUS, f->ip);
+		return true;
+	case EVENT_ASYNC:
+	case EVENT_ASYNC_OFF:
+		if (f->event.has_from)
+			return false;
+		flow_fail(f, FAULT_TIP_NO_IP, f->ip);
+		return true;
+	case EVENT_STATUS:
+		if (f->event.has_from)
+			return false;
+		flow_use_event(f);
+		return true;
+	case EVENT_MARK:
+		if (f->event.bind != EVENT_NOW && (f->event.bind != EVENT_COUNT || f->event.n > 0))
+			return false;
+		flow_place(f);
 		return true;
 	default: return false;
 	}
@@ -336,10 +331,17 @@ void flow_end(struct flow *f, uint64_t from)
 {
 	f->ip = from;
 	if (f->event.fault != FAULT_NONE)
-		event_gap(f, f->event.fault);
+		flow_event_gap(f, f->event.fault);
 	else
 		flow_push(f, FLOW_END, from, 0, &f->event_when);
 	f->done = true;
+}
+
+/* The packets before the PSB were of another mode than it says: something is missing. */
+static void clash(struct flow *f)
+{
+	f->within = true;
+	flow_push_psb_gap(f, FAULT_STATUS);
 }
 
 /* A PSB in mid-trace: execution goes on, returns do not cross it. When the user says that from here
@@ -348,7 +350,8 @@ static void arrive_psb(struct flow *f)
 {
 	uint64_t ip = f->event.from, context = f->context;
 
-	retstack_clear(&f->returns);
+	if (!f->config.retstack_libipt)
+		retstack_clear(&f->returns);
 	if (f->config.context != NULL)
 		context = f->config.context(f->config.userdata, ip, f->event_when.lo,
 					    f->event_when.hi);
@@ -361,9 +364,25 @@ static void arrive_psb(struct flow *f)
 	f->asked_context = context;
 	flow_push(f, FLOW_DISABLE, ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
 	f->enabled = false;
-	f->event.kind = EVENT_ENABLE;
+	f->resumed = true;
+	f->event.kind = EVENT_TIP;
 	f->event.has_to = true;
 	f->event.to = ip;
+}
+
+void flow_ask_again(struct flow *f)
+{
+	uint64_t context;
+
+	/* The tick's mark ends the run, so that what follows can be code of its own. */
+	if (f->config.context == NULL || !f->config.marks || !f->enabled ||
+	    f->event.kind == EVENT_ENABLE)
+		return;
+	context = f->config.context(f->config.userdata, f->ip, f->past.lo, f->past.hi);
+	if (context == f->context || context == FLOW_CONTEXT_LATER)
+		return;
+	f->next_context = context;
+	f->changes = f->full = true;
 }
 
 static void arrive_async(struct flow *f)
@@ -387,16 +406,31 @@ void flow_leave(struct flow *f)
 	f->enabled = false;
 }
 
+static void arrive_off(struct flow *f)
+{
+	/* Erratum SKD022: the instruction did execute. */
+	if (f->errata.skd022 && flow_is_vmentry(f)) {
+		f->run_insns++;
+		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when);
+	} else {
+		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
+	}
+	flow_leave(f);
+}
+
 void flow_arrive(struct flow *f)
 {
 	flow_go(f, f->event.from);
 	switch (f->event.kind) {
 	case EVENT_ASYNC: arrive_async(f); break;
-	case EVENT_ASYNC_OFF:
-		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
-		flow_leave(f);
+	case EVENT_ASYNC_OFF: arrive_off(f); break;
+	case EVENT_PSB:
+		if (f->event.clash)
+			clash(f);
+		else
+			arrive_psb(f);
 		break;
-	case EVENT_PSB: arrive_psb(f); break;
+	case EVENT_MARK: flow_place(f); break;
 	case EVENT_END: flow_end(f, f->ip); break;
 	default: /* EVENT_STATUS */
 		f->in_tx = f->event.in_tx;

@@ -1,6 +1,7 @@
 /*
  * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
- * (code), flow_event.c (what happens between instructions, gaps), flow_try.c (trials).
+ * (code), flow_event.c (what happens between instructions), flow_gap.c (what is not understood),
+ * flow_mark.c (what is no branch), flow_try.c (trials).
  */
 #pragma once
 
@@ -11,7 +12,8 @@
 #include "decoder/timing.h"
 
 #define FLOW_ITEMS	 4096u
-#define FLOW_STEP_ITEMS	 4u /* a step adds at most so many items */
+#define FLOW_STEP_ITEMS	 16u /* a step adds at most so many items */
+#define FLOW_HELD	 8u  /* marks that wait for a branch */
 #define FLOW_GRAPH_BYTES ((size_t)256 << 20)
 
 /* When something happened, and the packet that says so. */
@@ -26,11 +28,14 @@ struct flow {
 	struct graph *graph;  /* its own, unless it shares */
 	struct flow *scratch; /* of flow_try; NULL: not needed yet */
 	struct retstack returns;
+	struct errata errata;
 
 	/* Where execution stands. */
 	bool enabled;
 	bool within;  /* behind a gap: still the same stay in user code as before it */
 	bool resumed; /* behind a gap: the next address is where it goes on */
+	bool syncing; /* within a gap: `gap` is to be pushed where decoding goes on */
+	bool guest;   /* a virtual machine runs */
 	bool in_tx, done, started;
 	uint8_t mode; /* enum insn_mode */
 	uint64_t context;
@@ -46,12 +51,22 @@ struct flow {
 	 * while decisions are left. */
 	uint64_t tnt_bits;
 	unsigned int tnt_n;
-	struct flow_when tnt_when;
+	struct flow_when tnt_when; /* of the next one */
+	uint64_t tnt_hi;	   /* of those behind the first one */
+	bool tnt_begun;		   /* the first one was taken */
 	bool have_event;
 	struct event event;
 	struct flow_when event_when;
-	struct flow_when past; /* of the packet that was used last */
-	uint64_t branch_lo;    /* lower bound at the last packet that shows branches */
+	uint64_t event_first_hi; /* of the first decision, if it is a TNT */
+	struct flow_when past;	 /* of the packet that was used last */
+
+	/* Marks. */
+	struct flow_mark held[FLOW_HELD]; /* they stand behind the branch at hand */
+	uint8_t n_held;
+	bool holding;	     /* one was held in this step */
+	bool tick, tick_due; /* a tick belongs to the decisions in hand; to the branch done */
+	uint64_t decided;    /* the branch that the last decision was about */
+	struct flow_gap gap; /* while syncing */
 
 	/* Endless loop detection (Brent): an address met again without a packet in between. */
 	uint64_t loop_mark;
@@ -65,13 +80,21 @@ struct flow {
 	bool have_left;
 	bool asked; /* context() has answered for the event in hand */
 	uint64_t asked_context;
+	bool changes; /* the next batch is code of NEXT_CONTEXT */
+	uint64_t next_context;
 	uint8_t run_mode; /* of the batch's runs */
-	size_t n_items, n_gaps;
-	struct flow_item items[FLOW_ITEMS];
-	struct flow_gap gaps[FLOW_ITEMS];
+	size_t n_items, n_gaps, n_marks;
+	/* Of max_items each; marks only where they are wanted. flow_try keeps them from here on. */
+	struct flow_item *items;
+	struct flow_gap *gaps;
+	struct flow_mark *marks;
 
 	struct timing timing;
 };
+
+/* flow.c */
+/* A flow with room for N items, all zero else; NULL: no memory. */
+struct flow *flow_alloc(size_t n, bool marks);
 
 /* flow_event.c */
 /* Reads an event into f->event, which must be free. */
@@ -87,8 +110,6 @@ void flow_use_event(struct flow *f);
 void flow_go(struct flow *f, uint64_t ip);
 /* Takes over the event's mode; the batch ends where it changes. */
 void flow_take_mode(struct flow *f, uint8_t mode);
-/* The walk cannot go on from ADDRESS: a gap from the next unused packet to where it can. */
-void flow_fail(struct flow *f, enum fault fault, uint64_t address);
 /* A step while tracing is off. */
 void flow_step_off(struct flow *f);
 /* While tracing is on and no decisions are left: whether the event in hand takes place wherever
@@ -100,6 +121,49 @@ void flow_leave(struct flow *f);
 void flow_arrive(struct flow *f);
 /* The trace ends with the walk at FROM. */
 void flow_end(struct flow *f, uint64_t from);
+
+/* flow_gap.c */
+/* The walk cannot go on from ADDRESS: a gap from the next unused packet to where it can. */
+void flow_fail(struct flow *f, enum fault fault, uint64_t address);
+/* A step while it is looked for where decoding can go on. */
+void flow_step_sync(struct flow *f);
+/* A gap that is the event in hand; tracing counts as off behind it. */
+void flow_event_gap(struct flow *f, enum fault fault);
+/* What the PSB in hand says does not fit: an empty gap before it, unless nothing but the next one
+ * will do. */
+void flow_push_psb_gap(struct flow *f, enum fault fault);
+/* From the event in hand on, behind its packets: a gap up to where decoding can go on. */
+void flow_lose(struct flow *f, enum fault fault);
+
+/* flow_mark.c */
+/* The event in hand is a mark: it stands where the walk stands. */
+void flow_place(struct flow *f);
+/* Whether the mark in hand shows that execution was at its FROM: some have a FUP while tracing is
+ * off, too. */
+bool flow_mark_shows(const struct flow *f);
+/* It stands behind the branch at the walk's place. */
+void flow_hold(struct flow *f);
+/* The branch is done: what was held stands here. */
+void flow_release(struct flow *f);
+/* Tracing ended somewhere in the gap. */
+void flow_place_off(struct flow *f);
+/* The decision or target that was used had a timing packet before it. */
+void flow_place_tick(struct flow *f);
+/* flow_event.c: time went on; whose code is it now? */
+void flow_ask_again(struct flow *f);
+/* The mark in hand belongs into or behind B, with no decision left. True: something was done. */
+bool flow_mark_in(struct flow *f, const struct graph_block *b);
+/* The mark in hand stands before the branch at the end of B, which needs a packet, or behind it.
+ * False: the event in hand is no mark. */
+bool flow_mark_at(struct flow *f, const struct graph_block *b);
+
+/* flow_errata.c */
+/* BDM64: the abort in hand cannot be come to: the branch before it led there. */
+void flow_mend_bdm64(struct flow *f);
+/* SKL014: whether there is no code at IP, so that a branch there can only have left. */
+bool flow_is_nowhere(struct flow *f, uint64_t ip);
+/* SKD022: whether the walk stands at a VM entry. */
+bool flow_is_vmentry(struct flow *f);
 
 /* flow_walk.c */
 /* A step while tracing is on: events, or a block. 0 or -ENOMEM. */

@@ -3,7 +3,6 @@
  * A second walk over the same bytes that nobody sees. Called from within the context function by
  * ptsnap-decode, where time alone does not say who ran. Part of the walk (flow_private.h).
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "decoder/flow_private.h"
@@ -14,7 +13,7 @@
 static struct flow *get_scratch(struct flow *f)
 {
 	if (f->scratch == NULL)
-		f->scratch = calloc(1, sizeof(*f->scratch));
+		f->scratch = flow_alloc(TRIAL_ITEMS, false);
 	return f->scratch;
 }
 
@@ -27,6 +26,8 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 	memset(s, 0, offsetof(struct flow, items));
 	s->config = f->config;
 	s->config.context = NULL;
+	s->config.marks = s->config.ticks = false;
+	s->errata = f->errata;
 	s->graph = f->graph;
 	s->reader = *reader;
 	s->max_items = TRIAL_ITEMS;
@@ -50,7 +51,9 @@ static int walk(struct flow *s)
 		if (s->n_items > 0 && !s->enabled)
 			break;
 		flow_load(s);
-		if (s->enabled)
+		if (s->syncing)
+			flow_step_sync(s);
+		else if (s->enabled)
 			r = flow_step_on(s);
 		else
 			flow_step_off(s);

@@ -30,8 +30,11 @@ static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 	f->link_generation = graph_generation(f->graph);
 }
 
-/* True: the walk came to f->ip a second time without using a packet. Nothing but the address
- * decides where it goes from there, so it would for ever. */
+/* More blocks than any code has between two branches that a trace shows; what a packet can cost. */
+#define STEPS_MAX (1u << 17)
+
+/* True: the walk came to f->ip a second time without using a packet, or will come to nothing else
+ * for too long. Nothing but the address decides where it goes from there. */
 static bool loops(struct flow *f)
 {
 	if (f->loop_steps == 0) {
@@ -43,8 +46,7 @@ static bool loops(struct flow *f)
 		f->loop_limit *= 2;
 		f->loop_mark = f->ip;
 	}
-	f->loop_steps++;
-	return false;
+	return f->loop_steps++ == STEPS_MAX;
 }
 
 /* For a branch that needs no packet: after the last one that was used, before the next. */
@@ -52,7 +54,9 @@ static struct flow_when between(const struct flow *f)
 {
 	struct flow_when w = f->past;
 
-	w.hi = f->tnt_n > 0 ? f->tnt_when.hi : f->event_when.hi;
+	w.hi = f->event_when.hi;
+	if (f->tnt_n > 0)
+		w.hi = f->tnt_begun ? f->tnt_hi : f->tnt_when.hi;
 	w.lo = MIN_OF(w.lo, w.hi);
 	return w;
 }
@@ -62,6 +66,8 @@ static void mismatch(struct flow *f, const struct graph_block *b)
 {
 	enum fault fault = FAULT_PACKET_UNEXPECTED;
 
+	if (flow_mark_at(f, b))
+		return;
 	if (f->tnt_n > 0 || f->event.kind == EVENT_TNT)
 		fault = FAULT_TNT_UNEXPECTED;
 	else if (f->event.kind == EVENT_TIP)
@@ -106,19 +112,25 @@ static void fall_through(struct flow *f, struct graph_block *b)
 static bool take_bit(struct flow *f)
 {
 	f->tnt_n--;
+	if (f->tnt_begun)
+		f->tnt_when.hi = f->tnt_hi;
+	f->tnt_begun = true;
 	f->past = f->tnt_when;
 	f->loop_steps = 0;
+	f->tick_due |= f->tick;
+	f->tick = false;
 	return (f->tnt_bits >> f->tnt_n & 1) != 0;
 }
 
-/* A conditional branch without a decision. */
+/* A conditional branch without a decision. One that leaves an address filter has a TIP.PGD in its
+ * place, with an IP or without. */
 static void undecided(struct flow *f, const struct graph_block *b)
 {
 	const struct event *e = &f->event;
 
 	if (e->kind == EVENT_END)
 		end_at(f, b);
-	else if (e->kind == EVENT_DISABLE && e->has_to && (e->to == b->target || e->to == b->next))
+	else if (e->kind == EVENT_DISABLE && (!e->has_to || e->to == b->target || e->to == b->next))
 		leave(f, b);
 	else
 		mismatch(f, b);
@@ -130,6 +142,7 @@ static void walk_cond(struct flow *f, struct graph_block *b)
 		undecided(f, b);
 		return;
 	}
+	f->decided = b->last;
 	if (!take_bit(f)) {
 		fall_through(f, b);
 		return;
@@ -139,10 +152,13 @@ static void walk_cond(struct flow *f, struct graph_block *b)
 }
 
 /* True: the TIP.PGD in hand is of the direct branch at the end of B. */
-static bool leaves_directly(const struct flow *f, const struct graph_block *b)
+static bool leaves_directly(struct flow *f, const struct graph_block *b)
 {
-	return f->tnt_n == 0 && f->event.kind == EVENT_DISABLE && f->event.has_to &&
-	       f->event.to == b->target;
+	if (f->tnt_n > 0 || f->event.kind != EVENT_DISABLE)
+		return false;
+	if (f->event.has_to)
+		return f->event.to == b->target;
+	return f->errata.skl014 && flow_is_nowhere(f, b->target);
 }
 
 static void walk_direct(struct flow *f, struct graph_block *b)
@@ -192,6 +208,8 @@ static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind 
 
 	branch(f, b, kind, to, &f->event_when);
 	flow_take_mode(f, f->event.mode);
+	f->tick_due |= f->event.timed && f->config.ticks;
+	f->decided = b->last;
 	flow_use_event(f);
 	if (kind == FLOW_FAR)
 		flow_go(f, to);
@@ -229,7 +247,8 @@ static void walk_ret(struct flow *f, struct graph_block *b)
 	if (f->tnt_n > 0) {
 		walk_compressed(f, b);
 	} else if (take_target(f, b)) {
-		retstack_pop(&f->returns, &to);
+		if (!f->config.retstack_libipt)
+			retstack_pop(&f->returns, &to);
 		f->stats.returns++;
 		walk_indirect(f, b, FLOW_RET);
 	}
@@ -267,6 +286,7 @@ static void walk_block(struct flow *f, struct graph_block *b)
 	case INSN_CALL_IND: walk_call_indirect(f, b); break;
 	case INSN_RET: walk_ret(f, b); break;
 	case INSN_FAR:
+	case INSN_VMENTRY:
 	case INSN_SYSCALL:
 		if (take_target(f, b))
 			walk_indirect(f, b, FLOW_FAR);
@@ -299,6 +319,8 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 {
 	int before;
 
+	if (flow_mark_in(f, b))
+		return true;
 	if (!f->event.has_from)
 		return false;
 	before = event_index(f, b);
@@ -309,29 +331,68 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 	return true;
 }
 
+/* The walk goes in a circle and no packet says for how long. */
+static void fail_loop(struct flow *f)
+{
+	if (f->tnt_n == 0 && f->event.kind == EVENT_MARK)
+		flow_place(f);
+	else if (f->tnt_n == 0 && f->event.kind == EVENT_END)
+		flow_end(f, f->ip); /* it may well loop for ever */
+	else
+		flow_fail(f, FAULT_LOOP, f->ip);
+}
+
+/* What belongs to the branch that was just done. */
+static void finish_block(struct flow *f)
+{
+	if (f->n_held > 0 && !f->holding && !f->syncing)
+		flow_release(f);
+	if (f->tick_due && !f->syncing) {
+		flow_place_tick(f);
+		flow_ask_again(f);
+	}
+}
+
+/* True: the event in hand, and no block, was the step. */
+static bool step_without_code(struct flow *f)
+{
+	if (f->guest && !f->config.guests) {
+		flow_fail(f, FAULT_GUEST, f->ip);
+		return true;
+	}
+	if (f->tnt_n > 0)
+		return false;
+	if (flow_step_at_once(f))
+		return true;
+	if (f->config.cut && f->event.kind == EVENT_END) {
+		flow_end(f, f->ip);
+		return true;
+	}
+	if (f->errata.bdm64)
+		flow_mend_bdm64(f);
+	return false;
+}
+
 int flow_step_on(struct flow *f)
 {
 	struct graph_block *b;
 
-	if (f->tnt_n == 0 && flow_step_at_once(f))
+	if (step_without_code(f))
 		return 0;
-	if (f->tnt_n == 0 && f->config.cut && f->event.kind == EVENT_END) {
-		flow_end(f, f->ip);
-		return 0;
-	}
 	b = current_block(f);
 	if (b == NULL)
 		return -ENOMEM;
-	if (f->tnt_n == 0 && step_event(f, b))
+	f->holding = false;
+	if (f->tnt_n == 0 && step_event(f, b)) {
+		if (!f->enabled)
+			finish_block(f);
 		return 0;
+	}
 	if (loops(f)) {
-		/* At the end of the trace it may well loop for ever. */
-		if (f->tnt_n == 0 && f->event.kind == EVENT_END)
-			flow_end(f, f->ip);
-		else
-			flow_fail(f, FAULT_LOOP, f->ip);
+		fail_loop(f);
 		return 0;
 	}
 	walk_block(f, b);
+	finish_block(f);
 	return 0;
 }

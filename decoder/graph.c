@@ -1,7 +1,11 @@
 /*
  * The block cache. Blocks lie in an arena and are found by an open-addressing hash table; pieces of
- * code that the user gave are kept by context, so that each is asked for once. Used by the walk,
- * for which nothing but graph_get exists.
+ * code that the user gave are kept by context, so that each is asked for once. Used by the walk.
+ *
+ * Which addresses are asked for a stranger's trace says, so neither memory nor time may depend on
+ * them: a block costs at most the instructions of one (GRAPH_BLOCK_MAX) and a bounded search for
+ * its place (PROBES_MAX). Where either limit would be exceeded all blocks are thrown away, with the
+ * table that they had made grow: what that costs was paid for when they were added.
  */
 #include "decoder/graph.h"
 
@@ -12,6 +16,7 @@
 
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   4096u
+#define PROBES_MAX  256u /* addresses are a stranger's: they may be chosen to lie together */
 #define PIECES_MAX  ((size_t)1 << 14) /* remembered before they are asked for anew */
 
 struct chunk {
@@ -86,10 +91,19 @@ uint64_t graph_generation(const struct graph *g)
 	return g->generation;
 }
 
+/* Also back to a small table: what clearing it costs was paid for by its growth. */
 static void forget_blocks(struct graph *g)
 {
+	struct graph_block **table = calloc(TABLE_MIN, sizeof(*table));
+
 	free_chunks(g);
-	memset(g->table, 0, g->table_size * sizeof(g->table[0]));
+	if (table != NULL) {
+		free(g->table);
+		g->table = table;
+		g->table_size = TABLE_MIN;
+	} else {
+		memset(g->table, 0, g->table_size * sizeof(g->table[0]));
+	}
 	g->n_blocks = 0;
 	g->generation++;
 }
@@ -229,8 +243,6 @@ static int draw_up(struct graph *g, struct graph_block *b)
 	struct flow_code code = {0};
 	struct insn insn;
 
-	if (b->mode == INSN_MODE_16)
-		b->fault = FAULT_UNSUPPORTED;
 	while (b->fault == FAULT_NONE && b->class == INSN_OTHER && b->n < GRAPH_BLOCK_MAX) {
 		int r = read_next(g, b, &code, &insn);
 
@@ -267,6 +279,14 @@ static struct graph_block **find_slot(const struct graph *g, uint64_t context, u
 	}
 }
 
+/* How far the place for a new block is from where it should be. */
+static size_t count_probes(const struct graph *g, const struct graph_block *b)
+{
+	size_t at = (size_t)(find_slot(g, b->context, b->mode, b->ip) - g->table);
+
+	return (at - slot_of(g, b->context, b->ip)) & (g->table_size - 1);
+}
+
 static int grow_table(struct graph *g)
 {
 	struct graph_block **old = g->table, **grown;
@@ -290,7 +310,8 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 {
 	struct graph_block *b;
 
-	if (g->bytes + g->table_size * sizeof(g->table[0]) > g->max_bytes)
+	if (g->bytes + g->table_size * sizeof(g->table[0]) > g->max_bytes ||
+	    count_probes(g, head) > PROBES_MAX)
 		forget_blocks(g);
 	if (g->n_blocks >= g->table_size / 2 && grow_table(g) != 0)
 		return NULL;
@@ -308,20 +329,39 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 	return b;
 }
 
+/* Nothing is known yet of what is behind IP. */
+static struct graph_block head_at(uint64_t context, enum insn_mode mode, uint64_t ip)
+{
+	return (struct graph_block){
+		.context = context,
+		.ip = ip,
+		.last = ip,
+		.next = ip,
+		.class = INSN_OTHER,
+		.mode = (uint8_t)mode,
+	};
+}
+
 struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
 	struct graph_block *b = *find_slot(g, context, (uint8_t)mode, ip);
+	struct graph_block head;
 
 	if (b != NULL)
 		return b;
-	return add_block(g, &(struct graph_block){
-				    .context = context,
-				    .ip = ip,
-				    .last = ip,
-				    .next = ip,
-				    .class = INSN_OTHER,
-				    .mode = (uint8_t)mode,
-			    });
+	head = head_at(context, mode, ip);
+	return add_block(g, &head);
+}
+
+const struct graph_block *graph_look(struct graph *g, uint64_t context, enum insn_mode mode,
+				     uint64_t ip, union graph_room *room)
+{
+	const struct graph_block *b = *find_slot(g, context, (uint8_t)mode, ip);
+
+	if (b != NULL)
+		return b;
+	room->block = head_at(context, mode, ip);
+	return draw_up(g, &room->block) == 0 ? &room->block : NULL;
 }
 
 int graph_index(const struct graph_block *b, uint64_t ip)

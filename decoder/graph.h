@@ -28,6 +28,12 @@ struct graph_block {
 	uint8_t sizes[]; /* of each instruction */
 };
 
+/* Room for the largest block. */
+union graph_room {
+	struct graph_block block;
+	uint8_t bytes[sizeof(struct graph_block) + GRAPH_BLOCK_MAX];
+};
+
 struct graph;
 
 /* CODE as in struct flow_config. Never uses much more than MAX_BYTES: what is there is then thrown
@@ -39,5 +45,8 @@ void graph_free(struct graph *g);
  * graph_generation has changed. NULL: no memory. */
 struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip);
 uint64_t graph_generation(const struct graph *g);
+/* The same for a look only: one that is kept, or *ROOM. Ends no block's life. NULL: no memory. */
+const struct graph_block *graph_look(struct graph *g, uint64_t context, enum insn_mode mode,
+				     uint64_t ip, union graph_room *room);
 /* How many instructions of B come before IP; -1: none of them begins there. */
 int graph_index(const struct graph_block *b, uint64_t ip);

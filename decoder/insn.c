@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <Zydis/Zydis.h>
 
@@ -79,6 +80,18 @@ static enum insn_class class_of_one_byte(const ZydisDecodedInstruction *d)
 	}
 }
 
+/* SDM volume 2, appendix A, group 7 (0F 01). */
+static enum insn_class class_of_group7(const ZydisDecodedInstruction *d)
+{
+	if (d->raw.modrm.mod != 3)
+		return INSN_OTHER;
+	if (d->raw.modrm.reg == 0 && d->raw.modrm.rm == 1) /* vmcall */
+		return INSN_FAR;
+	if (d->raw.modrm.reg == 0 && (d->raw.modrm.rm == 2 || d->raw.modrm.rm == 3))
+		return INSN_VMENTRY;
+	return d->mnemonic == ZYDIS_MNEMONIC_UIRET ? INSN_FAR : INSN_OTHER; /* F3 0F 01 EC */
+}
+
 static enum insn_class class_of_two_byte(const ZydisDecodedInstruction *d)
 {
 	if ((d->opcode & 0xf0) == 0x80)
@@ -90,13 +103,12 @@ static enum insn_class class_of_two_byte(const ZydisDecodedInstruction *d)
 	case 0x35: /* sysexit */
 	case 0xaa: /* rsm */ return INSN_FAR;
 	case 0x22: return d->raw.modrm.reg == 3 ? INSN_CR3 : INSN_OTHER;
-	case 0x01:
-		if (d->raw.modrm.mod != 3)
-			return INSN_OTHER;
-		/* vmcall, vmlaunch, vmresume; uiret (F3 0F 01 EC) */
-		if (d->raw.modrm.reg == 0 && d->raw.modrm.rm >= 1 && d->raw.modrm.rm <= 3)
-			return INSN_FAR;
-		return d->mnemonic == ZYDIS_MNEMONIC_UIRET ? INSN_FAR : INSN_OTHER;
+	case 0x01: return class_of_group7(d);
+	case 0xae: /* F3: group 15 */
+		return d->raw.modrm.reg == 4 && d->mnemonic == ZYDIS_MNEMONIC_PTWRITE ? INSN_PTWRITE
+										      : INSN_OTHER;
+	case 0xc7: /* group 9 */
+		return d->mnemonic == ZYDIS_MNEMONIC_VMPTRLD ? INSN_VMPTRLD : INSN_OTHER;
 	default: return INSN_OTHER;
 	}
 }
@@ -118,7 +130,65 @@ static uint64_t target_of(const ZydisDecodedInstruction *d, enum insn_mode mode,
 
 	if (mode == INSN_MODE_64)
 		return target;
-	return target & (d->operand_width == 16 ? UINT64_C(0xffff) : UINT64_C(0xffffffff));
+	/* A trace has linear addresses: where a 16-bit segment begins, at which the instruction
+	 * pointer wraps, is not known. 32-bit segments are flat. */
+	if (mode == INSN_MODE_32 && d->operand_width == 16)
+		return target & UINT64_C(0xffff);
+	return target & UINT64_C(0xffffffff);
+}
+
+/* Legacy prefixes at BYTES. */
+static size_t count_prefixes(const uint8_t *bytes, size_t n)
+{
+	static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x2e,
+					   0x36, 0x3e, 0x26, 0x64, 0x65};
+	size_t i = 0;
+
+	while (i < n && memchr(prefixes, bytes[i], sizeof(prefixes)) != NULL)
+		i++;
+	return i;
+}
+
+/* FRED's returns (SDM volume 1, "Flexible Return and Event Delivery"): F2 or F3, 0F 01 CA. Zydis
+ * 4.0 does not know them. */
+static int read_fred(const uint8_t *bytes, size_t n, struct insn *ret)
+{
+	if (n < 4 || (bytes[0] != 0xf2 && bytes[0] != 0xf3) || bytes[1] != 0x0f ||
+	    bytes[2] != 0x01 || bytes[3] != 0xca)
+		return INSN_BAD;
+	*ret = (struct insn){.size = 4, .class = INSN_FAR};
+	return 0;
+}
+
+/* APX's REX2 (APX specification, 3.1.1), which Zydis 4.0 does not know either: D5 and a byte with
+ * the map in bit 7 and a REX prefix's bits below. With REX and, for map 1, 0F in its place it is
+ * the instruction that is known; JMPABS (A1, an absolute jump) has the form of a MOV. */
+static int read_rex2(const struct insn_reader *r, uint64_t ip, const uint8_t *bytes, size_t n,
+		     struct insn *ret)
+{
+	size_t at = count_prefixes(bytes, n), map;
+	uint8_t copy[INSN_MAX_SIZE];
+	int result;
+
+	if (at >= n || bytes[at] != 0xd5)
+		return INSN_BAD;
+	if (at + 2 >= n)
+		return INSN_SHORT;
+	map = bytes[at + 1] >> 7;
+	n = n < INSN_MAX_SIZE ? n : INSN_MAX_SIZE;
+	memcpy(copy, bytes, at);
+	copy[at] = (uint8_t)(0x40 | (bytes[at + 1] & 0x0f));
+	copy[at + 1] = 0x0f;
+	memcpy(copy + at + 1 + map, bytes + at + 2, n - at - 2);
+	if (copy[at + 1 + map] == 0xd5)
+		return INSN_BAD;
+	result = insn_read(r, INSN_MODE_64, ip + 1 - map, copy, n - 1 + map, ret);
+	if (result != 0)
+		return result;
+	ret->size = (uint8_t)(ret->size + 1 - map);
+	if (map == 0 && bytes[at + 2] == 0xa1)
+		ret->class = INSN_JUMP_IND;
+	return ret->size > INSN_MAX_SIZE ? INSN_BAD : 0;
 }
 
 int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
@@ -130,6 +200,8 @@ int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, con
 	status = ZydisDecoderDecodeInstruction(&r->decoders[mode], NULL, bytes, n, &d);
 	if (status == ZYDIS_STATUS_NO_MORE_DATA)
 		return INSN_SHORT;
+	if (!ZYAN_SUCCESS(status) && mode == INSN_MODE_64)
+		return read_fred(bytes, n, ret) == 0 ? 0 : read_rex2(r, ip, bytes, n, ret);
 	if (!ZYAN_SUCCESS(status))
 		return INSN_BAD;
 	ret->size = d.length;

@@ -18,7 +18,11 @@ enum insn_class {
 	INSN_RET,
 	INSN_FAR,     /* far call, jump and return, iret, sysret, sysexit, vmcall, ... */
 	INSN_SYSCALL, /* syscall, sysenter, int n, int3, int1, into */
-	INSN_CR3,     /* mov to cr3: no branch, but tracing may end behind it */
+	INSN_VMENTRY, /* vmlaunch, vmresume */
+	/* No branches, but something may be said of them: */
+	INSN_CR3, /* mov to cr3: tracing may end behind it */
+	INSN_VMPTRLD,
+	INSN_PTWRITE,
 };
 
 struct insn {

@@ -138,8 +138,8 @@ static const struct {
 
 static int read_tma(const uint8_t *pos, struct packet *ret)
 {
-	/* Bits 15:9 of the fast counter's field are reserved. */
-	if ((pos[6] & 0xfe) != 0)
+	/* Byte 4 and bits 15:9 of the fast counter's field are reserved. */
+	if (pos[4] != 0 || (pos[6] & 0xfe) != 0)
 		return PACKET_BAD;
 	ret->u.tma.ctc = (uint16_t)number(pos + 2, 2);
 	ret->u.tma.fc = (uint16_t)number(pos + 5, 2);
@@ -206,6 +206,28 @@ static int read_ext(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 	return read_ext_payload(pos, ret);
 }
 
+/* SDM "Trigger Tracing". */
+static int read_trig(const uint8_t *pos, const uint8_t *end, struct packet *ret)
+{
+	uint8_t size;
+
+	if (end - pos < 2)
+		return PACKET_SHORT;
+	if ((pos[1] & PT_TRIG_RESERVED) != 0)
+		return PACKET_BAD;
+	size = (pos[1] & PT_TRIG_ICNT) != 0 ? 5 : 3;
+	if (end - pos < size)
+		return PACKET_SHORT;
+	ret->type = PACKET_TRIG;
+	ret->size = size;
+	ret->u.trig.ip = (pos[1] & PT_TRIG_IP) != 0;
+	ret->u.trig.mult = (pos[1] & PT_TRIG_MULT) != 0;
+	ret->u.trig.has_icnt = size == 5;
+	ret->u.trig.trbv = pos[2];
+	ret->u.trig.icnt = (uint16_t)number(pos + 3, size - 3u);
+	return 0;
+}
+
 /* The opcodes with a fixed payload behind one byte. */
 static int read_fixed(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 {
@@ -239,6 +261,8 @@ static int read_any(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 	}
 	if ((pos[0] & PT_OPC_CYC_MASK) == PT_OPC_CYC)
 		return read_cyc(pos, end, ret);
+	if (pos[0] == PT_OPC_TRIG)
+		return read_trig(pos, end, ret);
 	switch (pos[0] & PT_OPC_IP_MASK) {
 	case PT_OPC_TIP: return read_ip(pos, end, PACKET_TIP, ret);
 	case PT_OPC_TIP_PGE: return read_ip(pos, end, PACKET_TIP_PGE, ret);
@@ -273,6 +297,27 @@ static int read_bip(const struct packet_cursor *c, struct packet *ret)
 	return 0;
 }
 
+/* Erratum SKD007: what looks like a CYC of two bytes, the second one an OVF's first, and goes on
+ * with an OVF's second. Such a short CYC would not be followed by another one. */
+static void mend_skd007(struct packet_cursor *c, struct packet *p)
+{
+	if (p->size != 2 || c->pos[1] != PT_OPC_EXT || c->end - c->pos < 3 ||
+	    c->pos[2] != PT_EXT_OVF)
+		return;
+	*p = (struct packet){.type = PACKET_OVF, .size = 3};
+}
+
+/* Erratum SKZ84: a TMA with reserved bits set is a byte longer and says nothing. */
+static int mend_skz84(const struct packet_cursor *c, struct packet *p)
+{
+	uint8_t size = ext_layout[PT_EXT_TMA].size + 1;
+
+	if (c->end - c->pos < size || c->pos[0] != PT_OPC_EXT || c->pos[1] != PT_EXT_TMA)
+		return PACKET_BAD;
+	*p = (struct packet){.type = PACKET_INVALID, .size = size};
+	return 0;
+}
+
 int packet_next(struct packet_cursor *c, struct packet *ret)
 {
 	int r;
@@ -281,8 +326,12 @@ int packet_next(struct packet_cursor *c, struct packet *ret)
 		r = read_bip(c, ret);
 	else
 		r = packet_read(c->pos, c->end, ret);
+	if (r == PACKET_BAD && (c->quirks & PACKET_SKZ84) != 0)
+		r = mend_skz84(c, ret);
 	if (r != 0)
 		return r;
+	if (ret->type == PACKET_CYC && (c->quirks & PACKET_SKD007) != 0)
+		mend_skd007(c, ret);
 	c->pos += ret->size;
 	if (ret->type == PACKET_BBP)
 		c->bip_bytes = ret->u.bbp.bytes;

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,8 @@ enum packet_type {
 	PACKET_BEP,
 	PACKET_CFE,
 	PACKET_EVD,
+	PACKET_TRIG,
+	PACKET_INVALID, /* a known bad one that is skipped (PACKET_SKZ84) */
 };
 
 struct packet {
@@ -93,6 +96,12 @@ struct packet {
 			uint64_t payload;
 			uint8_t id, bytes;
 		} bip;
+		struct {	       /* Trigger Tracing */
+			uint16_t icnt; /* instructions since the last packet, when has_icnt */
+			uint8_t trbv;  /* the triggers that hit, a bit each */
+			uint8_t has_icnt, mult,
+				ip; /* mult: some more than once; ip: a FUP follows */
+		} trig;
 	} u;
 };
 
@@ -107,9 +116,17 @@ int packet_read(const uint8_t *pos, const uint8_t *end, struct packet *ret);
 struct packet_cursor {
 	const uint8_t *pos, *end;
 	uint8_t bip_bytes; /* 4 or 8 within a block, else 0 */
+	uint8_t quirks;	   /* PACKET_SKD007, PACKET_SKZ84: errata.h */
 };
+#define PACKET_SKD007 0x01
+#define PACKET_SKZ84  0x02
 
-/* The packet at the cursor, which then moves behind it. 0; PACKET_SHORT and PACKET_BAD: it stays.
+/* SKD007: "Intel PT Buffer Overflow May Result in Incorrect Packets": a CYC swallows the first byte
+ * of an OVF; given as an OVF of 3 bytes. SKZ84: "Use of VMX TSC Scaling or TSC Offsetting Will
+ * Result in Corrupted Intel PT Packets": TMA with reserved bits set and a byte too many; given as
+ * PACKET_INVALID.
+ *
+ * The packet at the cursor, which then moves behind it. 0; PACKET_SHORT and PACKET_BAD: it stays.
  */
 int packet_next(struct packet_cursor *c, struct packet *ret);
 
@@ -119,5 +136,17 @@ int packet_ip(const struct packet *p, uint64_t *last_ip, uint64_t *ret_ip);
 
 /* "tnt.8", "tip.pgd", ... as libipt's ptdump calls them. */
 const char *packet_name(const struct packet *p);
-/* "OFFSET  NAME  PAYLOAD" without a newline, for --view=packets. Returns the length. */
+/* The columns behind a packet's name. */
+struct packet_text {
+	char payload[64];
+	char key[8], value[24]; /* "cr3" and its value, ...: empty where there is none */
+	bool wide;		/* the payload takes the other columns' place */
+};
+void packet_describe(const struct packet *p, struct packet_text *ret);
+/* "NAME  PAYLOAD  KEY  VALUE", each in ptdump's column, cut to SIZE. Returns the length. */
+size_t packet_columns(const struct packet *p, const struct packet_text *t, char *to, size_t size);
+/* "OFFSET  " and the columns of packet_describe(), without a newline. SIZE is at least 32. Returns
+ * the length. */
 size_t packet_format(const struct packet *p, uint64_t offset, char *to, size_t size);
+/* Why PACKET_BAD was said of the bytes at POS, in libipt's words. */
+const char *packet_why(const uint8_t *pos, const uint8_t *end);

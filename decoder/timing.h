@@ -14,43 +14,83 @@ struct timing_config {
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* TSC = CTC * num / den; 0: unknown */
 	uint64_t end_tsc;		   /* nothing in the trace happened later; 0: unknown */
+	uint8_t quirks;			   /* as packet_cursor has them */
+	bool skl168; /* the erratum: a CYC, with its MTC, may be missing before a PSB */
 };
 
-/* A timing packet: what stands behind it happened at LO or later, what stands before it at HI or
- * earlier. */
-struct timing_point {
-	uint64_t offset, lo, hi;
+/* CYCLES core cycles last LO to HI ticks of the TSC; cycles 0: nothing is known. */
+struct timing_rate {
+	uint64_t lo, hi, cycles;
 };
 
-#define TIMING_POINTS 1024
+/* MTCs since the last TSC that had a TMA. */
+struct timing_chain {
+	bool tsc, tma, mtc; /* what there was of them */
+	uint64_t base;	    /* TSC at the CTC edge that the TMA names */
+	uint64_t ctc;	    /* ticks since that edge */
+	uint32_t last;	    /* TMA: its CTC; MTC: its payload */
+};
 
-/* Embedded; needs no memory beyond itself. */
+/* Runs ahead of the questions, from anchor to anchor. */
+struct timing_scan {
+	struct packet_cursor cursor;
+	struct timing_chain chain;
+	bool in_psb;
+	bool near; /* a CYC stands directly before */
+	uint32_t cbr;
+};
+
+/* A CYC packet: its own time, that of what follows it directly. */
+struct timing_cyc {
+	uint64_t offset, end; /* of its first byte, behind its last one */
+	uint64_t cycles;      /* since the segment's base */
+	uint64_t lo, hi;
+};
+
+/* From an anchor, a packet that tells a time, to the next one. */
+struct timing_segment {
+	uint64_t end;	   /* offset of the second anchor; UINT64_MAX: there is none */
+	uint64_t lo;	   /* of the first one */
+	uint64_t b_lo, hi; /* of the second one */
+	bool whole;	   /* no packets are missing */
+	bool steady;	   /* whole, and the core clock ran at one speed */
+	bool near;	   /* a CYC stands directly before the second anchor */
+	bool cycs;	   /* there are CYCs */
+	uint64_t total;	   /* cycles from the base to the last CYC */
+	uint32_t fastest;  /* CBR; 0: unknown */
+	/* Where its first CYC counts from: a CYC or an anchor that has one. */
+	bool counted;	/* that is known, else its count says nothing */
+	bool base_near; /* the base is the first anchor */
+	bool pinned;	/* the base and the last CYC are the anchors */
+	uint64_t base_lo, base_hi;
+};
+
+/* Embedded; needs no memory beyond itself, and may be copied. */
 struct timing {
 	struct timing_config config;
 	const uint8_t *trace;
-	struct packet_cursor scan; /* ahead of the queries */
-	/* The MTCs since the last TSC with TMA. */
-	bool have_tsc, have_tma, have_mtc;
-	uint64_t tsc;	   /* of the last TSC packet */
-	uint64_t ctc_base; /* TSC at the CTC edge that the TMA names */
-	uint64_t ctc;	   /* ticks since that edge */
-	uint32_t ctc_last; /* TMA: its CTC; MTC: its payload */
-	/* The CYCs since the last anchor, in TSC ticks. */
-	uint64_t anchor_lo, cyc_lo, cyc_all;
-	bool cyc_near;	/* a CYC stands directly before */
-	bool cyc_whole; /* the next CYC counts from the anchor on, not from before it */
-	bool cyc_lost;	/* overflow: the counts since the anchor are not complete */
-	uint32_t cbr, cbr_before;
-	/* [head, tail) lie ahead of the last query. */
-	size_t head, tail;
-	uint64_t lo; /* of the last point passed */
-	struct timing_point points[TIMING_POINTS];
+	bool begun;
+	bool ratio_wrong; /* the CBR's bounds were seen to fail */
+	struct timing_scan scan;
+	struct timing_segment segment;
+	/* The CYCs around the last question, and the reader that finds them. */
+	struct packet_cursor walk;
+	bool have_cyc, have_next;
+	struct timing_cyc cyc, next;
+	uint64_t first_hi; /* of timing_first */
+	/* The speed of the core clock since the CBR changed, and where its measurement began. */
+	struct timing_rate rate;
+	bool measuring;
+	uint64_t measure_lo, measure_hi, measure_cycles;
 };
 
 /* Time for the bytes of TRACE from OFFSET on. */
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config);
-/* The interval of what lies at OFFSET: from the last timing packet before it to the first one
- * behind it, or end_tsc; 0 and UINT64_MAX where there is none. Offsets must not fall from call to
- * call. */
+/* When that happened which the packet at OFFSET tells of. It is no earlier than the last timing
+ * packet before and no later than the first one behind it, or end_tsc; what stands directly behind
+ * a CYC happened at the time of that one, but for the later branches of a TNT. 0 and UINT64_MAX
+ * where there is none. Offsets must not fall from call to call. */
 void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *ret_hi);
+/* And the first branch of a TNT there, no later than. */
+uint64_t timing_first(const struct timing *t);

@@ -3,9 +3,11 @@
  *
  *   manifest.json     what the snapshot says of itself (manifest.h)
  *   cpuN.pt           AUX bytes of CPU N, oldest first
+ *   trace/INDEX       AUX bytes of the INDEXth of the manifest's CPUs, where that is a thread
  *   sideband          perf records in the kernel's format, each with its sample_id trailer; those
  *                     with time 0 describe the state before the first
  *   images/INDEX      bytes of the INDEXth image of the manifest
+ *   pevent/INDEX      perf records of a foreign layout, the INDEXth of the manifest's pevents
  *
  * The writer appends to an fd; the reader maps one and checks everything before it hands out
  * pointers into it. Numbers beyond 8 GiB use the base-256 form.
@@ -28,6 +30,10 @@ struct bundle_writer {
 void bundle_writer_init(struct bundle_writer *w, int fd);
 /* One member from memory. All return 0 or the sticky -errno (-ENOSPC on a full disk). */
 int bundle_write_member(struct bundle_writer *w, const char *name, const void *data, size_t size);
+/* One member that is the N parts, one behind the other. */
+struct iovec;
+int bundle_write_parts(struct bundle_writer *w, const char *name, const struct iovec *parts,
+		       size_t n);
 /* One member of SIZE bytes of FROM at OFFSET; a file that ends early is filled up with zeros, so
  * that the archive stays well-formed, and *ret_copied tells what was there. */
 int bundle_write_file(struct bundle_writer *w, const char *name, int from, uint64_t offset,
@@ -38,14 +44,16 @@ int bundle_write_end(struct bundle_writer *w, const struct manifest *m);
 struct bundle;
 
 /* Maps FD (borrowed, may be closed after) and checks the archive: header checksums, sizes against
- * the file, the manifest, each cpuN.pt and images/N against the manifest.
+ * the file, the manifest, each trace, images/N and pevent/N against the
+ * manifest.
  * 0, -EBADMSG (not a bundle, truncated or damaged), -EPROTONOSUPPORT, -EFBIG, -ENOMEM, -errno. */
 int bundle_open(int fd, struct bundle **ret);
 void bundle_free(struct bundle *b);
 void bundle_freep(struct bundle **b);
 const struct manifest *bundle_manifest(const struct bundle *b);
 /* Borrowed bytes of manifest cpus[INDEX], of the sideband, of images[INDEX] (NULL and 0 when the
- * image is missing). */
+ * image is missing), of pevents[INDEX]. */
 const uint8_t *bundle_cpu(const struct bundle *b, size_t index, size_t *ret_size);
 const uint8_t *bundle_sideband(const struct bundle *b, size_t *ret_size);
 const uint8_t *bundle_image(const struct bundle *b, size_t index, size_t *ret_size);
+const uint8_t *bundle_pevent(const struct bundle *b, size_t index, size_t *ret_size);

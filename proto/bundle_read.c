@@ -30,9 +30,11 @@ struct bundle {
 	struct manifest manifest;
 	struct member text;
 	struct member sideband;
-	size_t n_cpus, n_images; /* members found */
-	struct member cpus[MANIFEST_MAX_CPUS];
+	size_t n_cpus, n_images, n_pevents;	 /* members found */
+	struct member cpus[MANIFEST_MAX_CPUS];	 /* by number of the CPU */
+	struct member traces[MANIFEST_MAX_CPUS]; /* by index of the manifest's list */
 	struct member images[MANIFEST_MAX_IMAGES];
+	struct member pevents[MANIFEST_MAX_PEVENTS];
 };
 
 /* A number without leading zeros, up to LIMIT; *s moves behind it. */
@@ -72,6 +74,11 @@ static struct member *find_slot(struct bundle *b, const char *name)
 		return take_number(&name, MANIFEST_MAX_CPUS, &i) && strcmp(name, ".pt") == 0
 			       ? &b->cpus[i]
 			       : NULL;
+	if (take_text(&name, "trace/"))
+		return take_number(&name, MANIFEST_MAX_CPUS, &i) && !*name ? &b->traces[i] : NULL;
+	if (take_text(&name, "pevent/"))
+		return take_number(&name, MANIFEST_MAX_PEVENTS, &i) && !*name ? &b->pevents[i]
+									      : NULL;
 	if (take_text(&name, "images/") && take_number(&name, MANIFEST_MAX_IMAGES, &i) && !*name)
 		return &b->images[i];
 	return NULL;
@@ -80,7 +87,9 @@ static struct member *find_slot(struct bundle *b, const char *name)
 static void count_member(struct bundle *b, const struct member *slot)
 {
 	b->n_cpus += slot >= b->cpus && slot < b->cpus + MANIFEST_MAX_CPUS;
+	b->n_cpus += slot >= b->traces && slot < b->traces + MANIFEST_MAX_CPUS;
 	b->n_images += slot >= b->images && slot < b->images + MANIFEST_MAX_IMAGES;
+	b->n_pevents += slot >= b->pevents && slot < b->pevents + MANIFEST_MAX_PEVENTS;
 }
 
 /* The member whose header is at *AT, which moves to the next. */
@@ -131,6 +140,16 @@ static int read_members(struct bundle *b)
 	return r == BUNDLE_TAR_ZERO ? check_end(b, at) : r;
 }
 
+/* The trace of the manifest's cpus[INDEX]; without data: there is none. */
+static const struct member *trace_of(const struct bundle *b, size_t index)
+{
+	uint32_t cpu = b->manifest.cpus[index].cpu;
+
+	if (cpu == MANIFEST_ANY || b->traces[index].data)
+		return &b->traces[index];
+	return &b->cpus[cpu];
+}
+
 static int check_cpus(const struct bundle *b)
 {
 	const struct manifest *m = &b->manifest;
@@ -138,7 +157,7 @@ static int check_cpus(const struct bundle *b)
 	if (b->n_cpus != m->n_cpus)
 		return -EBADMSG;
 	for (size_t i = 0; i < m->n_cpus; i++) {
-		const struct member *found = &b->cpus[m->cpus[i].cpu];
+		const struct member *found = trace_of(b, i);
 
 		if (!found->data || found->size != m->cpus[i].bytes)
 			return -EBADMSG;
@@ -163,6 +182,18 @@ static int check_images(const struct bundle *b)
 	return n == b->n_images ? 0 : -EBADMSG;
 }
 
+static int check_pevents(const struct bundle *b)
+{
+	const struct manifest *m = &b->manifest;
+
+	if (b->n_pevents != m->n_pevents)
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_pevents; i++)
+		if (!b->pevents[i].data || b->pevents[i].size != m->pevents[i].size)
+			return -EBADMSG;
+	return 0;
+}
+
 /* Raw PT comes without sideband; a recorder always has some. */
 static int check_sideband(const struct bundle *b)
 {
@@ -184,6 +215,8 @@ static int check(struct bundle *b)
 	r = check_cpus(b);
 	if (r == 0)
 		r = check_images(b);
+	if (r == 0)
+		r = check_pevents(b);
 	if (r == 0)
 		r = check_sideband(b);
 	return r;
@@ -255,8 +288,7 @@ const uint8_t *bundle_cpu(const struct bundle *b, size_t index, size_t *ret_size
 {
 	static const struct member none;
 
-	return give(index < b->manifest.n_cpus ? &b->cpus[b->manifest.cpus[index].cpu] : &none,
-		    ret_size);
+	return give(index < b->manifest.n_cpus ? trace_of(b, index) : &none, ret_size);
 }
 
 const uint8_t *bundle_sideband(const struct bundle *b, size_t *ret_size)
@@ -269,4 +301,11 @@ const uint8_t *bundle_image(const struct bundle *b, size_t index, size_t *ret_si
 	static const struct member none;
 
 	return give(index < MANIFEST_MAX_IMAGES ? &b->images[index] : &none, ret_size);
+}
+
+const uint8_t *bundle_pevent(const struct bundle *b, size_t index, size_t *ret_size)
+{
+	static const struct member none;
+
+	return give(index < MANIFEST_MAX_PEVENTS ? &b->pevents[index] : &none, ret_size);
 }

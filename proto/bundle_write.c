@@ -5,6 +5,7 @@
 #include "proto/bundle.h"
 
 #include <errno.h>
+#include <sys/uio.h>
 
 #include "proto/base.h"
 #include "proto/bundle_tar.h"
@@ -67,6 +68,20 @@ int bundle_write_member(struct bundle_writer *w, const char *name, const void *d
 {
 	write_header(w, name, size);
 	write_bytes(w, data, size);
+	return write_zeros(w, bundle_tar_padding(size));
+}
+
+int bundle_write_parts(struct bundle_writer *w, const char *name, const struct iovec *parts,
+		       size_t n)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (__builtin_add_overflow(size, parts[i].iov_len, &size))
+			return fail(w, -EFBIG);
+	write_header(w, name, size);
+	for (size_t i = 0; i < n; i++)
+		write_bytes(w, parts[i].iov_base, parts[i].iov_len);
 	return write_zeros(w, bundle_tar_padding(size));
 }
 

@@ -16,6 +16,7 @@ proto_libptproto_a_SOURCES = \
 	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
 	proto/manifest_read.c proto/manifest_write.c \
 	proto/memfd.c proto/memfd.h \
+	proto/perfdata.c proto/perfdata.h proto/perfdata_record.c \
 	proto/perfrecord.c proto/perfrecord.h \
 	proto/ptpacket.h \
 	proto/recorder_idl.h \

@@ -23,11 +23,12 @@
 
 #define MANIFEST_ANY UINT32_MAX
 
+/* Either cpu or tid is ANY, no CPU is there twice. */
 struct manifest_cpu {
 	uint32_t cpu;	       /* ANY: the trace is one thread's, wherever it ran */
 	uint32_t tid;	       /* of that thread; ANY: of whatever ran on that CPU */
 	uint64_t ring_bytes;   /* size of the AUX ring */
-	uint64_t bytes;	       /* copied, in member "cpuN.pt", oldest first */
+	uint64_t bytes;	       /* copied, in member "cpuN.pt" or "trace/INDEX", oldest first */
 	uint64_t asked_bytes;  /* --last=SIZE; ABSENT: all or by time */
 	uint64_t stop_ns;      /* perf clock when this CPU's event was stopped; ABSENT: raw */
 	uint64_t dark_ns;      /* from stop to restart; ABSENT where it was not restarted */

@@ -334,9 +334,16 @@ static int check_lists(const struct manifest *m)
 	bool seen[MANIFEST_MAX_CPUS] = {false};
 
 	for (size_t i = 0; i < m->n_cpus; i++) {
-		if (seen[m->cpus[i].cpu])
+		const struct manifest_cpu *cpu = &m->cpus[i];
+
+		/* A thread's trace is of all CPUs, a CPU's of all threads. */
+		if ((cpu->cpu == MANIFEST_ANY) == (cpu->tid == MANIFEST_ANY))
 			return -EBADMSG;
-		seen[m->cpus[i].cpu] = true;
+		if (cpu->cpu == MANIFEST_ANY)
+			continue;
+		if (seen[cpu->cpu])
+			return -EBADMSG;
+		seen[cpu->cpu] = true;
 	}
 	for (size_t i = 0; i < m->n_images; i++)
 		if (!image_is_sound(&m->images[i]))

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "proto/base.h"
 #include "proto/bytes.h"
@@ -104,14 +105,37 @@ static void put_string(struct target *t, const char *s, size_t max)
 	put_padding(t, size + 1);
 }
 
-static void parse_trailer(struct bytes_in *in, struct perfrecord *r)
+/* perf_event__output_id_sample(): the order of the fields is fixed, each is there when its bit is.
+ */
+static void parse_trailer(struct bytes_in *in, uint64_t sample_type, struct perfrecord *r)
 {
-	r->pid = bytes_get_u32(in);
-	r->tid = bytes_get_u32(in);
-	r->time = bytes_get_u64(in);
-	r->cpu = bytes_get_u32(in);
-	bytes_get_u32(in);
-	r->id = bytes_get_u64(in);
+	if (sample_type & PERF_SAMPLE_TID) {
+		r->pid = bytes_get_u32(in);
+		r->tid = bytes_get_u32(in);
+	}
+	if (sample_type & PERF_SAMPLE_TIME)
+		r->time = bytes_get_u64(in);
+	if (sample_type & PERF_SAMPLE_ID)
+		r->id = bytes_get_u64(in);
+	if (sample_type & PERF_SAMPLE_STREAM_ID)
+		bytes_get_u64(in);
+	if (sample_type & PERF_SAMPLE_CPU) {
+		r->cpu = bytes_get_u32(in);
+		bytes_get_u32(in);
+	}
+	if (sample_type & PERF_SAMPLE_IDENTIFIER)
+		r->id = bytes_get_u64(in);
+}
+
+size_t perfrecord_sample_id_size(const struct perfrecord_layout *layout)
+{
+	static const uint64_t fields = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
+				       PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU |
+				       PERF_SAMPLE_IDENTIFIER;
+
+	return layout->sample_id_all
+		       ? 8 * (size_t)__builtin_popcountll(layout->sample_type & fields)
+		       : 0;
 }
 
 static void compose_trailer(const struct perfrecord *r, struct target *t)
@@ -187,6 +211,23 @@ static void parse_inode(struct bytes_in *in, struct perfrecord *r)
 	r->u.mmap2.min = bytes_get_u32(in);
 	r->u.mmap2.ino = bytes_get_u64(in);
 	r->u.mmap2.ino_generation = bytes_get_u64(in);
+}
+
+/* An older form of the same: what MMAP2 added is not known. */
+static void parse_mmap(struct bytes_in *in, struct perfrecord *r)
+{
+	r->u.mmap2.pid = bytes_get_u32(in);
+	r->u.mmap2.tid = bytes_get_u32(in);
+	r->u.mmap2.addr = bytes_get_u64(in);
+	r->u.mmap2.len = bytes_get_u64(in);
+	r->u.mmap2.pgoff = bytes_get_u64(in);
+	r->u.mmap2.prot = PROT_READ;
+	if (!(r->misc & PERF_RECORD_MISC_MMAP_DATA))
+		r->u.mmap2.prot |= PROT_EXEC;
+	r->u.mmap2.flags = MAP_PRIVATE;
+	r->u.mmap2.filename = bytes_get_string(in, bytes_in_left(in));
+	r->type = PERF_RECORD_MMAP2;
+	r->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
 }
 
 static void compose_inode(const struct perfrecord *r, struct target *t)
@@ -307,29 +348,57 @@ static int parse_header(const void *bytes, size_t available, struct perfrecord *
 	return 0;
 }
 
-int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret)
+/* Body and trailer of the record at START, whose header is in RET. */
+static int parse_rest(const uint8_t *start, const struct perfrecord_layout *layout, bool mmap,
+		      struct perfrecord *ret)
 {
-	const uint8_t *start = bytes;
+	size_t trailer_size = perfrecord_sample_id_size(layout);
 	struct bytes_in body, trailer;
-	int known, r;
+	int known = 0;
 
-	memset(ret, 0, sizeof(*ret));
-	r = parse_header(bytes, available, ret);
-	if (r < 0)
-		return r;
-	if (ret->size < HEADER_SIZE + PERFRECORD_SAMPLE_ID_SIZE)
+	if (ret->size < HEADER_SIZE + trailer_size)
 		return -EBADMSG;
-	bytes_in_init(&trailer, start + ret->size - PERFRECORD_SAMPLE_ID_SIZE,
-		      PERFRECORD_SAMPLE_ID_SIZE);
-	parse_trailer(&trailer, ret);
-	bytes_in_init(&body, start + HEADER_SIZE,
-		      ret->size - HEADER_SIZE - PERFRECORD_SAMPLE_ID_SIZE);
-	known = parse_body(&body, ret);
+	bytes_in_init(&trailer, start + ret->size - trailer_size, trailer_size);
+	if (trailer_size > 0)
+		parse_trailer(&trailer, layout->sample_type, ret);
+	bytes_in_init(&body, start + HEADER_SIZE, ret->size - HEADER_SIZE - trailer_size);
+	if (mmap)
+		parse_mmap(&body, ret);
+	else
+		known = parse_body(&body, ret);
 	/* Fields are only ever added to a record by a new bit in the attr, so that bytes left over
 	 * mean a wrong size. */
 	if (body.bad || bytes_in_left(&body) > 0)
 		return -EBADMSG;
 	return known;
+}
+
+int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret)
+{
+	static const struct perfrecord_layout own = {PERFRECORD_SAMPLE_TYPE, true};
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	r = parse_header(bytes, available, ret);
+	return r < 0 ? r : parse_rest(bytes, &own, false, ret);
+}
+
+int perfrecord_parse_as(const void *bytes, size_t available, const struct perfrecord_layout *layout,
+			struct perfrecord *ret)
+{
+	struct perfrecord_layout l = *layout;
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	r = parse_header(bytes, available, ret);
+	if (r < 0)
+		return r;
+	/* Where it has not said: nobody, no CPU, no event, before everything. */
+	ret->pid = ret->tid = ret->cpu = UINT32_MAX;
+	/* The kernel writes samples without a trailer. */
+	if (ret->type == PERF_RECORD_SAMPLE)
+		l.sample_id_all = false;
+	return parse_rest(bytes, &l, ret->type == PERF_RECORD_MMAP, ret);
 }
 
 static bool composable(const struct perfrecord *r)

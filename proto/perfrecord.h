@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,6 +72,22 @@ struct perfrecord {
  * only when it is not 0, to skip the record). */
 #define PERFRECORD_UNKNOWN 1
 int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret);
+
+/* How somebody else's records lie: perf_event_attr of the event that wrote them. */
+struct perfrecord_layout {
+	uint64_t sample_type;
+	bool sample_id_all;
+};
+
+/* Bytes of the trailer that LAYOUT gives every record but samples. */
+size_t perfrecord_sample_id_size(const struct perfrecord_layout *layout);
+
+/* As perfrecord_parse(), of a record in LAYOUT. What its trailer does not tell is UINT32_MAX (pid,
+ * tid, cpu) or 0 (time, id). A MMAP record is given as the MMAP2 that it stands for, private and
+ * without inode, executable unless it is marked as data. A SAMPLE has no trailer: it is
+ * PERFRECORD_UNKNOWN, raw. */
+int perfrecord_parse_as(const void *bytes, size_t available, const struct perfrecord_layout *layout,
+			struct perfrecord *ret);
 
 /* Composes RECORD with its trailer into BUFFER; record->size is ignored, *ret_size set (a multiple
  * of 8). Strings longer than PATH_MAX or a comm beyond 15 bytes are cut, as the kernel does.

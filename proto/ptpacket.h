@@ -13,6 +13,7 @@
 #define PT_OPC_TSC	0x19 /* 7 bytes of TSC */
 #define PT_OPC_MTC	0x59 /* 1 byte of CTC */
 #define PT_OPC_MODE	0x99 /* 1 byte: leaf in bits 7:5 */
+#define PT_OPC_TRIG	0xd9 /* flags below, a byte of trigger bits, with ICNT 2 bytes of count */
 #define PT_OPC_CYC_MASK 0x03 /* CYC: low two bits 11b */
 #define PT_OPC_CYC	0x03
 /* TNT-8: bit 0 clear, not PAD, not EXT. The topmost set bit is the stop bit; the oldest branch is
@@ -75,3 +76,38 @@ enum pt_ipbytes {
 #define PT_MODE_EXEC_CSD   0x02
 #define PT_MODE_EXEC_IFLAG 0x04
 #define PT_MODE_TSX	   0x20 /* bit 0 InTX, bit 1 TXAbort */
+
+/* TRIG flags, in its second byte; the other bits are reserved. */
+#define PT_TRIG_IP	 0x80
+#define PT_TRIG_ICNT	 0x40
+#define PT_TRIG_MULT	 0x20
+#define PT_TRIG_RESERVED 0x1f
+
+/* CFE types (SDM table "CFE Packet Type and Vector Fields Details"); 11 is reserved. */
+enum pt_cfe {
+	PT_CFE_INTR = 1,
+	PT_CFE_IRET = 2,
+	PT_CFE_SMI = 3,
+	PT_CFE_RSM = 4,
+	PT_CFE_SIPI = 5,
+	PT_CFE_INIT = 6,
+	PT_CFE_VMENTRY = 7,
+	PT_CFE_VMEXIT = 8,
+	PT_CFE_VMEXIT_INTR = 9,
+	PT_CFE_SHUTDOWN = 10,
+	PT_CFE_UINTR = 12,
+	PT_CFE_UIRET = 13,
+	PT_CFE_SWINTR = 14,
+	PT_CFE_SYSCALL = 15,
+};
+
+/* MWAIT payload. */
+#define PT_MWAIT_HINTS	   0xffu
+#define PT_MWAIT_EXT_SHIFT 32
+#define PT_MWAIT_EXT	   3u
+/* PWRE payload: C-state in bits 15:12, sub-state in 11:8. */
+#define PT_PWRE_HW 0x80u
+/* PWRX payload: last C-state in bits 7:4, deepest in 3:0; why it woke up. */
+#define PT_PWRX_INTERRUPT 0x100u
+#define PT_PWRX_STORE	  0x400u
+#define PT_PWRX_HW	  0x800u

@@ -5,7 +5,7 @@
  * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
  * time relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.1", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.2", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -14,25 +14,43 @@
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
  *       "mtcPeriod", "maxNonturboRatio", "tscArtRatio": {"numerator","denominator"} | null,
  *       "returnCompression", "clock": {"timeZero","timeMult","timeShift"} | null},
+ *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
- *   "cpus": [{"cpu","ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
+ *   "cpus": [{"cpu","tid","ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
  *             "begin": {"tsc","atNSec"} | null, "end": same,
  *             "darkNSec","copyNSec","psbs","packets","instructions","branches",
- *             "bytesDecoded","coveragePercent","lostRecords"}],
+ *             "bytesDecoded","coveragePercent","lostRecords",
+ *             "frequency": {"lowestRatio","highestRatio","lowestMhz","highestMhz",
+ *                           "changes"} | null}],
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
  *   "totals": {"instructions","branches","gaps"},
+ *   "eventCounts": {KIND: COUNT},
  *   "gapCounts": {KIND: COUNT},
- *   "gaps": [{"kind","cpu","atNSec","tsc","offset","bytes","address","count","why"}],
+ *   "gaps": [{"n","kind","cpu","atNSec","tsc","offset","bytes","address","count","why"}],
  *   "processes": [{"pid","ppid","startNSec","exe","cmdline","uid","cgroup","unit","containerId"}],
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
- *                "lastBranches":
- * [{"from","to","kind","fromName","toName","atNSec","uncertainNSec"}], "stack":
- * [{"address","name","image","offset"}]}],
+ *                "transactions": {"begun","committed","aborted"} | null,
+ *                "lastBranches": [{"from","to","kind","fromName","toName",
+ *                                  "atNSec","uncertainNSec"}],
+ *                "stack": [{"address","name","image","offset"}]}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
+ *   "ptwrites": [{EVENT,"payload","size"}],
+ *   "frequencies": [{"cpu","atNSec","uncertainNSec","tsc","ratio","mhz",
+ *                    "percentOfNominal"}],
+ *   "power": [{"kind",EVENT, and of "exstop" nothing more,
+ *              of "mwait" "hints","extensions","targetCState","targetSubCState",
+ *              of "pwre" "resolvedThreadCState","resolvedThreadSubCState","hw",
+ *              of "pwrx" "lastCoreCState","deepestCoreCState","wakeReason"}],
+ *   "interrupts": [{"kind","type",EVENT,"vector","cr2","vmExitQualification","vmExitReason"}],
+ *   "aborts": [{EVENT}],
  *   "functions": [{"name","image","address","calls","selfInstructions","totalInstructions",
  *                  "selfNSec","totalNSec"}],
  *   "images": [{"path","buildId","bytes","missing","instructions"}],
  *   "cut": [{"what","kept","total"}] }
+ *
+ * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events are
+ * oldest first, and when they are cut the newest are kept. KIND of eventCounts: marks_event_name
+ * (decoder/worker/marks.h). n: the gap's place in the list, from 1, as --gap names it.
  *
  * stack: innermost first; stack[0] is where the thread was. image: index into images. lastBranches:
  * oldest first. turns: who ran on which CPU from when until when, oldest first, within that CPU's
@@ -42,6 +60,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.1"
+#define REPORT_SCHEMA_VERSION "1.2"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

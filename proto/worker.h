@@ -23,11 +23,11 @@ enum worker_view {
 
 /* How the views that are lines look: worker_request.show. Those of ptdump and ptxed have the names
  * that libipt's tools give them (man ptdump, man ptxed). */
-#define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0)	/* ptdump, from here */
+#define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0) /* ptdump, from here */
 #define WORKER_SHOW_NO_TIMING	    (UINT64_C(1) << 1)
 #define WORKER_SHOW_NO_CYC	    (UINT64_C(1) << 2)
 #define WORKER_SHOW_NO_OFFSET	    (UINT64_C(1) << 3)
-#define WORKER_SHOW_NO_SYNC	    (UINT64_C(1) << 4)	/* from the first byte, not the first PSB */
+#define WORKER_SHOW_NO_SYNC	    (UINT64_C(1) << 4) /* from the first byte, not the first PSB */
 #define WORKER_SHOW_RAW		    (UINT64_C(1) << 5)
 #define WORKER_SHOW_LASTIP	    (UINT64_C(1) << 6)
 #define WORKER_SHOW_EXEC_MODE	    (UINT64_C(1) << 7)

@@ -283,6 +283,8 @@ int image_find(struct image_set *s, const struct space *space, uint64_t time, ui
 	if (image == UINT32_MAX)
 		return is_anonymous(m->file) ? IMAGE_ANONYMOUS : IMAGE_MISSING;
 	source = &s->sources[image];
+	if (!source->bytes && source->mismatch)
+		return IMAGE_MISMATCH;
 	if (!source->bytes)
 		return is_anonymous(m->file) ? IMAGE_ANONYMOUS : IMAGE_MISSING;
 	ret->image = image;

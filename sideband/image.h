@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct image_source {
 	size_t size;
 	uint64_t offset;
 	const char *missing;   /* why there are none, NULL: unknown */
+	bool mismatch;	       /* because those at hand are not those that were mapped */
 	uint8_t build_id_size; /* 0: unknown */
 	uint8_t build_id[20];
 };
@@ -40,6 +42,7 @@ struct image_code {
 #define IMAGE_ANONYMOUS 2 /* no file: JIT, [heap], [stack], [vdso] */
 #define IMAGE_MISSING	3 /* mapped file, but its bytes are not at hand */
 #define IMAGE_SHORT	4 /* beyond the end of the file */
+#define IMAGE_MISMATCH	5 /* the file at hand has another build id */
 int image_find(struct image_set *s, const struct space *space, uint64_t time, uint64_t address,
 	       struct image_code *ret);
 /* The image that a file of the timeline means, UINT32_MAX: none: by device and inode; else by path,

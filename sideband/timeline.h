@@ -99,6 +99,8 @@ bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t t
 const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time);
 /* The name of a thread at TIME, NULL: unknown. Borrowed. */
 const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time);
+/* The newest thread of that number, NULL: none is known. */
+const struct timeline_thread *timeline_last_thread(const struct timeline *t, uint32_t tid);
 size_t timeline_n_threads(const struct timeline *t);
 const struct timeline_thread *timeline_thread(const struct timeline *t, size_t index);
 size_t timeline_n_files(const struct timeline *t);

@@ -111,6 +111,13 @@ const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time)
 	return n && names[n - 1].known ? names[n - 1].comm : NULL;
 }
 
+const struct timeline_thread *timeline_last_thread(const struct timeline *t, uint32_t tid)
+{
+	const struct task *task = (struct task *)idmap_find(&t->state.tasks, tid);
+
+	return task && task->lives.n ? state_life(task) : NULL;
+}
+
 size_t timeline_n_threads(const struct timeline *t)
 {
 	return t->state.threads.n;

@@ -12,6 +12,7 @@ endif
 include $(top_srcdir)/tests/support/local.mk
 include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/oracle/local.mk
+include $(top_srcdir)/tests/scripts/local.mk
 include $(top_srcdir)/tests/system/local.mk
 
 TEST_EXTENSIONS = .bats .sh .tap

@@ -22,6 +22,9 @@
 #define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
 #define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
 
+/* 25 us in ticks, by the ratio. */
+#define HELD_UP_RATIO 2500u
+
 /* TSC = ART * num / den; a CTC tick happens at the first TSC that gives its number. */
 static uint64_t ctc_at(const struct emupmu *p, uint64_t tsc)
 {
@@ -55,6 +58,9 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 	p->psb_bytes = 1ull << (11 + CONFIG_PSB_PERIOD(config));
 	p->overflow_bytes = head->overflow_bytes;
 	p->cbr = (uint8_t)head->max_nonturbo_ratio;
+	p->held_up = UINT64_MAX;
+	if (!p->virtual_clock && head->max_nonturbo_ratio != 0)
+		p->held_up = (uint64_t)head->max_nonturbo_ratio * HELD_UP_RATIO;
 	p->art_num = head->tsc_art_num != 0 ? head->tsc_art_num : 1;
 	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
 }
@@ -76,20 +82,29 @@ void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 	p->s->overflow_at = p->overflow_bytes;
 }
 
-uint64_t emupmu_now(struct emupmu *p)
+static uint64_t read_clock(const struct emupmu *p)
 {
-	uint64_t now;
-
 	if (p->virtual_clock)
-		now = EMURING_VIRTUAL_BASE + p->s->extra_ticks +
-		      atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
-	else
-		now = __rdtsc();
+		return EMURING_VIRTUAL_BASE + p->s->extra_ticks +
+		       atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
+	return __rdtsc();
+}
+
+/* The machine's time goes on to NOW. */
+static uint64_t advance(struct emupmu *p, uint64_t now)
+{
 	/* The TSCs of two host CPUs may differ by a few ticks. */
 	if (now > p->s->now)
 		p->s->now = now;
+	if (!encode_tnt_pending(&p->encoder))
+		p->s->tnt_tsc = p->s->now;
 	atomic_store_explicit(&p->cpu->tsc, p->s->now, memory_order_relaxed);
 	return p->s->now;
+}
+
+static uint64_t look_at_clock(struct emupmu *p)
+{
+	return advance(p, read_clock(p));
 }
 
 void emupmu_publish(struct emupmu *p)
@@ -110,14 +125,16 @@ static void cyc(struct emupmu *p, uint64_t at, bool force)
 	p->s->cyc_tsc = at;
 }
 
-static void flush_tnt(struct emupmu *p, uint64_t at)
+/* SDM "Cycle Packet Semantics": the CYC before a TNT is the time of its first branch. */
+static void flush_tnt(struct emupmu *p)
 {
 	if (!p->branches)
 		encode_forget_branches(&p->encoder);
 	if (!encode_tnt_pending(&p->encoder))
 		return;
-	cyc(p, at, false);
+	cyc(p, p->s->tnt_tsc, false);
 	encode_tnt(&p->encoder);
+	p->s->tnt_tsc = p->s->now;
 }
 
 static void write_time(struct emupmu *p, uint64_t tsc)
@@ -137,7 +154,7 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	uint64_t pos;
 
-	flush_tnt(p, tsc);
+	flush_tnt(p);
 	cyc(p, tsc, true);
 	pos = p->s->encode.pos;
 	encode_psb(&p->encoder);
@@ -174,7 +191,7 @@ static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	for (uint64_t i = 0; i <= p->encoder.aux_size && p->s->mtc_tsc <= tsc; i++) {
 		uint64_t at = p->s->mtc_tsc;
 
-		flush_tnt(p, at);
+		flush_tnt(p);
 		cyc(p, at, false);
 		aim_at_next_mtc(p, p->s->mtc + 1);
 		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
@@ -185,43 +202,64 @@ static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	}
 }
 
-static void catch_up(struct emupmu *p, uint64_t tsc)
+static uint64_t pass_until(struct emupmu *p, uint64_t clock)
 {
-	catch_up_at(p, tsc, NULL);
+	uint64_t now = advance(p, clock);
+
+	if (!p->s->enabled)
+		return now;
+	catch_up_at(p, now, NULL);
+	emupmu_publish(p);
+	return now;
 }
 
-/* The time of a packet that is about to be written. Without CYC no packet tells it, and reading the
- * clock would cost more than the packet. */
-static uint64_t packet_time(struct emupmu *p)
+uint64_t emupmu_now(struct emupmu *p)
 {
-	uint64_t tsc;
+	return pass_until(p, read_clock(p));
+}
 
-	if (!p->with_cyc)
-		return p->s->now;
-	tsc = emupmu_now(p);
-	catch_up(p, tsc);
-	return tsc;
+static bool is_held_up(const struct emupmu *p, uint64_t clock)
+{
+	return clock > p->s->now && clock - p->s->now > p->held_up;
+}
+
+bool emupmu_pass(struct emupmu *p)
+{
+	uint64_t clock = read_clock(p);
+
+	if (is_held_up(p, clock))
+		return false;
+	pass_until(p, clock);
+	return true;
+}
+
+/* A packet was written. Without CYC no packet tells the time, and reading the clock would cost more
+ * than the packet. */
+static void after_packet(struct emupmu *p)
+{
+	if (p->with_cyc && !emupmu_pass(p))
+		p->budget = 0;
+	emupmu_publish(p);
 }
 
 /* On hardware a first enable clears the PSB counter, so that a PSB+ comes at once; a later one goes
  * on where it was (pt_config, kernel 6.1) and TSC, TMA and CBR come alone. */
 void emupmu_start(struct emupmu *p)
 {
-	uint64_t tsc = emupmu_now(p);
+	uint64_t tsc = look_at_clock(p);
 
 	p->s->enabled = 1;
 	p->s->flowing = 0;
 	p->s->mode_known = 0;
-	p->s->cyc_tsc = p->s->ever_enabled ? p->s->cyc_tsc : tsc;
+	/* The counter is cleared with TriggerEn (SDM "Cycle Counter"). */
+	p->s->cyc_tsc = p->s->tnt_tsc = tsc;
 	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
 	p->s->encode.last_ip_known = 0;
 	encode_forget_calls(&p->s->encode);
-	if (p->s->ever_enabled) {
-		cyc(p, tsc, true);
+	if (p->s->ever_enabled)
 		write_time(p, tsc);
-	} else {
+	else
 		write_psb(p, tsc, NULL);
-	}
 	p->s->ever_enabled = 1;
 	emupmu_publish(p);
 }
@@ -271,7 +309,7 @@ static void check_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 
 void emupmu_stop(struct emupmu *p, uint64_t ip)
 {
-	catch_up(p, emupmu_now(p));
+	emupmu_now(p);
 	if (p->s->flowing)
 		emupmu_interrupt(p, ip);
 	if (p->s->encode.dropping)
@@ -286,16 +324,14 @@ void emupmu_tnt_full(struct emupmu *p)
 		encode_forget_branches(&p->encoder);
 		return;
 	}
-	flush_tnt(p, packet_time(p));
-	emupmu_publish(p);
+	flush_tnt(p);
+	after_packet(p);
 }
 
 static void write_ip(struct emupmu *p, uint8_t opcode, uint64_t ip)
 {
-	uint64_t at = packet_time(p);
-
-	flush_tnt(p, at);
-	cyc(p, at, false);
+	flush_tnt(p);
+	cyc(p, p->s->now, false);
 	encode_ip(&p->encoder, opcode, ip);
 }
 
@@ -304,14 +340,14 @@ void emupmu_tip(struct emupmu *p, uint64_t ip)
 	if (!p->branches)
 		return;
 	write_ip(p, PT_OPC_TIP, ip);
-	emupmu_publish(p);
+	after_packet(p);
 }
 
 void emupmu_enter(struct emupmu *p, uint64_t ip)
 {
 	if (!p->s->enabled || p->s->flowing)
 		return;
-	catch_up(p, emupmu_now(p));
+	emupmu_now(p);
 	p->s->flowing = 1;
 	if (!p->branches)
 		return;
@@ -324,18 +360,14 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 }
 
 /* What the corpus' processors do: no RET is compressed whose CALL lies before the last TIP.PGE.
- * PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. One time for all, so that
- * nothing comes between FUP and TIP.PGD. */
+ * PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. */
 static void leave(struct emupmu *p, const uint64_t *interrupted)
 {
-	uint64_t at = emupmu_now(p);
-
 	if (!p->s->flowing)
 		return;
-	catch_up(p, at);
 	if (p->branches) {
-		flush_tnt(p, at);
-		cyc(p, at, false);
+		flush_tnt(p);
+		cyc(p, p->s->now, false);
 		if (interrupted != NULL)
 			encode_ip(&p->encoder, PT_OPC_FUP, *interrupted);
 		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
@@ -369,7 +401,7 @@ void emupmu_killed(struct emupmu *p, uint64_t ip)
 		emupmu_interrupt(p, ip);
 		return;
 	}
-	flush_tnt(p, tsc);
+	flush_tnt(p);
 	p->s->flowing = 0;
 	if (p->branches)
 		resolve_overflow(p, tsc, NULL);
@@ -378,9 +410,13 @@ void emupmu_killed(struct emupmu *p, uint64_t ip)
 
 void emupmu_service(struct emupmu *p, uint64_t ip)
 {
-	uint64_t tsc = emupmu_now(p);
-	const uint64_t *user = p->branches && p->s->flowing ? &ip : NULL;
+	uint64_t tsc = read_clock(p);
+	const uint64_t *user;
 
+	if (is_held_up(p, tsc))
+		emupmu_interrupt(p, ip);
+	user = p->branches && p->s->flowing ? &ip : NULL;
+	tsc = advance(p, tsc);
 	if (!p->s->enabled)
 		return;
 	catch_up_at(p, tsc, user);

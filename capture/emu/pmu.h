@@ -4,6 +4,12 @@
  * (machine.h says when) and tells the truth about what was executed, in order.
  *
  * Names begin with emupmu_; capture/pmu.h is about what a PMU offers.
+ *
+ * Time: the machine's clock goes on when it is looked at, and stands still in between. Whatever a
+ * CPU executes between two looks it executes at the time of the first one; at the second one the
+ * packets that the time between makes due are written, behind all that was before and in front of
+ * all that comes. So what a packet says of time is exactly true, however seldom the host's clock is
+ * read. The truth of an execution's time is the clock's then.
  */
 #pragma once
 
@@ -19,7 +25,8 @@
 /* In emuring_cpu.encoder: outlives the process. */
 struct emupmu_state {
 	struct encode_state encode;
-	uint64_t now;	      /* TSC of the last event */
+	uint64_t now;	      /* the clock: TSC of the last look */
+	uint64_t tnt_tsc;     /* of the first pending branch, or now */
 	uint64_t psb_at;      /* a PSB is due when encode.pos reaches it */
 	uint64_t mtc;	      /* CTC >> period of the last MTC */
 	uint64_t mtc_tsc;     /* TSC at which the next one is due */
@@ -51,6 +58,7 @@ struct emupmu {
 	unsigned int mtc_period;
 	uint64_t cyc_threshold, psb_bytes, overflow_bytes;
 	uint8_t cbr;
+	uint64_t held_up; /* after so many ticks without a look the CPU was interrupted */
 	uint32_t art_num, art_den;
 	/* The caller's count of blocks until its next emupmu_service; set to 0 here when a PSB is
 	 * due. */
@@ -65,8 +73,12 @@ void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu);
 /* The same for everybody else, who finds the CPU's state as it is. */
 void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu);
 
-/* The clock, never running backwards. */
+/* Looks at the clock, which never runs backwards, and writes the MTCs up to then. All that was
+ * executed must have been told. */
 uint64_t emupmu_now(struct emupmu *p);
+/* The same on the way out of user code, unless the host took its own CPU away for long meanwhile:
+ * false, that time passes out of user code. */
+bool emupmu_pass(struct emupmu *p);
 /* Makes what was written so far visible to the recorder. */
 void emupmu_publish(struct emupmu *p);
 
@@ -75,10 +87,13 @@ void emupmu_publish(struct emupmu *p);
 void emupmu_start(struct emupmu *p);
 void emupmu_stop(struct emupmu *p, uint64_t ip);
 
+/* What follows happens at the time of the last look, which the caller may want to be now. With CYC
+ * the clock is looked at behind each packet. */
+
 /* A conditional branch or compressed return filled the TNT bits. */
 void emupmu_tnt_full(struct emupmu *p);
 void emupmu_tip(struct emupmu *p, uint64_t ip);
-/* From the kernel to user code at IP. */
+/* From the kernel to user code at IP, now. */
 void emupmu_enter(struct emupmu *p, uint64_t ip);
 /* To the kernel by an instruction that says so (SYSCALL, INT n). */
 void emupmu_leave(struct emupmu *p);
@@ -90,5 +105,6 @@ void emupmu_interrupt(struct emupmu *p, uint64_t ip);
 void emupmu_killed(struct emupmu *p, uint64_t ip);
 
 /* To be called now and then between two instructions: the MTCs up to now, and a PSB where one is
- * due. IP: the next user instruction, if code flows. */
+ * due. IP: the next user instruction, if code flows. When the host took its own CPU away for long
+ * this one was interrupted: code flows no more, the caller is to enter anew. */
 void emupmu_service(struct emupmu *p, uint64_t ip);

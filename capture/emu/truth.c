@@ -25,6 +25,7 @@ struct truth {
 	const struct block *last; /* for TRUTH_AGAIN */
 	uint64_t again;
 	uint8_t *again_at; /* its count in map; NULL: not begun */
+	uint64_t tsc;	   /* of the last TRUTH_TIME; 0: none */
 	/* Blocks that the file knows, by number. */
 	uint64_t *known;
 	size_t n_known; /* words */
@@ -229,12 +230,22 @@ static void define(struct truth *t, const struct block *b)
 	put(t, b->length, b->n);
 }
 
-void truth_block(struct truth *t, const struct block *b, unsigned int n)
+static void put_time(struct truth *t, uint64_t tsc)
+{
+	end_again(t);
+	put_varint(t, TRUTH_TIME);
+	put(t, &tsc, 8);
+	t->tsc = tsc;
+}
+
+void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned int n)
 {
 	uint16_t n16 = (uint16_t)n;
 
 	if (t == NULL || t->map == NULL || n == 0)
 		return;
+	if (tsc != t->tsc)
+		put_time(t, tsc);
 	if (b == t->last && n == b->n && count_again(t))
 		return;
 	end_again(t);
@@ -293,15 +304,6 @@ void truth_overflow(struct truth *t, uint64_t tsc, uint64_t pos, bool resolved)
 		return;
 	put_mark(t, TRUTH_OVERFLOW, tsc, pos);
 	put(t, &flag, 1);
-}
-
-void truth_time(struct truth *t, uint64_t tsc)
-{
-	if (t == NULL)
-		return;
-	end_again(t);
-	put_varint(t, TRUTH_TIME);
-	put(t, &tsc, 8);
 }
 
 void truth_jump(struct truth *t, uint64_t ip)

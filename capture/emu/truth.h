@@ -18,11 +18,13 @@
  *   TRUTH_STOP     u64 tsc, u64 aux_pos, u32 generation: tracing was stopped while this thread ran
  *                  user code; what it executes from here on is not in the file, up to the next
  *                  TRUTH_ENTER
- *   TRUTH_TIME     u64 tsc: the time now
+ *   TRUTH_TIME     u64 tsc: the clock, from here on; an execution ended, and its last branch
+ *                  happened, at the time before it
  *   TRUTH_JUMP     u64 ip: the PMU could not explain how execution came here
  *   TRUTH_ENTER    u32 cpu, u64 tsc, u64 aux_pos: user code begins to be traced (TIP.PGE); all up
- * to the next TRUTH_ENTER was executed on that CPU TRUTH_OVERFLOW u64 tsc, u64 aux_pos, u8
- * resolved: packets begin to be lost (0); an OVF was written, they are complete again (1)
+ *                  to the next TRUTH_ENTER was executed on that CPU
+ *   TRUTH_OVERFLOW u64 tsc, u64 aux_pos, u8 resolved: packets begin to be lost (0); an OVF was
+ *                  written, they are complete again (1)
  * Instructions that were executed while tracing was stopped are not in it; those whose packets an
  * overflow lost are.
  *
@@ -64,11 +66,10 @@ void truth_inherit(const char *dir, uint32_t pid);
 /* In a forked child: the file is the parent's. */
 void truth_abandon(struct truth *t);
 
-/* The first N instructions of B were executed. */
-void truth_block(struct truth *t, const struct block *b, unsigned int n);
+/* The first N instructions of B were executed, the last of them at TSC. */
+void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned int n);
 void truth_enter(struct truth *t, uint32_t cpu, uint64_t tsc, uint64_t pos);
 void truth_psb(struct truth *t, uint64_t tsc, uint64_t pos);
 void truth_stop(struct truth *t, uint64_t tsc, uint64_t pos, uint32_t generation);
-void truth_time(struct truth *t, uint64_t tsc);
 void truth_jump(struct truth *t, uint64_t ip);
 void truth_overflow(struct truth *t, uint64_t tsc, uint64_t pos, bool resolved);

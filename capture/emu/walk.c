@@ -52,8 +52,6 @@ void walk_service(struct walk *w, struct block *b)
 {
 	w->pmu->budget = WALK_BUDGET;
 	emupmu_service(w->pmu, b->ip);
-	if (w->pmu->s->flowing)
-		truth_time(w->truth, w->pmu->s->now);
 	w->service(w->userdata, b->ip);
 	enter(w, b->ip);
 	w->prev = w->pmu->s->flowing ? b : &w->none;
@@ -83,7 +81,7 @@ static void depart(struct walk *w, struct block *p, uint64_t ip)
 /* No way leads from P to IP: what is told is at least decodable. */
 static void jump(struct walk *w, struct block *p, uint64_t ip)
 {
-	truth_block(w->truth, p, p->n - 1u);
+	walk_truth(w, p, p->n - 1u);
 	truth_jump(w->truth, ip);
 	emupmu_interrupt(w->pmu, p->last);
 	enter(w, ip);
@@ -94,7 +92,7 @@ static void jump(struct walk *w, struct block *p, uint64_t ip)
  * anew is not yet executed either. */
 static void partial(struct walk *w, struct block *p, int n)
 {
-	truth_block(w->truth, p, (unsigned int)n);
+	walk_truth(w, p, (unsigned int)n);
 }
 
 /* Whether P itself may have led to its successor IP without a signal. */
@@ -114,17 +112,19 @@ static void go(struct walk *w, struct block *p, uint64_t ip, bool first_inside)
 	if (inside >= 0 && first_inside)
 		return partial(w, p, inside);
 	if (p->kind == BLOCK_TRAP) {
+		emupmu_pass(w->pmu);
 		emupmu_interrupt(w->pmu, p->ip);
 		return enter(w, ip);
 	}
 	if (p->kind == BLOCK_KERNEL && ip == p->next) {
-		truth_block(w->truth, p, p->n);
+		emupmu_pass(w->pmu);
+		walk_truth(w, p, p->n);
 		emupmu_leave(w->pmu);
 		return enter(w, ip);
 	}
 	if (!may_follow(p, ip))
 		return inside >= 0 ? partial(w, p, inside) : jump(w, p, ip);
-	truth_block(w->truth, p, p->n);
+	walk_truth(w, p, p->n);
 	if (p->kind == BLOCK_FAR)
 		emupmu_tip(w->pmu, ip);
 	else
@@ -153,10 +153,13 @@ static void signal_entry(struct walk *w, struct block *p, const struct block *b,
 			 const struct walk_signal *s)
 {
 	/* INT3 and its like: to the kernel by its own doing, whole, the handler follows. */
-	if (p->kind == BLOCK_KERNEL && s->ip == p->next)
-		truth_block(w->truth, p, p->n);
-	else
+	bool itself = p->kind == BLOCK_KERNEL && s->ip == p->next;
+
+	if (!itself)
 		go(w, p, s->ip, s->fault);
+	emupmu_pass(w->pmu);
+	if (itself)
+		walk_truth(w, p, p->n);
 	depart(w, p, s->ip);
 	arrive(w, b);
 }
@@ -185,9 +188,10 @@ void walk_leave(struct walk *w)
 	w->prev = &w->none;
 	if (p->kind == BLOCK_NONE)
 		return;
+	emupmu_pass(w->pmu);
 	if (p->kind == BLOCK_TRAP)
 		return emupmu_interrupt(w->pmu, p->ip);
-	truth_block(w->truth, p, p->n);
+	walk_truth(w, p, p->n);
 	emupmu_leave(w->pmu);
 }
 
@@ -201,5 +205,6 @@ void walk_depart(struct walk *w, uint64_t ip)
 		return walk_leave(w);
 	w->prev = &w->none;
 	go(w, p, ip, false);
+	emupmu_pass(w->pmu);
 	emupmu_interrupt(w->pmu, ip);
 }

@@ -62,6 +62,13 @@ void walk_depart(struct walk *w, uint64_t ip);
 /* rt_sigreturn: the last frame is gone. */
 void walk_frame_gone(struct walk *w);
 
+/* The first N instructions of P were executed. Comes before what tells the PMU of it. */
+static inline void walk_truth(struct walk *w, const struct block *p, unsigned int n)
+{
+	if (w->truth != NULL)
+		truth_block(w->truth, w->pmu->s->now, p, n);
+}
+
 static inline void walk_branch(struct walk *w, bool taken)
 {
 	if (__builtin_expect(encode_branch(w->tnt, taken), 0))
@@ -134,7 +141,7 @@ static inline __attribute__((always_inline)) void walk_step(struct walk *w, stru
 	atomic_store_explicit(&w->cpu->instructions, executed + b->n, memory_order_relaxed);
 	/* The truth comes first: the thread may be killed between the two. */
 	if (with_truth && b->flags == 0 && walk_follows(p, b->ip))
-		truth_block(w->truth, p, p->n);
+		walk_truth(w, p, p->n);
 	if (__builtin_expect(b->flags != 0 || !walk_usual(w, p, b->ip), 0))
 		walk_unusual(w, p, b);
 	if (__builtin_expect(--w->pmu->budget < 0, 0))

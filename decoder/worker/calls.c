@@ -22,7 +22,7 @@
 
 void calls_init(struct calls *c)
 {
-	*c = (struct calls){0};
+	*c = (struct calls){.transaction = UINT64_MAX};
 }
 
 void calls_done(struct calls *c)
@@ -180,6 +180,24 @@ static void stop_for_syscall(struct calls *c, const struct flow_item *item)
 		       item->from - item->start == RESTORER_MOV;
 }
 
+/* Registers and memory, and so the stack, are again as they were when the transaction began. */
+static size_t decide_abort(struct calls *c)
+{
+	uint64_t since = c->transaction;
+
+	c->transaction = UINT64_MAX;
+	return c->end > since ? (size_t)(c->end - MAX_OF(since, c->begin)) : 0;
+}
+
+void calls_mark(struct calls *c, const struct flow_mark *mark)
+{
+	if (mark->kind != FLOW_MARK_TSX || (mark->flags & FLOW_MARK_STATUS) != 0)
+		return;
+	c->aborts = mark->value == FLOW_TSX_ABORT;
+	if (!c->aborts)
+		c->transaction = mark->value == FLOW_TSX_BEGIN ? c->end : UINT64_MAX;
+}
+
 struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 {
 	struct calls_change change = {0};
@@ -192,7 +210,12 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 		break;
 	case FLOW_RET: change.pops = decide_return(c, item->to); break;
 	case FLOW_FAR: change.pops = decide_resume(c, item->to); break;
-	case FLOW_ASYNC: push_signal(c, &change, item->from, item->from); break;
+	case FLOW_ASYNC:
+		if (c->aborts)
+			change.pops = decide_abort(c);
+		else
+			push_signal(c, &change, item->from, item->from);
+		break;
 	case FLOW_ENABLE: decide_enable(c, item->to, &change); break;
 	case FLOW_SYSCALL: stop_for_syscall(c, item); break;
 	case FLOW_DISABLE:
@@ -204,9 +227,11 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 	case FLOW_GAP:
 		change.pops = calls_depth(c);
 		stop(c, 0, 0);
+		c->transaction = UINT64_MAX;
 		break;
 	default: break;
 	}
+	c->aborts = false;
 	c->last_return = item->kind == FLOW_RET ? item->to : 0;
 	return change;
 }

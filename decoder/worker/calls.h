@@ -7,7 +7,8 @@
  * exception, and go too. A return that fits no frame went to a stack that we have not seen
  * (swapcontext, a caller from before the trace): all frames go, as a short stack is better than a
  * wrong one. Where tracing goes on elsewhere than it stopped, a signal handler was entered: a
- * frame of its own kind, which ends when execution is back where it was.
+ * frame of its own kind, which ends when execution is back where it was. A transaction that aborts
+ * ends what was called within it.
  */
 #pragma once
 
@@ -38,6 +39,8 @@ struct calls {
 	uint64_t resume, again;
 	bool sigreturn;	      /* the system call looked like the restorer's */
 	uint64_t last_return; /* TO of a return, when that was the last branch; 0 */
+	uint64_t transaction; /* end when it began; UINT64_MAX: none, or it is not known */
+	bool aborts;	      /* the next asynchronous branch leaves it */
 };
 
 /* What a branch does to the stack, in this order. */
@@ -53,6 +56,8 @@ void calls_done(struct calls *c);
 size_t calls_depth(const struct calls *c);
 /* What ITEM changes; the caller carries it out. */
 struct calls_change calls_decide(struct calls *c, const struct flow_item *item);
+/* What a mark says of the stack: where transactions begin and end. */
+void calls_mark(struct calls *c, const struct flow_mark *mark);
 /* The innermost frame; depth must not be 0. */
 struct calls_frame calls_pop(struct calls *c);
 /* 0; CALLS_DROPPED: the outermost frame had to go, *ret_dropped; -ENOMEM. */

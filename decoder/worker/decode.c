@@ -12,6 +12,9 @@
 #include "decoder/worker/lanes.h"
 #include "decoder/worker/report.h"
 #include "decoder/worker/views.h"
+#include "decoder/worker/views_events.h"
+#include "decoder/worker/views_packets.h"
+#include "decoder/worker/views_ptxed.h"
 #include "proto/base.h"
 
 /* One replay on its way. */
@@ -22,6 +25,7 @@ struct job {
 	struct lines lines; /* for the views that are lines */
 	bool plain;	    /* there is but one thread on one CPU, which need not be said */
 	struct views_whose whose;
+	struct views_ptxed *ptxed; /* of each CPU of the manifest; NULL: another view */
 };
 
 /* Decoded as code of a process, of which thread is not known: a gap, with what it executed. */
@@ -46,14 +50,25 @@ static int count_gaps(struct job *job, const struct replay_stretch *s)
 {
 	struct decode *d = job->d;
 	uint64_t head = d->gaps.head_bytes;
-	size_t i;
+	size_t i, first = d->gaps.n;
 	int r = 0;
 
 	for (i = 0; i < s->n_gaps && r == 0; i++)
 		r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu,
 				  &s->gaps[i]);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
-	return r == 0 ? count_nobodys(d, s) : r;
+	if (r == 0)
+		r = count_nobodys(d, s);
+	for (i = first; i < d->gaps.n; i++)
+		d->gaps.list[i].trace = s->cpu;
+	return r;
+}
+
+static int tally(struct decode *d, const struct replay_stretch *s)
+{
+	int r = tally_stretch(&d->tally, s);
+
+	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.lane->transactions) : r;
 }
 
 static int hash_stretch(struct decode *d, const struct replay_stretch *s)
@@ -72,10 +87,17 @@ static int hash_stretch(struct decode *d, const struct replay_stretch *s)
 
 static int write_lines(struct job *job, const struct replay_stretch *s)
 {
+	const struct worker_request *request = job->request;
+
 	if (!job->plain)
 		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
-	if (job->request->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&job->lines, s, !job->plain);
+	if (request->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&job->lines, s, !job->plain,
+				      job->request->show & WORKER_SHOW_TIME);
+	if (request->view == WORKER_VIEW_EVENTS)
+		return views_events(&job->lines, s);
+	if (job->ptxed != NULL)
+		return views_ptxed_stretch(&job->ptxed[s->cpu], s);
 	return views_insns(&job->lines, s, !job->plain);
 }
 
@@ -87,9 +109,10 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	if (r != 0)
 		return r;
 	switch (job->request->view) {
-	case WORKER_VIEW_REPORT: return tally_stretch(&job->d->tally, s);
+	case WORKER_VIEW_REPORT: return tally(job->d, s);
 	case WORKER_VIEW_BRANCHES:
-	case WORKER_VIEW_INSNS: return write_lines(job, s);
+	case WORKER_VIEW_INSNS:
+	case WORKER_VIEW_EVENTS: return write_lines(job, s);
 	default: return job->request->hash ? hash_stretch(job->d, s) : 0;
 	}
 }
@@ -113,14 +136,36 @@ static void on_progress(void *userdata, size_t cpu, unsigned percent)
 		tell(job, WORKER_PHASE_DECODE, (unsigned)(d->percents / n));
 }
 
+static bool is_raw(const struct replay *r)
+{
+	return r->manifest->source != NULL && strcmp(r->manifest->source, "raw") == 0;
+}
+
 /* A raw trace knows no threads; of the others only what has nothing to tell apart is plain. */
 static bool is_plain(const struct replay *r)
 {
-	const char *source = r->manifest->source;
-
-	if (source != NULL && strcmp(source, "raw") == 0)
+	if (is_raw(r))
 		return true;
 	return r->manifest->n_cpus <= 1 && timeline_n_threads(r->timeline) <= 1;
+}
+
+/* Whose code a raw trace is nobody says: a virtual machine's may well be among it. */
+static struct replay_options options_of(const struct job *job)
+{
+	const struct worker_request *request = job->request;
+	bool ptxed = job->ptxed != NULL;
+
+	return (struct replay_options){
+		.marks = ptxed || request->view == WORKER_VIEW_EVENTS ||
+			 request->view == WORKER_VIEW_REPORT,
+		.ticks = ptxed && (request->show & WORKER_SHOW_EVENT_TICK) != 0,
+		.guests = is_raw(job->d->replay),
+		.resume_at_psb = ptxed && (request->show & WORKER_SHOW_RESYNC_ON_ERROR) == 0,
+		.resume_at_tip = ptxed && (request->show & WORKER_SHOW_RESYNC_ON_ERROR) != 0,
+		.retstack_libipt = request->retstack_libipt != 0,
+		/* libipt's newest decoders look no further. */
+		.cut = ptxed,
+	};
 }
 
 static int replay(struct job *job)
@@ -134,6 +179,7 @@ static int replay(struct job *job)
 	if (stats == NULL)
 		return -ENOMEM;
 	job->plain = is_plain(d->replay);
+	d->replay->options = options_of(job);
 	r = replay_all(d->replay, &consumer);
 	for (i = 0; i < n; i++)
 		d->cpus[i].stats = stats[i];
@@ -155,6 +201,61 @@ static int add_recording_gaps(struct decode *d)
 	return gaps_add_recording(&d->gaps, d->replay, begin);
 }
 
+static int begin_ptxed(struct job *job)
+{
+	const struct replay *r = job->d->replay;
+	size_t i, n = r->manifest->n_cpus;
+	int result = 0;
+
+	job->ptxed = calloc(n + 1, sizeof(*job->ptxed));
+	if (job->ptxed == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n && result == 0; i++)
+		result = views_ptxed_init(&job->ptxed[i], r, i, job->request, &job->lines);
+	if (result == 0 && n > 0)
+		views_ptxed_begin(&job->ptxed[0]);
+	return result;
+}
+
+static void end_ptxed(struct job *job)
+{
+	size_t i;
+
+	if (job->ptxed == NULL)
+		return;
+	for (i = 0; i < job->d->replay->manifest->n_cpus; i++)
+		views_ptxed_done(&job->ptxed[i]);
+	free(job->ptxed);
+	job->ptxed = NULL;
+}
+
+/* The statistics stand behind all lines. */
+static void finish_ptxed(struct job *job)
+{
+	size_t i, n = job->d->replay->manifest->n_cpus;
+
+	for (i = 0; i < n && job->ptxed != NULL; i++)
+		views_ptxed_end(&job->ptxed[i]);
+}
+
+/* The packets before a gap of the report; -ENODATA: it has none of that number. */
+static int write_before_gap(struct job *job)
+{
+	const struct worker_request *request = job->request;
+	const struct gaps *gaps = &job->d->gaps;
+	const struct gap *gap;
+
+	if (request->gap > gaps->n)
+		return -ENODATA;
+	gap = &gaps->list[request->gap - 1];
+	if (gap->trace != SIZE_MAX && gap->offset != MANIFEST_ABSENT)
+		return views_packets_before(job->d->replay->bundle, request, gap->trace,
+					    gap->offset, gap->kind, &job->lines);
+	/* Something that the trace knows nothing of. */
+	lines_print(&job->lines, "# gap %s\n", fault_name(gap->kind));
+	return lines_flush(&job->lines);
+}
+
 static int write_result(struct job *job)
 {
 	const struct worker_request *request = job->request;
@@ -167,11 +268,13 @@ static int write_result(struct job *job)
 	switch (request->view) {
 	case WORKER_VIEW_REPORT:
 		tally_end(&job->d->tally);
+		marks_end(&job->d->marks);
 		tell(job, WORKER_PHASE_SYMBOLIZE, 100);
 		return report_write(job->d, &options, job->sink->fd);
 	case WORKER_VIEW_SUMMARY:
 		return views_summary(job->d, request->hash, request->pretty, job->sink->fd);
-	default: return lines_flush(&job->lines);
+	case WORKER_VIEW_PACKETS: return write_before_gap(job);
+	default: finish_ptxed(job); return lines_flush(&job->lines);
 	}
 }
 
@@ -195,6 +298,8 @@ static int decode_init(struct decode *d, const struct bundle *bundle)
 
 	*d = (struct decode){0};
 	gaps_init(&d->gaps);
+	if (marks_init(&d->marks, n) < 0)
+		return -ENOMEM;
 	d->cpus = calloc(n + 1, sizeof(*d->cpus));
 	if (d->cpus == NULL)
 		return -ENOMEM;
@@ -210,6 +315,7 @@ static void decode_done(struct decode *d)
 		tally_done(&d->tally);
 	replay_free(d->replay);
 	gaps_done(&d->gaps);
+	marks_done(&d->marks);
 	free(d->cpus);
 }
 
@@ -219,8 +325,12 @@ static int decode_flow(const struct bundle *bundle, struct job *job, uint64_t *r
 	int r = decode_init(&d, bundle);
 
 	job->d = &d;
+	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
+	    (job->request->show & WORKER_SHOW_PTXED) != 0)
+		r = begin_ptxed(job);
 	if (r == 0)
 		r = run(job);
+	end_ptxed(job);
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
 	return r;
@@ -233,11 +343,11 @@ int decode_run(const struct bundle *bundle, const struct worker_request *request
 	int r;
 
 	*ret_faults = 0;
-	if (request->view > WORKER_VIEW_INSNS)
+	if (request->view > WORKER_VIEW_EVENTS)
 		return -EINVAL;
 	r = lines_init(&job.lines, sink->fd);
-	if (r == 0 && request->view == WORKER_VIEW_PACKETS)
-		r = views_packets(bundle, &job.lines);
+	if (r == 0 && request->view == WORKER_VIEW_PACKETS && request->gap == 0)
+		r = views_packets(bundle, request, &job.lines);
 	else if (r == 0)
 		r = decode_flow(bundle, &job, ret_faults);
 	lines_done(&job.lines);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "decoder/worker/gaps.h"
+#include "decoder/worker/marks.h"
 #include "decoder/worker/replay.h"
 #include "decoder/worker/tally.h"
 #include "proto/worker.h"
@@ -23,6 +24,7 @@ struct decode {
 	struct replay *replay;
 	struct tally tally;
 	struct gaps gaps;
+	struct marks marks;	 /* only for the report */
 	struct decode_cpu *cpus; /* as the manifest's */
 	uint64_t percents;	 /* sum over the CPUs */
 };
@@ -35,8 +37,8 @@ struct decode_sink {
 	void *userdata;
 };
 
-/* *ret_faults: gaps found. 0 or -errno: -EINVAL an unknown view, -ENOMEM, -E2BIG a report that does
- * not fit its limit even when all is cut, or of the output. */
+/* *ret_faults: gaps found. 0 or -errno: -EINVAL an unknown view, -ENODATA a gap that is not there,
+ * -ENOMEM, -E2BIG a report that does not fit its limit even when all is cut, or of the output. */
 int decode_run(const struct bundle *bundle, const struct worker_request *request,
 	       const struct decode_sink *sink, uint64_t *ret_faults);
 

@@ -31,6 +31,7 @@ struct gap gaps_blank(enum fault kind)
 	return (struct gap){
 		.kind = kind,
 		.cpu = GAPS_NO_CPU,
+		.trace = SIZE_MAX,
 		.time_ns = MANIFEST_ABSENT,
 		.tsc = MANIFEST_ABSENT,
 		.offset = MANIFEST_ABSENT,

@@ -16,6 +16,7 @@
 struct gap {
 	enum fault kind;
 	uint32_t cpu; /* GAPS_NO_CPU: of no one CPU */
+	size_t trace; /* index into the manifest's CPUs of the trace it is in; SIZE_MAX: in none */
 	uint64_t time_ns, tsc, offset, bytes, address, count;
 	char *why; /* owned; NULL: fault_why */
 };

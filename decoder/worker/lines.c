@@ -3,6 +3,8 @@
  */
 #include "decoder/worker/lines.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/base.h"
@@ -60,4 +62,17 @@ void lines_text(struct lines *l, const char *text, size_t size)
 		text += part;
 		size -= part;
 	}
+}
+
+void lines_print(struct lines *l, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (n > 0)
+		lines_text(l, text, MIN_OF((size_t)n, sizeof(text) - 1));
 }

@@ -13,11 +13,16 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/hash.h \
 	decoder/worker/lanes.c decoder/worker/lanes.h \
 	decoder/worker/lines.c decoder/worker/lines.h \
+	decoder/worker/marks.c decoder/worker/marks.h \
+	decoder/worker/packet_line.c decoder/worker/packet_line.h \
+	decoder/worker/pevent.c decoder/worker/pevent.h \
+	decoder/worker/pevent_record.c decoder/worker/pevent_record.h \
 	decoder/worker/replay.c decoder/worker/replay.h \
 	decoder/worker/report.c decoder/worker/report.h \
 	decoder/worker/report_cpus.c \
 	decoder/worker/report_functions.c \
 	decoder/worker/report_host.c \
+	decoder/worker/report_marks.c \
 	decoder/worker/report_parts.h \
 	decoder/worker/report_processes.c \
 	decoder/worker/report_threads.c \
@@ -27,11 +32,17 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/scan.c decoder/worker/scan.h \
 	decoder/worker/tally.c decoder/worker/tally.h \
 	decoder/worker/tscmap.c decoder/worker/tscmap.h \
+	decoder/worker/track.c decoder/worker/track.h \
 	decoder/worker/turns.c decoder/worker/turns.h \
 	decoder/worker/turns_cost.c \
 	decoder/worker/turns_decide.c \
 	decoder/worker/turns_private.h \
 	decoder/worker/views.c decoder/worker/views.h \
+	decoder/worker/views_packets.c decoder/worker/views_packets.h \
+	decoder/worker/views_events.c decoder/worker/views_events.h \
+	decoder/worker/views_ptxed.c decoder/worker/views_ptxed.h \
+	decoder/worker/views_ptxed_code.c \
+	decoder/worker/views_ptxed_text.c \
 	decoder/worker/views_summary.c \
 	decoder/worker/walk.c decoder/worker/walk.h \
 	decoder/worker/whose.c decoder/worker/whose.h \

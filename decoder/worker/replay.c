@@ -12,10 +12,14 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "decoder/worker/walk.h"
 #include "proto/base.h"
 #include "sideband/elf.h"
+
+/* Mappings, in search of the only thread with code. */
+#define MAX_LOOKS 65536u
 
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret)
 {
@@ -156,6 +160,7 @@ static int check_build_id(struct image_source *to)
 	id = r == 0 ? elf_file_build_id(f, &size) : NULL;
 	if (id == NULL || size != to->build_id_size || memcmp(id, to->build_id, size) != 0) {
 		to->bytes = NULL;
+		to->mismatch = true;
 		to->missing = "the file has another build id than what was mapped";
 	}
 	if (r == 0)
@@ -192,6 +197,65 @@ static int collect_images(struct replay *r)
 	return result < 0 ? result : image_set_new(sources, m->n_images, &r->images);
 }
 
+/* 1: it is code; 2: enough was looked at. */
+static int find_code(void *userdata, const struct space_mapping *m)
+{
+	size_t *budget = userdata;
+
+	if (*budget == 0)
+		return 2;
+	(*budget)--;
+	return (m->prot & PROT_EXEC) != 0;
+}
+
+/* The only one whose code is known, or *ret_shared: one of the only process. NULL: there are more,
+ * or too many to look at. */
+static const struct timeline_thread *only_thread(const struct replay *r, bool *ret_shared)
+{
+	const struct timeline_thread *only = NULL;
+	size_t i, budget = MAX_LOOKS;
+
+	for (i = 0; i < timeline_n_threads(r->timeline); i++) {
+		const struct timeline_thread *thread = timeline_thread(r->timeline, i);
+		const struct space *space = timeline_space(r->timeline, thread->pid, SPACE_NOW - 1);
+		int found =
+			space == NULL ? 0 : space_foreach(space, SPACE_NOW - 1, find_code, &budget);
+
+		if (found == 2 || (found == 1 && only != NULL && only->pid != thread->pid))
+			return NULL;
+		if (found == 1) {
+			*ret_shared = only != NULL;
+			only = thread;
+		}
+	}
+	return only;
+}
+
+/* Nothing tells when who ran on that CPU. */
+static bool is_untold(const struct replay *r, const struct manifest_cpu *cpu)
+{
+	return !r->manifest->have_clock || timeline_n_turns(r->timeline, cpu->cpu) == 0;
+}
+
+/* A thread's own trace is always its own. A CPU's is that of the only thread, if there is one and
+ * nothing tells more. */
+static int load_turn(struct replay *r, size_t index)
+{
+	const struct manifest_cpu *cpu = &r->manifest->cpus[index];
+	const struct timeline_thread *thread = NULL;
+	bool shared = false;
+
+	if (cpu->tid != MANIFEST_ANY)
+		thread = timeline_last_thread(r->timeline, cpu->tid);
+	else if (is_untold(r, cpu))
+		thread = only_thread(r, &shared);
+	if (shared)
+		r->process = thread;
+	if (thread != NULL && !shared)
+		return turns_give(&r->turns, index, thread);
+	return turns_load(&r->turns, index, r->timeline, cpu->cpu);
+}
+
 static int load_turns(struct replay *r)
 {
 	const struct manifest *m = r->manifest;
@@ -199,7 +263,7 @@ static int load_turns(struct replay *r)
 	size_t i;
 
 	for (i = 0; i < m->n_cpus && result == 0; i++)
-		result = turns_load(&r->turns, i, r->timeline, m->cpus[i].cpu);
+		result = load_turn(r, i);
 	return result == 0 ? turns_link(&r->turns) : result;
 }
 

@@ -17,6 +17,11 @@
 #include "sideband/symbols.h"
 #include "sideband/timeline.h"
 
+/* What a consumer wants of the flows; see struct flow_config. */
+struct replay_options {
+	bool marks, ticks, guests, resume_at_psb, resume_at_tip, retstack_libipt, cut;
+};
+
 struct replay {
 	const struct bundle *bundle; /* borrowed */
 	const struct manifest *manifest;
@@ -24,9 +29,14 @@ struct replay {
 	struct timeline *timeline;
 	struct image_set *images;
 	struct symbols *symbols;
-	uint64_t bad_records; /* of the sideband, skipped */
+	uint64_t bad_records;	       /* of the sideband, skipped */
+	struct replay_options options; /* all off; to be set before it is walked */
 	struct contexts contexts;
 	struct turns turns; /* of the manifest's CPUs */
+	/* One of the threads of the only process, for CPUs of which there are no turns; may be
+	 * NULL.
+	 */
+	const struct timeline_thread *process;
 	/* Whose code a flow asks for: a context's number, or CONTEXTS_.._UNCERTAIN; what is not
 	 * mapped there may have been mapped up to LATE while it ran. */
 	uint32_t asking;
@@ -41,6 +51,9 @@ struct replay_stretch {
 	/* Those of the items' gaps, in order; an item's number counts from first_gap. */
 	const struct flow_gap *gaps;
 	size_t n_gaps, first_gap;
+	/* So for marks. */
+	const struct flow_mark *marks;
+	size_t n_marks, first_mark;
 	struct flow *flow;		      /* for flow_run */
 	size_t cpu;			      /* index into the manifest's */
 	uint32_t context;		      /* number in replay->contexts */

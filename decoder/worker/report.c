@@ -27,7 +27,7 @@ static void write_list(const struct report *r, struct json_writer *w, enum repor
 
 	json_begin_array(w, l->key);
 	for (i = 0; i < l->kept; i++)
-		l->element(r, w, id == REPORT_TURNS ? l->kept - 1 - i : i);
+		l->element(r, w, l->newest_first ? l->kept - 1 - i : i);
 	json_end_array(w);
 }
 
@@ -37,6 +37,11 @@ static uint64_t list_total(const struct report *r, enum report_list_id id)
 	switch (id) {
 	case REPORT_GAPS: return r->d->gaps.total;
 	case REPORT_TURNS: return r->turns_total;
+	case REPORT_ABORTS: return r->d->marks.lists[MARKS_ABORTS].total;
+	case REPORT_INTERRUPTS: return r->d->marks.lists[MARKS_INTERRUPTS].total;
+	case REPORT_POWER: return r->d->marks.lists[MARKS_POWER].total;
+	case REPORT_FREQUENCIES: return r->d->marks.lists[MARKS_FREQUENCIES].total;
+	case REPORT_PTWRITES: return r->d->marks.lists[MARKS_PTWRITES].total;
 	default: return r->lists[id].total;
 	}
 }
@@ -90,14 +95,21 @@ static void write_all(const struct report *r, struct json_writer *w)
 	report_host(r, w);
 	report_trigger(r, w);
 	report_configuration(r, w);
+	report_errata(r, w);
 	report_window(r, w);
 	write_list(r, w, REPORT_CPUS);
 	report_coverage(r, w);
 	report_totals(r, w);
+	report_event_counts(r, w);
 	write_list(r, w, REPORT_GAPS);
 	write_list(r, w, REPORT_PROCESSES);
 	write_list(r, w, REPORT_THREADS);
 	write_list(r, w, REPORT_TURNS);
+	write_list(r, w, REPORT_PTWRITES);
+	write_list(r, w, REPORT_FREQUENCIES);
+	write_list(r, w, REPORT_POWER);
+	write_list(r, w, REPORT_INTERRUPTS);
+	write_list(r, w, REPORT_ABORTS);
 	write_list(r, w, REPORT_FUNCTIONS);
 	write_list(r, w, REPORT_IMAGES);
 	write_cut(r, w);
@@ -146,7 +158,8 @@ static int measure_rest(const struct report *r, uint64_t *ret_bytes)
 	return json_writer_finish(w);
 }
 
-/* Takes from *LEFT what the elements of L that fit into it need. */
+/* Takes from *LEFT what the elements of L that fit into it need; all of it when not all fit, so
+ * that no list gets what one before it could not use. */
 static int fit(const struct report *r, struct report_list *l, uint64_t *left)
 {
 	uint64_t bytes;
@@ -156,17 +169,27 @@ static int fit(const struct report *r, struct report_list *l, uint64_t *left)
 	if (result < 0)
 		return result;
 	l->kept = fits;
-	*left -= bytes;
+	*left = fits < l->total ? 0 : *left - bytes;
 	return 0;
 }
 
-/* Turns and functions would each take all that is left. */
-static int fit_turns(const struct report *r, struct report_list *l, uint64_t *left)
+/* Of lists that would each take all that is left: no more than GIVEN for this one. */
+static int fit_within(const struct report *r, struct report_list *l, uint64_t given, uint64_t *left)
 {
-	uint64_t half = *left / 2, given = half;
-	int result = fit(r, l, &half);
+	uint64_t rest = given;
+	int result = fit(r, l, &rest);
 
-	*left -= given - half;
+	*left -= given - rest;
+	return result;
+}
+
+static int fit_marks(struct report *r, uint64_t *left)
+{
+	const uint64_t eighth = *left / 8;
+	int i, result = 0;
+
+	for (i = REPORT_ABORTS; i <= REPORT_PTWRITES && result == 0; i++)
+		result = fit_within(r, &r->lists[i], eighth, left);
 	return result;
 }
 
@@ -209,7 +232,9 @@ static int plan_within(struct report *r, uint64_t limit)
 	if (result == 0)
 		result = fit_branches(r, &left);
 	if (result == 0)
-		result = fit_turns(r, &r->lists[REPORT_TURNS], &left);
+		result = fit_marks(r, &left);
+	if (result == 0)
+		result = fit_within(r, &r->lists[REPORT_TURNS], left / 2, &left);
 	if (result == 0)
 		result = fit(r, &r->lists[REPORT_FUNCTIONS], &left);
 	r->measuring = false;
@@ -240,8 +265,9 @@ static int prepare(struct report *r)
 		result = report_prepare_processes(r);
 	if (result == 0)
 		result = report_prepare_turns(r);
-	r->lists[REPORT_CPUS] = (struct report_list){"cpus", r->m->n_cpus, 0, report_cpu};
-	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap};
+	report_prepare_marks(r);
+	r->lists[REPORT_CPUS] = (struct report_list){"cpus", r->m->n_cpus, 0, report_cpu, false};
+	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap, false};
 	return result;
 }
 

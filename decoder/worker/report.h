@@ -14,7 +14,8 @@ struct report_options {
 	const char *version; /* of this program */
 };
 
-/* Writes to FD. What does not fit the limit is cut in this order, and said in "cut": functions and
- * turns, the threads' last branches, gaps, images, processes, threads, CPUs. 0, -ENOMEM, -E2BIG
- * (what cannot be cut is larger than the limit) or -errno of write. */
+/* Writes to FD. What does not fit the limit is cut in this order, and said in "cut": functions,
+ * turns and what came besides branches, the threads' last branches, gaps, images, processes,
+ * threads, CPUs. 0, -ENOMEM, -E2BIG (what cannot be cut is larger than the limit) or -errno of
+ * write. */
 int report_write(struct decode *d, const struct report_options *options, int fd);

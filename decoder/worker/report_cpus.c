@@ -98,7 +98,8 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	const struct manifest_cpu *cpu = &r->m->cpus[i];
 
 	json_begin_object(w, NULL);
-	json_u64(w, "cpu", cpu->cpu);
+	report_id(w, "cpu", cpu->cpu);
+	report_id(w, "tid", cpu->tid);
 	report_u64(w, "ringBytes", cpu->ring_bytes == 0 ? MANIFEST_ABSENT : cpu->ring_bytes);
 	report_u64(w, "askedBytes", cpu->asked_bytes);
 	json_u64(w, "gotBytes", cpu->bytes);
@@ -110,6 +111,7 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "copyNSec", cpu->copy_ns);
 	write_cpu_result(r, w, i);
 	report_u64(w, "lostRecords", cpu->lost_records);
+	report_cpu_frequency(r, w, i);
 	json_end_object(w);
 }
 
@@ -170,6 +172,7 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	const struct gap *gap = &r->d->gaps.list[i];
 
 	json_begin_object(w, NULL);
+	json_u64(w, "n", i + 1);
 	json_string(w, "kind", fault_name(gap->kind));
 	report_u64(w, "cpu", gap->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : gap->cpu);
 	report_at(r, w, "atNSec", gap->time_ns);

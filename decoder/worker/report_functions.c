@@ -108,7 +108,7 @@ int report_prepare_images(struct report *r)
 	qsort(r->images, n, sizeof(*r->images), compare_images);
 	for (i = 0; i < n; i++)
 		r->image_places[r->images[i].index] = (uint32_t)i;
-	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image};
+	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image, false};
 	return 0;
 }
 
@@ -134,6 +134,7 @@ int report_prepare_functions(struct report *r)
 		if (f->list[i].self_insns > 0)
 			r->functions[n++] = (uint32_t)i;
 	qsort_r(r->functions, n, sizeof(*r->functions), compare_functions, f->list);
-	r->lists[REPORT_FUNCTIONS] = (struct report_list){"functions", n, 0, report_function};
+	r->lists[REPORT_FUNCTIONS] =
+		(struct report_list){"functions", n, 0, report_function, false};
 	return 0;
 }

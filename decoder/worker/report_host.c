@@ -2,6 +2,7 @@
  * The head of the report: host, trigger, configuration, window. All of it is what the manifest
  * says.
  */
+#include "decoder/errata.h"
 #include "decoder/worker/report_parts.h"
 #include "proto/base.h"
 
@@ -53,6 +54,16 @@ static uint64_t to_usec(uint64_t ns)
 	return ns == MANIFEST_ABSENT ? ns : ns / 1000;
 }
 
+/* One moment on each clock: all that counts from the trigger can be told on any of them. */
+static void write_clocks(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "clocks");
+	report_u64(w, "realtimeNSec", r->m->realtime_ns);
+	report_u64(w, "monotonicNSec", r->m->monotonic_ns);
+	report_u64(w, "perfNSec", r->m->perf_ns);
+	json_end_object(w);
+}
+
 void report_trigger(const struct report *r, struct json_writer *w)
 {
 	json_begin_object(w, "trigger");
@@ -63,6 +74,7 @@ void report_trigger(const struct report *r, struct json_writer *w)
 	report_u64(w, "realtimeUSec", to_usec(r->m->realtime_ns));
 	report_u64(w, "monotonicUSec", to_usec(r->m->monotonic_ns));
 	report_hex(w, "tsc", r->m->tsc);
+	write_clocks(r, w);
 	json_end_object(w);
 }
 
@@ -114,6 +126,20 @@ void report_configuration(const struct report *r, struct json_writer *w)
 	json_bool(w, "returnCompression", !r->m->noretcomp);
 	write_clock(r, w);
 	json_end_object(w);
+}
+
+/* An emulated trace has none: its recorder names no CPU, as the host's errata are not its own. */
+void report_errata(const struct report *r, struct json_writer *w)
+{
+	const bool known = r->m->have_cpu && r->m->cpu_intel;
+	const struct errata errata = errata_for(r->m->cpu_family, r->m->cpu_model);
+	const char *names[ERRATA_N];
+	size_t i, n = known ? errata_list(&errata, names) : 0;
+
+	json_begin_array(w, "errata");
+	for (i = 0; i < n; i++)
+		json_string(w, NULL, names[i]);
+	json_end_array(w);
 }
 
 /* Some CPU's trace begins before the snapshot before this one stopped. */

@@ -19,6 +19,12 @@ enum report_list_id {
 	REPORT_PROCESSES,
 	REPORT_IMAGES,
 	REPORT_GAPS,
+	/* Of what is left after the last branches each an eighth. */
+	REPORT_ABORTS,
+	REPORT_INTERRUPTS,
+	REPORT_POWER,
+	REPORT_FREQUENCIES,
+	REPORT_PTWRITES,
 	REPORT_TURNS, /* with the functions: half of what is left */
 	REPORT_FUNCTIONS,
 	REPORT_N_LISTS,
@@ -30,6 +36,7 @@ struct report_list {
 	const char *key;
 	size_t total, kept;
 	void (*element)(const struct report *r, struct json_writer *w, size_t i);
+	bool newest_first; /* but written oldest first */
 };
 
 /* A thread: lanes [first, end) of the sorted tally. */
@@ -57,7 +64,7 @@ struct report {
 	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
 	uint64_t branches_total, frames_total, frames_kept;
 	struct report_thread *threads;
-	struct report_turn *turns; /* newest first, but written oldest first */
+	struct report_turn *turns; /* newest first */
 	uint64_t turns_total;	   /* with those that have no element */
 	struct report_image *images;
 	uint32_t *image_places; /* manifest index -> place in images */
@@ -79,14 +86,21 @@ void report_file_name(const struct report *r, uint32_t image, char *to, size_t s
 /* MANIFEST_ABSENT gives null. */
 void report_u64(struct json_writer *w, const char *key, uint64_t v);
 void report_hex(struct json_writer *w, const char *key, uint64_t v);
+/* MANIFEST_ANY gives null. */
+void report_id(struct json_writer *w, const char *key, uint32_t v);
 /* 0 gives null. */
 void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
 /* Perf time NS relative to the trigger; null where either is unknown. */
 void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns);
+/* The frequency that a core:bus ratio (CBR) means, rounded; null where the bus clock is unknown. */
+void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio);
 /* TICKS of TSC in ns. */
 void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks);
 /* The place of image INDEX (of the manifest) in the report, or null. */
 void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index);
+/* "NAME" or "NAME+0xOFFSET" of an address, or null. */
+void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address);
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
 
 /* Prepare the lists; 0 or -ENOMEM. */
@@ -95,15 +109,25 @@ int report_prepare_images(struct report *r);
 int report_prepare_functions(struct report *r);
 int report_prepare_processes(struct report *r);
 int report_prepare_turns(struct report *r);
+void report_prepare_marks(struct report *r);
 /* Parts. */
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
 void report_configuration(const struct report *r, struct json_writer *w);
+void report_errata(const struct report *r, struct json_writer *w);
 void report_window(const struct report *r, struct json_writer *w);
 void report_coverage(const struct report *r, struct json_writer *w);
 void report_totals(const struct report *r, struct json_writer *w);
+void report_event_counts(const struct report *r, struct json_writer *w);
 void report_cpu(const struct report *r, struct json_writer *w, size_t i);
+/* Part of report_cpu. */
+void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t i);
 void report_gap(const struct report *r, struct json_writer *w, size_t i);
+void report_abort(const struct report *r, struct json_writer *w, size_t i);
+void report_interrupt(const struct report *r, struct json_writer *w, size_t i);
+void report_power(const struct report *r, struct json_writer *w, size_t i);
+void report_frequency(const struct report *r, struct json_writer *w, size_t i);
+void report_ptwrite(const struct report *r, struct json_writer *w, size_t i);
 void report_process(const struct report *r, struct json_writer *w, size_t i);
 void report_thread(const struct report *r, struct json_writer *w, size_t i);
 void report_turn(const struct report *r, struct json_writer *w, size_t i);

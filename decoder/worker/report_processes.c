@@ -34,6 +34,6 @@ void report_process(const struct report *r, struct json_writer *w, size_t i)
 int report_prepare_processes(struct report *r)
 {
 	r->lists[REPORT_PROCESSES] =
-		(struct report_list){"processes", r->m->n_processes, 0, report_process};
+		(struct report_list){"processes", r->m->n_processes, 0, report_process, false};
 	return 0;
 }

@@ -4,7 +4,6 @@
  * A thread's lanes are joined here: counters add up, the last branches of all are merged by time,
  * and the stack is that of the CPU on which it was seen last.
  */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "decoder/worker/lanes.h"
@@ -23,20 +22,6 @@ static const char *kind_name(uint8_t kind)
 	return names[kind];
 }
 
-static void write_name(const struct report *r, struct json_writer *w, const char *key,
-		       uint32_t context, uint64_t address)
-{
-	struct report_place place;
-	char text[sizeof(place.name) + 32];
-
-	report_place(r, context, address, &place);
-	snprintf(text, sizeof(text), "%s+0x%llx", place.name, (unsigned long long)place.offset);
-	if (place.name[0] == '\0')
-		json_null(w, key);
-	else
-		json_string(w, key, place.offset == 0 ? place.name : text);
-}
-
 static void write_branch(const struct report *r, struct json_writer *w,
 			 const struct tally_branch *b)
 {
@@ -46,8 +31,8 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	report_tsc(w, "from", b->from);
 	report_tsc(w, "to", b->to);
 	json_string(w, "kind", kind_name(b->kind));
-	write_name(r, w, "fromName", b->context, b->from);
-	write_name(r, w, "toName", b->context, b->to);
+	report_name(r, w, "fromName", b->context, b->from);
+	report_name(r, w, "toName", b->context, b->to);
 	report_at(r, w, "atNSec", at);
 	if (at == MANIFEST_ABSENT || b->tsc_hi == UINT64_MAX || b->tsc_hi < b->tsc_lo)
 		json_null(w, "uncertainNSec");
@@ -131,6 +116,30 @@ static void write_stack(const struct report *r, struct json_writer *w,
 	json_end_array(w);
 }
 
+static void write_transactions(const struct report *r, struct json_writer *w,
+			       const struct report_thread *t)
+{
+	struct marks_transactions sum = {0};
+	size_t i;
+
+	for (i = t->first; i < t->end; i++) {
+		const struct marks_transactions *of = &r->d->tally.lanes[i]->transactions;
+
+		sum.begun += of->begun;
+		sum.committed += of->committed;
+		sum.aborted += of->aborted;
+	}
+	if (sum.begun == 0 && sum.committed == 0 && sum.aborted == 0) {
+		json_null(w, "transactions");
+		return;
+	}
+	json_begin_object(w, "transactions");
+	json_u64(w, "begun", sum.begun);
+	json_u64(w, "committed", sum.committed);
+	json_u64(w, "aborted", sum.aborted);
+	json_end_object(w);
+}
+
 void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
@@ -151,6 +160,7 @@ void report_thread(const struct report *r, struct json_writer *w, size_t i)
 		json_null(w, "cpuNSec");
 	else
 		report_span(r, w, "cpuNSec", t->ticks);
+	write_transactions(r, w, t);
 	write_last_branches(r, w, t);
 	write_stack(r, w, last);
 	json_end_object(w);
@@ -178,7 +188,7 @@ static void collect(struct report *r)
 		r->frames_total += frames;
 		r->frames_kept += MIN_OF(frames, (size_t)REPORT_MAX_STACK);
 	}
-	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread};
+	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};
 }
 
 static int compare_threads(const void *a, const void *b)

@@ -72,7 +72,7 @@ void report_turn(const struct report *r, struct json_writer *w, size_t i)
 	const struct span span = within(&turn, &window);
 
 	json_begin_object(w, NULL);
-	json_u64(w, "cpu", r->m->cpus[at->cpu].cpu);
+	report_id(w, "cpu", r->m->cpus[at->cpu].cpu);
 	write_thread(r, w, &turn, &span);
 	report_at(r, w, "atNSec", span.begin);
 	report_at(r, w, "untilNSec", span.end);
@@ -146,6 +146,6 @@ int report_prepare_turns(struct report *r)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		r->turns[i] = take_newest(r, cursors);
-	r->lists[REPORT_TURNS] = (struct report_list){"turns", n, 0, report_turn};
+	r->lists[REPORT_TURNS] = (struct report_list){"turns", n, 0, report_turn, true};
 	return 0;
 }

@@ -19,6 +19,11 @@ void report_u64(struct json_writer *w, const char *key, uint64_t v)
 		json_u64(w, key, v);
 }
 
+void report_id(struct json_writer *w, const char *key, uint32_t v)
+{
+	report_u64(w, key, v == MANIFEST_ANY ? MANIFEST_ABSENT : v);
+}
+
 void report_hex(struct json_writer *w, const char *key, uint64_t v)
 {
 	if (v == MANIFEST_ABSENT)
@@ -43,6 +48,24 @@ void report_at(const struct report *r, struct json_writer *w, const char *key, u
 void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks)
 {
 	report_u64(w, key, tscmap_span(&r->d->replay->clock, ticks));
+}
+
+/* The bus clock is what TSC counts, divided by the greatest ratio without turbo; perf computes it
+ * so (tools/perf/util/intel-pt.c, cbr2khz). Where the recording does not say both: all processors
+ * with PT have one of 100 MHz, nominally. */
+void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio)
+{
+	const struct tscmap *clock = &r->d->replay->clock;
+	const uint64_t nonturbo = r->m->max_nonturbo_ratio;
+	unsigned __int128 mhz = (unsigned __int128)ratio * 100;
+
+	if (clock->known && nonturbo != 0)
+		mhz = (((unsigned __int128)ratio * 1000 << clock->shift) / clock->mult +
+		       nonturbo / 2) /
+		      nonturbo;
+	else if (r->m->source != NULL && strcmp(r->m->source, "emulated") == 0)
+		mhz = MANIFEST_ABSENT;
+	report_u64(w, key, mhz < MANIFEST_ABSENT ? (uint64_t)mhz : MANIFEST_ABSENT);
 }
 
 void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index)
@@ -102,4 +125,18 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	} else {
 		report_file_name(r, code.image, ret->name, sizeof(ret->name));
 	}
+}
+
+void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address)
+{
+	struct report_place place;
+	char text[sizeof(place.name) + 32];
+
+	report_place(r, context, address, &place);
+	snprintf(text, sizeof(text), "%s+0x%llx", place.name, (unsigned long long)place.offset);
+	if (place.name[0] == '\0')
+		json_null(w, key);
+	else
+		json_string(w, key, place.offset == 0 ? place.name : text);
 }

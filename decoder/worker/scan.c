@@ -80,6 +80,15 @@ static bool on_overflow(struct scan *s, const struct event *e, struct scan_stret
 	return ended;
 }
 
+/* A stretch ends where the kernel begins, also in a trace that has both. */
+static bool on_transfer(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	if (e->has_to && scan_is_kernel(e->to))
+		return end(s, e, e->kind == EVENT_TIP ? SCAN_END_BRANCH : SCAN_END_ASYNC, ret);
+	appear(s, e, e->has_to, e->to);
+	return false;
+}
+
 /* True: a stretch ended, *ret. */
 static bool on_event(struct scan *s, const struct event *e, struct scan_stretch *ret)
 {
@@ -90,7 +99,8 @@ static bool on_event(struct scan *s, const struct event *e, struct scan_stretch 
 	case EVENT_OVERFLOW: return on_overflow(s, e, ret);
 	case EVENT_PSB: return on_psb(s, e, ret);
 	case EVENT_TIP:
-	case EVENT_ASYNC: appear(s, e, e->has_to, e->to); return false;
+	case EVENT_ASYNC: return on_transfer(s, e, ret);
+	case EVENT_STATUS: appear(s, e, s->broken && e->has_from, e->from); return false;
 	case EVENT_BAD:
 	case EVENT_STOP: return lose(s, e, ret);
 	case EVENT_END: s->done = true; return end(s, e, SCAN_END_UNKNOWN, ret);

@@ -36,6 +36,12 @@ struct scan {
 	struct scan_stretch next;
 };
 
+/* Whether IP lies in the processor's canonical upper half. */
+static inline bool scan_is_kernel(uint64_t ip)
+{
+	return ip >> 63;
+}
+
 /* From FIRST on, which begins with the packet for which F asks its context function; its offset,
  * ip, enter_lo, enter_hi and broken are given. */
 void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first);

@@ -131,7 +131,10 @@ static size_t part_within(const struct replay_stretch *s, const struct functions
 
 	/* Each round begins with the last instruction of the one before. */
 	for (;;) {
-		size_t i, n = flow_run(s->flow, start, MIN_OF(left - done, SPLIT_INSNS), ips);
+		/* No more than there can be up to the first one behind it: a file's symbols may lie
+		 * as close as bytes, and each splits the run anew. */
+		uint64_t most = MIN_OF(span->hi - start, (uint64_t)SPLIT_INSNS - 1) + 1;
+		size_t i, n = flow_run(s->flow, start, MIN_OF(left - done, (size_t)most), ips);
 
 		for (i = 0; i < n && ips[i] < span->hi; i++)
 			;
@@ -159,7 +162,8 @@ static int count_run(struct tally *t, struct tally_lane *lane, const struct repl
 
 		if (r < 0)
 			return r;
-		enter_function(t, lane, span.function, start == span.lo && start == item->start);
+		enter_function(t, lane, span.function,
+			       start == span.lo && start == item->start && !lane->cut);
 		if (item->from >= span.hi && left > 1)
 			part = part_within(s, &span, start, left, &start);
 		count_insns(t, lane, part);
@@ -241,6 +245,12 @@ static int count_item(struct tally *t, struct tally_lane *lane, const struct rep
 
 	if (r < 0)
 		return r;
+	/* A mark only cuts a run in two. */
+	lane->cut = item->kind == FLOW_MARK && (lane->cut || item->insns > 0);
+	if (item->kind == FLOW_MARK) {
+		calls_mark(&lane->calls, &s->marks[item->mark - s->first_mark]);
+		return 0;
+	}
 	count_cpu_time(&t->cpus[s->cpu], item, now);
 	count_time(t, lane, now);
 	lane->traced = !ends_stretch(item);

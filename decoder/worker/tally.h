@@ -11,6 +11,7 @@
 
 #include "decoder/worker/calls.h"
 #include "decoder/worker/functions.h"
+#include "decoder/worker/marks.h"
 #include "decoder/worker/replay.h"
 #include "proto/report.h"
 
@@ -31,13 +32,15 @@ struct tally_lane {
 	uint64_t hash;	   /* of its instructions; only where the summary asks */
 	uint64_t ticks;	   /* of traced stretches */
 	uint64_t last_tsc; /* estimate for the last item; 0: unknown */
-	bool traced;	   /* within a stretch */
-	uint64_t ip;	   /* where it was last; 0: unknown */
+	struct marks_transactions transactions;
+	bool traced; /* within a stretch */
+	uint64_t ip; /* where it was last; 0: unknown */
 	uint32_t context;
 	const struct space *space;
 	struct calls calls;
 	uint32_t function; /* that runs; TALLY_NO_FUNCTION */
 	bool called;	   /* and has just been called */
+	bool cut;	   /* the run goes on behind a mark */
 	struct tally_branch last[REPORT_LAST_BRANCHES];
 	uint64_t n_last; /* ever; the newest is last[(n_last - 1) % REPORT_LAST_BRANCHES] */
 };

@@ -1,12 +1,19 @@
 /*
  * The table of turns, of all CPUs: who ran when, and where each thread was before. Filled once by
  * walk.c from the timeline; turns_decide.c puts stretches into it.
+ *
+ * A stretch of a few bytes may lie in any turn where the trace tells no time, so nothing that is
+ * asked for a stretch may go through all turns or births: from each turn the next one that matters
+ * is linked, and where births are many (BIRTHS_MAX) none is believed any more.
  */
 #include "decoder/worker/turns.h"
 
 #include <stdlib.h>
 
 #include "proto/base.h"
+
+/* So many that may be one thread's children are looked at. */
+#define BIRTHS_MAX 256u
 
 int turns_init(struct turns *t, size_t n_cpus)
 {
@@ -84,6 +91,18 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 	return 0;
 }
 
+int turns_give(struct turns *t, size_t index, const struct timeline_thread *thread)
+{
+	struct turns_cpu *to = &t->cpus[index];
+
+	to->list = calloc(1, sizeof(*to->list));
+	if (to->list == NULL)
+		return -ENOMEM;
+	to->list[0] = (struct turns_turn){.until = SPACE_NOW, .thread = thread};
+	to->n = 1;
+	return 0;
+}
+
 /* One turn of a thread, to be put in the order of its life. */
 struct place {
 	const struct timeline_thread *thread;
@@ -131,6 +150,23 @@ static void link_to(struct turns *t, const struct place *place, const struct pla
 	turn->before = before->turn;
 	if (before->cpu == place->cpu)
 		turn->run = list[before->turn].run;
+}
+
+/* From the last turn to the first. */
+static void link_open(struct turns_cpu *cpu)
+{
+	uint32_t open = TURNS_NONE;
+
+	for (size_t i = cpu->n; i-- > 0;) {
+		struct turns_turn *turn = &cpu->list[i];
+
+		turn->other = open;
+		if (open != TURNS_NONE && cpu->list[open].run == turn->run)
+			turn->other = cpu->list[open].other;
+		if (!turns_is_closed(turn))
+			open = (uint32_t)i;
+		turn->open = open;
+	}
 }
 
 /* Nobody's turns are each for themselves. */
@@ -189,6 +225,8 @@ int turns_link(struct turns *t)
 	qsort(places, n, sizeof(*places), by_life);
 	for (i = 0; i < n; i++)
 		link_to(t, &places[i], i > 0 ? &places[i - 1] : NULL);
+	for (i = 0; i < t->n_cpus; i++)
+		link_open(&t->cpus[i]);
 	return find_births(t, places, n);
 }
 
@@ -272,8 +310,10 @@ static bool is_child_of(const struct turns_birth *b, uint32_t pid)
 
 bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until)
 {
-	for (size_t i = first_birth(t, since); i < t->n_births && t->births[i].time <= until; i++)
-		if (is_child_of(&t->births[i], pid))
+	size_t first = first_birth(t, since), i;
+
+	for (i = first; i < t->n_births && t->births[i].time <= until; i++)
+		if (is_child_of(&t->births[i], pid) || i - first == BIRTHS_MAX)
 			return true;
 	return t->lossy;
 }
@@ -288,20 +328,35 @@ static void bear(struct turns_left *child, const struct turns_left *parent)
 		child->ip = 0;
 }
 
+/* Nobody knows any more who was made by whom. */
+static void forget_births(struct turns *t)
+{
+	for (size_t i = 0; i < t->n_births; i++)
+		t->cpus[t->births[i].cpu].list[t->births[i].turn].left.ip = 0;
+	t->n_births = 0;
+	t->lossy = true;
+}
+
 void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
 		uint64_t until)
 {
 	const struct turns_turn *list = t->cpus[cpu].list;
 	const struct turns_turn *parent;
+	size_t first, i;
 
 	if (state->n == 0 || !is_decided(list, state))
 		return;
 	parent = &list[state->at[0].turn];
 	if (parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL || parent->left.ip == 0)
 		return;
-	for (size_t i = first_birth(t, since); i < t->n_births && t->births[i].time <= until; i++) {
+	first = first_birth(t, since);
+	for (i = first; i < t->n_births && t->births[i].time <= until; i++) {
 		const struct turns_birth *b = &t->births[i];
 
+		if (i - first == BIRTHS_MAX) {
+			forget_births(t);
+			return;
+		}
 		if (is_child_of(b, parent->thread->pid))
 			bear(&t->cpus[b->cpu].list[b->turn].left, &parent->left);
 	}

@@ -58,6 +58,9 @@ struct turns_turn {
 	uint32_t before_cpu, before;
 	/* The first turn of this CPU since which the thread ran nowhere else. */
 	uint32_t run;
+	/* The first turn from this one on that a stretch may lie in, and the first one behind that
+	 * has another run: TURNS_NONE: there is none. */
+	uint32_t open, other;
 	bool uncertain, preempted;
 	bool born;   /* the first of a thread whose making is known */
 	bool silent; /* a thread without user code: it has no stretches */
@@ -91,7 +94,9 @@ int turns_init(struct turns *t, size_t n_cpus);
 void turns_done(struct turns *t);
 /* All turns that TIMELINE has of CPU, as number INDEX. 0 or -ENOMEM. */
 int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu);
-/* When all lists are full: finds before and run, and births. 0 or -ENOMEM. */
+/* The same, but THREAD has it for ever. */
+int turns_give(struct turns *t, size_t index, const struct timeline_thread *thread);
+/* When all lists are full: finds before, run, open and other, and births. 0 or -ENOMEM. */
 int turns_link(struct turns *t);
 
 /* CPU is to be walked from its beginning: nothing is known of what was decoded there. */
@@ -169,5 +174,10 @@ void turns_leave(struct turns *t, size_t cpu, const struct turns_state *state, u
  * who was made by its thread then enters where it left. */
 void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
 		uint64_t until);
+/* Whether a stretch cannot lie in TURN. */
+static inline bool turns_is_closed(const struct turns_turn *turn)
+{
+	return turn->silent || (turn->thread == NULL && !turn->uncertain);
+}
 /* Whether a thread may have been made by one of process PID between SINCE and UNTIL, perf ns. */
 bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until);

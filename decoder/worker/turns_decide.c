@@ -40,17 +40,22 @@ static size_t first_until(const struct turns_search *s, uint64_t time)
 	return lo;
 }
 
+/* The first turn from I on that a stretch may lie in; at least the number of turns: there is none.
+ */
+static size_t open_from(const struct turns_search *s, size_t i)
+{
+	return i < s->n_turns ? s->turns[i].open : s->n_turns;
+}
+
 /* The turns that STRETCH may lie in by time, from LOWEST on. False: too many. */
 static bool find_candidates(struct turns_search *s, const struct turns_stretch *stretch,
 			    uint32_t lowest)
 {
-	size_t i = MAX_OF(first_until(s, stretch->leave_lo), (size_t)lowest);
+	size_t i = open_from(s, MAX_OF(first_until(s, stretch->leave_lo), (size_t)lowest));
 
 	s->stretch = stretch;
 	s->n_candidates = 0;
-	for (; i < s->n_turns && s->turns[i].since <= stretch->enter_hi; i++) {
-		if (turns_is_closed(&s->turns[i]))
-			continue;
+	for (; i < s->n_turns && s->turns[i].since <= stretch->enter_hi; i = open_from(s, i + 1)) {
 		if (s->n_candidates == TURNS_CANDIDATES)
 			return false;
 		s->candidates[s->n_candidates++] = (uint32_t)i;
@@ -313,17 +318,10 @@ static void judge(const struct turns_search *s, const struct ways *ways, struct 
 /* More turns than can be told apart: the thread is known when it is the only one. */
 static void decide_crowd(const struct turns_search *s, struct turns_answer *ret)
 {
-	uint32_t first = s->candidates[0];
-	bool alone = !s->turns[first].uncertain;
+	uint32_t first = s->candidates[0], other = s->turns[first].other;
+	bool alone = !s->turns[first].uncertain &&
+		     (other >= s->n_turns || s->turns[other].since > s->stretch->enter_hi);
 
-	for (size_t i = 1; i < s->n_candidates; i++)
-		alone = alone && !is_other(s, first, s->candidates[i]);
-	for (size_t i = s->candidates[s->n_candidates - 1]; alone && i < s->n_turns; i++) {
-		if (s->turns[i].since > s->stretch->enter_hi)
-			break;
-		if (!turns_is_closed(&s->turns[i]))
-			alone = s->turns[i].run == s->turns[first].run;
-	}
 	ret->thread = alone ? s->turns[first].thread : NULL;
 	ret->state.n = 1;
 	ret->state.at[0].turn = first;

@@ -37,12 +37,6 @@ struct turns_search {
 	struct turns_proof proofs[TURNS_CANDIDATES];
 };
 
-/* A stretch cannot lie there. */
-static inline bool turns_is_closed(const struct turns_turn *turn)
-{
-	return turn->silent || (turn->thread == NULL && !turn->uncertain);
-}
-
 /* What a turn without a stretch costs, as far as the turns seen so far tell. */
 unsigned int turns_empty_cost(const struct turns *t);
 /* What the turns between FROM and TO (neither included) cost that are without one. */

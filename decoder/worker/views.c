@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/packet.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
 
 #define CHUNK 4096u /* instruction addresses at once */
 
@@ -26,7 +24,7 @@ static void write_whose(struct lines *l, uint32_t cpu, const struct replay_stret
 	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
 
 	lines_text(l, "#", 1);
-	write_number(l, "cpu", true, cpu);
+	write_number(l, "cpu", cpu != MANIFEST_ANY, cpu);
 	write_number(l, "pid", process != NULL, process != NULL ? process->pid : 0);
 	write_number(l, "tid", s->thread != NULL, s->thread != NULL ? s->thread->tid : 0);
 	lines_text(l, "\n", 1);
@@ -60,7 +58,17 @@ static void write_item_gap(struct lines *l, const struct replay_stretch *s,
 	write_gap(l, s->gaps[item->gap - s->first_gap].fault);
 }
 
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps)
+static void write_branch(struct lines *l, const struct flow_item *item, bool time)
+{
+	lines_hex(l, item->from, ' ');
+	lines_hex(l, item->to, time ? ' ' : '\n');
+	if (!time)
+		return;
+	lines_hex(l, item->tsc_lo, ' ');
+	lines_hex(l, item->tsc_hi, '\n');
+}
+
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, bool time)
 {
 	size_t i;
 
@@ -69,10 +77,9 @@ int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps)
 
 		if (gaps && item->kind == FLOW_GAP)
 			write_item_gap(l, s, item);
-		if (item->kind == FLOW_END || item->kind == FLOW_GAP)
+		if (item->kind == FLOW_END || item->kind == FLOW_GAP || item->kind == FLOW_MARK)
 			continue;
-		lines_hex(l, item->from, ' ');
-		lines_hex(l, item->to, '\n');
+		write_branch(l, item, time);
 	}
 	return l->error;
 }
@@ -156,78 +163,4 @@ uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
 
 	views_hash_two(&hash, &same, s);
 	return hash;
-}
-
-static void write_line(struct lines *l, const char *text, size_t size)
-{
-	lines_text(l, text, size);
-	lines_text(l, "\n", 1);
-}
-
-static void write_skipped(struct lines *l, const char *why, uint64_t offset, size_t size)
-{
-	char text[96];
-	int n = snprintf(text, sizeof(text), "# %s at %llu: %zu bytes skipped", why,
-			 (unsigned long long)offset, size);
-
-	write_line(l, text, (size_t)n);
-}
-
-/* The distance from POS to the first PSB at or behind FROM, or to END. */
-static size_t to_psb(const uint8_t *pos, const uint8_t *from, const uint8_t *end)
-{
-	static const uint8_t psb[PT_PSB_SIZE] = {2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82,
-						 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82};
-	const uint8_t *next =
-		from < end ? memmem(from, (size_t)(end - from), psb, sizeof(psb)) : NULL;
-
-	return (size_t)((next != NULL ? next : end) - pos);
-}
-
-static void packets_of(const uint8_t *trace, size_t size, struct lines *l)
-{
-	const uint8_t *pos = trace, *end = trace + size;
-	size_t head = to_psb(trace, trace, end);
-
-	/* Where packets begin is known from the first PSB on only. */
-	if (head > 0)
-		write_skipped(l, head < size ? "before the first PSB" : "no PSB", 0, head);
-	pos += head;
-	while (pos < end && l->error == 0) {
-		uint64_t offset = (uint64_t)(pos - trace);
-		struct packet p;
-		char text[256];
-		int r = packet_read(pos, end, &p);
-
-		if (r == 0) {
-			size_t n = packet_format(&p, offset, text, sizeof(text));
-
-			write_line(l, text, MIN_OF(n, sizeof(text) - 1));
-			pos += p.size;
-		} else {
-			size_t skip = to_psb(pos, pos + 1, end);
-
-			write_skipped(l, r == PACKET_SHORT ? "truncated packet" : "no packet",
-				      offset, skip);
-			pos += skip;
-		}
-	}
-}
-
-int views_packets(const struct bundle *b, struct lines *l)
-{
-	const struct manifest *m = bundle_manifest(b);
-	size_t i;
-
-	for (i = 0; i < m->n_cpus && l->error == 0; i++) {
-		size_t size;
-		const uint8_t *trace = bundle_cpu(b, i, &size);
-		char text[32];
-		int n = snprintf(text, sizeof(text), "# cpu %u", m->cpus[i].cpu);
-
-		if (m->n_cpus > 1)
-			write_line(l, text, (size_t)n);
-		packets_of(trace, size, l);
-	}
-	return lines_flush(l);
 }

@@ -1,5 +1,5 @@
 /*
- * The views besides the report: packets, branches, insns as lines, and the summary.
+ * The views besides the report: branches, insns as lines, and the summary.
  */
 #pragma once
 
@@ -12,9 +12,6 @@
 
 #define VIEWS_HASH_BASIS HASH_BASIS
 
-/* A line a packet of all CPUs; with more than one, "# cpu N" before each. Bytes that are no packet
- * are skipped up to the next PSB and said in a line beginning with "#". 0 or -errno. */
-int views_packets(const struct bundle *b, struct lines *l);
 /* Whose lines the last ones were. */
 struct views_whose {
 	bool known;
@@ -26,8 +23,9 @@ struct views_whose {
  * follows. */
 void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
 		 const struct manifest *m);
-/* A line a taken branch. GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps);
+/* A line a taken branch, "FROM TO"; TIME: "FROM TO LO HI", when it happened in TSC, 0 and all ones
+ * where that is not known. GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, bool time);
 /* A line an executed instruction, as above. */
 int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
 /* The hashes of a CPU and of a thread, carried on over the addresses of all executed instructions.

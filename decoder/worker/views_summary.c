@@ -45,6 +45,14 @@ static void write_hash(struct json_writer *w, uint64_t hash)
 	json_string(w, "ipHash", text);
 }
 
+static void write_number(struct json_writer *w, const char *key, uint32_t v)
+{
+	if (v == MANIFEST_ANY)
+		json_null(w, key);
+	else
+		json_u64(w, key, v);
+}
+
 static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
 {
 	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[i];
@@ -53,7 +61,9 @@ static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
 				: tscmap_tsc(&d->replay->clock, cpu->stop_ns);
 
 	json_begin_object(w, NULL);
-	json_u64(w, "cpu", cpu->cpu);
+	write_number(w, "cpu", cpu->cpu);
+	if (cpu->tid != MANIFEST_ANY)
+		write_number(w, "tid", cpu->tid);
 	write_tsc(w, "tscFirst", d->cpus[i].stats.tsc_first);
 	write_tsc(w, "tscStop", stop == MANIFEST_ABSENT ? 0 : stop);
 	json_u64(w, "instructions", d->cpus[i].stats.instructions);

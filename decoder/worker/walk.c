@@ -24,9 +24,9 @@ struct walk {
 	const struct replay_consumer *consumer;
 	struct whose whose;
 	struct flow_batch batch;
-	size_t item, gap; /* of the batch, not given yet */
-	size_t answer;	  /* of whose, that holds for that item */
-	bool waits;	  /* the flow is to be asked again when all others are further */
+	size_t item, gap, mark; /* of the batch, not given yet */
+	size_t answer;		/* of whose, that holds for that item */
+	bool waits;		/* the flow is to be asked again when all others are further */
 	unsigned percent;
 };
 
@@ -92,7 +92,13 @@ static void configure(struct walk *w, const struct walk *first, struct flow_conf
 	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
 	config->from_tsc = from_tsc(w, config->trace, config->size);
 	config->end_tsc = end_tsc(w);
-	config->cut = m->cpus[w->index].stop_timeout;
+	config->cut = m->cpus[w->index].stop_timeout || w->replay->options.cut;
+	config->marks = w->replay->options.marks;
+	config->ticks = w->replay->options.ticks;
+	config->guests = w->replay->options.guests;
+	config->resume_at_psb = w->replay->options.resume_at_psb;
+	config->resume_at_tip = w->replay->options.resume_at_tip;
+	config->retstack_libipt = w->replay->options.retstack_libipt;
 	w->size = config->size;
 }
 
@@ -153,13 +159,13 @@ uint64_t walk_at(const struct walk *w)
 	return w->waits ? w->whose.waits_for : w->whose.answers[w->answer].since;
 }
 
-static size_t count_gaps(const struct flow_item *items, size_t n)
+static size_t count_kind(const struct flow_item *items, size_t n, enum flow_kind kind)
 {
-	size_t i, gaps = 0;
+	size_t i, found = 0;
 
 	for (i = 0; i < n; i++)
-		gaps += items[i].kind == FLOW_GAP;
-	return gaps;
+		found += items[i].kind == kind;
+	return found;
 }
 
 /* Items [w->item, END) are of the answer w->answer. */
@@ -171,8 +177,11 @@ static int give(struct walk *w, size_t end)
 		.items = items,
 		.n_items = end - w->item,
 		.gaps = w->batch.gaps + w->gap,
-		.n_gaps = count_gaps(items, end - w->item),
+		.n_gaps = count_kind(items, end - w->item, FLOW_GAP),
 		.first_gap = w->gap,
+		.marks = w->batch.marks + w->mark,
+		.n_marks = count_kind(items, end - w->item, FLOW_MARK),
+		.first_mark = w->mark,
 		.flow = w->flow,
 		.cpu = w->index,
 		.context = w->batch.context < CONTEXTS_IMAGE_UNCERTAIN ? (uint32_t)w->batch.context
@@ -183,6 +192,7 @@ static int give(struct walk *w, size_t end)
 
 	w->item = end;
 	w->gap += s.n_gaps;
+	w->mark += s.n_marks;
 	return w->consumer->stretch(w->consumer->userdata, &s);
 }
 
@@ -238,7 +248,7 @@ static int decode_on(struct walk *w)
 	whose_begin(&w->whose, w->answer, w->waits);
 	w->answer = 0;
 	w->waits = false;
-	w->item = w->gap = 0;
+	w->item = w->gap = w->mark = 0;
 	r = flow_next(w->flow, &w->batch);
 	if (w->whose.error != 0)
 		return w->whose.error;

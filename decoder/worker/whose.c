@@ -109,8 +109,10 @@ static void find_ends(struct whose *w)
 
 int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flow)
 {
-	const struct whose_answer first = {.thread = only_thread(r)};
+	struct whose_answer first = {.thread = only_thread(r)};
 
+	if (first.thread == NULL && r->turns.cpus[index].n == 0)
+		first.process = r->process;
 	*w = (struct whose){
 		.replay = r,
 		.index = index,
@@ -348,7 +350,8 @@ static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi
 /* Without turns: the one thread's code, as it was at that time. */
 static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_hi)
 {
-	const struct timeline_thread *thread = w->answers[0].thread;
+	const struct whose_answer *answer = &w->answers[0];
+	const struct timeline_thread *thread = answer->thread ? answer->thread : answer->process;
 	uint64_t time = whose_ns(w, tsc_hi);
 	const struct space *space = NULL;
 	uint32_t context = 0;
@@ -360,14 +363,43 @@ static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_hi)
 	return context;
 }
 
+/* The kernel is in the trace, too, so mappings change within a stretch: what had certainly changed
+ * when the time was TSC_LO. */
+static void renew(struct whose *w, uint64_t tsc_lo)
+{
+	const struct whose_answer *now = &w->answers[w->n_answers - 1];
+	const struct timeline_thread *thread = now->thread != NULL ? now->thread : now->process;
+	uint64_t time = tsc_lo != 0 ? tscmap_ns(&w->replay->clock, tsc_lo) : MANIFEST_ABSENT;
+	const struct space *space;
+
+	if (thread == NULL || time == MANIFEST_ABSENT || w->context >= CONTEXTS_IMAGE_UNCERTAIN ||
+	    time <= w->replay->contexts.list[w->context].time)
+		return;
+	space = timeline_space(w->replay->timeline, thread->pid, time);
+	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &w->context) < 0)
+		w->error = -ENOMEM;
+}
+
+/* Where the kernel is in the trace and its code is not at hand, it is a gap; who was on the CPU
+ * behind it is to be asked anew. Of the kernel itself it does not matter. */
+static bool is_same_stay(const struct whose *w, uint64_t ip)
+{
+	if (!flow_asked_again(w->flow))
+		return false;
+	return !w->replay->manifest->trace_kernel || !flow_asked_behind_gap(w->flow) ||
+	       scan_is_kernel(ip);
+}
+
 uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
 	if (!w->has_turns) {
 		w->context = ask_without_turns(w, tsc_hi);
-	} else if (!flow_asked_again(w->flow)) {
+	} else if (!is_same_stay(w, ip)) {
 		begin(w, ip, tsc_lo, tsc_hi);
 		if (!decide(w))
 			return FLOW_CONTEXT_LATER;
+	} else if (w->replay->manifest->trace_kernel) {
+		renew(w, tsc_lo);
 	}
 	want_code(w);
 	return w->context;

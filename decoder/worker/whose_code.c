@@ -17,6 +17,7 @@ static enum fault fault_of(int found)
 	case IMAGE_ANONYMOUS: return FAULT_ANONYMOUS;
 	case IMAGE_MISSING: return FAULT_IMAGE_MISSING;
 	case IMAGE_SHORT: return FAULT_IMAGE_SHORT;
+	case IMAGE_MISMATCH: return FAULT_IMAGE_MISMATCH;
 	default: return FAULT_UNMAPPED;
 	}
 }

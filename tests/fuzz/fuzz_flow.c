@@ -1,12 +1,35 @@
 /*
- * Bytes as a trace over a small program that branches in every way. Invariants: it ends; what was
- * decoded is not more than there is; offsets do not fall; times are intervals; runs exist.
+ * Bytes as options, code and a trace over it; without code of its own a small program that branches
+ * in every way. Invariants: it ends; what was decoded is not more than there is; offsets do not
+ * fall; times are intervals; runs, gaps and marks exist; trials change nothing that is seen.
  */
 #include <assert.h>
+#include <string.h>
 
+#include "decoder/event.h"
 #include "decoder/flow.h"
+#include "decoder/timing.h"
+#include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first byte. */
+#define OPTION_MARKS   0x01 /* and ticks */
+#define OPTION_GUESTS  0x02
+#define OPTION_PSB     0x04 /* resume_at_psb */
+#define OPTION_LIBIPT  0x08 /* retstack_libipt */
+#define OPTION_CUT     0x10
+#define OPTION_TRIALS  0x20
+#define OPTION_PIECES  0x40 /* code in pieces of a few bytes */
+#define OPTION_BATCHES 0x80 /* small ones */
+/* Then the choice of a processor, */
+#define OPTION_TIP 0x80 /* resume_at_tip */
+/* and the number of bytes of code, little-endian. */
+#define HEADER_BYTES 4u
+#define PIECE_BYTES  11u
+#define ADDRESS	     0x1000u
+
+static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
 
 /* At 1000: jne 1004, nop, nop, ret; call 1000; jmp *rax; call *rax; call +0; pop; syscall; jmp -;
  * mov cr3; iret; nops up to where nothing is mapped. */
@@ -16,17 +39,47 @@ static const uint8_t program[] = {
 	0xd8, 0x48, 0xcf, 0xe2, 0xe1, 0xeb, 0x00, 0x90, 0x90, 0x90, 0x06,
 };
 
+struct input {
+	const uint8_t *code;
+	size_t code_size;
+	uint8_t options;
+	struct flow *flow;
+};
+
 static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 {
-	(void)userdata;
-	*ret = (struct flow_code){program, 0x1000, sizeof(program)};
-	return ip - 0x1000 < sizeof(program) ? 0 : FAULT_UNMAPPED;
+	const struct input *in = userdata;
+	uint64_t at = ip - ADDRESS;
+
+	if (at >= in->code_size)
+		return FAULT_UNMAPPED;
+	*ret = (struct flow_code){in->code, ADDRESS, in->code_size};
+	if (in->options & OPTION_PIECES) {
+		at -= at % PIECE_BYTES;
+		*ret = (struct flow_code){in->code + at, ADDRESS + at,
+					  MIN_OF((size_t)PIECE_BYTES, in->code_size - at)};
+	}
+	return 0;
+}
+
+static void try(struct input *in, uint64_t ip)
+{
+	static struct event_reader reader;
+	static struct timing timing;
+	struct flow_trial trial;
+
+	flow_readers(in->flow, &reader, &timing);
+	assert(flow_try(in->flow, &reader, ip, 2, &trial) == 0);
+	assert(trial.n_returns <= FLOW_TRIAL_RETURNS && trial.fault < FAULT_N_);
 }
 
 static uint64_t context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	(void)userdata;
+	struct input *in = userdata;
+
 	assert(tsc_lo <= tsc_hi);
+	if (in->options & OPTION_TRIALS)
+		try(in, ip);
 	return ip & 1;
 }
 
@@ -40,29 +93,61 @@ static void check(struct flow *f, const struct flow_batch *b, uint64_t *offset)
 		assert(item->tsc_lo <= item->tsc_hi && item->offset >= *offset);
 		*offset = item->offset;
 		assert(item->kind != FLOW_GAP || item->gap < b->n_gaps);
+		assert(item->kind != FLOW_MARK || item->mark < b->n_marks);
 		if (item->insns > 0 && item->insns <= 64)
 			assert(flow_run(f, item->start, item->insns, ips) == item->insns);
 	}
+	for (size_t i = 0; i < b->n_gaps; i++)
+		assert(b->gaps[i].fault > FAULT_NONE && b->gaps[i].fault < FAULT_N_);
+	for (size_t i = 0; i < b->n_marks; i++)
+		assert(b->marks[i].kind < FLOW_MARK_N_ && b->marks[i].tsc_lo <= b->marks[i].tsc_hi);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+static void decode(struct input *in, const uint8_t *trace, size_t size, uint8_t choice)
 {
-	struct flow_config config = {.trace = data,
+	uint8_t options = in->options, model = models[choice % sizeof(models)];
+	struct flow_config config = {.trace = trace,
 				     .size = size,
 				     .mtc_period = 3,
 				     .max_nonturbo_ratio = 32,
 				     .tsc_art_num = 266,
 				     .tsc_art_den = 2,
+				     .cpu_family = model != 0 ? 6 : 0,
+				     .cpu_model = model,
 				     .code = give_code,
-				     .context = context};
+				     .context = context,
+				     .userdata = in,
+				     .batch_items = options & OPTION_BATCHES ? 16 : 0,
+				     .marks = options & OPTION_MARKS,
+				     .ticks = options & OPTION_MARKS,
+				     .guests = options & OPTION_GUESTS,
+				     .resume_at_psb = options & OPTION_PSB,
+				     .resume_at_tip = choice & OPTION_TIP,
+				     .retstack_libipt = options & OPTION_LIBIPT,
+				     .cut = options & OPTION_CUT};
 	struct flow_batch batch;
 	uint64_t offset = 0;
-	struct flow *f;
 
-	assert(flow_new(&config, &f) == 0);
-	while (flow_next(f, &batch) == 0)
-		check(f, &batch, &offset);
-	assert(flow_get_stats(f)->bytes_decoded <= flow_get_stats(f)->bytes);
-	flow_free(f);
+	assert(flow_new(&config, &in->flow) == 0);
+	while (flow_next(in->flow, &batch) == 0)
+		check(in->flow, &batch, &offset);
+	assert(flow_get_stats(in->flow)->bytes_decoded <= flow_get_stats(in->flow)->bytes);
+	flow_free(in->flow);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {.code = program, .code_size = sizeof(program)};
+	size_t n;
+
+	if (size < HEADER_BYTES)
+		return 0;
+	in.options = data[0];
+	n = MIN_OF((size_t)data[2] | (size_t)data[3] << 8, size - HEADER_BYTES);
+	if (n > 0) {
+		in.code = data + HEADER_BYTES;
+		in.code_size = n;
+	}
+	decode(&in, data + HEADER_BYTES + n, size - HEADER_BYTES - n, data[1]);
 	return 0;
 }

@@ -1,25 +1,62 @@
 /*
  * Bytes as a trace, packet by packet. Invariants: a packet lies within the bytes, its name and text
- * exist, and cut short it needs more.
+ * exist, and cut short it needs more; whatever its numbers are, the estimate of time takes them.
  */
 #include <assert.h>
 #include <string.h>
 
+#include "decoder/estimate.h"
 #include "decoder/packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* What the first bytes make of it. */
+static void begin(struct estimate *e, const uint8_t *data, size_t size)
+{
+	struct estimate_config config = {.mtc_period = 3};
+
+	if (size >= 8)
+		config = (struct estimate_config){
+			.mtc_period = data[0],
+			.max_nonturbo_ratio = data[1],
+			.tsc_art_num = (uint32_t)data[2] << (data[3] & 31),
+			.tsc_art_den = data[4],
+			.cyc_lost_at_psb = data[5] & 1,
+			.no_calibration = data[5] & 2,
+			.no_cyc = data[5] & 4,
+			.keep_calibration = data[5] & 8,
+		};
+	estimate_init(e, &config);
+}
+
+static void check_estimate(struct estimate *e, const struct packet *p)
+{
+	struct estimate_faults faults = estimate_packet(e, p);
+	uint64_t v;
+
+	assert(strlen(estimate_text(faults.point)) > 0);
+	assert(strlen(estimate_text(faults.calibration)) > 0);
+	assert(estimate_tsc(e, &v) == ESTIMATE_NO_TIME || e->have_tsc);
+	if (estimate_length(e, &v) == ESTIMATE_OK)
+		assert(e->cal.min <= v && v <= e->cal.max);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct packet_cursor c = {.pos = data, .end = data + size};
+	struct estimate e;
 	struct packet p, again;
 	char line[128];
 
+	begin(&e, data, size);
+	if (size >= 8)
+		c.quirks = data[6] & (PACKET_SKD007 | PACKET_SKZ84);
 	while (c.pos < c.end) {
 		const uint8_t *pos = c.pos;
 
 		if (packet_next(&c, &p) != 0) {
 			assert(c.pos == pos);
+			assert(strlen(packet_why(pos, c.end)) > 0);
 			c.pos++;
 			continue;
 		}
@@ -27,7 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(strlen(packet_name(&p)) > 0);
 		assert(packet_format(&p, (uint64_t)(pos - data), line, sizeof(line)) <
 		       sizeof(line));
-		if (p.type != PACKET_BIP)
+		check_estimate(&e, &p);
+		if (p.type != PACKET_BIP && c.quirks == 0)
 			assert(packet_read(pos, c.pos - 1, &again) == PACKET_SHORT);
 	}
 	return 0;

@@ -1,6 +1,7 @@
 /*
- * A whole decode of a bundle, as ptsnap-decode does it. Invariant: what it writes is one complete
- * JSON object, whatever the bundle holds, and no longer than asked.
+ * A whole decode of a bundle, as ptsnap-decode does it. Invariants: a report and a summary are one
+ * complete JSON object, whatever the bundle holds, and no longer than asked; the views that are
+ * lines end, and are printable.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -36,6 +37,35 @@ static void decode(const struct bundle *bundle, uint32_t view)
 	close(sink.fd);
 }
 
+static void decode_lines(const struct bundle *bundle, uint32_t view, uint64_t show)
+{
+	const struct worker_request request = {.view = view, .show = show};
+	struct decode_sink sink = {.version = "fuzz"};
+	static char text[LIMIT];
+	uint64_t faults;
+	ssize_t n;
+
+	assert(memfd_new("out", 0, &sink.fd) == 0);
+	assert(decode_run(bundle, &request, &sink, &faults) == 0);
+	n = pread(sink.fd, text, sizeof(text), 0);
+	assert(n >= 0);
+	for (ssize_t i = 0; i < n; i++)
+		assert(text[i] == '\n' || (text[i] >= 0x20 && text[i] < 0x7f));
+	close(sink.fd);
+}
+
+/* In every form: what asks for the most first. */
+static void decode_packets(const struct bundle *bundle)
+{
+	decode_lines(bundle, WORKER_VIEW_PACKETS,
+		     WORKER_SHOW_RAW | WORKER_SHOW_LASTIP | WORKER_SHOW_EXEC_MODE |
+			     WORKER_SHOW_TIME | WORKER_SHOW_TIME_DELTA | WORKER_SHOW_SB_VERBOSE |
+			     WORKER_SHOW_SB_FILENAME | WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_TIME);
+	decode_lines(bundle, WORKER_VIEW_PACKETS,
+		     WORKER_SHOW_NO_SYNC | WORKER_SHOW_TCAL | WORKER_SHOW_KEEP_TCAL |
+			     WORKER_SHOW_SB_COMPACT);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
@@ -46,5 +76,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	decode(bundle, WORKER_VIEW_SUMMARY);
 	decode(bundle, WORKER_VIEW_REPORT);
+	decode_packets(bundle);
+	decode_lines(bundle, WORKER_VIEW_INSNS,
+		     WORKER_SHOW_PTXED | WORKER_SHOW_EVENT_TICK | WORKER_SHOW_EVENT_TIME |
+			     WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_SWITCH | WORKER_SHOW_SB_WARN);
+	decode_lines(bundle, WORKER_VIEW_INSNS,
+		     WORKER_SHOW_PTXED | WORKER_SHOW_BLOCKS | WORKER_SHOW_EVENT_IP |
+			     WORKER_SHOW_EVENT_IFLAGS | WORKER_SHOW_RESYNC_ON_ERROR |
+			     WORKER_SHOW_END_ON_CALL | WORKER_SHOW_END_ON_JUMP);
+	decode_lines(bundle, WORKER_VIEW_EVENTS, 0);
 	return 0;
 }

@@ -3,16 +3,20 @@
 fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
 	tests/fuzz/fuzz_varlink tests/fuzz/fuzz_ring tests/fuzz/fuzz_procmaps \
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
-	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart
+	tests/fuzz/fuzz_event \
+	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
+	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
-EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
 
 if ENABLE_FUZZERS
 fuzz_main =
+fuzz_bundle_main = tests/fuzz/bundle_mutator.c
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 fuzz_main = tests/fuzz/standalone.c
+fuzz_bundle_main = $(fuzz_main)
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
 
@@ -22,7 +26,7 @@ tests_fuzz_fuzz_perfrecord_LDADD = proto/libptproto.a
 tests_fuzz_fuzz_manifest_SOURCES = tests/fuzz/fuzz_manifest.c $(fuzz_main)
 tests_fuzz_fuzz_manifest_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_manifest_LDADD = proto/libptproto.a $(JSONC_LIBS)
-tests_fuzz_fuzz_bundle_SOURCES = tests/fuzz/fuzz_bundle.c $(fuzz_main)
+tests_fuzz_fuzz_bundle_SOURCES = tests/fuzz/fuzz_bundle.c $(fuzz_bundle_main)
 tests_fuzz_fuzz_bundle_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_bundle_LDADD = proto/libptproto.a $(JSONC_LIBS)
 tests_fuzz_fuzz_varlink_SOURCES = tests/fuzz/fuzz_varlink.c $(fuzz_main)
@@ -43,13 +47,16 @@ tests_fuzz_fuzz_elf_LDADD = sideband/libptimage.a sideband/libptsideband.a proto
 tests_fuzz_fuzz_packet_SOURCES = tests/fuzz/fuzz_packet.c $(fuzz_main)
 tests_fuzz_fuzz_packet_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_packet_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
+tests_fuzz_fuzz_event_SOURCES = tests/fuzz/fuzz_event.c $(fuzz_main)
+tests_fuzz_fuzz_event_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_event_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
 tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c $(fuzz_main)
 tests_fuzz_fuzz_flow_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_flow_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
 tests_fuzz_fuzz_insn_SOURCES = tests/fuzz/fuzz_insn.c $(fuzz_main)
 tests_fuzz_fuzz_insn_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_insn_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_main)
+tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_bundle_main)
 tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
@@ -60,3 +67,9 @@ tests_fuzz_fuzz_execfile_LDADD = proto/libptproto.a
 tests_fuzz_fuzz_emustart_SOURCES = tests/fuzz/fuzz_emustart.c $(fuzz_main)
 tests_fuzz_fuzz_emustart_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_emustart_LDADD = proto/libptproto.a
+tests_fuzz_fuzz_export_SOURCES = tests/fuzz/fuzz_export.c $(fuzz_bundle_main)
+tests_fuzz_fuzz_export_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_export_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS)
+tests_fuzz_fuzz_perfdata_SOURCES = tests/fuzz/fuzz_perfdata.c $(fuzz_main)
+tests_fuzz_fuzz_perfdata_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_perfdata_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)

@@ -183,6 +183,7 @@ static void run_ours(const uint8_t *trace, size_t size, const struct folder *c, 
 		.cpu_family = c->family,
 		.cpu_model = c->model,
 		.code = give_code,
+		.guests = true, /* some were recorded of a virtual machine */
 		.userdata = im,
 	};
 	struct flow_batch batch;

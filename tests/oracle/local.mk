@@ -1,12 +1,24 @@
 # libipt, and traces recorded by others on real hardware (PTSNAP_CORPUS).
-ORACLE_TESTS += tests/oracle/corpus.tap
-EXTRA_DIST += tests/oracle/corpus.py
+ORACLE_TESTS += tests/oracle/corpus.tap tests/oracle/ptt.tap
+EXTRA_DIST += tests/oracle/corpus.py tests/oracle/ptt.py
+
+# perf, on what `ptsnapctl export' writes.
+ORACLE_TESTS += tests/oracle/perf_branches.tap
+EXTRA_DIST += tests/oracle/perf_branches.py
+
+# perf.data files: of others, synthetic ones, and perf's own recordings where perf is installed.
+ORACLE_TESTS += tests/oracle/perfdata.tap
+EXTRA_DIST += tests/oracle/perfdata.py
+noinst_PROGRAMS += tests/oracle/perfdata_dump
+tests_oracle_perfdata_dump_SOURCES = tests/oracle/perfdata_dump.c
+tests_oracle_perfdata_dump_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
 
 if HAVE_LIBIPT
 if HAVE_CMOCKA
 check_PROGRAMS += tests/oracle/flow_check
 endif
-noinst_PROGRAMS += tests/oracle/bundle_ipt tests/oracle/libipt_insns
+noinst_PROGRAMS += tests/oracle/bundle_ipt tests/oracle/libipt_insns tests/oracle/diff_ipt \
+	tests/oracle/bundle_pages
 endif
 tests_oracle_flow_check_SOURCES = tests/oracle/flow_check.c
 tests_oracle_flow_check_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
@@ -15,3 +27,9 @@ tests_oracle_bundle_ipt_SOURCES = tests/oracle/bundle_ipt.c tests/oracle/ipt_cpu
 tests_oracle_bundle_ipt_LDADD = $(WORKER_LIBS) $(LIBIPT_LIBS)
 tests_oracle_libipt_insns_SOURCES = tests/oracle/libipt_insns.c
 tests_oracle_libipt_insns_LDADD = $(LIBIPT_LIBS)
+tests_oracle_diff_ipt_SOURCES = tests/oracle/diff_ipt.c tests/oracle/diff_decode.c \
+	tests/oracle/diff_decode.h tests/oracle/diff_input.c tests/oracle/diff_input.h \
+	tests/oracle/diff_mutate.c tests/oracle/diff_reduce.c tests/oracle/diff_seeds.c
+tests_oracle_diff_ipt_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
+tests_oracle_bundle_pages_SOURCES = tests/oracle/bundle_pages.c
+tests_oracle_bundle_pages_LDADD = $(WORKER_LIBS)

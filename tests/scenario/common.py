@@ -14,6 +14,7 @@ PTSNAPD = f"{BUILD}/daemon/ptsnapd"
 PTSNAPCTL = f"{BUILD}/ctl/ptsnapctl"
 TRUTH = f"{BUILD}/tests/support/truth_window"
 SUBSET = f"{BUILD}/tests/support/truth_subset"
+TIMES = f"{BUILD}/tests/support/truth_times"
 LIBIPT = f"{BUILD}/tests/oracle/bundle_ipt"
 GUESTS = f"{BUILD}/tests/support"
 

@@ -1,6 +1,6 @@
 # Programs that tests run; nothing of it is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
-	tests/support/truth_subset tests/support/emu_run
+	tests/support/truth_subset tests/support/truth_times tests/support/emu_run
 tests_support_vl_cert_server_SOURCES = tests/support/vl_cert_server.c
 tests_support_vl_cert_server_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
@@ -12,6 +12,8 @@ tests_support_truth_window_SOURCES = tests/support/truth_window.c $(TRUTH_SOURCE
 tests_support_truth_window_LDADD =
 tests_support_truth_subset_SOURCES = tests/support/truth_subset.c $(TRUTH_SOURCES) $(SUBSET_SOURCES)
 tests_support_truth_subset_LDADD =
+tests_support_truth_times_SOURCES = tests/support/truth_times.c $(TRUTH_SOURCES)
+tests_support_truth_times_LDADD =
 if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset
 endif
@@ -19,6 +21,26 @@ tests_unit_support_test_truth_walk_SOURCES = tests/unit/support/test_truth_walk.
 tests_unit_support_test_truth_walk_LDADD = $(CMOCKA_LIBS)
 tests_unit_support_test_subset_SOURCES = tests/unit/support/test_subset.c $(SUBSET_SOURCES)
 tests_unit_support_test_subset_LDADD = $(CMOCKA_LIBS)
+
+# Scripts: program, trace, sideband and expectation in one text (docs/PTSCRIPT.md).
+PTSCRIPT_SOURCES = tests/support/ptscript.c tests/support/ptscript.h \
+	tests/support/ptscript_event.c \
+	tests/support/ptscript_expect.c \
+	tests/support/ptscript_line.c tests/support/ptscript_line.h \
+	tests/support/ptscript_packet.h \
+	tests/support/ptscript_sideband.c \
+	tests/support/ptscript_trace.c
+noinst_PROGRAMS += tests/support/ptscript_tool
+tests_support_ptscript_tool_SOURCES = tests/support/ptscript_tool.c \
+	tests/support/ptscript_program.c tests/support/ptscript_program.h $(PTSCRIPT_SOURCES)
+tests_support_ptscript_tool_LDADD = proto/libptproto.a $(JSONC_LIBS)
+if HAVE_CMOCKA
+check_PROGRAMS += tests/unit/support/test_ptscript
+endif
+tests_unit_support_test_ptscript_SOURCES = tests/unit/support/test_ptscript.c \
+	tests/support/ptscript_program.c tests/support/ptscript_program.h $(PTSCRIPT_SOURCES)
+tests_unit_support_test_ptscript_LDADD = decoder/libptdecoder.a proto/libptproto.a \
+	$(ZYDIS_LIBS) $(CMOCKA_LIBS)
 
 # The emulated source alone: runs a command, dumps its rings.
 tests_support_emu_run_SOURCES = tests/support/emu_run.c
@@ -44,3 +66,10 @@ tests_support_guest_maps_LDADD = -ldl
 tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
 tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_LDFLAGS = -pthread
+
+# Synthetic perf.data files, for tests of whole programs and for the fuzz corpus.
+noinst_PROGRAMS += tests/support/make_perfdata
+tests_support_make_perfdata_SOURCES = tests/support/make_perfdata_main.c \
+	tests/support/make_perfdata.c tests/support/make_perfdata.h \
+	tests/support/make_bundle.c tests/support/make_bundle.h
+tests_support_make_perfdata_LDADD = proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)

@@ -71,7 +71,9 @@ static void put_round(const struct make_bundle *how, struct bytes_out *out, unsi
 	bool taken = round % 2 == 1;
 
 	put_tsc(out, MAKE_TSC + (uint64_t)round * MAKE_ROUND);
-	put_ip(out, 0x11, round == 0 ? MAKE_MAIN : MAKE_MAIN + 13); /* TIP.PGE */
+	/* TIP.PGE, or TIP out of the kernel. */
+	put_ip(out, how->kernel && round > 0 ? 0x0d : 0x11,
+	       round == 0 ? MAKE_MAIN : MAKE_MAIN + 13);
 	if (how->plain_returns) {
 		put_ip(out, 0x0d, MAKE_MAIN + 5); /* TIP */
 		bytes_put_u8(out, taken ? 0x06 : 0x04);
@@ -79,7 +81,10 @@ static void put_round(const struct make_bundle *how, struct bytes_out *out, unsi
 		bytes_put_u8(out, taken ? 0x0e : 0x0c); /* TNT: ret, je */
 	}
 	put_tsc(out, MAKE_TSC + (uint64_t)round * MAKE_ROUND + MAKE_ROUND / 2);
-	bytes_put_u8(out, 0x01); /* TIP.PGD without IP: to the kernel */
+	if (how->kernel)
+		put_ip(out, 0x0d, MAKE_KERNEL);
+	else
+		bytes_put_u8(out, 0x01); /* TIP.PGD without IP: to the kernel */
 }
 
 void make_trace(const struct make_bundle *how, struct bytes_out *out)
@@ -376,6 +381,7 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 	m->time_mult = 1;
 	m->time_shift = 0;
 	m->trace_user = true;
+	m->trace_kernel = how->kernel;
 	m->mtc_period = UINT32_MAX;
 	m->perf_ns = stop_time(how) - how->stop_late;
 	m->last_ns = how->last_ns != 0 ? how->last_ns : MANIFEST_ABSENT;

@@ -20,14 +20,15 @@
 #include "proto/bytes.h"
 #include "proto/manifest.h"
 
-#define MAKE_BASE  0x400000ull
-#define MAKE_MAIN  (MAKE_BASE + 0x200)
-#define MAKE_LEAF  (MAKE_BASE + 0x220)
-#define MAKE_PID   4711u
-#define MAKE_TID   4712u
-#define MAKE_TSC   1000000ull /* of the PSB */
-#define MAKE_PATH  "/usr/bin/loop\xff\"x"
-#define MAKE_ROUND 1000u /* TSC ticks, which are ns here */
+#define MAKE_BASE   0x400000ull
+#define MAKE_MAIN   (MAKE_BASE + 0x200)
+#define MAKE_KERNEL 0xffffffff81000000ull
+#define MAKE_LEAF   (MAKE_BASE + 0x220)
+#define MAKE_PID    4711u
+#define MAKE_TID    4712u
+#define MAKE_TSC    1000000ull /* of the PSB */
+#define MAKE_PATH   "/usr/bin/loop\xff\"x"
+#define MAKE_ROUND  1000u /* TSC ticks, which are ns here */
 
 struct make_bundle {
 	unsigned rounds;
@@ -36,6 +37,7 @@ struct make_bundle {
 	bool plain_returns;	 /* returns by TIP instead of compressed */
 	bool no_psb;		 /* the trace begins behind its first PSB */
 	bool no_sideband;
+	bool kernel; /* is in the trace, too, at MAKE_KERNEL: a branch for each system call */
 	bool no_image;
 	const char *build_id; /* that the records say of the image, which has none */
 	bool overflow;	      /* an OVF in the middle */

@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, status, decode"
+	fails 2 "snapshot, list, fetch, status, decode, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid are: snapshot, list, fetch, status, decode, help, version"
+	fails 2 "valid are: snapshot, list, fetch, status, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -65,6 +65,8 @@ fails() {
 	fails 2 "valid are: pretty, short, off"
 	ctl fetch latest --format=tar
 	fails 2 "valid are: report, bundle"
+	ctl export latest --format=pprof
+	fails 2 "valid are: perf.data"
 	ctl decode --view=calls x
 	fails 2 "valid are: report, summary, packets, branches, insns"
 	ctl snapshot --last=8x
@@ -83,6 +85,38 @@ fails() {
 	fails 2 "FAMILY/MODEL"
 	ctl decode --raw-pt=x --cpuid-0x15=2
 	fails 2 "EAX,EBX"
+	ctl decode --gap=0 --view=packets x
+	fails 2 "from 1"
+	ctl decode --retstack=amd x
+	fails 2 "valid are: sdm, libipt"
+	ctl decode --raw-pt=x --pevent:time-shift=64
+	fails 2 "from 0 to 63"
+}
+
+@test "decode options that do not fit the view" {
+	ctl decode --no-pad x
+	fails 2 "--no-pad goes with --view=packets"
+	ctl decode --view=insns --event:tick x
+	fails 2 "--event:tick goes with --view=insns --ptxed"
+	ctl decode --view=packets --ptxed x
+	fails 2 "--ptxed goes with --view=insns"
+	ctl decode --view=packets --time --tcal x
+	fails 2 "either --time or --tcal"
+	ctl decode --gap=1 x
+	fails 2 "--gap goes with --view=packets"
+	ctl decode --pevent:primary=x y
+	fails 2 "--raw-pt"
+}
+
+@test "decode --view=packets takes the options of ptdump" {
+	printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\43\0\2\377' >"$dir/pt"
+	ctl decode --raw-pt="$dir/pt" --view=packets --no-pad --no-offset --cpu 6/94 --mtc-freq 3
+	[ "$status" -eq 0 ]
+	[ "$output" = "psb
+psbend
+[13: error decoding packet: unknown opcode]" ]
+	ctl decode --raw-pt="$dir/pt" --view=packets --gap=7
+	fails 2 "no gap of that number"
 }
 
 @test "operands that are missing or too many" {
@@ -94,6 +128,12 @@ fails() {
 	fails 2 "no operand"
 	ctl help list x
 	fails 2 "one verb"
+	ctl export
+	fails 2 "latest, or a bundle"
+	ctl export a b
+	fails 2 "one operand"
+	ctl export --images= a
+	fails 2 "--images= needs"
 	ctl decode
 	fails 2 "BUNDLE"
 	ctl decode a b
@@ -249,6 +289,85 @@ assert json.load(sys.stdin)["asked"] == {"windowBytes": 8388608}'
 	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
 	recorder normal
 	run script -qec "'$ctl' --socket='$sock' fetch latest --format=bundle" /dev/null
+	[ "$status" -eq 2 ]
+	[[ $output == *"not written to a terminal"* ]]
+}
+
+# bundle KIND: a synthetic one in $dir/bundle, handed out by the recorder, too.
+bundle() {
+	make=${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}/tests/support/make_bundle
+	[ -x "$make" ] || skip "$make is not built"
+	"$make" "$1" "$dir/bundle"
+	export FAKE_BUNDLE=$dir/bundle
+}
+
+@test "export of a file, of an ID and of latest are the same" {
+	bundle cpus
+	recorder normal
+	ctl -q export -o "$dir/p1" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	[ -z "$output$err" ]
+	ctl -q export --format=perf.data -o "$dir/p2" 5abc
+	[ "$status" -eq 0 ]
+	"$ctl" -q --socket="$sock" export latest >"$dir/p3"
+	[ "$(head -c 8 "$dir/p1")" = PERFILE2 ]
+	[ "$(stat -c %a "$dir/p1")" = 600 ]
+	cmp "$dir/p1" "$dir/p2"
+	cmp "$dir/p1" "$dir/p3"
+}
+
+@test "export says which mapped file is not the same here" {
+	bundle plain
+	ctl export -o "$dir/out" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	[[ $err == *'1 of 1 mapped files are gone'*', /usr/bin/loop'*'--symfs'* ]]
+	ctl export -o "$dir/out" --images="$dir/images" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	[[ $err == *"1 images are in $dir/images"* ]]
+	[ -s "$dir"/images/usr/bin/loop*x ]
+	[ "$(stat -c %a "$dir/images")" = 700 ]
+	ctl export -o "$dir/out" --images="$dir/images" "$dir/bundle"
+	fails 1 "is not empty"
+}
+
+@test "export without the mapped files says nothing of them" {
+	bundle noimage
+	ctl export -o "$dir/out" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	[ -z "$err" ]
+}
+
+@test "export of what is no bundle leaves no file" {
+	recorder normal
+	ctl export -o "$dir/out" latest
+	fails 1 "latest: not a bundle"
+	ctl export -o "$dir/out" "$dir/none"
+	fails 1 "No such file"
+	ctl export -o "$dir/out" "$dir"
+	fails 1 "not a bundle"
+	ctl export -o "$dir/out" none
+	fails 1 "not a bundle" # the recorder's answer
+	bundle plain
+	truncate -s -1 "$dir/bundle"
+	ctl export -o "$dir/out" "$dir/bundle"
+	fails 1 "not a bundle, or damaged"
+	[ ! -e "$dir/out" ]
+}
+
+@test "export to places that cannot be written" {
+	bundle plain
+	ctl -q export -o "$dir/none/x" "$dir/bundle"
+	fails 1 "No such file or directory"
+	ctl -q export -o /dev/full "$dir/bundle"
+	fails 1 "No space left on device"
+	ctl -q export --images=/dev/null -o /dev/null "$dir/bundle"
+	fails 1 "Not a directory"
+}
+
+@test "export refuses a terminal" {
+	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
+	bundle plain
+	run script -qec "'$ctl' export '$dir/bundle'" /dev/null
 	[ "$status" -eq 2 ]
 	[[ $output == *"not written to a terminal"* ]]
 }

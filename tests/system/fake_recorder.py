@@ -26,6 +26,9 @@ STATUS = {"version": "9", "state": "tracing", "source": "emulated", "pid": 42, "
                     "lost": 5 if i == 7 else 0} for i in range(1, 8)],
           "timeline": {"records": 10}, "command": {"pid": 43, "running": False, "exitStatus": 3}}
 BUNDLE = b"bundle\0bytes"
+if "FAKE_BUNDLE" in os.environ:  # a file to hand out instead
+    with open(os.environ["FAKE_BUNDLE"], "rb") as f:
+        BUNDLE = f.read()
 
 
 class Peer:

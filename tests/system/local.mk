@@ -1,5 +1,6 @@
-SYSTEM_TESTS += tests/scenario/exact.tap tests/scenario/machine.tap
-EXTRA_DIST += tests/scenario/common.py tests/scenario/exact.py tests/scenario/machine.py
+SYSTEM_TESTS += tests/scenario/exact.tap tests/scenario/machine.tap tests/scenario/times.tap
+EXTRA_DIST += tests/scenario/common.py tests/scenario/exact.py tests/scenario/machine.py \
+	tests/scenario/times.py
 
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh

@@ -39,6 +39,13 @@ lines=$(wc -l <"$dir/plain.4")
 [ "$lines" = 799 ] || fail "plain: $lines instructions"
 cmp -s "$dir/plain.4" "$dir/tips.4" || fail "return compression changes the instructions"
 
+# What is not a branch: one of everything (tests/scripts/report.pts says what).
+run 0 "$top/tests/fuzz/corpus/worker/events" "$dir/events.0"
+ended_well || fail "events: $said"
+for list in ptwrites frequencies power interrupts aborts; do
+	grep -q "\"$list\":\[{" "$dir/events.0" || fail "events: no $list"
+done
+
 # A small limit: shorter, still a report.
 run 0 "$dir/many.ptsnap" "$dir/many.cut" 20000
 ended_well || fail "limit: $said"

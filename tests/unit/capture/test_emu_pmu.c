@@ -38,6 +38,13 @@ static uint64_t here(void)
 	return emuring_cpu_at(ring, 0)->aux_pos;
 }
 
+/* TICKS later the machine looks at the clock. */
+static void pass(uint64_t ticks)
+{
+	emu_ring_pass(ring, ticks);
+	emupmu_now(&pmu);
+}
+
 static void start_first_time_writes_psb_without_fup(void **state)
 {
 	(void)state;
@@ -198,17 +205,53 @@ static void cyc_precedes_packets_and_counts_since_the_last(void **state)
 	(void)state;
 	begin(RING_BRANCH | RING_TSC | RING_CYC);
 	emupmu_start(&pmu);
-	emu_ring_pass(ring, 10);
+	pass(10);
 	emupmu_enter(&pmu, 0x401000);
 	from = here();
-	emu_ring_pass(ring, 5);
+	pass(5);
 	encode_branch(pmu.encoder.tnt, true);
 	emupmu_tip(&pmu, 0x402000);
-	emu_ring_pass(ring, 100);
+	pass(100);
 	emupmu_tip(&pmu, 0x403000);
 	emupmu_leave(&pmu);
 	assert_string_equal(emu_ring_text(ring, from),
 			    "CYC(5) TNT(1) TIP(2000) CYC(100) TIP(3000) PGD");
+}
+
+static void cyc_before_a_tnt_is_the_time_of_its_first_branch(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | RING_CYC);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	from = here();
+	pass(7);
+	encode_branch(pmu.encoder.tnt, true);
+	pass(20);
+	encode_branch(pmu.encoder.tnt, false);
+	pass(3);
+	emupmu_tip(&pmu, 0x402000);
+	assert_string_equal(emu_ring_text(ring, from), "CYC(7) TNT(10) CYC(23) TIP(2000)");
+}
+
+static void cyc_does_not_count_while_tracing_is_off(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | RING_CYC);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	emupmu_stop(&pmu, 0x401001);
+	from = here();
+	emu_ring_pass(ring, 1000);
+	emupmu_start(&pmu);
+	pass(4);
+	emupmu_enter(&pmu, 0x401001);
+	assert_string_equal(emu_ring_text(ring, from),
+			    "TSC(1000001000) CBR(10) MODE CYC(4) PGE(401001)");
 }
 
 static void cyc_below_the_threshold_is_left_out(void **state)
@@ -220,9 +263,9 @@ static void cyc_below_the_threshold_is_left_out(void **state)
 	emupmu_start(&pmu);
 	emupmu_enter(&pmu, 0x401000);
 	from = here();
-	emu_ring_pass(ring, 15);
+	pass(15);
 	emupmu_tip(&pmu, 0x402000);
-	emu_ring_pass(ring, 1);
+	pass(1);
 	emupmu_tip(&pmu, 0x403000);
 	assert_string_equal(emu_ring_text(ring, from), "TIP(2000) CYC(16) TIP(3000)");
 }
@@ -236,9 +279,55 @@ static void cyc_with_mtc_is_exact_at_the_mtc(void **state)
 	emupmu_start(&pmu);
 	emupmu_enter(&pmu, 0x401000);
 	from = here();
-	emu_ring_pass(ring, 70);
+	pass(70);
 	emupmu_tip(&pmu, 0x402000);
 	assert_string_equal(emu_ring_text(ring, from), "CYC(64) MTC(41) CYC(6) TIP(2000)");
+}
+
+/* Whoever looks at the clock, for a record or a packet: what was due stands before all that comes
+ * at that time. */
+static void now_writes_the_mtcs_that_are_due(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	from = here();
+	encode_branch(pmu.encoder.tnt, true);
+	pass(130);
+	encode_branch(pmu.encoder.tnt, false);
+	emupmu_tip(&pmu, 0x402000);
+	assert_string_equal(emu_ring_text(ring, from), "TNT(1) MTC(41) MTC(42) TNT(0) TIP(2000)");
+}
+
+static void now_while_tracing_is_off_writes_nothing(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	from = here();
+	pass(1000);
+	assert_int_equal(here(), from);
+}
+
+/* The clock stands still between two looks, however long they are apart. */
+static void packets_between_two_looks_have_one_time(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	from = here();
+	emu_ring_pass(ring, 100);
+	emupmu_tip(&pmu, 0x402000);
+	pass(0);
+	emupmu_tip(&pmu, 0x403000);
+	assert_string_equal(emu_ring_text(ring, from), "TIP(2000) MTC(41) TIP(3000)");
 }
 
 static void stop_in_user_code_and_restart_leave_no_loose_ends(void **state)
@@ -396,6 +485,28 @@ static void service_after_a_long_time_in_user_code_writes_psbs_between_mtcs(void
 	assert_non_null(strstr(text, "MODE FUP(401002) PSBEND MTC("));
 }
 
+/* As far as the traced program can tell its CPU did something else. */
+static void service_after_the_host_took_its_cpu_away_has_an_interrupt(void **state)
+{
+	uint64_t from;
+
+	(void)state;
+	begin(RING_BRANCH | RING_TSC | MTC64);
+	pmu.held_up = 100;
+	emupmu_start(&pmu);
+	emupmu_enter(&pmu, 0x401000);
+	from = here();
+	encode_branch(pmu.encoder.tnt, true);
+	emu_ring_pass(ring, 100);
+	emupmu_service(&pmu, 0x401002);
+	assert_string_equal(emu_ring_text(ring, from), "TNT(1) MTC(41)");
+	emu_ring_pass(ring, 101);
+	emupmu_service(&pmu, 0x401004);
+	emupmu_enter(&pmu, 0x401004);
+	assert_string_equal(emu_ring_text(ring, from),
+			    "TNT(1) MTC(41) FUP(1004) PGD MTC(42) MTC(43) PGE(1004)");
+}
+
 #define CASE(name) cmocka_unit_test_teardown(name, tear_down)
 
 int main(void)
@@ -412,14 +523,20 @@ int main(void)
 		CASE(mtc_goes_on_in_the_kernel_and_makes_psbs),
 		CASE(mtc_after_a_very_long_time_fills_the_ring_once),
 		CASE(cyc_precedes_packets_and_counts_since_the_last),
+		CASE(cyc_before_a_tnt_is_the_time_of_its_first_branch),
+		CASE(cyc_does_not_count_while_tracing_is_off),
 		CASE(cyc_below_the_threshold_is_left_out),
 		CASE(cyc_with_mtc_is_exact_at_the_mtc),
+		CASE(now_writes_the_mtcs_that_are_due),
+		CASE(now_while_tracing_is_off_writes_nothing),
+		CASE(packets_between_two_looks_have_one_time),
 		CASE(stop_in_user_code_and_restart_leave_no_loose_ends),
 		CASE(without_branch_only_time_is_written),
 		CASE(overflow_resolved_in_user_code_has_a_fup),
 		CASE(overflow_resolved_in_the_kernel_has_none),
 		CASE(overflow_pending_at_a_stop_is_resolved_there),
 		CASE(leave_empties_the_return_stack),
+		CASE(service_after_the_host_took_its_cpu_away_has_an_interrupt),
 		CASE(service_after_a_long_time_in_user_code_writes_psbs_between_mtcs),
 		CASE(killed_in_a_block_interrupts_it),
 	};

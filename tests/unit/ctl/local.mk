@@ -2,6 +2,14 @@
 
 ctl_test_libs = ctl/libptctl.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
 
+check_PROGRAMS += tests/unit/ctl/test_export_perfdata
+tests_unit_ctl_test_export_perfdata_SOURCES = tests/unit/ctl/test_export_perfdata.c
+tests_unit_ctl_test_export_perfdata_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_import_pevents
+tests_unit_ctl_test_import_pevents_SOURCES = tests/unit/ctl/test_import_pevents.c
+tests_unit_ctl_test_import_pevents_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/test_raw
 tests_unit_ctl_test_raw_SOURCES = tests/unit/ctl/test_raw.c
 tests_unit_ctl_test_raw_LDADD = $(ctl_test_libs)
@@ -10,6 +18,14 @@ check_PROGRAMS += tests/unit/ctl/test_show
 tests_unit_ctl_test_show_SOURCES = tests/unit/ctl/test_show.c
 tests_unit_ctl_test_show_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/test_show_option
+tests_unit_ctl_test_show_option_SOURCES = tests/unit/ctl/test_show_option.c
+tests_unit_ctl_test_show_option_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/test_size
 tests_unit_ctl_test_size_SOURCES = tests/unit/ctl/test_size.c
 tests_unit_ctl_test_size_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_import
+tests_unit_ctl_test_import_SOURCES = tests/unit/ctl/test_import.c $(TEST_MAKE_PERFDATA)
+tests_unit_ctl_test_import_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)

@@ -210,6 +210,80 @@ static void report_gaps_show_one_of_each_kind_whole(void **state)
 	assert_has(text, "... and 48 more");
 }
 
+static const char EVENTS[] =
+	"{\"errata\":[\"BDM70\",\"SKD007\"],"
+	"\"cpus\":[{\"cpu\":0,\"frequency\":{\"lowestRatio\":8,\"highestRatio\":20,"
+	"\"lowestMhz\":800,\"highestMhz\":2000,\"changes\":3}},{\"cpu\":1,\"frequency\":null},"
+	"{\"cpu\":2,\"frequency\":{\"lowestRatio\":12,\"highestRatio\":36,"
+	"\"lowestMhz\":1200,\"highestMhz\":3600,\"changes\":1}}],"
+	"\"eventCounts\":{\"ptwrite\":1234,\"interrupt\":45,\"transaction-begin\":12,"
+	"\"transaction-commit\":10,\"transaction-abort\":2,\"exstop\":7,\"pwre\":6,\"pwrx\":5,"
+	"\"mwait\":4},"
+	"\"ptwrites\":[{\"payload\":\"0x1\"},{\"cpu\":0,\"tid\":4711,\"payload\":\"0x1234\","
+	"\"name\":\"main+0x12\",\"address\":\"0x401012\"}],"
+	"\"interrupts\":[{\"cpu\":2,\"tid\":null,\"kind\":\"INTR\",\"vector\":14,"
+	"\"cr2\":\"0xdead\",\"address\":\"0x401020\",\"name\":null}],"
+	"\"aborts\":[{\"name\":\"lock\"}],"
+	"\"power\":[{\"kind\":\"pwrx\",\"deepestCoreCState\":6},{\"kind\":\"pwrx\","
+	"\"deepestCoreCState\":1}]}";
+
+static void report_events_are_a_line_each(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(EVENTS);
+
+	(void)state;
+	assert_has(text, "\nErrata    BDM70, SKD007\n");
+	assert_has(text, "\nPTWRITE   1,234 values, the last 0x1234 at main+0x12 "
+			 "(CPU 0, thread 4711)\n");
+	assert_has(text, "\nFrequency 800 to 3,600 MHz, 4 changes\n");
+	assert_has(text, "\nTSX       12 begun, 10 committed, 2 aborted, the last at lock\n");
+	assert_has(text, "\nInterrupt 45, the last INTR 14 of 0xdead at 0x401020 (CPU 2)\n");
+	assert_has(text, "\nPower     stopped 7 times, MWAIT 4, C-state entered 6, left 5, "
+			 "deepest C6\n");
+}
+
+static void report_frequency_without_bus_clock_is_a_ratio(void **state)
+{
+	CLEANUP_FREE char *text =
+		shown_text("{\"cpus\":[{\"frequency\":{\"lowestRatio\":8,\"highestRatio\":20,"
+			   "\"lowestMhz\":null,\"highestMhz\":null,\"changes\":1}}]}");
+
+	(void)state;
+	assert_has(text, "\nFrequency ratio 8 to 20, 1 change\n");
+}
+
+/* One frequency all the time, and nothing else: no line. */
+static void report_without_events_has_no_lines_for_them(void **state)
+{
+	static const char *const labels[] = {"Errata", "PTWRITE",   "Frequency",
+					     "TSX",    "Interrupt", "Power"};
+	CLEANUP_FREE char *text =
+		shown_text("{\"errata\":[],\"eventCounts\":{\"mode\":1},\"ptwrites\":[],"
+			   "\"cpus\":[{\"frequency\":{\"lowestRatio\":8,\"highestRatio\":8,"
+			   "\"lowestMhz\":800,\"highestMhz\":800,\"changes\":0}}]}");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
+		assert_null(strstr(text, labels[i]));
+}
+
+static void report_gaps_are_numbered_and_say_how_to_see_more(void **state)
+{
+	static const char hint[] = "--view=packets --gap=N BUNDLE\n";
+	CLEANUP_FREE char *text =
+		shown_text("{\"gaps\":[{\"n\":1,\"kind\":\"untraced-exec\",\"offset\":null},"
+			   "{\"n\":2,\"kind\":\"overflow\",\"offset\":4096}]}");
+	CLEANUP_FREE char *recorded =
+		shown_text("{\"gaps\":[{\"n\":1,\"kind\":\"untraced-exec\",\"offset\":null}]}");
+
+	(void)state;
+	assert_has(text, "\n    1 untraced-exec ");
+	assert_has(text, "\n    2 overflow ");
+	assert_has(text, hint);
+	/* No packets are before what is not in the trace. */
+	assert_null(strstr(recorded, hint));
+}
+
 /* N copies of ELEMENT as the array NAME. */
 static void fill(struct json_object *owner, const char *name, const char *element, int n)
 {
@@ -266,6 +340,12 @@ static void report_odd_types_are_tolerated(void **state)
 		"{\"cpu\":99999999999,\"tid\":1,\"comm\":7,\"atNSec\":\"-x\","
 		"\"untilNSec\":\"\"}],\"cut\":[{\"what\":\"turns\"}]}",
 		"{\"images\":[{\"path\":\"/\"}],\"functions\":[{\"image\":0}]}",
+		"{\"errata\":[null,7,{}],\"eventCounts\":{\"ptwrite\":1,\"interrupt\":-1,"
+		"\"transaction-abort\":3,\"pwrx\":\"x\",\"mwait\":1},\"ptwrites\":[[]],"
+		"\"aborts\":[null],\"interrupts\":{},\"power\":[7,{\"deepestCoreCState\":\"y\"}],"
+		"\"cpus\":[{\"frequency\":7},{\"frequency\":{\"lowestRatio\":9,\"highestRatio\":1,"
+		"\"changes\":18446744073709551615}}],\"gaps\":[{\"n\":\"x\"}]}",
+		"{\"eventCounts\":[1],\"errata\":\"x\"}",
 	};
 
 	(void)state;
@@ -312,14 +392,20 @@ static void report_hostile_strings_are_escaped(void **state)
 	(void)state;
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		struct json_object *report = json_tokener_parse(WHOLE);
+		struct json_object *events = json_tokener_parse(EVENTS);
 		CLEANUP_FREE char *text = NULL;
 
 		json_object_object_add(report, "turns",
 				       json_tokener_parse("[" TURN("0", "7", "x", "1", "2") "]"));
 		json_object_array_add(json_object_object_get(report, "threads"),
 				      json_tokener_parse("{\"tid\":7}"));
+		json_object_object_foreach(events, key, value)
+		{
+			json_object_object_add(report, key, json_object_get(value));
+		}
 		json_object_object_add(json_object_object_get(report, "gapCounts"), texts[i],
 				       json_object_new_int(1));
+		json_object_put(events);
 		poison(report, texts[i], strlen(texts[i]));
 		text = shown(report);
 		for (const char *c = text; *c; c++)
@@ -398,6 +484,10 @@ int main(void)
 		cmocka_unit_test(report_of_one_thread_on_one_cpu_does_not_say_who_ran),
 		cmocka_unit_test(report_cpus_of_a_thread_are_ranges),
 		cmocka_unit_test(report_gaps_show_one_of_each_kind_whole),
+		cmocka_unit_test(report_events_are_a_line_each),
+		cmocka_unit_test(report_frequency_without_bus_clock_is_a_ratio),
+		cmocka_unit_test(report_without_events_has_no_lines_for_them),
+		cmocka_unit_test(report_gaps_are_numbered_and_say_how_to_see_more),
 		cmocka_unit_test(report_large_stays_a_page),
 		cmocka_unit_test(report_odd_types_are_tolerated),
 		cmocka_unit_test(report_hostile_strings_are_escaped),

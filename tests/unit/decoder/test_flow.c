@@ -19,6 +19,7 @@ static const uint8_t program[0x40] = {
 	[0x00] = 0x75, 0x02,			/* 1000 jne 1004 */
 	[0x02] = 0x90, 0x90,			/* 1002 nop, nop */
 	[0x04] = 0xc3,				/* 1004 ret */
+	[0x06] = 0x0f, 0x01, 0xc3,		/* 1006 vmresume */
 	[0x10] = 0xe8, 0xeb, 0xff, 0xff, 0xff,	/* 1010 call 1000 */
 	[0x15] = 0xff, 0xe0,			/* 1015 jmp *rax */
 	[0x20] = 0xe8, 0x00, 0x00, 0x00, 0x00,	/* 1020 call 1025 */
@@ -100,6 +101,13 @@ static void put_word(struct trace *t, const char *word, const char *arg)
 		{"cut", "\xcd\x00", 2},
 		{"ptwip", "\x02\x92\1\2\3\4", 6},
 		{"cbr", "\x02\x03\x20\x00", 4},
+		{"ptw", "\x02\x12\1\2\3\4", 6},
+		{"exstopip", "\x02\xe2", 2},
+		{"pip", "\x02\x43\x00\x10\0\0\0\0", 8},
+		{"guest", "\x02\x43\x01\x20\0\0\0\0", 8},
+		{"iret", "\x02\x13\x02\x00", 4},
+		{"iretip", "\x02\x13\x82\x00", 4},
+		{"trig2", "\xd9\x40\x01\x02\x00", 5},
 	};
 	static const struct {
 		const char *word;
@@ -116,8 +124,11 @@ static void put_word(struct trace *t, const char *word, const char *arg)
 	}
 	if (strcmp(word, "tnt") == 0)
 		put_tnt(t, arg);
-	if (strcmp(word, "psb") == 0)
+	if (strcmp(word, "psb") == 0 || strcmp(word, "psb32") == 0) {
 		put_psb(t, arg);
+		if (strcmp(word, "psb32") == 0)
+			t->bytes[t->n - 12] = 0x02;
+	}
 	if (strcmp(word, "tsc") == 0) {
 		put(t, "\x19", 1);
 		put_number(t, strtoull(arg, NULL, 16), 7);
@@ -153,8 +164,13 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 	return 0;
 }
 
-static const char *const kinds[] = {"cond",    "jump",	"call",	  "jump*",   "call*", "ret", "far",
-				    "syscall", "async", "enable", "disable", "end",   "gap"};
+static const char *const kinds[] = {"cond",    "jump", "call",	  "jump*", "call*",
+				    "ret",     "far",  "syscall", "async", "enable",
+				    "disable", "end",  "gap",	  "mark"};
+/* By enum flow_mark_kind. */
+static const char *const marks[] = {"mode", "iflag",  "tsx",   "paging", "vmcs", "ptwrite",
+				    "cbr",  "exstop", "mwait", "pwre",	 "pwrx", "mnt",
+				    "cfe",  "trig",   "pebs",  "off",	 "tick"};
 
 /* "cond 1000>1004 1": kind, from, to, instructions of the run; gaps with fault, offset, bytes. */
 static size_t format_item(const struct flow_item *item, const struct flow_batch *batch, char *to,
@@ -162,6 +178,15 @@ static size_t format_item(const struct flow_item *item, const struct flow_batch 
 {
 	const struct flow_gap *gap = &batch->gaps[item->gap];
 
+	if (item->kind == FLOW_MARK) {
+		const struct flow_mark *m = &batch->marks[item->mark];
+
+		assert_true(item->mark < batch->n_marks && m->tsc_lo <= m->tsc_hi);
+		return (size_t)snprintf(to, size, "%s %" PRIx64 "%s %" PRIx64 " %u%s, ",
+					marks[m->kind], m->value,
+					(m->flags & FLOW_MARK_OF_BRANCH) != 0 ? "b" : "", item->to,
+					item->insns, (item->flags & FLOW_IN_TX) != 0 ? "x" : "");
+	}
 	if (item->kind == FLOW_GAP)
 		return (size_t)snprintf(to, size, "gap %s %" PRIu64 "+%" PRIu64 " %u, ",
 					fault_name(gap->fault), gap->offset, gap->bytes,
@@ -223,27 +248,34 @@ struct example {
 	const char *trace, *items;
 };
 
-static void check(const struct example *examples, size_t n)
+static void check(const struct example *examples, size_t n, struct flow_config config)
 {
 	struct trace t;
 	char items[4096];
 
 	for (size_t i = 0; i < n; i++) {
 		compose(&t, examples[i].trace);
-		decode((struct flow_config){.trace = t.bytes, .size = t.n}, items, sizeof(items));
+		config.trace = t.bytes;
+		config.size = t.n;
+		decode(config, items, sizeof(items));
 		if (strcmp(items, examples[i].items) != 0)
 			print_message("%s\n", examples[i].trace);
 		assert_string_equal(items, examples[i].items);
 	}
 }
 
-#define CASE(name, ...)                                                 \
-	static void name(void **state)                                  \
-	{                                                               \
-		static const struct example examples[] = {__VA_ARGS__}; \
-                                                                        \
-		(void)state;                                            \
-		check(examples, ARRAY_SIZE(examples));                  \
+#define CASE_WITH(name, config, ...)                                               \
+	static void name(void **state)                                             \
+	{                                                                          \
+		static const struct example examples[] = {__VA_ARGS__};            \
+                                                                                   \
+		(void)state;                                                       \
+		check(examples, ARRAY_SIZE(examples), (struct flow_config)config); \
+	}
+#define CASE(name, ...) CASE_WITH(name, {0}, __VA_ARGS__)
+#define WITH(...)           \
+	{                   \
+		__VA_ARGS__ \
 	}
 
 /* clang-format off */
@@ -324,7 +356,7 @@ CASE(flow_next_overflow_is_a_gap,
 	  "enable 0>1000 0, cond 1000>1004 1, gap overflow 30+2 0, enable 0>1026 0, syscall 1026>0 1, " },
 	/* neither: what comes shows that tracing is on all the same */
 	{ "psb=1038 ovf tnt=1 tip=1026 pgd",
-	  "enable 0>1038 0, gap overflow 29+2 0, gap overflow 31+1 0, enable 0>1026 0, syscall 1026>0 1, " },
+	  "enable 0>1038 0, gap overflow 29+3 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1026 pgd ovf", "enable 0>1026 0, syscall 1026>0 1, gap overflow 30+2 0, " },
 	{ "psb=1026 pgd stop", "enable 0>1026 0, syscall 1026>0 1, gap tracestop 30+2 0, " })
 
@@ -335,6 +367,87 @@ CASE(flow_next_end_of_trace_counts_the_branch_it_came_to,
 	{ "psb=1000 tnt=0 fup=1004", "enable 0>1000 0, end 1004>0 3, " },
 	{ "psb=1028", "enable 0>1028 0, jump 1028>1028 1, end 1028>0 0, " },
 	{ "psb=1002 cut", "enable 0>1002 0, gap truncated 29+2 3, " })
+
+/* A mark stands between two runs, and the instructions are those without it. */
+CASE_WITH(flow_next_marks_stand_where_they_belong, WITH(.marks = true),
+	{ "psb=1038 cbr fup=103a pgd",
+	  "enable 0>1038 0, cbr 20 1038 0, disable 103a>0 2a, " },
+	/* behind the decisions before it, not behind the straight code that follows */
+	{ "psb=1000 tnt=0 cbr tip=1026 pgd",
+	  "enable 0>1000 0, cbr 20 1002 1, ret 1004>1026 3, syscall 1026>0 1, " },
+	{ "psb=1038 ptwip fup=1039 fup=103b pgd",
+	  "enable 0>1038 0, ptwrite 4030201 103a 2, disable 103b>0 1a, " },
+	{ "psb=1038 exstopip fup=1039 fup=103b pgd",
+	  "enable 0>1038 0, exstop 0 1039 1, disable 103b>0 2a, " },
+	/* no PTWRITE there: before the branch that needs a packet */
+	{ "psb=1002 ptw tip=1026 pgd",
+	  "enable 0>1002 0, ptwrite 4030201 1002 0, ret 1004>1026 3, syscall 1026>0 1, " },
+	/* a FUP that the code does not lead to */
+	{ "psb=1002 exstopip fup=1039 tip=1026 pgd",
+	  "enable 0>1002 0, exstop 0 1002 0, ret 1004>1026 3, syscall 1026>0 1, " },
+	{ "psb=1038 trig2 fup=103b pgd",
+	  "enable 0>1038 0, trig 1 103a 2, disable 103b>0 1a, " },
+	{ "psb=1026 iret tip=1038 fup=1038 pgd",
+	  "enable 0>1026 0, far 1026>1038 1, cfe 0 1038 0, disable 1038>0 0a, " },
+	{ "psb=1026 iretip fup=1026 pgd",
+	  "enable 0>1026 0, syscall 1026>0 1, cfe 0b 0 0, " },
+	{ "psb=1026 pip pgd pge=1038 fup=1038 pgd",
+	  "enable 0>1026 0, syscall 1026>0 1, paging 10000b 0 0, enable 0>1038 0, disable 1038>0 0a, " },
+	{ "psb=1038 intx fup=1039 abort fup=103a tip=1026 pgd",
+	  "enable 0>1038 0, tsx 0 1039 1, tsx 2 103a 1x, async 103a>1026 0x, syscall 1026>0 1, " },
+	/* between a deferred TIP and its decisions */
+	{ "psb=1015 tnt=1 cbr tip=1000 tip=1038 fup=1038 pgd",
+	  "enable 0>1015 0, jump* 1015>1000 1, cbr 20 1000 0, cond 1000>1004 1, ret 1004>1038 1, disable 1038>0 0a, " },
+	/* within a gap they come before it */
+	{ "psb=1015 tip=9000 tnt=1 cbr tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>9000 1, cbr 20 9000 0, gap unmapped 38+5 0, enable 0>1026 0, syscall 1026>0 1, " })
+
+CASE_WITH(flow_next_ticks_are_behind_the_branch_that_shows_them, WITH(.marks = true, .ticks = true),
+	{ "psb=1000 tsc=9 tnt=1 tip=1026 tsc=a pgd",
+	  "enable 0>1000 0, cond 1000>1004 1, tick 0 1004 0, ret 1004>1026 1, syscall 1026>0 1, " })
+
+CASE(flow_next_guest_code_is_a_gap,
+	{ "psb=1026 guest tip=5000 tnt=1 tip=5010 pip tip=1038 fup=1039 pgd",
+	  "enable 0>1026 0, far 1026>5000 1, gap guest 46+18 0, enable 0>1038 0, disable 1039>0 1a, " },
+	{ "psb=1026 pgd guest pge=5000 tnt=1 pgd pip pge=1038 fup=1039 pgd",
+	  "enable 0>1026 0, syscall 1026>0 1, gap guest 38+10 0, enable 0>1038 0, disable 1039>0 1a, " })
+
+CASE_WITH(flow_next_guest_code_is_walked_where_it_is_wanted, WITH(.guests = true),
+	{ "psb=1026 guest tip=1038 fup=1039 pgd",
+	  "enable 0>1026 0, far 1026>1038 1, disable 1039>0 1a, " })
+
+CASE_WITH(flow_next_resumes_at_psb_where_that_is_wanted, WITH(.resume_at_psb = true),
+	{ "psb=1015 tip=9000 tip=1038 pge=1038 psb=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>9000 1, gap unmapped 38+18 0, enable 0>1026 0, syscall 1026>0 1, " })
+
+CASE_WITH(flow_next_resumes_at_tip_where_that_is_wanted, WITH(.resume_at_tip = true),
+	{ "psb=1000 tip=1038 fup=1039 pgd",
+	  "enable 0>1000 0, gap tip-unexpected 29+0 0, enable 0>1038 0, disable 1039>0 1a, " })
+
+CASE_WITH(flow_next_libipt_return_stack_is_kept, WITH(.retstack_libipt = true),
+	/* over a PSB, and by a return with a TIP */
+	{ "psb=1010 tnt=1 psb=1004 tnt=1 fup=1015 pgd",
+	  "enable 0>1010 0, call 1010>1000 1, cond 1000>1004 1, ret 1004>1015 1c, disable 1015>0 0a, " },
+	{ "psb=1030 tip=1004 tip=1004 tnt=1 fup=1033 pgd",
+	  "enable 0>1030 0, call* 1030>1004 1, ret 1004>1004 1, ret 1004>1032 1c, disable 1033>0 1a, " })
+
+CASE(flow_next_psb_with_another_mode_is_a_gap,
+	{ "psb=1038 psb=103a exec32 pad fup=103b pgd", "enable 0>1038 0, disable 103b>0 3a, " },
+	{ "psb32=1038 psb=103a fup=103b pgd",
+	  "enable 0>1038 0, gap status 29+0 2, enable 0>103a 0, disable 103b>0 1a, " })
+
+CASE_WITH(flow_next_skd022_vm_entry_did_execute, WITH(.cpu_family = 6, .cpu_model = 0x5e),
+	{ "psb=1006 fup=1006 pgd", "enable 0>1006 0, disable 1006>0 1, " })
+
+CASE(flow_next_vm_entry_did_not_execute,
+	{ "psb=1006 fup=1006 pgd", "enable 0>1006 0, disable 1006>0 0a, " })
+
+CASE_WITH(flow_next_bdm64_abort_corrects_the_branch, WITH(.cpu_family = 6, .cpu_model = 0x3d),
+	{ "psb=1000 intx fup=1000 tnt=0 abort fup=1038 tip=1026 pgd",
+	  "enable 0>1000 0, cond 1000>1038 1x, async 1038>1026 0x, syscall 1026>0 1, " },
+	/* it leads there */
+	{ "psb=1000 intx fup=1000 tnt=0 abort fup=1003 tip=1026 pgd",
+	  "enable 0>1000 0, async 1003>1026 2x, syscall 1026>0 1, " })
 
 CASE(flow_next_faults_have_names_and_decoding_goes_on,
 	{ "", "gap empty 0+0 0, " },
@@ -360,16 +473,16 @@ CASE(flow_next_faults_have_names_and_decoding_goes_on,
 	  "enable 0>1000 0, gap event-unreachable 29+18 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1028 fup=1030 pgd pge=1026 pgd",
 	  "enable 0>1028 0, jump 1028>1028 1, gap loop 29+0 0, enable 0>1026 0, syscall 1026>0 1, " },
-	{ "psb=1000 pgd pge=1026 pgd",
-	  "enable 0>1000 0, gap packet-unexpected 29+0 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=1020 pgd pge=1026 pgd",
+	  "enable 0>1020 0, call 1020>1025 1z, syscall 1026>0 2, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1015 tip=1002 pge=1026 pgd",
 	  "enable 0>1015 0, jump* 1015>1002 1, gap packet-unexpected 38+0 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1026 pgd tnt=1 tip=1000 pge=1026 pgd",
 	  "enable 0>1026 0, syscall 1026>0 1, gap packet-unexpected 30+10 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1026 pgd psb=1026 pgd",
-	  "enable 0>1026 0, syscall 1026>0 1, gap packet-unexpected 30+0 0, enable 0>1026 0, syscall 1026>0 1, " },
+	  "enable 0>1026 0, syscall 1026>0 1, gap status 30+0 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb exec16 pge=1000 pgd",
-	  "enable 0>1000 0, gap unsupported 29+0 0, " },
+	  "enable 0>1000 0, disable 1000>0 1, " },
 	{ "psb=1002 fup=1003 psb=1026 pgd",
 	  "enable 0>1002 0, gap packet-unexpected 29+9 0, enable 0>1026 0, syscall 1026>0 1, " })
 
@@ -483,8 +596,8 @@ static void flow_next_times_enclose_their_packets(void **state)
 	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
 	static const uint64_t times[][2] = {
 		{0, 0x100},	/* enable at the PSB */
-		{0, 0x200},	/* cond: behind the PSB, before the TSC behind its TNT */
-		{0x100, 0x300}, /* ret: behind the TNT */
+		{0x100, 0x200}, /* cond: behind the PSB's TSC, before the one behind its TNT */
+		{0x200, 0x300}, /* ret: what stands behind a TSC happened later */
 		{0x300, UINT64_MAX},
 	};
 	struct flow_batch batch;
@@ -570,6 +683,17 @@ int main(void)
 		cmocka_unit_test(flow_next_fup_in_psb_before_enable_is_an_erratum),
 		cmocka_unit_test(flow_next_fup_in_psb_before_enable_depends_on_the_cpu),
 		cmocka_unit_test(flow_next_32_bit_code_is_followed),
+		cmocka_unit_test(flow_next_marks_stand_where_they_belong),
+		cmocka_unit_test(flow_next_ticks_are_behind_the_branch_that_shows_them),
+		cmocka_unit_test(flow_next_guest_code_is_a_gap),
+		cmocka_unit_test(flow_next_guest_code_is_walked_where_it_is_wanted),
+		cmocka_unit_test(flow_next_resumes_at_psb_where_that_is_wanted),
+		cmocka_unit_test(flow_next_resumes_at_tip_where_that_is_wanted),
+		cmocka_unit_test(flow_next_libipt_return_stack_is_kept),
+		cmocka_unit_test(flow_next_psb_with_another_mode_is_a_gap),
+		cmocka_unit_test(flow_next_skd022_vm_entry_did_execute),
+		cmocka_unit_test(flow_next_vm_entry_did_not_execute),
+		cmocka_unit_test(flow_next_bdm64_abort_corrects_the_branch),
 		cmocka_unit_test(flow_next_from_tsc_skips_without_a_gap),
 		cmocka_unit_test(flow_next_end_offset_stops_where_the_next_piece_begins),
 		cmocka_unit_test(flow_next_context_change_begins_a_batch),

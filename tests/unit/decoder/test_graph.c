@@ -100,8 +100,6 @@ static void graph_get_unreadable_code_is_a_block_with_a_fault(void **state)
 	b = graph_get(g, 0, INSN_MODE_64, 0x100e);
 	assert_int_equal(b->fault, FAULT_BAD_INSN);
 	assert_int_equal(b->next, 0x100e);
-	b = graph_get(g, 0, INSN_MODE_16, 0x1000);
-	assert_int_equal(b->fault, FAULT_UNSUPPORTED);
 	graph_free(g);
 }
 

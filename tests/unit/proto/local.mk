@@ -7,10 +7,14 @@ check_PROGRAMS += \
 	tests/unit/proto/test_json \
 	tests/unit/proto/test_manifest \
 	tests/unit/proto/test_memfd \
+	tests/unit/proto/test_perfdata \
 	tests/unit/proto/test_perfrecord \
 	tests/unit/proto/test_worker
 # Run by test_worker, which finds it beside itself.
 noinst_PROGRAMS += tests/unit/proto/fake_worker
+
+TEST_MAKE_PERFDATA = tests/support/make_perfdata.c tests/support/make_perfdata.h \
+	tests/support/make_bundle.c tests/support/make_bundle.h
 
 TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
@@ -32,6 +36,8 @@ tests_unit_proto_test_manifest_SOURCES = tests/unit/proto/test_manifest.c
 tests_unit_proto_test_manifest_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_memfd_SOURCES = tests/unit/proto/test_memfd.c
 tests_unit_proto_test_memfd_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_perfdata_SOURCES = tests/unit/proto/test_perfdata.c $(TEST_MAKE_PERFDATA)
+tests_unit_proto_test_perfdata_LDADD = $(TEST_PROTO_LIBS) $(ZSTD_LIBS)
 tests_unit_proto_test_perfrecord_SOURCES = tests/unit/proto/test_perfrecord.c
 tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include <cmocka.h>
 
@@ -19,7 +20,9 @@
 
 static const uint8_t sideband[24] = "sideband records";
 
-/* Two CPUs out of order, an image, an image that is missing. */
+#define PEVENT_BYTES 5u
+
+/* Two CPUs out of order, an image, an image that is missing, foreign sideband. */
 static void fill(struct manifest *m)
 {
 	manifest_init(m);
@@ -37,6 +40,8 @@ static void fill(struct manifest *m)
 		(struct manifest_image){.path = strdup("/gone"), .missing = strdup("gone")};
 	*manifest_add_image(m) =
 		(struct manifest_image){.path = strdup("/bin/x"), .size = IMAGE_BYTES};
+	*manifest_add_pevent(m) =
+		(struct manifest_pevent){.name = strdup("x.sb"), .size = PEVENT_BYTES};
 }
 
 static int new_file(void)
@@ -63,6 +68,7 @@ static int sample(void)
 	assert_int_equal(bundle_write_member(&w, "cpu12.pt", pt, sizeof(pt)), 0);
 	assert_int_equal(bundle_write_member(&w, "sideband", sideband, sizeof(sideband)), 0);
 	assert_int_equal(bundle_write_member(&w, "images/1", image, sizeof(image)), 0);
+	assert_int_equal(bundle_write_member(&w, "pevent/0", "pevts", PEVENT_BYTES), 0);
 	assert_int_equal(bundle_write_end(&w, &m), 0);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), w.bytes);
 	manifest_done(&m);
@@ -97,6 +103,11 @@ static void check_sample(const struct bundle *b)
 	data = bundle_image(b, 1, &size);
 	assert_int_equal(size, IMAGE_BYTES);
 	assert_int_equal(data[IMAGE_BYTES - 1], 0x90);
+	data = bundle_pevent(b, 0, &size);
+	assert_int_equal(size, PEVENT_BYTES);
+	assert_memory_equal(data, "pevts", size);
+	assert_null(bundle_pevent(b, 1, &size));
+	assert_null(bundle_pevent(b, SIZE_MAX, &size));
 	assert_null(bundle_cpu(b, 2, &size));
 	assert_null(bundle_image(b, SIZE_MAX, &size));
 }
@@ -129,8 +140,8 @@ static void bundle_open_sealed_and_readonly_works(void **state)
 /* What tar itself would check: names, sums, sizes, two zero blocks. */
 static void bundle_write_makes_an_archive(void **state)
 {
-	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband", "images/1",
-					    "manifest.json"};
+	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband",
+					    "images/1", "pevent/0", "manifest.json"};
 	CLEANUP_CLOSE int fd = sample();
 	uint8_t h[512];
 	off_t at = 0;
@@ -206,8 +217,9 @@ static void bundle_open_padded_by_tar_works(void **state)
 /* One member more than in a good bundle, or another in the place of one. */
 static int altered(const char *instead_of, const char *name, size_t size)
 {
-	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband", "images/1", ""};
-	static const size_t sizes[] = {0, CPU_BYTES, 24, IMAGE_BYTES, 0};
+	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband",
+					    "images/1", "pevent/0", ""};
+	static const size_t sizes[] = {0, CPU_BYTES, 24, IMAGE_BYTES, PEVENT_BYTES, 0};
 	static const uint8_t bytes[4096];
 	CLEANUP_CLOSE int fd = new_file();
 	struct bundle_writer w;
@@ -236,20 +248,25 @@ static void bundle_open_members_unlike_the_manifest_are_refused(void **state)
 		size_t size;
 		int expected;
 	} cases[] = {
-		{"", "", 0, 0},				 /* as it should be */
-		{"", "cpu12.pt", CPU_BYTES, -EBADMSG},	 /* twice */
-		{"", "cpu13.pt", 0, -EBADMSG},		 /* twice, empty */
-		{"", "sideband", 24, -EBADMSG},		 /* twice */
-		{"", "images/1", IMAGE_BYTES, -EBADMSG}, /* twice */
-		{"", "manifest.json", 4, -EBADMSG},	 /* twice */
-		{"", "cpu5.pt", 1, -EBADMSG},		 /* too many */
-		{"", "images/2", 1, -EBADMSG},		 /* too many */
-		{"", "images/0", 0, -EBADMSG},		 /* said to be missing */
-		{"", "passwd", 1, -EBADMSG},		 /* unknown */
-		{"cpu12.pt", "", 0, -EBADMSG},		 /* not there */
-		{"cpu13.pt", "", 0, -EBADMSG},		 /* not there, empty */
-		{"images/1", "", 0, -EBADMSG},		 /* not there */
-		{"sideband", "", 0, -EBADMSG},		 /* not there */
+		{"", "", 0, 0},				  /* as it should be */
+		{"", "cpu12.pt", CPU_BYTES, -EBADMSG},	  /* twice */
+		{"", "cpu13.pt", 0, -EBADMSG},		  /* twice, empty */
+		{"", "sideband", 24, -EBADMSG},		  /* twice */
+		{"", "images/1", IMAGE_BYTES, -EBADMSG},  /* twice */
+		{"", "manifest.json", 4, -EBADMSG},	  /* twice */
+		{"", "cpu5.pt", 1, -EBADMSG},		  /* too many */
+		{"", "images/2", 1, -EBADMSG},		  /* too many */
+		{"", "images/0", 0, -EBADMSG},		  /* said to be missing */
+		{"", "pevent/0", PEVENT_BYTES, -EBADMSG}, /* twice */
+		{"", "pevent/1", 1, -EBADMSG},		  /* too many */
+		{"pevent/0", "", 0, -EBADMSG},		  /* not there */
+		{"pevent/0", "pevent/0", PEVENT_BYTES - 1, -EBADMSG},
+		{"pevent/0", "pevent/64", PEVENT_BYTES, -EBADMSG},
+		{"", "passwd", 1, -EBADMSG},   /* unknown */
+		{"cpu12.pt", "", 0, -EBADMSG}, /* not there */
+		{"cpu13.pt", "", 0, -EBADMSG}, /* not there, empty */
+		{"images/1", "", 0, -EBADMSG}, /* not there */
+		{"sideband", "", 0, -EBADMSG}, /* not there */
 		{"cpu12.pt", "cpu12.pt", CPU_BYTES - 1, -EBADMSG},
 		{"cpu13.pt", "cpu13.pt", 1, -EBADMSG},
 		{"images/1", "images/1", IMAGE_BYTES + 1, -EBADMSG},
@@ -289,6 +306,60 @@ static void bundle_open_raw_without_sideband_works(void **state)
 	assert_null(bundle_sideband(b, &size));
 	assert_int_equal(size, 0);
 	manifest_done(&m);
+}
+
+/* One CPU and two threads; the CPU's trace has either name. 0 or what bundle_open says. */
+static int open_threads(const char *first, uint32_t cpu, uint32_t tid)
+{
+	static const struct iovec parts[] = {
+		{(void *)(uintptr_t) "ab", 2}, {NULL, 0}, {(void *)(uintptr_t) "c", 1}};
+	CLEANUP_CLOSE int fd = new_file();
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	struct bundle_writer w;
+	struct manifest m;
+	size_t size;
+	int r;
+
+	manifest_init(&m);
+	m.source = strdup("raw");
+	bundle_writer_init(&w, fd);
+	for (uint32_t i = 0; i < 3; i++) {
+		struct manifest_cpu *c = manifest_add_cpu(&m);
+
+		c->cpu = i == 0 ? 5 : i == 1 ? MANIFEST_ANY : cpu;
+		c->tid = i == 0 ? MANIFEST_ANY : i == 1 ? 99 : tid;
+		c->bytes = i == 1 ? 3 : 1;
+	}
+	assert_int_equal(bundle_write_member(&w, first, "x", 1), 0);
+	assert_int_equal(bundle_write_parts(&w, "trace/1", parts, 3), 0);
+	assert_int_equal(bundle_write_member(&w, "trace/2", "y", 1), 0);
+	assert_int_equal(bundle_write_end(&w, &m), 0);
+	manifest_done(&m);
+	r = bundle_open(fd, &b);
+	if (r == 0) {
+		assert_memory_equal(bundle_cpu(b, 0, &size), "x", 1);
+		assert_memory_equal(bundle_cpu(b, 1, &size), "abc", 3);
+		assert_int_equal(size, 3);
+		assert_memory_equal(bundle_cpu(b, 2, &size), "y", 1);
+		assert_null(bundle_cpu(b, 3, &size));
+		assert_true(bundle_manifest(b)->cpus[1].cpu == MANIFEST_ANY);
+		assert_int_equal(bundle_manifest(b)->cpus[1].tid, 99);
+	}
+	return r;
+}
+
+static void bundle_open_threads_have_traces_by_index(void **state)
+{
+	(void)state;
+	assert_int_equal(open_threads("cpu5.pt", MANIFEST_ANY, 7), 0);
+	assert_int_equal(open_threads("trace/0", MANIFEST_ANY, 7), 0);
+	/* Another CPU's, nobody's, one of both kinds, one of neither, a CPU twice. */
+	assert_int_equal(open_threads("cpu4.pt", MANIFEST_ANY, 7), -EBADMSG);
+	assert_int_equal(open_threads("trace/3", MANIFEST_ANY, 7), -EBADMSG);
+	assert_int_equal(open_threads("trace/0", 6, 7), -EBADMSG);
+	assert_int_equal(open_threads("trace/0", MANIFEST_ANY, MANIFEST_ANY), -EBADMSG);
+	assert_int_equal(open_threads("trace/0", 5, MANIFEST_ANY), -EBADMSG);
+	assert_int_equal(open_threads("trace/0", 6, MANIFEST_ANY), 0);
 }
 
 /* A size that leads out of the file, or past the end of numbers. */
@@ -428,6 +499,7 @@ int main(void)
 		cmocka_unit_test(bundle_open_padded_by_tar_works),
 		cmocka_unit_test(bundle_open_members_unlike_the_manifest_are_refused),
 		cmocka_unit_test(bundle_open_raw_without_sideband_works),
+		cmocka_unit_test(bundle_open_threads_have_traces_by_index),
 		cmocka_unit_test(bundle_open_huge_member_is_refused),
 		cmocka_unit_test(bundle_open_cut_in_the_padding_is_refused),
 		cmocka_unit_test(bundle_open_not_a_bundle_is_refused),

@@ -309,6 +309,116 @@ static void perfrecord_compose_raw_beyond_16_bits_has_no_space(void **state)
 	assert_int_equal(perfrecord_compose(&record, buffer, sizeof(buffer), &size), -EINVAL);
 }
 
+/* Body and trailer as perf_event.h orders them, all fields there. */
+static const uint64_t all_fields[] = {
+	PERF_RECORD_EXIT | (uint64_t)(8 + 24 + 48) << 48,
+	1 | UINT64_C(2) << 32, /* pid, ppid */
+	3 | UINT64_C(4) << 32, /* tid, ptid */
+	5,		       /* time */
+	6 | UINT64_C(7) << 32, /* the trailer: pid, tid */
+	8,		       /* time */
+	9,		       /* id */
+	10,		       /* stream id */
+	11,		       /* cpu */
+	9,		       /* id again */
+};
+#define ALL_FIELDS                                                                     \
+	(PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID | PERF_SAMPLE_STREAM_ID | \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
+
+static void perfrecord_parse_as_all_fields_gives_them(void **state)
+{
+	/* Bits that say nothing about the trailer. */
+	const struct perfrecord_layout layout = {
+		ALL_FIELDS | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW, true};
+	struct perfrecord r;
+
+	(void)state;
+	assert_int_equal(perfrecord_sample_id_size(&layout), 48);
+	assert_int_equal(perfrecord_parse_as(all_fields, sizeof(all_fields), &layout, &r), 0);
+	assert_int_equal(r.u.task.ptid, 4);
+	assert_int_equal(r.pid, 6);
+	assert_int_equal(r.tid, 7);
+	assert_int_equal(r.time, 8);
+	assert_int_equal(r.id, 9);
+	assert_int_equal(r.cpu, 11);
+}
+
+static void perfrecord_parse_as_without_trailer_knows_nobody(void **state)
+{
+	static const struct perfrecord_layout layouts[] = {{ALL_FIELDS, false}, {0, true}};
+	uint64_t bytes[4];
+	struct perfrecord r;
+
+	(void)state;
+	memcpy(bytes, all_fields, sizeof(bytes));
+	bytes[0] = PERF_RECORD_EXIT | (uint64_t)sizeof(bytes) << 48;
+	for (size_t i = 0; i < ARRAY_SIZE(layouts); i++) {
+		assert_int_equal(perfrecord_sample_id_size(&layouts[i]), 0);
+		assert_int_equal(perfrecord_parse_as(bytes, sizeof(bytes), &layouts[i], &r), 0);
+		assert_int_equal(r.u.task.pid, 1);
+		assert_true(r.pid == UINT32_MAX && r.tid == UINT32_MAX && r.cpu == UINT32_MAX);
+		assert_true(r.time == 0 && r.id == 0);
+	}
+}
+
+static void perfrecord_parse_as_wrong_layout_is_refused(void **state)
+{
+	struct perfrecord_layout layout = {ALL_FIELDS, true};
+	struct perfrecord r;
+
+	(void)state;
+	for (uint64_t bit = PERF_SAMPLE_TID; bit <= PERF_SAMPLE_IDENTIFIER; bit <<= 1) {
+		if (!(ALL_FIELDS & bit))
+			continue;
+		layout.sample_type = ALL_FIELDS & ~bit;
+		assert_int_equal(perfrecord_parse_as(all_fields, sizeof(all_fields), &layout, &r),
+				 -EBADMSG);
+		assert_int_equal(r.size, sizeof(all_fields));
+	}
+}
+
+static void perfrecord_parse_as_mmap_is_the_mmap2_that_it_stands_for(void **state)
+{
+	static const struct perfrecord_layout layout = {PERF_SAMPLE_TIME, true};
+	uint64_t bytes[] = {PERF_RECORD_MMAP | UINT64_C(56) << 48,
+			    1 | UINT64_C(2) << 32,
+			    0x400000,
+			    0x1000,
+			    0x2000,
+			    'x',
+			    77};
+	struct perfrecord r;
+
+	(void)state;
+	assert_int_equal(perfrecord_parse_as(bytes, sizeof(bytes), &layout, &r), 0);
+	assert_int_equal(r.type, PERF_RECORD_MMAP2);
+	assert_int_equal(r.time, 77);
+	assert_int_equal(r.u.mmap2.tid, 2);
+	assert_int_equal(r.u.mmap2.pgoff, 0x2000);
+	assert_int_equal(r.u.mmap2.prot, 5);
+	assert_int_equal(r.u.mmap2.ino, 0);
+	assert_string_equal(r.u.mmap2.filename, "x");
+	bytes[0] |= (uint64_t)(PERF_RECORD_MISC_MMAP_DATA | PERF_RECORD_MISC_USER) << 32;
+	assert_int_equal(perfrecord_parse_as(bytes, sizeof(bytes), &layout, &r), 0);
+	assert_int_equal(r.u.mmap2.prot, 1);
+	assert_int_equal(r.misc, PERF_RECORD_MISC_MMAP_DATA | PERF_RECORD_MISC_USER);
+	/* In our own layout there is none. */
+	assert_int_equal(perfrecord_parse(bytes, sizeof(bytes), &r), PERFRECORD_UNKNOWN);
+}
+
+static void perfrecord_parse_as_sample_has_no_trailer(void **state)
+{
+	static const struct perfrecord_layout layout = {ALL_FIELDS, true};
+	const uint64_t bytes[] = {PERF_RECORD_SAMPLE | UINT64_C(16) << 48, 1};
+	struct perfrecord r;
+
+	(void)state;
+	assert_int_equal(perfrecord_parse_as(bytes, sizeof(bytes), &layout, &r),
+			 PERFRECORD_UNKNOWN);
+	assert_int_equal(r.u.raw.size, 8);
+}
+
 static void perfrecord_type_name_knows_the_kernels(void **state)
 {
 	(void)state;
@@ -330,6 +440,11 @@ int main(void)
 		cmocka_unit_test(perfrecord_compose_short_buffer_has_no_space),
 		cmocka_unit_test(perfrecord_compose_long_strings_are_cut),
 		cmocka_unit_test(perfrecord_compose_raw_beyond_16_bits_has_no_space),
+		cmocka_unit_test(perfrecord_parse_as_all_fields_gives_them),
+		cmocka_unit_test(perfrecord_parse_as_without_trailer_knows_nobody),
+		cmocka_unit_test(perfrecord_parse_as_wrong_layout_is_refused),
+		cmocka_unit_test(perfrecord_parse_as_mmap_is_the_mmap2_that_it_stands_for),
+		cmocka_unit_test(perfrecord_parse_as_sample_has_no_trailer),
 		cmocka_unit_test(perfrecord_type_name_knows_the_kernels),
 	};
 

@@ -1,12 +1,20 @@
 check_PROGRAMS += \
 	tests/unit/worker/test_calls \
+	tests/unit/worker/test_marks \
+	tests/unit/worker/test_pevent \
 	tests/unit/worker/test_replay \
 	tests/unit/worker/test_report \
+	tests/unit/worker/test_report_marks \
 	tests/unit/worker/test_sandbox \
 	tests/unit/worker/test_tally \
 	tests/unit/worker/test_threads \
+	tests/unit/worker/test_track \
 	tests/unit/worker/test_turns \
-	tests/unit/worker/test_views
+	tests/unit/worker/test_turns_many \
+	tests/unit/worker/test_views \
+	tests/unit/worker/test_views_events \
+	tests/unit/worker/test_views_packets \
+	tests/unit/worker/test_views_ptxed
 # Run by tests/system/worker.sh.
 noinst_PROGRAMS += tests/support/make_bundle tests/support/run_worker
 SYSTEM_TESTS += tests/system/worker.sh
@@ -23,17 +31,38 @@ TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h tests
 
 tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c
 tests_unit_worker_test_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_marks_SOURCES = tests/unit/worker/test_marks.c
+tests_unit_worker_test_marks_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_pevent_SOURCES = tests/unit/worker/test_pevent.c \
+	tests/unit/worker/made_raw.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_pevent_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_replay_SOURCES = tests/unit/worker/test_replay.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_replay_LDADD = $(TEST_WORKER_LIBS)
-tests_unit_worker_test_report_SOURCES = tests/unit/worker/test_report.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_report_SOURCES = tests/unit/worker/test_report.c \
+	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_worker_test_report_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_report_marks_SOURCES = tests/unit/worker/test_report_marks.c \
+	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_report_marks_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_tally_SOURCES = tests/unit/worker/test_tally.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_tally_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_threads_SOURCES = tests/unit/worker/test_threads.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_threads_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_track_SOURCES = tests/unit/worker/test_track.c
+tests_unit_worker_test_track_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_turns_SOURCES = tests/unit/worker/test_turns.c
 tests_unit_worker_test_turns_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_turns_many_SOURCES = tests/unit/worker/test_turns_many.c
+tests_unit_worker_test_turns_many_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_views_SOURCES = tests/unit/worker/test_views.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_views_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_views_events_SOURCES = tests/unit/worker/test_views_events.c \
+	$(TEST_WORKER_MADE)
+tests_unit_worker_test_views_events_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_views_packets_SOURCES = tests/unit/worker/test_views_packets.c \
+	tests/unit/worker/made_raw.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_views_packets_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_views_ptxed_SOURCES = tests/unit/worker/test_views_ptxed.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_views_ptxed_LDADD = $(TEST_WORKER_LIBS)

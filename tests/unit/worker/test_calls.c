@@ -212,6 +212,66 @@ static void calls_decide_unmatched_returns_in_handler_clear(void **state)
 	calls_done(&c);
 }
 
+static void say(struct calls *c, uint64_t tsx, uint8_t flags)
+{
+	const struct flow_mark mark = {.kind = FLOW_MARK_TSX, .value = tsx, .flags = flags};
+
+	calls_mark(c, &mark);
+}
+
+/* A transaction aborts two calls deep: the stack is what it was when it began. */
+static void calls_decide_abort_ends_what_the_transaction_called(void **state)
+{
+	const struct flow_mark other = {.kind = FLOW_MARK_CBR, .value = 8};
+	struct calls c;
+
+	(void)state;
+	calls_init(&c);
+	step(&c, FLOW_CALL, 0x100, 0x200);
+	say(&c, FLOW_TSX_BEGIN, 0);
+	step(&c, FLOW_CALL, 0x210, 0x300);
+	step(&c, FLOW_CALL, 0x310, 0x400);
+	say(&c, FLOW_TSX_ABORT, 0);
+	calls_mark(&c, &other);
+	step(&c, FLOW_ASYNC, 0x404, 0x220);
+	assert_int_equal(calls_depth(&c), 1);
+	assert_int_equal(calls_at(&c, 0)->from, 0x100);
+	/* The next one is an interrupt again. */
+	step(&c, FLOW_ASYNC, 0x222, 0x500);
+	assert_int_equal(calls_depth(&c), 2);
+	assert_true(calls_at(&c, 0)->signal);
+	calls_done(&c);
+}
+
+/* Of a transaction whose beginning was not seen nobody knows what it called. */
+static void calls_decide_abort_of_unknown_begin_keeps_the_stack(void **state)
+{
+	struct calls c;
+
+	(void)state;
+	calls_init(&c);
+	step(&c, FLOW_CALL, 0x100, 0x200);
+	say(&c, FLOW_TSX_BEGIN, FLOW_MARK_STATUS);
+	step(&c, FLOW_CALL, 0x210, 0x300);
+	say(&c, FLOW_TSX_ABORT, 0);
+	step(&c, FLOW_ASYNC, 0x304, 0x220);
+	assert_int_equal(calls_depth(&c), 2);
+	/* A committed one is over. */
+	say(&c, FLOW_TSX_BEGIN, 0);
+	step(&c, FLOW_CALL, 0x310, 0x400);
+	say(&c, FLOW_TSX_COMMIT, 0);
+	say(&c, FLOW_TSX_ABORT, 0);
+	step(&c, FLOW_ASYNC, 0x404, 0x320);
+	assert_int_equal(calls_depth(&c), 3);
+	/* One that returned out of where it began cannot be put back. */
+	say(&c, FLOW_TSX_BEGIN, 0);
+	step(&c, FLOW_RET, 0x410, 0x215);
+	say(&c, FLOW_TSX_ABORT, 0);
+	step(&c, FLOW_ASYNC, 0x218, 0x320);
+	assert_int_equal(calls_depth(&c), 1);
+	calls_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -219,6 +279,8 @@ int main(void)
 		cmocka_unit_test(calls_push_deep_recursion_keeps_innermost),
 		cmocka_unit_test(calls_decide_endless_signals_stay_bounded),
 		cmocka_unit_test(calls_decide_unmatched_returns_in_handler_clear),
+		cmocka_unit_test(calls_decide_abort_ends_what_the_transaction_called),
+		cmocka_unit_test(calls_decide_abort_of_unknown_begin_keeps_the_stack),
 	};
 
 	return cmocka_run_group_tests_name("calls", tests, NULL, NULL);

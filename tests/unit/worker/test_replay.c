@@ -128,7 +128,7 @@ static void replay_cpu_what_is_missing_is_a_gap(void **state)
 		{{.rounds = 5, .no_image = true}, FAULT_IMAGE_MISSING},
 		/* Another file than the one that was mapped. */
 		{{.rounds = 5, .build_id = "00112233445566778899aabbccddeeff00112233"},
-		 FAULT_IMAGE_MISSING},
+		 FAULT_IMAGE_MISMATCH},
 		{{.rounds = 5, .no_psb = true}, FAULT_NO_PSB},
 		{{.rounds = 0}, FAULT_EMPTY},
 		{{.rounds = 10, .overflow = true}, FAULT_OVERFLOW},

@@ -13,6 +13,7 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "tests/unit/worker/made.h"
+#include "tests/unit/worker/made_json.h"
 
 /* The report of a made bundle, parsed; *ret_size its bytes. */
 static struct json_object *report_of(const struct make_bundle *how, uint64_t limit, bool pretty,
@@ -36,39 +37,6 @@ static struct json_object *report_of(const struct make_bundle *how, uint64_t lim
 	return o;
 }
 
-/* The value at "key/0/key"; fails where there is none. */
-static struct json_object *at(struct json_object *o, const char *path)
-{
-	char *copy = strdup(path), *save = NULL, *part;
-
-	for (part = strtok_r(copy, "/", &save); part != NULL; part = strtok_r(NULL, "/", &save)) {
-		struct json_object *next = NULL;
-
-		if (json_object_is_type(o, json_type_array))
-			next = json_object_array_get_idx(o, strtoul(part, NULL, 10));
-		else if (!json_object_object_get_ex(o, part, &next))
-			fail_msg("%s: no %s", path, part);
-		o = next;
-	}
-	free(copy);
-	return o;
-}
-
-static const char *text_at(struct json_object *o, const char *path)
-{
-	return json_object_get_string(at(o, path));
-}
-
-static uint64_t number_at(struct json_object *o, const char *path)
-{
-	return json_object_get_uint64(at(o, path));
-}
-
-static size_t length_at(struct json_object *o, const char *path)
-{
-	return json_object_array_length(at(o, path));
-}
-
 static void report_write_loop_says_what_ran(void **state)
 {
 	const struct make_bundle how = {.rounds = 20, .in_leaf = true};
@@ -76,7 +44,7 @@ static void report_write_loop_says_what_ran(void **state)
 	struct json_object *o = report_of(&how, 0, false, &size);
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.1");
+	assert_string_equal(text_at(o, "schemaVersion"), "1.2");
 	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20) + 3);
 	assert_int_equal(length_at(o, "threads"), 1);
 	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
@@ -117,6 +85,10 @@ static void report_write_times_count_from_trigger(void **state)
 	assert_int_equal(number_at(o, "cpus/0/gotNSec"), 20 * MAKE_ROUND);
 	assert_true(json_object_get_int64(at(o, "threads/0/lastBranches/0/atNSec")) < 0);
 	assert_null(at(o, "cpus/0/darkNSec"));
+	/* The bundle knows no other clock. */
+	assert_true(number_at(o, "trigger/clocks/perfNSec") > 20 * MAKE_ROUND);
+	assert_null(at(o, "trigger/clocks/realtimeNSec"));
+	assert_null(at(o, "trigger/clocks/monotonicNSec"));
 	json_object_put(o);
 }
 

@@ -24,15 +24,52 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	return tally_stretch(userdata, s);
 }
 
-static void count(struct fixture *f, const struct make_bundle *how)
+/* Each run cut after its first instruction, as marks cut it. */
+static int on_cut_stretch(void *userdata, const struct replay_stretch *s)
 {
-	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = &f->tally};
+	const struct flow_mark mark = {.kind = FLOW_MARK_CBR};
+	struct replay_stretch cut = *s;
+	uint64_t ips[2];
+	size_t i;
+	int r = 0;
+
+	cut.marks = &mark;
+	for (i = 0; i < s->n_items && r == 0; i++) {
+		struct flow_item two[2] = {s->items[i], s->items[i]};
+
+		cut.items = two + 1;
+		cut.n_items = 1;
+		if (two[0].insns > 1) {
+			assert_int_equal(flow_run(s->flow, two[0].start, 2, ips), 2);
+			two[0].kind = FLOW_MARK;
+			two[0].mark = 0;
+			two[0].from = two[0].to = two[1].start = ips[1];
+			two[0].insns = 1;
+			two[1].insns--;
+			cut.items = two;
+			cut.n_items = 2;
+			cut.n_marks = 1;
+		}
+		r = tally_stretch(userdata, &cut);
+	}
+	return r;
+}
+
+static void count_as(struct fixture *f, const struct make_bundle *how,
+		     int (*stretch)(void *userdata, const struct replay_stretch *s))
+{
+	const struct replay_consumer consumer = {.stretch = stretch, .userdata = &f->tally};
 
 	f->bundle = made_open(how);
 	assert_int_equal(replay_new(f->bundle, &f->replay), 0);
 	assert_int_equal(tally_init(&f->tally, f->replay), 0);
 	assert_int_equal(replay_all(f->replay, &consumer), 0);
 	tally_end(&f->tally);
+}
+
+static void count(struct fixture *f, const struct make_bundle *how)
+{
+	count_as(f, how, on_stretch);
 }
 
 static void done(struct fixture *f)
@@ -115,6 +152,38 @@ static void tally_stretch_counts_thread(void **state)
 	assert_int_equal(lane->ip, MAKE_MAIN + 11);
 	assert_int_equal(calls_depth(&lane->calls), 0);
 	done(&f);
+}
+
+static void tally_stretch_marks_change_nothing(void **state)
+{
+	const struct make_bundle how = {.rounds = 50, .rounds_per_psb = 8, .in_leaf = true};
+	const struct tally_lane *a, *b;
+	struct fixture whole, cut;
+	size_t i;
+
+	(void)state;
+	count(&whole, &how);
+	count_as(&cut, &how, on_cut_stretch);
+	a = the_lane(&whole);
+	b = the_lane(&cut);
+	assert_int_equal(a->insns, b->insns);
+	assert_int_equal(a->branches, b->branches);
+	assert_int_equal(a->ticks, b->ticks);
+	assert_int_equal(a->ip, b->ip);
+	assert_int_equal(a->n_last, b->n_last);
+	assert_memory_equal(a->last, b->last, sizeof(a->last));
+	assert_int_equal(whole.tally.functions.n, cut.tally.functions.n);
+	for (i = 1; i < whole.tally.functions.n; i++) {
+		const struct function *f = &whole.tally.functions.list[i];
+		const struct function *g = &cut.tally.functions.list[i];
+
+		assert_int_equal(f->calls, g->calls);
+		assert_int_equal(f->self_insns, g->self_insns);
+		assert_int_equal(f->total_insns, g->total_insns);
+		assert_int_equal(f->self_ticks, g->self_ticks);
+	}
+	done(&whole);
+	done(&cut);
 }
 
 static void tally_stretch_remembers_last_branches(void **state)
@@ -233,6 +302,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tally_stretch_counts_functions),
 		cmocka_unit_test(tally_stretch_counts_thread),
+		cmocka_unit_test(tally_stretch_marks_change_nothing),
 		cmocka_unit_test(tally_stretch_remembers_last_branches),
 		cmocka_unit_test(tally_stretch_interrupted_keeps_stack),
 		cmocka_unit_test(tally_stretch_two_cpus_are_one_thread),

@@ -1,0 +1,196 @@
+/*
+ * ptsnapctl export: a bundle, from a file or from the recorder, in the format of another tool.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/bundle.h"
+
+#include "ctl/client.h"
+#include "ctl/exit_code.h"
+#include "ctl/export_images.h"
+#include "ctl/export_perfdata.h"
+#include "ctl/output.h"
+#include "ctl/say.h"
+
+static const char *const FORMATS[] = {"perf.data", NULL};
+
+struct request {
+	struct settings *settings;
+	const char *operand, *output, *images;
+	int format;
+};
+
+enum { OPTION_FORMAT = OPTION_OWN, OPTION_IMAGES };
+
+static int take_option(struct request *q, int option)
+{
+	switch (option) {
+	case 'o': q->output = optarg; return 0;
+	case OPTION_IMAGES: q->images = optarg; return 0;
+	case OPTION_FORMAT:
+		q->format = option_choice("--format", optarg, FORMATS);
+		return q->format < 0 ? EXIT_CODE_USAGE : 0;
+	default: return EXIT_CODE_USAGE;
+	}
+}
+
+static int parse(struct request *q, int argc, char **argv)
+{
+	static const struct option own[] = {
+		{"format", required_argument, NULL, OPTION_FORMAT},
+		{"images", required_argument, NULL, OPTION_IMAGES},
+		{"output", required_argument, NULL, 'o'},
+		{NULL, 0, NULL, 0},
+	};
+	int option, r = 0;
+
+	while (r == 0 &&
+	       (option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END)
+		r = take_option(q, option);
+	if (r != 0 || q->settings->help || q->settings->version)
+		return r;
+	if (argc - optind != 1)
+		return say_error(EXIT_CODE_USAGE, "export takes one operand: an ID of `ptsnapctl "
+						  "list', latest, or a bundle's file");
+	if (q->images && *q->images == '\0')
+		return say_error(EXIT_CODE_USAGE, "--images= needs a directory's name");
+	q->operand = argv[optind];
+	return 0;
+}
+
+/* A name with a slash, or one that is there, is a file's. */
+static bool is_file(const char *operand)
+{
+	return strchr(operand, '/') || access(operand, F_OK) == 0;
+}
+
+static int fetch(const struct request *q, int *ret_fd)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	int r = client_open(q->settings, CLIENT_TIMEOUT_USEC, &c);
+
+	return r != 0 ? r : client_get(c, q->operand, "bundle", ret_fd);
+}
+
+static int open_source(const struct request *q, int *ret_fd)
+{
+	if (!is_file(q->operand))
+		return fetch(q, ret_fd);
+	*ret_fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (*ret_fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
+	return 0;
+}
+
+static int open_bundle(const struct request *q, int fd, struct bundle **ret)
+{
+	int r = bundle_open(fd, ret);
+
+	if (r == -EBADMSG)
+		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or damaged", q->operand);
+	if (r == -EPROTONOSUPPORT)
+		return say_error(EXIT_CODE_FAILURE, "%s: of a newer version", q->operand);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->operand, strerror(-r));
+	return 0;
+}
+
+static int write_images(const struct request *q, const struct bundle *b)
+{
+	struct images_told told;
+	int r = images_write(b, q->images, &told);
+
+	if (r == -ENOTEMPTY)
+		return say_error(EXIT_CODE_FAILURE, "--images: %s is not empty", q->images);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "--images: %s: %s", q->images, strerror(-r));
+	if (q->settings->quiet)
+		return 0;
+	if (told.good < told.n)
+		say("%zu of %zu images are not in %s, the first is %s: another has that name, or "
+		    "no file can",
+		    told.n - told.good, told.n, q->images, told.first_other);
+	say("%zu images are in %s, for perf's option --symfs", told.good, q->images);
+	return 0;
+}
+
+/* perf says nothing when a file is not the one that was mapped: it decodes nonsense. */
+static void compare_images(const struct request *q, const struct bundle *b)
+{
+	struct images_told told;
+
+	if (q->settings->quiet)
+		return;
+	images_compare(b, &told);
+	if (told.good < told.n)
+		say("%zu of %zu mapped files are gone or not the same on this host, %s is the "
+		    "first; export with --images=DIR and give perf --symfs DIR",
+		    told.n - told.good, told.n, told.first_other);
+}
+
+static int write_failed(const struct request *q, int r)
+{
+	if (r == -EPIPE) /* a reader that has seen enough */
+		return EXIT_CODE_FAILURE;
+	return say_error(EXIT_CODE_FAILURE, "%s: %s",
+			 q->output && strcmp(q->output, "-") != 0 ? q->output : "standard output",
+			 strerror(-r));
+}
+
+static int write_output(const struct request *q, const struct bundle *b)
+{
+	CLEANUP(output_done) struct output o;
+	struct export_told told;
+	int r;
+
+	output_init(&o);
+	r = output_open(&o, q->output);
+	if (r < 0)
+		return write_failed(q, r);
+	if (output_is_terminal(&o))
+		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
+						  "terminal; use -o FILE");
+	r = export_perfdata(b, o.fd, &told);
+	if (r == -ENODATA)
+		return say_error(EXIT_CODE_FAILURE, "%s has no trace", q->operand);
+	if (r == 0)
+		r = output_commit(&o);
+	if (r < 0)
+		return write_failed(q, r);
+	if (told.nobodys && !q->settings->quiet)
+		say("the traces have no TSC packets, or there is no clock to read them by: perf "
+		    "cannot tell whose they are");
+	if (told.skipped > 0 && !q->settings->quiet)
+		say("%ju sideband records are damaged or not for perf and left out",
+		    (uintmax_t)told.skipped);
+	return 0;
+}
+
+int cmd_export(struct settings *s, int argc, char **argv)
+{
+	struct request q = {.settings = s};
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = parse(&q, argc, argv);
+
+	if (r != 0 || s->help || s->version)
+		return r;
+	if (!q.output && isatty(STDOUT_FILENO))
+		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
+						  "terminal; use -o FILE");
+	r = open_source(&q, &fd);
+	if (r == 0)
+		r = open_bundle(&q, fd, &b);
+	if (r == 0 && q.images)
+		r = write_images(&q, b);
+	if (r != 0)
+		return r;
+	if (!q.images)
+		compare_images(&q, b);
+	return write_output(&q, b);
+}

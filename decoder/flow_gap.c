@@ -1,0 +1,180 @@
+/*
+ * What is not understood becomes a gap: from the packet that does not fit to the one that says
+ * where execution is. Called by the walk where code and packets part. Part of the walk
+ * (flow_private.h).
+ */
+#include "decoder/flow_private.h"
+#include "proto/base.h"
+
+/* Faults that leave no doubt about the packets: a TIP behind them tells where execution went. */
+static bool packets_are_good(enum fault fault)
+{
+	switch (fault) {
+	case FAULT_OVERFLOW:
+	case FAULT_UNMAPPED:
+	case FAULT_ANONYMOUS:
+	case FAULT_IMAGE_MISSING:
+	case FAULT_IMAGE_SHORT:
+	case FAULT_IMAGE_MISMATCH:
+	case FAULT_BAD_INSN:
+	case FAULT_NO_SPACE:
+	case FAULT_RET_EMPTY:
+	case FAULT_LOOP:
+	case FAULT_GUEST:
+	case FAULT_UNSUPPORTED: return true;
+	default: return false;
+	}
+}
+
+/* While a virtual machine runs its packets say nothing of code that is known. */
+static bool can_resume_in_guest(const struct event *e)
+{
+	return e->kind == EVENT_END || e->kind == EVENT_OVERFLOW || e->kind == EVENT_DISABLE ||
+	       e->kind == EVENT_ASYNC_OFF;
+}
+
+/* The user wants nothing before the next PSB. */
+static bool waits_for_psb(const struct flow *f, enum fault fault)
+{
+	if (f->config.resume_at_tip)
+		return fault == FAULT_STATUS;
+	return f->config.resume_at_psb && fault != FAULT_OVERFLOW && fault != FAULT_GUEST;
+}
+
+static bool can_resume_at(const struct flow *f, enum fault fault)
+{
+	const struct event *e = &f->event;
+	bool good = f->config.resume_at_tip || packets_are_good(fault);
+
+	if (waits_for_psb(f, fault))
+		return e->kind == EVENT_PSB || e->kind == EVENT_END;
+	if (e->guest && !f->config.guests)
+		return can_resume_in_guest(e);
+	switch (e->kind) {
+	case EVENT_NONE:
+	case EVENT_TNT: return false;
+	case EVENT_STATUS: return good && e->has_from;
+	case EVENT_MARK: return good && flow_mark_shows(f);
+	case EVENT_TIP:
+	case EVENT_ASYNC: return good && e->has_to;
+	default: return true;
+	}
+}
+
+static void push_gap(struct flow *f, const struct flow_gap *gap)
+{
+	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, gap->offset};
+	struct flow_item *item;
+
+	f->gaps[f->n_gaps] = *gap;
+	item = flow_push(f, FLOW_GAP, f->enabled ? f->ip : 0, 0, &when);
+	item->gap = (uint32_t)f->n_gaps++;
+	f->stats.bytes_decoded -= gap->bytes;
+	f->enabled = f->syncing = false;
+	f->resumed = true;
+	f->have_left = false;
+	f->loop_steps = 0;
+	f->n_held = 0;
+	f->tick = f->tick_due = false;
+	if (!f->config.retstack_libipt || gap->fault != FAULT_OVERFLOW)
+		retstack_clear(&f->returns);
+}
+
+/* Where a reader stands that has the event in hand. */
+static uint64_t read_so_far(const struct event *e)
+{
+	switch (e->kind) {
+	case EVENT_DISABLE:
+	case EVENT_ASYNC_OFF: return e->end;
+	case EVENT_OVERFLOW: return e->offset;
+	case EVENT_PSB: return e->clash ? e->bits : e->last;
+	default: return e->last;
+	}
+}
+
+/* From FROM on nothing is understood until an event comes that says where execution stands. */
+static void begin_sync(struct flow *f, enum fault fault, uint64_t address, struct flow_when from)
+{
+	f->gap = (struct flow_gap){
+		.fault = fault,
+		.offset = from.offset,
+		.address = address,
+		.read = f->have_event ? read_so_far(&f->event) : from.offset,
+		.tsc_lo = from.lo,
+	};
+	f->tnt_n = 0;
+	f->syncing = true;
+}
+
+void flow_step_sync(struct flow *f)
+{
+	f->tnt_n = 0;
+	if (!f->have_event)
+		return;
+	if (can_resume_at(f, f->gap.fault)) {
+		f->gap.bytes = f->event.offset - MIN_OF(f->gap.offset, f->event.offset);
+		f->gap.tsc_lo = MIN_OF(f->gap.tsc_lo, f->event_when.hi);
+		f->gap.tsc_hi = f->event_when.hi;
+		push_gap(f, &f->gap);
+	} else if (f->event.kind == EVENT_MARK && !waits_for_psb(f, f->gap.fault)) {
+		flow_place(f);
+	} else {
+		f->have_event = false;
+	}
+}
+
+void flow_fail(struct flow *f, enum fault fault, uint64_t address)
+{
+	struct flow_when from = f->past;
+
+	if (f->tnt_n > 0)
+		from = f->tnt_when;
+	else if (f->have_event)
+		from = f->event_when;
+	from.lo = MIN_OF(from.lo, f->past.lo);
+	f->within = (f->within || f->enabled) && fault != FAULT_GUEST;
+	flow_go(f, address);
+	/* What a tracer reads ahead for the next decision, when there is none in hand. */
+	if (!f->have_event)
+		flow_read_event(f);
+	begin_sync(f, fault, address, from);
+}
+
+void flow_lose(struct flow *f, enum fault fault)
+{
+	struct flow_when from = f->event_when;
+
+	begin_sync(f, fault, f->enabled ? f->ip : 0, from);
+	f->have_event = false; /* it is what the gap begins with */
+}
+
+void flow_event_gap(struct flow *f, enum fault fault)
+{
+	const struct flow_gap gap = {
+		.fault = fault,
+		.offset = f->event.offset,
+		.bytes = f->event.end - f->event.offset,
+		.address = f->enabled ? f->ip : 0,
+		.read = read_so_far(&f->event),
+		.tsc_lo = f->event_when.lo,
+		.tsc_hi = f->event_when.hi,
+	};
+
+	push_gap(f, &gap);
+	f->tnt_n = 0;
+}
+
+void flow_push_psb_gap(struct flow *f, enum fault fault)
+{
+	const struct flow_gap gap = {.fault = fault,
+				     .offset = f->event.offset,
+				     .address = f->event.from,
+				     .read = read_so_far(&f->event),
+				     .tsc_lo = f->past.lo,
+				     .tsc_hi = MAX_OF(f->past.lo, f->event_when.hi)};
+
+	if (waits_for_psb(f, fault))
+		flow_lose(f, fault);
+	else
+		push_gap(f, &gap);
+}

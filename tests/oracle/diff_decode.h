@@ -1,0 +1,45 @@
+/*
+ * One input through our decoder and through libipt's instruction decoder, and what is different.
+ */
+#pragma once
+
+#include "tests/oracle/diff_input.h"
+
+/* From a PSB up to an error, or to the end. */
+struct diff_segment {
+	uint64_t psb;	 /* offset */
+	size_t first, n; /* instructions */
+	bool failed;	 /* not ended, but with a fault or an error: */
+	int why;	 /* enum fault, or enum pt_error_code */
+	uint64_t offset; /* about there */
+};
+
+#define DIFF_INSNS_MAX	  200000u
+#define DIFF_SEGMENTS_MAX 4096u
+
+struct diff_stream {
+	uint64_t ips[DIFF_INSNS_MAX];
+	size_t n;
+	struct diff_segment segments[DIFF_SEGMENTS_MAX];
+	size_t n_segments;
+};
+
+struct diff_result {
+	struct diff_stream ours, ipt;
+	/* The trace ends within a packet, or between packets that belong together: where that ends
+	 * is nobody's error. */
+	bool ragged;
+	bool strict; /* set by the caller: that we fail where libipt does not is a difference */
+};
+
+struct diff_difference {
+	char signature[160]; /* equal for what is likely the same kind */
+	char text[400];
+	const char *known; /* why they differ; NULL: not known */
+};
+
+/* False: the input has packets that libipt 2.0 does not know. */
+bool diff_decode(const struct diff_input *in, struct diff_result *ret);
+/* True: they differ, *ret. */
+bool diff_compare(const struct diff_input *in, const struct diff_result *r,
+		  struct diff_difference *ret);

@@ -1,0 +1,355 @@
+"""perf reads what `ptsnapctl export --format=perf.data' writes, and finds the same branches.
+
+For each program: recorded under the emulated machine, every stored bundle is exported, decoded by
+`perf script --itrace=be' and by `ptsnapctl decode --view=branches', and each thread's stream of
+FROM TO must be the same. Where tracing begins and ends ("tr strt", "tr end") perf's 0 for the side
+that is not traced is ours, too. `ptsnapctl decode' of the exported file must print what it prints
+of the bundle; but the file does not say when each CPU was stopped, so that of a CPU's last stretch
+it may not be certain whose it was.
+
+What perf does otherwise, and why that is no fault of the file:
+
+- At the PSB where it begins to decode a CPU's trace within user code, we have a line "0 IP" and
+  perf has none. As many of ours as there are CPUs may be without counterpart.
+- 0 is no address for perf. Where a program calls it (guest_signals does, and survives), perf has
+  an error at ip 0 and we have "0 0", entered and left.
+- Who runs on a CPU is told by time alone. perf goes by its estimate at the TIP.PGE, which is the
+  newest MTC's time (plus the cycles since, with CYC); we take the interval's upper end. When a
+  switch, be it from idle, lies between the two, perf gives the first branches to the task before
+  and looks for their code there. With CYC all is equal. With an MTC each 8 crystal clocks ("mtc3",
+  perf's own default) one thread is, and of several nearly all: a virtual CPU can change hands
+  faster than that. With an MTC each 512 ("mtc") perf loses some of one thread, too, when the CPU
+  was idle; the list counts how many for a few programs. tests/scenario/ shows that ours are the
+  ones executed.
+
+Prints TAP. `perf_branches.py NAME...` runs only those, `--full` the long list: twelve programs,
+each with and without compressed returns, with CYC and with MTC; and four with several threads or
+processes, on one CPU and on two.
+"""
+import collections
+import hashlib
+import io
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+
+SRC = os.environ.get("PTSNAP_SRCDIR", ".")
+sys.path.insert(0, f"{SRC}/tests/scenario")
+
+# pylint: disable=wrong-import-position
+from common import (GUESTS, NORET, PTSNAPCTL, PYTHON, TIMING, Failed, Recording, Work, can_run,
+                    chosen, decode, run, tap)
+from exact import PERL, PY, SQL
+
+ENVIRONMENT = dict(os.environ, LC_ALL="C", PERF_CONFIG="/dev/null", DEBUGINFOD_URLS="")
+FIELDS = ["-F", "pid,tid,event,ip,addr"]
+LINE = re.compile(r"^\s*(-?\d+)/(-?\d+)\s+branches\S*\s+([0-9a-f]+) =>\s+([0-9a-f]+)\s*$")
+NULL_ERROR = re.compile(r" ip 0 code 5: Failed to get instruction$")
+WHOSE = re.compile(r"^# cpu \S+ pid (\S+) tid (\S+)$")
+LAST_STRETCH = 0.02  # of all branches, at most
+NULL_CALLED = ("0", "0")
+
+
+def perf(work, *args):
+    """perf's output lines; what it says itself is a failure."""
+    with open(f"{work}/perf.err", "wb") as err:
+        p = subprocess.Popen(["perf", *args], stdout=subprocess.PIPE, stderr=err, text=True,
+                             errors="replace", cwd=work, env=dict(ENVIRONMENT, HOME=work))
+        with p:
+            yield from p.stdout
+        if p.returncode != 0:
+            with open(f"{work}/perf.err", encoding="utf-8", errors="replace") as f:
+                raise Failed(f"perf {args[0]}: exit {p.returncode}: {f.read()[-400:]}")
+
+
+def theirs(work, data, options):
+    """{(pid, tid): [branch, ...]}, errors by their text."""
+    streams, errors = collections.defaultdict(list), collections.Counter()
+    for line in perf(work, "script", "-f", *options, "--itrace=be", *FIELDS, "-i", data):
+        m = LINE.match(line)
+        if m:
+            streams[(m[1], m[2])].append((m[3], m[4]))
+        elif "error" in line:
+            errors[re.sub(r"^.*error type", "error type", line.strip())[:120]] += 1
+        elif line.strip():
+            raise Failed(f"perf script says: {line!r}")
+    return streams, errors
+
+
+def ours(bundle, *view):
+    """The same of ptsnapctl; gaps by their names."""
+    streams, gaps, who = collections.defaultdict(list), collections.Counter(), None
+    p = subprocess.Popen(decode(bundle, "branches", *view), stdout=subprocess.PIPE,
+                         text=True)
+    with p:
+        for line in p.stdout:
+            if line[0] != "#":
+                source, _, target = line.rstrip().partition(" ")
+                streams[who].append((source, target))
+            elif line.startswith("# gap "):
+                gaps[line[6:].strip()] += 1
+            else:
+                who = tuple("-1" if w == "-" else w for w in WHOSE.match(line).groups())
+    if p.returncode != 0:
+        raise Failed(f"ptsnapctl decode: exit {p.returncode}")
+    if list(streams) == [None]:  # one thread: no line says whose
+        streams = {(None, None): streams[None]}
+    return streams, gaps
+
+
+def printed(path, *options):
+    """What `ptsnapctl decode' prints, as a hash."""
+    digest = hashlib.sha256()
+    with subprocess.Popen([*decode(path, "branches", *options)], stdout=subprocess.PIPE) as p:
+        for chunk in iter(lambda: p.stdout.read(1 << 20), b""):
+            digest.update(chunk)
+    if p.returncode != 0:
+        raise Failed(f"ptsnapctl decode {path}: exit {p.returncode}")
+    return digest.hexdigest()
+
+
+def first_difference(a, b):
+    for i, (x, y) in enumerate(itertools.zip_longest(a, b)):
+        if x != y:
+            return f"at {i} of {len(a)}/{len(b)}: first {x}, second {y}"
+    return "none"
+
+
+def otherwise(a, gaps, b, gaps_b):
+    said = [f"gaps {dict(gaps)} and {dict(gaps_b)}"] if gaps != gaps_b else []
+    said += [f"thread {who}: {first_difference(a.get(who, []), b.get(who, []))}"
+             for who in sorted(set(a) | set(b), key=str) if a.get(who) != b.get(who)]
+    return "; ".join(said) or "the same in another order"
+
+
+def without_starts(a, b, budget):
+    """A without those lines of a beginning that B has not."""
+    for i, (x, y) in enumerate(zip(a, b)):
+        if x != y:
+            if x[0] != "0" or budget[0] == 0:
+                return a
+            budget[0] -= 1
+            return a[:i] + without_starts(a[i + 1:], b[i:], budget)
+    return a
+
+
+def compare(name, a, b, cpus):
+    """Number of branches, which are the same in both, or Failed."""
+    a = {who: [branch for branch in s if branch != NULL_CALLED] for who, s in a.items()}
+    if list(a) == [(None, None)]:
+        if len(b) != 1:
+            raise Failed(f"{name}: one thread, perf has {sorted(b)}")
+        a = {who: a[(None, None)] for who in b}
+    budget = [cpus]
+    for who in sorted(set(a) | set(b)):
+        x, y = without_starts(a.get(who, []), b.get(who, []), budget), b.get(who, [])
+        if x != y:
+            raise Failed(f"{name}: thread {who}: {first_difference(x, y)}")
+    return sum(len(s) for s in a.values())
+
+
+def moved(a, b):
+    """How many of our branches perf does not give to that thread."""
+    if list(a) == [(None, None)]:
+        whose = max(b, key=lambda who: len(b[who]), default=None)
+        a = {whose: a[(None, None)]}
+    return sum((collections.Counter(a[who]) - collections.Counter(b.get(who, []))).total()
+               for who in a)
+
+
+def export(work, bundle, images):
+    """(path, perf's options) of the bundle as perf.data."""
+    data = f"{work}/perf.data"
+    if not images:
+        run([PTSNAPCTL, "export", "-q", "-o", data, bundle])
+        return data, []
+    shutil.rmtree(f"{work}/images", ignore_errors=True)
+    run([PTSNAPCTL, "export", "-q", f"--images={work}/images", "-o", data, bundle])
+    return data, ["--symfs", f"{work}/images"]
+
+
+def of_thread(bundle, tid, to):
+    """The bundle of one CPU that ran one thread, as the trace of that thread wherever it ran."""
+    with tarfile.open(bundle) as old, \
+            tarfile.open(to, "w", format=tarfile.USTAR_FORMAT) as new:
+        for member in old.getmembers():
+            data = old.extractfile(member).read()
+            if member.name == "manifest.json":
+                manifest = json.loads(data)
+                manifest["cpus"][0].update(cpu=None, tid=tid)
+                data = json.dumps(manifest).encode()
+            info = tarfile.TarInfo("trace/0" if member.name == "cpu0.pt" else member.name)
+            info.size = len(data)
+            new.addfile(info, io.BytesIO(data))
+
+
+def check_thread(work, bundle, stream):
+    """The branches of a thread's trace are those of the CPU that it had for itself, for perf and for
+    us."""
+    (_, tid), = stream
+    of_thread(bundle, int(tid), f"{work}/thread.ptsnap")
+    data, symfs = export(work, f"{work}/thread.ptsnap", False)
+    again, errors = theirs(work, data, symfs)
+    if again != stream or errors:
+        raise Failed(f"as a thread's trace: {sorted(again)} {errors}")
+    if not printed(bundle) == printed(f"{work}/thread.ptsnap") == printed(data):
+        raise Failed("as a thread's trace we decode it otherwise")
+
+
+def check_report(work, data, options):
+    """perf report finds functions."""
+    lines = list(perf(work, "report", "-f", "--stdio", *options, "--itrace=i1000i", "-i", data))
+    rows = [line.split() for line in lines if re.match(r"^\s+\d+\.\d+%", line)]
+    named = [row for row in rows if not row[-1].startswith("0x")]
+    if len(named) < 3:
+        raise Failed(f"perf report names {len(named)} functions: {lines[-20:]}")
+    return f"perf report: {len(rows)} functions, first {named[0][-1]}"
+
+
+def check_bundle(work, bundle, options):
+    data, symfs = export(work, bundle, options.get("images"))
+    a, gaps = ours(bundle)
+    b, errors = theirs(work, data, symfs)
+    name = os.path.basename(bundle)
+    unexpected = {g: n for g, n in gaps.items() if g != "head"}
+    sysroot = [f"--sysroot={symfs[1]}"] if symfs else []
+    if printed(bundle) != printed(data, *sysroot):
+        again, gaps_again = ours(data, *sysroot)
+        if moved(a, again) > LAST_STRETCH * sum(len(s) for s in a.values()):
+            raise Failed(f"{name}: exported, {otherwise(a, gaps, again, gaps_again)}")
+    if options.get("moved"):
+        return len(a), sum(len(s) for s in a.values()), moved(a, b), sum(errors.values())
+    if options.get("thread") and list(a) == [(None, None)]:
+        check_thread(work, bundle, b)
+    null = sum(s.count(NULL_CALLED) for s in a.values())
+    null -= sum(n for e, n in errors.items() if NULL_ERROR.search(e))
+    if unexpected or null != 0 or any(not NULL_ERROR.search(e) for e in errors):
+        raise Failed(f"{name}: perf's errors {dict(errors)}, our gaps {unexpected}")
+    return len(a), compare(name, a, b, options.get("cpus", 1)), 0, 0
+
+
+def scenario(name, command, terms, options):
+    with Work(name) as work:
+        os.makedirs(f"{work}/cwd")
+        cpus = [f"--emu-cpus={options.get('cpus', 1)}", *options.get("emu", ())]
+        r = Recording(work, command, terms, cpus, options.get("aux", "256K"), cwd=f"{work}/cwd")
+        r.record(options.get("snapshots", 1), options.get("pause", 0.15))
+        threads = total = away = errors = 0
+        bundles = r.bundles()
+        for bundle in bundles:
+            t, n, m, e = check_bundle(work, bundle, options)
+            threads, total, away, errors = max(threads, t), total + n, away + m, errors + e
+        said = f"{len(bundles)} snapshots, {threads} threads, {total} branches"
+        if options.get("moved"):
+            said += f", {away} of them not perf's, which has {errors} errors"
+            if away > options["moved"] * total:
+                raise Failed(said)
+        if total == 0:
+            raise Failed(said)
+        if options.get("report"):
+            data, symfs = export(work, bundles[-1], options.get("images"))
+            said += "; " + check_report(work, data, symfs)
+        return said
+
+
+THREADS = ("import threading, hashlib, os\n"
+           "def w(k):\n"
+           "    h = b'x%%d' %% k\n"
+           "    for i in range(%d):\n"
+           "        h = hashlib.md5(h).digest()\n"
+           "        if i %% 16 == 0: os.sched_yield()\n"
+           "    print(k, h.hex()[:4])\n"
+           "ts = [threading.Thread(target=w, args=(k,)) for k in range(4)]\n"
+           "[t.start() for t in ts]; [t.join() for t in ts]\n")
+AWK = ("BEGIN { for (i = 0; i < %d; i++) {"
+       " a[i %% 97] = a[i %% 89] i; n += length(a[i %% 97]) %% 7 } print n }")
+PIPE = ("i=0; while [ $i -lt %d ]; do echo $i $((i * 7919 %% 1000)); i=$((i+1)); done |"
+        " sort -k2 -n | tail -n 3 | cat")
+
+
+def text_file(path, lines):
+    with open(path, "w", encoding="utf-8") as f:
+        for i in range(lines):
+            f.write(f"{i * 7919 % 100003} the quick brown fox {i}\n")
+    return path
+
+
+def short_list(work):
+    data = text_file(f"{work}/text", 20000)
+    return [
+        ("ls", ["ls", "-lR", f"{os.path.abspath(SRC)}/docs"], TIMING["mtc3"],
+         {"report": True, "thread": True}),
+        ("signals", [os.path.abspath(f"{GUESTS}/guest_signals")], TIMING["cyc"], {}),
+        ("gzip noretcomp", ["gzip", "-c", data], TIMING["mtc3"] + NORET, {"images": True}),
+        ("pipe on 2 CPUs", ["sh", "-c", PIPE % 200], TIMING["cyc"],
+         {"cpus": 2, "images": True, "emu": ["--emu-build-id"], "report": True}),
+        ("threads on 2 CPUs", [PYTHON, "-c", THREADS % 300], TIMING["cyc"], {"cpus": 2}),
+    ]
+
+
+def full_list(work):
+    data = text_file(f"{work}/text", 200000)
+    cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE,
+                         text=True).stdout.strip()
+    source = f"{work}/source.i"
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(run(["gcc", "-E", "-D_GNU_SOURCE", f"-I{SRC}", f"{SRC}/proto/bytes.c"]))
+    repository = f"{work}/repository"
+    run(["git", "init", "-q", repository])
+    shutil.copy(data, repository)
+    run(["git", "-C", repository, "add", "."])
+    single = [
+        ("ls", ["ls", "-lR", "/usr/share/doc"]),
+        ("gzip", ["gzip", "-c", data]),
+        ("xz", ["xz", "-3", "-T1", "-c", data]),
+        ("cc1", [cc1, "-O2", "-quiet", source, "-o", "/dev/null"]),
+        ("sqlite3", ["sqlite3", ":memory:", SQL % 100000]),
+        ("perl", ["perl", "-e", PERL % 1000000]),
+        ("python3", [PYTHON, "-c", PY % 5000]),
+        ("awk", ["awk", AWK % 20000]),
+        ("git", ["git", "-C", repository, "-c", "user.name=a", "-c", "user.email=a@b",
+                 "-c", "gc.auto=0", "diff", "--no-index", "--stat", "/dev/null", data]),
+        ("sort", ["sort", "--parallel=1", "-n", data]),
+        ("grep", ["grep", "-cE", "(quick|lazy) +[a-z]+.*(7|9)1", data]),
+        ("signals", [os.path.abspath(f"{GUESTS}/guest_signals")]),
+    ]
+    several = [
+        ("threads", [PYTHON, "-c", THREADS % 2000]),
+        ("pipe", ["sh", "-c", PIPE % 1000]),
+        ("xz -T2", ["xz", "-1", "-T2", "--block-size=1MiB", "-c", data]),
+        ("guest_threads", [os.path.abspath(f"{GUESTS}/guest_threads")]),
+    ]
+    result = []
+    for timing, ret in itertools.product(("cyc", "mtc3"), ("", NORET)):
+        for name, command in single:
+            result.append((f"{name} {timing}{ret.replace(',', ' ')}", command, TIMING[timing] + ret,
+                           {"aux": "1M", "images": ret != "", "thread": name == "sqlite3"}))
+    for timing, ret, cpus in itertools.product(("cyc", "mtc3"), ("", NORET), (1, 2)):
+        for name, command in several:
+            result.append((f"{name} {timing}{ret.replace(',', ' ')} {cpus} CPUs", command,
+                           TIMING[timing] + ret,
+                           {"aux": "1M", "cpus": cpus, "images": ret != "",
+                            "emu": ["--emu-build-id"] if ret else [],
+                            "moved": 0.05 if timing != "cyc" else None}))
+    for name, command in single[:2] + several:
+        result.append((f"{name} mtc", command, TIMING["mtc"], {"cpus": 2, "moved": 1}))
+    return result
+
+
+def main(argv):
+    if not shutil.which("perf"):
+        print("1..0 # SKIP no perf (Debian package linux-perf)")
+        return 0
+    if not can_run():
+        return 0
+    with Work("data") as work:
+        return tap(chosen((full_list if "--full" in argv else short_list)(work), argv), scenario)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv))

@@ -1,0 +1,240 @@
+/*
+ * The sideband section of a script: a record a line, "mmap2(time=5, pid=1, addr=main, ...)" -> perf
+ * records with the trailer that all of ours have (proto/perfrecord.h). Every field may be left out
+ * and is 0 then, but tid is pid, and the task of the trailer that of the record.
+ */
+#include <string.h>
+
+#include "proto/perfrecord.h"
+#include "tests/support/ptscript.h"
+#include "tests/support/ptscript_line.h"
+
+/* The fields that a line may give, by name; strings point into the line. */
+struct fields {
+	uint64_t time, cpu, pid, tid, ppid, ptid, addr, len, pgoff, maj, min, ino, gen, prot, flags,
+		offset, size, id, lost;
+	const char *comm, *file;
+	bool exec, out;
+	bool has_tid, has_ptid;
+};
+
+#define FIELD(name)                                  \
+	{                                            \
+#name, offsetof(struct fields, name) \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+} numbers[] = {
+	FIELD(time),  FIELD(cpu),    FIELD(pid),  FIELD(tid), FIELD(ppid), FIELD(ptid), FIELD(addr),
+	FIELD(len),   FIELD(pgoff),  FIELD(maj),  FIELD(min), FIELD(ino),  FIELD(gen),	FIELD(prot),
+	FIELD(flags), FIELD(offset), FIELD(size), FIELD(id),  FIELD(lost),
+};
+
+struct composer {
+	struct ptscript_line line;
+	struct bytes_out *out;
+	struct fields f;
+};
+
+static int wrong(struct composer *c, const char *why, const char *what)
+{
+	return ptscript_fail(c->line.script, c->line.number, "%s: %s `%s'", c->line.name, why,
+			     what);
+}
+
+static int take_number(struct composer *c, const char *name, const char *value)
+{
+	size_t i = 0, n = sizeof(numbers) / sizeof(numbers[0]);
+	uint64_t number;
+	int r = ptscript_value(c->line.script, c->line.number, value, &number);
+
+	while (i < n && strcmp(name, numbers[i].name) != 0)
+		i++;
+	if (i == n)
+		return wrong(c, "no field", name);
+	if (r != 0)
+		return r;
+	memcpy((char *)&c->f + numbers[i].at, &number, sizeof(number));
+	c->f.has_tid |= strcmp(name, "tid") == 0;
+	c->f.has_ptid |= strcmp(name, "ptid") == 0;
+	return 0;
+}
+
+static int take_field(struct composer *c, char *text)
+{
+	char *equals = strchr(text, '=');
+
+	if (strcmp(text, "exec") == 0) {
+		c->f.exec = true;
+		return 0;
+	}
+	if (strcmp(text, "out") == 0 || strcmp(text, "in") == 0) {
+		c->f.out = *text == 'o';
+		return 0;
+	}
+	if (equals == NULL)
+		return wrong(c, "give FIELD=VALUE, not", text);
+	*equals = '\0';
+	if (strcmp(text, "comm") == 0)
+		c->f.comm = equals + 1;
+	else if (strcmp(text, "file") == 0)
+		c->f.file = equals + 1;
+	else
+		return take_number(c, text, equals + 1);
+	return 0;
+}
+
+static void make_mmap2(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_MMAP2;
+	r->misc = PERF_RECORD_MISC_USER;
+	r->u.mmap2.pid = (uint32_t)f->pid;
+	r->u.mmap2.tid = (uint32_t)f->tid;
+	r->u.mmap2.addr = f->addr;
+	r->u.mmap2.len = f->len;
+	r->u.mmap2.pgoff = f->pgoff;
+	r->u.mmap2.maj = (uint32_t)f->maj;
+	r->u.mmap2.min = (uint32_t)f->min;
+	r->u.mmap2.ino = f->ino;
+	r->u.mmap2.ino_generation = f->gen;
+	r->u.mmap2.prot = f->prot != 0 ? (uint32_t)f->prot : 5;	   /* readable, executable */
+	r->u.mmap2.flags = f->flags != 0 ? (uint32_t)f->flags : 2; /* private */
+	r->u.mmap2.filename = f->file != NULL ? f->file : "//anon";
+}
+
+static void make_comm(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_COMM;
+	r->misc = f->exec ? PERF_RECORD_MISC_COMM_EXEC : 0;
+	r->u.comm.pid = (uint32_t)f->pid;
+	r->u.comm.tid = (uint32_t)f->tid;
+	r->u.comm.comm = f->comm != NULL ? f->comm : "";
+}
+
+/* The trailer of a fork names the parent, that of an exit the task that ends. */
+static void make_fork(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_FORK;
+	r->pid = r->u.task.ppid = (uint32_t)f->ppid;
+	r->tid = r->u.task.ptid = (uint32_t)f->ptid;
+	r->u.task.pid = (uint32_t)f->pid;
+	r->u.task.tid = (uint32_t)f->tid;
+	r->u.task.time = f->time;
+}
+
+static void make_exit(const struct fields *f, struct perfrecord *r)
+{
+	make_fork(f, r);
+	r->type = PERF_RECORD_EXIT;
+	r->pid = (uint32_t)f->pid;
+	r->tid = (uint32_t)f->tid;
+}
+
+static void make_switch(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_SWITCH;
+	r->misc = f->out ? PERF_RECORD_MISC_SWITCH_OUT : 0;
+}
+
+/* The other task is ppid, ptid. */
+static void make_switch_cpu_wide(const struct fields *f, struct perfrecord *r)
+{
+	make_switch(f, r);
+	r->type = PERF_RECORD_SWITCH_CPU_WIDE;
+	r->u.context_switch.next_prev_pid = (uint32_t)f->ppid;
+	r->u.context_switch.next_prev_tid = (uint32_t)f->ptid;
+}
+
+static void make_itrace_start(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_ITRACE_START;
+	r->u.itrace_start.pid = (uint32_t)f->pid;
+	r->u.itrace_start.tid = (uint32_t)f->tid;
+}
+
+static void make_aux(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_AUX;
+	r->u.aux.offset = f->offset;
+	r->u.aux.size = f->size;
+	r->u.aux.flags = f->flags;
+}
+
+static void make_lost(const struct fields *f, struct perfrecord *r)
+{
+	r->type = PERF_RECORD_LOST;
+	r->u.lost.id = f->id;
+	r->u.lost.lost = f->lost;
+}
+
+static const struct {
+	const char *name;
+	void (*make)(const struct fields *f, struct perfrecord *r);
+} kinds[] = {
+	{"mmap2", make_mmap2},
+	{"comm", make_comm},
+	{"fork", make_fork},
+	{"exit", make_exit},
+	{"switch", make_switch},
+	{"switch_cpu_wide", make_switch_cpu_wide},
+	{"itrace_start", make_itrace_start},
+	{"aux", make_aux},
+	{"lost", make_lost},
+};
+
+static int put_record(struct composer *c, size_t kind)
+{
+	uint8_t buffer[8192];
+	size_t size;
+	struct perfrecord r = {.pid = (uint32_t)c->f.pid,
+			       .tid = (uint32_t)c->f.tid,
+			       .time = c->f.time,
+			       .cpu = (uint32_t)c->f.cpu,
+			       .id = c->f.id};
+
+	kinds[kind].make(&c->f, &r);
+	if (perfrecord_compose(&r, buffer, sizeof(buffer), &size) != 0)
+		return wrong(c, "cannot be composed:", c->line.name);
+	bytes_put_block(c->out, buffer, size);
+	return 0;
+}
+
+static int compose(struct composer *c)
+{
+	size_t i = 0, n = sizeof(kinds) / sizeof(kinds[0]);
+	int r = 0;
+
+	while (i < n && strcmp(c->line.name, kinds[i].name) != 0)
+		i++;
+	if (i == n)
+		return ptscript_fail(c->line.script, c->line.number, "no record `%s'",
+				     c->line.name);
+	c->f = (struct fields){0};
+	for (size_t k = 0; k < c->line.n_args && r == 0; k++)
+		r = take_field(c, c->line.args[k]);
+	if (!c->f.has_tid)
+		c->f.tid = c->f.pid;
+	if (!c->f.has_ptid)
+		c->f.ptid = c->f.ppid;
+	return r == 0 ? put_record(c, i) : r;
+}
+
+int ptscript_sideband(struct ptscript *s)
+{
+	const struct ptscript_section *section = ptscript_find(s, PTSCRIPT_SIDEBAND);
+	struct composer c = {.line.script = s, .out = &s->sideband};
+	const char *text = section != NULL ? section->text : "";
+	int r = 0;
+
+	bytes_out_reset(&s->sideband);
+	c.line.number = section != NULL ? section->line + 1 : 0;
+	for (; *text != '\0' && r == 0; c.line.number++) {
+		r = ptscript_line_read(&c.line, text, &text);
+		if (r == 0 && c.line.label != NULL)
+			r = ptscript_fail(s, c.line.number, "records have no labels");
+		if (r == 0 && c.line.name != NULL)
+			r = compose(&c);
+	}
+	return r;
+}

@@ -1,0 +1,368 @@
+/*
+ * Whether each branch's interval of time holds the time at which it was executed:
+ *
+ *   truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] < BRANCHES
+ *
+ * BRANCHES is the view "branches" of a snapshot with --time: "FROM TO LO HI", "# cpu N pid P tid T"
+ * where another thread or CPU follows, none of these when there is but one. DIR and --cpu are as
+ * for truth_window.
+ *
+ * What a thread executed on a CPU is a list of ways from one address to another, each with its
+ * time; what was decoded of it must occur there in the same order. Ways that no branch tells of
+ * (repeated string instructions, broken off blocks) are passed over. --lossy: some of it is
+ * missing in what was decoded, so that a branch is any one that fits by time, too.
+ *
+ * Prints {"branches","checked","meanWidth","told","meanTold","widest","unbounded"}: ticks of the
+ * TSC; told are those from where more than one way was seen to lead, so that a packet tells of
+ * them; unbounded are those with an end that is not known, which have no width. Exit 1: with the
+ * first branch of each thread that is not so, on stderr.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/emu/truth.h"
+#include "proto/base.h"
+#include "tests/support/truth_walk.h"
+
+#define MAX_SPANS 256
+#define MAX_LANES 4096
+#define ORIGINS	  (1u << 20)
+
+/* FROM 0: from the kernel; TO 0: to it, ANYWHERE: tracing was stopped, or user code left, before it
+ * was seen where. */
+#define ANYWHERE UINT64_MAX
+struct way {
+	uint64_t from, to, tsc;
+};
+
+/* One thread on one CPU. */
+struct lane {
+	uint32_t pid, tid, cpu;
+	struct way *ways;
+	size_t n, room;
+	size_t at; /* how far what was decoded has come */
+	bool left; /* the last branch is the last thing before user code was left */
+	bool wrong;
+};
+
+/* Where execution went from an address; only the first place, and whether there are others. */
+struct origin {
+	uint64_t from, to;
+	bool many;
+};
+
+struct times {
+	struct truth_span spans[MAX_SPANS];
+	size_t n_spans;
+	bool lossy;
+	struct lane lanes[MAX_LANES];
+	size_t n_lanes;
+	/* of the truth's file being read */
+	struct truth_thread who;
+	struct lane *lane;
+	uint64_t tsc;
+	uint64_t last;	/* address of the last instruction executed; 0: none in this stretch */
+	uint64_t ended; /* when; before the first one: when the stretch began */
+	bool fresh;	/* it has just begun */
+	struct origin origins[ORIGINS]; /* by a hash of from */
+	/* results */
+	uint64_t branches, checked, unbounded, widest, told;
+	double widths, told_widths;
+	bool failed;
+};
+
+static struct lane *lane_of(struct times *t, uint32_t pid, uint32_t tid, uint32_t cpu)
+{
+	struct lane *l;
+
+	for (size_t i = 0; i < t->n_lanes; i++) {
+		l = &t->lanes[i];
+		if (l->pid == pid && l->tid == tid && l->cpu == cpu)
+			return l;
+	}
+	if (t->n_lanes == MAX_LANES)
+		return NULL;
+	l = &t->lanes[t->n_lanes++];
+	l->pid = pid;
+	l->tid = tid;
+	l->cpu = cpu;
+	return l;
+}
+
+/* NULL: the table is full. */
+static struct origin *origin_of(struct times *t, uint64_t from)
+{
+	size_t i = (size_t)(from * 0x9e3779b97f4a7c15ull >> 44);
+
+	for (size_t n = 0; n < 64; n++, i = (i + 1) % ORIGINS)
+		if (t->origins[i].from == from || t->origins[i].from == 0)
+			return &t->origins[i];
+	return NULL;
+}
+
+static void note_origin(struct times *t, uint64_t from, uint64_t to)
+{
+	struct origin *o = from == 0 || to == 0 || to == ANYWHERE ? NULL : origin_of(t, from);
+
+	if (o == NULL)
+		return;
+	o->many = o->many || (o->from != 0 && o->to != to);
+	o->from = from;
+	o->to = to;
+}
+
+static void add(struct times *t, uint64_t from, uint64_t to, uint64_t tsc)
+{
+	struct lane *l = t->lane;
+
+	if (l == NULL)
+		return;
+	note_origin(t, from, to);
+	if (l->n == l->room) {
+		l->room = 2 * l->room + 4096;
+		l->ways = realloc(l->ways, l->room * sizeof(*l->ways));
+		if (l->ways == NULL)
+			exit(3);
+	}
+	l->ways[l->n++] = (struct way){from, to, tsc};
+}
+
+/* User code was left behind the last instruction, for TO. */
+static void leave(struct times *t, uint64_t to)
+{
+	if (t->fresh)
+		add(t, 0, ANYWHERE, t->ended);
+	else if (t->last != 0)
+		add(t, t->last, to, t->ended);
+	t->last = 0;
+	t->fresh = false;
+}
+
+static void on_begin(void *userdata, struct truth_thread who)
+{
+	struct times *t = userdata;
+
+	t->who = who;
+	t->lane = NULL;
+	t->last = t->tsc = 0;
+	t->fresh = false;
+}
+
+static void on_end(void *userdata)
+{
+	leave(userdata, 0);
+}
+
+static void on_stretch(void *userdata, uint32_t cpu, uint64_t tsc)
+{
+	struct times *t = userdata;
+
+	leave(t, 0);
+	t->lane = lane_of(t, t->who.pid, t->who.tid, cpu);
+	t->ended = tsc;
+	t->fresh = true;
+}
+
+static void on_mark(void *userdata, const struct truth_event *e)
+{
+	struct times *t = userdata;
+
+	if (e->item == TRUTH_ENTER || e->item == TRUTH_STOP)
+		leave(t, e->item == TRUTH_STOP ? ANYWHERE : 0);
+	if (e->item == TRUTH_TIME)
+		t->tsc = e->tsc;
+}
+
+static void on_run(void *userdata, const struct truth_event *e)
+{
+	struct times *t = userdata;
+	uint64_t last = e->block->ip, end = e->block->ip;
+
+	for (unsigned int i = 0; i < e->n; i++) {
+		last = end;
+		end += e->block->length[i];
+	}
+	for (uint64_t i = 0; i < e->times; i++) {
+		if (t->fresh)
+			add(t, 0, e->block->ip, t->ended);
+		else if (t->last != 0)
+			add(t, t->last, e->block->ip, t->ended);
+		t->fresh = false;
+		t->last = last;
+		t->ended = t->tsc;
+	}
+}
+
+struct branch {
+	uint64_t from, to, lo, hi;
+};
+
+static bool holds(const struct branch *b, const struct way *w)
+{
+	return b->lo <= w->tsc && w->tsc <= b->hi;
+}
+
+static bool complain(struct times *t, struct lane *l, const struct branch *b, const char *what,
+		     const struct way *w)
+{
+	t->failed = true;
+	if (!l->wrong)
+		fprintf(stderr,
+			"pid %" PRIu32 " tid %" PRIu32 " cpu %" PRIu32 ": %" PRIx64 " %" PRIx64
+			" %" PRIu64 "..%" PRIu64 ": %s, %" PRIu64 ", way %zu of %zu\n",
+			l->pid, l->tid, l->cpu, b->from, b->to, b->lo, b->hi, what,
+			w != NULL ? w->tsc : 0, l->at, l->n);
+	l->wrong = true;
+	return false;
+}
+
+/* An entry or exit: the next one there is, where it is of the same place. Where an interrupt was
+ * the truth does not say. */
+static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
+{
+	bool left = l->left;
+
+	l->left = false;
+	if (b->to == 0 && left)
+		return false;
+	for (size_t i = l->at; i < l->n; i++) {
+		const struct way *w = &l->ways[i];
+
+		if ((w->from != 0 || b->from != 0) && (w->to != 0 || b->to != 0))
+			continue;
+		if (w->from != b->from || (w->to != b->to && w->to != ANYWHERE))
+			return false;
+		if (!holds(b, w))
+			return t->lossy ? false : complain(t, l, b, "executed at", w);
+		l->at = i + 1;
+		return true;
+	}
+	return false;
+}
+
+/* An interrupt or a fault may come before anything is executed where it leads to. */
+static bool check_branch(struct times *t, struct lane *l, const struct branch *b)
+{
+	for (size_t i = l->at; i < l->n; i++) {
+		const struct way *w = &l->ways[i];
+
+		if (w->from != b->from || (w->to != b->to && w->to != 0 && w->to != ANYWHERE) ||
+		    (t->lossy && !holds(b, w)))
+			continue;
+		if (!holds(b, w))
+			return complain(t, l, b, "executed at", w);
+		l->at = i + 1;
+		l->left = w->to == 0;
+		return true;
+	}
+	return complain(t, l, b, "not executed", NULL);
+}
+
+static void measure(struct times *t, const struct branch *b)
+{
+	const struct origin *o = b->from == 0 || b->to == 0 ? NULL : origin_of(t, b->from);
+	uint64_t width = b->hi - b->lo;
+
+	if (b->lo == 0 || b->hi == UINT64_MAX) {
+		t->unbounded++;
+		return;
+	}
+	t->widths += (double)width;
+	t->widest = MAX_OF(t->widest, width);
+	if (o == NULL || !o->many)
+		return;
+	t->told++;
+	t->told_widths += (double)width;
+}
+
+static void take(struct times *t, struct lane *l, const struct branch *b)
+{
+	bool known;
+
+	t->branches++;
+	if (l == NULL || l->wrong)
+		return;
+	known = b->from == 0 || b->to == 0 ? check_edge(t, l, b) : check_branch(t, l, b);
+	t->checked += known;
+	measure(t, b);
+}
+
+static bool read_branches(struct times *t, FILE *f)
+{
+	struct lane *l = t->n_lanes == 1 ? t->lanes : NULL;
+	char *line = NULL;
+	size_t room = 0;
+	bool fine = true;
+
+	while (fine && getline(&line, &room, f) > 0) {
+		struct branch b;
+		uint32_t cpu, pid, tid;
+
+		if (sscanf(line, "# cpu %" SCNu32 " pid %" SCNu32 " tid %" SCNu32, &cpu, &pid,
+			   &tid) == 3)
+			l = lane_of(t, pid, tid, cpu);
+		else if (strncmp(line, "# cpu ", 6) == 0)
+			l = NULL;
+		else if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &b.from,
+				&b.to, &b.lo, &b.hi) == 4)
+			take(t, l, &b);
+		else
+			fine = *line == '#';
+	}
+	if (!fine)
+		fprintf(stderr, "no such line: %s", line);
+	free(line);
+	return fine;
+}
+
+static bool parse(struct times *t, int argc, char **argv)
+{
+	for (int i = 2; i < argc; i++) {
+		if (strcmp(argv[i], "--lossy") == 0)
+			t->lossy = true;
+		else if (t->n_spans == MAX_SPANS || strncmp(argv[i], "--cpu=", 6) != 0 ||
+			 truth_span_parse(argv[i] + 6, &t->spans[t->n_spans++]) < 0)
+			return false;
+	}
+	return argc >= 2 && argv[1][0] != '-';
+}
+
+int main(int argc, char **argv)
+{
+	static struct times t;
+	const struct truth_visitor v = {.begin = on_begin,
+					.stretch = on_stretch,
+					.run = on_run,
+					.mark = on_mark,
+					.end = on_end,
+					.userdata = &t};
+	uint64_t bounded;
+	char *bad;
+	int r;
+
+	if (!parse(&t, argc, argv)) {
+		fprintf(stderr,
+			"usage: truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] < BRANCHES\n");
+		return 2;
+	}
+	r = truth_walk(argv[1], t.spans, t.n_spans, &v, &bad);
+	if (r < 0) {
+		fprintf(stderr, "%s: %s\n", bad ? bad : argv[1], strerror(-r));
+		free(bad);
+		return 1;
+	}
+	if (!read_branches(&t, stdin))
+		return 1;
+	bounded = t.branches - t.unbounded;
+	printf("{\"branches\":%" PRIu64 ",\"checked\":%" PRIu64
+	       ",\"meanWidth\":%.2f,\"told\":%" PRIu64 ",\"meanTold\":%.2f,\"widest\":%" PRIu64
+	       ",\"unbounded\":%" PRIu64 "}\n",
+	       t.branches, t.checked, t.widths / (double)MAX_OF(bounded, UINT64_C(1)), t.told,
+	       t.told_widths / (double)MAX_OF(t.told, UINT64_C(1)), t.widest, t.unbounded);
+	for (size_t i = 0; i < t.n_lanes; i++)
+		free(t.lanes[i].ways);
+	return t.failed ? 1 : 0;
+}

@@ -1,0 +1,77 @@
+/*
+ * Traces that no processor writes, found by comparison with libipt (tests/oracle/diff_ipt).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "decoder/flow.h"
+#include "proto/base.h"
+
+#define PSB                                                                                       \
+	0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, \
+		0x82
+#define PSBEND	 0x02, 0x23
+#define MODE_64	 0x99, 0x01
+#define MODE_32	 0x99, 0x02
+#define FUP_1000 0x7d, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00
+#define TIP(low) 0x2d, low, 0x10
+
+struct code {
+	const uint8_t *bytes; /* at 1000 */
+	size_t size;
+};
+
+static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+{
+	const struct code *c = userdata;
+
+	*ret = (struct flow_code){c->bytes, 0x1000, c->size};
+	return ip - 0x1000 < c->size ? 0 : FAULT_UNMAPPED;
+}
+
+static uint64_t count_instructions(const uint8_t *trace, size_t size, struct code *code)
+{
+	const struct flow_config config = {.trace = trace,
+					   .size = size,
+					   .mtc_period = UINT32_MAX,
+					   .code = give_code,
+					   .userdata = code};
+	struct flow_batch batch;
+	uint64_t instructions;
+	struct flow *f;
+
+	assert_int_equal(flow_new(&config, &f), 0);
+	while (flow_next(f, &batch) == 0)
+		;
+	instructions = flow_get_stats(f)->instructions;
+	flow_free(f);
+	return instructions;
+}
+
+/* Only far branches change the mode; where a near one does, its target is other code all the same.
+ */
+static void flow_near_branch_with_other_mode_is_other_code(void **state)
+{
+	/* jmp *%rax; 1002: mov %rdi,%rdx (32 bit: dec %eax; mov %edi,%edx); jmp *%rax */
+	static const uint8_t bytes[] = {0xff, 0xe0, 0x48, 0x89, 0xfa, 0xff, 0xe0};
+	static const uint8_t trace[] = {PSB,	   MODE_64,   FUP_1000, PSBEND,	  TIP(0x02),
+					TIP(0x02), TIP(0x02), MODE_32,	TIP(0x02)};
+	struct code code = {bytes, sizeof(bytes)};
+
+	(void)state;
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code), 1 + 2 + 2 + 2 + 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flow_near_branch_with_other_mode_is_other_code),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
