@@ -52,7 +52,7 @@ static int open_operand(const struct decode_request *q, int *ret_fd)
 	if (r != 0)
 		return r;
 	if (import_perfdata_is(fd))
-		return import_perfdata(fd, q->bundle, q->sysroot, ret_fd);
+		return import_perfdata(fd, q->bundle, q->sysroot, q->settings->quiet, ret_fd);
 	if (q->sysroot)
 		return say_error(EXIT_CODE_USAGE,
 				 "--sysroot goes with a perf.data; a bundle has its files in it");

@@ -151,6 +151,30 @@ static struct import_file identity_of(const struct perfrecord *r)
 	return file;
 }
 
+/* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(),
+ * perf_event_mmap_event()).
+ */
+static bool is_memory(const char *path)
+{
+	return path[0] != '/' || strncmp(path, "//", 2) == 0 || strncmp(path, "/dev/zero", 9) == 0;
+}
+
+/* Files that are only memory, too. */
+static bool has_no_file(const char *path)
+{
+	return is_memory(path) || strncmp(path, "/memfd:", 7) == 0 ||
+	       strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "/anon_hugepage", 14) == 0;
+}
+
+/* Of the vDSO there may be a copy. */
+static bool is_worth_a_look(const struct import_images *i, const struct import_file *file)
+{
+	const struct import_build_id key = {.path = file->path};
+
+	return !is_memory(file->path) || file->id_size > 0 ||
+	       tfind(&key, &i->build_ids, by_path) != NULL;
+}
+
 static bool has_inode(const struct import_file *file)
 {
 	return file->maj || file->min || file->ino || file->ino_generation;
@@ -168,6 +192,8 @@ int import_images_add(struct import_images *i, struct perfrecord *r)
 	struct import_file **found = tfind(&key, &i->files, by_identity);
 	uint64_t last;
 
+	if (!found && !is_worth_a_look(i, &key))
+		return 0;
 	if (!found && i->n == MANIFEST_MAX_IMAGES) {
 		i->dropped++;
 		return 0;
@@ -206,15 +232,6 @@ int import_images_add_build_id(struct import_images *i, const char *path, const 
 		return 0;
 	free(copy);
 	return -ENOMEM;
-}
-
-/* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(), perf_event_mmap_event())
- * and files that are only memory. */
-static bool has_no_file(const char *path)
-{
-	return path[0] != '/' || strncmp(path, "//", 2) == 0 ||
-	       strncmp(path, "/dev/zero", 9) == 0 || strncmp(path, "/memfd:", 7) == 0 ||
-	       strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "/anon_hugepage", 14) == 0;
 }
 
 /* Something to be read that is open as a path; *ret_why: why not. */

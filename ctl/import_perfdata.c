@@ -381,7 +381,7 @@ static void import_done(struct import *i)
 		munmap((void *)(uintptr_t)i->map, i->size);
 }
 
-int import_perfdata(int fd, const char *path, const char *sysroot, int *ret_fd)
+int import_perfdata(int fd, const char *path, const char *sysroot, bool quiet, int *ret_fd)
 {
 	CLEANUP(import_done) struct import i = {.path = path, .sysroot = sysroot};
 	CLEANUP_CLOSE int bundle = -EBADF;
@@ -390,6 +390,8 @@ int import_perfdata(int fd, const char *path, const char *sysroot, int *ret_fd)
 	manifest_init(&i.manifest);
 	import_images_init(&i.images);
 	r = read_file(&i, fd);
+	if (r == 0 && i.data.unfinished && !quiet)
+		say("%s: perf record was killed before it was done: read as far as it goes", path);
 	if (r == 0 && memfd_new("ptsnap-perf.data", 0, &bundle) < 0)
 		r = out_of_memory();
 	if (r != 0)

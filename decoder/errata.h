@@ -25,7 +25,7 @@ struct errata {
 	bool skd022;
 	/* SKL014: a direct branch out of an address filter may have a TIP.PGD without IP. */
 	bool skl014;
-	/* SKL168: CYC packets may say nothing about time behind a frequency change or a C-state. */
+	/* SKL168: CYC packets, and an MTC with them, may be missing directly before a PSB. */
 	bool skl168;
 	/* SKZ84: TMA packets may be a byte longer, with reserved bits set, where a hypervisor
 	 * shifts or scales the TSC. */

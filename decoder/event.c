@@ -363,6 +363,9 @@ void event_next(struct event_reader *r, struct event *ret)
 		done = done || pop(r, ret);
 	}
 	r->timed = false;
+	/* Marks of a PSB+ that the end cut off. */
+	if (ret->kind == EVENT_END)
+		r->queue_n = r->queue_head = 0;
 }
 
 const struct flow_mark *event_mark(const struct event_reader *r, const struct event *e)

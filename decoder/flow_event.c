@@ -337,7 +337,8 @@ void flow_end(struct flow *f, uint64_t from)
 	f->done = true;
 }
 
-/* The packets before the PSB were of another mode than it says: something is missing. */
+/* The packets before were of another mode than the event says, and no branch changed it: something
+ * is missing. */
 static void clash(struct flow *f)
 {
 	f->within = true;
@@ -433,8 +434,11 @@ void flow_arrive(struct flow *f)
 	case EVENT_MARK: flow_place(f); break;
 	case EVENT_END: flow_end(f, f->ip); break;
 	default: /* EVENT_STATUS */
+		if (f->event.mode != f->mode) {
+			clash(f);
+			break;
+		}
 		f->in_tx = f->event.in_tx;
-		flow_take_mode(f, f->event.mode);
 		flow_use_event(f);
 		break;
 	}

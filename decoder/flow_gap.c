@@ -63,13 +63,19 @@ static bool can_resume_at(const struct flow *f, enum fault fault)
 
 static void push_gap(struct flow *f, const struct flow_gap *gap)
 {
-	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, gap->offset};
+	/* What the gap before has counts once. */
+	uint64_t end = gap->offset + gap->bytes;
+	uint64_t from = MIN_OF(MAX_OF(gap->offset, f->gap_end), end);
+	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, from};
 	struct flow_item *item;
 
+	f->gap_end = MAX_OF(f->gap_end, end);
 	f->gaps[f->n_gaps] = *gap;
+	f->gaps[f->n_gaps].offset = from;
+	f->gaps[f->n_gaps].bytes = end - from;
 	item = flow_push(f, FLOW_GAP, f->enabled ? f->ip : 0, 0, &when);
 	item->gap = (uint32_t)f->n_gaps++;
-	f->stats.bytes_decoded -= gap->bytes;
+	f->stats.bytes_decoded -= end - from;
 	f->enabled = f->syncing = false;
 	f->resumed = true;
 	f->have_left = false;

@@ -67,6 +67,7 @@ struct flow {
 	bool tick, tick_due; /* a tick belongs to the decisions in hand; to the branch done */
 	uint64_t decided;    /* the branch that the last decision was about */
 	struct flow_gap gap; /* while syncing */
+	uint64_t gap_end;    /* of the last one: offset behind it */
 
 	/* Endless loop detection (Brent): an address met again without a packet in between. */
 	uint64_t loop_mark;

@@ -34,4 +34,8 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/sync.c \
 	decoder/sync.h \
 	decoder/timing.c \
-	decoder/timing.h
+	decoder/timing.h \
+	decoder/timing_chain.c \
+	decoder/timing_cycles.c \
+	decoder/timing_private.h \
+	decoder/timing_read.c

@@ -26,6 +26,7 @@ struct timing_rate {
 /* MTCs since the last TSC that had a TMA. */
 struct timing_chain {
 	bool tsc, tma, mtc; /* what there was of them */
+	bool through;	    /* it goes on behind lost packets */
 	uint64_t base;	    /* TSC at the CTC edge that the TMA names */
 	uint64_t ctc;	    /* ticks since that edge */
 	uint32_t last;	    /* TMA: its CTC; MTC: its payload */
@@ -71,6 +72,7 @@ struct timing {
 	const uint8_t *trace;
 	bool begun;
 	bool ratio_wrong; /* the CBR's bounds were seen to fail */
+	bool peeking;	  /* a copy that looks for the speed */
 	struct timing_scan scan;
 	struct timing_segment segment;
 	/* The CYCs around the last question, and the reader that finds them. */

@@ -37,6 +37,7 @@ struct space {
 	bool owns_pool;
 	bool history;
 	uint64_t id;
+	uint64_t since;	      /* when the first mapping began: from then on there is one */
 	struct piece **alive; /* in order of address */
 	size_t n, capacity;
 	uint64_t *changes; /* with history: the time of each */
@@ -61,6 +62,7 @@ struct space *space_new_in(struct pool *pool, bool history)
 	s->pool = pool;
 	s->history = history;
 	s->id = next_id();
+	s->since = UINT64_MAX;
 	return s;
 }
 
@@ -200,6 +202,11 @@ int space_foreach(const struct space *s, uint64_t time,
 			return r;
 	}
 	return 0;
+}
+
+bool space_is_mapped(const struct space *s, uint64_t time)
+{
+	return s->since <= time;
 }
 
 uint64_t space_generation(const struct space *s, uint64_t time)
@@ -360,6 +367,7 @@ static int replace(struct space *s, const struct space_mapping *m, size_t lo, si
 	memmove(&s->alive[lo], &s->alive[hi], (s->n - hi) * sizeof(*s->alive));
 	s->n -= hi - lo;
 	insert(s, lo, p);
+	s->since = MIN_OF(s->since, m->begin);
 	if (s->history)
 		s->changes[s->n_changes] = m->begin;
 	s->n_changes++;
@@ -422,6 +430,7 @@ static int copy(struct space *to, const struct space *from, uint64_t time)
 		c->m.begin = time;
 		c->m.end = SPACE_NOW;
 		to->alive[to->n++] = c;
+		to->since = time;
 	}
 	return 0;
 }

@@ -53,5 +53,7 @@ uint64_t space_generation(const struct space *space, uint64_t time);
 /* The mappings alive at TIME in order of address; FN's first non-zero result ends it. */
 int space_foreach(const struct space *space, uint64_t time,
 		  int (*fn)(void *userdata, const struct space_mapping *m), void *userdata);
+/* Whether anything is mapped at TIME: at once, however many mappings there are. */
+bool space_is_mapped(const struct space *space, uint64_t time);
 /* Ids are unique within a program's run. */
 uint64_t space_id(const struct space *space);

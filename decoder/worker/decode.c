@@ -85,6 +85,16 @@ static int hash_stretch(struct decode *d, const struct replay_stretch *s)
 	return 0;
 }
 
+static int write_ptxed(struct job *job, const struct replay_stretch *s)
+{
+	int r = views_ptxed_stretch(&job->ptxed[s->cpu], s);
+
+	/* The next lines may be another thread's. */
+	if (!job->plain)
+		views_ptxed_settle(&job->ptxed[s->cpu]);
+	return r;
+}
+
 static int write_lines(struct job *job, const struct replay_stretch *s)
 {
 	const struct worker_request *request = job->request;
@@ -97,7 +107,7 @@ static int write_lines(struct job *job, const struct replay_stretch *s)
 	if (request->view == WORKER_VIEW_EVENTS)
 		return views_events(&job->lines, s);
 	if (job->ptxed != NULL)
-		return views_ptxed_stretch(&job->ptxed[s->cpu], s);
+		return write_ptxed(job, s);
 	return views_insns(&job->lines, s, !job->plain);
 }
 

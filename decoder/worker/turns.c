@@ -33,13 +33,6 @@ void turns_done(struct turns *t)
 	*t = (struct turns){0};
 }
 
-static int any_mapping(void *userdata, const struct space_mapping *m)
-{
-	(void)userdata;
-	(void)m;
-	return 1;
-}
-
 /* A kernel thread maps nothing. */
 static bool is_silent(const struct timeline *timeline, const struct timeline_turn *turn)
 {
@@ -50,7 +43,7 @@ static bool is_silent(const struct timeline *timeline, const struct timeline_tur
 	if (thread == NULL || timeline_space_uncertain(timeline, thread->pid, time))
 		return false;
 	space = timeline_space(timeline, thread->pid, time);
-	return space != NULL && space_foreach(space, time, any_mapping, NULL) == 0;
+	return space != NULL && !space_is_mapped(space, time);
 }
 
 static bool has_losses(const struct timeline *timeline)

@@ -367,6 +367,12 @@ int views_ptxed_stretch(struct views_ptxed *v, const struct replay_stretch *s)
 	return v->lines->error;
 }
 
+void views_ptxed_settle(struct views_ptxed *v)
+{
+	if (v->disable.waits)
+		put_disable(v);
+}
+
 int views_ptxed_init(struct views_ptxed *v, const struct replay *r, size_t cpu,
 		     const struct worker_request *request, struct lines *l)
 {
@@ -413,8 +419,7 @@ void views_ptxed_end(struct views_ptxed *v)
 	bool all = shows(v, WORKER_SHOW_STAT) &&
 		   !shows(v, WORKER_SHOW_STAT_INSN | WORKER_SHOW_STAT_BLOCKS);
 
-	if (v->disable.waits)
-		put_disable(v);
+	views_ptxed_settle(v);
 	if (all || shows(v, WORKER_SHOW_STAT_INSN))
 		lines_print(v->lines, "insn: %" PRIu64 ".\n", v->insns);
 	if ((all && shows(v, WORKER_SHOW_BLOCK_DECODER)) || shows(v, WORKER_SHOW_STAT_BLOCKS))

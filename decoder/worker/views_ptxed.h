@@ -49,6 +49,9 @@ void views_ptxed_begin(struct views_ptxed *v);
 /* The lines of S, whose replay has the options marks, guests and, unless errors are resynchronised
  * from, resume_at_psb. 0 or the sticky error of the lines. */
 int views_ptxed_stretch(struct views_ptxed *v, const struct replay_stretch *s);
+/* Before other lines than this one's: that tracing went off is said only when what follows shows
+ * that nothing else belongs before it. */
+void views_ptxed_settle(struct views_ptxed *v);
 /* Behind the last stretch: what waits, and the statistics. */
 void views_ptxed_end(struct views_ptxed *v);
 

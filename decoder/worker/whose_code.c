@@ -40,6 +40,9 @@ int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
 	struct image_code code;
 	int found;
 
+	/* Whoever it was, the kernel's code is not at hand. */
+	if (scan_is_kernel(ip) && (r->asking == 0 || r->asking == CONTEXTS_THREAD_UNCERTAIN))
+		return FAULT_UNMAPPED;
 	switch (r->asking) {
 	case 0: return FAULT_NO_SPACE;
 	case CONTEXTS_THREAD_UNCERTAIN: return FAULT_THREAD_UNCERTAIN;

@@ -18,7 +18,7 @@ static void check(const struct event_reader *r, const struct event *e, size_t si
 {
 	const struct flow_mark *mark;
 
-	assert(e->kind > EVENT_NONE && e->kind <= EVENT_END);
+	assert(e->kind <= EVENT_END);
 	assert(e->offset <= e->end && e->end <= size);
 	if (e->kind == EVENT_TNT)
 		assert(e->n > 0 && e->n < 64);

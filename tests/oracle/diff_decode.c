@@ -351,6 +351,10 @@ static bool is_odd(const struct diff_input *in, uint64_t ip)
 	uint8_t b[INSN_MAX_SIZE] = {0};
 	size_t n = bytes_at(in, ip, b);
 
+	/* Prefixes. */
+	while (n > 1 && (b[0] == 0x66 || b[0] == 0xf2 || b[0] == 0xf3 || b[0] >> 4 == 4) &&
+	       memcmp(b + 1, "\x0f\x01", 2) != 0)
+		memmove(b, b + 1, --n);
 	for (int mode = INSN_MODE_64; n > 0 && mode <= INSN_MODE_16; mode++)
 		if (class_at(in, ip, (enum insn_mode)mode) < 0)
 			return true;
@@ -414,6 +418,19 @@ static bool has_bound(const struct diff_input *in)
 	return false;
 }
 
+/* Some MODE.Exec says that code has 32 or 16 bits, which at IP it cannot have. */
+static bool is_too_high(const struct diff_input *in, uint64_t ip)
+{
+	const uint8_t *end = in->trace + in->size;
+	const uint8_t *pos = in->trace;
+
+	while (ip >> 32 != 0 && (pos = memchr(pos, 0x99, (size_t)(end - pos))) != NULL) {
+		if (++pos < end && (*pos & 0xe1) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* docs/DIFFERENCES.md has each of them. */
 static const char *explain(const struct diff_input *in, const struct diff_result *r,
 			   const struct diff_segment *a, const struct diff_segment *b, size_t at)
@@ -422,6 +439,8 @@ static const char *explain(const struct diff_input *in, const struct diff_result
 
 	if ((at > 0 && is_odd(in, x[at - 1])) || (at < b->n && is_odd(in, y[at])))
 		return "an instruction that one of the two does not know";
+	if (at > 0 && is_too_high(in, x[at - 1]))
+		return "code of 32 bits beyond 4 GiB";
 	if (has_bound(in))
 		return "a packet without what it binds to";
 	return NULL;

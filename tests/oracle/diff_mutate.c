@@ -285,11 +285,12 @@ static void take_window(const struct diff_seed *s, struct diff_random *r, struct
 	size_t n = s->size, from = 0;
 
 	if (n > WINDOW_MAX || diff_below(r, 8) == 0) {
+		size_t most = 1 + diff_below(r, WINDOW_MAX);
 		const uint8_t *found;
 
 		found = sync_find(s->trace + diff_below(r, n), s->trace + n);
 		from = found != NULL ? (size_t)(found - s->trace) : 0;
-		n = MIN_OF(n - from, 1 + diff_below(r, WINDOW_MAX));
+		n = MIN_OF(n - from, most);
 	}
 	memcpy(ret->trace, s->trace + from, n);
 	ret->size = n;

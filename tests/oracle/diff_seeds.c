@@ -131,10 +131,15 @@ static void add_ptt(struct diff_seeds *s, const char *corpus, const char *line)
 	seed->trace = read_file(path, &seed->size);
 	snprintf(path, sizeof(path), "%s/libipt-ptt/%s.bin", corpus, name);
 	bytes = read_file(path, &size);
-	if (seed->trace == NULL || seed->size == 0)
-		s->n--;
-	else if (bytes != NULL && size > 0)
+	if (seed->trace != NULL && seed->size > 0 && bytes != NULL && size > 0) {
 		add_piece(seed, bytes, org, size);
+		return;
+	}
+	free(bytes); /* there is no code */
+	if (seed->trace != NULL && seed->size > 0)
+		return;
+	free(seed->trace);
+	s->n--;
 }
 
 static void add_suite(struct diff_seeds *s, const char *corpus)

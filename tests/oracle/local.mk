@@ -1,5 +1,5 @@
 # libipt, and traces recorded by others on real hardware (PTSNAP_CORPUS).
-ORACLE_TESTS += tests/oracle/corpus.tap tests/oracle/ptt.tap
+ORACLE_TESTS += tests/oracle/corpus.tap tests/oracle/diff.tap tests/oracle/ptt.tap
 EXTRA_DIST += tests/oracle/corpus.py tests/oracle/ptt.py
 
 # perf, on what `ptsnapctl export' writes.

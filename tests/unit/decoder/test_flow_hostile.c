@@ -34,7 +34,8 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 	return ip - 0x1000 < c->size ? 0 : FAULT_UNMAPPED;
 }
 
-static uint64_t count_instructions(const uint8_t *trace, size_t size, struct code *code)
+static uint64_t count_instructions(const uint8_t *trace, size_t size, struct code *code,
+				   size_t *ret_gaps)
 {
 	const struct flow_config config = {.trace = trace,
 					   .size = size,
@@ -46,8 +47,9 @@ static uint64_t count_instructions(const uint8_t *trace, size_t size, struct cod
 	struct flow *f;
 
 	assert_int_equal(flow_new(&config, &f), 0);
+	*ret_gaps = 0;
 	while (flow_next(f, &batch) == 0)
-		;
+		*ret_gaps += batch.n_gaps;
 	instructions = flow_get_stats(f)->instructions;
 	flow_free(f);
 	return instructions;
@@ -62,15 +64,32 @@ static void flow_near_branch_with_other_mode_is_other_code(void **state)
 	static const uint8_t trace[] = {PSB,	   MODE_64,   FUP_1000, PSBEND,	  TIP(0x02),
 					TIP(0x02), TIP(0x02), MODE_32,	TIP(0x02)};
 	struct code code = {bytes, sizeof(bytes)};
+	size_t gaps;
 
 	(void)state;
-	assert_int_equal(count_instructions(trace, sizeof(trace), &code), 1 + 2 + 2 + 2 + 3);
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code, &gaps), 1 + 2 + 2 + 2 + 3);
+	assert_int_equal(gaps, 0);
+}
+
+/* A run is code of one mode. */
+static void flow_mode_changed_without_branch_is_gap(void **state)
+{
+	/* nop; 1001: inc %eax (64 bit: a prefix of what follows); nop; jmp *%rax */
+	static const uint8_t bytes[] = {0x90, 0x40, 0x90, 0xff, 0xe0};
+	static const uint8_t trace[] = {PSB, MODE_64, FUP_1000, PSBEND, MODE_32, 0x3d, 0x01, 0x10};
+	struct code code = {bytes, sizeof(bytes)};
+	size_t gaps;
+
+	(void)state;
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code, &gaps), 1 + 3);
+	assert_int_equal(gaps, 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flow_near_branch_with_other_mode_is_other_code),
+		cmocka_unit_test(flow_mode_changed_without_branch_is_gap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,6 +288,27 @@ static void timing_at_first_cyc_behind_an_overflow_says_nothing(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
 }
 
+/* Less than 256 periods are missing, or the next TSC would be so much later. */
+static void timing_at_mtcs_behind_an_overflow_that_the_next_tsc_confirms_count(void **state)
+{
+	static const char bytes[] = TSC("\x00\x10") TMA("\x10\x00", "\x00") MTC("\x03")
+		OVF TNT MTC("\x06") TNT TSC("\x00\x20");
+	static const struct expected e[] = {{19, 4896, 7297}, {22, 7296, 8192}};
+
+	(void)state;
+	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 2);
+}
+
+static void timing_at_mtcs_behind_a_long_overflow_do_not_count(void **state)
+{
+	static const char bytes[] = TSC("\x00\x10") TMA("\x00\x04", "\x00") MTC("\x41")
+		OVF TNT MTC("\x43") TNT TSC("\x00\x90");
+	static const struct expected e[] = {{19, 4160, 0x9000}, {22, 4160, 0x9000}};
+
+	(void)state;
+	check(new_timing(bytes, sizeof(bytes) - 1, BOTH), e, 2);
+}
+
 /* More cycles than the ratio allows: it is not the processor's, and not used any more. */
 static void timing_at_ratio_that_the_anchors_refute_is_forgotten(void **state)
 {
@@ -325,6 +346,9 @@ int main(void)
 		cmocka_unit_test(timing_at_cyc_before_a_stop_is_bound_by_the_ratio),
 		cmocka_unit_test(timing_at_skl168_trusts_no_cyc_across_a_psb),
 		cmocka_unit_test(timing_at_first_cyc_behind_an_overflow_says_nothing),
+		cmocka_unit_test(
+			timing_at_mtcs_behind_an_overflow_that_the_next_tsc_confirms_count),
+		cmocka_unit_test(timing_at_mtcs_behind_a_long_overflow_do_not_count),
 		cmocka_unit_test(timing_at_ratio_that_the_anchors_refute_is_forgotten),
 	};
 

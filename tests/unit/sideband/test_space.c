@@ -220,8 +220,16 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed >> 33;
 }
 
+static int one(void *userdata, const struct space_mapping *m)
+{
+	(void)userdata;
+	(void)m;
+	return 1;
+}
+
 static void compare(const struct space *s, const struct made *made, size_t n, uint64_t time)
 {
+	assert_int_equal(space_is_mapped(s, time), space_foreach(s, time, one, NULL));
 	for (uint64_t page = 0; page < PAGES; page++) {
 		const struct space_mapping *m = space_find(s, time, page);
 		const struct made *expected = NULL;
@@ -286,6 +294,26 @@ static void find_below_many_layers_is_fast(void **state)
 	space_free(s);
 }
 
+/* A copy's mappings begin with it. */
+static void is_mapped_from_the_first_on(void **state)
+{
+	struct space *s = space_new(true), *copy, *empty;
+
+	(void)state;
+	assert_false(space_is_mapped(s, UINT64_MAX - 1));
+	empty = space_fork(s, 2);
+	map(s, 3, 0x9000, 0x1000, &file_a);
+	assert_false(space_is_mapped(s, 2));
+	assert_true(space_is_mapped(s, 3));
+	copy = space_fork(s, 5);
+	assert_false(space_is_mapped(copy, 4));
+	assert_true(space_is_mapped(copy, 5));
+	assert_false(space_is_mapped(empty, 5));
+	space_free(s);
+	space_free(copy);
+	space_free(empty);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +328,7 @@ int main(void)
 		cmocka_unit_test(foreach_goes_by_address_until_told_to_stop),
 		cmocka_unit_test(find_at_any_time_agrees_with_a_replay),
 		cmocka_unit_test(find_below_many_layers_is_fast),
+		cmocka_unit_test(is_mapped_from_the_first_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,18 +16,24 @@
 #include "proto/memfd.h"
 #include "tests/unit/worker/made.h"
 
-static char *view_of(const struct make_bundle *how, uint32_t view, bool hash)
+static char *shown(const struct make_bundle *how, const struct worker_request *request)
 {
-	const struct worker_request request = {.view = view, .hash = hash};
 	struct bundle *bundle = made_open(how);
 	struct decode_sink sink = {.version = "t"};
 	uint64_t faults;
 	size_t size;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, request, &sink, &faults), 0);
 	bundle_free(bundle);
 	return made_text(sink.fd, &size);
+}
+
+static char *view_of(const struct make_bundle *how, uint32_t view, bool hash)
+{
+	const struct worker_request request = {.view = view, .hash = hash};
+
+	return shown(how, &request);
 }
 
 /* What the processor would have executed, by the program's listing. */
@@ -149,6 +155,27 @@ static void views_branches_lists_taken_ones(void **state)
 				  "0 40020d\n40020d 400200\n400200 400220\n400222 400205\n"
 				  "400207 40020b\n40020b 0\n"
 				  "0 40020d\n40020d 400200\n400200 400220\n400222 0\n");
+	free(text);
+}
+
+/* Each round begins with a TSC of its own. */
+static void views_branches_with_time_has_intervals(void **state)
+{
+	const struct make_bundle how = {.rounds = 3};
+	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+					       .show = WORKER_SHOW_TIME};
+	char *text = shown(&how, &request), *rest = text, *line;
+	unsigned long long from, to, lo, hi, before = 0;
+	unsigned n = 0;
+
+	(void)state;
+	while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
+		assert_int_equal(sscanf(line, "%llx %llx %llx %llx", &from, &to, &lo, &hi), 4);
+		assert_true(before <= lo && lo < hi);
+		before = lo;
+		n++;
+	}
+	assert_true(n > 9);
 	free(text);
 }
 
@@ -308,6 +335,7 @@ int main(void)
 		cmocka_unit_test(views_insns_long_run_is_whole),
 		cmocka_unit_test(views_insns_interrupted_was_not_executed),
 		cmocka_unit_test(views_branches_lists_taken_ones),
+		cmocka_unit_test(views_branches_with_time_has_intervals),
 		cmocka_unit_test(views_packets_names_each_cpu),
 		cmocka_unit_test(views_packets_begin_at_the_first_psb),
 		cmocka_unit_test(views_summary_counts),

@@ -426,6 +426,16 @@ static void decode_run_ptxed_behind_a_call_is_resumed(void **state)
 	free(text);
 }
 
+static void decode_run_ptxed_lines_stand_below_their_thread(void **state)
+{
+	const struct make_bundle how = {.rounds = 2, .rounds_per_turn = 1};
+	char *text = view_of(&how, WORKER_SHOW_PTXED);
+
+	(void)state;
+	assert_non_null(strstr(text, "000000000040020b\n[disabled]\n# cpu 0 pid 4711 tid 4713\n"));
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -443,6 +453,7 @@ int main(void)
 		cmocka_unit_test(views_ptxed_end_quiet_has_errors_and_statistics_only),
 		cmocka_unit_test(decode_run_ptxed_blocks_end_at_branches),
 		cmocka_unit_test(decode_run_ptxed_behind_a_call_is_resumed),
+		cmocka_unit_test(decode_run_ptxed_lines_stand_below_their_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,58 @@
+/*
+ * What the files that make intervals of timing packets share: timing.c (segments, questions),
+ * timing_chain.c (MTCs), timing_cycles.c (CYCs), timing_read.c (packets).
+ */
+#pragma once
+
+#include "decoder/timing.h"
+
+/* Larger than any difference of TSC values that means something; sums of two do not overflow. */
+#define TIMING_TICKS_MAX (UINT64_MAX / 4)
+
+/* VALUE * NUM / DEN, at most TIMING_TICKS_MAX. DEN is not 0. */
+static inline uint64_t timing_scaled(uint64_t value, uint64_t num, uint64_t den)
+{
+	unsigned __int128 product = (unsigned __int128)value * num / den;
+
+	return product > TIMING_TICKS_MAX ? TIMING_TICKS_MAX : (uint64_t)product;
+}
+
+/* A + B, or all ones. */
+static inline uint64_t timing_plus(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* A - B, or 0. */
+static inline uint64_t timing_minus(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+/* timing_read.c */
+/* Passes by packets that tell of branches, of no time; most are of that kind. True: there were any.
+ */
+bool timing_skip_branches(struct packet_cursor *c);
+enum timing_step { TIMING_PACKET, TIMING_LOSS, TIMING_END };
+/* The next packet; LOSS: bytes up to the next PSB are none. */
+enum timing_step timing_next_packet(struct packet_cursor *c, struct packet *p);
+
+/* timing_chain.c */
+/* A TSC begins a chain of MTCs; a TMA says where the CTC stood at it. */
+void timing_chain_tsc(struct timing_chain *c, uint64_t tsc);
+void timing_chain_tma(struct timing_chain *c, const struct packet *p);
+/* True: an MTC with this payload tells a time. */
+bool timing_chain_mtc(struct timing_chain *c, const struct timing_config *config, uint8_t payload,
+		      uint64_t *ret_lo, uint64_t *ret_hi);
+/* Behind the TMA of S: whether its MTCs, up to where packets are lost, all come before the next
+ * TSC. *ret_through: all of them do, with less than 256 periods missing in all: a lost MTC more
+ * would make the last one that much too early. */
+bool timing_chain_holds(const struct timing *t, struct timing_scan s, bool *ret_through);
+
+/* timing_cycles.c */
+/* The time of a CYC that comes CYCLES cycles behind the segment's base. */
+void timing_bound(const struct timing *t, uint64_t cycles, uint64_t *ret_lo, uint64_t *ret_hi);
+/* The speed that the segment shows, when it is over. */
+void timing_measure(struct timing *t);
+/* What CBR and anchors say of each other in a segment that is pinned, when its end is known. */
+void timing_check_speed(struct timing *t);
