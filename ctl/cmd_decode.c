@@ -83,7 +83,13 @@ static int say_worker_error(const char *name, int error)
 				 "%s: made by a newer ptsnap; use that one's "
 				 "ptsnapctl",
 				 name);
-	case EFBIG: return say_error(EXIT_CODE_FAILURE, "%s: larger than a bundle can be", name);
+	case EBADF:
+		return say_error(EXIT_CODE_FAILURE, "standard output is closed; give -o a file");
+	case EFBIG:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: larger than a bundle can be, or the output is larger than a "
+				 "file may be (ulimit -f)",
+				 name);
 	case ENOMEM: return say_error(EXIT_CODE_FAILURE, "%s: not enough memory to decode", name);
 	case ENOSPC:
 	case EDQUOT:
@@ -224,6 +230,22 @@ static int decode(const struct decode_request *q, int bundle_fd)
 	return decode_to_output(q, bundle_fd, &o);
 }
 
+/* The report in place of the evidence is never what was meant. */
+static bool spares_inputs(const struct decode_request *q)
+{
+	const struct raw *raw = &q->raw;
+	bool replaces =
+		output_replaces(q->output, q->bundle) || output_replaces(q->output, raw->pt_path);
+
+	for (size_t i = 0; i < raw->n_images; i++)
+		replaces |= output_replaces(q->output, raw->images[i].path);
+	for (size_t i = 0; i < raw->pevents.n_files; i++)
+		replaces |= output_replaces(q->output, raw->pevents.files[i].path);
+	if (replaces)
+		say("-o %s: that is what is to be decoded; give another name", q->output);
+	return !replaces;
+}
+
 int cmd_decode(struct settings *s, int argc, char **argv)
 {
 	CLEANUP(decode_request_done) struct decode_request q;
@@ -234,6 +256,8 @@ int cmd_decode(struct settings *s, int argc, char **argv)
 	r = decode_request_parse(&q, argc, argv);
 	if (r != 0 || s->help || s->version)
 		return r;
+	if (!spares_inputs(&q))
+		return EXIT_CODE_USAGE;
 	r = q.bundle ? open_operand(&q, &fd) : compose(&q, &fd);
 	return r != 0 ? r : decode(&q, fd);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 #include "proto/bundle.h"
@@ -14,6 +15,7 @@
 #include "ctl/exit_code.h"
 #include "ctl/export_images.h"
 #include "ctl/export_perfdata.h"
+#include "ctl/import_perfdata.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
 
@@ -79,11 +81,21 @@ static int fetch(const struct request *q, int *ret_fd)
 
 static int open_source(const struct request *q, int *ret_fd)
 {
+	struct stat st;
+
 	if (!is_file(q->operand))
 		return fetch(q, ret_fd);
+	if (output_replaces(q->output, q->operand))
+		return say_error(EXIT_CODE_USAGE,
+				 "-o %s: that is what is to be exported; give another name",
+				 q->output);
 	*ret_fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (*ret_fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
+	if (fstat(*ret_fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", q->operand);
+	if (import_perfdata_is(*ret_fd))
+		return say_error(EXIT_CODE_FAILURE, "%s: is a perf.data already", q->operand);
 	return 0;
 }
 
@@ -142,10 +154,36 @@ static int write_failed(const struct request *q, int r)
 			 strerror(-r));
 }
 
-static int write_output(const struct request *q, const struct bundle *b)
+static void remark(const struct request *q, const struct export_told *told)
+{
+	if (told->nobodys && !q->settings->quiet)
+		say("the traces have no TSC packets, or there is no clock to read them by: perf "
+		    "cannot tell whose they are");
+	if (told->skipped > 0 && !q->settings->quiet)
+		say("%ju sideband records are damaged or not for perf and left out",
+		    (uintmax_t)told->skipped);
+}
+
+static int write_output(const struct request *q, const struct bundle *b, struct output *o)
+{
+	struct export_told told;
+	int r = export_perfdata(b, o->fd, &told);
+
+	if (r == -ENODATA)
+		return say_error(EXIT_CODE_FAILURE, "%s has no trace", q->operand);
+	if (r == 0)
+		r = output_commit(o);
+	if (r < 0)
+		return write_failed(q, r);
+	remark(q, &told);
+	return 0;
+}
+
+/* The output is opened first: when that fails, there is no directory of images in the way of the
+ * next attempt. */
+static int export(const struct request *q, const struct bundle *b)
 {
 	CLEANUP(output_done) struct output o;
-	struct export_told told;
 	int r;
 
 	output_init(&o);
@@ -155,20 +193,12 @@ static int write_output(const struct request *q, const struct bundle *b)
 	if (output_is_terminal(&o))
 		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
 						  "terminal; use -o FILE");
-	r = export_perfdata(b, o.fd, &told);
-	if (r == -ENODATA)
-		return say_error(EXIT_CODE_FAILURE, "%s has no trace", q->operand);
-	if (r == 0)
-		r = output_commit(&o);
-	if (r < 0)
-		return write_failed(q, r);
-	if (told.nobodys && !q->settings->quiet)
-		say("the traces have no TSC packets, or there is no clock to read them by: perf "
-		    "cannot tell whose they are");
-	if (told.skipped > 0 && !q->settings->quiet)
-		say("%ju sideband records are damaged or not for perf and left out",
-		    (uintmax_t)told.skipped);
-	return 0;
+	r = q->images ? write_images(q, b) : 0;
+	if (r != 0)
+		return r;
+	if (!q->images)
+		compare_images(q, b);
+	return write_output(q, b, &o);
 }
 
 int cmd_export(struct settings *s, int argc, char **argv)
@@ -186,11 +216,5 @@ int cmd_export(struct settings *s, int argc, char **argv)
 	r = open_source(&q, &fd);
 	if (r == 0)
 		r = open_bundle(&q, fd, &b);
-	if (r == 0 && q.images)
-		r = write_images(&q, b);
-	if (r != 0)
-		return r;
-	if (!q.images)
-		compare_images(&q, b);
-	return write_output(&q, b);
+	return r != 0 ? r : export(&q, b);
 }

@@ -4,6 +4,7 @@
 #include "ctl/decode_option.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 
@@ -160,6 +161,27 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 	return take_raw(&q->raw, option);
 }
 
+#define SIDEBAND                                                                     \
+	(WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_VERBOSE | WORKER_SHOW_SB_FILENAME | \
+	 WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_TIME | WORKER_SHOW_SB_SWITCH |       \
+	 WORKER_SHOW_SB_WARN)
+
+/* Of a name with a typing error, everything below it would be missing. */
+static bool is_directory(const char *option, const char *path)
+{
+	struct stat st;
+
+	if (!path)
+		return true;
+	if (stat(path, &st) < 0)
+		say("%s=%s: %m", option, path);
+	else if (!S_ISDIR(st.st_mode))
+		say("%s=%s: not a directory", option, path);
+	else
+		return true;
+	return false;
+}
+
 static int check_form(struct decode_request *q, int operands, bool raw)
 {
 	if (raw && !q->raw.pt_path)
@@ -176,6 +198,9 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 				 "decode takes one BUNDLE (of `ptsnapctl fetch "
 				 "--format=bundle'), a perf.data, or --raw-pt=FILE with "
 				 "--raw-image=" RAW_IMAGE_VALID);
+	if (!is_directory("--sysroot", q->sysroot) ||
+	    !is_directory("--pevent:sysroot", q->raw.pevents.sysroot))
+		return EXIT_CODE_FAILURE;
 	if (q->hash && q->view != WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE, "--hash goes with --view=summary");
 	if (q->settings->json != JSON_UNSET && q->view > WORKER_VIEW_SUMMARY)
@@ -183,6 +208,9 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 				 "--json goes with --view=report and --view=summary");
 	if (q->gap != 0 && q->view != WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE, "--gap goes with --view=packets");
+	if (!raw && (q->show.show & SIDEBAND))
+		return say_error(EXIT_CODE_USAGE, "--sb is about the records of --pevent, which "
+						  "goes with --raw-pt=FILE");
 	return show_option_check(&q->show, q->view) ? 0 : EXIT_CODE_USAGE;
 }
 

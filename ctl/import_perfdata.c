@@ -295,8 +295,8 @@ static int add_notes(struct import *i)
 		r = note(i, "sideband-bad", i->cut, "the file ends within a record");
 	if (r == 0)
 		r = note(i, "head", i->traces.seams,
-			 "pieces of the trace that do not go on from the one before: bytes before "
-			 "their first PSB were left out");
+			 "pieces that do not go on from the one before: left out up to their "
+			 "first PSB");
 	if (r == 0)
 		r = note(i, "image-missing", i->images.dropped,
 			 "more files were mapped than are looked for");

@@ -2,6 +2,7 @@
  * ptsnapctl: common options, then a verb. The verbs' own options are theirs (cmd_VERB.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -180,10 +181,21 @@ static int run(int argc, char **argv)
 	return run_verb(&s, argc - optind, argv + optind);
 }
 
+/* What we open must not get the number of a standard file that the caller closed: messages would
+ * go into it, or data be written to nobody. Standard output stays one that cannot be written to. */
+static void fill_standard_files(void)
+{
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(EXIT_CODE_FAILURE);
+}
+
 int main(int argc, char **argv)
 {
 	int r;
 
+	fill_standard_files();
 	setlocale(LC_ALL, "");
 	r = run(argc, argv);
 	/* Data that did not arrive is a failure, whatever else went well. */

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 
 struct output {
-	int fd;	    /* to write to */
-	char *path; /* owned; NULL: stdout or written directly */
-	char *temporary;
+	int fd;		 /* to write to */
+	char *path;	 /* owned; NULL: stdout or written directly */
+	char *temporary; /* owned; NULL: the file has no name yet */
 	bool is_stdout;
 };
 
@@ -21,5 +21,7 @@ void output_done(struct output *o);
 int output_open(struct output *o, const char *path);
 /* The file appears under its name. 0 or -errno. */
 int output_commit(struct output *o);
+/* Whether writing to PATH would replace the regular file INPUT. NULL and "-" replace nothing. */
+bool output_replaces(const char *path, const char *input);
 /* Whether people will see the bytes. */
 bool output_is_terminal(const struct output *o);

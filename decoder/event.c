@@ -46,9 +46,35 @@ bool event_iflag_of(const struct packet *p)
 	return (p->u.mode.bits & PT_MODE_EXEC_IFLAG) != 0;
 }
 
+static void order_tnt(struct event_reader *r, uint8_t n)
+{
+	r->prompt |= r->order == ORDER_PARTIAL_TIP;
+	r->order = n == PT_TNT8_MAX || n == PT_TNT64_MAX ? ORDER_FULL : ORDER_PARTIAL;
+}
+
+static void order_tip(struct event_reader *r)
+{
+	if (r->order == ORDER_FULL)
+		r->order = ORDER_FULL_TIP;
+	else if (r->order == ORDER_PARTIAL)
+		r->order = ORDER_PARTIAL_TIP;
+}
+
+static void order_packet(struct event_reader *r, const struct packet *p)
+{
+	switch (p->type) {
+	case PACKET_TNT: order_tnt(r, p->u.tnt.n); break;
+	case PACKET_TIP: order_tip(r); break;
+	case PACKET_PAD:
+	case PACKET_CYC: break;
+	default: r->order = ORDER_OTHER; break;
+	}
+}
+
 static void count_packet(struct event_reader *r, const struct packet *p)
 {
 	r->counts.packets++;
+	order_packet(r, p);
 	switch (p->type) {
 	case PACKET_CBR: r->counts.cbr++; break;
 	case PACKET_PSB: r->counts.psbs++; break;
@@ -156,6 +182,15 @@ void event_misplaced(struct event_reader *r, const struct packet *p, struct even
 	e->end = event_offset(r);
 }
 
+/* P is an OVF that stands where a TIP was lost: execution came to the FUP. */
+static void lose_tip(struct event_reader *r, const struct packet *p, struct event *e)
+{
+	event_forget(r);
+	event_unread(r, p);
+	e->kind = EVENT_STATUS;
+	event_finish(r, e);
+}
+
 /* The packets between FUP and TIP, whose marks stand behind the branch. True: P is the TIP. */
 static bool read_to_tip(struct event_reader *r, struct packet *p, struct event *e)
 {
@@ -168,6 +203,10 @@ static bool read_to_tip(struct event_reader *r, struct packet *p, struct event *
 		}
 		if (p->type == PACKET_TIP || p->type == PACKET_TIP_PGD)
 			return true;
+		if (p->type == PACKET_OVF) {
+			lose_tip(r, p, e);
+			return false;
+		}
 		if (!event_note_within(r, p)) {
 			event_misplaced(r, p, e);
 			return false;
@@ -226,6 +265,12 @@ static void read_fup(struct event_reader *r, const struct packet *p)
 		read_async(r, has_from, from, abort);
 }
 
+/* TIP: whether decisions stand before it, and no TIP proved to be prompt. */
+static bool is_late(const struct event_reader *r)
+{
+	return r->order != ORDER_OTHER && !r->prompt;
+}
+
 /* TIP, TIP.PGE, TIP.PGD, with what waited for them. */
 static void read_branch(struct event_reader *r, const struct packet *p, enum event_kind kind)
 {
@@ -235,6 +280,7 @@ static void read_branch(struct event_reader *r, const struct packet *p, enum eve
 		event_settle(r);
 	e = event_push(r, kind);
 	take_ip(r, p, e);
+	e->late = is_late(r);
 	e->timed = r->timed;
 	event_settle_branch(r, kind == EVENT_DISABLE);
 	event_take_mode(r, NULL);
@@ -247,6 +293,7 @@ static void read_plain(struct event_reader *r, const struct packet *p, enum even
 {
 	e->kind = (uint8_t)kind;
 	take_ip(r, p, e);
+	e->late = is_late(r);
 	event_finish(r, e);
 }
 

@@ -62,6 +62,7 @@ struct event {
 	bool guest; /* from this event on a virtual machine runs */
 	bool abort; /* EVENT_ASYNC, EVENT_ASYNC_OFF: of a transaction */
 	bool timed; /* a timing packet stood between it and the one before */
+	bool late;  /* EVENT_TIP: of the decisions before it some may belong behind it */
 	bool clash; /* EVENT_PSB: at bits, it says another mode than the packets before it */
 };
 
@@ -75,6 +76,7 @@ enum event_question {
 	EVENT_ASK_ENABLE, /* BDM70: nothing but status up to a TIP.PGE? */
 	EVENT_ASK_OFF,	  /* is tracing off? */
 	EVENT_ASK_TIP,	  /* does a TIP belong to the FUP before it? */
+	EVENT_ASK_PROMPT, /* does a TNT follow the TIPs? */
 	EVENT_QUESTIONS,
 };
 struct event_answer {
@@ -108,6 +110,8 @@ struct event_reader {
 	uint8_t cbr;
 	uint64_t cr3, vmcs;
 	uint8_t bbp_type;
+	uint8_t order; /* enum event_order of event_private.h */
+	bool prompt;   /* so far no TIP was deferred, as far as was read */
 	/* EVDs that wait for their CFE. */
 	uint8_t evd_flags;
 	uint64_t evd[3];
@@ -132,5 +136,9 @@ const struct flow_mark *event_mark(const struct event_reader *r, const struct ev
 /* Whether what follows shows that tracing is off here: no branch before TIP.PGE, a PSB+ without
  * FUP, TraceSTOP or the end. */
 bool event_off_ahead(struct event_reader *r);
+/* Whether the TIP that was read last is seen to be none that was deferred: the TNT before it was
+ * not full, so the TIP made the processor write it, and the next TNT needed nothing else, either.
+ */
+bool event_prompt_ahead(struct event_reader *r);
 /* The cursor's quirks for these errata. */
 uint8_t event_quirks(const struct errata *e);

@@ -79,6 +79,22 @@ bool event_tip_ahead(struct event_reader *r)
 	return ask(r, EVENT_ASK_TIP, judge_tip, false);
 }
 
+static enum verdict judge_prompt(const struct packet *p)
+{
+	switch (p->type) {
+	case PACKET_TNT: return YES;
+	case PACKET_TIP:
+	case PACKET_PAD:
+	case PACKET_CYC: return OPEN;
+	default: return NO;
+	}
+}
+
+bool event_prompt_ahead(struct event_reader *r)
+{
+	return r->order == ORDER_PARTIAL_TIP && ask(r, EVENT_ASK_PROMPT, judge_prompt, false);
+}
+
 /* A PSB+ may stand between OVF and FUP (SDM table "Compound Packet Event Summary"); one with a FUP
  * says itself where execution is. Asked at an OVF, and decided by the next one at the latest. */
 bool event_fup_ahead(const struct event_reader *r)

@@ -30,6 +30,16 @@ bool event_iflag_of(const struct packet *p);
 void event_read_psb(struct event_reader *r);
 void event_read_overflow(struct event_reader *r);
 
+/* Which TNT and TIP packets stood last, with none but PAD and CYC between. SDM 33.4.2.3 "Deferred
+ * TIPs": a processor may write TIPs behind a TNT that goes on behind their branches. */
+enum event_order {
+	ORDER_OTHER,
+	ORDER_FULL,	   /* a full TNT */
+	ORDER_PARTIAL,	   /* another TNT */
+	ORDER_FULL_TIP,	   /* TIPs behind a full TNT */
+	ORDER_PARTIAL_TIP, /* TIPs behind another one */
+};
+
 /* event_mark.c */
 /* What a mark waits for. */
 enum event_rule {

@@ -222,6 +222,11 @@ bool flow_asked_behind_gap(const struct flow *f)
 	return f->within;
 }
 
+bool flow_walks_guests(const struct flow *f)
+{
+	return f->config.guests;
+}
+
 uint64_t flow_not_after(const struct flow *f)
 {
 	return f->tnt_n > 0 ? f->tnt_hi : f->event_when.hi;

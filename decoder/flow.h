@@ -136,7 +136,8 @@ struct flow_config {
 	bool cut;
 	/* Make FLOW_MARK items; and FLOW_MARK_TICK ones, at which the context is asked for, too. */
 	bool marks, ticks;
-	/* Code in a virtual machine is walked like any other. Else it is the gap `guest`. */
+	/* Code in a virtual machine is walked like any other. Else it is the gap `guest`, unless
+	 * the trace was recorded within that machine. */
 	bool guests;
 	/* A fault is followed by nothing up to the next PSB, as libipt's decoders do when they are
 	 * synchronised forward; else by the first packet that says where execution is. */
@@ -175,6 +176,9 @@ bool flow_asked_again(const struct flow *f);
 /* Within the context function: what is known of execution ended with a gap, behind which it goes
  * on here. */
 bool flow_asked_behind_gap(const struct flow *f);
+/* Within the context function: whether code in a virtual machine is walked, as far as it is known.
+ */
+bool flow_walks_guests(const struct flow *f);
 /* When the packet in hand was written, at the latest (TSC); UINT64_MAX: unknown. */
 uint64_t flow_not_after(const struct flow *f);
 /* How user code was left last: a FLOW_SYSCALL or FLOW_DISABLE item. NULL: it was not since the

@@ -5,13 +5,30 @@
 #include "proto/base.h"
 
 /* Instructions that an abort can be behind its branch. */
-#define BDM64_INSNS 256u
+#define BDM64_INSNS 1024u
 
 /* The block at IP in the walk's code, which holds blocks of its own: none may end. NULL: no memory.
  */
 static const struct graph_block *look(struct flow *f, uint64_t ip, union graph_room *room)
 {
 	return graph_look(f->graph, f->context, f->mode, ip, room);
+}
+
+/* Where execution goes behind B. False: that is not in the code. */
+static bool find_next(const struct graph_block *b, uint64_t *ret)
+{
+	switch (b->class) {
+	case INSN_JUMP:
+	case INSN_CALL: *ret = b->target; return true;
+	case INSN_COND:
+	case INSN_JUMP_IND:
+	case INSN_CALL_IND:
+	case INSN_RET:
+	case INSN_FAR:
+	case INSN_SYSCALL:
+	case INSN_VMENTRY: return false;
+	default: *ret = b->next; return true;
+	}
 }
 
 /* Whether straight code and direct branches lead from the walk's place to IP. */
@@ -29,11 +46,7 @@ static bool leads_to(struct flow *f, uint64_t ip)
 		if (b->fault != FAULT_NONE)
 			return false;
 		n += b->n;
-		if (b->class == INSN_JUMP || b->class == INSN_CALL)
-			at = b->target;
-		else if (b->class == INSN_OTHER)
-			at = b->next;
-		else
+		if (!find_next(b, &at))
 			return false;
 	}
 	return false;
@@ -53,7 +66,7 @@ void flow_mend_bdm64(struct flow *f)
 	struct flow_item *last = f->n_items > 0 ? &f->items[f->n_items - 1] : NULL;
 	uint64_t from = f->event.from;
 
-	if (!is_abort(f) || f->loop_steps != 0 || leads_to(f, from))
+	if (!is_abort(f) || !f->branched || f->loop_steps != 0 || leads_to(f, from))
 		return;
 	if (f->run_insns == 0 && last != NULL && last->to == f->ip)
 		last->to = f->run_start = from;

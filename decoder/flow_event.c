@@ -5,13 +5,43 @@
 #include <string.h>
 
 #include "decoder/flow_private.h"
+#include "decoder/sync.h"
 #include "proto/base.h"
+
+/* Whether the trace was recorded within a virtual machine, by its own recorder: one of the host
+ * begins and ends in the host, so it has PIPs that say so. Without a PIP nobody can tell. */
+static bool is_own(const struct flow *f)
+{
+	struct packet_cursor c = {.end = f->config.trace + f->config.size,
+				  .quirks = event_quirks(&f->errata)};
+	const uint8_t *psb = sync_find(f->config.trace, c.end);
+	bool found = false;
+	struct packet p;
+
+	if (f->config.cut)
+		return false;
+	while (psb != NULL) {
+		c.pos = psb;
+		c.bip_bytes = 0;
+		while (packet_next(&c, &p) == 0) {
+			if (p.type == PACKET_PIP && p.u.pip.nr == 0)
+				return false;
+			found |= p.type == PACKET_PIP;
+		}
+		psb = c.pos < c.end ? sync_find(c.pos + 1, c.end) : NULL;
+	}
+	return found;
+}
 
 void flow_read_event(struct flow *f)
 {
 	struct flow_when *w = &f->event_when;
 
 	event_next(&f->reader, &f->event);
+	if (f->event.guest && !f->guests_known) {
+		f->guests_known = true;
+		f->config.guests = f->config.guests || is_own(f);
+	}
 	timing_at(&f->timing, f->event.offset, &w->lo, &w->hi);
 	f->event_first_hi = timing_first(&f->timing);
 	/* A TIP may have waited for the TNT in front of it to fill (SDM 33.4.2.3 "Deferred TIPs").
@@ -72,7 +102,7 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 void flow_use_event(struct flow *f)
 {
 	f->past = f->event_when;
-	f->have_event = false;
+	f->have_event = f->branched = false;
 	f->loop_steps = 0;
 	if (f->event.kind != EVENT_MARK)
 		f->guest = f->event.guest;
@@ -122,6 +152,7 @@ static bool go_on_at(struct flow *f, uint64_t ip, uint64_t context_ip, uint8_t f
 	if (!enter(f, context_ip))
 		return false;
 	f->in_tx = f->event.in_tx;
+	f->guest = f->event.guest;
 	f->run_insns = 0;
 	flow_push(f, FLOW_ENABLE, 0, ip, &f->event_when)->flags |= flags;
 	flow_go(f, ip);
@@ -268,12 +299,14 @@ static void step_event_off(struct flow *f)
 
 void flow_step_off(struct flow *f)
 {
-	if (f->tnt_n > 0)
+	if (f->tnt_n > 0) {
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
-	else if (is_guests(f))
+	} else if (is_guests(f)) {
+		f->guest = true;
 		flow_fail(f, FAULT_GUEST, f->event.has_to ? f->event.to : f->event.from);
-	else
+	} else {
 		step_event_off(f);
+	}
 }
 
 static void take_bad(struct flow *f)
@@ -296,7 +329,7 @@ bool flow_step_at_once(struct flow *f)
 	case EVENT_STOP:
 		flow_event_gap(f, FAULT_TRACESTOP);
 		flow_use_event(f);
-		f->resumed = false;
+		f->resumed = f->within = false;
 		return true;
 	case EVENT_ENABLE:
 		/* On already: something is missing between. */
@@ -380,6 +413,7 @@ void flow_ask_again(struct flow *f)
 	    f->event.kind == EVENT_ENABLE)
 		return;
 	context = f->config.context(f->config.userdata, f->ip, f->past.lo, f->past.hi);
+	flow_go(f, f->ip); /* a trial may have thrown blocks away */
 	if (context == f->context || context == FLOW_CONTEXT_LATER)
 		return;
 	f->next_context = context;

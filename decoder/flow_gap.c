@@ -41,7 +41,14 @@ static bool waits_for_psb(const struct flow *f, enum fault fault)
 	return f->config.resume_at_psb && fault != FAULT_OVERFLOW && fault != FAULT_GUEST;
 }
 
-static bool can_resume_at(const struct flow *f, enum fault fault)
+/* Of the decisions that were thrown away some may belong behind the TIP in hand. */
+static bool lacks_decisions(struct flow *f)
+{
+	return f->event.late && f->lost_bits && !f->config.resume_at_tip &&
+	       !event_prompt_ahead(&f->reader);
+}
+
+static bool can_resume_at(struct flow *f, enum fault fault)
 {
 	const struct event *e = &f->event;
 	bool good = f->config.resume_at_tip || packets_are_good(fault);
@@ -55,7 +62,7 @@ static bool can_resume_at(const struct flow *f, enum fault fault)
 	case EVENT_TNT: return false;
 	case EVENT_STATUS: return good && e->has_from;
 	case EVENT_MARK: return good && flow_mark_shows(f);
-	case EVENT_TIP:
+	case EVENT_TIP: return good && e->has_to && !lacks_decisions(f);
 	case EVENT_ASYNC: return good && e->has_to;
 	default: return true;
 	}
@@ -69,6 +76,7 @@ static void push_gap(struct flow *f, const struct flow_gap *gap)
 	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, from};
 	struct flow_item *item;
 
+	flow_release(f);
 	f->gap_end = MAX_OF(f->gap_end, end);
 	f->gaps[f->n_gaps] = *gap;
 	f->gaps[f->n_gaps].offset = from;
@@ -80,7 +88,6 @@ static void push_gap(struct flow *f, const struct flow_gap *gap)
 	f->resumed = true;
 	f->have_left = false;
 	f->loop_steps = 0;
-	f->n_held = 0;
 	f->tick = f->tick_due = false;
 	if (!f->config.retstack_libipt || gap->fault != FAULT_OVERFLOW)
 		retstack_clear(&f->returns);
@@ -108,12 +115,17 @@ static void begin_sync(struct flow *f, enum fault fault, uint64_t address, struc
 		.read = f->have_event ? read_so_far(&f->event) : from.offset,
 		.tsc_lo = from.lo,
 	};
+	/* A return's own decision stands where it should. */
+	f->lost_bits = f->tnt_n > (fault == FAULT_RET_EMPTY);
 	f->tnt_n = 0;
+	/* Marks of a branch that is not come to. */
+	flow_release(f);
 	f->syncing = true;
 }
 
 void flow_step_sync(struct flow *f)
 {
+	f->lost_bits |= f->tnt_n > 0;
 	f->tnt_n = 0;
 	if (!f->have_event)
 		return;

@@ -32,10 +32,12 @@ struct flow {
 
 	/* Where execution stands. */
 	bool enabled;
-	bool within;  /* behind a gap: still the same stay in user code as before it */
-	bool resumed; /* behind a gap: the next address is where it goes on */
-	bool syncing; /* within a gap: `gap` is to be pushed where decoding goes on */
-	bool guest;   /* a virtual machine runs */
+	bool within;	   /* behind a gap: still the same stay in user code as before it */
+	bool resumed;	   /* behind a gap: the next address is where it goes on */
+	bool syncing;	   /* within a gap: `gap` is to be pushed where decoding goes on */
+	bool lost_bits;	   /* decisions were thrown away in it */
+	bool guest;	   /* a virtual machine runs */
+	bool guests_known; /* config.guests was looked at */
 	bool in_tx, done, started;
 	uint8_t mode; /* enum insn_mode */
 	uint64_t context;
@@ -66,6 +68,7 @@ struct flow {
 	bool holding;	     /* one was held in this step */
 	bool tick, tick_due; /* a tick belongs to the decisions in hand; to the branch done */
 	uint64_t decided;    /* the branch that the last decision was about */
+	bool branched;	     /* no other packet was used since */
 	struct flow_gap gap; /* while syncing */
 	uint64_t gap_end;    /* of the last one: offset behind it */
 

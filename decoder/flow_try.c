@@ -31,7 +31,7 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 	s->graph = f->graph;
 	s->reader = *reader;
 	s->max_items = TRIAL_ITEMS;
-	s->started = s->resumed = true;
+	s->started = s->resumed = s->guests_known = true;
 	s->asked = true;
 	s->asked_context = context;
 	s->have_event = true;

@@ -143,6 +143,7 @@ static void walk_cond(struct flow *f, struct graph_block *b)
 		return;
 	}
 	f->decided = b->last;
+	f->branched = true;
 	if (!take_bit(f)) {
 		fall_through(f, b);
 		return;
@@ -211,6 +212,7 @@ static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind 
 	f->tick_due |= f->event.timed && f->config.ticks;
 	f->decided = b->last;
 	flow_use_event(f);
+	f->branched = true;
 	if (kind == FLOW_FAR)
 		flow_go(f, to);
 	else
@@ -232,6 +234,8 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
 		return;
 	}
 	take_bit(f);
+	f->decided = b->last;
+	f->branched = true;
 	f->stats.returns++;
 	f->stats.compressed_returns++;
 	branch(f, b, FLOW_RET, to, &f->tnt_when)->flags |= FLOW_COMPRESSED;

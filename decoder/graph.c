@@ -330,9 +330,9 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 }
 
 /* Nothing is known yet of what is behind IP. */
-static struct graph_block head_at(uint64_t context, enum insn_mode mode, uint64_t ip)
+static void begin_block(struct graph_block *b, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
-	return (struct graph_block){
+	*b = (struct graph_block){
 		.context = context,
 		.ip = ip,
 		.last = ip,
@@ -349,7 +349,7 @@ struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode 
 
 	if (b != NULL)
 		return b;
-	head = head_at(context, mode, ip);
+	begin_block(&head, context, mode, ip);
 	return add_block(g, &head);
 }
 
@@ -360,7 +360,7 @@ const struct graph_block *graph_look(struct graph *g, uint64_t context, enum ins
 
 	if (b != NULL)
 		return b;
-	room->block = head_at(context, mode, ip);
+	begin_block(&room->block, context, mode, ip);
 	return draw_up(g, &room->block) == 0 ? &room->block : NULL;
 }
 

@@ -109,5 +109,6 @@ enum pt_cfe {
 #define PT_PWRE_HW 0x80u
 /* PWRX payload: last C-state in bits 7:4, deepest in 3:0; why it woke up. */
 #define PT_PWRX_INTERRUPT 0x100u
+#define PT_PWRX_TIMER	  0x200u
 #define PT_PWRX_STORE	  0x400u
 #define PT_PWRX_HW	  0x800u

@@ -55,7 +55,7 @@ enum worker_view {
 #define WORKER_SHOW_STAT_INSN	    (UINT64_C(1) << 40)
 #define WORKER_SHOW_STAT_BLOCKS	    (UINT64_C(1) << 41)
 #define WORKER_SHOW_BLOCKS	    (UINT64_C(1) << 42) /* --block:show-blocks */
-#define WORKER_SHOW_BLOCK_DECODER   (UINT64_C(1) << 43)
+#define WORKER_SHOW_INSN_DECODER    (UINT64_C(1) << 43) /* no count of blocks */
 #define WORKER_SHOW_END_ON_CALL	    (UINT64_C(1) << 44)
 #define WORKER_SHOW_END_ON_JUMP	    (UINT64_C(1) << 45)
 

@@ -9,6 +9,7 @@ void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch 
 {
 	s->done = s->broken = false;
 	s->open = true;
+	s->guests = flow_walks_guests(f);
 	flow_readers(f, &s->reader, &s->timing);
 	s->next = *first;
 	s->next.reader = s->reader;
@@ -31,6 +32,7 @@ static bool end(struct scan *s, const struct event *e, enum scan_end how, struct
 	s->open = false;
 	*ret = s->next;
 	ret->end = (uint8_t)how;
+	ret->until = e->offset;
 	if (how == SCAN_END_ASYNC && e->has_from)
 		ret->left = e->from;
 	timing_at(&s->timing, e->offset, &ret->leave_lo, &ret->leave_hi);
@@ -89,9 +91,19 @@ static bool on_transfer(struct scan *s, const struct event *e, struct scan_stret
 	return false;
 }
 
+/* A virtual machine's code is nobody's: as if its packets were lost. */
+static bool is_guests(const struct event *e)
+{
+	return e->guest &&
+	       (e->kind == EVENT_ENABLE || e->kind == EVENT_TIP || e->kind == EVENT_ASYNC ||
+		e->kind == EVENT_STATUS || (e->kind == EVENT_PSB && e->has_from));
+}
+
 /* True: a stretch ended, *ret. */
 static bool on_event(struct scan *s, const struct event *e, struct scan_stretch *ret)
 {
+	if (!s->guests && is_guests(e))
+		return lose(s, e, ret);
 	switch (e->kind) {
 	case EVENT_ENABLE: return on_enable(s, e, ret);
 	case EVENT_DISABLE: return end(s, e, SCAN_END_BRANCH, ret);

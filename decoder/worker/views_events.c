@@ -161,6 +161,8 @@ static void put_pwrx(struct lines *l, uint64_t payload)
 	put_state(l, "deepest", payload, 0);
 	if ((payload & PT_PWRX_INTERRUPT) != 0)
 		lines_print(l, " reason=interrupt");
+	else if ((payload & PT_PWRX_TIMER) != 0)
+		lines_print(l, " reason=timer");
 	else if ((payload & PT_PWRX_STORE) != 0)
 		lines_print(l, " reason=store");
 	else if ((payload & PT_PWRX_HW) != 0)
@@ -189,7 +191,7 @@ static void put_details(struct lines *l, const struct flow_mark *m)
 		break;
 	case FLOW_MARK_PWRE:
 		put_state(l, "state", m->value, 12);
-		put_state(l, "sub", m->value, 8);
+		put_number(l, "sub", m->value >> 8 & 0xf); /* as MWAIT's hints have it */
 		put_flag(l, "hardware", (m->value & PT_PWRE_HW) != 0);
 		break;
 	case FLOW_MARK_PWRX: put_pwrx(l, m->value); break;

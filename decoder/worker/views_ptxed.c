@@ -422,6 +422,6 @@ void views_ptxed_end(struct views_ptxed *v)
 	views_ptxed_settle(v);
 	if (all || shows(v, WORKER_SHOW_STAT_INSN))
 		lines_print(v->lines, "insn: %" PRIu64 ".\n", v->insns);
-	if ((all && shows(v, WORKER_SHOW_BLOCK_DECODER)) || shows(v, WORKER_SHOW_STAT_BLOCKS))
+	if ((all && !shows(v, WORKER_SHOW_INSN_DECODER)) || shows(v, WORKER_SHOW_STAT_BLOCKS))
 		lines_print(v->lines, "blocks:\t%" PRIu64 ".\n", v->blocks);
 }

@@ -152,10 +152,32 @@ static struct whose_look *look_in_ring(struct whose *w, size_t i)
 	return &w->looks[(w->first + i) % TURNS_WINDOW];
 }
 
+/* LOOK is of a stretch within which the flow lost its way; the one that is asked for is the rest of
+ * it. To look ahead from there again would take quadratic time where that happens often. */
+static void cut(struct whose *w, struct whose_look *look)
+{
+	const struct scan_stretch whole = look->seen;
+	struct timing timing;
+
+	look->seen = w->now;
+	look->seen.until = whole.until;
+	look->seen.leave_lo = whole.leave_lo;
+	look->seen.leave_hi = whole.leave_hi;
+	look->seen.left = whole.left;
+	look->seen.end = whole.end;
+	flow_readers(w->flow, &look->seen.reader, &timing);
+	look->times = times_of(w, &look->seen);
+	look->n_trials = 0;
+}
+
 /* Forgets what was looked at before the stretch that is asked for. */
 static void drop_looks(struct whose *w)
 {
 	while (w->n_looks > 0 && look_in_ring(w, 0)->seen.offset < w->now.offset) {
+		if (look_in_ring(w, 0)->seen.until > w->now.offset) {
+			cut(w, look_in_ring(w, 0));
+			break;
+		}
 		w->first = (w->first + 1) % TURNS_WINDOW;
 		w->n_looks--;
 	}

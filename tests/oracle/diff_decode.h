@@ -40,6 +40,6 @@ struct diff_difference {
 
 /* False: the input has packets that libipt 2.0 does not know. */
 bool diff_decode(const struct diff_input *in, struct diff_result *ret);
-/* True: they differ, *ret. */
+/* True: they differ, *ret (which may be NULL). */
 bool diff_compare(const struct diff_input *in, const struct diff_result *r,
 		  struct diff_difference *ret);

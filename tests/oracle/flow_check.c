@@ -250,12 +250,9 @@ static void ipt_segment(struct pt_insn_decoder *d, int status, struct ips *ret)
 	}
 }
 
-static void run_ipt(uint8_t *trace, size_t size, const struct folder *c, struct image *im,
-		    struct ips *ret)
+static struct pt_config configure_ipt(uint8_t *trace, size_t size, const struct folder *c)
 {
-	struct pt_insn_decoder *d;
 	struct pt_config config;
-	double begin = now();
 
 	pt_config_init(&config);
 	config.begin = trace;
@@ -264,6 +261,16 @@ static void run_ipt(uint8_t *trace, size_t size, const struct folder *c, struct 
 	config.cpu.family = (uint16_t)c->family;
 	config.cpu.model = (uint8_t)c->model;
 	pt_cpu_errata(&config.errata, &config.cpu);
+	return config;
+}
+
+static void run_ipt(uint8_t *trace, size_t size, const struct folder *c, struct image *im,
+		    struct ips *ret)
+{
+	struct pt_config config = configure_ipt(trace, size, c);
+	struct pt_insn_decoder *d;
+	double begin = now();
+
 	d = pt_insn_alloc_decoder(&config);
 	if (d == NULL)
 		die("pt_insn_alloc_decoder");
@@ -277,6 +284,54 @@ static void run_ipt(uint8_t *trace, size_t size, const struct folder *c, struct 
 	}
 	pt_insn_free_decoder(d);
 	ret->seconds = now() - begin;
+}
+
+/* A block of libipt's: its first and last instruction, and how many there are between, as in ours
+ * from *at on. */
+static bool is_block(const struct ips *ours, const struct pt_block *b, size_t *at)
+{
+	size_t first = *at, last = first + b->ninsn - 1;
+
+	*at += b->ninsn;
+	if (b->ninsn == 0 ||
+	    (*at <= ours->n && ours->values[first] == b->ip && ours->values[last] == b->end_ip))
+		return true;
+	printf("# instruction %zu: libipt has a block of %u at %#" PRIx64 "\n", first, b->ninsn,
+	       b->ip);
+	return false;
+}
+
+/* Up to the first error of libipt's block decoder. */
+static bool same_blocks(uint8_t *trace, size_t size, const struct folder *c, struct image *im,
+			const struct ips *ours)
+{
+	struct pt_config config = configure_ipt(trace, size, c);
+	struct pt_block_decoder *d = pt_blk_alloc_decoder(&config);
+	size_t at = 0, blocks = 0;
+	bool same = true;
+	int status;
+
+	if (d == NULL)
+		die("pt_blk_alloc_decoder");
+	pt_image_set_callback(pt_blk_get_image(d), give_memory, im);
+	status = pt_blk_sync_forward(d);
+	while (status >= 0 && same) {
+		struct pt_block block = {0};
+		struct pt_event event;
+
+		while (status >= 0 && (status & pts_event_pending) != 0)
+			status = pt_blk_event(d, &event, sizeof(event));
+		if (status < 0)
+			break;
+		status = pt_blk_next(d, &block, sizeof(block));
+		same = is_block(ours, &block, &at);
+		blocks += block.ninsn > 0;
+	}
+	if (same && status == -pte_eos && at != ours->n)
+		same = printf("# libipt's blocks end at instruction %zu\n", at) < 0;
+	printf("# %zu blocks of libipt's, %zu instructions\n", blocks, at);
+	pt_blk_free_decoder(d);
+	return same;
 }
 
 static bool read_expected(const char *path, struct ips *ret)
@@ -328,6 +383,7 @@ static bool check(uint8_t *trace, size_t size, const struct folder *c, struct im
 	/* libipt 2.0 does not know a TIP.PGD without IP at an indirect call, which some traces
 	 * have: then it is compared as far as it comes. What was recorded is compared whole. */
 	ok = same_until(&ours, &ipt, ipt.gaps > 0 ? ipt.clean : SIZE_MAX, "libipt");
+	ok = same_blocks(trace, size, c, im, &ours) && ok;
 	if (expected_path != NULL)
 		ok = read_expected(expected_path, &expected) &&
 		     same_until(&ours, &expected, SIZE_MAX, "what was recorded") && ok;

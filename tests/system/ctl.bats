@@ -106,6 +106,8 @@ fails() {
 	fails 2 "--gap goes with --view=packets"
 	ctl decode --pevent:primary=x y
 	fails 2 "--raw-pt"
+	ctl decode --view=packets --sb:time y
+	fails 2 "goes with --raw-pt"
 }
 
 @test "decode --view=packets takes the options of ptdump" {
@@ -344,7 +346,7 @@ bundle() {
 	ctl export -o "$dir/out" "$dir/none"
 	fails 1 "No such file"
 	ctl export -o "$dir/out" "$dir"
-	fails 1 "not a bundle"
+	fails 1 "not a regular file"
 	ctl export -o "$dir/out" none
 	fails 1 "not a bundle" # the recorder's answer
 	bundle plain
@@ -358,10 +360,65 @@ bundle() {
 	bundle plain
 	ctl -q export -o "$dir/none/x" "$dir/bundle"
 	fails 1 "No such file or directory"
+	for name in "" "$dir/none/"; do
+		ctl -q export -o "$name" --images="$dir/images" "$dir/bundle"
+		[ "$status" -eq 1 ]
+		[ ! -e "$dir/images" ]
+	done
 	ctl -q export -o /dev/full "$dir/bundle"
 	fails 1 "No space left on device"
+	ctl -q export -o "$dir/p" "$dir/bundle"
+	ctl -q export -o "$dir/q" "$dir/p"
+	fails 1 "is a perf.data already"
 	ctl -q export --images=/dev/null -o /dev/null "$dir/bundle"
 	fails 1 "Not a directory"
+}
+
+@test "export that cannot write leaves no directory of images in the way" {
+	bundle plain
+	ctl -q export -o "$dir/none/x" --images="$dir/images" "$dir/bundle"
+	fails 1 "No such file or directory"
+	[ ! -e "$dir/images" ]
+}
+
+@test "nothing writes over what it reads" {
+	bundle plain
+	cp "$dir/bundle" "$dir/copy"
+	ln -s bundle "$dir/link"
+	ctl decode -o "$dir/bundle" "$dir/bundle"
+	fails 2 "that is what is to be decoded"
+	ctl decode -o "$dir/link" "$dir/bundle"
+	fails 2 "that is what is to be decoded"
+	ctl decode -o "$dir/bundle" --raw-pt="$dir/bundle" --raw-image="$dir/copy"@0
+	fails 2 "that is what is to be decoded"
+	ctl decode -o "$dir/bundle" --raw-pt="$dir/copy" --raw-image="$dir/bundle"@0
+	fails 2 "that is what is to be decoded"
+	ctl export -o "$dir/link" "$dir/bundle"
+	fails 2 "that is what is to be exported"
+	cmp "$dir/bundle" "$dir/copy"
+}
+
+@test "standard files that are closed are not mistaken for others" {
+	bundle plain
+	ctl -q export -o "$dir/p" "$dir/bundle"
+	for file in bundle p; do
+		run sh -c '"$1" decode "$2" 2>&1 >&-' sh "$ctl" "$dir/$file"
+		[ "$status" -eq 1 ]
+		[[ $output == *"standard output is closed"* ]]
+	done
+	run sh -c '"$1" export -o "$2" "$3" <&- >&- 2>&-' sh "$ctl" "$dir/q" "$dir/bundle"
+	[ "$status" -eq 0 ]
+	cmp "$dir/p" "$dir/q"
+}
+
+@test "a sysroot that is not there is said" {
+	bundle plain
+	ctl decode --sysroot="$dir/none" "$dir/bundle"
+	fails 1 "none: No such file or directory"
+	ctl decode --sysroot="$dir/bundle" "$dir/bundle"
+	fails 1 "bundle: not a directory"
+	ctl decode --raw-pt="$dir/bundle" --pevent:sysroot="$dir/none"
+	fails 1 "none: No such file or directory"
 }
 
 @test "export refuses a terminal" {
@@ -560,6 +617,25 @@ decoder() {
 	fails 1 "no space left"
 	FAKE_DECODER=-93:0 ctl decode --raw-pt="$pt" -o "$dir/out" # EPROTONOSUPPORT
 	fails 1 "newer ptsnap"
+}
+
+@test "decode that is killed leaves nothing beside its output file" {
+	python3 -c 'import os, sys; os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY)' "$dir" ||
+		skip "no python3, or a file system that has no files without a name"
+	printf '#!/bin/sh\necho $$ >"%s/pid"\nexec sleep 60\n' "$dir" >"$dir/worker"
+	chmod +x "$dir/worker"
+	bundle plain
+	mkdir "$dir/to"
+	"$ctl" decode --worker="$dir/worker" -o "$dir/to/out" "$dir/bundle" 3>&- &
+	server=$!
+	for _ in $(seq 200); do
+		[ ! -s "$dir/pid" ] || break
+		sleep 0.05
+	done
+	kill -TERM "$server"
+	wait "$server" || true
+	kill "$(cat "$dir/pid")"
+	[ -z "$(ls -A "$dir/to")" ]
 }
 
 @test "decode with errors beyond --max-errors" {

@@ -61,6 +61,14 @@ else
 	echo "python3-jsonschema is not installed: reports are not validated"
 fi
 
+# Every kind of gap is in the schema and in the manual.
+kinds=$(sed -n 's/^\t\[FAULT_[A-Z_]*\] = { "\([a-z-]*\)".*/\1/p' "$top/decoder/fault.c")
+[ "$(echo "$kinds" | wc -l)" -gt 30 ] || fail "kinds of gaps: $kinds"
+for kind in $(echo "$kinds" | grep -vx none); do
+	grep -q "\"$kind\"" "$top/docs/ptsnap-report-1.schema.json" || fail "no $kind in the schema"
+	grep -q "\*$kind\*" "$top/docs/ptsnap-report.5.scd" || fail "no $kind in the manual"
+done
+
 # Not a bundle, cut short, bytes turned: a result, never a signal.
 bad() {
 	run 0 "$1" "$dir/out"

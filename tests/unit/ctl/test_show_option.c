@@ -48,7 +48,8 @@ static void show_option_take_of_two_forms_the_last_holds(void **state)
 	assert_true(taken("sb:compact sb:verbose").show == WORKER_SHOW_SB_VERBOSE);
 	assert_true(taken("sb:verbose sb:time sb:compact").show ==
 		    (WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_TIME));
-	assert_true(taken("block-decoder insn-decoder").show == 0);
+	assert_true(taken("insn-decoder block-decoder").show == 0);
+	assert_true(taken("block-decoder insn-decoder").show == WORKER_SHOW_INSN_DECODER);
 }
 
 static void show_option_check_knows_the_views(void **state)

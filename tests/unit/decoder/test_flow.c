@@ -343,6 +343,15 @@ CASE(flow_next_deferred_tip_is_taken_out_of_order,
 	{ "psb=1015 tnt=1 tip=1000 tip=1038 fup=1038 pgd",
 	  "enable 0>1015 0, jump* 1015>1000 1, cond 1000>1004 1, ret 1004>1038 1, disable 1038>0 0a, " })
 
+/* A TIP that may have been deferred: of the decisions before it some may belong behind it. */
+CASE(flow_next_deferred_tip_behind_lost_decisions_is_not_resumed_at,
+	{ "psb=1038 ovf tnt=1 tip=1026 pgd", "enable 0>1038 0, gap overflow 29+12 0, " },
+	{ "psb=1015 tip=9000 tnt=111111 tip=1000 tnt=1 fup=1004 pgd",
+	  "enable 0>1015 0, jump* 1015>9000 1, gap unmapped 38+11 0, " },
+	/* the first TNT is not full and nothing but the TIP forced it out: none is deferred */
+	{ "psb=1000 tnt=1 tip=1000 tnt=1 tip=9000 tnt=111111 tip=1000 tnt=1 fup=1004 pgd",
+	  "enable 0>1000 0, cond 1000>1004 1, ret 1004>1000 1, cond 1000>1004 1, ret 1004>9000 1, gap unmapped 49+1 0, enable 0>1000 0, cond 1000>1004 1, disable 1004>0 0a, " })
+
 CASE(flow_next_transactions_are_marked,
 	{ "psb=1038 intx fup=1039 abort fup=103a tip=1026 pgd",
 	  "enable 0>1038 0, async 103a>1026 2x, syscall 1026>0 1, " },
@@ -355,8 +364,8 @@ CASE(flow_next_overflow_is_a_gap,
 	{ "psb=1000 tnt=1 ovf pge=1026 pgd",
 	  "enable 0>1000 0, cond 1000>1004 1, gap overflow 30+2 0, enable 0>1026 0, syscall 1026>0 1, " },
 	/* neither: what comes shows that tracing is on all the same */
-	{ "psb=1038 ovf tnt=1 tip=1026 pgd",
-	  "enable 0>1038 0, gap overflow 29+3 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=1038 ovf tnt=1 tip=1000 tnt=1 tip=1026 pgd",
+	  "enable 0>1038 0, gap overflow 29+3 0, enable 0>1000 0, cond 1000>1004 1, ret 1004>1026 1, syscall 1026>0 1, " },
 	{ "psb=1026 pgd ovf", "enable 0>1026 0, syscall 1026>0 1, gap overflow 30+2 0, " },
 	{ "psb=1026 pgd stop", "enable 0>1026 0, syscall 1026>0 1, gap tracestop 30+2 0, " })
 
@@ -455,8 +464,8 @@ CASE(flow_next_faults_have_names_and_decoding_goes_on,
 	{ "tnt=1 psb=1026 pgd", "gap head 0+1 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=1002 bad tnt=1 psb=1026 pgd",
 	  "enable 0>1002 0, gap bad-packet 29+3 0, enable 0>1026 0, syscall 1026>0 1, " },
-	{ "psb=1015 tip=9000 tnt=1 tip=1026 pgd",
-	  "enable 0>1015 0, jump* 1015>9000 1, gap unmapped 38+1 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=1015 tip=9000 tnt=1 tip=1000 tnt=1 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>9000 1, gap unmapped 38+1 0, enable 0>1000 0, cond 1000>1004 1, ret 1004>1026 1, syscall 1026>0 1, " },
 	{ "psb=1015 tip=5010 tip=1026 pgd",
 	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+0 0, enable 0>1026 0, syscall 1026>0 1, " },
 	{ "psb=102a tnt=1 pge=1026 pgd",
@@ -676,6 +685,7 @@ int main(void)
 		cmocka_unit_test(flow_next_psb_in_mid_trace_neither_loses_nor_repeats),
 		cmocka_unit_test(flow_next_asynchronous_branches_do_not_execute_their_source),
 		cmocka_unit_test(flow_next_deferred_tip_is_taken_out_of_order),
+		cmocka_unit_test(flow_next_deferred_tip_behind_lost_decisions_is_not_resumed_at),
 		cmocka_unit_test(flow_next_transactions_are_marked),
 		cmocka_unit_test(flow_next_overflow_is_a_gap),
 		cmocka_unit_test(flow_next_end_of_trace_counts_the_branch_it_came_to),

@@ -24,6 +24,7 @@
 struct code {
 	const uint8_t *bytes; /* at 1000 */
 	size_t size;
+	uint32_t model; /* of the processor, family 6; 0: unknown */
 };
 
 static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
@@ -40,6 +41,8 @@ static uint64_t count_instructions(const uint8_t *trace, size_t size, struct cod
 	const struct flow_config config = {.trace = trace,
 					   .size = size,
 					   .mtc_period = UINT32_MAX,
+					   .cpu_family = code->model != 0 ? 6 : 0,
+					   .cpu_model = code->model,
 					   .code = give_code,
 					   .userdata = code};
 	struct flow_batch batch;
@@ -63,7 +66,7 @@ static void flow_near_branch_with_other_mode_is_other_code(void **state)
 	static const uint8_t bytes[] = {0xff, 0xe0, 0x48, 0x89, 0xfa, 0xff, 0xe0};
 	static const uint8_t trace[] = {PSB,	   MODE_64,   FUP_1000, PSBEND,	  TIP(0x02),
 					TIP(0x02), TIP(0x02), MODE_32,	TIP(0x02)};
-	struct code code = {bytes, sizeof(bytes)};
+	struct code code = {bytes, sizeof(bytes), 0};
 	size_t gaps;
 
 	(void)state;
@@ -77,7 +80,7 @@ static void flow_mode_changed_without_branch_is_gap(void **state)
 	/* nop; 1001: inc %eax (64 bit: a prefix of what follows); nop; jmp *%rax */
 	static const uint8_t bytes[] = {0x90, 0x40, 0x90, 0xff, 0xe0};
 	static const uint8_t trace[] = {PSB, MODE_64, FUP_1000, PSBEND, MODE_32, 0x3d, 0x01, 0x10};
-	struct code code = {bytes, sizeof(bytes)};
+	struct code code = {bytes, sizeof(bytes), 0};
 	size_t gaps;
 
 	(void)state;
@@ -85,11 +88,46 @@ static void flow_mode_changed_without_branch_is_gap(void **state)
 	assert_int_equal(gaps, 1);
 }
 
+/* Erratum BDM64 is about the packet of a branch directly before the abort; without one the abort's
+ * place must be come to as any other. */
+static void flow_abort_elsewhere_without_branch_is_gap(void **state)
+{
+	/* nop; 1001: mov $0x90,%al; 1003: nop; nop; jmp *%rax */
+	static const uint8_t bytes[] = {0x90, 0xb0, 0x90, 0x90, 0x90, 0xff, 0xe0};
+	static const uint8_t trace[] = {
+		PSB,  MODE_64, FUP_1000, PSBEND, 0x99, 0x21, 0x3d, 0x01,    0x10,     0x99,   0x22,
+		0x3d, 0x02,    0x10,	 0x2d,	 0x04, 0x10, PSB,  MODE_64, FUP_1000, PSBEND,
+	};
+	struct code code = {bytes, sizeof(bytes), 0x3d};
+	size_t gaps;
+
+	(void)state;
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code, &gaps), 4 + 5);
+	assert_int_equal(gaps, 1);
+}
+
+/* Erratum BDM64: straight code leads to where the abort was, so the branch's packet was right. */
+static void flow_abort_behind_mov_cr3_is_come_to(void **state)
+{
+	/* je 1005; 1002: mov %rax,%cr3; 1005: nop; jmp *%rax */
+	static const uint8_t bytes[] = {0x74, 0x03, 0x0f, 0x22, 0xd8, 0x90, 0xff, 0xe0};
+	static const uint8_t trace[] = {PSB,  MODE_64, FUP_1000, PSBEND, 0x04,	   0x99,
+					0x22, 0x3d,    0x05,	 0x10,	 TIP(0x06)};
+	struct code code = {bytes, sizeof(bytes), 0x3d};
+	size_t gaps;
+
+	(void)state;
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code, &gaps), 2 + 1);
+	assert_int_equal(gaps, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flow_near_branch_with_other_mode_is_other_code),
 		cmocka_unit_test(flow_mode_changed_without_branch_is_gap),
+		cmocka_unit_test(flow_abort_elsewhere_without_branch_is_gap),
+		cmocka_unit_test(flow_abort_behind_mov_cr3_is_come_to),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

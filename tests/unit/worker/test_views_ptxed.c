@@ -395,7 +395,7 @@ static char *view_of(const struct make_bundle *how, uint64_t show)
 static void decode_run_ptxed_blocks_end_at_branches(void **state)
 {
 	const struct make_bundle how = {.rounds = 1};
-	uint64_t show = WORKER_SHOW_PTXED | WORKER_SHOW_BLOCK_DECODER | WORKER_SHOW_BLOCKS;
+	uint64_t show = WORKER_SHOW_PTXED | WORKER_SHOW_BLOCKS;
 	char *text;
 
 	(void)state;
