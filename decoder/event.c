@@ -334,7 +334,7 @@ static void read_queued(struct event_reader *r, const struct packet *p)
 		break;
 	}
 	if (p->type != PACKET_OVF)
-		r->fup_owed = owed;
+		r->fup_owed = r->fup_owed && owed;
 }
 
 /* The packets that most of a trace is made of, while nothing waits. True: *e is an event. */

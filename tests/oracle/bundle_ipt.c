@@ -1,5 +1,6 @@
 /*
- * A bundle decoded by libipt, for comparison with our decoder: bundle_ipt BUNDLE.
+ * A bundle decoded by libipt, for comparison with our decoder: bundle_ipt [--blocks] BUNDLE, with
+ * its instruction decoder or its block decoder.
  *
  * Our decoder tells who ran: for each of its stretches libipt decodes as many instructions of the
  * same CPU's trace, with the code of the thread that we say it was. A wrong thread is other code at
@@ -32,6 +33,7 @@ struct thread {
 
 struct oracle {
 	struct replay *replay;
+	bool blocks;
 	struct ipt_cpu **cpus;
 	const struct timeline_thread **before; /* by CPU: of the last stretch */
 	bool *begun;			       /* by CPU */
@@ -175,7 +177,7 @@ static int open_cpus(struct oracle *o, const struct bundle *b)
 
 		if (size == 0)
 			continue;
-		o->cpus[i] = ipt_cpu_new(m, trace, size, read_code, o);
+		o->cpus[i] = ipt_cpu_new(m, trace, size, o->blocks, read_code, o);
 		if (!o->cpus[i])
 			return -ENOMEM;
 	}
@@ -199,10 +201,10 @@ static int decode_all(struct oracle *o, const struct bundle *b)
 	return r;
 }
 
-static int compare(const struct bundle *b)
+static int compare(const struct bundle *b, bool blocks)
 {
 	size_t n = bundle_manifest(b)->n_cpus;
-	struct oracle o = {0};
+	struct oracle o = {.blocks = blocks};
 	int r = replay_new(b, &o.replay);
 
 	o.cpus = calloc(n + 1, sizeof(struct ipt_cpu *));
@@ -225,15 +227,16 @@ static int compare(const struct bundle *b)
 int main(int argc, char **argv)
 {
 	struct bundle *b = NULL;
-	int fd = argc == 2 ? open(argv[1], O_RDONLY | O_CLOEXEC) : -1, r;
+	bool blocks = argc == 3 && strcmp(argv[1], "--blocks") == 0;
+	int fd = argc == 2 || blocks ? open(argv[argc - 1], O_RDONLY | O_CLOEXEC) : -1, r;
 
 	if (fd < 0 || bundle_open(fd, &b) != 0) {
-		fprintf(stderr, "usage: bundle_ipt BUNDLE\n");
+		fprintf(stderr, "usage: bundle_ipt [--blocks] BUNDLE\n");
 		return 2;
 	}
-	r = compare(b);
+	r = compare(b, blocks);
 	if (r != 0)
-		fprintf(stderr, "%s: %s\n", argv[1], strerror(-r));
+		fprintf(stderr, "%s: %s\n", argv[argc - 1], strerror(-r));
 	bundle_free(b);
 	close(fd);
 	return r == 0 ? 0 : 1;

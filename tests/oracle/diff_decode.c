@@ -18,9 +18,6 @@
 #include "decoder/sync.h"
 #include "proto/base.h"
 
-/* Behind that nothing is compared. */
-#define ENOUGH (-1)
-
 static void begin(struct diff_stream *s, uint64_t psb)
 {
 	if (s->n_segments == DIFF_SEGMENTS_MAX)
@@ -95,7 +92,7 @@ static void run_ours(const struct diff_input *in, uint64_t first_psb, struct dif
 	begin(s, first_psb);
 	while (all && flow_next(f, &batch) == 0)
 		all = take_items(f, &batch, s);
-	finish(s, !all, ENOUGH, in->size);
+	finish(s, !all, DIFF_ENOUGH, in->size);
 	flow_free(f);
 }
 
@@ -162,7 +159,7 @@ static void ipt_all(struct pt_insn_decoder *d, struct diff_stream *s, uint64_t s
 			status = ipt_segment(d, status, s);
 		pt_insn_get_offset(d, &offset);
 		if (status == -pte_eos || status == 0) {
-			finish(s, status == 0, ENOUGH, size);
+			finish(s, status == 0, DIFF_ENOUGH, size);
 			return;
 		}
 		finish(s, true, (int)pt_errcode(status), offset);
@@ -245,7 +242,7 @@ static bool waits(uint8_t type)
 	}
 }
 
-static bool is_aside(uint8_t type)
+bool diff_is_aside(uint8_t type)
 {
 	return type == PACKET_PAD || type == PACKET_MTC || type == PACKET_CYC ||
 	       type == PACKET_TSC || type == PACKET_TMA || type == PACKET_CBR || type == PACKET_MNT;
@@ -262,7 +259,7 @@ static bool is_ragged(const struct diff_input *in)
 	while ((next = sync_find(c.pos + 1, end)) != NULL)
 		c.pos = next;
 	while (packet_next(&c, &p) == 0) {
-		if (is_aside(p.type))
+		if (diff_is_aside(p.type))
 			continue;
 		in_psb = p.type == PACKET_PSB ||
 			 (in_psb && p.type != PACKET_PSBEND && p.type != PACKET_OVF);
@@ -283,36 +280,6 @@ bool diff_decode(const struct diff_input *in, struct diff_result *ret)
 	return true;
 }
 
-/* The bytes at IP, of whatever pieces. */
-static size_t bytes_at(const struct diff_input *in, uint64_t ip, uint8_t to[INSN_MAX_SIZE])
-{
-	size_t n = 0;
-
-	for (; n < INSN_MAX_SIZE; n++) {
-		const struct diff_piece *p = diff_input_find(in, ip + n);
-
-		if (p == NULL)
-			break;
-		to[n] = p->bytes[ip + n - p->address];
-	}
-	return n;
-}
-
-static int class_at(const struct diff_input *in, uint64_t ip, enum insn_mode mode)
-{
-	struct insn_reader *reader = insn_reader_new();
-	uint8_t bytes[INSN_MAX_SIZE];
-	size_t n = bytes_at(in, ip, bytes);
-	struct insn insn = {0};
-	int r;
-
-	if (reader == NULL)
-		abort();
-	r = insn_read(reader, mode, ip, bytes, n, &insn);
-	insn_reader_free(reader);
-	return r == 0 ? insn.class : -1;
-}
-
 /* The instruction at IP in a word, for the signature. */
 static const char *describe_insn(const struct diff_input *in, uint64_t ip)
 {
@@ -322,7 +289,7 @@ static const char *describe_insn(const struct diff_input *in, uint64_t ip)
 		[INSN_RET] = "ret",	[INSN_FAR] = "far",	   [INSN_SYSCALL] = "syscall",
 		[INSN_CR3] = "cr3",
 	};
-	int class = class_at(in, ip, INSN_MODE_64);
+	int class = diff_class_at(in, ip, INSN_MODE_64);
 
 	if (class < 0)
 		return "none";
@@ -334,239 +301,14 @@ static const char *why_ours(const struct diff_segment *s)
 {
 	if (!s->failed)
 		return "end";
-	return s->why == ENOUGH ? "enough" : fault_name((enum fault)s->why);
+	return s->why == DIFF_ENOUGH ? "enough" : fault_name((enum fault)s->why);
 }
 
 static const char *why_ipt(const struct diff_segment *s)
 {
 	if (!s->failed)
 		return "end";
-	return s->why == ENOUGH ? "enough" : pt_errstr((enum pt_error_code)s->why);
-}
-
-/* Instructions of which libipt 2.0 knows no more than how long such instructions are, often
- * rightly: REX2 (JMPABS), ERETU and ERETS, UD0 and UD1 with their ModRM byte, and what is none. */
-static bool is_odd(const struct diff_input *in, uint64_t ip)
-{
-	uint8_t b[INSN_MAX_SIZE] = {0};
-	size_t n = bytes_at(in, ip, b);
-
-	/* Prefixes. */
-	while (n > 1 && (b[0] == 0x66 || b[0] == 0xf2 || b[0] == 0xf3 || b[0] >> 4 == 4) &&
-	       memcmp(b + 1, "\x0f\x01", 2) != 0)
-		memmove(b, b + 1, --n);
-	for (int mode = INSN_MODE_64; n > 0 && mode <= INSN_MODE_16; mode++)
-		if (class_at(in, ip, (enum insn_mode)mode) < 0)
-			return true;
-	return b[0] == 0xd5 || (b[0] == 0x0f && (b[1] == 0xff || b[1] == 0xb9)) ||
-	       memcmp(b + 1, "\x0f\x01\xca", 3) == 0;
-}
-
-/* Whether a FUP is next. */
-static bool has_fup(struct packet_cursor c)
-{
-	struct packet p;
-
-	while (packet_next(&c, &p) == 0)
-		if (!is_aside(p.type))
-			return p.type == PACKET_FUP;
-	return false;
-}
-
-/* Packets that neither branch nor tell where execution is; C is behind P. */
-static bool is_remark(const struct packet *p, const struct packet_cursor *c)
-{
-	switch (p->type) {
-	case PACKET_PIP:
-	case PACKET_VMCS:
-	case PACKET_PTW:
-	case PACKET_EXSTOP:
-	case PACKET_MWAIT:
-	case PACKET_PWRE:
-	case PACKET_PWRX: return true;
-	case PACKET_MODE_TSX: return (p->u.mode.bits & 2) == 0 || !has_fup(*c);
-	default: return false;
-	}
-}
-
-/* Remarks whose place a FUP behind them tells. */
-static bool owns_fup(const struct packet *p)
-{
-	return p->type == PACKET_MODE_TSX || p->type == PACKET_MWAIT ||
-	       (p->type == PACKET_PTW && p->u.ptw.ip != 0) ||
-	       (p->type == PACKET_EXSTOP && p->u.exstop.ip != 0);
-}
-
-/* A copy of IN without remarks and their FUPs; what stands in PSB+ stays. */
-static void strip(const struct diff_input *in, struct diff_input *ret)
-{
-	const uint8_t *end = in->trace + in->size;
-	struct packet_cursor c = {.pos = sync_find(in->trace, end), .end = end};
-	bool in_psb = false, owned = false;
-	struct packet p;
-
-	*ret = *in;
-	ret->size = 0;
-	while (c.pos != NULL && c.pos < end) {
-		const uint8_t *pos = c.pos;
-		bool gone = false;
-		size_t size;
-
-		if (packet_next(&c, &p) == 0) {
-			in_psb = p.type == PACKET_PSB ||
-				 (in_psb && p.type != PACKET_PSBEND && p.type != PACKET_OVF);
-			gone = !in_psb && (is_remark(&p, &c) || (owned && p.type == PACKET_FUP));
-			if (!is_aside(p.type))
-				owned = !in_psb && gone && p.type != PACKET_FUP &&
-					(owned || owns_fup(&p));
-		} else {
-			c.pos = sync_find(pos + 1, end);
-			c.bip_bytes = 0;
-		}
-		size = (size_t)((c.pos != NULL ? c.pos : end) - pos);
-		if (!gone) {
-			memcpy(ret->trace + ret->size, pos, size);
-			ret->size += size;
-		}
-	}
-}
-
-/* Whether a MODE packet is followed by something else than what it binds to, or the mode changes
- * without a far branch: libipt takes that over wherever it meets the address. */
-static bool has_odd_mode(const struct diff_input *in)
-{
-	const uint8_t *end = in->trace + in->size;
-	struct packet_cursor c = {.pos = sync_find(in->trace, end), .end = end};
-	uint8_t mode = 0xff;
-	bool in_psb = false, waits = false;
-	struct packet p;
-
-	while (c.pos != NULL && c.pos < end) {
-		if (packet_next(&c, &p) != 0) {
-			c.pos = sync_find(c.pos + 1, end);
-			continue;
-		}
-		in_psb = p.type == PACKET_PSB ||
-			 (in_psb && p.type != PACKET_PSBEND && p.type != PACKET_OVF);
-		if (p.type == PACKET_MODE_EXEC) {
-			if (!in_psb && mode != 0xff && mode != (p.u.mode.bits & 3))
-				return true;
-			mode = p.u.mode.bits & 3;
-		}
-		if (in_psb || is_aside(p.type))
-			continue;
-		if (waits && p.type != PACKET_TIP && p.type != PACKET_TIP_PGE)
-			return true;
-		waits = p.type == PACKET_MODE_EXEC;
-	}
-	return false;
-}
-
-/* A TIP.PGD without IP, and no FUP before it. */
-static bool has_bare_end(const struct diff_input *in)
-{
-	const uint8_t *end = in->trace + in->size;
-	struct packet_cursor c = {.pos = sync_find(in->trace, end), .end = end};
-	uint8_t before = PACKET_PAD;
-	struct packet p;
-
-	while (c.pos != NULL && c.pos < end) {
-		if (packet_next(&c, &p) != 0) {
-			c.pos = sync_find(c.pos + 1, end);
-			continue;
-		}
-		if (p.type == PACKET_TIP_PGD && p.u.ip.bytes == 0 && before != PACKET_FUP)
-			return true;
-		if (!is_aside(p.type))
-			before = p.type;
-	}
-	return false;
-}
-
-static bool is_psb_at(const struct diff_input *in, uint64_t offset)
-{
-	const uint8_t *pos = in->trace + offset;
-
-	return offset < in->size && sync_find(pos, in->trace + in->size) == pos;
-}
-
-/* Where tracing may end without that FUP: far branches, and what writes CR3. */
-static bool ends_tracing(const struct diff_input *in, uint64_t ip)
-{
-	switch (class_at(in, ip, INSN_MODE_64)) {
-	case INSN_COND:
-	case INSN_JUMP:
-	case INSN_CALL:
-	case INSN_JUMP_IND:
-	case INSN_CALL_IND:
-	case INSN_RET: return false;
-	default: return true;
-	}
-}
-
-/* Some MODE.Exec says that code has 32 or 16 bits, which at IP it cannot have. */
-static bool is_too_high(const struct diff_input *in, uint64_t ip)
-{
-	const uint8_t *end = in->trace + in->size;
-	const uint8_t *pos = in->trace;
-
-	while (ip >> 32 != 0 && (pos = memchr(pos, 0x99, (size_t)(end - pos))) != NULL) {
-		if (++pos < end && (*pos & 0xe1) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Whether the packet at OFFSET is an OVF where the TIP of the FUP before it was lost. */
-static bool is_lost_tip(const struct diff_input *in, uint64_t offset)
-{
-	const uint8_t *end = in->trace + in->size;
-	struct packet_cursor c = {.pos = sync_find(in->trace, end), .end = end};
-	uint8_t before = PACKET_PAD;
-	struct packet p;
-
-	while (c.pos != NULL && c.pos < end) {
-		bool there = (uint64_t)(c.pos - in->trace) == offset;
-
-		if (packet_next(&c, &p) != 0) {
-			c.pos = sync_find(c.pos + 1, end);
-			continue;
-		}
-		if (there)
-			return p.type == PACKET_OVF && before == PACKET_FUP;
-		if (!is_aside(p.type))
-			before = p.type;
-	}
-	return false;
-}
-
-static bool agree_without_remarks(const struct diff_input *in);
-
-/* docs/DIFFERENCES.md has each of them. */
-static const char *explain(const struct diff_input *in, const struct diff_result *r,
-			   const struct diff_segment *a, const struct diff_segment *b, size_t at)
-{
-	const uint64_t *x = r->ours.ips + a->first, *y = r->ipt.ips + b->first;
-	uint64_t last = at > 0 ? x[at - 1] : 0;
-
-	if ((at > 0 && is_odd(in, last)) || (at < b->n && is_odd(in, y[at])))
-		return "an instruction that one of the two does not know";
-	if (is_too_high(in, last))
-		return "code of 32 bits beyond 4 GiB";
-	if (b->failed && b->why == ENOUGH)
-		return "code that goes in a circle";
-	if (has_odd_mode(in))
-		return "MODE.Exec without its branch";
-	if (at < a->n && a->failed && is_psb_at(in, a->offset))
-		return "a PSB+ elsewhere than execution";
-	if (has_bare_end(in) &&
-	    (!ends_tracing(in, last) || (at < a->n && !ends_tracing(in, x[at]))))
-		return "TIP.PGD without IP at a near branch";
-	if (a->failed && is_lost_tip(in, a->offset))
-		return "an overflow in place of a TIP";
-	if (agree_without_remarks(in))
-		return "a packet without what it binds to";
-	return NULL;
+	return s->why == DIFF_ENOUGH ? "enough" : pt_errstr((enum pt_error_code)s->why);
 }
 
 static void describe(const struct diff_input *in, const struct diff_result *r,
@@ -577,7 +319,7 @@ static void describe(const struct diff_input *in, const struct diff_result *r,
 	const char *how = at < a->n && at < b->n ? "other" : at < a->n ? "more" : "fewer";
 	const char *last = "begin";
 
-	ret->known = explain(in, r, a, b, at);
+	ret->known = diff_explain(in, r, a, b, at);
 	if (at > 0)
 		last = describe_insn(in, x[at - 1]);
 	snprintf(ret->signature, sizeof(ret->signature), "%s after %s; ours: %s; libipt: %s%s", how,
@@ -592,7 +334,7 @@ static void describe(const struct diff_input *in, const struct diff_result *r,
 /* We gave up where libipt found nothing wrong at all. */
 static bool is_early(const struct diff_segment *a, const struct diff_segment *b)
 {
-	return a->failed && a->why != ENOUGH && !b->failed && b->n > a->n + 1;
+	return a->failed && a->why != DIFF_ENOUGH && !b->failed && b->n > a->n + 1;
 }
 
 /* True: *ret. A and B begin at the same PSB. */
@@ -629,13 +371,4 @@ bool diff_compare(const struct diff_input *in, const struct diff_result *r,
 		j += b->psb <= a->psb;
 	}
 	return false;
-}
-
-static bool agree_without_remarks(const struct diff_input *in)
-{
-	static struct diff_input bare;
-	static struct diff_result r;
-
-	strip(in, &bare);
-	return bare.size < in->size && diff_decode(&bare, &r) && !diff_compare(&bare, &r, NULL);
 }

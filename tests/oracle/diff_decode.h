@@ -3,6 +3,7 @@
  */
 #pragma once
 
+#include "decoder/insn.h"
 #include "tests/oracle/diff_input.h"
 
 /* From a PSB up to an error, or to the end. */
@@ -38,8 +39,21 @@ struct diff_difference {
 	const char *known; /* why they differ; NULL: not known */
 };
 
+/* Segments that were not followed to their end have this for a reason: nothing is compared behind.
+ */
+#define DIFF_ENOUGH (-1)
+
 /* False: the input has packets that libipt 2.0 does not know. */
 bool diff_decode(const struct diff_input *in, struct diff_result *ret);
 /* True: they differ, *ret (which may be NULL). */
 bool diff_compare(const struct diff_input *in, const struct diff_result *r,
 		  struct diff_difference *ret);
+
+/* Why A and B, which begin at the same PSB, differ at their instruction AT; NULL: it is not known.
+ */
+const char *diff_explain(const struct diff_input *in, const struct diff_result *r,
+			 const struct diff_segment *a, const struct diff_segment *b, size_t at);
+/* The enum insn_class of the instruction at IP; negative: it is none. */
+int diff_class_at(const struct diff_input *in, uint64_t ip, enum insn_mode mode);
+/* Packets that may stand between any two others. */
+bool diff_is_aside(uint8_t type);

@@ -1,5 +1,5 @@
 /*
- * libipt's instruction decoder, stopped and continued. Used by bundle_ipt.
+ * libipt's instruction decoder or its block decoder, stopped and continued. Used by bundle_ipt.
  */
 #include "tests/oracle/ipt_cpu.h"
 
@@ -7,10 +7,18 @@
 
 #include <intel-pt.h>
 
+#include "decoder/insn.h"
+
 #define FNV_PRIME 0x100000001b3ull
 
 struct ipt_cpu {
-	struct pt_insn_decoder *decoder;
+	struct pt_insn_decoder *decoder; /* NULL: it is the block decoder */
+	struct pt_block_decoder *blocks;
+	/* Of the last block: the instructions that were not given yet. */
+	struct insn_reader *insns;
+	uint64_t at;
+	unsigned int left;
+	enum insn_mode mode;
 	struct pt_image *image;
 	ipt_read_fn *read;
 	void *userdata;
@@ -31,8 +39,23 @@ static int read_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid,
 	return n > 0 ? (int)n : -pte_nomap;
 }
 
+static int open_insns(struct ipt_cpu *c, const struct pt_config *config)
+{
+	c->decoder = pt_insn_alloc_decoder(config);
+	return c->decoder != NULL ? pt_insn_set_image(c->decoder, c->image) : -pte_nomem;
+}
+
+static int open_blocks(struct ipt_cpu *c, const struct pt_config *config)
+{
+	c->blocks = pt_blk_alloc_decoder(config);
+	c->insns = insn_reader_new();
+	if (c->blocks == NULL || c->insns == NULL)
+		return -pte_nomem;
+	return pt_blk_set_image(c->blocks, c->image);
+}
+
 struct ipt_cpu *ipt_cpu_new(const struct manifest *m, const uint8_t *trace, size_t size,
-			    ipt_read_fn *read, void *userdata)
+			    bool blocks, ipt_read_fn *read, void *userdata)
 {
 	struct ipt_cpu *c = calloc(1, sizeof(*c));
 	struct pt_config config;
@@ -50,11 +73,9 @@ struct ipt_cpu *ipt_cpu_new(const struct manifest *m, const uint8_t *trace, size
 	c->read = read;
 	c->userdata = userdata;
 	c->status = -pte_nosync;
-	c->decoder = pt_insn_alloc_decoder(&config);
 	c->image = pt_image_alloc("bundle");
-	if (c->decoder == NULL || c->image == NULL ||
-	    pt_image_set_callback(c->image, read_memory, c) < 0 ||
-	    pt_insn_set_image(c->decoder, c->image) < 0) {
+	if (c->image == NULL || pt_image_set_callback(c->image, read_memory, c) < 0 ||
+	    (blocks ? open_blocks(c, &config) : open_insns(c, &config)) < 0) {
 		ipt_cpu_free(c);
 		return NULL;
 	}
@@ -66,6 +87,8 @@ void ipt_cpu_free(struct ipt_cpu *c)
 	if (c == NULL)
 		return;
 	pt_insn_free_decoder(c->decoder);
+	pt_blk_free_decoder(c->blocks);
+	insn_reader_free(c->insns);
 	pt_image_free(c->image);
 	free(c);
 }
@@ -76,7 +99,10 @@ static void failed(struct ipt_cpu *c)
 		return;
 	c->errors++;
 	c->error = c->status;
-	pt_insn_get_offset(c->decoder, &c->error_offset);
+	if (c->decoder != NULL)
+		pt_insn_get_offset(c->decoder, &c->error_offset);
+	else
+		pt_blk_get_offset(c->blocks, &c->error_offset);
 }
 
 /* Takes all events before the next instruction. False: there is no next one yet. */
@@ -85,12 +111,14 @@ static bool ready(struct ipt_cpu *c)
 	struct pt_event event;
 
 	if (c->status < 0) {
-		c->status = pt_insn_sync_forward(c->decoder);
+		c->status = c->decoder != NULL ? pt_insn_sync_forward(c->decoder)
+					       : pt_blk_sync_forward(c->blocks);
 		c->ended = c->status < 0;
 		c->entered = true;
 	}
 	while (c->status >= 0 && (c->status & pts_event_pending)) {
-		c->status = pt_insn_event(c->decoder, &event, sizeof(event));
+		c->status = c->decoder != NULL ? pt_insn_event(c->decoder, &event, sizeof(event))
+					       : pt_blk_event(c->blocks, &event, sizeof(event));
 		if (c->status >= 0 && event.type == ptev_enabled)
 			c->entered = true;
 	}
@@ -106,25 +134,72 @@ static uint64_t hash_ip(uint64_t hash, uint64_t ip)
 	return hash;
 }
 
+/* The block decoder follows direct jumps and calls within a block. */
+static uint64_t behind(struct ipt_cpu *c)
+{
+	uint8_t bytes[INSN_MAX_SIZE];
+	size_t n = c->read(c->userdata, c->at, bytes, sizeof(bytes));
+	struct insn insn;
+
+	if (insn_read(c->insns, c->mode, c->at, bytes, n, &insn) != 0)
+		return 0;
+	if (insn.class == INSN_JUMP || insn.class == INSN_CALL)
+		return insn.target;
+	return c->at + insn.size;
+}
+
+/* False: there is none at the moment. */
+static bool next_in_block(struct ipt_cpu *c, uint64_t *ret_ip)
+{
+	struct pt_block block = {0};
+
+	if (c->left == 0) {
+		if (!ready(c))
+			return false;
+		c->status = pt_blk_next(c->blocks, &block, sizeof(block));
+		c->at = block.ip;
+		c->left = block.ninsn;
+		c->mode = block.mode == ptem_64bit   ? INSN_MODE_64
+			  : block.mode == ptem_32bit ? INSN_MODE_32
+						     : INSN_MODE_16;
+		if (c->status < 0)
+			failed(c);
+	}
+	if (c->left == 0)
+		return false;
+	*ret_ip = c->at;
+	if (--c->left > 0)
+		c->at = behind(c);
+	return true;
+}
+
+static bool next_insn(struct ipt_cpu *c, uint64_t *ret_ip)
+{
+	struct pt_insn insn = {.iclass = ptic_error};
+
+	if (!ready(c))
+		return false;
+	c->status = pt_insn_next(c->decoder, &insn, sizeof(insn));
+	if (c->status < 0)
+		failed(c);
+	*ret_ip = insn.ip;
+	return insn.iclass != ptic_error;
+}
+
 void ipt_cpu_step(struct ipt_cpu *c, uint64_t n, struct ipt_step *ret, uint64_t *thread_hash)
 {
 	*ret = (struct ipt_step){.hash = IPT_HASH_BASIS};
-	while (n > 0 && !c->ended) {
-		struct pt_insn insn = {.iclass = ptic_error};
+	while (n > 0 && (!c->ended || c->left > 0)) {
+		uint64_t ip;
 
-		if (!ready(c))
+		if (!(c->decoder != NULL ? next_insn(c, &ip) : next_in_block(c, &ip)))
 			continue;
-		c->status = pt_insn_next(c->decoder, &insn, sizeof(insn));
-		if (insn.iclass != ptic_error) {
-			ret->entered |= ret->instructions == 0 && c->entered;
-			ret->hash = hash_ip(ret->hash, insn.ip);
-			*thread_hash = hash_ip(*thread_hash, insn.ip);
-			ret->instructions++;
-			c->entered = false;
-			n--;
-		}
-		if (c->status < 0)
-			failed(c);
+		ret->entered |= ret->instructions == 0 && c->entered;
+		ret->hash = hash_ip(ret->hash, ip);
+		*thread_hash = hash_ip(*thread_hash, ip);
+		ret->instructions++;
+		c->entered = false;
+		n--;
 	}
 }
 

@@ -16,9 +16,9 @@ typedef size_t ipt_read_fn(void *userdata, uint64_t address, uint8_t *to, size_t
 
 struct ipt_cpu;
 
-/* TRACE is borrowed. NULL: no memory, or libipt refuses it. */
+/* TRACE is borrowed. BLOCKS: by libipt's block decoder. NULL: no memory, or libipt refuses it. */
 struct ipt_cpu *ipt_cpu_new(const struct manifest *m, const uint8_t *trace, size_t size,
-			    ipt_read_fn *read, void *userdata);
+			    bool blocks, ipt_read_fn *read, void *userdata);
 void ipt_cpu_free(struct ipt_cpu *c);
 
 struct ipt_step {

@@ -1,6 +1,6 @@
 # libipt, and traces recorded by others on real hardware (PTSNAP_CORPUS).
 ORACLE_TESTS += tests/oracle/corpus.tap tests/oracle/diff.tap tests/oracle/ptt.tap
-EXTRA_DIST += tests/oracle/corpus.py tests/oracle/ptt.py
+EXTRA_DIST += tests/oracle/known tests/oracle/corpus.py tests/oracle/ptt.py
 
 # perf, on what `ptsnapctl export' writes.
 ORACLE_TESTS += tests/oracle/perf_branches.tap
@@ -29,7 +29,8 @@ tests_oracle_libipt_insns_SOURCES = tests/oracle/libipt_insns.c
 tests_oracle_libipt_insns_LDADD = $(LIBIPT_LIBS)
 tests_oracle_diff_ipt_SOURCES = tests/oracle/diff_ipt.c tests/oracle/diff_decode.c \
 	tests/oracle/diff_decode.h tests/oracle/diff_input.c tests/oracle/diff_input.h \
-	tests/oracle/diff_mutate.c tests/oracle/diff_reduce.c tests/oracle/diff_seeds.c
+	tests/oracle/diff_known.c tests/oracle/diff_mutate.c tests/oracle/diff_reduce.c \
+	tests/oracle/diff_seeds.c
 tests_oracle_diff_ipt_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
 tests_oracle_bundle_pages_SOURCES = tests/oracle/bundle_pages.c
 tests_oracle_bundle_pages_LDADD = $(WORKER_LIBS)

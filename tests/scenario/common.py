@@ -176,10 +176,13 @@ class Snapshot:
         return total["decoded"]
 
     def check_libipt(self):
-        """libipt finds the same on the same bytes, given who ran."""
-        if not os.path.exists(LIBIPT):
-            return
-        lines = [json.loads(line) for line in run([LIBIPT, self.bundle]).splitlines()]
+        """Both decoders of libipt find the same on the same bytes, given who ran."""
+        if os.path.exists(LIBIPT):
+            self.check_with([LIBIPT, self.bundle])
+            self.check_with([LIBIPT, "--blocks", self.bundle])
+
+    def check_with(self, command):
+        lines = [json.loads(line) for line in run(command).splitlines()]
         ours, theirs = threads_of(self.summary["threads"]), threads_of(lines[:-1])
         if lines[-1]["errors"] or ours != theirs:
             raise Failed(f"{self.name}: libipt: {differences(ours, theirs, 'libipt')}, "

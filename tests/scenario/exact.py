@@ -92,6 +92,9 @@ def full_list(work):
         f.write(os.urandom(1 << 20) + open("/usr/bin/python3.11", "rb").read())
     cc1 = subprocess.run(["gcc", "-print-prog-name=cc1"], stdout=subprocess.PIPE,
                          text=True).stdout.strip()
+    lines = f"{work}/lines"
+    with open(lines, "w", encoding="utf-8") as f:
+        f.writelines(f"{n * 7919 % 100003}\n" for n in range(100000))
     source = f"{work}/source.i"
     with open(source, "w", encoding="utf-8") as f:
         f.write(run(["gcc", "-E", "-D_GNU_SOURCE", f"-I{SRC}", f"{SRC}/proto/json.c"]))
@@ -106,6 +109,10 @@ def full_list(work):
                     ("sqlite3", ["sqlite3", ":memory:", SQL % 300000]),
                     ("perl", ["perl", "-e", PERL % 3000000]),
                     ("python3", [PYTHON, "-c", PY % 12000]),
+                    ("awk", ["awk", "BEGIN { for (; i < 400000; i++) s += i % 7; print s }"]),
+                    ("sort", ["sort", "-n", lines]),
+                    ("grep", ["grep", "-c", "-E", "(1|22|333)+[5-9]4?$", lines]),
+                    ("git", ["git", "hash-object", "--no-filters", data]),
                     ("signals", guest("guest_signals"))):
                 libipt = cname != "signals" or ret != ""
                 result.append((f"{cname} {tname}{rname}", command, timing + ret,

@@ -121,6 +121,21 @@ static void flow_abort_behind_mov_cr3_is_come_to(void **state)
 	assert_int_equal(gaps, 0);
 }
 
+/* Real processors write this one: the PSB+ behind the overflow has the FUP that the overflow needs,
+ * so the next is an asynchronous branch's. */
+static void flow_async_branch_behind_overflow_and_psb_is_one(void **state)
+{
+	static const uint8_t bytes[] = {0x90, 0x90, 0x90, 0x90};
+	static const uint8_t trace[] = {PSB,	 MODE_64,  FUP_1000, PSBEND, 0x02, 0xf3, PSB,
+					MODE_64, FUP_1000, PSBEND,   0x3d,   0x01, 0x10, 0x01};
+	struct code code = {bytes, sizeof(bytes), 0};
+	size_t gaps;
+
+	(void)state;
+	assert_int_equal(count_instructions(trace, sizeof(trace), &code, &gaps), 1);
+	assert_int_equal(gaps, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +143,7 @@ int main(void)
 		cmocka_unit_test(flow_mode_changed_without_branch_is_gap),
 		cmocka_unit_test(flow_abort_elsewhere_without_branch_is_gap),
 		cmocka_unit_test(flow_abort_behind_mov_cr3_is_come_to),
+		cmocka_unit_test(flow_async_branch_behind_overflow_and_psb_is_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
