@@ -257,7 +257,9 @@ static void read_fup(struct event_reader *r, const struct packet *p)
 
 	if (event_settle_fup(r, has_from, from, &abort))
 		return;
-	if (r->fup_owed)
+	/* An overflow's own, unless it is seen to be that of an asynchronous branch: processors
+	 * differ in whether a PSB+ with a FUP is followed by another one. */
+	if (r->fup_owed && !event_tip_ahead(r))
 		read_status(r, has_from, from);
 	else if (r->mode_waits && !event_tip_ahead(r))
 		read_status(r, has_from, from);

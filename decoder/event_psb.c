@@ -64,9 +64,6 @@ void event_read_psb(struct event_reader *r)
 		}
 	} while (read_psb_packet(r, &p, e));
 	finish_psb(r, &p, e);
-	/* Its own FUP tells where execution is: none is missing behind an overflow any more. */
-	if (e->has_from)
-		r->fup_owed = false;
 	r->timed = false;
 }
 

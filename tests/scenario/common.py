@@ -165,6 +165,7 @@ class Snapshot:
                               stderr=subprocess.PIPE) as view:
             p = subprocess.run([SUBSET, self.truth, *self.spans], stdin=view.stdout,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            view.stdout.close()  # where SUBSET gave up nobody reads on
             why = view.stderr.read().decode(errors="replace")
         if p.returncode != 0 or view.returncode != 0:
             raise Failed(f"{self.name}: {p.stderr.strip()[-700:]} {why[-200:]}; "

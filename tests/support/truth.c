@@ -139,7 +139,7 @@ static int mark(struct truth_reader *r, int item, struct truth_event *ret)
 	return 1;
 }
 
-int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
+static int next(struct truth_reader *r, struct truth_event *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	while (r->pos < r->end) {
@@ -168,5 +168,24 @@ int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
 		default: return v >= TRUTH_FIRST_ID ? executed(r, v, -1, 1, ret) : -EBADMSG;
 		}
 	}
+	return 0;
+}
+
+/* A process that is killed may leave its last item half written, and nothing behind it. */
+static bool is_torn(const struct truth_reader *r)
+{
+	for (const uint8_t *p = r->pos; p < r->end; p++)
+		if (*p != 0)
+			return false;
+	return true;
+}
+
+int truth_reader_next(struct truth_reader *r, struct truth_event *ret)
+{
+	int result = next(r, ret);
+
+	if (result != -EBADMSG || !is_torn(r))
+		return result;
+	r->pos = r->end;
 	return 0;
 }
