@@ -171,9 +171,12 @@ static int next(struct truth_reader *r, struct truth_event *ret)
 	return 0;
 }
 
-/* A process that is killed may leave its last item half written, and nothing behind it. */
+/* A process that is killed may leave its last item half written, and the rest of what it had mapped
+ * as it was: zero. */
 static bool is_torn(const struct truth_reader *r)
 {
+	if (r->pos == r->end)
+		return false;
 	for (const uint8_t *p = r->pos; p < r->end; p++)
 		if (*p != 0)
 			return false;
