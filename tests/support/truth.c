@@ -171,11 +171,13 @@ static int next(struct truth_reader *r, struct truth_event *ret)
 	return 0;
 }
 
+#define UNUSED_MIN 4096 /* bytes; files grow by much more */
+
 /* A process that is killed may leave its last item half written, and the rest of what it had mapped
  * as it was: zero. */
 static bool is_torn(const struct truth_reader *r)
 {
-	if (r->pos == r->end)
+	if (r->end - r->pos < UNUSED_MIN)
 		return false;
 	for (const uint8_t *p = r->pos; p < r->end; p++)
 		if (*p != 0)
