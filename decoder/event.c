@@ -28,7 +28,7 @@ void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size
 	};
 }
 
-uint64_t event_offset(const struct event_reader *r)
+static uint64_t offset_of(const struct event_reader *r)
 {
 	return (uint64_t)(r->c.pos - r->trace);
 }
@@ -126,7 +126,7 @@ bool event_is_timing(uint8_t type)
 void event_finish(const struct event_reader *r, struct event *e)
 {
 	e->last = (uint64_t)(r->at - r->trace);
-	e->end = event_offset(r);
+	e->end = offset_of(r);
 	e->mode = r->mode;
 	e->in_tx = r->in_tx;
 	e->guest = r->guest;
@@ -179,7 +179,7 @@ void event_misplaced(struct event_reader *r, const struct packet *p, struct even
 	e->kind = EVENT_BAD;
 	e->fault = FAULT_PACKET_UNEXPECTED;
 	e->has_from = e->has_to = false;
-	e->end = event_offset(r);
+	e->end = offset_of(r);
 }
 
 /* P is an OVF that stands where a TIP was lost: execution came to the FUP. */
@@ -354,7 +354,7 @@ static bool read_simple(struct event_reader *r, const struct packet *p, struct e
 /* At the reader's end: the PSB there, if one is, says how far the code before it ran. */
 static void read_end(struct event_reader *r, struct event *e)
 {
-	uint64_t offset = event_offset(r);
+	uint64_t offset = offset_of(r);
 	struct event_reader ahead = *r;
 	struct packet p;
 

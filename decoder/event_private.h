@@ -8,7 +8,6 @@
 #include "decoder/event.h"
 
 /* event.c */
-uint64_t event_offset(const struct event_reader *r);
 /* The next packet; results as of packet_next. */
 int event_read(struct event_reader *r, struct packet *ret);
 /* Takes back the packet that was just read. */

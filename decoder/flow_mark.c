@@ -51,7 +51,8 @@ void flow_place_tick(struct flow *f)
 	push(f, &tick, &f->past);
 }
 
-void flow_hold(struct flow *f)
+/* The mark in hand stands behind the branch at the walk's place. */
+static void hold(struct flow *f)
 {
 	struct flow_mark *m;
 
@@ -113,7 +114,7 @@ static bool is_of_branch(const struct flow *f, const struct graph_block *b)
 
 static void hold_at(struct flow *f, const struct graph_block *b)
 {
-	flow_hold(f);
+	hold(f);
 	if (f->holding && f->held[f->n_held - 1].kind == FLOW_MARK_PTWRITE) {
 		f->held[f->n_held - 1].ip = b->last;
 		f->held[f->n_held - 1].flags |= FLOW_MARK_HAS_IP;

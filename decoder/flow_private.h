@@ -145,8 +145,6 @@ void flow_place(struct flow *f);
 /* Whether the mark in hand shows that execution was at its FROM: some have a FUP while tracing is
  * off, too. */
 bool flow_mark_shows(const struct flow *f);
-/* It stands behind the branch at the walk's place. */
-void flow_hold(struct flow *f);
 /* The branch is done: what was held stands here. */
 void flow_release(struct flow *f);
 /* Tracing ended somewhere in the gap. */
