@@ -35,11 +35,15 @@ tests_support_ptscript_tool_SOURCES = tests/support/ptscript_tool.c \
 	tests/support/ptscript_program.c tests/support/ptscript_program.h $(PTSCRIPT_SOURCES)
 tests_support_ptscript_tool_LDADD = proto/libptproto.a $(JSONC_LIBS)
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/support/test_ptscript
+check_PROGRAMS += tests/unit/support/test_ptscript tests/unit/support/test_ptscript_trace
 endif
 tests_unit_support_test_ptscript_SOURCES = tests/unit/support/test_ptscript.c \
 	tests/support/ptscript_program.c tests/support/ptscript_program.h $(PTSCRIPT_SOURCES)
 tests_unit_support_test_ptscript_LDADD = decoder/libptdecoder.a proto/libptproto.a \
+	$(ZYDIS_LIBS) $(CMOCKA_LIBS)
+tests_unit_support_test_ptscript_trace_SOURCES = tests/unit/support/test_ptscript_trace.c \
+	$(PTSCRIPT_SOURCES)
+tests_unit_support_test_ptscript_trace_LDADD = decoder/libptdecoder.a proto/libptproto.a \
 	$(ZYDIS_LIBS) $(CMOCKA_LIBS)
 
 # The emulated source alone: runs a command, dumps its rings.
