@@ -1,7 +1,18 @@
 noinst_LIBRARIES += capture/libptcapture.a
 capture_libptcapture_a_SOURCES = \
+	capture/area.c \
+	capture/area.h \
+	capture/budget.c \
+	capture/budget.h \
 	capture/clock.c \
 	capture/clock.h \
+	capture/cpuid.c \
+	capture/cpuid.h \
+	capture/cpuid_differ.c \
+	capture/cpulist.c \
+	capture/cpulist.h \
+	capture/drain.c \
+	capture/drain.h \
 	capture/emu/encode.c \
 	capture/emu/pmu.c \
 	capture/emu/sched.c \
@@ -17,13 +28,30 @@ capture_libptcapture_a_SOURCES = \
 	capture/emu_qemu.h \
 	capture/emu_tasks.c \
 	capture/emu_tasks.h \
+	capture/finding.c \
+	capture/finding.h \
 	capture/freeze.c \
 	capture/freeze.h \
+	capture/holders.c \
+	capture/holders.h \
+	capture/numa.c \
+	capture/numa.h \
 	capture/number.c \
 	capture/number.h \
+	capture/owner.c \
+	capture/owner.h \
+	capture/perf_attr.c \
+	capture/perf_attr.h \
+	capture/perf_event.c \
+	capture/perf_event.h \
+	capture/perf_sys.c \
+	capture/perf_sys.h \
 	capture/pmu.c \
 	capture/pmu.h \
 	capture/pmu_sysfs.c \
+	capture/pmu_terms.c \
+	capture/preset.c \
+	capture/preset.h \
 	capture/procfile.c \
 	capture/procfile.h \
 	capture/procinfo.c \
@@ -31,10 +59,16 @@ capture_libptcapture_a_SOURCES = \
 	capture/procmaps.h \
 	capture/procscan.c \
 	capture/procscan.h \
+	capture/recqueue.c \
+	capture/recqueue.h \
 	capture/ring.c \
 	capture/ring.h \
 	capture/source.c \
 	capture/source.h \
 	capture/source_emu.c \
 	capture/source_perf.c \
-	capture/source_perf.h
+	capture/source_perf.h \
+	capture/source_perf_choose.c \
+	capture/source_perf_cpu.c \
+	capture/source_perf_explain.c \
+	capture/source_perf_private.h

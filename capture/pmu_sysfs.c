@@ -13,6 +13,14 @@
 #include "capture/number.h"
 #include "proto/base.h"
 
+/* Types below are those of include/uapi/linux/perf_event.h, enum perf_type_id: no PMU of ours. */
+#define MIN_TYPE 6
+/* What the fields that the numbers are made of can hold: SDM volume 2, CPUID, leaf 14H; volume 4,
+ * MSR_PLATFORM_INFO. */
+#define MAX_SET	   0xffffu
+#define MAX_RANGES 7u
+#define MAX_RATIO  0xffu
+
 static void dir_closep(DIR **dir)
 {
 	if (*dir != NULL)
@@ -37,8 +45,8 @@ static int read_line(int dir, const char *path, char *ret, size_t size)
 	return 0;
 }
 
-/* A file that holds one number; absent: *ret stays 0. */
-static int read_number(int dir, const char *path, int base, uint32_t *ret)
+/* A file that holds one number, at most MAX; absent: *ret stays 0. */
+static int read_number(int dir, const char *path, int base, uint32_t max, uint32_t *ret)
 {
 	char line[64];
 	uint64_t value;
@@ -49,58 +57,86 @@ static int read_number(int dir, const char *path, int base, uint32_t *ret)
 		return 0;
 	if (r < 0)
 		return r;
-	if (!number_parse(line, base, UINT32_MAX, "", NULL, &value))
+	if (!number_parse(line, base, max, "", NULL, &value))
 		return -EBADMSG;
 	*ret = (uint32_t)value;
 	return 0;
 }
 
-static int read_flag(int dir, const char *path, bool *ret)
-{
-	uint32_t value;
-	int r = read_number(dir, path, 16, &value);
+struct cap_number {
+	const char *path;
+	uint32_t max;
+	uint32_t *to;
+};
 
-	*ret = value != 0;
+struct cap_flag {
+	const char *path;
+	bool *to;
+};
+
+static int read_cap_numbers(int dir, const struct cap_number *caps, size_t n)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = read_number(dir, caps[i].path, 16, caps[i].max, caps[i].to);
 	return r;
 }
 
-/* arch/x86/events/intel/pt.c, pt_cap_show: "%x". */
-static int read_caps(int dir, struct pmu *pmu)
+static int read_cap_flags(int dir, const struct cap_flag *caps, size_t n)
 {
-	const struct {
-		const char *path;
-		uint32_t *number;
-		bool *flag;
-	} caps[] = {
-		{"caps/mtc_periods", &pmu->mtc_periods, NULL},
-		{"caps/cycle_thresholds", &pmu->cycle_thresholds, NULL},
-		{"caps/psb_periods", &pmu->psb_periods, NULL},
-		{"caps/psb_cyc", NULL, &pmu->psb_cyc},
-		{"caps/mtc", NULL, &pmu->mtc},
-		{"caps/topa_multiple_entries", NULL, &pmu->topa_multiple_entries},
-		{"caps/ptwrite", NULL, &pmu->ptwrite},
-		{"caps/power_event_trace", NULL, &pmu->power_event_trace},
-	};
+	uint32_t value;
 	int r = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(caps) && r == 0; i++) {
-		if (caps[i].number != NULL)
-			r = read_number(dir, caps[i].path, 16, caps[i].number);
-		else
-			r = read_flag(dir, caps[i].path, caps[i].flag);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = read_number(dir, caps[i].path, 16, 1, &value);
+		*caps[i].to = r == 0 && value != 0;
 	}
 	return r;
 }
 
+/* arch/x86/events/intel/pt.c, pt_cap_show: "%x". event_trace and tnt_disable came with 5.17. */
+static int read_caps(int dir, struct pmu *pmu)
+{
+	const struct cap_number numbers[] = {
+		{"caps/max_subleaf", UINT32_MAX, &pmu->max_subleaf},
+		{"caps/mtc_periods", MAX_SET, &pmu->mtc_periods},
+		{"caps/cycle_thresholds", MAX_SET, &pmu->cycle_thresholds},
+		{"caps/psb_periods", MAX_SET, &pmu->psb_periods},
+		{"caps/num_address_ranges", MAX_RANGES, &pmu->num_address_ranges},
+	};
+	const struct cap_flag flags[] = {
+		{"caps/cr3_filtering", &pmu->cr3_filtering},
+		{"caps/psb_cyc", &pmu->psb_cyc},
+		{"caps/ip_filtering", &pmu->ip_filtering},
+		{"caps/mtc", &pmu->mtc},
+		{"caps/ptwrite", &pmu->ptwrite},
+		{"caps/power_event_trace", &pmu->power_event_trace},
+		{"caps/event_trace", &pmu->event_trace},
+		{"caps/tnt_disable", &pmu->tnt_disable},
+		{"caps/topa_output", &pmu->topa_output},
+		{"caps/topa_multiple_entries", &pmu->topa_multiple_entries},
+		{"caps/single_range_output", &pmu->single_range_output},
+		{"caps/output_subsys", &pmu->output_subsys},
+		{"caps/payloads_lip", &pmu->payloads_lip},
+	};
+	int r = read_cap_numbers(dir, numbers, ARRAY_SIZE(numbers));
+
+	return r < 0 ? r : read_cap_flags(dir, flags, ARRAY_SIZE(flags));
+}
+
 /* arch/x86/events/intel/pt.c, pt_timing_attr_show: "%lu", and "%u:%u" of CPUID 0x15 EBX and EAX.
- * Kernels before 4.9 do not have them. */
+ * Kernels before 4.9 do not have them. The ratio is 8 bits of MSR_PLATFORM_INFO.
+ * nr_addr_filters: kernel/events/core.c, one for each address range that CPUID tells. */
 static int read_timing(int dir, struct pmu *pmu)
 {
 	char line[64];
 	const char *end;
 	uint64_t num, den;
-	int r = read_number(dir, "max_nonturbo_ratio", 10, &pmu->max_nonturbo_ratio);
+	int r = read_number(dir, "max_nonturbo_ratio", 10, MAX_RATIO, &pmu->max_nonturbo_ratio);
 
+	if (r == 0)
+		r = read_number(dir, "nr_addr_filters", 10, MAX_RANGES, &pmu->nr_addr_filters);
 	if (r < 0)
 		return r;
 	r = read_line(dir, "tsc_art_ratio", line, sizeof(line));
@@ -193,6 +229,8 @@ int pmu_read(const char *directory, struct pmu *ret)
 	if (r < 0)
 		return r == -ENOENT ? -EBADMSG : r;
 	if (!number_parse(line, 10, UINT32_MAX, "", NULL, &type))
+		return -EBADMSG;
+	if (type < MIN_TYPE)
 		return -EBADMSG;
 	ret->type = (uint32_t)type;
 	r = read_formats(dir, ret);

@@ -4,6 +4,8 @@
  */
 #include "capture/source.h"
 
+#include <time.h>
+
 #include <x86intrin.h>
 
 void source_free(struct source *s)
@@ -22,7 +24,41 @@ uint64_t source_tsc(struct source *s, uint32_t index)
 	return s->ops->read_tsc != NULL ? s->ops->read_tsc(s, index) : __rdtsc();
 }
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
 uint64_t source_now_ns(struct source *s, uint32_t index)
 {
-	return s->clock.valid ? clock_tsc_to_ns(&s->clock, source_tsc(s, index)) : MANIFEST_ABSENT;
+	if (s->clock.valid)
+		return clock_tsc_to_ns(&s->clock, source_tsc(s, index));
+	return s->clock_is_monotonic ? monotonic_ns() : MANIFEST_ABSENT;
+}
+
+void source_set_watch(struct source *s, const struct source_watch *watch)
+{
+	s->watch = watch;
+	for (uint32_t i = 0; watch != NULL && i < s->n_cpus; i++) {
+		struct source_cpu *cpu = &s->cpus[i];
+
+		if (cpu->pt.data != NULL)
+			watch->ring_added(watch->userdata, i, &cpu->pt, cpu->pt_fd);
+		if (cpu->sideband.data != NULL)
+			watch->ring_added(watch->userdata, i, &cpu->sideband, cpu->sideband_fd);
+	}
+}
+
+const char *source_cpu_state_name(enum source_cpu_state state)
+{
+	static const char *const names[] = {
+		[SOURCE_CPU_TRACING] = "tracing", [SOURCE_CPU_OFFLINE] = "offline",
+		[SOURCE_CPU_BUSY] = "busy",	  [SOURCE_CPU_YIELDED] = "yielded",
+		[SOURCE_CPU_FAILED] = "failed",	  [SOURCE_CPU_NO_PT] = "no-pt",
+	};
+
+	return names[state];
 }

@@ -17,16 +17,44 @@
 
 struct source;
 
+/* What a CPU's trace is doing. Rings exist in state TRACING, and in OFFLINE and FAILED where they
+ * hold what was traced before; else pt.data and pt.aux are NULL. The sideband ring is independent
+ * of all that. */
+enum source_cpu_state {
+	SOURCE_CPU_TRACING = 0,
+	SOURCE_CPU_OFFLINE, /* the CPU is away */
+	SOURCE_CPU_BUSY,    /* another user of PT has it; tried again */
+	SOURCE_CPU_YIELDED, /* handed back on request */
+	SOURCE_CPU_FAILED,  /* cannot be opened, or went to the error state; tried again */
+	SOURCE_CPU_NO_PT,   /* the host has none: sideband only */
+};
+#define SOURCE_WHY_SIZE 256
+
 struct source_cpu {
 	uint32_t cpu;
 	struct ring pt;	      /* DATA with AUX, ITRACE_START; and AUX */
 	struct ring sideband; /* data NULL: pt's DATA ring carries the sideband too */
+	enum source_cpu_state state;
+	char why[SOURCE_WHY_SIZE]; /* one line for the user when it is not TRACING; else "" */
+	int node;		   /* NUMA node; -1: unknown */
+	/* Become readable (POLLIN) when a ring fills; 0 or less: nobody wakes for it.
+	 * Borrowed. */
+	int pt_fd, sideband_fd;
+};
+
+/* Who must know which rings there are. Called in the thread that opened the source, at once after a
+ * ring is mapped (all that exist, when it is set) and before one is unmapped. */
+struct source_watch {
+	void *userdata;
+	void (*ring_added)(void *userdata, uint32_t index, struct ring *ring, int fd);
+	void (*ring_removed)(void *userdata, uint32_t index, struct ring *ring);
 };
 
 struct source_ops {
 	const char *name; /* "emulated", "intel_pt" */
 	/* Stop or start tracing on CPU; when it returns 0 or SOURCE_NO_ANSWER, aux_head is final.
-	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. */
+	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. enable
+	 * is called from several threads at once, of each CPU by one. */
 	int (*disable)(struct source *s, uint32_t index);
 	int (*enable)(struct source *s, uint32_t index);
 	/* Correct what /proc says of a process (an emulated one looks like its emulator). NULL:
@@ -38,6 +66,15 @@ struct source_ops {
 	void (*free)(struct source *s);
 	/* The CPU's TSC now, on s->clock. NULL: it is the host's (a virtual clock is not). */
 	uint64_t (*read_tsc)(struct source *s, uint32_t index);
+	/* Stop all CPUs that trace, as close together as can be, FIRST (index) first; ret[i] is
+	 * what disable would have returned. NULL: one disable after the other. */
+	void (*disable_all)(struct source *s, uint32_t first, int *ret);
+	/* Look after the events: open what came back or became free, mend what is in error. In the
+	 * thread that opened the source, never while a job has the events. NULL: nothing to look
+	 * after. Returns how many CPUs changed state. */
+	size_t (*tend)(struct source *s);
+	/* Hand the PMU back (AWAY), or take it again; as tend. NULL: not possible. 0 or -errno. */
+	int (*yield)(struct source *s, bool away);
 };
 #define SOURCE_NO_ANSWER 1
 
@@ -53,7 +90,23 @@ struct source {
 	uint32_t mtc_period; /* UINT32_MAX: no MTC */
 	uint32_t max_nonturbo_ratio, tsc_art_num, tsc_art_den;
 	bool noretcomp;
+	/* clock.valid false: the perf clock is CLOCK_MONOTONIC, or not known. */
+	bool clock_is_monotonic;
+	/* The attrs in words, "type=8 size=128 config=0x300e601 ..."; owned by the source; NULL:
+	 * there is none. */
+	const char *pt_attr, *sideband_attr;
+	/* Kinds of sideband that this kernel does not tell, "text_poke,cgroup"; NULL: all told. */
+	const char *sideband_missing;
+	const char *preset; /* "light", "std", "precise", "custom"; NULL: none; static text */
+	/* What was smaller than asked for, in one line; NULL: nothing. */
+	const char *sizes_note;
+	const struct source_watch *watch; /* borrowed; NULL: nobody */
 };
+
+/* Sets S's watch (NULL: none) and tells it of the rings that there are. */
+void source_set_watch(struct source *s, const struct source_watch *watch);
+/* "tracing", "offline", "busy", "yielded", "failed", "no-pt". */
+const char *source_cpu_state_name(enum source_cpu_state state);
 
 void source_free(struct source *s);
 void source_freep(struct source **s);
@@ -61,10 +114,19 @@ void source_freep(struct source **s);
 uint64_t source_tsc(struct source *s, uint32_t index);
 uint64_t source_now_ns(struct source *s, uint32_t index);
 
+enum source_trace { SOURCE_TRACE_USER = 1, SOURCE_TRACE_KERNEL = 2, SOURCE_TRACE_BOTH = 3 };
+#define SOURCE_MAX_CPUS 4096u
+
 /* What every source is asked for. */
 struct source_config {
 	uint64_t data_size, aux_size; /* bytes, powers of two of at least a page */
-	const char *pt_terms; /* config terms as perf names them; NULL: the source's default */
+	const char *pt_terms; /* config terms as perf names them; NULL: those of the preset */
+	const char *preset;   /* capture/preset.h; NULL: "std", or "custom" with pt_terms */
+	/* These are for intel_pt only. */
+	enum source_trace trace; /* 0: user */
+	const char *cpus;	 /* a list as the kernel writes it, "0-3,8"; NULL: all */
+	uint64_t ring_budget; /* bytes of all rings and one copy area; 0: a sixteenth of memory */
+	bool degrade; /* go on with the sideband alone where there is no PT, or none to be had */
 };
 
 /* capture/source_emu.c: COMMAND and what comes of it under QEMU's user-mode emulator with our

@@ -22,6 +22,7 @@
 #include "capture/emu_keeper.h"
 #include "capture/emu_qemu.h"
 #include "capture/pmu.h"
+#include "capture/preset.h"
 #include "proto/base.h"
 #include "proto/emuring.h"
 #include "proto/memfd.h"
@@ -235,8 +236,8 @@ static int choose_clock(struct source_emu *e, bool virtual_clock, uint64_t *ret_
 	return 0;
 }
 
-static int choose_terms(struct source_emu *e, const char *terms, uint64_t hz, char *why,
-			size_t why_size)
+static int choose_terms(struct source_emu *e, const struct source_config *config, uint64_t hz,
+			char *why, size_t why_size)
 {
 	struct source *s = &e->source;
 	struct pmu pmu;
@@ -250,8 +251,9 @@ static int choose_terms(struct source_emu *e, const char *terms, uint64_t hz, ch
 	pmu.max_nonturbo_ratio = s->max_nonturbo_ratio;
 	pmu.tsc_art_num = s->tsc_art_num;
 	pmu.tsc_art_den = s->tsc_art_den;
-	r = pmu_parse_terms(&pmu, terms != NULL ? terms : PMU_DEFAULT_TERMS, &s->pt_config, why,
-			    why_size);
+	pmu.crystal_hz = ART_HZ;
+	r = preset_config(&pmu, config->preset, config->pt_terms, &s->pt_config, &s->preset, why,
+			  why_size);
 	if (r < 0)
 		return r;
 	e->terms = calloc(1, 256);
@@ -321,6 +323,7 @@ static int set_up_cpu(struct source_emu *e, uint32_t index)
 	c->generation = 1;
 	atomic_store(&c->cpu->want, 1);
 	e->source.cpus[index].cpu = index;
+	e->source.cpus[index].node = -1;
 	return ring_init(&e->source.cpus[index].pt, c->page, total, e->scratch);
 }
 
@@ -441,7 +444,7 @@ int source_emu_open(const struct source_emu_config *config, struct source **ret,
 	if (r == 0)
 		r = choose_clock(e, config->virtual_clock, &hz);
 	if (r == 0)
-		r = choose_terms(e, config->common.pt_terms, hz, why, why_size);
+		r = choose_terms(e, &config->common, hz, why, why_size);
 	if (r == 0)
 		r = make_rings(e, config, hz, why, why_size);
 	if (r == 0)

@@ -102,6 +102,19 @@ static int wait_for(struct client *c, short events)
 	return 0;
 }
 
+int client_probe(const struct settings *s)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	CLEANUP_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (strlen(s->socket) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, s->socket);
+	return connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
 /* EAGAIN of a UNIX socket: its backlog is full; there is nothing to poll for. */
 static int connect_to(struct client *c)
 {

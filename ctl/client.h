@@ -17,6 +17,8 @@ struct client;
 /* Connects. DEFAULT_TIMEOUT (0: none) counts from here for everything on this connection, unless
  * --timeout was given. */
 int client_open(const struct settings *s, uint64_t default_timeout_usec, struct client **ret);
+/* Does anybody listen at the settings' socket? Says nothing. 0 or -errno. */
+int client_probe(const struct settings *s);
 void client_freep(struct client **c);
 
 /* PARAMETERS of a reply that is not the last. A code other than 0 ends the call with it. */

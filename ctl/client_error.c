@@ -73,6 +73,11 @@ static int unsupported_format(struct json_object *p)
 	return say_error(EXIT_CODE_USAGE, "the recorder has no format %s", word(p, "format"));
 }
 
+static int not_supported(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE, "the recorder cannot do that: %s", word(p, "cause"));
+}
+
 static int no_space(struct json_object *p)
 {
 	return say_error(EXIT_CODE_FAILURE,
@@ -112,6 +117,7 @@ static const struct {
 	{CLIENT_INTERFACE ".NotTracing", not_tracing},
 	{CLIENT_INTERFACE ".Failed", failed},
 	{CLIENT_INTERFACE ".UnsupportedFormat", unsupported_format},
+	{CLIENT_INTERFACE ".NotSupported", not_supported},
 	{CLIENT_INTERFACE ".NoSpace", no_space},
 	{CLIENT_INTERFACE ".PermissionDenied", denied},
 	{"org.varlink.service.PermissionDenied", denied},

@@ -39,6 +39,44 @@ static void print_recorder(struct json_object *s)
 		printf("%-11s%s\n", "Uptime", figure_nsec(uptime * 1000).text);
 }
 
+static void print_yielded(struct json_object *s)
+{
+	uint64_t uid, pid, until;
+
+	if (!field_u64(s, "yielded.uid", &uid) || !field_u64(s, "yielded.pid", &pid))
+		return;
+	printf("%-11sby uid %ju, pid %ju, until %s\n", "Yielded", (uintmax_t)uid, (uintmax_t)pid,
+	       field_u64(s, "yielded.untilUSec", &until) ? figure_date(until).text
+							 : "`ptsnapctl yield --end'");
+}
+
+/* How it traces, as it was really opened. */
+static void print_attrs(struct json_object *s)
+{
+	static const struct {
+		const char *name, *field;
+	} lines[] = {
+		{"Preset", "attrs.preset"},
+		{"Terms", "terms"},
+		{"PT", "attrs.pt"},
+		{"Sideband", "attrs.sideband"},
+		{"Missing", "attrs.sidebandMissing"},
+		{"Sizes", "attrs.sizesNote"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		printf("%-11s", lines[i].name);
+		text_puts(stdout, field_text(s, lines[i].field), 600);
+		putchar('\n');
+	}
+	printf("%-11s%s of trace, %s of sideband for CPU %s\n", "Rings",
+	       figure_field_bytes(field_at(s, "cpus", 0), "auxBytes").text,
+	       figure_field_bytes(field_at(s, "cpus", 0), "dataBytes").text,
+	       figure_field_id(field_at(s, "cpus", 0), "cpu").text);
+	printf("%-11s%s\n", "Clock",
+	       field_true(s, "attrs.clockIsMonotonic") ? "CLOCK_MONOTONIC" : "perf's, by the TSC");
+}
+
 static void print_command(struct json_object *s)
 {
 	uint64_t pid, status;
@@ -80,7 +118,8 @@ static void print_snapshots(struct json_object *s)
 /* Whether nothing but the number tells A and B apart. */
 static bool are_alike(struct json_object *a, struct json_object *b)
 {
-	static const char *const keys[] = {"auxBytes", "dataBytes", "instructions", "lost"};
+	static const char *const keys[] = {"state",	"why",		"node", "auxBytes",
+					   "dataBytes", "instructions", "lost"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!json_object_equal(field_get(a, keys[i]), field_get(b, keys[i])))
@@ -98,29 +137,45 @@ static void print_range(struct json_object *first, struct json_object *last)
 	printf("%-7s", first == last ? figure_field_id(first, "cpu").text : range);
 }
 
+static void print_why(struct json_object *cpu)
+{
+	const char *why = field_text(cpu, "why");
+
+	if (!why)
+		return;
+	printf("        ");
+	text_puts(stdout, why, 300);
+	putchar('\n');
+}
+
 /* CPUs that are alike, one after the other, share a line. */
 static void print_cpus(struct json_object *s)
 {
 	size_t n = field_count(s, "cpus"), i = 0;
 
 	if (n > 0)
-		puts("\nCPU       AUX RING  DATA RING  INSTRUCTIONS   LOST");
+		puts("\nCPU     STATE    NODE   AUX RING  DATA RING  INSTRUCTIONS   LOST");
 	for (size_t lines = 0; i < n && lines < MAX_LINES; lines++) {
 		struct json_object *cpu = field_at(s, "cpus", i), *last = cpu;
+		size_t used;
 
 		while (++i < n && are_alike(cpu, field_at(s, "cpus", i)))
 			last = field_at(s, "cpus", i);
 		print_range(cpu, last);
-		printf(" %10s %10s %13s %6s\n", figure_field_bytes(cpu, "auxBytes").text,
+		putchar(' ');
+		used = text_puts(stdout, field_text(cpu, "state"), 8);
+		printf("%*s %4s %10s %10s %13s %6s\n", (int)(8 - used), "",
+		       figure_field_id(cpu, "node").text, figure_field_bytes(cpu, "auxBytes").text,
 		       figure_field_bytes(cpu, "dataBytes").text,
 		       figure_field_count(cpu, "instructions").text,
 		       figure_field_count(cpu, "lost").text);
+		print_why(cpu);
 	}
 	if (i < n)
 		printf("... and %zu more\n", n - i);
 }
 
-static int print_status(const struct settings *settings, struct json_object *s)
+static int print_status(const struct settings *settings, struct json_object *s, bool attrs)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
 
@@ -128,10 +183,15 @@ static int print_status(const struct settings *settings, struct json_object *s)
 		return say_error(EXIT_CODE_FAILURE, "the recorder's answer holds no status");
 	if (settings->json == JSON_SHORT || settings->json == JSON_PRETTY) {
 		flags |= settings->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
-		puts(json_object_to_json_string_ext(s, flags));
+		puts(json_object_to_json_string_ext(attrs ? field_get(s, "attrs") : s, flags));
+		return 0;
+	}
+	if (attrs) {
+		print_attrs(s);
 		return 0;
 	}
 	print_recorder(s);
+	print_yielded(s);
 	print_command(s);
 	print_timeline(s);
 	print_snapshots(s);
@@ -141,12 +201,17 @@ static int print_status(const struct settings *settings, struct json_object *s)
 
 int cmd_status(struct settings *s, int argc, char **argv)
 {
-	static const struct option own[] = {{NULL, 0, NULL, 0}};
+	enum { OWN_ATTRS = OPTION_OWN };
+	static const struct option own[] = {{"attrs", no_argument, NULL, OWN_ATTRS},
+					    {NULL, 0, NULL, 0}};
+	bool attrs = false;
 	CLEANUP(client_freep) struct client *c = NULL;
 	struct json_object *answer = NULL;
 	int r;
 
-	if (option_next(s, argc, argv, own, "", true) != OPTION_END)
+	while ((r = option_next(s, argc, argv, own, "", true)) == OWN_ATTRS)
+		attrs = true;
+	if (r != OPTION_END)
 		return EXIT_CODE_USAGE;
 	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "status takes no operand: %s", argv[optind]);
@@ -156,7 +221,7 @@ int cmd_status(struct settings *s, int argc, char **argv)
 	if (r == 0)
 		r = client_call(c, "Status", NULL, NULL, NULL, &answer);
 	if (r == 0 && !s->quiet)
-		r = print_status(s, field_get(answer, "status"));
+		r = print_status(s, field_get(answer, "status"), attrs);
 	json_object_put(answer);
 	return r;
 }

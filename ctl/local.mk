@@ -4,17 +4,29 @@
 noinst_LIBRARIES += ctl/libptctl.a
 ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
-	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\"
+	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\" \
+	-DPTSNAP_SBINDIR=\"$(sbindir)\"
 ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS)
 ctl_libptctl_a_SOURCES = \
+	ctl/check_trace.c ctl/check_trace.h ctl/check_trace_private.h \
+	ctl/check_trace_decode.c \
+	ctl/check_trace_emulated.c \
+	ctl/check_trace_json.c \
+	ctl/check_trace_judge.c \
+	ctl/check_trace_lines.c \
+	ctl/check_trace_live.c \
+	ctl/check_trace_page.c \
+	ctl/check_trace_walks.c \
 	ctl/client.c ctl/client.h \
 	ctl/client_error.c ctl/client_error.h \
+	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_export.c \
 	ctl/cmd_fetch.c \
 	ctl/cmd_list.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
+	ctl/cmd_yield.c \
 	ctl/decode_option.c ctl/decode_option.h \
 	ctl/deliver.c ctl/deliver.h \
 	ctl/exit_code.h \
@@ -26,6 +38,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/export_sink.c ctl/export_sink.h \
 	ctl/field.c ctl/field.h \
 	ctl/figure.c ctl/figure.h \
+	ctl/findings.c ctl/findings.h \
 	ctl/import_images.c ctl/import_images.h \
 	ctl/import_perfdata.c ctl/import_perfdata.h \
 	ctl/import_pevents.c ctl/import_pevents.h \
@@ -45,6 +58,9 @@ ctl_libptctl_a_SOURCES = \
 	ctl/size.c ctl/size.h \
 	ctl/text.c ctl/text.h \
 	ctl/verb.h \
+	ctl/walk_layout.h \
+	ctl/walk_match.c ctl/walk_match.h \
+	ctl/walk_model.c ctl/walk_model.h \
 	ctl/worker_path.c ctl/worker_path.h
 
 bin_PROGRAMS += ctl/ptsnapctl
@@ -52,3 +68,13 @@ ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
 ctl_ptsnapctl_CFLAGS = $(ctl_libptctl_a_CFLAGS)
 ctl_ptsnapctl_SOURCES = ctl/main.c
 ctl_ptsnapctl_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) -lm
+
+# What `ptsnapctl check --trace' traces: no library, fixed addresses, nothing but its own branches.
+pkglibexec_PROGRAMS += ctl/ptsnap-walk
+ctl_ptsnap_walk_SOURCES = ctl/walk_program.S ctl/walk_layout.h
+ctl_ptsnap_walk_CCASFLAGS =
+ctl_ptsnap_walk_CFLAGS =
+ctl_ptsnap_walk_LDFLAGS = -nostdlib -static -no-pie -Wl,--build-id -Wl,-T,$(top_srcdir)/ctl/walk_program.ld
+ctl_ptsnap_walk_LDADD =
+ctl_ptsnap_walk_DEPENDENCIES = $(top_srcdir)/ctl/walk_program.ld
+EXTRA_DIST += ctl/walk_program.ld

@@ -61,8 +61,19 @@ static const struct verb VERBS[] = {
 	 "        A stored report or bundle. Without -o: a report is summarised on a\n"
 	 "        terminal (--json=off: everywhere), else copied to standard output.\n"},
 	{"status", cmd_status,
-	 "  status\n"
-	 "        What the recorder is doing.\n"},
+	 "  status [--attrs]\n"
+	 "        What the recorder is doing. --attrs: only how it traces: preset, terms, the\n"
+	 "        perf_event_attrs that were really used.\n"},
+	{"check", cmd_check,
+	 "  check [--ptsnapd=PATH]\n"
+	 "        Why tracing is not possible here, or worse than it could be, a line each with\n"
+	 "        what mends it. Without a recorder: what `ptsnapd --check' finds.\n"
+	 "  check --trace [--source=auto|intel_pt|emulated] [--for=TIME] [--walk=PATH]\n"
+	 "           [--worker=PATH] [--ptsnapd=PATH]\n"
+	 "        Trace a program of known branches, decode, compare: a page to paste.\n"},
+	{"yield", cmd_yield,
+	 "  yield [--for=TIME|--end]\n"
+	 "        Hand Intel PT back so that another program can use it; --end takes it again.\n"},
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
 	 "         [--max-errors=N] [--worker=PATH] [--sysroot=DIR] BUNDLE|PERF.DATA\n"
@@ -88,7 +99,7 @@ static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 
 static const struct verb *find_verb(const char *name)
 {
-	char valid[128] = "";
+	char valid[160] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++) {
@@ -176,8 +187,8 @@ static int run(int argc, char **argv)
 	if (optind == argc)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, status, decode, export, "
-			"help or version");
+			"a verb is missing: snapshot, list, fetch, status, check, yield, decode, "
+			"export, help or version");
 	return run_verb(&s, argc - optind, argv + optind);
 }
 

@@ -13,6 +13,7 @@
 
 #define MAX_PROCESSES 2
 #define MAX_KINDS     5
+#define MAX_UNTRACED  4
 
 static void label(FILE *out, const char *name)
 {
@@ -92,6 +93,71 @@ static void show_source(FILE *out, struct json_object *r)
 	if (field_true(r, "configuration.returnCompression"))
 		fputs(", compressed returns", out);
 	fputc('\n', out);
+}
+
+/* CPUs of which the report says why they were not traced. */
+static void show_untraced(FILE *out, struct json_object *r)
+{
+	size_t n = field_count(r, "cpus"), shown = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *cpu = field_at(r, "cpus", i);
+
+		if (!field_text(cpu, "why") || shown++ >= MAX_UNTRACED)
+			continue;
+		label(out, "Untraced");
+		fprintf(out, "CPU %s: ", figure_field_id(cpu, "cpu").text);
+		text_puts(out, field_text(cpu, "state"), 24);
+		fputs(", ", out);
+		text_puts(out, field_text(cpu, "why"), 120);
+		fputc('\n', out);
+	}
+	if (shown > MAX_UNTRACED)
+		fprintf(out, "%-10sand %zu CPUs more\n", "", shown - MAX_UNTRACED);
+}
+
+static void show_trace(FILE *out, struct json_object *r)
+{
+	if (field_true(r, "trace.degraded")) {
+		fputs("degraded: no trace: ", out);
+		text_puts(out, field_text(r, "trace.why"), 160);
+		fputc('\n', out);
+	} else {
+		show_untraced(out, r);
+	}
+	if (!field_text(r, "trace.sizesNote"))
+		return;
+	label(out, "Rings");
+	text_puts(out, field_text(r, "trace.sizesNote"), 120);
+	fputc('\n', out);
+}
+
+/* The worst of all CPUs; false: none has FIELD. */
+static bool worst_of(struct json_object *r, const char *field, uint64_t *ret)
+{
+	size_t n = field_count(r, "cpus");
+	bool found = false;
+	uint64_t v;
+
+	*ret = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!field_u64(field_at(r, "cpus", i), field, &v))
+			continue;
+		*ret = v > *ret ? v : *ret;
+		found = true;
+	}
+	return found;
+}
+
+static void show_freeze(FILE *out, struct json_object *r)
+{
+	uint64_t skew, dark;
+
+	if (!worst_of(r, "skewNSec", &skew) || !worst_of(r, "darkNSec", &dark))
+		return;
+	label(out, "Freeze");
+	fprintf(out, "all CPUs stopped within %s, dark for %s at most\n", figure_nsec(skew).text,
+		figure_nsec(dark).text);
 }
 
 static void show_processes(FILE *out, struct json_object *r)
@@ -174,6 +240,8 @@ void show_report(FILE *out, struct json_object *report)
 	show_host(out, report);
 	show_trigger(out, report);
 	show_source(out, report);
+	show_trace(out, report);
+	show_freeze(out, report);
 	show_processes(out, report);
 	show_coverage(out, report);
 	show_events(out, report);

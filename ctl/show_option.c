@@ -31,6 +31,7 @@ static const struct show_option {
 	{"lastip", WORKER_SHOW_LASTIP, 0, PACKETS},
 	{"exec-mode", WORKER_SHOW_EXEC_MODE, 0, PACKETS},
 	{"time", WORKER_SHOW_TIME, 0, PACKETS | BRANCHES},
+	{"places", WORKER_SHOW_TIME | WORKER_SHOW_PLACES, 0, BRANCHES},
 	{"time-delta", WORKER_SHOW_TIME_DELTA, 0, PACKETS},
 	{"tcal", WORKER_SHOW_TCAL, 0, PACKETS},
 	{"no-tcal", WORKER_SHOW_NO_TCAL, 0, PACKETS},

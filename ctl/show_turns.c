@@ -109,17 +109,17 @@ static bool turns_are_cut(struct json_object *r, struct json_object **ret_cut)
 	return false;
 }
 
-/* From the CPU's beginning (where turns were cut: of the oldest one that is there) to its end; 0:
- * nobody knows. */
+/* From the CPU's beginning (where turns were cut: of the oldest one that is there) to its end; of a
+ * CPU without a trace from that one to the trigger. 0: nobody knows. */
 static double window_of(struct json_object *r, struct json_object *cpu)
 {
 	struct json_object *cut;
-	int64_t begin, end, oldest;
+	int64_t begin, end, oldest = 0;
+	bool some = field_i64(field_at(r, "turns", 0), "atNSec", &oldest);
 
 	if (!field_i64(cpu, "begin.atNSec", &begin) || !field_i64(cpu, "end.atNSec", &end))
-		return 0;
-	if (turns_are_cut(r, &cut) && field_i64(field_at(r, "turns", 0), "atNSec", &oldest) &&
-	    oldest > begin)
+		return some && oldest < 0 && field_text(cpu, "why") ? -(double)oldest : 0;
+	if (some && turns_are_cut(r, &cut) && oldest > begin)
 		begin = oldest;
 	return end > begin ? (double)end - (double)begin : 0;
 }

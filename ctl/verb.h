@@ -11,6 +11,8 @@ typedef int (*verb_fn)(struct settings *s, int argc, char **argv);
 int cmd_snapshot(struct settings *s, int argc, char **argv);
 int cmd_list(struct settings *s, int argc, char **argv);
 int cmd_fetch(struct settings *s, int argc, char **argv);
+int cmd_check(struct settings *s, int argc, char **argv);
+int cmd_yield(struct settings *s, int argc, char **argv);
 int cmd_status(struct settings *s, int argc, char **argv);
 int cmd_decode(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);

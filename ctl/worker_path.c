@@ -1,6 +1,6 @@
 /*
- * Finds ptsnap-decode. A ptsnapctl that runs from a build tree, before anything is installed, uses
- * the worker beside it. Called by cmd_decode.c.
+ * Finds ptsnap-decode and our other programs. A ptsnapctl that runs from a build tree, before
+ * anything is installed, uses the worker beside it. Called by cmd_decode.c and check_trace.c.
  */
 #include "ctl/worker_path.h"
 
@@ -14,8 +14,8 @@
 #define INSTALLED  PTSNAP_LIBEXECDIR "/ptsnap-decode"
 #define BUILD_TREE "../decoder/worker/ptsnap-decode"
 
-/* The build tree's worker, or NULL. */
-static char *find_in_build_tree(void)
+/* PATH from the folder of the program that we are, or NULL when it is not there. */
+static char *find_in_build_tree(const char *relative)
 {
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -28,7 +28,7 @@ static char *find_in_build_tree(void)
 	if (!slash)
 		return NULL;
 	*slash = '\0';
-	if (asprintf(&path, "%s/%s", self, BUILD_TREE) < 0)
+	if (asprintf(&path, "%s/%s", self, relative) < 0)
 		return NULL;
 	if (access(path, X_OK) == 0)
 		return path;
@@ -36,19 +36,25 @@ static char *find_in_build_tree(void)
 	return NULL;
 }
 
-int worker_path_find(const char *option, char **ret)
+int program_path_find(const char *option, const char *installed, const char *build_tree, char **ret)
 {
-	const char *environment = getenv("PTSNAP_DECODE");
 	char *found = NULL;
 
-	if (!option && environment && *environment)
-		option = environment;
-	if (!option && access(INSTALLED, X_OK) < 0)
-		found = find_in_build_tree();
+	if (!option && access(installed, X_OK) < 0)
+		found = find_in_build_tree(build_tree);
 	if (!found)
-		found = strdup(option ? option : INSTALLED);
+		found = strdup(option ? option : installed);
 	if (!found)
 		return -ENOMEM;
 	*ret = found;
 	return 0;
+}
+
+int worker_path_find(const char *option, char **ret)
+{
+	const char *environment = getenv("PTSNAP_DECODE");
+
+	if (!option && environment && *environment)
+		option = environment;
+	return program_path_find(option, INSTALLED, BUILD_TREE, ret);
 }

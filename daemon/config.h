@@ -1,25 +1,40 @@
 /*
- * What the daemon was asked for, and every limit it keeps. Made once by main.c, then const.
+ * What the daemon was asked for, and every limit it keeps. Made once by main.c, out of the
+ * defaults, ptsnapd.conf and the command line; then const.
  */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "capture/source.h"
 
 enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
+/* What is wanted of ptsnapd instead of its service. */
+enum config_action { CONFIG_SERVE = 0, CONFIG_TEST, CONFIG_CHECK };
+
+struct config_value;
 
 struct config {
+	enum config_action action;
+	bool json; /* how CONFIG_TEST and CONFIG_CHECK answer */
+	const char
+		*config_file; /* read only this; "": none; NULL: those of the system; from argv */
+
+	/* Texts belong to values, unless it is said otherwise. */
 	enum config_source source;
+	enum source_trace trace;
+	const char *cpus;     /* NULL: all */
+	const char *preset;   /* NULL: the source's default */
+	const char *pt_terms; /* NULL: those of the preset */
+	bool require_pt;      /* a host without PT is an error */
 	const char *socket, *state_dir;
-	const char *pt_terms;	   /* NULL: the source's default */
-	char worker[PATH_MAX];	   /* of ptsnap-decode */
-	char emu_plugin[PATH_MAX]; /* of ptsnap-emupmu.so */
-	const char *emu_qemu;	   /* NULL: by PATH */
-	const char *emu_truth;	   /* a directory; NULL: none */
+	const char *worker;	/* path of ptsnap-decode */
+	const char *emu_plugin; /* path of ptsnap-emupmu.so */
+	const char *emu_qemu;	/* NULL: by PATH */
+	const char *emu_truth;	/* a directory; NULL: none */
 	bool emu_virtual_clock, emu_build_id;
 	uint32_t emu_cpus, emu_max_tasks;
 	uint64_t emu_quantum;	     /* instructions */
@@ -30,10 +45,15 @@ struct config {
 	bool exit_with_command;
 	char *const *command;	      /* NULL: none; else NULL-terminated, borrowed from argv */
 	uint64_t aux_size, data_size; /* bytes a CPU */
+	uint64_t ring_budget;	      /* bytes; 0: the source's default */
 	uint64_t decode_timeout_usec;
+	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
+	uint64_t store_max_use; /* bytes under state_dir */
+	uint32_t store_max_entries;
 
 	/* Limits without an option. */
 	uint64_t intake_usec;	     /* between two drains of rings that cannot be polled */
+	uint64_t queue_bytes;	     /* of records that wait for the loop; power of two */
 	uint64_t timeline_log_bytes; /* power of two */
 	uint64_t timeline_base_bytes;
 	uint64_t sideband_bytes;   /* of sideband records in a bundle */
@@ -42,24 +62,43 @@ struct config {
 	uint64_t max_image_bytes;  /* of one file in a bundle */
 	uint64_t max_images_bytes; /* of all files in a bundle */
 	uint32_t max_jobs_queued;  /* besides the one that decodes */
-	uint64_t store_max_use;	   /* bytes under state_dir */
-	uint32_t store_max_entries;
-	uint32_t store_in_memory; /* snapshots kept in memory when the disk is full */
-	uint64_t decode_memory;	  /* address space of ptsnap-decode beyond the bundle */
+	uint32_t store_in_memory;  /* snapshots kept in memory when the disk is full */
 	uint32_t max_peers, max_peers_per_uid;
 	uint64_t peer_idle_usec;
 	uint64_t command_grace_usec; /* between SIGTERM and SIGKILL for COMMAND */
+
+	/* Each setting as it was said last, and by whom (config_setting.h); and the files that
+	 * were read. */
+	struct config_value *values;
+	char **files;
+	size_t n_files;
 };
 
-/* Parses ARGV. 0; CONFIG_HELP and CONFIG_VERSION: the user asked for that text; -EINVAL: one line
- * for the user, listing what is valid, in WHY. */
+/* Defaults and ARGV. 0: config_done frees what RET holds. Else RET holds nothing: CONFIG_HELP and
+ * CONFIG_VERSION: the user asked for that text; -EINVAL: one line for the user, listing what is
+ * valid, in WHY; -ENOMEM. */
 #define CONFIG_HELP    1
 #define CONFIG_VERSION 2
 int config_parse(int argc, char *const *argv, struct config *ret, char *why, size_t why_size);
-/* The text of --help. */
-const char *config_help(void);
+void config_done(struct config *c);
 
-/* "8M" -> bytes, "120s" -> microseconds (us, ms, s, min, h; a bare number: seconds). Numbers are
- * decimal, suffixes of sizes K, M, G, binary. 0 or -EINVAL (not a number, overflow). */
-int config_parse_size(const char *text, uint64_t *ret);
-int config_parse_time(const char *text, uint64_t *ret_usec);
+/* Told of each line that is left out: "FILE:LINE: what is wrong". */
+struct config_warn {
+	void *userdata;
+	void (*line)(void *userdata, const char *text);
+	unsigned n_lost; /* of them: where something that was meant has no effect */
+};
+
+/* The files that C asks for, below what the command line said. DIRECTORIES: where ptsnapd.conf is
+ * looked for, the strongest first, NULL-terminated. 0; -EINVAL: what was
+ * said cannot be done together, or --config names a file that is not there: WHY; -ENOMEM. */
+int config_read_files(struct config *c, const char *const *directories, struct config_warn *warn,
+		      char *why, size_t why_size);
+/* /run/ptsnap, /etc/ptsnap, the vendor's. */
+extern const char *const config_directories[];
+
+/* The text of --help. */
+void config_help(FILE *to);
+/* All settings and who said them: as a file that --config would read, or as JSON. To FD; 0 or
+ * -errno. */
+int config_show(const struct config *c, int fd);

@@ -3,7 +3,7 @@
  * looked up, authorized once and answered once. Called by server.c with each call, by the manager
  * with news of snapshots; in the loop's thread.
  */
-#include "daemon/control.h"
+#include "daemon/control_private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 #define PTSNAP_VERSION "0"
 #endif
 
-#define INTERFACE	"io.ptsnap.recorder"
+#define INTERFACE	CONTROL_INTERFACE
 #define SERVICE		"org.varlink.service"
 #define RETRY_USEC	1000000
 #define NSEC_PER_USEC	1000u
@@ -58,13 +58,12 @@ struct method {
 	void (*answer)(struct control *c, struct peer *peer, struct json_object *parameters);
 };
 
-static void invalid(struct peer *peer, const char *field)
+void control_invalid(struct peer *peer, const char *field)
 {
 	peer_service_error(peer, "InvalidParameter", "parameter", field);
 }
 
-/* {KEY: VALUE} (taken over). */
-static struct json_object *object_of(const char *key, struct json_object *value)
+struct json_object *control_object(const char *key, struct json_object *value)
 {
 	struct json_object *o = json_object_new_object();
 
@@ -73,7 +72,7 @@ static struct json_object *object_of(const char *key, struct json_object *value)
 	return o;
 }
 
-static void add(struct json_object *o, const char *key, struct json_object *value)
+void control_add(struct json_object *o, const char *key, struct json_object *value)
 {
 	if (!o || json_object_object_add(o, key, value) < 0)
 		json_object_put(value);
@@ -81,7 +80,8 @@ static void add(struct json_object *o, const char *key, struct json_object *valu
 
 static void no_such_report(struct peer *peer, const char *id)
 {
-	peer_error(peer, INTERFACE ".NoSuchReport", object_of("id", json_object_new_string(id)));
+	peer_error(peer, INTERFACE ".NoSuchReport",
+		   control_object("id", json_object_new_string(id)));
 }
 
 static void get_info(struct control *c, struct peer *peer, struct json_object *parameters)
@@ -90,13 +90,13 @@ static void get_info(struct control *c, struct peer *peer, struct json_object *p
 
 	(void)c;
 	(void)parameters;
-	add(o, "vendor", json_object_new_string("ptsnap"));
-	add(o, "product", json_object_new_string("ptsnapd"));
-	add(o, "version", json_object_new_string(PTSNAP_VERSION));
-	add(o, "url", json_object_new_string("man:ptsnapd(8)"));
+	control_add(o, "vendor", json_object_new_string("ptsnap"));
+	control_add(o, "product", json_object_new_string("ptsnapd"));
+	control_add(o, "version", json_object_new_string(PTSNAP_VERSION));
+	control_add(o, "url", json_object_new_string("man:ptsnapd(8)"));
 	json_object_array_add(interfaces, json_object_new_string(SERVICE));
 	json_object_array_add(interfaces, json_object_new_string(INTERFACE));
-	add(o, "interfaces", interfaces);
+	control_add(o, "interfaces", interfaces);
 	peer_reply(peer, o, false);
 }
 
@@ -106,7 +106,7 @@ static void get_description(struct control *c, struct peer *peer, struct json_ob
 
 	(void)c;
 	if (varlink_get_string(parameters, "interface", &interface) < 0 || !interface) {
-		invalid(peer, "interface");
+		control_invalid(peer, "interface");
 		return;
 	}
 	if (strcmp(interface, INTERFACE) == 0)
@@ -114,7 +114,8 @@ static void get_description(struct control *c, struct peer *peer, struct json_ob
 	else if (strcmp(interface, SERVICE) == 0)
 		text = service_idl;
 	if (text)
-		peer_reply(peer, object_of("description", json_object_new_string(text)), false);
+		peer_reply(peer, control_object("description", json_object_new_string(text)),
+			   false);
 	else
 		peer_service_error(peer, "InterfaceNotFound", "interface", interface);
 }
@@ -133,7 +134,7 @@ static bool control_watch(struct control *c, struct peer *peer, const char *id)
 
 static struct json_object *report_of(const struct entry *e)
 {
-	return object_of("report", e ? entry_to_json(e) : NULL);
+	return control_object("report", e ? entry_to_json(e) : NULL);
 }
 
 /* The parameters of Snapshot. The name of a bad one, NULL: all good. */
@@ -155,13 +156,18 @@ static const char *snapshot_read(struct json_object *parameters, struct request 
 	return varlink_get_bool(parameters, "decode", &q->decode) < 0 ? "decode" : NULL;
 }
 
+void control_busy(struct peer *peer)
+{
+	peer_error(peer, INTERFACE ".Busy",
+		   control_object("retryAfterUSec", json_object_new_int(RETRY_USEC)));
+}
+
 static void snapshot_answer(struct control *c, struct peer *peer, int r, const char *id)
 {
 	const struct entry *e = NULL;
 
 	if (r == TRIGGER_BUSY) {
-		peer_error(peer, INTERFACE ".Busy",
-			   object_of("retryAfterUSec", json_object_new_int(RETRY_USEC)));
+		control_busy(peer);
 	} else if (r == 0 && store_find(c->store, id, &e) == 0) {
 		/* It may have ended within the call, when it could not even begin. */
 		if (entry_ended(e) || !peer_wants_more(peer) || !control_watch(c, peer, id))
@@ -170,7 +176,7 @@ static void snapshot_answer(struct control *c, struct peer *peer, int r, const c
 		const char *cause = r == TRIGGER_CLOSED ? "the recorder ends" : strerror(-r);
 
 		peer_error(peer, INTERFACE ".NotTracing",
-			   object_of("cause", json_object_new_string(cause)));
+			   control_object("cause", json_object_new_string(cause)));
 	}
 }
 
@@ -186,7 +192,7 @@ static void snapshot(struct control *c, struct peer *peer, struct json_object *p
 	q.uid = who->uid;
 	bad = snapshot_read(parameters, &q);
 	if (bad)
-		invalid(peer, bad);
+		control_invalid(peer, bad);
 	else
 		snapshot_answer(c, peer, trigger_fire(c->trigger, &q, id), id);
 }
@@ -197,7 +203,7 @@ static void list(struct control *c, struct peer *peer, struct json_object *param
 	uint64_t limit = UINT64_MAX;
 
 	if (varlink_get_u64(parameters, "limit", &limit) < 0 || limit == 0) {
-		invalid(peer, "limit");
+		control_invalid(peer, "limit");
 		return;
 	}
 	if (!peer_wants_more(peer))
@@ -212,11 +218,12 @@ static void list(struct control *c, struct peer *peer, struct json_object *param
 /* Why PART of a snapshot cannot be had. */
 static void get_refuse(struct peer *peer, const struct entry *e, enum store_part part)
 {
-	struct json_object *o = object_of("id", json_object_new_string(e->id));
+	struct json_object *o = control_object("id", json_object_new_string(e->id));
 
 	if (e->state == ENTRY_FAILED || (part == STORE_BUNDLE && entry_ended(e))) {
-		add(o, "cause",
-		    json_object_new_string(*e->error ? e->error : "its bundle is not there"));
+		control_add(
+			o, "cause",
+			json_object_new_string(*e->error ? e->error : "its bundle is not there"));
 		peer_error(peer, INTERFACE ".Failed", o);
 	} else {
 		peer_error(peer, INTERFACE ".NotDecoded", o);
@@ -236,11 +243,12 @@ static void get_part(struct control *c, struct peer *peer, const struct entry *e
 		return;
 	}
 	store_file_name(e->id, part, name);
-	o = object_of("fileDescriptor", json_object_new_int(0));
-	add(o, "sizeBytes", json_object_new_uint64(size));
-	add(o, "mediaType",
-	    json_object_new_string(part == STORE_REPORT ? MEDIA_TYPE_JSON : MEDIA_TYPE_TAR));
-	add(o, "name", json_object_new_string(name));
+	o = control_object("fileDescriptor", json_object_new_int(0));
+	control_add(o, "sizeBytes", json_object_new_uint64(size));
+	control_add(
+		o, "mediaType",
+		json_object_new_string(part == STORE_REPORT ? MEDIA_TYPE_JSON : MEDIA_TYPE_TAR));
+	control_add(o, "name", json_object_new_string(name));
 	peer_reply_fd(peer, o, fd);
 }
 
@@ -251,20 +259,20 @@ static void get(struct control *c, struct peer *peer, struct json_object *parame
 	int r;
 
 	if (varlink_get_string(parameters, "id", &id) < 0 || !id) {
-		invalid(peer, "id");
+		control_invalid(peer, "id");
 		return;
 	}
 	if (varlink_get_string(parameters, "format", &format) < 0) {
-		invalid(peer, "format");
+		control_invalid(peer, "format");
 		return;
 	}
 	r = store_find(c->store, id, &e);
 	if (strcmp(format, "report") != 0 && strcmp(format, "bundle") != 0)
 		peer_error(peer, INTERFACE ".UnsupportedFormat",
-			   object_of("format", json_object_new_string(format)));
+			   control_object("format", json_object_new_string(format)));
 	else if (r == STORE_AMBIGUOUS)
 		peer_error(peer, INTERFACE ".AmbiguousReport",
-			   object_of("id", json_object_new_string(id)));
+			   control_object("id", json_object_new_string(id)));
 	else if (r < 0)
 		no_such_report(peer, id);
 	else
@@ -274,7 +282,7 @@ static void get(struct control *c, struct peer *peer, struct json_object *parame
 static void status(struct control *c, struct peer *peer, struct json_object *parameters)
 {
 	(void)parameters;
-	peer_reply(peer, object_of("status", status_to_json(&c->status)), false);
+	peer_reply(peer, control_object("status", status_to_json(&c->status)), false);
 }
 
 /* clang-format off */
@@ -286,6 +294,9 @@ static const struct method methods[] = {
 	{INTERFACE, "List", TRUSTED, {"limit", NULL}, list},
 	{INTERFACE, "Get", TRUSTED, {"id", "format", NULL}, get},
 	{INTERFACE, "Status", ANYBODY, {NULL}, status},
+	{INTERFACE, "Check", TRUSTED, {NULL}, control_check},
+	{INTERFACE, "Yield", TRUSTED, {"forUSec", NULL}, control_yield},
+	{INTERFACE, "Resume", TRUSTED, {NULL}, control_resume},
 };
 /* clang-format on */
 
@@ -324,10 +335,17 @@ void control_on_call(void *userdata, struct peer *peer, const struct varlink_cal
 	} else if (!control_allows(c, peer, m->who)) {
 		peer_error(peer, SERVICE ".PermissionDenied", NULL);
 	} else if ((unknown = varlink_unknown_field(call->parameters, m->fields))) {
-		invalid(peer, unknown);
+		control_invalid(peer, unknown);
 	} else {
 		m->answer(c, peer, call->parameters);
 	}
+}
+
+static void control_forget(struct control_waits *w, const struct peer *peer)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
+		if (w->peers[i] == peer)
+			w->peers[i] = NULL;
 }
 
 void control_on_gone(void *userdata, struct peer *peer)
@@ -337,16 +355,44 @@ void control_on_gone(void *userdata, struct peer *peer)
 	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
 		if (c->watches[i].peer == peer)
 			c->watches[i].peer = NULL;
+	control_forget(&c->lease_waits, peer);
+	control_forget(&c->check_waits, peer);
+}
+
+bool control_wait(struct control_waits *w, struct peer *peer)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
+		if (w->peers[i])
+			continue;
+		w->peers[i] = peer;
+		return true;
+	}
+	return false;
+}
+
+struct peer *control_take(struct control_waits *w)
+{
+	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
+		if (w->peers[i])
+			return TAKE_PTR(w->peers[i]);
+	return NULL;
+}
+
+void control_done(struct control *c)
+{
+	check_job_free(c->check);
+	c->check = NULL;
 }
 
 static struct json_object *progress_of(const char *id, enum job_phase phase, uint32_t percent)
 {
 	struct json_object *o = json_object_new_object();
 
-	add(o, "id", json_object_new_string(id));
-	add(o, "phase", json_object_new_string(job_phase_name(phase)));
-	add(o, "percent", percent == JOB_NO_PERCENT ? NULL : json_object_new_int((int)percent));
-	return object_of("progress", o);
+	control_add(o, "id", json_object_new_string(id));
+	control_add(o, "phase", json_object_new_string(job_phase_name(phase)));
+	control_add(o, "percent",
+		    percent == JOB_NO_PERCENT ? NULL : json_object_new_int((int)percent));
+	return control_object("progress", o);
 }
 
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/cpunotes.h"
 #include "daemon/host.h"
 #include "proto/base.h"
 
@@ -61,7 +62,12 @@ static int describe_source(struct manifest *m, struct source *s)
 	m->tsc_art_num = s->tsc_art_num;
 	m->tsc_art_den = s->tsc_art_den;
 	m->noretcomp = s->noretcomp;
-	if (copy_text(s->ops->name, &m->source) < 0 || copy_text(s->pt_terms, &m->pt_terms) < 0)
+	m->clock_is_monotonic = !s->clock.valid && s->clock_is_monotonic;
+	if (copy_text(s->ops->name, &m->source) < 0 || copy_text(s->pt_terms, &m->pt_terms) < 0 ||
+	    copy_text(s->preset, &m->preset) < 0 || copy_text(s->pt_attr, &m->pt_attr) < 0 ||
+	    copy_text(s->sideband_attr, &m->sideband_attr) < 0 ||
+	    copy_text(s->sideband_missing, &m->sideband_missing) < 0 ||
+	    copy_text(s->sizes_note, &m->sizes_note) < 0)
 		return -ENOMEM;
 	return s->ops->add_notes ? s->ops->add_notes(s, m) : 0;
 }
@@ -69,16 +75,22 @@ static int describe_source(struct manifest *m, struct source *s)
 static int describe_cpus(struct manifest *m, struct intake *in)
 {
 	for (size_t i = 0; i < in->source->n_cpus; i++) {
+		const struct source_cpu *from = &in->source->cpus[i];
 		struct manifest_cpu *cpu = manifest_add_cpu(m);
 
 		if (!cpu)
 			return -ENOMEM;
-		cpu->cpu = in->source->cpus[i].cpu;
-		cpu->ring_bytes = in->source->cpus[i].pt.aux_size;
+		cpu->cpu = from->cpu;
+		cpu->ring_bytes = from->pt.aux_size;
 		cpu->aux_flags = intake_take_flags(in, i);
 		cpu->lost_records = in->cpus[i].lost;
+		/* Of the last stop; the job knows whether that was its own. */
+		cpu->stop_ns = in->cpus[i].aux_ns;
+		if (copy_text(source_cpu_state_name(from->state), &cpu->state) < 0 ||
+		    copy_text(from->why, &cpu->why) < 0)
+			return -ENOMEM;
 	}
-	return 0;
+	return cpunotes_add(in->source, m);
 }
 
 static int describe_process(void *userdata, const struct procinfo *info)
@@ -98,8 +110,11 @@ static int describe_process(void *userdata, const struct procinfo *info)
 }
 
 /* Why the bytes of a file that is open do not go into the bundle; NULL: they do. */
-static const char *image_refused(const struct config *c, uint64_t size, uint64_t sum)
+static const char *image_refused(const struct evidence *e, const struct config *c, uint64_t size,
+				 uint64_t sum)
 {
+	if (!e->traced)
+		return "nothing was traced that would need it";
 	if (size == 0)
 		return "the file is empty";
 	if (size > c->max_image_bytes)
@@ -134,7 +149,7 @@ static int describe_image(struct evidence *e, const struct files_entry *file,
 	image->ino_generation = file->ino_generation;
 	*to = (struct evidence_image){.fd = -1};
 	if (file->fd >= 0)
-		missing = image_refused(config, file->size, *sum);
+		missing = image_refused(e, config, file->size, *sum);
 	if (file->fd >= 0 && !missing) {
 		*to = (struct evidence_image){.fd = file->fd, .size = file->size};
 		*sum += file->size;
@@ -147,6 +162,7 @@ static int describe_image(struct evidence *e, const struct files_entry *file,
 static int describe_images(struct evidence *e, const struct files *files,
 			   const struct config *config)
 {
+	const struct manifest *m = &e->manifest;
 	size_t n = files_count(files);
 	uint64_t sum = 0;
 	int r = 0;
@@ -154,6 +170,8 @@ static int describe_images(struct evidence *e, const struct files *files,
 	e->images = calloc(n + 1, sizeof(*e->images));
 	if (!e->images)
 		return -ENOMEM;
+	for (size_t i = 0; i < m->n_cpus; i++)
+		e->traced |= m->cpus[i].ring_bytes > 0;
 	for (size_t i = 0; i < n && r == 0; i++)
 		r = describe_image(e, files_at(files, i), config, &sum);
 	if (r == 0 && files_dropped(files))

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "proto/bytes.h"
@@ -23,6 +24,7 @@ struct evidence {
 	struct manifest manifest; /* cpus[]: all but what the freeze measured */
 	struct bytes_out sideband;
 	struct evidence_image *images; /* as many as the manifest has */
+	bool traced;		       /* some CPU has a trace ring: images are needed */
 };
 
 /* All borrowed. */

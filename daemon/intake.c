@@ -1,30 +1,93 @@
 /*
- * The daemon's steady state. A timer calls intake_drain in the loop's
- * thread; a job's evidence calls it once more after the CPUs were stopped. The job thread meanwhile
- * copies AUX bytes: another part of the ring, which nothing here touches.
+ * The daemon's steady state, in the loop's thread. The rings themselves are emptied by the drain's
+ * thread, whatever happens here; records wait in its queue until the loop has time for them, and a
+ * job's evidence first takes in all there is. So a file that is slow to open, or a snapshot, costs
+ * room in the queue and no record.
  */
 #include "daemon/intake.h"
 
 #include <string.h>
 
+#include "daemon/log.h"
 #include "proto/base.h"
 
-/* /proc is read for at most so many processes a drain. */
-#define PROCS_BUDGET 16
+/* Of one call of intake_some: a few milliseconds. */
+#define SOME_BYTES (256u << 10)
+/* /proc is read for at most so many processes a call; more where no records wait. */
+#define PROCS_BUDGET	  16
+#define PROCS_BUDGET_IDLE 64
 
-int intake_init(struct intake *in, struct source *source, struct timeline *timeline,
-		struct files *files, struct procs *procs)
+static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *bytes, size_t size);
+
+/* A sideband ring that comes late: nobody told what happened on its CPU before that. */
+static void intake_missed(struct intake *in, uint32_t index)
 {
+	uint64_t now = source_now_ns(in->source, index), bytes[16];
+	const struct perfrecord lost = {
+		.type = PERF_RECORD_LOST,
+		.pid = UINT32_MAX,
+		.tid = UINT32_MAX,
+		.time = now != MANIFEST_ABSENT ? now : 0,
+		.cpu = in->source->cpus[index].cpu,
+		.u.lost.lost = 1,
+	};
+	size_t size;
+
+	if (perfrecord_compose(&lost, bytes, sizeof(bytes), &size) == 0)
+		intake_one(in, &in->cpus[index], bytes, size);
+}
+
+static void intake_ring_added(void *userdata, uint32_t index, struct ring *ring, int fd)
+{
+	struct intake *in = userdata;
+	int r = drain_add(in->drain, index, ring, fd);
+
+	if (in->started && ring == &in->source->cpus[index].sideband)
+		intake_missed(in, index);
+	if (r < 0)
+		log_error("CPU %u: nobody can empty its ring: %s", in->source->cpus[index].cpu,
+			  strerror(-r));
+}
+
+static void intake_ring_removed(void *userdata, uint32_t index, struct ring *ring)
+{
+	struct intake *in = userdata;
+
+	(void)index;
+	intake_drain(in); /* there must be room for what is left in it */
+	drain_remove(in->drain, ring);
+}
+
+int intake_init(struct intake *in, const struct intake_parts *parts)
+{
+	int r;
+
 	*in = (struct intake){
-		.source = source, .timeline = timeline, .files = files, .procs = procs};
-	in->cpus = calloc(source->n_cpus, sizeof(*in->cpus));
-	return in->cpus ? 0 : -ENOMEM;
+		.source = parts->source,
+		.timeline = parts->timeline,
+		.files = parts->files,
+		.procs = parts->procs,
+		.watch = {in, intake_ring_added, intake_ring_removed},
+	};
+	in->cpus = calloc(parts->source->n_cpus, sizeof(*in->cpus));
+	if (!in->cpus)
+		return -ENOMEM;
+	r = drain_new(parts->queue_bytes, parts->period_usec, &in->drain);
+	if (r < 0) {
+		intake_done(in);
+		return r;
+	}
+	source_set_watch(in->source, &in->watch);
+	in->started = true;
+	return 0;
 }
 
 void intake_done(struct intake *in)
 {
-	free(in->cpus);
-	in->cpus = NULL;
+	if (in->drain)
+		source_set_watch(in->source, NULL);
+	drain_free(TAKE_PTR(in->drain));
+	free(TAKE_PTR(in->cpus));
 }
 
 static void intake_task(struct intake *in, const struct perfrecord *r)
@@ -52,8 +115,10 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 	case PERF_RECORD_COMM: intake_comm(in, r); break;
 	case PERF_RECORD_MMAP2: files_see(in->files, r); break;
 	case PERF_RECORD_AUX:
-		if (cpu)
+		if (cpu) {
 			cpu->aux_flags |= r->u.aux.flags;
+			cpu->aux_ns = r->time;
+		}
 		break;
 	case PERF_RECORD_LOST:
 		if (cpu)
@@ -83,40 +148,52 @@ int intake_record(void *userdata, const void *record, size_t size)
 	return 0;
 }
 
-/* One ring full at most, so that a writer faster than us cannot hold the loop. */
-static uint64_t intake_ring(struct intake *in, struct intake_cpu *cpu, struct ring *ring)
+/* What waits in the queue, LIMIT bytes or a little more. */
+static uint64_t intake_digest(struct intake *in, uint64_t limit)
 {
+	const void *record;
 	uint64_t taken = 0;
+	uint32_t index;
+	size_t size;
 
-	while (taken < ring->data_size) {
-		const void *record;
-		size_t size;
-		int r = ring_peek(ring, &record, &size);
-
-		if (r == RING_EMPTY)
-			break;
-		if (r < 0) {
-			in->bad_bytes += ring_skip_all(ring);
-			break;
-		}
-		intake_one(in, cpu, record, size);
-		ring_consume(ring, size);
+	while (taken < limit && drain_peek(in->drain, &index, &record, &size) == 0) {
+		intake_one(in, &in->cpus[index], record, size);
+		drain_consume(in->drain);
 		taken += size;
 	}
+	in->bad_bytes += drain_take_bad_bytes(in->drain);
 	return taken;
+}
+
+int intake_fd(const struct intake *in)
+{
+	return drain_fd(in->drain);
+}
+
+uint64_t intake_some(struct intake *in)
+{
+	uint64_t taken = intake_digest(in, SOME_BYTES);
+
+	procs_refresh(in->procs, taken < SOME_BYTES ? PROCS_BUDGET_IDLE : PROCS_BUDGET);
+	return taken;
+}
+
+/* What is in the queue now, and no more: it may be filled as fast as it is emptied. */
+static uint64_t intake_digest_now(struct intake *in)
+{
+	struct drain_stats stats;
+
+	drain_get_stats(in->drain, &stats);
+	return intake_digest(in, stats.queue_used);
 }
 
 uint64_t intake_drain(struct intake *in)
 {
 	uint64_t taken = 0;
 
-	for (size_t i = 0; i < in->source->n_cpus; i++) {
-		struct source_cpu *cpu = &in->source->cpus[i];
-
-		taken += intake_ring(in, &in->cpus[i], &cpu->pt);
-		if (cpu->sideband.data)
-			taken += intake_ring(in, &in->cpus[i], &cpu->sideband);
-	}
+	while (drain_flush(in->drain) == DRAIN_FULL)
+		taken += intake_digest_now(in);
+	taken += intake_digest_now(in);
 	procs_refresh(in->procs, PROCS_BUDGET);
 	return taken;
 }

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "capture/drain.h"
 #include "capture/source.h"
 #include "daemon/files.h"
 #include "daemon/procs.h"
@@ -14,7 +15,18 @@
 
 struct intake_cpu {
 	uint64_t aux_flags; /* PERF_AUX_FLAG_*, or'ed since the last intake_take_flags */
+	uint64_t aux_ns;    /* when the last AUX record was written: its CPU had stopped */
 	uint64_t lost;	    /* records that LOST records told of, in all */
+};
+
+/* All borrowed. */
+struct intake_parts {
+	struct source *source;
+	struct timeline *timeline;
+	struct files *files;
+	struct procs *procs;
+	uint64_t queue_bytes; /* drain_new's */
+	uint64_t period_usec;
 };
 
 struct intake {
@@ -22,16 +34,25 @@ struct intake {
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
+	struct drain *drain;	 /* owned */
 	struct intake_cpu *cpus; /* owned; as many as the source has */
 	uint64_t bad_records;	 /* that contradicted themselves and were skipped */
 	uint64_t bad_bytes;	 /* thrown away with a ring that contradicted itself */
+	struct source_watch watch;
+	bool started; /* rings that come from now on come late */
 };
 
-int intake_init(struct intake *in, struct source *source, struct timeline *timeline,
-		struct files *files, struct procs *procs);
+/* From now on the rings of the source are emptied, also those that come later; the source's watch
+ * is ours, and IN must stay where it is. 0 or -errno. */
+int intake_init(struct intake *in, const struct intake_parts *parts);
+/* Before the source is freed. */
 void intake_done(struct intake *in);
-/* Takes in what the rings hold, at most one ring full of each, and returns the bytes taken. Nothing
- * is allocated for a record whose process and file are known. */
+/* Readable when intake_some should be called; borrowed. */
+int intake_fd(const struct intake *in);
+/* Takes in some of what waits in memory, so much that others in the loop do not wait for long.
+ * Returns the bytes taken. Nothing is allocated for a record whose process and file are known. */
+uint64_t intake_some(struct intake *in);
+/* Takes in all that the rings hold at the time of the call. Returns the bytes taken. */
 uint64_t intake_drain(struct intake *in);
 /* One record that did not come from a ring (procscan_fn; USERDATA is the struct intake). 0. */
 int intake_record(void *userdata, const void *record, size_t size);

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/area.h"
+#include "capture/freeze.h"
 #include "capture/source.h"
 #include "daemon/config.h"
 #include "daemon/entry.h"
@@ -21,10 +23,12 @@ struct job;
 
 struct job_setup {
 	const struct config *config; /* borrowed; const */
-	struct source *source;	     /* borrowed; used until JOB_CAPTURED */
-	int store_fd;		     /* borrowed; the state directory */
+	struct source *source;	     /* borrowed; used until JOB_CAPTURED, as the next */
+	struct freezer *freezer;
+	int store_fd; /* borrowed; the state directory */
 	struct entry entry;
 	uint64_t last_bytes; /* ENTRY_ABSENT: everything */
+	uint32_t cpu;	     /* to be stopped first; ENTRY_NO_CPU */
 };
 
 /* The interface's Progress.phase. */
@@ -58,9 +62,9 @@ struct job_message {
 /* For the loop. */
 int job_new(const struct job_setup *setup, struct job **ret);
 /* Memory for the copy, touched long before, so that nothing stands between the trigger and the
- * freeze: borrowed until JOB_BUNDLED or JOB_ENDED. Before job_start; without it, or where it is too
- * small, the job makes its own. */
-void job_lend_area(struct job *job, uint8_t *area, size_t size);
+ * freeze: borrowed until JOB_BUNDLED or JOB_ENDED. Before job_start; without it the job makes its
+ * own. Where it is too small for a ring, the newest bytes are taken. */
+void job_lend_area(struct job *job, const struct area *area);
 /* Starts the thread. RESUME false: leave the CPUs stopped. 0 or -errno. */
 int job_start(struct job *job, bool resume);
 /* Readable when there is a message; borrowed. */

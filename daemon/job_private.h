@@ -6,7 +6,6 @@
 
 #include <pthread.h>
 
-#include "capture/freeze.h"
 #include "proto/base.h"
 
 #include "daemon/job.h"
@@ -22,8 +21,7 @@ struct job {
 
 	/* The thread's, from job_start to job_finish. */
 	struct entry entry;
-	uint8_t *area; /* mmap; lent by the loop, or our own */
-	size_t area_size;
+	struct area area; /* lent by the loop, or our own */
 	bool area_lent;
 	struct freeze_cpu *frozen; /* one a CPU */
 	struct evidence *evidence; /* put here by the loop while the thread waits */

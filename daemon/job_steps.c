@@ -8,7 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "daemon/store_file.h"
@@ -35,23 +34,11 @@ int job_fail(struct job *job, int error, const char *format, ...)
 static int job_prepare_area(struct job *job, uint64_t wanted)
 {
 	const struct source *s = job->setup.source;
-	uint64_t size = freeze_area_size(s, wanted);
-	void *area;
 
-	job->frozen = calloc(s->n_cpus, sizeof(*job->frozen));
+	job->frozen = calloc(s->n_cpus + 1, sizeof(*job->frozen));
 	if (!job->frozen)
 		return -ENOMEM;
-	if (job->area_lent && job->area_size >= size)
-		return 0;
-	job->area_lent = false;
-	job->area = NULL;
-	area = mmap(NULL, MAX_OF(size, (size_t)1), PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (area == MAP_FAILED)
-		return -errno;
-	job->area = area;
-	job->area_size = size;
-	return 0;
+	return job->area_lent ? 0 : area_make(s, wanted, &job->area);
 }
 
 /* When the last CPU stopped; ABSENT: no clock. */
@@ -68,25 +55,31 @@ static uint64_t job_stop_ns(const struct job *job, size_t n_cpus)
 
 int job_capture(struct job *job)
 {
-	uint64_t wanted = job->setup.last_bytes == ENTRY_ABSENT ? 0 : job->setup.last_bytes;
+	struct freeze_wish wish = {
+		.bytes = job->setup.last_bytes == ENTRY_ABSENT ? 0 : job->setup.last_bytes,
+		.resume = job->resume,
+		.cpu = job->setup.cpu,
+	};
 	struct source *s = job->setup.source;
-	bool stopped = false;
-	int r = job_prepare_area(job, wanted);
+	size_t traced = 0, stopped = 0;
+	int r = job_prepare_area(job, wish.bytes);
 
 	if (r < 0) {
 		job_tell(job, JOB_CAPTURED, MANIFEST_ABSENT);
 		return job_fail(job, r, "no memory for the copy: %s", strerror(-r));
 	}
 	job_tell_progress(job, JOB_FREEZE, JOB_NO_PERCENT);
-	r = freeze_snapshot(s, wanted, job->resume, job->area, job->frozen);
+	r = freeze_snapshot(job->setup.freezer, s, &wish, &job->area, job->frozen);
 	for (size_t i = 0; i < s->n_cpus; i++) {
 		job->entry.raw_bytes += job->frozen[i].bytes;
-		stopped |= !job->frozen[i].not_stopped;
+		traced += job->frozen[i].traced;
+		stopped += job->frozen[i].traced && !job->frozen[i].not_stopped;
 	}
 	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
 	job_tell(job, JOB_CAPTURED, job_stop_ns(job, s->n_cpus));
-	/* Where one CPU could be stopped there is something to tell. */
-	if (!stopped)
+	/* Where one CPU could be stopped there is something to tell; where none traces there is the
+	 * sideband. */
+	if (traced > 0 && stopped == 0)
 		return job_fail(job, r < 0 ? r : -EIO, "the CPUs could not be stopped: %s",
 				strerror(r < 0 ? -r : EIO));
 	return 0;
@@ -108,7 +101,10 @@ static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *f
 {
 	to->bytes = from->bytes;
 	to->asked_bytes = asked;
-	to->stop_ns = from->stop_ns;
+	to->stop_ns = freeze_stop_ns(from, to->stop_ns);
+	/* Of those that one call stopped nobody else knows which came when. */
+	if (!from->together || to->stop_ns != from->stop_ns)
+		to->stop_order = from->stop_order;
 	to->dark_ns = from->dark_ns;
 	to->copy_ns = from->copy_ns;
 	to->stop_timeout = from->no_answer || from->not_stopped;
@@ -122,7 +118,7 @@ static void job_write_cpus(struct job *job, struct bundle_writer *w)
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		job_describe_cpu(&m->cpus[i], &job->frozen[i], job->setup.last_bytes);
 		snprintf(name, sizeof(name), "cpu%u.pt", m->cpus[i].cpu);
-		bundle_write_member(w, name, job->area + job->frozen[i].offset,
+		bundle_write_member(w, name, job->area.base + job->frozen[i].offset,
 				    job->frozen[i].bytes);
 	}
 }

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 
 const char *job_phase_name(enum job_phase phase)
 {
@@ -53,17 +52,16 @@ void job_free(struct job *job)
 	close_fd(job->cancel_fd);
 	close_fd(job->bundle_fd);
 	close_fd(job->report_fd);
-	if (job->area && !job->area_lent)
-		munmap(job->area, MAX_OF(job->area_size, (size_t)1));
+	if (!job->area_lent)
+		area_done(&job->area);
 	free(job->frozen);
 	evidence_free(job->evidence);
 	free(job);
 }
 
-void job_lend_area(struct job *job, uint8_t *area, size_t size)
+void job_lend_area(struct job *job, const struct area *area)
 {
-	job->area = area;
-	job->area_size = size;
+	job->area = *area;
 	job->area_lent = true;
 }
 

@@ -6,8 +6,8 @@
 #include "daemon/jobs.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "capture/area.h"
 #include "capture/freeze.h"
 #include "daemon/log.h"
 #include "proto/base.h"
@@ -41,23 +41,21 @@ struct jobs {
 	size_t n_slots;
 	uint64_t orders;
 	uint64_t previous_stop_ns;
-	/* Memory for one copy, always at hand; NULL: there was none. */
-	uint8_t *area;
-	size_t area_size;
+	struct freezer *freezer;
+	/* Memory for one copy, always at hand; empty: there was none. */
+	struct area area;
 	struct slot *area_user;
 	bool no_resume, cancelled;
 };
 
-static void jobs_make_area(struct jobs *j)
+void jobs_fit_area(struct jobs *j)
 {
-	uint64_t size = freeze_area_size(j->source, 0);
-	void *area = mmap(NULL, MAX_OF(size, (uint64_t)1), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-
-	if (area == MAP_FAILED)
-		return;
-	j->area = area;
-	j->area_size = size;
+	if (area_holds(&j->area, j->source, 0)) {
+		area_touch(&j->area, j->source);
+	} else if (!j->area_user) {
+		area_done(&j->area);
+		area_make(j->source, 0, &j->area);
+	}
 }
 
 int jobs_new(sd_event *event, const struct config *config, struct source *source,
@@ -75,11 +73,11 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	j->previous_stop_ns = ENTRY_ABSENT;
 	j->n_slots = config->max_jobs_queued + 1;
 	j->slots = calloc(j->n_slots, sizeof(*j->slots));
-	if (!j->slots) {
-		free(j);
+	if (!j->slots || freezer_new(source->n_cpus, 0, &j->freezer) < 0) {
+		jobs_free(j);
 		return -ENOMEM;
 	}
-	jobs_make_area(j);
+	jobs_fit_area(j);
 	*ret = j;
 	return 0;
 }
@@ -149,8 +147,11 @@ const char *jobs_join(struct jobs *j, const struct request *request)
 
 static void slot_return_area(struct slot *s)
 {
-	if (s->jobs->area_user == s)
-		s->jobs->area_user = NULL;
+	if (s->jobs->area_user != s)
+		return;
+	s->jobs->area_user = NULL;
+	/* Rings that came meanwhile. */
+	jobs_fit_area(s->jobs);
 }
 
 /* The thread has ended, or never began. */
@@ -183,9 +184,9 @@ static void jobs_schedule(struct jobs *j)
 	if (s && !jobs_oldest(j, SLOT_CAPTURING)) {
 		s->state = SLOT_CAPTURING;
 		store_set_state(j->store, s->id, ENTRY_CAPTURING);
-		if (j->area && !j->area_user) {
+		if (j->area.base && !j->area_user) {
 			j->area_user = s;
-			job_lend_area(s->job, j->area, j->area_size);
+			job_lend_area(s->job, &j->area);
 		}
 		if (job_start(s->job, !j->no_resume) < 0)
 			slot_end(s);
@@ -251,9 +252,11 @@ int jobs_add(struct jobs *j, const struct request *request, const struct entry *
 	struct job_setup setup = {
 		.config = j->config,
 		.source = j->source,
+		.freezer = j->freezer,
 		.store_fd = store_dir_fd(j->store),
 		.entry = *e,
 		.last_bytes = request->last_bytes,
+		.cpu = request->cpu,
 	};
 	struct slot *s = jobs_oldest(j, SLOT_FREE);
 	int r;
@@ -287,8 +290,9 @@ void jobs_free(struct jobs *j)
 
 	if (!j)
 		return;
-	jobs_cancel(j);
-	for (size_t i = 0; i < j->n_slots; i++) {
+	if (j->slots)
+		jobs_cancel(j);
+	for (size_t i = 0; j->slots && i < j->n_slots; i++) {
 		if (!j->slots[i].job)
 			continue;
 		sd_event_source_disable_unref(j->slots[i].io);
@@ -297,8 +301,8 @@ void jobs_free(struct jobs *j)
 		close_fd(result.report_fd);
 		job_free(j->slots[i].job);
 	}
-	if (j->area)
-		munmap(j->area, MAX_OF(j->area_size, (size_t)1));
+	freezer_free(j->freezer);
+	area_done(&j->area);
 	free(j->slots);
 	free(j);
 }

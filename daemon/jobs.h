@@ -39,6 +39,9 @@ const char *jobs_join(struct jobs *j, const struct request *request);
 bool jobs_full(const struct jobs *j);
 /* Begins a snapshot, which is in the store as E from now on. 0 or -errno. */
 int jobs_add(struct jobs *j, const struct request *request, const struct entry *e);
+/* Rings came or went: memory for their copy is at hand again before the next snapshot, or, where a
+ * snapshot has it now, when that has given it back. */
+void jobs_fit_area(struct jobs *j);
 /* Is a job at the source's events right now? */
 bool jobs_capturing(const struct jobs *j);
 size_t jobs_running(const struct jobs *j);

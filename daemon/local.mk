@@ -1,29 +1,57 @@
 # ptsnapd: conducts. Everything but main.c is a library, so that tests can link it.
 noinst_LIBRARIES += daemon/libptdaemon.a
 PTSNAPD_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
-	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\" -DPTSNAP_PKGLIBDIR=\"$(pkglibdir)\"
+	-DPTSNAP_LIBEXECDIR=\"$(pkglibexecdir)\" -DPTSNAP_PKGLIBDIR=\"$(pkglibdir)\" \
+	-DPTSNAP_VENDORDIR=\"$(vendorconfdir)\"
 daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
-	daemon/check.c daemon/check.h \
+	daemon/check.c daemon/check.h daemon/check_private.h \
+	daemon/check_clock.c \
+	daemon/check_cpus.c \
+	daemon/check_events.c \
+	daemon/check_job.c daemon/check_job.h \
+	daemon/check_live.c daemon/check_live.h \
+	daemon/check_look.c \
+	daemon/check_main.c \
+	daemon/check_memory.c \
+	daemon/check_options.c \
+	daemon/check_pmu.c \
+	daemon/check_read.c \
+	daemon/check_rights.c \
+	daemon/check_storage.c \
+	daemon/check_virtual.c \
 	daemon/command.c daemon/command.h \
-	daemon/config.c daemon/config.h daemon/config_private.h \
+	daemon/conffile.c daemon/conffile.h \
+	daemon/conffile_find.c \
+	daemon/config.c daemon/config.h daemon/config_setting.h \
 	daemon/config_emu.c \
-	daemon/control.c daemon/control.h \
+	daemon/config_file.c \
+	daemon/config_show.c \
+	daemon/config_table.c \
+	daemon/config_types.c \
+	daemon/config_value.c \
+	daemon/control.c daemon/control.h daemon/control_private.h \
+	daemon/control_check.c \
+	daemon/control_lease.c \
+	daemon/cpunotes.c daemon/cpunotes.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/evidence.c daemon/evidence.h \
 	daemon/files.c daemon/files.h \
 	daemon/host.c daemon/host.h \
+	daemon/hotplug.c daemon/hotplug.h \
 	daemon/intake.c daemon/intake.h \
 	daemon/job.c daemon/job.h daemon/job_private.h \
 	daemon/job_steps.c \
 	daemon/job_thread.c \
 	daemon/jobs.c daemon/jobs.h \
+	daemon/lease.c daemon/lease.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/procs.c daemon/procs.h \
 	daemon/request.h \
+	daemon/sender.c daemon/sender.h \
 	daemon/server.c daemon/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
 	daemon/status.c daemon/status.h \

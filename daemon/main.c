@@ -166,6 +166,54 @@ static int check_files(const struct config *config, char *why, size_t why_size)
 	return r;
 }
 
+static int check_and_trace(const struct config *config)
+{
+	char why[WHY_SIZE];
+	int r = check_files(config, why, sizeof(why));
+
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
+	if (config->command) {
+		r = command_find(config->command[0], why, sizeof(why));
+		if (r < 0)
+			return complain(why, r == -ENOENT ? EXIT_CODE_NOT_FOUND
+							  : EXIT_CODE_NOT_EXECUTABLE);
+	}
+	return open_and_trace(config);
+}
+
+/* Wrong values in files are failures only to who asked for them. */
+static int show(const struct config *config, unsigned n_lost)
+{
+	int r = config_show(config, STDOUT_FILENO);
+
+	if (r < 0)
+		return complain(strerror(-r), EXIT_CODE_FAILURE);
+	return n_lost > 0 ? EXIT_CODE_FAILURE : 0;
+}
+
+static void on_config_line(void *userdata, const char *text)
+{
+	(void)userdata;
+	log_warning("%s", text);
+}
+
+static int configure_and_run(struct config *config)
+{
+	struct config_warn warn = {.line = on_config_line};
+	char why[WHY_SIZE];
+	int r = config_read_files(config, config_directories, &warn, why, sizeof(why));
+
+	if (r < 0)
+		return complain(why, r == -EINVAL ? EXIT_CODE_USAGE : EXIT_CODE_FAILURE);
+	switch (config->action) {
+	case CONFIG_TEST: return show(config, warn.n_lost);
+	case CONFIG_CHECK: return check_main(config, config->json);
+	case CONFIG_SERVE: break;
+	}
+	return check_and_trace(config);
+}
+
 int main(int argc, char **argv)
 {
 	struct config config;
@@ -175,19 +223,15 @@ int main(int argc, char **argv)
 	log_open();
 	r = config_parse(argc, argv, &config, why, sizeof(why));
 	if (r == CONFIG_HELP || r == CONFIG_VERSION) {
-		fputs(r == CONFIG_HELP ? config_help() : "ptsnapd " PTSNAP_VERSION "\n", stdout);
+		if (r == CONFIG_HELP)
+			config_help(stdout);
+		else
+			fputs("ptsnapd " PTSNAP_VERSION "\n", stdout);
 		return fflush(stdout) < 0 ? EXIT_CODE_FAILURE : 0;
 	}
 	if (r < 0)
 		return complain(why, EXIT_CODE_USAGE);
-	r = check_files(&config, why, sizeof(why));
-	if (r < 0)
-		return complain(why, start_code(r, EXIT_CODE_FAILURE));
-	if (config.command) {
-		r = command_find(config.command[0], why, sizeof(why));
-		if (r < 0)
-			return complain(why, r == -ENOENT ? EXIT_CODE_NOT_FOUND
-							  : EXIT_CODE_NOT_EXECUTABLE);
-	}
-	return open_and_trace(&config);
+	r = configure_and_run(&config);
+	config_done(&config);
+	return r;
 }

@@ -20,8 +20,10 @@
 
 #include "daemon/control.h"
 #include "daemon/files.h"
+#include "daemon/hotplug.h"
 #include "daemon/intake.h"
 #include "daemon/jobs.h"
+#include "daemon/lease.h"
 #include "daemon/log.h"
 #include "daemon/procs.h"
 #include "daemon/server.h"
@@ -29,8 +31,7 @@
 #include "proto/base.h"
 #include "sideband/timeline.h"
 
-#define INTAKE_ACCURACY_USEC 1000
-#define N_STOP_SIGNALS	     3
+#define N_STOP_SIGNALS 3
 
 struct manager {
 	const struct config *config;
@@ -44,9 +45,11 @@ struct manager {
 	struct store *store;
 	struct jobs *jobs;
 	struct trigger trigger;
+	struct lease lease;
+	struct hotplug *hotplug;
 	struct control control;
 	struct server *server;
-	sd_event_source *intake_timer, *command_io, *grace_timer, *usr2;
+	sd_event_source *intake_io, *command_io, *grace_timer, *usr2;
 	sd_event_source *stop_signals[N_STOP_SIGNALS];
 	bool stopping;	  /* a signal asked us to end */
 	bool exit_wanted; /* COMMAND has ended: its last snapshot is still to be begun */
@@ -118,14 +121,15 @@ static int manager_on_command(sd_event_source *source, int fd, uint32_t revents,
 	return 0;
 }
 
-static int manager_on_intake(sd_event_source *source, uint64_t usec, void *userdata)
+static int manager_on_intake(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct manager *m = userdata;
 
-	(void)usec;
-	intake_drain(&m->intake);
-	sd_event_source_set_time_relative(source, m->config->intake_usec);
-	return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+	(void)source;
+	(void)fd;
+	(void)revents;
+	intake_some(&m->intake);
+	return 0;
 }
 
 static int manager_on_grace(sd_event_source *source, uint64_t usec, void *userdata)
@@ -171,6 +175,13 @@ static void manager_on_progress(void *userdata, const char *id, enum job_phase p
 	control_on_progress(&m->control, id, phase, percent);
 }
 
+/* No job is at the events (any more): what waited for that is done. */
+static void manager_tend(struct manager *m)
+{
+	lease_on_captured(&m->lease);
+	hotplug_on_captured(m->hotplug);
+}
+
 static int manager_on_captured(void *userdata, const struct request *request, const char *id,
 			       uint64_t previous_stop_ns, struct evidence **ret)
 {
@@ -182,13 +193,16 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 		.id = id,
 		.previous_stop_ns = previous_stop_ns,
 	};
+	int r;
 
-	/* One ring full was there at most when the CPUs stopped. */
+	/* All that there was when the CPUs stopped. */
 	intake_drain(&m->intake);
 	procs_refresh(m->procs, SIZE_MAX);
 	if (m->command_io && m->command->running)
 		sd_event_source_set_enabled(m->command_io, SD_EVENT_ON);
-	return evidence_new(&from, ret);
+	r = evidence_new(&from, ret);
+	manager_tend(m);
+	return r;
 }
 
 static void manager_on_ended(void *userdata, const char *id)
@@ -196,6 +210,7 @@ static void manager_on_ended(void *userdata, const char *id)
 	struct manager *m = userdata;
 
 	control_on_ended(&m->control, id);
+	manager_tend(m); /* when it ended before it had copied */
 	if (m->exit_wanted && !m->stopping)
 		manager_fire_exit(m);
 	manager_maybe_end(m);
@@ -204,6 +219,9 @@ static void manager_on_ended(void *userdata, const char *id)
 /* What is remembered and what is taken in. */
 static int manager_build_memory(struct manager *m)
 {
+	struct intake_parts parts = {.source = m->source,
+				     .queue_bytes = m->config->queue_bytes,
+				     .period_usec = m->config->intake_usec};
 	int r = timeline_new(m->config->timeline_log_bytes, m->config->timeline_base_bytes,
 			     &m->timeline);
 
@@ -211,9 +229,26 @@ static int manager_build_memory(struct manager *m)
 		r = files_new("/proc", m->config->max_files, &m->files);
 	if (r == 0)
 		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
-	if (r == 0)
-		r = intake_init(&m->intake, m->source, m->timeline, m->files, m->procs);
-	return r;
+	if (r < 0)
+		return r;
+	parts.timeline = m->timeline;
+	parts.files = m->files;
+	parts.procs = m->procs;
+	return intake_init(&m->intake, &parts);
+}
+
+static void manager_on_lease(void *userdata, int r)
+{
+	struct manager *m = userdata;
+
+	control_on_lease(&m->control, r);
+}
+
+static void manager_on_lease_changed(void *userdata)
+{
+	struct manager *m = userdata;
+
+	hotplug_look(m->hotplug);
 }
 
 static int manager_build_service(struct manager *m, const struct listener *listener)
@@ -221,31 +256,35 @@ static int manager_build_service(struct manager *m, const struct listener *liste
 	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
 					    manager_on_ended};
 	const struct peer_handler on_peer = {&m->control, control_on_call, control_on_gone};
+	const struct lease_handler on_lease = {m, manager_on_lease, manager_on_lease_changed};
 	int r = jobs_new(m->event, m->config, m->source, m->store, &on_job, &m->jobs);
 
 	if (r < 0)
 		return r;
 	trigger_init(&m->trigger, m->source, m->store, m->jobs);
+	lease_init(&m->lease, m->event, m->source, m->jobs, &on_lease);
 	m->control = (struct control){
+		.event = m->event,
+		.config = m->config,
+		.lease = &m->lease,
 		.trigger = &m->trigger,
 		.store = m->store,
-		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command,
-			   monotonic_usec()},
+		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command, monotonic_usec(),
+			   &m->lease},
 	};
 	m->control.have_group = listener_group(listener, &m->control.group);
-	return server_new(m->event, m->config, listener, &on_peer, &m->server);
+	r = hotplug_new(m->event, m->source, m->jobs, &m->hotplug);
+	return r < 0 ? r : server_new(m->event, m->config, listener, &on_peer, &m->server);
 }
 
 static int manager_add_sources(struct manager *m)
 {
 	static const int stops[N_STOP_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
-	int r = sd_event_add_time_relative(m->event, &m->intake_timer, CLOCK_MONOTONIC,
-					   m->config->intake_usec, INTAKE_ACCURACY_USEC,
-					   manager_on_intake, m);
+	/* Records have a queue that is long enough: they take turns with everybody else, so that no
+	 * storm of them keeps anybody out. */
+	int r = sd_event_add_io(m->event, &m->intake_io, intake_fd(&m->intake), EPOLLIN,
+				manager_on_intake, m);
 
-	/* The rings first: what overflows there is lost. */
-	if (r >= 0)
-		r = sd_event_source_set_priority(m->intake_timer, SD_EVENT_PRIORITY_IMPORTANT);
 	for (int i = 0; i < N_STOP_SIGNALS && r >= 0; i++)
 		r = sd_event_add_signal(m->event, &m->stop_signals[i], stops[i], manager_on_stop,
 					m);
@@ -290,13 +329,16 @@ void manager_free(struct manager *m)
 {
 	if (!m)
 		return;
-	sd_event_source_disable_unref(m->intake_timer);
+	sd_event_source_disable_unref(m->intake_io);
 	sd_event_source_disable_unref(m->command_io);
 	sd_event_source_disable_unref(m->grace_timer);
 	sd_event_source_disable_unref(m->usr2);
 	for (int i = 0; i < N_STOP_SIGNALS; i++)
 		sd_event_source_disable_unref(m->stop_signals[i]);
 	server_free(m->server);
+	control_done(&m->control);
+	hotplug_free(m->hotplug);
+	lease_done(&m->lease);
 	jobs_free(m->jobs);
 	intake_done(&m->intake);
 	procs_free(m->procs);
@@ -313,6 +355,24 @@ void manager_freep(struct manager **m)
 	manager_free(*m);
 }
 
+static void manager_tell_begin(const struct manager *m)
+{
+	const struct source *s = m->source;
+	const char *terms = s->pt_terms ? s->pt_terms : "default terms";
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_cpus; i++)
+		n += s->cpus[i].state == SOURCE_CPU_TRACING;
+	if (n == s->n_cpus)
+		log_info("tracing (%s: %s); waiting for triggers", s->ops->name, terms);
+	else if (n > 0)
+		log_warning("tracing %zu of %zu CPUs (%s: %s); waiting for triggers", n, s->n_cpus,
+			    s->ops->name, terms);
+	else
+		log_warning("no CPU is traced: degraded to what the kernel tells of threads and "
+			    "processes; waiting for triggers");
+}
+
 int manager_run(struct manager *m)
 {
 	/* Hardware traces all that runs: what ran before us is in /proc only. Records of the rings,
@@ -323,8 +383,7 @@ int manager_run(struct manager *m)
 		if (r < 0)
 			log_warning("/proc cannot be read: %s", strerror(-r));
 	}
-	log_info("tracing (%s: %s); waiting for triggers", m->source->ops->name,
-		 m->source->pt_terms ? m->source->pt_terms : "default terms");
+	manager_tell_begin(m);
 	sd_notify(0, "READY=1");
 	return sd_event_loop(m->event);
 }

@@ -8,6 +8,8 @@
 
 #include "daemon/entry.h"
 
+#define ENTRY_NO_CPU UINT32_MAX
+
 /* A value. Filled in by whoever fires (control, signal, exit); trigger.c adds the times. */
 struct request {
 	char kind[16]; /* "control", "signal", "exit" */
@@ -16,5 +18,6 @@ struct request {
 	uint64_t pid, uid;	      /* of the sender; ENTRY_ABSENT */
 	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
 	bool decode;
+	uint32_t cpu; /* where the sender ran last; ENTRY_NO_CPU: not known */
 	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* perf_ns ENTRY_ABSENT: no clock */
 };

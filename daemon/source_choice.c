@@ -1,17 +1,18 @@
 /*
  * --source=auto|intel_pt|emulated -> struct source. Called once by main.c. The hardware traces all
- * that runs, so there COMMAND is an ordinary child; the emulated PMU traces COMMAND alone.
+ * that runs, so there COMMAND is an ordinary child; the emulated PMU traces COMMAND alone. auto
+ * takes the hardware where there is a PMU, else the emulated one for a COMMAND, else the hardware's
+ * sideband alone.
  */
 #include "daemon/source_choice.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "daemon/check.h"
 #include "proto/base.h"
 
-#define SYSFS_PMUS "/sys/bus/event_source/devices"
-#define CPUINFO	   "/proc/cpuinfo"
+#define PMU_TYPE "/sys/bus/event_source/devices/intel_pt/type"
 
 static struct source_config choice_common(const struct config *config)
 {
@@ -19,6 +20,11 @@ static struct source_config choice_common(const struct config *config)
 		.data_size = config->data_size,
 		.aux_size = config->aux_size,
 		.pt_terms = config->pt_terms,
+		.preset = config->preset,
+		.trace = config->trace,
+		.cpus = config->cpus,
+		.ring_budget = config->ring_budget,
+		.degrade = !config->require_pt,
 	};
 }
 
@@ -64,31 +70,19 @@ static int choice_hardware(const struct config *config, const sigset_t *mask, st
 	return r;
 }
 
-/* Without a PMU and without a COMMAND there is nothing to trace. 0: intel_pt, 1: emulated. */
-static int choice_auto(const struct config *config, char *why, size_t why_size)
+static bool choice_auto_emulated(const struct config *config)
 {
-	static const char hint[] = "; ptsnapd -- COMMAND ARGS traces COMMAND in software instead";
-	int r = check_intel_pt(SYSFS_PMUS, CPUINFO, why, why_size);
-
-	if (r == 0)
-		return 0;
-	if (config->command)
-		return 1;
-	strncat(why, hint, why_size - strlen(why) - 1);
-	return r;
+	return config->command && !config->require_pt && access(PMU_TYPE, F_OK) < 0;
 }
 
 int source_choose(const struct config *config, const sigset_t *mask, struct source **ret,
 		  struct command *ret_command, char *why, size_t why_size)
 {
-	int emulated = config->source == CONFIG_EMULATED;
+	bool emulated = config->source == CONFIG_EMULATED ||
+			(config->source == CONFIG_AUTO && choice_auto_emulated(config));
 
 	*ret_command = (struct command){.pidfd = -EBADF};
 	*why = '\0';
-	if (config->source == CONFIG_AUTO)
-		emulated = choice_auto(config, why, why_size);
-	if (emulated < 0)
-		return emulated;
 	return emulated ? choice_emulated(config, ret, ret_command, why, why_size)
 			: choice_hardware(config, mask, ret, ret_command, why, why_size);
 }

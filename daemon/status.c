@@ -46,8 +46,13 @@ static struct json_object *status_cpus(const struct intake *in)
 		struct json_object *cpu = json_object_new_object();
 
 		put_number(cpu, "cpu", s->cpus[i].cpu);
+		put_text(cpu, "state", source_cpu_state_name(s->cpus[i].state));
+		put_text(cpu, "why", *s->cpus[i].why ? s->cpus[i].why : NULL);
+		put(cpu, "node", s->cpus[i].node < 0 ? NULL : json_object_new_int(s->cpus[i].node));
 		put_number(cpu, "auxBytes", s->cpus[i].pt.aux_size);
-		put_number(cpu, "dataBytes", s->cpus[i].pt.data_size);
+		put_number(cpu, "dataBytes",
+			   s->cpus[i].sideband.data ? s->cpus[i].sideband.data_size
+						    : s->cpus[i].pt.data_size);
 		put(cpu, "instructions", NULL); /* no source can tell */
 		put_number(cpu, "lost", in->cpus[i].lost);
 		json_object_array_add(cpus, cpu);
@@ -71,6 +76,19 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "mappings", stats.mappings + stats.log_mappings);
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
 	put_number(o, "filesNotListed", files_dropped(in->files));
+	return o;
+}
+
+static struct json_object *status_queue(const struct intake *in)
+{
+	struct json_object *o = json_object_new_object();
+	struct drain_stats stats;
+
+	drain_get_stats(in->drain, &stats);
+	put_number(o, "bytes", stats.queue_bytes);
+	put_number(o, "used", stats.queue_used);
+	put_number(o, "most", stats.queue_most);
+	put_number(o, "stalls", stats.stalls);
 	return o;
 }
 
@@ -105,24 +123,73 @@ static struct json_object *status_command(const struct command *c)
 	return o;
 }
 
+/* The attrs that were really used, and what they came of; null where there is none. */
+static struct json_object *status_attrs(const struct source *s)
+{
+	struct json_object *o = json_object_new_object();
+
+	put_text(o, "preset", s->preset);
+	put_text(o, "terms", s->pt_terms);
+	put_text(o, "pt", s->pt_attr);
+	put_text(o, "sideband", s->sideband_attr);
+	put_text(o, "sidebandMissing", s->sideband_missing);
+	put_text(o, "sizesNote", s->sizes_note && *s->sizes_note ? s->sizes_note : NULL);
+	put(o, "clockIsMonotonic", json_object_new_boolean(s->clock_is_monotonic));
+	return o;
+}
+
+static struct json_object *status_yielded(const struct lease *l)
+{
+	struct json_object *o;
+
+	if (!l || !l->away)
+		return NULL;
+	o = json_object_new_object();
+	put(o, "untilUSec",
+	    l->until_usec == LEASE_FOR_EVER ? NULL : json_object_new_uint64(l->until_usec));
+	put_number(o, "uid", l->uid);
+	put_number(o, "pid", l->pid);
+	return o;
+}
+
+const char *status_state(const struct status_from *from)
+{
+	const struct source *s = from->intake->source;
+	size_t tracing = 0, away = 0;
+
+	/* What COMMAND started may go on without it. */
+	if (from->command->emulated && !from->command->running &&
+	    procs_alive(from->intake->procs) == 0)
+		return "ended";
+	if (from->lease && from->lease->away)
+		return "yielded";
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		tracing += s->cpus[i].state == SOURCE_CPU_TRACING;
+		away += s->cpus[i].state == SOURCE_CPU_OFFLINE;
+	}
+	if (tracing == 0)
+		return "degraded";
+	return tracing + away < s->n_cpus ? "partial" : "tracing";
+}
+
 struct json_object *status_to_json(const struct status_from *from)
 {
 	const struct source *s = from->intake->source;
-	/* What COMMAND started may go on without it. */
-	bool ended = from->command->emulated && !from->command->running &&
-		     procs_alive(from->intake->procs) == 0;
 	struct json_object *o = json_object_new_object();
 
 	if (!o)
 		return NULL;
 	put_text(o, "version", PTSNAP_VERSION);
-	put_text(o, "state", ended ? "ended" : "tracing");
+	put_text(o, "state", status_state(from));
+	put(o, "yielded", status_yielded(from->lease));
 	put_text(o, "source", s->ops->name);
 	put_text(o, "terms", s->pt_terms);
+	put(o, "attrs", status_attrs(s));
 	put_number(o, "pid", (uint64_t)getpid());
 	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
 	put(o, "cpus", status_cpus(from->intake));
 	put(o, "timeline", status_timeline(from->intake));
+	put(o, "queue", status_queue(from->intake));
 	put(o, "snapshots", status_snapshots(from));
 	put(o, "command", status_command(from->command));
 	return o;

@@ -10,6 +10,7 @@
 #include "daemon/command.h"
 #include "daemon/intake.h"
 #include "daemon/jobs.h"
+#include "daemon/lease.h"
 #include "daemon/store.h"
 #include "daemon/trigger.h"
 
@@ -20,8 +21,13 @@ struct status_from {
 	const struct jobs *jobs;
 	const struct trigger *trigger;
 	const struct command *command;
-	uint64_t started_usec; /* CLOCK_MONOTONIC */
+	uint64_t started_usec;	   /* CLOCK_MONOTONIC */
+	const struct lease *lease; /* NULL: nothing can be handed back */
 };
+
+/* "tracing", "partial" (some CPUs that are there are not traced), "degraded" (none is), "yielded",
+ * "ended" (COMMAND has, and all that it started). */
+const char *status_state(const struct status_from *from);
 
 /* The caller's; NULL: no memory. */
 struct json_object *status_to_json(const struct status_from *from);

@@ -10,6 +10,7 @@
 #include "capture/clock.h"
 #include "daemon/host.h"
 #include "daemon/log.h"
+#include "daemon/sender.h"
 #include "proto/base.h"
 
 void trigger_init(struct trigger *t, struct source *source, struct store *store, struct jobs *jobs)
@@ -25,6 +26,7 @@ void request_init(struct request *q, const char *kind, const char *name)
 		.last_bytes = ENTRY_ABSENT,
 		.last_ns = ENTRY_ABSENT,
 		.decode = true,
+		.cpu = ENTRY_NO_CPU,
 	};
 	snprintf(q->kind, sizeof(q->kind), "%s", kind);
 	snprintf(q->name, sizeof(q->name), "%s", name);
@@ -49,8 +51,10 @@ static void trigger_stamp(const struct trigger *t, struct request *q)
 	q->realtime_ns = now.realtime_ns;
 	q->monotonic_ns = now.monotonic_ns;
 	q->tsc = t->source->ops->read_tsc ? trigger_tsc(t->source) : now.tsc;
-	q->perf_ns =
-		t->source->clock.valid ? clock_tsc_to_ns(&t->source->clock, q->tsc) : ENTRY_ABSENT;
+	if (t->source->clock.valid)
+		q->perf_ns = clock_tsc_to_ns(&t->source->clock, q->tsc);
+	else
+		q->perf_ns = t->source->clock_is_monotonic ? now.monotonic_ns : ENTRY_ABSENT;
 }
 
 static void trigger_describe(struct trigger *t, const struct request *q, struct entry *ret)
@@ -91,6 +95,8 @@ int trigger_fire(struct trigger *t, const struct request *request, char *ret_id)
 	if (t->closed)
 		return TRIGGER_CLOSED;
 	trigger_stamp(t, &q);
+	if (q.cpu == ENTRY_NO_CPU && q.pid != ENTRY_ABSENT)
+		q.cpu = sender_last_cpu("/proc", q.pid);
 	joined = jobs_join(t->jobs, &q);
 	if (joined) {
 		t->joined++;

@@ -43,6 +43,10 @@ enum fault {
 	FAULT_AUX_PARTIAL,	/* PERF_AUX_FLAG_PARTIAL: PT off while in VMX operation */
 	FAULT_AUX_COLLISION,	/* PERF_AUX_FLAG_COLLISION */
 	FAULT_CPU_OFFLINE,	/* a CPU was taken away: its trace and its records pause */
+	FAULT_PT_UNAVAILABLE,	/* CPUs that cannot trace: of them there is only the sideband */
+	FAULT_PT_BUSY,		/* so, as another user of the trace unit had it */
+	FAULT_PT_YIELDED,	/* so, as it was handed back on request */
+	FAULT_PT_FAILED,	/* so, as the event could not be opened or went to an error */
 	FAULT_THREAD_UNCERTAIN, /* time is too coarse, or switch records were lost: who ran? */
 	FAULT_UNTRACED_THREAD,	/* threads that the source cannot follow */
 	FAULT_UNTRACED_CHILD,	/* processes that the source cannot follow */

@@ -38,4 +38,5 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/timing_chain.c \
 	decoder/timing_cycles.c \
 	decoder/timing_private.h \
-	decoder/timing_read.c
+	decoder/timing_read.c \
+	decoder/timing_swing.c

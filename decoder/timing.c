@@ -16,14 +16,16 @@
  * what lies between.
  *
  * Work: each byte is read at most three times (to the next TSC, to the next anchor, and for its
- * CYCs), as long as no speed is known in each of up to PEEK looks ahead; memory is constant.
+ * CYCs), as long as no speed is known in each of up to PEEK looks ahead, and once more those up to
+ * LOOK behind the first CYCs; memory is constant.
  */
 #include "decoder/timing.h"
 
 #include "decoder/timing_private.h"
 #include "proto/base.h"
 
-#define PEEK 4u /* segments; two that have CYCs at their ends will do */
+#define PEEK 4u		/* segments; two that have CYCs at their ends will do */
+#define LOOK (1u << 20) /* bytes; looked through once for how steady the clock is */
 
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config)
@@ -46,6 +48,7 @@ static void hand_over(struct timing *t, struct timing_segment *next)
 	next->counted = next->base_near = s->near;
 	next->base_lo = s->near ? s->b_lo : next->lo;
 	next->base_hi = s->near ? s->hi : UINT64_MAX;
+	next->first_hi = s->hi;
 	if (s->near || !s->steady || !s->counted)
 		return;
 	next->counted = true;
@@ -75,6 +78,8 @@ static void on_cyc(struct timing *t, const struct packet *p)
 
 	if (s->cycs || s->counted)
 		s->total = MIN_OF(timing_plus(s->total, p->u.cyc.value), TIMING_TICKS_MAX);
+	else
+		s->first_count = p->u.cyc.value;
 	s->cycs = true;
 }
 
@@ -102,16 +107,18 @@ static void on_tsc(struct timing *t, const struct packet *p, uint64_t offset)
 	uint64_t tsc = p->u.tsc.value;
 
 	end_segment(t, offset, tsc, tsc);
-	if (!t->scan.in_psb)
+	if (!t->scan.in_psb) {
+		s->stopped = s->steady;
 		s->steady = false;
-	else if (t->config.skl168)
+	} else if (t->config.skl168) {
 		s->near = s->steady = false;
+	}
 	timing_chain_tsc(&t->scan.chain, tsc);
 	if (tsc >= s->lo)
 		return;
 	s->lo = 0;
 	s->hi = UINT64_MAX;
-	s->whole = s->steady = false;
+	s->whole = s->steady = s->stopped = false;
 }
 
 static void on_tma(struct timing *t, const struct packet *p)
@@ -203,11 +210,28 @@ static void look_for_speed(struct timing *t)
 	}
 }
 
+/* At the first CYCs: what the trace behind them shows holds for them, too. */
+static void look_for_swing(struct timing *t)
+{
+	struct timing ahead = *t;
+
+	ahead.peeking = true;
+	while (!timing_swing_known(&ahead) && ahead.segment.end != UINT64_MAX &&
+	       ahead.segment.end - t->segment.end < LOOK)
+		next_segment(&ahead);
+	t->swing.seen = ahead.swing.seen;
+	t->swing.worst = ahead.swing.worst;
+	t->swing.until = ahead.segment.end;
+	t->swing.looked = true;
+}
+
 /* The segment that begins where the last one ends. */
 static void next_segment(struct timing *t)
 {
 	struct timing_segment s = {.end = UINT64_MAX,
 				   .hi = end_of_time(t),
+				   .base_hi = UINT64_MAX,
+				   .first_hi = UINT64_MAX,
 				   .whole = true,
 				   .steady = true,
 				   .fastest = t->scan.cbr};
@@ -222,6 +246,8 @@ static void next_segment(struct timing *t)
 	t->walk = t->scan.cursor;
 	t->have_cyc = t->have_next = false;
 	find_end(t);
+	if (t->segment.cycs && t->segment.near && !t->swing.looked && !t->peeking)
+		look_for_swing(t);
 	timing_check_speed(t);
 	if (t->segment.cycs && t->segment.steady && !t->segment.pinned && t->rate.cycles == 0 &&
 	    !t->peeking)
@@ -257,8 +283,10 @@ static void find_cyc(struct timing *t, uint64_t cycles)
 /* In the segment that OFFSET lies in. */
 static void find_cycs_around(struct timing *t, uint64_t offset)
 {
-	if (!t->have_cyc && !t->have_next)
+	if (!t->have_cyc && !t->have_next) {
+		timing_settle(t);
 		find_cyc(t, 0);
+	}
 	while (t->have_next && t->next.offset < offset) {
 		t->cyc = t->next;
 		t->have_cyc = true;

@@ -23,6 +23,20 @@ struct timing_rate {
 	uint64_t lo, hi, cycles;
 };
 
+struct timing_point {
+	uint64_t tsc, cycles;
+};
+
+/* How far the core clock was seen to be off one of constant speed. */
+struct timing_swing {
+	struct timing_point points[2]; /* the last anchors that have CYCs */
+	unsigned int n;
+	unsigned int seen; /* triples of anchors that say something */
+	uint64_t worst;	   /* ticks */
+	uint64_t until;	   /* offset up to which they were counted ahead */
+	bool looked;
+};
+
 /* MTCs since the last TSC that had a TMA. */
 struct timing_chain {
 	bool tsc, tma, mtc; /* what there was of them */
@@ -55,15 +69,18 @@ struct timing_segment {
 	uint64_t b_lo, hi; /* of the second one */
 	bool whole;	   /* no packets are missing */
 	bool steady;	   /* whole, and the core clock ran at one speed */
+	bool stopped;	   /* steady but for a stop of the clock at its end */
 	bool near;	   /* a CYC stands directly before the second anchor */
 	bool cycs;	   /* there are CYCs */
 	uint64_t total;	   /* cycles from the base to the last CYC */
 	uint32_t fastest;  /* CBR; 0: unknown */
 	/* Where its first CYC counts from: a CYC or an anchor that has one. */
-	bool counted;	/* that is known, else its count says nothing */
+	bool counted;	/* that is known, else from the first anchor or before it */
 	bool base_near; /* the base is the first anchor */
 	bool pinned;	/* the base and the last CYC are the anchors */
 	uint64_t base_lo, base_hi;
+	uint64_t first_hi, first_count; /* not counted: the first anchor, the first CYC */
+	uint64_t sag; /* pinned: ticks that the core clock is off between the anchors, at most */
 };
 
 /* Embedded; needs no memory beyond itself, and may be copied. */
@@ -84,6 +101,7 @@ struct timing {
 	struct timing_rate rate;
 	bool measuring;
 	uint64_t measure_lo, measure_hi, measure_cycles;
+	struct timing_swing swing;
 };
 
 /* Time for the bytes of TRACE from OFFSET on. */

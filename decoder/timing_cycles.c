@@ -10,21 +10,36 @@
  *   or such a TSC, a steady one, the speed is constant, and known as soon as two anchors of one
  *   speed have been seen that have a CYC directly before them: between those N cycles last T ticks
  *   to the exactness of the anchors. A speed that the CBR contradicts shows that a stop was not
- *   told, and counts as no steady one.
+ *   told, and counts as no steady one. What stands before the TSC that tells of a stop was executed
+ *   before the clock stopped: nothing is while it stands, and the TSC has the time at which it runs
+ *   again (33.4.2, TSC, "Application"). So up to there the speed is constant.
  * - A spread spectrum clock is not quite constant: 0.5 % from one end to the other at some 30 kHz,
  *   which is never more than some 21 ns ahead or behind of one that is. Each use of a speed allows
- *   for that; between two anchors that both have a CYC (pinned) with the second bound, too.
+ *   for that, unless the trace shows that its clock does not swing so far (timing_swing.c).
+ *   Between two anchors that both have a CYC (pinned) it is held at both ends; how far it leaves
+ *   the line between them is also bounded by how quickly its speed changes: PCI Express, whose
+ *   reference clock this is on most boards, allows 1250 ppm a microsecond.
+ *
+ * Where a segment's first CYC counts from is not always known: at the first anchor of a trace, or
+ * behind a stop. No later than from the first anchor, so it comes at most so many cycles behind
+ * that. As long as no speed was measured the CBR, a rounded number again, says how slow it is.
+ *
+ * What remains uncertain is no less than what the trace leaves open: a branch that follows others
+ * in its TNT, or that no packet tells of, lies anywhere between two CYCs. So the mean width is the
+ * mean distance of the CYCs that the branches lie between, and a few ticks: the cycles are whole
+ * ones, and the clock may swing. A branch that has a CYC directly before it has these few ticks
+ * only, which more than pays for them in the mean. It is otherwise before the first anchor that has
+ * a CYC, and where there is an MTC between two branches that packets tell of: one between them that
+ * no packet tells of may be on either side of it.
  */
 #include "decoder/timing_private.h"
 #include "proto/base.h"
 
 #define SPREAD 200u /* a spread spectrum clock deviates by 1 in so many */
-
-/* 25 ns and 400 us in units of the ratio: what it is ahead or behind at most, and how long its mean
- * speed must be measured to be known to 1 in LONG_EXACT. */
-#define SPREAD_TICKS(ratio) (UINT64_C(5) * (ratio) / 2)
-#define LONG_TICKS(ratio)   (UINT64_C(40000) * (ratio))
-#define LONG_EXACT	    8192u
+/* The mean speed drifts by 1 in so many. */
+#define DRIFT 16384u
+/* It leaves the line between two anchors T ticks apart by T * T / SAG ticks at most. */
+#define SAG(ratio) (UINT64_C(640000) * (ratio))
 
 /* A speed is measured over so many cycles: over fewer it is hardly known, over more it is no better
  * known, and numbers stay small. */
@@ -34,11 +49,13 @@
 /* By how much TICKS of a measured speed may be wrong. */
 static uint64_t uncertain(const struct timing *t, uint64_t ticks)
 {
-	uint32_t ratio = t->config.max_nonturbo_ratio;
-	uint64_t slack = ticks / SPREAD;
+	uint64_t slack = ticks / SPREAD, swing;
 
-	if (ratio != 0 && t->rate.lo >= LONG_TICKS(ratio))
-		slack = MIN_OF(slack, SPREAD_TICKS(ratio) + ticks / LONG_EXACT);
+	if (t->config.max_nonturbo_ratio != 0 && t->rate.lo != 0) {
+		swing = timing_swing(t);
+		swing += timing_scaled(ticks, swing, t->rate.lo) + ticks / DRIFT;
+		slack = MIN_OF(slack, swing);
+	}
 	return slack + 1;
 }
 
@@ -65,13 +82,24 @@ static uint64_t at_least(const struct timing *t, uint64_t cycles)
 	return MAX_OF(ticks, timing_minus(measured, uncertain(t, measured)));
 }
 
+/* At the lowest speed that the CBR can stand for. */
+static uint64_t by_slowest(const struct timing *t, uint64_t cycles)
+{
+	const struct timing_segment *s = &t->segment;
+	uint32_t ratio = t->config.max_nonturbo_ratio;
+
+	if (s->fastest == 0 || ratio == 0 || t->ratio_wrong)
+		return UINT64_MAX;
+	return timing_scaled(cycles + 1, ratio + UINT64_C(1), s->fastest) + 2;
+}
+
 /* And so many at most, in a steady segment. */
 static uint64_t at_most(const struct timing *t, uint64_t cycles)
 {
 	uint64_t measured;
 
 	if (t->rate.cycles == 0)
-		return UINT64_MAX;
+		return by_slowest(t, cycles);
 	measured = timing_scaled(cycles + 1, t->rate.hi, t->rate.cycles - 1) + 1;
 	return measured + uncertain(t, measured);
 }
@@ -84,10 +112,8 @@ static void bound_pinned(const struct timing *t, uint64_t cycles, uint64_t *lo, 
 	uint64_t all = s->hi - s->base_lo;
 	uint64_t slack = timing_scaled(MIN_OF(cycles, left), all, s->total) / SPREAD;
 
-	if (t->config.max_nonturbo_ratio != 0)
-		slack = MIN_OF(slack, SPREAD_TICKS(t->config.max_nonturbo_ratio));
 	/* A cycle: they are counted as whole ones. */
-	slack += all / s->total + 1;
+	slack = MIN_OF(slack, s->sag) + all / s->total + 1;
 	*lo = MAX_OF(*lo, timing_minus(s->base_lo + timing_scaled(cycles, s->b_lo - s->base_lo,
 								  s->total),
 				       slack));
@@ -103,10 +129,9 @@ static void bound_loose(const struct timing *t, uint64_t cycles, uint64_t *lo, u
 	*lo = MAX_OF(*lo, timing_plus(s->base_lo, at_least(t, cycles)));
 	if (s->hi != UINT64_MAX)
 		*hi = MIN_OF(*hi, timing_minus(s->hi, at_least(t, left)));
-	if (!s->steady)
-		return;
-	*hi = MIN_OF(*hi, timing_plus(s->base_hi, at_most(t, cycles)));
-	if (s->near)
+	if (s->steady || s->stopped)
+		*hi = MIN_OF(*hi, timing_plus(s->base_hi, at_most(t, cycles)));
+	if (s->steady && s->near)
 		*lo = MAX_OF(*lo, timing_minus(s->b_lo, at_most(t, left)));
 }
 
@@ -134,6 +159,10 @@ void timing_measure(struct timing *t)
 	t->measure_cycles = cycles;
 	if (!s->near)
 		return;
+	if (t->measuring)
+		timing_swing_point(t, s->b_lo, cycles, s->end);
+	else
+		timing_swing_restart(t, s->b_lo);
 	if (t->measuring && cycles >= MAX_OF(t->rate.cycles, MEASURE_MIN))
 		t->rate = (struct timing_rate){timing_minus(s->b_lo, t->measure_hi),
 					       timing_minus(s->hi, t->measure_lo), cycles};
@@ -143,6 +172,29 @@ void timing_measure(struct timing *t)
 	t->measure_lo = s->b_lo;
 	t->measure_hi = s->hi;
 	t->measure_cycles = 0;
+}
+
+static uint64_t find_sag(const struct timing *t)
+{
+	uint64_t all = t->segment.hi - t->segment.base_lo, swing;
+	uint32_t ratio = t->config.max_nonturbo_ratio;
+
+	if (ratio == 0)
+		return UINT64_MAX;
+	swing = timing_swing(t);
+	return all > UINT32_MAX ? swing : MIN_OF(swing, all * all / SAG(ratio) + 1);
+}
+
+void timing_settle(struct timing *t)
+{
+	struct timing_segment *s = &t->segment;
+
+	if (s->pinned)
+		s->sag = find_sag(t);
+	/* The first CYC counts from the first anchor or from before: it comes no later than so many
+	 * cycles behind that. */
+	if (!s->counted && (s->steady || s->stopped))
+		s->base_hi = timing_plus(s->first_hi, at_most(t, s->first_count));
 }
 
 void timing_check_speed(struct timing *t)

@@ -1,6 +1,7 @@
 /*
  * What the files that make intervals of timing packets share: timing.c (segments, questions),
- * timing_chain.c (MTCs), timing_cycles.c (CYCs), timing_read.c (packets).
+ * timing_chain.c (MTCs), timing_cycles.c (CYCs), timing_swing.c (their clock), timing_read.c
+ * (packets).
  */
 #pragma once
 
@@ -56,3 +57,15 @@ void timing_bound(const struct timing *t, uint64_t cycles, uint64_t *ret_lo, uin
 void timing_measure(struct timing *t);
 /* What CBR and anchors say of each other in a segment that is pinned, when its end is known. */
 void timing_check_speed(struct timing *t);
+/* To be called before timing_bound is for what lies in the segment: most are never asked about. */
+void timing_settle(struct timing *t);
+
+/* timing_swing.c */
+/* By how many ticks the core clock is ahead or behind of one of constant speed at most. Needs the
+ * ratio. */
+uint64_t timing_swing(const struct timing *t);
+/* More of the trace would not say more of it. */
+bool timing_swing_known(const struct timing *t);
+/* An anchor that has a CYC, from which cycles are counted; and one so many cycles behind it. */
+void timing_swing_restart(struct timing *t, uint64_t tsc);
+void timing_swing_point(struct timing *t, uint64_t tsc, uint64_t cycles, uint64_t offset);

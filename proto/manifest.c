@@ -81,6 +81,7 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m)
 		.stop_ns = MANIFEST_ABSENT,
 		.dark_ns = MANIFEST_ABSENT,
 		.copy_ns = MANIFEST_ABSENT,
+		.stop_order = MANIFEST_ABSENT,
 	};
 	return &cpus[m->n_cpus++];
 }

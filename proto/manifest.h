@@ -36,6 +36,10 @@ struct manifest_cpu {
 	uint64_t aux_flags;    /* PERF_AUX_FLAG_* of AUX records since the last snapshot, or'ed */
 	uint64_t lost_records; /* sideband records that the DATA ring lost, in all */
 	bool stop_timeout;     /* did not answer: the copy ends where its last packet was written */
+	char *state;	       /* owned; "tracing", "offline", "busy", "yielded", "failed", "no-pt";
+				* NULL: not told */
+	char *why;	       /* owned; why it is not tracing, in words; NULL */
+	uint64_t stop_order;   /* 0: it was stopped first; ABSENT */
 };
 
 struct manifest_process {
@@ -107,6 +111,12 @@ struct manifest {
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* CPUID 0x15 EBX, EAX; 0: unknown */
 	bool noretcomp;
+	bool clock_is_monotonic;       /* have_clock false: times are CLOCK_MONOTONIC's */
+	char *preset;		       /* owned; NULL: none */
+	char *pt_attr, *sideband_attr; /* owned; the perf_event_attrs in words; NULL */
+	char *sideband_missing;	       /* owned; kinds that the kernel does not tell, joined
+					* by commas; NULL: none */
+	char *sizes_note;	       /* owned; rings smaller than asked for, in words; NULL */
 	/* request */
 	uint64_t last_bytes, last_ns; /* ABSENT: everything */
 	uint64_t previous_stop_ns;    /* when the snapshot before this one stopped; ABSENT */

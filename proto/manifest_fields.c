@@ -10,6 +10,7 @@
 #define TEXT(s, key, member)	{ key, MANIFEST_STRING, offsetof(struct s, member), false, 0, 0 }
 #define TEXT_OPT(s, key, member) { key, MANIFEST_STRING, offsetof(struct s, member), true, 0, 0 }
 #define BOOL(s, key, member)	{ key, MANIFEST_BOOL, offsetof(struct s, member), false, 0, 0 }
+#define BOOL_OPT(s, key, member) { key, MANIFEST_BOOL, offsetof(struct s, member), true, 0, 0 }
 #define U16(s, key, member, max) { key, MANIFEST_U16, offsetof(struct s, member), false, 0, max }
 #define U32(s, key, member, max) { key, MANIFEST_U32, offsetof(struct s, member), false, 0, max }
 #define U64(s, key, member, max) { key, MANIFEST_U64, offsetof(struct s, member), false, 0, max }
@@ -71,6 +72,12 @@ static const struct manifest_field trace[] = {
 	U32_OPT(manifest, "tscArtNumerator", tsc_art_num, 0, UINT32_MAX),
 	U32_OPT(manifest, "tscArtDenominator", tsc_art_den, 0, UINT32_MAX),
 	BOOL(manifest, "noRetComp", noretcomp),
+	BOOL_OPT(manifest, "clockIsMonotonic", clock_is_monotonic),
+	TEXT_OPT(manifest, "preset", preset),
+	TEXT_OPT(manifest, "ptAttr", pt_attr),
+	TEXT_OPT(manifest, "sidebandAttr", sideband_attr),
+	TEXT_OPT(manifest, "sidebandMissing", sideband_missing),
+	TEXT_OPT(manifest, "sizesNote", sizes_note),
 };
 
 static const struct manifest_field request[] = {
@@ -96,6 +103,9 @@ static const struct manifest_field cpu[] = {
 	U64(manifest_cpu, "auxFlags", aux_flags, UINT64_MAX),
 	U64(manifest_cpu, "lostRecords", lost_records, UINT64_MAX),
 	BOOL(manifest_cpu, "stopTimeout", stop_timeout),
+	TEXT_OPT(manifest_cpu, "state", state),
+	TEXT_OPT(manifest_cpu, "why", why),
+	U64_OPT(manifest_cpu, "stopOrder", stop_order),
 };
 
 static const struct manifest_field process[] = {

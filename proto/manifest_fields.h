@@ -23,7 +23,7 @@ struct manifest_field {
 	const char *key;
 	enum manifest_type type;
 	size_t offset;
-	bool nullable;	 /* null or not there: NULL, or the ABSENT value */
+	bool nullable;	 /* null or not there: NULL, false, or the ABSENT value */
 	uint64_t absent; /* of a nullable number */
 	uint64_t max;	 /* of a number that is not absent */
 };

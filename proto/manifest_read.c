@@ -227,7 +227,9 @@ static int read_absent(const struct manifest_field *f, void *at)
 {
 	if (!f->nullable)
 		return -EBADMSG;
-	if (f->type != MANIFEST_STRING)
+	if (f->type == MANIFEST_BOOL)
+		*(bool *)at = false;
+	else if (f->type != MANIFEST_STRING)
 		store(f, f->absent, at);
 	return 0;
 }

@@ -5,7 +5,7 @@
  * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
  * time relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.2", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.3", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -14,12 +14,17 @@
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
  *       "mtcPeriod", "maxNonturboRatio", "tscArtRatio": {"numerator","denominator"} | null,
  *       "returnCompression", "clock": {"timeZero","timeMult","timeShift"} | null},
+ *   "trace": {"degraded","why","preset",
+ *             "attrs": {"pt","sideband","sidebandMissing": [""]},
+ *             "sizesNote","clockIsMonotonic"},
  *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
- *   "cpus": [{"cpu","tid","ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
+ *   "cpus": [{"cpu","tid","state","why",
+ *             "ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
  *             "begin": {"tsc","atNSec"} | null, "end": same,
- *             "darkNSec","copyNSec","psbs","packets","instructions","branches",
- *             "bytesDecoded","coveragePercent","lostRecords",
+ *             "stopOrder","skewNSec","darkNSec","copyNSec","copyBytesPerSec",
+ *             "psbs","packets","instructions","branches","bytesDecoded",
+ *             "coveragePercent","lostRecords",
  *             "frequency": {"lowestRatio","highestRatio","lowestMhz","highestMhz",
  *                           "changes"} | null}],
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
@@ -60,6 +65,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.2"
+#define REPORT_SCHEMA_VERSION "1.3"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

@@ -58,6 +58,9 @@ enum worker_view {
 #define WORKER_SHOW_INSN_DECODER    (UINT64_C(1) << 43) /* no count of blocks */
 #define WORKER_SHOW_END_ON_CALL	    (UINT64_C(1) << 44)
 #define WORKER_SHOW_END_ON_JUMP	    (UINT64_C(1) << 45)
+/* --view=branches with WORKER_SHOW_TIME: FROM TO LO HI OFFSET, that of the packet which decided the
+ * branch, hex; and whose the lines are, and gaps, of a single thread too. */
+#define WORKER_SHOW_PLACES (UINT64_C(1) << 46)
 
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */

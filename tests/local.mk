@@ -14,6 +14,8 @@ include $(top_srcdir)/tests/fuzz/local.mk
 include $(top_srcdir)/tests/oracle/local.mk
 include $(top_srcdir)/tests/scripts/local.mk
 include $(top_srcdir)/tests/system/local.mk
+include $(top_srcdir)/tests/bench/local.mk
+include $(top_srcdir)/tests/vm/local.mk
 
 TEST_EXTENSIONS = .bats .sh .tap
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
@@ -31,5 +33,6 @@ AM_TESTS_ENVIRONMENT = \
 
 CHECK_TESTS = tests/check/layers.sh tests/check/headers.sh tests/check/format.sh tests/check/map.sh
 TESTS += $(check_PROGRAMS) $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS)
-EXTRA_DIST += $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh
+EXTRA_DIST += $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh \
+	tests/sysfs
 

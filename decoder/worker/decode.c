@@ -46,16 +46,24 @@ static int count_nobodys(struct decode *d, const struct replay_stretch *s)
 				insns);
 }
 
+/* Of a CPU that did not trace the recording's own gap says why there is nothing. */
+static bool is_told(const struct manifest_cpu *cpu, const struct flow_gap *gap)
+{
+	return gap->fault == FAULT_EMPTY && cpu->state != NULL &&
+	       strcmp(cpu->state, "tracing") != 0;
+}
+
 static int count_gaps(struct job *job, const struct replay_stretch *s)
 {
 	struct decode *d = job->d;
+	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[s->cpu];
 	uint64_t head = d->gaps.head_bytes;
 	size_t i, first = d->gaps.n;
 	int r = 0;
 
 	for (i = 0; i < s->n_gaps && r == 0; i++)
-		r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu,
-				  &s->gaps[i]);
+		if (!is_told(cpu, &s->gaps[i]))
+			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
 	if (r == 0)
 		r = count_nobodys(d, s);
@@ -102,8 +110,7 @@ static int write_lines(struct job *job, const struct replay_stretch *s)
 	if (!job->plain)
 		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
 	if (request->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&job->lines, s, !job->plain,
-				      job->request->show & WORKER_SHOW_TIME);
+		return views_branches(&job->lines, s, !job->plain, request->show);
 	if (request->view == WORKER_VIEW_EVENTS)
 		return views_events(&job->lines, s);
 	if (job->ptxed != NULL)
@@ -188,7 +195,7 @@ static int replay(struct job *job)
 
 	if (stats == NULL)
 		return -ENOMEM;
-	job->plain = is_plain(d->replay);
+	job->plain = is_plain(d->replay) && !(job->request->show & WORKER_SHOW_PLACES);
 	d->replay->options = options_of(job);
 	r = replay_all(d->replay, &consumer);
 	for (i = 0; i < n; i++)

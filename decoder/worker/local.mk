@@ -25,8 +25,10 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_marks.c \
 	decoder/worker/report_parts.h \
 	decoder/worker/report_processes.c \
+	decoder/worker/report_reach.c \
 	decoder/worker/report_threads.c \
 	decoder/worker/report_turns.c \
+	decoder/worker/report_untraced.c \
 	decoder/worker/report_values.c \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/scan.c decoder/worker/scan.h \

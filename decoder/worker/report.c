@@ -95,6 +95,7 @@ static void write_all(const struct report *r, struct json_writer *w)
 	report_host(r, w);
 	report_trigger(r, w);
 	report_configuration(r, w);
+	report_trace(r, w);
 	report_errata(r, w);
 	report_window(r, w);
 	write_list(r, w, REPORT_CPUS);
@@ -255,8 +256,10 @@ static int plan(struct report *r)
 
 static int prepare(struct report *r)
 {
-	int result = report_prepare_threads(r);
+	int result;
 
+	report_prepare_reach(r);
+	result = report_prepare_threads(r);
 	if (result == 0)
 		result = report_prepare_images(r);
 	if (result == 0)

@@ -93,6 +93,42 @@ static void write_cpu_result(const struct report *r, struct json_writer *w, size
 		      decode_percent(cpu->stats.bytes_decoded, decodable(cpu)));
 }
 
+/* When a CPU was known to have stopped, of a freeze whose order is known. */
+static uint64_t frozen_ns(const struct manifest_cpu *cpu)
+{
+	return cpu->stop_order == MANIFEST_ABSENT || cpu->stop_timeout ? MANIFEST_ABSENT
+								       : cpu->stop_ns;
+}
+
+/* After the first one. */
+static uint64_t skew_ns(const struct manifest *m, const struct manifest_cpu *cpu)
+{
+	uint64_t first = MANIFEST_ABSENT, stop = frozen_ns(cpu);
+	size_t i;
+
+	for (i = 0; i < m->n_cpus && stop != MANIFEST_ABSENT; i++)
+		first = MIN_OF(first, frozen_ns(&m->cpus[i]));
+	return stop == MANIFEST_ABSENT ? stop : stop - first;
+}
+
+static uint64_t bytes_per_sec(const struct manifest_cpu *cpu)
+{
+	if (cpu->copy_ns == MANIFEST_ABSENT || cpu->copy_ns == 0 || cpu->bytes == 0)
+		return MANIFEST_ABSENT;
+	/* A bundle's bytes are fewer than 2^37. */
+	return (uint64_t)((unsigned __int128)cpu->bytes * 1000000000u / cpu->copy_ns);
+}
+
+static void write_freeze(const struct report *r, struct json_writer *w,
+			 const struct manifest_cpu *cpu)
+{
+	report_u64(w, "stopOrder", cpu->stop_order);
+	report_u64(w, "skewNSec", skew_ns(r->m, cpu));
+	report_u64(w, "darkNSec", cpu->dark_ns);
+	report_u64(w, "copyNSec", cpu->copy_ns);
+	report_u64(w, "copyBytesPerSec", bytes_per_sec(cpu));
+}
+
 void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct manifest_cpu *cpu = &r->m->cpus[i];
@@ -100,6 +136,8 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	json_begin_object(w, NULL);
 	report_id(w, "cpu", cpu->cpu);
 	report_id(w, "tid", cpu->tid);
+	report_string_cut(w, "state", cpu->state, REPORT_MAX_STRING);
+	report_string_cut(w, "why", cpu->why, REPORT_MAX_STRING);
 	report_u64(w, "ringBytes", cpu->ring_bytes == 0 ? MANIFEST_ABSENT : cpu->ring_bytes);
 	report_u64(w, "askedBytes", cpu->asked_bytes);
 	json_u64(w, "gotBytes", cpu->bytes);
@@ -107,8 +145,7 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "gotNSec", got_ns(r->d, i));
 	write_instant(r, w, "begin", r->d->cpus[i].stats.tsc_first, report_begin_ns(r->d, i));
 	write_end(r, w, i);
-	report_u64(w, "darkNSec", cpu->dark_ns);
-	report_u64(w, "copyNSec", cpu->copy_ns);
+	write_freeze(r, w, cpu);
 	write_cpu_result(r, w, i);
 	report_u64(w, "lostRecords", cpu->lost_records);
 	report_cpu_frequency(r, w, i);

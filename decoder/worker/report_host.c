@@ -2,6 +2,8 @@
  * The head of the report: host, trigger, configuration, window. All of it is what the manifest
  * says.
  */
+#include <string.h>
+
 #include "decoder/errata.h"
 #include "decoder/worker/report_parts.h"
 #include "proto/base.h"
@@ -125,6 +127,63 @@ void report_configuration(const struct report *r, struct json_writer *w)
 	write_ratio(r, w);
 	json_bool(w, "returnCompression", !r->m->noretcomp);
 	write_clock(r, w);
+	json_end_object(w);
+}
+
+/* What is between commas, as a list. */
+static void write_words(struct json_writer *w, const char *key, const char *words)
+{
+	size_t left = REPORT_MAX_STRING;
+
+	json_begin_array(w, key);
+	while (words != NULL && *words != '\0' && left > 0) {
+		size_t n = MIN_OF(strcspn(words, ","), left);
+
+		json_string_n(w, NULL, words, n);
+		left -= n;
+		words += n;
+		words += *words == ',';
+	}
+	json_end_array(w);
+}
+
+/* Why there is no trace at all; NULL: there is one, or it is not known that there should be. */
+static const char *degraded_why(const struct manifest *m)
+{
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; i < m->n_cpus; i++) {
+		const struct manifest_cpu *cpu = &m->cpus[i];
+
+		if (cpu->bytes > 0 || cpu->state == NULL || strcmp(cpu->state, "tracing") == 0)
+			return NULL;
+		if (why == NULL && cpu->why != NULL && *cpu->why != '\0')
+			why = cpu->why;
+	}
+	return why != NULL || m->n_cpus == 0 ? why : m->cpus[0].state;
+}
+
+static void write_attrs(const struct report *r, struct json_writer *w)
+{
+	json_begin_object(w, "attrs");
+	write_string(w, "pt", r->m->pt_attr);
+	write_string(w, "sideband", r->m->sideband_attr);
+	write_words(w, "sidebandMissing", r->m->sideband_missing);
+	json_end_object(w);
+}
+
+void report_trace(const struct report *r, struct json_writer *w)
+{
+	const char *why = degraded_why(r->m);
+
+	json_begin_object(w, "trace");
+	json_boolean(w, "degraded", why != NULL);
+	write_string(w, "why", why);
+	write_string(w, "preset", r->m->preset);
+	write_attrs(r, w);
+	write_string(w, "sizesNote", r->m->sizes_note);
+	json_boolean(w, "clockIsMonotonic", r->m->clock_is_monotonic);
 	json_end_object(w);
 }
 

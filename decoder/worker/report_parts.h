@@ -39,10 +39,23 @@ struct report_list {
 	bool newest_first; /* but written oldest first */
 };
 
-/* A thread: lanes [first, end) of the sorted tally. */
+/* A thread: lanes [first, end) of the sorted tally; none where it was not traced. */
 struct report_thread {
 	size_t first, end;
 	uint64_t insns, branches, ticks;
+	const struct timeline_thread *thread; /* NULL: unknown */
+	uint64_t cpu_ns;		      /* of one without lanes: how long it had CPUs */
+};
+
+/* How long a thread had CPUs. */
+struct report_share {
+	const struct timeline_thread *thread;
+	uint64_t ns;
+};
+
+/* From when until when something is known of a CPU, perf ns; empty: nothing is. */
+struct report_reach {
+	uint64_t begin, end;
 };
 
 /* Turn INDEX of the timeline's on CPU (index of the manifest). */
@@ -64,6 +77,7 @@ struct report {
 	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
 	uint64_t branches_total, frames_total, frames_kept;
 	struct report_thread *threads;
+	uint64_t sideband_begin;   /* perf ns; MANIFEST_ABSENT */
 	struct report_turn *turns; /* newest first */
 	uint64_t turns_total;	   /* with those that have no element */
 	struct report_image *images;
@@ -103,6 +117,15 @@ void report_name(const struct report *r, struct json_writer *w, const char *key,
 		 uint64_t address);
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
 
+/* Must come first. */
+void report_prepare_reach(struct report *r);
+/* The window of CPU (index): of what was decoded, or where it has no trace of the sideband. */
+struct report_reach report_reach(const struct report *r, size_t cpu);
+/* All that is known of CPU (index) is the sideband. */
+bool report_is_untraced(const struct report *r, size_t cpu);
+/* Threads that had such CPUs and no lane of the tally, in no order: *ret for the caller to free. 0
+ * or -ENOMEM. */
+int report_untraced(const struct report *r, struct report_share **ret, size_t *ret_n);
 /* Prepare the lists; 0 or -ENOMEM. */
 int report_prepare_threads(struct report *r);
 int report_prepare_images(struct report *r);
@@ -114,6 +137,7 @@ void report_prepare_marks(struct report *r);
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
 void report_configuration(const struct report *r, struct json_writer *w);
+void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);
 void report_window(const struct report *r, struct json_writer *w);
 void report_coverage(const struct report *r, struct json_writer *w);

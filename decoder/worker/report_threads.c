@@ -103,12 +103,13 @@ static void write_frame(const struct report *r, struct json_writer *w,
 static void write_stack(const struct report *r, struct json_writer *w,
 			const struct tally_lane *lane)
 {
-	size_t i, depth = MIN_OF(calls_depth(&lane->calls), (size_t)REPORT_MAX_STACK - 1);
+	size_t i, depth;
 
-	if (lane->ip == 0) {
+	if (lane == NULL || lane->ip == 0) {
 		json_null(w, "stack");
 		return;
 	}
+	depth = MIN_OF(calls_depth(&lane->calls), (size_t)REPORT_MAX_STACK - 1);
 	json_begin_array(w, "stack");
 	write_frame(r, w, lane, lane->ip);
 	for (i = 0; i < depth; i++)
@@ -143,8 +144,8 @@ static void write_transactions(const struct report *r, struct json_writer *w,
 void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
-	const struct tally_lane *last = r->d->tally.lanes[t->end - 1];
-	const struct timeline_thread *thread = last->thread;
+	const struct tally_lane *last = t->end > t->first ? r->d->tally.lanes[t->end - 1] : NULL;
+	const struct timeline_thread *thread = t->thread;
 	uint64_t now = r->m->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->m->perf_ns;
 
 	json_begin_object(w, NULL);
@@ -156,7 +157,9 @@ void report_thread(const struct report *r, struct json_writer *w, size_t i)
 			  REPORT_MAX_STRING);
 	json_u64(w, "instructions", t->insns);
 	json_u64(w, "branches", t->branches);
-	if (last->last_tsc == 0)
+	if (last == NULL)
+		json_u64(w, "cpuNSec", t->cpu_ns);
+	else if (last->last_tsc == 0)
 		json_null(w, "cpuNSec");
 	else
 		report_span(r, w, "cpuNSec", t->ticks);
@@ -167,7 +170,7 @@ void report_thread(const struct report *r, struct json_writer *w, size_t i)
 }
 
 /* Lanes without anything in them come last in their thread's and make no thread of their own. */
-static void collect(struct report *r)
+static size_t collect(struct report *r)
 {
 	const struct tally *t = &r->d->tally;
 	size_t i, n = 0;
@@ -179,7 +182,8 @@ static void collect(struct report *r)
 		if (lane->n_last == 0 && lane->insns == 0)
 			continue;
 		if (n == 0 || t->lanes[r->threads[n - 1].first]->thread != lane->thread)
-			r->threads[n++] = (struct report_thread){.first = i};
+			r->threads[n++] =
+				(struct report_thread){.first = i, .thread = lane->thread};
 		r->threads[n - 1].end = i + 1;
 		r->threads[n - 1].insns += lane->insns;
 		r->threads[n - 1].branches += lane->branches;
@@ -188,25 +192,51 @@ static void collect(struct report *r)
 		r->frames_total += frames;
 		r->frames_kept += MIN_OF(frames, (size_t)REPORT_MAX_STACK);
 	}
-	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};
+	return n;
 }
 
+static size_t add_untraced(struct report_thread *to, const struct report_share *shares, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		to[i] = (struct report_thread){.first = SIZE_MAX,
+					       .end = SIZE_MAX,
+					       .thread = shares[i].thread,
+					       .cpu_ns = shares[i].ns};
+	return n;
+}
+
+/* What was traced goes before what was not. */
 static int compare_threads(const void *a, const void *b)
 {
 	const struct report_thread *x = a, *y = b;
 
 	if (x->insns != y->insns)
 		return x->insns < y->insns ? 1 : -1;
-	return x->first < y->first ? -1 : 1;
+	if (x->first != y->first)
+		return x->first < y->first ? -1 : 1;
+	if (x->cpu_ns != y->cpu_ns)
+		return x->cpu_ns < y->cpu_ns ? 1 : -1;
+	if (x->thread->tid != y->thread->tid)
+		return x->thread->tid < y->thread->tid ? -1 : 1;
+	return x->thread->begin < y->thread->begin ? -1 : x->thread->begin > y->thread->begin;
 }
 
 int report_prepare_threads(struct report *r)
 {
+	CLEANUP_FREE struct report_share *shares = NULL;
+	size_t n, n_shares;
+
 	lanes_sort(&r->d->tally);
-	r->threads = calloc(r->d->tally.n_lanes + 1, sizeof(*r->threads));
+	if (report_untraced(r, &shares, &n_shares) < 0)
+		return -ENOMEM;
+	r->threads = calloc(r->d->tally.n_lanes + n_shares + 1, sizeof(*r->threads));
 	if (r->threads == NULL)
 		return -ENOMEM;
-	collect(r);
-	qsort(r->threads, r->lists[REPORT_THREADS].total, sizeof(*r->threads), compare_threads);
+	n = collect(r);
+	n += add_untraced(r->threads + n, shares, n_shares);
+	qsort(r->threads, n, sizeof(*r->threads), compare_threads);
+	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};
 	return 0;
 }

@@ -1,5 +1,5 @@
 /*
- * Turns: which thread ran on which CPU when, as far as the trace of that CPU reaches. The switch
+ * Turns: which thread ran on which CPU when, as far as that CPU's window reaches. The switch
  * records say it, to the nanosecond; what they leave open is said to be uncertain.
  *
  * A CPU may switch a hundred thousand times a second. Kept are the newest turns of all CPUs
@@ -10,21 +10,11 @@
 #include "decoder/worker/report_parts.h"
 #include "proto/base.h"
 
-struct span {
-	uint64_t begin, end; /* perf ns */
-};
-
-/* The window of CPU (index); empty where nothing of it was decoded. */
-static struct span window_of(const struct report *r, size_t cpu)
+static struct report_reach within(const struct timeline_turn *turn,
+				  const struct report_reach *window)
 {
-	const struct span window = {report_begin_ns(r->d, cpu), report_end_ns(r->d, cpu)};
-
-	return window.begin == MANIFEST_ABSENT ? (struct span){0} : window;
-}
-
-static struct span within(const struct timeline_turn *turn, const struct span *window)
-{
-	return (struct span){MAX_OF(turn->since, window->begin), MIN_OF(turn->until, window->end)};
+	return (struct report_reach){MAX_OF(turn->since, window->begin),
+				     MIN_OF(turn->until, window->end)};
 }
 
 static bool is_idle(const struct timeline_turn *turn)
@@ -42,16 +32,16 @@ static struct timeline_turn turn_at(const struct report *r, size_t cpu, size_t i
 
 static bool is_shown(const struct report *r, size_t cpu, size_t index)
 {
-	const struct span window = window_of(r, cpu);
+	const struct report_reach window = report_reach(r, cpu);
 	const struct timeline_turn turn = turn_at(r, cpu, index);
-	const struct span span = within(&turn, &window);
+	const struct report_reach span = within(&turn, &window);
 
 	return !is_idle(&turn) && span.begin < span.end;
 }
 
 /* Who it was; nobody in particular when that is uncertain. */
 static void write_thread(const struct report *r, struct json_writer *w,
-			 const struct timeline_turn *turn, const struct span *span)
+			 const struct timeline_turn *turn, const struct report_reach *span)
 {
 	const struct timeline_thread *thread = turn->uncertain ? NULL : turn->thread;
 	const char *comm = NULL;
@@ -67,9 +57,9 @@ static void write_thread(const struct report *r, struct json_writer *w,
 void report_turn(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_turn *at = &r->turns[i];
-	const struct span window = window_of(r, at->cpu);
+	const struct report_reach window = report_reach(r, at->cpu);
 	const struct timeline_turn turn = turn_at(r, at->cpu, at->index);
-	const struct span span = within(&turn, &window);
+	const struct report_reach span = within(&turn, &window);
 
 	json_begin_object(w, NULL);
 	report_id(w, "cpu", r->m->cpus[at->cpu].cpu);
@@ -104,7 +94,7 @@ static bool step_back(const struct report *r, size_t cpu, size_t *cursor)
 /* When the turn before CURSOR begins. */
 static uint64_t begin_before(const struct report *r, size_t cpu, size_t cursor)
 {
-	const struct span window = window_of(r, cpu);
+	const struct report_reach window = report_reach(r, cpu);
 	const struct timeline_turn turn = turn_at(r, cpu, cursor - 1);
 
 	return within(&turn, &window).begin;

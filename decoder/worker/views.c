@@ -58,17 +58,21 @@ static void write_item_gap(struct lines *l, const struct replay_stretch *s,
 	write_gap(l, s->gaps[item->gap - s->first_gap].fault);
 }
 
-static void write_branch(struct lines *l, const struct flow_item *item, bool time)
+static void write_branch(struct lines *l, const struct flow_item *item, uint64_t show)
 {
+	bool time = (show & WORKER_SHOW_TIME) != 0, places = (show & WORKER_SHOW_PLACES) != 0;
+
 	lines_hex(l, item->from, ' ');
 	lines_hex(l, item->to, time ? ' ' : '\n');
 	if (!time)
 		return;
 	lines_hex(l, item->tsc_lo, ' ');
-	lines_hex(l, item->tsc_hi, '\n');
+	lines_hex(l, item->tsc_hi, places ? ' ' : '\n');
+	if (places)
+		lines_hex(l, item->offset, '\n');
 }
 
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, bool time)
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
 {
 	size_t i;
 
@@ -79,7 +83,7 @@ int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, b
 			write_item_gap(l, s, item);
 		if (item->kind == FLOW_END || item->kind == FLOW_GAP || item->kind == FLOW_MARK)
 			continue;
-		write_branch(l, item, time);
+		write_branch(l, item, show);
 	}
 	return l->error;
 }

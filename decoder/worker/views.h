@@ -24,8 +24,9 @@ struct views_whose {
 void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
 		 const struct manifest *m);
 /* A line a taken branch, "FROM TO"; TIME: "FROM TO LO HI", when it happened in TSC, 0 and all ones
- * where that is not known. GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, bool time);
+ * where that is not known; PLACES: " OFFSET" of the packet too. SHOW: WORKER_SHOW_TIME, _PLACES.
+ * GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show);
 /* A line an executed instruction, as above. */
 int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
 /* The hashes of a CPU and of a thread, carried on over the addresses of all executed instructions.

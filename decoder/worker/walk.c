@@ -48,10 +48,11 @@ static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
 static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size)
 {
 	const struct manifest *m = w->replay->manifest;
-	/* The time is asked for before the trigger; a processor may stop a good deal later. */
+	/* The time is asked for before the trigger; a processor may stop a good deal later. One
+	 * that was away had stopped before, nobody knows when. */
 	uint64_t tsc, until = MIN_OF(w->stop_ns, m->perf_ns);
 
-	if (m->last_ns == MANIFEST_ABSENT || w->stop_ns == MANIFEST_ABSENT || until < m->last_ns)
+	if (m->last_ns == MANIFEST_ABSENT || until == MANIFEST_ABSENT || until < m->last_ns)
 		return 0;
 	tsc = tscmap_tsc(&w->replay->clock, until - m->last_ns);
 	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);

@@ -5,7 +5,8 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
 	tests/fuzz/fuzz_event \
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
-	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata
+	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
+	tests/fuzz/fuzz_setting
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
@@ -73,3 +74,9 @@ tests_fuzz_fuzz_export_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS)
 tests_fuzz_fuzz_perfdata_SOURCES = tests/fuzz/fuzz_perfdata.c $(fuzz_main)
 tests_fuzz_fuzz_perfdata_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_perfdata_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+tests_fuzz_fuzz_conffile_SOURCES = tests/fuzz/fuzz_conffile.c $(fuzz_main)
+tests_fuzz_fuzz_conffile_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_conffile_LDADD = daemon/libptdaemon.a
+tests_fuzz_fuzz_setting_SOURCES = tests/fuzz/fuzz_setting.c $(fuzz_main)
+tests_fuzz_fuzz_setting_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_setting_LDADD = daemon/libptdaemon.a capture/libptcapture.a proto/libptproto.a

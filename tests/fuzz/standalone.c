@@ -49,7 +49,7 @@ static int replay_file(int directory, const char *name)
 {
 	CLEANUP_CLOSE int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
 	CLEANUP_FREE uint8_t *data = NULL;
-	size_t size;
+	size_t size = 0;
 	int r;
 
 	if (fd < 0)

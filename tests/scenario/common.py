@@ -54,7 +54,7 @@ class Recording:
         self.truth = f"{work}/truth"
         self.out = f"{work}/out"
         os.mkdir(self.truth)
-        self.args = [os.path.abspath(PTSNAPD), "--source=emulated", f"--socket={self.socket}",
+        self.args = [os.path.abspath(PTSNAPD), "--config=", "--source=emulated", f"--socket={self.socket}",
                      f"--state-dir={self.state}", f"--aux-size={aux}", f"--pt={terms}",
                      f"--emu-truth={self.truth}", *options, "--exit-with-command", "--", *command]
 

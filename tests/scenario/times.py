@@ -2,8 +2,9 @@
 
 For each scenario: ptsnapd records COMMAND with a truth directory and some packets of time; of each
 snapshot every branch's interval must hold the TSC at which it was executed. Its mean width must be
-no more than an MTC period, or with CYC no more than what CYC packets are apart that a branch lies
-between. Prints TAP.
+no more than what the MTCs, or with CYC the CYCs, are apart between which the same branches lie. A
+branch that no packet tells of, an unconditional one, lies between those around the packets before
+and behind it: nothing in the trace says on which side of an MTC between these it was. Prints TAP.
 `times.py NAME...` runs only those, `--full` the whole matrix.
 """
 import json
@@ -28,12 +29,11 @@ THREADS = ("import threading, subprocess\n"
            "for x in t: x.start()\n"
            "print(subprocess.run(['echo', 'child'], stdout=subprocess.PIPE).stdout)\n"
            "for x in t: x.join()\n")
-# An unconditional branch has no packet: where timing packets stand between those around it, it may
-# be on either side of them.
-NEAR = 1.25
-ALONE = 4  # without MTC, when a CYC may come after a long sleep only
 EXACT = 2  # ticks: how exactly it is known when an MTC was due
+SWING = 24  # ticks: how exactly it is known when a CYC was written, where the clock was seen steady
+ROUGH = 1.01  # and a few are where that is not known yet
 FEW = 20000  # branches of which no mean is worth comparing
+SLOW = 60000  # and with CYCs, where a speed has to be measured
 
 
 def manifest(bundle):
@@ -65,32 +65,77 @@ def mtc_period(bundle):
     return 2.0 ** period * find(m, "tscArtNumerator") / find(m, "tscArtDenominator")
 
 
-def cyc_distance(bundle):
-    """How far the CYCs are apart that a branch lies between, mean of all that packets tell of;
-    cycles, which are ticks here. None: there are none."""
-    total = branches = since = 0
-    with subprocess.Popen(decode(bundle, "packets"), stdout=subprocess.PIPE, text=True) as view:
+class Marks:
+    """The CYCs, or where there are none the MTCs, that branches of one CPU lie between: a line each,
+    "CPU OFFSET TICKS DIRECT LAST". DIRECT: it gives the time of a branch packet directly behind it;
+    LAST: offset of the last such packet before the next mark, 0: there is none."""
+
+    def __init__(self, out, cpu, period):
+        self.out, self.cpu, self.period = out, cpu, period
+        self.mark = None  # offset, ticks, direct, last
+        self.ticks = 0
+        self.ctc = None
+        self.word = ""  # the packet before
+        self.psb = self.anchored = False
+
+    def write(self):
+        if self.mark and self.anchored:
+            offset, ticks, direct, last = self.mark
+            self.out.write(f"{self.cpu} {offset} {ticks} {direct} {last}\n")
+
+    def put(self, offset):
+        self.write()
+        self.mark = [offset, self.ticks, 0, 0]
+
+    def take(self, offset, word, value):
+        if word == "psb":
+            self.psb = True
+            # Nothing says from where the CYCs before the first one count.
+            self.anchored = self.anchored or self.word == "cyc"
+        elif word in ("psbend", "ovf"):
+            self.psb = False
+        elif word == "cyc":
+            self.ticks += int(value, 16)  # a cycle is a tick here
+            self.put(offset)
+        elif word == "mtc" and self.period:
+            ctc = int(value, 16)
+            if self.ctc is not None:
+                self.ticks += round(((ctc - self.ctc) & 255) * self.period)
+            self.ctc = ctc
+            self.anchored = True
+            self.put(offset)
+        elif self.mark and not self.psb and word.startswith(("tnt", "tip", "fup")):
+            self.mark[2] = self.mark[2] or int(self.word == "cyc")
+            self.mark[3] = offset
+        self.word = word
+
+
+def write_marks(bundle, path, period):
+    """PERIOD: of MTCs, in ticks; None: of CYCs."""
+    with open(path, "w", encoding="ascii") as out, \
+            subprocess.Popen(decode(bundle, "packets"), stdout=subprocess.PIPE,
+                             text=True) as view:
+        marks = Marks(out, int(find(manifest(bundle), "cpus")[0]["cpu"]), period)
         for line in view.stdout:
             words = line.split()
-            if len(words) < 3 or line.startswith("#"):
-                continue
-            if words[1].startswith("tnt"):
-                since += len(words[2])
-            elif words[1].startswith("tip"):
-                since += 1
-            elif words[1] == "cyc":
-                total += since * int(words[2], 16)
-                branches += since
-                since = 0
-    return total / branches if branches else None
+            if line.startswith("# cpu "):
+                marks.write()
+                marks = Marks(out, int(words[2]), period)
+            elif len(words) > 1 and not line.startswith("#"):
+                marks.take(int(words[0], 16), words[1], words[2] if len(words) > 2 else "")
+        marks.write()
 
 
-def check(bundle, truth, lossy):
+def check(bundle, truth, lossy, terms):
     """Each interval holds the truth. Returns what truth_times says."""
     s = Snapshot(bundle, truth)
-    with subprocess.Popen(decode(bundle, "branches", "--time"), stdout=subprocess.PIPE,
+    more = ["--lossy"] if lossy else []
+    if "cyc," in terms or "mtc," in terms:
+        write_marks(bundle, f"{truth}.marks", None if "cyc," in terms else mtc_period(bundle))
+        more.append(f"--marks={truth}.marks")
+    with subprocess.Popen(decode(bundle, "branches", "--time", "--places"), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE) as view:
-        args = [TIMES, truth, *s.spans, *(["--lossy"] if lossy else [])]
+        args = [TIMES, truth, *s.spans, *more]
         p = subprocess.run(args, stdin=view.stdout, stdout=subprocess.PIPE,
                            stderr=subprocess.PIPE, text=True)
         why = view.stderr.read().decode(errors="replace")
@@ -105,6 +150,25 @@ def check(bundle, truth, lossy):
     return said
 
 
+def is_too_wide(said, terms):
+    """By what truth_times SAID."""
+    if said["branches"] < (SLOW if "cyc," in terms else FEW) or "between" not in said:
+        return False
+    both, told = said["between"], said["betweenTold"]
+    if "cyc," not in terms:
+        return any(m["meanWidth"] > m["meanApart"] + EXACT for m in (both, told))
+    return (both["meanWidth"] > both["meanApart"]
+            or told["meanWidth"] > ROUGH * told["meanApart"] + SWING)
+
+
+def describe(said):
+    if "between" not in said:
+        return f"width {said['meanWidth']:.0f}"
+    return ", ".join(f"{name} {m['meanWidth']:.0f} of {m['meanApart']:.0f}"
+                     for name, m in (("width", said["between"]),
+                                     ("where a packet tells", said["betweenTold"])))
+
+
 def scenario(name, command, terms, options):
     with Work(name) as work:
         r = Recording(work, command, terms, options.get("emu", ["--emu-cpus=1"]),
@@ -113,19 +177,11 @@ def scenario(name, command, terms, options):
         checked = 0
         said = []
         for bundle in r.bundles():
-            t = check(bundle, r.truth, options.get("lossy", False))
+            lossy = options.get("lossy", False)
+            t = check(bundle, r.truth, lossy, terms)
             checked += t["checked"]
-            period, apart = mtc_period(bundle), cyc_distance(bundle)
-            bound = apart or period
-            said.append(f"width {t['meanWidth']:.0f}, where a packet tells {t['meanTold']:.0f}"
-                        + (f", MTC period {period:.0f}" if period else "")
-                        + (f", CYCs {apart:.0f} apart" if apart else "")
-                        + f", {t['unbounded']} without bound")
-            bound = apart or period
-            if not bound or options.get("lossy") or t["branches"] < FEW:
-                continue
-            near = NEAR if period else ALONE
-            if t["meanWidth"] > near * bound or (not apart and t["meanTold"] > bound + EXACT):
+            said.append(f"{describe(t)}, {t['unbounded']} without bound")
+            if not lossy and is_too_wide(t, terms):
                 raise Failed(f"too wide: {'; '.join(said)}")
         return f"{checked} branches; {'; '.join(said)}"
 

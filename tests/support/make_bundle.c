@@ -368,6 +368,34 @@ static int describe_program(struct manifest *m, const struct make_bundle *how, u
 	return how->note != NULL ? manifest_add_note(m, "untraced-exec", 1, how->note) : 0;
 }
 
+static bool is_traced(const struct make_bundle *how, uint32_t cpu)
+{
+	return !how->untraced || cpu < how->first_untraced;
+}
+
+/* As the recorder says it of a CPU that it did not freeze. */
+static void describe_untraced(struct manifest_cpu *cpu, const struct make_bundle *how)
+{
+	cpu->state = strdup(how->state);
+	cpu->why = how->why != NULL ? strdup(how->why) : NULL;
+	cpu->stop_ns = cpu->stop_order = MANIFEST_ABSENT;
+	if (how->kept)
+		return;
+	cpu->ring_bytes = cpu->bytes = 0;
+	cpu->copy_ns = MANIFEST_ABSENT;
+}
+
+static void describe_trace(struct manifest *m, const struct make_bundle *how)
+{
+	if (!how->untraced)
+		return;
+	m->preset = strdup("std");
+	m->pt_attr = strdup("type=8 config=0x300e601");
+	m->sideband_attr = strdup("type=1 config=0x9");
+	m->sideband_missing = strdup("text_poke,cgroup");
+	m->sizes_note = strdup("4 MiB a CPU instead of 8");
+}
+
 static int describe(struct manifest *m, const struct make_bundle *how, uint64_t trace,
 		    uint64_t size)
 {
@@ -377,7 +405,8 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 	m->version = strdup("0");
 	m->trigger_kind = strdup("offline");
 	m->source = strdup("emulated");
-	m->have_clock = true;
+	m->have_clock = !how->monotonic;
+	m->clock_is_monotonic = how->monotonic;
 	m->time_mult = 1;
 	m->time_shift = 0;
 	m->trace_user = true;
@@ -396,9 +425,16 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 		cpu->stop_ns = stop_time(how) + how->no_answer;
 		cpu->stop_timeout = how->no_answer != 0;
 		cpu->copy_ns = 12;
-		cpu->aux_flags = 0;
+		cpu->aux_flags = how->aux_flags;
 		cpu->lost_records = 0;
+		cpu->state = strdup("tracing");
+		cpu->stop_order = i;
+		if (is_traced(how, i))
+			continue;
+		free(cpu->state);
+		describe_untraced(cpu, how);
 	}
+	describe_trace(m, how);
 	return describe_program(m, how, size);
 }
 
@@ -419,7 +455,7 @@ static int write_members(const struct make_bundle *how, struct bundle_writer *w,
 	r = describe(m, how, trace.size, program.size);
 	for (i = 0; i < m->n_cpus && r == 0; i++) {
 		snprintf(name, sizeof(name), "cpu%u.pt", i);
-		r = bundle_write_member(w, name, trace.data, trace.size);
+		r = bundle_write_member(w, name, trace.data, m->cpus[i].bytes);
 	}
 	if (r == 0)
 		r = bundle_write_member(w, "sideband", sideband.data, sideband.size);

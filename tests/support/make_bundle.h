@@ -52,6 +52,13 @@ struct make_bundle {
 	uint64_t no_answer;  /* ns after its end at which the CPU did not answer the stop; 0: it did
 			      */
 	uint64_t stop_late;  /* from the trigger to the stop, ns */
+	uint64_t aux_flags;  /* PERF_AUX_FLAG_*, of each CPU */
+	/* CPUs from this one on did not trace, and have no bytes; N_CPUS: all did. */
+	bool untraced;
+	unsigned first_untraced;
+	const char *state, *why; /* of those */
+	bool kept;		 /* but they have the bytes of before */
+	bool monotonic;		 /* no TSC conversion */
 };
 
 /* The number of instructions in ROUNDS whole rounds. */

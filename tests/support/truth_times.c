@@ -1,21 +1,26 @@
 /*
  * Whether each branch's interval of time holds the time at which it was executed:
  *
- *   truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] < BRANCHES
+ *   truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] [--marks=FILE] < BRANCHES
  *
- * BRANCHES is the view "branches" of a snapshot with --time: "FROM TO LO HI", "# cpu N pid P tid T"
- * where another thread or CPU follows, none of these when there is but one. DIR and --cpu are as
+ * BRANCHES is the view "branches" of a snapshot with --time and --places: "FROM TO LO HI OFFSET",
+ * "# cpu N pid P tid T" where another thread or CPU follows. DIR and --cpu are as
  * for truth_window.
  *
  * What a thread executed on a CPU is a list of ways from one address to another, each with its
  * time; what was decoded of it must occur there in the same order. Ways that no branch tells of
  * (repeated string instructions, broken off blocks) are passed over. --lossy: some of it is
- * missing in what was decoded, so that a branch is any one that fits by time, too.
+ * missing in what was decoded, so that a branch is any one that fits by time, too. --marks: packets
+ * that tell a time, "CPU OFFSET TICKS DIRECT LAST" a line, in order for each CPU; DIRECT: the next
+ * packet tells of a branch at just that time; LAST: offset of the last packet that tells of
+ * branches before the next mark, 0: there is none.
  *
  * Prints {"branches","checked","meanWidth","told","meanTold","widest","unbounded"}: ticks of the
  * TSC; told are those from where more than one way was seen to lead, so that a packet tells of
- * them; unbounded are those with an end that is not known, which have no width. Exit 1: with the
- * first branch of each thread that is not so, on stderr.
+ * them; unbounded are those with an end that is not known, which have no width. And with --marks
+ * {"between":{"branches","meanWidth","meanApart"},"betweenTold":...} of the branches between two:
+ * apart are the marks around the packet that decided it, or for others those around that packet and
+ * the next. Exit 1: with the first branch of each thread that is not so, on stderr.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,6 +35,7 @@
 #define MAX_SPANS 256
 #define MAX_LANES 4096
 #define ORIGINS	  (1u << 20)
+#define MAX_CPUS  64
 
 /* FROM 0: from the kernel; TO 0: to it, ANYWHERE: tracing was stopped, or user code left, before it
  * was seen where. */
@@ -54,6 +60,24 @@ struct origin {
 	bool many;
 };
 
+/* A CYC, or an MTC where there are none. */
+struct mark {
+	uint64_t offset, ticks;
+	uint64_t last;	 /* offset of the last branch packet before the next one; 0: none */
+	uint32_t direct; /* it gives the time of the branch packet directly behind it */
+};
+
+/* Of one CPU. */
+struct marks {
+	struct mark *list;
+	size_t n, room;
+};
+
+struct mean {
+	uint64_t n;
+	double widths, aparts;
+};
+
 struct times {
 	struct truth_span spans[MAX_SPANS];
 	size_t n_spans;
@@ -68,9 +92,12 @@ struct times {
 	uint64_t ended; /* when; before the first one: when the stretch began */
 	bool fresh;	/* it has just begun */
 	struct origin origins[ORIGINS]; /* by a hash of from */
+	struct marks marks[MAX_CPUS];
+	bool with_marks;
 	/* results */
 	uint64_t branches, checked, unbounded, widest, told;
 	double widths, told_widths;
+	struct mean between, between_told;
 	bool failed;
 };
 
@@ -197,7 +224,7 @@ static void on_run(void *userdata, const struct truth_event *e)
 }
 
 struct branch {
-	uint64_t from, to, lo, hi;
+	uint64_t from, to, lo, hi, offset;
 };
 
 static bool holds(const struct branch *b, const struct way *w)
@@ -261,21 +288,81 @@ static bool check_branch(struct times *t, struct lane *l, const struct branch *b
 	return complain(t, l, b, "not executed", NULL);
 }
 
-static void measure(struct times *t, const struct branch *b)
+static bool is_told(struct times *t, const struct branch *b)
 {
 	const struct origin *o = b->from == 0 || b->to == 0 ? NULL : origin_of(t, b->from);
+
+	return o != NULL && o->many;
+}
+
+static bool is_bounded(const struct branch *b)
+{
+	return b->lo != 0 && b->hi != UINT64_MAX;
+}
+
+static void measure(struct times *t, const struct branch *b)
+{
 	uint64_t width = b->hi - b->lo;
 
-	if (b->lo == 0 || b->hi == UINT64_MAX) {
+	if (!is_bounded(b)) {
 		t->unbounded++;
 		return;
 	}
 	t->widths += (double)width;
 	t->widest = MAX_OF(t->widest, width);
-	if (o == NULL || !o->many)
+	if (!is_told(t, b))
 		return;
 	t->told++;
 	t->told_widths += (double)width;
+}
+
+static void add_mean(struct mean *m, const struct branch *b, uint64_t apart)
+{
+	m->n++;
+	m->widths += (double)(b->hi - b->lo);
+	m->aparts += (double)apart;
+}
+
+/* Behind the mark I: which one a branch that packets do not tell of, with its packet at OFFSET,
+ * comes before; it may have come after others. */
+static size_t end_of_untold(const struct marks *c, size_t i, uint64_t offset)
+{
+	size_t j = i + 1;
+
+	if (offset < c->list[i].last)
+		return j;
+	while (j < c->n && c->list[j].last == 0)
+		j++;
+	return j < c->n && c->list[j].direct ? j : j + 1;
+}
+
+/* The marks before its packet and behind it. */
+static void measure_apart(struct times *t, const struct lane *l, const struct branch *b)
+{
+	const struct marks *c = &t->marks[l->cpu % MAX_CPUS];
+	bool told = is_told(t, b);
+	size_t lo = 0, hi = c->n;
+	uint64_t apart;
+
+	if (l->cpu >= MAX_CPUS || !is_bounded(b))
+		return;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->list[mid].offset <= b->offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0)
+		return;
+	hi = told || b->to == 0 || b->from == 0 ? lo : end_of_untold(c, lo - 1, b->offset);
+	if (hi >= c->n)
+		return;
+	apart = c->list[hi].ticks - c->list[lo - 1].ticks;
+	add_mean(&t->between, b, apart);
+	if (told)
+		add_mean(&t->between_told, b, apart);
 }
 
 static void take(struct times *t, struct lane *l, const struct branch *b)
@@ -288,6 +375,8 @@ static void take(struct times *t, struct lane *l, const struct branch *b)
 	known = b->from == 0 || b->to == 0 ? check_edge(t, l, b) : check_branch(t, l, b);
 	t->checked += known;
 	measure(t, b);
+	if (t->with_marks)
+		measure_apart(t, l, b);
 }
 
 static bool read_branches(struct times *t, FILE *f)
@@ -306,8 +395,8 @@ static bool read_branches(struct times *t, FILE *f)
 			l = lane_of(t, pid, tid, cpu);
 		else if (strncmp(line, "# cpu ", 6) == 0)
 			l = NULL;
-		else if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64, &b.from,
-				&b.to, &b.lo, &b.hi) == 4)
+		else if (sscanf(line, "%" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64 " %" SCNx64,
+				&b.from, &b.to, &b.lo, &b.hi, &b.offset) == 5)
 			take(t, l, &b);
 		else
 			fine = *line == '#';
@@ -318,16 +407,71 @@ static bool read_branches(struct times *t, FILE *f)
 	return fine;
 }
 
+static void add_mark(struct marks *c, const struct mark *m)
+{
+	if (c->n == c->room) {
+		c->room = 2 * c->room + 4096;
+		c->list = realloc(c->list, c->room * sizeof(*c->list));
+		if (c->list == NULL)
+			exit(3);
+	}
+	c->list[c->n++] = *m;
+}
+
+static bool read_marks(struct times *t, const char *path)
+{
+	FILE *f = fopen(path, "r");
+	struct mark m;
+	uint32_t cpu;
+
+	if (f == NULL)
+		return false;
+	while (fscanf(f, "%" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu32 " %" SCNu64, &cpu,
+		      &m.offset, &m.ticks, &m.direct, &m.last) == 5)
+		if (cpu < MAX_CPUS)
+			add_mark(&t->marks[cpu], &m);
+	fclose(f);
+	t->with_marks = true;
+	return true;
+}
+
 static bool parse(struct times *t, int argc, char **argv)
 {
 	for (int i = 2; i < argc; i++) {
-		if (strcmp(argv[i], "--lossy") == 0)
+		if (strncmp(argv[i], "--marks=", 8) == 0) {
+			if (!read_marks(t, argv[i] + 8))
+				return false;
+		} else if (strcmp(argv[i], "--lossy") == 0)
 			t->lossy = true;
 		else if (t->n_spans == MAX_SPANS || strncmp(argv[i], "--cpu=", 6) != 0 ||
 			 truth_span_parse(argv[i] + 6, &t->spans[t->n_spans++]) < 0)
 			return false;
 	}
 	return argc >= 2 && argv[1][0] != '-';
+}
+
+static void print_mean(const char *name, const struct mean *m)
+{
+	double n = (double)MAX_OF(m->n, UINT64_C(1));
+
+	printf(",\"%s\":{\"branches\":%" PRIu64 ",\"meanWidth\":%.2f,\"meanApart\":%.2f}", name,
+	       m->n, m->widths / n, m->aparts / n);
+}
+
+static void print(const struct times *t)
+{
+	uint64_t bounded = t->branches - t->unbounded;
+
+	printf("{\"branches\":%" PRIu64 ",\"checked\":%" PRIu64
+	       ",\"meanWidth\":%.2f,\"told\":%" PRIu64 ",\"meanTold\":%.2f,\"widest\":%" PRIu64
+	       ",\"unbounded\":%" PRIu64,
+	       t->branches, t->checked, t->widths / (double)MAX_OF(bounded, UINT64_C(1)), t->told,
+	       t->told_widths / (double)MAX_OF(t->told, UINT64_C(1)), t->widest, t->unbounded);
+	if (t->with_marks) {
+		print_mean("between", &t->between);
+		print_mean("betweenTold", &t->between_told);
+	}
+	printf("}\n");
 }
 
 int main(int argc, char **argv)
@@ -339,13 +483,13 @@ int main(int argc, char **argv)
 					.mark = on_mark,
 					.end = on_end,
 					.userdata = &t};
-	uint64_t bounded;
 	char *bad;
 	int r;
 
 	if (!parse(&t, argc, argv)) {
 		fprintf(stderr,
-			"usage: truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] < BRANCHES\n");
+			"usage: truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] [--marks=FILE]"
+			" < BRANCHES\n");
 		return 2;
 	}
 	r = truth_walk(argv[1], t.spans, t.n_spans, &v, &bad);
@@ -356,13 +500,10 @@ int main(int argc, char **argv)
 	}
 	if (!read_branches(&t, stdin))
 		return 1;
-	bounded = t.branches - t.unbounded;
-	printf("{\"branches\":%" PRIu64 ",\"checked\":%" PRIu64
-	       ",\"meanWidth\":%.2f,\"told\":%" PRIu64 ",\"meanTold\":%.2f,\"widest\":%" PRIu64
-	       ",\"unbounded\":%" PRIu64 "}\n",
-	       t.branches, t.checked, t.widths / (double)MAX_OF(bounded, UINT64_C(1)), t.told,
-	       t.told_widths / (double)MAX_OF(t.told, UINT64_C(1)), t.widest, t.unbounded);
+	print(&t);
 	for (size_t i = 0; i < t.n_lanes; i++)
 		free(t.lanes[i].ways);
+	for (size_t i = 0; i < MAX_CPUS; i++)
+		free(t.marks[i].list);
 	return t.failed ? 1 : 0;
 }

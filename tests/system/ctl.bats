@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, status, decode, export"
+	fails 2 "snapshot, list, fetch, status, check, yield, decode, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid are: snapshot, list, fetch, status, decode, export, help, version"
+	fails 2 "valid are: snapshot, list, fetch, status, check, yield, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -205,9 +205,12 @@ psbend
 	[[ $output == *"State      tracing"* ]]
 	[[ $output == *"pid 43, ended with status 3"* ]]
 	# CPUs that are alike share a line.
-	[[ $output == *$'\n0          8.0 MiB   64.0 KiB     1,234,567      -'* ]]
-	[[ $output == *$'\n1-6        8.0 MiB   64.0 KiB             -      0'* ]]
-	[[ $output == *$'\n7          8.0 MiB   64.0 KiB             -      5'* ]]
+	[[ $output == *$'\n0       tracing     0    8.0 MiB   64.0 KiB     1,234,567      -'* ]]
+	[[ $output == *$'\n1-6     tracing     -    8.0 MiB   64.0 KiB             -      0'* ]]
+	[[ $output == *$'\n7       tracing     -    8.0 MiB   64.0 KiB             -      5'* ]]
+	[[ $output == *$'\n8       bu\\x1b[~    -        0 B   64.0 KiB'* ]]
+	[[ $output == *$'\n        re\\x1b[31mason\\x0aline'* ]]
+	[[ $output == *"Yielded    by uid 7, pid 99, until 2023-11-1"* ]]
 	[[ $output == *"8.0 MiB"* ]]
 	ctl --json=short status
 	[ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ]
@@ -215,6 +218,108 @@ psbend
 	ctl -q status
 	[ "$status" -eq 0 ]
 	[ -z "$output" ]
+}
+
+@test "status --attrs shows how it traces" {
+	recorder normal
+	ctl status --attrs
+	[ "$status" -eq 0 ]
+	[ "${#lines[@]}" -eq 8 ]
+	[ "${lines[0]}" = "Preset     std" ]
+	[ "${lines[1]}" = "Terms      tsc,mtc,mtc_period=9" ]
+	[ "${lines[2]}" = "PT         type=8 config=0x2600e602" ]
+	[ "${lines[3]}" = 'Sideband   type=1 re\x1b[31mason\x0aline' ]
+	[ "${lines[4]}" = "Missing    text_poke" ]
+	[ "${lines[5]}" = "Sizes      trace ring 4M instead of 8M" ]
+	[ "${lines[6]}" = "Rings      8.0 MiB of trace, 64.0 KiB of sideband for CPU 0" ]
+	[ "${lines[7]}" = "Clock      perf's, by the TSC" ]
+	ctl --json=short status --attrs
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["preset"] == "std"'
+}
+
+@test "check asks the recorder, and its exit status tells failures" {
+	recorder normal
+	ctl check
+	[ "$status" -eq 0 ]
+	[ "${#lines[@]}" -eq 2 ]
+	[ "${lines[0]}" = "ok       pmu: intel_pt is here" ]
+	[ "${lines[1]}" = 'warning  lost: 3 records re\x1b[31mason\x0aline; fix: --data-size=2M' ]
+	ctl -q check
+	[ "$status" -eq 0 ]
+	[ -z "$output" ]
+	ctl --json=short check
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert [f["level"] for f in json.load(sys.stdin)] == ["ok", "warning"]'
+}
+
+@test "check with a failure is 6" {
+	recorder failing
+	ctl check
+	[ "$status" -eq 6 ]
+	[ "${lines[2]}" = "failure  paranoid: is 3; fix: sysctl" ]
+	ctl -q check
+	[ "$status" -eq 6 ]
+	[ -z "$output" ]
+}
+
+@test "check without a recorder runs ptsnapd --check and says so" {
+	cat >"$dir/ptsnapd" <<-'EOF'
+		#!/bin/sh
+		[ "$*" = "--check --json" ] || exit 3
+		echo '[{"level": "failure", "what": "pmu", "text": "none", "fix": null}]'
+		exit 6
+	EOF
+	chmod +x "$dir/ptsnapd"
+	ctl check --ptsnapd="$dir/ptsnapd"
+	[ "$status" -eq 6 ]
+	[ "${#lines[@]}" -eq 2 ]
+	[ "${lines[0]}" = "warning  recorder: no recorder runs here; fix: systemctl start ptsnapd" ]
+	[ "${lines[1]}" = "failure  pmu: none" ]
+	sed -i 's/failure/ok/' "$dir/ptsnapd"
+	ctl check --ptsnapd="$dir/ptsnapd" --json=short
+	[ "$status" -eq 0 ]
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
+	printf '#!/bin/sh\necho nonsense\n' >"$dir/ptsnapd"
+	ctl check --ptsnapd="$dir/ptsnapd"
+	fails 1 "no findings"
+	ctl check --ptsnapd="$dir/absent"
+	fails 1 "cannot be run"
+}
+
+@test "check's options" {
+	ctl check x
+	fails 2 "no operand"
+	ctl check --for=1s
+	fails 2 "go with --trace"
+	ctl check --trace --source=magic
+	fails 2 "valid are: auto, intel_pt, emulated"
+}
+
+@test "yield says until when, and takes it again" {
+	recorder normal
+	ctl yield --for=10min
+	[ "$status" -eq 0 ]
+	[[ $output == "Intel PT is free until 2023-11-1"* ]]
+	ctl yield
+	[[ $output == "Intel PT is free; "* ]]
+	ctl yield --end
+	[ "$output" = "Intel PT is taken again" ]
+	ctl --json=short yield --for=1s
+	[ "$output" = '{"untilUSec":1700000001000000}' ]
+	ctl yield --for=1s --end
+	fails 2 "either --for=TIME or --end"
+	ctl yield --for=0
+	fails 2 "a time like"
+	ctl yield now
+	fails 2 "no operand"
+}
+
+@test "yield of a recorder that cannot" {
+	recorder 'error:io.ptsnap.recorder.NotSupported:{"cause": "no PT"}'
+	ctl yield
+	fails 1 "the recorder cannot do that: no PT"
 }
 
 @test "list escapes what strangers wrote" {

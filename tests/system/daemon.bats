@@ -42,7 +42,7 @@ needs_emulator() {
 # start [OPTIONS] -- COMMAND: in the background, with its words in $DIR/log.
 start() {
 	needs_emulator
-	"$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
+	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
 		2>"$DIR/log" 3>&- &
 	PID=$!
 	eventually answers
@@ -70,7 +70,7 @@ lines() {
 @test "an unknown option is one line that lists the valid ones, and 2" {
 	run -2 "$PTSNAPD" --nonsense
 	[ "$(lines "$output")" -eq 1 ]
-	[[ $output == "ptsnapd: unknown option --nonsense; valid: --source --socket --state-dir "* ]]
+	[[ $output == "ptsnapd: unknown option --nonsense; valid: --source "*" --state-dir "* ]]
 }
 
 @test "an unknown value is one line that lists the valid ones, and 2" {
@@ -106,14 +106,15 @@ lines() {
 	[ ! -e "$SOCKET" ]
 }
 
-@test "no PMU and no command is one line that says what to do, and 6" {
+@test "no PMU where one is required is one line that says what to do, and 6" {
 	[ ! -e /sys/bus/event_source/devices/intel_pt ] || skip "this host has the PMU"
-	run -6 "$PTSNAPD" --socket="$SOCKET" --state-dir="$STATE"
-	[ "$(lines "$output")" -eq 1 ]
-	[[ $output == *"no intel_pt PMU"* && $output == *"ptsnapd -- COMMAND"* ]]
-	run -6 "$PTSNAPD" --source=intel_pt --socket="$SOCKET" --state-dir="$STATE"
-	[ "$(lines "$output")" -eq 1 ]
-	[[ $output == *"Intel PT"* ]]
+	for args in "" "--source=intel_pt" "-- true"; do
+		# shellcheck disable=SC2086
+		run -6 timeout 20 "$PTSNAPD" --require-pt --socket="$SOCKET" --state-dir="$STATE" $args
+		[ "$(lines "$output")" -eq 1 ]
+		[[ $output == *"no Intel PT"* && $output == *"--source=emulated -- COMMAND"* ]]
+		[ ! -e "$SOCKET" ]
+	done
 }
 
 @test "a decoder that is not there is one line before the command runs, and 1" {
@@ -417,4 +418,93 @@ refused() {
 	stop
 	wait "$listener"
 	grep -q STOPPING=1 "$DIR/told"
+}
+
+has_pt() {
+	[ -e /sys/bus/event_source/devices/intel_pt ]
+}
+
+@test "--check says on this host why it cannot be traced, and 6" {
+	has_pt && skip "this host has Intel PT"
+	run -6 "$PTSNAPD" --config= --check --state-dir="$DIR"
+	[[ ${lines[0]} == "failure  pmu: "*"; fix: "* ]]
+	grep -q GenuineIntel /proc/cpuinfo || [[ ${lines[0]} == *"not an Intel CPU"* ]]
+	for line in "${lines[@]}"; do
+		[[ $line =~ ^(ok\ {7}|note\ {5}|warning\ {2}|failure\ {2})[a-z-]+:\  ]]
+	done
+	run -6 "$PTSNAPD" --config= --check --json --state-dir="$DIR"
+	printf '%s' "$output" | python3 -c 'import json, sys
+for f in json.load(sys.stdin):
+    assert sorted(f) == ["fix", "level", "text", "what"]
+    assert f["level"] in ("ok", "note", "warning", "failure")'
+}
+
+@test "--check with a command needs no Intel PT" {
+	needs_emulator
+	run -0 "$PTSNAPD" --config= --check --source=emulated --state-dir="$DIR" -- true
+	[[ $output == *"ok       emulator: "* ]]
+	run -6 "$PTSNAPD" --config= --check --source=emulated --emu-qemu=/nowhere \
+		--state-dir="$DIR" -- true
+	[[ $output == *"failure  emulator: "* ]]
+}
+
+@test "check asks the recorder for what it knows, many at a time" {
+	start -- sleep 60
+	pids=
+	for i in 1 2 3 4; do
+		"$CTL" --socket="$SOCKET" check >"$DIR/check.$i" 3>&- & pids="$pids $!"
+	done
+	for pid in $pids; do wait "$pid"; done
+	for i in 1 2 3 4; do
+		grep -q "^ok       recorder: 2 of 2 CPUs are traced (emulated)" "$DIR/check.$i"
+	done
+	stop
+}
+
+@test "a check that is under way does not keep the recorder from its end" {
+	start -- sleep 60
+	"$CTL" --socket="$SOCKET" check >/dev/null 2>&1 3>&- & client=$!
+	stop
+	wait "$client" || true
+}
+
+@test "the emulated source has nothing to hand back" {
+	start -- sleep 60
+	run -1 "$CTL" --socket="$SOCKET" yield --for=1s
+	[[ $output == *"cannot do that: this source takes no Intel PT"* ]]
+	"$CTL" --socket="$SOCKET" status --attrs | grep -q "^Terms      pt,mtc,tsc"
+	stop
+}
+
+@test "strangers may ask for the status, not for checks or Intel PT" {
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	command -v setpriv >/dev/null || skip "no setpriv"
+	start -- sleep 60
+	chmod 0755 "$DIR"
+	chmod 0666 "$SOCKET"
+	cp "$CTL" "$DIR/ctl"
+	stranger() { setpriv --reuid=65534 --regid=65534 --clear-groups "$DIR/ctl" --socket="$SOCKET" "$@"; }
+	stranger status -q
+	run -4 stranger check
+	run -4 stranger yield
+	run -4 stranger yield --end
+	stop
+}
+
+@test "without Intel PT and without a command it records the sideband, and says so" {
+	has_pt && skip "this host has Intel PT"
+	"$PTSNAPD" --check --json --config= --state-dir="$DIR" |
+		grep -q '"perf events can be opened' || skip "no perf events"
+	"$PTSNAPD" --config= --socket="$SOCKET" --state-dir="$STATE" 2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually answers
+	run -0 "$CTL" --socket="$SOCKET" status
+	[[ $output == *"State      degraded"* ]]
+	[[ $output == *"no-pt"* ]]
+	run -6 "$CTL" --socket="$SOCKET" check
+	[[ $output == *"failure  recorder: no CPU is traced"* ]]
+	run -1 "$CTL" --socket="$SOCKET" yield
+	[[ $output == *"this host has no Intel PT"* ]]
+	[ "$(grep -c no-pt "$DIR/log")" -eq 1 ]
+	stop
 }

@@ -3,7 +3,7 @@
 
     fake_recorder.py SOCKET BEHAVIOUR
 
-One connection a call, until killed. BEHAVIOUR: normal, garbage, half, silent, closed, slow, huge,
+One connection a call, until killed. BEHAVIOUR: normal, failing, garbage, half, silent, closed, slow, huge,
 nofd, wrongsize, continues, or error:NAME[:JSON] (an error reply to everything).
 """
 
@@ -21,10 +21,22 @@ ENTRY = {"id": ID, "state": "done", "trigger": "control", "reason": HOSTILE,
          "realtimeUSec": 1700000000000000, "bootId": "b", "rawBytes": 8388608, "reportBytes": 12345,
          "gaps": 0, "later": {"field": True}}
 STATUS = {"version": "9", "state": "tracing", "source": "emulated", "pid": 42, "uptimeUSec": 1500000,
-          "cpus": [{"cpu": 0, "auxBytes": 8388608, "dataBytes": 65536, "instructions": 1234567}] +
-                  [{"cpu": i, "auxBytes": 8388608, "dataBytes": 65536, "instructions": None,
-                    "lost": 5 if i == 7 else 0} for i in range(1, 8)],
+          "terms": "tsc,mtc,mtc_period=9", "yielded": {"untilUSec": 1700000000000000, "uid": 7, "pid": 99},
+          "attrs": {"preset": "std", "terms": "tsc,mtc,mtc_period=9", "pt": "type=8 config=0x2600e602",
+                    "sideband": "type=1 " + HOSTILE, "sidebandMissing": "text_poke",
+                    "sizesNote": "trace ring 4M instead of 8M", "clockIsMonotonic": False},
+          "cpus": [{"cpu": 0, "state": "tracing", "node": 0, "auxBytes": 8388608, "dataBytes": 65536,
+                    "instructions": 1234567}] +
+                  [{"cpu": i, "state": "tracing", "node": None, "auxBytes": 8388608,
+                    "dataBytes": 65536, "instructions": None,
+                    "lost": 5 if i == 7 else 0} for i in range(1, 8)] +
+                  [{"cpu": 8, "state": "bu\x1b[31msy", "why": HOSTILE, "auxBytes": 0,
+                    "dataBytes": 65536, "instructions": None, "lost": 0}],
           "timeline": {"records": 10}, "command": {"pid": 43, "running": False, "exitStatus": 3}}
+FINDINGS = [{"level": "ok", "what": "pmu", "text": "intel_pt is here", "fix": None},
+            {"level": "warning", "what": "lost", "text": "3 records " + HOSTILE,
+             "fix": "--data-size=2M"}]
+FAILURE = {"level": "failure", "what": "paranoid", "text": "is 3", "fix": "sysctl"}
 BUNDLE = b"bundle\0bytes"
 if "FAKE_BUNDLE" in os.environ:  # a file to hand out instead
     with open(os.environ["FAKE_BUNDLE"], "rb") as f:
@@ -95,6 +107,13 @@ class Peer:
             self.get(call)
         elif method == "io.ptsnap.recorder.Status":
             self.reply({"status": STATUS}, continues=self.behaviour == "continues")
+        elif method == "io.ptsnap.recorder.Check":
+            self.reply({"findings": FINDINGS + ([FAILURE] if self.behaviour == "failing" else [])})
+        elif method == "io.ptsnap.recorder.Yield":
+            asked = call["parameters"].get("forUSec")
+            self.reply({"untilUSec": None if asked is None else 1700000000000000 + asked})
+        elif method == "io.ptsnap.recorder.Resume":
+            self.reply({"untilUSec": None})
 
     def error(self, call):
         name, _, parameters = self.behaviour[len("error:"):].partition(":")

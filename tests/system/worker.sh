@@ -27,7 +27,7 @@ ended_well() {
 	esac
 }
 
-kinds="plain tips long small cpus leaf many empty nopsb nosideband noimage overflow last turns"
+kinds="plain tips long small cpus leaf many empty nopsb nosideband noimage overflow last turns degraded busy"
 for kind in $kinds; do
 	"$make_bundle" "$kind" "$dir/$kind.ptsnap" || fail "make_bundle $kind"
 	for view in 0 1 2 3 4; do

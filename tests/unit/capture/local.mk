@@ -1,28 +1,62 @@
 check_PROGRAMS += \
+	tests/unit/capture/test_budget \
 	tests/unit/capture/test_clock \
+	tests/unit/capture/test_cpuid \
+	tests/unit/capture/test_cpulist \
+	tests/unit/capture/test_drain \
 	tests/unit/capture/test_freeze \
+	tests/unit/capture/test_numa \
 	tests/unit/capture/test_pmu \
+	tests/unit/capture/test_preset \
 	tests/unit/capture/test_procscan \
+	tests/unit/capture/test_recqueue \
 	tests/unit/capture/test_ring \
-	tests/unit/capture/test_source_perf
+	tests/unit/capture/test_source_perf \
+	tests/unit/capture/test_source_perf_life
 
 TEST_CAPTURE_LIBS = capture/libptcapture.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
+tests_unit_capture_test_budget_SOURCES = tests/unit/capture/test_budget.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_budget_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_cpulist_SOURCES = tests/unit/capture/test_cpulist.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_cpulist_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_clock_SOURCES = tests/unit/capture/test_clock.c
 tests_unit_capture_test_clock_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_drain_SOURCES = tests/unit/capture/test_drain.c \
+	tests/unit/capture/data_ring.c tests/unit/capture/data_ring.h
+tests_unit_capture_test_drain_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_freeze_SOURCES = tests/unit/capture/test_freeze.c
 tests_unit_capture_test_freeze_LDADD = $(TEST_CAPTURE_LIBS)
-tests_unit_capture_test_pmu_SOURCES = tests/unit/capture/test_pmu.c \
+tests_unit_capture_test_numa_SOURCES = tests/unit/capture/test_numa.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_numa_LDADD = $(TEST_CAPTURE_LIBS)
+# The machines of tests/sysfs.
+TEST_SYSFS = tests/unit/capture/sysfs.c tests/unit/capture/sysfs.h
+TEST_KERNEL_VALID = tests/unit/capture/kernel_valid.c tests/unit/capture/kernel_valid.h
+tests_unit_capture_test_cpuid_SOURCES = tests/unit/capture/test_cpuid.c $(TEST_SYSFS)
+tests_unit_capture_test_cpuid_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_pmu_SOURCES = tests/unit/capture/test_pmu.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h $(TEST_SYSFS) $(TEST_KERNEL_VALID)
 tests_unit_capture_test_pmu_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_preset_SOURCES = tests/unit/capture/test_preset.c $(TEST_SYSFS) \
+	$(TEST_KERNEL_VALID)
+tests_unit_capture_test_preset_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_procscan_SOURCES = tests/unit/capture/test_procscan.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_procscan_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_recqueue_SOURCES = tests/unit/capture/test_recqueue.c
+tests_unit_capture_test_recqueue_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_ring_SOURCES = tests/unit/capture/test_ring.c
 tests_unit_capture_test_ring_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_source_perf_SOURCES = tests/unit/capture/test_source_perf.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_source_perf_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_source_perf_life_SOURCES = tests/unit/capture/test_source_perf_life.c \
+	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_source_perf_life_LDADD = $(TEST_CAPTURE_LIBS)
 
 # The software PMU without an emulator. What only the plugin has is compiled in: there it is not PIE.
 check_PROGRAMS += \
@@ -56,3 +90,8 @@ tests_unit_capture_test_follow_SOURCES = tests/unit/capture/test_follow.c \
 	tests/unit/capture/exec_oracle.c tests/unit/capture/exec_oracle.h \
 	capture/emu/arguments.c capture/emu/follow.c capture/emu/follow_self.c
 tests_unit_capture_test_follow_LDADD = $(TEST_CAPTURE_LIBS)
+
+check_PROGRAMS += tests/unit/capture/test_holders
+tests_unit_capture_test_holders_SOURCES = tests/unit/capture/test_holders.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_holders_LDADD = $(TEST_CAPTURE_LIBS)

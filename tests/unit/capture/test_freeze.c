@@ -1,10 +1,11 @@
 /*
- * capture/freeze: order of stopping, copying and restarting, and what happens when a CPU does not
- * do as told, over a source made of known bytes.
+ * capture/freeze and capture/area: order of stopping, copying and restarting, and what happens when
+ * a CPU does not do as told, over a source made of known bytes.
  */
 #include "capture/freeze.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,10 +23,14 @@ struct fake {
 	struct source s;
 	struct source_cpu cpus[CPUS];
 	uint8_t *memory[CPUS];
-	char calls[64]; /* "-0-1-2+0+1+2" */
+	pthread_mutex_t lock; /* enable comes from several threads */
+	char calls[64];	      /* "-0-1-2+0+1+2" */
 	int disable_result[CPUS], enable_result[CPUS];
 	bool stopped[CPUS];
 	uint64_t tsc;
+	struct freezer *freezer;
+	struct area area;
+	struct freeze_wish wish;
 };
 
 static struct fake *fake_of(struct source *s)
@@ -60,12 +65,26 @@ static int fake_enable(struct source *s, uint32_t index)
 {
 	struct fake *f = fake_of(s);
 
+	pthread_mutex_lock(&f->lock);
 	note_call(f, '+', index);
 	if (f->enable_result[index] == 0)
 		f->stopped[index] = false;
+	pthread_mutex_unlock(&f->lock);
 	/* What is written from now on must not be in the copy. */
 	memset(f->memory[index] + 2 * PAGE, 0xee, PAGE);
 	return f->enable_result[index];
+}
+
+/* As prctl does it: the wished one, then the others in their own order. */
+static void fake_disable_all(struct source *s, uint32_t first, int *ret)
+{
+	struct fake *f = fake_of(s);
+
+	note_call(f, '=', first);
+	ret[first] = fake_disable(s, first);
+	for (uint32_t i = 0; i < CPUS; i++)
+		if (i != first && f->cpus[i].pt.aux != NULL)
+			ret[i] = fake_disable(s, i);
 }
 
 static uint64_t fake_tsc(struct source *s, uint32_t index)
@@ -80,8 +99,20 @@ static void fake_free(struct source *s)
 
 	for (size_t i = 0; i < CPUS; i++)
 		free(f->memory[i]);
+	freezer_free(f->freezer);
+	area_done(&f->area);
+	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
+
+static const struct source_ops fake_all_ops = {
+	.name = "fake",
+	.disable = fake_disable,
+	.enable = fake_enable,
+	.disable_all = fake_disable_all,
+	.free = fake_free,
+	.read_tsc = fake_tsc,
+};
 
 static const struct source_ops fake_ops = {
 	.name = "fake",
@@ -102,6 +133,10 @@ static int set_up(void **state)
 	struct fake *f = calloc(1, sizeof(*f));
 
 	assert_non_null(f);
+	pthread_mutex_init(&f->lock, NULL);
+	f->wish = (struct freeze_wish){.resume = true, .cpu = FREEZE_ANY_CPU};
+	/* One that copies: calls come in a known order. */
+	assert_int_equal(freezer_new(CPUS, 1, &f->freezer), 0);
 	f->s = (struct source){.ops = &fake_ops, .cpus = f->cpus, .n_cpus = CPUS};
 	clock_make(&f->s.clock, 1000000000, 0, 500000);
 	for (uint32_t i = 0; i < CPUS; i++) {
@@ -120,10 +155,18 @@ static int set_up(void **state)
 			f->memory[i][2 * PAGE + (1000 * (i + 1) - 1 - age) % PAGE] =
 				byte_of(i, age);
 		f->cpus[i].cpu = 10 + i;
+		f->cpus[i].node = -1;
 		assert_int_equal(ring_init(&f->cpus[i].pt, page, TOTAL, NULL), 0);
 	}
+	assert_int_equal(area_make(&f->s, 0, &f->area), 0);
 	*state = f;
 	return 0;
+}
+
+static int freeze(struct fake *f, struct freeze_cpu *got)
+{
+	memset(got, 0x5a, CPUS * sizeof(*got));
+	return freeze_snapshot(f->freezer, &f->s, &f->wish, &f->area, got);
 }
 
 static int tear_down(void **state)
@@ -148,96 +191,102 @@ static void freeze_snapshot_copies_exactly_the_newest_bytes_of_each_cpu(void **s
 		uint64_t each = wanted[w] == 0 || wanted[w] > PAGE ? PAGE : wanted[w];
 		struct freeze_cpu got[CPUS];
 		struct fake *f;
-		uint8_t *area;
 		void *fresh;
 
 		(void)state;
 		set_up(&fresh);
 		f = fresh;
-		assert_int_equal(freeze_area_size(&f->s, wanted[w]), CPUS * each);
-		area = malloc(CPUS * each); /* exactly: the sanitizer sees one byte more */
-		assert_int_equal(freeze_snapshot(&f->s, wanted[w], true, area, got), 0);
+		f->wish.bytes = wanted[w];
+		assert_int_equal(area_slice(&f->s, wanted[w]), each);
+		f->area.base[each] = 0x77;
+		assert_int_equal(freeze(f, got), 0);
 		for (uint32_t i = 0; i < CPUS; i++) {
+			assert_true(got[i].traced);
 			assert_int_equal(got[i].bytes, each);
-			assert_int_equal(got[i].offset, i * each);
-			assert_newest(area, &got[i], i);
+			/* Where its memory is, however little was asked for. */
+			assert_int_equal(got[i].offset, i * PAGE);
+			assert_newest(f->area.base, &got[i], i);
 		}
-		free(area);
+		if (each < PAGE)
+			assert_int_equal(f->area.base[each], 0x77);
 		tear_down(&fresh);
 	}
 }
 
-static void freeze_snapshot_stops_all_then_copies_then_restarts_all(void **state)
+static void freeze_snapshot_stops_all_then_restarts_each_behind_its_copy(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), 0);
+	assert_int_equal(freeze(f, got), 0);
 	assert_string_equal(f->calls, "-0-1-2+0+1+2");
 	for (uint32_t i = 0; i < CPUS; i++) {
-		/* The perf clock right after each stop. */
+		/* The perf clock right before and after each stop. */
+		assert_int_equal(got[i].asked_ns, 500000 + 100 * i);
 		assert_int_equal(got[i].stop_ns, 500000 + 100 * (i + 1));
+		assert_int_equal(got[i].stop_order, i);
+		assert_false(got[i].together);
 		assert_true(got[i].dark_ns >= got[i].copy_ns);
 		assert_in_range(got[i].dark_ns, 1, 60000000000);
 		assert_false(got[i].no_answer || got[i].not_stopped || got[i].not_restarted);
 		assert_false(f->stopped[i]);
 	}
-	/* The first stopped is restarted before the last is. */
-	assert_true(got[0].dark_ns >= got[0].copy_ns + got[1].copy_ns + got[2].copy_ns);
+	/* The last waited for the copies before its own. */
+	assert_true(got[2].dark_ns >= got[0].copy_ns + got[1].copy_ns + got[2].copy_ns);
 }
 
 static void freeze_snapshot_last_one_leaves_the_cpus_stopped(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
-	assert_int_equal(freeze_snapshot(&f->s, 0, false, area, got), 0);
+	f->wish.resume = false;
+	assert_int_equal(freeze(f, got), 0);
 	assert_string_equal(f->calls, "-0-1-2");
 	for (uint32_t i = 0; i < CPUS; i++) {
 		assert_int_equal(got[i].dark_ns, MANIFEST_ABSENT);
 		assert_int_equal(got[i].bytes, PAGE);
-		assert_newest(area, &got[i], i);
+		assert_newest(f->area.base, &got[i], i);
 	}
 }
 
 static void freeze_snapshot_cpu_that_does_not_stop_is_left_out(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
 	f->disable_result[1] = -EIO;
-	assert_int_equal(freeze_snapshot(&f->s, 64, true, area, got), -EIO);
+	f->wish.bytes = 64;
+	assert_int_equal(freeze(f, got), -EIO);
 	assert_string_equal(f->calls, "-0-1-2+0+1+2");
 	assert_true(got[1].not_stopped);
 	assert_int_equal(got[1].bytes, 0);
 	assert_int_equal(got[1].stop_ns, MANIFEST_ABSENT);
+	assert_int_equal(got[1].dark_ns, MANIFEST_ABSENT);
+	assert_int_equal(got[1].copy_ns, MANIFEST_ABSENT);
 	assert_int_equal(got[0].bytes, 64);
 	assert_int_equal(got[2].bytes, 64);
-	assert_newest(area, &got[0], 0);
-	assert_newest(area, &got[2], 2);
+	assert_newest(f->area.base, &got[0], 0);
+	assert_newest(f->area.base, &got[2], 2);
 }
 
 static void freeze_snapshot_cpu_that_does_not_answer_is_copied(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
 	f->disable_result[1] = SOURCE_NO_ANSWER;
 	f->disable_result[2] = SOURCE_NO_ANSWER;
 	f->enable_result[2] = SOURCE_NO_ANSWER;
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), 0);
+	assert_int_equal(freeze(f, got), 0);
 	assert_true(got[1].no_answer);
-	assert_newest(area, &got[1], 1);
+	assert_newest(f->area.base, &got[1], 1);
 	assert_true(got[1].dark_ns != MANIFEST_ABSENT);
 	assert_true(got[2].no_answer);
 	assert_false(got[2].not_stopped);
 	assert_false(got[2].not_restarted);
 	assert_int_equal(got[2].bytes, PAGE);
-	assert_newest(area, &got[2], 2);
+	assert_newest(f->area.base, &got[2], 2);
 	/* Nobody knows when it runs again. */
 	assert_int_equal(got[2].dark_ns, MANIFEST_ABSENT);
 	assert_false(got[0].no_answer);
@@ -246,56 +295,274 @@ static void freeze_snapshot_cpu_that_does_not_answer_is_copied(void **state)
 static void freeze_snapshot_cpu_that_does_not_restart_does_not_stop_the_others(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
 	f->enable_result[0] = -ENXIO;
 	f->enable_result[2] = -EBUSY;
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), -ENXIO);
+	assert_int_equal(freeze(f, got), -ENXIO);
 	assert_string_equal(f->calls, "-0-1-2+0+1+2");
 	assert_true(got[0].not_restarted);
 	assert_int_equal(got[0].dark_ns, MANIFEST_ABSENT);
 	assert_false(got[1].not_restarted);
 	assert_true(got[1].dark_ns != MANIFEST_ABSENT);
-	assert_newest(area, &got[0], 0);
+	assert_newest(f->area.base, &got[0], 0);
 }
 
 static void freeze_snapshot_first_error_is_told(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
 	f->disable_result[2] = -EIO;
 	f->enable_result[0] = -ENXIO;
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), -EIO);
+	assert_int_equal(freeze(f, got), -EIO);
 }
 
 static void freeze_snapshot_without_clock_has_no_stop_time(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
 	f->s.clock.valid = false;
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), 0);
+	assert_int_equal(freeze(f, got), 0);
 	assert_int_equal(got[0].stop_ns, MANIFEST_ABSENT);
 }
 
-static void freeze_snapshot_ring_without_aux_gives_nothing(void **state)
+static void assert_untouched(const struct freeze_cpu *c)
+{
+	assert_false(c->traced || c->no_answer || c->not_stopped || c->not_restarted);
+	assert_int_equal(c->stop_order, MANIFEST_ABSENT);
+	assert_int_equal(c->asked_ns, MANIFEST_ABSENT);
+	assert_int_equal(c->stop_ns, MANIFEST_ABSENT);
+	assert_int_equal(c->dark_ns, MANIFEST_ABSENT);
+}
+
+static void take_ring(struct fake *f, uint32_t cpu, enum source_cpu_state state)
+{
+	f->cpus[cpu].pt = (struct ring){0};
+	f->cpus[cpu].state = state;
+}
+
+static void freeze_snapshot_cpu_without_ring_is_left_alone(void **state)
 {
 	struct fake *f = *state;
-	uint8_t area[CPUS * PAGE];
 	struct freeze_cpu got[CPUS];
 
-	f->cpus[0].pt.aux = NULL;
-	f->cpus[0].pt.aux_size = 0;
-	assert_int_equal(freeze_area_size(&f->s, 0), 2 * PAGE);
-	assert_int_equal(freeze_snapshot(&f->s, 0, true, area, got), 0);
+	take_ring(f, 0, SOURCE_CPU_BUSY);
+	assert_int_equal(freeze(f, got), 0);
+	assert_string_equal(f->calls, "-1-2+1+2");
+	assert_untouched(&got[0]);
 	assert_int_equal(got[0].bytes, 0);
-	assert_int_equal(got[1].offset, 0);
-	assert_newest(area, &got[1], 1);
-	assert_newest(area, &got[2], 2);
+	assert_int_equal(got[0].copy_ns, MANIFEST_ABSENT);
+	assert_int_equal(got[1].stop_order, 0);
+	assert_newest(f->area.base, &got[1], 1);
+	assert_newest(f->area.base, &got[2], 2);
+}
+
+static void freeze_snapshot_no_cpu_traces_is_well(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	for (uint32_t i = 0; i < CPUS; i++)
+		take_ring(f, i, SOURCE_CPU_NO_PT);
+	area_done(&f->area);
+	assert_int_equal(area_make(&f->s, 0, &f->area), 0);
+	assert_null(f->area.base);
+	assert_true(area_holds(&f->area, &f->s, 0));
+	f->s.ops = &fake_all_ops;
+	assert_int_equal(freeze(f, got), 0);
+	assert_string_equal(f->calls, "");
+	for (uint32_t i = 0; i < CPUS; i++)
+		assert_untouched(&got[i]);
+}
+
+/* What was traced before is there, and its CPU is not spoken to. */
+static void freeze_snapshot_ring_of_a_cpu_that_does_not_trace_is_copied(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->cpus[0].state = SOURCE_CPU_OFFLINE;
+	f->cpus[0].pt.page->aux_head = 1000;
+	f->cpus[2].state = SOURCE_CPU_FAILED;
+	f->cpus[2].pt.page->aux_head = 3000;
+	assert_int_equal(freeze(f, got), 0);
+	assert_string_equal(f->calls, "-1+1");
+	assert_untouched(&got[0]);
+	assert_untouched(&got[2]);
+	for (uint32_t i = 0; i < CPUS; i++) {
+		assert_int_equal(got[i].bytes, PAGE);
+		assert_true(got[i].copy_ns != MANIFEST_ABSENT);
+		assert_newest(f->area.base, &got[i], i);
+	}
+}
+
+static void freeze_snapshot_wished_cpu_is_first(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->wish.cpu = 12;
+	assert_int_equal(freeze(f, got), 0);
+	assert_string_equal(f->calls, "-2-0-1+2+0+1");
+	assert_int_equal(got[2].stop_order, 0);
+	assert_int_equal(got[0].stop_order, 1);
+	assert_int_equal(got[1].stop_order, 2);
+	for (uint32_t i = 0; i < CPUS; i++)
+		assert_newest(f->area.base, &got[i], i);
+}
+
+static void freeze_snapshot_wished_cpu_that_does_not_trace_is_no_wish(void **state)
+{
+	static const uint32_t wishes[] = {12, 2, 99};
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->cpus[2].state = SOURCE_CPU_OFFLINE;
+	for (size_t i = 0; i < ARRAY_SIZE(wishes); i++) {
+		memset(f->calls, 0, sizeof(f->calls));
+		f->wish.cpu = wishes[i];
+		assert_int_equal(freeze(f, got), 0);
+		assert_string_equal(f->calls, "-0-1+0+1");
+	}
+}
+
+static void freeze_snapshot_source_that_stops_all_at_once_is_let(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->s.ops = &fake_all_ops;
+	f->wish.cpu = 11;
+	assert_int_equal(freeze(f, got), 0);
+	assert_string_equal(f->calls, "=1-1-0-2+1+0+2");
+	for (uint32_t i = 0; i < CPUS; i++) {
+		/* Within one call. */
+		assert_int_equal(got[i].asked_ns, 500000);
+		assert_int_equal(got[i].stop_ns, 500300);
+		assert_true(got[i].together);
+		assert_newest(f->area.base, &got[i], i);
+	}
+	assert_int_equal(got[1].stop_order, 0);
+	assert_int_equal(got[0].stop_order, 1);
+	assert_int_equal(got[2].stop_order, 2);
+}
+
+static void freeze_snapshot_not_all_stop_at_once_is_told_of_each(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->s.ops = &fake_all_ops;
+	f->disable_result[0] = SOURCE_NO_ANSWER;
+	f->disable_result[2] = -EIO;
+	assert_int_equal(freeze(f, got), -EIO);
+	assert_true(got[0].no_answer && !got[0].not_stopped);
+	assert_false(got[1].no_answer || got[1].not_stopped);
+	assert_true(got[2].not_stopped);
+	assert_int_equal(got[2].bytes, 0);
+	assert_string_equal(f->calls, "=0-0-1-2+0+1+2");
+}
+
+static void freeze_snapshot_area_too_small_takes_the_newest_that_fit(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->area.slice = 100;
+	assert_false(area_holds(&f->area, &f->s, 0));
+	assert_true(area_holds(&f->area, &f->s, 100));
+	assert_false(area_holds(&f->area, &f->s, 101));
+	assert_int_equal(freeze(f, got), 0);
+	for (uint32_t i = 0; i < CPUS; i++) {
+		assert_int_equal(got[i].bytes, 100);
+		assert_int_equal(got[i].offset, 100 * i);
+		assert_newest(f->area.base, &got[i], i);
+	}
+	f->area.slice = PAGE;
+}
+
+/* Each CPU's ring is overwritten as soon as it runs again: see fake_enable. */
+static void freeze_snapshot_by_several_threads_is_exact_every_time(void **state)
+{
+	struct fake *first = *state;
+
+	for (unsigned copiers = 0; copiers <= 9; copiers++) {
+		freezer_free(first->freezer);
+		assert_int_equal(freezer_new(CPUS, copiers, &first->freezer), 0);
+		for (unsigned round = 0; round < 50; round++) {
+			struct freeze_cpu got[CPUS];
+			struct fake *f;
+			void *fresh;
+
+			set_up(&fresh);
+			f = fresh;
+			f->s.ops = round % 2 == 0 ? &fake_ops : &fake_all_ops;
+			f->wish.bytes = round * 100;
+			/* The same threads each time. */
+			assert_int_equal(
+				freeze_snapshot(first->freezer, &f->s, &f->wish, &f->area, got), 0);
+			for (uint32_t i = 0; i < CPUS; i++) {
+				assert_int_equal(got[i].bytes,
+						 MIN_OF(round == 0 ? PAGE : round * 100, PAGE));
+				assert_newest(f->area.base, &got[i], i);
+				assert_false(f->stopped[i]);
+				assert_in_range(got[i].dark_ns, got[i].copy_ns, 60000000000);
+			}
+			tear_down(&fresh);
+		}
+	}
+}
+
+static void freeze_stop_ns_record_of_another_stop_is_not_believed(void **state)
+{
+	const struct freeze_cpu cpu = {.asked_ns = 1000, .stop_ns = 2000};
+	const struct freeze_cpu none = {.asked_ns = MANIFEST_ABSENT, .stop_ns = MANIFEST_ABSENT};
+
+	(void)state;
+	assert_int_equal(freeze_stop_ns(&cpu, 0), 2000);
+	assert_int_equal(freeze_stop_ns(&cpu, 999), 2000);
+	assert_int_equal(freeze_stop_ns(&cpu, 1000), 1000);
+	assert_int_equal(freeze_stop_ns(&cpu, 1999), 1999);
+	assert_int_equal(freeze_stop_ns(&cpu, 2001), 2000);
+	assert_int_equal(freeze_stop_ns(&cpu, MANIFEST_ABSENT), 2000);
+	assert_int_equal(freeze_stop_ns(&none, 1500), MANIFEST_ABSENT);
+	assert_int_equal(freeze_stop_ns(&none, MANIFEST_ABSENT), MANIFEST_ABSENT);
+}
+
+static void freezer_new_and_free_without_work_ends_its_threads(void **state)
+{
+	(void)state;
+	for (unsigned copiers = 0; copiers <= 9; copiers++) {
+		struct freezer *f;
+
+		assert_int_equal(freezer_new(CPUS, copiers, &f), 0);
+		freezer_free(f);
+	}
+	freezer_free(NULL);
+}
+
+static void area_make_rings_that_differ_has_slices_of_the_largest(void **state)
+{
+	struct fake *f = *state;
+	struct area a;
+
+	f->cpus[0].pt.aux_size = 64 * PAGE;
+	take_ring(f, 1, SOURCE_CPU_BUSY);
+	assert_int_equal(area_slice(&f->s, 0), 64 * PAGE);
+	assert_int_equal(area_slice(&f->s, PAGE + 1), PAGE + 1);
+	assert_false(area_holds(&f->area, &f->s, 0));
+	assert_int_equal(area_make(&f->s, PAGE + 1, &a), 0);
+	assert_int_equal(a.slice, 2 * PAGE);
+	assert_true(area_holds(&a, &f->s, 2 * PAGE));
+	assert_false(area_holds(&a, &f->s, 0));
+	memset(a.base, 1, CPUS * a.slice);
+	area_touch(&a, &f->s);
+	assert_int_equal(a.base[0], 1);
+	area_done(&a);
+	assert_null(a.base);
+	area_done(&a);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -304,14 +571,25 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(freeze_snapshot_copies_exactly_the_newest_bytes_of_each_cpu),
-		CASE(freeze_snapshot_stops_all_then_copies_then_restarts_all),
+		CASE(freeze_snapshot_stops_all_then_restarts_each_behind_its_copy),
 		CASE(freeze_snapshot_last_one_leaves_the_cpus_stopped),
 		CASE(freeze_snapshot_cpu_that_does_not_stop_is_left_out),
 		CASE(freeze_snapshot_cpu_that_does_not_answer_is_copied),
 		CASE(freeze_snapshot_cpu_that_does_not_restart_does_not_stop_the_others),
 		CASE(freeze_snapshot_first_error_is_told),
 		CASE(freeze_snapshot_without_clock_has_no_stop_time),
-		CASE(freeze_snapshot_ring_without_aux_gives_nothing),
+		CASE(freeze_snapshot_cpu_without_ring_is_left_alone),
+		CASE(freeze_snapshot_no_cpu_traces_is_well),
+		CASE(freeze_snapshot_ring_of_a_cpu_that_does_not_trace_is_copied),
+		CASE(freeze_snapshot_wished_cpu_is_first),
+		CASE(freeze_snapshot_wished_cpu_that_does_not_trace_is_no_wish),
+		CASE(freeze_snapshot_source_that_stops_all_at_once_is_let),
+		CASE(freeze_snapshot_not_all_stop_at_once_is_told_of_each),
+		CASE(freeze_snapshot_area_too_small_takes_the_newest_that_fit),
+		CASE(freeze_snapshot_by_several_threads_is_exact_every_time),
+		cmocka_unit_test(freeze_stop_ns_record_of_another_stop_is_not_believed),
+		cmocka_unit_test(freezer_new_and_free_without_work_ends_its_threads),
+		CASE(area_make_rings_that_differ_has_slices_of_the_largest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

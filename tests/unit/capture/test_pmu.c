@@ -12,14 +12,16 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
+#include "tests/unit/capture/kernel_valid.h"
+#include "tests/unit/capture/sysfs.h"
 #include "tests/unit/capture/tree.h"
 
-#define PT     0x1ull
-#define CYC    0x2ull
-#define MTC    0x200ull
-#define TSC    0x400ull
-#define NORET  0x800ull
-#define BRANCH 0x2000ull
+#define PT     RTIT_PT
+#define CYC    RTIT_CYC
+#define MTC    RTIT_MTC
+#define TSC    RTIT_TSC
+#define NORET  RTIT_NORETCOMP
+#define BRANCH RTIT_BRANCH
 
 /* As a Skylake with Linux 6.1 shows it. */
 static const struct {
@@ -42,7 +44,17 @@ static const struct {
 	{"caps/psb_cyc", "1\n"},
 	{"caps/ptwrite", "0\n"},
 	{"caps/power_event_trace", "0\n"},
+	{"caps/event_trace", "0\n"},
+	{"caps/tnt_disable", "0\n"},
+	{"caps/cr3_filtering", "1\n"},
+	{"caps/ip_filtering", "1\n"},
+	{"caps/topa_output", "1\n"},
 	{"caps/topa_multiple_entries", "1\n"},
+	{"caps/single_range_output", "1\n"},
+	{"caps/output_subsys", "0\n"},
+	{"caps/payloads_lip", "0\n"},
+	{"caps/num_address_ranges", "2\n"},
+	{"caps/max_subleaf", "1\n"},
 	{"caps/mtc_periods", "249\n"},
 	{"caps/cycle_thresholds", "3fff\n"},
 	{"caps/psb_periods", "3f\n"},
@@ -87,6 +99,19 @@ static void pmu_read_skylake_directory_is_understood(void **state)
 	assert_true(pmu.topa_multiple_entries);
 	assert_false(pmu.ptwrite);
 	assert_false(pmu.power_event_trace);
+	assert_false(pmu.event_trace);
+	assert_false(pmu.tnt_disable);
+	assert_true(pmu.cr3_filtering);
+	assert_true(pmu.ip_filtering);
+	assert_true(pmu.topa_output);
+	assert_true(pmu.single_range_output);
+	assert_false(pmu.output_subsys);
+	assert_false(pmu.payloads_lip);
+	assert_int_equal(pmu.num_address_ranges, 2);
+	assert_int_equal(pmu.max_subleaf, 1);
+	assert_int_equal(pmu.nr_addr_filters, 2);
+	assert_int_equal(pmu.crystal_hz, 0);
+	assert_false(pmu.branch_always);
 	assert_int_equal(pmu.max_nonturbo_ratio, 28);
 	assert_int_equal(pmu.tsc_art_num, 234);
 	assert_int_equal(pmu.tsc_art_den, 2);
@@ -107,6 +132,46 @@ static void pmu_read_old_kernel_without_caps_and_timing_is_understood(void **sta
 	assert_int_equal(pmu.max_nonturbo_ratio, 0);
 	assert_int_equal(pmu.tsc_art_den, 0);
 	tree_free(root);
+}
+
+/* Each cap goes to its own member: one alone set, the rest clear. */
+static void pmu_read_each_cap_is_its_own(void **state)
+{
+	struct pmu pmu;
+	const struct {
+		const char *path;
+		const bool *flag;
+	} caps[] = {
+		{"caps/cr3_filtering", &pmu.cr3_filtering},
+		{"caps/psb_cyc", &pmu.psb_cyc},
+		{"caps/ip_filtering", &pmu.ip_filtering},
+		{"caps/mtc", &pmu.mtc},
+		{"caps/ptwrite", &pmu.ptwrite},
+		{"caps/power_event_trace", &pmu.power_event_trace},
+		{"caps/event_trace", &pmu.event_trace},
+		{"caps/tnt_disable", &pmu.tnt_disable},
+		{"caps/topa_output", &pmu.topa_output},
+		{"caps/topa_multiple_entries", &pmu.topa_multiple_entries},
+		{"caps/single_range_output", &pmu.single_range_output},
+		{"caps/output_subsys", &pmu.output_subsys},
+		{"caps/payloads_lip", &pmu.payloads_lip},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(caps); i++) {
+		char *root = tree_new();
+		size_t set = 0;
+
+		tree_write(root, "type", "7");
+		tree_write(root, "format/tsc", "config:10");
+		tree_write(root, caps[i].path, "1\n");
+		assert_int_equal(pmu_read(root, &pmu), 0);
+		for (size_t k = 0; k < ARRAY_SIZE(caps); k++)
+			set += *caps[k].flag;
+		assert_int_equal(set, 1);
+		assert_true(*caps[i].flag);
+		tree_free(root);
+	}
 }
 
 static void pmu_read_no_directory_is_enoent(void **state)
@@ -151,7 +216,18 @@ static void pmu_read_unintelligible_file_is_ebadmsg(void **state)
 		{"format/x", "config\n"},
 		{"format/x", "config:00000000000000000000000000000000000000000000000000000001\n"},
 		{"format/a_term_whose_name_is_too_long_for_us", "config:1\n"},
+		{"type", "5\n"},
 		{"caps/mtc", "yes\n"},
+		{"caps/mtc", "2\n"},
+		{"caps/ptwrite", "ffffffff\n"},
+		{"caps/mtc_periods", "10000\n"},
+		{"caps/cycle_thresholds", "10000\n"},
+		{"caps/psb_periods", "10000\n"},
+		{"caps/num_address_ranges", "8\n"},
+		{"nr_addr_filters", "8\n"},
+		{"nr_addr_filters", "-1\n"},
+		{"max_nonturbo_ratio", "256\n"},
+		{"tsc_art_ratio", "4294967296:2\n"},
 		{"caps/mtc_periods", "0x249\n"},
 		{"caps/psb_periods", "1ffffffff\n"},
 		{"max_nonturbo_ratio", "1c\n"},
@@ -215,13 +291,13 @@ static void pmu_parse_terms_valid_gives_config(void **state)
 		{"tsc=0,mtc", PT | BRANCH | MTC},
 		{"tsc,tsc=0", PT | BRANCH},
 		{"mtc_period=3", PT | BRANCH | 3 << 14},
-		{PMU_DEFAULT_TERMS, PT | BRANCH | TSC | MTC | 9 << 14 | 1 << 24},
+		{"tsc,mtc,mtc_period=9,psb_period=1", PT | BRANCH | TSC | MTC | 9 << 14 | 1 << 24},
 		{"cyc,cyc_thresh=13", PT | BRANCH | CYC | 13 << 19},
 		{"psb_period=0x5,noretcomp", PT | BRANCH | NORET | 5 << 24},
 		{"psb_period=5,psb_period=0", PT | BRANCH},
 		{"branch=0", PT},
-		{"pt=0", BRANCH},
 		{"pt=0,branch=0", 0},
+		{"branch=0,pt=0", 0},
 		{"cyc_thresh=010", PT | BRANCH | 10 << 19}, /* not octal */
 		{"config=0x2001", PT | BRANCH},
 		{"config=0x401", PT | TSC},
@@ -271,6 +347,8 @@ static void pmu_parse_terms_invalid_says_what_is_valid(void **state)
 		 "valid values: 0-5"},
 		{"cyc_thresh=14", "cyc_thresh=14: not valid", "valid values: 0-13"},
 		{"ptw", "ptw=1: not valid", "valid values: 0"},
+		{"fup_on_ptw", "fup_on_ptw=1: not valid", "valid values: 0"},
+		{"pt=0", "branch=1: not valid without pt=1", "valid values with pt=0: 0"},
 		{"pwr_evt=1", "pwr_evt=1: not valid", "valid values: 0"},
 		{"config", "config=: not a number", ""},
 		{"config=0xzz", "config=0xzz: not a number", ""},
@@ -312,6 +390,313 @@ static void pmu_parse_terms_cap_missing_refuses_the_flag(void **state)
 					 why, sizeof(why)),
 			 0);
 	assert_int_equal(pmu_parse_terms(&pmu, "psb_period=1", &config, why, sizeof(why)), -EINVAL);
+}
+
+/* The flags that Skylake has no caps for. */
+static void pmu_parse_terms_later_flags_need_their_caps(void **state)
+{
+	static const struct {
+		const char *terms;
+		uint64_t config; /* 0: refused */
+		const char *why;
+	} cases[] = {
+		{"ptw", PT | BRANCH | RTIT_PTW, ""},
+		{"ptw,fup_on_ptw", PT | BRANCH | RTIT_PTW | RTIT_FUP_ON_PTW, ""},
+		{"fup_on_ptw,ptw", PT | BRANCH | RTIT_PTW | RTIT_FUP_ON_PTW, ""},
+		{"fup_on_ptw", 0,
+		 "fup_on_ptw=1: not valid without ptw=1; valid values with ptw=0: 0"},
+		{"config=0x2021", 0, "fup_on_ptw=1: not valid without ptw=1"},
+		{"pwr_evt", PT | BRANCH | RTIT_PWR_EVT, ""},
+		{"event,notnt", PT | BRANCH | RTIT_EVENT | RTIT_NOTNT, ""},
+		{"event=2", 0, "event=2: not valid here; valid values: 0-1"},
+	};
+	struct sysfs_machine m;
+	struct pmu pmu;
+
+	(void)state;
+	sysfs_read("skylake", &m);
+	pmu = m.pmu;
+	pmu.ptwrite = pmu.power_event_trace = pmu.event_trace = pmu.tnt_disable = true;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t config = 0;
+		char why[256];
+		int r = pmu_parse_terms(&pmu, cases[i].terms, &config, why, sizeof(why));
+
+		assert_int_equal(r, cases[i].config != 0 ? 0 : -EINVAL);
+		assert_int_equal(config, cases[i].config);
+		assert_non_null(strstr(why, cases[i].why));
+	}
+}
+
+/* One cap at a time gives its own flag and no other. */
+static void pmu_parse_terms_each_flag_has_its_own_cap(void **state)
+{
+	struct sysfs_machine m;
+	struct pmu pmu;
+	const struct {
+		const char *term;
+		bool *cap;
+	} flags[] = {
+		{"mtc", &pmu.mtc},	     {"cyc", &pmu.psb_cyc},
+		{"ptw", &pmu.ptwrite},	     {"pwr_evt", &pmu.power_event_trace},
+		{"event", &pmu.event_trace}, {"notnt", &pmu.tnt_disable},
+	};
+
+	(void)state;
+	sysfs_read("skylake", &m);
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+		pmu = m.pmu;
+		for (size_t k = 0; k < ARRAY_SIZE(flags); k++)
+			*flags[k].cap = k == i;
+		for (size_t k = 0; k < ARRAY_SIZE(flags); k++) {
+			uint64_t config;
+			char why[256];
+
+			assert_int_equal(
+				pmu_parse_terms(&pmu, flags[k].term, &config, why, sizeof(why)),
+				k == i ? 0 : -EINVAL);
+		}
+	}
+}
+
+static void pmu_parse_terms_mtc_needs_a_period_that_is_listed(void **state)
+{
+	struct pmu pmu;
+	uint64_t config;
+	char why[256];
+
+	(void)state;
+	pmu_emulated(&pmu);
+	pmu.mtc_periods = 0x248;
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc", &config, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "mtc_period=0: not valid with mtc=1; valid values: 3,6,9");
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc,mtc_period=6", &config, why, sizeof(why)), 0);
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc_period=0", &config, why, sizeof(why)), 0);
+	pmu.mtc_periods = 0;
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc", &config, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why, "mtc=1: not valid here; valid values: 0");
+}
+
+static void pmu_parse_terms_broadwell_refuses_no_branches(void **state)
+{
+	struct sysfs_machine m;
+	struct pmu pmu;
+	uint64_t config;
+	char why[256];
+
+	(void)state;
+	sysfs_read("broadwell", &m);
+	sysfs_complete(&m, &pmu);
+	assert_int_equal(pmu_parse_terms(&pmu, "tsc,branch=0", &config, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "branch=0: not valid on this CPU"));
+	assert_non_null(strstr(why, "valid values: 1"));
+	/* The old way: branches are traced all the same. */
+	assert_int_equal(pmu_parse_terms(&pmu, "pt=0,branch=0", &config, why, sizeof(why)), 0);
+	assert_true(kernel_valid(&m, config));
+}
+
+/* A set has 16 values; a wide field of an odd kernel has no more. */
+static void pmu_parse_terms_wide_field_is_limited_by_its_cap(void **state)
+{
+	struct pmu pmu = {.n_terms = 2,
+			  .terms = {{"mtc_period", 0, 7}, {"mtc", 8, 8}},
+			  .mtc = true,
+			  .mtc_periods = 0x249};
+	uint64_t config;
+	char why[256];
+
+	(void)state;
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc_period=9", &config, why, sizeof(why)), 0);
+	assert_int_equal(pmu_parse_terms(&pmu, "mtc_period=67", &config, why, sizeof(why)),
+			 -EINVAL);
+	assert_string_equal(why, "mtc_period=67: not valid here; valid values: 0,3,6,9");
+	assert_int_equal(pmu_parse_terms(&pmu, "config=0x143", &config, why, sizeof(why)), -EINVAL);
+}
+
+/* No bits of our own: a kernel that put the fields elsewhere is followed. */
+static void pmu_parse_terms_bits_are_those_of_format(void **state)
+{
+	struct pmu pmu;
+	uint64_t config;
+	char why[128];
+
+	(void)state;
+	pmu_emulated(&pmu);
+	for (size_t i = 0; i < pmu.n_terms; i++) {
+		pmu.terms[i].low += 30;
+		pmu.terms[i].high += 30;
+	}
+	assert_int_equal(
+		pmu_parse_terms(&pmu, "tsc,mtc,mtc_period=9,cyc", &config, why, sizeof(why)), 0);
+	assert_int_equal(config, (PT | BRANCH | TSC | MTC | CYC | 9 << 14) << 30);
+}
+
+/* What the kernel makes of it when pt is not set, written out. */
+static uint64_t written_out(uint64_t config)
+{
+	return (config & PT) != 0 ? config : config | PT | BRANCH;
+}
+
+/* Each term with each value, on each machine. */
+static void pmu_parse_terms_single_values_are_as_the_kernel_takes_them(void **state)
+{
+	size_t taken = 0, refused = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sysfs_n_names; i++) {
+		struct sysfs_machine m;
+		struct pmu pmu;
+
+		sysfs_read(sysfs_names[i], &m);
+		sysfs_complete(&m, &pmu);
+		for (size_t t = 0; t < pmu.n_terms; t++) {
+			const struct pmu_term *term = &pmu.terms[t];
+			uint64_t n_values = 2ull << (term->high - term->low);
+
+			for (uint64_t v = 0; v <= n_values; v++) {
+				uint64_t config = 0, bits = PT | BRANCH;
+				char text[64], why[256];
+				int r;
+
+				snprintf(text, sizeof(text), "%s=%u", term->name, (unsigned)v);
+				r = pmu_parse_terms(&pmu, text, &config, why, sizeof(why));
+				bits &= ~((n_values - 1) << term->low);
+				bits |= v << term->low;
+				assert_int_equal(r == 0, v < n_values && kernel_valid(&m, bits));
+				if (r == 0)
+					assert_int_equal(config, bits);
+				else
+					assert_non_null(strstr(why, "valid values"));
+				r == 0 ? taken++ : refused++;
+			}
+		}
+	}
+	assert_true(taken > 300 && refused > 400);
+}
+
+static uint64_t next_random(uint64_t *seed)
+{
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
+
+/* A few bits and fields of a config, mostly ones that some kernel knows. */
+static uint64_t random_config(uint64_t *seed)
+{
+	static const uint64_t fields[] = {
+		RTIT_PT,	 RTIT_CYC,	  RTIT_PWR_EVT, RTIT_FUP_ON_PTW, RTIT_MTC,
+		RTIT_TSC,	 RTIT_NORETCOMP,  RTIT_PTW,	RTIT_BRANCH,	 RTIT_MTC_PERIOD,
+		RTIT_CYC_THRESH, RTIT_PSB_PERIOD, RTIT_EVENT,	RTIT_NOTNT,
+	};
+	uint64_t config = RTIT_PT | RTIT_BRANCH;
+
+	for (uint64_t n = next_random(seed) % 6; n > 0; n--)
+		config ^= next_random(seed) & fields[next_random(seed) % ARRAY_SIZE(fields)];
+	if (next_random(seed) % 32 == 0)
+		config ^= 1ull << next_random(seed) % 64;
+	return config;
+}
+
+static void pmu_parse_terms_raw_configs_are_as_the_kernel_takes_them(void **state)
+{
+	uint64_t seed = 0x123456789abcdefull;
+	size_t taken = 0, refused = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sysfs_n_names; i++) {
+		struct sysfs_machine m;
+		struct pmu pmu;
+
+		sysfs_read(sysfs_names[i], &m);
+		sysfs_complete(&m, &pmu);
+		for (size_t k = 0; k < 20000; k++) {
+			uint64_t raw = random_config(&seed), config = 0;
+			char text[64], why[512];
+			int r;
+
+			snprintf(text, sizeof(text), "config=0x%llx", (unsigned long long)raw);
+			r = pmu_parse_terms(&pmu, text, &config, why, sizeof(why));
+			if ((r == 0) != kernel_valid(&m, written_out(raw)))
+				fail_msg("%s: %s: %d %s", m.name, text, r, why);
+			if (r == 0)
+				assert_int_equal(config, written_out(raw));
+			else
+				assert_non_null(strstr(why, "valid "));
+			r == 0 ? taken++ : refused++;
+		}
+	}
+	assert_true(taken > 40000 && refused > 40000);
+}
+
+/* Written as terms, every config means itself again. */
+static void pmu_format_terms_parses_back(void **state)
+{
+	uint64_t seed = 0xfedcba987654321ull;
+
+	(void)state;
+	for (size_t i = 0; i < sysfs_n_names; i++) {
+		struct sysfs_machine m;
+		struct pmu pmu;
+
+		sysfs_read(sysfs_names[i], &m);
+		sysfs_complete(&m, &pmu);
+		for (size_t k = 0; k < 2000; k++) {
+			uint64_t raw = written_out(random_config(&seed)), config = 0;
+			char text[256], with_branch[300], why[512];
+
+			if (!kernel_valid(&m, raw))
+				continue;
+			pmu_format_terms(&pmu, raw, text, sizeof(text));
+			snprintf(with_branch, sizeof(with_branch), "branch=0,%s", text);
+			assert_int_equal(
+				pmu_parse_terms(&pmu, with_branch, &config, why, sizeof(why)), 0);
+			assert_int_equal(config, raw);
+		}
+	}
+}
+
+static void pmu_term_values_tell_what_is_valid(void **state)
+{
+	struct pmu pmu = {.n_terms = 3,
+			  .terms = {{"six", 0, 5}, {"five", 6, 10}, {"flag", 11, 11}}};
+
+	(void)state;
+	assert_true(pmu_term_values(&pmu, "six") == UINT64_MAX);
+	assert_int_equal(pmu_term_values(&pmu, "five"), UINT32_MAX);
+	assert_int_equal(pmu_term_values(&pmu, "flag"), 3);
+	assert_int_equal(pmu_term_values(&pmu, "none"), 0);
+	pmu_emulated(&pmu);
+	assert_int_equal(pmu_term_values(&pmu, "mtc_period"), 0xffff);
+	assert_int_equal(pmu_term_values(&pmu, "psb_period"), 0x3f);
+	assert_int_equal(pmu_term_values(&pmu, "ptw"), 0);
+	pmu.psb_cyc = false;
+	assert_int_equal(pmu_term_values(&pmu, "psb_period"), 1);
+}
+
+static void pmu_format_values_names_ranges(void **state)
+{
+	static const struct {
+		uint64_t values;
+		const char *text;
+	} cases[] = {
+		{0, "none"},
+		{1, "0"},
+		{0x249, "0,3,6,9"},
+		{0x3fff, "0-13"},
+		{0x8000000000000003, "0-1,63"},
+		{UINT64_MAX, "0-63"},
+	};
+	char text[64];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		pmu_format_values(cases[i].values, text, sizeof(text));
+		assert_string_equal(text, cases[i].text);
+	}
+	pmu_format_values(0x249, text, 4);
+	assert_string_equal(text, "0,3");
 }
 
 static void pmu_parse_terms_small_why_is_cut(void **state)
@@ -370,7 +755,9 @@ static void pmu_format_terms_names_what_is_set(void **state)
 
 	(void)state;
 	pmu_emulated(&pmu);
-	assert_int_equal(pmu_parse_terms(&pmu, PMU_DEFAULT_TERMS, &config, text, sizeof(text)), 0);
+	assert_int_equal(pmu_parse_terms(&pmu, "tsc,mtc,mtc_period=9,psb_period=1", &config, text,
+					 sizeof(text)),
+			 0);
 	pmu_format_terms(&pmu, config, text, sizeof(text));
 	assert_string_equal(text, "pt,mtc,tsc,branch,mtc_period=9,psb_period=1");
 	pmu_format_terms(&pmu, 0, text, sizeof(text));
@@ -386,6 +773,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(pmu_read_skylake_directory_is_understood),
 		cmocka_unit_test(pmu_read_old_kernel_without_caps_and_timing_is_understood),
+		cmocka_unit_test(pmu_read_each_cap_is_its_own),
 		CASE(pmu_read_no_directory_is_enoent),
 		cmocka_unit_test(pmu_read_incomplete_directory_is_ebadmsg),
 		cmocka_unit_test(pmu_read_unintelligible_file_is_ebadmsg),
@@ -394,6 +782,17 @@ int main(void)
 		cmocka_unit_test(pmu_parse_terms_valid_gives_config),
 		CASE(pmu_parse_terms_invalid_says_what_is_valid),
 		cmocka_unit_test(pmu_parse_terms_cap_missing_refuses_the_flag),
+		cmocka_unit_test(pmu_parse_terms_later_flags_need_their_caps),
+		cmocka_unit_test(pmu_parse_terms_each_flag_has_its_own_cap),
+		cmocka_unit_test(pmu_parse_terms_mtc_needs_a_period_that_is_listed),
+		cmocka_unit_test(pmu_parse_terms_broadwell_refuses_no_branches),
+		cmocka_unit_test(pmu_parse_terms_wide_field_is_limited_by_its_cap),
+		cmocka_unit_test(pmu_parse_terms_bits_are_those_of_format),
+		cmocka_unit_test(pmu_parse_terms_single_values_are_as_the_kernel_takes_them),
+		cmocka_unit_test(pmu_parse_terms_raw_configs_are_as_the_kernel_takes_them),
+		cmocka_unit_test(pmu_format_terms_parses_back),
+		cmocka_unit_test(pmu_term_values_tell_what_is_valid),
+		cmocka_unit_test(pmu_format_values_names_ranges),
 		cmocka_unit_test(pmu_parse_terms_small_why_is_cut),
 		cmocka_unit_test(pmu_term_value_reads_back),
 		cmocka_unit_test(pmu_term_value_64_bit_term_is_whole),

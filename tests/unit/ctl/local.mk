@@ -29,3 +29,11 @@ tests_unit_ctl_test_size_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/test_import
 tests_unit_ctl_test_import_SOURCES = tests/unit/ctl/test_import.c $(TEST_MAKE_PERFDATA)
 tests_unit_ctl_test_import_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)
+
+check_PROGRAMS += tests/unit/ctl/test_walk_match
+tests_unit_ctl_test_walk_match_SOURCES = tests/unit/ctl/test_walk_match.c
+tests_unit_ctl_test_walk_match_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_walk_model
+tests_unit_ctl_test_walk_model_SOURCES = tests/unit/ctl/test_walk_model.c
+tests_unit_ctl_test_walk_model_LDADD = $(ctl_test_libs)

@@ -110,6 +110,40 @@ static void report_whole_shows_everything(void **state)
 	assert_true(count_lines(text) >= 25 && count_lines(text) <= 45);
 }
 
+static void report_without_trace_says_so_in_one_line(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		"{\"trace\":{\"degraded\":true,\"why\":\"no Intel PT here\\n\\u001b[1m\"},"
+		"\"cpus\":[{\"cpu\":0,\"state\":\"no-pt\",\"why\":\"no Intel PT here\"}]}");
+
+	(void)state;
+	assert_has(text, "\ndegraded: no trace: no Intel PT here");
+	assert_null(strstr(text, "\x1b"));
+	/* Said once. */
+	assert_null(strstr(text, "Untraced"));
+	assert_null(strstr(text, "Freeze"));
+}
+
+static void report_with_some_cpus_untraced_names_them(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		"{\"trace\":{\"degraded\":false,\"why\":null,\"sizesNote\":\"4 MiB instead of 8\"},"
+		"\"cpus\":[{\"cpu\":0,\"state\":\"tracing\",\"why\":null,\"skewNSec\":0,"
+		"\"darkNSec\":1500000},"
+		"{\"cpu\":1,\"state\":\"busy\",\"why\":\"perf (pid 7) has it\"},"
+		"{\"cpu\":2,\"state\":\"tracing\",\"skewNSec\":2500,\"darkNSec\":1200000}],"
+		"\"turns\":[{\"cpu\":1,\"pid\":7,\"tid\":7,\"comm\":\"sh\",\"atNSec\":-4000,"
+		"\"untilNSec\":-3000,\"certain\":true}]}");
+
+	(void)state;
+	assert_null(strstr(text, "degraded"));
+	assert_has(text, "Untraced  CPU 1: busy, perf (pid 7) has it\n");
+	assert_has(text, "Rings     4 MiB instead of 8\n");
+	/* Who ran on the others is known from the first turn to the trigger. */
+	assert_has(text, "25.0 % sh/7");
+	assert_has(text, "Freeze    all CPUs stopped within 2.5 us, dark for 1.5 ms at most\n");
+}
+
 #define TURN(cpu, tid, comm, from, until)                                                   \
 	"{\"cpu\":" cpu ",\"pid\":1,\"tid\":" tid ",\"comm\":\"" comm "\",\"atNSec\":" from \
 	",\"untilNSec\":" until ",\"certain\":true}"
@@ -479,6 +513,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_whole_shows_everything),
+		cmocka_unit_test(report_without_trace_says_so_in_one_line),
+		cmocka_unit_test(report_with_some_cpus_untraced_names_them),
 		cmocka_unit_test(report_of_many_cpus_shows_who_ran),
 		cmocka_unit_test(report_with_cut_turns_shows_shares_of_the_rest),
 		cmocka_unit_test(report_of_one_thread_on_one_cpu_does_not_say_who_ran),

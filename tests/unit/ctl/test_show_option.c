@@ -39,6 +39,7 @@ static void show_option_take_sets_its_bits(void **state)
 	assert_true(taken("no-pad time").show == (WORKER_SHOW_NO_PAD | WORKER_SHOW_TIME));
 	assert_true(taken("stat:insn").show == (WORKER_SHOW_STAT | WORKER_SHOW_STAT_INSN));
 	assert_true(taken("sb").show == WORKER_SHOW_SB_COMPACT);
+	assert_true(taken("places").show == (WORKER_SHOW_TIME | WORKER_SHOW_PLACES));
 	assert_true(taken("ptxed event:tick").show == (WORKER_SHOW_PTXED | WORKER_SHOW_EVENT_TICK));
 }
 

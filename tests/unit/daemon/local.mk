@@ -1,9 +1,12 @@
 check_PROGRAMS += \
+	tests/unit/daemon/test_conffile \
 	tests/unit/daemon/test_config \
+	tests/unit/daemon/test_cpunotes \
 	tests/unit/daemon/test_files \
 	tests/unit/daemon/test_intake \
 	tests/unit/daemon/test_peer \
 	tests/unit/daemon/test_procs \
+	tests/unit/daemon/test_sender \
 	tests/unit/daemon/test_store \
 	tests/unit/daemon/test_trigger
 
@@ -12,8 +15,12 @@ TEST_DAEMON_LIBS = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsid
 TEST_DAEMON_DIR = tests/unit/daemon/scratch_dir.c tests/unit/daemon/scratch_dir.h
 TEST_DAEMON_RING = tests/unit/daemon/ring_source.c tests/unit/daemon/ring_source.h
 
-tests_unit_daemon_test_config_SOURCES = tests/unit/daemon/test_config.c
+tests_unit_daemon_test_conffile_SOURCES = tests/unit/daemon/test_conffile.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_conffile_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_config_SOURCES = tests/unit/daemon/test_config.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_config_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_cpunotes_SOURCES = tests/unit/daemon/test_cpunotes.c
+tests_unit_daemon_test_cpunotes_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_files_SOURCES = tests/unit/daemon/test_files.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_files_LDADD = $(TEST_DAEMON_LIBS)
 # Counts what the steady state allocates.
@@ -25,8 +32,32 @@ tests_unit_daemon_test_peer_SOURCES = tests/unit/daemon/test_peer.c
 tests_unit_daemon_test_peer_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_procs_SOURCES = tests/unit/daemon/test_procs.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_procs_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_sender_SOURCES = tests/unit/daemon/test_sender.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_sender_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_store_SOURCES = tests/unit/daemon/test_store.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_store_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_trigger_SOURCES = tests/unit/daemon/test_trigger.c $(TEST_DAEMON_DIR) \
 	$(TEST_DAEMON_RING)
 tests_unit_daemon_test_trigger_LDADD = $(TEST_DAEMON_LIBS)
+
+# The check, over hosts that are made up; perf events and CPUID are capture's.
+check_PROGRAMS += \
+	tests/unit/daemon/test_check_host \
+	tests/unit/daemon/test_check_live \
+	tests/unit/daemon/test_check_pmu \
+	tests/unit/daemon/test_hotplug \
+	tests/unit/daemon/test_lease
+TEST_DAEMON_CHECK = tests/unit/daemon/check_fixture.c tests/unit/daemon/check_fixture.h \
+	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
+	tests/unit/capture/sysfs.c tests/unit/capture/sysfs.h \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_daemon_test_check_host_SOURCES = tests/unit/daemon/test_check_host.c $(TEST_DAEMON_CHECK)
+tests_unit_daemon_test_check_host_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_check_live_SOURCES = tests/unit/daemon/test_check_live.c $(TEST_DAEMON_RING)
+tests_unit_daemon_test_check_live_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_check_pmu_SOURCES = tests/unit/daemon/test_check_pmu.c $(TEST_DAEMON_CHECK)
+tests_unit_daemon_test_check_pmu_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_hotplug_SOURCES = tests/unit/daemon/test_hotplug.c
+tests_unit_daemon_test_hotplug_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_lease_SOURCES = tests/unit/daemon/test_lease.c
+tests_unit_daemon_test_lease_LDADD = $(TEST_DAEMON_LIBS)

@@ -5,6 +5,7 @@
 #include "daemon/intake.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,14 +57,19 @@ struct fixture {
 static int setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
+	struct intake_parts parts;
 
 	f->source = ring_source_new(2);
 	assert_int_equal(timeline_new(1 << 16, 1 << 20, &f->timeline), 0);
 	assert_int_equal(files_new("/proc", 8, &f->files), 0);
 	assert_int_equal(procs_new("/proc", 4, NULL, &f->procs), 0);
-	assert_int_equal(intake_init(&f->intake, ring_source_base(f->source), f->timeline, f->files,
-				     f->procs),
-			 0);
+	parts = (struct intake_parts){.source = ring_source_base(f->source),
+				      .timeline = f->timeline,
+				      .files = f->files,
+				      .procs = f->procs,
+				      .queue_bytes = 1 << 20,
+				      .period_usec = 1000};
+	assert_int_equal(intake_init(&f->intake, &parts), 0);
 	*state = f;
 	return 0;
 }
@@ -161,6 +167,84 @@ static void intake_drain_gives_up_a_ring_that_contradicts_itself(void **state)
 	ring_source_put(f->source, 0, &good);
 	intake_drain(&f->intake);
 	assert_int_equal(records(f), 2);
+}
+
+/* Its CPU goes and comes: nothing of either life is lost. */
+static void intake_rings_that_go_and_come_are_followed(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord lost = {.type = PERF_RECORD_LOST, .time = 5};
+
+	lost.u.lost.lost = 3;
+	for (uint64_t turn = 1; turn <= 5; turn++) {
+		ring_source_put(f->source, 1, &lost);
+		ring_source_remove(f->source, 1);
+		assert_int_equal(f->intake.cpus[1].lost, 3 * (2 * turn - 1));
+		ring_source_put(f->source, 0, &lost);
+		intake_drain(&f->intake);
+		ring_source_add(f->source, 1);
+		ring_source_put(f->source, 1, &lost);
+		intake_drain(&f->intake);
+		assert_int_equal(f->intake.cpus[1].lost, 3 * 2 * turn);
+		assert_int_equal(f->intake.cpus[0].lost, 3 * turn);
+	}
+	assert_int_equal(f->intake.bad_bytes, 0);
+}
+
+static void intake_sideband_ring_that_comes_late_is_a_loss(void **state)
+{
+	struct fixture *f = *state;
+	struct source *s = ring_source_base(f->source);
+	struct source_cpu *cpu = &s->cpus[1];
+	struct timeline_stats stats;
+
+	cpu->sideband = cpu->pt;
+	f->intake.watch.ring_added(&f->intake, 1, &cpu->sideband, 0);
+	assert_int_equal(f->intake.cpus[0].lost, 0);
+	assert_int_equal(f->intake.cpus[1].lost, 1);
+	timeline_get_stats(f->timeline, &stats);
+	assert_int_equal(stats.lost, 1);
+	f->intake.watch.ring_removed(&f->intake, 1, &cpu->sideband);
+	cpu->sideband = (struct ring){0};
+}
+
+/* More than one turn of the loop is given. */
+static void intake_some_much_that_waits_is_taken_in_parts(void **state)
+{
+	struct fixture *f = *state;
+	struct pollfd p = {.fd = intake_fd(&f->intake), .events = POLLIN};
+	uint64_t n = 0;
+	struct drain_stats stats;
+	int parts = 0;
+
+	do {
+		struct perfrecord r = ring_source_switch(100, ++n);
+
+		ring_source_put(f->source, 0, &r);
+		assert_int_equal(drain_flush(f->intake.drain), 0);
+		drain_get_stats(f->intake.drain, &stats);
+	} while (stats.queue_used < 900 << 10);
+	for (; poll(&p, 1, 0) == 1; parts++)
+		assert_true(intake_some(&f->intake) < 300 << 10);
+	assert_true(parts >= 3);
+	assert_int_equal(records(f), n);
+}
+
+/* The loop need do nothing but wait. */
+static void intake_fd_wakes_for_what_the_rings_hold(void **state)
+{
+	struct fixture *f = *state;
+	struct pollfd p = {.fd = intake_fd(&f->intake), .events = POLLIN};
+
+	for (uint64_t n = 1; n <= 20; n++) {
+		struct perfrecord r = ring_source_switch(100, n);
+
+		ring_source_put(f->source, n & 1, &r);
+		while (records(f) < n) {
+			assert_int_equal(poll(&p, 1, -1), 1);
+			intake_some(&f->intake);
+		}
+	}
 }
 
 static int find_self(void *userdata, const struct procinfo *info)
@@ -269,6 +353,10 @@ int main(void)
 		CASE(intake_drain_counts_losses_and_flags_by_cpu),
 		CASE(intake_drain_skips_a_record_that_contradicts_itself),
 		CASE(intake_drain_gives_up_a_ring_that_contradicts_itself),
+		CASE(intake_rings_that_go_and_come_are_followed),
+		CASE(intake_sideband_ring_that_comes_late_is_a_loss),
+		CASE(intake_some_much_that_waits_is_taken_in_parts),
+		CASE(intake_fd_wakes_for_what_the_rings_hold),
 		CASE(intake_drain_learns_the_facts_of_processes),
 		CASE(intake_drain_more_processes_than_fit_drops_ended_ones_first),
 		CASE(intake_drain_sees_mapped_files),

@@ -68,6 +68,7 @@ static int setup(void **state)
 	const struct store_limits limits = {1 << 20, 20, 2};
 	struct fixture *f = calloc(1, sizeof(*f));
 	const struct jobs_handler handler = {f, on_progress, on_captured, on_ended};
+	struct intake_parts parts;
 	char why[512];
 
 	scratch_dir_make(f->dir);
@@ -77,9 +78,13 @@ static int setup(void **state)
 	assert_int_equal(timeline_new(1 << 16, 1 << 20, &f->timeline), 0);
 	assert_int_equal(files_new("/proc", 8, &f->files), 0);
 	assert_int_equal(procs_new("/proc", 8, NULL, &f->procs), 0);
-	assert_int_equal(intake_init(&f->intake, ring_source_base(f->source), f->timeline, f->files,
-				     f->procs),
-			 0);
+	parts = (struct intake_parts){.source = ring_source_base(f->source),
+				      .timeline = f->timeline,
+				      .files = f->files,
+				      .procs = f->procs,
+				      .queue_bytes = 1 << 20,
+				      .period_usec = 1000};
+	assert_int_equal(intake_init(&f->intake, &parts), 0);
 	assert_int_equal(store_new(f->dir, &limits, &f->store, why, sizeof(why)), 0);
 	assert_int_equal(jobs_new(f->event, &f->config, ring_source_base(f->source), f->store,
 				  &handler, &f->jobs),
@@ -102,6 +107,7 @@ static int teardown(void **state)
 	ring_source_free(f->source);
 	sd_event_unref(f->event);
 	scratch_dir_remove(f->dir);
+	config_done(&f->config);
 	free(f);
 	return 0;
 }
@@ -286,6 +292,101 @@ static void trigger_signal_names_its_sender(void **state)
 	sigprocmask(SIG_UNBLOCK, &mask, NULL);
 }
 
+/* As when the events of CPU 0 go away: its DATA ring and its trace. */
+static void take_ring(struct fixture *f, enum source_cpu_state state, const char *why)
+{
+	struct source *s = ring_source_base(f->source);
+
+	s->watch->ring_removed(s->watch->userdata, 0, &s->cpus[0].pt);
+	s->cpus[0].pt = (struct ring){.page = s->cpus[0].pt.page};
+	s->cpus[0].state = state;
+	strcpy(s->cpus[0].why, why);
+}
+
+static void trigger_fire_without_any_trace_is_a_snapshot_of_the_sideband(void **state)
+{
+	struct fixture *f = *state;
+	struct request q = wish(ENTRY_ABSENT, false);
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	const struct manifest *m;
+	char id[ENTRY_ID_SIZE];
+	uint64_t size;
+
+	take_ring(f, SOURCE_CPU_NO_PT, "this processor has no Intel PT");
+	ring_source_base(f->source)->clock_is_monotonic = true;
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	run_until_ended(f, 1);
+	assert_int_equal(entry_of(f, id)->state, ENTRY_DONE);
+	assert_int_equal(entry_of(f, id)->raw_bytes, 0);
+	assert_int_equal(store_open(f->store, entry_of(f, id), STORE_BUNDLE, &fd, &size), 0);
+	assert_int_equal(bundle_open(fd, &b), 0);
+	m = bundle_manifest(b);
+	assert_string_equal(m->cpus[0].state, "no-pt");
+	assert_string_equal(m->cpus[0].why, "this processor has no Intel PT");
+	assert_true(m->cpus[0].stop_ns == MANIFEST_ABSENT);
+	assert_true(m->cpus[0].stop_order == MANIFEST_ABSENT);
+	assert_false(m->cpus[0].stop_timeout);
+	assert_true(m->clock_is_monotonic);
+	assert_true(m->perf_ns == m->monotonic_ns && m->perf_ns != MANIFEST_ABSENT);
+	assert_int_equal(m->n_notes, 1);
+	assert_string_equal(m->notes[0].kind, "pt-unavailable");
+}
+
+static void trigger_fire_says_what_the_source_knows_of_itself(void **state)
+{
+	struct fixture *f = *state;
+	struct source *s = ring_source_base(f->source);
+	struct request q = wish(ENTRY_ABSENT, false);
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	const struct manifest *m;
+	char id[ENTRY_ID_SIZE];
+	uint64_t size;
+
+	s->preset = "std";
+	s->pt_attr = "type=8";
+	s->sideband_attr = "type=1";
+	s->sideband_missing = "text_poke";
+	s->sizes_note = "smaller";
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	run_until_ended(f, 1);
+	assert_int_equal(store_open(f->store, entry_of(f, id), STORE_BUNDLE, &fd, &size), 0);
+	assert_int_equal(bundle_open(fd, &b), 0);
+	m = bundle_manifest(b);
+	assert_string_equal(m->preset, "std");
+	assert_string_equal(m->pt_attr, "type=8");
+	assert_string_equal(m->sideband_attr, "type=1");
+	assert_string_equal(m->sideband_missing, "text_poke");
+	assert_string_equal(m->sizes_note, "smaller");
+	assert_string_equal(m->cpus[0].state, "tracing");
+	assert_null(m->cpus[0].why);
+	assert_int_equal(m->cpus[0].stop_order, 0);
+	assert_int_equal(m->n_notes, 0);
+}
+
+/* The memory of a copy was made for no ring at all. */
+static void jobs_fit_area_ring_that_came_is_copied_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct source *s = ring_source_base(f->source);
+	const struct ring ring = s->cpus[0].pt;
+	struct request q = wish(ENTRY_ABSENT, false);
+	char id[ENTRY_ID_SIZE];
+
+	take_ring(f, SOURCE_CPU_BUSY, "perf");
+	jobs_fit_area(f->jobs);
+	s->cpus[0].pt = ring;
+	s->cpus[0].pt.aux_size = RING_SOURCE_AUX;
+	s->cpus[0].state = SOURCE_CPU_TRACING;
+	s->watch->ring_added(s->watch->userdata, 0, &s->cpus[0].pt, -1);
+	jobs_fit_area(f->jobs);
+	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	jobs_fit_area(f->jobs);
+	run_until_ended(f, 1);
+	assert_int_equal(entry_of(f, id)->raw_bytes, RING_SOURCE_AUX);
+}
+
 static void jobs_free_with_jobs_under_way_waits_for_them(void **state)
 {
 	struct fixture *f = *state;
@@ -309,6 +410,9 @@ int main(void)
 		CASE(trigger_fire_beyond_the_queue_is_busy),
 		CASE(trigger_fire_when_closed_is_refused),
 		CASE(trigger_signal_names_its_sender),
+		CASE(trigger_fire_without_any_trace_is_a_snapshot_of_the_sideband),
+		CASE(trigger_fire_says_what_the_source_knows_of_itself),
+		CASE(jobs_fit_area_ring_that_came_is_copied_whole),
 		CASE(jobs_free_with_jobs_under_way_waits_for_them),
 	};
 

@@ -106,15 +106,15 @@ static void timing_at_mtc_without_tma_or_ratio_gives_nothing(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 1);
 }
 
-/* Ratio 31 of 64: a cycle takes 2 TSC ticks at least. CYC 8 (no bound forward: it may begin before
- * the TSC), CYC 16 behind it. */
+/* Ratio 31 of 64: a cycle takes 2 TSC ticks at least, 65/31 at most. CYC 8, which may count from
+ * before the TSC: it may come at once, but no later than 8 cycles; CYC 16 behind it. */
 static void timing_at_cyc_bounds_from_both_sides(void **state)
 {
 	static const char bytes[] =
 		CBR("\x1f") TSC("\x00\x10") "\x43" TNT "\x83" TNT "\x83" TSC("\x00\x11") TNT;
 	static const struct expected e[] = {
-		{13, 4096, 4096 + 256 - 30}, /* 16 cycles apart may be 15 and a bit */
-		{15, 4096 + 30, 4096 + 256},
+		{13, 4096, 4096 + 20 + 37}, /* 16 cycles apart may be 17 but for a bit */
+		{15, 4096 + 30, 4096 + 20 + 71},
 		{25, 4096 + 256, UINT64_MAX},
 	};
 
@@ -247,15 +247,29 @@ static void timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster(void **
 	check(new_timing(bytes, sizeof(bytes) - 1, BOTH), e, 1);
 }
 
-/* A TSC out of a PSB tells that the clock had stopped: 16 cycles may be anything from then on. */
+/* A TSC out of a PSB tells that the clock had stopped; up to there it had the CBR's speed. */
 static void timing_at_cyc_before_a_stop_is_bound_by_the_ratio(void **state)
 {
 	static const char bytes[] =
 		CBR("\x1f") CYC8 TSC("\x00\x10") CYC16 TIP CYC16 TSC("\x00\x20") TNT;
-	static const struct expected e[] = {{14, 4096 + 30, 8192 - 30}};
+	static const struct expected e[] = {{14, 4096 + 30, 4096 + 37}};
 
 	(void)state;
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 1);
+}
+
+/* 128 cycles lasted 256 ticks: so 16 last some 32, however long the clock then stood, and where
+ * the stop is over the first count may be of before it. */
+static void timing_at_cyc_before_a_stop_is_bound_by_the_speed(void **state)
+{
+	static const char bytes[] =
+		CYC8 PSB TSC("\x00\x10") CBR("\x1f") PSBEND "\x07\x08" PSB TSC("\x00\x11")
+			CBR("\x1f") PSBEND CYC16 TIP TSC("\x00\x30") CYC8 CYC16 TIP;
+	static const struct expected e[] = {{64, 0x1100 + 30, 0x1100 + 36},
+					    {77, 0x3000 + 30, 0x3000 + 56}};
+
+	(void)state;
+	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
 }
 
 /* The CYC in front of the PSB may not be the last one; without the erratum it is. */
@@ -276,13 +290,12 @@ static void timing_at_skl168_trusts_no_cyc_across_a_psb(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, config), with, 1);
 }
 
-/* What it counts from is lost; behind it cycles are whole again. */
-static void timing_at_first_cyc_behind_an_overflow_says_nothing(void **state)
+/* What it counts from is lost, but lies before the TSC; behind it cycles are whole again. */
+static void timing_at_first_cyc_behind_an_overflow_comes_no_later_than_it_counts(void **state)
 {
 	static const char bytes[] = CBR("\x1f") CYC8 TSC("\x00\x10") OVF TSC("\x00\x20")
 		CYC16 TIP CYC16 TIP TSC("\x00\x21") TNT;
-	static const struct expected e[] = {{24, 8192, 8192 + 256 - 30},
-					    {28, 8192 + 30, 8192 + 256}};
+	static const struct expected e[] = {{24, 8192, 8192 + 41}, {28, 8192 + 30, 8192 + 74}};
 
 	(void)state;
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
@@ -344,8 +357,10 @@ int main(void)
 		cmocka_unit_test(timing_at_tnt_behind_a_cyc_lasts_up_to_the_next_one),
 		cmocka_unit_test(timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster),
 		cmocka_unit_test(timing_at_cyc_before_a_stop_is_bound_by_the_ratio),
+		cmocka_unit_test(timing_at_cyc_before_a_stop_is_bound_by_the_speed),
 		cmocka_unit_test(timing_at_skl168_trusts_no_cyc_across_a_psb),
-		cmocka_unit_test(timing_at_first_cyc_behind_an_overflow_says_nothing),
+		cmocka_unit_test(
+			timing_at_first_cyc_behind_an_overflow_comes_no_later_than_it_counts),
 		cmocka_unit_test(
 			timing_at_mtcs_behind_an_overflow_that_the_next_tsc_confirms_count),
 		cmocka_unit_test(timing_at_mtcs_behind_a_long_overflow_do_not_count),

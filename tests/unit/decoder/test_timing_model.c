@@ -14,8 +14,8 @@
 
 #include "proto/base.h"
 
-#define MAX_BYTES  65536u
-#define MAX_CHECKS 8192u
+#define MAX_BYTES  524288u
+#define MAX_CHECKS 131072u
 
 struct check {
 	uint64_t offset, first, last; /* TSC of the first and the last thing the packet tells of */
@@ -25,6 +25,7 @@ struct check {
 struct world {
 	bool mtc, cyc, skl168, spread, no_config;
 	bool eager;	    /* a CYC before each PSB */
+	bool busy;	    /* no waits */
 	uint32_t threshold; /* of CYCs */
 	uint32_t psb, halt, speed, overflow, restart, lost_mtc, alone;
 };
@@ -47,9 +48,10 @@ struct core {
 	size_t size;
 	struct check checks[MAX_CHECKS];
 	size_t n;
-	/* for the mean distance of CYCs */
-	uint64_t n_cycs;
-	double begin;
+	/* for the mean distance of the CYCs that a check lies between */
+	uint64_t since; /* checks since the last CYC */
+	uint64_t n_apart;
+	double apart;
 };
 
 static uint64_t any(struct core *c, uint64_t n)
@@ -110,7 +112,9 @@ static void put_cyc(struct core *c, uint64_t cycles, bool force)
 		return;
 	c->last_cyc = cycles;
 	c->force_cyc = false;
-	c->n_cycs++;
+	c->apart += (double)c->since * (double)n / speed(c);
+	c->n_apart += c->since;
+	c->since = 0;
 	bytes[0] = (uint8_t)(3 | (n & 31) << 3 | (n > 31 ? 4 : 0));
 	for (n >>= 5; n != 0; n >>= 7)
 		bytes[size++] = (uint8_t)((n & 127) << 1 | (n > 127));
@@ -119,8 +123,10 @@ static void put_cyc(struct core *c, uint64_t cycles, bool force)
 
 static void add_check(struct core *c, uint64_t first, uint64_t last)
 {
-	if (!c->dropping && c->n < MAX_CHECKS)
-		c->checks[c->n++] = (struct check){c->size, first, last};
+	if (c->dropping || c->n == MAX_CHECKS)
+		return;
+	c->checks[c->n++] = (struct check){c->size, first, last};
+	c->since++;
 }
 
 static void flush(struct core *c)
@@ -217,6 +223,9 @@ static void psb(struct core *c)
 	uint8_t bytes[16];
 
 	flush(c);
+	/* None is written in the cycle of the last one. */
+	if (c->world.eager)
+		pass(c, 1 + 2 / speed(c));
 	if (c->world.skl168 && chance(c, 500))
 		c->last_cyc = (uint64_t)c->cycles;
 	else
@@ -300,7 +309,8 @@ static void event(struct core *c)
 		restart(c);
 	if (chance(c, w->alone))
 		cyc_alone(c);
-	pass(c, (double)any(c, chance(c, 20) ? 20000 : 160) + (double)any(c, 100) / 100);
+	pass(c,
+	     (double)any(c, !w->busy && chance(c, 20) ? 20000 : 160) + (double)any(c, 100) / 100);
 	if (chance(c, 700))
 		conditional(c);
 	else
@@ -324,7 +334,7 @@ static struct core *new_core(uint64_t seed, const struct world *world)
 	c->ratio_excess = (double)any(c, 900) / 1000;
 	c->base_excess = (double)any(c, 900) / 1000;
 	c->cbr = 4 + (uint32_t)any(c, 2 * c->config.max_nonturbo_ratio);
-	c->time = c->begin = 1e9 + (double)any(c, 1000000);
+	c->time = 1e9 + (double)any(c, 1000000);
 	aim_at_next_mtc(c);
 	return c;
 }
@@ -370,7 +380,7 @@ static double compare(struct core *c, uint64_t seed)
 
 struct means {
 	double width;	/* ticks */
-	double between; /* CYCs */
+	double between; /* the CYCs around it */
 	double period;	/* of MTC */
 };
 
@@ -379,7 +389,7 @@ static struct means many(const struct world *world, uint64_t seed, unsigned int 
 			 unsigned int events)
 {
 	struct means m = {0};
-	double checks = 0, cycs = 0, ticks = 0;
+	double checks = 0, apart = 0, n_apart = 0;
 
 	for (unsigned int i = 0; i < cases; i++) {
 		struct core *c = new_core(seed + i, world);
@@ -391,13 +401,13 @@ static struct means many(const struct world *world, uint64_t seed, unsigned int 
 		m.width += sum;
 		m.period += sum / period;
 		checks += (double)c->n;
-		cycs += (double)c->n_cycs;
-		ticks += c->time - c->begin;
+		apart += c->apart;
+		n_apart += (double)c->n_apart;
 		free(c);
 	}
 	m.width /= checks;
 	m.period /= checks;
-	m.between = cycs > 0 ? ticks / cycs : 0;
+	m.between = n_apart > 0 ? apart / n_apart : 0;
 	return m;
 }
 
@@ -457,15 +467,34 @@ static void cyc_with_threshold_is_no_wider_than_cycs_are_apart(void **state)
 	}
 }
 
-static void cyc_without_mtc_is_no_wider_than_two_cycs_are_apart(void **state)
+static void cyc_without_mtc_is_no_wider_than_cycs_are_apart(void **state)
 {
-	const struct world w = {.cyc = true, .spread = true, .psb = 10, .eager = true};
+	struct world w = {.cyc = true, .psb = 10, .eager = true};
 	struct means m = many(&w, 6000, 60, 5000);
 
 	(void)state;
 	print_message("# cyc: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
-	/* Without MTCs to divide it a long wait makes six branches uncertain for one CYC. */
-	assert_true(m.width <= 2 * m.between);
+	assert_true(m.width <= m.between);
+	/* Where the clock swings it is not known where it stands. */
+	w.spread = true;
+	m = many(&w, 6200, 60, 5000);
+	print_message("# cyc, spread: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
+	assert_true(m.width <= m.between + 160);
+}
+
+/* Anchors are so far apart that only a steady clock tells what lies between. */
+static void cyc_of_busy_code_is_as_exact_as_its_clock(void **state)
+{
+	struct world w = {.cyc = true, .psb = 1, .eager = true, .busy = true};
+	struct means m = many(&w, 6300, 10, 120000);
+
+	(void)state;
+	print_message("# busy: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
+	assert_true(m.width <= m.between);
+	w.spread = true;
+	m = many(&w, 6400, 10, 120000);
+	print_message("# busy, spread: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
+	assert_true(m.width <= m.between + 160);
 }
 
 static void cyc_without_mtc_holds(void **state)
@@ -530,7 +559,8 @@ int main(void)
 		cmocka_unit_test(mtc_with_everything_that_happens_holds),
 		cmocka_unit_test(cyc_and_mtc_are_no_wider_than_cycs_are_apart),
 		cmocka_unit_test(cyc_with_threshold_is_no_wider_than_cycs_are_apart),
-		cmocka_unit_test(cyc_without_mtc_is_no_wider_than_two_cycs_are_apart),
+		cmocka_unit_test(cyc_without_mtc_is_no_wider_than_cycs_are_apart),
+		cmocka_unit_test(cyc_of_busy_code_is_as_exact_as_its_clock),
 		cmocka_unit_test(cyc_without_mtc_holds),
 		cmocka_unit_test(cyc_with_everything_that_happens_holds),
 		cmocka_unit_test(cyc_with_unknown_ratio_holds),

@@ -46,6 +46,12 @@ static void fill_trigger(struct manifest *m)
 	m->mtc_period = 9;
 	m->tsc_art_num = 176;
 	m->tsc_art_den = 2;
+	m->clock_is_monotonic = true;
+	m->preset = strdup("std");
+	m->pt_attr = strdup("type=8 config=0x2401");
+	m->sideband_attr = strdup("type=1 config=0x9");
+	m->sideband_missing = strdup("text_poke,cgroup");
+	m->sizes_note = strdup("4 MiB instead of 8");
 	m->last_ns = 0;
 }
 
@@ -58,6 +64,9 @@ static void fill_lists(struct manifest *m)
 		cpu->bytes = 1000 + i;
 		cpu->ring_bytes = 4096;
 		cpu->stop_timeout = i == 2;
+		cpu->state = i == 1 ? strdup("busy") : NULL;
+		cpu->why = i == 1 ? strdup("perf has it") : NULL;
+		cpu->stop_order = i == 3 ? 0 : MANIFEST_ABSENT;
 	}
 	for (uint32_t i = 0; i < 3; i++) {
 		struct manifest_process *p = manifest_add_process(m);
@@ -132,6 +141,18 @@ static void manifest_write_then_read_gives_the_same(void **state)
 	assert_int_equal(back.cpus[4].cpu, 0);
 	assert_int_equal(back.cpus[4].bytes, 1004);
 	assert_true(back.cpus[2].stop_timeout);
+	assert_string_equal(back.cpus[1].state, "busy");
+	assert_string_equal(back.cpus[1].why, "perf has it");
+	assert_null(back.cpus[0].state);
+	assert_null(back.cpus[0].why);
+	assert_int_equal(back.cpus[3].stop_order, 0);
+	assert_true(back.cpus[2].stop_order == MANIFEST_ABSENT);
+	assert_true(back.clock_is_monotonic);
+	assert_string_equal(back.preset, "std");
+	assert_string_equal(back.pt_attr, "type=8 config=0x2401");
+	assert_string_equal(back.sideband_attr, "type=1 config=0x9");
+	assert_string_equal(back.sideband_missing, "text_poke,cgroup");
+	assert_string_equal(back.sizes_note, "4 MiB instead of 8");
 	assert_int_equal(back.n_processes, 3);
 	assert_string_equal(back.processes[1].cmdline, "a b");
 	assert_int_equal(back.processes[2].uid, 0);
@@ -211,7 +232,7 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest_cpu, bytes),	    NUMBER(manifest_cpu, asked_bytes),
 		NUMBER(manifest_cpu, stop_ns),	    NUMBER(manifest_cpu, dark_ns),
 		NUMBER(manifest_cpu, copy_ns),	    NUMBER(manifest_cpu, aux_flags),
-		NUMBER(manifest_cpu, lost_records),
+		NUMBER(manifest_cpu, lost_records), NUMBER(manifest_cpu, stop_order),
 	};
 	static const struct number process[] = {
 		NUMBER(manifest_process, pid),
@@ -261,6 +282,53 @@ static void manifest_write_empty_is_readable_and_says_null(void **state)
 	assert_string_equal(back.source, "");
 	assert_false(back.have_cpu);
 	assert_true(back.mtc_period == UINT32_MAX);
+	bytes_out_done(&text);
+	manifest_done(&back);
+	manifest_done(&m);
+}
+
+/* TEXT without all lines that have KEY, or TEXT itself where there is none. */
+static void drop_key(char *text, const char *key)
+{
+	char *at;
+
+	while ((at = strstr(text, key))) {
+		char *begin = at, *end = at + strcspn(at, "\n");
+
+		while (begin > text && begin[-1] != '\n')
+			begin--;
+		/* What was the last member leaves a comma behind. */
+		if (end[-1] != ',' && begin > text + 1 && begin[-2] == ',')
+			begin -= 2;
+		else
+			end++;
+		memmove(begin, end, strlen(end) + 1);
+	}
+}
+
+static void manifest_read_of_an_older_recorder_has_the_new_fields_absent(void **state)
+{
+	static const char *const keys[] = {
+		"\"clockIsMonotonic\"", "\"preset\"",	 "\"ptAttr\"", "\"sidebandAttr\"",
+		"\"sidebandMissing\"",	"\"sizesNote\"", "\"state\"",  "\"why\": \"perf has it\"",
+		"\"stopOrder\""};
+	struct manifest m, back;
+	struct bytes_out text;
+
+	(void)state;
+	fill(&m);
+	text = text_of(&m);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		drop_key((char *)text.data, keys[i]);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	assert_false(back.clock_is_monotonic);
+	assert_true(!back.preset && !back.pt_attr && !back.sideband_attr);
+	assert_true(!back.sideband_missing && !back.sizes_note);
+	for (size_t i = 0; i < back.n_cpus; i++) {
+		assert_true(!back.cpus[i].state && !back.cpus[i].why);
+		assert_true(back.cpus[i].stop_order == MANIFEST_ABSENT);
+	}
+	assert_int_equal(back.cpus[4].bytes, 1004);
 	bytes_out_done(&text);
 	manifest_done(&back);
 	manifest_done(&m);
@@ -347,6 +415,13 @@ static void manifest_read_altered_is_judged(void **state)
 		 "\"buildId\": \"000000000000000000000000000000000000000000\"", -EBADMSG},
 		/* as written by an older recorder */
 		{",\n      \"buildId\": \"00ff\"", "", 0},
+		{",\n    \"clockIsMonotonic\": true", "", 0},
+		{"\"clockIsMonotonic\": true", "\"clockIsMonotonic\": null", 0},
+		{"\"clockIsMonotonic\": true", "\"clockIsMonotonic\": 1", -EBADMSG},
+		/* of a newer one */
+		{"\"state\": \"busy\"", "\"state\": \"on holiday\"", 0},
+		{"\"state\": \"busy\"", "\"state\": 1", -EBADMSG},
+		{"\"stopOrder\": 0", "\"stopOrder\": -1", -EBADMSG},
 		{"\"user\": true", "\"user\": 1", -EBADMSG},
 		{"\"user\": true", "\"user\": null", -EBADMSG},
 		{"\"senderPid\": 42", "\"senderPid\": 42.0", -EBADMSG},
@@ -472,6 +547,7 @@ int main(void)
 		cmocka_unit_test(manifest_write_then_read_gives_the_same),
 		cmocka_unit_test(manifest_write_then_read_keeps_every_number_apart),
 		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
+		cmocka_unit_test(manifest_read_of_an_older_recorder_has_the_new_fields_absent),
 		cmocka_unit_test(manifest_read_can_be_added_to),
 		cmocka_unit_test(manifest_add_beyond_the_limit_gives_none),
 		cmocka_unit_test(manifest_read_altered_is_judged),

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 #include <json-c/json.h>
+#include <linux/perf_event.h>
 
 #include "decoder/worker/cgroup.h"
 #include "decoder/worker/decode.h"
@@ -44,7 +45,7 @@ static void report_write_loop_says_what_ran(void **state)
 	struct json_object *o = report_of(&how, 0, false, &size);
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.2");
+	assert_string_equal(text_at(o, "schemaVersion"), "1.3");
 	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20) + 3);
 	assert_int_equal(length_at(o, "threads"), 1);
 	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
@@ -121,6 +122,34 @@ static void report_write_gaps_are_named(void **state)
 	json_object_put(o);
 }
 
+static void report_write_every_aux_flag_is_a_gap_with_a_name(void **state)
+{
+	static const struct {
+		uint64_t flags;
+		const char *kind, *why;
+	} cases[] = {
+		{PERF_AUX_FLAG_OVERWRITE, NULL, NULL},
+		{PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_TRUNCATED, "aux-truncated", "cut"},
+		{PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_PARTIAL, "aux-partial", "vmx-off"},
+		{PERF_AUX_FLAG_COLLISION, "aux-collision", "another user"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct make_bundle how = {.rounds = 5, .aux_flags = cases[i].flags};
+		size_t size;
+		struct json_object *o = report_of(&how, 0, false, &size);
+
+		assert_int_equal(length_at(o, "gaps"), cases[i].kind != NULL);
+		if (cases[i].kind != NULL) {
+			assert_string_equal(text_at(o, "gaps/0/kind"), cases[i].kind);
+			assert_int_equal(number_at(o, "gaps/0/cpu"), 0);
+			assert_non_null(strstr(text_at(o, "gaps/0/why"), cases[i].why));
+		}
+		json_object_put(o);
+	}
+}
+
 static void report_write_empty_trace_is_a_report(void **state)
 {
 	const struct make_bundle how = {.rounds = 0};
@@ -131,14 +160,161 @@ static void report_write_empty_trace_is_a_report(void **state)
 	assert_int_equal(number_at(o, "gapCounts/empty"), 1);
 	assert_null(at(o, "coverage/percent"));
 	assert_null(at(o, "cpus/0/begin"));
-	assert_int_equal(length_at(o, "turns"), 0);
-	assert_int_equal(length_at(o, "threads"), 0);
+	/* The records know who ran. */
+	assert_int_equal(length_at(o, "turns"), 2);
+	assert_int_equal(length_at(o, "threads"), 1);
+	json_object_put(o);
+}
+
+/* A host without PT: who ran is all that is known, to the nanosecond. */
+static void report_write_without_any_pt_tells_who_ran(void **state)
+{
+	const struct make_bundle how = {.rounds = 20,
+					.n_cpus = 2,
+					.rounds_per_turn = 5,
+					.untraced = true,
+					.state = "no-pt",
+					.why = "this processor has no Intel PT",
+					.monotonic = true};
+
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_true(json_object_get_boolean(at(o, "trace/degraded")));
+	assert_string_equal(text_at(o, "trace/why"), "this processor has no Intel PT");
+	assert_string_equal(text_at(o, "trace/preset"), "std");
+	assert_string_equal(text_at(o, "trace/attrs/pt"), "type=8 config=0x300e601");
+	assert_string_equal(text_at(o, "trace/attrs/sideband"), "type=1 config=0x9");
+	assert_int_equal(length_at(o, "trace/attrs/sidebandMissing"), 2);
+	assert_string_equal(text_at(o, "trace/attrs/sidebandMissing/1"), "cgroup");
+	assert_string_equal(text_at(o, "trace/sizesNote"), "4 MiB a CPU instead of 8");
+	assert_true(json_object_get_boolean(at(o, "trace/clockIsMonotonic")));
+	assert_null(at(o, "configuration/clock"));
+	assert_string_equal(text_at(o, "cpus/1/state"), "no-pt");
+	assert_string_equal(text_at(o, "cpus/1/why"), "this processor has no Intel PT");
+	assert_null(at(o, "cpus/1/skewNSec"));
+	assert_null(at(o, "cpus/1/copyBytesPerSec"));
+	assert_null(at(o, "cpus/1/begin"));
+	assert_null(at(o, "coverage/percent"));
+	/* The recording's own note would say why. */
+	assert_int_equal(length_at(o, "gaps"), 0);
+	assert_int_equal(length_at(o, "processes"), 1);
+	/* From the first record to the trigger, 20 us later: one that nobody is known
+	 * of, four of 5 us and what is left. */
+	assert_int_equal(length_at(o, "turns"), 2 * 6);
+	assert_false(json_object_get_boolean(at(o, "turns/1/certain")));
+	assert_int_equal(json_object_get_int64(at(o, "turns/2/atNSec")),
+			 -20 * (int64_t)MAKE_ROUND - 5);
+	assert_int_equal(json_object_get_int64(at(o, "turns/2/untilNSec")),
+			 -16 * (int64_t)MAKE_ROUND + 750);
+	assert_int_equal(json_object_get_int64(at(o, "turns/11/untilNSec")), 0);
+	assert_int_equal(length_at(o, "threads"), 2);
+	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
+	assert_int_equal(number_at(o, "threads/0/cpuNSec"), 2 * (4755 + 4950 + 200));
+	assert_int_equal(number_at(o, "threads/0/instructions"), 0);
+	assert_int_equal(length_at(o, "threads/0/lastBranches"), 0);
+	assert_null(at(o, "threads/0/stack"));
+	assert_int_equal(number_at(o, "threads/1/tid"), MAKE_TID + 1);
+	assert_string_equal(text_at(o, "threads/1/comm"), "second");
+	json_object_put(o);
+}
+
+static void report_write_without_any_pt_keeps_to_the_time_asked_for(void **state)
+{
+	const struct make_bundle how = {.rounds = 20,
+					.rounds_per_turn = 5,
+					.untraced = true,
+					.state = "yielded",
+					.monotonic = true,
+					.last_ns = 3 * MAKE_ROUND};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	/* Without a reason in words the state is one. */
+	assert_string_equal(text_at(o, "trace/why"), "yielded");
+	assert_int_equal(length_at(o, "turns"), 2);
+	assert_int_equal(json_object_get_int64(at(o, "turns/0/atNSec")), -3 * (int64_t)MAKE_ROUND);
+	assert_int_equal(length_at(o, "threads"), 2);
+	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID + 1);
+	assert_int_equal(number_at(o, "threads/0/cpuNSec"), 2 * MAKE_ROUND + 750);
+	json_object_put(o);
+}
+
+static void report_write_one_cpu_without_trace_is_not_degraded(void **state)
+{
+	const struct make_bundle how = {.rounds = 20,
+					.n_cpus = 2,
+					.untraced = true,
+					.first_untraced = 1,
+					.state = "busy",
+					.why = "perf (pid 7) has it"};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_false(json_object_get_boolean(at(o, "trace/degraded")));
+	assert_null(at(o, "trace/why"));
+	assert_string_equal(text_at(o, "cpus/0/state"), "tracing");
+	assert_null(at(o, "cpus/0/why"));
+	assert_int_equal(number_at(o, "cpus/0/stopOrder"), 0);
+	assert_int_equal(number_at(o, "cpus/0/skewNSec"), 0);
+	assert_true(number_at(o, "cpus/0/copyBytesPerSec") > 0);
+	assert_string_equal(text_at(o, "cpus/1/state"), "busy");
+	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20));
+	assert_int_equal(length_at(o, "gaps"), 0);
+	/* The one that ran on both was traced: it is there once, with what was decoded. */
+	assert_int_equal(length_at(o, "threads"), 1);
+	assert_int_equal(number_at(o, "threads/0/instructions"), make_bundle_insns(20));
+	assert_int_equal(length_at(o, "turns"), 1 + 2);
+	json_object_put(o);
+}
+
+/* Branches and turns are there, and nothing relates the ones to the others. */
+static void report_write_without_tsc_conversion_has_turns_of_the_records_clock(void **state)
+{
+	const struct make_bundle how = {
+		.rounds = 20, .rounds_per_turn = 5, .monotonic = true, .last_ns = 3 * MAKE_ROUND};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_false(json_object_get_boolean(at(o, "trace/degraded")));
+	assert_true(json_object_get_boolean(at(o, "trace/clockIsMonotonic")));
+	/* All of it: where in the trace the time asked for begins is not known. Whose it is only
+	 * order tells, which is not enough for two threads of one program. */
+	assert_int_equal(number_at(o, "cpus/0/psbs"), 1);
+	assert_int_equal(number_at(o, "gapCounts/thread-uncertain"), 20);
+	assert_int_equal(length_at(o, "gaps"), 20);
+	assert_null(at(o, "cpus/0/gotNSec"));
+	assert_int_equal(length_at(o, "turns"), 2);
+	assert_int_equal(json_object_get_int64(at(o, "turns/0/atNSec")), -3 * (int64_t)MAKE_ROUND);
 	json_object_put(o);
 }
 
 static int64_t signed_at(struct json_object *o, const char *path)
 {
 	return json_object_get_int64(at(o, path));
+}
+
+/* Its trace ended with it; the time that was asked for is counted from the trigger. */
+static void report_write_cpu_that_was_away_has_what_was_asked_for(void **state)
+{
+	const struct make_bundle how = {.rounds = 100,
+					.rounds_per_psb = 10,
+					.last_ns = 15 * MAKE_ROUND,
+					.untraced = true,
+					.state = "offline",
+					.kept = true};
+	size_t size;
+	struct json_object *o = report_of(&how, 0, false, &size);
+
+	(void)state;
+	assert_false(json_object_get_boolean(at(o, "trace/degraded")));
+	assert_int_equal(signed_at(o, "cpus/0/begin/atNSec"), -20 * (int64_t)MAKE_ROUND);
+	assert_null(at(o, "cpus/0/skewNSec"));
+	json_object_put(o);
 }
 
 /* Two threads in turns of five rounds, 50 ns of idleness between them. */
@@ -371,7 +547,14 @@ int main(void)
 		cmocka_unit_test(report_write_times_count_from_trigger),
 		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
 		cmocka_unit_test(report_write_gaps_are_named),
+		cmocka_unit_test(report_write_every_aux_flag_is_a_gap_with_a_name),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
+		cmocka_unit_test(report_write_without_any_pt_tells_who_ran),
+		cmocka_unit_test(report_write_without_any_pt_keeps_to_the_time_asked_for),
+		cmocka_unit_test(report_write_one_cpu_without_trace_is_not_degraded),
+		cmocka_unit_test(report_write_cpu_that_was_away_has_what_was_asked_for),
+		cmocka_unit_test(
+			report_write_without_tsc_conversion_has_turns_of_the_records_clock),
 		cmocka_unit_test(report_write_turns_say_who_ran_when),
 		cmocka_unit_test(report_write_turn_with_lost_records_claims_nobody),
 		cmocka_unit_test(report_write_turns_of_all_cpus_come_in_order),

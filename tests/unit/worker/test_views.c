@@ -158,6 +158,33 @@ static void views_branches_lists_taken_ones(void **state)
 	free(text);
 }
 
+/* Of one thread too, they say whose they are. Offsets are of packets, so they never fall. */
+static void views_branches_with_places_has_offsets_and_owners(void **state)
+{
+	const struct make_bundle how = {.rounds = 3};
+	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+					       .show = WORKER_SHOW_TIME | WORKER_SHOW_PLACES};
+	char *text = shown(&how, &request), *rest = text, *line;
+	unsigned long long branch[4], offset, before = 0;
+	unsigned n = 0, owners = 0;
+
+	(void)state;
+	while ((line = strsep(&rest, "\n")) != NULL && *line != '\0') {
+		if (*line == '#') {
+			owners += strncmp(line, "# cpu ", 6) == 0;
+			continue;
+		}
+		assert_int_equal(sscanf(line, "%llx %llx %llx %llx %llx", &branch[0], &branch[1],
+					&branch[2], &branch[3], &offset),
+				 5);
+		assert_true(before <= offset);
+		before = offset;
+		n++;
+	}
+	assert_true(n > 9 && owners > 0 && before > 0);
+	free(text);
+}
+
 /* Each round begins with a TSC of its own. */
 static void views_branches_with_time_has_intervals(void **state)
 {
@@ -335,6 +362,7 @@ int main(void)
 		cmocka_unit_test(views_insns_long_run_is_whole),
 		cmocka_unit_test(views_insns_interrupted_was_not_executed),
 		cmocka_unit_test(views_branches_lists_taken_ones),
+		cmocka_unit_test(views_branches_with_places_has_offsets_and_owners),
 		cmocka_unit_test(views_branches_with_time_has_intervals),
 		cmocka_unit_test(views_packets_names_each_cpu),
 		cmocka_unit_test(views_packets_begin_at_the_first_psb),

@@ -1,0 +1,11 @@
+/*
+ * CPUs that do not trace, said in a manifest.
+ */
+#pragma once
+
+#include "capture/source.h"
+#include "proto/manifest.h"
+
+/* Adds to M a note for each state and reason that CPUs of S have for not tracing, with how many
+ * have it. 0 or -ENOMEM. */
+int cpunotes_add(const struct source *s, struct manifest *m);

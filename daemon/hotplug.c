@@ -1,0 +1,279 @@
+/*
+ * Three reasons to look after the events: the kernel says that a CPU came or went (a uevent), the
+ * host slept or its clock was set (a timer that the kernel cancels then), and time that has passed.
+ * The source is never asked while a job has its events. Owned by the manager.
+ */
+#include "daemon/hotplug.h"
+
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <time.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+
+/* Between two looks: where a CPU is not traced that could be, longer and longer. */
+#define SOON_USEC    1000000u
+#define LATEST_USEC  30000000u
+#define CALM_USEC    10000000u
+#define MESSAGE_MAX  8192u
+#define KERNEL_GROUP 1u
+
+struct hotplug {
+	sd_event *event;
+	struct source *source;
+	struct jobs *jobs;
+	sd_event_source *timer, *uevents, *clock;
+	int uevent_fd, clock_fd;
+	bool waits; /* for a job that has the events */
+	uint64_t period_usec;
+	enum source_cpu_state *told; /* of each CPU, as the log has it */
+};
+
+bool hotplug_is_cpu_event(const char *message, size_t size)
+{
+	const char *end = message + size, *at = message;
+	bool cpu = false, action = false;
+
+	if (size == 0 || end[-1] || !memchr(message, '@', strlen(message)))
+		return false;
+	for (at += strlen(at) + 1; at < end; at += strlen(at) + 1) {
+		cpu |= strcmp(at, "SUBSYSTEM=cpu") == 0;
+		action |= strcmp(at, "ACTION=online") == 0 || strcmp(at, "ACTION=offline") == 0 ||
+			  strcmp(at, "ACTION=add") == 0 || strcmp(at, "ACTION=remove") == 0;
+	}
+	return cpu && action;
+}
+
+/* One of the states has a line: the first CPU's words stand for all that came to it with it. */
+static void tell_state(struct hotplug *h, enum source_cpu_state state)
+{
+	const struct source *s = h->source;
+	const struct source_cpu *first = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		if (s->cpus[i].state != state || h->told[i] == state)
+			continue;
+		h->told[i] = state;
+		first = first ? first : &s->cpus[i];
+		n++;
+	}
+	if (n == 0)
+		return;
+	log_line(state == SOURCE_CPU_BUSY || state == SOURCE_CPU_FAILED ? LOG_WARNING : LOG_INFO,
+		 NULL, "CPU %u%s: %s%s%s", first->cpu, n > 1 ? " and others" : "",
+		 source_cpu_state_name(state), *first->why ? ": " : "", first->why);
+}
+
+static void tell(struct hotplug *h)
+{
+	for (int state = SOURCE_CPU_TRACING; h->told && state <= SOURCE_CPU_NO_PT; state++)
+		tell_state(h, (enum source_cpu_state)state);
+}
+
+/* Could a CPU that is not traced be traced soon? */
+static bool hopes(const struct source *s)
+{
+	for (size_t i = 0; i < s->n_cpus; i++)
+		if (s->cpus[i].state == SOURCE_CPU_BUSY || s->cpus[i].state == SOURCE_CPU_FAILED)
+			return true;
+	return false;
+}
+
+static void look(struct hotplug *h, bool patient)
+{
+	size_t changed;
+
+	h->waits = jobs_capturing(h->jobs);
+	if (h->waits)
+		return;
+	changed = h->source->ops->tend(h->source);
+	if (changed)
+		jobs_fit_area(h->jobs);
+	tell(h);
+	if (!hopes(h->source))
+		h->period_usec = CALM_USEC;
+	else if (changed || !patient || h->period_usec == CALM_USEC)
+		h->period_usec = SOON_USEC;
+	else
+		h->period_usec = MIN_OF(2 * h->period_usec, (uint64_t)LATEST_USEC);
+	sd_event_source_set_time_relative(h->timer, h->period_usec);
+	sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
+}
+
+void hotplug_look(struct hotplug *h)
+{
+	if (h->source->ops->tend)
+		look(h, false);
+}
+
+uint64_t hotplug_period_usec(const struct hotplug *h)
+{
+	return h->period_usec;
+}
+
+void hotplug_on_captured(struct hotplug *h)
+{
+	if (h->waits)
+		look(h, true);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	look(userdata, true);
+	return 0;
+}
+
+/* One message. True: it is the kernel's and about a CPU. Anybody may send to a netlink socket. */
+static bool receive(int fd, bool *ret_more)
+{
+	char message[MESSAGE_MAX], control[CMSG_SPACE(sizeof(struct ucred))];
+	struct sockaddr_nl from = {0};
+	struct iovec iov = {message, sizeof(message)};
+	struct msghdr m = {
+		.msg_name = &from,
+		.msg_namelen = sizeof(from),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control),
+	};
+	const struct cmsghdr *c;
+	struct ucred who = {.pid = -1};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT);
+
+	*ret_more = n >= 0 || errno == EINTR;
+	if (n < 0)
+		return errno == ENOBUFS; /* some were lost: they may have been about CPUs */
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+		memcpy(&who, CMSG_DATA(c), sizeof(who));
+	return from.nl_pid == 0 && from.nl_groups == KERNEL_GROUP && who.pid == 0 &&
+	       !(m.msg_flags & MSG_TRUNC) && hotplug_is_cpu_event(message, (size_t)n);
+}
+
+static int on_uevent(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	bool more = true, news = false;
+
+	(void)source;
+	(void)revents;
+	for (int i = 0; more && i < 256; i++)
+		news |= receive(fd, &more);
+	if (news)
+		look(userdata, false);
+	return 0;
+}
+
+/* A timer that never comes, but is cancelled when CLOCK_REALTIME jumps, which it does at the end of
+ * each sleep, too: fs/timerfd.c, timerfd_clock_was_set, timerfd_resume. */
+static int arm_clock(int fd)
+{
+	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX / 1000000000 - 1};
+
+	return timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	uint64_t times;
+
+	(void)source;
+	(void)revents;
+	if (read(fd, &times, sizeof(times)) >= 0 || errno != ECANCELED)
+		return 0;
+	log_debug("the clock was set, or the host slept");
+	arm_clock(fd);
+	look(userdata, false);
+	return 0;
+}
+
+static int open_uevents(struct hotplug *h)
+{
+	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP};
+	int on = 1;
+
+	h->uevent_fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	if (h->uevent_fd < 0 ||
+	    setsockopt(h->uevent_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+	    bind(h->uevent_fd, (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return -errno;
+	return sd_event_add_io(h->event, &h->uevents, h->uevent_fd, EPOLLIN, on_uevent, h);
+}
+
+static int open_clock(struct hotplug *h)
+{
+	int r;
+
+	h->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (h->clock_fd < 0)
+		return -errno;
+	r = arm_clock(h->clock_fd);
+	return r < 0 ? r : sd_event_add_io(h->event, &h->clock, h->clock_fd, EPOLLIN, on_clock, h);
+}
+
+static int open_all(struct hotplug *h)
+{
+	int r = open_uevents(h);
+
+	if (r < 0)
+		log_debug("no messages of the kernel about CPUs: %s", strerror(-r));
+	r = open_clock(h);
+	if (r < 0)
+		log_debug("no notice of sleep: %s", strerror(-r));
+	h->period_usec = hopes(h->source) ? SOON_USEC : CALM_USEC;
+	r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, h->period_usec, 0,
+				       on_timer, h);
+	return r < 0 ? r : 0;
+}
+
+int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret)
+{
+	CLEANUP(hotplug_freep) struct hotplug *h = calloc(1, sizeof(*h));
+	int r = 0;
+
+	if (!h)
+		return -ENOMEM;
+	h->event = event;
+	h->source = source;
+	h->jobs = jobs;
+	h->uevent_fd = h->clock_fd = -EBADF;
+	h->told = calloc(source->n_cpus + 1, sizeof(*h->told));
+	if (!h->told)
+		return -ENOMEM;
+	tell(h); /* what is not traced from the start */
+	if (source->ops->tend)
+		r = open_all(h);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(h);
+	return 0;
+}
+
+void hotplug_free(struct hotplug *h)
+{
+	if (!h)
+		return;
+	sd_event_source_disable_unref(h->timer);
+	sd_event_source_disable_unref(h->uevents);
+	sd_event_source_disable_unref(h->clock);
+	close_fd(h->uevent_fd);
+	close_fd(h->clock_fd);
+	free(h->told);
+	free(h);
+}
+
+void hotplug_freep(struct hotplug **h)
+{
+	hotplug_free(*h);
+}

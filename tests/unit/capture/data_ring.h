@@ -1,0 +1,27 @@
+/*
+ * A DATA ring in ordinary memory that a test writes as the kernel does, with numbered records.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/ring.h"
+
+#define DATA_RING_TYPE 1000u /* of its records; then their number, as u64, and a pattern */
+
+struct data_ring {
+	struct ring ring;
+	uint64_t next;	 /* number of the next record */
+	uint8_t *memory; /* owned */
+};
+
+/* SIZE: of DATA, a power of two of at least a page. */
+void data_ring_init(struct data_ring *r, uint64_t size);
+void data_ring_done(struct data_ring *r);
+/* Writes the next record, whose size depends on its number. False: there is no room for it. */
+bool data_ring_put(struct data_ring *r);
+/* As many as find room, at most N. */
+uint64_t data_ring_fill(struct data_ring *r, uint64_t n);
+/* Is it record NUMBER, unharmed? */
+bool data_ring_is(const void *record, size_t size, uint64_t number);

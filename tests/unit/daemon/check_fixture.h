@@ -1,0 +1,40 @@
+/*
+ * A host for the check: a tree of /proc and /sys below $TMPDIR, a CPUID, a kernel's perf events
+ * (tests/unit/capture/fake_perf.h). As it is made, a Skylake where all is well; a test spoils it.
+ */
+#pragma once
+
+#include "daemon/check.h"
+#include "tests/unit/capture/fake_perf.h"
+#include "tests/unit/capture/sysfs.h"
+#include "tests/unit/capture/tree.h"
+
+struct check_fixture {
+	char *root;
+	char proc[128], sys[128], dev[128], boot[128];
+	struct check_paths paths;
+	struct config config;
+	struct sysfs_machine machine;
+	struct cpuid_leaf hypervisor; /* leaf 0x40000000 */
+	struct finding all[64];
+	size_t n;
+	int failures;
+};
+
+extern uint64_t check_fixture_free; /* bytes in the state directory; UINT64_MAX: -EIO */
+extern int check_fixture_landlock;  /* ABI or -errno */
+
+int check_fixture_setup(void **state);
+int check_fixture_teardown(void **state);
+/* proc/self/status with these capabilities (hex) and Seccomp mode. */
+void check_fixture_status(struct check_fixture *f, const char *capabilities, int seccomp);
+/* proc/cpuinfo. */
+void check_fixture_cpu(struct check_fixture *f, const char *vendor, int model, const char *flags);
+/* Takes the intel_pt PMU away, or puts MACHINE's (tests/sysfs) there. */
+void check_fixture_pmu(struct check_fixture *f, const char *machine);
+void check_fixture_run(struct check_fixture *f);
+/* The finding about WHAT must be there, of that level, with TEXT in its text and FIX in its fix
+ * (NULL: no fix). */
+void check_fixture_expect(struct check_fixture *f, enum finding_level level, const char *what,
+			  const char *text, const char *fix);
+void check_fixture_expect_none(struct check_fixture *f, const char *what);

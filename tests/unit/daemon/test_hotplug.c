@@ -1,0 +1,232 @@
+/*
+ * When the source is asked to look after its events, and what the log says of it.
+ */
+#include "daemon/hotplug.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/log.h"
+
+#define N_CPUS 4
+
+struct fixture {
+	sd_event *event;
+	struct source source;
+	struct source_cpu cpus[N_CPUS];
+	struct hotplug *hotplug;
+	size_t changes; /* that tend gives */
+	int tended;
+};
+
+static struct fixture *current;
+static bool capturing;
+static char lines[8][256];
+static size_t n_lines;
+
+/* In place of daemon/jobs.c and daemon/log.c. */
+bool jobs_capturing(const struct jobs *j)
+{
+	(void)j;
+	return capturing;
+}
+
+void jobs_fit_area(struct jobs *j)
+{
+	(void)j;
+}
+
+void log_line(int priority, const char *snapshot, const char *format, ...)
+{
+	va_list args;
+
+	(void)snapshot;
+	if (priority == LOG_DEBUG)
+		return;
+	assert_true(n_lines < 8);
+	va_start(args, format);
+	vsnprintf(lines[n_lines++], sizeof(lines[0]), format, args);
+	va_end(args);
+}
+
+static size_t tend(struct source *s)
+{
+	assert_ptr_equal(s, &current->source);
+	assert_false(capturing);
+	current->tended++;
+	return current->changes;
+}
+
+static const struct source_ops ops = {.name = "intel_pt", .tend = tend};
+static const struct source_ops emulated = {.name = "emulated"};
+
+static void set(struct fixture *f, size_t cpu, enum source_cpu_state state, const char *why)
+{
+	f->cpus[cpu].state = state;
+	snprintf(f->cpus[cpu].why, sizeof(f->cpus[cpu].why), "%s", why);
+}
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_true(sd_event_new(&f->event) >= 0);
+	f->source = (struct source){.ops = &ops, .cpus = f->cpus, .n_cpus = N_CPUS};
+	for (uint32_t i = 0; i < N_CPUS; i++)
+		f->cpus[i].cpu = 10 + i;
+	current = f;
+	capturing = false;
+	n_lines = 0;
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	hotplug_free(f->hotplug);
+	sd_event_unref(f->event);
+	free(f);
+	return 0;
+}
+
+static void begin(struct fixture *f)
+{
+	assert_int_equal(hotplug_new(f->event, &f->source, NULL, &f->hotplug), 0);
+}
+
+static void hotplug_new_tells_what_is_not_traced_in_one_line(void **state)
+{
+	struct fixture *f = *state;
+
+	for (size_t i = 1; i < N_CPUS; i++)
+		set(f, i, SOURCE_CPU_BUSY, "perf has it");
+	begin(f);
+	assert_int_equal(n_lines, 1);
+	assert_string_equal(lines[0], "CPU 11 and others: busy: perf has it");
+}
+
+static void hotplug_look_tells_each_change_once(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	assert_int_equal(n_lines, 0);
+	set(f, 2, SOURCE_CPU_OFFLINE, "CPU 12 is offline");
+	hotplug_look(f->hotplug);
+	hotplug_look(f->hotplug);
+	assert_int_equal(n_lines, 1);
+	assert_string_equal(lines[0], "CPU 12: offline: CPU 12 is offline");
+	set(f, 2, SOURCE_CPU_TRACING, "");
+	set(f, 3, SOURCE_CPU_FAILED, "no memory");
+	hotplug_look(f->hotplug);
+	assert_int_equal(n_lines, 3);
+	assert_string_equal(lines[1], "CPU 12: tracing");
+	assert_string_equal(lines[2], "CPU 13: failed: no memory");
+	assert_int_equal(f->tended, 3);
+}
+
+static void hotplug_looks_later_while_a_job_has_the_events(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	capturing = true;
+	hotplug_look(f->hotplug);
+	hotplug_on_captured(f->hotplug); /* the next one has begun */
+	assert_int_equal(f->tended, 0);
+	capturing = false;
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 1);
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 1);
+}
+
+static void hotplug_is_impatient_where_there_is_hope(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	assert_int_equal(hotplug_period_usec(f->hotplug), 10000000);
+	set(f, 0, SOURCE_CPU_BUSY, "perf has it");
+	hotplug_look(f->hotplug);
+	assert_int_equal(hotplug_period_usec(f->hotplug), 1000000);
+	set(f, 0, SOURCE_CPU_NO_PT, "none");
+	hotplug_look(f->hotplug);
+	assert_int_equal(hotplug_period_usec(f->hotplug), 10000000);
+}
+
+static void hotplug_gets_patient_with_time(void **state)
+{
+	static const uint64_t periods[] = {2, 4, 8, 16, 30, 30};
+	struct fixture *f = *state;
+
+	set(f, 0, SOURCE_CPU_BUSY, "perf has it");
+	begin(f);
+	assert_int_equal(hotplug_period_usec(f->hotplug), 1000000);
+	for (size_t i = 0; i < 6; i++) {
+		capturing = true; /* as the timer does, but without waiting for it */
+		hotplug_look(f->hotplug);
+		capturing = false;
+		hotplug_on_captured(f->hotplug);
+		assert_int_equal(hotplug_period_usec(f->hotplug), periods[i] * 1000000);
+	}
+	f->changes = 1;
+	capturing = true;
+	hotplug_look(f->hotplug);
+	capturing = false;
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(hotplug_period_usec(f->hotplug), 1000000);
+}
+
+static void hotplug_of_a_source_that_needs_no_care_does_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	f->source.ops = &emulated;
+	begin(f);
+	hotplug_look(f->hotplug);
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 0);
+}
+
+#define EVENT(text) hotplug_is_cpu_event(text, sizeof(text))
+
+static void hotplug_is_cpu_event_knows_them(void **state)
+{
+	(void)state;
+	assert_true(EVENT("online@/devices/system/cpu/cpu3\0ACTION=online\0"
+			  "DEVPATH=/devices/system/cpu/cpu3\0SUBSYSTEM=cpu\0SEQNUM=12"));
+	assert_true(EVENT("offline@/x\0SUBSYSTEM=cpu\0ACTION=offline"));
+	assert_false(EVENT("online@/x\0ACTION=online\0SUBSYSTEM=memory"));
+	assert_false(EVENT("change@/x\0ACTION=change\0SUBSYSTEM=cpu"));
+	assert_false(EVENT("online@/x\0ACTION=online\0SUBSYSTEM=cpufreq"));
+	assert_false(EVENT("libudev\0\376\355\312\376\0ACTION=online\0SUBSYSTEM=cpu"));
+	assert_false(EVENT(""));
+	assert_false(hotplug_is_cpu_event("online@/x", 0));
+	/* Without a NUL at its end: not the kernel's. */
+	assert_false(hotplug_is_cpu_event("online@/x\0ACTION=online\0SUBSYSTEM=cpu", 37));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(hotplug_new_tells_what_is_not_traced_in_one_line),
+		TEST(hotplug_look_tells_each_change_once),
+		TEST(hotplug_looks_later_while_a_job_has_the_events),
+		TEST(hotplug_is_impatient_where_there_is_hope),
+		TEST(hotplug_gets_patient_with_time),
+		TEST(hotplug_of_a_source_that_needs_no_care_does_nothing),
+		cmocka_unit_test(hotplug_is_cpu_event_knows_them),
+	};
+
+	return cmocka_run_group_tests_name("hotplug", tests, NULL, NULL);
+}

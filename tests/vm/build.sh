@@ -1,0 +1,147 @@
+#!/bin/bash
+# build.sh CACHE: makes what the VM of these tests needs, in the folder CACHE: kernel, module, initramfs
+# and root image, all of Debian's packages. Nothing is made twice. Status 77, with a reason on stderr:
+# cannot be had here.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=$1
+tmp=$cache/tmp
+guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
+ grep sed mawk procps findutils libc-bin base-files base-passwd login jq"
+drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
+PATH=$PATH:/usr/sbin:/sbin
+
+skip() { echo "$*" >&2; exit 77; }
+die() { echo "tests/vm/build.sh: $*" >&2; exit 1; }
+step() { printf '# %s %s\n' "$(date +%T)" "$*" >&2; }
+quietly() { # LOG COMMAND...: what it says matters only when it fails
+	local log=$1
+	shift
+	"$@" >"$log" 2>&1 || { tail -n 20 "$log" >&2; return 1; }
+}
+
+check_tools() {
+	local tool
+	[ "$(uname -m)" = x86_64 ] || skip "not x86-64"
+	for tool in qemu-system-x86_64 busybox cpio mkfs.ext4 gcc make strip apt-get dpkg-deb; do
+		command -v "$tool" >/dev/null || skip "no $tool"
+	done
+	! ldd "$(command -v busybox)" >/dev/null 2>&1 || skip "busybox is not static"
+}
+
+kernel() {
+	local image version series deb
+	step "kernel and headers"
+	image=$(apt-cache depends linux-image-cloud-amd64 |
+		awk '/Depends: linux-image-/ { print $2; exit }')
+	[ -n "$image" ] || skip "apt knows no linux-image-cloud-amd64"
+	version=${image#linux-image-}
+	series=${version%%-*}
+	mkdir -p "$tmp/debs" "$tmp/kernel"
+	(cd "$tmp/debs" && quietly ../log apt-get -qq -o APT::Sandbox::User=root download "$image" \
+		"linux-headers-$version" "linux-headers-${version%-cloud-amd64}-common" \
+		"linux-kbuild-${series%.*}") || skip "cannot download the kernel's packages"
+	for deb in "$tmp"/debs/*.deb; do
+		dpkg-deb -x "$deb" "$tmp/kernel"
+	done
+	mv "$tmp/kernel/boot/vmlinuz-$version" "$tmp/vmlinuz"
+	ln -s "usr/src/linux-headers-$version" "$tmp/kernel/headers"
+	sed -i "s,/usr/src/,$cache/kernel/usr/src/,g" "$tmp/kernel/headers/Makefile"
+}
+
+initramfs() {
+	local driver
+	step "initramfs"
+	mkdir -p "$tmp/ird"/{bin,dev,root,m}
+	cp "$(command -v busybox)" "$tmp/ird/bin/busybox"
+	for driver in $drivers; do
+		cp "$(find "$tmp/kernel/lib/modules" -name "$driver.ko")" "$tmp/ird/m/"
+	done
+	sed "s/@drivers@/$drivers/" "$here/initramfs.sh" >"$tmp/ird/init"
+	chmod 755 "$tmp/ird/init"
+	(cd "$tmp/ird" && find . | cpio -o -H newc --quiet | gzip -1) >"$tmp/initramfs"
+	rm -rf "$tmp/kernel/lib"
+}
+
+# What maintainer scripts would have set up, as far as the guest needs it.
+configure_guest() { # ROOT
+	local root=$1 unit
+	cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"
+	cp "$root/usr/share/base-passwd/group.master" "$root/etc/group"
+	echo 'messagebus:x:100:100::/nonexistent:/usr/sbin/nologin' >>"$root/etc/passwd"
+	printf 'messagebus:x:100:\nsystemd-journal:x:101:\n' >>"$root/etc/group"
+	mkdir -p "$root"/{proc,sys,dev,run,tmp,root,var/tmp,var/log/journal,etc/systemd/system}
+	chmod 1777 "$root/tmp" "$root/var/tmp"
+	ln -sf /run "$root/var/run"
+	ln -sf dash "$root/usr/bin/sh"
+	ln -sf mawk "$root/usr/bin/awk"
+	ldconfig -r "$root" 2>/dev/null
+	echo ptsnap-vm >"$root/etc/hostname"
+	: >"$root/etc/fstab"
+	echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
+	cp "$here/guest/vm.target" "$here/guest/vm.service" "$root/etc/systemd/system/"
+	for unit in systemd-random-seed systemd-update-utmp systemd-journal-flush \
+		systemd-machine-id-commit systemd-pstore; do
+		ln -sf /dev/null "$root/etc/systemd/system/$unit.service"
+	done
+}
+
+root_image() {
+	local debs=$tmp/guest root=$tmp/root deb
+	step "root file system"
+	mkdir -p "$debs/partial" "$root/usr"/{bin,sbin,lib,lib64}
+	: >"$debs/status" # as for a machine that has nothing
+	# shellcheck disable=SC2086
+	quietly "$tmp/log" apt-get -qq -o Dir::State::status="$debs/status" \
+		-o Dir::Cache::archives="$debs" -o Debug::NoLocking=1 -o APT::Install-Recommends=0 \
+		-o APT::Sandbox::User=root --download-only -y install $guest_packages ||
+		skip "cannot download the guest's packages"
+	for deb in bin sbin lib lib64; do
+		ln -s "usr/$deb" "$root/$deb"
+	done
+	for deb in "$debs"/*.deb; do
+		dpkg-deb --fsys-tarfile "$deb" | tar -x --keep-directory-symlink -C "$root"
+	done
+	rm -rf "$root/usr/share"/{doc,man,locale,info,zsh,bash-completion,bug,lintian} \
+		"$root/usr/lib/udev/hwdb.d" "$root/usr/lib/x86_64-linux-gnu/perl-base"
+	configure_guest "$root"
+	truncate -s 500M "$tmp/root.img"
+	mkfs.ext4 -q -d "$root" -O ^has_journal "$tmp/root.img"
+}
+
+# The kernel's and the guest's part: kept as long as what makes it is the same.
+system() {
+	local stamp
+	stamp=$(cat "$here/build.sh" "$here/initramfs.sh" "$here"/guest/vm.* | cksum)
+	[ "$(cat "$cache/stamp" 2>/dev/null)" != "$stamp" ] || return 0
+	rm -rf "$cache"
+	mkdir -p "$tmp"
+	kernel
+	initramfs
+	root_image
+	mv "$tmp/kernel" "$tmp/vmlinuz" "$tmp/initramfs" "$tmp/root.img" "$cache/"
+	rm -rf "$tmp"
+	echo "$stamp" >"$cache/stamp"
+}
+
+module() {
+	local stamp
+	stamp=$(cat "$here"/module/* | cksum)
+	[ "$(cat "$cache/module.stamp" 2>/dev/null)" != "$stamp" ] || return 0
+	step "module"
+	rm -rf "$cache/module"
+	mkdir "$cache/module"
+	cp "$here"/module/* "$cache/module/"
+	chmod -R u+w "$cache/module"
+	quietly "$cache/module.log" make -s -C "$cache/kernel/headers" M="$cache/module" modules ||
+		die "the module does not compile"
+	strip --strip-debug "$cache/module/fake_intel_pt.ko"
+	echo "$stamp" >"$cache/module.stamp"
+}
+
+check_tools
+mkdir -p "$cache"
+cache=$(cd "$cache" && pwd)
+tmp=$cache/tmp
+system
+module

@@ -1,0 +1,52 @@
+# Bytes that were fed come back exactly: ring sizes, wraps, CPUs, snapshots.
+load
+
+parts() { # SIZE: the ring's; bytes to feed, one after the other, without a common divisor
+	echo "$(($1 / 3)) 1 $(($1 / 2 + 7)) $1 $(($1 * 2 + 13)) $(($1 - 1)) $(($1 + 1)) 0 5"
+}
+
+try_size() { # SIZE
+	local part i=0 starts
+	start --aux-size="$1" --data-size=64K || return 1
+	new_ring 0
+	new_ring 1
+	for part in $(parts "$1"); do
+		i=$((i + 1))
+		feed 0 "$part" && feed 1 $((part * 3 / 4 + 3)) && snapshot || return 1
+		both_exact || { echo "after part $i, $part bytes"; return 1; }
+	done
+	starts=$(pmu 0 starts)
+	stop
+	echo "$starts starts"
+}
+check "4 KiB rings: two CPUs, 9 snapshots, the bytes that were fed" try_size 4096
+check "64 KiB rings: the same" try_size 65536
+
+# What goes on while snapshots are made.
+load_test() {
+	local i end0=0 end1=0 now cpu
+	start --aux-size=256K --data-size=64K || return 1
+	for cpu in 0 1; do
+		new_ring $cpu
+		eval "./feeder run $cpu \$BASE_$cpu >end.$cpu & pid$cpu=\$!"
+	done
+	for i in $(seq 30); do
+		snapshot || return 1
+		for cpu in 0 1; do
+			eval "local base=\$BASE_$cpu last=\$end$cpu"
+			now=$(./feeder check "$BUNDLE" $cpu "$base") ||
+				{ echo "snapshot $i, CPU $cpu: $now"; return 1; }
+			[ "$now" -gt "$last" ] || { echo "snapshot $i: $now, before $last"; return 1; }
+			eval "end$cpu=$now"
+		done
+	done
+	kill $pid0 $pid1
+	wait
+	FED_0=$(cat end.0)
+	FED_1=$(cat end.1)
+	snapshot && both_exact
+}
+check "30 snapshots while two CPUs trace: each whole and newer than the last" load_test
+check "the rings wrapped meanwhile" [ "$(pmu 0 wraps)" -gt 1 ]
+check "each stop left its AUX record: where the trace ends, the ring's size" aux_records 262144
+stop

@@ -1,0 +1,129 @@
+# What the guest's test scripts share. Sourced; everything runs in the folder of the input archive.
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin
+FAKE=/sys/kernel/debug/fake_pt
+SOCKET=/run/ptsnap/io.ptsnap.recorder
+STATE=/run/ptsnap-state
+LOG=$PWD/out/ptsnapd.log
+n_tests=0
+
+tap() { printf '%s\n' "$*" >/dev/ttyS1; }
+up() { cut -d' ' -f1 /proc/uptime; }
+note() { tap "# $(up) $*"; }
+
+# NAME COMMAND...: one test; what COMMAND says is shown when it fails.
+check() {
+	local name=$1
+	shift
+	n_tests=$((n_tests + 1))
+	if "$@" >check.log 2>&1; then
+		tap "ok $n_tests - $name"
+	else
+		tap "not ok $n_tests - $name"
+		sed 's/^/# /' check.log | tail -n 20 >/dev/ttyS1
+	fi
+}
+
+# The same, and COMMAND must fail.
+fails() { ! "$@"; }
+is() { [ "$1" = "$2" ] || { echo "is '$1', should be '$2'"; return 1; }; }
+has() { case $1 in *"$2"*) ;; *) echo "no '$2' in: $1"; return 1 ;; esac; }
+
+# SECONDS COMMAND...: until COMMAND succeeds.
+within() {
+	local end
+	end=$(up)
+	end=$((${end%.*} + $1))
+	shift
+	until "$@" >within.log 2>&1; do
+		[ "$(cut -d. -f1 /proc/uptime)" -lt $end ] || { cat within.log; return 1; }
+		sleep 0.2
+	done
+}
+
+# Of the fake PMU: CPU KEY.
+pmu() { sed -n "s/^$2=//p" $FAKE/cpu$1/state; }
+load() { insmod ./fake_intel_pt.ko "$@"; }
+unload() { rmmod fake_intel_pt; }
+
+# The recorder, as a service of systemd. PROPERTIES: systemd's, with ";" between them.
+start() {
+	local property
+	systemctl -q is-active ptsnapd && stop
+	rm -rf ${STATE:?}/*
+	set -- "$PWD/ptsnapd" --source=intel_pt --state-dir=$STATE --max-use=200M \
+		--worker="$PWD/ptsnap-decode" "$@"
+	IFS=';'
+	for property in $PROPERTIES; do
+		set -- -p "$property" "$@"
+	done
+	unset IFS
+	systemd-run -q --collect --unit=ptsnapd -p Type=notify -p NotifyAccess=main \
+		-p "StandardError=append:$LOG" -p LimitCORE=0 -p TimeoutStartSec=60 \
+		-E ASAN_OPTIONS=detect_leaks=0 "$@" || { tail -n 3 "$LOG"; return 1; }
+}
+stop() { systemctl stop ptsnapd; }
+said() { grep -qE "$1" "$LOG" || { echo "the recorder did not say '$1'"; tail -n 3 "$LOG"; return 1; }; }
+
+ctl() { ASAN_OPTIONS=detect_leaks=0 ./ptsnapctl "$@"; }
+# JQ-EXPRESSION of the recorder's status.
+status() { ctl --json=short status | jq -r "$1"; }
+# CPU STATE...: of that CPU, one of these.
+cpu_is() {
+	local cpu=$1 state
+	shift
+	state=$(status ".cpus[] | select(.cpu == $cpu).state")
+	case " $* " in
+	*" $state "*) ;;
+	*) echo "CPU $cpu is $state, should be $*"; return 1 ;;
+	esac
+}
+why() { status ".cpus[] | select(.cpu == $1).why"; }
+
+# Sets BUNDLE and REPORT to the files of a new snapshot.
+snapshot() {
+	SNAPSHOT=$(ctl -q snapshot --no-decode "$@") || return 1
+	BUNDLE=$STATE/$SNAPSHOT.ptsnap
+}
+snapshot_report() {
+	REPORT=$PWD/out/report.json
+	ctl -q snapshot -o "$REPORT" "$@"
+}
+
+# What the processor writes: CPU BYTES, counted in FED_cpu; BASE_cpu is where the ring began.
+new_ring() { # CPU
+	eval "BASE_$1=\${FED_$1:-0}"
+}
+feed() {
+	eval "local from=\${FED_$1:-0}"
+	./feeder numbers "$1" "$from" "$2" || return 1
+	eval "FED_$1=$((from + $2))"
+}
+# CPU: its trace in the newest snapshot is what was fed.
+exact() {
+	local end
+	eval "local base=\${BASE_$1:-0} fed=\${FED_$1:-0}"
+	end=$(./feeder check "$BUNDLE" "$1" "$base") || { echo "$end"; return 1; }
+	is "$end" "$fed"
+}
+both_exact() { exact 0 && exact 1; }
+# SIZE: the last stop of each CPU left its AUX record (perf_event_open(2), PERF_RECORD_AUX): where the
+# trace ends, the ring's size, PERF_AUX_FLAG_OVERWRITE.
+aux_records() {
+	local cpu line
+	for cpu in 0 1; do
+		eval "local fed=$((FED_$cpu - BASE_$cpu))"
+		line=$(./feeder aux "$BUNDLE" | grep "^$cpu " | tail -n 1)
+		is "$line" "$cpu $((fed % $1)) $1 0x2" || return 1
+	done
+}
+
+# In the report, of the walk that PID runs: JQ-EXPRESSION.
+of_pid() { jq -c ".threads[] | select(.pid == $pid) | $1" "$REPORT"; }
+# TSC against the sideband's clock: the packets' times lie where the scheduler's records say that
+# the process ran.
+in_turn() {
+	jq -e ".turns as \$turns | .threads[] | select(.pid == $pid) | .lastBranches |
+		length > 0 and all(.atNSec as \$at | \$turns | any(
+			.pid == $pid and .cpu == 1 and .atNSec <= \$at and \$at <= .untilNSec))" \
+		"$REPORT" >/dev/null || { of_pid '[.lastBranches[0], .lastBranches[-1]]'; return 1; }
+}

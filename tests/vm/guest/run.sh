@@ -1,0 +1,28 @@
+#!/bin/sh
+# Runs in the guest as root, a service of systemd. Test lines go to the second serial port, what is left
+# in out/ goes back to the host.
+. ./lib.sh
+stty -F /dev/ttyS1 raw 2>/dev/null
+mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+mkdir -p /usr/local/lib $STATE
+mount -t tmpfs -o size=500M tmpfs $STATE
+cp lib/* /usr/local/lib/
+ldconfig
+chmod 755 . ./*
+# What runs with a high priority runs on.
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+note "kernel $(uname -r), $(nproc) CPUs, paranoid $(cat /proc/sys/kernel/perf_event_paranoid)"
+for script in ${ONLY:-[0-9]*.sh}; do
+	t0=$(up)
+	# shellcheck disable=SC1090
+	. "./$script"
+	systemctl -q is-active ptsnapd && stop
+	[ ! -d $FAKE ] || unload
+	note "$script took from $t0 to $(up)"
+done
+check "no program of ours complained of its memory" \
+	fails grep -E "AddressSanitizer|runtime error|LeakSanitizer" "$LOG"
+dmesg >out/dmesg
+check "the kernel has nothing to complain of" fails grep -E "WARNING:|BUG:|Oops" out/dmesg
+tap "1..$n_tests"
+exit 0

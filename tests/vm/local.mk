@@ -1,0 +1,30 @@
+# The recorder against a real perf core, in a VM.
+SYSTEM_TESTS += tests/vm/vm.tap
+EXTRA_DIST += tests/vm/vm.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
+	tests/vm/module/fake_intel_pt.c tests/vm/module/Kbuild \
+	tests/vm/guest/vm.target tests/vm/guest/vm.service \
+	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
+	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh \
+	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \
+	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/60-degraded.sh \
+	tests/vm/guest/70-walk.sh tests/vm/guest/75-check.sh tests/vm/guest/fed-walk.sh \
+	tests/vm/guest/80-suspend.sh \
+	tests/vm/guest/90-mutants.sh
+
+# Runs in the guest, which has no libraries of ours: static, so without sanitizers.
+noinst_PROGRAMS += tests/vm/feeder
+tests_vm_feeder_SOURCES = tests/vm/feeder.c \
+	tests/vm/bundle_member.c tests/vm/bundle_member.h \
+	tests/vm/number_in_file.c tests/vm/number_in_file.h \
+	tests/vm/numbers.c tests/vm/numbers.h \
+	tests/vm/stranger.c tests/vm/stranger.h \
+	tests/vm/walk_packets.c tests/vm/walk_packets.h \
+	ctl/walk_model.c ctl/walk_model.h ctl/walk_layout.h
+tests_vm_feeder_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(WARN_CFLAGS)
+tests_vm_feeder_LDFLAGS = -static
+tests_vm_feeder_LDADD =
+
+clean-local: clean-vm-cache
+.PHONY: clean-vm-cache
+clean-vm-cache:
+	rm -rf tests/vm/cache

@@ -1,0 +1,47 @@
+#!/bin/bash
+# Packs what the guest runs, boots it, and says in TAP what came of it. Called by vm.tap.
+set -u
+src=$PTSNAP_SRCDIR/tests/vm
+build=$PTSNAP_BUILDDIR
+cache=${PTSNAP_VM_CACHE:-$build/tests/vm/cache}
+work=$(mktemp -d) || exit 1
+out=${PTSNAP_VM_OUT:-$work/out}
+trap 'rm -rf "$work"' EXIT
+
+# The guest has its own C library.
+libraries() { # PROGRAM
+	ldd "$1" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && $3 !~ /\/libc\.so/ { print $3 }'
+}
+
+pack() { # DIR
+	local f programs
+	programs="$build/daemon/ptsnapd $build/ctl/ptsnapctl $build/ctl/ptsnap-walk
+		$build/decoder/worker/ptsnap-decode $build/tests/vm/feeder $(command -v perf)"
+	mkdir -p "$1/lib" || return 1
+	for f in $programs; do
+		cp -L "$f" "$1/" || return 1
+		libraries "$f" | xargs -r cp -L -t "$1/lib/"
+	done
+	strip -g "$1"/ptsnap* "$1/feeder" "$1"/lib/*
+	cp "$cache/module/fake_intel_pt.ko" "$src"/guest/*.sh "$1/"
+	chmod 755 "$1/run.sh"
+	[ -z "${PTSNAP_VM_ONLY:-}" ] || sed -i "s/^# Runs/ONLY='$PTSNAP_VM_ONLY'\n&/" "$1/run.sh"
+}
+
+reason=$(bash "$src/build.sh" "$cache" 2>&1)
+case $? in
+0) [ -z "$reason" ] || echo "$reason" ;;
+77) echo "1..0 # SKIP ${reason##*$'\n'}"; exit 0 ;;
+*) echo "$reason" | sed 's/^/# /'; echo "Bail out! the VM cannot be built"; exit 1 ;;
+esac
+pack "$work/in" || { echo "Bail out! not all programs are there"; exit 1; }
+t0=$SECONDS
+bash "$src/boot.sh" "$cache" "$work/in" "$out" 2 "${PTSNAP_VM_SECONDS:-500}"
+booted=$?
+tr -d '\r' <"$out/tap"
+echo "# the guest ran for $((SECONDS - t0)) s"
+if [ $booted != 0 ] || ! grep -q '^1\.\.' "$out/tap"; then
+	tail -n 40 "$out/console" | tr -d '\r' | sed 's/^/# /'
+	echo "Bail out! the guest did not come to its end"
+	exit 1
+fi
