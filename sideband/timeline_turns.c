@@ -98,15 +98,18 @@ static int leave(struct state *s, struct cpu *c, const struct perfrecord *r, str
 	return begin(s, c, next);
 }
 
+/* Of some tasks, such as a CPU's idle task, a kernel may tell no switches: those before and behind
+ * agree who it was. */
 static int enter(struct state *s, struct cpu *c, const struct perfrecord *r, struct stretch before)
 {
 	struct stretch who = from(r->time, r->pid, r->tid);
 	struct stretch *last = turns_last(c);
+	bool announced = c->entering && !(last && is_same(last, &before));
 
 	if (!c->named) {
 		if (name(s, c, before) < 0)
 			return -ENOMEM;
-	} else if (contradicts(last, c->entering ? &who : &before)) {
+	} else if (contradicts(last, announced ? &who : &before)) {
 		doubt(last);
 	}
 	c->entering = false;

@@ -131,6 +131,18 @@ static void contradiction_makes_the_turn_uncertain(void **state)
 
 /* --- Losses --- */
 
+static void task_without_records_of_its_own_is_certain(void **state)
+{
+	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 0, 0), ENTERS_AFTER(0, 20, 2, 2, 0, 0),
+				  LEAVES(0, 30, 2, 2, 3, 4), ENTERS_AFTER(0, 40, 1, 1, 3, 4),
+				  LEAVES(0, 50, 1, 1, 2, 2), ENTERS_AFTER(0, 60, 1, 1, 0, 0));
+
+	(void)state;
+	EXPECT(t, 0, {0, 1, 0, 0}, {10, 0, 0, 0}, {20, 2, 0, 0}, {30, 4, 0, 0}, {40, 1, 0, 0},
+	       {50, 0, true, false}, {60, 1, 0, 0});
+	timeline_free(t);
+}
+
 static void loss_is_uncertain_from_the_record_before_it(void **state)
 {
 	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 2), MMAP2(0, 15, 2, 0x1000, 1, 1, "/a"),
@@ -348,6 +360,7 @@ int main(void)
 		cmocka_unit_test(turns_of_no_length_are_left_out),
 		cmocka_unit_test(thread_without_a_number_contradicts_nothing),
 		cmocka_unit_test(contradiction_makes_the_turn_uncertain),
+		cmocka_unit_test(task_without_records_of_its_own_is_certain),
 		cmocka_unit_test(loss_is_uncertain_from_the_record_before_it),
 		cmocka_unit_test(loss_is_of_its_cpu_alone),
 		cmocka_unit_test(switch_in_after_a_loss_tells_who_left),
