@@ -69,11 +69,15 @@ static size_t perf_tend(struct source *base)
 {
 	struct source_perf *s = perf_of(base);
 	struct cpulist online;
+	bool slept = perf_read_clock(s);
 	size_t n = 0;
 
-	perf_read_clock(s);
+	if (slept)
+		for (uint32_t i = 0; i < base->n_cpus; i++)
+			perf_cpu_drop_pt(s, i);
 	if (perf_read_online(s, &online) < 0)
 		return 0;
+	s->holders[0] = '\0';
 	for (uint32_t i = 0; i < base->n_cpus; i++)
 		n += perf_cpu_tend(s, i, cpulist_has(&online, base->cpus[i].cpu));
 	return n;
@@ -88,6 +92,7 @@ static int perf_yield(struct source *base, bool away)
 	if (s->yielded == away)
 		return 0;
 	s->yielded = away;
+	s->holders[0] = '\0';
 	for (uint32_t i = 0; i < base->n_cpus; i++) {
 		struct source_cpu *cpu = &base->cpus[i];
 
@@ -97,7 +102,7 @@ static int perf_yield(struct source *base, bool away)
 		if (cpu->state == SOURCE_CPU_OFFLINE)
 			continue;
 		if (!away) {
-			perf_cpu_open_pt(s, i);
+			perf_cpu_take_pt(s, i);
 			continue;
 		}
 		cpu->state = SOURCE_CPU_YIELDED;

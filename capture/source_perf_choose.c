@@ -21,6 +21,10 @@
 #define CPUS_ONLINE   "devices/system/cpu/online"
 
 #define WATERMARK_SHARE 8u
+/* Looks at the clock's page; and by how much its zero differs at least where it was set anew, not
+ * rounded in another way. */
+#define CLOCK_TRIES  64
+#define CLOCK_JUMPED 1000000
 
 /* A file of sysfs that holds a list of CPUs. */
 static int read_cpus(const struct source_perf *s, const char *name, struct cpulist *ret)
@@ -192,21 +196,18 @@ static int choose_sideband(struct source_perf *s, const struct cpulist *online, 
 /* include/uapi/linux/perf_event.h, struct perf_event_mmap_page: lock is a sequence count. The
  * kernel writes the page anew for IOC_RESET (kernel/events/core.c, _perf_event_reset), by itself
  * not when the host slept, after which TSC and perf clock lie further apart (arch/x86/kernel/tsc.c,
- * tsc_restore_sched_clock_state). A dummy event has no count that could be lost. */
-void perf_read_clock(struct source_perf *s)
+ * tsc_restore_sched_clock_state). A dummy event has no count that could be lost.
+ *
+ * The event's CPU writes the page, too, when it schedules the event anew (perf_swevent_add), and
+ * two that count at once may leave lock odd for ever (perf_event_update_userpage: no nesting). So
+ * after some tries it is read as it stands. */
+static void read_page(const struct perf_event_mmap_page *page, struct clock_params *ret)
 {
-	const struct perf_event_mmap_page *page;
-	uint32_t before, after, i = 0;
+	uint32_t before, after;
 
-	while (i < s->base.n_cpus && s->cpus[i].sideband.base == NULL)
-		i++;
-	if (i == s->base.n_cpus || s->base.clock_is_monotonic)
-		return;
-	page = s->cpus[i].sideband.base;
-	perf_sys_ioctl(s->cpus[i].sideband.fd, PERF_EVENT_IOC_RESET);
-	do {
+	for (int i = 0; i < CLOCK_TRIES; i++) {
 		before = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
-		s->base.clock = (struct clock_params){
+		*ret = (struct clock_params){
 			.valid = page->cap_user_time_zero,
 			.time_shift = page->time_shift,
 			.time_mult = page->time_mult,
@@ -214,7 +215,33 @@ void perf_read_clock(struct source_perf *s)
 		};
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		after = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
-	} while (before != after || (before & 1) != 0);
+		if (before == after && (before & 1) == 0)
+			return;
+	}
+}
+
+/* The rate is another one only where the kernel measured the TSC better, soon after its start
+ * (arch/x86/kernel/tsc.c, tsc_refine_calibration_work). */
+static bool was_set_anew(const struct clock_params *was, const struct clock_params *is)
+{
+	uint64_t ahead = is->time_zero - was->time_zero, behind = was->time_zero - is->time_zero;
+
+	return was->valid && is->valid && was->time_mult == is->time_mult &&
+	       was->time_shift == is->time_shift && MIN_OF(ahead, behind) >= CLOCK_JUMPED;
+}
+
+bool perf_read_clock(struct source_perf *s)
+{
+	const struct clock_params was = s->base.clock;
+	uint32_t i = 0;
+
+	while (i < s->base.n_cpus && s->cpus[i].sideband.base == NULL)
+		i++;
+	if (i == s->base.n_cpus || s->base.clock_is_monotonic)
+		return false;
+	perf_sys_ioctl(s->cpus[i].sideband.fd, PERF_EVENT_IOC_RESET);
+	read_page(s->cpus[i].sideband.base, &s->base.clock);
+	return was_set_anew(&was, &s->base.clock);
 }
 
 int perf_read_online(const struct source_perf *s, struct cpulist *ret)

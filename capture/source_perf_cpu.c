@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "capture/holders.h"
+#include "capture/perf_sys.h"
 #include "proto/base.h"
 
 static void PRINTF_LIKE(3, 4)
@@ -26,6 +27,11 @@ static void PRINTF_LIKE(3, 4)
 	va_start(args, format);
 	vsnprintf(cpu->why, sizeof(cpu->why), format, args);
 	va_end(args);
+}
+
+static void set_offline(struct source_cpu *cpu)
+{
+	set_state(cpu, SOURCE_CPU_OFFLINE, "CPU %u is offline", cpu->cpu);
 }
 
 static void tell_added(struct source_perf *s, uint32_t index, struct ring *ring, int fd)
@@ -74,25 +80,29 @@ int perf_cpu_open_sideband(struct source_perf *s, uint32_t index)
 	return 0;
 }
 
-/* Somebody else has PT there: who it may be. */
-static void explain_busy(struct source_cpu *cpu, const char *proc)
+/* Somebody else has PT there: who it may be. That takes a look at the files of all processes, so
+ * there is one for all CPUs. */
+static void explain_busy(struct source_perf *s, struct source_cpu *cpu)
 {
-	char who[SOURCE_WHY_SIZE / 2] = "unknown";
 	struct holders holders;
 
-	if (holders_find(proc, (uint32_t)getpid(), &holders) == 0)
-		holders_format(&holders, who, sizeof(who));
+	if (s->holders[0] == '\0') {
+		snprintf(s->holders, sizeof(s->holders), "unknown");
+		if (holders_find(s->proc, (uint32_t)getpid(), &holders) == 0)
+			holders_format(&holders, s->holders, sizeof(s->holders));
+	}
 	set_state(cpu, SOURCE_CPU_BUSY,
-		  "another user of Intel PT has CPU %u; perf events are held by %s", cpu->cpu, who);
+		  "another user of Intel PT has CPU %u; perf events are held by %s", cpu->cpu,
+		  s->holders);
 }
 
 /* Why perf_event_open(2) or mmap(2) of the PT event failed, and what that makes of the CPU. */
-static void explain(struct source_cpu *cpu, const char *proc, int r)
+static void explain(struct source_perf *s, struct source_cpu *cpu, int r)
 {
 	switch (r) {
-	case -EBUSY: explain_busy(cpu, proc); return;
+	case -EBUSY: explain_busy(s, cpu); return;
 	case -ENODEV:
-	case -ENXIO: set_state(cpu, SOURCE_CPU_OFFLINE, "CPU %u is offline", cpu->cpu); return;
+	case -ENXIO: set_offline(cpu); return;
 	case -EACCES:
 		set_state(cpu, SOURCE_CPU_FAILED,
 			  "not permitted: it needs CAP_SYS_ADMIN, or CAP_PERFMON where "
@@ -146,7 +156,7 @@ void perf_cpu_open_pt(struct source_perf *s, uint32_t index)
 
 	owner_run(s->owner, open_pt, &call);
 	if (call.r < 0) {
-		explain(cpu, s->proc, call.r);
+		explain(s, cpu, call.r);
 		return;
 	}
 	cpu->pt = e->ring;
@@ -188,7 +198,9 @@ static void reopen(struct source_perf *s, uint32_t index)
 
 	perf_cpu_close(s, index);
 	r = perf_cpu_open_sideband(s, index);
-	if (r < 0)
+	if (r == -ENODEV)
+		set_offline(cpu);
+	else if (r < 0)
 		set_state(cpu, SOURCE_CPU_FAILED,
 			  "the sideband event of CPU %u cannot be opened: %s", cpu->cpu,
 			  strerror(-r));
@@ -200,8 +212,47 @@ static void reopen(struct source_perf *s, uint32_t index)
 		perf_cpu_open_pt(s, index);
 }
 
+/* Now: it may have run for a while after somebody looked last. */
+static bool runs(struct perf_event *e)
+{
+	perf_event_alive(e);
+	return perf_event_alive(e);
+}
+
+/* Without PT the sideband alone shows whether the CPU was away. */
+void perf_cpu_take_pt(struct source_perf *s, uint32_t index)
+{
+	if (runs(&s->cpus[index].sideband))
+		perf_cpu_open_pt(s, index);
+	else
+		reopen(s, index);
+}
+
+/* The registers of PT are cleared when a CPU loses its power (SDM volume 3, 33.2.8.1), and nobody
+ * sets them again (arch/x86/power/cpu.c). That shows on CPUs that were taken offline for the sleep;
+ * the one that was not has an event that counts as running and traces nothing. Nor do the times in
+ * its ring belong to the clock that is now. */
+void perf_cpu_drop_pt(struct source_perf *s, uint32_t index)
+{
+	if (s->base.cpus[index].pt.aux != NULL)
+		perf_cpu_close_pt(s, index);
+	if (s->base.cpus[index].state == SOURCE_CPU_TRACING)
+		set_state(&s->base.cpus[index], SOURCE_CPU_FAILED, "the host slept");
+}
+
+/* Events are taken off a CPU that goes offline before it leaves the list of those that are online
+ * (kernel/cpu.c, CPUHP_AP_PERF_ONLINE), and none can be opened there from then on. */
+static bool is_leaving(const struct source_perf *s, uint32_t index)
+{
+	int r = perf_sys_open(&s->sideband_attr, s->base.cpus[index].cpu);
+
+	close_fd(r);
+	return r == -ENODEV;
+}
+
 /* Its PT event ought to run. If it does not, it is in the error state, which enabling mends, or its
- * CPU was away for a moment (suspend does that), which only a new one does. */
+ * CPU was away for a moment (suspend does that), which only a new one does, or goes now, with its
+ * ring. */
 static void mend(struct source_perf *s, uint32_t index)
 {
 	struct perf_event *e = &s->cpus[index].pt;
@@ -210,7 +261,11 @@ static void mend(struct source_perf *s, uint32_t index)
 		return;
 	perf_event_disable(e);
 	perf_event_enable(e);
-	if (!perf_event_alive(e))
+	if (perf_event_alive(e))
+		return;
+	if (is_leaving(s, index))
+		set_offline(&s->base.cpus[index]);
+	else
 		reopen(s, index);
 }
 
@@ -227,12 +282,7 @@ static void tend_online(struct source_perf *s, uint32_t index)
 	case SOURCE_CPU_OFFLINE: reopen(s, index); break;
 	case SOURCE_CPU_TRACING: mend(s, index); break;
 	case SOURCE_CPU_BUSY:
-	case SOURCE_CPU_FAILED:
-		if (s->cpus[index].sideband.fd < 0)
-			reopen(s, index);
-		else
-			perf_cpu_open_pt(s, index);
-		break;
+	case SOURCE_CPU_FAILED: perf_cpu_take_pt(s, index); break;
 	default: mend_sideband(s, index);
 	}
 }
@@ -245,6 +295,6 @@ bool perf_cpu_tend(struct source_perf *s, uint32_t index, bool online)
 	if (online)
 		tend_online(s, index);
 	else if (before != SOURCE_CPU_OFFLINE)
-		set_state(cpu, SOURCE_CPU_OFFLINE, "CPU %u is offline", cpu->cpu);
+		set_offline(cpu);
 	return cpu->state != before;
 }

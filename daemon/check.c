@@ -5,6 +5,7 @@
  */
 #include "daemon/check.h"
 
+#include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 
@@ -23,7 +24,10 @@ static int call_landlock(void)
 static int call_free_bytes(const char *path, uint64_t *ret)
 {
 	struct statvfs st;
+	CLEANUP_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	if (dir < 0 || access(path, W_OK | X_OK) < 0)
+		return -errno;
 	if (statvfs(path, &st) < 0)
 		return -errno;
 	*ret = (uint64_t)st.f_bavail * st.f_frsize;

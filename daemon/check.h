@@ -16,8 +16,9 @@
 /* What is asked of the kernel and the CPU besides files and perf events. */
 struct check_calls {
 	struct cpuid_reader cpuid;
-	int (*landlock)(void);				    /* its ABI, or -errno */
-	int (*free_bytes)(const char *path, uint64_t *ret); /* for whoever may use it; -errno */
+	int (*landlock)(void); /* its ABI, or -errno */
+	/* In the directory PATH, which we may write to, for whoever may use it; -errno. */
+	int (*free_bytes)(const char *path, uint64_t *ret);
 };
 
 struct check_paths {

@@ -22,7 +22,28 @@ static void check_offline(struct check *c)
 			  "CPUs %s are offline; they are traced when they come", text);
 }
 
-/* Somebody has set these apart from the rest of the host; he may not want them disturbed. */
+/* source_perf_choose.c refuses to start then. */
+static void check_wanted(struct check *c)
+{
+	struct cpulist present, wanted;
+	char text[CHECK_TEXT_MAX];
+
+	if (!c->config->cpus || cpulist_parse(c->config->cpus, &wanted) < 0)
+		return;
+	check_read(c->paths->sys, "devices/system/cpu/present", text, sizeof(text));
+	if (cpulist_parse(text, &present) < 0 || cpulist_count(&present) == 0)
+		return;
+	for (uint32_t cpu = 0; cpu < CPULIST_MAX; cpu++)
+		if (cpulist_has(&wanted, cpu) && !cpulist_has(&present, cpu)) {
+			check_say(c, FINDING_FAILURE, "cpus", "change CPUs= (--cpus=)",
+				  "CPUs=%s: this host has no CPU %u, only %s", c->config->cpus, cpu,
+				  text);
+			return;
+		}
+}
+
+/* Somebody has set these apart from the rest of the host; he may not want them disturbed. A read of
+ * an event is an interrupt on its CPU: kernel/events/core.c, perf_event_read. */
 static void check_isolated(struct check *c)
 {
 	char text[256], fix[320];
@@ -34,9 +55,11 @@ static void check_isolated(struct check *c)
 	if (!*text || strstr(text, "null"))
 		return;
 	snprintf(fix, sizeof(fix), "CPUs= (--cpus=) with the CPUs to trace, to leave them out");
-	check_say(c, FINDING_NOTE, "isolated", fix,
-		  "CPUs %s are isolated; they are traced, too, and stopped for each snapshot",
-		  text);
+	check_say(
+		c, FINDING_NOTE, "isolated", fix,
+		"CPUs %s are isolated; they are traced, too: each is interrupted every 10 s to see "
+		"that it still is, and stopped for each snapshot",
+		text);
 }
 
 /* Hybrid CPUs, or boards with processors of two kinds. What one of them lacks is not asked for. */
@@ -103,6 +126,7 @@ void check_cpus(struct check *c)
 {
 	if (c->emulated)
 		return;
+	check_wanted(c);
 	check_offline(c);
 	check_isolated(c);
 	if (c->cpuids && c->have_pmu)

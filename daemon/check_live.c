@@ -121,7 +121,8 @@ static void tell_losses(const struct live *l)
 		lost += in->cpus[i].lost;
 	drain_get_stats(in->drain, &stats);
 	if (lost)
-		say(l, FINDING_WARNING, "lost", "larger rings for it: --data-size=, DataSize=",
+		say(l, FINDING_WARNING, "lost",
+		    "larger rings for it: --data-size=, SidebandRingSize=",
 		    "%ju sideband records were lost since the start: who ran when is less sure",
 		    (uintmax_t)lost);
 	if (stats.stalls)

@@ -45,6 +45,7 @@ static void look_at_cpus(struct check *c, char *text, size_t size)
 	check_read(c->paths->sys, "devices/system/cpu/online", text, size);
 	if (cpulist_parse(text, &c->online) < 0 || cpulist_count(&c->online) == 0)
 		cpulist_parse("0", &c->online);
+	c->n_online = cpulist_count(&c->online);
 	if (!c->config->cpus || cpulist_parse(c->config->cpus, &wanted) < 0)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(wanted.bits); i++)

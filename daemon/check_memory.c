@@ -7,6 +7,7 @@
 
 #include "capture/budget.h"
 #include "capture/number.h"
+#include "capture/perf_event.h"
 #include "daemon/check_private.h"
 
 #define FIX_MEMLOCK "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited"
@@ -38,10 +39,12 @@ static uint64_t ring_bytes(const struct budget_sizes *sizes, size_t n)
 	return budget_need(sizes, n) - n * sizes->aux;
 }
 
-/* Without so much it does not trace at all: source_perf.c opens the sideband of all CPUs first. */
+/* Without so much it does not trace at all: source_perf.c opens the sideband of all CPUs first,
+ * then takes trace rings as large as may be. */
 static uint64_t least_bytes(const struct budget_sizes *sizes, size_t n)
 {
-	return n * (sizes->data + BUDGET_PAGE) + sizes->aux + BUDGET_PT_DATA + BUDGET_PAGE;
+	return n * (sizes->data + BUDGET_PAGE) +
+	       MIN_OF(sizes->aux, (uint64_t)PERF_EVENT_LEAST_AUX) + BUDGET_PT_DATA + BUDGET_PAGE;
 }
 
 /* The largest trace ring that LIMIT holds for each of N CPUs, 0: none. */
@@ -53,8 +56,8 @@ static uint64_t fitting_ring(struct budget_sizes sizes, size_t n, uint64_t limit
 	return 0;
 }
 
-/* kernel/events/core.c, perf_mmap: perf_event_mlock_kb for each CPU, shared by all that a user
- * runs; what goes beyond it counts against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK. */
+/* kernel/events/core.c, perf_mmap: perf_event_mlock_kb for each CPU of the host, shared by all that
+ * a user runs; what goes beyond it counts against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK. */
 static void check_memlock(struct check *c, const struct budget_sizes *sizes, size_t n)
 {
 	uint64_t need = ring_bytes(sizes, n), limit = UINT64_MAX, all, fits;
@@ -65,7 +68,7 @@ static void check_memlock(struct check *c, const struct budget_sizes *sizes, siz
 	check_number(c->paths->proc, "sys/kernel/perf_event_mlock_kb", &kb);
 	own_limit(c, "Max locked memory", false, &limit);
 	if (check_capable(c, CHECK_IPC_LOCK) || c->paranoid < 0 ||
-	    __builtin_add_overflow(limit, (uint64_t)MAX_OF(kb, 0) * 1024 * n, &all) ||
+	    __builtin_add_overflow(limit, (uint64_t)MAX_OF(kb, 0) * 1024 * c->n_online, &all) ||
 	    all >= need) {
 		check_say(c, FINDING_OK, "memlock", "", "%s of rings can be locked in memory",
 			  check_bytes(need).text);
@@ -82,7 +85,9 @@ static void check_memlock(struct check *c, const struct budget_sizes *sizes, siz
 		"the rings need %s of locked memory; %s are allowed without CAP_IPC_LOCK "
 		"(RLIMIT_MEMLOCK %s, and kernel.perf_event_mlock_kb %lld for each of %zu CPUs): %s",
 		check_bytes(need).text, check_bytes(all).text, check_bytes(limit).text,
-		(long long)kb, n, some ? "not all CPUs can be traced" : "no CPU can be traced");
+		(long long)kb, c->n_online,
+		some ? "trace rings will be smaller, or some CPUs not traced"
+		     : "no CPU can be traced");
 }
 
 /* *RET is what the source will take. */
@@ -115,11 +120,11 @@ static void check_budget(struct check *c, const struct budget_sizes *sizes, size
 			  check_bytes(need).text, n);
 }
 
-/* Two events for each CPU, files that are mapped, connections. The recorder raises the soft limit
- * by itself. */
+/* With fewer not even clients can be served; with little more, mapped files are missing in reports.
+ * The recorder raises the soft limit by itself. */
 static void check_files_limit(struct check *c, size_t n)
 {
-	uint64_t need = 2 * n + c->config->max_peers + 64, limit;
+	uint64_t need = config_other_fds(c->config, n), limit;
 
 	if (!own_limit(c, "Max open files", true, &limit) || limit >= need)
 		return;

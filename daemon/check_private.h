@@ -35,6 +35,7 @@ struct check {
 
 	/* Filled on the way, for what comes behind. */
 	struct cpulist online; /* CPUs that are there and wanted */
+	size_t n_online;       /* that are there */
 	uint64_t capabilities; /* of this process */
 	bool seccomp;	       /* a filter is on it */
 	int paranoid;	       /* INT_MAX: there is no perf */

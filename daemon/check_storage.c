@@ -35,7 +35,12 @@ static void check_room(struct check *c)
 
 	existing(dir, path);
 	r = c->paths->calls.free_bytes(path, &have);
-	if (r < 0)
+	if (r == -ENOTDIR || r == -EACCES || r == -EPERM || r == -EROFS) {
+		c->emulated = false; /* no source starts without one */
+		check_say(c, FINDING_FAILURE, "state-dir",
+			  "--state-dir=DIR (StateDirectory=) that can be written to",
+			  "%s cannot be used as state directory: %s", dir, strerror(-r));
+	} else if (r < 0)
 		check_say(c, FINDING_WARNING, "state-dir", "--state-dir=DIR on a disk of this host",
 			  "%s: %s", dir, strerror(-r));
 	else if (have < need)

@@ -249,3 +249,8 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 	*ret = c;
 	return r;
 }
+
+uint64_t config_other_fds(const struct config *c, size_t n_cpus)
+{
+	return 2 * (uint64_t)n_cpus + c->max_peers + 64;
+}

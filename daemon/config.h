@@ -97,6 +97,8 @@ int config_read_files(struct config *c, const char *const *directories, struct c
 /* /run/ptsnap, /etc/ptsnap, the vendor's. */
 extern const char *const config_directories[];
 
+/* Descriptors for all but mapped files: two events a CPU, connections, snapshots, our own. */
+uint64_t config_other_fds(const struct config *c, size_t n_cpus);
 /* The text of --help. */
 void config_help(FILE *to);
 /* All settings and who said them: as a file that --config would read, or as JSON. To FD; 0 or

@@ -56,7 +56,7 @@ static int parse_unit(const char **at, uint64_t *ret_usec)
 	/* clang-format off */
 	static const struct { const char *suffix; uint64_t usec; } units[] = {
 		{"", 1000000}, {"us", 1}, {"ms", 1000}, {"s", 1000000},
-		{"min", 60000000}, {"h", 3600000000ull},
+		{"min", 60000000}, {"m", 60000000}, {"h", 3600000000ull},
 	};
 	/* clang-format on */
 	size_t n = strcspn(*at, " ");

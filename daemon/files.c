@@ -83,11 +83,6 @@ void files_freep(struct files **f)
 	files_free(*f);
 }
 
-void files_limit(struct files *f, uint32_t max_open)
-{
-	f->max_open = MIN_OF(f->max_open, max_open);
-}
-
 /* File systems whose server may be a stranger or far away. "fuse" also stands for "fuse.*",
  * "fuseblk"; "nfs" for "nfs4". */
 static bool fs_may_block(const char *type)

@@ -28,8 +28,6 @@ struct files_entry {
 int files_new(const char *proc, uint32_t max_open, struct files **ret);
 void files_free(struct files *f);
 void files_freep(struct files **f);
-/* Fewer fds than asked for, when the process may not have as many. */
-void files_limit(struct files *f, uint32_t max_open);
 /* A MMAP2 record: opens its file when it maps code of a file that is new. Nothing is allocated for
  * a file that is known. What a record names by a build id may turn out to be another file: nobody
  * looks into it here, who decodes must compare. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -216,6 +217,19 @@ static void manager_on_ended(void *userdata, const char *id)
 	manager_maybe_end(m);
 }
 
+/* Files that are mapped may take what clients, snapshots and events leave. */
+static uint32_t manager_max_files(const struct manager *m)
+{
+	uint64_t others = config_other_fds(m->config, m->source->n_cpus);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return m->config->max_files;
+	if (limit.rlim_cur <= others)
+		return 0;
+	return (uint32_t)MIN_OF(limit.rlim_cur - others, (rlim_t)m->config->max_files);
+}
+
 /* What is remembered and what is taken in. */
 static int manager_build_memory(struct manager *m)
 {
@@ -226,7 +240,7 @@ static int manager_build_memory(struct manager *m)
 			     &m->timeline);
 
 	if (r == 0)
-		r = files_new("/proc", m->config->max_files, &m->files);
+		r = files_new("/proc", manager_max_files(m), &m->files);
 	if (r == 0)
 		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
 	if (r < 0)

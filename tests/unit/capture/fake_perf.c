@@ -20,6 +20,7 @@ struct event {
 	bool pt, enabled, dead, error, for_ever, mapped_aux;
 	uint64_t running;
 	pid_t owner;
+	struct perf_event_mmap_page *page;
 };
 
 struct fake_perf fake_perf;
@@ -27,7 +28,7 @@ static struct event events[EVENTS];
 
 void fake_perf_reset(void)
 {
-	fake_perf = (struct fake_perf){.time_zero = true};
+	fake_perf = (struct fake_perf){.time_zero = true, .clock_zero = 77};
 	memset(events, 0, sizeof(events));
 }
 
@@ -109,6 +110,8 @@ int perf_sys_open(const struct perf_event_attr *attr, uint32_t cpu)
 	sweep();
 	if (is_too_new(attr))
 		return -EINVAL;
+	if (pt && fake_perf.on_open != NULL)
+		fake_perf.on_open(cpu);
 	if (pt ? fake_perf.open_pt[cpu] : fake_perf.open_sideband)
 		return pt ? fake_perf.open_pt[cpu] : fake_perf.open_sideband;
 	while (events[i].fd != 0)
@@ -126,7 +129,8 @@ static void fill_page(struct perf_event_mmap_page *page, size_t size)
 	page->cap_user_time_zero = fake_perf.time_zero;
 	page->time_shift = 10;
 	page->time_mult = 512;
-	page->time_zero = 77;
+	page->time_zero = fake_perf.clock_zero;
+	page->lock = fake_perf.page_lock;
 }
 
 int perf_sys_map(int fd, void *at, size_t size, int prot, uint64_t offset)
@@ -142,7 +146,7 @@ int perf_sys_map(int fd, void *at, size_t size, int prot, uint64_t offset)
 	if (p == MAP_FAILED)
 		return -errno;
 	if (offset == 0)
-		fill_page(p, size);
+		fill_page(e->page = p, size);
 	else
 		e->mapped_aux = true;
 	return 0;
@@ -152,8 +156,10 @@ int perf_sys_ioctl(int fd, unsigned long request)
 {
 	struct event *e = find(fd);
 
-	if (request == PERF_EVENT_IOC_RESET)
+	if (request == PERF_EVENT_IOC_RESET) {
+		e->page->time_zero = fake_perf.clock_zero;
 		return 0;
+	}
 	if (request == PERF_EVENT_IOC_DISABLE && e->pt)
 		fake_perf.first_disabled = e->cpu;
 	/* Enabled before AUX is mapped, it never traces. */
@@ -169,10 +175,15 @@ int perf_sys_ioctl(int fd, unsigned long request)
 ssize_t perf_sys_read(int fd, void *to, size_t size)
 {
 	struct event *e = find(fd);
-	uint64_t values[3] = {0, e->running, e->running};
+	uint64_t values[3] = {0};
 
+	if (e == NULL)
+		return -EBADF;
 	if (e->error)
 		return 0;
+	/* Time passes between two looks. */
+	e->running += runs(e);
+	values[1] = values[2] = e->running;
 	memcpy(to, values, size);
 	return (ssize_t)size;
 }

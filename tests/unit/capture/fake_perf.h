@@ -19,6 +19,9 @@ struct fake_perf {
 	int open_sideband;
 	uint32_t unknown_bits; /* of attr's flags that this kernel is too old for: PERF_ATTR_* */
 	bool time_zero;	       /* cap_user_time_zero */
+	uint64_t clock_zero;   /* time_zero, as IOC_RESET writes it */
+	uint32_t page_lock;    /* of every page that is mapped */
+	void (*on_open)(uint32_t cpu); /* a PT event is to be opened; NULL: nothing */
 	/* Counted. */
 	unsigned opened, disabled_all;
 	uint32_t first_disabled; /* CPU of the last single PERF_EVENT_IOC_DISABLE of a PT event */

@@ -358,6 +358,47 @@ static void tend_cpu_that_was_away_unseen_is_opened_anew(void **state)
 	assert_int_equal(h->removed, 2);
 }
 
+static void tend_cpu_on_its_way_offline_keeps_the_ring(void **state)
+{
+	struct host *h = *state;
+	const uint8_t *aux;
+
+	must_open(h);
+	assert_int_equal(tend(h), 0);
+	aux = h->source->cpus[1].pt.aux;
+	/* Perf has left it, and the list still has it. */
+	fake_perf_offline(1);
+	fake_perf.open_pt[1] = fake_perf.open_sideband = -ENODEV;
+	assert_int_equal(tend(h), 1);
+	assert_int_equal(state_of(h, 1), SOURCE_CPU_OFFLINE);
+	assert_non_null(strstr(h->source->cpus[1].why, "CPU 1 is offline"));
+	assert_ptr_equal(h->source->cpus[1].pt.aux, aux);
+	assert_int_equal(h->removed, 0);
+	online(h, "0,2-3\n");
+	assert_int_equal(tend(h), 0);
+	assert_ptr_equal(h->source->cpus[1].pt.aux, aux);
+	fake_perf.open_pt[1] = fake_perf.open_sideband = 0;
+	online(h, "0-3\n");
+	assert_int_equal(tend(h), 1);
+	assert_int_equal(state_of(h, 1), SOURCE_CPU_TRACING);
+}
+
+static void tend_handed_back_cpu_on_its_way_offline_is_offline(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	assert_int_equal(h->source->ops->yield(h->source, true), 0);
+	assert_int_equal(tend(h), 0);
+	fake_perf_offline(3);
+	fake_perf.open_sideband = -ENODEV;
+	assert_int_equal(tend(h), 1);
+	assert_int_equal(state_of(h, 3), SOURCE_CPU_OFFLINE);
+	fake_perf.open_sideband = 0;
+	assert_int_equal(tend(h), 1);
+	assert_int_equal(state_of(h, 3), SOURCE_CPU_YIELDED);
+}
+
 static void tend_cpu_offline_at_the_start_is_opened_when_it_comes(void **state)
 {
 	struct host *h = *state;
@@ -457,6 +498,138 @@ static void yield_cpu_that_comes_back_meanwhile_stays_handed_back(void **state)
 	assert_int_equal(state_of(h, 3), SOURCE_CPU_TRACING);
 }
 
+static char *holder_root;
+
+/* It is gone when CPU 2 is tried. */
+static void on_open(uint32_t cpu)
+{
+	char from[512], to[512];
+
+	snprintf(from, sizeof(from), "%s/12", holder_root);
+	snprintf(to, sizeof(to), "%s/gone", holder_root);
+	if (cpu == 2)
+		assert_int_equal(rename(from, to), 0);
+}
+
+static void tend_busy_cpus_are_explained_by_one_look_at_all_processes(void **state)
+{
+	struct host *h = *state;
+
+	tree_write(h->root, "12/comm", "perf\n");
+	tree_symlink(h->root, "12/fd/3", "anon_inode:[perf_event]");
+	for (uint32_t i = 0; i < 4; i++)
+		fake_perf.open_pt[i] = -EBUSY;
+	holder_root = h->root;
+	fake_perf.on_open = on_open;
+	must_open(h);
+	fake_perf.on_open = NULL;
+	for (uint32_t i = 0; i < 4; i++)
+		assert_non_null(strstr(h->source->cpus[i].why, "perf (pid 12)"));
+	assert_int_equal(tend(h), 0);
+	assert_non_null(strstr(h->source->cpus[3].why, "no process that can be seen"));
+}
+
+static void tend_busy_cpu_that_was_away_unseen_gets_its_sideband_back(void **state)
+{
+	struct host *h = *state;
+
+	fake_perf.open_pt[1] = -EBUSY;
+	must_open(h);
+	fake_perf_tick();
+	fake_perf_offline(1);
+	fake_perf.open_pt[1] = 0;
+	assert_int_equal(tend(h), 1);
+	assert_int_equal(state_of(h, 1), SOURCE_CPU_TRACING);
+	assert_int_equal(fake_perf_running(1), 1);
+	assert_int_equal(h->removed, 1);
+	assert_int_equal(h->added, 9);
+}
+
+static void yield_cpu_that_was_away_unseen_gets_its_sideband_back(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	assert_int_equal(h->source->ops->yield(h->source, true), 0);
+	fake_perf_tick();
+	fake_perf_offline(2);
+	assert_int_equal(h->source->ops->yield(h->source, false), 0);
+	assert_int_equal(state_of(h, 2), SOURCE_CPU_TRACING);
+	assert_int_equal(h->removed, 5);
+	assert_int_equal(h->added, 13);
+}
+
+static void tend_after_a_sleep_that_stopped_the_tsc_traces_into_new_rings(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	fake_perf.clock_zero = 77 - UINT64_C(3600000000000);
+	tend(h);
+	assert_int_equal(h->source->clock.time_zero, fake_perf.clock_zero);
+	for (uint32_t i = 0; i < 4; i++) {
+		assert_int_equal(state_of(h, i), SOURCE_CPU_TRACING);
+		assert_int_equal(fake_perf_running(i), 1);
+	}
+	/* Those of PT alone. */
+	assert_int_equal(h->removed, 4);
+	assert_int_equal(h->added, 12);
+	assert_int_equal(tend(h), 0);
+	assert_int_equal(h->removed, 4);
+}
+
+static void tend_after_such_a_sleep_cpus_that_were_away_get_their_sideband_back(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	fake_perf_tick();
+	fake_perf.clock_zero = 77 + UINT64_C(3600000000000);
+	for (uint32_t i = 1; i < 4; i++)
+		fake_perf_offline(i);
+	tend(h);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(fake_perf_running(i), 1);
+	assert_int_equal(h->removed, 7);
+	assert_int_equal(h->added, 15);
+}
+
+static void tend_after_such_a_sleep_a_cpu_that_is_away_has_no_ring(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	fake_perf_offline(2);
+	online(h, "0-1,3\n");
+	assert_int_equal(tend(h), 1);
+	assert_non_null(h->source->cpus[2].pt.aux);
+	fake_perf.clock_zero = 77 + UINT64_C(3600000000000);
+	tend(h);
+	assert_int_equal(state_of(h, 2), SOURCE_CPU_OFFLINE);
+	assert_null(h->source->cpus[2].pt.aux);
+}
+
+static void tend_clock_of_other_rounding_keeps_the_rings(void **state)
+{
+	struct host *h = *state;
+
+	must_open(h);
+	fake_perf.clock_zero = 75;
+	assert_int_equal(tend(h), 0);
+	assert_int_equal(h->source->clock.time_zero, 75);
+	assert_int_equal(h->removed, 0);
+}
+
+static void open_clock_page_that_seems_to_be_written_for_ever_is_read(void **state)
+{
+	struct host *h = *state;
+
+	fake_perf.page_lock = 3;
+	must_open(h);
+	assert_true(h->source->clock.valid);
+	assert_int_equal(h->source->clock.time_zero, 77);
+}
+
 static void disable_all_stops_the_first_then_all_and_enable_restarts(void **state)
 {
 	struct host *h = *state;
@@ -495,12 +668,22 @@ int main(void)
 		TEST(open_wrong_terms_are_refused_also_when_degrading),
 		TEST(tend_cpu_offline_keeps_the_ring_and_online_opens_anew),
 		TEST(tend_cpu_that_was_away_unseen_is_opened_anew),
+		TEST(tend_cpu_on_its_way_offline_keeps_the_ring),
+		TEST(tend_handed_back_cpu_on_its_way_offline_is_offline),
 		TEST(tend_cpu_offline_at_the_start_is_opened_when_it_comes),
 		TEST(tend_busy_cpu_is_tried_until_it_is_free),
 		TEST(tend_error_state_is_mended_by_enabling),
 		TEST(tend_error_state_that_stays_is_told),
 		TEST(yield_hands_all_cpus_back_and_takes_them_again),
 		TEST(yield_cpu_that_comes_back_meanwhile_stays_handed_back),
+		TEST(tend_busy_cpus_are_explained_by_one_look_at_all_processes),
+		TEST(tend_busy_cpu_that_was_away_unseen_gets_its_sideband_back),
+		TEST(yield_cpu_that_was_away_unseen_gets_its_sideband_back),
+		TEST(tend_after_a_sleep_that_stopped_the_tsc_traces_into_new_rings),
+		TEST(tend_after_such_a_sleep_cpus_that_were_away_get_their_sideband_back),
+		TEST(tend_after_such_a_sleep_a_cpu_that_is_away_has_no_ring),
+		TEST(tend_clock_of_other_rounding_keeps_the_rings),
+		TEST(open_clock_page_that_seems_to_be_written_for_ever_is_read),
 		TEST(disable_all_stops_the_first_then_all_and_enable_restarts),
 	};
 

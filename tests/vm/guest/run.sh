@@ -6,7 +6,9 @@ stty -F /dev/ttyS1 raw 2>/dev/null
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
 mkdir -p /usr/local/lib $STATE
 mount -t tmpfs -o size=500M tmpfs $STATE
-cp lib/* /usr/local/lib/
+for library in lib/*; do
+	[ -e "/usr/lib/x86_64-linux-gnu/${library##*/}" ] || cp "$library" /usr/local/lib/
+done
 ldconfig
 chmod 755 . ./*
 # What runs with a high priority runs on.

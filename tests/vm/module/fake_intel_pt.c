@@ -14,7 +14,8 @@
  *   break		write: the event that traces here is put off and on once more, as a
  *			reschedule would; with "refuse" set it comes to the error state
  *
- * As on hardware, nothing but stopping the event moves perf_event_mmap_page::aux_head.
+ * As on hardware, nothing but stopping the event moves perf_event_mmap_page::aux_head, and the CPU
+ * that stays online while the host sleeps traces nothing afterwards until its event is started.
  *
  * Parameter "mutant" (may be changed at any time) makes the PMU wrong: "stale-head",
  *"wrong-offset", "swapped-halves", "lost-stop". Tests must notice each.
@@ -28,6 +29,7 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/syscore_ops.h>
 #include <linux/uaccess.h>
 
 /* What CPUID leaf 0x14 and the platform would say. */
@@ -607,6 +609,20 @@ static void fpt_add_files(int cpu, struct fpt_cpu *c)
 	debugfs_create_u32("refuse", 0600, d, &c->refuse);
 }
 
+/* A CPU without power forgets its registers; the kernel does not set them again. On the one CPU
+ * that is online, interrupts off. */
+static void fpt_resume(void)
+{
+	struct fpt_cpu *c = this_cpu_ptr(&fpt_cpus);
+
+	raw_spin_lock(&c->lock);
+	c->on = false;
+	c->off = 0;
+	raw_spin_unlock(&c->lock);
+}
+
+static struct syscore_ops fpt_syscore = {.resume = fpt_resume};
+
 static int __init fpt_init(void)
 {
 	int cpu, ret;
@@ -626,15 +642,18 @@ static int __init fpt_init(void)
 			fpt_add_files(cpu, c);
 	}
 	ret = perf_pmu_register(&fpt_pmu, "intel_pt", -1);
-	if (ret)
+	if (ret) {
 		debugfs_remove_recursive(fpt_dir);
-	else
-		pr_info("registered PMU intel_pt, type %d\n", fpt_pmu.type);
-	return ret;
+		return ret;
+	}
+	register_syscore_ops(&fpt_syscore);
+	pr_info("registered PMU intel_pt, type %d\n", fpt_pmu.type);
+	return 0;
 }
 
 static void __exit fpt_exit(void)
 {
+	unregister_syscore_ops(&fpt_syscore);
 	perf_pmu_unregister(&fpt_pmu);
 	debugfs_remove_recursive(fpt_dir);
 }
