@@ -85,6 +85,10 @@ static void show_source(FILE *out, struct json_object *r)
 {
 	label(out, "Source");
 	text_puts(out, field_text(r, "configuration.source"), 24);
+	if (field_true(r, "trace.degraded")) { /* what would have been traced does not matter */
+		fputs(", nothing was traced\n", out);
+		return;
+	}
 	item(out, r, "configuration.attr.terms", false);
 	if (field_get(r, "configuration.attr.excludeKernel"))
 		fputs(field_true(r, "configuration.attr.excludeKernel") ? ", user space only"

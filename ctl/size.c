@@ -26,7 +26,7 @@ static const struct unit TIMES[] = {
 	{"us", 1}, {"usec", 1},
 	{"ms", 1000}, {"msec", 1000},
 	{"s", 1000000}, {"sec", 1000000},
-	{"min", 60000000ull},
+	{"min", 60000000ull}, {"m", 60000000ull},
 	{"h", 3600000000ull},
 };
 /* clang-format on */
@@ -162,7 +162,8 @@ int size_parse_last(const char *text, uint64_t *ret_bytes, uint64_t *ret_usec)
 	r = size_parse_time(text, &value);
 	if (r < 0)
 		return r;
-	if (value == 0)
+	/* 8m: are minutes meant, or 8M? */
+	if (value == 0 || strcmp(text + strspn(text, "0123456789."), "m") == 0)
 		return -EINVAL;
 	*ret_usec = value;
 	return 0;

@@ -246,9 +246,9 @@ static void next_segment(struct timing *t)
 	t->walk = t->scan.cursor;
 	t->have_cyc = t->have_next = false;
 	find_end(t);
+	timing_check_speed(t);
 	if (t->segment.cycs && t->segment.near && !t->swing.looked && !t->peeking)
 		look_for_swing(t);
-	timing_check_speed(t);
 	if (t->segment.cycs && t->segment.steady && !t->segment.pinned && t->rate.cycles == 0 &&
 	    !t->peeking)
 		look_for_speed(t);

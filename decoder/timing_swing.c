@@ -3,24 +3,29 @@
  *
  * A spread spectrum clock runs ahead of one of constant speed and falls behind it again, 30,000 to
  * 33,000 times a second. Anchors that have a CYC directly before them are points of that curve: of
- * three in a row the middle one is off the line between the others. Most boards have no such clock;
- * then each of many points lies on its line, and the curve is flat in between, too.
+ * three in a row the middle one is off the line between the others. Where the clock is none such
+ * each of many points lies on its line, and then the curve is flat in between, too.
  *
  * How many are enough: where a clock swings, 24 triples all stay within an eighth of it in none of
  * 10^6 simulated cases (triangular and sine profiles; distances by chance, or a multiple of the
  * period nearly always). Anchors at regular distances may meet the clock in the same phase each
  * time and show nothing, and a short distance beside a long one shows little. So a triple counts
- * only if its distances differ, but not by much, or if they are so short that a few of them go
- * round the period; and no distance is less than a quarter of one.
+ * only if its distances differ, but not by much, or if they are well away from half a period and
+ * from a whole one, so that a few of them go round it; and no distance is less than a quarter.
  */
 #include "decoder/timing_private.h"
 #include "proto/base.h"
 
-/* In units of the ratio: 25 ns, more than any such clock is off; 8 us, 14 us and 4 us. */
+/* In units of the ratio: 25 ns, more than any such clock is off; 8 us, a quarter of a period; 4 us.
+ */
 #define WIDEST(ratio)	 (UINT64_C(5) * (ratio) / 2)
 #define SHORTEST(ratio)	 (UINT64_C(800) * (ratio))
-#define SHORT(ratio)	 (UINT64_C(1400) * (ratio))
 #define IRREGULAR(ratio) (UINT64_C(400) * (ratio))
+
+/* And 14 us, below half a period (15 to 16.7 us); 18 and 23 us, between that and a whole one. */
+#define HALF(ratio)  (UINT64_C(1400) * (ratio))
+#define ABOVE(ratio) (UINT64_C(1800) * (ratio))
+#define WHOLE(ratio) (UINT64_C(2300) * (ratio))
 
 /* Triples, and how many times as far as any of them the clock may be off. */
 #define ENOUGH 24u
@@ -52,11 +57,17 @@ static uint64_t apart(uint64_t a, uint64_t b)
 	return a > b ? a - b : b - a;
 }
 
+/* Anchors this far apart each time meet a clock in phases all over its period. */
+static bool goes_round(uint64_t distance, uint32_t ratio)
+{
+	return distance <= HALF(ratio) || (distance >= ABOVE(ratio) && distance <= WHOLE(ratio));
+}
+
 static bool says_much(uint64_t first, uint64_t second, uint32_t ratio)
 {
 	uint64_t shorter = MIN_OF(first, second), longer = MAX_OF(first, second);
 
-	if (longer <= SHORT(ratio))
+	if (goes_round(shorter, ratio) && goes_round(longer, ratio))
 		return true;
 	return longer - shorter >= IRREGULAR(ratio) && longer / 3 <= shorter;
 }

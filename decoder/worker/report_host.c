@@ -80,13 +80,44 @@ void report_trigger(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
+/* Why there is no trace at all; NULL: there is one, or it is not known that there should be. */
+static const char *degraded_why(const struct manifest *m)
+{
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; i < m->n_cpus; i++) {
+		const struct manifest_cpu *cpu = &m->cpus[i];
+
+		if (cpu->bytes > 0 || cpu->state == NULL || strcmp(cpu->state, "tracing") == 0)
+			return NULL;
+		if (why == NULL && cpu->why != NULL && *cpu->why != '\0')
+			why = cpu->why;
+	}
+	return why != NULL || m->n_cpus == 0 ? why : m->cpus[0].state;
+}
+
+/* No trace was configured at all. */
+static bool is_untraced(const struct manifest *m)
+{
+	return m->pt_config == MANIFEST_ABSENT && degraded_why(m) != NULL;
+}
+
+static void write_bool(struct json_writer *w, const char *key, bool known, bool value)
+{
+	if (known)
+		json_bool(w, key, value);
+	else
+		json_null(w, key);
+}
+
 static void write_attr(const struct report *r, struct json_writer *w)
 {
 	json_begin_object(w, "attr");
 	report_hex(w, "config", r->m->pt_config);
 	write_string(w, "terms", r->m->pt_terms);
-	json_bool(w, "excludeUser", !r->m->trace_user);
-	json_bool(w, "excludeKernel", !r->m->trace_kernel);
+	write_bool(w, "excludeUser", !is_untraced(r->m), !r->m->trace_user);
+	write_bool(w, "excludeKernel", !is_untraced(r->m), !r->m->trace_kernel);
 	json_end_object(w);
 }
 
@@ -125,7 +156,7 @@ void report_configuration(const struct report *r, struct json_writer *w)
 	report_u64(w, "mtcPeriod", mtc == UINT32_MAX ? MANIFEST_ABSENT : mtc);
 	report_u64(w, "maxNonturboRatio", ratio == 0 ? MANIFEST_ABSENT : ratio);
 	write_ratio(r, w);
-	json_bool(w, "returnCompression", !r->m->noretcomp);
+	write_bool(w, "returnCompression", !is_untraced(r->m), !r->m->noretcomp);
 	write_clock(r, w);
 	json_end_object(w);
 }
@@ -145,23 +176,6 @@ static void write_words(struct json_writer *w, const char *key, const char *word
 		words += *words == ',';
 	}
 	json_end_array(w);
-}
-
-/* Why there is no trace at all; NULL: there is one, or it is not known that there should be. */
-static const char *degraded_why(const struct manifest *m)
-{
-	const char *why = NULL;
-	size_t i;
-
-	for (i = 0; i < m->n_cpus; i++) {
-		const struct manifest_cpu *cpu = &m->cpus[i];
-
-		if (cpu->bytes > 0 || cpu->state == NULL || strcmp(cpu->state, "tracing") == 0)
-			return NULL;
-		if (why == NULL && cpu->why != NULL && *cpu->why != '\0')
-			why = cpu->why;
-	}
-	return why != NULL || m->n_cpus == 0 ? why : m->cpus[0].state;
 }
 
 static void write_attrs(const struct report *r, struct json_writer *w)

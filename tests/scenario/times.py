@@ -30,8 +30,11 @@ THREADS = ("import threading, subprocess\n"
            "print(subprocess.run(['echo', 'child'], stdout=subprocess.PIPE).stdout)\n"
            "for x in t: x.join()\n")
 EXACT = 2  # ticks: how exactly it is known when an MTC was due
-SWING = 24  # ticks: how exactly it is known when a CYC was written, where the clock was seen steady
-ROUGH = 1.01  # and a few are where that is not known yet
+# Ticks: how exactly it is known when a CYC was written as long as the clock was not seen to be
+# steady, 25 ns before and behind; with MTCs between it is less.
+SWING = 220
+SWING_MTC = 80
+ROUGH = 1.01  # and a few are where no speed is known yet
 FEW = 20000  # branches of which no mean is worth comparing
 SLOW = 60000  # and with CYCs, where a speed has to be measured
 
@@ -155,10 +158,11 @@ def is_too_wide(said, terms):
     if said["branches"] < (SLOW if "cyc," in terms else FEW) or "between" not in said:
         return False
     both, told = said["between"], said["betweenTold"]
+    swing = SWING_MTC if "mtc," in terms else SWING
     if "cyc," not in terms:
         return any(m["meanWidth"] > m["meanApart"] + EXACT for m in (both, told))
     return (both["meanWidth"] > both["meanApart"]
-            or told["meanWidth"] > ROUGH * told["meanApart"] + SWING)
+            or told["meanWidth"] > ROUGH * told["meanApart"] + swing)
 
 
 def describe(said):

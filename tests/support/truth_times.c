@@ -247,13 +247,14 @@ static bool complain(struct times *t, struct lane *l, const struct branch *b, co
 }
 
 /* An entry or exit: the next one there is, where it is of the same place. Where an interrupt was
- * the truth does not say. */
+ * the truth does not say. With losses it may be the place where decoding went on, and the next
+ * entry there another, much later. */
 static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
 {
 	bool left = l->left;
 
 	l->left = false;
-	if (b->to == 0 && left)
+	if (t->lossy || (b->to == 0 && left))
 		return false;
 	for (size_t i = l->at; i < l->n; i++) {
 		const struct way *w = &l->ways[i];

@@ -299,7 +299,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 
 @test "yield says until when, and takes it again" {
 	recorder normal
-	ctl yield --for=10min
+	ctl yield --for=10m
 	[ "$status" -eq 0 ]
 	[[ $output == "Intel PT is free until 2023-11-1"* ]]
 	ctl yield

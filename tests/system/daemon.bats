@@ -508,3 +508,35 @@ for f in json.load(sys.stdin):
 	[ "$(grep -c no-pt "$DIR/log")" -eq 1 ]
 	stop
 }
+
+@test "mapped files leave descriptors for clients and snapshots" {
+	"$PTSNAPD" --check --json --config= --state-dir="$DIR" |
+		grep -q '"perf events can be opened' || skip "no perf events"
+	mkdir "$DIR/maps"
+	python3 -c 'import mmap, sys, time
+all = []
+for i in range(300):
+    with open(sys.argv[1] + "/%u" % i, "w+b") as f:
+        f.write(b"\xc3" * 4096)
+        f.flush()
+        all.append(mmap.mmap(f.fileno(), 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC))
+open(sys.argv[1] + "/ready", "w").close()
+time.sleep(60)' "$DIR/maps" 3>&- &
+	MAPPER=$!
+	eventually test -e "$DIR/maps/ready"
+	(ulimit -n $((2 * $(nproc --all) + 150)) && exec "$PTSNAPD" --config= --source=intel_pt \
+		--socket="$SOCKET" --state-dir="$STATE") 2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually timeout 5 "$CTL" --socket="$SOCKET" status -q
+	run -0 timeout 60 "$CTL" --socket="$SOCKET" snapshot -q --last=1ms
+	kill "$MAPPER"
+	! grep -q "Too many open files" "$DIR/log"
+	stop
+}
+
+@test "--check finds what would keep the recorder from its start" {
+	run -6 "$PTSNAPD" --config= --check --source=emulated --state-dir=/dev/null/x -- true
+	[[ $output == *"failure  state-dir: /dev/null/x cannot be used as state directory: Not a directory"* ]]
+	run -6 "$PTSNAPD" --config= --check --source=intel_pt --cpus=4000 --state-dir="$DIR"
+	[[ $output == *"failure  cpus: CPUs=4000: this host has no CPU 4000, only "* ]]
+}

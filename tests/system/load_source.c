@@ -43,6 +43,8 @@ static int open_sideband(struct load_source *s, uint32_t cpu, uint64_t data_size
 	if (r < 0)
 		return r;
 	perf_attr_sideband(kinds, true, &attr);
+	attr.watermark = 1;
+	attr.wakeup_watermark = (uint32_t)(data_size / 8);
 	r = perf_event_start(&s->events[cpu], &attr, cpu, data_size, &no_aux, s->scratch);
 	if (r == 0)
 		r = perf_event_enable(&s->events[cpu]);
@@ -83,11 +85,11 @@ int load_source_new(uint64_t data_size, uint64_t aux_size, struct load_source **
 		s->base.cpus[i].cpu = i;
 		s->base.cpus[i].node = -1;
 	}
-	for (uint32_t i = 0; i < n && r == 0; i++) {
+	for (uint32_t i = 0; i < n && r == 0; i++)
+		r = make_aux(s, i);
+	/* Last: from now on somebody must empty the rings. */
+	for (uint32_t i = 0; i < n && r == 0; i++)
 		r = open_sideband(s, i, data_size);
-		if (r == 0)
-			r = make_aux(s, i);
-	}
 	if (r < 0) {
 		load_source_free(s);
 		return r;

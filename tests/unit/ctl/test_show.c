@@ -114,10 +114,13 @@ static void report_without_trace_says_so_in_one_line(void **state)
 {
 	CLEANUP_FREE char *text = shown_text(
 		"{\"trace\":{\"degraded\":true,\"why\":\"no Intel PT here\\n\\u001b[1m\"},"
+		"\"configuration\":{\"source\":\"intel_pt\",\"attr\":{\"excludeKernel\":true},"
+		"\"returnCompression\":true},"
 		"\"cpus\":[{\"cpu\":0,\"state\":\"no-pt\",\"why\":\"no Intel PT here\"}]}");
 
 	(void)state;
 	assert_has(text, "\ndegraded: no trace: no Intel PT here");
+	assert_has(text, "Source    intel_pt, nothing was traced\n");
 	assert_null(strstr(text, "\x1b"));
 	/* Said once. */
 	assert_null(strstr(text, "Untraced"));

@@ -161,7 +161,7 @@ static void check_live_tells_of_small_rings_and_losses(void **state)
 	expect(f, 2, FINDING_WARNING, "rings", "recorded without: text_poke", "newer kernel");
 	expect(f, 3, FINDING_WARNING, "lost",
 	       "7 sideband records were lost since the start: who ran when is less sure",
-	       "--data-size=");
+	       "--data-size=, SidebandRingSize=");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

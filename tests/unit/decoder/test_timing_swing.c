@@ -73,14 +73,22 @@ static void timing_swing_of_regular_distances_is_the_widest(void **state)
 	assert_int_equal(timing_swing(&c.t), WIDEST);
 }
 
-static void timing_swing_of_short_regular_distances_is_small(void **state)
+/* 13 us, 20 us: they are no multiple of half a period, which is 15.2 to 16.7 us. */
+static void timing_swing_of_regular_distances_that_go_round_is_small(void **state)
 {
-	struct clock c = started();
+	static const uint64_t good[] = {8, 13, 14, 18, 20, 23}, bad[] = {15, 16, 17, 24, 26, 31};
 
 	(void)state;
-	for (unsigned int i = 0; i < 25; i++)
-		point(&c, 10 * MICRO, 0);
-	assert_int_equal(timing_swing(&c.t), 8);
+	for (size_t i = 0; i < 6; i++) {
+		struct clock c = started(), d = started();
+
+		for (unsigned int n = 0; n < 25; n++) {
+			point(&c, good[i] * MICRO, 0);
+			point(&d, bad[i] * MICRO, 0);
+		}
+		assert_int_equal(timing_swing(&c.t), 8);
+		assert_int_equal(timing_swing(&d.t), WIDEST);
+	}
 }
 
 static void timing_swing_of_a_short_beside_a_long_distance_is_the_widest(void **state)
@@ -176,7 +184,7 @@ int main(void)
 		cmocka_unit_test(timing_swing_without_points_is_the_widest),
 		cmocka_unit_test(timing_swing_of_many_on_a_line_is_small),
 		cmocka_unit_test(timing_swing_of_regular_distances_is_the_widest),
-		cmocka_unit_test(timing_swing_of_short_regular_distances_is_small),
+		cmocka_unit_test(timing_swing_of_regular_distances_that_go_round_is_small),
 		cmocka_unit_test(timing_swing_of_a_short_beside_a_long_distance_is_the_widest),
 		cmocka_unit_test(timing_swing_point_too_near_is_passed_by),
 		cmocka_unit_test(timing_swing_of_points_off_the_line_is_wider),

@@ -191,6 +191,9 @@ static void report_write_without_any_pt_tells_who_ran(void **state)
 	assert_string_equal(text_at(o, "trace/sizesNote"), "4 MiB a CPU instead of 8");
 	assert_true(json_object_get_boolean(at(o, "trace/clockIsMonotonic")));
 	assert_null(at(o, "configuration/clock"));
+	assert_null(at(o, "configuration/returnCompression"));
+	assert_null(at(o, "configuration/attr/excludeUser"));
+	assert_null(at(o, "configuration/attr/excludeKernel"));
 	assert_string_equal(text_at(o, "cpus/1/state"), "no-pt");
 	assert_string_equal(text_at(o, "cpus/1/why"), "this processor has no Intel PT");
 	assert_null(at(o, "cpus/1/skewNSec"));
