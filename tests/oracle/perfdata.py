@@ -56,8 +56,14 @@ RECORDINGS = [
 ]
 
 
+class Died(Exception):
+    """A program was killed by a signal."""
+
+
 def run(args, **kwargs):
     p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kwargs)
+    if p.returncode < 0 and args[0] == "perf":
+        raise Died(f"perf was killed by signal {-p.returncode}: {p.stderr[-100:]}")
     if p.returncode != 0:
         raise ValueError(f"{args[0]}: exit {p.returncode}: {p.stderr[-300:]}")
     return p.stdout
@@ -224,7 +230,11 @@ def check_recording(tmp, options):
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if p.returncode != 0:
         return "# SKIP perf record does not work here: " + " ".join(p.stdout.split())[:100]
-    return compare(file)
+    # What else runs on the host is in the file, too: perf 6.1 dies of some long paths.
+    try:
+        return compare(file)
+    except Died as e:
+        return f"# SKIP {e}"
 
 
 def cases(tmp):
