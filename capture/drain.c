@@ -348,11 +348,6 @@ void drain_free(struct drain *d)
 	drain_release(d);
 }
 
-void drain_freep(struct drain **d)
-{
-	drain_free(*d);
-}
-
 /* --- For the loop --- */
 
 int drain_add(struct drain *d, uint32_t index, struct ring *ring, int fd)

@@ -25,7 +25,6 @@ struct drain_stats {
 int drain_new(uint64_t queue_bytes, uint64_t period_usec, struct drain **ret);
 /* Ends the thread. The rings must still be mapped, or have been removed. */
 void drain_free(struct drain *d);
-void drain_freep(struct drain **d);
 
 /* RING (borrowed until drain_remove) of CPU INDEX. FD (borrowed, nothing is read from it): each
  * time that it becomes readable all rings are emptied, and four times a second besides; 0 or less,

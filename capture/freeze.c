@@ -170,11 +170,6 @@ void freezer_free(struct freezer *f)
 	free(f);
 }
 
-void freezer_freep(struct freezer **f)
-{
-	freezer_free(*f);
-}
-
 static bool is_traced(const struct source_cpu *cpu)
 {
 	return cpu->state == SOURCE_CPU_TRACING && cpu->pt.aux != NULL;

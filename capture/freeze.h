@@ -19,7 +19,6 @@ struct freezer;
 int freezer_new(size_t n_cpus, unsigned copiers, struct freezer **ret);
 /* Nothing is being frozen. */
 void freezer_free(struct freezer *f);
-void freezer_freep(struct freezer **f);
 
 #define FREEZE_ANY_CPU UINT32_MAX
 struct freeze_wish {

@@ -115,7 +115,6 @@ uint64_t source_tsc(struct source *s, uint32_t index);
 uint64_t source_now_ns(struct source *s, uint32_t index);
 
 enum source_trace { SOURCE_TRACE_USER = 1, SOURCE_TRACE_KERNEL = 2, SOURCE_TRACE_BOTH = 3 };
-#define SOURCE_MAX_CPUS 4096u
 
 /* What every source is asked for. */
 struct source_config {

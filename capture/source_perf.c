@@ -167,7 +167,7 @@ static int open_all(struct source_perf *s, const struct cpulist *online, char *w
 	return 0;
 }
 
-/* Without --source's consent to go on degraded somebody must trace. */
+/* Where the recorder may not go on degraded (RequirePT=) somebody must trace. */
 static int check_tracing(const struct source_perf *s, bool degrade, char *why, size_t why_size)
 {
 	const struct source_cpu *first = &s->base.cpus[0];

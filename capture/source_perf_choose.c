@@ -26,6 +26,8 @@
 #define CLOCK_TRIES  64
 #define CLOCK_JUMPED 1000000
 
+_Static_assert(CPULIST_MAX <= MANIFEST_MAX_CPUS, "a bundle holds all CPUs");
+
 /* A file of sysfs that holds a list of CPUs. */
 static int read_cpus(const struct source_perf *s, const char *name, struct cpulist *ret)
 {

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/source.h"
+#include "capture/cpulist.h"
 #include "daemon/request.h"
 #include "proto/base.h"
 
@@ -25,7 +25,7 @@ static uint32_t parse_cpu(const char *s)
 		return ENTRY_NO_CPU;
 	for (; *s >= '0' && *s <= '9'; s++) {
 		cpu = 10 * cpu + (uint32_t)(*s - '0');
-		if (cpu >= SOURCE_MAX_CPUS)
+		if (cpu >= CPULIST_MAX)
 			return ENTRY_NO_CPU;
 	}
 	return *s == ' ' || *s == '\n' ? cpu : ENTRY_NO_CPU;
