@@ -5,6 +5,9 @@
  * waits for and the thread carries out between two passes; thus the thread never waits for anybody:
  * there is no lock that somebody less urgent could sleep on.
  *
+ * What a ring holds is copied as one block, whatever it is: the loop looks for the records in it,
+ * when the writer cannot change them any more.
+ *
  * A pass empties all rings, not only those that woke the thread: so their records stay near one
  * another in time, and how often there is a pass depends on the fastest ring only.
  *
@@ -80,6 +83,10 @@ struct drain {
 	int epoll_fd, wake_fd, ready_fd;
 	/* The loop's. */
 	size_t capacity;
+	const uint8_t
+		*block; /* what is left of the queue's oldest entry; NULL: it was not looked at */
+	size_t block_size;
+	uint32_t block_index;
 };
 
 static void bump(uint64_t *counter, uint64_t by)
@@ -96,14 +103,32 @@ static void signal_fd(int fd)
 
 /* --- Passes; in the thread --- */
 
-/* At most one ring full (*TAKEN counts), so that a fast writer cannot hold a pass. 0 or DRAIN_FULL.
- */
+/* All that a ring holds in one piece, as far as that goes; the loop looks into it. */
+static void drain_take_block(struct drain *d, const struct member *m, uint64_t *taken)
+{
+	uint64_t size;
+	uint8_t *to;
+
+	if (ring_used(m->ring, &size) != 0 || size > RECQUEUE_MAX_ENTRY)
+		return;
+	to = recqueue_reserve(&d->queue, m->index, size);
+	if (to == NULL)
+		return;
+	ring_copy_data(m->ring, size, to);
+	recqueue_commit(&d->queue);
+	ring_consume(m->ring, size);
+	*taken += size;
+}
+
+/* At most one ring full (*TAKEN counts) and a block, so that a fast writer cannot hold a pass. What
+ * is no block goes record by record. 0 or DRAIN_FULL. */
 static int drain_take(struct drain *d, const struct member *m, uint64_t *taken)
 {
 	const void *record;
 	size_t size;
 	int r = 0;
 
+	drain_take_block(d, m, taken);
 	while (*taken < m->ring->data_size && (r = ring_peek(m->ring, &record, &size)) == 0) {
 		if (!recqueue_put(&d->queue, m->index, record, size))
 			return DRAIN_FULL;
@@ -401,17 +426,61 @@ static void drain_settle(struct drain *d)
 	drain_announce(d);
 }
 
+static void drain_end_block(struct drain *d)
+{
+	d->block = NULL;
+	recqueue_consume(&d->queue);
+}
+
+static bool drain_find_block(struct drain *d)
+{
+	const void *block;
+
+	if (recqueue_peek(&d->queue, &d->block_index, &block, &d->block_size) != 0)
+		return false;
+	d->block = block;
+	return true;
+}
+
+/* The next record of the queue's oldest entry. What contradicts itself there is thrown away. 0 or
+ * DRAIN_EMPTY. */
+static int drain_peek_block(struct drain *d, uint32_t *ret_index, const void **ret_record,
+			    size_t *ret_size)
+{
+	struct perf_event_header header;
+
+	while (d->block || drain_find_block(d)) {
+		memcpy(&header, d->block, sizeof(header));
+		if (header.size >= sizeof(header) && header.size % 8 == 0 &&
+		    header.size <= d->block_size) {
+			*ret_index = d->block_index;
+			*ret_record = d->block;
+			*ret_size = header.size;
+			return 0;
+		}
+		bump(&d->bad_bytes, d->block_size);
+		drain_end_block(d);
+	}
+	return DRAIN_EMPTY;
+}
+
 int drain_peek(struct drain *d, uint32_t *ret_index, const void **ret_record, size_t *ret_size)
 {
-	if (recqueue_peek(&d->queue, ret_index, ret_record, ret_size) == 0)
+	if (drain_peek_block(d, ret_index, ret_record, ret_size) == 0)
 		return 0;
 	drain_settle(d);
-	return recqueue_peek(&d->queue, ret_index, ret_record, ret_size) == 0 ? 0 : DRAIN_EMPTY;
+	return drain_peek_block(d, ret_index, ret_record, ret_size);
 }
 
 void drain_consume(struct drain *d)
 {
-	recqueue_consume(&d->queue);
+	struct perf_event_header header;
+
+	memcpy(&header, d->block, sizeof(header));
+	d->block += header.size;
+	d->block_size -= header.size;
+	if (d->block_size == 0)
+		drain_end_block(d);
 }
 
 uint64_t drain_take_bad_bytes(struct drain *d)

@@ -34,6 +34,22 @@ capture_libptcapture_a_SOURCES = \
 	capture/freeze.h \
 	capture/holders.c \
 	capture/holders.h \
+	capture/mapquery.c \
+	capture/mapquery.h \
+	capture/mounts.c \
+	capture/mounts.h \
+	capture/kcore.c \
+	capture/kcore.h \
+	capture/kernel_files.c \
+	capture/kernel_files.h \
+	capture/kernel_modules.c \
+	capture/kernel_modules.h \
+	capture/kernel_symbols.c \
+	capture/kernel_symbols.h \
+	capture/kernel_text.c \
+	capture/kernel_text.h \
+	capture/kernel_thunks.c \
+	capture/kernel_thunks.h \
 	capture/numa.c \
 	capture/numa.h \
 	capture/number.c \

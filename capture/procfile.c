@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <linux/openat2.h>
 
 #include "capture/number.h"
 #include "proto/base.h"
@@ -20,6 +23,11 @@
 #define FIELD_START 22
 /* Numbers of at most 20 digits in 52 fields, and a name. */
 #define STAT_MAX 2048
+/* include/uapi/linux/openat2.h, Linux 5.12. */
+#ifndef RESOLVE_CACHED
+#define RESOLVE_CACHED 0x20
+#endif
+#define LOOKUPS 4
 
 static int gone(int error)
 {
@@ -35,6 +43,28 @@ int procfile_process(const char *proc, uint32_t pid, int *ret_dir)
 		return -ENAMETOOLONG;
 	*ret_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return *ret_dir < 0 ? gone(errno) : 0;
+}
+
+static int open_resolved(int root, const char *path, int flags, uint64_t resolve)
+{
+	struct open_how how = {.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags), .resolve = resolve};
+	int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* A name that is looked up while the tree changes is not found, either. */
+int procfile_beneath(int dir, const char *path, int flags)
+{
+	uint64_t resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
+	CLEANUP_CLOSE int root = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = -EAGAIN;
+
+	if (root < 0)
+		return gone(errno);
+	for (int i = 0; i < LOOKUPS && fd == -EAGAIN; i++)
+		fd = open_resolved(root, path, flags, resolve | RESOLVE_CACHED);
+	return fd == -EINVAL ? open_resolved(root, path, flags, resolve) : fd;
 }
 
 int procfile_opendir(int dir, const char *path, DIR **ret)
@@ -108,6 +138,7 @@ int procfile_stat(int dir, struct procfile_stat *ret)
 	at = strrchr(text, ')');
 	if (at == NULL || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
 		return -EBADMSG;
+	ret->zombie = at[2] == 'Z' || at[2] == 'X';
 	at += 3;
 	for (size_t i = FIELD_PPID; i <= FIELD_START; i++) {
 		at++;

@@ -73,42 +73,88 @@ static const char *cgroup_path(const char *line, size_t length)
 	return memchr(first + 1, ':', length);
 }
 
-/* The unified hierarchy's path, "0::PATH", else that of the first line: cgroups(7). */
+/* How much a line of a hierarchy tells: cgroups(7). That in which systemd keeps its units is
+ * "0::PATH" or, beside it or alone, "N:name=systemd:PATH"; who has no control group of his own
+ * there, "/", may have one where resources are limited. */
+static int cgroup_rank(const char *line, const char *path, size_t length)
+{
+	size_t before = (size_t)(path - line);
+
+	if (length - before <= 1)
+		return 1;
+	if (strncmp(line, "0::", 3) == 0)
+		return 4;
+	return memmem(line, before, ":name=systemd:", 14) ? 3 : 2;
+}
+
 static char *read_cgroup(int dir)
 {
 	CLEANUP_FREE char *text = malloc(CGROUP_MAX);
 	const char *found = NULL;
+	int best = 0;
 
 	if (text == NULL || procfile_read(dir, "cgroup", text, CGROUP_MAX) <= 0)
 		return NULL;
 	for (const char *line = text; *line != '\0';) {
 		size_t length = strcspn(line, "\n");
+		const char *colon = cgroup_path(line, length);
+		int rank = colon ? cgroup_rank(line, colon + 1, length) : 0;
 
-		if (strncmp(line, "0::", 3) == 0) {
-			found = line + 2;
-			break;
+		if (rank > best) {
+			found = colon + 1;
+			best = rank;
 		}
-		if (found == NULL)
-			found = cgroup_path(line, length);
 		line += length + (line[length] == '\n');
 	}
-	return found != NULL ? copy_known(found + 1, strcspn(found + 1, "\n")) : NULL;
+	return found != NULL ? copy_known(found, strcspn(found, "\n")) : NULL;
 }
 
 /* "Uid:" real, effective, saved, file system. The name in the first line is escaped by the kernel
  * and cannot begin another line. */
-static uint64_t read_uid(int dir)
+static uint64_t take_uid(const char *status)
 {
-	char text[STATUS_MAX];
-	const char *line;
+	const char *line = strstr(status, "\nUid:\t");
 	uint64_t uid;
 
-	if (procfile_read(dir, "status", text, sizeof(text)) < 0)
-		return MANIFEST_ABSENT;
-	line = strstr(text, "\nUid:\t");
 	if (line == NULL || !number_parse(line + 6, 10, UINT32_MAX, "\t\n", NULL, &uid))
 		return MANIFEST_ABSENT;
 	return uid;
+}
+
+/* "NSpid:" its numbers, the innermost namespace's last. */
+static uint64_t take_ns_pid(const char *status)
+{
+	const char *at = strstr(status, "\nNSpid:\t");
+	uint64_t pid = MANIFEST_ABSENT;
+
+	for (at = at ? at + 7 : ""; *at == '\t';)
+		if (!number_parse(at + 1, 10, INT32_MAX, "\t\n", &at, &pid))
+			return MANIFEST_ABSENT;
+	return pid;
+}
+
+static void read_status(int dir, struct procinfo *ret)
+{
+	char text[STATUS_MAX];
+
+	if (procfile_read(dir, "status", text, sizeof(text)) < 0)
+		return;
+	ret->uid = take_uid(text);
+	ret->ns_pid = take_ns_pid(text);
+}
+
+/* "mnt:[INODE]" */
+static uint64_t read_mount_ns(int dir)
+{
+	char text[64];
+	ssize_t n = readlinkat(dir, "ns/mnt", text, sizeof(text) - 1);
+	uint64_t ino;
+
+	text[n > 0 ? n : 0] = '\0';
+	if (strncmp(text, "mnt:[", 5) != 0 ||
+	    !number_parse(text + 5, 10, UINT64_MAX, "]", NULL, &ino))
+		return MANIFEST_ABSENT;
+	return ino;
 }
 
 static uint64_t ticks_to_ns(uint64_t ticks)
@@ -121,30 +167,55 @@ static uint64_t ticks_to_ns(uint64_t ticks)
 	return ns;
 }
 
-int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret)
+static struct procinfo unknown(uint32_t pid)
 {
-	CLEANUP_CLOSE int dir = -EBADF;
-	struct procfile_stat stat;
-	int r = procfile_process(proc, pid, &dir);
-
-	*ret = (struct procinfo){
+	return (struct procinfo){
 		.pid = pid,
 		.ppid = MANIFEST_ABSENT,
 		.start_ns = MANIFEST_ABSENT,
 		.uid = MANIFEST_ABSENT,
+		.mount_ns = MANIFEST_ABSENT,
+		.ns_pid = MANIFEST_ABSENT,
 	};
-	if (r < 0)
-		return r;
-	r = procfile_stat(dir, &stat);
+}
+
+static int read_facts(int dir, struct procinfo *ret)
+{
+	struct procfile_stat stat;
+	int r = procfile_stat(dir, &stat);
+
 	if (r == -ESRCH)
 		return r;
 	if (r == 0) {
 		ret->ppid = stat.ppid;
 		ret->start_ns = ticks_to_ns(stat.start_ticks);
+		ret->zombie = stat.zombie;
 	}
-	ret->uid = read_uid(dir);
+	read_status(dir, ret);
+	ret->mount_ns = read_mount_ns(dir);
 	ret->exe = read_exe(dir);
-	ret->cmdline = read_cmdline(dir, &ret->cmdline_cut);
 	ret->cgroup = read_cgroup(dir);
 	return 0;
+}
+
+int procscan_facts(const char *proc, uint32_t pid, struct procinfo *ret)
+{
+	CLEANUP_CLOSE int dir = -EBADF;
+	int r = procfile_process(proc, pid, &dir);
+
+	*ret = unknown(pid);
+	return r < 0 ? r : read_facts(dir, ret);
+}
+
+int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret)
+{
+	CLEANUP_CLOSE int dir = -EBADF;
+	int r = procfile_process(proc, pid, &dir);
+
+	*ret = unknown(pid);
+	if (r == 0)
+		r = read_facts(dir, ret);
+	if (r == 0)
+		ret->cmdline = read_cmdline(dir, &ret->cmdline_cut);
+	return r;
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -21,6 +22,8 @@
 
 /* header, ids, path, trailer */
 #define RECORD_MAX (PATH_MAX + 256)
+#define PIDS	   (4u << 20) /* include/linux/threads.h, PID_MAX_LIMIT */
+#define MAX_PASSES 8
 
 struct scan {
 	procscan_fn fn;
@@ -199,22 +202,39 @@ int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userd
 	return scan_process(&s, proc, pid);
 }
 
-/* A process that is gone, or whose mappings we may not see, is no reason to leave out the others.
- */
-int procscan_all(const char *proc, procscan_fn fn, void *userdata)
+/* One way through /proc: those that are not in SEEN, a bit for each pid. *RET_NEW: how many. A
+ * process that is gone, or whose mappings we may not see, is no reason to leave out the others. */
+static int scan_new(struct scan *s, const char *proc, uint8_t *seen, uint64_t *ret_new)
 {
-	struct scan s = {.fn = fn, .userdata = userdata};
 	CLEANUP(dir_closep) DIR *all = NULL;
 	struct dirent *entry;
 	uint32_t pid;
 	int r = procfile_opendir(AT_FDCWD, proc, &all);
 
+	*ret_new = 0;
 	while (r == 0 && (entry = readdir(all)) != NULL) {
-		if (!parse_id(entry->d_name, &pid))
+		if (!parse_id(entry->d_name, &pid) || pid >= PIDS || (seen[pid / 8] >> pid % 8 & 1))
 			continue;
-		r = scan_process(&s, proc, pid);
-		if (!s.stopped && (r == -ESRCH || r == -EACCES || r == -EPERM))
+		seen[pid / 8] |= (uint8_t)(1u << pid % 8);
+		++*ret_new;
+		r = scan_process(s, proc, pid);
+		if (!s->stopped && (r == -ESRCH || r == -EACCES || r == -EPERM))
 			r = 0;
 	}
+	return r;
+}
+
+/* Who is forked meanwhile inherits, by its record, what its parent has: but the parent may be read
+ * later than that, when it has other mappings and another name. So the children are read, too:
+ * again and again until there are no new ones. */
+int procscan_all(const char *proc, procscan_fn fn, void *userdata)
+{
+	CLEANUP_FREE uint8_t *seen = calloc(PIDS / 8, 1);
+	struct scan s = {.fn = fn, .userdata = userdata};
+	uint64_t n_new = 1;
+	int r = seen ? 0 : -ENOMEM;
+
+	for (int i = 0; i < MAX_PASSES && r == 0 && n_new > 0; i++)
+		r = scan_new(&s, proc, seen, &n_new);
 	return r;
 }

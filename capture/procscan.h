@@ -15,12 +15,20 @@ struct procinfo {
 	uint32_t pid;
 	uint64_t ppid, start_ns, uid; /* MANIFEST_ABSENT where unknown; start: CLOCK_BOOTTIME */
 	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown */
+	uint64_t mount_ns;	      /* inode of its mount namespace; MANIFEST_ABSENT */
+	uint64_t ns_pid;	      /* its number in the innermost pid namespace; so */
 	bool cmdline_cut;
+	bool zombie;	     /* has ended and waits to be reaped */
+	bool cmdline_unread; /* it was not looked for, or its reading did not end */
 };
 
 void procinfo_done(struct procinfo *info);
 /* PROC is "/proc" (or a test's tree). 0; -ESRCH: gone. */
 int procscan_info(const char *proc, uint32_t pid, struct procinfo *ret);
+/* The same but for the command line. That is read from memory of the process, for which the kernel
+ * takes that memory's lock (fs/proc/base.c, get_mm_cmdline): a thread that waits for a page of a
+ * FUSE file with it, and one that wants to map something, keep it for as long as they like. */
+int procscan_facts(const char *proc, uint32_t pid, struct procinfo *ret);
 
 typedef int (*procscan_fn)(void *userdata, const void *record, size_t size);
 /* One process (all its threads): FORK and COMM for each thread, MMAP2 for each executable mapping

@@ -1,7 +1,7 @@
 /*
- * A ring of entries, each a small header and a record. An entry that does not fit between the
+ * A ring of entries, each a small header and some records. An entry that does not fit between the
  * position and the end goes to the beginning, and a header that says so fills the rest; thus nobody
- * ever joins a record. Used by drain.c.
+ * ever joins an entry. Used by drain.c.
  */
 #include "capture/recqueue.h"
 
@@ -10,11 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "proto/perfrecord.h"
-
 /* Entries are multiples of 8 bytes as records are, so there is room for a header before the end. */
 struct entry {
-	uint32_t size; /* of the record; 0: go on at the beginning */
+	uint32_t size; /* of what follows; 0: go on at the beginning */
 	uint32_t index;
 };
 
@@ -53,14 +51,14 @@ static void write_entry(struct recqueue *q, uint64_t pos, struct entry e)
 	memcpy(q->bytes + offset_of(q, pos), &e, sizeof(e));
 }
 
-bool recqueue_put(struct recqueue *q, uint32_t index, const void *record, size_t size)
+uint8_t *recqueue_reserve(struct recqueue *q, uint32_t index, size_t size)
 {
 	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_RELAXED), rest, skip, used;
 	/* Pairs with the release of recqueue_consume: what lay there has been read. */
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE);
 	size_t need = sizeof(struct entry) + size;
 
-	assert(size > 0 && size % 8 == 0 && size <= PERFRECORD_MAX_SIZE);
+	assert(size > 0 && size % 8 == 0 && size <= RECQUEUE_MAX_ENTRY);
 	/* Empty: who takes looks at nothing until he sees another head, and then sees this. */
 	if (head == tail)
 		__atomic_store_n(&q->origin, head, __ATOMIC_RELAXED);
@@ -68,15 +66,30 @@ bool recqueue_put(struct recqueue *q, uint32_t index, const void *record, size_t
 	skip = rest < need ? rest : 0;
 	used = head - tail + skip + need;
 	if (used > q->size)
-		return false;
+		return NULL;
 	if (skip > 0)
 		write_entry(q, head, (struct entry){0});
 	head += skip;
 	write_entry(q, head, (struct entry){.size = (uint32_t)size, .index = index});
-	memcpy(q->bytes + offset_of(q, head) + sizeof(struct entry), record, size);
 	if (used > __atomic_load_n(&q->most, __ATOMIC_RELAXED))
 		__atomic_store_n(&q->most, used, __ATOMIC_RELAXED);
-	__atomic_store_n(&q->head, head + need, __ATOMIC_RELEASE);
+	q->reserved = head + need;
+	return q->bytes + offset_of(q, head) + sizeof(struct entry);
+}
+
+void recqueue_commit(struct recqueue *q)
+{
+	__atomic_store_n(&q->head, q->reserved, __ATOMIC_RELEASE);
+}
+
+bool recqueue_put(struct recqueue *q, uint32_t index, const void *bytes, size_t size)
+{
+	uint8_t *to = recqueue_reserve(q, index, size);
+
+	if (to == NULL)
+		return false;
+	memcpy(to, bytes, size);
+	recqueue_commit(q);
 	return true;
 }
 
@@ -88,8 +101,7 @@ static struct entry read_entry(const struct recqueue *q, uint64_t pos)
 	return e;
 }
 
-int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_record,
-		  size_t *ret_size)
+int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_bytes, size_t *ret_size)
 {
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
 	struct entry e;
@@ -103,7 +115,7 @@ int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_reco
 		e = read_entry(q, tail);
 	}
 	*ret_index = e.index;
-	*ret_record = q->bytes + offset_of(q, tail) + sizeof(e);
+	*ret_bytes = q->bytes + offset_of(q, tail) + sizeof(e);
 	*ret_size = e.size;
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * Perf records in memory between two threads: one puts, one takes, neither waits for the other.
- * Records lie whole, in the order in which they were put.
+ * Perf records in memory between two threads: one puts, one takes, neither waits for the other. An
+ * entry is some records of one ring; it lies whole, in the order in which they were put.
  */
 #pragma once
 
@@ -17,6 +17,7 @@ struct recqueue {
 	uint64_t head __attribute__((aligned(64))); /* of who puts */
 	uint64_t origin;			    /* the position of the first byte */
 	uint64_t most;				    /* the highest fill */
+	uint64_t reserved;			    /* the head after recqueue_commit */
 	uint64_t tail __attribute__((aligned(64))); /* of who takes */
 };
 
@@ -25,16 +26,20 @@ struct recqueue {
 int recqueue_init(struct recqueue *q, uint64_t size);
 void recqueue_done(struct recqueue *q);
 
-/* Who puts: a record of SIZE bytes (up to PERFRECORD_MAX_SIZE) with a number of its own. False:
- * there is no room now. An empty queue begins at its first byte again, so that one that is seldom
- * full stays in little memory. */
-bool recqueue_put(struct recqueue *q, uint32_t index, const void *record, size_t size);
+/* Who puts: SIZE bytes (a multiple of 8, up to RECQUEUE_MAX_ENTRY) with a number of their own.
+ * False: there is no room now. An empty queue begins at its first byte again, so that one that is
+ * seldom full stays in little memory. */
+#define RECQUEUE_MAX_ENTRY (512u << 10)
+bool recqueue_put(struct recqueue *q, uint32_t index, const void *bytes, size_t size);
+/* The same in two steps: where the bytes shall be, NULL: no room; then they are there. */
+uint8_t *recqueue_reserve(struct recqueue *q, uint32_t index, size_t size);
+void recqueue_commit(struct recqueue *q);
 
-/* Who takes: the oldest record, good until recqueue_consume. 0 or RECQUEUE_EMPTY. */
+/* Who takes: the oldest entry, good until recqueue_consume. 0 or RECQUEUE_EMPTY. */
 #define RECQUEUE_EMPTY 1
-int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_record,
+int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_bytes,
 		  size_t *ret_size);
-/* The record that recqueue_peek gave. */
+/* The entry that recqueue_peek gave. */
 void recqueue_consume(struct recqueue *q);
 
 /* Anybody; of this moment. Bytes, with the little that is lost where records do not fit. */

@@ -101,6 +101,21 @@ int ring_peek(struct ring *r, const void **ret_record, size_t *ret_size)
 	return 0;
 }
 
+int ring_used(const struct ring *r, uint64_t *ret_size)
+{
+	uint64_t used = data_head(r) - data_tail(r);
+
+	*ret_size = used;
+	if (used == 0)
+		return RING_EMPTY;
+	return used > r->data_size || used % 8 != 0 ? -EBADMSG : 0;
+}
+
+void ring_copy_data(const struct ring *r, uint64_t size, uint8_t *to)
+{
+	copy_out(r->data, r->data_size, data_tail(r), to, size);
+}
+
 void ring_consume(struct ring *r, size_t size)
 {
 	set_data_tail(r, data_tail(r) + size);

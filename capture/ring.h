@@ -31,6 +31,11 @@ int ring_init(struct ring *ret, struct perf_event_mmap_page *page, uint64_t tota
  * the ring (the reader must then ring_skip_all). */
 #define RING_EMPTY 1
 int ring_peek(struct ring *r, const void **ret_record, size_t *ret_size);
+/* The bytes of all records that the DATA ring holds now: 0, RING_EMPTY, or -EBADMSG (as above). */
+int ring_used(const struct ring *r, uint64_t *ret_size);
+/* Copies out the oldest SIZE of those bytes, and does not look into them: that is for who has the
+ * copy, which nobody changes any more. They are still in the ring, up to ring_consume. */
+void ring_copy_data(const struct ring *r, uint64_t size, uint8_t *to);
 /* Gives SIZE bytes back to the writer (tail stored with release). */
 void ring_consume(struct ring *r, size_t size);
 /* Gives back all there is; returns the bytes thrown away. */

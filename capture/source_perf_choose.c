@@ -20,7 +20,7 @@
 #define CPUS_PRESENT  "devices/system/cpu/present"
 #define CPUS_ONLINE   "devices/system/cpu/online"
 
-#define WATERMARK_SHARE 8u
+#define WATERMARK_SHARE 4u
 /* Looks at the clock's page; and by how much its zero differs at least where it was set anew, not
  * rounded in another way. */
 #define CLOCK_TRIES  64

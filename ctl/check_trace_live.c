@@ -13,6 +13,7 @@
 #include "ctl/exit_code.h"
 #include "ctl/field.h"
 #include "ctl/say.h"
+#include "ctl/stored.h"
 
 #define RUN_USEC      200000u
 #define SNAPSHOT_USEC 60000000ull
@@ -40,11 +41,12 @@ static struct json_object *make_parameters(const struct check *c)
 	return p;
 }
 
-static int open_bundle(struct check *c, struct client *client, struct json_object *answer)
+static int open_bundle(struct check *c, const struct settings *settings, struct json_object *answer)
 {
 	struct json_object *report = field_get(answer, "report");
 	const char *id = field_text(report, "id"), *state = field_text(report, "state");
 	const char *error = field_text(report, "error");
+	CLEANUP(stored_freep) struct stored *stored = NULL;
 	int r;
 
 	if (!id || !state)
@@ -52,7 +54,9 @@ static int open_bundle(struct check *c, struct client *client, struct json_objec
 	if (strcmp(state, "failed") == 0)
 		return say_error(EXIT_CODE_FAILURE, "snapshot %s failed: %s", id,
 				 error ? error : "no cause given; see the recorder's log");
-	r = client_get(client, id, "bundle", &c->bundle_fd);
+	r = stored_from_recorder(settings, id, &stored);
+	if (r == 0)
+		r = stored_open(stored, true, &c->bundle_fd);
 	if (r != 0)
 		return r;
 	r = bundle_open(c->bundle_fd, &c->bundle);
@@ -72,7 +76,7 @@ int check_snapshot(struct check *c, const struct settings *settings)
 		r = client_call(client, "Snapshot", make_parameters(c), on_progress, c, &answer);
 	check_walks_end(c);
 	if (r == 0)
-		r = open_bundle(c, client, answer);
+		r = open_bundle(c, settings, answer);
 	json_object_put(answer);
 	return r;
 }

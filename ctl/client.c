@@ -28,6 +28,7 @@ struct client {
 	int fd;
 	struct varlink *varlink;
 	uint64_t deadline; /* CLOCK_MONOTONIC, us */
+	bool may_lack;	   /* NoSuchImage is an answer */
 };
 
 static uint64_t now_usec(void)
@@ -257,6 +258,9 @@ static int take_reply(struct client *c, client_reply_fn on_reply, void *userdata
 	r = varlink_parse_reply(message, &reply);
 	if (r < 0 || (reply.continues && !on_reply))
 		r = say_broken(c, -EBADMSG);
+	else if (reply.error && c->may_lack &&
+		 strcmp(reply.error, CLIENT_INTERFACE ".NoSuchImage") == 0)
+		r = -ENOENT;
 	else if (reply.error)
 		r = client_error_say(reply.error, reply.parameters);
 	else if (reply.continues)
@@ -322,5 +326,15 @@ int client_get(struct client *c, const char *id, const char *format, int *ret_fd
 	json_object_put(answer);
 	if (r == 0)
 		*ret_fd = take_fd(&fd);
+	return r;
+}
+
+int client_get_image(struct client *c, const char *id, const char *format, int *ret_fd)
+{
+	int r;
+
+	c->may_lack = true;
+	r = client_get(c, id, format, ret_fd);
+	c->may_lack = false;
 	return r;
 }

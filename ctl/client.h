@@ -35,3 +35,5 @@ int client_take_fd(struct client *c);
 /* Get(ID, FORMAT): the fd of a stored report or bundle, checked to be a file of the size that was
  * announced. */
 int client_get(struct client *c, const char *id, const char *format, int *ret_fd);
+/* The same for "images" and "image:N"; -ENOENT, which is not said: the recorder has none. */
+int client_get_image(struct client *c, const char *id, const char *format, int *ret_fd);

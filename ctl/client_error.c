@@ -42,6 +42,12 @@ static int ambiguous_report(struct json_object *p)
 			 word(p, "id"));
 }
 
+static int no_such_image(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE, "%s: the recorder has kept no such image",
+			 word(p, "id"));
+}
+
 static int not_decoded(struct json_object *p)
 {
 	return say_error(EXIT_CODE_NO_REPORT,
@@ -112,6 +118,7 @@ static const struct {
 } ERRORS[] = {
 	{CLIENT_INTERFACE ".NoSuchReport", no_such_report},
 	{CLIENT_INTERFACE ".AmbiguousReport", ambiguous_report},
+	{CLIENT_INTERFACE ".NoSuchImage", no_such_image},
 	{CLIENT_INTERFACE ".NotDecoded", not_decoded},
 	{CLIENT_INTERFACE ".Busy", busy},
 	{CLIENT_INTERFACE ".NotTracing", not_tracing},

@@ -21,6 +21,7 @@
 #include "ctl/import_perfdata.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
+#include "ctl/stored.h"
 #include "ctl/worker_path.h"
 
 static int open_bundle(const char *path, int *ret_fd)
@@ -43,6 +44,15 @@ static int open_bundle(const char *path, int *ret_fd)
 	return 0;
 }
 
+/* A file of the recorder's state directory has its images beside it. */
+static int make_whole(const struct decode_request *q, int fd, int *ret_fd)
+{
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	int r = stored_from_file(q->bundle, fd, &stored);
+
+	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
+}
+
 /* What the operand is, its first bytes say. */
 static int open_operand(const struct decode_request *q, int *ret_fd)
 {
@@ -56,8 +66,7 @@ static int open_operand(const struct decode_request *q, int *ret_fd)
 	if (q->sysroot)
 		return say_error(EXIT_CODE_USAGE,
 				 "--sysroot goes with a perf.data; a bundle has its files in it");
-	*ret_fd = take_fd(&fd);
-	return 0;
+	return make_whole(q, take_fd(&fd), ret_fd);
 }
 
 static int compose(const struct decode_request *q, int *ret_fd)
@@ -157,12 +166,27 @@ static uint64_t show_of(const struct decode_request *q)
 	return q->settings->quiet && (show & WORKER_SHOW_PTXED) ? show | WORKER_SHOW_QUIET : show;
 }
 
+/* An image that is elsewhere, and not beside the bundle either. */
+static int count_absent(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
+{
+	uint64_t *absent = userdata;
+
+	(void)image;
+	(void)ret_fd;
+	(void)ret_size;
+	++*absent;
+	return -ENOENT;
+}
+
 static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 {
 	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
 	CLEANUP_FREE char *program = NULL;
 	struct worker_outcome outcome;
+	uint64_t absent = 0;
 	struct worker_job job = {
+		.image = count_absent,
+		.userdata = &absent,
 		.bundle_fd = bundle_fd,
 		.output_fd = output_fd,
 		.request = {.view = q->view,
@@ -183,6 +207,10 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	job.program = program;
 	r = worker_run(&job, &outcome);
+	if (r == 0 && absent > 0 && !q->settings->quiet)
+		say("%s: %ju of the images that it needs are not in it; on the host where it was "
+		    "taken, `ptsnapctl fetch --format=bundle' gives one that has them",
+		    name, (uintmax_t)absent);
 	return judge(q, &job, name, &outcome, r);
 }
 

@@ -11,13 +11,13 @@
 #include "proto/base.h"
 #include "proto/bundle.h"
 
-#include "ctl/client.h"
 #include "ctl/exit_code.h"
 #include "ctl/export_images.h"
 #include "ctl/export_perfdata.h"
 #include "ctl/import_perfdata.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
+#include "ctl/stored.h"
 
 static const char *const FORMATS[] = {"perf.data", NULL};
 
@@ -73,10 +73,19 @@ static bool is_file(const char *operand)
 
 static int fetch(const struct request *q, int *ret_fd)
 {
-	CLEANUP(client_freep) struct client *c = NULL;
-	int r = client_open(q->settings, CLIENT_TIMEOUT_USEC, &c);
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	int r = stored_from_recorder(q->settings, q->operand, &stored);
 
-	return r != 0 ? r : client_get(c, q->operand, "bundle", ret_fd);
+	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
+}
+
+/* A file of the recorder's state directory has its images beside it. */
+static int make_whole(const struct request *q, int *fd)
+{
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	int r = stored_from_file(q->operand, take_fd(fd), &stored);
+
+	return r != 0 ? r : stored_open(stored, q->settings->quiet, fd);
 }
 
 static int open_source(const struct request *q, int *ret_fd)
@@ -96,7 +105,7 @@ static int open_source(const struct request *q, int *ret_fd)
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", q->operand);
 	if (import_perfdata_is(*ret_fd))
 		return say_error(EXIT_CODE_FAILURE, "%s: is a perf.data already", q->operand);
-	return 0;
+	return make_whole(q, ret_fd);
 }
 
 static int open_bundle(const struct request *q, int fd, struct bundle **ret)

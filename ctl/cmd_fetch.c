@@ -1,13 +1,18 @@
 /*
- * ptsnapctl fetch: a stored report or bundle, copied out of the fd that the recorder hands over.
+ * ptsnapctl fetch: a stored report, copied out of the fd that the recorder hands over, or a bundle,
+ * with what it needs of images.
  */
 #include "ctl/verb.h"
+
+#include <fcntl.h>
+#include <string.h>
 
 #include "proto/base.h"
 
 #include "ctl/client.h"
 #include "ctl/deliver.h"
 #include "ctl/exit_code.h"
+#include "ctl/output.h"
 #include "ctl/say.h"
 
 static const char *const FORMATS[] = {"report", "bundle", NULL};
@@ -47,11 +52,46 @@ static int parse(struct request *q, int argc, char **argv)
 	return 0;
 }
 
+static int fetch_report(const struct request *q)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = client_open(q->settings, CLIENT_TIMEOUT_USEC, &c);
+
+	if (r == 0)
+		r = client_get(c, q->id, FORMATS[q->format], &fd);
+	return r != 0 ? r : deliver_report(q->settings, fd, q->output, false);
+}
+
+/* A name with a slash is a file's, in the state directory of a recorder that need not run. */
+static int open_stored(const struct request *q, struct stored **ret)
+{
+	int fd, r;
+
+	if (!strchr(q->id, '/'))
+		return stored_from_recorder(q->settings, q->id, ret);
+	if (output_replaces(q->output, q->id))
+		return say_error(EXIT_CODE_USAGE,
+				 "-o %s: that is what is to be fetched; give another name",
+				 q->output);
+	fd = open(q->id, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->id);
+	r = stored_from_file(q->id, fd, ret);
+	return r != 0 ? r : stored_check(*ret);
+}
+
+static int fetch_bundle(const struct request *q)
+{
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	int r = open_stored(q, &stored);
+
+	return r != 0 ? r : deliver_bundle(q->settings, stored, q->output);
+}
+
 int cmd_fetch(struct settings *s, int argc, char **argv)
 {
 	struct request q = {.settings = s, .format = FORMAT_REPORT};
-	CLEANUP(client_freep) struct client *c = NULL;
-	CLEANUP_CLOSE int fd = -EBADF;
 	int r = parse(&q, argc, argv);
 
 	if (r != 0 || s->help || s->version)
@@ -59,12 +99,5 @@ int cmd_fetch(struct settings *s, int argc, char **argv)
 	if (q.format == FORMAT_BUNDLE && !q.output && isatty(STDOUT_FILENO))
 		return say_error(EXIT_CODE_USAGE, "a bundle is binary and not written to a "
 						  "terminal; use -o FILE");
-	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
-	if (r == 0)
-		r = client_get(c, q.id, FORMATS[q.format], &fd);
-	if (r != 0)
-		return r;
-	if (q.format == FORMAT_BUNDLE)
-		return deliver_bundle(fd, q.output);
-	return deliver_report(s, fd, q.output, false);
+	return q.format == FORMAT_BUNDLE ? fetch_bundle(&q) : fetch_report(&q);
 }

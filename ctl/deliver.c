@@ -143,19 +143,21 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 	return r < 0 ? write_failed(path, r) : 0;
 }
 
-int deliver_bundle(int fd, const char *path)
+int deliver_bundle(const struct settings *s, struct stored *stored, const char *path)
 {
 	CLEANUP(output_done) struct output o;
 	int r;
 
 	output_init(&o);
 	r = output_open(&o, path);
-	if (r == 0 && output_is_terminal(&o))
+	if (r < 0)
+		return write_failed(path, r);
+	if (output_is_terminal(&o))
 		return say_error(EXIT_CODE_USAGE,
 				 "a bundle is binary and not written to a terminal; use -o FILE");
-	if (r == 0)
-		r = copy(fd, o.fd);
-	if (r == 0)
-		r = output_commit(&o);
+	r = stored_write(stored, s->quiet, o.fd);
+	if (r != 0)
+		return r;
+	r = output_commit(&o);
 	return r < 0 ? write_failed(path, r) : 0;
 }

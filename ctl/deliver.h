@@ -6,10 +6,11 @@
 #include <stdbool.h>
 
 #include "ctl/option.h"
+#include "ctl/stored.h"
 
 /* The report in FD (borrowed, regular file) to PATH (NULL: not given; "-": stdout). To a file, or
  * with --json=, as JSON; else, when SUMMARY or stdout is a terminal or with --json=off, as the
  * summary of show.h; else as JSON, byte for byte. An exit code. */
 int deliver_report(const struct settings *s, int fd, const char *path, bool summary);
-/* The bytes of FD to PATH; refused for a terminal. An exit code. */
-int deliver_bundle(int fd, const char *path);
+/* A stored bundle, made whole, to PATH; refused for a terminal. An exit code. */
+int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

@@ -74,16 +74,25 @@ static int open_parent(int root, const char *path, int *ret_dir, char name[NAME_
 	return r;
 }
 
+/* What the bundle left out is a hole. */
 static int write_image(const struct bundle *b, size_t i, int fd)
 {
-	uint64_t offset = bundle_manifest(b)->images[i].offset;
-	size_t size;
-	const uint8_t *data = bundle_image(b, i, &size);
+	uint64_t size = bundle_manifest(b)->images[i].file_size;
+	size_t n_pieces, n;
+	const struct manifest_piece *pieces = bundle_image_pieces(b, i, &n_pieces);
+	const uint8_t *data = bundle_image(b, i, &n);
+	int r = 0;
 
-	/* What the bundle left out before it is a hole. */
-	if (offset > INT64_MAX || lseek(fd, (off_t)offset, SEEK_SET) < 0)
-		return -EFBIG;
-	return memfd_write_all(fd, data, size);
+	for (size_t k = 0; k < n_pieces && r == 0; k++) {
+		if (pieces[k].offset > INT64_MAX ||
+		    lseek(fd, (off_t)pieces[k].offset, SEEK_SET) < 0)
+			return -EFBIG;
+		r = memfd_write_all(fd, data, (size_t)pieces[k].size);
+		data += pieces[k].size;
+	}
+	if (r == 0 && size != MANIFEST_ABSENT && ftruncate(fd, (off_t)size) < 0)
+		r = -errno;
+	return r;
 }
 
 /* PATH below ROOT, new, with image I in it. */
@@ -148,7 +157,7 @@ static int make_image(const struct bundle *b, size_t i, int root)
 /* "[vdso]" and the like are no files, whatever the bundle has of them. */
 static bool is_file(const struct manifest_image *image)
 {
-	return !image->missing && image->path[0] == '/';
+	return !image->missing && !image->elsewhere && !image->kind && image->path[0] == '/';
 }
 
 static bool is_empty(int dir)
@@ -230,18 +239,23 @@ static bool same_file(const struct bundle *b, size_t i)
 	const struct manifest_image *image = &bundle_manifest(b)->images[i];
 	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
-	size_t size;
+	size_t n_pieces, size;
+	const struct manifest_piece *pieces = bundle_image_pieces(b, i, &n_pieces);
 	const uint8_t *data = bundle_image(b, i, &size);
+	bool same = true;
 
-	if (image->offset > INT64_MAX)
-		return false;
 	/* A FIFO or device of that name is not opened for what it does when it is. */
 	if (stat(image->path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	fd = open(image->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || (uint64_t)st.st_size < image->offset + size)
+	if (fd < 0)
 		return false;
-	return same_bytes(fd, image->offset, data, size);
+	for (size_t k = 0; k < n_pieces && same; k++) {
+		same = pieces[k].offset <= INT64_MAX &&
+		       same_bytes(fd, pieces[k].offset, data, (size_t)pieces[k].size);
+		data += pieces[k].size;
+	}
+	return same;
 }
 
 void images_compare(const struct bundle *b, struct images_told *ret)

@@ -45,6 +45,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/import_records.c ctl/import_records.h \
 	ctl/import_traces.c ctl/import_traces.h \
 	ctl/import_zstd.c ctl/import_zstd.h \
+	ctl/join.c ctl/join.h \
 	ctl/option.c ctl/option.h \
 	ctl/output.c ctl/output.h \
 	ctl/pevent_option.c ctl/pevent_option.h \
@@ -56,6 +57,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show_turns.c ctl/show_turns.h \
 	ctl/show_option.c ctl/show_option.h \
 	ctl/size.c ctl/size.h \
+	ctl/stored.c ctl/stored.h \
 	ctl/text.c ctl/text.h \
 	ctl/verb.h \
 	ctl/walk_layout.h \

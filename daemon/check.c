@@ -41,6 +41,7 @@ void check_paths_init(struct check_paths *ret)
 		.sys = "/sys",
 		.dev = "/dev",
 		.boot = "/boot",
+		.root = "",
 		.calls = {cpuid_host, call_landlock, call_free_bytes},
 	};
 }
@@ -58,6 +59,7 @@ int check_host(const struct check_paths *paths, const struct config *config, fin
 	check_look(&c);
 	check_pmu(&c);
 	check_rights(&c);
+	check_kernel(&c);
 	check_events(&c);
 	check_memory(&c);
 	check_cpus(&c);

@@ -23,6 +23,7 @@ struct check_calls {
 
 struct check_paths {
 	const char *proc, *sys, *dev, *boot; /* "/proc", "/sys", "/dev", "/boot" */
+	const char *root;		     /* before the folders with files of kernels; "" */
 	struct check_calls calls;
 	/* The caller has Intel PT or has handed it back: it is not opened to try. */
 	bool leave_pt;

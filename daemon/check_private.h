@@ -80,6 +80,7 @@ void check_look(struct check *c);    /* facts that several parts judge by */
 void check_pmu(struct check *c);     /* is there Intel PT, and why not */
 void check_virtual(struct check *c); /* why a virtual machine has none */
 void check_rights(struct check *c);  /* paranoid, capabilities, seccomp, lockdown */
+void check_kernel(struct check *c);  /* the kernel's symbols and code, where it is traced */
 void check_events(struct check *c);  /* perf events, really opened */
 void check_memory(struct check *c);  /* rings: locked memory, memory, descriptors */
 void check_cpus(struct check *c);    /* which CPUs, of what kinds, KVM's part */

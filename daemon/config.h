@@ -46,21 +46,20 @@ struct config {
 	char *const *command;	      /* NULL: none; else NULL-terminated, borrowed from argv */
 	uint64_t aux_size, data_size; /* bytes a CPU */
 	uint64_t ring_budget;	      /* bytes; 0: the source's default */
+	uint64_t timeline_max;	      /* bytes */
 	uint64_t decode_timeout_usec;
 	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
 	uint64_t store_max_use; /* bytes under state_dir */
 	uint32_t store_max_entries;
 
 	/* Limits without an option. */
-	uint64_t intake_usec;	     /* between two drains of rings that cannot be polled */
-	uint64_t queue_bytes;	     /* of records that wait for the loop; power of two */
-	uint64_t timeline_log_bytes; /* power of two */
-	uint64_t timeline_base_bytes;
+	uint64_t intake_usec;	   /* between two drains of rings that cannot be polled */
+	uint64_t queue_bytes;	   /* of records that wait for the loop; power of two */
 	uint64_t sideband_bytes;   /* of sideband records in a bundle */
 	uint32_t max_files;	   /* mapped files held open */
 	uint32_t max_processes;	   /* processes remembered with their facts */
-	uint64_t max_image_bytes;  /* of one file in a bundle */
-	uint64_t max_images_bytes; /* of all files in a bundle */
+	uint64_t max_image_bytes;  /* of one image that is kept whole */
+	uint64_t max_images_bytes; /* of all that are; of all in a bundle that stays in memory */
 	uint32_t max_jobs_queued;  /* besides the one that decodes */
 	uint32_t store_in_memory;  /* snapshots kept in memory when the disk is full */
 	uint32_t max_peers, max_peers_per_uid;

@@ -67,6 +67,10 @@ const struct config_setting config_settings[] = {
 	 .initial = "", .initially = "a sixteenth of memory", .type = &config_type_budget,
 	 .valid = "a size of at least 1M or a part of memory such as 5%", .min = 1u << 20,
 	 .max = UINT64_MAX, FIELD(ring_budget), .help = "memory of all rings and one copy"},
+	{.section = "Rings", .key = "TimelineMax", .option = "timeline-max", .argument = "SIZE",
+	 .initial = "64M", .type = &config_type_size, .valid = "a size from 4M to 16G",
+	 .min = 4u << 20, .max = 16ull << 30, FIELD(timeline_max),
+	 .help = "memory of who ran and what was mapped"},
 
 	{.section = "Service", .key = "Socket", .option = "socket",
 	 .initial = "/run/ptsnap/io.ptsnap.recorder", PATH, FIELD(socket),

@@ -5,6 +5,7 @@
  */
 #include "daemon/control_private.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@
 #define NSEC_PER_USEC	1000u
 #define MEDIA_TYPE_JSON "application/json"
 #define MEDIA_TYPE_TAR	"application/x-tar"
+#define MEDIA_TYPE_TEXT "text/plain"
+#define MEDIA_TYPE_ANY	"application/octet-stream"
 
 /* The description that every varlink service gives of org.varlink.service itself. */
 static const char service_idl[] =
@@ -215,12 +218,41 @@ static void list(struct control *c, struct peer *peer, struct json_object *param
 	peer_reply(peer, report_of(n ? store_at(c->store, n - 1) : NULL), false);
 }
 
-/* Why PART of a snapshot cannot be had. */
-static void get_refuse(struct peer *peer, const struct entry *e, enum store_part part)
+/* What Get can be asked for: a part of a snapshot, or an image of the cache that it needs. */
+struct wanted {
+	enum store_part part;
+	bool image;
+	uint32_t index; /* of the image */
+};
+
+/* "report", "bundle", "images", "image:N" */
+static bool wanted_read(const char *format, struct wanted *ret)
+{
+	char *end;
+
+	*ret = (struct wanted){.part = STORE_REPORT};
+	if (strcmp(format, "bundle") == 0)
+		ret->part = STORE_BUNDLE;
+	else if (strcmp(format, "images") == 0)
+		ret->part = STORE_IMAGES;
+	else if (strncmp(format, "image:", 6) == 0 && format[6] >= '0' && format[6] <= '9' &&
+		 strlen(format) <= 6 + 9) {
+		ret->image = true;
+		ret->index = (uint32_t)strtoul(format + 6, &end, 10);
+		return *end == '\0';
+	} else
+		return strcmp(format, "report") == 0;
+	return true;
+}
+
+/* Why that of a snapshot cannot be had. */
+static void get_refuse(struct peer *peer, const struct entry *e, const struct wanted *w)
 {
 	struct json_object *o = control_object("id", json_object_new_string(e->id));
 
-	if (e->state == ENTRY_FAILED || (part == STORE_BUNDLE && entry_ended(e))) {
+	if (entry_ended(e) && (w->image || w->part == STORE_IMAGES)) {
+		peer_error(peer, INTERFACE ".NoSuchImage", o);
+	} else if (e->state == ENTRY_FAILED || (w->part == STORE_BUNDLE && entry_ended(e))) {
 		control_add(
 			o, "cause",
 			json_object_new_string(*e->error ? e->error : "its bundle is not there"));
@@ -230,24 +262,44 @@ static void get_refuse(struct peer *peer, const struct entry *e, enum store_part
 	}
 }
 
-static void get_part(struct control *c, struct peer *peer, const struct entry *e,
-		     enum store_part part)
+static const char *media_type_of(const struct wanted *w)
+{
+	if (w->image)
+		return MEDIA_TYPE_ANY;
+	return w->part == STORE_REPORT	 ? MEDIA_TYPE_JSON
+	       : w->part == STORE_BUNDLE ? MEDIA_TYPE_TAR
+					 : MEDIA_TYPE_TEXT;
+}
+
+static int open_wanted(const struct control *c, const struct entry *e, const struct wanted *w,
+		       int *ret_fd, uint64_t *ret_size)
+{
+	if (!entry_ended(e))
+		return -EBUSY;
+	if (w->image)
+		return store_open_image(c->store, e, w->index, ret_fd, ret_size);
+	return store_open(c->store, e, w->part, ret_fd, ret_size);
+}
+
+static void get_wanted(struct control *c, struct peer *peer, const struct entry *e,
+		       const struct wanted *w)
 {
 	struct json_object *o;
-	char name[STORE_NAME_SIZE];
+	char name[STORE_NAME_SIZE + 32];
 	uint64_t size;
 	int fd;
 
-	if (!entry_ended(e) || store_open(c->store, e, part, &fd, &size) < 0) {
-		get_refuse(peer, e, part);
+	if (open_wanted(c, e, w, &fd, &size) < 0) {
+		get_refuse(peer, e, w);
 		return;
 	}
-	store_file_name(e->id, part, name);
+	if (w->image)
+		snprintf(name, sizeof(name), "%s.image%" PRIu32, e->id, w->index);
+	else
+		store_file_name(e->id, w->part, name);
 	o = control_object("fileDescriptor", json_object_new_int(0));
 	control_add(o, "sizeBytes", json_object_new_uint64(size));
-	control_add(
-		o, "mediaType",
-		json_object_new_string(part == STORE_REPORT ? MEDIA_TYPE_JSON : MEDIA_TYPE_TAR));
+	control_add(o, "mediaType", json_object_new_string(media_type_of(w)));
 	control_add(o, "name", json_object_new_string(name));
 	peer_reply_fd(peer, o, fd);
 }
@@ -256,6 +308,7 @@ static void get(struct control *c, struct peer *peer, struct json_object *parame
 {
 	const char *id = NULL, *format = "report";
 	const struct entry *e = NULL;
+	struct wanted wanted;
 	int r;
 
 	if (varlink_get_string(parameters, "id", &id) < 0 || !id) {
@@ -267,7 +320,7 @@ static void get(struct control *c, struct peer *peer, struct json_object *parame
 		return;
 	}
 	r = store_find(c->store, id, &e);
-	if (strcmp(format, "report") != 0 && strcmp(format, "bundle") != 0)
+	if (!wanted_read(format, &wanted))
 		peer_error(peer, INTERFACE ".UnsupportedFormat",
 			   control_object("format", json_object_new_string(format)));
 	else if (r == STORE_AMBIGUOUS)
@@ -276,7 +329,7 @@ static void get(struct control *c, struct peer *peer, struct json_object *parame
 	else if (r < 0)
 		no_such_report(peer, id);
 	else
-		get_part(c, peer, e, *format == 'r' ? STORE_REPORT : STORE_BUNDLE);
+		get_wanted(c, peer, e, &wanted);
 }
 
 static void status(struct control *c, struct peer *peer, struct json_object *parameters)

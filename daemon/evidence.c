@@ -5,6 +5,7 @@
  */
 #include "daemon/evidence.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,10 @@
 /* Names of decoder/fault.h: what the recorder itself knows it did not see. */
 #define NOTE_SIDEBAND_BAD "sideband-bad"
 #define NOTE_IMAGE	  "image-missing"
+#define NOTE_ANONYMOUS	  "anonymous"
+#define NOTE_LOST	  "sideband-lost"
+/* Of many processes that have the same to say so many are named. */
+#define MAX_NAMED 8
 
 /* S (NULL or "": absent) into *RET. */
 static int copy_text(const char *s, char **ret)
@@ -103,25 +108,28 @@ static int describe_process(void *userdata, const struct procinfo *info)
 	p->ppid = info->ppid;
 	p->start_ns = info->start_ns;
 	p->uid = info->uid;
+	p->mount_ns = info->mount_ns;
+	p->ns_pid = info->ns_pid;
 	if (copy_text(info->exe, &p->exe) < 0 || copy_text(info->cmdline, &p->cmdline) < 0 ||
 	    copy_text(info->cgroup, &p->cgroup) < 0)
 		return -ENOMEM;
 	return 0;
 }
 
-/* Why the bytes of a file that is open do not go into the bundle; NULL: they do. */
-static const char *image_refused(const struct evidence *e, const struct config *c, uint64_t size,
-				 uint64_t sum)
+/* Processes that would not let their command line be read. */
+static int describe_unread(struct manifest *m, const struct procs *procs)
 {
-	if (!e->traced)
-		return "nothing was traced that would need it";
-	if (size == 0)
-		return "the file is empty";
-	if (size > c->max_image_bytes)
-		return "the file is larger than the limit of one image";
-	if (size > c->max_images_bytes - sum)
-		return "the snapshot's limit for images is used up";
-	return NULL;
+	uint32_t pids[MAX_NAMED];
+	uint64_t n = procs_unread(procs, pids, MAX_NAMED);
+	char why[256] = "processes whose command line could not be read:";
+	int r;
+
+	for (size_t i = 0; i < MIN_OF(n, (uint64_t)MAX_NAMED); i++)
+		snprintf(why + strlen(why), sizeof(why) - strlen(why), " %" PRIu32, pids[i]);
+	if (n > MAX_NAMED)
+		snprintf(why + strlen(why), sizeof(why) - strlen(why), " ...");
+	r = n > 0 ? manifest_add_note(m, NOTE_LOST, n, why) : 0;
+	return r == -ENOMEM ? r : 0;
 }
 
 /* In hex; *RET stays NULL where the records named device and inode. */
@@ -134,49 +142,103 @@ static int copy_build_id(const struct files_entry *file, char **ret)
 	return file->build_id_size > 0 ? copy_text(text, ret) : 0;
 }
 
-static int describe_image(struct evidence *e, const struct files_entry *file,
-			  const struct config *config, uint64_t *sum)
+static int image_name(struct manifest_image *image, const struct files_entry *file)
 {
-	struct evidence_image *to = &e->images[e->manifest.n_images];
-	struct manifest_image *image = manifest_add_image(&e->manifest);
-	const char *missing = file->missing;
-
-	if (!image)
-		return -ENOMEM;
 	image->maj = file->maj;
 	image->min = file->min;
 	image->ino = file->ino;
 	image->ino_generation = file->ino_generation;
-	*to = (struct evidence_image){.fd = -1};
-	if (file->fd >= 0)
-		missing = image_refused(e, config, file->size, *sum);
-	if (file->fd >= 0 && !missing) {
-		*to = (struct evidence_image){.fd = file->fd, .size = file->size};
-		*sum += file->size;
-	}
-	if (copy_text(missing, &image->missing) < 0 || copy_build_id(file, &image->build_id) < 0)
+	if (copy_build_id(file, &image->build_id) < 0)
 		return -ENOMEM;
 	return copy_text(file->path, &image->path);
 }
 
-static int describe_images(struct evidence *e, const struct files *files,
-			   const struct config *config)
+/* A copy of the file's fd for the job; -1 and *ret_missing: there is none. */
+static int image_fd(const struct evidence *e, const struct files_entry *file,
+		    const char **ret_missing)
 {
-	const struct manifest *m = &e->manifest;
-	size_t n = files_count(files);
-	uint64_t sum = 0;
-	int r = 0;
+	int fd;
 
-	e->images = calloc(n + 1, sizeof(*e->images));
-	if (!e->images)
+	*ret_missing = file->missing;
+	if (file->fd < 0)
+		return -1;
+	*ret_missing = !e->traced	 ? "nothing was traced that would need it"
+		       : file->size == 0 ? "the file is empty"
+					 : NULL;
+	if (*ret_missing)
+		return -1;
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		*ret_missing = "the recorder has no more file descriptors";
+	return fd;
+}
+
+struct describe {
+	struct evidence *e;
+	const struct files *files;
+	bool *done; /* by place in files */
+	uint64_t unlisted;
+};
+
+static int describe_file(struct describe *d, const struct files_entry *file)
+{
+	const char *missing;
+	int fd = image_fd(d->e, file, &missing);
+	struct manifest_image *image = evidence_add_image(d->e, fd, fd < 0 ? 0 : file->size);
+
+	if (!image)
 		return -ENOMEM;
-	for (size_t i = 0; i < m->n_cpus; i++)
-		e->traced |= m->cpus[i].ring_bytes > 0;
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = describe_image(e, files_at(files, i), config, &sum);
-	if (r == 0 && files_dropped(files))
-		r = manifest_add_note(&e->manifest, NOTE_IMAGE, files_dropped(files),
+	if (copy_text(missing, &image->missing) < 0)
+		return -ENOMEM;
+	return image_name(image, file);
+}
+
+/* Called for each file of the timeline; two may be one of files'. */
+static int describe_named(void *userdata, const struct space_file *named)
+{
+	struct describe *d = userdata;
+	const struct files_entry *file;
+	size_t index;
+
+	if (named->path[0] != '/' || (named->ino == 0 && named->build_id_size == 0))
+		return 0;
+	file = files_find(d->files, named, &index);
+	if (!file || d->e->manifest.n_images >= FILES_MAX) {
+		d->unlisted++;
+		return 0;
+	}
+	if (d->done[index])
+		return 0;
+	d->done[index] = true;
+	return describe_file(d, file);
+}
+
+static int describe_images(struct evidence *e, const struct intake *in)
+{
+	struct describe d = {.e = e, .files = in->files};
+	int r;
+
+	for (size_t i = 0; i < e->manifest.n_cpus; i++)
+		e->traced |= e->manifest.cpus[i].ring_bytes > 0;
+	d.done = calloc(files_places(in->files) + 1, sizeof(*d.done));
+	if (!d.done)
+		return -ENOMEM;
+	r = timeline_foreach_file(in->timeline, describe_named, &d);
+	free(d.done);
+	if (r == 0 && d.unlisted)
+		r = manifest_add_note(&e->manifest, NOTE_IMAGE, d.unlisted,
 				      "more mapped files than the recorder lists");
+	return r;
+}
+
+/* The job reads it. */
+static int describe_memory(struct evidence *e, const struct intake *in)
+{
+	int r = memory_regions(in->memory, &e->regions, &e->n_regions);
+
+	if (r == 0 && memory_dropped(in->memory))
+		r = manifest_add_note(&e->manifest, NOTE_ANONYMOUS, memory_dropped(in->memory),
+				      "more regions of code in memory than the recorder lists");
 	return r;
 }
 
@@ -220,7 +282,11 @@ int evidence_new(const struct evidence_from *from, struct evidence **ret)
 	if (r == 0)
 		r = procs_foreach(in->procs, describe_process, &e->manifest);
 	if (r == 0)
-		r = describe_images(e, in->files, from->config);
+		r = describe_unread(&e->manifest, in->procs);
+	if (r == 0)
+		r = describe_images(e, in);
+	if (r == 0)
+		r = describe_memory(e, in);
 	if (r == 0)
 		r = describe_sideband(e, in);
 	if (r < 0)
@@ -229,13 +295,70 @@ int evidence_new(const struct evidence_from *from, struct evidence **ret)
 	return 0;
 }
 
+/* One more place behind N of *ARRAY. */
+static int grow(void *array, size_t *capacity, size_t n, size_t size)
+{
+	void *old, *new;
+
+	if (n < *capacity)
+		return 0;
+	memcpy(&old, array, sizeof(old));
+	new = reallocarray(old, *capacity ? 2 * *capacity : 64, size);
+	if (!new)
+		return -ENOMEM;
+	memcpy(array, &new, sizeof(new));
+	*capacity = *capacity ? 2 * *capacity : 64;
+	return 0;
+}
+
+struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t size)
+{
+	size_t n = e->manifest.n_images;
+	struct manifest_image *image = NULL;
+
+	if (grow(&e->images, &e->images_capacity, n, sizeof(*e->images)) == 0)
+		image = manifest_add_image(&e->manifest);
+	if (!image) {
+		close_fd(fd);
+		return NULL;
+	}
+	e->images[n] = (struct evidence_image){.fd = fd < 0 ? -1 : fd, .size = fd < 0 ? 0 : size};
+	image->elsewhere = fd >= 0;
+	if (fd >= 0)
+		image->file_size = size;
+	return image;
+}
+
+struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *bytes)
+{
+	size_t n = e->manifest.n_texts;
+	struct manifest_text *text = NULL;
+
+	if (grow(&e->texts, &e->texts_capacity, n, sizeof(*e->texts)) == 0)
+		text = manifest_add_text(&e->manifest);
+	if (!text) {
+		bytes_out_done(bytes);
+		return NULL;
+	}
+	e->texts[n] = *bytes;
+	text->size = bytes->size;
+	bytes_out_init(bytes, 0);
+	return text;
+}
+
 void evidence_free(struct evidence *e)
 {
 	if (!e)
 		return;
+	for (size_t i = 0; i < e->manifest.n_images; i++)
+		close_fd(e->images[i].fd);
+	for (size_t i = 0; i < e->manifest.n_texts; i++)
+		bytes_out_done(&e->texts[i]);
 	manifest_done(&e->manifest);
 	bytes_out_done(&e->sideband);
 	free(e->images);
+	free(e->texts);
+	free(e->regions);
 	free(e);
 }
 

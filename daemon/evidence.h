@@ -15,8 +15,15 @@
 #include "daemon/request.h"
 
 struct evidence_image {
-	int fd; /* borrowed from struct files, which never closes one before the end; -1: missing */
+	int fd; /* owned; -1: missing */
 	uint64_t size;
+};
+
+/* Memory of a live process that holds code: read by the job, after the CPUs run again. */
+struct evidence_region {
+	uint32_t pid;
+	uint64_t address, size; /* bytes */
+	bool vdso;
 };
 
 /* Handed over whole: from the loop to the job. */
@@ -24,8 +31,19 @@ struct evidence {
 	struct manifest manifest; /* cpus[]: all but what the freeze measured */
 	struct bytes_out sideband;
 	struct evidence_image *images; /* as many as the manifest has */
-	bool traced;		       /* some CPU has a trace ring: images are needed */
+	size_t images_capacity;
+	struct evidence_region *regions;
+	size_t n_regions;
+	struct bytes_out *texts; /* as many as the manifest has; each owned */
+	size_t texts_capacity;
+	bool traced; /* some CPU has a trace ring: images are needed */
 };
+
+/* One more image of the manifest with its bytes (FD is taken over, also on failure; -1: missing),
+ * or one more text (BYTES: taken over, empty after). Used by the loop and, later, by the job. NULL:
+ * no memory, or the manifest's limit. */
+struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t size);
+struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *bytes);
 
 /* All borrowed. */
 struct evidence_from {

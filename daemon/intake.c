@@ -7,6 +7,7 @@
 #include "daemon/intake.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 #include "daemon/log.h"
 #include "proto/base.h"
@@ -67,6 +68,7 @@ int intake_init(struct intake *in, const struct intake_parts *parts)
 		.timeline = parts->timeline,
 		.files = parts->files,
 		.procs = parts->procs,
+		.memory = parts->memory,
 		.watch = {in, intake_ring_added, intake_ring_removed},
 	};
 	in->cpus = calloc(parts->source->n_cpus, sizeof(*in->cpus));
@@ -92,18 +94,24 @@ void intake_done(struct intake *in)
 
 static void intake_task(struct intake *in, const struct perfrecord *r)
 {
-	if (r->type == PERF_RECORD_FORK && r->u.task.pid != r->u.task.ppid)
+	if (r->type == PERF_RECORD_FORK && r->u.task.pid != r->u.task.ppid) {
 		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
-	if (r->type == PERF_RECORD_EXIT && r->u.task.pid == r->u.task.tid)
+		memory_fork(in->memory, r->u.task.pid, r->u.task.ppid, r->time);
+	}
+	if (r->type == PERF_RECORD_EXIT && r->u.task.pid == r->u.task.tid) {
 		procs_exit(in->procs, r->u.task.pid, r->time);
+		memory_exit(in->memory, r->u.task.pid);
+	}
 }
 
 static void intake_comm(struct intake *in, const struct perfrecord *r)
 {
-	if (r->misc & PERF_RECORD_MISC_COMM_EXEC)
-		procs_exec(in->procs, r->u.comm.pid);
-	else
+	if (r->misc & PERF_RECORD_MISC_COMM_EXEC) {
+		procs_exec(in->procs, r->u.comm.pid, r->time);
+		memory_exec(in->memory, r->u.comm.pid, r->time);
+	} else {
 		procs_see(in->procs, r->u.comm.pid);
+	}
 }
 
 /* What a record means to others than the timeline. CPU: whose ring it came from, NULL: none. */
@@ -113,7 +121,14 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT: intake_task(in, r); break;
 	case PERF_RECORD_COMM: intake_comm(in, r); break;
-	case PERF_RECORD_MMAP2: files_see(in->files, r); break;
+	case PERF_RECORD_MMAP2:
+		files_see(in->files, r);
+		if (r->u.mmap2.prot & PROT_EXEC)
+			procs_map(in->procs, r->u.mmap2.pid, r->u.mmap2.filename);
+		memory_see(in->memory, r);
+		break;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE: memory_ran(in->memory, r->pid, r->time); break;
 	case PERF_RECORD_AUX:
 		if (cpu) {
 			cpu->aux_flags |= r->u.aux.flags;
@@ -130,9 +145,16 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 
 static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *bytes, size_t size)
 {
+	struct perfrecord_switch s;
 	struct perfrecord r;
-	int kind = perfrecord_parse(bytes, size, &r);
+	int kind;
 
+	if (perfrecord_get_switch(bytes, size, &s) && s.size == size) {
+		timeline_push_switch(in->timeline, bytes, size);
+		memory_ran(in->memory, s.pid, s.time);
+		return;
+	}
+	kind = perfrecord_parse(bytes, size, &r);
 	if (kind < 0) {
 		in->bad_records++;
 		return;

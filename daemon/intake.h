@@ -10,6 +10,7 @@
 #include "capture/drain.h"
 #include "capture/source.h"
 #include "daemon/files.h"
+#include "daemon/memory.h"
 #include "daemon/procs.h"
 #include "sideband/timeline.h"
 
@@ -25,6 +26,7 @@ struct intake_parts {
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
+	struct memory *memory;
 	uint64_t queue_bytes; /* drain_new's */
 	uint64_t period_usec;
 };
@@ -34,6 +36,7 @@ struct intake {
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
+	struct memory *memory;
 	struct drain *drain;	 /* owned */
 	struct intake_cpu *cpus; /* owned; as many as the source has */
 	uint64_t bad_records;	 /* that contradicted themselves and were skipped */

@@ -17,7 +17,15 @@ static int job_gather(struct job *job)
 	r = job_receive_evidence(job);
 	if (r < 0)
 		return r;
-	/* Trace, sideband, executable bytes and manifest become one sealed memory file, */
+	/* Code in the memory of processes goes when they end. */
+	r = job_read_memory(job);
+	if (r < 0)
+		return r;
+	/* Where the kernel is traced, its text is copied before it changes. */
+	r = job_copy_kernel(job);
+	if (r < 0)
+		return r;
+	/* Trace, sideband, texts and manifest become one sealed memory file, */
 	r = job_write_bundle(job);
 	if (r < 0)
 		return r;
@@ -36,7 +44,7 @@ static int job_explain(struct job *job)
 		return job_fail(job, r, "the recorder was stopped before this was decoded");
 	if (r == 0)
 		return 0;
-	/* The sandboxed decoder reads the bundle and writes the report, */
+	/* The sandboxed decoder reads the bundle, asks for programs and writes the report, */
 	r = job_decode(job);
 	if (r < 0)
 		return r;
@@ -46,7 +54,12 @@ static int job_explain(struct job *job)
 
 void job_run(struct job *job)
 {
-	if (job_gather(job) == 0 && job_explain(job) == 0)
-		job->entry.state = ENTRY_DONE;
+	if (job_gather(job) == 0) {
+		if (job_explain(job) == 0)
+			job->entry.state = ENTRY_DONE;
+		/* What was needed of programs, or all of them where nobody knows that, outlives
+		 * them: once a host, beside the bundle. */
+		job_keep_images(job);
+	}
 	job_store_entry(job);
 }

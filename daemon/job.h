@@ -17,6 +17,8 @@
 #include "daemon/config.h"
 #include "daemon/entry.h"
 #include "daemon/evidence.h"
+#include "daemon/imagestore.h"
+#include "daemon/kernel.h"
 #include "daemon/request.h"
 
 struct job;
@@ -25,7 +27,9 @@ struct job_setup {
 	const struct config *config; /* borrowed; const */
 	struct source *source;	     /* borrowed; used until JOB_CAPTURED, as the next */
 	struct freezer *freezer;
-	int store_fd; /* borrowed; the state directory */
+	struct kernel *kernel;	   /* borrowed; NULL: the kernel is not traced */
+	int store_fd;		   /* borrowed; the state directory */
+	struct imagestore *images; /* borrowed */
 	struct entry entry;
 	uint64_t last_bytes; /* ENTRY_ABSENT: everything */
 	uint32_t cpu;	     /* to be stopped first; ENTRY_NO_CPU */
@@ -50,6 +54,8 @@ enum job_news {
 		       * for job_give_evidence */
 	JOB_BUNDLED,  /* value: bytes. Waits for job_answer: is there room on the disk? */
 	JOB_READY,    /* waits for job_answer: its turn to decode; false: not wanted */
+	JOB_KEEPING,  /* value: bytes that the image cache may grow by. Waits for job_answer: room
+		       * was made, and set, for what fits */
 	JOB_ENDED,    /* nothing more will come: job_finish */
 };
 struct job_message {

@@ -1,6 +1,7 @@
 /*
- * A job's own: shared by job.c (the recipe), job_steps.c (its ingredients) and job_thread.c (the
- * thread and the messages).
+ * A job's own: shared by job.c (the recipe), job_steps.c (its ingredients), job_images.c (what of
+ * the programs is kept), job_whole.c (all of it in one file) and job_thread.c (the thread and the
+ * messages).
  */
 #pragma once
 
@@ -9,6 +10,15 @@
 #include "proto/base.h"
 
 #include "daemon/job.h"
+
+/* Pieces of all images together: what a decoder may make us remember. */
+#define JOB_MAX_NEEDED (2u << 20)
+
+/* What of one image is to be kept. */
+struct job_needed {
+	struct manifest_piece *pieces; /* of any order until they are joined */
+	size_t n, capacity;
+};
 
 struct job {
 	struct job_setup setup;
@@ -28,6 +38,12 @@ struct job {
 	int evidence_error;
 	int bundle_fd, report_fd; /* memory files */
 	bool bundle_stored, report_stored;
+	uint64_t members_bytes; /* of the bundle, before its manifest */
+	struct job_needed
+		*needed;	/* as many as the manifest has images; NULL until decoding begins */
+	size_t needed_capacity; /* of all of them */
+	uint64_t needed_refused; /* pieces that were beyond the image or too many */
+	bool needed_known;	 /* the decoder came to its end: nothing else is needed */
 };
 
 /* job_thread.c, for the thread: */
@@ -44,8 +60,26 @@ void job_run(struct job *job);
 int job_fail(struct job *job, int error, const char *format, ...) PRINTF_LIKE(3, 4);
 int job_capture(struct job *job);
 int job_receive_evidence(struct job *job);
+int job_read_memory(struct job *job);
+int job_copy_kernel(struct job *job);
 int job_write_bundle(struct job *job);
 int job_store_bundle(struct job *job);
 int job_decode(struct job *job);
+/* After job_decode, whatever became of it, or without it. */
+void job_keep_images(struct job *job);
 int job_store_report(struct job *job);
 void job_store_entry(struct job *job);
+/* Something to be said of a snapshot that has not failed for it; behind what was said before. */
+void job_remark(struct job *job, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* job_images.c: before worker_run. Memory files with copies of memory become read-only: what is
+ * kept is not what the decoder may have made of them. 0 or -errno. */
+int job_begin_images(struct job *job);
+/* For worker_run. */
+int job_on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size);
+void job_on_keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
+/* The size that counts for image INDEX; 0: it has no bytes. */
+uint64_t job_image_size(const struct job *job, size_t index);
+
+/* job_whole.c: the bundle, which no disk has taken, with what is needed of images in it. */
+int job_make_whole(struct job *job);

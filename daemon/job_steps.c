@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/memory_read.h"
 #include "daemon/store_file.h"
 #include "proto/bundle.h"
 #include "proto/memfd.h"
@@ -97,6 +98,23 @@ int job_receive_evidence(struct job *job)
 	return 0;
 }
 
+int job_read_memory(struct job *job)
+{
+	int r = memory_read(job->setup.source, "/proc", &memory_default_limits, job->evidence);
+
+	return r < 0 ? job_fail(job, r, "the memory of processes could not be read: %s",
+				strerror(-r))
+		     : 0;
+}
+
+int job_copy_kernel(struct job *job)
+{
+	int r = kernel_gather(job->setup.kernel, job->setup.source, job->evidence);
+
+	return r < 0 ? job_fail(job, r, "the kernel's text could not be copied: %s", strerror(-r))
+		     : 0;
+}
+
 static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *from, uint64_t asked)
 {
 	to->bytes = from->bytes;
@@ -123,37 +141,53 @@ static void job_write_cpus(struct job *job, struct bundle_writer *w)
 	}
 }
 
-/* Its bytes, or what is left of them: a file that shrank since it was opened is filled up. */
-static int job_write_image(struct job *job, struct bundle_writer *w, size_t index)
+/* Programs do not travel in the bundle: the decoder asks for what it needs (job_images.c). */
+static int job_describe_images(struct job *job)
 {
 	struct manifest *m = &job->evidence->manifest;
-	const struct evidence_image *from = &job->evidence->images[index];
-	uint64_t copied = 0;
-	char name[32], why[128];
-	int r;
 
-	if (from->fd < 0)
-		return 0;
-	snprintf(name, sizeof(name), "images/%zu", index);
-	r = bundle_write_file(w, name, from->fd, 0, from->size, &copied);
-	m->images[index].size = from->size;
-	if (r < 0 || copied == from->size)
-		return r;
-	snprintf(why, sizeof(why), "image %zu: only %" PRIu64 " of %" PRIu64 " bytes are left",
-		 index, copied, from->size);
-	return manifest_add_note(m, "image-short", 1, why);
+	for (size_t i = 0; i < m->n_images; i++) {
+		struct manifest_image *image = &m->images[i];
+
+		if (job_image_size(job, i) > 0) {
+			image->elsewhere = true;
+			image->size = 0;
+			image->file_size = job_image_size(job, i);
+		} else if (!image->missing) {
+			image->missing = strdup("it has no bytes");
+			if (!image->missing)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static void job_write_texts(struct job *job, struct bundle_writer *w)
+{
+	struct evidence *e = job->evidence;
+	char name[32];
+
+	for (size_t i = 0; i < e->manifest.n_texts; i++) {
+		e->manifest.texts[i].size = e->texts[i].size;
+		if (e->manifest.texts[i].missing)
+			continue;
+		snprintf(name, sizeof(name), "texts/%zu", i);
+		bundle_write_member(w, name, e->texts[i].data, e->texts[i].size);
+	}
 }
 
 static int job_write_members(struct job *job, struct bundle_writer *w)
 {
 	struct evidence *e = job->evidence;
-	int r = 0;
+	int r = job_describe_images(job);
 
+	if (r < 0)
+		return r;
 	job_write_cpus(job, w);
 	bundle_write_member(w, "sideband", e->sideband.data, e->sideband.size);
-	for (size_t i = 0; i < e->manifest.n_images && r == 0; i++)
-		r = job_write_image(job, w, i);
-	return r < 0 ? r : bundle_write_end(w, &e->manifest);
+	job_write_texts(job, w);
+	job->members_bytes = w->bytes;
+	return bundle_write_end(w, &e->manifest);
 }
 
 int job_write_bundle(struct job *job)
@@ -176,12 +210,26 @@ int job_write_bundle(struct job *job)
 	return 0;
 }
 
+void job_remark(struct job *job, const char *format, ...)
+{
+	char *error = job->entry.error;
+	size_t used = strlen(error);
+	va_list args;
+
+	if (used > 0)
+		used += (size_t)snprintf(error + used, ENTRY_ERROR_SIZE - used, "; ");
+	if (used >= ENTRY_ERROR_SIZE - 1)
+		return;
+	va_start(args, format);
+	vsnprintf(error + used, ENTRY_ERROR_SIZE - used, format, args);
+	va_end(args);
+}
+
 /* The disk did not take it: say so, keep it in memory, go on. */
 static void job_keep_in_memory(struct job *job, const char *why)
 {
 	if (!*job->entry.error)
-		snprintf(job->entry.error, sizeof(job->entry.error),
-			 "kept in memory only, until the recorder ends: %s", why);
+		job_remark(job, "kept in memory only, until the recorder ends: %s", why);
 }
 
 int job_store_bundle(struct job *job)
@@ -253,10 +301,13 @@ int job_decode(struct job *job)
 		.request = {.view = WORKER_VIEW_REPORT,
 			    .report_limit = REPORT_DEFAULT_LIMIT,
 			    .memory_limit = c->decode_memory,
-			    .cpu_seconds = (c->decode_timeout_usec / 1000000 + 1) *
-					   CPU_SECONDS_PER_SECOND},
+			    .cpu_seconds =
+				    (c->decode_timeout_usec / 1000000 + 1) * CPU_SECONDS_PER_SECOND,
+			    .keep = 1},
 		.timeout_usec = c->decode_timeout_usec,
 		.progress = job_on_progress,
+		.image = job_on_image,
+		.keep = job_on_keep,
 		.userdata = job,
 		.cancel_fd = job->cancel_fd,
 	};
@@ -264,12 +315,15 @@ int job_decode(struct job *job)
 
 	if (r == 0)
 		r = memfd_new("ptsnap-report", 0, &job->report_fd);
+	if (r == 0)
+		r = job_begin_images(job);
 	if (r < 0)
 		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
 	job_tell_progress(job, JOB_DECODE, 0);
 	w.bundle_fd = bundle;
 	w.output_fd = job->report_fd;
 	r = job_judge(job, worker_run(&w, &outcome), &outcome);
+	job->needed_known = r == 0;
 	if (r < 0)
 		job->report_fd = close_fd(job->report_fd);
 	return r;
@@ -284,6 +338,9 @@ int job_store_report(struct job *job)
 		r = -errno;
 	if (r == 0 && st.st_size == 0)
 		r = -ENODATA;
+	/* It was told the limit; one that strangers have got hold of could fill the disk. */
+	if (r == 0 && (uint64_t)st.st_size > REPORT_DEFAULT_LIMIT)
+		r = -EFBIG;
 	if (r < 0) {
 		job->report_fd = close_fd(job->report_fd);
 		return job_fail(job, r, "the decoder gave no report: %s", strerror(-r));

@@ -55,6 +55,9 @@ void job_free(struct job *job)
 	if (!job->area_lent)
 		area_done(&job->area);
 	free(job->frozen);
+	for (size_t i = 0; job->needed && i < job->evidence->manifest.n_images; i++)
+		free(job->needed[i].pieces);
+	free(job->needed);
 	evidence_free(job->evidence);
 	free(job);
 }

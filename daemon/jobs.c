@@ -42,6 +42,7 @@ struct jobs {
 	uint64_t orders;
 	uint64_t previous_stop_ns;
 	struct freezer *freezer;
+	struct kernel *kernel; /* NULL: it is not traced */
 	/* Memory for one copy, always at hand; empty: there was none. */
 	struct area area;
 	struct slot *area_user;
@@ -73,7 +74,8 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	j->previous_stop_ns = ENTRY_ABSENT;
 	j->n_slots = config->max_jobs_queued + 1;
 	j->slots = calloc(j->n_slots, sizeof(*j->slots));
-	if (!j->slots || freezer_new(source->n_cpus, 0, &j->freezer) < 0) {
+	if (!j->slots || freezer_new(source->n_cpus, 0, &j->freezer) < 0 ||
+	    (source->trace_kernel && kernel_new(NULL, &j->kernel) < 0)) {
 		jobs_free(j);
 		return -ENOMEM;
 	}
@@ -192,7 +194,8 @@ static void jobs_schedule(struct jobs *j)
 			slot_end(s);
 	}
 	s = jobs_oldest(j, SLOT_READY);
-	if (s && !jobs_oldest(j, SLOT_DECODING)) {
+	/* One that waits when all are cancelled ends by that. */
+	if (s && !j->cancelled && !jobs_oldest(j, SLOT_DECODING)) {
 		s->state = SLOT_DECODING;
 		job_answer(s->job, s->request.decode);
 	}
@@ -228,6 +231,10 @@ static void slot_on_message(struct slot *s, const struct job_message *m)
 		job_answer(s->job, store_make_room(j->store, s->id, m->value) == 0);
 		break;
 	case JOB_READY: s->state = SLOT_READY; break;
+	case JOB_KEEPING:
+		store_make_room_for_images(j->store, s->id, m->value);
+		job_answer(s->job, true);
+		break;
 	case JOB_ENDED: slot_end(s); break;
 	}
 }
@@ -253,7 +260,9 @@ int jobs_add(struct jobs *j, const struct request *request, const struct entry *
 		.config = j->config,
 		.source = j->source,
 		.freezer = j->freezer,
+		.kernel = j->kernel,
 		.store_fd = store_dir_fd(j->store),
+		.images = store_images(j->store),
 		.entry = *e,
 		.last_bytes = request->last_bytes,
 		.cpu = request->cpu,
@@ -302,6 +311,7 @@ void jobs_free(struct jobs *j)
 		job_free(j->slots[i].job);
 	}
 	freezer_free(j->freezer);
+	kernel_free(j->kernel);
 	area_done(&j->area);
 	free(j->slots);
 	free(j);

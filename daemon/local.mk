@@ -10,6 +10,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check_cpus.c \
 	daemon/check_events.c \
 	daemon/check_job.c daemon/check_job.h \
+	daemon/check_kernel.c \
 	daemon/check_live.c daemon/check_live.h \
 	daemon/check_look.c \
 	daemon/check_main.c \
@@ -36,19 +37,33 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/cpunotes.c daemon/cpunotes.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/evidence.c daemon/evidence.h \
+	daemon/filelist.c daemon/filelist.h \
+	daemon/fileopen.c daemon/fileopen.h \
 	daemon/files.c daemon/files.h \
 	daemon/host.c daemon/host.h \
 	daemon/hotplug.c daemon/hotplug.h \
+	daemon/imagefile.c daemon/imagefile.h \
+	daemon/imagestore.c daemon/imagestore.h \
 	daemon/intake.c daemon/intake.h \
 	daemon/job.c daemon/job.h daemon/job_private.h \
+	daemon/job_images.c \
 	daemon/job_steps.c \
 	daemon/job_thread.c \
+	daemon/job_whole.c \
 	daemon/jobs.c daemon/jobs.h \
+	daemon/kernel.c daemon/kernel.h daemon/kernel_private.h \
+	daemon/kernel_add.c \
+	daemon/kernel_look.c \
 	daemon/lease.c daemon/lease.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h \
 	daemon/manager.c daemon/manager.h \
+	daemon/memory.c daemon/memory.h \
+	daemon/memory_copy.c daemon/memory_copy.h \
+	daemon/memory_names.c daemon/memory_names.h \
+	daemon/memory_read.c daemon/memory_read.h \
 	daemon/peer.c daemon/peer.h \
+	daemon/procreader.c daemon/procreader.h \
 	daemon/procs.c daemon/procs.h \
 	daemon/request.h \
 	daemon/sender.c daemon/sender.h \
@@ -59,7 +74,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/store_file.c daemon/store_file.h \
 	daemon/store_scan.c daemon/store_scan.h \
 	daemon/trigger.c daemon/trigger.h \
-	daemon/trigger_signal.c
+	daemon/trigger_signal.c \
+	daemon/vdso.c daemon/vdso.h
 
 sbin_PROGRAMS += daemon/ptsnapd
 daemon_ptsnapd_CPPFLAGS = $(PTSNAPD_CPPFLAGS)

@@ -26,13 +26,18 @@
 #include "daemon/jobs.h"
 #include "daemon/lease.h"
 #include "daemon/log.h"
+#include "daemon/memory.h"
 #include "daemon/procs.h"
 #include "daemon/server.h"
 #include "daemon/trigger.h"
 #include "proto/base.h"
 #include "sideband/timeline.h"
 
-#define N_STOP_SIGNALS 3
+/* Processes whose code in memory that is no file's is remembered. */
+#define MAX_MEMORY_PROCESSES 4096u
+#define N_STOP_SIGNALS	     3
+/* Programs that run for less time are known by their records alone. */
+#define PROCS_DELAY_NS 50000000u
 
 struct manager {
 	const struct config *config;
@@ -42,6 +47,7 @@ struct manager {
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
+	struct memory *memory;
 	struct intake intake;
 	struct store *store;
 	struct jobs *jobs;
@@ -217,17 +223,19 @@ static void manager_on_ended(void *userdata, const char *id)
 	manager_maybe_end(m);
 }
 
-/* Files that are mapped may take what clients, snapshots and events leave. */
+/* Files that are mapped may take what clients, snapshots and events leave: once for the list, once
+ * for each snapshot that is being taken. */
 static uint32_t manager_max_files(const struct manager *m)
 {
 	uint64_t others = config_other_fds(m->config, m->source->n_cpus);
+	uint64_t lists = m->config->max_jobs_queued + 2;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return m->config->max_files;
 	if (limit.rlim_cur <= others)
 		return 0;
-	return (uint32_t)MIN_OF(limit.rlim_cur - others, (rlim_t)m->config->max_files);
+	return (uint32_t)MIN_OF((limit.rlim_cur - others) / lists, (rlim_t)m->config->max_files);
 }
 
 /* What is remembered and what is taken in. */
@@ -236,18 +244,22 @@ static int manager_build_memory(struct manager *m)
 	struct intake_parts parts = {.source = m->source,
 				     .queue_bytes = m->config->queue_bytes,
 				     .period_usec = m->config->intake_usec};
-	int r = timeline_new(m->config->timeline_log_bytes, m->config->timeline_base_bytes,
-			     &m->timeline);
+	int r = timeline_new_within(m->config->timeline_max, &m->timeline);
 
 	if (r == 0)
 		r = files_new("/proc", manager_max_files(m), &m->files);
 	if (r == 0)
 		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
+	if (r == 0)
+		r = memory_new(MAX_MEMORY_PROCESSES, &m->memory);
 	if (r < 0)
 		return r;
+	files_use(m->files, m->timeline, m->procs);
+	procs_set_delay(m->procs, PROCS_DELAY_NS);
 	parts.timeline = m->timeline;
 	parts.files = m->files;
 	parts.procs = m->procs;
+	parts.memory = m->memory;
 	return intake_init(&m->intake, &parts);
 }
 
@@ -356,6 +368,7 @@ void manager_free(struct manager *m)
 	jobs_free(m->jobs);
 	intake_done(&m->intake);
 	procs_free(m->procs);
+	memory_free(m->memory);
 	files_free(m->files);
 	timeline_free(m->timeline);
 	store_free(m->store);

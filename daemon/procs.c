@@ -1,33 +1,59 @@
 /*
  * pid -> struct procinfo, fed by intake.c from FORK, COMM, MMAP2 and EXIT records, read out by
  * evidence.c. Everything in the loop's thread. Seeing a process costs a look-up; /proc is read
- * later, a few processes a turn, so that a storm of forks cannot hold up the loop.
+ * later, a few processes a turn, and by another thread (procreader.c), so that neither a storm of
+ * forks nor a process whose command line cannot be read holds up the loop.
  */
 #include "daemon/procs.h"
 
 #include <string.h>
+#include <time.h>
 
+#include "daemon/procreader.h"
 #include "proto/base.h"
 
 #define NONE UINT32_MAX
+#define MSEC 1000000u
+/* How long facts are waited for at a snapshot. */
+#define WAIT_ALL_NS (1000u * MSEC)
 
 struct procs_entry {
 	struct procinfo info;
 	uint32_t next;		      /* in its bucket */
 	uint64_t forked_at, ended_at; /* perf ns; 0: not told */
+	uint64_t exec_at;	      /* so, of the last one */
 	bool pending;		      /* facts are to be read */
 	bool ended;
 	bool old_program; /* exe and cmdline are those from before an exec */
+	bool awaits_exe;  /* no file was mapped since the exec */
+	/* Answers to requests after one, up to the other, tell of it. */
+	uint64_t before_asked, asked;
+	bool asked_ended; /* it had ended by then */
+	bool asked_stale; /* it has executed another program since */
+	bool no_cmdline;  /* is given up */
+	/* Of the place, not of who has it now: */
+	bool in_line, in_ended;
+	uint64_t since_ns; /* when it came into the line */
+};
+
+/* Numbers of entries, each at most once; as many as there are entries. */
+struct procs_line {
+	uint32_t *items;
+	uint64_t head, tail;
 };
 
 struct procs {
-	const char *proc;
+	struct procreader *reader;
 	struct source *source; /* borrowed */
 	struct procs_entry *entries;
 	uint32_t n, max;
-	uint32_t *buckets; /* as many as entries */
-	uint32_t victim;   /* where the search for an ended process goes on */
-	uint32_t n_pending, scan_at;
+	uint32_t *buckets;	 /* as many as entries */
+	struct procs_line ended; /* first ended first; some of them live again */
+	struct procs_line line;	 /* whose facts are to be read, first seen first */
+	uint64_t delay_ns, now_ns;
+	uint64_t patience_ns, snapshot_patience_ns;
+	uint64_t tags; /* so far */
+	uint32_t n_pending;
 	uint64_t dropped;
 };
 
@@ -37,12 +63,15 @@ int procs_new(const char *proc, uint32_t max, struct source *source, struct proc
 
 	if (!p)
 		return -ENOMEM;
-	p->proc = proc;
 	p->source = source;
 	p->max = max;
+	procs_set_patience(p, 1000u * MSEC, 100u * MSEC);
 	p->entries = calloc(max, sizeof(*p->entries));
 	p->buckets = malloc(max * sizeof(*p->buckets));
-	if (!p->entries || !p->buckets) {
+	p->ended.items = malloc(max * sizeof(*p->ended.items));
+	p->line.items = malloc(max * sizeof(*p->line.items));
+	if (!p->entries || !p->buckets || !p->ended.items || !p->line.items ||
+	    procreader_new(proc, &p->reader) < 0) {
 		procs_free(p);
 		return -ENOMEM;
 	}
@@ -55,10 +84,13 @@ void procs_free(struct procs *p)
 {
 	if (!p)
 		return;
+	procreader_free(p->reader);
 	for (uint32_t i = 0; i < p->n; i++)
 		procinfo_done(&p->entries[i].info);
 	free(p->entries);
 	free(p->buckets);
+	free(p->ended.items);
+	free(p->line.items);
 	free(p);
 }
 
@@ -72,9 +104,9 @@ static uint32_t *procs_bucket(struct procs *p, uint32_t pid)
 	return &p->buckets[pid % p->max];
 }
 
-static struct procs_entry *procs_find(struct procs *p, uint32_t pid)
+static struct procs_entry *procs_find(const struct procs *p, uint32_t pid)
 {
-	uint32_t at = *procs_bucket(p, pid);
+	uint32_t at = p->buckets[pid % p->max];
 
 	while (at != NONE && p->entries[at].info.pid != pid)
 		at = p->entries[at].next;
@@ -90,15 +122,21 @@ static void procs_unlink(struct procs *p, uint32_t index)
 	*at = p->entries[index].next;
 }
 
-/* A free slot: a new one, or that of a process that has ended. */
+static void procs_queue(const struct procs *p, struct procs_line *l, uint32_t index)
+{
+	l->items[l->tail++ % p->max] = index;
+}
+
+/* A free slot: a new one, or that of the process that ended first. */
 static uint32_t procs_slot(struct procs *p)
 {
 	if (p->n < p->max)
 		return p->n++;
-	for (uint32_t i = 0; i < p->max; i++) {
-		uint32_t at = p->victim++ % p->max;
+	while (p->ended.head < p->ended.tail) {
+		uint32_t at = p->ended.items[p->ended.head++ % p->max];
 		struct procs_entry *e = &p->entries[at];
 
+		e->in_ended = false;
 		if (!e->ended)
 			continue;
 		procs_unlink(p, at);
@@ -113,6 +151,11 @@ static void procs_mark(struct procs *p, struct procs_entry *e)
 {
 	p->n_pending += !e->pending;
 	e->pending = true;
+	if (e->in_line)
+		return;
+	e->in_line = true;
+	e->since_ns = p->now_ns;
+	procs_queue(p, &p->line, (uint32_t)(e - p->entries));
 }
 
 static struct procinfo procs_unknown(uint32_t pid)
@@ -120,7 +163,9 @@ static struct procinfo procs_unknown(uint32_t pid)
 	return (struct procinfo){.pid = pid,
 				 .ppid = MANIFEST_ABSENT,
 				 .start_ns = MANIFEST_ABSENT,
-				 .uid = MANIFEST_ABSENT};
+				 .uid = MANIFEST_ABSENT,
+				 .mount_ns = MANIFEST_ABSENT,
+				 .ns_pid = MANIFEST_ABSENT};
 }
 
 static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
@@ -134,7 +179,11 @@ static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
 		return NULL;
 	}
 	e = &p->entries[index];
-	*e = (struct procs_entry){.info = procs_unknown(pid), .next = *bucket};
+	*e = (struct procs_entry){.info = procs_unknown(pid),
+				  .next = *bucket,
+				  .before_asked = p->tags,
+				  .in_line = e->in_line,
+				  .since_ns = e->since_ns};
 	*bucket = index;
 	procs_mark(p, e);
 	return e;
@@ -159,8 +208,16 @@ static void procs_reuse(struct procs *p, struct procs_entry *e)
 
 	procinfo_done(&e->info);
 	e->info = procs_unknown(pid);
-	e->ended = e->old_program = false;
+	e->ended = e->old_program = e->awaits_exe = e->no_cmdline = false;
+	e->exec_at = 0;
+	e->before_asked = p->tags;
 	procs_mark(p, e);
+}
+
+/* Also when its end was not told: nobody is forked twice. */
+static bool procs_is_reused(const struct procs_entry *e, uint64_t time)
+{
+	return e->ended ? time > e->ended_at : e->forked_at && time > e->forked_at;
 }
 
 void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time)
@@ -169,7 +226,7 @@ void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time)
 
 	if (!e)
 		return;
-	if (e->ended && time > e->ended_at)
+	if (procs_is_reused(e, time))
 		procs_reuse(p, e);
 	e->forked_at = MAX_OF(e->forked_at, time);
 	if (e->info.ppid == MANIFEST_ABSENT)
@@ -184,15 +241,21 @@ void procs_exit(struct procs *p, uint32_t pid, uint64_t time)
 		return;
 	e->ended = true;
 	e->ended_at = time;
+	if (e->in_ended)
+		return;
+	e->in_ended = true;
+	procs_queue(p, &p->ended, (uint32_t)(e - p->entries));
 }
 
-void procs_exec(struct procs *p, uint32_t pid)
+void procs_exec(struct procs *p, uint32_t pid, uint64_t time)
 {
 	struct procs_entry *e = procs_get(p, pid);
 
 	if (!e)
 		return;
-	e->old_program = true;
+	e->old_program = e->awaits_exe = e->asked_stale = true;
+	e->no_cmdline = e->info.cmdline_unread = false;
+	e->exec_at = time;
 	procs_mark(p, e);
 }
 
@@ -203,36 +266,234 @@ static void procs_forget_program(struct procinfo *info)
 	info->cmdline_cut = false;
 }
 
-/* What /proc says now; when the process is gone, what is known already stays. */
-static void procs_read(struct procs *p, struct procs_entry *e)
+void procs_map(struct procs *p, uint32_t pid, const char *path)
 {
-	struct procinfo info = {0};
+	struct procs_entry *e = procs_find(p, pid);
 
-	if (procscan_info(p->proc, e->info.pid, &info) == 0) {
-		if (info.ppid == MANIFEST_ABSENT)
-			info.ppid = e->info.ppid;
-		procinfo_done(&e->info);
-		e->info = info;
-	} else if (e->old_program) {
+	if (!e || !e->awaits_exe || path[0] != '/')
+		return;
+	e->awaits_exe = false;
+	/* What /proc has said since is better. */
+	if (e->info.exe && !e->old_program)
+		return;
+	procs_forget_program(&e->info);
+	e->info.exe = strdup(path);
+	e->old_program = false;
+}
+
+uint32_t procs_parent(const struct procs *p, uint32_t pid)
+{
+	const struct procs_entry *e = procs_find(p, pid);
+
+	return e && e->info.ppid <= UINT32_MAX ? (uint32_t)e->info.ppid : 0;
+}
+
+/* Is what /proc says of this number said of E? A process that has ended may have left its number to
+ * another: only of one that waits to be reaped is it the same for sure. */
+static bool procs_is_same(const struct procs_entry *e, const struct procinfo *info)
+{
+	if (e->info.start_ns != MANIFEST_ABSENT)
+		return e->info.start_ns == info->start_ns;
+	return !e->asked_ended || info->zombie;
+}
+
+/* The program of a process that never executed one: its parent's, if that has not executed another
+ * since. */
+static void procs_inherit_program(struct procs *p, struct procs_entry *e)
+{
+	const struct procs_entry *parent;
+
+	if (e->info.exe || e->exec_at || e->info.ppid > UINT32_MAX || !e->forked_at)
+		return;
+	parent = procs_find(p, (uint32_t)e->info.ppid);
+	if (!parent || parent->old_program || !parent->info.exe || parent->exec_at > e->forked_at ||
+	    parent->forked_at > e->forked_at)
+		return;
+	e->info.exe = strdup(parent->info.exe);
+}
+
+/* A zombie has no program any more: what is known of it stays. */
+static void procs_take(struct procs_entry *e, struct procinfo *info)
+{
+	if (info->ppid == MANIFEST_ABSENT)
+		info->ppid = e->info.ppid;
+	if (!info->exe && !e->old_program)
+		info->exe = TAKE_PTR(e->info.exe);
+	if (!info->cmdline && !e->old_program) {
+		info->cmdline = TAKE_PTR(e->info.cmdline);
+		info->cmdline_cut = e->info.cmdline_cut;
+	}
+	procinfo_done(&e->info);
+	e->info = *info;
+	*info = (struct procinfo){0};
+}
+
+/* What was read may be of the program before. */
+static void procs_keep_program(struct procs_entry *e, struct procinfo *info)
+{
+	procs_forget_program(info);
+	info->exe = TAKE_PTR(e->info.exe);
+	info->cmdline = TAKE_PTR(e->info.cmdline);
+	info->cmdline_cut = e->info.cmdline_cut;
+}
+
+/* Whether there is a command line that could not be read. */
+static bool procs_is_unread(const struct procs_entry *e, const struct procreader_answer *a)
+{
+	return !a->request.cmdline && e->info.exe && !e->info.cmdline && !e->info.zombie;
+}
+
+/* What /proc says; when the process is gone, what is known already stays. */
+static void procs_learn(struct procs *p, struct procs_entry *e, struct procreader_answer *a)
+{
+	bool stale = e->asked_stale || a->request.tag != e->asked;
+
+	if (a->error == 0 && procs_is_same(e, &a->info)) {
+		if (stale)
+			procs_keep_program(e, &a->info);
+		procs_take(e, &a->info);
+		e->info.cmdline_unread = procs_is_unread(e, a);
+	} else if (e->old_program && !stale) {
 		procs_forget_program(&e->info);
 	}
-	e->old_program = false;
+	e->old_program &= stale; /* it is asked for again */
+	procs_inherit_program(p, e);
 	if (p->source && p->source->ops->describe)
 		p->source->ops->describe(p->source, &e->info);
 }
 
+/* Whom a request was about; NULL: nobody whom its answer could tell of any more. */
+static struct procs_entry *procs_asker(struct procs *p, const struct procreader_request *q)
+{
+	struct procs_entry *e = procs_find(p, q->pid);
+
+	return e && q->tag > e->before_asked ? e : NULL;
+}
+
+/* False: nobody has room for it now. */
+static bool procs_ask(struct procs *p, struct procs_entry *e)
+{
+	const struct procreader_request q = {
+		.pid = e->info.pid, .tag = ++p->tags, .cmdline = !e->no_cmdline};
+
+	if (!e->pending)
+		return true;
+	if (procreader_ask(p->reader, &q) != 0)
+		return false;
+	e->pending = false;
+	p->n_pending--;
+	e->asked = q.tag;
+	e->asked_ended = e->ended;
+	e->asked_stale = false;
+	return true;
+}
+
+static void procs_take_answers(struct procs *p)
+{
+	struct procreader_answer a;
+
+	while (procreader_take(p->reader, &a) == 0) {
+		struct procs_entry *e = procs_asker(p, &a.request);
+
+		if (e)
+			procs_learn(p, e, &a);
+		procinfo_done(&a.info);
+	}
+}
+
+/* The thread that stands is left alone; of the process everything else is asked for. */
+static void procs_give_up(struct procs *p, uint64_t patience_ns)
+{
+	struct procreader_answer none = {.error = -ETIMEDOUT};
+	struct procs_entry *e;
+
+	if (procreader_give_up(p->reader, patience_ns, &none.request) != 0)
+		return;
+	e = procs_asker(p, &none.request);
+	if (!e)
+		return;
+	e->info.cmdline_unread = !e->info.cmdline;
+	if (none.request.cmdline && !e->pending) {
+		e->no_cmdline = true;
+		procs_mark(p, e);
+	} else {
+		procs_learn(p, e, &none);
+	}
+}
+
+static uint64_t procs_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void procs_set_delay(struct procs *p, uint64_t delay_ns)
+{
+	p->delay_ns = delay_ns;
+	p->now_ns = procs_now();
+}
+
+void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns)
+{
+	p->patience_ns = ns;
+	p->snapshot_patience_ns = snapshot_ns;
+}
+
+/* Who has ended before its turn is gone by now, or as good as: whether it has left a zombie to be
+ * asked is found out only when all are. */
+static void procs_ask_line(struct procs *p, size_t budget)
+{
+	bool all = budget == SIZE_MAX;
+
+	while (p->line.head < p->line.tail && budget) {
+		struct procs_entry *e = &p->entries[p->line.items[p->line.head % p->max]];
+		bool left_out = e->ended && p->delay_ns && !all;
+
+		if (!all && p->now_ns < e->since_ns + p->delay_ns)
+			break;
+		budget -= e->pending && !left_out && !all;
+		if (!left_out && !procs_ask(p, e))
+			break;
+		p->line.head++;
+		e->in_line = false;
+	}
+}
+
+/* Those who were left out come into the line again. */
+static void procs_line_up(struct procs *p)
+{
+	for (uint32_t i = 0; i < p->n && p->n_pending; i++)
+		if (p->entries[i].pending)
+			procs_mark(p, &p->entries[i]);
+}
+
+static void procs_refresh_all(struct procs *p)
+{
+	uint64_t now = procs_now(), until = now + WAIT_ALL_NS;
+
+	procs_line_up(p);
+	for (; now < until; now = procs_now()) {
+		procs_ask_line(p, SIZE_MAX);
+		if (procreader_pending(p->reader) == 0 ||
+		    procreader_wait(p->reader, MIN_OF(p->snapshot_patience_ns, until - now)) < 0)
+			break;
+		procs_take_answers(p);
+		procs_give_up(p, p->snapshot_patience_ns);
+	}
+}
+
 void procs_refresh(struct procs *p, size_t budget)
 {
-	for (uint32_t i = 0; i < p->n && p->n_pending && budget; i++) {
-		struct procs_entry *e = &p->entries[p->scan_at++ % p->n];
-
-		if (!e->pending)
-			continue;
-		e->pending = false;
-		p->n_pending--;
-		budget--;
-		procs_read(p, e);
-	}
+	if (p->delay_ns)
+		p->now_ns = procs_now();
+	procs_take_answers(p);
+	procs_give_up(p, p->patience_ns);
+	if (budget == SIZE_MAX)
+		procs_refresh_all(p);
+	else
+		procs_ask_line(p, budget);
 }
 
 int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procinfo *info),
@@ -243,6 +504,22 @@ int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct 
 	for (uint32_t i = 0; i < p->n && r == 0; i++)
 		r = fn(userdata, &p->entries[i].info);
 	return r;
+}
+
+uint64_t procs_unread(const struct procs *p, uint32_t *ret_pids, size_t n)
+{
+	uint64_t found = 0;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		const struct procinfo *info = &p->entries[i].info;
+
+		if (!info->cmdline_unread)
+			continue;
+		if (found < n)
+			ret_pids[found] = info->pid;
+		found++;
+	}
+	return found;
 }
 
 uint64_t procs_alive(const struct procs *p)

@@ -21,13 +21,31 @@ void procs_see(struct procs *p, uint32_t pid);
  * an end may be told before its beginning. */
 void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time);
 void procs_exit(struct procs *p, uint32_t pid, uint64_t time);
-/* It executes another program: its facts are read again. */
-void procs_exec(struct procs *p, uint32_t pid);
-/* Reads the facts of at most BUDGET processes that are new or have changed. */
+/* It executes another program since TIME: its facts are read again. */
+void procs_exec(struct procs *p, uint32_t pid, uint64_t time);
+/* It has mapped PATH executable: the first such file after an exec is the program, should nobody be
+ * there any more to be asked. */
+void procs_map(struct procs *p, uint32_t pid, const char *path);
+/* Who forked it, or is its parent by now; 0: not known. */
+uint32_t procs_parent(const struct procs *p, uint32_t pid);
+/* Of a process that is seen now facts are read only DELAY_NS later, unless it has ended by then: a
+ * look at /proc costs as much as hundreds of records, and most processes are gone soon. 0, as it is
+ * in the beginning: at once. */
+void procs_set_delay(struct procs *p, uint64_t delay_ns);
+/* A command line that takes longer than NS to read, or than SNAPSHOT_NS while procs_refresh waits,
+ * is given up: it is its process that makes it so. In the beginning a second, and a tenth of one.
+ */
+void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns);
+/* Has a thread read the facts of at most BUDGET processes that are new or have changed, those whose
+ * time has come, and takes over what it has read since the last call. With SIZE_MAX the facts of
+ * all, which are waited for: for a second at most, and not for a process that keeps the thread. */
 void procs_refresh(struct procs *p, size_t budget);
 /* FN's first non-zero result ends it and is returned. */
 int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procinfo *info),
 		  void *userdata);
+/* How many processes there are whose command line could not be read (procs_set_patience), the pids
+ * of the first N of them in RET_PIDS. */
+uint64_t procs_unread(const struct procs *p, uint32_t *ret_pids, size_t n);
 /* Processes that live. */
 uint64_t procs_alive(const struct procs *p);
 /* Processes that found no room. */

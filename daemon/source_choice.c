@@ -47,8 +47,17 @@ static int choice_emulated(const struct config *config, struct source **ret,
 		.qemu_path = config->emu_qemu,
 		.argv = config->command,
 	};
-	int r = source_emu_open(&emu, ret, why, why_size);
+	int r;
 
+	/* Where nobody asked for the emulated source, Trace=both is what the host would be traced
+	 * with: then the trace is of user code, and says so. */
+	if (config->trace == SOURCE_TRACE_KERNEL ||
+	    (config->trace == SOURCE_TRACE_BOTH && config->source == CONFIG_EMULATED)) {
+		snprintf(why, why_size,
+			 "the emulated source has no kernel to trace: use --trace=user");
+		return -EINVAL;
+	}
+	r = source_emu_open(&emu, ret, why, why_size);
 	if (r == 0)
 		command_adopt(command, config->command, *ret);
 	return r;

@@ -72,6 +72,7 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "lost", stats.lost);
 	put_number(o, "bad", in->bad_records);
 	put_number(o, "bytes", stats.log_bytes_used + stats.base_bytes_used);
+	put_number(o, "maxBytes", stats.most_bytes);
 	put_number(o, "processes", procs_alive(in->procs));
 	put_number(o, "mappings", stats.mappings + stats.log_mappings);
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
@@ -101,7 +102,7 @@ static struct json_object *status_snapshots(const struct status_from *from)
 	put_number(o, "failed", stats->failed);
 	put_number(o, "running", jobs_running(from->jobs));
 	put_number(o, "stored", store_count(from->store));
-	put_number(o, "storedBytes", stats->bytes);
+	put_number(o, "storedBytes", store_use(from->store));
 	put_number(o, "evicted", stats->evicted);
 	put_number(o, "lost", stats->lost);
 	put_number(o, "triggers", from->trigger->n);

@@ -27,17 +27,29 @@ struct store_item {
 
 struct store {
 	int dir_fd;
+	struct imagestore *images;
 	struct store_limits limits;
 	struct store_stats stats;
 	struct store_item *items;
 	size_t n, capacity;
 	uint64_t last_usec;
 	unsigned sequence;
+	bool images_unknown; /* some snapshot's list could not be read: nothing is removed */
 };
 
 int store_dir_fd(const struct store *s)
 {
 	return s->dir_fd;
+}
+
+struct imagestore *store_images(const struct store *s)
+{
+	return s->images;
+}
+
+uint64_t store_use(const struct store *s)
+{
+	return s->stats.bytes + imagestore_bytes(s->images);
 }
 
 const struct store_stats *store_get_stats(const struct store *s)
@@ -126,10 +138,9 @@ static struct store_item *store_insert(struct store *s, const struct entry *e)
 		at--;
 	memmove(&s->items[at + 1], &s->items[at], (s->n - at) * sizeof(*s->items));
 	s->n++;
-	s->items[at] = (struct store_item){
-		.entry = *e,
-		.fds = {[STORE_BUNDLE] = -EBADF, [STORE_REPORT] = -EBADF, [STORE_ENTRY] = -EBADF},
-	};
+	s->items[at] = (struct store_item){.entry = *e};
+	for (int part = 0; part < STORE_N_PARTS; part++)
+		s->items[at].fds[part] = -EBADF;
 	return &s->items[at];
 }
 
@@ -155,7 +166,7 @@ static void store_unlink(int dir_fd, const char *name)
 		close(fd);
 }
 
-/* Forgets a snapshot with its files. */
+/* Forgets a snapshot with its files; those of the image cache that nobody else needs go, too. */
 static void store_remove(struct store *s, size_t index)
 {
 	struct store_item *item = &s->items[index];
@@ -167,6 +178,7 @@ static void store_remove(struct store *s, size_t index)
 		store_unlink(s->dir_fd, name);
 		close_fd(item->fds[part]);
 	}
+	imagestore_release(s->images, item->entry.id);
 	s->n--;
 	memmove(item, item + 1, (s->n - index) * sizeof(*item));
 }
@@ -198,7 +210,7 @@ static void store_evict(struct store *s, uint64_t bytes, const char *spare)
 {
 	size_t oldest;
 
-	while (s->stats.bytes > s->limits.max_use - bytes) {
+	while (store_use(s) > s->limits.max_use - bytes) {
 		oldest = store_oldest_on_disk(s);
 		if (oldest == s->n || (spare && strcmp(s->items[oldest].entry.id, spare) == 0))
 			break;
@@ -220,6 +232,15 @@ int store_make_room(struct store *s, const char *id, uint64_t bytes)
 		s->stats.bytes += bytes;
 	}
 	return 0;
+}
+
+void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
+{
+	uint64_t use;
+
+	store_evict(s, MIN_OF(bytes, s->limits.max_use), id);
+	use = store_use(s);
+	imagestore_set_room(s->images, use < s->limits.max_use ? s->limits.max_use - use : 0);
 }
 
 int store_add(struct store *s, const struct entry *e)
@@ -375,6 +396,27 @@ int store_open(const struct store *s, const struct entry *e, enum store_part par
 	return 0;
 }
 
+int store_open_image(const struct store *s, const struct entry *e, uint32_t index, int *ret_fd,
+		     uint64_t *ret_size)
+{
+	return imagestore_open(s->images, e->id, index, ret_fd, ret_size);
+}
+
+/* What a snapshot of a former run needs of the image cache. A list that is damaged needs nothing:
+ * it is of no use to anybody. Sets *ret_unknown where that cannot be told. */
+static int store_load_images(struct store *s, const char *id, bool *ret_unknown)
+{
+	CLEANUP(kept_done) struct kept kept;
+	int r;
+
+	kept_init(&kept);
+	r = store_file_get_kept(s->dir_fd, id, &kept);
+	if (r == 0)
+		return imagestore_load(s->images, id, &kept);
+	*ret_unknown |= r != -ENOENT && r != -EBADMSG;
+	return 0;
+}
+
 static int store_on_id(void *userdata, const char *id)
 {
 	struct store *s = userdata;
@@ -390,7 +432,7 @@ static int store_on_id(void *userdata, const char *id)
 	store_measure(s, item);
 	store_note_lost(item);
 	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));
-	return 0;
+	return store_load_images(s, id, &s->images_unknown);
 }
 
 static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
@@ -424,11 +466,15 @@ int store_new(const char *dir, const struct store_limits *limits, struct store *
 	r = store_open_dir(s, dir, why, why_size);
 	if (r < 0)
 		return r;
-	r = store_scan(s->dir_fd, store_on_id, s);
+	r = imagestore_new(s->dir_fd, &s->images);
+	if (r == 0)
+		r = store_scan(s->dir_fd, store_on_id, s);
 	if (r < 0) {
 		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
 		return r;
 	}
+	if (!s->images_unknown)
+		imagestore_collect(s->images);
 	store_evict(s, 0, NULL);
 	*ret = TAKE_PTR(s);
 	return 0;
@@ -442,6 +488,7 @@ void store_free(struct store *s)
 		for (int part = 0; part < STORE_N_PARTS; part++)
 			close_fd(s->items[i].fds[part]);
 	free(s->items);
+	imagestore_free(s->images);
 	close_fd(s->dir_fd);
 	free(s);
 }

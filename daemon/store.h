@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/entry.h"
+#include "daemon/imagestore.h"
 #include "daemon/store_file.h"
 
 struct store;
@@ -22,7 +23,7 @@ struct store_stats {
 	uint64_t done, failed; /* ended in this run */
 	uint64_t evicted;      /* removed to make room */
 	uint64_t lost;	       /* kept in memory only, and gone */
-	uint64_t bytes;	       /* on disk */
+	uint64_t bytes;	       /* on disk, without images: store_use */
 	uint64_t recovered;    /* found at the start without their end being known */
 };
 
@@ -35,6 +36,8 @@ void store_free(struct store *s);
 void store_freep(struct store **s);
 /* For store_file.h; borrowed, good as long as the store. */
 int store_dir_fd(const struct store *s);
+/* So, too. */
+struct imagestore *store_images(const struct store *s);
 
 /* A new id "<realtime in base32>-<boot id, 4 digits>-<sequence>": unique, and greater (strcmp) than
  * all before it, even when the clock was set back. */
@@ -47,6 +50,9 @@ void store_set_state(struct store *s, const char *id, enum entry_state state);
 /* Removes old snapshots until BYTES fit that ID is about to write; they count from now on. 0 or
  * -EFBIG: they can never fit. */
 int store_make_room(struct store *s, const char *id, uint64_t bytes);
+/* Removes old snapshots until BYTES fit that ID is about to add to the image cache, or none is left
+ * that can go; what fits may be added then. */
+void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes);
 /* A snapshot has ended; E replaces what was listed. BUNDLE_FD, REPORT_FD (taken over; -1: on disk
  * or not there): the bytes that could not be written to the disk. */
 void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd);
@@ -61,4 +67,9 @@ const struct entry *store_at(const struct store *s, size_t index);
 /* Its bytes, read-only. 0; -ENOENT: it has no such part; -errno. */
 int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
 	       uint64_t *ret_size);
+/* The read-only file of the image cache that has image INDEX of its manifest; as store_open. */
+int store_open_image(const struct store *s, const struct entry *e, uint32_t index, int *ret_fd,
+		     uint64_t *ret_size);
+/* Bytes on disk: of snapshots and of the images that they need. */
+uint64_t store_use(const struct store *s);
 const struct store_stats *store_get_stats(const struct store *s);

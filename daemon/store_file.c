@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -15,7 +16,7 @@
 
 #define ENTRY_MAX_BYTES 8192
 
-static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "entry"};
+static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "images", "entry"};
 
 void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_SIZE])
 {
@@ -54,23 +55,58 @@ int store_file_put(int dir_fd, const char *id, enum store_part part, int from, u
 	return store_publish(dir_fd, temporary, name, fd, memfd_copy(from, 0, size, fd));
 }
 
-int store_file_put_entry(int dir_fd, const struct entry *e)
+static int store_put_text(int dir_fd, const char *id, enum store_part part, const void *text,
+			  size_t size)
 {
 	char name[STORE_NAME_SIZE], temporary[STORE_NAME_SIZE + 8];
-	struct json_object *o = entry_to_json(e);
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-	int r;
 
-	store_file_name(e->id, STORE_ENTRY, name);
+	store_file_name(id, part, name);
 	snprintf(temporary, sizeof(temporary), ".%s.tmp", name);
 	CLEANUP_CLOSE int fd = store_open_temporary(dir_fd, temporary);
-	if (fd >= 0 && o && text)
-		r = store_publish(dir_fd, temporary, name, fd,
-				  memfd_write_all(fd, text, strlen(text)));
-	else
-		r = fd < 0 ? fd : -ENOMEM;
+	if (fd < 0)
+		return fd;
+	return store_publish(dir_fd, temporary, name, fd, memfd_write_all(fd, text, size));
+}
+
+int store_file_put_entry(int dir_fd, const struct entry *e)
+{
+	struct json_object *o = entry_to_json(e);
+	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	int r = o && text ? store_put_text(dir_fd, e->id, STORE_ENTRY, text, strlen(text))
+			  : -ENOMEM;
+
 	json_object_put(o);
 	return r;
+}
+
+int store_file_put_kept(int dir_fd, const char *id, const struct kept *kept)
+{
+	CLEANUP(bytes_out_done) struct bytes_out text;
+	int r;
+
+	bytes_out_init(&text, KEPT_MAX_TEXT);
+	r = kept_write(kept, &text);
+	return r < 0 ? r : store_put_text(dir_fd, id, STORE_IMAGES, text.data, text.size);
+}
+
+int store_file_get_kept(int dir_fd, const char *id, struct kept *kept)
+{
+	char name[STORE_NAME_SIZE];
+	CLEANUP_FREE char *text = NULL;
+	struct stat st;
+	ssize_t n;
+
+	store_file_name(id, STORE_IMAGES, name);
+	CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > KEPT_MAX_TEXT)
+		return -EBADMSG;
+	text = malloc((size_t)st.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	n = pread(fd, text, (size_t)st.st_size, 0);
+	return n < 0 ? -errno : kept_read(text, (size_t)n, kept);
 }
 
 static int store_parse_entry(const char *text, int size, struct entry *ret)

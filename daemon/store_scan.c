@@ -126,5 +126,8 @@ bool store_scan_entry(int dir_fd, const char *id, uint64_t id_time_usec, struct 
 	ret->bundle_bytes = scan_size(dir_fd, id, STORE_BUNDLE);
 	ret->report_bytes = scan_size(dir_fd, id, STORE_REPORT);
 	strcpy(ret->error, "the recorder ended before this snapshot did");
+	if (ret->bundle_bytes != ENTRY_ABSENT &&
+	    scan_size(dir_fd, id, STORE_IMAGES) == ENTRY_ABSENT)
+		strcat(ret->error, ", and before it kept what its bundle needs of programs");
 	return true;
 }

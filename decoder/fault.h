@@ -20,6 +20,9 @@ enum fault {
 	FAULT_IMAGE_MISSING,  /* the mapped file's bytes are not at hand */
 	FAULT_IMAGE_SHORT,    /* beyond the end of the file */
 	FAULT_IMAGE_MISMATCH, /* the file at hand is another than the one that was mapped */
+	FAULT_IMAGE_GONE,     /* process and file were gone before anybody could open it */
+	FAULT_KERNEL_TEXT,    /* the kernel patches its code there, and how it was is not known */
+	FAULT_CODE_CHANGED,   /* code read from memory later than it ran contradicts the packets */
 	FAULT_BAD_INSN,	      /* bytes that are no instruction */
 	FAULT_NO_SPACE,	      /* it is not known which process ran */
 	/* Packets against code. */

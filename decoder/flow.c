@@ -116,6 +116,8 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 		free_one(f);
 		return -ENOMEM;
 	}
+	if (config->share == NULL && config->kernel_code != NULL)
+		graph_set_kernel(f->graph, config->kernel_code);
 	start(f);
 	*ret = f;
 	return 0;
@@ -127,6 +129,7 @@ void flow_free(struct flow *f)
 		return;
 	if (f->config.share == NULL)
 		graph_free(f->graph);
+	flow_forget_places(f);
 	if (f->scratch != NULL)
 		free_one(f->scratch);
 	free_one(f);
@@ -209,12 +212,27 @@ const struct flow_stats *flow_get_stats(const struct flow *f)
 
 uint64_t flow_asked_at(const struct flow *f)
 {
-	return f->event.offset;
+	return f->switched ? f->items[f->n_items - 1].offset : f->event.offset;
+}
+
+bool flow_asked_return(const struct flow *f)
+{
+	return f->returning;
+}
+
+void flow_split(struct flow *f)
+{
+	f->splits = true;
+}
+
+bool flow_asked_switch(const struct flow *f)
+{
+	return f->switched;
 }
 
 bool flow_asked_again(const struct flow *f)
 {
-	return f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
+	return !f->returning && f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
 }
 
 bool flow_asked_behind_gap(const struct flow *f)
@@ -249,7 +267,8 @@ size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
 	size_t done = 0;
 
 	while (done < n) {
-		const struct graph_block *b = graph_get(f->graph, f->context, f->run_mode, ip);
+		const struct graph_block *b =
+			graph_get(f->graph, flow_kept_context(f, ip), f->run_mode, ip);
 
 		if (b == NULL)
 			break;

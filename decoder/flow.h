@@ -69,6 +69,8 @@ struct flow_gap {
 	uint64_t address; /* the IP concerned; 0: none */
 	uint64_t read;	  /* of the last packet that was looked at when it was found */
 	uint64_t tsc_lo, tsc_hi;
+	uint64_t stays; /* code is missing: how many packets more led to such code before it was
+			   left */
 };
 
 struct flow_batch {
@@ -78,13 +80,15 @@ struct flow_batch {
 	size_t n_gaps;
 	const struct flow_mark *marks;
 	size_t n_marks;
-	uint64_t context; /* what the context function last gave: all items belong to it */
+	uint64_t context; /* what the context function last gave: all items belong to it, also
+			   * those of the kernel's code */
 };
 
 /* Other things seen on the way, by count; and what the trace was made of. */
 struct flow_stats {
 	uint64_t bytes, bytes_decoded; /* decoded: not within a gap; PAD counts as decoded */
-	uint64_t instructions;
+	uint64_t instructions,
+		kernel_instructions; /* of those: in the kernel's code that is at hand */
 	uint64_t branches; /* items but FLOW_END and FLOW_GAP: the lines of --view=branches, as perf
 			       counts branches */
 	uint64_t psbs, cbr, overflows, unknown_packets;
@@ -99,6 +103,14 @@ struct flow_code {
 	const uint8_t *bytes;
 	uint64_t address;
 	uint64_t size;
+	/* Set to 1 where instructions are read: one byte for each 4 KiB page of addresses,
+	 * TOUCHED[0] for that of ADDRESS. NULL: nobody wants to know. */
+	uint8_t *touched;
+	/* A block of code ends where this piece does: what lies behind it changes on its own. */
+	bool ends;
+	/* It was read from memory later than it ran (anonymous code): where packets contradict it,
+	 * it was other code then. */
+	bool changing;
 };
 
 struct flow_config {
@@ -113,11 +125,27 @@ struct flow_config {
 	/* Code: 0 and *ret, or an enum fault (UNMAPPED, ANONYMOUS, IMAGE_*, NO_SPACE). Called once
 	 * a piece and context; the results are cached by context. */
 	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
-	/* Tracing is enabled, or goes on after a PSB or a gap, at IP, at a time within [lo, hi]:
-	 * whose code is it from here on? Any number; an equal number means equal code at equal
-	 * addresses. NULL: always 0. A new batch begins when it changes. FLOW_CONTEXT_LATER: not
-	 * known yet (never at a PSB while tracing is on). */
+	/* Tracing is enabled, or goes on after a PSB or a gap, or execution comes back from the
+	 * kernel's code that is at hand, at IP, at a time within [lo, hi]: whose code is it from
+	 * here on? Any number; an equal number means equal code at equal addresses. NULL: always 0.
+	 * A new batch begins when it changes. FLOW_CONTEXT_LATER: not known yet (never at a PSB
+	 * while tracing is on). */
 	uint64_t (*context)(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
+	/* The kernel's code, at addresses from KERNEL_START on (0: it is not at hand, and its
+	 * addresses are like others). It is the same in all contexts and asked for by KERNEL_CODE:
+	 * 0 and *ret, or an enum fault, as CODE. Where the kernel patches itself it has versions:
+	 * those that the code at IP may have had within [lo, hi], from the one returned to
+	 * *ret_last, rising with time; 0: it never changes. A piece of code is all of one version
+	 * or never changes, and `ends` where the next one may change. VERSION 0 is also asked for
+	 * where an instruction reaches over the end of code that never changes, another one where
+	 * such a place ends within one. */
+	uint64_t kernel_start;
+	int (*kernel_code)(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret);
+	uint32_t (*kernel_version)(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi,
+				   uint32_t *ret_last);
+	/* Behind a branch to here another thread has the CPU: a batch ends with it, and the context
+	 * function is asked (flow_asked_switch). 0: not known. */
+	uint64_t switch_ip;
 	void *userdata;
 	/* Code is kept together with that of this flow, whose code and userdata are asked for it,
 	 * and which must live longer; NULL: by itself. Equal contexts then are equal code. */
@@ -173,6 +201,13 @@ uint64_t flow_asked_at(const struct flow *f);
 /* Within the context function: the packet shows where execution is, in code that was entered before
  * and not left since; else it was entered there. */
 bool flow_asked_again(const struct flow *f);
+/* Within the context function: a thread switch was seen; the next batch is another thread's. Never
+ * FLOW_CONTEXT_LATER. */
+bool flow_asked_switch(const struct flow *f);
+/* Within the context function: execution comes back from the kernel's code. */
+bool flow_asked_return(const struct flow *f);
+/* Within the context function, so: a new batch begins there even if the context stays. */
+void flow_split(struct flow *f);
 /* Within the context function: what is known of execution ended with a gap, behind which it goes
  * on here. */
 bool flow_asked_behind_gap(const struct flow *f);
@@ -181,7 +216,8 @@ bool flow_asked_behind_gap(const struct flow *f);
 bool flow_walks_guests(const struct flow *f);
 /* When the packet in hand was written, at the latest (TSC); UINT64_MAX: unknown. */
 uint64_t flow_not_after(const struct flow *f);
-/* How user code was left last: a FLOW_SYSCALL or FLOW_DISABLE item. NULL: it was not since the
+/* How user code was left last: a FLOW_SYSCALL or FLOW_DISABLE item, made of a FLOW_FAR or
+ * FLOW_ASYNC one where the kernel's code is at hand. NULL: it was not since the
  * beginning or the last gap. */
 const struct flow_item *flow_left(const struct flow *f);
 

@@ -11,7 +11,7 @@
  */
 static const struct graph_block *look(struct flow *f, uint64_t ip, union graph_room *room)
 {
-	return graph_look(f->graph, f->context, f->mode, ip, room);
+	return graph_look(f->graph, flow_kept_context(f, ip), f->mode, ip, room);
 }
 
 /* Where execution goes behind B. False: that is not in the code. */

@@ -94,6 +94,8 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 		.flags = f->in_tx ? FLOW_IN_TX : 0,
 	};
 	f->stats.instructions += f->run_insns;
+	if (f->config.kernel_start != 0 && f->run_start >= f->config.kernel_start)
+		f->stats.kernel_instructions += f->run_insns;
 	f->run_start = to;
 	f->run_insns = 0;
 	return item;
@@ -190,6 +192,7 @@ static void appear_async(struct flow *f)
 	flow_push(f, FLOW_ASYNC, e->from, e->to, &f->event_when);
 	flow_go(f, e->to);
 	flow_use_event(f);
+	flow_crossed(f);
 }
 
 /* The event stands at a place where execution came to: decoding can go on there. */
@@ -218,6 +221,7 @@ static void take_overflow(struct flow *f)
 static void psb_off(struct flow *f)
 {
 	retstack_clear(&f->returns);
+	f->missing = FAULT_NONE;
 	if (!f->event.has_from) {
 		flow_use_event(f);
 		f->resumed = f->within = false;
@@ -386,6 +390,8 @@ static void arrive_psb(struct flow *f)
 
 	if (!f->config.retstack_libipt)
 		retstack_clear(&f->returns);
+	f->doubt = false;
+	f->missing = FAULT_NONE;
 	if (f->config.context != NULL)
 		context = f->config.context(f->config.userdata, ip, f->event_when.lo,
 					    f->event_when.hi);
@@ -426,11 +432,14 @@ static void arrive_async(struct flow *f)
 		flow_fail(f, FAULT_TIP_NO_IP, f->event.from);
 		return;
 	}
+	if (!flow_may_cross(f, f->event.from, f->event.to))
+		return;
 	flow_push(f, FLOW_ASYNC, f->event.from, f->event.to, &f->event_when);
 	f->in_tx = f->event.in_tx;
 	flow_take_mode(f, f->event.mode);
 	flow_go(f, f->event.to);
 	flow_use_event(f);
+	flow_crossed(f);
 }
 
 void flow_leave(struct flow *f)

@@ -1,7 +1,7 @@
 /*
  * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
  * (code), flow_event.c (what happens between instructions), flow_gap.c (what is not understood),
- * flow_mark.c (what is no branch), flow_try.c (trials).
+ * flow_mark.c (what is no branch), flow_try.c (trials), flow_kernel.c (the kernel's code).
  */
 #pragma once
 
@@ -21,6 +21,12 @@ struct flow_when {
 	uint64_t lo, hi, offset;
 };
 
+/* Which version of the kernel's code at IP the walk met last. */
+struct flow_place {
+	uint64_t ip;
+	uint32_t version; /* 0: free */
+};
+
 struct flow {
 	struct flow_config config;
 	struct flow_stats stats;
@@ -36,6 +42,9 @@ struct flow {
 	bool resumed;	   /* behind a gap: the next address is where it goes on */
 	bool syncing;	   /* within a gap: `gap` is to be pushed where decoding goes on */
 	bool lost_bits;	   /* decisions were thrown away in it */
+	uint8_t missing;   /* enum fault: for want of code calls are not known since the last PSB */
+	bool doubt;	   /* code that may have changed was walked since the last PSB or gap */
+	bool trial;	   /* nobody sees it (flow_try.c) */
 	bool guest;	   /* a virtual machine runs */
 	bool guests_known; /* config.guests was looked at */
 	bool in_tx, done, started;
@@ -86,8 +95,18 @@ struct flow {
 	uint64_t asked_context;
 	bool changes; /* the next batch is code of NEXT_CONTEXT */
 	uint64_t next_context;
+	/* Of the kernel's code (flow_kernel.c). */
+	bool returning;	   /* within the context function: execution comes back from there */
+	bool switched;	   /* so: another thread has the CPU */
+	bool splits;	   /* it wants a new batch */
+	uint64_t trial_ip; /* of a trial: the place that it is about, */
+	uint32_t trial_version;
+	bool trial_late; /* and of others, in doubt, the newest version */
+	uint32_t n_trials;
 	uint8_t run_mode; /* of the batch's runs */
 	size_t n_items, n_gaps, n_marks;
+	struct flow_place *places; /* a hash table; trials keep theirs from here on */
+	size_t n_places, n_places_max;
 	/* Of max_items each; marks only where they are wanted. flow_try keeps them from here on. */
 	struct flow_item *items;
 	struct flow_gap *gaps;
@@ -99,6 +118,29 @@ struct flow {
 /* flow.c */
 /* A flow with room for N items, all zero else; NULL: no memory. */
 struct flow *flow_alloc(size_t n, bool marks);
+
+/* flow_try.c */
+/* The flow for trials; NULL: no memory. */
+struct flow *flow_scratch(struct flow *f);
+
+/* flow_kernel.c */
+bool flow_is_kernel(const struct flow *f, uint64_t ip);
+/* What the code at the walk's place is kept by. False: the batch must end first. */
+bool flow_code_context(struct flow *f, uint64_t *ret);
+/* The same for a look, or of a run of the batch. */
+uint64_t flow_kept_context(struct flow *f, uint64_t ip);
+/* Before a far transfer or an asynchronous branch is done: false: not yet, it is to be come to
+ * again. */
+bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to);
+/* Behind it. */
+void flow_crossed(struct flow *f);
+/* Behind a branch: does another thread have the CPU now? */
+void flow_look_for_switch(struct flow *f);
+void flow_forget_places(struct flow *f);
+
+/* flow_walk.c */
+/* For a branch that needs no packet: after the last one that was used, before the next. */
+struct flow_when flow_between(const struct flow *f);
 
 /* flow_event.c */
 /* Reads an event into f->event, which must be free. */

@@ -10,7 +10,7 @@
 
 #define TRIAL_ITEMS 1024u
 
-static struct flow *get_scratch(struct flow *f)
+struct flow *flow_scratch(struct flow *f)
 {
 	if (f->scratch == NULL)
 		f->scratch = flow_alloc(TRIAL_ITEMS, false);
@@ -23,10 +23,11 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 {
 	const struct timing_config no_time = {.mtc_period = UINT32_MAX};
 
-	memset(s, 0, offsetof(struct flow, items));
+	memset(s, 0, offsetof(struct flow, places));
 	s->config = f->config;
 	s->config.context = NULL;
 	s->config.marks = s->config.ticks = false;
+	s->trial = true;
 	s->errata = f->errata;
 	s->graph = f->graph;
 	s->reader = *reader;
@@ -92,7 +93,7 @@ static void find_returns(const struct flow *s, struct flow_trial *ret)
 int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uint64_t context,
 	     struct flow_trial *ret)
 {
-	struct flow *s = get_scratch(f);
+	struct flow *s = flow_scratch(f);
 	const struct flow_item *last;
 	int r;
 

@@ -5,12 +5,16 @@
 #include "decoder/flow_private.h"
 #include "proto/base.h"
 
-/* The block at f->ip; NULL: no memory. */
+/* The block at f->ip; NULL: no memory, or the batch is full before it. */
 static struct graph_block *current_block(struct flow *f)
 {
+	uint64_t context;
+
 	if (f->block != NULL)
 		return f->block;
-	f->block = graph_get(f->graph, f->context, f->mode, f->ip);
+	if (!flow_code_context(f, &context))
+		return NULL;
+	f->block = graph_get(f->graph, context, f->mode, f->ip);
 	if (f->link != NULL && graph_generation(f->graph) == f->link_generation)
 		*f->link = f->block;
 	f->link = NULL;
@@ -21,7 +25,7 @@ static struct graph_block *current_block(struct flow *f)
 static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 {
 	f->ip = ip;
-	if (*link != NULL && (*link)->ip == ip) {
+	if (*link != NULL && (*link)->ip == ip && !graph_changes(*link)) {
 		f->block = *link;
 		return;
 	}
@@ -49,8 +53,7 @@ static bool loops(struct flow *f)
 	return f->loop_steps++ == STEPS_MAX;
 }
 
-/* For a branch that needs no packet: after the last one that was used, before the next. */
-static struct flow_when between(const struct flow *f)
+struct flow_when flow_between(const struct flow *f)
 {
 	struct flow_when w = f->past;
 
@@ -165,7 +168,7 @@ static bool leaves_directly(struct flow *f, const struct graph_block *b)
 static void walk_direct(struct flow *f, struct graph_block *b)
 {
 	bool call = b->class == INSN_CALL, empty = call && b->target == b->next;
-	struct flow_when when = between(f);
+	struct flow_when when = flow_between(f);
 
 	if (leaves_directly(f, b)) {
 		leave(f, b);
@@ -217,6 +220,14 @@ static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind 
 		flow_go(f, to);
 	else
 		go_linked(f, &b->taken, to);
+}
+
+static void walk_far(struct flow *f, struct graph_block *b)
+{
+	if (!flow_may_cross(f, b->last, f->event.to))
+		return;
+	walk_indirect(f, b, FLOW_FAR);
+	flow_crossed(f);
 }
 
 static void walk_compressed(struct flow *f, struct graph_block *b)
@@ -293,7 +304,7 @@ static void walk_block(struct flow *f, struct graph_block *b)
 	case INSN_VMENTRY:
 	case INSN_SYSCALL:
 		if (take_target(f, b))
-			walk_indirect(f, b, FLOW_FAR);
+			walk_far(f, b);
 		break;
 	case INSN_CR3:
 		if (f->tnt_n == 0 && f->event.kind == EVENT_DISABLE && !f->event.has_to)
@@ -385,8 +396,9 @@ int flow_step_on(struct flow *f)
 		return 0;
 	b = current_block(f);
 	if (b == NULL)
-		return -ENOMEM;
+		return f->full ? 0 : -ENOMEM;
 	f->holding = false;
+	f->doubt |= b->changing;
 	if (f->tnt_n == 0 && step_event(f, b)) {
 		if (!f->enabled)
 			finish_block(f);
@@ -398,5 +410,6 @@ int flow_step_on(struct flow *f)
 	}
 	walk_block(f, b);
 	finish_block(f);
+	flow_look_for_switch(f);
 	return 0;
 }

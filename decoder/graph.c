@@ -14,6 +14,7 @@
 
 #include "proto/base.h"
 
+#define PAGE_SHIFT  12 /* as in struct flow_code */
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   4096u
 #define PROBES_MAX  256u /* addresses are a stranger's: they may be chosen to lie together */
@@ -32,6 +33,7 @@ struct piece {
 
 struct graph {
 	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
+	int (*kernel)(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret);
 	void *userdata;
 	struct insn_reader *insns;
 	size_t max_bytes, bytes;
@@ -62,6 +64,12 @@ struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_cod
 		return NULL;
 	}
 	return g;
+}
+
+void graph_set_kernel(struct graph *g, int (*code)(void *userdata, uint64_t ip, uint32_t version,
+						   struct flow_code *ret))
+{
+	g->kernel = code;
 }
 
 static void free_chunks(struct graph *g)
@@ -174,6 +182,13 @@ static int insert_piece(struct graph *g, uint64_t context, const struct flow_cod
 	return 0;
 }
 
+static int ask_code(const struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
+{
+	if ((context & GRAPH_KERNEL) != 0 && g->kernel != NULL)
+		return g->kernel(g->userdata, ip, (uint32_t)context, ret);
+	return g->code(g->userdata, ip, ret);
+}
+
 /* 0, an enum fault, or -ENOMEM. */
 static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
@@ -186,12 +201,23 @@ static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow
 			return 0;
 	}
 	*ret = (struct flow_code){0};
-	r = g->code(g->userdata, ip, ret);
+	r = ask_code(g, context, ip, ret);
 	if (r != 0)
 		return r;
 	if (ret->bytes == NULL || ip < ret->address || ip - ret->address >= ret->size)
 		return FAULT_UNMAPPED;
 	return insert_piece(g, context, ret);
+}
+
+/* The SIZE bytes at AT of CODE were looked at. */
+static void touch(const struct flow_code *code, uint64_t at, uint64_t size)
+{
+	uint64_t first = code->address >> PAGE_SHIFT, ip = code->address + at;
+
+	if (code->touched == NULL)
+		return;
+	code->touched[(ip >> PAGE_SHIFT) - first] = 1;
+	code->touched[((ip + size - 1) >> PAGE_SHIFT) - first] = 1;
 }
 
 /* An instruction that crosses the end of its piece: its bytes are put together from both. */
@@ -214,6 +240,7 @@ static int read_across(struct graph *g, const struct graph_block *b, const struc
 	n = (size_t)MIN_OF(more.size - gone, INSN_MAX_SIZE - left);
 	memcpy(bytes + left, more.bytes + gone, n);
 	r = insn_read(g->insns, b->mode, b->next, bytes, (size_t)left + n, ret);
+	touch(&more, gone, r == 0 ? ret->size - left : n);
 	return r == 0 ? 0 : FAULT_BAD_INSN;
 }
 
@@ -221,7 +248,7 @@ static int read_across(struct graph *g, const struct graph_block *b, const struc
 static int read_next(struct graph *g, const struct graph_block *b, struct flow_code *code,
 		     struct insn *ret)
 {
-	uint64_t at = b->next - code->address;
+	uint64_t at = b->next - code->address, left;
 	int r;
 
 	if (at >= code->size) {
@@ -230,11 +257,18 @@ static int read_next(struct graph *g, const struct graph_block *b, struct flow_c
 			return r;
 		at = b->next - code->address;
 	}
-	r = insn_read(g->insns, b->mode, b->next, code->bytes + at,
-		      (size_t)MIN_OF(code->size - at, (uint64_t)INSN_MAX_SIZE), ret);
+	left = MIN_OF(code->size - at, (uint64_t)INSN_MAX_SIZE);
+	r = insn_read(g->insns, b->mode, b->next, code->bytes + at, (size_t)left, ret);
+	/* What is no instruction is none because of any of its bytes. */
+	touch(code, at, r == 0 ? ret->size : left);
 	if (r == 0)
 		return 0;
 	return r == INSN_SHORT ? read_across(g, b, code, ret) : FAULT_BAD_INSN;
+}
+
+static bool ends_here(const struct graph_block *b, const struct flow_code *code)
+{
+	return code->ends && b->n > 0 && b->next - code->address >= code->size;
 }
 
 /* Fills B, which has room for GRAPH_BLOCK_MAX instructions, from its ip on. 0 or -ENOMEM. */
@@ -243,11 +277,13 @@ static int draw_up(struct graph *g, struct graph_block *b)
 	struct flow_code code = {0};
 	struct insn insn;
 
-	while (b->fault == FAULT_NONE && b->class == INSN_OTHER && b->n < GRAPH_BLOCK_MAX) {
+	while (b->fault == FAULT_NONE && b->class == INSN_OTHER && b->n < GRAPH_BLOCK_MAX &&
+	       !ends_here(b, &code)) {
 		int r = read_next(g, b, &code, &insn);
 
 		if (r < 0)
 			return r;
+		b->changing |= code.changing;
 		if (r > 0) {
 			b->fault = (uint8_t)r;
 			break;

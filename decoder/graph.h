@@ -15,7 +15,7 @@
 #define GRAPH_BLOCK_MAX 250
 
 struct graph_block {
-	uint64_t context;
+	uint64_t context; /* of the kernel's code: GRAPH_KERNEL, and a version */
 	uint64_t ip;
 	uint64_t last;	 /* address of the last instruction: the branch */
 	uint64_t next;	 /* behind it; of a block with a fault: where the code could not be read */
@@ -25,6 +25,7 @@ struct graph_block {
 	uint8_t fault;			  /* enum fault: what is at next cannot be executed by us */
 	uint8_t mode;
 	uint8_t n;	 /* instructions; 0 only with a fault */
+	bool changing;	 /* some of it is code that may have changed (struct flow_code) */
 	uint8_t sizes[]; /* of each instruction */
 };
 
@@ -36,11 +37,22 @@ union graph_room {
 
 struct graph;
 
+#define GRAPH_KERNEL (UINT64_C(1) << 62)
+
+/* The block is of code that changes: it may be another one at the next visit. */
+static inline bool graph_changes(const struct graph_block *b)
+{
+	return (b->context & GRAPH_KERNEL) != 0 && (uint32_t)b->context != 0;
+}
+
 /* CODE as in struct flow_config. Never uses much more than MAX_BYTES: what is there is then thrown
  * away and built again as it is needed. NULL: no memory. */
 struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_code *ret),
 			void *userdata, size_t max_bytes);
 void graph_free(struct graph *g);
+/* Code of contexts with GRAPH_KERNEL; as in struct flow_config. */
+void graph_set_kernel(struct graph *g, int (*code)(void *userdata, uint64_t ip, uint32_t version,
+						   struct flow_code *ret));
 /* The block that begins at IP. A call may end the life of all blocks it gave before: then
  * graph_generation has changed. NULL: no memory. */
 struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip);

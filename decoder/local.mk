@@ -18,6 +18,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/flow_errata.c \
 	decoder/flow_event.c \
 	decoder/flow_gap.c \
+	decoder/flow_kernel.c \
 	decoder/flow_mark.c \
 	decoder/flow_private.h \
 	decoder/flow_try.c \

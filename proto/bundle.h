@@ -6,7 +6,8 @@
  *   trace/INDEX       AUX bytes of the INDEXth of the manifest's CPUs, where that is a thread
  *   sideband          perf records in the kernel's format, each with its sample_id trailer; those
  *                     with time 0 describe the state before the first
- *   images/INDEX      bytes of the INDEXth image of the manifest
+ *   images/INDEX      bytes of the INDEXth image of the manifest, or pieces of them
+ *   texts/INDEX       the INDEXth text of the manifest
  *   pevent/INDEX      perf records of a foreign layout, the INDEXth of the manifest's pevents
  *
  * The writer appends to an fd; the reader maps one and checks everything before it hands out
@@ -44,7 +45,7 @@ int bundle_write_end(struct bundle_writer *w, const struct manifest *m);
 struct bundle;
 
 /* Maps FD (borrowed, may be closed after) and checks the archive: header checksums, sizes against
- * the file, the manifest, each trace, images/N and pevent/N against the
+ * the file, the manifest, each trace, images/N, texts/N and pevent/N against the
  * manifest.
  * 0, -EBADMSG (not a bundle, truncated or damaged), -EPROTONOSUPPORT, -EFBIG, -ENOMEM, -errno. */
 int bundle_open(int fd, struct bundle **ret);
@@ -52,8 +53,13 @@ void bundle_free(struct bundle *b);
 void bundle_freep(struct bundle **b);
 const struct manifest *bundle_manifest(const struct bundle *b);
 /* Borrowed bytes of manifest cpus[INDEX], of the sideband, of images[INDEX] (NULL and 0 when the
- * image is missing), of pevents[INDEX]. */
+ * image is missing or elsewhere), of pevents[INDEX], of texts[INDEX] (NULL and 0: missing). */
 const uint8_t *bundle_cpu(const struct bundle *b, size_t index, size_t *ret_size);
 const uint8_t *bundle_sideband(const struct bundle *b, size_t *ret_size);
 const uint8_t *bundle_image(const struct bundle *b, size_t index, size_t *ret_size);
 const uint8_t *bundle_pevent(const struct bundle *b, size_t index, size_t *ret_size);
+const uint8_t *bundle_text(const struct bundle *b, size_t index, size_t *ret_size);
+/* The pieces of images[INDEX] that bundle_image() gives, checked against its size; the bundle's.
+ * Never NULL for an image that has bytes. */
+const struct manifest_piece *bundle_image_pieces(const struct bundle *b, size_t index,
+						 size_t *ret_n);

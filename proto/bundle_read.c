@@ -30,11 +30,19 @@ struct bundle {
 	struct manifest manifest;
 	struct member text;
 	struct member sideband;
-	size_t n_cpus, n_images, n_pevents;	 /* members found */
-	struct member cpus[MANIFEST_MAX_CPUS];	 /* by number of the CPU */
-	struct member traces[MANIFEST_MAX_CPUS]; /* by index of the manifest's list */
+	size_t n_cpus, n_images, n_pevents, n_texts; /* members found */
+	struct member cpus[MANIFEST_MAX_CPUS];	     /* by number of the CPU */
+	struct member traces[MANIFEST_MAX_CPUS];     /* by index of the manifest's list */
 	struct member images[MANIFEST_MAX_IMAGES];
 	struct member pevents[MANIFEST_MAX_PEVENTS];
+	struct member texts[MANIFEST_MAX_TEXTS];
+	struct pieces *pieces; /* as many as the manifest has images */
+};
+
+struct pieces {
+	struct manifest_piece *list; /* owned; NULL: ONE */
+	size_t n;
+	struct manifest_piece one;
 };
 
 /* A number without leading zeros, up to LIMIT; *s moves behind it. */
@@ -79,6 +87,8 @@ static struct member *find_slot(struct bundle *b, const char *name)
 	if (take_text(&name, "pevent/"))
 		return take_number(&name, MANIFEST_MAX_PEVENTS, &i) && !*name ? &b->pevents[i]
 									      : NULL;
+	if (take_text(&name, "texts/"))
+		return take_number(&name, MANIFEST_MAX_TEXTS, &i) && !*name ? &b->texts[i] : NULL;
 	if (take_text(&name, "images/") && take_number(&name, MANIFEST_MAX_IMAGES, &i) && !*name)
 		return &b->images[i];
 	return NULL;
@@ -90,6 +100,7 @@ static void count_member(struct bundle *b, const struct member *slot)
 	b->n_cpus += slot >= b->traces && slot < b->traces + MANIFEST_MAX_CPUS;
 	b->n_images += slot >= b->images && slot < b->images + MANIFEST_MAX_IMAGES;
 	b->n_pevents += slot >= b->pevents && slot < b->pevents + MANIFEST_MAX_PEVENTS;
+	b->n_texts += slot >= b->texts && slot < b->texts + MANIFEST_MAX_TEXTS;
 }
 
 /* The member whose header is at *AT, which moves to the next. */
@@ -165,21 +176,68 @@ static int check_cpus(const struct bundle *b)
 	return 0;
 }
 
-static int check_images(const struct bundle *b)
+/* The pieces of an image, which are as large together as its member, within a file of its size. */
+static int check_pieces(struct bundle *b, size_t index)
+{
+	const struct manifest_image *image = &b->manifest.images[index];
+	struct pieces *p = &b->pieces[index];
+	uint64_t sum = 0;
+	int r;
+
+	p->one = (struct manifest_piece){image->offset, image->size};
+	p->n = image->size > 0;
+	if (!image->pieces)
+		return 0;
+	r = manifest_pieces_parse(image->pieces, &p->list, &p->n);
+	if (r < 0)
+		return r == -ENOMEM ? r : -EBADMSG;
+	for (size_t i = 0; i < p->n; i++)
+		sum += p->list[i].size; /* each ends below 2^63, behind the one before */
+	if (sum != image->size ||
+	    p->list[p->n - 1].offset + p->list[p->n - 1].size > image->file_size)
+		return -EBADMSG;
+	return 0;
+}
+
+static int check_images(struct bundle *b)
 {
 	const struct manifest *m = &b->manifest;
 	size_t n = 0;
+	int r = 0;
 
-	for (size_t i = 0; i < m->n_images; i++) {
+	b->pieces = calloc(m->n_images + 1, sizeof(*b->pieces));
+	if (!b->pieces)
+		return -ENOMEM;
+
+	for (size_t i = 0; i < m->n_images && r == 0; i++) {
 		const struct member *found = &b->images[i];
 
-		if (!found->data != (m->images[i].missing != NULL))
+		if (!found->data != (m->images[i].missing || m->images[i].elsewhere))
 			return -EBADMSG;
 		if (found->size != m->images[i].size)
 			return -EBADMSG;
 		n += found->data != NULL;
+		r = check_pieces(b, i);
 	}
+	if (r < 0)
+		return r;
 	return n == b->n_images ? 0 : -EBADMSG;
+}
+
+static int check_texts(const struct bundle *b)
+{
+	const struct manifest *m = &b->manifest;
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->n_texts; i++) {
+		const struct member *found = &b->texts[i];
+
+		if (!found->data != (m->texts[i].missing != NULL) ||
+		    found->size != m->texts[i].size)
+			return -EBADMSG;
+		n += found->data != NULL;
+	}
+	return n == b->n_texts ? 0 : -EBADMSG;
 }
 
 static int check_pevents(const struct bundle *b)
@@ -217,6 +275,8 @@ static int check(struct bundle *b)
 		r = check_images(b);
 	if (r == 0)
 		r = check_pevents(b);
+	if (r == 0)
+		r = check_texts(b);
 	if (r == 0)
 		r = check_sideband(b);
 	return r;
@@ -262,6 +322,9 @@ void bundle_free(struct bundle *b)
 {
 	if (!b)
 		return;
+	for (size_t i = 0; b->pieces && i < b->manifest.n_images; i++)
+		free(b->pieces[i].list);
+	free(b->pieces);
 	manifest_done(&b->manifest);
 	if (b->map)
 		munmap((void *)(uintptr_t)b->map, b->map_size);
@@ -308,4 +371,22 @@ const uint8_t *bundle_pevent(const struct bundle *b, size_t index, size_t *ret_s
 	static const struct member none;
 
 	return give(index < MANIFEST_MAX_PEVENTS ? &b->pevents[index] : &none, ret_size);
+}
+
+const uint8_t *bundle_text(const struct bundle *b, size_t index, size_t *ret_size)
+{
+	static const struct member none;
+
+	return give(index < MANIFEST_MAX_TEXTS ? &b->texts[index] : &none, ret_size);
+}
+
+const struct manifest_piece *bundle_image_pieces(const struct bundle *b, size_t index,
+						 size_t *ret_n)
+{
+	const struct pieces *p = index < b->manifest.n_images ? &b->pieces[index] : NULL;
+
+	*ret_n = p ? p->n : 0;
+	if (!p || p->n == 0)
+		return NULL;
+	return p->list ? p->list : &p->one;
 }

@@ -4,9 +4,11 @@
  */
 #pragma once
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct bytes_in {
 	const uint8_t *pos;
@@ -14,17 +16,83 @@ struct bytes_in {
 	bool bad; /* something was read beyond the end; every later read gives 0 */
 };
 
-void bytes_in_init(struct bytes_in *in, const void *data, size_t size);
-size_t bytes_in_left(const struct bytes_in *in);
-uint8_t bytes_get_u8(struct bytes_in *in);
-uint16_t bytes_get_u16(struct bytes_in *in);
-uint32_t bytes_get_u32(struct bytes_in *in);
-uint64_t bytes_get_u64(struct bytes_in *in);
+/* Reading is inline: a recorder does it for every record of the sideband. */
+static inline void bytes_in_init(struct bytes_in *in, const void *data, size_t size)
+{
+	static const uint8_t nothing[1];
+
+	in->pos = size > 0 ? (const uint8_t *)data : nothing;
+	in->end = in->pos + size;
+	in->bad = false;
+}
+
+static inline size_t bytes_in_left(const struct bytes_in *in)
+{
+	return in->bad ? 0 : (size_t)(in->end - in->pos);
+}
+
 /* SIZE bytes where they lie (borrowed), NULL and bad when there are fewer. */
-const uint8_t *bytes_get_block(struct bytes_in *in, size_t size);
+static inline const uint8_t *bytes_get_block(struct bytes_in *in, size_t size)
+{
+	const uint8_t *at = in->pos;
+
+	if (in->bad || size > (size_t)(in->end - in->pos)) {
+		in->bad = true;
+		return NULL;
+	}
+	in->pos += size;
+	return at;
+}
+
+static inline uint8_t bytes_get_u8(struct bytes_in *in)
+{
+	const uint8_t *at = bytes_get_block(in, 1);
+
+	return at ? *at : 0;
+}
+
+static inline uint16_t bytes_get_u16(struct bytes_in *in)
+{
+	const uint8_t *at = bytes_get_block(in, sizeof(uint16_t));
+	uint16_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof(v));
+	return le16toh(v);
+}
+
+static inline uint32_t bytes_get_u32(struct bytes_in *in)
+{
+	const uint8_t *at = bytes_get_block(in, sizeof(uint32_t));
+	uint32_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof(v));
+	return le32toh(v);
+}
+
+static inline uint64_t bytes_get_u64(struct bytes_in *in)
+{
+	const uint8_t *at = bytes_get_block(in, sizeof(uint64_t));
+	uint64_t v = 0;
+
+	if (at)
+		memcpy(&v, at, sizeof(v));
+	return le64toh(v);
+}
+
 /* A NUL-terminated string within the next SIZE bytes (a fixed or padded field), which are all
  * consumed; NULL and bad when there is no NUL among them. */
-const char *bytes_get_string(struct bytes_in *in, size_t size);
+static inline const char *bytes_get_string(struct bytes_in *in, size_t size)
+{
+	const uint8_t *at = bytes_get_block(in, size);
+
+	if (!at || !memchr(at, 0, size)) {
+		in->bad = true;
+		return NULL;
+	}
+	return (const char *)at;
+}
 
 struct bytes_out {
 	uint8_t *data; /* owned, freed by bytes_out_done */

@@ -13,8 +13,9 @@ proto_libptproto_a_SOURCES = \
 	proto/execfile.c proto/execfile.h \
 	proto/execplan.c proto/execplan.h \
 	proto/json.c proto/json.h \
+	proto/kept.c proto/kept.h \
 	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
-	proto/manifest_read.c proto/manifest_write.c \
+	proto/manifest_pieces.c proto/manifest_read.c proto/manifest_write.c \
 	proto/memfd.c proto/memfd.h \
 	proto/perfdata.c proto/perfdata.h proto/perfdata_record.c \
 	proto/perfrecord.c proto/perfrecord.h \

@@ -26,6 +26,7 @@ void manifest_init(struct manifest *m)
 		.last_ns = MANIFEST_ABSENT,
 		.previous_stop_ns = MANIFEST_ABSENT,
 		.horizon_ns = MANIFEST_ABSENT,
+		.kernel_start = MANIFEST_ABSENT,
 	};
 }
 
@@ -97,6 +98,8 @@ struct manifest_process *manifest_add_process(struct manifest *m)
 		.ppid = MANIFEST_ABSENT,
 		.start_ns = MANIFEST_ABSENT,
 		.uid = MANIFEST_ABSENT,
+		.mount_ns = MANIFEST_ABSENT,
+		.ns_pid = MANIFEST_ABSENT,
 	};
 	return &processes[m->n_processes++];
 }
@@ -108,8 +111,24 @@ struct manifest_image *manifest_add_image(struct manifest *m)
 	if (!images)
 		return NULL;
 	m->images = images;
-	images[m->n_images] = (struct manifest_image){0};
+	images[m->n_images] = (struct manifest_image){
+		.file_size = MANIFEST_ABSENT,
+		.pid = MANIFEST_ANY,
+		.address = MANIFEST_ABSENT,
+		.read_ns = MANIFEST_ABSENT,
+	};
 	return &images[m->n_images++];
+}
+
+struct manifest_text *manifest_add_text(struct manifest *m)
+{
+	struct manifest_text *texts = grow(m->texts, m->n_texts, MANIFEST_TEXTS);
+
+	if (!texts)
+		return NULL;
+	m->texts = texts;
+	texts[m->n_texts] = (struct manifest_text){.pid = MANIFEST_ANY};
+	return &texts[m->n_texts++];
 }
 
 struct manifest_pevent *manifest_add_pevent(struct manifest *m)
@@ -161,6 +180,7 @@ void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size
 	case MANIFEST_IMAGES: *ret_n = m->n_images; return m->images;
 	case MANIFEST_NOTES: *ret_n = m->n_notes; return m->notes;
 	case MANIFEST_PEVENTS: *ret_n = m->n_pevents; return m->pevents;
+	case MANIFEST_TEXTS: *ret_n = m->n_texts; return m->texts;
 	case MANIFEST_N_LISTS: break;
 	}
 	*ret_n = 0;
@@ -175,6 +195,7 @@ void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
 	case MANIFEST_IMAGES: return manifest_add_image(m);
 	case MANIFEST_NOTES: return add_note(m);
 	case MANIFEST_PEVENTS: return manifest_add_pevent(m);
+	case MANIFEST_TEXTS: return manifest_add_text(m);
 	case MANIFEST_N_LISTS: break;
 	}
 	return NULL;

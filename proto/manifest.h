@@ -17,6 +17,8 @@
 #define MANIFEST_MAX_PROCESSES 65536u
 #define MANIFEST_MAX_NOTES     4096u
 #define MANIFEST_MAX_PEVENTS   64u
+#define MANIFEST_MAX_TEXTS     4096u
+#define MANIFEST_MAX_PIECES    65536u	   /* of one image */
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
 #define MANIFEST_MAX_BUILD_ID  40u	   /* hex digits */
 #define MANIFEST_ABSENT	       UINT64_MAX  /* for every u64 that may be absent */
@@ -49,19 +51,61 @@ struct manifest_process {
 	uint64_t uid;
 	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown; cmdline: arguments joined by
 					 blanks, cut */
+	uint64_t mount_ns;	      /* inode of its mount namespace */
+	uint64_t ns_pid;	      /* its number in the innermost pid namespace */
 };
 
-/* A file that was mapped executable. A MMAP2 record means the image with the same device and inode
- * and generation, else (all of them 0) the same path. One with a build id means the image with that
- * build id and that path; nobody has compared the file's own yet. */
+/* Part of an image. */
+struct manifest_piece {
+	uint64_t offset, size; /* bytes; size is not 0 */
+};
+
+/* Kinds of images; NULL: a file. */
+#define MANIFEST_IMAGE_MEMORY "memory" /* anonymous code (JIT) of process PID, at ADDRESS */
+#define MANIFEST_IMAGE_VDSO                                                                        \
+	"vdso"			       /* [vdso] of process PID at ADDRESS; PID ANY: of all others \
+					* that have one of this size */
+#define MANIFEST_IMAGE_KERNEL "kernel" /* kernel text at ADDRESS, as it was at READ_NS: exact */
+#define MANIFEST_IMAGE_KERNEL_FILE                                        \
+	"kernel-file" /* vmlinux or a module's file (PATH "[NAME]"): laid \
+		       * out by the text "kernel-sections", and not to    \
+		       * be believed where the kernel patches itself */
+
+/* Code. First of all a file that was mapped executable: a MMAP2 record means the image with the
+ * same device and inode and generation, else (all of them 0) the same path. One with a build id
+ * means the image with that build id and that path; nobody has compared the file's own yet. */
 struct manifest_image {
 	char *path; /* owned; as the record names it */
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
 	uint64_t size;	 /* bytes of member "images/INDEX"; 0 and missing set: not in the bundle */
-	char *missing;	 /* owned; NULL: the bytes are there; else why not, in words */
+	char *missing;	 /* owned; NULL: the bytes are there or elsewhere; else why not, in words */
 	uint64_t offset; /* the member holds the file's bytes from here on */
 	char *build_id;	 /* owned, lower-case hex, as the records say; NULL: they name an inode */
+	/* There is no member, SIZE is 0: the bytes lie with whoever has the bundle, who is asked
+	 * for them by INDEX (worker.h), or are listed beside it (kept.h). */
+	bool elsewhere;
+	uint64_t file_size; /* of the whole; ABSENT: OFFSET + SIZE */
+	char *pieces;	    /* owned; the member holds these pieces one behind the other
+			     * (manifest_pieces_parse), OFFSET is 0; NULL: one, at OFFSET */
+	char *kind;	    /* owned; above; NULL: a file */
+	uint32_t pid;	    /* ANY: of no single process */
+	uint64_t address;   /* of memory: where its first byte lies; ABSENT */
+	uint64_t read_ns;   /* of memory: when it was read (perf clock); ABSENT */
+};
+
+/* Text that the worker parses: member "texts/INDEX". */
+#define MANIFEST_TEXT_KALLSYMS "kallsyms" /* /proc/kallsyms, functions only */
+#define MANIFEST_TEXT_MODULES  "modules"  /* /proc/modules */
+#define MANIFEST_TEXT_KERNEL_SECTIONS                                                     \
+	"kernel-sections" /* lines "MODULE SECTION 0xADDRESS"; * is the kernel: "* kprobe \
+			     0xADDRESS", and "* kprobes 0x1": those are all */
+#define MANIFEST_TEXT_PERF_MAP "perf-map" /* /tmp/perf-PID.map of process PID */
+struct manifest_text {
+	char *kind;    /* owned */
+	uint32_t pid;  /* ANY */
+	uint64_t size; /* bytes of the member; 0 and missing set: none */
+	char *missing; /* owned; NULL */
 };
 
 /* Something that the source or the recorder knows it did not see; becomes a gap of that kind. */
@@ -133,6 +177,9 @@ struct manifest {
 	size_t n_notes;
 	struct manifest_pevent *pevents;
 	size_t n_pevents;
+	struct manifest_text *texts;
+	size_t n_texts;
+	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
 };
 
 /* All empty and absent. */
@@ -144,6 +191,14 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m);
 struct manifest_process *manifest_add_process(struct manifest *m);
 struct manifest_image *manifest_add_image(struct manifest *m);
 struct manifest_pevent *manifest_add_pevent(struct manifest *m);
+struct manifest_text *manifest_add_text(struct manifest *m);
+/* "0x0+0x1000,0x8000+0x200" <-> pieces in order of offset that neither touch nor overlap, at most
+ * MAX_PIECES. *ret is malloc'ed. 0, -EBADMSG, -E2BIG, -ENOMEM. */
+int manifest_pieces_parse(const char *text, struct manifest_piece **ret, size_t *ret_n);
+int manifest_pieces_format(const struct manifest_piece *pieces, size_t n, char **ret);
+/* Sorts PIECES of any order, joins those that touch or overlap; returns how many are left. Empty
+ * ones, and those that end beyond 2^63, are dropped. */
+size_t manifest_pieces_join(struct manifest_piece *pieces, size_t n);
 /* 0; -ENOMEM; -ENOSPC: the limit above is reached. */
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
 /* The manifest as JSON text, appended. 0, -ENOMEM, or -E2BIG when OUT's limit does not hold it. A

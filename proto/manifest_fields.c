@@ -7,19 +7,29 @@
 #include "proto/bundle.h"
 
 /* clang-format off */
-#define TEXT(s, key, member)	{ key, MANIFEST_STRING, offsetof(struct s, member), false, 0, 0 }
-#define TEXT_OPT(s, key, member) { key, MANIFEST_STRING, offsetof(struct s, member), true, 0, 0 }
-#define BOOL(s, key, member)	{ key, MANIFEST_BOOL, offsetof(struct s, member), false, 0, 0 }
-#define BOOL_OPT(s, key, member) { key, MANIFEST_BOOL, offsetof(struct s, member), true, 0, 0 }
-#define U16(s, key, member, max) { key, MANIFEST_U16, offsetof(struct s, member), false, 0, max }
-#define U32(s, key, member, max) { key, MANIFEST_U32, offsetof(struct s, member), false, 0, max }
-#define U64(s, key, member, max) { key, MANIFEST_U64, offsetof(struct s, member), false, 0, max }
+#define TEXT(s, key, member)	{ key, MANIFEST_STRING, offsetof(struct s, member), false, false, 0, 0 }
+#define TEXT_OPT(s, key, member) { key, MANIFEST_STRING, offsetof(struct s, member), true, false, 0, 0 }
+#define BOOL(s, key, member)	{ key, MANIFEST_BOOL, offsetof(struct s, member), false, false, 0, 0 }
+#define BOOL_OPT(s, key, member) { key, MANIFEST_BOOL, offsetof(struct s, member), true, false, 0, 0 }
+#define U16(s, key, member, max) { key, MANIFEST_U16, offsetof(struct s, member), false, false, 0, max }
+#define U32(s, key, member, max) { key, MANIFEST_U32, offsetof(struct s, member), false, false, 0, max }
+#define U64(s, key, member, max) { key, MANIFEST_U64, offsetof(struct s, member), false, false, 0, max }
 #define U32_OPT(s, key, member, absent, max) \
-	{ key, MANIFEST_U32, offsetof(struct s, member), true, absent, max }
+	{ key, MANIFEST_U32, offsetof(struct s, member), true, false, absent, max }
 #define U64_OPT(s, key, member) \
-	{ key, MANIFEST_U64, offsetof(struct s, member), true, MANIFEST_ABSENT, UINT64_MAX }
+	{ key, MANIFEST_U64, offsetof(struct s, member), true, false, MANIFEST_ABSENT, UINT64_MAX }
 #define HEX_OPT(s, key, member) \
-	{ key, MANIFEST_HEX, offsetof(struct s, member), true, MANIFEST_ABSENT, UINT64_MAX }
+	{ key, MANIFEST_HEX, offsetof(struct s, member), true, false, MANIFEST_ABSENT, UINT64_MAX }
+
+/* Of later versions: where it says nothing it is not written. */
+#define TEXT_QUIET(s, key, member) { key, MANIFEST_STRING, offsetof(struct s, member), true, true, 0, 0 }
+#define BOOL_QUIET(s, key, member) { key, MANIFEST_BOOL, offsetof(struct s, member), true, true, 0, 0 }
+#define U32_QUIET(s, key, member, absent, max) \
+	{ key, MANIFEST_U32, offsetof(struct s, member), true, true, absent, max }
+#define U64_QUIET(s, key, member) \
+	{ key, MANIFEST_U64, offsetof(struct s, member), true, true, MANIFEST_ABSENT, UINT64_MAX }
+#define HEX_QUIET(s, key, member) \
+	{ key, MANIFEST_HEX, offsetof(struct s, member), true, true, MANIFEST_ABSENT, UINT64_MAX }
 
 static const struct manifest_field identity[] = {
 	TEXT(manifest, "id", id),
@@ -78,6 +88,7 @@ static const struct manifest_field trace[] = {
 	TEXT_OPT(manifest, "sidebandAttr", sideband_attr),
 	TEXT_OPT(manifest, "sidebandMissing", sideband_missing),
 	TEXT_OPT(manifest, "sizesNote", sizes_note),
+	HEX_QUIET(manifest, "kernelStart", kernel_start),
 };
 
 static const struct manifest_field request[] = {
@@ -116,6 +127,8 @@ static const struct manifest_field process[] = {
 	TEXT_OPT(manifest_process, "exe", exe),
 	TEXT_OPT(manifest_process, "cmdline", cmdline),
 	TEXT_OPT(manifest_process, "cgroup", cgroup),
+	U64_QUIET(manifest_process, "mountNamespace", mount_ns),
+	U64_QUIET(manifest_process, "nsPid", ns_pid),
 };
 
 static const struct manifest_field image[] = {
@@ -128,6 +141,13 @@ static const struct manifest_field image[] = {
 	TEXT_OPT(manifest_image, "missing", missing),
 	U64(manifest_image, "offset", offset, INT64_MAX),
 	TEXT_OPT(manifest_image, "buildId", build_id),
+	BOOL_QUIET(manifest_image, "elsewhere", elsewhere),
+	U64_QUIET(manifest_image, "fileBytes", file_size),
+	TEXT_QUIET(manifest_image, "pieces", pieces),
+	TEXT_QUIET(manifest_image, "kind", kind),
+	U32_QUIET(manifest_image, "pid", pid, MANIFEST_ANY, INT32_MAX),
+	HEX_QUIET(manifest_image, "address", address),
+	U64_QUIET(manifest_image, "readNSec", read_ns),
 };
 
 static const struct manifest_field note[] = {
@@ -147,6 +167,13 @@ static const struct manifest_field pevent[] = {
 	U64(manifest_pevent, "tscOffset", tsc_offset, UINT64_MAX),
 };
 
+static const struct manifest_field text[] = {
+	TEXT(manifest_text, "kind", kind),
+	U32_QUIET(manifest_text, "pid", pid, MANIFEST_ANY, INT32_MAX),
+	U64(manifest_text, "bytes", size, BUNDLE_MAX_BYTES),
+	TEXT_OPT(manifest_text, "missing", missing),
+};
+
 #define FIELDS(a) a, ARRAY_SIZE(a)
 
 const struct manifest_group manifest_groups[MANIFEST_N_GROUPS] = {
@@ -161,14 +188,16 @@ const struct manifest_group manifest_groups[MANIFEST_N_GROUPS] = {
 };
 
 const struct manifest_list manifest_lists[MANIFEST_N_LISTS] = {
-	[MANIFEST_CPUS] = { "cpus", FIELDS(cpu), sizeof(struct manifest_cpu), MANIFEST_MAX_CPUS },
+	[MANIFEST_CPUS] = { "cpus", FIELDS(cpu), sizeof(struct manifest_cpu), MANIFEST_MAX_CPUS, false },
 	[MANIFEST_PROCESSES] = { "processes", FIELDS(process), sizeof(struct manifest_process),
-				 MANIFEST_MAX_PROCESSES },
+				 MANIFEST_MAX_PROCESSES, false },
 	[MANIFEST_IMAGES] = { "images", FIELDS(image), sizeof(struct manifest_image),
-			      MANIFEST_MAX_IMAGES },
+			      MANIFEST_MAX_IMAGES, false },
 	[MANIFEST_NOTES] = { "notes", FIELDS(note), sizeof(struct manifest_note),
-			     MANIFEST_MAX_NOTES },
+			     MANIFEST_MAX_NOTES, false },
 	[MANIFEST_PEVENTS] = { "pevents", FIELDS(pevent), sizeof(struct manifest_pevent),
-			       MANIFEST_MAX_PEVENTS },
+			       MANIFEST_MAX_PEVENTS, false },
+	[MANIFEST_TEXTS] = { "texts", FIELDS(text), sizeof(struct manifest_text),
+			     MANIFEST_MAX_TEXTS, true },
 };
 /* clang-format on */

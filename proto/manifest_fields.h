@@ -24,6 +24,7 @@ struct manifest_field {
 	enum manifest_type type;
 	size_t offset;
 	bool nullable;	 /* null or not there: NULL, false, or the ABSENT value */
+	bool quiet;	 /* so written as not there instead of null or false */
 	uint64_t absent; /* of a nullable number */
 	uint64_t max;	 /* of a number that is not absent */
 };
@@ -44,6 +45,7 @@ struct manifest_list {
 	size_t n_fields;
 	size_t element_size;
 	size_t max;
+	bool optional; /* may not be there at all, and is not written when it is empty */
 };
 enum manifest_list_id {
 	MANIFEST_CPUS,
@@ -51,6 +53,7 @@ enum manifest_list_id {
 	MANIFEST_IMAGES,
 	MANIFEST_NOTES,
 	MANIFEST_PEVENTS,
+	MANIFEST_TEXTS,
 	MANIFEST_N_LISTS,
 };
 

@@ -20,9 +20,9 @@
  * become tens of GiB. The rest of the objects is for keys of later versions. */
 #define MAX_OBJECTS                                                                              \
 	(MANIFEST_MAX_CPUS + MANIFEST_MAX_PROCESSES + MANIFEST_MAX_IMAGES + MANIFEST_MAX_NOTES + \
-	 64u)
+	 MANIFEST_MAX_TEXTS + 64u)
 #define MAX_ARRAYS  64u
-#define MAX_MEMBERS (9u * MAX_OBJECTS)
+#define MAX_MEMBERS (13u * MAX_OBJECTS)
 
 /* What a JSON text is made of, counted without parsing it. */
 struct shape {
@@ -282,8 +282,9 @@ static int read_list(enum manifest_list_id id, struct json_object *root, struct 
 	size_t n;
 	int r = 0;
 
-	if (!json_object_object_get_ex(root, l->key, &array) ||
-	    !json_object_is_type(array, json_type_array))
+	if (!json_object_object_get_ex(root, l->key, &array))
+		return l->optional ? 0 : -EBADMSG;
+	if (!json_object_is_type(array, json_type_array))
 		return -EBADMSG;
 	n = json_object_array_length(array);
 	if (n > l->max)
@@ -325,7 +326,12 @@ static bool is_build_id(const char *s)
 
 static bool image_is_sound(const struct manifest_image *image)
 {
-	if (image->missing && image->size > 0)
+	if ((image->missing || image->elsewhere) && image->size > 0)
+		return false;
+	if (image->missing && image->elsewhere)
+		return false;
+	/* What lies in pieces lies in a file of a known size. */
+	if (image->pieces && (image->offset > 0 || image->file_size == MANIFEST_ABSENT))
 		return false;
 	return !image->build_id || is_build_id(image->build_id);
 }

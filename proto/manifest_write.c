@@ -38,12 +38,23 @@ static void write_string(struct json_writer *w, const struct manifest_field *f, 
 	json_string(w, f->key, s || f->nullable ? s : "");
 }
 
+static bool says_nothing(const struct manifest_field *f, const void *at)
+{
+	if (f->type == MANIFEST_STRING)
+		return *(char *const *)at == NULL;
+	if (f->type == MANIFEST_BOOL)
+		return !*(const bool *)at;
+	return number(at, f->type) == f->absent;
+}
+
 static void write_fields(struct json_writer *w, const void *object,
 			 const struct manifest_field *fields, size_t n_fields)
 {
 	for (size_t i = 0; i < n_fields; i++) {
 		const void *at = (const char *)object + fields[i].offset;
 
+		if (fields[i].quiet && says_nothing(&fields[i], at))
+			continue;
 		if (fields[i].type == MANIFEST_STRING)
 			write_string(w, &fields[i], at);
 		else if (fields[i].type == MANIFEST_BOOL)
@@ -73,6 +84,8 @@ static void write_list(struct json_writer *w, const struct manifest *m, enum man
 	size_t n;
 	const char *elements = manifest_elements(m, id, &n);
 
+	if (l->optional && n == 0)
+		return;
 	json_begin_array(w, l->key);
 	for (size_t i = 0; i < n; i++) {
 		json_begin_object(w, NULL);

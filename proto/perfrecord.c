@@ -107,7 +107,7 @@ static void put_string(struct target *t, const char *s, size_t max)
 
 /* perf_event__output_id_sample(): the order of the fields is fixed, each is there when its bit is.
  */
-static void parse_trailer(struct bytes_in *in, uint64_t sample_type, struct perfrecord *r)
+static inline void parse_trailer(struct bytes_in *in, uint64_t sample_type, struct perfrecord *r)
 {
 	if (sample_type & PERF_SAMPLE_TID) {
 		r->pid = bytes_get_u32(in);
@@ -333,7 +333,7 @@ static void compose_body(const struct perfrecord *r, struct target *t)
 }
 
 /* The header alone: 0 when the record can at least be skipped. */
-static int parse_header(const void *bytes, size_t available, struct perfrecord *ret)
+static inline int parse_header(const void *bytes, size_t available, struct perfrecord *ret)
 {
 	struct bytes_in in;
 	uint16_t size;
@@ -348,11 +348,13 @@ static int parse_header(const void *bytes, size_t available, struct perfrecord *
 	return 0;
 }
 
-/* Body and trailer of the record at START, whose header is in RET. */
-static int parse_rest(const uint8_t *start, const struct perfrecord_layout *layout, bool mmap,
-		      struct perfrecord *ret)
+/* Body and trailer of the record at START, whose header is in RET. Inline: where LAYOUT is a
+ * constant the compiler makes straight code of it. */
+static inline __attribute__((always_inline)) int parse_rest(const uint8_t *start,
+							    const struct perfrecord_layout *layout,
+							    size_t trailer_size, bool mmap,
+							    struct perfrecord *ret)
 {
-	size_t trailer_size = perfrecord_sample_id_size(layout);
 	struct bytes_in body, trailer;
 	int known = 0;
 
@@ -373,14 +375,48 @@ static int parse_rest(const uint8_t *start, const struct perfrecord_layout *layo
 	return known;
 }
 
+bool perfrecord_get_switch(const void *bytes, size_t available, struct perfrecord_switch *ret)
+{
+	struct perf_event_header header;
+
+	_Static_assert(sizeof(*ret) == HEADER_SIZE + 8 + PERFRECORD_SAMPLE_ID_SIZE, "no holes");
+	if (__BYTE_ORDER != __LITTLE_ENDIAN || available < sizeof(*ret))
+		return false;
+	memcpy(&header, bytes, sizeof(header));
+	if (header.type != PERF_RECORD_SWITCH_CPU_WIDE || header.size != sizeof(*ret))
+		return false;
+	memcpy(ret, bytes, sizeof(*ret));
+	return true;
+}
+
+void perfrecord_from_switch(const struct perfrecord_switch *from, struct perfrecord *ret)
+{
+	*ret = (struct perfrecord){
+		.type = from->type,
+		.misc = from->misc,
+		.size = from->size,
+		.pid = from->pid,
+		.tid = from->tid,
+		.time = from->time,
+		.cpu = from->cpu,
+		.id = from->id,
+		.u.context_switch = {from->next_prev_pid, from->next_prev_tid},
+	};
+}
+
 int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret)
 {
 	static const struct perfrecord_layout own = {PERFRECORD_SAMPLE_TYPE, true};
+	struct perfrecord_switch s;
 	int r;
 
+	if (perfrecord_get_switch(bytes, available, &s)) {
+		perfrecord_from_switch(&s, ret);
+		return 0;
+	}
 	memset(ret, 0, sizeof(*ret));
 	r = parse_header(bytes, available, ret);
-	return r < 0 ? r : parse_rest(bytes, &own, false, ret);
+	return r < 0 ? r : parse_rest(bytes, &own, PERFRECORD_SAMPLE_ID_SIZE, false, ret);
 }
 
 int perfrecord_parse_as(const void *bytes, size_t available, const struct perfrecord_layout *layout,
@@ -398,7 +434,8 @@ int perfrecord_parse_as(const void *bytes, size_t available, const struct perfre
 	/* The kernel writes samples without a trailer. */
 	if (ret->type == PERF_RECORD_SAMPLE)
 		l.sample_id_all = false;
-	return parse_rest(bytes, &l, ret->type == PERF_RECORD_MMAP, ret);
+	return parse_rest(bytes, &l, perfrecord_sample_id_size(&l), ret->type == PERF_RECORD_MMAP,
+			  ret);
 }
 
 static bool composable(const struct perfrecord *r)

@@ -73,6 +73,22 @@ struct perfrecord {
 #define PERFRECORD_UNKNOWN 1
 int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret);
 
+/* A SWITCH_CPU_WIDE record as it lies. A recorder meets hardly anything else. */
+struct perfrecord_switch {
+	uint32_t type;
+	uint16_t misc, size;
+	uint32_t next_prev_pid, next_prev_tid;
+	uint32_t pid, tid;
+	uint64_t time;
+	uint32_t cpu, reserved;
+	uint64_t id;
+};
+
+/* Whether the record at BYTES is one; then *ret is it. */
+bool perfrecord_get_switch(const void *bytes, size_t available, struct perfrecord_switch *ret);
+/* What perfrecord_parse() makes of it. */
+void perfrecord_from_switch(const struct perfrecord_switch *from, struct perfrecord *ret);
+
 /* How somebody else's records lie: perf_event_attr of the event that wrote them. */
 struct perfrecord_layout {
 	uint64_t sample_type;

@@ -5,7 +5,7 @@
  * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
  * time relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.3", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.4", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -16,7 +16,10 @@
  *       "returnCompression", "clock": {"timeZero","timeMult","timeShift"} | null},
  *   "trace": {"degraded","why","preset",
  *             "attrs": {"pt","sideband","sidebandMissing": [""]},
- *             "sizesNote","clockIsMonotonic"},
+ *             "sizesNote","clockIsMonotonic",
+ *             "sidebandShift": {"shiftNSec","uncertainNSec",
+ *                               "cpus": [{"cpu","shiftNSec"}] | null,"samples",
+ *                               "contradictions","contradictionsLeft"} | null},
  *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
  *   "cpus": [{"cpu","tid","state","why",
@@ -28,11 +31,13 @@
  *             "frequency": {"lowestRatio","highestRatio","lowestMhz","highestMhz",
  *                           "changes"} | null}],
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
- *   "totals": {"instructions","branches","gaps"},
+ *   "totals": {"instructions","branches","gaps",
+ *              "kernelInstructions": only where the kernel's code was walked},
  *   "eventCounts": {KIND: COUNT},
  *   "gapCounts": {KIND: COUNT},
  *   "gaps": [{"n","kind","cpu","atNSec","tsc","offset","bytes","address","count","why"}],
- *   "processes": [{"pid","ppid","startNSec","exe","cmdline","uid","cgroup","unit","containerId"}],
+ *   "processes": [{"pid","ppid","startNSec","exe","cmdline","uid","cgroup","unit","containerId",
+ *		    "mountNamespace","nsPid"}],
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
  *                "transactions": {"begun","committed","aborted"} | null,
  *                "lastBranches": [{"from","to","kind","fromName","toName",
@@ -65,6 +70,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.3"
+#define REPORT_SCHEMA_VERSION "1.4"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

@@ -181,8 +181,24 @@ static bool valid(const struct worker_message *m)
 {
 	if (m->kind == WORKER_RESULT)
 		return m->error <= 0 && m->error >= -MAX_ERRNO;
+	if (m->kind == WORKER_IMAGE || m->kind == WORKER_KEEP)
+		return true;
 	return m->kind == WORKER_PROGRESS && m->percent <= 100 && m->phase >= WORKER_PHASE_DECODE &&
 	       m->phase <= WORKER_PHASE_WRITE;
+}
+
+/* A worker that asks is waiting, so there is room for the answer; one that asks without listening
+ * has no room any more. */
+static int answer_image(struct run *run, uint32_t image)
+{
+	const struct worker_job *job = run->job;
+	struct worker_image answer = {.image = image};
+	int r, fd = -EBADF;
+
+	answer.error = job->image ? job->image(job->userdata, image, &fd, &answer.size) : -ENOENT;
+	r = channel_send(run->channel, &answer, sizeof(answer), &fd, answer.error == 0);
+	/* Its death is seen elsewhere. */
+	return r == -EAGAIN || r == -ENOBUFS ? -EBADMSG : 0;
 }
 
 /* Nothing may follow the result. */
@@ -194,6 +210,11 @@ static int on_message(struct run *run, const struct worker_message *m)
 		run->have_result = true;
 		run->outcome->error = m->error;
 		run->outcome->faults = m->faults;
+	} else if (m->kind == WORKER_IMAGE) {
+		return answer_image(run, m->image);
+	} else if (m->kind == WORKER_KEEP) {
+		if (run->job->keep)
+			run->job->keep(run->job->userdata, m->image, m->offset, m->size);
 	} else if (run->job->progress) {
 		run->job->progress(run->job->userdata, m->phase, m->percent);
 	}

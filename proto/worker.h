@@ -3,14 +3,15 @@
  * thread and by offline `ptsnapctl decode`. Blocking; needs no signal handling of the caller's
  * (pidfd). The worker is told everything by one message on fd 3 (SOCK_SEQPACKET): struct
  * worker_request plus the fds [bundle, output]; it answers with struct worker_message: progress,
- * any number of times, then one result. Both are fixed-size and host-local.
+ * questions for images that lie elsewhere (each answered by a struct worker_image and an fd) and
+ * what it needed of them, any number of times, then one result. All are fixed-size and host-local.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_REQUEST_VERSION 2u
+#define WORKER_REQUEST_VERSION 3u
 
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
@@ -68,14 +69,14 @@ struct worker_request {
 	uint32_t hash;	       /* summary: add ipHash */
 	uint32_t pretty;       /* JSON: indent */
 	uint64_t report_limit; /* bytes of a report; what was cut is said in it */
-	uint64_t memory_limit; /* RLIMIT_AS beyond the bundle's size; 0: none */
+	uint64_t memory_limit; /* bytes that it can write to (RLIMIT_DATA); 0: none */
 	uint64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
 	uint64_t show;	       /* WORKER_SHOW_* */
 	/* packets: only those before gap number gap - 1 of the report, 16 KiB of them; 0: all */
 	uint64_t gap;
 	uint64_t kernel_start;	  /* --pevent:kernel-start; 0: the processor's canonical half */
 	uint32_t retstack_libipt; /* popped by compressed returns only */
-	uint32_t reserved;
+	uint32_t keep;		  /* tell what was needed of images that lie elsewhere */
 };
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };
@@ -87,9 +88,22 @@ struct worker_message {
 	int32_t error;	  /* of the result: 0 or -errno: -EBADMSG the bundle, -ENOSPC, -EIO the
 			   * output, ... */
 	uint64_t faults;  /* of the result: gaps found */
+	uint32_t image;	  /* of WORKER_IMAGE and WORKER_KEEP: index into the manifest's */
+	uint32_t reserved;
+	uint64_t offset, size; /* of WORKER_KEEP: bytes of the file */
 };
 #define WORKER_PROGRESS 1u
 #define WORKER_RESULT	2u
+#define WORKER_IMAGE	3u /* asks for an image; nothing else is said before the answer */
+#define WORKER_KEEP	4u /* these bytes of an image were needed */
+
+/* The answer to WORKER_IMAGE; error 0: with one fd, to be read with pread(2) only, as the file may
+ * be a stranger's. */
+struct worker_image {
+	uint32_t image;
+	int32_t error; /* 0 or -errno */
+	uint64_t size; /* bytes of the file when it was first seen */
+};
 
 /* Positive conditions of worker_run. */
 #define WORKER_CRASHED 1 /* died by a signal: ret->signal */
@@ -112,6 +126,11 @@ struct worker_job {
 	struct worker_request request;
 	uint64_t timeout_usec;	     /* 0: none */
 	worker_progress_fn progress; /* may be NULL */
+	/* The worker asks for image number IMAGE, which may be any number: *ret_fd (borrowed until
+	 * the next call) and *ret_size; 0 or -errno. NULL: there are none. */
+	int (*image)(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size);
+	/* These bytes of IMAGE were needed; all three may be any number. May be NULL. */
+	void (*keep)(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
 	void *userdata;
 	int cancel_fd; /* readable: kill the worker and return -ECANCELED; -1: none */
 };

@@ -193,7 +193,8 @@ static int read_symbol(struct elf_file *f, Elf_Data *data, int index, size_t str
 
 static int read_table(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h)
 {
-	Elf_Data *data = elf_getdata(scn, NULL);
+	bool have = elf_have_section(f, h) && elf_have_section_number(f, h->sh_link);
+	Elf_Data *data = have ? elf_getdata(scn, NULL) : NULL;
 	size_t entry = gelf_fsize(f->elf, ELF_T_SYM, 1, EV_CURRENT);
 	size_t n = data && entry ? MIN_OF(data->d_size / entry, MAX_SYMBOLS) : 0;
 	int r = 0;
@@ -294,7 +295,8 @@ static void read_build_id(struct elf_file *f)
 		n = 0;
 	for (size_t i = 0; i < n && notes < MAX_NOTES; i++) {
 		if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_NOTE ||
-		    p.p_offset > f->size || p.p_filesz > f->size - p.p_offset)
+		    p.p_offset > f->size || p.p_filesz > f->size - p.p_offset ||
+		    !elf_have(f, p.p_offset, p.p_filesz))
 			continue;
 		notes++;
 		if (find_build_id(f,
@@ -303,7 +305,7 @@ static void read_build_id(struct elf_file *f)
 			return;
 	}
 	while (notes < MAX_NOTES && (scn = elf_nextscn(f->elf, scn))) {
-		if (!gelf_getshdr(scn, &h) || h.sh_type != SHT_NOTE)
+		if (!gelf_getshdr(scn, &h) || h.sh_type != SHT_NOTE || !elf_have_section(f, &h))
 			continue;
 		notes++;
 		if (find_build_id(f, elf_getdata(scn, NULL)))
@@ -313,7 +315,7 @@ static void read_build_id(struct elf_file *f)
 
 /* --- The file --- */
 
-static int read_all(struct elf_file *f)
+static int read_names(struct elf_file *f)
 {
 	int r = read_segments(f);
 
@@ -325,33 +327,50 @@ static int read_all(struct elf_file *f)
 		r = elf_add_plt(f);
 	if (r == 0)
 		r = choose_symbols(f);
-	if (r == 0)
-		read_build_id(f);
 	return r;
 }
 
-int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret)
+static int read_file(struct elf_file *f, enum elf_wanted wanted)
 {
-	struct elf_file *f;
-	int r;
+	int r = 0;
 
-	if (!elf_is_known_kind(bytes, size) || elf_version(EV_CURRENT) == EV_NONE)
+	if (!elf_is_known_kind(f) || elf_version(EV_CURRENT) == EV_NONE)
 		return ELF_NOT;
-	f = calloc(1, sizeof(*f));
-	if (!f)
-		return -ENOMEM;
-	f->bytes = bytes;
-	f->size = size;
 	/* elf_memory() opens with ELF_C_READ, which never writes into the image; its parameter is
 	 * not const because other commands would. */
-	f->elf = elf_memory((char *)(uintptr_t)bytes, size);
-	r = f->elf && elf_kind(f->elf) == ELF_K_ELF ? read_all(f) : ELF_NOT;
+	f->elf = elf_memory((char *)(uintptr_t)f->bytes, f->size);
+	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF)
+		return ELF_NOT;
+	/* First, as it is little. */
+	read_build_id(f);
+	if (wanted == ELF_NAMES)
+		r = read_names(f);
+	return r;
+}
+
+int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct elf_file **ret)
+{
+	struct elf_file *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->bytes = bytes->bytes;
+	f->size = bytes->size;
+	f->need = bytes->need;
+	f->userdata = bytes->userdata;
+	r = read_file(f, wanted);
 	if (r != 0) {
 		elf_file_free(f);
 		return r;
 	}
 	*ret = f;
 	return 0;
+}
+
+int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret)
+{
+	return elf_file_open(&(struct elf_bytes){.bytes = bytes, .size = size}, ELF_NAMES, ret);
 }
 
 void elf_file_free(struct elf_file *f)

@@ -19,6 +19,16 @@ struct elf_file;
 /* BYTES (borrowed until elf_file_free). 0; ELF_NOT: not an ELF file of a kind we know; -ENOMEM. */
 #define ELF_NOT 1
 int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret);
+/* The same of a file of which not all is there: before any of it is read NEED is asked for it. What
+ * it does not bring, and what goes beyond 64 MiB in all, is left out; it may be read as zeros. */
+struct elf_bytes {
+	const uint8_t *bytes; /* all SIZE of them may be read */
+	size_t size;
+	bool (*need)(void *userdata, uint64_t offset, uint64_t size); /* NULL: all is there */
+	void *userdata;
+};
+enum elf_wanted { ELF_NAMES, ELF_BUILD_ID /* nothing else */ };
+int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct elf_file **ret);
 void elf_file_free(struct elf_file *f);
 /* The GNU build id; *ret_size 0: none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);

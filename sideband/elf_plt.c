@@ -67,27 +67,29 @@ static bool get_relocation(Elf_Data *data, int index, bool with_addend, GElf_Rel
 }
 
 /* The dynamic symbols that the relocations of section H refer to. */
-static Elf_Data *symbols_of(const struct elf_file *f, const GElf_Shdr *h, size_t *ret_strings)
+static Elf_Data *symbols_of(struct elf_file *f, const GElf_Shdr *h, size_t *ret_strings)
 {
 	Elf_Scn *scn = elf_getscn(f->elf, h->sh_link);
 	GElf_Shdr symbols;
 
-	if (!scn || !gelf_getshdr(scn, &symbols) || symbols.sh_type != SHT_DYNSYM)
+	if (!scn || !gelf_getshdr(scn, &symbols) || symbols.sh_type != SHT_DYNSYM ||
+	    !elf_have_section(f, h) || !elf_have_section(f, &symbols) ||
+	    !elf_have_section_number(f, symbols.sh_link))
 		return NULL;
 	*ret_strings = symbols.sh_link;
 	return elf_getdata(scn, NULL);
 }
 
-static int read_relocations(const struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h,
+static int read_relocations(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h,
 			    struct slots *slots)
 {
 	bool with_addend = h->sh_type == SHT_RELA;
 	size_t strings = 0;
 	Elf_Data *symbols = symbols_of(f, h, &strings);
-	Elf_Data *data = elf_getdata(scn, NULL);
+	Elf_Data *data = symbols ? elf_getdata(scn, NULL) : NULL;
 	GElf_Rela rela;
 
-	if (!symbols || !data)
+	if (!data)
 		return 0;
 	for (int i = 0; get_relocation(data, i, with_addend, &rela); i++) {
 		GElf_Sym sym;
@@ -129,7 +131,7 @@ static const char *section_name(const struct elf_file *f, const GElf_Shdr *h)
 	return name ? name : "";
 }
 
-static int read_slots(const struct elf_file *f, struct slots *slots)
+static int read_slots(struct elf_file *f, struct slots *slots)
 {
 	unsigned tables = 0;
 	Elf_Scn *scn = NULL;
@@ -226,7 +228,7 @@ static int read_entries(struct elf_file *f, const struct slots *slots, const GEl
 	int r = 0;
 
 	if (h->sh_offset > f->size || h->sh_size > f->size - h->sh_offset ||
-	    h->sh_type != SHT_PROGBITS)
+	    h->sh_type != SHT_PROGBITS || !elf_have_section(f, h))
 		return 0;
 	for (uint64_t at = 0; h->sh_size - at >= step && at / step < MAX_SLOTS && !r; at += step)
 		r = read_entry(f, slots, h, at, step);
@@ -239,7 +241,12 @@ int elf_add_plt(struct elf_file *f)
 	unsigned tables = 0;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr h;
-	int r = read_slots(f, &slots);
+	size_t strings;
+	int r = 0;
+
+	if (elf_getshdrstrndx(f->elf, &strings) == 0 && !elf_have_section_number(f, strings))
+		return 0;
+	r = read_slots(f, &slots);
 
 	while (!r && slots.n > 0 && tables < MAX_TABLES && (scn = elf_nextscn(f->elf, scn))) {
 		if (!gelf_getshdr(scn, &h) || strncmp(section_name(f, &h), ".plt", 4) != 0)

@@ -27,9 +27,16 @@ struct elf_candidate {
 	unsigned rank; /* less is better */
 };
 
+#define ELF_MAX_HAD 128u
+
 struct elf_file {
 	const uint8_t *bytes;
 	size_t size;
+	bool (*need)(void *userdata, uint64_t offset, uint64_t size); /* as in elf_bytes */
+	void *userdata;
+	struct elf_span had[ELF_MAX_HAD]; /* what was asked for, and came */
+	size_t n_had;
+	uint64_t needed; /* bytes of them */
 	Elf *elf;
 	struct elf_spans segments; /* PT_LOAD */
 	struct elf_spans code;	   /* sections with instructions, or segments */
@@ -43,8 +50,12 @@ struct elf_file {
 	size_t build_id_size;
 };
 
-/* An x86 executable or shared object whose header tables lie within its SIZE bytes. */
-bool elf_is_known_kind(const uint8_t *bytes, size_t size);
+/* An x86 executable or shared object whose header tables lie within it, and are there now. */
+bool elf_is_known_kind(struct elf_file *f);
+/* SIZE bytes at OFFSET are there now; so for those of a section. */
+bool elf_have(struct elf_file *f, uint64_t offset, uint64_t size);
+bool elf_have_section(struct elf_file *f, const GElf_Shdr *h);
+bool elf_have_section_number(struct elf_file *f, size_t index);
 /* The file offset of ADDRESS; false: no segment brings it from the file. */
 bool elf_offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret);
 /* 0 or -ENOMEM. Beyond the limit on symbols nothing is added. */

@@ -42,22 +42,33 @@ static struct space_file describe(const struct perfrecord *r)
 	return file;
 }
 
-/* FNV-1a, 64 bits. */
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+	return hash ^ hash >> 29;
+}
+
 static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 {
-	for (const uint8_t *p = data, *end = p + size; p < end; p++)
-		hash = (hash ^ *p) * 0x100000001b3u;
-	return hash;
+	const uint8_t *p = data;
+	uint64_t word = 0;
+
+	for (; size >= sizeof(word); p += sizeof(word), size -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		hash = mix(hash, word);
+	}
+	word = 0;
+	memcpy(&word, p, size);
+	return mix(hash, word);
 }
 
 static uint64_t hash_file(const struct space_file *f, size_t path_size)
 {
-	uint64_t hash = hash_bytes(0xcbf29ce484222325u, f->path, path_size);
+	uint64_t hash = hash_bytes(path_size, f->path, path_size);
 
-	hash = hash_bytes(hash, &f->maj, sizeof(f->maj));
-	hash = hash_bytes(hash, &f->min, sizeof(f->min));
-	hash = hash_bytes(hash, &f->ino, sizeof(f->ino));
-	hash = hash_bytes(hash, &f->ino_generation, sizeof(f->ino_generation));
+	hash = mix(hash, (uint64_t)f->maj << 32 | f->min);
+	hash = mix(hash, f->ino);
+	hash = mix(hash, f->ino_generation);
 	return hash_bytes(hash, f->build_id, f->build_id_size);
 }
 

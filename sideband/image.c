@@ -1,7 +1,6 @@
 /*
- * Which image a mapped file is, and where its code lies. Images are searched in two sorted lists,
- * by device and inode and by path, and as the same few files are asked for again and again, the
- * answers for the latest files are kept. Only in the worker; one thread at a time.
+ * The code that a process had at an address: which image is mapped there (image_index.c), and its
+ * bytes (image_bytes.c). Only in the worker; one thread at a time.
  */
 #include "sideband/image.h"
 
@@ -10,78 +9,15 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "sideband/elf.h"
+#include "sideband/image_private.h"
 
-#define CACHE_SIZE 64u /* a power of two */
+#define PAGE_SHIFT 12
+#define PAGE_SIZE  (UINT64_C(1) << PAGE_SHIFT)
+#define KEPT_BLOCK (UINT64_C(16) << 10)
 
-/* The answer for a file of the timeline, which may have died since: its identity counts. */
-struct cached {
-	const struct space_file *file;
-	uint64_t ino, ino_generation;
-	uint32_t maj, min;
-	uint8_t build_id_size;
-	uint8_t build_id[20];
-	uint32_t image;
-};
-
-struct image_set {
-	struct image_source *sources;
-	size_t n;
-	uint32_t *by_key;  /* those with a device or inode */
-	uint32_t *by_path; /* those without */
-	size_t n_by_key, n_by_path;
-	struct cached cache[CACHE_SIZE];
-};
-
-static bool has_key(const struct image_source *s)
-{
-	return s->maj || s->min || s->ino || s->ino_generation;
-}
-
-/* Without the generation, which /proc/PID/maps does not know. */
-static int compare_keys(const struct image_source *a, const struct image_source *b)
-{
-	if (a->ino != b->ino)
-		return a->ino < b->ino ? -1 : 1;
-	if (a->maj != b->maj)
-		return a->maj < b->maj ? -1 : 1;
-	return a->min < b->min ? -1 : a->min > b->min;
-}
-
-static int by_index(const uint32_t *a, const uint32_t *b)
-{
-	return *a < *b ? -1 : *a > *b;
-}
-
-static int by_key(const void *a, const void *b, void *sources)
-{
-	const struct image_source *s = sources;
-	const uint32_t *x = a, *y = b;
-	int r = compare_keys(&s[*x], &s[*y]);
-
-	return r ? r : by_index(x, y);
-}
-
-static int by_path(const void *a, const void *b, void *sources)
-{
-	const struct image_source *s = sources;
-	const uint32_t *x = a, *y = b;
-	int r = strcmp(s[*x].path, s[*y].path);
-
-	return r ? r : by_index(x, y);
-}
-
-static void sort_sources(struct image_set *s)
-{
-	for (size_t i = 0; i < s->n; i++)
-		if (has_key(&s->sources[i]))
-			s->by_key[s->n_by_key++] = (uint32_t)i;
-		else
-			s->by_path[s->n_by_path++] = (uint32_t)i;
-	qsort_r(s->by_key, s->n_by_key, sizeof(uint32_t), by_key, s->sources);
-	qsort_r(s->by_path, s->n_by_path, sizeof(uint32_t), by_path, s->sources);
-}
-
-int image_set_new(const struct image_source *sources, size_t n, struct image_set **ret)
+int image_set_new(const struct image_source *sources, size_t n, const struct image_loader *loader,
+		  struct image_set **ret)
 {
 	struct image_set *s;
 
@@ -91,21 +27,23 @@ int image_set_new(const struct image_source *sources, size_t n, struct image_set
 	if (!s)
 		return -ENOMEM;
 	s->n = n;
+	if (loader)
+		s->loader = *loader;
+	if (!s->loader.max_filled)
+		s->loader.max_filled = IMAGE_MAX_FILLED;
 	s->sources = calloc(n + 1, sizeof(*s->sources));
-	s->by_key = calloc(n + 1, sizeof(*s->by_key));
-	s->by_path = calloc(n + 1, sizeof(*s->by_path));
-	if (!s->sources || !s->by_key || !s->by_path) {
-		image_set_free(s);
-		return -ENOMEM;
-	}
-	for (size_t i = 0; i < n; i++) {
+	s->bodies = calloc(n + 1, sizeof(*s->bodies));
+	for (size_t i = 0; s->sources && i < n; i++) {
 		s->sources[i] = sources[i];
 		if (!sources[i].path)
 			s->sources[i].path = "";
 		s->sources[i].build_id_size =
 			(uint8_t)MIN_OF(sources[i].build_id_size, sizeof(sources[i].build_id));
 	}
-	sort_sources(s);
+	if (!s->sources || !s->bodies || image_index_init(s) < 0) {
+		image_set_free(s);
+		return -ENOMEM;
+	}
 	*ret = s;
 	return 0;
 }
@@ -114,9 +52,11 @@ void image_set_free(struct image_set *s)
 {
 	if (!s)
 		return;
+	if (s->bodies)
+		image_bytes_done(s);
+	image_index_done(s);
 	free(s->sources);
-	free(s->by_key);
-	free(s->by_path);
+	free(s->bodies);
 	free(s);
 }
 
@@ -125,116 +65,12 @@ const struct image_source *image_source(const struct image_set *s, uint32_t imag
 	return image < s->n ? &s->sources[image] : NULL;
 }
 
-/* The first of the sorted list LIST that is not before KEY. */
-static size_t lower_bound(const struct image_set *s, const uint32_t *list, size_t n,
-			  const struct image_source *key)
+bool image_was_asked(const struct image_set *s, uint32_t image)
 {
-	bool keys = list == s->by_key;
-	size_t lo = 0;
-
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-		const struct image_source *at = &s->sources[list[mid]];
-
-		if ((keys ? compare_keys(at, key) : strcmp(at->path, key->path)) < 0)
-			lo = mid + 1;
-		else
-			n = mid;
-	}
-	return lo;
+	return image < s->n && s->bodies[image].state != IMAGE_NEW;
 }
 
-/* Among those of one device and inode, the same generation is best, an unknown one will do. */
-static uint32_t find_by_key(const struct image_set *s, const struct image_source *key)
-{
-	uint32_t found = UINT32_MAX;
-
-	for (size_t i = lower_bound(s, s->by_key, s->n_by_key, key); i < s->n_by_key; i++) {
-		const struct image_source *at = &s->sources[s->by_key[i]];
-
-		if (compare_keys(at, key) != 0)
-			break;
-		if (at->ino_generation == key->ino_generation)
-			return s->by_key[i];
-		if (found == UINT32_MAX && (!at->ino_generation || !key->ino_generation))
-			found = s->by_key[i];
-	}
-	return found;
-}
-
-static bool same_build_id(const struct image_source *a, const struct image_source *b)
-{
-	return a->build_id_size == b->build_id_size &&
-	       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
-}
-
-/* One path may have meant several files, one after the other. */
-static bool may_be(const struct image_source *a, const struct image_source *b)
-{
-	return strcmp(a->path, b->path) == 0 &&
-	       (!a->build_id_size || !b->build_id_size || same_build_id(a, b));
-}
-
-static uint32_t find_by_build_id(const struct image_set *s, const struct image_source *key)
-{
-	for (size_t i = 0; key->build_id_size && i < s->n; i++)
-		if (same_build_id(&s->sources[i], key) && may_be(&s->sources[i], key))
-			return (uint32_t)i;
-	return UINT32_MAX;
-}
-
-/* By path alone, when either side knows no more: first those without a key, then all. */
-static uint32_t find_by_path(const struct image_set *s, const struct image_source *key)
-{
-	size_t i = lower_bound(s, s->by_path, s->n_by_path, key);
-
-	for (; i < s->n_by_path; i++) {
-		const struct image_source *at = &s->sources[s->by_path[i]];
-
-		if (strcmp(at->path, key->path) != 0)
-			break;
-		if (may_be(at, key))
-			return s->by_path[i];
-	}
-	for (i = 0; !has_key(key) && i < s->n; i++)
-		if (may_be(&s->sources[i], key))
-			return (uint32_t)i;
-	return UINT32_MAX;
-}
-
-static uint32_t find(const struct image_set *s, const struct space_file *file)
-{
-	struct image_source key = {.path = file->path,
-				   .maj = file->maj,
-				   .min = file->min,
-				   .ino = file->ino,
-				   .ino_generation = file->ino_generation,
-				   .build_id_size = file->build_id_size};
-	uint32_t found;
-
-	memcpy(key.build_id, file->build_id, sizeof(key.build_id));
-	found = has_key(&key) ? find_by_key(s, &key) : find_by_build_id(s, &key);
-	return found != UINT32_MAX ? found : find_by_path(s, &key);
-}
-
-uint32_t image_index(struct image_set *s, const struct space_file *file)
-{
-	struct cached *c = &s->cache[((uintptr_t)file >> 5) & (CACHE_SIZE - 1)];
-
-	if (c->file == file && c->ino == file->ino && c->ino_generation == file->ino_generation &&
-	    c->maj == file->maj && c->min == file->min && c->build_id_size == file->build_id_size &&
-	    memcmp(c->build_id, file->build_id, sizeof(c->build_id)) == 0)
-		return c->image;
-	*c = (struct cached){.file = file,
-			     .ino = file->ino,
-			     .ino_generation = file->ino_generation,
-			     .maj = file->maj,
-			     .min = file->min,
-			     .build_id_size = file->build_id_size,
-			     .image = find(s, file)};
-	memcpy(c->build_id, file->build_id, sizeof(c->build_id));
-	return c->image;
-}
+/* --- Code --- */
 
 /* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(), perf_event_mmap_event())
  * and files that are only memory. */
@@ -244,49 +80,187 @@ static bool is_anonymous(const struct space_file *file)
 	       strncmp(file->path, "/dev/zero", 9) == 0;
 }
 
-/* [BEGIN, BEGIN + SIZE) of the file, which S has, as mapped by M. */
-static int locate(const struct image_source *s, const struct space_mapping *m, uint64_t address,
+/* Around an address, that is OFFSET of an image: bytes of the mapping before and behind it. */
+struct around {
+	uint64_t address, offset;
+	uint64_t before, behind;
+};
+
+static void set_map(const struct image_set *s, uint32_t image, const struct around *a,
+		    struct image_code *ret)
+{
+	const struct image_source *source = &s->sources[image];
+	uint64_t first = source->n_pieces || source->loadable ? 0 : source->offset;
+
+	ret->map_begin = a->address - MIN_OF(a->before, a->offset - first);
+	ret->map_end = a->address + MIN_OF(a->behind, s->bodies[image].size - a->offset);
+}
+
+static int locate(struct image_set *s, uint32_t image, const struct around *a,
 		  struct image_code *ret)
 {
-	uint64_t offset, begin, end, last;
+	struct image_range range;
+	uint64_t begin, end;
+	int r = image_bytes_open(s, image);
 
-	if (__builtin_add_overflow(m->pgoff, address - m->start, &offset) ||
-	    __builtin_add_overflow(s->offset, s->size, &end))
-		return IMAGE_SHORT;
-	if (offset < s->offset)
-		return IMAGE_MISSING;
-	if (offset >= end)
-		return IMAGE_SHORT;
-	begin = MAX_OF(m->pgoff, s->offset);
-	if (!__builtin_add_overflow(m->pgoff, m->size, &last))
-		end = MIN_OF(end, last);
-	ret->address = m->start + (begin - m->pgoff);
+	if (r == 0)
+		r = image_bytes_around(s, image, a->offset, 0, &range);
+	if (r != 0)
+		return r;
+	begin = a->offset - MIN_OF(a->before, a->offset - range.begin);
+	end = a->offset + MIN_OF(a->behind, range.end - a->offset);
+	ret->image = image;
+	ret->address = a->address - (a->offset - begin);
 	ret->offset = begin;
 	ret->size = end - begin;
-	ret->bytes = s->bytes + (begin - s->offset);
+	ret->bytes = range.bytes + (begin - range.begin);
+	ret->touched = NULL;
+	set_map(s, image, a, ret);
+	if (!range.touched)
+		return 0;
+	/* Where it was asked for, something of it is looked at. */
+	range.touched[(a->offset >> PAGE_SHIFT) - (range.begin >> PAGE_SHIFT)] = 1;
+	range.touched += (begin >> PAGE_SHIFT) - (range.begin >> PAGE_SHIFT);
+	if ((ret->address & (PAGE_SIZE - 1)) == (begin & (PAGE_SIZE - 1)))
+		ret->touched = range.touched;
+	else /* a mapping that no kernel makes: pages of addresses are not those of the file */
+		memset(range.touched, 1,
+		       (size_t)(((end - 1) >> PAGE_SHIFT) - (begin >> PAGE_SHIFT) + 1));
 	return 0;
 }
 
-int image_find(struct image_set *s, const struct space *space, uint64_t time, uint64_t address,
-	       struct image_code *ret)
+static int find_file(struct image_set *s, const struct space_mapping *m, struct around *a,
+		     struct image_code *ret)
 {
-	const struct space_mapping *m = space_find(space, time, address);
-	const struct image_source *source;
 	uint32_t image;
+	int r;
 
-	if (!m)
-		return IMAGE_UNMAPPED;
 	if (!m->file || strncmp(m->file->path, "//", 2) == 0)
 		return IMAGE_ANONYMOUS;
 	/* [vdso] is no file, but its bytes may be at hand. */
 	image = image_index(s, m->file);
 	if (image == UINT32_MAX)
 		return is_anonymous(m->file) ? IMAGE_ANONYMOUS : IMAGE_MISSING;
-	source = &s->sources[image];
-	if (!source->bytes && source->mismatch)
-		return IMAGE_MISMATCH;
-	if (!source->bytes)
-		return is_anonymous(m->file) ? IMAGE_ANONYMOUS : IMAGE_MISSING;
-	ret->image = image;
-	return locate(source, m, address, ret);
+	r = image_bytes_open(s, image);
+	if (r == IMAGE_MISSING && is_anonymous(m->file))
+		return IMAGE_ANONYMOUS;
+	if (r != 0)
+		return r;
+	if (__builtin_add_overflow(m->pgoff, a->before, &a->offset))
+		return IMAGE_SHORT;
+	return locate(s, image, a, ret);
+}
+
+static int find_memory(struct image_set *s, const struct space *space,
+		       const struct space_mapping *m, struct around *a, struct image_code *ret)
+{
+	uint32_t image = image_index_memory(s, space, m, a->address, &a->offset);
+
+	if (image == UINT32_MAX)
+		return IMAGE_ANONYMOUS;
+	return locate(s, image, a, ret) == 0 ? 0 : IMAGE_ANONYMOUS;
+}
+
+int image_find(struct image_set *s, const struct space *space, uint64_t time, uint64_t address,
+	       struct image_code *ret)
+{
+	const struct space_mapping *m = space_find(space, time, address);
+	struct around a = {.address = address};
+	int r;
+
+	if (!m)
+		return IMAGE_UNMAPPED;
+	a.before = address - m->start;
+	a.behind = MIN_OF(m->size - a.before, UINT64_MAX - address);
+	if (is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
+		return 0;
+	r = find_file(s, m, &a, ret);
+	/* A file that is only memory, and of which nobody has the file. */
+	if (r != 0 && !is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
+		return 0;
+	return r;
+}
+
+int image_at(struct image_set *s, uint32_t image, uint64_t offset, struct image_code *ret)
+{
+	const struct around a = {offset, offset, offset, UINT64_MAX - offset};
+
+	return image < s->n ? locate(s, image, &a, ret) : IMAGE_MISSING;
+}
+
+/* --- What was needed --- */
+
+const uint8_t *image_need(struct image_set *s, uint32_t image, uint64_t offset, uint64_t size)
+{
+	const uint8_t *bytes = NULL;
+	struct image_range range;
+
+	if (image >= s->n || image_bytes_open(s, image) != 0)
+		return NULL;
+	for (uint64_t at = offset, left = size; left > 0;) {
+		uint64_t n;
+
+		if (image_bytes_around(s, image, at, left, &range) != 0)
+			return NULL;
+		if (!bytes)
+			bytes = range.bytes + (at - range.begin);
+		n = MIN_OF(left, range.end - at);
+		if (range.touched)
+			memset(range.touched + (at >> PAGE_SHIFT) - (range.begin >> PAGE_SHIFT), 1,
+			       (size_t)(((at + n - 1) >> PAGE_SHIFT) - (at >> PAGE_SHIFT) + 1));
+		at += n;
+		left -= n;
+	}
+	return bytes;
+}
+
+static bool is_touched(const struct image_body *b, uint64_t offset)
+{
+	uint64_t end = MIN_OF(offset + KEPT_BLOCK, b->end);
+
+	return offset < b->end && memchr(b->touched + (offset >> PAGE_SHIFT), 1,
+					 (size_t)((end - offset + PAGE_SIZE - 1) >> PAGE_SHIFT));
+}
+
+/* The next touched piece from *AT on; false: there is none. */
+static bool next_needed(const struct image_body *b, uint64_t *at, uint64_t *ret_offset)
+{
+	while (*at < b->end && !is_touched(b, *at))
+		*at += KEPT_BLOCK;
+	*ret_offset = *at;
+	while (is_touched(b, *at))
+		*at += KEPT_BLOCK;
+	return *at > *ret_offset;
+}
+
+/* Who has the code wants its names, sooner or later; the kernel's are elsewhere. */
+static void need_names(struct image_set *s, uint32_t image)
+{
+	const struct image_body *b = &s->bodies[image];
+	struct elf_file *f;
+
+	if (b->state == IMAGE_OPEN && !b->named && !s->sources[image].apart && b->end > 0 &&
+	    memchr(b->touched, 1, (size_t)((b->end - 1) >> PAGE_SHIFT) + 1) &&
+	    image_open_elf(s, image, &f) == 0)
+		elf_file_free(f);
+}
+
+int image_set_needed(struct image_set *s,
+		     int (*fn)(void *userdata, uint32_t image, uint64_t offset, uint64_t size),
+		     void *userdata)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		const struct image_body *b = &s->bodies[i];
+		uint64_t at = 0, offset;
+
+		if (b->touched)
+			need_names(s, (uint32_t)i);
+		while (b->touched && next_needed(b, &at, &offset)) {
+			int r = fn(userdata, (uint32_t)i, offset, MIN_OF(at, b->end) - offset);
+
+			if (r != 0)
+				return r;
+		}
+	}
+	return 0;
 }

@@ -37,9 +37,12 @@ struct space {
 	bool owns_pool;
 	bool history;
 	uint64_t id;
+	uint32_t pid;
 	uint64_t since;	      /* when the first mapping began: from then on there is one */
 	struct piece **alive; /* in order of address */
 	size_t n, capacity;
+	uint64_t newest;   /* begin of any of them */
+	uint32_t *shared;  /* without history: how many spaces have ALIVE in common; NULL: one */
 	uint64_t *changes; /* with history: the time of each */
 	uint64_t n_changes;
 	size_t changes_capacity;
@@ -90,11 +93,19 @@ static void free_with_pool(struct pool *pool)
 	free(pool);
 }
 
-static void put_back(struct space *s)
+static void put_alive(struct space *s)
 {
+	if (s->shared && --*s->shared > 0)
+		return;
+	pool_put(s->pool, s->shared, sizeof(*s->shared));
 	for (size_t i = 0; i < s->n; i++)
 		pool_put(s->pool, s->alive[i], sizeof(struct piece));
 	pool_put(s->pool, s->alive, s->capacity * sizeof(*s->alive));
+}
+
+static void put_back(struct space *s)
+{
+	put_alive(s);
 	pool_put(s->pool, s, sizeof(*s));
 }
 
@@ -368,6 +379,7 @@ static int replace(struct space *s, const struct space_mapping *m, size_t lo, si
 	s->n -= hi - lo;
 	insert(s, lo, p);
 	s->since = MIN_OF(s->since, m->begin);
+	s->newest = MAX_OF(s->newest, m->begin);
 	if (s->history)
 		s->changes[s->n_changes] = m->begin;
 	s->n_changes++;
@@ -383,6 +395,35 @@ static bool is_old(const struct space *s, const struct space_mapping *m, size_t 
 	return s->history && s->n_changes && s->changes[s->n_changes - 1] > m->begin;
 }
 
+static int copy(struct space *to, const struct space *from, uint64_t time);
+
+/* What was shared becomes S's own. */
+static int unshare(struct space *s)
+{
+	struct space own = {.pool = s->pool};
+	uint64_t since = s->since;
+
+	if (!s->shared)
+		return 0;
+	if (*s->shared == 1) {
+		pool_put(s->pool, s->shared, sizeof(*s->shared));
+		s->shared = NULL;
+		return 0;
+	}
+	if (copy(&own, s, SPACE_NOW) < 0) {
+		put_alive(&own);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < own.n; i++)
+		own.alive[i]->m.begin = s->alive[i]->m.begin;
+	put_alive(s);
+	s->alive = own.alive;
+	s->capacity = own.capacity;
+	s->shared = NULL;
+	s->since = since;
+	return 0;
+}
+
 int space_map(struct space *s, uint64_t time, uint64_t start, uint64_t size, uint64_t pgoff,
 	      uint32_t prot, uint32_t flags, const struct space_file *file)
 {
@@ -396,7 +437,9 @@ int space_map(struct space *s, uint64_t time, uint64_t start, uint64_t size, uin
 	if (end == start || is_old(s, &m, lo, hi) ||
 	    (hi - lo == 1 && same_content(s->alive[lo], &m)))
 		return 0;
-	r = split(s, start);
+	r = unshare(s);
+	if (r == 0)
+		r = split(s, start);
 	if (r == 0)
 		r = split(s, end);
 	if (r < 0)
@@ -432,16 +475,40 @@ static int copy(struct space *to, const struct space *from, uint64_t time)
 		to->alive[to->n++] = c;
 		to->since = time;
 	}
+	to->newest = time;
 	return 0;
 }
 
-struct space *space_fork_in(struct pool *pool, const struct space *space, uint64_t time)
+/* Without history a fork's copy is made when one of the two changes: most of them execute another
+ * program first. When all was mapped before TIME, the begins do not matter: nobody asks for earlier
+ * times. */
+static bool share(struct space *to, struct space *from, uint64_t time)
+{
+	if (from->history || from->newest > time)
+		return false;
+	if (!from->shared) {
+		from->shared = pool_get(from->pool, sizeof(*from->shared));
+		if (!from->shared)
+			return false;
+		*from->shared = 1;
+	}
+	++*from->shared;
+	to->shared = from->shared;
+	to->alive = from->alive;
+	to->n = from->n;
+	to->capacity = from->capacity;
+	to->newest = time;
+	to->since = to->n ? time : to->since;
+	return true;
+}
+
+struct space *space_fork_in(struct pool *pool, struct space *space, uint64_t time)
 {
 	struct space *s = space_new_in(pool, space->history);
 
 	if (!s)
 		return NULL;
-	if (copy(s, space, time) == 0)
+	if (share(s, space, time) || copy(s, space, time) == 0)
 		return s;
 	put_back(s);
 	return NULL;
@@ -451,12 +518,20 @@ struct space *space_fork(const struct space *space, uint64_t time)
 {
 	struct space *s;
 
-	if (!space->owns_pool)
-		return space_fork_in(space->pool, space, time);
 	s = space_new(space->history);
 	if (s && copy(s, space, time) < 0) {
 		space_free(s);
 		return NULL;
 	}
 	return s;
+}
+
+void space_set_pid(struct space *space, uint32_t pid)
+{
+	space->pid = pid;
+}
+
+uint32_t space_pid(const struct space *space)
+{
+	return space->pid;
 }

@@ -57,3 +57,6 @@ int space_foreach(const struct space *space, uint64_t time,
 bool space_is_mapped(const struct space *space, uint64_t time);
 /* Ids are unique within a program's run. */
 uint64_t space_id(const struct space *space);
+/* Whose it is: 0 until it is said. A fork's copy is nobody's again. */
+void space_set_pid(struct space *space, uint32_t pid);
+uint32_t space_pid(const struct space *space);

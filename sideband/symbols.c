@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base.h"
 #include "sideband/elf.h"
@@ -19,10 +20,21 @@ struct opened {
 	struct elf_file *elf; /* NULL: no ELF file, not at hand, or no memory */
 };
 
+/* The names of code in a process' memory. */
+struct map {
+	uint32_t pid;
+	const void *text; /* borrowed */
+	size_t size;
+	bool tried;
+	struct perfmap *map; /* NULL: not read, or no memory */
+};
+
 struct symbols {
 	struct image_set *images;
 	struct opened *opened; /* by image */
 	size_t n;
+	struct map *maps; /* in order of pid */
+	size_t n_maps, maps_capacity;
 };
 
 int symbols_new(struct image_set *images, struct symbols **ret)
@@ -49,14 +61,96 @@ void symbols_free(struct symbols *s)
 		return;
 	for (size_t i = 0; i < s->n; i++)
 		elf_file_free(s->opened[i].elf);
+	for (size_t i = 0; i < s->n_maps; i++)
+		perfmap_free(s->maps[i].map);
+	free(s->maps);
 	free(s->opened);
 	free(s);
 }
 
-/* NULL: none. A piece from the middle of a file has no headers. */
+/* The first map of a process that is not before PID. */
+static size_t map_at(const struct symbols *s, uint32_t pid)
+{
+	size_t lo = 0, hi = s->n_maps;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (s->maps[mid].pid < pid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
+{
+	size_t at = map_at(s, pid), capacity = s->maps_capacity ? 2 * s->maps_capacity : 16;
+	struct map *maps;
+
+	if (at < s->n_maps && s->maps[at].pid == pid)
+		return 0;
+	if (s->n_maps == s->maps_capacity) {
+		maps = reallocarray(s->maps, capacity, sizeof(*maps));
+		if (!maps)
+			return -ENOMEM;
+		s->maps = maps;
+		s->maps_capacity = capacity;
+	}
+	memmove(&s->maps[at + 1], &s->maps[at], (s->n_maps - at) * sizeof(*s->maps));
+	s->maps[at] = (struct map){.pid = pid, .text = text, .size = size};
+	s->n_maps++;
+	return 0;
+}
+
+/* NULL: there is none. */
+static struct perfmap *open_map(struct symbols *s, uint32_t pid)
+{
+	size_t at = map_at(s, pid);
+	struct map *map = &s->maps[at];
+
+	if (at == s->n_maps || map->pid != pid)
+		return NULL;
+	if (!map->tried && perfmap_new(map->text, map->size, &map->map) != 0)
+		map->map = NULL;
+	map->tried = true;
+	return map->map;
+}
+
+bool symbols_find_in_map(struct symbols *s, uint32_t pid, uint64_t address,
+			 struct perfmap_function *ret)
+{
+	struct perfmap *map = open_map(s, pid);
+
+	if (map)
+		perfmap_find(map, address, ret);
+	return map != NULL;
+}
+
+/* In the process' memory that SOURCE is. A function may reach over its ends. */
+static void find_in_memory(struct symbols *s, const struct image_source *source, struct symbol *ret)
+{
+	struct perfmap *map = open_map(s, source->pid);
+	struct perfmap_function f;
+	uint64_t size = source->file_size ? source->file_size : source->size;
+	uint64_t begin, end = source->address + size;
+
+	if (!map)
+		return;
+	perfmap_find(map, source->address + ret->offset, &f);
+	begin = MAX_OF(f.start, source->address);
+	end = MIN_OF(f.start + f.size, end);
+	if (begin >= end)
+		return;
+	ret->offset = begin - source->address;
+	ret->size = end - begin;
+	ret->name = f.name;
+}
+
+/* NULL: none. */
 static const struct elf_file *open_image(struct symbols *s, uint32_t image)
 {
-	const struct image_source *source;
 	struct opened *o;
 
 	if (image >= s->n)
@@ -65,9 +159,7 @@ static const struct elf_file *open_image(struct symbols *s, uint32_t image)
 	if (o->tried)
 		return o->elf;
 	o->tried = true;
-	source = image_source(s->images, image);
-	if (source->bytes && source->offset == 0 &&
-	    elf_file_new(source->bytes, source->size, &o->elf) != 0)
+	if (image_open_elf(s->images, image, &o->elf) != 0)
 		o->elf = NULL;
 	return o->elf;
 }
@@ -114,12 +206,18 @@ static uint64_t end_before(const struct elf_symbol *symbols, size_t n, size_t be
 
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret)
 {
-	const struct elf_file *elf = open_image(s, image);
+	const struct image_source *source = image_source(s->images, image);
+	const struct elf_file *elf;
 	const struct elf_symbol *symbols;
 	uint64_t begin, end;
 	size_t n, beyond;
 
 	*ret = (struct symbol){.image = image, .offset = offset};
+	if (source && source->memory && !source->vdso) {
+		find_in_memory(s, source, ret);
+		return;
+	}
+	elf = open_image(s, image);
 	if (!elf || !elf_file_code(elf, offset, &begin, &end))
 		return;
 	symbols = elf_file_symbols(elf, &n);

@@ -1,17 +1,23 @@
 /*
- * (image, offset) -> function. ELF files are opened on first use.
+ * (image, offset) -> function. ELF files are opened on first use; code in a process' memory has the
+ * names of its perf map.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "sideband/image.h"
+#include "sideband/perfmap.h"
 
 struct symbols;
 
 int symbols_new(struct image_set *images, struct symbols **ret);
 void symbols_free(struct symbols *s);
+/* TEXT (borrowed, a stranger's) has the names of code in the memory of process PID (perfmap.h);
+ * read on first use. A later one for the same process is ignored. 0 or -ENOMEM. */
+int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size);
 
 struct symbol {
 	uint32_t image;
@@ -23,5 +29,9 @@ struct symbol {
 /* The function around file offset OFFSET of IMAGE. Always fills *ret: where nothing is known,
  * offset is OFFSET and name NULL. */
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret);
+/* What the perf map of process PID has at ADDRESS, in code of whatever kind (perfmap.h). False:
+ * there is no map of it, *RET is untouched. */
+bool symbols_find_in_map(struct symbols *s, uint32_t pid, uint64_t address,
+			 struct perfmap_function *ret);
 /* Build id of an image; *ret_size 0: none. */
 const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_size);

@@ -8,17 +8,21 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base.h"
 #include "proto/manifest.h"
 #include "sideband/space_private.h"
 #include "sideband/timeline_private.h"
 
-#define LOG_MIN 64u
+#define LOG_MIN	   64u
+#define WITHIN_MIN (1u << 20)
 /* How far records of different CPUs may be apart, ns. */
 #define REACH 1000000000u
 /* Each try forgets a sixteenth of the processes. */
 #define TRIES 4u
+/* When the log is full, so much of it is folded at once. */
+#define FOLD_SHARE 256u
 
 int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret)
 {
@@ -37,6 +41,18 @@ int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret)
 	}
 	*ret = t;
 	return 0;
+}
+
+int timeline_new_within(uint64_t max_bytes, struct timeline **ret)
+{
+	uint64_t log_bytes = WITHIN_MIN / 4, others;
+
+	if (max_bytes < WITHIN_MIN)
+		return -EINVAL;
+	while (log_bytes <= max_bytes / 8)
+		log_bytes *= 2;
+	others = log_bytes + pending_most(log_bytes) + LOG_SCRATCH_SIZE + sizeof(struct timeline);
+	return timeline_new(log_bytes, max_bytes - others, ret);
 }
 
 void timeline_free(struct timeline *t)
@@ -63,33 +79,63 @@ static void absorb(struct timeline *t, const struct perfrecord *r)
 	t->dropped += result < 0;
 }
 
+void timeline_settle(struct timeline *t)
+{
+	for (size_t cpu = 0; cpu < t->state.n_cpus; cpu++) {
+		const struct perfrecord_switch *s;
+		struct perfrecord r;
+
+		while ((s = turns_next_waiting(&t->state.cpus[cpu]))) {
+			perfrecord_from_switch(s, &r);
+			absorb(t, &r);
+		}
+	}
+}
+
+static void absorb_bytes(struct timeline *t, const void *bytes, size_t size)
+{
+	struct perfrecord r;
+
+	if (perfrecord_parse(bytes, size, &r) == 0)
+		absorb(t, &r);
+}
+
 static void absorb_first_pending(struct timeline *t)
 {
 	const struct pending_record *first = pending_first(&t->pending);
-	struct perfrecord r;
 
-	if (perfrecord_parse(first->bytes, first->size, &r) == 0)
-		absorb(t, &r);
+	absorb_bytes(t, first->bytes, first->size);
 	pending_drop_first(&t->pending);
 }
 
 /* A record that speaks of more than its own CPU must wait its turn. */
-static void absorb_in_turn(struct timeline *t, const struct perfrecord *r, const void *bytes)
+static void absorb_in_turn(struct timeline *t, const struct glance *g, const void *bytes)
 {
-	switch (r->type) {
+	struct cpu *c;
+
+	switch (g->type) {
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_MMAP2:
-		while (!pending_add(&t->pending, r->time, bytes, r->size)) {
+		while (!pending_add(&t->pending, g, bytes)) {
 			if (!pending_first(&t->pending)) {
-				absorb(t, r);
+				absorb_bytes(t, bytes, g->size);
 				return;
 			}
 			absorb_first_pending(t);
 		}
 		return;
-	default: absorb(t, r);
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		c = state_cpu(&t->state, g->cpu);
+		if (c)
+			turns_settle(&t->state, c);
+		absorb_bytes(t, bytes, g->size);
+		return;
+	case PERF_RECORD_ITRACE_START:
+	case PERF_RECORD_LOST: absorb_bytes(t, bytes, g->size); return;
+	default: return; /* state_apply() makes nothing of it without history */
 	}
 }
 
@@ -109,38 +155,82 @@ static void advance_horizon(struct timeline *t, uint64_t time)
 	}
 }
 
+/* The oldest record: its header, and its trailer (perfrecord.h), which it has as it was parsed when
+ * it came. */
+static struct glance glance(const uint8_t *bytes, size_t size)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t time;
+		uint32_t cpu, reserved;
+		uint64_t id;
+	} trailer;
+	struct perf_event_header header;
+
+	_Static_assert(sizeof(trailer) == PERFRECORD_SAMPLE_ID_SIZE, "perfrecord.h");
+	assert(size >= sizeof(header) + sizeof(trailer));
+	memcpy(&header, bytes, sizeof(header));
+	memcpy(&trailer, bytes + size - sizeof(trailer), sizeof(trailer));
+	return (struct glance){trailer.time, header.type, trailer.cpu, header.size};
+}
+
+static bool wait_switch(struct timeline *t, const uint8_t *bytes, size_t size)
+{
+	struct perfrecord_switch s;
+
+	return perfrecord_get_switch(bytes, size, &s) && turns_wait(&t->state, &s);
+}
+
 static void fold_oldest(struct timeline *t)
 {
-	struct perfrecord r;
 	const uint8_t *bytes;
+	struct glance g;
 	size_t size;
 
 	bytes = log_at(&t->log, t->log.tail, t->log.scratch, &size);
-	if (perfrecord_parse(bytes, size, &r) == 0)
-		absorb_in_turn(t, &r, bytes);
+	g = glance(bytes, size);
+	if (!wait_switch(t, bytes, size))
+		absorb_in_turn(t, &g, bytes);
 	t->log.tail += size;
-	t->log_mappings -= ((const struct perf_event_header *)bytes)->type == PERF_RECORD_MMAP2;
+	t->log_mappings -= g.type == PERF_RECORD_MMAP2;
 	t->folded++;
-	advance_horizon(t, r.time);
+	advance_horizon(t, g.time);
+}
+
+/* Some more than is needed: they lie one behind the other, and are fetched together. */
+static void fold_for(struct timeline *t, size_t size)
+{
+	uint64_t more = t->log.size / FOLD_SHARE;
+
+	if (log_fits(&t->log, size))
+		return;
+	while (t->log.head > t->log.tail && !log_fits(&t->log, MAX_OF(size, more)))
+		fold_oldest(t);
+}
+
+int timeline_push_switch(struct timeline *t, const void *bytes, size_t size)
+{
+	t->records++;
+	if (size > t->log.size) {
+		t->dropped++;
+		return -ENOMEM;
+	}
+	fold_for(t, size);
+	log_append(&t->log, bytes, size);
+	return 0;
 }
 
 int timeline_push(struct timeline *t, const struct perfrecord *record, const void *bytes,
 		  size_t size)
 {
-	assert(size == record->size && size >= sizeof(struct perf_event_header));
+	int r;
 
-	t->records++;
+	assert(size == record->size && size >= sizeof(struct perf_event_header));
 	if (record->type == PERF_RECORD_LOST)
 		t->lost += record->u.lost.lost;
-	if (size > t->log.size) {
-		t->dropped++;
-		return -ENOMEM;
-	}
-	while (!log_fits(&t->log, size))
-		fold_oldest(t);
-	log_append(&t->log, bytes, size);
-	t->log_mappings += record->type == PERF_RECORD_MMAP2;
-	return 0;
+	r = timeline_push_switch(t, bytes, size);
+	t->log_mappings += r == 0 && record->type == PERF_RECORD_MMAP2;
+	return r;
 }
 
 static uint64_t count_mappings(const struct process_list *list)
@@ -159,6 +249,9 @@ static uint64_t count_mappings(const struct process_list *list)
 
 void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret)
 {
+	uint64_t others = sizeof(*t) + t->log.size + LOG_SCRATCH_SIZE +
+			  t->pending.capacity * sizeof(struct pending_record *);
+
 	*ret = (struct timeline_stats){
 		.records = t->records,
 		.folded = t->folded,
@@ -166,97 +259,11 @@ void timeline_get_stats(const struct timeline *t, struct timeline_stats *ret)
 		.horizon_ns = t->horizon,
 		.log_bytes_used = t->log.head - t->log.tail,
 		.base_bytes_used = t->state.pool.used,
+		.taken_bytes = others + t->pending.pool.taken + t->state.pool.taken,
+		.most_bytes = others + t->pending.pool.limit + t->state.pool.limit,
 		.processes = t->state.processes.n,
 		.mappings = count_mappings(&t->state.live) + count_mappings(&t->state.ended),
 		.lost = t->lost,
 		.log_mappings = t->log_mappings,
 	};
-}
-
-/* --- Pids --- */
-
-struct pid_walk {
-	struct pool pool;
-	struct idmap seen;
-	int (*fn)(void *userdata, uint32_t pid);
-	void *userdata;
-};
-
-static int visit_pid(struct pid_walk *w, uint32_t pid)
-{
-	struct idnode *node;
-
-	if (pid == 0 || pid == TIMELINE_UNKNOWN || idmap_find(&w->seen, pid))
-		return 0;
-	node = pool_get(&w->pool, sizeof(*node));
-	if (!node)
-		return -ENOMEM;
-	node->id = pid;
-	if (!idmap_add(&w->seen, &w->pool, node))
-		return -ENOMEM;
-	return w->fn(w->userdata, pid);
-}
-
-static int visit_record(struct pid_walk *w, const void *bytes, size_t size)
-{
-	const struct perf_event_header *header = bytes;
-	struct perfrecord r;
-
-	/* Most of a log is switches, and everybody in them has another record. */
-	if (header->type == PERF_RECORD_SWITCH || header->type == PERF_RECORD_SWITCH_CPU_WIDE ||
-	    perfrecord_parse(bytes, size, &r) != 0)
-		return 0;
-	switch (r.type) {
-	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT: return visit_pid(w, r.u.task.pid);
-	case PERF_RECORD_COMM: return visit_pid(w, r.u.comm.pid);
-	case PERF_RECORD_MMAP2: return visit_pid(w, r.u.mmap2.pid);
-	case PERF_RECORD_ITRACE_START: return visit_pid(w, r.u.itrace_start.pid);
-	default: return 0;
-	}
-}
-
-static int visit_list(struct pid_walk *w, const struct process_list *list)
-{
-	const struct process *p;
-	int r = 0;
-
-	TAILQ_FOREACH(p, list, entry)
-	if ((r = visit_pid(w, p->node.id)))
-		break;
-	return r;
-}
-
-static int visit_log(struct pid_walk *w, const struct timeline *t)
-{
-	CLEANUP_FREE uint8_t *scratch = malloc(PERFRECORD_MAX_SIZE + 8);
-	size_t size;
-	int r = 0;
-
-	if (!scratch)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->pending.n && !r; i++)
-		r = visit_record(w, t->pending.heap[i].bytes, t->pending.heap[i].size);
-	for (uint64_t at = t->log.tail; at < t->log.head && !r; at += size) {
-		const uint8_t *bytes = log_at(&t->log, at, scratch, &size);
-
-		r = visit_record(w, bytes, size);
-	}
-	return r;
-}
-
-int timeline_foreach_pid(const struct timeline *t, int (*fn)(void *userdata, uint32_t pid),
-			 void *userdata)
-{
-	struct pid_walk w = {.fn = fn, .userdata = userdata};
-	int r;
-
-	pool_init(&w.pool, SIZE_MAX);
-	r = visit_list(&w, &t->state.live);
-	if (!r)
-		r = visit_list(&w, &t->state.ended);
-	if (!r && t->log.ring)
-		r = visit_log(&w, t);
-	pool_done(&w.pool);
-	return r;
 }

@@ -29,6 +29,10 @@ struct timeline;
  * an upper limit for the folded state (processes beyond it are dropped, ended ones first, then
  * those not seen for longest, and counted). 0, -EINVAL (LOG_BYTES), -ENOMEM. */
 int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret);
+/* The same, with as much of MAX_BYTES (at least 1 MiB) for each as goes with the other: a quarter
+ * for the log, rounded down to a power of two; a quarter of that for what waits between the two;
+ * the rest for the base. All in all it never takes more. */
+int timeline_new_within(uint64_t max_bytes, struct timeline **ret);
 void timeline_free(struct timeline *t);
 void timeline_freep(struct timeline **t);
 
@@ -37,6 +41,8 @@ void timeline_freep(struct timeline **t);
  * and counted). */
 int timeline_push(struct timeline *t, const struct perfrecord *record, const void *bytes,
 		  size_t size);
+/* The same for a well-formed SWITCH_CPU_WIDE (perfrecord_get_switch()). */
+int timeline_push_switch(struct timeline *t, const void *bytes, size_t size);
 /* The base as records with time 0 (FORK, COMM, MMAP2, and SWITCH for who runs where), then the log.
  * What loses its certainty does not vanish: of a CPU of which a LOST record was folded, the base
  * has that (the time of the last one, the sum of all) and, with its own time, the switch after it;
@@ -47,10 +53,17 @@ int timeline_write(const struct timeline *t, struct bytes_out *out);
 int timeline_foreach_pid(const struct timeline *t, int (*fn)(void *userdata, uint32_t pid),
 			 void *userdata);
 
+/* Each file that a process of the base maps, or a record of the log names, at least once: what a
+ * snapshot taken now may ask for. A file's index means nothing here, and it is good only within FN.
+ * FN's first non-zero result ends it. 0, that, or -ENOMEM. */
+int timeline_foreach_file(const struct timeline *t,
+			  int (*fn)(void *userdata, const struct space_file *file), void *userdata);
+
 struct timeline_stats {
 	uint64_t records, folded, dropped; /* dropped: no memory or limit */
 	uint64_t horizon_ns;		   /* MANIFEST_ABSENT: nothing folded yet */
 	uint64_t log_bytes_used, base_bytes_used;
+	uint64_t taken_bytes, most_bytes;   /* all memory that it has now, and that it may have */
 	uint64_t processes, mappings, lost; /* of the base; lost: sum of LOST records */
 	uint64_t log_mappings;		    /* MMAP2 records of the log */
 };
@@ -109,6 +122,7 @@ const struct space_file *timeline_file(const struct timeline *t, size_t index);
 struct timeline_loss {
 	uint32_t cpu;
 	uint64_t time;
+	uint64_t since;	    /* of LOST: the lost ones lie between this and TIME; 0: not known */
 	uint64_t lost;	    /* records; 0 for an AUX flag */
 	uint64_t aux_flags; /* 0 for a LOST record */
 };

@@ -12,8 +12,7 @@
 #include "sideband/space_private.h"
 #include "sideband/timeline_private.h"
 
-/* P has SPACE (taken; NULL: no memory) from TIME on. */
-static int begin_era(struct state *s, struct process *p, uint64_t time, struct space *space)
+int state_begin_era(struct state *s, struct process *p, uint64_t time, struct space *space)
 {
 	struct era *era;
 
@@ -26,6 +25,7 @@ static int begin_era(struct state *s, struct process *p, uint64_t time, struct s
 	}
 	if (!s->history)
 		space_free(era->space);
+	space_set_pid(space, p->node.id);
 	*era = (struct era){.begin = time, .space = space};
 	return 0;
 }
@@ -101,7 +101,7 @@ struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t tim
 	return t;
 }
 
-static int set_name(struct state *s, struct task *t, uint64_t time, const char *comm)
+int state_set_name(struct state *s, struct task *t, uint64_t time, const char *comm)
 {
 	struct name *last = state_name(t), *name;
 
@@ -119,106 +119,6 @@ static int set_name(struct state *s, struct task *t, uint64_t time, const char *
 	if (comm)
 		memcpy(name->comm, comm, strnlen(comm, sizeof(name->comm) - 1));
 	return 0;
-}
-
-static int inherit_name(struct state *s, struct task *t, const struct perfrecord *r)
-{
-	const struct task *parent = (struct task *)idmap_find(&s->tasks, r->u.task.ptid);
-	struct name *name = parent && parent != t ? state_name(parent) : NULL;
-	char comm[TIMELINE_COMM_SIZE];
-
-	if (!name || !name->known)
-		return set_name(s, t, r->time, NULL);
-	memcpy(comm, name->comm, sizeof(comm));
-	return set_name(s, t, r->time, comm);
-}
-
-/* A copy of the parent's space as it is now; empty when that is not known. */
-static struct space *inherit_space(struct state *s, uint32_t ppid, uint64_t time)
-{
-	const struct process *parent = (struct process *)idmap_find(&s->processes, ppid);
-	const struct era *era = parent ? state_era(parent) : NULL;
-
-	if (!era)
-		return space_new_in(&s->pool, s->history);
-	return space_fork_in(&s->pool, era->space, time);
-}
-
-/* The pid stands for a new process from now on. */
-static struct process *renew_process(struct state *s, uint32_t pid)
-{
-	struct process *p = (struct process *)idmap_find(&s->processes, pid);
-
-	if (p && !s->history) {
-		state_forget_process(s, p);
-		p = NULL;
-	}
-	return p ? p : state_process(s, pid);
-}
-
-static int fork_task(struct state *s, struct process *p, const struct perfrecord *r)
-{
-	struct task *t = state_task(s, p, r->u.task.tid);
-
-	if (!t || state_begin_life(s, t, r->time) < 0)
-		return -ENOMEM;
-	return inherit_name(s, t, r);
-}
-
-static int fork_process(struct state *s, const struct perfrecord *r)
-{
-	struct space *space = inherit_space(s, r->u.task.ppid, r->time);
-	struct process *p;
-
-	if (!space)
-		return -ENOMEM;
-	p = renew_process(s, r->u.task.pid);
-	if (!p) {
-		space_free(space);
-		return -ENOMEM;
-	}
-	p->ppid = r->u.task.ppid;
-	if (begin_era(s, p, r->time, space) < 0 || trust_fork(s, p, r->u.task.ppid, r->time) < 0)
-		return -ENOMEM;
-	return fork_task(s, p, r);
-}
-
-/* The scan's word: the process is there, with all that the scan says next; nothing is inherited,
- * and what live records have said already stays. */
-static int scan_task(struct state *s, const struct perfrecord *r)
-{
-	struct process *p = state_process(s, r->u.task.pid);
-	struct timeline_thread *life;
-	struct task *t;
-
-	if (!p)
-		return -ENOMEM;
-	if (p->ppid == TIMELINE_UNKNOWN && r->u.task.ppid != r->u.task.pid)
-		p->ppid = r->u.task.ppid;
-	t = state_see(s, r->u.task.pid, r->u.task.tid, 0);
-	if (!t)
-		return -ENOMEM;
-	life = state_life(t);
-	if (life)
-		life->ppid = p->ppid;
-	/* The base says here up to when the mappings were told; the scan leaves it 0. */
-	if (r->u.task.tid == r->u.task.pid)
-		trust_scan(s, p, r->u.task.time);
-	return 0;
-}
-
-static int apply_fork(struct state *s, const struct perfrecord *r)
-{
-	struct process *p;
-
-	if (state_is_nobody(r->u.task.pid, r->u.task.tid))
-		return 0;
-	if (r->time == 0)
-		return scan_task(s, r);
-	if (r->u.task.pid != r->u.task.ppid)
-		return fork_process(s, r);
-	p = state_process(s, r->u.task.pid);
-	return p ? fork_task(s, p, r) : -ENOMEM;
 }
 
 static int apply_exit(struct state *s, const struct perfrecord *r)
@@ -271,7 +171,7 @@ static int apply_exec(struct state *s, struct task *t, const struct perfrecord *
 {
 	struct process *p = t->process;
 
-	if (begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
+	if (state_begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
 	    trust_exec(s, p, r->time) < 0)
 		return -ENOMEM;
 	return r->u.comm.tid == r->u.comm.pid ? lead(s, t, r) : 0;
@@ -284,7 +184,7 @@ static int apply_comm(struct state *s, const struct perfrecord *r)
 	if (state_is_nobody(r->u.comm.pid, r->u.comm.tid))
 		return 0;
 	t = state_see(s, r->u.comm.pid, r->u.comm.tid, r->time);
-	if (!t || set_name(s, t, r->time, r->u.comm.comm) < 0)
+	if (!t || state_set_name(s, t, r->time, r->u.comm.comm) < 0)
 		return -ENOMEM;
 	state_touch(s, t->process);
 	if (r->time == 0 || !(r->misc & PERF_RECORD_MISC_COMM_EXEC))
@@ -304,7 +204,7 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 	if (!p)
 		return -ENOMEM;
 	/* A process that was never heard of was there before. */
-	if (!state_era(p) && begin_era(s, p, 0, space_new_in(&s->pool, s->history)) < 0)
+	if (!state_era(p) && state_begin_era(s, p, 0, space_new_in(&s->pool, s->history)) < 0)
 		return -ENOMEM;
 	era = state_era(p);
 	if (r->time < era->begin)
@@ -318,14 +218,18 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 
 static int apply_switch(struct state *s, const struct perfrecord *r)
 {
-	struct process *p = (struct process *)idmap_find(&s->processes, r->pid);
+	struct process *p = NULL;
 
+	/* Who was not seen for long matters where memory is short. */
+	if (s->pool.used > s->pool.limit / 2)
+		p = (struct process *)idmap_find(&s->processes, r->pid);
 	if (p)
 		state_touch(s, p);
 	return turns_switch(s, r);
 }
 
-static int add_loss(struct state *s, const struct perfrecord *r, uint64_t lost, uint64_t flags)
+static int add_loss(struct state *s, const struct perfrecord *r, uint64_t since, uint64_t lost,
+		    uint64_t flags)
 {
 	struct timeline_loss *loss;
 
@@ -335,7 +239,7 @@ static int add_loss(struct state *s, const struct perfrecord *r, uint64_t lost, 
 	if (!loss)
 		return -ENOMEM;
 	*loss = (struct timeline_loss){
-		.cpu = r->cpu, .time = r->time, .lost = lost, .aux_flags = flags};
+		.cpu = r->cpu, .time = r->time, .since = since, .lost = lost, .aux_flags = flags};
 	return 0;
 }
 
@@ -343,15 +247,16 @@ int state_lose(struct state *s, const struct perfrecord *r, uint64_t since)
 {
 	if (!r->u.lost.lost)
 		return 0;
+	s->lost = true;
 	if (turns_lose(s, r, since) < 0 || (s->history && trust_lose(s, r->time) < 0))
 		return -ENOMEM;
-	return add_loss(s, r, r->u.lost.lost, 0);
+	return add_loss(s, r, since, r->u.lost.lost, 0);
 }
 
 int state_apply(struct state *s, const struct perfrecord *r)
 {
 	switch (r->type) {
-	case PERF_RECORD_FORK: return apply_fork(s, r);
+	case PERF_RECORD_FORK: return state_fork(s, r);
 	case PERF_RECORD_EXIT: return apply_exit(s, r);
 	case PERF_RECORD_COMM: return apply_comm(s, r);
 	case PERF_RECORD_MMAP2: return apply_mmap2(s, r);
@@ -359,7 +264,7 @@ int state_apply(struct state *s, const struct perfrecord *r)
 	case PERF_RECORD_SWITCH_CPU_WIDE: return apply_switch(s, r);
 	case PERF_RECORD_ITRACE_START: return turns_start(s, r);
 	case PERF_RECORD_LOST: return state_lose(s, r, 0);
-	case PERF_RECORD_AUX: return r->u.aux.flags ? add_loss(s, r, 0, r->u.aux.flags) : 0;
+	case PERF_RECORD_AUX: return r->u.aux.flags ? add_loss(s, r, 0, 0, r->u.aux.flags) : 0;
 	default: return 0;
 	}
 }

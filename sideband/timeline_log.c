@@ -9,11 +9,10 @@
 #include "proto/base.h"
 #include "sideband/timeline_private.h"
 
-#define SCRATCH_SIZE ((size_t)PERFRECORD_MAX_SIZE + 8)
-
 int log_init(struct log *log, uint64_t size)
 {
-	*log = (struct log){.ring = malloc(size), .size = size, .scratch = malloc(SCRATCH_SIZE)};
+	*log = (struct log){
+		.ring = malloc(size), .size = size, .scratch = malloc(LOG_SCRATCH_SIZE)};
 	return log->ring && log->scratch ? 0 : -ENOMEM;
 }
 
@@ -35,7 +34,8 @@ void log_append(struct log *log, const void *bytes, size_t size)
 	size_t first = MIN_OF(size, (size_t)(log->size - at));
 
 	memcpy(log->ring + at, bytes, first);
-	memcpy(log->ring, (const uint8_t *)bytes + first, size - first);
+	if (first < size)
+		memcpy(log->ring, (const uint8_t *)bytes + first, size - first);
 	log->head += size;
 }
 
@@ -53,7 +53,10 @@ const uint8_t *log_at(const struct log *log, uint64_t at, uint8_t *scratch, size
 	uint64_t from = at & (log->size - 1);
 	struct perf_event_header header;
 
-	copy_out(log, at, &header, sizeof(header));
+	if (sizeof(header) <= log->size - from)
+		memcpy(&header, log->ring + from, sizeof(header));
+	else
+		copy_out(log, at, &header, sizeof(header));
 	*ret_size = header.size;
 	if (header.size <= log->size - from)
 		return log->ring + from;

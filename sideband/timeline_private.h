@@ -56,6 +56,7 @@ struct process {
 	LIST_HEAD(, task) tasks; /* those with this pid now */
 	uint32_t ppid;
 	bool ended;	      /* its leader has exited */
+	bool scanned;	      /* known from /proc alone: nothing has told of its beginning */
 	struct versions eras; /* struct era */
 	uint64_t told;	      /* without history: when its mappings were told from the first on */
 	struct trust *trust;  /* with history */
@@ -70,6 +71,8 @@ struct task {
 	struct versions names;	 /* struct name */
 };
 
+#define TURNS_WAITING 4u
+
 struct cpu {
 	struct versions stretches; /* struct stretch */
 	uint64_t n_switches, n_starts;
@@ -77,6 +80,10 @@ struct cpu {
 	uint64_t since;		  /* no record is missing from here on */
 	bool entering;		  /* after a switch out that said who comes, until that one is in */
 	uint64_t lost, lost_time; /* records, and the time of the last LOST record */
+	/* The daemon's: the newest of the switches that turns_wait() took, of how many, and how
+	 * many of these are applied or of no account any more. */
+	struct perfrecord_switch waiting[TURNS_WAITING];
+	uint64_t n_waiting, n_settled;
 };
 
 /* Records of CPU, or of some (SILENCE_MANY), between these times were lost. */
@@ -115,6 +122,7 @@ struct state {
 	struct versions threads;  /* history: struct timeline_thread *, in order of sight */
 	struct versions losses;	  /* history: struct timeline_loss */
 	struct versions silences; /* history: struct silence, one after the other */
+	bool lost;		  /* some record, ever */
 	uint64_t n_exempt_checks;
 	uint64_t n_evicted;
 };
@@ -147,6 +155,12 @@ struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t tim
 /* With history: a thread begins, or is seen for the first time. 0, -ENOMEM. */
 int state_begin_life(struct state *s, struct task *t, uint64_t time);
 void state_end_life(struct state *s, struct task *t, uint64_t time);
+/* P has SPACE (taken; NULL: no memory) from TIME on. 0, -ENOMEM. */
+int state_begin_era(struct state *s, struct process *p, uint64_t time, struct space *space);
+/* T is called COMM from TIME on; NULL: nobody knows. 0, -ENOMEM. */
+int state_set_name(struct state *s, struct task *t, uint64_t time, const char *comm);
+/* A FORK record: timeline_fork.c. 0, -ENOMEM. */
+int state_fork(struct state *s, const struct perfrecord *r);
 
 /* The idle task, and a task without a number in our pid namespace. */
 static inline bool state_is_nobody(uint32_t pid, uint32_t tid)
@@ -179,6 +193,13 @@ static inline struct name *state_name(const struct task *t)
 
 int turns_switch(struct state *s, const struct perfrecord *r);
 int turns_start(struct state *s, const struct perfrecord *r); /* ITRACE_START */
+/* The daemon's turns_switch(): what a CPU's last few switches leave behind is the same whatever was
+ * before, so that the others need not be looked at. False: R is to be applied at once. */
+bool turns_wait(struct state *s, const struct perfrecord_switch *r);
+/* What waits is applied: before anybody asks. */
+int turns_settle(struct state *s, struct cpu *c);
+/* The next one to be applied, which is the caller's part; NULL: none waits. */
+const struct perfrecord_switch *turns_next_waiting(struct cpu *c);
 int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since);
 /* The leader's COMM by exec: another thread may have become it. */
 int turns_exec(struct state *s, const struct perfrecord *r);
@@ -214,6 +235,9 @@ struct log {
 	uint8_t *scratch;    /* for a record that wraps */
 };
 
+/* For a record that wraps. */
+#define LOG_SCRATCH_SIZE ((size_t)PERFRECORD_MAX_SIZE + 8)
+
 int log_init(struct log *log, uint64_t size);
 void log_done(struct log *log);
 bool log_fits(const struct log *log, size_t size);
@@ -225,25 +249,41 @@ const uint8_t *log_at(const struct log *log, uint64_t at, uint8_t *scratch, size
 /* What fell out of the log, waiting until nothing older can come from another CPU. */
 struct pending_record {
 	uint64_t time, order;
+	struct pending_record *next; /* of its line */
+	uint8_t line;
 	bool later; /* than others of the same time */
-	uint8_t *bytes;
-	size_t size;
+	uint16_t size;
+	uint8_t bytes[];
 };
+
+#define PENDING_LINES 64u
 
 struct pending {
 	struct pool pool;
-	struct pending_record *heap; /* oldest first */
-	size_t n, capacity;
+	struct pending_record *last[PENDING_LINES]; /* of each line; NULL: it is empty */
+	struct pending_record **heap; /* oldest first: the first of each line, and those of none */
+	size_t n_heap, n, capacity;
 	uint64_t order;
 };
 
 int pending_init(struct pending *p, uint64_t log_bytes);
+/* The most bytes that this will take, for so large a log. */
+uint64_t pending_most(uint64_t log_bytes);
 void pending_done(struct pending *p);
-/* A copy of BYTES; false: no room. */
-bool pending_add(struct pending *p, uint64_t time, const void *bytes, size_t size);
+/* Of a record, what most are asked for. */
+struct glance {
+	uint64_t time;
+	uint32_t type, cpu;
+	uint16_t size;
+};
+
+/* A copy of the record BYTES, of which G says what it is; false: no room. */
+bool pending_add(struct pending *p, const struct glance *g, const void *bytes);
 /* The oldest, NULL: none. */
 const struct pending_record *pending_first(const struct pending *p);
 void pending_drop_first(struct pending *p);
+/* All, in no order: RET has room for P's n. */
+void pending_list(const struct pending *p, const struct pending_record **ret);
 
 /* A thread's beginning comes before what it did elsewhere in the same nanosecond. */
 static inline bool timeline_is_later(uint32_t type, uint64_t time)
@@ -259,3 +299,6 @@ struct timeline {
 	uint64_t records, folded, dropped, lost, horizon;
 	uint64_t log_mappings; /* MMAP2 records in the log */
 };
+
+/* timeline.c: no switch waits any more. */
+void timeline_settle(struct timeline *t);

@@ -132,6 +132,39 @@ int turns_switch(struct state *s, const struct perfrecord *r)
 	return enter(s, c, r, other);
 }
 
+/* One that leaves and one that enters make a turn; two such pairs are enough to know since when it
+ * is, also where one of the records has nobody. */
+bool turns_wait(struct state *s, const struct perfrecord_switch *r)
+{
+	struct cpu *c = state_cpu(s, r->cpu);
+
+	/* While memory is short it matters whom records speak of. */
+	if (!c || s->pool.used > s->pool.limit / 2)
+		return false;
+	c->waiting[c->n_waiting++ % TURNS_WAITING] = *r;
+	return true;
+}
+
+const struct perfrecord_switch *turns_next_waiting(struct cpu *c)
+{
+	if (c->n_waiting - c->n_settled > TURNS_WAITING)
+		c->n_settled = c->n_waiting - TURNS_WAITING;
+	return c->n_settled < c->n_waiting ? &c->waiting[c->n_settled++ % TURNS_WAITING] : NULL;
+}
+
+int turns_settle(struct state *s, struct cpu *c)
+{
+	const struct perfrecord_switch *next;
+	struct perfrecord r;
+	int result = 0;
+
+	while (result == 0 && (next = turns_next_waiting(c))) {
+		perfrecord_from_switch(next, &r);
+		result = turns_switch(s, &r);
+	}
+	return result;
+}
+
 int turns_start(struct state *s, const struct perfrecord *r)
 {
 	struct stretch who = from(r->time, r->u.itrace_start.pid, r->u.itrace_start.tid);
@@ -140,6 +173,8 @@ int turns_start(struct state *s, const struct perfrecord *r)
 
 	if (!c)
 		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
+	if (turns_settle(s, c) < 0)
+		return -ENOMEM;
 	c->n_starts++;
 	c->named = true;
 	last = turns_last(c);
@@ -155,6 +190,7 @@ int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since)
 
 	if (!c)
 		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
+	c->n_settled = c->n_waiting;
 	c->named = c->entering = false;
 	c->since = c->lost_time = MAX_OF(c->since, r->time);
 	if (__builtin_add_overflow(c->lost, r->u.lost.lost, &c->lost))
@@ -173,10 +209,13 @@ int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since)
 int turns_exec(struct state *s, const struct perfrecord *r)
 {
 	struct cpu *c = state_cpu(s, r->cpu);
-	struct stretch *last = c ? turns_last(c) : NULL;
 	struct stretch who = from(r->time, r->pid, r->tid);
+	struct stretch *last;
 	struct task *before;
 
+	if (c && turns_settle(s, c) < 0)
+		return -ENOMEM;
+	last = c ? turns_last(c) : NULL;
 	if (!last || last->time > r->time || last->uncertain || last->pid != r->pid ||
 	    r->tid != r->u.comm.tid || last->tid == r->tid)
 		return 0;

@@ -30,10 +30,11 @@ static int write_record(struct writer *w, struct perfrecord *r)
 
 /* What was remembered of one thread. A process' FORK names its parent and says when its mappings
  * were told, a thread's names the process. */
-static int write_task(struct writer *w, uint32_t tid, uint32_t ppid, uint64_t told)
+static int write_task(struct writer *w, uint32_t tid, uint32_t ppid, uint64_t told, uint16_t misc)
 {
 	struct perfrecord r = {
 		.type = PERF_RECORD_FORK,
+		.misc = misc,
 		.pid = w->pid,
 		.tid = tid,
 		.u.task = {.pid = w->pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = told},
@@ -95,11 +96,11 @@ static int write_process(struct writer *w, const struct process *p)
 	int r;
 
 	w->pid = p->node.id;
-	r = write_task(w, w->pid, p->ppid, p->told);
+	r = write_task(w, w->pid, p->ppid, p->told, p->scanned ? PERF_RECORD_MISC_FORK_EXEC : 0);
 	LIST_FOREACH(t, &p->tasks, entry)
 	{
 		if (!r && t->node.id != w->pid)
-			r = write_task(w, t->node.id, w->pid, 0);
+			r = write_task(w, t->node.id, w->pid, 0, 0);
 		if (!r)
 			r = write_name(w, t);
 	}
@@ -159,22 +160,22 @@ static int write_cpus(struct writer *w, const struct state *s)
 
 static int by_order(const void *a, const void *b)
 {
-	const struct pending_record *x = a, *y = b;
+	const struct pending_record *x = *(const struct pending_record *const *)a;
+	const struct pending_record *y = *(const struct pending_record *const *)b;
 
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
 static int write_pending(const struct pending *p, struct bytes_out *out)
 {
-	CLEANUP_FREE struct pending_record *sorted = calloc(p->n + 1, sizeof(*sorted));
+	CLEANUP_FREE const struct pending_record **sorted = calloc(p->n + 1, sizeof(*sorted));
 
 	if (!sorted)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++)
-		sorted[i] = p->heap[i];
+	pending_list(p, sorted);
 	qsort(sorted, p->n, sizeof(*sorted), by_order);
 	for (size_t i = 0; i < p->n; i++)
-		bytes_put_block(out, sorted[i].bytes, sorted[i].size);
+		bytes_put_block(out, sorted[i]->bytes, sorted[i]->size);
 	return out->error;
 }
 
@@ -194,8 +195,12 @@ static int write_log(const struct log *log, struct bytes_out *out)
 int timeline_write(const struct timeline *t, struct bytes_out *out)
 {
 	struct writer w = {.out = out};
-	int r = write_processes(&w, &t->state.live);
+	int r;
 
+	/* Switches that wait become what they stand for. That changes no answer: the timeline is
+	 * constant in all that can be seen. */
+	timeline_settle((struct timeline *)(uintptr_t)t);
+	r = write_processes(&w, &t->state.live);
 	if (!r)
 		r = write_processes(&w, &t->state.ended);
 	if (!r)

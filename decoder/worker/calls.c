@@ -125,6 +125,12 @@ static size_t decide_return(struct calls *c, uint64_t to)
 	return (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
 }
 
+/* What is below an entry into the kernel is user code. */
+static bool is_kernel(const struct calls *c, uint64_t ip)
+{
+	return c->kernel_start != 0 && ip >= c->kernel_start;
+}
+
 /* How many frames end because execution is at TO, where a signal had interrupted it; 0: none. */
 static size_t decide_resume(const struct calls *c, uint64_t to)
 {
@@ -180,6 +186,62 @@ static void stop_for_syscall(struct calls *c, const struct flow_item *item)
 		       item->from - item->start == RESTORER_MOV;
 }
 
+/* User code calls the kernel, or is interrupted: all that follows ends when it goes on. */
+static void enter_kernel(struct calls *c, const struct flow_item *item, struct calls_change *change)
+{
+	if (item->kind == FLOW_ASYNC)
+		stop(c, item->from, item->from);
+	else
+		stop_for_syscall(c, item);
+	push_signal(c, change, item->from, c->resume);
+	change->frame.entry = true;
+}
+
+/* How many frames are the kernel's; all that there are where nothing tells. */
+static size_t count_kernel(const struct calls *c)
+{
+	for (size_t i = c->n_signals; i-- > 0;)
+		if (at(c, c->signals[i])->entry)
+			return (size_t)(c->end - c->signals[i]);
+	return calls_depth(c);
+}
+
+/* User code goes on, or a handler of a signal begins. */
+static void leave_kernel(struct calls *c, uint64_t to, struct calls_change *change)
+{
+	size_t kernel = count_kernel(c);
+
+	decide_enable(c, to, change);
+	change->pops = MAX_OF(change->pops, kernel);
+}
+
+/* An interrupt ends; it may go on elsewhere than where it came from (INT3 of kernel code that is
+ * being patched). */
+static size_t end_interrupt(const struct calls *c, uint64_t to)
+{
+	size_t pops = decide_resume(c, to);
+	const struct calls_frame *last =
+		c->n_signals > 0 ? at(c, c->signals[c->n_signals - 1]) : NULL;
+
+	if (pops > 0 || last == NULL || last->entry)
+		return pops;
+	return (size_t)(c->end - c->signals[c->n_signals - 1]);
+}
+
+static void cross(struct calls *c, const struct flow_item *item, struct calls_change *change)
+{
+	bool from = is_kernel(c, item->from), to = is_kernel(c, item->to);
+
+	if (!from && to)
+		enter_kernel(c, item, change);
+	else if (from && !to)
+		leave_kernel(c, item->to, change);
+	else if (from)
+		change->pops = end_interrupt(c, item->to);
+	else
+		change->pops = decide_resume(c, item->to);
+}
+
 /* Registers and memory, and so the stack, are again as they were when the transaction began. */
 static size_t decide_abort(struct calls *c)
 {
@@ -209,10 +271,12 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 		change.frame.from = item->from;
 		break;
 	case FLOW_RET: change.pops = decide_return(c, item->to); break;
-	case FLOW_FAR: change.pops = decide_resume(c, item->to); break;
+	case FLOW_FAR: cross(c, item, &change); break;
 	case FLOW_ASYNC:
 		if (c->aborts)
 			change.pops = decide_abort(c);
+		else if (is_kernel(c, item->to) && !is_kernel(c, item->from))
+			enter_kernel(c, item, &change);
 		else
 			push_signal(c, &change, item->from, item->from);
 		break;

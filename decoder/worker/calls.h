@@ -7,8 +7,8 @@
  * exception, and go too. A return that fits no frame went to a stack that we have not seen
  * (swapcontext, a caller from before the trace): all frames go, as a short stack is better than a
  * wrong one. Where tracing goes on elsewhere than it stopped, a signal handler was entered: a
- * frame of its own kind, which ends when execution is back where it was. A transaction that aborts
- * ends what was called within it.
+ * frame of its own kind, which ends when execution is back where it was. So is an interrupt, and
+ * the kernel while it runs for user code. A transaction that aborts ends what was called within it.
  */
 #pragma once
 
@@ -26,6 +26,7 @@ struct calls_frame {
 	uint64_t again;	   /* of a signal: a second address that ends it (a restarted syscall) */
 	uint32_t function; /* the caller's, for the owner of the stack */
 	bool signal;
+	bool entry;    /* so: the kernel was entered from user code there */
 	bool returned; /* of a signal: its handler has returned, to the restorer */
 };
 
@@ -37,10 +38,12 @@ struct calls {
 	size_t n_signals;
 	bool stopped; /* tracing is off; it would go on at one of these: */
 	uint64_t resume, again;
-	bool sigreturn;	      /* the system call looked like the restorer's */
-	uint64_t last_return; /* TO of a return, when that was the last branch; 0 */
-	uint64_t transaction; /* end when it began; UINT64_MAX: none, or it is not known */
-	bool aborts;	      /* the next asynchronous branch leaves it */
+	bool sigreturn;	       /* the system call looked like the restorer's */
+	uint64_t last_return;  /* TO of a return, when that was the last branch; 0 */
+	uint64_t transaction;  /* end when it began; UINT64_MAX: none, or it is not known */
+	uint64_t kernel_start; /* first address of the kernel, whose code is in the trace; 0: it is
+				  not */
+	bool aborts;	       /* the next asynchronous branch leaves it */
 };
 
 /* What a branch does to the stack, in this order. */

@@ -5,13 +5,15 @@
 
 #include <stddef.h>
 
-#define CGROUP_CONTAINER_ID 64
+#define CGROUP_CONTAINER_MAX 255 /* NAME_MAX */
 
-/* Both point into PATH and are not terminated; size 0: none. UNIT: the innermost component that is
- * a systemd service or scope. CONTAINER: the innermost 64-digit hex id. */
+/* UNIT points into PATH and is not terminated; size 0: none. It is the innermost component that is
+ * a systemd unit: a service, scope, mount, swap or socket. CONTAINER: the id of the innermost
+ * container, 64 hexadecimal digits, or the name of one of LXC or systemd-nspawn; "": none. */
 struct cgroup_names {
-	const char *unit, *container;
-	size_t unit_size, container_size;
+	const char *unit;
+	size_t unit_size;
+	char container[CGROUP_CONTAINER_MAX + 1];
 };
 
 /* PATH may be NULL. */

@@ -295,6 +295,16 @@ static int write_result(struct job *job)
 	}
 }
 
+/* When all is written: names were needed for that, too. */
+static int keep_images(const struct job *job)
+{
+	const struct decode_sink *sink = job->sink;
+
+	if (!job->request->keep || sink->keep == NULL)
+		return 0;
+	return image_set_needed(job->d->replay->images, sink->keep, sink->userdata);
+}
+
 static int run(struct job *job)
 {
 	int r = replay(job);
@@ -304,11 +314,14 @@ static int run(struct job *job)
 	tell(job, WORKER_PHASE_DECODE, 100);
 	if (r == 0)
 		r = write_result(job);
+	if (r == 0)
+		r = keep_images(job);
 	tell(job, WORKER_PHASE_WRITE, 100);
 	return r;
 }
 
-static int decode_init(struct decode *d, const struct bundle *bundle)
+static int decode_init(struct decode *d, const struct bundle *bundle,
+		       const struct image_loader *loader)
 {
 	size_t i, n = bundle_manifest(bundle)->n_cpus;
 	int r;
@@ -322,7 +335,7 @@ static int decode_init(struct decode *d, const struct bundle *bundle)
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		d->cpus[i].hash = HASH_BASIS;
-	r = replay_new(bundle, &d->replay);
+	r = replay_new(bundle, loader, &d->replay);
 	return r == 0 ? tally_init(&d->tally, d->replay) : r;
 }
 
@@ -339,7 +352,7 @@ static void decode_done(struct decode *d)
 static int decode_flow(const struct bundle *bundle, struct job *job, uint64_t *ret_faults)
 {
 	struct decode d;
-	int r = decode_init(&d, bundle);
+	int r = decode_init(&d, bundle, job->sink->loader);
 
 	job->d = &d;
 	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
@@ -387,6 +400,7 @@ struct flow_stats decode_total(const struct decode *d)
 		sum.bytes += s->bytes;
 		sum.bytes_decoded += s->bytes_decoded;
 		sum.instructions += s->instructions;
+		sum.kernel_instructions += s->kernel_instructions;
 		sum.branches += s->branches;
 		sum.psbs += s->psbs;
 		sum.packets += s->packets;

@@ -34,7 +34,10 @@ struct decode_sink {
 	const char *version;
 	/* May be NULL. */
 	void (*progress)(void *userdata, enum worker_phase phase, unsigned percent);
+	/* Of an image that lies elsewhere these bytes were needed: 0 or -errno. May be NULL. */
+	int (*keep)(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
 	void *userdata;
+	const struct image_loader *loader; /* of such images; may be NULL */
 };
 
 /* *ret_faults: gaps found. 0 or -errno: -EINVAL an unknown view, -ENODATA a gap that is not there,

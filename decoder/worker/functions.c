@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "decoder/worker/replay_kernel.h"
 #include "proto/base.h"
 
 #define CACHE_SIZE (1u << 14)
@@ -109,10 +110,39 @@ static void span_of(const struct image_code *code, const struct symbol *symbol, 
 	uint64_t into = code->offset + (address - code->address) - symbol->offset;
 	uint64_t end;
 
-	ret->lo = address - MIN_OF(into, address - code->address);
+	ret->lo = address - MIN_OF(into, address - code->map_begin);
 	if (symbol->size <= into || __builtin_add_overflow(address, symbol->size - into, &end))
 		end = address + 1;
-	ret->hi = MIN_OF(end, code->address + code->size);
+	ret->hi = MIN_OF(end, code->map_end);
+}
+
+/* Code without a name in its file may have one in the process' perf map: a compiler's that writes
+ * to a memory file, or has pieces of its own in a stripped program. RET: of the map's function, or
+ * gap; everything, where there is no map. */
+static void look_in_map(const struct functions *f, uint32_t context, uint64_t address,
+			const struct image_code *code, struct symbol *symbol,
+			struct perfmap_function *ret)
+{
+	const struct space *space = f->replay->contexts.list[context].space;
+	uint64_t begin, end;
+
+	*ret = (struct perfmap_function){0, UINT64_MAX, NULL};
+	if (space == NULL || replay_is_kernel(f->replay, address) ||
+	    !symbols_find_in_map(f->replay->symbols, space_pid(space), address, ret) ||
+	    ret->name == NULL)
+		return;
+	begin = MAX_OF(ret->start, code->map_begin);
+	end = MIN_OF(ret->start + ret->size, code->map_end);
+	symbol->offset = code->offset + (address - code->address) - (address - begin);
+	symbol->size = end - begin;
+	symbol->name = ret->name;
+}
+
+/* What is known without a name ends where the map has one. */
+static void clip(struct functions_span *span, const struct perfmap_function *map)
+{
+	span->lo = MAX_OF(span->lo, map->start);
+	span->hi = MIN_OF(span->hi, map->start + map->size);
 }
 
 static int look_up(struct functions *f, uint32_t context, uint64_t address,
@@ -121,24 +151,27 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 	struct image_code code;
 	struct symbol symbol;
 	struct function fn = {0};
+	struct perfmap_function map = {0, UINT64_MAX, NULL};
 
 	*ret = (struct functions_span){address, address + 1, context, 0};
 	if (replay_find(f->replay, context, address, &code) != 0)
 		return 0;
-	symbols_find(f->replay->symbols, code.image, code.offset + (address - code.address),
-		     &symbol);
+	replay_symbol(f->replay, address, &code, &symbol);
+	if (symbol.name == NULL)
+		look_in_map(f, context, address, &code, &symbol, &map);
 	fn.image = code.image;
 	fn.name = symbol.name;
 	if (symbol.name == NULL && symbol.size == 0) {
 		fn.offset = FUNCTIONS_WHOLE_IMAGE;
-		fn.address = code.address;
-		ret->lo = code.address;
-		ret->hi = code.address + code.size;
+		fn.address = code.map_begin;
+		ret->lo = code.map_begin;
+		ret->hi = code.map_end;
 	} else {
 		fn.offset = symbol.offset;
 		fn.address = address - (code.offset + (address - code.address) - symbol.offset);
 		span_of(&code, &symbol, address, ret);
 	}
+	clip(ret, &map);
 	return intern(f, &fn, &ret->function);
 }
 

@@ -3,6 +3,8 @@
  */
 #include "decoder/worker/gaps.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,12 +95,17 @@ static struct gap from_flow(const struct replay *r, uint32_t cpu, const struct f
 int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *from)
 {
 	struct gap gap = from_flow(r, cpu, from);
+	char why[160];
 
 	if (from->fault == FAULT_HEAD) {
 		g->head_bytes += from->bytes;
 		return 0;
 	}
-	return gaps_add(g, &gap, NULL);
+	if (from->stays == 0)
+		return gaps_add(g, &gap, NULL);
+	snprintf(why, sizeof(why), "%s; %" PRIu64 " more packets lead to such code",
+		 fault_why(gap.kind), from->stays);
+	return gaps_add(g, &gap, why);
 }
 
 int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,

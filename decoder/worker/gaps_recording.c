@@ -3,6 +3,7 @@
  * records, sideband that cannot be read or does not reach back far enough. Called by decode.c after
  * the replay.
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "decoder/worker/gaps.h"
@@ -39,13 +40,16 @@ static int add_aux(struct gaps *g, uint32_t cpu, uint64_t time, uint64_t flags)
 static int add_loss(struct gaps *g, const struct timeline_loss *loss)
 {
 	struct gap gap = gaps_blank(FAULT_SIDEBAND_LOST);
+	char why[96];
 
 	if (loss->lost == 0)
 		return add_aux(g, loss->cpu, loss->time, loss->aux_flags);
 	gap.cpu = loss->cpu;
 	gap.time_ns = loss->time;
 	gap.count = loss->lost;
-	return gaps_add(g, &gap, NULL);
+	snprintf(why, sizeof(why), "image uncertain since %" PRIu64 " ns on CPU %u", loss->since,
+		 loss->cpu);
+	return gaps_add(g, &gap, why);
 }
 
 static int add_losses(struct gaps *g, const struct replay *r)

@@ -3,6 +3,7 @@ noinst_LIBRARIES += decoder/worker/libptworker.a
 
 decoder_worker_libptworker_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
 decoder_worker_libptworker_a_SOURCES = \
+	decoder/worker/ask.c decoder/worker/ask.h \
 	decoder/worker/calls.c decoder/worker/calls.h \
 	decoder/worker/cgroup.c decoder/worker/cgroup.h \
 	decoder/worker/contexts.c decoder/worker/contexts.h \
@@ -18,6 +19,9 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/pevent.c decoder/worker/pevent.h \
 	decoder/worker/pevent_record.c decoder/worker/pevent_record.h \
 	decoder/worker/replay.c decoder/worker/replay.h \
+	decoder/worker/replay_images.c decoder/worker/replay_images.h \
+	decoder/worker/replay_kernel.c decoder/worker/replay_kernel.h \
+	decoder/worker/replay_kernel_files.c decoder/worker/replay_kernel_files.h \
 	decoder/worker/report.c decoder/worker/report.h \
 	decoder/worker/report_cpus.c \
 	decoder/worker/report_functions.c \
@@ -32,6 +36,8 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_values.c \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/scan.c decoder/worker/scan.h \
+	decoder/worker/shift.c decoder/worker/shift.h \
+	decoder/worker/shift_samples.c \
 	decoder/worker/tally.c decoder/worker/tally.h \
 	decoder/worker/tscmap.c decoder/worker/tscmap.h \
 	decoder/worker/track.c decoder/worker/track.h \
@@ -49,12 +55,13 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/walk.c decoder/worker/walk.h \
 	decoder/worker/whose.c decoder/worker/whose.h \
 	decoder/worker/whose_code.c \
+	decoder/worker/whose_kernel.c \
 	decoder/worker/whose_private.h \
 	decoder/worker/window.c decoder/worker/window.h
 
 WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a proto/libptproto.a $(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) \
-	$(JSONC_LIBS) -lm
+	$(JSONC_LIBS) $(ZSTD_LIBS) -lm
 
 decoder_worker_ptsnap_decode_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\"
 decoder_worker_ptsnap_decode_SOURCES = decoder/worker/main.c

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "decoder/worker/ask.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
@@ -57,6 +58,11 @@ static void send_message(const struct worker_message *m)
 	(void)channel_send(CHANNEL_FD, m, sizeof(*m), NULL, 0);
 }
 
+static int send_needed(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
+{
+	return ask_keep(userdata, image, offset, size);
+}
+
 static void send_progress(void *userdata, enum worker_phase phase, unsigned percent)
 {
 	const struct worker_message m = {
@@ -89,6 +95,7 @@ static int enter(const struct order *order)
 	struct sandbox_limits limits = {
 		.keep = keep,
 		.n_keep = ARRAY_SIZE(keep),
+		.more_fds = ASK_MAX_OPEN,
 		.cpu_seconds = order->request.cpu_seconds,
 		.file_bytes = file_limit(order),
 	};
@@ -98,8 +105,11 @@ static int enter(const struct order *order)
 
 	if (fstat(order->bundle_fd, &st) < 0)
 		return -errno;
-	if (order->request.memory_limit > 0)
-		limits.memory_bytes = (uint64_t)st.st_size + order->request.memory_limit;
+	if (order->request.memory_limit > 0) {
+		limits.memory_bytes = order->request.memory_limit;
+		limits.address_bytes =
+			(uint64_t)st.st_size + order->request.memory_limit + IMAGE_MAX_RESERVED;
+	}
 	r = sandbox_enter(&limits, &missing);
 	/* <4>: warning, as sd-daemon(3) has it. */
 	if (r == 0 && (missing & SANDBOX_NO_UID))
@@ -108,14 +118,35 @@ static int enter(const struct order *order)
 	return r;
 }
 
+/* Images may have half of the memory: what is decoded needs the other. */
+static uint64_t image_limit(const struct worker_request *request)
+{
+	if (request->memory_limit == 0)
+		return IMAGE_MAX_FILLED;
+	return MIN_OF(request->memory_limit / 2, IMAGE_MAX_FILLED);
+}
+
 static int decode(const struct order *order, const char *version, uint64_t *ret_faults)
 {
+	struct ask ask;
+	const struct image_loader loader = ask_loader(&ask, image_limit(&order->request));
 	const struct decode_sink sink = {
-		.fd = order->output_fd, .version = version, .progress = send_progress};
+		.fd = order->output_fd,
+		.version = version,
+		.progress = send_progress,
+		.keep = send_needed,
+		.userdata = &ask,
+		.loader = &loader,
+	};
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
 	int r = bundle_open(order->bundle_fd, &bundle);
 
-	return r == 0 ? decode_run(bundle, &order->request, &sink, ret_faults) : r;
+	if (r < 0)
+		return r;
+	ask_init(&ask, CHANNEL_FD);
+	r = decode_run(bundle, &order->request, &sink, ret_faults);
+	ask_done(&ask);
+	return r;
 }
 
 static int usage(void)

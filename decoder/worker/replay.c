@@ -14,21 +14,54 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "decoder/worker/replay_images.h"
+#include "decoder/worker/replay_kernel.h"
 #include "decoder/worker/walk.h"
 #include "proto/base.h"
-#include "sideband/elf.h"
 
 /* Mappings, in search of the only thread with code. */
 #define MAX_LOOKS 65536u
+#define PAGE_SIZE UINT64_C(4096)
 
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret)
 {
 	const struct context *c = &r->contexts.list[context];
 
 	assert(context < r->contexts.n);
+	if (replay_is_kernel(r, address))
+		return replay_kernel_find(r, address, ret);
 	if (c->space == NULL)
 		return IMAGE_UNMAPPED;
 	return image_find(r->images, c->space, c->time, address, ret);
+}
+
+void replay_symbol(const struct replay *r, uint64_t address, const struct image_code *code,
+		   struct symbol *ret)
+{
+	if (replay_is_kernel(r, address))
+		replay_kernel_symbol(r, address, code, ret);
+	else
+		symbols_find(r->symbols, code->image, code->offset + (address - code->address),
+			     ret);
+}
+
+/* Page by page, as what was asked for is what is kept. */
+size_t replay_read(const struct replay *r, uint32_t context, uint64_t address, uint8_t *to,
+		   size_t size)
+{
+	size_t n = 0;
+
+	while (n < size) {
+		uint64_t ip = address + n, part = MIN_OF(size - n, PAGE_SIZE - ip % PAGE_SIZE);
+		struct image_code code;
+
+		if (replay_find(r, context, ip, &code) != 0)
+			break;
+		part = MIN_OF(part, code.size - (ip - code.address));
+		memcpy(to + n, code.bytes + (ip - code.address), (size_t)part);
+		n += (size_t)part;
+	}
+	return n;
 }
 
 /* The walks that are not done. */
@@ -128,75 +161,6 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	return replay_some(r, index, 1, consumer, ret);
 }
 
-static unsigned int hex_digit(char c)
-{
-	return (unsigned int)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
-
-/* The manifest's text was checked: whole bytes, lower case, at most 20. */
-static void take_build_id(struct image_source *to, const char *text)
-{
-	size_t i;
-
-	for (i = 0; text != NULL && text[2 * i] != '\0' && i < sizeof(to->build_id); i++)
-		to->build_id[i] =
-			(uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
-	to->build_id_size = text != NULL ? (uint8_t)i : 0;
-}
-
-/* The recorder opens by path what the records know by build id; it does not read files. */
-static int check_build_id(struct image_source *to)
-{
-	struct elf_file *f;
-	const uint8_t *id;
-	size_t size;
-	int r;
-
-	if (to->build_id_size == 0 || to->bytes == NULL)
-		return 0;
-	r = elf_file_new(to->bytes, to->size, &f);
-	if (r < 0)
-		return r;
-	id = r == 0 ? elf_file_build_id(f, &size) : NULL;
-	if (id == NULL || size != to->build_id_size || memcmp(id, to->build_id, size) != 0) {
-		to->bytes = NULL;
-		to->mismatch = true;
-		to->missing = "the file has another build id than what was mapped";
-	}
-	if (r == 0)
-		elf_file_free(f);
-	return 0;
-}
-
-static int collect_images(struct replay *r)
-{
-	const struct manifest *m = r->manifest;
-	CLEANUP_FREE struct image_source *sources = calloc(m->n_images + 1, sizeof(*sources));
-	size_t i;
-	int result = 0;
-
-	if (sources == NULL)
-		return -ENOMEM;
-	for (i = 0; i < m->n_images && result == 0; i++) {
-		const struct manifest_image *from = &m->images[i];
-		struct image_source *to = &sources[i];
-
-		*to = (struct image_source){
-			.path = from->path,
-			.maj = from->maj,
-			.min = from->min,
-			.ino = from->ino,
-			.ino_generation = from->ino_generation,
-			.offset = from->offset,
-			.missing = from->missing,
-		};
-		to->bytes = bundle_image(r->bundle, i, &to->size);
-		take_build_id(to, from->build_id);
-		result = check_build_id(to);
-	}
-	return result < 0 ? result : image_set_new(sources, m->n_images, &r->images);
-}
-
 /* 1: it is code; 2: enough was looked at. */
 static int find_code(void *userdata, const struct space_mapping *m)
 {
@@ -267,24 +231,47 @@ static int load_turns(struct replay *r)
 	return result == 0 ? turns_link(&r->turns) : result;
 }
 
-static int load(struct replay *r)
+/* Names of code in memory. */
+static int load_maps(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+	int result = 0;
+
+	for (size_t i = 0; i < m->n_texts && result == 0; i++) {
+		size_t size;
+		const void *text = bundle_text(r->bundle, i, &size);
+
+		if (text != NULL && strcmp(m->texts[i].kind, MANIFEST_TEXT_PERF_MAP) == 0)
+			result = symbols_add_map(r->symbols, m->texts[i].pid, text, size);
+	}
+	return result;
+}
+
+static int load(struct replay *r, const struct image_loader *loader)
 {
 	size_t size;
 	const uint8_t *records = bundle_sideband(r->bundle, &size);
 	int result = timeline_load(records, size, &r->timeline, &r->bad_records);
 
 	if (result == 0)
-		result = collect_images(r);
+		result = replay_images(r->bundle, r->timeline, loader, &r->images);
 	if (result == 0)
 		result = symbols_new(r->images, &r->symbols);
+	if (result == 0)
+		result = load_maps(r);
+	if (result == 0)
+		result = replay_kernel_load(r);
 	if (result == 0)
 		result = contexts_init(&r->contexts);
 	if (result == 0)
 		result = load_turns(r);
+	if (result == 0)
+		result = shift_clocks(r->bundle, &r->turns, r->timeline, &r->clock, &r->shift,
+				      &r->clocks);
 	return result;
 }
 
-int replay_new(const struct bundle *bundle, struct replay **ret)
+int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret)
 {
 	struct replay *r = calloc(1, sizeof(*r));
 	int result;
@@ -294,7 +281,7 @@ int replay_new(const struct bundle *bundle, struct replay **ret)
 	r->bundle = bundle;
 	r->manifest = bundle_manifest(bundle);
 	tscmap_init(&r->clock, r->manifest);
-	result = load(r);
+	result = load(r, loader);
 	if (result != 0) {
 		replay_free(r);
 		return result;
@@ -307,11 +294,14 @@ void replay_free(struct replay *r)
 {
 	if (r == NULL)
 		return;
+	kernel_free(r->kernel);
 	symbols_free(r->symbols);
 	image_set_free(r->images);
 	timeline_free(r->timeline);
 	contexts_done(&r->contexts);
 	turns_done(&r->turns);
+	shift_done(&r->shift);
+	free(r->clocks);
 	free(r);
 }
 

@@ -10,6 +10,7 @@
 
 #include "decoder/flow.h"
 #include "decoder/worker/contexts.h"
+#include "decoder/worker/shift.h"
 #include "decoder/worker/tscmap.h"
 #include "decoder/worker/turns.h"
 #include "proto/bundle.h"
@@ -25,7 +26,9 @@ struct replay_options {
 struct replay {
 	const struct bundle *bundle; /* borrowed */
 	const struct manifest *manifest;
-	struct tscmap clock;
+	struct tscmap clock;   /* with the shift of all CPUs */
+	struct tscmap *clocks; /* of each CPU of the manifest, with its own */
+	struct shift shift;    /* how they were found */
 	struct timeline *timeline;
 	struct image_set *images;
 	struct symbols *symbols;
@@ -37,11 +40,16 @@ struct replay {
 	 * NULL.
 	 */
 	const struct timeline_thread *process;
+	/* The kernel's code, where it was traced and is at hand; NULL. */
+	struct kernel *kernel;
+	uint64_t kernel_start; /* its first address */
+	uint64_t switch_ip;    /* of the function in which the thread changes; 0: not known */
 	/* Whose code a flow asks for: a context's number, or CONTEXTS_.._UNCERTAIN; what is not
 	 * mapped there may have been mapped up to LATE while it ran. */
 	uint32_t asking;
-	uint64_t late;		      /* perf ns */
-	const struct flow *late_flow; /* and up to the packet that this one has in hand */
+	uint64_t late;			 /* perf ns */
+	const struct flow *late_flow;	 /* and up to the packet that this one has in hand */
+	const struct tscmap *late_clock; /* whose clock this is */
 };
 
 /* Consecutive items of one thread in one context. */
@@ -60,6 +68,7 @@ struct replay_stretch {
 	const struct timeline_thread *thread; /* NULL: unknown */
 	/* Not NULL: of which of this one's process' threads is not known. */
 	const struct timeline_thread *process;
+	bool switched; /* it gets the CPU here, without an item that says so */
 };
 
 struct replay_consumer {
@@ -72,8 +81,9 @@ struct replay_consumer {
 		*stats; /* one for each CPU of the manifest, set at the end; may be NULL */
 };
 
-/* BUNDLE is borrowed until replay_free. 0 or -ENOMEM. */
-int replay_new(const struct bundle *bundle, struct replay **ret);
+/* BUNDLE is borrowed until replay_free. LOADER brings images that lie elsewhere; NULL: they are
+ * missing. 0 or -ENOMEM. */
+int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret);
 void replay_free(struct replay *r);
 void replay_freep(struct replay **r);
 /* Decodes all CPUs of the manifest together: a thread's stretches come in the order in which it had
@@ -85,3 +95,9 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	       struct flow_stats *ret);
 /* The code at ADDRESS in a context; results as of image_find. */
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret);
+/* The function around ADDRESS, for which CODE was found: as symbols_find. */
+void replay_symbol(const struct replay *r, uint64_t address, const struct image_code *code,
+		   struct symbol *ret);
+/* As many of the SIZE bytes of code at ADDRESS as there are without a break: their number. */
+size_t replay_read(const struct replay *r, uint32_t context, uint64_t address, uint8_t *to,
+		   size_t size);

@@ -194,6 +194,8 @@ void report_totals(const struct report *r, struct json_writer *w)
 
 	json_begin_object(w, "totals");
 	json_u64(w, "instructions", total.instructions);
+	if (r->d->replay->kernel != NULL)
+		json_u64(w, "kernelInstructions", total.kernel_instructions);
 	json_u64(w, "branches", total.branches);
 	json_u64(w, "gaps", r->d->gaps.total);
 	json_end_object(w);

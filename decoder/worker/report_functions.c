@@ -56,28 +56,54 @@ void report_function(const struct report *r, struct json_writer *w, size_t i)
 	json_end_object(w);
 }
 
+/* What lies elsewhere and was not needed is not fetched for the sake of its own build id. */
+static bool is_at_hand(const struct report *r, uint32_t image)
+{
+	const struct manifest_image *m = &r->m->images[image];
+
+	return image_was_asked(r->d->replay->images, image) ||
+	       (m->missing == NULL && !m->elsewhere);
+}
+
 static void write_build_id(const struct report *r, struct json_writer *w, uint32_t image)
 {
 	char text[2 * MAX_BUILD_ID + 1];
 	size_t i, size = 0;
-	const uint8_t *id = symbols_build_id(r->d->replay->symbols, image, &size);
+	const uint8_t *id = NULL;
 
+	if (is_at_hand(r, image))
+		id = symbols_build_id(r->d->replay->symbols, image, &size);
 	size = MIN_OF(size, (size_t)MAX_BUILD_ID);
 	for (i = 0; i < size; i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	json_string(w, "buildId", size > 0 ? text : NULL);
+	/* Else that of the records. */
+	json_string(w, "buildId", size > 0 ? text : r->m->images[image].build_id);
+}
+
+/* Why there are no bytes, as far as anybody wanted them: of what a bundle leaves out as it was not
+ * needed the size is known. */
+static const char *missing_of(const struct report *r, uint32_t image)
+{
+	const struct manifest_image *m = &r->m->images[image];
+	bool asked = image_was_asked(r->d->replay->images, image);
+
+	if (m->elsewhere)
+		return asked ? image_source(r->d->replay->images, image)->missing : NULL;
+	return asked || m->file_size == MANIFEST_ABSENT ? m->missing : NULL;
 }
 
 void report_image(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_image *image = &r->images[i];
 	const struct manifest_image *m = &r->m->images[image->index];
+	const char *missing = missing_of(r, image->index);
+	uint64_t bytes = m->file_size == MANIFEST_ABSENT && !m->elsewhere ? m->size : m->file_size;
 
 	json_begin_object(w, NULL);
 	report_string_cut(w, "path", m->path, REPORT_MAX_STRING);
 	write_build_id(r, w, image->index);
-	report_u64(w, "bytes", m->missing != NULL ? MANIFEST_ABSENT : m->size);
-	report_string_cut(w, "missing", m->missing, REPORT_MAX_STRING);
+	report_u64(w, "bytes", missing != NULL ? MANIFEST_ABSENT : bytes);
+	report_string_cut(w, "missing", missing, REPORT_MAX_STRING);
 	json_u64(w, "instructions", image->insns);
 	json_end_object(w);
 }

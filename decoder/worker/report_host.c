@@ -187,6 +187,42 @@ static void write_attrs(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
+static void write_shifts(const struct report *r, struct json_writer *w)
+{
+	const struct shift *s = &r->d->replay->shift;
+
+	if (!s->differ) {
+		json_null(w, "cpus");
+		return;
+	}
+	json_begin_array(w, "cpus");
+	for (size_t i = 0; i < s->n_cpus && i < r->m->n_cpus; i++) {
+		json_begin_object(w, NULL);
+		report_id(w, "cpu", r->m->cpus[i].cpu);
+		json_i64(w, "shiftNSec", s->cpus[i].ns);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void write_shift(const struct report *r, struct json_writer *w)
+{
+	const struct shift *s = &r->d->replay->shift;
+
+	if (!s->found) {
+		json_null(w, "sidebandShift");
+		return;
+	}
+	json_begin_object(w, "sidebandShift");
+	json_i64(w, "shiftNSec", s->ns);
+	json_u64(w, "uncertainNSec", s->doubt);
+	write_shifts(r, w);
+	json_u64(w, "samples", s->samples);
+	json_u64(w, "contradictions", s->before);
+	json_u64(w, "contradictionsLeft", s->after);
+	json_end_object(w);
+}
+
 void report_trace(const struct report *r, struct json_writer *w)
 {
 	const char *why = degraded_why(r->m);
@@ -198,6 +234,7 @@ void report_trace(const struct report *r, struct json_writer *w)
 	write_attrs(r, w);
 	write_string(w, "sizesNote", r->m->sizes_note);
 	json_boolean(w, "clockIsMonotonic", r->m->clock_is_monotonic);
+	write_shift(r, w);
 	json_end_object(w);
 }
 

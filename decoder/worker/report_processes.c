@@ -27,7 +27,10 @@ void report_process(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "uid", p->uid);
 	report_string_cut(w, "cgroup", p->cgroup, REPORT_MAX_STRING);
 	write_part(w, "unit", names.unit, names.unit_size);
-	write_part(w, "containerId", names.container, names.container_size);
+	report_string_cut(w, "containerId", *names.container ? names.container : NULL,
+			  REPORT_MAX_STRING);
+	report_u64(w, "mountNamespace", p->mount_ns);
+	report_u64(w, "nsPid", p->ns_pid);
 	json_end_object(w);
 }
 

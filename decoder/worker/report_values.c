@@ -118,7 +118,7 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 		return;
 	ret->image = code.image;
 	ret->offset = code.offset + (address - code.address);
-	symbols_find(replay->symbols, code.image, ret->offset, &symbol);
+	replay_symbol(replay, address, &code, &symbol);
 	if (symbol.name != NULL) {
 		snprintf(ret->name, sizeof(ret->name), "%.448s", symbol.name);
 		ret->offset -= symbol.offset;

@@ -3,8 +3,9 @@
  * limits, identity, privileges, Landlock, and the system call filter last. Called once, by main.c
  * of ptsnap-decode, single-threaded, before the bundle is looked at.
  *
- * The filter is the hard wall: whatever takes this process over can compute, write to the output
- * and end; it cannot open, connect, execute, or make memory executable.
+ * The filter is the hard wall: whatever takes this process over can compute, write to the output,
+ * end, and be given the images that the snapshot names; it cannot open, connect, execute, or make
+ * memory executable.
  */
 #include "decoder/worker/sandbox.h"
 
@@ -34,6 +35,8 @@
 /* nobody and nogroup: the ids that the kernel itself uses for "no one we know"
  * (include/linux/highuid.h, DEFAULT_OVERFLOWUID). */
 #define NOBODY 65534u
+
+#define MAX_STACK (64u << 20)
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -74,17 +77,42 @@ static int limit(int resource, uint64_t value)
 	return setrlimit((__rlimit_resource_t)resource, &wanted) < 0 ? -errno : 0;
 }
 
+/* Nothing is ever opened again; what comes takes the lowest numbers that are free. */
+static uint64_t count_fds(const struct sandbox_limits *l)
+{
+	int highest = STDERR_FILENO;
+
+	if (l->more_fds == 0)
+		return 0;
+	for (size_t i = 0; i < l->n_keep; i++)
+		highest = MAX_OF(highest, l->keep[i]);
+	return (uint64_t)highest + 1 + l->more_fds;
+}
+
+static int limit_memory(const struct sandbox_limits *l)
+{
+	int r;
+
+	/* AddressSanitizer reserves terabytes for its shadow. */
+	if (SANDBOX_SANITIZED)
+		return 0;
+	/* It is no data. */
+	r = limit(RLIMIT_STACK, MAX_STACK);
+	if (r == 0 && l->memory_bytes > 0)
+		r = limit(RLIMIT_DATA, l->memory_bytes);
+	if (r == 0 && l->address_bytes > 0)
+		r = limit(RLIMIT_AS, l->address_bytes);
+	return r;
+}
+
 static int limit_all(const struct sandbox_limits *l)
 {
 	int r = limit(RLIMIT_CORE, 0);
 
-	/* Nothing is ever opened again. */
 	if (r == 0)
-		r = limit(RLIMIT_NOFILE, 0);
-	/* AddressSanitizer reserves terabytes of address space for its shadow: no RLIMIT_AS then.
-	 */
-	if (r == 0 && l->memory_bytes > 0 && !SANDBOX_SANITIZED)
-		r = limit(RLIMIT_AS, l->memory_bytes);
+		r = limit(RLIMIT_NOFILE, count_fds(l));
+	if (r == 0)
+		r = limit_memory(l);
 	if (r == 0 && l->cpu_seconds > 0)
 		r = limit(RLIMIT_CPU, l->cpu_seconds);
 	if (r == 0 && l->file_bytes > 0)
@@ -166,6 +194,7 @@ static const int allowed_calls[] = {
 	SCMP_SYS(madvise),
 	SCMP_SYS(brk),
 	SCMP_SYS(sendmsg),
+	SCMP_SYS(recvmsg), /* images that were asked for */
 	SCMP_SYS(futex),
 	SCMP_SYS(getrandom),
 	SCMP_SYS(clock_gettime),
@@ -195,13 +224,19 @@ static int allow(scmp_filter_ctx ctx, int call, const struct scmp_arg_cmp *args,
 static int allow_conditional(scmp_filter_ctx ctx)
 {
 	const struct scmp_arg_cmp no_exec[] = {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)};
+	/* Shared memory and stacks do not count as data (include/linux/mm.h, is_data_mapping()):
+	 * they would be memory without a limit. */
+	const struct scmp_arg_cmp data[] = {
+		SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
+		SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_GROWSDOWN, 0),
+	};
 	/* fstat of glibc >= 2.33. A filter cannot read the path; what is left is to stat, not to
 	 * open. */
 	const struct scmp_arg_cmp by_fd[] = {SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)};
 	const struct scmp_arg_cmp get_fl[] = {SCMP_A1(SCMP_CMP_EQ, F_GETFL)};
 	/* abort() of our own asserts, and nobody else's process. */
 	const struct scmp_arg_cmp self[] = {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())};
-	int r = allow(ctx, SCMP_SYS(mmap), no_exec, 1);
+	int r = allow(ctx, SCMP_SYS(mmap), data, ARRAY_SIZE(data));
 
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(mprotect), no_exec, 1);

@@ -7,11 +7,15 @@
 #include <stdint.h>
 
 struct sandbox_limits {
-	const int *keep;       /* fds that stay open, besides 0, 1 and 2 */
-	size_t n_keep;	       /* at most SANDBOX_MAX_KEEP */
-	uint64_t memory_bytes; /* RLIMIT_AS; 0: none */
-	uint64_t cpu_seconds;  /* RLIMIT_CPU; 0: none */
-	uint64_t file_bytes;   /* RLIMIT_FSIZE: the largest size of a file written to; 0: none */
+	const int *keep;   /* fds that stay open, besides 0, 1 and 2 */
+	size_t n_keep;	   /* at most SANDBOX_MAX_KEEP */
+	unsigned more_fds; /* that may come by the others later */
+	/* What can be written to (RLIMIT_DATA: nothing but private mappings without MAP_GROWSDOWN
+	 * is let be made); 0: none. Addresses cost only their page tables, 1/512 at most, and are
+	 * bounded for that (RLIMIT_AS); 0: none. */
+	uint64_t memory_bytes, address_bytes;
+	uint64_t cpu_seconds; /* RLIMIT_CPU; 0: none */
+	uint64_t file_bytes;  /* RLIMIT_FSIZE: the largest size of a file written to; 0: none */
 };
 
 #define SANDBOX_MAX_KEEP 8

@@ -1,7 +1,7 @@
 /*
  * Packets -> stretches of user code. Used by whose.c, where it has to look ahead to tell whose
- * they are. Must see stretches begin where the flow asks whose code it is: behind TIP.PGE, and
- * where packets are found again after some were lost.
+ * they are, and by shift_samples.c. Must see stretches begin where the flow asks whose code it is:
+ * behind TIP.PGE, and where packets are found again after some were lost.
  */
 #include "decoder/worker/scan.h"
 
@@ -13,6 +13,22 @@ void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch 
 	flow_readers(f, &s->reader, &s->timing);
 	s->next = *first;
 	s->next.reader = s->reader;
+}
+
+void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop)
+{
+	const struct errata errata = errata_for(config->cpu_family, config->cpu_model);
+	const struct timing_config timing = {.mtc_period = config->mtc_period,
+					     .max_nonturbo_ratio = config->max_nonturbo_ratio,
+					     .tsc_art_num = config->tsc_art_num,
+					     .tsc_art_den = config->tsc_art_den,
+					     .end_tsc = config->end_tsc,
+					     .quirks = event_quirks(&errata),
+					     .skl168 = errata.skl168};
+
+	*s = (struct scan){.broken = true, .guests = config->guests};
+	event_reader_init(&s->reader, config->trace, config->size, start, stop, errata);
+	timing_init(&s->timing, config->trace, config->size, start, &timing);
 }
 
 static void begin(struct scan *s, const struct event *e, uint64_t ip)

@@ -47,5 +47,8 @@ static inline bool scan_is_kernel(uint64_t ip)
 /* From FIRST on, which begins with the packet for which F asks its context function; its offset,
  * ip, enter_lo, enter_hi and broken are given. */
 void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first);
+/* All by itself, in the bytes of CONFIG's trace from START (a PSB) to STOP; of CONFIG only the
+ * trace, time and processor are looked at. */
+void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop);
 /* The next one; false: there is none. */
 bool scan_next(struct scan *s, struct scan_stretch *ret);

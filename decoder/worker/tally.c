@@ -275,6 +275,10 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 		forget_stack(t, lane);
 	lane->space = space;
 	lane->context = s->context;
+	lane->calls.kernel_start =
+		t->functions.replay->kernel != NULL ? t->functions.replay->kernel_start : 0;
+	/* What the thread waited for the CPU is not its time. */
+	lane->traced = lane->traced && !s->switched;
 	for (i = 0; i < s->n_items && r == 0; i++)
 		r = count_item(t, lane, s, &s->items[i]);
 	return r;

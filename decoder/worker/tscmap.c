@@ -10,6 +10,8 @@ void tscmap_init(struct tscmap *map, const struct manifest *m)
 	map->shift = m->time_shift;
 	map->mult = m->time_mult;
 	map->zero = m->time_zero;
+	map->ahead = 0;
+	map->doubt = 0;
 }
 
 uint64_t tscmap_span(const struct tscmap *map, uint64_t ticks)
@@ -29,7 +31,7 @@ uint64_t tscmap_ns(const struct tscmap *map, uint64_t tsc)
 	if (span == MANIFEST_ABSENT)
 		return MANIFEST_ABSENT;
 	/* time_zero is signed in effect: it is added modulo 2^64, as the kernel's recipe does. */
-	return map->zero + span;
+	return map->zero + span + (uint64_t)map->ahead;
 }
 
 uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns)
@@ -38,6 +40,7 @@ uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns)
 
 	if (!map->known)
 		return MANIFEST_ABSENT;
-	tsc = ((unsigned __int128)(ns - map->zero) << map->shift) / map->mult;
+	ns -= map->zero + (uint64_t)map->ahead;
+	tsc = ((unsigned __int128)ns << map->shift) / map->mult;
 	return tsc < MANIFEST_ABSENT ? (uint64_t)tsc : MANIFEST_ABSENT;
 }

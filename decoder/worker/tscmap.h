@@ -14,6 +14,9 @@ struct tscmap {
 	uint16_t shift;
 	uint32_t mult;
 	uint64_t zero;
+	/* How far the perf clock is ahead of what these numbers say, ns (shift.h); 0 at first. */
+	int64_t ahead;
+	uint64_t doubt; /* by how much that may be too much or too little, ns */
 };
 
 void tscmap_init(struct tscmap *map, const struct manifest *m);

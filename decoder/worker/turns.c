@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 
+#include "decoder/worker/turns_private.h"
 #include "proto/base.h"
 
 /* So many that may be one thread's children are looked at. */
@@ -266,18 +267,131 @@ static const struct turns_left *left_before(const struct turns *t, const struct 
 	return &t->cpus[turn->before_cpu].list[turn->before].left;
 }
 
-void turns_leave(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t enter,
+uint32_t turns_now(const struct turns_state *state)
+{
+	for (size_t i = 1; i < state->n; i++)
+		if (state->at[i].turn != state->at[0].turn)
+			return TURNS_NONE;
+	return state->n > 0 ? state->at[0].turn : TURNS_NONE;
+}
+
+/* What way W alone knows of TURN; NULL: nothing. */
+static const struct turns_left *left_alone(const struct turns_past *w, uint32_t turn)
+{
+	for (size_t i = w->n_lefts; i-- > 0;)
+		if (w->lefts[i].turn == turn)
+			return &w->lefts[i].left;
+	return NULL;
+}
+
+static void drop_place(struct turns_past *w, uint32_t turn)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_lefts; i++)
+		if (w->lefts[i].turn != turn)
+			w->lefts[n++] = w->lefts[i];
+	w->n_lefts = n;
+}
+
+/* Of TURN the ways do not agree: each is to know what all knew of it. */
+static void split(struct turns_state *state, uint32_t turn, struct turns_left *known)
+{
+	for (size_t i = 0; i < state->n && known->how != TURNS_HOW_UNKNOWN; i++) {
+		struct turns_past *w = &state->at[i];
+		struct turns_place newest;
+
+		if (left_alone(w, turn) != NULL || w->n_lefts == 0)
+			continue;
+		newest = w->lefts[w->n_lefts - 1];
+		turns_remember(w, turn, known);
+		turns_remember(w, newest.turn, &newest.left);
+	}
+	*known = (struct turns_left){0};
+}
+
+static bool is_same_left(const struct turns_left *a, const struct turns_left *b)
+{
+	return a != NULL && b != NULL && a->ip == b->ip && a->again == b->again &&
+	       a->interrupted_ip == b->interrupted_ip &&
+	       a->interrupted_again == b->interrupted_again && a->since == b->since &&
+	       a->context == b->context && a->how == b->how && a->sigreturn == b->sigreturn;
+}
+
+static bool all_agree(const struct turns_state *state, uint32_t turn)
+{
+	for (size_t i = 1; i < state->n; i++)
+		if (!is_same_left(left_alone(&state->at[0], turn), left_alone(&state->at[i], turn)))
+			return false;
+	return true;
+}
+
+/* What all ways know by now is known. */
+static void settle(struct turns_turn *list, struct turns_state *state)
+{
+	const struct turns_past first = state->at[0];
+
+	for (uint32_t i = 0; i < first.n_lefts; i++) {
+		uint32_t turn = first.lefts[i].turn;
+
+		if (!all_agree(state, turn))
+			continue;
+		list[turn].left = first.lefts[i].left;
+		for (size_t w = 0; w < state->n; w++)
+			drop_place(&state->at[w], turn);
+	}
+}
+
+/* Of one thread, so all know how its stretch was left. */
+static void leave_decided(struct turns *t, struct turns_turn *list, struct turns_state *state,
+			  uint64_t enter, const struct turns_left *left)
+{
+	const struct turns_past *first = &state->at[0];
+	struct turns_left now = *left;
+
+	turns_carry(first->has_before ? &first->before : left_before(t, &list[first->turn]), enter,
+		    &now);
+	for (size_t i = 0; i < state->n; i++) {
+		uint32_t turn = state->at[i].turn;
+
+		for (size_t w = 0; w < state->n; w++)
+			drop_place(&state->at[w], turn);
+		list[turn].left = now;
+		state->at[i].has_before = false;
+	}
+}
+
+/* Each way knows how its thread left what is its stretch there: as its code tells, or LEFT. */
+static void leave_open(struct turns_turn *list, struct turns_state *state, uint64_t enter,
+		       const struct turns_left *left)
+{
+	for (size_t i = 0; i < state->n; i++) {
+		struct turns_past *w = &state->at[i];
+		struct turns_left now = left != NULL ? *left : (struct turns_left){0};
+
+		if (left != NULL && w->has_before)
+			turns_carry(&w->before, enter, &now);
+		if (left != NULL)
+			turns_remember(w, w->turn, &now);
+		w->has_before = false;
+	}
+	for (size_t i = 0; i < state->n; i++)
+		split(state, state->at[i].turn, &list[state->at[i].turn].left);
+}
+
+void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_t enter,
 		 const struct turns_left *left)
 {
 	struct turns_turn *list = t->cpus[cpu].list;
-	struct turns_left now = {0};
+	const struct turns_left none = {0};
 
-	if (state->n > 0 && is_decided(list, state)) {
-		now = *left;
-		turns_carry(left_before(t, &list[state->at[0].turn]), enter, &now);
-	}
-	for (size_t i = 0; i < state->n; i++)
-		list[state->at[i].turn].left = now;
+	if (state->n == 0)
+		return;
+	if (is_decided(list, state))
+		leave_decided(t, list, state, enter, left != NULL ? left : &none);
+	else
+		leave_open(list, state, enter, left);
+	settle(list, state);
 }
 
 /* The first birth at TIME or later. */
@@ -360,9 +474,11 @@ void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
 {
 	const struct turns_turn *list = t->cpus[cpu].list;
 
-	if (before->n != 1 || now->n != 1 || before->at[0].turn == now->at[0].turn)
+	uint32_t from = turns_now(before), to = turns_now(now);
+
+	if (from == TURNS_NONE || to == TURNS_NONE || from == to)
 		return;
 	t->n_used++;
-	for (uint32_t i = before->at[0].turn + 1; i < now->at[0].turn; i++)
+	for (uint32_t i = from + 1; i < to; i++)
 		t->n_empty += list[i].thread != NULL && !list[i].silent && !list[i].uncertain;
 }

@@ -120,13 +120,29 @@ struct turns_proof {
 #define TURNS_COST_IMPOSSIBLE 8u /* the code does not fit */
 #define TURNS_COST_ODD	      4u /* it fits, but leaves user code by no system call */
 
+/* How user code was left in a turn. */
+struct turns_place {
+	uint32_t turn;
+	struct turns_left left;
+};
+
+#define TURNS_MAX_LEFTS 6u /* turns of which a way remembers where they were left */
+
+/* One way to put a CPU's stretches so far into its turns: the last one into this. */
+struct turns_past {
+	uint32_t turn;
+	unsigned int cost;
+	struct turns_left before; /* how the thread had left user code before its last stretch */
+	bool has_before;	  /* else that is what the turns know */
+	/* What ways do not agree in, oldest first: turns known to none but this way. */
+	uint32_t n_lefts;
+	struct turns_place lefts[TURNS_MAX_LEFTS];
+};
+
 /* Where a CPU stands: the turns that its last stretch may lie in, all of one thread or of several.
  */
 struct turns_state {
-	struct {
-		uint32_t turn;
-		unsigned int cost;
-	} at[TURNS_CANDIDATES];
+	struct turns_past at[TURNS_CANDIDATES];
 	size_t n; /* 0: anywhere */
 };
 
@@ -155,6 +171,7 @@ struct turns_answer {
 	uint32_t first, last; /* the turns that it may lie in; TURNS_NONE: none */
 	/* Not decided, and where a thread left user code on another CPU would tell more. */
 	bool wait;
+	bool same;		  /* the question's state is that to go on from, else this is: */
 	struct turns_state state; /* to go on from */
 };
 
@@ -167,9 +184,12 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
  * learnt from that. */
 void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
 		 const struct turns_state *now);
-/* The stretch of STATE, which began at ENTER, was left. */
-void turns_leave(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t enter,
+/* The stretch of STATE, which began at ENTER, was left; LEFT: NULL: its code was not walked, as it
+ * is not known whose it is. */
+void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_t enter,
 		 const struct turns_left *left);
+/* The turn that the last stretch lies in; TURNS_NONE: it is not known, or may be several. */
+uint32_t turns_now(const struct turns_state *state);
 /* And user code was not entered again on that CPU before the time between SINCE and UNTIL was over:
  * who was made by its thread then enters where it left. */
 void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,

@@ -46,16 +46,16 @@ unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32
 static const struct turns_left *left_on(const struct turns_search *s, const struct turns_way *w,
 					uint32_t turn)
 {
-	for (size_t i = w->n_lefts; i-- > 0;)
-		if (w->lefts[i].turn == turn)
-			return &w->lefts[i].left;
+	for (size_t i = w->past.n_lefts; i-- > 0;)
+		if (w->past.lefts[i].turn == turn)
+			return &w->past.lefts[i].left;
 	return &s->turns[turn].left;
 }
 
 static unsigned int end_cost(const struct turns_search *s, const struct turns_way *w)
 {
-	const struct turns_turn *turn = &s->turns[w->turn];
-	const struct turns_left *left = left_on(s, w, w->turn);
+	const struct turns_turn *turn = &s->turns[w->past.turn];
+	const struct turns_left *left = left_on(s, w, w->past.turn);
 	uint8_t how = left->how;
 
 	if (turn->uncertain || turn->until == SPACE_NOW)
@@ -80,7 +80,7 @@ static const struct turns_left *last_left(const struct turns_search *s, const st
 	static const struct turns_left none;
 	const struct turns_turn *t = &s->turns[turn];
 
-	if (w->turn == turn || t->before == TURNS_NONE)
+	if (w->past.turn == turn || t->before == TURNS_NONE)
 		return left_on(s, w, turn);
 	if (t->before_cpu == s->q->cpu)
 		return left_on(s, w, t->before);
@@ -157,10 +157,14 @@ static unsigned int enter_cost(const struct turns_search *s, const struct turns_
 	return proof->fresh ? fresh_cost(call) : compare(left, s->stretch->enter, proof);
 }
 
-static void remember_left(struct turns_way *w, uint32_t turn, const struct turns_left *left)
+void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left)
 {
-	if (w->n_lefts > 0 && w->lefts[w->n_lefts - 1].turn == turn)
-		w->n_lefts--;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_lefts; i++)
+		if (w->lefts[i].turn != turn)
+			w->lefts[n++] = w->lefts[i];
+	w->n_lefts = n;
 	if (w->n_lefts == TURNS_MAX_LEFTS) {
 		w->n_lefts--;
 		memmove(&w->lefts[0], &w->lefts[1], w->n_lefts * sizeof(w->lefts[0]));
@@ -178,17 +182,20 @@ void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
 	if (left.how != TURNS_HOW_ASYNC && proof->left.how != TURNS_HOW_UNKNOWN)
 		left = proof->left;
 	left.since = s->stretch->leave_lo;
+	w->past.has_before = true;
+	w->past.before = (struct turns_left){0};
 	if (!s->stretch->broken && !proof->fresh)
-		turns_carry(last_left(s, w, turn), s->stretch->enter, &left);
+		w->past.before = *last_left(s, w, turn);
+	turns_carry(&w->past.before, s->stretch->enter, &left);
 
-	if (w->turn != TURNS_NONE && w->turn != turn && !s->stretch->broken)
-		w->cost += end_cost(s, w) + turns_skip_cost(s, w->turn, turn);
-	w->cost += enter_cost(s, w, turn, proof) + proof->cost;
+	if (w->past.turn != TURNS_NONE && w->past.turn != turn && !s->stretch->broken)
+		w->past.cost += end_cost(s, w) + turns_skip_cost(s, w->past.turn, turn);
+	w->past.cost += enter_cost(s, w, turn, proof) + proof->cost;
 	if (w->first == TURNS_NONE) {
 		w->first = turn;
-		w->first_cost = w->cost;
+		w->choice = (uint8_t)c;
 		w->first_bad = proof->cost >= TURNS_COST_IMPOSSIBLE;
 	}
-	w->turn = turn;
-	remember_left(w, turn, &left);
+	w->past.turn = turn;
+	turns_remember(&w->past, turn, &left);
 }

@@ -12,15 +12,21 @@
 #include "decoder/worker/turns_private.h"
 #include "proto/base.h"
 
-#define MAX_WAYS 64u
+#define MAX_WAYS 64u /* as many as origins has bits */
 
 /* How much dearer all others must be. */
 #define MARGIN 3u
+/* Where there are more turns to choose from, chance makes a wrong way cheap more easily: so much
+ * for each one more, up to that. */
+#define FEW_CANDIDATES	 4u
+#define CANDIDATE_MARGIN 2u
+#define MORE_MARGIN	 8u
 /* Ways that are so much dearer are not followed any more. */
-#define HOPELESS 12u
+#define HOPELESS 18u
 
 struct ways {
 	size_t n;
+	uint8_t n_choice[TURNS_CANDIDATES]; /* ways of each choice for the first stretch */
 	struct turns_way list[MAX_WAYS];
 };
 
@@ -94,10 +100,11 @@ static uint32_t lowest_start(const struct turns_state *state)
 
 static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 {
-	if (a->turn != b->turn || a->first != b->first || a->n_lefts != b->n_lefts)
+	if (a->past.turn != b->past.turn || a->first != b->first ||
+	    a->past.n_lefts != b->past.n_lefts)
 		return false;
-	for (size_t i = 0; i < a->n_lefts; i++) {
-		const struct turns_place *x = &a->lefts[i], *y = &b->lefts[i];
+	for (size_t i = 0; i < a->past.n_lefts; i++) {
+		const struct turns_place *x = &a->past.lefts[i], *y = &b->past.lefts[i];
 
 		if (x->turn != y->turn || x->left.ip != y->left.ip || x->left.how != y->left.how)
 			return false;
@@ -105,25 +112,61 @@ static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 	return true;
 }
 
-static void add_way(struct ways *ways, const struct turns_way *w)
+/* One future: the cheaper past is the way's, but the other one is not out of the question unless it
+ * is a good deal dearer. */
+static void merge_way(struct turns_way *at, const struct turns_way *w)
 {
-	struct turns_way *dearest = NULL;
+	const uint64_t origins = at->origins;
 
-	for (size_t i = 0; i < ways->n; i++) {
-		struct turns_way *at = &ways->list[i];
+	if (w->past.cost + MARGIN <= at->past.cost) {
+		*at = *w;
+	} else if (w->past.cost < at->past.cost) {
+		*at = *w;
+		at->origins |= origins;
+	} else if (w->past.cost < at->past.cost + MARGIN) {
+		at->origins |= w->origins;
+	}
+}
 
-		if (is_same_future(at, w)) {
-			if (w->cost < at->cost)
-				*at = *w;
+/* There are too many: the dearest has to go, but for the last one of a choice. What it may have
+ * been at first is then that of another one of its choice, so that it is not forgotten. */
+static void replace_way(struct ways *ways, const struct turns_way *w)
+{
+	struct turns_way left = *w;
+	size_t dearest = MAX_WAYS, i;
+
+	for (i = 0; i < ways->n; i++)
+		if (ways->n_choice[ways->list[i].choice] > 1 &&
+		    (dearest == MAX_WAYS ||
+		     ways->list[i].past.cost > ways->list[dearest].past.cost))
+			dearest = i;
+	if (dearest < MAX_WAYS &&
+	    (ways->list[dearest].past.cost > w->past.cost || ways->n_choice[w->choice] == 0)) {
+		left = ways->list[dearest];
+		ways->list[dearest] = *w;
+		ways->n_choice[left.choice]--;
+		ways->n_choice[w->choice]++;
+	}
+	for (i = 0; i < ways->n; i++)
+		if (ways->list[i].choice == left.choice) {
+			ways->list[i].origins |= left.origins;
 			return;
 		}
-		if (dearest == NULL || at->cost > dearest->cost)
-			dearest = at;
+}
+
+static void add_way(struct ways *ways, const struct turns_way *w)
+{
+	for (size_t i = 0; i < ways->n; i++)
+		if (is_same_future(&ways->list[i], w)) {
+			merge_way(&ways->list[i], w);
+			return;
+		}
+	if (ways->n == MAX_WAYS) {
+		replace_way(ways, w);
+		return;
 	}
-	if (ways->n < MAX_WAYS)
-		ways->list[ways->n++] = *w;
-	else if (w->cost < dearest->cost)
-		*dearest = *w;
+	ways->list[ways->n++] = *w;
+	ways->n_choice[w->choice]++;
 }
 
 static const struct turns_way *cheapest(const struct ways *ways)
@@ -131,7 +174,7 @@ static const struct turns_way *cheapest(const struct ways *ways)
 	const struct turns_way *best = &ways->list[0];
 
 	for (size_t i = 1; i < ways->n; i++)
-		if (ways->list[i].cost < best->cost)
+		if (ways->list[i].past.cost < best->past.cost)
 			best = &ways->list[i];
 	return best;
 }
@@ -146,9 +189,9 @@ static bool find_rival(const struct turns_search *s, const struct ways *ways,
 	for (size_t i = 0; i < ways->n; i++) {
 		const struct turns_way *w = &ways->list[i];
 
-		if (!is_other(s, w->first, best->first) || (found && w->cost >= *ret))
+		if (!is_other(s, w->first, best->first) || (found && w->past.cost >= *ret))
 			continue;
-		*ret = w->cost;
+		*ret = w->past.cost;
 		found = true;
 	}
 	return found;
@@ -156,26 +199,27 @@ static bool find_rival(const struct turns_search *s, const struct ways *ways,
 
 static void drop_hopeless(struct ways *ways)
 {
-	unsigned int limit = cheapest(ways)->cost + HOPELESS;
+	unsigned int limit = cheapest(ways)->past.cost + HOPELESS;
 	size_t n = 0;
 
 	for (size_t i = 0; i < ways->n; i++)
-		if (ways->list[i].cost <= limit)
+		if (ways->list[i].past.cost <= limit)
 			ways->list[n++] = ways->list[i];
+		else
+			ways->n_choice[ways->list[i].choice]--;
 	ways->n = n;
 }
 
 static void begin(const struct turns_state *state, struct ways *ways)
 {
-	const struct turns_way none = {.turn = TURNS_NONE, .first = TURNS_NONE};
+	const struct turns_way none = {.past.turn = TURNS_NONE, .first = TURNS_NONE};
 
 	ways->n = 0;
 	for (size_t i = 0; i < state->n; i++) {
 		struct turns_way *w = &ways->list[ways->n++];
 
 		*w = none;
-		w->turn = state->at[i].turn;
-		w->cost = state->at[i].cost;
+		w->past = state->at[i];
 	}
 	if (state->n == 0)
 		ways->list[ways->n++] = none;
@@ -185,11 +229,12 @@ static void begin(const struct turns_state *state, struct ways *ways)
 static bool extend(const struct turns_search *s, const struct ways *from, struct ways *ret)
 {
 	ret->n = 0;
+	memset(ret->n_choice, 0, sizeof(ret->n_choice));
 	for (size_t i = 0; i < from->n; i++)
 		for (size_t c = 0; c < s->n_candidates; c++) {
 			struct turns_way w = from->list[i];
 
-			if (w.turn != TURNS_NONE && s->candidates[c] < w.turn)
+			if (w.past.turn != TURNS_NONE && s->candidates[c] < w.past.turn)
 				continue;
 			turns_go_on(s, &w, c);
 			add_way(ret, &w);
@@ -205,7 +250,8 @@ static void end_all(const struct turns_search *s, struct ways *ways)
 	size_t last = first_until(s, s->q->end);
 
 	for (size_t i = 0; i < ways->n && s->q->end != 0; i++)
-		ways->list[i].cost += turns_skip_cost(s, ways->list[i].turn, (uint32_t)last);
+		ways->list[i].past.cost +=
+			turns_skip_cost(s, ways->list[i].past.turn, (uint32_t)last);
 }
 
 /* Looks at the stretches behind the first until that is decided, or all is seen. */
@@ -221,7 +267,7 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 
 		if (!find_rival(s, ways, best, &rival))
 			return;
-		if (i > 1 && s->n_candidates == 1 && rival >= best->cost + MARGIN)
+		if (i > 1 && s->n_candidates == 1 && rival >= best->past.cost + s->margin)
 			return;
 		stretch = s->q->stretch(s->q->userdata, i);
 		if (stretch == NULL)
@@ -235,17 +281,21 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 	}
 }
 
-static void add_state(struct turns_state *state, const struct turns_way *w)
+/* The cheapest of those that agree with what is answered: each as it was when it had come over the
+ * first stretch. */
+static void add_state(struct turns_state *state, const struct turns_past *past)
 {
-	for (size_t i = 0; i < state->n; i++)
-		if (state->at[i].turn == w->first) {
-			state->at[i].cost = MIN_OF(state->at[i].cost, w->first_cost);
-			return;
-		}
-	if (state->n == TURNS_CANDIDATES)
+	size_t dearest = 0;
+
+	if (state->n < TURNS_CANDIDATES) {
+		state->at[state->n++] = *past;
 		return;
-	state->at[state->n].turn = w->first;
-	state->at[state->n++].cost = w->first_cost;
+	}
+	for (size_t i = 1; i < state->n; i++)
+		if (state->at[i].cost > state->at[dearest].cost)
+			dearest = i;
+	if (past->cost < state->at[dearest].cost)
+		state->at[dearest] = *past;
 }
 
 static void finish_state(struct turns_answer *ret)
@@ -281,7 +331,7 @@ static const struct timeline_thread *common_process(const struct turns_search *s
 	for (size_t i = 0; i < ways->n; i++) {
 		const struct turns_turn *turn = &s->turns[ways->list[i].first];
 
-		if (ways->list[i].cost > limit)
+		if (ways->list[i].past.cost > limit)
 			continue;
 		if (turn->uncertain || ways->list[i].first_bad ||
 		    (found != NULL && found->pid != turn->thread->pid))
@@ -291,27 +341,33 @@ static const struct timeline_thread *common_process(const struct turns_search *s
 	return found;
 }
 
-static void judge(const struct turns_search *s, const struct ways *ways, struct turns_answer *ret)
+/* BEGUN: the ways as they were behind the first stretch. */
+static void judge(const struct turns_search *s, const struct ways *begun, const struct ways *ways,
+		  struct turns_answer *ret)
 {
 	const struct turns_way *best = cheapest(ways);
 	const struct turns_turn *turn = &s->turns[best->first];
+	uint64_t origins = 0;
 	unsigned int rival = 0;
 	bool rivals = find_rival(s, ways, best, &rival), decided = !turn->uncertain;
 
 	if (rivals)
-		decided = decided && !best->first_bad && rival >= best->cost + MARGIN;
+		decided = decided && !best->first_bad && rival >= best->past.cost + s->margin;
 	if (decided)
 		ret->thread = turn->thread;
 	else
-		ret->process = common_process(s, ways, best->cost + MARGIN - 1);
+		ret->process = common_process(s, ways, best->past.cost + s->margin - 1);
 	for (size_t i = 0; i < ways->n; i++) {
 		const struct turns_way *w = &ways->list[i];
 
 		if (decided && is_other(s, w->first, best->first))
 			continue;
 		ret->wait = ret->wait || (!decided && waits_for(s, w->first));
-		add_state(&ret->state, w);
+		origins |= w->origins;
 	}
+	for (size_t i = 0; i < begun->n; i++)
+		if (origins >> i & 1)
+			add_state(&ret->state, &begun->list[i].past);
 	finish_state(ret);
 }
 
@@ -324,22 +380,27 @@ static void decide_crowd(const struct turns_search *s, struct turns_answer *ret)
 
 	ret->thread = alone ? s->turns[first].thread : NULL;
 	ret->state.n = 1;
-	ret->state.at[0].turn = first;
+	ret->state.at[0] = (struct turns_past){.turn = first};
 	finish_state(ret);
 }
 
 /* The usual case, for speed: well within the turn of the stretch before. */
 static bool decide_same(const struct turns_question *q, struct turns_answer *ret)
 {
-	uint32_t at = q->state->at[0].turn;
-	const struct turns_turn *turn = &q->turns->cpus[q->cpu].list[at];
+	uint32_t at = turns_now(q->state);
+	const struct turns_turn *turn;
 
-	if (q->state->n != 1 || q->first->enter_lo < turn->since ||
-	    q->first->enter_hi >= turn->until || turn->uncertain || turns_is_closed(turn))
+	if (at == TURNS_NONE)
 		return false;
-	*ret = (struct turns_answer){.thread = turn->thread, .first = at, .last = at};
-	ret->state.n = 1;
-	ret->state.at[0].turn = at;
+	turn = &q->turns->cpus[q->cpu].list[at];
+	if (q->first->enter_lo < turn->since || q->first->enter_hi >= turn->until ||
+	    turn->uncertain || turns_is_closed(turn))
+		return false;
+	ret->thread = turn->thread;
+	ret->process = NULL;
+	ret->first = ret->last = at;
+	ret->wait = false;
+	ret->same = true;
 	return true;
 }
 
@@ -357,7 +418,7 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
 			ret->n = 0;
 			return;
 		}
-		ret->at[ret->n++].turn = (uint32_t)i;
+		ret->at[ret->n++] = (struct turns_past){.turn = (uint32_t)i};
 	}
 }
 
@@ -367,30 +428,37 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 	struct turns_search s = {
 		.q = q, .turns = cpu->list, .n_turns = cpu->n, .empty = turns_empty_cost(q->turns)};
 	const struct turns_stretch *first;
-	struct ways from, ways;
+	struct ways from, begun, ways;
 	bool few;
 
-	*ret = (struct turns_answer){.first = TURNS_NONE, .last = TURNS_NONE, .state = *q->state};
+	*ret = (struct turns_answer){.first = TURNS_NONE, .last = TURNS_NONE, .same = true};
 	few = find_candidates(&s, q->first, lowest_start(q->state));
 	if (few && is_choice(&s) && (first = q->stretch(q->userdata, 0)) != NULL)
 		few = find_candidates(&s, first, lowest_start(q->state));
 	if (s.n_candidates == 0)
 		return;
-	ret->state.n = 0;
+	ret->same = false;
 	if (!few) {
 		decide_crowd(&s, ret);
 		return;
 	}
+	s.margin = MARGIN;
+	if (s.n_candidates > FEW_CANDIDATES)
+		s.margin += (unsigned int)MIN_OF(
+			CANDIDATE_MARGIN * (s.n_candidates - FEW_CANDIDATES), (size_t)MORE_MARGIN);
 	begin(q->state, &from);
 	s.choice = is_choice(&s);
 	if (s.choice)
 		find_proofs(&s, 0);
-	if (!extend(&s, &from, &ways)) {
-		ret->state = *q->state;
+	if (!extend(&s, &from, &begun)) {
+		ret->same = true;
 		return;
 	}
+	for (uint32_t i = 0; i < begun.n; i++)
+		begun.list[i].origins = (uint64_t)1 << i;
+	ways = begun;
 	look_ahead(&s, &ways);
-	judge(&s, &ways, ret);
+	judge(&s, &begun, &ways, ret);
 }
 
 void turns_decide(const struct turns_question *q, struct turns_answer *ret)

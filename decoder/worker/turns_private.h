@@ -6,22 +6,13 @@
 
 #include "decoder/worker/turns.h"
 
-#define TURNS_MAX_LEFTS 6u /* turns of which a way remembers where they were left */
-
-struct turns_place {
-	uint32_t turn;
-	struct turns_left left;
-};
-
 /* The first stretches of a search, each put into a turn. */
 struct turns_way {
-	unsigned int cost;
-	uint32_t turn;	/* of the newest stretch; TURNS_NONE: not begun */
-	uint32_t first; /* of the first one, */
-	unsigned int first_cost;
-	bool first_bad; /* whose code does not fit there */
-	uint32_t n_lefts;
-	struct turns_place lefts[TURNS_MAX_LEFTS]; /* oldest first */
+	struct turns_past past; /* turn: TURNS_NONE: not begun */
+	uint32_t first;		/* turn of the first one, */
+	uint8_t choice;		/* which of its candidates that is */
+	bool first_bad;		/* whose code does not fit there */
+	uint64_t origins;	/* the ways, by number, that it may have been then */
 };
 
 struct turns_search {
@@ -29,6 +20,7 @@ struct turns_search {
 	const struct turns_turn *turns;
 	size_t n_turns;
 	unsigned int empty;
+	unsigned int margin; /* how much dearer all others must be */
 	/* The stretch at hand. */
 	const struct turns_stretch *stretch;
 	uint32_t candidates[TURNS_CANDIDATES];
@@ -41,6 +33,8 @@ struct turns_search {
 unsigned int turns_empty_cost(const struct turns *t);
 /* What the turns between FROM and TO (neither included) cost that are without one. */
 unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32_t to);
+/* On W, TURN was left so last. */
+void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left);
 /* W goes on with the stretch at hand in candidate C. */
 void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c);
 /* Whether the thread's turn before T, on another CPU, has been decoded to its end. */

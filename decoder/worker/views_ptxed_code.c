@@ -6,22 +6,20 @@
 #include "decoder/worker/views_ptxed.h"
 #include "proto/base.h"
 
-/* The instruction at IP, and the number of the file that it is of; returns its bytes. NULL:
- * it cannot be read. */
-static const uint8_t *read_insn(const struct views_ptxed *v, const struct replay_stretch *s,
-				uint64_t ip, struct insn *ret, uint32_t *ret_image)
+/* The instruction at IP, its bytes, and the number of the file that it is of; false: it cannot be
+ * read. */
+static bool read_insn(const struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
+		      struct insn *ret, uint8_t bytes[INSN_MAX_SIZE], uint32_t *ret_image)
 {
 	struct image_code code;
-	const uint8_t *bytes;
 	size_t n;
 
 	*ret_image = UINT32_MAX;
 	if (replay_find(v->replay, s->context, ip, &code) != 0)
-		return NULL;
+		return false;
 	*ret_image = code.image;
-	bytes = code.bytes + (ip - code.address);
-	n = (size_t)MIN_OF(code.size - (ip - code.address), INSN_MAX_SIZE);
-	return insn_read(v->reader, v->mode, ip, bytes, n, ret) == 0 ? bytes : NULL;
+	n = replay_read(v->replay, s->context, ip, bytes, INSN_MAX_SIZE);
+	return insn_read(v->reader, v->mode, ip, bytes, n, ret) == 0;
 }
 
 /* Of the far transfers those that come back to the next instruction: call far (9A, FF /3), vmcall
@@ -45,9 +43,9 @@ uint64_t views_ptxed_behind(const struct views_ptxed *v, const struct replay_str
 {
 	struct insn insn;
 	uint32_t image;
-	const uint8_t *bytes = read_insn(v, s, ip, &insn, &image);
+	uint8_t bytes[INSN_MAX_SIZE];
 
-	if (bytes == NULL)
+	if (!read_insn(v, s, ip, &insn, bytes, &image))
 		return 0;
 	switch (insn.class) {
 	case INSN_CALL:
@@ -61,9 +59,10 @@ uint64_t views_ptxed_behind(const struct views_ptxed *v, const struct replay_str
 uint32_t views_ptxed_image(const struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
 			   bool *ret_ends)
 {
+	uint8_t bytes[INSN_MAX_SIZE];
 	uint32_t image;
 	struct insn insn;
 
-	*ret_ends = read_insn(v, s, ip, &insn, &image) != NULL && insn.class == INSN_COND;
+	*ret_ends = read_insn(v, s, ip, &insn, bytes, &image) && insn.class == INSN_COND;
 	return image;
 }

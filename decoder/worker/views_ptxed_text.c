@@ -138,11 +138,14 @@ const char *views_ptxed_error(enum fault fault)
 	case FAULT_IMAGE_MISSING:
 	case FAULT_IMAGE_SHORT:
 	case FAULT_IMAGE_MISMATCH:
+	case FAULT_IMAGE_GONE:
+	case FAULT_KERNEL_TEXT:
 	case FAULT_NO_SPACE:
 	case FAULT_GUEST: return "no memory mapped at this address";
 	case FAULT_BAD_INSN:
 	case FAULT_LOOP: return "unknown instruction";
 	case FAULT_BAD_PACKET: return "unknown opcode";
+	case FAULT_CODE_CHANGED:
 	case FAULT_TNT_UNEXPECTED:
 	case FAULT_TIP_UNEXPECTED:
 	case FAULT_EVENT_UNREACHABLE: return "trace stream does not match query";

@@ -132,6 +132,8 @@ int views_summary(struct decode *d, bool hash, bool pretty, int fd)
 		return r;
 	json_begin_object(w, NULL);
 	json_u64(w, "instructions", total.instructions);
+	if (d->replay->kernel != NULL)
+		json_u64(w, "kernelInstructions", total.kernel_instructions);
 	json_u64(w, "branches", total.branches);
 	json_u64(w, "bytes", total.bytes);
 	json_u64(w, "bytesDecoded", total.bytes_decoded);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/worker/replay_kernel.h"
 #include "decoder/worker/whose.h"
 #include "decoder/worker/window.h"
 #include "proto/base.h"
@@ -26,6 +27,7 @@ struct walk {
 	struct flow_batch batch;
 	size_t item, gap, mark; /* of the batch, not given yet */
 	size_t answer;		/* of whose, that holds for that item */
+	bool switched;		/* and begins with it */
 	bool waits;		/* the flow is to be asked again when all others are further */
 	unsigned percent;
 };
@@ -35,6 +37,22 @@ static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_
 	struct walk *w = userdata;
 
 	return whose_ask(&w->whose, ip, tsc_lo, tsc_hi);
+}
+
+static int on_kernel_code(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret)
+{
+	const struct walk *w = userdata;
+
+	return replay_kernel_code(w->replay, ip, version, ret);
+}
+
+static uint32_t on_kernel_version(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi,
+				  uint32_t *ret_last)
+{
+	const struct walk *w = userdata;
+
+	return replay_kernel_version(w->replay, &w->replay->clocks[w->index], ip, tsc_lo, tsc_hi,
+				     ret_last);
 }
 
 static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
@@ -54,7 +72,7 @@ static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size
 
 	if (m->last_ns == MANIFEST_ABSENT || until == MANIFEST_ABSENT || until < m->last_ns)
 		return 0;
-	tsc = tscmap_tsc(&w->replay->clock, until - m->last_ns);
+	tsc = tscmap_tsc(&w->replay->clocks[w->index], until - m->last_ns);
 	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
 }
 
@@ -65,7 +83,7 @@ static uint64_t end_tsc(const struct walk *w)
 	const struct manifest_cpu *cpu = &w->replay->manifest->cpus[w->index];
 	uint64_t tsc = w->stop_ns == MANIFEST_ABSENT || cpu->stop_timeout
 			       ? MANIFEST_ABSENT
-			       : tscmap_tsc(&w->replay->clock, w->stop_ns + 1);
+			       : tscmap_tsc(&w->replay->clocks[w->index], w->stop_ns + 1);
 
 	return tsc == MANIFEST_ABSENT ? 0 : tsc + 1;
 }
@@ -85,6 +103,12 @@ static void configure(struct walk *w, const struct walk *first, struct flow_conf
 		.share = first != NULL ? first->flow : NULL,
 		.batch_items = m->n_cpus > FEW_CPUS ? SMALL_BATCH : 0,
 	};
+	if (w->replay->kernel != NULL) {
+		config->kernel_start = w->replay->kernel_start;
+		config->kernel_code = on_kernel_code;
+		config->kernel_version = on_kernel_version;
+		config->switch_ip = w->replay->switch_ip;
+	}
 	if (m->have_cpu && m->cpu_intel) {
 		config->cpu_family = m->cpu_family;
 		config->cpu_model = m->cpu_model;
@@ -148,7 +172,7 @@ static size_t answer_for(const struct walk *w, size_t at, const struct flow_item
 	const struct whose *whose = &w->whose;
 
 	while (item->kind == FLOW_ENABLE && at + 1 < whose->n_answers &&
-	       whose->answers[at + 1].offset <= item->offset)
+	       !whose->answers[at + 1].at_batch && whose->answers[at + 1].offset <= item->offset)
 		at++;
 	return at;
 }
@@ -189,7 +213,10 @@ static int give(struct walk *w, size_t end)
 								       : 0,
 		.thread = answer->thread,
 		.process = answer->process,
+		.switched = w->switched,
 	};
+
+	w->switched = false;
 
 	w->item = end;
 	w->gap += s.n_gaps;
@@ -242,12 +269,26 @@ static void tell_progress(struct walk *w)
 	w->consumer->progress(w->consumer->userdata, w->index, percent);
 }
 
+/* What was answered while the last batch was made, and holds from the next one on. False: nothing.
+ */
+static bool take_answer(struct walk *w)
+{
+	for (size_t i = w->whose.n_answers; i-- > 1;) {
+		if (!w->whose.answers[i].at_batch)
+			continue;
+		w->answer = i;
+		return true;
+	}
+	return false;
+}
+
 static int decode_on(struct walk *w)
 {
 	int r;
 
 	whose_begin(&w->whose, w->answer, w->waits);
 	w->answer = 0;
+	w->switched = take_answer(w);
 	w->waits = false;
 	w->item = w->gap = w->mark = 0;
 	r = flow_next(w->flow, &w->batch);

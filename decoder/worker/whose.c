@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/worker/replay_kernel.h"
 #include "decoder/worker/whose_private.h"
 #include "proto/base.h"
 
@@ -28,7 +29,7 @@ static const struct timeline_thread *only_thread(const struct replay *r)
 	return timeline_thread(r->timeline, 0);
 }
 
-static int add_answer(struct whose *w, const struct whose_answer *answer)
+int whose_add_answer(struct whose *w, const struct whose_answer *answer)
 {
 	if (w->n_answers == w->max_answers) {
 		size_t max = w->max_answers ? 2 * w->max_answers : FIRST_ANSWERS;
@@ -56,6 +57,7 @@ static void want_code(const struct whose *w)
 	w->replay->asking = w->context;
 	w->replay->late = w->late;
 	w->replay->late_flow = w->flow;
+	w->replay->late_clock = w->clock;
 }
 
 void whose_begin(struct whose *w, size_t used, bool forced)
@@ -68,7 +70,7 @@ void whose_begin(struct whose *w, size_t used, bool forced)
 
 uint64_t whose_ns(const struct whose *w, uint64_t tsc)
 {
-	uint64_t ns = tsc == UINT64_MAX ? MANIFEST_ABSENT : tscmap_ns(&w->replay->clock, tsc);
+	uint64_t ns = tsc == UINT64_MAX ? MANIFEST_ABSENT : tscmap_ns(w->clock, tsc);
 
 	if (ns != MANIFEST_ABSENT)
 		return ns;
@@ -77,20 +79,20 @@ uint64_t whose_ns(const struct whose *w, uint64_t tsc)
 
 static uint64_t not_before(const struct whose *w, uint64_t tsc)
 {
-	uint64_t ns = tscmap_ns(&w->replay->clock, tsc - MIN_OF(tsc, (uint64_t)SLACK_TICKS));
+	uint64_t ns = tscmap_ns(w->clock, tsc - MIN_OF(tsc, (uint64_t)SLACK_TICKS));
 
 	if (tsc == 0 || ns == MANIFEST_ABSENT)
 		return 0;
-	return ns - MIN_OF(ns, (uint64_t)SLACK_NS);
+	return ns - MIN_OF(ns, SLACK_NS + w->clock->doubt);
 }
 
 static uint64_t not_after(const struct whose *w, uint64_t tsc)
 {
-	uint64_t ns = tsc > UINT64_MAX - SLACK_TICKS
-			      ? MANIFEST_ABSENT
-			      : tscmap_ns(&w->replay->clock, tsc + SLACK_TICKS);
+	uint64_t ns = tsc > UINT64_MAX - SLACK_TICKS ? MANIFEST_ABSENT
+						     : tscmap_ns(w->clock, tsc + SLACK_TICKS);
 
-	return ns > UINT64_MAX - SLACK_NS ? UINT64_MAX : ns + SLACK_NS;
+	return ns > UINT64_MAX - SLACK_NS - w->clock->doubt ? UINT64_MAX
+							    : ns + SLACK_NS + w->clock->doubt;
 }
 
 /* Its trace is complete from its first PSB on, and up to its stop unless it did not answer that. */
@@ -115,6 +117,7 @@ int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flo
 		first.process = r->process;
 	*w = (struct whose){
 		.replay = r,
+		.clock = &r->clocks[index],
 		.index = index,
 		.stop_ns = r->manifest->cpus[index].stop_ns,
 		.flow = flow,
@@ -122,7 +125,7 @@ int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flo
 	};
 	if (w->has_turns)
 		find_ends(w);
-	return add_answer(w, &first);
+	return whose_add_answer(w, &first);
 }
 
 static uint8_t how_left(const struct scan_stretch *s)
@@ -239,13 +242,21 @@ struct whose_time whose_enter_time(const struct whose *w, const struct scan_stre
 	return (struct whose_time){MIN_OF(MAX_OF(lo, since), hi), hi};
 }
 
+/* The stretch was walked to its end; NULL: it was not. */
+static const struct flow_item *walked_end(const struct whose *w)
+{
+	const struct flow_item *item = flow_left(w->flow);
+
+	return item != NULL && item->offset >= w->now.offset ? item : NULL;
+}
+
 /* How the stretch that was walked ended, as its code tells; else as its packets do. */
 static struct turns_left decoded_left(struct whose *w)
 {
-	const struct flow_item *item = flow_left(w->flow);
+	const struct flow_item *item = walked_end(w);
 	struct turns_left left = {.since = not_before(w, item != NULL ? item->tsc_lo : 0)};
 
-	if (item == NULL || item->offset < w->now.offset)
+	if (item == NULL)
 		return is_ahead(w) ? look_in_ring(w, 0)->times.left : left;
 	if (item->kind == FLOW_SYSCALL) {
 		left.how = TURNS_HOW_SYSCALL;
@@ -261,13 +272,26 @@ static struct turns_left decoded_left(struct whose *w)
 	return left;
 }
 
+/* Whether LEFT may have made a thread, as far as is known. */
+static bool may_bear(struct whose *w, const struct turns_left *left)
+{
+	enum turns_call call;
+
+	if (left->how != TURNS_HOW_SYSCALL || left->context == 0)
+		return true;
+	call = whose_call(w, left);
+	return call == TURNS_CALL_FORK || call == TURNS_CALL_UNKNOWN;
+}
+
 /* User code is entered again at UNTIL (perf ns) or earlier. */
 static void note_left(struct whose *w, uint64_t until)
 {
 	struct turns_left left = decoded_left(w);
+	bool told = walked_end(w) != NULL || !w->open;
 
-	turns_leave(&w->replay->turns, w->index, &w->state, w->now.ip, &left);
-	turns_bear(&w->replay->turns, w->index, &w->state, left.since, until);
+	turns_leave(&w->replay->turns, w->index, &w->state, w->now.ip, told ? &left : NULL);
+	if (may_bear(w, &left))
+		turns_bear(&w->replay->turns, w->index, &w->state, left.since, until);
 }
 
 void whose_end(struct whose *w)
@@ -309,15 +333,19 @@ static uint32_t code_of(struct whose *w, const struct turns_answer *answer)
 
 static void take(struct whose *w, const struct turns_answer *answer)
 {
-	const struct whose_answer given = {w->now.offset, since_of(w, answer), answer->thread,
-					   answer->process};
+	const struct whose_answer given = {.offset = w->now.offset,
+					   .since = since_of(w, answer),
+					   .thread = answer->thread,
+					   .process = answer->process};
 
 	w->forced = w->begins = false;
-	if (!w->now.broken)
+	if (!w->now.broken && !answer->same)
 		turns_count(&w->replay->turns, w->index, &w->state, &answer->state);
-	w->state = answer->state;
+	if (!answer->same)
+		w->state = answer->state;
+	w->open = answer->thread == NULL;
 	w->context = code_of(w, answer);
-	if (add_answer(w, &given) < 0)
+	if (whose_add_answer(w, &given) < 0)
 		w->error = -ENOMEM;
 }
 
@@ -349,17 +377,30 @@ static bool decide(struct whose *w)
 	return true;
 }
 
+/* Whether packets were lost before the stretch at OFFSET: not where only nobody's code was walked
+ * up to there. */
+static bool is_broken(struct whose *w, uint64_t offset)
+{
+	const struct scan_stretch *next;
+
+	if (flow_left(w->flow) != NULL || w->begins)
+		return false;
+	next = w->n_looks > 1 && is_ahead(w) ? &look_in_ring(w, 1)->seen : NULL;
+	return next == NULL || next->offset != offset || next->broken;
+}
+
 /* How it ends is not known without looking ahead. */
 static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
+	const uint64_t offset = flow_asked_at(w->flow);
 	const struct scan_stretch now = {
-		.offset = flow_asked_at(w->flow),
+		.offset = offset,
 		.ip = ip,
 		.enter_lo = tsc_lo,
 		.enter_hi = tsc_hi,
 		.leave_lo = tsc_lo,
 		.leave_hi = UINT64_MAX,
-		.broken = flow_left(w->flow) == NULL && !w->begins,
+		.broken = w->waits ? w->now.broken : is_broken(w, offset),
 	};
 
 	w->times = times_of(w, &now);
@@ -391,7 +432,7 @@ static void renew(struct whose *w, uint64_t tsc_lo)
 {
 	const struct whose_answer *now = &w->answers[w->n_answers - 1];
 	const struct timeline_thread *thread = now->thread != NULL ? now->thread : now->process;
-	uint64_t time = tsc_lo != 0 ? tscmap_ns(&w->replay->clock, tsc_lo) : MANIFEST_ABSENT;
+	uint64_t time = tsc_lo != 0 ? tscmap_ns(w->clock, tsc_lo) : MANIFEST_ABSENT;
 	const struct space *space;
 
 	if (thread == NULL || time == MANIFEST_ABSENT || w->context >= CONTEXTS_IMAGE_UNCERTAIN ||
@@ -412,13 +453,79 @@ static bool is_same_stay(const struct whose *w, uint64_t ip)
 	       scan_is_kernel(ip);
 }
 
+uint64_t whose_not_before(const struct whose *w, uint64_t tsc)
+{
+	return not_before(w, tsc);
+}
+
+uint64_t whose_not_after(const struct whose *w, uint64_t tsc)
+{
+	return not_after(w, tsc);
+}
+
+/* The stretch that begins now lies in the turn that is known. */
+static void take_turn(struct whose *w)
+{
+	const struct turns_turn *turn = &w->replay->turns.cpus[w->index].list[w->turn];
+	const struct turns_answer answer = {
+		.thread = turn->thread,
+		.first = w->turn,
+		.last = w->turn,
+		.state = {.at = {{.turn = w->turn}}, .n = 1},
+	};
+	const struct whose_answer *last = &w->answers[w->n_answers - 1];
+	bool same = last->thread == turn->thread && flow_asked_return(w->flow);
+	size_t n = w->n_answers;
+
+	take(w, &answer);
+	if (same) /* nothing begins */
+		w->n_answers = n;
+	w->waits = false;
+}
+
+/* User code, where the kernel's is in the trace: the turn is mostly known. False: not yet. */
+static bool decide_in_both(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	size_t before = w->n_answers;
+
+	if (whose_knows_turn(w, tsc_lo, tsc_hi)) {
+		take_turn(w);
+	} else {
+		if (!decide(w))
+			return false;
+		w->turn_known = w->state.n == 1;
+		w->turn = w->turn_known ? w->state.at[0].turn : 0;
+	}
+	if (w->n_answers > before && flow_asked_return(w->flow)) {
+		w->answers[w->n_answers - 1].at_batch = true;
+		flow_split(w->flow);
+	}
+	return true;
+}
+
+/* What is asked for needs no deciding. */
+static bool is_answered(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	if (w->replay->kernel == NULL)
+		return false;
+	if (flow_asked_switch(w->flow))
+		whose_switched(w, tsc_lo, tsc_hi);
+	else if (replay_is_kernel(w->replay, ip))
+		whose_in_kernel(w, tsc_lo, tsc_hi);
+	else
+		return false;
+	return true;
+}
+
 uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
 	if (!w->has_turns) {
 		w->context = ask_without_turns(w, tsc_hi);
+	} else if (is_answered(w, ip, tsc_lo, tsc_hi)) {
+		w->waits = false;
 	} else if (!is_same_stay(w, ip)) {
 		begin(w, ip, tsc_lo, tsc_hi);
-		if (!decide(w))
+		if (w->replay->kernel != NULL ? !decide_in_both(w, tsc_lo, tsc_hi) : !decide(w))
 			return FLOW_CONTEXT_LATER;
 	} else if (w->replay->manifest->trace_kernel) {
 		renew(w, tsc_lo);

@@ -29,11 +29,14 @@ struct whose_answer {
 	uint64_t offset;
 	uint64_t since;					/* of its turn, perf ns; 0: not known */
 	const struct timeline_thread *thread, *process; /* as in struct replay_stretch */
+	bool at_batch; /* it holds from the beginning of the batch behind the one that was made when
+			* it was given */
 };
 
 struct whose {
 	struct replay *replay;
-	size_t index; /* of the CPU in the manifest */
+	const struct tscmap *clock; /* of the CPU */
+	size_t index;		    /* of the CPU in the manifest */
 	uint64_t stop_ns;
 	struct flow *flow;
 	bool has_turns; /* something is known of who ran */
@@ -52,8 +55,11 @@ struct whose {
 		uint32_t context;
 		uint64_t time;
 	} known;
+	uint32_t turn;	    /* of a trace with the kernel's code: */
+	bool turn_known;    /* that is the one that has the CPU now */
 	uint64_t end;	    /* the CPU was stopped then, perf ns; 0: not known */
 	bool begins;	    /* no stretch was decided yet */
+	bool open;	    /* whose the last one is was not decided */
 	bool waits;	    /* the stretch that is asked for is not decided yet */
 	bool forced;	    /* no use in waiting */
 	uint64_t waits_for; /* perf ns */

@@ -2,6 +2,7 @@
  * What code tells of whose stretch it is: which of the codes that it may be fits the packets, and
  * where it leads. Used by whose.c where time leaves a choice.
  */
+#include <string.h>
 #include <sys/mman.h>
 
 #include "decoder/worker/whose_private.h"
@@ -18,6 +19,7 @@ static enum fault fault_of(int found)
 	case IMAGE_MISSING: return FAULT_IMAGE_MISSING;
 	case IMAGE_SHORT: return FAULT_IMAGE_SHORT;
 	case IMAGE_MISMATCH: return FAULT_IMAGE_MISMATCH;
+	case IMAGE_GONE: return FAULT_IMAGE_GONE;
 	default: return FAULT_UNMAPPED;
 	}
 }
@@ -27,12 +29,23 @@ static int find_late(const struct replay *r, const struct context *c, uint64_t i
 		     struct image_code *ret)
 {
 	uint64_t tsc = r->late_flow != NULL ? flow_not_after(r->late_flow) : UINT64_MAX;
-	uint64_t time = tsc != UINT64_MAX ? tscmap_ns(&r->clock, tsc) : MANIFEST_ABSENT;
+	uint64_t time = tsc != UINT64_MAX ? tscmap_ns(r->late_clock, tsc) : MANIFEST_ABSENT;
 
 	time = MIN_OF(time, r->late);
 	if (c->space == NULL || time <= c->time)
 		return IMAGE_UNMAPPED;
 	return image_find(r->images, c->space, time, ip, ret);
+}
+
+/* Anonymous code was read at the trigger, when it had run: it may have been other code then. So may
+ * a memory file. */
+static bool is_read_late(const struct replay *r, uint32_t image)
+{
+	const struct image_source *source = image_source(r->images, image);
+
+	if (source == NULL || source->vdso)
+		return false;
+	return source->memory || strncmp(source->path, "/memfd:", 7) == 0;
 }
 
 int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
@@ -54,7 +67,13 @@ int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
 		found = find_late(r, &r->contexts.list[r->asking], ip, &code);
 	if (found != 0)
 		return fault_of(found);
-	*ret = (struct flow_code){code.bytes, code.address, code.size};
+	*ret = (struct flow_code){
+		.bytes = code.bytes,
+		.address = code.address,
+		.size = code.size,
+		.touched = code.touched,
+		.changing = is_read_late(r, code.image),
+	};
 	return 0;
 }
 
@@ -184,19 +203,12 @@ uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 	return between != 0 ? between : latest;
 }
 
-/* The N bytes of code at IP; NULL: not known. */
-static const uint8_t *bytes_at(const struct replay *r, uint32_t context, uint64_t ip, uint64_t n)
+static bool is_syscall(const struct replay *r, uint32_t context, uint64_t ip)
 {
-	struct image_code code;
+	uint8_t code[SYSCALL_SIZE];
 
-	if (replay_find(r, context, ip, &code) != 0 || code.size - (ip - code.address) < n)
-		return NULL;
-	return code.bytes + (ip - code.address);
-}
-
-static bool is_syscall(const uint8_t *code)
-{
-	return code != NULL && code[0] == 0x0f && code[1] == 0x05;
+	return replay_read(r, context, ip, code, sizeof(code)) == sizeof(code) && code[0] == 0x0f &&
+	       code[1] == 0x05;
 }
 
 /* arch/x86/entry/syscalls/syscall_64.tbl */
@@ -218,13 +230,15 @@ static enum turns_call call_by_number(uint32_t number)
 /* The number of a system call often stands directly before it: mov $NUMBER,%eax; syscall. */
 static enum turns_call find_call(const struct replay *r, uint32_t context, uint64_t ip)
 {
-	const uint8_t *mov = bytes_at(r, context, ip - SYSCALL_SIZE - 5, 5);
+	uint8_t mov[5];
 
-	if (is_syscall(bytes_at(r, context, ip, SYSCALL_SIZE)))
+	if (is_syscall(r, context, ip))
 		return TURNS_CALL_UNKNOWN;
-	if (!is_syscall(bytes_at(r, context, ip - SYSCALL_SIZE, SYSCALL_SIZE)))
+	if (!is_syscall(r, context, ip - SYSCALL_SIZE))
 		return TURNS_CALL_NONE;
-	if (mov == NULL || mov[0] != 0xb8)
+	if (replay_read(r, context, ip - SYSCALL_SIZE - sizeof(mov), mov, sizeof(mov)) !=
+		    sizeof(mov) ||
+	    mov[0] != 0xb8)
 		return TURNS_CALL_UNKNOWN;
 	return call_by_number((uint32_t)mov[1] | (uint32_t)mov[2] << 8 | (uint32_t)mov[3] << 16 |
 			      (uint32_t)mov[4] << 24);

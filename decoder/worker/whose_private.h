@@ -1,5 +1,6 @@
 /*
- * Inside of whose.h: whose.c (whose stretch it is) and whose_code.c (what its code tells).
+ * Inside of whose.h: whose.c (whose stretch it is), whose_code.c (what its code tells) and
+ * whose_kernel.c (what the kernel's code tells).
  */
 #pragma once
 
@@ -26,3 +27,15 @@ uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 /* As in struct turns_question. */
 void whose_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof *ret);
 enum turns_call whose_call(void *userdata, const struct turns_left *left);
+
+/* The perf time that TSC is not before, or not after; 0 and UINT64_MAX where nothing is known. */
+uint64_t whose_not_before(const struct whose *w, uint64_t tsc);
+uint64_t whose_not_after(const struct whose *w, uint64_t tsc);
+/* Behind the answers that are there. 0 or -ENOMEM. */
+int whose_add_answer(struct whose *w, const struct whose_answer *answer);
+/* A switch was seen: answers, for the next batch. */
+void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);
+/* Kernel code is walked on: answers where the turn is another one, or not known. */
+void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);
+/* User code begins: whether it is known in which turn (w->turn). */
+bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);

@@ -23,11 +23,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define OPTION_PIECES  0x40 /* code in pieces of a few bytes */
 #define OPTION_BATCHES 0x80 /* small ones */
 /* Then the choice of a processor, */
-#define OPTION_TIP 0x80 /* resume_at_tip */
+#define OPTION_TIP    0x80 /* resume_at_tip */
+#define OPTION_KERNEL 0x40 /* from KERNEL on it is the kernel's code */
 /* and the number of bytes of code, little-endian. */
 #define HEADER_BYTES 4u
 #define PIECE_BYTES  11u
 #define ADDRESS	     0x1000u
+#define KERNEL	     (ADDRESS + 16)
+#define SWITCH	     (ADDRESS + 22)
+/* Two bytes there change twice. */
+#define PLACE	   (ADDRESS + 20)
+#define PLACE_SIZE 2u
 
 static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
 
@@ -43,6 +49,7 @@ struct input {
 	const uint8_t *code;
 	size_t code_size;
 	uint8_t options;
+	bool later;
 	struct flow *flow;
 };
 
@@ -52,14 +59,57 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 	uint64_t at = ip - ADDRESS;
 
 	if (at >= in->code_size)
-		return FAULT_UNMAPPED;
-	*ret = (struct flow_code){in->code, ADDRESS, in->code_size};
+		return ip & 0x10000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
+	*ret = (struct flow_code){.bytes = in->code, .address = ADDRESS, .size = in->code_size};
 	if (in->options & OPTION_PIECES) {
 		at -= at % PIECE_BYTES;
-		*ret = (struct flow_code){in->code + at, ADDRESS + at,
-					  MIN_OF((size_t)PIECE_BYTES, in->code_size - at)};
+		*ret = (struct flow_code){
+			.bytes = in->code + at,
+			.address = ADDRESS + at,
+			.size = MIN_OF((size_t)PIECE_BYTES, in->code_size - at),
+			.changing = at / PIECE_BYTES % 2,
+		};
 	}
 	return 0;
+}
+
+static int give_kernel_code(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret)
+{
+	static const uint8_t versions[][PLACE_SIZE] = {{0x90, 0x90}, {0xeb, 0x00}, {0x74, 0x01}};
+	const struct input *in = userdata;
+	uint64_t at = ip - ADDRESS;
+
+	assert(ip >= KERNEL);
+	if (at >= in->code_size)
+		return FAULT_UNMAPPED;
+	if (ip - PLACE < PLACE_SIZE && version == 0)
+		return FAULT_KERNEL_TEXT;
+	*ret = (struct flow_code){.bytes = in->code, .address = ADDRESS, .size = in->code_size};
+	if (ip < PLACE)
+		ret->size = MIN_OF((size_t)(PLACE - ADDRESS), in->code_size);
+	if (ip - PLACE < PLACE_SIZE)
+		*ret = (struct flow_code){
+			.bytes = versions[version - 1], .address = PLACE, .size = PLACE_SIZE};
+	else if (ip > PLACE)
+		*ret = (struct flow_code){.bytes = in->code + (PLACE + PLACE_SIZE - ADDRESS),
+					  .address = PLACE + PLACE_SIZE,
+					  .size = in->code_size - (PLACE + PLACE_SIZE - ADDRESS)};
+	ret->ends = ip < PLACE + PLACE_SIZE;
+	return 0;
+}
+
+static uint32_t version_at(uint64_t time)
+{
+	return 1 + (time >= 0x100) + (time >= 0x10000);
+}
+
+static uint32_t give_version(void *userdata, uint64_t ip, uint64_t lo, uint64_t hi,
+			     uint32_t *ret_last)
+{
+	(void)userdata;
+	assert(ip >= KERNEL && lo <= hi);
+	*ret_last = ip - PLACE < PLACE_SIZE ? version_at(hi) : 0;
+	return ip - PLACE < PLACE_SIZE ? version_at(lo) : 0;
 }
 
 static void try(struct input *in, uint64_t ip)
@@ -78,8 +128,16 @@ static uint64_t context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t t
 	struct input *in = userdata;
 
 	assert(tsc_lo <= tsc_hi);
-	if (in->options & OPTION_TRIALS)
+	if ((in->options & OPTION_TRIALS) && !flow_asked_switch(in->flow))
 		try(in, ip);
+	if (flow_asked_return(in->flow)) {
+		assert(ip < KERNEL);
+		flow_split(in->flow);
+		/* Not at once. */
+		in->later = !in->later;
+		if (in->later)
+			return FLOW_CONTEXT_LATER;
+	}
 	return ip & 1;
 }
 
@@ -127,9 +185,16 @@ static void decode(struct input *in, const uint8_t *trace, size_t size, uint8_t 
 				     .cut = options & OPTION_CUT};
 	struct flow_batch batch;
 	uint64_t offset = 0;
+	int r;
 
+	if (choice & OPTION_KERNEL) {
+		config.kernel_start = KERNEL;
+		config.kernel_code = give_kernel_code;
+		config.kernel_version = give_version;
+		config.switch_ip = SWITCH;
+	}
 	assert(flow_new(&config, &in->flow) == 0);
-	while (flow_next(in->flow, &batch) == 0)
+	while ((r = flow_next(in->flow, &batch)) == 0 || r == FLOW_LATER)
 		check(in->flow, &batch, &offset);
 	assert(flow_get_stats(in->flow)->bytes_decoded <= flow_get_stats(in->flow)->bytes);
 	flow_free(in->flow);

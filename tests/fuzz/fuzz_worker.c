@@ -1,11 +1,13 @@
 /*
  * A whole decode of a bundle, as ptsnap-decode does it. Invariants: a report and a summary are one
  * complete JSON object, whatever the bundle holds, and no longer than asked; the views that are
- * lines end, and are printable.
+ * lines end, and are printable. Images that lie elsewhere have the bytes of the bundle; what is
+ * needed of them lies within.
  */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <json-c/json.h>
 
@@ -17,10 +19,47 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define LIMIT 262144
 
-static void decode(const struct bundle *bundle, uint32_t view)
+struct input {
+	const uint8_t *data;
+	size_t size;
+};
+
+static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
 {
-	const struct worker_request request = {.view = view, .hash = 1, .report_limit = LIMIT};
-	struct decode_sink sink = {.version = "fuzz"};
+	const struct input *in = userdata;
+
+	*ret_size = image % 4 == 3 ? UINT64_MAX : in->size;
+	return image % 8 == 7 ? -ENOENT : 0;
+}
+
+static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void *to, size_t size)
+{
+	const struct input *in = userdata;
+
+	(void)image;
+	if (offset >= in->size)
+		return 0;
+	size = MIN_OF(size, (size_t)(in->size - offset));
+	memcpy(to, in->data + offset, size);
+	return (ssize_t)size;
+}
+
+static int keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
+{
+	const struct input *in = userdata;
+
+	(void)image;
+	assert(size > 0 && offset < in->size && size <= in->size - offset);
+	return 0;
+}
+
+static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
+{
+	const struct worker_request request = {
+		.view = view, .hash = 1, .report_limit = LIMIT, .keep = 1};
+	const struct image_loader loader = {open_image, read_image, in, 64u << 20};
+	struct decode_sink sink = {
+		.version = "fuzz", .keep = keep, .userdata = in, .loader = &loader};
 	static char text[LIMIT + 1];
 	struct json_object *o;
 	uint64_t faults;
@@ -70,12 +109,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
+	struct input in = {data, size};
 
 	assert(memfd_new("fuzz", 0, &fd) == 0 && memfd_write_all(fd, data, size) == 0);
 	if (bundle_open(fd, &bundle) < 0)
 		return 0;
-	decode(bundle, WORKER_VIEW_SUMMARY);
-	decode(bundle, WORKER_VIEW_REPORT);
+	decode(bundle, WORKER_VIEW_SUMMARY, &in);
+	decode(bundle, WORKER_VIEW_REPORT, &in);
 	decode_packets(bundle);
 	decode_lines(bundle, WORKER_VIEW_INSNS,
 		     WORKER_SHOW_PTXED | WORKER_SHOW_EVENT_TICK | WORKER_SHOW_EVENT_TIME |

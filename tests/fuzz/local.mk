@@ -6,7 +6,8 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_event \
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
-	tests/fuzz/fuzz_setting
+	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap \
+	tests/fuzz/fuzz_setting tests/fuzz/fuzz_kernel_file
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
@@ -45,6 +46,12 @@ tests_fuzz_fuzz_timeline_LDADD = sideband/libptsideband.a proto/libptproto.a
 tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(fuzz_main)
 tests_fuzz_fuzz_elf_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_elf_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS)
+tests_fuzz_fuzz_kernel_SOURCES = tests/fuzz/fuzz_kernel.c $(fuzz_main)
+tests_fuzz_fuzz_kernel_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_kernel_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS)
+tests_fuzz_fuzz_kernel_file_SOURCES = tests/fuzz/fuzz_kernel_file.c $(fuzz_main)
+tests_fuzz_fuzz_kernel_file_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_kernel_file_LDADD = sideband/libptimage.a proto/libptproto.a $(ZSTD_LIBS)
 tests_fuzz_fuzz_packet_SOURCES = tests/fuzz/fuzz_packet.c $(fuzz_main)
 tests_fuzz_fuzz_packet_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_packet_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
@@ -61,7 +68,7 @@ tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_bundle_main)
 tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
-	$(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS)
+	$(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) $(ZSTD_LIBS)
 tests_fuzz_fuzz_execfile_SOURCES = tests/fuzz/fuzz_execfile.c $(fuzz_main)
 tests_fuzz_fuzz_execfile_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_execfile_LDADD = proto/libptproto.a
@@ -74,6 +81,12 @@ tests_fuzz_fuzz_export_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS)
 tests_fuzz_fuzz_perfdata_SOURCES = tests/fuzz/fuzz_perfdata.c $(fuzz_main)
 tests_fuzz_fuzz_perfdata_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_perfdata_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+tests_fuzz_fuzz_kept_SOURCES = tests/fuzz/fuzz_kept.c $(fuzz_main)
+tests_fuzz_fuzz_kept_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_kept_LDADD = proto/libptproto.a
+tests_fuzz_fuzz_perfmap_SOURCES = tests/fuzz/fuzz_perfmap.c $(fuzz_main)
+tests_fuzz_fuzz_perfmap_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_perfmap_LDADD = sideband/libptimage.a
 tests_fuzz_fuzz_conffile_SOURCES = tests/fuzz/fuzz_conffile.c $(fuzz_main)
 tests_fuzz_fuzz_conffile_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_conffile_LDADD = daemon/libptdaemon.a

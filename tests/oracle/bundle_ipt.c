@@ -205,7 +205,7 @@ static int compare(const struct bundle *b, bool blocks)
 {
 	size_t n = bundle_manifest(b)->n_cpus;
 	struct oracle o = {.blocks = blocks};
-	int r = replay_new(b, &o.replay);
+	int r = replay_new(b, NULL, &o.replay);
 
 	o.cpus = calloc(n + 1, sizeof(struct ipt_cpu *));
 	o.before = calloc(n + 1, sizeof(struct timeline_thread *));

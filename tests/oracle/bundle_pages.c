@@ -96,7 +96,7 @@ static int extract(const struct bundle *b, const char *folder)
 	struct replay_consumer c = consumer;
 	const uint8_t *trace;
 	size_t size;
-	int r = replay_new(b, &p.replay);
+	int r = replay_new(b, NULL, &p.replay);
 
 	if (r != 0)
 		return r;

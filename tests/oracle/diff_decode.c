@@ -43,7 +43,7 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 
 	if (p == NULL)
 		return FAULT_UNMAPPED;
-	*ret = (struct flow_code){p->bytes, p->address, p->size};
+	*ret = (struct flow_code){.bytes = p->bytes, .address = p->address, .size = p->size};
 	return 0;
 }
 

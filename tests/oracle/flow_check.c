@@ -97,7 +97,8 @@ static uint8_t *read_file(const char *path, size_t *ret_size)
 static void add_piece(struct image *im, const uint8_t *bytes, uint64_t address, uint64_t size)
 {
 	if (im->n < MAX_PIECES)
-		im->pieces[im->n++] = (struct flow_code){bytes, address, size};
+		im->pieces[im->n++] =
+			(struct flow_code){.bytes = bytes, .address = address, .size = size};
 }
 
 /* A page whose address has low bits set was not recorded. */

@@ -20,6 +20,11 @@ endif
 noinst_PROGRAMS += tests/oracle/bundle_ipt tests/oracle/libipt_insns tests/oracle/diff_ipt \
 	tests/oracle/bundle_pages
 endif
+# A whole bundle against one of what was needed.
+noinst_PROGRAMS += tests/oracle/bundle_keep
+tests_oracle_bundle_keep_SOURCES = tests/oracle/bundle_keep.c
+tests_oracle_bundle_keep_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+
 tests_oracle_flow_check_SOURCES = tests/oracle/flow_check.c
 tests_oracle_flow_check_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
 tests_oracle_bundle_ipt_SOURCES = tests/oracle/bundle_ipt.c tests/oracle/ipt_cpu.c \
@@ -34,3 +39,11 @@ tests_oracle_diff_ipt_SOURCES = tests/oracle/diff_ipt.c tests/oracle/diff_decode
 tests_oracle_diff_ipt_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)
 tests_oracle_bundle_pages_SOURCES = tests/oracle/bundle_pages.c
 tests_oracle_bundle_pages_LDADD = $(WORKER_LIBS)
+
+# The decoder over a kernel's own code, changes of it included.
+ORACLE_TESTS += tests/oracle/kernel_walk.tap
+noinst_PROGRAMS += tests/oracle/kernel_walk
+tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kernel_world.c \
+	tests/oracle/kernel_world.h
+tests_oracle_kernel_walk_LDADD = decoder/libptdecoder.a sideband/libptimage.a \
+	sideband/libptsideband.a capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(ZYDIS_LIBS)

@@ -192,7 +192,8 @@ def check_thread(work, bundle, stream):
     """The branches of a thread's trace are those of the CPU that it had for itself, for perf and for
     us."""
     (_, tid), = stream
-    of_thread(bundle, int(tid), f"{work}/thread.ptsnap")
+    run([PTSNAPCTL, "fetch", "--format=bundle", "-o", f"{work}/whole", bundle])
+    of_thread(f"{work}/whole", int(tid), f"{work}/thread.ptsnap")
     data, symfs = export(work, f"{work}/thread.ptsnap", False)
     again, errors = theirs(work, data, symfs)
     if again != stream or errors:

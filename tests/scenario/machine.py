@@ -247,7 +247,7 @@ def short_list(_):
     small = {"emu": [SMALL]}
     return [
         # With a coarse MTC several switches between a shell and its children, which execute the same
-        # code, may fall into one period; now and then one of them is then given to another.
+        # code, may fall into one period; who it was is then not always known.
         ("pipeline", "pipeline", 2, TIMING["mtc3"], {"libipt": True}),
         ("pipeline on one CPU", "pipeline", 1, TIMING["mtc3"] + NORET,
          {"emu": [SMALL], "libipt": True}),

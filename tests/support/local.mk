@@ -1,6 +1,9 @@
 # Programs that tests run; nothing of it is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
-	tests/support/truth_subset tests/support/truth_times tests/support/emu_run
+	tests/support/truth_subset tests/support/truth_times tests/support/emu_run \
+	tests/support/fuse_file
+tests_support_fuse_file_SOURCES = tests/support/fuse_file.c
+tests_support_fuse_file_LDADD =
 tests_support_vl_cert_server_SOURCES = tests/support/vl_cert_server.c
 tests_support_vl_cert_server_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
@@ -52,17 +55,25 @@ tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_
 
 # Guests: run under the emulator, so without sanitizers.
 GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
-noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_threads \
-	tests/support/guest_forks tests/support/guest_maps tests/support/guest_odd
+noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
+	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
+	tests/support/guest_odd
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
 tests_support_guest_signals_LDFLAGS =
+tests_support_guest_spin_SOURCES = tests/support/guest_spin.c
+tests_support_guest_spin_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_spin_LDFLAGS =
+tests_support_guest_spin_LDADD =
 tests_support_guest_threads_SOURCES = tests/support/guest_threads.c
 tests_support_guest_threads_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_threads_LDFLAGS = -pthread
 tests_support_guest_forks_SOURCES = tests/support/guest_forks.c
 tests_support_guest_forks_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_forks_LDFLAGS = -pthread
+tests_support_guest_jit_SOURCES = tests/support/guest_jit.c
+tests_support_guest_jit_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_jit_LDFLAGS =
 tests_support_guest_maps_SOURCES = tests/support/guest_maps.c
 tests_support_guest_maps_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_maps_LDFLAGS = -pthread

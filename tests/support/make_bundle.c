@@ -357,7 +357,9 @@ static int describe_program(struct manifest *m, const struct make_bundle *how, u
 	image->maj = 8;
 	image->min = 1;
 	image->ino = 99;
-	image->size = how->no_image ? 0 : size;
+	image->size = how->no_image || how->elsewhere ? 0 : size;
+	image->elsewhere = how->elsewhere;
+	image->file_size = how->elsewhere ? size : MANIFEST_ABSENT;
 	image->build_id = how->build_id ? strdup(how->build_id) : NULL;
 	image->missing = how->no_image ? strdup("deleted before it could be opened") : NULL;
 	*process = (struct manifest_process){
@@ -459,7 +461,7 @@ static int write_members(const struct make_bundle *how, struct bundle_writer *w,
 	}
 	if (r == 0)
 		r = bundle_write_member(w, "sideband", sideband.data, sideband.size);
-	if (r == 0 && !how->no_image)
+	if (r == 0 && !how->no_image && !how->elsewhere)
 		r = bundle_write_member(w, "images/0", program.data, program.size);
 	return r == 0 ? bundle_write_end(w, m) : r;
 }

@@ -39,6 +39,7 @@ struct make_bundle {
 	bool no_sideband;
 	bool kernel; /* is in the trace, too, at MAKE_KERNEL: a branch for each system call */
 	bool no_image;
+	bool elsewhere;	      /* the image is not in the bundle, but can be asked for */
 	const char *build_id; /* that the records say of the image, which has none */
 	bool overflow;	      /* an OVF in the middle */
 	bool in_leaf;	      /* after the rounds interrupted in leaf: 3 instructions more */

@@ -22,6 +22,7 @@ static const struct {
 	{"nopsb", {.rounds = 5, .no_psb = true}},
 	{"nosideband", {.rounds = 5, .no_sideband = true}},
 	{"noimage", {.rounds = 5, .no_image = true}},
+	{"elsewhere", {.rounds = 5, .elsewhere = true}},
 	{"overflow", {.rounds = 10, .overflow = true}},
 	{"leaf", {.rounds = 10, .in_leaf = true}},
 	{"many", {.rounds = 100, .more_processes = 3000}},

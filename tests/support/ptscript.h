@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,9 @@ struct ptscript {
 	size_t n_labels;
 	struct bytes_out trace;	   /* of ptscript_trace */
 	struct bytes_out sideband; /* of ptscript_sideband */
-	char error[512];	   /* "PATH:LINE: why", of the last call that failed */
+	bool has_kernel;      /* so: the program's sections at kernel addresses are the kernel's */
+	uint64_t kernel_time; /* and were read then, perf ns */
+	char error[512];      /* "PATH:LINE: why", of the last call that failed */
 };
 
 /* Cuts TEXT into sections. 0 or -EINVAL and s->error; ptscript_done in either case. */

@@ -3,6 +3,7 @@
  * records with the trailer that all of ours have (proto/perfrecord.h). Every field may be left out
  * and is 0 then, but tid is pid, and the task of the trailer that of the record.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "proto/perfrecord.h"
@@ -13,7 +14,7 @@
 struct fields {
 	uint64_t time, cpu, pid, tid, ppid, ptid, addr, len, pgoff, maj, min, ino, gen, prot, flags,
 		offset, size, id, lost;
-	const char *comm, *file;
+	const char *comm, *file, *old, *new;
 	bool exec, out;
 	bool has_tid, has_ptid;
 };
@@ -80,6 +81,10 @@ static int take_field(struct composer *c, char *text)
 		c->f.comm = equals + 1;
 	else if (strcmp(text, "file") == 0)
 		c->f.file = equals + 1;
+	else if (strcmp(text, "old") == 0)
+		c->f.old = equals + 1;
+	else if (strcmp(text, "new") == 0)
+		c->f.new = equals + 1;
 	else
 		return take_number(c, text, equals + 1);
 	return 0;
@@ -168,6 +173,59 @@ static void make_lost(const struct fields *f, struct perfrecord *r)
 	r->u.lost.lost = f->lost;
 }
 
+/* The body of a record that has no struct; lives until it is composed. */
+static uint8_t raw_body[512];
+
+static void put_number(size_t *at, uint64_t value, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		raw_body[(*at)++] = (uint8_t)(value >> 8 * i);
+}
+
+/* Bytes as hexadecimal digits. */
+static void put_hex(size_t *at, const char *text)
+{
+	unsigned byte;
+
+	for (; text != NULL && sscanf(text, "%2x", &byte) == 1 && *at < 256; text += 2)
+		raw_body[(*at)++] = (uint8_t)byte;
+}
+
+static void make_raw(struct perfrecord *r, uint32_t type, size_t size)
+{
+	r->type = type;
+	r->u.raw.bytes = raw_body;
+	r->u.raw.size = (size + 7) & ~(size_t)7;
+}
+
+/* include/uapi/linux/perf_event.h, PERF_RECORD_TEXT_POKE. */
+static void make_text_poke(const struct fields *f, struct perfrecord *r)
+{
+	size_t at = 0;
+
+	memset(raw_body, 0, sizeof(raw_body));
+	put_number(&at, f->addr, 8);
+	put_number(&at, f->old != NULL ? strlen(f->old) / 2 : 0, 2);
+	put_number(&at, f->new != NULL ? strlen(f->new) / 2 : 0, 2);
+	put_hex(&at, f->old);
+	put_hex(&at, f->new);
+	make_raw(r, PERF_RECORD_TEXT_POKE, at);
+}
+
+/* PERF_RECORD_KSYMBOL of a BPF program; out: it is gone. */
+static void make_ksymbol(const struct fields *f, struct perfrecord *r)
+{
+	size_t at = 0;
+
+	memset(raw_body, 0, sizeof(raw_body));
+	put_number(&at, f->addr, 8);
+	put_number(&at, f->len, 4);
+	put_number(&at, PERF_RECORD_KSYMBOL_TYPE_BPF, 2);
+	put_number(&at, f->out ? PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER : 0, 2);
+	snprintf((char *)raw_body + at, 64, "%s", f->comm != NULL ? f->comm : "");
+	make_raw(r, PERF_RECORD_KSYMBOL, at + strlen((char *)raw_body + at) + 1);
+}
+
 static const struct {
 	const char *name;
 	void (*make)(const struct fields *f, struct perfrecord *r);
@@ -181,6 +239,8 @@ static const struct {
 	{"itrace_start", make_itrace_start},
 	{"aux", make_aux},
 	{"lost", make_lost},
+	{"text_poke", make_text_poke},
+	{"ksymbol", make_ksymbol},
 };
 
 static int put_record(struct composer *c, size_t kind)
@@ -203,11 +263,12 @@ static int put_record(struct composer *c, size_t kind)
 static int compose(struct composer *c)
 {
 	size_t i = 0, n = sizeof(kinds) / sizeof(kinds[0]);
+	bool kernel = strcmp(c->line.name, "kernel") == 0;
 	int r = 0;
 
 	while (i < n && strcmp(c->line.name, kinds[i].name) != 0)
 		i++;
-	if (i == n)
+	if (i == n && !kernel)
 		return ptscript_fail(c->line.script, c->line.number, "no record `%s'",
 				     c->line.name);
 	c->f = (struct fields){0};
@@ -217,6 +278,11 @@ static int compose(struct composer *c)
 		c->f.tid = c->f.pid;
 	if (!c->f.has_ptid)
 		c->f.ptid = c->f.ppid;
+	if (kernel) {
+		c->line.script->has_kernel = true;
+		c->line.script->kernel_time = c->f.time;
+		return r;
+	}
 	return r == 0 ? put_record(c, i) : r;
 }
 

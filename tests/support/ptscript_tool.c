@@ -76,6 +76,62 @@ static void write_out(const char *path, const void *data, size_t size)
 		fail(path, -errno);
 }
 
+static bool is_kernel(const struct tool *t, uint64_t address)
+{
+	return t->script.has_kernel && address >> 63 != 0;
+}
+
+/* The labels of the kernel's sections, as /proc/kallsyms has its functions. */
+static void list_symbols(const struct tool *t, struct bytes_out *out)
+{
+	for (size_t i = 0; i < t->script.n_labels; i++) {
+		const struct ptscript_label *l = &t->script.labels[i];
+		char line[256];
+		int n = snprintf(line, sizeof(line), "%016" PRIx64 " T %s\n", l->value, l->name);
+
+		if (is_kernel(t, l->value) && l->name[0] != '.')
+			bytes_put_block(out, line, (size_t)n);
+	}
+}
+
+/* The kernel's sections as images behind the program's, and its symbols. */
+static int write_kernel(const struct tool *t, struct bundle_writer *w, struct manifest *m, int fd)
+{
+	struct bytes_out symbols;
+	struct manifest_text *text;
+	int r = 0;
+
+	for (size_t i = 0; i < t->program.n_pieces && r == 0; i++) {
+		const struct ptscript_piece *p = &t->program.pieces[i];
+		struct manifest_image *image;
+		uint64_t copied;
+		char name[32];
+
+		if (!is_kernel(t, p->address))
+			continue;
+		snprintf(name, sizeof(name), "images/%zu", m->n_images);
+		image = manifest_add_image(m);
+		if (image == NULL)
+			return -ENOMEM;
+		image->path = strdup("[kernel]");
+		image->kind = strdup(MANIFEST_IMAGE_KERNEL);
+		image->address = p->address;
+		image->size = p->size;
+		image->read_ns = t->script.kernel_time;
+		r = bundle_write_file(w, name, fd, p->offset, p->size, &copied);
+	}
+	bytes_out_init(&symbols, 1u << 20);
+	list_symbols(t, &symbols);
+	text = r == 0 && t->script.has_kernel ? manifest_add_text(m) : NULL;
+	if (text != NULL) {
+		text->kind = strdup(MANIFEST_TEXT_KALLSYMS);
+		text->size = symbols.size;
+		r = bundle_write_member(w, "texts/0", symbols.data, symbols.size);
+	}
+	bytes_out_done(&symbols);
+	return r;
+}
+
 static int describe(const struct tool *t, struct manifest *m, uint64_t image_size)
 {
 	struct manifest_cpu *cpu = manifest_add_cpu(m);
@@ -123,6 +179,8 @@ static int write_members(const struct tool *t, struct bundle_writer *w, struct m
 					t->script.sideband.size);
 	if (r == 0 && size > 0)
 		r = bundle_write_file(w, "images/0", program, 0, size, &copied);
+	if (r == 0 && size > 0)
+		r = write_kernel(t, w, m, program);
 	return r == 0 ? bundle_write_end(w, m) : r;
 }
 

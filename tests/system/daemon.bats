@@ -86,6 +86,15 @@ lines() {
 	[[ $output == *nonsense* && $output == *mtc_period* ]]
 }
 
+@test "the kernel under the emulated source is one line, and 2" {
+	local trace
+	for trace in kernel both; do
+		run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+			--trace=$trace --exit-with-command -- true
+		[ "$output" = "ptsnapd: the emulated source has no kernel to trace: use --trace=user" ]
+	done
+}
+
 @test "a command that is not there is one line, and 127" {
 	run -127 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- no-such-command
 	[ "$output" = "ptsnapd: no-such-command: command not found" ]

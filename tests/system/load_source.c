@@ -44,7 +44,7 @@ static int open_sideband(struct load_source *s, uint32_t cpu, uint64_t data_size
 		return r;
 	perf_attr_sideband(kinds, true, &attr);
 	attr.watermark = 1;
-	attr.wakeup_watermark = (uint32_t)(data_size / 8);
+	attr.wakeup_watermark = (uint32_t)(data_size / 4);
 	r = perf_event_start(&s->events[cpu], &attr, cpu, data_size, &no_aux, s->scratch);
 	if (r == 0)
 		r = perf_event_enable(&s->events[cpu]);

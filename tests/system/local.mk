@@ -1,19 +1,30 @@
-SYSTEM_TESTS += tests/scenario/exact.tap tests/scenario/machine.tap tests/scenario/times.tap
-EXTRA_DIST += tests/scenario/common.py tests/scenario/exact.py tests/scenario/machine.py \
-	tests/scenario/times.py
+SYSTEM_TESTS += tests/scenario/exact.tap tests/scenario/images.tap tests/scenario/jit.tap tests/scenario/machine.tap \
+	tests/scenario/shifted.tap tests/scenario/times.tap
+EXTRA_DIST += tests/scenario/common.py tests/scenario/exact.py tests/scenario/images.py tests/scenario/machine.py \
+	tests/scenario/shifted.py tests/scenario/times.py tests/support/shift_bundle.py
 
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh
+# Kills the recorder.
+SYSTEM_TESTS += tests/system/images_crash.tap
+EXTRA_DIST += tests/system/images_crash.py
 if HAVE_BATS
-SYSTEM_TESTS += tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats
+SYSTEM_TESTS += tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
+	tests/system/images.bats
 endif
-EXTRA_DIST += tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats tests/system/hostile_client.py \
+EXTRA_DIST += tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
+	tests/system/images.bats tests/system/hostile_client.py \
 	tests/system/fake_decoder.py tests/system/fake_recorder.py
 
 # The kernel's own rings under load; every record passes through a wrapped function.
 if HAVE_CMOCKA
-check_PROGRAMS += tests/system/test_load
+check_PROGRAMS += tests/system/test_load tests/system/test_live
 endif
+tests_system_test_live_SOURCES = tests/system/test_live.c \
+	tests/system/load_source.c tests/system/load_source.h \
+	tests/system/proc_oracle.c tests/system/proc_oracle.h
+tests_system_test_live_LDADD = daemon/libptdaemon.a capture/libptcapture.a \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
 tests_system_test_load_SOURCES = tests/system/test_load.c \
 	tests/system/load_source.c tests/system/load_source.h \
 	tests/unit/daemon/scratch_dir.c tests/unit/daemon/scratch_dir.h

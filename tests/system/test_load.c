@@ -32,6 +32,7 @@
 #define DATA_BYTES     (512u << 10)
 #define NO_CPU_SECONDS 0.05 /* a ring is half full after this */
 #define DEFAULT_LOAD   (64ull << 20)
+#define PROCS_DELAY_NS 50000000u /* as in manager.c */
 
 struct fixture {
 	char dir[SCRATCH_DIR_SIZE];
@@ -212,14 +213,14 @@ static void build(struct fixture *f)
 
 	scratch_dir_make(f->dir);
 	assert_true(sd_event_new(&f->event) >= 0);
-	assert_int_equal(
-		timeline_new(c->timeline_log_bytes, c->timeline_base_bytes, &parts.timeline), 0);
+	assert_int_equal(timeline_new_within(c->timeline_max, &parts.timeline), 0);
 	assert_int_equal(files_new("/proc", c->max_files, &parts.files), 0);
 	assert_int_equal(procs_new("/proc", c->max_processes, parts.source, &parts.procs), 0);
 	assert_int_equal(intake_init(&f->intake, &parts), 0);
 	f->timeline = parts.timeline;
 	f->files = parts.files;
 	f->procs = parts.procs;
+	procs_set_delay(f->procs, PROCS_DELAY_NS);
 	build_service(f);
 }
 

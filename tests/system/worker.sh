@@ -9,6 +9,7 @@ build=${PTSNAP_BUILDDIR:-$(pwd)}
 decode=${PTSNAP_DECODE:-$build/decoder/worker/ptsnap-decode}
 make_bundle=${MAKE_BUNDLE:-$build/tests/support/make_bundle}
 run_worker=${RUN_WORKER:-$build/tests/support/run_worker}
+bundle_keep=${BUNDLE_KEEP:-$build/tests/oracle/bundle_keep}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 status=0
@@ -38,6 +39,11 @@ done
 lines=$(wc -l <"$dir/plain.4")
 [ "$lines" = 799 ] || fail "plain: $lines instructions"
 cmp -s "$dir/plain.4" "$dir/tips.4" || fail "return compression changes the instructions"
+
+# From its images asked for one by one, and from what was needed of them alone.
+for kind in $kinds; do
+	"$bundle_keep" "$decode" "$dir/$kind.ptsnap" >"$dir/keep" || fail "$kind: $(cat "$dir/keep")"
+done
 
 # What is not a branch: one of everything (tests/scripts/report.pts says what).
 run 0 "$top/tests/fuzz/corpus/worker/events" "$dir/events.0"

@@ -8,7 +8,7 @@ EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests
 	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \
 	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/57-full.sh tests/vm/guest/60-degraded.sh \
 	tests/vm/guest/70-walk.sh tests/vm/guest/75-check.sh tests/vm/guest/fed-walk.sh \
-	tests/vm/guest/80-suspend.sh \
+	tests/vm/guest/80-suspend.sh tests/vm/guest/85-kernel.sh \
 	tests/vm/guest/90-mutants.sh
 
 # Runs in the guest, which has no libraries of ours: static, so without sanitizers.
@@ -23,6 +23,12 @@ tests_vm_feeder_SOURCES = tests/vm/feeder.c \
 tests_vm_feeder_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(WARN_CFLAGS)
 tests_vm_feeder_LDFLAGS = -static
 tests_vm_feeder_LDADD =
+
+# Kernel text against the kernel's memory. It has the worker's code in it, so it may have sanitizers.
+noinst_PROGRAMS += tests/vm/kernel_see
+tests_vm_kernel_see_SOURCES = tests/vm/kernel_see.c \
+	tests/vm/bundle_member.c tests/vm/bundle_member.h
+tests_vm_kernel_see_LDADD = sideband/libptimage.a proto/libptproto.a $(ZSTD_LIBS)
 
 clean-local: clean-vm-cache
 .PHONY: clean-vm-cache

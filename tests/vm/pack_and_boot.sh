@@ -16,13 +16,17 @@ libraries() { # PROGRAM
 pack() { # DIR
 	local f programs
 	programs="$build/daemon/ptsnapd $build/ctl/ptsnapctl $build/ctl/ptsnap-walk
-		$build/decoder/worker/ptsnap-decode $build/tests/vm/feeder $(command -v perf)"
+		$build/decoder/worker/ptsnap-decode $build/tests/vm/feeder
+		$build/tests/vm/kernel_see $(command -v perf)"
 	mkdir -p "$1/lib" || return 1
 	for f in $programs; do
 		cp -L "$f" "$1/" || return 1
 		libraries "$f" | xargs -r cp -L -t "$1/lib/"
 	done
-	strip -g "$1"/ptsnap* "$1/feeder" "$1"/lib/*
+	strip -g "$1"/ptsnap* "$1/feeder" "$1/kernel_see" "$1"/lib/*
+	# What runs in the guest, as files: the kernel, and the modules of the initramfs.
+	cp "$cache/vmlinuz" "$1/" || return 1
+	zcat "$cache/initramfs" | (cd "$1" && cpio -id --quiet 'm/*') || return 1
 	cp "$cache/module/fake_intel_pt.ko" "$src"/guest/*.sh "$1/"
 	chmod 755 "$1/run.sh"
 	[ -z "${PTSNAP_VM_ONLY:-}" ] || sed -i "s/^# Runs/ONLY='$PTSNAP_VM_ONLY'\n&/" "$1/run.sh"

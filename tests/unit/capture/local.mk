@@ -5,6 +5,9 @@ check_PROGRAMS += \
 	tests/unit/capture/test_cpulist \
 	tests/unit/capture/test_drain \
 	tests/unit/capture/test_freeze \
+	tests/unit/capture/test_kernel \
+	tests/unit/capture/test_mapquery \
+	tests/unit/capture/test_mounts \
 	tests/unit/capture/test_numa \
 	tests/unit/capture/test_pmu \
 	tests/unit/capture/test_preset \
@@ -22,6 +25,9 @@ tests_unit_capture_test_budget_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_cpulist_SOURCES = tests/unit/capture/test_cpulist.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_cpulist_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_kernel_SOURCES = tests/unit/capture/test_kernel.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_kernel_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_clock_SOURCES = tests/unit/capture/test_clock.c
 tests_unit_capture_test_clock_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_drain_SOURCES = tests/unit/capture/test_drain.c \
@@ -29,6 +35,12 @@ tests_unit_capture_test_drain_SOURCES = tests/unit/capture/test_drain.c \
 tests_unit_capture_test_drain_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_freeze_SOURCES = tests/unit/capture/test_freeze.c
 tests_unit_capture_test_freeze_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_mapquery_SOURCES = tests/unit/capture/test_mapquery.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_mapquery_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_test_mounts_SOURCES = tests/unit/capture/test_mounts.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_test_mounts_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_numa_SOURCES = tests/unit/capture/test_numa.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_numa_LDADD = $(TEST_CAPTURE_LIBS)

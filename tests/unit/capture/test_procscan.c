@@ -291,7 +291,9 @@ static void procscan_info_gives_all_facts(void **state)
 
 	tree_symlink(*state, "100/exe", "/usr/bin/init (deleted)");
 	tree_write_bytes(*state, "100/cmdline", "init\0--flag\0a b\0\0\0", 18);
-	tree_write(*state, "100/status", "Name:\tUid:\\n\nPid:\t100\nUid:\t33\t34\t35\t36\n");
+	tree_write(*state, "100/status",
+		   "Name:\tUid:\\n\nPid:\t100\nUid:\t33\t34\t35\t36\nNSpid:\t100\t7\t1\n");
+	tree_symlink(*state, "100/ns/mnt", "mnt:[4026532345]");
 	tree_write(*state, "100/cgroup",
 		   "12:pids:/v1/path\n1:name=systemd:/v1/other\n0::/system.slice/x.service\n");
 	assert_int_equal(procscan_info(*state, 100, &info), 0);
@@ -303,6 +305,9 @@ static void procscan_info_gives_all_facts(void **state)
 	assert_string_equal(info.cmdline, "init --flag a b");
 	assert_false(info.cmdline_cut);
 	assert_string_equal(info.cgroup, "/system.slice/x.service");
+	assert_int_equal(info.mount_ns, 4026532345u);
+	assert_int_equal(info.ns_pid, 1);
+	assert_false(info.zombie);
 	procinfo_done(&info);
 	assert_null(info.exe);
 }
@@ -319,6 +324,8 @@ static void procscan_info_unknown_facts_are_absent(void **state)
 	assert_int_equal(info.ppid, MANIFEST_ABSENT);
 	assert_int_equal(info.start_ns, MANIFEST_ABSENT);
 	assert_int_equal(info.uid, MANIFEST_ABSENT);
+	assert_int_equal(info.mount_ns, MANIFEST_ABSENT);
+	assert_int_equal(info.ns_pid, MANIFEST_ABSENT);
 	assert_null(info.exe);
 	assert_null(info.cmdline);
 	assert_null(info.cgroup);
@@ -335,6 +342,12 @@ static void procscan_info_cgroup_line_is_chosen(void **state)
 		{"4:memory:/a:b\n3:cpu:/c\n", "/a:b"},
 		{"broken\n4:memory:/a\n", "/a"},
 		{"4:memory:/a\n0::/b\n", "/b"},
+		/* Where units and containers are, version 1 and both. */
+		{"9:cpu:/\n1:name=systemd:/system.slice/x.service\n", "/system.slice/x.service"},
+		{"9:cpu:/user.slice\n1:name=systemd:/user.slice/user-0.slice/a.scope\n0::/\n",
+		 "/user.slice/user-0.slice/a.scope"},
+		{"9:cpu:/docker/abc\n1:name=systemd:/\n0::/\n", "/docker/abc"},
+		{"9:cpu:/\n1:name=systemd:/\n0::/\n", "/"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {

@@ -10,6 +10,10 @@ check_PROGRAMS += tests/unit/ctl/test_import_pevents
 tests_unit_ctl_test_import_pevents_SOURCES = tests/unit/ctl/test_import_pevents.c
 tests_unit_ctl_test_import_pevents_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/test_join
+tests_unit_ctl_test_join_SOURCES = tests/unit/ctl/test_join.c
+tests_unit_ctl_test_join_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/test_raw
 tests_unit_ctl_test_raw_SOURCES = tests/unit/ctl/test_raw.c
 tests_unit_ctl_test_raw_LDADD = $(ctl_test_libs)

@@ -117,6 +117,7 @@ int check_fixture_setup(void **state)
 	snprintf(f->boot, sizeof(f->boot), "%s/boot", f->root);
 	f->paths = (struct check_paths){
 		.proc = f->proc,
+		.root = f->root,
 		.sys = f->sys,
 		.dev = f->dev,
 		.boot = f->boot,

@@ -3,8 +3,16 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_config \
 	tests/unit/daemon/test_cpunotes \
 	tests/unit/daemon/test_files \
+	tests/unit/daemon/test_files_mapped \
+	tests/unit/daemon/test_imagestore \
 	tests/unit/daemon/test_intake \
+	tests/unit/daemon/test_job_images \
+	tests/unit/daemon/test_kernel \
 	tests/unit/daemon/test_peer \
+	tests/unit/daemon/test_memory \
+	tests/unit/daemon/test_memory_copy \
+	tests/unit/daemon/test_memory_read \
+	tests/unit/daemon/test_procreader \
 	tests/unit/daemon/test_procs \
 	tests/unit/daemon/test_sender \
 	tests/unit/daemon/test_store \
@@ -21,15 +29,37 @@ tests_unit_daemon_test_config_SOURCES = tests/unit/daemon/test_config.c $(TEST_D
 tests_unit_daemon_test_config_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_cpunotes_SOURCES = tests/unit/daemon/test_cpunotes.c
 tests_unit_daemon_test_cpunotes_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_test_files_SOURCES = tests/unit/daemon/test_files.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_files_SOURCES = tests/unit/daemon/test_files.c \
+	tests/unit/daemon/small_elf.c tests/unit/daemon/small_elf.h $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_files_LDADD = $(TEST_DAEMON_LIBS)
+# Runs tests/support/fuse_file.
+tests_unit_daemon_test_files_mapped_SOURCES = tests/unit/daemon/test_files_mapped.c \
+	tests/unit/daemon/small_elf.c tests/unit/daemon/small_elf.h $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_files_mapped_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_imagestore_SOURCES = tests/unit/daemon/test_imagestore.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_imagestore_LDADD = $(TEST_DAEMON_LIBS)
 # Counts what the steady state allocates.
 tests_unit_daemon_test_intake_SOURCES = tests/unit/daemon/test_intake.c $(TEST_DAEMON_RING)
 tests_unit_daemon_test_intake_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_daemon_test_intake_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_job_images_SOURCES = tests/unit/daemon/test_job_images.c
+tests_unit_daemon_test_job_images_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_kernel_SOURCES = tests/unit/daemon/test_kernel.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_daemon_test_kernel_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_peer_SOURCES = tests/unit/daemon/test_peer.c
 tests_unit_daemon_test_peer_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_memory_SOURCES = tests/unit/daemon/test_memory.c
+tests_unit_daemon_test_memory_LDADD = $(TEST_DAEMON_LIBS)
+
+tests_unit_daemon_test_memory_copy_SOURCES = tests/unit/daemon/test_memory_copy.c
+tests_unit_daemon_test_memory_copy_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_memory_read_SOURCES = tests/unit/daemon/test_memory_read.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_memory_read_LDADD = $(TEST_DAEMON_LIBS)
+
+tests_unit_daemon_test_procreader_SOURCES = tests/unit/daemon/test_procreader.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_procreader_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_procs_SOURCES = tests/unit/daemon/test_procs.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_procs_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_sender_SOURCES = tests/unit/daemon/test_sender.c $(TEST_DAEMON_DIR)

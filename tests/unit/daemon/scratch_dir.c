@@ -1,5 +1,5 @@
 /*
- * A directory of a test's own; flat, so removing it is one loop.
+ * A directory of a test's own, with at most one level of directories in it.
  */
 #include "tests/unit/daemon/scratch_dir.h"
 
@@ -26,9 +26,9 @@ void scratch_dir_make(char ret[SCRATCH_DIR_SIZE])
 	assert_non_null(mkdtemp(ret));
 }
 
-static int each(const char *dir, int remove)
+static int each_in(int fd, int remove)
 {
-	DIR *d = opendir(dir);
+	DIR *d = fdopendir(fd);
 	struct dirent *e;
 	int n = 0;
 
@@ -37,11 +37,21 @@ static int each(const char *dir, int remove)
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		n++;
-		if (remove)
-			unlinkat(dirfd(d), e->d_name, 0);
+		if (remove && unlinkat(dirfd(d), e->d_name, 0) < 0) {
+			int below = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY);
+
+			if (below >= 0)
+				each_in(below, 1);
+			unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR);
+		}
 	}
 	closedir(d);
 	return n;
+}
+
+static int each(const char *dir, int remove)
+{
+	return each_in(open(dir, O_RDONLY | O_DIRECTORY), remove);
 }
 
 void scratch_dir_remove(const char *dir)

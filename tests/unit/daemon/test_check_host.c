@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <cmocka.h>
 
@@ -161,6 +162,53 @@ static void check_host_under_lockdown_matters_for_the_kernels_trace(void **state
 	tree_write(f->root, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
 	check_fixture_run(f);
 	check_fixture_expect_none(f, "lockdown");
+}
+
+static void check_host_of_user_code_says_nothing_of_the_kernels(void **state)
+{
+	struct check_fixture *f = *state;
+
+	check_fixture_run(f);
+	check_fixture_expect_none(f, "kallsyms");
+	check_fixture_expect_none(f, "kernel-text");
+}
+
+static void check_host_with_hidden_symbols_names_what_shows_them(void **state)
+{
+	struct check_fixture *f = *state;
+
+	f->config.trace = SOURCE_TRACE_BOTH;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "kallsyms", "cannot be read", "CONFIG_KALLSYMS");
+	tree_write(f->root, "proc/kallsyms",
+		   "0000000000000000 A fixed_percpu_data\n0000000000000000 T _text\n");
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "kallsyms", "hides its addresses", "CAP_SYSLOG");
+	tree_write(f->root, "proc/kallsyms",
+		   "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _text\n");
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "kallsyms", "can be read", NULL);
+}
+
+static void check_host_without_kcore_says_what_the_files_give(void **state)
+{
+	struct check_fixture *f = *state;
+	struct utsname u;
+	char path[256];
+
+	uname(&u);
+	f->config.trace = SOURCE_TRACE_KERNEL;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "kernel-text", "no vmlinux", "CAP_SYS_RAWIO");
+	snprintf(path, sizeof(path), "boot/vmlinuz-%s", u.release);
+	tree_write(f->root, path, "MZ");
+	tree_write(f->root, "proc/modules", "a 1 0 - Live 0x1000\nb 1 0 - Live 0x2000\n");
+	snprintf(path, sizeof(path), "lib/modules/%s/modules.dep", u.release);
+	tree_write(f->root, path, "kernel/a.ko:\nkernel/b.ko.xz:\n");
+	snprintf(path, sizeof(path), "lib/modules/%s/kernel/a.ko", u.release);
+	tree_write(f->root, path, "ELF");
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "kernel-text", "1 of 2 modules", "CAP_SYS_RAWIO");
 }
 
 static void check_host_on_an_old_kernel_names_what_it_does_not_tell(void **state)
@@ -461,6 +509,9 @@ int main(void)
 		TEST(check_host_refused_without_a_filter_names_security_modules),
 		TEST(check_host_in_a_user_namespace_says_so),
 		TEST(check_host_under_lockdown_matters_for_the_kernels_trace),
+		TEST(check_host_of_user_code_says_nothing_of_the_kernels),
+		TEST(check_host_with_hidden_symbols_names_what_shows_them),
+		TEST(check_host_without_kcore_says_what_the_files_give),
 		TEST(check_host_on_an_old_kernel_names_what_it_does_not_tell),
 		TEST(check_host_where_pt_is_busy_names_who_holds_events),
 		TEST(check_host_where_a_recorder_has_pt_is_fine),

@@ -104,15 +104,17 @@ static void config_parse_all_options_are_taken(void **state)
 static void config_parse_what_is_traced_is_taken(void **state)
 {
 	(void)state;
-	assert_int_equal(parse("--trace=both --cpus=0-3,8 --preset=light --pt=cyc,config=0x1f "
-			       "--ring-budget=64M --require-pt --max-use=2G --max-snapshots=1 "
-			       "--decode-memory=256M"),
-			 0);
+	assert_int_equal(
+		parse("--trace=both --cpus=0-3,8 --preset=light --pt=cyc,config=0x1f "
+		      "--ring-budget=64M --timeline-max=4M --require-pt --max-use=2G --max-snapshots=1 "
+		      "--decode-memory=256M"),
+		0);
 	assert_int_equal(config.trace, SOURCE_TRACE_BOTH);
 	assert_string_equal(config.cpus, "0-3,8");
 	assert_string_equal(config.preset, "light");
 	assert_string_equal(config.pt_terms, "cyc,config=0x1f");
 	assert_int_equal(config.ring_budget, 64 << 20);
+	assert_int_equal(config.timeline_max, 4 << 20);
 	assert_true(config.require_pt);
 	assert_int_equal(config.store_max_use, 2ull << 30);
 	assert_int_equal(config.store_max_entries, 1);
@@ -412,6 +414,7 @@ static void config_read_files_every_key_is_taken(void **state)
 		    "[Trace]\nSource=emulated\nRequirePT=on\nTrace=kernel\nCPUs=1\n"
 		    "Preset=precise\nTerms=cyc\n"
 		    "[Rings]\nRingSize=64K\nSidebandRingSize=4K\nRingBudget=1G\n"
+		    "TimelineMax=5M\n"
 		    "[Service]\nSocket=/s\nStateDirectory=/d\nMaxUse=2G\nMaxSnapshots=7\n"
 		    "DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\n",
 		    0, 0, "");

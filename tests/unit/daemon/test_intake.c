@@ -262,6 +262,7 @@ static void intake_drain_learns_the_facts_of_processes(void **state)
 	comm.misc = PERF_RECORD_MISC_COMM_EXEC;
 	ring_source_put(f->source, 0, &comm);
 	intake_drain(&f->intake);
+	procs_refresh(f->procs, SIZE_MAX);
 	assert_int_equal(procs_foreach(f->procs, find_self, &info), 1);
 	assert_int_equal(info->ppid, getppid());
 	assert_non_null(info->exe);

@@ -86,6 +86,28 @@ static struct entry complete(struct store *s, uint64_t usec, size_t size)
 	return e;
 }
 
+/* What its bundle needs of programs: SIZE bytes FILL of a file that has inode INO. */
+static void need_image(struct store *s, const struct entry *e, uint64_t ino, char fill, size_t size)
+{
+	CLEANUP_CLOSE int fd = memory_of(fill, size);
+	const struct manifest_image image = {.ino = ino};
+	struct manifest_piece piece = {0, size};
+	struct imagestore_wish w = {.id = e->id,
+				    .image = &image,
+				    .index = 7,
+				    .fd = fd,
+				    .file_size = size,
+				    .pieces = &piece,
+				    .n_pieces = 1};
+	CLEANUP(kept_done) struct kept kept;
+
+	kept_init(&kept);
+	store_make_room_for_images(s, e->id, size);
+	assert_int_equal(imagestore_keep(store_images(s), &w), 0);
+	assert_int_equal(kept_add(&kept, 7, w.name, size, w.pieces, w.n_pieces), 0);
+	assert_int_equal(store_file_put_kept(store_dir_fd(s), e->id, &kept), 0);
+}
+
 static void store_new_id_grows_even_when_the_clock_does_not(void **state)
 {
 	static const uint64_t times[] = {1795241809231426, 1795241809231426, 1000, 1795241809231427,
@@ -140,7 +162,7 @@ static void store_quota_removes_the_oldest_first(void **state)
 	assert_int_equal(store_find(s, c.id, &found), 0);
 	assert_int_equal(store_get_stats(s)->evicted, 1);
 	assert_true(store_get_stats(s)->bytes <= 10000);
-	assert_int_equal(scratch_dir_count(dir), 4); /* two files each */
+	assert_int_equal(scratch_dir_count(dir), 4 + 1); /* two files each; images */
 	assert_int_equal(store_make_room(s, c.id, 10001), -EFBIG);
 	assert_int_equal(store_count(s), 2);
 }
@@ -163,6 +185,90 @@ static void store_quota_spares_what_has_not_ended(void **state)
 	assert_int_equal(store_find(s, running.id, &found), 0);
 	assert_int_equal(store_find(s, old.id, &found), -ENOENT);
 	assert_int_equal(store_find(s, new.id, &found), 0);
+}
+
+/* Images count once, and go with the last snapshot that needs them. */
+static void store_quota_counts_images_once(void **state)
+{
+	CLEANUP(store_freep) struct store *s = open_store(10000, 10);
+	struct entry a = complete(s, 100, 1000), b = complete(s, 200, 1000), c;
+	const struct entry *found;
+	uint64_t use = store_get_stats(s)->bytes;
+
+	(void)state;
+	need_image(s, &a, 1, 'x', 3000);
+	need_image(s, &b, 1, 'x', 3000);
+	assert_int_equal(store_use(s), use + 3000);
+	need_image(s, &a, 2, 'y', 2000);
+	assert_int_equal(store_use(s), use + 5000);
+	c = complete(s, 300, 4500); /* a must go, with its own image, and that is enough */
+	assert_int_equal(store_find(s, a.id, &found), -ENOENT);
+	assert_int_equal(store_find(s, b.id, &found), 0);
+	assert_int_equal(imagestore_bytes(store_images(s)), 3000);
+	need_image(s, &c, 3, 'z', 4000);
+	assert_int_equal(store_find(s, b.id, &found), -ENOENT);
+	assert_int_equal(imagestore_bytes(store_images(s)), 4000);
+	assert_true(store_use(s) <= 10000);
+}
+
+/* More than could ever be is not kept, and nothing else is lost for it but what is older. */
+static void store_images_beyond_the_quota_have_no_room(void **state)
+{
+	CLEANUP(store_freep) struct store *s = open_store(10000, 10);
+	struct entry a = complete(s, 100, 4000);
+	CLEANUP_CLOSE int fd = memory_of('x', 20000);
+	const struct manifest_image image = {.ino = 1};
+	struct manifest_piece piece = {0, 20000};
+	struct imagestore_wish w = {.id = a.id,
+				    .image = &image,
+				    .fd = fd,
+				    .file_size = 20000,
+				    .pieces = &piece,
+				    .n_pieces = 1};
+	const struct entry *found;
+
+	(void)state;
+	store_make_room_for_images(s, a.id, 20000);
+	assert_int_equal(imagestore_keep(store_images(s), &w), -EDQUOT);
+	assert_int_equal(store_find(s, a.id, &found), 0);
+	piece.size = 5000;
+	assert_int_equal(imagestore_keep(store_images(s), &w), 0);
+}
+
+static void store_new_knows_images_of_a_former_run(void **state)
+{
+	struct store *s = open_store(1 << 20, 10);
+	struct entry e = complete(s, 100, 10), cut = begin(s, 200);
+	CLEANUP_CLOSE int bundle = memory_of('b', 10), fd = -EBADF;
+	const struct entry *found;
+	uint64_t size;
+	char byte;
+
+	(void)state;
+	need_image(s, &e, 1, 'x', 3000);
+	/* Killed when its image was there, and its list was not. */
+	cut.state = ENTRY_DECODING;
+	assert_int_equal(store_file_put(store_dir_fd(s), cut.id, STORE_BUNDLE, bundle, 10), 0);
+	assert_int_equal(store_file_put_entry(store_dir_fd(s), &cut), 0);
+	need_image(s, &cut, 2, 'y', 3000);
+	{
+		char name[STORE_NAME_SIZE];
+
+		store_file_name(cut.id, STORE_IMAGES, name);
+		assert_int_equal(unlinkat(store_dir_fd(s), name, 0), 0);
+	}
+	store_free(s);
+	s = open_store(1 << 20, 10);
+	assert_int_equal(imagestore_bytes(store_images(s)), 3000);
+	assert_int_equal(store_find(s, cut.id, &found), 0);
+	assert_non_null(strstr(found->error, "before it kept what its bundle needs"));
+	assert_int_equal(store_find(s, e.id, &found), 0);
+	assert_int_equal(store_open_image(s, found, 7, &fd, &size), 0);
+	assert_int_equal(size, 3000);
+	assert_int_equal(read(fd, &byte, 1), 1);
+	assert_int_equal(byte, 'x');
+	assert_int_equal(store_open_image(s, found, 0, &fd, &size), -ENOENT);
+	store_free(s);
 }
 
 static void store_open_gives_read_only_bytes(void **state)
@@ -211,7 +317,7 @@ static void store_full_disk_keeps_the_last_two_in_memory(void **state)
 	assert_int_equal(size, 100);
 	assert_int_equal(read(fd, &byte, 1), 1);
 	assert_int_equal(byte, '2');
-	assert_int_equal(scratch_dir_count(dir), 0);
+	assert_int_equal(scratch_dir_count(dir), 1); /* images */
 }
 
 static void store_new_lists_what_a_former_run_left(void **state)
@@ -246,7 +352,7 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	assert_int_equal(found->state, ENTRY_FAILED);
 	assert_int_equal(found->bundle_bytes, 20);
 	assert_int_equal(store_get_stats(s)->recovered, 1);
-	assert_int_equal(scratch_dir_count(dir), 6); /* the temporary one is gone */
+	assert_int_equal(scratch_dir_count(dir), 6 + 1); /* the temporary one is gone */
 	store_new_id(s, 50, BOOT, next);
 	assert_true(strcmp(next, cut.id) > 0);
 	store_free(s);
@@ -331,7 +437,7 @@ static void store_file_put_leaves_nothing_behind_on_failure(void **state)
 	/* The source ends early: no half file may appear. */
 	assert_int_not_equal(
 		store_file_put(store_dir_fd(s), "00000000003-abcd-1", STORE_BUNDLE, fd, 200), 0);
-	assert_int_equal(scratch_dir_count(dir), 0);
+	assert_int_equal(scratch_dir_count(dir), 1);
 }
 
 static void entry_json_round_trip_is_equal(void **state)
@@ -364,6 +470,9 @@ int main(void)
 		CASE(store_find_takes_prefixes_and_latest),
 		CASE(store_quota_removes_the_oldest_first),
 		CASE(store_quota_spares_what_has_not_ended),
+		CASE(store_quota_counts_images_once),
+		CASE(store_images_beyond_the_quota_have_no_room),
+		CASE(store_new_knows_images_of_a_former_run),
 		CASE(store_open_gives_read_only_bytes),
 		CASE(store_full_disk_keeps_the_last_two_in_memory),
 		CASE(store_new_lists_what_a_former_run_left),

@@ -158,9 +158,17 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 	(void)userdata;
 	if (ip - 0x5000 < 0x1000)
 		return FAULT_ANONYMOUS;
+	if (ip - 0x8000 < sizeof(program)) {
+		/* The same program, but read later than it ran. */
+		*ret = (struct flow_code){.bytes = program,
+					  .address = 0x8000,
+					  .size = sizeof(program),
+					  .changing = true};
+		return 0;
+	}
 	if (ip - 0x1000 >= sizeof(program))
 		return FAULT_UNMAPPED;
-	*ret = (struct flow_code){program, 0x1000, sizeof(program)};
+	*ret = (struct flow_code){.bytes = program, .address = 0x1000, .size = sizeof(program)};
 	return 0;
 }
 
@@ -458,6 +466,41 @@ CASE_WITH(flow_next_bdm64_abort_corrects_the_branch, WITH(.cpu_family = 6, .cpu_
 	{ "psb=1000 intx fup=1000 tnt=0 abort fup=1003 tip=1026 pgd",
 	  "enable 0>1000 0, async 1003>1026 2x, syscall 1026>0 1, " })
 
+CASE(flow_next_branches_within_unknown_code_are_one_gap,
+	{ "psb=1015 tip=5010 tip=5020 tnt=101 tip=5030 tnt=1 tip=5040 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+29 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=1015 tip=5010 tip=5020 psb=5020 tip=5030 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+47 0, enable 0>1026 0, syscall 1026>0 1, " },
+	/* another reason is another gap; code that is there and leads back begins a new one */
+	{ "psb=1015 tip=5010 tip=9000 tip=9100 tip=1015 tip=5020 tip=5030 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+0 0, enable 0>9000 0, gap unmapped 47+9 0, enable 0>1015 0, jump* 1015>5020 1, gap anonymous 74+9 0, enable 0>1026 0, syscall 1026>0 1, " },
+	/* whose code it is behind the kernel is another question */
+	{ "psb=1015 tip=9000 tip=ffffffff81000000 tip=ffffffff81000100 tip=9000 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>9000 1, gap unmapped 38+0 0, enable 0>ffffffff81000000 0, gap unmapped 47+9 0, enable 0>9000 0, gap unmapped 65+0 0, enable 0>1026 0, syscall 1026>0 1, " },
+	/* a compressed return to a call in it */
+	{ "psb=1015 tip=5010 tip=1004 tnt=1 tip=5020 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+0 0, enable 0>1004 0, gap anonymous 47+10 1, enable 0>1026 0, syscall 1026>0 1, " },
+	/* but nothing is returned to that was called before a PSB */
+	{ "psb=1015 tip=5010 tip=1000 psb=1000 tnt=1 tnt=1 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+0 0, enable 0>1000 0, cond 1000>1004 1, gap ret-empty 77+1 1, enable 0>1026 0, syscall 1026>0 1, " },
+	/* so does tracing that is enabled there */
+	{ "psb=1015 tip=5010 tip=5020 fup=5025 pgd pge=5025 tip=5030 tip=1026 pgd",
+	  "enable 0>1015 0, jump* 1015>5010 1, gap anonymous 38+9 0, enable 0>5025 0, gap anonymous 66+9 0, enable 0>1026 0, syscall 1026>0 1, " })
+
+CASE(flow_next_code_that_changed_is_not_a_bad_trace_and_the_next_target_counts,
+	{ "psb=8015 tnt=1 tnt=1 pge=1026 pgd",
+	  "enable 0>8015 0, gap code-changed 29+2 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=8000 tip=1015 tip=1026 pgd",
+	  "enable 0>8000 0, gap code-changed 29+0 0, enable 0>1015 0, jump* 1015>1026 1, syscall 1026>0 1, " },
+	/* bytes that are no instruction */
+	{ "psb=802a tnt=1 pge=1026 pgd",
+	  "enable 0>802a 0, gap code-changed 29+1 1, enable 0>1026 0, syscall 1026>0 1, " },
+	/* what such code led to is in doubt, too, up to the next PSB */
+	{ "psb=8015 tip=1000 tip=1026 pgd",
+	  "enable 0>8015 0, jump* 8015>1000 1, gap code-changed 38+0 0, enable 0>1026 0, syscall 1026>0 1, " },
+	{ "psb=8015 tip=1000 psb=1000 tip=1002 pge=1026 pgd",
+	  "enable 0>8015 0, jump* 8015>1000 1, gap tip-unexpected 67+9 0, enable 0>1026 0, syscall 1026>0 1, " })
+
 CASE(flow_next_faults_have_names_and_decoding_goes_on,
 	{ "", "gap empty 0+0 0, " },
 	{ "pad tnt=1 tip=1000", "gap no-psb 0+11 0, " },
@@ -689,6 +732,9 @@ int main(void)
 		cmocka_unit_test(flow_next_transactions_are_marked),
 		cmocka_unit_test(flow_next_overflow_is_a_gap),
 		cmocka_unit_test(flow_next_end_of_trace_counts_the_branch_it_came_to),
+		cmocka_unit_test(flow_next_branches_within_unknown_code_are_one_gap),
+		cmocka_unit_test(
+			flow_next_code_that_changed_is_not_a_bad_trace_and_the_next_target_counts),
 		cmocka_unit_test(flow_next_faults_have_names_and_decoding_goes_on),
 		cmocka_unit_test(flow_next_fup_in_psb_before_enable_is_an_erratum),
 		cmocka_unit_test(flow_next_fup_in_psb_before_enable_depends_on_the_cpu),

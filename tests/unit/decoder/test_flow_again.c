@@ -49,9 +49,9 @@ static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
 
 	(void)ip;
 	if (w->context == 1)
-		*ret = (struct flow_code){jump, AT, sizeof(jump)};
+		*ret = (struct flow_code){.bytes = jump, .address = AT, .size = sizeof(jump)};
 	else
-		*ret = (struct flow_code){later, AT, sizeof(later)};
+		*ret = (struct flow_code){.bytes = later, .address = AT, .size = sizeof(later)};
 	return 0;
 }
 

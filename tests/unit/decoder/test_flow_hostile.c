@@ -31,7 +31,7 @@ static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	const struct code *c = userdata;
 
-	*ret = (struct flow_code){c->bytes, 0x1000, c->size};
+	*ret = (struct flow_code){.bytes = c->bytes, .address = 0x1000, .size = c->size};
 	return ip - 0x1000 < c->size ? 0 : FAULT_UNMAPPED;
 }
 

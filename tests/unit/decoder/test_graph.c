@@ -26,9 +26,9 @@ static int give(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	((struct user *)userdata)->asked++;
 	if (ip >= 0x1000 && ip < 0x100a)
-		*ret = (struct flow_code){code, 0x1000, 10};
+		*ret = (struct flow_code){.bytes = code, .address = 0x1000, .size = 10};
 	else if (ip >= 0x100a && ip < 0x100f)
-		*ret = (struct flow_code){code + 10, 0x100a, 5};
+		*ret = (struct flow_code){.bytes = code + 10, .address = 0x100a, .size = 5};
 	else
 		return ip == 0x5000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
 	return 0;
@@ -103,10 +103,52 @@ static void graph_get_unreadable_code_is_a_block_with_a_fault(void **state)
 	graph_free(g);
 }
 
+/* A jump from one page into the next, and there what is no instruction at the end of that page. */
+static const uint8_t two_pages[] = {0x90, 0xeb, 0x01, 0x06, 0x66, 0x66, 0x06};
+#define TWO_PAGES 0x8ffeu /* the page ends within the jump */
+
+struct touching {
+	uint8_t first[2], second[2];
+};
+
+static int give_touching(void *userdata, uint64_t ip, struct flow_code *ret)
+{
+	struct touching *t = userdata;
+
+	if (ip < TWO_PAGES || ip >= TWO_PAGES + sizeof(two_pages))
+		return FAULT_UNMAPPED;
+	*ret = (struct flow_code){
+		.bytes = two_pages, .address = TWO_PAGES, .size = 2, .touched = t->first};
+	if (ip >= 0x9000)
+		*ret = (struct flow_code){.bytes = two_pages + 2,
+					  .address = 0x9000,
+					  .size = sizeof(two_pages) - 2,
+					  .touched = t->second};
+	return 0;
+}
+
+static void graph_get_touches_the_pages_that_it_reads(void **state)
+{
+	struct touching t = {0};
+	struct graph *g = graph_new(give_touching, &t, 1 << 22);
+	union graph_room room;
+
+	(void)state;
+	assert_int_equal(graph_look(g, 0, INSN_MODE_64, 0x9002, &room)->fault, FAULT_BAD_INSN);
+	assert_int_equal(t.first[0], 0);
+	assert_int_equal(t.second[0], 1);
+	t.second[0] = 0;
+	assert_int_equal(graph_get(g, 0, INSN_MODE_64, TWO_PAGES)->class, INSN_JUMP);
+	assert_int_equal(t.first[0], 1);
+	assert_int_equal(t.second[0], 1);
+	assert_int_equal(t.first[1] + t.second[1], 0);
+	graph_free(g);
+}
+
 static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)ip;
-	*ret = (struct flow_code){userdata, 0, 65536};
+	*ret = (struct flow_code){.bytes = userdata, .size = 65536};
 	return ip < 65536 ? 0 : FAULT_UNMAPPED;
 }
 
@@ -136,6 +178,7 @@ int main(void)
 		cmocka_unit_test(graph_get_block_ends_with_its_branch),
 		cmocka_unit_test(graph_get_instruction_across_two_pieces),
 		cmocka_unit_test(graph_get_pieces_are_asked_for_once_a_context),
+		cmocka_unit_test(graph_get_touches_the_pages_that_it_reads),
 		cmocka_unit_test(graph_get_unreadable_code_is_a_block_with_a_fault),
 		cmocka_unit_test(graph_get_more_than_its_memory_begins_anew),
 	};

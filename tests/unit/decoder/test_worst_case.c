@@ -80,7 +80,7 @@ static uint8_t code[4096];
 static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)userdata;
-	*ret = (struct flow_code){code, 0x1000, sizeof(code)};
+	*ret = (struct flow_code){.bytes = code, .address = 0x1000, .size = sizeof(code)};
 	return ip - 0x1000 < sizeof(code) ? 0 : FAULT_UNMAPPED;
 }
 
@@ -174,7 +174,7 @@ static uint8_t *jumps;
 static int give_jumps(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)userdata;
-	*ret = (struct flow_code){jumps, 0x100000, 2 * JUMPS};
+	*ret = (struct flow_code){.bytes = jumps, .address = 0x100000, .size = 2 * JUMPS};
 	return ip - 0x100000 < 2 * JUMPS ? 0 : FAULT_UNMAPPED;
 }
 
@@ -216,7 +216,7 @@ static uint8_t *returns;
 static int give_returns(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)userdata;
-	*ret = (struct flow_code){returns, 0, RETURNS};
+	*ret = (struct flow_code){.bytes = returns, .address = 0, .size = RETURNS};
 	return ip < RETURNS ? 0 : FAULT_UNMAPPED;
 }
 

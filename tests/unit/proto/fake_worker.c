@@ -1,6 +1,7 @@
 /*
  * Stands in for ptsnap-decode in test_worker: the request's report_limit says how to behave.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -73,6 +74,31 @@ static int proper(const struct worker_request *request, const int *fds)
 	return 0;
 }
 
+/* One image after the other, up to the first that is not there. */
+static int ask(void)
+{
+	struct worker_image answer;
+	size_t size, n_fds;
+	char text[4] = "";
+	int fd, r;
+
+	for (uint32_t i = 0;; i++) {
+		say((struct worker_message){.kind = WORKER_IMAGE, .image = i});
+		r = channel_receive(CHANNEL_FD, &answer, sizeof(answer), &size, &fd, 1, &n_fds);
+		if (r != 0 || size != sizeof(answer) || answer.image != i)
+			return 20;
+		if (answer.error != 0)
+			break;
+		if (n_fds != 1 || pread(fd, text, 3, 0) != 3 || strcmp(text, "abc") != 0)
+			return 21;
+		close(fd);
+		say((struct worker_message){
+			.kind = WORKER_KEEP, .image = i, .offset = 1, .size = answer.size});
+	}
+	result(n_fds == 0 ? answer.error : -EIO);
+	return 0;
+}
+
 static int behave(const struct worker_request *request, const int *fds)
 {
 	switch (request->report_limit) {
@@ -103,7 +129,8 @@ static int behave(const struct worker_request *request, const int *fds)
 		hang();
 		return 0;
 	case FAKE_FD_MESSAGE:
-		channel_send(CHANNEL_FD, &(struct worker_message){WORKER_PROGRESS, 1, 1, 0, 0},
+		channel_send(CHANNEL_FD,
+			     &(struct worker_message){.kind = WORKER_PROGRESS, .phase = 1},
 			     sizeof(struct worker_message), (int[]){0}, 1);
 		hang();
 		return 0;
@@ -112,7 +139,7 @@ static int behave(const struct worker_request *request, const int *fds)
 		hang();
 		return 0;
 	case FAKE_WRONG_KIND:
-		say((struct worker_message){.kind = 3});
+		say((struct worker_message){.kind = 99});
 		hang();
 		return 0;
 	case FAKE_WRONG_ERROR:
@@ -126,6 +153,15 @@ static int behave(const struct worker_request *request, const int *fds)
 	case FAKE_CHATTER:
 		for (;;)
 			progress(WORKER_PHASE_DECODE, 1);
+	case FAKE_ASK: return ask();
+	case FAKE_ASK_DEAF:
+		for (;;)
+			say((struct worker_message){.kind = WORKER_IMAGE});
+	case FAKE_KEEP_AND_END:
+		for (uint32_t i = 0; i < 50; i++)
+			say((struct worker_message){.kind = WORKER_KEEP, .image = i, .size = 1});
+		result(0);
+		return 0;
 	default: return 98;
 	}
 }

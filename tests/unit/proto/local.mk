@@ -5,6 +5,7 @@ check_PROGRAMS += \
 	tests/unit/proto/test_channel \
 	tests/unit/proto/test_emuring \
 	tests/unit/proto/test_json \
+	tests/unit/proto/test_kept \
 	tests/unit/proto/test_manifest \
 	tests/unit/proto/test_memfd \
 	tests/unit/proto/test_perfdata \
@@ -32,6 +33,8 @@ tests_unit_proto_test_emuring_SOURCES = tests/unit/proto/test_emuring.c
 tests_unit_proto_test_emuring_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_json_SOURCES = tests/unit/proto/test_json.c
 tests_unit_proto_test_json_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_kept_SOURCES = tests/unit/proto/test_kept.c
+tests_unit_proto_test_kept_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_manifest_SOURCES = tests/unit/proto/test_manifest.c
 tests_unit_proto_test_manifest_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_memfd_SOURCES = tests/unit/proto/test_memfd.c

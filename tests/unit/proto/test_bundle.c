@@ -289,6 +289,91 @@ static void bundle_open_members_unlike_the_manifest_are_refused(void **state)
 	}
 }
 
+/* A bundle with one image of SIZE bytes in PIECES (NULL: elsewhere) and one text of 3 bytes. */
+static int pieced(const char *pieces, uint64_t file_size, size_t size, size_t text_size,
+		  struct bundle **ret)
+{
+	static const uint8_t bytes[64] = {1, 2, 3, 4, 5, 6, 7, 8};
+	CLEANUP_CLOSE int fd = new_file();
+	struct manifest_image *image;
+	struct manifest_text *text;
+	struct bundle_writer w;
+	struct manifest m;
+	int r;
+
+	manifest_init(&m);
+	m.source = strdup("raw");
+	image = manifest_add_image(&m);
+	image->path = strdup("/x");
+	image->pieces = pieces ? strdup(pieces) : NULL;
+	image->elsewhere = !pieces;
+	image->size = size;
+	image->file_size = file_size;
+	text = manifest_add_text(&m);
+	text->kind = strdup("kallsyms");
+	text->size = 3;
+	manifest_add_text(&m)->missing = strdup("not permitted");
+	bundle_writer_init(&w, fd);
+	if (pieces)
+		bundle_write_member(&w, "images/0", bytes, size);
+	bundle_write_member(&w, "texts/0", "abc", text_size);
+	assert_int_equal(bundle_write_end(&w, &m), 0);
+	r = bundle_open(fd, ret);
+	manifest_done(&m);
+	return r;
+}
+
+static void bundle_open_image_in_pieces_gives_them(void **state)
+{
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	const struct manifest_piece *pieces;
+	size_t size, n;
+
+	(void)state;
+	assert_int_equal(pieced("0x0+0x3,0x100+0x5", 0x105, 8, 3, &b), 0);
+	pieces = bundle_image_pieces(b, 0, &n);
+	assert_int_equal(n, 2);
+	assert_true(pieces[1].offset == 0x100 && pieces[1].size == 5);
+	assert_int_equal(bundle_image(b, 0, &size)[3], 4);
+	assert_int_equal(size, 8);
+	assert_memory_equal(bundle_text(b, 0, &size), "abc", 3);
+	assert_int_equal(size, 3);
+	assert_null(bundle_text(b, 1, &size));
+	assert_null(bundle_text(b, SIZE_MAX, &size));
+	assert_null(bundle_image_pieces(b, 1, &n));
+	bundle_free(TAKE_PTR(b));
+	assert_int_equal(pieced(NULL, 0x105, 0, 3, &b), 0);
+	assert_null(bundle_image(b, 0, &size));
+	assert_null(bundle_image_pieces(b, 0, &n));
+	assert_int_equal(n, 0);
+}
+
+static void bundle_open_whole_image_is_one_piece(void **state)
+{
+	CLEANUP_CLOSE int fd = sample();
+	CLEANUP(bundle_freep) struct bundle *b = NULL;
+	const struct manifest_piece *pieces;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(bundle_open(fd, &b), 0);
+	assert_null(bundle_image_pieces(b, 0, &n));
+	pieces = bundle_image_pieces(b, 1, &n);
+	assert_int_equal(n, 1);
+	assert_true(pieces->offset == 0 && pieces->size == IMAGE_BYTES);
+}
+
+static void bundle_open_pieces_unlike_the_member_are_refused(void **state)
+{
+	struct bundle *b;
+
+	(void)state;
+	assert_int_equal(pieced("0x0+0x3,0x100+0x5", 0x105, 9, 3, &b), -EBADMSG);
+	assert_int_equal(pieced("0x0+0x3,0x100+0x5", 0x104, 8, 3, &b), -EBADMSG);
+	assert_int_equal(pieced("0x0+0x3,0x100+", 0x105, 8, 3, &b), -EBADMSG);
+	assert_int_equal(pieced("0x0+0x8", 8, 8, 4, &b), -EBADMSG);
+}
+
 static void bundle_open_raw_without_sideband_works(void **state)
 {
 	CLEANUP_CLOSE int fd = new_file();
@@ -498,6 +583,9 @@ int main(void)
 		cmocka_unit_test(bundle_open_flipped_header_is_refused),
 		cmocka_unit_test(bundle_open_padded_by_tar_works),
 		cmocka_unit_test(bundle_open_members_unlike_the_manifest_are_refused),
+		cmocka_unit_test(bundle_open_image_in_pieces_gives_them),
+		cmocka_unit_test(bundle_open_whole_image_is_one_piece),
+		cmocka_unit_test(bundle_open_pieces_unlike_the_member_are_refused),
 		cmocka_unit_test(bundle_open_raw_without_sideband_works),
 		cmocka_unit_test(bundle_open_threads_have_traces_by_index),
 		cmocka_unit_test(bundle_open_huge_member_is_refused),

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -226,6 +227,7 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest, previous_stop_ns),
 		NUMBER(manifest, horizon_ns),
 		NUMBER(manifest, dropped_records),
+		NUMBER(manifest, kernel_start),
 	};
 	static const struct number cpu[] = {
 		NUMBER(manifest_cpu, cpu),	    NUMBER(manifest_cpu, ring_bytes),
@@ -235,15 +237,20 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest_cpu, lost_records), NUMBER(manifest_cpu, stop_order),
 	};
 	static const struct number process[] = {
-		NUMBER(manifest_process, pid),
-		NUMBER(manifest_process, ppid),
-		NUMBER(manifest_process, start_ns),
-		NUMBER(manifest_process, uid),
+		NUMBER(manifest_process, pid),	    NUMBER(manifest_process, ppid),
+		NUMBER(manifest_process, start_ns), NUMBER(manifest_process, uid),
+		NUMBER(manifest_process, mount_ns), NUMBER(manifest_process, ns_pid),
 	};
 	static const struct number image[] = {
-		NUMBER(manifest_image, maj),  NUMBER(manifest_image, min),
-		NUMBER(manifest_image, ino),  NUMBER(manifest_image, ino_generation),
-		NUMBER(manifest_image, size), NUMBER(manifest_image, offset),
+		NUMBER(manifest_image, maj),	   NUMBER(manifest_image, min),
+		NUMBER(manifest_image, ino),	   NUMBER(manifest_image, ino_generation),
+		NUMBER(manifest_image, size),	   NUMBER(manifest_image, offset),
+		NUMBER(manifest_image, file_size), NUMBER(manifest_image, pid),
+		NUMBER(manifest_image, address),   NUMBER(manifest_image, read_ns),
+	};
+	static const struct number part[] = {
+		NUMBER(manifest_text, pid),
+		NUMBER(manifest_text, size),
 	};
 	struct bytes_out text;
 	struct manifest m, back;
@@ -255,12 +262,14 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 	set_numbers(manifest_add_cpu(&m), cpu, ARRAY_SIZE(cpu));
 	set_numbers(manifest_add_process(&m), process, ARRAY_SIZE(process));
 	set_numbers(manifest_add_image(&m), image, ARRAY_SIZE(image));
+	set_numbers(manifest_add_text(&m), part, ARRAY_SIZE(part));
 	text = text_of(&m);
 	assert_int_equal(read_text((char *)text.data, &back), 0);
 	check_numbers(&back, whole, ARRAY_SIZE(whole));
 	check_numbers(back.cpus, cpu, ARRAY_SIZE(cpu));
 	check_numbers(back.processes, process, ARRAY_SIZE(process));
 	check_numbers(back.images, image, ARRAY_SIZE(image));
+	check_numbers(back.texts, part, ARRAY_SIZE(part));
 	bytes_out_done(&text);
 	manifest_done(&m);
 	manifest_done(&back);
@@ -332,6 +341,145 @@ static void manifest_read_of_an_older_recorder_has_the_new_fields_absent(void **
 	bytes_out_done(&text);
 	manifest_done(&back);
 	manifest_done(&m);
+}
+
+static void manifest_images_elsewhere_come_back_and_others_do_not_mention_it(void **state)
+{
+	struct manifest_image *image;
+	struct manifest m, back;
+	struct bytes_out text;
+
+	(void)state;
+	manifest_init(&m);
+	manifest_add_image(&m)->path = strdup("/plain");
+	text = text_of(&m);
+	assert_null(strstr((char *)text.data, "elsewhere"));
+	assert_null(strstr((char *)text.data, "pieces"));
+	assert_null(strstr((char *)text.data, "texts"));
+	bytes_out_done(&text);
+	image = manifest_add_image(&m);
+	image->path = strdup("//anon");
+	image->kind = strdup(MANIFEST_IMAGE_MEMORY);
+	image->pid = 7;
+	image->address = 0x7f0000000000;
+	image->elsewhere = true;
+	image->file_size = 4096;
+	manifest_add_text(&m)->kind = strdup(MANIFEST_TEXT_PERF_MAP);
+	text = text_of(&m);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	assert_false(back.images[0].elsewhere);
+	assert_true(back.images[0].file_size == MANIFEST_ABSENT && !back.images[0].kind);
+	assert_true(back.images[0].pid == MANIFEST_ANY);
+	assert_true(back.images[1].elsewhere && back.images[1].file_size == 4096);
+	assert_string_equal(back.images[1].kind, "memory");
+	assert_int_equal(back.n_texts, 1);
+	assert_string_equal(back.texts[0].kind, "perf-map");
+	bytes_out_done(&text);
+	manifest_done(&back);
+	manifest_done(&m);
+}
+
+/* An image that contradicts itself. */
+static int read_image(uint64_t size, uint64_t offset, const char *missing, bool elsewhere,
+		      const char *pieces, uint64_t file_size)
+{
+	struct manifest m, back;
+	struct manifest_image *image;
+	struct bytes_out text;
+	int r;
+
+	manifest_init(&m);
+	image = manifest_add_image(&m);
+	image->path = strdup("/x");
+	image->size = size;
+	image->offset = offset;
+	image->missing = missing ? strdup(missing) : NULL;
+	image->elsewhere = elsewhere;
+	image->pieces = pieces ? strdup(pieces) : NULL;
+	image->file_size = file_size;
+	text = text_of(&m);
+	r = read_text((char *)text.data, &back);
+	if (r == 0)
+		manifest_done(&back);
+	bytes_out_done(&text);
+	manifest_done(&m);
+	return r;
+}
+
+static void manifest_read_image_that_contradicts_itself_is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(read_image(5, 0, NULL, false, "0x0+0x5", 9), 0);
+	assert_int_equal(read_image(0, 0, NULL, true, NULL, 9), 0);
+	assert_int_equal(read_image(5, 0, NULL, true, NULL, 9), -EBADMSG);
+	assert_int_equal(read_image(0, 0, "gone", true, NULL, 9), -EBADMSG);
+	assert_int_equal(read_image(5, 1, NULL, false, "0x0+0x5", 9), -EBADMSG);
+	assert_int_equal(read_image(5, 0, NULL, false, "0x0+0x5", MANIFEST_ABSENT), -EBADMSG);
+}
+
+static void manifest_pieces_format_then_parse_gives_the_same(void **state)
+{
+	const struct manifest_piece in[] = {{0, 1}, {2, 0x1000}, {0x7fffffff00000000, 0xfffffffe}};
+	struct manifest_piece *out;
+	char *text;
+	size_t n;
+
+	(void)state;
+	assert_int_equal(manifest_pieces_format(in, 3, &text), 0);
+	assert_string_equal(text, "0x0+0x1,0x2+0x1000,0x7fffffff00000000+0xfffffffe");
+	assert_int_equal(manifest_pieces_parse(text, &out, &n), 0);
+	assert_int_equal(n, 3);
+	assert_memory_equal(in, out, sizeof(in));
+	free(out);
+	free(text);
+	assert_int_equal(manifest_pieces_format(in, 0, &text), 0);
+	assert_string_equal(text, "");
+	free(text);
+}
+
+static void manifest_pieces_parse_what_is_no_list_is_refused(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		"0x0",
+		"0x0+",
+		"0x0+0x0",
+		"0x0+0x1,",
+		",0x0+0x1",
+		"0x0+0x1 ",
+		"0+1",
+		"0x00+0x1",
+		"0x0+0x01",
+		"0xA+0x1",
+		"0x0+0x1,0x1+0x1", /* touches */
+		"0x4+0x4,0x6+0x1", /* overlaps */
+		"0x4+0x4,0x0+0x1", /* out of order */
+		"0x10000000000000000+0x1",
+		"0x0+0x8000000000000000",
+		"0x7fffffffffffffff+0x1",
+		"0xffffffffffffffff+0x2",
+		"-",
+	};
+	struct manifest_piece *out;
+	size_t n;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		if (manifest_pieces_parse(bad[i], &out, &n) != -EBADMSG)
+			fail_msg("\"%s\" was taken", bad[i]);
+}
+
+static void manifest_pieces_join_sorts_joins_and_drops(void **state)
+{
+	struct manifest_piece p[] = {{100, 10},	      {0, 4},	 {4, 4},	 {105, 2}, {50, 0},
+				     {UINT64_MAX, 2}, {109, 20}, {INT64_MAX, 1}, {20, 1}};
+
+	(void)state;
+	assert_int_equal(manifest_pieces_join(p, ARRAY_SIZE(p)), 3);
+	assert_true(p[0].offset == 0 && p[0].size == 8);
+	assert_true(p[1].offset == 20 && p[1].size == 1);
+	assert_true(p[2].offset == 100 && p[2].size == 29);
+	assert_int_equal(manifest_pieces_join(p, 0), 0);
 }
 
 static void manifest_read_can_be_added_to(void **state)
@@ -548,6 +696,11 @@ int main(void)
 		cmocka_unit_test(manifest_write_then_read_keeps_every_number_apart),
 		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
 		cmocka_unit_test(manifest_read_of_an_older_recorder_has_the_new_fields_absent),
+		cmocka_unit_test(manifest_images_elsewhere_come_back_and_others_do_not_mention_it),
+		cmocka_unit_test(manifest_read_image_that_contradicts_itself_is_refused),
+		cmocka_unit_test(manifest_pieces_format_then_parse_gives_the_same),
+		cmocka_unit_test(manifest_pieces_parse_what_is_no_list_is_refused),
+		cmocka_unit_test(manifest_pieces_join_sorts_joins_and_drops),
 		cmocka_unit_test(manifest_read_can_be_added_to),
 		cmocka_unit_test(manifest_add_beyond_the_limit_gives_none),
 		cmocka_unit_test(manifest_read_altered_is_judged),

@@ -276,6 +276,82 @@ static void worker_run_leaks_no_fd(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+struct asked {
+	int fd;
+	unsigned n_images, n_kept;
+	uint64_t kept; /* the sum of all that was said */
+};
+
+/* Two images of 11 and 12 bytes. */
+static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
+{
+	struct asked *a = userdata;
+
+	a->n_images++;
+	*ret_fd = a->fd;
+	*ret_size = 11 + image;
+	return image < 2 ? 0 : -ENODATA;
+}
+
+static void on_keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
+{
+	struct asked *a = userdata;
+
+	a->n_kept++;
+	a->kept += image * 1000 + offset * 100 + size;
+}
+
+static void worker_run_images_are_given_and_what_is_kept_is_heard(void **state)
+{
+	struct setting *s = *state;
+	struct asked asked = {0};
+	int before;
+
+	assert_int_equal(memfd_new("image", 0, &asked.fd), 0);
+	assert_int_equal(memfd_write_all(asked.fd, "abc", 3), 0);
+	s->job.progress = NULL;
+	s->job.image = on_image;
+	s->job.keep = on_keep;
+	s->job.userdata = &asked;
+	before = open_fds();
+	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -ENODATA);
+	assert_int_equal(s->outcome.exit_status, 0);
+	assert_int_equal(asked.n_images, 3);
+	assert_int_equal(asked.n_kept, 2);
+	assert_int_equal(asked.kept, 111 + 1112);
+	/* What nobody wants to hear is no fault. */
+	s->job.keep = NULL;
+	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -ENODATA);
+	s->job.image = NULL;
+	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -ENOENT);
+	assert_int_equal(open_fds(), before);
+	close(asked.fd);
+}
+
+static void worker_run_asking_without_listening_is_ended(void **state)
+{
+	struct setting *s = *state;
+
+	assert_int_equal(run(s, FAKE_ASK_DEAF), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -EBADMSG);
+}
+
+static void worker_run_what_the_dead_kept_is_heard(void **state)
+{
+	struct setting *s = *state;
+	struct asked asked = {0};
+
+	s->job.progress = NULL;
+	s->job.keep = on_keep;
+	s->job.userdata = &asked;
+	assert_int_equal(run(s, FAKE_KEEP_AND_END), 0);
+	assert_int_equal(asked.n_kept, 50);
+	assert_int_equal(asked.kept, 50 + 1000 * 49 * 25);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -293,6 +369,9 @@ int main(void)
 		CASE(worker_run_bad_fd_is_an_error),
 		CASE(worker_run_last_words_of_the_dead_are_heard),
 		CASE(worker_run_leaks_no_fd),
+		CASE(worker_run_images_are_given_and_what_is_kept_is_heard),
+		CASE(worker_run_asking_without_listening_is_ended),
+		CASE(worker_run_what_the_dead_kept_is_heard),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,27 @@
 check_PROGRAMS += \
+	tests/unit/sideband/test_kernel_file \
+	tests/unit/sideband/test_perfmap \
 	tests/unit/sideband/test_pool \
 	tests/unit/sideband/test_space \
 	tests/unit/sideband/test_timeline \
 	tests/unit/sideband/test_timeline_fold \
 	tests/unit/sideband/test_timeline_losses \
+	tests/unit/sideband/test_timeline_storm \
 	tests/unit/sideband/test_timeline_turns \
 	tests/unit/sideband/test_elf \
 	tests/unit/sideband/test_image \
+	tests/unit/sideband/test_kernel \
+	tests/unit/sideband/test_image_bytes \
+	tests/unit/sideband/test_symbols_memory \
 	tests/unit/sideband/test_symbols
+
+tests_unit_sideband_test_perfmap_SOURCES = tests/unit/sideband/test_perfmap.c
+tests_unit_sideband_test_perfmap_LDADD = sideband/libptimage.a $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_kernel_file_SOURCES = tests/unit/sideband/test_kernel_file.c \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_kernel_file_LDADD = sideband/libptimage.a proto/libptproto.a \
+	$(CMOCKA_LIBS) $(ZSTD_LIBS)
 
 tests_unit_sideband_test_pool_SOURCES = tests/unit/sideband/test_pool.c
 tests_unit_sideband_test_pool_LDADD = sideband/libptsideband.a $(CMOCKA_LIBS)
@@ -36,6 +50,11 @@ tests_unit_sideband_test_timeline_losses_SOURCES = \
 tests_unit_sideband_test_timeline_losses_LDADD = \
 	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
+tests_unit_sideband_test_timeline_storm_SOURCES = \
+	tests/unit/sideband/test_timeline_storm.c tests/bench/storm.c tests/bench/storm.h
+tests_unit_sideband_test_timeline_storm_LDADD = \
+	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
+
 tests_unit_sideband_test_timeline_turns_SOURCES = \
 	tests/unit/sideband/test_timeline_turns.c \
 	tests/unit/sideband/load.h tests/unit/sideband/records.h
@@ -50,7 +69,19 @@ tests_unit_sideband_test_image_SOURCES = tests/unit/sideband/test_image.c
 tests_unit_sideband_test_image_LDADD = \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
+tests_unit_sideband_test_image_bytes_SOURCES = tests/unit/sideband/test_image_bytes.c
+tests_unit_sideband_test_image_bytes_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_symbols_memory_SOURCES = tests/unit/sideband/test_symbols_memory.c
+tests_unit_sideband_test_symbols_memory_LDADD = sideband/libptimage.a sideband/libptsideband.a \
+	capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
 tests_unit_sideband_test_symbols_SOURCES = \
 	tests/unit/sideband/test_symbols.c tests/unit/sideband/self.h
 tests_unit_sideband_test_symbols_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_kernel_SOURCES = tests/unit/sideband/test_kernel.c
+tests_unit_sideband_test_kernel_LDADD = \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)

@@ -346,6 +346,108 @@ static void new_of_damaged_files_survives(void **state)
 	file_unmap(&ls);
 }
 
+/* What was asked for so far, and nothing else. */
+struct some {
+	struct file file;
+	uint8_t *copy;
+	uint64_t bytes;
+	uint64_t most; /* beyond it nothing more comes */
+};
+
+static bool bring(void *userdata, uint64_t offset, uint64_t size)
+{
+	struct some *s = userdata;
+
+	assert_true(size > 0 && offset <= s->file.size && size <= s->file.size - offset);
+	if (s->bytes + size > s->most)
+		return false;
+	memcpy(s->copy + offset, s->file.bytes + offset, size);
+	s->bytes += size;
+	return true;
+}
+
+static int open_some(struct some *s, enum elf_wanted wanted, struct elf_file **ret)
+{
+	const struct elf_bytes bytes = {s->copy, s->file.size, bring, s};
+
+	return elf_file_open(&bytes, wanted, ret);
+}
+
+static void assert_same_names(const struct elf_file *a, const struct elf_file *b)
+{
+	size_t n, same;
+	const struct elf_symbol *x = elf_file_symbols(a, &n), *y = elf_file_symbols(b, &same);
+
+	assert_int_equal(same, n);
+	for (size_t i = 0; i < n; i++) {
+		assert_int_equal(x[i].offset, y[i].offset);
+		assert_int_equal(x[i].size, y[i].size);
+		assert_string_equal(x[i].name, y[i].name);
+	}
+}
+
+static void assert_same_build_id(const struct elf_file *a, const struct elf_file *b)
+{
+	size_t n, same;
+	const uint8_t *x = elf_file_build_id(a, &n), *y = elf_file_build_id(b, &same);
+
+	assert_int_equal(same, n);
+	assert_true(n == 0 || memcmp(x, y, n) == 0);
+}
+
+static void open_asks_for_all_that_it_reads(void **state)
+{
+	(void)state;
+	for (size_t k = 0; k < ARRAY_SIZE(real_files); k++) {
+		struct some some = {.file = file_map(real_files[k]), .most = UINT64_MAX};
+		struct elf_file *whole, *f;
+
+		if (!some.file.bytes)
+			continue;
+		some.copy = calloc(1, some.file.size);
+		assert_int_equal(elf_file_new(some.file.bytes, some.file.size, &whole), 0);
+		assert_int_equal(open_some(&some, ELF_BUILD_ID, &f), 0);
+		assert_same_build_id(f, whole);
+		assert_true(some.bytes < 16384);
+		elf_file_free(f);
+		assert_int_equal(open_some(&some, ELF_NAMES, &f), 0);
+		assert_same_names(f, whole);
+		assert_same_build_id(f, whole);
+		assert_true(some.bytes < some.file.size);
+		elf_file_free(f);
+		elf_file_free(whole);
+		free(some.copy);
+		file_unmap(&some.file);
+	}
+}
+
+/* Less of a file means fewer names, or none, and never others. */
+static void open_of_what_does_not_come_has_no_names(void **state)
+{
+	struct file file = file_map("/bin/ls");
+	struct elf_file *whole, *f;
+
+	(void)state;
+	assert_int_equal(elf_file_new(file.bytes, file.size, &whole), 0);
+	for (uint64_t most = 0; most < file.size; most += file.size / 50 + 1) {
+		struct some some = {file, calloc(1, file.size), 0, most};
+		const struct elf_symbol *s;
+		size_t n;
+
+		if (open_some(&some, ELF_NAMES, &f) == 0) {
+			s = elf_file_symbols(f, &n);
+			while (n-- > 0)
+				assert_non_null(symbol_at(whole, s[n].offset));
+			elf_file_free(f);
+		} else {
+			assert_true(most < 8192);
+		}
+		free(some.copy);
+	}
+	elf_file_free(whole);
+	file_unmap(&file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -359,6 +461,8 @@ int main(void)
 		cmocka_unit_test(build_id_is_that_of_the_mapped_note),
 		cmocka_unit_test(new_of_truncated_files_survives),
 		cmocka_unit_test(new_of_damaged_files_survives),
+		cmocka_unit_test(open_asks_for_all_that_it_reads),
+		cmocka_unit_test(open_of_what_does_not_come_has_no_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

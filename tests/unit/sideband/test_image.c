@@ -40,7 +40,7 @@ static struct image_set *new_set(void)
 {
 	struct image_set *s = NULL;
 
-	assert_int_equal(image_set_new(sources, ARRAY_SIZE(sources), &s), 0);
+	assert_int_equal(image_set_new(sources, ARRAY_SIZE(sources), NULL, &s), 0);
 	return s;
 }
 
@@ -90,13 +90,13 @@ static void index_by_path_goes_by_the_build_id(void **state)
 	struct image_set *s;
 
 	(void)state;
-	assert_int_equal(image_set_new(both, ARRAY_SIZE(both), &s), 0);
+	assert_int_equal(image_set_new(both, ARRAY_SIZE(both), NULL, &s), 0);
 	assert_int_equal(image_index(s, &one), 1);
 	assert_int_equal(image_index(s, &two), 2);
 	/* The one of which nobody knows the build id may be it. */
 	assert_int_equal(image_index(s, &third), 0);
 	image_set_free(s);
-	assert_int_equal(image_set_new(both + 1, ARRAY_SIZE(both) - 1, &s), 0);
+	assert_int_equal(image_set_new(both + 1, ARRAY_SIZE(both) - 1, NULL, &s), 0);
 	assert_int_equal(image_index(s, &third), UINT32_MAX);
 	image_set_free(s);
 }

@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include "sideband/space_private.h"
+
 static const struct space_file file_a = {.index = 0, .ino = 1, .path = "/a"};
 static const struct space_file file_b = {.index = 1, .ino = 2, .path = "/b"};
 
@@ -314,6 +316,73 @@ static void is_mapped_from_the_first_on(void **state)
 	space_free(empty);
 }
 
+static const struct space_file a_file = {.path = "/a"}, b_file = {.path = "/b"};
+
+static const char *path_of(const struct space *s, uint64_t address)
+{
+	const struct space_mapping *m = space_find(s, SPACE_NOW, address);
+
+	return m ? m->file->path : "";
+}
+
+static int map_at(struct space *s, uint64_t time, uint64_t start, const struct space_file *file)
+{
+	return space_map(s, time, start, 0x1000, 0, 5, 2, file);
+}
+
+/* Three have the same mappings, then each one its own; all memory comes back. */
+static void fork_without_history_shares_until_one_changes(void **state)
+{
+	struct space *s, *child, *grandchild;
+	struct pool pool;
+	size_t used;
+
+	(void)state;
+	pool_init(&pool, SIZE_MAX);
+	s = space_new_in(&pool, false);
+	for (uint64_t i = 0; i < 20; i++)
+		assert_int_equal(map_at(s, 1 + i, 0x1000 * i, &a_file), 0);
+	used = pool.used;
+	child = space_fork_in(&pool, s, 30);
+	grandchild = space_fork_in(&pool, child, 31);
+	assert_true(pool.used - used < 1024);
+	assert_int_equal(map_at(child, 40, 0x3000, &b_file), 0);
+	assert_string_equal(path_of(s, 0x3000), "/a");
+	assert_string_equal(path_of(child, 0x3000), "/b");
+	assert_string_equal(path_of(child, 0x13000), "/a");
+	assert_string_equal(path_of(grandchild, 0x3000), "/a");
+	space_free(s);
+	assert_int_equal(map_at(grandchild, 50, 0x4000, &b_file), 0);
+	assert_string_equal(path_of(grandchild, 0x4000), "/b");
+	assert_string_equal(path_of(child, 0x4000), "/a");
+	assert_int_equal(space_n_mappings(grandchild), 20);
+	space_free(child);
+	assert_string_equal(path_of(grandchild, 0x5000), "/a");
+	space_free(grandchild);
+	assert_int_equal(pool.used, 0);
+	pool_done(&pool);
+}
+
+/* What was mapped after the fork, as records of another CPU told, is not the child's. */
+static void fork_without_history_leaves_out_what_came_later(void **state)
+{
+	struct space *s, *child;
+	struct pool pool;
+
+	(void)state;
+	pool_init(&pool, SIZE_MAX);
+	s = space_new_in(&pool, false);
+	map_at(s, 10, 0x1000, &a_file);
+	map_at(s, 30, 0x2000, &b_file);
+	child = space_fork_in(&pool, s, 20);
+	assert_string_equal(path_of(child, 0x1000), "/a");
+	assert_string_equal(path_of(child, 0x2000), "");
+	space_free(s);
+	space_free(child);
+	assert_int_equal(pool.used, 0);
+	pool_done(&pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +398,8 @@ int main(void)
 		cmocka_unit_test(find_at_any_time_agrees_with_a_replay),
 		cmocka_unit_test(find_below_many_layers_is_fast),
 		cmocka_unit_test(is_mapped_from_the_first_on),
+		cmocka_unit_test(fork_without_history_shares_until_one_changes),
+		cmocka_unit_test(fork_without_history_leaves_out_what_came_later),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -51,7 +51,8 @@ static int set_up(void **state)
 	sources[5] = sources[0];
 	sources[5].path = "/middle";
 	sources[5].offset = 0x1000;
-	if (image_set_new(sources, 6, &f->images) != 0 || symbols_new(f->images, &f->symbols) != 0)
+	if (image_set_new(sources, 6, NULL, &f->images) != 0 ||
+	    symbols_new(f->images, &f->symbols) != 0)
 		return -1;
 	*state = f;
 	return 0;

@@ -252,7 +252,8 @@ static void comm_is_that_of_the_time_and_inherited(void **state)
 
 static void losses_come_in_order_of_time(void **state)
 {
-	struct timeline *t = LOAD(LOST(1, 20, 5), AUX(0, 10, PERF_AUX_FLAG_PARTIAL), AUX(0, 15, 0));
+	struct timeline *t = LOAD(COMM(1, 12, 1, 1, "x"), LOST(1, 20, 5),
+				  AUX(0, 10, PERF_AUX_FLAG_PARTIAL), AUX(0, 15, 0));
 
 	(void)state;
 	assert_int_equal(timeline_loss(t, 0)->time, 10);
@@ -260,6 +261,7 @@ static void losses_come_in_order_of_time(void **state)
 	assert_int_equal(timeline_loss(t, 0)->lost, 0);
 	assert_int_equal(timeline_loss(t, 1)->cpu, 1);
 	assert_int_equal(timeline_loss(t, 1)->lost, 5);
+	assert_int_equal(timeline_loss(t, 1)->since, 12);
 	assert_null(timeline_loss(t, 2));
 	timeline_free(t);
 }
@@ -364,6 +366,62 @@ static void load_of_many_records_stays_quick(void **state)
 	bytes_out_done(&out);
 }
 
+/* While /proc is read the parent (1) forks a child (2), executes another program, and is read; then
+ * the child is read, which still is what its parent was. */
+static struct timeline *load_a_race(uint64_t lost)
+{
+	struct perfrecord parent = FORK(0, 0, 0, 1, 1), child = FORK(0, 0, 1, 2, 2);
+
+	parent.misc = child.misc = PERF_RECORD_MISC_FORK_EXEC;
+	return LOAD(parent, COMM(0, 0, 1, 1, "after"), MMAP2(0, 0, 1, 0x1000, 0x1000, 1, "/after"),
+		    MMAP2(0, 0, 1, 0x5000, 0x1000, 1, "/more"), child, COMM(0, 0, 2, 2, "before"),
+		    MMAP2(0, 0, 2, 0x1000, 0x1000, 2, "/before"), LOST(0, 10, lost),
+		    FORK(0, 20, 1, 2, 2), EXEC(0, 30, 1, "after"),
+		    MMAP2(0, 31, 1, 0x1000, 0x1000, 1, "/after"), EXEC(0, 40, 2, "child"),
+		    EXIT(0, 50, 2, 2), FORK(0, 60, 1, 2, 2));
+}
+
+static void scan_of_a_child_stays_when_its_fork_is_told(void **state)
+{
+	struct timeline *t = load_a_race(0);
+
+	(void)state;
+	assert_string_equal(path_at(t, 2, 25, 0x1000), "/before");
+	assert_string_equal(timeline_comm(t, 2, 25), "before");
+	/* By its own exec it is what any process is, and so is the next one of that number. */
+	assert_string_equal(path_at(t, 2, 40, 0x1000), "");
+	assert_string_equal(timeline_comm(t, 2, 40), "child");
+	assert_string_equal(path_at(t, 2, 60, 0x1000), "/after");
+	assert_string_equal(timeline_comm(t, 2, 60), "after");
+	timeline_free(t);
+}
+
+static void scan_of_a_thread_stays_when_its_fork_is_told(void **state)
+{
+	struct perfrecord leader = FORK(0, 0, 0, 1, 1), thread = FORK(0, 0, 1, 1, 5);
+	struct timeline *t;
+
+	(void)state;
+	leader.misc = thread.misc = PERF_RECORD_MISC_FORK_EXEC;
+	t = LOAD(leader, COMM(0, 0, 1, 1, "later"), thread, COMM(0, 0, 1, 5, "worker"),
+		 FORK(0, 20, 1, 1, 5), COMM(0, 21, 1, 1, "later"), EXIT(0, 30, 1, 5),
+		 FORK(0, 40, 1, 1, 5));
+	assert_string_equal(timeline_comm(t, 5, 25), "worker");
+	assert_string_equal(timeline_comm(t, 5, 40), "later");
+	timeline_free(t);
+}
+
+/* The EXIT of who was read may have been among them. */
+static void scan_of_a_child_goes_when_records_were_lost(void **state)
+{
+	struct timeline *t = load_a_race(1);
+
+	(void)state;
+	assert_string_equal(path_at(t, 2, 25, 0x1000), "/after");
+	assert_string_equal(timeline_comm(t, 2, 25), "after");
+	timeline_free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +434,9 @@ int main(void)
 		cmocka_unit_test(files_with_a_build_id_are_told_apart_by_it),
 		cmocka_unit_test(namespaces_are_read_and_mean_nothing),
 		cmocka_unit_test(scan_and_live_records_make_one_state),
+		cmocka_unit_test(scan_of_a_child_stays_when_its_fork_is_told),
+		cmocka_unit_test(scan_of_a_thread_stays_when_its_fork_is_told),
+		cmocka_unit_test(scan_of_a_child_goes_when_records_were_lost),
 		cmocka_unit_test(running_follows_switches),
 		cmocka_unit_test(running_without_switches_is_who_started),
 		cmocka_unit_test(threads_end_and_leader_takes_no_other_along),

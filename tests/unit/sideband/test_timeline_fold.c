@@ -286,6 +286,70 @@ static void push_of_a_record_larger_than_the_log_is_refused(void **state)
 	timeline_free(t);
 }
 
+static uint32_t dice(uint64_t *random, uint32_t sides)
+{
+	*random = *random * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)(*random >> 33) % sides;
+}
+
+/* The Ith switch of CPU, from thread *ON to another or to nobody: told by both records, or by one
+ * where the idle task has none; now and then a loss or an AUX event's beginning. */
+static void switch_once(struct timeline *t, uint64_t *random, uint32_t cpu, uint64_t time,
+			uint32_t *on)
+{
+	uint32_t next = dice(random, 4) ? 1 + dice(random, 5) : 0;
+	bool idle_tells = dice(random, 2);
+
+	/* Nobody is switched to who is there already (kernel/sched/core.c, __schedule()). */
+	next = next == *on ? 6 : next;
+
+	if (dice(random, 40) == 0)
+		push(t, &LOST(cpu, time, 1));
+	if (dice(random, 40) == 0)
+		push(t, &START(cpu, time + 1, *on, *on));
+	if (*on != 0 || idle_tells)
+		push(t, &LEAVES(cpu, time + 2, *on, *on, next, next));
+	if (next != 0 || idle_tells)
+		push(t, &ENTERS_AFTER(cpu, time + 3, next, next, *on, *on));
+	*on = next;
+}
+
+static void write_all(const struct timeline *t, struct bytes_out *out)
+{
+	bytes_out_reset(out);
+	assert_int_equal(timeline_write(t, out), 0);
+}
+
+/* Most switches are never looked at. A timeline that is written after each one must look at all. */
+static void fold_of_switches_is_the_same_as_one_by_one(void **state)
+{
+	struct bytes_out lazy, eager;
+	struct timeline *t, *u;
+
+	(void)state;
+	bytes_out_init(&lazy, 1 << 20);
+	bytes_out_init(&eager, 1 << 20);
+	for (uint32_t n = 20; n < 300; n++) {
+		uint64_t random[2] = {n, n};
+		uint32_t on[2][2] = {{0}};
+
+		assert_int_equal(timeline_new(1024, 1 << 20, &t), 0);
+		assert_int_equal(timeline_new(1024, 1 << 20, &u), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			switch_once(t, &random[0], i % 2, 10 + 10ull * i, &on[0][i % 2]);
+			switch_once(u, &random[1], i % 2, 10 + 10ull * i, &on[1][i % 2]);
+			write_all(u, &eager);
+		}
+		write_all(t, &lazy);
+		assert_int_equal(lazy.size, eager.size);
+		assert_memory_equal(lazy.data, eager.data, eager.size);
+		timeline_free(t);
+		timeline_free(u);
+	}
+	bytes_out_done(&lazy);
+	bytes_out_done(&eager);
+}
+
 struct pids {
 	size_t n;
 	uint32_t pids[8];
@@ -298,6 +362,58 @@ static int list_pid(void *userdata, uint32_t pid)
 	assert_in_range(p->n, 0, 7);
 	p->pids[p->n++] = pid;
 	return pid == 99 ? 17 : 0;
+}
+
+struct files_seen {
+	char paths[16][16];
+	unsigned n;
+	unsigned end_at;
+};
+
+static int list_file(void *userdata, const struct space_file *file)
+{
+	struct files_seen *f = userdata;
+
+	assert_true(f->n < 16);
+	snprintf(f->paths[f->n++], sizeof(f->paths[0]), "%s", file->path);
+	return f->n == f->end_at ? 17 : 0;
+}
+
+static bool has_file(const struct files_seen *f, const char *path)
+{
+	for (unsigned i = 0; i < f->n; i++)
+		if (strcmp(f->paths[i], path) == 0)
+			return true;
+	return false;
+}
+
+/* Of the base: /a by two processes, /b by one; /gone was covered wholly. Of the log /c twice, of
+ * what waits /d. */
+static void foreach_file_gives_those_of_base_and_log(void **state)
+{
+	struct files_seen f = {0};
+	struct timeline *t;
+
+	(void)state;
+	assert_int_equal(timeline_new(4096, 1 << 20, &t), 0);
+	push(t, &MMAP2(0, 10, 1, 0x1000, 0x1000, 9, "/gone"));
+	push(t, &MMAP2(0, 11, 1, 0x1000, 0x1000, 1, "/a"));
+	push(t, &FORK(0, 12, 1, 2, 2));
+	push(t, &MMAP2(0, 13, 2, 0x2000, 0x1000, 2, "/b"));
+	flush(t, 5 * SECOND);
+	push(t, &MMAP2(0, 5 * SECOND, 2, 0x4000, 0x1000, 4, "/d"));
+	flush(t, 5 * SECOND + 1);
+	push(t, &MMAP2(0, 6 * SECOND, 1, 0x3000, 0x1000, 3, "/c"));
+	push(t, &MMAP2(0, 6 * SECOND, 2, 0x3000, 0x1000, 3, "/c"));
+	push(t, &COMM(0, 6 * SECOND, 7, 7, "x"));
+	assert_int_equal(timeline_foreach_file(t, list_file, &f), 0);
+	assert_int_equal(f.n, 4);
+	assert_true(has_file(&f, "/a") && has_file(&f, "/b") && has_file(&f, "/c") &&
+		    has_file(&f, "/d"));
+	f = (struct files_seen){.end_at = 2};
+	assert_int_equal(timeline_foreach_file(t, list_file, &f), 17);
+	assert_int_equal(f.n, 2);
+	timeline_free(t);
 }
 
 static void foreach_pid_gives_base_and_log_once(void **state)
@@ -343,6 +459,20 @@ static void live_a_little(struct timeline *t, uint32_t i)
 	push(t, &ENTERS(0, time + 33, 1, 1));
 	if (i % 7 == 0)
 		push(t, &LOST(3, time + 34, 1));
+}
+
+/* Its fork is told after that. */
+static void meet_a_child_by_scan(struct timeline *t)
+{
+	struct perfrecord parent = FORK(0, 0, 0, 1, 1), child = FORK(0, 0, 1, 2, 2);
+
+	parent.misc = child.misc = PERF_RECORD_MISC_FORK_EXEC;
+	push(t, &parent);
+	push(t, &MMAP2(0, 0, 1, 0x1000, 0x1000, 1, "/a"));
+	push(t, &child);
+	push(t, &COMM(0, 0, 2, 2, "child"));
+	push(t, &MMAP2(0, 0, 2, 0x1000, 0x1000, 2, "/b"));
+	push(t, &FORK(0, 1, 1, 2, 2));
 }
 
 static void push_allocates_nothing_once_warm(void **state)
@@ -415,6 +545,7 @@ static void any_allocation_may_fail(void **state)
 		n_allocations = 0;
 		fail_at = at;
 		if (timeline_new(4096, 1 << 20, &t) == 0) {
+			meet_a_child_by_scan(t);
 			for (uint32_t i = 0; i < 300; i++)
 				live_a_little(t, i);
 			bytes_out_init(&out, 1 << 20);
@@ -442,7 +573,9 @@ int main(void)
 		cmocka_unit_test(fold_keeps_a_process_whose_leader_is_gone),
 		cmocka_unit_test(base_beyond_its_limit_drops_ended_then_silent_processes),
 		cmocka_unit_test(push_of_a_record_larger_than_the_log_is_refused),
+		cmocka_unit_test(fold_of_switches_is_the_same_as_one_by_one),
 		cmocka_unit_test(foreach_pid_gives_base_and_log_once),
+		cmocka_unit_test(foreach_file_gives_those_of_base_and_log),
 		cmocka_unit_test(push_allocates_nothing_once_warm),
 		cmocka_unit_test(write_after_folding_answers_as_a_full_log_does),
 		cmocka_unit_test(any_allocation_may_fail),

@@ -1,11 +1,15 @@
 check_PROGRAMS += \
+	tests/unit/worker/test_ask \
 	tests/unit/worker/test_calls \
+	tests/unit/worker/test_images \
+	tests/unit/worker/test_kernel_files \
 	tests/unit/worker/test_marks \
 	tests/unit/worker/test_pevent \
 	tests/unit/worker/test_replay \
 	tests/unit/worker/test_report \
 	tests/unit/worker/test_report_marks \
 	tests/unit/worker/test_sandbox \
+	tests/unit/worker/test_shift \
 	tests/unit/worker/test_tally \
 	tests/unit/worker/test_threads \
 	tests/unit/worker/test_track \
@@ -29,8 +33,15 @@ tests_support_run_worker_LDADD = proto/libptproto.a $(JSONC_LIBS)
 TEST_WORKER_LIBS = $(WORKER_LIBS) $(CMOCKA_LIBS)
 TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h tests/unit/worker/made.h
 
+tests_unit_worker_test_ask_SOURCES = tests/unit/worker/test_ask.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_ask_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c
 tests_unit_worker_test_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_images_SOURCES = tests/unit/worker/test_images.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_images_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_kernel_files_SOURCES = tests/unit/worker/test_kernel_files.c \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_kernel_files_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_marks_SOURCES = tests/unit/worker/test_marks.c
 tests_unit_worker_test_marks_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_pevent_SOURCES = tests/unit/worker/test_pevent.c \
@@ -46,6 +57,8 @@ tests_unit_worker_test_report_marks_SOURCES = tests/unit/worker/test_report_mark
 tests_unit_worker_test_report_marks_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_shift_SOURCES = tests/unit/worker/test_shift.c
+tests_unit_worker_test_shift_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_tally_SOURCES = tests/unit/worker/test_tally.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_tally_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_threads_SOURCES = tests/unit/worker/test_threads.c $(TEST_WORKER_MADE)

@@ -74,6 +74,14 @@ struct scenario {
 	{                                                                            \
 		.kind = FLOW_CALL, .from = f, .to = f + 5, .flags = FLOW_ZERO_LENGTH \
 	}
+#define FAR(f, t)                                    \
+	{                                            \
+		.kind = FLOW_FAR, .from = f, .to = t \
+	}
+#define ASYNC(f, t)                                    \
+	{                                              \
+		.kind = FLOW_ASYNC, .from = f, .to = t \
+	}
 #define GAP                      \
 	{                        \
 		.kind = FLOW_GAP \
@@ -158,6 +166,59 @@ static void calls_decide_scenario_leaves_frames(void **state)
 			if (calls_at(&c, j)->from != s->frames[j])
 				fail_msg("%s: frame %zu is %zu", s->name, j,
 					 (size_t)calls_at(&c, j)->from);
+		calls_done(&c);
+	}
+}
+
+/* From 10000 on it is the kernel. */
+static const struct scenario kernel_scenarios[] = {
+	{"system call",
+	 {CALL(100, 1000), FAR(1010, 10000), CALL(10010, 11000)},
+	 3,
+	 {10010, 1010, 100}},
+	{"and back",
+	 {CALL(100, 1000), FAR(1010, 10000), CALL(10010, 11000), RET(11010, 10015),
+	  FAR(10020, 1012)},
+	 1,
+	 {100}},
+	{"restarted", {CALL(100, 1000), FAR(1010, 10000), FAR(10020, 1010)}, 1, {100}},
+	{"back out of the middle",
+	 {CALL(100, 1000), FAR(1010, 10000), CALL(10010, 11000), FAR(11020, 1012)},
+	 1,
+	 {100}},
+	{"signal", {CALL(100, 1000), FAR(1010, 10000), FAR(10020, 5000)}, 2, {1012, 100}},
+	{"interrupt",
+	 {ASYNC(1010, 10000), CALL(10010, 11000), ASYNC(11010, 12000)},
+	 3,
+	 {11010, 10010, 1010}},
+	{"interrupts end",
+	 {ASYNC(1010, 10000), CALL(10010, 11000), ASYNC(11010, 12000), FAR(12010, 11010)},
+	 2,
+	 {10010, 1010}},
+	{"int3 goes on behind it",
+	 {ASYNC(1010, 10000), CALL(10010, 11000), ASYNC(11010, 12000), FAR(12010, 11015)},
+	 2,
+	 {10010, 1010}},
+	{"interrupt and back", {CALL(100, 1000), ASYNC(1010, 10000), FAR(10010, 1010)}, 1, {100}},
+	{"entry not seen", {CALL(10000, 11000), FAR(11010, 1010)}, 0, {0}},
+};
+
+static void calls_decide_in_kernel_leaves_frames(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_scenarios); i++) {
+		const struct scenario *s = &kernel_scenarios[i];
+		struct calls c;
+
+		calls_init(&c);
+		c.kernel_start = 10000;
+		for (size_t k = 0; k < MAX_STEPS && (s->items[k].from || s->items[k].to); k++)
+			apply(&c, &s->items[k]);
+		if (calls_depth(&c) != s->depth)
+			fail_msg("%s: depth %zu", s->name, calls_depth(&c));
+		for (size_t k = 0; k < s->depth; k++)
+			if (calls_at(&c, k)->from != s->frames[k])
+				fail_msg("%s: frame %zu", s->name, k);
 		calls_done(&c);
 	}
 }
@@ -276,6 +337,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_decide_scenario_leaves_frames),
+		cmocka_unit_test(calls_decide_in_kernel_leaves_frames),
 		cmocka_unit_test(calls_push_deep_recursion_keeps_innermost),
 		cmocka_unit_test(calls_decide_endless_signals_stay_bounded),
 		cmocka_unit_test(calls_decide_unmatched_returns_in_handler_clear),

@@ -44,7 +44,7 @@ static int replay_made(const struct make_bundle *how, struct seen *seen)
 	size_t i;
 	int r = 0;
 
-	assert_int_equal(replay_new(bundle, &replay), 0);
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
 	for (i = 0; i < replay->manifest->n_cpus && r == 0; i++)
 		r = replay_cpu(replay, i, &consumer, &stats);
 	replay_free(replay);

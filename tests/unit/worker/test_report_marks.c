@@ -43,7 +43,7 @@ static void begin(struct fixture *f)
 	f->bundle = made_open(&how);
 	f->d.cpus = &f->cpu;
 	gaps_init(&f->d.gaps);
-	assert_int_equal(replay_new(f->bundle, &f->d.replay), 0);
+	assert_int_equal(replay_new(f->bundle, NULL, &f->d.replay), 0);
 	assert_int_equal(tally_init(&f->d.tally, f->d.replay), 0);
 	assert_int_equal(marks_init(&f->d.marks, 1), 0);
 	assert_int_equal(replay_all(f->d.replay, &consumer), 0);

@@ -21,6 +21,7 @@
 
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
+#include "proto/channel.h"
 
 #define CHILD_FAILED 77 /* sandbox_enter */
 
@@ -30,7 +31,8 @@ static int in_sandbox(int fd, void (*act)(int fd))
 	const struct sandbox_limits limits = {
 		.keep = &fd,
 		.n_keep = 1,
-		.memory_bytes = 1 << 30,
+		.memory_bytes = 256 << 20,
+		.address_bytes = 2ull << 30,
 		.cpu_seconds = 10,
 		.file_bytes = 4096,
 	};
@@ -112,14 +114,27 @@ static void do_unlink(int fd)
 	(void)unlink("/nonexistent");
 }
 
+static void do_map_shared(int fd)
+{
+	(void)fd;
+	(void)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void do_map_stack(int fd)
+{
+	(void)fd;
+	(void)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN,
+		   -1, 0);
+}
+
 static const struct {
 	const char *name;
 	void (*act)(int fd);
 } forbidden[] = {
-	{"open", do_open},     {"openat2", do_openat2},	   {"socket", do_socket},
-	{"execve", do_exec},   {"mmap exec", do_map_exec}, {"mprotect exec", do_protect_exec},
-	{"fork", do_fork},     {"kill", do_kill_parent},   {"ptrace", do_ptrace},
-	{"unlink", do_unlink},
+	{"open", do_open},     {"openat2", do_openat2},	       {"socket", do_socket},
+	{"execve", do_exec},   {"mmap exec", do_map_exec},     {"mprotect exec", do_protect_exec},
+	{"fork", do_fork},     {"kill", do_kill_parent},       {"ptrace", do_ptrace},
+	{"unlink", do_unlink}, {"mmap shared", do_map_shared}, {"mmap stack", do_map_stack},
 };
 
 static void sandbox_enter_forbidden_calls_kill(void **state)
@@ -162,6 +177,86 @@ static void sandbox_enter_lets_the_worker_work(void **state)
 	close(fd);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* A limit on what can be written to, and room for addresses beyond it. */
+static void do_use_memory(int fd)
+{
+	const size_t half = 128 << 20, much = 1 << 30;
+	char *p = mmap(NULL, much, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	(void)fd;
+	if (p == MAP_FAILED)
+		_exit(1);
+	if (mprotect(p + half, half, PROT_READ | PROT_WRITE) != 0)
+		_exit(2);
+	memset(p + half, 1, half);
+	if (p[0] != 0 || p[much - 1] != 0)
+		_exit(3);
+	if (mprotect(p + 2 * half, half, PROT_READ | PROT_WRITE) == 0 || errno != ENOMEM)
+		_exit(4);
+	if (mmap(NULL, half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	    MAP_FAILED)
+		_exit(5);
+	if (mmap(NULL, 2 * much, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+		_exit(6);
+}
+
+static void sandbox_enter_limits_memory_that_can_be_written_to(void **state)
+{
+	int status;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip();
+#endif
+	status = in_sandbox(2, do_use_memory);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define MORE_FDS 5
+
+/* FD is one end of a pair whose other end sends stdout again and again. */
+static void take_fds(int fd)
+{
+	int n = 0;
+
+	for (;;) {
+		int got;
+		char byte;
+		size_t size, n_fds;
+
+		if (channel_receive(fd, &byte, 1, &size, &got, 1, &n_fds) != 0 || n_fds != 1)
+			break;
+		n++;
+	}
+	_exit(n);
+}
+
+static void sandbox_enter_lets_so_many_more_fds_come(void **state)
+{
+	int pair[2], status;
+	struct sandbox_limits limits = {.keep = &pair[1], .n_keep = 1, .more_fds = MORE_FDS};
+	unsigned missing;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(channel_pair(pair), 0);
+	for (int i = 0; i < 3 * MORE_FDS; i++)
+		assert_int_equal(channel_send(pair[0], "x", 1, &pair[0], 1), 0);
+	pid = fork();
+	if (pid == 0) {
+		if (sandbox_enter(&limits, &missing) != 0)
+			_exit(CHILD_FAILED);
+		take_fds(pair[1]);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	/* Between the standard ones and this one may be numbers that are free. */
+	assert_in_range(WEXITSTATUS(status), MORE_FDS, MORE_FDS + pair[1] - 3);
+	close(pair[0]);
+	close(pair[1]);
 }
 
 static void do_close_next(int fd)
@@ -286,6 +381,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sandbox_enter_forbidden_calls_kill),
 		cmocka_unit_test(sandbox_enter_lets_the_worker_work),
+		cmocka_unit_test(sandbox_enter_limits_memory_that_can_be_written_to),
+		cmocka_unit_test(sandbox_enter_lets_so_many_more_fds_come),
 		cmocka_unit_test(sandbox_enter_closes_all_other_fds),
 		cmocka_unit_test(sandbox_enter_drops_identity_and_privileges),
 		cmocka_unit_test(sandbox_enter_limits_the_output),

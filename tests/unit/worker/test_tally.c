@@ -61,7 +61,7 @@ static void count_as(struct fixture *f, const struct make_bundle *how,
 	const struct replay_consumer consumer = {.stretch = stretch, .userdata = &f->tally};
 
 	f->bundle = made_open(how);
-	assert_int_equal(replay_new(f->bundle, &f->replay), 0);
+	assert_int_equal(replay_new(f->bundle, NULL, &f->replay), 0);
 	assert_int_equal(tally_init(&f->tally, f->replay), 0);
 	assert_int_equal(replay_all(f->replay, &consumer), 0);
 	tally_end(&f->tally);
@@ -130,6 +130,32 @@ static void tally_stretch_counts_functions(void **state)
 	assert_int_equal(fn->calls, 0);
 	assert_int_equal(fn->self_insns, make_bundle_insns(n) - 4 * n);
 	assert_int_equal(fn->total_insns, fn->self_insns);
+	done(&f);
+}
+
+/* Between tail and leaf lies code that the file has no name for. */
+static void functions_find_code_without_a_name_has_that_of_the_perf_map(void **state)
+{
+	static const char map[] = "400212 4 made\n400220 2 other_leaf\n400100 2 not_code\n";
+	const struct make_bundle how = {.rounds = 2};
+	struct functions_span span;
+	struct fixture f;
+
+	(void)state;
+	count(&f, &how);
+	assert_int_equal(symbols_add_map(f.replay->symbols, MAKE_PID, map, strlen(map)), 0);
+	assert_int_equal(functions_find(&f.tally.functions, 1, 0x400210, &span), 0);
+	assert_null(f.tally.functions.list[span.function].name);
+	assert_true(span.lo <= 0x400210 && span.hi == 0x400212);
+	assert_int_equal(functions_find(&f.tally.functions, 1, 0x400213, &span), 0);
+	assert_string_equal(f.tally.functions.list[span.function].name, "made");
+	assert_int_equal(f.tally.functions.list[span.function].address, 0x400212);
+	assert_true(span.lo == 0x400212 && span.hi == 0x400216);
+	assert_int_equal(functions_find(&f.tally.functions, 1, 0x400218, &span), 0);
+	assert_null(f.tally.functions.list[span.function].name);
+	assert_true(span.lo == 0x400216 && span.hi == MAKE_LEAF);
+	assert_int_equal(functions_find(&f.tally.functions, 1, MAKE_LEAF, &span), 0);
+	assert_string_equal(f.tally.functions.list[span.function].name, "leaf");
 	done(&f);
 }
 
@@ -301,6 +327,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tally_stretch_counts_functions),
+		cmocka_unit_test(functions_find_code_without_a_name_has_that_of_the_perf_map),
 		cmocka_unit_test(tally_stretch_counts_thread),
 		cmocka_unit_test(tally_stretch_marks_change_nothing),
 		cmocka_unit_test(tally_stretch_remembers_last_branches),

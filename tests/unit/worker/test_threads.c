@@ -260,7 +260,7 @@ static void replay(struct fixture *f)
 	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = f};
 
 	open_bundle(f);
-	assert_int_equal(replay_new(f->bundle, &f->replay), 0);
+	assert_int_equal(replay_new(f->bundle, NULL, &f->replay), 0);
 	assert_int_equal(tally_init(&f->tally, f->replay), 0);
 	assert_int_equal(replay_all(f->replay, &consumer), 0);
 	tally_end(&f->tally);

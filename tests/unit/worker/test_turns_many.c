@@ -61,7 +61,8 @@ static const struct timeline_thread *decide_many(struct turns *t)
 						 .userdata = &untimed};
 
 		turns_decide(&q, &answer);
-		state = answer.state;
+		if (!answer.same)
+			state = answer.state;
 	}
 	return answer.thread;
 }

@@ -96,7 +96,7 @@ static void views_insns_interrupted_was_not_executed(void **state)
 static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
 {
 	(void)ip;
-	*ret = (struct flow_code){userdata, NOPS_AT, NOPS + 1};
+	*ret = (struct flow_code){.bytes = userdata, .address = NOPS_AT, .size = NOPS + 1};
 	return 0;
 }
 

@@ -229,7 +229,7 @@ static void views_hash_marks_do_not_change_it(void **state)
 	struct replay *replay;
 
 	(void)state;
-	assert_int_equal(replay_new(bundle, &replay), 0);
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
 	assert_int_equal(replay_all(replay, &consumer), 0);
 	assert_true(hashes[0] != VIEWS_HASH_BASIS);
 	assert_true(hashes[0] == hashes[1]);

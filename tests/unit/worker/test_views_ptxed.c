@@ -54,7 +54,7 @@ static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
 	(void)userdata;
 	if (ip < CODE || ip >= CODE + sizeof(nops))
 		return FAULT_UNMAPPED;
-	*ret = (struct flow_code){nops, CODE, sizeof(nops)};
+	*ret = (struct flow_code){.bytes = nops, .address = CODE, .size = sizeof(nops)};
 	return 0;
 }
 

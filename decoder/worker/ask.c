@@ -1,0 +1,131 @@
+/*
+ * The worker's end of WORKER_IMAGE and WORKER_KEEP. What comes is a file that may be a stranger's:
+ * it is read with pread(2) alone, as a mapping of it would kill us when it shrinks.
+ */
+#include "decoder/worker/ask.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+#include "proto/channel.h"
+#include "proto/worker.h"
+
+void ask_init(struct ask *a, int channel)
+{
+	*a = (struct ask){.channel = channel};
+	for (size_t i = 0; i < ASK_MAX_OPEN; i++)
+		a->files[i].fd = -1;
+}
+
+void ask_done(struct ask *a)
+{
+	for (size_t i = 0; i < ASK_MAX_OPEN; i++)
+		a->files[i].fd = close_fd(a->files[i].fd);
+}
+
+static int send(const struct ask *a, const struct worker_message *m)
+{
+	return channel_send(a->channel, m, sizeof(*m), NULL, 0);
+}
+
+/* An answer that is none is the end: the next question might get it for its own. */
+static int receive(const struct ask *a, uint32_t image, int *ret_fd, uint64_t *ret_size)
+{
+	struct worker_image answer;
+	size_t size, n_fds;
+	int fd = -1;
+	int r = channel_receive(a->channel, &answer, sizeof(answer), &size, &fd, 1, &n_fds);
+
+	if (r != 0)
+		return r < 0 ? r : -EPIPE;
+	if (size != sizeof(answer) || answer.image != image || answer.error > 0 ||
+	    (answer.error == 0) != (n_fds == 1)) {
+		close_fd(fd);
+		return -EPROTO;
+	}
+	*ret_fd = fd;
+	*ret_size = answer.size;
+	return answer.error;
+}
+
+/* A free place, or that of the file which was used longest ago. */
+static struct ask_file *take_place(struct ask *a)
+{
+	struct ask_file *oldest = &a->files[0];
+
+	for (size_t i = 0; i < ASK_MAX_OPEN; i++) {
+		if (a->files[i].fd < 0)
+			return &a->files[i];
+		if (a->files[i].used < oldest->used)
+			oldest = &a->files[i];
+	}
+	oldest->fd = close_fd(oldest->fd);
+	return oldest;
+}
+
+static int find(struct ask *a, uint32_t image, struct ask_file **ret)
+{
+	const struct worker_message question = {.kind = WORKER_IMAGE, .image = image};
+	struct ask_file *place;
+	int r;
+
+	a->now++;
+	for (size_t i = 0; i < ASK_MAX_OPEN; i++) {
+		if (a->files[i].fd < 0 || a->files[i].image != image)
+			continue;
+		a->files[i].used = a->now;
+		*ret = &a->files[i];
+		return 0;
+	}
+	place = take_place(a);
+	r = send(a, &question);
+	if (r == 0)
+		r = receive(a, image, &place->fd, &place->size);
+	if (r < 0)
+		return r;
+	place->image = image;
+	place->used = a->now;
+	*ret = place;
+	return 0;
+}
+
+static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
+{
+	struct ask_file *f;
+	int r = find(userdata, image, &f);
+
+	if (r == 0)
+		*ret_size = f->size;
+	return r;
+}
+
+static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void *to, size_t size)
+{
+	struct ask_file *f;
+	ssize_t n;
+	int r = find(userdata, image, &f);
+
+	if (r < 0)
+		return r;
+	if (offset > INT64_MAX)
+		return 0;
+	do
+		n = pread(f->fd, to, size, (off_t)offset);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : n;
+}
+
+struct image_loader ask_loader(struct ask *a, uint64_t max_filled)
+{
+	return (struct image_loader){
+		.open = open_image, .read = read_image, .userdata = a, .max_filled = max_filled};
+}
+
+int ask_keep(struct ask *a, uint32_t image, uint64_t offset, uint64_t size)
+{
+	const struct worker_message m = {
+		.kind = WORKER_KEEP, .image = image, .offset = offset, .size = size};
+
+	return send(a, &m);
+}

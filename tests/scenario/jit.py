@@ -1,0 +1,150 @@
+"""Code in memory that is no file's: it is read at the snapshot and decodes like any other, with the
+names of the perf map; where it is gone, or was written anew, that is a gap, and nothing else is
+lost or made up. Prints TAP. `jit.py NAME...` runs only those.
+"""
+import json
+import os
+import shutil
+import sys
+import time
+
+from common import GUESTS, TIMING, Failed, Recording, Snapshot, Work, decode, main, run
+
+# Compiled by the first snapshot; the same three functions until the end, no other thread's work.
+FIBONACCI = ("const fs = require('fs');\n"
+             "function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }\n"
+             "function addAll(a) { let s = 0; for (const x of a) s += x % 7 ? x : 1; return s; }\n"
+             "const list = Array.from({length: 500}, (_, i) => i);\n"
+             "let s = 0;\n"
+             "for (let round = 0; !fs.existsSync(process.argv[2]); round++) {\n"
+             "  for (let i = 0; i < 40; i++) s += fibonacci(14) + addAll(list);\n"
+             "  if (round == 12) fs.writeFileSync(process.argv[2] + '.ready', '');\n"
+             "}\n"
+             "fs.unlinkSync(`/tmp/perf-${process.pid}.map`);\n"
+             "console.log(s > 0);\n")
+
+
+def report_of(bundle):
+    return json.loads(run(decode(bundle, "report", "--json=short")))
+
+
+def shares(report):
+    """Instructions by name of the function; bytes of gaps, of all."""
+    names = {f["name"]: f["selfInstructions"] for f in report["functions"]}
+    gaps = sum(g["bytes"] or 0 for g in report["gaps"])
+    return names, gaps, report["coverage"]["bytes"]
+
+
+def named(report, wanted):
+    names, _, _ = shares(report)
+    for want in wanted:
+        if not any(want in name and n > 0 for name, n in names.items()):
+            raise Failed(f"no function {want}: {sorted(names, key=names.get)[-12:]}")
+
+
+class ReadyRecording(Recording):
+    """The snapshot is taken when COMMAND says that its code is made."""
+
+    def take(self, daemon, snapshots, pause):
+        end = time.monotonic() + 120
+        while not os.path.exists(f"{self.stop}.ready") and daemon.poll() is None:
+            time.sleep(0.05)
+            if time.monotonic() > end:
+                raise Failed("the command made no code")
+        super().take(daemon, snapshots, pause)
+
+
+def live(work, command, options):
+    """Records COMMAND; the bundle of a snapshot while it lives, and that of its end."""
+    r = ReadyRecording(work, [*command, f"{work}/stop"], TIMING["mtc"], [f"--emu-cpus={options.get('cpus', 1)}"],
+                  aux=options.get("aux", "256K"), stop=f"{work}/stop")
+    status = r.record(1, 0.1)
+    if status != 0:
+        raise Failed(f"exit status {status}")
+    return r, r.bundles()
+
+
+def scenario(name, command, options):
+    if "/" not in command[0] and not shutil.which(command[0]):
+        return f"skipped: no {command[0]}"
+    with Work(name) as work:
+        r, bundles = live(work, command, options)
+        s = Snapshot(bundles[0], r.truth)
+        check = options["check"]
+        said = check(s, bundles, options)
+        return said
+
+
+def check_exact(s, bundles, options):
+    """Every instruction, with the names; and what is said when the process is gone."""
+    n = s.check_equal()
+    report = report_of(s.bundle)
+    named(report, options["names"])
+    for not_this in options.get("no_names", ()):
+        if any(not_this in f["name"] for f in report["functions"]):
+            raise Failed(f"the name {not_this} was replaced by a later one")
+    return f"{n} instructions"
+
+
+def check_near(s, bundles, options):
+    """So of a program that may compile anew at any time: nearly all."""
+    allowed = ("code-changed", "anonymous")
+    report = report_of(s.bundle)
+    named(report, options["names"])
+    _, gaps, whole = shares(report)
+    if gaps * 20 > whole:
+        raise Failed(f"{gaps} of {whole} bytes are gaps: {s.errors}")
+    if s.errors:
+        if s.unexpected(allowed):
+            raise Failed(f"gaps {s.errors}")
+        return f"{gaps} of {whole} bytes are gaps: {s.errors}"
+    return f"{s.check_equal()} instructions"
+
+
+def check_gone(s, bundles, options):
+    """The code is missing: a gap for each stay in it, and everything else is exact."""
+    n = s.check_subset(("anonymous",), ("anonymous",))
+    named(report_of(s.bundle), ["ahead_of_time"])
+    return f"{n} instructions, {s.errors['anonymous']} stays"
+
+
+def check_changed(s, bundles, options):
+    """Packets contradict code that was written anew: a gap that says so, and no other kind."""
+    if s.unexpected(("code-changed",)) or "code-changed" not in s.errors:
+        raise Failed(f"gaps {s.errors}")
+    named(report_of(s.bundle), options["names"])
+    return f"{s.errors}"
+
+
+def check_after(s, bundles, options):
+    """When it has ended nobody can read its memory."""
+    last = Snapshot(bundles[-1], s.truth)
+    if len(bundles) < 2:
+        raise Failed("no snapshot at the command's end")
+    return check_gone(last, bundles, options)
+
+
+def short_list(work):
+    script = f"{work}/fibonacci.js"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(FIBONACCI)
+    guest = f"{GUESTS}/guest_jit"
+    names = ["jit_loop", "jit_odd", "jit_caller"]
+    return [
+        ("made once", [guest, "once"],
+         {"check": check_exact, "names": names, "no_names": ["jit_old_name"]}),
+        ("written anew", [guest, "rewrite"], {"check": check_changed, "names": ["jit_odd"]}),
+        ("unmapped", [guest, "gone"], {"check": check_gone, "cpus": 2}),
+        ("ended", [guest, "once"], {"check": check_after, "cpus": 2}),
+        ("two processes", ["sh", "-c", f"{guest} once $0 & {guest} once $0 & wait"],
+         {"check": check_exact, "names": names, "cpus": 2}),
+        ("forked", [guest, "fork"], {"check": check_exact, "names": names, "cpus": 2}),
+        ("memory file", [guest, "memfd"], {"check": check_exact, "names": names}),
+        ("node", ["node", "--single-threaded", "--perf-basic-prof", script],
+         {"check": check_near, "names": ["fibonacci", "addAll"], "aux": "1M"}),
+    ]
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("LC_ALL", "C")
+    sys.exit(main(sys.argv, short_list, short_list, scenario))
