@@ -52,7 +52,6 @@ void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *
 	ret->comm_exec = 1;
 	ret->task = 1;
 	ret->context_switch = 1;
-	ret->build_id = (kinds & PERF_ATTR_BUILD_ID) != 0;
 	ret->text_poke = (kinds & PERF_ATTR_TEXT_POKE) != 0;
 	ret->cgroup = (kinds & PERF_ATTR_CGROUP) != 0;
 	ret->ksymbol = (kinds & PERF_ATTR_KSYMBOL) != 0;
@@ -97,8 +96,8 @@ int perf_attr_probe(uint32_t cpu, bool monotonic, uint32_t *ret_kinds)
 
 void perf_attr_missing(uint32_t kinds, char *ret, size_t size)
 {
-	static const char *const names[] = {"build_id", "text_poke", "cgroup",
-					    "ksymbol",	"bpf_event", "namespaces"};
+	static const char *const names[] = {"text_poke", "cgroup", "ksymbol", "bpf_event",
+					    "namespaces"};
 	size_t used = 0;
 
 	ret[0] = '\0';

@@ -97,6 +97,10 @@ struct source {
 	const char *pt_attr, *sideband_attr;
 	/* Kinds of sideband that this kernel does not tell, "text_poke,cgroup"; NULL: all told. */
 	const char *sideband_missing;
+	/* Its MMAP2 records hold device and inode, whatever they say: where another event on the
+	 * host asks for build ids, kernel/events/core.c, perf_event_mmap_output() leaves the mark
+	 * of one on the record that it writes for the next event. */
+	bool maps_by_inode;
 	const char *preset; /* "light", "std", "precise", "custom"; NULL: none; static text */
 	/* What was smaller than asked for, in one line; NULL: nothing. */
 	const char *sizes_note;

@@ -185,6 +185,7 @@ static int choose_sideband(struct source_perf *s, const struct cpulist *online, 
 		return r;
 	}
 	perf_attr_sideband(kinds, !s->have_pmu, &s->sideband_attr);
+	s->base.maps_by_inode = true;
 	/* Whoever empties the ring may be late by the time that the rest of it lasts. */
 	s->sideband_attr.watermark = 1;
 	s->sideband_attr.wakeup_watermark = (uint32_t)(s->sizes.data / WATERMARK_SHARE);

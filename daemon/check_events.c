@@ -20,7 +20,7 @@ static void check_sideband(struct check *c)
 		perf_attr_missing(c->kinds, missing, sizeof(missing));
 		if (*missing)
 			check_say(c, FINDING_WARNING, "sideband",
-				  "run a newer kernel (5.12 tells all)",
+				  "run a newer kernel (5.9 tells all)",
 				  "this kernel does not tell of: %s", missing);
 		else
 			check_say(c, FINDING_OK, "sideband", "",

@@ -143,6 +143,23 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 	}
 }
 
+/* A mapping that bears the mark of a build id and holds an inode (source.h, maps_by_inode), without
+ * the mark. */
+static const void *intake_unmark(struct intake *in, const void *bytes, size_t size)
+{
+	struct perf_event_header h;
+
+	if (!in->source->maps_by_inode || size < sizeof(h) || size > sizeof(in->unmarked))
+		return bytes;
+	memcpy(&h, bytes, sizeof(h));
+	if (h.type != PERF_RECORD_MMAP2 || !(h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+		return bytes;
+	h.misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	memcpy(in->unmarked, bytes, size);
+	memcpy(in->unmarked, &h, sizeof(h));
+	return in->unmarked;
+}
+
 static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *bytes, size_t size)
 {
 	struct perfrecord_switch s;
@@ -154,6 +171,7 @@ static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *by
 		memory_ran(in->memory, s.pid, s.time);
 		return;
 	}
+	bytes = intake_unmark(in, bytes, size);
 	kind = perfrecord_parse(bytes, size, &r);
 	if (kind < 0) {
 		in->bad_records++;

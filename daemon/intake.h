@@ -43,6 +43,7 @@ struct intake {
 	uint64_t bad_bytes;	 /* thrown away with a ring that contradicted itself */
 	struct source_watch watch;
 	bool started; /* rings that come from now on come late */
+	uint64_t unmarked[PERFRECORD_MAX_SIZE / 8];
 };
 
 /* From now on the rings of the source are emptied, also those that come later; the source's watch

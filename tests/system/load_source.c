@@ -43,6 +43,7 @@ static int open_sideband(struct load_source *s, uint32_t cpu, uint64_t data_size
 	if (r < 0)
 		return r;
 	perf_attr_sideband(kinds, true, &attr);
+	s->base.maps_by_inode = true;
 	attr.watermark = 1;
 	attr.wakeup_watermark = (uint32_t)(data_size / 4);
 	r = perf_event_start(&s->events[cpu], &attr, cpu, data_size, &no_aux, s->scratch);

@@ -97,8 +97,7 @@ void fake_perf_tick(void)
 
 static bool is_too_new(const struct perf_event_attr *a)
 {
-	return (a->build_id && (fake_perf.unknown_bits & PERF_ATTR_BUILD_ID)) ||
-	       (a->text_poke && (fake_perf.unknown_bits & PERF_ATTR_TEXT_POKE)) ||
+	return (a->text_poke && (fake_perf.unknown_bits & PERF_ATTR_TEXT_POKE)) ||
 	       (a->cgroup && (fake_perf.unknown_bits & PERF_ATTR_CGROUP));
 }
 

@@ -319,6 +319,42 @@ static void intake_drain_sees_mapped_files(void **state)
 	assert_non_null(files_at(f->files, 0)->missing);
 }
 
+static int give_file(void *userdata, const struct space_file *file)
+{
+	*(struct space_file *)userdata = *file;
+	return 0;
+}
+
+/* What another event's build id leaves on the record. */
+static void intake_drain_of_maps_by_inode_takes_no_mark_of_a_build_id(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2, .time = 1};
+	struct space_file file = {0};
+	uint64_t bytes[32];
+	struct perf_event_header h;
+	size_t size;
+
+	r.u.mmap2.pid = r.u.mmap2.tid = (uint32_t)getpid();
+	r.u.mmap2.addr = 0x1000;
+	r.u.mmap2.len = 0x1000;
+	r.u.mmap2.maj = 8; /* as a build id's size it would be right */
+	r.u.mmap2.ino = 77;
+	r.u.mmap2.prot = PROT_EXEC;
+	r.u.mmap2.filename = "/no/such/file";
+	assert_int_equal(perfrecord_compose(&r, bytes, sizeof(bytes), &size), 0);
+	memcpy(&h, bytes, sizeof(h));
+	h.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+	memcpy(bytes, &h, sizeof(h));
+	ring_source_base(f->source)->maps_by_inode = true;
+	assert_int_equal(intake_record(&f->intake, bytes, size), 0);
+	assert_int_equal(f->intake.bad_records, 0);
+	assert_int_equal(timeline_foreach_file(f->timeline, give_file, &file), 0);
+	assert_int_equal(file.build_id_size, 0);
+	assert_int_equal(file.ino, 77);
+	assert_int_equal(file.maj, 8);
+}
+
 /* As many records as wrap rings and log many times, of a process that is known. */
 static void intake_drain_steady_state_allocates_nothing(void **state)
 {
@@ -361,6 +397,7 @@ int main(void)
 		CASE(intake_drain_learns_the_facts_of_processes),
 		CASE(intake_drain_more_processes_than_fit_drops_ended_ones_first),
 		CASE(intake_drain_sees_mapped_files),
+		CASE(intake_drain_of_maps_by_inode_takes_no_mark_of_a_build_id),
 		CASE(intake_drain_steady_state_allocates_nothing),
 	};
 
