@@ -136,13 +136,11 @@ static int mark_named(void *userdata, const struct space_file *file)
 	return 0;
 }
 
-/* What the timeline does not name makes room. That takes as long as the timeline is large, so it is
- * not done for a few new files, each of which costs some ten microseconds anyway. */
-static void make_room(struct files *f)
+void files_tidy(struct files *f)
 {
 	struct timeline_stats stats;
 
-	if (!f->timeline || f->new_files * NEW_FILE_COST < f->cost)
+	if (!f->timeline || f->list.n == 0)
 		return;
 	timeline_get_stats(f->timeline, &stats);
 	f->cost = f->list.n_places / 16 + stats.log_bytes_used / LOG_BYTES_COST;
@@ -153,6 +151,14 @@ static void make_room(struct files *f)
 	for (uint32_t i = 0; i < f->list.n_places; i++)
 		if (f->list.places[i].entry.path && f->list.places[i].named != f->sweep)
 			forget(f, &f->list.places[i]);
+}
+
+/* That takes as long as the timeline is large, so it is not done for a few new files, each of which
+ * costs some ten microseconds anyway. */
+static void make_room(struct files *f)
+{
+	if (f->new_files * NEW_FILE_COST >= f->cost)
+		files_tidy(f);
 }
 
 static struct filelist_place *add(struct files *f, const struct files_entry *key)

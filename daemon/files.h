@@ -46,6 +46,9 @@ void files_freep(struct files **f);
  * map it. What a record names by a build id may turn out to be another file (before Linux 6.11):
  * nobody looks into it here, who decodes must compare. */
 void files_see(struct files *f, const struct perfrecord *record);
+/* Forgets, and closes, what the timeline does not name any more: now and then, so that deleted
+ * files do not take room on their disks for ever. Takes as long as the timeline is large. */
+void files_tidy(struct files *f);
 /* The entry that FILE of a timeline means; NULL: none. Its INDEX among the places of the list. */
 const struct files_entry *files_find(const struct files *f, const struct space_file *file,
 				     size_t *ret_index);

@@ -33,6 +33,8 @@
 #include "proto/base.h"
 #include "sideband/timeline.h"
 
+/* How often files that nothing names any more are closed. */
+#define TIDY_USEC 60000000u
 /* Processes whose code in memory that is no file's is remembered. */
 #define MAX_MEMORY_PROCESSES 4096u
 #define N_STOP_SIGNALS	     3
@@ -56,7 +58,7 @@ struct manager {
 	struct hotplug *hotplug;
 	struct control control;
 	struct server *server;
-	sd_event_source *intake_io, *command_io, *grace_timer, *usr2;
+	sd_event_source *intake_io, *command_io, *grace_timer, *tidy_timer, *usr2;
 	sd_event_source *stop_signals[N_STOP_SIGNALS];
 	bool stopping;	  /* a signal asked us to end */
 	bool exit_wanted; /* COMMAND has ended: its last snapshot is still to be begun */
@@ -137,6 +139,17 @@ static int manager_on_intake(sd_event_source *source, int fd, uint32_t revents, 
 	(void)revents;
 	intake_some(&m->intake);
 	return 0;
+}
+
+static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	int r;
+
+	(void)usec;
+	files_tidy(m->files);
+	r = sd_event_source_set_time_relative(source, TIDY_USEC);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 static int manager_on_grace(sd_event_source *source, uint64_t usec, void *userdata)
@@ -320,6 +333,9 @@ static int manager_add_sources(struct manager *m)
 		r = sd_event_add_io(m->event, &m->command_io, m->command->pidfd, EPOLLIN,
 				    manager_on_command, m);
 	if (r >= 0)
+		r = sd_event_add_time_relative(m->event, &m->tidy_timer, CLOCK_MONOTONIC, TIDY_USEC,
+					       TIDY_USEC / 10, manager_on_tidy, m);
+	if (r >= 0)
 		r = sd_event_set_watchdog(m->event, true);
 	return r < 0 ? r : 0;
 }
@@ -358,6 +374,7 @@ void manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->intake_io);
 	sd_event_source_disable_unref(m->command_io);
 	sd_event_source_disable_unref(m->grace_timer);
+	sd_event_source_disable_unref(m->tidy_timer);
 	sd_event_source_disable_unref(m->usr2);
 	for (int i = 0; i < N_STOP_SIGNALS; i++)
 		sd_event_source_disable_unref(m->stop_signals[i]);

@@ -547,6 +547,38 @@ static void files_see_of_very_many_files_keeps_those_that_the_timeline_names(voi
 	expect_all_named(t, f);
 }
 
+/* One whose record the timeline has, one that it never heard of. */
+static void files_tidy_closes_what_nothing_names(void **state)
+{
+	CLEANUP(timeline_freep) struct timeline *t = NULL;
+	CLEANUP(files_freep) struct files *f = new_files(10);
+	struct perfrecord named, other;
+	uint8_t bytes[512];
+	size_t size;
+
+	(void)state;
+	make_file("named", "x");
+	make_file("other", "y");
+	assert_int_equal(timeline_new(1 << 20, 1 << 20, &t), 0);
+	named = mapped(path_of("named"));
+	named.time = 1;
+	assert_int_equal(perfrecord_compose(&named, bytes, sizeof(bytes), &size), 0);
+	assert_int_equal(perfrecord_parse(bytes, size, &named), 0);
+	assert_int_equal(timeline_push(t, &named, bytes, size), 0);
+	files_see(f, &named);
+	other = mapped(path_of("other"));
+	files_see(f, &other);
+	assert_int_equal(files_count(f), 2);
+	files_tidy(f); /* nobody says what is named */
+	assert_int_equal(files_count(f), 2);
+	files_use(f, t, NULL);
+	files_tidy(f);
+	assert_int_equal(files_count(f), 1);
+	expect_all_named(t, f);
+	files_see(f, &other);
+	assert_int_equal(files_count(f), 2);
+}
+
 static void files_see_of_many_processes_opens_once(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files(10);
@@ -682,6 +714,7 @@ int main(void)
 		CASE(files_see_of_many_processes_opens_once),
 		CASE(files_see_of_very_many_files_keeps_those_that_the_timeline_names),
 		CASE(files_see_beyond_the_limit_says_so),
+		CASE(files_tidy_closes_what_nothing_names),
 		CASE(files_see_of_an_overlay_takes_what_is_mapped_at_that_place),
 		CASE(files_see_does_not_touch_a_fuse_mount),
 	};
