@@ -197,8 +197,8 @@ static int answer_image(struct run *run, uint32_t image)
 
 	answer.error = job->image ? job->image(job->userdata, image, &fd, &answer.size) : -ENOENT;
 	r = channel_send(run->channel, &answer, sizeof(answer), &fd, answer.error == 0);
-	/* Its death is seen elsewhere. */
-	return r == -EAGAIN || r == -ENOBUFS ? -EBADMSG : 0;
+	/* Its death is seen elsewhere; one that cannot be answered would wait for ever. */
+	return r == 0 || r == -EPIPE || r == -ECONNRESET ? 0 : -EBADMSG;
 }
 
 /* Nothing may follow the result. */
