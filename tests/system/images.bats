@@ -273,7 +273,7 @@ decode() {
 	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
 	mkdir "$STATE"
 	mount -t tmpfs -o size=2400k tmpfs "$STATE" 2>/dev/null || skip "no tmpfs here"
-	start -- sh -c "while :; do '$DIR/prog' / >'$DIR/out'; done"
+	start -- sh -c "'$DIR/prog' / >'$DIR/new' && mv '$DIR/new' '$DIR/out'; exec sleep 60"
 	ran() { [ -s "$DIR/out" ]; }
 	eventually ran
 	ctl snapshot -o "$DIR/report"
