@@ -42,6 +42,8 @@ tests_oracle_bundle_pages_LDADD = $(WORKER_LIBS)
 
 # The decoder over a kernel's own code, changes of it included.
 ORACLE_TESTS += tests/oracle/kernel_walk.tap
+# Which fetches a kernel.
+tests/oracle/kernel_walk.log: tests/vm/vm.log
 noinst_PROGRAMS += tests/oracle/kernel_walk
 tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kernel_world.c \
 	tests/oracle/kernel_world.h
