@@ -17,6 +17,7 @@ void filelist_done(struct filelist *l)
 	for (uint32_t i = 0; i < l->n_places; i++) {
 		close_fd(l->places[i].entry.fd);
 		free(l->places[i].entry.path);
+		free(l->places[i].again);
 	}
 	free(TAKE_PTR(l->places));
 	l->n_places = l->capacity = l->n = 0;
@@ -111,6 +112,7 @@ void filelist_remove(struct filelist *l, struct filelist_place *p)
 			unlink_place(l, p, kind);
 	close_fd(p->entry.fd);
 	free(p->entry.path);
+	free(TAKE_PTR(p->again));
 	p->entry = (struct files_entry){.fd = -EBADF};
 	p->next[FILELIST_BY_INODE] = l->free;
 	l->free = (uint32_t)(p - l->places) + 1;

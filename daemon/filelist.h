@@ -13,11 +13,16 @@
 
 enum filelist_index { FILELIST_BY_INODE, FILELIST_BY_PATH, FILELIST_BY_BUILD, FILELIST_N_INDEXES };
 
+struct opentask;
+
 struct filelist_place {
 	struct files_entry entry;	   /* path NULL: free */
 	uint32_t next[FILELIST_N_INDEXES]; /* in the bucket, and 1; 0: last; BY_INODE: next free
 					      place */
 	uint32_t named;			   /* the sweep in which the timeline named it */
+	uint32_t ticket;		   /* files.c's: which of all that had this place */
+	bool asked;			   /* somebody is opening it */
+	struct opentask *again;		   /* the next to be asked then; owned; NULL: nobody */
 };
 
 struct filelist {

@@ -39,6 +39,19 @@ int files_new(const char *proc, uint32_t max_open, struct files **ret);
 /* From now on TIMELINE (NULL: nobody) says which files are still named when room is needed, and
  * PROCS (may be NULL) who the parent of a process was that is gone. Both borrowed. */
 void files_use(struct files *f, const struct timeline *timeline, const struct procs *procs);
+/* From now on files are opened by a thread that is left behind when one takes for ever, and are
+ * there when files_take was called after it; else within files_see. 0 or -errno. */
+int files_open_aside(struct files *f);
+/* Then: readable when files_on_fd should be called; borrowed. */
+int files_fd(const struct files *f);
+void files_on_fd(struct files *f);
+/* Takes over what has been opened. Waits for nothing. */
+void files_take(struct files *f);
+/* So, and waits for what is being opened, but at most 200 ms: for a snapshot. */
+void files_await(struct files *f);
+/* Threads that stand in a file. */
+unsigned int files_stuck(const struct files *f);
+/* Waits for no thread. */
 void files_free(struct files *f);
 void files_freep(struct files **f);
 /* A MMAP2 record: opens its file when it maps code of a file that is new. Nothing is allocated for

@@ -214,6 +214,7 @@ uint64_t intake_some(struct intake *in)
 {
 	uint64_t taken = intake_digest(in, SOME_BYTES);
 
+	files_take(in->files);
 	procs_refresh(in->procs, taken < SOME_BYTES ? PROCS_BUDGET_IDLE : PROCS_BUDGET);
 	return taken;
 }

@@ -5,6 +5,7 @@ PTSNAPD_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_VENDORDIR=\"$(vendorconfdir)\"
 daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
+	daemon/aside.c daemon/aside.h \
 	daemon/check.c daemon/check.h daemon/check_private.h \
 	daemon/check_clock.c \
 	daemon/check_cpus.c \
@@ -62,6 +63,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/memory_copy.c daemon/memory_copy.h \
 	daemon/memory_names.c daemon/memory_names.h \
 	daemon/memory_read.c daemon/memory_read.h \
+	daemon/opentask.c daemon/opentask.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/procreader.c daemon/procreader.h \
 	daemon/procs.c daemon/procs.h \

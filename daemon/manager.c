@@ -58,7 +58,7 @@ struct manager {
 	struct hotplug *hotplug;
 	struct control control;
 	struct server *server;
-	sd_event_source *intake_io, *command_io, *grace_timer, *tidy_timer, *usr2;
+	sd_event_source *intake_io, *files_io, *command_io, *grace_timer, *tidy_timer, *usr2;
 	sd_event_source *stop_signals[N_STOP_SIGNALS];
 	bool stopping;	  /* a signal asked us to end */
 	bool exit_wanted; /* COMMAND has ended: its last snapshot is still to be begun */
@@ -141,6 +141,17 @@ static int manager_on_intake(sd_event_source *source, int fd, uint32_t revents, 
 	return 0;
 }
 
+static int manager_on_files(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	files_on_fd(m->files);
+	return 0;
+}
+
 static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
@@ -218,6 +229,7 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 	/* All that there was when the CPUs stopped. */
 	intake_drain(&m->intake);
 	procs_refresh(m->procs, SIZE_MAX);
+	files_await(m->files);
 	if (m->command_io && m->command->running)
 		sd_event_source_set_enabled(m->command_io, SD_EVENT_ON);
 	r = evidence_new(&from, ret);
@@ -261,6 +273,8 @@ static int manager_build_memory(struct manager *m)
 
 	if (r == 0)
 		r = files_new("/proc", manager_max_files(m), &m->files);
+	if (r == 0)
+		r = files_open_aside(m->files);
 	if (r == 0)
 		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
 	if (r == 0)
@@ -324,6 +338,9 @@ static int manager_add_sources(struct manager *m)
 	int r = sd_event_add_io(m->event, &m->intake_io, intake_fd(&m->intake), EPOLLIN,
 				manager_on_intake, m);
 
+	if (r >= 0)
+		r = sd_event_add_io(m->event, &m->files_io, files_fd(m->files), EPOLLIN,
+				    manager_on_files, m);
 	for (int i = 0; i < N_STOP_SIGNALS && r >= 0; i++)
 		r = sd_event_add_signal(m->event, &m->stop_signals[i], stops[i], manager_on_stop,
 					m);
@@ -372,6 +389,7 @@ void manager_free(struct manager *m)
 	if (!m)
 		return;
 	sd_event_source_disable_unref(m->intake_io);
+	sd_event_source_disable_unref(m->files_io);
 	sd_event_source_disable_unref(m->command_io);
 	sd_event_source_disable_unref(m->grace_timer);
 	sd_event_source_disable_unref(m->tidy_timer);

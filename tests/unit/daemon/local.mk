@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_config \
 	tests/unit/daemon/test_cpunotes \
 	tests/unit/daemon/test_files \
+	tests/unit/daemon/test_files_aside \
 	tests/unit/daemon/test_files_mapped \
 	tests/unit/daemon/test_imagestore \
 	tests/unit/daemon/test_intake \
@@ -32,6 +33,8 @@ tests_unit_daemon_test_cpunotes_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_files_SOURCES = tests/unit/daemon/test_files.c \
 	tests/unit/daemon/small_elf.c tests/unit/daemon/small_elf.h $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_files_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_files_aside_SOURCES = tests/unit/daemon/test_files_aside.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_files_aside_LDADD = $(TEST_DAEMON_LIBS)
 # Runs tests/support/fuse_file.
 tests_unit_daemon_test_files_mapped_SOURCES = tests/unit/daemon/test_files_mapped.c \
 	tests/unit/daemon/small_elf.c tests/unit/daemon/small_elf.h $(TEST_DAEMON_DIR)
