@@ -2,7 +2,7 @@
  * The loop and the thread share a desk: tasks to do on one side, done ones on the other, and a lock
  * that nobody holds for longer than it takes to put something there or to take it away. A thread
  * that stands in a task has its desk for itself, the loop takes another one with another thread;
- * who of the two leaves a desk last clears it away. Called by files.c.
+ * who of the two leaves a desk last clears it away. Called by files.c and procreader.c.
  */
 #include "daemon/aside.h"
 
@@ -353,22 +353,26 @@ int aside_wait(struct aside *a, uint64_t ns)
 static void aside_collect(struct aside *a, struct desk *d)
 {
 	a->n_waiting = 0;
-	for (uint64_t i = d->n_begun; i < d->n_asked; i++)
-		a->waiting[a->n_waiting++] = d->asked_for[i % ASIDE_ROOM];
+	for (uint64_t i = d->n_begun; i < d->n_asked; i++) {
+		struct aside_task *task = d->asked_for[i % ASIDE_ROOM];
+
+		if (a->ops->moved)
+			a->ops->moved(task, a->n_stuck);
+		a->waiting[a->n_waiting++] = task;
+	}
 	d->n_asked = d->n_begun; /* nothing is left for who comes back */
 }
 
-int aside_give_up(struct aside *a, uint64_t ns, uint64_t *ret_tag)
+struct aside_task *aside_give_up(struct aside *a, uint64_t ns)
 {
+	struct aside_task *stuck = NULL;
 	struct desk *d = a->desk;
-	bool stuck;
 
 	if (!d || aside_pending(a) == 0)
-		return ASIDE_NOTHING;
+		return NULL;
 	pthread_mutex_lock(&d->lock);
-	stuck = d->current && d->n_taken == d->n_done && now_ns() - d->began_ns > ns;
-	if (stuck) {
-		*ret_tag = d->current->tag;
+	if (d->current && d->n_taken == d->n_done && now_ns() - d->began_ns > ns) {
+		stuck = d->current;
 		a->desk = NULL;
 		a->stuck[a->n_stuck++] = d;
 		aside_collect(a, d);
@@ -376,5 +380,5 @@ int aside_give_up(struct aside *a, uint64_t ns, uint64_t *ret_tag)
 	pthread_mutex_unlock(&d->lock);
 	if (stuck)
 		aside_staff(a);
-	return stuck ? 0 : ASIDE_NOTHING;
+	return stuck;
 }

@@ -11,8 +11,7 @@
 /* Threads that stand in a task for good, beyond which nothing is done. */
 #define ASIDE_STUCK_MAX 6u
 
-#define ASIDE_FULL    1
-#define ASIDE_NOTHING 1
+#define ASIDE_FULL 1
 
 struct aside;
 
@@ -30,6 +29,9 @@ struct aside_ops {
 	void (*run)(void *context, struct aside_task *task);
 	/* TASK may have been run. */
 	void (*task_free)(struct aside_task *task);
+	/* TASK waited behind one that was given up, and goes to another thread: N_STUCK stand now.
+	 * NULL: that changes nothing. */
+	void (*moved)(struct aside_task *task, unsigned int n_stuck);
 };
 
 /* OPS is borrowed for ever, PROC copied. The thread begins with the first task. 0 or -errno. */
@@ -51,8 +53,9 @@ int aside_wait(struct aside *a, uint64_t ns);
 /* Tasks that were neither taken nor given up. */
 unsigned int aside_pending(const struct aside *a);
 /* When all that was done has been taken: leaves a thread that has been at one task for more than NS
- * to itself; another goes on with the tasks behind it. *RET_TAG: of that task, which is still taken
- * when it is done one day. 0 or ASIDE_NOTHING. */
-int aside_give_up(struct aside *a, uint64_t ns, uint64_t *ret_tag);
+ * to itself; another goes on with the tasks behind it. Gives that task, which is still taken when
+ * it is done one day: until then only what run() does not change is to be read or written. NULL:
+ * there is none. */
+struct aside_task *aside_give_up(struct aside *a, uint64_t ns);
 /* Threads that stand. */
 unsigned int aside_stuck(struct aside *a);

@@ -404,7 +404,6 @@ static void give_up_one(struct files *f, uint64_t tag)
 void files_take(struct files *f)
 {
 	struct aside_task *t;
-	uint64_t tag;
 
 	/* One that is asked again may be given up again. */
 	if (!f->opener || f->taking)
@@ -412,8 +411,8 @@ void files_take(struct files *f)
 	f->taking = true;
 	while ((t = aside_take(f->opener)))
 		take_one(f, (struct opentask *)(void *)t);
-	while (aside_give_up(f->opener, STUCK_NS, &tag) == 0)
-		give_up_one(f, tag);
+	while ((t = aside_give_up(f->opener, STUCK_NS)))
+		give_up_one(f, t->tag);
 	f->taking = false;
 }
 

@@ -8,12 +8,13 @@
 #include <stdint.h>
 
 #include "capture/procscan.h"
+#include "daemon/aside.h"
 
 /* How many may be asked for at once. */
 #define PROCREADER_ROOM 128u
 /* Threads that stand in a read for good, beyond which no command line is read, and no fact. */
 #define PROCREADER_STUCK     4u
-#define PROCREADER_STUCK_MAX 6u
+#define PROCREADER_STUCK_MAX ASIDE_STUCK_MAX
 
 struct procreader;
 
