@@ -77,6 +77,7 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "mappings", stats.mappings + stats.log_mappings);
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
 	put_number(o, "filesNotListed", files_dropped(in->files));
+	put_number(o, "openersStuck", files_stuck(in->files));
 	return o;
 }
 
