@@ -13,12 +13,14 @@
 struct task {
 	struct aside_task task; /* first: they are one */
 	struct procreader_answer answer;
-	bool late; /* the loop's; it was given up */
+	bool late;	   /* the loop's; it was given up */
+	struct task *next; /* taken behind it */
 };
 
 struct procreader {
 	struct aside *aside;
-	struct task *next; /* taken already; NULL: none */
+	struct task *first, *last; /* taken already, in order; NULL: none */
+	unsigned int n_taken;
 };
 
 static struct task *task_of(struct aside_task *task)
@@ -75,38 +77,60 @@ int procreader_new(const char *proc, struct procreader **ret)
 	return 0;
 }
 
+static struct task *take_first(struct procreader *r)
+{
+	struct task *t = r->first;
+
+	if (!t)
+		return NULL;
+	r->first = t->next;
+	if (!r->first)
+		r->last = NULL;
+	r->n_taken--;
+	return t;
+}
+
 void procreader_free(struct procreader *r)
 {
 	if (!r)
 		return;
-	if (r->next)
-		task_free(&r->next->task);
+	while (r->first)
+		task_free(&take_first(r)->task);
 	aside_free(r->aside);
 	free(r);
 }
 
-/* Takes the next answer that is not too late. */
-static void take_next(struct procreader *r)
+/* Takes all answers, for as long as one lies there its thread counts as held up; those that are too
+ * late are for nobody. */
+static void take_all(struct procreader *r)
 {
 	struct aside_task *task;
 
-	while (!r->next && (task = aside_take(r->aside))) {
-		if (task_of(task)->late)
+	while ((task = aside_take(r->aside))) {
+		struct task *t = task_of(task);
+
+		if (t->late) {
 			task_free(task);
+			continue;
+		}
+		if (r->last)
+			r->last->next = t;
 		else
-			r->next = task_of(task);
+			r->first = t;
+		r->last = t;
+		r->n_taken++;
 	}
 }
 
 unsigned int procreader_stuck(struct procreader *r)
 {
-	take_next(r);
+	take_all(r);
 	return aside_stuck(r->aside);
 }
 
 unsigned int procreader_pending(const struct procreader *r)
 {
-	return aside_pending(r->aside) + (r->next != NULL);
+	return aside_pending(r->aside) + r->n_taken;
 }
 
 int procreader_ask(struct procreader *r, const struct procreader_request *request)
@@ -132,8 +156,8 @@ int procreader_take(struct procreader *r, struct procreader_answer *ret)
 {
 	struct task *t;
 
-	take_next(r);
-	t = TAKE_PTR(r->next);
+	take_all(r);
+	t = take_first(r);
 	if (!t)
 		return PROCREADER_NOTHING;
 	*ret = t->answer;
@@ -143,12 +167,12 @@ int procreader_take(struct procreader *r, struct procreader_answer *ret)
 
 int procreader_wait(struct procreader *r, uint64_t ns)
 {
-	return r->next ? 0 : aside_wait(r->aside, ns);
+	return r->first ? 0 : aside_wait(r->aside, ns);
 }
 
 int procreader_give_up(struct procreader *r, uint64_t ns, struct procreader_request *ret)
 {
-	struct aside_task *task = r->next ? NULL : aside_give_up(r->aside, ns);
+	struct aside_task *task = r->first ? NULL : aside_give_up(r->aside, ns);
 
 	if (!task)
 		return PROCREADER_NOTHING;
