@@ -196,6 +196,11 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 			    .gap = q->gap,
 			    .kernel_start = q->raw.pevents.kernel_start,
 			    .retstack_libipt = q->retstack_libipt,
+			    .repeat = q->repeat,
+			    .threads = q->threads,
+			    .skim = q->skim,
+			    .has_deadline = q->has_deadline,
+			    .deadline_ns = q->deadline_ns,
 			    .report_limit = REPORT_DEFAULT_LIMIT},
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,

@@ -3,6 +3,7 @@
  */
 #include "ctl/verb.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,11 +25,12 @@ struct request {
 	struct settings *settings;
 	const char *reason, *last, *output;
 	uint64_t bytes, usec; /* 0: not given */
-	bool no_wait, no_decode;
+	uint64_t deadline_usec;
+	bool no_wait, no_decode, has_deadline;
 	bool progress_shown;
 };
 
-enum { OWN_REASON = OPTION_OWN, OWN_LAST, OWN_WAIT, OWN_NO_WAIT, OWN_NO_DECODE };
+enum { OWN_REASON = OPTION_OWN, OWN_LAST, OWN_WAIT, OWN_NO_WAIT, OWN_NO_DECODE, OWN_DEADLINE };
 
 static const struct option OWN[] = {
 	{"reason", required_argument, NULL, OWN_REASON},
@@ -36,6 +38,7 @@ static const struct option OWN[] = {
 	{"wait", no_argument, NULL, OWN_WAIT},
 	{"no-wait", no_argument, NULL, OWN_NO_WAIT},
 	{"no-decode", no_argument, NULL, OWN_NO_DECODE},
+	{"deadline", required_argument, NULL, OWN_DEADLINE},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -57,6 +60,17 @@ static bool take_last(struct request *q)
 			   SIZE_VALID ", or " TIME_VALID);
 }
 
+static bool take_deadline(struct request *q)
+{
+	int r = size_parse_time(optarg, &q->deadline_usec);
+
+	/* The recorder counts ns. */
+	if (r == 0 && q->deadline_usec > UINT64_MAX / 1000)
+		r = -ERANGE;
+	q->has_deadline = true;
+	return option_good(r, "--deadline", optarg, TIME_VALID);
+}
+
 static int parse(struct request *q, int argc, char **argv)
 {
 	int option;
@@ -71,6 +85,10 @@ static int parse(struct request *q, int argc, char **argv)
 			if (!take_last(q))
 				return EXIT_CODE_USAGE;
 			break;
+		case OWN_DEADLINE:
+			if (!take_deadline(q))
+				return EXIT_CODE_USAGE;
+			break;
 		case OWN_WAIT: q->no_wait = false; break;
 		case OWN_NO_WAIT: q->no_wait = true; break;
 		case OWN_NO_DECODE: q->no_decode = true; break;
@@ -80,6 +98,8 @@ static int parse(struct request *q, int argc, char **argv)
 	}
 	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "snapshot takes no operand: %s", argv[optind]);
+	if (q->has_deadline && q->no_decode)
+		return say_error(EXIT_CODE_USAGE, "either --deadline or --no-decode");
 	if (q->output && (q->no_wait || q->no_decode))
 		return say_error(EXIT_CODE_USAGE,
 				 "-o writes the report: not with --no-wait or --no-decode; "
@@ -97,6 +117,8 @@ static struct json_object *make_parameters(const struct request *q)
 		json_object_object_add(p, "windowBytes", json_object_new_uint64(q->bytes));
 	if (q->usec)
 		json_object_object_add(p, "windowUSec", json_object_new_uint64(q->usec));
+	if (q->has_deadline)
+		json_object_object_add(p, "deadlineUSec", json_object_new_uint64(q->deadline_usec));
 	if (q->no_decode)
 		json_object_object_add(p, "decode", json_object_new_boolean(false));
 	return p;

@@ -3,6 +3,7 @@
  */
 #include "ctl/decode_option.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -33,6 +34,10 @@ enum {
 	OWN_CPUID_0X15_EBX,
 	OWN_GAP,
 	OWN_RETSTACK,
+	OWN_REPEAT,
+	OWN_THREADS,
+	OWN_DEADLINE,
+	OWN_SKIM,
 	OWN_SHOW,
 	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
 	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
@@ -55,6 +60,10 @@ static const struct option OWN[] = {
 	{"cpuid-0x15.ebx", required_argument, NULL, OWN_CPUID_0X15_EBX},
 	{"gap", required_argument, NULL, OWN_GAP},
 	{"retstack", required_argument, NULL, OWN_RETSTACK},
+	{"repeat", required_argument, NULL, OWN_REPEAT},
+	{"threads", required_argument, NULL, OWN_THREADS},
+	{"deadline", required_argument, NULL, OWN_DEADLINE},
+	{"skim", required_argument, NULL, OWN_SKIM},
 };
 
 #define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
@@ -137,6 +146,36 @@ static bool take_retstack(struct decode_request *q)
 	return i >= 0;
 }
 
+static bool take_repeat(struct decode_request *q)
+{
+	if (!take_number("--repeat", WORKER_MAX_REPEAT, &q->repeat))
+		return false;
+	if (q->repeat == 0)
+		say("--repeat=%s: give a number from 1 to %u", optarg, WORKER_MAX_REPEAT);
+	return q->repeat != 0;
+}
+
+static bool take_deadline(struct decode_request *q)
+{
+	uint64_t usec = 0;
+	int r = size_parse_time(optarg, &usec);
+
+	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->deadline_ns))
+		r = -ERANGE;
+	q->has_deadline = true;
+	return option_good(r, "--deadline", optarg, TIME_VALID);
+}
+
+static bool take_skim(struct decode_request *q)
+{
+	static const char *const skims[] = {"psb", "tip", NULL};
+	int i = option_choice("--skim", optarg, skims);
+
+	if (i >= 0)
+		q->skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
+	return i >= 0;
+}
+
 static bool take(struct decode_request *q, int option, bool *ret_raw)
 {
 	switch (option) {
@@ -150,6 +189,10 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 				   optarg, "a number, decimal or 0x");
 	case OWN_GAP: return take_gap(q);
 	case OWN_RETSTACK: return take_retstack(q);
+	case OWN_REPEAT: return take_repeat(q);
+	case OWN_THREADS: return take_number("--threads", WORKER_MAX_THREADS, &q->threads);
+	case OWN_DEADLINE: return take_deadline(q);
+	case OWN_SKIM: return take_skim(q);
 	case OPTION_USAGE: return false;
 	default: break;
 	}
@@ -182,6 +225,32 @@ static bool is_directory(const char *option, const char *path)
 	return false;
 }
 
+/* What is measured or left out goes with some views only. */
+static int check_effort(const struct decode_request *q)
+{
+	const bool sums = q->view == WORKER_VIEW_REPORT || q->view == WORKER_VIEW_SUMMARY;
+
+	if (q->repeat != 0 && q->view != WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE, "--repeat goes with --view=summary");
+	if (q->has_deadline && !sums)
+		return say_error(EXIT_CODE_USAGE,
+				 "--deadline goes with --view=report and --view=summary");
+	if (q->repeat != 0 && q->has_deadline)
+		return say_error(EXIT_CODE_USAGE, "either --repeat or --deadline");
+	if (q->threads != 0 && q->view == WORKER_VIEW_PACKETS)
+		return say_error(EXIT_CODE_USAGE,
+				 "--threads: --view=packets decodes nothing that could be shared");
+	if (q->skim == WORKER_SKIM_NONE)
+		return 0;
+	if (!sums && q->view != WORKER_VIEW_BRANCHES)
+		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
+						  "--view=summary and --view=branches");
+	if (q->repeat != 0 || q->has_deadline || q->hash)
+		return say_error(EXIT_CODE_USAGE, "--skim walks no code: there is nothing for "
+						  "--repeat, --deadline and --hash");
+	return 0;
+}
+
 static int check_form(struct decode_request *q, int operands, bool raw)
 {
 	if (raw && !q->raw.pt_path)
@@ -211,7 +280,9 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 	if (!raw && (q->show.show & SIDEBAND))
 		return say_error(EXIT_CODE_USAGE, "--sb is about the records of --pevent, which "
 						  "goes with --raw-pt=FILE");
-	return show_option_check(&q->show, q->view) ? 0 : EXIT_CODE_USAGE;
+	if (!show_option_check(&q->show, q->view))
+		return EXIT_CODE_USAGE;
+	return check_effort(q);
 }
 
 /* The options of all tables together. */

@@ -20,6 +20,10 @@ struct decode_request {
 	struct show_options show;
 	uint64_t gap; /* from 1; 0: none */
 	bool retstack_libipt;
+	uint32_t repeat, threads; /* 0: not asked for */
+	enum worker_skim skim;
+	bool has_deadline;
+	uint64_t deadline_ns;
 	struct raw raw;
 };
 

@@ -15,9 +15,11 @@
 #include "proto/memfd.h"
 
 #include "ctl/exit_code.h"
+#include "ctl/field.h"
 #include "ctl/output.h"
 #include "ctl/say.h"
 #include "ctl/show.h"
+#include "ctl/show_skim.h"
 
 /* A report that is parsed here becomes a tree: some fifteen times its size. */
 #define MAX_PARSED (256ull << 20)
@@ -114,6 +116,8 @@ static int deliver_parsed(const struct settings *s, int fd, struct output *o, bo
 		return EXIT_CODE_FAILURE;
 	if (as_json)
 		r = print_json(s, report, o->fd);
+	else if (field_text(report, "skim"))
+		show_skim(stdout, report);
 	else
 		show_report(stdout, report);
 	json_object_put(report);

@@ -56,6 +56,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show_table.c ctl/show_table.h \
 	ctl/show_turns.c ctl/show_turns.h \
 	ctl/show_option.c ctl/show_option.h \
+	ctl/show_skim.c ctl/show_skim.h \
 	ctl/size.c ctl/size.h \
 	ctl/stored.c ctl/stored.h \
 	ctl/text.c ctl/text.h \

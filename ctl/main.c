@@ -49,10 +49,11 @@ static int cmd_version(struct settings *s, int argc, char **argv);
 static const struct verb VERBS[] = {
 	{"snapshot", cmd_snapshot,
 	 "  snapshot [--reason=TEXT] [--last=SIZE|TIME] [--wait|--no-wait] [--no-decode]\n"
-	 "           [-o FILE]\n"
+	 "           [--deadline=TIME] [-o FILE]\n"
 	 "        Take a snapshot, wait for its report and print a summary (--json: the\n"
 	 "        report). -o writes the report as JSON. --last: only the newest SIZE a CPU,\n"
-	 "        or TIME. --no-wait and --no-decode print the snapshot's ID.\n"},
+	 "        or TIME. --deadline: decode the newest part that can be done in TIME.\n"
+	 "        --no-wait and --no-decode print the snapshot's ID.\n"},
 	{"list", cmd_list,
 	 "  list\n"
 	 "        The stored snapshots, oldest first.\n"},
@@ -76,6 +77,7 @@ static const struct verb VERBS[] = {
 	 "        Hand Intel PT back so that another program can use it; --end takes it again.\n"},
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
+	 "         [--deadline=TIME] [--threads=N] [--skim=psb|tip] [--repeat=N]\n"
 	 "         [--max-errors=N] [--worker=PATH] [--sysroot=DIR] BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
@@ -85,7 +87,9 @@ static const struct verb VERBS[] = {
 	 "        report is summarised on a terminal (--json=off: everywhere), else JSON.\n"
 	 "        --hash adds ipHash to --view=summary. --view=packets takes the options of\n"
 	 "        libipt's ptdump, and --gap=N for what is before gap N of the report;\n"
-	 "        --view=insns --ptxed those of ptxed.\n"},
+	 "        --view=insns --ptxed those of ptxed. --deadline: the newest part, as much as\n"
+	 "        can be decoded in TIME, and the last of each thread. --skim: only what the\n"
+	 "        packets say, without code. --repeat measures: it decodes N times.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        A stored bundle, or a bundle's file, as a perf.data for `perf script\n"

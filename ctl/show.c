@@ -183,6 +183,45 @@ static void show_processes(FILE *out, struct json_object *r)
 		fprintf(out, "%-10sand %zu more\n", "", n - MAX_PROCESSES);
 }
 
+/* How long before the end of what was decoded AT is. */
+static bool span_to_end(struct json_object *r, const char *at, uint64_t *ret)
+{
+	int64_t begin, end;
+
+	if (!field_i64(r, at, &begin) || !field_i64(r, "decoded.untilNSec", &end) || begin > end)
+		return false;
+	*ret = (uint64_t)end - (uint64_t)begin;
+	return true;
+}
+
+/* Of a decode that had a deadline: which part of the trace it is. */
+static void show_decoded(FILE *out, struct json_object *r)
+{
+	uint64_t part, whole, bytes = 0, left;
+
+	if (!field_get(r, "decoded"))
+		return;
+	label(out, "Window");
+	if (field_true(r, "decoded.complete"))
+		fputs("all of it", out);
+	else if (!field_u64(r, "decoded.bytes", &bytes) || bytes == 0)
+		fputs("nothing", out);
+	else if (span_to_end(r, "decoded.sinceNSec", &part) &&
+		 span_to_end(r, "decoded.traceSinceNSec", &whole))
+		fprintf(out, "the last %s of %s", figure_nsec(part).text, figure_nsec(whole).text);
+	else
+		fprintf(out, "the newest %s of %s", figure_bytes(bytes).text,
+			figure_field_bytes(r, "decoded.traceBytes").text);
+	fprintf(out, " decoded (deadline %s)", figure_field_nsec(r, "decoded.deadlineNSec").text);
+	if (field_u64(r, "decoded.lastStretches", &left) && left > 0)
+		fprintf(out, ", and the last of %s threads before",
+			figure_field_count(r, "decoded.lastStretches").text);
+	if (field_u64(r, "decoded.lastStretchesLeft", &left) && left > 0)
+		fprintf(out, "; %s more not looked for",
+			figure_field_count(r, "decoded.lastStretchesLeft").text);
+	fputc('\n', out);
+}
+
 static void show_coverage(FILE *out, struct json_object *r)
 {
 	label(out, "Coverage");
@@ -247,6 +286,7 @@ void show_report(FILE *out, struct json_object *report)
 	show_trace(out, report);
 	show_freeze(out, report);
 	show_processes(out, report);
+	show_decoded(out, report);
 	show_coverage(out, report);
 	show_events(out, report);
 	show_gap_counts(out, report);

@@ -17,8 +17,7 @@
 #define MAX_FUNCTIONS 6
 #define MAX_GAPS      6 /* one of a kind */
 
-/* TEXT in a column of WIDTH, left-aligned. */
-static void cell(FILE *out, const char *text, size_t width)
+void show_cell(FILE *out, const char *text, size_t width)
 {
 	size_t used = text_puts(out, text, width);
 
@@ -26,7 +25,7 @@ static void cell(FILE *out, const char *text, size_t width)
 		fputc(' ', out);
 }
 
-static void more(FILE *out, size_t n, size_t shown)
+void show_more(FILE *out, size_t n, size_t shown)
 {
 	if (n > shown)
 		fprintf(out, "  ... and %zu more\n", n - shown);
@@ -70,7 +69,15 @@ void show_table_cpus(FILE *out, struct json_object *r)
 			figure_field_nsec(c, "darkNSec").text,
 			figure_field_count(c, "lostRecords").text);
 	}
-	more(out, n, SHOW_CPUS(n));
+	show_more(out, n, SHOW_CPUS(n));
+}
+
+/* It did not run within the part that was decoded. */
+static bool is_before(struct json_object *thread)
+{
+	const char *window = field_text(thread, "window");
+
+	return window && strcmp(window, "last-stretch") == 0;
 }
 
 void show_table_threads(FILE *out, struct json_object *r)
@@ -88,12 +95,13 @@ void show_table_threads(FILE *out, struct json_object *r)
 			show_turns_cpus_of(r, tid, cpus, sizeof(cpus));
 		fprintf(out, "%8s %8s ", figure_field_id(t, "pid").text,
 			figure_field_id(t, "tid").text);
-		cell(out, field_text(t, "comm"), 15);
-		fprintf(out, "%14s %13s %10s  %s\n", figure_field_count(t, "instructions").text,
+		show_cell(out, field_text(t, "comm"), 15);
+		fprintf(out, "%14s %13s %10s  %s%s\n", figure_field_count(t, "instructions").text,
 			figure_field_count(t, "branches").text,
-			figure_field_nsec(t, "cpuNSec").text, *cpus ? cpus : "-");
+			figure_field_nsec(t, "cpuNSec").text, *cpus ? cpus : "-",
+			is_before(t) ? " (last stretch)" : "");
 	}
-	more(out, n, MAX_THREADS);
+	show_more(out, n, MAX_THREADS);
 }
 
 /* The first thread whose array NAME has elements, with a heading; NULL: none. */
@@ -125,7 +133,7 @@ void show_table_stack(FILE *out, struct json_object *r)
 		uint64_t offset;
 
 		fprintf(out, "  #%-2zu ", i);
-		cell(out, field_text(f, "address"), 18);
+		show_cell(out, field_text(f, "address"), 18);
 		text_puts(out, field_text(f, "name"), 48);
 		if (field_text(f, "name") && field_u64(f, "offset", &offset))
 			fprintf(out, "+0x%jx", (uintmax_t)offset);
@@ -133,7 +141,9 @@ void show_table_stack(FILE *out, struct json_object *r)
 		text_puts(out, image_name(r, f), 24);
 		fputc('\n', out);
 	}
-	more(out, n, MAX_FRAMES);
+	show_more(out, n, MAX_FRAMES);
+	if (field_true(t, "olderFrames"))
+		fputs("  ... and what called it before what was decoded\n", out);
 }
 
 /* NAME or, without, the address. */
@@ -155,8 +165,8 @@ void show_table_branches(FILE *out, struct json_object *r)
 		struct json_object *b = field_at(t, "lastBranches", i);
 
 		fputs("  ", out);
-		cell(out, field_text(b, "kind"), 9);
-		cell(out, end_of(b, "fromName", "from"), 30);
+		show_cell(out, field_text(b, "kind"), 9);
+		show_cell(out, end_of(b, "fromName", "from"), 30);
 		fputs("-> ", out);
 		text_puts(out, end_of(b, "toName", "to"), 30);
 		fputc('\n', out);
@@ -174,11 +184,11 @@ void show_table_functions(FILE *out, struct json_object *r)
 		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
 			figure_field_count(f, "totalInstructions").text,
 			figure_field_count(f, "calls").text);
-		cell(out, end_of(f, "name", "address"), 36);
+		show_cell(out, end_of(f, "name", "address"), 36);
 		text_puts(out, image_name(r, f), 24);
 		fputc('\n', out);
 	}
-	more(out, n, MAX_FUNCTIONS);
+	show_more(out, n, MAX_FUNCTIONS);
 }
 
 /* Whether an element of gaps before INDEX has the same kind. */
@@ -198,10 +208,10 @@ static bool kind_is_known(struct json_object *r, size_t index)
 static void show_gap(FILE *out, struct json_object *g)
 {
 	fprintf(out, "%5s ", figure_field_id(g, "n").text);
-	cell(out, field_text(g, "kind"), 17);
+	show_cell(out, field_text(g, "kind"), 17);
 	fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
 		figure_field_bytes(g, "bytes").text);
-	cell(out, field_text(g, "address"), 18);
+	show_cell(out, field_text(g, "address"), 18);
 	text_puts(out, field_text(g, "why"), 180);
 	fputc('\n', out);
 }
@@ -229,7 +239,7 @@ void show_table_gaps(FILE *out, struct json_object *r)
 		numbered |= is_in_trace(field_at(r, "gaps", i));
 		shown++;
 	}
-	more(out, n, shown);
+	show_more(out, n, shown);
 	if (numbered)
 		fputs("The packets before gap N: ptsnapctl decode --view=packets --gap=N BUNDLE\n",
 		      out);

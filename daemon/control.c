@@ -156,6 +156,10 @@ static const char *snapshot_read(struct json_object *parameters, struct request 
 		return "windowUSec";
 	if (usec != ENTRY_ABSENT && __builtin_mul_overflow(usec, NSEC_PER_USEC, &q->last_ns))
 		return "windowUSec";
+	usec = ENTRY_ABSENT;
+	if (varlink_get_u64(parameters, "deadlineUSec", &usec) < 0 ||
+	    (usec != ENTRY_ABSENT && __builtin_mul_overflow(usec, NSEC_PER_USEC, &q->deadline_ns)))
+		return "deadlineUSec";
 	return varlink_get_bool(parameters, "decode", &q->decode) < 0 ? "decode" : NULL;
 }
 
@@ -343,7 +347,7 @@ static const struct method methods[] = {
 	{SERVICE, "GetInfo", ANYBODY, {NULL}, get_info},
 	{SERVICE, "GetInterfaceDescription", ANYBODY, {"interface", NULL}, get_description},
 	{INTERFACE, "Snapshot", TRUSTED,
-		{"reason", "windowBytes", "windowUSec", "decode", NULL}, snapshot},
+		{"reason", "windowBytes", "windowUSec", "decode", "deadlineUSec", NULL}, snapshot},
 	{INTERFACE, "List", TRUSTED, {"limit", NULL}, list},
 	{INTERFACE, "Get", TRUSTED, {"id", "format", NULL}, get},
 	{INTERFACE, "Status", ANYBODY, {NULL}, status},

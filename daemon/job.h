@@ -81,6 +81,8 @@ int job_read(struct job *job, struct job_message *ret);
 /* EVIDENCE is taken over; NULL: there is none, R says why. */
 void job_give_evidence(struct job *job, struct evidence *evidence, int r);
 void job_answer(struct job *job, bool yes);
+/* Before the answer to JOB_READY: in what time is to be decoded what can be (ENTRY_ABSENT: all). */
+void job_set_deadline(struct job *job, uint64_t ns);
 /* End soon: the decoder is killed, the bundle is kept. */
 void job_cancel(struct job *job);
 

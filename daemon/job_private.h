@@ -36,6 +36,7 @@ struct job {
 	struct freeze_cpu *frozen; /* one a CPU */
 	struct evidence *evidence; /* put here by the loop while the thread waits */
 	int evidence_error;
+	uint64_t deadline_ns;	  /* so; ENTRY_ABSENT: none */
 	int bundle_fd, report_fd; /* memory files */
 	bool bundle_stored, report_stored;
 	uint64_t members_bytes; /* of the bundle, before its manifest */
@@ -43,7 +44,7 @@ struct job {
 		*needed;	/* as many as the manifest has images; NULL until decoding begins */
 	size_t needed_capacity; /* of all of them */
 	uint64_t needed_refused; /* pieces that were beyond the image or too many */
-	bool needed_known;	 /* the decoder came to its end: nothing else is needed */
+	bool needed_known;	 /* the decoder came to the trace's end: nothing else is needed */
 };
 
 /* job_thread.c, for the thread: */

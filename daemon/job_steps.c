@@ -5,6 +5,7 @@
 #include "daemon/job_private.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,8 @@
 #include "proto/report.h"
 #include "proto/worker.h"
 
-/* RLIMIT_CPU of the decoder: it may use several CPUs within its time. */
-#define CPU_SECONDS_PER_SECOND 4
+/* RLIMIT_CPU of the decoder in a second of its time, where there are no more CPUs. */
+#define CPU_SECONDS_PER_SECOND 4u
 
 int job_fail(struct job *job, int error, const char *format, ...)
 {
@@ -291,6 +292,17 @@ static int job_judge(struct job *job, int r, const struct worker_outcome *o)
 	}
 }
 
+/* RLIMIT_CPU of the decoder: it may use all CPUs that we may, within its time. */
+static uint64_t cpu_seconds(uint64_t timeout_usec)
+{
+	unsigned int n = CPU_SECONDS_PER_SECOND;
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		n = MAX_OF(n, (unsigned int)CPU_COUNT(&set));
+	return (timeout_usec / 1000000 + 1) * n;
+}
+
 int job_decode(struct job *job)
 {
 	const struct config *c = job->setup.config;
@@ -301,8 +313,9 @@ int job_decode(struct job *job)
 		.request = {.view = WORKER_VIEW_REPORT,
 			    .report_limit = REPORT_DEFAULT_LIMIT,
 			    .memory_limit = c->decode_memory,
-			    .cpu_seconds =
-				    (c->decode_timeout_usec / 1000000 + 1) * CPU_SECONDS_PER_SECOND,
+			    .cpu_seconds = cpu_seconds(c->decode_timeout_usec),
+			    .has_deadline = job->deadline_ns != ENTRY_ABSENT,
+			    .deadline_ns = job->deadline_ns,
 			    .keep = 1},
 		.timeout_usec = c->decode_timeout_usec,
 		.progress = job_on_progress,
@@ -323,7 +336,9 @@ int job_decode(struct job *job)
 	w.bundle_fd = bundle;
 	w.output_fd = job->report_fd;
 	r = job_judge(job, worker_run(&w, &outcome), &outcome);
-	job->needed_known = r == 0;
+	/* What it had no time for may need other images; whether there was anything, nobody here
+	 * reads. */
+	job->needed_known = r == 0 && job->deadline_ns == ENTRY_ABSENT;
 	if (r < 0)
 		job->report_fd = close_fd(job->report_fd);
 	return r;

@@ -112,6 +112,12 @@ void job_answer(struct job *job, bool yes)
 	(void)!write(job->answers[1], &byte, 1);
 }
 
+/* The answer that follows makes it known to the thread. */
+void job_set_deadline(struct job *job, uint64_t ns)
+{
+	job->deadline_ns = ns;
+}
+
 void job_give_evidence(struct job *job, struct evidence *evidence, int r)
 {
 	job->evidence = evidence;

@@ -141,6 +141,12 @@ const char *jobs_join(struct jobs *j, const struct request *request)
 		    !window_holds(s->request.last_bytes, request->last_bytes) ||
 		    !window_holds(s->request.last_ns, request->last_ns))
 			continue;
+		/* Who wants no report says nothing of how much of it. */
+		if (!s->request.decode)
+			s->request.deadline_ns = request->deadline_ns;
+		else if (request->decode)
+			s->request.deadline_ns =
+				MAX_OF(s->request.deadline_ns, request->deadline_ns);
 		s->request.decode |= request->decode;
 		return s->id;
 	}
@@ -197,6 +203,7 @@ static void jobs_schedule(struct jobs *j)
 	/* One that waits when all are cancelled ends by that. */
 	if (s && !j->cancelled && !jobs_oldest(j, SLOT_DECODING)) {
 		s->state = SLOT_DECODING;
+		job_set_deadline(s->job, s->request.deadline_ns);
 		job_answer(s->job, s->request.decode);
 	}
 }

@@ -18,6 +18,8 @@ struct request {
 	uint64_t pid, uid;	      /* of the sender; ENTRY_ABSENT */
 	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
 	bool decode;
-	uint32_t cpu; /* where the sender ran last; ENTRY_NO_CPU: not known */
+	uint64_t deadline_ns; /* the newest part that can be decoded in that time; ENTRY_ABSENT: all
+			       */
+	uint32_t cpu;	      /* where the sender ran last; ENTRY_NO_CPU: not known */
 	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* perf_ns ENTRY_ABSENT: no clock */
 };

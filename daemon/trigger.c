@@ -26,6 +26,7 @@ void request_init(struct request *q, const char *kind, const char *name)
 		.last_bytes = ENTRY_ABSENT,
 		.last_ns = ENTRY_ABSENT,
 		.decode = true,
+		.deadline_ns = ENTRY_ABSENT,
 		.cpu = ENTRY_NO_CPU,
 	};
 	snprintf(q->kind, sizeof(q->kind), "%s", kind);

@@ -389,6 +389,7 @@ void event_next(struct event_reader *r, struct event *ret)
 	while (!done) {
 		int result;
 
+		event_pass_mtcs(r);
 		if (r->c.pos >= r->stop) {
 			event_settle(r);
 			if (!pop(r, ret))

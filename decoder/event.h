@@ -131,6 +131,9 @@ void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size
 		       size_t stop, struct errata errata);
 /* The next one; EVENT_END for ever at the end. */
 void event_next(struct event_reader *r, struct event *ret);
+/* Where nothing waits: passes by the events that are branches or decisions within user code (TNT,
+ * and TIP to an address that is not of the kernel's half), as if they had been given. */
+void event_pass_branches(struct event_reader *r);
 /* The mark of the EVENT_MARK that was given last; its times are zero. */
 const struct flow_mark *event_mark(const struct event_reader *r, const struct event *e);
 /* Whether what follows shows that tracing is off here: no branch before TIP.PGE, a PSB+ without

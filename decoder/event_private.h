@@ -1,7 +1,7 @@
 /*
  * The reader's inside, shared by the files that are the reader: event.c (packets that branch),
  * event_psb.c (PSB+ and overflows), event_mark.c (packets that do not branch), event_ahead.c (what
- * follows).
+ * follows), event_pass.c (what is not looked at).
  */
 #pragma once
 
@@ -69,6 +69,10 @@ void event_settle_branch(struct event_reader *r, bool off);
 void event_take_mode(struct event_reader *r, const struct event *at);
 /* Nothing waits any more. */
 void event_forget(struct event_reader *r);
+
+/* event_pass.c */
+/* Passes by MTCs as if they had been read, many of them if there are. */
+void event_pass_mtcs(struct event_reader *r);
 
 /* event_ahead.c */
 /* Erratum BDM70: is there nothing but status up to a TIP.PGE? */

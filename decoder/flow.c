@@ -5,10 +5,11 @@
  * Trace and code are a stranger's. Work is in proportion to the trace: bytes become events in
  * linear time (event.h), an event takes a bounded number of steps and items, and between two
  * packets the walk goes over at most STEPS_MAX blocks (flow_walk.c), each of bounded cost
- * (graph.c); where packets and code part, the packets up to the next place to go on are read once.
- * That constant is large: few bytes of a trace can stand for a long way through code, as they do in
- * real ones, so who runs this for strangers limits its time. Memory is a batch and FLOW_GRAPH_BYTES
- * of blocks, whatever comes.
+ * (graph.c, node_make.c); where packets and code part, the packets up to the next place to go on
+ * are read once. That constant is large: few bytes of a trace can stand for a long way through
+ * code, as they do in real ones, so who runs this for strangers limits its time. Memory is a batch
+ * with its steps, FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes (flow_config.memory) and
+ * what threads walk ahead in (ahead.c), whatever comes.
  */
 #include "decoder/flow.h"
 
@@ -19,15 +20,21 @@
 #include "decoder/sync.h"
 #include "proto/base.h"
 
+/* What lies before the beginning was not asked for. */
+static bool is_window(const struct flow_config *c)
+{
+	return c->from_tsc != 0 || c->from_offset != 0;
+}
+
 /* Where decoding begins; SIZE: nowhere. */
 static size_t find_start(const struct flow_config *c)
 {
 	const uint8_t *end = c->trace + c->size, *psb;
+	const uint8_t *from = c->trace + MIN_OF(c->from_offset, (uint64_t)c->size);
 
 	if (c->size == 0)
 		return 0;
-	psb = c->from_tsc != 0 ? sync_find_tsc(c->trace, end, c->from_tsc)
-			       : sync_find(c->trace, end);
+	psb = c->from_tsc != 0 ? sync_find_tsc(from, end, c->from_tsc) : sync_find(from, end);
 	return psb != NULL ? (size_t)(psb - c->trace) : c->size;
 }
 
@@ -61,16 +68,16 @@ static void start(struct flow *f)
 	timing.skl168 = f->errata.skl168;
 	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
 	timing_init(&f->timing, c->trace, c->size, begin, &timing);
-	f->stats.bytes = f->stats.bytes_decoded = c->from_tsc != 0 ? stop - begin : stop;
+	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
 	f->resumed = true;
 	f->done = begin == stop;
 	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
 		f->stats.tsc_first = tsc;
 	if (c->size == 0)
 		gap_before_start(f, FAULT_EMPTY, 0);
-	else if (c->from_tsc == 0 && begin == c->size)
+	else if (!is_window(c) && begin == c->size)
 		gap_before_start(f, FAULT_NO_PSB, c->size);
-	else if (c->from_tsc == 0 && begin > 0)
+	else if (!is_window(c) && begin > 0)
 		gap_before_start(f, FAULT_HEAD, begin);
 }
 
@@ -97,6 +104,16 @@ struct flow *flow_alloc(size_t n, bool marks)
 	return NULL;
 }
 
+/* SIZE, where there is no limit to what is kept of code. */
+static size_t within_limit(const struct flow_config *config, size_t size)
+{
+	const uint64_t all = FLOW_GRAPH_BYTES + FLOW_NODES_BYTES;
+
+	return config->memory == 0 || config->memory >= all
+		       ? size
+		       : (size_t)(config->memory * (size >> 20) / (all >> 20));
+}
+
 int flow_new(const struct flow_config *config, struct flow **ret)
 {
 	uint32_t max = FLOW_ITEMS;
@@ -109,13 +126,21 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 		return -ENOMEM;
 	f->config = *config;
 	f->max_items = max;
-	f->graph = config->share != NULL
-			   ? config->share->graph
-			   : graph_new(config->code, config->userdata, FLOW_GRAPH_BYTES);
-	if (f->graph == NULL) {
+	f->graph = config->share != NULL ? config->share->graph
+					 : graph_new(config->code, config->userdata,
+						     within_limit(config, FLOW_GRAPH_BYTES));
+	if (f->graph != NULL)
+		f->nodes = config->share != NULL
+				   ? config->share->nodes
+				   : nodes_new(f->graph, within_limit(config, FLOW_NODES_BYTES));
+	if (f->nodes == NULL) {
+		if (config->share == NULL)
+			graph_free(f->graph);
 		free_one(f);
 		return -ENOMEM;
 	}
+	if (config->share == NULL && config->kernel_start != 0)
+		f->nodes->ip_end = MIN_OF(f->nodes->ip_end, config->kernel_start);
 	if (config->share == NULL && config->kernel_code != NULL)
 		graph_set_kernel(f->graph, config->kernel_code);
 	start(f);
@@ -127,12 +152,24 @@ void flow_free(struct flow *f)
 {
 	if (f == NULL)
 		return;
-	if (f->config.share == NULL)
+	flow_free_plain(f);
+	ahead_close(f->ahead_trace);
+	if (f->config.share == NULL) {
+		ahead_free(f->ahead);
+		nodes_free(f->nodes);
 		graph_free(f->graph);
+	}
 	flow_forget_places(f);
 	if (f->scratch != NULL)
 		free_one(f->scratch);
 	free_one(f);
+}
+
+struct flow *flow_owner(struct flow *f)
+{
+	while (f->config.share != NULL)
+		f = f->config.share;
+	return f;
 }
 
 static void update_stats(struct flow *f)
@@ -148,11 +185,29 @@ static void update_stats(struct flow *f)
 	f->stats.tsc_last = c->tsc_last;
 }
 
+/* What mends the last branch must know it: none is given before the packet behind it is known. */
+static void end_fill(struct flow *f)
+{
+	if (!f->errata.bdm64 || f->done || f->syncing || !f->enabled || !f->branched ||
+	    f->n_items == f->max_items)
+		return;
+	flow_load(f);
+	if (f->tnt_n == 0)
+		flow_mend_bdm64(f);
+}
+
 static int fill(struct flow *f)
 {
 	while (!f->done && !f->full && f->n_items + FLOW_STEP_ITEMS <= f->max_items) {
 		int r = 0;
 
+		bool walked;
+
+		r = flow_walk_plain(f, &walked);
+		if (r != 0)
+			return r;
+		if (walked)
+			continue;
 		flow_load(f);
 		if (f->syncing)
 			flow_step_sync(f);
@@ -163,6 +218,7 @@ static int fill(struct flow *f)
 		if (r != 0)
 			return r;
 	}
+	end_fill(f);
 	return 0;
 }
 
@@ -174,6 +230,7 @@ static void begin_batch(struct flow *f)
 		f->context = f->next_context;
 	f->changes = false;
 	f->n_items = f->n_gaps = f->n_marks = 0;
+	flow_begin_steps(f);
 	f->full = f->later = false;
 	f->run_mode = f->mode;
 }
@@ -200,6 +257,7 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 		.n_marks = f->n_marks,
 		.context = f->context,
 	};
+	flow_end_steps(f, ret);
 	if (f->n_items > 0)
 		return 0;
 	return f->later ? FLOW_LATER : FLOW_DONE;

@@ -41,6 +41,10 @@ enum flow_kind {
 		      and to = the IP where execution goes on, or 0 while tracing is off; a mark
 		      ends a run, and the next one begins at TO. Marks of packets within a gap come
 		      before the gap */
+	FLOW_STEPS, /* flow_config.steps: many branches at once: index u into walks[]; from = to =
+		       where execution goes on behind them. It is no branch and ends no run: the run
+		       that is open before it goes on in its first step, that behind its last one in
+		       what follows, whose `start` and `insns` count from there */
 };
 
 #define FLOW_COMPRESSED	 0x01 /* a compressed return */
@@ -58,6 +62,7 @@ struct flow_item {
 	union {
 		uint32_t gap;  /* FLOW_GAP: index into the batch's gaps */
 		uint32_t mark; /* FLOW_MARK: into its marks */
+		uint32_t walk; /* FLOW_STEPS: into its walks */
 	};
 	uint8_t kind, flags;
 };
@@ -73,6 +78,34 @@ struct flow_gap {
 			   left */
 };
 
+/* From a step on, this is when its decisions and targets were written. */
+struct flow_time {
+	uint32_t step;	 /* index into the batch's steps */
+	uint64_t offset; /* of the first packet it holds for */
+	uint64_t lo, hi;
+	uint64_t first_hi; /* of the first decision of that packet, no later than */
+};
+
+/* Plain branches, as steps (decoder/nodes.h): conditional, direct and indirect ones within user
+ * code, with nothing else between. Direct branches of a step's node happened between the decision
+ * before it and its own: no earlier than the time (lo) of the former and no later than that (hi, of
+ * a packet's first decision first_hi) of the latter. */
+struct flow_walk {
+	uint32_t first, n;	      /* of the batch's steps */
+	uint32_t first_time, n_times; /* of its times; the first one is that of the first step */
+	uint32_t place;		      /* of the first step's code (NODE_STEP_PLACE) */
+	uint8_t flags;		      /* of all branches: FLOW_IN_TX */
+	uint64_t begin, end;	      /* offsets of the packets that decided */
+	uint64_t before; /* how early direct branches of the first step happened (TSC), at the */
+	uint64_t before_offset; /* packet there */
+	uint64_t item_offset;	/* of the last item before it */
+	uint64_t run_start;	/* the run that is open before it: where it began */
+	uint32_t run_insns;	/* and its instructions so far */
+	uint64_t to;		/* where execution goes on behind the last step */
+	uint64_t run_to;	/* the run that is open there: where it began, */
+	uint32_t insns_to;	/* and its instructions so far */
+};
+
 struct flow_batch {
 	const struct flow_item *items; /* borrowed until the next call */
 	size_t n_items;
@@ -80,6 +113,11 @@ struct flow_batch {
 	size_t n_gaps;
 	const struct flow_mark *marks;
 	size_t n_marks;
+	/* With flow_config.steps. */
+	const struct flow_walk *walks;
+	size_t n_walks;
+	const uint32_t *steps;
+	const struct flow_time *times;
 	uint64_t context; /* what the context function last gave: all items belong to it, also
 			   * those of the kernel's code */
 };
@@ -103,6 +141,10 @@ struct flow_code {
 	const uint8_t *bytes;
 	uint64_t address;
 	uint64_t size;
+	/* The mapping that it is a part of, if that has one content, of which BYTES are what is
+	 * read so far: what is mapped equally elsewhere has equal BYTES there. map_size 0: the
+	 * piece is all that there is. */
+	uint64_t map_address, map_size;
 	/* Set to 1 where instructions are read: one byte for each 4 KiB page of addresses,
 	 * TOUCHED[0] for that of ADDRESS. NULL: nobody wants to know. */
 	uint8_t *touched;
@@ -155,6 +197,8 @@ struct flow_config {
 	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). What lies
 	 * before is neither decoded nor a gap. */
 	uint64_t from_tsc;
+	/* So from the first PSB at or behind this offset (0: from the first PSB). */
+	uint64_t from_offset;
 	/* Nothing in the trace happened later than this TSC (the CPU was stopped then); 0: unknown.
 	 */
 	uint64_t end_tsc;
@@ -162,6 +206,11 @@ struct flow_config {
 	 * packet is not known to have executed. Else the code is walked up to the first branch that
 	 * nothing is said of, which libipt does too. */
 	bool cut;
+	/* Give plain branches as steps and not as items (FLOW_STEPS). Instructions and branches of
+	 * steps are not in the stats before flow_count() is told so. */
+	bool steps;
+	/* Everything step by step, never over nodes: what tests compare with. */
+	bool stepping;
 	/* Make FLOW_MARK items; and FLOW_MARK_TICK ones, at which the context is asked for, too. */
 	bool marks, ticks;
 	/* Code in a virtual machine is walked like any other. Else it is the gap `guest`, unless
@@ -177,6 +226,16 @@ struct flow_config {
 	bool retstack_libipt;
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
 	uint64_t end_offset;
+	/* That decode plain branches (with `steps`), this one included; 0: one for each CPU that
+	 * may be used. What comes out does not depend on it. Those that share have their threads in
+	 * common, as many as the first one says. The code function is only called by the caller's
+	 * thread. */
+	uint32_t threads;
+	/* Of the trace that a thread takes at once, about; 0: as many as are worth it. */
+	uint32_t thread_bytes;
+	/* Bytes that what is kept of code may take, about; 0: as many as are worth it. Of those
+	 * that share the first one says it. */
+	uint64_t memory;
 };
 
 struct flow;
@@ -194,6 +253,23 @@ const struct flow_stats *flow_get_stats(const struct flow *f);
 /* The addresses of the N instructions of the run that begins at START, in the batch's context (only
  * valid for runs of the newest batch). Returns how many it gave (N, unless the code is gone). */
 size_t flow_run(struct flow *f, uint64_t start, size_t n, uint64_t *ret_ips);
+
+/* With flow_config.steps: the nodes of its steps (decoder/nodes.h); NULL: there are none. */
+struct nodes;
+const struct nodes *flow_nodes(const struct flow *f);
+/* Counts walk number WALK of BATCH, the newest one, in the stats: instructions, branches. */
+void flow_count(struct flow *f, const struct flow_batch *batch, uint32_t walk);
+/* The same for who counted himself: instructions of the runs that its branches end, and these. */
+void flow_counted(struct flow *f, uint64_t insns, uint64_t branches);
+/* The branches of walk number WALK of BATCH, the newest one, as items, in order, in portions: each
+ * call gives as many as ROOM has space for, *POSITION, zero at first, says how far it came. Returns
+ * how many; 0: that was all. ROOM is at least FLOW_EXPAND_MIN. */
+#define FLOW_EXPAND_MIN 64u
+struct flow_position {
+	uint64_t opaque[32];
+};
+size_t flow_expand(struct flow *f, const struct flow_batch *batch, uint32_t walk,
+		   struct flow_position *position, struct flow_item *to, size_t room);
 
 /* Within the context function: the offset of the packet with which tracing is enabled or goes on;
  * the items from there on have this offset or a later one. */
@@ -220,6 +296,10 @@ uint64_t flow_not_after(const struct flow *f);
  * FLOW_ASYNC one where the kernel's code is at hand. NULL: it was not since the
  * beginning or the last gap. */
 const struct flow_item *flow_left(const struct flow *f);
+
+/* Until the other threads have nothing to do: where tests want to know what they did. Returns how
+ * many steps of them were used so far. */
+uint64_t flow_settle(struct flow *f);
 
 struct event;
 struct event_reader;

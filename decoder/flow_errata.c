@@ -68,10 +68,15 @@ void flow_mend_bdm64(struct flow *f)
 
 	if (!is_abort(f) || !f->branched || f->loop_steps != 0 || leads_to(f, from))
 		return;
-	if (f->run_insns == 0 && last != NULL && last->to == f->ip)
+	if (f->run_insns == 0 && last != NULL && last->to == f->ip) {
 		last->to = f->run_start = from;
-	else
+		if (last->kind == FLOW_STEPS) {
+			last->from = from;
+			flow_mend_steps(f, last->walk, from);
+		}
+	} else {
 		flow_push(f, FLOW_COND, f->decided, from, &f->past);
+	}
 	flow_go(f, from);
 }
 

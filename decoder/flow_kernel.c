@@ -95,6 +95,7 @@ static void prepare(struct flow *s, const struct flow *f)
 {
 	memcpy(s, f, offsetof(struct flow, places));
 	s->timing = f->timing;
+	s->nodes = f->nodes;
 	s->config.context = NULL;
 	s->config.marks = s->config.ticks = false;
 	s->config.switch_ip = 0;

@@ -1,20 +1,25 @@
 /*
  * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
- * (code), flow_event.c (what happens between instructions), flow_gap.c (what is not understood),
- * flow_mark.c (what is no branch), flow_try.c (trials), flow_kernel.c (the kernel's code).
+ * (code), flow_nodes.c (plain packets, over nodes), flow_back.c (back from there), flow_ahead.c
+ * (what other threads did), flow_expand.c (items of steps), flow_event.c (what happens between
+ * instructions), flow_gap.c (what is not understood), flow_mark.c (what is no branch), flow_try.c
+ * (trials), flow_kernel.c (the kernel's code), flow_errata.c (errata that the code tells).
  */
 #pragma once
 
+#include "decoder/ahead.h"
 #include "decoder/event.h"
 #include "decoder/flow.h"
 #include "decoder/graph.h"
+#include "decoder/node_walk.h"
 #include "decoder/retstack.h"
 #include "decoder/timing.h"
 
 #define FLOW_ITEMS	 4096u
 #define FLOW_STEP_ITEMS	 16u /* a step adds at most so many items */
 #define FLOW_HELD	 8u  /* marks that wait for a branch */
-#define FLOW_GRAPH_BYTES ((size_t)256 << 20)
+#define FLOW_GRAPH_BYTES ((size_t)128 << 20)
+#define FLOW_NODES_BYTES ((size_t)256 << 20)
 
 /* When something happened, and the packet that says so. */
 struct flow_when {
@@ -111,17 +116,54 @@ struct flow {
 	struct flow_item *items;
 	struct flow_gap *gaps;
 	struct flow_mark *marks;
+	/* Plain packets (flow_nodes.c). */
+	struct nodes *nodes;	     /* its own, unless it shares */
+	struct flow_plain *plain;    /* NULL: not needed yet */
+	struct node_target *targets; /* of all flows that share this one's code; NULL: as above */
+	struct ahead *ahead;	     /* other threads, of who shares; NULL: there are none */
+	struct ahead_trace *ahead_trace;
+	bool ahead_tried;
+	uint64_t ahead_steps; /* that were taken */
 
 	struct timing timing;
 };
 
 /* flow.c */
+/* The flow that keeps the code of F, perhaps itself. */
+struct flow *flow_owner(struct flow *f);
 /* A flow with room for N items, all zero else; NULL: no memory. */
 struct flow *flow_alloc(size_t n, bool marks);
 
 /* flow_try.c */
 /* The flow for trials; NULL: no memory. */
 struct flow *flow_scratch(struct flow *f);
+
+/* flow_nodes.c */
+/* Goes over plain packets as far as it can. *RET: it came somewhere. 0 or -ENOMEM. */
+int flow_walk_plain(struct flow *f, bool *ret);
+/* The steps of a new batch. */
+void flow_begin_steps(struct flow *f);
+void flow_end_steps(const struct flow *f, struct flow_batch *ret);
+void flow_free_plain(struct flow *f);
+/* The last branch of the newest walk, WALK, which ends with it, led to TO. */
+void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to);
+uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e);
+/* The newest return address is taken off. False: there is none. */
+bool flow_pop_return(struct flow *f, uint64_t *ret);
+
+/* flow_ahead.c */
+/* What another thread made of the packets from where W begins; NULL: nothing that fits, W's limit
+ * may be nearer now. */
+const struct ahead_piece *flow_ahead(struct flow *f, struct node_walk *w);
+
+/* flow_expand.c */
+/* Sets run_to and insns_to of W, whose STEPS end in code of PLACE. */
+void flow_end_run(const struct nodes *nodes, const uint32_t *steps, struct flow_walk *w,
+		  uint32_t place);
+
+/* Where the branch is that the last decision or target of STEPS was about. */
+uint64_t flow_last_branch(const struct nodes *nodes, const uint32_t *steps, size_t n,
+			  uint32_t first_place);
 
 /* flow_kernel.c */
 bool flow_is_kernel(const struct flow *f, uint64_t ip);

@@ -30,6 +30,7 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 	s->trial = true;
 	s->errata = f->errata;
 	s->graph = f->graph;
+	s->nodes = f->nodes;
 	s->reader = *reader;
 	s->max_items = TRIAL_ITEMS;
 	s->started = s->resumed = s->guests_known = true;

@@ -25,7 +25,9 @@ static struct graph_block *current_block(struct flow *f)
 static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 {
 	f->ip = ip;
-	if (*link != NULL && (*link)->ip == ip && !graph_changes(*link)) {
+	/* A block of the kernel's is every context's, and one that it once led to is not. */
+	if (*link != NULL && (*link)->ip == ip && !graph_changes(*link) &&
+	    ((*link)->context == f->context || flow_is_kernel(f, ip))) {
 		f->block = *link;
 		return;
 	}
@@ -239,7 +241,7 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
 		flow_fail(f, FAULT_RET_NOT_TAKEN, b->last);
 		return;
 	}
-	if (!retstack_pop(&f->returns, &to)) {
+	if (!flow_pop_return(f, &to)) {
 		f->run_insns += b->n;
 		flow_fail(f, FAULT_RET_EMPTY, b->last);
 		return;
@@ -263,7 +265,7 @@ static void walk_ret(struct flow *f, struct graph_block *b)
 		walk_compressed(f, b);
 	} else if (take_target(f, b)) {
 		if (!f->config.retstack_libipt)
-			retstack_pop(&f->returns, &to);
+			flow_pop_return(f, &to);
 		f->stats.returns++;
 		walk_indirect(f, b, FLOW_RET);
 	}

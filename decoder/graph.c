@@ -9,11 +9,14 @@
  */
 #include "decoder/graph.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
 
+#define LOCK_TRIES  200u
 #define PAGE_SHIFT  12 /* as in struct flow_code */
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   4096u
@@ -31,6 +34,12 @@ struct piece {
 	struct flow_code code;
 };
 
+/* Of the hash table; the address stands in it, as blocks lie anywhere. */
+struct slot {
+	uint64_t ip;
+	struct graph_block *block; /* NULL: free */
+};
+
 struct graph {
 	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
 	int (*kernel)(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret);
@@ -39,17 +48,34 @@ struct graph {
 	size_t max_bytes, bytes;
 	uint64_t generation;
 	struct chunk *chunks; /* the newest first */
-	struct graph_block **table;
+	struct slot *table;
 	size_t table_size, n_blocks; /* size: a power of two */
 	/* Pieces sorted by context and address. */
 	struct piece *pieces;
 	size_t n_pieces, max_pieces;
+	/* Of several threads. */
+	_Alignas(64) pthread_mutex_t lock;
+	bool held;
+	_Alignas(64) bool shared;
+	bool known;
+	bool missing; /* since the lock was taken code that is not known was wanted: */
+	uint64_t missing_context, missing_ip;
 };
+
+/* All zero; where its lock may be. */
+static struct graph *new_graph(void)
+{
+	struct graph *g = aligned_alloc(_Alignof(struct graph), sizeof(*g));
+
+	if (g != NULL)
+		*g = (struct graph){0};
+	return g;
+}
 
 struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_code *ret),
 			void *userdata, size_t max_bytes)
 {
-	struct graph *g = calloc(1, sizeof(*g));
+	struct graph *g = new_graph();
 
 	if (g == NULL)
 		return NULL;
@@ -91,7 +117,51 @@ void graph_free(struct graph *g)
 	insn_reader_free(g->insns);
 	free(g->table);
 	free(g->pieces);
+	if (g->shared)
+		pthread_mutex_destroy(&g->lock);
 	free(g);
+}
+
+int graph_share(struct graph *g)
+{
+	if (g->shared)
+		return 0;
+	g->shared = pthread_mutex_init(&g->lock, NULL) == 0;
+	return g->shared ? 0 : -ENOMEM;
+}
+
+/* It is held for a short time: to sleep would take longer. Who waits only looks, at what the holder
+ * does not write to before he is done. */
+static void take_lock(struct graph *g)
+{
+	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
+		if (!__atomic_load_n(&g->held, __ATOMIC_RELAXED) &&
+		    pthread_mutex_trylock(&g->lock) == 0)
+			return;
+#if defined(__x86_64__)
+		__builtin_ia32_pause();
+#endif
+	}
+	pthread_mutex_lock(&g->lock);
+}
+
+void graph_lock(struct graph *g, bool known)
+{
+	if (!g->shared)
+		return;
+	take_lock(g);
+	__atomic_store_n(&g->held, true, __ATOMIC_RELAXED);
+	g->known = known;
+	g->missing = false;
+}
+
+void graph_unlock(struct graph *g)
+{
+	if (!g->shared)
+		return;
+	g->known = false;
+	__atomic_store_n(&g->held, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&g->lock);
 }
 
 uint64_t graph_generation(const struct graph *g)
@@ -102,7 +172,7 @@ uint64_t graph_generation(const struct graph *g)
 /* Also back to a small table: what clearing it costs was paid for by its growth. */
 static void forget_blocks(struct graph *g)
 {
-	struct graph_block **table = calloc(TABLE_MIN, sizeof(*table));
+	struct slot *table = calloc(TABLE_MIN, sizeof(*table));
 
 	free_chunks(g);
 	if (table != NULL) {
@@ -189,6 +259,23 @@ static int ask_code(const struct graph *g, uint64_t context, uint64_t ip, struct
 	return g->code(g->userdata, ip, ret);
 }
 
+static int ask_for(const struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
+{
+	int r;
+
+	*ret = (struct flow_code){0};
+	r = ask_code(g, context, ip, ret);
+	if (r == 0 && (ret->bytes == NULL || ip < ret->address || ip - ret->address >= ret->size))
+		return FAULT_UNMAPPED;
+	return r;
+}
+
+/* What is walked ahead in vain would count as read. */
+static bool may_read(const struct graph *g, const struct flow_code *code)
+{
+	return !g->known || code->touched == NULL;
+}
+
 /* 0, an enum fault, or -ENOMEM. */
 static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
@@ -198,15 +285,37 @@ static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow
 	if (at > 0) {
 		*ret = g->pieces[at - 1].code;
 		if (g->pieces[at - 1].context == context && ip - ret->address < ret->size)
-			return 0;
+			return may_read(g, ret) ? 0 : -ENOMEM;
 	}
-	*ret = (struct flow_code){0};
-	r = ask_code(g, context, ip, ret);
-	if (r != 0)
-		return r;
-	if (ret->bytes == NULL || ip < ret->address || ip - ret->address >= ret->size)
-		return FAULT_UNMAPPED;
-	return insert_piece(g, context, ret);
+	if (g->known) {
+		g->missing = true;
+		g->missing_context = context;
+		g->missing_ip = ip;
+		return -ENOMEM;
+	}
+	r = ask_for(g, context, ip, ret);
+	return r == 0 ? insert_piece(g, context, ret) : r;
+}
+
+bool graph_unlock_and_ask(struct graph *g)
+{
+	bool missing = g->shared && g->missing;
+	uint64_t context = g->missing_context, ip = g->missing_ip;
+	struct flow_code code;
+	int r;
+
+	graph_unlock(g);
+	if (!missing || ask_for(g, context, ip, &code) != 0)
+		return false;
+	graph_lock(g, false);
+	r = insert_piece(g, context, &code);
+	graph_unlock(g);
+	return r == 0;
+}
+
+int graph_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
+{
+	return find_code(g, context, ip, ret);
 }
 
 /* The SIZE bytes at AT of CODE were looked at. */
@@ -244,11 +353,50 @@ static int read_across(struct graph *g, const struct graph_block *b, const struc
 	return r == 0 ? 0 : FAULT_BAD_INSN;
 }
 
-/* The instruction at b->next. 0, an enum fault, or -ENOMEM. */
-static int read_next(struct graph *g, const struct graph_block *b, struct flow_code *code,
-		     struct insn *ret)
+/* RUN's sizes are behind those of B already. */
+static void add_run(struct graph_block *b, const struct insn_run *run)
 {
-	uint64_t at = b->next - code->address, left;
+	if (run->n == 0)
+		return;
+	b->n = (uint8_t)(b->n + run->n);
+	b->next += run->bytes;
+	b->last = b->next - b->sizes[b->n - 1];
+	b->class = run->last.class;
+	b->target = run->last.target;
+}
+
+/* The instructions from b->next on, of which CODE, where they begin, has LEFT bytes. 0, an enum
+ * fault, or -ENOMEM. */
+static int read_run(struct graph *g, struct graph_block *b, const struct flow_code *code,
+		    uint64_t left)
+{
+	struct insn_run run = {.sizes = b->sizes + b->n, .max = GRAPH_BLOCK_MAX - b->n};
+	uint64_t at = b->next - code->address;
+	int r = insn_read_run(g->insns, b->mode, b->next, code->bytes + at, (size_t)left, &run);
+
+	if (run.n > 0)
+		touch(code, at, run.bytes);
+	add_run(b, &run);
+	left -= run.bytes;
+	if (r == 0 || left == 0)
+		return 0;
+	/* What is no instruction is none because of any of its bytes. */
+	touch(code, at + run.bytes, MIN_OF(left, (uint64_t)INSN_MAX_SIZE));
+	if (r != INSN_SHORT)
+		return FAULT_BAD_INSN;
+	r = read_across(g, b, code, &run.last);
+	if (r != 0)
+		return r;
+	run.n = 1;
+	run.bytes = b->sizes[b->n] = run.last.size;
+	add_run(b, &run);
+	return 0;
+}
+
+/* Reads on. 0, an enum fault, or -ENOMEM. */
+static int read_next(struct graph *g, struct graph_block *b, struct flow_code *code)
+{
+	uint64_t at = b->next - code->address;
 	int r;
 
 	if (at >= code->size) {
@@ -257,13 +405,7 @@ static int read_next(struct graph *g, const struct graph_block *b, struct flow_c
 			return r;
 		at = b->next - code->address;
 	}
-	left = MIN_OF(code->size - at, (uint64_t)INSN_MAX_SIZE);
-	r = insn_read(g->insns, b->mode, b->next, code->bytes + at, (size_t)left, ret);
-	/* What is no instruction is none because of any of its bytes. */
-	touch(code, at, r == 0 ? ret->size : left);
-	if (r == 0)
-		return 0;
-	return r == INSN_SHORT ? read_across(g, b, code, ret) : FAULT_BAD_INSN;
+	return read_run(g, b, code, code->size - at);
 }
 
 static bool ends_here(const struct graph_block *b, const struct flow_code *code)
@@ -275,24 +417,15 @@ static bool ends_here(const struct graph_block *b, const struct flow_code *code)
 static int draw_up(struct graph *g, struct graph_block *b)
 {
 	struct flow_code code = {0};
-	struct insn insn;
 
 	while (b->fault == FAULT_NONE && b->class == INSN_OTHER && b->n < GRAPH_BLOCK_MAX &&
 	       !ends_here(b, &code)) {
-		int r = read_next(g, b, &code, &insn);
+		int r = read_next(g, b, &code);
 
 		if (r < 0)
 			return r;
 		b->changing |= code.changing;
-		if (r > 0) {
-			b->fault = (uint8_t)r;
-			break;
-		}
-		b->sizes[b->n++] = insn.size;
-		b->last = b->next;
-		b->next += insn.size;
-		b->class = insn.class;
-		b->target = insn.target;
+		b->fault = (uint8_t)r;
 	}
 	return 0;
 }
@@ -304,28 +437,27 @@ static size_t slot_of(const struct graph *g, uint64_t context, uint64_t ip)
 	return (size_t)(h >> 32 ^ h >> 11) & (g->table_size - 1);
 }
 
-static struct graph_block **find_slot(const struct graph *g, uint64_t context, uint8_t mode,
-				      uint64_t ip)
+static struct slot *find_slot(const struct graph *g, uint64_t context, uint8_t mode, uint64_t ip)
 {
 	for (size_t i = slot_of(g, context, ip);; i = (i + 1) & (g->table_size - 1)) {
-		struct graph_block *b = g->table[i];
+		struct slot *s = &g->table[i];
 
-		if (b == NULL || (b->ip == ip && b->context == context && b->mode == mode))
-			return &g->table[i];
+		if (s->block == NULL ||
+		    (s->ip == ip && s->block->context == context && s->block->mode == mode))
+			return s;
 	}
 }
 
 /* How far the place for a new block is from where it should be. */
-static size_t count_probes(const struct graph *g, const struct graph_block *b)
+static size_t count_probes(const struct graph *g, const struct slot *slot, uint64_t context,
+			   uint64_t ip)
 {
-	size_t at = (size_t)(find_slot(g, b->context, b->mode, b->ip) - g->table);
-
-	return (at - slot_of(g, b->context, b->ip)) & (g->table_size - 1);
+	return ((size_t)(slot - g->table) - slot_of(g, context, ip)) & (g->table_size - 1);
 }
 
 static int grow_table(struct graph *g)
 {
-	struct graph_block **old = g->table, **grown;
+	struct slot *old = g->table, *grown;
 	size_t old_size = g->table_size;
 
 	grown = calloc(old_size * 2, sizeof(*grown));
@@ -334,22 +466,30 @@ static int grow_table(struct graph *g)
 	g->table = grown;
 	g->table_size = old_size * 2;
 	for (size_t i = 0; i < old_size; i++) {
-		if (old[i] != NULL)
-			*find_slot(g, old[i]->context, old[i]->mode, old[i]->ip) = old[i];
+		const struct graph_block *b = old[i].block;
+
+		if (b != NULL)
+			*find_slot(g, b->context, b->mode, b->ip) = old[i];
 	}
 	free(old);
 	return 0;
 }
 
-/* Room for the largest block; what it did not need is given back. */
-static struct graph_block *add_block(struct graph *g, const struct graph_block *head)
+/* Room for the largest block; what it did not need is given back. SLOT is where it will be found,
+ * unless the table changes. */
+static struct graph_block *add_block(struct graph *g, const struct graph_block *head,
+				     struct slot *slot)
 {
+	bool forget = g->bytes + g->table_size * sizeof(g->table[0]) > g->max_bytes ||
+		      count_probes(g, slot, head->context, head->ip) > PROBES_MAX;
+	bool grow = !forget && g->n_blocks >= g->table_size / 2;
 	struct graph_block *b;
 
-	if (g->bytes + g->table_size * sizeof(g->table[0]) > g->max_bytes ||
-	    count_probes(g, head) > PROBES_MAX)
+	if (forget && g->known)
+		return NULL;
+	if (forget)
 		forget_blocks(g);
-	if (g->n_blocks >= g->table_size / 2 && grow_table(g) != 0)
+	if (grow && grow_table(g) != 0)
 		return NULL;
 	b = arena_take(g, sizeof(*b) + GRAPH_BLOCK_MAX);
 	if (b == NULL)
@@ -360,7 +500,9 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 		return NULL;
 	}
 	arena_trim(g, b, sizeof(*b) + b->n);
-	*find_slot(g, b->context, b->mode, b->ip) = b;
+	if (forget || grow)
+		slot = find_slot(g, b->context, b->mode, b->ip);
+	*slot = (struct slot){b->ip, b};
 	g->n_blocks++;
 	return b;
 }
@@ -378,26 +520,47 @@ static void begin_block(struct graph_block *b, uint64_t context, enum insn_mode 
 	};
 }
 
-struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip)
+static struct graph_block *get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
-	struct graph_block *b = *find_slot(g, context, (uint8_t)mode, ip);
+	struct slot *slot = find_slot(g, context, (uint8_t)mode, ip);
 	struct graph_block head;
 
-	if (b != NULL)
-		return b;
+	if (slot->block != NULL)
+		return slot->block;
 	begin_block(&head, context, mode, ip);
-	return add_block(g, &head);
+	return add_block(g, &head, slot);
 }
 
-const struct graph_block *graph_look(struct graph *g, uint64_t context, enum insn_mode mode,
-				     uint64_t ip, union graph_room *room)
+struct graph_block *graph_get(struct graph *g, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
-	const struct graph_block *b = *find_slot(g, context, (uint8_t)mode, ip);
+	struct graph_block *b;
+
+	graph_lock(g, false);
+	b = get(g, context, mode, ip);
+	graph_unlock(g);
+	return b;
+}
+
+const struct graph_block *graph_look_locked(struct graph *g, uint64_t context, enum insn_mode mode,
+					    uint64_t ip, union graph_room *room)
+{
+	const struct graph_block *b = find_slot(g, context, (uint8_t)mode, ip)->block;
 
 	if (b != NULL)
 		return b;
 	begin_block(&room->block, context, mode, ip);
 	return draw_up(g, &room->block) == 0 ? &room->block : NULL;
+}
+
+const struct graph_block *graph_look(struct graph *g, uint64_t context, enum insn_mode mode,
+				     uint64_t ip, union graph_room *room)
+{
+	const struct graph_block *b;
+
+	graph_lock(g, false);
+	b = graph_look_locked(g, context, mode, ip, room);
+	graph_unlock(g);
+	return b;
 }
 
 int graph_index(const struct graph_block *b, uint64_t ip)

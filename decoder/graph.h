@@ -60,5 +60,20 @@ uint64_t graph_generation(const struct graph *g);
 /* The same for a look only: one that is kept, or *ROOM. Ends no block's life. NULL: no memory. */
 const struct graph_block *graph_look(struct graph *g, uint64_t context, enum insn_mode mode,
 				     uint64_t ip, union graph_room *room);
+/* From here on several threads use it: the functions above take the lock; whoever holds it himself
+ * uses those with _locked. 0 or -errno. */
+int graph_share(struct graph *g);
+/* Nothing, of a graph that is not shared. KNOWN: nothing is asked of the user and no block's life
+ * ends; what would need that is "no memory". All threads but the caller's want it so. */
+void graph_lock(struct graph *g, bool known);
+void graph_unlock(struct graph *g);
+/* The same for the thread that asks for code, behind something that was done with KNOWN and failed:
+ * asks, without the lock, for the code that it wanted. True: that is known now. */
+bool graph_unlock_and_ask(struct graph *g);
+/* The piece of code around IP in CONTEXT, and as graph_look, where the lock is held: 0, an enum
+ * fault, or -ENOMEM. */
+int graph_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret);
+const struct graph_block *graph_look_locked(struct graph *g, uint64_t context, enum insn_mode mode,
+					    uint64_t ip, union graph_room *room);
 /* How many instructions of B come before IP; -1: none of them begins there. */
 int graph_index(const struct graph_block *b, uint64_t ip);

@@ -1,5 +1,6 @@
 /*
- * Instruction lengths by Zydis, classes by opcode. Called when a block of code is seen for the
+ * Instruction lengths by Zydis, classes by opcode; of ordinary instructions both by tables
+ * (insn_quick.c), which Zydis is the authority for. Called when a block of code is seen for the
  * first time (graph.c), never per executed instruction.
  */
 #include "decoder/insn.h"
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include <Zydis/Zydis.h>
+
+#include "decoder/insn_quick.h"
 
 struct insn_reader {
 	ZydisDecoder decoders[3]; /* by enum insn_mode */
@@ -166,23 +169,24 @@ static int read_fred(const uint8_t *bytes, size_t n, struct insn *ret)
 static int read_rex2(const struct insn_reader *r, uint64_t ip, const uint8_t *bytes, size_t n,
 		     struct insn *ret)
 {
-	size_t at = count_prefixes(bytes, n), map;
 	uint8_t copy[INSN_MAX_SIZE];
+	size_t at, map;
 	int result;
 
+	n = n < INSN_MAX_SIZE ? n : INSN_MAX_SIZE;
+	at = count_prefixes(bytes, n);
 	if (at >= n || bytes[at] != 0xd5)
 		return INSN_BAD;
 	if (at + 2 >= n)
 		return INSN_SHORT;
 	map = bytes[at + 1] >> 7;
-	n = n < INSN_MAX_SIZE ? n : INSN_MAX_SIZE;
 	memcpy(copy, bytes, at);
 	copy[at] = (uint8_t)(0x40 | (bytes[at + 1] & 0x0f));
 	copy[at + 1] = 0x0f;
 	memcpy(copy + at + 1 + map, bytes + at + 2, n - at - 2);
 	if (copy[at + 1 + map] == 0xd5)
 		return INSN_BAD;
-	result = insn_read(r, INSN_MODE_64, ip + 1 - map, copy, n - 1 + map, ret);
+	result = insn_ask(r, INSN_MODE_64, ip + 1 - map, copy, n - 1 + map, ret);
 	if (result != 0)
 		return result;
 	ret->size = (uint8_t)(ret->size + 1 - map);
@@ -191,8 +195,8 @@ static int read_rex2(const struct insn_reader *r, uint64_t ip, const uint8_t *by
 	return ret->size > INSN_MAX_SIZE ? INSN_BAD : 0;
 }
 
-int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
-	      size_t n, struct insn *ret)
+int insn_ask(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
+	     size_t n, struct insn *ret)
 {
 	ZydisDecodedInstruction d;
 	ZyanStatus status;
@@ -209,5 +213,32 @@ int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, con
 	ret->target = 0;
 	if (ret->class == INSN_COND || ret->class == INSN_JUMP || ret->class == INSN_CALL)
 		ret->target = target_of(&d, mode, ip);
+	return 0;
+}
+
+int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
+	      size_t n, struct insn *ret)
+{
+	if (insn_quick_read(mode, ip, bytes, n, ret))
+		return 0;
+	return insn_ask(r, mode, ip, bytes, n, ret);
+}
+
+int insn_read_run(const struct insn_reader *r, enum insn_mode mode, uint64_t ip,
+		  const uint8_t *bytes, size_t n, struct insn_run *run)
+{
+	while (!insn_quick_run(mode, ip, bytes, n, run)) {
+		size_t at = run->bytes;
+		struct insn insn;
+		int result = insn_read(r, mode, ip + at, bytes + at, n - at, &insn);
+
+		if (result != 0)
+			return result;
+		run->last = insn;
+		run->sizes[run->n++] = insn.size;
+		run->bytes += insn.size;
+		if (insn.class != INSN_OTHER)
+			return 0;
+	}
 	return 0;
 }

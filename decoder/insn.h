@@ -45,3 +45,19 @@ void insn_reader_free(struct insn_reader *r);
 #define INSN_BAD   2
 int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
 	      size_t n, struct insn *ret);
+/* The same without the tables of insn_quick.c, which is what those are compared with in tests. */
+int insn_ask(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
+	     size_t n, struct insn *ret);
+
+/* A straight run: only its last instruction is of a class besides INSN_OTHER. */
+struct insn_run {
+	uint8_t *sizes; /* of each instruction; the caller's room for MAX of them */
+	size_t max;
+	size_t n, bytes;  /* instructions, and how long they are together */
+	struct insn last; /* what has ended it; else of class INSN_OTHER, with no size */
+};
+
+/* Adds to RUN, which began at BYTES and IP, of which N bytes are there. 0: it has ended, or has
+ * run->max instructions; else what insn_read says of what is behind run->bytes. */
+int insn_read_run(const struct insn_reader *r, enum insn_mode mode, uint64_t ip,
+		  const uint8_t *bytes, size_t n, struct insn_run *run);

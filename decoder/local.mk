@@ -1,6 +1,10 @@
 noinst_LIBRARIES += decoder/libptdecoder.a
 decoder_libptdecoder_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 decoder_libptdecoder_a_SOURCES = \
+	decoder/ahead.c \
+	decoder/ahead.h \
+	decoder/ahead_private.h \
+	decoder/ahead_walk.c \
 	decoder/errata.c \
 	decoder/errata.h \
 	decoder/estimate.c \
@@ -9,17 +13,23 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/event.h \
 	decoder/event_ahead.c \
 	decoder/event_mark.c \
+	decoder/event_pass.c \
 	decoder/event_private.h \
 	decoder/event_psb.c \
 	decoder/fault.c \
 	decoder/fault.h \
 	decoder/flow.c \
 	decoder/flow.h \
+	decoder/flow_ahead.c \
+	decoder/flow_back.c \
 	decoder/flow_errata.c \
 	decoder/flow_event.c \
+	decoder/flow_expand.c \
 	decoder/flow_gap.c \
 	decoder/flow_kernel.c \
 	decoder/flow_mark.c \
+	decoder/flow_nodes.c \
+	decoder/flow_plain.h \
 	decoder/flow_private.h \
 	decoder/flow_try.c \
 	decoder/flow_walk.c \
@@ -27,7 +37,20 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/graph.h \
 	decoder/insn.c \
 	decoder/insn.h \
+	decoder/insn_quick.c \
+	decoder/insn_quick.h \
+	decoder/insn_tables.c \
+	decoder/insn_tables.h \
+	decoder/insn_tables_vex.c \
 	decoder/mark.h \
+	decoder/node_aside.c \
+	decoder/node_make.c \
+	decoder/node_walk.c \
+	decoder/node_walk.h \
+	decoder/node_walk_private.h \
+	decoder/nodes.c \
+	decoder/nodes.h \
+	decoder/nodes_private.h \
 	decoder/packet.c \
 	decoder/packet.h \
 	decoder/packet_text.c \
@@ -40,4 +63,5 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/timing_cycles.c \
 	decoder/timing_private.h \
 	decoder/timing_read.c \
+	decoder/timing_run.c \
 	decoder/timing_swing.c

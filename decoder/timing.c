@@ -17,7 +17,9 @@
  *
  * Work: each byte is read at most three times (to the next TSC, to the next anchor, and for its
  * CYCs), as long as no speed is known in each of up to PEEK looks ahead, and once more those up to
- * LOOK behind the first CYCs; memory is constant.
+ * LOOK behind the first CYCs; memory is constant. Where there are but branches and MTCs, which is
+ * most of most traces, the first two times are one, and quick (timing_run.c), and the segments from
+ * MTC to MTC are made without more ado (next_plain).
  */
 #include "decoder/timing.h"
 
@@ -26,6 +28,7 @@
 
 #define PEEK 4u		/* segments; two that have CYCs at their ends will do */
 #define LOOK (1u << 20) /* bytes; looked through once for how steady the clock is */
+#define MANY 4u		/* MTCs */
 
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config)
@@ -80,7 +83,7 @@ static void on_cyc(struct timing *t, const struct packet *p)
 		s->total = MIN_OF(timing_plus(s->total, p->u.cyc.value), TIMING_TICKS_MAX);
 	else
 		s->first_count = p->u.cyc.value;
-	s->cycs = true;
+	s->cycs = t->cycs = true;
 }
 
 static void on_loss(struct timing *t)
@@ -125,9 +128,7 @@ static void on_tma(struct timing *t, const struct packet *p)
 {
 	if (t->scan.chain.tma)
 		return;
-	timing_chain_tma(&t->scan.chain, p);
-	if (t->config.mtc_period > 15 || t->config.tsc_art_num == 0 || t->config.tsc_art_den == 0)
-		return;
+	timing_chain_tma(&t->scan.chain, &t->config, p);
 	if (t->scan.chain.tma && !timing_chain_holds(t, t->scan, &t->scan.chain.through))
 		t->scan.chain = (struct timing_chain){0};
 }
@@ -165,14 +166,50 @@ static bool on_packet(struct timing *t, const struct packet *p, uint64_t offset)
 	return false;
 }
 
+/* Makes t->run the one that the scan stands in. False: it stands in none, or in a short one before
+ * that which was read ahead. */
+static bool stands_in_run(struct timing *t)
+{
+	const struct packet_cursor *c = &t->scan.cursor;
+	uint64_t offset = (uint64_t)(c->pos - t->trace);
+
+	if (offset < t->run.to)
+		return offset >= t->run.from;
+	return timing_run_read(&t->run, t->trace, c);
+}
+
+/* The next anchor where there are only branches and MTCs before it; else the scan stands where
+ * these end. A CYC before needs more care (near). */
+static bool find_mtc(struct timing *t, uint64_t *ret_offset, uint64_t *ret_lo, uint64_t *ret_hi)
+{
+	struct packet_cursor *c = &t->scan.cursor;
+
+	while (!t->scan.near && stands_in_run(t)) {
+		while (timing_run_mtc(&t->run, (uint64_t)(c->pos - t->trace), ret_offset)) {
+			const uint8_t *mtc = t->trace + *ret_offset;
+
+			c->pos = mtc + 2;
+			if (timing_chain_mtc(&t->scan.chain, &t->config, mtc[1], ret_lo, ret_hi))
+				return true;
+		}
+		c->pos = t->trace + t->run.to;
+	}
+	return false;
+}
+
 static void find_end(struct timing *t)
 {
+	uint64_t offset, lo, hi;
 	bool done = false;
 	struct packet p;
 
 	while (!done) {
-		uint64_t offset;
 		enum timing_step step;
+
+		if (find_mtc(t, &offset, &lo, &hi)) {
+			end_segment(t, offset, lo, hi);
+			return;
+		}
 
 		if (timing_skip_branches(&t->scan.cursor))
 			t->scan.near = false;
@@ -188,6 +225,75 @@ static void find_end(struct timing *t)
 		done = on_packet(t, &p, offset);
 		note_place(&t->scan, &p);
 	}
+}
+
+/* Without CYCs so far, from an anchor to an MTC at OFFSET: nothing else is looked at of a segment
+ * that has none. */
+static void end_plain(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
+{
+	t->segment.lo = t->segment.b_lo;
+	t->segment.end = offset;
+	t->segment.b_lo = lo;
+	t->segment.hi = hi;
+}
+
+static __attribute__((noinline)) bool find_plain(struct timing *t)
+{
+	uint64_t offset, lo, hi;
+
+	if (!find_mtc(t, &offset, &lo, &hi))
+		return false;
+	end_plain(t, offset, lo, hi);
+	return true;
+}
+
+/* Where there are many MTCs before OFFSET, as while tracing is off: to the last one of the run. */
+static void pass_plain(struct timing *t, uint64_t offset)
+{
+	struct timing_run *r = &t->run;
+	struct timing_chain chain = t->scan.chain;
+	const uint8_t *begin = t->trace + r->from, *mtc = NULL;
+	uint64_t lo = 0;
+	uint32_t i;
+
+	for (i = r->next; i < r->n && r->from + r->mtcs[i] < offset; i++) {
+		const uint8_t *next = begin + r->mtcs[i];
+
+		if (!timing_chain_next(&chain, &t->config, next[1], &lo))
+			break;
+		mtc = next;
+	}
+	if (mtc == NULL)
+		return;
+	r->next = i;
+	t->scan.chain = chain;
+	t->scan.cursor.pos = mtc + 2;
+	end_plain(t, (uint64_t)(mtc - t->trace), lo, lo + 1);
+}
+
+/* The usual case, for speed: another MTC in the run, a period later. It may pass by some before
+ * OFFSET. */
+static bool next_plain(struct timing *t, uint64_t offset)
+{
+	struct timing_run *r = &t->run;
+	const uint8_t *begin = t->trace + r->from, *pos = t->scan.cursor.pos, *mtc;
+	uint64_t lo;
+
+	if (t->cycs || !t->begun)
+		return false;
+	if (pos < begin || r->next == r->n || begin + r->mtcs[r->next] < pos)
+		return find_plain(t);
+	if (r->n - r->next > MANY && r->from + r->mtcs[r->next + MANY] < offset)
+		pass_plain(t, offset);
+	if (r->next == r->n)
+		return true;
+	mtc = begin + r->mtcs[r->next];
+	if (!timing_chain_next(&t->scan.chain, &t->config, mtc[1], &lo))
+		return find_plain(t);
+	r->next++;
+	t->scan.cursor.pos = mtc + 2;
+	end_plain(t, (uint64_t)(mtc - t->trace), lo, lo + 1);
+	return true;
 }
 
 static void next_segment(struct timing *t);
@@ -313,25 +419,42 @@ static void take_cyc(struct timing *t, uint64_t offset, uint64_t *hi)
 		*hi = t->cyc.hi;
 }
 
+static __attribute__((noinline)) void at_cycs(struct timing *t, uint64_t offset, uint64_t *ret_lo,
+					      uint64_t *ret_hi)
+{
+	find_cycs_around(t, offset);
+	if (t->have_cyc)
+		*ret_lo = t->cyc.lo;
+	if (t->have_next) {
+		*ret_hi = t->first_hi = t->next.hi;
+		t->until = t->next.offset;
+	}
+	if (t->have_cyc && t->cyc.end == offset)
+		take_cyc(t, offset, ret_hi);
+	/* What stands directly behind the CYC in hand may be a case of its own. */
+	if (t->have_cyc && offset <= t->cyc.end)
+		t->until = offset;
+	*ret_lo = MIN_OF(*ret_lo, *ret_hi);
+}
+
 void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *ret_hi)
 {
 	while (!t->begun || offset > t->segment.end)
-		next_segment(t);
-	*ret_lo = t->segment.lo;
+		if (!next_plain(t, offset))
+			next_segment(t);
+	*ret_lo = MIN_OF(t->segment.lo, t->segment.hi);
 	*ret_hi = t->first_hi = t->segment.hi;
-	if (t->segment.cycs && t->segment.whole) {
-		find_cycs_around(t, offset);
-		if (t->have_cyc)
-			*ret_lo = t->cyc.lo;
-		if (t->have_next)
-			*ret_hi = t->first_hi = t->next.hi;
-		if (t->have_cyc && t->cyc.end == offset)
-			take_cyc(t, offset, ret_hi);
-	}
-	*ret_lo = MIN_OF(*ret_lo, *ret_hi);
+	t->until = t->segment.end;
+	if (t->segment.cycs && t->segment.whole)
+		at_cycs(t, offset, ret_lo, ret_hi);
 }
 
 uint64_t timing_first(const struct timing *t)
 {
 	return t->first_hi;
+}
+
+uint64_t timing_until(const struct timing *t)
+{
+	return t->until;
 }

@@ -42,8 +42,19 @@ struct timing_chain {
 	bool tsc, tma, mtc; /* what there was of them */
 	bool through;	    /* it goes on behind lost packets */
 	uint64_t base;	    /* TSC at the CTC edge that the TMA names */
-	uint64_t ctc;	    /* ticks since that edge */
+	uint64_t passed;    /* ticks of the TSC since that edge, rounded down, */
+	uint64_t rest;	    /* and what that leaves, in parts of tsc_art_den */
 	uint32_t last;	    /* TMA: its CTC; MTC: its payload */
+	/* A period of MTCs in ticks of the TSC, as `passed` and `rest`. */
+	uint64_t period, period_rest;
+};
+
+/* Bytes [from, to) of a trace, all of packets that tell of branches, MTCs and PADs: offsets. */
+#define TIMING_RUN_MTCS 1024u
+struct timing_run {
+	uint64_t from, to;
+	uint32_t n, next;		/* MTCs; the first one that was not asked for */
+	uint16_t mtcs[TIMING_RUN_MTCS]; /* they begin so far behind `from` */
 };
 
 /* Runs ahead of the questions, from anchor to anchor. */
@@ -91,12 +102,15 @@ struct timing {
 	bool ratio_wrong; /* the CBR's bounds were seen to fail */
 	bool peeking;	  /* a copy that looks for the speed */
 	struct timing_scan scan;
+	struct timing_run run; /* around the scan or ahead of it, or passed already */
+	bool cycs;	       /* there was a CYC */
 	struct timing_segment segment;
 	/* The CYCs around the last question, and the reader that finds them. */
 	struct packet_cursor walk;
 	bool have_cyc, have_next;
 	struct timing_cyc cyc, next;
 	uint64_t first_hi; /* of timing_first */
+	uint64_t until;	   /* of timing_until */
 	/* The speed of the core clock since the CBR changed, and where its measurement began. */
 	struct timing_rate rate;
 	bool measuring;
@@ -114,3 +128,7 @@ void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t off
 void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *ret_hi);
 /* And the first branch of a TNT there, no later than. */
 uint64_t timing_first(const struct timing *t);
+/* Up to which offset, this included, timing_at (and timing_first) would answer the same as it last
+ * did; no less than the offset that it was asked about. Whoever asks about packet after packet need
+ * not ask again before that is passed. UINT64_MAX: for the rest of the trace. */
+uint64_t timing_until(const struct timing *t);

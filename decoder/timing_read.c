@@ -8,7 +8,7 @@
 #include "decoder/timing_private.h"
 #include "proto/ptpacket.h"
 
-static size_t long_tnt_size(const uint8_t *pos, size_t left)
+size_t timing_long_tnt_size(const uint8_t *pos, size_t left)
 {
 	uint64_t payload = 0;
 
@@ -18,8 +18,7 @@ static size_t long_tnt_size(const uint8_t *pos, size_t left)
 	return payload > 1 ? 8 : 0;
 }
 
-/* The size of a packet that begins with BYTE and tells of branches, of no time; 0: of another. */
-static size_t branch_size(uint8_t byte)
+size_t timing_branch_size(uint8_t byte)
 {
 	static const uint8_t ip_bytes[8] = {
 		[PT_IPB_UPDATE16] = 2, [PT_IPB_UPDATE32] = 4, [PT_IPB_SEXT48] = 6,
@@ -42,9 +41,9 @@ bool timing_skip_branches(struct packet_cursor *c)
 
 	/* Between BBP and BEP the same bytes are others. */
 	while (c->bip_bytes == 0 && c->pos < c->end) {
-		size = branch_size(*c->pos);
+		size = timing_branch_size(*c->pos);
 		if (size == 0)
-			size = long_tnt_size(c->pos, (size_t)(c->end - c->pos));
+			size = timing_long_tnt_size(c->pos, (size_t)(c->end - c->pos));
 		if (size == 0 || size > (size_t)(c->end - c->pos))
 			break;
 		c->pos += size;
@@ -52,12 +51,46 @@ bool timing_skip_branches(struct packet_cursor *c)
 	return c->pos > begin;
 }
 
+/* A CYC of up to two bytes, as nearly all are. 0: it is none, or it is one for packet_next. */
+static size_t short_cyc(const struct packet_cursor *c, uint64_t *ret)
+{
+	const uint8_t *pos = c->pos;
+
+	if (c->end - pos < 2 || (pos[0] & PT_OPC_CYC_MASK) != PT_OPC_CYC)
+		return 0;
+	*ret = pos[0] >> 3;
+	if ((pos[0] & PT_CYC_MORE) == 0)
+		return 1;
+	if ((pos[1] & PT_CYC_MORE_YET) != 0 || (c->quirks & PACKET_SKD007) != 0)
+		return 0;
+	*ret |= (uint64_t)(pos[1] >> 1) << 5;
+	return 2;
+}
+
+void timing_skip_cycles(struct packet_cursor *c)
+{
+	uint64_t value;
+	size_t size;
+
+	while (timing_skip_branches(c), (size = short_cyc(c, &value)) != 0)
+		c->pos += size;
+}
+
 enum timing_step timing_next_packet(struct packet_cursor *c, struct packet *p)
 {
 	const uint8_t *psb;
+	uint64_t value;
+	size_t size;
 
 	if (c->pos >= c->end)
 		return TIMING_END;
+	size = short_cyc(c, &value);
+	if (size != 0) {
+		*p = (struct packet){.type = PACKET_CYC, .size = (uint8_t)size};
+		p->u.cyc.value = value;
+		c->pos += size;
+		return TIMING_PACKET;
+	}
 	if (packet_next(c, p) == 0)
 		return TIMING_PACKET;
 	psb = sync_find(c->pos + 1, c->end);

@@ -16,6 +16,8 @@
 #define PT_OPC_TRIG	0xd9 /* flags below, a byte of trigger bits, with ICNT 2 bytes of count */
 #define PT_OPC_CYC_MASK 0x03 /* CYC: low two bits 11b */
 #define PT_OPC_CYC	0x03
+#define PT_CYC_MORE	0x04 /* another byte follows */
+#define PT_CYC_MORE_YET 0x01 /* the same in the bytes behind the first */
 /* TNT-8: bit 0 clear, not PAD, not EXT. The topmost set bit is the stop bit; the oldest branch is
  * the highest bit below it, the newest is bit 1. */
 #define PT_TNT8_MAX 6

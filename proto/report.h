@@ -22,6 +22,9 @@
  *                               "contradictions","contradictionsLeft"} | null},
  *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
+ *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
+ *               "bytes","traceBytes","rounds","lastStretches",
+ *               "lastStretchesLeft"}: only where there was a deadline,
  *   "cpus": [{"cpu","tid","state","why",
  *             "ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
  *             "begin": {"tsc","atNSec"} | null, "end": same,
@@ -42,7 +45,8 @@
  *                "transactions": {"begun","committed","aborted"} | null,
  *                "lastBranches": [{"from","to","kind","fromName","toName",
  *                                  "atNSec","uncertainNSec"}],
- *                "stack": [{"address","name","image","offset"}]}],
+ *                "stack": [{"address","name","image","offset"}],
+ *                "window","olderFrames": only where there was a deadline}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
  *   "ptwrites": [{EVENT,"payload","size"}],
  *   "frequencies": [{"cpu","atNSec","uncertainNSec","tsc","ratio","mhz",
@@ -71,5 +75,6 @@
 #pragma once
 
 #define REPORT_SCHEMA_VERSION "1.4"
+#define REPORT_SCHEMA_DECODED "1.5"	 /* of one with "decoded"; without, nothing is new in it */
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

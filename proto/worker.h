@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_REQUEST_VERSION 3u
+#define WORKER_REQUEST_VERSION 4u
 
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
@@ -63,6 +63,16 @@ enum worker_view {
  * branch, hex; and whose the lines are, and gaps, of a single thread too. */
 #define WORKER_SHOW_PLACES (UINT64_C(1) << 46)
 
+/* Instead of a decode: what is cheap to know of a trace. */
+enum worker_skim {
+	WORKER_SKIM_NONE = 0,
+	WORKER_SKIM_PSB = 1, /* of each PSB where execution was, and when */
+	WORKER_SKIM_TIP = 2, /* and of each packet with an address */
+};
+
+#define WORKER_MAX_REPEAT  1000u
+#define WORKER_MAX_THREADS 1024u
+
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */
 	uint32_t view;
@@ -77,6 +87,11 @@ struct worker_request {
 	uint64_t kernel_start;	  /* --pevent:kernel-start; 0: the processor's canonical half */
 	uint32_t retstack_libipt; /* popped by compressed returns only */
 	uint32_t keep;		  /* tell what was needed of images that lie elsewhere */
+	uint32_t repeat;	  /* summary: decode so often, and add "passes"; 0: once, without */
+	uint32_t threads;	  /* that decode; 0: one for each CPU that may be used */
+	uint32_t skim;		  /* report: enum worker_skim */
+	uint32_t has_deadline;	  /* report, summary: decode the newest part that can be done in */
+	uint64_t deadline_ns;	  /* so long, from when the worker has the request */
 };
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };

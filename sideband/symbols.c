@@ -104,6 +104,13 @@ int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t si
 	return 0;
 }
 
+bool symbols_has_map(const struct symbols *s, uint32_t pid)
+{
+	size_t at = map_at(s, pid);
+
+	return at < s->n_maps && s->maps[at].pid == pid;
+}
+
 /* NULL: there is none. */
 static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 {
@@ -204,6 +211,20 @@ static uint64_t end_before(const struct elf_symbol *symbols, size_t n, size_t be
 	return end;
 }
 
+/* RET is symbol I. Those behind it may lie within it: before the place asked for, or, from BEYOND
+ * on, behind it. */
+static void leave_out_inner(struct symbol *ret, const struct elf_symbol *symbols, size_t n,
+			    size_t i, size_t beyond, uint64_t limit)
+{
+	ret->begin = ret->offset;
+	ret->end = ret->offset + ret->size;
+	for (size_t inner = i + 1; inner < beyond; inner++)
+		ret->begin = MAX_OF(ret->begin,
+				    symbols[inner].offset + size_of(symbols, n, inner, limit));
+	if (beyond < n)
+		ret->end = MIN_OF(ret->end, symbols[beyond].offset);
+}
+
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret)
 {
 	const struct image_source *source = image_source(s->images, image);
@@ -218,8 +239,13 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 		return;
 	}
 	elf = open_image(s, image);
-	if (!elf || !elf_file_code(elf, offset, &begin, &end))
+	if (!elf)
 		return;
+	if (!elf_file_code(elf, offset, &begin, &end)) {
+		ret->begin = offset;
+		ret->end = offset + 1;
+		return;
+	}
 	symbols = elf_file_symbols(elf, &n);
 	beyond = first_beyond(symbols, n, offset);
 	for (size_t i = beyond; i-- > 0 && beyond - i <= NESTING && symbols[i].offset >= begin;) {
@@ -227,7 +253,8 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 
 		if (offset - symbols[i].offset >= size)
 			continue;
-		*ret = (struct symbol){image, symbols[i].offset, size, symbols[i].name};
+		*ret = (struct symbol){image, symbols[i].offset, size, symbols[i].name, 0, 0};
+		leave_out_inner(ret, symbols, n, i, beyond, end);
 		return;
 	}
 	begin = end_before(symbols, n, beyond, begin, end);

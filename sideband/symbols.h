@@ -25,10 +25,15 @@ struct symbol {
 	uint64_t size;	  /* bytes up to its end */
 	const char *name; /* borrowed; NULL: the image has no symbol there, the function is then the
 			     gap between its neighbours */
+	/* What of it lies around OFFSET without a symbol within it: every offset there is of this
+	 * function. Where the file has no code only OFFSET itself. Both 0: all of it. */
+	uint64_t begin, end;
 };
 /* The function around file offset OFFSET of IMAGE. Always fills *ret: where nothing is known,
  * offset is OFFSET and name NULL. */
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret);
+/* Whether there is a perf map of process PID. */
+bool symbols_has_map(const struct symbols *s, uint32_t pid);
 /* What the perf map of process PID has at ADDRESS, in code of whatever kind (perfmap.h). False:
  * there is no map of it, *RET is untouched. */
 bool symbols_find_in_map(struct symbols *s, uint32_t pid, uint64_t address,

@@ -13,8 +13,6 @@
 #include "proto/base.h"
 
 #define FIRST_CAPACITY 64u
-/* call rel32 is 5 bytes, call *%rax 2; no instruction is longer than 15 (SDM volume 2, 2.3.11). */
-#define MAX_CALL 15u
 /* syscall, sysenter, int n. */
 #define SYSCALL_SIZE 2u
 /* glibc's restorer: mov $0xf,%rax; syscall (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
@@ -36,15 +34,10 @@ size_t calls_depth(const struct calls *c)
 	return (size_t)(c->end - c->begin);
 }
 
-static struct calls_frame *at(const struct calls *c, uint64_t position)
-{
-	return &c->frames[position & (c->capacity - 1)];
-}
-
 const struct calls_frame *calls_at(const struct calls *c, size_t i)
 {
 	assert(i < calls_depth(c));
-	return at(c, c->end - 1 - i);
+	return calls_slot(c, c->end - 1 - i);
 }
 
 struct calls_frame calls_pop(struct calls *c)
@@ -53,7 +46,7 @@ struct calls_frame calls_pop(struct calls *c)
 	c->end--;
 	if (c->n_signals > 0 && c->signals[c->n_signals - 1] == c->end)
 		c->n_signals--;
-	return *at(c, c->end);
+	return *calls_slot(c, c->end);
 }
 
 static int grow(struct calls *c)
@@ -74,7 +67,7 @@ static void drop_oldest(struct calls *c, struct calls_frame *ret)
 {
 	size_t i;
 
-	*ret = *at(c, c->begin);
+	*ret = *calls_slot(c, c->begin);
 	if (c->n_signals > 0 && c->signals[0] == c->begin) {
 		c->n_signals--;
 		for (i = 0; i < c->n_signals; i++)
@@ -97,13 +90,8 @@ int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_fr
 		assert(c->n_signals < CALLS_MAX_SIGNALS);
 		c->signals[c->n_signals++] = c->end;
 	}
-	*at(c, c->end++) = *frame;
+	*calls_slot(c, c->end++) = *frame;
 	return r;
-}
-
-static bool returns_to(const struct calls_frame *f, uint64_t to)
-{
-	return !f->signal && to > f->from && to - f->from <= MAX_CALL;
 }
 
 /* How many frames a return to TO ends. */
@@ -113,12 +101,12 @@ static size_t decide_return(struct calls *c, uint64_t to)
 	struct calls_frame *handler;
 
 	for (i = 0; i < depth; i++)
-		if (returns_to(calls_at(c, i), to))
+		if (calls_returns_to(calls_at(c, i), to))
 			return i + 1;
 	if (c->n_signals == 0)
 		return depth;
 	/* A handler returns to the restorer, which nobody called: once. */
-	handler = at(c, c->signals[c->n_signals - 1]);
+	handler = calls_slot(c, c->signals[c->n_signals - 1]);
 	if (handler->returned)
 		return depth;
 	handler->returned = true;
@@ -137,7 +125,7 @@ static size_t decide_resume(const struct calls *c, uint64_t to)
 	size_t i;
 
 	for (i = c->n_signals; i-- > 0;) {
-		const struct calls_frame *f = at(c, c->signals[i]);
+		const struct calls_frame *f = calls_slot(c, c->signals[i]);
 
 		if (f->from == to || f->again == to)
 			return (size_t)(c->end - c->signals[i]);
@@ -201,7 +189,7 @@ static void enter_kernel(struct calls *c, const struct flow_item *item, struct c
 static size_t count_kernel(const struct calls *c)
 {
 	for (size_t i = c->n_signals; i-- > 0;)
-		if (at(c, c->signals[i])->entry)
+		if (calls_slot(c, c->signals[i])->entry)
 			return (size_t)(c->end - c->signals[i]);
 	return calls_depth(c);
 }
@@ -221,7 +209,7 @@ static size_t end_interrupt(const struct calls *c, uint64_t to)
 {
 	size_t pops = decide_resume(c, to);
 	const struct calls_frame *last =
-		c->n_signals > 0 ? at(c, c->signals[c->n_signals - 1]) : NULL;
+		c->n_signals > 0 ? calls_slot(c, c->signals[c->n_signals - 1]) : NULL;
 
 	if (pops > 0 || last == NULL || last->entry)
 		return pops;

@@ -54,6 +54,21 @@ struct calls_change {
 	struct calls_frame frame;
 };
 
+/* call rel32 is 5 bytes, call *%rax 2; no instruction is longer than 15 (SDM volume 2, 2.3.11). */
+#define CALLS_MAX_CALL 15u
+
+/* Where the frame at POSITION lies, in [begin, end). */
+static inline struct calls_frame *calls_slot(const struct calls *c, uint64_t position)
+{
+	return &c->frames[position & (c->capacity - 1)];
+}
+
+/* Whether a return to TO ends F. */
+static inline bool calls_returns_to(const struct calls_frame *f, uint64_t to)
+{
+	return !f->signal && to > f->from && to - f->from <= CALLS_MAX_CALL;
+}
+
 void calls_init(struct calls *c);
 void calls_done(struct calls *c);
 size_t calls_depth(const struct calls *c);

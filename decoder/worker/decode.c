@@ -2,139 +2,20 @@
  * From a request to its view. The order of the work is the order of the calls. Called by main.c of
  * ptsnap-decode inside the sandbox, and by the fuzz target.
  */
-#include "decoder/worker/decode.h"
+#include "decoder/worker/decode_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "decoder/worker/hash.h"
-#include "decoder/worker/lanes.h"
 #include "decoder/worker/report.h"
-#include "decoder/worker/views.h"
-#include "decoder/worker/views_events.h"
+#include "decoder/worker/skim.h"
+#include "decoder/worker/skim_shift.h"
 #include "decoder/worker/views_packets.h"
-#include "decoder/worker/views_ptxed.h"
 #include "proto/base.h"
 
-/* One replay on its way. */
-struct job {
-	struct decode *d;
-	const struct worker_request *request;
-	const struct decode_sink *sink;
-	struct lines lines; /* for the views that are lines */
-	bool plain;	    /* there is but one thread on one CPU, which need not be said */
-	struct views_whose whose;
-	struct views_ptxed *ptxed; /* of each CPU of the manifest; NULL: another view */
-};
-
-/* Decoded as code of a process, of which thread is not known: a gap, with what it executed. */
-static int count_nobodys(struct decode *d, const struct replay_stretch *s)
-{
-	struct flow_gap none = {.fault = FAULT_THREAD_UNCERTAIN, .tsc_hi = UINT64_MAX};
-	uint64_t insns = 0;
-	size_t i;
-
-	for (i = 0; i < s->n_items; i++)
-		insns += s->items[i].insns;
-	if (s->process == NULL || insns == 0)
-		return 0;
-	none.offset = s->items[0].offset;
-	none.address = s->items[0].to != 0 ? s->items[0].to : s->items[0].from;
-	none.tsc_lo = s->items[0].tsc_lo;
-	return gaps_add_nobodys(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu, &none,
-				insns);
-}
-
-/* Of a CPU that did not trace the recording's own gap says why there is nothing. */
-static bool is_told(const struct manifest_cpu *cpu, const struct flow_gap *gap)
-{
-	return gap->fault == FAULT_EMPTY && cpu->state != NULL &&
-	       strcmp(cpu->state, "tracing") != 0;
-}
-
-static int count_gaps(struct job *job, const struct replay_stretch *s)
-{
-	struct decode *d = job->d;
-	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[s->cpu];
-	uint64_t head = d->gaps.head_bytes;
-	size_t i, first = d->gaps.n;
-	int r = 0;
-
-	for (i = 0; i < s->n_gaps && r == 0; i++)
-		if (!is_told(cpu, &s->gaps[i]))
-			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
-	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
-	if (r == 0)
-		r = count_nobodys(d, s);
-	for (i = first; i < d->gaps.n; i++)
-		d->gaps.list[i].trace = s->cpu;
-	return r;
-}
-
-static int tally(struct decode *d, const struct replay_stretch *s)
-{
-	int r = tally_stretch(&d->tally, s);
-
-	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.lane->transactions) : r;
-}
-
-static int hash_stretch(struct decode *d, const struct replay_stretch *s)
-{
-	struct tally_lane *lane;
-	size_t i;
-	int r = lanes_find(&d->tally, s->thread, &lane);
-
-	if (r < 0)
-		return r;
-	views_hash_two(&d->cpus[s->cpu].hash, &lane->hash, s);
-	for (i = 0; i < s->n_items; i++)
-		lane->insns += s->items[i].insns;
-	return 0;
-}
-
-static int write_ptxed(struct job *job, const struct replay_stretch *s)
-{
-	int r = views_ptxed_stretch(&job->ptxed[s->cpu], s);
-
-	/* The next lines may be another thread's. */
-	if (!job->plain)
-		views_ptxed_settle(&job->ptxed[s->cpu]);
-	return r;
-}
-
-static int write_lines(struct job *job, const struct replay_stretch *s)
-{
-	const struct worker_request *request = job->request;
-
-	if (!job->plain)
-		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
-	if (request->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&job->lines, s, !job->plain, request->show);
-	if (request->view == WORKER_VIEW_EVENTS)
-		return views_events(&job->lines, s);
-	if (job->ptxed != NULL)
-		return write_ptxed(job, s);
-	return views_insns(&job->lines, s, !job->plain);
-}
-
-static int on_stretch(void *userdata, const struct replay_stretch *s)
-{
-	struct job *job = userdata;
-	int r = count_gaps(job, s);
-
-	if (r != 0)
-		return r;
-	switch (job->request->view) {
-	case WORKER_VIEW_REPORT: return tally(job->d, s);
-	case WORKER_VIEW_BRANCHES:
-	case WORKER_VIEW_INSNS:
-	case WORKER_VIEW_EVENTS: return write_lines(job, s);
-	default: return job->request->hash ? hash_stretch(job->d, s) : 0;
-	}
-}
-
-static void tell(const struct job *job, enum worker_phase phase, unsigned percent)
+static void tell(const struct decode_job *job, enum worker_phase phase, unsigned percent)
 {
 	if (job->sink->progress != NULL)
 		job->sink->progress(job->sink->userdata, phase, percent);
@@ -142,7 +23,7 @@ static void tell(const struct job *job, enum worker_phase phase, unsigned percen
 
 static void on_progress(void *userdata, size_t cpu, unsigned percent)
 {
-	const struct job *job = userdata;
+	const struct decode_job *job = userdata;
 	struct decode *d = job->d;
 	size_t n = d->replay->manifest->n_cpus;
 	uint64_t before = d->percents / n;
@@ -167,12 +48,14 @@ static bool is_plain(const struct replay *r)
 }
 
 /* Whose code a raw trace is nobody says: a virtual machine's may well be among it. */
-static struct replay_options options_of(const struct job *job)
+static struct replay_options options_of(const struct decode_job *job)
 {
 	const struct worker_request *request = job->request;
 	bool ptxed = job->ptxed != NULL;
 
 	return (struct replay_options){
+		.steps = request->view == WORKER_VIEW_REPORT ||
+			 (request->view == WORKER_VIEW_SUMMARY && request->hash == 0),
 		.marks = ptxed || request->view == WORKER_VIEW_EVENTS ||
 			 request->view == WORKER_VIEW_REPORT,
 		.ticks = ptxed && (request->show & WORKER_SHOW_EVENT_TICK) != 0,
@@ -182,15 +65,23 @@ static struct replay_options options_of(const struct job *job)
 		.retstack_libipt = request->retstack_libipt != 0,
 		/* libipt's newest decoders look no further. */
 		.cut = ptxed,
+		.threads = request->threads,
+		.memory = request->memory_limit,
 	};
 }
 
-static int replay(struct job *job)
+int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata))
 {
 	struct decode *d = job->d;
 	size_t i, n = d->replay->manifest->n_cpus;
 	CLEANUP_FREE struct flow_stats *stats = calloc(n + 1, sizeof(*stats));
-	const struct replay_consumer consumer = {on_stretch, on_progress, job, stats};
+	const struct replay_consumer consumer = {
+		.stretch = decode_stretch,
+		.progress = go_on == NULL ? on_progress : NULL,
+		.go_on = go_on,
+		.userdata = job,
+		.stats = stats,
+	};
 	int r;
 
 	if (stats == NULL)
@@ -198,8 +89,36 @@ static int replay(struct job *job)
 	job->plain = is_plain(d->replay) && !(job->request->show & WORKER_SHOW_PLACES);
 	d->replay->options = options_of(job);
 	r = replay_all(d->replay, &consumer);
+	if (r == 0)
+		r = decode_settle(d);
 	for (i = 0; i < n; i++)
 		d->cpus[i].stats = stats[i];
+	return r;
+}
+
+/* Again and again, to measure it: the first time code is new, later it is known. */
+static int repeat(struct decode_job *job)
+{
+	struct decode *d = job->d;
+	struct replay *replay = d->replay;
+	uint32_t i, n = job->request->repeat;
+	int r = 0;
+
+	job->passes = calloc(n, sizeof(*job->passes));
+	if (job->passes == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n && r == 0; i++) {
+		if (i > 0) {
+			decode_done(d);
+			r = decode_init(d, replay);
+		}
+		replay->watch = &job->passes[i];
+		if (r == 0)
+			r = decode_pass(job, NULL);
+	}
+	replay->watch = NULL;
+	d->passes = job->passes;
+	d->n_passes = n;
 	return r;
 }
 
@@ -218,7 +137,7 @@ static int add_recording_gaps(struct decode *d)
 	return gaps_add_recording(&d->gaps, d->replay, begin);
 }
 
-static int begin_ptxed(struct job *job)
+static int begin_ptxed(struct decode_job *job)
 {
 	const struct replay *r = job->d->replay;
 	size_t i, n = r->manifest->n_cpus;
@@ -234,7 +153,7 @@ static int begin_ptxed(struct job *job)
 	return result;
 }
 
-static void end_ptxed(struct job *job)
+static void end_ptxed(struct decode_job *job)
 {
 	size_t i;
 
@@ -247,7 +166,7 @@ static void end_ptxed(struct job *job)
 }
 
 /* The statistics stand behind all lines. */
-static void finish_ptxed(struct job *job)
+static void finish_ptxed(struct decode_job *job)
 {
 	size_t i, n = job->d->replay->manifest->n_cpus;
 
@@ -256,7 +175,7 @@ static void finish_ptxed(struct job *job)
 }
 
 /* The packets before a gap of the report; -ENODATA: it has none of that number. */
-static int write_before_gap(struct job *job)
+static int write_before_gap(struct decode_job *job)
 {
 	const struct worker_request *request = job->request;
 	const struct gaps *gaps = &job->d->gaps;
@@ -273,7 +192,7 @@ static int write_before_gap(struct job *job)
 	return lines_flush(&job->lines);
 }
 
-static int write_result(struct job *job)
+static int write_result(struct decode_job *job)
 {
 	const struct worker_request *request = job->request;
 	const struct report_options options = {
@@ -296,7 +215,7 @@ static int write_result(struct job *job)
 }
 
 /* When all is written: names were needed for that, too. */
-static int keep_images(const struct job *job)
+static int keep_images(const struct decode_job *job)
 {
 	const struct decode_sink *sink = job->sink;
 
@@ -305,7 +224,14 @@ static int keep_images(const struct job *job)
 	return image_set_needed(job->d->replay->images, sink->keep, sink->userdata);
 }
 
-static int run(struct job *job)
+static int replay(struct decode_job *job)
+{
+	if (job->request->has_deadline)
+		return decode_rounds(job);
+	return job->request->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
+}
+
+static int run(struct decode_job *job)
 {
 	int r = replay(job);
 
@@ -320,13 +246,11 @@ static int run(struct job *job)
 	return r;
 }
 
-static int decode_init(struct decode *d, const struct bundle *bundle,
-		       const struct image_loader *loader)
+int decode_init(struct decode *d, struct replay *replay)
 {
-	size_t i, n = bundle_manifest(bundle)->n_cpus;
-	int r;
+	size_t i, n = replay->manifest->n_cpus;
 
-	*d = (struct decode){0};
+	*d = (struct decode){.replay = replay};
 	gaps_init(&d->gaps);
 	if (marks_init(&d->marks, n) < 0)
 		return -ENOMEM;
@@ -335,25 +259,56 @@ static int decode_init(struct decode *d, const struct bundle *bundle,
 		return -ENOMEM;
 	for (i = 0; i < n; i++)
 		d->cpus[i].hash = HASH_BASIS;
-	r = replay_new(bundle, loader, &d->replay);
-	return r == 0 ? tally_init(&d->tally, d->replay) : r;
+	return tally_init(&d->tally, replay);
 }
 
-static void decode_done(struct decode *d)
+void decode_done(struct decode *d)
 {
-	if (d->replay != NULL)
-		tally_done(&d->tally);
-	replay_free(d->replay);
+	tally_done(&d->tally);
+	tally_done(&d->past);
 	gaps_done(&d->gaps);
 	marks_done(&d->marks);
+	steps_count_done(&d->counts);
 	free(d->cpus);
+	free(d->window.begins);
+	*d = (struct decode){0};
 }
 
-static int decode_flow(const struct bundle *bundle, struct job *job, uint64_t *ret_faults)
+/* How long shift_clocks() reads the newest part of the traces for, about, ns. */
+static uint64_t clocks_cost(const struct bundle *bundle)
 {
-	struct decode d;
-	int r = decode_init(&d, bundle, job->sink->loader);
+	uint64_t bytes = 0;
+	size_t i;
 
+	for (i = 0; i < bundle_manifest(bundle)->n_cpus; i++) {
+		size_t size;
+
+		bundle_cpu(bundle, i, &size);
+		bytes += size;
+	}
+	return MIN_OF(bytes, UINT64_C(64) << 20) * 10;
+}
+
+/* Where there is no time for more, the clocks are compared by PSBs alone. */
+static int open_replay(const struct bundle *bundle, const struct decode_job *job,
+		       struct replay **ret)
+{
+	const struct worker_request *request = job->request;
+
+	if (request->has_deadline && request->deadline_ns / 10 < clocks_cost(bundle))
+		return replay_new_with(bundle, job->sink->loader, skim_clocks_newest, ret);
+	return replay_new(bundle, job->sink->loader, ret);
+}
+
+static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint64_t *ret_faults)
+{
+	CLEANUP(replay_freep) struct replay *replay = NULL;
+	struct decode d;
+	int r = open_replay(bundle, job, &replay);
+
+	if (r != 0)
+		return r;
+	r = decode_init(&d, replay);
 	job->d = &d;
 	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
 	    (job->request->show & WORKER_SHOW_PTXED) != 0)
@@ -363,18 +318,36 @@ static int decode_flow(const struct bundle *bundle, struct job *job, uint64_t *r
 	end_ptxed(job);
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
+	free(job->passes);
 	return r;
+}
+
+/* Whoever sent it, options that the view knows nothing of are a misunderstanding. */
+static bool is_sound(const struct worker_request *q)
+{
+	const bool sums = q->view == WORKER_VIEW_REPORT || q->view == WORKER_VIEW_SUMMARY;
+
+	if (q->view > WORKER_VIEW_EVENTS || q->skim > WORKER_SKIM_TIP ||
+	    q->repeat > WORKER_MAX_REPEAT || q->threads > WORKER_MAX_THREADS)
+		return false;
+	if (q->skim != WORKER_SKIM_NONE)
+		return q->repeat == 0 && !q->has_deadline && !q->hash && q->gap == 0;
+	if (q->repeat > 0)
+		return q->view == WORKER_VIEW_SUMMARY && !q->has_deadline;
+	return !q->has_deadline || sums;
 }
 
 int decode_run(const struct bundle *bundle, const struct worker_request *request,
 	       const struct decode_sink *sink, uint64_t *ret_faults)
 {
-	struct job job = {.request = request, .sink = sink};
+	struct decode_job job = {.request = request, .sink = sink};
 	int r;
 
 	*ret_faults = 0;
-	if (request->view > WORKER_VIEW_EVENTS)
+	if (!is_sound(request))
 		return -EINVAL;
+	if (request->skim != WORKER_SKIM_NONE)
+		return skim_run(bundle, request, sink, ret_faults);
 	r = lines_init(&job.lines, sink->fd);
 	if (r == 0 && request->view == WORKER_VIEW_PACKETS && request->gap == 0)
 		r = views_packets(bundle, request, &job.lines);

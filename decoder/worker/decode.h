@@ -8,6 +8,8 @@
 #include "decoder/worker/gaps.h"
 #include "decoder/worker/marks.h"
 #include "decoder/worker/replay.h"
+#include "decoder/worker/steps_count.h"
+#include "decoder/worker/stopwatch.h"
 #include "decoder/worker/tally.h"
 #include "proto/worker.h"
 
@@ -19,14 +21,43 @@ struct decode_cpu {
 	unsigned percent;    /* done */
 };
 
+/* Which part of the traces it is, where there was a deadline. */
+struct decode_window {
+	bool limited;  /* there was */
+	bool complete; /* and it is all that was asked for */
+	uint64_t deadline_ns;
+	uint64_t rounds; /* each further back */
+	uint64_t bytes;	 /* that were asked for */
+	/* Of each CPU since when its trace tells something, as far as was asked for, perf ns;
+	 * MANIFEST_ABSENT: it tells nothing, or no time. Owned. */
+	uint64_t *begins;
+	uint64_t threads_left; /* that did not run within it, and were not looked for */
+};
+
 /* All that a finished replay leaves; what the report and the summary are written from. */
+/* Code of a process, of which thread is not known: what is told of it when its end was seen. */
+struct decode_nobodys {
+	bool open;
+	bool found; /* ITEM is its first one; else the last one seen */
+	size_t cpu; /* in the manifest */
+	uint64_t insns;
+	struct flow_item item;
+};
+
 struct decode {
-	struct replay *replay;
+	struct replay *replay; /* borrowed */
 	struct tally tally;
+	struct tally past; /* last stretches of threads that have none within the window */
+	struct decode_window window;
 	struct gaps gaps;
-	struct marks marks;	 /* only for the report */
-	struct decode_cpu *cpus; /* as the manifest's */
-	uint64_t percents;	 /* sum over the CPUs */
+	struct decode_nobodys nobodys;
+	struct marks marks;	   /* only for the report */
+	struct steps_count counts; /* only for the summary */
+	struct decode_cpu *cpus;   /* as the manifest's */
+	uint64_t percents;	   /* sum over the CPUs */
+	/* How long each of several replays took; the last one is what is here. */
+	const struct stopwatch *passes; /* borrowed */
+	size_t n_passes;
 };
 
 struct decode_sink {
@@ -36,6 +67,8 @@ struct decode_sink {
 	void (*progress)(void *userdata, enum worker_phase phase, unsigned percent);
 	/* Of an image that lies elsewhere these bytes were needed: 0 or -errno. May be NULL. */
 	int (*keep)(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
+	/* How long ago the request came, ns; NULL: no time passes. */
+	uint64_t (*elapsed)(void *userdata);
 	void *userdata;
 	const struct image_loader *loader; /* of such images; may be NULL */
 };

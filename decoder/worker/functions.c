@@ -11,6 +11,7 @@
 #include "proto/base.h"
 
 #define CACHE_SIZE (1u << 14)
+#define CACHE_LINE 64u /* bytes of code: what lies so close mostly is of one function */
 #define FIRST_SIZE 1024u
 #define NO_IMAGE   UINT32_MAX
 #define NO_CONTEXT UINT32_MAX
@@ -103,17 +104,39 @@ static int intern(struct functions *f, const struct function *fn, uint32_t *ret)
 	return 0;
 }
 
-/* From the bounds of a symbol in the file to addresses, within the mapped piece. */
+/* What is INTO bytes behind the beginning of something of SIZE bytes lies at ADDRESS: the thing's
+ * addresses, within the mapping. */
+static void place_at(const struct image_code *code, uint64_t address, uint64_t into, uint64_t size,
+		     uint64_t *ret_lo, uint64_t *ret_hi)
+{
+	uint64_t end;
+
+	*ret_lo = address - MIN_OF(into, address - code->map_begin);
+	if (size <= into || __builtin_add_overflow(address, size - into, &end))
+		end = address + 1;
+	*ret_hi = MIN_OF(end, code->map_end);
+}
+
+/* Where other functions lie within it. */
+static void leave_out(const struct image_code *code, const struct symbol *symbol, uint64_t address,
+		      struct functions_span *ret)
+{
+	uint64_t at = code->offset + (address - code->address), lo, hi;
+
+	if (symbol->begin >= symbol->end)
+		return;
+	place_at(code, address, at - symbol->begin, symbol->end - symbol->begin, &lo, &hi);
+	ret->lo = MAX_OF(ret->lo, lo);
+	ret->hi = MIN_OF(ret->hi, hi);
+}
+
 static void span_of(const struct image_code *code, const struct symbol *symbol, uint64_t address,
 		    struct functions_span *ret)
 {
-	uint64_t into = code->offset + (address - code->address) - symbol->offset;
-	uint64_t end;
+	uint64_t at = code->offset + (address - code->address);
 
-	ret->lo = address - MIN_OF(into, address - code->map_begin);
-	if (symbol->size <= into || __builtin_add_overflow(address, symbol->size - into, &end))
-		end = address + 1;
-	ret->hi = MIN_OF(end, code->map_end);
+	place_at(code, address, at - symbol->offset, symbol->size, &ret->lo, &ret->hi);
+	ret->entry = ret->lo;
 }
 
 /* Code without a name in its file may have one in the process' perf map: a compiler's that writes
@@ -136,12 +159,14 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 	symbol->offset = code->offset + (address - code->address) - (address - begin);
 	symbol->size = end - begin;
 	symbol->name = ret->name;
+	symbol->begin = symbol->end = 0;
 }
 
 /* What is known without a name ends where the map has one. */
 static void clip(struct functions_span *span, const struct perfmap_function *map)
 {
 	span->lo = MAX_OF(span->lo, map->start);
+	span->entry = MAX_OF(span->entry, map->start);
 	span->hi = MIN_OF(span->hi, map->start + map->size);
 }
 
@@ -153,7 +178,7 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 	struct function fn = {0};
 	struct perfmap_function map = {0, UINT64_MAX, NULL};
 
-	*ret = (struct functions_span){address, address + 1, context, 0};
+	*ret = (struct functions_span){address, address + 1, address, context, 0};
 	if (replay_find(f->replay, context, address, &code) != 0)
 		return 0;
 	replay_symbol(f->replay, address, &code, &symbol);
@@ -164,13 +189,14 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 	if (symbol.name == NULL && symbol.size == 0) {
 		fn.offset = FUNCTIONS_WHOLE_IMAGE;
 		fn.address = code.map_begin;
-		ret->lo = code.map_begin;
+		ret->lo = ret->entry = code.map_begin;
 		ret->hi = code.map_end;
 	} else {
 		fn.offset = symbol.offset;
 		fn.address = address - (code.offset + (address - code.address) - symbol.offset);
 		span_of(&code, &symbol, address, ret);
 	}
+	leave_out(&code, &symbol, address, ret);
 	clip(ret, &map);
 	return intern(f, &fn, &ret->function);
 }
@@ -178,7 +204,8 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret)
 {
-	struct functions_span *entry = &f->cache[mix(address, context) & (CACHE_SIZE - 1)];
+	struct functions_span *entry =
+		&f->cache[mix(address / CACHE_LINE, context) & (CACHE_SIZE - 1)];
 
 	if (entry->context != context || address < entry->lo || address >= entry->hi) {
 		int r = look_up(f, context, address, entry);

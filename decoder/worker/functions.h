@@ -25,9 +25,11 @@ struct function {
 	uint64_t began_insns, began_ticks;
 };
 
-/* The addresses [lo, hi) that one function has in a context. */
+/* Addresses [lo, hi) that one function has in a context: all around the one asked for that are its,
+ * and no other function's within it. */
 struct functions_span {
 	uint64_t lo, hi;
+	uint64_t entry; /* its first instruction, as far as it is mapped */
 	uint32_t context;
 	uint32_t function;
 };

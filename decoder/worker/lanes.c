@@ -96,15 +96,20 @@ void lanes_done(struct tally *t)
 	free(t->slots);
 }
 
-static int compare_threads(const struct timeline_thread *a, const struct timeline_thread *b)
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+int lanes_compare_threads(const struct timeline_thread *a, const struct timeline_thread *b)
 {
 	if (a == b)
 		return 0;
 	if (a == NULL || b == NULL)
 		return a == NULL ? -1 : 1;
 	if (a->tid != b->tid)
-		return a->tid < b->tid ? -1 : 1;
-	return a->begin != b->begin ? (a->begin < b->begin ? -1 : 1) : (a < b ? -1 : 1);
+		return compare_u64(a->tid, b->tid);
+	return a->begin != b->begin ? compare_u64(a->begin, b->begin) : compare_u64(a->pid, b->pid);
 }
 
 static int compare_lanes(const void *a, const void *b)
@@ -112,7 +117,7 @@ static int compare_lanes(const void *a, const void *b)
 	const struct tally_lane *x = *(struct tally_lane *const *)a;
 	const struct tally_lane *y = *(struct tally_lane *const *)b;
 
-	return compare_threads(x->thread, y->thread);
+	return lanes_compare_threads(x->thread, y->thread);
 }
 
 void lanes_sort(struct tally *t)

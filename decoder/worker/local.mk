@@ -8,6 +8,10 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/cgroup.c decoder/worker/cgroup.h \
 	decoder/worker/contexts.c decoder/worker/contexts.h \
 	decoder/worker/decode.c decoder/worker/decode.h \
+	decoder/worker/decode_last.c \
+	decoder/worker/decode_private.h \
+	decoder/worker/decode_rounds.c \
+	decoder/worker/decode_stretch.c \
 	decoder/worker/functions.c decoder/worker/functions.h \
 	decoder/worker/gaps.c decoder/worker/gaps.h \
 	decoder/worker/gaps_recording.c \
@@ -24,6 +28,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/replay_kernel_files.c decoder/worker/replay_kernel_files.h \
 	decoder/worker/report.c decoder/worker/report.h \
 	decoder/worker/report_cpus.c \
+	decoder/worker/report_decoded.c \
 	decoder/worker/report_functions.c \
 	decoder/worker/report_host.c \
 	decoder/worker/report_marks.c \
@@ -34,11 +39,33 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_turns.c \
 	decoder/worker/report_untraced.c \
 	decoder/worker/report_values.c \
+	decoder/worker/rounds.c decoder/worker/rounds.h \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/scan.c decoder/worker/scan.h \
+	decoder/worker/segment.c decoder/worker/segment.h \
 	decoder/worker/shift.c decoder/worker/shift.h \
 	decoder/worker/shift_samples.c \
+	decoder/worker/skim.c decoder/worker/skim.h \
+	decoder/worker/skim_json.c decoder/worker/skim_json.h \
+	decoder/worker/skim_lines.c decoder/worker/skim_lines.h \
+	decoder/worker/skim_map.c decoder/worker/skim_map.h \
+	decoder/worker/skim_rank.c decoder/worker/skim_rank.h \
+	decoder/worker/skim_read.c decoder/worker/skim_read.h \
+	decoder/worker/skim_shift.c decoder/worker/skim_shift.h \
+	decoder/worker/skim_whose.c decoder/worker/skim_whose.h \
+	decoder/worker/stopwatch.c decoder/worker/stopwatch.h \
+	decoder/worker/steps.c decoder/worker/steps.h \
+	decoder/worker/steps_clock.c decoder/worker/steps_clock.h \
+	decoder/worker/steps_count.c decoder/worker/steps_count.h \
+	decoder/worker/steps_table.c decoder/worker/steps_table.h \
 	decoder/worker/tally.c decoder/worker/tally.h \
+	decoder/worker/tally_cache.c decoder/worker/tally_cache.h \
+	decoder/worker/tally_counting.h \
+	decoder/worker/tally_last.c \
+	decoder/worker/tally_private.h \
+	decoder/worker/tally_quick.c \
+	decoder/worker/tally_steps.c \
+	decoder/worker/tally_views.c decoder/worker/tally_views.h \
 	decoder/worker/tscmap.c decoder/worker/tscmap.h \
 	decoder/worker/track.c decoder/worker/track.h \
 	decoder/worker/turns.c decoder/worker/turns.h \

@@ -4,10 +4,12 @@
  * output. It parses what strangers wrote, so the sandbox closes before the bundle is touched; it
  * never opens anything.
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "decoder/worker/ask.h"
@@ -30,6 +32,12 @@ const char *__asan_default_options(void)
 	return "detect_leaks=0";
 }
 #endif
+
+/* What the sink's functions need. */
+struct parent {
+	struct ask ask;
+	uint64_t began; /* when the request was there, CLOCK_MONOTONIC, ns */
+};
 
 struct order {
 	struct worker_request request;
@@ -60,7 +68,9 @@ static void send_message(const struct worker_message *m)
 
 static int send_needed(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
 {
-	return ask_keep(userdata, image, offset, size);
+	struct parent *parent = userdata;
+
+	return ask_keep(&parent->ask, image, offset, size);
 }
 
 static void send_progress(void *userdata, enum worker_phase phase, unsigned percent)
@@ -70,6 +80,21 @@ static void send_progress(void *userdata, enum worker_phase phase, unsigned perc
 
 	(void)userdata;
 	send_message(&m);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t elapsed(void *userdata)
+{
+	const struct parent *parent = userdata;
+
+	return now_ns() - parent->began;
 }
 
 static void send_result(int error, uint64_t faults)
@@ -126,16 +151,19 @@ static uint64_t image_limit(const struct worker_request *request)
 	return MIN_OF(request->memory_limit / 2, IMAGE_MAX_FILLED);
 }
 
-static int decode(const struct order *order, const char *version, uint64_t *ret_faults)
+static int decode(const struct order *order, uint64_t began, const char *version,
+		  uint64_t *ret_faults)
 {
-	struct ask ask;
-	const struct image_loader loader = ask_loader(&ask, image_limit(&order->request));
+	struct parent parent = {.began = began};
+	struct ask *ask = &parent.ask;
+	const struct image_loader loader = ask_loader(ask, image_limit(&order->request));
 	const struct decode_sink sink = {
 		.fd = order->output_fd,
 		.version = version,
 		.progress = send_progress,
 		.keep = send_needed,
-		.userdata = &ask,
+		.elapsed = elapsed,
+		.userdata = &parent,
 		.loader = &loader,
 	};
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
@@ -143,9 +171,9 @@ static int decode(const struct order *order, const char *version, uint64_t *ret_
 
 	if (r < 0)
 		return r;
-	ask_init(&ask, CHANNEL_FD);
+	ask_init(ask, CHANNEL_FD);
 	r = decode_run(bundle, &order->request, &sink, ret_faults);
-	ask_done(&ask);
+	ask_done(ask);
 	return r;
 }
 
@@ -167,18 +195,22 @@ static bool have_channel(void)
 int main(int argc, char **argv)
 {
 	struct order order;
-	uint64_t faults = 0;
+	uint64_t began, faults = 0;
 	int r;
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return printf("ptsnap-decode %s\n", PTSNAP_VERSION) < 0;
 	if (argc != 1 || !have_channel())
 		return usage();
+	/* Threads get no heap of their own: glibc would open files to count CPUs, and reserve much.
+	 */
+	mallopt(M_ARENA_MAX, 1);
 	r = receive_order(&order);
+	began = now_ns();
 	if (r == 0)
 		r = enter(&order);
 	if (r == 0)
-		r = decode(&order, PTSNAP_VERSION, &faults);
+		r = decode(&order, began, PTSNAP_VERSION, &faults);
 	send_result(r, faults);
 	/* Handlers of exit() were written for a process that may open files. */
 	_exit(r == 0 ? 0 : 1);

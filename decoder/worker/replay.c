@@ -117,11 +117,24 @@ static int go_together(struct group *g)
 	return 0;
 }
 
-/* The first one's flow keeps the code for all, so it goes last. */
-static void free_walks(struct walk **walks, size_t n)
+/* Of what was walked before nothing is known: where a thread left user code lies ahead now. */
+static int begin(struct replay *r, size_t first, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		turns_forget(&r->turns, first + i);
+	r->turns.n_used = r->turns.n_empty = 0;
+	return r->code == NULL ? walk_keeper(r, &r->code) : 0;
+}
+
+static void end(struct replay *r, struct walk **walks, size_t n)
 {
 	while (n-- > 0)
 		walk_free(walks[n]);
+	r->asking = 0;
+	r->late = 0;
+	r->late_flow = NULL;
 }
 
 /* CPUs [FIRST, FIRST + N) of the manifest; STATS for each, may be NULL. */
@@ -131,12 +144,11 @@ static int replay_some(struct replay *r, size_t first, size_t n,
 	CLEANUP_FREE struct walk **walks = calloc(n + 1, sizeof(struct walk *));
 	CLEANUP_FREE struct walk **left = calloc(n + 1, sizeof(struct walk *));
 	struct group group = {.list = left};
-	int result = walks == NULL || left == NULL ? -ENOMEM : 0;
+	int result = walks == NULL || left == NULL ? -ENOMEM : begin(r, first, n);
 	size_t i;
 
 	for (i = 0; i < n && result == 0; i++) {
-		turns_forget(&r->turns, first + i);
-		result = walk_new(r, first + i, consumer, walks[0], &walks[i]);
+		result = walk_new(r, first + i, consumer, &walks[i]);
 		left[i] = walks[i];
 		group.n += result == 0;
 	}
@@ -146,7 +158,7 @@ static int replay_some(struct replay *r, size_t first, size_t n,
 		stats[i] = walks != NULL && walks[i] != NULL ? *walk_stats(walks[i])
 							     : (struct flow_stats){0};
 	if (walks != NULL)
-		free_walks(walks, n);
+		end(r, walks, n);
 	return result;
 }
 
@@ -159,6 +171,19 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	       struct flow_stats *ret)
 {
 	return replay_some(r, index, 1, consumer, ret);
+}
+
+uint64_t replay_asked_since(const struct replay *r, size_t index)
+{
+	const struct manifest *m = r->manifest;
+	/* The time is asked for before the trigger; a processor may stop a good deal later. One
+	 * that was away had stopped before, nobody knows when. */
+	uint64_t tsc, until = MIN_OF(m->cpus[index].stop_ns, m->perf_ns);
+
+	if (m->last_ns == MANIFEST_ABSENT || until == MANIFEST_ABSENT || until < m->last_ns)
+		return 0;
+	tsc = tscmap_tsc(&r->clocks[index], until - m->last_ns);
+	return tsc == MANIFEST_ABSENT ? 0 : tsc;
 }
 
 /* 1: it is code; 2: enough was looked at. */
@@ -265,13 +290,16 @@ static int load(struct replay *r, const struct image_loader *loader)
 		result = contexts_init(&r->contexts);
 	if (result == 0)
 		result = load_turns(r);
-	if (result == 0)
-		result = shift_clocks(r->bundle, &r->turns, r->timeline, &r->clock, &r->shift,
-				      &r->clocks);
 	return result;
 }
 
-int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret)
+static int find_clocks(struct replay *r)
+{
+	return shift_clocks(r->bundle, &r->turns, r->timeline, &r->clock, &r->shift, &r->clocks);
+}
+
+int replay_new_with(const struct bundle *bundle, const struct image_loader *loader,
+		    int (*clocks)(struct replay *r), struct replay **ret)
 {
 	struct replay *r = calloc(1, sizeof(*r));
 	int result;
@@ -282,6 +310,8 @@ int replay_new(const struct bundle *bundle, const struct image_loader *loader, s
 	r->manifest = bundle_manifest(bundle);
 	tscmap_init(&r->clock, r->manifest);
 	result = load(r, loader);
+	if (result == 0)
+		result = clocks(r);
 	if (result != 0) {
 		replay_free(r);
 		return result;
@@ -290,10 +320,16 @@ int replay_new(const struct bundle *bundle, const struct image_loader *loader, s
 	return 0;
 }
 
+int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret)
+{
+	return replay_new_with(bundle, loader, find_clocks, ret);
+}
+
 void replay_free(struct replay *r)
 {
 	if (r == NULL)
 		return;
+	flow_free(r->code);
 	kernel_free(r->kernel);
 	symbols_free(r->symbols);
 	image_set_free(r->images);

@@ -11,6 +11,7 @@
 #include "decoder/flow.h"
 #include "decoder/worker/contexts.h"
 #include "decoder/worker/shift.h"
+#include "decoder/worker/stopwatch.h"
 #include "decoder/worker/tscmap.h"
 #include "decoder/worker/turns.h"
 #include "proto/bundle.h"
@@ -20,7 +21,15 @@
 
 /* What a consumer wants of the flows; see struct flow_config. */
 struct replay_options {
-	bool marks, ticks, guests, resume_at_psb, resume_at_tip, retstack_libipt, cut;
+	bool steps, marks, ticks, guests, resume_at_psb, resume_at_tip, retstack_libipt, cut;
+	uint32_t threads; /* that decode; 0: one for each CPU that may be used */
+	uint64_t memory;  /* of this process; 0: there is no limit */
+};
+
+/* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all), up to END (0: its
+ * size). */
+struct replay_part {
+	uint64_t from, end;
 };
 
 struct replay {
@@ -34,6 +43,11 @@ struct replay {
 	struct symbols *symbols;
 	uint64_t bad_records;	       /* of the sideband, skipped */
 	struct replay_options options; /* all off; to be set before it is walked */
+	/* What is walked, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
+	const struct replay_part *parts;
+	struct stopwatch *watch; /* runs while the flows do; borrowed, NULL: nobody wants to know */
+	/* Keeps the code, so that what is walked again is compiled once; NULL before a walk. */
+	struct flow *code;
 	struct contexts contexts;
 	struct turns turns; /* of the manifest's CPUs */
 	/* One of the threads of the only process, for CPUs of which there are no turns; may be
@@ -62,6 +76,7 @@ struct replay_stretch {
 	/* So for marks. */
 	const struct flow_mark *marks;
 	size_t n_marks, first_mark;
+	const struct flow_batch *batch;	      /* for the walks of FLOW_STEPS items */
 	struct flow *flow;		      /* for flow_run */
 	size_t cpu;			      /* index into the manifest's */
 	uint32_t context;		      /* number in replay->contexts */
@@ -69,13 +84,20 @@ struct replay_stretch {
 	/* Not NULL: of which of this one's process' threads is not known. */
 	const struct timeline_thread *process;
 	bool switched; /* it gets the CPU here, without an item that says so */
+	/* It goes on with the CPU's last one, which only ended where a batch did: that is not the
+	 * trace's doing. Nothing of another CPU comes between two such. */
+	bool goes_on;
 };
 
+#define REPLAY_STOPPED 2
+
 struct replay_consumer {
-	/* 0; anything else ends the replay with that result. */
+	/* 0; -errno ends the replay with that result. */
 	int (*stretch)(void *userdata, const struct replay_stretch *s);
 	/* At each CPU's new percent of its bytes; may be NULL. */
 	void (*progress)(void *userdata, size_t cpu, unsigned percent);
+	/* Before each batch; false ends the replay with REPLAY_STOPPED. May be NULL. */
+	bool (*go_on)(void *userdata);
 	void *userdata;
 	struct flow_stats
 		*stats; /* one for each CPU of the manifest, set at the end; may be NULL */
@@ -84,15 +106,21 @@ struct replay_consumer {
 /* BUNDLE is borrowed until replay_free. LOADER brings images that lie elsewhere; NULL: they are
  * missing. 0 or -ENOMEM. */
 int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret);
+/* The same, but r->shift and r->clocks are what CLOCKS makes of all the rest: 0 or -ENOMEM. */
+int replay_new_with(const struct bundle *bundle, const struct image_loader *loader,
+		    int (*clocks)(struct replay *r), struct replay **ret);
 void replay_free(struct replay *r);
 void replay_freep(struct replay **r);
 /* Decodes all CPUs of the manifest together: a thread's stretches come in the order in which it had
- * the CPUs. 0, -ENOMEM, or what the consumer returned. */
+ * the CPUs. 0, -ENOMEM, REPLAY_STOPPED, or what the consumer returned. May be called again: nothing
+ * is remembered but code. */
 int replay_all(struct replay *r, const struct replay_consumer *consumer);
 /* Only CPU number INDEX; what only other CPUs tell is then not known. *ret is always set. Results
  * as of replay_all. */
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,
 	       struct flow_stats *ret);
+/* The TSC from which on CPU number INDEX was asked for; 0: from its beginning. */
+uint64_t replay_asked_since(const struct replay *r, size_t index);
 /* The code at ADDRESS in a context; results as of image_find. */
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret);
 /* The function around ADDRESS, for which CODE was found: as symbols_find. */

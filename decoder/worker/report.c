@@ -80,7 +80,8 @@ static void write_cut(const struct report *r, struct json_writer *w)
 
 static void write_generator(const struct report *r, struct json_writer *w)
 {
-	json_string(w, "schemaVersion", REPORT_SCHEMA_VERSION);
+	json_string(w, "schemaVersion",
+		    r->d->window.limited ? REPORT_SCHEMA_DECODED : REPORT_SCHEMA_VERSION);
 	json_begin_object(w, "generator");
 	json_string(w, "name", "ptsnap-decode");
 	json_string(w, "version", r->options->version);
@@ -98,6 +99,8 @@ static void write_all(const struct report *r, struct json_writer *w)
 	report_trace(r, w);
 	report_errata(r, w);
 	report_window(r, w);
+	if (r->d->window.limited)
+		report_decoded(r, w);
 	write_list(r, w, REPORT_CPUS);
 	report_coverage(r, w);
 	report_totals(r, w);
@@ -288,8 +291,10 @@ static int stream(const struct report *r, int fd)
 int report_write(struct decode *d, const struct report_options *options, int fd)
 {
 	struct report r = {.d = d, .m = d->replay->manifest, .options = options};
-	int result = prepare(&r);
+	int result;
 
+	r.symbols = calloc(REPORT_SYMBOLS, sizeof(*r.symbols));
+	result = r.symbols == NULL ? -ENOMEM : prepare(&r);
 	if (result == 0)
 		result = plan(&r);
 	if (result == 0)
@@ -299,5 +304,6 @@ int report_write(struct decode *d, const struct report_options *options, int fd)
 	free(r.images);
 	free(r.image_places);
 	free(r.functions);
+	free(r.symbols);
 	return result;
 }

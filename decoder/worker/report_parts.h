@@ -39,8 +39,13 @@ struct report_list {
 	bool newest_first; /* but written oldest first */
 };
 
-/* A thread: lanes [first, end) of the sorted tally; none where it was not traced. */
+/* What is known of a thread, in the order of the list. */
+enum report_known { REPORT_DECODED, REPORT_LAST_STRETCH, REPORT_UNTRACED };
+
+/* A thread: lanes [first, end) of a sorted tally; none where it was not traced. */
 struct report_thread {
+	enum report_known known;
+	const struct tally *tally; /* the decode's, or that of last stretches */
 	size_t first, end;
 	uint64_t insns, branches, ticks;
 	const struct timeline_thread *thread; /* NULL: unknown */
@@ -68,6 +73,16 @@ struct report_image {
 	uint64_t insns;
 };
 
+/* What an address is, looked up once. */
+struct report_symbol {
+	uint64_t address; /* 0: nothing was looked up here */
+	uint32_t context;
+	uint32_t image;	  /* index of the manifest; UINT32_MAX: none */
+	uint64_t offset;  /* from the beginning of the symbol, else of the file */
+	const char *name; /* borrowed; NULL: no symbol */
+};
+#define REPORT_SYMBOLS (1u << 15)
+
 struct report {
 	struct decode *d; /* borrowed */
 	const struct manifest *m;
@@ -81,8 +96,9 @@ struct report {
 	struct report_turn *turns; /* newest first */
 	uint64_t turns_total;	   /* with those that have no element */
 	struct report_image *images;
-	uint32_t *image_places; /* manifest index -> place in images */
-	uint32_t *functions;	/* indices, most self instructions first */
+	uint32_t *image_places;	       /* manifest index -> place in images */
+	uint32_t *functions;	       /* indices, most self instructions first */
+	struct report_symbol *symbols; /* by a hash of context and address, REPORT_SYMBOLS */
 };
 
 /* An address, resolved. */
@@ -140,6 +156,8 @@ void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);
 void report_window(const struct report *r, struct json_writer *w);
+/* Where there was a deadline: what was decoded. */
+void report_decoded(const struct report *r, struct json_writer *w);
 void report_coverage(const struct report *r, struct json_writer *w);
 void report_totals(const struct report *r, struct json_writer *w);
 void report_event_counts(const struct report *r, struct json_writer *w);
@@ -161,3 +179,5 @@ void report_image(const struct report *r, struct json_writer *w, size_t i);
 /* When the trace of CPU (index) begins and ends, perf ns; MANIFEST_ABSENT where unknown. */
 uint64_t report_begin_ns(const struct decode *d, size_t cpu);
 uint64_t report_end_ns(const struct decode *d, size_t cpu);
+/* From when on all CPUs with a trace are decoded, perf ns; MANIFEST_ABSENT where unknown. */
+uint64_t report_all_begin_ns(const struct decode *d);

@@ -43,14 +43,13 @@ static void write_branch(const struct report *r, struct json_writer *w,
 
 /* The newest branch not yet taken of the lanes [first, end), of which TAKEN says how many; NULL:
  * none is left. */
-static const struct tally_branch *newest(const struct report *r, const struct report_thread *t,
-					 uint64_t *taken)
+static const struct tally_branch *newest(const struct report_thread *t, uint64_t *taken)
 {
 	const struct tally_branch *best = NULL;
 	size_t i, from = 0;
 
 	for (i = t->first; i < t->end; i++) {
-		const struct tally_lane *lane = r->d->tally.lanes[i];
+		const struct tally_lane *lane = t->tally->lanes[i];
 		uint64_t n = MIN_OF(lane->n_last, (uint64_t)REPORT_LAST_BRANCHES);
 		const struct tally_branch *b;
 
@@ -76,7 +75,7 @@ static void write_last_branches(const struct report *r, struct json_writer *w,
 
 	json_begin_array(w, "lastBranches");
 	while (taken != NULL && n < r->branches_kept) {
-		list[n] = newest(r, t, taken);
+		list[n] = newest(t, taken);
 		if (list[n] == NULL)
 			break;
 		n++;
@@ -117,14 +116,13 @@ static void write_stack(const struct report *r, struct json_writer *w,
 	json_end_array(w);
 }
 
-static void write_transactions(const struct report *r, struct json_writer *w,
-			       const struct report_thread *t)
+static void write_transactions(struct json_writer *w, const struct report_thread *t)
 {
 	struct marks_transactions sum = {0};
 	size_t i;
 
 	for (i = t->first; i < t->end; i++) {
-		const struct marks_transactions *of = &r->d->tally.lanes[i]->transactions;
+		const struct marks_transactions *of = &t->tally->lanes[i]->transactions;
 
 		sum.begun += of->begun;
 		sum.committed += of->committed;
@@ -141,10 +139,32 @@ static void write_transactions(const struct report *r, struct json_writer *w,
 	json_end_object(w);
 }
 
+/* What called what ran may have been called before what was decoded begins, unless the thread was
+ * made later, as a FORK record says. */
+static bool has_older_frames(const struct report *r, const struct report_thread *t)
+{
+	const uint64_t begin = report_all_begin_ns(r->d);
+
+	return t->known == REPORT_LAST_STRETCH || t->thread == NULL || begin == MANIFEST_ABSENT ||
+	       t->thread->ppid == UINT32_MAX || t->thread->begin <= begin;
+}
+
+static void write_window(const struct report *r, struct json_writer *w,
+			 const struct report_thread *t)
+{
+	if (t->known == REPORT_UNTRACED) {
+		json_null(w, "window");
+		json_null(w, "olderFrames");
+		return;
+	}
+	json_string(w, "window", t->known == REPORT_DECODED ? "decoded" : "last-stretch");
+	json_boolean(w, "olderFrames", has_older_frames(r, t));
+}
+
 void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
-	const struct tally_lane *last = t->end > t->first ? r->d->tally.lanes[t->end - 1] : NULL;
+	const struct tally_lane *last = t->end > t->first ? t->tally->lanes[t->end - 1] : NULL;
 	const struct timeline_thread *thread = t->thread;
 	uint64_t now = r->m->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->m->perf_ns;
 
@@ -163,27 +183,64 @@ void report_thread(const struct report *r, struct json_writer *w, size_t i)
 		json_null(w, "cpuNSec");
 	else
 		report_span(r, w, "cpuNSec", t->ticks);
-	write_transactions(r, w, t);
+	write_transactions(w, t);
 	write_last_branches(r, w, t);
 	write_stack(r, w, last);
+	if (r->d->window.limited)
+		write_window(r, w, t);
 	json_end_object(w);
 }
 
-/* Lanes without anything in them come last in their thread's and make no thread of their own. */
-static size_t collect(struct report *r)
+static bool is_empty(const struct tally_lane *lane)
 {
-	const struct tally *t = &r->d->tally;
-	size_t i, n = 0;
+	return lane->n_last == 0 && lane->insns == 0;
+}
+
+/* Whether the decoded part has something of THREAD: one whose last stretch was looked for may have
+ * come into it. Lanes are in order of tid, nobody's first. */
+static bool is_decoded(const struct tally *t, const struct timeline_thread *thread)
+{
+	size_t from = 0, until = t->n_lanes;
+
+	while (from < until) {
+		const size_t middle = from + (until - from) / 2;
+		const struct timeline_thread *other = t->lanes[middle]->thread;
+
+		if (other == NULL || other->tid < thread->tid)
+			from = middle + 1;
+		else
+			until = middle;
+	}
+	for (; from < t->n_lanes && t->lanes[from]->thread->tid == thread->tid; from++)
+		if (t->lanes[from]->thread == thread)
+			return !is_empty(t->lanes[from]);
+	return false;
+}
+
+static bool is_left_out(const struct report *r, const struct tally_lane *lane,
+			enum report_known known)
+{
+	if (is_empty(lane) || known == REPORT_DECODED)
+		return is_empty(lane);
+	return lane->thread == NULL || is_decoded(&r->d->tally, lane->thread);
+}
+
+/* Lanes of T without anything in them come last in their thread's and make no thread of their own.
+ * There are N so far. */
+static size_t collect(struct report *r, const struct tally *t, enum report_known known, size_t n)
+{
+	size_t i;
 
 	for (i = 0; i < t->n_lanes; i++) {
 		const struct tally_lane *lane = t->lanes[i];
 		size_t frames = lane->ip != 0 ? calls_depth(&lane->calls) + 1 : 0;
 
-		if (lane->n_last == 0 && lane->insns == 0)
+		if (is_left_out(r, lane, known))
 			continue;
-		if (n == 0 || t->lanes[r->threads[n - 1].first]->thread != lane->thread)
-			r->threads[n++] =
-				(struct report_thread){.first = i, .thread = lane->thread};
+		if (n == 0 || r->threads[n - 1].tally != t ||
+		    t->lanes[r->threads[n - 1].first]->thread != lane->thread)
+			r->threads[n++] = (struct report_thread){
+				.known = known, .tally = t, .first = i, .thread = lane->thread};
 		r->threads[n - 1].end = i + 1;
 		r->threads[n - 1].insns += lane->insns;
 		r->threads[n - 1].branches += lane->branches;
@@ -200,7 +257,8 @@ static size_t add_untraced(struct report_thread *to, const struct report_share *
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		to[i] = (struct report_thread){.first = SIZE_MAX,
+		to[i] = (struct report_thread){.known = REPORT_UNTRACED,
+					       .first = SIZE_MAX,
 					       .end = SIZE_MAX,
 					       .thread = shares[i].thread,
 					       .cpu_ns = shares[i].ns};
@@ -212,6 +270,8 @@ static int compare_threads(const void *a, const void *b)
 {
 	const struct report_thread *x = a, *y = b;
 
+	if (x->known != y->known)
+		return x->known < y->known ? -1 : 1;
 	if (x->insns != y->insns)
 		return x->insns < y->insns ? 1 : -1;
 	if (x->first != y->first)
@@ -229,12 +289,17 @@ int report_prepare_threads(struct report *r)
 	size_t n, n_shares;
 
 	lanes_sort(&r->d->tally);
+	if (r->d->past.n_lanes > 0)
+		lanes_sort(&r->d->past);
 	if (report_untraced(r, &shares, &n_shares) < 0)
 		return -ENOMEM;
-	r->threads = calloc(r->d->tally.n_lanes + n_shares + 1, sizeof(*r->threads));
+	r->threads = calloc(r->d->tally.n_lanes + r->d->past.n_lanes + n_shares + 1,
+			    sizeof(*r->threads));
 	if (r->threads == NULL)
 		return -ENOMEM;
-	n = collect(r);
+	n = collect(r, &r->d->tally, REPORT_DECODED, 0);
+	if (!r->d->window.complete)
+		n = collect(r, &r->d->past, REPORT_LAST_STRETCH, n);
 	n += add_untraced(r->threads + n, shares, n_shares);
 	qsort(r->threads, n, sizeof(*r->threads), compare_threads);
 	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};

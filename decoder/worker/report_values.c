@@ -104,27 +104,55 @@ void report_file_name(const struct report *r, uint32_t image, char *to, size_t s
 	snprintf(to, size, "%.256s", base_name(path));
 }
 
-void report_place(const struct report *r, uint32_t context, uint64_t address,
-		  struct report_place *ret)
+static void look_up(const struct report *r, uint32_t context, uint64_t address,
+		    struct report_symbol *ret)
 {
 	const struct replay *replay = r->d->replay;
 	struct image_code code;
 	struct symbol symbol;
 
+	*ret = (struct report_symbol){.address = address, .context = context, .image = UINT32_MAX};
+	if (replay_find(replay, context, address, &code) != 0)
+		return;
+	replay_symbol(replay, address, &code, &symbol);
+	ret->image = code.image;
+	ret->offset = code.offset + (address - code.address);
+	ret->name = symbol.name;
+	if (symbol.name != NULL)
+		ret->offset -= symbol.offset;
+}
+
+/* The same branches are written for many threads, and measured before. */
+static const struct report_symbol *symbol_at(const struct report *r, uint32_t context,
+					     uint64_t address)
+{
+	uint64_t h = (address ^ (uint64_t)context << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	struct report_symbol *s = &r->symbols[h >> 40 & (REPORT_SYMBOLS - 1)];
+
+	if (s->address != address || s->context != context)
+		look_up(r, context, address, s);
+	return s;
+}
+
+void report_place(const struct report *r, uint32_t context, uint64_t address,
+		  struct report_place *ret)
+{
+	const struct report_symbol *s;
+
 	ret->name[0] = '\0';
 	ret->image = UINT32_MAX;
 	ret->offset = MANIFEST_ABSENT;
-	if (address == 0 || replay_find(replay, context, address, &code) != 0)
+	if (address == 0)
 		return;
-	ret->image = code.image;
-	ret->offset = code.offset + (address - code.address);
-	replay_symbol(replay, address, &code, &symbol);
-	if (symbol.name != NULL) {
-		snprintf(ret->name, sizeof(ret->name), "%.448s", symbol.name);
-		ret->offset -= symbol.offset;
-	} else {
-		report_file_name(r, code.image, ret->name, sizeof(ret->name));
-	}
+	s = symbol_at(r, context, address);
+	if (s->image == UINT32_MAX)
+		return;
+	ret->image = s->image;
+	ret->offset = s->offset;
+	if (s->name != NULL)
+		snprintf(ret->name, sizeof(ret->name), "%.448s", s->name);
+	else
+		report_file_name(r, s->image, ret->name, sizeof(ret->name));
 }
 
 void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/landlock.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -37,6 +38,11 @@
 #define NOBODY 65534u
 
 #define MAX_STACK (64u << 20)
+
+#define SIGNAL_SETXID 33u /* of those that glibc keeps for itself */
+#define THREAD_FLAGS                                                                        \
+	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | \
+	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -198,6 +204,10 @@ static const int allowed_calls[] = {
 	SCMP_SYS(futex),
 	SCMP_SYS(getrandom),
 	SCMP_SYS(clock_gettime),
+	/* Threads (decoder/ahead.c), and how many. */
+	SCMP_SYS(sched_getaffinity),
+	SCMP_SYS(set_robust_list),
+	SCMP_SYS(rseq),
 	SCMP_SYS(sysinfo), /* glibc: qsort asks how much memory there is (stdlib/msort.c) */
 	SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(getpid),
@@ -233,6 +243,11 @@ static int allow_conditional(scmp_filter_ctx ctx)
 	/* fstat of glibc >= 2.33. A filter cannot read the path; what is left is to stat, not to
 	 * open. */
 	const struct scmp_arg_cmp by_fd[] = {SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)};
+	/* A thread and no process: what glibc's pthread_create asks for
+	 * (nptl/pthread_create.c, create_thread). */
+	const struct scmp_arg_cmp thread[] = {SCMP_A0(SCMP_CMP_EQ, THREAD_FLAGS)};
+	/* With the first one glibc takes the signal for setuid() of all (nptl/pthread_create.c). */
+	const struct scmp_arg_cmp setxid[] = {SCMP_A0(SCMP_CMP_EQ, SIGNAL_SETXID)};
 	const struct scmp_arg_cmp get_fl[] = {SCMP_A1(SCMP_CMP_EQ, F_GETFL)};
 	/* abort() of our own asserts, and nobody else's process. */
 	const struct scmp_arg_cmp self[] = {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())};
@@ -246,6 +261,13 @@ static int allow_conditional(scmp_filter_ctx ctx)
 		r = allow(ctx, SCMP_SYS(fcntl), get_fl, 1);
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(tgkill), self, 1);
+	if (r == 0)
+		r = allow(ctx, SCMP_SYS(clone), thread, 1);
+	if (r == 0 && !SANDBOX_SANITIZED)
+		r = allow(ctx, SCMP_SYS(rt_sigaction), setxid, 1);
+	/* A filter cannot read its arguments; glibc then uses clone. */
+	if (r == 0)
+		r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0, NULL);
 	return r;
 }
 

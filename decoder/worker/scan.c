@@ -8,11 +8,11 @@
 void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first)
 {
 	s->done = s->broken = false;
-	s->open = true;
+	s->open = s->readers = true;
 	s->guests = flow_walks_guests(f);
 	flow_readers(f, &s->reader, &s->timing);
 	s->next = *first;
-	s->next.reader = s->reader;
+	s->begin = s->reader;
 }
 
 void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop)
@@ -33,8 +33,9 @@ void scan_start(struct scan *s, const struct flow_config *config, size_t start, 
 
 static void begin(struct scan *s, const struct event *e, uint64_t ip)
 {
-	s->next = (struct scan_stretch){
-		.offset = e->offset, .ip = ip, .broken = s->broken, .reader = s->reader};
+	s->next = (struct scan_stretch){.offset = e->offset, .ip = ip, .broken = s->broken};
+	if (s->readers) /* large */
+		s->begin = s->reader;
 	timing_at(&s->timing, e->offset, &s->next.enter_lo, &s->next.enter_hi);
 	s->open = true;
 	s->broken = false;
@@ -47,6 +48,8 @@ static bool end(struct scan *s, const struct event *e, enum scan_end how, struct
 		return false;
 	s->open = false;
 	*ret = s->next;
+	if (s->ended != NULL)
+		*s->ended = s->begin;
 	ret->end = (uint8_t)how;
 	ret->until = e->offset;
 	if (how == SCAN_END_ASYNC && e->has_from)
@@ -136,11 +139,15 @@ static bool on_event(struct scan *s, const struct event *e, struct scan_stretch 
 	}
 }
 
-bool scan_next(struct scan *s, struct scan_stretch *ret)
+bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *ret_reader)
 {
 	struct event e;
 
+	s->ended = ret_reader;
 	while (!s->done) {
+		/* A stretch ends with none of these. */
+		if (s->open)
+			event_pass_branches(&s->reader);
 		event_next(&s->reader, &e);
 		if (on_event(s, &e, ret))
 			return true;

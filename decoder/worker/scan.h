@@ -26,7 +26,6 @@ struct scan_stretch {
 	uint64_t left; /* SCAN_END_ASYNC: the instruction that would have been next; 0: not known */
 	uint8_t end;   /* enum scan_end */
 	bool broken;   /* packets were lost before it: there may have been other stretches */
-	struct event_reader reader; /* of the packets behind its beginning */
 };
 
 struct scan {
@@ -35,7 +34,10 @@ struct scan {
 	bool done, broken;
 	bool open; /* next has begun */
 	bool guests;
+	bool readers; /* are wanted */
 	struct scan_stretch next;
+	struct event_reader begin;  /* of it */
+	struct event_reader *ended; /* to be set to that of the one that ends; or NULL */
 };
 
 /* Whether IP lies in the processor's canonical upper half. */
@@ -50,5 +52,6 @@ void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch 
 /* All by itself, in the bytes of CONFIG's trace from START (a PSB) to STOP; of CONFIG only the
  * trace, time and processor are looked at. */
 void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop);
-/* The next one; false: there is none. */
-bool scan_next(struct scan *s, struct scan_stretch *ret);
+/* The next one; false: there is none. *ret_reader: of the packets behind its beginning; NULL: it is
+ * not wanted, as it is never after scan_start. */
+bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *ret_reader);

@@ -62,6 +62,12 @@ static size_t first_until(const struct turns_cpu *cpu, uint64_t time)
 	return lo;
 }
 
+size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time)
+{
+	/* Behind the last one is none, which is as good as one of nobody. */
+	return cpu->n > 0 ? cpu->n - first_until(cpu, time) + 1 : 0;
+}
+
 static const struct space_mapping *find_code(const struct space *space, uint64_t time, uint64_t ip)
 {
 	const struct space_mapping *m = space == NULL ? NULL : space_find(space, time, ip);
@@ -264,7 +270,8 @@ static int64_t add_up(struct search *s, uint64_t *ret_doubt)
 	struct span best = {0, 0};
 	int most = 0, now = 0;
 
-	qsort(s->edges, s->n_edges, sizeof(*s->edges), by_place);
+	if (s->n_edges > 0)
+		qsort(s->edges, s->n_edges, sizeof(*s->edges), by_place);
 	for (size_t i = 0; i + 1 < s->n_edges; i++) {
 		struct span span = {s->edges[i].at, s->edges[i + 1].at - 1};
 

@@ -65,9 +65,14 @@ struct shift_question {
 /* 0 or -ENOMEM; shift_done in any case. Work is bounded by N times a constant. */
 int shift_find(const struct shift_question *q, struct shift *ret);
 void shift_done(struct shift *s);
+/* By how many turns of CPU samples at TIME (perf ns) or later may be contradicted, at most. */
+size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time);
 /* Whether sample S contradicts the sideband with a shift of NS. */
 bool shift_contradicts(const struct shift_question *q, const struct shift_sample *s, int64_t ns);
 
+/* The clocks of N CPUs, *ret_clocks (freed by the caller in any case), and that of all, CLOCK, as S
+ * says. 0 or -ENOMEM. */
+int shift_tell(const struct shift *s, size_t n, struct tscmap *clock, struct tscmap **ret_clocks);
 /* All of it: the shift of BUNDLE, with which CLOCK then counts, and so do *ret_clocks, one for each
  * CPU (freed by the caller in any case). None is looked for where there is no clock, or the offset
  * of the sideband was given. 0 or -ENOMEM. */

@@ -61,7 +61,7 @@ static void read_piece(struct collector *c, uint32_t cpu, size_t want)
 	struct shift_sample sample;
 	size_t seen = 0;
 
-	while (scan_next(&c->scan, &stretch))
+	while (scan_next(&c->scan, &stretch, NULL))
 		if (take(c, &stretch, &sample)) {
 			sample.cpu = cpu;
 			c->ring[seen++ % want] = sample;
@@ -156,6 +156,32 @@ int shift_collect(const struct bundle *bundle, const struct tscmap *clock,
 	return 0;
 }
 
+/* When the trace of CPU begins, or before that; 0: not known. */
+static uint64_t begin_of(const struct bundle *bundle, uint32_t cpu, const struct tscmap *clock)
+{
+	size_t size;
+	const uint8_t *trace = bundle_cpu(bundle, cpu, &size), *psb;
+	uint64_t tsc, ns;
+
+	psb = sync_find_tsc(trace, trace + size, 1);
+	if (psb == NULL || !sync_tsc(psb, trace + size, &tsc))
+		return 0;
+	ns = tscmap_ns(clock, tsc - MIN_OF(tsc, (uint64_t)SLACK_TICKS));
+	return ns == MANIFEST_ABSENT ? 0 : ns - MIN_OF(ns, (uint64_t)SLACK_NS);
+}
+
+/* Too few turns lie in the trace for a shift to explain enough of them, whatever the samples are.
+ */
+static bool is_hopeless(const struct bundle *bundle, const struct turns *turns,
+			const struct tscmap *clock)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < turns->n_cpus && n < SHIFT_TURNS; i++)
+		n += shift_turns_since(&turns->cpus[i], begin_of(bundle, (uint32_t)i, clock));
+	return n < SHIFT_TURNS;
+}
+
 static int find(const struct bundle *bundle, const struct turns *turns,
 		const struct timeline *timeline, const struct tscmap *clock, struct shift *ret)
 {
@@ -163,34 +189,42 @@ static int find(const struct bundle *bundle, const struct turns *turns,
 	struct shift_question question = {.turns = turns, .timeline = timeline};
 	int result;
 
-	if (!clock->known || has_offset(bundle_manifest(bundle)))
+	if (!clock->known || has_offset(bundle_manifest(bundle)) ||
+	    is_hopeless(bundle, turns, clock))
 		return 0;
 	result = shift_collect(bundle, clock, &samples, &question.n);
 	question.samples = samples;
 	return result == 0 ? shift_find(&question, ret) : result;
 }
 
+int shift_tell(const struct shift *s, size_t n, struct tscmap *clock, struct tscmap **ret_clocks)
+{
+	struct tscmap *clocks = calloc(n + 1, sizeof(*clocks));
+
+	*ret_clocks = clocks;
+	if (clocks == NULL)
+		return -ENOMEM;
+	clock->ahead = s->ns;
+	clock->doubt = s->doubt;
+	for (size_t i = 0; i < n; i++) {
+		clocks[i] = *clock;
+		if (s->cpus == NULL)
+			continue;
+		clocks[i].ahead = s->cpus[i].ns;
+		clocks[i].doubt = s->cpus[i].doubt;
+	}
+	return 0;
+}
+
 int shift_clocks(const struct bundle *bundle, const struct turns *turns,
 		 const struct timeline *timeline, struct tscmap *clock, struct shift *ret,
 		 struct tscmap **ret_clocks)
 {
-	size_t n = bundle_manifest(bundle)->n_cpus;
-	struct tscmap *clocks = calloc(n + 1, sizeof(*clocks));
 	int result;
 
 	*ret = (struct shift){0};
-	*ret_clocks = clocks;
-	if (clocks == NULL)
-		return -ENOMEM;
+	*ret_clocks = NULL;
 	result = find(bundle, turns, timeline, clock, ret);
-	clock->ahead = ret->ns;
-	clock->doubt = ret->doubt;
-	for (size_t i = 0; i < n; i++) {
-		clocks[i] = *clock;
-		if (ret->cpus == NULL)
-			continue;
-		clocks[i].ahead = ret->cpus[i].ns;
-		clocks[i].doubt = ret->cpus[i].doubt;
-	}
-	return result;
+	return result == 0 ? shift_tell(ret, bundle_manifest(bundle)->n_cpus, clock, ret_clocks)
+			   : result;
 }

@@ -1,47 +1,20 @@
 /*
- * Counting: every stretch of the replay passes here once; this is the worker's inner loop. Called
- * by decode.c in ptsnap-decode.
+ * Counting: every stretch of the replay passes here once, item by item; what walks of steps in it
+ * do, tally_steps.c counts, which comes to the same. Called by decode_stretch.c in ptsnap-decode.
  *
  * A run's instructions belong to the function in which it begins; a run that crosses a function's
  * end is split exactly. A function is active from its call, or from the jump to it out of another
  * function (a tail call, a PLT entry), until its frame ends or another function takes its place;
  * its total is the thread's counters over that time, recursion counted once.
  */
-#include "decoder/worker/tally.h"
+#include "decoder/worker/tally_private.h"
 
 #include <stdlib.h>
 
 #include "decoder/worker/lanes.h"
-#include "proto/base.h"
 
 /* flow_run is asked for so many addresses at once. */
 #define SPLIT_INSNS 512u
-
-static void activate(struct tally *t, struct tally_lane *lane, uint32_t function)
-{
-	struct function *f;
-
-	if (function == TALLY_NO_FUNCTION)
-		return;
-	f = &t->functions.list[function];
-	if (f->active++ > 0)
-		return;
-	f->began_insns = lane->insns;
-	f->began_ticks = lane->ticks;
-}
-
-static void deactivate(struct tally *t, struct tally_lane *lane, uint32_t function)
-{
-	struct function *f;
-
-	if (function == TALLY_NO_FUNCTION)
-		return;
-	f = &t->functions.list[function];
-	if (--f->active > 0)
-		return;
-	f->total_insns += lane->insns - f->began_insns;
-	f->total_ticks += lane->ticks - f->began_ticks;
-}
 
 static void for_all_active(struct tally *t, struct tally_lane *lane,
 			   void (*fn)(struct tally *, struct tally_lane *, uint32_t))
@@ -59,10 +32,10 @@ static void switch_to(struct tally *t, struct tally_lane *lane)
 	if (t->lane == lane)
 		return;
 	if (t->lane != NULL)
-		for_all_active(t, t->lane, deactivate);
+		for_all_active(t, t->lane, tally_deactivate);
 	t->lane = lane;
 	if (lane != NULL)
-		for_all_active(t, lane, activate);
+		for_all_active(t, lane, tally_activate);
 }
 
 static void pop(struct tally *t, struct tally_lane *lane, size_t n)
@@ -70,7 +43,7 @@ static void pop(struct tally *t, struct tally_lane *lane, size_t n)
 	while (n-- > 0) {
 		struct calls_frame frame = calls_pop(&lane->calls);
 
-		deactivate(t, lane, lane->function);
+		tally_deactivate(t, lane, lane->function);
 		lane->function = frame.function;
 	}
 }
@@ -85,7 +58,7 @@ static int push(struct tally *t, struct tally_lane *lane, struct calls_change *c
 	if (r < 0)
 		return r;
 	if (r == CALLS_DROPPED)
-		deactivate(t, lane, dropped.function);
+		tally_deactivate(t, lane, dropped.function);
 	lane->function = TALLY_NO_FUNCTION;
 	lane->called = change->call;
 	return 0;
@@ -95,25 +68,10 @@ static int push(struct tally *t, struct tally_lane *lane, struct calls_change *c
 static void forget_stack(struct tally *t, struct tally_lane *lane)
 {
 	pop(t, lane, calls_depth(&lane->calls));
-	deactivate(t, lane, lane->function);
+	tally_deactivate(t, lane, lane->function);
 	lane->function = TALLY_NO_FUNCTION;
 	/* The new program begins elsewhere than where execve was called: that is no signal. */
 	lane->calls.stopped = false;
-}
-
-/* ENTRY: execution jumped to its first instruction, and did not just run into it. */
-static void enter_function(struct tally *t, struct tally_lane *lane, uint32_t function, bool entry)
-{
-	bool called = lane->called;
-
-	lane->called = false;
-	if (lane->function == function && !called)
-		return;
-	if (called || (entry && lane->function != TALLY_NO_FUNCTION))
-		t->functions.list[function].calls++;
-	deactivate(t, lane, lane->function);
-	lane->function = function;
-	activate(t, lane, function);
 }
 
 static void count_insns(struct tally *t, struct tally_lane *lane, uint64_t n)
@@ -149,61 +107,52 @@ static size_t part_within(const struct replay_stretch *s, const struct functions
 	}
 }
 
-static int count_run(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
-		     const struct flow_item *item)
+int tally_run(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+	      uint64_t start, uint64_t last, size_t n)
 {
-	uint64_t start = item->start;
-	size_t left = item->insns;
+	bool entry = !lane->cut;
 
-	while (left > 0) {
+	while (n > 0) {
 		struct functions_span span;
-		size_t part = left;
+		size_t part = n;
 		int r = functions_find(&t->functions, s->context, start, &span);
 
 		if (r < 0)
 			return r;
-		enter_function(t, lane, span.function,
-			       start == span.lo && start == item->start && !lane->cut);
-		if (item->from >= span.hi && left > 1)
-			part = part_within(s, &span, start, left, &start);
+		tally_enter(t, lane, span.function, entry && start == span.entry);
+		if (last >= span.hi && n > 1)
+			part = part_within(s, &span, start, n, &start);
 		count_insns(t, lane, part);
-		left -= part;
+		n -= part;
+		entry = false;
 	}
 	return 0;
 }
 
-/* One instant for an interval: its middle. 0: unknown. */
-static uint64_t estimate(const struct flow_item *item)
+static void count_cpu_time(struct tally_cpu *cpu, uint64_t now)
 {
-	if (item->tsc_lo == 0)
-		return item->tsc_hi == UINT64_MAX ? 0 : item->tsc_hi;
-	if (item->tsc_hi == UINT64_MAX || item->tsc_hi < item->tsc_lo)
-		return item->tsc_lo;
-	return item->tsc_lo + (item->tsc_hi - item->tsc_lo) / 2;
-}
-
-static void count_cpu_time(struct tally_cpu *cpu, const struct flow_item *item, uint64_t now)
-{
-	if (now == 0)
-		return;
 	if (cpu->first_tsc == 0)
 		cpu->first_tsc = now;
 	cpu->last_tsc = MAX_OF(cpu->last_tsc, now);
-	if (cpu->gap_tsc != 0 && item->kind != FLOW_GAP) {
-		cpu->lost_ticks += now > cpu->gap_tsc ? now - cpu->gap_tsc : 0;
-		cpu->gap_tsc = 0;
-	}
-	if (item->kind == FLOW_GAP && cpu->gap_tsc == 0)
+	if (cpu->gap_tsc == 0)
+		return;
+	cpu->lost_ticks += now > cpu->gap_tsc ? now - cpu->gap_tsc : 0;
+	cpu->gap_tsc = 0;
+}
+
+static void count_gap_time(struct tally_cpu *cpu, uint64_t now)
+{
+	if (cpu->first_tsc == 0)
+		cpu->first_tsc = now;
+	cpu->last_tsc = MAX_OF(cpu->last_tsc, now);
+	if (cpu->gap_tsc == 0)
 		cpu->gap_tsc = now;
 }
 
-/* The time up to ITEM goes to the function of its run. */
 static void count_time(struct tally *t, struct tally_lane *lane, uint64_t now)
 {
 	uint64_t ticks;
 
-	if (now == 0)
-		return;
 	if (lane->traced && lane->last_tsc != 0 && now > lane->last_tsc) {
 		ticks = now - lane->last_tsc;
 		lane->ticks += ticks;
@@ -211,6 +160,15 @@ static void count_time(struct tally *t, struct tally_lane *lane, uint64_t now)
 			t->functions.list[lane->function].self_ticks += ticks;
 	}
 	lane->last_tsc = now;
+}
+
+void tally_time(struct tally *t, struct tally_lane *lane, struct tally_cpu *cpu, uint64_t now)
+{
+	if (now != 0) {
+		count_cpu_time(cpu, now);
+		count_time(t, lane, now);
+	}
+	lane->traced = true;
 }
 
 static bool ends_stretch(const struct flow_item *item)
@@ -225,7 +183,7 @@ static void remember(struct tally_lane *lane, const struct flow_item *item, uint
 		lane->ip = item->to != 0 ? item->to : item->from;
 	if (item->kind == FLOW_GAP || item->kind == FLOW_END)
 		return;
-	lane->branches += item->kind != FLOW_END && item->kind != FLOW_GAP;
+	lane->branches++;
 	lane->last[lane->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
 		.from = item->from,
 		.to = item->to,
@@ -236,13 +194,23 @@ static void remember(struct tally_lane *lane, const struct flow_item *item, uint
 	};
 }
 
+int tally_calls(struct tally *t, struct tally_lane *lane, const struct flow_item *item)
+{
+	struct calls_change change = calls_decide(&lane->calls, item);
+
+	pop(t, lane, change.pops);
+	return change.pushes ? push(t, lane, &change) : 0;
+}
+
 static int count_item(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
 		      const struct flow_item *item)
 {
-	uint64_t now = estimate(item);
-	struct calls_change change;
-	int r = count_run(t, lane, s, item);
+	uint64_t now = tally_instant(item->tsc_lo, item->tsc_hi);
+	int r;
 
+	if (item->kind == FLOW_STEPS)
+		return tally_walk(t, lane, s, item->walk);
+	r = tally_run(t, lane, s, item->start, item->from, item->insns);
 	if (r < 0)
 		return r;
 	/* A mark only cuts a run in two. */
@@ -251,13 +219,15 @@ static int count_item(struct tally *t, struct tally_lane *lane, const struct rep
 		calls_mark(&lane->calls, &s->marks[item->mark - s->first_mark]);
 		return 0;
 	}
-	count_cpu_time(&t->cpus[s->cpu], item, now);
-	count_time(t, lane, now);
+	if (item->kind != FLOW_GAP) {
+		tally_time(t, lane, &t->cpus[s->cpu], now);
+	} else if (now != 0) {
+		count_gap_time(&t->cpus[s->cpu], now);
+		count_time(t, lane, now);
+	}
 	lane->traced = !ends_stretch(item);
 	remember(lane, item, s->context);
-	change = calls_decide(&lane->calls, item);
-	pop(t, lane, change.pops);
-	return change.pushes ? push(t, lane, &change) : 0;
+	return tally_calls(t, lane, item);
 }
 
 int tally_stretch(struct tally *t, const struct replay_stretch *s)
@@ -271,7 +241,7 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 		return r;
 	switch_to(t, lane);
 	/* What has no thread has no stack that goes on. */
-	if (lane->space != space || s->thread == NULL)
+	if (lane->space != space || (s->thread == NULL && !s->goes_on))
 		forget_stack(t, lane);
 	lane->space = space;
 	lane->context = s->context;
@@ -281,6 +251,7 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	lane->traced = lane->traced && !s->switched;
 	for (i = 0; i < s->n_items && r == 0; i++)
 		r = count_item(t, lane, s, &s->items[i]);
+	tally_last(t, lane, s);
 	return r;
 }
 
@@ -299,7 +270,9 @@ int tally_init(struct tally *t, const struct replay *replay)
 	if (r < 0)
 		return r;
 	t->cpus = calloc(replay->manifest->n_cpus + 1, sizeof(*t->cpus));
-	r = t->cpus == NULL ? -ENOMEM : lanes_find(t, NULL, &unknown);
+	r = t->cpus == NULL ? -ENOMEM : tally_cache_init(&t->cache, &t->functions);
+	if (r == 0)
+		r = lanes_find(t, NULL, &unknown);
 	if (r < 0)
 		tally_done(t);
 	return r;
@@ -307,6 +280,7 @@ int tally_init(struct tally *t, const struct replay *replay)
 
 void tally_done(struct tally *t)
 {
+	tally_cache_done(&t->cache);
 	functions_done(&t->functions);
 	lanes_done(t);
 	free(t->cpus);

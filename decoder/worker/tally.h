@@ -13,6 +13,7 @@
 #include "decoder/worker/functions.h"
 #include "decoder/worker/marks.h"
 #include "decoder/worker/replay.h"
+#include "decoder/worker/tally_cache.h"
 #include "proto/report.h"
 
 /* Lanes beyond share the first, of no known thread. */
@@ -51,21 +52,32 @@ struct tally_cpu {
 	uint64_t lost_ticks;	      /* within gaps */
 };
 
+/* A walk of the stretch that is being counted, whose branches are not among lane->last yet. */
+struct tally_tail {
+	uint32_t walk, last; /* number; the step of its last branch */
+	uint64_t end;	     /* lane->n_last behind that */
+};
+
 struct tally {
 	struct functions functions;
+	struct tally_cache cache;  /* of steps */
 	struct tally_lane **lanes; /* lanes[0]: unknown thread, or too many */
 	size_t n_lanes, capacity;
 	uint32_t *slots;
 	size_t n_slots;
 	struct tally_lane *lane; /* the one being counted */
-	struct tally_cpu *cpus;	 /* as the manifest's */
+	/* The newest is tails[(n_tails - 1) % REPORT_LAST_BRANCHES]; the others have none of the
+	 * last branches. */
+	struct tally_tail tails[REPORT_LAST_BRANCHES];
+	size_t n_tails;
+	struct tally_cpu *cpus; /* as the manifest's */
 	uint64_t lanes_refused;
 };
 
 /* REPLAY is borrowed. 0 or -ENOMEM. */
 int tally_init(struct tally *t, const struct replay *replay);
 void tally_done(struct tally *t);
-/* 0 or -ENOMEM. */
+/* The flow's statistics are told of the stretch's walks. 0 or -ENOMEM. */
 int tally_stretch(struct tally *t, const struct replay_stretch *s);
 /* After the last stretch: closes what is still on the stacks, which themselves stay. */
 void tally_end(struct tally *t);

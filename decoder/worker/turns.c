@@ -236,6 +236,21 @@ static bool is_decided(const struct turns_turn *list, const struct turns_state *
 	return true;
 }
 
+size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
+{
+	size_t lo = 0, hi = cpu->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (cpu->list[mid].since <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > 0 ? lo - 1 : 0;
+}
+
 void turns_forget(struct turns *t, size_t cpu)
 {
 	t->cpus[cpu].passed = 0;

@@ -101,6 +101,8 @@ int turns_link(struct turns *t);
 
 /* CPU is to be walked from its beginning: nothing is known of what was decoded there. */
 void turns_forget(struct turns *t, size_t cpu);
+/* The last turn of CPU that began at or before TIME; else the first one. */
+size_t turns_at(const struct turns_cpu *cpu, uint64_t time);
 
 /* A stretch, as its packets show it. Intervals are wide enough for all rounding. */
 struct turns_stretch {

@@ -121,6 +121,26 @@ static uint64_t hash_of_all(const struct decode *d)
 	return hash;
 }
 
+/* In seconds, with as many digits as the clock may have. */
+static void write_seconds(struct json_writer *w, uint64_t ns)
+{
+	json_fixed(w, NULL, (double)ns / 1e9, 9);
+}
+
+static void write_passes(struct json_writer *w, const struct decode *d)
+{
+	size_t i;
+
+	json_begin_array(w, "passes");
+	for (i = 0; i < d->n_passes; i++)
+		write_seconds(w, d->passes[i].cpu);
+	json_end_array(w);
+	json_begin_array(w, "passesElapsed");
+	for (i = 0; i < d->n_passes; i++)
+		write_seconds(w, d->passes[i].wall);
+	json_end_array(w);
+}
+
 int views_summary(struct decode *d, bool hash, bool pretty, int fd)
 {
 	const struct flow_stats total = decode_total(d);
@@ -152,6 +172,12 @@ int views_summary(struct decode *d, bool hash, bool pretty, int fd)
 	write_cpus(w, d);
 	if (hash)
 		write_threads(w, &d->tally);
+	if (d->n_passes > 0)
+		write_passes(w, d);
+	if (d->window.limited) {
+		json_boolean(w, "complete", d->window.complete);
+		json_u64(w, "traceBytes", d->window.bytes);
+	}
 	json_end_object(w);
 	return json_writer_finish(w);
 }

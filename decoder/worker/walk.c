@@ -28,6 +28,7 @@ struct walk {
 	size_t item, gap, mark; /* of the batch, not given yet */
 	size_t answer;		/* of whose, that holds for that item */
 	bool switched;		/* and begins with it */
+	uint64_t given;		/* number of the answer of the last item that was given */
 	bool waits;		/* the flow is to be asked again when all others are further */
 	unsigned percent;
 };
@@ -41,9 +42,7 @@ static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_
 
 static int on_kernel_code(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret)
 {
-	const struct walk *w = userdata;
-
-	return replay_kernel_code(w->replay, ip, version, ret);
+	return replay_kernel_code(userdata, ip, version, ret);
 }
 
 static uint32_t on_kernel_version(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi,
@@ -57,23 +56,7 @@ static uint32_t on_kernel_version(void *userdata, uint64_t ip, uint64_t tsc_lo, 
 
 static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
 {
-	const struct walk *w = userdata;
-
-	return whose_code(w->replay, ip, ret);
-}
-
-/* Where to begin when a time was asked for; 0: at the beginning. */
-static uint64_t from_tsc(const struct walk *w, const uint8_t *trace, size_t size)
-{
-	const struct manifest *m = w->replay->manifest;
-	/* The time is asked for before the trigger; a processor may stop a good deal later. One
-	 * that was away had stopped before, nobody knows when. */
-	uint64_t tsc, until = MIN_OF(w->stop_ns, m->perf_ns);
-
-	if (m->last_ns == MANIFEST_ABSENT || until == MANIFEST_ABSENT || until < m->last_ns)
-		return 0;
-	tsc = tscmap_tsc(&w->replay->clocks[w->index], until - m->last_ns);
-	return tsc == MANIFEST_ABSENT ? 0 : window_begin(trace, size, tsc);
+	return whose_code(userdata, ip, ret);
 }
 
 /* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown; also of
@@ -88,7 +71,35 @@ static uint64_t end_tsc(const struct walk *w)
 	return tsc == MANIFEST_ABSENT ? 0 : tsc + 1;
 }
 
-static void configure(struct walk *w, const struct walk *first, struct flow_config *config)
+/* Code is asked for where it is kept: of the replay and not of a walk. */
+int walk_keeper(struct replay *r, struct flow **ret)
+{
+	/* As much again may be what is known of what is compiled, and the rest is for the rest. */
+	struct flow_config config = {
+		.code = on_code, .userdata = r, .batch_items = 1, .memory = r->options.memory / 4};
+
+	if (r->kernel != NULL) {
+		config.kernel_start = r->kernel_start;
+		config.kernel_code = on_kernel_code;
+	}
+	return flow_new(&config, ret);
+}
+
+/* A part lies within what was asked for, unless it is all. */
+static void configure_part(const struct walk *w, struct flow_config *config)
+{
+	const struct replay_part all = {0};
+	const struct replay_part *part =
+		w->replay->parts != NULL ? &w->replay->parts[w->index] : &all;
+	const uint64_t since = replay_asked_since(w->replay, w->index);
+
+	config->from_offset = part->from;
+	config->end_offset = part->end;
+	if (part->from == 0 && since != 0)
+		config->from_tsc = window_begin(config->trace, config->size, since);
+}
+
+static void configure(struct walk *w, struct flow_config *config)
 {
 	const struct manifest *m = w->replay->manifest;
 
@@ -97,15 +108,13 @@ static void configure(struct walk *w, const struct walk *first, struct flow_conf
 		.max_nonturbo_ratio = m->max_nonturbo_ratio,
 		.tsc_art_num = m->tsc_art_num,
 		.tsc_art_den = m->tsc_art_den,
-		.code = on_code,
 		.context = on_context,
 		.userdata = w,
-		.share = first != NULL ? first->flow : NULL,
+		.share = w->replay->code,
 		.batch_items = m->n_cpus > FEW_CPUS ? SMALL_BATCH : 0,
 	};
 	if (w->replay->kernel != NULL) {
 		config->kernel_start = w->replay->kernel_start;
-		config->kernel_code = on_kernel_code;
 		config->kernel_version = on_kernel_version;
 		config->switch_ip = w->replay->switch_ip;
 	}
@@ -115,20 +124,22 @@ static void configure(struct walk *w, const struct walk *first, struct flow_conf
 		config->cpu_stepping = m->cpu_stepping;
 	}
 	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
-	config->from_tsc = from_tsc(w, config->trace, config->size);
+	configure_part(w, config);
 	config->end_tsc = end_tsc(w);
 	config->cut = m->cpus[w->index].stop_timeout || w->replay->options.cut;
+	config->steps = w->replay->options.steps;
 	config->marks = w->replay->options.marks;
 	config->ticks = w->replay->options.ticks;
 	config->guests = w->replay->options.guests;
 	config->resume_at_psb = w->replay->options.resume_at_psb;
 	config->resume_at_tip = w->replay->options.resume_at_tip;
 	config->retstack_libipt = w->replay->options.retstack_libipt;
+	config->threads = w->replay->options.threads;
 	w->size = config->size;
 }
 
 int walk_new(struct replay *r, size_t index, const struct replay_consumer *consumer,
-	     struct walk *first, struct walk **ret)
+	     struct walk **ret)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 	struct flow_config config;
@@ -140,10 +151,12 @@ int walk_new(struct replay *r, size_t index, const struct replay_consumer *consu
 	w->index = index;
 	w->stop_ns = r->manifest->cpus[index].stop_ns;
 	w->consumer = consumer;
-	configure(w, first, &config);
+	configure(w, &config);
+	stopwatch_start(r->watch);
 	result = flow_new(&config, &w->flow);
 	if (result == 0)
 		result = whose_init(&w->whose, r, index, w->flow);
+	stopwatch_stop(r->watch);
 	if (result < 0) {
 		walk_free(w);
 		return result;
@@ -184,11 +197,12 @@ uint64_t walk_at(const struct walk *w)
 	return w->waits ? w->whose.waits_for : w->whose.answers[w->answer].since;
 }
 
-static size_t count_kind(const struct flow_item *items, size_t n, enum flow_kind kind)
+/* MOST: there are no more. */
+static size_t count_kind(const struct flow_item *items, size_t n, enum flow_kind kind, size_t most)
 {
 	size_t i, found = 0;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n && found < most; i++)
 		found += items[i].kind == kind;
 	return found;
 }
@@ -202,11 +216,12 @@ static int give(struct walk *w, size_t end)
 		.items = items,
 		.n_items = end - w->item,
 		.gaps = w->batch.gaps + w->gap,
-		.n_gaps = count_kind(items, end - w->item, FLOW_GAP),
+		.n_gaps = count_kind(items, end - w->item, FLOW_GAP, w->batch.n_gaps - w->gap),
 		.first_gap = w->gap,
 		.marks = w->batch.marks + w->mark,
-		.n_marks = count_kind(items, end - w->item, FLOW_MARK),
+		.n_marks = count_kind(items, end - w->item, FLOW_MARK, w->batch.n_marks - w->mark),
 		.first_mark = w->mark,
+		.batch = &w->batch,
 		.flow = w->flow,
 		.cpu = w->index,
 		.context = w->batch.context < CONTEXTS_IMAGE_UNCERTAIN ? (uint32_t)w->batch.context
@@ -214,10 +229,11 @@ static int give(struct walk *w, size_t end)
 		.thread = answer->thread,
 		.process = answer->process,
 		.switched = w->switched,
+		.goes_on = answer->number == w->given,
 	};
 
 	w->switched = false;
-
+	w->given = answer->number;
 	w->item = end;
 	w->gap += s.n_gaps;
 	w->mark += s.n_marks;
@@ -231,6 +247,8 @@ static size_t piece_end(struct walk *w, uint64_t limit)
 	size_t i, at;
 
 	w->answer = answer_for(w, w->answer, &w->batch.items[w->item]);
+	if (w->answer + 1 == w->whose.n_answers)
+		return w->batch.n_items;
 	for (i = w->item + 1; i < w->batch.n_items; i++) {
 		if (w->batch.items[i].kind != FLOW_ENABLE)
 			continue;
@@ -284,14 +302,19 @@ static bool take_answer(struct walk *w)
 
 static int decode_on(struct walk *w)
 {
+	const struct replay_consumer *consumer = w->consumer;
 	int r;
 
+	if (consumer->go_on != NULL && !consumer->go_on(consumer->userdata))
+		return REPLAY_STOPPED;
+	stopwatch_start(w->replay->watch);
 	whose_begin(&w->whose, w->answer, w->waits);
 	w->answer = 0;
 	w->switched = take_answer(w);
 	w->waits = false;
 	w->item = w->gap = w->mark = 0;
 	r = flow_next(w->flow, &w->batch);
+	stopwatch_stop(w->replay->watch);
 	if (w->whose.error != 0)
 		return w->whose.error;
 	if (r == FLOW_DONE) {

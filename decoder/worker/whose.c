@@ -40,7 +40,8 @@ int whose_add_answer(struct whose *w, const struct whose_answer *answer)
 		w->answers = list;
 		w->max_answers = max;
 	}
-	w->answers[w->n_answers++] = *answer;
+	w->answers[w->n_answers] = *answer;
+	w->answers[w->n_answers++].number = ++w->n_numbers;
 	return 0;
 }
 
@@ -168,7 +169,7 @@ static void cut(struct whose *w, struct whose_look *look)
 	look->seen.leave_hi = whole.leave_hi;
 	look->seen.left = whole.left;
 	look->seen.end = whole.end;
-	flow_readers(w->flow, &look->seen.reader, &timing);
+	flow_readers(w->flow, &look->reader, &timing);
 	look->times = times_of(w, &look->seen);
 	look->n_trials = 0;
 }
@@ -214,7 +215,7 @@ struct whose_look *whose_look_at(struct whose *w, size_t i)
 	while (i >= w->n_looks) {
 		struct whose_look *look = look_in_ring(w, w->n_looks);
 
-		if (w->n_looks == TURNS_WINDOW || !scan_next(w->scan, &look->seen))
+		if (w->n_looks == TURNS_WINDOW || !scan_next(w->scan, &look->seen, &look->reader))
 			return NULL;
 		look->n_trials = 0;
 		look->times = times_of(w, &look->seen);

@@ -16,6 +16,7 @@
 /* A stretch that was looked at, and what codes would make of it. */
 struct whose_look {
 	struct scan_stretch seen;
+	struct event_reader reader; /* of the packets behind its beginning */
 	struct turns_stretch times;
 	struct {
 		uint32_t context;
@@ -29,6 +30,7 @@ struct whose_answer {
 	uint64_t offset;
 	uint64_t since;					/* of its turn, perf ns; 0: not known */
 	const struct timeline_thread *thread, *process; /* as in struct replay_stretch */
+	uint64_t number;				/* of all answers of this CPU, from 1 */
 	bool at_batch; /* it holds from the beginning of the batch behind the one that was made when
 			* it was given */
 };
@@ -50,6 +52,7 @@ struct whose {
 	size_t first, n_looks;
 	struct whose_answer *answers; /* oldest first, at least one */
 	size_t n_answers, max_answers;
+	uint64_t n_numbers;
 	struct { /* CONTEXT was THREAD's at that time, perf ns */
 		const struct timeline_thread *thread;
 		uint32_t context;

@@ -71,6 +71,8 @@ int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
 		.bytes = code.bytes,
 		.address = code.address,
 		.size = code.size,
+		.map_address = code.map_begin,
+		.map_size = code.map_end - code.map_begin,
 		.touched = code.touched,
 		.changing = is_read_late(r, code.image),
 	};
@@ -117,7 +119,7 @@ static const struct flow_trial *try(struct whose *w, struct whose_look *look, ui
 	r->late = late;
 	r->late_flow = NULL;
 	result = &look->trials[i].result;
-	if (flow_try(w->flow, &look->seen.reader, look->seen.ip, context, result) < 0)
+	if (flow_try(w->flow, &look->reader, look->seen.ip, context, result) < 0)
 		w->error = -ENOMEM;
 	r->asking = w->context;
 	r->late = w->late;

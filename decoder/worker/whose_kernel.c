@@ -23,18 +23,7 @@ static const struct turns_cpu *turns_of(const struct whose *w)
 /* The turn of TIME. */
 static uint32_t turn_at(const struct whose *w, uint64_t time)
 {
-	const struct turns_cpu *cpu = turns_of(w);
-	size_t lo = 0, hi = cpu->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (cpu->list[mid].since <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo > 0 ? (uint32_t)(lo - 1) : 0;
+	return (uint32_t)turns_at(turns_of(w), time);
 }
 
 static uint64_t less(uint64_t a, uint64_t b)

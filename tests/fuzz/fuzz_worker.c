@@ -22,6 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct input {
 	const uint8_t *data;
 	size_t size;
+	uint64_t now; /* ns since the request; each look takes one */
 };
 
 static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
@@ -53,20 +54,29 @@ static int keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
 	return 0;
 }
 
-static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
+static uint64_t elapsed(void *userdata)
 {
-	const struct worker_request request = {
-		.view = view, .hash = 1, .report_limit = LIMIT, .keep = 1};
+	struct input *in = userdata;
+
+	return in->now++;
+}
+
+static void decode_request(const struct bundle *bundle, const struct worker_request *request,
+			   struct input *in)
+{
 	const struct image_loader loader = {open_image, read_image, in, 64u << 20};
-	struct decode_sink sink = {
-		.version = "fuzz", .keep = keep, .userdata = in, .loader = &loader};
+	struct decode_sink sink = {.version = "fuzz",
+				   .keep = keep,
+				   .elapsed = elapsed,
+				   .userdata = in,
+				   .loader = &loader};
 	static char text[LIMIT + 1];
 	struct json_object *o;
 	uint64_t faults;
 	ssize_t n;
 
 	assert(memfd_new("out", 0, &sink.fd) == 0);
-	assert(decode_run(bundle, &request, &sink, &faults) == 0);
+	assert(decode_run(bundle, request, &sink, &faults) == 0);
 	n = pread(sink.fd, text, sizeof(text), 0);
 	assert(n > 0 && n <= LIMIT);
 	text[n] = '\0';
@@ -76,9 +86,18 @@ static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 	close(sink.fd);
 }
 
-static void decode_lines(const struct bundle *bundle, uint32_t view, uint64_t show)
+static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 {
-	const struct worker_request request = {.view = view, .show = show};
+	const struct worker_request request = {
+		.view = view, .hash = 1, .report_limit = LIMIT, .keep = 1};
+
+	decode_request(bundle, &request, in);
+}
+
+static void decode_some_lines(const struct bundle *bundle, uint32_t view, uint64_t show,
+			      enum worker_skim skim)
+{
+	const struct worker_request request = {.view = view, .show = show, .skim = skim};
 	struct decode_sink sink = {.version = "fuzz"};
 	static char text[LIMIT];
 	uint64_t faults;
@@ -91,6 +110,30 @@ static void decode_lines(const struct bundle *bundle, uint32_t view, uint64_t sh
 	for (ssize_t i = 0; i < n; i++)
 		assert(text[i] == '\n' || (text[i] >= 0x20 && text[i] < 0x7f));
 	close(sink.fd);
+}
+
+static void decode_lines(const struct bundle *bundle, uint32_t view, uint64_t show)
+{
+	decode_some_lines(bundle, view, show, WORKER_SKIM_NONE);
+}
+
+static void skim(const struct bundle *bundle, enum worker_skim how, struct input *in)
+{
+	const struct worker_request map = {.skim = how, .report_limit = LIMIT};
+
+	decode_request(bundle, &map, in);
+	decode_some_lines(bundle, WORKER_VIEW_BRANCHES, 0, how);
+	decode_some_lines(bundle, WORKER_VIEW_BRANCHES, WORKER_SHOW_TIME | WORKER_SHOW_PLACES, how);
+}
+
+/* Some rounds, some last stretches, and all of it. */
+static void decode_within(const struct bundle *bundle, uint64_t deadline, struct input *in)
+{
+	const struct worker_request request = {
+		.report_limit = LIMIT, .keep = 1, .has_deadline = 1, .deadline_ns = deadline};
+
+	in->now = 0;
+	decode_request(bundle, &request, in);
 }
 
 /* In every form: what asks for the most first. */
@@ -109,13 +152,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
-	struct input in = {data, size};
+	struct input in = {data, size, 0};
 
 	assert(memfd_new("fuzz", 0, &fd) == 0 && memfd_write_all(fd, data, size) == 0);
 	if (bundle_open(fd, &bundle) < 0)
 		return 0;
 	decode(bundle, WORKER_VIEW_SUMMARY, &in);
 	decode(bundle, WORKER_VIEW_REPORT, &in);
+	decode_within(bundle, 0, &in);
+	decode_within(bundle, 200000, &in);
+	decode_within(bundle, UINT64_MAX, &in);
 	decode_packets(bundle);
 	decode_lines(bundle, WORKER_VIEW_INSNS,
 		     WORKER_SHOW_PTXED | WORKER_SHOW_EVENT_TICK | WORKER_SHOW_EVENT_TIME |
@@ -125,5 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			     WORKER_SHOW_EVENT_IFLAGS | WORKER_SHOW_RESYNC_ON_ERROR |
 			     WORKER_SHOW_END_ON_CALL | WORKER_SHOW_END_ON_JUMP);
 	decode_lines(bundle, WORKER_VIEW_EVENTS, 0);
+	skim(bundle, WORKER_SKIM_PSB, &in);
+	skim(bundle, WORKER_SKIM_TIP, &in);
 	return 0;
 }

@@ -7,7 +7,7 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
 	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap \
-	tests/fuzz/fuzz_setting tests/fuzz/fuzz_kernel_file
+	tests/fuzz/fuzz_setting tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
@@ -61,9 +61,16 @@ tests_fuzz_fuzz_event_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_
 tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c $(fuzz_main)
 tests_fuzz_fuzz_flow_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_flow_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
+tests_fuzz_fuzz_nodes_SOURCES = tests/fuzz/fuzz_nodes.c tests/oracle/nodes_compare.c \
+	tests/oracle/nodes_compare.h $(fuzz_main)
+tests_fuzz_fuzz_nodes_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_nodes_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
 tests_fuzz_fuzz_insn_SOURCES = tests/fuzz/fuzz_insn.c $(fuzz_main)
 tests_fuzz_fuzz_insn_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_insn_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
+tests_fuzz_fuzz_skim_SOURCES = tests/fuzz/fuzz_skim.c $(fuzz_main)
+tests_fuzz_fuzz_skim_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_skim_LDADD = $(WORKER_LIBS)
 tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_bundle_main)
 tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \

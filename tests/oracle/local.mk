@@ -49,3 +49,12 @@ tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kerne
 	tests/oracle/kernel_world.h
 tests_oracle_kernel_walk_LDADD = decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(ZYDIS_LIBS)
+
+# The decoder's hot loop against its stepping walk.
+ORACLE_TESTS += tests/oracle/nodes_diff.tap
+noinst_PROGRAMS += tests/oracle/nodes_diff
+tests_oracle_nodes_diff_SOURCES = tests/oracle/nodes_diff.c tests/oracle/nodes_compare.c \
+	tests/oracle/nodes_compare.h tests/oracle/nodes_world.c tests/oracle/nodes_world.h \
+	tests/oracle/nodes_run.c tests/oracle/diff_input.c tests/oracle/diff_input.h \
+	tests/oracle/diff_seeds.c tests/oracle/diff_mutate.c
+tests_oracle_nodes_diff_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS)

@@ -14,6 +14,7 @@
 #include "proto/base.h"
 #include "proto/bundle.h"
 #include "proto/perfrecord.h"
+#include "tests/support/make_wild.h"
 
 static const uint8_t main_code[] = {0xe8, 0x1b, 0,    0,    0,	  0x85, 0xc0, 0x74,
 				    0x02, 0x90, 0x90, 0x0f, 0x05, 0xeb, 0xf1};
@@ -414,6 +415,7 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 	m->trace_user = true;
 	m->trace_kernel = how->kernel;
 	m->mtc_period = UINT32_MAX;
+	m->max_nonturbo_ratio = how->wild != 0 ? 32 : 0;
 	m->perf_ns = stop_time(how) - how->stop_late;
 	m->last_ns = how->last_ns != 0 ? how->last_ns : MANIFEST_ABSENT;
 	for (i = 0; i < MAX_OF(how->n_cpus, 1u); i++) {
@@ -450,8 +452,13 @@ static int write_members(const struct make_bundle *how, struct bundle_writer *w,
 	bytes_out_init(&trace, 64 << 20);
 	bytes_out_init(&program, 1 << 20);
 	bytes_out_init(&sideband, 1 << 20);
-	make_trace(how, &trace);
-	make_program(&program);
+	if (how->wild != 0) {
+		make_wild_trace(how->wild, MAKE_BASE, how->rounds, MAKE_TSC, MAKE_ROUND, &trace);
+		make_wild_program(how->wild, MAKE_BASE, &program);
+	} else {
+		make_trace(how, &trace);
+		make_program(&program);
+	}
 	if (!how->no_sideband)
 		make_sideband(how, &sideband);
 	r = describe(m, how, trace.size, program.size);

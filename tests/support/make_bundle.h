@@ -60,6 +60,8 @@ struct make_bundle {
 	const char *state, *why; /* of those */
 	bool kept;		 /* but they have the bytes of before */
 	bool monotonic;		 /* no TSC conversion */
+	uint32_t wild;		 /* not 0: another program and what it does in those rounds, of this
+				  * seed (make_wild.h) */
 };
 
 /* The number of instructions in ROUNDS whole rounds. */

@@ -48,6 +48,7 @@ static const struct {
 	  .state = "busy",
 	  .why = "perf has it"}},
 	{"last", {.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND}},
+	{"halves", {.rounds = 8000, .rounds_per_psb = 40, .rounds_per_turn = 4000}},
 };
 
 static int usage(void)

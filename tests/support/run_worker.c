@@ -1,7 +1,8 @@
 /*
- * run_worker PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH]]: starts ptsnap-decode as the daemon does,
- * for tests in shell. Prints how it ended: "condition C signal S exit E error R faults F"; exits
- * with the condition of worker_run, or 9 where there is none.
+ * run_worker PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: starts ptsnap-decode as the
+ * daemon does, for tests in shell; DEADLINE in ns, HASH then 0 or 1. Prints how it ended:
+ * "condition C signal S exit E error R faults F"; exits with the condition of worker_run, or 9
+ * where there is none.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -29,7 +30,9 @@ int main(int argc, char **argv)
 	job.request.version = WORKER_REQUEST_VERSION;
 	job.request.view = (uint32_t)atoi(argv[2]);
 	job.request.report_limit = argc > 5 ? strtoull(argv[5], NULL, 10) : 2u << 20;
-	job.request.hash = argc > 6;
+	job.request.hash = argc > 6 && argv[6][0] != '0';
+	job.request.has_deadline = argc > 7;
+	job.request.deadline_ns = argc > 7 ? strtoull(argv[7], NULL, 10) : 0;
 	job.request.memory_limit = 1ull << 30;
 	job.request.cpu_seconds = 60;
 	r = worker_run(&job, &outcome);

@@ -71,6 +71,12 @@ fails() {
 	fails 2 "valid are: report, summary, packets, branches, insns"
 	ctl snapshot --last=8x
 	fails 2 "a size like"
+	ctl snapshot --deadline=soon
+	fails 2 "a time like"
+	ctl snapshot --deadline=18446744073709551s
+	fails 2 "--deadline=18446744073709551s"
+	ctl snapshot --deadline=1s --no-decode
+	fails 2 "either --deadline or --no-decode"
 	ctl snapshot --reason="$(printf 'x%.0s' $(seq 257))"
 	fails 2 "at most 256 bytes"
 	ctl --socket= list
@@ -89,6 +95,20 @@ fails() {
 	fails 2 "from 1"
 	ctl decode --retstack=amd x
 	fails 2 "valid are: sdm, libipt"
+	ctl decode --skim=all x
+	fails 2 "valid are: psb, tip"
+	ctl decode --deadline=soon x
+	fails 2 "a time like"
+	ctl decode --deadline=99999999999999999999h x
+	fails 2 "a time like"
+	ctl decode --deadline=18446744073709551s x
+	fails 2 "--deadline=18446744073709551s"
+	ctl decode --threads=1025 x
+	fails 2 "from 0 to 1024"
+	ctl decode --repeat=0 --view=summary x
+	fails 2 "from 1 to 1000"
+	ctl decode --repeat=1001 --view=summary x
+	fails 2 "from 0 to 1000"
 	ctl decode --raw-pt=x --pevent:time-shift=64
 	fails 2 "from 0 to 63"
 }
@@ -104,6 +124,20 @@ fails() {
 	fails 2 "either --time or --tcal"
 	ctl decode --gap=1 x
 	fails 2 "--gap goes with --view=packets"
+	ctl decode --repeat=2 x
+	fails 2 "--repeat goes with --view=summary"
+	ctl decode --view=branches --deadline=1s x
+	fails 2 "--deadline goes with --view=report and --view=summary"
+	ctl decode --view=summary --deadline=1s --repeat=2 x
+	fails 2 "either --repeat or --deadline"
+	ctl decode --view=packets --threads=2 x
+	fails 2 "--threads: --view=packets"
+	ctl decode --view=insns --skim=tip x
+	fails 2 "--skim goes with --view=report"
+	ctl decode --skim=tip --deadline=0 x
+	fails 2 "nothing for"
+	ctl decode --skim=tip --view=summary --hash x
+	fails 2 "nothing for"
 	ctl decode --pevent:primary=x y
 	fails 2 "--raw-pt"
 	ctl decode --view=packets --sb:time y
@@ -119,6 +153,25 @@ psbend
 [13: error decoding packet: unknown opcode]" ]
 	ctl decode --raw-pt="$dir/pt" --view=packets --gap=7
 	fails 2 "no gap of that number"
+}
+
+@test "decode within a deadline, again and again, and in passing" {
+	printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\43' >"$dir/pt"
+	for time in 0 50ms 1s; do
+		ctl decode --raw-pt="$dir/pt" --deadline=$time --json=short
+		[ "$status" -eq 0 ]
+		[[ $output == *'"decoded":{"deadlineNSec":'* ]]
+	done
+	ctl decode --raw-pt="$dir/pt" --deadline=1s --json=off
+	[[ $output == *"Window    all of it decoded (deadline 1.0 s)"* ]]
+	ctl decode --raw-pt="$dir/pt" --json=short
+	[[ $output != *'"decoded"'* ]]
+	ctl decode --raw-pt="$dir/pt" --view=summary --repeat=3 --threads=1
+	[ "$status" -eq 0 ]
+	[[ $output == *'"passes":['*,*,*'],"passesElapsed":['*,*,*']'* ]]
+	ctl decode --raw-pt="$dir/pt" --view=summary --skim=psb
+	[ "$status" -eq 0 ]
+	[[ $output == *'"psbs":1'* ]]
 }
 
 @test "operands that are missing or too many" {
@@ -352,6 +405,9 @@ assert json.load(sys.stdin)["asked"] == {"reason": "why", "windowUSec": 50000, "
 	ctl snapshot --no-wait --last=8M -j
 	printf '%s' "$output" | python3 -c 'import json, sys
 assert json.load(sys.stdin)["asked"] == {"windowBytes": 8388608}'
+	ctl snapshot --no-wait --deadline=1.5s -j
+	printf '%s' "$output" | python3 -c 'import json, sys
+assert json.load(sys.stdin)["asked"] == {"deadlineUSec": 1500000}'
 	ctl snapshot --no-wait
 	[ "$output" = 5abc-0001 ]
 }

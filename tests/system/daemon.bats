@@ -377,6 +377,24 @@ refused() {
 	answers
 }
 
+@test "a snapshot with a deadline says what it is of, and its bundle decodes whole" {
+	start -- sh -c 'while :; do /bin/true; done'
+	sleep 1
+	"$CTL" --socket="$SOCKET" snapshot --deadline=0 -o "$DIR/report"
+	grep -q '"complete":false' "$DIR/report"
+	# What there was no time for needs code, too.
+	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
+	"$CTL" decode --json=short "$DIR/bundle" -o "$DIR/whole"
+	run ! grep -q '"image-[a-z]*":' "$DIR/whole"
+	run ! grep -q '"decoded"' "$DIR/whole"
+	for time in 0 50ms 1s; do
+		"$CTL" --socket="$SOCKET" snapshot --deadline=$time -o "$DIR/report"
+		grep -q '"decoded":{"deadlineNSec":' "$DIR/report"
+	done
+	"$CTL" --socket="$SOCKET" snapshot -o "$DIR/report"
+	run ! grep -q '"decoded"' "$DIR/report"
+}
+
 @test "old snapshots are there after a restart" {
 	start -- sleep 60
 	"$CTL" --socket="$SOCKET" snapshot --reason='before the restart' >/dev/null

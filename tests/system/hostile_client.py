@@ -81,6 +81,8 @@ REFUSED = [
     ("io.ptsnap.recorder.Snapshot", {"windowBytes": "much"}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Snapshot", {"windowBytes": 0}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Snapshot", {"windowUSec": 2**63}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Snapshot", {"deadlineUSec": 2**63}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Snapshot", {"deadlineUSec": -1}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Snapshot", {"reason": "x" * 257}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Snapshot", {"typo": 1}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Get", {}, "org.varlink.service.InvalidParameter"),

@@ -17,7 +17,7 @@ fail() {
 	echo "FAILED: $*"
 	status=1
 }
-# run VIEW BUNDLE OUTPUT [LIMIT [HASH]] -> $said
+# run VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]] -> $said
 run() {
 	said=$("$run_worker" "$decode" "$@")
 }
@@ -28,7 +28,7 @@ ended_well() {
 	esac
 }
 
-kinds="plain tips long small cpus leaf many empty nopsb nosideband noimage overflow last turns degraded busy"
+kinds="plain tips long small cpus leaf many empty nopsb nosideband noimage overflow last halves turns degraded busy"
 for kind in $kinds; do
 	"$make_bundle" "$kind" "$dir/$kind.ptsnap" || fail "make_bundle $kind"
 	for view in 0 1 2 3 4; do
@@ -51,6 +51,23 @@ ended_well || fail "events: $said"
 for list in ptwrites frequencies power interrupts aborts; do
 	grep -q "\"$list\":\[{" "$dir/events.0" || fail "events: no $list"
 done
+
+# Deadlines: however little can be done, a report, which says what it is of. The long one, where the
+# bundle is small, is long enough for all, and all is the same as without.
+for kind in $kinds; do
+	for deadline in 0 50000000 1000000000; do
+		out=$dir/$kind-$deadline.0
+		run 0 "$dir/$kind.ptsnap" "$out" 2097152 0 $deadline
+		ended_well || fail "$kind in $deadline ns: $said"
+		grep -q "\"decoded\":{\"deadlineNSec\":$deadline,\"complete\":" "$out" ||
+			fail "$kind in $deadline ns: it does not say of what it is"
+	done
+	run 0 "$dir/$kind.ptsnap" "$dir/late" 2097152 0 1000000000000
+	grep -q '"complete":true' "$dir/late" || fail "$kind: not all in a quarter of an hour"
+	sed 's/"schemaVersion":"1.5"/"schemaVersion":"1.4"/; s/"decoded":{[^}]*},//; s/,"window":[^,]*,"olderFrames":[a-z]*//g' "$dir/late" |
+		cmp -s - "$dir/$kind.0" || fail "$kind: a deadline that is not reached changes it"
+done
+grep -q '"complete":false' "$dir/halves-0.0" || fail "halves: all of it in no time"
 
 # A small limit: shorter, still a report.
 run 0 "$dir/many.ptsnap" "$dir/many.cut" 20000

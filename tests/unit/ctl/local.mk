@@ -26,6 +26,10 @@ check_PROGRAMS += tests/unit/ctl/test_show_option
 tests_unit_ctl_test_show_option_SOURCES = tests/unit/ctl/test_show_option.c
 tests_unit_ctl_test_show_option_LDADD = $(ctl_test_libs)
 
+check_PROGRAMS += tests/unit/ctl/test_show_skim
+tests_unit_ctl_test_show_skim_SOURCES = tests/unit/ctl/test_show_skim.c
+tests_unit_ctl_test_show_skim_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/test_size
 tests_unit_ctl_test_size_SOURCES = tests/unit/ctl/test_size.c
 tests_unit_ctl_test_size_LDADD = $(ctl_test_libs)

@@ -512,9 +512,42 @@ static void text_is_utf8_cases(void **state)
 	assert_false(text_is_utf8("\xc0\xaf"));
 }
 
+static void report_with_a_deadline_says_what_was_decoded(void **state)
+{
+	static const struct {
+		const char *decoded, *line;
+	} cases[] = {
+		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":-12000000,"
+		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
+		 "\"traceBytes\":1048576,\"lastStretches\":12,\"lastStretchesLeft\":3",
+		 "Window    the last 12.0 ms of 340.0 ms decoded (deadline 50.0 ms), and the last of "
+		 "12 threads before; 3 more not looked for\n"},
+		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":null,"
+		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
+		 "\"traceBytes\":1048576,\"lastStretches\":0,\"lastStretchesLeft\":0",
+		 "Window    the newest 4.0 KiB of 1.0 MiB decoded (deadline 50.0 ms)\n"},
+		{"\"deadlineNSec\":0,\"complete\":false,\"bytes\":0,\"traceBytes\":1048576",
+		 "Window    nothing decoded (deadline 0 ns)\n"},
+		{"\"deadlineNSec\":1000000000,\"complete\":true,\"bytes\":1048576",
+		 "Window    all of it decoded (deadline 1.0 s)\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *text = NULL;
+		char report[512];
+
+		snprintf(report, sizeof(report), "{\"id\":\"x\",\"decoded\":{%s}}",
+			 cases[i].decoded);
+		text = shown_text(report);
+		assert_has(text, cases[i].line);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_with_a_deadline_says_what_was_decoded),
 		cmocka_unit_test(report_whole_shows_everything),
 		cmocka_unit_test(report_without_trace_says_so_in_one_line),
 		cmocka_unit_test(report_with_some_cpus_untraced_names_them),

@@ -98,6 +98,22 @@ static void insn_read_no_instruction_is_bad(void **state)
 	insn_reader_free(r);
 }
 
+/* REX2 (D5) behind so many prefixes that no instruction is that long. */
+static void insn_read_rex2_behind_many_prefixes_is_bad(void **state)
+{
+	struct insn_reader *r = insn_reader_new();
+	uint8_t bytes[32];
+	struct insn insn;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++) {
+		memset(bytes, 0xf0, sizeof(bytes));
+		bytes[i] = 0xd5;
+		assert_int_not_equal(insn_read(r, INSN_MODE_64, 0, bytes, sizeof(bytes), &insn), 0);
+	}
+	insn_reader_free(r);
+}
+
 /* What objdump calls it. */
 static enum insn_class class_by_name(const char *name)
 {
@@ -195,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(insn_read_every_class_is_told_apart),
 		cmocka_unit_test(insn_read_no_instruction_is_bad),
+		cmocka_unit_test(insn_read_rex2_behind_many_prefixes_is_bad),
 		cmocka_unit_test(insn_read_agrees_with_objdump),
 	};
 

@@ -131,6 +131,19 @@ static void timing_at_overflow_ends_the_mtc_chain(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 1);
 }
 
+/* Erratum SKD007: what looks like a CYC has swallowed the first byte of an OVF. */
+static void timing_at_overflow_behind_a_cyc_that_is_none_ends_the_mtc_chain(void **state)
+{
+	static const char bytes[] =
+		TSC("\x00\x10") TMA("\x13\x00", "\x10") "\x07\x02\xf3\x59\x03" TNT;
+	static const struct expected e[] = {{20, 4096, UINT64_MAX}};
+	struct timing_config config = MTC_800;
+
+	(void)state;
+	config.quirks = PACKET_SKD007;
+	check(new_timing(bytes, sizeof(bytes) - 1, config), e, 1);
+}
+
 static void timing_at_many_cycs_stays_within_its_memory(void **state)
 {
 	size_t n = 8 + 5000 + 8;
@@ -348,6 +361,7 @@ int main(void)
 		cmocka_unit_test(timing_at_mtc_without_tma_or_ratio_gives_nothing),
 		cmocka_unit_test(timing_at_cyc_bounds_from_both_sides),
 		cmocka_unit_test(timing_at_overflow_ends_the_mtc_chain),
+		cmocka_unit_test(timing_at_overflow_behind_a_cyc_that_is_none_ends_the_mtc_chain),
 		cmocka_unit_test(timing_at_many_cycs_stays_within_its_memory),
 		cmocka_unit_test(timing_at_behind_the_last_packet_ends_at_the_stop),
 		cmocka_unit_test(timing_at_tsc_that_jumps_back_knows_nothing_between),

@@ -15,7 +15,8 @@ check_PROGRAMS += \
 noinst_PROGRAMS += tests/unit/proto/fake_worker
 
 TEST_MAKE_PERFDATA = tests/support/make_perfdata.c tests/support/make_perfdata.h \
-	tests/support/make_bundle.c tests/support/make_bundle.h
+	tests/support/make_bundle.c tests/support/make_bundle.h \
+	tests/support/make_wild.c tests/support/make_wild.h
 
 TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 

@@ -1,6 +1,7 @@
 check_PROGRAMS += \
 	tests/unit/worker/test_ask \
 	tests/unit/worker/test_calls \
+	tests/unit/worker/test_deadline \
 	tests/unit/worker/test_images \
 	tests/unit/worker/test_kernel_files \
 	tests/unit/worker/test_marks \
@@ -8,9 +9,14 @@ check_PROGRAMS += \
 	tests/unit/worker/test_replay \
 	tests/unit/worker/test_report \
 	tests/unit/worker/test_report_marks \
+	tests/unit/worker/test_rounds \
 	tests/unit/worker/test_sandbox \
 	tests/unit/worker/test_shift \
+	tests/unit/worker/test_skim \
+	tests/unit/worker/test_skim_read \
+	tests/unit/worker/test_steps \
 	tests/unit/worker/test_tally \
+	tests/unit/worker/test_tally_steps \
 	tests/unit/worker/test_threads \
 	tests/unit/worker/test_track \
 	tests/unit/worker/test_turns \
@@ -25,18 +31,22 @@ SYSTEM_TESTS += tests/system/worker.sh
 EXTRA_DIST += tests/system/worker_schema.py
 
 tests_support_make_bundle_SOURCES = tests/support/make_bundle_main.c tests/support/make_bundle.c \
-	tests/support/make_bundle.h
+	tests/support/make_bundle.h tests/support/make_wild.c tests/support/make_wild.h
 tests_support_make_bundle_LDADD = proto/libptproto.a $(JSONC_LIBS)
 tests_support_run_worker_SOURCES = tests/support/run_worker.c
 tests_support_run_worker_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
 TEST_WORKER_LIBS = $(WORKER_LIBS) $(CMOCKA_LIBS)
-TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h tests/unit/worker/made.h
+TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h \
+	tests/support/make_wild.c tests/support/make_wild.h tests/unit/worker/made.h
 
 tests_unit_worker_test_ask_SOURCES = tests/unit/worker/test_ask.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_ask_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c
 tests_unit_worker_test_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_deadline_SOURCES = tests/unit/worker/test_deadline.c \
+	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_deadline_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_images_SOURCES = tests/unit/worker/test_images.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_images_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_kernel_files_SOURCES = tests/unit/worker/test_kernel_files.c \
@@ -55,12 +65,23 @@ tests_unit_worker_test_report_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_report_marks_SOURCES = tests/unit/worker/test_report_marks.c \
 	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_worker_test_report_marks_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_rounds_SOURCES = tests/unit/worker/test_rounds.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_shift_SOURCES = tests/unit/worker/test_shift.c
 tests_unit_worker_test_shift_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_skim_SOURCES = tests/unit/worker/test_skim.c \
+	tests/unit/worker/made_json.h tests/unit/worker/made_raw.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_skim_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_skim_read_SOURCES = tests/unit/worker/test_skim_read.c
+tests_unit_worker_test_skim_read_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_steps_SOURCES = tests/unit/worker/test_steps.c
+tests_unit_worker_test_steps_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_tally_SOURCES = tests/unit/worker/test_tally.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_tally_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_tally_steps_SOURCES = tests/unit/worker/test_tally_steps.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_tally_steps_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_threads_SOURCES = tests/unit/worker/test_threads.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_threads_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_track_SOURCES = tests/unit/worker/test_track.c

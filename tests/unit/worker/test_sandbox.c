@@ -6,6 +6,9 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "decoder/ahead.h"
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
 #include "proto/channel.h"
@@ -96,6 +100,27 @@ static void do_fork(int fd)
 	(void)syscall(SYS_fork);
 }
 
+static void do_clone(int fd)
+{
+	(void)fd;
+	(void)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, 0);
+}
+
+/* A thread, and more: it would have files of its own. */
+static void do_clone_files(int fd)
+{
+	(void)fd;
+	(void)syscall(SYS_clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, NULL, NULL, NULL, 0);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+static void do_sigaction(int fd)
+{
+	(void)fd;
+	(void)signal(SIGTERM, SIG_IGN);
+}
+#endif
+
 static void do_kill_parent(int fd)
 {
 	(void)fd;
@@ -131,10 +156,23 @@ static const struct {
 	const char *name;
 	void (*act)(int fd);
 } forbidden[] = {
-	{"open", do_open},     {"openat2", do_openat2},	       {"socket", do_socket},
-	{"execve", do_exec},   {"mmap exec", do_map_exec},     {"mprotect exec", do_protect_exec},
-	{"fork", do_fork},     {"kill", do_kill_parent},       {"ptrace", do_ptrace},
-	{"unlink", do_unlink}, {"mmap shared", do_map_shared}, {"mmap stack", do_map_stack},
+	{"open", do_open},
+	{"openat2", do_openat2},
+	{"socket", do_socket},
+	{"execve", do_exec},
+	{"mmap exec", do_map_exec},
+	{"mprotect exec", do_protect_exec},
+	{"fork", do_fork},
+	{"kill", do_kill_parent},
+	{"ptrace", do_ptrace},
+	{"unlink", do_unlink},
+	{"mmap shared", do_map_shared},
+	{"mmap stack", do_map_stack},
+	{"clone", do_clone},
+	{"clone files", do_clone_files},
+#ifndef __SANITIZE_ADDRESS__
+	{"sigaction", do_sigaction},
+#endif
 };
 
 static void sandbox_enter_forbidden_calls_kill(void **state)
@@ -175,6 +213,47 @@ static void sandbox_enter_lets_the_worker_work(void **state)
 	(void)state;
 	status = in_sandbox(fd, do_work);
 	close(fd);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void *work_aside(void *userdata)
+{
+	char *p = malloc(100);
+
+	if (p != NULL)
+		*(char **)userdata = p;
+	return userdata;
+}
+
+static void do_threads(int fd)
+{
+	pthread_t threads[3];
+	char *made[3] = {0};
+	void *ret;
+
+	(void)fd;
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		if (pthread_create(&threads[i], NULL, work_aside, &made[i]) != 0)
+			_exit(1);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(threads); i++) {
+		if (pthread_join(threads[i], &ret) != 0 || ret != &made[i] || made[i] == NULL)
+			_exit(2);
+		free(made[i]);
+	}
+	/* Nobody has any other way to make one, or to ask how many CPUs there are. */
+	if (syscall(SYS_clone3, NULL, 0) != -1 || errno != ENOSYS || ahead_count_cpus() == 0)
+		_exit(3);
+}
+
+static void sandbox_enter_lets_the_worker_have_threads(void **state)
+{
+	int status;
+
+	(void)state;
+	mallopt(M_ARENA_MAX, 1); /* as main.c of the worker */
+	status = in_sandbox(2, do_threads);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
@@ -381,6 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sandbox_enter_forbidden_calls_kill),
 		cmocka_unit_test(sandbox_enter_lets_the_worker_work),
+		cmocka_unit_test(sandbox_enter_lets_the_worker_have_threads),
 		cmocka_unit_test(sandbox_enter_limits_memory_that_can_be_written_to),
 		cmocka_unit_test(sandbox_enter_lets_so_many_more_fds_come),
 		cmocka_unit_test(sandbox_enter_closes_all_other_fds),

@@ -288,6 +288,24 @@ static void shift_contradicts_only_what_is_known(void **state)
 	end(h);
 }
 
+static void shift_turns_since_bounds_the_turns_that_contradict(void **state)
+{
+	struct host *h = begin();
+	struct shift_question q;
+	struct turns_cpu none = {0};
+	const struct turns_cpu *cpu;
+
+	(void)state;
+	add_turns(h, 0, 20, 0);
+	ask(h, 1, &q);
+	cpu = &h->turns.cpus[0];
+	assert_int_equal(shift_turns_since(cpu, 0), cpu->n + 1);
+	assert_int_equal(shift_turns_since(cpu, cpu->list[cpu->n - 2].until + 1), 2);
+	assert_int_equal(shift_turns_since(cpu, cpu->list[cpu->n - 2].since + 1), 3);
+	assert_int_equal(shift_turns_since(&none, 0), 0);
+	end(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +318,7 @@ int main(void)
 		cmocka_unit_test(shift_find_one_cpu_off_is_that_cpu),
 		cmocka_unit_test(shift_find_late_mappings_are_applied_earlier),
 		cmocka_unit_test(shift_contradicts_only_what_is_known),
+		cmocka_unit_test(shift_turns_since_bounds_the_turns_that_contradict),
 	};
 
 	return cmocka_run_group_tests_name("shift", tests, NULL, NULL);

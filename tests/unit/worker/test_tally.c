@@ -159,6 +159,34 @@ static void functions_find_code_without_a_name_has_that_of_the_perf_map(void **s
 	done(&f);
 }
 
+/* Functions within others, and between them. */
+static void functions_find_span_is_of_one_function(void **state)
+{
+	const struct make_bundle how = {.wild = 7, .rounds = 2};
+	struct functions_span span, other;
+	size_t inner = 0;
+	struct fixture f;
+	uint64_t at, to;
+
+	(void)state;
+	count(&f, &how);
+	for (at = MAKE_MAIN; at < MAKE_MAIN + 0x300; at++) {
+		assert_int_equal(functions_find(&f.tally.functions, 1, at, &span), 0);
+		assert_true(span.lo <= at && at < span.hi && span.entry <= span.lo);
+		inner += span.entry < span.lo;
+		for (to = MAX_OF(span.lo, MAKE_BASE); to < MIN_OF(span.hi, MAKE_MAIN + 0x300);
+		     to++) {
+			assert_int_equal(functions_find(&f.tally.functions, 1, to, &other), 0);
+			assert_int_equal(other.function, span.function);
+			assert_int_equal(other.lo, span.lo);
+			assert_int_equal(other.hi, span.hi);
+			assert_int_equal(other.entry, span.entry);
+		}
+	}
+	assert_true(inner > 0);
+	done(&f);
+}
+
 static void tally_stretch_counts_thread(void **state)
 {
 	const unsigned n = 50;
@@ -328,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tally_stretch_counts_functions),
 		cmocka_unit_test(functions_find_code_without_a_name_has_that_of_the_perf_map),
+		cmocka_unit_test(functions_find_span_is_of_one_function),
 		cmocka_unit_test(tally_stretch_counts_thread),
 		cmocka_unit_test(tally_stretch_marks_change_nothing),
 		cmocka_unit_test(tally_stretch_remembers_last_branches),

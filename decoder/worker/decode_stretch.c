@@ -1,0 +1,164 @@
+/*
+ * A stretch of the replay, to what the view needs of it: counted, hashed, written as lines. Called
+ * for each stretch, through decode_pass.
+ */
+#include "decoder/worker/decode_private.h"
+
+#include <string.h>
+
+#include "decoder/worker/lanes.h"
+#include "proto/base.h"
+
+/* The first item, be it a walk's. False: it has none, *RET is one that stands near. */
+static bool first_item(const struct replay_stretch *s, struct flow_item *ret)
+{
+	struct flow_item items[FLOW_EXPAND_MIN];
+	size_t i = 0;
+
+	for (; i < s->n_items && s->items[i].kind == FLOW_STEPS; i++) {
+		struct flow_position position = {0};
+
+		if (flow_expand(s->flow, s->batch, s->items[i].walk, &position, items,
+				FLOW_EXPAND_MIN) > 0) {
+			*ret = items[0];
+			return true;
+		}
+	}
+	*ret = s->items[MIN_OF(i, s->n_items - 1)];
+	return i < s->n_items;
+}
+
+int decode_settle(struct decode *d)
+{
+	struct decode_nobodys *n = &d->nobodys;
+	struct flow_gap none = {.fault = FAULT_THREAD_UNCERTAIN, .tsc_hi = UINT64_MAX};
+	size_t first = d->gaps.n;
+	int r;
+
+	if (!n->open || n->insns == 0) {
+		n->open = false;
+		return 0;
+	}
+	none.offset = n->item.offset;
+	none.address = n->item.to != 0 ? n->item.to : n->item.from;
+	none.tsc_lo = n->item.tsc_lo;
+	r = gaps_add_nobodys(&d->gaps, d->replay, d->replay->manifest->cpus[n->cpu].cpu, &none,
+			     n->insns);
+	if (d->gaps.n > first)
+		d->gaps.list[first].trace = n->cpu;
+	n->open = false;
+	return r;
+}
+
+/* Decoded as code of a process, of which thread is not known: a gap, with what it executed: INSNS.
+ * One, wherever batches end. */
+static void count_nobodys(struct decode *d, const struct replay_stretch *s, uint64_t insns)
+{
+	struct decode_nobodys *n = &d->nobodys;
+
+	if (s->process == NULL || s->n_items == 0)
+		return;
+	if (!n->open)
+		*n = (struct decode_nobodys){.open = true, .cpu = s->cpu};
+	if (!n->found)
+		n->found = first_item(s, &n->item);
+	n->insns += insns;
+}
+
+/* Of a CPU that did not trace the recording's own gap says why there is nothing. */
+static bool is_told(const struct manifest_cpu *cpu, const struct flow_gap *gap)
+{
+	return gap->fault == FAULT_EMPTY && cpu->state != NULL &&
+	       strcmp(cpu->state, "tracing") != 0;
+}
+
+static int count_gaps(struct decode_job *job, const struct replay_stretch *s, uint64_t insns)
+{
+	struct decode *d = job->d;
+	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[s->cpu];
+	uint64_t head = d->gaps.head_bytes;
+	size_t i, first;
+	int r = s->goes_on && d->nobodys.cpu == s->cpu ? 0 : decode_settle(d);
+
+	first = d->gaps.n;
+	for (i = 0; i < s->n_gaps && r == 0; i++)
+		if (!is_told(cpu, &s->gaps[i]))
+			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
+	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
+	for (i = first; i < d->gaps.n; i++)
+		d->gaps.list[i].trace = s->cpu;
+	count_nobodys(d, s, insns);
+	return r;
+}
+
+static int tally(struct decode *d, const struct replay_stretch *s)
+{
+	int r = tally_stretch(&d->tally, s);
+
+	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.lane->transactions) : r;
+}
+
+static int hash_stretch(struct decode *d, const struct replay_stretch *s)
+{
+	struct tally_lane *lane;
+	size_t i;
+	int r = lanes_find(&d->tally, s->thread, &lane);
+
+	if (r < 0)
+		return r;
+	views_hash_two(&d->cpus[s->cpu].hash, &lane->hash, s);
+	for (i = 0; i < s->n_items; i++)
+		lane->insns += s->items[i].insns;
+	return 0;
+}
+
+static int write_ptxed(struct decode_job *job, const struct replay_stretch *s)
+{
+	int r = views_ptxed_stretch(&job->ptxed[s->cpu], s);
+
+	/* The next lines may be another thread's. */
+	if (!job->plain)
+		views_ptxed_settle(&job->ptxed[s->cpu]);
+	return r;
+}
+
+static int write_lines(struct decode_job *job, const struct replay_stretch *s)
+{
+	const struct worker_request *request = job->request;
+
+	if (!job->plain)
+		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
+	if (request->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&job->lines, s, !job->plain, request->show);
+	if (request->view == WORKER_VIEW_EVENTS)
+		return views_events(&job->lines, s);
+	if (job->ptxed != NULL)
+		return write_ptxed(job, s);
+	return views_insns(&job->lines, s, !job->plain);
+}
+
+static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
+{
+	switch (job->request->view) {
+	case WORKER_VIEW_REPORT: return tally(job->d, s);
+	case WORKER_VIEW_BRANCHES:
+	case WORKER_VIEW_INSNS:
+	case WORKER_VIEW_EVENTS: return write_lines(job, s);
+	default:
+		return job->request->hash ? hash_stretch(job->d, s)
+					  : steps_count_stretch(&job->d->counts, s);
+	}
+}
+
+/* Of what walks executed the flow learns when they are counted. */
+int decode_stretch(void *userdata, const struct replay_stretch *s)
+{
+	const struct flow_stats *stats = flow_get_stats(s->flow);
+	uint64_t insns = 0, before = stats->instructions;
+	size_t i;
+	int r = view_stretch(userdata, s);
+
+	for (i = 0; i < s->n_items; i++)
+		insns += s->items[i].insns;
+	return r == 0 ? count_gaps(userdata, s, insns + stats->instructions - before) : r;
+}

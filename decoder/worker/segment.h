@@ -1,0 +1,24 @@
+/*
+ * Places in a trace, found by time or by distance without reading it from its beginning.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A PSB. */
+struct segment_place {
+	uint64_t offset;
+	uint64_t tsc; /* of its PSB+; 0: it has none */
+};
+
+/* The first PSB at or behind FROM and before UNTIL (bytes); false: there is none. */
+bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_place *ret);
+/* The last PSB before UNTIL, no more than REACH bytes away; false: there is none. */
+bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach,
+		    struct segment_place *ret);
+/* The last PSB of a trace of SIZE bytes whose TSC is not after TSC, where times rise; false: there
+ * is none. Takes the time of looking at a few hundred kilobytes where PSBs are as dense as usual.
+ */
+bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_place *ret);

@@ -1,0 +1,212 @@
+/*
+ * The hot loop against the stepping walk: a trace and the code it is of, which lies in several
+ * places and in two address spaces; both must give the same.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decoder/flow.h"
+#include "proto/base.h"
+#include "tests/oracle/nodes_compare.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* The first byte. */
+#define OPTION_MARKS   0x01
+#define OPTION_GUESTS  0x02
+#define OPTION_PSB     0x04 /* resume_at_psb */
+#define OPTION_LIBIPT  0x08 /* retstack_libipt */
+#define OPTION_CUT     0x10
+#define OPTION_PIECES  0x20 /* code in pieces, every second one of which changes */
+#define OPTION_KERNEL  0x40 /* from KERNEL on it is the kernel's code */
+#define OPTION_BATCHES 0x80 /* small ones */
+/* Then the choice of a processor, */
+#define OPTION_TIP     0x80 /* resume_at_tip */
+#define OPTION_MAPPING 0x40 /* pieces are of a mapping */
+/* and the number of bytes of code, little-endian. */
+#define HEADER_BYTES 4u
+#define PIECE_BYTES  24u
+#define KERNEL	     0x1080u
+
+static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
+
+/* At 1000: jne 1004, nop, nop, ret; call 1000; jmp *rax; call *rax; call +0; pop; syscall; jmp -;
+ * loop; jmp; nops up to where nothing is mapped. */
+static const uint8_t program[] = {
+	0x75, 0x02, 0x90, 0x90, 0xc3, 0xe8, 0xf6, 0xff, 0xff, 0xff, 0xff, 0xe0,
+	0xff, 0xd0, 0xe8, 0x00, 0x00, 0x00, 0x00, 0x58, 0x0f, 0x05, 0xeb, 0xfe,
+	0xe2, 0xe6, 0xeb, 0x00, 0xeb, 0xe4, 0x90, 0x90, 0x75, 0xea, 0xff, 0xe3,
+};
+
+/* Where the code lies, by bit of the context. */
+static const struct {
+	uint64_t address;
+	uint32_t skip; /* so many bytes of it are not there */
+	bool contexts[2];
+} places[] = {
+	{0x1000, 0, {true, false}},	   {0x1000, 1, {false, true}},
+	{0x555500001000, 0, {true, true}}, {0x7ffffffffff8, 0, {true, false}},
+	{0x200000, 0, {false, true}},	   {0x1fffe0, 4, {true, false}},
+};
+
+struct input {
+	const uint8_t *code;
+	size_t code_size;
+	uint8_t options, choice;
+	uint64_t context;
+	struct flow *flow;
+};
+
+static int give_piece(const struct input *in, size_t place, uint64_t ip, struct flow_code *ret)
+{
+	uint64_t size = in->code_size - places[place].skip, at = ip - places[place].address;
+
+	*ret = (struct flow_code){.bytes = in->code + places[place].skip,
+				  .address = places[place].address,
+				  .size = size};
+	if (in->choice & OPTION_MAPPING) {
+		ret->map_address = ret->address;
+		ret->map_size = ret->size;
+	}
+	if (in->options & OPTION_PIECES) {
+		at -= at % PIECE_BYTES;
+		ret->bytes += at;
+		ret->address += at;
+		ret->size = MIN_OF((uint64_t)PIECE_BYTES, size - at);
+		ret->changing = at / PIECE_BYTES % 2;
+	}
+	return 0;
+}
+
+static int find_code(const struct input *in, uint64_t context, uint64_t ip, struct flow_code *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (places[i].contexts[context] && in->code_size > places[i].skip &&
+		    ip - places[i].address < in->code_size - places[i].skip)
+			return give_piece(in, i, ip, ret);
+	}
+	return ip & 0x10000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
+}
+
+static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+{
+	const struct input *in = userdata;
+
+	return find_code(in, in->context, ip, ret);
+}
+
+static int give_kernel_code(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret)
+{
+	(void)version;
+	return find_code(userdata, 0, ip, ret);
+}
+
+static uint32_t give_version(void *userdata, uint64_t ip, uint64_t lo, uint64_t hi,
+			     uint32_t *ret_last)
+{
+	(void)userdata;
+	(void)ip;
+	(void)lo;
+	(void)hi;
+	*ret_last = 0;
+	return 0;
+}
+
+static uint64_t give_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	struct input *in = userdata;
+
+	(void)tsc_lo;
+	(void)tsc_hi;
+	in->context = ip & 1;
+	return in->context;
+}
+
+static void reset(void *userdata, struct flow *f)
+{
+	struct input *in = userdata;
+
+	(void)f;
+	in->context = 0;
+}
+
+static struct flow_config config_of(struct input *in, const uint8_t *trace, size_t size)
+{
+	uint8_t model = models[(in->choice & 31) % sizeof(models)];
+	struct flow_config config = {.trace = trace,
+				     .size = size,
+				     .mtc_period = 3,
+				     .max_nonturbo_ratio = 32,
+				     .tsc_art_num = 266,
+				     .tsc_art_den = 2,
+				     .cpu_family = model != 0 ? 6 : 0,
+				     .cpu_model = model,
+				     .code = give_code,
+				     .context = give_context,
+				     .userdata = in,
+				     .threads = 1,
+				     .marks = in->options & OPTION_MARKS,
+				     .guests = in->options & OPTION_GUESTS,
+				     .resume_at_psb = in->options & OPTION_PSB,
+				     .resume_at_tip = in->choice & OPTION_TIP,
+				     .retstack_libipt = in->options & OPTION_LIBIPT,
+				     .cut = in->options & OPTION_CUT};
+
+	if (in->options & OPTION_KERNEL) {
+		config.kernel_start = KERNEL;
+		config.kernel_code = give_kernel_code;
+		config.kernel_version = give_version;
+	}
+	return config;
+}
+
+static void compare(const struct nodes_compare *c, const struct nodes_way *way,
+		    const struct nodes_stream *right)
+{
+	struct nodes_stream *s = nodes_stream_new();
+	char why[1024];
+
+	nodes_decode(c, way, s);
+	if (!nodes_equal(right, s, why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		abort();
+	}
+	nodes_stream_free(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct nodes_way ways[] = {{.stepping = true},
+						{.steps = true},
+						{.batch_items = 32},
+						{.steps = true, .batch_items = 32, .portion = 64}};
+	struct input in = {.code = program, .code_size = sizeof(program)};
+	struct nodes_stream *right;
+	struct nodes_compare c = {.reset = reset};
+	size_t n;
+
+	if (size < HEADER_BYTES)
+		return 0;
+	in.options = data[0];
+	in.choice = data[1];
+	n = MIN_OF((size_t)data[2] | (size_t)data[3] << 8, size - HEADER_BYTES);
+	if (n > 0) {
+		in.code = data + HEADER_BYTES;
+		in.code_size = n;
+	}
+	c.config = config_of(&in, data + HEADER_BYTES + n, size - HEADER_BYTES - n);
+	if (flow_new(&c.config, &c.share) != 0)
+		abort();
+	right = nodes_stream_new();
+	nodes_decode(&c, &ways[0], right);
+	for (size_t i = 1; i < ARRAY_SIZE(ways); i++) {
+		if (i < 2 || in.options & OPTION_BATCHES)
+			compare(&c, &ways[i], right);
+	}
+	/* Over the nodes that are there. */
+	compare(&c, &(struct nodes_way){0}, right);
+	nodes_stream_free(right);
+	flow_free(c.share);
+	return 0;
+}

@@ -1,0 +1,69 @@
+/*
+ * Bytes as a trace of some processor, skimmed. Invariants: it ends, samples lie within the bytes,
+ * in their order; packets are counted once; PSBs alone are those of the whole.
+ */
+#include <assert.h>
+
+#include "decoder/worker/skim_read.h"
+#include "proto/base.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Of each erratum one that has it. */
+static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
+
+static void check(const struct skim_sample *s, size_t size, uint64_t *from)
+{
+	assert(s->kind < SKIM_N_);
+	assert(s->offset >= *from && s->offset < size);
+	assert(s->tsc_lo <= s->tsc_hi);
+	assert(s->has_ip || s->kind == SKIM_PSB);
+	*from = s->offset + 1;
+}
+
+/* The number of samples; all are looked at. */
+static uint64_t skim(const struct skim_config *config, struct skim_counts *ret)
+{
+	struct skim_reader r;
+	struct skim_sample s;
+	uint64_t from = 0, n = 0, with_ip = 0;
+
+	skim_reader_init(&r, config);
+	while (skim_reader_next(&r, &s)) {
+		check(&s, config->size, &from);
+		with_ip += s.has_ip;
+		n++;
+	}
+	assert(!skim_reader_next(&r, &s));
+	assert(with_ip == r.counts.samples);
+	assert(r.counts.bad_bytes <= config->size && r.counts.head <= config->size);
+	*ret = r.counts;
+	return n;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t model = size > 0 ? models[data[0] % sizeof(models)] : 0;
+	struct skim_config config = {
+		.trace = data + 1,
+		.size = size - 1,
+		.errata = errata_for(model != 0 ? 6 : 0, model),
+		.timing = {.mtc_period = 3,
+			   .max_nonturbo_ratio = 20,
+			   .tsc_art_num = 80,
+			   .tsc_art_den = 1},
+	};
+	struct skim_counts all, psbs;
+	uint64_t first, last;
+
+	if (size == 0)
+		return 0;
+	skim(&config, &all);
+	config.psb_only = true;
+	assert(skim(&config, &psbs) == psbs.psbs);
+	/* Where a packet lies over a PSB only one of the two finds it. */
+	assert(psbs.head == all.head);
+	if (skim_span(config.trace, config.size, 0, &first, &last))
+		assert(psbs.psbs > 0);
+	return 0;
+}
