@@ -421,13 +421,22 @@ HOT int go_on(struct hot *h, struct node_walk *w)
 	return 0;
 }
 
+/* What a processor deferred stands behind the packet that the decisions are of. Where a time begins
+ * with their first one, which comes behind the target, who steps has to tell the two apart. */
+HOT bool may_be_deferred(const struct hot *h, const struct node_walk *w)
+{
+	if (h->n > w->last_bits || w->timed != 0)
+		return false;
+	return h->n < w->last_bits || w->n_points == 0 ||
+	       w->points[w->n_points - 1].offset != (uint64_t)(w->last - w->trace);
+}
+
 /* The branch at the end of the node needs a target. */
 HOT int indirect(struct hot *h, struct node_walk *w)
 {
 	if (h->n == 0 && !is_tip(h, w))
 		refill(h, w);
-	/* What a processor deferred stands behind the packet that the decisions are of. */
-	if (!is_tip(h, w) || (h->n > 0 && (h->n > w->last_bits || w->timed != 0)))
+	if (!is_tip(h, w) || (h->n > 0 && !may_be_deferred(h, w)))
 		return NODES_NONE;
 	return take_tip(h, w);
 }
