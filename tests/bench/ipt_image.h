@@ -1,0 +1,17 @@
+/*
+ * Code as sections of a libipt image. Used by bench_ipt.
+ */
+#pragma once
+
+#include <intel-pt.h>
+
+#include "tests/bench/code.h"
+
+struct ipt_image {
+	struct pt_image_section_cache *cache;
+	struct pt_image *image;
+};
+
+/* 0 or -errno; ipt_image_close() in any case. CODE is borrowed until then. */
+int ipt_image_open(const struct code *c, struct ipt_image *ret);
+void ipt_image_close(struct ipt_image *image);

@@ -1,0 +1,73 @@
+"""Where the time of a whole report goes, by the file of our sources that a function is in; from
+perf's samples of cycles or, without counters, of time."""
+import collections
+import glob
+import os
+import re
+import subprocess
+
+from measure import BUILD, Failed, run
+
+ROOMS = ("decoder", "decoder/worker", "sideband", "proto")
+# What costs belong to: the first whose pattern fits the file's name.
+PARTS = (
+    ("decode", r"decoder/(?!worker/)|sideband/image"),
+    ("who ran", r"worker/(replay|turns|whose|track|contexts|shift|scan|tscmap|window|walk)"),
+    ("steps in time", r"worker/(steps|ahead|segment|rounds)"),
+    ("stacks, counts", r"worker/(calls|tally|lanes|marks|gaps|functions|decode)"),
+    ("symbols", r"sideband/"),
+    ("JSON", r"worker/report|proto/json"),
+)
+OTHER = "other, libc, kernel"
+NAMES = [name for name, _ in PARTS] + [OTHER]
+
+
+def files_of():
+    """{function: set of the files that define it}."""
+    found = collections.defaultdict(set)
+    for room in ROOMS:
+        objects = glob.glob(f"{BUILD}/{room}/*.o")
+        for line in run(["nm", "-A", "--defined-only", *objects]).splitlines():
+            m = re.match(r"(.*)\.o:[0-9a-f]+ [tT] (\S+)$", line)
+            if m:
+                # libptdecoder_a-flow.o is of flow.c
+                path = re.sub(r"[^/]*-", "", os.path.relpath(m[1], BUILD))
+                found[m[2].split(".")[0]].add(path)
+    return found
+
+
+def part_of(symbol, files):
+    """A name that several files have is theirs only if they are of one part."""
+    parts = {name for path in files.get(symbol.split(".")[0], ())
+             for name, pattern in PARTS if re.search(pattern, path)}
+    return parts.pop() if len(parts) == 1 else OTHER
+
+
+class Parts:
+    def __init__(self, work):
+        self.data = f"{work}/parts.data"
+        self.files = files_of()
+
+    def record(self, args):
+        for event in ("cycles:u", "cpu-clock:u"):
+            p = subprocess.run(["perf", "record", "-q", "-e", event, "-F", "4000", "-o", self.data,
+                                "--", *args], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True, check=False)
+            if p.returncode == 0:
+                return
+        raise Failed(f"perf record: exit {p.returncode}: {p.stderr.strip()[-200:]}")
+
+    def shares(self, args):
+        """{part: percent} of what the worker takes that ARGS start."""
+        self.record(args)
+        shares = collections.Counter()
+        text = run(["perf", "report", "-f", "-i", self.data, "--stdio", "--percent-limit", "0",
+                    "--comm", "ptsnap-decode", "--sort", "sym", "-F", "overhead,sym"])
+        for line in text.splitlines():
+            m = re.match(r"\s+([0-9.]+)%\s+\[.\] (\S+)", line)
+            if m:
+                shares[part_of(m[2], self.files)] += float(m[1])
+        os.unlink(self.data)
+        if not shares:
+            raise Failed("perf report says nothing of ptsnap-decode")
+        return shares
