@@ -227,9 +227,9 @@ struct flow_config {
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
 	uint64_t end_offset;
 	/* That decode plain branches (with `steps`), this one included; 0: one for each CPU that
-	 * may be used. What comes out does not depend on it. Those that share have their threads in
-	 * common, as many as the first one says. The code function is only called by the caller's
-	 * thread. */
+	 * may be used. The items do not depend on it, but batches end elsewhere. Those that share
+	 * have their threads in common, as many as the first one says. The code function is only
+	 * called by the caller's thread. */
 	uint32_t threads;
 	/* Of the trace that a thread takes at once, about; 0: as many as are worth it. */
 	uint32_t thread_bytes;

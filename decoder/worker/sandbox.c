@@ -3,9 +3,9 @@
  * limits, identity, privileges, Landlock, and the system call filter last. Called once, by main.c
  * of ptsnap-decode, single-threaded, before the bundle is looked at.
  *
- * The filter is the hard wall: whatever takes this process over can compute, write to the output,
- * end, and be given the images that the snapshot names; it cannot open, connect, execute, or make
- * memory executable.
+ * The filter is the hard wall: whatever takes this process over can compute, with as many threads
+ * as whoever started it may have, write to the output, end, and be given the images that the
+ * snapshot names; it cannot open, connect, execute, or make memory executable.
  */
 #include "decoder/worker/sandbox.h"
 
