@@ -44,7 +44,8 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/scan.c decoder/worker/scan.h \
 	decoder/worker/segment.c decoder/worker/segment.h \
 	decoder/worker/shift.c decoder/worker/shift.h \
-	decoder/worker/shift_samples.c \
+	decoder/worker/shift_private.h \
+	decoder/worker/shift_samples.c decoder/worker/shift_spans.c \
 	decoder/worker/skim.c decoder/worker/skim.h \
 	decoder/worker/skim_json.c decoder/worker/skim_json.h \
 	decoder/worker/skim_lines.c decoder/worker/skim_lines.h \

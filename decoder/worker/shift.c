@@ -1,10 +1,9 @@
 /*
  * Samples -> the shift that explains them.
  *
- * Which shifts suit a sample is known without trying: for each turn near it an interval, from its
- * being there and from when the address was mapped in its thread's process. A shift that suits most
- * of a few samples is found by adding up their intervals; it is then tried on all samples, some of
- * those that it contradicts join the few, and so on. What is reported was counted on all.
+ * Which shifts suit a sample is known without trying (shift_spans.c). One that suits most of a few
+ * samples is tried on all samples, some of those that it contradicts join the few, and so on. What
+ * is reported was counted on all.
  *
  * Whether a shift is better than another one is a question of how many turns say so, as the samples
  * of one turn err together: of the turns about which the two disagree nearly all must be for it.
@@ -15,12 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "decoder/worker/shift_private.h"
 #include "proto/base.h"
 
 /* Turns that are looked at for one sample and shift; beyond nothing is contradicted. */
 #define MAX_LOOKS 32u
-/* Turns on either side of a sample that may explain it. */
-#define MAX_TURNS 64u
 /* Of a search: samples that contradict, others, those that join in a round, rounds. */
 #define FEW    256u
 #define JOIN   128u
@@ -38,16 +36,7 @@ static uint64_t shifted(uint64_t time, int64_t ns)
 	return to < time ? UINT64_MAX : to;
 }
 
-/* A - B within what a shift can be, and one more. */
-static int64_t difference(uint64_t a, uint64_t b)
-{
-	const uint64_t most = SHIFT_MAX + 1;
-
-	return a >= b ? (int64_t)MIN_OF(a - b, most) : -(int64_t)MIN_OF(b - a, most);
-}
-
-/* The first turn of CPU that ends at TIME or later. */
-static size_t first_until(const struct turns_cpu *cpu, uint64_t time)
+size_t shift_first_until(const struct turns_cpu *cpu, uint64_t time)
 {
 	size_t lo = 0, hi = cpu->n;
 
@@ -65,19 +54,18 @@ static size_t first_until(const struct turns_cpu *cpu, uint64_t time)
 size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time)
 {
 	/* Behind the last one is none, which is as good as one of nobody. */
-	return cpu->n > 0 ? cpu->n - first_until(cpu, time) + 1 : 0;
+	return cpu->n > 0 ? cpu->n - shift_first_until(cpu, time) + 1 : 0;
 }
 
-static const struct space_mapping *find_code(const struct space *space, uint64_t time, uint64_t ip)
+const struct space_mapping *shift_code(const struct space *space, uint64_t time, uint64_t ip)
 {
 	const struct space_mapping *m = space == NULL ? NULL : space_find(space, time, ip);
 
 	return m != NULL && (m->prot & PROT_EXEC) != 0 ? m : NULL;
 }
 
-/* What is mapped for THREAD at TIME. */
-static bool is_known(const struct timeline *timeline, const struct timeline_thread *thread,
-		     uint64_t time)
+bool shift_is_known(const struct timeline *timeline, const struct timeline_thread *thread,
+		    uint64_t time)
 {
 	return timeline_space(timeline, thread->pid, time) != NULL &&
 	       !timeline_space_uncertain(timeline, thread->pid, time);
@@ -87,8 +75,8 @@ static bool is_known(const struct timeline *timeline, const struct timeline_thre
 static bool may_be_at(const struct timeline *timeline, const struct timeline_thread *thread,
 		      uint64_t time, uint64_t ip)
 {
-	return !is_known(timeline, thread, time) ||
-	       find_code(timeline_space(timeline, thread->pid, time), time, ip) != NULL;
+	return !shift_is_known(timeline, thread, time) ||
+	       shift_code(timeline_space(timeline, thread->pid, time), time, ip) != NULL;
 }
 
 static bool suits(const struct shift_question *q, const struct shift_sample *s,
@@ -112,7 +100,7 @@ static bool find_contradicted(const struct shift_question *q, const struct shift
 {
 	const struct turns_cpu *cpu = &q->turns->cpus[s->cpu];
 	uint64_t leave = shifted(s->leave_lo, ns), enter = shifted(s->enter_hi, ns);
-	size_t first = first_until(cpu, leave), i;
+	size_t first = shift_first_until(cpu, leave), i;
 
 	if (cpu->n == 0)
 		return false;
@@ -130,178 +118,8 @@ bool shift_contradicts(const struct shift_question *q, const struct shift_sample
 	return find_contradicted(q, s, ns, &turn);
 }
 
-/* Shifts lo to hi. */
-struct span {
-	int64_t lo, hi;
-};
-
-/* One more sample is suited from AT on, or one less. */
-struct edge {
-	int64_t at;
-	int change;
-};
-
-struct search {
-	const struct shift_question *q;
-	const struct shift_sample **few;
-	size_t n_few;
-	struct edge *edges;
-	size_t n_edges, max_edges;
-	struct span open; /* of the sample at hand, not added yet; lo > hi: none */
-	unsigned int rounds;
-};
-
-static int close_span(struct search *s)
-{
-	if (s->open.lo > s->open.hi)
-		return 0;
-	if (s->n_edges + 2 > s->max_edges) {
-		size_t max = s->max_edges ? 2 * s->max_edges : 4096;
-		struct edge *edges = reallocarray(s->edges, max, sizeof(*edges));
-
-		if (edges == NULL)
-			return -ENOMEM;
-		s->edges = edges;
-		s->max_edges = max;
-	}
-	s->edges[s->n_edges++] = (struct edge){s->open.lo, 1};
-	s->edges[s->n_edges++] = (struct edge){s->open.hi + 1, -1};
-	s->open = (struct span){1, 0};
-	return 0;
-}
-
-/* Spans come in order, nearly: what overlaps is one. */
-static int add_span(struct search *s, int64_t lo, int64_t hi)
-{
-	int result = 0;
-
-	lo = MAX_OF(lo, -(int64_t)SHIFT_MAX);
-	hi = MIN_OF(hi, (int64_t)SHIFT_MAX);
-	if (lo > hi)
-		return 0;
-	if (s->open.lo <= s->open.hi && lo <= s->open.hi + 1 && hi + 1 >= s->open.lo) {
-		s->open.lo = MIN_OF(s->open.lo, lo);
-		s->open.hi = MAX_OF(s->open.hi, hi);
-		return 0;
-	}
-	result = close_span(s);
-	s->open = (struct span){lo, hi};
-	return result;
-}
-
-/* The shifts for which SAMPLE lies in TURN and its address in M. */
-static int add_mapped(struct search *s, const struct shift_sample *sample,
-		      const struct turns_turn *turn, const struct space_mapping *m)
-{
-	int64_t lo, hi = difference(turn->until, sample->leave_lo);
-
-	if (m == NULL)
-		return 0;
-	lo = difference(MAX_OF(turn->since, m->begin), sample->enter_hi);
-	if (m->end != SPACE_NOW)
-		hi = MIN_OF(hi, difference(m->end, sample->enter_lo) - 1);
-	return add_span(s, lo, hi);
-}
-
-static int add_turn(struct search *s, const struct shift_sample *sample,
-		    const struct turns_turn *turn)
-{
-	const struct timeline *timeline = s->q->timeline;
-	const struct space_mapping *first, *last;
-	uint64_t until = turn->until - 1;
-	int result;
-
-	if (turn->uncertain)
-		return add_span(s, difference(turn->since, sample->enter_hi),
-				difference(turn->until, sample->leave_lo));
-	if (turn->thread == NULL || turn->silent)
-		return 0;
-	if (!is_known(timeline, turn->thread, until))
-		return add_span(s, difference(turn->since, sample->enter_hi),
-				difference(turn->until, sample->leave_lo));
-	first = find_code(timeline_space(timeline, turn->thread->pid, turn->since), turn->since,
-			  sample->ip);
-	last = find_code(timeline_space(timeline, turn->thread->pid, until), until, sample->ip);
-	result = add_mapped(s, sample, turn, first);
-	return result < 0 || first == last ? result : add_mapped(s, sample, turn, last);
-}
-
-/* All shifts that suit SAMPLE. */
-static int add_sample(struct search *s, const struct shift_sample *sample)
-{
-	const struct turns_cpu *cpu = &s->q->turns->cpus[sample->cpu];
-	size_t at = first_until(cpu, sample->leave_lo);
-	size_t i = at - MIN_OF(at, (size_t)MAX_TURNS), end = MIN_OF(cpu->n, at + MAX_TURNS);
-	int result = 0;
-
-	s->open = (struct span){1, 0};
-	for (; i < end && result == 0; i++) {
-		const struct turns_turn *turn = &cpu->list[i];
-
-		if (difference(turn->until, sample->leave_lo) < -(int64_t)SHIFT_MAX)
-			continue;
-		if (difference(turn->since, sample->enter_hi) > (int64_t)SHIFT_MAX)
-			break;
-		result = add_turn(s, sample, turn);
-	}
-	return result < 0 ? result : close_span(s);
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct edge *x = a, *y = b;
-
-	if (x->at != y->at)
-		return x->at < y->at ? -1 : 1;
-	return x->change - y->change;
-}
-
-static int64_t distance(const struct span *span)
-{
-	if (span->lo <= 0 && span->hi >= 0)
-		return 0;
-	return span->lo > 0 ? span->lo : -span->hi;
-}
-
-/* The middle of the shifts that suit most samples, of those that are nearest to none; and how far
- * it is from there to the others. */
-static int64_t add_up(struct search *s, uint64_t *ret_doubt)
-{
-	struct span best = {0, 0};
-	int most = 0, now = 0;
-
-	if (s->n_edges > 0)
-		qsort(s->edges, s->n_edges, sizeof(*s->edges), by_place);
-	for (size_t i = 0; i + 1 < s->n_edges; i++) {
-		struct span span = {s->edges[i].at, s->edges[i + 1].at - 1};
-
-		now += s->edges[i].change;
-		if (span.lo > span.hi || now < most ||
-		    (now == most && distance(&span) >= distance(&best)))
-			continue;
-		most = now;
-		best = span;
-	}
-	*ret_doubt = distance(&best) == 0 ? 0 : (uint64_t)(best.hi - best.lo + 1) / 2;
-	return distance(&best) == 0 ? 0 : best.lo + (best.hi - best.lo) / 2;
-}
-
-static int find_best(struct search *s, int64_t *ret, uint64_t *ret_doubt)
-{
-	int result = 0;
-
-	s->n_edges = 0;
-	for (size_t i = 0; i < s->n_few && result == 0; i++)
-		result = add_sample(s, s->few[i]);
-	*ret = 0;
-	*ret_doubt = 0;
-	if (result == 0)
-		*ret = add_up(s, ret_doubt);
-	return result;
-}
-
 /* Samples that contradict a shift of NS, or that do not: MAX of them, evenly out of N_ALL. */
-static void join(struct search *s, int64_t ns, bool contradict, size_t n_all, size_t max)
+static void join(struct shift_search *s, int64_t ns, bool contradict, size_t n_all, size_t max)
 {
 	const struct shift_question *q = s->q;
 	size_t seen = 0, taken = 0;
@@ -356,7 +174,7 @@ static bool is_better(const struct comparison *c)
 
 /* The shift that explains most, in *ret with what FROM explains less; that is FROM itself, with its
  * doubt, where no other is better. */
-static int improve(struct search *s, int64_t from, int64_t *ret_ns, uint64_t *doubt,
+static int improve(struct shift_search *s, int64_t from, int64_t *ret_ns, uint64_t *doubt,
 		   struct comparison *ret)
 {
 	uint64_t n = s->q->n;
@@ -374,7 +192,7 @@ static int improve(struct search *s, int64_t from, int64_t *ret_ns, uint64_t *do
 		uint64_t off;
 		int64_t ns;
 
-		result = find_best(s, &ns, &off);
+		result = shift_best(s, &ns, &off);
 		if (result < 0 || ns == *ret_ns)
 			break;
 		c = compare(s->q, from, ns);
@@ -388,7 +206,7 @@ static int improve(struct search *s, int64_t from, int64_t *ret_ns, uint64_t *do
 	return result;
 }
 
-static int find_of_cpu(struct search *s, const struct shift *all, struct shift_cpu *ret)
+static int find_of_cpu(struct shift_search *s, const struct shift *all, struct shift_cpu *ret)
 {
 	struct comparison c;
 	int result;
@@ -403,7 +221,7 @@ static int find_of_cpu(struct search *s, const struct shift *all, struct shift_c
 }
 
 /* Each CPU for itself, where one of all leaves contradictions. */
-static int find_each(struct search *s, const struct shift_question *q, struct shift *ret)
+static int find_each(struct shift_search *s, const struct shift_question *q, struct shift *ret)
 {
 	size_t i = 0;
 	int result = 0;
@@ -437,7 +255,7 @@ static void sum_up(const struct shift_question *q, struct shift *ret)
 int shift_find(const struct shift_question *q, struct shift *ret)
 {
 	CLEANUP_FREE const struct shift_sample **few = calloc(MAX_FEW, sizeof(*few));
-	struct search s = {.q = q, .few = few, .rounds = ALL_ROUNDS};
+	struct shift_search s = {.q = q, .few = few, .rounds = ALL_ROUNDS};
 	struct comparison c;
 	int result;
 

@@ -149,6 +149,43 @@ static void shift_find_late_sideband_is_applied_earlier(void **state)
 }
 
 /* A shift that would explain some of what cannot be explained: no reason to believe it. */
+/* A turn of process 1 with a moment of another one in it, and a sample of it AFTER that moment. */
+static void add_divided_turn(struct host *h, uint64_t time, uint64_t after, int64_t late)
+{
+	const uint64_t moment = 300;
+
+	h->records[h->n_records++] = ENTERS(0, time + (uint64_t)late, 1, 1);
+	h->records[h->n_records++] = ENTERS(0, time + 100000 + (uint64_t)late, 2, 2);
+	h->records[h->n_records++] = ENTERS(0, time + 100000 + moment + (uint64_t)late, 1, 1);
+	h->samples[h->n] =
+		(struct shift_sample){.enter_lo = time + 100000 + moment + after, .ip = CODE_1};
+	h->samples[h->n].enter_hi = h->samples[h->n].leave_lo = h->samples[h->n].enter_lo;
+	h->n++;
+	h->records[h->n_records++] = ENTERS(0, time + 200000 + (uint64_t)late, 2, 2);
+}
+
+static void shift_find_divided_shifts_doubts_all_of_them(void **state)
+{
+	const int64_t late = 700000;
+	struct host *h = begin();
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++)
+		add_divided_turn(h, BEGIN - 1000000 + 400000 * i, 500 + 700 * i, late);
+	add_turns(h, 0, MAX_TURNS / 2, late);
+	find(h, 1);
+	assert_true(h->shift.found);
+	assert_int_equal(h->shift.after, 0);
+	/* No middle may be one of those that are left out. */
+	assert_false(late - h->shift.ns > 500 && late - h->shift.ns < 800);
+	assert_false(late - h->shift.ns > 1200 && late - h->shift.ns < 1500);
+	/* From LEAVE earlier to ENTER later. */
+	assert_true(h->shift.ns - late - (int64_t)h->shift.doubt <= 500 - LEAVE);
+	assert_true(h->shift.ns - late + (int64_t)h->shift.doubt >= ENTER - 1000);
+	assert_true(h->shift.doubt <= LEAVE + ENTER);
+	end(h);
+}
+
 static void shift_find_what_fits_nowhere_finds_none(void **state)
 {
 	struct host *h = begin();
@@ -311,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shift_find_fitting_times_finds_none),
 		cmocka_unit_test(shift_find_late_sideband_is_applied_earlier),
+		cmocka_unit_test(shift_find_divided_shifts_doubts_all_of_them),
 		cmocka_unit_test(shift_find_what_fits_nowhere_finds_none),
 		cmocka_unit_test(shift_find_late_sideband_is_found_among_lost),
 		cmocka_unit_test(shift_find_partly_late_sideband_finds_none),
