@@ -338,6 +338,15 @@ static void bring_back(struct vcpu *v)
 	sched_release(v, EMURING_RECORDER, false);
 }
 
+static void tell_absence(struct emu_keeper *k, uint32_t cpu)
+{
+	struct emuring_cpu *c = k->cpus[cpu].vcpu.cpu;
+	uint64_t ns;
+
+	atomic_store(&c->absences, emu_keeper_absences(k, cpu, &ns));
+	atomic_store(&c->away_ns, ns);
+}
+
 static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 {
 	uint64_t usec = (now - k->start_ns) / 1000;
@@ -368,22 +377,48 @@ static void tick(struct emu_keeper *k)
 
 	for (uint32_t i = 0; i < k->n_cpus; i++)
 		emu_keeper_mend(k, i);
-	for (size_t i = 0; i < k->n_absences; i++)
+	for (size_t i = 0; i < k->n_absences; i++) {
 		keep_absence(k, &k->absences[i], now);
+		tell_absence(k, k->absences[i].wish.cpu);
+	}
 	if (k->ticks++ % TASKS_EVERY == 0)
 		emu_keeper_sweep(k);
 	check_hint(k);
 }
 
+static void serve_all(struct emu_keeper *k)
+{
+	for (uint32_t i = 0; i < k->n_cpus; i++)
+		emu_keeper_serve(k, i);
+}
+
+/* Until the next tick; a recorder without a keeper of its own does not wait that long. */
+static void await_tick(struct emu_keeper *k, uint32_t *bell)
+{
+	uint64_t now = monotonic_ns(), end = now + TICK_NS;
+
+	for (; now < end && !k->stop; now = monotonic_ns()) {
+		const struct timespec rest = {.tv_nsec = (long)(end - now)};
+		uint32_t rung = atomic_load(&k->ring.shared->bell);
+
+		if (rung != *bell) {
+			*bell = rung;
+			serve_all(k);
+			continue;
+		}
+		syscall(SYS_futex, &k->ring.shared->bell, FUTEX_WAIT, rung, &rest, NULL, 0);
+	}
+}
+
 static void *run(void *userdata)
 {
-	const struct timespec pause = {.tv_nsec = (long)TICK_NS};
 	struct emu_keeper *k = userdata;
+	uint32_t bell = 0;
 
 	prctl(PR_SET_NAME, "ptsnapd-keeper");
 	while (!k->stop) {
 		tick(k);
-		nanosleep(&pause, NULL);
+		await_tick(k, &bell);
 	}
 	return NULL;
 }

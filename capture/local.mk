@@ -82,6 +82,9 @@ capture_libptcapture_a_SOURCES = \
 	capture/source.c \
 	capture/source.h \
 	capture/source_emu.c \
+	capture/source_emu_attach.c \
+	capture/source_emu_open.c \
+	capture/source_emu_private.h \
 	capture/source_perf.c \
 	capture/source_perf.h \
 	capture/source_perf_choose.c \

@@ -177,7 +177,7 @@ int preset_terms(const struct pmu *pmu, const char *preset, char *ret, size_t si
 	return -EINVAL;
 }
 
-static const char *static_name(const char *preset)
+const char *preset_known(const char *preset)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(presets); i++)
 		if (strcmp(presets[i].name, preset) == 0)
@@ -207,7 +207,7 @@ int preset_config(const struct pmu *pmu, const char *preset, const char *terms,
 		snprintf(all + used, sizeof(all) - used, "%s%s", used > 0 ? "," : "", terms);
 	r = pmu_parse_terms(pmu, all, ret_config, why, why_size);
 	if (r == 0)
-		*ret_preset = static_name(preset);
+		*ret_preset = preset_known(preset);
 	return r;
 }
 

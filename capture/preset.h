@@ -25,6 +25,8 @@ int preset_terms(const struct pmu *pmu, const char *preset, char *ret, size_t si
  * text: the preset that it was. 0; -EINVAL, with one line in WHY. */
 int preset_config(const struct pmu *pmu, const char *preset, const char *terms,
 		  uint64_t *ret_config, const char **ret_preset, char *why, size_t why_size);
+/* PRESET as static text; "custom" when there is none of that name. */
+const char *preset_known(const char *preset);
 /* Bytes of MTC packets a second (2 bytes each, SDM volume 3, 33.4.2) that CONFIG costs a CPU while
  * nothing else is written; 0: no MTC, or the crystal's frequency is not known. */
 uint64_t preset_mtc_cost(const struct pmu *pmu, uint64_t config);

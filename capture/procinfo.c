@@ -6,9 +6,11 @@
 #include "capture/procscan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/number.h"
@@ -121,6 +123,49 @@ static uint64_t take_uid(const char *status)
 	return uid;
 }
 
+/* Are all four that stand behind KEY, "\nUid:" or "\nGid:", the same? */
+static bool has_one(const char *status, const char *key)
+{
+	const char *at = strstr(status, key);
+	uint64_t first = 0, other;
+
+	if (at == NULL)
+		return false;
+	at += strlen(key);
+	for (int i = 0; i < 4; i++) {
+		if (*at != '\t' || !number_parse(at + 1, 10, UINT32_MAX, "\t\n", &at, &other) ||
+		    (i > 0 && other != first))
+			return false;
+		first = other;
+	}
+	return true;
+}
+
+/* Is it that user alone, of no group that it may leave, and without a right to change that
+ * ("CapPrm:", of its own user namespace)? */
+static bool has_only_uid(const char *status)
+{
+	const char *caps = strstr(status, "\nCapPrm:\t");
+	uint64_t permitted;
+
+	if (caps == NULL || !has_one(status, "\nUid:") || !has_one(status, "\nGid:"))
+		return false;
+	return number_parse(caps + 9, 16, UINT64_MAX, "\n", NULL, &permitted) && permitted == 0;
+}
+
+/* Nobody's rights come with it, and UID may read it: of others the kernel shows him nothing either
+ * (fs/exec.c, would_dump). Of a file system that is somebody's program (FUSE) the kernel tells what
+ * it remembers. */
+static bool is_plain(int dir, uint64_t uid)
+{
+	struct statx st;
+
+	if (statx(dir, "exe", AT_STATX_DONT_SYNC, STATX_MODE | STATX_UID, &st) < 0 ||
+	    (st.stx_mode & (S_ISUID | S_ISGID)))
+		return false;
+	return st.stx_mode & (st.stx_uid == uid ? S_IRUSR : S_IROTH);
+}
+
 /* "NSpid:" its numbers, the innermost namespace's last. */
 static uint64_t take_ns_pid(const char *status)
 {
@@ -140,6 +185,7 @@ static void read_status(int dir, struct procinfo *ret)
 	if (procfile_read(dir, "status", text, sizeof(text)) < 0)
 		return;
 	ret->uid = take_uid(text);
+	ret->uid_is_only = ret->uid != MANIFEST_ABSENT && has_only_uid(text);
 	ret->ns_pid = take_ns_pid(text);
 }
 
@@ -194,6 +240,7 @@ static int read_facts(int dir, struct procinfo *ret)
 	read_status(dir, ret);
 	ret->mount_ns = read_mount_ns(dir);
 	ret->exe = read_exe(dir);
+	ret->program_is_plain = is_plain(dir, ret->uid);
 	ret->cgroup = read_cgroup(dir);
 	return 0;
 }

@@ -17,6 +17,10 @@ struct procinfo {
 	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown */
 	uint64_t mount_ns;	      /* inode of its mount namespace; MANIFEST_ABSENT */
 	uint64_t ns_pid;	      /* its number in the innermost pid namespace; so */
+	bool uid_is_only; /* UID is its real, effective, saved and file system uid, and it has no
+			   * capabilities: only another program can give it other rights */
+	bool program_is_plain; /* its program is there, gives nobody's rights away, and UID may
+				* read it */
 	bool cmdline_cut;
 	bool zombie;	     /* has ended and waits to be reaped */
 	bool cmdline_unread; /* it was not looked for, or its reading did not end */

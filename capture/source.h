@@ -132,7 +132,7 @@ struct source_config {
 	bool degrade; /* go on with the sideband alone where there is no PT, or none to be had */
 };
 
-/* capture/source_emu.c: COMMAND and what comes of it under QEMU's user-mode emulator with our
+/* capture/source_emu_open.c: COMMAND and what comes of it under QEMU's user-mode emulator with our
  * plugin, on N_CPUS virtual CPUs. */
 #define SOURCE_EMU_MAX_CPUS    64u
 #define SOURCE_EMU_MAX_OFFLINE 16u
@@ -169,6 +169,21 @@ struct source_emu_config {
  * 0; -errno, with one line for the user, ending without a newline, in why (WHY_SIZE bytes). */
 int source_emu_open(const struct source_emu_config *config, struct source **ret, char *why,
 		    size_t why_size);
+/* capture/source_emu_attach.c: the machine that another process keeps and offers at SOCKET
+ * (proto/emuoffer.h). Only root or our own user may offer one, of rings that fit into MAX_SIZE
+ * bytes (0: of any size). 0 or -errno, with one line in WHY. */
+int source_emu_attach(const char *socket, uint64_t max_size, struct source **ret, char *why,
+		      size_t why_size);
+/* The channel, borrowed: readable when COMMAND has ended or the other process has gone. */
+int source_emu_channel(const struct source *s);
+/* COMMAND's name as an argv. */
+char *const *source_emu_argv(const struct source *s);
+/* What source_emu_attach is to be told of a machine of our own. The fd of its shared memory,
+ * borrowed, or -errno. */
+struct emuoffer;
+int source_emu_offer(const struct source *s, struct emuoffer *ret);
+/* Stops all CPUs for good, whatever another process wished. */
+void source_emu_stop(struct source *s);
 /* The traced command; pid > 0 until source_emu_reaped was told. */
 pid_t source_emu_pid(const struct source *s);
 /* A pidfd of it, borrowed: readable when it ended. */

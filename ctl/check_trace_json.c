@@ -7,6 +7,7 @@
 
 #include "ctl/check_trace_private.h"
 #include "ctl/field.h"
+#include "ctl/text.h"
 
 #ifndef PTSNAP_VERSION
 #define PTSNAP_VERSION "0"
@@ -178,7 +179,7 @@ int check_json(const struct check *c)
 	put(o, "cpus", cpus_of(c));
 	if (c->options->settings->json == JSON_PRETTY)
 		flags |= JSON_C_TO_STRING_PRETTY;
-	puts(json_object_to_json_string_ext(o, flags));
+	text_puts_json(stdout, json_object_to_json_string_ext(o, flags));
 	json_object_put(o);
 	return code;
 }

@@ -62,9 +62,32 @@ static int busy(struct json_object *p)
 			 (number(p, "retryAfterUSec") + 999) / 1000);
 }
 
+static int rate_limited(struct json_object *p)
+{
+	return say_error(
+		EXIT_CODE_BUSY,
+		"too many snapshots of this kind, or of yours; the recorder takes the next "
+		"one in %" PRIu64 " ms",
+		(number(p, "retryAfterUSec") + 999) / 1000);
+}
+
+static int no_such_trigger(struct json_object *p)
+{
+	return say_error(EXIT_CODE_USAGE,
+			 "the recorder has no trigger %s, or it is not for this unit, or not "
+			 "enabled; `ptsnapctl status --json' lists them",
+			 word(p, "trigger"));
+}
+
+static int not_reloaded(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE, "the recorder keeps its configuration: %s",
+			 word(p, "cause"));
+}
+
 static int not_tracing(struct json_object *p)
 {
-	return say_error(EXIT_CODE_NOT_TRACING, "the recorder is not tracing: %s",
+	return say_error(EXIT_CODE_NOT_TRACING, "the recorder takes no snapshot: %s",
 			 word(p, "cause"));
 }
 
@@ -94,9 +117,22 @@ static int no_space(struct json_object *p)
 
 static int denied(struct json_object *p)
 {
-	(void)p;
+	const char *action = NULL, *group = NULL;
+
+	(void)varlink_get_string(p, "action", &action);
+	(void)varlink_get_string(p, "group", &group);
+	if (!action)
+		return say_error(EXIT_CODE_PERMISSION, "the recorder refuses this to you; run as "
+						       "root or ask its administrator");
+	if (!group)
+		return say_error(EXIT_CODE_PERMISSION,
+				 "the recorder refuses you this: %s is for root (the group that "
+				 "AdminGroup= in ptsnapd.conf names does not exist)",
+				 action);
 	return say_error(EXIT_CODE_PERMISSION,
-			 "the recorder refuses this to you; run as root or ask its administrator");
+			 "the recorder refuses you this: %s is for root and members of the group "
+			 "%s",
+			 action, group);
 }
 
 static int invalid_parameter(struct json_object *p)
@@ -121,6 +157,9 @@ static const struct {
 	{CLIENT_INTERFACE ".NoSuchImage", no_such_image},
 	{CLIENT_INTERFACE ".NotDecoded", not_decoded},
 	{CLIENT_INTERFACE ".Busy", busy},
+	{CLIENT_INTERFACE ".RateLimited", rate_limited},
+	{CLIENT_INTERFACE ".NoSuchTrigger", no_such_trigger},
+	{CLIENT_INTERFACE ".NotReloaded", not_reloaded},
 	{CLIENT_INTERFACE ".NotTracing", not_tracing},
 	{CLIENT_INTERFACE ".Failed", failed},
 	{CLIENT_INTERFACE ".UnsupportedFormat", unsupported_format},

@@ -201,6 +201,8 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 			    .skim = q->skim,
 			    .has_deadline = q->has_deadline,
 			    .deadline_ns = q->deadline_ns,
+			    .has_only_uid = q->has_only_uid,
+			    .only_uid = q->only_uid,
 			    .report_limit = REPORT_DEFAULT_LIMIT},
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,

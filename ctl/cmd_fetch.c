@@ -17,6 +17,9 @@
 
 static const char *const FORMATS[] = {"report", "bundle", NULL};
 enum { FORMAT_REPORT, FORMAT_BUNDLE };
+/* A report may have to be made first (io.ptsnap.recorder(7), REPORTS FOR ONE USER), and others'
+ * before it. */
+#define REMAKE_TIMEOUT_USEC 600000000ull
 
 struct request {
 	struct settings *settings;
@@ -56,7 +59,7 @@ static int fetch_report(const struct request *q)
 {
 	CLEANUP(client_freep) struct client *c = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
-	int r = client_open(q->settings, CLIENT_TIMEOUT_USEC, &c);
+	int r = client_open(q->settings, REMAKE_TIMEOUT_USEC, &c);
 
 	if (r == 0)
 		r = client_get(c, q->id, FORMATS[q->format], &fd);

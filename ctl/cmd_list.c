@@ -26,10 +26,34 @@ static void cell(const char *text, size_t width)
 	printf("%*s", (int)(width + 1 - used), "");
 }
 
+static void print_labels(struct json_object *labels)
+{
+	if (!json_object_is_type(labels, json_type_object))
+		return;
+	json_object_object_foreach(labels, key, value)
+	{
+		text_puts(stdout, key, 32);
+		putchar('=');
+		text_puts(stdout, json_object_get_string(value), 40);
+		putchar(' ');
+	}
+}
+
+/* What it is about, how it was labelled, and why it was taken or what went wrong. */
+static void print_words(struct json_object *report)
+{
+	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
+
+	if (unit) {
+		text_puts(stdout, unit, 40);
+		putchar(' ');
+	}
+	print_labels(field_get(report, "labels"));
+	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
+}
+
 static void print_row(struct json_object *report, bool first)
 {
-	const char *error = field_text(report, "error");
-
 	if (first)
 		puts("ID                        STATE      DATE                      TRIGGER        "
 		     "   RAW     REPORT   GAPS REASON");
@@ -40,7 +64,7 @@ static void print_row(struct json_object *report, bool first)
 	printf("%10s %10s %6s ", figure_field_bytes(report, "rawBytes").text,
 	       figure_field_bytes(report, "reportBytes").text,
 	       figure_field_count(report, "gaps").text);
-	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
+	print_words(report);
 	putchar('\n');
 }
 
@@ -48,12 +72,10 @@ static void print_row(struct json_object *report, bool first)
 static void print_json(struct json_object *report, bool pretty, bool first)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE | (pretty ? JSON_C_TO_STRING_PRETTY : 0);
-	const char *text = json_object_to_json_string_ext(report, flags);
 
 	if (pretty)
-		printf("%s%s", first ? "[\n" : ",\n", text);
-	else
-		puts(text);
+		fputs(first ? "[\n" : ",\n", stdout);
+	text_puts_json(stdout, json_object_to_json_string_ext(report, flags));
 }
 
 static int on_report(void *userdata, struct json_object *parameters)
@@ -74,7 +96,7 @@ static int on_report(void *userdata, struct json_object *parameters)
 static void finish(const struct listing *l)
 {
 	if (l->settings->json == JSON_PRETTY)
-		puts(l->n > 0 ? "\n]" : "[]");
+		puts(l->n > 0 ? "]" : "[]");
 	else if (l->n == 0 && !l->settings->quiet)
 		say("no snapshots yet; `ptsnapctl snapshot' takes one");
 }

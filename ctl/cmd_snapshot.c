@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "proto/label.h"
 
 #include "ctl/client.h"
 #include "ctl/deliver.h"
 #include "ctl/exit_code.h"
 #include "ctl/field.h"
+#include "ctl/monitor_env.h"
 #include "ctl/say.h"
 #include "ctl/size.h"
 #include "ctl/text.h"
@@ -26,11 +28,25 @@ struct request {
 	const char *reason, *last, *output;
 	uint64_t bytes, usec; /* 0: not given */
 	uint64_t deadline_usec;
-	bool no_wait, no_decode, has_deadline;
+	const char *trigger, *unit;
+	struct labels labels;
+	struct monitor_env monitor; /* its texts are borrowed by those above */
+	bool no_wait, no_decode, has_deadline, from_monitor_env;
 	bool progress_shown;
 };
 
-enum { OWN_REASON = OPTION_OWN, OWN_LAST, OWN_WAIT, OWN_NO_WAIT, OWN_NO_DECODE, OWN_DEADLINE };
+enum {
+	OWN_REASON = OPTION_OWN,
+	OWN_LAST,
+	OWN_WAIT,
+	OWN_NO_WAIT,
+	OWN_NO_DECODE,
+	OWN_DEADLINE,
+	OWN_TRIGGER,
+	OWN_UNIT,
+	OWN_LABEL,
+	OWN_FROM_MONITOR_ENV,
+};
 
 static const struct option OWN[] = {
 	{"reason", required_argument, NULL, OWN_REASON},
@@ -39,6 +55,10 @@ static const struct option OWN[] = {
 	{"no-wait", no_argument, NULL, OWN_NO_WAIT},
 	{"no-decode", no_argument, NULL, OWN_NO_DECODE},
 	{"deadline", required_argument, NULL, OWN_DEADLINE},
+	{"trigger", required_argument, NULL, OWN_TRIGGER},
+	{"unit", required_argument, NULL, OWN_UNIT},
+	{"label", required_argument, NULL, OWN_LABEL},
+	{"from-monitor-env", no_argument, NULL, OWN_FROM_MONITOR_ENV},
 	{"output", required_argument, NULL, 'o'},
 	{NULL, 0, NULL, 0},
 };
@@ -71,31 +91,63 @@ static bool take_deadline(struct request *q)
 	return option_good(r, "--deadline", optarg, TIME_VALID);
 }
 
+static bool take_label(struct request *q)
+{
+	int r = labels_parse(&q->labels, optarg);
+
+	if (r < 0)
+		say("--label=%s: not accepted; give " LABEL_VALID, optarg);
+	return r == 0;
+}
+
+static bool take_own(struct request *q, int option)
+{
+	switch (option) {
+	case OWN_REASON: return take_reason(q);
+	case OWN_LAST: return take_last(q);
+	case OWN_DEADLINE: return take_deadline(q);
+	case OWN_LABEL: return take_label(q);
+	case OWN_TRIGGER: q->trigger = optarg; return true;
+	case OWN_UNIT: q->unit = optarg; return true;
+	case OWN_FROM_MONITOR_ENV: q->from_monitor_env = true; return true;
+	case OWN_WAIT: q->no_wait = false; return true;
+	case OWN_NO_WAIT: q->no_wait = true; return true;
+	case OWN_NO_DECODE: q->no_decode = true; return true;
+	case 'o': q->output = optarg; return true;
+	default: return false;
+	}
+}
+
+/* What the options did not say. Where the environment is empty a snapshot of a unit that was named
+ * is worth more than none. */
+static int take_monitor_env(struct request *q)
+{
+	struct monitor_env *e = &q->monitor;
+
+	if (!q->from_monitor_env)
+		return 0;
+	if (!monitor_env_read(e)) {
+		say("--from-monitor-env: $MONITOR_UNIT is not set; systemd 251 and later set it for "
+		    "what OnFailure= of one unit starts");
+		return q->unit ? 0 : EXIT_CODE_USAGE;
+	}
+	q->trigger = q->trigger ? q->trigger : "unit";
+	q->unit = q->unit ? q->unit : e->unit;
+	q->reason = q->reason ? q->reason : e->reason;
+	for (size_t i = 0; i < e->labels.n; i++)
+		if (!labels_get(&q->labels, e->labels.list[i].key))
+			(void)labels_add(&q->labels, e->labels.list[i].key,
+					 e->labels.list[i].value);
+	return 0;
+}
+
 static int parse(struct request *q, int argc, char **argv)
 {
 	int option;
 
-	while ((option = option_next(q->settings, argc, argv, OWN, "o:", true)) != OPTION_END) {
-		switch (option) {
-		case OWN_REASON:
-			if (!take_reason(q))
-				return EXIT_CODE_USAGE;
-			break;
-		case OWN_LAST:
-			if (!take_last(q))
-				return EXIT_CODE_USAGE;
-			break;
-		case OWN_DEADLINE:
-			if (!take_deadline(q))
-				return EXIT_CODE_USAGE;
-			break;
-		case OWN_WAIT: q->no_wait = false; break;
-		case OWN_NO_WAIT: q->no_wait = true; break;
-		case OWN_NO_DECODE: q->no_decode = true; break;
-		case 'o': q->output = optarg; break;
-		default: return EXIT_CODE_USAGE;
-		}
-	}
+	while ((option = option_next(q->settings, argc, argv, OWN, "o:", true)) != OPTION_END)
+		if (!take_own(q, option))
+			return EXIT_CODE_USAGE;
 	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "snapshot takes no operand: %s", argv[optind]);
 	if (q->has_deadline && q->no_decode)
@@ -104,7 +156,16 @@ static int parse(struct request *q, int argc, char **argv)
 		return say_error(EXIT_CODE_USAGE,
 				 "-o writes the report: not with --no-wait or --no-decode; "
 				 "`ptsnapctl fetch' gets a bundle");
-	return 0;
+	return take_monitor_env(q);
+}
+
+static struct json_object *labels_object(const struct labels *l)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (size_t i = 0; i < l->n; i++)
+		json_object_object_add(o, l->list[i].key, json_object_new_string(l->list[i].value));
+	return o;
 }
 
 static struct json_object *make_parameters(const struct request *q)
@@ -113,6 +174,12 @@ static struct json_object *make_parameters(const struct request *q)
 
 	if (q->reason)
 		json_object_object_add(p, "reason", json_object_new_string(q->reason));
+	if (q->trigger)
+		json_object_object_add(p, "trigger", json_object_new_string(q->trigger));
+	if (q->unit)
+		json_object_object_add(p, "unit", json_object_new_string(q->unit));
+	if (q->labels.n > 0)
+		json_object_object_add(p, "labels", labels_object(&q->labels));
 	if (q->bytes)
 		json_object_object_add(p, "windowBytes", json_object_new_uint64(q->bytes));
 	if (q->usec)
@@ -154,10 +221,11 @@ static int show_progress(void *userdata, struct json_object *parameters)
 static int print_reply(const struct request *q, struct json_object *report, const char *id)
 {
 	if (q->settings->json == JSON_SHORT || q->settings->json == JSON_PRETTY)
-		puts(json_object_to_json_string_ext(
-			report,
-			JSON_C_TO_STRING_NOSLASHESCAPE |
-				(q->settings->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0)));
+		text_puts_json(stdout, json_object_to_json_string_ext(
+					       report, JSON_C_TO_STRING_NOSLASHESCAPE |
+							       (q->settings->json == JSON_PRETTY
+									? JSON_C_TO_STRING_PRETTY
+									: 0)));
 	else {
 		text_puts(stdout, id, 0);
 		putchar('\n');

@@ -115,6 +115,21 @@ static void print_snapshots(struct json_object *s)
 	       figure_field_count(s, "snapshots.running").text);
 }
 
+/* What the recorder itself costs. */
+static void print_self(struct json_object *s)
+{
+	uint64_t cpu, dark;
+
+	if (!field_u64(s, "self.cpuUSec", &cpu) || cpu > UINT64_MAX / 1000)
+		return;
+	printf("%-11s%s CPU, %s, %s records/s", "Itself", figure_nsec(cpu * 1000).text,
+	       figure_field_bytes(s, "self.rssBytes").text,
+	       figure_field_count(s, "self.recordsPerSecond").text);
+	if (field_u64(s, "self.lastDarkNSec", &dark))
+		printf(", %s dark at the last snapshot", figure_nsec(dark).text);
+	putchar('\n');
+}
+
 /* Whether nothing but the number tells A and B apart. */
 static bool are_alike(struct json_object *a, struct json_object *b)
 {
@@ -183,7 +198,8 @@ static int print_status(const struct settings *settings, struct json_object *s, 
 		return say_error(EXIT_CODE_FAILURE, "the recorder's answer holds no status");
 	if (settings->json == JSON_SHORT || settings->json == JSON_PRETTY) {
 		flags |= settings->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
-		puts(json_object_to_json_string_ext(attrs ? field_get(s, "attrs") : s, flags));
+		text_puts_json(stdout, json_object_to_json_string_ext(
+					       attrs ? field_get(s, "attrs") : s, flags));
 		return 0;
 	}
 	if (attrs) {
@@ -195,6 +211,7 @@ static int print_status(const struct settings *settings, struct json_object *s, 
 	print_command(s);
 	print_timeline(s);
 	print_snapshots(s);
+	print_self(s);
 	print_cpus(s);
 	return 0;
 }

@@ -14,6 +14,7 @@
 #include "ctl/figure.h"
 #include "ctl/say.h"
 #include "ctl/size.h"
+#include "ctl/text.h"
 
 enum { OWN_FOR = OPTION_OWN, OWN_END };
 
@@ -65,9 +66,11 @@ static int print_answer(const struct yield_request *q, struct json_object *answe
 	uint64_t until;
 
 	if (s->json == JSON_SHORT || s->json == JSON_PRETTY) {
-		puts(json_object_to_json_string_ext(
-			answer, JSON_C_TO_STRING_NOSLASHESCAPE |
-					(s->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0)));
+		text_puts_json(stdout, json_object_to_json_string_ext(
+					       answer, JSON_C_TO_STRING_NOSLASHESCAPE |
+							       (s->json == JSON_PRETTY
+									? JSON_C_TO_STRING_PRETTY
+									: 0)));
 		return 0;
 	}
 	if (s->quiet)

@@ -38,6 +38,7 @@ enum {
 	OWN_THREADS,
 	OWN_DEADLINE,
 	OWN_SKIM,
+	OWN_ONLY_UID,
 	OWN_SHOW,
 	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
 	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
@@ -64,6 +65,7 @@ static const struct option OWN[] = {
 	{"threads", required_argument, NULL, OWN_THREADS},
 	{"deadline", required_argument, NULL, OWN_DEADLINE},
 	{"skim", required_argument, NULL, OWN_SKIM},
+	{"only-uid", required_argument, NULL, OWN_ONLY_UID},
 };
 
 #define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
@@ -90,15 +92,15 @@ static bool take_view(struct decode_request *q)
 	return i >= 0;
 }
 
-static bool take_number(const char *option, uint32_t max, uint32_t *ret)
+static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t *ret)
 {
 	uint64_t value = 0;
 
 	if (!option_good(size_parse_number(optarg, &value), option, optarg,
 			 "a number, decimal or 0x"))
 		return false;
-	if (value > max) {
-		say("%s=%s: give a number from 0 to %u", option, optarg, max);
+	if (value < min || value > max) {
+		say("%s=%s: give a number from %u to %u", option, optarg, min, max);
 		return false;
 	}
 	*ret = (uint32_t)value;
@@ -114,15 +116,16 @@ static bool take_raw(struct raw *raw, int option)
 		return option_good(raw_add_image(raw, optarg), "--raw-image", optarg,
 				   RAW_IMAGE_VALID);
 	case OWN_CPU: return option_good(raw_set_cpu(raw, optarg), "--cpu", optarg, RAW_CPU_VALID);
-	case OWN_MTC_FREQ: return take_number("--mtc-freq", MAX_MTC_FREQ, &raw->mtc_period);
-	case OWN_NOM_FREQ: return take_number("--nom-freq", MAX_NOM_FREQ, &raw->max_nonturbo_ratio);
+	case OWN_MTC_FREQ: return take_number("--mtc-freq", 0, MAX_MTC_FREQ, &raw->mtc_period);
+	case OWN_NOM_FREQ:
+		return take_number("--nom-freq", 0, MAX_NOM_FREQ, &raw->max_nonturbo_ratio);
 	case OWN_CPUID_0X15:
 		return option_good(raw_set_cpuid_0x15(raw, optarg), "--cpuid-0x15", optarg,
 				   RAW_CPUID_VALID);
 	case OWN_CPUID_0X15_EAX:
-		return take_number("--cpuid-0x15.eax", UINT32_MAX, &raw->tsc_art_den);
+		return take_number("--cpuid-0x15.eax", 0, UINT32_MAX, &raw->tsc_art_den);
 	case OWN_CPUID_0X15_EBX:
-		return take_number("--cpuid-0x15.ebx", UINT32_MAX, &raw->tsc_art_num);
+		return take_number("--cpuid-0x15.ebx", 0, UINT32_MAX, &raw->tsc_art_num);
 	default: return pevent_option_take(&raw->pevents, (size_t)(option - OWN_PEVENT), optarg);
 	}
 }
@@ -144,15 +147,6 @@ static bool take_retstack(struct decode_request *q)
 
 	q->retstack_libipt = i == 1;
 	return i >= 0;
-}
-
-static bool take_repeat(struct decode_request *q)
-{
-	if (!take_number("--repeat", WORKER_MAX_REPEAT, &q->repeat))
-		return false;
-	if (q->repeat == 0)
-		say("--repeat=%s: give a number from 1 to %u", optarg, WORKER_MAX_REPEAT);
-	return q->repeat != 0;
 }
 
 static bool take_deadline(struct decode_request *q)
@@ -189,10 +183,13 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 				   optarg, "a number, decimal or 0x");
 	case OWN_GAP: return take_gap(q);
 	case OWN_RETSTACK: return take_retstack(q);
-	case OWN_REPEAT: return take_repeat(q);
-	case OWN_THREADS: return take_number("--threads", WORKER_MAX_THREADS, &q->threads);
+	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &q->repeat);
+	case OWN_THREADS: return take_number("--threads", 0, WORKER_MAX_THREADS, &q->threads);
 	case OWN_DEADLINE: return take_deadline(q);
 	case OWN_SKIM: return take_skim(q);
+	case OWN_ONLY_UID:
+		q->has_only_uid = true;
+		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->only_uid);
 	case OPTION_USAGE: return false;
 	default: break;
 	}
@@ -225,6 +222,20 @@ static bool is_directory(const char *option, const char *path)
 	return false;
 }
 
+/* SUMS: the view is a report or a summary. */
+static int check_skim(const struct decode_request *q, bool sums)
+{
+	if (!sums && q->view != WORKER_VIEW_BRANCHES)
+		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
+						  "--view=summary and --view=branches");
+	if (q->repeat != 0 || q->has_deadline || q->hash || q->threads != 0 ||
+	    q->max_errors != UINT64_MAX || q->retstack_libipt)
+		return say_error(EXIT_CODE_USAGE,
+				 "--skim walks no code: there is nothing for --repeat, --deadline, "
+				 "--hash, --threads, --max-errors and --retstack");
+	return 0;
+}
+
 /* What is measured or left out goes with some views only. */
 static int check_effort(const struct decode_request *q)
 {
@@ -235,20 +246,16 @@ static int check_effort(const struct decode_request *q)
 	if (q->has_deadline && !sums)
 		return say_error(EXIT_CODE_USAGE,
 				 "--deadline goes with --view=report and --view=summary");
+	if (q->has_only_uid &&
+	    (q->view != WORKER_VIEW_REPORT || q->has_deadline || q->skim != WORKER_SKIM_NONE))
+		return say_error(EXIT_CODE_USAGE, "--only-uid goes with --view=report, and with "
+						  "neither --deadline nor --skim");
 	if (q->repeat != 0 && q->has_deadline)
 		return say_error(EXIT_CODE_USAGE, "either --repeat or --deadline");
 	if (q->threads != 0 && q->view == WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE,
 				 "--threads: --view=packets decodes nothing that could be shared");
-	if (q->skim == WORKER_SKIM_NONE)
-		return 0;
-	if (!sums && q->view != WORKER_VIEW_BRANCHES)
-		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
-						  "--view=summary and --view=branches");
-	if (q->repeat != 0 || q->has_deadline || q->hash)
-		return say_error(EXIT_CODE_USAGE, "--skim walks no code: there is nothing for "
-						  "--repeat, --deadline and --hash");
-	return 0;
+	return q->skim != WORKER_SKIM_NONE ? check_skim(q, sums) : 0;
 }
 
 static int check_form(struct decode_request *q, int operands, bool raw)

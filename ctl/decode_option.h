@@ -24,6 +24,8 @@ struct decode_request {
 	enum worker_skim skim;
 	bool has_deadline;
 	uint64_t deadline_ns;
+	bool has_only_uid;
+	uint32_t only_uid;
 	struct raw raw;
 };
 

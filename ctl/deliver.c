@@ -20,6 +20,8 @@
 #include "ctl/say.h"
 #include "ctl/show.h"
 #include "ctl/show_skim.h"
+#include "ctl/text.h"
+#include "ctl/whole_file.h"
 
 /* A report that is parsed here becomes a tree: some fifteen times its size. */
 #define MAX_PARSED (256ull << 20)
@@ -34,31 +36,6 @@ static int write_failed(const char *path, int r)
 			 path && strcmp(path, "-") != 0 ? path : "standard output", strerror(-r));
 }
 
-static int read_file(int fd, char **ret, size_t *ret_size)
-{
-	CLEANUP_FREE char *text = NULL;
-	struct stat st;
-	size_t size = 0;
-	ssize_t n = 1;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((uint64_t)st.st_size > MAX_PARSED)
-		return -EFBIG;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	while (n > 0 && size < (size_t)st.st_size) {
-		n = pread(fd, text + size, (size_t)st.st_size - size, (off_t)size);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		size += n > 0 ? (size_t)n : 0;
-	}
-	*ret_size = size;
-	*ret = TAKE_PTR(text);
-	return 0;
-}
-
 /* NULL after a message. */
 static struct json_object *parse_report(int fd)
 {
@@ -66,7 +43,7 @@ static struct json_object *parse_report(int fd)
 	struct json_tokener *tokener;
 	struct json_object *report;
 	size_t size = 0;
-	int r = read_file(fd, &text, &size);
+	int r = whole_file_read(fd, MAX_PARSED, &text, &size);
 
 	if (r < 0) {
 		say("the report cannot be read: %s; -o FILE writes it as it is", strerror(-r));
@@ -85,6 +62,7 @@ static struct json_object *parse_report(int fd)
 static int print_json(const struct settings *s, struct json_object *report, int fd)
 {
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+	CLEANUP_FREE char *safe = NULL;
 	const char *text;
 	size_t size;
 	int r;
@@ -92,9 +70,9 @@ static int print_json(const struct settings *s, struct json_object *report, int 
 	if (s->json == JSON_PRETTY)
 		flags |= JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
 	text = json_object_to_json_string_length(report, flags, &size);
-	if (!text)
+	if (!text || text_json(text, size, &safe, &size) < 0)
 		return -ENOMEM;
-	r = memfd_write_all(fd, text, size);
+	r = memfd_write_all(fd, safe, size);
 	return r < 0 ? r : memfd_write_all(fd, "\n", 1);
 }
 

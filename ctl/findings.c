@@ -45,7 +45,7 @@ static void print_json(const struct settings *s, struct json_object *findings)
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
 
 	flags |= s->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
-	puts(json_object_to_json_string_ext(findings, flags));
+	text_puts_json(stdout, json_object_to_json_string_ext(findings, flags));
 }
 
 int findings_print(const struct settings *s, struct json_object *findings)

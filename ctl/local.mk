@@ -21,9 +21,12 @@ ctl_libptctl_a_SOURCES = \
 	ctl/client_error.c ctl/client_error.h \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
+	ctl/cmd_delete.c \
 	ctl/cmd_export.c \
 	ctl/cmd_fetch.c \
 	ctl/cmd_list.c \
+	ctl/cmd_monitor.c \
+	ctl/cmd_reload.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_yield.c \
@@ -46,6 +49,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/import_traces.c ctl/import_traces.h \
 	ctl/import_zstd.c ctl/import_zstd.h \
 	ctl/join.c ctl/join.h \
+	ctl/monitor_env.c ctl/monitor_env.h \
 	ctl/option.c ctl/option.h \
 	ctl/output.c ctl/output.h \
 	ctl/pevent_option.c ctl/pevent_option.h \
@@ -64,6 +68,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/walk_layout.h \
 	ctl/walk_match.c ctl/walk_match.h \
 	ctl/walk_model.c ctl/walk_model.h \
+	ctl/whole_file.c ctl/whole_file.h \
 	ctl/worker_path.c ctl/worker_path.h
 
 bin_PROGRAMS += ctl/ptsnapctl

@@ -49,11 +49,14 @@ static int cmd_version(struct settings *s, int argc, char **argv);
 static const struct verb VERBS[] = {
 	{"snapshot", cmd_snapshot,
 	 "  snapshot [--reason=TEXT] [--last=SIZE|TIME] [--wait|--no-wait] [--no-decode]\n"
-	 "           [--deadline=TIME] [-o FILE]\n"
+	 "           [--deadline=TIME] [--trigger=NAME] [--unit=UNIT] [--label=KEY=VALUE]\n"
+	 "           [--from-monitor-env] [-o FILE]\n"
 	 "        Take a snapshot, wait for its report and print a summary (--json: the\n"
 	 "        report). -o writes the report as JSON. --last: only the newest SIZE a CPU,\n"
 	 "        or TIME. --deadline: decode the newest part that can be done in TIME.\n"
-	 "        --no-wait and --no-decode print the snapshot's ID.\n"},
+	 "        --no-wait and --no-decode print the snapshot's ID. --trigger: as that trigger\n"
+	 "        of ptsnap-triggers(5) says; --unit: for the unit that has failed; --label is\n"
+	 "        shown by list. --from-monitor-env: for OnFailure=, all that by $MONITOR_UNIT, ...\n"},
 	{"list", cmd_list,
 	 "  list\n"
 	 "        The stored snapshots, oldest first.\n"},
@@ -61,10 +64,16 @@ static const struct verb VERBS[] = {
 	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
 	 "        A stored report or bundle. Without -o: a report is summarised on a\n"
 	 "        terminal (--json=off: everywhere), else copied to standard output.\n"},
+	{"delete", cmd_delete,
+	 "  delete ID...\n"
+	 "        Have the recorder forget stored snapshots, with their files.\n"},
 	{"status", cmd_status,
 	 "  status [--attrs]\n"
 	 "        What the recorder is doing. --attrs: only how it traces: preset, terms, the\n"
 	 "        perf_event_attrs that were really used.\n"},
+	{"monitor", cmd_monitor,
+	 "  monitor\n"
+	 "        What the recorder logs, line by line: snapshots, losses, degradations.\n"},
 	{"check", cmd_check,
 	 "  check [--ptsnapd=PATH]\n"
 	 "        Why tracing is not possible here, or worse than it could be, a line each with\n"
@@ -75,10 +84,15 @@ static const struct verb VERBS[] = {
 	{"yield", cmd_yield,
 	 "  yield [--for=TIME|--end]\n"
 	 "        Hand Intel PT back so that another program can use it; --end takes it again.\n"},
+	{"reload", cmd_reload,
+	 "  reload\n"
+	 "        Have the recorder read its configuration and triggers again (as SIGHUP does),\n"
+	 "        and print what is wrong in them, or needs a restart.\n"},
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
 	 "         [--deadline=TIME] [--threads=N] [--skim=psb|tip] [--repeat=N]\n"
-	 "         [--max-errors=N] [--worker=PATH] [--sysroot=DIR] BUNDLE|PERF.DATA\n"
+	 "         [--max-errors=N] [--only-uid=UID] [--worker=PATH] [--sysroot=DIR]\n"
+	 "         BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
 	 "         [--cpuid-0x15=EAX,EBX] [--pevent:primary=FILE ...]\n"
@@ -89,7 +103,8 @@ static const struct verb VERBS[] = {
 	 "        libipt's ptdump, and --gap=N for what is before gap N of the report;\n"
 	 "        --view=insns --ptxed those of ptxed. --deadline: the newest part, as much as\n"
 	 "        can be decoded in TIME, and the last of each thread. --skim: only what the\n"
-	 "        packets say, without code. --repeat measures: it decodes N times.\n"},
+	 "        packets say, without code. --repeat measures: it decodes N times.\n"
+	 "        --only-uid: only what is certainly that user's, and nothing of others.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        A stored bundle, or a bundle's file, as a perf.data for `perf script\n"
@@ -191,7 +206,7 @@ static int run(int argc, char **argv)
 	if (optind == argc)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, status, check, yield, decode, "
+			"a verb is missing: snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, "
 			"export, help or version");
 	return run_verb(&s, argc - optind, argv + optind);
 }

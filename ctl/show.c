@@ -78,7 +78,24 @@ static void show_trigger(FILE *out, struct json_object *r)
 		fprintf(out, ", by pid %ju", (uintmax_t)pid);
 	if (field_u64(r, "trigger.sender.uid", &uid))
 		fprintf(out, " uid %ju", (uintmax_t)uid);
+	item(out, r, "trigger.unit", false);
 	fprintf(out, ", %s\n", figure_field_date(r, "trigger.realtimeUSec").text);
+	if (!field_text(r, "trigger.coredump"))
+		return;
+	label(out, "Core dump");
+	text_puts(out, field_text(r, "trigger.coredump"), 160);
+	fputc('\n', out);
+}
+
+/* A report that was made for one user says little of anything else. */
+static void show_only(FILE *out, struct json_object *r)
+{
+	uint64_t uid;
+
+	if (!field_u64(r, "onlyUid", &uid))
+		return;
+	label(out, "Only");
+	fprintf(out, "what is certainly of uid %ju\n", (uintmax_t)uid);
 }
 
 static void show_source(FILE *out, struct json_object *r)
@@ -224,12 +241,18 @@ static void show_decoded(FILE *out, struct json_object *r)
 
 static void show_coverage(FILE *out, struct json_object *r)
 {
-	label(out, "Coverage");
-	fprintf(out, "%s: %s of %s, %s of %s\n", figure_field_percent(r, "coverage.percent").text,
-		figure_field_bytes(r, "coverage.bytesDecoded").text,
-		figure_field_bytes(r, "coverage.bytes").text,
-		figure_field_nsec(r, "coverage.nsecDecoded").text,
-		figure_field_nsec(r, "coverage.nsec").text);
+	uint64_t uid;
+
+	/* For one user it is not told. */
+	if (!field_u64(r, "onlyUid", &uid)) {
+		label(out, "Coverage");
+		fprintf(out, "%s: %s of %s, %s of %s\n",
+			figure_field_percent(r, "coverage.percent").text,
+			figure_field_bytes(r, "coverage.bytesDecoded").text,
+			figure_field_bytes(r, "coverage.bytes").text,
+			figure_field_nsec(r, "coverage.nsecDecoded").text,
+			figure_field_nsec(r, "coverage.nsec").text);
+	}
 	label(out, "Decoded");
 	fprintf(out, "%s instructions, %s branches, %s gaps\n",
 		figure_field_count(r, "totals.instructions").text,
@@ -277,16 +300,27 @@ static void show_cut(FILE *out, struct json_object *r)
 	fputc('\n', out);
 }
 
+/* The second attempt of a decoder whose first one failed. */
+static void show_names_left_out(FILE *out, struct json_object *r)
+{
+	if (!field_true(r, "namesLeftOut"))
+		return;
+	label(out, "Names");
+	fputs("left out, the decoder failed with them\n", out);
+}
+
 void show_report(FILE *out, struct json_object *report)
 {
 	show_identity(out, report);
 	show_host(out, report);
 	show_trigger(out, report);
+	show_only(out, report);
 	show_source(out, report);
 	show_trace(out, report);
 	show_freeze(out, report);
 	show_processes(out, report);
 	show_decoded(out, report);
+	show_names_left_out(out, report);
 	show_coverage(out, report);
 	show_events(out, report);
 	show_gap_counts(out, report);

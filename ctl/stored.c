@@ -20,6 +20,7 @@
 #include "ctl/exit_code.h"
 #include "ctl/join.h"
 #include "ctl/say.h"
+#include "ctl/whole_file.h"
 
 #define BUNDLE_SUFFIX ".ptsnap"
 #define LIST_SUFFIX   ".images"
@@ -66,31 +67,6 @@ static struct stored *make(const char *name, int fd)
 	return s;
 }
 
-static int read_text(int fd, char **ret, size_t *ret_size)
-{
-	CLEANUP_FREE char *text = NULL;
-	struct stat st;
-	size_t size = 0;
-	ssize_t n = 1;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > KEPT_MAX_TEXT)
-		return -EBADMSG;
-	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
-	while (n > 0 && size < (size_t)st.st_size) {
-		n = pread(fd, text + size, (size_t)st.st_size - size, (off_t)size);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		size += n > 0 ? (size_t)n : 0;
-	}
-	*ret_size = size;
-	*ret = TAKE_PTR(text);
-	return 0;
-}
-
 static int say_damaged(const struct stored *s)
 {
 	return say_error(EXIT_CODE_FAILURE,
@@ -102,12 +78,12 @@ static int read_list(struct stored *s, int fd)
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t size = 0;
-	int r = read_text(fd, &text, &size);
+	int r = whole_file_read(fd, KEPT_MAX_TEXT, &text, &size);
 
 	if (r == 0)
 		r = kept_read(text, size, &s->kept);
 	s->have_list = r == 0;
-	if (r == -EBADMSG)
+	if (r == -EBADMSG || r == -EFBIG)
 		return say_damaged(s);
 	return r < 0 ? say_error(EXIT_CODE_FAILURE, "%s: the list of its images: %s", s->name,
 				 strerror(-r))

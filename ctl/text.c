@@ -4,7 +4,9 @@
  */
 #include "ctl/text.h"
 
+#include <errno.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
@@ -114,6 +116,55 @@ size_t text_puts(FILE *out, const char *text, size_t columns)
 	if (!text)
 		text = "-";
 	return text_print(out, text, strlen(text), columns);
+}
+
+/* One character of JSON that is unsafe and so stands within a string. Returns its size. Space
+ * between tokens is left alone. */
+static size_t json_escape(uint32_t c, char to[16])
+{
+	if (c > 0xffff)
+		return (size_t)snprintf(to, 16, "\\u%04x\\u%04x",
+					(unsigned)(0xd800 + ((c - 0x10000) >> 10)),
+					(unsigned)(0xdc00 + ((c - 0x10000) & 0x3ff)));
+	return (size_t)snprintf(to, 16, "\\u%04x", (unsigned)c);
+}
+
+int text_json(const char *json, size_t size, char **ret, size_t *ret_size)
+{
+	/* Six bytes for one, twelve for four. */
+	char *to = size < SIZE_MAX / 8 ? malloc(6 * size + 16) : NULL;
+	const uint8_t *s = (const uint8_t *)json;
+	size_t used = 0, n;
+
+	if (!to)
+		return -ENOMEM;
+	for (; size > 0; s += n, size -= n) {
+		uint32_t c = 0xfffd;
+
+		n = decode(s, size, &c);
+		if (n > 0 && (!is_unsafe(c) || c == '\n' || c == '\t')) {
+			memcpy(to + used, s, n);
+			used += n;
+		} else {
+			used += json_escape(n > 0 ? c : 0xfffd, to + used);
+		}
+		n = n > 0 ? n : 1;
+	}
+	to[used] = '\0';
+	*ret = to;
+	if (ret_size)
+		*ret_size = used;
+	return 0;
+}
+
+void text_puts_json(FILE *out, const char *json)
+{
+	CLEANUP_FREE char *safe = NULL;
+
+	if (!json || text_json(json, strlen(json), &safe, NULL) < 0)
+		return;
+	fputs(safe, out);
+	fputc('\n', out);
 }
 
 bool text_is_utf8(const char *text)

@@ -14,10 +14,10 @@
 	"sysctl kernel.kptr_restrict=1 if it is 2, and run ptsnapd as root or with CAP_SYSLOG " \
 	"(AmbientCapabilities= and CapabilityBoundingSet= of its unit, no ProtectKernelLogs= "  \
 	"and ProtectKernelTunables=)"
-#define FIX_TEXT                                                                                     \
-	"run ptsnapd as root or with CAP_SYS_RAWIO (AmbientCapabilities= and "                       \
-	"CapabilityBoundingSet= of its unit, no InaccessiblePaths=/proc/kcore), lockdown=integrity " \
-	"at most"
+#define FIX_TEXT                                                                                \
+	"run ptsnapd as root or with CAP_SYS_RAWIO (for the unit: " PTSNAP_VENDORDIR            \
+	"/drop-ins/kernel-text.conf; price: the recorder may read all of the kernel's memory)," \
+	" lockdown=integrity at most"
 
 /* Those of CPUs' own variables stand first and count from 0: where all are 0 they are hidden. */
 static bool are_hidden(const char *symbols)

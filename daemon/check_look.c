@@ -74,7 +74,7 @@ void check_look(struct check *c)
 	char text[CHECK_TEXT_MAX];
 	int64_t number;
 
-	c->emulated = c->config->source == CONFIG_EMULATED;
+	c->emulated = c->config->source == CONFIG_EMULATED || c->config->emu_socket;
 	look_at_cpu(c, text, sizeof(text));
 	look_at_us(c, text, sizeof(text));
 	look_at_cpus(c, text, sizeof(text));

@@ -9,6 +9,10 @@
 #include "daemon/check.h"
 #include "proto/base.h"
 
+/* Where examples for the unit are: systemd/README.md. */
+#ifndef PTSNAP_VENDORDIR
+#define PTSNAP_VENDORDIR "/usr/lib/ptsnap"
+#endif
 #define CHECK_NO_COMMAND_FIX "ptsnapd -- COMMAND records COMMAND in software"
 #define CHECK_TEXT_MAX	     (16u << 10)
 
@@ -16,6 +20,7 @@
 enum check_capability {
 	CHECK_DAC_READ_SEARCH = 2,
 	CHECK_IPC_LOCK = 14,
+	CHECK_SYS_MODULE = 16,
 	CHECK_SYS_RAWIO = 17,
 	CHECK_SYS_PTRACE = 19,
 	CHECK_SYS_ADMIN = 21,

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "capture/emu_qemu.h"
 #include "daemon/check_private.h"
@@ -88,6 +89,21 @@ static void check_sandbox(struct check *c)
 			  "the decoder's sandbox has seccomp and Landlock (ABI %d)", abi);
 }
 
+/* Whether somebody listens there only he would learn who comes. */
+static void check_attached(struct check *c)
+{
+	const char *path = c->config->emu_socket;
+	struct stat st;
+
+	if (stat(path, &st) == 0 && S_ISSOCK(st.st_mode)) {
+		check_say(c, FINDING_OK, "emulator", "", "a machine is offered at %s", path);
+		return;
+	}
+	c->emulated = false;
+	check_say(c, FINDING_FAILURE, "emulator", "ptsnapd --emulate=PATH -- COMMAND ARGS",
+		  "no machine is offered at %s", path);
+}
+
 /* What the emulated source needs. Said as failures of its own: here nothing else traces. */
 static void check_emulator(struct check *c)
 {
@@ -105,7 +121,9 @@ static void check_emulator(struct check *c)
 
 void check_storage(struct check *c)
 {
-	if (c->emulated)
+	if (c->config->emu_socket)
+		check_attached(c);
+	else if (c->emulated)
 		check_emulator(c);
 	check_room(c);
 	check_decoder(c);

@@ -12,6 +12,11 @@
 #include <sys/wait.h>
 
 #include "proto/base.h"
+#include "proto/channel.h"
+#include "proto/emuoffer.h"
+
+/* Of an attached command that ended unseen. */
+#define EXIT_STATUS_LOST 255
 
 extern char **environ;
 
@@ -97,12 +102,43 @@ int command_spawn(struct command *c, char *const *argv, const sigset_t *mask)
 	return c->pidfd < 0 ? -errno : 0;
 }
 
+void command_attach(struct command *c, struct source *emulated)
+{
+	*c = (struct command){
+		.argv = source_emu_argv(emulated),
+		.emulated = emulated,
+		.attached = true,
+		.pid = source_emu_pid(emulated),
+		.pidfd = source_emu_channel(emulated),
+		.running = true,
+	};
+}
+
+/* Who keeps the machine tells how it ended, or has gone. */
+static bool command_hear(struct command *c)
+{
+	struct emuoffer_end end;
+	size_t size, n_fds;
+	int r = channel_receive(c->pidfd, &end, sizeof(end), &size, NULL, 0, &n_fds);
+
+	if (r == -EAGAIN)
+		return false;
+	c->running = false;
+	c->lost = r != 0 || emuoffer_read_end(&end, size, &end) < 0;
+	c->killed_by = c->lost ? 0 : end.killed_by;
+	c->exit_status = c->lost ? EXIT_STATUS_LOST : end.exit_status;
+	source_emu_reaped(c->emulated);
+	return true;
+}
+
 bool command_reap(struct command *c)
 {
 	siginfo_t info = {0};
 
 	if (!c->running)
 		return true;
+	if (c->attached)
+		return command_hear(c);
 	if (waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG) < 0 || info.si_pid == 0)
 		return false;
 	c->running = false;
@@ -115,18 +151,22 @@ bool command_reap(struct command *c)
 
 void command_tell_end(const struct command *c, char *ret, size_t size)
 {
-	if (c->killed_by)
+	if (c->lost)
+		snprintf(ret, size, "the emulator has gone");
+	else if (c->killed_by)
 		snprintf(ret, size, "the command was killed by signal %d (%s)", c->killed_by,
 			 strsignal(c->killed_by));
 	else
 		snprintf(ret, size, "the command ended with status %d", c->exit_status);
 }
 
-void command_kill(const struct command *c, int signal)
+void command_kill(struct command *c, int signal)
 {
 	if (!c->running)
 		return;
-	if (c->emulated)
+	if (c->attached)
+		c->running = false;
+	else if (c->emulated)
 		source_emu_kill(c->emulated, signal);
 	else
 		kill(c->pid, signal);

@@ -58,3 +58,6 @@ int conffile_read(const char *path, const struct conffile_handler *handler);
  * only the one in the strongest directory. So what is told later is stronger. */
 void conffile_read_all(const char *const *directories, const char *name,
 		       const struct conffile_handler *handler);
+/* Only the second half of that: DIR/NAME/ *.conf of all DIRECTORIES; NAME "": DIR/ *.conf. */
+void conffile_read_drop_ins(const char *const *directories, const char *name,
+			    const struct conffile_handler *handler);

@@ -1,6 +1,7 @@
 /*
- * Which configuration files there are, and what is in them. Called by config_file.c, once, before
- * the daemon opens anything else; so nothing here may wait for a writer or a device.
+ * Which configuration files there are, and what is in them. Called by config_file.c and
+ * trigger_file.c, before the daemon opens anything else, and in its loop when it reloads; so
+ * nothing here may wait for a writer or a device.
  */
 #include "daemon/conffile.h"
 
@@ -145,35 +146,50 @@ static int drop_in_compare(const void *a, const void *b)
 	return strcmp(((const struct drop_in *)a)->name, ((const struct drop_in *)b)->name);
 }
 
+/* The drop-ins of DIR/NAME, NAME "": of DIR, into RET. False: that is longer than a path can be. */
+static bool drop_ins_path(const char *dir, const char *name, char ret[PATH_MAX])
+{
+	return snprintf(ret, PATH_MAX, "%s%s%s", dir, *name ? "/" : "", name) < PATH_MAX;
+}
+
 static void drop_ins_read(struct drop_ins *d, const char *const *directories, const char *name,
 			  const struct conffile_handler *h)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], dir[PATH_MAX];
 
 	qsort(d->all, d->n, sizeof(d->all[0]), drop_in_compare);
 	for (size_t i = 0; i < d->n; i++) {
-		int n = snprintf(path, sizeof(path), "%s/%s.d/%s", directories[d->all[i].directory],
-				 name, d->all[i].name);
+		bool fits = drop_ins_path(directories[d->all[i].directory], name, dir) &&
+			    snprintf(path, sizeof(path), "%s/%s", dir, d->all[i].name) <
+				    (int)sizeof(path);
 
-		if (n < (int)sizeof(path) && conffile_read(path, h) == -ENOENT)
+		if (fits && conffile_read(path, h) == -ENOENT)
 			find_warn(h, path, "leads to a file that is not there, ignored", "");
 		free(d->all[i].name);
 	}
 }
 
-void conffile_read_all(const char *const *directories, const char *name,
-		       const struct conffile_handler *h)
+void conffile_read_drop_ins(const char *const *directories, const char *name,
+			    const struct conffile_handler *h)
 {
 	struct drop_ins drop_ins = {.n = 0};
 	char path[PATH_MAX];
+
+	for (size_t i = 0; directories[i]; i++)
+		if (drop_ins_path(directories[i], name, path))
+			drop_ins_scan(&drop_ins, path, i, h);
+	drop_ins_read(&drop_ins, directories, name, h);
+}
+
+void conffile_read_all(const char *const *directories, const char *name,
+		       const struct conffile_handler *h)
+{
+	char path[PATH_MAX], drop_ins[NAME_MAX + 1];
 	bool found = false;
 
-	for (size_t i = 0; directories[i]; i++) {
+	for (size_t i = 0; directories[i] && !found; i++)
 		if (snprintf(path, sizeof(path), "%s/%s", directories[i], name) < (int)sizeof(path))
-			found = found || conffile_read(path, h) == 0;
-		if (snprintf(path, sizeof(path), "%s/%s.d", directories[i], name) <
-		    (int)sizeof(path))
-			drop_ins_scan(&drop_ins, path, i, h);
-	}
-	drop_ins_read(&drop_ins, directories, name, h);
+			found = conffile_read(path, h) == 0;
+	snprintf(drop_ins, sizeof(drop_ins), "%s.d", name);
+	conffile_read_drop_ins(directories, drop_ins, h);
 }

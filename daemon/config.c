@@ -1,6 +1,7 @@
 /*
- * argv -> struct config, with the default of every limit. Called once by main.c, before anything is
- * opened; a mistake of the user ends in one line that lists what would have been right.
+ * argv -> struct config, with the default of every limit. Called by main.c, before anything is
+ * opened, and by config_reload.c with the same argv; a mistake of the user ends in one line that
+ * lists what would have been right.
  */
 #include "daemon/config.h"
 
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "daemon/config_setting.h"
+#include "daemon/trigger_set.h"
 #include "proto/base.h"
 
 #ifndef PTSNAP_LIBEXECDIR
@@ -23,6 +25,7 @@
 /* Codes of options that set nothing; those of settings follow, by index. */
 enum option_code {
 	OPTION_CONFIG = 256,
+	OPTION_TRIGGERS,
 	OPTION_TEST_CONFIG,
 	OPTION_CHECK,
 	OPTION_JSON,
@@ -31,11 +34,12 @@ enum option_code {
 	OPTION_SETTINGS,
 };
 
-#define MAX_OPTIONS 64
+#define MAX_OPTIONS 96
 
 /* clang-format off */
 static const struct option other_options[] = {
 	{"config", required_argument, NULL, OPTION_CONFIG},
+	{"triggers", required_argument, NULL, OPTION_TRIGGERS},
 	{"test-config", optional_argument, NULL, OPTION_TEST_CONFIG},
 	{"check", no_argument, NULL, OPTION_CHECK},
 	{"json", no_argument, NULL, OPTION_JSON},
@@ -110,6 +114,7 @@ static int config_option(int code, const char *v, struct config *c, const struct
 {
 	switch (code) {
 	case OPTION_CONFIG: c->config_file = v; return 0;
+	case OPTION_TRIGGERS: c->triggers_dir = v; return 0;
 	case OPTION_TEST_CONFIG: return config_test(v, c, why);
 	case OPTION_CHECK: c->action = CONFIG_CHECK; return 0;
 	case OPTION_JSON: c->json = true; return 0;
@@ -196,7 +201,7 @@ static int config_init(struct config *c)
 
 	*c = config_defaults;
 	c->values = calloc(config_n_settings, sizeof(*c->values));
-	if (!c->values)
+	if (!c->values || trigger_set_new(&c->triggers) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < config_n_settings && r == 0; i++)
 		r = config_reset(c, i);
@@ -215,19 +220,22 @@ int config_check(const struct config *c, const struct config_why *why)
 {
 	/* A test of the files must not ask for a command. */
 	bool serves = c->action == CONFIG_SERVE && !c->command;
+	int r = config_emu_check(c, why);
 
-	if (c->source == CONFIG_EMULATED && serves) {
+	if (r < 0)
+		return r;
+	if (c->source == CONFIG_EMULATED && serves && !c->emu_socket) {
 		snprintf(why->text, why->size,
 			 "--source=emulated needs a command to run: ptsnapd --source=emulated -- "
 			 "COMMAND ARGS");
 		return -EINVAL;
 	}
-	if (c->exit_with_command && serves) {
+	if (c->exit_with_command && serves && !c->emu_socket) {
 		snprintf(why->text, why->size,
 			 "--exit-with-command needs a command: -- COMMAND ARGS");
 		return -EINVAL;
 	}
-	return config_emu_check(c, why);
+	return 0;
 }
 
 int config_parse(int argc, char *const *argv, struct config *ret, char *why, size_t why_size)
@@ -236,6 +244,8 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 	struct config c;
 	int r = config_init(&c);
 
+	c.argc = argc;
+	c.argv = argv;
 	if (r < 0)
 		snprintf(why, why_size, "no memory");
 	else
@@ -250,5 +260,5 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 
 uint64_t config_other_fds(const struct config *c, size_t n_cpus)
 {
-	return 2 * (uint64_t)n_cpus + c->max_peers + 64;
+	return 2 * (uint64_t)n_cpus + c->max_peers + 120;
 }

@@ -1,6 +1,6 @@
 /*
- * What the daemon was asked for, and every limit it keeps. Made once by main.c, out of the
- * defaults, ptsnapd.conf and the command line; then const.
+ * What the daemon was asked for, and every limit it keeps. Made by main.c, out of the defaults,
+ * ptsnapd.conf and the command line, and made anew by reload.c; then const.
  */
 #pragma once
 
@@ -16,12 +16,17 @@ enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
 enum config_action { CONFIG_SERVE = 0, CONFIG_TEST, CONFIG_CHECK };
 
 struct config_value;
+struct trigger_set;
 
 struct config {
 	enum config_action action;
 	bool json; /* how CONFIG_TEST and CONFIG_CHECK answer */
 	const char
 		*config_file; /* read only this; "": none; NULL: those of the system; from argv */
+	/* Where triggers are, so too; NULL with a config_file: nowhere. */
+	const char *triggers_dir;
+	int argc; /* what config_parse was given, borrowed: a reload reads it again */
+	char *const *argv;
 
 	/* Texts belong to values, unless it is said otherwise. */
 	enum config_source source;
@@ -31,10 +36,15 @@ struct config {
 	const char *pt_terms; /* NULL: those of the preset */
 	bool require_pt;      /* a host without PT is an error */
 	const char *socket, *state_dir;
-	const char *worker;	/* path of ptsnap-decode */
-	const char *emu_plugin; /* path of ptsnap-emupmu.so */
-	const char *emu_qemu;	/* NULL: by PATH */
-	const char *emu_truth;	/* a directory; NULL: none */
+	const char *admin_group;		   /* a group's name or number; NULL: none */
+	const char *exclude_units, *exclude_users; /* lists (exclude.h); NULL: nobody */
+	const char *worker;			   /* path of ptsnap-decode */
+	const char *decoder_socket; /* of a service that starts one; NULL: there is none */
+	const char *emu_socket;	    /* where a machine is offered; NULL: none */
+	const char *emulate;	    /* where to offer one, instead of recording; NULL: record */
+	const char *emu_plugin;	    /* path of ptsnap-emupmu.so */
+	const char *emu_qemu;	    /* NULL: by PATH */
+	const char *emu_truth;	    /* a directory; NULL: none */
 	bool emu_virtual_clock, emu_build_id;
 	uint32_t emu_cpus, emu_max_tasks;
 	uint64_t emu_quantum;	     /* instructions */
@@ -47,10 +57,15 @@ struct config {
 	uint64_t aux_size, data_size; /* bytes a CPU */
 	uint64_t ring_budget;	      /* bytes; 0: the source's default */
 	uint64_t timeline_max;	      /* bytes */
+	const char *metrics_file;     /* NULL: none */
 	uint64_t decode_timeout_usec;
 	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
 	uint64_t store_max_use; /* bytes under state_dir */
 	uint32_t store_max_entries;
+
+	/* Snapshots: so many at once, and in such a time; 0: no limit. */
+	uint32_t trigger_burst, user_burst;
+	uint64_t trigger_interval_usec, user_interval_usec;
 
 	/* Limits without an option. */
 	uint64_t intake_usec;	   /* between two drains of rings that cannot be polled */
@@ -69,6 +84,7 @@ struct config {
 	/* Each setting as it was said last, and by whom (config_setting.h); and the files that
 	 * were read. */
 	struct config_value *values;
+	struct trigger_set *triggers; /* owned */
 	char **files;
 	size_t n_files;
 };
@@ -95,6 +111,14 @@ int config_read_files(struct config *c, const char *const *directories, struct c
 		      char *why, size_t why_size);
 /* /run/ptsnap, /etc/ptsnap, the vendor's. */
 extern const char *const config_directories[];
+
+/* The configuration as it would be if the recorder began now, with OLD's command line and the files
+ * that there are. Settings that are made once, when the recorder starts, are OLD's still, and those
+ * of them that would be others are told to WARN. Triggers and what can change while it runs are
+ * new. 0: config_done frees RET, which borrows nothing of OLD's; else nothing: -EINVAL with WHY,
+ * -ENOMEM. */
+int config_reload(const struct config *old, const char *const *directories, struct config *ret,
+		  struct config_warn *warn, char *why, size_t why_size);
 
 /* Descriptors for all but mapped files: two events a CPU, connections, snapshots, our own. */
 uint64_t config_other_fds(const struct config *c, size_t n_cpus);

@@ -83,9 +83,29 @@ static int check_offline(const struct config *c, const struct source_emu_offline
 	return -EINVAL;
 }
 
+/* A machine is kept by one process and read by another, or both is one. */
+static int check_channel(const struct config *c, const struct config_why *why)
+{
+	const char *wrong = NULL;
+
+	if (c->emulate && c->action == CONFIG_SERVE && !c->command)
+		wrong = "--emulate needs a command to run: ptsnapd --emulate=PATH -- COMMAND ARGS";
+	else if (c->emulate && c->emu_socket)
+		wrong = "--emulate keeps a machine and --emu-socket reads one: not both";
+	else if (c->emu_socket && c->source == CONFIG_INTEL_PT)
+		wrong = "--emu-socket (EmulatorSocket=) is not for --source=intel_pt";
+	else if (c->emu_socket && c->command)
+		wrong = "--emu-socket (EmulatorSocket=) is for a command that runs elsewhere: no "
+			"COMMAND here";
+	if (!wrong)
+		return 0;
+	snprintf(why->text, why->size, "%s", wrong);
+	return -EINVAL;
+}
+
 int config_emu_check(const struct config *c, const struct config_why *why)
 {
-	int r = 0;
+	int r = check_channel(c, why);
 
 	for (size_t i = 0; i < c->n_emu_offline && r == 0; i++)
 		r = check_offline(c, &c->emu_offline[i], why);

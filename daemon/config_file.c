@@ -1,7 +1,7 @@
 /*
- * ptsnapd.conf -> struct config, below what the command line said. Called once by main.c. A fleet
- * has one configuration for hosts of many versions and kinds: nothing in a file keeps the recorder
- * from starting, it is told and left out.
+ * ptsnapd.conf -> struct config, below what the command line said. Called by main.c and
+ * config_reload.c. A fleet has one configuration for hosts of many versions and kinds: nothing in a
+ * file keeps the recorder from starting, it is told and left out.
  */
 #include "daemon/config.h"
 
@@ -11,6 +11,7 @@
 
 #include "daemon/conffile.h"
 #include "daemon/config_setting.h"
+#include "daemon/trigger_set.h"
 #include "proto/base.h"
 
 #ifndef PTSNAP_VENDORDIR
@@ -134,13 +135,17 @@ static int reading_check(struct reading *g, const struct config_why *why)
 {
 	struct config *c = g->config;
 	size_t source = config_index(offsetof(struct config, source));
+	size_t socket = config_index(offsetof(struct config, emu_socket));
 	size_t preset = config_index(offsetof(struct config, preset));
 	bool custom = c->preset && strcmp(c->preset, "custom") == 0;
 	int r = 0;
 
-	if (c->source == CONFIG_EMULATED && !c->command && c->action == CONFIG_SERVE &&
-	    c->values[source].origin == CONFIG_BY_FILE)
-		r = reading_drop(g, source, "a COMMAND on the command line");
+	/* A file speaks of the service: who names a COMMAND means a machine of his own. */
+	if (c->command && c->values[socket].origin == CONFIG_BY_FILE)
+		r = config_reset(c, socket);
+	if (r == 0 && c->source == CONFIG_EMULATED && !c->command && !c->emu_socket &&
+	    c->action == CONFIG_SERVE && c->values[source].origin == CONFIG_BY_FILE)
+		r = reading_drop(g, source, "EmulatorSocket= or a COMMAND on the command line");
 	if (r == 0 && custom && !c->pt_terms && c->values[preset].origin == CONFIG_BY_FILE)
 		r = reading_drop(g, preset, "Terms=");
 	else if (r == 0 && custom && !c->pt_terms) {
@@ -148,6 +153,14 @@ static int reading_check(struct reading *g, const struct config_why *why)
 		return -EINVAL;
 	}
 	return r < 0 ? r : config_check(c, why);
+}
+
+/* Who reads one file only is not to be surprised by triggers of the system. */
+static int read_triggers(struct config *c, const char *const *directories, struct config_warn *warn)
+{
+	const char *only = c->config_file && !c->triggers_dir ? "" : c->triggers_dir;
+
+	return trigger_set_read(c->triggers, directories, only, warn);
 }
 
 int config_read_files(struct config *c, const char *const *directories, struct config_warn *warn,
@@ -166,5 +179,5 @@ int config_read_files(struct config *c, const char *const *directories, struct c
 	}
 	if (g.r == 0)
 		g.r = reading_check(&g, &because);
-	return g.r;
+	return g.r < 0 ? g.r : read_triggers(c, directories, warn);
 }

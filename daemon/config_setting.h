@@ -32,6 +32,7 @@ struct config_setting {
 	uint64_t min, max;	  /* of numbers; min: of the first word, too */
 	bool zero;		  /* 0 is valid besides */
 	bool emulated;		  /* of the emulated machine */
+	bool live;		  /* a reload changes it while the recorder runs */
 };
 
 extern const struct config_setting config_settings[];
@@ -39,8 +40,8 @@ extern const size_t config_n_settings;
 
 extern const struct config_type config_type_word, config_type_either, config_type_preset,
 	config_type_ring, config_type_size, config_type_number, config_type_budget,
-	config_type_time, config_type_flag, config_type_text, config_type_cpus, config_type_terms,
-	config_type_offline;
+	config_type_time, config_type_flag, config_type_text, config_type_texts, config_type_cpus,
+	config_type_terms, config_type_offline;
 
 enum config_origin { CONFIG_BY_DEFAULT = 0, CONFIG_BY_FILE, CONFIG_BY_COMMAND_LINE };
 
@@ -65,6 +66,8 @@ int config_reset(struct config *c, size_t index);
  * overflow). */
 int config_parse_size(const char *text, uint64_t *ret);
 int config_parse_time(const char *text, uint64_t *ret_usec);
+/* A boolean as systemd knows them. 0 or -EINVAL. */
+int config_parse_flag(const char *text, bool *ret);
 
 /* Where the one line for the user goes. */
 struct config_why {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "daemon/config_setting.h"
+#include "daemon/trigger_set.h"
 #include "proto/base.h"
 #include "proto/json.h"
 
@@ -49,6 +50,8 @@ void config_help(FILE *to)
 	      "  --json                 the same as JSON\n"
 	      "  --help, --version\n"
 	      "\n"
+	      "  --triggers=DIR         triggers are DIR/*.conf; --triggers= none. Else those of\n"
+	      "                         triggers.d/*.conf in the directories below\n"
 	      "  --config=FILE          reads only FILE; --config= none. Else ptsnapd.conf and\n"
 	      "                         ptsnapd.conf.d/*.conf of",
 	      to);
@@ -113,6 +116,7 @@ static int show_text(const struct config *c, int fd)
 		fputs("# no file was read\n", to);
 	show_settings(to, c);
 	show_options(to, c);
+	trigger_set_show(c->triggers, to);
 	if (ferror(to))
 		r = -EIO;
 	if (fclose(to) != 0 && r == 0)
@@ -175,6 +179,7 @@ static int show_json(const struct config *c, int fd)
 	for (size_t i = 0; i < config_n_settings; i++)
 		json_setting(w, c, i);
 	json_end_array(w);
+	trigger_set_show_json(c->triggers, w);
 	json_end_object(w);
 	return json_writer_finish(w);
 }

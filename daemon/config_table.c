@@ -25,10 +25,14 @@ static const char *const trace_words[] = {"user", "kernel", "both", NULL};
 static const char *const preset_words[] = {"light", "std", "precise", "custom", NULL};
 static const char *const clock_words[] = {"host", "virtual", NULL};
 
-#define FIELD(f)    .offset = offsetof(struct config, f)
-#define RING	    .valid = "a power of two from 4K to 512M", .min = PAGE, .max = MAX_RING
-#define PATH	    .argument = "PATH", .type = &config_type_text, .valid = "a path"
-#define DIRECTORY   .argument = "DIR", .type = &config_type_text, .valid = "a path"
+#define FIELD(f)  .offset = offsetof(struct config, f)
+#define RING	  .valid = "a power of two from 4K to 512M", .min = PAGE, .max = MAX_RING
+#define PATH	  .argument = "PATH", .type = &config_type_text, .valid = "a path"
+#define DIRECTORY .argument = "DIR", .type = &config_type_text, .valid = "a path"
+#define BURST \
+	.valid = "a number from 1 to 1000000; 0: no limit", .min = 1, .max = 1000000, .zero = true
+#define INTERVAL    .type = &config_type_time, .valid = TIME_VALID, .min = 1, .max = UINT64_MAX / 1000
+#define TIME_VALID  "a time such as 10s, 500ms, 2min (without a unit: seconds)"
 #define COUNT_VALID "a number of instructions from 1000 to 1000000000 (suffixes K, M, G: binary)"
 #define OFFLINE_VALID                                                                           \
 	"CPU:FROM:TO with FROM before TO, such as 1:200ms:500ms, up to 16 of them; without TO " \
@@ -39,6 +43,9 @@ const struct config_setting config_settings[] = {
 	{.section = "Trace", .key = "Source", .option = "source", .initial = "auto",
 	 .type = &config_type_word, .words = source_words, FIELD(source),
 	 .help = "where the trace comes from"},
+	{.section = "Trace", .key = "EmulatorSocket", .option = "emu-socket", .initial = "",
+	 .initially = "none: COMMAND runs here", PATH, FIELD(emu_socket),
+	 .help = "where ptsnapd --emulate offers its machine"},
 	{.section = "Trace", .key = "RequirePT", .option = "require-pt", .initial = "no",
 	 .type = &config_type_flag, .valid = "yes, no", FIELD(require_pt),
 	 .help = "a host without Intel PT is an error"},
@@ -80,20 +87,51 @@ const struct config_setting config_settings[] = {
 	 .help = "where snapshots are stored"},
 	{.section = "Service", .key = "MaxUse", .option = "max-use", .argument = "SIZE",
 	 .initial = "1G", .type = &config_type_size, .valid = "a size of at least 1M",
-	 .min = 1u << 20, .max = UINT64_MAX, FIELD(store_max_use),
+	 .min = 1u << 20, .max = UINT64_MAX, FIELD(store_max_use), .live = true,
 	 .help = "disk that all snapshots may take"},
 	{.section = "Service", .key = "MaxSnapshots", .option = "max-snapshots", .argument = "N",
 	 .initial = "4096", .type = &config_type_number, .valid = "a number from 1 to 65536",
-	 .min = 1, .max = 65536, FIELD(store_max_entries), .help = "how many are kept"},
+	 .min = 1, .max = 65536, FIELD(store_max_entries), .live = true, .help = "how many are kept"},
 	{.section = "Service", .key = "DecodeTimeout", .option = "decode-timeout",
 	 .argument = "TIME", .initial = "120s", .type = &config_type_time,
 	 .valid = "a time such as 120s, 500ms, 2min (without a unit: seconds)", .min = 1,
-	 .max = UINT64_MAX / 1000, FIELD(decode_timeout_usec),
+	 .max = UINT64_MAX / 1000, FIELD(decode_timeout_usec), .live = true,
 	 .help = "longest time to decode a snapshot"},
 	{.section = "Service", .key = "DecodeMemoryMax", .option = "decode-memory",
 	 .argument = "SIZE", .initial = "2G", .type = &config_type_size,
 	 .valid = "a size from 256M to 1024G", .min = 256u << 20, .max = 1ull << 40,
-	 FIELD(decode_memory), .help = "memory of the decoder"},
+	 FIELD(decode_memory), .live = true, .help = "memory of the decoder"},
+	{.section = "Service", .key = "MetricsFile", .option = "metrics-file",
+	 .initial = "", .initially = "none", PATH, FIELD(metrics_file), .live = true,
+	 .help = "numbers for Prometheus, every 15 s"},
+	{.section = "Service", .key = "DecoderSocket", .option = "decoder-socket", .initial = "",
+	 .initially = "none", PATH, FIELD(decoder_socket),
+	 .help = "where a decoder is started for each connection"},
+
+	{.section = "Access", .key = "AdminGroup", .option = "admin-group", .argument = "GROUP",
+	 .initial = "ptsnap-admin", .type = &config_type_text, .valid = "a group's name or number",
+	 FIELD(admin_group), .live = true, .help = "whose members may see and do everything"},
+	{.section = "Access", .key = "ExcludeUnits", .option = "exclude-units",
+	 .argument = "GLOB,...", .initial = "", .initially = "none", .type = &config_type_texts,
+	 .valid = "names of units, or globs of them", FIELD(exclude_units),
+	 .help = "units whose processes are never decoded"},
+	{.section = "Access", .key = "ExcludeUsers", .option = "exclude-users",
+	 .argument = "USER,...", .initial = "", .initially = "none", .type = &config_type_texts,
+	 .valid = "names or numbers of users", FIELD(exclude_users),
+	 .help = "users whose processes are never decoded"},
+
+	{.section = "Limits", .key = "TriggerBurst", .option = "trigger-burst", .argument = "N",
+	 .initial = "10", .type = &config_type_number, BURST, FIELD(trigger_burst), .live = true,
+	 .help = "snapshots of a trigger within its interval; 0: no limit"},
+	{.section = "Limits", .key = "TriggerInterval", .option = "trigger-interval",
+	 .argument = "TIME", .initial = "1min", INTERVAL, FIELD(trigger_interval_usec),
+	 .live = true, .help = "that interval"},
+	{.section = "Limits", .key = "UserBurst", .option = "user-burst", .argument = "N",
+	 .initial = "5", .type = &config_type_number, BURST, FIELD(user_burst), .live = true,
+	 .help = "snapshots of a user within his interval; 0: no limit"},
+	{.section = "Limits", .key = "UserInterval", .option = "user-interval",
+	 .argument = "TIME", .initial = "1min", INTERVAL, FIELD(user_interval_usec),
+	 .live = true, .help = "that interval"},
 
 	{.option = "worker", .initial = "", .initially = "the installed one", PATH,
 	 FIELD(worker), .help = "the program ptsnap-decode"},
@@ -101,6 +139,8 @@ const struct config_setting config_settings[] = {
 	 .valid = "yes, no", FIELD(exit_with_command),
 	 .help = "when COMMAND ends: snapshot, then end with its status"},
 
+	{.option = "emulate", .initial = "", .initially = "no: record", PATH, FIELD(emulate),
+	 .emulated = true, .help = "keep the machine for a recorder that attaches here"},
 	{.option = "emu-cpus", .argument = "N", .initial = "2", .type = &config_type_number,
 	 .valid = "a number from 1 to 64", .min = 1, .max = SOURCE_EMU_MAX_CPUS, FIELD(emu_cpus),
 	 .emulated = true, .help = "virtual CPUs of the emulated machine, 1 to 64"},

@@ -187,7 +187,7 @@ static int take_time(const struct config_setting *s, const char *text, struct co
 	return 0;
 }
 
-static int take_flag(const struct config_setting *s, const char *text, struct config *c)
+int config_parse_flag(const char *text, bool *ret)
 {
 	/* As systemd's parse_boolean(): the first half says no. */
 	static const char *const words[] = {"no",  "n", "false", "f", "off", "0",
@@ -195,10 +195,15 @@ static int take_flag(const struct config_setting *s, const char *text, struct co
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		if (strcasecmp(text, words[i]) == 0) {
-			*(bool *)field(s, c) = i >= ARRAY_SIZE(words) / 2;
+			*ret = i >= ARRAY_SIZE(words) / 2;
 			return 0;
 		}
 	return -EINVAL;
+}
+
+static int take_flag(const struct config_setting *s, const char *text, struct config *c)
+{
+	return config_parse_flag(text, field(s, c));
 }
 
 static int take_text(const struct config_setting *s, const char *text, struct config *c)
@@ -256,6 +261,7 @@ const struct config_type
 	config_type_time = {.take = take_time, .json = CONFIG_JSON_U64},
 	config_type_flag = {.take = take_flag, .json = CONFIG_JSON_BOOL, .is_flag = true},
 	config_type_text = {.take = take_text},
+	config_type_texts = {.take = take_text, .list = true},
 	config_type_cpus = {.take = take_cpus, .list = true},
 	config_type_terms = {.take = take_terms, .list = true},
 	config_type_offline = {.take = config_emu_offline, .list = true};

@@ -3,6 +3,7 @@
  * by config.c and config_file.c.
  */
 #include "daemon/config_setting.h"
+#include "daemon/trigger_set.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -71,5 +72,6 @@ void config_done(struct config *c)
 		free(c->files[i]);
 	free(TAKE_PTR(c->values));
 	free(TAKE_PTR(c->files));
+	trigger_set_free(TAKE_PTR(c->triggers));
 	c->n_files = 0;
 }

@@ -8,11 +8,13 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/access.h"
 #include "daemon/check_job.h"
 #include "daemon/config.h"
 #include "daemon/job.h"
 #include "daemon/lease.h"
 #include "daemon/peer.h"
+#include "daemon/remake.h"
 #include "daemon/status.h"
 #include "daemon/store.h"
 #include "daemon/trigger.h"
@@ -36,15 +38,29 @@ struct control {
 	struct trigger *trigger;
 	struct store *store;
 	struct lease *lease;
+	/* Reads the configuration again, what is to be said of it into WARNINGS. 0 or -errno with
+	 * WHY. */
+	int (*reload)(void *userdata, struct json_object *warnings, char *why, size_t why_size);
+	void *reload_userdata;
 	struct status_from status;
-	bool have_group; /* members of group are trusted: the socket's file lets them in */
-	gid_t group;
+	struct access access;
 	struct control_watch watches[CONTROL_MAX_WATCHES];
-	struct control_waits lease_waits, check_waits;
+	struct control_waits lease_waits, check_waits, monitor_waits;
+	uint64_t monitor_missed[CONTROL_MAX_WATCHES]; /* lines, by place in monitor_waits */
+	struct control_waits remake_waits;	      /* those of a peer are in ids */
+	char remake_ids[CONTROL_MAX_WATCHES][ENTRY_ID_SIZE];
+	struct remake *remake;	 /* owned; NULL: nothing was made again yet */
 	struct check_job *check; /* owned; NULL: no check is under way */
 };
 
 void control_done(struct control *c);
+/* CONFIG from now on, borrowed until another one is told and control_is_idle. */
+void control_use(struct control *c, const struct config *config);
+/* Does no thread look at a configuration? */
+bool control_is_idle(const struct control *c);
+
+/* Those who monitor hear of what the log says from now on; NULL: they do no longer. */
+void control_listen(struct control *c);
 
 /* For struct peer_handler (USERDATA is the struct control). */
 void control_on_call(void *userdata, struct peer *peer, const struct varlink_call *call);

@@ -38,6 +38,19 @@ static struct json_object *text_or_null(const char *s)
 	return *s ? json_object_new_string(s) : NULL;
 }
 
+static struct json_object *labels_or_null(const struct labels *l)
+{
+	struct json_object *o = l->n > 0 ? json_object_new_object() : NULL;
+
+	for (size_t i = 0; o && i < l->n; i++) {
+		struct json_object *value = json_object_new_string(l->list[i].value);
+
+		if (json_object_object_add(o, l->list[i].key, value) < 0)
+			json_object_put(value);
+	}
+	return o;
+}
+
 static struct json_object *number_or_null(uint64_t v)
 {
 	return v != ENTRY_ABSENT ? json_object_new_uint64(v) : NULL;
@@ -52,9 +65,14 @@ struct json_object *entry_to_json(const struct entry *e)
 		{"id", json_object_new_string(e->id)},
 		{"state", json_object_new_string(entry_states[e->state])},
 		{"trigger", json_object_new_string(e->trigger)},
+		{"name", text_or_null(e->name)},
 		{"reason", text_or_null(e->reason)},
+		{"unit", text_or_null(e->unit)},
+		{"labels", labels_or_null(&e->labels)},
 		{"pid", number_or_null(e->pid)},
 		{"uid", number_or_null(e->uid)},
+		{"senderUnit", text_or_null(e->sender_unit)},
+		{"coredump", text_or_null(e->coredump)},
 		{"realtimeUSec", json_object_new_uint64(e->realtime_usec)},
 		{"bootId", json_object_new_string(e->boot_id)},
 		{"rawBytes", json_object_new_uint64(e->raw_bytes)},
@@ -71,6 +89,31 @@ struct json_object *entry_to_json(const struct entry *e)
 	return o;
 }
 
+/* Without \u0000 in it: what follows would be lost. */
+static bool is_c_string(struct json_object *value)
+{
+	const char *text =
+		json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
+
+	return text && strlen(text) == (size_t)json_object_get_string_len(value);
+}
+
+int entry_read_labels(struct json_object *list, struct labels *ret)
+{
+	int r = 0;
+
+	if (!json_object_is_type(list, json_type_object))
+		return -EBADMSG;
+	json_object_object_foreach(list, key, value)
+	{
+		if (!is_c_string(value))
+			return -EBADMSG;
+		if (r == 0)
+			r = labels_add(ret, key, json_object_get_string(value));
+	}
+	return r;
+}
+
 static int read_text(struct json_object *o, const char *key, char *ret, size_t size)
 {
 	const char *text = "";
@@ -79,6 +122,17 @@ static int read_text(struct json_object *o, const char *key, char *ret, size_t s
 		return -EBADMSG;
 	strcpy(ret, text);
 	return 0;
+}
+
+/* A snapshot keeps those that are good. */
+static int read_labels(struct json_object *o, struct labels *ret)
+{
+	struct json_object *list;
+
+	*ret = (struct labels){0};
+	if (!json_object_object_get_ex(o, "labels", &list) || list == NULL)
+		return 0;
+	return entry_read_labels(list, ret) == -EBADMSG ? -EBADMSG : 0;
 }
 
 static int read_state(struct json_object *o, enum entry_state *ret)
@@ -102,7 +156,11 @@ int entry_from_json(struct json_object *o, struct entry *ret)
 	entry_init(&e);
 	if (read_text(o, "id", e.id, sizeof(e.id)) < 0 || read_state(o, &e.state) < 0 ||
 	    read_text(o, "trigger", e.trigger, sizeof(e.trigger)) < 0 ||
+	    read_text(o, "name", e.name, sizeof(e.name)) < 0 ||
 	    read_text(o, "reason", e.reason, sizeof(e.reason)) < 0 ||
+	    read_text(o, "unit", e.unit, sizeof(e.unit)) < 0 || read_labels(o, &e.labels) < 0 ||
+	    read_text(o, "senderUnit", e.sender_unit, sizeof(e.sender_unit)) < 0 ||
+	    read_text(o, "coredump", e.coredump, sizeof(e.coredump)) < 0 ||
 	    read_text(o, "bootId", e.boot_id, sizeof(e.boot_id)) < 0 ||
 	    read_text(o, "error", e.error, sizeof(e.error)) < 0 ||
 	    varlink_get_u64(o, "pid", &e.pid) < 0 || varlink_get_u64(o, "uid", &e.uid) < 0 ||

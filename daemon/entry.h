@@ -9,9 +9,14 @@
 
 #include <json-c/json.h>
 
+#include "proto/label.h"
+
 #define ENTRY_ID_SIZE	  40
 #define ENTRY_REASON_SIZE 257
 #define ENTRY_ERROR_SIZE  257
+#define ENTRY_NAME_SIZE	  64
+#define ENTRY_UNIT_SIZE	  256 /* as systemd limits them (src/basic/unit-def.h, UNIT_NAME_MAX) */
+#define ENTRY_CORE_SIZE	  256 /* NAME_MAX and its NUL */
 #define ENTRY_ABSENT	  UINT64_MAX
 
 enum entry_state {
@@ -22,13 +27,22 @@ enum entry_state {
 	ENTRY_FAILED,
 };
 
+/* In the error text of one that a recorder has taken up which another one had begun. */
+#define ENTRY_TAKEN_UP "decoded by a recorder that came after the one which took it"
+
 /* A value: copied freely, owns nothing. Strings are "" and numbers ENTRY_ABSENT when absent. */
 struct entry {
 	char id[ENTRY_ID_SIZE];
 	enum entry_state state;
-	char trigger[16]; /* "control", "signal", "exit" */
+	char trigger[16];	    /* "control", "signal", "exit", "unit" */
+	char name[ENTRY_NAME_SIZE]; /* which one of that kind */
 	char reason[ENTRY_REASON_SIZE];
-	uint64_t pid, uid; /* who asked */
+	char unit[ENTRY_UNIT_SIZE]; /* that it is about */
+	struct labels labels;
+	uint64_t pid, uid;		   /* who asked, */
+	char sender_unit[ENTRY_UNIT_SIZE]; /* out of which unit */
+	char coredump[ENTRY_CORE_SIZE]; /* the file that systemd-coredump made of the same process
+					 */
 	uint64_t realtime_usec;
 	char boot_id[40];
 	uint64_t raw_bytes; /* of trace, all CPUs */
@@ -41,6 +55,9 @@ void entry_init(struct entry *e);
 bool entry_ended(const struct entry *e);
 /* The caller's; NULL: no memory. */
 struct json_object *entry_to_json(const struct entry *e);
+/* LIST is {KEY: VALUE, ...}, which joins RET. 0; -EINVAL, -E2BIG: as labels_add, which is then not
+ * asked any more; -EBADMSG: it is something else. */
+int entry_read_labels(struct json_object *list, struct labels *ret);
 /* 0 or -EBADMSG. */
 int entry_from_json(struct json_object *o, struct entry *ret);
 /* "queued", ... */

@@ -33,6 +33,21 @@ static int copy_text(const char *s, char **ret)
 	return s && *s && !*ret ? -ENOMEM : 0;
 }
 
+static int describe_labels(struct manifest *m, const struct labels *l)
+{
+	for (size_t i = 0; i < l->n; i++) {
+		struct manifest_label *label = manifest_add_label(m);
+
+		if (!label)
+			return -ENOMEM;
+		label->key = strdup(l->list[i].key);
+		label->value = strdup(l->list[i].value);
+		if (!label->key || !label->value)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 static int describe_request(struct manifest *m, const struct evidence_from *from)
 {
 	const struct request *q = from->request;
@@ -48,9 +63,10 @@ static int describe_request(struct manifest *m, const struct evidence_from *from
 	m->previous_stop_ns = from->previous_stop_ns;
 	if (copy_text(from->id, &m->id) < 0 || copy_text(PTSNAP_VERSION, &m->version) < 0 ||
 	    copy_text(q->kind, &m->trigger_kind) < 0 || copy_text(q->name, &m->trigger_name) < 0 ||
-	    copy_text(q->reason, &m->reason) < 0)
+	    copy_text(q->reason, &m->reason) < 0 || copy_text(q->unit, &m->unit) < 0 ||
+	    copy_text(q->sender_unit, &m->sender_unit) < 0)
 		return -ENOMEM;
-	return 0;
+	return describe_labels(m, &q->labels);
 }
 
 static int describe_source(struct manifest *m, struct source *s)
@@ -98,8 +114,9 @@ static int describe_cpus(struct manifest *m, struct intake *in)
 	return cpunotes_add(in->source, m);
 }
 
-static int describe_process(void *userdata, const struct procinfo *info)
+static int describe_process(void *userdata, const struct procs_told *told)
 {
+	const struct procinfo *info = told->info;
 	struct manifest_process *p = manifest_add_process(userdata);
 
 	if (!p)
@@ -107,13 +124,18 @@ static int describe_process(void *userdata, const struct procinfo *info)
 	p->pid = info->pid;
 	p->ppid = info->ppid;
 	p->start_ns = info->start_ns;
-	p->uid = info->uid;
+	p->uid = told->uid;
+	p->uid_since_ns = told->uid_since;
+	p->excluded = told->excluded;
 	p->mount_ns = info->mount_ns;
 	p->ns_pid = info->ns_pid;
-	if (copy_text(info->exe, &p->exe) < 0 || copy_text(info->cmdline, &p->cmdline) < 0 ||
-	    copy_text(info->cgroup, &p->cgroup) < 0)
+	if (copy_text(info->cgroup, &p->cgroup) < 0)
 		return -ENOMEM;
-	return 0;
+	if (told->excluded)
+		return 0;
+	return copy_text(info->exe, &p->exe) < 0 || copy_text(info->cmdline, &p->cmdline) < 0
+		       ? -ENOMEM
+		       : 0;
 }
 
 /* Processes that would not let their command line be read. */
@@ -154,8 +176,8 @@ static int image_name(struct manifest_image *image, const struct files_entry *fi
 }
 
 /* A copy of the file's fd for the job; -1 and *ret_missing: there is none. */
-static int image_fd(const struct evidence *e, const struct files_entry *file,
-		    const char **ret_missing)
+static int image_fd(const struct evidence *e, const struct procs *procs,
+		    const struct files_entry *file, const char **ret_missing)
 {
 	int fd;
 
@@ -164,7 +186,8 @@ static int image_fd(const struct evidence *e, const struct files_entry *file,
 		return -1;
 	*ret_missing = !e->traced	 ? "nothing was traced that would need it"
 		       : file->size == 0 ? "the file is empty"
-					 : NULL;
+		       : procs_is_excluded(procs, file->owner) ? FILES_WHY_EXCLUDED
+							       : NULL;
 	if (*ret_missing)
 		return -1;
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
@@ -176,6 +199,7 @@ static int image_fd(const struct evidence *e, const struct files_entry *file,
 struct describe {
 	struct evidence *e;
 	const struct files *files;
+	const struct procs *procs;
 	bool *done; /* by place in files */
 	uint64_t unlisted;
 };
@@ -183,7 +207,7 @@ struct describe {
 static int describe_file(struct describe *d, const struct files_entry *file)
 {
 	const char *missing;
-	int fd = image_fd(d->e, file, &missing);
+	int fd = image_fd(d->e, d->procs, file, &missing);
 	struct manifest_image *image = evidence_add_image(d->e, fd, fd < 0 ? 0 : file->size);
 
 	if (!image)
@@ -215,7 +239,7 @@ static int describe_named(void *userdata, const struct space_file *named)
 
 static int describe_images(struct evidence *e, const struct intake *in)
 {
-	struct describe d = {.e = e, .files = in->files};
+	struct describe d = {.e = e, .files = in->files, .procs = in->procs};
 	int r;
 
 	for (size_t i = 0; i < e->manifest.n_cpus; i++)
@@ -235,7 +259,14 @@ static int describe_images(struct evidence *e, const struct intake *in)
 static int describe_memory(struct evidence *e, const struct intake *in)
 {
 	int r = memory_regions(in->memory, &e->regions, &e->n_regions);
+	size_t n = 0;
 
+	/* Memory of excluded processes is not read. */
+	for (size_t i = 0; r == 0 && i < e->n_regions; i++)
+		if (!procs_is_excluded(in->procs, e->regions[i].pid))
+			e->regions[n++] = e->regions[i];
+	if (r == 0)
+		e->n_regions = n;
 	if (r == 0 && memory_dropped(in->memory))
 		r = manifest_add_note(&e->manifest, NOTE_ANONYMOUS, memory_dropped(in->memory),
 				      "more regions of code in memory than the recorder lists");
@@ -279,6 +310,7 @@ int evidence_new(const struct evidence_from *from, struct evidence **ret)
 		r = describe_source(&e->manifest, in->source);
 	if (r == 0)
 		r = describe_cpus(&e->manifest, in);
+	e->manifest.excluding = procs_excludes(in->procs);
 	if (r == 0)
 		r = procs_foreach(in->procs, describe_process, &e->manifest);
 	if (r == 0)

@@ -488,6 +488,20 @@ static bool is_due(struct files_entry *e)
 	return e->seen < 4 || (e->seen & (e->seen - 1)) == 0;
 }
 
+static bool is_excluded(const struct files *f, uint32_t pid)
+{
+	return f->procs && procs_is_excluded(f->procs, pid);
+}
+
+/* Listed, but nobody opens it before another process maps it. */
+static void leave_out(struct files *f, struct filelist_place *p, const struct files_entry *key)
+{
+	if (!p)
+		p = add(f, key);
+	if (p && !p->entry.missing)
+		p->entry.missing = FILES_WHY_EXCLUDED;
+}
+
 void files_see(struct files *f, const struct perfrecord *record)
 {
 	struct files_entry key;
@@ -498,9 +512,16 @@ void files_see(struct files *f, const struct perfrecord *record)
 	    (record->u.mmap2.ino == 0 && !fileopen_by_build_id(record)))
 		return;
 	key = key_of(record);
+	key.owner = record->u.mmap2.pid;
 	p = filelist_search_key(&f->list, &key);
+	if (p && is_excluded(f, p->entry.owner))
+		p->entry.owner = key.owner;
 	if (p && p->entry.fd >= 0)
 		return;
+	if (is_excluded(f, key.owner)) {
+		leave_out(f, p, &key);
+		return;
+	}
 	if (f->opener && aside_pending(f->opener) > 0) {
 		files_take(f);
 		p = filelist_search_key(&f->list, &key);

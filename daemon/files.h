@@ -32,7 +32,9 @@ struct files_entry {
 	const char *missing; /* why there is no fd; static text; "gone:" before it where nobody can
 				have it any more */
 	uint32_t seen;	     /* sightings without an fd */
+	uint32_t owner;	     /* a process that maps it, one that is not excluded if there is one */
 };
+#define FILES_WHY_EXCLUDED "only processes map it that the recorder was told not to decode"
 
 /* PROC is "/proc" (or a test's tree); at most MAX_OPEN fds, and FILES_MAX files. */
 int files_new(const char *proc, uint32_t max_open, struct files **ret);

@@ -136,6 +136,7 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 		}
 		break;
 	case PERF_RECORD_LOST:
+		procs_lost(in->procs, r->time);
 		if (cpu)
 			cpu->lost += r->u.lost.lost;
 		break;

@@ -3,6 +3,7 @@
  * wrong ends this job only, and what was gained until then is kept: a bundle without a report is a
  * failed snapshot that can still be decoded by hand.
  */
+#include "daemon/fdstore.h"
 #include "daemon/job_private.h"
 
 static int job_gather(struct job *job)
@@ -17,6 +18,8 @@ static int job_gather(struct job *job)
 	r = job_receive_evidence(job);
 	if (r < 0)
 		return r;
+	/* What systemd-coredump has of who crashed is named. */
+	job_find_coredump(job);
 	/* Code in the memory of processes goes when they end. */
 	r = job_read_memory(job);
 	if (r < 0)
@@ -29,7 +32,8 @@ static int job_gather(struct job *job)
 	r = job_write_bundle(job);
 	if (r < 0)
 		return r;
-	/* which goes to the disk before anything can happen to it. */
+	/* which goes to the disk, and to who outlives us, before anything can happen to it. */
+	job_keep_for_next(job);
 	return job_store_bundle(job);
 }
 
@@ -54,7 +58,7 @@ static int job_explain(struct job *job)
 
 void job_run(struct job *job)
 {
-	if (job_gather(job) == 0) {
+	if ((job->recovers ? job_recover(job) : job_gather(job)) == 0) {
 		if (job_explain(job) == 0)
 			job->entry.state = ENTRY_DONE;
 		/* What was needed of programs, or all of them where nobody knows that, outlives
@@ -62,4 +66,7 @@ void job_run(struct job *job)
 		job_keep_images(job);
 	}
 	job_store_entry(job);
+	fdstore_drop(job->entry.id, false);
+	if (job->recovers)
+		fdstore_drop(job->entry.id, true);
 }

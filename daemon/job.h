@@ -71,6 +71,22 @@ int job_new(const struct job_setup *setup, struct job **ret);
  * freeze: borrowed until JOB_BUNDLED or JOB_ENDED. Before job_start; without it the job makes its
  * own. Where it is too small for a ring, the newest bytes are taken. */
 void job_lend_area(struct job *job, const struct area *area);
+/* A bundle of a run before that was not decoded: nothing is captured. Before job_start. FOUND is
+ * taken over. */
+struct job_found_image {
+	uint32_t index; /* in the manifest */
+	int fd;
+	uint64_t size;
+};
+struct job_found {
+	int bundle_fd;
+	bool stored; /* it lies on the disk */
+	bool again;  /* it was taken up before: it is only stored */
+	struct job_found_image *images;
+	size_t n_images;
+};
+void job_take_over(struct job *job, struct job_found *found);
+void job_found_done(struct job_found *found);
 /* Starts the thread. RESUME false: leave the CPUs stopped. 0 or -errno. */
 int job_start(struct job *job, bool resume);
 /* Readable when there is a message; borrowed. */
@@ -88,6 +104,7 @@ void job_cancel(struct job *job);
 
 struct job_result {
 	struct entry entry;
+	uint64_t dark_ns; /* the longest of all CPUs; ENTRY_ABSENT: nothing was captured */
 	int bundle_fd,
 		report_fd; /* owned by the receiver; bytes that the disk did not take; -EBADF */
 };

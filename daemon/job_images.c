@@ -103,9 +103,9 @@ void job_on_keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
 }
 
 /* What a decoder that died may have said is nothing to go by. */
-static void need_nothing(struct job *job, size_t n_images)
+void job_forget_needed(struct job *job)
 {
-	for (size_t i = 0; i < n_images; i++) {
+	for (size_t i = 0; i < job->evidence->manifest.n_images; i++) {
 		free(job->needed[i].pieces);
 		job->needed[i] = (struct job_needed){0};
 	}
@@ -131,7 +131,7 @@ static int prepare(struct job *job)
 	if (!job->needed)
 		return -ENOMEM;
 	if (!job->needed_known)
-		need_nothing(job, n);
+		job_forget_needed(job);
 	for (size_t i = 0; i < n; i++)
 		if (!job->needed_known)
 			need_whole(job, i);
@@ -324,7 +324,7 @@ void job_keep_images(struct job *job)
 	if (r == 0 && job->bundle_stored)
 		keep_on_disk(job);
 	else if (r == 0)
-		r = job_make_whole(job);
+		r = job->recovers ? -ENOTSUP : job_make_whole(job);
 	if (r < 0)
 		job_remark(job, "its bundle is without what it needs of programs: %s",
 			   strerror(-r));

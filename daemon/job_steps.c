@@ -4,22 +4,17 @@
  */
 #include "daemon/job_private.h"
 
-#include <inttypes.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/coredump.h"
 #include "daemon/memory_read.h"
 #include "daemon/store_file.h"
 #include "proto/bundle.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
-#include "proto/worker.h"
-
-/* RLIMIT_CPU of the decoder in a second of its time, where there are no more CPUs. */
-#define CPU_SECONDS_PER_SECOND 4u
 
 int job_fail(struct job *job, int error, const char *format, ...)
 {
@@ -75,6 +70,9 @@ int job_capture(struct job *job)
 	for (size_t i = 0; i < s->n_cpus; i++) {
 		job->entry.raw_bytes += job->frozen[i].bytes;
 		traced += job->frozen[i].traced;
+		if (job->frozen[i].dark_ns != MANIFEST_ABSENT &&
+		    (job->dark_ns == ENTRY_ABSENT || job->frozen[i].dark_ns > job->dark_ns))
+			job->dark_ns = job->frozen[i].dark_ns;
 		stopped += job->frozen[i].traced && !job->frozen[i].not_stopped;
 	}
 	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
@@ -97,6 +95,16 @@ int job_receive_evidence(struct job *job)
 		return job_fail(job, job->evidence_error, "the sideband could not be gathered: %s",
 				strerror(-job->evidence_error));
 	return 0;
+}
+
+/* That there is none is the usual case. */
+void job_find_coredump(struct job *job)
+{
+	struct entry *e = &job->entry;
+	struct manifest *m = &job->evidence->manifest;
+
+	if (coredump_find(COREDUMP_DIR, m, e->unit, e->pid, e->coredump) == 0 && *e->coredump)
+		m->coredump = strdup(e->coredump);
 }
 
 int job_read_memory(struct job *job)
@@ -254,94 +262,6 @@ int job_store_bundle(struct job *job)
 	job->entry.state = ENTRY_DECODING;
 	store_file_put_entry(job->setup.store_fd, &job->entry);
 	return 0;
-}
-
-static void job_on_progress(void *userdata, unsigned phase, unsigned percent)
-{
-	enum job_phase to = phase == WORKER_PHASE_WRITE	      ? JOB_WRITE
-			    : phase == WORKER_PHASE_SYMBOLIZE ? JOB_SYMBOLIZE
-							      : JOB_DECODE;
-
-	job_tell_progress(userdata, to, percent);
-}
-
-/* What became of the decoder, in words. 0 or -errno. */
-static int job_judge(struct job *job, int r, const struct worker_outcome *o)
-{
-	const struct config *c = job->setup.config;
-
-	switch (r) {
-	case 0: job->entry.gaps = o->faults; return 0;
-	case WORKER_CRASHED:
-		return job_fail(job, -EIO, "the decoder was killed by signal %d (%s)", o->signal,
-				strsignal(o->signal));
-	case WORKER_TIMEOUT:
-		return job_fail(job, -ETIMEDOUT,
-				"the decoder was not done after %" PRIu64 " ms and was stopped",
-				c->decode_timeout_usec / 1000);
-	case WORKER_FAILED:
-		if (o->error)
-			return job_fail(job, o->error, "the decoder failed: %s",
-					strerror(-o->error));
-		return job_fail(job, -EIO, "the decoder ended with status %d and no result",
-				o->exit_status);
-	case -ECANCELED: return job_fail(job, r, "the recorder was stopped while this was decoded");
-	default:
-		return job_fail(job, r, "the decoder %s could not be started: %s", c->worker,
-				strerror(-r));
-	}
-}
-
-/* RLIMIT_CPU of the decoder: it may use all CPUs that we may, within its time. */
-static uint64_t cpu_seconds(uint64_t timeout_usec)
-{
-	unsigned int n = CPU_SECONDS_PER_SECOND;
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		n = MAX_OF(n, (unsigned int)CPU_COUNT(&set));
-	return (timeout_usec / 1000000 + 1) * n;
-}
-
-int job_decode(struct job *job)
-{
-	const struct config *c = job->setup.config;
-	CLEANUP_CLOSE int bundle = -EBADF;
-	struct worker_outcome outcome = {0};
-	struct worker_job w = {
-		.program = c->worker,
-		.request = {.view = WORKER_VIEW_REPORT,
-			    .report_limit = REPORT_DEFAULT_LIMIT,
-			    .memory_limit = c->decode_memory,
-			    .cpu_seconds = cpu_seconds(c->decode_timeout_usec),
-			    .has_deadline = job->deadline_ns != ENTRY_ABSENT,
-			    .deadline_ns = job->deadline_ns,
-			    .keep = 1},
-		.timeout_usec = c->decode_timeout_usec,
-		.progress = job_on_progress,
-		.image = job_on_image,
-		.keep = job_on_keep,
-		.userdata = job,
-		.cancel_fd = job->cancel_fd,
-	};
-	int r = memfd_reopen_readonly(job->bundle_fd, &bundle);
-
-	if (r == 0)
-		r = memfd_new("ptsnap-report", 0, &job->report_fd);
-	if (r == 0)
-		r = job_begin_images(job);
-	if (r < 0)
-		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
-	job_tell_progress(job, JOB_DECODE, 0);
-	w.bundle_fd = bundle;
-	w.output_fd = job->report_fd;
-	r = job_judge(job, worker_run(&w, &outcome), &outcome);
-	/* What it had no time for may need other images; whether there was anything, nobody here
-	 * reads. */
-	job->needed_known = r == 0 && job->deadline_ns == ENTRY_ABSENT;
-	if (r < 0)
-		job->report_fd = close_fd(job->report_fd);
-	return r;
 }
 
 int job_store_report(struct job *job)

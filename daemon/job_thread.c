@@ -28,8 +28,9 @@ int job_new(const struct job_setup *setup, struct job **ret)
 		return -ENOMEM;
 	job->setup = *setup;
 	job->entry = setup->entry;
+	job->dark_ns = ENTRY_ABSENT;
 	job->news[0] = job->news[1] = job->answers[0] = job->answers[1] = -EBADF;
-	job->bundle_fd = job->report_fd = -EBADF;
+	job->bundle_fd = job->report_fd = job->found.bundle_fd = -EBADF;
 	job->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (job->cancel_fd < 0 || pipe2(job->news, O_CLOEXEC) < 0 ||
 	    pipe2(job->answers, O_CLOEXEC) < 0 || fcntl(job->news[0], F_SETFL, O_NONBLOCK) < 0) {
@@ -55,6 +56,7 @@ void job_free(struct job *job)
 	if (!job->area_lent)
 		area_done(&job->area);
 	free(job->frozen);
+	job_found_done(&job->found);
 	for (size_t i = 0; job->needed && i < job->evidence->manifest.n_images; i++)
 		free(job->needed[i].pieces);
 	free(job->needed);
@@ -141,6 +143,7 @@ void job_finish(struct job *job, struct job_result *ret)
 		pthread_join(job->thread, NULL);
 	job->started = false;
 	ret->entry = job->entry;
+	ret->dark_ns = job->dark_ns;
 	ret->bundle_fd = job->bundle_stored ? -EBADF : take_fd(&job->bundle_fd);
 	ret->report_fd = job->report_stored ? -EBADF : take_fd(&job->report_fd);
 }

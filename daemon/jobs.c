@@ -1,15 +1,19 @@
 /*
  * Turns. The moment of a snapshot is what counts, so a new job captures at once, or as soon as the
  * one before it has copied its bytes; decoding is long and comes one at a time, in order. Called by
- * trigger.c (new jobs) and by the loop (messages of the jobs' threads).
+ * trigger.c (new jobs), recover.c (old ones) and by the loop (messages of the jobs' threads).
  */
 #include "daemon/jobs.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "capture/area.h"
+#include "capture/clock.h"
 #include "capture/freeze.h"
 #include "daemon/log.h"
+#include "daemon/log_events.h"
 #include "proto/base.h"
 
 enum slot_state {
@@ -40,7 +44,7 @@ struct jobs {
 	struct slot *slots;
 	size_t n_slots;
 	uint64_t orders;
-	uint64_t previous_stop_ns;
+	uint64_t previous_stop_ns, last_dark_ns;
 	struct freezer *freezer;
 	struct kernel *kernel; /* NULL: it is not traced */
 	/* Memory for one copy, always at hand; empty: there was none. */
@@ -71,7 +75,7 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	j->source = source;
 	j->store = store;
 	j->handler = *handler;
-	j->previous_stop_ns = ENTRY_ABSENT;
+	j->previous_stop_ns = j->last_dark_ns = ENTRY_ABSENT;
 	j->n_slots = config->max_jobs_queued + 1;
 	j->slots = calloc(j->n_slots, sizeof(*j->slots));
 	if (!j->slots || freezer_new(source->n_cpus, 0, &j->freezer) < 0 ||
@@ -82,6 +86,11 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	jobs_fit_area(j);
 	*ret = j;
 	return 0;
+}
+
+void jobs_use(struct jobs *j, const struct config *config)
+{
+	j->config = config;
 }
 
 /* The oldest slot in STATE, NULL: none. */
@@ -112,6 +121,11 @@ size_t jobs_running(const struct jobs *j)
 	for (size_t i = 0; i < j->n_slots; i++)
 		n += j->slots[i].state != SLOT_FREE;
 	return n;
+}
+
+uint64_t jobs_last_dark_ns(const struct jobs *j)
+{
+	return j->last_dark_ns;
 }
 
 void jobs_no_resume(struct jobs *j)
@@ -162,6 +176,38 @@ static void slot_return_area(struct slot *s)
 	jobs_fit_area(s->jobs);
 }
 
+/* How long ago it was triggered; ENTRY_ABSENT: the clock was set. */
+static uint64_t age_usec(const struct entry *e)
+{
+	struct clock_now now;
+
+	clock_read(&now);
+	return now.realtime_ns / 1000 >= e->realtime_usec
+		       ? now.realtime_ns / 1000 - e->realtime_usec
+		       : ENTRY_ABSENT;
+}
+
+static void slot_tell_end(const struct jobs *j, const struct entry *e)
+{
+	struct log_fields fields;
+	char path[PATH_MAX], name[STORE_NAME_SIZE];
+
+	log_fields_of(e, &fields);
+	fields.duration_usec = age_usec(e);
+	if (e->state == ENTRY_FAILED) {
+		fields.bytes = e->bundle_bytes;
+		log_event(LOG_ERR, LOG_EVENT_DECODE_FAILED, &fields, "snapshot %s failed: %s",
+			  e->id, e->error);
+		return;
+	}
+	store_file_name(e->id, STORE_REPORT, name);
+	snprintf(path, sizeof(path), "%s/%s", j->config->state_dir, name);
+	if (e->report_bytes != ENTRY_ABSENT)
+		fields.report_path = path;
+	log_event(LOG_INFO, LOG_EVENT_SNAPSHOT_WRITTEN, &fields, "snapshot %s done%s%s", e->id,
+		  *e->error ? "; " : "", e->error);
+}
+
 /* The thread has ended, or never began. */
 static void slot_end(struct slot *s)
 {
@@ -176,11 +222,9 @@ static void slot_end(struct slot *s)
 	slot_return_area(s);
 	*s = (struct slot){.jobs = j};
 	store_end(j->store, &result.entry, result.bundle_fd, result.report_fd);
-	if (result.entry.state == ENTRY_FAILED)
-		log_line(LOG_ERR, id, "snapshot %s failed: %s", id, result.entry.error);
-	else
-		log_line(LOG_INFO, id, "snapshot %s done%s%s", id, *result.entry.error ? "; " : "",
-			 result.entry.error);
+	if (result.dark_ns != ENTRY_ABSENT)
+		j->last_dark_ns = result.dark_ns;
+	slot_tell_end(j, &result.entry);
 	j->handler.on_ended(j->handler.userdata, id);
 }
 
@@ -261,7 +305,9 @@ static int slot_on_io(sd_event_source *source, int fd, uint32_t revents, void *u
 	return 0;
 }
 
-int jobs_add(struct jobs *j, const struct request *request, const struct entry *e)
+/* A job in slot S, which is free. 0 or -errno with nothing changed. */
+static int slot_fill(struct slot *s, struct jobs *j, const struct request *request,
+		     const struct entry *e)
 {
 	struct job_setup setup = {
 		.config = j->config,
@@ -274,16 +320,13 @@ int jobs_add(struct jobs *j, const struct request *request, const struct entry *
 		.last_bytes = request->last_bytes,
 		.cpu = request->cpu,
 	};
-	struct slot *s = jobs_oldest(j, SLOT_FREE);
-	int r;
+	const struct entry *listed = NULL;
+	int r = job_new(&setup, &s->job);
 
-	if (!s)
-		return -EBUSY;
-	r = job_new(&setup, &s->job);
 	if (r < 0)
 		return r;
 	r = sd_event_add_io(j->event, &s->io, job_fd(s->job), EPOLLIN, slot_on_io, s);
-	if (r == 0)
+	if (r == 0 && (store_find(j->store, e->id, &listed) != 0 || strcmp(listed->id, e->id) != 0))
 		r = store_add(j->store, e);
 	if (r < 0) {
 		sd_event_source_disable_unref(s->io);
@@ -292,11 +335,42 @@ int jobs_add(struct jobs *j, const struct request *request, const struct entry *
 		return r;
 	}
 	s->jobs = j;
-	s->state = SLOT_QUEUED;
 	s->order = j->orders++;
 	s->request = *request;
 	strcpy(s->id, e->id);
+	return 0;
+}
+
+int jobs_add(struct jobs *j, const struct request *request, const struct entry *e)
+{
+	struct slot *s = jobs_oldest(j, SLOT_FREE);
+	int r = s ? slot_fill(s, j, request, e) : -EBUSY;
+
+	if (r < 0)
+		return r;
+	s->state = SLOT_QUEUED;
 	jobs_schedule(j);
+	return 0;
+}
+
+int jobs_take_up(struct jobs *j, const struct entry *e, struct job_found *found)
+{
+	const struct request whole = {.decode = true,
+				      .last_bytes = ENTRY_ABSENT,
+				      .last_ns = ENTRY_ABSENT,
+				      .deadline_ns = ENTRY_ABSENT,
+				      .cpu = ENTRY_NO_CPU};
+	/* One place is left for what happens now. */
+	struct slot *s = jobs_running(j) + 1 < j->n_slots ? jobs_oldest(j, SLOT_FREE) : NULL;
+	int r = s ? slot_fill(s, j, &whole, e) : -EBUSY;
+
+	if (r < 0)
+		return r;
+	job_take_over(s->job, found);
+	s->state = SLOT_BUNDLING;
+	store_set_state(j->store, s->id, ENTRY_DECODING);
+	if (job_start(s->job, true) < 0)
+		slot_end(s);
 	return 0;
 }
 

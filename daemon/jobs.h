@@ -39,12 +39,21 @@ const char *jobs_join(struct jobs *j, const struct request *request);
 bool jobs_full(const struct jobs *j);
 /* Begins a snapshot, which is in the store as E from now on. 0 or -errno. */
 int jobs_add(struct jobs *j, const struct request *request, const struct entry *e);
+/* Decodes what a recorder before us left undecoded, E in the list or new to it. FOUND is taken
+ * over. 0; -EBUSY: too many are under way, as one place is left for new snapshots; -errno. */
+int jobs_take_up(struct jobs *j, const struct entry *e, struct job_found *found);
+/* Snapshots that begin from now on go by CONFIG, borrowed while any job runs; others by the one
+ * before. */
+void jobs_use(struct jobs *j, const struct config *config);
 /* Rings came or went: memory for their copy is at hand again before the next snapshot, or, where a
  * snapshot has it now, when that has given it back. */
 void jobs_fit_area(struct jobs *j);
 /* Is a job at the source's events right now? */
 bool jobs_capturing(const struct jobs *j);
 size_t jobs_running(const struct jobs *j);
+/* The longest time that a CPU was not traced for the last snapshot that has ended, ns;
+ * ENTRY_ABSENT: there was none. */
+uint64_t jobs_last_dark_ns(const struct jobs *j);
 /* From now on the CPUs stay stopped after a copy: it is the last one. */
 void jobs_no_resume(struct jobs *j);
 /* Ends decoding soon, keeping bundles. */

@@ -1,7 +1,7 @@
 /*
  * Where clients knock. Called by main.c before anything is traced, so that a socket in use stops us
- * before COMMAND runs. With socket activation the fd is found by its name, "varlink": the next
- * start may bring other fds too.
+ * before COMMAND runs. With socket activation the fd is found by its name, "varlink": there may be
+ * others too, which fdstore.c takes, and with them the variables that tell of them.
  */
 #include "daemon/listener.h"
 
@@ -22,7 +22,7 @@
 static int listener_from_systemd(void)
 {
 	char **names = NULL;
-	int n = sd_listen_fds_with_names(1, &names);
+	int n = sd_listen_fds_with_names(0, &names);
 	int fd = -ENOENT;
 
 	for (int i = 0; i < n; i++) {
@@ -52,7 +52,7 @@ static int listener_make_parent(const char *path)
 
 /* What is at the address already? 0: nothing, or the socket of one that is gone, which is removed;
  * -EADDRINUSE. */
-static int listener_clear(const struct sockaddr_un *address, char *why, size_t why_size)
+static int listener_clear(const struct sockaddr_un *address, int type, char *why, size_t why_size)
 {
 	struct stat st;
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -63,7 +63,7 @@ static int listener_clear(const struct sockaddr_un *address, char *why, size_t w
 		snprintf(why, why_size, "%s exists and is not a socket", address->sun_path);
 		return -EADDRINUSE;
 	}
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
@@ -93,7 +93,7 @@ static int listener_bind(struct listener *l, const struct sockaddr_un *address)
 	return listen(l->fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-static int listener_make(struct listener *l, const char *path, char *why, size_t why_size)
+static int listener_make(struct listener *l, const char *path, int type, char *why, size_t why_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int r;
@@ -106,25 +106,18 @@ static int listener_make(struct listener *l, const char *path, char *why, size_t
 	strcpy(address.sun_path, path);
 	r = listener_make_parent(path);
 	if (r == 0)
-		r = listener_clear(&address, why, why_size);
+		r = listener_clear(&address, type, why, why_size);
 	if (r < 0)
 		return r;
-	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	return l->fd < 0 ? -errno : listener_bind(l, &address);
 }
 
-int listener_open(const char *path, struct listener *ret, char *why, size_t why_size)
+static int listener_open_here(const char *path, int type, struct listener *ret, char *why,
+			      size_t why_size)
 {
-	int r;
+	int r = listener_make(ret, path, type, why, why_size);
 
-	*ret = (struct listener){.fd = -EBADF};
-	*why = '\0';
-	r = listener_from_systemd();
-	if (r >= 0) {
-		ret->fd = r;
-		return 0;
-	}
-	r = listener_make(ret, path, why, why_size);
 	if (r == 0)
 		return 0;
 	if (!*why)
@@ -133,17 +126,20 @@ int listener_open(const char *path, struct listener *ret, char *why, size_t why_
 	return r;
 }
 
-bool listener_group(const struct listener *l, gid_t *ret_gid)
+int listener_open(const char *path, struct listener *ret, char *why, size_t why_size)
 {
-	struct sockaddr_un address = {0};
-	socklen_t size = sizeof(address) - 1;
-	struct stat st;
+	*ret = (struct listener){.fd = listener_from_systemd()};
+	*why = '\0';
+	if (ret->fd >= 0)
+		return 0;
+	return listener_open_here(path, SOCK_STREAM, ret, why, why_size);
+}
 
-	if (getsockname(l->fd, (struct sockaddr *)&address, &size) < 0 || !address.sun_path[0] ||
-	    stat(address.sun_path, &st) < 0 || !(st.st_mode & S_IWGRP))
-		return false;
-	*ret_gid = st.st_gid;
-	return true;
+int listener_open_channel(const char *path, struct listener *ret, char *why, size_t why_size)
+{
+	*ret = (struct listener){.fd = -EBADF};
+	*why = '\0';
+	return listener_open_here(path, SOCK_SEQPACKET, ret, why, why_size);
 }
 
 void listener_done(struct listener *l)

@@ -16,7 +16,7 @@ struct listener {
 
 /* 0, or -errno with one line in WHY (-EADDRINUSE: another recorder, or something else, has it). */
 int listener_open(const char *path, struct listener *ret, char *why, size_t why_size);
-/* Whose write permission the socket file grants to a group. True: *ret_gid is that group. */
-bool listener_group(const struct listener *l, gid_t *ret_gid);
+/* The same for a SOCK_SEQPACKET socket, which is always made here. */
+int listener_open_channel(const char *path, struct listener *ret, char *why, size_t why_size);
 /* Closes it, and removes the file if it is still the one that was made. */
 void listener_done(struct listener *l);

@@ -5,7 +5,9 @@ PTSNAPD_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_VENDORDIR=\"$(vendorconfdir)\"
 daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
+	daemon/access.c daemon/access.h \
 	daemon/aside.c daemon/aside.h \
+	daemon/bucket.c daemon/bucket.h \
 	daemon/check.c daemon/check.h daemon/check_private.h \
 	daemon/check_clock.c \
 	daemon/check_cpus.c \
@@ -28,6 +30,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/config.c daemon/config.h daemon/config_setting.h \
 	daemon/config_emu.c \
 	daemon/config_file.c \
+	daemon/config_reload.c \
 	daemon/config_show.c \
 	daemon/config_table.c \
 	daemon/config_types.c \
@@ -35,19 +38,31 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control.c daemon/control.h daemon/control_private.h \
 	daemon/control_check.c \
 	daemon/control_lease.c \
+	daemon/control_monitor.c \
+	daemon/control_snapshot.c \
+	daemon/control_store.c \
+	daemon/control_user.c \
+	daemon/coredump.c daemon/coredump.h \
 	daemon/cpunotes.c daemon/cpunotes.h \
+	daemon/emulate.c daemon/emulate.h \
 	daemon/entry.c daemon/entry.h \
 	daemon/evidence.c daemon/evidence.h \
+	daemon/fdstore.c daemon/fdstore.h \
+	daemon/exclude.c daemon/exclude.h \
 	daemon/filelist.c daemon/filelist.h \
 	daemon/fileopen.c daemon/fileopen.h \
 	daemon/files.c daemon/files.h \
+	daemon/fill.c daemon/fill.h \
+	daemon/gate.c daemon/gate.h \
 	daemon/host.c daemon/host.h \
 	daemon/hotplug.c daemon/hotplug.h \
 	daemon/imagefile.c daemon/imagefile.h \
 	daemon/imagestore.c daemon/imagestore.h \
 	daemon/intake.c daemon/intake.h \
 	daemon/job.c daemon/job.h daemon/job_private.h \
+	daemon/job_decode.c \
 	daemon/job_images.c \
+	daemon/job_recover.c \
 	daemon/job_steps.c \
 	daemon/job_thread.c \
 	daemon/job_whole.c \
@@ -57,17 +72,23 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/kernel_look.c \
 	daemon/lease.c daemon/lease.h \
 	daemon/listener.c daemon/listener.h \
-	daemon/log.c daemon/log.h \
+	daemon/log.c daemon/log.h daemon/log_events.h \
 	daemon/manager.c daemon/manager.h \
 	daemon/memory.c daemon/memory.h \
 	daemon/memory_copy.c daemon/memory_copy.h \
 	daemon/memory_names.c daemon/memory_names.h \
 	daemon/memory_read.c daemon/memory_read.h \
+	daemon/metrics.c daemon/metrics.h \
 	daemon/opentask.c daemon/opentask.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/procreader.c daemon/procreader.h \
 	daemon/procs.c daemon/procs.h \
+	daemon/recover.c daemon/recover.h \
+	daemon/remake.c daemon/remake.h \
+	daemon/reload.c daemon/reload.h \
+	daemon/report_output.c daemon/report_output.h \
 	daemon/request.h \
+	daemon/selfstat.c daemon/selfstat.h \
 	daemon/sender.c daemon/sender.h \
 	daemon/server.c daemon/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
@@ -76,11 +97,29 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/store_file.c daemon/store_file.h \
 	daemon/store_scan.c daemon/store_scan.h \
 	daemon/trigger.c daemon/trigger.h \
+	daemon/trigger_file.c \
+	daemon/trigger_json.c \
+	daemon/trigger_object.c daemon/trigger_object.h \
+	daemon/trigger_set.c daemon/trigger_set.h \
+	daemon/trigger_show.c \
 	daemon/trigger_signal.c \
-	daemon/vdso.c daemon/vdso.h
+	daemon/trigger_unit.c \
+	daemon/unitname.c daemon/unitname.h \
+	daemon/unitwatch.c daemon/unitwatch.h \
+	daemon/unitwatch_news.c \
+	daemon/unit_limits.c daemon/unit_limits.h \
+	daemon/vdso.c daemon/vdso.h \
+	daemon/watch.c daemon/watch.h
 
 sbin_PROGRAMS += daemon/ptsnapd
 daemon_ptsnapd_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_ptsnapd_SOURCES = daemon/main.c
 daemon_ptsnapd_LDADD = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
 	proto/libptproto.a $(SYSTEMD_LIBS) $(JSONC_LIBS)
+
+# Run by systemd itself, at boot: it links as little as it can.
+systemdsystemgenerator_PROGRAMS = daemon/ptsnap-generator
+daemon_ptsnap_generator_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
+daemon_ptsnap_generator_SOURCES = daemon/generator.c
+daemon_ptsnap_generator_LDADD = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
+	proto/libptproto.a $(JSONC_LIBS)

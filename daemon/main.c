@@ -14,6 +14,7 @@
 
 #include "daemon/check.h"
 #include "daemon/config.h"
+#include "daemon/emulate.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
@@ -40,17 +41,22 @@ enum exit_code {
 /* The signal that asked us to end before the loop could listen; 0: none. */
 static volatile sig_atomic_t early_stop;
 
-static void on_early_signal(int signal)
+static void on_early_signal(int signal, siginfo_t *info, void *context)
 {
-	if (signal != SIGUSR2) /* which finds nothing to take a snapshot of yet */
-		early_stop = signal;
+	(void)context;
+	/* A snapshot would be of nothing yet, and the files are just being read. */
+	if (signal == SIGUSR2 || (signal == SIGHUP && info->si_code != SI_KERNEL))
+		return;
+	/* The kernel's is said again as one that cannot be taken for somebody's. */
+	early_stop = signal == SIGHUP ? SIGTERM : signal;
 }
 
 static const int our_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 
 static void signals_remember(void)
 {
-	struct sigaction action = {.sa_handler = on_early_signal, .sa_flags = SA_RESTART};
+	struct sigaction action = {.sa_sigaction = on_early_signal,
+				   .sa_flags = SA_RESTART | SA_SIGINFO};
 
 	for (size_t i = 0; i < ARRAY_SIZE(our_signals); i++)
 		sigaction(our_signals[i], &action, NULL);
@@ -110,6 +116,7 @@ static int serve(struct manager_parts *parts)
 	return r;
 }
 
+/* Without a store: the machine is kept for another process that records. */
 static int trace(struct manager_parts *parts)
 {
 	struct command command;
@@ -127,7 +134,7 @@ static int trace(struct manager_parts *parts)
 		return complain(why, start_code(r, EXIT_CODE_NOT_TRACING));
 	raise_fd_limit();
 	parts->command = &command;
-	r = serve(parts);
+	r = parts->store ? serve(parts) : emulate_run(parts->source, &command, parts->listener->fd);
 	source_free(parts->source);
 	command_done(&command);
 	return r;
@@ -150,16 +157,33 @@ static int open_and_trace(const struct config *config)
 		return complain(why, start_code(r, EXIT_CODE_FAILURE));
 	}
 	parts.listener = &listener;
-	r = trace(&parts);
+	r = fdstore_take(&parts.kept, &parts.n_kept);
+	r = r < 0 ? complain(strerror(-r), EXIT_CODE_FAILURE) : trace(&parts);
+	fdstore_free(parts.kept, parts.n_kept);
 	listener_done(&listener);
 	store_free(parts.store);
+	return r;
+}
+
+static int open_and_emulate(const struct config *config)
+{
+	struct manager_parts parts = {.config = config};
+	struct listener listener;
+	char why[WHY_SIZE];
+	int r = listener_open_channel(config->emulate, &listener, why, sizeof(why));
+
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
+	parts.listener = &listener;
+	r = trace(&parts);
+	listener_done(&listener);
 	return r;
 }
 
 /* The files and directories that options name. */
 static int check_files(const struct config *config, char *why, size_t why_size)
 {
-	int r = check_worker(config->worker, why, why_size);
+	int r = config->emulate ? 0 : check_worker(config->worker, why, why_size);
 
 	if (r == 0 && config->emu_truth)
 		r = check_empty_dir("--emu-truth", config->emu_truth, why, why_size);
@@ -179,7 +203,7 @@ static int check_and_trace(const struct config *config)
 			return complain(why, r == -ENOENT ? EXIT_CODE_NOT_FOUND
 							  : EXIT_CODE_NOT_EXECUTABLE);
 	}
-	return open_and_trace(config);
+	return config->emulate ? open_and_emulate(config) : open_and_trace(config);
 }
 
 /* Wrong values in files are failures only to who asked for them. */

@@ -8,6 +8,7 @@
  */
 #include "daemon/manager.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,16 +21,21 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/control.h"
+#include "daemon/exclude.h"
 #include "daemon/files.h"
 #include "daemon/hotplug.h"
 #include "daemon/intake.h"
 #include "daemon/jobs.h"
 #include "daemon/lease.h"
 #include "daemon/log.h"
+#include "daemon/log_events.h"
 #include "daemon/memory.h"
 #include "daemon/procs.h"
+#include "daemon/recover.h"
+#include "daemon/reload.h"
 #include "daemon/server.h"
 #include "daemon/trigger.h"
+#include "daemon/watch.h"
 #include "proto/base.h"
 #include "sideband/timeline.h"
 
@@ -37,7 +43,7 @@
 #define TIDY_USEC 60000000u
 /* Processes whose code in memory that is no file's is remembered. */
 #define MAX_MEMORY_PROCESSES 4096u
-#define N_STOP_SIGNALS	     3
+#define N_STOP_SIGNALS	     2
 /* Programs that run for less time are known by their records alone. */
 #define PROCS_DELAY_NS 50000000u
 
@@ -49,6 +55,7 @@ struct manager {
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
+	struct exclude *exclude;
 	struct memory *memory;
 	struct intake intake;
 	struct store *store;
@@ -58,10 +65,13 @@ struct manager {
 	struct hotplug *hotplug;
 	struct control control;
 	struct server *server;
-	sd_event_source *intake_io, *files_io, *command_io, *grace_timer, *tidy_timer, *usr2;
+	struct reload reload;
+	struct watch watch;
+	sd_event_source *intake_io, *files_io, *command_io, *grace_timer, *tidy_timer, *usr2, *hup;
 	sd_event_source *stop_signals[N_STOP_SIGNALS];
-	bool stopping;	  /* a signal asked us to end */
-	bool exit_wanted; /* COMMAND has ended: its last snapshot is still to be begun */
+	uint64_t lost_told; /* records whose loss was logged */
+	bool stopping;	    /* a signal asked us to end */
+	bool exit_wanted;   /* COMMAND has ended: its last snapshot is still to be begun */
 };
 
 static uint64_t monotonic_usec(void)
@@ -89,14 +99,14 @@ static void manager_maybe_end(struct manager *m)
 /* --exit-with-command: the last snapshot; when too many are under way, after one of them. */
 static void manager_fire_exit(struct manager *m)
 {
-	char id[ENTRY_ID_SIZE];
+	struct trigger_answer answer;
 	struct request q;
 	int r;
 
 	request_init(&q, "exit", m->command->argv[0]);
 	command_tell_end(m->command, q.reason, sizeof(q.reason));
 	q.pid = (uint64_t)m->command->pid;
-	r = trigger_fire(&m->trigger, &q, id);
+	r = trigger_fire(&m->trigger, &q, &answer);
 	m->exit_wanted = r == TRIGGER_BUSY;
 	if (r < 0)
 		log_error("no snapshot at the command's end: %s", strerror(-r));
@@ -152,6 +162,29 @@ static int manager_on_files(sd_event_source *source, int fd, uint32_t revents, v
 	return 0;
 }
 
+/* Old configurations go when no thread can look at them. */
+static void manager_tidy_reload(struct manager *m)
+{
+	if (jobs_running(m->jobs) == 0 && control_is_idle(&m->control))
+		reload_tidy(&m->reload);
+}
+
+/* Records that the rings had no room for since this was said last. */
+static void manager_tell_lost(struct manager *m)
+{
+	struct log_fields fields = LOG_NO_FIELDS;
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < m->source->n_cpus; i++)
+		lost += m->intake.cpus[i].lost;
+	if (lost == m->lost_told)
+		return;
+	fields.lost = lost - m->lost_told;
+	log_event(LOG_WARNING, LOG_EVENT_TRACE_LOST, &fields,
+		  "%" PRIu64 " sideband records were lost within a minute", fields.lost);
+	m->lost_told = lost;
+}
+
 static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct manager *m = userdata;
@@ -159,6 +192,9 @@ static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdat
 
 	(void)usec;
 	files_tidy(m->files);
+	manager_tidy_reload(m);
+	manager_tell_lost(m);
+	trigger_look(&m->trigger);
 	r = sd_event_source_set_time_relative(source, TIDY_USEC);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
@@ -198,6 +234,57 @@ static int manager_on_stop(sd_event_source *source, const struct signalfd_siginf
 	return 0;
 }
 
+/* What can change while the recorder runs. */
+static void manager_use(struct manager *m, const struct config *c)
+{
+	const struct store_limits limits = {c->store_max_use, c->store_max_entries,
+					    c->store_in_memory};
+
+	m->config = c;
+	store_use_limits(m->store, &limits);
+	jobs_use(m->jobs, c);
+	trigger_use(&m->trigger, c);
+	if (trigger_watch_units(&m->trigger, m->event) < 0)
+		log_warning("units that fail cannot be watched: no memory");
+	control_use(&m->control, c);
+	watch_use(&m->watch, c);
+}
+
+static int manager_reload(void *userdata, struct json_object *warnings, char *why, size_t why_size)
+{
+	struct manager *m = userdata;
+	int r;
+
+	if (m->stopping) {
+		snprintf(why, why_size, "the recorder ends");
+		return -EINVAL;
+	}
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, monotonic_usec());
+	manager_tidy_reload(m);
+	r = reload_read(&m->reload, warnings, why, why_size);
+	if (r == 0) {
+		manager_use(m, m->reload.now);
+		log_info("configuration read again");
+	} else {
+		log_error("the configuration stays as it was: %s", why);
+	}
+	sd_notify(0, "READY=1");
+	return r;
+}
+
+/* Somebody's means that files are to be read again; the kernel's, that the terminal is gone. */
+static int manager_on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
+			     void *userdata)
+{
+	struct manager *m = userdata;
+	char why[1024];
+
+	if (si->ssi_code == SI_KERNEL)
+		return manager_on_stop(source, si, userdata);
+	(void)manager_reload(m, NULL, why, sizeof(why));
+	return 0;
+}
+
 static void manager_on_progress(void *userdata, const char *id, enum job_phase phase,
 				uint32_t percent)
 {
@@ -211,6 +298,7 @@ static void manager_tend(struct manager *m)
 {
 	lease_on_captured(&m->lease);
 	hotplug_on_captured(m->hotplug);
+	trigger_look(&m->trigger);
 }
 
 static int manager_on_captured(void *userdata, const struct request *request, const char *id,
@@ -272,6 +360,8 @@ static int manager_build_memory(struct manager *m)
 	int r = timeline_new_within(m->config->timeline_max, &m->timeline);
 
 	if (r == 0)
+		r = exclude_new(m->config->exclude_units, m->config->exclude_users, &m->exclude);
+	if (r == 0)
 		r = files_new("/proc", manager_max_files(m), &m->files);
 	if (r == 0)
 		r = files_open_aside(m->files);
@@ -282,7 +372,9 @@ static int manager_build_memory(struct manager *m)
 	if (r < 0)
 		return r;
 	files_use(m->files, m->timeline, m->procs);
-	procs_set_delay(m->procs, PROCS_DELAY_NS);
+	procs_set_exclude(m->procs, m->exclude);
+	/* Who is to be left alone has to be known soon, whatever that costs. */
+	procs_set_delay(m->procs, m->exclude ? 0 : PROCS_DELAY_NS);
 	parts.timeline = m->timeline;
 	parts.files = m->files;
 	parts.procs = m->procs;
@@ -302,6 +394,7 @@ static void manager_on_lease_changed(void *userdata)
 	struct manager *m = userdata;
 
 	hotplug_look(m->hotplug);
+	trigger_look(&m->trigger);
 }
 
 static int manager_build_service(struct manager *m, const struct listener *listener)
@@ -314,25 +407,34 @@ static int manager_build_service(struct manager *m, const struct listener *liste
 
 	if (r < 0)
 		return r;
-	trigger_init(&m->trigger, m->source, m->store, m->jobs);
+	r = trigger_init(&m->trigger, m->source, m->store, m->jobs, m->config);
+	if (r < 0)
+		return r;
 	lease_init(&m->lease, m->event, m->source, m->jobs, &on_lease);
 	m->control = (struct control){
 		.event = m->event,
 		.config = m->config,
 		.lease = &m->lease,
+		.reload = manager_reload,
+		.reload_userdata = m,
 		.trigger = &m->trigger,
 		.store = m->store,
 		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command, monotonic_usec(),
-			   &m->lease},
+			   &m->lease, &m->watch.self},
 	};
-	m->control.have_group = listener_group(listener, &m->control.group);
+	control_listen(&m->control);
+	access_init(&m->control.access, m->config->admin_group);
 	r = hotplug_new(m->event, m->source, m->jobs, &m->hotplug);
-	return r < 0 ? r : server_new(m->event, m->config, listener, &on_peer, &m->server);
+	if (r == 0)
+		r = watch_init(&m->watch, m->event, m->config, &m->control.status);
+	return r < 0 ? r
+		     : server_new(m->event, m->config, &m->control.access, listener, &on_peer,
+				  &m->server);
 }
 
 static int manager_add_sources(struct manager *m)
 {
-	static const int stops[N_STOP_SIGNALS] = {SIGTERM, SIGINT, SIGHUP};
+	static const int stops[N_STOP_SIGNALS] = {SIGTERM, SIGINT};
 	/* Records have a queue that is long enough: they take turns with everybody else, so that no
 	 * storm of them keeps anybody out. */
 	int r = sd_event_add_io(m->event, &m->intake_io, intake_fd(&m->intake), EPOLLIN,
@@ -346,6 +448,10 @@ static int manager_add_sources(struct manager *m)
 					m);
 	if (r >= 0)
 		r = trigger_add_signal(&m->trigger, m->event, &m->usr2);
+	if (r >= 0)
+		r = trigger_watch_units(&m->trigger, m->event);
+	if (r >= 0)
+		r = sd_event_add_signal(m->event, &m->hup, SIGHUP, manager_on_hangup, m);
 	if (r >= 0 && m->command->running)
 		r = sd_event_add_io(m->event, &m->command_io, m->command->pidfd, EPOLLIN,
 				    manager_on_command, m);
@@ -365,6 +471,7 @@ int manager_new(const struct manager_parts *parts, struct manager **ret)
 	if (!m)
 		return -ENOMEM;
 	m->config = parts->config;
+	reload_init(&m->reload, parts->config);
 	m->command = parts->command;
 	m->source = parts->source;
 	m->store = parts->store;
@@ -380,6 +487,7 @@ int manager_new(const struct manager_parts *parts, struct manager **ret)
 		m->store = NULL;
 		return r;
 	}
+	recover_all(m->jobs, m->store, parts->kept, parts->n_kept);
 	*ret = TAKE_PTR(m);
 	return 0;
 }
@@ -394,20 +502,26 @@ void manager_free(struct manager *m)
 	sd_event_source_disable_unref(m->grace_timer);
 	sd_event_source_disable_unref(m->tidy_timer);
 	sd_event_source_disable_unref(m->usr2);
+	sd_event_source_disable_unref(m->hup);
 	for (int i = 0; i < N_STOP_SIGNALS; i++)
 		sd_event_source_disable_unref(m->stop_signals[i]);
+	control_listen(NULL);
+	watch_done(&m->watch);
 	server_free(m->server);
 	control_done(&m->control);
 	hotplug_free(m->hotplug);
 	lease_done(&m->lease);
+	trigger_done(&m->trigger);
 	jobs_free(m->jobs);
 	intake_done(&m->intake);
 	procs_free(m->procs);
+	exclude_free(m->exclude);
 	memory_free(m->memory);
 	files_free(m->files);
 	timeline_free(m->timeline);
 	store_free(m->store);
 	source_free(m->source);
+	reload_done(&m->reload);
 	sd_event_unref(m->event);
 	free(m);
 }
@@ -421,18 +535,22 @@ static void manager_tell_begin(const struct manager *m)
 {
 	const struct source *s = m->source;
 	const char *terms = s->pt_terms ? s->pt_terms : "default terms";
+	const struct log_fields none = LOG_NO_FIELDS;
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_cpus; i++)
 		n += s->cpus[i].state == SOURCE_CPU_TRACING;
-	if (n == s->n_cpus)
-		log_info("tracing (%s: %s); waiting for triggers", s->ops->name, terms);
-	else if (n > 0)
-		log_warning("tracing %zu of %zu CPUs (%s: %s); waiting for triggers", n, s->n_cpus,
-			    s->ops->name, terms);
-	else
-		log_warning("no CPU is traced: degraded to what the kernel tells of threads and "
-			    "processes; waiting for triggers");
+	if (n == 0)
+		log_event(LOG_WARNING, LOG_EVENT_PT_UNAVAILABLE, &none,
+			  "no CPU is traced: degraded to what the kernel tells of threads and "
+			  "processes");
+	else if (n < s->n_cpus)
+		log_event(LOG_WARNING, LOG_EVENT_RINGS_DEGRADED, &none,
+			  "%zu of %zu CPUs are traced", n, s->n_cpus);
+	if (s->sizes_note && *s->sizes_note)
+		log_event(LOG_WARNING, LOG_EVENT_RINGS_DEGRADED, &none, "%s", s->sizes_note);
+	log_event(LOG_INFO, LOG_EVENT_STARTED, &none, "%s (%s: %s); waiting for triggers",
+		  n > 0 ? "tracing" : "recording", s->ops->name, terms);
 }
 
 int manager_run(struct manager *m)

@@ -6,19 +6,22 @@
 #include "capture/source.h"
 #include "daemon/command.h"
 #include "daemon/config.h"
+#include "daemon/fdstore.h"
 #include "daemon/listener.h"
 #include "daemon/store.h"
 
 struct manager;
 
-/* What main.c has opened. Source and store are taken over by manager_new when it succeeds; config,
- * listener and command are borrowed. */
+/* What main.c has opened. Source and store are taken over by manager_new when it succeeds; what was
+ * kept of the last run loses what is taken up; all else is borrowed. */
 struct manager_parts {
 	const struct config *config;
 	const struct listener *listener;
 	struct command *command;
 	struct source *source;
 	struct store *store;
+	struct fdstore_item *kept; /* of the last run */
+	size_t n_kept;
 };
 
 /* SIGTERM, SIGINT, SIGHUP and SIGUSR2 must be blocked. 0 or -errno. */

@@ -7,19 +7,28 @@
  */
 #include "daemon/peer.h"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 
 #include "daemon/log.h"
+#include "daemon/unitname.h"
 #include "proto/base.h"
 
 #define MAX_GROUPS 1024
+/* include/uapi/asm-generic/socket.h, Linux 6.5. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 struct peer {
 	int fd;
 	struct varlink *varlink;
 	struct peer_handler handler;
 	struct ucred credentials;
+	int pidfd; /* of who connected; -EBADF: the kernel is too old to tell */
 	uint64_t idle_usec;
 	sd_event_source *io, *idle, *later;
 	bool open;	   /* a call waits for its (last) reply */
@@ -167,9 +176,13 @@ int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_hand
 		return -ENOMEM;
 	}
 	p->fd = fd;
+	p->pidfd = -EBADF;
 	p->idle_usec = idle_usec;
 	p->handler = *handler;
 	r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->credentials, &size) < 0 ? -errno : 0;
+	size = sizeof(p->pidfd);
+	if (r == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &p->pidfd, &size) < 0)
+		p->pidfd = -EBADF;
 	if (r == 0)
 		r = varlink_new(&p->varlink);
 	if (r == 0)
@@ -190,6 +203,7 @@ void peer_free(struct peer *p)
 	sd_event_source_disable_unref(p->idle);
 	sd_event_source_disable_unref(p->later);
 	varlink_free(p->varlink);
+	close_fd(p->pidfd);
 	close_fd(p->fd);
 	free(p);
 }
@@ -197,6 +211,47 @@ void peer_free(struct peer *p)
 const struct ucred *peer_credentials(const struct peer *p)
 {
 	return &p->credentials;
+}
+
+/* Of a pid alone it cannot be told whose it is by now. */
+static bool peer_lives(const struct peer *p)
+{
+	struct pollfd pollfd = {.fd = p->pidfd, .events = POLLIN};
+
+	return p->pidfd >= 0 && poll(&pollfd, 1, 0) == 0;
+}
+
+static void read_comm(pid_t pid, char ret[32])
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, ret, 31) : 0;
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+void peer_unit(const struct peer *p, char ret[ENTRY_UNIT_SIZE])
+{
+	if (unitname_of_pid("/proc", (uint64_t)p->credentials.pid, ret) < 0 || !peer_lives(p))
+		*ret = '\0';
+}
+
+void peer_name(const struct peer *p, char ret[PEER_NAME_SIZE])
+{
+	char comm[32], unit[ENTRY_UNIT_SIZE];
+
+	read_comm(p->credentials.pid, comm);
+	peer_unit(p, unit);
+	if (*comm && peer_lives(p))
+		snprintf(ret, PEER_NAME_SIZE, "pid %d (%s%s%s), uid %u", (int)p->credentials.pid,
+			 comm, *unit ? ", " : "", unit, (unsigned)p->credentials.uid);
+	else
+		snprintf(ret, PEER_NAME_SIZE, "pid %d, uid %u", (int)p->credentials.pid,
+			 (unsigned)p->credentials.uid);
 }
 
 bool peer_in_group(const struct peer *p, gid_t gid)

@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 #include <systemd/sd-event.h>
 
+#include "daemon/entry.h"
 #include "proto/varlink.h"
 
 struct peer;
@@ -33,6 +34,12 @@ int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_hand
 void peer_free(struct peer *p);
 
 const struct ucred *peer_credentials(const struct peer *p);
+/* "pid 7 (COMM, UNIT), uid 1000" for messages; comm and unit only where they are certainly those of
+ * who has connected, and not of another process that has got the pid since. */
+#define PEER_NAME_SIZE 384
+void peer_name(const struct peer *p, char ret[PEER_NAME_SIZE]);
+/* The unit that it runs in, "" where that is not known for certain. */
+void peer_unit(const struct peer *p, char ret[ENTRY_UNIT_SIZE]);
 /* Is the user in group GID (primary or supplementary, as they were at connect)? */
 bool peer_in_group(const struct peer *p, gid_t gid);
 /* May the call being answered have several replies? */
@@ -48,5 +55,5 @@ void peer_reply_fd(struct peer *p, struct json_object *parameters, int fd);
 void peer_error(struct peer *p, const char *error, struct json_object *parameters);
 /* An error of org.varlink.service, as varlink_make_service_error. */
 void peer_service_error(struct peer *p, const char *name, const char *key, const char *value);
-/* Sends what can be sent at once: the recorder ends. */
+/* Sends what can be sent at once: the recorder ends, or more is to come. */
 void peer_flush(struct peer *p);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "capture/clock.h"
 #include "daemon/procreader.h"
 #include "proto/base.h"
 
@@ -16,6 +17,10 @@
 #define MSEC 1000000u
 /* How long facts are waited for at a snapshot. */
 #define WAIT_ALL_NS (1000u * MSEC)
+/* After records were lost everybody is looked at again, but not more often. */
+#define LOOK_AGAIN_NS (1000u * MSEC)
+/* So far back it is looked for who forked whom. */
+#define MAX_GENERATIONS 32u
 
 struct procs_entry {
 	struct procinfo info;
@@ -31,6 +36,19 @@ struct procs_entry {
 	bool asked_ended; /* it had ended by then */
 	bool asked_stale; /* it has executed another program since */
 	bool no_cmdline;  /* is given up */
+	struct {
+		uint64_t since;	    /* of what /proc has said: it held then, perf ns; ABSENT */
+		bool since_birth;   /* and nothing speaks against its holding since the fork */
+		uint32_t forked_by; /* 0: not known */
+		uint32_t execs;	    /* of which /proc has not been asked yet */
+		uint32_t asked;	    /* of them, with the request under way */
+		uint32_t covered;   /* of them, with the last answer, */
+		uint64_t learned;   /* which came then, perf ns */
+		bool seen;	    /* /proc has said something */
+		/* Of struct procs, when what is known held, and with the request under way. */
+		uint64_t losses, asked_losses;
+	} uid;
+	bool excluded;
 	/* Of the place, not of who has it now: */
 	bool in_line, in_ended;
 	uint64_t since_ns; /* when it came into the line */
@@ -45,6 +63,7 @@ struct procs_line {
 struct procs {
 	struct procreader *reader;
 	struct source *source; /* borrowed */
+	const struct exclude *exclude;
 	struct procs_entry *entries;
 	uint32_t n, max;
 	uint32_t *buckets;	 /* as many as entries */
@@ -53,6 +72,9 @@ struct procs {
 	uint64_t delay_ns, now_ns;
 	uint64_t patience_ns, snapshot_patience_ns;
 	uint64_t tags; /* so far */
+	/* How often records were lost, the last time, and up to which of these all were looked at
+	 * again, and when. */
+	uint64_t losses, lost_at, looked_losses, looked_ns;
 	uint32_t n_pending;
 	uint64_t dropped;
 };
@@ -182,6 +204,7 @@ static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
 	*e = (struct procs_entry){.info = procs_unknown(pid),
 				  .next = *bucket,
 				  .before_asked = p->tags,
+				  .uid = {.since = MANIFEST_ABSENT, .losses = p->losses},
 				  .in_line = e->in_line,
 				  .since_ns = e->since_ns};
 	*bucket = index;
@@ -201,6 +224,14 @@ void procs_see(struct procs *p, uint32_t pid)
 	procs_get(p, pid);
 }
 
+/* Another process: what is known of the one before it does not hold. */
+static void procs_uid_forget(const struct procs *p, struct procs_entry *e)
+{
+	memset(&e->uid, 0, sizeof(e->uid));
+	e->uid.since = MANIFEST_ABSENT;
+	e->uid.losses = p->losses;
+}
+
 /* Whom E tells of has ended, and the pid is used again. */
 static void procs_reuse(struct procs *p, struct procs_entry *e)
 {
@@ -210,8 +241,20 @@ static void procs_reuse(struct procs *p, struct procs_entry *e)
 	e->info = procs_unknown(pid);
 	e->ended = e->old_program = e->awaits_exe = e->no_cmdline = false;
 	e->exec_at = 0;
+	procs_uid_forget(p, e);
 	e->before_asked = p->tags;
 	procs_mark(p, e);
+}
+
+/* Its first programs may have been told before its birth. */
+static void procs_reuse_since(struct procs *p, struct procs_entry *e, uint64_t birth)
+{
+	uint64_t exec_at = e->exec_at > birth ? e->exec_at : 0;
+	uint32_t execs = exec_at > 0 ? MAX_OF(e->uid.execs, 1u) : 0;
+
+	procs_reuse(p, e);
+	e->exec_at = exec_at;
+	e->uid.execs = execs;
 }
 
 /* Also when its end was not told: nobody is forked twice. */
@@ -227,8 +270,14 @@ void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time)
 	if (!e)
 		return;
 	if (procs_is_reused(e, time))
-		procs_reuse(p, e);
-	e->forked_at = MAX_OF(e->forked_at, time);
+		procs_reuse_since(p, e, time);
+	/* What it did next may be among what was lost. */
+	if (p->losses > 0 && time <= p->lost_at)
+		e->uid.losses = p->losses - 1;
+	if (time >= e->forked_at) {
+		e->forked_at = time;
+		e->uid.forked_by = ppid;
+	}
 	if (e->info.ppid == MANIFEST_ABSENT)
 		e->info.ppid = ppid;
 }
@@ -247,6 +296,17 @@ void procs_exit(struct procs *p, uint32_t pid, uint64_t time)
 	procs_queue(p, &p->ended, (uint32_t)(e - p->entries));
 }
 
+/* One that is told late, after what /proc said was taken for that of the program before, was it
+ * that /proc told of: of the one before nothing is known. */
+static void procs_uid_exec(struct procs_entry *e, uint64_t time)
+{
+	uint32_t more = 1;
+
+	if (e->uid.seen && time <= e->uid.learned)
+		more += MIN_OF(e->uid.covered, 1u);
+	e->uid.execs += e->uid.execs < UINT32_MAX - 1 ? more : 0;
+}
+
 void procs_exec(struct procs *p, uint32_t pid, uint64_t time)
 {
 	struct procs_entry *e = procs_get(p, pid);
@@ -256,7 +316,14 @@ void procs_exec(struct procs *p, uint32_t pid, uint64_t time)
 	e->old_program = e->awaits_exe = e->asked_stale = true;
 	e->no_cmdline = e->info.cmdline_unread = false;
 	e->exec_at = time;
+	procs_uid_exec(e, time);
 	procs_mark(p, e);
+}
+
+void procs_lost(struct procs *p, uint64_t time)
+{
+	p->losses++;
+	p->lost_at = MAX_OF(p->lost_at, time);
 }
 
 static void procs_forget_program(struct procinfo *info)
@@ -337,22 +404,89 @@ static void procs_keep_program(struct procs_entry *e, struct procinfo *info)
 	info->cmdline_cut = e->info.cmdline_cut;
 }
 
+/* Now, on the clock of the records. */
+static uint64_t procs_perf_now(const struct procs *p)
+{
+	const struct source *s = p->source;
+	struct clock_now now;
+	uint64_t tsc = 0;
+
+	clock_read(&now);
+	if (!s || (!s->clock.valid && s->clock_is_monotonic))
+		return now.monotonic_ns;
+	if (!s->clock.valid)
+		return MANIFEST_ABSENT;
+	if (!s->ops->read_tsc)
+		return clock_tsc_to_ns(&s->clock, now.tsc);
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		tsc = MAX_OF(tsc, source_tsc((struct source *)(uintptr_t)s, i));
+	return clock_tsc_to_ns(&s->clock, tsc);
+}
+
+/* /proc has said whose E is, of whom /proc has said BEFORE. A process without rights to change its
+ * user gets another one by executing a program that gives it: so each program must have been looked
+ * at, and of several in a row only the last one can be. */
+static void procs_uid_learn(const struct procs *p, struct procs_entry *e, uint64_t before)
+{
+	bool none_lost = e->uid.losses == e->uid.asked_losses;
+	bool all_seen =
+		none_lost && (e->uid.asked == 0 || (e->uid.asked == 1 && e->info.program_is_plain));
+	bool same = !e->uid.seen || (e->uid.since != MANIFEST_ABSENT && before == e->info.uid);
+
+	e->uid.execs -= e->uid.asked;
+	e->uid.covered = e->uid.asked;
+	e->uid.asked = 0;
+	e->uid.learned = procs_perf_now(p);
+	e->uid.losses = e->uid.asked_losses;
+	if (!e->info.uid_is_only || (!e->info.program_is_plain && !e->info.zombie)) {
+		e->uid.since = MANIFEST_ABSENT;
+		e->uid.since_birth = false;
+	} else if (!all_seen || !same) {
+		e->uid.since = e->info.program_is_plain ? e->uid.learned : MANIFEST_ABSENT;
+		e->uid.since_birth = false;
+	} else if (!e->uid.seen) {
+		e->uid.since = e->uid.learned;
+		e->uid.since_birth = true;
+	}
+	e->uid.seen = true;
+}
+
+static void procs_exclude_learn(const struct procs *p, struct procs_entry *e)
+{
+	e->excluded |= exclude_has_uid(p->exclude, e->info.uid) ||
+		       exclude_has_cgroup(p->exclude, e->info.cgroup);
+	if (!e->excluded)
+		return;
+	procs_forget_program(&e->info);
+}
+
 /* Whether there is a command line that could not be read. */
 static bool procs_is_unread(const struct procs_entry *e, const struct procreader_answer *a)
 {
 	return !a->request.cmdline && e->info.exe && !e->info.cmdline && !e->info.zombie;
 }
 
+/* Have records been lost since it was looked at? */
+static bool procs_is_doubted(const struct procs *p, const struct procs_entry *e)
+{
+	return e->uid.losses != p->losses;
+}
+
 /* What /proc says; when the process is gone, what is known already stays. */
 static void procs_learn(struct procs *p, struct procs_entry *e, struct procreader_answer *a)
 {
 	bool stale = e->asked_stale || a->request.tag != e->asked;
+	uint64_t uid = e->info.uid;
 
 	if (a->error == 0 && procs_is_same(e, &a->info)) {
 		if (stale)
 			procs_keep_program(e, &a->info);
 		procs_take(e, &a->info);
 		e->info.cmdline_unread = procs_is_unread(e, a);
+		if (!stale)
+			procs_uid_learn(p, e, uid);
+	} else if (a->error == 0 && !e->ended && procs_is_doubted(p, e)) {
+		procs_reuse(p, e); /* neither its end was told nor who has its number now */
 	} else if (e->old_program && !stale) {
 		procs_forget_program(&e->info);
 	}
@@ -360,6 +494,7 @@ static void procs_learn(struct procs *p, struct procs_entry *e, struct procreade
 	procs_inherit_program(p, e);
 	if (p->source && p->source->ops->describe)
 		p->source->ops->describe(p->source, &e->info);
+	procs_exclude_learn(p, e);
 }
 
 /* Whom a request was about; NULL: nobody whom its answer could tell of any more. */
@@ -383,6 +518,8 @@ static bool procs_ask(struct procs *p, struct procs_entry *e)
 	e->pending = false;
 	p->n_pending--;
 	e->asked = q.tag;
+	e->uid.asked = e->uid.execs;
+	e->uid.asked_losses = p->losses;
 	e->asked_ended = e->ended;
 	e->asked_stale = false;
 	return true;
@@ -469,6 +606,23 @@ static void procs_line_up(struct procs *p)
 			procs_mark(p, &p->entries[i]);
 }
 
+/* Of those who live; what others had said of them before their end is nobody's. */
+static void procs_look_again(struct procs *p, bool at_once)
+{
+	uint64_t now;
+
+	if (p->looked_losses == p->losses)
+		return;
+	now = procs_now();
+	if (!at_once && p->looked_ns > 0 && now < p->looked_ns + LOOK_AGAIN_NS)
+		return;
+	p->looked_losses = p->losses;
+	p->looked_ns = now;
+	for (uint32_t i = 0; i < p->n; i++)
+		if (!p->entries[i].ended && procs_is_doubted(p, &p->entries[i]))
+			procs_mark(p, &p->entries[i]);
+}
+
 static void procs_refresh_all(struct procs *p)
 {
 	uint64_t now = procs_now(), until = now + WAIT_ALL_NS;
@@ -490,19 +644,97 @@ void procs_refresh(struct procs *p, size_t budget)
 		p->now_ns = procs_now();
 	procs_take_answers(p);
 	procs_give_up(p, p->patience_ns);
+	procs_look_again(p, budget == SIZE_MAX);
 	if (budget == SIZE_MAX)
 		procs_refresh_all(p);
 	else
 		procs_ask_line(p, budget);
 }
 
-int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procinfo *info),
+void procs_set_exclude(struct procs *p, const struct exclude *x)
+{
+	p->exclude = x;
+}
+
+bool procs_excludes(const struct procs *p)
+{
+	return p->exclude;
+}
+
+/* Who forked E, if the entry still tells of him. */
+static const struct procs_entry *procs_forker(const struct procs *p, const struct procs_entry *e)
+{
+	const struct procs_entry *by;
+
+	if (!e->forked_at || e->uid.forked_by == 0)
+		return NULL;
+	by = procs_find(p, e->uid.forked_by);
+	return by && by != e && by->forked_at < e->forked_at ? by : NULL;
+}
+
+bool procs_is_excluded(const struct procs *p, uint32_t pid)
+{
+	const struct procs_entry *e = p->exclude ? procs_find(p, pid) : NULL;
+
+	for (unsigned int i = 0; e && i < MAX_GENERATIONS; i++) {
+		if (e->excluded)
+			return true;
+		if (e->uid.seen)
+			return false;
+		e = procs_forker(p, e);
+	}
+	return false;
+}
+
+/* Since when E has the rights of UID alone: what was born to such a process was so from its birth,
+ * as long as each program since has been looked at. */
+static uint64_t procs_uid_since(const struct procs *p, const struct procs_entry *e, uint64_t uid,
+				unsigned int generations)
+{
+	const struct procs_entry *by;
+	bool since_birth = e->uid.seen ? e->uid.since_birth : e->exec_at == 0;
+
+	if (e->uid.execs > 0 || procs_is_doubted(p, e) ||
+	    (e->uid.seen && (e->uid.since == MANIFEST_ABSENT || e->info.uid != uid)))
+		return MANIFEST_ABSENT;
+	by = since_birth && generations > 0 ? procs_forker(p, e) : NULL;
+	if (by && procs_uid_since(p, by, uid, generations - 1) <= e->forked_at)
+		return e->forked_at;
+	return e->uid.since;
+}
+
+/* Of one that was gone too soon: that of who forked it. */
+static uint64_t procs_uid(const struct procs *p, const struct procs_entry *e)
+{
+	for (unsigned int i = 0; e && i < MAX_GENERATIONS; i++) {
+		if (e->info.uid != MANIFEST_ABSENT)
+			return e->info.uid;
+		e = procs_forker(p, e);
+	}
+	return MANIFEST_ABSENT;
+}
+
+int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procs_told *told),
 		  void *userdata)
 {
 	int r = 0;
 
-	for (uint32_t i = 0; i < p->n && r == 0; i++)
-		r = fn(userdata, &p->entries[i].info);
+	for (uint32_t i = 0; i < p->n && r == 0; i++) {
+		const struct procs_entry *e = &p->entries[i];
+		struct procs_told told = {
+			.info = &e->info,
+			.uid = procs_uid(p, e),
+			.excluded = procs_is_excluded(p, e->info.pid),
+		};
+
+		told.uid_since = procs_uid_since(p, e, told.uid, MAX_GENERATIONS);
+		if (e->info.uid == MANIFEST_ABSENT && told.uid_since == MANIFEST_ABSENT)
+			told.uid = MANIFEST_ABSENT;
+		/* It may have become one of those before it was gone. */
+		if (p->exclude && !e->uid.seen && told.uid_since == MANIFEST_ABSENT)
+			told.excluded = true;
+		r = fn(userdata, &told);
+	}
 	return r;
 }
 

@@ -4,10 +4,12 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "capture/source.h"
+#include "daemon/exclude.h"
 
 struct procs;
 
@@ -23,6 +25,9 @@ void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time);
 void procs_exit(struct procs *p, uint32_t pid, uint64_t time);
 /* It executes another program since TIME: its facts are read again. */
 void procs_exec(struct procs *p, uint32_t pid, uint64_t time);
+/* Records up to TIME (perf ns) were lost: of what is known of whom it may no longer hold. All are
+ * looked at again. */
+void procs_lost(struct procs *p, uint64_t time);
 /* It has mapped PATH executable: the first such file after an exec is the program, should nobody be
  * there any more to be asked. */
 void procs_map(struct procs *p, uint32_t pid, const char *path);
@@ -40,8 +45,24 @@ void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns);
  * time has come, and takes over what it has read since the last call. With SIZE_MAX the facts of
  * all, which are waited for: for a second at most, and not for a process that keeps the thread. */
 void procs_refresh(struct procs *p, size_t budget);
+/* X (borrowed, NULL: nobody) are those to be left alone; before anything is seen. */
+void procs_set_exclude(struct procs *p, const struct exclude *x);
+/* Are there any? */
+bool procs_excludes(const struct procs *p);
+/* Is it one of those, or, where its own facts are not known, a child of one? A number that was ever
+ * an excluded process' stays one. */
+bool procs_is_excluded(const struct procs *p, uint32_t pid);
+
+struct procs_told {
+	const struct procinfo *info;
+	uint64_t uid; /* info's, else that of who forked it; MANIFEST_ABSENT */
+	/* Since when (perf ns) it has certainly had the rights of that uid and no others;
+	 * MANIFEST_ABSENT: nobody knows that, or it has not. */
+	uint64_t uid_since;
+	bool excluded; /* or, where some are, of nobody whom anybody has looked at */
+};
 /* FN's first non-zero result ends it and is returned. */
-int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procinfo *info),
+int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procs_told *told),
 		  void *userdata);
 /* How many processes there are whose command line could not be read (procs_set_patience), the pids
  * of the first N of them in RET_PIDS. */

@@ -12,11 +12,17 @@
 
 /* A value. Filled in by whoever fires (control, signal, exit); trigger.c adds the times. */
 struct request {
-	char kind[16]; /* "control", "signal", "exit" */
-	char name[64]; /* which one of that kind */
+	char kind[16];		    /* "control", "signal", "exit", "unit" */
+	char name[ENTRY_NAME_SIZE]; /* which one of that kind: of a trigger that has one, its own */
+	/* The trigger of the configuration that was chosen (trigger_choose); "": the built-in one
+	 * of that kind. */
+	char trigger[ENTRY_NAME_SIZE];
 	char reason[ENTRY_REASON_SIZE];
-	uint64_t pid, uid;	      /* of the sender; ENTRY_ABSENT */
-	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
+	char unit[ENTRY_UNIT_SIZE]; /* that it is about, as one that failed; "" */
+	struct labels labels;
+	uint64_t pid, uid;		   /* of the sender; ENTRY_ABSENT */
+	char sender_unit[ENTRY_UNIT_SIZE]; /* that the sender runs in, "" where that is not known */
+	uint64_t last_bytes, last_ns;	   /* ENTRY_ABSENT: everything */
 	bool decode;
 	uint64_t deadline_ns; /* the newest part that can be decoded in that time; ENTRY_ABSENT: all
 			       */

@@ -1,6 +1,7 @@
 /*
  * accept(2) and its limits. A connection beyond them is closed at once: whoever holds too many gets
- * no more, and nobody else waits for it. Owned by the manager.
+ * no more, and nobody else waits for it. A few are kept for administrators, who are not kept out by
+ * others' connections. Owned by the manager.
  */
 #include "daemon/server.h"
 
@@ -11,13 +12,18 @@
 #include "daemon/log.h"
 #include "proto/base.h"
 
-/* Without free fds the listening socket stays readable: do not spin on it. */
-#define ACCEPT_INTERVAL_USEC 1000000
-#define ACCEPT_BURST	     200
+/* Without free fds the listening socket stays readable: do not spin on it. And whoever connects
+ * again and again must not keep the loop busy, nor, as the kernel lets nobody overtake in the
+ * socket's queue, others waiting: an eighth of a second for a full one. */
+#define ACCEPT_INTERVAL_USEC 50000
+#define ACCEPT_BURST	     100
+/* Connections beyond the limit for administrators alone. */
+#define ADMIN_PEERS 8
 
 struct server {
 	sd_event *event;
 	const struct config *config;
+	const struct access *access;
 	struct peer_handler handler;
 	sd_event_source *io;
 	struct peer **peers;
@@ -53,23 +59,33 @@ static void server_on_call(void *userdata, struct peer *peer, const struct varli
 	s->handler.on_call(s->handler.userdata, peer, call);
 }
 
+/* Why PEER cannot stay; NULL: it can. */
+static const char *server_refusal(const struct server *s, const struct peer *peer)
+{
+	uid_t uid = peer_credentials(peer)->uid;
+
+	if (s->n >= s->config->max_peers && access_rank_of(s->access, peer) < ACCESS_ADMIN)
+		return "too many are open";
+	if (s->n >= s->config->max_peers + ADMIN_PEERS)
+		return "too many are open, even for an administrator";
+	if (uid != 0 && server_count_uid(s, uid) >= s->config->max_peers_per_uid)
+		return "its user has too many";
+	return NULL;
+}
+
 static void server_welcome(struct server *s, int fd)
 {
 	const struct peer_handler handler = {
 		.userdata = s, .on_call = server_on_call, .on_gone = server_on_gone};
 	struct peer *peer;
-	uid_t uid;
+	const char *why;
 
-	if (s->n >= s->config->max_peers) {
-		log_debug("a connection was refused: %zu are open", s->n);
-		close_fd(fd);
-		return;
-	}
 	if (peer_new(s->event, fd, s->config->peer_idle_usec, &handler, &peer) < 0)
 		return;
-	uid = peer_credentials(peer)->uid;
-	if (uid != 0 && server_count_uid(s, uid) >= s->config->max_peers_per_uid) {
-		log_debug("a connection of uid %u was refused: it has too many", uid);
+	why = server_refusal(s, peer);
+	if (why) {
+		log_debug("a connection of uid %u was refused: %s",
+			  (unsigned)peer_credentials(peer)->uid, why);
 		peer_free(peer);
 		return;
 	}
@@ -89,8 +105,9 @@ static int server_on_io(sd_event_source *source, int listening, uint32_t revents
 	return 0;
 }
 
-int server_new(sd_event *event, const struct config *config, const struct listener *listener,
-	       const struct peer_handler *handler, struct server **ret)
+int server_new(sd_event *event, const struct config *config, const struct access *access,
+	       const struct listener *listener, const struct peer_handler *handler,
+	       struct server **ret)
 {
 	CLEANUP(server_freep) struct server *s = calloc(1, sizeof(*s));
 	int r;
@@ -99,8 +116,9 @@ int server_new(sd_event *event, const struct config *config, const struct listen
 		return -ENOMEM;
 	s->event = event;
 	s->config = config;
+	s->access = access;
 	s->handler = *handler;
-	s->peers = calloc(config->max_peers, sizeof(struct peer *));
+	s->peers = calloc(config->max_peers + ADMIN_PEERS, sizeof(struct peer *));
 	if (!s->peers)
 		return -ENOMEM;
 	r = sd_event_add_io(event, &s->io, listener->fd, EPOLLIN, server_on_io, s);

@@ -7,16 +7,18 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/access.h"
 #include "daemon/config.h"
 #include "daemon/listener.h"
 #include "daemon/peer.h"
 
 struct server;
 
-/* LISTENER and CONFIG are borrowed. HANDLER hears of calls and of connections that end; those are
- * freed here. */
-int server_new(sd_event *event, const struct config *config, const struct listener *listener,
-	       const struct peer_handler *handler, struct server **ret);
+/* LISTENER, CONFIG and ACCESS are borrowed. HANDLER hears of calls and of connections that end;
+ * those are freed here. */
+int server_new(sd_event *event, const struct config *config, const struct access *access,
+	       const struct listener *listener, const struct peer_handler *handler,
+	       struct server **ret);
 void server_free(struct server *s);
 void server_freep(struct server **s);
 /* Sends every connection what it takes without waiting. */

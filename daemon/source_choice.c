@@ -1,6 +1,7 @@
 /*
  * --source=auto|intel_pt|emulated -> struct source. Called once by main.c. The hardware traces all
- * that runs, so there COMMAND is an ordinary child; the emulated PMU traces COMMAND alone. auto
+ * that runs, so there COMMAND is an ordinary child; the emulated PMU traces COMMAND alone, which
+ * with EmulatorSocket= another process (daemon/emulate.c) has started. auto
  * takes the hardware where there is a PMU, else the emulated one for a COMMAND, else the hardware's
  * sideband alone.
  */
@@ -28,6 +29,19 @@ static struct source_config choice_common(const struct config *config)
 	};
 }
 
+static int check_traced(const struct config *config, char *why, size_t why_size)
+{
+	/* Where nobody asked for the emulated source, Trace=both is what the host would be traced
+	 * with: then the trace is of user code, and says so. */
+	if (config->trace == SOURCE_TRACE_KERNEL ||
+	    (config->trace == SOURCE_TRACE_BOTH && config->source == CONFIG_EMULATED)) {
+		snprintf(why, why_size,
+			 "the emulated source has no kernel to trace: use --trace=user");
+		return -EINVAL;
+	}
+	return 0;
+}
+
 static int choice_emulated(const struct config *config, struct source **ret,
 			   struct command *command, char *why, size_t why_size)
 {
@@ -47,19 +61,25 @@ static int choice_emulated(const struct config *config, struct source **ret,
 		.qemu_path = config->emu_qemu,
 		.argv = config->command,
 	};
-	int r;
+	int r = check_traced(config, why, why_size);
 
-	/* Where nobody asked for the emulated source, Trace=both is what the host would be traced
-	 * with: then the trace is of user code, and says so. */
-	if (config->trace == SOURCE_TRACE_KERNEL ||
-	    (config->trace == SOURCE_TRACE_BOTH && config->source == CONFIG_EMULATED)) {
-		snprintf(why, why_size,
-			 "the emulated source has no kernel to trace: use --trace=user");
-		return -EINVAL;
-	}
+	if (r < 0)
+		return r;
 	r = source_emu_open(&emu, ret, why, why_size);
 	if (r == 0)
 		command_adopt(command, config->command, *ret);
+	return r;
+}
+
+static int choice_attached(const struct config *config, struct source **ret,
+			   struct command *command, char *why, size_t why_size)
+{
+	int r = check_traced(config, why, why_size);
+
+	if (r == 0)
+		r = source_emu_attach(config->emu_socket, config->ring_budget, ret, why, why_size);
+	if (r == 0)
+		command_attach(command, *ret);
 	return r;
 }
 
@@ -87,11 +107,13 @@ static bool choice_auto_emulated(const struct config *config)
 int source_choose(const struct config *config, const sigset_t *mask, struct source **ret,
 		  struct command *ret_command, char *why, size_t why_size)
 {
-	bool emulated = config->source == CONFIG_EMULATED ||
+	bool emulated = config->source == CONFIG_EMULATED || config->emulate ||
 			(config->source == CONFIG_AUTO && choice_auto_emulated(config));
 
 	*ret_command = (struct command){.pidfd = -EBADF};
 	*why = '\0';
+	if (config->emu_socket)
+		return choice_attached(config, ret, ret_command, why, why_size);
 	return emulated ? choice_emulated(config, ret, ret_command, why, why_size)
 			: choice_hardware(config, mask, ret, ret_command, why, why_size);
 }

@@ -1,6 +1,6 @@
 /*
- * Everybody's counters -> one JSON object. Called by control.c. What was dropped, skipped or
- * refused anywhere can be read here.
+ * Everybody's counters -> one JSON object. Called by control.c, watch.c and metrics.c. What was
+ * dropped, skipped or refused anywhere can be read here.
  */
 #include "daemon/status.h"
 
@@ -109,6 +109,33 @@ static struct json_object *status_snapshots(const struct status_from *from)
 	put_number(o, "triggers", from->trigger->n);
 	put_number(o, "joined", from->trigger->joined);
 	put_number(o, "refused", from->trigger->refused);
+	put_number(o, "limited", from->trigger->limited);
+	return o;
+}
+
+void status_look(const struct status_from *from)
+{
+	struct timeline_stats stats;
+
+	timeline_get_stats(from->intake->timeline, &stats);
+	selfstat_look(from->self, monotonic_usec(), stats.records, "/proc/self/statm");
+}
+
+static struct json_object *status_self(const struct status_from *from)
+{
+	const struct selfstat *self = from->self;
+	uint64_t dark = jobs_last_dark_ns(from->jobs);
+	struct json_object *o;
+
+	if (!self)
+		return NULL;
+	status_look(from);
+	o = json_object_new_object();
+	put_number(o, "cpuUSec", self->cpu_usec);
+	put(o, "rssBytes",
+	    self->rss_bytes != ENTRY_ABSENT ? json_object_new_uint64(self->rss_bytes) : NULL);
+	put_number(o, "recordsPerSecond", self->records_per_second);
+	put(o, "lastDarkNSec", dark != ENTRY_ABSENT ? json_object_new_uint64(dark) : NULL);
 	return o;
 }
 
@@ -193,6 +220,8 @@ struct json_object *status_to_json(const struct status_from *from)
 	put(o, "timeline", status_timeline(from->intake));
 	put(o, "queue", status_queue(from->intake));
 	put(o, "snapshots", status_snapshots(from));
+	put(o, "triggers", trigger_to_json(from->trigger));
 	put(o, "command", status_command(from->command));
+	put(o, "self", status_self(from));
 	return o;
 }

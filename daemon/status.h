@@ -11,6 +11,7 @@
 #include "daemon/intake.h"
 #include "daemon/jobs.h"
 #include "daemon/lease.h"
+#include "daemon/selfstat.h"
 #include "daemon/store.h"
 #include "daemon/trigger.h"
 
@@ -23,7 +24,11 @@ struct status_from {
 	const struct command *command;
 	uint64_t started_usec;	   /* CLOCK_MONOTONIC */
 	const struct lease *lease; /* NULL: nothing can be handed back */
+	struct selfstat *self;	   /* NULL: not known */
 };
+
+/* Looks at ourselves: FROM's self is up to date. */
+void status_look(const struct status_from *from);
 
 /* "tracing", "partial" (some CPUs that are there are not traced), "degraded" (none is), "yielded",
  * "ended" (COMMAND has, and all that it started). */

@@ -23,6 +23,7 @@ struct store_item {
 	struct entry entry; /* first: a struct entry that we gave out leads back to its item */
 	uint64_t sizes[STORE_N_PARTS]; /* on disk */
 	int fds[STORE_N_PARTS];	       /* in memory; -EBADF */
+	bool unfinished;	       /* a former run began it, and it can be taken up */
 };
 
 struct store {
@@ -243,14 +244,27 @@ void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
 	imagestore_set_room(s->images, use < s->limits.max_use ? s->limits.max_use - use : 0);
 }
 
-int store_add(struct store *s, const struct entry *e)
+/* Until N more can be listed. */
+static void store_evict_entries(struct store *s, size_t n)
 {
 	size_t oldest;
 
-	while (s->n >= s->limits.max_entries && (oldest = store_oldest(s)) < s->n) {
+	while (s->n + n > s->limits.max_entries && (oldest = store_oldest(s)) < s->n) {
 		store_remove(s, oldest);
 		s->stats.evicted++;
 	}
+}
+
+void store_use_limits(struct store *s, const struct store_limits *limits)
+{
+	s->limits = *limits;
+	store_evict_entries(s, 0);
+	store_evict(s, 0, NULL);
+}
+
+int store_add(struct store *s, const struct entry *e)
+{
+	store_evict_entries(s, 1);
 	return store_insert(s, e) ? 0 : -ENOMEM;
 }
 
@@ -337,6 +351,18 @@ void store_end(struct store *s, const struct entry *e, int bundle_fd, int report
 	store_evict(s, 0, e->id);
 }
 
+int store_delete(struct store *s, const char *id)
+{
+	const struct store_item *item = store_item_of(s, id);
+
+	if (!item)
+		return -ENOENT;
+	if (!entry_ended(&item->entry))
+		return -EBUSY;
+	store_remove(s, (size_t)(item - s->items));
+	return 0;
+}
+
 static const struct entry *store_latest(const struct store *s)
 {
 	for (size_t i = s->n; i--;)
@@ -367,6 +393,17 @@ int store_find(const struct store *s, const char *id, const struct entry **ret)
 	}
 	*ret = found;
 	return found ? 0 : -ENOENT;
+}
+
+const struct entry *store_next_unfinished(const struct store *s, size_t *at)
+{
+	while (*at < s->n) {
+		const struct store_item *item = &s->items[(*at)++];
+
+		if (item->unfinished)
+			return &item->entry;
+	}
+	return NULL;
 }
 
 int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
@@ -420,15 +457,18 @@ static int store_load_images(struct store *s, const char *id, bool *ret_unknown)
 static int store_on_id(void *userdata, const char *id)
 {
 	struct store *s = userdata;
+	enum store_scan_found found;
 	struct store_item *item;
 	struct entry e;
 
 	if (store_item_of(s, id))
 		return 0;
-	s->stats.recovered += store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
+	found = store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
+	s->stats.recovered += found != STORE_SCAN_ENDED;
 	item = store_insert(s, &e);
 	if (!item)
 		return -ENOMEM;
+	item->unfinished = found == STORE_SCAN_UNFINISHED;
 	store_measure(s, item);
 	store_note_lost(item);
 	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));

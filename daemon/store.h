@@ -33,6 +33,8 @@ struct store_stats {
 int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
 	      size_t why_size);
 void store_free(struct store *s);
+/* Other limits from now on: what is beyond them goes at once, the oldest first. */
+void store_use_limits(struct store *s, const struct store_limits *limits);
 void store_freep(struct store **s);
 /* For store_file.h; borrowed, good as long as the store. */
 int store_dir_fd(const struct store *s);
@@ -57,6 +59,9 @@ void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
  * or not there): the bytes that could not be written to the disk. */
 void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd);
 
+/* Forgets snapshot ID with its files. 0; -ENOENT; -EBUSY: it has not ended yet. */
+int store_delete(struct store *s, const char *id);
+
 /* The snapshot of ID, a unique prefix of it or "latest" (the newest that has ended). 0, -ENOENT or
  * STORE_AMBIGUOUS. *ret is good until the next call that changes the store. */
 #define STORE_AMBIGUOUS 1
@@ -64,6 +69,9 @@ int store_find(const struct store *s, const char *id, const struct entry **ret);
 /* Oldest first. */
 size_t store_count(const struct store *s);
 const struct entry *store_at(const struct store *s, size_t index);
+/* Those of former runs whose bundle lies on the disk and was not decoded: *AT from 0 on; NULL:
+ * there are no more. */
+const struct entry *store_next_unfinished(const struct store *s, size_t *at);
 /* Its bytes, read-only. 0; -ENOENT: it has no such part; -errno. */
 int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
 	       uint64_t *ret_size);

@@ -40,17 +40,28 @@ static size_t scan_field(const char *name, const char *set, size_t min, size_t m
 	return n >= min && n <= max && name[n] == end ? n + 1 : 0;
 }
 
-/* "ID.ptsnap" -> "ID" for names of the form that store_new_id makes; other people's files that may
- * lie here are none of our business. */
-static bool scan_id(const char *name, char ret[ENTRY_ID_SIZE])
+/* An id at NAME, then END: how many characters both are; 0: something else. */
+static size_t scan_whole_id(const char *name, char end)
 {
 	size_t time = scan_field(name, "0123456789abcdefghijklmnopqrstuv", 11, 11, '-');
 	size_t boot = time ? scan_field(name + time, "0123456789abcdef", 4, 4, '-') : 0;
-	size_t sequence = boot ? scan_field(name + time + boot, "0123456789", 1, 10, '.') : 0;
-	size_t n = time + boot + sequence;
+	size_t sequence = boot ? scan_field(name + time + boot, "0123456789", 1, 10, end) : 0;
+
+	return sequence ? time + boot + sequence : 0;
+}
+
+bool store_scan_is_id(const char *id)
+{
+	return scan_whole_id(id, '\0') > 0;
+}
+
+/* "ID.ptsnap" -> "ID"; other people's files that may lie here are none of our business. */
+static bool scan_id(const char *name, char ret[ENTRY_ID_SIZE])
+{
+	size_t n = scan_whole_id(name, '.');
 	char expected[STORE_NAME_SIZE];
 
-	if (sequence == 0)
+	if (n == 0)
 		return false;
 	memcpy(ret, name, n - 1);
 	ret[n - 1] = '\0';
@@ -110,24 +121,35 @@ static uint64_t scan_size(int dir_fd, const char *id, enum store_part part)
 	return (uint64_t)st.st_size;
 }
 
-bool store_scan_entry(int dir_fd, const char *id, uint64_t id_time_usec, struct entry *ret)
+/* It may be taken up again, once. */
+static bool scan_is_unfinished(int dir_fd, const struct entry *e, bool known)
+{
+	return e->bundle_bytes != ENTRY_ABSENT && e->report_bytes == ENTRY_ABSENT &&
+	       scan_size(dir_fd, e->id, STORE_IMAGES) == ENTRY_ABSENT &&
+	       !(known && strstr(e->error, ENTRY_TAKEN_UP));
+}
+
+enum store_scan_found store_scan_entry(int dir_fd, const char *id, uint64_t id_time_usec,
+				       struct entry *ret)
 {
 	int r = store_file_get_entry(dir_fd, id, ret);
+	bool known = r == 0 && strcmp(ret->id, id) == 0, unfinished;
 
-	if (r == 0 && strcmp(ret->id, id) == 0 && entry_ended(ret))
-		return false;
-	if (r < 0 || strcmp(ret->id, id) != 0) {
+	if (known && entry_ended(ret))
+		return STORE_SCAN_ENDED;
+	if (!known) {
 		entry_init(ret);
 		strcpy(ret->id, id);
-		strcpy(ret->trigger, "unknown");
+		strcpy(ret->trigger, STORE_SCAN_NO_TRIGGER);
 		ret->realtime_usec = id_time_usec;
 	}
 	ret->state = ENTRY_FAILED;
 	ret->bundle_bytes = scan_size(dir_fd, id, STORE_BUNDLE);
 	ret->report_bytes = scan_size(dir_fd, id, STORE_REPORT);
+	unfinished = scan_is_unfinished(dir_fd, ret, known);
 	strcpy(ret->error, "the recorder ended before this snapshot did");
 	if (ret->bundle_bytes != ENTRY_ABSENT &&
 	    scan_size(dir_fd, id, STORE_IMAGES) == ENTRY_ABSENT)
 		strcat(ret->error, ", and before it kept what its bundle needs of programs");
-	return true;
+	return unfinished ? STORE_SCAN_UNFINISHED : STORE_SCAN_FAILED;
 }

@@ -15,7 +15,7 @@ static int trigger_on_signal(sd_event_source *source, const struct signalfd_sigi
 			     void *userdata)
 {
 	struct trigger *t = userdata;
-	char id[ENTRY_ID_SIZE];
+	struct trigger_answer answer;
 	struct request q;
 	int r;
 
@@ -25,10 +25,14 @@ static int trigger_on_signal(sd_event_source *source, const struct signalfd_sigi
 		q.pid = si->ssi_pid;
 		q.uid = si->ssi_uid;
 	}
-	r = trigger_fire(t, &q, id);
-	if (r > 0)
-		log_warning("SIGUSR2: no snapshot: %s",
-			    r == TRIGGER_BUSY ? "too many are being taken" : "the recorder ends");
+	if (trigger_choose_signal(t, &q) != 0) {
+		log_debug("SIGUSR2: no trigger is for that user");
+		return 0;
+	}
+	r = trigger_fire(t, &q, &answer);
+	/* That it is limited is said once, by the funnel. */
+	if (r > 0 && r != TRIGGER_LIMITED)
+		log_warning("SIGUSR2: no snapshot: %s", answer.why);
 	return 0;
 }
 

@@ -29,7 +29,6 @@
 /* Segments, of half a megabyte each, of all traces: so many, and so many a thread. */
 #define SEGMENTS_MIN	32u
 #define SEGMENTS_THREAD 4u
-#define STACK_BYTES	((size_t)256 << 10)
 #define PATIENCE	400u /* looks at what another thread is doing */
 
 struct ahead_trace {
@@ -53,7 +52,7 @@ struct ahead_trace {
 
 struct thread {
 	struct ahead *pool;
-	pthread_t id;
+	struct crew_thread *at;
 	struct ahead_walker walker;
 };
 
@@ -67,6 +66,7 @@ struct ahead {
 	bool stop;
 	uint32_t n; /* threads but the caller */
 	struct ahead_walker *own;
+	struct crew *own_crew; /* NULL: the threads are somebody else's */
 	struct thread *threads[THREADS_MAX];
 };
 
@@ -187,7 +187,7 @@ static void drop(struct ahead_trace *t, struct ahead_segment *s)
 
 /* --- Threads --- */
 
-static void *run(void *userdata)
+static void run(void *userdata)
 {
 	struct thread *self = userdata;
 	struct ahead *a = self->pool;
@@ -211,26 +211,18 @@ static void *run(void *userdata)
 		finish(t, s);
 	}
 	pthread_mutex_unlock(&a->lock);
-	return NULL;
 }
 
-static bool start_thread(struct ahead *a, struct nodes *nodes)
+static bool start_thread(struct ahead *a, struct crew *crew, struct nodes *nodes)
 {
 	struct thread *t = calloc(1, sizeof(*t));
-	pthread_attr_t attr;
-	int r;
 
 	if (t == NULL)
 		return false;
 	t->pool = a;
 	t->walker.nodes = nodes;
-	r = pthread_attr_init(&attr);
-	if (r == 0) {
-		pthread_attr_setstacksize(&attr, STACK_BYTES);
-		r = pthread_create(&t->id, &attr, run, t);
-		pthread_attr_destroy(&attr);
-	}
-	if (r != 0) {
+	t->at = crew_start(crew, run, t);
+	if (t->at == NULL) {
 		free(t);
 		return false;
 	}
@@ -245,9 +237,10 @@ static void stop_threads(struct ahead *a)
 	pthread_cond_broadcast(&a->work);
 	pthread_mutex_unlock(&a->lock);
 	for (uint32_t i = 0; i < a->n; i++) {
-		pthread_join(a->threads[i]->id, NULL);
+		crew_finish(a->threads[i]->at);
 		free(a->threads[i]);
 	}
+	crew_free(a->own_crew);
 }
 
 uint32_t ahead_count_cpus(void)
@@ -259,7 +252,20 @@ uint32_t ahead_count_cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
-int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct ahead **ret)
+/* THREADS but the caller, or fewer. */
+static void start_threads(struct ahead *a, uint32_t threads, struct crew *crew, struct nodes *nodes)
+{
+	threads = MIN_OF(threads, THREADS_MAX);
+	if (crew == NULL && crew_new(threads, &a->own_crew) == 0)
+		crew = a->own_crew;
+	pthread_mutex_lock(&a->lock);
+	while (crew != NULL && a->n < threads && start_thread(a, crew, nodes))
+		;
+	pthread_mutex_unlock(&a->lock);
+}
+
+int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct crew *crew,
+	      struct ahead **ret)
 {
 	struct ahead *a = calloc(1, sizeof(*a));
 	int r;
@@ -277,10 +283,7 @@ int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_cond_init(&a->work, NULL);
 	pthread_cond_init(&a->idle, NULL);
-	pthread_mutex_lock(&a->lock);
-	while (a->n + 1 < threads && a->n < THREADS_MAX && start_thread(a, nodes))
-		;
-	pthread_mutex_unlock(&a->lock);
+	start_threads(a, threads - 1, crew, nodes);
 	*ret = a;
 	return 0;
 }

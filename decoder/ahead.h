@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/crew.h"
 #include "decoder/errata.h"
 #include "decoder/node_walk.h"
 #include "decoder/retstack.h"
@@ -48,8 +49,10 @@ struct ahead_piece {
 struct ahead;
 struct ahead_trace;
 
-/* THREADS in all, the caller's included; where there cannot be so many, fewer. 0 or -errno. */
-int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct ahead **ret);
+/* THREADS in all, at least 1, the caller's included; where there cannot be so many, fewer. The
+ * others are of CREW, borrowed until ahead_free(); NULL: they are started. 0 or -errno. */
+int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct crew *crew,
+	      struct ahead **ret);
 /* Behind the close of all traces. */
 void ahead_free(struct ahead *a);
 /* How many threads may run: of CPUs that the caller may use. */

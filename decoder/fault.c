@@ -57,6 +57,8 @@ static const struct fault_text texts[FAULT_N_] = {
 	[FAULT_THREAD_UNCERTAIN] = { "thread-uncertain", "it cannot be told for certain which thread ran" },
 	[FAULT_UNTRACED_THREAD] = { "untraced-thread", "threads that the trace source cannot follow" },
 	[FAULT_UNTRACED_CHILD] = { "untraced-child", "processes that the trace source cannot follow" },
+	[FAULT_EXCLUDED] = { "excluded", "a process that the recorder was told not to decode" },
+	[FAULT_NOT_PERMITTED] = { "not-permitted", "this report is for one user: of others, and of the kernel, it tells nothing" },
 	[FAULT_UNTRACED_EXEC] = { "untraced-exec", "a program was started that the trace source cannot follow" },
 };
 /* clang-format on */

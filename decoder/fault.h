@@ -54,6 +54,8 @@ enum fault {
 	FAULT_UNTRACED_THREAD,	/* threads that the source cannot follow */
 	FAULT_UNTRACED_CHILD,	/* processes that the source cannot follow */
 	FAULT_UNTRACED_EXEC,	/* a program that was exec'ed and not followed */
+	FAULT_EXCLUDED,		/* a process that is not to be decoded (ExcludeUnits=) */
+	FAULT_NOT_PERMITTED,	/* all that is not the user's for whom it was decoded */
 	FAULT_N_,
 };
 

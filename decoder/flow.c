@@ -8,8 +8,8 @@
  * (graph.c, node_make.c); where packets and code part, the packets up to the next place to go on
  * are read once. That constant is large: few bytes of a trace can stand for a long way through
  * code, as they do in real ones, so who runs this for strangers limits its time. Memory is a batch
- * with its steps, FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes (flow_config.memory) and
- * what threads walk ahead in (ahead.c), whatever comes.
+ * with its steps (flow_group.c), FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes
+ * (flow_config.memory) and what threads walk ahead in (ahead.c), whatever comes.
  */
 #include "decoder/flow.h"
 
@@ -125,7 +125,7 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 	if (f == NULL)
 		return -ENOMEM;
 	f->config = *config;
-	f->max_items = max;
+	f->max_items = f->few_items = max;
 	f->graph = config->share != NULL ? config->share->graph
 					 : graph_new(config->code, config->userdata,
 						     within_limit(config, FLOW_GRAPH_BYTES));
@@ -198,12 +198,14 @@ static void end_fill(struct flow *f)
 
 static int fill(struct flow *f)
 {
-	while (!f->done && !f->full && f->n_items + FLOW_STEP_ITEMS <= f->max_items) {
-		int r = 0;
+	while (!f->done && !f->full) {
+		bool room, walked;
+		int r = flow_has_room(f, &room);
 
-		bool walked;
-
-		r = flow_walk_plain(f, &walked);
+		if (r == 0 && !room)
+			break;
+		if (r == 0)
+			r = flow_walk_plain(f, &walked);
 		if (r != 0)
 			return r;
 		if (walked)
@@ -226,6 +228,7 @@ static int fill(struct flow *f)
 static void begin_batch(struct flow *f)
 {
 	flow_go(f, f->ip);
+	flow_begin_group(f);
 	if (f->changes)
 		f->context = f->next_context;
 	f->changes = false;
@@ -243,6 +246,8 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 	/* The first batch may begin with the gap that start() found. */
 	if (f->started)
 		begin_batch(f);
+	else
+		flow_begin_group(f);
 	f->started = true;
 	r = fill(f);
 	update_stats(f);

@@ -171,7 +171,8 @@ struct flow_config {
 	 * kernel's code that is at hand, at IP, at a time within [lo, hi]: whose code is it from
 	 * here on? Any number; an equal number means equal code at equal addresses. NULL: always 0.
 	 * A new batch begins when it changes. FLOW_CONTEXT_LATER: not known yet (never at a PSB
-	 * while tracing is on). */
+	 * while tracing is on). With `steps` the trace alone says which of these questions are
+	 * asked within one call of flow_next, but for those at PSBs while tracing is on. */
 	uint64_t (*context)(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
 	/* The kernel's code, at addresses from KERNEL_START on (0: it is not at hand, and its
 	 * addresses are like others). It is the same in all contexts and asked for by KERNEL_CODE:
@@ -227,10 +228,14 @@ struct flow_config {
 	/* Stop quietly where tracing is asked to go on beyond this offset; 0: size. */
 	uint64_t end_offset;
 	/* That decode plain branches (with `steps`), this one included; 0: one for each CPU that
-	 * may be used. The items do not depend on it, but batches end elsewhere. Those that share
+	 * may be used. Neither items nor questions depend on it, but batches end elsewhere where
+	 * nothing is asked. Those that share
 	 * have their threads in common, as many as the first one says. The code function is only
 	 * called by the caller's thread. */
 	uint32_t threads;
+	/* Whose they are, borrowed; NULL: they are started when they are needed. So does the first
+	 * one of those that share. */
+	struct crew *crew;
 	/* Of the trace that a thread takes at once, about; 0: as many as are worth it. */
 	uint32_t thread_bytes;
 	/* Bytes that what is kept of code may take, about; 0: as many as are worth it. Of those
@@ -318,6 +323,7 @@ struct flow_trial {
 	uint64_t from;	  /* of the last item */
 	uint64_t returns[FLOW_TRIAL_RETURNS]; /* where the first returns from calls before it go */
 	size_t n_returns;
+	uint64_t hash; /* of all that was walked: branches and instructions between them */
 };
 /* Within the context function, or between two batches: tries code of CONTEXT (asking the code
  * function as needed) on the packets that READER gives, with tracing enabled at IP. Nothing of it

@@ -17,11 +17,30 @@ static bool is_wanted(const struct flow *f, const struct node_walk *w)
 	       w->skip_time && (f->config.thread_bytes != 0 || left >= WORTH_BYTES);
 }
 
+static uint32_t count_threads(const struct flow *f)
+{
+	uint32_t n = f->config.crew != NULL ? crew_idle(f->config.crew) + 1 : ahead_count_cpus();
+
+	if (f->config.threads == 0)
+		return n;
+	return f->config.crew != NULL ? MIN_OF(n, f->config.threads) : f->config.threads;
+}
+
+/* Those of all that share, as many as the first one of them wants. */
+static int have_threads(struct flow *f)
+{
+	struct flow *owner = flow_owner(f);
+	uint32_t n;
+
+	if (owner->ahead != NULL)
+		return 0;
+	n = count_threads(f);
+	return n < 2 ? -EAGAIN : ahead_new(f->graph, f->nodes, n, f->config.crew, &owner->ahead);
+}
+
 /* Without threads it goes, too. */
 static void open(struct flow *f, const struct node_walk *w)
 {
-	struct flow *owner = flow_owner(f);
-	uint32_t n = f->config.threads != 0 ? f->config.threads : ahead_count_cpus();
 	const struct ahead_config config = {
 		.trace = w->trace,
 		.size = f->config.size,
@@ -33,11 +52,8 @@ static void open(struct flow *f, const struct node_walk *w)
 	};
 
 	f->ahead_tried = true;
-	if (n < 2 || !is_wanted(f, w))
-		return;
-	if (owner->ahead == NULL && ahead_new(f->graph, f->nodes, n, &owner->ahead) != 0)
-		return;
-	(void)ahead_open(owner->ahead, &config, &f->ahead_trace);
+	if (is_wanted(f, w) && have_threads(f) == 0)
+		(void)ahead_open(flow_owner(f)->ahead, &config, &f->ahead_trace);
 }
 
 uint64_t flow_settle(struct flow *f)

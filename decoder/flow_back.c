@@ -278,7 +278,7 @@ static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, ui
 		p->times[i].step += added->first;
 	if (p->base == p->steps)
 		p->n_steps += w->n_steps;
-	assert(p->n_steps <= p->max_steps + 1 && p->n_times <= p->max_times + 1);
+	assert(p->n_steps <= p->has.steps + 1 && p->n_times <= p->has.times + 1);
 	f->run_start = added->run_to;
 	f->run_insns = added->insns_to;
 	if (f->config.steps)

@@ -82,6 +82,7 @@ struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, 
 	f->stats.branches += kind != FLOW_END && kind != FLOW_GAP && kind != FLOW_MARK;
 	/* Decisions that are left behind a deferred TIP stand before it. */
 	f->offset = MAX_OF(f->offset, when->offset);
+	f->n_firm += kind > FLOW_RET || flow_is_kernel(f, from);
 	*item = (struct flow_item){
 		.from = from,
 		.to = to,
@@ -124,9 +125,20 @@ void flow_take_mode(struct flow *f, uint8_t mode)
 	f->mode = mode;
 }
 
+void flow_part(struct flow *f)
+{
+	if (!f->splits)
+		return;
+	f->splits = false;
+	f->parted = true;
+	f->full |= f->n_items > 0;
+}
+
 /* Whose code is it at IP? False: the batch must end before that changes. */
 static bool enter(struct flow *f, uint64_t ip)
 {
+	if (!f->asked && f->config.context != NULL && !flow_may_ask(f))
+		return false;
 	if (!f->asked) {
 		f->asked_context = 0;
 		if (f->config.context != NULL)
@@ -398,8 +410,10 @@ static void arrive_psb(struct flow *f)
 	f->in_tx = f->event.in_tx;
 	if (context == f->context && f->event.mode == f->mode) {
 		flow_use_event(f);
+		flow_part(f);
 		return;
 	}
+	f->splits = false;
 	f->asked = true;
 	f->asked_context = context;
 	flow_push(f, FLOW_DISABLE, ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
@@ -420,6 +434,7 @@ void flow_ask_again(struct flow *f)
 		return;
 	context = f->config.context(f->config.userdata, f->ip, f->past.lo, f->past.hi);
 	flow_go(f, f->ip); /* a trial may have thrown blocks away */
+	flow_part(f);
 	if (context == f->context || context == FLOW_CONTEXT_LATER)
 		return;
 	f->next_context = context;

@@ -100,7 +100,7 @@ static void prepare(struct flow *s, const struct flow *f)
 	s->config.marks = s->config.ticks = false;
 	s->config.switch_ip = 0;
 	s->trial = true;
-	s->full = s->later = s->changes = s->asked = s->splits = false;
+	s->full = s->later = s->changes = s->asked = s->splits = s->open = false;
 	s->tick = s->tick_due = false;
 	s->n_held = 0;
 	s->n_items = s->n_gaps = s->n_marks = 0;
@@ -227,13 +227,8 @@ bool flow_code_context(struct flow *f, uint64_t *ret)
 	return note_version(f, f->ip, first);
 }
 
-bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
+static void ask_return(struct flow *f, uint64_t to)
 {
-	uint64_t generation = graph_generation(f->graph);
-
-	if (f->config.context == NULL || f->asked || !flow_is_kernel(f, from) ||
-	    flow_is_kernel(f, to))
-		return true;
 	f->returning = true;
 	f->asked_context =
 		f->config.context(f->config.userdata, to, f->event_when.lo, f->event_when.hi);
@@ -241,6 +236,17 @@ bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
 	f->asked = f->asked_context != FLOW_CONTEXT_LATER;
 	if (!f->asked)
 		f->full = f->later = true;
+}
+
+bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
+{
+	uint64_t generation = graph_generation(f->graph);
+
+	if (f->config.context == NULL || f->asked || !flow_is_kernel(f, from) ||
+	    flow_is_kernel(f, to))
+		return true;
+	if (flow_may_ask(f))
+		ask_return(f, to);
 	if (f->asked && generation == graph_generation(f->graph))
 		return true;
 	/* A trial may have thrown blocks away, or it is asked again: the same step anew. */
@@ -280,8 +286,8 @@ void flow_crossed(struct flow *f)
 		f->asked = false;
 		f->next_context = f->asked_context;
 		f->changes = f->asked_context != f->context;
-		f->full |= f->changes || f->splits;
-		f->splits = false;
+		f->full |= f->changes;
+		flow_part(f);
 	}
 }
 

@@ -2,6 +2,7 @@
  * Plain packets: hands the walk's state to the hot loop (node_walk.c), or takes what other threads
  * made of it (flow_ahead.c). Part of the walk (flow_private.h).
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,11 @@
 #include "proto/base.h"
 #include "proto/ptpacket.h"
 
-#define STEPS	  16384u /* of a batch; an eighth where batches are small */
+#define STEPS	  16384u /* of a batch; an eighth where batches are small, more where it is open */
 #define TIMES	  4096u
 #define WALKS	  1024u
-#define FEW_STEPS 512u /* of a piece: they are copied */
+#define FEW_STEPS 512u	/* of a piece: they are copied */
+#define MORE	  1024u /* steps that there is room for in a batch that is open */
 #define USER_END  (UINT64_C(1) << 47)
 /* Items of a step at most: three decisions, each with a node in front. */
 #define STEP_ITEMS (3u * NODE_PARTS)
@@ -58,23 +60,90 @@ static int make_plain(struct flow *f)
 {
 	struct flow *owner = flow_owner(f);
 	struct flow_plain *p = calloc(1, sizeof(*p));
-	size_t part = f->max_items < FLOW_ITEMS ? 8 : 1;
+	size_t part = f->few_items < FLOW_ITEMS ? 8 : 1;
 
 	if (owner->targets == NULL)
 		owner->targets = calloc(NODE_TARGETS, sizeof(*owner->targets));
 	f->plain = p;
 	if (p == NULL || owner->targets == NULL)
 		return -ENOMEM;
-	p->max_steps = STEPS / part;
-	p->max_times = TIMES / part;
-	p->max_walks = WALKS / part;
-	p->steps = calloc(p->max_steps + 1, sizeof(*p->steps));
-	p->times = calloc(p->max_times + 1, sizeof(*p->times));
-	p->walks = calloc(p->max_walks, sizeof(*p->walks));
-	p->points = calloc(p->max_times + 1, sizeof(*p->points));
+	p->has = p->few = p->max = (struct flow_room){STEPS / part, TIMES / part, WALKS / part};
+	p->steps = calloc(p->has.steps + 1, sizeof(*p->steps));
+	p->times = calloc(p->has.times + 1, sizeof(*p->times));
+	p->walks = calloc(p->has.walks, sizeof(*p->walks));
+	p->points = calloc(p->has.times + 1, sizeof(*p->points));
 	return p->steps != NULL && p->times != NULL && p->walks != NULL && p->points != NULL
 		       ? 0
 		       : -ENOMEM;
+}
+
+/* For so many more, and as much again as there is. 0 or -ENOMEM. */
+static int grow_steps(struct flow_plain *p, size_t more)
+{
+	size_t n = MAX_OF(2 * p->has.steps, p->n_steps + more);
+	uint32_t *steps = p->steps;
+
+	if (p->has.steps - p->n_steps >= more)
+		return 0;
+	steps = reallocarray(p->steps, n + 1, sizeof(*steps));
+	if (steps == NULL)
+		return -ENOMEM;
+	if (p->base == p->steps)
+		p->base = steps;
+	p->steps = steps;
+	p->has.steps = n;
+	return 0;
+}
+
+static int grow_times(struct flow_plain *p, size_t more)
+{
+	size_t n = MAX_OF(2 * p->has.times, p->n_times + more);
+	struct node_point *points;
+	struct flow_time *times;
+
+	if (p->has.times - p->n_times >= more)
+		return 0;
+	times = reallocarray(p->times, n + 1, sizeof(*times));
+	if (times != NULL)
+		p->times = times;
+	points = reallocarray(p->points, n + 1, sizeof(*points));
+	if (points != NULL)
+		p->points = points;
+	if (times == NULL || points == NULL)
+		return -ENOMEM;
+	p->has.times = n;
+	return 0;
+}
+
+static int grow_walks(struct flow_plain *p)
+{
+	struct flow_walk *walks;
+
+	if (p->n_walks < p->has.walks)
+		return 0;
+	walks = reallocarray(p->walks, 2 * p->has.walks, sizeof(*walks));
+	if (walks == NULL)
+		return -ENOMEM;
+	p->walks = walks;
+	p->has.walks *= 2;
+	return 0;
+}
+
+/* How much this batch takes. One that is open has room: it grows in proportion to its bytes. */
+static int make_room(struct flow *f, struct flow_plain *p)
+{
+	int r;
+
+	p->max = p->few;
+	if (!flow_is_open(f))
+		return 0;
+	r = grow_steps(p, MORE);
+	if (r == 0)
+		r = grow_times(p, 2);
+	if (r == 0)
+		r = grow_walks(p);
+	p->max = p->has;
+	return r;
 }
 
 const struct nodes *flow_nodes(const struct flow *f)
@@ -143,7 +212,7 @@ static const uint8_t *limit_of(const struct event_reader *r)
 static size_t room_of(const struct flow *f, const struct flow_plain *p)
 {
 	if (f->config.steps)
-		return p->max_steps - MIN_OF(p->n_steps, p->max_steps);
+		return p->max.steps - MIN_OF(p->n_steps, p->max.steps);
 	return (f->max_items - f->n_items - 1) / STEP_ITEMS;
 }
 
@@ -196,7 +265,7 @@ static void prepare(struct flow *f, struct flow_plain *p, size_t room)
 		.steps = p->steps + p->n_steps,
 		.max_steps = room,
 		.points = p->points,
-		.max_points = p->max_times - MIN_OF(p->n_times, p->max_times),
+		.max_points = p->max.times - MIN_OF(p->n_times, p->max.times),
 	};
 }
 
@@ -218,27 +287,64 @@ static bool may_add(struct flow_plain *p, const uint32_t *base)
 	return p->base == base;
 }
 
-/* PIECE as the walk that was made. False: the batch has no room. */
-static bool take_piece(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece)
+/* Whether questions may be asked within the batch behind PIECE, which is to be a part of it then.
+ */
+static bool is_needed(struct flow *f, const struct ahead_piece *piece)
+{
+	return flow_is_open(f) && (piece->walk.n_bits > 0 ||
+				   (uint64_t)(piece->walk.pos - piece->walk.trace) < f->open_until);
+}
+
+/* Whether the steps of PIECE are copied; else they are where they are. */
+static bool is_few(const struct flow_plain *p, const struct ahead_piece *piece)
+{
+	return p->n_walks > 0 && p->base == p->steps && piece->walk.n_steps <= FEW_STEPS &&
+	       piece->walk.n_steps <= p->walk.max_steps;
+}
+
+/* As a part of the batch, *RET_COPY: by a copy. *RET: there is room. 0 or -ENOMEM. */
+static int find_room(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
+		     bool *ret_copy, bool *ret)
+{
+	int r = 0;
+
+	*ret_copy = is_needed(f, piece);
+	if (*ret_copy) {
+		r = grow_steps(p, piece->walk.n_steps + 1);
+		if (r == 0)
+			r = grow_times(p, piece->walk.n_points);
+		p->max = p->has;
+		*ret = may_add(p, p->steps);
+		assert(*ret);
+		return r;
+	}
+	*ret_copy = is_few(p, piece);
+	*ret = p->n_times + piece->walk.n_points <= p->max.times &&
+	       (*ret_copy || may_add(p, ahead_steps(f->ahead_trace)));
+	return 0;
+}
+
+/* PIECE as the walk that was made. *RET: the batch has room. 0 or -ENOMEM. */
+static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
+		      bool *ret)
 {
 	const struct node_walk made = p->walk;
-	bool few = p->n_walks > 0 && p->base == p->steps && piece->walk.n_steps <= FEW_STEPS &&
-		   piece->walk.n_steps <= made.max_steps;
+	bool copy;
+	int r = find_room(f, p, piece, &copy, ret);
 
-	if (p->n_times + piece->walk.n_points > p->max_times ||
-	    (!few && !may_add(p, ahead_steps(f->ahead_trace))))
-		return false;
-	if (!few)
+	if (r != 0 || !*ret)
+		return r;
+	if (!copy)
 		ahead_lend(f->ahead_trace);
 	p->walk = piece->walk;
-	if (few)
-		memcpy(p->walk.steps = made.steps, piece->walk.steps,
-		       piece->walk.n_steps * sizeof(*made.steps));
+	if (copy)
+		memcpy(p->walk.steps = p->steps + p->n_steps, piece->walk.steps,
+		       piece->walk.n_steps * sizeof(*p->steps));
 	p->walk.limit = limit_of(&f->reader);
 	p->walk.prompt |= made.prompt;
 	p->walk.returns = made.returns;
 	retstack_set(&f->returns, piece->after.list, piece->after.n);
-	return true;
+	return 0;
 }
 
 /* The walk itself, or what was made of it ahead. *RET: it is done; else the batch has no room. */
@@ -246,10 +352,8 @@ static int walk_or_take(struct flow *f, struct flow_plain *p, bool *ret)
 {
 	const struct ahead_piece *piece = flow_ahead(f, &p->walk);
 
-	if (piece != NULL) {
-		*ret = take_piece(f, p, piece);
-		return 0;
-	}
+	if (piece != NULL)
+		return take_piece(f, p, piece, ret);
 	*ret = p->walk.max_steps > 0 && may_add(p, p->steps);
 	return *ret ? node_walk(&p->walk) : 0;
 }
@@ -275,7 +379,10 @@ int flow_walk_plain(struct flow *f, bool *ret)
 		return -ENOMEM;
 	}
 	p = f->plain;
-	if (p->n_walks == p->max_walks || p->n_times + 1 >= p->max_times) {
+	r = make_room(f, p);
+	if (r != 0)
+		return r;
+	if (p->n_walks >= p->max.walks || p->n_times + 1 >= p->max.times) {
 		end_batch(f, ret);
 		return 0;
 	}

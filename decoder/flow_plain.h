@@ -8,6 +8,10 @@
 
 #define FLOW_MARGIN 16u /* bytes that the hot loop may look at behind its limit */
 
+struct flow_room {
+	size_t steps, times, walks;
+};
+
 struct flow_plain {
 	struct node_walk walk;
 	uint64_t context; /* of the return addresses */
@@ -17,7 +21,9 @@ struct flow_plain {
 	struct flow_time time;
 	/* The batch's. */
 	size_t n_steps, n_times, n_walks;
-	size_t max_steps, max_times, max_walks; /* room, and for one step and one time more */
+	/* Room, and for one step and one time more: there is, a batch that is not open takes, and
+	 * this one. */
+	struct flow_room has, few, max;
 	/* Its steps: these, or those of pieces (flow_ahead.c); NULL: none yet. */
 	const uint32_t *base;
 	uint32_t *steps;

@@ -3,7 +3,8 @@
  * (code), flow_nodes.c (plain packets, over nodes), flow_back.c (back from there), flow_ahead.c
  * (what other threads did), flow_expand.c (items of steps), flow_event.c (what happens between
  * instructions), flow_gap.c (what is not understood), flow_mark.c (what is no branch), flow_try.c
- * (trials), flow_kernel.c (the kernel's code), flow_errata.c (errata that the code tells).
+ * (trials), flow_kernel.c (the kernel's code), flow_errata.c (errata that the code tells),
+ * flow_group.c (which questions are asked together).
  */
 #pragma once
 
@@ -92,8 +93,13 @@ struct flow {
 
 	/* The batch. */
 	bool full;
-	bool later; /* the context function does not know yet */
-	uint32_t max_items;
+	bool later;	    /* the context function does not know yet */
+	uint32_t max_items; /* room, */
+	uint32_t few_items; /* as much as a batch takes that is not open */
+	bool open;	    /* questions are asked within it up to the packets there */
+	uint64_t open_until, asked_at;
+	uint32_t n_firm;       /* its items that are no plain branches of user code */
+	bool parted;	       /* it ended as the context function wanted (flow_split) */
 	struct flow_item left; /* of flow_left */
 	bool have_left;
 	bool asked; /* context() has answered for the event in hand */
@@ -133,6 +139,15 @@ struct flow {
 struct flow *flow_owner(struct flow *f);
 /* A flow with room for N items, all zero else; NULL: no memory. */
 struct flow *flow_alloc(size_t n, bool marks);
+
+/* flow_group.c */
+/* Whether what the event in hand asks may be asked within this batch. False: it ends before. */
+bool flow_may_ask(struct flow *f);
+/* Whether more may be asked within this batch. */
+bool flow_is_open(struct flow *f);
+void flow_begin_group(struct flow *f);
+/* *RET: the batch has room for a step. 0 or -ENOMEM. */
+int flow_has_room(struct flow *f, bool *ret);
 
 /* flow_try.c */
 /* The flow for trials; NULL: no memory. */
@@ -198,6 +213,8 @@ void flow_use_event(struct flow *f);
 void flow_go(struct flow *f, uint64_t ip);
 /* Takes over the event's mode; the batch ends where it changes. */
 void flow_take_mode(struct flow *f, uint8_t mode);
+/* Ends the batch if the context function wants that. */
+void flow_part(struct flow *f);
 /* A step while tracing is off. */
 void flow_step_off(struct flow *f);
 /* While tracing is on and no decisions are left: whether the event in hand takes place wherever

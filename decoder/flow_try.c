@@ -91,6 +91,24 @@ static void find_returns(const struct flow *s, struct flow_trial *ret)
 	}
 }
 
+static uint64_t mix(uint64_t hash, uint64_t v)
+{
+	return (hash ^ v) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+}
+
+static uint64_t hash_items(const struct flow *s)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		hash = mix(mix(mix(hash, item->kind), item->insns), item->from);
+		hash = mix(hash, item->to);
+	}
+	return hash;
+}
+
 int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uint64_t context,
 	     struct flow_trial *ret)
 {
@@ -110,6 +128,7 @@ int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uin
 	ret->kind = last->kind;
 	ret->from = last->from;
 	ret->restored = is_restorer(s);
+	ret->hash = hash_items(s);
 	if (last->kind == FLOW_GAP)
 		ret->fault = s->gaps[last->gap].fault;
 	find_returns(s, ret);

@@ -5,6 +5,8 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/ahead.h \
 	decoder/ahead_private.h \
 	decoder/ahead_walk.c \
+	decoder/crew.c \
+	decoder/crew.h \
 	decoder/errata.c \
 	decoder/errata.h \
 	decoder/estimate.c \
@@ -26,6 +28,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/flow_event.c \
 	decoder/flow_expand.c \
 	decoder/flow_gap.c \
+	decoder/flow_group.c \
 	decoder/flow_kernel.c \
 	decoder/flow_mark.c \
 	decoder/flow_nodes.c \

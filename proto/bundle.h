@@ -53,7 +53,8 @@ void bundle_free(struct bundle *b);
 void bundle_freep(struct bundle **b);
 const struct manifest *bundle_manifest(const struct bundle *b);
 /* Borrowed bytes of manifest cpus[INDEX], of the sideband, of images[INDEX] (NULL and 0 when the
- * image is missing or elsewhere), of pevents[INDEX], of texts[INDEX] (NULL and 0: missing). */
+ * image is missing or elsewhere), of pevents[INDEX], of texts[INDEX] (NULL and 0: missing). A CPU
+ * without a trace has 0 of them, and is not NULL. */
 const uint8_t *bundle_cpu(const struct bundle *b, size_t index, size_t *ret_size);
 const uint8_t *bundle_sideband(const struct bundle *b, size_t *ret_size);
 const uint8_t *bundle_image(const struct bundle *b, size_t index, size_t *ret_size);

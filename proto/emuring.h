@@ -26,7 +26,8 @@
  *
  * ENABLE/DISABLE: the recorder stores emuring_cpu.want (a new even/odd generation: bit 0 set =
  * trace). A CPU in USER does so at its next opportunity (a block boundary), stores the same value
- * in .is and wakes that; of all others the recorder does it itself.
+ * in .is and wakes that; of all others the recorder's keeper does it. A recorder that has no
+ * keeper, for that is in another process (proto/emuoffer.h), rings for it: head.bell.
  *
  * Death: nobody is told when a thread is killed. The recorder looks (capture/emu_keeper.c), and
  * takes a dead or stopped thread's CPU away; only the recorder does.
@@ -38,7 +39,7 @@
 #include <stdint.h>
 
 #define EMURING_MAGIC	  0x554d50656d755450ull
-#define EMURING_VERSION	  2u
+#define EMURING_VERSION	  3u
 #define EMURING_HEAD_SIZE 4096u
 #define EMURING_CPU_SIZE  4096u
 #define EMURING_MAX_CPUS  256u
@@ -113,6 +114,7 @@ struct emuring_head {
 	/* Counts the LOST records: each process then tells its mappings anew, as a recorder that
 	 * scans /proc again would find them. */
 	_Atomic uint32_t resync;
+	_Atomic uint32_t bell; /* counts wishes that wait for the keeper; a futex word */
 	/* What the emulator could not follow; each becomes a gap in the report. */
 	_Atomic uint32_t untraced_threads;
 	_Atomic uint32_t untraced_children;
@@ -154,6 +156,9 @@ struct emuring_cpu {
 	_Atomic uint32_t offline; /* to be taken away at the next opportunity */
 	_Atomic uint32_t itrace_started;
 	_Atomic uint32_t records; /* for lose_every */
+	/* What the keeper tells of the CPU's being away: how often, and for how long in all. */
+	_Atomic uint32_t absences;
+	_Atomic uint64_t away_ns;
 	/* The rest belongs to whoever owns the rings. */
 	uint32_t pid, tid;     /* on the CPU, as SWITCH records have told; 0: idle */
 	uint64_t kernel_since; /* TSC at which that one entered the kernel; 0: it did not */

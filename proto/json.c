@@ -173,10 +173,21 @@ static size_t utf8_length(const uint8_t *s, size_t size)
 	return n;
 }
 
-/* The C1 controls too: terminals obey them. */
-static bool is_control(const uint8_t *s, size_t n)
+static uint32_t utf8_decode(const uint8_t *s, size_t n)
 {
-	return n == 1 ? s[0] < 0x20 || s[0] == 0x7f : n == 2 && s[0] == 0xc2 && s[1] < 0xa0;
+	uint32_t c = n == 1 ? s[0] : s[0] & (0x7fu >> n);
+
+	for (size_t i = 1; i < n; i++)
+		c = c << 6 | (s[i] & 0x3f);
+	return c;
+}
+
+/* The C1 controls too, which terminals obey; and what turns the order of its neighbours around:
+ * marks, embeddings, overrides, isolates (Unicode standard annex 9, table 4), line separators. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 static void put_escaped(struct json_writer *w, const uint8_t *s, size_t n)
@@ -190,13 +201,13 @@ static void put_escaped(struct json_writer *w, const uint8_t *s, size_t n)
 	else if (s[0] == '\t')
 		strcpy(text, "\\t");
 	else
-		snprintf(text, sizeof(text), "\\u%04x", (unsigned)s[n - 1]);
+		snprintf(text, sizeof(text), "\\u%04x", (unsigned)utf8_decode(s, n));
 	put_text(w, text);
 }
 
 static bool is_plain(const uint8_t *s, size_t n)
 {
-	return n > 0 && !is_control(s, n) && s[0] != '"' && s[0] != '\\';
+	return n > 0 && !is_control(utf8_decode(s, n)) && s[0] != '"' && s[0] != '\\';
 }
 
 static void put_quoted(struct json_writer *w, const char *v, size_t size)

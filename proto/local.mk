@@ -8,12 +8,14 @@ proto_libptproto_a_SOURCES = \
 	proto/bundle_write.c \
 	proto/bytes.c proto/bytes.h \
 	proto/channel.c proto/channel.h \
+	proto/emuoffer.c proto/emuoffer.h \
 	proto/emuring.c proto/emuring.h \
 	proto/emustart.c proto/emustart.h \
 	proto/execfile.c proto/execfile.h \
 	proto/execplan.c proto/execplan.h \
 	proto/json.c proto/json.h \
 	proto/kept.c proto/kept.h \
+	proto/label.c proto/label.h \
 	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
 	proto/manifest_pieces.c proto/manifest_read.c proto/manifest_write.c \
 	proto/memfd.c proto/memfd.h \
@@ -23,7 +25,7 @@ proto_libptproto_a_SOURCES = \
 	proto/recorder_idl.h \
 	proto/report.h \
 	proto/varlink.c proto/varlink.h proto/varlink_message.c \
-	proto/worker.c proto/worker.h
+	proto/worker.c proto/worker.h proto/worker_start.c proto/worker_start.h
 nodist_proto_libptproto_a_SOURCES = proto/recorder_idl.c
 
 # The interface description as a C string: one literal a line.

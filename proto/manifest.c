@@ -100,6 +100,7 @@ struct manifest_process *manifest_add_process(struct manifest *m)
 		.uid = MANIFEST_ABSENT,
 		.mount_ns = MANIFEST_ABSENT,
 		.ns_pid = MANIFEST_ABSENT,
+		.uid_since_ns = MANIFEST_ABSENT,
 	};
 	return &processes[m->n_processes++];
 }
@@ -129,6 +130,17 @@ struct manifest_text *manifest_add_text(struct manifest *m)
 	m->texts = texts;
 	texts[m->n_texts] = (struct manifest_text){.pid = MANIFEST_ANY};
 	return &texts[m->n_texts++];
+}
+
+struct manifest_label *manifest_add_label(struct manifest *m)
+{
+	struct manifest_label *labels = grow(m->labels, m->n_labels, MANIFEST_LABELS);
+
+	if (!labels)
+		return NULL;
+	m->labels = labels;
+	labels[m->n_labels] = (struct manifest_label){0};
+	return &labels[m->n_labels++];
 }
 
 struct manifest_pevent *manifest_add_pevent(struct manifest *m)
@@ -180,6 +192,7 @@ void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size
 	case MANIFEST_IMAGES: *ret_n = m->n_images; return m->images;
 	case MANIFEST_NOTES: *ret_n = m->n_notes; return m->notes;
 	case MANIFEST_PEVENTS: *ret_n = m->n_pevents; return m->pevents;
+	case MANIFEST_LABELS: *ret_n = m->n_labels; return m->labels;
 	case MANIFEST_TEXTS: *ret_n = m->n_texts; return m->texts;
 	case MANIFEST_N_LISTS: break;
 	}
@@ -195,6 +208,7 @@ void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
 	case MANIFEST_IMAGES: return manifest_add_image(m);
 	case MANIFEST_NOTES: return add_note(m);
 	case MANIFEST_PEVENTS: return manifest_add_pevent(m);
+	case MANIFEST_LABELS: return manifest_add_label(m);
 	case MANIFEST_TEXTS: return manifest_add_text(m);
 	case MANIFEST_N_LISTS: break;
 	}

@@ -17,6 +17,7 @@
 #define MANIFEST_MAX_PROCESSES 65536u
 #define MANIFEST_MAX_NOTES     4096u
 #define MANIFEST_MAX_PEVENTS   64u
+#define MANIFEST_MAX_LABELS    8u
 #define MANIFEST_MAX_TEXTS     4096u
 #define MANIFEST_MAX_PIECES    65536u	   /* of one image */
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
@@ -53,6 +54,10 @@ struct manifest_process {
 					 blanks, cut */
 	uint64_t mount_ns;	      /* inode of its mount namespace */
 	uint64_t ns_pid;	      /* its number in the innermost pid namespace */
+	/* Since when (perf ns) it has certainly had that uid and no rights of any other; ABSENT:
+	 * nobody knows, or it has not. */
+	uint64_t uid_since_ns;
+	bool excluded; /* nothing of it is to be decoded or shown; exe and cmdline are NULL */
 };
 
 /* Part of an image. */
@@ -127,6 +132,10 @@ struct manifest_pevent {
 	uint64_t time_zero, tsc_offset;
 };
 
+struct manifest_label {
+	char *key, *value; /* owned, not NULL */
+};
+
 struct manifest {
 	/* identity */
 	char *id, *version;
@@ -138,6 +147,9 @@ struct manifest {
 	/* trigger */
 	char *trigger_kind; /* "control", "signal", "exit", "offline" */
 	char *trigger_name, *reason;
+	char *unit;	   /* that it is about; NULL: none */
+	char *sender_unit; /* that the sender runs in; NULL: not known */
+	char *coredump;	   /* the file that systemd-coredump made of the process; NULL: none */
 	uint64_t sender_pid, sender_uid;		  /* ABSENT */
 	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* ABSENT */
 	/* clock: perf ns = time_zero + (tsc * time_mult >> time_shift), see
@@ -167,6 +179,7 @@ struct manifest {
 	/* sideband */
 	uint64_t horizon_ns; /* before this only the folded base state is known; ABSENT: none */
 	uint64_t dropped_records; /* that the timeline's limit folded */
+	bool excluding; /* some processes are excluded, and so is whoever is not in the list */
 	struct manifest_cpu *cpus;
 	size_t n_cpus;
 	struct manifest_process *processes;
@@ -177,6 +190,8 @@ struct manifest {
 	size_t n_notes;
 	struct manifest_pevent *pevents;
 	size_t n_pevents;
+	struct manifest_label *labels; /* of the trigger */
+	size_t n_labels;
 	struct manifest_text *texts;
 	size_t n_texts;
 	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
@@ -191,6 +206,7 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m);
 struct manifest_process *manifest_add_process(struct manifest *m);
 struct manifest_image *manifest_add_image(struct manifest *m);
 struct manifest_pevent *manifest_add_pevent(struct manifest *m);
+struct manifest_label *manifest_add_label(struct manifest *m);
 struct manifest_text *manifest_add_text(struct manifest *m);
 /* "0x0+0x1000,0x8000+0x200" <-> pieces in order of offset that neither touch nor overlap, at most
  * MAX_PIECES. *ret is malloc'ed. 0, -EBADMSG, -E2BIG, -ENOMEM. */

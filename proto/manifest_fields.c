@@ -57,6 +57,9 @@ static const struct manifest_field trigger[] = {
 	TEXT_OPT(manifest, "reason", reason),
 	U64_OPT(manifest, "senderPid", sender_pid),
 	U64_OPT(manifest, "senderUid", sender_uid),
+	TEXT_QUIET(manifest, "unit", unit),
+	TEXT_QUIET(manifest, "senderUnit", sender_unit),
+	TEXT_QUIET(manifest, "coredump", coredump),
 	U64_OPT(manifest, "realtimeNSec", realtime_ns),
 	U64_OPT(manifest, "monotonicNSec", monotonic_ns),
 	U64_OPT(manifest, "perfNSec", perf_ns),
@@ -100,6 +103,7 @@ static const struct manifest_field request[] = {
 static const struct manifest_field sideband[] = {
 	U64_OPT(manifest, "horizonNSec", horizon_ns),
 	U64(manifest, "droppedRecords", dropped_records, UINT64_MAX),
+	BOOL_QUIET(manifest, "excluding", excluding),
 };
 
 static const struct manifest_field cpu[] = {
@@ -129,6 +133,8 @@ static const struct manifest_field process[] = {
 	TEXT_OPT(manifest_process, "cgroup", cgroup),
 	U64_QUIET(manifest_process, "mountNamespace", mount_ns),
 	U64_QUIET(manifest_process, "nsPid", ns_pid),
+	U64_QUIET(manifest_process, "uidSinceNSec", uid_since_ns),
+	BOOL_QUIET(manifest_process, "excluded", excluded),
 };
 
 static const struct manifest_field image[] = {
@@ -176,6 +182,11 @@ static const struct manifest_field text[] = {
 
 #define FIELDS(a) a, ARRAY_SIZE(a)
 
+static const struct manifest_field label[] = {
+	TEXT(manifest_label, "key", key),
+	TEXT(manifest_label, "value", value),
+};
+
 const struct manifest_group manifest_groups[MANIFEST_N_GROUPS] = {
 	{ NULL, FIELDS(identity), MANIFEST_ALWAYS },
 	{ "host", FIELDS(host), MANIFEST_ALWAYS },
@@ -199,5 +210,7 @@ const struct manifest_list manifest_lists[MANIFEST_N_LISTS] = {
 			       MANIFEST_MAX_PEVENTS, false },
 	[MANIFEST_TEXTS] = { "texts", FIELDS(text), sizeof(struct manifest_text),
 			     MANIFEST_MAX_TEXTS, true },
+	[MANIFEST_LABELS] = { "labels", FIELDS(label), sizeof(struct manifest_label),
+			      MANIFEST_MAX_LABELS, true },
 };
 /* clang-format on */

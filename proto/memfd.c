@@ -6,8 +6,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "proto/base.h"
@@ -49,6 +52,27 @@ int memfd_seal(int fd)
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
 
 	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+int memfd_seal_size(int fd)
+{
+	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
+}
+
+/* Pages of hugetlbfs, which has seals too, may be missing when they are touched. */
+int memfd_check_size(int fd, uint64_t size)
+{
+	struct statfs fs;
+	struct stat st;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fstat(fd, &st) < 0)
+		return -EBADF;
+	if ((seals & F_SEAL_SHRINK) == 0)
+		return -EPERM;
+	return st.st_size < 0 || (uint64_t)st.st_size != size ? -EFBIG : 0;
 }
 
 int memfd_reopen_readonly(int fd, int *ret_fd)

@@ -12,6 +12,12 @@ int memfd_new(const char *name, uint64_t size, int *ret_fd);
 /* Seals against shrinking, growing, writing and further seals. Every writable shared mapping must
  * be gone (-EBUSY). */
 int memfd_seal(int fd);
+/* Seals it against changing its size, and against further seals: whoever may write to it cannot
+ * make who has it mapped fault. 0 or -errno. */
+int memfd_seal_size(int fd);
+/* Whether FD is a memory file of SIZE bytes that keeps that size. 0; -EBADF: something else,
+ * -EPERM: its size can change, -EFBIG: it has another. */
+int memfd_check_size(int fd, uint64_t size);
 /* The same file opened O_RDONLY through /proc/self/fd, so that a receiver cannot write. */
 int memfd_reopen_readonly(int fd, int *ret_fd);
 /* All of DATA to FD, short writes and EINTR handled. 0 or -errno. */

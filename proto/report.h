@@ -9,7 +9,9 @@
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
- *               "realtimeUSec","monotonicUSec","tsc"},
+ *               "realtimeUSec","monotonicUSec","tsc",
+ *               "unit","senderUnit","coredump","labels": {KEY: VALUE}: each only where there is
+ *               one},
  *   "configuration": {"source",
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
  *       "mtcPeriod", "maxNonturboRatio", "tscArtRatio": {"numerator","denominator"} | null,
@@ -22,6 +24,8 @@
  *                               "contradictions","contradictionsLeft"} | null},
  *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
+ *   "namesLeftOut": true: only of a decode that read no symbol tables and perf maps,
+ *   "onlyUid": only of one that was made for that user alone,
  *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
  *               "bytes","traceBytes","rounds","lastStretches",
  *               "lastStretchesLeft"}: only where there was a deadline,
@@ -76,5 +80,8 @@
 
 #define REPORT_SCHEMA_VERSION "1.4"
 #define REPORT_SCHEMA_DECODED "1.5"	 /* of one with "decoded"; without, nothing is new in it */
+#define REPORT_SCHEMA_NAMES   "1.6"	 /* so with "namesLeftOut" */
+#define REPORT_SCHEMA_UNITS   "1.8"	 /* so with the trigger's unit, labels, senderUnit */
+#define REPORT_SCHEMA_ONLY    "1.7"	 /* so with "onlyUid" */
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

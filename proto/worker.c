@@ -8,30 +8,31 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
-#include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "proto/base.h"
 #include "proto/channel.h"
+#include "proto/worker_start.h"
 
-/* Where the worker finds its end. */
-#define WORKER_FD 3
 /* More than a dead worker can have left in the socket's buffer. */
 #define MAX_LEFTOVERS 4096u
+/* Of one decode. Progress goes on to others, and is said about a hundred times for each pass over
+ * the trace; of images many pieces may be asked for and needed. */
+#define MAX_PROGRESS UINT64_C(4096)
+#define MAX_MESSAGES (UINT64_C(16) << 20)
 /* include/linux/err.h */
 #define MAX_ERRNO 4095
 
 struct run {
 	const struct worker_job *job;
 	struct worker_outcome *outcome;
-	pid_t pid;
-	int pidfd;
+	pid_t pid;   /* 0: it is not ours */
+	int pidfd;   /* so; -EBADF */
 	int channel; /* ours; -EBADF once the worker closed its end */
 	bool have_result;
+	uint64_t n_messages, n_progress;
 	uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: none */
 };
 
@@ -65,68 +66,21 @@ static int wait_ms(uint64_t deadline)
 	return (int)MIN_OF((deadline - now - 1) / 1000000u + 1, (uint64_t)INT32_MAX);
 }
 
-/* Descriptors 0-2 and the channel, nothing else: not even what somebody opened without O_CLOEXEC.
- */
-static int set_fds(posix_spawn_file_actions_t *actions, int channel)
-{
-	int r = posix_spawn_file_actions_adddup2(actions, channel, WORKER_FD);
-
-	return r ? r : posix_spawn_file_actions_addclosefrom_np(actions, WORKER_FD + 1);
-}
-
-/* The caller's thread may block and ignore signals; the worker starts without either. */
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(attr, &none);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(attr, &all);
-	if (r == 0)
-		r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	return r;
-}
-
-static int spawn(const char *program, int channel, pid_t *ret_pid)
-{
-	char *argv[] = {(char *)(uintptr_t)program, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attr;
-	int r;
-
-	r = posix_spawn_file_actions_init(&actions);
-	if (r != 0)
-		return -r;
-	r = posix_spawnattr_init(&attr);
-	if (r == 0) {
-		r = set_fds(&actions, channel);
-		if (r == 0)
-			r = set_signals(&attr);
-		if (r == 0)
-			r = posix_spawn(ret_pid, program, &actions, &attr, argv, environ);
-		posix_spawnattr_destroy(&attr);
-	}
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
-}
-
 /* The request waits in the socket before the worker runs: one that dies at once is then found by
- * its end and not by our failing to write. */
+ * its end and not by our failing to write. From here on nothing waits for the worker but watch().
+ */
 static int send_request(const struct worker_job *job, int channel)
 {
 	const int fds[] = {job->bundle_fd, job->output_fd};
 	struct worker_request request = job->request;
 
+	if (fcntl(channel, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
 	request.version = WORKER_REQUEST_VERSION;
 	return channel_send(channel, &request, sizeof(request), fds, ARRAY_SIZE(fds));
 }
 
-static int end_worker(struct run *run);
-
-static int start(struct run *run)
+static int start_program(struct run *run)
 {
 	CLEANUP_CLOSE int ours = -EBADF;
 	CLEANUP_CLOSE int theirs = -EBADF;
@@ -138,28 +92,51 @@ static int start(struct run *run)
 		return r;
 	ours = pair[0];
 	theirs = pair[1];
-	if (fcntl(ours, F_SETFL, O_NONBLOCK) < 0)
-		return -errno;
 	r = send_request(run->job, ours);
-	if (r < 0)
-		return r;
-	r = spawn(run->job->program, theirs, &run->pid);
-	if (r < 0)
-		return r;
-	run->pidfd = pidfd_open(run->pid, 0);
-	if (run->pidfd < 0) {
-		r = -errno;
-		end_worker(run);
-		return r;
+	if (r == 0)
+		r = worker_spawn(run->job->program, theirs, &run->pid, &run->pidfd);
+	if (r == 0)
+		run->channel = take_fd(&ours);
+	return r;
+}
+
+static int start_service(struct run *run)
+{
+	CLEANUP_CLOSE int ours = -EBADF;
+	int r = worker_connect(run->job->socket, &ours);
+
+	if (r == 0)
+		r = send_request(run->job, ours);
+	/* It was there, and went: it says as little as one that ends later. */
+	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
+		run->channel = take_fd(&ours);
+	return run->channel >= 0 ? 0 : r;
+}
+
+static int start(struct run *run)
+{
+	const struct worker_job *job = run->job;
+	int r = job->socket ? start_service(run) : start_program(run);
+
+	if (job->socket && (r == -ENOENT || r == -ECONNREFUSED || r == -EACCES) &&
+	    access(job->program, X_OK) == 0) {
+		run->outcome->socket_error = r;
+		r = start_program(run);
 	}
-	run->channel = take_fd(&ours);
-	return 0;
+	return r;
+}
+
+static bool is_ours(const struct run *run)
+{
+	return run->pid > 0;
 }
 
 static int reap(struct run *run)
 {
 	int status;
 
+	if (!is_ours(run))
+		return 0;
 	while (waitpid(run->pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return -errno;
@@ -170,10 +147,13 @@ static int reap(struct run *run)
 	return 0;
 }
 
-/* Until it is reaped the pid is the worker's. */
+/* Until it is reaped the pid is the worker's. One that is not ours ends by itself when its channel
+ * does; what it makes of the output until then is the caller's to bound. */
 static int end_worker(struct run *run)
 {
-	kill(run->pid, SIGKILL);
+	run->channel = close_fd(run->channel);
+	if (is_ours(run))
+		kill(run->pid, SIGKILL);
 	return reap(run);
 }
 
@@ -201,10 +181,21 @@ static int answer_image(struct run *run, uint32_t image)
 	return r == 0 || r == -EPIPE || r == -ECONNRESET ? 0 : -EBADMSG;
 }
 
+static int on_progress(struct run *run, const struct worker_message *m)
+{
+	const struct worker_job *job = run->job;
+
+	if (++run->n_progress > MAX_PROGRESS * MAX_OF((uint64_t)job->request.repeat, UINT64_C(1)))
+		return -EBADMSG;
+	if (job->progress)
+		job->progress(job->userdata, m->phase, m->percent);
+	return 0;
+}
+
 /* Nothing may follow the result. */
 static int on_message(struct run *run, const struct worker_message *m)
 {
-	if (run->have_result || !valid(m))
+	if (run->have_result || !valid(m) || ++run->n_messages > MAX_MESSAGES)
 		return -EBADMSG;
 	if (m->kind == WORKER_RESULT) {
 		run->have_result = true;
@@ -215,8 +206,8 @@ static int on_message(struct run *run, const struct worker_message *m)
 	} else if (m->kind == WORKER_KEEP) {
 		if (run->job->keep)
 			run->job->keep(run->job->userdata, m->image, m->offset, m->size);
-	} else if (run->job->progress) {
-		run->job->progress(run->job->userdata, m->phase, m->percent);
+	} else {
+		return on_progress(run, m);
 	}
 	return 0;
 }
@@ -253,6 +244,12 @@ static int drain(struct run *run)
 	return r == CHANNEL_END || r == -EAGAIN ? 0 : r;
 }
 
+/* One that is not ours has only its channel to end with, and nothing comes behind a result. */
+static bool is_over(const struct run *run)
+{
+	return !is_ours(run) && (run->have_result || run->channel < 0);
+}
+
 /* 0: it has ended; WORKER_TIMEOUT, -ECANCELED, -EBADMSG: it has to be ended. */
 static int watch(struct run *run)
 {
@@ -263,7 +260,7 @@ static int watch(struct run *run)
 	};
 	int timeout, r;
 
-	for (;;) {
+	while (!is_over(run)) {
 		timeout = wait_ms(run->deadline);
 		fds[2].fd = run->channel;
 		r = poll(fds, ARRAY_SIZE(fds), timeout);
@@ -281,6 +278,7 @@ static int watch(struct run *run)
 		if (r < 0)
 			return r;
 	}
+	return 0;
 }
 
 /* A worker that talks nonsense has failed, whatever it made the output. */
@@ -288,13 +286,15 @@ static int judge(struct run *run, int said)
 {
 	struct worker_outcome *o = run->outcome;
 
-	if (said == -EBADMSG && o->signal == 0)
+	if (said == -EBADMSG && o->signal == 0) {
 		o->error = -EBADMSG;
+		o->lied = true;
+	}
 	if (o->signal)
 		return WORKER_CRASHED;
-	if (!run->have_result || o->error || o->exit_status != 0 || said < 0)
+	if (!run->have_result || o->error || said < 0)
 		return WORKER_FAILED;
-	return 0;
+	return is_ours(run) && o->exit_status != 0 ? WORKER_FAILED : 0;
 }
 
 static int finish(struct run *run)
@@ -305,7 +305,11 @@ static int finish(struct run *run)
 	if (r == -EBADMSG) {
 		/* Ended by us, which is no crash of its own. */
 		end_worker(run);
-		*run->outcome = (struct worker_outcome){.exit_status = -1, .error = -EBADMSG};
+		run->outcome->exit_status = -1;
+		run->outcome->signal = 0;
+		run->outcome->faults = 0;
+		run->outcome->error = -EBADMSG;
+		run->outcome->lied = true;
 		return WORKER_FAILED;
 	}
 	if (r != 0) {

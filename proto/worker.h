@@ -1,17 +1,22 @@
 /*
- * Start ptsnap-decode, hand it a bundle, limit it, time it out, reap it. Used by the daemon's job
+ * Have a ptsnap-decode, hand it a bundle, limit it, time it out, reap it. Used by the daemon's job
  * thread and by offline `ptsnapctl decode`. Blocking; needs no signal handling of the caller's
  * (pidfd). The worker is told everything by one message on fd 3 (SOCK_SEQPACKET): struct
  * worker_request plus the fds [bundle, output]; it answers with struct worker_message: progress,
  * questions for images that lie elsewhere (each answered by a struct worker_image and an fd) and
  * what it needed of them, any number of times, then one result. All are fixed-size and host-local.
+ *
+ * A worker is a program that is started here, or one that somebody else starts for each connection
+ * to a socket, under a user and with limits of its own (ptsnap-decode.socket). Of that one only the
+ * connection is known: with its result, or the connection's end, it is over; and it ends when the
+ * connection is closed here, which is how it is stopped.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORKER_REQUEST_VERSION 4u
+#define WORKER_REQUEST_VERSION 5u
 
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
@@ -92,6 +97,11 @@ struct worker_request {
 	uint32_t skim;		  /* report: enum worker_skim */
 	uint32_t has_deadline;	  /* report, summary: decode the newest part that can be done in */
 	uint64_t deadline_ns;	  /* so long, from when the worker has the request */
+	/* No symbol table and no perf map is read: what strangers wrote most of. */
+	uint32_t no_symbols;
+	uint32_t has_only_uid; /* report: of processes that certainly belong to */
+	uint32_t only_uid;     /* that user, and nothing of any other (decoder/worker/permit.h) */
+	uint32_t reserved;
 };
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };
@@ -127,8 +137,13 @@ struct worker_image {
 
 struct worker_outcome {
 	int signal;	 /* that killed it; 0 */
-	int exit_status; /* when it exited; -1 */
+	int exit_status; /* when it exited; -1: it did not, or it was not ours */
 	int error;	 /* -errno that it reported; 0 */
+	/* It said what no worker says, or far more than any would, and was ended for that;
+	 * WORKER_FAILED, error is then -EBADMSG. */
+	bool lied;
+	/* -errno: nobody listened at the socket, so that the program was started; 0. */
+	int socket_error;
 	uint64_t faults;
 };
 
@@ -136,8 +151,11 @@ typedef void (*worker_progress_fn)(void *userdata, unsigned phase, unsigned perc
 
 struct worker_job {
 	const char *program; /* path of ptsnap-decode */
-	int bundle_fd;	     /* borrowed; readable */
-	int output_fd;	     /* borrowed; writable, at its position */
+	/* Where one is started for each connection; PROGRAM is then for when nobody listens there.
+	 * NULL: PROGRAM it is. */
+	const char *socket;
+	int bundle_fd; /* borrowed; readable */
+	int output_fd; /* borrowed; writable, at its position */
 	struct worker_request request;
 	uint64_t timeout_usec;	     /* 0: none */
 	worker_progress_fn progress; /* may be NULL */
@@ -147,8 +165,9 @@ struct worker_job {
 	/* These bytes of IMAGE were needed; all three may be any number. May be NULL. */
 	void (*keep)(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
 	void *userdata;
-	int cancel_fd; /* readable: kill the worker and return -ECANCELED; -1: none */
+	int cancel_fd; /* readable: end the worker and return -ECANCELED; -1: none */
 };
 
-/* 0, a positive condition above, or -errno (-ENOENT: no such program). *ret is always set. */
+/* 0, a positive condition above, or -errno: -ENOENT no such program, -EPERM somebody listens at the
+ * socket who is neither root nor we. *ret is always set. */
 int worker_run(const struct worker_job *job, struct worker_outcome *ret);

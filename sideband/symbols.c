@@ -35,6 +35,7 @@ struct symbols {
 	size_t n;
 	struct map *maps; /* in order of pid */
 	size_t n_maps, maps_capacity;
+	bool left_out; /* nothing is read */
 };
 
 int symbols_new(struct image_set *images, struct symbols **ret)
@@ -66,6 +67,12 @@ void symbols_free(struct symbols *s)
 	free(s->maps);
 	free(s->opened);
 	free(s);
+}
+
+void symbols_leave_out(struct symbols *s)
+{
+	s->left_out = true;
+	s->n_maps = 0;
 }
 
 /* The first map of a process that is not before PID. */
@@ -115,10 +122,11 @@ bool symbols_has_map(const struct symbols *s, uint32_t pid)
 static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 {
 	size_t at = map_at(s, pid);
-	struct map *map = &s->maps[at];
+	struct map *map;
 
-	if (at == s->n_maps || map->pid != pid)
+	if (at == s->n_maps || s->maps[at].pid != pid)
 		return NULL;
+	map = &s->maps[at];
 	if (!map->tried && perfmap_new(map->text, map->size, &map->map) != 0)
 		map->map = NULL;
 	map->tried = true;
@@ -160,7 +168,7 @@ static const struct elf_file *open_image(struct symbols *s, uint32_t image)
 {
 	struct opened *o;
 
-	if (image >= s->n)
+	if (image >= s->n || s->left_out)
 		return NULL;
 	o = &s->opened[image];
 	if (o->tried)
@@ -225,6 +233,17 @@ static void leave_out_inner(struct symbol *ret, const struct elf_symbol *symbols
 		ret->end = MIN_OF(ret->end, symbols[beyond].offset);
 }
 
+/* All of an image, as of one in which there is no symbol. */
+static void find_left_out(const struct image_source *source, struct symbol *ret)
+{
+	uint64_t size = source->file_size ? source->file_size : source->offset + source->size;
+
+	if (ret->offset >= size)
+		return;
+	ret->offset = 0;
+	ret->size = size;
+}
+
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret)
 {
 	const struct image_source *source = image_source(s->images, image);
@@ -234,6 +253,10 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 	size_t n, beyond;
 
 	*ret = (struct symbol){.image = image, .offset = offset};
+	if (source && s->left_out) {
+		find_left_out(source, ret);
+		return;
+	}
 	if (source && source->memory && !source->vdso) {
 		find_in_memory(s, source, ret);
 		return;

@@ -18,6 +18,9 @@ void symbols_free(struct symbols *s);
 /* TEXT (borrowed, a stranger's) has the names of code in the memory of process PID (perfmap.h);
  * read on first use. A later one for the same process is ignored. 0 or -ENOMEM. */
 int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size);
+/* Before anything was asked for: of no file a symbol table is read, and of no map a line. Nothing
+ * has a name then but what the kernel's own list names, and each image is one function. */
+void symbols_leave_out(struct symbols *s);
 
 struct symbol {
 	uint32_t image;

@@ -1,5 +1,34 @@
-# Units, sysusers and tmpfiles come with the service's own version; the folder holds their place.
-EXTRA_DIST += systemd/README.md
+# The service: units, users, directories, texts for the journal. @path@ is replaced here and not by configure, as a
+# directory's name may hold other variables.
+EXTRA_DIST += systemd/README.md systemd/ptsnapd.service.in systemd/ptsnap-decode@.service.in \
+	systemd/ptsnap-snapshot@.service.in
+SUFFIXES += .service.in .service
+.service.in.service:
+	$(AM_V_GEN)mkdir -p $(@D) && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' \
+		-e 's|@pkglibexecdir[@]|$(pkglibexecdir)|g' $< >$@.tmp && mv $@.tmp $@
+$(nodist_systemdsystemunit_DATA): Makefile
+nodist_systemdsystemunit_DATA = systemd/ptsnapd.service systemd/ptsnap-decode@.service \
+	systemd/ptsnap-snapshot@.service
+CLEANFILES += $(nodist_systemdsystemunit_DATA)
+dist_systemdsystemunit_DATA = systemd/ptsnapd.socket systemd/ptsnap-decode.socket
+dist_sysusers_DATA = systemd/sysusers.d/ptsnap.conf
+dist_tmpfiles_DATA = systemd/tmpfiles.d/ptsnap.conf
+dist_catalog_DATA = systemd/ptsnap.catalog
+
+# The failure of our own units asks for no snapshot, whatever service.d/ says.
+maskrecorderdir = $(systemdsystemunitdir)/ptsnapd.service.d
+dist_maskrecorder_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
+maskdecoderdir = $(systemdsystemunitdir)/ptsnap-decode@.service.d
+dist_maskdecoder_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
+masksnapshotdir = $(systemdsystemunitdir)/ptsnap-snapshot@.service.d
+dist_masksnapshot_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
+
 # Every line of it is a comment: it changes nothing and shows what can be changed.
 vendorconfdir = $(prefix)/lib/ptsnap
 dist_vendorconf_DATA = systemd/ptsnapd.conf
+# To be copied by who wants them: nothing reads them here.
+dropindir = $(vendorconfdir)/drop-ins
+dist_dropin_DATA = systemd/drop-ins/10-ptsnap-snapshot.conf systemd/drop-ins/bpf-text.conf \
+	systemd/drop-ins/kernel-text.conf systemd/drop-ins/metrics.conf systemd/drop-ins/paranoid3.conf
+sysctlexampledir = $(vendorconfdir)/sysctl.d
+dist_sysctlexample_DATA = systemd/sysctl.d/60-ptsnap-bpf.conf systemd/sysctl.d/60-ptsnap-paranoid.conf

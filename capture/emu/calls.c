@@ -68,6 +68,21 @@ bool calls_is_new_pid_namespace(const struct call *c)
 	       (c->args[0] & CLONE_NEWPID) != 0;
 }
 
+bool calls_is_change_of_user(const struct call *c)
+{
+	switch (c->number) {
+	case SYS_setuid:
+	case SYS_setreuid:
+	case SYS_setresuid:
+	case SYS_setfsuid:
+	case SYS_setgid:
+	case SYS_setregid:
+	case SYS_setresgid:
+	case SYS_setfsgid: return true;
+	default: return false;
+	}
+}
+
 bool calls_makes_thread(const struct call *c)
 {
 	return c->number == SYS_clone && (c->args[0] & CLONE_THREAD) != 0;

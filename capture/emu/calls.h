@@ -26,6 +26,8 @@ bool calls_is_exec(const struct call *c);
 bool calls_is_end(const struct call *c);
 /* Makes a child, in a new pid namespace where we would not know it again. */
 bool calls_is_new_pid_namespace(const struct call *c);
+/* Takes another user's or group's rights, with which the shared memory cannot be opened again. */
+bool calls_is_change_of_user(const struct call *c);
 /* A parent that waits until its child execs or goes. */
 bool calls_is_vfork(const struct call *c);
 /* Makes a process or a thread; its number is what it returns. */

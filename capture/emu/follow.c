@@ -133,13 +133,16 @@ static bool is_ring(const char *path)
 }
 
 /* Elsewhere the emulator's own libraries may be missing or others. */
-static bool is_recorders_root(const char *ring)
+static bool is_recorders_root(const struct follow_self *s)
 {
 	struct stat ours, theirs;
 	char path[64];
 	int pid, n = 0;
 
-	if (sscanf(ring, "/proc/%d/fd/%n", &pid, &n) != 1 || n == 0)
+	if (s->root[1] != 0)
+		return stat("/", &ours) == 0 && ours.st_dev == s->root[0] &&
+		       ours.st_ino == s->root[1];
+	if (sscanf(s->ring, "/proc/%d/fd/%n", &pid, &n) != 1 || n == 0)
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/root/.", pid);
 	return stat("/", &ours) == 0 && stat(path, &theirs) == 0 && is_same(&ours, &theirs);
@@ -153,7 +156,7 @@ static enum follow_verdict check_reach(struct work *w)
 
 	if (!is_ring(s->ring))
 		return native(w, "the recorder is out of reach: ", "its rings cannot be opened");
-	if (!is_recorders_root(s->ring))
+	if (!is_recorders_root(s))
 		return native(w, "the recorder is out of reach: ", "another root directory");
 	if (!execplan_may(s->qemu, R_OK | X_OK) || stat(s->qemu, &qemu) < 0 ||
 	    stat("/proc/self/exe", &running) < 0 || !is_same(&qemu, &running))
@@ -166,19 +169,39 @@ static enum follow_verdict check_reach(struct work *w)
 }
 
 /* Where guests do not look for free descriptors, below what they may raise to. */
-static int keep_high(int fd)
+static int keep_high(int fd, int how)
 {
 	struct rlimit files;
 	int kept = -1;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur > 64)
-		kept = fcntl(fd, F_DUPFD_CLOEXEC, (int)MIN_OF(files.rlim_cur, (rlim_t)1024) - 16);
-	return kept >= 0 ? kept : fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+		kept = fcntl(fd, how, (int)MIN_OF(files.rlim_cur, (rlim_t)1024) - 16);
+	return kept >= 0 ? kept : fcntl(fd, how, STDERR_FILENO + 1);
+}
+
+/* A path of another program's descriptor stays good: an exec inherits that, too. */
+void follow_keep_ring(struct follow_self *self)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct stat root;
+	char *path;
+	int kept;
+
+	if (strncmp(self->ring, "/proc/self/", 11) == 0 || !is_recorders_root(self) ||
+	    stat("/", &root) < 0)
+		return;
+	fd = open(self->ring, O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	kept = fd >= 0 ? keep_high(fd, F_DUPFD) : -1;
+	if (kept < 0 || asprintf(&path, "/proc/self/fd/%d", kept) < 0)
+		return;
+	self->root[0] = root.st_dev;
+	self->root[1] = root.st_ino;
+	self->ring = path; /* who reads the old one may go on */
 }
 
 static enum follow_verdict name_by_descriptor(struct work *w)
 {
-	w->follow->kept = keep_high(w->plan.fd);
+	w->follow->kept = keep_high(w->plan.fd, F_DUPFD_CLOEXEC);
 	if (w->follow->kept < 0)
 		return native(w, "", strerror(errno));
 	if (asprintf(&w->plan.program, "/proc/self/fd/%d", w->follow->kept) < 0) {

@@ -15,11 +15,17 @@
 struct follow_self {
 	const char *qemu;      /* absolute path of the emulator's program */
 	const char *plugin;    /* absolute path of the plugin's file */
-	const char *ring;      /* path of the shared memory, /proc/PID/fd/N */
+	const char *ring;      /* path of the shared memory, /proc/PID/fd/N, or as kept */
 	const char *truth;     /* directory; NULL: none */
 	const char *exec_path; /* of the program that runs now, for /proc/self/exe */
 	bool repeatable;       /* -seed 1 */
+	uint64_t root[2];      /* device and inode of "/" when the ring was kept; 0: it was not */
 };
+
+/* The program is about to become another user's, who cannot open the ring by its path: from now on
+ * it is a descriptor of the program's own, which what is exec'ed inherits. Once is enough. Where
+ * that does not go the ring stays as it is. */
+void follow_keep_ring(struct follow_self *self);
 
 /* Fills *RET from /proc/self: which emulator runs, and what it was told on its command line. 0 or
  * -errno (-EINVAL: not started as proto/emustart.h says). To be freed by follow_self_done. */

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "capture/emu/follow.h"
@@ -27,6 +28,17 @@ static int read_line(char *to, size_t size, size_t *ret_size)
 		*ret_size += n > 0 ? (size_t)n : 0;
 	}
 	return n < 0 ? -errno : 0;
+}
+
+/* What inherited the ring began where its emulator could be started. */
+static void note_root(struct follow_self *self)
+{
+	struct stat root;
+
+	if (strncmp(self->ring, "/proc/self/", 11) != 0 || stat("/", &root) < 0)
+		return;
+	self->root[0] = root.st_dev;
+	self->root[1] = root.st_ino;
 }
 
 int follow_self_read(struct follow_self *ret)
@@ -53,6 +65,7 @@ int follow_self_read(struct follow_self *ret)
 				    .truth = line.truth,
 				    .exec_path = line.program,
 				    .repeatable = line.repeatable};
+	note_root(ret);
 	if (ret->qemu != NULL)
 		return 0;
 	follow_self_done(ret);

@@ -209,6 +209,8 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	walk_leave(&t->walk);
 	if (calls_is_new_pid_namespace(&t->call))
 		plugin.new_pids = true;
+	if (calls_is_change_of_user(&t->call))
+		follow_keep_ring(&plugin.exec.self);
 	if (calls_is_end(&t->call))
 		enter_end(t);
 	else if (calls_is_exec(&t->call))

@@ -8,9 +8,12 @@
 
 #include "sideband/space.h"
 
-/* Numbers that are no context: whose code it is, or what its process mapped, is not known. */
+/* Numbers that are no context: whose code it is, or what its process mapped, is not known; or it is
+ * not to be decoded (permit.h). */
 #define CONTEXTS_THREAD_UNCERTAIN UINT32_MAX
 #define CONTEXTS_IMAGE_UNCERTAIN  (UINT32_MAX - 1)
+#define CONTEXTS_EXCLUDED	  (UINT32_MAX - 2)
+#define CONTEXTS_NONE		  CONTEXTS_EXCLUDED /* the first of them */
 
 struct context {
 	const struct space *space; /* NULL: number 0, nobody known */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "decoder/worker/hash.h"
+#include "decoder/worker/replay_kernel.h"
 #include "decoder/worker/report.h"
 #include "decoder/worker/skim.h"
 #include "decoder/worker/skim_shift.h"
@@ -66,6 +67,7 @@ static struct replay_options options_of(const struct decode_job *job)
 		/* libipt's newest decoders look no further. */
 		.cut = ptxed,
 		.threads = request->threads,
+		.crew = job->sink->crew,
 		.memory = request->memory_limit,
 	};
 }
@@ -120,6 +122,14 @@ static int repeat(struct decode_job *job)
 	d->passes = job->passes;
 	d->n_passes = n;
 	return r;
+}
+
+/* What was not told is one gap, which is there whether it was much or little. */
+static int add_not_permitted(struct decode *d)
+{
+	const struct gap gap = gaps_blank(FAULT_NOT_PERMITTED);
+
+	return gaps_add(&d->gaps, &gap, NULL);
 }
 
 static int add_recording_gaps(struct decode *d)
@@ -198,6 +208,7 @@ static int write_result(struct decode_job *job)
 	const struct report_options options = {
 		.limit = request->report_limit,
 		.pretty = request->pretty,
+		.no_symbols = request->no_symbols != 0,
 		.version = job->sink->version,
 	};
 
@@ -235,7 +246,9 @@ static int run(struct decode_job *job)
 {
 	int r = replay(job);
 
-	if (r == 0)
+	if (r == 0 && permit_is_limited(job->d->replay->permit))
+		r = add_not_permitted(job->d);
+	else if (r == 0)
 		r = add_recording_gaps(job->d);
 	tell(job, WORKER_PHASE_DECODE, 100);
 	if (r == 0)
@@ -303,11 +316,20 @@ static int open_replay(const struct bundle *bundle, const struct decode_job *job
 static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint64_t *ret_faults)
 {
 	CLEANUP(replay_freep) struct replay *replay = NULL;
+	CLEANUP(permit_done) struct permit permit = {0};
 	struct decode d;
 	int r = open_replay(bundle, job, &replay);
 
+	if (r == 0)
+		r = permit_init(&permit, bundle_manifest(bundle), job->request);
 	if (r != 0)
 		return r;
+	replay->permit = &permit;
+	/* Without its text the kernel is a gap. */
+	if (permit_is_limited(&permit))
+		replay_kernel_forget(replay);
+	if (job->request->no_symbols)
+		symbols_leave_out(replay->symbols);
 	r = decode_init(&d, replay);
 	job->d = &d;
 	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
@@ -329,6 +351,9 @@ static bool is_sound(const struct worker_request *q)
 
 	if (q->view > WORKER_VIEW_EVENTS || q->skim > WORKER_SKIM_TIP ||
 	    q->repeat > WORKER_MAX_REPEAT || q->threads > WORKER_MAX_THREADS)
+		return false;
+	if (q->has_only_uid && (q->view != WORKER_VIEW_REPORT || q->skim != WORKER_SKIM_NONE ||
+				q->repeat > 0 || q->gap > 0 || q->keep || q->has_deadline))
 		return false;
 	if (q->skim != WORKER_SKIM_NONE)
 		return q->repeat == 0 && !q->has_deadline && !q->hash && q->gap == 0;

@@ -51,6 +51,7 @@ struct decode {
 	struct decode_window window;
 	struct gaps gaps;
 	struct decode_nobodys nobodys;
+	bool withheld;		   /* there was something that is not permitted */
 	struct marks marks;	   /* only for the report */
 	struct steps_count counts; /* only for the summary */
 	struct decode_cpu *cpus;   /* as the manifest's */
@@ -71,6 +72,7 @@ struct decode_sink {
 	uint64_t (*elapsed)(void *userdata);
 	void *userdata;
 	const struct image_loader *loader; /* of such images; may be NULL */
+	struct crew *crew;		   /* of threads; NULL: they are started */
 };
 
 /* *ret_faults: gaps found. 0 or -errno: -EINVAL an unknown view, -ENODATA a gap that is not there,

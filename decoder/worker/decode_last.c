@@ -145,6 +145,12 @@ static int on_stretch(void *userdata, const struct replay_stretch *stretch)
 
 	if (w == NULL || !is_wanted(s, w))
 		return 0;
+	/* It ran there: that is all there is to be told. */
+	if (permit_thread(s->job->d->replay->permit, stretch->thread, MANIFEST_ABSENT) !=
+	    PERMIT_YES) {
+		w->found = true;
+		return 0;
+	}
 	for (i = 0; i < stretch->n_items && !w->found; i++)
 		w->found = shows_something(&stretch->items[i]);
 	return tally_stretch(&s->job->d->past, stretch);

@@ -82,7 +82,9 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 
 	first = d->gaps.n;
 	for (i = 0; i < s->n_gaps && r == 0; i++)
-		if (!is_told(cpu, &s->gaps[i]))
+		if (!permit_address(d->replay->permit, s->gaps[i].address))
+			d->withheld = true;
+		else if (!is_told(cpu, &s->gaps[i]))
 			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
 	for (i = first; i < d->gaps.n; i++)
@@ -151,14 +153,68 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 }
 
 /* Of what walks executed the flow learns when they are counted. */
-int decode_stretch(void *userdata, const struct replay_stretch *s)
+static int take_stretch(struct decode_job *job, const struct replay_stretch *s)
 {
 	const struct flow_stats *stats = flow_get_stats(s->flow);
 	uint64_t insns = 0, before = stats->instructions;
 	size_t i;
-	int r = view_stretch(userdata, s);
+	int r = view_stretch(job, s);
 
 	for (i = 0; i < s->n_items; i++)
 		insns += s->items[i].insns;
-	return r == 0 ? count_gaps(userdata, s, insns + stats->instructions - before) : r;
+	return r == 0 ? count_gaps(job, s, insns + stats->instructions - before) : r;
+}
+
+/* When it began, at the earliest; MANIFEST_ABSENT: not known. */
+static uint64_t began_ns(const struct decode *d, const struct replay_stretch *s)
+{
+	uint64_t tsc = s->n_items > 0 ? s->items[0].tsc_lo : 0;
+
+	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clocks[s->cpu], tsc);
+}
+
+/* Only that there was one, and when. */
+static int exclude(struct decode *d, const struct replay_stretch *s)
+{
+	const struct flow_gap *gap = s->n_gaps > 0 ? &s->gaps[0] : NULL;
+	struct flow_gap none = {.fault = FAULT_EXCLUDED, .tsc_hi = UINT64_MAX};
+	size_t first;
+	int r = decode_settle(d);
+
+	if (r < 0 || s->goes_on || (s->n_items == 0 && gap == NULL))
+		return r;
+	none.offset = s->n_items > 0 ? s->items[0].offset : gap->offset;
+	none.tsc_lo = s->n_items > 0 ? s->items[0].tsc_lo : gap->tsc_lo;
+	first = d->gaps.n;
+	r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu, &none);
+	if (d->gaps.n > first)
+		d->gaps.list[first].trace = s->cpu;
+	return r;
+}
+
+/* Drops what is not permitted: true. */
+static bool is_dropped(struct decode *d, const struct replay_stretch *s, int *ret_result)
+{
+	const struct permit *permit = d->replay->permit;
+	enum permit_answer answer =
+		permit_thread(permit, s->thread != NULL ? s->thread : s->process, began_ns(d, s));
+
+	*ret_result = 0;
+	if (answer == PERMIT_YES)
+		return false;
+	if (permit_is_limited(permit)) /* of a user's own, too, if he is excluded */
+		d->withheld = true;
+	else
+		*ret_result = exclude(d, s);
+	return true;
+}
+
+int decode_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct decode_job *job = userdata;
+	int dropped;
+
+	if (is_dropped(job->d, s, &dropped))
+		return dropped;
+	return take_stretch(job, s);
 }

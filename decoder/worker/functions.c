@@ -6,12 +6,14 @@
 #include "decoder/worker/functions.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "decoder/worker/replay_kernel.h"
 #include "proto/base.h"
 
 #define CACHE_SIZE (1u << 14)
-#define CACHE_LINE 64u /* bytes of code: what lies so close mostly is of one function */
+#define CACHE_LINE 64u	/* bytes of code: what lies so close mostly is of one function */
+#define CACHE_AREA 512u /* where what was found last often reaches as far */
 #define FIRST_SIZE 1024u
 #define NO_IMAGE   UINT32_MAX
 #define NO_CONTEXT UINT32_MAX
@@ -39,11 +41,14 @@ static uint32_t *find_slot(struct functions *f, uint32_t image, uint64_t offset)
 static int grow(struct functions *f)
 {
 	size_t i, capacity = f->capacity ? 2 * f->capacity : FIRST_SIZE;
-	struct function *list = reallocarray(f->list, capacity, sizeof(*list));
+	struct function *list = aligned_alloc(_Alignof(struct function), capacity * sizeof(*list));
 	uint32_t *slots;
 
 	if (list == NULL)
 		return -ENOMEM;
+	if (f->n > 0)
+		memcpy(list, f->list, f->n * sizeof(*list));
+	free(f->list);
 	f->list = list;
 	slots = calloc(2 * capacity, sizeof(*slots));
 	if (slots == NULL)
@@ -201,19 +206,32 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 	return intern(f, &fn, &ret->function);
 }
 
+static struct functions_span *cached(const struct functions *f, uint32_t context, uint64_t key)
+{
+	return &f->cache[mix(key, context) & (CACHE_SIZE - 1)];
+}
+
+static bool is_within(const struct functions_span *span, uint32_t context, uint64_t address)
+{
+	return span->context == context && address >= span->lo && address < span->hi;
+}
+
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret)
 {
-	struct functions_span *entry =
-		&f->cache[mix(address / CACHE_LINE, context) & (CACHE_SIZE - 1)];
+	struct functions_span *entry = cached(f, context, address / CACHE_LINE), *area;
 
-	if (entry->context != context || address < entry->lo || address >= entry->hi) {
-		int r = look_up(f, context, address, entry);
+	if (!is_within(entry, context, address)) {
+		area = cached(f, context, ~(address / CACHE_AREA));
+		if (!is_within(area, context, address)) {
+			int r = look_up(f, context, address, area);
 
-		if (r < 0) {
-			entry->context = NO_CONTEXT;
-			return r;
+			if (r < 0) {
+				area->context = NO_CONTEXT;
+				return r;
+			}
 		}
+		*entry = *area;
 	}
 	*ret = *entry;
 	return 0;

@@ -13,16 +13,18 @@
 /* An image without symbols is one function, of this offset. */
 #define FUNCTIONS_WHOLE_IMAGE UINT64_MAX
 
+/* What calls and returns change lies in one cache line. */
 struct function {
+	_Alignas(64) uint64_t calls;
+	uint64_t self_insns, total_insns, self_ticks, total_ticks;
+	/* While it is on the stack of the thread being counted: how often, and the thread's
+	 * counters when the outermost of them began. */
+	uint64_t began_insns, began_ticks;
+	uint32_t active;
 	uint32_t image;	  /* UINT32_MAX: unknown (index 0) */
 	uint64_t offset;  /* in the file */
 	const char *name; /* borrowed; NULL: no symbol */
 	uint64_t address; /* where its start lay when it was first met */
-	uint64_t calls, self_insns, total_insns, self_ticks, total_ticks;
-	/* While it is on the stack of the thread being counted: how often, and the thread's
-	 * counters when the outermost of them began. */
-	uint32_t active;
-	uint64_t began_insns, began_ticks;
 };
 
 /* Addresses [lo, hi) that one function has in a context: all around the one asked for that are its,
@@ -40,7 +42,7 @@ struct functions {
 	size_t n, capacity;
 	uint32_t *slots;
 	size_t n_slots;
-	struct functions_span *cache; /* direct-mapped by address */
+	struct functions_span *cache; /* direct-mapped by address: of lines, and of larger areas */
 	uint64_t refused;	      /* look-ups that went to 0 as the table was full */
 };
 

@@ -20,6 +20,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/lines.c decoder/worker/lines.h \
 	decoder/worker/marks.c decoder/worker/marks.h \
 	decoder/worker/packet_line.c decoder/worker/packet_line.h \
+	decoder/worker/permit.c decoder/worker/permit.h \
 	decoder/worker/pevent.c decoder/worker/pevent.h \
 	decoder/worker/pevent_record.c decoder/worker/pevent_record.h \
 	decoder/worker/replay.c decoder/worker/replay.h \

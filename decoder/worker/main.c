@@ -5,6 +5,7 @@
  * never opens anything.
  */
 #include <malloc.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "decoder/ahead.h"
+#include "decoder/crew.h"
 #include "decoder/worker/ask.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/sandbox.h"
@@ -21,6 +24,11 @@
 #include "proto/worker.h"
 
 #define CHANNEL_FD 3
+/* Shorter bundles are not worth a thread (decoder/flow_ahead.c). */
+#define THREADS_WORTH_BYTES (512u << 10)
+/* Threads that walk ahead may have a part of the memory: so much each takes of it, with its share
+ * of what is kept of the trace ahead (decoder/ahead.c), times sixteen. */
+#define MEMORY_PER_THREAD (UINT64_C(36) << 20)
 /* What a JSON view may write beyond its limit before the kernel stops it. */
 #define FILE_SLACK (1u << 20)
 
@@ -42,6 +50,8 @@ struct parent {
 struct order {
 	struct worker_request request;
 	int bundle_fd, output_fd;
+	uint64_t bundle_bytes;
+	struct crew *crew; /* all threads that there will be */
 };
 
 static int receive_order(struct order *ret)
@@ -114,15 +124,56 @@ static uint64_t file_limit(const struct order *order)
 	return (uint64_t)at + order->request.report_limit + FILE_SLACK;
 }
 
-static int enter(const struct order *order)
+/* Whoever started us may not be who can end us: without him nobody wants the report. */
+static void end_with_channel(void *userdata)
+{
+	struct pollfd channel = {.fd = CHANNEL_FD};
+
+	(void)userdata;
+	while (poll(&channel, 1, -1) < 0 || !(channel.revents & (POLLHUP | POLLERR)))
+		;
+	/* Behind a result, too; that it is no longer wanted is no failure. */
+	_exit(0);
+}
+
+/* Besides the main thread; none where nothing is walked by several. */
+static uint32_t count_walkers(const struct order *order)
+{
+	const struct worker_request *q = &order->request;
+	uint64_t n = q->threads != 0 ? q->threads : ahead_count_cpus();
+
+	if ((q->view != WORKER_VIEW_REPORT && q->view != WORKER_VIEW_SUMMARY) ||
+	    q->skim != WORKER_SKIM_NONE || order->bundle_bytes < THREADS_WORTH_BYTES)
+		return 0;
+	if (q->memory_limit > 0)
+		n = MIN_OF(n, q->memory_limit / MEMORY_PER_THREAD + 1);
+	return (uint32_t)MIN_OF(n, (uint64_t)CREW_MAX_THREADS) - 1;
+}
+
+static int start_threads(void *userdata)
+{
+	struct order *order = userdata;
+	int r = crew_new(count_walkers(order) + 1, &order->crew);
+
+	if (r < 0)
+		return r;
+	/* Where there is no thread for that the service's own limit of time is left. */
+	(void)crew_start(order->crew, end_with_channel, NULL);
+	return 0;
+}
+
+static int enter(struct order *order)
 {
 	const int keep[] = {CHANNEL_FD, order->bundle_fd, order->output_fd};
 	struct sandbox_limits limits = {
 		.keep = keep,
 		.n_keep = ARRAY_SIZE(keep),
+		.channel = CHANNEL_FD,
 		.more_fds = ASK_MAX_OPEN,
 		.cpu_seconds = order->request.cpu_seconds,
 		.file_bytes = file_limit(order),
+		.start = start_threads,
+		.userdata = order,
 	};
 	struct stat st;
 	unsigned missing;
@@ -130,16 +181,20 @@ static int enter(const struct order *order)
 
 	if (fstat(order->bundle_fd, &st) < 0)
 		return -errno;
+	order->bundle_bytes = (uint64_t)st.st_size;
 	if (order->request.memory_limit > 0) {
 		limits.memory_bytes = order->request.memory_limit;
 		limits.address_bytes =
-			(uint64_t)st.st_size + order->request.memory_limit + IMAGE_MAX_RESERVED;
+			order->bundle_bytes + order->request.memory_limit + IMAGE_MAX_RESERVED;
 	}
 	r = sandbox_enter(&limits, &missing);
-	/* <4>: warning, as sd-daemon(3) has it. */
+	/* <4>: warning, <6>: information, as sd-daemon(3) has it. */
 	if (r == 0 && (missing & SANDBOX_NO_UID))
 		fprintf(stderr, "<4>ptsnap-decode: started as root and may not change to nobody; "
 				"going on in the sandbox\n");
+	if (r == 0 && (missing & SANDBOX_NO_LANDLOCK))
+		fprintf(stderr, "<6>ptsnap-decode: there is no Landlock here; the filter of system "
+				"calls stands without it\n");
 	return r;
 }
 
@@ -165,6 +220,7 @@ static int decode(const struct order *order, uint64_t began, const char *version
 		.elapsed = elapsed,
 		.userdata = &parent,
 		.loader = &loader,
+		.crew = order->crew,
 	};
 	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
 	int r = bundle_open(order->bundle_fd, &bundle);

@@ -70,7 +70,8 @@ struct group {
 	size_t n;
 };
 
-/* The one that has to go on, and in *ret_limit up to where before another one has to. */
+/* The one that has to go on, and in *ret_limit up to where before another one has to. Of several at
+ * one time the first in the list goes on until it is further, wherever its batches end. */
 static struct walk *first_of(const struct group *g, uint64_t *ret_limit)
 {
 	struct walk *first = NULL;
@@ -85,7 +86,7 @@ static struct walk *first_of(const struct group *g, uint64_t *ret_limit)
 			*ret_limit = MIN_OF(*ret_limit, at);
 			continue;
 		}
-		*ret_limit = least;
+		*ret_limit = first != NULL ? least - 1 : UINT64_MAX;
 		least = at;
 		first = g->list[i];
 	}
@@ -124,7 +125,7 @@ static int begin(struct replay *r, size_t first, size_t n)
 
 	for (i = 0; i < n; i++)
 		turns_forget(&r->turns, first + i);
-	r->turns.n_used = r->turns.n_empty = 0;
+	turns_restart(&r->turns);
 	return r->code == NULL ? walk_keeper(r, &r->code) : 0;
 }
 

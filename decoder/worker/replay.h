@@ -10,6 +10,7 @@
 
 #include "decoder/flow.h"
 #include "decoder/worker/contexts.h"
+#include "decoder/worker/permit.h"
 #include "decoder/worker/shift.h"
 #include "decoder/worker/stopwatch.h"
 #include "decoder/worker/tscmap.h"
@@ -22,8 +23,9 @@
 /* What a consumer wants of the flows; see struct flow_config. */
 struct replay_options {
 	bool steps, marks, ticks, guests, resume_at_psb, resume_at_tip, retstack_libipt, cut;
-	uint32_t threads; /* that decode; 0: one for each CPU that may be used */
-	uint64_t memory;  /* of this process; 0: there is no limit */
+	uint32_t threads;  /* that decode; 0: one for each CPU that may be used */
+	struct crew *crew; /* whose they are; NULL: they are started */
+	uint64_t memory;   /* of this process; 0: there is no limit */
 };
 
 /* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all), up to END (0: its
@@ -41,6 +43,7 @@ struct replay {
 	struct timeline *timeline;
 	struct image_set *images;
 	struct symbols *symbols;
+	const struct permit *permit;   /* of whom may be told; borrowed, NULL: of all */
 	uint64_t bad_records;	       /* of the sideband, skipped */
 	struct replay_options options; /* all off; to be set before it is walked */
 	/* What is walked, of each CPU of the manifest; borrowed. NULL: all that was asked for. */

@@ -116,6 +116,13 @@ int replay_kernel_load(struct replay *r)
 	return result;
 }
 
+void replay_kernel_forget(struct replay *r)
+{
+	kernel_free(r->kernel);
+	r->kernel = NULL;
+	r->switch_ip = 0;
+}
+
 bool replay_is_kernel(const struct replay *r, uint64_t address)
 {
 	return r->kernel != NULL && address >= r->kernel_start;

@@ -9,6 +9,8 @@
 /* Sets r->kernel: NULL where the kernel was not traced or its text is not at hand. The images and
  * the timeline are there. 0 or -ENOMEM. */
 int replay_kernel_load(struct replay *r);
+/* As if its text were not at hand. Before it is walked. */
+void replay_kernel_forget(struct replay *r);
 /* Whether ADDRESS is the kernel's, whose text is at hand. */
 bool replay_is_kernel(const struct replay *r, uint64_t address);
 /* As flow_config's kernel_code and kernel_version; CLOCK: of the CPU. */

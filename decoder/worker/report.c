@@ -81,7 +81,11 @@ static void write_cut(const struct report *r, struct json_writer *w)
 static void write_generator(const struct report *r, struct json_writer *w)
 {
 	json_string(w, "schemaVersion",
-		    r->d->window.limited ? REPORT_SCHEMA_DECODED : REPORT_SCHEMA_VERSION);
+		    report_has_units(r)	     ? REPORT_SCHEMA_UNITS
+		    : report_is_limited(r)   ? REPORT_SCHEMA_ONLY
+		    : r->options->no_symbols ? REPORT_SCHEMA_NAMES
+		    : r->d->window.limited   ? REPORT_SCHEMA_DECODED
+					     : REPORT_SCHEMA_VERSION);
 	json_begin_object(w, "generator");
 	json_string(w, "name", "ptsnap-decode");
 	json_string(w, "version", r->options->version);
@@ -99,6 +103,10 @@ static void write_all(const struct report *r, struct json_writer *w)
 	report_trace(r, w);
 	report_errata(r, w);
 	report_window(r, w);
+	if (r->options->no_symbols)
+		json_boolean(w, "namesLeftOut", true);
+	if (report_is_limited(r))
+		json_u64(w, "onlyUid", r->d->replay->permit->uid);
 	if (r->d->window.limited)
 		report_decoded(r, w);
 	write_list(r, w, REPORT_CPUS);
@@ -272,7 +280,9 @@ static int prepare(struct report *r)
 	if (result == 0)
 		result = report_prepare_turns(r);
 	report_prepare_marks(r);
-	r->lists[REPORT_CPUS] = (struct report_list){"cpus", r->m->n_cpus, 0, report_cpu, false};
+	/* Numbers of a CPU tell what all did on it. */
+	r->lists[REPORT_CPUS] = (struct report_list){
+		"cpus", report_is_limited(r) ? 0 : r->m->n_cpus, 0, report_cpu, false};
 	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap, false};
 	return result;
 }
@@ -304,6 +314,7 @@ int report_write(struct decode *d, const struct report_options *options, int fd)
 	free(r.images);
 	free(r.image_places);
 	free(r.functions);
+	free(r.processes);
 	free(r.symbols);
 	return result;
 }

@@ -11,6 +11,7 @@
 struct report_options {
 	uint64_t limit; /* bytes; 0: none */
 	bool pretty;
+	bool no_symbols;     /* none were read: said in it */
 	const char *version; /* of this program */
 };
 

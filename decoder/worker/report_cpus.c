@@ -172,11 +172,27 @@ static uint64_t decodable_of(const struct decode *d, size_t cpu)
 	return decodable(&d->cpus[cpu]);
 }
 
+/* How much there is of the others is not told. */
+static void write_no_coverage(struct json_writer *w)
+{
+	json_begin_object(w, "coverage");
+	json_null(w, "percent");
+	json_u64(w, "bytes", 0);
+	json_u64(w, "bytesDecoded", 0);
+	json_null(w, "nsec");
+	json_null(w, "nsecDecoded");
+	json_end_object(w);
+}
+
 void report_coverage(const struct report *r, struct json_writer *w)
 {
 	uint64_t bytes = sum(r->d, decodable_of);
 	uint64_t decoded = decode_total(r->d).bytes_decoded;
 
+	if (report_is_limited(r)) {
+		write_no_coverage(w);
+		return;
+	}
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
 	json_begin_object(w, "coverage");
 	write_percent(w, "percent", decode_percent(decoded, bytes));
@@ -187,9 +203,23 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
+static struct flow_stats total_of(const struct report *r)
+{
+	struct flow_stats sum = {0};
+	size_t i;
+
+	if (!report_is_limited(r))
+		return decode_total(r->d);
+	for (i = 0; i < r->lists[REPORT_THREADS].total; i++) {
+		sum.instructions += r->threads[i].insns;
+		sum.branches += r->threads[i].branches;
+	}
+	return sum;
+}
+
 void report_totals(const struct report *r, struct json_writer *w)
 {
-	const struct flow_stats total = decode_total(r->d);
+	const struct flow_stats total = total_of(r);
 	int i;
 
 	json_begin_object(w, "totals");
@@ -216,7 +246,7 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "cpu", gap->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : gap->cpu);
 	report_at(r, w, "atNSec", gap->time_ns);
 	report_hex(w, "tsc", gap->tsc);
-	report_u64(w, "offset", gap->offset);
+	report_u64(w, "offset", report_is_limited(r) ? MANIFEST_ABSENT : gap->offset);
 	report_u64(w, "bytes", gap->bytes);
 	report_hex(w, "address", gap->address);
 	json_u64(w, "count", gap->count);

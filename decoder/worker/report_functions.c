@@ -134,6 +134,9 @@ int report_prepare_images(struct report *r)
 	qsort(r->images, n, sizeof(*r->images), compare_images);
 	for (i = 0; i < n; i++)
 		r->image_places[r->images[i].index] = (uint32_t)i;
+	/* The others may be of others. */
+	while (report_is_limited(r) && n > 0 && r->images[n - 1].insns == 0)
+		n--;
 	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image, false};
 	return 0;
 }

@@ -39,9 +39,16 @@ void report_host(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
+/* Why somebody else wanted it is his business. */
+static bool is_own_request(const struct report *r)
+{
+	return !report_is_limited(r) || r->m->sender_uid == r->d->replay->permit->uid;
+}
+
 static void write_sender(const struct report *r, struct json_writer *w)
 {
-	if (r->m->sender_pid == MANIFEST_ABSENT && r->m->sender_uid == MANIFEST_ABSENT) {
+	if (!is_own_request(r) ||
+	    (r->m->sender_pid == MANIFEST_ABSENT && r->m->sender_uid == MANIFEST_ABSENT)) {
 		json_null(w, "sender");
 		return;
 	}
@@ -66,17 +73,59 @@ static void write_clocks(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
+bool report_has_units(const struct report *r)
+{
+	const struct manifest *m = r->m;
+
+	return is_own_request(r) && (m->unit != NULL || m->sender_unit != NULL ||
+				     m->coredump != NULL || m->n_labels > 0);
+}
+
+/* Ours are sorted, each key once; of a stranger's, what is not is left out. */
+static void write_labels(const struct manifest *m, struct json_writer *w)
+{
+	const char *last = NULL;
+
+	json_begin_object(w, "labels");
+	for (size_t i = 0; i < m->n_labels; i++) {
+		if (last != NULL && strcmp(last, m->labels[i].key) >= 0)
+			continue;
+		last = m->labels[i].key;
+		json_string(w, last, m->labels[i].value);
+	}
+	json_end_object(w);
+}
+
+/* Each only where there is something to say. */
+static void write_units(const struct report *r, struct json_writer *w)
+{
+	const struct manifest *m = r->m;
+
+	if (!report_has_units(r))
+		return;
+	if (m->unit != NULL)
+		json_string(w, "unit", m->unit);
+	if (m->sender_unit != NULL)
+		json_string(w, "senderUnit", m->sender_unit);
+	/* Its name has those of the process that crashed. */
+	if (m->coredump != NULL && !report_is_limited(r))
+		json_string(w, "coredump", m->coredump);
+	if (m->n_labels > 0)
+		write_labels(m, w);
+}
+
 void report_trigger(const struct report *r, struct json_writer *w)
 {
 	json_begin_object(w, "trigger");
 	write_string(w, "kind", r->m->trigger_kind);
-	write_string(w, "name", r->m->trigger_name);
-	write_string(w, "reason", r->m->reason);
+	write_string(w, "name", is_own_request(r) ? r->m->trigger_name : NULL);
+	write_string(w, "reason", is_own_request(r) ? r->m->reason : NULL);
 	write_sender(r, w);
 	report_u64(w, "realtimeUSec", to_usec(r->m->realtime_ns));
 	report_u64(w, "monotonicUSec", to_usec(r->m->monotonic_ns));
 	report_hex(w, "tsc", r->m->tsc);
 	write_clocks(r, w);
+	write_units(r, w);
 	json_end_object(w);
 }
 
@@ -209,7 +258,7 @@ static void write_shift(const struct report *r, struct json_writer *w)
 {
 	const struct shift *s = &r->d->replay->shift;
 
-	if (!s->found) {
+	if (!s->found || report_is_limited(r)) {
 		json_null(w, "sidebandShift");
 		return;
 	}
@@ -229,7 +278,7 @@ void report_trace(const struct report *r, struct json_writer *w)
 
 	json_begin_object(w, "trace");
 	json_boolean(w, "degraded", why != NULL);
-	write_string(w, "why", why);
+	write_string(w, "why", report_is_limited(r) ? NULL : why);
 	write_string(w, "preset", r->m->preset);
 	write_attrs(r, w);
 	write_string(w, "sizesNote", r->m->sizes_note);

@@ -37,7 +37,8 @@ static void write_head(const struct report *r, struct json_writer *w, const stru
 
 static void write_address(const struct report *r, struct json_writer *w, const struct mark *mark)
 {
-	if (!(mark->said.flags & FLOW_MARK_HAS_IP)) {
+	if (!(mark->said.flags & FLOW_MARK_HAS_IP) ||
+	    !permit_address(r->d->replay->permit, mark->said.ip)) {
 		json_null(w, "address");
 		json_null(w, "name");
 		return;

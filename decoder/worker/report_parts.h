@@ -92,6 +92,8 @@ struct report {
 	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
 	uint64_t branches_total, frames_total, frames_kept;
 	struct report_thread *threads;
+	uint32_t *processes; /* indices into the manifest's that may be named */
+	size_t n_processes;
 	uint64_t sideband_begin;   /* perf ns; MANIFEST_ABSENT */
 	struct report_turn *turns; /* newest first */
 	uint64_t turns_total;	   /* with those that have no element */
@@ -118,6 +120,16 @@ void report_u64(struct json_writer *w, const char *key, uint64_t v);
 void report_hex(struct json_writer *w, const char *key, uint64_t v);
 /* MANIFEST_ANY gives null. */
 void report_id(struct json_writer *w, const char *key, uint32_t v);
+/* Whether it is a report for one user alone (permit.h). */
+bool report_is_limited(const struct report *r);
+/* May what THREAD did at TIME (perf ns) be told? */
+bool report_permits(const struct report *r, const struct timeline_thread *thread, uint64_t time);
+/* 0 gives null, and so does an address that is not to be told. */
+void report_address(const struct report *r, struct json_writer *w, const char *key,
+		    uint64_t address);
+/* What THREAD was called at TIME, perf ns: never what another one was that has its number now. */
+const char *report_comm(const struct report *r, const struct timeline_thread *thread,
+			uint64_t time);
 /* 0 gives null. */
 void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
 /* Perf time NS relative to the trigger; null where either is unknown. */
@@ -152,6 +164,8 @@ void report_prepare_marks(struct report *r);
 /* Parts. */
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
+/* Does report_trigger say a unit or a label? */
+bool report_has_units(const struct report *r);
 void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);

@@ -28,8 +28,8 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	uint64_t at = b->tsc_lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, b->tsc_lo);
 
 	json_begin_object(w, NULL);
-	report_tsc(w, "from", b->from);
-	report_tsc(w, "to", b->to);
+	report_address(r, w, "from", b->from);
+	report_address(r, w, "to", b->to);
 	json_string(w, "kind", kind_name(b->kind));
 	report_name(r, w, "fromName", b->context, b->from);
 	report_name(r, w, "toName", b->context, b->to);
@@ -90,6 +90,8 @@ static void write_frame(const struct report *r, struct json_writer *w,
 {
 	struct report_place place;
 
+	if (!permit_address(r->d->replay->permit, address))
+		return;
 	report_place(r, lane->context, address, &place);
 	json_begin_object(w, NULL);
 	json_hex(w, "address", address);
@@ -171,9 +173,7 @@ void report_thread(const struct report *r, struct json_writer *w, size_t i)
 	json_begin_object(w, NULL);
 	report_u64(w, "pid", thread != NULL ? thread->pid : MANIFEST_ABSENT);
 	report_u64(w, "tid", thread != NULL ? thread->tid : MANIFEST_ABSENT);
-	report_string_cut(w, "comm",
-			  thread != NULL ? timeline_comm(r->d->replay->timeline, thread->tid, now)
-					 : NULL,
+	report_string_cut(w, "comm", thread != NULL ? report_comm(r, thread, now) : NULL,
 			  REPORT_MAX_STRING);
 	json_u64(w, "instructions", t->insns);
 	json_u64(w, "branches", t->branches);

@@ -36,6 +36,8 @@ static bool is_shown(const struct report *r, size_t cpu, size_t index)
 	const struct timeline_turn turn = turn_at(r, cpu, index);
 	const struct report_reach span = within(&turn, &window);
 
+	if (report_is_limited(r) && (turn.uncertain || !report_permits(r, turn.thread, span.begin)))
+		return false;
 	return !is_idle(&turn) && span.begin < span.end;
 }
 
@@ -48,7 +50,7 @@ static void write_thread(const struct report *r, struct json_writer *w,
 
 	/* As it was called in the end: a program that is exec'ed keeps its turn. */
 	if (thread != NULL)
-		comm = timeline_comm(r->d->replay->timeline, thread->tid, span->end - 1);
+		comm = report_comm(r, thread, span->end - 1);
 	report_u64(w, "pid", thread != NULL ? thread->pid : MANIFEST_ABSENT);
 	report_u64(w, "tid", thread != NULL ? thread->tid : MANIFEST_ABSENT);
 	report_string_cut(w, "comm", comm, REPORT_MAX_STRING);

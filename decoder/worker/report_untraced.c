@@ -8,11 +8,13 @@
 #include "proto/base.h"
 
 /* How long TURN had CPU within its reach; 0: it is nobody's in particular. */
-static uint64_t share_of(const struct timeline_turn *turn, const struct report_reach *reach)
+static uint64_t share_of(const struct report *r, const struct timeline_turn *turn,
+			 const struct report_reach *reach)
 {
 	uint64_t begin = MAX_OF(turn->since, reach->begin), end = MIN_OF(turn->until, reach->end);
 
-	if (turn->uncertain || turn->thread == NULL || turn->thread->tid == 0)
+	if (turn->uncertain || turn->thread == NULL || turn->thread->tid == 0 ||
+	    !report_permits(r, turn->thread, begin))
 		return 0;
 	return begin < end ? end - begin : 0;
 }
@@ -29,7 +31,7 @@ static size_t collect_cpu(const struct report *r, size_t cpu, struct report_shar
 		uint64_t ns;
 
 		timeline_get_turn(timeline, r->m->cpus[cpu].cpu, i, &turn);
-		ns = share_of(&turn, &reach);
+		ns = share_of(r, &turn, &reach);
 		if (ns > 0)
 			to[found++] = (struct report_share){turn.thread, ns};
 	}

@@ -32,6 +32,32 @@ void report_hex(struct json_writer *w, const char *key, uint64_t v)
 		json_hex(w, key, v);
 }
 
+bool report_is_limited(const struct report *r)
+{
+	return permit_is_limited(r->d->replay->permit);
+}
+
+bool report_permits(const struct report *r, const struct timeline_thread *thread, uint64_t time)
+{
+	return !report_is_limited(r) ||
+	       permit_thread(r->d->replay->permit, thread, time) == PERMIT_YES;
+}
+
+void report_address(const struct report *r, struct json_writer *w, const char *key,
+		    uint64_t address)
+{
+	if (address != MANIFEST_ABSENT && !permit_address(r->d->replay->permit, address))
+		address = MANIFEST_ABSENT;
+	report_hex(w, key, address == 0 ? MANIFEST_ABSENT : address);
+}
+
+const char *report_comm(const struct report *r, const struct timeline_thread *thread, uint64_t time)
+{
+	if (report_is_limited(r) && thread->end > thread->begin)
+		time = MIN_OF(time, thread->end - 1);
+	return timeline_comm(r->d->replay->timeline, thread->tid, time);
+}
+
 void report_tsc(struct json_writer *w, const char *key, uint64_t tsc)
 {
 	report_hex(w, key, tsc == 0 ? MANIFEST_ABSENT : tsc);

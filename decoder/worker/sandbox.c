@@ -1,21 +1,26 @@
 /*
  * The sandbox, in the order in which each step is still allowed by those before it: descriptors,
- * limits, identity, privileges, Landlock, and the system call filter last. Called once, by main.c
- * of ptsnap-decode, single-threaded, before the bundle is looked at.
+ * identity, privileges, Landlock, limits, threads, and the system call filter last. Called once, by
+ * main.c of ptsnap-decode, single-threaded, before the bundle is looked at. What is a thread's own
+ * (identity, no_new_privs, Landlock) is settled before there are others; the filter is put on all
+ * at once.
  *
- * The filter is the hard wall: whatever takes this process over can compute, with as many threads
- * as whoever started it may have, write to the output, end, and be given the images that the
- * snapshot names; it cannot open, connect, execute, or make memory executable.
+ * The filter is the hard wall: whatever takes this process over can compute, with the threads that
+ * there are, write to the output, end, and be given the images that the snapshot names; it cannot
+ * open, look at paths, connect, execute, start a thread, or make memory executable.
  */
 #include "decoder/worker/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <linux/futex.h>
 #include <linux/landlock.h>
-#include <linux/sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -37,12 +42,8 @@
  * (include/linux/highuid.h, DEFAULT_OVERFLOWUID). */
 #define NOBODY 65534u
 
-#define MAX_STACK (64u << 20)
-
-#define SIGNAL_SETXID 33u /* of those that glibc keeps for itself */
-#define THREAD_FLAGS                                                                        \
-	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SYSVSEM | CLONE_SIGHAND | CLONE_THREAD | \
-	 CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
+#define MAX_STACK   (8u << 20)
+#define STACK_SLACK (64u << 10)
 
 static int compare_fds(const void *a, const void *b)
 {
@@ -72,6 +73,22 @@ static int close_others(const int *keep, size_t n)
 	return close_range(from, ~0u, 0) < 0 ? -errno : 0;
 }
 
+/* Nothing is read from standard input, or printed; and messages are not for a terminal, as they
+ * may be what somebody makes us say. Where there is no /dev/null they stay what they are. */
+static void blind_standard(void)
+{
+	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	(void)dup2(fd, STDIN_FILENO);
+	(void)dup2(fd, STDOUT_FILENO);
+	if (isatty(STDERR_FILENO))
+		(void)dup2(fd, STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 static int limit(int resource, uint64_t value)
 {
 	struct rlimit now, wanted = {.rlim_cur = value, .rlim_max = value};
@@ -95,6 +112,28 @@ static uint64_t count_fds(const struct sandbox_limits *l)
 	return (uint64_t)highest + 1 + l->more_fds;
 }
 
+/* The main thread's stack gets all that it will ever have, and then grows no more. It is no data,
+ * and what bounds its growth bounds that of each mapping that it is cut into: whoever cuts off its
+ * end again and again would have memory without a limit (mm/mmap.c, acct_stack_growth()). The
+ * program's name lies at its top (fs/binfmt_elf.c), and a touched page brings all above it. */
+static int settle_stack(void)
+{
+	const char *name = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+	struct rlimit now;
+	uintptr_t lowest;
+
+	if (limit(RLIMIT_STACK, MAX_STACK) < 0 || getrlimit(RLIMIT_STACK, &now) < 0)
+		return -errno;
+	if (name == NULL)
+		return -ENODATA;
+	if (now.rlim_cur > STACK_SLACK) {
+		lowest = (uintptr_t)name - (uintptr_t)now.rlim_cur + STACK_SLACK;
+		if (lowest < (uintptr_t)&now)
+			*(volatile char *)lowest = 0;
+	}
+	return limit(RLIMIT_STACK, 0);
+}
+
 static int limit_memory(const struct sandbox_limits *l)
 {
 	int r;
@@ -102,8 +141,7 @@ static int limit_memory(const struct sandbox_limits *l)
 	/* AddressSanitizer reserves terabytes for its shadow. */
 	if (SANDBOX_SANITIZED)
 		return 0;
-	/* It is no data. */
-	r = limit(RLIMIT_STACK, MAX_STACK);
+	r = settle_stack();
 	if (r == 0 && l->memory_bytes > 0)
 		r = limit(RLIMIT_DATA, l->memory_bytes);
 	if (r == 0 && l->address_bytes > 0)
@@ -139,6 +177,22 @@ static int drop_identity(unsigned *missing)
 		return -errno;
 	*missing |= SANDBOX_NO_UID;
 	return 0;
+}
+
+/* Those of a recorder that is not root but may trace would be ours, too. Who has none may not be
+ * allowed to say so: a unit's own filter. */
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (syscall(SYS_capget, &header, data) < 0)
+		return -errno;
+	if ((data[0].permitted | data[0].inheritable | data[1].permitted | data[1].inheritable) ==
+	    0)
+		return 0;
+	memset(data, 0, sizeof(data));
+	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
 /* PDEATHSIG after the change of identity, which clears it (kernel/cred.c, commit_creds). */
@@ -196,28 +250,21 @@ static const int allowed_calls[] = {
 	SCMP_SYS(close),
 	SCMP_SYS(fstat),
 	SCMP_SYS(munmap),
-	SCMP_SYS(mremap),
-	SCMP_SYS(madvise),
 	SCMP_SYS(brk),
-	SCMP_SYS(sendmsg),
-	SCMP_SYS(recvmsg), /* images that were asked for */
-	SCMP_SYS(futex),
+	SCMP_SYS(poll), /* for the channel's end */
 	SCMP_SYS(getrandom),
 	SCMP_SYS(clock_gettime),
-	/* Threads (decoder/ahead.c), and how many. */
-	SCMP_SYS(sched_getaffinity),
-	SCMP_SYS(set_robust_list),
-	SCMP_SYS(rseq),
 	SCMP_SYS(sysinfo), /* glibc: qsort asks how much memory there is (stdlib/msort.c) */
 	SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(getpid),
 	SCMP_SYS(gettid),
 	SCMP_SYS(restart_syscall),
-	SCMP_SYS(exit),
 	SCMP_SYS(exit_group),
 	SCMP_SYS(rt_sigprocmask),
 #if SANDBOX_SANITIZED
 	/* The sanitizers' runtime: alternate stacks, yielding locks, names for its mappings. */
+	SCMP_SYS(madvise),
+	SCMP_SYS(newfstatat),
 	SCMP_SYS(sigaltstack),
 	SCMP_SYS(sched_yield),
 	SCMP_SYS(rt_sigaction),
@@ -230,9 +277,53 @@ static int allow(scmp_filter_ctx ctx, int call, const struct scmp_arg_cmp *args,
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, n, args);
 }
 
+/* Waiting and waking, as mutexes and conditions do; not what inherits priorities or moves those who
+ * wait. */
+static int allow_futex(scmp_filter_ctx ctx)
+{
+	static const unsigned operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
+					      FUTEX_WAKE_BITSET};
+	const scmp_datum_t which = UINT32_MAX & ~(FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME);
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(operations) && r == 0; i++) {
+		const struct scmp_arg_cmp op[] = {
+			SCMP_A1(SCMP_CMP_MASKED_EQ, which, operations[i])};
+
+		r = allow(ctx, SCMP_SYS(futex), op, 1);
+	}
+	return r;
+}
+
+/* Messages, and images that were asked for. Standard error may be a socket, too. */
+static int allow_channel(scmp_filter_ctx ctx, int channel)
+{
+	const struct scmp_arg_cmp on_channel[] = {
+		SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)channel)};
+	int r = 0;
+
+	if (channel >= 0)
+		r = allow(ctx, SCMP_SYS(sendmsg), on_channel, 1);
+	if (r == 0 && channel >= 0)
+		r = allow(ctx, SCMP_SYS(recvmsg), on_channel, 1);
+	return r;
+}
+
+/* The main thread's stack, of which we use the end, does not reach below; all other mappings do
+ * (arch/x86/mm/mmap.c, mmap_base: at least 128 MiB are left between). */
+static scmp_datum_t stack_limit(void)
+{
+	const char here = 0;
+
+	return (scmp_datum_t)(uintptr_t)&here - MAX_STACK;
+}
+
 /* Calls that are allowed only with certain arguments. */
 static int allow_conditional(scmp_filter_ctx ctx)
 {
+	/* Memory that was written to and then made readable alone would not count as data any
+	 * more, either. */
+	const struct scmp_arg_cmp writable[] = {SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE)};
 	const struct scmp_arg_cmp no_exec[] = {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)};
 	/* Shared memory and stacks do not count as data (include/linux/mm.h, is_data_mapping()):
 	 * they would be memory without a limit. */
@@ -240,49 +331,58 @@ static int allow_conditional(scmp_filter_ctx ctx)
 		SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
 		SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_GROWSDOWN, 0),
 	};
-	/* fstat of glibc >= 2.33. A filter cannot read the path; what is left is to stat, not to
-	 * open. */
-	const struct scmp_arg_cmp by_fd[] = {SCMP_A3(SCMP_CMP_EQ, AT_EMPTY_PATH)};
-	/* A thread and no process: what glibc's pthread_create asks for
-	 * (nptl/pthread_create.c, create_thread). */
-	const struct scmp_arg_cmp thread[] = {SCMP_A0(SCMP_CMP_EQ, THREAD_FLAGS)};
-	/* With the first one glibc takes the signal for setuid() of all (nptl/pthread_create.c). */
-	const struct scmp_arg_cmp setxid[] = {SCMP_A0(SCMP_CMP_EQ, SIGNAL_SETXID)};
+	/* Nor does the main thread's stack, which could be made to grow as far as there are
+	 * addresses. */
+	const struct scmp_arg_cmp below[] = {
+		SCMP_A0(SCMP_CMP_LT, stack_limit()),
+		SCMP_A3(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)MREMAP_MAYMOVE, 0)};
+	const struct scmp_arg_cmp forget[] = {SCMP_A2(SCMP_CMP_EQ, MADV_DONTNEED)};
+	const struct scmp_arg_cmp large[] = {SCMP_A2(SCMP_CMP_EQ, MADV_HUGEPAGE)};
 	const struct scmp_arg_cmp get_fl[] = {SCMP_A1(SCMP_CMP_EQ, F_GETFL)};
 	/* abort() of our own asserts, and nobody else's process. */
 	const struct scmp_arg_cmp self[] = {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())};
 	int r = allow(ctx, SCMP_SYS(mmap), data, ARRAY_SIZE(data));
 
 	if (r == 0)
-		r = allow(ctx, SCMP_SYS(mprotect), no_exec, 1);
+		r = allow(ctx, SCMP_SYS(mprotect), SANDBOX_SANITIZED ? no_exec : writable, 1);
 	if (r == 0)
-		r = allow(ctx, SCMP_SYS(newfstatat), by_fd, 1);
+		r = allow(ctx, SCMP_SYS(mremap), below, ARRAY_SIZE(below));
+	if (r == 0 && !SANDBOX_SANITIZED)
+		r = allow(ctx, SCMP_SYS(madvise), forget, 1);
+	if (r == 0 && !SANDBOX_SANITIZED)
+		r = allow(ctx, SCMP_SYS(madvise), large, 1);
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(fcntl), get_fl, 1);
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(tgkill), self, 1);
-	if (r == 0)
-		r = allow(ctx, SCMP_SYS(clone), thread, 1);
-	if (r == 0 && !SANDBOX_SANITIZED)
-		r = allow(ctx, SCMP_SYS(rt_sigaction), setxid, 1);
-	/* A filter cannot read its arguments; glibc then uses clone. */
-	if (r == 0)
-		r = seccomp_rule_add_array(ctx, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0, NULL);
 	return r;
 }
 
-static int enter_seccomp(void)
+/* All threads, and a call of another architecture is as bad as any. */
+static int set_attributes(scmp_filter_ctx ctx)
+{
+	int r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+
+	return r ? r : seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+}
+
+static int enter_seccomp(int channel)
 {
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	size_t i;
-	int r = 0;
+	int r;
 
 	if (ctx == NULL)
 		return -ENOMEM;
+	r = set_attributes(ctx);
 	for (i = 0; i < ARRAY_SIZE(allowed_calls) && r == 0; i++)
 		r = allow(ctx, allowed_calls[i], NULL, 0);
 	if (r == 0)
 		r = allow_conditional(ctx);
+	if (r == 0)
+		r = allow_futex(ctx);
+	if (r == 0)
+		r = allow_channel(ctx, channel);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -297,9 +397,12 @@ int sandbox_enter(const struct sandbox_limits *limits, unsigned *ret_missing)
 	/* A reader that went away, a file at its limit: errors of write, not deaths. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
+	blind_standard();
 	r = close_others(limits->keep, limits->n_keep);
 	if (r == 0)
 		r = drop_identity(ret_missing);
+	if (r == 0)
+		r = drop_capabilities();
 	if (r == 0)
 		r = drop_privileges();
 	if (r == 0)
@@ -307,7 +410,11 @@ int sandbox_enter(const struct sandbox_limits *limits, unsigned *ret_missing)
 	/* After Landlock, which needs one descriptor for its ruleset. */
 	if (r == 0)
 		r = limit_all(limits);
+	if (r == 0 && limits->start != NULL)
+		r = limits->start(limits->userdata);
 	if (r == 0)
-		r = enter_seccomp();
+		r = limit(RLIMIT_NPROC, 0);
+	if (r == 0)
+		r = enter_seccomp(limits->channel);
 	return r;
 }

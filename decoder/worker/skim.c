@@ -235,6 +235,8 @@ int skim_run(const struct bundle *bundle, const struct worker_request *request,
 	k.counts = calloc(bundle_manifest(bundle)->n_cpus + 1, sizeof(*k.counts));
 	r = k.counts == NULL ? -ENOMEM : load(&k, bundle);
 	if (r == 0) {
+		if (request->no_symbols)
+			symbols_leave_out(k.replay->symbols);
 		r = run(&k);
 		*ret_faults = count_faults(&k);
 	}

@@ -26,7 +26,7 @@ struct steps_clock {
 static inline bool steps_is_go(const struct nodes *nodes, uint32_t step)
 {
 	return (step & 15u) == NODE_STEP_TARGET &&
-	       nodes_info(nodes, node_of_step(step))->kind == NODE_GO;
+	       NODE_EDGE_KIND(nodes_self(nodes, node_of_step(step))) == NODE_GO;
 }
 
 /* In front of the step at AT (index into the batch's steps), one of WALK's. */

@@ -33,6 +33,8 @@ int steps_table_reserve(struct steps_table *t, const struct nodes *nodes)
 				 MREMAP_MAYMOVE);
 	if (records == MAP_FAILED)
 		return -ENOMEM;
+	/* They are read all over; where there are no large pages small ones do. */
+	madvise(records, bytes_of(t, n_nodes), MADV_HUGEPAGE);
 	t->records = records;
 	t->n_nodes = n_nodes;
 	return 0;

@@ -222,7 +222,9 @@ static int count_item(struct tally *t, struct tally_lane *lane, const struct rep
 	if (item->kind != FLOW_GAP) {
 		tally_time(t, lane, &t->cpus[s->cpu], now);
 	} else if (now != 0) {
-		count_gap_time(&t->cpus[s->cpu], now);
+		/* Before the first PSB nothing could have been decoded, so nothing is lost. */
+		if (s->gaps[item->gap - s->first_gap].fault != FAULT_HEAD)
+			count_gap_time(&t->cpus[s->cpu], now);
 		count_time(t, lane, now);
 	}
 	lane->traced = !ends_stretch(item);

@@ -9,7 +9,8 @@
 #include "decoder/worker/steps.h"
 #include "proto/base.h"
 
-#define FIRST_OPS ((size_t)1 << 12)
+#define FIRST_OPS     ((size_t)1 << 12)
+#define FIRST_OFFSETS ((uint32_t)1 << 12)
 
 int tally_cache_init(struct tally_cache *c, struct functions *functions)
 {
@@ -21,6 +22,7 @@ void tally_cache_done(struct tally_cache *c)
 {
 	tally_views_done(&c->views);
 	steps_table_done(&c->table);
+	free(c->offsets);
 	free(c->ops);
 	*c = (struct tally_cache){0};
 }
@@ -31,6 +33,27 @@ static void forget_records(struct tally_cache *c)
 	c->n_ops = 0;
 }
 
+/* Those of the nodes that are new, too. */
+static int note_offsets(struct tally_cache *c, const struct nodes *nodes)
+{
+	uint32_t i, n = nodes_count(nodes), max = MAX_OF(c->max_offsets, FIRST_OFFSETS);
+	uint32_t *offsets;
+
+	while (max < n)
+		max *= 2;
+	if (max > c->max_offsets) {
+		offsets = reallocarray(c->offsets, max, sizeof(*offsets));
+		if (offsets == NULL)
+			return -ENOMEM;
+		c->offsets = offsets;
+		c->max_offsets = max;
+	}
+	for (i = c->n_offsets; i < n; i++)
+		c->offsets[i] = nodes->list[i].offset;
+	c->n_offsets = n;
+	return 0;
+}
+
 int tally_cache_use(struct tally_cache *c, const struct nodes *nodes)
 {
 	int r;
@@ -39,12 +62,13 @@ int tally_cache_use(struct tally_cache *c, const struct nodes *nodes)
 		tally_views_forget_places(&c->views);
 		steps_table_done(&c->table);
 		c->n_ops = 0;
+		c->n_offsets = 0;
 	}
 	c->nodes = nodes;
 	c->table.size = sizeof(*c->records);
 	r = steps_table_reserve(&c->table, nodes);
 	c->records = c->table.records;
-	return r;
+	return r == 0 ? note_offsets(c, nodes) : r;
 }
 
 int tally_cache_view(struct tally_cache *c, uint32_t context, uint32_t place, uint32_t *ret)

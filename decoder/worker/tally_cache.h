@@ -2,7 +2,7 @@
  * What the steps of walks do to the tally, kept by step, each for one view (tally_views.h).
  *
  * Most steps stay within one function and neither call nor return: of those all that is needed is
- * in their record. Bounded by the nodes: 128 bytes for each, and the ops.
+ * in their record. Bounded by the nodes: 132 bytes for each, and the ops.
  */
 #pragma once
 
@@ -84,6 +84,8 @@ struct tally_cache {
 	struct tally_views views;
 	struct steps_table table;
 	struct tally_record *records; /* the table's */
+	uint32_t *offsets; /* of the nodes: closer together than those themselves keep them */
+	uint32_t n_offsets, max_offsets;
 	struct tally_op *ops;
 	size_t n_ops, max_ops;
 	struct functions_span span; /* that was looked up last; empty: none */

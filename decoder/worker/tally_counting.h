@@ -31,6 +31,26 @@ static inline uint64_t counting_start(const struct counting *c, uint32_t step)
 	return c->base + c->nodes->list[node_of_step(step)].offset;
 }
 
-/* tally_quick.c: counts the steps from *AT up to END, of one time that is settled; *AT then is the
- * first one that it knows nothing of. */
+/* The time that holds for the step at AT. */
+static inline void counting_reach(struct counting *c, uint32_t at)
+{
+	while (steps_clock_until(&c->clock) <= at) {
+		steps_clock_next(&c->clock);
+		c->settled = false;
+	}
+}
+
+/* Behind STEP, which is no NODE_STEP_PLACE, nor the walk's last one. */
+static inline void counting_pass(struct counting *c, uint32_t step)
+{
+	if (!c->clock.begun)
+		c->clock.begun = !steps_is_go(c->nodes, step);
+}
+
+/* tally_steps.c: tells the time of items in the function that runs: BEFORE of them before the
+ * first decision or target, which is one if FIRST says so. The lane knows of that function. */
+void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first);
+
+/* tally_quick.c: counts the steps from *AT up to END; *AT then is the first one that it knows
+ * nothing of. There is a step at END. */
 void tally_quick(struct counting *c, uint32_t *at, uint32_t end);

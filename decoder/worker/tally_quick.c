@@ -10,161 +10,205 @@
 
 #include "decoder/worker/steps.h"
 
+/* Of more nodes than these the records do not lie in the second cache: they are asked for so many
+ * steps before they are counted. */
+#define FAR_NODES   16384u
+#define STEPS_AHEAD 48
+
 #define HOT __attribute__((always_inline)) static inline
 
 struct quick {
+	const struct tally_record *records;
 	struct function *list;
 	uint32_t number; /* of the function that runs; TALLY_NO_FUNCTION: another one was called */
-	uint64_t insns;	 /* of it; neither it nor the lane was told */
+	uint32_t view;
+	uint32_t match; /* of plain records in it; nothing has it where another one was called */
+	uint64_t base;	/* where the place begins */
+	uint64_t insns; /* of the lane */
+	uint64_t told;	/* how many of them the functions know of */
 	uint64_t items;
-	uint32_t match; /* of plain records in it */
-	uint32_t at;	/* the next step */
+	/* The stack: frames [bottom, top) of a ring, which has room up to LIMIT. */
+	struct calls_frame *frames;
+	uint64_t mask, bottom, top, limit;
+	const uint32_t *at;    /* the next step */
+	const uint32_t *begin; /* in front of this one the counting knows whether a run goes on */
+	const uint32_t *end;   /* behind the last one of the time that holds */
+	const uint32_t *last;  /* is left */
+	const uint32_t *ahead; /* the first step whose record was not asked for */
 };
 
-/* What plain records begin with that can be counted without a look; nothing, when none can. */
-HOT void look_for(struct quick *q, const struct counting *c)
-{
-	q->match = TALLY_NO_RECORD;
-	if (q->number != TALLY_NO_FUNCTION && c->view != TALLY_NO_VIEW)
-		q->match = tally_match(c->view, q->number);
-}
-
-HOT void load(struct quick *q, const struct counting *c, uint32_t at)
+HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t last)
 {
 	const struct tally_lane *lane = c->lane;
+	const struct calls *calls = &lane->calls;
 
 	*q = (struct quick){
+		.records = c->cache->records,
 		.list = c->t->functions.list,
 		.number = lane->function,
-		.insns = c->insns,
+		.view = c->view,
+		.match = lane->called ? TALLY_NO_RECORD : tally_match(c->view, lane->function),
+		.base = c->base,
+		.insns = lane->insns + c->insns,
+		.told = lane->insns,
 		.items = c->items,
-		.at = at,
+		.frames = calls->frames,
+		.mask = calls->capacity - 1,
+		.bottom = calls->begin,
+		.top = calls->end,
+		.limit = calls->begin + calls->capacity,
+		.at = c->steps + at,
+		.begin = c->steps + at,
+		.end = c->steps + at,
+		.last = c->steps + last,
+		.ahead = c->steps + at,
 	};
-	look_for(q, c);
 }
 
-HOT void save(const struct quick *q, struct counting *c, uint32_t begin)
+/* Whether a run goes on with the step at hand. */
+HOT bool is_open(const struct quick *q, const struct counting *c)
+{
+	return q->at == q->begin ? c->open : q->records[q->at[-1]].open;
+}
+
+HOT void save(const struct quick *q, struct counting *c)
 {
 	struct tally_lane *lane = c->lane;
 
 	lane->called = q->number == TALLY_NO_FUNCTION;
 	lane->function = q->number;
-	c->insns = q->insns;
+	lane->insns = q->told;
+	lane->calls.end = q->top;
+	c->view = q->view;
+	c->base = q->base;
+	c->insns = q->insns - q->told;
 	c->items = q->items;
-	if (q->at > begin)
-		c->open = c->cache->records[c->steps[q->at - 1]].open;
+	c->open = is_open(q, c);
 }
 
-/* The function that runs does not go on. */
-HOT void tell(struct quick *q, struct counting *c)
+/* F, which runs, does not go on. */
+HOT void tell(struct quick *q, struct function *f)
 {
-	q->list[q->number].self_insns += q->insns;
-	c->lane->insns += q->insns;
-	q->insns = 0;
+	f->self_insns += q->insns - q->told;
+	q->told = q->insns;
 }
 
 /* As tally_deactivate, tally_activate, tally_enter. */
-HOT void deactivate(const struct quick *q, const struct counting *c)
+HOT void deactivate(const struct quick *q, const struct counting *c, struct function *f)
 {
-	struct function *f = &q->list[q->number];
-
 	if (--f->active > 0)
 		return;
-	f->total_insns += c->lane->insns - f->began_insns;
+	f->total_insns += q->insns - f->began_insns;
 	f->total_ticks += c->lane->ticks - f->began_ticks;
 }
 
-HOT void enter(struct quick *q, struct counting *c, uint32_t number, bool entry)
+HOT void activate(const struct quick *q, const struct counting *c, struct function *f)
+{
+	if (f->active++ > 0)
+		return;
+	f->began_insns = q->insns;
+	f->began_ticks = c->lane->ticks;
+}
+
+HOT void run(struct quick *q, uint32_t number)
+{
+	q->number = number;
+	q->match = tally_match(q->view, number);
+}
+
+/* ENTRY: by a jump to its first instruction, if not by a call. */
+HOT void enter(struct quick *q, const struct counting *c, uint32_t number, bool entry)
 {
 	struct function *f = &q->list[number];
 
 	if (q->number != TALLY_NO_FUNCTION) {
-		tell(q, c);
-		deactivate(q, c);
+		tell(q, &q->list[q->number]);
+		deactivate(q, c, &q->list[q->number]);
 		f->calls += entry;
 	} else {
 		f->calls++;
 	}
-	q->number = number;
-	if (f->active++ > 0)
-		return;
-	f->began_insns = c->lane->insns;
-	f->began_ticks = c->lane->ticks;
+	activate(q, c, f);
+	run(q, number);
 }
 
-HOT void push(struct quick *q, struct counting *c, uint32_t from)
+HOT void push(struct quick *q, uint32_t from)
 {
-	struct calls *calls = &c->lane->calls;
-
-	tell(q, c);
-	*calls_slot(calls, calls->end++) =
-		(struct calls_frame){.from = c->base + from, .function = q->number};
+	tell(q, &q->list[q->number]);
+	q->frames[q->top++ & q->mask] =
+		(struct calls_frame){.from = q->base + from, .function = q->number};
 	q->number = TALLY_NO_FUNCTION;
+	q->match = TALLY_NO_RECORD;
 }
 
 /* Where the step behind the one at hand begins. False: that is not known here. */
-HOT bool next_start(const struct quick *q, const struct counting *c, uint32_t end, uint64_t *ret)
+HOT bool next_start(const struct quick *q, const struct counting *c, uint64_t *ret)
 {
-	uint64_t base = c->base;
-	uint32_t at = q->at + 1;
+	const uint32_t *at = q->at + 1;
+	uint64_t base = q->base;
 
-	if (at < end && (c->steps[at] & 15u) == NODE_STEP_PLACE)
-		base = nodes_place_address(c->nodes, node_of_step(c->steps[at++]));
-	if (at >= end)
+	if ((*at & 15u) == NODE_STEP_PLACE && at < q->last)
+		base = nodes_place_address(c->nodes, node_of_step(*at++));
+	if ((*at & 15u) == NODE_STEP_PLACE)
 		return false;
-	*ret = base + c->nodes->list[node_of_step(c->steps[at])].offset;
+	*ret = base + c->cache->offsets[node_of_step(*at)];
 	return true;
 }
 
 /* False: it is not known to return to where the innermost call came from. */
-HOT bool pop(struct quick *q, struct counting *c, uint32_t end)
+HOT bool pop(struct quick *q, const struct counting *c)
 {
-	struct calls *calls = &c->lane->calls;
-	const struct calls_frame *top;
+	const struct calls_frame *last;
 	uint64_t to;
 
-	if (calls->begin == calls->end || !next_start(q, c, end, &to))
+	if (q->bottom == q->top || !next_start(q, c, &to))
 		return false;
-	top = calls_slot(calls, calls->end - 1);
-	if (!calls_returns_to(top, to) || top->function == TALLY_NO_FUNCTION)
+	last = &q->frames[(q->top - 1) & q->mask];
+	if (!calls_returns_to(last, to) || last->function == TALLY_NO_FUNCTION)
 		return false;
-	tell(q, c);
-	deactivate(q, c);
-	q->number = top->function;
-	calls->end--;
+	tell(q, &q->list[q->number]);
+	deactivate(q, c, &q->list[q->number]);
+	run(q, last->function);
+	q->top--;
 	return true;
 }
 
-/* Whether a run begins with the step at hand. BEGIN: the first one that was counted here. */
-HOT bool begins(const struct quick *q, const struct counting *c, uint32_t begin)
+HOT void tell_time(const struct quick *q, struct counting *c, unsigned int items,
+		   unsigned int before, bool first)
 {
-	return q->at == begin ? !c->open : !c->cache->records[c->steps[q->at - 1]].open;
+	c->lane->function = q->number;
+	counting_tell(c, items, before, first);
 }
 
-HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op, bool entry)
+/* TIMED: its time is not told yet. */
+HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op, bool timed)
 {
-	if (q->number != op->function)
-		enter(q, c, op->function, entry);
 	q->insns += op->insns;
 	q->items += op->items;
+	if (timed)
+		tell_time(q, c, op->items, op->before, op->first);
 	if (op->pushes)
-		push(q, c, op->from);
+		push(q, op->from);
 }
 
 /* False: it ends with a return that the stack has to be told of. */
-HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_record *r,
-		   uint32_t begin, uint32_t end)
+HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_record *r, bool timed)
 {
 	const struct tally_op *op = c->cache->ops + tally_record_ops(r), *last = op + r->items - 1;
 
-	count_op(q, c, op, op->entry && begins(q, c, begin));
+	if (q->number != op->function)
+		enter(q, c, op->function, op->entry && !is_open(q, c));
+	count_op(q, c, op, timed);
 	while (op < last) {
 		op++;
-		count_op(q, c, op, op->entry && op->begins);
+		if (q->number != op->function)
+			enter(q, c, op->function, op->entry && op->begins);
+		count_op(q, c, op, timed);
 	}
-	c->returned = op->returns && !pop(q, c, end);
+	if (op->returns)
+		c->returned = !pop(q, c);
 	q->at++;
-	return !c->returned;
+	return !op->returns || !c->returned;
 }
 
 /* A step that is none. False: it is not known. */
@@ -172,66 +216,103 @@ HOT bool enter_place(struct quick *q, struct counting *c, uint32_t place)
 {
 	const struct tally_views *views = &c->cache->views;
 
-	if (place >= views->n_places || views->of_place[place] == 0)
+	if (place >= views->n_places || views->of_place[place] <= TALLY_NO_VIEW + 1)
 		return false;
+	c->open = is_open(q, c);
 	c->place = place;
-	c->view = views->of_place[place] - 1;
-	c->base = nodes_place_address(c->nodes, place);
-	q->at++;
+	q->view = views->of_place[place] - 1;
+	q->base = nodes_place_address(c->nodes, place);
+	if (q->number != TALLY_NO_FUNCTION)
+		run(q, q->number);
+	q->begin = ++q->at;
 	return true;
 }
 
-/* N more frames fit, and the stack need not grow. */
-HOT bool may_push(const struct counting *c, uint32_t n)
-{
-	const struct calls *calls = &c->lane->calls;
-
-	return calls->end - calls->begin + n <= calls->capacity;
-}
-
 /* False: it is none of those that are known, or what follows is not for us. */
-HOT bool count_step(struct quick *q, struct counting *c, uint32_t begin, uint32_t end)
+HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 {
-	uint32_t step = c->steps[q->at];
-	const struct tally_record *r = &c->cache->records[step];
+	uint32_t step = *q->at;
+	const struct tally_record *r = &q->records[step];
 
-	if (r->kind == TALLY_OPS && r->insns == c->view && may_push(c, r->items))
-		return count_ops(q, c, r, begin, end);
-	if (r->kind == TALLY_PLAIN && tally_record_view(r) == c->view) {
-		/* It is counted next. */
-		enter(q, c, tally_record_function(r), r->entry && begins(q, c, begin));
+	/* The stack need not grow. */
+	if (r->kind == TALLY_OPS && r->insns == q->view && q->top + r->items <= q->limit)
+		return count_ops(q, c, r, timed);
+	if (r->kind == TALLY_PLAIN && tally_record_view(r) == q->view) {
+		if (q->match != r->match)
+			enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
+		q->insns += r->insns;
+		q->items += r->items;
+		if (timed)
+			tell_time(q, c, r->items, r->before, r->first);
+		q->at++;
 		return true;
 	}
 	return (step & 15u) == NODE_STEP_PLACE && enter_place(q, c, node_of_step(step));
 }
 
-/* Steps that are plain, in the function that runs. */
-HOT void count_plain(struct quick *q, const struct counting *c, uint32_t end)
+/* Steps up to where branches tell nothing new of the time. False: as above. */
+HOT bool settle(struct quick *q, struct counting *c)
 {
-	const struct tally_record *records = c->cache->records;
-	const uint32_t *steps = c->steps;
+	while (!c->settled && q->at < q->end) {
+		const uint32_t *step = q->at;
+		bool known = count_step(q, c, true);
 
-	for (; q->at < end && records[steps[q->at]].match == q->match; q->at++) {
-		q->insns += records[steps[q->at]].insns;
-		q->items += records[steps[q->at]].items;
+		if (q->at > step && (*step & 15u) != NODE_STEP_PLACE)
+			counting_pass(c, *step);
+		if (!known)
+			return false;
+	}
+	return true;
+}
+
+/* Steps that are plain, in the function that runs. */
+HOT void count_plain(struct quick *q)
+{
+	for (; q->at < q->end && q->records[*q->at].match == q->match; q->at++) {
+		q->insns += q->records[*q->at].insns;
+		q->items += q->records[*q->at].items;
+	}
+}
+
+HOT void look_ahead(struct quick *q)
+{
+	const uint32_t *to = q->last - q->at > STEPS_AHEAD ? q->at + STEPS_AHEAD : q->last;
+
+	for (q->ahead = MAX_OF(q->ahead, q->at); q->ahead < to; q->ahead++)
+		__builtin_prefetch(&q->records[*q->ahead]);
+}
+
+/* The steps of one time. False: as above. */
+HOT bool count_time(struct quick *q, struct counting *c)
+{
+	uint32_t at = (uint32_t)(q->at - c->steps);
+
+	counting_reach(c, at);
+	if (c->cache->n_offsets > FAR_NODES)
+		look_ahead(q);
+	q->end = c->steps + MIN_OF(steps_clock_until(&c->clock), (uint32_t)(q->last - c->steps));
+	if (!settle(q, c))
+		return false;
+	for (;;) {
+		count_plain(q);
+		if (q->at >= q->end)
+			return true;
+		if (!count_step(q, c, false))
+			return false;
 	}
 }
 
 void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 {
-	const uint32_t begin = *at;
 	struct quick q;
 
-	/* Nothing runs, or what runs counts as called once more. */
-	if (c->returned || c->lane->called != (c->lane->function == TALLY_NO_FUNCTION))
+	/* Nothing is kept of the code, or nothing runs, or what runs counts as called once more. */
+	if (c->view == TALLY_NO_VIEW || c->returned ||
+	    c->lane->called != (c->lane->function == TALLY_NO_FUNCTION))
 		return;
-	load(&q, c, begin);
-	for (;;) {
-		count_plain(&q, c, end);
-		if (q.at >= end || !count_step(&q, c, begin, end))
-			break;
-		look_for(&q, c);
-	}
-	save(&q, c, begin);
-	*at = q.at;
+	load(&q, c, *at, end);
+	while (q.at < q.last && count_time(&q, c))
+		;
+	save(&q, c);
+	*at = (uint32_t)(q.at - c->steps);
 }

@@ -45,9 +45,7 @@ static void time_item(struct counting *c, unsigned int decided, bool direct)
 		tell_time(c, steps_clock_when(&c->clock, decided, direct));
 }
 
-/* Items in one function: BEFORE of them before the first decision or target, which is one if FIRST
- * says so. */
-static void time_items(struct counting *c, unsigned int items, unsigned int before, bool first)
+void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first)
 {
 	if (c->settled || items == 0)
 		return;
@@ -102,7 +100,7 @@ static int count_op(struct counting *c, const struct tally_op *op, bool begins)
 	}
 	c->insns += op->insns;
 	c->items += op->items;
-	time_items(c, op->items, op->before, op->first);
+	counting_tell(c, op->items, op->before, op->first);
 	if (op->pushes)
 		return push(c, c->base + op->from);
 	c->returned = op->returns;
@@ -164,7 +162,7 @@ static void count_plain(struct counting *c, const struct tally_record *r)
 	}
 	c->insns += r->insns;
 	c->items += r->items;
-	time_items(c, r->items, r->before, r->first);
+	counting_tell(c, r->items, r->before, r->first);
 }
 
 static int count_known(struct counting *c, uint32_t step)
@@ -199,23 +197,7 @@ static int count_step(struct counting *c, uint32_t step, bool last)
 		r = take_apart(c, step, last);
 	else if (r == 0)
 		r = count_known(c, step);
-	if (!c->clock.begun)
-		c->clock.begun = !steps_is_go(c->nodes, step);
-	return r;
-}
-
-/* Steps [BEGIN, END), of one time. */
-static int count_time(struct counting *c, uint32_t begin, uint32_t end)
-{
-	uint32_t i = begin;
-	int r = 0;
-
-	while (i < end && r == 0) {
-		if (c->settled)
-			tally_quick(c, &i, end);
-		if (i < end)
-			r = count_step(c, c->steps[i++], false);
-	}
+	counting_pass(c, step);
 	return r;
 }
 
@@ -257,29 +239,19 @@ static int count_head(struct counting *c, const struct flow_walk *w)
 	return r;
 }
 
-/* The time that holds for the step at AT. */
-static void reach(struct counting *c, uint32_t at)
-{
-	while (steps_clock_until(&c->clock) <= at) {
-		steps_clock_next(&c->clock);
-		c->settled = false;
-	}
-}
-
 static int count_all(struct counting *c, const struct flow_walk *w, uint32_t last)
 {
 	uint32_t at = w->first;
 	int r = 0;
 
 	while (at < last && r == 0) {
-		uint32_t until;
-
-		reach(c, at);
-		until = MIN_OF(steps_clock_until(&c->clock), last);
-		r = count_time(c, at, until);
-		at = until;
+		tally_quick(c, &at, last);
+		if (at == last)
+			break;
+		counting_reach(c, at);
+		r = count_step(c, c->steps[at++], false);
 	}
-	reach(c, last);
+	counting_reach(c, last);
 	return r == 0 ? count_step(c, c->steps[last], true) : r;
 }
 

@@ -27,8 +27,10 @@ void turns_done(struct turns *t)
 {
 	size_t i;
 
-	for (i = 0; t->cpus != NULL && i < t->n_cpus; i++)
+	for (i = 0; t->cpus != NULL && i < t->n_cpus; i++) {
 		free(t->cpus[i].list);
+		free(t->cpus[i].noted);
+	}
 	free(t->cpus);
 	free(t->births);
 	*t = (struct turns){0};
@@ -204,6 +206,18 @@ static int find_births(struct turns *t, const struct place *places, size_t n)
 	return 0;
 }
 
+static int make_noted(struct turns *t)
+{
+	for (size_t i = 0; i < t->n_cpus; i++) {
+		struct turns_cpu *cpu = &t->cpus[i];
+
+		cpu->noted = calloc(cpu->n + 1, sizeof(*cpu->noted));
+		if (cpu->noted == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int turns_link(struct turns *t)
 {
 	CLEANUP_FREE struct place *places = NULL;
@@ -212,7 +226,7 @@ int turns_link(struct turns *t)
 	for (i = 0; i < t->n_cpus; i++)
 		n += t->cpus[i].n;
 	places = calloc(n + 1, sizeof(*places));
-	if (places == NULL)
+	if (places == NULL || make_noted(t) != 0)
 		return -ENOMEM;
 	unlink_all(t);
 	n = collect(t, places);
@@ -251,11 +265,29 @@ size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
 	return lo > 0 ? lo - 1 : 0;
 }
 
+/* To write: how TURN was left. */
+static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
+{
+	struct turns_turn *t = &cpu->list[turn];
+
+	if (!t->noted)
+		cpu->noted[cpu->n_noted++] = turn;
+	t->noted = true;
+	return &t->left;
+}
+
+/* A trace is walked in many pieces (decode_last.c), so what counts is how many turns one has. */
 void turns_forget(struct turns *t, size_t cpu)
 {
-	t->cpus[cpu].passed = 0;
-	for (size_t i = 0; i < t->cpus[cpu].n; i++)
-		t->cpus[cpu].list[i].left = (struct turns_left){0};
+	struct turns_cpu *c = &t->cpus[cpu];
+
+	c->passed = 0;
+	while (c->n_noted > 0) {
+		struct turns_turn *turn = &c->list[c->noted[--c->n_noted]];
+
+		turn->left = (struct turns_left){0};
+		turn->noted = false;
+	}
 }
 
 void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
@@ -342,7 +374,7 @@ static bool all_agree(const struct turns_state *state, uint32_t turn)
 }
 
 /* What all ways know by now is known. */
-static void settle(struct turns_turn *list, struct turns_state *state)
+static void settle(struct turns_cpu *cpu, struct turns_state *state)
 {
 	const struct turns_past first = state->at[0];
 
@@ -351,27 +383,27 @@ static void settle(struct turns_turn *list, struct turns_state *state)
 
 		if (!all_agree(state, turn))
 			continue;
-		list[turn].left = first.lefts[i].left;
+		*note_left(cpu, turn) = first.lefts[i].left;
 		for (size_t w = 0; w < state->n; w++)
 			drop_place(&state->at[w], turn);
 	}
 }
 
 /* Of one thread, so all know how its stretch was left. */
-static void leave_decided(struct turns *t, struct turns_turn *list, struct turns_state *state,
+static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_state *state,
 			  uint64_t enter, const struct turns_left *left)
 {
 	const struct turns_past *first = &state->at[0];
 	struct turns_left now = *left;
 
-	turns_carry(first->has_before ? &first->before : left_before(t, &list[first->turn]), enter,
-		    &now);
+	turns_carry(first->has_before ? &first->before : left_before(t, &cpu->list[first->turn]),
+		    enter, &now);
 	for (size_t i = 0; i < state->n; i++) {
 		uint32_t turn = state->at[i].turn;
 
 		for (size_t w = 0; w < state->n; w++)
 			drop_place(&state->at[w], turn);
-		list[turn].left = now;
+		*note_left(cpu, turn) = now;
 		state->at[i].has_before = false;
 	}
 }
@@ -397,16 +429,16 @@ static void leave_open(struct turns_turn *list, struct turns_state *state, uint6
 void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_t enter,
 		 const struct turns_left *left)
 {
-	struct turns_turn *list = t->cpus[cpu].list;
+	struct turns_cpu *c = &t->cpus[cpu];
 	const struct turns_left none = {0};
 
 	if (state->n == 0)
 		return;
-	if (is_decided(list, state))
-		leave_decided(t, list, state, enter, left != NULL ? left : &none);
+	if (is_decided(c->list, state))
+		leave_decided(t, c, state, enter, left != NULL ? left : &none);
 	else
-		leave_open(list, state, enter, left);
-	settle(list, state);
+		leave_open(c->list, state, enter, left);
+	settle(c, state);
 }
 
 /* The first birth at TIME or later. */
@@ -434,10 +466,10 @@ bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64
 {
 	size_t first = first_birth(t, since), i;
 
-	for (i = first; i < t->n_births && t->births[i].time <= until; i++)
+	for (i = first; i < t->n_births && !t->disbelieved && t->births[i].time <= until; i++)
 		if (is_child_of(&t->births[i], pid) || i - first == BIRTHS_MAX)
 			return true;
-	return t->lossy;
+	return t->lossy || t->disbelieved;
 }
 
 /* Of two who may have made it, neither is believed. */
@@ -450,13 +482,18 @@ static void bear(struct turns_left *child, const struct turns_left *parent)
 		child->ip = 0;
 }
 
+void turns_restart(struct turns *t)
+{
+	t->n_used = t->n_empty = 0;
+	t->disbelieved = false;
+}
+
 /* Nobody knows any more who was made by whom. */
 static void forget_births(struct turns *t)
 {
 	for (size_t i = 0; i < t->n_births; i++)
 		t->cpus[t->births[i].cpu].list[t->births[i].turn].left.ip = 0;
-	t->n_births = 0;
-	t->lossy = true;
+	t->disbelieved = true;
 }
 
 void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
@@ -469,7 +506,8 @@ void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, ui
 	if (state->n == 0 || !is_decided(list, state))
 		return;
 	parent = &list[state->at[0].turn];
-	if (parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL || parent->left.ip == 0)
+	if (t->disbelieved || parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL ||
+	    parent->left.ip == 0)
 		return;
 	first = first_birth(t, since);
 	for (i = first; i < t->n_births && t->births[i].time <= until; i++) {
@@ -480,7 +518,7 @@ void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, ui
 			return;
 		}
 		if (is_child_of(b, parent->thread->pid))
-			bear(&t->cpus[b->cpu].list[b->turn].left, &parent->left);
+			bear(note_left(&t->cpus[b->cpu], b->turn), &parent->left);
 	}
 }
 

@@ -64,12 +64,15 @@ struct turns_turn {
 	bool uncertain, preempted;
 	bool born;   /* the first of a thread whose making is known */
 	bool silent; /* a thread without user code: it has no stretches */
+	bool noted;  /* it is among those of its CPU */
 };
 
 struct turns_cpu {
 	struct turns_turn *list;
 	size_t n;
 	uint32_t passed; /* turns before this one are over: how they were left is final */
+	uint32_t *noted; /* the turns that something is known of in `left` */
+	size_t n_noted;
 };
 
 /* The first turn of a thread whose FORK is known. */
@@ -84,7 +87,8 @@ struct turns {
 	size_t n_cpus;
 	struct turns_birth *births; /* in order of time */
 	size_t n_births;
-	bool lossy; /* records were lost, so births may be missing */
+	bool lossy;	  /* records were lost, so births may be missing */
+	bool disbelieved; /* in this walk there were too many at once for any to be believed */
 	/* Turns with and without a stretch, where that is certain. */
 	uint64_t n_used, n_empty;
 };
@@ -99,6 +103,8 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 /* When all lists are full: finds before, run, open and other, and births. 0 or -ENOMEM. */
 int turns_link(struct turns *t);
 
+/* Before another walk: what the last one learnt of turns as a whole is forgotten. */
+void turns_restart(struct turns *t);
 /* CPU is to be walked from its beginning: nothing is known of what was decoded there. */
 void turns_forget(struct turns *t, size_t cpu);
 /* The last turn of CPU that began at or before TIME; else the first one. */

@@ -74,9 +74,13 @@ static uint64_t end_tsc(const struct walk *w)
 /* Code is asked for where it is kept: of the replay and not of a walk. */
 int walk_keeper(struct replay *r, struct flow **ret)
 {
-	/* As much again may be what is known of what is compiled, and the rest is for the rest. */
-	struct flow_config config = {
-		.code = on_code, .userdata = r, .batch_items = 1, .memory = r->options.memory / 4};
+	/* As much again may be what is known of what is compiled, and the rest is for the rest. It
+	 * walks no trace. */
+	struct flow_config config = {.trace = (const uint8_t *)"",
+				     .code = on_code,
+				     .userdata = r,
+				     .batch_items = 1,
+				     .memory = r->options.memory / 4};
 
 	if (r->kernel != NULL) {
 		config.kernel_start = r->kernel_start;
@@ -135,6 +139,7 @@ static void configure(struct walk *w, struct flow_config *config)
 	config->resume_at_tip = w->replay->options.resume_at_tip;
 	config->retstack_libipt = w->replay->options.retstack_libipt;
 	config->threads = w->replay->options.threads;
+	config->crew = w->replay->options.crew;
 	w->size = config->size;
 }
 
@@ -224,8 +229,7 @@ static int give(struct walk *w, size_t end)
 		.batch = &w->batch,
 		.flow = w->flow,
 		.cpu = w->index,
-		.context = w->batch.context < CONTEXTS_IMAGE_UNCERTAIN ? (uint32_t)w->batch.context
-								       : 0,
+		.context = w->batch.context < CONTEXTS_NONE ? (uint32_t)w->batch.context : 0,
 		.thread = answer->thread,
 		.process = answer->process,
 		.switched = w->switched,

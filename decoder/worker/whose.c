@@ -261,7 +261,7 @@ static struct turns_left decoded_left(struct whose *w)
 		return is_ahead(w) ? look_in_ring(w, 0)->times.left : left;
 	if (item->kind == FLOW_SYSCALL) {
 		left.how = TURNS_HOW_SYSCALL;
-		left.context = w->context < CONTEXTS_IMAGE_UNCERTAIN ? w->context : 0;
+		left.context = w->context < CONTEXTS_NONE ? w->context : 0;
 		left.ip = item->from + SYSCALL_SIZE;
 		left.again = item->from;
 		/* mov $0xf,%rax; syscall: rt_sigreturn, in glibc's restorer. */
@@ -325,6 +325,8 @@ static uint32_t code_of(struct whose *w, const struct turns_answer *answer)
 	w->late = 0;
 	if (thread == NULL)
 		return CONTEXTS_THREAD_UNCERTAIN;
+	if (permit_thread(w->replay->permit, thread, MANIFEST_ABSENT) == PERMIT_EXCLUDED)
+		return CONTEXTS_EXCLUDED;
 	when = whose_enter_time(w, &w->now, answer->first, answer->last);
 	if (timeline_space_uncertain(w->replay->timeline, thread->pid, when.hi))
 		return CONTEXTS_IMAGE_UNCERTAIN;
@@ -420,6 +422,8 @@ static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_hi)
 	const struct space *space = NULL;
 	uint32_t context = 0;
 
+	if (permit_thread(w->replay->permit, thread, MANIFEST_ABSENT) == PERMIT_EXCLUDED)
+		return CONTEXTS_EXCLUDED;
 	if (thread != NULL)
 		space = timeline_space(w->replay->timeline, thread->pid, time);
 	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
@@ -436,7 +440,7 @@ static void renew(struct whose *w, uint64_t tsc_lo)
 	uint64_t time = tsc_lo != 0 ? tscmap_ns(w->clock, tsc_lo) : MANIFEST_ABSENT;
 	const struct space *space;
 
-	if (thread == NULL || time == MANIFEST_ABSENT || w->context >= CONTEXTS_IMAGE_UNCERTAIN ||
+	if (thread == NULL || time == MANIFEST_ABSENT || w->context >= CONTEXTS_NONE ||
 	    time <= w->replay->contexts.list[w->context].time)
 		return;
 	space = timeline_space(w->replay->timeline, thread->pid, time);

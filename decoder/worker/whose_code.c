@@ -60,6 +60,7 @@ int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
 	case 0: return FAULT_NO_SPACE;
 	case CONTEXTS_THREAD_UNCERTAIN: return FAULT_THREAD_UNCERTAIN;
 	case CONTEXTS_IMAGE_UNCERTAIN: return FAULT_IMAGE_UNCERTAIN;
+	case CONTEXTS_EXCLUDED: return FAULT_EXCLUDED;
 	default: break;
 	}
 	found = replay_find(r, r->asking, ip, &code);
@@ -150,6 +151,19 @@ static bool fits(struct whose *w, uint32_t context)
 	return trial != NULL && !is_misfit(trial->fault) && !is_odd(look, trial);
 }
 
+/* Contexts A and B both fit: whether the packets lead through the same code in both of them. */
+static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
+{
+	struct whose_look *look = whose_look_at(w, 0);
+	const struct flow_trial *x, *y;
+
+	if (look == NULL)
+		return true;
+	x = try(w, look, a, MIN_OF(look->times.leave_hi, w->late));
+	y = try(w, look, b, MIN_OF(look->times.leave_hi, w->late));
+	return x == NULL || y == NULL || x->hash == y->hash;
+}
+
 /* Number 0: no space is known. */
 static uint32_t intern(struct whose *w, const struct timeline_thread *thread, uint64_t time)
 {
@@ -182,11 +196,12 @@ static uint32_t state_between(struct whose *w, const struct timeline_thread *thr
 }
 
 /* Mappings change in system calls, so the change came before the stretch, and the latest state is
- * the first to be tried; then the earliest, then those between. */
+ * the first to be tried; then the earliest, then those between. Where both of the first two fit and
+ * lead elsewhere, nobody knows which it was. */
 uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		       struct whose_time when)
 {
-	uint32_t latest = intern(w, thread, when.hi), earliest, between;
+	uint32_t latest = intern(w, thread, when.hi), earliest, between, fitting;
 
 	if (latest == w->known.context && thread == w->known.thread && when.lo >= w->known.time)
 		return latest;
@@ -197,10 +212,14 @@ uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		w->known.time = when.lo;
 		return latest;
 	}
-	if (latest != 0 && fits(w, latest))
-		return latest;
-	if (earliest != 0 && fits(w, earliest))
-		return earliest;
+	fitting = latest != 0 && fits(w, latest) ? latest : 0;
+	if (earliest != 0 && fits(w, earliest)) {
+		if (fitting != 0 && !are_alike(w, latest, earliest))
+			return CONTEXTS_IMAGE_UNCERTAIN;
+		return fitting != 0 ? fitting : earliest;
+	}
+	if (fitting != 0)
+		return fitting;
 	between = state_between(w, thread, when, earliest, latest);
 	return between != 0 ? between : latest;
 }

@@ -117,6 +117,8 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 	/* Nothing begins. */
 	if (at_batch && answer.thread == last->thread && last->process == NULL)
 		return;
+	if (at_batch && !flow_asked_switch(w->flow))
+		flow_split(w->flow);
 	if (whose_add_answer(w, &answer) < 0)
 		w->error = -ENOMEM;
 }

@@ -6,7 +6,6 @@
 
 int sandbox_enter(const struct sandbox_limits *limits, unsigned *ret_missing)
 {
-	(void)limits;
 	*ret_missing = 0;
-	return 0;
+	return limits->start != NULL ? limits->start(limits->userdata) : 0;
 }

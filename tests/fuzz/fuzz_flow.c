@@ -10,32 +10,23 @@
 #include "decoder/flow.h"
 #include "decoder/timing.h"
 #include "proto/base.h"
+#include "tests/fuzz/flow_input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte. */
-#define OPTION_MARKS   0x01 /* and ticks */
-#define OPTION_GUESTS  0x02
-#define OPTION_PSB     0x04 /* resume_at_psb */
-#define OPTION_LIBIPT  0x08 /* retstack_libipt */
-#define OPTION_CUT     0x10
+/* The first byte; OPTION_MARKS gives ticks, too. */
 #define OPTION_TRIALS  0x20
 #define OPTION_PIECES  0x40 /* code in pieces of a few bytes */
 #define OPTION_BATCHES 0x80 /* small ones */
-/* Then the choice of a processor, */
-#define OPTION_TIP    0x80 /* resume_at_tip */
+/* The second one. */
 #define OPTION_KERNEL 0x40 /* from KERNEL on it is the kernel's code */
-/* and the number of bytes of code, little-endian. */
-#define HEADER_BYTES 4u
-#define PIECE_BYTES  11u
-#define ADDRESS	     0x1000u
-#define KERNEL	     (ADDRESS + 16)
-#define SWITCH	     (ADDRESS + 22)
+#define PIECE_BYTES   11u
+#define ADDRESS	      0x1000u
+#define KERNEL	      (ADDRESS + 16)
+#define SWITCH	      (ADDRESS + 22)
 /* Two bytes there change twice. */
 #define PLACE	   (ADDRESS + 20)
 #define PLACE_SIZE 2u
-
-static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
 
 /* At 1000: jne 1004, nop, nop, ret; call 1000; jmp *rax; call *rax; call +0; pop; syscall; jmp -;
  * mov cr3; iret; nops up to where nothing is mapped. */
@@ -161,33 +152,19 @@ static void check(struct flow *f, const struct flow_batch *b, uint64_t *offset)
 		assert(b->marks[i].kind < FLOW_MARK_N_ && b->marks[i].tsc_lo <= b->marks[i].tsc_hi);
 }
 
-static void decode(struct input *in, const uint8_t *trace, size_t size, uint8_t choice)
+static void decode(struct input *in, const struct flow_input *from)
 {
-	uint8_t options = in->options, model = models[choice % sizeof(models)];
-	struct flow_config config = {.trace = trace,
-				     .size = size,
-				     .mtc_period = 3,
-				     .max_nonturbo_ratio = 32,
-				     .tsc_art_num = 266,
-				     .tsc_art_den = 2,
-				     .cpu_family = model != 0 ? 6 : 0,
-				     .cpu_model = model,
-				     .code = give_code,
-				     .context = context,
-				     .userdata = in,
-				     .batch_items = options & OPTION_BATCHES ? 16 : 0,
-				     .marks = options & OPTION_MARKS,
-				     .ticks = options & OPTION_MARKS,
-				     .guests = options & OPTION_GUESTS,
-				     .resume_at_psb = options & OPTION_PSB,
-				     .resume_at_tip = choice & OPTION_TIP,
-				     .retstack_libipt = options & OPTION_LIBIPT,
-				     .cut = options & OPTION_CUT};
+	struct flow_config config = flow_input_config(from, from->choice);
 	struct flow_batch batch;
 	uint64_t offset = 0;
 	int r;
 
-	if (choice & OPTION_KERNEL) {
+	config.code = give_code;
+	config.context = context;
+	config.userdata = in;
+	config.batch_items = from->options & OPTION_BATCHES ? 16 : 0;
+	config.ticks = from->options & OPTION_MARKS;
+	if (from->choice & OPTION_KERNEL) {
 		config.kernel_start = KERNEL;
 		config.kernel_code = give_kernel_code;
 		config.kernel_version = give_version;
@@ -203,16 +180,15 @@ static void decode(struct input *in, const uint8_t *trace, size_t size, uint8_t 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {.code = program, .code_size = sizeof(program)};
-	size_t n;
+	struct flow_input from;
 
-	if (size < HEADER_BYTES)
+	if (!flow_input_read(data, size, &from))
 		return 0;
-	in.options = data[0];
-	n = MIN_OF((size_t)data[2] | (size_t)data[3] << 8, size - HEADER_BYTES);
-	if (n > 0) {
-		in.code = data + HEADER_BYTES;
-		in.code_size = n;
+	in.options = from.options;
+	if (from.code != NULL) {
+		in.code = from.code;
+		in.code_size = from.code_size;
 	}
-	decode(&in, data + HEADER_BYTES + n, size - HEADER_BYTES - n, data[1]);
+	decode(&in, &from);
 	return 0;
 }

@@ -8,28 +8,19 @@
 
 #include "decoder/flow.h"
 #include "proto/base.h"
+#include "tests/fuzz/flow_input.h"
 #include "tests/oracle/nodes_compare.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte. */
-#define OPTION_MARKS   0x01
-#define OPTION_GUESTS  0x02
-#define OPTION_PSB     0x04 /* resume_at_psb */
-#define OPTION_LIBIPT  0x08 /* retstack_libipt */
-#define OPTION_CUT     0x10
 #define OPTION_PIECES  0x20 /* code in pieces, every second one of which changes */
 #define OPTION_KERNEL  0x40 /* from KERNEL on it is the kernel's code */
 #define OPTION_BATCHES 0x80 /* small ones */
-/* Then the choice of a processor, */
-#define OPTION_TIP     0x80 /* resume_at_tip */
+/* The second one. */
 #define OPTION_MAPPING 0x40 /* pieces are of a mapping */
-/* and the number of bytes of code, little-endian. */
-#define HEADER_BYTES 4u
-#define PIECE_BYTES  24u
-#define KERNEL	     0x1080u
-
-static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
+#define PIECE_BYTES    24u
+#define KERNEL	       0x1080u
 
 /* At 1000: jne 1004, nop, nop, ret; call 1000; jmp *rax; call *rax; call +0; pop; syscall; jmp -;
  * loop; jmp; nops up to where nothing is mapped. */
@@ -131,28 +122,14 @@ static void reset(void *userdata, struct flow *f)
 	in->context = 0;
 }
 
-static struct flow_config config_of(struct input *in, const uint8_t *trace, size_t size)
+static struct flow_config config_of(struct input *in, const struct flow_input *from)
 {
-	uint8_t model = models[(in->choice & 31) % sizeof(models)];
-	struct flow_config config = {.trace = trace,
-				     .size = size,
-				     .mtc_period = 3,
-				     .max_nonturbo_ratio = 32,
-				     .tsc_art_num = 266,
-				     .tsc_art_den = 2,
-				     .cpu_family = model != 0 ? 6 : 0,
-				     .cpu_model = model,
-				     .code = give_code,
-				     .context = give_context,
-				     .userdata = in,
-				     .threads = 1,
-				     .marks = in->options & OPTION_MARKS,
-				     .guests = in->options & OPTION_GUESTS,
-				     .resume_at_psb = in->options & OPTION_PSB,
-				     .resume_at_tip = in->choice & OPTION_TIP,
-				     .retstack_libipt = in->options & OPTION_LIBIPT,
-				     .cut = in->options & OPTION_CUT};
+	struct flow_config config = flow_input_config(from, from->choice & 31);
 
+	config.code = give_code;
+	config.context = give_context;
+	config.userdata = in;
+	config.threads = 1;
 	if (in->options & OPTION_KERNEL) {
 		config.kernel_start = KERNEL;
 		config.kernel_code = give_kernel_code;
@@ -182,20 +159,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 						{.batch_items = 32},
 						{.steps = true, .batch_items = 32, .portion = 64}};
 	struct input in = {.code = program, .code_size = sizeof(program)};
+	struct flow_input from;
 	struct nodes_stream *right;
 	struct nodes_compare c = {.reset = reset};
-	size_t n;
 
-	if (size < HEADER_BYTES)
+	if (!flow_input_read(data, size, &from))
 		return 0;
-	in.options = data[0];
-	in.choice = data[1];
-	n = MIN_OF((size_t)data[2] | (size_t)data[3] << 8, size - HEADER_BYTES);
-	if (n > 0) {
-		in.code = data + HEADER_BYTES;
-		in.code_size = n;
+	in.options = from.options;
+	in.choice = from.choice;
+	if (from.code != NULL) {
+		in.code = from.code;
+		in.code_size = from.code_size;
 	}
-	c.config = config_of(&in, data + HEADER_BYTES + n, size - HEADER_BYTES - n);
+	c.config = config_of(&in, &from);
 	if (flow_new(&c.config, &c.share) != 0)
 		abort();
 	right = nodes_stream_new();

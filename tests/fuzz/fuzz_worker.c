@@ -94,6 +94,25 @@ static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 	decode_request(bundle, &request, in);
 }
 
+/* After a decoder that failed: of the images nothing but code is read. */
+static void decode_without_symbols(const struct bundle *bundle, struct input *in)
+{
+	const struct worker_request request = {.report_limit = LIMIT, .keep = 1, .no_symbols = 1};
+
+	decode_request(bundle, &request, in);
+}
+
+/* What is somebody's, and what is nobody's, of whatever users there are. */
+static void decode_for_one(const struct bundle *bundle, struct input *in)
+{
+	struct worker_request request = {
+		.report_limit = LIMIT, .has_only_uid = 1, .only_uid = 1000};
+
+	decode_request(bundle, &request, in);
+	request.only_uid = UINT32_MAX - 1;
+	decode_request(bundle, &request, in);
+}
+
 static void decode_some_lines(const struct bundle *bundle, uint32_t view, uint64_t show,
 			      enum worker_skim skim)
 {
@@ -159,6 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	decode(bundle, WORKER_VIEW_SUMMARY, &in);
 	decode(bundle, WORKER_VIEW_REPORT, &in);
+	decode_without_symbols(bundle, &in);
+	decode_for_one(bundle, &in);
 	decode_within(bundle, 0, &in);
 	decode_within(bundle, 200000, &in);
 	decode_within(bundle, UINT64_MAX, &in);

@@ -5,9 +5,10 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
 	tests/fuzz/fuzz_event \
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
+	tests/fuzz/fuzz_emuoffer \
 	tests/fuzz/fuzz_export tests/fuzz/fuzz_perfdata tests/fuzz/fuzz_conffile \
 	tests/fuzz/fuzz_kept tests/fuzz/fuzz_kernel tests/fuzz/fuzz_perfmap \
-	tests/fuzz/fuzz_setting tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
+	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
 EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
@@ -58,11 +59,11 @@ tests_fuzz_fuzz_packet_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS
 tests_fuzz_fuzz_event_SOURCES = tests/fuzz/fuzz_event.c $(fuzz_main)
 tests_fuzz_fuzz_event_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_event_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c $(fuzz_main)
+tests_fuzz_fuzz_flow_SOURCES = tests/fuzz/fuzz_flow.c tests/fuzz/flow_input.h $(fuzz_main)
 tests_fuzz_fuzz_flow_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_flow_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
-tests_fuzz_fuzz_nodes_SOURCES = tests/fuzz/fuzz_nodes.c tests/oracle/nodes_compare.c \
-	tests/oracle/nodes_compare.h $(fuzz_main)
+tests_fuzz_fuzz_nodes_SOURCES = tests/fuzz/fuzz_nodes.c tests/fuzz/flow_input.h \
+	tests/oracle/nodes_compare.c tests/oracle/nodes_compare.h $(fuzz_main)
 tests_fuzz_fuzz_nodes_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_nodes_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_LIBS)
 tests_fuzz_fuzz_insn_SOURCES = tests/fuzz/fuzz_insn.c $(fuzz_main)
@@ -79,6 +80,9 @@ tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder
 tests_fuzz_fuzz_execfile_SOURCES = tests/fuzz/fuzz_execfile.c $(fuzz_main)
 tests_fuzz_fuzz_execfile_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_execfile_LDADD = proto/libptproto.a
+tests_fuzz_fuzz_emuoffer_SOURCES = tests/fuzz/fuzz_emuoffer.c $(fuzz_main)
+tests_fuzz_fuzz_emuoffer_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_emuoffer_LDADD = capture/libptcapture.a proto/libptproto.a
 tests_fuzz_fuzz_emustart_SOURCES = tests/fuzz/fuzz_emustart.c $(fuzz_main)
 tests_fuzz_fuzz_emustart_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_emustart_LDADD = proto/libptproto.a
@@ -100,3 +104,9 @@ tests_fuzz_fuzz_conffile_LDADD = daemon/libptdaemon.a
 tests_fuzz_fuzz_setting_SOURCES = tests/fuzz/fuzz_setting.c $(fuzz_main)
 tests_fuzz_fuzz_setting_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_setting_LDADD = daemon/libptdaemon.a capture/libptcapture.a proto/libptproto.a
+tests_fuzz_fuzz_trigger_SOURCES = tests/fuzz/fuzz_trigger.c $(fuzz_main)
+tests_fuzz_fuzz_trigger_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_trigger_LDADD = daemon/libptdaemon.a capture/libptcapture.a proto/libptproto.a
+tests_fuzz_fuzz_unit_SOURCES = tests/fuzz/fuzz_unit.c $(fuzz_main)
+tests_fuzz_fuzz_unit_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_unit_LDADD = daemon/libptdaemon.a capture/libptcapture.a proto/libptproto.a

@@ -75,8 +75,9 @@ def scenario(name, workload, cpus, terms):
     with Work(name) as work:
         scratch = f"{work}/scratch"
         os.mkdir(scratch)
-        r = Recording(work, WORKLOADS[workload](scratch, work), terms, [f"--emu-cpus={cpus}"], "4M",
-                      cwd=scratch)
+        # Many turns, however slow this host is: few would explain nothing.
+        options = [f"--emu-cpus={cpus}", "--emu-quantum=50000"]
+        r = Recording(work, WORKLOADS[workload](scratch, work), terms, options, "4M", cwd=scratch)
         r.record(1, 0.2)
         said = [check(b, work) for b in r.bundles()[-1:]]
         return f"off by {said[0]} ns"

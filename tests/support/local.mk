@@ -1,7 +1,9 @@
 # Programs that tests run; nothing of it is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
 	tests/support/truth_subset tests/support/truth_times tests/support/emu_run \
-	tests/support/fuse_file
+	tests/support/fuse_file tests/support/fake_systemd
+tests_support_fake_systemd_SOURCES = tests/support/fake_systemd.c
+tests_support_fake_systemd_LDADD = $(SYSTEMD_LIBS)
 tests_support_fuse_file_SOURCES = tests/support/fuse_file.c
 tests_support_fuse_file_LDADD =
 tests_support_vl_cert_server_SOURCES = tests/support/vl_cert_server.c
@@ -57,7 +59,8 @@ tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_
 GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
-	tests/support/guest_odd
+	tests/support/guest_odd tests/support/guest_swap tests/support/guest_fixed0 \
+	tests/support/guest_fixed1
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
 tests_support_guest_signals_LDFLAGS =
@@ -78,9 +81,33 @@ tests_support_guest_maps_SOURCES = tests/support/guest_maps.c
 tests_support_guest_maps_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_maps_LDFLAGS = -pthread
 tests_support_guest_maps_LDADD = -ldl
+tests_support_guest_swap_SOURCES = tests/support/guest_swap.c
+tests_support_guest_swap_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_swap_LDFLAGS =
+tests_support_guest_swap_LDADD = -ldl
+# Two programs with other code at one address, wherever the kernel would like to have them.
+tests_support_guest_fixed0_SOURCES = tests/support/guest_fixed.c
+tests_support_guest_fixed0_CFLAGS = $(GUEST_CFLAGS) -fno-pie -DVARIANT=0
+tests_support_guest_fixed0_LDFLAGS = -no-pie
+tests_support_guest_fixed0_LDADD =
+tests_support_guest_fixed1_SOURCES = tests/support/guest_fixed.c
+tests_support_guest_fixed1_CFLAGS = $(GUEST_CFLAGS) -fno-pie -DVARIANT=1
+tests_support_guest_fixed1_LDFLAGS = -no-pie
+tests_support_guest_fixed1_LDADD =
 tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
 tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_LDFLAGS = -pthread
+
+# ptsnap-decode with seams at every PSB, and a clock that is the same each time.
+noinst_PROGRAMS += tests/support/seams_worker
+tests_support_seams_worker_SOURCES = tests/support/seams_worker.c decoder/worker/main.c
+tests_support_seams_worker_CPPFLAGS = $(decoder_worker_ptsnap_decode_CPPFLAGS)
+tests_support_seams_worker_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=flow_new,--wrap=flow_free,--wrap=ahead_take,--wrap=clock_gettime
+tests_support_seams_worker_LDADD = $(WORKER_LIBS)
+
+# Of make_bundle.c and make_wild.c, wherever these are.
+EXTRA_DIST += tests/support/make_elf.h
 
 # Synthetic perf.data files, for tests of whole programs and for the fuzz corpus.
 noinst_PROGRAMS += tests/support/make_perfdata

@@ -4,7 +4,6 @@
  */
 #include "tests/support/make_bundle.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,13 +13,14 @@
 #include "proto/base.h"
 #include "proto/bundle.h"
 #include "proto/perfrecord.h"
+#include "tests/support/make_elf.h"
 #include "tests/support/make_wild.h"
 
 static const uint8_t main_code[] = {0xe8, 0x1b, 0,    0,    0,	  0x85, 0xc0, 0x74,
 				    0x02, 0x90, 0x90, 0x0f, 0x05, 0xeb, 0xf1};
 static const uint8_t leaf_code[] = {0xff, 0xc1, 0xc3};
 static const char names[] = "\0main\0leaf\0tail";
-static const char section_names[] = "\0.text\0.symtab\0.strtab\0.shstrtab\0.note.gnu.build-id";
+static const char section_names[] = MAKE_ELF_SECTIONS "\0.note.gnu.build-id";
 
 #define MAIN_AT	  0x200u
 #define TAIL_AT	  0x207u
@@ -109,50 +109,32 @@ void make_trace(const struct make_bundle *how, struct bytes_out *out)
 	}
 }
 
-static void add_section(uint8_t *file, unsigned i, const Elf64_Shdr *section)
-{
-	memcpy(file + SHDR_AT + i * sizeof(*section), section, sizeof(*section));
-}
+static const struct make_elf layout = {
+	.base = MAKE_BASE,
+	.entry = MAKE_MAIN,
+	.size = FILE_SIZE,
+	.text = MAIN_AT,
+	.text_size = LEAF_AT + sizeof(leaf_code) - MAIN_AT,
+	.symtab = SYMTAB_AT,
+	.n_symbols = 4,
+	.strtab = STRTAB_AT,
+	.strtab_size = sizeof(names),
+	.shstr = SHSTR_AT,
+	.shstr_size = sizeof(section_names),
+	.headers = SHDR_AT,
+	.n_sections = N_SECT,
+};
 
-static void add_sections(uint8_t *file)
+static void add_note(uint8_t *file)
 {
-	add_section(file, 1,
-		    &(Elf64_Shdr){.sh_name = 1,
-				  .sh_type = SHT_PROGBITS,
-				  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-				  .sh_addr = MAKE_BASE + MAIN_AT,
-				  .sh_offset = MAIN_AT,
-				  .sh_size = LEAF_AT + sizeof(leaf_code) - MAIN_AT,
-				  .sh_addralign = 16});
-	add_section(file, 2,
-		    &(Elf64_Shdr){.sh_name = 7,
-				  .sh_type = SHT_SYMTAB,
-				  .sh_offset = SYMTAB_AT,
-				  .sh_size = 4 * sizeof(Elf64_Sym),
-				  .sh_link = 3,
-				  .sh_info = 1,
-				  .sh_addralign = 8,
-				  .sh_entsize = sizeof(Elf64_Sym)});
-	add_section(file, 3,
-		    &(Elf64_Shdr){.sh_name = 15,
-				  .sh_type = SHT_STRTAB,
-				  .sh_offset = STRTAB_AT,
-				  .sh_size = sizeof(names),
-				  .sh_addralign = 1});
-	add_section(file, 4,
-		    &(Elf64_Shdr){.sh_name = 23,
-				  .sh_type = SHT_STRTAB,
-				  .sh_offset = SHSTR_AT,
-				  .sh_size = sizeof(section_names),
-				  .sh_addralign = 1});
-	add_section(file, 5,
-		    &(Elf64_Shdr){.sh_name = 33,
-				  .sh_type = SHT_NOTE,
-				  .sh_flags = SHF_ALLOC,
-				  .sh_addr = MAKE_BASE + NOTE_AT,
-				  .sh_offset = NOTE_AT,
-				  .sh_size = 36,
-				  .sh_addralign = 4});
+	make_elf_section(file, &layout, 5,
+			 &(Elf64_Shdr){.sh_name = MAKE_ELF_NAMES,
+				       .sh_type = SHT_NOTE,
+				       .sh_flags = SHF_ALLOC,
+				       .sh_addr = MAKE_BASE + NOTE_AT,
+				       .sh_offset = NOTE_AT,
+				       .sh_size = 36,
+				       .sh_addralign = 4});
 }
 
 static void add_symbol(uint8_t *file, unsigned i, uint32_t name, uint64_t at, uint64_t size)
@@ -166,36 +148,6 @@ static void add_symbol(uint8_t *file, unsigned i, uint32_t name, uint64_t at, ui
 	memcpy(file + SYMTAB_AT + i * sizeof(symbol), &symbol, sizeof(symbol));
 }
 
-static void add_headers(uint8_t *file)
-{
-	const Elf64_Ehdr header = {
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-			    EV_CURRENT},
-		.e_type = ET_EXEC,
-		.e_machine = EM_X86_64,
-		.e_version = EV_CURRENT,
-		.e_entry = MAKE_MAIN,
-		.e_phoff = sizeof(Elf64_Ehdr),
-		.e_shoff = SHDR_AT,
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = N_SECT,
-		.e_shstrndx = 4,
-	};
-	const Elf64_Phdr load = {.p_type = PT_LOAD,
-				 .p_flags = PF_R | PF_X,
-				 .p_vaddr = MAKE_BASE,
-				 .p_paddr = MAKE_BASE,
-				 .p_filesz = FILE_SIZE,
-				 .p_memsz = FILE_SIZE,
-				 .p_align = 0x1000};
-
-	memcpy(file, &header, sizeof(header));
-	memcpy(file + sizeof(header), &load, sizeof(load));
-}
-
 void make_program(struct bytes_out *out)
 {
 	const Elf64_Nhdr note = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID};
@@ -204,7 +156,7 @@ void make_program(struct bytes_out *out)
 	if (file == NULL)
 		return;
 	memset(file, 0, FILE_SIZE);
-	add_headers(file);
+	make_elf_begin(file, &layout);
 	memcpy(file + MAIN_AT, main_code, sizeof(main_code));
 	memcpy(file + LEAF_AT, leaf_code, sizeof(leaf_code));
 	memcpy(file + NOTE_AT, &note, sizeof(note));
@@ -215,7 +167,8 @@ void make_program(struct bytes_out *out)
 	add_symbol(file, 2, 6, LEAF_AT, sizeof(leaf_code));
 	memcpy(file + STRTAB_AT, names, sizeof(names));
 	memcpy(file + SHSTR_AT, section_names, sizeof(section_names));
-	add_sections(file);
+	make_elf_sections(file, &layout);
+	add_note(file);
 }
 
 static void put_record(struct bytes_out *out, struct perfrecord *record, uint32_t cpu)

@@ -16,6 +16,7 @@ static const struct {
 	{"plain", {.rounds = 100}},
 	{"tips", {.rounds = 100, .plain_returns = true}},
 	{"long", {.rounds = 20000, .rounds_per_psb = 64}},
+	{"huge", {.rounds = 250000, .rounds_per_psb = 64}},
 	{"small", {.rounds = 3}},
 	{"cpus", {.rounds = 10, .n_cpus = 3}},
 	{"empty", {.rounds = 0}},

@@ -4,10 +4,11 @@
  */
 #include "tests/support/make_wild.h"
 
-#include <elf.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "tests/support/make_elf.h"
 
 #define CODE_AT	  0x200u
 #define CODE_SIZE 0x600u
@@ -160,11 +161,6 @@ static void make(struct wild *w, uint32_t seed, uint64_t base)
 				link_insn(w, at, w->starts[i], w->starts[i + 1]);
 }
 
-static void add_section(uint8_t *file, unsigned int i, const Elf64_Shdr *section)
-{
-	memcpy(file + SHDR_AT + i * sizeof(*section), section, sizeof(*section));
-}
-
 /* One in five functions has no symbol, one in five reaches over the beginning of the next one. */
 static void add_symbols(const struct wild *w, uint8_t *file, uint64_t base)
 {
@@ -187,78 +183,33 @@ static void add_symbols(const struct wild *w, uint8_t *file, uint64_t base)
 	}
 }
 
-static void add_sections(const struct wild *w, uint8_t *file, uint64_t base)
-{
-	static const char names[] = "\0.text\0.symtab\0.strtab\0.shstrtab";
-
-	memcpy(file + SHSTR_AT, names, sizeof(names));
-	add_section(file, 1,
-		    &(Elf64_Shdr){.sh_name = 1,
-				  .sh_type = SHT_PROGBITS,
-				  .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
-				  .sh_addr = base + CODE_AT,
-				  .sh_offset = CODE_AT,
-				  .sh_size = w->size,
-				  .sh_addralign = 16});
-	add_section(file, 2,
-		    &(Elf64_Shdr){.sh_name = 7,
-				  .sh_type = SHT_SYMTAB,
-				  .sh_offset = SYMTAB_AT,
-				  .sh_size = (FUNCTIONS + 1) * sizeof(Elf64_Sym),
-				  .sh_link = 3,
-				  .sh_info = 1,
-				  .sh_addralign = 8,
-				  .sh_entsize = sizeof(Elf64_Sym)});
-	add_section(file, 3,
-		    &(Elf64_Shdr){.sh_name = 15,
-				  .sh_type = SHT_STRTAB,
-				  .sh_offset = STRTAB_AT,
-				  .sh_size = SHSTR_AT - STRTAB_AT,
-				  .sh_addralign = 1});
-	add_section(file, 4,
-		    &(Elf64_Shdr){.sh_name = 23,
-				  .sh_type = SHT_STRTAB,
-				  .sh_offset = SHSTR_AT,
-				  .sh_size = sizeof(names),
-				  .sh_addralign = 1});
-}
-
 void make_wild_program(uint32_t seed, uint64_t base, struct bytes_out *out)
 {
-	const Elf64_Ehdr header = {
-		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-			    EV_CURRENT},
-		.e_type = ET_EXEC,
-		.e_machine = EM_X86_64,
-		.e_version = EV_CURRENT,
-		.e_phoff = sizeof(Elf64_Ehdr),
-		.e_shoff = SHDR_AT,
-		.e_ehsize = sizeof(Elf64_Ehdr),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 5,
-		.e_shstrndx = 4,
-	};
-	const Elf64_Phdr load = {.p_type = PT_LOAD,
-				 .p_flags = PF_R | PF_X,
-				 .p_vaddr = base,
-				 .p_paddr = base,
-				 .p_filesz = FILE_SIZE,
-				 .p_memsz = FILE_SIZE,
-				 .p_align = 0x1000};
+	static const char names[] = MAKE_ELF_SECTIONS;
+	struct make_elf layout = {.base = base,
+				  .size = FILE_SIZE,
+				  .text = CODE_AT,
+				  .symtab = SYMTAB_AT,
+				  .n_symbols = FUNCTIONS + 1,
+				  .strtab = STRTAB_AT,
+				  .strtab_size = SHSTR_AT - STRTAB_AT,
+				  .shstr = SHSTR_AT,
+				  .shstr_size = sizeof(names),
+				  .headers = SHDR_AT,
+				  .n_sections = 5};
 	uint8_t *file = bytes_put_space(out, FILE_SIZE);
 	struct wild w;
 
 	if (file == NULL)
 		return;
 	make(&w, seed, base);
+	layout.text_size = w.size;
 	memset(file, 0, FILE_SIZE);
-	memcpy(file, &header, sizeof(header));
-	memcpy(file + sizeof(header), &load, sizeof(load));
+	make_elf_begin(file, &layout);
 	memcpy(file + CODE_AT, w.code, w.size);
 	add_symbols(&w, file, base);
-	add_sections(&w, file, base);
+	memcpy(file + SHSTR_AT, names, sizeof(names));
+	make_elf_sections(file, &layout);
 }
 
 /* --- Its trace --- */

@@ -1,15 +1,45 @@
 /*
- * run_worker PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: starts ptsnap-decode as the
- * daemon does, for tests in shell; DEADLINE in ns, HASH then 0 or 1. Prints how it ended:
- * "condition C signal S exit E error R faults F"; exits with the condition of worker_run, or 9
- * where there is none.
+ * run_worker [KEY=VALUE...] PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: has ptsnap-decode
+ * as the daemon does, for tests in shell; DEADLINE in ns, HASH then 0 or 1. KEY is socket, where
+ * one is to be had, or threads, no-symbols, timeout (us), memory. Prints how it ended: "condition C
+ * signal S exit E error R faults F"; exits with the condition of worker_run, or 9 where there is
+ * none.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base.h"
 #include "proto/worker.h"
+
+static uint64_t number(const char *text)
+{
+	return strtoull(text, NULL, 10);
+}
+
+/* False: ARG is none of these. */
+static bool set(struct worker_job *job, const char *arg)
+{
+	const char *value = strchr(arg, '=');
+
+	if (!value)
+		return false;
+	value++;
+	if (strncmp(arg, "socket=", 7) == 0)
+		job->socket = value;
+	else if (strncmp(arg, "threads=", 8) == 0)
+		job->request.threads = (uint32_t)number(value);
+	else if (strncmp(arg, "no-symbols=", 11) == 0)
+		job->request.no_symbols = (uint32_t)number(value);
+	else if (strncmp(arg, "timeout=", 8) == 0)
+		job->timeout_usec = number(value);
+	else if (strncmp(arg, "memory=", 7) == 0)
+		job->request.memory_limit = number(value);
+	else
+		return false;
+	return true;
+}
 
 int main(int argc, char **argv)
 {
@@ -18,6 +48,11 @@ int main(int argc, char **argv)
 	struct worker_outcome outcome;
 	int r;
 
+	job.request.memory_limit = 1ull << 30;
+	while (argc > 1 && set(&job, argv[1])) {
+		argc--;
+		argv++;
+	}
 	if (argc < 5)
 		return 9;
 	bundle = open(argv[3], O_RDONLY | O_CLOEXEC);
@@ -29,11 +64,10 @@ int main(int argc, char **argv)
 	job.output_fd = output;
 	job.request.version = WORKER_REQUEST_VERSION;
 	job.request.view = (uint32_t)atoi(argv[2]);
-	job.request.report_limit = argc > 5 ? strtoull(argv[5], NULL, 10) : 2u << 20;
+	job.request.report_limit = argc > 5 ? number(argv[5]) : 2u << 20;
 	job.request.hash = argc > 6 && argv[6][0] != '0';
 	job.request.has_deadline = argc > 7;
-	job.request.deadline_ns = argc > 7 ? strtoull(argv[7], NULL, 10) : 0;
-	job.request.memory_limit = 1ull << 30;
+	job.request.deadline_ns = argc > 7 ? number(argv[7]) : 0;
 	job.request.cpu_seconds = 60;
 	r = worker_run(&job, &outcome);
 	printf("condition %d signal %d exit %d error %d faults %llu\n", r, outcome.signal,

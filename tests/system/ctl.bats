@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, status, check, yield, decode, export"
+	fails 2 "snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid are: snapshot, list, fetch, status, check, yield, decode, export, help, version"
+	fails 2 "valid are: snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -108,7 +108,7 @@ fails() {
 	ctl decode --repeat=0 --view=summary x
 	fails 2 "from 1 to 1000"
 	ctl decode --repeat=1001 --view=summary x
-	fails 2 "from 0 to 1000"
+	fails 2 "from 1 to 1000"
 	ctl decode --raw-pt=x --pevent:time-shift=64
 	fails 2 "from 0 to 63"
 }
@@ -137,6 +137,12 @@ fails() {
 	ctl decode --skim=tip --deadline=0 x
 	fails 2 "nothing for"
 	ctl decode --skim=tip --view=summary --hash x
+	fails 2 "nothing for"
+	ctl decode --skim=tip --threads=2 x
+	fails 2 "nothing for"
+	ctl decode --skim=psb --view=branches --max-errors=0 x
+	fails 2 "nothing for"
+	ctl decode --skim=psb --retstack=libipt x
 	fails 2 "nothing for"
 	ctl decode --pevent:primary=x y
 	fails 2 "--raw-pt"
@@ -680,7 +686,10 @@ bundle() {
 	check 3 "several reports" $i.AmbiguousReport '{"id":"some"}'
 	check 3 "--format=bundle" $i.NotDecoded '{"id":"some"}'
 	check 7 "again in 1500 ms" $i.Busy '{"retryAfterUSec":1500000}'
-	check 6 "not tracing: the PMU is gone" $i.NotTracing '{"cause":"the PMU is gone"}'
+	check 7 "the next one in 1500 ms" $i.RateLimited '{"retryAfterUSec":1499001}'
+	check 2 "no trigger web" $i.NoSuchTrigger '{"trigger":"web"}'
+	check 1 "keeps its configuration: gone" $i.NotReloaded '{"cause":"gone"}'
+	check 6 "takes no snapshot: the PMU is gone" $i.NotTracing '{"cause":"the PMU is gone"}'
 	check 1 "failed: \\x1b[2J" $i.Failed '{"id":"x","cause":"\u001b[2J"}'
 	check 2 "no format" $i.UnsupportedFormat '{"format":"report"}'
 	check 1 "12 bytes needed, 3 free" $i.NoSpace '{"needBytes":12,"haveBytes":3}'

@@ -2,56 +2,17 @@
 # ptsnapd as a whole: how it starts, refuses to start, serves, survives its clients and its decoder,
 # and ends.
 
+load recorder
+
 setup() {
-	bats_require_minimum_version 1.5.0
-	PTSNAPD=$PTSNAP_BUILDDIR/daemon/ptsnapd
-	CTL=$PTSNAP_BUILDDIR/ctl/ptsnapctl
+	recorder_setup
 	HOSTILE=$PTSNAP_SRCDIR/tests/system/hostile_client.py
-	# A socket's path is short.
-	DIR=$(mktemp -d /tmp/ptsnap-bats-XXXXXX)
-	SOCKET=$DIR/s
-	STATE=$DIR/state
-	unset LISTEN_FDS LISTEN_PID NOTIFY_SOCKET JOURNAL_STREAM
-	PID=
+	EMULATOR=
 }
 
 teardown() {
-	[ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null; wait "$PID" 2>/dev/null || true; }
-	if mountpoint -q "$STATE" 2>/dev/null; then umount "$STATE"; fi
-	rm -rf "$DIR"
-}
-
-# Until COMMAND... succeeds, 20 s at most.
-eventually() {
-	local n=0
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 200 ] || { cat "$DIR/log" >&2; return 1; }
-		sleep 0.1
-	done
-}
-
-answers() {
-	"$CTL" --socket="$SOCKET" status >/dev/null 2>&1
-}
-
-needs_emulator() {
-	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
-}
-
-# start [OPTIONS] -- COMMAND: in the background, with its words in $DIR/log.
-start() {
-	needs_emulator
-	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
-		2>"$DIR/log" 3>&- &
-	PID=$!
-	eventually answers
-}
-
-stop() {
-	kill -TERM "$PID"
-	wait "$PID"
-	PID=
+	[ -z "$EMULATOR" ] || kill -TERM "$EMULATOR" 2>/dev/null || true
+	recorder_teardown
 }
 
 ended() {
@@ -322,15 +283,54 @@ refused() {
 	eventually one_done
 }
 
-@test "a decoder that is killed fails its snapshot, keeps the bundle, and the next one works" {
-	cat >"$DIR/killed-once" <<-KILLED
+# killed N: a decoder of which the first N are killed.
+killed() {
+	cat >"$DIR/killed" <<-KILLED
 		#!/bin/sh
-		[ -e "$DIR/once" ] && exec $PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
-		touch "$DIR/once"
+		n=\$(cat "$DIR/n" 2>/dev/null || echo 0)
+		[ "\$n" -lt $1 ] || exec $PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+		echo \$((n + 1)) >"$DIR/n"
 		kill -KILL \$\$
 	KILLED
-	chmod +x "$DIR/killed-once"
-	start --worker="$DIR/killed-once" -- sleep 60
+	chmod +x "$DIR/killed"
+}
+
+@test "a decoder that is killed is tried again without names" {
+	killed 1
+	start --worker="$DIR/killed" -- sleep 60
+	"$CTL" --socket="$SOCKET" snapshot -o "$DIR/report"
+	[ "$(jq '.namesLeftOut' "$DIR/report")" = true ]
+	[ "$(jq '[.functions[] | select(.name | contains("+0x") | not)] | length' "$DIR/report")" -eq 0 ]
+	grep -q "decoded without names: with them the decoder was killed by signal 9" "$STATE"/*.entry
+	"$CTL" --socket="$SOCKET" snapshot -o "$DIR/report"
+	[ "$(jq '.namesLeftOut' "$DIR/report")" = null ]
+}
+
+# Another user's, with systemd's own helper in its place.
+@test "decoders of a socket make the same reports" {
+	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
+	systemd-socket-activate --seqpacket --accept --listen="$DIR/decode" \
+		"$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode" 2>"$DIR/activate" 3>&- &
+	local helper=$!
+	eventually [ -S "$DIR/decode" ]
+	start --decoder-socket="$DIR/decode" -- sleep 60
+	has_code() {
+		"$CTL" --socket="$SOCKET" snapshot -o "$DIR/report"
+		[ "$(jq '.totals.instructions > 1000' "$DIR/report")" = true ]
+	}
+	eventually has_code
+	grep -q ptsnap-decode "$DIR/activate"
+	run ! grep -q "of the recorder's own" "$STATE"/*.entry
+	kill "$helper"
+	wait "$helper" 2>/dev/null || true
+	# Nobody listens any more: the recorder's own.
+	has_code
+	grep -q "decoded by a program of the recorder's own" "$STATE"/*.entry
+}
+
+@test "a decoder that is killed fails its snapshot, keeps the bundle, and the next one works" {
+	killed 2
+	start --worker="$DIR/killed" -- sleep 60
 	run -1 "$CTL" --socket="$SOCKET" snapshot
 	[[ $output == *"killed by signal 9"* ]]
 	[ "$(count failed)" -eq 1 ]
@@ -551,7 +551,7 @@ open(sys.argv[1] + "/ready", "w").close()
 time.sleep(60)' "$DIR/maps" 3>&- &
 	MAPPER=$!
 	eventually test -e "$DIR/maps/ready"
-	(ulimit -n $((2 * $(nproc --all) + 150)) && exec "$PTSNAPD" --config= --source=intel_pt \
+	(ulimit -n $((2 * $(nproc --all) + 206)) && exec "$PTSNAPD" --config= --source=intel_pt \
 		--socket="$SOCKET" --state-dir="$STATE") 2>"$DIR/log" 3>&- &
 	PID=$!
 	eventually timeout 5 "$CTL" --socket="$SOCKET" status -q
@@ -566,4 +566,66 @@ time.sleep(60)' "$DIR/maps" 3>&- &
 	[[ $output == *"failure  state-dir: /dev/null/x cannot be used as state directory: Not a directory"* ]]
 	run -6 "$PTSNAPD" --config= --check --source=intel_pt --cpus=4000 --state-dir="$DIR"
 	[[ $output == *"failure  cpus: CPUs=4000: this host has no CPU 4000, only "* ]]
+}
+
+# The machine in a process of its own, the recorder beside it.
+start_apart() { # OPTIONS of the recorder
+	"$PTSNAPD" --config= --source=emulated --emu-socket="$DIR/e" --socket="$SOCKET" \
+		--state-dir="$STATE" "$@" 2>>"$DIR/log" 3>&- &
+	PID=$!
+}
+
+traced_threads() {
+	"$CTL" --socket="$SOCKET" snapshot | grep -q " CPU TIME"
+}
+
+@test "a machine that another process keeps is traced like one's own" {
+	needs_emulator
+	"$PTSNAPD" --config= --emulate="$DIR/e" --aux-size=1M -- \
+		sh -c 'while [ ! -e "$0" ]; do /bin/true; done; exit 3' "$DIR/end" 2>"$DIR/emulator" 3>&- &
+	EMULATOR=$!
+	eventually test -S "$DIR/e"
+	start_apart
+	eventually answers
+	# The rings have one reader.
+	run -6 "$PTSNAPD" --config= --source=emulated --emu-socket="$DIR/e" --socket="$DIR/s2" \
+		--state-dir="$DIR/state2"
+	[ "$output" = "ptsnapd: $DIR/e: the emulator there has another recorder" ]
+	run -0 "$CTL" --socket="$SOCKET" snapshot
+	[[ $output == *"Process "*" sh -c while"* ]]
+	[[ $output == *"CPUs stopped within "* ]]
+	[[ $output != *"stop-timeout"* ]]
+	# It dies; another one comes, and finds what runs.
+	kill -KILL "$PID"
+	wait "$PID" || true
+	start_apart --exit-with-command
+	eventually answers
+	eventually traced_threads
+	touch "$DIR/end"
+	ended_with=0
+	wait "$PID" || ended_with=$?
+	PID=
+	[ "$ended_with" -eq 3 ]
+	ended_with=0
+	wait "$EMULATOR" || ended_with=$?
+	[ "$ended_with" -eq 3 ]
+	grep -q "a recorder has the rings" "$DIR/emulator"
+	[ "$(grep -c "^ptsnapd: the command ended with status 3" "$DIR/log")" -eq 1 ]
+	[ ! -e "$DIR/e" ]
+	[ "$(ls "$STATE"/*.ptsnap | wc -l)" -ge 3 ]
+}
+
+@test "a recorder survives the machine that is killed" {
+	needs_emulator
+	"$PTSNAPD" --config= --emulate="$DIR/e" --aux-size=1M -- sleep 60 2>"$DIR/emulator" 3>&- &
+	EMULATOR=$!
+	eventually test -S "$DIR/e"
+	start_apart
+	eventually answers
+	guest=$(pgrep -P "$EMULATOR")
+	kill -KILL "$EMULATOR"
+	eventually grep -q "the emulator has gone" "$DIR/log"
+	run -0 "$CTL" --socket="$SOCKET" snapshot -q
+	kill -KILL "$guest"
+	stop
 }

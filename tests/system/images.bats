@@ -1,57 +1,21 @@
 #!/usr/bin/env bats
 # What a snapshot needs of programs: kept once a host, joined to the bundle for whoever fetches it.
 
+load recorder
+
 setup() {
-	bats_require_minimum_version 1.5.0
-	PTSNAPD=$PTSNAP_BUILDDIR/daemon/ptsnapd
-	CTL=$PTSNAP_BUILDDIR/ctl/ptsnapctl
+	recorder_setup
 	DECODE=$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
-	# A socket's path is short.
-	DIR=$(mktemp -d /tmp/ptsnap-bats-XXXXXX)
-	SOCKET=$DIR/s
-	STATE=$DIR/state
-	unset LISTEN_FDS LISTEN_PID NOTIFY_SOCKET JOURNAL_STREAM
-	PID=
-	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
+	needs_emulator
 	cp "$(command -v ls)" "$DIR/prog"
 }
 
 teardown() {
-	[ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null; wait "$PID" 2>/dev/null || true; }
-	if mountpoint -q "$STATE" 2>/dev/null; then umount "$STATE"; fi
-	rm -rf "$DIR"
-}
-
-# Until COMMAND... succeeds, 20 s at most.
-eventually() {
-	local n=0
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 200 ] || { cat "$DIR/log" >&2; return 1; }
-		sleep 0.1
-	done
+	recorder_teardown
 }
 
 ctl() {
 	"$CTL" --socket="$SOCKET" "$@"
-}
-
-answers() {
-	ctl status >/dev/null 2>&1
-}
-
-# start [OPTIONS] -- COMMAND: in the background, with its words in $DIR/log.
-start() {
-	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
-		2>"$DIR/log" 3>&- >/dev/null &
-	PID=$!
-	eventually answers
-}
-
-stop() {
-	kill -TERM "$PID"
-	wait "$PID"
-	PID=
 }
 
 # record [OPTIONS] -- COMMAND: a run with a snapshot at its end.
@@ -244,7 +208,8 @@ decode() {
 	kill -KILL "$PID"
 	wait "$PID" || true
 	start -- sleep 60
-	ctl list --json=short | grep -q "before it kept what its bundle needs of programs"
+	told() { ctl list --json=short | grep -q "before it kept what its bundle needs of programs"; }
+	eventually told
 	run -0 ctl fetch latest --format=bundle -o "$DIR/fetched"
 	[[ $output == *"could not be kept"* ]]
 	decode "$DIR/fetched"
@@ -394,7 +359,10 @@ get() {
 		import os, socket, struct
 		channel = socket.socket(fileno=3)
 		_, fds, _, _ = socket.recv_fds(channel, 4096, 8)
-		os.ftruncate(fds[1], 1 << 40)
+		try:
+		    os.ftruncate(fds[1], 1 << 40)
+		except OSError:
+		    os.lseek(fds[1], 1 << 40, os.SEEK_SET)
 		channel.send(struct.pack("=IIIiQIIQQ", 2, 0, 100, 0, 0, 0, 0, 0, 0))
 	HOSTILE
 	chmod +x "$DIR/hostile"

@@ -199,7 +199,7 @@ static void build_service(struct fixture *f)
 
 	assert_int_equal(store_new(f->dir, &limits, &f->store, why, sizeof(why)), 0);
 	assert_int_equal(jobs_new(f->event, &f->config, source, f->store, &handler, &f->jobs), 0);
-	trigger_init(&f->trigger, source, f->store, f->jobs);
+	assert_int_equal(trigger_init(&f->trigger, source, f->store, f->jobs, &f->config), 0);
 	assert_true(sd_event_add_io(f->event, &f->io, intake_fd(&f->intake), EPOLLIN, on_records,
 				    f) >= 0);
 }
@@ -227,6 +227,7 @@ static void build(struct fixture *f)
 static void demolish(struct fixture *f)
 {
 	sd_event_source_disable_unref(f->io);
+	trigger_done(&f->trigger);
 	jobs_free(f->jobs);
 	store_free(f->store);
 	intake_done(&f->intake);
@@ -240,13 +241,13 @@ static void demolish(struct fixture *f)
 
 static void take_snapshots(struct fixture *f)
 {
+	struct trigger_answer answer;
 	struct request q;
-	char id[ENTRY_ID_SIZE];
 
 	request_init(&q, "control", "test");
 	q.decode = false;
 	for (int i = 0; i < SNAPSHOTS; i++) {
-		assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+		assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
 		while (f->ended <= i)
 			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
 	}

@@ -129,6 +129,63 @@ if [ -w /dev/full ]; then
 	*) fail "full disk: $said" ;;
 	esac
 fi
+# Threads change nothing; nor does it what of memory they may have.
+"$make_bundle" huge "$dir/huge.ptsnap" || fail "make_bundle huge"
+for more in threads=1 threads=2 threads=7 memory=268435456; do
+	said=$("$run_worker" $more "$decode" 0 "$dir/huge.ptsnap" "$dir/huge.$more")
+	ended_well || fail "$more: $said"
+	cmp -s "$dir/huge.threads=1" "$dir/huge.$more" || fail "$more changes the report"
+done
+
+# Without symbols: a report that says so, and has no name.
+said=$("$run_worker" no-symbols=1 "$decode" 0 "$dir/plain.ptsnap" "$dir/nameless.0")
+ended_well || fail "without symbols: $said"
+grep -q '"namesLeftOut":true' "$dir/nameless.0" || fail "without symbols: it does not say so"
+
+# A decoder that somebody else starts for each connection: the same reports. It ends by itself when
+# the channel is closed, in the midst of a decode.
+if command -v systemd-socket-activate >/dev/null; then
+	systemd-socket-activate --seqpacket --accept --listen="$dir/socket" "$decode" \
+		2>"$dir/activate" &
+	activate=$!
+	i=0
+	while [ ! -S "$dir/socket" ] && [ $i -lt 100 ]; do
+		sleep 0.1
+		i=$((i + 1))
+	done
+	for kind in plain long many cpus; do
+		said=$("$run_worker" "socket=$dir/socket" /nonexistent 0 "$dir/$kind.ptsnap" "$dir/out")
+		case $said in
+		"condition 0 signal 0 exit -1 error 0 "*) ;;
+		*) fail "$kind over a socket: $said" ;;
+		esac
+		cmp -s "$dir/$kind.0" "$dir/out" || fail "$kind over a socket: another report"
+	done
+	said=$("$run_worker" "socket=$dir/socket" threads=3 /nonexistent 0 "$dir/huge.ptsnap" "$dir/out")
+	cmp -s "$dir/huge.threads=1" "$dir/out" || fail "threads over a socket: $said"
+	# Nobody reads what this one writes.
+	children=/proc/$activate/task/$activate/children
+	mkfifo "$dir/fifo"
+	sleep 1000 <"$dir/fifo" &
+	reader=$!
+	said=$("$run_worker" "socket=$dir/socket" timeout=300000 "$decode" 4 "$dir/long.ptsnap" \
+		"$dir/fifo")
+	case $said in
+	"condition 2 signal 0 exit -1 error 0 "*) ;;
+	*) fail "nobody reads: $said" ;;
+	esac
+	i=0
+	while [ -n "$(cat "$children" 2>/dev/null)" ] && [ $i -lt 100 ]; do
+		sleep 0.1
+		i=$((i + 1))
+	done
+	[ $i -lt 100 ] || fail "a decoder outlives its channel"
+	kill "$reader" "$activate"
+	wait "$activate" 2>/dev/null
+else
+	echo "systemd-socket-activate is not installed: a decoder of a socket is not tested"
+fi
+
 "$decode" </dev/null >/dev/null 2>"$dir/usage" 3<&-
 [ $? = 2 ] && grep -q "started by ptsnapd" "$dir/usage" || fail "started by hand"
 exit $status

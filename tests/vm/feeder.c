@@ -8,7 +8,8 @@
  *					where it ends
  *	feeder aux BUNDLE		AUX records: "CPU OFFSET SIZE FLAGS" a line
  *	feeder walk CPU SEED ROUNDS PROGRAM EXPECTED
- *					PROGRAM (ptsnap-walk) runs on CPU and nothing else does
+ *					PROGRAM (ptsnap-walk) runs on CPU and nothing else does; as
+ *					user $WALK_UID
  *while its packets are fed; its branches go to EXPECTED. Prints its pid and the number of branches.
  *It runs on, to be killed.
  *	feeder accompany CPU PID SEED ROUNDS PROGRAM
@@ -174,6 +175,14 @@ static int pin(pid_t pid, unsigned cpu)
 	return sched_setaffinity(pid, sizeof(set), &set);
 }
 
+/* $WALK_UID, if there is one. */
+static int become_user(void)
+{
+	const char *uid = getenv("WALK_UID");
+
+	return uid == NULL ? 0 : setuid((uid_t)strtoul(uid, NULL, 10));
+}
+
 static pid_t start_walk(unsigned cpu, const char *program, const char *seed)
 {
 	struct sched_param priority = {.sched_priority = 99};
@@ -183,7 +192,8 @@ static pid_t start_walk(unsigned cpu, const char *program, const char *seed)
 		return pid;
 	/* Who reads what we print shall not wait for it. */
 	close(STDOUT_FILENO);
-	if (pin(0, cpu) == 0 && sched_setscheduler(0, SCHED_FIFO, &priority) == 0)
+	if (pin(0, cpu) == 0 && sched_setscheduler(0, SCHED_FIFO, &priority) == 0 &&
+	    become_user() == 0)
 		execl(program, program, seed, (char *)NULL);
 	_exit(127);
 }
@@ -227,7 +237,8 @@ static int feed_for(pid_t pid, unsigned cpu, const char *program, struct walk_pa
 		return -EINVAL;
 	for (int i = 0; i < 1000 && !runs_program(pid, program); i++)
 		usleep(10000);
-	usleep(50000);
+	/* A recorder must have seen whose it is before anything of it is shown to that user. */
+	usleep(getenv("WALK_UID") != NULL ? 1000000 : 50000);
 	r = walk_packets_feed(c, ret_branches);
 	fclose(c->expected);
 	usleep(20000);

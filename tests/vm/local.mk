@@ -6,10 +6,10 @@ EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
 	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh \
 	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \
-	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/57-full.sh tests/vm/guest/60-degraded.sh \
+	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/57-full.sh tests/vm/guest/60-degraded.sh tests/vm/guest/65-units.sh \
 	tests/vm/guest/70-walk.sh tests/vm/guest/75-check.sh tests/vm/guest/fed-walk.sh \
 	tests/vm/guest/80-suspend.sh tests/vm/guest/85-kernel.sh \
-	tests/vm/guest/90-mutants.sh
+	tests/vm/guest/90-mutants.sh tests/vm/guest/95-service.sh
 
 # Runs in the guest, which has no libraries of ours: static, so without sanitizers.
 noinst_PROGRAMS += tests/vm/feeder

@@ -24,10 +24,21 @@ pack() { # DIR
 		libraries "$f" | xargs -r cp -L -t "$1/lib/"
 	done
 	strip -g "$1"/ptsnap* "$1/feeder" "$1/kernel_see" "$1"/lib/*
+	# As it is installed, units and all; manual pages nobody reads there.
+	env -u MAKEFLAGS -u MFLAGS make -s -C "$build" install DESTDIR="$1/install" >/dev/null 2>&1 || return 1
+	rm -rf "$1"/install/*/*/share "$1"/install/*/share
+	find "$1/install" -type f -perm -1 -exec strip -g {} + 2>/dev/null
 	# What runs in the guest, as files: the kernel, and the modules of the initramfs.
 	cp "$cache/vmlinuz" "$1/" || return 1
 	zcat "$cache/initramfs" | (cd "$1" && cpio -id --quiet 'm/*') || return 1
 	cp "$cache/module/fake_intel_pt.ko" "$src"/guest/*.sh "$1/"
+	# The service as it is installed, and its cases.
+	mkdir -p "$1/service" && cp "$build"/systemd/*.service "$src"/../../systemd/*.socket \
+		"$src"/../system/service/lib.sh \
+		"$src"/../system/service/cases.sh "$src"/../system/service/units/broken.service \
+		"$1/service/" || return 1
+	cp "$src/../../systemd/sysusers.d/ptsnap.conf" "$1/service/sysusers.conf"
+	cp "$src/../../systemd/tmpfiles.d/ptsnap.conf" "$1/service/tmpfiles.conf"
 	chmod 755 "$1/run.sh"
 	[ -z "${PTSNAP_VM_ONLY:-}" ] || sed -i "s/^# Runs/ONLY='$PTSNAP_VM_ONLY'\n&/" "$1/run.sh"
 }

@@ -14,11 +14,14 @@ check_PROGRAMS += \
 	tests/unit/capture/test_procscan \
 	tests/unit/capture/test_recqueue \
 	tests/unit/capture/test_ring \
+	tests/unit/capture/test_source_emu_attach \
 	tests/unit/capture/test_source_perf \
 	tests/unit/capture/test_source_perf_life
 
 TEST_CAPTURE_LIBS = capture/libptcapture.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
+tests_unit_capture_test_source_emu_attach_SOURCES = tests/unit/capture/test_source_emu_attach.c
+tests_unit_capture_test_source_emu_attach_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_budget_SOURCES = tests/unit/capture/test_budget.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_test_budget_LDADD = $(TEST_CAPTURE_LIBS)

@@ -901,6 +901,32 @@ static void prepare_as_another_user_goes_native(void **state)
 	assert_int_equal(compare(&t), FOLLOW_FAILS);
 }
 
+/* The memory itself is anybody's who has it. */
+static void prepare_as_another_user_with_the_ring_kept_is_ready(void **state)
+{
+	struct exec_try t = try_of(exec_file("small"));
+	const struct follow_self good = self;
+	const char *before = self.ring;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(self.ring, 0666), 0); /* as a memory file has it */
+	follow_keep_ring(&self);
+	assert_string_not_equal(self.ring, before);
+	t.prepare = become_nobody;
+	assert_int_equal(compare(&t), FOLLOW_READY);
+	/* Once is enough. */
+	before = self.ring;
+	follow_keep_ring(&self);
+	assert_ptr_equal(self.ring, before);
+	/* Another root directory is one where the emulator may be missing. */
+	self.root[1]++;
+	assert_int_equal(compare(&t), FOLLOW_NATIVE);
+	free((char *)(uintptr_t)self.ring);
+	self = good;
+}
+
 static void give_up_privileges(void)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
@@ -972,6 +998,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(prepare_emulator_is_nested),
 		cmocka_unit_test(prepare_out_of_reach_goes_native),
 		cmocka_unit_test(prepare_as_another_user_goes_native),
+		cmocka_unit_test(prepare_as_another_user_with_the_ring_kept_is_ready),
 		cmocka_unit_test(prepare_set_id_program_goes_native),
 		cmocka_unit_test(prepare_own_set_id_program_is_followed),
 	};

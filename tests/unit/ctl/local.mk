@@ -45,3 +45,11 @@ tests_unit_ctl_test_walk_match_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/test_walk_model
 tests_unit_ctl_test_walk_model_SOURCES = tests/unit/ctl/test_walk_model.c
 tests_unit_ctl_test_walk_model_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_whole_file
+tests_unit_ctl_test_whole_file_SOURCES = tests/unit/ctl/test_whole_file.c
+tests_unit_ctl_test_whole_file_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_text
+tests_unit_ctl_test_text_SOURCES = tests/unit/ctl/test_text.c
+tests_unit_ctl_test_text_LDADD = $(ctl_test_libs)

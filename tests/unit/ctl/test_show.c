@@ -544,9 +544,20 @@ static void report_with_a_deadline_says_what_was_decoded(void **state)
 	}
 }
 
+static void report_without_names_says_so(void **state)
+{
+	CLEANUP_FREE char *with = shown_text("{\"id\":\"x\"}");
+	CLEANUP_FREE char *text = shown_text("{\"id\":\"x\",\"namesLeftOut\":true}");
+
+	(void)state;
+	assert_has(text, "Names     left out, the decoder failed with them\n");
+	assert_null(strstr(with, "Names"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_without_names_says_so),
 		cmocka_unit_test(report_with_a_deadline_says_what_was_decoded),
 		cmocka_unit_test(report_whole_shows_everything),
 		cmocka_unit_test(report_without_trace_says_so_in_one_line),

@@ -1,12 +1,16 @@
 check_PROGRAMS += \
 	tests/unit/daemon/test_conffile \
 	tests/unit/daemon/test_config \
+	tests/unit/daemon/test_bucket \
+	tests/unit/daemon/test_gate \
+	tests/unit/daemon/test_config_reload \
 	tests/unit/daemon/test_cpunotes \
 	tests/unit/daemon/test_files \
 	tests/unit/daemon/test_files_aside \
 	tests/unit/daemon/test_files_mapped \
 	tests/unit/daemon/test_imagestore \
 	tests/unit/daemon/test_intake \
+	tests/unit/daemon/test_job_decode \
 	tests/unit/daemon/test_job_images \
 	tests/unit/daemon/test_kernel \
 	tests/unit/daemon/test_peer \
@@ -15,9 +19,15 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_memory_read \
 	tests/unit/daemon/test_procreader \
 	tests/unit/daemon/test_procs \
+	tests/unit/daemon/test_procs_uid \
+	tests/unit/daemon/test_remake \
 	tests/unit/daemon/test_sender \
 	tests/unit/daemon/test_store \
-	tests/unit/daemon/test_trigger
+	tests/unit/daemon/test_unitname \
+	tests/unit/daemon/test_unitwatch \
+	tests/unit/daemon/test_trigger_file \
+	tests/unit/daemon/test_trigger \
+	tests/unit/daemon/test_unit_limits
 
 TEST_DAEMON_LIBS = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
 	proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
@@ -26,6 +36,12 @@ TEST_DAEMON_RING = tests/unit/daemon/ring_source.c tests/unit/daemon/ring_source
 
 tests_unit_daemon_test_conffile_SOURCES = tests/unit/daemon/test_conffile.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_conffile_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_config_reload_SOURCES = tests/unit/daemon/test_config_reload.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_config_reload_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_gate_SOURCES = tests/unit/daemon/test_gate.c
+tests_unit_daemon_test_gate_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_bucket_SOURCES = tests/unit/daemon/test_bucket.c
+tests_unit_daemon_test_bucket_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_config_SOURCES = tests/unit/daemon/test_config.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_config_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_cpunotes_SOURCES = tests/unit/daemon/test_cpunotes.c
@@ -46,6 +62,14 @@ tests_unit_daemon_test_intake_SOURCES = tests/unit/daemon/test_intake.c $(TEST_D
 tests_unit_daemon_test_intake_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 tests_unit_daemon_test_intake_LDADD = $(TEST_DAEMON_LIBS)
+# Run fake_decoder, which they find beside themselves.
+noinst_PROGRAMS += tests/unit/daemon/fake_decoder
+tests_unit_daemon_fake_decoder_SOURCES = tests/unit/daemon/fake_decoder.c
+tests_unit_daemon_fake_decoder_LDADD = proto/libptproto.a
+tests_unit_daemon_test_remake_SOURCES = tests/unit/daemon/test_remake.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_remake_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_job_decode_SOURCES = tests/unit/daemon/test_job_decode.c
+tests_unit_daemon_test_job_decode_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_job_images_SOURCES = tests/unit/daemon/test_job_images.c
 tests_unit_daemon_test_job_images_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_kernel_SOURCES = tests/unit/daemon/test_kernel.c \
@@ -63,10 +87,18 @@ tests_unit_daemon_test_memory_read_LDADD = $(TEST_DAEMON_LIBS)
 
 tests_unit_daemon_test_procreader_SOURCES = tests/unit/daemon/test_procreader.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_procreader_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_procs_uid_SOURCES = tests/unit/daemon/test_procs_uid.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_procs_uid_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_procs_SOURCES = tests/unit/daemon/test_procs.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_procs_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_sender_SOURCES = tests/unit/daemon/test_sender.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_sender_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_trigger_file_SOURCES = tests/unit/daemon/test_trigger_file.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_trigger_file_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_unitwatch_SOURCES = tests/unit/daemon/test_unitwatch.c
+tests_unit_daemon_test_unitwatch_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_unitname_SOURCES = tests/unit/daemon/test_unitname.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_unitname_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_store_SOURCES = tests/unit/daemon/test_store.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_store_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_trigger_SOURCES = tests/unit/daemon/test_trigger.c $(TEST_DAEMON_DIR) \
@@ -79,6 +111,9 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_check_live \
 	tests/unit/daemon/test_check_pmu \
 	tests/unit/daemon/test_hotplug \
+	tests/unit/daemon/test_coredump \
+	tests/unit/daemon/test_fdstore \
+	tests/unit/daemon/test_selfstat \
 	tests/unit/daemon/test_lease
 TEST_DAEMON_CHECK = tests/unit/daemon/check_fixture.c tests/unit/daemon/check_fixture.h \
 	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
@@ -92,5 +127,13 @@ tests_unit_daemon_test_check_pmu_SOURCES = tests/unit/daemon/test_check_pmu.c $(
 tests_unit_daemon_test_check_pmu_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_hotplug_SOURCES = tests/unit/daemon/test_hotplug.c
 tests_unit_daemon_test_hotplug_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_coredump_SOURCES = tests/unit/daemon/test_coredump.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_coredump_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_selfstat_SOURCES = tests/unit/daemon/test_selfstat.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_selfstat_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_fdstore_SOURCES = tests/unit/daemon/test_fdstore.c
+tests_unit_daemon_test_fdstore_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_lease_SOURCES = tests/unit/daemon/test_lease.c
 tests_unit_daemon_test_lease_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_unit_limits_SOURCES = tests/unit/daemon/test_unit_limits.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_unit_limits_LDADD = $(TEST_DAEMON_LIBS)

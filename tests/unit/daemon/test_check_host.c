@@ -13,9 +13,11 @@
 #include "capture/perf_attr.h"
 #include "tests/unit/daemon/check_fixture.h"
 
-#define NO_CAPABILITIES "0000000000000000"
-#define ONLY_PERFMON	"0000004000000000"
-#define ALL_BUT_IPC	"000001ffffdfbfff" /* neither CAP_SYS_ADMIN nor CAP_IPC_LOCK */
+#define NO_CAPABILITIES	       "0000000000000000"
+#define ONLY_PERFMON	       "0000004000000000"
+#define ALL		       "000001ffffffffff"
+#define ONLY_PERFMON_AND_ADMIN "0000004000200000"
+#define ALL_BUT_IPC	       "000001ffffdfbfff" /* neither CAP_SYS_ADMIN nor CAP_IPC_LOCK */
 
 static void paranoid(struct check_fixture *f, const char *value)
 {
@@ -73,7 +75,10 @@ static void check_host_with_perfmon_at_debians_3_names_the_sysctl(void **state)
 	refuse(-EACCES);
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_FAILURE, "paranoid", "is 3: from 3 on",
-			     "sysctl kernel.perf_event_paranoid=2");
+			     "sysctl kernel.perf_event_paranoid=2 (price: every user");
+	check_fixture_expect(f, FINDING_FAILURE, "paranoid", "",
+			     "CAP_SYS_ADMIN for the unit (price: the recorder is nearly root)");
+	check_fixture_expect(f, FINDING_FAILURE, "paranoid", "", "drop-ins/paranoid3.conf");
 	check_fixture_expect_none(f, "seccomp");
 }
 
@@ -85,6 +90,22 @@ static void check_host_with_perfmon_at_a_4_that_lets_it_pass_notes_it(void **sta
 	paranoid(f, "4\n");
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_NOTE, "paranoid", "not always enough", "CAP_SYS_ADMIN");
+}
+
+static void check_host_of_root_at_3_tells_what_the_unit_will_need(void **state)
+{
+	struct check_fixture *f = *state;
+
+	check_fixture_status(f, ALL, 0);
+	paranoid(f, "3\n");
+	check_fixture_run(f);
+	assert_int_equal(f->failures, 0);
+	check_fixture_expect(f, FINDING_NOTE, "paranoid", "ptsnapd.service does not have",
+			     "60-ptsnap-paranoid.conf, drop-ins/paranoid3.conf");
+	/* The unit, with that drop-in. */
+	check_fixture_status(f, ONLY_PERFMON_AND_ADMIN, 0);
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_SYS_ADMIN is above it", NULL);
 }
 
 static void check_host_without_perf_events_says_what_kernel_to_run(void **state)
@@ -200,6 +221,8 @@ static void check_host_without_kcore_says_what_the_files_give(void **state)
 	f->config.trace = SOURCE_TRACE_KERNEL;
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_WARNING, "kernel-text", "no vmlinux", "CAP_SYS_RAWIO");
+	check_fixture_expect(f, FINDING_WARNING, "kernel-text", "",
+			     "drop-ins/kernel-text.conf; price: ");
 	snprintf(path, sizeof(path), "boot/vmlinuz-%s", u.release);
 	tree_write(f->root, path, "MZ");
 	tree_write(f->root, "proc/modules", "a 1 0 - Live 0x1000\nb 1 0 - Live 0x2000\n");
@@ -503,6 +526,7 @@ int main(void)
 		TEST(check_host_with_perfmon_at_2_is_fine),
 		TEST(check_host_with_perfmon_at_debians_3_names_the_sysctl),
 		TEST(check_host_with_perfmon_at_a_4_that_lets_it_pass_notes_it),
+		TEST(check_host_of_root_at_3_tells_what_the_unit_will_need),
 		TEST(check_host_without_perf_events_says_what_kernel_to_run),
 		TEST(check_host_names_what_missing_capabilities_cost),
 		TEST(check_host_in_a_container_names_its_profile),

@@ -259,6 +259,10 @@ static void config_parse_mistake_is_explained(void **state)
 		{"--decode-timeout=1y", "--decode-timeout=1y", "120s"},
 		{"--socket=", "--socket=", "valid"},
 		{"--socket", "--socket", "value"},
+		{"--emulate=/e", "--emulate", "COMMAND"},
+		{"--emulate=/e --emu-socket=/s -- a", "--emu-socket", "not both"},
+		{"--source=intel_pt --emu-socket=/s", "--emu-socket", "intel_pt"},
+		{"--emu-socket=/s -- a", "--emu-socket", "no COMMAND"},
 		{"--emu-cpus=0", "--emu-cpus=0", "1 to 64"},
 		{"--emu-cpus=65", "--emu-cpus=65", "1 to 64"},
 		{"--emu-cpus=all", "--emu-cpus=all", "1 to 64"},
@@ -416,7 +420,9 @@ static void config_read_files_every_key_is_taken(void **state)
 		    "[Rings]\nRingSize=64K\nSidebandRingSize=4K\nRingBudget=1G\n"
 		    "TimelineMax=5M\n"
 		    "[Service]\nSocket=/s\nStateDirectory=/d\nMaxUse=2G\nMaxSnapshots=7\n"
-		    "DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\n",
+		    "DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\nDecoderSocket=/w\nMetricsFile=/m\n"
+		    "[Access]\nAdminGroup=a\nExcludeUnits=u\nExcludeUsers=1\n"
+		    "[Limits]\nTriggerBurst=0\nTriggerInterval=2s\nUserBurst=3\nUserInterval=1h\n",
 		    0, 0, "");
 	assert_int_equal(config.source, CONFIG_EMULATED);
 	assert_true(config.require_pt);
@@ -433,10 +439,20 @@ static void config_read_files_every_key_is_taken(void **state)
 	assert_int_equal(config.store_max_entries, 7);
 	assert_int_equal(config.decode_timeout_usec, 65000000);
 	assert_int_equal(config.decode_memory, 1 << 30);
-	/* And that was all there is. */
+	assert_string_equal(config.decoder_socket, "/w");
+	assert_string_equal(config.admin_group, "a");
+	assert_string_equal(config.exclude_units, "u");
+	assert_string_equal(config.exclude_users, "1");
+	assert_int_equal(config.trigger_burst, 0);
+	assert_int_equal(config.trigger_interval_usec, 2000000);
+	assert_int_equal(config.user_burst, 3);
+	assert_int_equal(config.user_interval_usec, 3600000000);
+	/* And that was all there is, but for what a COMMAND rules out. */
 	for (size_t i = 0; i < config_n_settings; i++)
-		assert_int_equal(config.values[i].origin,
-				 config_settings[i].key ? CONFIG_BY_FILE : CONFIG_BY_DEFAULT);
+		if (i != config_index(offsetof(struct config, emu_socket)))
+			assert_int_equal(config.values[i].origin, config_settings[i].key
+									  ? CONFIG_BY_FILE
+									  : CONFIG_BY_DEFAULT);
 }
 
 static void config_read_files_command_line_wins(void **state)
@@ -498,11 +514,14 @@ static void config_read_files_what_does_not_go_together_is_dropped(void **state)
 	(void)state;
 	expect_file(
 		"", "[Trace]\nSource=emulated\nPreset=custom\n", 0, 2,
-		"/ptsnapd.conf:2: Source=emulated needs a COMMAND on the command line, ignored\n"
+		"/ptsnapd.conf:2: Source=emulated needs EmulatorSocket= or a COMMAND on the command line, ignored\n"
 		"/ptsnapd.conf:3: Preset=custom needs Terms=, ignored\n");
 	assert_int_equal(config.source, CONFIG_AUTO);
 	assert_null(config.preset);
 	expect_file("--test-config", "[Trace]\nSource=emulated\n", 0, 0, "");
+	expect_file("", "[Trace]\nSource=emulated\nEmulatorSocket=/s\n", 0, 0, "");
+	expect_file("--emulate=/e -- a", "[Trace]\nSource=emulated\nEmulatorSocket=/s\n", 0, 0, "");
+	expect_file("-- a", "[Trace]\nEmulatorSocket=/s\n", 0, 0, "");
 	expect_file("--pt=cyc -- a", "[Trace]\nSource=emulated\nPreset=custom\n", 0, 0, "");
 	expect_file("--preset=custom", "[Trace]\nTerms=cyc\n", 0, 0, "");
 	expect_file("--preset=custom", "", -EINVAL, 0, "");

@@ -247,10 +247,10 @@ static void intake_fd_wakes_for_what_the_rings_hold(void **state)
 	}
 }
 
-static int find_self(void *userdata, const struct procinfo *info)
+static int find_self(void *userdata, const struct procs_told *told)
 {
-	*(const struct procinfo **)userdata = info;
-	return info->pid == (uint32_t)getpid();
+	*(const struct procinfo **)userdata = told->info;
+	return told->info->pid == (uint32_t)getpid();
 }
 
 static void intake_drain_learns_the_facts_of_processes(void **state)
@@ -268,9 +268,9 @@ static void intake_drain_learns_the_facts_of_processes(void **state)
 	assert_non_null(info->exe);
 }
 
-static int count_all(void *userdata, const struct procinfo *info)
+static int count_all(void *userdata, const struct procs_told *told)
 {
-	(void)info;
+	(void)told;
 	++*(int *)userdata;
 	return 0;
 }

@@ -95,14 +95,16 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int find(void *userdata, const struct procinfo *info)
+static int find(void *userdata, const struct procs_told *told)
 {
+	const struct procinfo *info = told->info;
 	*(const struct procinfo **)userdata = info;
 	return info->pid == 100;
 }
 
-static int find_same_pid(void *userdata, const struct procinfo *info)
+static int find_same_pid(void *userdata, const struct procs_told *told)
 {
+	const struct procinfo *info = told->info;
 	const struct procinfo *wanted = *(const struct procinfo **)userdata;
 
 	if (info->pid != wanted->pid)
@@ -257,8 +259,9 @@ static void procs_refresh_after_the_delay_leaves_out_who_has_ended(void **state)
 	assert_int_equal(n_described, 2);
 }
 
-static int list(void *userdata, const struct procinfo *info)
+static int list(void *userdata, const struct procs_told *told)
 {
+	const struct procinfo *info = told->info;
 	uint32_t *pids = userdata;
 
 	pids[++pids[0]] = info->pid;

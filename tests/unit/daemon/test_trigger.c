@@ -89,7 +89,9 @@ static int setup(void **state)
 	assert_int_equal(jobs_new(f->event, &f->config, ring_source_base(f->source), f->store,
 				  &handler, &f->jobs),
 			 0);
-	trigger_init(&f->trigger, ring_source_base(f->source), f->store, f->jobs);
+	assert_int_equal(trigger_init(&f->trigger, ring_source_base(f->source), f->store, f->jobs,
+				      &f->config),
+			 0);
 	*state = f;
 	return 0;
 }
@@ -98,6 +100,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	trigger_done(&f->trigger);
 	jobs_free(f->jobs);
 	store_free(f->store);
 	intake_done(&f->intake);
@@ -126,6 +129,19 @@ static const struct entry *entry_of(struct fixture *f, const char *id)
 	return e;
 }
 
+/* ID (ENTRY_ID_SIZE bytes): of a snapshot that is taken. */
+static int fire(struct fixture *f, const struct request *q, char *id)
+{
+	struct trigger_answer answer;
+	int r = trigger_fire(&f->trigger, q, &answer);
+
+	if (r == 0)
+		strcpy(id, answer.id);
+	else
+		assert_true(r < 0 || *answer.why);
+	return r;
+}
+
 static struct request wish(uint64_t last_bytes, bool decode)
 {
 	struct request q;
@@ -148,7 +164,7 @@ static void trigger_fire_without_decoding_stores_a_bundle(void **state)
 	size_t n;
 
 	strcpy(q.reason, "just so");
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 1);
 	e = entry_of(f, id);
 	assert_int_equal(e->state, ENTRY_DONE);
@@ -177,7 +193,7 @@ static void trigger_fire_without_a_decoder_fails_and_keeps_the_bundle(void **sta
 	uint64_t size;
 	int fd;
 
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 1);
 	e = entry_of(f, id);
 	assert_int_equal(e->state, ENTRY_FAILED);
@@ -187,7 +203,7 @@ static void trigger_fire_without_a_decoder_fails_and_keeps_the_bundle(void **sta
 	assert_int_equal(store_get_stats(f->store)->failed, 1);
 	/* The next one is none the worse for it. */
 	q = wish(ENTRY_ABSENT, false);
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 2);
 	assert_int_equal(entry_of(f, id)->state, ENTRY_DONE);
 }
@@ -198,14 +214,14 @@ static void trigger_fire_during_a_capture_joins_it(void **state)
 	struct request first = wish(2048, false), second = wish(1024, false);
 	char a[ENTRY_ID_SIZE], b[ENTRY_ID_SIZE];
 
-	assert_int_equal(trigger_fire(&f->trigger, &first, a), 0);
-	assert_int_equal(trigger_fire(&f->trigger, &second, b), 0);
+	assert_int_equal(fire(f, &first, a), 0);
+	assert_int_equal(fire(f, &second, b), 0);
 	assert_string_equal(a, b);
 	assert_int_equal(jobs_running(f->jobs), 1);
 	assert_int_equal(f->trigger.joined, 1);
 	while (!f->captured)
 		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
-	assert_int_equal(trigger_fire(&f->trigger, &second, b), 0); /* too late to join */
+	assert_int_equal(fire(f, &second, b), 0); /* too late to join */
 	assert_string_not_equal(a, b);
 	run_until_ended(f, 2);
 }
@@ -217,9 +233,9 @@ static void trigger_fire_for_more_than_is_captured_does_not_join(void **state)
 	struct request all = wish(ENTRY_ABSENT, false);
 	char a[ENTRY_ID_SIZE], b[ENTRY_ID_SIZE], c[ENTRY_ID_SIZE];
 
-	assert_int_equal(trigger_fire(&f->trigger, &small, a), 0);
-	assert_int_equal(trigger_fire(&f->trigger, &large, b), 0);
-	assert_int_equal(trigger_fire(&f->trigger, &all, c), 0);
+	assert_int_equal(fire(f, &small, a), 0);
+	assert_int_equal(fire(f, &large, b), 0);
+	assert_int_equal(fire(f, &all, c), 0);
 	assert_string_not_equal(a, b);
 	assert_string_not_equal(b, c);
 	run_until_ended(f, 3);
@@ -234,8 +250,8 @@ static void trigger_fire_joining_asks_for_decoding_too(void **state)
 	struct request raw = wish(ENTRY_ABSENT, false), decoded = wish(ENTRY_ABSENT, true);
 	char id[ENTRY_ID_SIZE];
 
-	assert_int_equal(trigger_fire(&f->trigger, &raw, id), 0);
-	assert_int_equal(trigger_fire(&f->trigger, &decoded, id), 0);
+	assert_int_equal(fire(f, &raw, id), 0);
+	assert_int_equal(fire(f, &decoded, id), 0);
 	run_until_ended(f, 1);
 	/* It was tried: there is no decoder. */
 	assert_int_equal(entry_of(f, id)->state, ENTRY_FAILED);
@@ -250,13 +266,13 @@ static void trigger_fire_beyond_the_queue_is_busy(void **state)
 	for (int i = 0; i < n; i++) {
 		struct request q = wish(512 * (uint64_t)(i + 1), false);
 
-		assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+		assert_int_equal(fire(f, &q, id), 0);
 	}
 	struct request more = wish(ENTRY_ABSENT, false);
-	assert_int_equal(trigger_fire(&f->trigger, &more, id), TRIGGER_BUSY);
+	assert_int_equal(fire(f, &more, id), TRIGGER_BUSY);
 	assert_int_equal(f->trigger.refused, 1);
 	run_until_ended(f, n);
-	assert_int_equal(trigger_fire(&f->trigger, &more, id), 0);
+	assert_int_equal(fire(f, &more, id), 0);
 	run_until_ended(f, n + 1);
 }
 
@@ -267,7 +283,7 @@ static void trigger_fire_when_closed_is_refused(void **state)
 	char id[ENTRY_ID_SIZE];
 
 	f->trigger.closed = true;
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), TRIGGER_CLOSED);
+	assert_int_equal(fire(f, &q, id), TRIGGER_CLOSED);
 	assert_int_equal(jobs_running(f->jobs), 0);
 }
 
@@ -315,7 +331,7 @@ static void trigger_fire_without_any_trace_is_a_snapshot_of_the_sideband(void **
 
 	take_ring(f, SOURCE_CPU_NO_PT, "this processor has no Intel PT");
 	ring_source_base(f->source)->clock_is_monotonic = true;
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 1);
 	assert_int_equal(entry_of(f, id)->state, ENTRY_DONE);
 	assert_int_equal(entry_of(f, id)->raw_bytes, 0);
@@ -349,7 +365,7 @@ static void trigger_fire_says_what_the_source_knows_of_itself(void **state)
 	s->sideband_attr = "type=1";
 	s->sideband_missing = "text_poke";
 	s->sizes_note = "smaller";
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 1);
 	assert_int_equal(store_open(f->store, entry_of(f, id), STORE_BUNDLE, &fd, &size), 0);
 	assert_int_equal(bundle_open(fd, &b), 0);
@@ -381,7 +397,7 @@ static void jobs_fit_area_ring_that_came_is_copied_whole(void **state)
 	s->cpus[0].state = SOURCE_CPU_TRACING;
 	s->watch->ring_added(s->watch->userdata, 0, &s->cpus[0].pt, -1);
 	jobs_fit_area(f->jobs);
-	assert_int_equal(trigger_fire(&f->trigger, &q, id), 0);
+	assert_int_equal(fire(f, &q, id), 0);
 	jobs_fit_area(f->jobs);
 	run_until_ended(f, 1);
 	assert_int_equal(entry_of(f, id)->raw_bytes, RING_SOURCE_AUX);
@@ -393,15 +409,139 @@ static void jobs_free_with_jobs_under_way_waits_for_them(void **state)
 	struct request small = wish(1024, true), all = wish(ENTRY_ABSENT, true);
 	char id[ENTRY_ID_SIZE];
 
-	assert_int_equal(trigger_fire(&f->trigger, &small, id), 0);
-	assert_int_equal(trigger_fire(&f->trigger, &all, id), 0);
+	assert_int_equal(fire(f, &small, id), 0);
+	assert_int_equal(fire(f, &all, id), 0);
 	/* teardown frees them without having run the loop. */
 }
+
+/* The trigger NAME as if a file had said so. */
+static struct trigger_object *object(struct fixture *f, const char *name)
+{
+	return trigger_set_find(f->config.triggers, name);
+}
+
+static void trigger_fire_beyond_the_burst_is_limited_and_says_until_when(void **state)
+{
+	struct fixture *f = *state;
+	struct trigger_answer answer;
+	struct request q = wish(ENTRY_ABSENT, false);
+
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_BURST, "1", 1), 0);
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
+	trigger_use(&f->trigger, &f->config);
+	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
+	/* Joining costs nothing, and is not refused. */
+	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
+	run_until_ended(f, 1);
+	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), TRIGGER_LIMITED);
+	assert_true(answer.retry_usec > 3000000000u && answer.retry_usec <= 3600000000u);
+	assert_int_equal(f->trigger.limited, 1);
+	assert_int_equal(f->trigger.gate.triggers[0].fired, 1);
+	assert_int_equal(f->trigger.gate.triggers[0].joined, 1);
+	assert_int_equal(f->trigger.gate.triggers[0].limited, 1);
+}
+
+static void trigger_fire_when_busy_takes_no_token(void **state)
+{
+	struct fixture *f = *state;
+	char id[ENTRY_ID_SIZE];
+	struct request q = wish(1, false);
+
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_BURST, "7", 1), 0);
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
+	trigger_use(&f->trigger, &f->config);
+	/* Each asks for more than the one before, so that none joins. */
+	for (q.last_bytes = 1; !jobs_full(f->jobs); q.last_bytes++)
+		assert_int_equal(fire(f, &q, id), 0);
+	for (int i = 0; i < 20; i++)
+		assert_int_equal(fire(f, &q, id), TRIGGER_BUSY);
+	assert_int_equal(bucket_tokens(&f->trigger.gate.triggers[0].bucket, 0),
+			 7 - f->trigger.gate.triggers[0].fired);
+	assert_int_equal(f->trigger.gate.triggers[0].refused, 20);
+	run_until_ended(f, (int)f->trigger.gate.triggers[0].fired);
+}
+
+static void trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason(void **state)
+{
+	struct fixture *f = *state;
+	struct trigger_answer answer;
+	struct request q = wish(ENTRY_ABSENT, false);
+
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1h", 1), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), TRIGGER_UNFILLED);
+	assert_non_null(strstr(answer.why, "trigger control wants 3600000 ms of it (MinFill=)"));
+	f->trigger.fill.since_ns[0] = 1; /* since the host began, if that was an hour ago */
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1us", 1), 0);
+	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
+	run_until_ended(f, 1);
+}
+
+static void trigger_fire_of_one_that_is_not_enabled_is_unknown(void **state)
+{
+	struct fixture *f = *state;
+	char id[ENTRY_ID_SIZE];
+	struct request q = wish(ENTRY_ABSENT, false);
+
+	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_ENABLED, "no", 1), 0);
+	assert_int_equal(fire(f, &q, id), TRIGGER_UNKNOWN);
+	assert_int_equal(trigger_choose(&f->trigger, "control", &q), TRIGGER_UNKNOWN);
+}
+
+static void trigger_choose_takes_what_the_trigger_does(void **state)
+{
+	struct fixture *f = *state;
+	struct trigger_object *o = object(f, "unit");
+	struct request q;
+
+	assert_int_equal(trigger_object_set(o, TRIGGER_LAST_TIME, "2s", 1), 0);
+	assert_int_equal(trigger_object_set(o, TRIGGER_DECODE, "no", 1), 0);
+	assert_int_equal(trigger_object_set(o, TRIGGER_REASON, "it failed", 1), 0);
+	assert_int_equal(trigger_object_set(o, TRIGGER_UNITS, "web.*", 1), 0);
+	request_init(&q, "control", "test");
+	strcpy(q.unit, "web.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), 0);
+	assert_string_equal(q.kind, "unit");
+	assert_string_equal(q.name, "unit");
+	assert_string_equal(q.reason, "it failed");
+	assert_int_equal(q.last_ns, 2000000000);
+	assert_false(q.decode);
+	strcpy(q.unit, "db.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), TRIGGER_UNKNOWN);
+	assert_int_equal(trigger_choose(&f->trigger, "signal", &q), TRIGGER_UNKNOWN);
+	assert_int_equal(trigger_choose(&f->trigger, "exit", &q), TRIGGER_UNKNOWN);
+	assert_int_equal(trigger_choose(&f->trigger, "none", &q), TRIGGER_UNKNOWN);
+	assert_int_equal(trigger_choose_watched(&f->trigger, &q), TRIGGER_UNKNOWN);
+}
+
+static void trigger_fire_names_unit_and_labels_in_the_entry(void **state)
+{
+	struct fixture *f = *state;
+	struct request q = wish(ENTRY_ABSENT, false);
+	char id[ENTRY_ID_SIZE];
+
+	strcpy(q.unit, "web.service");
+	strcpy(q.sender_unit, "cron.service"); /* known already: is not looked up */
+	q.pid = (uint64_t)getpid();
+	assert_int_equal(labels_add(&q.labels, "a", "b"), 0);
+	assert_int_equal(fire(f, &q, id), 0);
+	assert_string_equal(entry_of(f, id)->unit, "web.service");
+	assert_string_equal(entry_of(f, id)->sender_unit, "cron.service");
+	assert_string_equal(labels_get(&entry_of(f, id)->labels, "a"), "b");
+	run_until_ended(f, 1);
+	assert_string_equal(entry_of(f, id)->unit, "web.service");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		CASE(trigger_fire_beyond_the_burst_is_limited_and_says_until_when),
+		CASE(trigger_fire_when_busy_takes_no_token),
+		CASE(trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason),
+		CASE(trigger_fire_of_one_that_is_not_enabled_is_unknown),
+		CASE(trigger_choose_takes_what_the_trigger_does),
+		CASE(trigger_fire_names_unit_and_labels_in_the_entry),
 		CASE(trigger_fire_without_decoding_stores_a_bundle),
 		CASE(trigger_fire_without_a_decoder_fails_and_keeps_the_bundle),
 		CASE(trigger_fire_during_a_capture_joins_it),

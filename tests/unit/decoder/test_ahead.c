@@ -1,5 +1,7 @@
 /*
- * Several threads: what comes out is what one thread gives, and they do their part.
+ * Several threads: what comes out is what one thread gives, and they do their part. Each trace is
+ * decoded twice: as threads happen to run, and so that what they do does not depend on that. For
+ * the latter ahead_take() is wrapped.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -21,6 +23,7 @@
 #define TRACE_MAX   (1u << 20)
 #define ITEMS_MAX   (1u << 20)
 #define PORTION	    4096u
+#define ASKED_MAX   (1u << 16)
 #define SYSCALL_LOW 0x10 /* of its address */
 
 /* 1000: jne 1004; nop; nop; 1004: call 100c; jmp *%rax; nop; 100c: jne 100f; nop; ret; 1010:
@@ -43,6 +46,7 @@ struct fixture {
 	uint32_t random;
 	bool deep, pieces;    /* which program; its system call is a piece of its own */
 	uint64_t other_every; /* the context is another one from one such offset to the next */
+	uint32_t batch_items;
 	struct flow *flow;
 	uint64_t context;
 	pthread_t caller;
@@ -50,6 +54,10 @@ struct fixture {
 	/* What came out. */
 	struct flow_item *items;
 	size_t n_items, n_gaps;
+	/* Where it was asked whose code it is, and in which batch of those that asked. */
+	uint64_t *asked;
+	size_t n_asked, n_groups;
+	bool asks;
 	uint64_t n_steps, taken;
 	struct flow_stats stats;
 };
@@ -124,12 +132,34 @@ static void put_rounds(struct fixture *x, size_t rounds, size_t psb_every, size_
 
 /* --- Decoding --- */
 
+/* The other threads go as far as they can before the walk asks what they have. */
+static bool settle;
+
+const struct ahead_piece *__real_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit);
+const struct ahead_piece *__wrap_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit);
+
+const struct ahead_piece *__wrap_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit)
+{
+	if (settle)
+		ahead_settle(t);
+	return __real_ahead_take(t, pos, context, ret_limit);
+}
+
 static uint64_t give_context(void *userdata, uint64_t ip, uint64_t lo, uint64_t hi)
 {
 	struct fixture *x = userdata;
 
 	(void)ip, (void)lo, (void)hi;
 	x->stranger |= !pthread_equal(pthread_self(), x->caller);
+	if (!flow_asked_again(x->flow)) {
+		x->n_groups += !x->asks;
+		x->asks = true;
+		assert_true(x->n_asked < ASKED_MAX);
+		x->asked[x->n_asked++] = (uint64_t)x->n_groups << 32 | flow_asked_at(x->flow);
+	}
 	x->context = x->other_every != 0 ? flow_asked_at(x->flow) / x->other_every % 2 : 0;
 	return x->context;
 }
@@ -159,7 +189,7 @@ static struct flow_config config_of(struct fixture *x, uint32_t threads)
 				    .steps = true,
 				    .threads = threads,
 				    .thread_bytes = 64,
-				    .batch_items = 1};
+				    .batch_items = x->batch_items};
 }
 
 static void keep_batch(struct fixture *x, const struct flow_batch *b)
@@ -187,29 +217,29 @@ static void begin(struct fixture *x, uint32_t threads)
 	struct flow_config config = config_of(x, threads);
 
 	x->items = calloc(ITEMS_MAX, sizeof(x->items[0]));
+	x->asked = calloc(ASKED_MAX, sizeof(x->asked[0]));
 	assert_non_null(x->items);
+	assert_non_null(x->asked);
 	x->n_items = x->n_gaps = x->n_steps = 0;
+	x->n_asked = x->n_groups = 0;
 	x->caller = pthread_self();
 	assert_int_equal(flow_new(&config, &x->flow), 0);
 }
 
-/* The other threads go as far as they can before each batch. */
 static void decode(struct fixture *x, uint32_t threads)
 {
 	struct flow_batch batch;
 
 	begin(x, threads);
-	while (flow_next(x->flow, &batch) == 0) {
-		flow_settle(x->flow);
+	for (x->asks = false; flow_next(x->flow, &batch) == 0; x->asks = false)
 		keep_batch(x, &batch);
-	}
 	x->taken = flow_settle(x->flow);
 	x->stats = *flow_get_stats(x->flow);
 	flow_free(x->flow);
 	assert_false(x->stranger);
 }
 
-static void assert_as_one(struct fixture *one, struct fixture *more, uint32_t threads)
+static void assert_equal(struct fixture *one, struct fixture *more, uint32_t threads)
 {
 	memcpy(more, one, offsetof(struct fixture, flow));
 	decode(more, threads);
@@ -217,7 +247,18 @@ static void assert_as_one(struct fixture *one, struct fixture *more, uint32_t th
 	assert_memory_equal(more->items, one->items, one->n_items * sizeof(one->items[0]));
 	assert_int_equal(more->n_gaps, one->n_gaps);
 	assert_memory_equal(&more->stats, &one->stats, sizeof(one->stats));
+	assert_int_equal(more->n_asked, one->n_asked);
+	assert_memory_equal(more->asked, one->asked, one->n_asked * sizeof(one->asked[0]));
 	free(more->items);
+	free(more->asked);
+}
+
+static void assert_as_one(struct fixture *one, struct fixture *more, uint32_t threads)
+{
+	settle = false;
+	assert_equal(one, more, threads);
+	settle = true;
+	assert_equal(one, more, threads);
 }
 
 static int make(void **state)
@@ -227,6 +268,7 @@ static int make(void **state)
 	if (x == NULL)
 		return -1;
 	x->random = 1;
+	x->batch_items = 1;
 	*state = x;
 	return 0;
 }
@@ -236,6 +278,7 @@ static int drop(void **state)
 	struct fixture *x = *state;
 
 	free(x[0].items);
+	free(x[0].asked);
 	free(x);
 	return 0;
 }
@@ -252,7 +295,6 @@ static void flow_several_threads_give_what_one_gives(void **state)
 	assert_int_equal(x[0].taken, 0);
 	for (uint32_t threads = 2; threads <= 8; threads++) {
 		assert_as_one(&x[0], &x[1], threads);
-		/* How much depends on when threads run. */
 		assert_true(x[1].taken > 0);
 	}
 }
@@ -282,6 +324,45 @@ static void flow_threads_keep_returns_behind_system_call(void **state)
 	assert_int_equal(x[0].n_gaps, 0);
 	assert_as_one(&x[0], &x[1], 2);
 	assert_true(x[1].taken > 0);
+}
+
+/* Batches of a different size, but the same questions in each that asks. */
+static void flow_threads_ask_together_what_one_asks(void **state)
+{
+	struct fixture *x = *state;
+
+	for (size_t i = 0; i < 200; i++)
+		put_rounds(x, 1 + next_random(x) % 400, 50, 1 + next_random(x) % 300);
+	for (size_t i = 0; i < 2; i++) {
+		x->batch_items = i == 0 ? 1 : 0;
+		decode(x, 1);
+		assert_in_range(x[0].n_groups, 2, x[0].n_asked / 2);
+		for (uint32_t threads = 2; threads <= 4; threads++)
+			assert_as_one(&x[0], &x[1], threads);
+		assert_true(x[1].taken > 0);
+		if (i == 0) {
+			free(x[0].items);
+			free(x[0].asked);
+		}
+	}
+}
+
+/* In a batch with so many questions, and so much between them, that it has to grow. */
+static void flow_batch_that_asks_grows(void **state)
+{
+	struct fixture *x = *state;
+	struct flow_batch batch;
+	size_t most = 0;
+
+	put_rounds(x, 4000, 0, 1);
+	begin(x, 2);
+	while (flow_next(x->flow, &batch) == 0) {
+		keep_batch(x, &batch);
+		most = MAX_OF(most, batch.n_items);
+	}
+	flow_free(x->flow);
+	assert_in_range(most, 100, 2048);
+	assert_int_equal(x->n_gaps, 0);
 }
 
 /* The code of system calls comes late. */
@@ -356,8 +437,10 @@ static void flow_free_before_end_ends_threads(void **state)
 			;
 		flow_free(x->flow);
 		free(x->items);
+		free(x->asked);
 	}
 	x->items = NULL;
+	x->asked = NULL;
 }
 
 static void flow_that_shares_has_threads_in_common(void **state)
@@ -388,6 +471,7 @@ static void flow_that_shares_has_threads_in_common(void **state)
 		assert_int_equal(x[1].n_items, x[0].n_items);
 		assert_memory_equal(x[1].items, x[0].items, x[0].n_items * sizeof(x[0].items[0]));
 		free(x[1].items);
+		free(x[1].asked);
 		flow_free(x[1].flow);
 		flow_free(other);
 	}
@@ -406,6 +490,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
 		TEST(flow_several_threads_give_what_one_gives),
 		TEST(flow_threads_go_on_behind_system_call),
+		TEST(flow_threads_ask_together_what_one_asks),
+		TEST(flow_batch_that_asks_grows),
 		TEST(flow_threads_keep_returns_behind_system_call),
 		TEST(flow_threads_do_not_ask_for_code),
 		TEST(flow_threads_with_other_code_at_same_address_are_not_taken),

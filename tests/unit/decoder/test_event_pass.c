@@ -10,33 +10,15 @@
 
 #include "decoder/event_private.h"
 #include "proto/base.h"
+#include "tests/unit/decoder/any_bytes.h"
 
-#define MAX_BYTES 4096u
-
-struct input {
-	uint8_t bytes[MAX_BYTES];
-	size_t size;
-	uint64_t random;
+struct fixture {
+	struct any_bytes in;
 	struct event_reader plain, quick;
 	size_t passed; /* events */
 };
 
-static uint64_t any(struct input *in, uint64_t below)
-{
-	in->random ^= in->random << 13;
-	in->random ^= in->random >> 7;
-	in->random ^= in->random << 17;
-	return in->random % below;
-}
-
-static void add(struct input *in, const void *bytes, size_t size)
-{
-	assert_true(in->size + size <= MAX_BYTES);
-	memcpy(in->bytes + in->size, bytes, size);
-	in->size += size;
-}
-
-static void add_any(struct input *in, size_t size)
+static void add_any(struct any_bytes *in, size_t size)
 {
 	for (; size > 0; size--) {
 		uint8_t byte = (uint8_t)any(in, 256);
@@ -47,7 +29,7 @@ static void add_any(struct input *in, size_t size)
 
 #define PSB "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
 
-static void add_begin(struct input *in)
+static void add_begin(struct any_bytes *in)
 {
 	in->size = 0;
 	add(in, PSB "\x99\x01\x7d\x00\x10\x40\x00\x00\x00\x02\x23", 16 + 2 + 7 + 2);
@@ -55,7 +37,7 @@ static void add_begin(struct input *in)
 	add(in, "\x06\x2d\x00\x20\x06", 5);
 }
 
-static void add_other(struct input *in)
+static void add_other(struct any_bytes *in)
 {
 	static const struct {
 		const char *bytes;
@@ -84,7 +66,7 @@ static void add_other(struct input *in)
 	add(in, others[i].bytes, others[i].size);
 }
 
-static void add_tip(struct input *in)
+static void add_tip(struct any_bytes *in)
 {
 	static const char opcodes[] = "\x0d\x2d\x4d\x6d";
 	size_t kind = (size_t)any(in, 4);
@@ -95,7 +77,7 @@ static void add_tip(struct input *in)
 		in->bytes[in->size - 1] = (uint8_t)any(in, 129);
 }
 
-static void add_long_tnt(struct input *in)
+static void add_long_tnt(struct any_bytes *in)
 {
 	static const uint8_t few[] = {0x02, 0x43, 0x7f, 0x80};
 	uint8_t payload[6] = {few[any(in, 4)]};
@@ -107,7 +89,7 @@ static void add_long_tnt(struct input *in)
 		add_any(in, 6);
 }
 
-static void add_packet(struct input *in)
+static void add_packet(struct any_bytes *in)
 {
 	uint8_t tnt = (uint8_t)(4 + 2 * any(in, 126)), cyc = (uint8_t)(3 | any(in, 32) << 3);
 
@@ -141,19 +123,20 @@ static void check_same(const struct event_reader *a, const struct event_reader *
 }
 
 /* What is left of the events is what the plain reader gives. */
-static void check(struct input *in)
+static void check(struct fixture *x)
 {
+	const struct any_bytes *in = &x->in;
 	const struct errata errata = {0};
 	struct event a, b;
 
-	event_reader_init(&in->plain, in->bytes, in->size, 0, in->size, errata);
-	event_reader_init(&in->quick, in->bytes, in->size, 0, in->size, errata);
+	event_reader_init(&x->plain, in->bytes, in->size, 0, in->size, errata);
+	event_reader_init(&x->quick, in->bytes, in->size, 0, in->size, errata);
 	do {
-		event_pass_branches(&in->quick);
-		event_next(&in->quick, &b);
-		for (event_next(&in->plain, &a); a.offset < b.offset; event_next(&in->plain, &a)) {
+		event_pass_branches(&x->quick);
+		event_next(&x->quick, &b);
+		for (event_next(&x->plain, &a); a.offset < b.offset; event_next(&x->plain, &a)) {
 			assert_true(may_be_passed(&a));
-			in->passed++;
+			x->passed++;
 		}
 		assert_int_equal(a.kind, b.kind);
 		assert_int_equal(a.offset, b.offset);
@@ -162,18 +145,18 @@ static void check(struct input *in)
 		assert_int_equal(a.from, b.from);
 		assert_int_equal(a.late, b.late);
 		assert_int_equal(a.timed, b.timed);
-		check_same(&in->plain, &in->quick);
+		check_same(&x->plain, &x->quick);
 	} while (b.kind != EVENT_END);
 }
 
 static int setup(void **state)
 {
-	struct input *in = calloc(1, sizeof(*in));
+	struct fixture *x = calloc(1, sizeof(*x));
 
-	*state = in;
-	if (in != NULL)
-		in->random = 88172645463325252u;
-	return in == NULL;
+	*state = x;
+	if (x != NULL)
+		any_begin(&x->in);
+	return x == NULL;
 }
 
 static int teardown(void **state)
@@ -184,7 +167,8 @@ static int teardown(void **state)
 
 static void event_pass_branches_leaves_the_reader_as_reading_does(void **state)
 {
-	struct input *in = *state;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
 
 	for (unsigned int i = 0; i < 20000; i++) {
 		unsigned int n = (unsigned int)any(in, 100);
@@ -197,15 +181,16 @@ static void event_pass_branches_leaves_the_reader_as_reading_does(void **state)
 				add_packet(in);
 		if (any(in, 4) == 0)
 			in->size -= (size_t)any(in, 8);
-		check(in);
+		check(x);
 	}
-	assert_in_range(in->passed, 100000, UINT64_MAX);
+	assert_in_range(x->passed, 100000, UINT64_MAX);
 }
 
 static void event_pass_branches_passes_what_is_plain(void **state)
 {
-	struct input *in = *state;
-	struct event_reader *r = &in->quick;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
+	struct event_reader *r = &x->quick;
 
 	add_begin(in);
 	add(in, "\x06\x00\x0d\x2d\x01\x02\x4d\x01\x02\x03\x04\x6d\x01\x02\x03\x04\x05\x06", 18);
@@ -223,8 +208,9 @@ static void event_pass_branches_passes_what_is_plain(void **state)
 
 static void event_pass_branches_stops_at_the_readers_end(void **state)
 {
-	struct input *in = *state;
-	struct event_reader *r = &in->quick;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
+	struct event_reader *r = &x->quick;
 	struct event e;
 
 	add_begin(in);
@@ -239,8 +225,9 @@ static void event_pass_branches_stops_at_the_readers_end(void **state)
 
 static void event_pass_branches_before_tips_proved_prompt_passes_nothing(void **state)
 {
-	struct input *in = *state;
-	struct event_reader *r = &in->quick;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
+	struct event_reader *r = &x->quick;
 
 	add_begin(in);
 	event_reader_init(r, in->bytes + 27, in->size - 27, 0, in->size - 27, (struct errata){0});
@@ -249,9 +236,10 @@ static void event_pass_branches_before_tips_proved_prompt_passes_nothing(void **
 }
 
 /* A reader at many TNTs, behind a TIP that was prompt. */
-static struct event_reader *at_tnts(struct input *in)
+static struct event_reader *at_tnts(struct fixture *x)
 {
-	struct event_reader *r = &in->quick;
+	struct any_bytes *in = &x->in;
+	struct event_reader *r = &x->quick;
 
 	add_begin(in);
 	for (unsigned int i = 0; i < 40; i++)
@@ -262,33 +250,35 @@ static struct event_reader *at_tnts(struct input *in)
 	return r;
 }
 
-#define PASSES_NOTHING(in, change)                            \
-	do {                                                  \
-		struct event_reader *r = at_tnts(in);         \
-		change;                                       \
-		event_pass_branches(r);                       \
-		assert_ptr_equal(r->c.pos, (in)->bytes + 40); \
+#define PASSES_NOTHING(x, change)                               \
+	do {                                                    \
+		struct event_reader *r = at_tnts(x);            \
+		change;                                         \
+		event_pass_branches(r);                         \
+		assert_ptr_equal(r->c.pos, (x)->in.bytes + 40); \
 	} while (0)
 
 static void event_pass_branches_where_something_waits_passes_nothing(void **state)
 {
-	struct input *in = *state;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
 
-	PASSES_NOTHING(in, r->queue_n = 1);
-	PASSES_NOTHING(in, r->n_waits = 1);
-	PASSES_NOTHING(in, r->mode_waits = true);
-	PASSES_NOTHING(in, r->fup_owed = true);
-	PASSES_NOTHING(in, r->guest = true);
-	PASSES_NOTHING(in, r->c.bip_bytes = 8);
-	PASSES_NOTHING(in, r->last_ip = UINT64_C(0xffffffff81000000));
-	event_pass_branches(at_tnts(in));
-	assert_ptr_not_equal(in->quick.c.pos, in->bytes + 40);
+	PASSES_NOTHING(x, r->queue_n = 1);
+	PASSES_NOTHING(x, r->n_waits = 1);
+	PASSES_NOTHING(x, r->mode_waits = true);
+	PASSES_NOTHING(x, r->fup_owed = true);
+	PASSES_NOTHING(x, r->guest = true);
+	PASSES_NOTHING(x, r->c.bip_bytes = 8);
+	PASSES_NOTHING(x, r->last_ip = UINT64_C(0xffffffff81000000));
+	event_pass_branches(at_tnts(x));
+	assert_ptr_not_equal(x->quick.c.pos, in->bytes + 40);
 }
 
 /* N MTCs behind the beginning, whose payloads may be anything, then something else. */
 static void event_pass_mtcs_leaves_the_reader_as_reading_does(void **state)
 {
-	struct input *in = *state;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
 	struct packet p;
 
 	for (unsigned int i = 0; i < 3000; i++) {
@@ -302,24 +292,25 @@ static void event_pass_mtcs_leaves_the_reader_as_reading_does(void **state)
 		if (i % 2 == 0)
 			add(in, i % 4 == 0 ? "\x06\x06\x06" : "\x59", i % 4 == 0 ? 3 : 1);
 		stop = in->size - (i % 3 == 0 ? (size_t)any(in, MIN_OF(n + 1, 5)) : 0);
-		event_reader_init(&in->plain, in->bytes, in->size, 0, stop, (struct errata){0});
-		in->plain.c.pos = in->bytes + 32;
-		in->plain.order = ORDER_PARTIAL;
-		in->quick = in->plain;
-		event_pass_mtcs(&in->quick);
-		passed = (size_t)(in->quick.c.pos - in->bytes) - 32;
-		assert_in_range(in->quick.c.pos - in->bytes, 0, stop);
+		event_reader_init(&x->plain, in->bytes, in->size, 0, stop, (struct errata){0});
+		x->plain.c.pos = in->bytes + 32;
+		x->plain.order = ORDER_PARTIAL;
+		x->quick = x->plain;
+		event_pass_mtcs(&x->quick);
+		passed = (size_t)(x->quick.c.pos - in->bytes) - 32;
+		assert_in_range(x->quick.c.pos - in->bytes, 0, stop);
 		assert_in_range(passed, n >= 12 ? 2 * n - 24 : 0, 2 * n);
-		while (in->plain.c.pos < in->quick.c.pos)
-			assert_int_equal(event_read(&in->plain, &p), 0);
-		check_same(&in->plain, &in->quick);
+		while (x->plain.c.pos < x->quick.c.pos)
+			assert_int_equal(event_read(&x->plain, &p), 0);
+		check_same(&x->plain, &x->quick);
 	}
 }
 
 static void event_pass_mtcs_within_a_block_passes_nothing(void **state)
 {
-	struct input *in = *state;
-	struct event_reader *r = &in->quick;
+	struct fixture *x = *state;
+	struct any_bytes *in = &x->in;
+	struct event_reader *r = &x->quick;
 
 	for (unsigned int i = 0; i < 40; i++)
 		add(in, "\x59", 1);

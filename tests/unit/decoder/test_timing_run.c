@@ -9,33 +9,10 @@
 #include <cmocka.h>
 
 #include "decoder/timing_private.h"
-
-#define MAX_BYTES 100000u
-
-struct input {
-	uint8_t bytes[MAX_BYTES];
-	size_t size;
-	uint64_t random;
-	struct timing_run run;
-};
-
-static uint64_t any(struct input *in, uint64_t below)
-{
-	in->random ^= in->random << 13;
-	in->random ^= in->random >> 7;
-	in->random ^= in->random << 17;
-	return in->random % below;
-}
-
-static void add(struct input *in, const void *bytes, size_t size)
-{
-	assert_true(in->size + size <= MAX_BYTES);
-	memcpy(in->bytes + in->size, bytes, size);
-	in->size += size;
-}
+#include "tests/unit/decoder/any_bytes.h"
 
 /* With payloads that look like packets as often as they can. */
-static void add_payload(struct input *in, size_t size)
+static void add_payload(struct any_bytes *in, size_t size)
 {
 	static const uint8_t like[] = {0x59, 0x2d, 0x4d, 0x71, 0xdd, 0x02, 0xa3, 0x19, 0x00, 0x82};
 
@@ -47,7 +24,7 @@ static void add_payload(struct input *in, size_t size)
 	}
 }
 
-static void add_ip(struct input *in)
+static void add_ip(struct any_bytes *in)
 {
 	static const uint8_t opcodes[] = {0x0d, 0x11, 0x01, 0x1d}, sizes[] = {0, 2, 4, 6, 6, 0, 8};
 	unsigned int kind = (unsigned int)any(in, 7);
@@ -60,14 +37,14 @@ static void add_ip(struct input *in)
 	add_payload(in, sizes[kind]);
 }
 
-static void add_tnt(struct input *in)
+static void add_tnt(struct any_bytes *in)
 {
 	uint8_t byte = (uint8_t)(any(in, 126) * 2 + 4);
 
 	add(in, &byte, 1);
 }
 
-static void add_long_tnt(struct input *in)
+static void add_long_tnt(struct any_bytes *in)
 {
 	add(in, "\x02\xa3", 2);
 	add_payload(in, 6);
@@ -77,13 +54,13 @@ static void add_long_tnt(struct input *in)
 		in->bytes[in->size - 6] |= 2;
 }
 
-static void add_mtc(struct input *in)
+static void add_mtc(struct any_bytes *in)
 {
 	add(in, "\x59", 1);
 	add_payload(in, 1);
 }
 
-static void add_some(struct input *in, unsigned int n)
+static void add_some(struct any_bytes *in, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
 		switch (any(in, 6)) {
@@ -103,10 +80,10 @@ static bool is_held(const struct packet *p)
 
 /* Reads the run that begins at FROM; what it says is what packets one by one say. Returns its end.
  */
-static size_t check_run(struct input *in, size_t from)
+static size_t check_run(struct any_bytes *in, size_t from)
 {
 	struct packet_cursor c = {.pos = in->bytes + from, .end = in->bytes + in->size};
-	struct timing_run *r = &in->run;
+	struct timing_run run, *r = &run;
 	struct packet p;
 	uint64_t mtc;
 
@@ -130,7 +107,7 @@ static size_t check_run(struct input *in, size_t from)
 }
 
 /* And all runs of the input. Returns where the first packet is that is none of theirs. */
-static size_t check_runs(struct input *in)
+static size_t check_runs(struct any_bytes *in)
 {
 	size_t at = 0, to;
 
@@ -141,11 +118,11 @@ static size_t check_runs(struct input *in)
 
 static int setup(void **state)
 {
-	struct input *in = calloc(1, sizeof(*in));
+	struct any_bytes *in = calloc(1, sizeof(*in));
 
 	*state = in;
 	if (in != NULL)
-		in->random = 88172645463325252u;
+		any_begin(in);
 	return in == NULL;
 }
 
@@ -157,7 +134,7 @@ static int teardown(void **state)
 
 static void timing_run_read_of_all_kinds_holds_all(void **state)
 {
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 300; i++) {
 		in->size = 0;
@@ -172,7 +149,7 @@ static void timing_run_read_ends_at_another_packet(void **state)
 		"\x19",	    "\x99\x01",	    "\x03",	"\x02\x23", "\x02\x82\x02\x82",
 		"\x02\xf3", "\x02\x03\x10", "\xd9\x01", "\xad\x10", "\x05",
 		"\x02"};
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 3000; i++) {
 		const char *other = others[i % (sizeof(others) / sizeof(others[0]))];
@@ -192,7 +169,7 @@ static void timing_run_read_long_tnt_without_branches_ends_it(void **state)
 {
 	static const char *const bad[] = {"\x02\xa3\x00\x00\x00\x00\x00\x00",
 					  "\x02\xa3\x01\x00\x00\x00\x00\x00"};
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 300; i++) {
 		size_t end;
@@ -212,7 +189,7 @@ static void timing_run_read_of_a_cut_packet_ends_before_it(void **state)
 					    "\xdd\x01\x02\x03\x04\x05\x06\x07\x08", "\x59\x04",
 					    "\x02\xa3\x07\x01\x01\x01\x01\x01"};
 	static const size_t sizes[] = {5, 9, 2, 8};
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 2000; i++) {
 		size_t end;
@@ -228,7 +205,7 @@ static void timing_run_read_of_a_cut_packet_ends_before_it(void **state)
 /* Where they begin in a block of bytes is another place each time. */
 static void timing_run_read_of_mtcs_only_goes_on_behind_what_there_is_room_for(void **state)
 {
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int before = 0; before < 70; before++) {
 		in->size = 0;
@@ -242,7 +219,7 @@ static void timing_run_read_of_mtcs_only_goes_on_behind_what_there_is_room_for(v
 
 static void timing_run_read_without_mtcs_goes_on_behind_what_numbers_can_say(void **state)
 {
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 90000; i++)
 		add_tnt(in);
@@ -253,18 +230,19 @@ static void timing_run_read_without_mtcs_goes_on_behind_what_numbers_can_say(voi
 
 static void timing_run_read_within_a_block_of_items_is_none(void **state)
 {
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 	struct packet_cursor c = {.pos = in->bytes, .end = in->bytes + 100, .bip_bytes = 4};
+	struct timing_run run;
 
 	add_some(in, 100);
-	assert_false(timing_run_read(&in->run, in->bytes, &c));
-	assert_int_equal(in->run.from, in->run.to);
+	assert_false(timing_run_read(&run, in->bytes, &c));
+	assert_int_equal(run.from, run.to);
 }
 
 /* Any bytes: no more than what packets one by one make of them. */
 static void timing_run_read_of_any_bytes_holds_packets_only(void **state)
 {
-	struct input *in = *state;
+	struct any_bytes *in = *state;
 
 	for (unsigned int i = 0; i < 20000; i++) {
 		in->size = 0;

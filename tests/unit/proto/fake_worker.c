@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 
@@ -50,10 +51,15 @@ static bool signals_are_clean(void)
 	return !sigismember(&blocked, SIGTERM) && action.sa_handler == SIG_DFL;
 }
 
+/* Up to the channel's end, as a worker does. One that has closed it itself is killed. */
 static void hang(void)
 {
-	for (;;)
-		pause();
+	struct pollfd channel = {.fd = CHANNEL_FD};
+
+	while (poll(&channel, 1, -1) != 1 || !(channel.revents & POLLHUP))
+		if (channel.revents & POLLNVAL)
+			pause();
+	_exit(95);
 }
 
 static int proper(const struct worker_request *request, const int *fds)
@@ -109,6 +115,10 @@ static int behave(const struct worker_request *request, const int *fds)
 		raise(SIGKILL);
 		return 0;
 	case FAKE_RESULT_THEN_EXIT_3: result(0); return 3;
+	case FAKE_RESULT_THEN_HANG:
+		result(0);
+		hang();
+		return 0;
 	case FAKE_ERROR: result(-EBADMSG); return 1;
 	case FAKE_EXIT_WITHOUT_RESULT: return 4;
 	case FAKE_HANG: hang(); return 0;

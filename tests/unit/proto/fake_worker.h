@@ -24,4 +24,5 @@ enum fake_worker {
 	FAKE_ASK,
 	FAKE_ASK_DEAF,
 	FAKE_KEEP_AND_END,
+	FAKE_RESULT_THEN_HANG,
 };

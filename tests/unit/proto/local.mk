@@ -3,14 +3,17 @@ check_PROGRAMS += \
 	tests/unit/proto/test_bundle_tar \
 	tests/unit/proto/test_bytes \
 	tests/unit/proto/test_channel \
+	tests/unit/proto/test_emuoffer \
 	tests/unit/proto/test_emuring \
 	tests/unit/proto/test_json \
 	tests/unit/proto/test_kept \
+	tests/unit/proto/test_label \
 	tests/unit/proto/test_manifest \
 	tests/unit/proto/test_memfd \
 	tests/unit/proto/test_perfdata \
 	tests/unit/proto/test_perfrecord \
-	tests/unit/proto/test_worker
+	tests/unit/proto/test_worker \
+	tests/unit/proto/test_worker_socket
 # Run by test_worker, which finds it beside itself.
 noinst_PROGRAMS += tests/unit/proto/fake_worker
 
@@ -30,12 +33,16 @@ tests_unit_proto_test_bytes_SOURCES = tests/unit/proto/test_bytes.c
 tests_unit_proto_test_bytes_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_channel_SOURCES = tests/unit/proto/test_channel.c
 tests_unit_proto_test_channel_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_emuoffer_SOURCES = tests/unit/proto/test_emuoffer.c
+tests_unit_proto_test_emuoffer_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_emuring_SOURCES = tests/unit/proto/test_emuring.c
 tests_unit_proto_test_emuring_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_json_SOURCES = tests/unit/proto/test_json.c
 tests_unit_proto_test_json_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_kept_SOURCES = tests/unit/proto/test_kept.c
 tests_unit_proto_test_kept_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_label_SOURCES = tests/unit/proto/test_label.c
+tests_unit_proto_test_label_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_manifest_SOURCES = tests/unit/proto/test_manifest.c
 tests_unit_proto_test_manifest_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_memfd_SOURCES = tests/unit/proto/test_memfd.c
@@ -47,6 +54,9 @@ tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \
 	tests/unit/proto/fake_worker.h
 tests_unit_proto_test_worker_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_worker_socket_SOURCES = tests/unit/proto/test_worker_socket.c \
+	tests/unit/proto/fake_worker.h
+tests_unit_proto_test_worker_socket_LDADD = $(TEST_PROTO_LIBS)
 
 check_PROGRAMS += tests/unit/proto/test_varlink
 tests_unit_proto_test_varlink_SOURCES = tests/unit/proto/test_varlink.c

@@ -237,9 +237,10 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest_cpu, lost_records), NUMBER(manifest_cpu, stop_order),
 	};
 	static const struct number process[] = {
-		NUMBER(manifest_process, pid),	    NUMBER(manifest_process, ppid),
-		NUMBER(manifest_process, start_ns), NUMBER(manifest_process, uid),
-		NUMBER(manifest_process, mount_ns), NUMBER(manifest_process, ns_pid),
+		NUMBER(manifest_process, pid),		NUMBER(manifest_process, ppid),
+		NUMBER(manifest_process, start_ns),	NUMBER(manifest_process, uid),
+		NUMBER(manifest_process, mount_ns),	NUMBER(manifest_process, ns_pid),
+		NUMBER(manifest_process, uid_since_ns),
 	};
 	static const struct number image[] = {
 		NUMBER(manifest_image, maj),	   NUMBER(manifest_image, min),
@@ -343,6 +344,31 @@ static void manifest_read_of_an_older_recorder_has_the_new_fields_absent(void **
 	manifest_done(&m);
 }
 
+static void manifest_excluded_processes_come_back_and_others_do_not_mention_it(void **state)
+{
+	struct bytes_out text;
+	struct manifest m, back;
+
+	(void)state;
+	manifest_init(&m);
+	manifest_add_process(&m)->pid = 1;
+	text = text_of(&m);
+	assert_null(strstr((char *)text.data, "exclud"));
+	assert_null(strstr((char *)text.data, "uidSince"));
+	bytes_out_done(&text);
+	manifest_add_process(&m)->excluded = true;
+	m.excluding = true;
+	text = text_of(&m);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	assert_true(back.excluding);
+	assert_false(back.processes[0].excluded);
+	assert_true(back.processes[1].excluded);
+	assert_true(back.processes[0].uid_since_ns == MANIFEST_ABSENT);
+	bytes_out_done(&text);
+	manifest_done(&m);
+	manifest_done(&back);
+}
+
 static void manifest_images_elsewhere_come_back_and_others_do_not_mention_it(void **state)
 {
 	struct manifest_image *image;
@@ -374,6 +400,39 @@ static void manifest_images_elsewhere_come_back_and_others_do_not_mention_it(voi
 	assert_string_equal(back.images[1].kind, "memory");
 	assert_int_equal(back.n_texts, 1);
 	assert_string_equal(back.texts[0].kind, "perf-map");
+	bytes_out_done(&text);
+	manifest_done(&back);
+	manifest_done(&m);
+}
+
+static void manifest_unit_and_labels_come_back_and_others_do_not_mention_them(void **state)
+{
+	struct manifest_label *label;
+	struct manifest m, back;
+	struct bytes_out text;
+
+	(void)state;
+	manifest_init(&m);
+	text = text_of(&m);
+	assert_null(strstr((char *)text.data, "unit"));
+	assert_null(strstr((char *)text.data, "labels"));
+	bytes_out_done(&text);
+	m.unit = strdup("web.service");
+	m.sender_unit = strdup("cron.service");
+	for (unsigned i = 0; i < MANIFEST_MAX_LABELS; i++) {
+		label = manifest_add_label(&m);
+		assert_non_null(label);
+		label->key = strdup("k");
+		label->value = strdup("");
+	}
+	assert_null(manifest_add_label(&m));
+	text = text_of(&m);
+	assert_int_equal(read_text((char *)text.data, &back), 0);
+	assert_string_equal(back.unit, "web.service");
+	assert_string_equal(back.sender_unit, "cron.service");
+	assert_int_equal(back.n_labels, MANIFEST_MAX_LABELS);
+	assert_string_equal(back.labels[7].key, "k");
+	assert_string_equal(back.labels[7].value, "");
 	bytes_out_done(&text);
 	manifest_done(&back);
 	manifest_done(&m);
@@ -696,7 +755,10 @@ int main(void)
 		cmocka_unit_test(manifest_write_then_read_keeps_every_number_apart),
 		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
 		cmocka_unit_test(manifest_read_of_an_older_recorder_has_the_new_fields_absent),
+		cmocka_unit_test(
+			manifest_excluded_processes_come_back_and_others_do_not_mention_it),
 		cmocka_unit_test(manifest_images_elsewhere_come_back_and_others_do_not_mention_it),
+		cmocka_unit_test(manifest_unit_and_labels_come_back_and_others_do_not_mention_them),
 		cmocka_unit_test(manifest_read_image_that_contradicts_itself_is_refused),
 		cmocka_unit_test(manifest_pieces_format_then_parse_gives_the_same),
 		cmocka_unit_test(manifest_pieces_parse_what_is_no_list_is_refused),

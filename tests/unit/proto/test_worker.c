@@ -145,7 +145,10 @@ static void worker_run_ends_are_told_apart(void **state)
 	static const struct {
 		enum fake_worker how;
 		int expected;
-		struct worker_outcome outcome;
+		struct {
+			int signal, exit_status, error;
+			uint64_t faults;
+		} outcome;
 	} cases[] = {
 		{FAKE_CRASH, WORKER_CRASHED, {SIGKILL, -1, 0, 0}},
 		{FAKE_RESULT_THEN_CRASH, WORKER_CRASHED, {SIGKILL, -1, 0, 7}},
@@ -163,13 +166,11 @@ static void worker_run_ends_are_told_apart(void **state)
 	struct setting *s = *state;
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		const struct worker_outcome *o = &cases[i].outcome;
-
 		assert_int_equal(run(s, cases[i].how), cases[i].expected);
-		assert_int_equal(s->outcome.signal, o->signal);
-		assert_int_equal(s->outcome.exit_status, o->exit_status);
-		assert_int_equal(s->outcome.error, o->error);
-		assert_int_equal(s->outcome.faults, o->faults);
+		assert_int_equal(s->outcome.signal, cases[i].outcome.signal);
+		assert_int_equal(s->outcome.exit_status, cases[i].outcome.exit_status);
+		assert_int_equal(s->outcome.error, cases[i].outcome.error);
+		assert_int_equal(s->outcome.faults, cases[i].outcome.faults);
 	}
 }
 
@@ -179,6 +180,7 @@ static void worker_run_second_result_is_refused(void **state)
 
 	assert_int_equal(run(s, FAKE_RESULT_TWICE), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -EBADMSG);
+	assert_true(s->outcome.lied);
 }
 
 /* Ends without ever reading the request. */
@@ -208,7 +210,8 @@ static void worker_run_without_a_program_says_so(void **state)
 
 static void worker_run_hanging_is_killed_at_the_timeout(void **state)
 {
-	static const enum fake_worker how[] = {FAKE_HANG, FAKE_CLOSE_THEN_HANG, FAKE_CHATTER};
+	static const enum fake_worker how[] = {FAKE_HANG, FAKE_CLOSE_THEN_HANG,
+					       FAKE_RESULT_THEN_HANG};
 	struct setting *s = *state;
 
 	s->job.timeout_usec = 30000;
@@ -339,6 +342,16 @@ static void worker_run_asking_without_listening_is_ended(void **state)
 	assert_int_equal(s->outcome.error, -EBADMSG);
 }
 
+static void worker_run_talking_without_end_is_ended(void **state)
+{
+	struct setting *s = *state;
+
+	assert_int_equal(run(s, FAKE_CHATTER), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -EBADMSG);
+	assert_true(s->outcome.lied);
+	assert_in_range(s->heard.n, 100, 10000);
+}
+
 static void worker_run_what_the_dead_kept_is_heard(void **state)
 {
 	struct setting *s = *state;
@@ -371,6 +384,7 @@ int main(void)
 		CASE(worker_run_leaks_no_fd),
 		CASE(worker_run_images_are_given_and_what_is_kept_is_heard),
 		CASE(worker_run_asking_without_listening_is_ended),
+		CASE(worker_run_talking_without_end_is_ended),
 		CASE(worker_run_what_the_dead_kept_is_heard),
 	};
 

@@ -70,6 +70,32 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static void leave_out_reads_nothing(void **state)
+{
+	static const char map[] = "1000 10 jitted\n";
+	struct fixture *f = *state;
+	struct perfmap_function function;
+	struct symbol s;
+	uint64_t offset;
+	size_t size;
+	char path[4096];
+
+	if (!file_of_address((void *)(uintptr_t)test_symbols_known_function, path, &offset))
+		skip();
+	assert_int_equal(symbols_add_map(f->symbols, 7, map, sizeof(map) - 1), 0);
+	symbols_leave_out(f->symbols);
+	symbols_find(f->symbols, 0, offset, &s);
+	assert_null(s.name);
+	assert_int_equal(s.offset, 0);
+	assert_int_equal(s.size, f->files[0].size);
+	symbols_find(f->symbols, 0, f->files[0].size, &s);
+	assert_int_equal(s.offset, f->files[0].size);
+	assert_int_equal(s.size, 0);
+	assert_null(symbols_build_id(f->symbols, 0, &size));
+	assert_false(symbols_has_map(f->symbols, 7));
+	assert_false(symbols_find_in_map(f->symbols, 7, 0x1000, &function));
+}
+
 static void find_gives_the_function_around_an_offset(void **state)
 {
 	struct fixture *f = *state;
@@ -183,6 +209,7 @@ static void build_id_is_known_for_elf_files_only(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(leave_out_reads_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(find_gives_the_function_around_an_offset, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(find_divides_all_code_among_functions, set_up,

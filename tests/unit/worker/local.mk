@@ -5,12 +5,14 @@ check_PROGRAMS += \
 	tests/unit/worker/test_images \
 	tests/unit/worker/test_kernel_files \
 	tests/unit/worker/test_marks \
+	tests/unit/worker/test_permit \
 	tests/unit/worker/test_pevent \
 	tests/unit/worker/test_replay \
 	tests/unit/worker/test_report \
 	tests/unit/worker/test_report_marks \
 	tests/unit/worker/test_rounds \
 	tests/unit/worker/test_sandbox \
+	tests/unit/worker/test_sandbox_calls \
 	tests/unit/worker/test_shift \
 	tests/unit/worker/test_skim \
 	tests/unit/worker/test_skim_read \
@@ -38,7 +40,8 @@ tests_support_run_worker_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
 TEST_WORKER_LIBS = $(WORKER_LIBS) $(CMOCKA_LIBS)
 TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h \
-	tests/support/make_wild.c tests/support/make_wild.h tests/unit/worker/made.h
+	tests/support/make_wild.c tests/support/make_wild.h tests/unit/worker/made.h \
+	tests/unit/worker/made_parts.h
 
 tests_unit_worker_test_ask_SOURCES = tests/unit/worker/test_ask.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_ask_LDADD = $(TEST_WORKER_LIBS)
@@ -54,6 +57,9 @@ tests_unit_worker_test_kernel_files_SOURCES = tests/unit/worker/test_kernel_file
 tests_unit_worker_test_kernel_files_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_marks_SOURCES = tests/unit/worker/test_marks.c
 tests_unit_worker_test_marks_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_permit_SOURCES = tests/unit/worker/test_permit.c \
+	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_permit_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_pevent_SOURCES = tests/unit/worker/test_pevent.c \
 	tests/unit/worker/made_raw.h $(TEST_WORKER_MADE)
 tests_unit_worker_test_pevent_LDADD = $(TEST_WORKER_LIBS)
@@ -69,6 +75,8 @@ tests_unit_worker_test_rounds_SOURCES = tests/unit/worker/test_rounds.c $(TEST_W
 tests_unit_worker_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_sandbox_calls_SOURCES = tests/unit/worker/test_sandbox_calls.c
+tests_unit_worker_test_sandbox_calls_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_shift_SOURCES = tests/unit/worker/test_shift.c
 tests_unit_worker_test_shift_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_skim_SOURCES = tests/unit/worker/test_skim.c \

@@ -14,9 +14,9 @@
 
 #include "decoder/worker/ask.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
 #include "proto/worker.h"
 #include "tests/unit/worker/made.h"
+#include "tests/unit/worker/made_parts.h"
 
 #define IMAGES	  (3 * ASK_MAX_OPEN)
 #define FILE_SIZE 0x300000u
@@ -36,20 +36,8 @@ static int make_file(void)
 	return fd;
 }
 
-static void put_record(struct bytes_out *out, struct perfrecord *record)
-{
-	uint8_t buffer[8192];
-	size_t size;
-
-	record->pid = MAKE_PID;
-	record->tid = MAKE_TID;
-	assert_int_equal(perfrecord_compose(record, buffer, sizeof(buffer), &size), 0);
-	bytes_put_block(out, buffer, size);
-}
-
 static void put_sideband(struct bytes_out *out)
 {
-	struct perfrecord start = {.type = PERF_RECORD_ITRACE_START, .time = MAKE_TSC - 10};
 	struct perfrecord map = {.type = PERF_RECORD_MMAP2};
 
 	for (uint64_t i = 0; i < IMAGES; i++) {
@@ -61,11 +49,9 @@ static void put_sideband(struct bytes_out *out)
 		map.u.mmap2.ino = 100 + i;
 		map.u.mmap2.prot = PROT_READ | PROT_EXEC;
 		map.u.mmap2.filename = "/bin/many";
-		put_record(out, &map);
+		made_put_record(out, &map);
 	}
-	start.u.itrace_start.pid = MAKE_PID;
-	start.u.itrace_start.tid = MAKE_TID;
-	put_record(out, &start);
+	made_put_start(out, MAKE_TSC - 10);
 }
 
 static void put_ip(struct bytes_out *out, uint8_t opcode, uint64_t ip)
@@ -95,22 +81,7 @@ static void put_trace(struct bytes_out *out)
 
 static void describe(struct manifest *m, uint64_t trace)
 {
-	struct manifest_cpu *cpu = manifest_add_cpu(m);
-
-	assert_non_null(cpu);
-	m->id = strdup("many");
-	m->version = strdup("0");
-	m->trigger_kind = strdup("offline");
-	m->source = strdup("emulated");
-	m->have_clock = true;
-	m->time_mult = 1;
-	m->trace_user = true;
-	m->mtc_period = UINT32_MAX;
-	m->perf_ns = MAKE_TSC + MAKE_ROUND;
-	cpu->cpu = 0;
-	cpu->bytes = trace;
-	cpu->ring_bytes = 1 << 20;
-	cpu->state = strdup("tracing");
+	made_describe(m, "many", MAKE_TSC + MAKE_ROUND, trace);
 	for (uint64_t i = 0; i < IMAGES; i++) {
 		struct manifest_image *image = manifest_add_image(m);
 

@@ -14,8 +14,8 @@
 #include "decoder/worker/decode.h"
 #include "decoder/worker/replay_images.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
 #include "tests/unit/worker/made.h"
+#include "tests/unit/worker/made_parts.h"
 
 #define FILE_SIZE 0x60000u
 #define BLOCK	  0x4000u
@@ -55,21 +55,9 @@ struct kept {
 	uint64_t bytes;
 };
 
-static void put_record(struct bytes_out *out, struct perfrecord *record)
-{
-	uint8_t buffer[8192];
-	size_t size;
-
-	record->pid = MAKE_PID;
-	record->tid = MAKE_TID;
-	assert_int_equal(perfrecord_compose(record, buffer, sizeof(buffer), &size), 0);
-	bytes_put_block(out, buffer, size);
-}
-
 static void put_sideband(struct bytes_out *out)
 {
 	struct perfrecord map = {.type = PERF_RECORD_MMAP2};
-	struct perfrecord start = {.type = PERF_RECORD_ITRACE_START, .time = MAKE_TSC - 10};
 
 	map.u.mmap2.pid = MAKE_PID;
 	map.u.mmap2.tid = MAKE_TID;
@@ -78,10 +66,8 @@ static void put_sideband(struct bytes_out *out)
 	map.u.mmap2.ino = 99;
 	map.u.mmap2.prot = PROT_READ | PROT_EXEC;
 	map.u.mmap2.filename = "/bin/far";
-	put_record(out, &map);
-	start.u.itrace_start.pid = MAKE_PID;
-	start.u.itrace_start.tid = MAKE_TID;
-	put_record(out, &start);
+	made_put_record(out, &map);
+	made_put_start(out, MAKE_TSC - 10);
 }
 
 static void put_trace(struct bytes_out *out)
@@ -100,24 +86,10 @@ static void put_trace(struct bytes_out *out)
 static void describe(struct manifest *m, enum where where, const struct kept *kept,
 		     const char *build_id, uint64_t trace)
 {
-	struct manifest_cpu *cpu = manifest_add_cpu(m);
 	struct manifest_image *image = manifest_add_image(m);
 
-	assert_non_null(cpu);
 	assert_non_null(image);
-	m->id = strdup("far");
-	m->version = strdup("0");
-	m->trigger_kind = strdup("offline");
-	m->source = strdup("emulated");
-	m->have_clock = true;
-	m->time_mult = 1;
-	m->trace_user = true;
-	m->mtc_period = UINT32_MAX;
-	m->perf_ns = MAKE_TSC + 10 * MAKE_ROUND;
-	cpu->cpu = 0;
-	cpu->bytes = trace;
-	cpu->ring_bytes = 1 << 20;
-	cpu->state = strdup("tracing");
+	made_describe(m, "far", MAKE_TSC + 10 * MAKE_ROUND, trace);
 	image->path = strdup("/bin/far");
 	image->ino = 99;
 	image->build_id = build_id != NULL ? strdup(build_id) : NULL;
@@ -363,7 +335,7 @@ static void put_anonymous(struct bytes_out *out, uint64_t time)
 	map.u.mmap2.len = 0x1000;
 	map.u.mmap2.prot = PROT_READ | PROT_EXEC;
 	map.u.mmap2.filename = "//anon";
-	put_record(out, &map);
+	made_put_record(out, &map);
 }
 
 /* Memory is mapped, the process becomes another program by exec, which maps memory there, too. */
@@ -375,7 +347,7 @@ static void put_exec(struct bytes_out *out)
 	comm.u.comm.pid = comm.u.comm.tid = MAKE_PID;
 	comm.u.comm.comm = "new";
 	put_anonymous(out, 10);
-	put_record(out, &comm);
+	made_put_record(out, &comm);
 	put_anonymous(out, 110);
 }
 

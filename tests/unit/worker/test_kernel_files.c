@@ -18,6 +18,7 @@
 #include "proto/perfrecord.h"
 #include "tests/unit/sideband/elf_maker.h"
 #include "tests/unit/worker/made.h"
+#include "tests/unit/worker/made_parts.h"
 
 #define LINKED	0xffffffff81000000u
 #define DATA	0xffffffff82000000u
@@ -77,19 +78,6 @@ static void make_module(struct file *f)
 	f->bytes = elf_maker_end(&m, &f->size);
 }
 
-static void put_start(struct bytes_out *out)
-{
-	struct perfrecord start = {
-		.type = PERF_RECORD_ITRACE_START, .time = 10, .pid = MAKE_PID, .tid = MAKE_TID};
-	uint8_t buffer[256];
-	size_t size;
-
-	start.u.itrace_start.pid = MAKE_PID;
-	start.u.itrace_start.tid = MAKE_TID;
-	assert_int_equal(perfrecord_compose(&start, buffer, sizeof(buffer), &size), 0);
-	bytes_put_block(out, buffer, size);
-}
-
 /* PSB+ with a TSC and 64-bit mode; tracing goes on at IP, and off with the next indirect branch. */
 static void put_trace(struct bytes_out *out, uint64_t ip)
 {
@@ -134,23 +122,11 @@ static void add_text(struct manifest *m, struct bundle_writer *w, const char *ki
 
 static void describe(struct manifest *m, size_t trace)
 {
-	struct manifest_cpu *cpu = manifest_add_cpu(m);
-
-	assert_non_null(cpu);
-	m->id = strdup("kernel");
-	m->version = strdup("0");
-	m->trigger_kind = strdup("offline");
+	made_describe(m, "kernel", 1000000, trace);
+	free(m->source);
 	m->source = strdup("intel_pt");
-	m->have_clock = true;
-	m->time_mult = 1;
-	m->trace_user = m->trace_kernel = true;
+	m->trace_kernel = true;
 	m->kernel_start = MOVED;
-	m->mtc_period = UINT32_MAX;
-	m->perf_ns = 1000000;
-	cpu->cpu = 0;
-	cpu->bytes = trace;
-	cpu->ring_bytes = 1 << 20;
-	cpu->state = strdup("tracing");
 }
 
 static struct bundle *make(uint64_t ip, const char *note)
@@ -167,7 +143,7 @@ static struct bundle *make(uint64_t ip, const char *note)
 	bytes_out_init(&trace, 1 << 20);
 	bytes_out_init(&sideband, 1 << 20);
 	put_trace(&trace, ip);
-	put_start(&sideband);
+	made_put_start(&sideband, 10);
 	make_kernel(&kernel, note);
 	make_module(&module);
 	describe(&m, trace.size);

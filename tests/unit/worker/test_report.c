@@ -93,6 +93,47 @@ static void report_write_times_count_from_trigger(void **state)
 	json_object_put(o);
 }
 
+static void add_label(struct manifest *m, const char *key, const char *value)
+{
+	struct manifest_label *label = manifest_add_label(m);
+
+	label->key = strdup(key);
+	label->value = strdup(value);
+}
+
+static void report_write_unit_and_labels_are_told_where_there_are_any(void **state)
+{
+	const struct worker_request request = {.view = WORKER_VIEW_REPORT};
+	const struct make_bundle how = {.rounds = 2};
+	struct bundle *bundle = made_open(&how);
+	struct manifest *m = (struct manifest *)bundle_manifest(bundle);
+	struct decode_sink sink = {.version = "t"};
+	struct json_object *o;
+	uint64_t faults;
+	size_t size;
+	char *text;
+
+	(void)state;
+	m->unit = strdup("web.service");
+	m->sender_unit = strdup("cron.service");
+	add_label(m, "a", "1");
+	add_label(m, "c", "3");
+	/* Of a manifest that a stranger wrote: each key comes out once. */
+	add_label(m, "b", "2");
+	add_label(m, "c", "4");
+	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
+	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	bundle_free(bundle);
+	text = made_text(sink.fd, &size);
+	o = json_tokener_parse(text);
+	assert_string_equal(text_at(o, "schemaVersion"), "1.8");
+	assert_string_equal(text_at(o, "trigger/unit"), "web.service");
+	assert_string_equal(text_at(o, "trigger/senderUnit"), "cron.service");
+	assert_non_null(strstr(text, "\"labels\":{\"a\":\"1\",\"c\":\"3\"}"));
+	free(text);
+	json_object_put(o);
+}
+
 static void report_write_stop_without_answer_ends_with_the_last_time(void **state)
 {
 	const struct make_bundle how = {.rounds = 20, .rounds_per_psb = 5, .no_answer = 1000000000};
@@ -568,6 +609,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(report_write_loop_says_what_ran),
 		cmocka_unit_test(report_write_times_count_from_trigger),
+		cmocka_unit_test(report_write_unit_and_labels_are_told_where_there_are_any),
 		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
 		cmocka_unit_test(report_write_gaps_are_named),
 		cmocka_unit_test(report_write_every_aux_flag_is_a_gap_with_a_name),

@@ -33,7 +33,9 @@ static struct node_info *add(struct fixture *f, uint32_t number, enum node_kind 
 	struct node_info *info = (struct node_info *)(void *)f->infos[number].bytes;
 
 	*info = (struct node_info){.kind = (uint8_t)kind};
-	f->list[number] = (struct node){.info = info, .offset = offset};
+	f->list[number] = (struct node){.self = (uint64_t)number << 5 | (uint64_t)kind << 2,
+					.info = info,
+					.offset = offset};
 	return info;
 }
 

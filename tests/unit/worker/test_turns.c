@@ -426,6 +426,36 @@ static void turns_leave_undecided_is_known_to_the_ways(void **state)
 	turns_done(&m.turns);
 }
 
+/* Only what was learnt has to be forgotten, however many turns there are. */
+static void turns_forget_what_was_left_is_not_known(void **state)
+{
+	const struct turn turns[] = {
+		{'A', 100, false}, {'B', 200, false}, {'A', 300, false}, {'B', 400, false}, {0}};
+	const struct turns_left now = {.ip = 0x22, .how = TURNS_HOW_ASYNC};
+	struct turns_state at = {.at = {{.turn = 2}}, .n = 1};
+	struct turns_cpu *cpu;
+	struct made m = {0};
+
+	(void)state;
+	assert_int_equal(turns_init(&m.turns, 1), 0);
+	add_turns(&m.turns, 0, turns);
+	assert_int_equal(turns_link(&m.turns), 0);
+	cpu = &m.turns.cpus[0];
+	for (int i = 0; i < 3; i++) {
+		turns_leave(&m.turns, 0, &at, 0x10, &now);
+		turns_leave(&m.turns, 0, &at, 0x10, &now);
+		cpu->passed = 2;
+		assert_int_equal(cpu->list[2].left.ip, now.ip);
+		assert_int_equal(cpu->n_noted, 1);
+		turns_forget(&m.turns, 0);
+		assert_int_equal(cpu->list[2].left.ip, 0);
+		assert_int_equal(cpu->list[2].left.how, TURNS_HOW_UNKNOWN);
+		assert_int_equal(cpu->n_noted, 0);
+		assert_int_equal(cpu->passed, 0);
+	}
+	turns_done(&m.turns);
+}
+
 /* What decodes in one process only may have any of its threads. */
 static void turns_decide_says_the_process(void **state)
 {
@@ -538,6 +568,7 @@ int main(void)
 		cmocka_unit_test(turns_decide_knows_other_cpus),
 		cmocka_unit_test(turns_decide_undecided_is_not_forgotten),
 		cmocka_unit_test(turns_leave_undecided_is_known_to_the_ways),
+		cmocka_unit_test(turns_forget_what_was_left_is_not_known),
 		cmocka_unit_test(turns_decide_says_the_process),
 		cmocka_unit_test(turns_carry_remembers_what_was_interrupted),
 		cmocka_unit_test(turns_bear_gives_parents_place),

@@ -144,6 +144,14 @@ static void turns_bear_too_many_believes_nobody(void **state)
 		turns_bear(&t, 0, &at_first, 0, UINT64_MAX);
 	assert_int_equal(t.cpus[0].list[3].left.ip, 0);
 	assert_true(turns_has_birth(&t, 5, 0, 0));
+	/* Another walk may find fewer at once. */
+	turns_restart(&t);
+	turns_forget(&t, 0);
+	t.cpus[0].list[0].left =
+		(struct turns_left){.ip = 0x1002, .how = TURNS_HOW_SYSCALL, .context = 1};
+	assert_false(turns_has_birth(&t, 5, 0, 0));
+	turns_bear(&t, 0, &at_first, 1, 4);
+	assert_int_equal(t.cpus[0].list[3].left.ip, 0x1002);
 	turns_done(&t);
 }
 

@@ -1,0 +1,147 @@
+/*
+ * ptsnapd --emulate: an emulated machine kept for a recorder that is another process, which may not
+ * run other people's commands. Called by main.c instead of the recorder. This process starts
+ * COMMAND and has the machine's keeper; the recorder gets the shared memory over the
+ * daemon-emulator channel (proto/emuoffer.h), and may come and go.
+ *
+ * Who may connect can write to the rings: that is the socket file's business (owner and group).
+ */
+#include "daemon/emulate.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "daemon/log.h"
+#include "proto/base.h"
+#include "proto/channel.h"
+#include "proto/emuoffer.h"
+
+#define GRACE_MS 2000
+
+enum { SIGNALS = 0, COMMAND, LISTENER, PEER, N_FDS };
+
+struct emulate {
+	struct source *machine;
+	struct command *command;
+	struct pollfd fds[N_FDS];
+	bool stopping;
+};
+
+static void lose_peer(struct emulate *e)
+{
+	e->fds[PEER].fd = close_fd(e->fds[PEER].fd);
+	log_info("the recorder has gone");
+	sd_notify(0, "STATUS=no recorder");
+}
+
+static void take_peer(struct emulate *e, int fd)
+{
+	struct emuoffer offer;
+	int memory = source_emu_offer(e->machine, &offer);
+	int r = memory < 0 ? memory : channel_send(fd, &offer, sizeof(offer), &memory, 1);
+
+	if (r < 0) {
+		log_warning("a recorder cannot be served: %s", strerror(-r));
+		close_fd(fd);
+		return;
+	}
+	e->fds[PEER].fd = fd;
+	log_info("a recorder has the rings");
+	sd_notify(0, "STATUS=a recorder has the rings");
+}
+
+/* The rings have one reader: another one is told so by a hangup. */
+static void on_connection(struct emulate *e)
+{
+	int fd = accept4(e->fds[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (e->fds[PEER].fd >= 0)
+		close_fd(fd);
+	else
+		take_peer(e, fd);
+}
+
+static void on_signal(struct emulate *e)
+{
+	struct signalfd_siginfo si;
+
+	if (read(e->fds[SIGNALS].fd, &si, sizeof(si)) != sizeof(si) || si.ssi_signo == SIGUSR2)
+		return;
+	if (!e->stopping)
+		sd_notify(0, "STOPPING=1");
+	command_kill(e->command, e->stopping ? SIGKILL : (int)si.ssi_signo);
+	e->stopping = true;
+}
+
+/* What the recorder still wants is in the rings, which stay its own; nobody writes there now. */
+static void tell_end(struct emulate *e)
+{
+	const struct emuoffer_end end = {EMUOFFER_END_MAGIC, e->command->exit_status,
+					 e->command->killed_by};
+
+	source_emu_stop(e->machine);
+	if (e->fds[PEER].fd >= 0)
+		channel_send(e->fds[PEER].fd, &end, sizeof(end), NULL, 0);
+}
+
+static void take_turns(struct emulate *e)
+{
+	int n = poll(e->fds, N_FDS, e->stopping ? GRACE_MS : -1);
+
+	if (n == 0)
+		command_kill(e->command, SIGKILL);
+	if (n <= 0)
+		return;
+	if (e->fds[SIGNALS].revents)
+		on_signal(e);
+	/* It has nothing to say: whatever comes is its end. */
+	if (e->fds[PEER].revents)
+		lose_peer(e);
+	if (e->fds[LISTENER].revents)
+		on_connection(e);
+}
+
+static int open_signals(void)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		sigaddset(&set, signals[i]);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int emulate_run(struct source *machine, struct command *command, int listener)
+{
+	struct emulate e = {.machine = machine,
+			    .command = command,
+			    .fds = {{open_signals(), POLLIN, 0},
+				    {command->pidfd, POLLIN, 0},
+				    {listener, POLLIN, 0},
+				    {-EBADF, POLLIN, 0}}};
+	char how[128];
+
+	if (e.fds[SIGNALS].fd < 0) {
+		log_error("no descriptor for signals: %s", strerror(errno));
+		command_kill(command, SIGKILL);
+		return 1;
+	}
+	log_info("%s runs; waiting for a recorder", command->argv[0]);
+	sd_notify(0, "READY=1\nSTATUS=no recorder");
+	while (!command_reap(command))
+		take_turns(&e);
+	command_tell_end(command, how, sizeof(how));
+	log_info("%s", how);
+	tell_end(&e);
+	close_fd(e.fds[PEER].fd);
+	close_fd(e.fds[SIGNALS].fd);
+	return command->exit_status;
+}

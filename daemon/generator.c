@@ -1,0 +1,57 @@
+/*
+ * ptsnap-generator: run by systemd at boot and at each reload (systemd.generator(7)), with the
+ * directory for its units as the first argument. It makes memory limits out of ptsnapd.conf. It
+ * starts nothing, waits for nothing, and whatever is wrong costs no more than these limits: the
+ * units have others for that case.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/config.h"
+#include "daemon/unit_limits.h"
+
+#define WHY_SIZE 1024
+
+/* What is wrong in the files the recorder tells, when it starts. */
+static void on_config_line(void *userdata, const char *text)
+{
+	(void)userdata;
+	(void)text;
+}
+
+static int generate(struct config *config)
+{
+	struct config_warn warn = {.line = on_config_line};
+	struct unit_limits_host host;
+	struct unit_limits limits;
+	char why[WHY_SIZE];
+	int r = config_read_files(config, config_directories, &warn, why, sizeof(why));
+
+	if (r < 0) {
+		fprintf(stderr, "ptsnap-generator: %s\n", why);
+		return r;
+	}
+	unit_limits_host(&host);
+	unit_limits(config, &host, &limits);
+	r = unit_limits_write(&limits, config->command[0]);
+	if (r < 0)
+		fprintf(stderr, "ptsnap-generator: %s: %s\n", config->command[0], strerror(-r));
+	return r;
+}
+
+/* The directories are parsed as a COMMAND, behind the recorder's options, of which --config is of
+ * use. */
+int main(int argc, char **argv)
+{
+	struct config config;
+	char why[WHY_SIZE] = "usage: ptsnap-generator [OPTIONS] DIRECTORY...";
+	int r = config_parse(argc, argv, &config, why, sizeof(why));
+
+	if (r != 0 || !config.command) {
+		fprintf(stderr, "ptsnap-generator: %s\n", why);
+		return 1;
+	}
+	r = generate(&config);
+	config_done(&config);
+	return r < 0;
+}

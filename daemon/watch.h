@@ -1,0 +1,26 @@
+/*
+ * The recorder, watching itself: looks at what it costs and writes the file of its metrics, again
+ * and again.
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+
+#include "daemon/config.h"
+#include "daemon/selfstat.h"
+#include "daemon/status.h"
+
+struct watch {
+	const struct config *config;	/* borrowed; watch_use */
+	const struct status_from *from; /* borrowed; its self is ours */
+	struct selfstat self;
+	sd_event_source *timer;
+	int error; /* of the last file that could not be written: said once */
+};
+
+/* FROM is not looked at before the loop runs. 0 or -errno. */
+int watch_init(struct watch *w, sd_event *event, const struct config *config,
+	       const struct status_from *from);
+void watch_done(struct watch *w);
+/* CONFIG is what holds from now on. */
+void watch_use(struct watch *w, const struct config *config);

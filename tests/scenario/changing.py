@@ -1,0 +1,276 @@
+"""Code that changes in time, decoded by several threads, newest first, and by one thread alone.
+
+A process becomes another program again and again, with other code at the same addresses; a process
+loads and unloads two libraries that come to lie at one address; programs with other code at one
+address take turns on the same CPUs. Each is recorded under the emulated machine. Of each bundle:
+
+- every thread's decoded instructions are those that it executed, without a gap;
+- what `ptsnapctl decode' writes is byte for byte the same with any number of threads, by the worker
+  as it is and by one whose threads begin at every PSB (seams_worker), where other threads have done
+  much of it;
+- a deadline that is not reached changes nothing but what is said of the deadline;
+- one that is reached gives the report of a bundle that begins where the report's window does.
+
+Prints TAP. `changing.py NAME...` runs only those.
+"""
+import hashlib
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tarfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+
+from common import (BUILD, GUESTS, NORET, PTSNAPCTL, TIMING, Failed, Recording, Snapshot, Work,
+                    decode, differences, main, run, threads_of)
+from cut_bundle import cut_bundle
+
+SEAMS = f"--worker={BUILD}/tests/support/seams_worker"
+# The first two are decoded by step; where every branch is asked for one thread does it.
+BY_STEP = (("report",), ("summary",))
+VIEWS = (*BY_STEP, ("summary", "--hash"), ("events",), ("branches", "--time"))
+# Of the clock of seams_worker, where each look at it takes a millisecond.
+NEVER, DEADLINES = "100000s", ("0s", "0.2s", "1s", "5s", "20s")
+WORTH = 512 << 10  # of a trace, less is decoded by one thread
+PERF_RECORD_MMAP2 = 10
+FIXED = 0x400000  # where the linker puts a program that cannot be moved
+
+LIBRARIES = (
+    "unsigned long piece(unsigned long v)\n"
+    "{ return v % 3 == 0 ? v / 3 + 1 : v & 8 ? v * 5 + 7 : v * 7 + 1; }\n",
+    "unsigned long piece(unsigned long v)\n"
+    "{ while (v & 4) v = v / 2 + 1; if (v % 5 == 1) v = v * 3; return v + 11; }\n",
+)
+
+
+def guest(name):
+    return os.path.abspath(f"{GUESTS}/{name}")
+
+
+def becoming(_):
+    return [guest("guest_fixed0"), "exec", "60", guest("guest_fixed1")]
+
+
+def swapping(work):
+    made = []
+    for i, code in enumerate(LIBRARIES):
+        source = f"{work}/lib{i}.c"
+        with open(source, "w", encoding="utf-8") as f:
+            f.write(code)
+        made.append(f"{work}/lib{i}.so")
+        subprocess.run(["gcc", "-O1", "-shared", "-fPIC", "-o", made[-1], source], check=True)
+    return [guest("guest_swap"), "100", *made]
+
+
+def sharing(_):
+    """Nobody waits for the first line of another, so what is printed is sorted."""
+    all_of_them = "".join(f"{guest(f'guest_fixed{i % 2}')} run 40 &\n" for i in range(4))
+    return ["sh", "-c", f"({all_of_them}wait) | sort"]
+
+
+def mappings(bundle):
+    """(file, first address, pid) of each executable mapping, in order of time."""
+    with tarfile.open(bundle) as tar:
+        data = tar.extractfile("sideband").read()
+    found, at = [], 0
+    while at + 8 <= len(data):
+        kind, _, size = struct.unpack_from("<IHH", data, at)
+        if kind == PERF_RECORD_MMAP2:
+            pid, _, start, length, offset = struct.unpack_from("<IIQQQ", data, at + 8)
+            path = data[at + 72:at + size].split(b"\0")[0].decode()
+            found.append((os.path.basename(path), start - offset, pid))
+        at += size
+    return found
+
+
+def count_loads(bundle, names, at=None):
+    """How often one of NAMES was mapped where the other one had been."""
+    last, n = {}, 0
+    for name, start, _ in mappings(bundle):
+        if name in names and at in (None, start):
+            n += last.get(start, name) != name
+            last[start] = name
+    return n
+
+
+def count_switches(bundle, names, at):
+    """How often one of NAMES got a CPU behind the other one, which has code at the same address."""
+    if any(name in names and start != at for name, start, _ in mappings(bundle)):
+        raise Failed(f"not at {at:x}: {mappings(bundle)}")
+    last, n = {}, 0
+    for turn in report(bundle)["turns"]:
+        if turn["comm"] in names:
+            n += last.get(turn["cpu"], turn["comm"]) != turn["comm"]
+            last[turn["cpu"]] = turn["comm"]
+    return n
+
+
+class Output:
+    """What a decode wrote: a digest, and how many steps of its walk were other threads'."""
+
+    def __init__(self, bundle, view, *options):
+        args = decode(bundle, *view, *options)
+        digest = hashlib.sha256()
+        with subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
+            while data := p.stdout.read(1 << 20):
+                digest.update(data)
+            said = p.stderr.read().decode(errors="replace")
+        if p.returncode != 0:
+            raise Failed(f"{' '.join(args)}: exit {p.returncode}: {said[-600:]}")
+        self.digest = digest.hexdigest()
+        self.steps = sum(int(line.split(":")[1]) for line in said.splitlines()
+                         if line.startswith("steps of other threads:"))
+
+
+def check_threads(bundle):
+    """Returns how many steps were taken from other threads, of two."""
+    taken = 0
+    for view in VIEWS:
+        one = Output(bundle, view, "--threads=1")
+        walked = view in BY_STEP
+        for worker in ([], [SEAMS]):
+            for n in (2, 3, 8) if walked else (2,):
+                other = Output(bundle, view, f"--threads={n}", *worker)
+                if other.digest != one.digest:
+                    raise Failed(f"--view={' '.join(view)} --threads={n} {' '.join(worker)} gives "
+                                 "something else than one thread")
+                taken = other.steps if n == 2 and view[0] == "report" else taken
+    return taken
+
+
+def report(bundle, *options):
+    return json.loads(run(decode(bundle, "report", SEAMS, *options)))
+
+
+def check_totals(bundle, snapshot):
+    """By step as by branch, which is what was compared with what was executed."""
+    for key in ("instructions", "branches"):
+        n, said = snapshot.summary[key], report(bundle)["totals"][key]
+        if n != said:
+            raise Failed(f"{n} {key} in the summary with hashes, {said} in the report")
+
+
+def but(o, *keys):
+    return {key: value for key, value in o.items() if key not in keys}
+
+
+def without_window(r):
+    """As it would be had nobody spoken of a deadline, or of larger rings."""
+    threads = [t for t in r["threads"] if t.get("window") != "last-stretch"]
+    return {**but(r, "decoded", "schemaVersion"),
+            "threads": [but(t, "window", "olderFrames") for t in threads],
+            "cpus": [but(cpu, "gotBytes", "copyBytesPerSec") for cpu in r["cpus"]]}
+
+
+def check_same(name, a, b):
+    a, b = without_window(a), without_window(b)
+    differ = [key for key in {**a, **b} if a.get(key) != b.get(key)]
+    if differ:
+        raise Failed(f"{name}: differs in {', '.join(differ)}")
+
+
+def with_code(r):
+    """Threads' last stretches bring their images along, which executed nothing in the window."""
+    return {**r, "images": [i for i in r["images"] if i["instructions"]]}
+
+
+def check_window(bundle, work, deadline, threads):
+    """Returns whether it was a part of the trace only, with code in it."""
+    r = report(bundle, f"--deadline={deadline}", f"--threads={threads}")
+    cut = f"{work}/cut.ptsnap"
+    cut_bundle(bundle, cut, [cpu["bytesDecoded"] for cpu in r["cpus"]])
+    check_same(f"--deadline={deadline} --threads={threads}", with_code(r),
+               with_code(report(cut, "--threads=1")))
+    return not r["decoded"]["complete"] and r["totals"]["instructions"] > 0
+
+
+def check_deadlines(bundle, work):
+    whole = report(bundle, "--threads=1")
+    parts = 0
+    for threads in (1, 2, 3):
+        r = report(bundle, f"--deadline={NEVER}", f"--threads={threads}")
+        if not r["decoded"]["complete"]:
+            raise Failed(f"--deadline={NEVER}: not all was decoded: {r['decoded']}")
+        check_same(f"--deadline={NEVER} --threads={threads}", r, whole)
+        parts += sum(check_window(bundle, work, d, threads) for d in DEADLINES)
+    return parts
+
+
+def check_doubtful(s, gaps):
+    """Nearly all was decoded, never more than was executed, and what is missing is a gap of GAPS."""
+    ours, truth = threads_of(s.summary["threads"]), s.executed(s.spans)
+    if s.unexpected(gaps) or set(ours) != set(truth):
+        raise Failed(f"{s.name}: {differences(ours, truth)}; gaps {s.errors}")
+    for who, (n, _) in truth.items():
+        if ours[who] != truth[who] and (not s.errors or not n * 0.99 < ours[who][0] < n):
+            raise Failed(f"{s.name}: {differences(ours, truth)}; gaps {s.errors}")
+    return sum(n for n, _ in ours.values())
+
+
+def one(name, workload, options):
+    if workload is swapping and not shutil.which("gcc"):
+        return "# SKIP no gcc"
+    with Work(name) as work:
+        r = Recording(work, workload(work), options.get("terms", TIMING["mtc3"]),
+                      [f"--emu-cpus={options['cpus']}", *options.get("emu", ())], "2M")
+        r.same_as_native(r.record(1, 0.15), lambda: None)
+        insns = taken = parts = changes = size = 0
+        for stored in r.bundles():
+            s = Snapshot(stored, r.truth)
+            if "doubt" in options:
+                insns += check_doubtful(s, options["doubt"])
+            else:
+                insns += s.check_equal()
+            bundle = f"{work}/{os.path.basename(stored)}"
+            run([PTSNAPCTL, "fetch", "--format=bundle", "-o", bundle, stored])
+            changes = max(changes, options["count"](bundle))
+            size = max(size, *(cpu["bytesDecoded"] for cpu in report(bundle)["cpus"]))
+            if "doubt" not in options:
+                check_totals(bundle, s)
+            taken += check_threads(bundle)
+            # Without time nothing says where a window begins.
+            parts += 1 if "doubt" in options else check_deadlines(bundle, work)
+        if changes < 20 or parts == 0 or size < WORTH or (taken == 0 and not options.get("far")):
+            raise Failed(f"{changes} times other code, {parts} partial windows, {size} bytes, "
+                         f"{taken} steps of other threads")
+        return (f"{len(r.bundles())} snapshots, {insns} instructions, {taken} steps of other "
+                f"threads, {changes} times other code at an address, {parts} partial windows")
+
+
+PROGRAMS = (("guest_fixed0", "guest_fixed1"), FIXED)
+PIECES = ("lib0.so", "lib1.so")
+SMALL = ["--emu-quantum=20000"]
+
+
+def short_list(_):
+    becomes = {"cpus": 2, "count": lambda bundle: count_loads(bundle, *PROGRAMS)}
+    swaps = {"cpus": 1, "count": lambda bundle: count_loads(bundle, PIECES)}
+    shares = {"cpus": 2, "count": lambda bundle: count_switches(bundle, *PROGRAMS), "emu": SMALL}
+    return [
+        ("exec", becoming, becomes),
+        ("dlopen", swapping, swaps),
+        # Nothing says when: where both libraries fit, neither is taken.
+        ("dlopen without time", swapping,
+         {**swaps, "terms": TIMING["none"], "doubt": ("image-uncertain",), "far": True}),
+        ("two programs on one CPU", sharing, {**shares, "cpus": 1}),
+        ("two programs on 2 CPUs", sharing, shares),
+    ]
+
+
+def full_list(work):
+    """PSBs farther apart: where the mappings change between two of them no thread guesses right."""
+    result = short_list(work)
+    for name, workload, options in short_list(work):
+        for tname in ("mtc", "cyc"):
+            if workload is not sharing or tname == "cyc":
+                result.append((f"{name} {tname}", workload,
+                               {**options, "terms": TIMING[tname], "far": True}))
+        result.append((f"{name} noretcomp", workload, {**options, "terms": TIMING["mtc3"] + NORET}))
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv, short_list, full_list, one))

@@ -1,0 +1,58 @@
+/*
+ * ptsnap-decode with seams wherever there can be one, for scenarios: other threads begin at every
+ * PSB, also in traces that are not worth it, and go as far as they can before the walk asks for
+ * what they have. So what they do does not depend on when they run, and they do most of it. Time
+ * goes on by a millisecond with each look at a clock, so that a deadline is reached where it was
+ * the last time. Tells on standard error how many steps of the walk came from other threads.
+ * Linked with wrapped functions (local.mk); started by `ptsnapctl decode --worker=...'.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "decoder/ahead.h"
+#include "decoder/flow.h"
+
+int __real_flow_new(const struct flow_config *config, struct flow **ret);
+int __wrap_flow_new(const struct flow_config *config, struct flow **ret);
+void __real_flow_free(struct flow *f);
+void __wrap_flow_free(struct flow *f);
+const struct ahead_piece *__real_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit);
+const struct ahead_piece *__wrap_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret);
+
+int __wrap_flow_new(const struct flow_config *config, struct flow **ret)
+{
+	struct flow_config with_seams = *config;
+
+	with_seams.thread_bytes = 1;
+	return __real_flow_new(&with_seams, ret);
+}
+
+void __wrap_flow_free(struct flow *f)
+{
+	const uint64_t steps = f != NULL ? flow_settle(f) : 0;
+
+	if (steps > 0)
+		fprintf(stderr, "steps of other threads: %llu\n", (unsigned long long)steps);
+	__real_flow_free(f);
+}
+
+const struct ahead_piece *__wrap_ahead_take(struct ahead_trace *t, const uint8_t *pos,
+					    uint64_t context, const uint8_t **ret_limit)
+{
+	ahead_settle(t);
+	return __real_ahead_take(t, pos, context, ret_limit);
+}
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	static long looks;
+
+	(void)clock;
+	looks++;
+	*ret = (struct timespec){.tv_sec = looks / 1000, .tv_nsec = looks % 1000 * 1000000};
+	return 0;
+}

@@ -1,0 +1,218 @@
+# Who may what: root and the administrators' group, users, two of whom must not see each other.
+
+load recorder
+
+setup() {
+	recorder_setup
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	command -v setpriv >/dev/null || skip "no setpriv"
+	SYSTEM=$PTSNAP_SRCDIR/tests/system
+	SUPPORT=$PTSNAP_SRCDIR/tests/support
+	chmod 0755 "$DIR"
+	cp "$CTL" "$DIR/ctl"
+}
+
+teardown() {
+	recorder_teardown
+}
+
+# A recorder to which everybody may connect.
+start_open() {
+	start "$@"
+	chmod 0666 "$SOCKET"
+}
+
+# as UID[:GROUP] VERB...
+as() {
+	local who=$1 groups=--clear-groups
+	shift
+	case $who in *:*) groups=--groups=${who#*:} ;; esac
+	setpriv --reuid="${who%:*}" --regid="${who%:*}" "$groups" "$DIR/ctl" --socket="$SOCKET" "$@"
+}
+
+@test "users may take, list and fetch snapshots, not more; administrators may" {
+	start_open --admin-group=4711 -- sleep 60
+	as 1001 snapshot --reason=mine >/dev/null
+	as 1001 status -q
+	as 1001 list >/dev/null
+	run -4 as 1001 check
+	[[ $output == *"Check is for root and members of the group 4711"* ]]
+	run -4 as 1001 yield
+	run -4 as 1001 delete latest
+	[[ $output == *"Delete is for root"* ]]
+	run -4 as 1001 fetch latest --format=bundle -o "$DIR/x"
+	[[ $output == *"Get of a bundle is for root"* ]]
+	as 1002:4711 fetch latest --format=bundle -o - >/dev/null
+	id=$(as 1002:4711 list | awk 'END { print $1 }')
+	as 1002:4711 delete "$id"
+	run -3 as 1002:4711 delete "$id"
+	[ ! -e "$STATE/$id.ptsnap" ]
+	stop
+	grep -q "deleted by pid [0-9]* (ctl.*), uid 1002" "$DIR/log"
+}
+
+@test "an administrators' group that the host does not have is nobody, which is said once" {
+	start_open --admin-group=no-such-group -- sleep 60
+	run -4 as 1001 check
+	[[ $output == *"Check is for root (the group that AdminGroup="* ]]
+	run -4 as 1001 check
+	[ "$(grep -c "AdminGroup=no-such-group: this host has no such group" "$DIR/log")" -eq 1 ]
+	stop
+}
+
+@test "of a snapshot that another asked for a user is told that there is one" {
+	start_open -- sleep 60
+	as 1001 snapshot --reason=first-secret >/dev/null
+	"$CTL" --socket="$SOCKET" snapshot --reason=roots-secret >/dev/null
+	[ "$("$CTL" --socket="$SOCKET" list --json=short | grep -c secret)" -eq 2 ]
+	run -0 as 1001 list --json=short
+	[[ $output == *first-secret* && $output != *roots-secret* ]]
+	[ "$(as 1001 list --json=short | grep -o '"id":' | wc -l)" -eq 2 ]
+	run -0 as 1002 list --json=short
+	[[ $output != *secret* && $output != *'"uid":1001'* ]]
+	run -0 as 1002 status --json=short
+	[[ $output != *'"command"'* && $output != *'"cpus"'* ]]
+	stop
+}
+
+@test "why another's snapshot failed is told to him and to administrators alone" {
+	start_open -- sleep 60
+	as 1001 snapshot >/dev/null
+	stop
+	entry=$(echo "$STATE"/*.entry)
+	id=$(basename "$entry" .entry)
+	python3 - "$entry" <<-'FAILED'
+		import json, sys
+		e = json.load(open(sys.argv[1])) | {"state": "failed", "error": "word-of-1001"}
+		json.dump(e, open(sys.argv[1], "w"))
+	FAILED
+	rm "$STATE/$id.ptsnap" "$STATE/$id.json"
+	start_open -- sleep 60
+	for who in 0 1001 1002; do
+		run ! as $who fetch "$id" -o -
+		echo "$output" >"$DIR/$who"
+	done
+	grep -q word-of-1001 "$DIR/0"
+	grep -q word-of-1001 "$DIR/1001"
+	run ! grep -q word-of-1001 "$DIR/1002"
+	grep -q "its bundle is not there" "$DIR/1002"
+	stop
+}
+
+@test "two users see their own threads and nothing of each other, nor of root" {
+	cat >"$DIR/command" <<-'COMMAND'
+		#!/bin/sh
+		env -i A_SECRET=1 sort -n -o /dev/null /proc/self/status
+		i=0
+		while [ $i -lt 300 ]; do i=$((i + 1)); done
+		env -i seq 1 5000 >/dev/null
+		env -i wc -c /proc/self/maps >/dev/null
+	COMMAND
+	chmod +x "$DIR/command"
+	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--exit-with-command -- "$DIR/command" 2>"$DIR/log" 3>&-
+	bundle=$(echo "$STATE"/*.ptsnap)
+	owners=$(python3 - "$bundle" <<-'OWNERS'
+		import json, sys, tarfile
+		m = json.load(tarfile.open(sys.argv[1]).extractfile("manifest.json"))
+		pids = [p["pid"] for p in m["processes"]]
+		assert len(pids) >= 3, pids
+		print(" ".join(f"{pid}={1001 + i % 2}" for i, pid in enumerate(pids[1:])))
+	OWNERS
+	)
+	python3 "$SUPPORT/split_users.py" "$bundle" "$DIR/split" $owners
+	cp "$DIR/split" "$bundle"
+	start_open -- sleep 60
+	id=$(basename "$bundle" .ptsnap)
+	"$CTL" --socket="$SOCKET" fetch "$id" -o "$DIR/full.json"
+	for uid in 1001 1002 1003; do
+		as $uid fetch "$id" -o - >"$DIR/$uid.json"
+		python3 "$SYSTEM/one_user.py" "$DIR/full.json" "$DIR/$uid.json" "$bundle" $uid
+		python3 "$SYSTEM/worker_schema.py" "$PTSNAP_SRCDIR/docs/ptsnap-report-1.schema.json" \
+			"$DIR/$uid.json"
+	done
+	# Again: out of what is remembered, and the same.
+	as 1001 fetch "$id" -o - | cmp - "$DIR/1001.json"
+	run ! cmp -s "$DIR/1001.json" "$DIR/1002.json"
+	# Whoever is an administrator has all of it.
+	grep -q '"threads": *\[{' "$DIR/full.json"
+	stop
+}
+
+# What of a snapshot's report KEY is, as Python shows it.
+part() {
+	python3 -c 'import json, sys
+print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$1" "$2"
+}
+
+@test "of excluded users nothing is decoded, and no file and no name is kept" {
+	run -0 "$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--exclude-users=root --exit-with-command -- sh -c 'seq 1 3000 >/dev/null' 3>&-
+	report=$(echo "$STATE"/*.json)
+	[ "$(part "$report" '["threads"]')" = "[]" ]
+	[ "$(part "$report" '["functions"]')" = "[]" ]
+	[ "$(part "$report" '["totals"]["instructions"]')" -eq 0 ]
+	[ "$(part "$report" '["gapCounts"]["excluded"]')" -gt 0 ]
+	run ! grep -q "seq 1 3000" "$report"
+	run ! grep -qa "seq 1 3000" "$STATE"/*.ptsnap
+	run ! ls "$STATE"/images/*.ranges
+}
+
+@test "an excluded process in a bundle is a gap for an offline decoder, too" {
+	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
+		--exit-with-command -- sh -c 'seq 1 3000 >/dev/null; wc -c /proc/self/stat >/dev/null' 2>"$DIR/log" 3>&-
+	"$CTL" fetch --format=bundle -o "$DIR/whole" "$STATE"/*.ptsnap
+	decode=$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+	"$CTL" decode --worker="$decode" --json=short -o "$DIR/before" "$DIR/whole"
+	pid=$(python3 -c 'import json, sys
+print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] == "seq"][0])' "$DIR/before")
+	python3 "$SUPPORT/split_users.py" "$DIR/whole" "$DIR/excluded" "$pid=excluded"
+	"$CTL" decode --worker="$decode" --json=short -o "$DIR/after" "$DIR/excluded"
+	grep -q "\"pid\":$pid,\"tid\"" "$DIR/before"
+	[ "$(part "$DIR/after" '["gapCounts"]["excluded"]')" -gt 0 ]
+	run ! grep -q "\"pid\":$pid,\"tid\"" <(part "$DIR/after" '["threads"]' | tr "'" '"' | tr -d ' ')
+	[ "$(part "$DIR/after" '["threads"].__len__()')" -gt 0 ]
+	"$CTL" decode --worker="$decode" --view=branches "$DIR/whole" | grep -q "^# cpu . pid $pid "
+	"$CTL" decode --worker="$decode" --view=branches "$DIR/excluded" >"$DIR/branches"
+	run ! grep -q "^# cpu . pid $pid " "$DIR/branches"
+}
+
+@test "many users with many connections keep no administrator out" {
+	start_open -- sleep 60
+	run -0 python3 "$SYSTEM/hostile_client.py" "$SOCKET" many-users
+	stop
+}
+
+@test "on this host's own records two users see their own threads and nothing of each other" {
+	"$PTSNAPD" --check --json --config= --state-dir="$DIR" |
+		grep -q '"perf events can be opened' || skip "no perf events"
+	"$PTSNAPD" --config= --socket="$SOCKET" --state-dir="$STATE" 2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually answers
+	chmod 0666 "$SOCKET"
+	# Its argument is what must not be seen by others.
+	cat >"$DIR/work" <<-'WORK'
+		#!/bin/sh
+		while [ -e "$1" ]; do i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done; done
+	WORK
+	chmod 0755 "$DIR/work"
+	touch "$DIR/word-of-1001" "$DIR/word-of-1002"
+	for uid in 1001 1002; do
+		setpriv --reuid=$uid --regid=$uid --clear-groups "$DIR/work" "$DIR/word-of-$uid" 3>&- &
+	done
+	sleep 1
+	as 1001 snapshot --no-wait >/dev/null
+	id=$(as 1001 list | awk 'END { print $1 }')
+	done_() { as 1001 list | grep -q "^$id *done"; }
+	eventually done_
+	rm "$DIR"/word-of-*
+	"$CTL" --socket="$SOCKET" fetch "$id" -o "$DIR/full"
+	"$CTL" --socket="$SOCKET" fetch "$id" --format=bundle -o "$DIR/bundle"
+	for uid in 1001 1002; do
+		as $uid fetch "$id" -o - >"$DIR/$uid"
+		grep -q "word-of-$uid" "$DIR/$uid"
+		python3 "$SYSTEM/one_user.py" "$DIR/full" "$DIR/$uid" "$DIR/bundle" $uid "word-of-$((2003 - uid))"
+	done
+	[ "$(part "$DIR/1001" '["turns"].__len__()')" -gt 0 ]
+	stop
+}

@@ -1,0 +1,6 @@
+# Runs in the emulated machine: a process of alice's, one of bob's, one of root's; each works a little
+# and waits, for ever.
+loop='while :; do for ((i = 0; i < 20; i++)); do :; done; read -r -t 0.3 -u 9; done 9<> <(:)'
+setpriv --reuid=alice --regid=alice --clear-groups bash -c "$loop" alice &
+setpriv --reuid=bob --regid=bob --clear-groups bash -c "$loop" bob &
+eval "$loop"
