@@ -155,17 +155,6 @@ static void run_decoder(struct job *job, struct attempt *a)
 		job->report_fd = close_fd(job->report_fd);
 }
 
-/* It may have been a stranger's symbol table that it failed at. One that was stopped for its time
- * has none left. */
-static bool is_worth_another(const struct attempt *a)
-{
-	const struct worker_outcome *o = &a->outcome;
-
-	if (a->result == WORKER_FAILED)
-		return o->error == 0 || o->error == -EBADMSG || o->error == -ENOMEM;
-	return a->result == WORKER_CRASHED || a->result == -EFBIG || a->result == -ENODATA;
-}
-
 /* The time of both is that of one. */
 static bool try_without_symbols(struct job *job, uint64_t began, struct attempt *ret)
 {
@@ -209,7 +198,7 @@ int job_decode(struct job *job)
 	if (r < 0)
 		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
 	run_decoder(job, &first);
-	if (is_worth_another(&first))
+	if (report_output_is_worth_another(first.result, &first.outcome))
 		(void)try_without_symbols(job, began, &second);
 	/* Whose failure is told: of two that failed the first one had more to do with what is
 	 * there. */

@@ -82,7 +82,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/opentask.c daemon/opentask.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/procreader.c daemon/procreader.h \
-	daemon/procs.c daemon/procs.h \
+	daemon/procs.c daemon/procs.h daemon/procs_private.h \
+	daemon/procs_facts.c daemon/procs_uid.c \
 	daemon/recover.c daemon/recover.h \
 	daemon/remake.c daemon/remake.h \
 	daemon/reload.c daemon/reload.h \

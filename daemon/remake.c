@@ -14,6 +14,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/imagestore.h"
@@ -82,8 +83,16 @@ static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_s
 	return r;
 }
 
+static uint64_t now_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
 /* One thread of the decoder: whoever asks for reports again and again takes one CPU. */
-static int try(struct remake_run *run, bool no_symbols)
+static int try(struct remake_run *run, uint64_t timeout_usec, bool no_symbols)
 {
 	const struct config *c = run->config;
 	struct worker_job job = {
@@ -93,12 +102,12 @@ static int try(struct remake_run *run, bool no_symbols)
 		.request = {.view = WORKER_VIEW_REPORT,
 			    .report_limit = REPORT_DEFAULT_LIMIT,
 			    .memory_limit = c->decode_memory,
-			    .cpu_seconds = c->decode_timeout_usec / 1000000 + 1,
+			    .cpu_seconds = timeout_usec / 1000000 + 1,
 			    .threads = 1,
 			    .no_symbols = no_symbols,
 			    .has_only_uid = 1,
 			    .only_uid = run->task.uid},
-		.timeout_usec = c->decode_timeout_usec,
+		.timeout_usec = timeout_usec,
 		.image = on_image,
 		.userdata = run,
 		.cancel_fd = run->cancel_fd,
@@ -116,12 +125,16 @@ static int try(struct remake_run *run, bool no_symbols)
 	return r == 0 ? memfd_seal(run->report_fd) : r;
 }
 
-/* It may be a stranger's symbol table that the decoder fails at, as job_decode.c has it. */
+/* The time of both attempts is that of one, as job_decode.c has it. */
 static int decode(struct remake_run *run)
 {
-	int r = try(run, false);
+	uint64_t began = now_usec(), all = run->config->decode_timeout_usec, spent;
+	int r = try(run, all, false);
 
-	return r == WORKER_CRASHED || r == WORKER_FAILED ? try(run, true) : r;
+	spent = now_usec() - began;
+	if (!report_output_is_worth_another(r, &run->outcome) || spent >= all)
+		return r;
+	return try(run, all - spent, true);
 }
 
 static void *remake_main(void *userdata)
