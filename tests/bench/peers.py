@@ -49,7 +49,7 @@ class Ours:
 
     def knows(self, option, bundle):
         args = [PTSNAPCTL, "decode", "--view=summary", option]
-        if getattr(self, "threaded", False):
+        if getattr(self, "threaded", False) and not option.startswith("--skim"):
             args.append("--threads=1")
         p = subprocess.run([*args, bundle],
                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
