@@ -232,3 +232,24 @@ void exec_file_elf_padded(const char *name, const char *interpreter, size_t size
 	file.program.interp.p_offset = sizeof(file.program);
 	exec_file_put(name, &file, sizeof(file), 0755);
 }
+
+void exec_file_script_of_levels(unsigned int levels)
+{
+	char name[16], text[64];
+
+	snprintf(name, sizeof(name), "level%u", levels);
+	if (levels == 1)
+		snprintf(text, sizeof(text), "#!@/prog first\n");
+	else
+		snprintf(text, sizeof(text), "#!@/level%u a%u\n", levels - 1, levels);
+	exec_file_script(name, text);
+}
+
+void exec_file_long_script(const char *name, size_t slashes, const char *rest)
+{
+	char text[PATH_MAX] = "#!";
+
+	memset(text + 2, '/', slashes);
+	snprintf(text + 2 + slashes, sizeof(text) - 2 - slashes, "@/prog%s", rest);
+	exec_file_script(name, text);
+}

@@ -16,6 +16,10 @@ const char *exec_file(const char *name);
 void exec_file_put(const char *name, const void *bytes, size_t size, mode_t mode);
 /* Executable text; "@" in it stands for the directory. */
 void exec_file_script(const char *name, const char *text);
+/* "levelN", whose interpreter is "level(N - 1)", and that of the first the program "prog". */
+void exec_file_script_of_levels(unsigned int levels);
+/* A first line of "prog" behind SLASHES more slashes, then REST. */
+void exec_file_long_script(const char *name, size_t slashes, const char *rest);
 void exec_file_copy(const char *name, const char *from);
 
 /* A small ELF program that ends at once with status 0 and what is wrong with it. */

@@ -92,27 +92,6 @@ static void expect(const char *path, enum follow_verdict wanted)
 	assert_int_equal(v, wanted);
 }
 
-static void put_script_of_levels(unsigned int levels)
-{
-	char name[16], text[64];
-
-	snprintf(name, sizeof(name), "level%u", levels);
-	if (levels == 1)
-		snprintf(text, sizeof(text), "#!@/prog first\n");
-	else
-		snprintf(text, sizeof(text), "#!@/level%u a%u\n", levels - 1, levels);
-	exec_file_script(name, text);
-}
-
-static void put_long_script(const char *name, size_t slashes, const char *rest)
-{
-	char text[PATH_MAX] = "#!";
-
-	memset(text + 2, '/', slashes);
-	snprintf(text + 2 + slashes, sizeof(text) - 2 - slashes, "@/prog%s", rest);
-	exec_file_script(name, text);
-}
-
 static void put_self(void)
 {
 	static char qemu[PATH_MAX], plugin[PATH_MAX], ring[PATH_MAX], truth[PATH_MAX];
@@ -148,7 +127,7 @@ static int make_files(void **state)
 	exec_file_put("plain", "#!/bin/sh\n", 10, 0644);
 	assert_int_equal(mkdir(exec_file("sub"), 0755), 0);
 	for (unsigned int i = 1; i <= 6; i++)
-		put_script_of_levels(i);
+		exec_file_script_of_levels(i);
 	return 0;
 }
 
@@ -288,7 +267,7 @@ static void prepare_script_line_too_long_is_cut_as_the_kernel_does(void **state)
 		for (size_t i = 0; i < ARRAY_SIZE(rests); i++) {
 			enum follow_verdict v;
 
-			put_long_script("long", slashes, rests[i]);
+			exec_file_long_script("long", slashes, rests[i]);
 			v = compare_path(exec_file("long"));
 			assert_true(v == FOLLOW_READY || v == FOLLOW_FAILS);
 			/* Where the name is whole with something behind it there is no doubt. */

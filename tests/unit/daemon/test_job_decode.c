@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "proto/memfd.h"
+#include "tests/support/beside.h"
 
 #define IMAGE_BYTES 0x1000u
 
@@ -26,21 +27,6 @@ struct setting {
 	struct config config;
 	struct job *job;
 };
-
-/* The fake lies beside this program. */
-static bool find_fake(char *ret)
-{
-	static const char name[] = "fake_decoder";
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - sizeof(name));
-	char *slash;
-
-	if (n <= 0)
-		return false;
-	ret[n] = 0;
-	slash = strrchr(ret, '/');
-	strcpy(slash + 1, name);
-	return access(ret, X_OK) == 0;
-}
 
 /* Two images: the first with bytes, the second missing. */
 static void make_images(struct job *job)
@@ -63,7 +49,7 @@ static int setup(void **state)
 	struct setting *s = calloc(1, sizeof(*s));
 	struct job_setup js = {.config = &s->config};
 
-	if (!find_fake(s->program))
+	if (!find_beside("fake_decoder", s->program))
 		return -1;
 	s->config.worker = s->program;
 	s->config.decode_timeout_usec = 60000000;

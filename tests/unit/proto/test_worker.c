@@ -16,6 +16,7 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/worker.h"
+#include "tests/support/beside.h"
 #include "tests/unit/proto/fake_worker.h"
 
 /* Long enough for a loaded machine; nothing waits for it to pass. */
@@ -42,27 +43,13 @@ static void on_progress(void *userdata, unsigned phase, unsigned percent)
 	h->last_percent = percent;
 }
 
-/* The fake lies beside this program. */
-static bool find_fake(char *ret)
-{
-	static const char name[] = "fake_worker";
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - sizeof(name));
-	char *slash;
-
-	if (n <= 0)
-		return false;
-	ret[n] = 0;
-	slash = strrchr(ret, '/');
-	strcpy(slash + 1, name);
-	return access(ret, X_OK) == 0;
-}
-
 static int setup(void **state)
 {
 	struct setting *s = calloc(1, sizeof(*s));
 
-	if (!s || !find_fake(s->program) || memfd_new("bundle", 0, &s->bundle) < 0 ||
-	    memfd_new("output", 0, &s->output) < 0 || memfd_write_all(s->bundle, "bundle", 6) < 0)
+	if (!s || !find_beside("fake_worker", s->program) ||
+	    memfd_new("bundle", 0, &s->bundle) < 0 || memfd_new("output", 0, &s->output) < 0 ||
+	    memfd_write_all(s->bundle, "bundle", 6) < 0)
 		return -1;
 	s->job = (struct worker_job){.program = s->program,
 				     .bundle_fd = s->bundle,
@@ -258,25 +245,16 @@ static void worker_run_last_words_of_the_dead_are_heard(void **state)
 	assert_int_equal(s->outcome.faults, 7);
 }
 
-static int open_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void worker_run_leaks_no_fd(void **state)
 {
 	struct setting *s = *state;
-	int before = open_fds();
+	int before = count_open_fds();
 
 	for (int how = FAKE_PROPER; how <= FAKE_EXIT_WITHOUT_RESULT; how++)
 		run(s, (enum fake_worker)how);
 	s->job.program = "/nonexistent";
 	run(s, FAKE_PROPER);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(count_open_fds(), before);
 }
 
 struct asked {
@@ -316,7 +294,7 @@ static void worker_run_images_are_given_and_what_is_kept_is_heard(void **state)
 	s->job.image = on_image;
 	s->job.keep = on_keep;
 	s->job.userdata = &asked;
-	before = open_fds();
+	before = count_open_fds();
 	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -ENODATA);
 	assert_int_equal(s->outcome.exit_status, 0);
@@ -330,7 +308,7 @@ static void worker_run_images_are_given_and_what_is_kept_is_heard(void **state)
 	s->job.image = NULL;
 	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -ENOENT);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(count_open_fds(), before);
 	close(asked.fd);
 }
 

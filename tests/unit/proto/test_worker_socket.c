@@ -26,6 +26,7 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/worker.h"
+#include "tests/support/beside.h"
 #include "tests/unit/proto/fake_worker.h"
 
 #define LONG_USEC 60000000u
@@ -49,21 +50,6 @@ static void on_progress(void *userdata, unsigned phase, unsigned percent)
 	(void)phase;
 	(void)percent;
 	s->n_progress++;
-}
-
-/* The fake lies beside this program. */
-static bool find_fake(char *ret)
-{
-	static const char name[] = "fake_worker";
-	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - sizeof(name));
-	char *slash;
-
-	if (n <= 0)
-		return false;
-	ret[n] = 0;
-	slash = strrchr(ret, '/');
-	strcpy(slash + 1, name);
-	return access(ret, X_OK) == 0;
 }
 
 static void become_worker(const struct setting *s, int connection)
@@ -132,9 +118,9 @@ static int setup_without(void **state)
 {
 	struct setting *s = calloc(1, sizeof(*s));
 
-	if (!s || !find_fake(s->program) || memfd_new("bundle", 0, &s->bundle) < 0 ||
-	    memfd_new("output", 0, &s->output) < 0 || memfd_write_all(s->bundle, "bundle", 6) < 0 ||
-	    pipe2(s->ended, O_CLOEXEC) < 0)
+	if (!s || !find_beside("fake_worker", s->program) ||
+	    memfd_new("bundle", 0, &s->bundle) < 0 || memfd_new("output", 0, &s->output) < 0 ||
+	    memfd_write_all(s->bundle, "bundle", 6) < 0 || pipe2(s->ended, O_CLOEXEC) < 0)
 		return -1;
 	strcpy(s->directory, "/tmp/ptsnap-test-XXXXXX");
 	if (!mkdtemp(s->directory) || chmod(s->directory, 0755) < 0)
@@ -314,25 +300,16 @@ static void worker_run_to_a_strangers_socket_is_refused(void **state)
 	assert_int_equal(run(s, FAKE_PROPER), -EPERM);
 }
 
-static int open_fds(void)
-{
-	int n = 0;
-
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 static void worker_run_over_a_socket_leaks_no_fd(void **state)
 {
 	struct setting *s = *state;
-	int before = open_fds();
+	int before = count_open_fds();
 
 	for (int how = FAKE_PROPER; how <= FAKE_EXIT_WITHOUT_RESULT; how++)
 		run(s, (enum fake_worker)how);
 	end_listener(s);
 	run(s, FAKE_PROPER);
-	assert_int_equal(open_fds(), before);
+	assert_int_equal(count_open_fds(), before);
 }
 
 #define CASE(name)    cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -1,0 +1,35 @@
+/*
+ * Where tests find the programs that they start, and what they leave open.
+ */
+#pragma once
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The program NAME that lies beside this one, into RET (PATH_MAX bytes). False: there is none. */
+static inline bool find_beside(const char *name, char *ret)
+{
+	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	slash = strrchr(ret, '/') + 1;
+	snprintf(slash, (size_t)(ret + PATH_MAX - slash), "%s", name);
+	return access(ret, X_OK) == 0;
+}
+
+/* Descriptors that are open. */
+static inline int count_open_fds(void)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
