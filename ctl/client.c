@@ -116,8 +116,28 @@ int client_probe(const struct settings *s)
 	return connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 }
 
-/* EAGAIN of a UNIX socket: its backlog is full; there is nothing to poll for. */
-static int connect_to(struct client *c)
+/* The socket for everybody. Where there is none it is as if we had not looked. */
+static int connect_to_status(struct client *c)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r;
+
+	if (snprintf(address.sun_path, sizeof(address.sun_path), "%s.status", c->path) >=
+	    (int)sizeof(address.sun_path))
+		return say_connect_error(c->path, EACCES);
+	while (connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		if (errno != EAGAIN && errno != EINTR)
+			return say_connect_error(c->path, EACCES);
+		r = wait_for(c, 0);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* EAGAIN of a UNIX socket: its backlog is full; there is nothing to poll for. Who refuses us is
+ * said, unless there is STATUS besides: to PATH.status then. */
+static int connect_to(struct client *c, bool status)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int r;
@@ -129,6 +149,8 @@ static int connect_to(struct client *c)
 	while (connect(c->fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		if (errno == EINTR)
 			continue;
+		if (errno == EACCES && status)
+			return connect_to_status(c);
 		if (errno != EAGAIN)
 			return say_connect_error(c->path, errno);
 		r = wait_for(c, 0);
@@ -138,7 +160,8 @@ static int connect_to(struct client *c)
 	return 0;
 }
 
-int client_open(const struct settings *s, uint64_t default_timeout_usec, struct client **ret)
+static int open_client(const struct settings *s, uint64_t default_timeout_usec, bool status,
+		       struct client **ret)
 {
 	CLEANUP(client_freep) struct client *c = calloc(1, sizeof(*c));
 	int r;
@@ -150,11 +173,21 @@ int client_open(const struct settings *s, uint64_t default_timeout_usec, struct 
 	c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (c->fd < 0 || varlink_new(&c->varlink) < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a socket: %m");
-	r = connect_to(c);
+	r = connect_to(c, status);
 	if (r != 0)
 		return r;
 	*ret = TAKE_PTR(c);
 	return 0;
+}
+
+int client_open(const struct settings *s, uint64_t default_timeout_usec, struct client **ret)
+{
+	return open_client(s, default_timeout_usec, false, ret);
+}
+
+int client_open_status(const struct settings *s, uint64_t default_timeout_usec, struct client **ret)
+{
+	return open_client(s, default_timeout_usec, true, ret);
 }
 
 static int say_broken(const struct client *c, int r)

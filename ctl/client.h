@@ -17,6 +17,10 @@ struct client;
 /* Connects. DEFAULT_TIMEOUT (0: none) counts from here for everything on this connection, unless
  * --timeout was given. */
 int client_open(const struct settings *s, uint64_t default_timeout_usec, struct client **ret);
+/* So, for Status alone: where the socket is not ours to use, the one for everybody beside it is
+ * tried. */
+int client_open_status(const struct settings *s, uint64_t default_timeout_usec,
+		       struct client **ret);
 /* Does anybody listen at the settings' socket? Says nothing. 0 or -errno. */
 int client_probe(const struct settings *s);
 void client_freep(struct client **c);

@@ -48,6 +48,24 @@ static int no_such_image(struct json_object *p)
 			 word(p, "id"));
 }
 
+static int pinned(struct json_object *p)
+{
+	const char *id = word(p, "id");
+
+	return say_error(EXIT_CODE_FAILURE, "%s: it is pinned; `ptsnapctl unpin %s' first", id, id);
+}
+
+static int too_many_pinned(struct json_object *p)
+{
+	return say_error(EXIT_CODE_FAILURE,
+			 "too much would be pinned: %" PRIu64 " snapshots of at most %" PRIu64
+			 ", %" PRIu64 " bytes of at most %" PRIu64 ", the half of MaxSnapshots= "
+			 "and MaxUse=; unpin others (`ptsnapctl list' shows them), or take the "
+			 "bytes with `ptsnapctl fetch --format=bundle'",
+			 number(p, "snapshots"), number(p, "maxSnapshots"), number(p, "bytes"),
+			 number(p, "maxBytes"));
+}
+
 static int not_decoded(struct json_object *p)
 {
 	return say_error(EXIT_CODE_NO_REPORT,
@@ -117,13 +135,19 @@ static int no_space(struct json_object *p)
 
 static int denied(struct json_object *p)
 {
-	const char *action = NULL, *group = NULL;
+	const char *action = NULL, *group = NULL, *socket = NULL;
 
 	(void)varlink_get_string(p, "action", &action);
 	(void)varlink_get_string(p, "group", &group);
+	(void)varlink_get_string(p, "socket", &socket);
 	if (!action)
 		return say_error(EXIT_CODE_PERMISSION, "the recorder refuses this to you; run as "
 						       "root or ask its administrator");
+	if (socket)
+		return say_error(EXIT_CODE_PERMISSION,
+				 "the recorder refuses you this: %s is not for everybody; run as "
+				 "root or as a member of the group that owns %s",
+				 action, socket);
 	if (!group)
 		return say_error(EXIT_CODE_PERMISSION,
 				 "the recorder refuses you this: %s is for root (the group that "
@@ -155,6 +179,8 @@ static const struct {
 	{CLIENT_INTERFACE ".NoSuchReport", no_such_report},
 	{CLIENT_INTERFACE ".AmbiguousReport", ambiguous_report},
 	{CLIENT_INTERFACE ".NoSuchImage", no_such_image},
+	{CLIENT_INTERFACE ".Pinned", pinned},
+	{CLIENT_INTERFACE ".TooManyPinned", too_many_pinned},
 	{CLIENT_INTERFACE ".NotDecoded", not_decoded},
 	{CLIENT_INTERFACE ".Busy", busy},
 	{CLIENT_INTERFACE ".RateLimited", rate_limited},

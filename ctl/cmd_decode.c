@@ -15,6 +15,7 @@
 #include "proto/report.h"
 #include "proto/worker.h"
 
+#include "ctl/answers.h"
 #include "ctl/decode_option.h"
 #include "ctl/deliver.h"
 #include "ctl/exit_code.h"
@@ -116,6 +117,11 @@ static int say_worker_error(const char *name, int error)
 static int say_failed(const struct worker_job *job, const char *name,
 		      const struct worker_outcome *outcome)
 {
+	if (outcome->lied)
+		return say_error(
+			EXIT_CODE_FAILURE,
+			"%s: %s said what no ptsnap-decode says; is it that of this version?", name,
+			job->program);
 	if (outcome->error != 0)
 		return say_worker_error(name, outcome->error);
 	return say_error(EXIT_CODE_FAILURE,
@@ -132,10 +138,15 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	case WORKER_CRASHED:
 		if (outcome->signal == SIGPIPE)
 			return EXIT_CODE_FAILURE;
-		return say_error(EXIT_CODE_FAILURE,
-				 "%s: ptsnap-decode was killed by signal %d (%s); the input is "
-				 "untouched, please report it",
-				 name, outcome->signal, strsignal(outcome->signal));
+		return say_error(
+			EXIT_CODE_FAILURE,
+			"%s: ptsnap-decode was killed by signal %d (%s); the input is "
+			"untouched, please report it%s",
+			name, outcome->signal, strsignal(outcome->signal),
+			q->no_names || q->view != WORKER_VIEW_REPORT ? ""
+			: q->lines || q->n_symbols > 0 || q->debuginfod
+				? "; it may do without --lines and --symbols, or with --no-names"
+				: "; it may do with --no-names");
 	case WORKER_TIMEOUT:
 		return say_error(EXIT_CODE_TIMEOUT,
 				 "%s: not decoded in time; --timeout= sets how long to wait", name);
@@ -166,27 +177,13 @@ static uint64_t show_of(const struct decode_request *q)
 	return q->settings->quiet && (show & WORKER_SHOW_PTXED) ? show | WORKER_SHOW_QUIET : show;
 }
 
-/* An image that is elsewhere, and not beside the bundle either. */
-static int count_absent(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
-{
-	uint64_t *absent = userdata;
-
-	(void)image;
-	(void)ret_fd;
-	(void)ret_size;
-	++*absent;
-	return -ENOENT;
-}
-
 static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 {
 	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
+	CLEANUP(answers_done) struct answers answers;
 	CLEANUP_FREE char *program = NULL;
 	struct worker_outcome outcome;
-	uint64_t absent = 0;
 	struct worker_job job = {
-		.image = count_absent,
-		.userdata = &absent,
 		.bundle_fd = bundle_fd,
 		.output_fd = output_fd,
 		.request = {.view = q->view,
@@ -203,21 +200,26 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 			    .deadline_ns = q->deadline_ns,
 			    .has_only_uid = q->has_only_uid,
 			    .only_uid = q->only_uid,
+			    .lines = q->lines,
+			    .no_symbols = q->no_names,
+			    .debug = q->n_symbols > 0 || q->debuginfod,
 			    .report_limit = REPORT_DEFAULT_LIMIT},
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,
 		.cancel_fd = -1,
 	};
-	int r = worker_path_find(q->worker, &program);
+	int r = answers_init(&answers, q, bundle_fd);
 
+	if (r != 0)
+		return r;
+	r = worker_path_find(q->worker, &program);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	job.program = program;
+	answers_use(&answers, &job);
 	r = worker_run(&job, &outcome);
-	if (r == 0 && absent > 0 && !q->settings->quiet)
-		say("%s: %ju of the images that it needs are not in it; on the host where it was "
-		    "taken, `ptsnapctl fetch --format=bundle' gives one that has them",
-		    name, (uintmax_t)absent);
+	if (r == 0 && !q->settings->quiet)
+		answers_remark(&answers, name);
 	return judge(q, &job, name, &outcome, r);
 }
 

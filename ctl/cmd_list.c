@@ -44,6 +44,8 @@ static void print_words(struct json_object *report)
 {
 	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
 
+	if (field_true(report, "pinned"))
+		fputs("[pinned] ", stdout);
 	if (unit) {
 		text_puts(stdout, unit, 40);
 		putchar(' ');

@@ -107,12 +107,18 @@ static void print_timeline(struct json_object *s)
 
 static void print_snapshots(struct json_object *s)
 {
+	uint64_t pinned;
+
 	if (!field_get(s, "snapshots"))
 		return;
-	printf("%-11s%s done, %s failed, %s running\n", "Snapshots",
+	printf("%-11s%s done, %s failed, %s running", "Snapshots",
 	       figure_field_count(s, "snapshots.done").text,
 	       figure_field_count(s, "snapshots.failed").text,
 	       figure_field_count(s, "snapshots.running").text);
+	if (field_u64(s, "snapshots.pinned", &pinned) && pinned > 0)
+		printf(", %s pinned (%s)", figure_field_count(s, "snapshots.pinned").text,
+		       figure_field_bytes(s, "snapshots.pinnedBytes").text);
+	putchar('\n');
 }
 
 /* What the recorder itself costs. */
@@ -234,7 +240,7 @@ int cmd_status(struct settings *s, int argc, char **argv)
 		return say_error(EXIT_CODE_USAGE, "status takes no operand: %s", argv[optind]);
 	if (s->help || s->version)
 		return 0;
-	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
+	r = client_open_status(s, CLIENT_TIMEOUT_USEC, &c);
 	if (r == 0)
 		r = client_call(c, "Status", NULL, NULL, NULL, &answer);
 	if (r == 0 && !s->quiet)

@@ -4,6 +4,7 @@
 #include "ctl/decode_option.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -39,6 +40,10 @@ enum {
 	OWN_DEADLINE,
 	OWN_SKIM,
 	OWN_ONLY_UID,
+	OWN_LINES,
+	OWN_NO_NAMES,
+	OWN_SYMBOLS,
+	OWN_DEBUGINFOD,
 	OWN_SHOW,
 	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
 	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
@@ -66,6 +71,10 @@ static const struct option OWN[] = {
 	{"deadline", required_argument, NULL, OWN_DEADLINE},
 	{"skim", required_argument, NULL, OWN_SKIM},
 	{"only-uid", required_argument, NULL, OWN_ONLY_UID},
+	{"lines", no_argument, NULL, OWN_LINES},
+	{"no-names", no_argument, NULL, OWN_NO_NAMES},
+	{"symbols", required_argument, NULL, OWN_SYMBOLS},
+	{"debuginfod", no_argument, NULL, OWN_DEBUGINFOD},
 };
 
 #define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
@@ -170,6 +179,16 @@ static bool take_skim(struct decode_request *q)
 	return i >= 0;
 }
 
+static bool take_symbols(struct decode_request *q)
+{
+	if (q->n_symbols == ARRAY_SIZE(q->symbols)) {
+		say("--symbols=%s: give up to %zu directories", optarg, ARRAY_SIZE(q->symbols));
+		return false;
+	}
+	q->symbols[q->n_symbols++] = optarg;
+	return true;
+}
+
 static bool take(struct decode_request *q, int option, bool *ret_raw)
 {
 	switch (option) {
@@ -190,6 +209,10 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 	case OWN_ONLY_UID:
 		q->has_only_uid = true;
 		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->only_uid);
+	case OWN_LINES: q->lines = true; return true;
+	case OWN_NO_NAMES: q->no_names = true; return true;
+	case OWN_SYMBOLS: return take_symbols(q);
+	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
 	case OPTION_USAGE: return false;
 	default: break;
 	}
@@ -236,6 +259,42 @@ static int check_skim(const struct decode_request *q, bool sums)
 	return 0;
 }
 
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
+/* Names stand in reports, and in what is told of samples; lines only in reports. */
+static int check_names(const struct decode_request *q)
+{
+	const bool skims = q->skim != WORKER_SKIM_NONE;
+
+	if (q->lines && (q->view != WORKER_VIEW_REPORT || skims))
+		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
+						  "other views nor with --skim");
+	if ((q->n_symbols > 0 || q->debuginfod) && q->view != WORKER_VIEW_REPORT && !skims)
+		return say_error(EXIT_CODE_USAGE,
+				 "%s goes with --view=report and with --skim: other views have no "
+				 "names",
+				 q->n_symbols > 0 ? "--symbols" : "--debuginfod");
+	if (q->no_names && (q->lines || q->n_symbols > 0 || q->debuginfod))
+		return say_error(EXIT_CODE_USAGE,
+				 "either --no-names, or --lines, --symbols and --debuginfod");
+	if (q->no_names && q->view != WORKER_VIEW_REPORT && !skims)
+		return say_error(EXIT_CODE_USAGE, "--no-names goes with --view=report and with "
+						  "--skim: other views have no names");
+	if (q->debuginfod && !is_set("DEBUGINFOD_URLS"))
+		return say_error(EXIT_CODE_USAGE,
+				 "--debuginfod: the environment's DEBUGINFOD_URLS says which "
+				 "servers, and is not set");
+	for (size_t i = 0; i < q->n_symbols; i++)
+		if (!is_directory("--symbols", q->symbols[i]))
+			return EXIT_CODE_FAILURE;
+	return 0;
+}
+
 /* What is measured or left out goes with some views only. */
 static int check_effort(const struct decode_request *q)
 {
@@ -260,6 +319,8 @@ static int check_effort(const struct decode_request *q)
 
 static int check_form(struct decode_request *q, int operands, bool raw)
 {
+	int r;
+
 	if (raw && !q->raw.pt_path)
 		return say_error(EXIT_CODE_USAGE,
 				 "--raw-image, --cpu, --mtc-freq, --nom-freq, --cpuid-0x15 and "
@@ -289,7 +350,8 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 						  "goes with --raw-pt=FILE");
 	if (!show_option_check(&q->show, q->view))
 		return EXIT_CODE_USAGE;
-	return check_effort(q);
+	r = check_names(q);
+	return r != 0 ? r : check_effort(q);
 }
 
 /* The options of all tables together. */

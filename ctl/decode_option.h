@@ -5,6 +5,7 @@
 
 #include "proto/worker.h"
 
+#include "ctl/debug_files.h"
 #include "ctl/option.h"
 #include "ctl/raw.h"
 #include "ctl/show_option.h"
@@ -26,6 +27,10 @@ struct decode_request {
 	uint64_t deadline_ns;
 	bool has_only_uid;
 	uint32_t only_uid;
+	bool lines, no_names;
+	const char *symbols[DEBUG_FILES_MAX_DIRS]; /* directories */
+	size_t n_symbols;
+	bool debuginfod;
 	struct raw raw;
 };
 

@@ -8,6 +8,7 @@ ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DPTSNAP_SBINDIR=\"$(sbindir)\"
 ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS)
 ctl_libptctl_a_SOURCES = \
+	ctl/answers.c ctl/answers.h \
 	ctl/check_trace.c ctl/check_trace.h ctl/check_trace_private.h \
 	ctl/check_trace_decode.c \
 	ctl/check_trace_emulated.c \
@@ -26,10 +27,13 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_fetch.c \
 	ctl/cmd_list.c \
 	ctl/cmd_monitor.c \
+	ctl/cmd_pin.c \
 	ctl/cmd_reload.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_yield.c \
+	ctl/debug_files.c ctl/debug_files.h \
+	ctl/debuginfod.c ctl/debuginfod.h \
 	ctl/decode_option.c ctl/decode_option.h \
 	ctl/deliver.c ctl/deliver.h \
 	ctl/exit_code.h \
@@ -50,6 +54,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/import_zstd.c ctl/import_zstd.h \
 	ctl/join.c ctl/join.h \
 	ctl/monitor_env.c ctl/monitor_env.h \
+	ctl/name.c ctl/name.h \
 	ctl/option.c ctl/option.h \
 	ctl/output.c ctl/output.h \
 	ctl/pevent_option.c ctl/pevent_option.h \

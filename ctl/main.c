@@ -64,6 +64,12 @@ static const struct verb VERBS[] = {
 	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
 	 "        A stored report or bundle. Without -o: a report is summarised on a\n"
 	 "        terminal (--json=off: everywhere), else copied to standard output.\n"},
+	{"pin", cmd_pin,
+	 "  pin ID...|latest\n"
+	 "        Have the recorder keep stored snapshots, whatever comes, until they are unpinned.\n"},
+	{"unpin", cmd_unpin,
+	 "  unpin ID...\n"
+	 "        They may be forgotten again to make room, and deleted.\n"},
 	{"delete", cmd_delete,
 	 "  delete ID...\n"
 	 "        Have the recorder forget stored snapshots, with their files.\n"},
@@ -91,7 +97,8 @@ static const struct verb VERBS[] = {
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
 	 "         [--deadline=TIME] [--threads=N] [--skim=psb|tip] [--repeat=N]\n"
-	 "         [--max-errors=N] [--only-uid=UID] [--worker=PATH] [--sysroot=DIR]\n"
+	 "         [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
+	 "         [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR]\n"
 	 "         BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
@@ -104,7 +111,11 @@ static const struct verb VERBS[] = {
 	 "        --view=insns --ptxed those of ptxed. --deadline: the newest part, as much as\n"
 	 "        can be decoded in TIME, and the last of each thread. --skim: only what the\n"
 	 "        packets say, without code. --repeat measures: it decodes N times.\n"
-	 "        --only-uid: only what is certainly that user's, and nothing of others.\n"},
+	 "        --only-uid: only what is certainly that user's, and nothing of others.\n"
+	 "        --lines: with source lines and inlined functions, by DWARF. --symbols: names\n"
+	 "        and DWARF also of files below DIR, by build id or path (up to 8 of them).\n"
+	 "        --debuginfod: also of those that the servers of $DEBUGINFOD_URLS have.\n"
+	 "        --no-names: without symbol tables, for programs at whose it fails.\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
 	 "        A stored bundle, or a bundle's file, as a perf.data for `perf script\n"
@@ -206,7 +217,7 @@ static int run(int argc, char **argv)
 	if (optind == argc)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, "
+			"a verb is missing: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, "
 			"export, help or version");
 	return run_verb(&s, argc - optind, argv + optind);
 }

@@ -9,6 +9,7 @@
 
 #include "ctl/field.h"
 #include "ctl/figure.h"
+#include "ctl/name.h"
 #include "ctl/text.h"
 #include "proto/base.h"
 
@@ -49,7 +50,7 @@ static void show_place(FILE *out, struct json_object *event)
 
 	if (name || address) {
 		fputs(" at ", out);
-		text_puts(out, name ? name : address, 40);
+		name_puts(out, name ? name : address, 40);
 	}
 	if (!has_cpu && !has_tid)
 		return;

@@ -8,11 +8,13 @@
 
 #include "ctl/field.h"
 #include "ctl/figure.h"
+#include "ctl/name.h"
 #include "ctl/show_turns.h"
 #include "ctl/text.h"
 
 #define MAX_THREADS   5
 #define MAX_FRAMES    6
+#define MAX_INLINED   6 /* of all those frames together */
 #define MAX_BRANCHES  4
 #define MAX_FUNCTIONS 6
 #define MAX_GAPS      6 /* one of a kind */
@@ -20,6 +22,14 @@
 void show_cell(FILE *out, const char *text, size_t width)
 {
 	size_t used = text_puts(out, text, width);
+
+	for (; used <= width; used++)
+		fputc(' ', out);
+}
+
+static void show_name(FILE *out, const char *text, size_t width)
+{
+	size_t used = name_puts(out, text, width);
 
 	for (; used <= width; used++)
 		fputc(' ', out);
@@ -123,23 +133,58 @@ static struct json_object *thread_with(FILE *out, struct json_object *r, const c
 	return NULL;
 }
 
+/* " at FILE:LINE" */
+static void show_source(FILE *out, struct json_object *o)
+{
+	if (!field_text(o, "source"))
+		return;
+	fputs(" at ", out);
+	name_puts_source(out, field_text(o, "source"), 40);
+}
+
+/* What was inlined in a frame, innermost first; *LEFT lines more may be printed. */
+static void show_inlined(FILE *out, struct json_object *frame, size_t *left)
+{
+	size_t n = field_count(frame, "inlined"), i;
+
+	for (i = 0; i < n && *left != 0; i++, (*left)--) {
+		struct json_object *f = field_at(frame, "inlined", i);
+
+		fprintf(out, "%25s", "");
+		name_puts(out, field_text(f, "name"), 48);
+		fputs(" (inlined)", out);
+		show_source(out, f);
+		fputc('\n', out);
+	}
+	if (i < n)
+		fprintf(out, "%25s... and %zu more inlined\n", "", n - i);
+}
+
+static void show_frame(FILE *out, struct json_object *r, struct json_object *f, size_t i)
+{
+	uint64_t offset;
+
+	fprintf(out, "  #%-2zu ", i);
+	show_cell(out, field_text(f, "address"), 18);
+	name_puts(out, field_text(f, "name"), 48);
+	if (field_text(f, "name") && field_u64(f, "offset", &offset))
+		fprintf(out, "+0x%jx", (uintmax_t)offset);
+	fputs("  ", out);
+	text_puts(out, image_name(r, f), 24);
+	show_source(out, f);
+	fputc('\n', out);
+}
+
 void show_table_stack(FILE *out, struct json_object *r)
 {
 	struct json_object *t = thread_with(out, r, "stack", "Call stack");
-	size_t n = field_count(t, "stack");
+	size_t n = field_count(t, "stack"), inlined = MAX_INLINED;
 
 	for (size_t i = 0; i < n && i < MAX_FRAMES; i++) {
 		struct json_object *f = field_at(t, "stack", i);
-		uint64_t offset;
 
-		fprintf(out, "  #%-2zu ", i);
-		show_cell(out, field_text(f, "address"), 18);
-		text_puts(out, field_text(f, "name"), 48);
-		if (field_text(f, "name") && field_u64(f, "offset", &offset))
-			fprintf(out, "+0x%jx", (uintmax_t)offset);
-		fputs("  ", out);
-		text_puts(out, image_name(r, f), 24);
-		fputc('\n', out);
+		show_inlined(out, f, &inlined);
+		show_frame(out, r, f, i);
 	}
 	show_more(out, n, MAX_FRAMES);
 	if (field_true(t, "olderFrames"))
@@ -154,6 +199,22 @@ static const char *end_of(struct json_object *o, const char *name, const char *a
 	return text ? text : field_text(o, address);
 }
 
+/* Where a branch led, and the lines of both ends. */
+static void show_end(FILE *out, struct json_object *b)
+{
+	const char *from = field_text(b, "fromSource"), *to = field_text(b, "toSource");
+
+	if (!from && !to) {
+		name_puts(out, end_of(b, "toName", "to"), 30);
+		return;
+	}
+	show_name(out, end_of(b, "toName", "to"), 30);
+	fputs("at ", out);
+	name_puts_line(out, from, 24);
+	fputs(" -> ", out);
+	name_puts_line(out, to, 24);
+}
+
 void show_table_branches(FILE *out, struct json_object *r)
 {
 	struct json_object *t = thread_with(out, r, "lastBranches", "Last branches");
@@ -166,9 +227,9 @@ void show_table_branches(FILE *out, struct json_object *r)
 
 		fputs("  ", out);
 		show_cell(out, field_text(b, "kind"), 9);
-		show_cell(out, end_of(b, "fromName", "from"), 30);
+		show_name(out, end_of(b, "fromName", "from"), 30);
 		fputs("-> ", out);
-		text_puts(out, end_of(b, "toName", "to"), 30);
+		show_end(out, b);
 		fputc('\n', out);
 	}
 }
@@ -184,8 +245,12 @@ void show_table_functions(FILE *out, struct json_object *r)
 		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
 			figure_field_count(f, "totalInstructions").text,
 			figure_field_count(f, "calls").text);
-		show_cell(out, end_of(f, "name", "address"), 36);
+		show_name(out, end_of(f, "name", "address"), 36);
 		text_puts(out, image_name(r, f), 24);
+		if (field_text(f, "source")) {
+			fputs(" at ", out);
+			name_puts_line(out, field_text(f, "source"), 30);
+		}
 		fputc('\n', out);
 	}
 	show_more(out, n, MAX_FUNCTIONS);

@@ -11,6 +11,8 @@ typedef int (*verb_fn)(struct settings *s, int argc, char **argv);
 int cmd_snapshot(struct settings *s, int argc, char **argv);
 int cmd_list(struct settings *s, int argc, char **argv);
 int cmd_fetch(struct settings *s, int argc, char **argv);
+int cmd_pin(struct settings *s, int argc, char **argv);
+int cmd_unpin(struct settings *s, int argc, char **argv);
 int cmd_delete(struct settings *s, int argc, char **argv);
 int cmd_check(struct settings *s, int argc, char **argv);
 int cmd_reload(struct settings *s, int argc, char **argv);

@@ -25,6 +25,11 @@
 /* include/linux/err.h */
 #define MAX_ERRNO 4095
 
+/* Between attempts where a connection was closed before anything was read from it: twice as long
+ * each time, from the first to the last. */
+#define FIRST_PAUSE_MS 100u
+#define LAST_PAUSE_MS  1600u
+
 struct run {
 	const struct worker_job *job;
 	struct worker_outcome *outcome;
@@ -32,7 +37,8 @@ struct run {
 	int pidfd;   /* so; -EBADF */
 	int channel; /* ours; -EBADF once the worker closed its end */
 	bool have_result;
-	uint64_t n_messages, n_progress;
+	bool unread; /* nobody took the request */
+	uint64_t n_messages, n_progress, n_debug;
 	uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: none */
 };
 
@@ -108,7 +114,8 @@ static int start_service(struct run *run)
 	if (r == 0)
 		r = send_request(run->job, ours);
 	/* It was there, and went: it says as little as one that ends later. */
-	if (r == 0 || r == -EPIPE || r == -ECONNRESET)
+	run->unread = r == -EPIPE || r == -ECONNRESET;
+	if (r == 0 || run->unread)
 		run->channel = take_fd(&ours);
 	return run->channel >= 0 ? 0 : r;
 }
@@ -163,22 +170,45 @@ static bool valid(const struct worker_message *m)
 		return m->error <= 0 && m->error >= -MAX_ERRNO;
 	if (m->kind == WORKER_IMAGE || m->kind == WORKER_KEEP)
 		return true;
+	if (m->kind == WORKER_DEBUG)
+		return m->build_id_size > 0 && m->build_id_size <= sizeof(m->build_id);
 	return m->kind == WORKER_PROGRESS && m->percent <= 100 && m->phase >= WORKER_PHASE_DECODE &&
 	       m->phase <= WORKER_PHASE_WRITE;
 }
 
 /* A worker that asks is waiting, so there is room for the answer; one that asks without listening
  * has no room any more. */
+static int answer(struct run *run, const struct worker_image *what, int fd)
+{
+	int r = channel_send(run->channel, what, sizeof(*what), &fd, what->error == 0);
+
+	/* Its death is seen elsewhere; one that cannot be answered would wait for ever. */
+	return r == 0 || r == -EPIPE || r == -ECONNRESET ? 0 : -EBADMSG;
+}
+
 static int answer_image(struct run *run, uint32_t image)
 {
 	const struct worker_job *job = run->job;
-	struct worker_image answer = {.image = image};
-	int r, fd = -EBADF;
+	struct worker_image what = {.image = image};
+	int fd = -EBADF;
 
-	answer.error = job->image ? job->image(job->userdata, image, &fd, &answer.size) : -ENOENT;
-	r = channel_send(run->channel, &answer, sizeof(answer), &fd, answer.error == 0);
-	/* Its death is seen elsewhere; one that cannot be answered would wait for ever. */
-	return r == 0 || r == -EPIPE || r == -ECONNRESET ? 0 : -EBADMSG;
+	what.error = job->image ? job->image(job->userdata, image, &fd, &what.size) : -ENOENT;
+	return answer(run, &what, fd);
+}
+
+/* Whoever was not told that he may ask has no reason to. */
+static int answer_debug(struct run *run, const struct worker_message *m)
+{
+	const struct worker_job *job = run->job;
+	struct worker_image what = {.image = m->image};
+	int fd = -EBADF;
+
+	if (!job->request.debug || ++run->n_debug > WORKER_MAX_DEBUG)
+		return -EBADMSG;
+	what.error = job->debug ? job->debug(job->userdata, m->image, m->build_id, m->build_id_size,
+					     &fd, &what.size)
+				: -ENOENT;
+	return answer(run, &what, fd);
 }
 
 static int on_progress(struct run *run, const struct worker_message *m)
@@ -203,6 +233,8 @@ static int on_message(struct run *run, const struct worker_message *m)
 		run->outcome->faults = m->faults;
 	} else if (m->kind == WORKER_IMAGE) {
 		return answer_image(run, m->image);
+	} else if (m->kind == WORKER_DEBUG) {
+		return answer_debug(run, m);
 	} else if (m->kind == WORKER_KEEP) {
 		if (run->job->keep)
 			run->job->keep(run->job->userdata, m->image, m->offset, m->size);
@@ -274,6 +306,8 @@ static int watch(struct run *run)
 			return -ECANCELED;
 		if (timeout == 0)
 			return WORKER_TIMEOUT;
+		/* net/unix/af_unix.c, unix_release_sock(): closed with messages unread. */
+		run->unread |= (fds[2].revents & POLLERR) != 0;
 		r = fds[2].revents ? on_channel(run) : 0;
 		if (r < 0)
 			return r;
@@ -321,17 +355,65 @@ static int finish(struct run *run)
 	return r < 0 ? r : judge(run, said);
 }
 
+static int attempt(struct run *run)
+{
+	int r;
+
+	*run->outcome = (struct worker_outcome){.exit_status = -1};
+	run->unread = false;
+	r = start(run);
+	if (r == 0)
+		r = finish(run);
+	run->pidfd = close_fd(run->pidfd);
+	run->channel = close_fd(run->channel);
+	return r;
+}
+
+/* Nobody has looked at the request: systemd closes what is beyond MaxConnections= of the socket,
+ * and so ends what cannot be started there. */
+static bool is_refused(const struct run *run, int r)
+{
+	if (!run->job->socket || is_ours(run) || run->n_messages > 0)
+		return false;
+	return r == -EAGAIN || (r == WORKER_FAILED && run->unread);
+}
+
+static int pause_before_next(const struct run *run, unsigned ms)
+{
+	struct pollfd cancel = {.fd = run->job->cancel_fd, .events = POLLIN};
+	int left = wait_ms(run->deadline);
+
+	if (left >= 0 && left <= (int)ms)
+		return WORKER_TIMEOUT;
+	return poll(&cancel, 1, (int)ms) > 0 ? -ECANCELED : 0;
+}
+
+static int start_after_all(struct run *run)
+{
+	int r;
+
+	*run->outcome = (struct worker_outcome){.exit_status = -1, .socket_error = -EAGAIN};
+	r = start_program(run);
+	if (r == 0)
+		r = finish(run);
+	close_fd(run->pidfd);
+	close_fd(run->channel);
+	return r;
+}
+
 int worker_run(const struct worker_job *job, struct worker_outcome *ret)
 {
 	struct run run = {.job = job, .outcome = ret, .pidfd = -EBADF, .channel = -EBADF};
 	int r;
 
-	*ret = (struct worker_outcome){.exit_status = -1};
 	run.deadline = deadline_of(job->timeout_usec);
-	r = start(&run);
-	if (r == 0)
-		r = finish(&run);
-	close_fd(run.pidfd);
-	close_fd(run.channel);
+	r = attempt(&run);
+	for (unsigned ms = FIRST_PAUSE_MS; is_refused(&run, r) && ms <= LAST_PAUSE_MS; ms *= 2) {
+		r = pause_before_next(&run, ms);
+		if (r == 0)
+			r = attempt(&run);
+	}
+	if (is_refused(&run, r) && access(job->program, X_OK) == 0)
+		r = start_after_all(&run);
 	return r;
 }

@@ -14,9 +14,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define WORKER_REQUEST_VERSION 5u
+#define WORKER_REQUEST_VERSION 6u
 
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
@@ -101,7 +102,12 @@ struct worker_request {
 	uint32_t no_symbols;
 	uint32_t has_only_uid; /* report: of processes that certainly belong to */
 	uint32_t only_uid;     /* that user, and nothing of any other (decoder/worker/permit.h) */
+	uint32_t lines;	       /* report: with source lines and inlined functions, by DWARF */
+	uint32_t debug;	       /* whoever started it answers WORKER_DEBUG */
 	uint32_t reserved;
+	/* Lines are looked for in so much CPU time; those that are left then are not in the report.
+	 * 0: no limit, what comes out is always the same. */
+	uint64_t lines_ns;
 };
 
 enum worker_phase { WORKER_PHASE_DECODE = 1, WORKER_PHASE_SYMBOLIZE = 2, WORKER_PHASE_WRITE = 3 };
@@ -113,17 +119,24 @@ struct worker_message {
 	int32_t error;	  /* of the result: 0 or -errno: -EBADMSG the bundle, -ENOSPC, -EIO the
 			   * output, ... */
 	uint64_t faults;  /* of the result: gaps found */
-	uint32_t image;	  /* of WORKER_IMAGE and WORKER_KEEP: index into the manifest's */
+	uint32_t image;	  /* of WORKER_IMAGE, _KEEP and _DEBUG: index into the manifest's */
 	uint32_t reserved;
-	uint64_t offset, size; /* of WORKER_KEEP: bytes of the file */
+	uint64_t offset, size;	/* of WORKER_KEEP: bytes of the file */
+	uint32_t build_id_size; /* of WORKER_DEBUG: 1 to 20 */
+	uint8_t build_id[20];
 };
 #define WORKER_PROGRESS 1u
 #define WORKER_RESULT	2u
 #define WORKER_IMAGE	3u /* asks for an image; nothing else is said before the answer */
 #define WORKER_KEEP	4u /* these bytes of an image were needed */
+/* Asks for the file apart that has the names and the DWARF of an image: answered like WORKER_IMAGE.
+ * The build id is what the worker read in the image: a stranger's word. */
+#define WORKER_DEBUG 5u
+/* In one decode no worker asks that more often: those beyond are answered without asking. */
+#define WORKER_MAX_DEBUG 65536u
 
-/* The answer to WORKER_IMAGE; error 0: with one fd, to be read with pread(2) only, as the file may
- * be a stranger's. */
+/* The answer to WORKER_IMAGE and WORKER_DEBUG; error 0: with one fd, to be read with pread(2) only,
+ * as the file may be a stranger's. */
 struct worker_image {
 	uint32_t image;
 	int32_t error; /* 0 or -errno */
@@ -151,8 +164,9 @@ typedef void (*worker_progress_fn)(void *userdata, unsigned phase, unsigned perc
 
 struct worker_job {
 	const char *program; /* path of ptsnap-decode */
-	/* Where one is started for each connection; PROGRAM is then for when nobody listens there.
-	 * NULL: PROGRAM it is. */
+	/* Where one is started for each connection; PROGRAM is then for when nobody listens there,
+	 * or each connection of several, some seconds apart, was closed before anything was read
+	 * from it (socket_error -EAGAIN). NULL: PROGRAM it is. */
 	const char *socket;
 	int bundle_fd; /* borrowed; readable */
 	int output_fd; /* borrowed; writable, at its position */
@@ -162,6 +176,10 @@ struct worker_job {
 	/* The worker asks for image number IMAGE, which may be any number: *ret_fd (borrowed until
 	 * the next call) and *ret_size; 0 or -errno. NULL: there are none. */
 	int (*image)(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size);
+	/* So for its file apart with names and DWARF, where request.debug says so; ID_SIZE 1 to 20,
+	 * of a stranger's choice. -ENOENT: there is none. NULL: there are none. */
+	int (*debug)(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		     int *ret_fd, uint64_t *ret_size);
 	/* These bytes of IMAGE were needed; all three may be any number. May be NULL. */
 	void (*keep)(void *userdata, uint32_t image, uint64_t offset, uint64_t size);
 	void *userdata;

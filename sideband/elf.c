@@ -3,8 +3,8 @@
  * offset, which is the same wherever the file is mapped: the program headers lead there from the
  * addresses in the symbol tables, for static, position-independent and shared files alike.
  *
- * The bytes are a stranger's: headers are checked before libelf sees them, tables and symbols are
- * limited in number. Only in the worker.
+ * The bytes are a stranger's: headers are checked before libelf sees them (elf_header.c), tables
+ * and symbols are limited in number (elf_symbols.c). Only in the worker.
  */
 #include "sideband/elf.h"
 
@@ -15,10 +15,8 @@
 #include "proto/base.h"
 #include "sideband/elf_private.h"
 
-#define MAX_SYMBOLS ((size_t)4 << 20)
-#define MAX_SPANS   1024u
-#define MAX_TABLES  8u
-#define MAX_NOTES   16u
+#define MAX_SPANS 1024u
+#define MAX_NOTES 16u
 
 /* --- Spans --- */
 
@@ -70,6 +68,19 @@ bool elf_offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret)
 		if (address < s->address || address - s->address >= s->end - s->begin)
 			continue;
 		*ret = s->begin + (address - s->address);
+		return true;
+	}
+	return false;
+}
+
+bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret)
+{
+	for (size_t i = 0; i < f->segments.n; i++) {
+		const struct elf_span *s = &f->segments.items[i];
+
+		if (offset < s->begin || offset >= s->end)
+			continue;
+		*ret = s->address + (offset - s->begin);
 		return true;
 	}
 	return false;
@@ -137,130 +148,6 @@ static int read_code_sections(struct elf_file *f)
 	return 0;
 }
 
-/* --- Symbols --- */
-
-int elf_add_candidate(struct elf_file *f, const struct elf_symbol *symbol, unsigned rank)
-{
-	if (f->n_candidates == MAX_SYMBOLS)
-		return 0;
-	if (f->n_candidates == f->candidates_capacity) {
-		size_t more = f->candidates_capacity ? 2 * f->candidates_capacity : 256;
-		struct elf_candidate *grown = reallocarray(f->candidates, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		f->candidates = grown;
-		f->candidates_capacity = more;
-	}
-	f->candidates[f->n_candidates++] = (struct elf_candidate){*symbol, rank};
-	return 0;
-}
-
-static unsigned rank_of(const GElf_Sym *sym)
-{
-	unsigned rank;
-
-	switch (GELF_ST_BIND(sym->st_info)) {
-	case STB_GLOBAL:
-	case STB_GNU_UNIQUE: rank = 0; break;
-	case STB_WEAK: rank = 1; break;
-	default: rank = 2;
-	}
-	return 2 * rank + (sym->st_size == 0);
-}
-
-static bool is_function(const GElf_Sym *sym)
-{
-	unsigned type = GELF_ST_TYPE(sym->st_info);
-
-	return (type == STT_FUNC || type == STT_GNU_IFUNC) && sym->st_shndx != SHN_UNDEF;
-}
-
-static int read_symbol(struct elf_file *f, Elf_Data *data, int index, size_t strings)
-{
-	struct elf_symbol s;
-	GElf_Sym sym;
-
-	if (!gelf_getsym(data, index, &sym) || !is_function(&sym) ||
-	    !elf_offset_of(f, sym.st_value, &s.offset))
-		return 0;
-	s.size = sym.st_size;
-	s.name = elf_strptr(f->elf, strings, sym.st_name);
-	if (!s.name || s.name[0] == 0)
-		return 0;
-	return elf_add_candidate(f, &s, rank_of(&sym));
-}
-
-static int read_table(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h)
-{
-	bool have = elf_have_section(f, h) && elf_have_section_number(f, h->sh_link);
-	Elf_Data *data = have ? elf_getdata(scn, NULL) : NULL;
-	size_t entry = gelf_fsize(f->elf, ELF_T_SYM, 1, EV_CURRENT);
-	size_t n = data && entry ? MIN_OF(data->d_size / entry, MAX_SYMBOLS) : 0;
-	int r = 0;
-
-	for (size_t i = 0; i < n && !r; i++)
-		r = read_symbol(f, data, (int)i, h->sh_link);
-	return r;
-}
-
-static int read_tables(struct elf_file *f)
-{
-	unsigned tables = 0;
-	Elf_Scn *scn = NULL;
-	GElf_Shdr h;
-	int r;
-
-	while (tables < MAX_TABLES && (scn = elf_nextscn(f->elf, scn))) {
-		if (!gelf_getshdr(scn, &h) || (h.sh_type != SHT_SYMTAB && h.sh_type != SHT_DYNSYM))
-			continue;
-		tables++;
-		r = read_table(f, scn, &h);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Aliases differ in underscores first (malloc, __libc_malloc), and the plainest is known best. */
-static int by_plainness(const char *a, const char *b)
-{
-	size_t x = strspn(a, "_"), y = strspn(b, "_");
-
-	if (x != y)
-		return x < y ? -1 : 1;
-	return strcmp(a, b);
-}
-
-static int by_offset(const void *a, const void *b)
-{
-	const struct elf_candidate *x = a, *y = b;
-
-	if (x->symbol.offset != y->symbol.offset)
-		return x->symbol.offset < y->symbol.offset ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return by_plainness(x->symbol.name, y->symbol.name);
-}
-
-static int choose_symbols(struct elf_file *f)
-{
-	if (f->n_candidates == 0)
-		return 0;
-	qsort(f->candidates, f->n_candidates, sizeof(*f->candidates), by_offset);
-	f->symbols = calloc(f->n_candidates, sizeof(*f->symbols));
-	if (!f->symbols)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->n_candidates; i++) {
-		const struct elf_symbol *s = &f->candidates[i].symbol;
-
-		if (f->n_symbols == 0 || f->symbols[f->n_symbols - 1].offset != s->offset)
-			f->symbols[f->n_symbols++] = *s;
-	}
-	free(TAKE_PTR(f->candidates));
-	return 0;
-}
-
 /* --- Build id --- */
 
 static bool find_build_id(struct elf_file *f, Elf_Data *data)
@@ -322,11 +209,13 @@ static int read_names(struct elf_file *f)
 	if (r == 0)
 		r = read_code_sections(f);
 	if (r == 0)
-		r = read_tables(f);
+		r = elf_add_tables(f, f);
+	if (r == 0)
+		r = elf_add_mini(f);
 	if (r == 0)
 		r = elf_add_plt(f);
 	if (r == 0)
-		r = choose_symbols(f);
+		r = elf_choose_symbols(f);
 	return r;
 }
 
@@ -359,6 +248,7 @@ int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct 
 	f->size = bytes->size;
 	f->need = bytes->need;
 	f->userdata = bytes->userdata;
+	f->room = bytes->room;
 	r = read_file(f, wanted);
 	if (r != 0) {
 		elf_file_free(f);
@@ -382,9 +272,12 @@ void elf_file_free(struct elf_file *f)
 	free(f->plt_names);
 	free(f->candidates);
 	free(f->symbols);
+	free(f->ranks);
 	free(f->segments.items);
 	free(f->code.items);
 	elf_end(f->elf);
+	elf_file_free(f->debug);
+	elf_drop_mini(f);
 	free(f);
 }
 
@@ -392,10 +285,4 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size)
 {
 	*ret_size = f->build_id_size;
 	return f->build_id;
-}
-
-const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n)
-{
-	*ret_n = f->n_symbols;
-	return f->symbols;
 }

@@ -26,15 +26,26 @@ struct elf_bytes {
 	size_t size;
 	bool (*need)(void *userdata, uint64_t offset, uint64_t size); /* NULL: all is there */
 	void *userdata;
+	/* What may be unpacked, of all files that have the same counter: counted down, and up again
+	 * when it is freed; as long as the file. NULL: only each one's own limits count. */
+	uint64_t *room;
 };
 enum elf_wanted { ELF_NAMES, ELF_BUILD_ID /* nothing else */ };
 int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct elf_file **ret);
 void elf_file_free(struct elf_file *f);
+/* The names of DEBUG (as of elf_file_open(); borrowed as long as F), which has the same build id,
+ * are F's too: a file of which only the symbols and the DWARF were kept. What elf_file_symbols()
+ * gave before is void. 0; ELF_NOT: it is no ELF file, or another build's; -ENOMEM. */
+int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug);
 /* The GNU build id; *ret_size 0: none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
-/* Function symbols of .symtab and .dynsym, sorted by offset, duplicates at one offset reduced to
- * the best (global before local, sized before unsized); PLT entries named "NAME@plt". */
+/* Function symbols of .symtab, .dynsym and .gnu_debugdata (a small symbol table, packed by xz),
+ * sorted by offset, duplicates at one offset reduced to the best (global before local, sized before
+ * unsized); PLT entries named "NAME@plt". */
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
+/* The address, as the file counts them, of what lies at OFFSET; false: no segment brings it there.
+ */
+bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret);
 /* The section with code (or, where a file has no sections, the segment) around OFFSET: false when
  * there is none. */
 bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begin,

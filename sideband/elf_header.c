@@ -161,11 +161,3 @@ bool elf_have_section(struct elf_file *f, const GElf_Shdr *h)
 {
 	return h->sh_type == SHT_NOBITS || elf_have(f, h->sh_offset, h->sh_size);
 }
-
-bool elf_have_section_number(struct elf_file *f, size_t index)
-{
-	Elf_Scn *scn = f->need ? elf_getscn(f->elf, index) : NULL;
-	GElf_Shdr h;
-
-	return !f->need || (scn && gelf_getshdr(scn, &h) && elf_have_section(f, &h));
-}

@@ -67,16 +67,15 @@ static bool get_relocation(Elf_Data *data, int index, bool with_addend, GElf_Rel
 }
 
 /* The dynamic symbols that the relocations of section H refer to. */
-static Elf_Data *symbols_of(struct elf_file *f, const GElf_Shdr *h, size_t *ret_strings)
+static Elf_Data *symbols_of(struct elf_file *f, const GElf_Shdr *h, struct elf_strings *ret_strings)
 {
 	Elf_Scn *scn = elf_getscn(f->elf, h->sh_link);
 	GElf_Shdr symbols;
 
 	if (!scn || !gelf_getshdr(scn, &symbols) || symbols.sh_type != SHT_DYNSYM ||
 	    !elf_have_section(f, h) || !elf_have_section(f, &symbols) ||
-	    !elf_have_section_number(f, symbols.sh_link))
+	    !elf_strings_of(f, symbols.sh_link, ret_strings))
 		return NULL;
-	*ret_strings = symbols.sh_link;
 	return elf_getdata(scn, NULL);
 }
 
@@ -84,7 +83,7 @@ static int read_relocations(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h
 			    struct slots *slots)
 {
 	bool with_addend = h->sh_type == SHT_RELA;
-	size_t strings = 0;
+	struct elf_strings strings;
 	Elf_Data *symbols = symbols_of(f, h, &strings);
 	Elf_Data *data = symbols ? elf_getdata(scn, NULL) : NULL;
 	GElf_Rela rela;
@@ -98,7 +97,7 @@ static int read_relocations(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h
 		if (!names_a_slot(rela.r_info) ||
 		    !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
 			continue;
-		name = elf_strptr(f->elf, strings, sym.st_name);
+		name = elf_string(&strings, sym.st_name);
 		if (name && name[0] && add_slot(slots, rela.r_offset, name) < 0)
 			return -ENOMEM;
 	}
@@ -121,16 +120,6 @@ static const char *name_of(const struct slots *slots, uint64_t address)
 	return found ? found->name : NULL;
 }
 
-static const char *section_name(const struct elf_file *f, const GElf_Shdr *h)
-{
-	size_t strings;
-	const char *name = NULL;
-
-	if (elf_getshdrstrndx(f->elf, &strings) == 0)
-		name = elf_strptr(f->elf, strings, h->sh_name);
-	return name ? name : "";
-}
-
 static int read_slots(struct elf_file *f, struct slots *slots)
 {
 	unsigned tables = 0;
@@ -140,7 +129,7 @@ static int read_slots(struct elf_file *f, struct slots *slots)
 	while ((scn = elf_nextscn(f->elf, scn))) {
 		if (!gelf_getshdr(scn, &h))
 			continue;
-		if (strcmp(section_name(f, &h), ".got.plt") == 0)
+		if (strcmp(elf_section_name(f, &h), ".got.plt") == 0)
 			slots->got = h.sh_addr;
 		if ((h.sh_type != SHT_RELA && h.sh_type != SHT_REL) || tables++ >= MAX_TABLES)
 			continue;
@@ -241,15 +230,14 @@ int elf_add_plt(struct elf_file *f)
 	unsigned tables = 0;
 	Elf_Scn *scn = NULL;
 	GElf_Shdr h;
-	size_t strings;
-	int r = 0;
+	int r;
 
-	if (elf_getshdrstrndx(f->elf, &strings) == 0 && !elf_have_section_number(f, strings))
+	if (!elf_have_section_names(f))
 		return 0;
 	r = read_slots(f, &slots);
 
 	while (!r && slots.n > 0 && tables < MAX_TABLES && (scn = elf_nextscn(f->elf, scn))) {
-		if (!gelf_getshdr(scn, &h) || strncmp(section_name(f, &h), ".plt", 4) != 0)
+		if (!gelf_getshdr(scn, &h) || strncmp(elf_section_name(f, &h), ".plt", 4) != 0)
 			continue;
 		tables++;
 		r = read_entries(f, &slots, &h);

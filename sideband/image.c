@@ -1,6 +1,6 @@
 /*
  * The code that a process had at an address: which image is mapped there (image_index.c), and its
- * bytes (image_bytes.c). Only in the worker; one thread at a time.
+ * bytes (image_bytes.c, image_elf.c). Only in the worker; one thread at a time.
  */
 #include "sideband/image.h"
 
@@ -21,7 +21,7 @@ int image_set_new(const struct image_source *sources, size_t n, const struct ima
 {
 	struct image_set *s;
 
-	if (n >= UINT32_MAX)
+	if (n >= UINT32_MAX / 2)
 		return -E2BIG;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -29,10 +29,10 @@ int image_set_new(const struct image_source *sources, size_t n, const struct ima
 	s->n = n;
 	if (loader)
 		s->loader = *loader;
-	if (!s->loader.max_filled)
-		s->loader.max_filled = IMAGE_MAX_FILLED;
-	s->sources = calloc(n + 1, sizeof(*s->sources));
-	s->bodies = calloc(n + 1, sizeof(*s->bodies));
+	s->n_all = s->loader.debug ? 2 * n : n;
+	s->room = s->loader.max_filled ? s->loader.max_filled : IMAGE_MAX_FILLED;
+	s->sources = calloc(s->n_all + 1, sizeof(*s->sources));
+	s->bodies = calloc(s->n_all + 1, sizeof(*s->bodies));
 	for (size_t i = 0; s->sources && i < n; i++) {
 		s->sources[i] = sources[i];
 		if (!sources[i].path)
@@ -195,7 +195,7 @@ const uint8_t *image_need(struct image_set *s, uint32_t image, uint64_t offset, 
 	const uint8_t *bytes = NULL;
 	struct image_range range;
 
-	if (image >= s->n || image_bytes_open(s, image) != 0)
+	if (image >= s->n_all || image_bytes_open(s, image) != 0)
 		return NULL;
 	for (uint64_t at = offset, left = size; left > 0;) {
 		uint64_t n;
@@ -245,7 +245,7 @@ static void need_names(struct image_set *s, uint32_t image)
 		elf_file_free(f);
 }
 
-int image_set_needed(struct image_set *s,
+int image_set_needed(struct image_set *s, bool names,
 		     int (*fn)(void *userdata, uint32_t image, uint64_t offset, uint64_t size),
 		     void *userdata)
 {
@@ -253,7 +253,7 @@ int image_set_needed(struct image_set *s,
 		const struct image_body *b = &s->bodies[i];
 		uint64_t at = 0, offset;
 
-		if (b->touched)
+		if (b->touched && names)
 			need_names(s, (uint32_t)i);
 		while (b->touched && next_needed(b, &at, &offset)) {
 			int r = fn(userdata, (uint32_t)i, offset, MIN_OF(at, b->end) - offset);

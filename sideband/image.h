@@ -60,7 +60,12 @@ struct image_loader {
 	 * there), or -errno. */
 	ssize_t (*read)(void *userdata, uint32_t image, uint64_t offset, void *to, size_t size);
 	void *userdata;
-	uint64_t max_filled; /* bytes that are read at most; 0: IMAGE_MAX_FILLED */
+	uint64_t max_filled; /* bytes that are read, or unpacked, at most; 0: IMAGE_MAX_FILLED */
+	/* The size of a file apart that has the names and the DWARF of IMAGE, which has that build
+	 * id. It is read as image number N + IMAGE, where N is that of the set's sources. 0 or
+	 * -errno. NULL: there are none. */
+	int (*debug)(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		     uint64_t *ret_size);
 };
 
 /* LOADER may be NULL. 0, -ENOMEM, -E2BIG. */
@@ -68,9 +73,10 @@ int image_set_new(const struct image_source *sources, size_t n, const struct ima
 		  struct image_set **ret);
 void image_set_free(struct image_set *s);
 /* What was needed of images that lie elsewhere: for each of them the pieces, in order: the code
- * pages that were touched (in blocks of 16 KiB) and what names and build ids were read from. FN's
- * first non-zero result ends it. */
-int image_set_needed(struct image_set *s,
+ * pages that were touched (in blocks of 16 KiB) and what names and build ids were read from; with
+ * NAMES also of images whose names nobody has read yet, which are then. FN's first non-zero result
+ * ends it. */
+int image_set_needed(struct image_set *s, bool names,
 		     int (*fn)(void *userdata, uint32_t image, uint64_t offset, uint64_t size),
 		     void *userdata);
 
@@ -108,5 +114,15 @@ const uint8_t *image_need(struct image_set *s, uint32_t image, uint64_t offset, 
  * also where its first byte is not at hand. */
 struct elf_file;
 int image_open_elf(struct image_set *s, uint32_t image, struct elf_file **ret);
+/* Asks the loader for the file apart of IMAGE, which has that build id: 0, then it is had by
+ * image_need() and image_elf_bytes() as number *ret_image; nothing else takes that number, and
+ * image_set_needed() does not tell of it. ELF_NOT: there is none. Its build id is the caller's to
+ * compare. */
+int image_open_debug(struct image_set *s, uint32_t image, const uint8_t *build_id, size_t id_size,
+		     uint32_t *ret_image);
+/* IMAGE for elf_file_open() and the like: what they need is brought when they ask. *RET is valid as
+ * long as the set. 0, or ELF_NOT: its first byte is not at hand. */
+struct elf_bytes;
+int image_elf_bytes(struct image_set *s, uint32_t image, struct elf_bytes *ret);
 /* Whether anybody asked for its bytes. */
 bool image_was_asked(const struct image_set *s, uint32_t image);

@@ -14,7 +14,6 @@
 
 #include "proto/base.h"
 #include "proto/manifest.h"
-#include "sideband/elf.h"
 #include "sideband/image_private.h"
 
 #define PAGE_SHIFT 12
@@ -92,7 +91,7 @@ static int fill(struct image_set *s, uint32_t image, uint64_t begin, uint64_t en
 	struct image_body *b = &s->bodies[image];
 	uint64_t room = (end - begin + BLOCK - 1) & ~(BLOCK - 1);
 
-	if (room > s->loader.max_filled - s->filled) {
+	if (room > s->room) {
 		source->missing = "no more bytes of images are read: the limit was reached";
 		return -ENOSPC;
 	}
@@ -100,7 +99,7 @@ static int fill(struct image_set *s, uint32_t image, uint64_t begin, uint64_t en
 		source->missing = "there was no memory for all of its bytes";
 		return -errno;
 	}
-	s->filled += room;
+	s->room -= room;
 	if (source->n_pieces) {
 		copy_pieces(source, b, begin, end);
 		return 0;
@@ -238,8 +237,10 @@ static int open_pieces(const struct image_source *source, struct image_body *b)
 }
 
 /* Room for the whole image, and for what is known of its parts. */
-static int reserve(struct image_set *s, struct image_source *source, struct image_body *b)
+int image_bytes_reserve(struct image_set *s, uint32_t image)
 {
+	struct image_source *source = &s->sources[image];
+	struct image_body *b = &s->bodies[image];
 	uint64_t size = blocks_of(b->size) << BLOCK_SHIFT;
 	void *region;
 
@@ -263,63 +264,6 @@ static int reserve(struct image_set *s, struct image_source *source, struct imag
 	return 0;
 }
 
-/* --- ELF --- */
-
-struct reading {
-	struct image_set *set;
-	uint32_t image;
-};
-
-static bool is_there(void *userdata, uint64_t offset, uint64_t size)
-{
-	const struct reading *r = userdata;
-
-	return image_need(r->set, r->image, offset, size) != NULL;
-}
-
-/* IMAGE is open. */
-static int open_elf(struct image_set *s, uint32_t image, enum elf_wanted wanted,
-		    struct elf_file **ret)
-{
-	const struct image_source *source = &s->sources[image];
-	const struct image_body *b = &s->bodies[image];
-	struct reading reading = {s, image};
-	struct elf_bytes bytes = {.bytes = source->bytes, .size = source->size};
-
-	if (b->region)
-		bytes = (struct elf_bytes){b->region, (size_t)b->size, is_there, &reading};
-	else if (source->offset != 0)
-		return ELF_NOT;
-	return elf_file_open(&bytes, wanted, ret);
-}
-
-int image_open_elf(struct image_set *s, uint32_t image, struct elf_file **ret)
-{
-	if (image >= s->n || image_bytes_open(s, image) != 0)
-		return ELF_NOT;
-	s->bodies[image].named = true;
-	return open_elf(s, image, ELF_NAMES, ret);
-}
-
-/* The recorder opens by path what the records know by build id; it does not read files. */
-static bool has_its_build_id(struct image_set *s, uint32_t image)
-{
-	const struct image_source *source = &s->sources[image];
-	struct elf_file *f;
-	const uint8_t *id;
-	size_t size;
-	bool same;
-
-	if (source->build_id_size == 0)
-		return true;
-	if (open_elf(s, image, ELF_BUILD_ID, &f) != 0)
-		return false;
-	id = elf_file_build_id(f, &size);
-	same = size == source->build_id_size && memcmp(id, source->build_id, size) == 0;
-	elf_file_free(f);
-	return same;
-}
-
 /* --- Opening --- */
 
 /* 0 or -errno. */
@@ -338,7 +282,7 @@ static int open_image(struct image_set *s, uint32_t image)
 	r = source->bytes ? open_pieces(source, b) : open_elsewhere(s, image);
 	b->end = b->size;
 	if (r == 0)
-		r = reserve(s, source, b);
+		r = image_bytes_reserve(s, image);
 	return r;
 }
 
@@ -356,10 +300,10 @@ int image_bytes_open(struct image_set *s, uint32_t image)
 
 	if (b->state == IMAGE_OPEN)
 		return 0;
-	if (b->state == IMAGE_NONE)
+	if (b->state == IMAGE_NONE || image >= s->n)
 		return why_not(source);
 	b->state = open_image(s, image) == 0 ? IMAGE_OPEN : IMAGE_NONE;
-	if (b->state == IMAGE_OPEN && !has_its_build_id(s, image)) {
+	if (b->state == IMAGE_OPEN && !image_has_its_build_id(s, image)) {
 		b->state = IMAGE_NONE;
 		source->mismatch = true;
 		source->missing = "the file has another build id than what was mapped";
@@ -369,7 +313,7 @@ int image_bytes_open(struct image_set *s, uint32_t image)
 
 void image_bytes_done(struct image_set *s)
 {
-	for (size_t i = 0; i < s->n; i++) {
+	for (size_t i = 0; i < s->n_all; i++) {
 		struct image_body *b = &s->bodies[i];
 
 		if (b->region)

@@ -22,11 +22,27 @@ sideband_libptsideband_a_SOURCES = \
 # Parses what strangers wrote: for the sandboxed worker alone.
 sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) $(ZSTD_CFLAGS) -Wconversion
 sideband_libptimage_a_SOURCES = \
+	sideband/demangle.c sideband/demangle.h \
+	sideband/demangle_rust.c sideband/demangle_rust.h \
+	sideband/dwarf.c sideband/dwarf.h sideband/dwarf_private.h \
+	sideband/dwarf_abbrev.c \
+	sideband/dwarf_chain.c \
+	sideband/dwarf_line_header.c sideband/dwarf_line.h \
+	sideband/dwarf_lines.c \
+	sideband/dwarf_section.c \
+	sideband/dwarf_show.c \
+	sideband/dwarf_room.c \
+	sideband/dwarf_span.c \
+	sideband/dwarf_unit.c \
 	sideband/elf.c sideband/elf.h sideband/elf_private.h \
 	sideband/elf_header.c \
+	sideband/elf_mini.c \
 	sideband/elf_plt.c \
+	sideband/elf_strings.c \
+	sideband/elf_symbols.c \
 	sideband/image.c sideband/image.h sideband/image_private.h \
 	sideband/image_bytes.c \
+	sideband/image_elf.c \
 	sideband/image_index.c \
 	sideband/kernel.c sideband/kernel.h sideband/kernel_private.h \
 	sideband/kernel_elf.c sideband/kernel_elf.h \
@@ -39,4 +55,5 @@ sideband_libptimage_a_SOURCES = \
 	sideband/kernel_poke.c \
 	sideband/kernel_symbols.c \
 	sideband/perfmap.c sideband/perfmap.h \
-	sideband/symbols.c sideband/symbols.h
+	sideband/symbols.c sideband/symbols.h sideband/symbols_private.h \
+	sideband/symbols_lines.c

@@ -1,7 +1,7 @@
 /*
  * The function at a file offset. An image's symbols are read when it is first asked for; between
  * two of them lies a function without a name, so that every place in the code belongs to exactly
- * one. Only in the worker; one thread at a time.
+ * one. Source lines are in symbols_lines.c. Only in the worker; one thread at a time.
  */
 #include "sideband/symbols.h"
 
@@ -11,32 +11,10 @@
 
 #include "proto/base.h"
 #include "sideband/elf.h"
+#include "sideband/symbols_private.h"
 
 /* How many symbols before the nearest may still reach over it (code with inner symbols). */
 #define NESTING 8u
-
-struct opened {
-	bool tried;
-	struct elf_file *elf; /* NULL: no ELF file, not at hand, or no memory */
-};
-
-/* The names of code in a process' memory. */
-struct map {
-	uint32_t pid;
-	const void *text; /* borrowed */
-	size_t size;
-	bool tried;
-	struct perfmap *map; /* NULL: not read, or no memory */
-};
-
-struct symbols {
-	struct image_set *images;
-	struct opened *opened; /* by image */
-	size_t n;
-	struct map *maps; /* in order of pid */
-	size_t n_maps, maps_capacity;
-	bool left_out; /* nothing is read */
-};
 
 int symbols_new(struct image_set *images, struct symbols **ret)
 {
@@ -45,6 +23,7 @@ int symbols_new(struct image_set *images, struct symbols **ret)
 	if (!s)
 		return -ENOMEM;
 	s->images = images;
+	s->limits.left = SYMBOLS_MAX_DWARF;
 	while (image_source(images, (uint32_t)s->n))
 		s->n++;
 	s->opened = calloc(s->n + 1, sizeof(*s->opened));
@@ -60,8 +39,10 @@ void symbols_free(struct symbols *s)
 {
 	if (!s)
 		return;
-	for (size_t i = 0; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
+		symbols_lines_done(&s->opened[i]);
 		elf_file_free(s->opened[i].elf);
+	}
 	for (size_t i = 0; i < s->n_maps; i++)
 		perfmap_free(s->maps[i].map);
 	free(s->maps);
@@ -73,6 +54,11 @@ void symbols_leave_out(struct symbols *s)
 {
 	s->left_out = true;
 	s->n_maps = 0;
+}
+
+void symbols_use_debug_files(struct symbols *s)
+{
+	s->use_apart = true;
 }
 
 /* The first map of a process that is not before PID. */
@@ -94,7 +80,7 @@ static size_t map_at(const struct symbols *s, uint32_t pid)
 int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
 {
 	size_t at = map_at(s, pid), capacity = s->maps_capacity ? 2 * s->maps_capacity : 16;
-	struct map *maps;
+	struct symbols_map *maps;
 
 	if (at < s->n_maps && s->maps[at].pid == pid)
 		return 0;
@@ -106,7 +92,7 @@ int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t si
 		s->maps_capacity = capacity;
 	}
 	memmove(&s->maps[at + 1], &s->maps[at], (s->n_maps - at) * sizeof(*s->maps));
-	s->maps[at] = (struct map){.pid = pid, .text = text, .size = size};
+	s->maps[at] = (struct symbols_map){.pid = pid, .text = text, .size = size};
 	s->n_maps++;
 	return 0;
 }
@@ -122,7 +108,7 @@ bool symbols_has_map(const struct symbols *s, uint32_t pid)
 static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 {
 	size_t at = map_at(s, pid);
-	struct map *map;
+	struct symbols_map *map;
 
 	if (at == s->n_maps || s->maps[at].pid != pid)
 		return NULL;
@@ -163,20 +149,48 @@ static void find_in_memory(struct symbols *s, const struct image_source *source,
 	ret->name = f.name;
 }
 
-/* NULL: none. */
-static const struct elf_file *open_image(struct symbols *s, uint32_t image)
+/* The file apart of IMAGE, which is O: its names are the image's, too. What is in the kernel has
+ * its names and lines elsewhere. */
+static void add_apart(struct symbols *s, uint32_t image, struct symbols_image *o)
 {
-	struct opened *o;
+	struct elf_bytes bytes;
+	const uint8_t *id;
+	uint32_t number;
+	size_t size;
+
+	id = elf_file_build_id(o->elf, &size);
+	if (size == 0 || image_source(s->images, image)->apart ||
+	    image_open_debug(s->images, image, id, size, &number) != 0 ||
+	    image_elf_bytes(s->images, number, &bytes) != 0 ||
+	    elf_file_add_names(o->elf, &bytes) != 0)
+		return;
+	o->has_apart = true;
+	o->apart = number;
+}
+
+struct symbols_image *symbols_open_image(struct symbols *s, uint32_t image)
+{
+	struct symbols_image *o;
 
 	if (image >= s->n || s->left_out)
 		return NULL;
 	o = &s->opened[image];
-	if (o->tried)
-		return o->elf;
-	o->tried = true;
-	if (image_open_elf(s->images, image, &o->elf) != 0)
-		o->elf = NULL;
-	return o->elf;
+	if (!o->tried) {
+		o->tried = true;
+		if (image_open_elf(s->images, image, &o->elf) != 0)
+			o->elf = NULL;
+		if (o->elf && s->use_apart)
+			add_apart(s, image, o);
+	}
+	return o->elf ? o : NULL;
+}
+
+/* NULL: none. */
+static const struct elf_file *open_elf(struct symbols *s, uint32_t image)
+{
+	const struct symbols_image *o = symbols_open_image(s, image);
+
+	return o ? o->elf : NULL;
 }
 
 /* The first of N symbols beyond OFFSET. */
@@ -261,7 +275,7 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 		find_in_memory(s, source, ret);
 		return;
 	}
-	elf = open_image(s, image);
+	elf = open_elf(s, image);
 	if (!elf)
 		return;
 	if (!elf_file_code(elf, offset, &begin, &end)) {
@@ -289,7 +303,7 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 
 const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_size)
 {
-	const struct elf_file *elf = open_image(s, image);
+	const struct elf_file *elf = open_elf(s, image);
 
 	*ret_size = 0;
 	return elf ? elf_file_build_id(elf, ret_size) : NULL;

@@ -22,6 +22,10 @@ int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t si
  * has a name then but what the kernel's own list names, and each image is one function. */
 void symbols_leave_out(struct symbols *s);
 
+/* Before anything was asked for: files apart with names and DWARF are asked for
+ * (image_open_debug()), for each image once. */
+void symbols_use_debug_files(struct symbols *s);
+
 struct symbol {
 	uint32_t image;
 	uint64_t offset;  /* start of the function in the file */
@@ -43,3 +47,25 @@ bool symbols_find_in_map(struct symbols *s, uint32_t pid, uint64_t address,
 			 struct perfmap_function *ret);
 /* Build id of an image; *ret_size 0: none. */
 const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_size);
+
+/* Source lines and inlined functions at OFFSET of IMAGE, as dwarf_file_find() has them; DWARF is
+ * read on first use: that of the image's own file, else of its file apart. Code in memory and in
+ * the kernel has none. The number of frames, at most MAX. */
+struct dwarf_frame;
+size_t symbols_lines(struct symbols *s, uint32_t image, uint64_t offset, struct dwarf_frame *ret,
+		     size_t max);
+/* Of all images together so many bytes of files are brought for DWARF: what was needed is kept. */
+#define SYMBOLS_MAX_DWARF (UINT64_C(256) << 20)
+/* ENOUGH is asked now and then while symbols_lines() looks: true: it ends, with what it has. NULL:
+ * nobody is. */
+void symbols_limit_lines(struct symbols *s, bool (*enough)(void *userdata), void *userdata);
+/* How it is about the DWARF of IMAGE. */
+enum symbols_dwarf {
+	SYMBOLS_DWARF_UNASKED, /* nobody called symbols_lines() for it */
+	SYMBOLS_DWARF_NONE,
+	SYMBOLS_DWARF_OWN,   /* in the file that was mapped */
+	SYMBOLS_DWARF_APART, /* in another of the same build id */
+	/* There is too much of it (DWARF_MAX_BYTES, SYMBOLS_MAX_DWARF, the set's limits). */
+	SYMBOLS_DWARF_LARGE,
+};
+enum symbols_dwarf symbols_dwarf(const struct symbols *s, uint32_t image);

@@ -1,19 +1,21 @@
 /*
- * The worker's end of WORKER_IMAGE and WORKER_KEEP. What comes is a file that may be a stranger's:
- * it is read with pread(2) alone, as a mapping of it would kill us when it shrinks.
+ * The worker's end of WORKER_IMAGE, WORKER_DEBUG and WORKER_KEEP. What comes is a file that may be
+ * a stranger's: it is read with pread(2) alone, as a mapping of it would kill us when it shrinks.
  */
 #include "decoder/worker/ask.h"
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "proto/worker.h"
 
-void ask_init(struct ask *a, int channel)
+void ask_init(struct ask *a, int channel, uint32_t n_images, bool with_debug)
 {
-	*a = (struct ask){.channel = channel};
+	*a = (struct ask){.channel = channel, .n_images = n_images, .debug = with_debug};
 	for (size_t i = 0; i < ASK_MAX_OPEN; i++)
 		a->files[i].fd = -1;
 }
@@ -22,6 +24,8 @@ void ask_done(struct ask *a)
 {
 	for (size_t i = 0; i < ASK_MAX_OPEN; i++)
 		a->files[i].fd = close_fd(a->files[i].fd);
+	free(a->build_ids);
+	a->build_ids = NULL;
 }
 
 static int send(const struct ask *a, const struct worker_message *m)
@@ -64,9 +68,30 @@ static struct ask_file *take_place(struct ask *a)
 	return oldest;
 }
 
+/* Of a file apart only what was asked for before is known. */
+static int make_question(struct ask *a, uint32_t image, struct worker_message *ret)
+{
+	const struct ask_build_id *id;
+
+	*ret = (struct worker_message){.kind = WORKER_IMAGE, .image = image};
+	if (image < a->n_images)
+		return 0;
+	ret->kind = WORKER_DEBUG;
+	ret->image = image - a->n_images;
+	if (a->build_ids == NULL || ret->image >= a->n_images)
+		return -ENOENT;
+	id = &a->build_ids[ret->image];
+	if (id->size == 0 || a->n_debug >= WORKER_MAX_DEBUG)
+		return -ENOENT;
+	a->n_debug++;
+	ret->build_id_size = id->size;
+	memcpy(ret->build_id, id->bytes, id->size);
+	return 0;
+}
+
 static int find(struct ask *a, uint32_t image, struct ask_file **ret)
 {
-	const struct worker_message question = {.kind = WORKER_IMAGE, .image = image};
+	struct worker_message question;
 	struct ask_file *place;
 	int r;
 
@@ -78,10 +103,13 @@ static int find(struct ask *a, uint32_t image, struct ask_file **ret)
 		*ret = &a->files[i];
 		return 0;
 	}
+	r = make_question(a, image, &question);
+	if (r < 0)
+		return r;
 	place = take_place(a);
 	r = send(a, &question);
 	if (r == 0)
-		r = receive(a, image, &place->fd, &place->size);
+		r = receive(a, question.image, &place->fd, &place->size);
 	if (r < 0)
 		return r;
 	place->image = image;
@@ -98,6 +126,24 @@ static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
 	if (r == 0)
 		*ret_size = f->size;
 	return r;
+}
+
+static int open_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		      uint64_t *ret_size)
+{
+	struct ask *a = userdata;
+	struct ask_build_id *id;
+
+	if (image >= a->n_images || id_size > sizeof(id->bytes))
+		return -ENOENT;
+	if (a->build_ids == NULL)
+		a->build_ids = calloc(a->n_images, sizeof(*a->build_ids));
+	if (a->build_ids == NULL)
+		return -ENOMEM;
+	id = &a->build_ids[image];
+	id->size = (uint8_t)id_size;
+	memcpy(id->bytes, build_id, id_size);
+	return open_image(a, a->n_images + image, ret_size);
 }
 
 static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void *to, size_t size)
@@ -118,8 +164,11 @@ static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void 
 
 struct image_loader ask_loader(struct ask *a, uint64_t max_filled)
 {
-	return (struct image_loader){
-		.open = open_image, .read = read_image, .userdata = a, .max_filled = max_filled};
+	return (struct image_loader){.open = open_image,
+				     .read = read_image,
+				     .userdata = a,
+				     .max_filled = max_filled,
+				     .debug = a->debug ? open_debug : NULL};
 }
 
 int ask_keep(struct ask *a, uint32_t image, uint64_t offset, uint64_t size)
@@ -127,5 +176,5 @@ int ask_keep(struct ask *a, uint32_t image, uint64_t offset, uint64_t size)
 	const struct worker_message m = {
 		.kind = WORKER_KEEP, .image = image, .offset = offset, .size = size};
 
-	return send(a, &m);
+	return image < a->n_images ? send(a, &m) : 0;
 }

@@ -209,6 +209,8 @@ static int write_result(struct decode_job *job)
 		.limit = request->report_limit,
 		.pretty = request->pretty,
 		.no_symbols = request->no_symbols != 0,
+		.lines = request->lines != 0 && request->no_symbols == 0,
+		.lines_ns = request->lines_ns,
 		.version = job->sink->version,
 	};
 
@@ -225,14 +227,16 @@ static int write_result(struct decode_job *job)
 	}
 }
 
-/* When all is written: names were needed for that, too. */
+/* When all is written: names were needed for that, too; unless they are what is to be kept away
+ * from. */
 static int keep_images(const struct decode_job *job)
 {
 	const struct decode_sink *sink = job->sink;
 
 	if (!job->request->keep || sink->keep == NULL)
 		return 0;
-	return image_set_needed(job->d->replay->images, sink->keep, sink->userdata);
+	return image_set_needed(job->d->replay->images, !job->request->no_symbols, sink->keep,
+				sink->userdata);
 }
 
 static int replay(struct decode_job *job)
@@ -330,6 +334,8 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 		replay_kernel_forget(replay);
 	if (job->request->no_symbols)
 		symbols_leave_out(replay->symbols);
+	else if (job->request->debug)
+		symbols_use_debug_files(replay->symbols);
 	r = decode_init(&d, replay);
 	job->d = &d;
 	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
@@ -354,6 +360,8 @@ static bool is_sound(const struct worker_request *q)
 		return false;
 	if (q->has_only_uid && (q->view != WORKER_VIEW_REPORT || q->skim != WORKER_SKIM_NONE ||
 				q->repeat > 0 || q->gap > 0 || q->keep || q->has_deadline))
+		return false;
+	if (q->lines && (q->view != WORKER_VIEW_REPORT || q->skim != WORKER_SKIM_NONE))
 		return false;
 	if (q->skim != WORKER_SKIM_NONE)
 		return q->repeat == 0 && !q->has_deadline && !q->hash && q->gap == 0;

@@ -36,6 +36,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_parts.h \
 	decoder/worker/report_processes.c \
 	decoder/worker/report_reach.c \
+	decoder/worker/report_source.c \
 	decoder/worker/report_threads.c \
 	decoder/worker/report_turns.c \
 	decoder/worker/report_untraced.c \
@@ -93,5 +94,5 @@ WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libpt
 	$(JSONC_LIBS) $(ZSTD_LIBS) -lm
 
 decoder_worker_ptsnap_decode_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\"
-decoder_worker_ptsnap_decode_SOURCES = decoder/worker/main.c
+decoder_worker_ptsnap_decode_SOURCES = decoder/worker/main.c decoder/worker/realpath.c
 decoder_worker_ptsnap_decode_LDADD = $(WORKER_LIBS)

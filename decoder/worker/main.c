@@ -211,7 +211,7 @@ static int decode(const struct order *order, uint64_t began, const char *version
 {
 	struct parent parent = {.began = began};
 	struct ask *ask = &parent.ask;
-	const struct image_loader loader = ask_loader(ask, image_limit(&order->request));
+	struct image_loader loader;
 	const struct decode_sink sink = {
 		.fd = order->output_fd,
 		.version = version,
@@ -227,7 +227,9 @@ static int decode(const struct order *order, uint64_t began, const char *version
 
 	if (r < 0)
 		return r;
-	ask_init(ask, CHANNEL_FD);
+	ask_init(ask, CHANNEL_FD, (uint32_t)bundle_manifest(bundle)->n_images,
+		 order->request.debug != 0);
+	loader = ask_loader(ask, image_limit(&order->request));
 	r = decode_run(bundle, &order->request, &sink, ret_faults);
 	ask_done(ask);
 	return r;

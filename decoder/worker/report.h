@@ -12,6 +12,8 @@ struct report_options {
 	uint64_t limit; /* bytes; 0: none */
 	bool pretty;
 	bool no_symbols;     /* none were read: said in it */
+	bool lines;	     /* with source lines and inlined functions */
+	uint64_t lines_ns;   /* for no longer than that, of CPU time; 0: no limit */
 	const char *version; /* of this program */
 };
 

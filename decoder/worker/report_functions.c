@@ -25,7 +25,7 @@ static void write_function_name(const struct report *r, struct json_writer *w,
 	if (f->image == UINT32_MAX)
 		json_null(w, "name");
 	else if (f->name != NULL)
-		report_string_cut(w, "name", f->name, REPORT_MAX_STRING);
+		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
 	else
 		write_unnamed(r, w, f);
 }
@@ -46,6 +46,7 @@ void report_function(const struct report *r, struct json_writer *w, size_t i)
 
 	json_begin_object(w, NULL);
 	write_function_name(r, w, f);
+	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
 	report_image_ref(r, w, f->image);
 	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
 	json_u64(w, "calls", f->calls);
@@ -53,6 +54,8 @@ void report_function(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "totalInstructions", f->total_insns);
 	write_nsec(r, w, "selfNSec", f->self_ticks);
 	write_nsec(r, w, "totalNSec", f->total_ticks);
+	if (f->offset != FUNCTIONS_WHOLE_IMAGE)
+		report_source_outer(r, w, f->image, f->offset);
 	json_end_object(w);
 }
 
@@ -105,6 +108,7 @@ void report_image(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "bytes", missing != NULL ? MANIFEST_ABSENT : bytes);
 	report_string_cut(w, "missing", missing, REPORT_MAX_STRING);
 	json_u64(w, "instructions", image->insns);
+	report_dwarf(r, w, image->index);
 	json_end_object(w);
 }
 

@@ -79,9 +79,12 @@ struct report_symbol {
 	uint32_t context;
 	uint32_t image;	  /* index of the manifest; UINT32_MAX: none */
 	uint64_t offset;  /* from the beginning of the symbol, else of the file */
+	uint64_t at;	  /* from the beginning of the file */
 	const char *name; /* borrowed; NULL: no symbol */
 };
 #define REPORT_SYMBOLS (1u << 15)
+
+struct report_source;
 
 struct report {
 	struct decode *d; /* borrowed */
@@ -101,13 +104,17 @@ struct report {
 	uint32_t *image_places;	       /* manifest index -> place in images */
 	uint32_t *functions;	       /* indices, most self instructions first */
 	struct report_symbol *symbols; /* by a hash of context and address, REPORT_SYMBOLS */
+	struct report_source *source;
 };
 
 /* An address, resolved. */
 struct report_place {
-	char name[512];	 /* of the function, else of the file; empty: unknown */
-	uint32_t image;	 /* place in the report; UINT32_MAX: none or cut */
-	uint64_t offset; /* of the address from the beginning of that; MANIFEST_ABSENT */
+	char name[REPORT_MAX_STRING + 1]; /* of the function, as the source has it, else of the
+					     file; empty: unknown */
+	const char *linkage; /* as the symbol table has it; borrowed; NULL: of the file */
+	uint32_t image;	     /* index of the manifest; UINT32_MAX: none */
+	uint64_t offset;     /* of the address from the beginning of that; MANIFEST_ABSENT */
+	uint64_t at;	     /* from the beginning of the file; MANIFEST_ABSENT */
 };
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
@@ -143,7 +150,32 @@ void report_image_ref(const struct report *r, struct json_writer *w, uint32_t in
 /* "NAME" or "NAME+0xOFFSET" of an address, or null. */
 void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
 		 uint64_t address);
+/* Key "FILE:LINE" of an address, where it is known and may be told: of the instruction itself. */
+void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address);
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
+
+/* 0 or -ENOMEM. */
+int report_source_init(struct report *r);
+void report_source_done(struct report *r);
+/* LINKAGE, a symbol's or DWARF's (NULL: none), as the source has it: valid until the next call. */
+const char *report_source_name(const struct report *r, const char *linkage);
+/* All of these write nothing where nothing is known. "linkage", where the name is not that. */
+void report_linkage(const struct report *r, struct json_writer *w, const char *linkage);
+/* KEY: the line of the instruction at OFFSET of IMAGE (of the manifest), whatever was inlined
+ * there. */
+void report_source_line(const struct report *r, struct json_writer *w, const char *key,
+			uint32_t image, uint64_t offset);
+/* "source": the line within the function that all is inlined into. */
+void report_source_outer(const struct report *r, struct json_writer *w, uint32_t image,
+			 uint64_t offset);
+/* "inlined": what was inlined there. */
+void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
+/* "dwarf" of IMAGE. */
+void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image);
+/* Whether any of these wrote something since that was forgotten. */
+bool report_source_was_said(const struct report *r);
+void report_source_forget_said(struct report *r);
 
 /* Must come first. */
 void report_prepare_reach(struct report *r);

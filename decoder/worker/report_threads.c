@@ -33,6 +33,8 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	json_string(w, "kind", kind_name(b->kind));
 	report_name(r, w, "fromName", b->context, b->from);
 	report_name(r, w, "toName", b->context, b->to);
+	report_line(r, w, "fromSource", b->context, b->from);
+	report_line(r, w, "toSource", b->context, b->to);
 	report_at(r, w, "atNSec", at);
 	if (at == MANIFEST_ABSENT || b->tsc_hi == UINT64_MAX || b->tsc_hi < b->tsc_lo)
 		json_null(w, "uncertainNSec");
@@ -96,8 +98,11 @@ static void write_frame(const struct report *r, struct json_writer *w,
 	json_begin_object(w, NULL);
 	json_hex(w, "address", address);
 	json_string(w, "name", place.name[0] != '\0' ? place.name : NULL);
+	report_linkage(r, w, place.linkage);
 	report_image_ref(r, w, place.image);
 	report_u64(w, "offset", place.offset);
+	report_source_outer(r, w, place.image, place.at);
+	report_inlined(r, w, place.image, place.at);
 	json_end_object(w);
 }
 

@@ -142,7 +142,7 @@ static void look_up(const struct report *r, uint32_t context, uint64_t address,
 		return;
 	replay_symbol(replay, address, &code, &symbol);
 	ret->image = code.image;
-	ret->offset = code.offset + (address - code.address);
+	ret->offset = ret->at = code.offset + (address - code.address);
 	ret->name = symbol.name;
 	if (symbol.name != NULL)
 		ret->offset -= symbol.offset;
@@ -166,8 +166,9 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	const struct report_symbol *s;
 
 	ret->name[0] = '\0';
+	ret->linkage = NULL;
 	ret->image = UINT32_MAX;
-	ret->offset = MANIFEST_ABSENT;
+	ret->offset = ret->at = MANIFEST_ABSENT;
 	if (address == 0)
 		return;
 	s = symbol_at(r, context, address);
@@ -175,8 +176,10 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 		return;
 	ret->image = s->image;
 	ret->offset = s->offset;
+	ret->at = s->at;
+	ret->linkage = s->name;
 	if (s->name != NULL)
-		snprintf(ret->name, sizeof(ret->name), "%.448s", s->name);
+		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
 	else
 		report_file_name(r, s->image, ret->name, sizeof(ret->name));
 }
@@ -193,4 +196,15 @@ void report_name(const struct report *r, struct json_writer *w, const char *key,
 		json_null(w, key);
 	else
 		json_string(w, key, place.offset == 0 ? place.name : text);
+}
+
+void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address)
+{
+	const struct report_symbol *s;
+
+	if (address == 0 || !permit_address(r->d->replay->permit, address))
+		return;
+	s = symbol_at(r, context, address);
+	report_source_line(r, w, key, s->image, s->at);
 }

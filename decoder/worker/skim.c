@@ -237,6 +237,8 @@ int skim_run(const struct bundle *bundle, const struct worker_request *request,
 	if (r == 0) {
 		if (request->no_symbols)
 			symbols_leave_out(k.replay->symbols);
+		else if (request->debug)
+			symbols_use_debug_files(k.replay->symbols);
 		r = run(&k);
 		*ret_faults = count_faults(&k);
 	}

@@ -1,13 +1,21 @@
 /*
- * A stranger's ELF file. Invariant: symbols are named, in order, and within the file; the build id
- * can be read to its end. The same of a file of which only what is asked for is there.
+ * A stranger's ELF file: whole, of which only what is asked for is there, apart from one that has
+ * its build id, packed by xz within another, and what was to be such a pack. Invariant: symbols are
+ * named, in order, and within the file; the build id can be read to its end; what was taken to
+ * unpack is given back.
  */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <lzma.h>
+
+#include "proto/base.h"
 #include "sideband/elf.h"
+#include "tests/unit/sideband/elf_maker.h"
+
+#define ROOM (UINT64_C(1) << 40)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +32,8 @@ static size_t look(const struct elf_file *f, size_t size)
 		assert(i == 0 || symbols[i - 1].offset < symbols[i].offset);
 		assert(!elf_file_code(f, symbols[i].offset, &begin, &end) || end <= size);
 	}
+	for (size_t i = 0; i < n; i++) /* an address for each */
+		sum += elf_file_address(f, symbols[i].offset, &begin);
 	id = elf_file_build_id(f, &n);
 	for (size_t i = 0; i < n; i++)
 		sum += id[i];
@@ -48,17 +58,66 @@ static bool bring(void *userdata, uint64_t offset, uint64_t size)
 static size_t look_at_some(const uint8_t *data, size_t size, enum elf_wanted wanted)
 {
 	struct some some = {data, calloc(1, size + 1), size};
-	const struct elf_bytes bytes = {some.copy, size, bring, &some};
+	uint64_t room = ROOM;
+	const struct elf_bytes bytes = {some.copy, size, bring, &some, &room};
 	struct elf_file *f;
 	size_t sum = 0;
 
 	assert(some.copy != NULL);
 	if (elf_file_open(&bytes, wanted, &f) == 0) {
 		sum = look(f, size);
+		/* It is what it has apart, too. */
+		elf_file_add_names(f, &bytes);
+		sum += look(f, size);
 		elf_file_free(f);
 	}
 	free(some.copy);
+	assert(room == ROOM);
 	return sum;
+}
+
+/* A file whose .gnu_debugdata they are. Its code begins at address 0. */
+static size_t look_at_packed(const uint8_t *packed, size_t size)
+{
+	static const uint8_t code[4096];
+	struct elf_maker *m = malloc(sizeof(*m));
+	struct elf_bytes bytes = {0};
+	uint64_t room = ROOM;
+	struct elf_file *f;
+	uint8_t *file;
+	size_t sum;
+
+	assert(m);
+	elf_maker_init(m, ET_DYN);
+	elf_maker_map(
+		m, elf_maker_add(m, ".text", SHT_PROGBITS, SHF_EXECINSTR, 0, code, sizeof(code)));
+	elf_maker_add(m, ".gnu_debugdata", SHT_PROGBITS, 0, 0, packed, size);
+	file = elf_maker_end(m, &bytes.size);
+	bytes.bytes = file;
+	bytes.room = &room;
+	assert(elf_file_open(&bytes, ELF_NAMES, &f) == 0);
+	sum = look(f, bytes.size);
+	elf_file_free(f);
+	assert(room == ROOM);
+	free(file);
+	free(m);
+	return sum;
+}
+
+static size_t look_when_packed(const uint8_t *data, size_t size)
+{
+	static uint8_t packed[ELF_MAKER_BYTES / 2];
+	lzma_options_lzma options;
+	lzma_filter filters[] = {{LZMA_FILTER_LZMA2, &options}, {LZMA_VLI_UNKNOWN, NULL}};
+	size_t n = 0;
+
+	assert(!lzma_lzma_preset(&options, 0));
+	options.dict_size = LZMA_DICT_SIZE_MIN;
+	options.depth = 1;
+	if (lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, NULL, data, size, packed, &n,
+				      sizeof(packed)) != LZMA_OK)
+		return 0;
+	return look_at_packed(packed, n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -67,6 +126,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t sum;
 
 	sum = look_at_some(data, size, ELF_BUILD_ID) + look_at_some(data, size, ELF_NAMES);
+	sum += look_when_packed(data, size);
+	if (size < ELF_MAKER_BYTES / 2)
+		sum += look_at_packed(data, size);
 	if (elf_file_new(data, size, &f) != 0)
 		return 0;
 	sum += look(f, size);

@@ -45,6 +45,14 @@ static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void 
 	return (ssize_t)size;
 }
 
+/* The bytes of the bundle, too; they are read under other numbers. */
+static int open_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		      uint64_t *ret_size)
+{
+	assert(id_size > 0 && id_size <= 20 && build_id != NULL);
+	return open_image(userdata, image, ret_size);
+}
+
 static int keep(void *userdata, uint32_t image, uint64_t offset, uint64_t size)
 {
 	const struct input *in = userdata;
@@ -64,7 +72,11 @@ static uint64_t elapsed(void *userdata)
 static void decode_request(const struct bundle *bundle, const struct worker_request *request,
 			   struct input *in)
 {
-	const struct image_loader loader = {open_image, read_image, in, 64u << 20};
+	const struct image_loader loader = {.open = open_image,
+					    .read = read_image,
+					    .userdata = in,
+					    .max_filled = 64u << 20,
+					    .debug = open_debug};
 	struct decode_sink sink = {.version = "fuzz",
 				   .keep = keep,
 				   .elapsed = elapsed,
@@ -98,6 +110,15 @@ static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 static void decode_without_symbols(const struct bundle *bundle, struct input *in)
 {
 	const struct worker_request request = {.report_limit = LIMIT, .keep = 1, .no_symbols = 1};
+
+	decode_request(bundle, &request, in);
+}
+
+/* With all that is read besides: DWARF, and files apart. */
+static void decode_with_lines(const struct bundle *bundle, struct input *in)
+{
+	const struct worker_request request = {
+		.report_limit = LIMIT, .keep = 1, .lines = 1, .debug = 1};
 
 	decode_request(bundle, &request, in);
 }
@@ -179,6 +200,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	decode(bundle, WORKER_VIEW_SUMMARY, &in);
 	decode(bundle, WORKER_VIEW_REPORT, &in);
 	decode_without_symbols(bundle, &in);
+	decode_with_lines(bundle, &in);
 	decode_for_one(bundle, &in);
 	decode_within(bundle, 0, &in);
 	decode_within(bundle, 200000, &in);

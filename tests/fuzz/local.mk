@@ -2,7 +2,7 @@
 # corpus, which make check does.
 fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
 	tests/fuzz/fuzz_varlink tests/fuzz/fuzz_ring tests/fuzz/fuzz_procmaps \
-	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
+	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_demangle tests/fuzz/fuzz_dwarf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \
 	tests/fuzz/fuzz_event \
 	tests/fuzz/fuzz_insn tests/fuzz/fuzz_worker tests/fuzz/fuzz_execfile tests/fuzz/fuzz_emustart \
 	tests/fuzz/fuzz_emuoffer \
@@ -44,7 +44,14 @@ tests_fuzz_fuzz_procmaps_LDADD = capture/libptcapture.a proto/libptproto.a
 tests_fuzz_fuzz_timeline_SOURCES = tests/fuzz/fuzz_timeline.c $(fuzz_main)
 tests_fuzz_fuzz_timeline_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_timeline_LDADD = sideband/libptsideband.a proto/libptproto.a
-tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(fuzz_main)
+tests_fuzz_fuzz_demangle_SOURCES = tests/fuzz/fuzz_demangle.c $(fuzz_main)
+tests_fuzz_fuzz_demangle_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_demangle_LDADD = sideband/libptimage.a $(ELF_LIBS)
+tests_fuzz_fuzz_dwarf_SOURCES = tests/fuzz/fuzz_dwarf.c $(fuzz_main)
+tests_fuzz_fuzz_dwarf_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_dwarf_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(ZSTD_LIBS)
+tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h $(fuzz_main)
 tests_fuzz_fuzz_elf_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_elf_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS)
 tests_fuzz_fuzz_kernel_SOURCES = tests/fuzz/fuzz_kernel.c $(fuzz_main)

@@ -58,3 +58,11 @@ tests_oracle_nodes_diff_SOURCES = tests/oracle/nodes_diff.c tests/oracle/nodes_c
 	tests/oracle/nodes_run.c tests/oracle/diff_input.c tests/oracle/diff_input.h \
 	tests/oracle/diff_seeds.c tests/oracle/diff_mutate.c
 tests_oracle_nodes_diff_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS)
+
+# Lines and inlined functions, against addr2line; realpath() of libdw is answered as in ptsnap-decode.
+ORACLE_TESTS += tests/oracle/dwarf.tap
+EXTRA_DIST += tests/oracle/dwarf.py
+noinst_PROGRAMS += tests/oracle/dwarf_lines
+tests_oracle_dwarf_lines_SOURCES = tests/oracle/dwarf_lines.c decoder/worker/realpath.c
+tests_oracle_dwarf_lines_LDADD = sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
+	$(ELF_LIBS) $(ZSTD_LIBS) $(SECCOMP_LIBS)

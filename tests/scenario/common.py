@@ -44,11 +44,18 @@ def tail(path, n=600):
         return f.read()[-n:]
 
 
-class Recording:
-    """One run of ptsnapd with COMMAND. STOP: a file to make when all snapshots are taken."""
+# Where a host under load has not come to it yet.
+MORE_SNAPSHOTS = 20
 
-    def __init__(self, work, command, terms, options=(), aux="256K", cwd=None, stop=None):
+
+class Recording:
+    """One run of ptsnapd with COMMAND. STOP: a file to make when all snapshots are taken, and ENOUGH, a
+    function of the bundles, says that they show what they are for."""
+
+    def __init__(self, work, command, terms, options=(), aux="256K", cwd=None, stop=None,
+                 enough=None):
         self.work, self.command, self.cwd, self.stop = work, command, cwd, stop
+        self.enough = enough
         self.socket = f"{work}/socket"
         self.state = f"{work}/state"
         self.truth = f"{work}/truth"
@@ -65,6 +72,10 @@ class Recording:
                                       cwd=self.cwd)
             try:
                 self.take(daemon, snapshots, pause)
+                for _ in range(MORE_SNAPSHOTS):
+                    if not self.enough or daemon.poll() is not None or self.enough(self.bundles()):
+                        break
+                    self.take(daemon, 1, pause)
                 if self.stop:
                     with open(self.stop, "wb"):
                         pass

@@ -2,6 +2,15 @@
 
 ctl_test_libs = ctl/libptctl.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
 
+check_PROGRAMS += tests/unit/ctl/test_debug_files
+tests_unit_ctl_test_debug_files_SOURCES = tests/unit/ctl/test_debug_files.c
+tests_unit_ctl_test_debug_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
+tests_unit_ctl_test_debug_files_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_debuginfod
+tests_unit_ctl_test_debuginfod_SOURCES = tests/unit/ctl/test_debuginfod.c
+tests_unit_ctl_test_debuginfod_LDADD = $(ctl_test_libs)
+
 check_PROGRAMS += tests/unit/ctl/test_export_perfdata
 tests_unit_ctl_test_export_perfdata_SOURCES = tests/unit/ctl/test_export_perfdata.c
 tests_unit_ctl_test_export_perfdata_LDADD = $(ctl_test_libs)
@@ -13,6 +22,10 @@ tests_unit_ctl_test_import_pevents_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/test_join
 tests_unit_ctl_test_join_SOURCES = tests/unit/ctl/test_join.c
 tests_unit_ctl_test_join_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/test_name
+tests_unit_ctl_test_name_SOURCES = tests/unit/ctl/test_name.c
+tests_unit_ctl_test_name_LDADD = $(ctl_test_libs)
 
 check_PROGRAMS += tests/unit/ctl/test_raw
 tests_unit_ctl_test_raw_SOURCES = tests/unit/ctl/test_raw.c

@@ -73,11 +73,15 @@ static const char WHOLE[] =
 	"\"branches\":234567,\"cpuNSec\":null,"
 	"\"lastBranches\":[{\"from\":\"0x1\",\"to\":\"0x2\",\"kind\":\"cond\"},"
 	"{\"from\":\"0x3\",\"to\":\"0x4\",\"kind\":\"call\",\"fromName\":\"main\","
-	"\"toName\":\"deflate\"}],"
+	"\"toName\":\"deflate\",\"fromSource\":\"/src/gzip.c:7\"}],"
 	"\"stack\":[{\"address\":\"0x401234\",\"name\":\"longest_match\",\"image\":0,"
-	"\"offset\":52},{\"address\":\"0x401100\",\"name\":null,\"image\":0,\"offset\":null}]}],"
+	"\"offset\":52,\"source\":\"/src/deflate.c:1290\",\"inlined\":["
+	"{\"name\":\"match<char, void (*)(std::string const&, unsigned long long)>\","
+	"\"linkage\":\"_Z5match\",\"source\":\"/src/inline.h:33\"}]},"
+	"{\"address\":\"0x401100\",\"name\":null,\"image\":0,\"offset\":null}]}],"
 	"\"functions\":[{\"name\":\"longest_match\",\"image\":0,\"address\":\"0x401200\","
-	"\"calls\":10,\"selfInstructions\":1000000,\"totalInstructions\":1100000}],"
+	"\"calls\":10,\"selfInstructions\":1000000,\"totalInstructions\":1100000,"
+	"\"source\":\"/src/deflate.c:1200\"}],"
 	"\"images\":[{\"path\":\"/usr/bin/gzip\"}],"
 	"\"cut\":[{\"what\":\"functions\",\"kept\":1,\"total\":900}]}";
 
@@ -96,11 +100,14 @@ static void report_whole_shows_everything(void **state)
 		"functions 1 of 900",
 		"1.5 us",
 		"of thread 12346",
-		"#0  0x401234           longest_match+0x34  gzip",
-		"#1  0x401100           -  gzip",
-		"call      main                           -> deflate",
+		"\n                         match<...> (inlined) at /src/inline.h:33\n"
+		"  #0  0x401234           longest_match+0x34  gzip at /src/deflate.c:1290\n",
+		"#1  0x401100           -  gzip\n",
+		"call      main                           -> deflate                        "
+		"at gzip.c:7 -> -\n",
 		"cond      0x1                            -> 0x2",
-		"1,000,000     1,100,000         10 longest_match",
+		"1,000,000     1,100,000         10 longest_match                        gzip "
+		"at deflate.c:1200\n",
 		"buffer full",
 	};
 
@@ -339,7 +346,8 @@ static void report_large_stays_a_page(void **state)
 	CLEANUP_FREE char *text = NULL;
 
 	(void)state;
-	fill(thread, "stack", "{\"address\":\"0x1\"}", 5000);
+	fill(thread, "stack",
+	     "{\"address\":\"0x1\",\"inlined\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", 5000);
 	fill(thread, "lastBranches", "{\"from\":\"0x1\"}", 64);
 	for (int i = 0; i < 500; i++)
 		json_object_array_add(threads, json_tokener_parse("{\"tid\":1}"));
@@ -353,7 +361,8 @@ static void report_large_stays_a_page(void **state)
 	assert_has(text, "... and 4994 more");
 	assert_has(text, "... and 252 more");
 	assert_has(text, "... 60 before");
-	assert_true(count_lines(text) <= 64);
+	assert_has(text, "... and 2 more inlined");
+	assert_true(count_lines(text) <= 74);
 }
 
 static void report_odd_types_are_tolerated(void **state)

@@ -8,7 +8,9 @@
 #include <stdint.h>
 
 #define ELF_MAKER_SECTIONS 32u
-#define ELF_MAKER_BYTES	   (64u << 10)
+#ifndef ELF_MAKER_BYTES
+#define ELF_MAKER_BYTES (64u << 10)
+#endif
 
 struct elf_maker {
 	Elf64_Ehdr header;

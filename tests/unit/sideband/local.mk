@@ -8,7 +8,17 @@ check_PROGRAMS += \
 	tests/unit/sideband/test_timeline_losses \
 	tests/unit/sideband/test_timeline_storm \
 	tests/unit/sideband/test_timeline_turns \
+	tests/unit/sideband/test_dwarf \
+	tests/unit/sideband/test_dwarf_hostile \
+	tests/unit/sideband/test_dwarf_room \
+	tests/unit/sideband/test_dwarf_large \
+	tests/unit/sideband/test_dwarf_steps \
 	tests/unit/sideband/test_elf \
+	tests/unit/sideband/test_demangle \
+	tests/unit/sideband/test_elf_apart \
+	tests/unit/sideband/test_elf_strings \
+	tests/unit/sideband/test_image_debug \
+	tests/unit/sideband/test_symbols_apart \
 	tests/unit/sideband/test_image \
 	tests/unit/sideband/test_kernel \
 	tests/unit/sideband/test_image_bytes \
@@ -73,15 +83,67 @@ tests_unit_sideband_test_image_bytes_SOURCES = tests/unit/sideband/test_image_by
 tests_unit_sideband_test_image_bytes_LDADD = \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
+tests_unit_sideband_test_image_debug_SOURCES = tests/unit/sideband/test_image_debug.c
+tests_unit_sideband_test_image_debug_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_elf_strings_SOURCES = tests/unit/sideband/test_elf_strings.c \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_elf_strings_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_elf_apart_SOURCES = tests/unit/sideband/test_elf_apart.c \
+	tests/unit/sideband/apart.c tests/unit/sideband/apart.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h tests/unit/sideband/self.h
+tests_unit_sideband_test_elf_apart_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
+tests_unit_sideband_test_elf_apart_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id=sha1
+
+tests_unit_sideband_test_symbols_apart_SOURCES = tests/unit/sideband/test_symbols_apart.c \
+	tests/unit/sideband/apart.c tests/unit/sideband/apart.h tests/unit/sideband/self.h
+tests_unit_sideband_test_symbols_apart_LDADD = \
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
+# Where addresses are no offsets.
+tests_unit_sideband_test_symbols_apart_LDFLAGS = $(AM_LDFLAGS) -Wl,--build-id=sha1 -no-pie
+
+tests_unit_sideband_test_demangle_SOURCES = \
+	tests/unit/sideband/test_demangle.c tests/unit/sideband/self.h
+tests_unit_sideband_test_demangle_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
 tests_unit_sideband_test_symbols_memory_SOURCES = tests/unit/sideband/test_symbols_memory.c
 tests_unit_sideband_test_symbols_memory_LDADD = sideband/libptimage.a sideband/libptsideband.a \
-	capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+	capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_symbols_SOURCES = \
 	tests/unit/sideband/test_symbols.c tests/unit/sideband/self.h
 tests_unit_sideband_test_symbols_LDADD = \
-	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_test_kernel_SOURCES = tests/unit/sideband/test_kernel.c
 tests_unit_sideband_test_kernel_LDADD = \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_test_dwarf_SOURCES = \
+	tests/unit/sideband/test_dwarf.c tests/unit/sideband/self.h \
+	tests/unit/sideband/dwarf_maker.c tests/unit/sideband/dwarf_maker.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_dwarf_LDADD = sideband/libptimage.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
+
+# As ptsnap-decode, which answers realpath() of libdw itself.
+tests_unit_sideband_test_dwarf_hostile_SOURCES = \
+	tests/unit/sideband/test_dwarf_hostile.c decoder/worker/realpath.c \
+	tests/unit/sideband/dwarf_maker.c tests/unit/sideband/dwarf_maker.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_dwarf_hostile_LDADD = sideband/libptimage.a $(ELF_LIBS) $(ZSTD_LIBS) \
+	$(SECCOMP_LIBS) $(CMOCKA_LIBS)
+tests_unit_sideband_test_dwarf_room_SOURCES = tests/unit/sideband/test_dwarf_room.c \
+	tests/unit/sideband/dwarf_maker.c tests/unit/sideband/dwarf_maker.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_dwarf_room_LDADD = sideband/libptimage.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
+tests_unit_sideband_test_dwarf_large_SOURCES = tests/unit/sideband/test_dwarf_large.c \
+	tests/unit/sideband/dwarf_maker.c tests/unit/sideband/dwarf_maker.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_dwarf_large_CPPFLAGS = $(AM_CPPFLAGS) -DDWARF_MAKER_BYTES=9437184u -DELF_MAKER_BYTES=10485760u
+tests_unit_sideband_test_dwarf_large_LDADD = sideband/libptimage.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)
+tests_unit_sideband_test_dwarf_steps_SOURCES = tests/unit/sideband/test_dwarf_steps.c \
+	tests/unit/sideband/dwarf_maker.c tests/unit/sideband/dwarf_maker.h \
+	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
+tests_unit_sideband_test_dwarf_steps_LDADD = sideband/libptimage.a $(ELF_LIBS) $(ZSTD_LIBS) $(CMOCKA_LIBS)

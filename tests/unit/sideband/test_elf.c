@@ -368,7 +368,7 @@ static bool bring(void *userdata, uint64_t offset, uint64_t size)
 
 static int open_some(struct some *s, enum elf_wanted wanted, struct elf_file **ret)
 {
-	const struct elf_bytes bytes = {s->copy, s->file.size, bring, s};
+	const struct elf_bytes bytes = {s->copy, s->file.size, bring, s, NULL};
 
 	return elf_file_open(&bytes, wanted, ret);
 }

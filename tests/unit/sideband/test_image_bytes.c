@@ -65,7 +65,8 @@ static const struct image_source elsewhere = {.path = "/f", .ino = 5, .loadable 
 static struct image_set *new_set(const struct image_source *source, struct user *u,
 				 uint64_t max_filled)
 {
-	const struct image_loader loader = {open_image, read_image, u, max_filled};
+	const struct image_loader loader = {
+		.open = open_image, .read = read_image, .userdata = u, .max_filled = max_filled};
 	struct image_set *s = NULL;
 
 	assert_int_equal(image_set_new(source, 1, &loader, &s), 0);
@@ -205,7 +206,7 @@ static void needed_is_what_was_touched_in_blocks(void **state)
 	struct image_code code;
 
 	(void)state;
-	assert_int_equal(image_set_needed(s, add_needed, &n), 0);
+	assert_int_equal(image_set_needed(s, true, add_needed, &n), 0);
 	assert_int_equal(n.n, 0);
 	assert_int_equal(image_find(s, space, 1, BASE + 2 * PAGE + 7, &code), 0);
 	assert_int_equal(code.address, BASE);
@@ -214,8 +215,12 @@ static void needed_is_what_was_touched_in_blocks(void **state)
 	assert_int_equal(image_find(s, space, 1, BASE + MIB, &code), 0);
 	assert_int_equal(image_find(s, space, 1, BASE + 3 * MIB - 2 * PAGE, &code), 0);
 	assert_int_equal(code.size, 100);
+	assert_int_equal(image_set_needed(s, false, add_needed, &n), 0);
+	assert_int_equal(n.n, ARRAY_SIZE(expected));
+	assert_int_equal(n.pieces[0].offset, 0x4000);
+	n = (struct needed){0};
 	/* The first bytes for a look whether it is an ELF file, which it is not. */
-	assert_int_equal(image_set_needed(s, add_needed, &n), 0);
+	assert_int_equal(image_set_needed(s, true, add_needed, &n), 0);
 	assert_int_equal(n.n, ARRAY_SIZE(expected));
 	assert_memory_equal(n.pieces, expected, sizeof(expected));
 	space_free(space);
@@ -234,7 +239,7 @@ static void needed_of_a_crooked_mapping_is_all_that_was_given(void **state)
 	(void)state;
 	assert_int_equal(image_find(s, space, 1, BASE + 9, &code), 0);
 	assert_null(code.touched);
-	assert_int_equal(image_set_needed(s, add_needed, &n), 0);
+	assert_int_equal(image_set_needed(s, true, add_needed, &n), 0);
 	assert_int_equal(n.n, 2);
 	assert_int_equal(n.pieces[1].offset, MIB);
 	assert_int_equal(n.pieces[1].size, MIB);

@@ -1,5 +1,6 @@
 check_PROGRAMS += \
 	tests/unit/worker/test_ask \
+	tests/unit/worker/test_ask_debug \
 	tests/unit/worker/test_calls \
 	tests/unit/worker/test_deadline \
 	tests/unit/worker/test_images \
@@ -10,9 +11,11 @@ check_PROGRAMS += \
 	tests/unit/worker/test_replay \
 	tests/unit/worker/test_report \
 	tests/unit/worker/test_report_marks \
+	tests/unit/worker/test_report_source \
 	tests/unit/worker/test_rounds \
 	tests/unit/worker/test_sandbox \
 	tests/unit/worker/test_sandbox_calls \
+	tests/unit/worker/test_sandbox_dwarf \
 	tests/unit/worker/test_shift \
 	tests/unit/worker/test_skim \
 	tests/unit/worker/test_skim_read \
@@ -45,6 +48,8 @@ TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h \
 
 tests_unit_worker_test_ask_SOURCES = tests/unit/worker/test_ask.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_ask_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_ask_debug_SOURCES = tests/unit/worker/test_ask_debug.c
+tests_unit_worker_test_ask_debug_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c
 tests_unit_worker_test_calls_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_deadline_SOURCES = tests/unit/worker/test_deadline.c \
@@ -64,6 +69,7 @@ tests_unit_worker_test_pevent_SOURCES = tests/unit/worker/test_pevent.c \
 	tests/unit/worker/made_raw.h $(TEST_WORKER_MADE)
 tests_unit_worker_test_pevent_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_replay_SOURCES = tests/unit/worker/test_replay.c $(TEST_WORKER_MADE)
+tests_unit_worker_test_replay_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=walk_on
 tests_unit_worker_test_replay_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_report_SOURCES = tests/unit/worker/test_report.c \
 	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
@@ -71,12 +77,21 @@ tests_unit_worker_test_report_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_report_marks_SOURCES = tests/unit/worker/test_report_marks.c \
 	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
 tests_unit_worker_test_report_marks_LDADD = $(TEST_WORKER_LIBS)
+# Says itself what DWARF would.
+tests_unit_worker_test_report_source_SOURCES = tests/unit/worker/test_report_source.c \
+	tests/unit/worker/made_json.h $(TEST_WORKER_MADE)
+tests_unit_worker_test_report_source_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_report_source_LDFLAGS = \
+	-Wl,--wrap=symbols_lines,--wrap=symbols_dwarf,--wrap=demangle
 tests_unit_worker_test_rounds_SOURCES = tests/unit/worker/test_rounds.c $(TEST_WORKER_MADE)
 tests_unit_worker_test_rounds_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_SOURCES = tests/unit/worker/test_sandbox.c
 tests_unit_worker_test_sandbox_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_sandbox_calls_SOURCES = tests/unit/worker/test_sandbox_calls.c
 tests_unit_worker_test_sandbox_calls_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_sandbox_dwarf_SOURCES = tests/unit/worker/test_sandbox_dwarf.c \
+	decoder/worker/realpath.c
+tests_unit_worker_test_sandbox_dwarf_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_shift_SOURCES = tests/unit/worker/test_shift.c
 tests_unit_worker_test_shift_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_skim_SOURCES = tests/unit/worker/test_skim.c \

@@ -15,6 +15,7 @@
 #include <json-c/json.h>
 
 #include "decoder/worker/decode.h"
+#include "decoder/worker/decode_private.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
@@ -288,6 +289,49 @@ static void report_of_an_excluded_program_has_gaps_of_that_name(void **state)
 	json_object_put(o);
 }
 
+struct cut {
+	struct decode_job job;
+	size_t stretches;
+};
+
+/* Each stretch twice, as if a batch had ended within it. */
+static int on_cut_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct cut *c = userdata;
+	struct replay_stretch more = *s;
+	int r = decode_stretch(&c->job, s);
+
+	c->stretches += !s->goes_on && s->n_items + s->n_gaps > 0;
+	more.goes_on = true;
+	return r == 0 ? decode_stretch(&c->job, &more) : r;
+}
+
+static void decode_stretch_of_an_excluded_program_that_goes_on_is_one_gap(void **state)
+{
+	const struct make_bundle how = {.rounds = 20, .in_leaf = true};
+	const struct owner excluded = {USER, 1, true};
+	struct bundle *bundle = owned_by(&how, &excluded);
+	const struct worker_request request = {.view = WORKER_VIEW_REPORT};
+	struct decode d;
+	struct cut cut = {.job = {.d = &d, .request = &request}};
+	const struct replay_consumer consumer = {.stretch = on_cut_stretch, .userdata = &cut};
+	struct replay *replay;
+	struct permit permit = {0};
+
+	(void)state;
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
+	assert_int_equal(permit_init(&permit, bundle_manifest(bundle), &request), 0);
+	replay->permit = &permit;
+	assert_int_equal(decode_init(&d, replay), 0);
+	assert_int_equal(replay_all(replay, &consumer), 0);
+	assert_true(cut.stretches > 0);
+	assert_int_equal(d.gaps.n, cut.stretches);
+	decode_done(&d);
+	replay_free(replay);
+	permit_done(&permit);
+	bundle_free(bundle);
+}
+
 static void decode_run_for_one_user_makes_reports_only(void **state)
 {
 	const struct make_bundle how = {.rounds = 1};
@@ -326,6 +370,7 @@ int main(void)
 			report_for_its_user_of_a_trace_with_the_kernel_hides_its_addresses),
 		cmocka_unit_test(report_of_a_program_that_became_his_tells_only_of_then),
 		cmocka_unit_test(report_of_an_excluded_program_has_gaps_of_that_name),
+		cmocka_unit_test(decode_stretch_of_an_excluded_program_that_goes_on_is_one_gap),
 		cmocka_unit_test(decode_run_for_one_user_makes_reports_only),
 	};
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "decoder/worker/replay.h"
+#include "decoder/worker/walk.h"
 #include "decoder/worker/window.h"
 #include "proto/base.h"
 #include "tests/unit/worker/made.h"
@@ -93,6 +94,82 @@ static void replay_cpu_several_gives_each(void **state)
 	(void)state;
 	assert_int_equal(replay_made(&how, &seen), 0);
 	assert_int_equal(seen.insns, 3 * make_bundle_insns(10));
+}
+
+/* Walks in the order of the list, as all begin at one time; where they are, and who is done. */
+#define WALKS 3u
+
+static struct {
+	struct walk *list[WALKS];
+	bool done[WALKS];
+	size_t n;
+	unsigned ties;
+	bool looked_at;
+} walks;
+
+int __real_walk_on(struct walk *w, uint64_t limit);
+int __wrap_walk_on(struct walk *w, uint64_t limit);
+
+/* How far W may go: to where those behind it in the list are, and not to where those before it are.
+ */
+static uint64_t right_limit(const struct walk *w)
+{
+	uint64_t limit = UINT64_MAX, own = walk_at(w);
+	bool behind = false;
+
+	for (size_t i = 0; i < walks.n; i++) {
+		uint64_t at = walk_at(walks.list[i]);
+
+		if (walks.list[i] == w) {
+			behind = true;
+			continue;
+		}
+		if (walks.done[i])
+			continue;
+		walks.ties += at == own;
+		assert_true(at > own || (at == own && behind));
+		limit = MIN_OF(limit, behind ? at : at - 1);
+	}
+	return limit;
+}
+
+int __wrap_walk_on(struct walk *w, uint64_t limit)
+{
+	size_t i = 0;
+	int r;
+
+	if (!walks.looked_at)
+		return __real_walk_on(w, limit);
+	while (i < walks.n && walks.list[i] != w)
+		i++;
+	if (i == walks.n && walks.n < WALKS)
+		walks.list[walks.n++] = w;
+	if (walks.n == WALKS)
+		assert_int_equal(limit, right_limit(w));
+	r = __real_walk_on(w, limit);
+	walks.done[i] = r == WALK_DONE;
+	return r;
+}
+
+/* However many there are, and wherever their batches end, ties are decided alike. */
+static void replay_all_at_one_time_goes_on_with_the_first(void **state)
+{
+	const struct make_bundle how = {.rounds = 40, .rounds_per_psb = 4, .n_cpus = WALKS};
+	struct seen seen = {0};
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = &seen};
+	struct bundle *bundle = made_open(&how);
+	struct replay *replay;
+
+	(void)state;
+	walks.looked_at = true;
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
+	assert_int_equal(replay_all(replay, &consumer), 0);
+	walks.looked_at = false;
+	assert_int_equal(walks.n, WALKS);
+	assert_true(walks.ties > 3);
+	assert_int_equal(seen.insns, WALKS * make_bundle_insns(40));
+	replay_free(replay);
+	bundle_free(bundle);
 }
 
 static void replay_cpu_last_time_begins_at_psb_before(void **state)
@@ -199,6 +276,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(replay_cpu_loop_gives_every_instruction),
 		cmocka_unit_test(replay_cpu_several_gives_each),
+		cmocka_unit_test(replay_all_at_one_time_goes_on_with_the_first),
 		cmocka_unit_test(replay_cpu_last_time_begins_at_psb_before),
 		cmocka_unit_test(replay_cpu_what_is_missing_is_a_gap),
 		cmocka_unit_test(replay_cpu_consumer_result_ends_it),

@@ -24,6 +24,28 @@ static int on_stretch(void *userdata, const struct replay_stretch *s)
 	return tally_stretch(userdata, s);
 }
 
+/* The fault and the time of the gap that HEAD's next stretch has before it. */
+static enum fault head_fault;
+static uint64_t head_tsc;
+
+static int on_stretch_behind_gap(void *userdata, const struct replay_stretch *s)
+{
+	const struct flow_gap gap = {.fault = head_fault};
+	const struct flow_item item = {.kind = FLOW_GAP, .tsc_lo = head_tsc, .tsc_hi = head_tsc};
+	struct replay_stretch before = *s;
+	int r = 0;
+
+	if (head_tsc != 0) {
+		before.items = &item;
+		before.gaps = &gap;
+		before.n_items = before.n_gaps = 1;
+		before.first_gap = 0;
+		r = tally_stretch(userdata, &before);
+	}
+	head_tsc = 0;
+	return r < 0 ? r : tally_stretch(userdata, s);
+}
+
 /* Each run cut after its first instruction, as marks cut it. */
 static int on_cut_stretch(void *userdata, const struct replay_stretch *s)
 {
@@ -240,6 +262,28 @@ static void tally_stretch_marks_change_nothing(void **state)
 	done(&cut);
 }
 
+static uint64_t lost_behind(enum fault fault)
+{
+	const struct make_bundle how = {.rounds = 10};
+	struct fixture f;
+	uint64_t lost;
+
+	head_fault = fault;
+	head_tsc = 1;
+	count_as(&f, &how, on_stretch_behind_gap);
+	lost = f.tally.cpus[0].lost_ticks;
+	done(&f);
+	return lost;
+}
+
+/* Bytes before the first PSB have no time that could have been decoded. */
+static void tally_stretch_behind_the_head_has_lost_no_time(void **state)
+{
+	(void)state;
+	assert_true(lost_behind(FAULT_OVERFLOW) > 0);
+	assert_int_equal(lost_behind(FAULT_HEAD), 0);
+}
+
 static void tally_stretch_remembers_last_branches(void **state)
 {
 	const struct make_bundle how = {.rounds = 50};
@@ -359,6 +403,7 @@ int main(void)
 		cmocka_unit_test(functions_find_span_is_of_one_function),
 		cmocka_unit_test(tally_stretch_counts_thread),
 		cmocka_unit_test(tally_stretch_marks_change_nothing),
+		cmocka_unit_test(tally_stretch_behind_the_head_has_lost_no_time),
 		cmocka_unit_test(tally_stretch_remembers_last_branches),
 		cmocka_unit_test(tally_stretch_interrupted_keeps_stack),
 		cmocka_unit_test(tally_stretch_two_cpus_are_one_thread),

@@ -1,0 +1,65 @@
+/*
+ * ptsnapctl pin, unpin: stored snapshots that are to stay, and those that need no longer.
+ */
+#include "ctl/verb.h"
+
+#include "proto/base.h"
+
+#include "ctl/client.h"
+#include "ctl/exit_code.h"
+#include "ctl/say.h"
+
+static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
+
+static int pin_one(struct client *c, const char *id, bool pinned)
+{
+	struct json_object *parameters = json_object_new_object(), *answer = NULL;
+	int r;
+
+	if (!parameters ||
+	    json_object_object_add(parameters, "id", json_object_new_string(id)) < 0 ||
+	    json_object_object_add(parameters, "pinned", json_object_new_boolean(pinned)) < 0) {
+		json_object_put(parameters);
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	}
+	r = client_call(c, "Pin", parameters, NULL, NULL, &answer);
+	json_object_put(answer);
+	return r;
+}
+
+/* The rest is tried, too; the first failure counts. */
+static int pin_all(const struct settings *s, char **ids, int n, bool pinned)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	int r = client_open(s, CLIENT_TIMEOUT_USEC, &c), failed = 0;
+
+	if (r != 0)
+		return r;
+	for (int i = 0; i < n; i++) {
+		r = pin_one(c, ids[i], pinned);
+		failed = failed ? failed : r;
+	}
+	return failed;
+}
+
+static int pin(struct settings *s, int argc, char **argv, bool pinned)
+{
+	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (s->help || s->version)
+		return 0;
+	if (optind == argc)
+		return say_error(EXIT_CODE_USAGE, "%s takes IDs of `ptsnapctl list', at least one",
+				 argv[0]);
+	return pin_all(s, argv + optind, argc - optind, pinned);
+}
+
+int cmd_pin(struct settings *s, int argc, char **argv)
+{
+	return pin(s, argc, argv, true);
+}
+
+int cmd_unpin(struct settings *s, int argc, char **argv)
+{
+	return pin(s, argc, argv, false);
+}

@@ -1,0 +1,33 @@
+/*
+ * A stranger's name. Invariant: what becomes of it is not empty, not too long, and ends as the name
+ * does where something was added to it; nothing is kept. Others may time it.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sideband/demangle.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	char *name = malloc(size + 1), *text;
+	const char *added;
+
+	assert(name);
+	memcpy(name, data, size);
+	name[size] = 0;
+	text = demangle(name);
+	added = strchr(name, '@');
+	if (text) {
+		assert(name[0] == '_');
+		assert(text[0] != 0 && strlen(text) <= DEMANGLE_MAX_TEXT);
+		assert(!added || strlen(added) <= strlen(text));
+		assert(!added || strcmp(text + strlen(text) - strlen(added), added) == 0);
+	}
+	free(text);
+	free(name);
+	return 0;
+}

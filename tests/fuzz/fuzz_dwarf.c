@@ -1,0 +1,93 @@
+/*
+ * A stranger's file with DWARF, asked for addresses all over it, those that its own bytes hold
+ * among them. Invariant: chains are no longer than they may be, and all text has an end. The same
+ * of a file of which only what is asked for is there.
+ */
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "sideband/dwarf.h"
+#include "sideband/elf.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define ADDRESSES 64u
+
+static size_t ask(struct dwarf_file *f, uint64_t address)
+{
+	struct dwarf_frame frames[DWARF_MAX_FRAMES];
+	size_t n = dwarf_file_find(f, address, frames, ARRAY_SIZE(frames)), sum = n;
+
+	assert(n <= DWARF_MAX_FRAMES);
+	for (size_t i = 0; i < n; i++) {
+		assert(!frames[i].function || frames[i].function[0]);
+		sum += frames[i].function ? strlen(frames[i].function) : 0;
+		sum += frames[i].file ? strlen(frames[i].file) : 0;
+	}
+	assert(dwarf_file_find(f, address, frames, 1) <= 1);
+	return sum;
+}
+
+/* Programs here are small and lie low. */
+static size_t look(struct dwarf_file *f, const uint8_t *data, size_t size)
+{
+	size_t sum = 0;
+
+	for (unsigned i = 0; i < ADDRESSES; i++) {
+		uint64_t held = 0;
+
+		if (size >= sizeof(held))
+			memcpy(&held, data + (size - sizeof(held)) / ADDRESSES * i, sizeof(held));
+		sum += ask(f, held) + ask(f, 0x1000 + 16ull * i);
+	}
+	return sum;
+}
+
+struct some {
+	const uint8_t *data;
+	uint8_t *copy;
+	size_t size;
+};
+
+static bool bring(void *userdata, uint64_t offset, uint64_t size)
+{
+	const struct some *s = userdata;
+
+	assert(size > 0 && offset <= s->size && size <= s->size - offset);
+	memcpy(s->copy + offset, s->data + offset, size);
+	return true;
+}
+
+static size_t look_at_some(const uint8_t *data, size_t size)
+{
+	struct some some = {data, calloc(1, size + 1), size};
+	uint64_t room = 16u << 20;
+	const struct elf_bytes bytes = {some.copy, size, bring, &some, &room};
+	struct dwarf_file *f;
+	size_t sum = 0;
+
+	assert(some.copy != NULL);
+	if (dwarf_file_open(&bytes, &f) == 0) {
+		sum = look(f, data, size);
+		dwarf_file_free(f);
+	}
+	assert(room == 16u << 20);
+	free(some.copy);
+	return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct elf_bytes bytes = {.bytes = data, .size = size};
+	struct dwarf_file *f;
+	size_t sum = look_at_some(data, size);
+
+	if (dwarf_file_open(&bytes, &f) != 0)
+		return 0;
+	sum += look(f, data, size);
+	dwarf_file_free(f);
+	return sum == SIZE_MAX;
+}
