@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/perf_event.h"
 #include "capture/perf_sys.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"
@@ -57,6 +58,8 @@ void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *
 	ret->ksymbol = (kinds & PERF_ATTR_KSYMBOL) != 0;
 	ret->bpf_event = (kinds & PERF_ATTR_BPF_EVENT) != 0;
 	ret->namespaces = (kinds & PERF_ATTR_NAMESPACES) != 0;
+	if (kinds & PERF_ATTR_LOST)
+		ret->read_format |= PERF_EVENT_FORMAT_LOST;
 	if (!monotonic)
 		return;
 	ret->use_clockid = 1;

@@ -19,8 +19,10 @@ enum perf_attr_kind {
 	PERF_ATTR_KSYMBOL = 1 << 2,    /* 5.1 */
 	PERF_ATTR_BPF_EVENT = 1 << 3,  /* 5.1 */
 	PERF_ATTR_NAMESPACES = 1 << 4, /* 4.12 */
+	/* No kind of record: read(2) tells how many were lost. */
+	PERF_ATTR_LOST = 1 << 5, /* 6.0 */
 };
-#define PERF_ATTR_ALL_KINDS 0x1fu
+#define PERF_ATTR_ALL_KINDS 0x3fu
 
 /* The PT event of PMU type TYPE: pinned, disabled, TRACE of user and kernel. */
 void perf_attr_pt(uint32_t type, uint64_t config, enum source_trace trace,
@@ -32,7 +34,7 @@ void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *
 /* Which kinds this kernel takes, tried one by one on CPU. 0; -errno: even without any it cannot be
  * opened. */
 int perf_attr_probe(uint32_t cpu, bool monotonic, uint32_t *ret_kinds);
-/* What is not in KINDS, "text_poke,cgroup"; "" when all are. */
+/* What records are not in KINDS, "text_poke,cgroup"; "" when all are. */
 void perf_attr_missing(uint32_t kinds, char *ret, size_t size);
 /* ATTR in the words of its fields: those that are not 0, in the order of the header. Cut to SIZE
  * bytes; 512 are enough. */

@@ -94,15 +94,31 @@ int perf_event_disable(struct perf_event *e)
 	return perf_sys_ioctl(e->fd, PERF_EVENT_IOC_DISABLE);
 }
 
+/* What read(2) gives: value, enabled, running, and, where that was asked for, lost. */
+enum { READ_ENABLED = 1, READ_RUNNING, READ_LOST, READ_N };
+
+int perf_event_lost(const struct perf_event *e, uint64_t *ret)
+{
+	uint64_t now[READ_N];
+	ssize_t r = perf_sys_read(e->fd, now, sizeof(now));
+
+	if (r < 0)
+		return (int)r;
+	if (r < (ssize_t)sizeof(now))
+		return -EOPNOTSUPP;
+	*ret = now[READ_LOST];
+	return 0;
+}
+
 bool perf_event_alive(struct perf_event *e)
 {
-	uint64_t now[3] = {0}; /* value, enabled, running */
+	uint64_t now[READ_N] = {0};
 	bool alive;
 
-	if (perf_sys_read(e->fd, now, sizeof(now)) != (ssize_t)sizeof(now))
+	if (perf_sys_read(e->fd, now, sizeof(now)) < (ssize_t)(READ_LOST * sizeof(now[0])))
 		return false;
-	alive = now[2] > e->running_ns;
-	e->enabled_ns = now[1];
-	e->running_ns = now[2];
+	alive = now[READ_RUNNING] > e->running_ns;
+	e->enabled_ns = now[READ_ENABLED];
+	e->running_ns = now[READ_RUNNING];
 	return alive;
 }

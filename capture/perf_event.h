@@ -21,6 +21,8 @@ struct perf_event {
 };
 
 #define PERF_EVENT_LEAST_AUX (64u << 10)
+/* PERF_FORMAT_LOST (include/uapi/linux/perf_event.h), which old headers do not have. */
+#define PERF_EVENT_FORMAT_LOST (1u << 4)
 
 /* Nothing open. */
 void perf_event_init(struct perf_event *e);
@@ -44,3 +46,7 @@ int perf_event_disable(struct perf_event *e);
  * event that could not be put on the CPU is in the error state, which read(2) tells by 0 bytes
  * (perf_read); one whose CPU went away and came back never runs again. */
 bool perf_event_alive(struct perf_event *e);
+/* How many records found no room in its ring, ever: those that a LOST record has told of, and those
+ * that the next record will (kernel/events/ring_buffer.c, __perf_output_begin). 0; -EOPNOTSUPP: it
+ * was not opened with PERF_EVENT_FORMAT_LOST; -errno. */
+int perf_event_lost(const struct perf_event *e, uint64_t *ret);

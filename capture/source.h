@@ -75,6 +75,10 @@ struct source_ops {
 	size_t (*tend)(struct source *s);
 	/* Hand the PMU back (AWAY), or take it again; as tend. NULL: not possible. 0 or -errno. */
 	int (*yield)(struct source *s, bool away);
+	/* How many records have found no room in the sideband ring of CPU, ever, since that ring
+	 * was added: those that no LOST record has told of yet, too. NULL: not known. 0 or -errno.
+	 */
+	int (*lost)(const struct source *s, uint32_t index, uint64_t *ret);
 };
 #define SOURCE_NO_ANSWER 1
 

@@ -111,6 +111,13 @@ static int perf_yield(struct source *base, bool away)
 	return 0;
 }
 
+static int perf_lost(const struct source *base, uint32_t index, uint64_t *ret)
+{
+	const struct perf_event *e = &((const struct source_perf *)base)->cpus[index].sideband;
+
+	return e->fd < 0 ? -ENODEV : perf_event_lost(e, ret);
+}
+
 static void perf_free(struct source *base)
 {
 	struct source_perf *s = perf_of(base);
@@ -131,6 +138,7 @@ static const struct source_ops perf_ops = {
 	.disable_all = perf_disable_all,
 	.tend = perf_tend,
 	.yield = perf_yield,
+	.lost = perf_lost,
 	.free = perf_free,
 };
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "daemon/names.h"
 #include "daemon/peer.h"
 
 enum access_rank {
@@ -22,7 +23,9 @@ struct access {
 	char admin_group[64]; /* its name, for messages; "": nobody */
 };
 
-/* NAME is a group's name or number, "" or NULL: none. One that the host does not have is nobody,
- * which is said once, here. At the start and at a reload. */
-void access_init(struct access *a, const char *name);
+/* NAME is a group's name or number, "" or NULL: none. One that the host does not have is nobody; of
+ * one that NAMES do not know (yet) nothing changes. At the start, at a reload, and when more is
+ * known.
+ */
+void access_use(struct access *a, const char *name, const struct names *names);
 enum access_rank access_rank_of(const struct access *a, const struct peer *peer);

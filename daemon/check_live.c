@@ -131,6 +131,26 @@ static void tell_losses(const struct live *l)
 		    (uintmax_t)stats.stalls);
 }
 
+/* A snapshot that does not fit beside what is pinned is in memory alone. */
+static void tell_pinned(const struct live *l)
+{
+	const struct source *s = l->from->intake->source;
+	struct store_pins pins;
+	uint64_t rings = 0;
+
+	if (!l->from->store)
+		return;
+	store_get_pins(l->from->store, &pins);
+	for (size_t i = 0; i < s->n_cpus; i++)
+		rings += s->cpus[i].pt.aux_size;
+	if (pins.n > 0 && rings > pins.left_bytes)
+		say(l, FINDING_WARNING, "pinned",
+		    "ptsnapctl unpin, or a larger MaxUse= in ptsnapd.conf",
+		    "what is pinned (%zu) leaves %ju MiB of MaxUse= to new snapshots, and one of all "
+		    "rings takes %ju MiB",
+		    pins.n, (uintmax_t)(pins.left_bytes >> 20), (uintmax_t)(rings >> 20));
+}
+
 void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 {
 	const struct live l = {from, fn, userdata};
@@ -138,4 +158,5 @@ void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 	tell_cpus(&l);
 	tell_rings(&l);
 	tell_losses(&l);
+	tell_pinned(&l);
 }

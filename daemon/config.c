@@ -61,6 +61,9 @@ static const struct config config_defaults = {
 	.max_peers = 64,
 	.max_peers_per_uid = 16,
 	.peer_idle_usec = 45000000,
+	.max_status_peers = 16,
+	.max_status_peers_per_uid = 4,
+	.status_peer_idle_usec = 10000000,
 	.command_grace_usec = 2000000,
 };
 
@@ -260,5 +263,5 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 
 uint64_t config_other_fds(const struct config *c, size_t n_cpus)
 {
-	return 2 * (uint64_t)n_cpus + c->max_peers + 120;
+	return 2 * (uint64_t)n_cpus + c->max_peers + 2 * (uint64_t)c->max_status_peers + 120;
 }

@@ -37,6 +37,7 @@ struct config {
 	bool require_pt;      /* a host without PT is an error */
 	const char *socket, *state_dir;
 	const char *admin_group;		   /* a group's name or number; NULL: none */
+	bool status_to_all;			   /* a second socket tells everybody */
 	const char *exclude_units, *exclude_users; /* lists (exclude.h); NULL: nobody */
 	const char *worker;			   /* path of ptsnap-decode */
 	const char *decoder_socket; /* of a service that starts one; NULL: there is none */
@@ -60,6 +61,7 @@ struct config {
 	const char *metrics_file;     /* NULL: none */
 	uint64_t decode_timeout_usec;
 	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
+	bool source_lines;	/* reports have those that DWARF tells */
 	uint64_t store_max_use; /* bytes under state_dir */
 	uint32_t store_max_entries;
 
@@ -79,6 +81,8 @@ struct config {
 	uint32_t store_in_memory;  /* snapshots kept in memory when the disk is full */
 	uint32_t max_peers, max_peers_per_uid;
 	uint64_t peer_idle_usec;
+	uint32_t max_status_peers, max_status_peers_per_uid; /* of the socket for everybody */
+	uint64_t status_peer_idle_usec;
 	uint64_t command_grace_usec; /* between SIGTERM and SIGKILL for COMMAND */
 
 	/* Each setting as it was said last, and by whom (config_setting.h); and the files that
@@ -114,9 +118,9 @@ extern const char *const config_directories[];
 
 /* The configuration as it would be if the recorder began now, with OLD's command line and the files
  * that there are. Settings that are made once, when the recorder starts, are OLD's still, and those
- * of them that would be others are told to WARN. Triggers and what can change while it runs are
- * new. 0: config_done frees RET, which borrows nothing of OLD's; else nothing: -EINVAL with WHY,
- * -ENOMEM. */
+ * of them that would be others are told to WARN. Of lists that grow (ExcludeUnits=, ExcludeUsers=)
+ * what was added is new. Triggers and what can change while it runs are new. 0: config_done frees
+ * RET, which borrows nothing of OLD's; else nothing: -EINVAL with WHY, -ENOMEM. */
 int config_reload(const struct config *old, const char *const *directories, struct config *ret,
 		  struct config_warn *warn, char *why, size_t why_size);
 

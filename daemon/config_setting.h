@@ -33,6 +33,7 @@ struct config_setting {
 	bool zero;		  /* 0 is valid besides */
 	bool emulated;		  /* of the emulated machine */
 	bool live;		  /* a reload changes it while the recorder runs */
+	bool grows;		  /* so, but only what is added to the list */
 };
 
 extern const struct config_setting config_settings[];

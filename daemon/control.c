@@ -153,6 +153,7 @@ static const struct method methods[] = {
 		 "deadlineUSec", NULL}, control_snapshot},
 	{INTERFACE, "List", ACCESS_USER, {"limit", NULL}, control_list},
 	{INTERFACE, "Get", ACCESS_USER, {"id", "format", NULL}, control_get},
+	{INTERFACE, "Pin", ACCESS_ADMIN, {"id", "pinned", NULL}, control_pin},
 	{INTERFACE, "Delete", ACCESS_ADMIN, {"id", NULL}, control_delete},
 	{INTERFACE, "Status", ACCESS_ANYBODY, {NULL}, status},
 	{INTERFACE, "Monitor", ACCESS_ADMIN, {NULL}, control_monitor},
@@ -194,6 +195,28 @@ void control_on_call(void *userdata, struct peer *peer, const struct varlink_cal
 	} else {
 		m->answer(c, peer, call->parameters);
 	}
+}
+
+/* Who knocks there is not asked for his rank: root knows another door. */
+static void refuse_everybody(const struct control *c, struct peer *peer, const char *action)
+{
+	struct json_object *o = control_object("action", json_object_new_string(action));
+
+	control_add(o, "socket", json_object_new_string(c->config->socket));
+	peer_error(peer, INTERFACE ".PermissionDenied", o);
+}
+
+void control_on_status_call(void *userdata, struct peer *peer, const struct varlink_call *call)
+{
+	const struct method *m = control_find(call);
+	struct control *c = userdata;
+
+	if (m && (m->rank > ACCESS_ANYBODY || !c->config->status_to_all))
+		refuse_everybody(c, peer, m->name);
+	else if (m && m->answer == status && !varlink_unknown_field(call->parameters, m->fields))
+		peer_reply(peer, control_object("status", status_for_all(&c->status)), false);
+	else
+		control_on_call(userdata, peer, call);
 }
 
 static void control_forget(struct control_waits *w, const struct peer *peer)
@@ -238,7 +261,7 @@ struct peer *control_take(struct control_waits *w)
 void control_use(struct control *c, const struct config *config)
 {
 	c->config = config;
-	access_init(&c->access, config->admin_group);
+	access_use(&c->access, config->admin_group, c->names);
 	if (c->remake)
 		remake_use(c->remake, config);
 }

@@ -43,6 +43,7 @@ struct control {
 	int (*reload)(void *userdata, struct json_object *warnings, char *why, size_t why_size);
 	void *reload_userdata;
 	struct status_from status;
+	const struct names *names; /* NULL: of groups only numbers are known */
 	struct access access;
 	struct control_watch watches[CONTROL_MAX_WATCHES];
 	struct control_waits lease_waits, check_waits, monitor_waits;
@@ -64,6 +65,8 @@ void control_listen(struct control *c);
 
 /* For struct peer_handler (USERDATA is the struct control). */
 void control_on_call(void *userdata, struct peer *peer, const struct varlink_call *call);
+/* So, of the socket for everybody. */
+void control_on_status_call(void *userdata, struct peer *peer, const struct varlink_call *call);
 void control_on_gone(void *userdata, struct peer *peer);
 /* News of a snapshot, passed on to those who wait for it. */
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent);

@@ -41,4 +41,5 @@ void control_monitor(struct control *c, struct peer *peer, struct json_object *p
 void control_check(struct control *c, struct peer *peer, struct json_object *parameters);
 void control_list(struct control *c, struct peer *peer, struct json_object *parameters);
 void control_get(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_pin(struct control *c, struct peer *peer, struct json_object *parameters);
 void control_delete(struct control *c, struct peer *peer, struct json_object *parameters);

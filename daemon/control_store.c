@@ -1,7 +1,8 @@
 /*
- * The methods List, Get and Delete: the snapshots that are stored, as the one who asks may see
+ * The methods List, Get, Pin and Delete: the snapshots that are stored, as the one who asks may see
  * them. Called by control.c.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,14 +189,75 @@ void control_get(struct control *c, struct peer *peer, struct json_object *param
 		get_permitted(c, peer, e, &wanted);
 }
 
-/* "latest" is nothing to go by where something is to be lost. */
-void control_delete(struct control *c, struct peer *peer, struct json_object *parameters)
+static void too_many_pinned(struct peer *peer, const struct store_pins *pins)
 {
-	const struct entry *e;
-	const char *id = NULL;
-	char who[PEER_NAME_SIZE], known[ENTRY_ID_SIZE];
+	struct json_object *o = control_object("bytes", json_object_new_uint64(pins->bytes));
 
-	if (varlink_get_string(parameters, "id", &id) < 0 || !id || strcmp(id, "latest") == 0) {
+	control_add(o, "maxBytes", json_object_new_uint64(pins->max_bytes));
+	control_add(o, "snapshots", json_object_new_uint64(pins->n));
+	control_add(o, "maxSnapshots", json_object_new_uint64(pins->max_n));
+	peer_error(peer, INTERFACE ".TooManyPinned", o);
+}
+
+static void pin_failed(struct peer *peer, const char *id, int r)
+{
+	struct json_object *o = control_object("id", json_object_new_string(id));
+
+	control_add(o, "cause",
+		    json_object_new_string(
+			    r == -ENODATA ? "nothing of it is on the disk, or not all of it"
+					  : strerror(-r)));
+	peer_error(peer, INTERFACE ".Failed", o);
+}
+
+static void tell(struct peer *peer, const char *id, const char *what)
+{
+	char who[PEER_NAME_SIZE];
+
+	peer_name(peer, who);
+	log_line(LOG_INFO, id, "snapshot %s %s by %s", id, what, who);
+}
+
+static void pin(struct control *c, struct peer *peer, const char *id, bool pinned)
+{
+	struct store_pins pins;
+	int r = store_pin(c->store, id, pinned, &pins);
+
+	if (r == -EBUSY) {
+		control_busy(peer);
+	} else if (r == -EDQUOT) {
+		too_many_pinned(peer, &pins);
+	} else if (r < 0) {
+		pin_failed(peer, id, r);
+	} else {
+		tell(peer, id, pinned ? "pinned" : "unpinned");
+		peer_reply(peer, NULL, false);
+	}
+}
+
+/* "latest" is nothing to go by where something is to be lost. */
+static bool read_id(struct json_object *parameters, bool latest, const char **ret)
+{
+	*ret = NULL;
+	return varlink_get_string(parameters, "id", ret) >= 0 && *ret &&
+	       (latest || strcmp(*ret, "latest") != 0);
+}
+
+void control_pin(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	struct json_object *value = NULL;
+	const struct entry *e;
+	const char *id;
+	char known[ENTRY_ID_SIZE];
+	bool pinned;
+
+	if (!json_object_object_get_ex(parameters, "pinned", &value) ||
+	    !json_object_is_type(value, json_type_boolean)) {
+		control_invalid(peer, "pinned");
+		return;
+	}
+	pinned = json_object_get_boolean(value);
+	if (!read_id(parameters, pinned, &id)) {
 		control_invalid(peer, "id");
 		return;
 	}
@@ -203,11 +265,32 @@ void control_delete(struct control *c, struct peer *peer, struct json_object *pa
 	if (!e)
 		return;
 	strcpy(known, e->id);
-	if (store_delete(c->store, known) < 0) {
-		control_busy(peer);
+	pin(c, peer, known, pinned);
+}
+
+void control_delete(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	const struct entry *e;
+	const char *id;
+	char known[ENTRY_ID_SIZE];
+	int r;
+
+	if (!read_id(parameters, false, &id)) {
+		control_invalid(peer, "id");
 		return;
 	}
-	peer_name(peer, who);
-	log_line(LOG_INFO, known, "snapshot %s deleted by %s", known, who);
-	peer_reply(peer, NULL, false);
+	e = find(c, peer, id);
+	if (!e)
+		return;
+	strcpy(known, e->id);
+	r = store_delete(c->store, known);
+	if (r == -EPERM) {
+		peer_error(peer, INTERFACE ".Pinned",
+			   control_object("id", json_object_new_string(known)));
+	} else if (r < 0) {
+		control_busy(peer);
+	} else {
+		tell(peer, known, "deleted");
+		peer_reply(peer, NULL, false);
+	}
 }

@@ -5,6 +5,7 @@
 #include "daemon/coredump.h"
 
 #include <dirent.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,12 +78,29 @@ static bool is_of_boot(const struct coredump_name *name, const char *boot_id)
 	return n == BOOT_DIGITS;
 }
 
-/* CGROUP is a path of systemd's hierarchy, as facts have it. */
+/* How many bytes of CGROUP, a path of systemd's hierarchy, name a unit of the host's own systemd:
+ * slices, and what is in them. What lies below, a user's systemd may have made, or a container's,
+ * with any unit's name. */
+static size_t own_unit_size(const char *cgroup)
+{
+	static const char slice[] = ".slice";
+	size_t n, end = 0;
+
+	do {
+		end += strspn(cgroup + end, "/");
+		n = strcspn(cgroup + end, "/");
+		end += n;
+	} while (n >= strlen(slice) &&
+		 strncmp(cgroup + end - strlen(slice), slice, strlen(slice)) == 0);
+	return end;
+}
+
 static bool is_in_unit(const char *cgroup, const char *unit)
 {
 	CLEANUP_FREE char *line = NULL;
 	char name[ENTRY_UNIT_SIZE];
-	int n = asprintf(&line, "0::%s\n", cgroup);
+	size_t size = own_unit_size(cgroup);
+	int n = size <= INT_MAX ? asprintf(&line, "0::%.*s\n", (int)size, cgroup) : -1;
 
 	return n >= 0 && unitname_of_cgroup(line, (size_t)n, name) == 0 && strcmp(name, unit) == 0;
 }

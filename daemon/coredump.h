@@ -22,8 +22,9 @@ struct coredump_name {
 
 /* False: NAME is something else. */
 bool coredump_parse(const char *name, struct coredump_name *ret);
-/* The newest core file in DIR of a process of UNIT (systemd's name of it) that M tells of, or of
- * process PID (ENTRY_ABSENT: none): of this boot, and of the time up to COREDUMP_MAX_AGE_USEC
- * before M's. "": there is none. 0 or -errno of reading DIR. */
+/* The newest core file in DIR of a process of UNIT (the host's systemd's name of it; units of that
+ * name of users' or containers' systemd are others) that M tells of, or of process PID
+ * (ENTRY_ABSENT: none): of this boot, and of the time up to COREDUMP_MAX_AGE_USEC before M's. "":
+ * there is none. 0 or -errno of reading DIR. */
 int coredump_find(const char *dir, const struct manifest *m, const char *unit, uint64_t pid,
 		  char ret[ENTRY_CORE_SIZE]);

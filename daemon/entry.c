@@ -80,6 +80,7 @@ struct json_object *entry_to_json(const struct entry *e)
 		{"reportBytes", number_or_null(e->report_bytes)},
 		{"gaps", number_or_null(e->gaps)},
 		{"error", text_or_null(e->error)},
+		{"pinned", json_object_new_boolean(e->pinned)},
 	};
 	struct json_object *o = json_object_new_object();
 
@@ -168,7 +169,7 @@ int entry_from_json(struct json_object *o, struct entry *ret)
 	    varlink_get_u64(o, "rawBytes", &e.raw_bytes) < 0 ||
 	    varlink_get_u64(o, "bundleBytes", &e.bundle_bytes) < 0 ||
 	    varlink_get_u64(o, "reportBytes", &e.report_bytes) < 0 ||
-	    varlink_get_u64(o, "gaps", &e.gaps) < 0)
+	    varlink_get_u64(o, "gaps", &e.gaps) < 0 || varlink_get_bool(o, "pinned", &e.pinned) < 0)
 		return -EBADMSG;
 	*ret = e;
 	return 0;

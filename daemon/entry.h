@@ -48,6 +48,7 @@ struct entry {
 	uint64_t raw_bytes; /* of trace, all CPUs */
 	uint64_t bundle_bytes, report_bytes, gaps;
 	char error[ENTRY_ERROR_SIZE];
+	bool pinned; /* is not forgotten to make room for others */
 };
 
 void entry_init(struct entry *e);

@@ -1,108 +1,93 @@
 /*
- * Lists of units and users -> is this process excluded? Made at the start, asked by procs.c about
- * each process whose facts were read.
+ * Lists of units and users -> is this process excluded? Made at the start, grown by reloads, asked
+ * by procs.c about each process whose facts were read.
  */
 #include "daemon/exclude.h"
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/log.h"
 #include "proto/base.h"
 #include "proto/manifest.h"
 
 #define SEPARATORS    ", \t"
-#define PASSWD_BUFFER (1u << 16)
 #define MAX_UNIT_NAME 256u
 
+struct words {
+	char **list; /* owned, all */
+	size_t n;
+};
+
 struct exclude {
-	char *text; /* owned; what the globs point into */
-	char **units;
-	size_t n_units;
-	uint64_t *uids;
+	struct words units, users; /* as they were said, each once */
+	uint64_t *uids;		   /* what users were ever found to be */
 	size_t n_uids;
 };
 
-static size_t count_words(const char *text)
+static bool has_word(const struct words *w, const char *word, size_t size)
 {
-	size_t n = 0;
-
-	for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
-		text += strcspn(text, SEPARATORS);
-		n++;
-	}
-	return n;
+	for (size_t i = 0; i < w->n; i++)
+		if (strlen(w->list[i]) == size && memcmp(w->list[i], word, size) == 0)
+			return true;
+	return false;
 }
 
-/* MANIFEST_ABSENT: this host has no such user. */
-static uint64_t find_user(const char *name)
+static int add_word(struct words *w, const char *word, size_t size)
 {
-	CLEANUP_FREE char *buffer = malloc(PASSWD_BUFFER);
-	struct passwd user, *found = NULL;
-	unsigned long uid;
+	char **grown = realloc(w->list, (w->n + 1) * sizeof(*grown));
 
-	if (name[strspn(name, "0123456789")] == '\0') {
-		uid = strtoul(name, NULL, 10);
-		return strlen(name) <= 10 && uid < UINT32_MAX ? uid : MANIFEST_ABSENT;
-	}
-	if (!buffer || getpwnam_r(name, &user, buffer, PASSWD_BUFFER, &found) != 0 || !found)
-		return MANIFEST_ABSENT;
-	return found->pw_uid;
-}
-
-static int take_units(struct exclude *x, const char *units)
-{
-	char *save = NULL;
-
-	x->text = strdup(units);
-	x->units = calloc(count_words(units) + 1, sizeof(*x->units));
-	if (!x->text || !x->units)
+	if (!grown)
 		return -ENOMEM;
-	for (char *word = strtok_r(x->text, SEPARATORS, &save); word;
-	     word = strtok_r(NULL, SEPARATORS, &save))
-		x->units[x->n_units++] = word;
-	return 0;
+	w->list = grown;
+	w->list[w->n] = strndup(word, size);
+	return w->list[w->n++] ? 0 : -ENOMEM;
 }
 
-static int take_users(struct exclude *x, const char *users)
+static int add_words(struct words *w, const char *text)
 {
-	CLEANUP_FREE char *text = strdup(users);
-	char *save = NULL;
+	int r = 0;
 
-	x->uids = calloc(count_words(users) + 1, sizeof(*x->uids));
-	if (!text || !x->uids)
-		return -ENOMEM;
-	for (char *word = strtok_r(text, SEPARATORS, &save); word;
-	     word = strtok_r(NULL, SEPARATORS, &save)) {
-		uint64_t uid = find_user(word);
+	text = text ? text : "";
+	for (text += strspn(text, SEPARATORS); *text && r == 0; text += strspn(text, SEPARATORS)) {
+		size_t size = strcspn(text, SEPARATORS);
 
-		if (uid == MANIFEST_ABSENT)
-			log_warning("ExcludeUsers=%s: this host has no such user", word);
-		else
-			x->uids[x->n_uids++] = uid;
+		if (!has_word(w, text, size))
+			r = add_word(w, text, size);
+		text += size;
 	}
-	return 0;
+	return r;
+}
+
+static void words_done(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->list[i]);
+	free(w->list);
+}
+
+int exclude_add(struct exclude *x, const char *units, const char *users)
+{
+	int r = add_words(&x->units, units);
+
+	return r == 0 ? add_words(&x->users, users) : r;
 }
 
 int exclude_new(const char *units, const char *users, struct exclude **ret)
 {
-	struct exclude *x;
+	struct exclude *x = calloc(1, sizeof(*x));
 	int r;
 
 	*ret = NULL;
-	units = units ? units : "";
-	users = users ? users : "";
-	if (count_words(units) + count_words(users) == 0)
-		return 0;
-	x = calloc(1, sizeof(*x));
 	if (!x)
 		return -ENOMEM;
-	r = take_units(x, units);
-	if (r == 0)
-		r = take_users(x, users);
+	r = exclude_add(x, units, users);
+	if (r < 0 || x->units.n + x->users.n == 0) {
+		exclude_free(x);
+		return r;
+	}
+	r = exclude_look_up(x, NULL); /* numbers */
 	if (r < 0) {
 		exclude_free(x);
 		return r;
@@ -115,10 +100,47 @@ void exclude_free(struct exclude *x)
 {
 	if (!x)
 		return;
-	free(x->text);
-	free(x->units);
+	words_done(&x->units);
+	words_done(&x->users);
 	free(x->uids);
 	free(x);
+}
+
+static int add_uid(struct exclude *x, uint64_t uid)
+{
+	uint64_t *grown;
+
+	if (exclude_has_uid(x, uid))
+		return 0;
+	grown = realloc(x->uids, (x->n_uids + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	x->uids = grown;
+	x->uids[x->n_uids++] = uid;
+	return 0;
+}
+
+int exclude_look_up(struct exclude *x, const struct names *names)
+{
+	int result = 0;
+
+	for (size_t i = 0; x && i < x->users.n; i++) {
+		uint32_t uid;
+		int r = names_find(names, NAMES_USER, x->users.list[i], &uid);
+
+		if (r == 0)
+			r = add_uid(x, uid);
+		if (r == -ENOMEM)
+			return r;
+		if (r == -EAGAIN)
+			result = EXCLUDE_UNKNOWN;
+	}
+	return result;
+}
+
+size_t exclude_size(const struct exclude *x)
+{
+	return x ? x->units.n + x->users.n + x->n_uids : 0;
 }
 
 static bool has_unit(const struct exclude *x, const char *name, size_t size)
@@ -129,8 +151,8 @@ static bool has_unit(const struct exclude *x, const char *name, size_t size)
 		return false;
 	memcpy(text, name, size);
 	text[size] = '\0';
-	for (size_t i = 0; i < x->n_units; i++)
-		if (fnmatch(x->units[i], text, 0) == 0)
+	for (size_t i = 0; i < x->units.n; i++)
+		if (fnmatch(x->units.list[i], text, 0) == 0)
 			return true;
 	return false;
 }

@@ -33,10 +33,12 @@ static void use_object(struct gate_trigger *t, const struct gate_trigger *old,
 
 	if (old) {
 		*t = *old;
-		bucket_change(&t->bucket, burst, interval, now_usec);
+		bucket_change(&t->own.bucket, burst, interval, now_usec);
+		bucket_change(&t->users.bucket, burst, interval, now_usec);
 	} else {
 		snprintf(t->name, sizeof(t->name), "%s", o->name);
-		bucket_init(&t->bucket, burst, interval, now_usec);
+		bucket_init(&t->own.bucket, burst, interval, now_usec);
+		bucket_init(&t->users.bucket, burst, interval, now_usec);
 	}
 }
 
@@ -74,11 +76,21 @@ static struct gate_user *gate_spare(struct gate *g, uint64_t now_usec)
 	return spare;
 }
 
+bool gate_is_user(uint64_t uid)
+{
+	return uid != ENTRY_ABSENT && uid != 0 && uid != geteuid();
+}
+
+struct gate_share *gate_share_of(struct gate_trigger *t, uint64_t uid)
+{
+	return gate_is_user(uid) ? &t->users : &t->own;
+}
+
 static struct gate_user *gate_user(struct gate *g, uint64_t uid, uint64_t now_usec)
 {
 	struct gate_user *u;
 
-	if (uid == ENTRY_ABSENT || uid == 0 || uid == geteuid())
+	if (!gate_is_user(uid))
 		return NULL;
 	for (size_t i = 0; i < GATE_MAX_USERS; i++)
 		if (g->users[i].used && g->users[i].uid == uid)
@@ -92,13 +104,14 @@ static struct gate_user *gate_user(struct gate *g, uint64_t uid, uint64_t now_us
 uint64_t gate_pass(struct gate *g, struct gate_trigger *t, uint64_t uid, uint64_t now_usec)
 {
 	struct gate_user *u = gate_user(g, uid, now_usec);
-	uint64_t wait = bucket_wait(&t->bucket, now_usec);
+	struct bucket *share = &gate_share_of(t, uid)->bucket;
+	uint64_t wait = bucket_wait(share, now_usec);
 
 	if (u)
 		wait = MAX_OF(wait, bucket_wait(&u->bucket, now_usec));
 	if (wait > 0)
 		return wait;
-	bucket_take(&t->bucket, now_usec);
+	bucket_take(share, now_usec);
 	if (u)
 		bucket_take(&u->bucket, now_usec);
 	return 0;

@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "daemon/log.h"
+#include "daemon/log_events.h"
 #include "proto/base.h"
 
 /* Between two looks: where a CPU is not traced that could be, longer and longer. */
@@ -54,6 +55,8 @@ static void tell_state(struct hotplug *h, enum source_cpu_state state)
 {
 	const struct source *s = h->source;
 	const struct source_cpu *first = NULL;
+	const struct log_fields none = LOG_NO_FIELDS;
+	const bool worse = state == SOURCE_CPU_BUSY || state == SOURCE_CPU_FAILED;
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_cpus; i++) {
@@ -65,9 +68,9 @@ static void tell_state(struct hotplug *h, enum source_cpu_state state)
 	}
 	if (n == 0)
 		return;
-	log_line(state == SOURCE_CPU_BUSY || state == SOURCE_CPU_FAILED ? LOG_WARNING : LOG_INFO,
-		 NULL, "CPU %u%s: %s%s%s", first->cpu, n > 1 ? " and others" : "",
-		 source_cpu_state_name(state), *first->why ? ": " : "", first->why);
+	log_event(worse ? LOG_WARNING : LOG_INFO, worse ? LOG_EVENT_RINGS_DEGRADED : NULL, &none,
+		  "CPU %u%s: %s%s%s", first->cpu, n > 1 ? " and others" : "",
+		  source_cpu_state_name(state), *first->why ? ": " : "", first->why);
 }
 
 static void tell(struct hotplug *h)

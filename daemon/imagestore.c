@@ -29,6 +29,7 @@ struct image_file {
 	uint32_t needed; /* by so many images of snapshots */
 	bool doomed;	 /* to be removed, unless it is needed again first */
 	bool going;	 /* is being removed: it cannot be needed any more */
+	bool counted;	 /* by imagestore_bytes_of */
 };
 
 struct image_use {
@@ -419,6 +420,34 @@ uint64_t imagestore_bytes(struct imagestore *s)
 
 	pthread_mutex_lock(&s->lock);
 	bytes = s->bytes;
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
+}
+
+static uint64_t count_uses(const struct image_user *u)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		struct image_file *f = u->uses[i].file;
+
+		bytes += f->counted ? 0 : f->bytes;
+		f->counted = true;
+	}
+	return bytes;
+}
+
+uint64_t imagestore_bytes_of(struct imagestore *s, bool (*is_one)(void *userdata, const char *id),
+			     void *userdata)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->n; i++)
+		s->files[i]->counted = false;
+	for (size_t i = 0; i < s->n_users; i++)
+		if (is_one(userdata, s->users[i].id))
+			bytes += count_uses(&s->users[i]);
 	pthread_mutex_unlock(&s->lock);
 	return bytes;
 }

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,9 @@ void imagestore_collect(struct imagestore *s);
 void imagestore_release(struct imagestore *s, const char *id);
 /* Bytes of all files that are needed. */
 uint64_t imagestore_bytes(struct imagestore *s);
+/* Of those that snapshots need for which IS_ONE says yes; each file once. */
+uint64_t imagestore_bytes_of(struct imagestore *s, bool (*is_one)(void *userdata, const char *id),
+			     void *userdata);
 /* How many bytes imagestore_keep may add. */
 void imagestore_set_room(struct imagestore *s, uint64_t bytes);
 /* The file that has image INDEX of snapshot ID, read-only. 0; -ENOENT; -errno. */

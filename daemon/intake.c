@@ -18,11 +18,20 @@
 #define PROCS_BUDGET	  16
 #define PROCS_BUDGET_IDLE 64
 
-static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *bytes, size_t size);
+/* Where a record came from. */
+struct intake_from {
+	struct intake_cpu *cpu; /* NULL: no ring */
+	bool sideband;		/* its sideband ring, not the PT event's */
+};
 
-/* A sideband ring that comes late: nobody told what happened on its CPU before that. */
-static void intake_missed(struct intake *in, uint32_t index)
+static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
+		       size_t size);
+static uint64_t intake_digest_now(struct intake *in);
+
+/* N records of CPU INDEX are lost, up to now, of which nobody told. */
+static void intake_missed(struct intake *in, uint32_t index, uint64_t n)
 {
+	const struct intake_from nowhere = {0};
 	uint64_t now = source_now_ns(in->source, index), bytes[16];
 	const struct perfrecord lost = {
 		.type = PERF_RECORD_LOST,
@@ -30,21 +39,51 @@ static void intake_missed(struct intake *in, uint32_t index)
 		.tid = UINT32_MAX,
 		.time = now != MANIFEST_ABSENT ? now : 0,
 		.cpu = in->source->cpus[index].cpu,
-		.u.lost.lost = 1,
+		.u.lost.lost = n,
 	};
 	size_t size;
 
+	in->cpus[index].lost += n;
 	if (perfrecord_compose(&lost, bytes, sizeof(bytes), &size) == 0)
-		intake_one(in, &in->cpus[index], bytes, size);
+		intake_one(in, &nowhere, bytes, size);
+}
+
+static void intake_settle_cpu(struct intake *in, uint32_t index)
+{
+	struct intake_cpu *cpu = &in->cpus[index];
+	const struct source *s = in->source;
+	uint64_t lost;
+
+	if (!s->ops->lost || !s->cpus[index].sideband.data || s->ops->lost(s, index, &lost) < 0 ||
+	    lost <= cpu->lost_known)
+		return;
+	intake_missed(in, index, lost - cpu->lost_known);
+	cpu->lost_known = lost;
+}
+
+void intake_settle(struct intake *in)
+{
+	for (uint32_t i = 0; i < in->source->n_cpus; i++)
+		intake_settle_cpu(in, i);
+}
+
+/* The drain knows rings by number. */
+static uint32_t ring_number(uint32_t index, bool sideband)
+{
+	return 2 * index + sideband;
 }
 
 static void intake_ring_added(void *userdata, uint32_t index, struct ring *ring, int fd)
 {
 	struct intake *in = userdata;
-	int r = drain_add(in->drain, index, ring, fd);
+	bool sideband = ring == &in->source->cpus[index].sideband;
+	int r = drain_add(in->drain, ring_number(index, sideband), ring, fd);
 
-	if (in->started && ring == &in->source->cpus[index].sideband)
-		intake_missed(in, index);
+	if (sideband)
+		in->cpus[index].lost_told = in->cpus[index].lost_known = 0;
+	/* One that comes late: nobody told what happened on its CPU before that. */
+	if (in->started && sideband)
+		intake_missed(in, index, 1);
 	if (r < 0)
 		log_error("CPU %u: nobody can empty its ring: %s", in->source->cpus[index].cpu,
 			  strerror(-r));
@@ -54,9 +93,11 @@ static void intake_ring_removed(void *userdata, uint32_t index, struct ring *rin
 {
 	struct intake *in = userdata;
 
-	(void)index;
 	intake_drain(in); /* there must be room for what is left in it */
+	if (ring == &in->source->cpus[index].sideband)
+		intake_settle_cpu(in, index);
 	drain_remove(in->drain, ring);
+	intake_digest_now(in); /* before another ring has its number */
 }
 
 int intake_init(struct intake *in, const struct intake_parts *parts)
@@ -114,8 +155,22 @@ static void intake_comm(struct intake *in, const struct perfrecord *r)
 	}
 }
 
-/* What a record means to others than the timeline. CPU: whose ring it came from, NULL: none. */
-static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const struct perfrecord *r)
+/* What was taken for lost before a record told of it is not lost twice. */
+static void intake_lost(const struct intake_from *from, uint64_t n)
+{
+	struct intake_cpu *cpu = from->cpu;
+
+	if (from->sideband) {
+		cpu->lost_told += n;
+		n = cpu->lost_told > cpu->lost_known ? cpu->lost_told - cpu->lost_known : 0;
+		cpu->lost_known += n;
+	}
+	cpu->lost += n;
+}
+
+/* What a record means to others than the timeline. */
+static void intake_meaning(struct intake *in, const struct intake_from *from,
+			   const struct perfrecord *r)
 {
 	switch (r->type) {
 	case PERF_RECORD_FORK:
@@ -130,15 +185,15 @@ static void intake_meaning(struct intake *in, struct intake_cpu *cpu, const stru
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE: memory_ran(in->memory, r->pid, r->time); break;
 	case PERF_RECORD_AUX:
-		if (cpu) {
-			cpu->aux_flags |= r->u.aux.flags;
-			cpu->aux_ns = r->time;
+		if (from->cpu) {
+			from->cpu->aux_flags |= r->u.aux.flags;
+			from->cpu->aux_ns = r->time;
 		}
 		break;
 	case PERF_RECORD_LOST:
 		procs_lost(in->procs, r->time);
-		if (cpu)
-			cpu->lost += r->u.lost.lost;
+		if (from->cpu)
+			intake_lost(from, r->u.lost.lost);
 		break;
 	default: break;
 	}
@@ -161,7 +216,8 @@ static const void *intake_unmark(struct intake *in, const void *bytes, size_t si
 	return in->unmarked;
 }
 
-static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *bytes, size_t size)
+static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
+		       size_t size)
 {
 	struct perfrecord_switch s;
 	struct perfrecord r;
@@ -180,12 +236,14 @@ static void intake_one(struct intake *in, struct intake_cpu *cpu, const void *by
 	}
 	timeline_push(in->timeline, &r, bytes, size); /* counts what it drops */
 	if (kind == 0)
-		intake_meaning(in, cpu, &r);
+		intake_meaning(in, from, &r);
 }
 
 int intake_record(void *userdata, const void *record, size_t size)
 {
-	intake_one(userdata, NULL, record, size);
+	const struct intake_from nowhere = {0};
+
+	intake_one(userdata, &nowhere, record, size);
 	return 0;
 }
 
@@ -198,7 +256,9 @@ static uint64_t intake_digest(struct intake *in, uint64_t limit)
 	size_t size;
 
 	while (taken < limit && drain_peek(in->drain, &index, &record, &size) == 0) {
-		intake_one(in, &in->cpus[index], record, size);
+		const struct intake_from from = {&in->cpus[index / 2], index % 2 != 0};
+
+		intake_one(in, &from, record, size);
 		drain_consume(in->drain);
 		taken += size;
 	}

@@ -17,7 +17,10 @@
 struct intake_cpu {
 	uint64_t aux_flags; /* PERF_AUX_FLAG_*, or'ed since the last intake_take_flags */
 	uint64_t aux_ns;    /* when the last AUX record was written: its CPU had stopped */
-	uint64_t lost;	    /* records that LOST records told of, in all */
+	uint64_t lost;	    /* records, in all */
+	/* Of its sideband ring as it is now: what LOST records have told, and what is known, as
+	 * these tell only of losses that another record follows. */
+	uint64_t lost_told, lost_known;
 };
 
 /* All borrowed. */
@@ -58,6 +61,9 @@ int intake_fd(const struct intake *in);
 uint64_t intake_some(struct intake *in);
 /* Takes in all that the rings hold at the time of the call. Returns the bytes taken. */
 uint64_t intake_drain(struct intake *in);
+/* After it: what the sideband rings had no room for, and no record has told of yet, is a loss now.
+ * Where the source does not know, nothing. */
+void intake_settle(struct intake *in);
 /* One record that did not come from a ring (procscan_fn; USERDATA is the struct intake). 0. */
 int intake_record(void *userdata, const void *record, size_t size);
 /* The AUX flags of CPU INDEX, which are then forgotten. */

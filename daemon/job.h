@@ -105,6 +105,7 @@ void job_cancel(struct job *job);
 struct job_result {
 	struct entry entry;
 	uint64_t dark_ns; /* the longest of all CPUs; ENTRY_ABSENT: nothing was captured */
+	int error;	  /* a positive errno of what made it fail; 0: none, or not known */
 	int bundle_fd,
 		report_fd; /* owned by the receiver; bytes that the disk did not take; -EBADF */
 };

@@ -1,8 +1,8 @@
 /*
  * The decoder's part of a job: the bundle goes to it, a report comes back, and whatever it does
- * else costs this report only. One that crashes, lies or runs out of memory is asked once more, to
- * do without what strangers wrote most of: symbol tables and perf maps. Called by job.c, in the
- * job's thread.
+ * else costs this report only. One that crashes, lies, or runs out of memory or time is asked
+ * again, to do without what strangers wrote most of (attempt.h). Called by job.c, in the job's
+ * thread.
  */
 #include "daemon/job_private.h"
 
@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/attempt.h"
 #include "daemon/report_output.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
@@ -21,10 +22,9 @@
 #define CPU_SECONDS_PER_SECOND 4u
 
 /* One of the decoder's attempts. */
-struct attempt {
-	bool no_symbols;
-	uint64_t timeout_usec, deadline_ns; /* what is left; ENTRY_ABSENT: no deadline */
-	int result;			    /* of worker_run */
+struct run {
+	struct attempt attempt;
+	int result; /* of worker_run */
 	struct worker_outcome outcome;
 	char why[ENTRY_ERROR_SIZE]; /* it failed */
 };
@@ -58,7 +58,7 @@ static uint64_t cpu_seconds(uint64_t timeout_usec)
 }
 
 /* What became of the decoder, in words. */
-static void describe_failure(struct job *job, struct attempt *a)
+static void describe_failure(struct job *job, struct run *a)
 {
 	const struct worker_outcome *o = &a->outcome;
 	size_t size = sizeof(a->why);
@@ -75,7 +75,7 @@ static void describe_failure(struct job *job, struct attempt *a)
 			 job->setup.config->decoder_socket);
 }
 
-static void describe(struct job *job, struct attempt *a)
+static void describe(struct job *job, struct run *a)
 {
 	const struct config *c = job->setup.config;
 	size_t size = sizeof(a->why);
@@ -89,7 +89,7 @@ static void describe(struct job *job, struct attempt *a)
 	case WORKER_TIMEOUT:
 		snprintf(a->why, size,
 			 "the decoder was not done after %" PRIu64 " ms and was stopped",
-			 c->decode_timeout_usec / 1000);
+			 a->attempt.timeout_usec / 1000);
 		break;
 	case WORKER_FAILED: describe_failure(job, a); break;
 	case -ECANCELED:
@@ -111,20 +111,22 @@ static struct worker_request request_for(const struct job *job, const struct att
 		.has_deadline = a->deadline_ns != ENTRY_ABSENT,
 		.deadline_ns = a->deadline_ns,
 		.keep = 1,
-		.no_symbols = a->no_symbols,
+		.no_symbols = !a->symbols,
+		.lines = a->lines,
+		.lines_ns = attempt_lines_ns(job->setup.config),
 	};
 }
 
 /* Behind it the report is there, or job->report_fd is not. */
-static void run_decoder(struct job *job, struct attempt *a)
+static void run_decoder(struct job *job, struct run *a)
 {
 	const struct config *c = job->setup.config;
 	CLEANUP_CLOSE int bundle = -EBADF;
 	struct worker_job w = {
 		.program = c->worker,
 		.socket = c->decoder_socket,
-		.request = request_for(job, a),
-		.timeout_usec = a->timeout_usec,
+		.request = request_for(job, &a->attempt),
+		.timeout_usec = a->attempt.timeout_usec,
 		.progress = on_progress,
 		.image = job_on_image,
 		.keep = job_on_keep,
@@ -155,24 +157,22 @@ static void run_decoder(struct job *job, struct attempt *a)
 		job->report_fd = close_fd(job->report_fd);
 }
 
-/* The time of both is that of one. */
-static bool try_without_symbols(struct job *job, uint64_t began, struct attempt *ret)
+/* After *LAST, which failed, with less; false: that would not help. The time of all is that of one.
+ */
+static bool run_again(struct job *job, uint64_t began, struct run *last)
 {
-	uint64_t spent = now_usec() - began;
-	uint64_t all = job->setup.config->decode_timeout_usec;
+	struct run next = {.result = 0};
 
-	if (spent >= all)
+	if (!attempt_next(job->setup.config, &last->attempt, last->result, &last->outcome,
+			  now_usec() - began, job->deadline_ns, true, &next.attempt))
 		return false;
-	*ret = (struct attempt){
-		.no_symbols = true, .timeout_usec = all - spent, .deadline_ns = job->deadline_ns};
-	if (job->deadline_ns != ENTRY_ABSENT)
-		ret->deadline_ns -= MIN_OF(ret->deadline_ns, spent * 1000u);
 	job_forget_needed(job);
-	run_decoder(job, ret);
+	run_decoder(job, &next);
+	*last = next;
 	return true;
 }
 
-static int judge(struct job *job, const struct attempt *a)
+static int judge(struct job *job, const struct run *a)
 {
 	static const int errors[] = {
 		[WORKER_CRASHED] = -EIO, [WORKER_TIMEOUT] = -ETIMEDOUT, [WORKER_FAILED] = -EIO};
@@ -187,24 +187,36 @@ static int judge(struct job *job, const struct attempt *a)
 	return job_fail(job, a->result < 0 ? a->result : errors[a->result], "%s", a->why);
 }
 
+static void remark(struct job *job, const struct run *first, const struct run *last)
+{
+	const char *without = attempt_without(&first->attempt, &last->attempt);
+
+	if (without)
+		job_remark(job, "decoded without %s%s: with them %s", without,
+			   last->attempt.hurry && !last->attempt.symbols
+				   ? ", and only the newest part there was time for"
+				   : "",
+			   first->why);
+}
+
 int job_decode(struct job *job)
 {
-	struct attempt first = {.timeout_usec = job->setup.config->decode_timeout_usec,
-				.deadline_ns = job->deadline_ns};
-	struct attempt second = {.result = WORKER_FAILED};
+	struct run first = {.result = 0}, last;
 	uint64_t began = now_usec();
 	int r = job_begin_images(job);
 
 	if (r < 0)
 		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
+	attempt_first(job->setup.config, job->deadline_ns, &first.attempt);
 	run_decoder(job, &first);
-	if (report_output_is_worth_another(first.result, &first.outcome))
-		(void)try_without_symbols(job, began, &second);
-	/* Whose failure is told: of two that failed the first one had more to do with what is
+	last = first;
+	while (run_again(job, began, &last))
+		;
+	/* Whose failure is told: of those that failed the first one had more to do with what is
 	 * there. */
-	r = judge(job, second.result == 0 || second.result == -ECANCELED ? &second : &first);
-	if (r == 0 && second.result == 0)
-		job_remark(job, "decoded without names: with them %s", first.why);
+	r = judge(job, last.result == 0 || last.result == -ECANCELED ? &last : &first);
+	if (r == 0)
+		remark(job, &first, &last);
 	/* What it had no time for may need other images, and so do names; whether there was
 	 * anything, nobody here reads. */
 	job->needed_known = first.result == 0 && job->deadline_ns == ENTRY_ABSENT;

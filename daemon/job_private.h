@@ -42,6 +42,7 @@ struct job {
 	int bundle_fd, report_fd; /* memory files */
 	bool bundle_stored, report_stored;
 	uint64_t dark_ns;	/* as in struct job_result */
+	int error;		/* so */
 	uint64_t members_bytes; /* of the bundle, before its manifest */
 	struct job_needed
 		*needed;	/* as many as the manifest has images; NULL until decoding begins */

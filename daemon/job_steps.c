@@ -21,6 +21,7 @@ int job_fail(struct job *job, int error, const char *format, ...)
 	va_list args;
 
 	job->entry.state = ENTRY_FAILED;
+	job->error = error < 0 ? -error : 0;
 	va_start(args, format);
 	vsnprintf(job->entry.error, sizeof(job->entry.error), format, args);
 	va_end(args);
@@ -248,7 +249,7 @@ int job_store_bundle(struct job *job)
 	job_tell(job, JOB_BUNDLED, job->entry.bundle_bytes);
 	r = job_wait(job, false);
 	if (r <= 0) {
-		job_keep_in_memory(job, "it is larger than the store may be");
+		job_keep_in_memory(job, "it is larger than the store may be beside what is pinned");
 		return r < 0 ? job_fail(job, r, "the recorder was stopped") : 0;
 	}
 	r = store_file_put(job->setup.store_fd, job->entry.id, STORE_BUNDLE, job->bundle_fd,

@@ -144,6 +144,7 @@ void job_finish(struct job *job, struct job_result *ret)
 	job->started = false;
 	ret->entry = job->entry;
 	ret->dark_ns = job->dark_ns;
+	ret->error = job->error;
 	ret->bundle_fd = job->bundle_stored ? -EBADF : take_fd(&job->bundle_fd);
 	ret->report_fd = job->report_stored ? -EBADF : take_fd(&job->report_fd);
 }

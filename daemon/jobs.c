@@ -109,6 +109,11 @@ bool jobs_full(const struct jobs *j)
 	return !jobs_oldest(j, SLOT_FREE);
 }
 
+bool jobs_full_for_users(const struct jobs *j)
+{
+	return j->n_slots - jobs_running(j) <= j->n_slots / 2;
+}
+
 bool jobs_capturing(const struct jobs *j)
 {
 	return jobs_oldest(j, SLOT_CAPTURING);
@@ -187,7 +192,7 @@ static uint64_t age_usec(const struct entry *e)
 		       : ENTRY_ABSENT;
 }
 
-static void slot_tell_end(const struct jobs *j, const struct entry *e)
+static void slot_tell_end(const struct jobs *j, const struct entry *e, int error)
 {
 	struct log_fields fields;
 	char path[PATH_MAX], name[STORE_NAME_SIZE];
@@ -196,6 +201,7 @@ static void slot_tell_end(const struct jobs *j, const struct entry *e)
 	fields.duration_usec = age_usec(e);
 	if (e->state == ENTRY_FAILED) {
 		fields.bytes = e->bundle_bytes;
+		fields.error = error;
 		log_event(LOG_ERR, LOG_EVENT_DECODE_FAILED, &fields, "snapshot %s failed: %s",
 			  e->id, e->error);
 		return;
@@ -224,7 +230,7 @@ static void slot_end(struct slot *s)
 	store_end(j->store, &result.entry, result.bundle_fd, result.report_fd);
 	if (result.dark_ns != ENTRY_ABSENT)
 		j->last_dark_ns = result.dark_ns;
-	slot_tell_end(j, &result.entry);
+	slot_tell_end(j, &result.entry, result.error);
 	j->handler.on_ended(j->handler.userdata, id);
 }
 

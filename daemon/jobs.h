@@ -37,6 +37,8 @@ void jobs_freep(struct jobs **j);
  * too: its id; NULL: none. */
 const char *jobs_join(struct jobs *j, const struct request *request);
 bool jobs_full(const struct jobs *j);
+/* So for users: some places are left for units that fail, for signals and for administrators. */
+bool jobs_full_for_users(const struct jobs *j);
 /* Begins a snapshot, which is in the store as E from now on. 0 or -errno. */
 int jobs_add(struct jobs *j, const struct request *request, const struct entry *e);
 /* Decodes what a recorder before us left undecoded, E in the list or new to it. FOUND is taken

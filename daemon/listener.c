@@ -1,7 +1,7 @@
 /*
  * Where clients knock. Called by main.c before anything is traced, so that a socket in use stops us
- * before COMMAND runs. With socket activation the fd is found by its name, "varlink": there may be
- * others too, which fdstore.c takes, and with them the variables that tell of them.
+ * before COMMAND runs. With socket activation fds are found by their names, "varlink" and "status":
+ * there may be others too, which fdstore.c takes, and with them the variables that tell of them.
  */
 #include "daemon/listener.h"
 
@@ -18,15 +18,16 @@
 
 #define BACKLOG	    64
 #define SOCKET_MODE 0660
+#define STATUS_MODE 0666
 
-static int listener_from_systemd(void)
+static int listener_from_systemd(const char *name)
 {
 	char **names = NULL;
 	int n = sd_listen_fds_with_names(0, &names);
 	int fd = -ENOENT;
 
 	for (int i = 0; i < n; i++) {
-		if (fd < 0 && strcmp(names[i], "varlink") == 0 &&
+		if (fd < 0 && strcmp(names[i], name) == 0 &&
 		    sd_is_socket_unix(SD_LISTEN_FDS_START + i, SOCK_STREAM, 1, NULL, 0) > 0)
 			fd = SD_LISTEN_FDS_START + i;
 		free(names[i]);
@@ -74,9 +75,9 @@ static int listener_clear(const struct sockaddr_un *address, int type, char *why
 	return unlink(address->sun_path) < 0 ? -errno : 0;
 }
 
-static int listener_bind(struct listener *l, const struct sockaddr_un *address)
+static int listener_bind(struct listener *l, const struct sockaddr_un *address, mode_t mode)
 {
-	mode_t before = umask(0777 & ~SOCKET_MODE);
+	mode_t before = umask(0777 & ~mode);
 	int r = bind(l->fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
 	struct stat st;
 
@@ -93,7 +94,8 @@ static int listener_bind(struct listener *l, const struct sockaddr_un *address)
 	return listen(l->fd, BACKLOG) < 0 ? -errno : 0;
 }
 
-static int listener_make(struct listener *l, const char *path, int type, char *why, size_t why_size)
+static int listener_make(struct listener *l, const char *path, int type, mode_t mode, char *why,
+			 size_t why_size)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int r;
@@ -110,13 +112,13 @@ static int listener_make(struct listener *l, const char *path, int type, char *w
 	if (r < 0)
 		return r;
 	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	return l->fd < 0 ? -errno : listener_bind(l, &address);
+	return l->fd < 0 ? -errno : listener_bind(l, &address, mode);
 }
 
-static int listener_open_here(const char *path, int type, struct listener *ret, char *why,
-			      size_t why_size)
+static int listener_open_here(const char *path, int type, mode_t mode, struct listener *ret,
+			      char *why, size_t why_size)
 {
-	int r = listener_make(ret, path, type, why, why_size);
+	int r = listener_make(ret, path, type, mode, why, why_size);
 
 	if (r == 0)
 		return 0;
@@ -128,18 +130,37 @@ static int listener_open_here(const char *path, int type, struct listener *ret, 
 
 int listener_open(const char *path, struct listener *ret, char *why, size_t why_size)
 {
-	*ret = (struct listener){.fd = listener_from_systemd()};
+	*ret = (struct listener){.fd = listener_from_systemd("varlink")};
 	*why = '\0';
 	if (ret->fd >= 0)
 		return 0;
-	return listener_open_here(path, SOCK_STREAM, ret, why, why_size);
+	return listener_open_here(path, SOCK_STREAM, SOCKET_MODE, ret, why, why_size);
+}
+
+int listener_open_status(const char *path, const struct listener *control, bool wanted,
+			 struct listener *ret, char *why, size_t why_size)
+{
+	CLEANUP_FREE char *status = NULL;
+
+	*ret = (struct listener){.fd = listener_from_systemd("status")};
+	*why = '\0';
+	if (ret->fd >= 0)
+		return 0;
+	ret->fd = -EBADF;
+	if (!wanted || !control->path)
+		return 0;
+	if (asprintf(&status, "%s.status", path) < 0) {
+		status = NULL;
+		return -ENOMEM;
+	}
+	return listener_open_here(status, SOCK_STREAM, STATUS_MODE, ret, why, why_size);
 }
 
 int listener_open_channel(const char *path, struct listener *ret, char *why, size_t why_size)
 {
 	*ret = (struct listener){.fd = -EBADF};
 	*why = '\0';
-	return listener_open_here(path, SOCK_SEQPACKET, ret, why, why_size);
+	return listener_open_here(path, SOCK_SEQPACKET, SOCKET_MODE, ret, why, why_size);
 }
 
 void listener_done(struct listener *l)

@@ -7,6 +7,7 @@ daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
 	daemon/access.c daemon/access.h \
 	daemon/aside.c daemon/aside.h \
+	daemon/attempt.c daemon/attempt.h \
 	daemon/bucket.c daemon/bucket.h \
 	daemon/check.c daemon/check.h daemon/check_private.h \
 	daemon/check_clock.c \
@@ -73,12 +74,15 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/lease.c daemon/lease.h \
 	daemon/listener.c daemon/listener.h \
 	daemon/log.c daemon/log.h daemon/log_events.h \
-	daemon/manager.c daemon/manager.h \
+	daemon/manager.c daemon/manager.h daemon/manager_private.h \
+	daemon/manager_build.c \
+	daemon/manager_settings.c \
 	daemon/memory.c daemon/memory.h \
 	daemon/memory_copy.c daemon/memory_copy.h \
 	daemon/memory_names.c daemon/memory_names.h \
 	daemon/memory_read.c daemon/memory_read.h \
 	daemon/metrics.c daemon/metrics.h \
+	daemon/names.c daemon/names.h \
 	daemon/opentask.c daemon/opentask.h \
 	daemon/peer.c daemon/peer.h \
 	daemon/procreader.c daemon/procreader.h \
@@ -94,8 +98,9 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/server.c daemon/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
 	daemon/status.c daemon/status.h \
-	daemon/store.c daemon/store.h \
+	daemon/store.c daemon/store.h daemon/store_private.h \
 	daemon/store_file.c daemon/store_file.h \
+	daemon/store_pin.c \
 	daemon/store_scan.c daemon/store_scan.h \
 	daemon/trigger.c daemon/trigger.h \
 	daemon/trigger_file.c \

@@ -18,6 +18,7 @@
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
+#include "daemon/names.h"
 #include "daemon/source_choice.h"
 #include "daemon/store.h"
 #include "proto/base.h"
@@ -108,6 +109,11 @@ static int serve(struct manager_parts *parts)
 		parts->store = NULL;
 		r = manager_run(m);
 	}
+	if (r == -EINTR) {
+		log_info("ended before the recording began");
+		command_kill(parts->command, SIGKILL);
+		return 0;
+	}
 	if (r < 0) {
 		log_error("the recorder cannot go on: %s", strerror(-r));
 		command_kill(parts->command, SIGKILL);
@@ -140,6 +146,29 @@ static int trace(struct manager_parts *parts)
 	return r;
 }
 
+/* What strangers may ask comes after that. */
+static int open_status_and_trace(struct manager_parts *parts)
+{
+	const struct config *config = parts->config;
+	struct listener listener;
+	char why[WHY_SIZE];
+	int r = listener_open_status(config->socket, parts->listener, config->status_to_all,
+				     &listener, why, sizeof(why));
+
+	if (r < 0)
+		return complain(why, start_code(r, EXIT_CODE_FAILURE));
+	if (config->status_to_all && listener.fd < 0)
+		log_warning(
+			"AllowStatusToAll=yes: systemd gave no socket for it; ptsnapd-status.socket "
+			"is to be enabled");
+	parts->status_listener = &listener;
+	r = fdstore_take(&parts->kept, &parts->n_kept);
+	r = r < 0 ? complain(strerror(-r), EXIT_CODE_FAILURE) : trace(parts);
+	fdstore_free(parts->kept, parts->n_kept);
+	listener_done(&listener);
+	return r;
+}
+
 static int open_and_trace(const struct config *config)
 {
 	const struct store_limits limits = {config->store_max_use, config->store_max_entries,
@@ -157,9 +186,7 @@ static int open_and_trace(const struct config *config)
 		return complain(why, start_code(r, EXIT_CODE_FAILURE));
 	}
 	parts.listener = &listener;
-	r = fdstore_take(&parts.kept, &parts.n_kept);
-	r = r < 0 ? complain(strerror(-r), EXIT_CODE_FAILURE) : trace(&parts);
-	fdstore_free(parts.kept, parts.n_kept);
+	r = open_status_and_trace(&parts);
 	listener_done(&listener);
 	store_free(parts.store);
 	return r;
@@ -206,11 +233,36 @@ static int check_and_trace(const struct config *config)
 	return config->emulate ? open_and_emulate(config) : open_and_trace(config);
 }
 
+/* The host's lists of users and groups that are its own answer at once. */
+#define NAMES_NS 5000000000u
+
+static void on_name_line(void *userdata, const char *text)
+{
+	unsigned *n_lost = userdata;
+
+	log_warning("%s", text);
+	(*n_lost)++;
+}
+
+/* Users that the host does not have. */
+static void check_names(const struct config *config, unsigned *n_lost)
+{
+	struct names *names;
+
+	if (names_new(names_ask_host, &names) < 0)
+		return;
+	names_use(names, config);
+	(void)names_await(names, NAMES_NS);
+	names_tell(names, on_name_line, n_lost);
+	names_free(names);
+}
+
 /* Wrong values in files are failures only to who asked for them. */
 static int show(const struct config *config, unsigned n_lost)
 {
 	int r = config_show(config, STDOUT_FILENO);
 
+	check_names(config, &n_lost);
 	if (r < 0)
 		return complain(strerror(-r), EXIT_CODE_FAILURE);
 	return n_lost > 0 ? EXIT_CODE_FAILURE : 0;

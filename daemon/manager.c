@@ -13,68 +13,22 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#include "daemon/control.h"
-#include "daemon/exclude.h"
-#include "daemon/files.h"
-#include "daemon/hotplug.h"
-#include "daemon/intake.h"
-#include "daemon/jobs.h"
-#include "daemon/lease.h"
 #include "daemon/log.h"
 #include "daemon/log_events.h"
-#include "daemon/memory.h"
-#include "daemon/procs.h"
+#include "daemon/manager_private.h"
 #include "daemon/recover.h"
-#include "daemon/reload.h"
-#include "daemon/server.h"
-#include "daemon/trigger.h"
-#include "daemon/watch.h"
 #include "proto/base.h"
-#include "sideband/timeline.h"
 
 /* How often files that nothing names any more are closed. */
 #define TIDY_USEC 60000000u
-/* Processes whose code in memory that is no file's is remembered. */
-#define MAX_MEMORY_PROCESSES 4096u
-#define N_STOP_SIGNALS	     2
-/* Programs that run for less time are known by their records alone. */
-#define PROCS_DELAY_NS 50000000u
 
-struct manager {
-	const struct config *config;
-	struct command *command;
-	sd_event *event;
-	struct source *source;
-	struct timeline *timeline;
-	struct files *files;
-	struct procs *procs;
-	struct exclude *exclude;
-	struct memory *memory;
-	struct intake intake;
-	struct store *store;
-	struct jobs *jobs;
-	struct trigger trigger;
-	struct lease lease;
-	struct hotplug *hotplug;
-	struct control control;
-	struct server *server;
-	struct reload reload;
-	struct watch watch;
-	sd_event_source *intake_io, *files_io, *command_io, *grace_timer, *tidy_timer, *usr2, *hup;
-	sd_event_source *stop_signals[N_STOP_SIGNALS];
-	uint64_t lost_told; /* records whose loss was logged */
-	bool stopping;	    /* a signal asked us to end */
-	bool exit_wanted;   /* COMMAND has ended: its last snapshot is still to be begun */
-};
-
-static uint64_t monotonic_usec(void)
+uint64_t manager_now_usec(void)
 {
 	struct timespec ts;
 
@@ -93,6 +47,8 @@ static void manager_maybe_end(struct manager *m)
 	if (m->exit_wanted || c->running || jobs_running(m->jobs))
 		return;
 	server_flush(m->server);
+	if (m->status_server)
+		server_flush(m->status_server);
 	sd_event_exit(m->event, ended ? c->exit_status : 0);
 }
 
@@ -162,11 +118,23 @@ static int manager_on_files(sd_event_source *source, int fd, uint32_t revents, v
 	return 0;
 }
 
-/* Old configurations go when no thread can look at them. */
-static void manager_tidy_reload(struct manager *m)
+/* Thousands of files are not removed in one turn of the loop. */
+static int manager_on_trim(sd_event_source *source, void *userdata)
 {
-	if (jobs_running(m->jobs) == 0 && control_is_idle(&m->control))
-		reload_tidy(&m->reload);
+	struct manager *m = userdata;
+
+	return store_trim(m->store) ? 0 : sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+static int manager_on_names(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct manager *m = userdata;
+
+	(void)source;
+	(void)fd;
+	(void)revents;
+	manager_take_names(m);
+	return 0;
 }
 
 /* Records that the rings had no room for since this was said last. */
@@ -194,6 +162,7 @@ static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdat
 	files_tidy(m->files);
 	manager_tidy_reload(m);
 	manager_tell_lost(m);
+	manager_tidy_names(m);
 	trigger_look(&m->trigger);
 	r = sd_event_source_set_time_relative(source, TIDY_USEC);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -232,44 +201,6 @@ static int manager_on_stop(sd_event_source *source, const struct signalfd_siginf
 					   m->config->command_grace_usec, 0, manager_on_grace, m);
 	manager_maybe_end(m);
 	return 0;
-}
-
-/* What can change while the recorder runs. */
-static void manager_use(struct manager *m, const struct config *c)
-{
-	const struct store_limits limits = {c->store_max_use, c->store_max_entries,
-					    c->store_in_memory};
-
-	m->config = c;
-	store_use_limits(m->store, &limits);
-	jobs_use(m->jobs, c);
-	trigger_use(&m->trigger, c);
-	if (trigger_watch_units(&m->trigger, m->event) < 0)
-		log_warning("units that fail cannot be watched: no memory");
-	control_use(&m->control, c);
-	watch_use(&m->watch, c);
-}
-
-static int manager_reload(void *userdata, struct json_object *warnings, char *why, size_t why_size)
-{
-	struct manager *m = userdata;
-	int r;
-
-	if (m->stopping) {
-		snprintf(why, why_size, "the recorder ends");
-		return -EINVAL;
-	}
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, monotonic_usec());
-	manager_tidy_reload(m);
-	r = reload_read(&m->reload, warnings, why, why_size);
-	if (r == 0) {
-		manager_use(m, m->reload.now);
-		log_info("configuration read again");
-	} else {
-		log_error("the configuration stays as it was: %s", why);
-	}
-	sd_notify(0, "READY=1");
-	return r;
 }
 
 /* Somebody's means that files are to be read again; the kernel's, that the terminal is gone. */
@@ -316,6 +247,7 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 
 	/* All that there was when the CPUs stopped. */
 	intake_drain(&m->intake);
+	intake_settle(&m->intake);
 	procs_refresh(m->procs, SIZE_MAX);
 	files_await(m->files);
 	if (m->command_io && m->command->running)
@@ -336,52 +268,6 @@ static void manager_on_ended(void *userdata, const char *id)
 	manager_maybe_end(m);
 }
 
-/* Files that are mapped may take what clients, snapshots and events leave: once for the list, once
- * for each snapshot that is being taken. */
-static uint32_t manager_max_files(const struct manager *m)
-{
-	uint64_t others = config_other_fds(m->config, m->source->n_cpus);
-	uint64_t lists = m->config->max_jobs_queued + 2;
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return m->config->max_files;
-	if (limit.rlim_cur <= others)
-		return 0;
-	return (uint32_t)MIN_OF((limit.rlim_cur - others) / lists, (rlim_t)m->config->max_files);
-}
-
-/* What is remembered and what is taken in. */
-static int manager_build_memory(struct manager *m)
-{
-	struct intake_parts parts = {.source = m->source,
-				     .queue_bytes = m->config->queue_bytes,
-				     .period_usec = m->config->intake_usec};
-	int r = timeline_new_within(m->config->timeline_max, &m->timeline);
-
-	if (r == 0)
-		r = exclude_new(m->config->exclude_units, m->config->exclude_users, &m->exclude);
-	if (r == 0)
-		r = files_new("/proc", manager_max_files(m), &m->files);
-	if (r == 0)
-		r = files_open_aside(m->files);
-	if (r == 0)
-		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
-	if (r == 0)
-		r = memory_new(MAX_MEMORY_PROCESSES, &m->memory);
-	if (r < 0)
-		return r;
-	files_use(m->files, m->timeline, m->procs);
-	procs_set_exclude(m->procs, m->exclude);
-	/* Who is to be left alone has to be known soon, whatever that costs. */
-	procs_set_delay(m->procs, m->exclude ? 0 : PROCS_DELAY_NS);
-	parts.timeline = m->timeline;
-	parts.files = m->files;
-	parts.procs = m->procs;
-	parts.memory = m->memory;
-	return intake_init(&m->intake, &parts);
-}
-
 static void manager_on_lease(void *userdata, int r)
 {
 	struct manager *m = userdata;
@@ -397,11 +283,10 @@ static void manager_on_lease_changed(void *userdata)
 	trigger_look(&m->trigger);
 }
 
-static int manager_build_service(struct manager *m, const struct listener *listener)
+static int manager_build_service(struct manager *m)
 {
 	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
 					    manager_on_ended};
-	const struct peer_handler on_peer = {&m->control, control_on_call, control_on_gone};
 	const struct lease_handler on_lease = {m, manager_on_lease, manager_on_lease_changed};
 	int r = jobs_new(m->event, m->config, m->source, m->store, &on_job, &m->jobs);
 
@@ -419,22 +304,21 @@ static int manager_build_service(struct manager *m, const struct listener *liste
 		.reload_userdata = m,
 		.trigger = &m->trigger,
 		.store = m->store,
-		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command, monotonic_usec(),
-			   &m->lease, &m->watch.self},
+		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command,
+			   manager_now_usec(), &m->lease, &m->watch.self},
 	};
 	control_listen(&m->control);
-	access_init(&m->control.access, m->config->admin_group);
+	m->control.names = m->trigger.names = m->names;
+	access_use(&m->control.access, m->config->admin_group, m->names);
 	r = hotplug_new(m->event, m->source, m->jobs, &m->hotplug);
 	if (r == 0)
 		r = watch_init(&m->watch, m->event, m->config, &m->control.status);
-	return r < 0 ? r
-		     : server_new(m->event, m->config, &m->control.access, listener, &on_peer,
-				  &m->server);
+	return r;
 }
 
 static int manager_add_sources(struct manager *m)
 {
-	static const int stops[N_STOP_SIGNALS] = {SIGTERM, SIGINT};
+	static const int stops[MANAGER_N_STOP_SIGNALS] = {SIGTERM, SIGINT};
 	/* Records have a queue that is long enough: they take turns with everybody else, so that no
 	 * storm of them keeps anybody out. */
 	int r = sd_event_add_io(m->event, &m->intake_io, intake_fd(&m->intake), EPOLLIN,
@@ -443,7 +327,14 @@ static int manager_add_sources(struct manager *m)
 	if (r >= 0)
 		r = sd_event_add_io(m->event, &m->files_io, files_fd(m->files), EPOLLIN,
 				    manager_on_files, m);
-	for (int i = 0; i < N_STOP_SIGNALS && r >= 0; i++)
+	if (r >= 0)
+		r = sd_event_add_defer(m->event, &m->trim, manager_on_trim, m);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(m->trim, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_add_io(m->event, &m->names_io, names_fd(m->names), EPOLLIN,
+				    manager_on_names, m);
+	for (int i = 0; i < MANAGER_N_STOP_SIGNALS && r >= 0; i++)
 		r = sd_event_add_signal(m->event, &m->stop_signals[i], stops[i], manager_on_stop,
 					m);
 	if (r >= 0)
@@ -479,7 +370,9 @@ int manager_new(const struct manager_parts *parts, struct manager **ret)
 	if (r >= 0)
 		r = manager_build_memory(m);
 	if (r >= 0)
-		r = manager_build_service(m, parts->listener);
+		r = manager_build_service(m);
+	if (r >= 0)
+		r = manager_build_servers(m, parts);
 	if (r >= 0)
 		r = manager_add_sources(m);
 	if (r < 0) {
@@ -498,16 +391,19 @@ void manager_free(struct manager *m)
 		return;
 	sd_event_source_disable_unref(m->intake_io);
 	sd_event_source_disable_unref(m->files_io);
+	sd_event_source_disable_unref(m->trim);
+	sd_event_source_disable_unref(m->names_io);
 	sd_event_source_disable_unref(m->command_io);
 	sd_event_source_disable_unref(m->grace_timer);
 	sd_event_source_disable_unref(m->tidy_timer);
 	sd_event_source_disable_unref(m->usr2);
 	sd_event_source_disable_unref(m->hup);
-	for (int i = 0; i < N_STOP_SIGNALS; i++)
+	for (int i = 0; i < MANAGER_N_STOP_SIGNALS; i++)
 		sd_event_source_disable_unref(m->stop_signals[i]);
 	control_listen(NULL);
 	watch_done(&m->watch);
 	server_free(m->server);
+	server_free(m->status_server);
 	control_done(&m->control);
 	hotplug_free(m->hotplug);
 	lease_done(&m->lease);
@@ -516,6 +412,7 @@ void manager_free(struct manager *m)
 	intake_done(&m->intake);
 	procs_free(m->procs);
 	exclude_free(m->exclude);
+	names_free(m->names);
 	memory_free(m->memory);
 	files_free(m->files);
 	timeline_free(m->timeline);
@@ -564,6 +461,6 @@ int manager_run(struct manager *m)
 			log_warning("/proc cannot be read: %s", strerror(-r));
 	}
 	manager_tell_begin(m);
-	sd_notify(0, "READY=1");
+	sd_notify(0, "READY=1\nSTATUS=recording");
 	return sd_event_loop(m->event);
 }

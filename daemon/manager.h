@@ -17,6 +17,7 @@ struct manager;
 struct manager_parts {
 	const struct config *config;
 	const struct listener *listener;
+	const struct listener *status_listener; /* its fd may be -EBADF: there is none */
 	struct command *command;
 	struct source *source;
 	struct store *store;

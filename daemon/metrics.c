@@ -100,13 +100,17 @@ static void put_timeline(FILE *f, const struct intake *in)
 static void put_store(FILE *f, const struct status_from *from)
 {
 	const struct store_stats *stats = store_get_stats(from->store);
+	struct store_pins pins;
 
+	store_get_pins(from->store, &pins);
 	head(f, "snapshots_total", "counter", "Snapshots that have ended, by how.");
 	fprintf(f, "ptsnap_snapshots_total{result=\"done\"} %" PRIu64 "\n", stats->done);
 	fprintf(f, "ptsnap_snapshots_total{result=\"failed\"} %" PRIu64 "\n", stats->failed);
 	gauge(f, "snapshots_running", "Snapshots under way.", jobs_running(from->jobs));
 	gauge(f, "snapshots_stored", "Snapshots that can be fetched.", store_count(from->store));
 	gauge(f, "stored_bytes", "Disk that they take.", store_use(from->store));
+	gauge(f, "snapshots_pinned", "Those that stay until they are unpinned.", pins.n);
+	gauge(f, "pinned_bytes", "Disk that these take.", pins.bytes);
 	counter(f, "snapshots_evicted_total", "Snapshots removed to make room.", stats->evicted);
 	counter(f, "triggers_total", "Wishes for a snapshot.", from->trigger->n);
 	counter(f, "triggers_joined_total", "Those that joined one under way.",
@@ -154,6 +158,9 @@ static void put_self(FILE *f, const struct status_from *from)
 
 	seconds(f, "cpu_seconds_total", "counter", "CPU time of the recorder.", self->cpu_usec);
 	gauge(f, "resident_bytes", "Memory of the recorder.", self->rss_bytes);
+	counter(f, "metrics_skipped_total",
+		"Times that this file was not written, as it still was being written.",
+		self->metrics_skipped);
 	gauge(f, "records_per_second", "Sideband records that come.", self->records_per_second);
 	if (jobs_last_dark_ns(from->jobs) != ENTRY_ABSENT)
 		seconds(f, "last_dark_seconds", "gauge",
@@ -184,31 +191,19 @@ int metrics_make(const struct status_from *from, char **ret, size_t *ret_size)
 	return 0;
 }
 
-static int write_file(const char *path, const char *text, size_t size)
+int metrics_write(const char *path, const char *text, size_t size)
 {
-	CLEANUP_CLOSE int fd = open(
-		path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EEXIST;
-	return fchmod(fd, 0644) < 0 ? -errno : memfd_write_all(fd, text, size);
-}
-
-int metrics_write(const struct status_from *from, const char *path)
-{
-	CLEANUP_FREE char *text = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
 	char temporary[PATH_MAX];
-	size_t size;
 	int r;
 
-	if (snprintf(temporary, sizeof(temporary), "%s.tmp", path) >= (int)sizeof(temporary))
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
 		return -ENAMETOOLONG;
-	r = metrics_make(from, &text, &size);
-	if (r == 0)
-		r = write_file(temporary, text, size);
+	/* A new file of ours, whatever others have put there. */
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fchmod(fd, 0644) < 0 ? -errno : memfd_write_all(fd, text, size);
 	if (r == 0 && rename(temporary, path) < 0)
 		r = -errno;
 	if (r < 0)

@@ -17,5 +17,6 @@
 
 /* The text, *ret (free()) of *ret_size bytes. 0 or -ENOMEM. */
 int metrics_make(const struct status_from *from, char **ret, size_t *ret_size);
-/* As file PATH: complete, by rename, for everybody to read. 0 or -errno. */
-int metrics_write(const struct status_from *from, const char *path);
+/* TEXT as file PATH: complete, by rename, for everybody to read. May take for ever where the file
+ * system does. 0 or -errno. */
+int metrics_write(const char *path, const char *text, size_t size);

@@ -8,6 +8,7 @@
 #include "daemon/peer.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,11 @@
 #include "proto/base.h"
 
 #define MAX_GROUPS 1024
+/* Then others have their turn: a mebibyte of calls may have come at once. */
+#define CALLS_AT_ONCE 16
+#define NO_LIMIT      UINT_MAX
+/* Bytes of a call of a restricted peer. */
+#define MAX_RESTRICTED 4096u
 /* include/uapi/asm-generic/socket.h, Linux 6.5. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -34,6 +40,7 @@ struct peer {
 	bool open;	   /* a call waits for its (last) reply */
 	bool more, oneway; /* of that call */
 	bool dead;
+	unsigned calls_left; /* NO_LIMIT */
 };
 
 static void peer_defer(struct peer *p)
@@ -67,6 +74,11 @@ static int peer_call(struct peer *p)
 
 	if (r != 0)
 		return r;
+	if (p->calls_left == 0) {
+		json_object_put(message);
+		return -EDQUOT;
+	}
+	p->calls_left -= p->calls_left != NO_LIMIT;
 	r = varlink_parse_call(message, &call);
 	if (r == 0) {
 		p->open = true;
@@ -92,15 +104,18 @@ static bool peer_send(struct peer *p)
 static void peer_pump(struct peer *p)
 {
 	uint32_t events = 0;
-	int r = 0;
+	int r = 0, n = 0;
 
-	while (!p->dead && r == 0 && peer_send(p) && !p->open)
+	while (!p->dead && r == 0 && peer_send(p) && !p->open && n++ < CALLS_AT_ONCE)
 		r = peer_call(p);
 	if (r < 0)
-		peer_die(p, "it does not speak the protocol");
+		peer_die(p, r == -EDQUOT ? "it has called too often"
+					 : "it does not speak the protocol");
 	if (p->dead)
 		return;
-	if (varlink_has_output(p->varlink))
+	if (n > CALLS_AT_ONCE)
+		peer_defer(p);
+	else if (varlink_has_output(p->varlink))
 		events |= EPOLLOUT;
 	else if (!p->open)
 		events |= EPOLLIN;
@@ -178,6 +193,7 @@ int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_hand
 	p->fd = fd;
 	p->pidfd = -EBADF;
 	p->idle_usec = idle_usec;
+	p->calls_left = NO_LIMIT;
 	p->handler = *handler;
 	r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->credentials, &size) < 0 ? -errno : 0;
 	size = sizeof(p->pidfd);
@@ -193,6 +209,14 @@ int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_hand
 	}
 	*ret = p;
 	return 0;
+}
+
+void peer_restrict(struct peer *p, unsigned calls)
+{
+	p->calls_left = calls;
+	varlink_limit(p->varlink, MAX_RESTRICTED);
+	sd_event_source_set_priority(p->io, SD_EVENT_PRIORITY_NORMAL + 10);
+	sd_event_source_set_priority(p->later, SD_EVENT_PRIORITY_NORMAL + 10);
 }
 
 void peer_free(struct peer *p)

@@ -32,6 +32,9 @@ struct peer_handler {
 int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_handler *handler,
 	     struct peer **ret);
 void peer_free(struct peer *p);
+/* Calls have few bytes, and after CALLS of them it is closed; everybody else's are answered first.
+ * At once after peer_new. */
+void peer_restrict(struct peer *p, unsigned calls);
 
 const struct ucred *peer_credentials(const struct peer *p);
 /* "pid 7 (COMM, UNIT), uid 1000" for messages; comm and unit only where they are certainly those of

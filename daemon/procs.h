@@ -45,8 +45,11 @@ void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns);
  * time has come, and takes over what it has read since the last call. With SIZE_MAX the facts of
  * all, which are waited for: for a second at most, and not for a process that keeps the thread. */
 void procs_refresh(struct procs *p, size_t budget);
-/* X (borrowed, NULL: nobody) are those to be left alone; before anything is seen. */
+/* X (borrowed, NULL: nobody) are those to be left alone. */
 void procs_set_exclude(struct procs *p, const struct exclude *x);
+/* There may be more of them than before: all processes are looked at again, those that have ended
+ * by what is known of them. */
+void procs_exclude_again(struct procs *p);
 /* Are there any? */
 bool procs_excludes(const struct procs *p);
 /* Is it one of those, or, where its own facts are not known, a child of one? A number that was ever

@@ -85,6 +85,17 @@ void procs_exclude_learn(const struct procs *p, struct procs_entry *e)
 	procs_forget_program(&e->info);
 }
 
+void procs_exclude_again(struct procs *p)
+{
+	for (uint32_t i = 0; i < p->n; i++) {
+		struct procs_entry *e = &p->entries[i];
+
+		procs_exclude_learn(p, e);
+		if (!e->ended)
+			procs_mark(p, e);
+	}
+}
+
 bool procs_is_doubted(const struct procs *p, const struct procs_entry *e)
 {
 	return e->uid.losses != p->losses;

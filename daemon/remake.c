@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/attempt.h"
 #include "daemon/imagestore.h"
 #include "daemon/log.h"
 #include "daemon/report_output.h"
@@ -92,7 +93,7 @@ static uint64_t now_usec(void)
 }
 
 /* One thread of the decoder: whoever asks for reports again and again takes one CPU. */
-static int try(struct remake_run *run, uint64_t timeout_usec, bool no_symbols)
+static int try(struct remake_run *run, const struct attempt *a)
 {
 	const struct config *c = run->config;
 	struct worker_job job = {
@@ -102,12 +103,14 @@ static int try(struct remake_run *run, uint64_t timeout_usec, bool no_symbols)
 		.request = {.view = WORKER_VIEW_REPORT,
 			    .report_limit = REPORT_DEFAULT_LIMIT,
 			    .memory_limit = c->decode_memory,
-			    .cpu_seconds = timeout_usec / 1000000 + 1,
+			    .cpu_seconds = a->timeout_usec / 1000000 + 1,
 			    .threads = 1,
-			    .no_symbols = no_symbols,
+			    .no_symbols = !a->symbols,
+			    .lines = a->lines,
+			    .lines_ns = attempt_lines_ns(c),
 			    .has_only_uid = 1,
 			    .only_uid = run->task.uid},
-		.timeout_usec = timeout_usec,
+		.timeout_usec = a->timeout_usec,
 		.image = on_image,
 		.userdata = run,
 		.cancel_fd = run->cancel_fd,
@@ -125,16 +128,20 @@ static int try(struct remake_run *run, uint64_t timeout_usec, bool no_symbols)
 	return r == 0 ? memfd_seal(run->report_fd) : r;
 }
 
-/* The time of both attempts is that of one, as job_decode.c has it. */
+/* The time of all attempts is that of one, as job_decode.c has it. A report for one user alone is
+ * of all of the trace. */
 static int decode(struct remake_run *run)
 {
-	uint64_t began = now_usec(), all = run->config->decode_timeout_usec, spent;
-	int r = try(run, all, false);
+	struct attempt a;
+	uint64_t began = now_usec();
+	int r;
 
-	spent = now_usec() - began;
-	if (!report_output_is_worth_another(r, &run->outcome) || spent >= all)
-		return r;
-	return try(run, all - spent, true);
+	attempt_first(run->config, ENTRY_ABSENT, &a);
+	do
+		r = try(run, &a);
+	while (attempt_next(run->config, &a, r, &run->outcome, now_usec() - began, ENTRY_ABSENT,
+			    false, &a));
+	return r;
 }
 
 static void *remake_main(void *userdata)

@@ -43,12 +43,3 @@ int report_output_end(int fd)
 		return end == 0 ? -ENODATA : -EFBIG;
 	return ftruncate(fd, end) < 0 ? -errno : 0;
 }
-
-bool report_output_is_worth_another(int result, const struct worker_outcome *outcome)
-{
-	int error = outcome->error;
-
-	if (result == WORKER_FAILED)
-		return error == 0 || error == -EBADMSG || error == -ENOMEM;
-	return result == WORKER_CRASHED || result == -EFBIG || result == -ENODATA;
-}

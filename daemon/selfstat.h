@@ -9,6 +9,7 @@ struct selfstat {
 	uint64_t cpu_usec;	     /* of all threads, since the start */
 	uint64_t rss_bytes;	     /* resident now; ENTRY_ABSENT: not known */
 	uint64_t records_per_second; /* over the last whole time between two looks */
+	uint64_t metrics_skipped; /* files of metrics, as the one before was still being written */
 	/* Of the look before. */
 	uint64_t seen_usec, seen_records;
 };

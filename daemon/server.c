@@ -17,12 +17,16 @@
  * socket's queue, others waiting: an eighth of a second for a full one. */
 #define ACCEPT_INTERVAL_USEC 50000
 #define ACCEPT_BURST	     100
+/* From strangers, who may as well wait. */
+#define STATUS_INTERVAL_USEC 250000
+#define STATUS_BURST	     50
 /* Connections beyond the limit for administrators alone. */
-#define ADMIN_PEERS 8
+#define ADMIN_PEERS  8
+#define STATUS_CALLS 16
 
 struct server {
 	sd_event *event;
-	const struct config *config;
+	struct server_limits limits;
 	const struct access *access;
 	struct peer_handler handler;
 	sd_event_source *io;
@@ -64,11 +68,11 @@ static const char *server_refusal(const struct server *s, const struct peer *pee
 {
 	uid_t uid = peer_credentials(peer)->uid;
 
-	if (s->n >= s->config->max_peers && access_rank_of(s->access, peer) < ACCESS_ADMIN)
+	if (s->n >= s->limits.peers && access_rank_of(s->access, peer) < ACCESS_ADMIN)
 		return "too many are open";
-	if (s->n >= s->config->max_peers + ADMIN_PEERS)
+	if (s->n >= s->limits.peers + s->limits.admins)
 		return "too many are open, even for an administrator";
-	if (uid != 0 && server_count_uid(s, uid) >= s->config->max_peers_per_uid)
+	if (uid != 0 && server_count_uid(s, uid) >= s->limits.peers_per_uid)
 		return "its user has too many";
 	return NULL;
 }
@@ -80,7 +84,7 @@ static void server_welcome(struct server *s, int fd)
 	struct peer *peer;
 	const char *why;
 
-	if (peer_new(s->event, fd, s->config->peer_idle_usec, &handler, &peer) < 0)
+	if (peer_new(s->event, fd, s->limits.idle_usec, &handler, &peer) < 0)
 		return;
 	why = server_refusal(s, peer);
 	if (why) {
@@ -89,6 +93,8 @@ static void server_welcome(struct server *s, int fd)
 		peer_free(peer);
 		return;
 	}
+	if (s->limits.calls > 0)
+		peer_restrict(peer, s->limits.calls);
 	s->peers[s->n++] = peer;
 }
 
@@ -105,7 +111,35 @@ static int server_on_io(sd_event_source *source, int listening, uint32_t revents
 	return 0;
 }
 
-int server_new(sd_event *event, const struct config *config, const struct access *access,
+void server_limits_of(const struct config *config, struct server_limits *ret)
+{
+	*ret = (struct server_limits){
+		.peers = config->max_peers,
+		.peers_per_uid = config->max_peers_per_uid,
+		.admins = ADMIN_PEERS,
+		.idle_usec = config->peer_idle_usec,
+	};
+}
+
+void server_limits_of_status(const struct config *config, struct server_limits *ret)
+{
+	*ret = (struct server_limits){
+		.peers = config->max_status_peers,
+		.peers_per_uid = config->max_status_peers_per_uid,
+		.idle_usec = config->status_peer_idle_usec,
+		.calls = STATUS_CALLS,
+	};
+}
+
+/* How often connections are looked at. */
+static int server_limit_accept(struct server *s)
+{
+	if (s->limits.calls == 0)
+		return sd_event_source_set_ratelimit(s->io, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+	return sd_event_source_set_ratelimit(s->io, STATUS_INTERVAL_USEC, STATUS_BURST);
+}
+
+int server_new(sd_event *event, const struct server_limits *limits, const struct access *access,
 	       const struct listener *listener, const struct peer_handler *handler,
 	       struct server **ret)
 {
@@ -115,15 +149,15 @@ int server_new(sd_event *event, const struct config *config, const struct access
 	if (!s)
 		return -ENOMEM;
 	s->event = event;
-	s->config = config;
+	s->limits = *limits;
 	s->access = access;
 	s->handler = *handler;
-	s->peers = calloc(config->max_peers + ADMIN_PEERS, sizeof(struct peer *));
+	s->peers = calloc(limits->peers + limits->admins, sizeof(struct peer *));
 	if (!s->peers)
 		return -ENOMEM;
 	r = sd_event_add_io(event, &s->io, listener->fd, EPOLLIN, server_on_io, s);
 	if (r >= 0)
-		r = sd_event_source_set_ratelimit(s->io, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+		r = server_limit_accept(s);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);

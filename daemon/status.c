@@ -98,12 +98,16 @@ static struct json_object *status_snapshots(const struct status_from *from)
 {
 	const struct store_stats *stats = store_get_stats(from->store);
 	struct json_object *o = json_object_new_object();
+	struct store_pins pins;
 
+	store_get_pins(from->store, &pins);
 	put_number(o, "done", stats->done);
 	put_number(o, "failed", stats->failed);
 	put_number(o, "running", jobs_running(from->jobs));
 	put_number(o, "stored", store_count(from->store));
 	put_number(o, "storedBytes", store_use(from->store));
+	put_number(o, "pinned", pins.n);
+	put_number(o, "pinnedBytes", pins.bytes);
 	put_number(o, "evicted", stats->evicted);
 	put_number(o, "lost", stats->lost);
 	put_number(o, "triggers", from->trigger->n);
@@ -199,6 +203,30 @@ const char *status_state(const struct status_from *from)
 	if (tracing == 0)
 		return "degraded";
 	return tracing + away < s->n_cpus ? "partial" : "tracing";
+}
+
+struct json_object *status_for_all(const struct status_from *from)
+{
+	const struct store_stats *stats = store_get_stats(from->store);
+	const struct source *s = from->intake->source;
+	struct json_object *o = json_object_new_object(), *snapshots = json_object_new_object();
+
+	if (!o || !snapshots) {
+		json_object_put(o);
+		json_object_put(snapshots);
+		return NULL;
+	}
+	put_text(o, "version", PTSNAP_VERSION);
+	put_text(o, "state", status_state(from));
+	put_text(o, "source", s->ops->name);
+	put_text(o, "terms", s->pt_terms);
+	put_number(o, "pid", (uint64_t)getpid());
+	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
+	put_number(snapshots, "done", stats->done);
+	put_number(snapshots, "failed", stats->failed);
+	put_number(snapshots, "running", jobs_running(from->jobs));
+	put(o, "snapshots", snapshots);
+	return o;
 }
 
 struct json_object *status_to_json(const struct status_from *from)

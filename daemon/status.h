@@ -34,5 +34,9 @@ void status_look(const struct status_from *from);
  * "ended" (COMMAND has, and all that it started). */
 const char *status_state(const struct status_from *from);
 
+/* What may be told to everybody who has an account here: how the recorder is, nothing of who did
+ * what. The caller's; NULL: no memory. */
+struct json_object *status_for_all(const struct status_from *from);
+
 /* The caller's; NULL: no memory. */
 struct json_object *status_to_json(const struct status_from *from);

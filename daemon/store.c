@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,28 +16,12 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
+#include "daemon/store_private.h"
 #include "daemon/store_scan.h"
 
+/* What a snapshot needs of programs may take the place of others up to this part of all. */
+#define IMAGES_PART    4u
 #define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds last for a thousand years */
-
-struct store_item {
-	struct entry entry; /* first: a struct entry that we gave out leads back to its item */
-	uint64_t sizes[STORE_N_PARTS]; /* on disk */
-	int fds[STORE_N_PARTS];	       /* in memory; -EBADF */
-	bool unfinished;	       /* a former run began it, and it can be taken up */
-};
-
-struct store {
-	int dir_fd;
-	struct imagestore *images;
-	struct store_limits limits;
-	struct store_stats stats;
-	struct store_item *items;
-	size_t n, capacity;
-	uint64_t last_usec;
-	unsigned sequence;
-	bool images_unknown; /* some snapshot's list could not be read: nothing is removed */
-};
 
 int store_dir_fd(const struct store *s)
 {
@@ -100,7 +85,7 @@ static uint64_t store_id_time(const char *id)
 	return v;
 }
 
-static uint64_t store_item_bytes(const struct store_item *item)
+uint64_t store_item_bytes(const struct store_item *item)
 {
 	uint64_t sum = 0;
 
@@ -114,12 +99,14 @@ static bool store_item_in_memory(const struct store_item *item)
 	return item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0;
 }
 
-static struct store_item *store_item_of(const struct store *s, const char *id)
+static int compare_ids(const void *id, const void *item)
 {
-	for (size_t i = s->n; i--;)
-		if (strcmp(s->items[i].entry.id, id) == 0)
-			return &s->items[i];
-	return NULL;
+	return strcmp(id, ((const struct store_item *)item)->entry.id);
+}
+
+struct store_item *store_item_of(const struct store *s, const char *id)
+{
+	return s->n > 0 ? bsearch(id, s->items, s->n, sizeof(*s->items), compare_ids) : NULL;
 }
 
 static struct store_item *store_insert(struct store *s, const struct entry *e)
@@ -184,23 +171,27 @@ static void store_remove(struct store *s, size_t index)
 	memmove(item, item + 1, (s->n - index) * sizeof(*item));
 }
 
-/* The oldest one that has ended, s->n: none. */
+static bool store_may_go(const struct store_item *item)
+{
+	return entry_ended(&item->entry) && !item->entry.pinned;
+}
+
+/* The oldest one that may go, s->n: none. */
 static size_t store_oldest(const struct store *s)
 {
 	size_t i = 0;
 
-	while (i < s->n && !entry_ended(&s->items[i].entry))
+	while (i < s->n && !store_may_go(&s->items[i]))
 		i++;
 	return i;
 }
 
-/* The oldest one that has bytes on the disk. */
+/* So, and it has bytes on the disk. */
 static size_t store_oldest_on_disk(const struct store *s)
 {
 	size_t i = 0;
 
-	while (i < s->n &&
-	       (!entry_ended(&s->items[i].entry) || store_item_bytes(&s->items[i]) == 0))
+	while (i < s->n && (!store_may_go(&s->items[i]) || store_item_bytes(&s->items[i]) == 0))
 		i++;
 	return i;
 }
@@ -223,8 +214,10 @@ static void store_evict(struct store *s, uint64_t bytes, const char *spare)
 int store_make_room(struct store *s, const char *id, uint64_t bytes)
 {
 	struct store_item *item;
+	struct store_pins pins;
 
-	if (bytes > s->limits.max_use)
+	store_get_pins(s, &pins);
+	if (bytes > pins.left_bytes)
 		return -EFBIG;
 	store_evict(s, bytes, NULL);
 	item = store_item_of(s, id);
@@ -235,36 +228,56 @@ int store_make_room(struct store *s, const char *id, uint64_t bytes)
 	return 0;
 }
 
+static uint64_t store_left(const struct store *s)
+{
+	uint64_t use = store_use(s);
+
+	return use < s->limits.max_use ? s->limits.max_use - use : 0;
+}
+
 void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
 {
-	uint64_t use;
+	uint64_t most = MAX_OF(store_left(s), s->limits.max_use / IMAGES_PART);
 
-	store_evict(s, MIN_OF(bytes, s->limits.max_use), id);
-	use = store_use(s);
-	imagestore_set_room(s->images, use < s->limits.max_use ? s->limits.max_use - use : 0);
+	store_evict(s, MIN_OF(bytes, most), id);
+	imagestore_set_room(s->images, store_left(s));
 }
 
-/* Until N more can be listed. */
-static void store_evict_entries(struct store *s, size_t n)
+/* The one that goes next when N more are to be listed; s->n: none has to, or none can. */
+static size_t store_surplus(const struct store *s, size_t n)
 {
-	size_t oldest;
-
-	while (s->n + n > s->limits.max_entries && (oldest = store_oldest(s)) < s->n) {
-		store_remove(s, oldest);
-		s->stats.evicted++;
-	}
+	if (s->n + n > s->limits.max_entries)
+		return store_oldest(s);
+	return store_use(s) > s->limits.max_use ? store_oldest_on_disk(s) : s->n;
 }
 
-void store_use_limits(struct store *s, const struct store_limits *limits)
+/* Some of what is beyond the limits when N more are to be listed. */
+static bool store_trim_for(struct store *s, size_t n)
+{
+	size_t next = store_surplus(s, n);
+
+	for (unsigned int i = 0; i < STORE_TRIM && next < s->n; i++) {
+		store_remove(s, next);
+		s->stats.evicted++;
+		next = store_surplus(s, n);
+	}
+	return next < s->n;
+}
+
+bool store_trim(struct store *s)
+{
+	return store_trim_for(s, 0);
+}
+
+bool store_use_limits(struct store *s, const struct store_limits *limits)
 {
 	s->limits = *limits;
-	store_evict_entries(s, 0);
-	store_evict(s, 0, NULL);
+	return store_trim(s);
 }
 
 int store_add(struct store *s, const struct entry *e)
 {
-	store_evict_entries(s, 1);
+	(void)store_trim_for(s, 1);
 	return store_insert(s, e) ? 0 : -ENOMEM;
 }
 
@@ -333,6 +346,7 @@ static void store_trim_memory(struct store *s)
 void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd)
 {
 	struct store_item *item = store_item_of(s, e->id);
+	bool pinned;
 
 	if (e->state == ENTRY_DONE)
 		s->stats.done++;
@@ -343,7 +357,9 @@ void store_end(struct store *s, const struct entry *e, int bundle_fd, int report
 		close_fd(report_fd);
 		return;
 	}
+	pinned = item->entry.pinned;
 	item->entry = *e;
+	item->entry.pinned = pinned;
 	item->fds[STORE_BUNDLE] = bundle_fd;
 	item->fds[STORE_REPORT] = report_fd;
 	store_measure(s, item);
@@ -359,6 +375,8 @@ int store_delete(struct store *s, const char *id)
 		return -ENOENT;
 	if (!entry_ended(&item->entry))
 		return -EBUSY;
+	if (item->entry.pinned)
+		return -EPERM;
 	store_remove(s, (size_t)(item - s->items));
 	return 0;
 }
@@ -461,7 +479,7 @@ static int store_on_id(void *userdata, const char *id)
 	struct store_item *item;
 	struct entry e;
 
-	if (store_item_of(s, id))
+	if (store_item_of(s, id) || store_pin_is_orphan(s->dir_fd, id))
 		return 0;
 	found = store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
 	s->stats.recovered += found != STORE_SCAN_ENDED;
@@ -469,6 +487,7 @@ static int store_on_id(void *userdata, const char *id)
 	if (!item)
 		return -ENOMEM;
 	item->unfinished = found == STORE_SCAN_UNFINISHED;
+	item->entry.pinned = store_pin_is_there(s->dir_fd, id);
 	store_measure(s, item);
 	store_note_lost(item);
 	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));

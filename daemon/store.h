@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -33,8 +34,11 @@ struct store_stats {
 int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
 	      size_t why_size);
 void store_free(struct store *s);
-/* Other limits from now on: what is beyond them goes at once, the oldest first. */
-void store_use_limits(struct store *s, const struct store_limits *limits);
+/* Other limits from now on: what is beyond them goes, the oldest first, STORE_TRIM at a time. True:
+ * there is more of it, for store_trim, until that says no. */
+#define STORE_TRIM 8u
+bool store_use_limits(struct store *s, const struct store_limits *limits);
+bool store_trim(struct store *s);
 void store_freep(struct store **s);
 /* For store_file.h; borrowed, good as long as the store. */
 int store_dir_fd(const struct store *s);
@@ -50,17 +54,34 @@ int store_add(struct store *s, const struct entry *e);
 /* The state of a listed snapshot has changed. */
 void store_set_state(struct store *s, const char *id, enum entry_state state);
 /* Removes old snapshots until BYTES fit that ID is about to write; they count from now on. 0 or
- * -EFBIG: they can never fit. */
+ * -EFBIG: they can never fit, beside what is pinned. */
 int store_make_room(struct store *s, const char *id, uint64_t bytes);
-/* Removes old snapshots until BYTES fit that ID is about to add to the image cache, or none is left
- * that can go; what fits may be added then. */
+/* Removes old snapshots until BYTES fit that ID is about to add to the image cache, or a quarter of
+ * all that may be stored, or none is left that can go; what fits may be added then. How large
+ * programs are is up to whoever runs them. */
 void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes);
 /* A snapshot has ended; E replaces what was listed. BUNDLE_FD, REPORT_FD (taken over; -1: on disk
  * or not there): the bytes that could not be written to the disk. */
 void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd);
 
-/* Forgets snapshot ID with its files. 0; -ENOENT; -EBUSY: it has not ended yet. */
+/* Forgets snapshot ID with its files. 0; -ENOENT; -EBUSY: it has not ended yet; -EPERM: it is
+ * pinned. */
 int store_delete(struct store *s, const char *id);
+
+/* store_pin.c: what is pinned is not removed to make room, and is pinned again after a restart. */
+
+struct store_pins {
+	uint64_t bytes, max_bytes; /* on disk, with the images that they need */
+	uint64_t left_bytes;	   /* for others */
+	size_t n, max_n;	   /* snapshots */
+};
+
+/* What is pinned, and how much may be: half of the limits, as the rest has to hold what is new. */
+void store_get_pins(const struct store *s, struct store_pins *ret);
+/* Snapshot ID is pinned from now on, or no longer. 0, also when it was so already; -ENOENT; -EBUSY:
+ * it has not ended yet; -ENODATA: what there is of it is in memory alone; -EDQUOT: with it too much
+ * would be pinned, RET_PINS says how much; -errno. */
+int store_pin(struct store *s, const char *id, bool pinned, struct store_pins *ret_pins);
 
 /* The snapshot of ID, a unique prefix of it or "latest" (the newest that has ended). 0, -ENOENT or
  * STORE_AMBIGUOUS. *ret is good until the next call that changes the store. */

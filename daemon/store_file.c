@@ -16,7 +16,8 @@
 
 #define ENTRY_MAX_BYTES 8192
 
-static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "images", "entry"};
+static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "images", "entry",
+							  "pinned"};
 
 void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_SIZE])
 {
@@ -71,9 +72,14 @@ static int store_put_text(int dir_fd, const char *id, enum store_part part, cons
 int store_file_put_entry(int dir_fd, const struct entry *e)
 {
 	struct json_object *o = entry_to_json(e);
-	const char *text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
-	int r = o && text ? store_put_text(dir_fd, e->id, STORE_ENTRY, text, strlen(text))
-			  : -ENOMEM;
+	const char *text;
+	int r;
+
+	/* Another file says it, as it changes when this one does not. */
+	if (o)
+		json_object_object_del(o, "pinned");
+	text = json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN);
+	r = o && text ? store_put_text(dir_fd, e->id, STORE_ENTRY, text, strlen(text)) : -ENOMEM;
 
 	json_object_put(o);
 	return r;

@@ -1,7 +1,8 @@
 /*
  * One snapshot's files in the state directory: ID.ptsnap (bundle), ID.json (report), ID.images
  * (what the bundle needs of the image cache), ID.entry (what is known of it). Each appears
- * complete, by rename. Called from job threads: nothing here but the directory's fd.
+ * complete, by rename. Called from job threads: nothing here but the directory's fd. The empty file
+ * ID.pinned, which says that it is pinned, is the loop's (store_pin.c).
  */
 #pragma once
 
@@ -10,7 +11,14 @@
 #include "daemon/entry.h"
 #include "proto/kept.h"
 
-enum store_part { STORE_BUNDLE = 0, STORE_REPORT, STORE_IMAGES, STORE_ENTRY, STORE_N_PARTS };
+enum store_part {
+	STORE_BUNDLE = 0,
+	STORE_REPORT,
+	STORE_IMAGES,
+	STORE_ENTRY,
+	STORE_PINNED,
+	STORE_N_PARTS,
+};
 
 /* "ID.ptsnap", ... */
 #define STORE_NAME_SIZE (ENTRY_ID_SIZE + 8)

@@ -112,7 +112,7 @@ int trigger_choose(const struct trigger *t, const char *name, struct request *q)
 
 int trigger_choose_signal(const struct trigger *t, struct request *q)
 {
-	return choose(trigger_set_for_signal(t->set, q->uid), q);
+	return choose(trigger_set_for_signal(t->set, t->names, q->uid), q);
 }
 
 int trigger_choose_watched(const struct trigger *t, struct request *q)
@@ -202,22 +202,43 @@ static bool trigger_passes(struct trigger *t, struct gate_trigger *g, const stru
 			   struct trigger_answer *ret)
 {
 	struct log_fields fields = LOG_NO_FIELDS;
+	bool *told = &gate_share_of(g, q->uid)->told;
 
 	ret->retry_usec = gate_pass(&t->gate, g, q->uid, q->monotonic_ns / NSEC_PER_USEC);
 	if (ret->retry_usec == 0) {
-		g->told = false;
+		*told = false;
 		return true;
 	}
 	snprintf(ret->why, sizeof(ret->why),
 		 "trigger %s has fired too often; again in %" PRIu64 " ms", g->name,
 		 (ret->retry_usec + 999) / 1000);
 	fields.trigger = g->name;
+	fields.trigger_unit = q->unit;
 	fields.trigger_pid = q->pid;
-	if (!g->told)
+	if (!*told)
 		log_event(LOG_WARNING, LOG_EVENT_RATE_LIMITED, &fields, "%s; refused until then",
 			  ret->why);
-	g->told = true;
+	*told = true;
 	return false;
+}
+
+/* A snapshot has one unit in the list: the journal names it for others that it serves. Users could
+ * say so again and again. */
+static void trigger_tell_joined(const struct trigger *t, const struct gate_trigger *g,
+				const struct request *q, const char *id)
+{
+	struct log_fields fields = LOG_NO_FIELDS;
+	const struct entry *e;
+
+	if (!*q->unit || gate_is_user(q->uid) || store_find(t->store, id, &e) != 0 ||
+	    strcmp(e->unit, q->unit) == 0)
+		return;
+	fields.report = id;
+	fields.trigger = g->name;
+	fields.trigger_unit = q->unit;
+	fields.trigger_pid = q->pid;
+	log_event(LOG_INFO, LOG_EVENT_SNAPSHOT_BEGUN, &fields,
+		  "snapshot %s, which is about to be taken, is for %s, too", id, q->unit);
 }
 
 /* Who is answered by a snapshot that is about to be taken. */
@@ -231,6 +252,7 @@ static bool trigger_joins(struct trigger *t, struct gate_trigger *g, const struc
 	t->joined++;
 	g->joined++;
 	strcpy(ret->id, joined);
+	trigger_tell_joined(t, g, q, joined);
 	return true;
 }
 
@@ -240,7 +262,7 @@ static int trigger_refuse(struct trigger *t, struct gate_trigger *g, const struc
 {
 	int r = 0;
 
-	if (jobs_full(t->jobs)) {
+	if (gate_is_user(q->uid) ? jobs_full_for_users(t->jobs) : jobs_full(t->jobs)) {
 		snprintf(ret->why, sizeof(ret->why), "too many snapshots are being taken");
 		r = TRIGGER_BUSY;
 	} else if (!trigger_filled(t, o, q, ret)) {

@@ -25,6 +25,7 @@ struct trigger {
 	struct store *store;
 	struct jobs *jobs;
 	const struct trigger_set *set; /* of the configuration; gate's are in the same order */
+	const struct names *names;     /* borrowed; NULL: of users only numbers are known */
 	struct gate gate;
 	struct fill fill;
 	struct unitwatch *watch; /* owned; NULL: no trigger wants it */

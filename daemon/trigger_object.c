@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,42 +150,33 @@ static int take_units(struct trigger_object *o, const char *text)
 	return 0;
 }
 
-/* A number, or a name of this host's users. */
-static int take_user(const char *word, uint32_t *ret)
+/* A number, or what may be a user's name: whether the host has one is found out later. */
+static bool is_user(const char *word)
 {
-	const struct passwd *pw;
-	uint64_t uid;
+	uint32_t uid;
 
-	if (isdigit((unsigned char)*word)) {
-		if (config_parse_size(word, &uid) < 0 || uid >= UINT32_MAX ||
-		    !isdigit((unsigned char)word[strlen(word) - 1]))
-			return -EINVAL;
-		*ret = (uint32_t)uid;
-		return 0;
-	}
-	pw = getpwnam(word);
-	if (!pw)
-		return -EINVAL;
-	*ret = pw->pw_uid;
-	return 0;
+	if (isdigit((unsigned char)*word))
+		return names_find(NULL, NAMES_USER, word, &uid) == 0;
+	for (; *word; word++)
+		if (!isalnum((unsigned char)*word) && !strchr("-_.@\\$", *word))
+			return false;
+	return true;
 }
 
 static int take_users(struct trigger_object *o, const char *text)
 {
-	uint32_t users[TRIGGER_MAX_USERS];
 	char word[256];
 	size_t n = 0;
 	bool bad;
 
 	while (next_word(&text, word, sizeof(word), &bad)) {
-		bad = n == TRIGGER_MAX_USERS || take_user(word, &users[n]) < 0;
+		bad = n == TRIGGER_MAX_USERS || !is_user(word);
 		if (bad)
 			break;
 		n++;
 	}
 	if (bad)
 		return -EINVAL;
-	memcpy(o->users, users, n * sizeof(users[0]));
 	o->n_users = n;
 	return 0;
 }
@@ -392,10 +382,18 @@ bool trigger_object_has_unit(const struct trigger_object *o, const char *unit)
 	return o->n_units == 0;
 }
 
-bool trigger_object_has_user(const struct trigger_object *o, uint64_t uid)
+bool trigger_object_has_user(const struct trigger_object *o, const struct names *names,
+			     uint64_t uid)
 {
-	for (size_t i = 0; i < o->n_users; i++)
-		if (o->users[i] == uid)
+	const char *text = o->values[TRIGGER_SIGNAL_USERS].text;
+	char word[256];
+	uint32_t found;
+	bool bad;
+
+	if (o->n_users == 0)
+		return true;
+	while (text && next_word(&text, word, sizeof(word), &bad))
+		if (names_find(names, NAMES_USER, word, &found) == 0 && found == uid)
 			return true;
-	return o->n_users == 0;
+	return false;
 }

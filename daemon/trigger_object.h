@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/entry.h"
+#include "daemon/names.h"
 
 enum trigger_on {
 	TRIGGER_ON_CONTROL = 0, /* a client asks for it by name */
@@ -52,8 +53,7 @@ struct trigger_object {
 	bool watch;			/* ON_UNIT: find out by ourselves which units fail */
 	char *units[TRIGGER_MAX_UNITS]; /* owned; ON_UNIT: patterns as of fnmatch(3); none: all */
 	size_t n_units;
-	uint32_t users[TRIGGER_MAX_USERS]; /* ON_SIGNAL: whose signals; none: everybody's */
-	size_t n_users;
+	size_t n_users; /* ON_SIGNAL: whose signals, as the value says; none: everybody's */
 	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
 	bool decode;
 	uint64_t deadline_ns;		/* ENTRY_ABSENT: none */
@@ -92,6 +92,8 @@ int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const 
 #define TRIGGER_TEXT_SIZE 64
 const char *trigger_object_text(const struct trigger_object *o, enum trigger_key_id key,
 				char buffer[TRIGGER_TEXT_SIZE]);
-/* Does it fire for UNIT; for a signal of UID (ENTRY_ABSENT: not known)? */
+/* Does it fire for UNIT; for a signal of UID (ENTRY_ABSENT: not known)? Users whom NAMES do not
+ * know (yet) are nobody. */
 bool trigger_object_has_unit(const struct trigger_object *o, const char *unit);
-bool trigger_object_has_user(const struct trigger_object *o, uint64_t uid);
+bool trigger_object_has_user(const struct trigger_object *o, const struct names *names,
+			     uint64_t uid);

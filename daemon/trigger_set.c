@@ -53,9 +53,10 @@ static bool fires_for_unit(const struct trigger_object *o, const char *unit, boo
 	       trigger_object_has_unit(o, unit);
 }
 
-static bool fires_for_signal(const struct trigger_object *o, uint64_t uid)
+static bool fires_for_signal(const struct trigger_object *o, const struct names *names,
+			     uint64_t uid)
 {
-	return o->enabled && o->on == TRIGGER_ON_SIGNAL && trigger_object_has_user(o, uid);
+	return o->enabled && o->on == TRIGGER_ON_SIGNAL && trigger_object_has_user(o, names, uid);
 }
 
 const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, const char *unit,
@@ -73,12 +74,13 @@ const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, c
 	return built_in;
 }
 
-const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s, uint64_t uid)
+const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s,
+						    const struct names *names, uint64_t uid)
 {
 	const struct trigger_object *built_in = NULL;
 
 	for (size_t i = 0; i < s->n; i++) {
-		if (!fires_for_signal(&s->all[i], uid))
+		if (!fires_for_signal(&s->all[i], names, uid))
 			continue;
 		if (!s->all[i].built_in)
 			return &s->all[i];

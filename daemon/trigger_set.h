@@ -27,7 +27,8 @@ struct trigger_object *trigger_set_find(const struct trigger_set *s, const char 
  * NULL: nobody. WATCHED: among those with Watch=yes. */
 const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, const char *unit,
 						  bool watched);
-const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s, uint64_t uid);
+const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s,
+						    const struct names *names, uint64_t uid);
 /* Does any trigger want to be told of units that fail? */
 bool trigger_set_watches(const struct trigger_set *s);
 

@@ -13,6 +13,7 @@
 static void trigger_on_failed(void *userdata, const struct unit_news *news)
 {
 	struct trigger *t = userdata;
+	struct log_fields fields = LOG_NO_FIELDS;
 	struct trigger_answer answer;
 	struct request q;
 	int r;
@@ -30,8 +31,12 @@ static void trigger_on_failed(void *userdata, const struct unit_news *news)
 	if (*news->result)
 		(void)labels_add(&q.labels, "result", news->result);
 	r = trigger_fire(t, &q, &answer);
+	fields.trigger = q.trigger;
+	fields.trigger_unit = q.unit;
+	fields.trigger_pid = q.pid;
 	if (r > 0 && r != TRIGGER_LIMITED)
-		log_warning("%s failed: no snapshot: %s", q.unit, answer.why);
+		log_event(LOG_WARNING, NULL, &fields, "%s failed: no snapshot: %s", q.unit,
+			  answer.why);
 }
 
 int trigger_watch_units(struct trigger *t, sd_event *event)

@@ -6,6 +6,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "daemon/aside.h"
 #include "daemon/config.h"
 #include "daemon/selfstat.h"
 #include "daemon/status.h"
@@ -14,8 +15,11 @@ struct watch {
 	const struct config *config;	/* borrowed; watch_use */
 	const struct status_from *from; /* borrowed; its self is ours */
 	struct selfstat self;
-	sd_event_source *timer;
-	int error; /* of the last file that could not be written: said once */
+	sd_event_source *timer, *written;
+	struct aside *aside; /* owned */
+	int error;	     /* of the last file that could not be written: said once */
+	uint64_t asked_usec; /* when the last one was to be written */
+	bool slow;	     /* one takes very long: said once */
 };
 
 /* FROM is not looked at before the loop runs. 0 or -errno. */

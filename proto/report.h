@@ -48,8 +48,9 @@
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
  *                "transactions": {"begun","committed","aborted"} | null,
  *                "lastBranches": [{"from","to","kind","fromName","toName",
- *                                  "atNSec","uncertainNSec"}],
- *                "stack": [{"address","name","image","offset"}],
+ *                                  "atNSec","uncertainNSec","fromSource","toSource"}],
+ *                "stack": [{"address","name","linkage","image","offset","source",
+ *                           "inlined": [{"name","linkage","source"}]}],
  *                "window","olderFrames": only where there was a deadline}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
  *   "ptwrites": [{EVENT,"payload","size"}],
@@ -61,14 +62,20 @@
  *              of "pwrx" "lastCoreCState","deepestCoreCState","wakeReason"}],
  *   "interrupts": [{"kind","type",EVENT,"vector","cr2","vmExitQualification","vmExitReason"}],
  *   "aborts": [{EVENT}],
- *   "functions": [{"name","image","address","calls","selfInstructions","totalInstructions",
- *                  "selfNSec","totalNSec"}],
- *   "images": [{"path","buildId","bytes","missing","instructions"}],
+ *   "functions": [{"name","linkage","image","address","calls","selfInstructions",
+ *                  "totalInstructions","selfNSec","totalNSec","source"}],
+ *   "images": [{"path","buildId","bytes","missing","instructions","dwarf"}],
  *   "cut": [{"what","kept","total"}] }
  *
  * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events are
  * oldest first, and when they are cut the newest are kept. KIND of eventCounts: marks_event_name
  * (decoder/worker/marks.h). n: the gap's place in the list, from 1, as --gap names it.
+ *
+ * linkage: only where it is not the name; fromName and toName are as names are. source, fromSource,
+ * toSource ("FILE:LINE"), inlined (innermost first): only where known; dwarf, only where somebody
+ * looked for it, is one of "own", "apart", "none", "too-large". Of a function the line is that of
+ * its first instruction, of a frame that of the call or instruction in the function that the frame
+ * is of, of a branch the instruction's own.
  *
  * stack: innermost first; stack[0] is where the thread was. image: index into images. lastBranches:
  * oldest first. turns: who ran on which CPU from when until when, oldest first, within that CPU's
@@ -83,5 +90,6 @@
 #define REPORT_SCHEMA_NAMES   "1.6"	 /* so with "namesLeftOut" */
 #define REPORT_SCHEMA_UNITS   "1.8"	 /* so with the trigger's unit, labels, senderUnit */
 #define REPORT_SCHEMA_ONLY    "1.7"	 /* so with "onlyUid" */
+#define REPORT_SCHEMA_SOURCE  "1.9"	 /* so with "linkage", source lines, "dwarf" */
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

@@ -37,6 +37,7 @@ struct sent_fd {
 struct varlink {
 	struct queue in, out;
 	size_t open_message; /* offset in in.data of the message whose NUL has not come */
+	size_t max_message;  /* bytes that are read */
 	bool failed;	     /* a message was too long; nothing more is read */
 	uint64_t out_offset; /* stream offset of out.data[out.begin] */
 	int in_fds[VARLINK_MAX_FDS];
@@ -93,8 +94,14 @@ int varlink_new(struct varlink **ret)
 
 	if (!v)
 		return -ENOMEM;
+	v->max_message = VARLINK_MAX_MESSAGE;
 	*ret = v;
 	return 0;
+}
+
+void varlink_limit(struct varlink *v, size_t max)
+{
+	v->max_message = MIN_OF(max, (size_t)VARLINK_MAX_MESSAGE);
 }
 
 void varlink_free(struct varlink *v)
@@ -173,11 +180,11 @@ static int find_messages(struct varlink *v, size_t size)
 
 	while ((nul = memchr(v->in.data + pos, '\0', v->in.end - pos))) {
 		pos = (size_t)(nul - v->in.data);
-		if (pos - v->open_message > VARLINK_MAX_MESSAGE)
+		if (pos - v->open_message > v->max_message)
 			return -EMSGSIZE;
 		v->open_message = ++pos;
 	}
-	return v->in.end - v->open_message > VARLINK_MAX_MESSAGE ? -EMSGSIZE : 0;
+	return v->in.end - v->open_message > v->max_message ? -EMSGSIZE : 0;
 }
 
 static bool has_message(const struct varlink *v)

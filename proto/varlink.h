@@ -24,11 +24,14 @@ int varlink_new(struct varlink **ret);
 void varlink_free(struct varlink *v);
 void varlink_freep(struct varlink **v);
 
+/* From now on a message that is read has at most MAX bytes (up to VARLINK_MAX_MESSAGE). */
+void varlink_limit(struct varlink *v, size_t max);
 /* Reads what FD (non-blocking) has, at most 64 KiB a call, and keeps at most one fd that came with
  * it when ACCEPT_FDS (else fds never reach us: plain recv). 0: something was read; VARLINK_AGAIN
  * (also, with nothing read, while complete messages of more than VARLINK_MAX_MESSAGE bytes in all
  * wait for varlink_next: call that until it says VARLINK_AGAIN before every poll); VARLINK_END: the
- * peer closed; -EMSGSIZE: a message grew beyond VARLINK_MAX_MESSAGE; -errno. */
+ * peer closed; -EMSGSIZE: a message grew beyond VARLINK_MAX_MESSAGE, or what it was limited to;
+ * -errno. */
 #define VARLINK_AGAIN 1
 #define VARLINK_END   2
 int varlink_receive(struct varlink *v, int fd, bool accept_fds);

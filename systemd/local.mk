@@ -10,7 +10,8 @@ $(nodist_systemdsystemunit_DATA): Makefile
 nodist_systemdsystemunit_DATA = systemd/ptsnapd.service systemd/ptsnap-decode@.service \
 	systemd/ptsnap-snapshot@.service
 CLEANFILES += $(nodist_systemdsystemunit_DATA)
-dist_systemdsystemunit_DATA = systemd/ptsnapd.socket systemd/ptsnap-decode.socket
+dist_systemdsystemunit_DATA = systemd/ptsnapd.socket systemd/ptsnapd-status.socket \
+	systemd/ptsnap-decode.socket
 dist_sysusers_DATA = systemd/sysusers.d/ptsnap.conf
 dist_tmpfiles_DATA = systemd/tmpfiles.d/ptsnap.conf
 dist_catalog_DATA = systemd/ptsnap.catalog

@@ -1,9 +1,9 @@
 /*
  * run_worker [KEY=VALUE...] PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: has ptsnap-decode
  * as the daemon does, for tests in shell; DEADLINE in ns, HASH then 0 or 1. KEY is socket, where
- * one is to be had, or threads, no-symbols, timeout (us), memory. Prints how it ended: "condition C
- * signal S exit E error R faults F"; exits with the condition of worker_run, or 9 where there is
- * none.
+ * one is to be had, or threads, no-symbols, lines, lines-ns, timeout (us), memory. Prints how it
+ * ended: "condition C signal S exit E error R faults F"; exits with the condition of worker_run, or
+ * 9 where there is none.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,6 +32,10 @@ static bool set(struct worker_job *job, const char *arg)
 		job->request.threads = (uint32_t)number(value);
 	else if (strncmp(arg, "no-symbols=", 11) == 0)
 		job->request.no_symbols = (uint32_t)number(value);
+	else if (strncmp(arg, "lines=", 6) == 0)
+		job->request.lines = (uint32_t)number(value);
+	else if (strncmp(arg, "lines-ns=", 9) == 0)
+		job->request.lines_ns = number(value);
 	else if (strncmp(arg, "timeout=", 8) == 0)
 		job->timeout_usec = number(value);
 	else if (strncmp(arg, "memory=", 7) == 0)

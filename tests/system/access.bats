@@ -56,6 +56,8 @@ as() {
 	run -4 as 1001 check
 	[[ $output == *"Check is for root (the group that AdminGroup="* ]]
 	run -4 as 1001 check
+	"$CTL" --socket="$SOCKET" reload
+	"$CTL" --socket="$SOCKET" reload
 	[ "$(grep -c "AdminGroup=no-such-group: this host has no such group" "$DIR/log")" -eq 1 ]
 	stop
 }
@@ -158,6 +160,26 @@ print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$1" "$2"
 	run ! ls "$STATE"/images/*.ranges
 }
 
+@test "users whom a reload excludes are excluded at once, and those it does not for now, too" {
+	: >"$DIR/c"
+	start --config="$DIR/c" -- sh -c 'while :; do seq 1 300 >/dev/null; done'
+	run -0 "$CTL" --socket="$SOCKET" snapshot -o "$DIR/first.json"
+	[ "$(part "$DIR/first.json" '["totals"]["instructions"]')" -gt 0 ]
+	printf '[Access]\nExcludeUsers=root no-such-user\n' >"$DIR/c"
+	run -0 --separate-stderr "$CTL" --socket="$SOCKET" reload
+	[[ $stderr == *"ExcludeUsers=no-such-user: this host has no such user"* ]]
+	[[ $stderr != *"takes effect after a restart"* ]]
+	run -0 "$CTL" --socket="$SOCKET" snapshot -o "$DIR/second.json"
+	[ "$(part "$DIR/second.json" '["totals"]["instructions"]')" -eq 0 ]
+	[ "$(part "$DIR/second.json" '["gapCounts"]["excluded"]')" -gt 0 ]
+	: >"$DIR/c"
+	run -0 --separate-stderr "$CTL" --socket="$SOCKET" reload
+	[[ $stderr == *"ExcludeUsers=root,no-such-user is no longer said, which takes effect after a restart"* ]]
+	run -0 "$CTL" --socket="$SOCKET" snapshot -o "$DIR/third.json"
+	[ "$(part "$DIR/third.json" '["totals"]["instructions"]')" -eq 0 ]
+	stop
+}
+
 @test "an excluded process in a bundle is a gap for an offline decoder, too" {
 	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--exit-with-command -- sh -c 'seq 1 3000 >/dev/null; wc -c /proc/self/stat >/dev/null' 2>"$DIR/log" 3>&-
@@ -214,5 +236,128 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 		python3 "$SYSTEM/one_user.py" "$DIR/full" "$DIR/$uid" "$DIR/bundle" $uid "word-of-$((2003 - uid))"
 	done
 	[ "$(part "$DIR/1001" '["turns"].__len__()')" -gt 0 ]
+	stop
+}
+
+@test "everybody may ask how the recorder is, where that is said, and nothing else" {
+	start --allow-status-to-all -- sleep 60
+	[ "$(stat -c %a "$SOCKET.status")" -eq 666 ]
+	[ "$(stat -c %a "$SOCKET")" -eq 660 ]
+	"$CTL" --socket="$SOCKET" snapshot --no-decode --reason=roots-secret >/dev/null
+	run -0 as 1001 status
+	[[ $output == *"State      tracing"* && $output == *"1 done"* ]]
+	run -0 as 1001 status --json=short
+	[ "$(jq -r '[.version, .state, .source, .snapshots.done] | map(type) | unique | join(" ")' <<<"$output")" = "number string" ]
+	[ "$(jq -c keys <<<"$output")" = '["pid","snapshots","source","state","terms","uptimeUSec","version"]' ]
+	[ "$(jq -c '.snapshots | keys' <<<"$output")" = '["done","failed","running"]' ]
+	# Who may use the other one does.
+	[ "$("$CTL" --socket="$SOCKET" status --json=short | jq 'has("cpus")')" = true ]
+	for verb in list "fetch latest" snapshot "pin latest" "delete x" yield reload; do
+		run -4 as 1001 $verb
+		[[ $output == *"permission denied"* ]]
+		# Nor at that socket, nor root.
+		for who in 0 1001; do
+			SOCKET=$SOCKET.status run -4 as $who $verb
+			[[ $output == *" is not for everybody; run as root or as a member of the group that owns $SOCKET" ]]
+		done
+	done
+	stop
+	[ ! -e "$SOCKET.status" ]
+}
+
+@test "without that setting nobody is told anything" {
+	start -- sleep 60
+	[ ! -e "$SOCKET.status" ]
+	run -4 as 1001 status
+	[[ $output == *"permission denied"* ]]
+	stop
+	# Nor at a socket that systemd hands over.
+	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
+	start_activated
+	run -4 as 1001 status
+	[[ $output == *"Status is not for everybody"* ]]
+	stop
+	start_activated --allow-status-to-all
+	as 1001 status -q
+	stop
+}
+
+# A recorder that systemd gives both sockets; started by who connects.
+start_activated() {
+	rm -f "$SOCKET" "$SOCKET.status"
+	systemd-socket-activate -l "$SOCKET" -l "$SOCKET.status" --fdname=varlink:status \
+		"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
+		-- sleep 60 2>"$DIR/log" 3>&- &
+	PID=$!
+	eventually answers
+	chmod 0660 "$SOCKET"
+	chmod 0666 "$SOCKET.status"
+}
+
+@test "strangers at the socket for everybody take nothing from those at the other one" {
+	start --allow-status-to-all -- sleep 60
+	run -0 python3 "$SYSTEM/hostile_client.py" "$SOCKET" everybody
+	stop
+}
+
+@test "pinned snapshots stay, also in the next recorder; who may delete may pin" {
+	start_open --admin-group=4711 --max-snapshots=4 -- sleep 60
+	as 1001 snapshot --no-decode --label=n=first >/dev/null
+	run -4 as 1001 pin latest
+	[[ $output == *"Pin is for root and members of the group 4711"* ]]
+	as 1002:4711 pin latest
+	id=$(as 1002:4711 list | awk 'END { print $1 }')
+	as 1002:4711 pin "$id"
+	as 1001 list | grep -q "^$id .* \[pinned\] n=first"
+	[ "$(as 1001 list --json=short | jq .pinned)" = true ]
+	run -1 as 1002:4711 delete "$id"
+	[[ $output == *"$id: it is pinned; \`ptsnapctl unpin $id' first" ]]
+	for _ in 1 2 3 4 5; do
+		"$CTL" --socket="$SOCKET" snapshot --no-decode >/dev/null
+	done
+	[ "$(as 1001 list --json=short | jq -r .id | wc -l)" -eq 4 ]
+	as 1001 list | grep -q "^$id "
+	"$CTL" --socket="$SOCKET" status | grep -q "^Snapshots .*, 1 pinned ("
+	# Half of four is two.
+	as 1002:4711 pin latest
+	before=$(as 1001 list --json=short | jq -r 'select(.pinned | not).id' | head -n 1)
+	run -1 as 1002:4711 pin "$before"
+	[[ $output == *"too much would be pinned: 3 snapshots of at most 2, "*" unpin others"* ]]
+	run -3 as 1002:4711 pin none
+	run -2 as 1002:4711 unpin latest
+	run -2 as 1002:4711 pin
+	stop
+	grep -q "snapshot $id pinned by pid [0-9]* (ctl.*), uid 1002" "$DIR/log"
+	start_open --admin-group=4711 --max-snapshots=1 -- sleep 60
+	[ "$(as 1001 list --json=short | jq -r 'select(.pinned).id' | wc -l)" -eq 2 ]
+	as 1002:4711 unpin "$id"
+	as 1002:4711 delete "$id"
+	[ ! -e "$STATE/$id.pinned" ]
+	run -3 as 1002:4711 unpin "$id"
+	stop
+	grep -q "snapshot $id unpinned by " "$DIR/log"
+}
+
+# fires WHO: how often that passes before it is refused. One that joins another snapshot costs nothing.
+fires() {
+	local n=0
+	while [ $n -lt 50 ]; do
+		run as "$1" snapshot --no-wait --trigger=unit --unit=web.service
+		[ "$status" -eq 0 ] || break
+		n=$((n + 1))
+	done
+	[ "$status" -eq 7 ]
+	echo $n
+}
+
+@test "users who fire a unit's trigger as often as they can leave that unit its snapshot" {
+	mkdir "$DIR/triggers"
+	printf '[Trigger]\nOn=unit\nUnits=web.service\nDecode=no\nBurst=2\nInterval=1h\n' >"$DIR/triggers/web.conf"
+	start_open --triggers="$DIR/triggers" --user-burst=0 -- sleep 60
+	[ "$(fires 1001)" -ge 2 ]
+	[ "$(fires 1002)" -eq 0 ]
+	# As OnFailure= does, by the recorder's own user.
+	[ "$(fires 0)" -ge 2 ]
+	run -7 as 1002 snapshot --no-wait --trigger=web --unit=web.service
 	stop
 }

@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, export"
+	fails 2 "snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid are: snapshot, list, fetch, delete, status, monitor, check, yield, reload, decode, export, help, version"
+	fails 2 "valid are: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {
@@ -144,6 +144,22 @@ fails() {
 	fails 2 "nothing for"
 	ctl decode --skim=psb --retstack=libipt x
 	fails 2 "nothing for"
+	for view in summary packets branches insns events; do
+		ctl decode --view=$view --lines x
+		fails 2 "--lines goes with --view=report"
+		ctl decode --view=$view --symbols=/ x
+		fails 2 "--symbols goes with --view=report"
+	done
+	ctl decode --view=insns --no-names x
+	fails 2 "--no-names goes with --view=report"
+	ctl decode --no-names --lines x
+	fails 2 "either --no-names, or --lines"
+	ctl decode --skim=psb --lines x
+	fails 2 "not with other views nor with --skim"
+	DEBUGINFOD_URLS=x ctl decode --view=insns --debuginfod x
+	fails 2 "--debuginfod goes with --view=report"
+	DEBUGINFOD_URLS= ctl decode --debuginfod x
+	fails 2 "DEBUGINFOD_URLS"
 	ctl decode --pevent:primary=x y
 	fails 2 "--raw-pt"
 	ctl decode --view=packets --sb:time y
@@ -588,6 +604,22 @@ bundle() {
 	fails 1 "none: No such file or directory"
 }
 
+@test "directories with symbols that are not there, or too many, are said" {
+	bundle plain
+	ctl decode --symbols="$dir/none" "$dir/bundle"
+	fails 1 "--symbols=$dir/none: No such file or directory"
+	ctl decode --lines --symbols=/ --symbols="$dir/bundle" "$dir/bundle"
+	fails 1 "--symbols=$dir/bundle: not a directory"
+	ctl decode --symbols= "$dir/bundle"
+	fails 1 "--symbols=: No such file or directory"
+	ctl decode $(for i in 1 2 3 4 5 6 7 8 9; do echo --symbols=/; done) "$dir/bundle"
+	fails 2 "up to 8 directories"
+	ctl decode --lines=yes "$dir/bundle"
+	fails 2 "--lines"
+	ctl decode --symbols
+	fails 2 "--symbols"
+}
+
 @test "export refuses a terminal" {
 	script -qec true /dev/null >/dev/null 2>&1 || skip "no script(1), or no terminal to be had"
 	bundle plain
@@ -684,6 +716,11 @@ bundle() {
 	i=io.ptsnap.recorder
 	check 3 "some: no such report" $i.NoSuchReport '{"id":"some"}'
 	check 3 "several reports" $i.AmbiguousReport '{"id":"some"}'
+	check 1 "some: it is pinned; \`ptsnapctl unpin some' first" $i.Pinned '{"id":"some"}'
+	check 1 "3 snapshots of at most 2, 4096 bytes of at most 1024, the half of" $i.TooManyPinned \
+		'{"bytes":4096,"maxBytes":1024,"snapshots":3,"maxSnapshots":2}'
+	check 4 "List is not for everybody; run as root or as a member of the group that owns /s" \
+		$i.PermissionDenied '{"action":"List","socket":"/s"}'
 	check 3 "--format=bundle" $i.NotDecoded '{"id":"some"}'
 	check 7 "again in 1500 ms" $i.Busy '{"retryAfterUSec":1500000}'
 	check 7 "the next one in 1500 ms" $i.RateLimited '{"retryAfterUSec":1499001}'
@@ -731,6 +768,10 @@ worker() {
 	worker 'kill -SEGV $$'
 	PTSNAP_DECODE=$dir/worker ctl decode "$dir/bundle"
 	fails 1 "killed by signal 11"
+	[[ $err != *"without --lines"* ]]
+	[[ $err == *"; it may do with --no-names"* ]]
+	PTSNAP_DECODE=$dir/worker ctl decode --lines "$dir/bundle"
+	fails 1 "please report it; it may do without --lines and --symbols, or with --no-names"
 	worker 'exec sleep 60'
 	ctl decode --timeout=200ms --worker="$dir/worker" -o "$dir/out" "$dir/bundle"
 	fails 124 "not decoded in time"
@@ -746,6 +787,14 @@ decoder() {
 	image=$dir/im:1@2
 	echo xxxx >"$pt"
 	echo xxxx >"$image"
+}
+
+# As one of an older version, whose messages have another size.
+@test "decode with a worker of another version" {
+	command -v python3 >/dev/null || skip "no python3"
+	worker 'exec python3 -c "import socket; socket.socket(fileno=3).send(bytes(48))"'
+	ctl decode --worker="$dir/worker" "$dir/bundle"
+	fails 1 "worker said what no ptsnap-decode says; is it that of this version?"
 }
 
 @test "decode hands the raw files over as one bundle" {

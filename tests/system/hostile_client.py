@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""What nobody should send to ptsnapd's socket. SOCKET [leave-snapshot|many-users]
+"""What nobody should send to ptsnapd's socket. SOCKET [leave-snapshot|many-users|everybody]
 
 Exits 0 when every bad connection was closed, a good one was answered, at once, at every moment
 in between, and after each case the recorder has as many descriptors and as little memory as before.
 
 many-users (as root, the socket open to all): so many users with so many connections each that there
 is room for no more; root is served all the same.
+
+everybody (as root): strangers do what they can at SOCKET.status; nobody at SOCKET notices.
 """
 import array
 import json
@@ -22,6 +24,13 @@ TIMEOUT = 10
 def connect():
     s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     s.connect(PATH)  # which waits for its turn
+    s.settimeout(TIMEOUT)
+    return s
+
+
+def connect_status():
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.connect(PATH + ".status")
     s.settimeout(TIMEOUT)
     return s
 
@@ -149,6 +158,12 @@ REFUSED = [
     ("io.ptsnap.recorder.Get", {"id": "x", "format": "pdf"}, "io.ptsnap.recorder.UnsupportedFormat"),
     ("io.ptsnap.recorder.List", {"limit": -1}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.List", {"x" * 900000: 1}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"id": "x"}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"id": "x", "pinned": None}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"id": "x", "pinned": 1}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"pinned": True}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"id": "latest", "pinned": False}, "org.varlink.service.InvalidParameter"),
+    ("io.ptsnap.recorder.Pin", {"id": "../x", "pinned": True}, "io.ptsnap.recorder.NoSuchReport"),
     ("io.ptsnap.recorder.Delete", {"id": "latest"}, "org.varlink.service.InvalidParameter"),
     ("io.ptsnap.recorder.Delete", {"id": "../x"}, "io.ptsnap.recorder.NoSuchReport"),
     ("io.ptsnap.recorder.Delete", {"id": ""}, "io.ptsnap.recorder.NoSuchReport"),
@@ -265,7 +280,8 @@ def one_of_many(uid, ready, go_on):
     os._exit(0)
 
 
-def many_users():
+def many_users(control=None):
+    global connect
     ready, go_on = os.pipe(), os.pipe()
     pids = []
     for uid in range(20001, 20009):
@@ -277,12 +293,72 @@ def many_users():
     os.close(go_on[0])
     for _ in pids:
         os.read(ready[0], 1)
+    if control:
+        connect = control
     for _ in range(5):
         check_alive()
     for fd in (*ready, go_on[1]):
         os.close(fd)
     for pid in pids:
         os.waitpid(pid, 0)
+
+
+# What may be asked at the socket for everybody; all else is not for it, whoever asks.
+OPEN = ["org.varlink.service.GetInfo", "org.varlink.service.GetInterfaceDescription", "io.ptsnap.recorder.Status"]
+
+
+def methods():
+    with connect() as s:
+        s.sendall(message("org.varlink.service.GetInterfaceDescription",
+                          parameters={"interface": "io.ptsnap.recorder"}))
+        text = read_message(s)["parameters"]["description"]
+    return ["io.ptsnap.recorder." + name for name in re.findall(r"^method (\w+)", text, re.M)]
+
+
+def closed_doors():
+    """Each method, by itself and with whatever parameters; garbage, too."""
+    for method in methods() + OPEN:
+        with connect_status() as s:
+            for more in ({"parameters": {"id": "latest", "pinned": True}}, {}):
+                s.sendall(message(method, **more))
+                error = read_message(s).get("error", "")
+                assert (method in OPEN) != error.endswith("recorder.PermissionDenied"), (method, error)
+    for bad in BAD:
+        with connect_status() as s:
+            try:
+                s.sendall(bad)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            expect_closed(s)
+
+
+def talkers():
+    """More calls than a connection has, and connections of one that come again and again."""
+    for _ in range(30):
+        with connect_status() as s:
+            try:
+                s.sendall(STATUS * 5000)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            got = b""
+            try:
+                while data := s.recv(65536):
+                    got += data
+            except ConnectionResetError:
+                pass
+            assert got.count(b"\0") <= 16, got.count(b"\0")
+        check_alive()
+
+
+def strangers():
+    """More of them than there is room for."""
+    global connect
+    control = connect
+    connect = connect_status
+    try:
+        many_users(control)
+    finally:
+        connect = control
 
 
 def main(cases):
@@ -298,5 +374,7 @@ if len(sys.argv) > 2 and sys.argv[2] == "leave-snapshot":
     leave_snapshot()
 elif len(sys.argv) > 2 and sys.argv[2] == "many-users":
     main([many_users])
+elif len(sys.argv) > 2 and sys.argv[2] == "everybody":
+    main([closed_doors, talkers, strangers])
 else:
     main([garbage, refusals, oversized, slow, deaf, fd_bombs, crowd])

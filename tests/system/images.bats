@@ -322,7 +322,7 @@ get() {
 		channel = socket.socket(fileno=3)
 		_, fds, _, _ = socket.recv_fds(channel, 4096, 8)
 		def say(kind, image=0, offset=0, size=0):
-		    channel.send(struct.pack("=IIIiQIIQQ", kind, 0, 0, 0, 0, image, 0, offset, size))
+		    channel.send(struct.pack("=IIIiQIIQQ24x", kind, 0, 0, 0, 0, image, 0, offset, size))
 		random.seed(1)
 		numbers = [0, 1, 7, 4096, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, 1 << 63, (1 << 64) - 1]
 		for image in [*range(16), 65535, (1 << 32) - 1]:
@@ -363,7 +363,7 @@ get() {
 		    os.ftruncate(fds[1], 1 << 40)
 		except OSError:
 		    os.lseek(fds[1], 1 << 40, os.SEEK_SET)
-		channel.send(struct.pack("=IIIiQIIQQ", 2, 0, 100, 0, 0, 0, 0, 0, 0))
+		channel.send(struct.pack("=IIIiQIIQQ24x", 2, 0, 100, 0, 0, 0, 0, 0, 0))
 	HOSTILE
 	chmod +x "$DIR/hostile"
 	record --worker="$DIR/hostile" -- "$DIR/prog" /

@@ -1,7 +1,7 @@
 SYSTEM_TESTS += tests/scenario/changing.tap tests/scenario/exact.tap tests/scenario/images.tap tests/scenario/jit.tap tests/scenario/machine.tap \
-	tests/scenario/shifted.tap tests/scenario/skim.tap tests/scenario/times.tap
-EXTRA_DIST += tests/scenario/changing.py tests/scenario/common.py tests/scenario/exact.py tests/scenario/images.py tests/scenario/machine.py \
-	tests/scenario/shifted.py tests/scenario/skim.py tests/scenario/times.py tests/support/shift_bundle.py
+	tests/scenario/shifted.tap tests/scenario/skim.tap tests/scenario/source.tap tests/scenario/times.tap
+EXTRA_DIST += tests/scenario/changing.py tests/scenario/common.py tests/scenario/exact.py tests/scenario/images.py tests/scenario/jit.py tests/scenario/machine.py \
+	tests/scenario/shifted.py tests/scenario/skim.py tests/scenario/source.py tests/scenario/times.py tests/support/cut_bundle.py tests/support/shift_bundle.py
 
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh
@@ -10,16 +10,16 @@ SYSTEM_TESTS += tests/system/images_crash.tap tests/system/recover.tap
 EXTRA_DIST += tests/system/images_crash.py tests/system/recover.py
 if HAVE_BATS
 SYSTEM_TESTS += tests/system/access.bats tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
-	tests/system/images.bats tests/system/triggers.bats tests/system/units.bats tests/system/watch.bats
+	tests/system/images.bats tests/system/lines.bats tests/system/names.bats tests/system/triggers.bats tests/system/units.bats tests/system/watch.bats
 endif
 EXTRA_DIST += tests/system/access.bats tests/system/one_user.py tests/support/split_users.py tests/system/check_trace.bats tests/system/config.bats tests/system/ctl.bats tests/system/daemon.bats \
-	tests/system/images.bats tests/system/triggers.bats tests/system/units.bats tests/system/watch.bats tests/system/recorder.bash tests/system/hostile_client.py \
+	tests/system/images.bats tests/system/lines.bats tests/system/names.bats tests/system/triggers.bats tests/system/units.bats tests/system/watch.bats tests/system/recorder.bash tests/system/hostile_client.py \
 	tests/system/fake_decoder.py tests/system/fake_recorder.py
 
 # The installed units under a real systemd.
 SYSTEM_TESTS += tests/system/nspawn.tap
 EXTRA_DIST += tests/system/service/nspawn.sh tests/system/service/guest.sh tests/system/service/lib.sh \
-	tests/system/service/cases.sh tests/system/service/workload.sh \
+	tests/system/service/cases.sh tests/system/service/workload.sh tests/system/service/lines.c \
 	tests/system/service/units/broken.service tests/system/service/units/cases.service \
 	tests/system/service/units/cases.target tests/system/service/units/emulated.service
 

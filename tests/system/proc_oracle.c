@@ -1,6 +1,6 @@
 /*
  * Reads /proc in a way of its own, not by the recorder's scan. Processes in another mount namespace
- * are left out: their paths are named from another root.
+ * or with another root are left out: their paths are named from there.
  */
 #include "tests/system/proc_oracle.h"
 
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 
@@ -84,20 +84,26 @@ static bool read_maps(struct process *p)
 	return out && fclose(out) == 0;
 }
 
-static bool has_our_mounts(uint32_t pid)
+/* LINK of its folder in /proc leads where ours does. */
+static bool shares(uint32_t pid, const char *link)
 {
-	char path[64], ours[64] = "", theirs[64] = "";
+	struct stat ours, theirs;
+	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/ns/mnt", pid);
-	return readlink("/proc/self/ns/mnt", ours, sizeof(ours) - 1) > 0 &&
-	       readlink(path, theirs, sizeof(theirs) - 1) > 0 && strcmp(ours, theirs) == 0;
+	snprintf(path, sizeof(path), "/proc/self/%s", link);
+	if (stat(path, &ours) < 0)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, link);
+	return stat(path, &theirs) == 0 && ours.st_dev == theirs.st_dev &&
+	       ours.st_ino == theirs.st_ino;
 }
 
 static void add(struct oracle *o, uint32_t pid)
 {
 	struct process p = {.pid = pid};
 
-	if (!has_our_mounts(pid) || !read_stat(&p) || !read_comm(&p) || !read_maps(&p)) {
+	if (!shares(pid, "ns/mnt") || !shares(pid, "root") || !read_stat(&p) || !read_comm(&p) ||
+	    !read_maps(&p)) {
 		free(p.maps);
 		return;
 	}

@@ -67,6 +67,15 @@ rings() {
 		[.text, .origin, .line]' <<<"$output")" = '["2M","file",4]' ]
 }
 
+@test "--test-config names users that the host does not have" {
+	trigger mine On=signal "SignalUsers=0 root no-such-user"
+	run -1 --separate-stderr "$PTSNAPD" --config= --triggers="$DIR/t" --test-config
+	[ "$stderr" = "ptsnapd: SignalUsers=no-such-user: this host has no such user" ]
+	trigger mine On=signal "SignalUsers=a,b"
+	run -1 --separate-stderr "$PTSNAPD" --config= --triggers="$DIR/t" --test-config
+	[[ $stderr == *"SignalUsers=a,b is not valid, ignored; valid: names or numbers of users; up to 64"* ]]
+}
+
 @test "--config=FILE alone reads no triggers of the system" {
 	run -0 "$PTSNAPD" --config= --test-config
 	[ "$(grep -c '^# Trigger ' <<<"$output")" -eq 4 ]

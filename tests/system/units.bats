@@ -57,7 +57,7 @@ verify() {
 
 # The units as instances, by name.
 all_units() {
-	echo ptsnapd.service ptsnapd.socket ptsnap-decode.socket ptsnap-decode@x.service \
+	echo ptsnapd.service ptsnapd.socket ptsnapd-status.socket ptsnap-decode.socket ptsnap-decode@x.service \
 		ptsnap-snapshot@a.service.service
 }
 
@@ -108,6 +108,17 @@ drop_in() {
 		grep -q '^WantedBy=sockets.target$' "$UNITS/$u"
 	done
 	[ -n "$(sed -n 's/^Also=//p' "$UNITS/ptsnapd.service")" ]
+}
+
+@test "units: the socket for everybody is another one of the same service, and nobody enables it" {
+	unit=$UNITS/ptsnapd-status.socket
+	grep -qx 'Service=ptsnapd.service' "$unit"
+	grep -qx 'FileDescriptorName=status' "$unit"
+	grep -qx 'SocketMode=0666' "$unit"
+	path=$(sed -n 's/^ListenStream=//p' "$UNITS/ptsnapd.socket")
+	grep -qx "ListenStream=$path.status" "$unit"
+	grep -qx 'SocketMode=0660' "$UNITS/ptsnapd.socket"
+	run ! grep -rlE '^(Also|Wants|Requires|Sockets)=.*ptsnapd-status' "$UNITS"
 }
 
 @test "scores: recorder at most 2.0, decoder at most 0.5, snapshot at most 1.0" {

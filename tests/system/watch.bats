@@ -157,13 +157,14 @@ start() {
 	start --metrics-file="$DIR/none/pt.prom"
 	eventually grep -q "MetricsFile=" "$DIR/log"
 	[ "$(grep -c "MetricsFile=" "$DIR/log")" -eq 1 ]
-	# Nothing is written through a link, either.
+	# Nothing is written through a link, nor is what others put there taken away.
 	ln -s "$DIR/victim" "$DIR/pt.prom.tmp"
 	kill -TERM "$PID"
 	wait "$PID" || true
 	start --metrics-file="$DIR/pt.prom"
-	eventually grep -q "MetricsFile=" "$DIR/log"
+	eventually test -s "$DIR/pt.prom"
 	[ ! -e "$DIR/victim" ]
+	[ -L "$DIR/pt.prom.tmp" ]
 }
 
 @test "status tells what the recorder costs" {

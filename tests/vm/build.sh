@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 cache=$1
 tmp=$cache/tmp
 guest_packages="usr-is-merged systemd systemd-sysv dbus kmod mount util-linux tar bash dash coreutils
- grep sed mawk procps findutils libc-bin base-files base-passwd login jq"
+ grep sed mawk procps findutils libc-bin base-files base-passwd login jq systemd-coredump"
 drivers="virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_blk"
 PATH=$PATH:/usr/sbin:/sbin
 

@@ -1,7 +1,7 @@
 # The service's cases, each a function; CASES is their order. Run by guest.sh in a container and by
 # the VM's 95-service.sh. The place gives: write_settings, begin_trace, end_trace, before_client,
 # before_users, before_reload, tap, show, up; PREFIX, OUT. Users: alice and bob may use the recorder, carol is an administrator, eve is nobody.
-CASES="start limits access client alone users excluded signal failure watch journal reload watchdog crash stop degraded
+CASES="start limits access client alone pinned everybody users lines excluded signal failure watch journal reload watchdog crash stop degraded
 	drop_ins disabled scores"
 CONF=/etc/ptsnap/ptsnapd.conf.d
 BACK_MSEC=2000 # from a recorder's death to READY
@@ -94,6 +94,48 @@ case_alone() {
 	systemctl start ptsnap-decode.socket
 }
 
+# What is pinned is so in the next recorder, too.
+case_pinned() {
+	ID=$(ctl -q snapshot --no-decode)
+	check "a member may not pin: 4" ends 4 as alice ptsnapctl -q pin "$ID"
+	check "an administrator may" as carol ptsnapctl -q pin "$ID"
+	check "what is pinned is not deleted" ends 1 as carol ptsnapctl -q delete "$ID"
+	systemctl restart ptsnapd.service
+	check "it is still pinned after a restart" is "$(list "select(.id == \"$ID\").pinned")" true
+	check "and can be unpinned" as carol ptsnapctl -q unpin "$ID"
+	check "and deleted" as carol ptsnapctl -q delete "$ID"
+	forget_starts
+}
+# So many within ten minutes are not meant (StartLimitBurst=).
+forget_starts() { systemctl reset-failed ptsnapd.service; }
+
+STATUS_SOCKET=/run/ptsnap/io.ptsnap.recorder.status
+# A second socket, for who may not use the first one.
+case_everybody() {
+	check "nobody has enabled the socket for everybody" [ ! -e $STATUS_SOCKET ]
+	printf '[Access]\nAllowStatusToAll=yes\n' >$CONF/60-everybody.conf
+	systemctl stop ptsnapd.service
+	check "it starts, and the service with it" systemctl start ptsnapd-status.socket ptsnapd.service
+	check "everybody may connect" is "$(stat -c '%a %U' $STATUS_SOCKET)" "666 root"
+	check "and to the other one the group alone" is "$(stat -c '%a %G' /run/ptsnap/io.ptsnap.recorder)" \
+		"660 ptsnap-users"
+	check "who is in no group is told how the recorder is" within 10 eve_hears tracing
+	check "and nothing of what others do" is "$(eve_asks 'keys_unsorted - ["version", "state", "source",
+		"terms", "pid", "uptimeUSec", "snapshots"] | length')" 0
+	check "and gets nothing else: 4" ends 4 as eve ptsnapctl -q list
+	check "nor there: 4" ends 4 as eve ptsnapctl --socket=$STATUS_SOCKET -q snapshot
+	check "members are told more" is "$(as alice ptsnapctl --json=short status | jq 'has("attrs")')" true
+	rm $CONF/60-everybody.conf
+	systemctl restart ptsnapd.service
+	check "without the setting the socket alone opens nothing: 4" ends 4 as eve ptsnapctl -q status
+	systemctl stop ptsnapd-status.socket
+	check "without the socket: 4" ends 4 as eve ptsnapctl -q status
+	check "the recorder goes on" within 10 tracing
+	forget_starts
+}
+eve_asks() { as eve ptsnapctl --json=short status | jq -r "$1"; }
+eve_hears() { is "$(eve_asks .state)" "$1"; }
+
 # Which users' processes are in REPORT.
 uids() { jq -c '[.processes[].uid] | unique' "$1"; }
 # REPORT UID: it has only that user's processes and threads.
@@ -117,6 +159,33 @@ sees_only() {
 both_seen() {
 	ctl -q snapshot -o "$OUT/root.json" &&
 		has "$(uids "$OUT/root.json")" "$(id -u alice),$(id -u bob)"
+}
+
+# Lines of a program with DWARF (lines.c), if there is one: read by the decoder's unit, kept with the bundle.
+case_lines() {
+	[ -x /opt/lines ] || return 0
+	check "nobody asked for lines: there are none" within 20 has_program bare
+	printf '[Service]\nSourceLines=yes\n' >$CONF/60-lines.conf
+	systemctl reload ptsnapd.service
+	check "SourceLines=yes: reports have lines and inlined functions" within 20 has_program lines
+	check "that decoder did not crash" is "$(jq .namesLeftOut "$OUT/lines.json")" null
+	check "the bundle has what they need" decodes_with_lines
+	rm $CONF/60-lines.conf
+	systemctl reload ptsnapd.service
+}
+# HOW: a snapshot of the program, which waits in a function that was inlined.
+has_program() {
+	ctl -q snapshot -o "$OUT/lines.json" && is "$(jq -r "$WAITS" "$OUT/lines.json")" "$1"
+}
+WAITS='[.threads[] | select(.comm == "lines") | .stack[]? | select(.name == "work")] |
+	if length == 0 then "absent"
+	elif any(((.source // "") | test("/lines\\.c:[0-9]+$")) and .inlined[0].name == "rest" and
+		(.inlined[0].source | test("/lines\\.c:[0-9]+$"))) then "lines"
+	elif any(has("source") or has("inlined")) then "half" else "bare" end'
+decodes_with_lines() {
+	ctl fetch "$(jq -r .id "$OUT/lines.json")" --format=bundle -o "$OUT/lines.ptsnap" &&
+		ptsnapctl decode --lines -o "$OUT/again.json" "$OUT/lines.ptsnap" &&
+		is "$(jq -c .threads "$OUT/again.json")" "$(jq -c .threads "$OUT/lines.json")"
 }
 
 # Whom ExcludeUsers= names is not decoded for anybody.
@@ -155,6 +224,65 @@ case_failure() {
 	check "and who asked" list_has senderUnit ptsnap-snapshot@broken.service.service
 	check "the snapshot's own unit has not failed" \
 		fails systemctl -q is-failed ptsnap-snapshot@broken.service.service
+}
+
+# In the VM alone: a container's core files are its host's.
+COREDUMPS=/var/lib/systemd/coredump
+# UNIT COMMAND: a unit of which a process ends by SIGSEGV after COMMAND; NAMED: what its snapshot names.
+crash() {
+	printf '[Unit]\nOnFailure=ptsnap-snapshot@%%n.service\n[Service]\nType=oneshot\n%s\n' \
+		"ExecStart=/bin/bash -c '$2; kill -SEGV \$\$\$\$'" >"/run/systemd/system/$1"
+	systemctl daemon-reload
+	systemctl start "$1" 2>/dev/null
+	is "$(unit "$1" Result)" core-dump || return 1
+	within 60 crash_is "$1" done || return 1
+	NAMED=$(list "select(.unit == \"$1\") | .coredump // \"\"")
+}
+crash_is() { is "$(list "select(.unit == \"$1\").state")" "$2"; }
+# UNIT SUFFIX: the file is there, whole, and that of the unit's process.
+names_core_of() {
+	local pid
+	pid=$(unit "$1" ExecMainPID)
+	case $NAMED in
+	"core.bash.0.$(tr -d - </proc/sys/kernel/random/boot_id).$pid."*[0-9]"$2") ;;
+	*) echo "the snapshot of process $pid names '$NAMED'"; return 1 ;;
+	esac
+	[ -s "$COREDUMPS/$NAMED" ] || { ls -l $COREDUMPS; return 1; }
+}
+crashes() { crash "$1" "${3:-:}" && names_core_of "$1" "$2"; }
+in_report() { # UNIT
+	ctl fetch "$(list "select(.unit == \"$1\").id")" --format=report -o "$OUT/crash.json" &&
+		is "$(jq -r .trigger.coredump "$OUT/crash.json")" "$NAMED"
+}
+# NAME: of a group of a user's own, below a unit's; a process of it crashes.
+stranger() {
+	printf 'd=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)/%s\n%s\n' "$1" \
+		'mkdir $d && echo $$ >$d/cgroup.procs && exec bash -c '\''sleep 1; kill -SEGV $$'\' >/run/stranger
+	systemd-run -q --wait --collect --unit=stranger -p User=alice -p Delegate=yes bash /run/stranger
+	within 5 alice_crashed
+}
+alice_crashed() { has "$(ls $COREDUMPS)" "core.bash.$(id -u alice)."; }
+keep_coredumps() { # SETTING
+	mkdir -p /run/systemd/coredump.conf.d
+	printf '[Coredump]\n%s\n' "$1" >/run/systemd/coredump.conf.d/test.conf
+}
+case_coredump() {
+	systemctl start systemd-coredump.socket
+	check "the kernel gives core files to systemd-coredump" \
+		has "$(cat /proc/sys/kernel/core_pattern)" /systemd-coredump
+	check "the core file of a unit that crashes is named" crashes crash.service .zst
+	check "in its report, too" in_report crash.service
+	check "users are not told" is "$(as alice ptsnapctl --json=short list | jq -r '.coredump // empty')" ""
+	check "one that takes its time to write is named" crashes crash-large.service .zst \
+		'x=$(head -c 40M /dev/urandom | base64 -w 0)'
+	keep_coredumps Compress=no
+	check "one that is not compressed is, too" crashes crash-plain.service ""
+	check "a user's process crashes in a group with a unit's name" stranger crash-none.service
+	keep_coredumps Storage=none
+	check "where no core files are kept the snapshot is taken" crash crash-none.service :
+	check "and names none, nor the user's" is "$NAMED" ""
+	rm -r /run/stranger /run/systemd/coredump.conf.d /run/systemd/system/crash*.service
+	systemctl daemon-reload
 }
 
 # How often trigger "watched" was asked for, whatever came of it.

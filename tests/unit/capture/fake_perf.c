@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "capture/perf_attr.h"
+#include "capture/perf_event.h"
 #include "capture/perf_sys.h"
 
 #define EVENTS 64
@@ -17,7 +18,7 @@
 struct event {
 	int fd; /* 0: free */
 	uint32_t cpu;
-	bool pt, enabled, dead, error, for_ever, mapped_aux;
+	bool pt, enabled, dead, error, for_ever, mapped_aux, tells_lost;
 	uint64_t running;
 	pid_t owner;
 	struct perf_event_mmap_page *page;
@@ -98,7 +99,9 @@ void fake_perf_tick(void)
 static bool is_too_new(const struct perf_event_attr *a)
 {
 	return (a->text_poke && (fake_perf.unknown_bits & PERF_ATTR_TEXT_POKE)) ||
-	       (a->cgroup && (fake_perf.unknown_bits & PERF_ATTR_CGROUP));
+	       (a->cgroup && (fake_perf.unknown_bits & PERF_ATTR_CGROUP)) ||
+	       ((a->read_format & PERF_EVENT_FORMAT_LOST) &&
+		(fake_perf.unknown_bits & PERF_ATTR_LOST));
 }
 
 int perf_sys_open(const struct perf_event_attr *attr, uint32_t cpu)
@@ -115,8 +118,11 @@ int perf_sys_open(const struct perf_event_attr *attr, uint32_t cpu)
 		return pt ? fake_perf.open_pt[cpu] : fake_perf.open_sideband;
 	while (events[i].fd != 0)
 		i++;
-	events[i] = (struct event){
-		.fd = memfd_create("event", MFD_CLOEXEC), .cpu = cpu, .pt = pt, .owner = gettid()};
+	events[i] = (struct event){.fd = memfd_create("event", MFD_CLOEXEC),
+				   .cpu = cpu,
+				   .pt = pt,
+				   .owner = gettid(),
+				   .tells_lost = (attr->read_format & PERF_EVENT_FORMAT_LOST) != 0};
 	fake_perf.opened++;
 	return events[i].fd;
 }
@@ -174,17 +180,23 @@ int perf_sys_ioctl(int fd, unsigned long request)
 ssize_t perf_sys_read(int fd, void *to, size_t size)
 {
 	struct event *e = find(fd);
-	uint64_t values[3] = {0};
+	uint64_t values[4] = {0};
+	size_t known;
 
 	if (e == NULL)
 		return -EBADF;
 	if (e->error)
 		return 0;
+	/* kernel/events/core.c, __perf_read: all of it or nothing. */
+	known = e->tells_lost ? sizeof(values) : sizeof(values) - sizeof(values[0]);
+	if (size < known)
+		return -ENOSPC;
 	/* Time passes between two looks. */
 	e->running += runs(e);
 	values[1] = values[2] = e->running;
-	memcpy(to, values, size);
-	return (ssize_t)size;
+	values[3] = fake_perf.lost;
+	memcpy(to, values, known);
+	return (ssize_t)known;
 }
 
 int perf_sys_disable_mine(void)

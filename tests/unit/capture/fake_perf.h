@@ -18,6 +18,7 @@ struct fake_perf {
 	int too_large;	      /* what a larger one is; 0: -ENOMEM */
 	int open_sideband;
 	uint32_t unknown_bits; /* of attr's flags that this kernel is too old for: PERF_ATTR_* */
+	uint64_t lost;	       /* of every sideband event */
 	bool time_zero;	       /* cap_user_time_zero */
 	uint64_t clock_zero;   /* time_zero, as IOC_RESET writes it */
 	uint32_t page_lock;    /* of every page that is mapped */

@@ -7,15 +7,19 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "capture/perf_attr.h"
+#include "capture/perf_event.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"
 
@@ -459,6 +463,54 @@ static void ring_peek_this_kernels_ring_is_understood(void **state)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
+/* Renames itself, which is a record each. */
+static void fill_beyond(unsigned n)
+{
+	char name[16];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "test_%u", i & 1);
+		prctl(PR_SET_NAME, name, 0, 0, 0);
+	}
+}
+
+/* Of losses that no record follows nobody else tells. */
+static void perf_event_lost_of_this_kernel_counts_what_no_record_tells(void **state)
+{
+	struct fixture *f = *state;
+	struct perf_event_attr attr;
+	struct perf_event e;
+	uint64_t no_aux = 0, lost = 0;
+	const void *record;
+	uint32_t kinds;
+	size_t size;
+	cpu_set_t one, before;
+	int cpu = sched_getcpu();
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)cpu, &one);
+	if (perf_attr_probe((uint32_t)cpu, true, &kinds) < 0 || !(kinds & PERF_ATTR_LOST))
+		skip();
+	perf_attr_sideband(kinds, true, &attr);
+	if (sched_setaffinity(0, sizeof(one), &one) < 0 ||
+	    perf_event_start(&e, &attr, (uint32_t)cpu, PAGE, &no_aux, f->scratch) < 0) {
+		sched_setaffinity(0, sizeof(before), &before);
+		skip();
+	}
+	assert_int_equal(perf_event_lost(&e, &lost), 0);
+	assert_int_equal(lost, 0);
+	assert_int_equal(perf_event_enable(&e), 0);
+	fill_beyond(1000);
+	assert_int_equal(perf_event_lost(&e, &lost), 0);
+	assert_true(lost >= 900);
+	/* The ring is full, and its first record is not of a loss. */
+	assert_int_equal(ring_peek(&e.ring, &record, &size), 0);
+	assert_int_not_equal(((const struct perf_event_header *)record)->type, PERF_RECORD_LOST);
+	perf_event_stop(&e);
+	sched_setaffinity(0, sizeof(before), &before);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -476,6 +528,7 @@ int main(void)
 		CASE(ring_copy_aux_gives_the_newest_bytes_oldest_first),
 		CASE(ring_copy_aux_odd_sizes_end_at_the_head),
 		CASE(ring_peek_this_kernels_ring_is_understood),
+		CASE(perf_event_lost_of_this_kernel_counts_what_no_record_tells),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -182,6 +182,31 @@ static void open_older_kernel_names_what_is_missing(void **state)
 	assert_true(h->source->maps_by_inode);
 }
 
+static void lost_tells_what_the_kernel_counts(void **state)
+{
+	struct host *h = *state;
+	uint64_t lost = 0;
+
+	must_open(h);
+	fake_perf.lost = 7;
+	assert_int_equal(h->source->ops->lost(h->source, 1, &lost), 0);
+	assert_int_equal(lost, 7);
+	assert_null(h->source->sideband_missing);
+}
+
+static void lost_on_an_older_kernel_is_not_known(void **state)
+{
+	struct host *h = *state;
+	uint64_t lost;
+
+	fake_perf.unknown_bits = PERF_ATTR_LOST;
+	must_open(h);
+	assert_int_equal(h->source->ops->lost(h->source, 1, &lost), -EOPNOTSUPP);
+	assert_null(h->source->sideband_missing); /* it is no kind of record */
+	assert_int_equal(state_of(h, 1), SOURCE_CPU_TRACING);
+	assert_int_equal(tend(h), 0);
+}
+
 static void open_some_cpus_only_traces_those(void **state)
 {
 	struct host *h = *state;
@@ -657,6 +682,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		TEST(open_host_with_pt_traces_every_cpu),
 		TEST(open_older_kernel_names_what_is_missing),
+		TEST(lost_tells_what_the_kernel_counts),
+		TEST(lost_on_an_older_kernel_is_not_known),
 		TEST(open_some_cpus_only_traces_those),
 		TEST(open_wrong_cpus_is_refused),
 		TEST(open_small_budget_makes_rings_smaller_and_says_so),

@@ -1,7 +1,7 @@
 /*
- * Stands in for ptsnap-decode in test_job_decode and test_remake. The bundle is two words: how to
- * behave, and how when no symbols are wanted. Everything that one which strangers have taken over
- * could do.
+ * Stands in for ptsnap-decode in test_job_decode and test_remake. The bundle is two words or
+ * three: how to behave, how when no symbols are wanted, how when lines are wanted, too. Everything
+ * that one which strangers have taken over could do.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,7 @@
 
 static int output;
 static uint32_t only_uid; /* for whom the report is to be made; UINT32_MAX: for all */
+static bool with_lines, in_hurry;
 
 static void say(struct worker_message m)
 {
@@ -145,6 +146,13 @@ static void behave(const char *how)
 
 		snprintf(text, sizeof(text), "%u", only_uid);
 		report(text);
+	} else if (strcmp(how, "lines") == 0) {
+		report(with_lines ? "lines" : "none");
+	} else if (strcmp(how, "hurry") == 0) {
+		report(in_hurry ? "hurry" : "none");
+	} else if (strcmp(how, "debug") == 0) {
+		say((struct worker_message){.kind = WORKER_DEBUG, .build_id_size = 20});
+		hang();
 	} else if (strcmp(how, "seek") == 0) {
 		lseek(output, (off_t)1 << 40, SEEK_SET);
 	} else if (strcmp(how, "ask") == 0) {
@@ -167,7 +175,7 @@ static void behave(const char *how)
 int main(void)
 {
 	struct worker_request request;
-	char text[64] = "", words[2][16] = {"", ""};
+	char text[64] = "", words[3][16] = {"", "", ""};
 	size_t size, n_fds;
 	int fds[2];
 
@@ -177,11 +185,15 @@ int main(void)
 	if (write(fds[0], "x", 1) >= 0 || ftruncate(fds[0], 0) >= 0)
 		return 89; /* the bundle is not to be changed */
 	if (pread(fds[0], text, sizeof(text) - 1, 0) < 0 ||
-	    sscanf(text, "%15s %15s", words[0], words[1]) < 1)
+	    sscanf(text, "%15s %15s %15s", words[0], words[1], words[2]) < 1)
 		return 88;
 	output = fds[1];
 	only_uid = request.has_only_uid ? request.only_uid : UINT32_MAX;
-	behave(words[request.no_symbols != 0]);
+	/* Within a quarter of its time. */
+	with_lines = request.lines != 0 && request.lines_ns == UINT64_C(15000000000);
+	/* So that half of the quarter that was left is enough. */
+	in_hurry = request.has_deadline && request.deadline_ns <= UINT64_C(250000000);
+	behave(words[request.lines && *words[2] ? 2 : request.no_symbols != 0]);
 	result(0);
 	return 0;
 }

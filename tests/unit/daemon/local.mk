@@ -1,6 +1,7 @@
 check_PROGRAMS += \
 	tests/unit/daemon/test_conffile \
 	tests/unit/daemon/test_config \
+	tests/unit/daemon/test_attempt \
 	tests/unit/daemon/test_bucket \
 	tests/unit/daemon/test_gate \
 	tests/unit/daemon/test_config_reload \
@@ -23,6 +24,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_remake \
 	tests/unit/daemon/test_sender \
 	tests/unit/daemon/test_store \
+	tests/unit/daemon/test_store_pin \
 	tests/unit/daemon/test_unitname \
 	tests/unit/daemon/test_unitwatch \
 	tests/unit/daemon/test_trigger_file \
@@ -40,6 +42,8 @@ tests_unit_daemon_test_config_reload_SOURCES = tests/unit/daemon/test_config_rel
 tests_unit_daemon_test_config_reload_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_gate_SOURCES = tests/unit/daemon/test_gate.c
 tests_unit_daemon_test_gate_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_attempt_SOURCES = tests/unit/daemon/test_attempt.c
+tests_unit_daemon_test_attempt_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_bucket_SOURCES = tests/unit/daemon/test_bucket.c
 tests_unit_daemon_test_bucket_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_config_SOURCES = tests/unit/daemon/test_config.c $(TEST_DAEMON_DIR)
@@ -60,7 +64,7 @@ tests_unit_daemon_test_imagestore_LDADD = $(TEST_DAEMON_LIBS)
 # Counts what the steady state allocates.
 tests_unit_daemon_test_intake_SOURCES = tests/unit/daemon/test_intake.c $(TEST_DAEMON_RING)
 tests_unit_daemon_test_intake_LDFLAGS = $(AM_LDFLAGS) \
-	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=procs_lost
 tests_unit_daemon_test_intake_LDADD = $(TEST_DAEMON_LIBS)
 # Run fake_decoder, which they find beside themselves.
 noinst_PROGRAMS += tests/unit/daemon/fake_decoder
@@ -101,6 +105,8 @@ tests_unit_daemon_test_unitname_SOURCES = tests/unit/daemon/test_unitname.c $(TE
 tests_unit_daemon_test_unitname_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_store_SOURCES = tests/unit/daemon/test_store.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_store_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_store_pin_SOURCES = tests/unit/daemon/test_store_pin.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_store_pin_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_trigger_SOURCES = tests/unit/daemon/test_trigger.c $(TEST_DAEMON_DIR) \
 	$(TEST_DAEMON_RING)
 tests_unit_daemon_test_trigger_LDADD = $(TEST_DAEMON_LIBS)
@@ -114,6 +120,8 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_coredump \
 	tests/unit/daemon/test_fdstore \
 	tests/unit/daemon/test_selfstat \
+	tests/unit/daemon/test_names \
+	tests/unit/daemon/test_watch \
 	tests/unit/daemon/test_lease
 TEST_DAEMON_CHECK = tests/unit/daemon/check_fixture.c tests/unit/daemon/check_fixture.h \
 	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
@@ -121,7 +129,8 @@ TEST_DAEMON_CHECK = tests/unit/daemon/check_fixture.c tests/unit/daemon/check_fi
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_daemon_test_check_host_SOURCES = tests/unit/daemon/test_check_host.c $(TEST_DAEMON_CHECK)
 tests_unit_daemon_test_check_host_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_test_check_live_SOURCES = tests/unit/daemon/test_check_live.c $(TEST_DAEMON_RING)
+tests_unit_daemon_test_check_live_SOURCES = tests/unit/daemon/test_check_live.c $(TEST_DAEMON_RING) \
+	$(TEST_DAEMON_DIR)
 tests_unit_daemon_test_check_live_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_check_pmu_SOURCES = tests/unit/daemon/test_check_pmu.c $(TEST_DAEMON_CHECK)
 tests_unit_daemon_test_check_pmu_LDADD = $(TEST_DAEMON_LIBS)
@@ -131,6 +140,12 @@ tests_unit_daemon_test_coredump_SOURCES = tests/unit/daemon/test_coredump.c $(TE
 tests_unit_daemon_test_coredump_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_selfstat_SOURCES = tests/unit/daemon/test_selfstat.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_test_selfstat_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_names_SOURCES = tests/unit/daemon/test_names.c
+tests_unit_daemon_test_names_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_test_watch_SOURCES = tests/unit/daemon/test_watch.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_test_watch_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=metrics_write,--wrap=metrics_make \
+	-Wl,--wrap=status_look,--wrap=clock_gettime
+tests_unit_daemon_test_watch_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_fdstore_SOURCES = tests/unit/daemon/test_fdstore.c
 tests_unit_daemon_test_fdstore_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_test_lease_SOURCES = tests/unit/daemon/test_lease.c

@@ -3,16 +3,21 @@
  */
 #include "daemon/check_live.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "daemon/intake.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
 #include "tests/unit/daemon/ring_source.h"
+#include "tests/unit/daemon/scratch_dir.h"
 
 #define N_CPUS 4
 
@@ -164,6 +169,55 @@ static void check_live_tells_of_small_rings_and_losses(void **state)
 	       "--data-size=, SidebandRingSize=");
 }
 
+/* A stored snapshot of SIZE bytes, pinned. */
+static void pin_one(struct store *s, size_t size)
+{
+	CLEANUP_FREE char *bytes = calloc(1, size);
+	struct store_pins pins;
+	struct entry e;
+	int fd;
+
+	assert_int_equal(memfd_new("test", 0, &fd), 0);
+	assert_int_equal(memfd_write_all(fd, bytes, size), 0);
+	entry_init(&e);
+	store_new_id(s, 1, "abcdef01", e.id);
+	assert_int_equal(store_add(s, &e), 0);
+	assert_int_equal(store_file_put(store_dir_fd(s), e.id, STORE_BUNDLE, fd, size), 0);
+	close(fd);
+	e.state = ENTRY_DONE;
+	store_end(s, &e, -EBADF, -EBADF);
+	assert_int_equal(store_pin(s, e.id, true, &pins), 0);
+}
+
+static void check_live_tells_of_pinned_ones_that_leave_too_little(void **state)
+{
+	struct store_limits limits = {30u << 20, 10, 2};
+	struct fixture *f = *state;
+	char dir[SCRATCH_DIR_SIZE], why[256];
+	struct store *s;
+
+	scratch_dir_make(dir);
+	for (size_t i = 0; i < N_CPUS; i++)
+		f->base->cpus[i].pt.aux_size = 4u << 20;
+	assert_int_equal(store_new(dir, &limits, &s, why, sizeof(why)), 0);
+	f->from.store = s;
+	pin_one(s, 10u << 20);
+	check_live(&f->from, keep, f);
+	assert_int_equal(f->n, 1);
+	limits.max_use = 25u << 20;
+	store_use_limits(s, &limits);
+	check_live(&f->from, keep, f);
+	assert_int_equal(f->n, 3);
+	expect(f, 2, FINDING_WARNING, "pinned",
+	       "what is pinned (1) leaves 15 MiB of MaxUse= to new snapshots, and one of all rings "
+	       "takes 16 MiB",
+	       "ptsnapctl unpin");
+	for (size_t i = 0; i < N_CPUS; i++)
+		f->base->cpus[i].pt.aux_size = RING_SOURCE_AUX;
+	store_free(s);
+	scratch_dir_remove(dir);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -175,6 +229,7 @@ int main(void)
 		TEST(check_live_of_cpus_that_are_away_notes_them),
 		TEST(check_live_of_a_yielded_recorder_is_no_failure),
 		TEST(check_live_tells_of_small_rings_and_losses),
+		TEST(check_live_tells_of_pinned_ones_that_leave_too_little),
 	};
 
 	return cmocka_run_group_tests_name("check_live", tests, NULL, NULL);

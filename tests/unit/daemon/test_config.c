@@ -65,6 +65,8 @@ static void config_parse_nothing_gives_defaults(void **state)
 	assert_int_equal(config.ring_budget, 0);
 	assert_int_equal(config.store_max_entries, 4096);
 	assert_int_equal(config.decode_memory, 2ull << 30);
+	assert_false(config.source_lines);
+	assert_false(config.status_to_all);
 	assert_int_equal(config.action, CONFIG_SERVE);
 	assert_null(config.config_file);
 	assert_true(strstr(config.worker, "ptsnap-decode") != NULL);
@@ -107,7 +109,7 @@ static void config_parse_what_is_traced_is_taken(void **state)
 	assert_int_equal(
 		parse("--trace=both --cpus=0-3,8 --preset=light --pt=cyc,config=0x1f "
 		      "--ring-budget=64M --timeline-max=4M --require-pt --max-use=2G --max-snapshots=1 "
-		      "--decode-memory=256M"),
+		      "--decode-memory=256M --source-lines"),
 		0);
 	assert_int_equal(config.trace, SOURCE_TRACE_BOTH);
 	assert_string_equal(config.cpus, "0-3,8");
@@ -119,6 +121,7 @@ static void config_parse_what_is_traced_is_taken(void **state)
 	assert_int_equal(config.store_max_use, 2ull << 30);
 	assert_int_equal(config.store_max_entries, 1);
 	assert_int_equal(config.decode_memory, 256 << 20);
+	assert_true(config.source_lines);
 	/* Lists grow, a flag can be taken back. */
 	assert_int_equal(parse("--trace=kernel --cpus=1 --pt=tsc --cpus=4095 --pt=cyc --require-pt "
 			       "--require-pt=no"),
@@ -414,16 +417,18 @@ static int teardown(void **state)
 static void config_read_files_every_key_is_taken(void **state)
 {
 	(void)state;
-	expect_file("-- a",
-		    "[Trace]\nSource=emulated\nRequirePT=on\nTrace=kernel\nCPUs=1\n"
-		    "Preset=precise\nTerms=cyc\n"
-		    "[Rings]\nRingSize=64K\nSidebandRingSize=4K\nRingBudget=1G\n"
-		    "TimelineMax=5M\n"
-		    "[Service]\nSocket=/s\nStateDirectory=/d\nMaxUse=2G\nMaxSnapshots=7\n"
-		    "DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\nDecoderSocket=/w\nMetricsFile=/m\n"
-		    "[Access]\nAdminGroup=a\nExcludeUnits=u\nExcludeUsers=1\n"
-		    "[Limits]\nTriggerBurst=0\nTriggerInterval=2s\nUserBurst=3\nUserInterval=1h\n",
-		    0, 0, "");
+	expect_file(
+		"-- a",
+		"[Trace]\nSource=emulated\nRequirePT=on\nTrace=kernel\nCPUs=1\n"
+		"Preset=precise\nTerms=cyc\n"
+		"[Rings]\nRingSize=64K\nSidebandRingSize=4K\nRingBudget=1G\n"
+		"TimelineMax=5M\n"
+		"[Service]\nSocket=/s\nStateDirectory=/d\nMaxUse=2G\nMaxSnapshots=7\n"
+		"DecodeTimeout=1min 5s\nDecodeMemoryMax=1G\nSourceLines=yes\nDecoderSocket=/w\n"
+		"MetricsFile=/m\n"
+		"[Access]\nAdminGroup=a\nAllowStatusToAll=yes\nExcludeUnits=u\n"
+		"ExcludeUsers=1\n[Limits]\nTriggerBurst=0\nTriggerInterval=2s\nUserBurst=3\nUserInterval=1h\n",
+		0, 0, "");
 	assert_int_equal(config.source, CONFIG_EMULATED);
 	assert_true(config.require_pt);
 	assert_int_equal(config.trace, SOURCE_TRACE_KERNEL);
@@ -439,8 +444,10 @@ static void config_read_files_every_key_is_taken(void **state)
 	assert_int_equal(config.store_max_entries, 7);
 	assert_int_equal(config.decode_timeout_usec, 65000000);
 	assert_int_equal(config.decode_memory, 1 << 30);
+	assert_true(config.source_lines);
 	assert_string_equal(config.decoder_socket, "/w");
 	assert_string_equal(config.admin_group, "a");
+	assert_true(config.status_to_all);
 	assert_string_equal(config.exclude_units, "u");
 	assert_string_equal(config.exclude_users, "1");
 	assert_int_equal(config.trigger_burst, 0);

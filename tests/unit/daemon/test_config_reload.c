@@ -93,14 +93,17 @@ static void config_reload_takes_what_is_live(void **state)
 	struct fixture *f = *state;
 
 	begin(f, "[Service]\nMaxUse=2M\n");
-	say(f, "[Service]\nMaxUse=3M\nMaxSnapshots=5\nDecodeTimeout=7s\nDecodeMemoryMax=512M\n"
-	       "[Limits]\nTriggerBurst=4\nTriggerInterval=3s\nUserBurst=6\nUserInterval=5s\n");
+	say(f,
+	    "[Service]\nMaxUse=3M\nMaxSnapshots=5\nDecodeTimeout=7s\nDecodeMemoryMax=512M\nSourceLines=yes\n"
+	    "[Limits]\nTriggerBurst=4\nTriggerInterval=3s\nUserBurst=6\nUserInterval=5s\n");
 	assert_int_equal(again(f), 0);
 	assert_string_equal(f->told, "");
 	assert_int_equal(f->fresh.store_max_use, 3 << 20);
 	assert_int_equal(f->fresh.store_max_entries, 9); /* the command line's, as before */
 	assert_int_equal(f->fresh.decode_timeout_usec, 7000000);
 	assert_int_equal(f->fresh.decode_memory, 512 << 20);
+	assert_true(f->fresh.source_lines);
+	assert_false(f->old.source_lines);
 	assert_int_equal(f->fresh.trigger_burst, 4);
 	assert_int_equal(f->fresh.user_interval_usec, 5000000);
 	assert_int_equal(f->old.store_max_use, 2 << 20);
@@ -129,6 +132,29 @@ static void config_reload_keeps_and_names_what_is_not(void **state)
 	assert_null(f->fresh.preset);
 	assert_string_equal(f->fresh.pt_terms, "cyc");
 	assert_string_equal(f->fresh.socket, "/run/ptsnap/io.ptsnap.recorder");
+}
+
+static void config_reload_of_lists_that_grow_takes_what_was_added(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f, "[Access]\nExcludeUnits=a.service, b.service\n");
+	say(f, "[Access]\nExcludeUnits=b.service c.service\nExcludeUsers=bob\n");
+	assert_int_equal(again(f), 0);
+	assert_string_equal(
+		f->told,
+		"ExcludeUnits=a.service is no longer said, which takes effect after a restart\n");
+	assert_string_equal(f->fresh.exclude_units, "a.service, b.service,c.service");
+	assert_string_equal(f->fresh.exclude_users, "bob");
+	config_done(&f->old);
+	f->old = f->fresh;
+	memset(&f->fresh, 0, sizeof(f->fresh));
+	*f->told = '\0';
+	say(f, "");
+	assert_int_equal(again(f), 0);
+	assert_string_equal(f->fresh.exclude_users, "bob");
+	assert_string_equal(f->fresh.exclude_units, "a.service, b.service,c.service");
+	assert_non_null(strstr(f->told, "ExcludeUsers=bob is no longer said"));
 }
 
 static void config_reload_of_a_reload_compares_with_what_is_in_force(void **state)
@@ -171,11 +197,23 @@ static void config_reload_without_its_file_fails(void **state)
 }
 
 /* A setting that nobody looks at again must not be marked as one that changes. */
+/* A message that names a default has words for it. */
+static void config_settings_of_an_empty_default_say_it_in_words(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < config_n_settings; i++) {
+		const struct config_setting *s = &config_settings[i];
+
+		if (s->key && !*s->initial && !s->initially)
+			fail_msg("%s has no words for its default", s->key);
+	}
+}
+
 static void config_reload_live_settings_are_these(void **state)
 {
 	static const char *const live[] = {"MaxUse",	      "MaxSnapshots", "DecodeTimeout",
-					   "DecodeMemoryMax", "TriggerBurst", "TriggerInterval",
-					   "UserBurst",	      "UserInterval"};
+					   "DecodeMemoryMax", "SourceLines",  "TriggerBurst",
+					   "TriggerInterval", "UserBurst",    "UserInterval"};
 	size_t n = 0;
 
 	(void)state;
@@ -198,9 +236,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(config_reload_takes_what_is_live),
 		CASE(config_reload_keeps_and_names_what_is_not),
+		CASE(config_reload_of_lists_that_grow_takes_what_was_added),
 		CASE(config_reload_of_a_reload_compares_with_what_is_in_force),
 		CASE(config_reload_of_a_wrong_value_is_the_default),
 		CASE(config_reload_without_its_file_fails),
+		cmocka_unit_test(config_settings_of_an_empty_default_say_it_in_words),
 		cmocka_unit_test(config_reload_live_settings_are_these),
 	};
 

@@ -65,21 +65,27 @@ static void coredump_parse_other_names_refuses(void **state)
 		assert_false(coredump_parse(bad[i], &name));
 }
 
-/* Looks for one of nginx.service, whose process 4711 was, or of process 99. */
-static void find(const char *const *names, char ret[ENTRY_CORE_SIZE])
+static void add_process(struct manifest *m, uint64_t pid, const char *cgroup)
+{
+	struct manifest_process *p = manifest_add_process(m);
+
+	assert_non_null(p);
+	p->pid = pid;
+	p->cgroup = strdup(cgroup);
+	assert_non_null(p->cgroup);
+}
+
+/* Looks for one of nginx.service, of which process 4711 was, in group CGROUP, or of process 99. */
+static void find_in(const char *cgroup, const char *const *names, char ret[ENTRY_CORE_SIZE])
 {
 	char dir[SCRATCH_DIR_SIZE], path[SCRATCH_DIR_SIZE + 256];
-	struct manifest_process *p;
 	struct manifest m;
 
 	scratch_dir_make(dir);
 	manifest_init(&m);
 	m.boot_id = strdup(BOOT_UUID);
 	m.realtime_ns = NOW * 1000;
-	p = manifest_add_process(&m);
-	assert_non_null(p);
-	p->pid = 4711;
-	p->cgroup = strdup("/system.slice/nginx.service");
+	add_process(&m, 4711, cgroup);
 	for (; *names; names++) {
 		FILE *f;
 
@@ -91,6 +97,11 @@ static void find(const char *const *names, char ret[ENTRY_CORE_SIZE])
 	assert_int_equal(coredump_find(dir, &m, "nginx.service", 99, ret), 0);
 	manifest_done(&m);
 	scratch_dir_remove(dir);
+}
+
+static void find(const char *const *names, char ret[ENTRY_CORE_SIZE])
+{
+	find_in("/system.slice/nginx.service", names, ret);
 }
 
 static void coredump_find_of_the_units_process_is_found(void **state)
@@ -116,6 +127,45 @@ static void coredump_find_of_the_process_is_found(void **state)
 	(void)state;
 	find(names, ret);
 	assert_string_equal(ret, names[0]);
+}
+
+static void coredump_find_of_the_units_groups_is_found(void **state)
+{
+	static const char *const cgroups[] = {
+		"/nginx.service",
+		"/system.slice/nginx.service/worker/1",
+		"/system.slice/system-nginx.slice/nginx.service/other.service",
+	};
+	static const char *const names[] = {"core.x.33." BOOT ".4711.1699999999000000", NULL};
+	char ret[ENTRY_CORE_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
+		find_in(cgroups[i], names, ret);
+		assert_string_equal(ret, names[0]);
+	}
+}
+
+/* Anybody may have a unit of that name in a systemd of his own, or just a group. */
+static void coredump_find_of_anothers_unit_of_that_name_is_not(void **state)
+{
+	static const char *const cgroups[] = {
+		"",
+		"/",
+		"/system.slice",
+		"/user.slice/user-1000.slice/user@1000.service/app.slice/nginx.service",
+		"/machine.slice/systemd-nspawn@x.service/payload/system.slice/nginx.service",
+		"/system.slice/other.service/nginx.service",
+		"/.slice/x/nginx.service",
+	};
+	static const char *const names[] = {"core.x.33." BOOT ".4711.1699999999000000", NULL};
+	char ret[ENTRY_CORE_SIZE];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cgroups); i++) {
+		find_in(cgroups[i], names, ret);
+		assert_string_equal(ret, "");
+	}
 }
 
 static void coredump_find_of_other_boots_and_times_is_not(void **state)
@@ -152,6 +202,8 @@ int main(void)
 		cmocka_unit_test(coredump_parse_other_names_refuses),
 		cmocka_unit_test(coredump_find_of_the_units_process_is_found),
 		cmocka_unit_test(coredump_find_of_the_process_is_found),
+		cmocka_unit_test(coredump_find_of_the_units_groups_is_found),
+		cmocka_unit_test(coredump_find_of_anothers_unit_of_that_name_is_not),
 		cmocka_unit_test(coredump_find_of_other_boots_and_times_is_not),
 		cmocka_unit_test(coredump_find_without_directory_is_an_error),
 	};

@@ -214,6 +214,16 @@ static struct files *new_files(void)
 	return f;
 }
 
+/* skip() leaves the test at once: what it has goes before. */
+static void start_or_skip(struct mapper *m, const struct plan *plan, struct files *f)
+{
+	if (mapper_start(m, plan))
+		return;
+	mapper_end(m);
+	files_free(f);
+	skip();
+}
+
 static void expect_build(const struct files_entry *e, uint8_t id)
 {
 	uint8_t bytes[256];
@@ -257,10 +267,7 @@ static void expect_found(struct plan plan, uint8_t id)
 		struct mapper m;
 
 		plan.build_id = i;
-		if (!mapper_start(&m, &plan)) {
-			mapper_end(&m);
-			skip();
-		}
+		start_or_skip(&m, &plan, f);
 		assert_int_equal(!!(m.record.misc & PERF_RECORD_MISC_MMAP_BUILD_ID), i);
 		files_see(f, &m.record);
 		expect_build(files_at(f, 0), id);
@@ -363,10 +370,7 @@ static void files_see_of_a_gone_process_asks_its_living_parent(void **state)
 	struct mapper m;
 
 	(void)state;
-	if (!mapper_start(&m, &plan)) {
-		mapper_end(&m);
-		skip();
-	}
+	start_or_skip(&m, &plan, f);
 	assert_int_equal(procs_new("/proc", 8, NULL, &procs), 0);
 	files_use(f, NULL, procs);
 	m.record.u.mmap2.pid = 0x7ffffff0u; /* beyond any pid_max */
@@ -388,10 +392,7 @@ static void files_see_of_an_overlay_finds_a_file_that_is_mapped_no_more(void **s
 			.before = overlay_upper, .after = unmap, .name = "mnt/f", .build_id = i};
 		struct mapper m;
 
-		if (!mapper_start(&m, &plan)) {
-			mapper_end(&m);
-			skip();
-		}
+		start_or_skip(&m, &plan, f);
 		files_see(f, &m.record);
 		expect_build(files_at(f, 0), 1);
 		mapper_end(&m);
@@ -438,10 +439,7 @@ static void files_see_of_an_overlay_of_another_user_does_not_touch_it(void **sta
 	struct mapper m;
 
 	(void)state;
-	if (!mapper_start(&m, &plan)) {
-		mapper_end(&m);
-		skip();
-	}
+	start_or_skip(&m, &plan, f);
 	files_see(f, &m.record);
 	assert_non_null(strstr(files_at(f, 0)->missing, "another user's overlay"));
 	mapper_end(&m);
@@ -455,10 +453,7 @@ static void files_see_of_a_detached_mount_does_not_touch_it(void **state)
 	struct mapper m;
 
 	(void)state;
-	if (!mapper_start(&m, &plan)) {
-		mapper_end(&m);
-		skip();
-	}
+	start_or_skip(&m, &plan, f);
 	files_see(f, &m.record);
 	assert_non_null(files_at(f, 0)->missing);
 	mapper_end(&m);
@@ -535,10 +530,7 @@ static void files_see_of_a_mapping_that_was_replaced(void **state)
 			.before = make_mapped, .after = cases[i / 2].after, .build_id = i % 2};
 		struct mapper m;
 
-		if (!mapper_start(&m, &plan)) {
-			mapper_end(&m);
-			skip();
-		}
+		start_or_skip(&m, &plan, f);
 		files_see(f, &m.record);
 		if (!cases[i / 2].why)
 			expect_build(files_at(f, 0), 1);

@@ -97,8 +97,8 @@ static void gate_pass_refused_takes_neither_token(void **state)
 	assert_int_equal(pass(f, "control", ALICE, 0), 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_not_equal(pass(f, "signal", ALICE, 0), 0);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(pass(f, "signal", NOBODY, 0), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(pass(f, "signal", ALICE + 10 + i, 0), 0);
 	/* And the other way round. */
 	assert_int_not_equal(pass(f, "signal", ALICE + 1, 0), 0);
 	assert_int_equal(pass(f, "control", ALICE + 1, 0), 0);
@@ -142,6 +142,24 @@ static void gate_use_keeps_counters_and_tokens_by_name(void **state)
 	assert_null(gate_find(&f->gate, "none"));
 }
 
+/* What users do is not what the recorder, root and our own user do: neither starves the other. */
+static void gate_pass_of_users_leaves_the_recorders_own_share(void **state)
+{
+	struct fixture *f = *state;
+	const struct gate_share *own = &gate_find(&f->gate, "unit")->own;
+
+	for (unsigned uid = ALICE; pass(f, "unit", uid, 0) == 0; uid++)
+		;
+	assert_int_equal(bucket_tokens(&own->bucket, 0), 3);
+	assert_int_equal(pass(f, "unit", NOBODY, 0), 0);
+	assert_int_equal(pass(f, "unit", 0, 0), 0);
+	assert_int_equal(pass(f, "unit", geteuid(), 0), 0);
+	assert_int_not_equal(pass(f, "unit", NOBODY, 0), 0);
+	/* And users have theirs again when it is time. */
+	assert_int_equal(pass(f, "unit", ALICE + 50, 10 * SEC), 0);
+	assert_int_equal(pass(f, "unit", NOBODY, 10 * SEC), 0);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -152,6 +170,7 @@ int main(void)
 		CASE(gate_pass_counts_users_over_all_triggers),
 		CASE(gate_pass_of_root_and_ourselves_is_not_counted_as_users),
 		CASE(gate_pass_refused_takes_neither_token),
+		CASE(gate_pass_of_users_leaves_the_recorders_own_share),
 		CASE(gate_pass_with_many_users_remembers_who_is_drained),
 		CASE(gate_use_keeps_counters_and_tokens_by_name),
 	};

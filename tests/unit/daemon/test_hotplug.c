@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon/log.h"
+#include "daemon/log_events.h"
 
 #define N_CPUS 4
 
@@ -27,6 +28,7 @@ struct fixture {
 static struct fixture *current;
 static bool capturing;
 static char lines[8][256];
+static bool degraded[8]; /* as an event of that kind */
 static size_t n_lines;
 
 /* In place of daemon/jobs.c and daemon/log.c. */
@@ -43,12 +45,20 @@ void jobs_fit_area(struct jobs *j)
 
 void log_line(int priority, const char *snapshot, const char *format, ...)
 {
+	(void)snapshot;
+	(void)format;
+	assert_int_equal(priority, LOG_DEBUG);
+}
+
+void log_event(int priority, const char *id, const struct log_fields *fields, const char *format,
+	       ...)
+{
 	va_list args;
 
-	(void)snapshot;
-	if (priority == LOG_DEBUG)
-		return;
+	(void)fields;
 	assert_true(n_lines < 8);
+	degraded[n_lines] = id && strcmp(id, LOG_EVENT_RINGS_DEGRADED) == 0;
+	assert_int_equal(priority, degraded[n_lines] ? LOG_WARNING : LOG_INFO);
 	va_start(args, format);
 	vsnprintf(lines[n_lines++], sizeof(lines[0]), format, args);
 	va_end(args);
@@ -110,6 +120,7 @@ static void hotplug_new_tells_what_is_not_traced_in_one_line(void **state)
 	begin(f);
 	assert_int_equal(n_lines, 1);
 	assert_string_equal(lines[0], "CPU 11 and others: busy: perf has it");
+	assert_true(degraded[0]);
 }
 
 static void hotplug_look_tells_each_change_once(void **state)
@@ -129,6 +140,8 @@ static void hotplug_look_tells_each_change_once(void **state)
 	assert_int_equal(n_lines, 3);
 	assert_string_equal(lines[1], "CPU 12: tracing");
 	assert_string_equal(lines[2], "CPU 13: failed: no memory");
+	assert_false(degraded[0] || degraded[1]);
+	assert_true(degraded[2]);
 	assert_int_equal(f->tended, 3);
 }
 

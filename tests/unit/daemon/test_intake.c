@@ -208,6 +208,129 @@ static void intake_sideband_ring_that_comes_late_is_a_loss(void **state)
 	cpu->sideband = (struct ring){0};
 }
 
+static uint64_t lost_ever;
+
+static int lost(const struct source *s, uint32_t index, uint64_t *ret)
+{
+	(void)s;
+	*ret = index == 1 ? lost_ever : 0;
+	return 0;
+}
+
+static uint64_t told_lost;
+
+void __real_procs_lost(struct procs *p, uint64_t time);
+void __wrap_procs_lost(struct procs *p, uint64_t time);
+
+void __wrap_procs_lost(struct procs *p, uint64_t time)
+{
+	told_lost++;
+	__real_procs_lost(p, time);
+}
+
+static void intake_drain_tells_processes_of_losses(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .time = 5, .u.lost.lost = 2};
+
+	told_lost = 0;
+	ring_source_put(f->source, 0, &r);
+	intake_drain(&f->intake);
+	assert_int_equal(told_lost, 1);
+}
+
+/* CPU 1 has its ring for a sideband ring. */
+static struct source_cpu *have_sideband(struct fixture *f, struct source_ops *ops)
+{
+	struct source *s = ring_source_base(f->source);
+
+	*ops = *s->ops;
+	ops->lost = lost;
+	s->ops = ops;
+	f->intake.watch.ring_removed(&f->intake, 1, &s->cpus[1].pt);
+	s->cpus[1].sideband = s->cpus[1].pt;
+	f->intake.watch.ring_added(&f->intake, 1, &s->cpus[1].sideband, 0);
+	f->intake.cpus[1].lost = 0;
+	lost_ever = told_lost = 0;
+	return &s->cpus[1];
+}
+
+static void intake_settle_knows_of_losses_that_no_record_follows(void **state)
+{
+	struct fixture *f = *state;
+	struct source_ops ops;
+	struct source_cpu *cpu = have_sideband(f, &ops);
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .time = 5, .cpu = 1, .u.lost.lost = 10};
+	struct timeline_stats stats;
+	uint64_t before;
+
+	timeline_get_stats(f->timeline, &stats);
+	before = stats.lost;
+	intake_settle(&f->intake);
+	assert_int_equal(told_lost, 0);
+	lost_ever = 10;
+	intake_settle(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 10);
+	assert_int_equal(told_lost, 1);
+	timeline_get_stats(f->timeline, &stats);
+	assert_int_equal(stats.lost, before + 10);
+	intake_settle(&f->intake); /* once */
+	assert_int_equal(told_lost, 1);
+	/* The record comes after all, and is not counted again. */
+	ring_source_put(f->source, 1, &r);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 10);
+	intake_settle(&f->intake);
+	assert_int_equal(told_lost, 2);
+	lost_ever = 13;
+	intake_settle(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 13);
+	assert_int_equal(told_lost, 3);
+	f->intake.watch.ring_removed(&f->intake, 1, &cpu->sideband);
+	cpu->sideband = (struct ring){0};
+}
+
+/* Another ring of the CPU begins to count anew; the last losses of the one before are known. */
+static void intake_ring_that_goes_tells_its_last_losses(void **state)
+{
+	struct fixture *f = *state;
+	struct source_ops ops;
+	struct source_cpu *cpu = have_sideband(f, &ops);
+
+	lost_ever = 4;
+	f->intake.watch.ring_removed(&f->intake, 1, &cpu->sideband);
+	assert_int_equal(f->intake.cpus[1].lost, 4);
+	f->intake.watch.ring_added(&f->intake, 1, &cpu->sideband, 0);
+	assert_int_equal(f->intake.cpus[1].lost, 5); /* it came late */
+	lost_ever = 3;
+	intake_settle(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 8);
+	f->intake.watch.ring_removed(&f->intake, 1, &cpu->sideband);
+	cpu->sideband = (struct ring){0};
+}
+
+/* What the PT event's own ring has lost says nothing of the other. */
+static void intake_settle_leaves_the_other_ring_alone(void **state)
+{
+	struct fixture *f = *state;
+	struct source *s = ring_source_base(f->source);
+	struct source_ops ops = *s->ops;
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .time = 5, .cpu = 1, .u.lost.lost = 10};
+	struct ring fake = s->cpus[0].pt;
+
+	ops.lost = lost;
+	s->ops = &ops;
+	s->cpus[1].sideband = fake; /* there is one */
+	lost_ever = told_lost = 0;
+	ring_source_put(f->source, 1, &r);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 10);
+	lost_ever = 4;
+	intake_settle(&f->intake);
+	assert_int_equal(f->intake.cpus[1].lost, 14);
+	s->cpus[1].sideband = (struct ring){0};
+}
+
 /* More than one turn of the loop is given. */
 static void intake_some_much_that_waits_is_taken_in_parts(void **state)
 {
@@ -392,6 +515,10 @@ int main(void)
 		CASE(intake_drain_gives_up_a_ring_that_contradicts_itself),
 		CASE(intake_rings_that_go_and_come_are_followed),
 		CASE(intake_sideband_ring_that_comes_late_is_a_loss),
+		CASE(intake_drain_tells_processes_of_losses),
+		CASE(intake_settle_knows_of_losses_that_no_record_follows),
+		CASE(intake_ring_that_goes_tells_its_last_losses),
+		CASE(intake_settle_leaves_the_other_ring_alone),
 		CASE(intake_some_much_that_waits_is_taken_in_parts),
 		CASE(intake_fd_wakes_for_what_the_rings_hold),
 		CASE(intake_drain_learns_the_facts_of_processes),

@@ -74,7 +74,7 @@ static int teardown(void **state)
 	return reaped ? 0 : -1;
 }
 
-/* BEHAVIOUR: with symbols, and without. */
+/* BEHAVIOUR: with symbols, without, and with source lines (as with symbols). */
 static int decode(struct setting *s, const char *behaviour)
 {
 	struct job *job = s->job;
@@ -131,6 +131,8 @@ static void job_decode_that_fails_says_how_and_is_tried_without_symbols(void **s
 		{"twice", "the decoder said what no decoder says and was stopped"},
 		{"chatter", "the decoder said what no decoder says and was stopped"},
 		{"deaf", "the decoder said what no decoder says and was stopped"},
+		/* No recorder looks for a file that a decoder names. */
+		{"debug", "the decoder said what no decoder says and was stopped"},
 		{"memory", "the decoder failed: Cannot allocate memory"},
 		{"seek", "the decoder gave no report: File too large"},
 		{"flood", "the decoder gave no report: File too large"},
@@ -177,10 +179,41 @@ static void job_decode_that_takes_too_long_is_ended(void **state)
 {
 	struct setting *s = *state;
 
-	s->config.decode_timeout_usec = 50000;
-	assert_int_equal(decode(s, "hang well"), -ETIMEDOUT);
+	s->config.decode_timeout_usec = 60000;
+	assert_int_equal(decode(s, "hang hang"), -ETIMEDOUT);
 	assert_string_equal(s->job->entry.error,
-			    "the decoder was not done after 50 ms and was stopped");
+			    "the decoder was not done after 45 ms and was stopped");
+}
+
+/* There is time left for the newest part, without what it may have hung at. */
+static void job_decode_that_hangs_is_tried_without_symbols_in_a_hurry(void **state)
+{
+	struct setting *s = *state;
+
+	s->config.decode_timeout_usec = 2000000;
+	assert_int_equal(decode(s, "hang hurry"), 0);
+	assert_report(s, "hurry");
+	assert_string_equal(s->job->entry.error,
+			    "decoded without names, and only the newest part there was time for: "
+			    "with them the decoder was not done after 1500 ms and was stopped");
+	assert_false(s->job->needed_known);
+}
+
+/* What an option brings does not cost what was there before. */
+static void job_decode_that_fails_at_lines_is_tried_with_names(void **state)
+{
+	struct setting *s = *state;
+
+	s->config.source_lines = true;
+	assert_int_equal(decode(s, "well crash crash"), 0);
+	assert_string_equal(s->job->entry.error,
+			    "decoded without source lines: with them the decoder was killed by "
+			    "signal 9 (Killed)");
+	assert_report(s, "well");
+	assert_int_equal(decode(s, "crash well memory"), 0);
+	assert_string_equal(s->job->entry.error,
+			    "decoded without names: with them the decoder failed: Cannot allocate "
+			    "memory");
 }
 
 static void job_decode_cancelled_is_not_tried_again(void **state)
@@ -206,6 +239,20 @@ static void job_decode_asked_for_what_is_not_there_goes_on(void **state)
 	assert_int_equal(s->job->needed[0].n, 0);
 }
 
+/* Without names there are none. */
+static void job_decode_with_source_lines_asks_for_them(void **state)
+{
+	struct setting *s = *state;
+
+	assert_int_equal(decode(s, "lines exit"), 0);
+	assert_report(s, "none");
+	s->config.source_lines = true;
+	assert_int_equal(decode(s, "lines exit"), 0);
+	assert_report(s, "lines");
+	assert_int_equal(decode(s, "crash lines"), 0);
+	assert_report(s, "none");
+}
+
 static void job_decode_where_nobody_listens_says_so(void **state)
 {
 	struct setting *s = *state;
@@ -226,8 +273,11 @@ int main(void)
 		CASE(job_decode_that_fails_says_how_and_is_tried_without_symbols),
 		CASE(job_decode_is_not_tried_again_where_that_is_no_help),
 		CASE(job_decode_that_takes_too_long_is_ended),
+		CASE(job_decode_that_hangs_is_tried_without_symbols_in_a_hurry),
+		CASE(job_decode_that_fails_at_lines_is_tried_with_names),
 		CASE(job_decode_cancelled_is_not_tried_again),
 		CASE(job_decode_asked_for_what_is_not_there_goes_on),
+		CASE(job_decode_with_source_lines_asks_for_them),
 		CASE(job_decode_where_nobody_listens_says_so),
 	};
 

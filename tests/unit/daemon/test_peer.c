@@ -392,6 +392,42 @@ static void peer_credentials_are_the_clients(void **state)
 	assert_false(peer_in_group(f->peer, 0x7ffffff0));
 }
 
+static void send_echos(struct fixture *f, int n)
+{
+	static const char call[] = "{\"method\":\"t.Echo\"}";
+
+	for (int i = 0; i < n; i++)
+		assert_int_equal(send(f->client, call, sizeof(call), MSG_NOSIGNAL), sizeof(call));
+}
+
+static void peer_with_many_calls_at_once_gives_others_their_turn(void **state)
+{
+	struct fixture *f = *state;
+
+	send_echos(f, 100);
+	assert_true(sd_event_run(f->event, 0) > 0);
+	assert_in_range(f->calls, 1, 16);
+	settle(f);
+	assert_int_equal(f->calls, 100);
+	assert_int_equal(occurrences(hear(f), "\"n\":"), 100);
+	assert_int_equal(f->gone, 0);
+}
+
+static void peer_restrict_closes_after_so_many_calls(void **state)
+{
+	struct fixture *f = *state;
+
+	peer_restrict(f->peer, 20);
+	send_echos(f, 15);
+	settle(f);
+	assert_int_equal(f->gone, 0);
+	send_echos(f, 15);
+	settle(f);
+	assert_int_equal(f->calls, 20);
+	assert_int_equal(f->gone, 1);
+	assert_int_equal(occurrences(hear(f), "\"n\":"), 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -410,6 +446,8 @@ int main(void)
 		CASE(peer_that_only_stops_sending_gets_its_answer),
 		CASE(peer_without_a_call_is_closed),
 		CASE(peer_answer_in_pieces_counts_once),
+		CASE(peer_with_many_calls_at_once_gives_others_their_turn),
+		CASE(peer_restrict_closes_after_so_many_calls),
 		CASE(peer_credentials_are_the_clients),
 	};
 

@@ -451,6 +451,37 @@ static void procs_foreach_where_some_are_excluded_leaves_out_whom_nobody_has_see
 	exclude_free(x);
 }
 
+static void procs_exclude_again_finds_who_was_seen_before(void **state)
+{
+	struct exclude *x = NULL;
+
+	(void)state;
+	is_user(100);
+	has_cgroup(100, "/system.slice/secret.service");
+	has(101, OTHER, NO_CAPS, 0755);
+	is_user(102);
+	for (uint32_t pid = 100; pid < 103; pid++)
+		procs_see(procs, pid);
+	refresh_at(1000);
+	procs_exit(procs, 101, 1500); /* what is left of it is left alone, too */
+	assert_int_equal(exclude_new("secret.service", NULL, &x), 0);
+	procs_set_exclude(procs, x);
+	assert_int_equal(exclude_add(x, "secret.service", "1001"), 0);
+	assert_int_equal(exclude_look_up(x, NULL), 0);
+	assert_false(procs_is_excluded(procs, 100));
+	procs_exclude_again(procs);
+	assert_true(procs_is_excluded(procs, 100));
+	assert_true(procs_is_excluded(procs, 101));
+	assert_false(procs_is_excluded(procs, 102));
+	assert_null(told(101).info->cmdline);
+	/* Whoever moved there meanwhile is looked at again. */
+	has_cgroup(102, "/system.slice/secret.service");
+	procs_exclude_again(procs);
+	refresh_at(2000);
+	assert_true(procs_is_excluded(procs, 102));
+	exclude_free(x);
+}
+
 static void exclude_new_of_nothing_excludes_nobody(void **state)
 {
 	struct exclude *x = (struct exclude *)&now;
@@ -469,7 +500,7 @@ static void exclude_has_takes_names_numbers_and_parts_of_paths(void **state)
 	struct exclude *x = NULL;
 
 	(void)state;
-	assert_int_equal(exclude_new("user@*.service", "root no-such-user,4294967295", &x), 0);
+	assert_int_equal(exclude_new("user@*.service", "0 no-such-user,4294967295", &x), 0);
 	assert_true(exclude_has_uid(x, 0));
 	assert_false(exclude_has_uid(x, 1));
 	assert_false(exclude_has_uid(x, 4294967295u));
@@ -509,6 +540,7 @@ int main(void)
 		PROCS_TEST(procs_lost_with_a_number_used_again_learns_who_has_it),
 		PROCS_TEST(procs_is_excluded_by_user_unit_and_parent),
 		PROCS_TEST(procs_foreach_where_some_are_excluded_leaves_out_whom_nobody_has_seen),
+		PROCS_TEST(procs_exclude_again_finds_who_was_seen_before),
 		cmocka_unit_test(exclude_new_of_nothing_excludes_nobody),
 		cmocka_unit_test(exclude_has_takes_names_numbers_and_parts_of_paths),
 	};

@@ -131,6 +131,25 @@ static void assert_none(struct setting *s, const char *id, uid_t uid)
 	assert_int_equal(remake_find(s->remake, id, uid, &fd, &size), -ENOENT);
 }
 
+static void remake_begin_with_source_lines_asks_for_them(void **state)
+{
+	struct setting *s = *state;
+	const struct entry *e = snapshot(s, "lines lines");
+
+	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
+	run_until(s, 1);
+	assert_report(s, e->id, 1001, "none");
+	s->config.source_lines = true;
+	assert_int_equal(remake_begin(s->remake, e, 1002), 0);
+	run_until(s, 2);
+	assert_report(s, e->id, 1002, "lines");
+	/* Without names there are none. */
+	e = snapshot(s, "crash lines");
+	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
+	run_until(s, 3);
+	assert_report(s, e->id, 1001, "none");
+}
+
 static void remake_begin_makes_it_for_that_uid_and_remembers_it(void **state)
 {
 	struct setting *s = *state;
@@ -260,6 +279,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		REMAKE_TEST(remake_begin_makes_it_for_that_uid_and_remembers_it),
+		REMAKE_TEST(remake_begin_with_source_lines_asks_for_them),
 		REMAKE_TEST(remake_begin_lets_users_wait_and_each_of_them_once),
 		REMAKE_TEST(remake_begin_of_too_many_is_busy),
 		REMAKE_TEST(remake_remembers_so_many_and_the_last_used_ones),

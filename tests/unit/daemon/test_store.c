@@ -167,6 +167,34 @@ static void store_quota_removes_the_oldest_first(void **state)
 	assert_int_equal(store_count(s), 2);
 }
 
+static void store_use_limits_of_much_less_removes_a_few_at_a_time(void **state)
+{
+	const struct store_limits less = {.max_use = 10000000, .max_entries = 3};
+	struct store_limits small = {.max_entries = 100};
+	CLEANUP(store_freep) struct store *s = open_store(10000000, 100);
+	struct entry last = {0};
+	size_t left = 50, turns = 1;
+	const struct entry *found;
+	bool more;
+
+	(void)state;
+	for (uint64_t i = 0; i < left; i++)
+		last = complete(s, 100 + i, 50);
+	more = store_use_limits(s, &less);
+	for (; more; turns++) {
+		assert_int_equal(store_count(s), left - STORE_TRIM);
+		left -= STORE_TRIM;
+		more = store_trim(s);
+	}
+	assert_int_equal(turns, 6);
+	assert_int_equal(store_count(s), 3);
+	assert_int_equal(store_find(s, last.id, &found), 0);
+	small.max_use = store_use(s) - 1;
+	assert_false(store_use_limits(s, &small));
+	assert_int_equal(store_count(s), 2);
+	assert_int_equal(store_find(s, last.id, &found), 0);
+}
+
 static void store_quota_spares_what_has_not_ended(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(10000, 2);
@@ -233,6 +261,26 @@ static void store_images_beyond_the_quota_have_no_room(void **state)
 	assert_int_equal(store_find(s, a.id, &found), 0);
 	piece.size = 5000;
 	assert_int_equal(imagestore_keep(store_images(s), &w), 0);
+}
+
+/* Who runs a large program does not make others' snapshots go for it, but for a quarter. */
+static void store_images_take_the_place_of_others_up_to_a_quarter(void **state)
+{
+	CLEANUP(store_freep) struct store *s = open_store(40000, 20);
+	struct entry e = {0};
+
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++)
+		e = complete(s, 100 + i, 3000);
+	assert_int_equal(store_count(s), 10);
+	store_make_room_for_images(s, e.id, 35000);
+	assert_in_range(store_use(s), 24000, 30000);
+	assert_in_range(store_count(s), 6, 9);
+	/* What is free is there for them, however large. */
+	while (store_count(s) > 1)
+		assert_int_equal(store_delete(s, store_at(s, 0)->id), 0);
+	need_image(s, &e, 1, 'x', 30000);
+	assert_int_equal(store_count(s), 1);
 }
 
 static void store_new_knows_images_of_a_former_run(void **state)
@@ -469,9 +517,11 @@ int main(void)
 		CASE(store_new_id_grows_even_when_the_clock_does_not),
 		CASE(store_find_takes_prefixes_and_latest),
 		CASE(store_quota_removes_the_oldest_first),
+		CASE(store_use_limits_of_much_less_removes_a_few_at_a_time),
 		CASE(store_quota_spares_what_has_not_ended),
 		CASE(store_quota_counts_images_once),
 		CASE(store_images_beyond_the_quota_have_no_room),
+		CASE(store_images_take_the_place_of_others_up_to_a_quarter),
 		CASE(store_new_knows_images_of_a_former_run),
 		CASE(store_open_gives_read_only_bytes),
 		CASE(store_full_disk_keeps_the_last_two_in_memory),

@@ -9,11 +9,14 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "daemon/log.h"
+#include "daemon/log_events.h"
 #include "proto/base.h"
 #include "proto/bundle.h"
 #include "tests/unit/daemon/ring_source.h"
@@ -100,6 +103,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
+	log_listen(NULL);
 	trigger_done(&f->trigger);
 	jobs_free(f->jobs);
 	store_free(f->store);
@@ -441,6 +445,100 @@ static void trigger_fire_beyond_the_burst_is_limited_and_says_until_when(void **
 	assert_int_equal(f->trigger.gate.triggers[0].limited, 1);
 }
 
+/* What the last line of the kind ID had besides its text. */
+struct told {
+	const char *id;
+	int n, error;
+	char unit[ENTRY_UNIT_SIZE], trigger[ENTRY_NAME_SIZE];
+};
+
+static void on_told(void *userdata, int priority, const char *id, const struct log_fields *fields,
+		    const char *text)
+{
+	struct told *t = userdata;
+
+	(void)priority;
+	(void)text;
+	if (!id || strcmp(id, t->id) != 0)
+		return;
+	t->n++;
+	t->error = fields->error;
+	snprintf(t->unit, sizeof(t->unit), "%s", fields->trigger_unit);
+	snprintf(t->trigger, sizeof(t->trigger), "%s", fields->trigger);
+}
+
+static void trigger_fire_that_is_limited_names_the_unit_in_the_journal(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = {.id = LOG_EVENT_RATE_LIMITED};
+	const struct log_listener listener = {on_told, &told};
+	char id[ENTRY_ID_SIZE];
+	struct request q;
+
+	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_BURST, "1", 1), 0);
+	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_INTERVAL, "1h", 1), 0);
+	trigger_use(&f->trigger, &f->config);
+	request_init(&q, "unit", "");
+	strcpy(q.unit, "web.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), 0);
+	q.decode = false;
+	assert_int_equal(fire(f, &q, id), 0);
+	run_until_ended(f, 1);
+	log_listen(&listener);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(fire(f, &q, id), TRIGGER_LIMITED);
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.unit, "web.service");
+	assert_string_equal(told.trigger, "unit");
+	/* Users are told of once for themselves. */
+	q.uid = 12345;
+	assert_int_equal(fire(f, &q, id), 0);
+	run_until_ended(f, 2);
+	assert_int_equal(fire(f, &q, id), TRIGGER_LIMITED);
+	assert_int_equal(told.n, 2);
+	log_listen(NULL);
+}
+
+static void trigger_fire_that_joins_names_its_unit_in_the_journal(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = {.id = LOG_EVENT_SNAPSHOT_BEGUN};
+	const struct log_listener listener = {on_told, &told};
+	struct request q = wish(ENTRY_ABSENT, false);
+	char id[ENTRY_ID_SIZE], again[ENTRY_ID_SIZE];
+
+	assert_int_equal(fire(f, &q, id), 0);
+	request_init(&q, "unit", "");
+	strcpy(q.unit, "web.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &q), 0);
+	log_listen(&listener);
+	assert_int_equal(fire(f, &q, again), 0);
+	assert_string_equal(again, id);
+	assert_int_equal(told.n, 1);
+	assert_string_equal(told.unit, "web.service");
+	/* Not for users, who could fill the journal so. */
+	q.uid = 12345;
+	assert_int_equal(fire(f, &q, again), 0);
+	assert_int_equal(told.n, 1);
+	run_until_ended(f, 1);
+}
+
+static void trigger_fire_that_cannot_be_decoded_tells_the_error(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = {.id = LOG_EVENT_DECODE_FAILED};
+	const struct log_listener listener = {on_told, &told};
+	struct request q = wish(ENTRY_ABSENT, true);
+	char id[ENTRY_ID_SIZE];
+
+	log_listen(&listener);
+	assert_int_equal(fire(f, &q, id), 0);
+	run_until_ended(f, 1);
+	assert_int_equal(told.n, 1);
+	assert_int_equal(told.error, ENOENT);
+	log_listen(NULL);
+}
+
 static void trigger_fire_when_busy_takes_no_token(void **state)
 {
 	struct fixture *f = *state;
@@ -455,10 +553,47 @@ static void trigger_fire_when_busy_takes_no_token(void **state)
 		assert_int_equal(fire(f, &q, id), 0);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(fire(f, &q, id), TRIGGER_BUSY);
-	assert_int_equal(bucket_tokens(&f->trigger.gate.triggers[0].bucket, 0),
+	assert_int_equal(bucket_tokens(&f->trigger.gate.triggers[0].own.bucket, 0),
 			 7 - f->trigger.gate.triggers[0].fired);
 	assert_int_equal(f->trigger.gate.triggers[0].refused, 20);
 	run_until_ended(f, (int)f->trigger.gate.triggers[0].fired);
+}
+
+/* Users who fire as often as they can, by the name of the trigger that is for the unit, too. */
+static void trigger_fire_for_a_failed_unit_passes_however_often_users_fire(void **state)
+{
+	struct fixture *f = *state;
+	char id[ENTRY_ID_SIZE];
+	struct request user, watched;
+	int n = 0;
+
+	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_BURST, "1", 1), 0);
+	assert_int_equal(trigger_object_set(object(f, "unit"), TRIGGER_INTERVAL, "1h", 1), 0);
+	trigger_use(&f->trigger, &f->config);
+	request_init(&user, "control", "test");
+	strcpy(user.unit, "web.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &user), 0);
+	user.decode = false;
+	user.uid = 12345;
+	for (user.last_bytes = 1; fire(f, &user, id) == 0; user.last_bytes++)
+		n++;
+	assert_int_equal(n, 1);
+	/* The queue, by another trigger: a part of it is not theirs. */
+	strcpy(user.trigger, "control");
+	for (user.uid = 1; user.uid < 50; user.uid++, user.last_bytes++)
+		n += fire(f, &user, id) == 0;
+	assert_true(jobs_full_for_users(f->jobs));
+	assert_false(jobs_full(f->jobs));
+
+	request_init(&watched, "unit", "");
+	strcpy(watched.unit, "web.service");
+	assert_int_equal(trigger_choose(&f->trigger, "unit", &watched), 0);
+	watched.decode = false;
+	assert_int_equal(fire(f, &watched, id), 0);
+	assert_int_equal(fire(f, &watched, id), 0); /* joins */
+	assert_string_equal(entry_of(f, id)->unit, "web.service");
+	run_until_ended(f, n + 1);
+	assert_int_equal(fire(f, &watched, id), TRIGGER_LIMITED);
 }
 
 static void trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason(void **state)
@@ -537,7 +672,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(trigger_fire_beyond_the_burst_is_limited_and_says_until_when),
+		CASE(trigger_fire_that_is_limited_names_the_unit_in_the_journal),
+		CASE(trigger_fire_that_joins_names_its_unit_in_the_journal),
+		CASE(trigger_fire_that_cannot_be_decoded_tells_the_error),
 		CASE(trigger_fire_when_busy_takes_no_token),
+		CASE(trigger_fire_for_a_failed_unit_passes_however_often_users_fire),
 		CASE(trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason),
 		CASE(trigger_fire_of_one_that_is_not_enabled_is_unknown),
 		CASE(trigger_choose_takes_what_the_trigger_does),

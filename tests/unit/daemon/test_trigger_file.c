@@ -239,13 +239,21 @@ static void trigger_set_for_signal_goes_by_user(void **state)
 {
 	struct fixture *f = *state;
 
-	write_file(f, "mine.conf", "[Trigger]\nOn=signal\nSignalUsers=1000 root\n");
+	struct names *n;
+
+	write_file(f, "mine.conf", "[Trigger]\nOn=signal\nSignalUsers=1000 no-one root\n");
 	read_all(f);
 	assert_string_equal(f->told, "");
-	assert_string_equal(trigger_set_for_signal(f->set, 1000)->name, "mine");
-	assert_string_equal(trigger_set_for_signal(f->set, 0)->name, "mine");
-	assert_string_equal(trigger_set_for_signal(f->set, 1001)->name, "signal");
-	assert_string_equal(trigger_set_for_signal(f->set, ENTRY_ABSENT)->name, "signal");
+	assert_string_equal(trigger_set_for_signal(f->set, NULL, 1000)->name, "mine");
+	assert_string_equal(trigger_set_for_signal(f->set, NULL, 0)->name, "signal");
+	assert_int_equal(names_new(names_ask_host, &n), 0);
+	names_want(n, NAMES_USER, "root", "SignalUsers");
+	names_await(n, 60000000000u);
+	assert_string_equal(trigger_set_for_signal(f->set, n, 1000)->name, "mine");
+	assert_string_equal(trigger_set_for_signal(f->set, n, 0)->name, "mine");
+	assert_string_equal(trigger_set_for_signal(f->set, n, 1001)->name, "signal");
+	assert_string_equal(trigger_set_for_signal(f->set, n, ENTRY_ABSENT)->name, "signal");
+	names_free(n);
 }
 
 static void trigger_set_read_of_directories_takes_the_strongest_of_a_name(void **state)

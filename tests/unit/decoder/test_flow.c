@@ -643,6 +643,45 @@ static void flow_next_context_change_begins_a_batch(void **state)
 	flow_free(f);
 }
 
+static struct flow *split_flow;
+
+static uint64_t context_split_at_ip(void *userdata, uint64_t ip, uint64_t lo, uint64_t hi)
+{
+	(void)lo;
+	(void)hi;
+	(*(unsigned int *)userdata)++;
+	if (ip == 0x103a)
+		flow_split(split_flow);
+	return 1;
+}
+
+/* The same context on both sides, and not one stretch. */
+static void flow_split_begins_a_batch_where_the_context_stays(void **state)
+{
+	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
+	struct flow_batch batch;
+	unsigned int asked = 0;
+	size_t n_items[4], n = 0;
+	struct trace t;
+
+	(void)state;
+	compose(&t, "psb=1038 psb=103a fup=103c pgd");
+	config.trace = t.bytes;
+	config.size = t.n;
+	config.context = context_split_at_ip;
+	config.userdata = &asked;
+	assert_int_equal(flow_new(&config, &split_flow), 0);
+	while (flow_next(split_flow, &batch) == 0) {
+		assert_true(n < 4);
+		assert_int_equal(batch.context, 1);
+		n_items[n++] = batch.n_items;
+	}
+	assert_int_equal(n, 2);
+	assert_int_equal(n_items[0], 1);
+	assert_int_equal(n_items[1], 1);
+	flow_free(split_flow);
+}
+
 static void flow_next_times_enclose_their_packets(void **state)
 {
 	struct flow_config config = {.code = give_code, .mtc_period = UINT32_MAX};
@@ -753,6 +792,7 @@ int main(void)
 		cmocka_unit_test(flow_next_from_tsc_skips_without_a_gap),
 		cmocka_unit_test(flow_next_end_offset_stops_where_the_next_piece_begins),
 		cmocka_unit_test(flow_next_context_change_begins_a_batch),
+		cmocka_unit_test(flow_split_begins_a_batch_where_the_context_stays),
 		cmocka_unit_test(flow_next_times_enclose_their_packets),
 		cmocka_unit_test(flow_next_cut_trace_claims_nothing_behind_its_last_packet),
 		cmocka_unit_test(flow_next_many_items_come_in_batches),

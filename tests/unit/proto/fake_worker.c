@@ -105,6 +105,38 @@ static int ask(void)
 	return 0;
 }
 
+/* SIZE bytes of the build id 1, 2, 3, ... */
+static void say_debug(uint32_t image, uint32_t size)
+{
+	struct worker_message m = {.kind = WORKER_DEBUG, .image = image, .build_id_size = size};
+
+	for (size_t i = 0; i < sizeof(m.build_id); i++)
+		m.build_id[i] = (uint8_t)(i + 1);
+	say(m);
+}
+
+/* The file apart of one image after the other, up to the first that there is none of. */
+static int ask_debug(uint32_t id_size)
+{
+	struct worker_image answer;
+	size_t size, n_fds;
+	int fd, r;
+
+	for (uint32_t i = 0;; i++) {
+		say_debug(i, id_size);
+		r = channel_receive(CHANNEL_FD, &answer, sizeof(answer), &size, &fd, 1, &n_fds);
+		if (r != 0 || size != sizeof(answer) || answer.image != i)
+			return 22;
+		if (answer.error != 0)
+			break;
+		if (n_fds != 1 || answer.size != 11 + i)
+			return 23;
+		close(fd);
+	}
+	result(n_fds == 0 ? answer.error : -EIO);
+	return 0;
+}
+
 static int behave(const struct worker_request *request, const int *fds)
 {
 	switch (request->report_limit) {
@@ -171,6 +203,18 @@ static int behave(const struct worker_request *request, const int *fds)
 		for (uint32_t i = 0; i < 50; i++)
 			say((struct worker_message){.kind = WORKER_KEEP, .image = i, .size = 1});
 		result(0);
+		return 0;
+	case FAKE_DEBUG: return ask_debug((uint32_t)request->gap);
+	case FAKE_DEBUG_DEAF:
+		for (;;)
+			say_debug(0, 20);
+	case FAKE_DEBUG_NO_ID:
+		say_debug(0, 0);
+		hang();
+		return 0;
+	case FAKE_DEBUG_LONG_ID:
+		say_debug(0, 21);
+		hang();
 		return 0;
 	default: return 98;
 	}

@@ -25,4 +25,8 @@ enum fake_worker {
 	FAKE_ASK_DEAF,
 	FAKE_KEEP_AND_END,
 	FAKE_RESULT_THEN_HANG,
+	FAKE_DEBUG, /* build ids of request.gap bytes */
+	FAKE_DEBUG_DEAF,
+	FAKE_DEBUG_NO_ID,
+	FAKE_DEBUG_LONG_ID,
 };

@@ -154,6 +154,18 @@ static void receive_one_byte_too_many_is_refused(void **state)
 	assert_no_next(f, VARLINK_AGAIN);
 }
 
+static void receive_beyond_a_limit_is_refused(void **state)
+{
+	struct fixture *f = *state;
+
+	varlink_limit(f->v, 4);
+	put(f, "{  }", 5);
+	assert_int_equal(varlink_receive(f->v, f->near, false), 0);
+	assert_next(f, "{}");
+	put(f, "{   }", 5);
+	assert_int_equal(varlink_receive(f->v, f->near, false), -EMSGSIZE);
+}
+
 static void receive_too_long_message_with_its_nul_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -632,6 +644,7 @@ int main(void)
 		WIRE(receive_peer_closed_gives_end),
 		WIRE(receive_longest_message_is_taken),
 		WIRE(receive_one_byte_too_many_is_refused),
+		WIRE(receive_beyond_a_limit_is_refused),
 		WIRE(receive_too_long_message_with_its_nul_is_refused),
 		WIRE(receive_unread_messages_stop_reading),
 		WIRE(receive_fds_unasked_are_closed),

@@ -312,6 +312,110 @@ static void worker_run_images_are_given_and_what_is_kept_is_heard(void **state)
 	close(asked.fd);
 }
 
+struct debug_asked {
+	int fd;
+	uint32_t n, there; /* questions; for so many images there is a file */
+	size_t id_size;
+};
+
+static int on_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
+		    int *ret_fd, uint64_t *ret_size)
+{
+	struct debug_asked *a = userdata;
+
+	assert_true(image == a->n++ || a->there == 0);
+	for (size_t i = 0; i < id_size; i++)
+		assert_int_equal(build_id[i], i + 1);
+	a->id_size = id_size;
+	*ret_fd = a->fd;
+	*ret_size = 11 + image;
+	return image < a->there ? 0 : -ENOENT;
+}
+
+static void ask_debug(struct setting *s, struct debug_asked *a, uint32_t there)
+{
+	a->n = 0;
+	a->there = there;
+	s->job.progress = NULL;
+	s->job.request.debug = 1;
+	s->job.debug = on_debug;
+	s->job.userdata = a;
+}
+
+static void worker_run_files_apart_are_given(void **state)
+{
+	struct debug_asked asked = {.fd = ((struct setting *)*state)->bundle};
+	struct setting *s = *state;
+	int before = count_open_fds();
+
+	for (s->job.request.gap = 1; s->job.request.gap <= 20; s->job.request.gap += 19) {
+		ask_debug(s, &asked, 2);
+		assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
+		assert_int_equal(s->outcome.error, -ENOENT);
+		assert_int_equal(s->outcome.exit_status, 0);
+		assert_false(s->outcome.lied);
+		assert_int_equal(asked.n, 3);
+		assert_int_equal(asked.id_size, s->job.request.gap);
+	}
+	/* Who has none, but said that he answers, answers. */
+	s->job.request.gap = 20;
+	s->job.debug = NULL;
+	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -ENOENT);
+	assert_false(s->outcome.lied);
+	assert_int_equal(count_open_fds(), before);
+}
+
+static void worker_run_files_apart_that_none_offered_are_a_lie(void **state)
+{
+	struct debug_asked asked = {.fd = -1};
+	struct setting *s = *state;
+
+	ask_debug(s, &asked, 2);
+	s->job.request.gap = 20;
+	s->job.request.debug = 0;
+	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -EBADMSG);
+	assert_true(s->outcome.lied);
+	assert_int_equal(asked.n, 0);
+}
+
+static void worker_run_files_apart_of_no_build_id_are_a_lie(void **state)
+{
+	static const enum fake_worker how[] = {FAKE_DEBUG_NO_ID, FAKE_DEBUG_LONG_ID};
+	struct debug_asked asked = {.fd = -1};
+	struct setting *s = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		ask_debug(s, &asked, 2);
+		assert_int_equal(run(s, how[i]), WORKER_FAILED);
+		assert_true(s->outcome.lied);
+		assert_int_equal(asked.n, 0);
+	}
+}
+
+/* So often as a worker may, and then no more. */
+static void worker_run_files_apart_without_end_are_a_lie(void **state)
+{
+	struct debug_asked asked = {.fd = ((struct setting *)*state)->bundle};
+	struct setting *s = *state;
+	int before = count_open_fds();
+
+	s->job.request.gap = 20;
+	ask_debug(s, &asked, WORKER_MAX_DEBUG - 1);
+	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, -ENOENT);
+	assert_int_equal(asked.n, WORKER_MAX_DEBUG);
+	ask_debug(s, &asked, UINT32_MAX);
+	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
+	assert_true(s->outcome.lied);
+	assert_int_equal(asked.n, WORKER_MAX_DEBUG);
+	ask_debug(s, &asked, 0);
+	assert_int_equal(run(s, FAKE_DEBUG_DEAF), WORKER_FAILED);
+	assert_true(s->outcome.lied);
+	assert_int_equal(count_open_fds(), before);
+}
+
 static void worker_run_asking_without_listening_is_ended(void **state)
 {
 	struct setting *s = *state;
@@ -361,6 +465,10 @@ int main(void)
 		CASE(worker_run_last_words_of_the_dead_are_heard),
 		CASE(worker_run_leaks_no_fd),
 		CASE(worker_run_images_are_given_and_what_is_kept_is_heard),
+		CASE(worker_run_files_apart_are_given),
+		CASE(worker_run_files_apart_that_none_offered_are_a_lie),
+		CASE(worker_run_files_apart_of_no_build_id_are_a_lie),
+		CASE(worker_run_files_apart_without_end_are_a_lie),
 		CASE(worker_run_asking_without_listening_is_ended),
 		CASE(worker_run_talking_without_end_is_ended),
 		CASE(worker_run_what_the_dead_kept_is_heard),

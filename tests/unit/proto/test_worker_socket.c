@@ -36,7 +36,8 @@ struct setting {
 	char program[PATH_MAX];
 	char directory[32], path[64];
 	pid_t listener;
-	int ended[2]; /* pipe: a byte for each worker that ended */
+	unsigned n_closed; /* connections that the listener closes first, without a look at them */
+	int ended[2];	   /* pipe: a byte for each worker that ended */
 	int bundle, output;
 	unsigned n_progress;
 	struct worker_job job;
@@ -65,9 +66,15 @@ static void become_worker(const struct setting *s, int connection)
 /* One after the other. */
 static void serve(const struct setting *s, int fd)
 {
-	for (;;) {
+	for (unsigned n = 0;; n++) {
 		int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
-		pid_t pid = connection < 0 ? -1 : fork();
+		pid_t pid;
+
+		if (n < s->n_closed) {
+			close(connection);
+			continue;
+		}
+		pid = connection < 0 ? -1 : fork();
 
 		if (pid < 0)
 			_exit(92);
@@ -248,6 +255,37 @@ static void worker_run_over_a_socket_closes_the_channel_when_cancelled(void **st
 	wait_for_an_end(s);
 }
 
+/* As systemd does beyond MaxConnections=. */
+static void worker_run_where_connections_are_closed_tries_again(void **state)
+{
+	struct setting *s = *state;
+	char byte;
+
+	s->n_closed = 3;
+	begin_listener(s, geteuid());
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	assert_int_equal(s->outcome.socket_error, 0);
+	assert_int_equal(s->n_progress, 2);
+	/* What has taken the request and then fails is asked once. */
+	wait_for_an_end(s);
+	assert_int_equal(run(s, FAKE_CRASH), WORKER_FAILED);
+	wait_for_an_end(s);
+	assert_int_equal(fcntl(s->ended[0], F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(read(s->ended[0], &byte, 1), -1);
+}
+
+static void worker_run_where_all_connections_are_closed_starts_the_program(void **state)
+{
+	struct setting *s = *state;
+
+	s->n_closed = 1000;
+	begin_listener(s, geteuid());
+	s->job.program = s->program;
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	assert_int_equal(s->outcome.socket_error, -EAGAIN);
+	assert_int_equal(s->outcome.exit_status, 0);
+}
+
 /* Somebody listens, and goes when he has the connection. */
 static void worker_run_refused_behind_the_connection_fails(void **state)
 {
@@ -255,10 +293,14 @@ static void worker_run_refused_behind_the_connection_fails(void **state)
 
 	strcpy(s->program, "/bin/false");
 	begin_listener(s, geteuid());
-	for (int i = 0; i < 5; i++) {
-		assert_int_equal(run(s, FAKE_PROPER), WORKER_FAILED);
-		assert_int_equal(s->outcome.error, 0);
-	}
+	assert_int_equal(run(s, FAKE_PROPER), WORKER_FAILED);
+	assert_int_equal(s->outcome.error, 0);
+	s->job.timeout_usec = 50000;
+	assert_int_equal(run(s, FAKE_PROPER), WORKER_TIMEOUT);
+	s->job.timeout_usec = LONG_USEC;
+	s->job.cancel_fd = eventfd(1, EFD_CLOEXEC);
+	assert_int_equal(run(s, FAKE_PROPER), -ECANCELED);
+	close(s->job.cancel_fd);
 }
 
 static void worker_run_where_nobody_listens_starts_the_program(void **state)
@@ -322,6 +364,8 @@ int main(void)
 		CASE(worker_run_over_a_socket_ends_are_told_apart),
 		CASE(worker_run_over_a_socket_closes_the_channel_at_the_timeout),
 		CASE(worker_run_over_a_socket_closes_the_channel_when_cancelled),
+		WITHOUT(worker_run_where_connections_are_closed_tries_again),
+		WITHOUT(worker_run_where_all_connections_are_closed_starts_the_program),
 		WITHOUT(worker_run_refused_behind_the_connection_fails),
 		WITHOUT(worker_run_where_nobody_listens_starts_the_program),
 		WITHOUT(worker_run_where_nobody_listens_and_nothing_can_be_started_fails),

@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# Names as the source has them, of a program that is stripped but for what is packed within it.
+
+load recorder
+
+setup() {
+	recorder_setup
+	DECODE=$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode
+	needs_emulator
+	command -v c++ >/dev/null || skip "no C++ compiler"
+	for tool in objcopy strip nm xz; do
+		command -v "$tool" >/dev/null || skip "no $tool"
+	done
+	cat >"$DIR/prog.cc" <<-'EOF'
+		static volatile unsigned sum;
+
+		namespace shop {
+		struct goods { unsigned n; };
+
+		static __attribute__((noinline)) void sell(goods g, const char *)
+		{
+			for (unsigned i = 0; i < g.n; i++)
+				sum += i;
+		}
+		}
+
+		extern "C" __attribute__((noinline)) void _Do_it(unsigned n)
+		{
+			shop::sell({n}, "");
+		}
+
+		int main()
+		{
+			_Do_it(1000);
+			_Do_it(2000);
+		}
+	EOF
+	(cd "$DIR" && c++ -O1 -Wl,--build-id=sha1 -o prog prog.cc)
+}
+
+teardown() {
+	recorder_teardown
+}
+
+record() {
+	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
+		--exit-with-command "$@" >/dev/null 2>"$DIR/log"
+}
+
+# The newest file of a suffix in the state directory.
+newest() {
+	ls "$STATE"/*."$1" | tail -n 1
+}
+
+# What the report in $1 calls the functions of the program's own.
+names_are() {
+	local got
+	got=$(jq -r '[.functions[] | select(.name | test("sell|_Do_it")) |
+		.name + "=" + (.linkage // "")] | sort | unique | join(" ")' "$1")
+	[ "$got" = "$2" ] || { echo "$got, not $2" >&2; return 1; }
+}
+
+BOTH='_Do_it= shop::sell(shop::goods, char const*)=_ZN4shopL4sellENS_5goodsEPKc'
+
+@test "a report has the names of C++ as the source has them, and those of C as they are" {
+	record -- "$DIR/prog"
+	names_are "$(newest json)" "$BOTH"
+}
+
+@test "names that are packed within a stripped program are in its report, and in its bundle" {
+	(
+		cd "$DIR"
+		strip -o stripped prog
+		record -- "$DIR/stripped"
+		names_are "$(newest json)" ""
+		nm prog --format=posix --defined-only | awk '$2 == "T" || $2 == "t" {print $1}' >keep
+		objcopy --only-keep-debug prog debug
+		objcopy -S --remove-section .comment --keep-symbols=keep debug mini
+		xz mini
+		objcopy --add-section .gnu_debugdata=mini.xz stripped packed
+	)
+	record -- "$DIR/packed"
+	names_are "$(newest json)" "$BOTH"
+	# Joined with what was kept, the program being gone.
+	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
+	rm -rf "$STATE/images" "$DIR/packed" "$DIR/prog"
+	timeout 60 "$CTL" decode --worker="$DECODE" "$DIR/joined" -o "$DIR/decoded"
+	cmp "$DIR/decoded" "$(newest json)"
+}
