@@ -51,8 +51,9 @@ static inline uint8_t dwarf_byte(struct dwarf_reader *r)
 	return (uint8_t)dwarf_fixed(r, 1);
 }
 
-/* LEB128; bits beyond 64 are lost. */
-static inline uint64_t dwarf_unsigned(struct dwarf_reader *r)
+/* LEB128; bits beyond 64 are lost. RET_BITS: how many there were, RET_LAST: the byte they end with.
+ */
+static inline uint64_t dwarf_leb(struct dwarf_reader *r, unsigned *ret_bits, uint8_t *ret_last)
 {
 	uint64_t value = 0;
 	unsigned shift = 0;
@@ -64,23 +65,27 @@ static inline uint64_t dwarf_unsigned(struct dwarf_reader *r)
 			value |= (uint64_t)(byte & 0x7f) << shift;
 		shift += shift < 64 ? 7 : 0;
 	} while (byte & 0x80);
+	*ret_bits = shift;
+	*ret_last = byte;
 	return value;
+}
+
+static inline uint64_t dwarf_unsigned(struct dwarf_reader *r)
+{
+	unsigned bits;
+	uint8_t last;
+
+	return dwarf_leb(r, &bits, &last);
 }
 
 static inline int64_t dwarf_signed(struct dwarf_reader *r)
 {
-	uint64_t value = 0;
-	unsigned shift = 0;
-	uint8_t byte;
+	unsigned bits;
+	uint8_t last;
+	uint64_t value = dwarf_leb(r, &bits, &last);
 
-	do {
-		byte = dwarf_byte(r);
-		if (shift < 64)
-			value |= (uint64_t)(byte & 0x7f) << shift;
-		shift += shift < 64 ? 7 : 0;
-	} while (byte & 0x80);
-	if (shift < 64 && (byte & 0x40))
-		value |= UINT64_MAX << shift;
+	if (bits < 64 && (last & 0x40))
+		value |= UINT64_MAX << bits;
 	return (int64_t)value;
 }
 
