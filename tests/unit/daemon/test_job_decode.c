@@ -1,6 +1,6 @@
 /*
- * Whatever the decoder does, its job ends, with the right words, and once more without symbols
- * where that may help.
+ * Whatever the decoder does, its job ends, with the right words, and is tried again with less where
+ * that may help.
  */
 #include "daemon/job_private.h"
 
