@@ -5,7 +5,7 @@
  * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
  * time relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.4", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.9", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -85,11 +85,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.4"
-#define REPORT_SCHEMA_DECODED "1.5"	 /* of one with "decoded"; without, nothing is new in it */
-#define REPORT_SCHEMA_NAMES   "1.6"	 /* so with "namesLeftOut" */
-#define REPORT_SCHEMA_UNITS   "1.8"	 /* so with the trigger's unit, labels, senderUnit */
-#define REPORT_SCHEMA_ONLY    "1.7"	 /* so with "onlyUid" */
-#define REPORT_SCHEMA_SOURCE  "1.9"	 /* so with "linkage", source lines, "dwarf" */
+#define REPORT_SCHEMA_VERSION "1.9"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

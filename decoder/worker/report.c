@@ -80,13 +80,7 @@ static void write_cut(const struct report *r, struct json_writer *w)
 
 static void write_generator(const struct report *r, struct json_writer *w)
 {
-	json_string(w, "schemaVersion",
-		    report_source_was_said(r) ? REPORT_SCHEMA_SOURCE
-		    : report_has_units(r)     ? REPORT_SCHEMA_UNITS
-		    : report_is_limited(r)    ? REPORT_SCHEMA_ONLY
-		    : r->options->no_symbols  ? REPORT_SCHEMA_NAMES
-		    : r->d->window.limited    ? REPORT_SCHEMA_DECODED
-					      : REPORT_SCHEMA_VERSION);
+	json_string(w, "schemaVersion", REPORT_SCHEMA_VERSION);
 	json_begin_object(w, "generator");
 	json_string(w, "name", "ptsnap-decode");
 	json_string(w, "version", r->options->version);
@@ -288,25 +282,6 @@ static int prepare(struct report *r)
 	return result;
 }
 
-/* The version comes first: what follows it is tried until something says that it needs the newest
- * one. Images last, as the others ask for their DWARF. */
-static int foresee_source(struct report *r)
-{
-	static const enum report_list_id ids[] = {REPORT_FUNCTIONS, REPORT_THREADS, REPORT_IMAGES};
-	size_t i, fits;
-	uint64_t bytes;
-	int result = 0;
-
-	report_source_forget_said(r);
-	for (i = 0; i < ARRAY_SIZE(ids) && result == 0 && !report_source_was_said(r); i++) {
-		struct report_list kept = r->lists[ids[i]];
-
-		kept.total = kept.kept;
-		result = measure(r, &kept, UINT64_MAX, &fits, &bytes);
-	}
-	return result;
-}
-
 static int stream(const struct report *r, int fd)
 {
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
@@ -329,8 +304,6 @@ int report_write(struct decode *d, const struct report_options *options, int fd)
 		result = prepare(&r);
 	if (result == 0)
 		result = plan(&r);
-	if (result == 0)
-		result = foresee_source(&r);
 	if (result == 0)
 		result = stream(&r, fd);
 	free(r.threads);

@@ -73,14 +73,6 @@ static void write_clocks(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
-bool report_has_units(const struct report *r)
-{
-	const struct manifest *m = r->m;
-
-	return is_own_request(r) && (m->unit != NULL || m->sender_unit != NULL ||
-				     m->coredump != NULL || m->n_labels > 0);
-}
-
 /* Ours are sorted, each key once; of a stranger's, what is not is left out. */
 static void write_labels(const struct manifest *m, struct json_writer *w)
 {
@@ -101,7 +93,7 @@ static void write_units(const struct report *r, struct json_writer *w)
 {
 	const struct manifest *m = r->m;
 
-	if (!report_has_units(r))
+	if (!is_own_request(r))
 		return;
 	if (m->unit != NULL)
 		json_string(w, "unit", m->unit);

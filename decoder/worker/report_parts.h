@@ -173,9 +173,6 @@ void report_source_outer(const struct report *r, struct json_writer *w, uint32_t
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "dwarf" of IMAGE. */
 void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image);
-/* Whether any of these wrote something since that was forgotten. */
-bool report_source_was_said(const struct report *r);
-void report_source_forget_said(struct report *r);
 
 /* Must come first. */
 void report_prepare_reach(struct report *r);
@@ -196,8 +193,6 @@ void report_prepare_marks(struct report *r);
 /* Parts. */
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
-/* Does report_trigger say a unit or a label? */
-bool report_has_units(const struct report *r);
 void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);

@@ -34,7 +34,6 @@ struct source_lines {
 };
 
 struct report_source {
-	bool said;	   /* something that a report without it does not have */
 	uint64_t spent_ns; /* on lines, where that is limited, */
 	uint64_t began_ns; /* before the lookup that began then */
 	uint64_t limit_ns;
@@ -114,7 +113,6 @@ void report_linkage(const struct report *r, struct json_writer *w, const char *l
 	if (demangled(r, linkage) == NULL)
 		return;
 	report_string_cut(w, "linkage", linkage, REPORT_MAX_STRING);
-	r->source->said = true;
 }
 
 /* Files may be made to take long, each of them: no report is late for that. */
@@ -164,8 +162,7 @@ static const struct dwarf_frame *lines_at(const struct report *r, uint32_t image
 }
 
 /* "FILE:LINE"; nothing where it is unknown. */
-static void write_line(const struct report *r, struct json_writer *w, const char *key,
-		       const struct dwarf_frame *frame)
+static void write_line(struct json_writer *w, const char *key, const struct dwarf_frame *frame)
 {
 	char text[REPORT_MAX_STRING + 1];
 
@@ -173,7 +170,6 @@ static void write_line(const struct report *r, struct json_writer *w, const char
 		return;
 	snprintf(text, sizeof(text), "%.*s:%u", (int)MAX_FILE, frame->file, frame->line);
 	json_string(w, key, text);
-	r->source->said = true;
 }
 
 void report_source_line(const struct report *r, struct json_writer *w, const char *key,
@@ -183,7 +179,7 @@ void report_source_line(const struct report *r, struct json_writer *w, const cha
 	const struct dwarf_frame *frames = lines_at(r, image, offset, &n);
 
 	if (n > 0)
-		write_line(r, w, key, &frames[0]);
+		write_line(w, key, &frames[0]);
 }
 
 void report_source_outer(const struct report *r, struct json_writer *w, uint32_t image,
@@ -193,7 +189,7 @@ void report_source_outer(const struct report *r, struct json_writer *w, uint32_t
 	const struct dwarf_frame *frames = lines_at(r, image, offset, &n);
 
 	if (n > 0)
-		write_line(r, w, "source", &frames[n - 1]);
+		write_line(w, "source", &frames[n - 1]);
 }
 
 static void write_inlined(const struct report *r, struct json_writer *w,
@@ -202,7 +198,7 @@ static void write_inlined(const struct report *r, struct json_writer *w,
 	json_begin_object(w, NULL);
 	report_string_cut(w, "name", report_source_name(r, frame->function), REPORT_MAX_STRING);
 	report_linkage(r, w, frame->function);
-	write_line(r, w, "source", frame);
+	write_line(w, "source", frame);
 	json_end_object(w);
 }
 
@@ -217,7 +213,6 @@ void report_inlined(const struct report *r, struct json_writer *w, uint32_t imag
 	for (i = 0; i + 1 < n; i++)
 		write_inlined(r, w, &frames[i]);
 	json_end_array(w);
-	r->source->said = true;
 }
 
 /* The longest: when images are measured not all is looked up. */
@@ -241,15 +236,4 @@ void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image)
 	if (dwarf == SYMBOLS_DWARF_UNASKED)
 		return;
 	json_string(w, "dwarf", names[dwarf]);
-	r->source->said = true;
-}
-
-bool report_source_was_said(const struct report *r)
-{
-	return r->source->said;
-}
-
-void report_source_forget_said(struct report *r)
-{
-	r->source->said = false;
 }

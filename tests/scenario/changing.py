@@ -161,7 +161,7 @@ def but(o, *keys):
 def without_window(r):
     """As it would be had nobody spoken of a deadline, or of larger rings."""
     threads = [t for t in r["threads"] if t.get("window") != "last-stretch"]
-    return {**but(r, "decoded", "schemaVersion"),
+    return {**but(r, "decoded"),
             "threads": [but(t, "window", "olderFrames") for t in threads],
             "cpus": [but(cpu, "gotBytes", "copyBytesPerSec") for cpu in r["cpus"]]}
 

@@ -251,9 +251,14 @@ def check_report(truth, report):
     return n
 
 
-def check_version(report, wanted):
-    if (report["schemaVersion"] == "1.9") != wanted:
+def check_version(report):
+    if report["schemaVersion"] != "1.9":
         raise Failed(f"the report says it is of version {report['schemaVersion']}")
+
+
+def check_linkage(report, wanted):
+    if ('"linkage"' in json.dumps(report)) != wanted:
+        raise Failed("the report has " + ("no linkage names" if wanted else "linkage names"))
 
 
 def check_schema(path):
@@ -285,7 +290,7 @@ def check_all(bundles, program, options, dwarf):
     counts = []
     for b in bundles:
         report = report_of(b, "--lines", *options)
-        check_version(report, True)
+        check_version(report)
         differ("dwarf", image_of(report).get("dwarf"), dwarf)
         counts.append(check_report(Truth(program, report), report))
     n = sum_up(counts)
@@ -346,7 +351,8 @@ def own(work, options):
     differ("report of four threads", reports[1], reports[0])
     # Names alone: asked for nothing, but C++ is read as it was written.
     report = report_of(bundles[0])
-    check_version(report, "names" in options)
+    check_version(report)
+    check_linkage(report, "names" in options)
     names = {f["name"] for f in report["functions"]}
     for name in options.get("names", ()):
         if name not in names:
@@ -420,7 +426,7 @@ def by_daemon(work, options):
         check_schema(path)
         if report["totals"]["instructions"] == 0:
             continue
-        check_version(report, True)
+        check_version(report)
         differ("dwarf", image_of(report)["dwarf"], "own")
         counts.append(check_report(Truth(kept, report), report))
         bundle = next(b for b in r.bundles() if report["id"] in b)

@@ -13,6 +13,7 @@
 #include "decoder/worker/decode.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "proto/report.h"
 #include "tests/unit/worker/made.h"
 #include "tests/unit/worker/made_json.h"
 
@@ -45,7 +46,7 @@ static void report_write_loop_says_what_ran(void **state)
 	struct json_object *o = report_of(&how, 0, false, &size);
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.4");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_int_equal(number_at(o, "totals/instructions"), make_bundle_insns(20) + 3);
 	assert_int_equal(length_at(o, "threads"), 1);
 	assert_int_equal(number_at(o, "threads/0/tid"), MAKE_TID);
@@ -126,7 +127,7 @@ static void report_write_unit_and_labels_are_told_where_there_are_any(void **sta
 	bundle_free(bundle);
 	text = made_text(sink.fd, &size);
 	o = json_tokener_parse(text);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.8");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "trigger/unit"), "web.service");
 	assert_string_equal(text_at(o, "trigger/senderUnit"), "cron.service");
 	assert_non_null(strstr(text, "\"labels\":{\"a\":\"1\",\"c\":\"3\"}"));

@@ -16,6 +16,7 @@
 #include "decoder/worker/decode.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "proto/report.h"
 #include "sideband/demangle.h"
 #include "sideband/dwarf.h"
 #include "sideband/symbols.h"
@@ -148,7 +149,7 @@ static void report_write_with_lines_stack_has_them_innermost_first(void **state)
 	struct json_object *o = report_of(true), *frame;
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.9");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	frame = at(o, "threads/0/stack/0");
 	assert_string_equal(text_at(frame, "name"), "leaf");
 	assert_false(has(frame, "linkage"));
@@ -194,7 +195,7 @@ static void report_write_names_of_the_source_linkage_tells_the_others(void **sta
 	(void)state;
 	say.name_size = 5;
 	o = report_of(false);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.9");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "threads/0/stack/0/name"), "LLLLL");
 	assert_string_equal(text_at(o, "threads/0/stack/0/linkage"), "leaf");
 	assert_false(has(at(o, "threads/0/stack/0"), "source"));
@@ -205,17 +206,17 @@ static void report_write_names_of_the_source_linkage_tells_the_others(void **sta
 	assert_int_equal(say.lines_asked, 0);
 }
 
-static void report_write_nothing_new_says_an_earlier_version(void **state)
+static void report_write_nothing_new_says_the_current_version(void **state)
 {
 	struct json_object *o = report_of(false);
 
 	(void)state;
-	assert_string_equal(text_at(o, "schemaVersion"), "1.4");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	json_object_put(o);
 	assert_int_equal(say.lines_asked, 0);
 }
 
-static void report_write_lines_of_nothing_says_an_earlier_version(void **state)
+static void report_write_lines_of_nothing_says_the_current_version(void **state)
 {
 	const struct make_bundle how = {.rounds = 20, .no_image = true};
 	const struct worker_request request = {
@@ -225,7 +226,7 @@ static void report_write_lines_of_nothing_says_an_earlier_version(void **state)
 
 	(void)state;
 	o = report_made(&how, &request, &size);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.4");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_false(has(at(o, "images/0"), "dwarf"));
 	json_object_put(o);
 }
@@ -238,7 +239,7 @@ static void report_write_lines_asked_for_in_vain_image_says_so(void **state)
 	say.no_lines = true;
 	say.dwarf = SYMBOLS_DWARF_NONE;
 	o = report_of(true);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.9");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "images/0/dwarf"), "none");
 	assert_false(has(at(o, "threads/0/stack/0"), "source"));
 	assert_false(has(at(o, "threads/0/stack/0"), "inlined"));
@@ -284,7 +285,7 @@ static void report_write_without_symbols_asks_for_nothing(void **state)
 
 	(void)state;
 	o = report_with(&request, &size);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.6");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	json_object_put(o);
 	assert_int_equal(say.lines_asked, 0);
 	assert_int_equal(say.names_asked, 0);
@@ -300,13 +301,13 @@ static void report_write_for_one_user_asks_for_what_is_his(void **state)
 	(void)state;
 	say.name_size = 5;
 	o = report_with(&request, &size);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.7");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	json_object_put(o);
 	assert_int_equal(say.lines_asked, 0);
 	assert_int_equal(say.names_asked, 0);
 	request.only_uid = USER;
 	o = report_with(&request, &size);
-	assert_string_equal(text_at(o, "schemaVersion"), "1.9");
+	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "threads/0/stack/0/source"), "leaf.c:7");
 	json_object_put(o);
 }
@@ -352,8 +353,8 @@ int main(void)
 		TEST(report_write_with_lines_stack_has_them_innermost_first),
 		TEST(report_write_with_lines_branches_and_functions_have_them),
 		TEST(report_write_names_of_the_source_linkage_tells_the_others),
-		TEST(report_write_nothing_new_says_an_earlier_version),
-		TEST(report_write_lines_of_nothing_says_an_earlier_version),
+		TEST(report_write_nothing_new_says_the_current_version),
+		TEST(report_write_lines_of_nothing_says_the_current_version),
 		TEST(report_write_lines_asked_for_in_vain_image_says_so),
 		TEST(report_write_half_known_lines_are_left_out),
 		TEST(report_write_each_place_is_looked_up_once),
