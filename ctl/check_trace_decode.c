@@ -123,11 +123,11 @@ static int run_worker(const struct check *c, int bundle_fd, int output_fd, enum 
 		.program = c->worker_path,
 		.bundle_fd = bundle_fd,
 		.output_fd = output_fd,
-		.request = {.view = view,
-			    .show = view == WORKER_VIEW_BRANCHES
-					    ? WORKER_SHOW_TIME | WORKER_SHOW_PLACES
-					    : 0,
-			    .report_limit = REPORT_DEFAULT_LIMIT},
+		.request.options = {.view = view,
+				    .show = view == WORKER_VIEW_BRANCHES
+						    ? WORKER_SHOW_TIME | WORKER_SHOW_PLACES
+						    : 0,
+				    .report_limit = REPORT_DEFAULT_LIMIT},
 		.timeout_usec = DECODE_USEC,
 		.cancel_fd = -1,
 	};

@@ -12,7 +12,6 @@
 
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/report.h"
 #include "proto/worker.h"
 
 #include "ctl/answers.h"
@@ -143,8 +142,8 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 			"%s: ptsnap-decode was killed by signal %d (%s); the input is "
 			"untouched, please report it%s",
 			name, outcome->signal, strsignal(outcome->signal),
-			q->no_names || q->view != WORKER_VIEW_REPORT ? ""
-			: q->lines || q->n_symbols > 0 || q->debuginfod
+			q->options.no_symbols || q->options.view != WORKER_VIEW_REPORT ? ""
+			: q->options.lines || q->options.debug
 				? "; it may do without --lines and --symbols, or with --no-names"
 				: "; it may do with --no-names");
 	case WORKER_TIMEOUT:
@@ -169,14 +168,6 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	return 0;
 }
 
-/* ptxed's --quiet is not only about messages. */
-static uint64_t show_of(const struct decode_request *q)
-{
-	uint64_t show = q->show.show;
-
-	return q->settings->quiet && (show & WORKER_SHOW_PTXED) ? show | WORKER_SHOW_QUIET : show;
-}
-
 static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 {
 	const char *name = q->bundle ? q->bundle : q->raw.pt_path;
@@ -186,24 +177,7 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 	struct worker_job job = {
 		.bundle_fd = bundle_fd,
 		.output_fd = output_fd,
-		.request = {.view = q->view,
-			    .hash = q->hash,
-			    .pretty = q->settings->json == JSON_PRETTY,
-			    .show = show_of(q),
-			    .gap = q->gap,
-			    .kernel_start = q->raw.pevents.kernel_start,
-			    .retstack_libipt = q->retstack_libipt,
-			    .repeat = q->repeat,
-			    .threads = q->threads,
-			    .skim = q->skim,
-			    .has_deadline = q->has_deadline,
-			    .deadline_ns = q->deadline_ns,
-			    .has_only_uid = q->has_only_uid,
-			    .only_uid = q->only_uid,
-			    .lines = q->lines,
-			    .no_symbols = q->no_names,
-			    .debug = q->n_symbols > 0 || q->debuginfod,
-			    .report_limit = REPORT_DEFAULT_LIMIT},
+		.request = {.options = q->options},
 		.timeout_usec =
 			q->settings->timeout_usec == UINT64_MAX ? 0 : q->settings->timeout_usec,
 		.cancel_fd = -1,
@@ -258,7 +232,7 @@ static int decode(const struct decode_request *q, int bundle_fd)
 	int r;
 
 	output_init(&o);
-	if (q->view == WORKER_VIEW_REPORT && !q->output &&
+	if (q->options.view == WORKER_VIEW_REPORT && !q->output &&
 	    (json == JSON_OFF || (json == JSON_UNSET && isatty(STDOUT_FILENO))))
 		return decode_to_summary(q, bundle_fd);
 	r = output_open(&o, q->output);

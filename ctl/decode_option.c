@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
+#include "proto/report.h"
 
 #include "ctl/exit_code.h"
 #include "ctl/say.h"
@@ -82,6 +83,7 @@ static const struct option OWN[] = {
 void decode_request_init(struct decode_request *q, struct settings *s)
 {
 	*q = (struct decode_request){.settings = s, .max_errors = UINT64_MAX};
+	q->options.report_limit = REPORT_DEFAULT_LIMIT;
 	raw_init(&q->raw);
 }
 
@@ -97,7 +99,7 @@ static bool take_view(struct decode_request *q)
 	int i = option_choice("--view", optarg, views);
 
 	if (i >= 0)
-		q->view = (enum worker_view)i;
+		q->options.view = (uint32_t)i;
 	return i >= 0;
 }
 
@@ -141,12 +143,12 @@ static bool take_raw(struct raw *raw, int option)
 
 static bool take_gap(struct decode_request *q)
 {
-	if (!option_good(size_parse_number(optarg, &q->gap), "--gap", optarg,
+	if (!option_good(size_parse_number(optarg, &q->options.gap), "--gap", optarg,
 			 "a number, decimal or 0x"))
 		return false;
-	if (q->gap == 0)
+	if (q->options.gap == 0)
 		say("--gap=%s: a report counts its gaps from 1", optarg);
-	return q->gap != 0;
+	return q->options.gap != 0;
 }
 
 static bool take_retstack(struct decode_request *q)
@@ -154,7 +156,7 @@ static bool take_retstack(struct decode_request *q)
 	static const char *const retstacks[] = {"sdm", "libipt", NULL};
 	int i = option_choice("--retstack", optarg, retstacks);
 
-	q->retstack_libipt = i == 1;
+	q->options.retstack_libipt = i == 1;
 	return i >= 0;
 }
 
@@ -163,9 +165,9 @@ static bool take_deadline(struct decode_request *q)
 	uint64_t usec = 0;
 	int r = size_parse_time(optarg, &usec);
 
-	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->deadline_ns))
+	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->options.deadline_ns))
 		r = -ERANGE;
-	q->has_deadline = true;
+	q->options.has_deadline = true;
 	return option_good(r, "--deadline", optarg, TIME_VALID);
 }
 
@@ -175,7 +177,7 @@ static bool take_skim(struct decode_request *q)
 	int i = option_choice("--skim", optarg, skims);
 
 	if (i >= 0)
-		q->skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
+		q->options.skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
 	return i >= 0;
 }
 
@@ -193,7 +195,7 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 {
 	switch (option) {
 	case OWN_VIEW: return take_view(q);
-	case OWN_HASH: q->hash = true; return true;
+	case OWN_HASH: q->options.hash = true; return true;
 	case OWN_SYSROOT: q->sysroot = optarg; return true;
 	case 'o': q->output = optarg; return true;
 	case OWN_WORKER: q->worker = optarg; return true;
@@ -202,15 +204,16 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 				   optarg, "a number, decimal or 0x");
 	case OWN_GAP: return take_gap(q);
 	case OWN_RETSTACK: return take_retstack(q);
-	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &q->repeat);
-	case OWN_THREADS: return take_number("--threads", 0, WORKER_MAX_THREADS, &q->threads);
+	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &q->options.repeat);
+	case OWN_THREADS:
+		return take_number("--threads", 0, WORKER_MAX_THREADS, &q->options.threads);
 	case OWN_DEADLINE: return take_deadline(q);
 	case OWN_SKIM: return take_skim(q);
 	case OWN_ONLY_UID:
-		q->has_only_uid = true;
-		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->only_uid);
-	case OWN_LINES: q->lines = true; return true;
-	case OWN_NO_NAMES: q->no_names = true; return true;
+		q->options.has_only_uid = true;
+		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->options.only_uid);
+	case OWN_LINES: q->options.lines = true; return true;
+	case OWN_NO_NAMES: q->options.no_symbols = true; return true;
 	case OWN_SYMBOLS: return take_symbols(q);
 	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
 	case OPTION_USAGE: return false;
@@ -248,11 +251,11 @@ static bool is_directory(const char *option, const char *path)
 /* SUMS: the view is a report or a summary. */
 static int check_skim(const struct decode_request *q, bool sums)
 {
-	if (!sums && q->view != WORKER_VIEW_BRANCHES)
+	if (!sums && q->options.view != WORKER_VIEW_BRANCHES)
 		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
 						  "--view=summary and --view=branches");
-	if (q->repeat != 0 || q->has_deadline || q->hash || q->threads != 0 ||
-	    q->max_errors != UINT64_MAX || q->retstack_libipt)
+	if (q->options.repeat != 0 || q->options.has_deadline || q->options.hash ||
+	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack_libipt)
 		return say_error(EXIT_CODE_USAGE,
 				 "--skim walks no code: there is nothing for --repeat, --deadline, "
 				 "--hash, --threads, --max-errors and --retstack");
@@ -269,20 +272,20 @@ static bool is_set(const char *name)
 /* Names stand in reports, and in what is told of samples; lines only in reports. */
 static int check_names(const struct decode_request *q)
 {
-	const bool skims = q->skim != WORKER_SKIM_NONE;
+	const bool skims = q->options.skim != WORKER_SKIM_NONE;
 
-	if (q->lines && (q->view != WORKER_VIEW_REPORT || skims))
+	if (q->options.lines && (q->options.view != WORKER_VIEW_REPORT || skims))
 		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
 						  "other views nor with --skim");
-	if ((q->n_symbols > 0 || q->debuginfod) && q->view != WORKER_VIEW_REPORT && !skims)
+	if ((q->n_symbols > 0 || q->debuginfod) && q->options.view != WORKER_VIEW_REPORT && !skims)
 		return say_error(EXIT_CODE_USAGE,
 				 "%s goes with --view=report and with --skim: other views have no "
 				 "names",
 				 q->n_symbols > 0 ? "--symbols" : "--debuginfod");
-	if (q->no_names && (q->lines || q->n_symbols > 0 || q->debuginfod))
+	if (q->options.no_symbols && (q->options.lines || q->n_symbols > 0 || q->debuginfod))
 		return say_error(EXIT_CODE_USAGE,
 				 "either --no-names, or --lines, --symbols and --debuginfod");
-	if (q->no_names && q->view != WORKER_VIEW_REPORT && !skims)
+	if (q->options.no_symbols && q->options.view != WORKER_VIEW_REPORT && !skims)
 		return say_error(EXIT_CODE_USAGE, "--no-names goes with --view=report and with "
 						  "--skim: other views have no names");
 	if (q->debuginfod && !is_set("DEBUGINFOD_URLS"))
@@ -298,23 +301,25 @@ static int check_names(const struct decode_request *q)
 /* What is measured or left out goes with some views only. */
 static int check_effort(const struct decode_request *q)
 {
-	const bool sums = q->view == WORKER_VIEW_REPORT || q->view == WORKER_VIEW_SUMMARY;
+	const bool sums =
+		q->options.view == WORKER_VIEW_REPORT || q->options.view == WORKER_VIEW_SUMMARY;
 
-	if (q->repeat != 0 && q->view != WORKER_VIEW_SUMMARY)
+	if (q->options.repeat != 0 && q->options.view != WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE, "--repeat goes with --view=summary");
-	if (q->has_deadline && !sums)
+	if (q->options.has_deadline && !sums)
 		return say_error(EXIT_CODE_USAGE,
 				 "--deadline goes with --view=report and --view=summary");
-	if (q->has_only_uid &&
-	    (q->view != WORKER_VIEW_REPORT || q->has_deadline || q->skim != WORKER_SKIM_NONE))
+	if (q->options.has_only_uid &&
+	    (q->options.view != WORKER_VIEW_REPORT || q->options.has_deadline ||
+	     q->options.skim != WORKER_SKIM_NONE))
 		return say_error(EXIT_CODE_USAGE, "--only-uid goes with --view=report, and with "
 						  "neither --deadline nor --skim");
-	if (q->repeat != 0 && q->has_deadline)
+	if (q->options.repeat != 0 && q->options.has_deadline)
 		return say_error(EXIT_CODE_USAGE, "either --repeat or --deadline");
-	if (q->threads != 0 && q->view == WORKER_VIEW_PACKETS)
+	if (q->options.threads != 0 && q->options.view == WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE,
 				 "--threads: --view=packets decodes nothing that could be shared");
-	return q->skim != WORKER_SKIM_NONE ? check_skim(q, sums) : 0;
+	return q->options.skim != WORKER_SKIM_NONE ? check_skim(q, sums) : 0;
 }
 
 static int check_form(struct decode_request *q, int operands, bool raw)
@@ -338,17 +343,17 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 	if (!is_directory("--sysroot", q->sysroot) ||
 	    !is_directory("--pevent:sysroot", q->raw.pevents.sysroot))
 		return EXIT_CODE_FAILURE;
-	if (q->hash && q->view != WORKER_VIEW_SUMMARY)
+	if (q->options.hash && q->options.view != WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE, "--hash goes with --view=summary");
-	if (q->settings->json != JSON_UNSET && q->view > WORKER_VIEW_SUMMARY)
+	if (q->settings->json != JSON_UNSET && q->options.view > WORKER_VIEW_SUMMARY)
 		return say_error(EXIT_CODE_USAGE,
 				 "--json goes with --view=report and --view=summary");
-	if (q->gap != 0 && q->view != WORKER_VIEW_PACKETS)
+	if (q->options.gap != 0 && q->options.view != WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE, "--gap goes with --view=packets");
 	if (!raw && (q->show.show & SIDEBAND))
 		return say_error(EXIT_CODE_USAGE, "--sb is about the records of --pevent, which "
 						  "goes with --raw-pt=FILE");
-	if (!show_option_check(&q->show, q->view))
+	if (!show_option_check(&q->show, q->options.view))
 		return EXIT_CODE_USAGE;
 	r = check_names(q);
 	return r != 0 ? r : check_effort(q);
@@ -365,6 +370,19 @@ static void fill_table(struct option to[static N_OPTIONS])
 	to[n] = (struct option){NULL, 0, NULL, 0};
 }
 
+/* What follows from several options. ptxed's --quiet is not only about messages. */
+static void complete(struct decode_request *q)
+{
+	struct decode_options *o = &q->options;
+
+	o->pretty = q->settings->json == JSON_PRETTY;
+	o->show = q->show.show;
+	if (q->settings->quiet && (o->show & WORKER_SHOW_PTXED))
+		o->show |= WORKER_SHOW_QUIET;
+	o->kernel_start = q->raw.pevents.kernel_start;
+	o->debug = q->n_symbols > 0 || q->debuginfod;
+}
+
 int decode_request_parse(struct decode_request *q, int argc, char **argv)
 {
 	struct option options[N_OPTIONS];
@@ -378,5 +396,6 @@ int decode_request_parse(struct decode_request *q, int argc, char **argv)
 	if (q->settings->help || q->settings->version)
 		return 0;
 	q->bundle = raw ? NULL : argv[optind];
+	complete(q);
 	return check_form(q, argc - optind, raw);
 }

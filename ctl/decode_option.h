@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 #include "ctl/debug_files.h"
 #include "ctl/option.h"
@@ -12,22 +12,12 @@
 
 struct decode_request {
 	struct settings *settings;
-	enum worker_view view;
-	bool hash;
+	struct decode_options options; /* for the worker; complete behind decode_request_parse */
 	const char *output, *worker;
 	const char *bundle;  /* or perf.data; NULL: the raw form */
 	const char *sysroot; /* where a perf.data's files are; NULL: where it says */
 	uint64_t max_errors; /* UINT64_MAX: any number */
 	struct show_options show;
-	uint64_t gap; /* from 1; 0: none */
-	bool retstack_libipt;
-	uint32_t repeat, threads; /* 0: not asked for */
-	enum worker_skim skim;
-	bool has_deadline;
-	uint64_t deadline_ns;
-	bool has_only_uid;
-	uint32_t only_uid;
-	bool lines, no_names;
 	const char *symbols[DEBUG_FILES_MAX_DIRS]; /* directories */
 	size_t n_symbols;
 	bool debuginfod;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 #define SHOW_OPTIONS_MAX 48u
 

@@ -8,6 +8,7 @@
 
 #include "daemon/entry.h"
 #include "proto/base.h"
+#include "proto/report.h"
 
 /* Of all the time: what goes into source lines, and what the first attempt has at most. */
 #define LINES_PART    4u
@@ -21,9 +22,18 @@ static uint64_t all_but(uint64_t usec, uint64_t part)
 	return usec - usec / part;
 }
 
-uint64_t attempt_lines_ns(const struct config *c)
+struct decode_options attempt_options(const struct config *c, const struct attempt *a)
 {
-	return c->decode_timeout_usec * 1000u / LINES_PART;
+	return (struct decode_options){
+		.view = WORKER_VIEW_REPORT,
+		.report_limit = REPORT_DEFAULT_LIMIT,
+		.memory_limit = c->decode_memory,
+		.has_deadline = a->deadline_ns != ENTRY_ABSENT,
+		.deadline_ns = a->deadline_ns,
+		.no_symbols = !a->symbols,
+		.lines = a->lines,
+		.lines_ns = c->decode_timeout_usec * 1000u / LINES_PART,
+	};
 }
 
 void attempt_first(const struct config *c, uint64_t deadline_ns, struct attempt *ret)

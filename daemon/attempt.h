@@ -27,7 +27,8 @@ void attempt_first(const struct config *c, uint64_t deadline_ns, struct attempt 
 bool attempt_next(const struct config *c, const struct attempt *last, int result,
 		  const struct worker_outcome *outcome, uint64_t spent_usec, uint64_t deadline_ns,
 		  bool may_hurry, struct attempt *ret);
-/* So much of all the time, on the CPU, may go into source lines: nanoseconds. */
-uint64_t attempt_lines_ns(const struct config *c);
+/* What the decoder is asked for in attempt A: a report, to which the caller adds its own options.
+ */
+struct decode_options attempt_options(const struct config *c, const struct attempt *a);
 /* What of WANTED it did without, "source lines" or "names"; NULL: nothing. */
 const char *attempt_without(const struct attempt *wanted, const struct attempt *had);

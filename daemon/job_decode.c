@@ -101,22 +101,6 @@ static void describe(struct job *job, struct run *a)
 	}
 }
 
-static struct worker_request request_for(const struct job *job, const struct attempt *a)
-{
-	return (struct worker_request){
-		.view = WORKER_VIEW_REPORT,
-		.report_limit = REPORT_DEFAULT_LIMIT,
-		.memory_limit = job->setup.config->decode_memory,
-		.cpu_seconds = cpu_seconds(a->timeout_usec),
-		.has_deadline = a->deadline_ns != ENTRY_ABSENT,
-		.deadline_ns = a->deadline_ns,
-		.keep = 1,
-		.no_symbols = !a->symbols,
-		.lines = a->lines,
-		.lines_ns = attempt_lines_ns(job->setup.config),
-	};
-}
-
 /* Behind it the report is there, or job->report_fd is not. */
 static void run_decoder(struct job *job, struct run *a)
 {
@@ -125,7 +109,8 @@ static void run_decoder(struct job *job, struct run *a)
 	struct worker_job w = {
 		.program = c->worker,
 		.socket = c->decoder_socket,
-		.request = request_for(job, &a->attempt),
+		.request = {.cpu_seconds = cpu_seconds(a->attempt.timeout_usec),
+			    .options = attempt_options(c, &a->attempt)},
 		.timeout_usec = a->attempt.timeout_usec,
 		.progress = on_progress,
 		.image = job_on_image,
@@ -134,6 +119,7 @@ static void run_decoder(struct job *job, struct run *a)
 		.cancel_fd = job->cancel_fd,
 	};
 
+	w.request.options.keep = 1;
 	a->result = memfd_reopen_readonly(job->bundle_fd, &bundle);
 	if (a->result == 0)
 		a->result = report_output_new(&job->report_fd);

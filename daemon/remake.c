@@ -100,16 +100,8 @@ static int try(struct remake_run *run, const struct attempt *a)
 		.program = c->worker,
 		.socket = c->decoder_socket,
 		.bundle_fd = run->task.bundle_fd,
-		.request = {.view = WORKER_VIEW_REPORT,
-			    .report_limit = REPORT_DEFAULT_LIMIT,
-			    .memory_limit = c->decode_memory,
-			    .cpu_seconds = a->timeout_usec / 1000000 + 1,
-			    .threads = 1,
-			    .no_symbols = !a->symbols,
-			    .lines = a->lines,
-			    .lines_ns = attempt_lines_ns(c),
-			    .has_only_uid = 1,
-			    .only_uid = run->task.uid},
+		.request = {.cpu_seconds = a->timeout_usec / 1000000 + 1,
+			    .options = attempt_options(c, a)},
 		.timeout_usec = a->timeout_usec,
 		.image = on_image,
 		.userdata = run,
@@ -117,6 +109,9 @@ static int try(struct remake_run *run, const struct attempt *a)
 	};
 	int r;
 
+	job.request.options.threads = 1;
+	job.request.options.has_only_uid = 1;
+	job.request.options.only_uid = run->task.uid;
 	run->report_fd = close_fd(run->report_fd);
 	r = report_output_new(&run->report_fd);
 	if (r < 0)

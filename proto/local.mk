@@ -8,6 +8,7 @@ proto_libptproto_a_SOURCES = \
 	proto/bundle_write.c \
 	proto/bytes.c proto/bytes.h \
 	proto/channel.c proto/channel.h \
+	proto/decode_options.c proto/decode_options.h \
 	proto/emuoffer.c proto/emuoffer.h \
 	proto/emuring.c proto/emuring.h \
 	proto/emustart.c proto/emustart.h \

@@ -203,7 +203,7 @@ static int answer_debug(struct run *run, const struct worker_message *m)
 	struct worker_image what = {.image = m->image};
 	int fd = -EBADF;
 
-	if (!job->request.debug || ++run->n_debug > WORKER_MAX_DEBUG)
+	if (!job->request.options.debug || ++run->n_debug > WORKER_MAX_DEBUG)
 		return -EBADMSG;
 	what.error = job->debug ? job->debug(job->userdata, m->image, m->build_id, m->build_id_size,
 					     &fd, &what.size)
@@ -215,7 +215,8 @@ static int on_progress(struct run *run, const struct worker_message *m)
 {
 	const struct worker_job *job = run->job;
 
-	if (++run->n_progress > MAX_PROGRESS * MAX_OF((uint64_t)job->request.repeat, UINT64_C(1)))
+	if (++run->n_progress >
+	    MAX_PROGRESS * MAX_OF((uint64_t)job->request.options.repeat, UINT64_C(1)))
 		return -EBADMSG;
 	if (job->progress)
 		job->progress(job->userdata, m->phase, m->percent);

@@ -4,6 +4,7 @@
  */
 #include "decoder/worker/decode_private.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,27 +49,27 @@ static bool is_plain(const struct replay *r)
 	return r->manifest->n_cpus <= 1 && timeline_n_threads(r->timeline) <= 1;
 }
 
-/* Whose code a raw trace is nobody says: a virtual machine's may well be among it. */
-static struct replay_options options_of(const struct decode_job *job)
+/* Nothing says whose code a raw trace is: code of a virtual machine may be among it. */
+static struct flow_config flow_of(const struct decode_job *job)
 {
-	const struct worker_request *request = job->request;
+	const struct decode_options *options = job->options;
 	bool ptxed = job->ptxed != NULL;
 
-	return (struct replay_options){
-		.steps = request->view == WORKER_VIEW_REPORT ||
-			 (request->view == WORKER_VIEW_SUMMARY && request->hash == 0),
-		.marks = ptxed || request->view == WORKER_VIEW_EVENTS ||
-			 request->view == WORKER_VIEW_REPORT,
-		.ticks = ptxed && (request->show & WORKER_SHOW_EVENT_TICK) != 0,
+	return (struct flow_config){
+		.steps = options->view == WORKER_VIEW_REPORT ||
+			 (options->view == WORKER_VIEW_SUMMARY && options->hash == 0),
+		.marks = ptxed || options->view == WORKER_VIEW_EVENTS ||
+			 options->view == WORKER_VIEW_REPORT,
+		.ticks = ptxed && (options->show & WORKER_SHOW_EVENT_TICK) != 0,
 		.guests = is_raw(job->d->replay),
-		.resume_at_psb = ptxed && (request->show & WORKER_SHOW_RESYNC_ON_ERROR) == 0,
-		.resume_at_tip = ptxed && (request->show & WORKER_SHOW_RESYNC_ON_ERROR) != 0,
-		.retstack_libipt = request->retstack_libipt != 0,
+		.resume_at_psb = ptxed && (options->show & WORKER_SHOW_RESYNC_ON_ERROR) == 0,
+		.resume_at_tip = ptxed && (options->show & WORKER_SHOW_RESYNC_ON_ERROR) != 0,
+		.retstack_libipt = options->retstack_libipt,
 		/* libipt's newest decoders look no further. */
 		.cut = ptxed,
-		.threads = request->threads,
+		.threads = options->threads,
 		.crew = job->sink->crew,
-		.memory = request->memory_limit,
+		.memory = options->memory_limit,
 	};
 }
 
@@ -88,8 +89,8 @@ int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata))
 
 	if (stats == NULL)
 		return -ENOMEM;
-	job->plain = is_plain(d->replay) && !(job->request->show & WORKER_SHOW_PLACES);
-	d->replay->options = options_of(job);
+	job->plain = is_plain(d->replay) && !(job->options->show & WORKER_SHOW_PLACES);
+	d->replay->flow = flow_of(job);
 	r = replay_all(d->replay, &consumer);
 	if (r == 0)
 		r = decode_settle(d);
@@ -103,7 +104,7 @@ static int repeat(struct decode_job *job)
 {
 	struct decode *d = job->d;
 	struct replay *replay = d->replay;
-	uint32_t i, n = job->request->repeat;
+	uint32_t i, n = job->options->repeat;
 	int r = 0;
 
 	job->passes = calloc(n, sizeof(*job->passes));
@@ -157,7 +158,7 @@ static int begin_ptxed(struct decode_job *job)
 	if (job->ptxed == NULL)
 		return -ENOMEM;
 	for (i = 0; i < n && result == 0; i++)
-		result = views_ptxed_init(&job->ptxed[i], r, i, job->request, &job->lines);
+		result = views_ptxed_init(&job->ptxed[i], r, i, job->options, &job->lines);
 	if (result == 0 && n > 0)
 		views_ptxed_begin(&job->ptxed[0]);
 	return result;
@@ -187,15 +188,15 @@ static void finish_ptxed(struct decode_job *job)
 /* The packets before a gap of the report; -ENODATA: it has none of that number. */
 static int write_before_gap(struct decode_job *job)
 {
-	const struct worker_request *request = job->request;
+	const struct decode_options *options = job->options;
 	const struct gaps *gaps = &job->d->gaps;
 	const struct gap *gap;
 
-	if (request->gap > gaps->n)
+	if (options->gap > gaps->n)
 		return -ENODATA;
-	gap = &gaps->list[request->gap - 1];
+	gap = &gaps->list[options->gap - 1];
 	if (gap->trace != SIZE_MAX && gap->offset != MANIFEST_ABSENT)
-		return views_packets_before(job->d->replay->bundle, request, gap->trace,
+		return views_packets_before(job->d->replay->bundle, options, gap->trace,
 					    gap->offset, gap->kind, &job->lines);
 	/* Something that the trace knows nothing of. */
 	lines_print(&job->lines, "# gap %s\n", fault_name(gap->kind));
@@ -204,24 +205,16 @@ static int write_before_gap(struct decode_job *job)
 
 static int write_result(struct decode_job *job)
 {
-	const struct worker_request *request = job->request;
-	const struct report_options options = {
-		.limit = request->report_limit,
-		.pretty = request->pretty,
-		.no_symbols = request->no_symbols != 0,
-		.lines = request->lines != 0 && request->no_symbols == 0,
-		.lines_ns = request->lines_ns,
-		.version = job->sink->version,
-	};
+	const struct decode_options *options = job->options;
 
-	switch (request->view) {
+	switch (options->view) {
 	case WORKER_VIEW_REPORT:
 		tally_end(&job->d->tally);
 		marks_end(&job->d->marks);
 		tell(job, WORKER_PHASE_SYMBOLIZE, 100);
-		return report_write(job->d, &options, job->sink->fd);
+		return report_write(job->d, options, job->sink->version, job->sink->fd);
 	case WORKER_VIEW_SUMMARY:
-		return views_summary(job->d, request->hash, request->pretty, job->sink->fd);
+		return views_summary(job->d, options->hash, options->pretty, job->sink->fd);
 	case WORKER_VIEW_PACKETS: return write_before_gap(job);
 	default: finish_ptxed(job); return lines_flush(&job->lines);
 	}
@@ -233,17 +226,17 @@ static int keep_images(const struct decode_job *job)
 {
 	const struct decode_sink *sink = job->sink;
 
-	if (!job->request->keep || sink->keep == NULL)
+	if (!job->options->keep || sink->keep == NULL)
 		return 0;
-	return image_set_needed(job->d->replay->images, !job->request->no_symbols, sink->keep,
+	return image_set_needed(job->d->replay->images, !job->options->no_symbols, sink->keep,
 				sink->userdata);
 }
 
 static int replay(struct decode_job *job)
 {
-	if (job->request->has_deadline)
+	if (job->options->has_deadline)
 		return decode_rounds(job);
-	return job->request->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
+	return job->options->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
 }
 
 static int run(struct decode_job *job)
@@ -310,9 +303,9 @@ static uint64_t clocks_cost(const struct bundle *bundle)
 static int open_replay(const struct bundle *bundle, const struct decode_job *job,
 		       struct replay **ret)
 {
-	const struct worker_request *request = job->request;
+	const struct decode_options *options = job->options;
 
-	if (request->has_deadline && request->deadline_ns / 10 < clocks_cost(bundle))
+	if (options->has_deadline && options->deadline_ns / 10 < clocks_cost(bundle))
 		return replay_new_with(bundle, job->sink->loader, skim_clocks_newest, ret);
 	return replay_new(bundle, job->sink->loader, ret);
 }
@@ -325,21 +318,21 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	int r = open_replay(bundle, job, &replay);
 
 	if (r == 0)
-		r = permit_init(&permit, bundle_manifest(bundle), job->request);
+		r = permit_init(&permit, bundle_manifest(bundle), job->options);
 	if (r != 0)
 		return r;
 	replay->permit = &permit;
 	/* Without its text the kernel is a gap. */
 	if (permit_is_limited(&permit))
 		replay_kernel_forget(replay);
-	if (job->request->no_symbols)
+	if (job->options->no_symbols)
 		symbols_leave_out(replay->symbols);
-	else if (job->request->debug)
+	else if (job->options->debug)
 		symbols_use_debug_files(replay->symbols);
 	r = decode_init(&d, replay);
 	job->d = &d;
-	if (r == 0 && job->request->view == WORKER_VIEW_INSNS &&
-	    (job->request->show & WORKER_SHOW_PTXED) != 0)
+	if (r == 0 && job->options->view == WORKER_VIEW_INSNS &&
+	    (job->options->show & WORKER_SHOW_PTXED) != 0)
 		r = begin_ptxed(job);
 	if (r == 0)
 		r = run(job);
@@ -350,40 +343,19 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	return r;
 }
 
-/* Whoever sent it, options that the view knows nothing of are a misunderstanding. */
-static bool is_sound(const struct worker_request *q)
-{
-	const bool sums = q->view == WORKER_VIEW_REPORT || q->view == WORKER_VIEW_SUMMARY;
-
-	if (q->view > WORKER_VIEW_EVENTS || q->skim > WORKER_SKIM_TIP ||
-	    q->repeat > WORKER_MAX_REPEAT || q->threads > WORKER_MAX_THREADS)
-		return false;
-	if (q->has_only_uid && (q->view != WORKER_VIEW_REPORT || q->skim != WORKER_SKIM_NONE ||
-				q->repeat > 0 || q->gap > 0 || q->keep || q->has_deadline))
-		return false;
-	if (q->lines && (q->view != WORKER_VIEW_REPORT || q->skim != WORKER_SKIM_NONE))
-		return false;
-	if (q->skim != WORKER_SKIM_NONE)
-		return q->repeat == 0 && !q->has_deadline && !q->hash && q->gap == 0;
-	if (q->repeat > 0)
-		return q->view == WORKER_VIEW_SUMMARY && !q->has_deadline;
-	return !q->has_deadline || sums;
-}
-
-int decode_run(const struct bundle *bundle, const struct worker_request *request,
+int decode_run(const struct bundle *bundle, const struct decode_options *options,
 	       const struct decode_sink *sink, uint64_t *ret_faults)
 {
-	struct decode_job job = {.request = request, .sink = sink};
+	struct decode_job job = {.options = options, .sink = sink};
 	int r;
 
 	*ret_faults = 0;
-	if (!is_sound(request))
-		return -EINVAL;
-	if (request->skim != WORKER_SKIM_NONE)
-		return skim_run(bundle, request, sink, ret_faults);
+	assert(decode_options_are_sound(options));
+	if (options->skim != WORKER_SKIM_NONE)
+		return skim_run(bundle, options, sink, ret_faults);
 	r = lines_init(&job.lines, sink->fd);
-	if (r == 0 && request->view == WORKER_VIEW_PACKETS && request->gap == 0)
-		r = views_packets(bundle, request, &job.lines);
+	if (r == 0 && options->view == WORKER_VIEW_PACKETS && options->gap == 0)
+		r = views_packets(bundle, options, &job.lines);
 	else if (r == 0)
 		r = decode_flow(bundle, &job, ret_faults);
 	lines_done(&job.lines);

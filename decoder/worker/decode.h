@@ -1,5 +1,5 @@
 /*
- * One request: replay every CPU of a bundle into what the view needs, and write it.
+ * One decode: replay every CPU of a bundle into what the view needs, and write it.
  */
 #pragma once
 
@@ -75,9 +75,10 @@ struct decode_sink {
 	struct crew *crew;		   /* of threads; NULL: they are started */
 };
 
-/* *ret_faults: gaps found. 0 or -errno: -EINVAL an unknown view, -ENODATA a gap that is not there,
- * -ENOMEM, -E2BIG a report that does not fit its limit even when all is cut, or of the output. */
-int decode_run(const struct bundle *bundle, const struct worker_request *request,
+/* OPTIONS are sound (decode_options_are_sound). *ret_faults: gaps found. 0 or -errno: -ENODATA a
+ * gap that is not there, -ENOMEM, -E2BIG a report that does not fit its limit even when all is cut,
+ * or of the output. */
+int decode_run(const struct bundle *bundle, const struct decode_options *options,
 	       const struct decode_sink *sink, uint64_t *ret_faults);
 
 /* Sums over the CPUs. */

@@ -13,7 +13,7 @@
 /* One request on its way. */
 struct decode_job {
 	struct decode *d;
-	const struct worker_request *request;
+	const struct decode_options *options;
 	const struct decode_sink *sink;
 	struct lines lines; /* for the views that are lines */
 	bool plain;	    /* there is but one thread on one CPU, which need not be said */

@@ -120,7 +120,7 @@ static int run_last(struct decode_job *job, unsigned until)
 {
 	const struct decode_window *window = &job->d->window;
 
-	if (window->complete || job->request->view != WORKER_VIEW_REPORT)
+	if (window->complete || job->options->view != WORKER_VIEW_REPORT)
 		return 0;
 	job->until = tenths(window->deadline_ns, until);
 	return decode_last(job);
@@ -181,7 +181,7 @@ int decode_rounds(struct decode_job *job)
 	if (r < 0)
 		return r;
 	job->d->window.limited = true;
-	job->d->window.deadline_ns = job->request->deadline_ns;
+	job->d->window.deadline_ns = job->options->deadline_ns;
 	job->d->window.bytes = rounds.bytes;
 	job->parts = calloc(rounds.n_cpus + 1, sizeof(*job->parts));
 	r = job->parts != NULL ? run_all(job, &rounds) : -ENOMEM;

@@ -126,13 +126,13 @@ static int write_ptxed(struct decode_job *job, const struct replay_stretch *s)
 
 static int write_lines(struct decode_job *job, const struct replay_stretch *s)
 {
-	const struct worker_request *request = job->request;
+	const struct decode_options *options = job->options;
 
 	if (!job->plain)
 		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
-	if (request->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&job->lines, s, !job->plain, request->show);
-	if (request->view == WORKER_VIEW_EVENTS)
+	if (options->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&job->lines, s, !job->plain, options->show);
+	if (options->view == WORKER_VIEW_EVENTS)
 		return views_events(&job->lines, s);
 	if (job->ptxed != NULL)
 		return write_ptxed(job, s);
@@ -141,13 +141,13 @@ static int write_lines(struct decode_job *job, const struct replay_stretch *s)
 
 static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 {
-	switch (job->request->view) {
+	switch (job->options->view) {
 	case WORKER_VIEW_REPORT: return tally(job->d, s);
 	case WORKER_VIEW_BRANCHES:
 	case WORKER_VIEW_INSNS:
 	case WORKER_VIEW_EVENTS: return write_lines(job, s);
 	default:
-		return job->request->hash ? hash_stretch(job->d, s)
+		return job->options->hash ? hash_stretch(job->d, s)
 					  : steps_count_stretch(&job->d->counts, s);
 	}
 }

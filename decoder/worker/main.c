@@ -48,7 +48,8 @@ struct parent {
 };
 
 struct order {
-	struct worker_request request;
+	struct decode_options options;
+	uint64_t cpu_seconds;
 	int bundle_fd, output_fd;
 	uint64_t bundle_bytes;
 	struct crew *crew; /* all threads that there will be */
@@ -56,18 +57,27 @@ struct order {
 
 static int receive_order(struct order *ret)
 {
+	struct worker_request request;
 	int fds[2];
 	size_t size, n;
-	int r = channel_receive(CHANNEL_FD, &ret->request, sizeof(ret->request), &size, fds,
-				ARRAY_SIZE(fds), &n);
+	int r = channel_receive(CHANNEL_FD, &request, sizeof(request), &size, fds, ARRAY_SIZE(fds),
+				&n);
 
 	if (r != 0)
 		return r < 0 ? r : -EPIPE;
-	if (size != sizeof(ret->request) || n != 2)
+	if (size != sizeof(request) || n != 2)
 		return -EPROTO;
-	ret->bundle_fd = fds[0];
-	ret->output_fd = fds[1];
-	return ret->request.version == WORKER_REQUEST_VERSION ? 0 : -EPROTONOSUPPORT;
+	if (request.version != WORKER_REQUEST_VERSION)
+		return -EPROTONOSUPPORT;
+	if (!decode_options_are_sound(&request.options))
+		return -EINVAL;
+	*ret = (struct order){
+		.options = request.options,
+		.cpu_seconds = request.cpu_seconds,
+		.bundle_fd = fds[0],
+		.output_fd = fds[1],
+	};
+	return 0;
 }
 
 /* A broken channel is the parent's business: it sees the end of this process. */
@@ -119,9 +129,9 @@ static uint64_t file_limit(const struct order *order)
 {
 	off_t at = lseek(order->output_fd, 0, SEEK_CUR);
 
-	if (order->request.view != WORKER_VIEW_REPORT || order->request.report_limit == 0 || at < 0)
+	if (order->options.view != WORKER_VIEW_REPORT || order->options.report_limit == 0 || at < 0)
 		return 0;
-	return (uint64_t)at + order->request.report_limit + FILE_SLACK;
+	return (uint64_t)at + order->options.report_limit + FILE_SLACK;
 }
 
 /* Whoever started us may not be who can end us: without him nobody wants the report. */
@@ -139,14 +149,14 @@ static void end_with_channel(void *userdata)
 /* Besides the main thread; none where nothing is walked by several. */
 static uint32_t count_walkers(const struct order *order)
 {
-	const struct worker_request *q = &order->request;
-	uint64_t n = q->threads != 0 ? q->threads : ahead_count_cpus();
+	const struct decode_options *o = &order->options;
+	uint64_t n = o->threads != 0 ? o->threads : ahead_count_cpus();
 
-	if ((q->view != WORKER_VIEW_REPORT && q->view != WORKER_VIEW_SUMMARY) ||
-	    q->skim != WORKER_SKIM_NONE || order->bundle_bytes < THREADS_WORTH_BYTES)
+	if ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_SUMMARY) ||
+	    o->skim != WORKER_SKIM_NONE || order->bundle_bytes < THREADS_WORTH_BYTES)
 		return 0;
-	if (q->memory_limit > 0)
-		n = MIN_OF(n, q->memory_limit / MEMORY_PER_THREAD + 1);
+	if (o->memory_limit > 0)
+		n = MIN_OF(n, o->memory_limit / MEMORY_PER_THREAD + 1);
 	return (uint32_t)MIN_OF(n, (uint64_t)CREW_MAX_THREADS) - 1;
 }
 
@@ -170,7 +180,7 @@ static int enter(struct order *order)
 		.n_keep = ARRAY_SIZE(keep),
 		.channel = CHANNEL_FD,
 		.more_fds = ASK_MAX_OPEN,
-		.cpu_seconds = order->request.cpu_seconds,
+		.cpu_seconds = order->cpu_seconds,
 		.file_bytes = file_limit(order),
 		.start = start_threads,
 		.userdata = order,
@@ -182,10 +192,10 @@ static int enter(struct order *order)
 	if (fstat(order->bundle_fd, &st) < 0)
 		return -errno;
 	order->bundle_bytes = (uint64_t)st.st_size;
-	if (order->request.memory_limit > 0) {
-		limits.memory_bytes = order->request.memory_limit;
+	if (order->options.memory_limit > 0) {
+		limits.memory_bytes = order->options.memory_limit;
 		limits.address_bytes =
-			order->bundle_bytes + order->request.memory_limit + IMAGE_MAX_RESERVED;
+			order->bundle_bytes + order->options.memory_limit + IMAGE_MAX_RESERVED;
 	}
 	r = sandbox_enter(&limits, &missing);
 	/* <4>: warning, <6>: information, as sd-daemon(3) has it. */
@@ -199,11 +209,11 @@ static int enter(struct order *order)
 }
 
 /* Images may have half of the memory: what is decoded needs the other. */
-static uint64_t image_limit(const struct worker_request *request)
+static uint64_t image_limit(const struct decode_options *options)
 {
-	if (request->memory_limit == 0)
+	if (options->memory_limit == 0)
 		return IMAGE_MAX_FILLED;
-	return MIN_OF(request->memory_limit / 2, IMAGE_MAX_FILLED);
+	return MIN_OF(options->memory_limit / 2, IMAGE_MAX_FILLED);
 }
 
 static int decode(const struct order *order, uint64_t began, const char *version,
@@ -228,9 +238,9 @@ static int decode(const struct order *order, uint64_t began, const char *version
 	if (r < 0)
 		return r;
 	ask_init(ask, CHANNEL_FD, (uint32_t)bundle_manifest(bundle)->n_images,
-		 order->request.debug != 0);
-	loader = ask_loader(ask, image_limit(&order->request));
-	r = decode_run(bundle, &order->request, &sink, ret_faults);
+		 order->options.debug != 0);
+	loader = ask_loader(ask, image_limit(&order->options));
+	r = decode_run(bundle, &order->options, &sink, ret_faults);
 	ask_done(ask);
 	return r;
 }

@@ -1,5 +1,5 @@
 /*
- * Manifest and request -> who may be told of. Called by decode.c, decode_stretch.c and the report.
+ * Manifest and options -> who may be told of. Called by decode.c, decode_stretch.c and the report.
  */
 #include "decoder/worker/permit.h"
 
@@ -37,12 +37,12 @@ static void join_same(struct permit *p)
 	p->n = n;
 }
 
-int permit_init(struct permit *p, const struct manifest *m, const struct worker_request *request)
+int permit_init(struct permit *p, const struct manifest *m, const struct decode_options *options)
 {
 	size_t i;
 
 	*p = (struct permit){
-		.only = request->has_only_uid, .uid = request->only_uid, .excluding = m->excluding};
+		.only = options->has_only_uid, .uid = options->only_uid, .excluding = m->excluding};
 	p->processes = calloc(m->n_processes + 1, sizeof(*p->processes));
 	if (p->processes == NULL)
 		return -ENOMEM;

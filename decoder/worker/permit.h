@@ -1,5 +1,5 @@
 /*
- * Of whom a decode may tell: of one user alone (worker_request.only_uid), and of nobody whom the
+ * Of whom a decode may tell: of one user alone (decode_options.only_uid), and of nobody whom the
  * recorder was told to leave alone (struct manifest_process, excluded).
  *
  * Decoding itself goes through all that is there, as whose stretch it is can only be told from all;
@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/decode_options.h"
 #include "proto/manifest.h"
-#include "proto/worker.h"
 #include "sideband/timeline.h"
 
 struct permit_process {
@@ -33,7 +33,7 @@ struct permit {
 enum permit_answer { PERMIT_YES = 0, PERMIT_EXCLUDED, PERMIT_NOT };
 
 /* P with neither is one that permits everything. 0 or -ENOMEM. */
-int permit_init(struct permit *p, const struct manifest *m, const struct worker_request *request);
+int permit_init(struct permit *p, const struct manifest *m, const struct decode_options *options);
 void permit_done(struct permit *p);
 /* In all of these P may be NULL: everything is permitted. */
 /* Is it one user alone of whom may be told? */

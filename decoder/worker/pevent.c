@@ -299,7 +299,7 @@ void pevent_event(struct pevent *p, const struct pevent_event *event)
 	}
 }
 
-int pevent_new(const struct bundle *b, const struct worker_request *request, struct lines *l,
+int pevent_new(const struct bundle *b, const struct decode_options *options, struct lines *l,
 	       struct pevent **ret)
 {
 	const struct manifest *m = bundle_manifest(b);
@@ -312,8 +312,8 @@ int pevent_new(const struct bundle *b, const struct worker_request *request, str
 	if (p == NULL)
 		return -ENOMEM;
 	p->lines = l;
-	p->show = request->show;
-	p->kernel_start = request->kernel_start != 0 ? request->kernel_start : UINT64_C(1) << 63;
+	p->show = options->show;
+	p->kernel_start = options->kernel_start != 0 ? options->kernel_start : UINT64_C(1) << 63;
 	p->n = m->n_pevents;
 	/* The last one first, so that of records with the same time the first file's come first. */
 	for (size_t i = p->n; i > 0; i--) {

@@ -10,7 +10,7 @@
 
 #include "decoder/worker/lines.h"
 #include "proto/bundle.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 struct pevent;
 
@@ -27,9 +27,9 @@ struct pevent_event {
 	uint64_t ip;
 };
 
-/* Of the request its show and kernel_start are used. *ret is NULL where the bundle has no such
+/* Of OPTIONS show and kernel_start are used. *ret is NULL where the bundle has no such
  * file. All is borrowed until pevent_free. 0 or -ENOMEM. */
-int pevent_new(const struct bundle *b, const struct worker_request *request, struct lines *l,
+int pevent_new(const struct bundle *b, const struct decode_options *options, struct lines *l,
 	       struct pevent **ret);
 void pevent_free(struct pevent *p);
 void pevent_freep(struct pevent **p);

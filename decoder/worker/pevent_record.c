@@ -12,7 +12,7 @@
 
 #include "proto/base.h"
 #include "proto/bytes.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 struct pevent_field {
 	const char *label;

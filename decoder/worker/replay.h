@@ -20,14 +20,6 @@
 #include "sideband/symbols.h"
 #include "sideband/timeline.h"
 
-/* What a consumer wants of the flows; see struct flow_config. */
-struct replay_options {
-	bool steps, marks, ticks, guests, resume_at_psb, resume_at_tip, retstack_libipt, cut;
-	uint32_t threads;  /* that decode; 0: one for each CPU that may be used */
-	struct crew *crew; /* whose they are; NULL: they are started */
-	uint64_t memory;   /* of this process; 0: there is no limit */
-};
-
 /* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all), up to END (0: its
  * size). */
 struct replay_part {
@@ -43,9 +35,12 @@ struct replay {
 	struct timeline *timeline;
 	struct image_set *images;
 	struct symbols *symbols;
-	const struct permit *permit;   /* of whom may be told; borrowed, NULL: of all */
-	uint64_t bad_records;	       /* of the sideband, skipped */
-	struct replay_options options; /* all off; to be set before it is walked */
+	const struct permit *permit; /* of whom may be told; borrowed, NULL: of all */
+	uint64_t bad_records;	     /* of the sideband, skipped */
+	/* What the consumer wants of the flows, all off at first; to be set before a walk: steps,
+	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, threads, crew.
+	 * Memory is the limit of this process. The walks set the other members. */
+	struct flow_config flow;
 	/* What is walked, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
 	const struct replay_part *parts;
 	struct stopwatch *watch; /* runs while the flows do; borrowed, NULL: nobody wants to know */

@@ -83,7 +83,7 @@ static void write_generator(const struct report *r, struct json_writer *w)
 	json_string(w, "schemaVersion", REPORT_SCHEMA_VERSION);
 	json_begin_object(w, "generator");
 	json_string(w, "name", "ptsnap-decode");
-	json_string(w, "version", r->options->version);
+	json_string(w, "version", r->version);
 	json_end_object(w);
 	json_string(w, "id", r->m->id);
 }
@@ -252,8 +252,8 @@ static int plan(struct report *r)
 {
 	size_t i;
 
-	if (r->options->limit > 0)
-		return plan_within(r, r->options->limit);
+	if (r->options->report_limit > 0)
+		return plan_within(r, r->options->report_limit);
 	r->branches_kept = REPORT_LAST_BRANCHES;
 	for (i = 0; i < REPORT_N_LISTS; i++)
 		r->lists[i].kept = r->lists[i].total;
@@ -285,7 +285,7 @@ static int prepare(struct report *r)
 static int stream(const struct report *r, int fd)
 {
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
-	int result = json_writer_new_fd(fd, r->options->limit, r->options->pretty, &w);
+	int result = json_writer_new_fd(fd, r->options->report_limit, r->options->pretty, &w);
 
 	if (result < 0)
 		return result;
@@ -293,9 +293,11 @@ static int stream(const struct report *r, int fd)
 	return json_writer_finish(w);
 }
 
-int report_write(struct decode *d, const struct report_options *options, int fd)
+int report_write(struct decode *d, const struct decode_options *options, const char *version,
+		 int fd)
 {
-	struct report r = {.d = d, .m = d->replay->manifest, .options = options};
+	struct report r = {
+		.d = d, .m = d->replay->manifest, .options = options, .version = version};
 	int result;
 
 	r.symbols = calloc(REPORT_SYMBOLS, sizeof(*r.symbols));

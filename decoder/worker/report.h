@@ -8,17 +8,9 @@
 
 #include "decoder/worker/decode.h"
 
-struct report_options {
-	uint64_t limit; /* bytes; 0: none */
-	bool pretty;
-	bool no_symbols;     /* none were read: said in it */
-	bool lines;	     /* with source lines and inlined functions */
-	uint64_t lines_ns;   /* for no longer than that, of CPU time; 0: no limit */
-	const char *version; /* of this program */
-};
-
-/* Writes to FD. What does not fit the limit is cut in this order, and said in "cut": functions,
- * turns and what came besides branches, the threads' last branches, gaps, images, processes,
- * threads, CPUs. 0, -ENOMEM, -E2BIG (what cannot be cut is larger than the limit) or -errno of
- * write. */
-int report_write(struct decode *d, const struct report_options *options, int fd);
+/* Writes to FD. VERSION: of this program. What does not fit OPTIONS->report_limit is cut in this
+ * order, and said in "cut": functions, turns and what came besides branches, the threads' last
+ * branches, gaps, images, processes, threads, CPUs. 0, -ENOMEM, -E2BIG (what cannot be cut is
+ * larger than the limit) or -errno of write. */
+int report_write(struct decode *d, const struct decode_options *options, const char *version,
+		 int fd);

@@ -89,7 +89,8 @@ struct report_source;
 struct report {
 	struct decode *d; /* borrowed */
 	const struct manifest *m;
-	const struct report_options *options;
+	const struct decode_options *options;
+	const char *version; /* of this program */
 	struct report_list lists[REPORT_N_LISTS];
 	bool measuring;	      /* sizes are to be upper bounds */
 	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */

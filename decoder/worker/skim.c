@@ -18,7 +18,7 @@
 #include "proto/base.h"
 
 struct skim {
-	const struct worker_request *request;
+	const struct decode_options *options;
 	const struct decode_sink *sink;
 	struct replay *replay;
 	struct skim_counts *counts; /* of each CPU of the manifest */
@@ -59,7 +59,7 @@ static struct skim_config config_of(const struct skim *k, size_t index)
 	bool known = m->have_cpu && m->cpu_intel;
 	struct skim_config config = {
 		.start = start_of(k, index),
-		.psb_only = k->request->skim == WORKER_SKIM_PSB,
+		.psb_only = k->options->skim == WORKER_SKIM_PSB,
 		.errata = errata_for(known ? m->cpu_family : 0, known ? m->cpu_model : 0),
 		.timing = {.mtc_period = m->mtc_period,
 			   .max_nonturbo_ratio = m->max_nonturbo_ratio,
@@ -80,12 +80,12 @@ static int on_sample(struct skim *k, size_t index, const struct skim_sample *s,
 	const struct skim_owner *owner;
 	int r;
 
-	if (k->request->view == WORKER_VIEW_SUMMARY)
+	if (k->options->view == WORKER_VIEW_SUMMARY)
 		return 0;
 	r = skim_whose(whose, s, &owner);
 	if (r != 0)
 		return r;
-	if (k->request->view == WORKER_VIEW_REPORT)
+	if (k->options->view == WORKER_VIEW_REPORT)
 		return skim_map_add(&k->map, index, s, owner);
 	return skim_lines_write(&k->lines, index, s, owner);
 }
@@ -102,7 +102,7 @@ static int skim_cpu(struct skim *k, size_t index)
 	skim_whose_init(&whose, k->replay, index);
 	while (r == 0 && skim_reader_next(&reader, &s))
 		r = on_sample(k, index, &s, &whose);
-	if (k->request->view == WORKER_VIEW_REPORT)
+	if (k->options->view == WORKER_VIEW_REPORT)
 		skim_map_end(&k->map, config.size);
 	k->counts[index] = reader.counts;
 	return r;
@@ -159,7 +159,7 @@ static int run_lines(struct skim *k)
 	int r = lines_init(&lines, k->sink->fd);
 
 	if (r == 0)
-		r = skim_lines_init(&k->lines, k->replay, k->request->show, &lines);
+		r = skim_lines_init(&k->lines, k->replay, k->options->show, &lines);
 	if (r == 0)
 		r = skim_all(k);
 	if (r == 0)
@@ -173,11 +173,11 @@ static int write_json(const struct skim *k)
 {
 	const struct skim_json json = {
 		.replay = k->replay,
-		.skim = k->request->skim == WORKER_SKIM_PSB ? "psb" : "tip",
+		.skim = k->options->skim == WORKER_SKIM_PSB ? "psb" : "tip",
 		.counts = k->counts,
-		.map = k->request->view == WORKER_VIEW_REPORT ? &k->map : NULL,
-		.limit = k->request->report_limit,
-		.pretty = k->request->pretty,
+		.map = k->options->view == WORKER_VIEW_REPORT ? &k->map : NULL,
+		.limit = k->options->report_limit,
+		.pretty = k->options->pretty,
 		.fd = k->sink->fd,
 	};
 
@@ -189,11 +189,11 @@ static int run(struct skim *k)
 {
 	int r;
 
-	if (k->request->view == WORKER_VIEW_BRANCHES)
+	if (k->options->view == WORKER_VIEW_BRANCHES)
 		r = run_lines(k);
 	else
-		r = k->request->view == WORKER_VIEW_REPORT ? run_map(k) : skim_all(k);
-	if (r == 0 && k->request->view != WORKER_VIEW_BRANCHES)
+		r = k->options->view == WORKER_VIEW_REPORT ? run_map(k) : skim_all(k);
+	if (r == 0 && k->options->view != WORKER_VIEW_BRANCHES)
 		r = write_json(k);
 	tell(k, WORKER_PHASE_WRITE, 100);
 	return r;
@@ -208,36 +208,28 @@ static uint64_t count_faults(const struct skim *k)
 	return n;
 }
 
-static bool is_view(uint32_t view)
-{
-	return view == WORKER_VIEW_REPORT || view == WORKER_VIEW_SUMMARY ||
-	       view == WORKER_VIEW_BRANCHES;
-}
-
 /* With TIPs the shift is worth a look at more of the trace than the PSBs: a few samples suit a
  * wrong one, too. */
 static int load(struct skim *k, const struct bundle *bundle)
 {
-	if (k->request->skim == WORKER_SKIM_TIP)
+	if (k->options->skim == WORKER_SKIM_TIP)
 		return replay_new(bundle, k->sink->loader, &k->replay);
 	return replay_new_with(bundle, k->sink->loader, skim_clocks, &k->replay);
 }
 
-int skim_run(const struct bundle *bundle, const struct worker_request *request,
+int skim_run(const struct bundle *bundle, const struct decode_options *options,
 	     const struct decode_sink *sink, uint64_t *ret_faults)
 {
-	struct skim k = {.request = request, .sink = sink};
+	struct skim k = {.options = options, .sink = sink};
 	int r;
 
 	*ret_faults = 0;
-	if (!is_view(request->view))
-		return -EINVAL;
 	k.counts = calloc(bundle_manifest(bundle)->n_cpus + 1, sizeof(*k.counts));
 	r = k.counts == NULL ? -ENOMEM : load(&k, bundle);
 	if (r == 0) {
-		if (request->no_symbols)
+		if (options->no_symbols)
 			symbols_leave_out(k.replay->symbols);
-		else if (request->debug)
+		else if (options->debug)
 			symbols_use_debug_files(k.replay->symbols);
 		r = run(&k);
 		*ret_faults = count_faults(&k);

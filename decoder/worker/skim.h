@@ -6,11 +6,11 @@
 
 #include "decoder/worker/decode.h"
 #include "proto/bundle.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
-/* REQUEST asks for a skim (request->skim). WORKER_VIEW_REPORT: the map as JSON, within
- * request->report_limit; WORKER_VIEW_SUMMARY: its totals; WORKER_VIEW_BRANCHES: a line a sample.
- * *ret_faults: packets that could not be read, and overflows. 0 or -errno: -EINVAL another view,
+/* REQUEST asks for a skim (options->skim). WORKER_VIEW_REPORT: the map as JSON, within
+ * options->report_limit; WORKER_VIEW_SUMMARY: its totals; WORKER_VIEW_BRANCHES: a line a sample.
+ * *ret_faults: packets that could not be read, and overflows. 0 or -errno:
  * -ENOMEM, -E2BIG a map that does not fit its limit even when all is cut, or of the output. */
-int skim_run(const struct bundle *bundle, const struct worker_request *request,
+int skim_run(const struct bundle *bundle, const struct decode_options *options,
 	     const struct decode_sink *sink, uint64_t *ret_faults);

@@ -10,7 +10,7 @@
 #include "decoder/insn.h"
 #include "decoder/worker/scan.h"
 #include "proto/base.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 #define MAX_NAME 1024u /* bytes of a symbol or path */
 #define NSEC_SEC UINT64_C(1000000000)

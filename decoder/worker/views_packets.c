@@ -37,7 +37,7 @@ static struct errata errata_of(const struct manifest *m)
 }
 
 static void dump_init(struct dump *d, const struct bundle *b, size_t index,
-		      const struct worker_request *request, struct lines *l)
+		      const struct decode_options *options, struct lines *l)
 {
 	const struct manifest *m = bundle_manifest(b);
 	const struct errata e = errata_of(m);
@@ -47,14 +47,14 @@ static void dump_init(struct dump *d, const struct bundle *b, size_t index,
 		.tsc_art_num = m->tsc_art_num,
 		.tsc_art_den = m->tsc_art_den,
 		.cyc_lost_at_psb = e.skl168,
-		.no_calibration = request->show & WORKER_SHOW_NO_TCAL,
-		.no_cyc = request->show & WORKER_SHOW_NO_CYC,
-		.keep_calibration = request->show & WORKER_SHOW_KEEP_TCAL,
+		.no_calibration = options->show & WORKER_SHOW_NO_TCAL,
+		.no_cyc = options->show & WORKER_SHOW_NO_CYC,
+		.keep_calibration = options->show & WORKER_SHOW_KEEP_TCAL,
 	};
 	size_t size;
 
 	*d = (struct dump){.plain = is_raw(m)};
-	packet_line_init(&d->line, request->show, &config, l);
+	packet_line_init(&d->line, options->show, &config, l);
 	d->trace = bundle_cpu(b, index, &size);
 	d->end = d->trace + size;
 	d->c.end = d->end;
@@ -110,21 +110,21 @@ static void write_packet(struct dump *d)
 	d->c.pos = d->end;
 }
 
-static int write_cpu(const struct bundle *b, const struct worker_request *request, size_t index,
+static int write_cpu(const struct bundle *b, const struct decode_options *options, size_t index,
 		     struct lines *l)
 {
 	CLEANUP(pevent_freep) struct pevent *pevent = NULL;
 	struct dump d;
 	int r = 0;
 
-	dump_init(&d, b, index, request, l);
+	dump_init(&d, b, index, options, l);
 	/* They are nobody's in particular. */
 	if (index == 0)
-		r = pevent_new(b, request, l, &pevent);
+		r = pevent_new(b, options, l, &pevent);
 	if (r < 0)
 		return r;
 	d.line.pevent = pevent;
-	begin_at(&d, request->show & WORKER_SHOW_NO_SYNC ? d.trace : sync_find(d.trace, d.end));
+	begin_at(&d, options->show & WORKER_SHOW_NO_SYNC ? d.trace : sync_find(d.trace, d.end));
 	note_head(&d);
 	while (d.c.pos < d.end && l->error == 0)
 		write_packet(&d);
@@ -142,7 +142,7 @@ static void write_number(const struct manifest *m, size_t index, struct lines *l
 		lines_print(l, "# cpu %u\n", m->cpus[index].cpu);
 }
 
-int views_packets(const struct bundle *b, const struct worker_request *request, struct lines *l)
+int views_packets(const struct bundle *b, const struct decode_options *options, struct lines *l)
 {
 	const struct manifest *m = bundle_manifest(b);
 	int r = 0;
@@ -151,7 +151,7 @@ int views_packets(const struct bundle *b, const struct worker_request *request, 
 		lines_print(l, "[0: failed to determine errata: unknown cpu]\n");
 	for (size_t i = 0; i < m->n_cpus && r == 0; i++) {
 		write_number(m, i, l);
-		r = write_cpu(b, request, i, l);
+		r = write_cpu(b, options, i, l);
 	}
 	return r == 0 ? lines_flush(l) : r;
 }
@@ -170,13 +170,13 @@ static const uint8_t *last_psb(const struct dump *d, const uint8_t *pos)
 	return found != NULL ? found : sync_find(pos, d->end);
 }
 
-int views_packets_before(const struct bundle *b, const struct worker_request *request, size_t index,
+int views_packets_before(const struct bundle *b, const struct decode_options *options, size_t index,
 			 uint64_t offset, enum fault kind, struct lines *l)
 {
 	const uint8_t *window, *gap;
 	struct dump d;
 
-	dump_init(&d, b, index, request, l);
+	dump_init(&d, b, index, options, l);
 	gap = d.trace + MIN_OF(offset, (uint64_t)(d.end - d.trace));
 	window = gap - MIN_OF((size_t)(gap - d.trace), (size_t)VIEWS_PACKETS_BEFORE);
 	begin_at(&d, last_psb(&d, window));

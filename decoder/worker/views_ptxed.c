@@ -15,7 +15,7 @@
 #include "decoder/errata.h"
 #include "proto/base.h"
 #include "proto/bundle.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 #define CHUNK 1024u /* instruction addresses at once */
 
@@ -374,7 +374,7 @@ void views_ptxed_settle(struct views_ptxed *v)
 }
 
 int views_ptxed_init(struct views_ptxed *v, const struct replay *r, size_t cpu,
-		     const struct worker_request *request, struct lines *l)
+		     const struct decode_options *options, struct lines *l)
 {
 	const struct manifest *m = r->manifest;
 	const struct errata errata = errata_for(m->cpu_family, m->cpu_model);
@@ -384,18 +384,18 @@ int views_ptxed_init(struct views_ptxed *v, const struct replay *r, size_t cpu,
 		.tsc_art_num = m->tsc_art_num,
 		.tsc_art_den = m->tsc_art_den,
 		.cyc_lost_at_psb = errata.skl168,
-		.keep_calibration = (request->show & WORKER_SHOW_KEEP_TCAL) != 0,
+		.keep_calibration = (options->show & WORKER_SHOW_KEEP_TCAL) != 0,
 	};
 	size_t size;
 	const uint8_t *trace = bundle_cpu(r->bundle, cpu, &size);
 
-	*v = (struct views_ptxed){.replay = r, .lines = l, .show = request->show};
+	*v = (struct views_ptxed){.replay = r, .lines = l, .show = options->show};
 	track_init(&v->track, trace, size, &errata, &estimate);
 	track_init(&v->psbs, trace, size, &errata, NULL);
 	v->reader = insn_reader_new();
 	if (v->reader == NULL)
 		return -ENOMEM;
-	return cpu == 0 ? pevent_new(r->bundle, request, l, &v->pevent) : 0;
+	return cpu == 0 ? pevent_new(r->bundle, options, l, &v->pevent) : 0;
 }
 
 void views_ptxed_done(struct views_ptxed *v)

@@ -13,7 +13,7 @@
 #include "decoder/worker/pevent.h"
 #include "decoder/worker/replay.h"
 #include "decoder/worker/track.h"
-#include "proto/worker.h"
+#include "proto/decode_options.h"
 
 /* A line that waits. */
 struct views_ptxed_disable {
@@ -42,7 +42,7 @@ struct views_ptxed {
 /* CPU: index into the manifest's; the first one's lines have the sideband among them. 0 or -ENOMEM;
  * also on failure, views_ptxed_done is to be called. */
 int views_ptxed_init(struct views_ptxed *v, const struct replay *r, size_t cpu,
-		     const struct worker_request *request, struct lines *l);
+		     const struct decode_options *options, struct lines *l);
 void views_ptxed_done(struct views_ptxed *v);
 /* What ptxed says before it decodes. */
 void views_ptxed_begin(struct views_ptxed *v);

@@ -6,8 +6,8 @@
 
 #include "decoder/worker/views_ptxed.h"
 #include "proto/base.h"
+#include "proto/decode_options.h"
 #include "proto/ptpacket.h"
-#include "proto/worker.h"
 
 static void put_mode(struct lines *l, uint64_t mode)
 {

@@ -80,7 +80,7 @@ int walk_keeper(struct replay *r, struct flow **ret)
 				     .code = on_code,
 				     .userdata = r,
 				     .batch_items = 1,
-				     .memory = r->options.memory / 4};
+				     .memory = r->flow.memory / 4};
 
 	if (r->kernel != NULL) {
 		config.kernel_start = r->kernel_start;
@@ -107,16 +107,16 @@ static void configure(struct walk *w, struct flow_config *config)
 {
 	const struct manifest *m = w->replay->manifest;
 
-	*config = (struct flow_config){
-		.mtc_period = m->mtc_period,
-		.max_nonturbo_ratio = m->max_nonturbo_ratio,
-		.tsc_art_num = m->tsc_art_num,
-		.tsc_art_den = m->tsc_art_den,
-		.context = on_context,
-		.userdata = w,
-		.share = w->replay->code,
-		.batch_items = m->n_cpus > FEW_CPUS ? SMALL_BATCH : 0,
-	};
+	*config = w->replay->flow;
+	config->mtc_period = m->mtc_period;
+	config->max_nonturbo_ratio = m->max_nonturbo_ratio;
+	config->tsc_art_num = m->tsc_art_num;
+	config->tsc_art_den = m->tsc_art_den;
+	config->context = on_context;
+	config->userdata = w;
+	config->share = w->replay->code;
+	config->batch_items = m->n_cpus > FEW_CPUS ? SMALL_BATCH : 0;
+	config->memory = 0; /* the flow that is shared has it */
 	if (w->replay->kernel != NULL) {
 		config->kernel_start = w->replay->kernel_start;
 		config->kernel_version = on_kernel_version;
@@ -130,16 +130,7 @@ static void configure(struct walk *w, struct flow_config *config)
 	config->trace = bundle_cpu(w->replay->bundle, w->index, &config->size);
 	configure_part(w, config);
 	config->end_tsc = end_tsc(w);
-	config->cut = m->cpus[w->index].stop_timeout || w->replay->options.cut;
-	config->steps = w->replay->options.steps;
-	config->marks = w->replay->options.marks;
-	config->ticks = w->replay->options.ticks;
-	config->guests = w->replay->options.guests;
-	config->resume_at_psb = w->replay->options.resume_at_psb;
-	config->resume_at_tip = w->replay->options.resume_at_tip;
-	config->retstack_libipt = w->replay->options.retstack_libipt;
-	config->threads = w->replay->options.threads;
-	config->crew = w->replay->options.crew;
+	config->cut |= m->cpus[w->index].stop_timeout;
 	w->size = config->size;
 }
 

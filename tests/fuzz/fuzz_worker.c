@@ -22,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct input {
 	const uint8_t *data;
 	size_t size;
-	uint64_t now; /* ns since the request; each look takes one */
+	uint64_t now; /* ns since the options; each look takes one */
 };
 
 static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
@@ -69,7 +69,7 @@ static uint64_t elapsed(void *userdata)
 	return in->now++;
 }
 
-static void decode_request(const struct bundle *bundle, const struct worker_request *request,
+static void decode_request(const struct bundle *bundle, const struct decode_options *options,
 			   struct input *in)
 {
 	const struct image_loader loader = {.open = open_image,
@@ -88,7 +88,7 @@ static void decode_request(const struct bundle *bundle, const struct worker_requ
 	ssize_t n;
 
 	assert(memfd_new("out", 0, &sink.fd) == 0);
-	assert(decode_run(bundle, request, &sink, &faults) == 0);
+	assert(decode_run(bundle, options, &sink, &faults) == 0);
 	n = pread(sink.fd, text, sizeof(text), 0);
 	assert(n > 0 && n <= LIMIT);
 	text[n] = '\0';
@@ -100,51 +100,51 @@ static void decode_request(const struct bundle *bundle, const struct worker_requ
 
 static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = view, .hash = 1, .report_limit = LIMIT, .keep = 1};
 
-	decode_request(bundle, &request, in);
+	decode_request(bundle, &options, in);
 }
 
 /* After a decoder that failed: of the images nothing but code is read. */
 static void decode_without_symbols(const struct bundle *bundle, struct input *in)
 {
-	const struct worker_request request = {.report_limit = LIMIT, .keep = 1, .no_symbols = 1};
+	const struct decode_options options = {.report_limit = LIMIT, .keep = 1, .no_symbols = 1};
 
-	decode_request(bundle, &request, in);
+	decode_request(bundle, &options, in);
 }
 
 /* With all that is read besides: DWARF, and files apart. */
 static void decode_with_lines(const struct bundle *bundle, struct input *in)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.report_limit = LIMIT, .keep = 1, .lines = 1, .debug = 1};
 
-	decode_request(bundle, &request, in);
+	decode_request(bundle, &options, in);
 }
 
 /* What is somebody's, and what is nobody's, of whatever users there are. */
 static void decode_for_one(const struct bundle *bundle, struct input *in)
 {
-	struct worker_request request = {
+	struct decode_options options = {
 		.report_limit = LIMIT, .has_only_uid = 1, .only_uid = 1000};
 
-	decode_request(bundle, &request, in);
-	request.only_uid = UINT32_MAX - 1;
-	decode_request(bundle, &request, in);
+	decode_request(bundle, &options, in);
+	options.only_uid = UINT32_MAX - 1;
+	decode_request(bundle, &options, in);
 }
 
 static void decode_some_lines(const struct bundle *bundle, uint32_t view, uint64_t show,
 			      enum worker_skim skim)
 {
-	const struct worker_request request = {.view = view, .show = show, .skim = skim};
+	const struct decode_options options = {.view = view, .show = show, .skim = skim};
 	struct decode_sink sink = {.version = "fuzz"};
 	static char text[LIMIT];
 	uint64_t faults;
 	ssize_t n;
 
 	assert(memfd_new("out", 0, &sink.fd) == 0);
-	assert(decode_run(bundle, &request, &sink, &faults) == 0);
+	assert(decode_run(bundle, &options, &sink, &faults) == 0);
 	n = pread(sink.fd, text, sizeof(text), 0);
 	assert(n >= 0);
 	for (ssize_t i = 0; i < n; i++)
@@ -159,7 +159,7 @@ static void decode_lines(const struct bundle *bundle, uint32_t view, uint64_t sh
 
 static void skim(const struct bundle *bundle, enum worker_skim how, struct input *in)
 {
-	const struct worker_request map = {.skim = how, .report_limit = LIMIT};
+	const struct decode_options map = {.skim = how, .report_limit = LIMIT};
 
 	decode_request(bundle, &map, in);
 	decode_some_lines(bundle, WORKER_VIEW_BRANCHES, 0, how);
@@ -169,11 +169,11 @@ static void skim(const struct bundle *bundle, enum worker_skim how, struct input
 /* Some rounds, some last stretches, and all of it. */
 static void decode_within(const struct bundle *bundle, uint64_t deadline, struct input *in)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.report_limit = LIMIT, .keep = 1, .has_deadline = 1, .deadline_ns = deadline};
 
 	in->now = 0;
-	decode_request(bundle, &request, in);
+	decode_request(bundle, &options, in);
 }
 
 /* In every form: what asks for the most first. */

@@ -29,17 +29,17 @@ static bool set(struct worker_job *job, const char *arg)
 	if (strncmp(arg, "socket=", 7) == 0)
 		job->socket = value;
 	else if (strncmp(arg, "threads=", 8) == 0)
-		job->request.threads = (uint32_t)number(value);
+		job->request.options.threads = (uint32_t)number(value);
 	else if (strncmp(arg, "no-symbols=", 11) == 0)
-		job->request.no_symbols = (uint32_t)number(value);
+		job->request.options.no_symbols = (uint32_t)number(value);
 	else if (strncmp(arg, "lines=", 6) == 0)
-		job->request.lines = (uint32_t)number(value);
+		job->request.options.lines = (uint32_t)number(value);
 	else if (strncmp(arg, "lines-ns=", 9) == 0)
-		job->request.lines_ns = number(value);
+		job->request.options.lines_ns = number(value);
 	else if (strncmp(arg, "timeout=", 8) == 0)
 		job->timeout_usec = number(value);
 	else if (strncmp(arg, "memory=", 7) == 0)
-		job->request.memory_limit = number(value);
+		job->request.options.memory_limit = number(value);
 	else
 		return false;
 	return true;
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 	struct worker_outcome outcome;
 	int r;
 
-	job.request.memory_limit = 1ull << 30;
+	job.request.options.memory_limit = 1ull << 30;
 	while (argc > 1 && set(&job, argv[1])) {
 		argc--;
 		argv++;
@@ -67,11 +67,11 @@ int main(int argc, char **argv)
 	job.bundle_fd = bundle;
 	job.output_fd = output;
 	job.request.version = WORKER_REQUEST_VERSION;
-	job.request.view = (uint32_t)atoi(argv[2]);
-	job.request.report_limit = argc > 5 ? number(argv[5]) : 2u << 20;
-	job.request.hash = argc > 6 && argv[6][0] != '0';
-	job.request.has_deadline = argc > 7;
-	job.request.deadline_ns = argc > 7 ? number(argv[7]) : 0;
+	job.request.options.view = (uint32_t)atoi(argv[2]);
+	job.request.options.report_limit = argc > 5 ? number(argv[5]) : 2u << 20;
+	job.request.options.hash = argc > 6 && argv[6][0] != '0';
+	job.request.options.has_deadline = argc > 7;
+	job.request.options.deadline_ns = argc > 7 ? number(argv[7]) : 0;
 	job.request.cpu_seconds = 60;
 	r = worker_run(&job, &outcome);
 	printf("condition %d signal %d exit %d error %d faults %llu\n", r, outcome.signal,

@@ -92,6 +92,16 @@ for kind in $(echo "$kinds" | grep -vx none); do
 	grep -q "\*$kind\*" "$top/docs/ptsnap-report.5.scd" || fail "no $kind in the manual"
 done
 
+# Options that make no sense are refused: no such view, a deadline for a list of branches.
+for senseless in 6 "3 0"; do # VIEW [DEADLINE]
+	set -- $senseless # two words
+	run $1 "$dir/plain.ptsnap" "$dir/out" 2097152 0 ${2-}
+	case $said in
+	"condition 3 signal 0 exit 1 error -22 "*) ;; # EINVAL
+	*) fail "view $senseless: $said" ;;
+	esac
+done
+
 # Not a bundle, cut short, bytes turned: a result, never a signal.
 bad() {
 	run 0 "$1" "$dir/out"

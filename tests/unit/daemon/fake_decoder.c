@@ -188,12 +188,14 @@ int main(void)
 	    sscanf(text, "%15s %15s %15s", words[0], words[1], words[2]) < 1)
 		return 88;
 	output = fds[1];
-	only_uid = request.has_only_uid ? request.only_uid : UINT32_MAX;
+	only_uid = request.options.has_only_uid ? request.options.only_uid : UINT32_MAX;
 	/* Within a quarter of its time. */
-	with_lines = request.lines != 0 && request.lines_ns == UINT64_C(15000000000);
+	with_lines =
+		request.options.lines != 0 && request.options.lines_ns == UINT64_C(15000000000);
 	/* So that half of the quarter that was left is enough. */
-	in_hurry = request.has_deadline && request.deadline_ns <= UINT64_C(250000000);
-	behave(words[request.lines && *words[2] ? 2 : request.no_symbols != 0]);
+	in_hurry =
+		request.options.has_deadline && request.options.deadline_ns <= UINT64_C(250000000);
+	behave(words[request.options.lines && *words[2] ? 2 : request.options.no_symbols != 0]);
 	result(0);
 	return 0;
 }

@@ -38,7 +38,9 @@ static void first_leaves_time_for_another(void **state)
 	assert_true(a.symbols && a.lines);
 	assert_int_equal(a.timeout_usec, ALL / 2);
 	assert_true(a.deadline_ns == ENTRY_ABSENT);
-	assert_int_equal(attempt_lines_ns(&with_lines), UINT64_C(30000000000));
+	assert_true(attempt_options(&with_lines, &a).lines_ns == UINT64_C(30000000000));
+	assert_true(attempt_options(&with_lines, &a).lines &&
+		    !attempt_options(&with_lines, &a).no_symbols);
 }
 
 static void next_leaves_out_lines_and_then_names(void **state)

@@ -66,7 +66,8 @@ static int proper(const struct worker_request *request, const int *fds)
 {
 	char text[8] = "";
 
-	if (request->version != WORKER_REQUEST_VERSION || request->view != WORKER_VIEW_SUMMARY)
+	if (request->version != WORKER_REQUEST_VERSION ||
+	    request->options.view != WORKER_VIEW_SUMMARY)
 		return 10;
 	if (foreign_fds(fds) > 0)
 		return 11;
@@ -139,7 +140,7 @@ static int ask_debug(uint32_t id_size)
 
 static int behave(const struct worker_request *request, const int *fds)
 {
-	switch (request->report_limit) {
+	switch (request->options.report_limit) {
 	case FAKE_PROPER: return proper(request, fds);
 	case FAKE_CRASH: raise(SIGKILL); return 0;
 	case FAKE_RESULT_THEN_CRASH:
@@ -204,7 +205,7 @@ static int behave(const struct worker_request *request, const int *fds)
 			say((struct worker_message){.kind = WORKER_KEEP, .image = i, .size = 1});
 		result(0);
 		return 0;
-	case FAKE_DEBUG: return ask_debug((uint32_t)request->gap);
+	case FAKE_DEBUG: return ask_debug((uint32_t)request->options.gap);
 	case FAKE_DEBUG_DEAF:
 		for (;;)
 			say_debug(0, 20);

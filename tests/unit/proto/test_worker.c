@@ -54,7 +54,7 @@ static int setup(void **state)
 	s->job = (struct worker_job){.program = s->program,
 				     .bundle_fd = s->bundle,
 				     .output_fd = s->output,
-				     .request = {.view = WORKER_VIEW_SUMMARY},
+				     .request.options = {.view = WORKER_VIEW_SUMMARY},
 				     .timeout_usec = LONG_USEC,
 				     .progress = on_progress,
 				     .userdata = &s->heard,
@@ -77,7 +77,7 @@ static int teardown(void **state)
 
 static int run(struct setting *s, enum fake_worker how)
 {
-	s->job.request.report_limit = how;
+	s->job.request.options.report_limit = how;
 	return worker_run(&s->job, &s->outcome);
 }
 
@@ -337,7 +337,7 @@ static void ask_debug(struct setting *s, struct debug_asked *a, uint32_t there)
 	a->n = 0;
 	a->there = there;
 	s->job.progress = NULL;
-	s->job.request.debug = 1;
+	s->job.request.options.debug = 1;
 	s->job.debug = on_debug;
 	s->job.userdata = a;
 }
@@ -348,17 +348,18 @@ static void worker_run_files_apart_are_given(void **state)
 	struct setting *s = *state;
 	int before = count_open_fds();
 
-	for (s->job.request.gap = 1; s->job.request.gap <= 20; s->job.request.gap += 19) {
+	for (s->job.request.options.gap = 1; s->job.request.options.gap <= 20;
+	     s->job.request.options.gap += 19) {
 		ask_debug(s, &asked, 2);
 		assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
 		assert_int_equal(s->outcome.error, -ENOENT);
 		assert_int_equal(s->outcome.exit_status, 0);
 		assert_false(s->outcome.lied);
 		assert_int_equal(asked.n, 3);
-		assert_int_equal(asked.id_size, s->job.request.gap);
+		assert_int_equal(asked.id_size, s->job.request.options.gap);
 	}
 	/* Who has none, but said that he answers, answers. */
-	s->job.request.gap = 20;
+	s->job.request.options.gap = 20;
 	s->job.debug = NULL;
 	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -ENOENT);
@@ -372,8 +373,8 @@ static void worker_run_files_apart_that_none_offered_are_a_lie(void **state)
 	struct setting *s = *state;
 
 	ask_debug(s, &asked, 2);
-	s->job.request.gap = 20;
-	s->job.request.debug = 0;
+	s->job.request.options.gap = 20;
+	s->job.request.options.debug = 0;
 	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -EBADMSG);
 	assert_true(s->outcome.lied);
@@ -401,7 +402,7 @@ static void worker_run_files_apart_without_end_are_a_lie(void **state)
 	struct setting *s = *state;
 	int before = count_open_fds();
 
-	s->job.request.gap = 20;
+	s->job.request.options.gap = 20;
 	ask_debug(s, &asked, WORKER_MAX_DEBUG - 1);
 	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -ENOENT);

@@ -137,7 +137,7 @@ static int setup_without(void **state)
 				     .socket = s->path,
 				     .bundle_fd = s->bundle,
 				     .output_fd = s->output,
-				     .request = {.view = WORKER_VIEW_SUMMARY},
+				     .request.options = {.view = WORKER_VIEW_SUMMARY},
 				     .timeout_usec = LONG_USEC,
 				     .progress = on_progress,
 				     .userdata = s,
@@ -171,7 +171,7 @@ static int teardown(void **state)
 
 static int run(struct setting *s, enum fake_worker how)
 {
-	s->job.request.report_limit = how;
+	s->job.request.options.report_limit = how;
 	return worker_run(&s->job, &s->outcome);
 }
 

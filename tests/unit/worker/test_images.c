@@ -186,7 +186,7 @@ static char *report(struct bundle *bundle, struct user *u, uint64_t *ret_faults)
 {
 	const struct image_loader loader = {
 		.open = open_file, .read = read_file, .userdata = u, .max_filled = 1 << 30};
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .report_limit = 2u << 20, .pretty = 1, .keep = 1};
 	int fd = memfd_create("report", MFD_CLOEXEC);
 	const struct decode_sink sink = {
@@ -194,7 +194,7 @@ static char *report(struct bundle *bundle, struct user *u, uint64_t *ret_faults)
 	size_t size;
 
 	assert_true(fd >= 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, ret_faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, ret_faults), 0);
 	bundle_free(bundle);
 	return made_text(fd, &size);
 }
@@ -290,14 +290,14 @@ static void decode_run_image_that_cannot_be_had_is_a_gap(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(loaders); i++) {
 		struct bundle *bundle = make(ELSEWHERE, NULL, NULL, file);
-		const struct worker_request request = {.view = WORKER_VIEW_REPORT, .pretty = 1};
+		const struct decode_options options = {.view = WORKER_VIEW_REPORT, .pretty = 1};
 		int fd = memfd_create("report", MFD_CLOEXEC);
 		const struct decode_sink sink = {.fd = fd, .version = "0", .loader = loaders[i]};
 		uint64_t faults;
 		size_t size;
 		char *text;
 
-		assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+		assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
 		text = made_text(fd, &size);
 		assert_true(faults > 0);
 		assert_non_null(strstr(text, "\"kind\": \"image-missing\""));

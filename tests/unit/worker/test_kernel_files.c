@@ -209,13 +209,13 @@ static void replay_is_kernel_of_firmware_is_true(void **state)
 
 static char *report(struct bundle *bundle, uint64_t *ret_faults)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .report_limit = 2u << 20, .pretty = 1};
 	int fd = memfd_create("report", MFD_CLOEXEC);
 	const struct decode_sink sink = {.fd = fd, .version = "0"};
 	size_t size;
 
-	assert_int_equal(decode_run(bundle, &request, &sink, ret_faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, ret_faults), 0);
 	bundle_free(bundle);
 	return made_text(fd, &size);
 }

@@ -23,7 +23,7 @@
 struct fixture {
 	struct bytes_out files[2];
 	struct manifest manifest;
-	struct worker_request request;
+	struct decode_options options;
 	struct bundle *bundle;
 	struct lines lines;
 	struct pevent *pevent;
@@ -38,7 +38,7 @@ static int setup(void **state)
 	f = (struct fixture){.fd = memfd_create("text", MFD_CLOEXEC)};
 	for (int i = 0; i < 2; i++)
 		bytes_out_init(&f.files[i], 1 << 16);
-	f.request.show = WORKER_SHOW_SB_COMPACT;
+	f.options.show = WORKER_SHOW_SB_COMPACT;
 	manifest_init(&f.manifest);
 	return lines_init(&f.lines, f.fd);
 }
@@ -117,7 +117,7 @@ static void open_files(void)
 		p->time_mult = 1;
 	}
 	f.bundle = made_raw(&f.manifest, "", 0, files);
-	assert_int_equal(pevent_new(f.bundle, &f.request, &f.lines, &f.pevent), 0);
+	assert_int_equal(pevent_new(f.bundle, &f.options, &f.lines, &f.pevent), 0);
 	assert_non_null(f.pevent);
 }
 
@@ -146,7 +146,7 @@ static void pevent_new_without_files_is_none(void **state)
 {
 	(void)state;
 	f.bundle = made_raw(&f.manifest, "", 0, NULL);
-	assert_int_equal(pevent_new(f.bundle, &f.request, &f.lines, &f.pevent), 0);
+	assert_int_equal(pevent_new(f.bundle, &f.options, &f.lines, &f.pevent), 0);
 	assert_null(f.pevent);
 	pevent_until(f.pevent, UINT64_MAX);
 	event(1, PEVENT_NOWHERE, 0);
@@ -174,7 +174,7 @@ static void pevent_until_is_in_order_of_time(void **state)
 static void pevent_until_shows_what_is_asked_for(void **state)
 {
 	(void)state;
-	f.request.show = WORKER_SHOW_SB_VERBOSE | WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_FILENAME |
+	f.options.show = WORKER_SHOW_SB_VERBOSE | WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_FILENAME |
 			 WORKER_SHOW_SB_TIME;
 	put_two(0, PERF_RECORD_ITRACE_START, 0, 4, 5);
 	put_two(0, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, 8, 6);
@@ -189,7 +189,7 @@ static void pevent_until_shows_what_is_asked_for(void **state)
 static void pevent_until_quiet_or_without_a_form_is_silent(void **state)
 {
 	(void)state;
-	f.request.show |= WORKER_SHOW_QUIET;
+	f.options.show |= WORKER_SHOW_QUIET;
 	put_lost(0, 1, 5);
 	open_files();
 	pevent_until(f.pevent, UINT64_MAX);
@@ -232,7 +232,7 @@ static void pevent_until_ends_at_what_is_no_record(void **state)
 static void pevent_event_warns_where_asked(void **state)
 {
 	(void)state;
-	f.request.show = WORKER_SHOW_SB_WARN;
+	f.options.show = WORKER_SHOW_SB_WARN;
 	put_lost(0, 1, 5);
 	put_mmap(0, "//anon", 5);
 	put_mmap(0, "[vdso]", 5);
@@ -249,7 +249,7 @@ static void pevent_event_warns_where_asked(void **state)
 static void pevent_event_context_waits_for_the_kernel(void **state)
 {
 	(void)state;
-	f.request.show = WORKER_SHOW_SB_SWITCH;
+	f.options.show = WORKER_SHOW_SB_SWITCH;
 	put_two(0, PERF_RECORD_ITRACE_START, 0, 1, 0);
 	put_two(0, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, 2, 5);
 	open_files();
@@ -266,7 +266,7 @@ static void pevent_event_context_waits_for_the_kernel(void **state)
 static void pevent_event_context_back_to_the_same_is_none(void **state)
 {
 	(void)state;
-	f.request.show = WORKER_SHOW_SB_SWITCH;
+	f.options.show = WORKER_SHOW_SB_SWITCH;
 	put_two(0, PERF_RECORD_ITRACE_START, 0, 1, 0);
 	put_two(0, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, 2, 5);
 	put_two(0, PERF_RECORD_SWITCH_CPU_WIDE, PERF_RECORD_MISC_SWITCH_OUT, 1, 6);
@@ -282,7 +282,7 @@ static void pevent_event_context_back_to_the_same_is_none(void **state)
 static void pevent_event_exec_makes_another_of_the_same(void **state)
 {
 	(void)state;
-	f.request.show = WORKER_SHOW_SB_SWITCH;
+	f.options.show = WORKER_SHOW_SB_SWITCH;
 	put_two(0, PERF_RECORD_ITRACE_START, 0, 1, 0);
 	put_header(0, PERF_RECORD_COMM, PERF_RECORD_MISC_COMM_EXEC, 16);
 	bytes_put_u32(&f.files[0], 1);
@@ -308,7 +308,7 @@ static void pevent_event_time_is_shifted_by_the_offset(void **state)
 	((struct manifest *)(uintptr_t)bundle_manifest(f.bundle))->pevents[0].tsc_offset = 10;
 	((struct manifest *)(uintptr_t)bundle_manifest(f.bundle))->pevents[1].tsc_offset =
 		(uint64_t)-10;
-	assert_int_equal(pevent_new(f.bundle, &f.request, &f.lines, &f.pevent), 0);
+	assert_int_equal(pevent_new(f.bundle, &f.options, &f.lines, &f.pevent), 0);
 	pevent_until(f.pevent, 89);
 	expect("");
 	pevent_until(f.pevent, 90);

@@ -21,7 +21,7 @@
 static struct json_object *report_of(const struct make_bundle *how, uint64_t limit, bool pretty,
 				     size_t *ret_size)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .report_limit = limit, .pretty = pretty};
 	struct bundle *bundle = made_open(how);
 	struct decode_sink sink = {.version = "t"};
@@ -30,7 +30,7 @@ static struct json_object *report_of(const struct make_bundle *how, uint64_t lim
 	char *text;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
 	bundle_free(bundle);
 	text = made_text(sink.fd, ret_size);
 	o = json_tokener_parse(text);
@@ -104,7 +104,7 @@ static void add_label(struct manifest *m, const char *key, const char *value)
 
 static void report_write_unit_and_labels_are_told_where_there_are_any(void **state)
 {
-	const struct worker_request request = {.view = WORKER_VIEW_REPORT};
+	const struct decode_options options = {.view = WORKER_VIEW_REPORT};
 	const struct make_bundle how = {.rounds = 2};
 	struct bundle *bundle = made_open(&how);
 	struct manifest *m = (struct manifest *)bundle_manifest(bundle);
@@ -123,7 +123,7 @@ static void report_write_unit_and_labels_are_told_where_there_are_any(void **sta
 	add_label(m, "b", "2");
 	add_label(m, "c", "4");
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
 	bundle_free(bundle);
 	text = made_text(sink.fd, &size);
 	o = json_tokener_parse(text);
@@ -535,14 +535,14 @@ static void report_write_limit_slightly_exceeded_still_fits(void **state)
 static void report_write_limit_too_small_is_e2big(void **state)
 {
 	const struct make_bundle how = {.rounds = 1};
-	const struct worker_request request = {.view = WORKER_VIEW_REPORT, .report_limit = 100};
+	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .report_limit = 100};
 	struct bundle *bundle = made_open(&how);
 	struct decode_sink sink = {.version = "t"};
 	uint64_t faults;
 
 	(void)state;
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), -E2BIG);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), -E2BIG);
 	close(sink.fd);
 	bundle_free(bundle);
 }

@@ -69,7 +69,7 @@ static void add(struct fixture *f, struct flow_mark mark)
 
 static struct json_object *end(struct fixture *f, uint64_t limit)
 {
-	const struct report_options options = {.limit = limit, .version = "t"};
+	const struct decode_options options = {.report_limit = limit};
 	struct json_object *o;
 	size_t size;
 	char *text;
@@ -78,7 +78,7 @@ static struct json_object *end(struct fixture *f, uint64_t limit)
 	tally_end(&f->d.tally);
 	marks_end(&f->d.marks);
 	assert_int_equal(memfd_new("out", 0, &fd), 0);
-	assert_int_equal(report_write(&f->d, &options, fd), 0);
+	assert_int_equal(report_write(&f->d, &options, "t", fd), 0);
 	text = made_text(fd, &size);
 	o = json_tokener_parse(text);
 	assert_non_null(o);

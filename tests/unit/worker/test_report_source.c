@@ -92,7 +92,7 @@ char *__wrap_demangle(const char *name)
 }
 
 static struct json_object *report_made(const struct make_bundle *how,
-				       const struct worker_request *request, size_t *ret_size)
+				       const struct decode_options *options, size_t *ret_size)
 {
 	struct bundle *bundle = made_open(how);
 	struct manifest *m = (struct manifest *)bundle_manifest(bundle);
@@ -107,7 +107,7 @@ static struct json_object *report_made(const struct make_bundle *how,
 		m->processes[i].uid_since_ns = 1;
 	}
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, options, &sink, &faults), 0);
 	bundle_free(bundle);
 	text = made_text(sink.fd, ret_size);
 	o = json_tokener_parse(text);
@@ -116,19 +116,19 @@ static struct json_object *report_made(const struct make_bundle *how,
 	return o;
 }
 
-static struct json_object *report_with(const struct worker_request *request, size_t *ret_size)
+static struct json_object *report_with(const struct decode_options *options, size_t *ret_size)
 {
 	const struct make_bundle how = {.rounds = 20, .in_leaf = true};
 
-	return report_made(&how, request, ret_size);
+	return report_made(&how, options, ret_size);
 }
 
 static struct json_object *report_of(bool lines)
 {
-	const struct worker_request request = {.view = WORKER_VIEW_REPORT, .lines = lines};
+	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .lines = lines};
 	size_t size;
 
-	return report_with(&request, &size);
+	return report_with(&options, &size);
 }
 
 static bool has(struct json_object *o, const char *key)
@@ -219,13 +219,13 @@ static void report_write_nothing_new_says_the_current_version(void **state)
 static void report_write_lines_of_nothing_says_the_current_version(void **state)
 {
 	const struct make_bundle how = {.rounds = 20, .no_image = true};
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .lines = 1, .report_limit = 1 << 20};
 	struct json_object *o;
 	size_t size;
 
 	(void)state;
-	o = report_made(&how, &request, &size);
+	o = report_made(&how, &options, &size);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_false(has(at(o, "images/0"), "dwarf"));
 	json_object_put(o);
@@ -262,13 +262,13 @@ static void report_write_half_known_lines_are_left_out(void **state)
 
 static void report_write_each_place_is_looked_up_once(void **state)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .lines = 1, .report_limit = 1 << 20};
 	struct json_object *o;
 	size_t size;
 
 	(void)state;
-	o = report_with(&request, &size);
+	o = report_with(&options, &size);
 	json_object_put(o);
 	/* The program has 12 instructions, and names three functions; inner is a fourth. */
 	assert_in_range(say.lines_asked, 3, 12);
@@ -278,13 +278,13 @@ static void report_write_each_place_is_looked_up_once(void **state)
 
 static void report_write_without_symbols_asks_for_nothing(void **state)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .lines = 1, .no_symbols = 1};
 	struct json_object *o;
 	size_t size;
 
 	(void)state;
-	o = report_with(&request, &size);
+	o = report_with(&options, &size);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	json_object_put(o);
 	assert_int_equal(say.lines_asked, 0);
@@ -293,20 +293,20 @@ static void report_write_without_symbols_asks_for_nothing(void **state)
 
 static void report_write_for_one_user_asks_for_what_is_his(void **state)
 {
-	struct worker_request request = {
+	struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .lines = 1, .has_only_uid = 1, .only_uid = USER + 1};
 	struct json_object *o;
 	size_t size;
 
 	(void)state;
 	say.name_size = 5;
-	o = report_with(&request, &size);
+	o = report_with(&options, &size);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	json_object_put(o);
 	assert_int_equal(say.lines_asked, 0);
 	assert_int_equal(say.names_asked, 0);
-	request.only_uid = USER;
-	o = report_with(&request, &size);
+	options.only_uid = USER;
+	o = report_with(&options, &size);
 	assert_string_equal(text_at(o, "schemaVersion"), REPORT_SCHEMA_VERSION);
 	assert_string_equal(text_at(o, "threads/0/stack/0/source"), "leaf.c:7");
 	json_object_put(o);
@@ -322,9 +322,9 @@ static void report_write_long_names_and_chains_limit_is_kept(void **state)
 	say.many_lines = true;
 	say.dwarf = SYMBOLS_DWARF_LARGE;
 	for (i = 0; i < ARRAY_SIZE(limits); i++) {
-		const struct worker_request request = {
+		const struct decode_options options = {
 			.view = WORKER_VIEW_REPORT, .lines = 1, .report_limit = limits[i]};
-		struct json_object *o = report_with(&request, &size);
+		struct json_object *o = report_with(&options, &size);
 
 		assert_true(size <= limits[i]);
 		json_object_put(o);

@@ -23,7 +23,7 @@
 #define PSB    2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82, 2, 0x82
 #define PSBEND 2, 0x23
 
-static int skim_to(struct bundle *bundle, const struct worker_request *request, char **ret,
+static int skim_to(struct bundle *bundle, const struct decode_options *options, char **ret,
 		   uint64_t *ret_faults)
 {
 	struct decode_sink sink = {.version = "t"};
@@ -31,36 +31,36 @@ static int skim_to(struct bundle *bundle, const struct worker_request *request, 
 	int r;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	r = skim_run(bundle, request, &sink, ret_faults);
+	r = skim_run(bundle, options, &sink, ret_faults);
 	*ret = made_text(sink.fd, &size);
 	return r;
 }
 
-static char *skimmed(const struct make_bundle *how, const struct worker_request *request)
+static char *skimmed(const struct make_bundle *how, const struct decode_options *options)
 {
 	struct bundle *bundle = made_open(how);
 	uint64_t faults;
 	char *text;
 
-	assert_int_equal(skim_to(bundle, request, &text, &faults), 0);
+	assert_int_equal(skim_to(bundle, options, &text, &faults), 0);
 	bundle_free(bundle);
 	return text;
 }
 
 static char *lines_of(const struct make_bundle *how, enum worker_skim skim, uint64_t show)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_BRANCHES, .skim = skim, .show = show};
 
-	return skimmed(how, &request);
+	return skimmed(how, &options);
 }
 
 static struct json_object *map_of(const struct make_bundle *how, enum worker_skim skim,
 				  uint64_t limit)
 {
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .skim = skim, .report_limit = limit};
-	char *text = skimmed(how, &request);
+	char *text = skimmed(how, &options);
 	struct json_object *map = json_tokener_parse(text);
 
 	assert_non_null(map);
@@ -153,7 +153,7 @@ static void skim_lines_of_a_raw_trace_know_no_clock(void **state)
 						    */
 		0x2d, 2,    0,
 	};
-	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+	const struct decode_options options = {.view = WORKER_VIEW_BRANCHES,
 					       .skim = WORKER_SKIM_TIP};
 	struct bundle *bundle;
 	struct manifest m;
@@ -163,7 +163,7 @@ static void skim_lines_of_a_raw_trace_know_no_clock(void **state)
 	(void)state;
 	manifest_init(&m);
 	bundle = made_raw(&m, trace, sizeof(trace), NULL);
-	assert_int_equal(skim_to(bundle, &request, &text, &faults), 0);
+	assert_int_equal(skim_to(bundle, &options, &text, &faults), 0);
 	assert_string_equal(text, "0x9 0 -/- psb 1234 - [unknown]\n"
 				  "0x9 0 -/- tip 1 - [unknown]\n"
 				  "0x9 0 -/- tip 2 - [unknown]\n");
@@ -176,7 +176,7 @@ static void skim_of_a_virtual_machine_is_nobodys(void **state)
 	static const uint8_t trace[] = {
 		PSB, PSBEND, 2, 0x43, 1, 0, 0, 0, 0, 0, 0x2d, 2, 0,
 	};
-	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+	const struct decode_options options = {.view = WORKER_VIEW_BRANCHES,
 					       .skim = WORKER_SKIM_TIP};
 	struct bundle *bundle;
 	struct manifest m;
@@ -187,7 +187,7 @@ static void skim_of_a_virtual_machine_is_nobodys(void **state)
 	manifest_init(&m);
 	m.source = strdup("emulated");
 	bundle = made_raw(&m, trace, sizeof(trace), NULL);
-	assert_int_equal(skim_to(bundle, &request, &text, &faults), 0);
+	assert_int_equal(skim_to(bundle, &options, &text, &faults), 0);
 	assert_string_equal(text, "- 0 -/- psb - - [off]\n"
 				  "- 0 -/- tip 2 - [guest]\n");
 	bundle_free(bundle);
@@ -262,7 +262,7 @@ static void skim_map_that_is_too_long_is_cut_and_says_so(void **state)
 {
 	const struct make_bundle how = {.rounds = 50, .n_cpus = 8, .rounds_per_turn = 2};
 	struct json_object *map = map_of(&how, WORKER_SKIM_TIP, 1500);
-	const struct worker_request request = {
+	const struct decode_options options = {
 		.view = WORKER_VIEW_REPORT, .skim = WORKER_SKIM_TIP, .report_limit = 100};
 	struct bundle *bundle = made_open(&how);
 	uint64_t faults;
@@ -273,7 +273,7 @@ static void skim_map_that_is_too_long_is_cut_and_says_so(void **state)
 	assert_true(is_cut(map, "cpus", 8));
 	assert_true(is_cut(map, "slices", SKIM_SLICES));
 	json_object_put(map);
-	assert_int_equal(skim_to(bundle, &request, &text, &faults), -E2BIG);
+	assert_int_equal(skim_to(bundle, &options, &text, &faults), -E2BIG);
 	free(text);
 	bundle_free(bundle);
 }
@@ -281,7 +281,7 @@ static void skim_map_that_is_too_long_is_cut_and_says_so(void **state)
 static void skim_summary_is_the_totals(void **state)
 {
 	const struct make_bundle how = {.rounds = 8, .overflow = true, .plain_returns = true};
-	const struct worker_request request = {.view = WORKER_VIEW_SUMMARY,
+	const struct decode_options options = {.view = WORKER_VIEW_SUMMARY,
 					       .skim = WORKER_SKIM_TIP};
 	struct bundle *bundle = made_open(&how);
 	struct json_object *o;
@@ -289,7 +289,7 @@ static void skim_summary_is_the_totals(void **state)
 	char *text;
 
 	(void)state;
-	assert_int_equal(skim_to(bundle, &request, &text, &faults), 0);
+	assert_int_equal(skim_to(bundle, &options, &text, &faults), 0);
 	assert_int_equal(faults, 1);
 	o = json_tokener_parse(text);
 	assert_int_equal(number_at(o, "overflows"), 1);
@@ -329,15 +329,10 @@ static void skim_of_the_last_begins_there(void **state)
 
 static void skim_other_views_are_refused(void **state)
 {
-	const struct worker_request request = {.view = WORKER_VIEW_INSNS, .skim = WORKER_SKIM_PSB};
-	struct bundle *bundle = made_open(&(struct make_bundle){.rounds = 1});
-	uint64_t faults;
-	char *text;
+	const struct decode_options options = {.view = WORKER_VIEW_INSNS, .skim = WORKER_SKIM_PSB};
 
 	(void)state;
-	assert_int_equal(skim_to(bundle, &request, &text, &faults), -EINVAL);
-	free(text);
-	bundle_free(bundle);
+	assert_false(decode_options_are_sound(&options));
 }
 
 int main(void)

@@ -43,8 +43,8 @@ static void count(struct fixture *f, const struct make_bundle *how, const char *
 	if (map != NULL)
 		assert_int_equal(symbols_add_map(f->replay->symbols, MAKE_PID, map, strlen(map)),
 				 0);
-	f->replay->options.steps = steps;
-	f->replay->options.marks = true;
+	f->replay->flow.steps = steps;
+	f->replay->flow.marks = true;
 	assert_int_equal(tally_init(&f->tally, f->replay), 0);
 	assert_int_equal(replay_all(f->replay, &consumer), 0);
 }
@@ -228,7 +228,7 @@ static void steps_count_stretch_comes_to_what_items_do(void **state)
 	count(&items, &how, NULL, false);
 	sums = (struct fixture){.bundle = made_open(&how)};
 	assert_int_equal(replay_new(sums.bundle, NULL, &sums.replay), 0);
-	sums.replay->options.steps = true;
+	sums.replay->flow.steps = true;
 	assert_int_equal(replay_all(sums.replay, &consumer), 0);
 	assert_true(counts.table.n_nodes > 0);
 	assert_int_equal(items.stats[0].instructions, sums.stats[0].instructions);

@@ -16,7 +16,7 @@
 #include "proto/memfd.h"
 #include "tests/unit/worker/made.h"
 
-static char *shown(const struct make_bundle *how, const struct worker_request *request)
+static char *shown(const struct make_bundle *how, const struct decode_options *options)
 {
 	struct bundle *bundle = made_open(how);
 	struct decode_sink sink = {.version = "t"};
@@ -24,16 +24,16 @@ static char *shown(const struct make_bundle *how, const struct worker_request *r
 	size_t size;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, options, &sink, &faults), 0);
 	bundle_free(bundle);
 	return made_text(sink.fd, &size);
 }
 
 static char *view_of(const struct make_bundle *how, uint32_t view, bool hash)
 {
-	const struct worker_request request = {.view = view, .hash = hash};
+	const struct decode_options options = {.view = view, .hash = hash};
 
-	return shown(how, &request);
+	return shown(how, &options);
 }
 
 /* What the processor would have executed, by the program's listing. */
@@ -162,9 +162,9 @@ static void views_branches_lists_taken_ones(void **state)
 static void views_branches_with_places_has_offsets_and_owners(void **state)
 {
 	const struct make_bundle how = {.rounds = 3};
-	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+	const struct decode_options options = {.view = WORKER_VIEW_BRANCHES,
 					       .show = WORKER_SHOW_TIME | WORKER_SHOW_PLACES};
-	char *text = shown(&how, &request), *rest = text, *line;
+	char *text = shown(&how, &options), *rest = text, *line;
 	unsigned long long branch[4], offset, before = 0;
 	unsigned n = 0, owners = 0;
 
@@ -189,9 +189,9 @@ static void views_branches_with_places_has_offsets_and_owners(void **state)
 static void views_branches_with_time_has_intervals(void **state)
 {
 	const struct make_bundle how = {.rounds = 3};
-	const struct worker_request request = {.view = WORKER_VIEW_BRANCHES,
+	const struct decode_options options = {.view = WORKER_VIEW_BRANCHES,
 					       .show = WORKER_SHOW_TIME};
-	char *text = shown(&how, &request), *rest = text, *line;
+	char *text = shown(&how, &options), *rest = text, *line;
 	unsigned long long from, to, lo, hi, before = 0;
 	unsigned n = 0;
 

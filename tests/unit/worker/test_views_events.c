@@ -167,14 +167,14 @@ static void views_events_status_and_ticks_are_left_out(void **state)
 
 static char *view_of(const struct make_bundle *how, uint32_t view)
 {
-	const struct worker_request request = {.view = view};
+	const struct decode_options options = {.view = view};
 	struct bundle *bundle = made_open(how);
 	struct decode_sink sink = {.version = "t"};
 	uint64_t faults;
 	size_t size;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
 	bundle_free(bundle);
 	return made_text(sink.fd, &size);
 }

@@ -40,7 +40,7 @@ static const uint8_t trace[] = {
 
 /* What the view writes; freed by the caller. */
 static char *view_of(const char *source, const void *bytes, size_t size,
-		     const struct worker_request *request)
+		     const struct decode_options *options)
 {
 	int fd = memfd_create("text", MFD_CLOEXEC);
 	struct manifest m;
@@ -51,12 +51,12 @@ static char *view_of(const char *source, const void *bytes, size_t size,
 	m.source = strdup(source);
 	bundle = made_raw(&m, bytes, size, NULL);
 	assert_int_equal(lines_init(&lines, fd), 0);
-	if (request->gap != 0)
-		assert_int_equal(views_packets_before(bundle, request, 0, request->gap,
+	if (options->gap != 0)
+		assert_int_equal(views_packets_before(bundle, options, 0, options->gap,
 						      FAULT_OVERFLOW, &lines),
 				 0);
 	else
-		assert_int_equal(views_packets(bundle, request, &lines), 0);
+		assert_int_equal(views_packets(bundle, options, &lines), 0);
 	lines_done(&lines);
 	bundle_free(bundle);
 	return made_text(fd, &size);
@@ -64,8 +64,8 @@ static char *view_of(const char *source, const void *bytes, size_t size,
 
 static void expect(const char *source, uint64_t show, const char *expected)
 {
-	const struct worker_request request = {.show = show};
-	char *text = view_of(source, trace, sizeof(trace), &request);
+	const struct decode_options options = {.show = show};
+	char *text = view_of(source, trace, sizeof(trace), &options);
 
 	assert_string_equal(text, expected);
 	free(text);
@@ -133,8 +133,8 @@ static void views_packets_options_add_columns(void **state)
 static void views_packets_raw_bytes_have_their_column(void **state)
 {
 	static const uint8_t bytes[] = {PSB, 2, 0x23};
-	const struct worker_request request = {.show = WORKER_SHOW_RAW};
-	char *text = view_of("raw", bytes, sizeof(bytes), &request);
+	const struct decode_options options = {.show = WORKER_SHOW_RAW};
+	char *text = view_of("raw", bytes, sizeof(bytes), &options);
 
 	(void)state;
 	assert_string_equal(text, "0000000000000000  02820282028202820282028202820282  psb\n"
@@ -144,8 +144,8 @@ static void views_packets_raw_bytes_have_their_column(void **state)
 
 static void views_packets_no_sync_begins_with_the_first_byte(void **state)
 {
-	const struct worker_request request = {.show = WORKER_SHOW_NO_SYNC};
-	char *text = view_of("raw", trace, 20, &request);
+	const struct decode_options options = {.show = WORKER_SHOW_NO_SYNC};
+	char *text = view_of("raw", trace, 20, &options);
 
 	(void)state;
 	assert_string_equal(text, "0000000000000000  pad\n0000000000000001  psb\n");
@@ -156,8 +156,8 @@ static void views_packets_psb_that_a_packet_swallowed_is_found(void **state)
 {
 	/* A MNT whose payload is the first half of a PSB, then what is no packet. */
 	static const uint8_t bytes[] = {PSB, 2, 0xc3, 0x88, PSB, 2, 0x23};
-	const struct worker_request request = {.show = WORKER_SHOW_NO_OFFSET};
-	char *text = view_of("raw", bytes, sizeof(bytes), &request);
+	const struct decode_options options = {.show = WORKER_SHOW_NO_OFFSET};
+	char *text = view_of("raw", bytes, sizeof(bytes), &options);
 
 	(void)state;
 	assert_string_equal(text, "psb\nmnt        8202820282028202\n"
@@ -170,7 +170,7 @@ static void views_packets_before_begin_within_16_kib(void **state)
 {
 	static uint8_t bytes[64 << 10];
 	static const uint8_t psb[] = {PSB};
-	const struct worker_request request = {.gap = 40000};
+	const struct decode_options options = {.gap = 40000};
 	char *text;
 
 	(void)state;
@@ -178,7 +178,7 @@ static void views_packets_before_begin_within_16_kib(void **state)
 	memcpy(bytes + 16, psb, sizeof(psb));
 	memcpy(bytes + 20000, psb, sizeof(psb));
 	bytes[40000] = 0x04;
-	text = view_of("raw", bytes, sizeof(bytes), &request);
+	text = view_of("raw", bytes, sizeof(bytes), &options);
 	/* 40000 - 16384 is 5c40. */
 	assert_memory_equal(text, "0000000000005c40  tnt.8      !\n", 30);
 	assert_string_equal(strstr(text, "#"), "# gap overflow\n0000000000009c40  tnt.8      .\n");
@@ -188,8 +188,8 @@ static void views_packets_before_begin_within_16_kib(void **state)
 static void views_packets_before_without_psb_is_the_gap_alone(void **state)
 {
 	static const uint8_t bytes[100];
-	const struct worker_request request = {.gap = 50};
-	char *text = view_of("raw", bytes, sizeof(bytes), &request);
+	const struct decode_options options = {.gap = 50};
+	char *text = view_of("raw", bytes, sizeof(bytes), &options);
 
 	(void)state;
 	assert_string_equal(text, "# gap overflow\n");
@@ -199,12 +199,12 @@ static void views_packets_before_without_psb_is_the_gap_alone(void **state)
 /* 0 and *ret_text, to be freed by the caller; else what decode_run said. */
 static int decode_gap(const struct make_bundle *how, uint64_t gap, char **ret_text)
 {
-	const struct worker_request request = {.view = WORKER_VIEW_PACKETS, .gap = gap};
+	const struct decode_options options = {.view = WORKER_VIEW_PACKETS, .gap = gap};
 	struct decode_sink sink = {.fd = memfd_create("text", MFD_CLOEXEC), .version = "0"};
 	struct bundle *bundle = made_open(how);
 	uint64_t faults;
 	size_t size;
-	int r = decode_run(bundle, &request, &sink, &faults);
+	int r = decode_run(bundle, &options, &sink, &faults);
 
 	bundle_free(bundle);
 	*ret_text = made_text(sink.fd, &size);
@@ -230,7 +230,7 @@ static void decode_run_gap_of_the_report_is_found(void **state)
 
 static void views_packets_unknown_cpu_is_said(void **state)
 {
-	const struct worker_request request = {.show = 0};
+	const struct decode_options options = {.show = 0};
 	int fd = memfd_create("text", MFD_CLOEXEC);
 	struct bundle *bundle;
 	struct lines lines;
@@ -243,7 +243,7 @@ static void views_packets_unknown_cpu_is_said(void **state)
 	m.have_cpu = true;
 	bundle = made_raw(&m, trace, 0, NULL);
 	assert_int_equal(lines_init(&lines, fd), 0);
-	assert_int_equal(views_packets(bundle, &request, &lines), 0);
+	assert_int_equal(views_packets(bundle, &options, &lines), 0);
 	lines_done(&lines);
 	bundle_free(bundle);
 	text = made_text(fd, &size);

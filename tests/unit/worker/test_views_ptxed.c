@@ -378,14 +378,14 @@ static void views_ptxed_end_quiet_has_errors_and_statistics_only(void **state)
 
 static char *view_of(const struct make_bundle *how, uint64_t show)
 {
-	const struct worker_request request = {.view = WORKER_VIEW_INSNS, .show = show};
+	const struct decode_options options = {.view = WORKER_VIEW_INSNS, .show = show};
 	struct bundle *bundle = made_open(how);
 	struct decode_sink sink = {.version = "t"};
 	uint64_t faults;
 	size_t size;
 
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
-	assert_int_equal(decode_run(bundle, &request, &sink, &faults), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
 	bundle_free(bundle);
 	return made_text(sink.fd, &size);
 }

@@ -1,0 +1,33 @@
+/*
+ * Which options go together: an option that the view does not know is a misunderstanding.
+ */
+#include "proto/decode_options.h"
+
+static bool values_are_known(const struct decode_options *o)
+{
+	const uint32_t flags = o->hash | o->pretty | o->retstack_libipt | o->has_deadline |
+			       o->keep | o->no_symbols | o->lines | o->debug | o->has_only_uid;
+
+	return o->view <= WORKER_VIEW_EVENTS && o->skim <= WORKER_SKIM_TIP &&
+	       o->repeat <= WORKER_MAX_REPEAT && o->threads <= WORKER_MAX_THREADS && flags <= 1;
+}
+
+bool decode_options_are_sound(const struct decode_options *o)
+{
+	const bool sums = o->view == WORKER_VIEW_REPORT || o->view == WORKER_VIEW_SUMMARY;
+	const bool skims = o->skim != WORKER_SKIM_NONE;
+
+	if (!values_are_known(o))
+		return false;
+	if (o->has_only_uid && (o->view != WORKER_VIEW_REPORT || skims || o->repeat > 0 ||
+				o->gap > 0 || o->keep || o->has_deadline))
+		return false;
+	if (o->lines && (o->view != WORKER_VIEW_REPORT || skims))
+		return false;
+	if (skims)
+		return (sums || o->view == WORKER_VIEW_BRANCHES) && o->repeat == 0 &&
+		       !o->has_deadline && !o->hash && o->gap == 0;
+	if (o->repeat > 0)
+		return o->view == WORKER_VIEW_SUMMARY && !o->has_deadline;
+	return !o->has_deadline || sums;
+}
