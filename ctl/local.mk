@@ -80,7 +80,7 @@ bin_PROGRAMS += ctl/ptsnapctl
 ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
 ctl_ptsnapctl_CFLAGS = $(ctl_libptctl_a_CFLAGS)
 ctl_ptsnapctl_SOURCES = ctl/main.c
-ctl_ptsnapctl_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) -lm
+ctl_ptsnapctl_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS) -lm
 
 # What `ptsnapctl check --trace' traces: no library, fixed addresses, nothing but its own branches.
 pkglibexec_PROGRAMS += ctl/ptsnap-walk

@@ -9,9 +9,9 @@
 
 #include <json-c/json.h>
 
-#include "capture/cpuid.h"
-#include "capture/finding.h"
+#include "capture/perf/cpuid.h"
 #include "daemon/config.h"
+#include "daemon/finding.h"
 
 /* What is asked of the kernel and the CPU besides files and perf events. */
 struct check_calls {

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/budget.h"
-#include "capture/perf_attr.h"
-#include "capture/perf_event.h"
-#include "capture/preset.h"
+#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
+#include "capture/perf/preset.h"
+#include "capture/proc/budget.h"
 #include "daemon/check_private.h"
 #include "proto/perfrecord.h"
 

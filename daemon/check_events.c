@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/holders.h"
-#include "capture/perf_attr.h"
-#include "capture/perf_sys.h"
-#include "capture/preset.h"
+#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_sys.h"
+#include "capture/perf/preset.h"
+#include "capture/proc/holders.h"
 #include "daemon/check_private.h"
 
 static void check_sideband(struct check *c)

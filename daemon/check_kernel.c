@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "capture/kcore.h"
-#include "capture/kernel_files.h"
+#include "capture/kernel/kcore.h"
+#include "capture/kernel/kernel_files.h"
 #include "daemon/check_private.h"
 
 #define FIX_SYMBOLS                                                                             \

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "capture/finding.h"
+#include "daemon/finding.h"
 #include "daemon/status.h"
 
 /* CPUs that are not traced and why, rings smaller than asked for, what was lost. */

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/number.h"
-#include "capture/perf_attr.h"
+#include "capture/perf/perf_attr.h"
+#include "capture/proc/number.h"
 #include "daemon/check_private.h"
 
 /* Of the first CPU: those that differ are told by their PMU. */

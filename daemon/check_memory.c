@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/budget.h"
-#include "capture/number.h"
-#include "capture/perf_event.h"
+#include "capture/perf/perf_event.h"
+#include "capture/proc/budget.h"
+#include "capture/proc/number.h"
 #include "daemon/check_private.h"
 
 #define FIX_MEMLOCK "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited"

@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "capture/cpulist.h"
-#include "capture/pmu.h"
+#include "capture/perf/pmu.h"
+#include "capture/proc/cpulist.h"
 #include "daemon/check.h"
 #include "proto/base.h"
 
@@ -45,7 +45,7 @@ struct check {
 	bool seccomp;	       /* a filter is on it */
 	int paranoid;	       /* INT_MAX: there is no perf */
 	int open_error;	       /* of a sideband event: 0 or -errno */
-	uint32_t kinds;	       /* of sideband that this kernel tells: capture/perf_attr.h */
+	uint32_t kinds;	       /* of sideband that this kernel tells: capture/perf/perf_attr.h */
 	char vendor[32], model_name[64];
 	uint64_t family, model;
 	bool flag_pt, flag_hypervisor;

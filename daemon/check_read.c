@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/number.h"
-#include "capture/procfile.h"
+#include "capture/proc/number.h"
+#include "capture/proc/procfile.h"
 #include "daemon/check_private.h"
 
 /* What was cut says so. */

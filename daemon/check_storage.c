@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "capture/emu_qemu.h"
+#include "capture/emu/host/emu_qemu.h"
 #include "daemon/check_private.h"
 
 /* PATH, or the nearest directory above it that is there. */

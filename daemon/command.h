@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 
 struct command {
 	char *const *argv;	 /* borrowed; NULL: there is none */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 
 enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
 /* What is wanted of ptsnapd instead of its service. */

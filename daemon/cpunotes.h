@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "proto/manifest.h"
 
 /* Adds to M a note for each state and reason that CPUs of S have for not tracing, with how many

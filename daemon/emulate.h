@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/command.h"
 
 /* Offers MACHINE (source_emu_open) to who connects to LISTENER (SOCK_SEQPACKET, non-blocking), one

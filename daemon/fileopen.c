@@ -30,8 +30,8 @@
 
 #include <linux/fs.h>
 
-#include "capture/mounts.h"
-#include "capture/procfile.h"
+#include "capture/proc/mounts.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/mapquery.h"
+#include "capture/proc/mapquery.h"
 #include "proto/perfrecord.h"
 
 struct mounts;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 
 struct fill {
 	const struct source *source; /* borrowed */

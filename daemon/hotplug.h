@@ -10,7 +10,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/jobs.h"
 
 struct hotplug;

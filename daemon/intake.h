@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/drain.h"
-#include "capture/source.h"
+#include "capture/ring/drain.h"
+#include "capture/ring/source.h"
 #include "daemon/files.h"
 #include "daemon/memory.h"
 #include "daemon/procs.h"

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/area.h"
-#include "capture/freeze.h"
-#include "capture/source.h"
+#include "capture/ring/area.h"
+#include "capture/ring/freeze.h"
+#include "capture/ring/source.h"
 #include "daemon/config.h"
 #include "daemon/entry.h"
 #include "daemon/evidence.h"

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/area.h"
-#include "capture/clock.h"
-#include "capture/freeze.h"
+#include "capture/ring/area.h"
+#include "capture/ring/clock.h"
+#include "capture/ring/freeze.h"
 #include "daemon/log.h"
 #include "daemon/log_events.h"
 #include "proto/base.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/kernel_files.h"
+#include "capture/kernel/kernel_files.h"
 #include "daemon/kernel_private.h"
 #include "proto/base.h"
 

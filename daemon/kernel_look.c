@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/kernel_thunks.h"
+#include "capture/kernel/kernel_thunks.h"
 #include "daemon/kernel_private.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"

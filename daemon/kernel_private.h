@@ -6,7 +6,7 @@
 
 #include <pthread.h>
 
-#include "capture/kernel_text.h"
+#include "capture/kernel/kernel_text.h"
 #include "daemon/kernel.h"
 
 struct kernel {

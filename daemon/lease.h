@@ -9,7 +9,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/jobs.h"
 
 #define LEASE_FOR_EVER UINT64_MAX

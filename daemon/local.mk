@@ -52,6 +52,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/exclude.c daemon/exclude.h \
 	daemon/filelist.c daemon/filelist.h \
 	daemon/fileopen.c daemon/fileopen.h \
+	daemon/finding.c daemon/finding.h \
 	daemon/files.c daemon/files.h \
 	daemon/fill.c daemon/fill.h \
 	daemon/gate.c daemon/gate.h \
@@ -121,11 +122,11 @@ sbin_PROGRAMS += daemon/ptsnapd
 daemon_ptsnapd_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_ptsnapd_SOURCES = daemon/main.c
 daemon_ptsnapd_LDADD = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
-	proto/libptproto.a $(SYSTEMD_LIBS) $(JSONC_LIBS)
+	decoder/run/libptrun.a proto/libptproto.a $(SYSTEMD_LIBS) $(JSONC_LIBS)
 
 # Run by systemd itself, at boot: it links as little as it can.
 systemdsystemgenerator_PROGRAMS = daemon/ptsnap-generator
 daemon_ptsnap_generator_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_ptsnap_generator_SOURCES = daemon/generator.c
 daemon_ptsnap_generator_LDADD = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
-	proto/libptproto.a $(JSONC_LIBS)
+	decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS)

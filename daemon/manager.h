@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/command.h"
 #include "daemon/config.h"
 #include "daemon/fdstore.h"

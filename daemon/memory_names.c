@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/mounts.h"
-#include "capture/procfile.h"
+#include "capture/proc/mounts.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 
 #define CHUNK (1u << 20)

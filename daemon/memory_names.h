@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "capture/mounts.h"
+#include "capture/proc/mounts.h"
 #include "daemon/evidence.h"
 
 /* That of process PID (its number here), whose directory in /proc is DIR, becomes a text of E;

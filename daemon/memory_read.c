@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/procfile.h"
-#include "capture/procmaps.h"
+#include "capture/proc/procfile.h"
+#include "capture/proc/procmaps.h"
 #include "daemon/memory_copy.h"
 #include "daemon/memory_names.h"
 #include "daemon/vdso.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/evidence.h"
 
 /* Bytes. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/mounts.h"
+#include "capture/proc/mounts.h"
 #include "proto/base.h"
 
 struct context {

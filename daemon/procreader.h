@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/procscan.h"
+#include "capture/proc/procscan.h"
 #include "daemon/aside.h"
 
 /* How many may be asked for at once. */

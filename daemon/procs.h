@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/exclude.h"
 
 struct procs;

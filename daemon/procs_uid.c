@@ -5,7 +5,7 @@
  */
 #include "daemon/procs_private.h"
 
-#include "capture/clock.h"
+#include "capture/ring/clock.h"
 
 /* So far back it is looked for who forked whom. */
 #define MAX_GENERATIONS 32u

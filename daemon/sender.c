@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/cpulist.h"
+#include "capture/proc/cpulist.h"
 #include "daemon/request.h"
 #include "proto/base.h"
 

@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/command.h"
 #include "daemon/config.h"
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/clock.h"
+#include "capture/ring/clock.h"
 #include "daemon/host.h"
 #include "daemon/log.h"
 #include "daemon/log_events.h"

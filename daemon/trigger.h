@@ -10,7 +10,7 @@
 #include <json-c/json.h>
 #include <systemd/sd-event.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "daemon/config.h"
 #include "daemon/fill.h"
 #include "daemon/gate.h"

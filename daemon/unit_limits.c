@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/budget.h"
-#include "capture/cpulist.h"
+#include "capture/proc/budget.h"
+#include "capture/proc/cpulist.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"

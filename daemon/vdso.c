@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "capture/procmaps.h"
+#include "capture/proc/procmaps.h"
 
 const void *vdso_own(uint64_t *ret_size)
 {

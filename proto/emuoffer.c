@@ -1,6 +1,6 @@
 /*
  * What is said on the daemon-emulator channel, checked number by number. Called by
- * capture/source_emu_attach.c in the recorder, which does not trust whom it talks to.
+ * capture/emu/host/source_emu_attach.c in the recorder, which does not trust whom it talks to.
  */
 #include "proto/emuoffer.h"
 

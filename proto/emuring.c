@@ -1,8 +1,8 @@
 /*
  * The shared memory between the recorder and the software PMU: where things lie, and the kernel's
- * half of a DATA ring. Called by capture/source_emu.c in ptsnapd (layout) and by the plugin in the
- * emulator's process (records). The other process may write anything into this memory at any time,
- * so every value is read once and used modulo the ring.
+ * half of a DATA ring. Called by capture/emu/host/source_emu.c in ptsnapd (layout) and by the
+ * plugin in the emulator's process (records). The other process may write anything into this memory
+ * at any time, so every value is read once and used modulo the ring.
  */
 #include "proto/emuring.h"
 

@@ -29,8 +29,9 @@
  * in .is and wakes that; of all others the recorder's keeper does it. A recorder that has no
  * keeper, for that is in another process (proto/emuoffer.h), rings for it: head.bell.
  *
- * Death: nobody is told when a thread is killed. The recorder looks (capture/emu_keeper.c), and
- * takes a dead or stopped thread's CPU away; only the recorder does.
+ * Death: nobody is told when a thread is killed. The recorder looks
+ * (capture/emu/host/emu_keeper.c), and takes a dead or stopped thread's CPU away; only the recorder
+ * does.
  */
 #pragma once
 

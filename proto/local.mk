@@ -11,9 +11,6 @@ proto_libptproto_a_SOURCES = \
 	proto/decode_options.c proto/decode_options.h \
 	proto/emuoffer.c proto/emuoffer.h \
 	proto/emuring.c proto/emuring.h \
-	proto/emustart.c proto/emustart.h \
-	proto/execfile.c proto/execfile.h \
-	proto/execplan.c proto/execplan.h \
 	proto/json.c proto/json.h \
 	proto/kept.c proto/kept.h \
 	proto/label.c proto/label.h \
@@ -26,7 +23,7 @@ proto_libptproto_a_SOURCES = \
 	proto/recorder_idl.h \
 	proto/report.h \
 	proto/varlink.c proto/varlink.h proto/varlink_message.c \
-	proto/worker.c proto/worker.h proto/worker_start.c proto/worker_start.h
+	proto/worker.h
 nodist_proto_libptproto_a_SOURCES = proto/recorder_idl.c
 
 # The interface description as a C string: one literal a line.

@@ -8,28 +8,30 @@ capture_emu_ptsnap_emupmu_so_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden $(WAR
 capture_emu_ptsnap_emupmu_so_LDFLAGS = -shared -Wl,-z,relro,-z,now
 capture_emu_ptsnap_emupmu_so_LDADD = $(ZYDIS_LIBS)
 capture_emu_ptsnap_emupmu_so_SOURCES = \
-	capture/emu/arguments.c capture/emu/arguments.h \
-	capture/emu/buildid.c capture/emu/buildid.h \
-	capture/emu/calls.c capture/emu/calls.h \
-	capture/emu/code.c capture/emu/code.h \
-	capture/emu/disguise.c capture/emu/disguise.h \
-	capture/emu/encode.c capture/emu/encode.h \
-	capture/emu/environment.c capture/emu/environment.h \
-	capture/emu/exec.c capture/emu/exec.h \
-	capture/emu/follow.c capture/emu/follow.h capture/emu/follow_self.c \
-	proto/emustart.c proto/execfile.c proto/execplan.c \
-	capture/emu/guest.c capture/emu/guest.h \
-	capture/emu/machine.c capture/emu/machine.h \
-	capture/emu/maps.c capture/emu/maps.h \
-	capture/emu/plugin.c \
-	capture/emu/pmu.c capture/emu/pmu.h \
-	capture/emu/qemu_api.h \
-	capture/emu/sched.c capture/emu/sched.h \
-	capture/emu/sideband.c capture/emu/sideband.h \
-	capture/emu/sig.c capture/emu/sig.h \
-	capture/emu/task.c capture/emu/task.h \
-	capture/emu/truth.c capture/emu/truth.h \
-	capture/emu/vcpu.c capture/emu/vcpu.h \
-	capture/emu/waits.c capture/emu/waits.h \
-	capture/emu/walk.c capture/emu/walk.h \
+	capture/emu/plugin/arguments.c capture/emu/plugin/arguments.h \
+	capture/emu/plugin/buildid.c capture/emu/plugin/buildid.h \
+	capture/emu/plugin/calls.c capture/emu/plugin/calls.h \
+	capture/emu/plugin/code.c capture/emu/plugin/code.h \
+	capture/emu/plugin/disguise.c capture/emu/plugin/disguise.h \
+	capture/emu/machine/encode.c capture/emu/machine/encode.h \
+	capture/emu/plugin/environment.c capture/emu/plugin/environment.h \
+	capture/emu/plugin/exec.c capture/emu/plugin/exec.h \
+	capture/emu/plugin/follow.c capture/emu/plugin/follow.h capture/emu/plugin/follow_self.c \
+	capture/emu/machine/emustart.c capture/emu/machine/emustart.h \
+	capture/emu/machine/execfile.c capture/emu/machine/execfile.h \
+	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
+	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
+	capture/emu/plugin/machine.c capture/emu/plugin/machine.h \
+	capture/emu/plugin/maps.c capture/emu/plugin/maps.h \
+	capture/emu/plugin/plugin.c \
+	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
+	capture/emu/plugin/qemu_api.h \
+	capture/emu/machine/sched.c capture/emu/machine/sched.h \
+	capture/emu/machine/sideband.c capture/emu/machine/sideband.h \
+	capture/emu/plugin/sig.c capture/emu/plugin/sig.h \
+	capture/emu/plugin/task.c capture/emu/plugin/task.h \
+	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
+	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \
+	capture/emu/plugin/waits.c capture/emu/plugin/waits.h \
+	capture/emu/plugin/walk.c capture/emu/plugin/walk.h \
 	proto/bytes.c proto/emuring.c proto/perfrecord.c

@@ -1,8 +1,8 @@
 /*
  * ptsnap-decode: decodes one snapshot and ends. Started by ptsnapd and ptsnapctl through
- * proto/worker.c, which hands it everything by one message on fd 3: the request, the bundle, the
- * output. It parses what strangers wrote, so the sandbox closes before the bundle is touched; it
- * never opens anything.
+ * decoder/run/worker.c, which hands it everything by one message on fd 3: the request, the bundle,
+ * the output. It parses what strangers wrote, so the sandbox closes before the bundle is touched;
+ * it never opens anything.
  */
 #include <malloc.h>
 #include <poll.h>

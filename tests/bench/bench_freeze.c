@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "capture/area.h"
-#include "capture/freeze.h"
+#include "capture/ring/area.h"
+#include "capture/ring/freeze.h"
 #include "proto/base.h"
 #include "tests/bench/sample.h"
 

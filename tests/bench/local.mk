@@ -16,7 +16,7 @@ tests_bench_bench_freeze_LDADD = capture/libptcapture.a proto/libptproto.a
 tests_bench_bench_stop_SOURCES = tests/bench/bench_stop.c $(BENCH_SAMPLE)
 tests_bench_bench_timeline_SOURCES = tests/bench/bench_timeline.c tests/bench/storm.c tests/bench/storm.h
 tests_bench_bench_timeline_LDADD = daemon/libptdaemon.a capture/libptcapture.a \
-	sideband/libptsideband.a proto/libptproto.a $(SYSTEMD_LIBS) $(JSONC_LIBS)
+	sideband/libptsideband.a decoder/run/libptrun.a proto/libptproto.a $(SYSTEMD_LIBS) $(JSONC_LIBS)
 tests_bench_bench_ipt_SOURCES = tests/bench/bench_ipt.c tests/bench/ipt_image.c tests/bench/ipt_image.h \
 	tests/bench/code.c tests/bench/code.h
 tests_bench_bench_ipt_LDADD = proto/libptproto.a $(LIBIPT_LIBS) $(JSONC_LIBS)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/clock.h"
+#include "capture/ring/clock.h"
 #include "proto/emuoffer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

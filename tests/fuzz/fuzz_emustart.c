@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/emustart.h"
+#include "capture/emu/machine/emustart.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

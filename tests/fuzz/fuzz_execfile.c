@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "capture/emu/machine/execfile.h"
 #include "proto/base.h"
-#include "proto/execfile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

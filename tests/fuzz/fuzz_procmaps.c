@@ -1,7 +1,7 @@
 /*
  * Lines of /proc/PID/maps: what is accepted is a mapping with a path that lies within its line.
  */
-#include "capture/procmaps.h"
+#include "capture/proc/procmaps.h"
 
 #include <assert.h>
 #include <stdlib.h>

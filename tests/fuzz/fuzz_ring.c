@@ -2,7 +2,7 @@
  * A ring whose heads, tail and bytes a stranger wrote: reading ends, gives only whole records and
  * stays inside.
  */
-#include "capture/ring.h"
+#include "capture/ring/ring.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "capture/emu/encode.h"
+#include "capture/emu/machine/encode.h"
 
 #define KERNEL_START UINT64_C(0xffffffff80000000)
 #define USER_START   UINT64_C(0x401000)

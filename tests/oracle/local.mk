@@ -11,7 +11,7 @@ ORACLE_TESTS += tests/oracle/perfdata.tap
 EXTRA_DIST += tests/oracle/perfdata.py
 noinst_PROGRAMS += tests/oracle/perfdata_dump
 tests_oracle_perfdata_dump_SOURCES = tests/oracle/perfdata_dump.c
-tests_oracle_perfdata_dump_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+tests_oracle_perfdata_dump_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
 
 if HAVE_LIBIPT
 if HAVE_CMOCKA
@@ -23,7 +23,7 @@ endif
 # A whole bundle against one of what was needed.
 noinst_PROGRAMS += tests/oracle/bundle_keep
 tests_oracle_bundle_keep_SOURCES = tests/oracle/bundle_keep.c
-tests_oracle_bundle_keep_LDADD = ctl/libptctl.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
+tests_oracle_bundle_keep_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
 
 tests_oracle_flow_check_SOURCES = tests/oracle/flow_check.c
 tests_oracle_flow_check_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS)

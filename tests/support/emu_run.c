@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 
 struct run {
 	struct source_emu_config config;

@@ -1,5 +1,5 @@
 /*
- * Reads a truth file. Used by test programs; the writer is capture/emu/truth.c.
+ * Reads a truth file. Used by test programs; the writer is capture/emu/plugin/truth.c.
  */
 #include "tests/support/truth.h"
 
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "capture/emu/truth.h"
+#include "capture/emu/plugin/truth.h"
 
 #define MAX_ID (1u << 28)
 

@@ -1,5 +1,5 @@
 /*
- * Reads one truth file, of one thread, (capture/emu/truth.h) item by item.
+ * Reads one truth file, of one thread, (capture/emu/plugin/truth.h) item by item.
  */
 #pragma once
 

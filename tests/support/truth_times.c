@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/emu/truth.h"
+#include "capture/emu/plugin/truth.h"
 #include "proto/base.h"
 #include "tests/support/truth_walk.h"
 

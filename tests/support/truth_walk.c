@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/emu/truth.h"
+#include "capture/emu/plugin/truth.h"
 #include "proto/base.h"
 
 #define FNV_PRIME 0x100000001b3ull

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/emu/truth.h"
+#include "capture/emu/plugin/truth.h"
 #include "tests/support/truth_walk.h"
 
 #define MAX_SPANS 256

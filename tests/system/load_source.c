@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/perf_attr.h"
-#include "capture/perf_event.h"
+#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 
 struct load_source;
 

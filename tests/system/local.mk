@@ -31,10 +31,10 @@ tests_system_test_live_SOURCES = tests/system/test_live.c \
 	tests/system/load_source.c tests/system/load_source.h \
 	tests/system/proc_oracle.c tests/system/proc_oracle.h
 tests_system_test_live_LDADD = daemon/libptdaemon.a capture/libptcapture.a \
-	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
+	sideband/libptsideband.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
 tests_system_test_load_SOURCES = tests/system/test_load.c \
 	tests/system/load_source.c tests/system/load_source.h \
 	tests/unit/daemon/scratch_dir.c tests/unit/daemon/scratch_dir.h
 tests_system_test_load_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=timeline_push
 tests_system_test_load_LDADD = daemon/libptdaemon.a capture/libptcapture.a \
-	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
+	sideband/libptsideband.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procscan.h"
+#include "capture/proc/procscan.h"
 #include "daemon/intake.h"
 #include "proto/base.h"
 #include "proto/bytes.h"

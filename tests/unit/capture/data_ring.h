@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/ring.h"
+#include "capture/ring/ring.h"
 
 #define DATA_RING_TYPE 1000u /* of its records; then their number, as u64, and a pattern */
 

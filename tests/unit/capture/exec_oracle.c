@@ -22,9 +22,9 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/guest.h"
+#include "capture/emu/machine/emustart.h"
+#include "capture/emu/plugin/guest.h"
 #include "proto/base.h"
-#include "proto/emustart.h"
 
 #define SPEAK_FD 200
 

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "capture/emu/follow.h"
+#include "capture/emu/plugin/follow.h"
 
 /* To be called first by main: does not return when this is one of the exec'ed. */
 void exec_oracle_serve(int argc, char **argv);

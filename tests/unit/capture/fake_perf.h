@@ -1,6 +1,6 @@
 /*
- * A perf core for tests: stands in for capture/perf_sys.c. Events are memory; what a real kernel
- * does of itself (a CPU goes away, somebody else takes PT) a test does here.
+ * A perf core for tests: stands in for capture/perf/perf_sys.c. Events are memory; what a real
+ * kernel does of itself (a CPU goes away, somebody else takes PT) a test does here.
  */
 #pragma once
 

@@ -95,7 +95,7 @@ tests_unit_capture_test_emu_sched_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_emu_pmu_SOURCES = tests/unit/capture/test_emu_pmu.c $(TEST_EMU_RING)
 tests_unit_capture_test_emu_pmu_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_test_emu_walk_SOURCES = tests/unit/capture/test_emu_walk.c $(TEST_EMU_RING) \
-	capture/emu/code.c capture/emu/truth.c capture/emu/walk.c
+	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/walk.c
 tests_unit_capture_test_emu_walk_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
 
 # exec under the emulator, with this host's kernel as the oracle.
@@ -103,7 +103,7 @@ check_PROGRAMS += tests/unit/capture/test_follow
 tests_unit_capture_test_follow_SOURCES = tests/unit/capture/test_follow.c \
 	tests/unit/capture/exec_files.c tests/unit/capture/exec_files.h \
 	tests/unit/capture/exec_oracle.c tests/unit/capture/exec_oracle.h \
-	capture/emu/arguments.c capture/emu/follow.c capture/emu/follow_self.c
+	capture/emu/plugin/arguments.c capture/emu/plugin/follow.c capture/emu/plugin/follow_self.c
 tests_unit_capture_test_follow_LDADD = $(TEST_CAPTURE_LIBS)
 
 check_PROGRAMS += tests/unit/capture/test_holders

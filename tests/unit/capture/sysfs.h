@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/cpuid.h"
-#include "capture/pmu.h"
+#include "capture/perf/cpuid.h"
+#include "capture/perf/pmu.h"
 
 #define SYSFS_MAX_CPUS	 64
 #define SYSFS_MAX_LEAVES 12

@@ -1,7 +1,7 @@
 /*
  * capture/budget: sizes that fit, and what is said of them.
  */
-#include "capture/budget.h"
+#include "capture/proc/budget.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * capture/clock: the kernel's formula, its inverse, the choice of parameters, this host's TSC.
  */
-#include "capture/clock.h"
+#include "capture/ring/clock.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * capture/cpuid: the machines of tests/sysfs, made-up CPUs, and this host.
  */
-#include "capture/cpuid.h"
+#include "capture/perf/cpuid.h"
 
 #include <cpuid.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * capture/cpulist, and capture/owner, which has no better place.
  */
-#include "capture/cpulist.h"
+#include "capture/proc/cpulist.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "capture/owner.h"
+#include "capture/perf/owner.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

@@ -2,7 +2,7 @@
  * capture/drain: every record of every ring comes out once, whole and in its ring's order, whatever
  * the queue, the list of rings and the two threads are doing.
  */
-#include "capture/drain.h"
+#include "capture/ring/drain.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /*
  * capture/emu_command and emu_qemu: what is run, and what is refused with one line.
  */
-#include "capture/emu_command.h"
+#include "capture/emu/host/emu_command.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "capture/emu_qemu.h"
+#include "capture/emu/host/emu_qemu.h"
 #include "proto/base.h"
 #include "tests/unit/capture/exec_files.h"
 

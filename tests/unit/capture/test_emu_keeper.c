@@ -2,7 +2,7 @@
  * capture/emu_keeper: guests that are killed or stopped with a CPU in their hands. The guests are
  * children of this test, whose own program stands for the emulator's.
  */
-#include "capture/emu_keeper.h"
+#include "capture/emu/host/emu_keeper.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/sched.h"
-#include "capture/emu_tasks.h"
+#include "capture/emu/host/emu_tasks.h"
+#include "capture/emu/machine/sched.h"
 #include "tests/unit/capture/emu_ring.h"
 
 #define ME 3u /* the guest's place */

@@ -1,7 +1,7 @@
 /*
  * capture/emu/pmu: which packets come when, on the virtual clock.
  */
-#include "capture/emu/pmu.h"
+#include "capture/emu/machine/pmu.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

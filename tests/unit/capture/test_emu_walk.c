@@ -1,7 +1,7 @@
 /*
  * capture/emu/code and walk: from translated blocks to packets, without an emulator.
  */
-#include "capture/emu/walk.h"
+#include "capture/emu/plugin/walk.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

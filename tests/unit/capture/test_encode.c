@@ -1,7 +1,7 @@
 /*
  * capture/emu/encode: packets byte for byte, as the SDM's tables have them.
  */
-#include "capture/emu/encode.h"
+#include "capture/emu/machine/encode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * capture/emu/follow: what the kernel runs is started again by the emulator, what it refuses is
  * refused. The oracle is the kernel of this host (exec_oracle.h).
  */
-#include "capture/emu/follow.h"
+#include "capture/emu/plugin/follow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/arguments.h"
+#include "capture/emu/plugin/arguments.h"
 #include "proto/base.h"
 #include "proto/emuring.h"
 #include "tests/unit/capture/exec_files.h"

@@ -2,7 +2,7 @@
  * capture/freeze and capture/area: order of stopping, copying and restarting, and what happens when
  * a CPU does not do as told, over a source made of known bytes.
  */
-#include "capture/freeze.h"
+#include "capture/ring/freeze.h"
 
 #include <errno.h>
 #include <pthread.h>

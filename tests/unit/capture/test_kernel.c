@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "capture/kcore.h"
-#include "capture/kernel_files.h"
-#include "capture/kernel_text.h"
-#include "capture/kernel_thunks.h"
+#include "capture/kernel/kcore.h"
+#include "capture/kernel/kernel_files.h"
+#include "capture/kernel/kernel_text.h"
+#include "capture/kernel/kernel_thunks.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

@@ -1,7 +1,7 @@
 /*
  * capture/mapquery: asked of made-up mappings, which answer as before Linux 6.11, and of our own.
  */
-#include "capture/mapquery.h"
+#include "capture/proc/mapquery.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procfile.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

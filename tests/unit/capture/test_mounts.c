@@ -1,7 +1,7 @@
 /*
  * capture/mounts: what made-up mount tables say, and the one of this host.
  */
-#include "capture/mounts.h"
+#include "capture/proc/mounts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procfile.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

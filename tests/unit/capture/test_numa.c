@@ -1,7 +1,7 @@
 /*
  * capture/numa: nodes out of a sysfs tree, and memory that is to come from one.
  */
-#include "capture/numa.h"
+#include "capture/ring/numa.h"
 
 #include <errno.h>
 #include <setjmp.h>

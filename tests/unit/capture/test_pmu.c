@@ -1,7 +1,7 @@
 /*
  * capture/pmu: sysfs-shaped directories, the software PMU, config terms.
  */
-#include "capture/pmu.h"
+#include "capture/perf/pmu.h"
 
 #include <errno.h>
 #include <setjmp.h>

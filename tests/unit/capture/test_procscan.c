@@ -1,7 +1,7 @@
 /*
  * capture/procscan: records and facts from a made-up /proc, and from this one.
  */
-#include "capture/procscan.h"
+#include "capture/proc/procscan.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procmaps.h"
+#include "capture/proc/procmaps.h"
 #include "proto/base.h"
 #include "proto/manifest.h"
 #include "tests/unit/capture/tree.h"

@@ -2,7 +2,7 @@
  * capture/recqueue: what is put comes out whole and in order, however it meets the queue's end, and
  * nothing is ever written outside.
  */
-#include "capture/recqueue.h"
+#include "capture/ring/recqueue.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * capture/ring: DATA and AUX arithmetic over rings made by hand, and over a ring of this kernel.
  */
-#include "capture/ring.h"
+#include "capture/ring/ring.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "capture/perf_attr.h"
-#include "capture/perf_event.h"
+#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"
 

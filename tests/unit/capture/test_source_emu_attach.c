@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "proto/emuoffer.h"

@@ -1,7 +1,7 @@
 /*
  * capture/source_perf: what the user of a host without PT is told.
  */
-#include "capture/source_perf.h"
+#include "capture/perf/source_perf.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

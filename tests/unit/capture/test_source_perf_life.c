@@ -1,7 +1,7 @@
 /*
  * capture/source_perf over a perf core in memory: what becomes of the CPUs' events.
  */
-#include "capture/source_perf.h"
+#include "capture/perf/source_perf.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "capture/perf_attr.h"
+#include "capture/perf/perf_attr.h"
 #include "proto/base.h"
 #include "tests/unit/capture/fake_perf.h"
 #include "tests/unit/capture/tree.h"

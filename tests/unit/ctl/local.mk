@@ -1,6 +1,6 @@
 # ctl: what ptsnapctl is made of, without a recorder.
 
-ctl_test_libs = ctl/libptctl.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
+ctl_test_libs = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
 
 check_PROGRAMS += tests/unit/ctl/test_debug_files
 tests_unit_ctl_test_debug_files_SOURCES = tests/unit/ctl/test_debug_files.c

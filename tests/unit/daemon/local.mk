@@ -32,7 +32,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/test_unit_limits
 
 TEST_DAEMON_LIBS = daemon/libptdaemon.a capture/libptcapture.a sideband/libptsideband.a \
-	proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
+	decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(SYSTEMD_LIBS) $(JSONC_LIBS)
 TEST_DAEMON_DIR = tests/unit/daemon/scratch_dir.c tests/unit/daemon/scratch_dir.h
 TEST_DAEMON_RING = tests/unit/daemon/ring_source.c tests/unit/daemon/ring_source.h
 

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "capture/source.h"
+#include "capture/ring/source.h"
 #include "proto/perfrecord.h"
 
 #define RING_SOURCE_DATA 4096u

@@ -27,8 +27,8 @@
 
 #include <linux/perf_event.h>
 
-#include "capture/mapquery.h"
-#include "capture/procfile.h"
+#include "capture/proc/mapquery.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 #include "tests/unit/daemon/small_elf.h"

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procscan.h"
+#include "capture/proc/procscan.h"
 #include "daemon/memory.h"
 #include "daemon/vdso.h"
 #include "proto/base.h"

@@ -21,6 +21,7 @@ TEST_MAKE_PERFDATA = tests/support/make_perfdata.c tests/support/make_perfdata.h
 	tests/support/make_bundle.c tests/support/make_bundle.h \
 	tests/support/make_wild.c tests/support/make_wild.h
 
+TEST_RUN_LIBS = decoder/run/libptrun.a $(TEST_PROTO_LIBS)
 TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
 tests_unit_proto_fake_worker_SOURCES = tests/unit/proto/fake_worker.c tests/unit/proto/fake_worker.h
@@ -53,10 +54,10 @@ tests_unit_proto_test_perfrecord_SOURCES = tests/unit/proto/test_perfrecord.c
 tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \
 	tests/unit/proto/fake_worker.h
-tests_unit_proto_test_worker_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_worker_LDADD = $(TEST_RUN_LIBS)
 tests_unit_proto_test_worker_socket_SOURCES = tests/unit/proto/test_worker_socket.c \
 	tests/unit/proto/fake_worker.h
-tests_unit_proto_test_worker_socket_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_worker_socket_LDADD = $(TEST_RUN_LIBS)
 
 check_PROGRAMS += tests/unit/proto/test_varlink
 tests_unit_proto_test_varlink_SOURCES = tests/unit/proto/test_varlink.c

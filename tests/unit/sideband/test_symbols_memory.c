@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "capture/procscan.h"
+#include "capture/proc/procscan.h"
 #include "proto/bytes.h"
 #include "sideband/symbols.h"
 #include "sideband/timeline.h"

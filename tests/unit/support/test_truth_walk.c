@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/truth.h"
+#include "capture/emu/plugin/truth.h"
 #include "proto/base.h"
 
 #define BLOCK(id, ip) TRUTH_BLOCK, id, ip, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1, 3

@@ -39,7 +39,7 @@ tests_support_make_bundle_SOURCES = tests/support/make_bundle_main.c tests/suppo
 	tests/support/make_bundle.h tests/support/make_wild.c tests/support/make_wild.h
 tests_support_make_bundle_LDADD = proto/libptproto.a $(JSONC_LIBS)
 tests_support_run_worker_SOURCES = tests/support/run_worker.c
-tests_support_run_worker_LDADD = proto/libptproto.a $(JSONC_LIBS)
+tests_support_run_worker_LDADD = decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS)
 
 TEST_WORKER_LIBS = $(WORKER_LIBS) $(CMOCKA_LIBS)
 TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h \
@@ -47,7 +47,7 @@ TEST_WORKER_MADE = tests/support/make_bundle.c tests/support/make_bundle.h \
 	tests/unit/worker/made_parts.h
 
 tests_unit_worker_test_ask_SOURCES = tests/unit/worker/test_ask.c $(TEST_WORKER_MADE)
-tests_unit_worker_test_ask_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_worker_test_ask_LDADD = decoder/run/libptrun.a $(TEST_WORKER_LIBS)
 tests_unit_worker_test_ask_debug_SOURCES = tests/unit/worker/test_ask_debug.c
 tests_unit_worker_test_ask_debug_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_worker_test_calls_SOURCES = tests/unit/worker/test_calls.c

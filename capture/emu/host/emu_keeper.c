@@ -1,0 +1,496 @@
+/*
+ * The keeper of the emulated machine. Called by source_emu.c in the recorder, and a thread there.
+ */
+#include "capture/emu/host/emu_keeper.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "capture/emu/host/emu_tasks.h"
+#include "capture/emu/machine/sched.h"
+#include "proto/base.h"
+
+#define TICK_NS	      10000000ull
+#define TASKS_EVERY   8u /* ticks: the tasks that have no CPU */
+#define HINT_PATIENCE 8u /* ticks that a wrong n_waiting may last */
+
+struct absence {
+	struct source_emu_offline wish;
+	bool begun, over;
+	uint64_t since_ns;
+};
+
+struct keeper_cpu {
+	struct vcpu vcpu;
+	uint64_t hold; /* at the last tick */
+	uint32_t absences;
+	uint64_t away_ns;
+};
+
+struct emu_keeper {
+	struct emuring ring;
+	uint32_t n_cpus, max_tasks;
+	struct keeper_cpu *cpus;
+	struct stat qemu;
+	struct absence *absences;
+	size_t n_absences;
+	uint64_t start_ns;
+	unsigned int ticks, wrong_hints;
+	pthread_mutex_t lock; /* of mending: one at a time */
+	pthread_t thread;
+	bool running;
+	_Atomic bool stop;
+};
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct emuring_task *task_at(const struct emu_keeper *k, uint32_t index)
+{
+	return index < k->max_tasks ? emuring_task_at(&k->ring, index) : NULL;
+}
+
+static enum emu_life life_of(const struct emuring_task *t)
+{
+	uint32_t tid = atomic_load(&t->tid);
+
+	return tid == 0 ? EMU_GONE : emu_task_life(tid);
+}
+
+/* The wish of a CPU that is away is granted by its being away. */
+static void serve_off(struct vcpu *v)
+{
+	uint32_t want = atomic_load(&v->cpu->want);
+
+	atomic_store(&v->cpu->is, want);
+}
+
+void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu)
+{
+	struct vcpu *v = &k->cpus[cpu].vcpu;
+	uint64_t hold = atomic_load(&v->cpu->hold);
+
+	if (emuring_hold_of(hold) == EMURING_OFF) {
+		if (!sched_take(v->cpu, hold, EMURING_RECORDER))
+			return;
+		serve_off(v);
+		atomic_store(&v->cpu->hold, hold);
+		return;
+	}
+	if (!sched_take_at_rest(v->cpu, EMURING_RECORDER, &hold))
+		return;
+	emupmu_service(&v->pmu, 0);
+	vcpu_serve(v, NULL);
+	atomic_store(&v->cpu->hold, hold);
+	/* Whoever began to wait meanwhile saw it in use. */
+	if (emuring_hold_of(hold) == EMURING_ASLEEP)
+		sched_offer(v, emuring_task_of(hold), EMURING_RECORDER);
+}
+
+/* The task is gone: the rings' owner says so. */
+static void bury(struct vcpu *v, struct emuring_task *t)
+{
+	const struct sideband_task who = {t->pid, t->tid, t->ppid, t->ptid};
+
+	vcpu_settle(v);
+	/* A place that was empty when a CPU was given to it. */
+	if (who.tid != 0)
+		sideband_exit(&v->sideband, vcpu_now(v), &who);
+	vcpu_settled(v);
+	sched_remove_task(v->ring, t);
+}
+
+/* CPU is BUSY by us, and was HOLD of the task, who is gone. */
+static void mend_death(struct vcpu *v, enum emuring_hold hold, struct emuring_task *t)
+{
+	if (hold == EMURING_USER || hold == EMURING_BUSY)
+		emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
+	bury(v, t);
+	vcpu_serve(v, NULL);
+	sched_release(v, EMURING_RECORDER, false);
+}
+
+struct nudge {
+	struct emuring_cpu *cpu;
+	uint32_t task;
+};
+
+static bool has_let_go(void *userdata)
+{
+	const struct nudge *n = userdata;
+	uint64_t hold = atomic_load(&n->cpu->hold);
+
+	return emuring_task_of(hold) != n->task ||
+	       (emuring_hold_of(hold) != EMURING_USER && emuring_hold_of(hold) != EMURING_BUSY);
+}
+
+/* The stopped task has the CPU and cannot give it away: it is let run up to the next block. */
+static void mend_stopped_owner(struct emu_keeper *k, struct vcpu *v, uint32_t index)
+{
+	struct emuring_task *t = emuring_task_at(&k->ring, index);
+	struct nudge n = {v->cpu, index};
+
+	if (!emu_task_is_ours(atomic_load(&t->tid), &k->qemu))
+		return;
+	atomic_store(&t->expelled, 1);
+	emu_task_nudge(atomic_load(&t->tid), has_let_go, &n);
+	atomic_store(&t->stopped, 1);
+	atomic_store(&t->expelled, 0);
+	syscall(SYS_futex, &t->expelled, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+/* CPU was given to a stopped task, or to one that has another: somebody else gets it. */
+static void take_back(struct emu_keeper *k, struct vcpu *v, uint64_t hold, bool stopped)
+{
+	struct emuring_task *t = emuring_task_at(&k->ring, emuring_task_of(hold));
+	uint32_t given = EMURING_TASK_GIVEN | v->index << 8;
+
+	if (!sched_take(v->cpu, hold, EMURING_RECORDER))
+		return;
+	if (stopped)
+		atomic_store(&t->stopped, 1);
+	if (atomic_compare_exchange_strong(&t->state, &given, EMURING_TASK_WAITS))
+		atomic_fetch_add(&k->ring.shared->n_waiting, 1);
+	sched_release(v, EMURING_RECORDER, false);
+}
+
+static void check_stopped(struct emu_keeper *k, struct vcpu *v, uint64_t hold)
+{
+	switch (emuring_hold_of(hold)) {
+	case EMURING_GIVEN: take_back(k, v, hold, true); break;
+	case EMURING_USER:
+	case EMURING_BUSY: mend_stopped_owner(k, v, emuring_task_of(hold)); break;
+	default: break;
+	}
+}
+
+/* SAME: so it was at the last tick. */
+static void check_owner(struct emu_keeper *k, struct vcpu *v, uint64_t hold, bool same)
+{
+	struct emuring_task *t = task_at(k, emuring_task_of(hold));
+	enum emu_life life;
+
+	if (t == NULL)
+		return;
+	life = life_of(t);
+	if (life == EMU_GONE) {
+		if (sched_take(v->cpu, hold, EMURING_RECORDER))
+			mend_death(v, emuring_hold_of(hold), t);
+	} else if (life == EMU_STOPPED) {
+		check_stopped(k, v, hold);
+	} else if (same && emuring_hold_of(hold) == EMURING_GIVEN &&
+		   atomic_load(&t->state) != (EMURING_TASK_GIVEN | v->index << 8)) {
+		/* Meant for who died in this place, and somebody else is in it. */
+		take_back(k, v, hold, false);
+	}
+}
+
+/* A call that was taken for short is not; or somebody waits although the CPU is to be had. */
+static void offer(struct vcpu *v, uint64_t hold)
+{
+	if (!sched_take(v->cpu, hold, EMURING_RECORDER))
+		return;
+	if (sched_is_contended(v->ring) && sched_give(v, false))
+		return;
+	if (emuring_hold_of(hold) == EMURING_IDLE)
+		sched_put(v->cpu, EMURING_IDLE, EMURING_NO_TASK);
+	else
+		sched_put(v->cpu, EMURING_ASLEEP, emuring_task_of(hold));
+}
+
+static void mend_locked(struct emu_keeper *k, uint32_t cpu)
+{
+	struct vcpu *v = &k->cpus[cpu].vcpu;
+	uint64_t hold = atomic_load(&v->cpu->hold);
+	bool same = k->cpus[cpu].hold == hold;
+
+	k->cpus[cpu].hold = hold;
+	switch (emuring_hold_of(hold)) {
+	case EMURING_USER:
+	case EMURING_ASLEEP:
+	case EMURING_GIVEN: check_owner(k, v, hold, same); break;
+	case EMURING_BUSY:
+		if (same && emuring_task_of(hold) != EMURING_RECORDER)
+			check_owner(k, v, hold, same);
+		break;
+	case EMURING_KERNEL:
+		check_owner(k, v, hold, same);
+		if (same)
+			offer(v, hold);
+		break;
+	default: break;
+	}
+	hold = atomic_load(&v->cpu->hold);
+	if (sched_is_contended(&k->ring) &&
+	    (emuring_hold_of(hold) == EMURING_IDLE || emuring_hold_of(hold) == EMURING_ASLEEP))
+		offer(v, hold);
+}
+
+void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu)
+{
+	pthread_mutex_lock(&k->lock);
+	mend_locked(k, cpu);
+	pthread_mutex_unlock(&k->lock);
+}
+
+static bool has_cpu(const struct emu_keeper *k, uint32_t task)
+{
+	for (uint32_t i = 0; i < k->n_cpus; i++)
+		if (emuring_task_of(atomic_load(&k->cpus[i].vcpu.cpu->hold)) == task)
+			return true;
+	return false;
+}
+
+/* The record of its end needs rings to go into: those of the CPU it was on last, if possible. */
+static void bury_anywhere(struct emu_keeper *k, struct emuring_task *t)
+{
+	uint32_t last = atomic_load(&t->cpu);
+
+	for (uint32_t i = 0; i < k->n_cpus; i++) {
+		struct vcpu *v = &k->cpus[(last + i) % k->n_cpus].vcpu;
+		uint64_t hold;
+
+		if (!sched_take_at_rest(v->cpu, EMURING_RECORDER, &hold))
+			continue;
+		bury(v, t);
+		atomic_store(&v->cpu->hold, hold);
+		if (emuring_hold_of(hold) == EMURING_ASLEEP)
+			sched_offer(v, emuring_task_of(hold), EMURING_RECORDER);
+		return;
+	}
+}
+
+static void check_tasks(struct emu_keeper *k)
+{
+	for (uint32_t i = 0; i < k->max_tasks; i++) {
+		struct emuring_task *t = emuring_task_at(&k->ring, i);
+		enum emu_life life;
+
+		if (atomic_load(&t->tid) == 0)
+			continue;
+		life = life_of(t);
+		if (life == EMU_GONE && !has_cpu(k, i))
+			bury_anywhere(k, t);
+		else if (life == EMU_STOPPED && atomic_load(&t->state) == EMURING_TASK_WAITS)
+			atomic_store(&t->stopped, 1);
+	}
+}
+
+void emu_keeper_sweep(struct emu_keeper *k)
+{
+	for (uint32_t i = 0; i < k->n_cpus; i++)
+		emu_keeper_mend(k, i);
+	pthread_mutex_lock(&k->lock);
+	check_tasks(k);
+	pthread_mutex_unlock(&k->lock);
+}
+
+/* A task that was killed while it waited still counts. */
+static void check_hint(struct emu_keeper *k)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < k->max_tasks; i++)
+		n += atomic_load(&emuring_task_at(&k->ring, i)->state) == EMURING_TASK_WAITS;
+	k->wrong_hints = atomic_load(&k->ring.shared->n_waiting) == n ? 0 : k->wrong_hints + 1;
+	if (k->wrong_hints < HINT_PATIENCE)
+		return;
+	atomic_store(&k->ring.shared->n_waiting, n);
+	k->wrong_hints = 0;
+}
+
+/* Once no user code runs there; while it does, its thread sees the wish itself. */
+static void take_off(struct vcpu *v)
+{
+	uint64_t hold;
+
+	if (!sched_take_at_rest(v->cpu, EMURING_RECORDER, &hold))
+		return;
+	if (emuring_hold_of(hold) == EMURING_GIVEN) {
+		atomic_store(&v->cpu->hold, hold);
+		return;
+	}
+	vcpu_go_off(v);
+	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
+}
+
+static void bring_back(struct vcpu *v)
+{
+	uint64_t off = emuring_hold_word(EMURING_OFF, EMURING_NO_TASK);
+
+	atomic_store(&v->cpu->offline, 0);
+	if (!sched_take(v->cpu, off, EMURING_RECORDER))
+		return;
+	vcpu_come_back(v);
+	sched_release(v, EMURING_RECORDER, false);
+}
+
+static void tell_absence(struct emu_keeper *k, uint32_t cpu)
+{
+	struct emuring_cpu *c = k->cpus[cpu].vcpu.cpu;
+	uint64_t ns;
+
+	atomic_store(&c->absences, emu_keeper_absences(k, cpu, &ns));
+	atomic_store(&c->away_ns, ns);
+}
+
+static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
+{
+	uint64_t usec = (now - k->start_ns) / 1000;
+	struct keeper_cpu *c = &k->cpus[a->wish.cpu];
+	enum emuring_hold hold = emuring_hold_of(atomic_load(&c->vcpu.cpu->hold));
+
+	if (a->over || usec < a->wish.from_usec)
+		return;
+	if (!a->begun) {
+		a->begun = true;
+		a->since_ns = now;
+		c->absences++;
+		atomic_store(&c->vcpu.cpu->offline, 1);
+	}
+	if (usec < a->wish.to_usec) {
+		if (hold != EMURING_OFF)
+			take_off(&c->vcpu);
+		return;
+	}
+	a->over = true;
+	c->away_ns += now - a->since_ns;
+	bring_back(&c->vcpu);
+}
+
+static void tick(struct emu_keeper *k)
+{
+	uint64_t now = monotonic_ns();
+
+	for (uint32_t i = 0; i < k->n_cpus; i++)
+		emu_keeper_mend(k, i);
+	for (size_t i = 0; i < k->n_absences; i++) {
+		keep_absence(k, &k->absences[i], now);
+		tell_absence(k, k->absences[i].wish.cpu);
+	}
+	if (k->ticks++ % TASKS_EVERY == 0)
+		emu_keeper_sweep(k);
+	check_hint(k);
+}
+
+static void serve_all(struct emu_keeper *k)
+{
+	for (uint32_t i = 0; i < k->n_cpus; i++)
+		emu_keeper_serve(k, i);
+}
+
+/* Until the next tick; a recorder without a keeper of its own does not wait that long. */
+static void await_tick(struct emu_keeper *k, uint32_t *bell)
+{
+	uint64_t now = monotonic_ns(), end = now + TICK_NS;
+
+	for (; now < end && !k->stop; now = monotonic_ns()) {
+		const struct timespec rest = {.tv_nsec = (long)(end - now)};
+		uint32_t rung = atomic_load(&k->ring.shared->bell);
+
+		if (rung != *bell) {
+			*bell = rung;
+			serve_all(k);
+			continue;
+		}
+		syscall(SYS_futex, &k->ring.shared->bell, FUTEX_WAIT, rung, &rest, NULL, 0);
+	}
+}
+
+static void *run(void *userdata)
+{
+	struct emu_keeper *k = userdata;
+	uint32_t bell = 0;
+
+	prctl(PR_SET_NAME, "ptsnapd-keeper");
+	while (!k->stop) {
+		tick(k);
+		await_tick(k, &bell);
+	}
+	return NULL;
+}
+
+int emu_keeper_new(struct emuring_head *head, const char *qemu,
+		   const struct source_emu_offline *offline, size_t n_offline,
+		   struct emu_keeper **ret)
+{
+	struct emu_keeper *k = calloc(1, sizeof(*k));
+
+	if (k == NULL)
+		return -ENOMEM;
+	emuring_attach(&k->ring, head);
+	k->n_cpus = head->n_cpus;
+	k->max_tasks = head->max_tasks;
+	k->cpus = calloc(k->n_cpus, sizeof(*k->cpus));
+	k->absences = calloc(n_offline + 1, sizeof(*k->absences));
+	pthread_mutex_init(&k->lock, NULL);
+	if (k->cpus == NULL || k->absences == NULL || stat(qemu, &k->qemu) < 0) {
+		emu_keeper_free(k);
+		return k->cpus == NULL || k->absences == NULL ? -ENOMEM : -errno;
+	}
+	for (; k->n_absences < n_offline; k->n_absences++)
+		k->absences[k->n_absences].wish = offline[k->n_absences];
+	for (uint32_t i = 0; i < k->n_cpus; i++) {
+		vcpu_attach(&k->cpus[i].vcpu, &k->ring, i);
+		emupmu_init(&k->cpus[i].vcpu.pmu, &k->ring, i);
+		sched_put(k->cpus[i].vcpu.cpu, EMURING_IDLE, EMURING_NO_TASK);
+		/* Tracing as it is wanted from the start, whether anybody comes to run there or
+		 * not. */
+		emu_keeper_serve(k, i);
+	}
+	k->start_ns = monotonic_ns();
+	*ret = k;
+	return 0;
+}
+
+int emu_keeper_start(struct emu_keeper *k)
+{
+	sigset_t all, old;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&k->thread, NULL, run, k);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	k->running = r == 0;
+	return -r;
+}
+
+void emu_keeper_free(struct emu_keeper *k)
+{
+	if (k == NULL)
+		return;
+	k->stop = true;
+	if (k->running)
+		pthread_join(k->thread, NULL);
+	atomic_store(&k->ring.shared->closing, 1);
+	sched_wake_all(&k->ring);
+	pthread_mutex_destroy(&k->lock);
+	free(k->cpus);
+	free(k->absences);
+	free(k);
+}
+
+uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, uint64_t *ret_ns)
+{
+	uint64_t ns = k->cpus[cpu].away_ns;
+
+	for (size_t i = 0; i < k->n_absences; i++)
+		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
+			ns += monotonic_ns() - k->absences[i].since_ns;
+	*ret_ns = ns;
+	return k->cpus[cpu].absences;
+}

@@ -1,0 +1,334 @@
+/*
+ * The emulated source: a machine of virtual CPUs on a memory file, whose rings the software PMU
+ * (capture/emu, a plugin in the emulator's processes) fills in the kernel's layout. Here what every
+ * such machine can do once it is there; it is made by source_emu_open.c, or taken over from another
+ * process by source_emu_attach.c. The emulator's processes belong to whom is traced, and may write
+ * anything into the shared memory: all offsets and sizes are taken from our own copy.
+ */
+#include "capture/emu/host/source_emu_private.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "capture/emu/host/emu_describe.h"
+#include "capture/perf/pmu.h"
+#include "proto/base.h"
+#include "proto/perfrecord.h"
+
+/* How long a CPU may take to answer, and how often we look whether its process still can. */
+#define ANSWER_NS 2000000000ull
+#define LOOK_NS	  1000000l
+
+#define TERMS_SIZE 256
+
+static struct source_emu *emu_of(const struct source *s)
+{
+	return (struct source_emu *)s;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+{
+	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
+}
+
+/* Nobody answers: the trace ends where it was last published. */
+static void end_trace(struct source_emu *e, struct emu_cpu *c)
+{
+	uint64_t pos = atomic_load_explicit(&c->cpu->aux_pos, memory_order_acquire);
+
+	__atomic_store_n(&c->page->aux_head, pos & (e->aux_size - 1), __ATOMIC_RELEASE);
+}
+
+static void serve(struct source_emu *e, uint32_t index)
+{
+	if (e->keeper != NULL) {
+		emu_keeper_serve(e->keeper, index);
+		return;
+	}
+	atomic_fetch_add(&e->head->bell, 1);
+	futex(&e->head->bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* Nobody is left who could answer. */
+static bool is_alone(const struct source_emu *e)
+{
+	struct pollfd channel = {.fd = e->channel};
+
+	return e->keeper == NULL &&
+	       (e->channel < 0 || (poll(&channel, 1, 0) > 0 && (channel.revents & POLLHUP) != 0));
+}
+
+/* A keeper in another process mends by itself. */
+static void mend(struct source_emu *e, uint32_t index)
+{
+	if (e->keeper != NULL)
+		emu_keeper_mend(e->keeper, index);
+}
+
+static bool await_answer(struct source_emu *e, uint32_t index, uint32_t want)
+{
+	static const struct timespec look = {.tv_nsec = LOOK_NS};
+	struct emuring_cpu *c = e->cpus[index].cpu;
+	uint64_t deadline = monotonic_ns() + ANSWER_NS;
+	uint32_t is;
+
+	serve(e, index);
+	for (;;) {
+		is = atomic_load(&c->is);
+		if (is == want)
+			return true;
+		if (monotonic_ns() >= deadline)
+			return false;
+		if (futex(&c->is, FUTEX_WAIT, is, &look) < 0 && errno == ETIMEDOUT) {
+			if (is_alone(e))
+				return false;
+			mend(e, index);
+			serve(e, index);
+		}
+	}
+}
+
+static int emu_switch(struct source *s, uint32_t index, bool on)
+{
+	struct source_emu *e = emu_of(s);
+	struct emu_cpu *c = &e->cpus[index];
+	uint32_t want;
+
+	/* Whoever kept the machine has stopped all CPUs before it went, for good. */
+	if (is_alone(e) && (on || (atomic_load(&c->cpu->is) & 1) == 0))
+		return 0;
+	want = c->generation + (((c->generation & 1) != 0) == on ? 2 : 1);
+	c->generation = want;
+	atomic_store(&c->cpu->want, want);
+	if (await_answer(e, index, want))
+		return 0;
+	if (!on)
+		end_trace(e, c);
+	return SOURCE_NO_ANSWER;
+}
+
+static int emu_disable(struct source *s, uint32_t index)
+{
+	return emu_switch(s, index, false);
+}
+
+static int emu_enable(struct source *s, uint32_t index)
+{
+	return emu_switch(s, index, true);
+}
+
+/* The program instead of its emulator. */
+static void emu_describe(struct source *s, struct procinfo *info)
+{
+	emu_describe_process(emu_of(s)->qemu, info);
+}
+
+static int add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)
+{
+	return count == 0 ? 0 : manifest_add_note(m, kind, count, why);
+}
+
+/* Which programs were not followed; the text was written by the guests' side. */
+static int add_execs(struct source_emu *e, struct manifest *m)
+{
+	uint32_t n = MIN_OF(atomic_load(&e->head->n_reasons), EMURING_MAX_REASONS);
+	char why[EMURING_MAX_REASONS * EMURING_REASON_SIZE] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%.*s",
+					 i > 0 ? "; " : "", (int)EMURING_REASON_SIZE - 3,
+					 e->head->reasons[i]);
+	return add_note(m, "untraced-exec", e->head->untraced_execs, why);
+}
+
+static int add_absences(struct source_emu *e, struct manifest *m)
+{
+	char why[128];
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < e->source.n_cpus; i++) {
+		uint32_t n = atomic_load(&e->cpus[i].cpu->absences);
+		uint64_t ns = atomic_load(&e->cpus[i].cpu->away_ns);
+
+		snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms", i, ns / 1000000);
+		r = add_note(m, "cpu-offline", n, why);
+	}
+	return r;
+}
+
+static int emu_add_notes(struct source *s, struct manifest *m)
+{
+	struct source_emu *e = emu_of(s);
+	const struct emuring_head *h = e->head;
+	int r = add_note(m, "untraced-thread", h->untraced_threads,
+			 "more threads than the emulated machine takes (--emu-tasks)");
+
+	if (r == 0)
+		r = add_note(m, "untraced-child", h->untraced_children,
+			     "more processes than the emulated machine takes (--emu-tasks), or in "
+			     "another pid namespace");
+	if (r == 0)
+		r = add_execs(e, m);
+	if (r == 0)
+		r = add_absences(e, m);
+	if (r == 0)
+		r = add_note(m, "event-unreachable", h->decode_failures,
+			     "transitions or instructions that the software PMU could not explain");
+	return r;
+}
+
+static uint64_t emu_read_tsc(struct source *s, uint32_t index)
+{
+	const struct source_emu *e = emu_of(s);
+
+	if (!e->virtual_clock)
+		return __builtin_ia32_rdtsc();
+	return atomic_load(&e->cpus[index].cpu->tsc);
+}
+
+static void emu_free(struct source *s)
+{
+	struct source_emu *e = emu_of(s);
+
+	emu_keeper_free(e->keeper);
+	if (e->head != NULL)
+		munmap(e->head, e->size);
+	close_fd(e->ring_fd);
+	close_fd(e->pidfd);
+	close_fd(e->channel);
+	free(e->offer);
+	emu_command_done(&e->command);
+	free(e->cpus);
+	free(e->scratch);
+	free(e->terms);
+	free(e->qemu);
+	free(e->source.cpus);
+	free(e);
+}
+
+static const struct source_ops emu_ops = {
+	.name = "emulated",
+	.disable = emu_disable,
+	.enable = emu_enable,
+	.describe = emu_describe,
+	.add_notes = emu_add_notes,
+	.free = emu_free,
+	.read_tsc = emu_read_tsc,
+};
+
+void source_emu_freep(struct source_emu **e)
+{
+	if (*e != NULL)
+		emu_free(&(*e)->source);
+}
+
+struct source_emu *source_emu_new(void)
+{
+	struct source_emu *e = calloc(1, sizeof(*e));
+
+	if (e == NULL)
+		return NULL;
+	e->source.ops = &emu_ops;
+	e->ring_fd = e->pidfd = e->channel = -EBADF;
+	return e;
+}
+
+/* CPUID leaf 0x15: TSC = ART * num / den. */
+void source_emu_pmu(const struct source_emu *e, struct pmu *ret)
+{
+	pmu_emulated(ret);
+	ret->max_nonturbo_ratio = e->source.max_nonturbo_ratio;
+	ret->tsc_art_num = e->source.tsc_art_num;
+	ret->tsc_art_den = e->source.tsc_art_den;
+	ret->crystal_hz = SOURCE_EMU_ART_HZ;
+}
+
+int source_emu_describe_trace(struct source_emu *e)
+{
+	struct source *s = &e->source;
+	struct pmu pmu;
+
+	source_emu_pmu(e, &pmu);
+	e->terms = calloc(1, TERMS_SIZE);
+	if (e->terms == NULL)
+		return -ENOMEM;
+	pmu_format_terms(&pmu, s->pt_config, e->terms, TERMS_SIZE);
+	s->pt_terms = e->terms;
+	s->trace_user = true;
+	s->noretcomp = pmu_term_value(&pmu, s->pt_config, "noretcomp") != 0;
+	s->mtc_period = pmu_term_value(&pmu, s->pt_config, "mtc") != 0
+				? (uint32_t)pmu_term_value(&pmu, s->pt_config, "mtc_period")
+				: UINT32_MAX;
+	return 0;
+}
+
+int source_emu_new_cpus(struct source_emu *e, uint32_t n)
+{
+	e->source.n_cpus = n;
+	e->source.cpus = calloc(n, sizeof(*e->source.cpus));
+	e->cpus = calloc(n, sizeof(*e->cpus));
+	e->scratch = malloc(PERFRECORD_MAX_SIZE);
+	return e->source.cpus == NULL || e->cpus == NULL || e->scratch == NULL ? -ENOMEM : 0;
+}
+
+int source_emu_use_rings(struct source_emu *e, uint32_t index)
+{
+	const struct emuring_head *fixed = &e->ring.fixed;
+	struct source_cpu *c = &e->source.cpus[index];
+
+	c->cpu = index;
+	c->node = -1;
+	return ring_init(&c->pt, e->cpus[index].page, 4096 + fixed->data_size + fixed->aux_size,
+			 e->scratch);
+}
+
+pid_t source_emu_pid(const struct source *s)
+{
+	return emu_of(s)->reaped ? 0 : emu_of(s)->pid;
+}
+
+int source_emu_pidfd(const struct source *s)
+{
+	return emu_of(s)->pidfd;
+}
+
+void source_emu_reaped(struct source *s)
+{
+	emu_of(s)->reaped = true;
+	if (emu_of(s)->keeper != NULL)
+		emu_keeper_sweep(emu_of(s)->keeper);
+}
+
+int source_emu_kill(const struct source *s, int signal)
+{
+	if (emu_of(s)->reaped)
+		return -ESRCH;
+	return kill(emu_of(s)->pid, signal) < 0 ? -errno : 0;
+}
+
+void source_emu_stop(struct source *s)
+{
+	struct source_emu *e = emu_of(s);
+
+	for (uint32_t i = 0; i < s->n_cpus; i++) {
+		/* Another process may have wished since. */
+		e->cpus[i].generation = atomic_load(&e->cpus[i].cpu->want);
+		emu_switch(s, i, false);
+	}
+}

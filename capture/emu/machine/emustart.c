@@ -1,0 +1,369 @@
+/*
+ * Called by emu_qemu.c in the recorder and by follow.c and environment.c in the emulator's process.
+ * What QEMU 7.2 does to its arguments: util/qemu-option.c (get_opt_value), plugins/loader.c
+ * (plugin_add), linux-user/main.c (parse_args), util/envlist.c.
+ */
+#include "capture/emu/machine/emustart.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#define PREFIX "\001pt"
+
+void emustart_free(char **strings)
+{
+	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
+		free(strings[i]);
+	free(strings);
+}
+
+static void put_value(FILE *f, const char *value)
+{
+	for (; *value != '\0'; value++) {
+		if (*value == ',')
+			fputc(',', f);
+		fputc(*value, f);
+	}
+}
+
+/* A task's name may hold any byte; on the command line of a process only plain ones are seen. */
+static void put_escaped(FILE *f, const char *value)
+{
+	for (; *value != '\0'; value++)
+		if (isascii(*value) && (isalnum(*value) || strchr("_-.+:@ ", *value) != NULL))
+			fputc(*value, f);
+		else
+			fprintf(f, "%%%02X", (unsigned char)*value);
+}
+
+static int hex_value(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+void emustart_unescape(const char *text, char *ret, size_t size)
+{
+	size_t n = 0;
+
+	for (; *text != '\0' && n + 1 < size; n++) {
+		int high = text[0] == '%' ? hex_value(text[1]) : -1;
+		int low = high >= 0 ? hex_value(text[2]) : -1;
+
+		ret[n] = low >= 0 ? (char)(high * 16 + low) : text[0];
+		text += low >= 0 ? 3 : 1;
+	}
+	if (size > 0)
+		ret[n] = '\0';
+}
+
+/* "file=" is said because a path that holds "=" would be taken for another option. */
+static char *plugin_option(const struct emustart *s)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *f = open_memstream(&text, &size);
+
+	if (f == NULL)
+		return NULL;
+	fputs("file=", f);
+	put_value(f, s->plugin);
+	fputs(",ring=", f);
+	put_value(f, s->ring);
+	fputs(",comm=", f);
+	put_escaped(f, s->comm);
+	if (s->truth != NULL) {
+		fputs(",truth=", f);
+		put_value(f, s->truth);
+	}
+	if (fclose(f) != 0) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+static size_t count(char *const *strings)
+{
+	size_t n = 0;
+
+	while (strings != NULL && strings[n] != NULL)
+		n++;
+	return n;
+}
+
+/* Copies of all of them, or nothing. */
+static char **copy_strings(const char *const *strings, size_t n)
+{
+	char **copies = calloc(n + 1, sizeof(*copies));
+
+	for (size_t i = 0; copies != NULL && i < n; i++) {
+		copies[i] = strdup(strings[i]);
+		if (copies[i] == NULL) {
+			emustart_free(copies);
+			return NULL;
+		}
+	}
+	return copies;
+}
+
+char **emustart_argv(const struct emustart *s)
+{
+	size_t n_args = count(s->argv), n = 0;
+	CLEANUP_FREE const char **argv = calloc(n_args + 10, sizeof(*argv));
+	CLEANUP_FREE char *option = plugin_option(s);
+
+	if (argv == NULL || option == NULL)
+		return NULL;
+	argv[n++] = s->qemu;
+	if (s->repeatable) {
+		argv[n++] = "-seed";
+		argv[n++] = "1";
+	}
+	argv[n++] = "-plugin";
+	argv[n++] = option;
+	argv[n++] = "-0";
+	argv[n++] = s->argv[0];
+	argv[n++] = "--";
+	argv[n++] = s->program;
+	for (size_t i = 1; i < n_args; i++)
+		argv[n++] = s->argv[i];
+	return copy_strings(argv, n);
+}
+
+/* Its dynamic linker, its malloc, glib, GnuTLS, its own options. */
+static bool acts_on_emulator(const char *variable)
+{
+	static const char *const names[] = {"LD_",     "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
+					    "G_",      "GCONV_PATH=",	  "GNUTLS_", "P11_KIT_",
+					    "LIBNUMA_"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strncmp(variable, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+bool emustart_is_prefix(const char *text)
+{
+	if (memcmp(text, PREFIX, strlen(PREFIX)) != 0 || text[EMUSTART_PREFIX_SIZE - 1] != '=')
+		return false;
+	for (size_t i = strlen(PREFIX); i < EMUSTART_PREFIX_SIZE - 1; i++)
+		if (hex_value(text[i]) < 0)
+			return false;
+	return true;
+}
+
+struct variable {
+	const char *text;
+	size_t index;
+};
+
+/* Up to "=" and with it, as envlist_setenv compares. */
+static size_t name_size(const char *variable)
+{
+	size_t n = strcspn(variable, "=");
+
+	return variable[n] == '=' ? n + 1 : n;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct variable *x = a, *y = b;
+	size_t n = name_size(x->text), m = name_size(y->text);
+	int r = memcmp(x->text, y->text, MIN_OF(n, m));
+
+	if (r != 0)
+		return r;
+	return (n > m) - (n < m);
+}
+
+/* HIDE[i]: ENVP[i] must not be seen by the emulator as it is. */
+static void choose_hidden(char *const *envp, size_t n, struct variable *sorted, bool *hide)
+{
+	for (size_t i = 0; i < n; i++) {
+		sorted[i] = (struct variable){envp[i], i};
+		hide[i] = acts_on_emulator(envp[i]) || strchr(envp[i], '=') == NULL ||
+			  strncmp(envp[i], PREFIX, strlen(PREFIX)) == 0;
+	}
+	qsort(sorted, n, sizeof(*sorted), compare_names);
+	for (size_t i = 1; i < n; i++)
+		if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
+			hide[sorted[i - 1].index] = hide[sorted[i].index] = true;
+}
+
+static char *put_prefix(const char *text, size_t index)
+{
+	char *result;
+
+	if (asprintf(&result, PREFIX "%06X=%s", (unsigned int)index & 0xffffff, text) < 0)
+		return NULL;
+	return result;
+}
+
+char **emustart_envp(char *const *envp)
+{
+	size_t n = count(envp);
+	CLEANUP_FREE struct variable *sorted = calloc(n + 1, sizeof(*sorted));
+	CLEANUP_FREE bool *hide = calloc(n + 1, sizeof(*hide));
+	char **result = calloc(n + 1, sizeof(*result));
+
+	if (sorted == NULL || hide == NULL || result == NULL) {
+		free(result);
+		return NULL;
+	}
+	choose_hidden(envp, n, sorted, hide);
+	for (size_t i = 0; i < n; i++) {
+		size_t from = n - 1 - i;
+
+		result[i] = hide[from] ? put_prefix(envp[from], from) : strdup(envp[from]);
+		if (result[i] == NULL) {
+			emustart_free(result);
+			return NULL;
+		}
+	}
+	return result;
+}
+
+/* The next string of a command line; NULL: no more. */
+static const char *next(const char **at, const char *end)
+{
+	const char *text = *at;
+	const char *nul = memchr(text, '\0', (size_t)(end - text));
+
+	if (nul == NULL)
+		return NULL;
+	*at = nul + 1;
+	return text;
+}
+
+/* One "NAME=VALUE" of an option, commas single again; *AT goes behind it. */
+static int take_item(const char **at, struct emustart_line *ret)
+{
+	CLEANUP_FREE char *item = malloc(strlen(*at) + 1);
+	const struct {
+		const char *name;
+		char **to;
+	} names[] = {{"file=", &ret->plugin}, {"ring=", &ret->ring}, {"truth=", &ret->truth}};
+	size_t n = 0;
+
+	if (item == NULL)
+		return -ENOMEM;
+	for (; **at != '\0'; (*at)++) {
+		if (**at == ',' && *++*at != ',')
+			break;
+		item[n++] = **at;
+	}
+	item[n] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		size_t size = strlen(names[i].name);
+
+		if (strncmp(item, names[i].name, size) != 0 || *names[i].to != NULL)
+			continue;
+		*names[i].to = strdup(item + size);
+		return *names[i].to != NULL ? 0 : -ENOMEM;
+	}
+	return 0;
+}
+
+static int take_option(const char *option, struct emustart_line *ret)
+{
+	int r = 0;
+
+	while (r == 0 && *option != '\0')
+		r = take_item(&option, ret);
+	return r;
+}
+
+static int take_line(const char *text, size_t size, struct emustart_line *ret)
+{
+	const char *at = text, *end = text + size, *word = next(&at, end);
+	int r = 0;
+
+	while (r == 0 && (word = next(&at, end)) != NULL && strcmp(word, "--") != 0) {
+		const char *value = next(&at, end);
+
+		if (value == NULL)
+			return -EINVAL;
+		if (strcmp(word, "-seed") == 0)
+			ret->repeatable = true;
+		else if (strcmp(word, "-plugin") == 0)
+			r = take_option(value, ret);
+	}
+	word = word != NULL ? next(&at, end) : NULL;
+	if (r < 0 || word == NULL || ret->plugin == NULL || ret->ring == NULL)
+		return r < 0 ? r : -EINVAL;
+	ret->program = strdup(word);
+	return ret->program != NULL ? 0 : -ENOMEM;
+}
+
+int emustart_read(const char *text, size_t size, struct emustart_line *ret)
+{
+	int r;
+
+	*ret = (struct emustart_line){0};
+	r = take_line(text, size, ret);
+	if (r < 0)
+		emustart_line_done(ret);
+	return r;
+}
+
+void emustart_line_done(struct emustart_line *l)
+{
+	free(l->plugin);
+	free(l->ring);
+	free(l->truth);
+	free(l->program);
+	*l = (struct emustart_line){0};
+}
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* By the names that QEMU's programs have everywhere; its tools emulate nothing. */
+static bool is_emulator_name(const char *name)
+{
+	static const char *const tools[] = {"qemu-img",
+					    "qemu-io",
+					    "qemu-nbd",
+					    "qemu-ga",
+					    "qemu-edid",
+					    "qemu-keymap",
+					    "qemu-storage-daemon",
+					    "qemu-pr-helper",
+					    "qemu-bridge-helper",
+					    "qemu-vmsr-helper"};
+
+	return strncmp(name, "qemu-", 5) == 0 && !is_one_of(name, tools, ARRAY_SIZE(tools));
+}
+
+static bool starts_emulated_source(char *const *argv)
+{
+	for (size_t i = 1; argv[0] != NULL && argv[i] != NULL; i++) {
+		if (strcmp(argv[i], "--") == 0)
+			break;
+		if (strcmp(argv[i], "--source=emulated") == 0 ||
+		    (strcmp(argv[i], "--source") == 0 && argv[i + 1] != NULL &&
+		     strcmp(argv[i + 1], "emulated") == 0))
+			return true;
+	}
+	return false;
+}
+
+bool emustart_is_nested(const char *name, char *const *argv)
+{
+	return is_emulator_name(name) ||
+	       (strcmp(name, "ptsnapd") == 0 && starts_emulated_source(argv));
+}

@@ -1,0 +1,241 @@
+/*
+ * Called by execplan.c: in the recorder for COMMAND, in the emulator's process for what the program
+ * execs.
+ */
+#include "capture/emu/machine/execfile.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+
+/* fs/binfmt_elf.c, load_elf_phdrs */
+#define MAX_PHDRS_SIZE 65536u
+/* arch/x86/include/asm/processor.h, TASK_SIZE of four-level paging */
+#define USER_END 0x7ffffffff000ull
+#define PAGE	 4096u
+
+#define DAMAGED "its ELF headers are damaged, or such as the emulator does not take"
+
+static ssize_t read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = pread(fd, (char *)to + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int execfile_read_head(int fd, char ret_head[EXECFILE_HEAD_SIZE])
+{
+	ssize_t n;
+
+	memset(ret_head, 0, EXECFILE_HEAD_SIZE);
+	n = read_at(fd, ret_head, EXECFILE_HEAD_SIZE, 0);
+	return n < 0 ? (int)n : 0;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* From AT up to LAST inclusive; NULL: blanks only, or AT lies behind it. */
+static char *skip_blanks(char *at, char *last)
+{
+	for (; at <= last; at++)
+		if (!is_blank(*at))
+			return at;
+	return NULL;
+}
+
+static char *find_end_of_word(char *at, char *last)
+{
+	for (; at <= last; at++)
+		if (is_blank(*at) || *at == '\0')
+			return at;
+	return NULL;
+}
+
+/* Where the line ends: NULL when the interpreter's name may have been cut off. */
+static char *find_end_of_line(char *head)
+{
+	char *last = head + EXECFILE_HEAD_SIZE - 1, *end, *name;
+
+	/* The kernel's strnchr: a newline behind a NUL is none. */
+	for (end = head; end <= last && *end != '\0'; end++)
+		if (*end == '\n')
+			return end;
+	name = skip_blanks(head + 2, last);
+	return name != NULL && find_end_of_word(name, last) != NULL ? last : NULL;
+}
+
+/* load_script, step by step: what it makes of NULs and of blanks at odd places is kept. */
+int execfile_parse_script(char head[EXECFILE_HEAD_SIZE], struct execfile_script *ret)
+{
+	char *end, *name, *gap, *argument = NULL;
+
+	if (head[0] != '#' || head[1] != '!')
+		return EXECFILE_NO_SCRIPT;
+	end = find_end_of_line(head);
+	if (end == NULL)
+		return -ENOEXEC;
+	while (is_blank(end[-1]))
+		end--;
+	name = skip_blanks(head + 2, end);
+	if (name == NULL || name == end)
+		return -ENOEXEC;
+	gap = find_end_of_word(name, end);
+	if (gap != NULL && *gap != '\0')
+		argument = skip_blanks(gap, end);
+	*end = '\0';
+	if (argument != NULL)
+		*gap = '\0';
+	*ret = (struct execfile_script){.interpreter = name, .argument = argument};
+	return 0;
+}
+
+/* What the kernel's 32-bit loader takes: i386, and x32 where it is built in. */
+static bool is_32_bit(const Elf32_Ehdr *h)
+{
+	return (h->e_machine == EM_386 || h->e_machine == 6 /* EM_486 */ ||
+		h->e_machine == EM_X86_64) &&
+	       (h->e_type == ET_EXEC || h->e_type == ET_DYN) &&
+	       h->e_phentsize == sizeof(Elf32_Phdr) && h->e_phnum > 0;
+}
+
+static bool has_segments(const Elf64_Ehdr *h)
+{
+	return h->e_phentsize == sizeof(Elf64_Phdr) && h->e_phnum > 0 &&
+	       h->e_phnum * sizeof(Elf64_Phdr) <= MAX_PHDRS_SIZE;
+}
+
+static bool is_type_of_program(const Elf64_Ehdr *h)
+{
+	return h->e_type == ET_EXEC || h->e_type == ET_DYN;
+}
+
+/* elf_check_ident and elf_check_ehdr: more than the kernel asks for. */
+static bool is_header_for_qemu(const Elf64_Ehdr *h)
+{
+	return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == ELFDATA2LSB &&
+	       h->e_ident[EI_VERSION] == EV_CURRENT && h->e_ehsize == sizeof(*h) &&
+	       is_type_of_program(h);
+}
+
+/* What both map without a complaint. Behind this point the kernel kills the program for what it
+ * does not like, and the emulator prints a message. */
+static bool is_sound_segment(const Elf64_Phdr *p, uint64_t file_size)
+{
+	uint64_t end;
+
+	if (__builtin_add_overflow(p->p_vaddr, p->p_memsz, &end) || end > USER_END)
+		return false;
+	return p->p_filesz == 0 ||
+	       (p->p_filesz <= p->p_memsz && (p->p_vaddr - p->p_offset) % PAGE == 0 &&
+		!__builtin_add_overflow(p->p_offset, p->p_filesz, &end) && end <= file_size);
+}
+
+static bool are_sound_segments(const Elf64_Phdr *phdrs, size_t n, uint64_t file_size)
+{
+	size_t loads = 0, interpreters = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (phdrs[i].p_type == PT_INTERP)
+			interpreters++;
+		if (phdrs[i].p_type != PT_LOAD)
+			continue;
+		loads++;
+		if (!is_sound_segment(&phdrs[i], file_size))
+			return false;
+	}
+	return loads > 0 && interpreters <= 1;
+}
+
+static int read_interpreter(int fd, const Elf64_Phdr *phdrs, size_t n, struct execfile_elf *ret)
+{
+	const Elf64_Phdr *p = NULL;
+	ssize_t size;
+
+	for (size_t i = 0; p == NULL && i < n; i++)
+		if (phdrs[i].p_type == PT_INTERP)
+			p = &phdrs[i];
+	if (p == NULL)
+		return 0;
+	if (p->p_filesz < 2 || p->p_filesz > PATH_MAX)
+		return -ENOEXEC;
+	if (p->p_offset > INT64_MAX - PATH_MAX)
+		return -EINVAL;
+	size = read_at(fd, ret->interpreter, p->p_filesz, p->p_offset);
+	if (size < 0 || (uint64_t)size != p->p_filesz)
+		return size < 0 ? (int)size : -EIO;
+	if (ret->interpreter[size - 1] != '\0')
+		return -ENOEXEC;
+	ret->has_interpreter = true;
+	return 0;
+}
+
+static int foreign(struct execfile_elf *ret, const char *reason)
+{
+	ret->reason = reason;
+	return EXECFILE_FOREIGN;
+}
+
+static int read_segments(int fd, const Elf64_Ehdr *h, bool as_interpreter, struct execfile_elf *ret)
+{
+	int refusal = as_interpreter ? -ELIBBAD : -ENOEXEC, r = 0;
+	size_t size = h->e_phnum * sizeof(Elf64_Phdr);
+	CLEANUP_FREE Elf64_Phdr *phdrs = malloc(size);
+	struct stat st;
+
+	if (phdrs == NULL)
+		return -ENOMEM;
+	if (h->e_phoff > INT64_MAX - MAX_PHDRS_SIZE ||
+	    read_at(fd, phdrs, size, h->e_phoff) != (ssize_t)size)
+		return refusal;
+	if (!as_interpreter)
+		r = read_interpreter(fd, phdrs, h->e_phnum, ret);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!is_header_for_qemu(h) || !are_sound_segments(phdrs, h->e_phnum, (uint64_t)st.st_size))
+		return foreign(ret, DAMAGED);
+	return 0;
+}
+
+int execfile_read_elf(int fd, bool as_interpreter, struct execfile_elf *ret)
+{
+	union {
+		Elf64_Ehdr of64;
+		Elf32_Ehdr of32;
+	} h = {0};
+	ssize_t n = read_at(fd, &h, sizeof(h), 0);
+	int refusal = as_interpreter ? -ELIBBAD : -ENOEXEC;
+
+	*ret = (struct execfile_elf){0};
+	if (n < 0)
+		return (int)n;
+	if (memcmp(h.of64.e_ident, ELFMAG, SELFMAG) != 0)
+		return refusal;
+	/* The kernel does not look at EI_CLASS: the machine, then the size of a segment's entry. */
+	if (h.of64.e_machine == EM_X86_64 && has_segments(&h.of64) &&
+	    (as_interpreter || is_type_of_program(&h.of64)))
+		return read_segments(fd, &h.of64, as_interpreter, ret);
+	if (!as_interpreter && is_32_bit(&h.of32))
+		return foreign(ret, h.of32.e_machine == EM_X86_64 ? "an x32 program"
+								  : "a 32-bit program");
+	return refusal;
+}

@@ -1,0 +1,427 @@
+/*
+ * The software PMU of one virtual CPU. Called by walk.c (guest thread) and machine.c (guest or
+ * helper thread) in the emulator's process, and by tests.
+ *
+ * Choices where hardware may do one thing or the other: TNT bits are written before every packet
+ * that is not TNT, so nothing is ever deferred (SDM "Deferred TIPs" allows both); a PSB forces a
+ * CYC, so the counter never reaches across one; after TraceEn the first IP is written in full and
+ * the return stack is empty.
+ */
+#include "capture/emu/machine/pmu.h"
+
+#include <string.h>
+#include <x86intrin.h>
+
+/* Bits of attr.config: arch/x86/include/asm/msr-index.h, RTIT_CTL_*. */
+#define CONFIG_CYC	     (1ull << 1)
+#define CONFIG_MTC	     (1ull << 9)
+#define CONFIG_TSC	     (1ull << 10)
+#define CONFIG_DISRETC	     (1ull << 11)
+#define CONFIG_BRANCH	     (1ull << 13)
+#define CONFIG_MTC_PERIOD(c) ((unsigned int)((c) >> 14 & 15))
+#define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
+#define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
+
+/* 25 us in ticks, by the ratio. */
+#define HELD_UP_RATIO 2500u
+
+/* TSC = ART * num / den; a CTC tick happens at the first TSC that gives its number. */
+static uint64_t ctc_at(const struct emupmu *p, uint64_t tsc)
+{
+	return (uint64_t)((unsigned __int128)tsc * p->art_den / p->art_num);
+}
+
+static uint64_t tsc_of_ctc(const struct emupmu *p, uint64_t ctc)
+{
+	return (uint64_t)(((unsigned __int128)ctc * p->art_num + p->art_den - 1) / p->art_den);
+}
+
+static void aim_at_next_mtc(struct emupmu *p, uint64_t last)
+{
+	p->s->mtc = last;
+	p->s->mtc_tsc = tsc_of_ctc(p, (last + 1) << p->mtc_period);
+}
+
+static void take_config(struct emupmu *p, const struct emuring_head *head)
+{
+	uint64_t config = head->pt_config;
+	unsigned int threshold = CONFIG_CYC_THRESH(config);
+
+	p->virtual_clock = head->clock == EMURING_CLOCK_VIRTUAL;
+	p->branches = config & CONFIG_BRANCH;
+	p->with_tsc = config & CONFIG_TSC;
+	p->with_mtc = config & CONFIG_MTC;
+	p->with_cyc = config & CONFIG_CYC;
+	p->retcomp = !(config & CONFIG_DISRETC);
+	p->mtc_period = CONFIG_MTC_PERIOD(config);
+	p->cyc_threshold = threshold == 0 ? 0 : 1ull << (threshold - 1);
+	p->psb_bytes = 1ull << (11 + CONFIG_PSB_PERIOD(config));
+	p->overflow_bytes = head->overflow_bytes;
+	p->cbr = (uint8_t)head->max_nonturbo_ratio;
+	p->held_up = UINT64_MAX;
+	if (!p->virtual_clock && head->max_nonturbo_ratio != 0)
+		p->held_up = (uint64_t)head->max_nonturbo_ratio * HELD_UP_RATIO;
+	p->art_num = head->tsc_art_num != 0 ? head->tsc_art_num : 1;
+	p->art_den = head->tsc_art_den != 0 ? head->tsc_art_den : 1;
+}
+
+void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu)
+{
+	*p = (struct emupmu){.cpu = emuring_cpu_at(r, cpu)};
+	p->s = (struct emupmu_state *)p->cpu->encoder;
+	take_config(p, &r->fixed);
+	encode_attach(&p->encoder, &p->s->encode, &p->cpu->tnt, emuring_aux_at(r, cpu),
+		      r->fixed.aux_size);
+}
+
+void emupmu_init(struct emupmu *p, const struct emuring *r, uint32_t cpu)
+{
+	emupmu_attach(p, r, cpu);
+	memset(p->s, 0, sizeof(*p->s));
+	encode_init(&p->encoder, &p->s->encode, &p->cpu->tnt, p->encoder.aux, p->encoder.aux_size);
+	p->s->overflow_at = p->overflow_bytes;
+}
+
+static uint64_t read_clock(const struct emupmu *p)
+{
+	if (p->virtual_clock)
+		return EMURING_VIRTUAL_BASE + p->s->extra_ticks +
+		       atomic_load_explicit(&p->cpu->instructions, memory_order_relaxed);
+	return __rdtsc();
+}
+
+/* The machine's time goes on to NOW. */
+static uint64_t advance(struct emupmu *p, uint64_t now)
+{
+	/* The TSCs of two host CPUs may differ by a few ticks. */
+	if (now > p->s->now)
+		p->s->now = now;
+	if (!encode_tnt_pending(&p->encoder))
+		p->s->tnt_tsc = p->s->now;
+	atomic_store_explicit(&p->cpu->tsc, p->s->now, memory_order_relaxed);
+	return p->s->now;
+}
+
+static uint64_t look_at_clock(struct emupmu *p)
+{
+	return advance(p, read_clock(p));
+}
+
+void emupmu_publish(struct emupmu *p)
+{
+	atomic_store_explicit(&p->cpu->aux_pos, p->s->encode.pos, memory_order_release);
+	if (p->s->encode.pos >= p->s->psb_at)
+		p->budget = 0;
+}
+
+/* A packet that may have a CYC before it is written at time AT. */
+static void cyc(struct emupmu *p, uint64_t at, bool force)
+{
+	uint64_t cycles = at - p->s->cyc_tsc;
+
+	if (!p->with_cyc || at <= p->s->cyc_tsc || (!force && cycles < p->cyc_threshold))
+		return;
+	encode_cyc(&p->encoder, cycles);
+	p->s->cyc_tsc = at;
+}
+
+/* SDM "Cycle Packet Semantics": the CYC before a TNT is the time of its first branch. */
+static void flush_tnt(struct emupmu *p)
+{
+	if (!p->branches)
+		encode_forget_branches(&p->encoder);
+	if (!encode_tnt_pending(&p->encoder))
+		return;
+	cyc(p, p->s->tnt_tsc, false);
+	encode_tnt(&p->encoder);
+	p->s->tnt_tsc = p->s->now;
+}
+
+static void write_time(struct emupmu *p, uint64_t tsc)
+{
+	uint64_t ctc = ctc_at(p, tsc);
+
+	if (p->with_tsc)
+		encode_tsc(&p->encoder, tsc);
+	if (p->with_tsc && p->with_mtc)
+		encode_tma(&p->encoder, (uint16_t)ctc, (uint16_t)(tsc - tsc_of_ctc(p, ctc)));
+	encode_cbr(&p->encoder, p->cbr);
+}
+
+/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn; IP is NULL where
+ * it is off. */
+static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	uint64_t pos;
+
+	flush_tnt(p);
+	cyc(p, tsc, true);
+	pos = p->s->encode.pos;
+	encode_psb(&p->encoder);
+	write_time(p, tsc);
+	p->s->mode_known = ip != NULL;
+	if (ip != NULL) {
+		encode_mode_exec(&p->encoder);
+		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
+	}
+	encode_psbend(&p->encoder);
+	p->s->psb_at = p->s->encode.pos + p->psb_bytes;
+	if (p->on_psb != NULL)
+		p->on_psb(p->userdata, tsc, pos, ip != NULL);
+}
+
+/* After a long time in the kernel only the MTCs that fill the ring once are of any use. */
+static void skip_overwritten(struct emupmu *p, uint64_t tsc)
+{
+	uint64_t last = ctc_at(p, tsc) >> p->mtc_period;
+	uint64_t useful = p->encoder.aux_size / 2 + 1;
+
+	if (last - p->s->mtc > useful)
+		aim_at_next_mtc(p, last - useful);
+}
+
+/* IP: of the next user instruction where code flows and stands between two; NULL: not known. */
+static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	if (!p->with_mtc || p->s->mtc_tsc > tsc)
+		return;
+	skip_overwritten(p, tsc);
+	/* The recorder comes here, too, and the memory is also the guests': no more rounds than
+	 * there can be. */
+	for (uint64_t i = 0; i <= p->encoder.aux_size && p->s->mtc_tsc <= tsc; i++) {
+		uint64_t at = p->s->mtc_tsc;
+
+		flush_tnt(p);
+		cyc(p, at, false);
+		aim_at_next_mtc(p, p->s->mtc + 1);
+		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
+		/* After a long time, in the kernel or because the emulator was held up, these
+		 * packets alone make PSBs due. */
+		if ((!p->s->flowing || ip != NULL) && p->s->encode.pos >= p->s->psb_at)
+			write_psb(p, at, p->s->flowing ? ip : NULL);
+	}
+}
+
+static uint64_t pass_until(struct emupmu *p, uint64_t clock)
+{
+	uint64_t now = advance(p, clock);
+
+	if (!p->s->enabled)
+		return now;
+	catch_up_at(p, now, NULL);
+	emupmu_publish(p);
+	return now;
+}
+
+uint64_t emupmu_now(struct emupmu *p)
+{
+	return pass_until(p, read_clock(p));
+}
+
+static bool is_held_up(const struct emupmu *p, uint64_t clock)
+{
+	return clock > p->s->now && clock - p->s->now > p->held_up;
+}
+
+bool emupmu_pass(struct emupmu *p)
+{
+	uint64_t clock = read_clock(p);
+
+	if (is_held_up(p, clock))
+		return false;
+	pass_until(p, clock);
+	return true;
+}
+
+/* A packet was written. Without CYC no packet tells the time, and reading the clock would cost more
+ * than the packet. */
+static void after_packet(struct emupmu *p)
+{
+	if (p->with_cyc && !emupmu_pass(p))
+		p->budget = 0;
+	emupmu_publish(p);
+}
+
+/* On hardware a first enable clears the PSB counter, so that a PSB+ comes at once; a later one goes
+ * on where it was (pt_config, kernel 6.1) and TSC, TMA and CBR come alone. */
+void emupmu_start(struct emupmu *p)
+{
+	uint64_t tsc = look_at_clock(p);
+
+	p->s->enabled = 1;
+	p->s->flowing = 0;
+	p->s->mode_known = 0;
+	/* The counter is cleared with TriggerEn (SDM "Cycle Counter"). */
+	p->s->cyc_tsc = p->s->tnt_tsc = tsc;
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	p->s->encode.last_ip_known = 0;
+	encode_forget_calls(&p->s->encode);
+	if (p->s->ever_enabled)
+		write_time(p, tsc);
+	else
+		write_psb(p, tsc, NULL);
+	p->s->ever_enabled = 1;
+	emupmu_publish(p);
+}
+
+/* SDM "Overflow (OVF) Packet": an OVF is followed by a FUP with the IP at which packets are whole
+ * again, or while PacketEn is off by the next TIP.PGE; where MTCs are missing only a TSC tells the
+ * time. */
+static void resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	p->s->encode.dropping = 0;
+	p->s->mode_known = 0;
+	encode_forget_branches(&p->encoder);
+	encode_ovf(&p->encoder);
+	p->s->cyc_tsc = tsc;
+	write_time(p, tsc);
+	if (ip != NULL)
+		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
+	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
+	p->s->overflow_at = p->s->encode.pos + p->overflow_bytes;
+	if (p->on_overflow != NULL)
+		p->on_overflow(p->userdata, tsc, p->s->encode.pos, true);
+}
+
+/* Overflows last for different times, so that they end in user code and out of it. */
+static void begin_overflow(struct emupmu *p, uint64_t tsc)
+{
+	p->s->encode.dropping = 1;
+	p->s->drop_left = p->s->n_overflows++ % 5;
+	if (p->on_overflow != NULL)
+		p->on_overflow(p->userdata, tsc, p->s->encode.pos, false);
+}
+
+/* IP: of the next instruction of user code, NULL: none is next. */
+static void check_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
+{
+	if (p->overflow_bytes == 0 || !p->branches)
+		return;
+	if (!p->s->encode.dropping) {
+		if (ip != NULL && p->s->encode.pos >= p->s->overflow_at)
+			begin_overflow(p, tsc);
+	} else if (p->s->drop_left > 0) {
+		p->s->drop_left--;
+	} else {
+		resolve_overflow(p, tsc, ip);
+	}
+}
+
+void emupmu_stop(struct emupmu *p, uint64_t ip)
+{
+	emupmu_now(p);
+	if (p->s->flowing)
+		emupmu_interrupt(p, ip);
+	if (p->s->encode.dropping)
+		resolve_overflow(p, p->s->now, NULL);
+	p->s->enabled = 0;
+	emupmu_publish(p);
+}
+
+void emupmu_tnt_full(struct emupmu *p)
+{
+	if (!p->branches) {
+		encode_forget_branches(&p->encoder);
+		return;
+	}
+	flush_tnt(p);
+	after_packet(p);
+}
+
+static void write_ip(struct emupmu *p, uint8_t opcode, uint64_t ip)
+{
+	flush_tnt(p);
+	cyc(p, p->s->now, false);
+	encode_ip(&p->encoder, opcode, ip);
+}
+
+void emupmu_tip(struct emupmu *p, uint64_t ip)
+{
+	if (!p->branches)
+		return;
+	write_ip(p, PT_OPC_TIP, ip);
+	after_packet(p);
+}
+
+void emupmu_enter(struct emupmu *p, uint64_t ip)
+{
+	if (!p->s->enabled || p->s->flowing)
+		return;
+	emupmu_now(p);
+	p->s->flowing = 1;
+	if (!p->branches)
+		return;
+	/* Only where it changed or where a decoder that begins at the last PSB cannot know it. */
+	if (!p->s->mode_known)
+		encode_mode_exec(&p->encoder);
+	p->s->mode_known = 1;
+	write_ip(p, PT_OPC_TIP_PGE, ip);
+	emupmu_publish(p);
+}
+
+/* What the corpus' processors do: no RET is compressed whose CALL lies before the last TIP.PGE.
+ * PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. */
+static void leave(struct emupmu *p, const uint64_t *interrupted)
+{
+	if (!p->s->flowing)
+		return;
+	if (p->branches) {
+		flush_tnt(p);
+		cyc(p, p->s->now, false);
+		if (interrupted != NULL)
+			encode_ip(&p->encoder, PT_OPC_FUP, *interrupted);
+		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
+	}
+	encode_forget_branches(&p->encoder);
+	encode_forget_calls(&p->s->encode);
+	p->s->flowing = 0;
+	emupmu_publish(p);
+}
+
+void emupmu_leave(struct emupmu *p)
+{
+	leave(p, NULL);
+}
+
+void emupmu_interrupt(struct emupmu *p, uint64_t ip)
+{
+	leave(p, &ip);
+}
+
+void emupmu_killed(struct emupmu *p, uint64_t ip)
+{
+	uint64_t tsc = emupmu_now(p);
+
+	if (!p->s->flowing)
+		return;
+	/* Killed between two stores of the encoder: no packet is torn, but the last IP or the clock
+	 * may lag behind what was written. */
+	p->s->encode.last_ip_known = 0;
+	if (ip != 0) {
+		emupmu_interrupt(p, ip);
+		return;
+	}
+	flush_tnt(p);
+	p->s->flowing = 0;
+	if (p->branches)
+		resolve_overflow(p, tsc, NULL);
+	emupmu_publish(p);
+}
+
+void emupmu_service(struct emupmu *p, uint64_t ip)
+{
+	uint64_t tsc = read_clock(p);
+	const uint64_t *user;
+
+	if (is_held_up(p, tsc))
+		emupmu_interrupt(p, ip);
+	user = p->branches && p->s->flowing ? &ip : NULL;
+	tsc = advance(p, tsc);
+	if (!p->s->enabled)
+		return;
+	catch_up_at(p, tsc, user);
+	check_overflow(p, tsc, user);
+	if (p->s->encode.pos >= p->s->psb_at && !p->s->encode.dropping)
+		write_psb(p, tsc, user);
+	emupmu_publish(p);
+}

@@ -1,0 +1,396 @@
+/*
+ * Who gets which virtual CPU. Called by task.c in the emulator's process, outside of the code that
+ * QEMU runs for the guest (waiting there would hang its exclusive sections), and by the recorder's
+ * keeper, which never waits.
+ */
+#include "capture/emu/machine/sched.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+
+/* A waiting task looks itself now and then: whoever should have woken it may have been killed. */
+#define LOOK_NS	    20000000l
+#define LOOKS_ALIVE 16u /* so many looks between two at the recorder */
+#define SPINS	    200u
+#define NAP_NS	    50000l
+#define NAPS_ALIVE  1024u
+#define LAST_TRIES  16
+
+static void wait_on(_Atomic uint32_t *word, uint32_t value, long ns)
+{
+	const struct timespec t = {.tv_nsec = ns};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
+}
+
+static void wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static uint32_t state_of_given(uint32_t cpu)
+{
+	return EMURING_TASK_GIVEN | cpu << 8;
+}
+
+static bool is_given(uint32_t state)
+{
+	return (state & 0xff) == EMURING_TASK_GIVEN;
+}
+
+bool sched_is_contended(const struct emuring *r)
+{
+	return atomic_load_explicit(&r->shared->n_waiting, memory_order_relaxed) != 0;
+}
+
+bool sched_take(struct emuring_cpu *cpu, uint64_t expected, uint32_t who)
+{
+	return atomic_compare_exchange_strong(&cpu->hold, &expected,
+					      emuring_hold_word(EMURING_BUSY, who));
+}
+
+void sched_put(struct emuring_cpu *cpu, enum emuring_hold hold, uint32_t task)
+{
+	atomic_store(&cpu->hold, emuring_hold_word(hold, task));
+}
+
+bool sched_take_at_rest(struct emuring_cpu *cpu, uint32_t who, uint64_t *ret)
+{
+	*ret = atomic_load(&cpu->hold);
+	switch (emuring_hold_of(*ret)) {
+	case EMURING_IDLE:
+	case EMURING_KERNEL:
+	case EMURING_ASLEEP:
+	case EMURING_GIVEN: return sched_take(cpu, *ret, who);
+	default: return false;
+	}
+}
+
+/* The task that waits longest, EMURING_NO_TASK: none. */
+static uint32_t longest_waiting(const struct emuring *r)
+{
+	uint64_t best = UINT64_MAX;
+	uint32_t found = EMURING_NO_TASK;
+
+	for (uint32_t i = 0; i < r->fixed.max_tasks; i++) {
+		struct emuring_task *t = emuring_task_at(r, i);
+
+		if (atomic_load(&t->state) != EMURING_TASK_WAITS || atomic_load(&t->stopped) ||
+		    atomic_load(&t->ticket) >= best)
+			continue;
+		best = atomic_load(&t->ticket);
+		found = i;
+	}
+	return found;
+}
+
+static struct sideband_task who_is(const struct emuring_task *t)
+{
+	return (struct sideband_task){t->pid, t->tid, t->ppid, t->ptid};
+}
+
+/* The task that waits longest, from now on GIVEN this CPU; EMURING_NO_TASK: nobody waits. */
+static uint32_t choose_next(struct vcpu *v)
+{
+	uint32_t index, waits;
+
+	do {
+		index = longest_waiting(v->ring);
+		if (index == EMURING_NO_TASK)
+			return index;
+		waits = EMURING_TASK_WAITS;
+	} while (!atomic_compare_exchange_strong(&emuring_task_at(v->ring, index)->state, &waits,
+						 state_of_given(v->index)));
+	atomic_fetch_sub(&v->ring->shared->n_waiting, 1);
+	return index;
+}
+
+bool sched_give(struct vcpu *v, bool preempted)
+{
+	uint64_t hold = atomic_load(&v->cpu->hold);
+	struct sideband_task next;
+	struct emuring_task *t;
+	uint32_t index;
+
+	if (atomic_load(&v->cpu->offline) != 0)
+		return false;
+	/* Whoever finds itself chosen before the switch is written sees that work goes on here, and
+	 * waits; in USER it would take the CPU for another's. */
+	sched_put(v->cpu, EMURING_BUSY, emuring_task_of(hold));
+	index = choose_next(v);
+	if (index == EMURING_NO_TASK) {
+		atomic_store(&v->cpu->hold, hold);
+		return false;
+	}
+	t = emuring_task_at(v->ring, index);
+	next = who_is(t);
+	vcpu_switch(v, &next, preempted);
+	sched_put(v->cpu, EMURING_GIVEN, index);
+	wake(&t->state);
+	return true;
+}
+
+void sched_release(struct vcpu *v, uint32_t who, bool preempted)
+{
+	static const struct sideband_task nobody;
+
+	if (sched_give(v, preempted))
+		return;
+	vcpu_switch(v, &nobody, preempted);
+	sched_put(v->cpu, EMURING_IDLE, EMURING_NO_TASK);
+	/* Who began to wait before that store may have seen it BUSY. */
+	if (sched_is_contended(v->ring) &&
+	    sched_take(v->cpu, emuring_hold_word(EMURING_IDLE, EMURING_NO_TASK), who) &&
+	    !sched_give(v, false))
+		sched_put(v->cpu, EMURING_IDLE, EMURING_NO_TASK);
+}
+
+void sched_offer(struct vcpu *v, uint32_t task, uint32_t who)
+{
+	uint64_t asleep = emuring_hold_word(EMURING_ASLEEP, task);
+
+	if (sched_is_contended(v->ring) && sched_take(v->cpu, asleep, who) && !sched_give(v, false))
+		sched_put(v->cpu, EMURING_ASLEEP, task);
+}
+
+/* Nobody's, or its task sleeps, or is ME. */
+static bool is_free(uint64_t hold, uint32_t me, bool *ret_own)
+{
+	enum emuring_hold h = emuring_hold_of(hold);
+
+	*ret_own = emuring_task_of(hold) == me && (h == EMURING_KERNEL || h == EMURING_ASLEEP);
+	return *ret_own || h == EMURING_IDLE || h == EMURING_ASLEEP;
+}
+
+static bool try_take(struct vcpu *v, uint32_t me, bool only_idle)
+{
+	uint64_t hold = atomic_load(&v->cpu->hold);
+	bool own;
+
+	if (!is_free(hold, me, &own) ||
+	    atomic_load_explicit(&v->cpu->offline, memory_order_relaxed))
+		return false;
+	if (only_idle && !own && emuring_hold_of(hold) != EMURING_IDLE)
+		return false;
+	return sched_take(v->cpu, hold, me);
+}
+
+/* The last one, then idle ones, then those of sleepers. */
+static struct vcpu *look_around(struct vcpu *cpus, uint32_t n, uint32_t me, uint32_t last)
+{
+	if (last < n && try_take(&cpus[last], me, true))
+		return &cpus[last];
+	for (uint32_t i = 0; i < n; i++)
+		if (try_take(&cpus[i], me, true))
+			return &cpus[i];
+	for (uint32_t i = 0; i < n; i++)
+		if (try_take(&cpus[(last + i) % n], me, false))
+			return &cpus[(last + i) % n];
+	return NULL;
+}
+
+void sched_check_recorder(const struct emuring *r)
+{
+	if (kill((pid_t)r->fixed.recorder_pid, 0) < 0 && errno == ESRCH)
+		atomic_store(&r->shared->closing, 1);
+}
+
+/* Somebody is at work on it, for a moment. */
+static void wait_while_busy(struct emuring_cpu *cpu, const struct emuring *r)
+{
+	static const struct timespec nap = {.tv_nsec = NAP_NS};
+	unsigned int i = 0;
+
+	while (emuring_hold_of(atomic_load(&cpu->hold)) == EMURING_BUSY && !r->shared->closing) {
+		if (i++ < SPINS) {
+			__builtin_ia32_pause();
+			continue;
+		}
+		nanosleep(&nap, NULL);
+		if (i % NAPS_ALIVE == 0)
+			sched_check_recorder(r);
+	}
+}
+
+/* CPU was given to ME; false: taken back. The keeper may look at it at any time, and gives it back
+ * as it was. */
+static bool accept_cpu(struct vcpu *v, uint32_t me)
+{
+	const uint64_t given = emuring_hold_word(EMURING_GIVEN, me);
+
+	for (;;) {
+		uint64_t hold = atomic_load(&v->cpu->hold);
+
+		if (hold == given && sched_take(v->cpu, given, me))
+			return true;
+		/* Who gives it is not ready yet, or the recorder is at work. */
+		if (hold != given &&
+		    (emuring_hold_of(hold) != EMURING_BUSY || v->ring->shared->closing))
+			return false;
+		wait_while_busy(v->cpu, v->ring);
+	}
+}
+
+/* From WAITS to RUNS; false: a CPU was given meanwhile. */
+static bool stop_waiting(const struct emuring *r, struct emuring_task *t)
+{
+	uint32_t waits = EMURING_TASK_WAITS;
+
+	if (!atomic_compare_exchange_strong(&t->state, &waits, EMURING_TASK_RUNS))
+		return false;
+	atomic_fetch_sub(&r->shared->n_waiting, 1);
+	return true;
+}
+
+static void begin_to_wait(const struct emuring *r, struct emuring_task *t)
+{
+	atomic_store(&t->stopped, 0);
+	atomic_fetch_add(&r->shared->n_waiting, 1);
+	atomic_store(&t->state, EMURING_TASK_WAITS);
+}
+
+/* The task's state is GIVEN. NULL: it was taken back. */
+static struct vcpu *take_given(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
+{
+	uint32_t index = atomic_load(&t->state) >> 8;
+
+	atomic_store(&t->state, EMURING_TASK_RUNS);
+	return index < n && accept_cpu(&cpus[index], me) ? &cpus[index] : NULL;
+}
+
+/* The task waits; one round of it. */
+static struct vcpu *wait_once(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
+{
+	const struct emuring *r = cpus[0].ring;
+	struct vcpu *found = look_around(cpus, n, me, atomic_load(&t->cpu));
+
+	if (found != NULL && !stop_waiting(r, t)) {
+		/* Two at once: the given one is kept. */
+		sched_release(found, me, false);
+		found = NULL;
+	}
+	if (found != NULL)
+		return found;
+	if (!is_given(atomic_load(&t->state)))
+		wait_on(&t->state, EMURING_TASK_WAITS, LOOK_NS);
+	return is_given(atomic_load(&t->state)) ? take_given(cpus, n, me, t) : NULL;
+}
+
+static struct vcpu *wait_for_cpu(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
+{
+	const struct emuring *r = cpus[0].ring;
+	struct vcpu *v = NULL;
+
+	atomic_store(&t->ticket, atomic_fetch_add(&r->shared->tickets, 1));
+	for (unsigned int looks = 1; v == NULL && !r->shared->closing; looks++) {
+		if (atomic_load(&t->state) == EMURING_TASK_RUNS)
+			begin_to_wait(r, t);
+		atomic_store(&t->stopped, 0);
+		v = wait_once(cpus, n, me, t);
+		if (looks % LOOKS_ALIVE == 0)
+			sched_check_recorder(r);
+	}
+	if (v == NULL)
+		stop_waiting(r, t);
+	return v;
+}
+
+/* ME comes back to a CPU of its own that is to be taken away: it is told to have left it before it
+ * comes to another. */
+static void leave_offline(struct vcpu *v, uint32_t me)
+{
+	uint64_t hold = atomic_load(&v->cpu->hold);
+	bool own;
+
+	if (atomic_load(&v->cpu->offline) == 0 || !is_free(hold, me, &own) || !own ||
+	    !sched_take(v->cpu, hold, me))
+		return;
+	vcpu_go_off(v);
+	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
+}
+
+/* Back from the kernel, to the last CPU: somebody may be at work there, but if that was the
+ * recorder the CPU is still ME's own, and else ME is told to have left when the work is done. */
+static bool take_last(struct vcpu *v, uint32_t me)
+{
+	for (int i = 0; i < LAST_TRIES && !v->ring->shared->closing; i++) {
+		wait_while_busy(v->cpu, v->ring);
+		if (try_take(v, me, true))
+			return true;
+		leave_offline(v, me);
+		if (emuring_hold_of(atomic_load(&v->cpu->hold)) != EMURING_BUSY)
+			break;
+	}
+	return false;
+}
+
+struct vcpu *sched_acquire(struct vcpu *cpus, uint32_t n, uint32_t me)
+{
+	const struct emuring *r = cpus[0].ring;
+	struct emuring_task *t = emuring_task_at(r, me);
+	uint32_t last = atomic_load(&t->cpu);
+	struct sideband_task self = who_is(t);
+	struct vcpu *v = NULL;
+
+	if (r->shared->closing)
+		return NULL;
+	if (last < n && take_last(&cpus[last], me))
+		v = &cpus[last];
+	if (v == NULL)
+		v = wait_for_cpu(cpus, n, me, t);
+	if (v == NULL)
+		return NULL;
+	atomic_store(&t->cpu, v->index);
+	vcpu_switch(v, &self, false);
+	return v;
+}
+
+/* The one that was here before ME left CPU in its hands. */
+static void disown_cpu(struct vcpu *v, uint32_t me)
+{
+	uint64_t word = atomic_load(&v->cpu->hold);
+	enum emuring_hold hold = emuring_hold_of(word);
+
+	if (emuring_task_of(word) != me ||
+	    (hold != EMURING_USER && hold != EMURING_BUSY && hold != EMURING_GIVEN) ||
+	    !sched_take(v->cpu, word, me))
+		return;
+	if (hold != EMURING_GIVEN)
+		emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
+	sched_release(v, me, false);
+}
+
+void sched_disown(struct vcpu *cpus, uint32_t n, uint32_t me)
+{
+	const struct emuring *r = cpus[0].ring;
+	struct emuring_task *t = emuring_task_at(r, me);
+
+	stop_waiting(r, t);
+	atomic_store(&t->state, EMURING_TASK_RUNS);
+	for (uint32_t i = 0; i < n; i++)
+		disown_cpu(&cpus[i], me);
+}
+
+void sched_remove_task(const struct emuring *r, struct emuring_task *t)
+{
+	stop_waiting(r, t);
+	atomic_store(&t->announced, 0);
+	atomic_store(&t->vfork_done, 0);
+	atomic_store(&t->state, EMURING_TASK_RUNS);
+	atomic_store(&t->tid, 0);
+}
+
+void sched_wake_all(const struct emuring *r)
+{
+	for (uint32_t i = 0; i < r->fixed.max_tasks; i++)
+		wake(&emuring_task_at(r, i)->state);
+}

@@ -1,0 +1,156 @@
+/*
+ * Called by follow.c in the emulator's process. Other threads of the guest may write to what is
+ * read here: each byte is read once, and what was read is what counts.
+ */
+#include "capture/emu/plugin/arguments.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "capture/emu/plugin/guest.h"
+#include "proto/base.h"
+
+#define PAGE 4096u
+/* fs/exec.c, bprm_stack_limits; include/uapi/linux/limits.h, ARG_MAX */
+#define MOST  (8u * 1024 * 1024 / 4 * 3)
+#define LEAST (128u * 1024)
+
+size_t arguments_limit(void)
+{
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) < 0)
+		return LEAST;
+	return MAX_OF(MIN_OF(stack.rlim_cur / 4, (rlim_t)MOST), (rlim_t)LEAST);
+}
+
+/* Pages are readable as a whole or not at all. */
+static size_t up_to_page_end(uint64_t address, size_t size)
+{
+	return MIN_OF(size, (size_t)(PAGE - address % PAGE));
+}
+
+static int append(char **text, size_t *size, const char *bytes, size_t n)
+{
+	char *longer = realloc(*text, *size + n + 1);
+
+	if (longer == NULL)
+		return -ENOMEM;
+	memcpy(longer + *size, bytes, n);
+	*size += n;
+	longer[*size] = '\0';
+	*text = longer;
+	return 0;
+}
+
+int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	char chunk[512];
+	size_t size = 0;
+
+	while (size < max) {
+		size_t wanted = up_to_page_end(address + size, MIN_OF(sizeof(chunk), max - size));
+		size_t n;
+
+		if (!guest_read(address + size, chunk, wanted))
+			return -EFAULT;
+		n = strnlen(chunk, wanted);
+		if (append(&text, &size, chunk, n) < 0)
+			return -ENOMEM;
+		if (n < wanted) {
+			*ret = TAKE_PTR(text);
+			return 0;
+		}
+	}
+	return too_long;
+}
+
+struct vector {
+	char **strings; /* always ends with NULL */
+	size_t n, capacity;
+};
+
+static int grow(struct vector *v)
+{
+	size_t capacity = v->capacity == 0 ? 64 : v->capacity * 2;
+	char **strings;
+
+	if (v->n + 1 < v->capacity)
+		return 0;
+	strings = realloc(v->strings, capacity * sizeof(*strings));
+	if (strings == NULL)
+		return -ENOMEM;
+	v->strings = strings;
+	v->capacity = capacity;
+	v->strings[v->n] = NULL;
+	return 0;
+}
+
+static int add_string(struct vector *v, uint64_t address, size_t *room)
+{
+	size_t size;
+	int r = grow(v);
+
+	if (r == 0)
+		r = arguments_read_string(address, ARGUMENTS_MAX_STRING, -E2BIG, &v->strings[v->n]);
+	if (r < 0)
+		return r;
+	size = strlen(v->strings[v->n]) + 1 + sizeof(uint64_t);
+	v->strings[++v->n] = NULL;
+	if (size > *room)
+		return -E2BIG;
+	*room -= size;
+	return 0;
+}
+
+/* Adds what COUNT pointers point to; *RET_END: one of them was NULL. */
+static int add_strings(struct vector *v, const uint64_t *pointers, size_t count, size_t *room,
+		       bool *ret_end)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (pointers[i] == 0) {
+			*ret_end = true;
+			return 0;
+		}
+		r = add_string(v, pointers[i], room);
+	}
+	return r;
+}
+
+int arguments_read_vector(uint64_t address, size_t *room, char ***ret)
+{
+	struct vector v = {0};
+	uint64_t pointers[64];
+	bool end = address == 0;
+	int r = grow(&v);
+
+	while (r == 0 && !end) {
+		size_t size = up_to_page_end(address, sizeof(pointers)) & ~(size_t)7;
+
+		/* A pointer that is not aligned may lie on two pages. */
+		if (size == 0)
+			size = sizeof(uint64_t);
+		r = guest_read(address, pointers, size) ? 0 : -EFAULT;
+		if (r == 0)
+			r = add_strings(&v, pointers, size / sizeof(uint64_t), room, &end);
+		address += size;
+	}
+	if (r < 0) {
+		arguments_free(v.strings);
+		return r;
+	}
+	*ret = v.strings;
+	return 0;
+}
+
+void arguments_free(char **strings)
+{
+	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
+		free(strings[i]);
+	free(strings);
+}

@@ -1,0 +1,243 @@
+/*
+ * Translated blocks and the class of their last instruction, by Zydis. Called by plugin.c when QEMU
+ * translates (any guest thread, mmap_lock held) and when a handler is registered.
+ */
+#include "capture/emu/plugin/code.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <Zydis/Zydis.h>
+
+#define BUCKETS	     65536u
+#define MAX_HANDLERS 256u
+#define PAGE_MASK    0xfffull
+
+/* arch/x86/include/uapi/asm/vsyscall.h: QEMU answers calls there without executing anything. */
+#define VSYSCALL_PAGE 0xffffffffff600000ull
+
+struct code {
+	pthread_mutex_t lock;
+	ZydisDecoder decoder;
+	struct block *buckets[BUCKETS];
+	uint64_t handlers[MAX_HANDLERS];
+	size_t n_handlers;
+	uint32_t n_blocks;
+};
+
+struct code *code_new(void)
+{
+	struct code *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	pthread_mutex_init(&c->lock, NULL);
+	ZydisDecoderInit(&c->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	return c;
+}
+
+void code_free(struct code *c)
+{
+	if (c == NULL)
+		return;
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (c->buckets[i] != NULL) {
+			struct block *b = c->buckets[i];
+
+			c->buckets[i] = b->chain;
+			free(b);
+		}
+	pthread_mutex_destroy(&c->lock);
+	free(c);
+}
+
+static struct block **bucket_of(struct code *c, uint64_t ip)
+{
+	return &c->buckets[(ip * 0x9e3779b97f4a7c15ull) >> 48];
+}
+
+static bool is_repeated(const ZydisDecodedInstruction *insn)
+{
+	if (insn->meta.category != ZYDIS_CATEGORY_STRINGOP &&
+	    insn->meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
+		return false;
+	for (size_t i = 0; i < insn->raw.prefix_count; i++)
+		if (insn->raw.prefixes[i].value == 0xf2 || insn->raw.prefixes[i].value == 0xf3)
+			return true;
+	return false;
+}
+
+static enum block_kind near_kind(const ZydisDecodedInstruction *insn, bool call)
+{
+	if (insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR)
+		return BLOCK_FAR;
+	if (!insn->raw.imm[0].is_relative)
+		return call ? BLOCK_CALL_IND : BLOCK_JMP_IND;
+	return call ? BLOCK_CALL : BLOCK_JMP;
+}
+
+static enum block_kind classify(const ZydisDecodedInstruction *insn)
+{
+	switch (insn->meta.category) {
+	case ZYDIS_CATEGORY_COND_BR:
+		return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? BLOCK_PLAIN : BLOCK_COND;
+	case ZYDIS_CATEGORY_UNCOND_BR:
+		return insn->mnemonic == ZYDIS_MNEMONIC_JMP ? near_kind(insn, false) : BLOCK_PLAIN;
+	case ZYDIS_CATEGORY_CALL: return near_kind(insn, true);
+	case ZYDIS_CATEGORY_RET:
+		return insn->mnemonic == ZYDIS_MNEMONIC_RET &&
+				       insn->meta.branch_type != ZYDIS_BRANCH_TYPE_FAR
+			       ? BLOCK_RET
+			       : BLOCK_FAR;
+	case ZYDIS_CATEGORY_SYSCALL:
+	case ZYDIS_CATEGORY_INTERRUPT: return BLOCK_KERNEL;
+	default: return is_repeated(insn) ? BLOCK_REP : BLOCK_PLAIN;
+	}
+}
+
+/* Fills kind, target and the lengths' consequences; false: the class is not known. */
+static bool describe_last(struct code *c, const struct code_block *in, struct block *b)
+{
+	ZydisDecodedInstruction insn;
+
+	b->kind = BLOCK_PLAIN;
+	/* What stands before a dropped instruction is plain: anything else had ended the block. */
+	if (in->last_bytes == NULL)
+		return true;
+	if ((b->ip & ~PAGE_MASK) == VSYSCALL_PAGE) {
+		b->kind = BLOCK_TRAP;
+		return true;
+	}
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes,
+							in->length[in->n - 1], &insn)))
+		return false;
+	b->kind = (uint8_t)classify(&insn);
+	if (insn.raw.imm[0].is_relative)
+		b->target = b->next + (uint64_t)insn.raw.imm[0].value.s;
+	/* A call of the next instruction only reads the IP: hardware keeps it off the return stack
+	 * (SDM "RET compression"). */
+	if (b->kind == BLOCK_CALL && b->target == b->next)
+		b->kind = BLOCK_JMP;
+	return true;
+}
+
+/* A dropped instruction's bytes end at the page, and no beginning of an instruction is one. */
+static bool last_is_cut(struct code *c, const struct code_block *in)
+{
+	ZydisDecodedInstruction insn;
+	uint8_t length = in->length[in->n - 1];
+
+	if (length == 0)
+		return true;
+	return ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, length, &insn) ==
+	       ZYDIS_STATUS_NO_MORE_DATA;
+}
+
+static struct block *compose(struct code *c, const struct code_block *in, bool *ret_known)
+{
+	struct block *b = calloc(1, sizeof(*b) + in->n);
+	uint64_t at = in->ip;
+
+	if (b == NULL)
+		return NULL;
+	for (size_t i = 0; i < in->n; i++) {
+		b->last = at;
+		at += in->length[i];
+	}
+	b->ip = in->ip;
+	b->next = at;
+	b->target = at; /* of a plain block, until its last instruction says otherwise */
+	b->n = (uint16_t)in->n;
+	memcpy(b->length, in->length, in->n);
+	*ret_known = describe_last(c, in, b);
+	return b;
+}
+
+static bool same(const struct block *a, const struct block *b)
+{
+	return a->ip == b->ip && a->n == b->n && a->kind == b->kind && a->target == b->target &&
+	       memcmp(a->length, b->length, b->n) == 0;
+}
+
+static bool is_handler(const struct code *c, uint64_t ip)
+{
+	for (size_t i = 0; i < c->n_handlers; i++)
+		if (c->handlers[i] == ip)
+			return true;
+	return false;
+}
+
+static void flag(const struct code *c, struct block *b)
+{
+	if (b->n == 1 && b->kind == BLOCK_PLAIN && (b->next & ~PAGE_MASK) == (b->ip & ~PAGE_MASK))
+		b->flags |= BLOCK_SINGLE;
+	if (is_handler(c, b->ip))
+		b->flags |= BLOCK_HANDLER;
+}
+
+/* The block of the table that is like B, or B itself, put into the table. */
+static struct block *intern(struct code *c, struct block *b)
+{
+	struct block **bucket = bucket_of(c, b->ip);
+
+	for (struct block *other = *bucket; other != NULL; other = other->chain)
+		if (same(other, b)) {
+			free(b);
+			return other;
+		}
+	flag(c, b);
+	b->number = c->n_blocks++;
+	b->chain = *bucket;
+	*bucket = b;
+	return b;
+}
+
+struct block *code_add(struct code *c, struct code_block *in, bool *ret_known)
+{
+	struct block *b;
+
+	*ret_known = true;
+	if (in->n > 1 && last_is_cut(c, in)) {
+		in->n--;
+		in->last_bytes = NULL;
+	}
+	if (in->n == 0)
+		return NULL;
+	pthread_mutex_lock(&c->lock);
+	b = compose(c, in, ret_known);
+	if (b != NULL)
+		b = intern(c, b);
+	pthread_mutex_unlock(&c->lock);
+	return b;
+}
+
+void code_forked(struct code *c)
+{
+	pthread_mutex_init(&c->lock, NULL);
+}
+
+void code_add_handler(struct code *c, uint64_t ip)
+{
+	pthread_mutex_lock(&c->lock);
+	for (struct block *b = *bucket_of(c, ip); b != NULL; b = b->chain)
+		if (b->ip == ip)
+			b->flags |= BLOCK_HANDLER;
+	if (!is_handler(c, ip) && c->n_handlers < MAX_HANDLERS)
+		c->handlers[c->n_handlers++] = ip;
+	pthread_mutex_unlock(&c->lock);
+}
+
+int block_index(const struct block *b, uint64_t ip)
+{
+	uint64_t at = b->ip;
+
+	if (ip < b->ip || ip > b->last)
+		return -1;
+	for (int i = 0; i < b->n; i++) {
+		if (at == ip)
+			return i;
+		at += b->length[i];
+	}
+	return -1;
+}

@@ -1,0 +1,316 @@
+/*
+ * The truth file of one thread. Called by walk.c and task.c in the emulator's process, by the
+ * thread itself. When the disk is full the file ends there. No descriptor stays open: a guest may
+ * close them all.
+ */
+#include "capture/emu/plugin/truth.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WINDOW (1u << 20)
+
+struct truth {
+	char *path;
+	uint8_t *map;		  /* NULL: given up */
+	uint64_t offset;	  /* of map in the file */
+	uint32_t pos;		  /* in map */
+	const struct block *last; /* for TRUTH_AGAIN */
+	uint64_t again;
+	uint8_t *again_at; /* its count in map; NULL: not begun */
+	uint64_t tsc;	   /* of the last TRUTH_TIME; 0: none */
+	/* Blocks that the file knows, by number. */
+	uint64_t *known;
+	size_t n_known; /* words */
+};
+
+/* Allocated, not only extended: a full disk must fail here and not as SIGBUS later. */
+static int map_window(struct truth *t, int fd)
+{
+	void *map;
+	int r = posix_fallocate(fd, (off_t)t->offset, WINDOW);
+
+	if (r != 0)
+		return -r;
+	map = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)t->offset);
+	if (map == MAP_FAILED)
+		return -errno;
+	t->map = map;
+	return 0;
+}
+
+static int open_window(struct truth *t)
+{
+	int r, fd = open(t->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -errno;
+	r = map_window(t, fd);
+	close(fd);
+	return r;
+}
+
+static void give_up(struct truth *t)
+{
+	if (t->map != NULL)
+		munmap(t->map, WINDOW);
+	t->map = NULL;
+}
+
+static void put(struct truth *t, const void *bytes, size_t size)
+{
+	const uint8_t *from = bytes;
+
+	while (t->map != NULL && size > 0) {
+		size_t part = WINDOW - t->pos < size ? WINDOW - t->pos : size;
+
+		memcpy(t->map + t->pos, from, part);
+		t->pos += (uint32_t)part;
+		from += part;
+		size -= part;
+		if (t->pos < WINDOW)
+			continue;
+		give_up(t);
+		t->offset += WINDOW;
+		t->pos = 0;
+		open_window(t);
+	}
+}
+
+static size_t varint(uint8_t *to, uint64_t v)
+{
+	size_t n = 0;
+
+	for (; v >= 0x80; v >>= 7)
+		to[n++] = (uint8_t)(v | 0x80);
+	to[n++] = (uint8_t)v;
+	return n;
+}
+
+static void put_varint(struct truth *t, uint64_t v)
+{
+	uint8_t bytes[10];
+
+	put(t, bytes, varint(bytes, v));
+}
+
+static void free_truth(struct truth *t)
+{
+	free(t->path);
+	free(t->known);
+	free(t);
+}
+
+int truth_open(const char *dir, uint32_t pid, uint32_t tid, struct truth **ret)
+{
+	struct truth *t = calloc(1, sizeof(*t));
+	struct stat st;
+	int r;
+
+	if (t == NULL)
+		return -ENOMEM;
+	if (asprintf(&t->path, "%s/%u.%u", dir, pid, tid) < 0) {
+		t->path = NULL;
+		free_truth(t);
+		return -ENOMEM;
+	}
+	if (stat(t->path, &st) == 0) {
+		t->offset = (uint64_t)st.st_size & ~(uint64_t)(WINDOW - 1);
+		t->pos = (uint32_t)((uint64_t)st.st_size & (WINDOW - 1));
+	}
+	r = open_window(t);
+	if (r < 0) {
+		free_truth(t);
+		return r;
+	}
+	if (t->offset + t->pos == 0)
+		put(t, TRUTH_MAGIC, 8);
+	*ret = t;
+	return 0;
+}
+
+/* What comes next is no repetition. */
+static void end_again(struct truth *t)
+{
+	t->again = 0;
+	t->again_at = NULL;
+	t->last = NULL;
+}
+
+/* The count is kept in the file from the first time on, or it would be lost with the thread: eight
+ * bytes of a varint. False: no room for that before the window's end. */
+static bool count_again(struct truth *t)
+{
+	if (t->again_at == NULL) {
+		if (WINDOW - t->pos <= 1 + 8)
+			return false;
+		t->map[t->pos] = TRUTH_AGAIN;
+		t->again_at = t->map + t->pos + 1;
+		t->pos += 1 + 8;
+	}
+	t->again++;
+	for (unsigned int i = 0; i < 8; i++)
+		t->again_at[i] = (uint8_t)(t->again >> (7 * i) & 0x7f) | (i < 7 ? 0x80 : 0);
+	return true;
+}
+
+void truth_close(struct truth *t)
+{
+	if (t == NULL)
+		return;
+	end_again(t);
+	/* If that fails it stays padded, which readers understand. */
+	if (t->map != NULL && truncate(t->path, (off_t)(t->offset + t->pos)) < 0)
+		t->pos = 0;
+	give_up(t);
+	free_truth(t);
+}
+
+void truth_inherit(const char *dir, uint32_t pid)
+{
+	char first[PATH_MAX], old[PATH_MAX];
+	unsigned int n = 0;
+
+	snprintf(first, sizeof(first), "%s/%u.%u", dir, pid, pid);
+	do {
+		n++;
+		snprintf(old, sizeof(old), "%s/%u.%u.%u", dir, pid, pid, n);
+	} while (access(old, F_OK) == 0);
+	/* If that fails two lives share one file, and the test that compares them says so. */
+	if (rename(first, old) < 0)
+		return;
+}
+
+void truth_abandon(struct truth *t)
+{
+	if (t == NULL)
+		return;
+	give_up(t);
+	free_truth(t);
+}
+
+static bool is_known(struct truth *t, const struct block *b)
+{
+	size_t word = b->number / 64, n = t->n_known;
+	uint64_t *grown;
+
+	if (word >= n) {
+		n = 2 * word + 64;
+		grown = realloc(t->known, n * sizeof(*grown));
+		if (grown == NULL) {
+			give_up(t);
+			return true;
+		}
+		memset(grown + t->n_known, 0, (n - t->n_known) * sizeof(*grown));
+		t->known = grown;
+		t->n_known = n;
+	}
+	return t->known[word] >> b->number % 64 & 1;
+}
+
+static uint64_t id_of(const struct block *b)
+{
+	return TRUTH_FIRST_ID + b->number;
+}
+
+static void define(struct truth *t, const struct block *b)
+{
+	t->known[b->number / 64] |= 1ull << b->number % 64;
+	put_varint(t, TRUTH_BLOCK);
+	put_varint(t, id_of(b));
+	put(t, &b->ip, 8);
+	put(t, &b->n, 2);
+	put(t, b->length, b->n);
+}
+
+static void put_time(struct truth *t, uint64_t tsc)
+{
+	end_again(t);
+	put_varint(t, TRUTH_TIME);
+	put(t, &tsc, 8);
+	t->tsc = tsc;
+}
+
+void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned int n)
+{
+	uint16_t n16 = (uint16_t)n;
+
+	if (t == NULL || t->map == NULL || n == 0)
+		return;
+	if (tsc != t->tsc)
+		put_time(t, tsc);
+	if (b == t->last && n == b->n && count_again(t))
+		return;
+	end_again(t);
+	if (!is_known(t, b))
+		define(t, b);
+	if (n == b->n) {
+		put_varint(t, id_of(b));
+		t->last = b;
+		return;
+	}
+	put_varint(t, TRUTH_PARTIAL);
+	put_varint(t, id_of(b));
+	put(t, &n16, 2);
+}
+
+static void put_mark(struct truth *t, enum truth_item item, uint64_t tsc, uint64_t pos)
+{
+	end_again(t);
+	put_varint(t, item);
+	put(t, &tsc, 8);
+	put(t, &pos, 8);
+}
+
+void truth_enter(struct truth *t, uint32_t cpu, uint64_t tsc, uint64_t pos)
+{
+	if (t == NULL)
+		return;
+	end_again(t);
+	put_varint(t, TRUTH_ENTER);
+	put(t, &cpu, 4);
+	put(t, &tsc, 8);
+	put(t, &pos, 8);
+}
+
+void truth_psb(struct truth *t, uint64_t tsc, uint64_t pos)
+{
+	if (t == NULL)
+		return;
+	put_mark(t, TRUTH_PSB, tsc, pos);
+	put(t, "\1", 1);
+}
+
+void truth_stop(struct truth *t, uint64_t tsc, uint64_t pos, uint32_t generation)
+{
+	if (t == NULL)
+		return;
+	put_mark(t, TRUTH_STOP, tsc, pos);
+	put(t, &generation, 4);
+}
+
+void truth_overflow(struct truth *t, uint64_t tsc, uint64_t pos, bool resolved)
+{
+	uint8_t flag = resolved;
+
+	if (t == NULL)
+		return;
+	put_mark(t, TRUTH_OVERFLOW, tsc, pos);
+	put(t, &flag, 1);
+}
+
+void truth_jump(struct truth *t, uint64_t ip)
+{
+	if (t == NULL)
+		return;
+	end_again(t);
+	put_varint(t, TRUTH_JUMP);
+	put(t, &ip, 8);
+}

@@ -1,0 +1,151 @@
+/*
+ * From block to block: what the PMU is to be told of the way between two of them. One walk a
+ * virtual CPU, used by its guest thread only. walk_step is the hot path, inlined into the block
+ * callback; everything unusual is in walk.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "capture/emu/machine/pmu.h"
+#include "capture/emu/plugin/code.h"
+#include "capture/emu/plugin/truth.h"
+
+/* Blocks between two looks at the clock, at the recorder's wishes and at the PSB counter: about a
+ * microsecond. */
+#define WALK_BUDGET 64
+
+struct walk_signal {
+	bool entered; /* a signal brought us to the block */
+	uint64_t rsp, ip;
+	bool fault;
+};
+
+struct walk {
+	struct block *prev; /* kind BLOCK_NONE: nothing of the way here is to be told */
+	bool retcomp;
+	struct emupmu *pmu;
+	struct encode_state *encode;
+	_Atomic uint64_t *tnt;
+	struct emuring_cpu *cpu;
+	uint32_t cpu_index;
+	struct truth *truth; /* NULL: not asked for */
+	struct block none;
+	/* The signal frame on which the last seen handler runs; 0: none or returned. */
+	uint64_t frame_rsp, frame_ip;
+	/* Asks whether a signal brought the guest to its block at a handler. */
+	struct walk_signal (*look)(void *userdata);
+	/* The recorder's wishes, between two blocks; IP: of the next. */
+	void (*service)(void *userdata, uint64_t ip);
+	/* An unexplained way. */
+	void (*on_jump)(void *userdata);
+	void *userdata;
+};
+
+/* The caller fills in the callbacks. */
+void walk_init(struct walk *w, struct truth *truth);
+/* On another CPU from now on, out of user code. */
+void walk_attach(struct walk *w, struct emupmu *pmu, uint32_t cpu);
+
+/* B is about to run: everything but the usual ways. */
+void walk_unusual(struct walk *w, struct block *prev, struct block *b);
+/* The budget is spent, or a PSB is due; B is about to run. */
+void walk_service(struct walk *w, struct block *b);
+/* An indirect way to IP, or a return that the stack did not foretell. */
+void walk_tip(struct walk *w, uint64_t ip);
+void walk_tnt_full(struct walk *w);
+/* The guest entered the kernel by the last instruction of the last block. */
+void walk_leave(struct walk *w);
+/* The guest was interrupted between two blocks, IP the next one's: user code ends here. */
+void walk_depart(struct walk *w, uint64_t ip);
+/* rt_sigreturn: the last frame is gone. */
+void walk_frame_gone(struct walk *w);
+
+/* The first N instructions of P were executed. Comes before what tells the PMU of it. */
+static inline void walk_truth(struct walk *w, const struct block *p, unsigned int n)
+{
+	if (w->truth != NULL)
+		truth_block(w->truth, w->pmu->s->now, p, n);
+}
+
+static inline void walk_branch(struct walk *w, bool taken)
+{
+	if (__builtin_expect(encode_branch(w->tnt, taken), 0))
+		walk_tnt_full(w);
+}
+
+static inline void walk_return(struct walk *w, uint64_t ip)
+{
+	if (__builtin_expect(w->retcomp && encode_return(w->encode, ip), 1))
+		walk_branch(w, true);
+	else
+		walk_tip(w, ip);
+}
+
+/* Whether P itself may have led to IP, in a usual way. */
+static inline bool walk_follows(const struct block *p, uint64_t ip)
+{
+	switch (p->kind) {
+	case BLOCK_COND: return ip == p->target || ip == p->next;
+	case BLOCK_PLAIN:
+	case BLOCK_JMP:
+	case BLOCK_CALL: return ip == p->target;
+	case BLOCK_RET:
+	case BLOCK_JMP_IND:
+	case BLOCK_CALL_IND: return true;
+	default: return false;
+	}
+}
+
+/* Tells the way from P to IP where it is a usual one; false: it is none. The most frequent kinds
+ * first; a jump through a table would be mispredicted more often. */
+static inline __attribute__((always_inline)) bool walk_usual(struct walk *w, const struct block *p,
+							     uint64_t ip)
+{
+	unsigned int kind = p->kind;
+
+	if (kind == BLOCK_COND) {
+		if (ip != p->target && ip != p->next)
+			return false;
+		walk_branch(w, ip == p->target);
+		return true;
+	}
+	if (kind == BLOCK_PLAIN || kind == BLOCK_JMP)
+		return ip == p->target;
+	if (kind == BLOCK_RET) {
+		walk_return(w, ip);
+		return true;
+	}
+	if (kind == BLOCK_CALL && ip == p->target) {
+		encode_call(w->encode, p->next);
+		return true;
+	}
+	if (kind != BLOCK_CALL_IND && kind != BLOCK_JMP_IND)
+		return false;
+	if (kind == BLOCK_CALL_IND)
+		encode_call(w->encode, p->next);
+	walk_tip(w, ip);
+	return true;
+}
+
+/* B is about to run. */
+static inline __attribute__((always_inline)) void walk_step(struct walk *w, struct block *b,
+							    bool with_truth)
+{
+	struct block *p = w->prev;
+	uint64_t executed = atomic_load_explicit(&w->cpu->instructions, memory_order_relaxed);
+
+	w->prev = b;
+	atomic_store_explicit(&w->cpu->ip, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->cpu->instructions, executed + b->n, memory_order_relaxed);
+	/* The truth comes first: the thread may be killed between the two. */
+	if (with_truth && b->flags == 0 && walk_follows(p, b->ip))
+		walk_truth(w, p, p->n);
+	if (__builtin_expect(b->flags != 0 || !walk_usual(w, p, b->ip), 0))
+		walk_unusual(w, p, b);
+	if (__builtin_expect(--w->pmu->budget < 0, 0))
+		walk_service(w, b);
+	atomic_signal_fence(memory_order_release);
+	atomic_store_explicit(&w->cpu->ip, b->ip, memory_order_relaxed);
+}

@@ -1,0 +1,272 @@
+/*
+ * What the intel_pt source will open: which CPUs, how large rings, which attrs; from the
+ * configuration and from what this host has. Called by source_perf.c, once.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "capture/perf/cpuid.h"
+#include "capture/perf/perf_sys.h"
+#include "capture/perf/preset.h"
+#include "capture/perf/source_perf.h"
+#include "capture/perf/source_perf_private.h"
+#include "capture/ring/numa.h"
+#include "proto/base.h"
+
+#define PMU_DIRECTORY "bus/event_source/devices/intel_pt"
+#define CPUS_PRESENT  "devices/system/cpu/present"
+#define CPUS_ONLINE   "devices/system/cpu/online"
+
+#define WATERMARK_SHARE 4u
+/* Looks at the clock's page; and by how much its zero differs at least where it was set anew, not
+ * rounded in another way. */
+#define CLOCK_TRIES  64
+#define CLOCK_JUMPED 1000000
+
+_Static_assert(CPULIST_MAX <= MANIFEST_MAX_CPUS, "a bundle holds all CPUs");
+
+/* A file of sysfs that holds a list of CPUs. */
+static int read_cpus(const struct source_perf *s, const char *name, struct cpulist *ret)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", s->sys, name);
+	return cpulist_read(path, ret);
+}
+
+static int choose_terms(struct source_perf *s, const struct source_config *config, char *why,
+			size_t why_size)
+{
+	const struct pmu *pmu = &s->pmu;
+	uint64_t c = 0;
+	int r = preset_config(pmu, config->preset, config->pt_terms, &c, &s->base.preset, why,
+			      why_size);
+
+	if (r < 0)
+		return r;
+	pmu_format_terms(pmu, c, s->terms, sizeof(s->terms));
+	s->base.pt_terms = s->terms;
+	s->base.pt_config = c;
+	s->base.mtc_period = pmu_term_value(pmu, c, "mtc") != 0
+				     ? (uint32_t)pmu_term_value(pmu, c, "mtc_period")
+				     : UINT32_MAX;
+	s->base.noretcomp = pmu_term_value(pmu, c, "noretcomp") != 0;
+	s->base.max_nonturbo_ratio = pmu->max_nonturbo_ratio;
+	s->base.tsc_art_num = pmu->tsc_art_num;
+	s->base.tsc_art_den = pmu->tsc_art_den;
+	perf_attr_pt(pmu->type, c, config->trace, &s->pt_attr);
+	perf_attr_format(&s->pt_attr, s->pt_text, sizeof(s->pt_text));
+	s->base.pt_attr = s->pt_text;
+	return 0;
+}
+
+/* What the kernel does not tell of its PMU. What cannot be found out stays unknown. */
+static void complete(struct source_perf *s, const struct cpulist *online)
+{
+	struct clock_params unused;
+	uint64_t hz = 0;
+
+	if (clock_calibrate(&unused, &hz) < 0)
+		hz = 0;
+	cpuid_complete_pmu_of(&cpuid_host, online, hz, &s->pmu);
+}
+
+/* The PMU, or why there is none. */
+static int find_pmu(struct source_perf *s, const struct source_config *config,
+		    const struct cpulist *online, char *why, size_t why_size)
+{
+	char directory[PATH_MAX], cpuinfo[PATH_MAX];
+	int r;
+
+	snprintf(directory, sizeof(directory), "%s/%s", s->sys, PMU_DIRECTORY);
+	snprintf(cpuinfo, sizeof(cpuinfo), "%s/cpuinfo", s->proc);
+	r = pmu_read(directory, &s->pmu);
+	s->have_pmu = r == 0;
+	if (r == 0)
+		complete(s, online);
+	if (r == 0)
+		return choose_terms(s, config, why, why_size);
+	r = source_perf_explain(cpuinfo, directory, why, why_size);
+	snprintf(s->no_pt, sizeof(s->no_pt), "%s", why);
+	s->base.pt_config = MANIFEST_ABSENT;
+	s->base.mtc_period = UINT32_MAX;
+	return config->degrade ? 0 : r;
+}
+
+/* Those present that are asked for. */
+static int find_cpus(struct source_perf *s, const char *asked, char *why, size_t why_size)
+{
+	struct cpulist present, wanted;
+	int r = read_cpus(s, CPUS_PRESENT, &present);
+
+	if (r < 0) {
+		snprintf(why, why_size, "%s/%s cannot be read: %s", s->sys, CPUS_PRESENT,
+			 strerror(-r));
+		return r;
+	}
+	wanted = present;
+	if (asked != NULL && cpulist_parse(asked, &wanted) < 0) {
+		snprintf(why, why_size, "CPUs=%s: not a list of CPUs such as 0-3,8", asked);
+		return -EINVAL;
+	}
+	s->base.cpus = calloc(cpulist_count(&wanted) + 1, sizeof(*s->base.cpus));
+	s->cpus = calloc(cpulist_count(&wanted) + 1, sizeof(*s->cpus));
+	if (s->base.cpus == NULL || s->cpus == NULL)
+		return -ENOMEM;
+	for (uint32_t cpu = 0; cpu < CPULIST_MAX; cpu++) {
+		if (!cpulist_has(&wanted, cpu))
+			continue;
+		if (!cpulist_has(&present, cpu)) {
+			snprintf(why, why_size, "CPUs=%s: this host has no CPU %u", asked, cpu);
+			return -EINVAL;
+		}
+		perf_event_init(&s->cpus[s->base.n_cpus].pt);
+		perf_event_init(&s->cpus[s->base.n_cpus].sideband);
+		s->base.cpus[s->base.n_cpus] = (struct source_cpu){
+			.cpu = cpu,
+			.state = SOURCE_CPU_OFFLINE,
+			.node = numa_node_of_cpu(s->sys, cpu),
+		};
+		snprintf(s->base.cpus[s->base.n_cpus++].why, SOURCE_WHY_SIZE, "CPU %u is offline",
+			 cpu);
+	}
+	if (s->base.n_cpus > 0)
+		return 0;
+	snprintf(why, why_size, "CPUs=: no CPU is left to trace");
+	return -EINVAL;
+}
+
+void perf_note(struct source_perf *s, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(s->note, sizeof(s->note), format, args);
+	va_end(args);
+	s->base.sizes_note = s->note;
+}
+
+static void choose_sizes(struct source_perf *s, const struct source_config *config)
+{
+	const struct budget_sizes asked = {s->have_pmu ? config->aux_size : BUDGET_MIN_RING,
+					   config->data_size};
+	uint64_t budget = config->ring_budget;
+	char meminfo[PATH_MAX], note[SOURCE_WHY_SIZE];
+
+	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", s->proc);
+	if (budget == 0)
+		budget = budget_default(meminfo);
+	budget_fit(&asked, s->base.n_cpus, budget, s->have_pmu && !s->pmu.topa_multiple_entries,
+		   &s->sizes, note, sizeof(note));
+	if (*note != '\0')
+		perf_note(s, "%s", note);
+}
+
+/* What the sideband event of the first CPU that is there can tell. */
+static int choose_sideband(struct source_perf *s, const struct cpulist *online, char *why,
+			   size_t why_size)
+{
+	uint32_t kinds = 0, cpu = 0;
+	int r;
+
+	while (cpu < CPULIST_MAX - 1 && !cpulist_has(online, cpu))
+		cpu++;
+	s->base.clock_is_monotonic = !s->have_pmu;
+	r = perf_attr_probe(cpu, !s->have_pmu, &kinds);
+	if (r < 0) {
+		snprintf(
+			why, why_size,
+			"perf events cannot be opened: %s; it needs CAP_SYS_ADMIN, or CAP_PERFMON "
+			"where kernel.perf_event_paranoid is at most 2 (ptsnapd --check tells more)",
+			strerror(-r));
+		return r;
+	}
+	perf_attr_sideband(kinds, !s->have_pmu, &s->sideband_attr);
+	s->base.maps_by_inode = true;
+	/* Whoever empties the ring may be late by the time that the rest of it lasts. */
+	s->sideband_attr.watermark = 1;
+	s->sideband_attr.wakeup_watermark = (uint32_t)(s->sizes.data / WATERMARK_SHARE);
+	perf_attr_format(&s->sideband_attr, s->sideband_text, sizeof(s->sideband_text));
+	perf_attr_missing(kinds, s->missing, sizeof(s->missing));
+	s->base.sideband_attr = s->sideband_text;
+	s->base.sideband_missing = *s->missing != '\0' ? s->missing : NULL;
+	return 0;
+}
+
+/* include/uapi/linux/perf_event.h, struct perf_event_mmap_page: lock is a sequence count. The
+ * kernel writes the page anew for IOC_RESET (kernel/events/core.c, _perf_event_reset), by itself
+ * not when the host slept, after which TSC and perf clock lie further apart (arch/x86/kernel/tsc.c,
+ * tsc_restore_sched_clock_state). A dummy event has no count that could be lost.
+ *
+ * The event's CPU writes the page, too, when it schedules the event anew (perf_swevent_add), and
+ * two that count at once may leave lock odd for ever (perf_event_update_userpage: no nesting). So
+ * after some tries it is read as it stands. */
+static void read_page(const struct perf_event_mmap_page *page, struct clock_params *ret)
+{
+	uint32_t before, after;
+
+	for (int i = 0; i < CLOCK_TRIES; i++) {
+		before = __atomic_load_n(&page->lock, __ATOMIC_ACQUIRE);
+		*ret = (struct clock_params){
+			.valid = page->cap_user_time_zero,
+			.time_shift = page->time_shift,
+			.time_mult = page->time_mult,
+			.time_zero = page->time_zero,
+		};
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		after = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
+		if (before == after && (before & 1) == 0)
+			return;
+	}
+}
+
+/* The rate is another one only where the kernel measured the TSC better, soon after its start
+ * (arch/x86/kernel/tsc.c, tsc_refine_calibration_work). */
+static bool was_set_anew(const struct clock_params *was, const struct clock_params *is)
+{
+	uint64_t ahead = is->time_zero - was->time_zero, behind = was->time_zero - is->time_zero;
+
+	return was->valid && is->valid && was->time_mult == is->time_mult &&
+	       was->time_shift == is->time_shift && MIN_OF(ahead, behind) >= CLOCK_JUMPED;
+}
+
+bool perf_read_clock(struct source_perf *s)
+{
+	const struct clock_params was = s->base.clock;
+	uint32_t i = 0;
+
+	while (i < s->base.n_cpus && s->cpus[i].sideband.base == NULL)
+		i++;
+	if (i == s->base.n_cpus || s->base.clock_is_monotonic)
+		return false;
+	perf_sys_ioctl(s->cpus[i].sideband.fd, PERF_EVENT_IOC_RESET);
+	read_page(s->cpus[i].sideband.base, &s->base.clock);
+	return was_set_anew(&was, &s->base.clock);
+}
+
+int perf_read_online(const struct source_perf *s, struct cpulist *ret)
+{
+	return read_cpus(s, CPUS_ONLINE, ret);
+}
+
+int perf_choose(struct source_perf *s, const struct source_config *config,
+		struct cpulist *ret_online, char *why, size_t why_size)
+{
+	int r = read_cpus(s, CPUS_ONLINE, ret_online);
+
+	if (r < 0) {
+		snprintf(why, why_size, "%s/%s cannot be read: %s", s->sys, CPUS_ONLINE,
+			 strerror(-r));
+		return r;
+	}
+	r = find_pmu(s, config, ret_online, why, why_size);
+	if (r == 0)
+		r = find_cpus(s, config->cpus, why, why_size);
+	if (r < 0)
+		return r;
+	choose_sizes(s, config);
+	return choose_sideband(s, ret_online, why, why_size);
+}

@@ -1,0 +1,6 @@
+# For programs that have a ptsnap-decode decode for them. No decoder is linked in.
+noinst_LIBRARIES += decoder/run/libptrun.a
+decoder_run_libptrun_a_CFLAGS = $(AM_CFLAGS) -Wconversion
+decoder_run_libptrun_a_SOURCES = \
+	decoder/run/worker.c proto/worker.h \
+	decoder/run/worker_start.c decoder/run/worker_start.h
