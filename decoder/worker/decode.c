@@ -213,8 +213,7 @@ static int write_result(struct decode_job *job)
 		marks_end(&job->d->marks);
 		tell(job, WORKER_PHASE_SYMBOLIZE, 100);
 		return report_write(job->d, options, job->sink->version, job->sink->fd);
-	case WORKER_VIEW_SUMMARY:
-		return views_summary(job->d, options->hash, options->pretty, job->sink->fd);
+	case WORKER_VIEW_SUMMARY: return report_summary(job->d, options, job->sink->fd);
 	case WORKER_VIEW_PACKETS: return write_before_gap(job);
 	default: finish_ptxed(job); return lines_flush(&job->lines);
 	}

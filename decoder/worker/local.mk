@@ -40,7 +40,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report_threads.c \
 	decoder/worker/report_turns.c \
 	decoder/worker/report_untraced.c \
-	decoder/worker/report_values.c \
+	decoder/worker/report_summary.c decoder/worker/report_values.c decoder/worker/report_values.h \
 	decoder/worker/rounds.c decoder/worker/rounds.h \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/scan.c decoder/worker/scan.h \
@@ -81,7 +81,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/views_ptxed.c decoder/worker/views_ptxed.h \
 	decoder/worker/views_ptxed_code.c \
 	decoder/worker/views_ptxed_text.c \
-	decoder/worker/views_summary.c \
 	decoder/worker/walk.c decoder/worker/walk.h \
 	decoder/worker/whose.c decoder/worker/whose.h \
 	decoder/worker/whose_code.c \

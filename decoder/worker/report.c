@@ -46,17 +46,6 @@ static uint64_t list_total(const struct report *r, enum report_list_id id)
 	}
 }
 
-static void write_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
-{
-	if (kept >= total)
-		return;
-	json_begin_object(w, NULL);
-	json_string(w, "what", what);
-	json_u64(w, "kept", kept);
-	json_u64(w, "total", total);
-	json_end_object(w);
-}
-
 static void write_cut(const struct report *r, struct json_writer *w)
 {
 	const struct decode *d = r->d;
@@ -67,14 +56,14 @@ static void write_cut(const struct report *r, struct json_writer *w)
 	for (i = 0; i < REPORT_N_LISTS; i++) {
 		const struct report_list *l = &r->lists[i];
 
-		write_cut_line(w, l->key, l->kept, list_total(r, i));
+		report_cut_line(w, l->key, l->kept, list_total(r, i));
 	}
 	if (r->branches_kept < REPORT_LAST_BRANCHES)
-		write_cut_line(w, "lastBranches", MIN_OF(branches, r->branches_total),
-			       r->branches_total);
-	write_cut_line(w, "stack", r->frames_kept, r->frames_total);
-	write_cut_line(w, "functionsUnlisted", 0, d->tally.functions.refused);
-	write_cut_line(w, "threadsUnlisted", 0, d->tally.lanes_refused);
+		report_cut_line(w, "lastBranches", MIN_OF(branches, r->branches_total),
+				r->branches_total);
+	report_cut_line(w, "stack", r->frames_kept, r->frames_total);
+	report_cut_line(w, "functionsUnlisted", 0, d->tally.functions.refused);
+	report_cut_line(w, "threadsUnlisted", 0, d->tally.lanes_refused);
 	json_end_array(w);
 }
 

@@ -67,14 +67,6 @@ static void write_end(const struct report *r, struct json_writer *w, size_t i)
 	write_instant(r, w, "end", tsc, ns);
 }
 
-static void write_percent(struct json_writer *w, const char *key, double percent)
-{
-	if (percent < 0)
-		json_null(w, key);
-	else
-		json_fixed(w, key, percent, 2);
-}
-
 static uint64_t decodable(const struct decode_cpu *cpu)
 {
 	return cpu->stats.bytes - MIN_OF(cpu->stats.bytes, cpu->head_bytes);
@@ -89,8 +81,8 @@ static void write_cpu_result(const struct report *r, struct json_writer *w, size
 	json_u64(w, "instructions", cpu->stats.instructions);
 	json_u64(w, "branches", cpu->stats.branches);
 	json_u64(w, "bytesDecoded", cpu->stats.bytes_decoded);
-	write_percent(w, "coveragePercent",
-		      decode_percent(cpu->stats.bytes_decoded, decodable(cpu)));
+	report_percent(w, "coveragePercent",
+		       decode_percent(cpu->stats.bytes_decoded, decodable(cpu)));
 }
 
 /* When a CPU was known to have stopped, of a freeze whose order is known. */
@@ -195,7 +187,7 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	}
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
 	json_begin_object(w, "coverage");
-	write_percent(w, "percent", decode_percent(decoded, bytes));
+	report_percent(w, "percent", decode_percent(decoded, bytes));
 	json_u64(w, "bytes", bytes);
 	json_u64(w, "bytesDecoded", decoded);
 	report_u64(w, "nsec", sum(r->d, got_ns));

@@ -9,16 +9,6 @@
 
 #define MAX_BUILD_ID 64u
 
-/* A function without a symbol is called "FILE+0xOFFSET", or "FILE" when it is all of it. */
-static void write_unnamed(const struct report *r, struct json_writer *w, const struct function *f)
-{
-	char file[288], text[sizeof(file) + 32];
-
-	report_file_name(r, f->image, file, sizeof(file));
-	snprintf(text, sizeof(text), "%s+0x%llx", file, (unsigned long long)f->offset);
-	json_string(w, "name", f->offset == FUNCTIONS_WHOLE_IMAGE ? file : text);
-}
-
 static void write_function_name(const struct report *r, struct json_writer *w,
 				const struct function *f)
 {
@@ -27,7 +17,9 @@ static void write_function_name(const struct report *r, struct json_writer *w,
 	else if (f->name != NULL)
 		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
 	else
-		write_unnamed(r, w, f);
+		report_file_place(w, "name",
+				  f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
+				  f->offset);
 }
 
 static void write_nsec(const struct report *r, struct json_writer *w, const char *key,

@@ -11,28 +11,15 @@ static const struct mark *mark_at(const struct report *r, enum marks_list_id lis
 	return &r->d->marks.lists[list].list[i];
 }
 
-static void write_time(const struct report *r, struct json_writer *w, const struct flow_mark *said)
-{
-	uint64_t at =
-		said->tsc_lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, said->tsc_lo);
-
-	report_at(r, w, "atNSec", at);
-	if (at == MANIFEST_ABSENT || said->tsc_hi == UINT64_MAX || said->tsc_hi < said->tsc_lo)
-		json_null(w, "uncertainNSec");
-	else
-		report_span(r, w, "uncertainNSec", said->tsc_hi - said->tsc_lo);
-	report_tsc(w, "tsc", said->tsc_lo);
-}
-
 /* Where, who, when. */
 static void write_head(const struct report *r, struct json_writer *w, const struct mark *mark)
 {
 	const struct timeline_thread *of = mark->thread != NULL ? mark->thread : mark->process;
 
 	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
-	report_u64(w, "pid", of != NULL ? of->pid : MANIFEST_ABSENT);
-	report_u64(w, "tid", mark->thread != NULL ? mark->thread->tid : MANIFEST_ABSENT);
-	write_time(r, w, &mark->said);
+	report_ids(w, of, mark->thread);
+	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
+	report_tsc(w, "tsc", mark->said.tsc_lo);
 }
 
 static void write_address(const struct report *r, struct json_writer *w, const struct mark *mark)
@@ -65,7 +52,8 @@ void report_frequency(const struct report *r, struct json_writer *w, size_t i)
 
 	json_begin_object(w, NULL);
 	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
-	write_time(r, w, &mark->said);
+	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
+	report_tsc(w, "tsc", mark->said.tsc_lo);
 	json_u64(w, "ratio", mark->said.value);
 	report_mhz(r, w, "mhz", mark->said.value);
 	if (r->m->max_nonturbo_ratio == 0)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "decoder/worker/report.h"
+#include "decoder/worker/report_values.h"
 #include "proto/json.h"
 
 #define REPORT_MAX_STACK   256u	 /* frames a thread, innermost kept */
@@ -120,14 +121,7 @@ struct report_place {
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
 		  struct report_place *ret);
-/* The last component of an image's path, "?" where there is none. */
-void report_file_name(const struct report *r, uint32_t image, char *to, size_t size);
 
-/* MANIFEST_ABSENT gives null. */
-void report_u64(struct json_writer *w, const char *key, uint64_t v);
-void report_hex(struct json_writer *w, const char *key, uint64_t v);
-/* MANIFEST_ANY gives null. */
-void report_id(struct json_writer *w, const char *key, uint32_t v);
 /* Whether it is a report for one user alone (permit.h). */
 bool report_is_limited(const struct report *r);
 /* May what THREAD did at TIME (perf ns) be told? */
@@ -138,10 +132,11 @@ void report_address(const struct report *r, struct json_writer *w, const char *k
 /* What THREAD was called at TIME, perf ns: never what another one was that has its number now. */
 const char *report_comm(const struct report *r, const struct timeline_thread *thread,
 			uint64_t time);
-/* 0 gives null. */
-void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
 /* Perf time NS relative to the trigger; null where either is unknown. */
 void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns);
+/* "atNSec" and "uncertainNSec" of what happened within [LO, HI] TSC; null where LO is 0, and the
+ * latter where HI is UINT64_MAX. */
+void report_when(const struct report *r, struct json_writer *w, uint64_t lo, uint64_t hi);
 /* The frequency that a core:bus ratio (CBR) means, rounded; null where the bus clock is unknown. */
 void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio);
 /* TICKS of TSC in ns. */
@@ -154,7 +149,6 @@ void report_name(const struct report *r, struct json_writer *w, const char *key,
 /* Key "FILE:LINE" of an address, where it is known and may be told: of the instruction itself. */
 void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
 		 uint64_t address);
-void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
 
 /* 0 or -ENOMEM. */
 int report_source_init(struct report *r);

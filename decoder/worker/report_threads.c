@@ -25,8 +25,6 @@ static const char *kind_name(uint8_t kind)
 static void write_branch(const struct report *r, struct json_writer *w,
 			 const struct tally_branch *b)
 {
-	uint64_t at = b->tsc_lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, b->tsc_lo);
-
 	json_begin_object(w, NULL);
 	report_address(r, w, "from", b->from);
 	report_address(r, w, "to", b->to);
@@ -35,11 +33,7 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	report_name(r, w, "toName", b->context, b->to);
 	report_line(r, w, "fromSource", b->context, b->from);
 	report_line(r, w, "toSource", b->context, b->to);
-	report_at(r, w, "atNSec", at);
-	if (at == MANIFEST_ABSENT || b->tsc_hi == UINT64_MAX || b->tsc_hi < b->tsc_lo)
-		json_null(w, "uncertainNSec");
-	else
-		report_span(r, w, "uncertainNSec", b->tsc_hi - b->tsc_lo);
+	report_when(r, w, b->tsc_lo, b->tsc_hi);
 	json_end_object(w);
 }
 

@@ -51,8 +51,7 @@ static void write_thread(const struct report *r, struct json_writer *w,
 	/* As it was called in the end: a program that is exec'ed keeps its turn. */
 	if (thread != NULL)
 		comm = report_comm(r, thread, span->end - 1);
-	report_u64(w, "pid", thread != NULL ? thread->pid : MANIFEST_ABSENT);
-	report_u64(w, "tid", thread != NULL ? thread->tid : MANIFEST_ABSENT);
+	report_ids(w, thread, thread);
 	report_string_cut(w, "comm", comm, REPORT_MAX_STRING);
 }
 

@@ -9,7 +9,8 @@
 #include "proto/base.h"
 
 /* As wide as any: MANIFEST_MAX_IMAGES has five digits. */
-#define WIDEST_IMAGE 99999u
+#define WIDEST_IMAGE  99999u
+#define MAX_FILE_NAME 256u /* bytes */
 
 void report_u64(struct json_writer *w, const char *key, uint64_t v)
 {
@@ -30,6 +31,40 @@ void report_hex(struct json_writer *w, const char *key, uint64_t v)
 		json_null(w, key);
 	else
 		json_hex(w, key, v);
+}
+
+void report_since(struct json_writer *w, const char *key, uint64_t ns, uint64_t trigger)
+{
+	if (ns == MANIFEST_ABSENT || trigger == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_i64(w, key, (int64_t)(ns - trigger));
+}
+
+void report_percent(struct json_writer *w, const char *key, double percent)
+{
+	if (percent < 0)
+		json_null(w, key);
+	else
+		json_fixed(w, key, percent, 2);
+}
+
+void report_ids(struct json_writer *w, const struct timeline_thread *process,
+		const struct timeline_thread *thread)
+{
+	report_u64(w, "pid", process ? process->pid : MANIFEST_ABSENT);
+	report_u64(w, "tid", thread ? thread->tid : MANIFEST_ABSENT);
+}
+
+void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
+{
+	if (kept >= total)
+		return;
+	json_begin_object(w, NULL);
+	json_string(w, "what", what);
+	json_u64(w, "kept", kept);
+	json_u64(w, "total", total);
+	json_end_object(w);
 }
 
 bool report_is_limited(const struct report *r)
@@ -65,10 +100,18 @@ void report_tsc(struct json_writer *w, const char *key, uint64_t tsc)
 
 void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns)
 {
-	if (ns == MANIFEST_ABSENT || r->m->perf_ns == MANIFEST_ABSENT)
-		json_null(w, key);
+	report_since(w, key, ns, r->m->perf_ns);
+}
+
+void report_when(const struct report *r, struct json_writer *w, uint64_t lo, uint64_t hi)
+{
+	uint64_t at = lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, lo);
+
+	report_at(r, w, "atNSec", at);
+	if (at == MANIFEST_ABSENT || hi == UINT64_MAX || hi < lo)
+		json_null(w, "uncertainNSec");
 	else
-		json_i64(w, key, (int64_t)(ns - r->m->perf_ns));
+		report_span(r, w, "uncertainNSec", hi - lo);
 }
 
 void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks)
@@ -114,7 +157,7 @@ void report_string_cut(struct json_writer *w, const char *key, const char *v, si
 		json_string_n(w, key, v, strnlen(v, max));
 }
 
-static const char *base_name(const char *path)
+const char *report_base_name(const char *path)
 {
 	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
 
@@ -123,11 +166,14 @@ static const char *base_name(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-void report_file_name(const struct report *r, uint32_t image, char *to, size_t size)
+void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset)
 {
-	const char *path = image < r->m->n_images ? r->m->images[image].path : NULL;
+	char text[MAX_FILE_NAME + 32];
+	int n = snprintf(text, sizeof(text), "%.*s", (int)MAX_FILE_NAME, report_base_name(path));
 
-	snprintf(to, size, "%.256s", base_name(path));
+	if (offset != FUNCTIONS_WHOLE_IMAGE)
+		snprintf(text + n, sizeof(text) - (size_t)n, "+0x%llx", (unsigned long long)offset);
+	json_string(w, key, text);
 }
 
 static void look_up(const struct report *r, uint32_t context, uint64_t address,
@@ -181,7 +227,9 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	if (s->name != NULL)
 		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
 	else
-		report_file_name(r, s->image, ret->name, sizeof(ret->name));
+		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,
+			 report_base_name(s->image < r->m->n_images ? r->m->images[s->image].path
+								    : NULL));
 }
 
 void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,

@@ -4,10 +4,9 @@
  */
 #include "decoder/worker/skim_json.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "decoder/worker/report_parts.h"
+#include "decoder/worker/report_values.h"
 #include "decoder/worker/skim_rank.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -36,13 +35,9 @@ static const char *const list_names[] = {"functions", "threads", "cpus", "slices
 /* Perf time of TSC from the trigger on; null where either is unknown. */
 static void write_at(const struct out *o, const char *key, uint64_t tsc)
 {
-	const struct manifest *m = o->j->replay->manifest;
 	uint64_t ns = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&o->j->replay->clock, tsc);
 
-	if (ns == MANIFEST_ABSENT || m->perf_ns == MANIFEST_ABSENT)
-		json_null(o->w, key);
-	else
-		json_i64(o->w, key, (int64_t)(ns - m->perf_ns));
+	report_since(o->w, key, ns, o->j->replay->manifest->perf_ns);
 }
 
 static void write_sum(const struct out *o, const struct skim_cell *sum)
@@ -55,18 +50,11 @@ static void write_function_name(const struct out *o, const struct function *f)
 {
 	const struct manifest *m = o->j->replay->manifest;
 	const char *path = f->image < m->n_images ? m->images[f->image].path : NULL;
-	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
-	const char *file = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
-	char text[MAX_NAME + 32];
 
-	if (f->name != NULL || path == NULL) {
+	if (f->name != NULL || path == NULL)
 		report_string_cut(o->w, "name", f->name, MAX_NAME);
-	} else if (f->offset == FUNCTIONS_WHOLE_IMAGE) {
-		report_string_cut(o->w, "name", file, MAX_NAME);
-	} else {
-		snprintf(text, sizeof(text), "%.256s+0x%llx", file, (unsigned long long)f->offset);
-		json_string(o->w, "name", text);
-	}
+	else
+		report_file_place(o->w, "name", path, f->offset);
 	report_string_cut(o->w, "image", path, MAX_NAME);
 }
 
@@ -85,8 +73,7 @@ static void write_thread_id(const struct out *o, const struct skim_cell *row)
 	uint64_t now =
 		r->manifest->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->manifest->perf_ns;
 
-	report_u64(o->w, "pid", t != NULL ? t->pid : MANIFEST_ABSENT);
-	report_u64(o->w, "tid", t != NULL && !row->some ? t->tid : MANIFEST_ABSENT);
+	report_ids(o->w, t, row->some ? NULL : t);
 	report_string_cut(o->w, "comm", t != NULL ? timeline_comm(r->timeline, t->tid, now) : NULL,
 			  MAX_NAME);
 }
@@ -250,17 +237,6 @@ static void write_slices(struct out *o, const struct skim_ranking *functions,
 	note_list(o, LIST_SLICES, n, total);
 }
 
-static void write_cut_line(const struct out *o, const char *what, uint64_t kept, uint64_t total)
-{
-	if (kept >= total)
-		return;
-	json_begin_object(o->w, NULL);
-	json_string(o->w, "what", what);
-	json_u64(o->w, "kept", kept);
-	json_u64(o->w, "total", total);
-	json_end_object(o->w);
-}
-
 static void write_cut(const struct out *o)
 {
 	const struct skim_map *map = o->j->map;
@@ -268,9 +244,9 @@ static void write_cut(const struct out *o)
 
 	json_begin_array(o->w, "cut");
 	for (i = 0; i < ARRAY_SIZE(list_names); i++)
-		write_cut_line(o, list_names[i], o->shown[i], o->total[i]);
-	write_cut_line(o, "functionsUnlisted", 0, map->functions.refused);
-	write_cut_line(o, "samplesUnlisted", 0, map->refused);
+		report_cut_line(o->w, list_names[i], o->shown[i], o->total[i]);
+	report_cut_line(o->w, "functionsUnlisted", 0, map->functions.refused);
+	report_cut_line(o->w, "samplesUnlisted", 0, map->refused);
 	json_end_array(o->w);
 }
 

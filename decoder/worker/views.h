@@ -1,14 +1,15 @@
 /*
- * The views besides the report: branches, insns as lines, and the summary.
+ * The views that are lines: branches, instructions, events.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "decoder/worker/decode.h"
 #include "decoder/worker/hash.h"
 #include "decoder/worker/lines.h"
+#include "decoder/worker/replay.h"
+#include "proto/decode_options.h"
 
 #define VIEWS_HASH_BASIS HASH_BASIS
 
@@ -34,5 +35,3 @@ int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
 void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s);
 /* One hash, carried on. */
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s);
-/* One JSON object. Sorts the tally's lanes. 0 or -errno. */
-int views_summary(struct decode *d, bool hash, bool pretty, int fd);

@@ -1,12 +1,13 @@
 /*
- * The summary: one object for scripts and tests. Called by decode.c in ptsnap-decode.
+ * The summary: one object for scripts and tests.
  */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "decoder/worker/hash.h"
 #include "decoder/worker/lanes.h"
-#include "decoder/worker/views.h"
+#include "decoder/worker/report.h"
+#include "decoder/worker/report_values.h"
 #include "proto/base.h"
 #include "proto/json.h"
 
@@ -21,36 +22,12 @@ static void write_errors(struct json_writer *w, const struct gaps *g)
 	json_end_object(w);
 }
 
-static void write_tsc(struct json_writer *w, const char *key, uint64_t tsc)
-{
-	if (tsc == 0)
-		json_null(w, key);
-	else
-		json_hex(w, key, tsc);
-}
-
-static void write_percent(struct json_writer *w, double percent)
-{
-	if (percent < 0)
-		json_null(w, "coveragePercent");
-	else
-		json_fixed(w, "coveragePercent", percent, 2);
-}
-
 static void write_hash(struct json_writer *w, uint64_t hash)
 {
 	char text[17];
 
 	snprintf(text, sizeof(text), "%016" PRIx64, hash);
 	json_string(w, "ipHash", text);
-}
-
-static void write_number(struct json_writer *w, const char *key, uint32_t v)
-{
-	if (v == MANIFEST_ANY)
-		json_null(w, key);
-	else
-		json_u64(w, key, v);
 }
 
 static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
@@ -61,11 +38,11 @@ static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
 				: tscmap_tsc(&d->replay->clock, cpu->stop_ns);
 
 	json_begin_object(w, NULL);
-	write_number(w, "cpu", cpu->cpu);
+	report_id(w, "cpu", cpu->cpu);
 	if (cpu->tid != MANIFEST_ANY)
-		write_number(w, "tid", cpu->tid);
-	write_tsc(w, "tscFirst", d->cpus[i].stats.tsc_first);
-	write_tsc(w, "tscStop", stop == MANIFEST_ABSENT ? 0 : stop);
+		report_id(w, "tid", cpu->tid);
+	report_tsc(w, "tscFirst", d->cpus[i].stats.tsc_first);
+	report_tsc(w, "tscStop", stop == MANIFEST_ABSENT ? 0 : stop);
 	json_u64(w, "instructions", d->cpus[i].stats.instructions);
 	json_u64(w, "psbs", d->cpus[i].stats.psbs);
 	json_end_object(w);
@@ -84,13 +61,7 @@ static void write_cpus(struct json_writer *w, const struct decode *d)
 static void write_thread(struct json_writer *w, const struct tally_lane *lane)
 {
 	json_begin_object(w, NULL);
-	if (lane->thread != NULL) {
-		json_u64(w, "pid", lane->thread->pid);
-		json_u64(w, "tid", lane->thread->tid);
-	} else {
-		json_null(w, "pid");
-		json_null(w, "tid");
-	}
+	report_ids(w, lane->thread, lane->thread);
 	json_u64(w, "instructions", lane->insns);
 	write_hash(w, lane->hash);
 	json_end_object(w);
@@ -141,12 +112,12 @@ static void write_passes(struct json_writer *w, const struct decode *d)
 	json_end_array(w);
 }
 
-int views_summary(struct decode *d, bool hash, bool pretty, int fd)
+int report_summary(struct decode *d, const struct decode_options *options, int fd)
 {
 	const struct flow_stats total = decode_total(d);
 	uint64_t head = MIN_OF(d->gaps.head_bytes, total.bytes);
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
-	int r = json_writer_new_fd(fd, 0, pretty, &w);
+	int r = json_writer_new_fd(fd, 0, options->pretty, &w);
 
 	if (r < 0)
 		return r;
@@ -162,15 +133,16 @@ int views_summary(struct decode *d, bool hash, bool pretty, int fd)
 	write_errors(w, &d->gaps);
 	json_u64(w, "psbs", total.psbs);
 	json_u64(w, "packets", total.packets);
-	write_tsc(w, "tscFirst", total.tsc_first);
-	write_tsc(w, "tscLast", total.tsc_last);
+	report_tsc(w, "tscFirst", total.tsc_first);
+	report_tsc(w, "tscLast", total.tsc_last);
 	json_u64(w, "returns", total.returns);
 	json_u64(w, "compressedReturns", total.compressed_returns);
-	write_percent(w, decode_percent(total.bytes_decoded, total.bytes - head));
-	if (hash)
+	report_percent(w, "coveragePercent",
+		       decode_percent(total.bytes_decoded, total.bytes - head));
+	if (options->hash)
 		write_hash(w, hash_of_all(d));
 	write_cpus(w, d);
-	if (hash)
+	if (options->hash)
 		write_threads(w, &d->tally);
 	if (d->n_passes > 0)
 		write_passes(w, d);
