@@ -53,24 +53,19 @@ static bool is_plain(const struct replay *r)
 static struct flow_config flow_of(const struct decode_job *job)
 {
 	const struct decode_options *options = job->options;
-	bool ptxed = job->ptxed != NULL;
-
-	return (struct flow_config){
+	struct flow_config flow = {
 		.steps = options->view == WORKER_VIEW_REPORT ||
 			 (options->view == WORKER_VIEW_SUMMARY && options->hash == 0),
-		.marks = ptxed || options->view == WORKER_VIEW_EVENTS ||
-			 options->view == WORKER_VIEW_REPORT,
-		.ticks = ptxed && (options->show & WORKER_SHOW_EVENT_TICK) != 0,
+		.marks = options->view == WORKER_VIEW_REPORT,
 		.guests = is_raw(job->d->replay),
-		.resume_at_psb = ptxed && (options->show & WORKER_SHOW_RESYNC_ON_ERROR) == 0,
-		.resume_at_tip = ptxed && (options->show & WORKER_SHOW_RESYNC_ON_ERROR) != 0,
 		.retstack_libipt = options->retstack_libipt,
-		/* libipt's newest decoders look no further. */
-		.cut = ptxed,
 		.threads = options->threads,
 		.crew = job->sink->crew,
 		.memory = options->memory_limit,
 	};
+
+	views_configure(&job->views, &flow);
+	return flow;
 }
 
 int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata))
@@ -89,7 +84,6 @@ int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata))
 
 	if (stats == NULL)
 		return -ENOMEM;
-	job->plain = is_plain(d->replay) && !(job->options->show & WORKER_SHOW_PLACES);
 	d->replay->flow = flow_of(job);
 	r = replay_all(d->replay, &consumer);
 	if (r == 0)
@@ -148,43 +142,6 @@ static int add_recording_gaps(struct decode *d)
 	return gaps_add_recording(&d->gaps, d->replay, begin);
 }
 
-static int begin_ptxed(struct decode_job *job)
-{
-	const struct replay *r = job->d->replay;
-	size_t i, n = r->manifest->n_cpus;
-	int result = 0;
-
-	job->ptxed = calloc(n + 1, sizeof(*job->ptxed));
-	if (job->ptxed == NULL)
-		return -ENOMEM;
-	for (i = 0; i < n && result == 0; i++)
-		result = views_ptxed_init(&job->ptxed[i], r, i, job->options, &job->lines);
-	if (result == 0 && n > 0)
-		views_ptxed_begin(&job->ptxed[0]);
-	return result;
-}
-
-static void end_ptxed(struct decode_job *job)
-{
-	size_t i;
-
-	if (job->ptxed == NULL)
-		return;
-	for (i = 0; i < job->d->replay->manifest->n_cpus; i++)
-		views_ptxed_done(&job->ptxed[i]);
-	free(job->ptxed);
-	job->ptxed = NULL;
-}
-
-/* The statistics stand behind all lines. */
-static void finish_ptxed(struct decode_job *job)
-{
-	size_t i, n = job->d->replay->manifest->n_cpus;
-
-	for (i = 0; i < n && job->ptxed != NULL; i++)
-		views_ptxed_end(&job->ptxed[i]);
-}
-
 /* The packets before a gap of the report; -ENODATA: it has none of that number. */
 static int write_before_gap(struct decode_job *job)
 {
@@ -197,10 +154,10 @@ static int write_before_gap(struct decode_job *job)
 	gap = &gaps->list[options->gap - 1];
 	if (gap->trace != SIZE_MAX && gap->offset != MANIFEST_ABSENT)
 		return views_packets_before(job->d->replay->bundle, options, gap->trace,
-					    gap->offset, gap->kind, &job->lines);
+					    gap->offset, gap->kind, &job->views.lines);
 	/* Something that the trace knows nothing of. */
-	lines_print(&job->lines, "# gap %s\n", fault_name(gap->kind));
-	return lines_flush(&job->lines);
+	lines_print(&job->views.lines, "# gap %s\n", fault_name(gap->kind));
+	return lines_flush(&job->views.lines);
 }
 
 static int write_result(struct decode_job *job)
@@ -215,7 +172,7 @@ static int write_result(struct decode_job *job)
 		return report_write(job->d, options, job->sink->version, job->sink->fd);
 	case WORKER_VIEW_SUMMARY: return report_summary(job->d, options, job->sink->fd);
 	case WORKER_VIEW_PACKETS: return write_before_gap(job);
-	default: finish_ptxed(job); return lines_flush(&job->lines);
+	default: return views_end(&job->views);
 	}
 }
 
@@ -330,12 +287,10 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 		symbols_use_debug_files(replay->symbols);
 	r = decode_init(&d, replay);
 	job->d = &d;
-	if (r == 0 && job->options->view == WORKER_VIEW_INSNS &&
-	    (job->options->show & WORKER_SHOW_PTXED) != 0)
-		r = begin_ptxed(job);
+	if (r == 0)
+		r = views_begin(&job->views, replay, is_plain(replay));
 	if (r == 0)
 		r = run(job);
-	end_ptxed(job);
 	*ret_faults = d.gaps.total;
 	decode_done(&d);
 	free(job->passes);
@@ -352,12 +307,12 @@ int decode_run(const struct bundle *bundle, const struct decode_options *options
 	assert(decode_options_are_sound(options));
 	if (options->skim != WORKER_SKIM_NONE)
 		return skim_run(bundle, options, sink, ret_faults);
-	r = lines_init(&job.lines, sink->fd);
+	r = views_init(&job.views, options, sink->fd);
 	if (r == 0 && options->view == WORKER_VIEW_PACKETS && options->gap == 0)
-		r = views_packets(bundle, options, &job.lines);
+		r = views_packets(bundle, options, &job.views.lines);
 	else if (r == 0)
 		r = decode_flow(bundle, &job, ret_faults);
-	lines_done(&job.lines);
+	views_done(&job.views);
 	return r;
 }
 

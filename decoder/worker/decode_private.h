@@ -7,18 +7,13 @@
 
 #include "decoder/worker/decode.h"
 #include "decoder/worker/views.h"
-#include "decoder/worker/views_events.h"
-#include "decoder/worker/views_ptxed.h"
 
 /* One request on its way. */
 struct decode_job {
 	struct decode *d;
 	const struct decode_options *options;
 	const struct decode_sink *sink;
-	struct lines lines; /* for the views that are lines */
-	bool plain;	    /* there is but one thread on one CPU, which need not be said */
-	struct views_whose whose;
-	struct views_ptxed *ptxed; /* of each CPU of the manifest; NULL: another view */
+	struct views views;	   /* where the view is lines */
 	struct stopwatch *passes;  /* owned by decode_flow; NULL */
 	uint64_t until;		   /* a round is given up then: ns since the request */
 	struct replay_part *parts; /* of the round; of each CPU */

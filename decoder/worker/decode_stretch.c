@@ -114,38 +114,13 @@ static int hash_stretch(struct decode *d, const struct replay_stretch *s)
 	return 0;
 }
 
-static int write_ptxed(struct decode_job *job, const struct replay_stretch *s)
-{
-	int r = views_ptxed_stretch(&job->ptxed[s->cpu], s);
-
-	/* The next lines may be another thread's. */
-	if (!job->plain)
-		views_ptxed_settle(&job->ptxed[s->cpu]);
-	return r;
-}
-
-static int write_lines(struct decode_job *job, const struct replay_stretch *s)
-{
-	const struct decode_options *options = job->options;
-
-	if (!job->plain)
-		views_whose(&job->whose, &job->lines, s, job->d->replay->manifest);
-	if (options->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&job->lines, s, !job->plain, options->show);
-	if (options->view == WORKER_VIEW_EVENTS)
-		return views_events(&job->lines, s);
-	if (job->ptxed != NULL)
-		return write_ptxed(job, s);
-	return views_insns(&job->lines, s, !job->plain);
-}
-
 static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 {
 	switch (job->options->view) {
 	case WORKER_VIEW_REPORT: return tally(job->d, s);
 	case WORKER_VIEW_BRANCHES:
 	case WORKER_VIEW_INSNS:
-	case WORKER_VIEW_EVENTS: return write_lines(job, s);
+	case WORKER_VIEW_EVENTS: return views_stretch(&job->views, s);
 	default:
 		return job->options->hash ? hash_stretch(job->d, s)
 					  : steps_count_stretch(&job->d->counts, s);

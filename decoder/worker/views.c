@@ -1,11 +1,14 @@
 /*
- * The views that are lines of text. Called by decode.c in ptsnap-decode.
+ * The views that are lines of text.
  */
 #include "decoder/worker/views.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "decoder/worker/views_events.h"
+#include "decoder/worker/views_ptxed.h"
 #include "proto/base.h"
 
 #define CHUNK 4096u /* instruction addresses at once */
@@ -167,4 +170,82 @@ uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
 
 	views_hash_two(&hash, &same, s);
 	return hash;
+}
+
+int views_init(struct views *v, const struct decode_options *options, int fd)
+{
+	*v = (struct views){.options = options};
+	return lines_init(&v->lines, fd);
+}
+
+void views_done(struct views *v)
+{
+	for (size_t i = 0; i < v->n_ptxed; i++)
+		views_ptxed_done(&v->ptxed[i]);
+	free(v->ptxed);
+	lines_done(&v->lines);
+}
+
+int views_begin(struct views *v, const struct replay *r, bool plain)
+{
+	const size_t n = r->manifest->n_cpus;
+	int result = 0;
+
+	v->replay = r;
+	v->plain = plain && !(v->options->show & WORKER_SHOW_PLACES);
+	if (v->options->view != WORKER_VIEW_INSNS || !(v->options->show & WORKER_SHOW_PTXED))
+		return 0;
+	v->ptxed = calloc(n + 1, sizeof(*v->ptxed));
+	if (!v->ptxed)
+		return -ENOMEM;
+	while (v->n_ptxed < n && result == 0) {
+		result = views_ptxed_init(&v->ptxed[v->n_ptxed], r, v->n_ptxed, v->options,
+					  &v->lines);
+		v->n_ptxed++;
+	}
+	if (result == 0 && n > 0)
+		views_ptxed_begin(&v->ptxed[0]);
+	return result;
+}
+
+void views_configure(const struct views *v, struct flow_config *flow)
+{
+	const uint64_t show = v->options->show;
+
+	if (v->options->view == WORKER_VIEW_EVENTS)
+		flow->marks = true;
+	if (!v->ptxed)
+		return;
+	flow->marks = true;
+	flow->ticks = (show & WORKER_SHOW_EVENT_TICK) != 0;
+	flow->resume_at_psb = (show & WORKER_SHOW_RESYNC_ON_ERROR) == 0;
+	flow->resume_at_tip = (show & WORKER_SHOW_RESYNC_ON_ERROR) != 0;
+	flow->cut = true; /* libipt's newest decoders look no further */
+}
+
+int views_stretch(struct views *v, const struct replay_stretch *s)
+{
+	int r;
+
+	if (!v->plain)
+		views_whose(&v->whose, &v->lines, s, v->replay->manifest);
+	if (v->options->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&v->lines, s, !v->plain, v->options->show);
+	if (v->options->view == WORKER_VIEW_EVENTS)
+		return views_events(&v->lines, s);
+	if (!v->ptxed)
+		return views_insns(&v->lines, s, !v->plain);
+	r = views_ptxed_stretch(&v->ptxed[s->cpu], s);
+	/* The next lines may be another thread's. */
+	if (!v->plain)
+		views_ptxed_settle(&v->ptxed[s->cpu]);
+	return r;
+}
+
+int views_end(struct views *v)
+{
+	/* The statistics stand behind all lines. */
+	for (size_t i = 0; i < v->n_ptxed; i++)
+		views_ptxed_end(&v->ptxed[i]);
+	return lines_flush(&v->lines);
 }
