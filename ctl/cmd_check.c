@@ -2,20 +2,20 @@
  * ptsnapctl check: why tracing is not possible on this host, or worse than it could be, with what
  * mends it; --trace: whether what is traced is right.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "proto/base.h"
 
-#include "ctl/check_trace.h"
-#include "ctl/client.h"
-#include "ctl/exit_code.h"
-#include "ctl/field.h"
-#include "ctl/findings.h"
-#include "ctl/say.h"
-#include "ctl/size.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+#include "ctl/check/check_trace.h"
+#include "ctl/check/findings.h"
+#include "ctl/client/client.h"
 
 /* The recorder looks at all processes. */
 #define CHECK_TIMEOUT_USEC 120000000ull

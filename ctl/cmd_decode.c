@@ -2,7 +2,7 @@
  * ptsnapctl decode: run ptsnap-decode on a bundle, or on a perf.data or raw files made into one,
  * without a recorder. We open the files; the worker parses.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,15 +14,15 @@
 #include "proto/memfd.h"
 #include "proto/worker.h"
 
-#include "ctl/answers.h"
-#include "ctl/decode_option.h"
-#include "ctl/deliver.h"
-#include "ctl/exit_code.h"
-#include "ctl/import_perfdata.h"
-#include "ctl/output.h"
-#include "ctl/say.h"
-#include "ctl/stored.h"
-#include "ctl/worker_path.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/output.h"
+#include "ctl/base/say.h"
+#include "ctl/base/worker_path.h"
+#include "ctl/client/stored.h"
+#include "ctl/decode/answers.h"
+#include "ctl/decode/decode_option.h"
+#include "ctl/perfdata/import_perfdata.h"
+#include "ctl/show/deliver.h"
 
 static int open_bundle(const char *path, int *ret_fd)
 {

@@ -1,13 +1,13 @@
 /*
  * ptsnapctl delete: stored snapshots that nobody needs any more.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include "proto/base.h"
 
-#include "ctl/client.h"
-#include "ctl/exit_code.h"
-#include "ctl/say.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
+#include "ctl/client/client.h"
 
 static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 

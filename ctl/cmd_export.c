@@ -1,7 +1,7 @@
 /*
  * ptsnapctl export: a bundle, from a file or from the recorder, in the format of another tool.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,13 +11,13 @@
 #include "proto/base.h"
 #include "proto/bundle.h"
 
-#include "ctl/exit_code.h"
-#include "ctl/export_images.h"
-#include "ctl/export_perfdata.h"
-#include "ctl/import_perfdata.h"
-#include "ctl/output.h"
-#include "ctl/say.h"
-#include "ctl/stored.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/output.h"
+#include "ctl/base/say.h"
+#include "ctl/client/stored.h"
+#include "ctl/perfdata/export_images.h"
+#include "ctl/perfdata/export_perfdata.h"
+#include "ctl/perfdata/import_perfdata.h"
 
 static const char *const FORMATS[] = {"perf.data", NULL};
 

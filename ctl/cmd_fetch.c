@@ -2,18 +2,18 @@
  * ptsnapctl fetch: a stored report, copied out of the fd that the recorder hands over, or a bundle,
  * with what it needs of images.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "proto/base.h"
 
-#include "ctl/client.h"
-#include "ctl/deliver.h"
-#include "ctl/exit_code.h"
-#include "ctl/output.h"
-#include "ctl/say.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/output.h"
+#include "ctl/base/say.h"
+#include "ctl/client/client.h"
+#include "ctl/show/deliver.h"
 
 static const char *const FORMATS[] = {"report", "bundle", NULL};
 enum { FORMAT_REPORT, FORMAT_BUNDLE };

@@ -1,19 +1,19 @@
 /*
  * ptsnapctl monitor: what the recorder logs, line by line, until it ends or we are interrupted.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/client.h"
-#include "ctl/exit_code.h"
-#include "ctl/field.h"
-#include "ctl/figure.h"
-#include "ctl/say.h"
-#include "ctl/text.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/field.h"
+#include "ctl/base/figure.h"
+#include "ctl/base/say.h"
+#include "ctl/base/text.h"
+#include "ctl/client/client.h"
 
 static void print_line(struct json_object *reply)
 {

@@ -1,7 +1,7 @@
 /*
  * ptsnapctl snapshot: ask the recorder for a snapshot, watch its progress, get its report.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,14 +10,14 @@
 #include "proto/base.h"
 #include "proto/label.h"
 
-#include "ctl/client.h"
-#include "ctl/deliver.h"
-#include "ctl/exit_code.h"
-#include "ctl/field.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/field.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+#include "ctl/base/text.h"
+#include "ctl/client/client.h"
 #include "ctl/monitor_env.h"
-#include "ctl/say.h"
-#include "ctl/size.h"
-#include "ctl/text.h"
+#include "ctl/show/deliver.h"
 
 /* A snapshot's decoding has its own time-out in the recorder; this is for a recorder that hangs. */
 #define WAIT_USEC  (15ull * 60 * 1000000)

@@ -1,18 +1,18 @@
 /*
  * ptsnapctl status: what the recorder is doing.
  */
-#include "ctl/verb.h"
+#include "ctl/base/verb.h"
 
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/client.h"
-#include "ctl/exit_code.h"
-#include "ctl/field.h"
-#include "ctl/figure.h"
-#include "ctl/say.h"
-#include "ctl/text.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/field.h"
+#include "ctl/base/figure.h"
+#include "ctl/base/say.h"
+#include "ctl/base/text.h"
+#include "ctl/client/client.h"
 
 #define MAX_LINES 16
 

@@ -8,18 +8,18 @@ ctl_libptctl_a_CPPFLAGS = $(AM_CPPFLAGS) \
 	-DPTSNAP_SBINDIR=\"$(sbindir)\"
 ctl_libptctl_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) $(ZSTD_CFLAGS)
 ctl_libptctl_a_SOURCES = \
-	ctl/answers.c ctl/answers.h \
-	ctl/check_trace.c ctl/check_trace.h ctl/check_trace_private.h \
-	ctl/check_trace_decode.c \
-	ctl/check_trace_emulated.c \
-	ctl/check_trace_json.c \
-	ctl/check_trace_judge.c \
-	ctl/check_trace_lines.c \
-	ctl/check_trace_live.c \
-	ctl/check_trace_page.c \
-	ctl/check_trace_walks.c \
-	ctl/client.c ctl/client.h \
-	ctl/client_error.c ctl/client_error.h \
+	ctl/decode/answers.c ctl/decode/answers.h \
+	ctl/check/check_trace.c ctl/check/check_trace.h ctl/check/check_trace_private.h \
+	ctl/check/check_trace_decode.c \
+	ctl/check/check_trace_emulated.c \
+	ctl/check/check_trace_json.c \
+	ctl/check/check_trace_judge.c \
+	ctl/check/check_trace_lines.c \
+	ctl/check/check_trace_live.c \
+	ctl/check/check_trace_page.c \
+	ctl/check/check_trace_walks.c \
+	ctl/client/client.c ctl/client/client.h \
+	ctl/client/client_error.c ctl/client/client_error.h \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_delete.c \
@@ -32,49 +32,49 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_yield.c \
-	ctl/debug_files.c ctl/debug_files.h \
-	ctl/debuginfod.c ctl/debuginfod.h \
-	ctl/decode_option.c ctl/decode_option.h \
-	ctl/deliver.c ctl/deliver.h \
-	ctl/exit_code.h \
-	ctl/export_features.c ctl/export_features.h \
-	ctl/export_images.c ctl/export_images.h \
-	ctl/export_layout.c ctl/export_layout.h \
-	ctl/export_perfdata.c ctl/export_perfdata.h \
-	ctl/export_records.c ctl/export_records.h \
-	ctl/export_sink.c ctl/export_sink.h \
-	ctl/field.c ctl/field.h \
-	ctl/figure.c ctl/figure.h \
-	ctl/findings.c ctl/findings.h \
-	ctl/import_images.c ctl/import_images.h \
-	ctl/import_perfdata.c ctl/import_perfdata.h \
-	ctl/import_pevents.c ctl/import_pevents.h \
-	ctl/import_records.c ctl/import_records.h \
-	ctl/import_traces.c ctl/import_traces.h \
-	ctl/import_zstd.c ctl/import_zstd.h \
-	ctl/join.c ctl/join.h \
+	ctl/decode/debug_files.c ctl/decode/debug_files.h \
+	ctl/decode/debuginfod.c ctl/decode/debuginfod.h \
+	ctl/decode/decode_option.c ctl/decode/decode_option.h \
+	ctl/show/deliver.c ctl/show/deliver.h \
+	ctl/base/exit_code.h \
+	ctl/perfdata/export_features.c ctl/perfdata/export_features.h \
+	ctl/perfdata/export_images.c ctl/perfdata/export_images.h \
+	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
+	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \
+	ctl/perfdata/export_records.c ctl/perfdata/export_records.h \
+	ctl/perfdata/export_sink.c ctl/perfdata/export_sink.h \
+	ctl/base/field.c ctl/base/field.h \
+	ctl/base/figure.c ctl/base/figure.h \
+	ctl/check/findings.c ctl/check/findings.h \
+	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
+	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
+	ctl/decode/import_pevents.c ctl/decode/import_pevents.h \
+	ctl/perfdata/import_records.c ctl/perfdata/import_records.h \
+	ctl/perfdata/import_traces.c ctl/perfdata/import_traces.h \
+	ctl/perfdata/import_zstd.c ctl/perfdata/import_zstd.h \
+	ctl/client/join.c ctl/client/join.h \
 	ctl/monitor_env.c ctl/monitor_env.h \
-	ctl/name.c ctl/name.h \
-	ctl/option.c ctl/option.h \
-	ctl/output.c ctl/output.h \
-	ctl/pevent_option.c ctl/pevent_option.h \
-	ctl/raw.c ctl/raw.h ctl/raw_option.c \
-	ctl/say.c ctl/say.h \
-	ctl/show.c ctl/show.h \
-	ctl/show_events.c ctl/show_events.h \
-	ctl/show_table.c ctl/show_table.h \
-	ctl/show_turns.c ctl/show_turns.h \
-	ctl/show_option.c ctl/show_option.h \
-	ctl/show_skim.c ctl/show_skim.h \
-	ctl/size.c ctl/size.h \
-	ctl/stored.c ctl/stored.h \
-	ctl/text.c ctl/text.h \
-	ctl/verb.h \
-	ctl/walk_layout.h \
-	ctl/walk_match.c ctl/walk_match.h \
-	ctl/walk_model.c ctl/walk_model.h \
-	ctl/whole_file.c ctl/whole_file.h \
-	ctl/worker_path.c ctl/worker_path.h
+	ctl/show/name.c ctl/show/name.h \
+	ctl/base/option.c ctl/base/option.h \
+	ctl/base/output.c ctl/base/output.h \
+	ctl/decode/pevent_option.c ctl/decode/pevent_option.h \
+	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
+	ctl/base/say.c ctl/base/say.h \
+	ctl/show/show.c ctl/show/show.h \
+	ctl/show/show_events.c ctl/show/show_events.h \
+	ctl/show/show_table.c ctl/show/show_table.h \
+	ctl/show/show_turns.c ctl/show/show_turns.h \
+	ctl/show/show_option.c ctl/show/show_option.h \
+	ctl/show/show_skim.c ctl/show/show_skim.h \
+	ctl/base/size.c ctl/base/size.h \
+	ctl/client/stored.c ctl/client/stored.h \
+	ctl/base/text.c ctl/base/text.h \
+	ctl/base/verb.h \
+	ctl/check/walk_layout.h \
+	ctl/check/walk_match.c ctl/check/walk_match.h \
+	ctl/check/walk_model.c ctl/check/walk_model.h \
+	ctl/base/whole_file.c ctl/base/whole_file.h \
+	ctl/base/worker_path.c ctl/base/worker_path.h
 
 bin_PROGRAMS += ctl/ptsnapctl
 ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)
@@ -84,10 +84,10 @@ ctl_ptsnapctl_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $
 
 # What `ptsnapctl check --trace' traces: no library, fixed addresses, nothing but its own branches.
 pkglibexec_PROGRAMS += ctl/ptsnap-walk
-ctl_ptsnap_walk_SOURCES = ctl/walk_program.S ctl/walk_layout.h
+ctl_ptsnap_walk_SOURCES = ctl/check/walk_program.S ctl/check/walk_layout.h
 ctl_ptsnap_walk_CCASFLAGS =
 ctl_ptsnap_walk_CFLAGS =
-ctl_ptsnap_walk_LDFLAGS = -nostdlib -static -no-pie -Wl,--build-id -Wl,-T,$(top_srcdir)/ctl/walk_program.ld
+ctl_ptsnap_walk_LDFLAGS = -nostdlib -static -no-pie -Wl,--build-id -Wl,-T,$(top_srcdir)/ctl/check/walk_program.ld
 ctl_ptsnap_walk_LDADD =
-ctl_ptsnap_walk_DEPENDENCIES = $(top_srcdir)/ctl/walk_program.ld
-EXTRA_DIST += ctl/walk_program.ld
+ctl_ptsnap_walk_DEPENDENCIES = $(top_srcdir)/ctl/check/walk_program.ld
+EXTRA_DIST += ctl/check/walk_program.ld

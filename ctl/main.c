@@ -9,10 +9,10 @@
 
 #include "proto/base.h"
 
-#include "ctl/exit_code.h"
-#include "ctl/option.h"
-#include "ctl/say.h"
-#include "ctl/verb.h"
+#include "ctl/base/exit_code.h"
+#include "ctl/base/option.h"
+#include "ctl/base/say.h"
+#include "ctl/base/verb.h"
 
 static const char HELP_HEAD[] =
 	"ptsnapctl [OPTION...] VERB [OPTION...]\n"

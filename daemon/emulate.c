@@ -16,7 +16,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "proto/emuoffer.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "capture/ring/source.h"
-#include "daemon/command.h"
+#include "daemon/record/command.h"
 
 /* Offers MACHINE (source_emu_open) to who connects to LISTENER (SOCK_SEQPACKET, non-blocking), one
  * at a time, until COMMAND ends. SIGTERM, SIGINT, SIGHUP, SIGUSR2 must be blocked; the first three

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/config.h"
-#include "daemon/unit_limits.h"
+#include "daemon/config/config.h"
+#include "daemon/config/unit_limits.h"
 
 #define WHY_SIZE 1024
 

@@ -13,8 +13,8 @@
 #include <sys/timerfd.h>
 #include <time.h>
 
-#include "daemon/log.h"
-#include "daemon/log_events.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_events.h"
 #include "proto/base.h"
 
 /* Between two looks: where a CPU is not traced that could be, longer and longer. */

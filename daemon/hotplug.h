@@ -11,7 +11,7 @@
 #include <systemd/sd-event.h>
 
 #include "capture/ring/source.h"
-#include "daemon/jobs.h"
+#include "daemon/job/jobs.h"
 
 struct hotplug;
 

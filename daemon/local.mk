@@ -5,118 +5,118 @@ PTSNAPD_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_VENDORDIR=\"$(vendorconfdir)\"
 daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
-	daemon/access.c daemon/access.h \
-	daemon/aside.c daemon/aside.h \
-	daemon/attempt.c daemon/attempt.h \
-	daemon/bucket.c daemon/bucket.h \
-	daemon/check.c daemon/check.h daemon/check_private.h \
-	daemon/check_clock.c \
-	daemon/check_cpus.c \
-	daemon/check_events.c \
-	daemon/check_job.c daemon/check_job.h \
-	daemon/check_kernel.c \
-	daemon/check_live.c daemon/check_live.h \
-	daemon/check_look.c \
-	daemon/check_main.c \
-	daemon/check_memory.c \
-	daemon/check_options.c \
-	daemon/check_pmu.c \
-	daemon/check_read.c \
-	daemon/check_rights.c \
-	daemon/check_storage.c \
-	daemon/check_virtual.c \
-	daemon/command.c daemon/command.h \
-	daemon/conffile.c daemon/conffile.h \
-	daemon/conffile_find.c \
-	daemon/config.c daemon/config.h daemon/config_setting.h \
-	daemon/config_emu.c \
-	daemon/config_file.c \
-	daemon/config_reload.c \
-	daemon/config_show.c \
-	daemon/config_table.c \
-	daemon/config_types.c \
-	daemon/config_value.c \
-	daemon/control.c daemon/control.h daemon/control_private.h \
-	daemon/control_check.c \
-	daemon/control_lease.c \
-	daemon/control_monitor.c \
-	daemon/control_snapshot.c \
-	daemon/control_store.c \
-	daemon/control_user.c \
-	daemon/coredump.c daemon/coredump.h \
-	daemon/cpunotes.c daemon/cpunotes.h \
+	daemon/control/access.c daemon/control/access.h \
+	daemon/base/aside.c daemon/base/aside.h \
+	daemon/job/attempt.c daemon/job/attempt.h \
+	daemon/base/bucket.c daemon/base/bucket.h \
+	daemon/check/check.c daemon/check/check.h daemon/check/check_private.h \
+	daemon/check/check_clock.c \
+	daemon/check/check_cpus.c \
+	daemon/check/check_events.c \
+	daemon/check/check_job.c daemon/check/check_job.h \
+	daemon/check/check_kernel.c \
+	daemon/check/check_live.c daemon/check/check_live.h \
+	daemon/check/check_look.c \
+	daemon/check/check_main.c \
+	daemon/check/check_memory.c \
+	daemon/check/check_options.c \
+	daemon/check/check_pmu.c \
+	daemon/check/check_read.c \
+	daemon/check/check_rights.c \
+	daemon/check/check_storage.c \
+	daemon/check/check_virtual.c \
+	daemon/record/command.c daemon/record/command.h \
+	daemon/config/conffile.c daemon/config/conffile.h \
+	daemon/config/conffile_find.c \
+	daemon/config/config.c daemon/config/config.h daemon/config/config_setting.h \
+	daemon/config/config_emu.c \
+	daemon/config/config_file.c \
+	daemon/config/config_reload.c \
+	daemon/config/config_show.c \
+	daemon/config/config_table.c \
+	daemon/config/config_types.c \
+	daemon/config/config_value.c \
+	daemon/control/control.c daemon/control/control.h daemon/control/control_private.h \
+	daemon/control/control_check.c \
+	daemon/control/control_lease.c \
+	daemon/control/control_monitor.c \
+	daemon/control/control_snapshot.c \
+	daemon/control/control_store.c \
+	daemon/control/control_user.c \
+	daemon/gather/coredump.c daemon/gather/coredump.h \
+	daemon/gather/cpunotes.c daemon/gather/cpunotes.h \
 	daemon/emulate.c daemon/emulate.h \
-	daemon/entry.c daemon/entry.h \
-	daemon/evidence.c daemon/evidence.h \
-	daemon/fdstore.c daemon/fdstore.h \
-	daemon/exclude.c daemon/exclude.h \
-	daemon/filelist.c daemon/filelist.h \
-	daemon/fileopen.c daemon/fileopen.h \
-	daemon/finding.c daemon/finding.h \
-	daemon/files.c daemon/files.h \
-	daemon/fill.c daemon/fill.h \
-	daemon/gate.c daemon/gate.h \
-	daemon/host.c daemon/host.h \
+	daemon/store/entry.c daemon/store/entry.h \
+	daemon/gather/evidence.c daemon/gather/evidence.h \
+	daemon/store/fdstore.c daemon/store/fdstore.h \
+	daemon/config/exclude.c daemon/config/exclude.h \
+	daemon/record/filelist.c daemon/record/filelist.h \
+	daemon/record/fileopen.c daemon/record/fileopen.h \
+	daemon/check/finding.c daemon/check/finding.h \
+	daemon/record/files.c daemon/record/files.h \
+	daemon/trigger/fill.c daemon/trigger/fill.h \
+	daemon/trigger/gate.c daemon/trigger/gate.h \
+	daemon/gather/host.c daemon/gather/host.h \
 	daemon/hotplug.c daemon/hotplug.h \
-	daemon/imagefile.c daemon/imagefile.h \
-	daemon/imagestore.c daemon/imagestore.h \
-	daemon/intake.c daemon/intake.h \
-	daemon/job.c daemon/job.h daemon/job_private.h \
-	daemon/job_decode.c \
-	daemon/job_images.c \
-	daemon/job_recover.c \
-	daemon/job_steps.c \
-	daemon/job_thread.c \
-	daemon/job_whole.c \
-	daemon/jobs.c daemon/jobs.h \
-	daemon/kernel.c daemon/kernel.h daemon/kernel_private.h \
-	daemon/kernel_add.c \
-	daemon/kernel_look.c \
-	daemon/lease.c daemon/lease.h \
-	daemon/listener.c daemon/listener.h \
-	daemon/log.c daemon/log.h daemon/log_events.h \
+	daemon/store/imagefile.c daemon/store/imagefile.h \
+	daemon/store/imagestore.c daemon/store/imagestore.h \
+	daemon/record/intake.c daemon/record/intake.h \
+	daemon/job/job.c daemon/job/job.h daemon/job/job_private.h \
+	daemon/job/job_decode.c \
+	daemon/job/job_images.c \
+	daemon/job/job_recover.c \
+	daemon/job/job_steps.c \
+	daemon/job/job_thread.c \
+	daemon/job/job_whole.c \
+	daemon/job/jobs.c daemon/job/jobs.h \
+	daemon/gather/kernel.c daemon/gather/kernel.h daemon/gather/kernel_private.h \
+	daemon/gather/kernel_add.c \
+	daemon/gather/kernel_look.c \
+	daemon/job/lease.c daemon/job/lease.h \
+	daemon/control/listener.c daemon/control/listener.h \
+	daemon/base/log.c daemon/base/log.h daemon/base/log_events.h \
 	daemon/manager.c daemon/manager.h daemon/manager_private.h \
 	daemon/manager_build.c \
 	daemon/manager_settings.c \
-	daemon/memory.c daemon/memory.h \
-	daemon/memory_copy.c daemon/memory_copy.h \
-	daemon/memory_names.c daemon/memory_names.h \
-	daemon/memory_read.c daemon/memory_read.h \
-	daemon/metrics.c daemon/metrics.h \
-	daemon/names.c daemon/names.h \
-	daemon/opentask.c daemon/opentask.h \
-	daemon/peer.c daemon/peer.h \
-	daemon/procreader.c daemon/procreader.h \
-	daemon/procs.c daemon/procs.h daemon/procs_private.h \
-	daemon/procs_facts.c daemon/procs_uid.c \
-	daemon/recover.c daemon/recover.h \
-	daemon/remake.c daemon/remake.h \
+	daemon/record/memory.c daemon/record/memory.h \
+	daemon/gather/memory_copy.c daemon/gather/memory_copy.h \
+	daemon/gather/memory_names.c daemon/gather/memory_names.h \
+	daemon/gather/memory_read.c daemon/gather/memory_read.h \
+	daemon/check/metrics.c daemon/check/metrics.h \
+	daemon/config/names.c daemon/config/names.h \
+	daemon/record/opentask.c daemon/record/opentask.h \
+	daemon/control/peer.c daemon/control/peer.h \
+	daemon/record/procreader.c daemon/record/procreader.h \
+	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
+	daemon/record/procs_facts.c daemon/record/procs_uid.c \
+	daemon/job/recover.c daemon/job/recover.h \
+	daemon/job/remake.c daemon/job/remake.h \
 	daemon/reload.c daemon/reload.h \
-	daemon/report_output.c daemon/report_output.h \
-	daemon/request.h \
-	daemon/selfstat.c daemon/selfstat.h \
-	daemon/sender.c daemon/sender.h \
-	daemon/server.c daemon/server.h \
+	daemon/job/report_output.c daemon/job/report_output.h \
+	daemon/store/request.h \
+	daemon/check/selfstat.c daemon/check/selfstat.h \
+	daemon/trigger/sender.c daemon/trigger/sender.h \
+	daemon/control/server.c daemon/control/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
-	daemon/status.c daemon/status.h \
-	daemon/store.c daemon/store.h daemon/store_private.h \
-	daemon/store_file.c daemon/store_file.h \
-	daemon/store_pin.c \
-	daemon/store_scan.c daemon/store_scan.h \
-	daemon/trigger.c daemon/trigger.h \
-	daemon/trigger_file.c \
-	daemon/trigger_json.c \
-	daemon/trigger_object.c daemon/trigger_object.h \
-	daemon/trigger_set.c daemon/trigger_set.h \
-	daemon/trigger_show.c \
-	daemon/trigger_signal.c \
-	daemon/trigger_unit.c \
-	daemon/unitname.c daemon/unitname.h \
-	daemon/unitwatch.c daemon/unitwatch.h \
-	daemon/unitwatch_news.c \
-	daemon/unit_limits.c daemon/unit_limits.h \
-	daemon/vdso.c daemon/vdso.h \
-	daemon/watch.c daemon/watch.h
+	daemon/check/status.c daemon/check/status.h \
+	daemon/store/store.c daemon/store/store.h daemon/store/store_private.h \
+	daemon/store/store_file.c daemon/store/store_file.h \
+	daemon/store/store_pin.c \
+	daemon/store/store_scan.c daemon/store/store_scan.h \
+	daemon/trigger/trigger.c daemon/trigger/trigger.h \
+	daemon/config/trigger_file.c \
+	daemon/trigger/trigger_json.c \
+	daemon/config/trigger_object.c daemon/config/trigger_object.h \
+	daemon/config/trigger_set.c daemon/config/trigger_set.h \
+	daemon/config/trigger_show.c \
+	daemon/trigger/trigger_signal.c \
+	daemon/trigger/trigger_unit.c \
+	daemon/base/unitname.c daemon/base/unitname.h \
+	daemon/trigger/unitwatch.c daemon/trigger/unitwatch.h \
+	daemon/trigger/unitwatch_news.c \
+	daemon/config/unit_limits.c daemon/config/unit_limits.h \
+	daemon/record/vdso.c daemon/record/vdso.h \
+	daemon/check/watch.c daemon/check/watch.h
 
 sbin_PROGRAMS += daemon/ptsnapd
 daemon_ptsnapd_CPPFLAGS = $(PTSNAPD_CPPFLAGS)

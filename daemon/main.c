@@ -12,15 +12,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/check.h"
-#include "daemon/config.h"
+#include "daemon/base/log.h"
+#include "daemon/check/check.h"
+#include "daemon/config/config.h"
+#include "daemon/config/names.h"
+#include "daemon/control/listener.h"
 #include "daemon/emulate.h"
-#include "daemon/listener.h"
-#include "daemon/log.h"
 #include "daemon/manager.h"
-#include "daemon/names.h"
 #include "daemon/source_choice.h"
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "proto/base.h"
 
 #ifndef PTSNAP_VERSION

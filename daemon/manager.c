@@ -19,10 +19,10 @@
 #include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
-#include "daemon/log.h"
-#include "daemon/log_events.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_events.h"
+#include "daemon/job/recover.h"
 #include "daemon/manager_private.h"
-#include "daemon/recover.h"
 #include "proto/base.h"
 
 /* How often files that nothing names any more are closed. */

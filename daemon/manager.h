@@ -4,11 +4,11 @@
 #pragma once
 
 #include "capture/ring/source.h"
-#include "daemon/command.h"
-#include "daemon/config.h"
-#include "daemon/fdstore.h"
-#include "daemon/listener.h"
-#include "daemon/store.h"
+#include "daemon/config/config.h"
+#include "daemon/control/listener.h"
+#include "daemon/record/command.h"
+#include "daemon/store/fdstore.h"
+#include "daemon/store/store.h"
 
 struct manager;
 

@@ -9,22 +9,22 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/control.h"
-#include "daemon/exclude.h"
-#include "daemon/files.h"
+#include "daemon/check/watch.h"
+#include "daemon/config/exclude.h"
+#include "daemon/config/names.h"
+#include "daemon/control/control.h"
+#include "daemon/control/server.h"
 #include "daemon/hotplug.h"
-#include "daemon/intake.h"
-#include "daemon/jobs.h"
-#include "daemon/lease.h"
+#include "daemon/job/jobs.h"
+#include "daemon/job/lease.h"
 #include "daemon/manager.h"
-#include "daemon/memory.h"
-#include "daemon/names.h"
-#include "daemon/procs.h"
+#include "daemon/record/files.h"
+#include "daemon/record/intake.h"
+#include "daemon/record/memory.h"
+#include "daemon/record/procs.h"
 #include "daemon/reload.h"
-#include "daemon/server.h"
-#include "daemon/trigger.h"
-#include "daemon/watch.h"
-#include "sideband/timeline.h"
+#include "daemon/trigger/trigger.h"
+#include "sideband/timeline/timeline.h"
 
 #define MANAGER_N_STOP_SIGNALS 2
 

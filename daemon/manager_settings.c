@@ -10,7 +10,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "daemon/manager_private.h"
 
 /* Programs that run for less time are known by their records alone. */

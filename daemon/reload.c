@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 #include "proto/base.h"
 
 /* Old ones that wait, at most: files are not read again while there are more. */

@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 struct reload {
 	const struct config *now; /* in force; the first one is borrowed */

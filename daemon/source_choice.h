@@ -7,8 +7,8 @@
 #include <stddef.h>
 
 #include "capture/ring/source.h"
-#include "daemon/command.h"
-#include "daemon/config.h"
+#include "daemon/config/config.h"
+#include "daemon/record/command.h"
 
 /* Opens the source and starts COMMAND (if there is one) with MASK as its signal mask, which must be
  * the calling thread's mask now: the emulated source starts it with what it finds. *ret_command is

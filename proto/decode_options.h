@@ -100,7 +100,7 @@ struct decode_options {
 	uint32_t lines; /* flag; report: add source lines and inlined functions, by DWARF */
 	uint32_t debug; /* flag: WORKER_DEBUG is answered */
 	/* Flag; report: tell only of processes that certainly belong to user only_uid
-	 * (decoder/worker/permit.h). */
+	 * (decoder/worker/replay/permit.h). */
 	uint32_t has_only_uid;
 	uint32_t only_uid;
 };

@@ -115,7 +115,7 @@ struct manifest_text {
 
 /* Something that the source or the recorder knows it did not see; becomes a gap of that kind. */
 struct manifest_note {
-	char *kind; /* owned; a name of decoder/fault.h */
+	char *kind; /* owned; a name of decoder/packet/fault.h */
 	uint64_t count;
 	char *why; /* owned; NULL: none */
 };

@@ -69,7 +69,7 @@
  *
  * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events are
  * oldest first, and when they are cut the newest are kept. KIND of eventCounts: marks_event_name
- * (decoder/worker/marks.h). n: the gap's place in the list, from 1, as --gap names it.
+ * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as --gap names it.
  *
  * linkage: only where it is not the name; fromName and toName are as names are. source, fromSource,
  * toSource ("FILE:LINE"), inlined (innermost first): only where known; dwarf, only where somebody

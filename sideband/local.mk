@@ -2,58 +2,58 @@ noinst_LIBRARIES += sideband/libptsideband.a sideband/libptimage.a
 
 sideband_libptsideband_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 sideband_libptsideband_a_SOURCES = \
-	sideband/filetable.c sideband/filetable.h \
-	sideband/idmap.c sideband/idmap.h \
-	sideband/pool.c sideband/pool.h \
-	sideband/space.c sideband/space.h sideband/space_private.h \
-	sideband/timeline.c sideband/timeline.h sideband/timeline_private.h \
-	sideband/timeline_apply.c \
-	sideband/timeline_fork.c \
-	sideband/timeline_load.c \
-	sideband/timeline_log.c \
-	sideband/timeline_pending.c \
-	sideband/timeline_query.c \
-	sideband/timeline_state.c \
-	sideband/timeline_trust.c \
-	sideband/timeline_turns.c \
-	sideband/timeline_walk.c \
-	sideband/timeline_write.c
+	sideband/timeline/filetable.c sideband/timeline/filetable.h \
+	sideband/timeline/idmap.c sideband/timeline/idmap.h \
+	sideband/timeline/pool.c sideband/timeline/pool.h \
+	sideband/timeline/space.c sideband/timeline/space.h sideband/timeline/space_private.h \
+	sideband/timeline/timeline.c sideband/timeline/timeline.h sideband/timeline/timeline_private.h \
+	sideband/timeline/timeline_apply.c \
+	sideband/timeline/timeline_fork.c \
+	sideband/timeline/timeline_load.c \
+	sideband/timeline/timeline_log.c \
+	sideband/timeline/timeline_pending.c \
+	sideband/timeline/timeline_query.c \
+	sideband/timeline/timeline_state.c \
+	sideband/timeline/timeline_trust.c \
+	sideband/timeline/timeline_turns.c \
+	sideband/timeline/timeline_walk.c \
+	sideband/timeline/timeline_write.c
 
 # Parses what strangers wrote: for the sandboxed worker alone.
 sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) $(ZSTD_CFLAGS) -Wconversion
 sideband_libptimage_a_SOURCES = \
-	sideband/demangle.c sideband/demangle.h \
-	sideband/demangle_rust.c sideband/demangle_rust.h \
-	sideband/dwarf.c sideband/dwarf.h sideband/dwarf_private.h \
-	sideband/dwarf_abbrev.c \
-	sideband/dwarf_chain.c \
-	sideband/dwarf_line_header.c sideband/dwarf_line.h \
-	sideband/dwarf_lines.c \
-	sideband/dwarf_section.c \
-	sideband/dwarf_show.c \
-	sideband/dwarf_room.c \
-	sideband/dwarf_span.c \
-	sideband/dwarf_unit.c \
-	sideband/elf.c sideband/elf.h sideband/elf_private.h \
-	sideband/elf_header.c \
-	sideband/elf_mini.c \
-	sideband/elf_plt.c \
-	sideband/elf_strings.c \
-	sideband/elf_symbols.c \
-	sideband/image.c sideband/image.h sideband/image_private.h \
-	sideband/image_bytes.c \
-	sideband/image_elf.c \
-	sideband/image_index.c \
-	sideband/kernel.c sideband/kernel.h sideband/kernel_private.h \
-	sideband/kernel_elf.c sideband/kernel_elf.h \
-	sideband/kernel_file.c sideband/kernel_file.h sideband/kernel_file_private.h \
-	sideband/kernel_file_module.c \
-	sideband/kernel_file_sites.c \
-	sideband/kernel_file_unpack.c \
-	sideband/kernel_links.c sideband/kernel_links.h \
-	sideband/kernel_place.c \
-	sideband/kernel_poke.c \
-	sideband/kernel_symbols.c \
-	sideband/perfmap.c sideband/perfmap.h \
-	sideband/symbols.c sideband/symbols.h sideband/symbols_private.h \
-	sideband/symbols_lines.c
+	sideband/symbols/demangle.c sideband/symbols/demangle.h \
+	sideband/symbols/demangle_rust.c sideband/symbols/demangle_rust.h \
+	sideband/dwarf/dwarf.c sideband/dwarf/dwarf.h sideband/dwarf/dwarf_private.h \
+	sideband/dwarf/dwarf_abbrev.c \
+	sideband/dwarf/dwarf_chain.c \
+	sideband/dwarf/dwarf_line_header.c sideband/dwarf/dwarf_line.h \
+	sideband/dwarf/dwarf_lines.c \
+	sideband/dwarf/dwarf_section.c \
+	sideband/dwarf/dwarf_show.c \
+	sideband/dwarf/dwarf_room.c \
+	sideband/dwarf/dwarf_span.c \
+	sideband/dwarf/dwarf_unit.c \
+	sideband/elf/elf.c sideband/elf/elf.h sideband/elf/elf_private.h \
+	sideband/elf/elf_header.c \
+	sideband/elf/elf_mini.c \
+	sideband/elf/elf_plt.c \
+	sideband/elf/elf_strings.c \
+	sideband/elf/elf_symbols.c \
+	sideband/symbols/image.c sideband/symbols/image.h sideband/symbols/image_private.h \
+	sideband/symbols/image_bytes.c \
+	sideband/symbols/image_elf.c \
+	sideband/symbols/image_index.c \
+	sideband/kernel/kernel.c sideband/kernel/kernel.h sideband/kernel/kernel_private.h \
+	sideband/kernel/kernel_elf.c sideband/kernel/kernel_elf.h \
+	sideband/kernel/kernel_file.c sideband/kernel/kernel_file.h sideband/kernel/kernel_file_private.h \
+	sideband/kernel/kernel_file_module.c \
+	sideband/kernel/kernel_file_sites.c \
+	sideband/kernel/kernel_file_unpack.c \
+	sideband/kernel/kernel_links.c sideband/kernel/kernel_links.h \
+	sideband/kernel/kernel_place.c \
+	sideband/kernel/kernel_poke.c \
+	sideband/kernel/kernel_symbols.c \
+	sideband/symbols/perfmap.c sideband/symbols/perfmap.h \
+	sideband/symbols/symbols.c sideband/symbols/symbols.h sideband/symbols/symbols_private.h \
+	sideband/symbols/symbols_lines.c

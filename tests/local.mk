@@ -5,7 +5,7 @@ include $(top_srcdir)/tests/unit/proto/local.mk
 include $(top_srcdir)/tests/unit/capture/local.mk
 include $(top_srcdir)/tests/unit/sideband/local.mk
 include $(top_srcdir)/tests/unit/decoder/local.mk
-include $(top_srcdir)/tests/unit/worker/local.mk
+include $(top_srcdir)/tests/unit/decoder/worker/local.mk
 include $(top_srcdir)/tests/unit/daemon/local.mk
 include $(top_srcdir)/tests/unit/ctl/local.mk
 endif

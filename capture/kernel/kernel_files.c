@@ -1,5 +1,6 @@
 /*
- * vmlinux and modules as files. Called by daemon/kernel.c where /proc/kcore is closed or not there.
+ * vmlinux and modules as files. Called by daemon/gather/kernel.c where /proc/kcore is closed or not
+ * there.
  *
  * Which file was loaded is told by build ids alone: an upgrade keeps the name of the release. The
  * worker compares, as it is the one that reads ELF; the running build ids are in notes that the

@@ -1,7 +1,7 @@
 /*
  * Lines of /proc/modules, such as
  * "virtio 20480 2 virtio_blk,virtio_pci, Live 0xffffffffc0213000 (E)". Called by kernel_text.c,
- * kernel_files.c and daemon/kernel.c.
+ * kernel_files.c and daemon/gather/kernel.c.
  */
 #include "capture/kernel/kernel_modules.h"
 

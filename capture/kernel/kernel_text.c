@@ -1,6 +1,6 @@
 /*
- * Where kernel text lies, and its copy. Called by daemon/kernel.c for each snapshot of a trace of
- * the kernel.
+ * Where kernel text lies, and its copy. Called by daemon/gather/kernel.c for each snapshot of a
+ * trace of the kernel.
  *
  * Symbols have no sizes in /proc/kallsyms, and /proc/modules counts a module's text and data
  * together, so a region runs from the page of an owner's first function to the next symbol of

@@ -1,7 +1,8 @@
 /*
  * The kernel makes code at run time for which it has no names: since 2025 one thunk for each
  * indirect branch on processors with the ITS bug (arch/x86/kernel/alternative.c, its_alloc), in
- * pages of the module area that are INT3 but for a few bytes. Called by daemon/kernel_look.c.
+ * pages of the module area that are INT3 but for a few bytes. Called by
+ * daemon/gather/kernel_look.c.
  *
  * /proc/vmallocinfo would tell where they are, but hashes its addresses. What is not mapped reads
  * as zeros; data are hardly ever filled with 0xcc.

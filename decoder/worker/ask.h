@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sideband/image.h"
+#include "sideband/symbols/image.h"
 
 /* So many files are open at a time; those beyond are asked for again when they are needed again. */
 #define ASK_MAX_OPEN 32u

@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/hash.h"
-#include "decoder/worker/replay_kernel.h"
-#include "decoder/worker/report.h"
-#include "decoder/worker/skim.h"
-#include "decoder/worker/skim_shift.h"
-#include "decoder/worker/views_packets.h"
+#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/report/report.h"
+#include "decoder/worker/skim/skim.h"
+#include "decoder/worker/skim/skim_shift.h"
+#include "decoder/worker/view/views_packets.h"
 #include "proto/base.h"
 
 static void tell(const struct decode_job *job, enum worker_phase phase, unsigned percent)

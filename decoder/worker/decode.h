@@ -5,12 +5,12 @@
 
 #include <stdint.h>
 
-#include "decoder/worker/gaps.h"
-#include "decoder/worker/marks.h"
-#include "decoder/worker/replay.h"
-#include "decoder/worker/steps_count.h"
-#include "decoder/worker/stopwatch.h"
-#include "decoder/worker/tally.h"
+#include "decoder/worker/count/gaps.h"
+#include "decoder/worker/count/marks.h"
+#include "decoder/worker/count/steps_count.h"
+#include "decoder/worker/count/tally.h"
+#include "decoder/worker/replay/replay.h"
+#include "decoder/worker/replay/stopwatch.h"
 #include "proto/worker.h"
 
 /* One CPU's numbers besides the tally's. */

@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-#include "decoder/worker/hash.h"
-#include "decoder/worker/lanes.h"
-#include "decoder/worker/segment.h"
+#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
 
 /* Threads that are looked for; those that ran last. */

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/views.h"
+#include "decoder/worker/view/views.h"
 
 /* One request on its way. */
 struct decode_job {

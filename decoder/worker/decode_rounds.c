@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "decoder/worker/rounds.h"
-#include "decoder/worker/segment.h"
+#include "decoder/worker/replay/rounds.h"
+#include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
 
 /* Until when there are rounds, then last stretches, then more rounds, in tenths of the time; what

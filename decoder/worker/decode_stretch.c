@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "decoder/worker/lanes.h"
+#include "decoder/worker/count/lanes.h"
 #include "proto/base.h"
 
 /* The first item, be it a walk's. False: it has none, *RET is one that stands near. */

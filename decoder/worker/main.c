@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "decoder/ahead.h"
-#include "decoder/crew.h"
+#include "decoder/hot/ahead.h"
+#include "decoder/hot/crew.h"
 #include "decoder/worker/ask.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/sandbox.h"
@@ -24,10 +24,10 @@
 #include "proto/worker.h"
 
 #define CHANNEL_FD 3
-/* Shorter bundles are not worth a thread (decoder/flow_ahead.c). */
+/* Shorter bundles are not worth a thread (decoder/flow/flow_ahead.c). */
 #define THREADS_WORTH_BYTES (512u << 10)
 /* Threads that walk ahead may have a part of the memory: so much each takes of it, with its share
- * of what is kept of the trace ahead (decoder/ahead.c), times sixteen. */
+ * of what is kept of the trace ahead (decoder/hot/ahead.c), times sixteen. */
 #define MEMORY_PER_THREAD (UINT64_C(36) << 20)
 /* What a JSON view may write beyond its limit before the kernel stops it. */
 #define FILE_SLACK (1u << 20)

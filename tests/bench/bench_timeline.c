@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/intake.h"
+#include "daemon/record/intake.h"
 #include "proto/base.h"
 #include "tests/bench/storm.h"
 

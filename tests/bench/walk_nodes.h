@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/insn.h"
+#include "decoder/code/insn.h"
 #include "tests/bench/code.h"
 
 #define LINK_MORE 1u /* alone: not compiled, or no conditional branch */

@@ -11,11 +11,40 @@ capture/perf:        proto capture/proc capture/ring capture/perf
 capture/emu/machine: proto capture/emu/machine
 capture/emu/host:    proto capture/proc capture/ring capture/perf capture/emu/machine capture/emu/host
 capture/emu/plugin:  proto capture/emu/machine capture/emu/plugin
-sideband:            proto sideband
-decoder:             proto decoder
-decoder/worker:      proto decoder decoder/worker sideband
-daemon:              proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host daemon sideband/space.h sideband/timeline.h
-ctl:                 proto decoder/run ctl
+sideband/timeline: proto sideband/timeline
+sideband/elf: proto sideband/timeline sideband/elf
+sideband/dwarf: proto sideband/timeline sideband/elf sideband/dwarf
+sideband/symbols: proto sideband/timeline sideband/elf sideband/dwarf sideband/symbols
+sideband/kernel: proto sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel
+decoder/packet: proto decoder/packet decoder/code/insn.h
+decoder/time: proto decoder/packet decoder/time
+decoder/code: proto decoder/packet decoder/time decoder/code decoder/flow/flow.h
+decoder/hot: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow/flow.h
+decoder/flow: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow
+decoder/worker/turns: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns
+decoder/worker/replay: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay
+decoder/worker/count: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count
+decoder/worker/report: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/decode.h
+decoder/worker/view: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/decode.h
+decoder/worker/skim: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker/decode.h
+decoder/worker: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker
+daemon/base: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/store/entry.h
+daemon/config: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store/entry.h
+daemon/store: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store
+daemon/record: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather/evidence.h
+daemon/gather: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather
+daemon/job: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job
+daemon/trigger: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger
+daemon/check: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check
+daemon/control: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control
+daemon: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control daemon
+ctl/base: proto decoder/run ctl/base
+ctl/client: proto decoder/run ctl/base ctl/client
+ctl/perfdata: proto decoder/run ctl/base ctl/client ctl/perfdata
+ctl/show: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show
+ctl/decode: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode
+ctl/check: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check
+ctl: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check ctl
 '
 status=0
 n=0
@@ -35,18 +64,12 @@ for f in $(find proto capture sideband decoder daemon ctl -name '*.[ch]' | sort)
 	done
 done
 # Private libraries: what a program must not do, it is not linked with.
-banned() { # ROOM HEADER-PATTERN WHY
-	hits=$(grep -lE "^#include <($2)" "$1"/*.[ch] 2>/dev/null)
+banned() { # HEADER-PATTERN ROOMS-THAT-MAY WHY
+	hits=$(grep -rlE "^#include <($1)" proto capture sideband decoder daemon ctl --include='*.[ch]' | grep -vE "^($2)/")
 	[ -z "$hits" ] || { echo "$3: $hits"; status=1; }
 }
-for room in proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host capture/emu/machine daemon ctl sideband; do
-	banned $room 'Zydis' 'instructions are decoded in decoder/ and capture/emu only'
-done
-for room in proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host capture/emu/machine capture/emu/plugin daemon ctl decoder; do
-	banned $room 'libelf|gelf|elfutils' 'ELF is parsed in sideband/elf.c only'
-done
-for room in proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host capture/emu/machine capture/emu/plugin daemon ctl sideband decoder; do
-	banned $room 'intel-pt' 'libipt is an oracle for tests'
-done
+banned Zydis 'decoder/code|decoder/worker/view|capture/emu/plugin' 'instructions are decoded in decoder/code and capture/emu/plugin only'
+banned 'libelf|gelf|elfutils' 'sideband/(elf|dwarf|symbols|kernel)|decoder/worker' 'ELF and DWARF are parsed in sideband/elf, dwarf, symbols, kernel only'
+banned intel-pt none 'libipt is an oracle for tests'
 [ $n -gt 100 ] || { echo "only $n includes seen: the check itself is broken"; status=1; }
 exit $status

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 #include "proto/base.h"
 
 /* The first byte; 0x20 to 0x80 are each fuzzer's own. */

@@ -2,7 +2,7 @@
  * A configuration file: settings are text, stripped, and told in the order of their lines, each at
  * a line that the file has.
  */
-#include "daemon/conffile.h"
+#include "daemon/config/conffile.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "sideband/dwarf.h"
-#include "sideband/elf.h"
+#include "sideband/dwarf/dwarf.h"
+#include "sideband/elf/elf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

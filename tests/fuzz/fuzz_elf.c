@@ -12,7 +12,7 @@
 #include <lzma.h>
 
 #include "proto/base.h"
-#include "sideband/elf.h"
+#include "sideband/elf/elf.h"
 #include "tests/unit/sideband/elf_maker.h"
 
 #define ROOM (UINT64_C(1) << 40)

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "decoder/event.h"
+#include "decoder/packet/event.h"
 #include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "ctl/export_perfdata.h"
+#include "ctl/perfdata/export_perfdata.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/perfdata.h"

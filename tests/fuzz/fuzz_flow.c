@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "decoder/event.h"
-#include "decoder/flow.h"
-#include "decoder/timing.h"
+#include "decoder/flow/flow.h"
+#include "decoder/packet/event.h"
+#include "decoder/time/timing.h"
 #include "proto/base.h"
 #include "tests/fuzz/flow_input.h"
 

@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "decoder/insn.h"
+#include "decoder/code/insn.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

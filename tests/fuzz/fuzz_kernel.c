@@ -11,7 +11,7 @@
 
 #include "proto/base.h"
 #include "proto/perfrecord.h"
-#include "sideband/kernel.h"
+#include "sideband/kernel/kernel.h"
 
 #define TEXT UINT64_C(0xffffffff81000000)
 #define SIZE 256u

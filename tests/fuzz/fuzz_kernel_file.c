@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "sideband/kernel_file.h"
+#include "sideband/kernel/kernel_file.h"
 
 static const char symbols[] = "ffffffff81000000 T _stext\n"
 			      "ffffffff81000400 T _etext\n"

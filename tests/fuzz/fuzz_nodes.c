@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 #include "proto/base.h"
 #include "tests/fuzz/flow_input.h"
 #include "tests/oracle/nodes_compare.h"

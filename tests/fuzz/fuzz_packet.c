@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "decoder/estimate.h"
-#include "decoder/packet.h"
+#include "decoder/packet/packet.h"
+#include "decoder/time/estimate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

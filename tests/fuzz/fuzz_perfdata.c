@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/import_images.h"
-#include "ctl/import_records.h"
-#include "ctl/import_traces.h"
-#include "ctl/import_zstd.h"
+#include "ctl/perfdata/import_images.h"
+#include "ctl/perfdata/import_records.h"
+#include "ctl/perfdata/import_traces.h"
+#include "ctl/perfdata/import_zstd.h"
 #include "proto/base.h"
 #include "proto/perfdata.h"
 

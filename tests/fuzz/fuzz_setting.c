@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/config_setting.h"
+#include "daemon/config/config_setting.h"
 #include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

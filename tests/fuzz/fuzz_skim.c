@@ -4,7 +4,7 @@
  */
 #include <assert.h>
 
-#include "decoder/worker/skim_read.h"
+#include "decoder/worker/skim/skim_read.h"
 #include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

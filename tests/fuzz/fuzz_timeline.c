@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "proto/base.h"
-#include "sideband/timeline.h"
+#include "sideband/timeline/timeline.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,13 +2,13 @@
  * The keys of a trigger's file: whatever is said, the object stays within its limits, and what it
  * says of itself can be said again and means the same.
  */
-#include "daemon/trigger_object.h"
+#include "daemon/config/trigger_object.h"
 
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/conffile.h"
+#include "daemon/config/conffile.h"
 #include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

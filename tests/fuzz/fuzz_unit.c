@@ -1,7 +1,7 @@
 /*
  * /proc/PID/cgroup and paths of the bus: what comes out is a valid name, or nothing.
  */
-#include "daemon/unitname.h"
+#include "daemon/base/unitname.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decoder/worker/replay.h"
-#include "decoder/worker/views.h"
+#include "decoder/worker/replay/replay.h"
+#include "decoder/worker/view/views.h"
 #include "proto/base.h"
 #include "tests/oracle/ipt_cpu.h"
 

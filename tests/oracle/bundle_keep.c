@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/join.h"
+#include "ctl/client/join.h"
 #include "proto/base.h"
 #include "proto/worker.h"
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decoder/worker/replay.h"
+#include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
 #define PAGE	  4096u

@@ -11,11 +11,11 @@
 
 #include <intel-pt.h>
 
-#include "decoder/errata.h"
-#include "decoder/flow.h"
-#include "decoder/insn.h"
-#include "decoder/packet.h"
-#include "decoder/sync.h"
+#include "decoder/code/insn.h"
+#include "decoder/flow/flow.h"
+#include "decoder/packet/errata.h"
+#include "decoder/packet/packet.h"
+#include "decoder/packet/sync.h"
 #include "proto/base.h"
 
 static void begin(struct diff_stream *s, uint64_t psb)

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "decoder/insn.h"
+#include "decoder/code/insn.h"
 #include "tests/oracle/diff_input.h"
 
 /* From a PSB up to an error, or to the end. */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/errata.h"
-#include "decoder/event.h"
-#include "decoder/insn.h"
-#include "decoder/packet.h"
-#include "decoder/sync.h"
+#include "decoder/code/insn.h"
+#include "decoder/packet/errata.h"
+#include "decoder/packet/event.h"
+#include "decoder/packet/packet.h"
+#include "decoder/packet/sync.h"
 #include "proto/base.h"
 #include "tests/oracle/diff_decode.h"
 

@@ -4,8 +4,8 @@
  */
 #include <string.h>
 
-#include "decoder/packet.h"
-#include "decoder/sync.h"
+#include "decoder/packet/packet.h"
+#include "decoder/packet/sync.h"
 #include "proto/base.h"
 #include "tests/oracle/diff_input.h"
 

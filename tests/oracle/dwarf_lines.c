@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "proto/base.h"
-#include "sideband/dwarf.h"
+#include "sideband/dwarf/dwarf.h"
 
 static double now(void)
 {

@@ -15,7 +15,7 @@
 
 #include <intel-pt.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 #include "proto/base.h"
 
 #define MAX_PIECES 65536

@@ -7,7 +7,7 @@
 
 #include <intel-pt.h>
 
-#include "decoder/insn.h"
+#include "decoder/code/insn.h"
 
 #define FNV_PRIME 0x100000001b3ull
 

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 #include "proto/base.h"
 #include "proto/perfrecord.h"
-#include "sideband/kernel.h"
+#include "sideband/kernel/kernel.h"
 #include "tests/oracle/kernel_world.h"
 
 struct check {

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 
 /* How it is decoded. */
 struct nodes_way {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/packet.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 #include "tests/oracle/nodes_compare.h"
 #include "tests/oracle/nodes_world.h"

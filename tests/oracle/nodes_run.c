@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "decoder/insn.h"
+#include "decoder/code/insn.h"
 #include "proto/base.h"
 #include "proto/ptpacket.h"
 #include "tests/oracle/nodes_world.h"

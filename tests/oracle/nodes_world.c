@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "decoder/insn.h"
-#include "decoder/packet.h"
+#include "decoder/code/insn.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 
 #define KERNEL UINT64_C(0xffffffff80000000)

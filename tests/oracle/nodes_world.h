@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
 #include "tests/oracle/diff_input.h"
 
 #define NODES_CODES	 4u

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "decoder/ahead.h"
-#include "decoder/flow.h"
+#include "decoder/flow/flow.h"
+#include "decoder/hot/ahead.h"
 
 int __real_flow_new(const struct flow_config *config, struct flow **ret);
 int __wrap_flow_new(const struct flow_config *config, struct flow **ret);

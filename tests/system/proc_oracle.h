@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sideband/timeline.h"
+#include "sideband/timeline/timeline.h"
 
 struct oracle;
 

@@ -22,7 +22,7 @@
 #include <cmocka.h>
 
 #include "capture/proc/procscan.h"
-#include "daemon/intake.h"
+#include "daemon/record/intake.h"
 #include "proto/base.h"
 #include "proto/bytes.h"
 #include "tests/system/load_source.h"

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/trigger.h"
+#include "daemon/trigger/trigger.h"
 #include "proto/base.h"
 #include "tests/system/load_source.h"
 #include "tests/unit/daemon/scratch_dir.h"

@@ -85,7 +85,7 @@ else
 fi
 
 # Every kind of gap is in the schema and in the manual.
-kinds=$(sed -n 's/^\t\[FAULT_[A-Z_]*\] = { "\([a-z-]*\)".*/\1/p' "$top/decoder/fault.c")
+kinds=$(sed -n 's/^\t\[FAULT_[A-Z_]*\] = { "\([a-z-]*\)".*/\1/p' "$top/decoder/packet/fault.c")
 [ "$(echo "$kinds" | wc -l)" -gt 30 ] || fail "kinds of gaps: $kinds"
 for kind in $(echo "$kinds" | grep -vx none); do
 	grep -q "\"$kind\"" "$top/docs/ptsnap-report-1.schema.json" || fail "no $kind in the schema"

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sideband/kernel_file.h"
+#include "sideband/kernel/kernel_file.h"
 #include "tests/vm/bundle_member.h"
 
 #define LINKED_AT \

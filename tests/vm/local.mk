@@ -19,7 +19,7 @@ tests_vm_feeder_SOURCES = tests/vm/feeder.c \
 	tests/vm/numbers.c tests/vm/numbers.h \
 	tests/vm/stranger.c tests/vm/stranger.h \
 	tests/vm/walk_packets.c tests/vm/walk_packets.h \
-	ctl/walk_model.c ctl/walk_model.h ctl/walk_layout.h
+	ctl/check/walk_model.c ctl/check/walk_model.h ctl/check/walk_layout.h
 tests_vm_feeder_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(WARN_CFLAGS)
 tests_vm_feeder_LDFLAGS = -static
 tests_vm_feeder_LDADD =

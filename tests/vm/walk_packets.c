@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "ctl/walk_model.h"
+#include "ctl/check/walk_model.h"
 #include "proto/ptpacket.h"
 
 #define PSB_EVERY	2048 /* bytes */

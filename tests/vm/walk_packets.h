@@ -1,6 +1,6 @@
 /*
  * The packets that a processor would write while it executes ptsnap-walk: the model's branches
- * (ctl/walk_model.h) in the language of the SDM's volume 3, chapter "Intel Processor Trace",
+ * (ctl/check/walk_model.h) in the language of the SDM's volume 3, chapter "Intel Processor Trace",
  * stamped with this machine's TSC. Knows nothing of our decoder. Called by feeder.c.
  */
 #pragma once

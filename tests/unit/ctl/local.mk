@@ -2,67 +2,67 @@
 
 ctl_test_libs = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS) -lm
 
-check_PROGRAMS += tests/unit/ctl/test_debug_files
-tests_unit_ctl_test_debug_files_SOURCES = tests/unit/ctl/test_debug_files.c
-tests_unit_ctl_test_debug_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
-tests_unit_ctl_test_debug_files_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/decode/test_debug_files
+tests_unit_ctl_decode_test_debug_files_SOURCES = tests/unit/ctl/decode/test_debug_files.c
+tests_unit_ctl_decode_test_debug_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=syscall
+tests_unit_ctl_decode_test_debug_files_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_debuginfod
-tests_unit_ctl_test_debuginfod_SOURCES = tests/unit/ctl/test_debuginfod.c
-tests_unit_ctl_test_debuginfod_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/decode/test_debuginfod
+tests_unit_ctl_decode_test_debuginfod_SOURCES = tests/unit/ctl/decode/test_debuginfod.c
+tests_unit_ctl_decode_test_debuginfod_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_export_perfdata
-tests_unit_ctl_test_export_perfdata_SOURCES = tests/unit/ctl/test_export_perfdata.c
-tests_unit_ctl_test_export_perfdata_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/perfdata/test_export_perfdata
+tests_unit_ctl_perfdata_test_export_perfdata_SOURCES = tests/unit/ctl/perfdata/test_export_perfdata.c
+tests_unit_ctl_perfdata_test_export_perfdata_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_import_pevents
-tests_unit_ctl_test_import_pevents_SOURCES = tests/unit/ctl/test_import_pevents.c
-tests_unit_ctl_test_import_pevents_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/decode/test_import_pevents
+tests_unit_ctl_decode_test_import_pevents_SOURCES = tests/unit/ctl/decode/test_import_pevents.c
+tests_unit_ctl_decode_test_import_pevents_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_join
-tests_unit_ctl_test_join_SOURCES = tests/unit/ctl/test_join.c
-tests_unit_ctl_test_join_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/client/test_join
+tests_unit_ctl_client_test_join_SOURCES = tests/unit/ctl/client/test_join.c
+tests_unit_ctl_client_test_join_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_name
-tests_unit_ctl_test_name_SOURCES = tests/unit/ctl/test_name.c
-tests_unit_ctl_test_name_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/show/test_name
+tests_unit_ctl_show_test_name_SOURCES = tests/unit/ctl/show/test_name.c
+tests_unit_ctl_show_test_name_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_raw
-tests_unit_ctl_test_raw_SOURCES = tests/unit/ctl/test_raw.c
-tests_unit_ctl_test_raw_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/decode/test_raw
+tests_unit_ctl_decode_test_raw_SOURCES = tests/unit/ctl/decode/test_raw.c
+tests_unit_ctl_decode_test_raw_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_show
-tests_unit_ctl_test_show_SOURCES = tests/unit/ctl/test_show.c
-tests_unit_ctl_test_show_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/show/test_show
+tests_unit_ctl_show_test_show_SOURCES = tests/unit/ctl/show/test_show.c
+tests_unit_ctl_show_test_show_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_show_option
-tests_unit_ctl_test_show_option_SOURCES = tests/unit/ctl/test_show_option.c
-tests_unit_ctl_test_show_option_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/show/test_show_option
+tests_unit_ctl_show_test_show_option_SOURCES = tests/unit/ctl/show/test_show_option.c
+tests_unit_ctl_show_test_show_option_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_show_skim
-tests_unit_ctl_test_show_skim_SOURCES = tests/unit/ctl/test_show_skim.c
-tests_unit_ctl_test_show_skim_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/show/test_show_skim
+tests_unit_ctl_show_test_show_skim_SOURCES = tests/unit/ctl/show/test_show_skim.c
+tests_unit_ctl_show_test_show_skim_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_size
-tests_unit_ctl_test_size_SOURCES = tests/unit/ctl/test_size.c
-tests_unit_ctl_test_size_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/base/test_size
+tests_unit_ctl_base_test_size_SOURCES = tests/unit/ctl/base/test_size.c
+tests_unit_ctl_base_test_size_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_import
-tests_unit_ctl_test_import_SOURCES = tests/unit/ctl/test_import.c $(TEST_MAKE_PERFDATA)
-tests_unit_ctl_test_import_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)
+check_PROGRAMS += tests/unit/ctl/perfdata/test_import
+tests_unit_ctl_perfdata_test_import_SOURCES = tests/unit/ctl/perfdata/test_import.c $(TEST_MAKE_PERFDATA)
+tests_unit_ctl_perfdata_test_import_LDADD = $(ctl_test_libs) $(ZSTD_LIBS)
 
-check_PROGRAMS += tests/unit/ctl/test_walk_match
-tests_unit_ctl_test_walk_match_SOURCES = tests/unit/ctl/test_walk_match.c
-tests_unit_ctl_test_walk_match_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/check/test_walk_match
+tests_unit_ctl_check_test_walk_match_SOURCES = tests/unit/ctl/check/test_walk_match.c
+tests_unit_ctl_check_test_walk_match_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_walk_model
-tests_unit_ctl_test_walk_model_SOURCES = tests/unit/ctl/test_walk_model.c
-tests_unit_ctl_test_walk_model_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/check/test_walk_model
+tests_unit_ctl_check_test_walk_model_SOURCES = tests/unit/ctl/check/test_walk_model.c
+tests_unit_ctl_check_test_walk_model_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_whole_file
-tests_unit_ctl_test_whole_file_SOURCES = tests/unit/ctl/test_whole_file.c
-tests_unit_ctl_test_whole_file_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/base/test_whole_file
+tests_unit_ctl_base_test_whole_file_SOURCES = tests/unit/ctl/base/test_whole_file.c
+tests_unit_ctl_base_test_whole_file_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/test_text
-tests_unit_ctl_test_text_SOURCES = tests/unit/ctl/test_text.c
-tests_unit_ctl_test_text_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/base/test_text
+tests_unit_ctl_base_test_text_SOURCES = tests/unit/ctl/base/test_text.c
+tests_unit_ctl_base_test_text_LDADD = $(ctl_test_libs)

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "daemon/check.h"
+#include "daemon/check/check.h"
 #include "tests/unit/capture/fake_perf.h"
 #include "tests/unit/capture/sysfs.h"
 #include "tests/unit/capture/tree.h"

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "daemon/log.h"
-#include "daemon/log_events.h"
+#include "daemon/base/log.h"
+#include "daemon/base/log_events.h"
 
 #define N_CPUS 4
 
@@ -31,7 +31,7 @@ static char lines[8][256];
 static bool degraded[8]; /* as an event of that kind */
 static size_t n_lines;
 
-/* In place of daemon/jobs.c and daemon/log.c. */
+/* In place of daemon/job/jobs.c and daemon/base/log.c. */
 bool jobs_capturing(const struct jobs *j)
 {
 	(void)j;

@@ -12,10 +12,10 @@ check_PROGRAMS += \
 	tests/unit/proto/test_memfd \
 	tests/unit/proto/test_perfdata \
 	tests/unit/proto/test_perfrecord \
-	tests/unit/proto/test_worker \
-	tests/unit/proto/test_worker_socket
+	tests/unit/decoder/run/test_worker \
+	tests/unit/decoder/run/test_worker_socket
 # Run by test_worker, which finds it beside itself.
-noinst_PROGRAMS += tests/unit/proto/fake_worker
+noinst_PROGRAMS += tests/unit/decoder/run/fake_worker
 
 TEST_MAKE_PERFDATA = tests/support/make_perfdata.c tests/support/make_perfdata.h \
 	tests/support/make_bundle.c tests/support/make_bundle.h \
@@ -24,8 +24,8 @@ TEST_MAKE_PERFDATA = tests/support/make_perfdata.c tests/support/make_perfdata.h
 TEST_RUN_LIBS = decoder/run/libptrun.a $(TEST_PROTO_LIBS)
 TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
-tests_unit_proto_fake_worker_SOURCES = tests/unit/proto/fake_worker.c tests/unit/proto/fake_worker.h
-tests_unit_proto_fake_worker_LDADD = proto/libptproto.a
+tests_unit_decoder_run_fake_worker_SOURCES = tests/unit/decoder/run/fake_worker.c tests/unit/decoder/run/fake_worker.h
+tests_unit_decoder_run_fake_worker_LDADD = proto/libptproto.a
 tests_unit_proto_test_bundle_SOURCES = tests/unit/proto/test_bundle.c
 tests_unit_proto_test_bundle_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_bundle_tar_SOURCES = tests/unit/proto/test_bundle_tar.c
@@ -52,12 +52,12 @@ tests_unit_proto_test_perfdata_SOURCES = tests/unit/proto/test_perfdata.c $(TEST
 tests_unit_proto_test_perfdata_LDADD = $(TEST_PROTO_LIBS) $(ZSTD_LIBS)
 tests_unit_proto_test_perfrecord_SOURCES = tests/unit/proto/test_perfrecord.c
 tests_unit_proto_test_perfrecord_LDADD = $(TEST_PROTO_LIBS)
-tests_unit_proto_test_worker_SOURCES = tests/unit/proto/test_worker.c \
-	tests/unit/proto/fake_worker.h
-tests_unit_proto_test_worker_LDADD = $(TEST_RUN_LIBS)
-tests_unit_proto_test_worker_socket_SOURCES = tests/unit/proto/test_worker_socket.c \
-	tests/unit/proto/fake_worker.h
-tests_unit_proto_test_worker_socket_LDADD = $(TEST_RUN_LIBS)
+tests_unit_decoder_run_test_worker_SOURCES = tests/unit/decoder/run/test_worker.c \
+	tests/unit/decoder/run/fake_worker.h
+tests_unit_decoder_run_test_worker_LDADD = $(TEST_RUN_LIBS)
+tests_unit_decoder_run_test_worker_socket_SOURCES = tests/unit/decoder/run/test_worker_socket.c \
+	tests/unit/decoder/run/fake_worker.h
+tests_unit_decoder_run_test_worker_socket_LDADD = $(TEST_RUN_LIBS)
 
 check_PROGRAMS += tests/unit/proto/test_varlink
 tests_unit_proto_test_varlink_SOURCES = tests/unit/proto/test_varlink.c

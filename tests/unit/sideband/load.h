@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "sideband/timeline.h"
+#include "sideband/timeline/timeline.h"
 #include "tests/unit/sideband/records.h"
 
 #define SECOND 1000000000ull

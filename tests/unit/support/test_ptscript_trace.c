@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/packet.h"
+#include "decoder/packet/packet.h"
 
 #define MAIN UINT64_C(0x401000)
 

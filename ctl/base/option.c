@@ -1,0 +1,159 @@
+/*
+ * getopt_long with our messages: glibc's own do not say what is valid. Called by main (for what
+ * precedes the verb) and by every verb.
+ */
+#include "ctl/base/option.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+
+#define MAX_OPTIONS    96
+#define DEFAULT_SOCKET "/run/ptsnap/io.ptsnap.recorder"
+
+enum { COMMON_SOCKET = 1, COMMON_JSON, COMMON_TIMEOUT, COMMON_VERSION };
+
+static const struct option COMMON[] = {
+	{"socket", required_argument, NULL, COMMON_SOCKET},
+	{"json", required_argument, NULL, COMMON_JSON},
+	{"timeout", required_argument, NULL, COMMON_TIMEOUT},
+	{"quiet", no_argument, NULL, 'q'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, COMMON_VERSION},
+};
+
+void settings_init(struct settings *s)
+{
+	*s = (struct settings){.socket = DEFAULT_SOCKET, .timeout_usec = UINT64_MAX};
+}
+
+int option_choice(const char *option, const char *text, const char *const *choices)
+{
+	char valid[256] = "";
+	size_t used = 0;
+
+	for (int i = 0; choices[i]; i++) {
+		if (strcmp(choices[i], text) == 0)
+			return i;
+		if (used < sizeof(valid))
+			used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s",
+						 i ? ", " : "", choices[i]);
+	}
+	return say_error(-1, "%s=%s: unknown value; valid are: %s", option, text, valid);
+}
+
+bool option_good(int r, const char *option, const char *text, const char *valid)
+{
+	if (r == 0)
+		return true;
+	if (r == -ERANGE)
+		say("%s=%s: the number is too large; give %s", option, text, valid);
+	else
+		say("%s=%s: not understood; give %s", option, text, valid);
+	return false;
+}
+
+static bool set_socket(struct settings *s, const char *path)
+{
+	s->socket = path;
+	if (!*path)
+		say("--socket= needs the path of the recorder's socket");
+	return *path;
+}
+
+static bool set_json(struct settings *s, const char *text)
+{
+	static const char *const choices[] = {"pretty", "short", "off", NULL};
+	static const enum json_mode modes[] = {JSON_PRETTY, JSON_SHORT, JSON_OFF};
+	int i = option_choice("--json", text, choices);
+
+	if (i >= 0)
+		s->json = modes[i];
+	return i >= 0;
+}
+
+/* True: OPTION was a common one and is done; *ret_bad tells whether its value was wrong. */
+static bool take_common(struct settings *s, int option, bool *ret_bad)
+{
+	switch (option) {
+	case COMMON_SOCKET: *ret_bad = !set_socket(s, optarg); break;
+	case COMMON_JSON: *ret_bad = !set_json(s, optarg); break;
+	case 'j': s->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT; break;
+	case COMMON_TIMEOUT:
+		*ret_bad = !option_good(size_parse_time(optarg, &s->timeout_usec), "--timeout",
+					optarg, TIME_VALID);
+		break;
+	case 'q': s->quiet = true; break;
+	case 'h': s->help = true; break;
+	case COMMON_VERSION: s->version = true; break;
+	default: return false;
+	}
+	return true;
+}
+
+/* "--output= (-o), ..."; the many with a colon are left to the manual. */
+static void list_options(const struct option *options, char *text, size_t capacity)
+{
+	char letter[8];
+	size_t used = 0;
+
+	for (; options->name && used < capacity; options++) {
+		if (strchr(options->name, ':'))
+			continue;
+		letter[0] = '\0';
+		if (options->val > ' ' && options->val < OPTION_OWN)
+			snprintf(letter, sizeof(letter), " (-%c)", options->val);
+		used += (size_t)snprintf(text + used, capacity - used, "--%s%s%s, ", options->name,
+					 options->has_arg == required_argument ? "=" : "", letter);
+	}
+	if (used < capacity)
+		snprintf(text + used, capacity - used, "-j");
+}
+
+/* What getopt found wrong: optopt is 0 for an unknown long option, else the value of the known one
+ * or the letter. */
+static int say_bad(int result, char **argv, const struct option *all)
+{
+	const char *word = argv[optind > 0 ? optind - 1 : 0];
+	bool is_long = optopt < ' ' || optopt >= OPTION_OWN || strchr(word, '=');
+	char valid[1024];
+
+	if (result == ':')
+		return say_error(OPTION_USAGE, "%s needs a value", word);
+	if (is_long && optopt != 0)
+		return say_error(OPTION_USAGE, "%s: this option takes no value", word);
+	list_options(all, valid, sizeof(valid));
+	if (is_long)
+		return say_error(OPTION_USAGE, "unknown option %s; valid are: %s", word, valid);
+	return say_error(OPTION_USAGE, "unknown option -%c; valid are: %s", optopt, valid);
+}
+
+int option_next(struct settings *s, int argc, char **argv, const struct option *own,
+		const char *shorts, bool after)
+{
+	struct option all[MAX_OPTIONS] = {{.name = NULL}};
+	char letters[32];
+	size_t n = 0;
+	bool bad = false;
+	int r;
+
+	for (; own[n].name; n++) {
+		assert(n < MAX_OPTIONS - ARRAY_SIZE(COMMON) - 1);
+		all[n] = own[n];
+	}
+	memcpy(all + n, COMMON, sizeof(COMMON));
+	snprintf(letters, sizeof(letters), "%s:jqh%s", after ? "" : "+", shorts);
+	opterr = 0;
+	do {
+		r = getopt_long(argc, argv, letters, all, NULL);
+	} while (r != -1 && take_common(s, r, &bad) && !bad);
+	if (bad)
+		return OPTION_USAGE;
+	return r == '?' || r == ':' ? say_bad(r, argv, all) : r;
+}

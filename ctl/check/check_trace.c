@@ -1,0 +1,271 @@
+/*
+ * ptsnapctl check --trace: what is to be done, and what must be cleaned up after it. The work is
+ * done in a child, so that a signal or the time-out can end it wherever it is; we remain, reap what
+ * it started, and remove its directory.
+ */
+#include "ctl/check/check_trace.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
+#include "ctl/base/worker_path.h"
+#include "ctl/check/check_trace_private.h"
+
+#define INTEL_PT      "/sys/bus/event_source/devices/intel_pt"
+#define TIMEOUT_USEC  300000000ull
+#define PATIENCE_USEC 5000000u
+#define END_USEC      15000000ull
+
+static void check_done(struct check *c)
+{
+	check_walks_end(c);
+	bundle_free(c->bundle);
+	close_fd(c->bundle_fd);
+	free(c->cpus);
+	free(c->walk_path);
+	free(c->worker_path);
+	json_object_put(c->report);
+}
+
+static int find_programs(struct check *c)
+{
+	int r = program_path_find(c->options->walk, PTSNAP_LIBEXECDIR "/" CHECK_WALK_NAME,
+				  CHECK_WALK_NAME, &c->walk_path);
+
+	if (r == 0)
+		r = worker_path_find(c->options->worker, &c->worker_path);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	if (access(c->walk_path, X_OK) < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be run: %m", c->walk_path);
+	return 0;
+}
+
+static bool goes_live(const struct check_trace_options *o)
+{
+	if (o->source != CHECK_TRACE_AUTO)
+		return o->source == CHECK_TRACE_INTEL_PT;
+	if (access(INTEL_PT, F_OK) == 0)
+		return true;
+	if (!o->settings->quiet)
+		say("this host has no Intel PT (" INTEL_PT "): trying the emulated source");
+	return false;
+}
+
+static int print(const struct check *c)
+{
+	enum json_mode json = c->options->settings->json;
+	int r = json == JSON_SHORT || json == JSON_PRETTY ? check_json(c) : check_page(c);
+
+	if (fflush(stdout) == EOF || ferror(stdout))
+		return say_error(EXIT_CODE_FAILURE, "standard output: %m");
+	return r;
+}
+
+/* In the child. */
+static int work(const struct check_trace_options *o, const char *dir)
+{
+	CLEANUP(check_done) struct check c = {.options = o, .dir = dir, .bundle_fd = -EBADF};
+	int r = find_programs(&c);
+
+	if (r == 0 && getrandom(&c.seed, sizeof(c.seed), 0) != (ssize_t)sizeof(c.seed))
+		c.seed = (uint64_t)time(NULL);
+	c.seed &= ~UINT64_C(0xff);
+	c.live = goes_live(o);
+	if (r == 0)
+		r = c.live ? check_live(&c) : check_emulated(&c);
+	if (r == 0)
+		r = check_decode(&c);
+	return r != 0 ? r : print(&c);
+}
+
+/* What the recorder left: files, one directory deep. */
+static void remove_below(int parent, const char *name, unsigned depth)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *e;
+
+	while (d && (e = readdir(d)) != NULL) {
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (unlinkat(dirfd(d), e->d_name, 0) < 0 && depth > 0)
+			remove_below(dirfd(d), e->d_name, depth - 1);
+	}
+	if (d)
+		closedir(d);
+	else
+		close_fd(fd);
+	unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static uint64_t now_usec(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
+}
+
+/* A signal of SET, or 0 at DEADLINE. */
+static int wait_for_signal(const sigset_t *set, uint64_t deadline)
+{
+	uint64_t now = now_usec(), left = now < deadline ? deadline - now : 0;
+	struct timespec t = {(time_t)(left / 1000000), (long)(left % 1000000) * 1000};
+	int signal;
+
+	do
+		signal = sigtimedwait(set, NULL, &t);
+	while (signal < 0 && errno == EINTR);
+	return signal > 0 ? signal : 0;
+}
+
+/* Until no child is left, or DEADLINE. What the worker process leaves behind comes to us. True, and
+ * the worker's status, when it was PID that ended. */
+static bool reap(pid_t pid, int *ret_status)
+{
+	bool ended = false;
+	int status;
+	pid_t one;
+
+	while ((one = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (one != pid)
+			continue;
+		ended = true;
+		*ret_status = status;
+	}
+	return ended;
+}
+
+/* Reaps one of those that have ended. */
+static bool has_children(void)
+{
+	return waitpid(-1, NULL, WNOHANG) >= 0;
+}
+
+/* Where the kernel does not tell who they are they stay. */
+static void kill_children(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid;
+
+	while (f && fscanf(f, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	if (f)
+		fclose(f);
+}
+
+/* The recorder ends by itself when who started it did; what it leaves behind does not. */
+static void reap_others(const sigset_t *set)
+{
+	uint64_t start = now_usec(), now = start;
+
+	while (has_children() && now < start + END_USEC) {
+		wait_for_signal(set, now + 100000);
+		now = now_usec();
+		if (now > start + PATIENCE_USEC)
+			kill_children();
+	}
+}
+
+/* *ret_signal: the one that ended it, or 0. */
+static int attend(pid_t pid, const sigset_t *set, uint64_t timeout_usec, int *ret_signal)
+{
+	uint64_t deadline = timeout_usec == 0 ? UINT64_MAX : now_usec() + timeout_usec;
+	int status = 0, signal;
+
+	while (!reap(pid, &status)) {
+		signal = wait_for_signal(set, deadline);
+		if (signal == SIGCHLD)
+			continue;
+		*ret_signal = signal;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return signal != 0
+			       ? EXIT_CODE_FAILURE
+			       : say_error(EXIT_CODE_TIMEOUT,
+					   "not done in time; --timeout= sets how long to wait");
+	}
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	if (WTERMSIG(status) == SIGPIPE) /* a reader that has seen enough */
+		return EXIT_CODE_FAILURE;
+	return say_error(EXIT_CODE_FAILURE, "the check was killed by signal %d (%s)",
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
+}
+
+static _Noreturn void begin(const struct check_trace_options *o, const char *dir)
+{
+	int r;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	r = work(o, dir);
+	fflush(stdout);
+	_exit(r);
+}
+
+static int run(const struct check_trace_options *o, const char *dir, const sigset_t *set,
+	       int *ret_signal)
+{
+	uint64_t timeout = o->settings->timeout_usec;
+	pid_t pid;
+	int r;
+
+	fflush(stdout);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	pid = fork();
+	if (pid < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot start a process: %m");
+	if (pid == 0)
+		begin(o, dir);
+	r = attend(pid, set, timeout == UINT64_MAX ? TIMEOUT_USEC + o->run_usec : timeout,
+		   ret_signal);
+	reap_others(set);
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	return r;
+}
+
+static int make_dir(char *ret, size_t size)
+{
+	const char *parent = getenv("TMPDIR");
+
+	/* The path of a socket is short. */
+	if (!parent || *parent != '/' || strlen(parent) > 60)
+		parent = "/tmp";
+	snprintf(ret, size, "%s/ptsnap-check-XXXXXX", parent);
+	return mkdtemp(ret) ? 0 : say_error(EXIT_CODE_FAILURE, "%s: %m", ret);
+}
+
+int check_trace(const struct check_trace_options *options)
+{
+	sigset_t set, before;
+	char dir[100];
+	int r = make_dir(dir, sizeof(dir)), signal = 0;
+
+	if (r != 0)
+		return r;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &before);
+	r = run(options, dir, &set, &signal);
+	remove_below(AT_FDCWD, dir, 2);
+	if (signal != 0)
+		raise(signal);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	return r;
+}

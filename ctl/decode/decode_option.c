@@ -1,0 +1,401 @@
+/*
+ * Options of decode, and which of them go together. Called by cmd_decode.c.
+ */
+#include "ctl/decode/decode_option.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+#include "proto/report.h"
+
+#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
+#include "ctl/base/size.h"
+
+/* libipt's mtc_freq is MTCFreq of IA32_RTIT_CTL: four bits. */
+#define MAX_MTC_FREQ 15
+/* Of MSR_PLATFORM_INFO: eight bits. */
+#define MAX_NOM_FREQ 255
+
+enum {
+	OWN_VIEW = OPTION_OWN,
+	OWN_HASH,
+	OWN_SYSROOT,
+	OWN_WORKER,
+	OWN_MAX_ERRORS,
+	OWN_RAW_PT,
+	OWN_RAW_IMAGE,
+	OWN_CPU,
+	OWN_MTC_FREQ,
+	OWN_NOM_FREQ,
+	OWN_CPUID_0X15,
+	OWN_CPUID_0X15_EAX,
+	OWN_CPUID_0X15_EBX,
+	OWN_GAP,
+	OWN_RETSTACK,
+	OWN_REPEAT,
+	OWN_THREADS,
+	OWN_DEADLINE,
+	OWN_SKIM,
+	OWN_ONLY_UID,
+	OWN_LINES,
+	OWN_NO_NAMES,
+	OWN_SYMBOLS,
+	OWN_DEBUGINFOD,
+	OWN_SHOW,
+	OWN_PEVENT = OWN_SHOW + SHOW_OPTIONS_MAX,
+	OWN_END = OWN_PEVENT + PEVENT_OPTIONS_MAX,
+};
+
+static const struct option OWN[] = {
+	{"view", required_argument, NULL, OWN_VIEW},
+	{"hash", no_argument, NULL, OWN_HASH},
+	{"sysroot", required_argument, NULL, OWN_SYSROOT},
+	{"output", required_argument, NULL, 'o'},
+	{"worker", required_argument, NULL, OWN_WORKER},
+	{"max-errors", required_argument, NULL, OWN_MAX_ERRORS},
+	{"raw-pt", required_argument, NULL, OWN_RAW_PT},
+	{"raw-image", required_argument, NULL, OWN_RAW_IMAGE},
+	{"cpu", required_argument, NULL, OWN_CPU},
+	{"mtc-freq", required_argument, NULL, OWN_MTC_FREQ},
+	{"nom-freq", required_argument, NULL, OWN_NOM_FREQ},
+	{"cpuid-0x15", required_argument, NULL, OWN_CPUID_0X15},
+	{"cpuid-0x15.eax", required_argument, NULL, OWN_CPUID_0X15_EAX},
+	{"cpuid-0x15.ebx", required_argument, NULL, OWN_CPUID_0X15_EBX},
+	{"gap", required_argument, NULL, OWN_GAP},
+	{"retstack", required_argument, NULL, OWN_RETSTACK},
+	{"repeat", required_argument, NULL, OWN_REPEAT},
+	{"threads", required_argument, NULL, OWN_THREADS},
+	{"deadline", required_argument, NULL, OWN_DEADLINE},
+	{"skim", required_argument, NULL, OWN_SKIM},
+	{"only-uid", required_argument, NULL, OWN_ONLY_UID},
+	{"lines", no_argument, NULL, OWN_LINES},
+	{"no-names", no_argument, NULL, OWN_NO_NAMES},
+	{"symbols", required_argument, NULL, OWN_SYMBOLS},
+	{"debuginfod", no_argument, NULL, OWN_DEBUGINFOD},
+};
+
+#define N_OPTIONS (ARRAY_SIZE(OWN) + SHOW_OPTIONS_MAX + PEVENT_OPTIONS_MAX + 1)
+
+void decode_request_init(struct decode_request *q, struct settings *s)
+{
+	*q = (struct decode_request){.settings = s, .max_errors = UINT64_MAX};
+	q->options.report_limit = REPORT_DEFAULT_LIMIT;
+	raw_init(&q->raw);
+}
+
+void decode_request_done(struct decode_request *q)
+{
+	raw_done(&q->raw);
+}
+
+static bool take_view(struct decode_request *q)
+{
+	static const char *const views[] = {"report", "summary", "packets", "branches",
+					    "insns",  "events",	 NULL};
+	int i = option_choice("--view", optarg, views);
+
+	if (i >= 0)
+		q->options.view = (uint32_t)i;
+	return i >= 0;
+}
+
+static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t *ret)
+{
+	uint64_t value = 0;
+
+	if (!option_good(size_parse_number(optarg, &value), option, optarg,
+			 "a number, decimal or 0x"))
+		return false;
+	if (value < min || value > max) {
+		say("%s=%s: give a number from %u to %u", option, optarg, min, max);
+		return false;
+	}
+	*ret = (uint32_t)value;
+	return true;
+}
+
+/* The options of the raw form. */
+static bool take_raw(struct raw *raw, int option)
+{
+	switch (option) {
+	case OWN_RAW_PT: raw->pt_path = optarg; return true;
+	case OWN_RAW_IMAGE:
+		return option_good(raw_add_image(raw, optarg), "--raw-image", optarg,
+				   RAW_IMAGE_VALID);
+	case OWN_CPU: return option_good(raw_set_cpu(raw, optarg), "--cpu", optarg, RAW_CPU_VALID);
+	case OWN_MTC_FREQ: return take_number("--mtc-freq", 0, MAX_MTC_FREQ, &raw->mtc_period);
+	case OWN_NOM_FREQ:
+		return take_number("--nom-freq", 0, MAX_NOM_FREQ, &raw->max_nonturbo_ratio);
+	case OWN_CPUID_0X15:
+		return option_good(raw_set_cpuid_0x15(raw, optarg), "--cpuid-0x15", optarg,
+				   RAW_CPUID_VALID);
+	case OWN_CPUID_0X15_EAX:
+		return take_number("--cpuid-0x15.eax", 0, UINT32_MAX, &raw->tsc_art_den);
+	case OWN_CPUID_0X15_EBX:
+		return take_number("--cpuid-0x15.ebx", 0, UINT32_MAX, &raw->tsc_art_num);
+	default: return pevent_option_take(&raw->pevents, (size_t)(option - OWN_PEVENT), optarg);
+	}
+}
+
+static bool take_gap(struct decode_request *q)
+{
+	if (!option_good(size_parse_number(optarg, &q->options.gap), "--gap", optarg,
+			 "a number, decimal or 0x"))
+		return false;
+	if (q->options.gap == 0)
+		say("--gap=%s: a report counts its gaps from 1", optarg);
+	return q->options.gap != 0;
+}
+
+static bool take_retstack(struct decode_request *q)
+{
+	static const char *const retstacks[] = {"sdm", "libipt", NULL};
+	int i = option_choice("--retstack", optarg, retstacks);
+
+	q->options.retstack_libipt = i == 1;
+	return i >= 0;
+}
+
+static bool take_deadline(struct decode_request *q)
+{
+	uint64_t usec = 0;
+	int r = size_parse_time(optarg, &usec);
+
+	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->options.deadline_ns))
+		r = -ERANGE;
+	q->options.has_deadline = true;
+	return option_good(r, "--deadline", optarg, TIME_VALID);
+}
+
+static bool take_skim(struct decode_request *q)
+{
+	static const char *const skims[] = {"psb", "tip", NULL};
+	int i = option_choice("--skim", optarg, skims);
+
+	if (i >= 0)
+		q->options.skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
+	return i >= 0;
+}
+
+static bool take_symbols(struct decode_request *q)
+{
+	if (q->n_symbols == ARRAY_SIZE(q->symbols)) {
+		say("--symbols=%s: give up to %zu directories", optarg, ARRAY_SIZE(q->symbols));
+		return false;
+	}
+	q->symbols[q->n_symbols++] = optarg;
+	return true;
+}
+
+static bool take(struct decode_request *q, int option, bool *ret_raw)
+{
+	switch (option) {
+	case OWN_VIEW: return take_view(q);
+	case OWN_HASH: q->options.hash = true; return true;
+	case OWN_SYSROOT: q->sysroot = optarg; return true;
+	case 'o': q->output = optarg; return true;
+	case OWN_WORKER: q->worker = optarg; return true;
+	case OWN_MAX_ERRORS:
+		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
+				   optarg, "a number, decimal or 0x");
+	case OWN_GAP: return take_gap(q);
+	case OWN_RETSTACK: return take_retstack(q);
+	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &q->options.repeat);
+	case OWN_THREADS:
+		return take_number("--threads", 0, WORKER_MAX_THREADS, &q->options.threads);
+	case OWN_DEADLINE: return take_deadline(q);
+	case OWN_SKIM: return take_skim(q);
+	case OWN_ONLY_UID:
+		q->options.has_only_uid = true;
+		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->options.only_uid);
+	case OWN_LINES: q->options.lines = true; return true;
+	case OWN_NO_NAMES: q->options.no_symbols = true; return true;
+	case OWN_SYMBOLS: return take_symbols(q);
+	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
+	case OPTION_USAGE: return false;
+	default: break;
+	}
+	if (option >= OWN_SHOW && option < OWN_PEVENT) {
+		show_option_take(&q->show, (size_t)(option - OWN_SHOW));
+		return true;
+	}
+	*ret_raw = true;
+	return take_raw(&q->raw, option);
+}
+
+#define SIDEBAND                                                                     \
+	(WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_VERBOSE | WORKER_SHOW_SB_FILENAME | \
+	 WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_TIME | WORKER_SHOW_SB_SWITCH |       \
+	 WORKER_SHOW_SB_WARN)
+
+/* Of a name with a typing error, everything below it would be missing. */
+static bool is_directory(const char *option, const char *path)
+{
+	struct stat st;
+
+	if (!path)
+		return true;
+	if (stat(path, &st) < 0)
+		say("%s=%s: %m", option, path);
+	else if (!S_ISDIR(st.st_mode))
+		say("%s=%s: not a directory", option, path);
+	else
+		return true;
+	return false;
+}
+
+/* SUMS: the view is a report or a summary. */
+static int check_skim(const struct decode_request *q, bool sums)
+{
+	if (!sums && q->options.view != WORKER_VIEW_BRANCHES)
+		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
+						  "--view=summary and --view=branches");
+	if (q->options.repeat != 0 || q->options.has_deadline || q->options.hash ||
+	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack_libipt)
+		return say_error(EXIT_CODE_USAGE,
+				 "--skim walks no code: there is nothing for --repeat, --deadline, "
+				 "--hash, --threads, --max-errors and --retstack");
+	return 0;
+}
+
+static bool is_set(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value;
+}
+
+/* Names stand in reports, and in what is told of samples; lines only in reports. */
+static int check_names(const struct decode_request *q)
+{
+	const bool skims = q->options.skim != WORKER_SKIM_NONE;
+
+	if (q->options.lines && (q->options.view != WORKER_VIEW_REPORT || skims))
+		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
+						  "other views nor with --skim");
+	if ((q->n_symbols > 0 || q->debuginfod) && q->options.view != WORKER_VIEW_REPORT && !skims)
+		return say_error(EXIT_CODE_USAGE,
+				 "%s goes with --view=report and with --skim: other views have no "
+				 "names",
+				 q->n_symbols > 0 ? "--symbols" : "--debuginfod");
+	if (q->options.no_symbols && (q->options.lines || q->n_symbols > 0 || q->debuginfod))
+		return say_error(EXIT_CODE_USAGE,
+				 "either --no-names, or --lines, --symbols and --debuginfod");
+	if (q->options.no_symbols && q->options.view != WORKER_VIEW_REPORT && !skims)
+		return say_error(EXIT_CODE_USAGE, "--no-names goes with --view=report and with "
+						  "--skim: other views have no names");
+	if (q->debuginfod && !is_set("DEBUGINFOD_URLS"))
+		return say_error(EXIT_CODE_USAGE,
+				 "--debuginfod: the environment's DEBUGINFOD_URLS says which "
+				 "servers, and is not set");
+	for (size_t i = 0; i < q->n_symbols; i++)
+		if (!is_directory("--symbols", q->symbols[i]))
+			return EXIT_CODE_FAILURE;
+	return 0;
+}
+
+/* What is measured or left out goes with some views only. */
+static int check_effort(const struct decode_request *q)
+{
+	const bool sums =
+		q->options.view == WORKER_VIEW_REPORT || q->options.view == WORKER_VIEW_SUMMARY;
+
+	if (q->options.repeat != 0 && q->options.view != WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE, "--repeat goes with --view=summary");
+	if (q->options.has_deadline && !sums)
+		return say_error(EXIT_CODE_USAGE,
+				 "--deadline goes with --view=report and --view=summary");
+	if (q->options.has_only_uid &&
+	    (q->options.view != WORKER_VIEW_REPORT || q->options.has_deadline ||
+	     q->options.skim != WORKER_SKIM_NONE))
+		return say_error(EXIT_CODE_USAGE, "--only-uid goes with --view=report, and with "
+						  "neither --deadline nor --skim");
+	if (q->options.repeat != 0 && q->options.has_deadline)
+		return say_error(EXIT_CODE_USAGE, "either --repeat or --deadline");
+	if (q->options.threads != 0 && q->options.view == WORKER_VIEW_PACKETS)
+		return say_error(EXIT_CODE_USAGE,
+				 "--threads: --view=packets decodes nothing that could be shared");
+	return q->options.skim != WORKER_SKIM_NONE ? check_skim(q, sums) : 0;
+}
+
+static int check_form(struct decode_request *q, int operands, bool raw)
+{
+	int r;
+
+	if (raw && !q->raw.pt_path)
+		return say_error(EXIT_CODE_USAGE,
+				 "--raw-image, --cpu, --mtc-freq, --nom-freq, --cpuid-0x15 and "
+				 "--pevent need --raw-pt=FILE; a bundle knows them itself");
+	if (raw && operands > 0)
+		return say_error(EXIT_CODE_USAGE,
+				 "decode takes a BUNDLE or --raw-pt=FILE, not both");
+	if (raw && q->sysroot)
+		return say_error(EXIT_CODE_USAGE, "--sysroot goes with a perf.data");
+	if (!raw && operands != 1)
+		return say_error(EXIT_CODE_USAGE,
+				 "decode takes one BUNDLE (of `ptsnapctl fetch "
+				 "--format=bundle'), a perf.data, or --raw-pt=FILE with "
+				 "--raw-image=" RAW_IMAGE_VALID);
+	if (!is_directory("--sysroot", q->sysroot) ||
+	    !is_directory("--pevent:sysroot", q->raw.pevents.sysroot))
+		return EXIT_CODE_FAILURE;
+	if (q->options.hash && q->options.view != WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE, "--hash goes with --view=summary");
+	if (q->settings->json != JSON_UNSET && q->options.view > WORKER_VIEW_SUMMARY)
+		return say_error(EXIT_CODE_USAGE,
+				 "--json goes with --view=report and --view=summary");
+	if (q->options.gap != 0 && q->options.view != WORKER_VIEW_PACKETS)
+		return say_error(EXIT_CODE_USAGE, "--gap goes with --view=packets");
+	if (!raw && (q->show.show & SIDEBAND))
+		return say_error(EXIT_CODE_USAGE, "--sb is about the records of --pevent, which "
+						  "goes with --raw-pt=FILE");
+	if (!show_option_check(&q->show, q->options.view))
+		return EXIT_CODE_USAGE;
+	r = check_names(q);
+	return r != 0 ? r : check_effort(q);
+}
+
+/* The options of all tables together. */
+static void fill_table(struct option to[static N_OPTIONS])
+{
+	size_t n = ARRAY_SIZE(OWN);
+
+	memcpy(to, OWN, sizeof(OWN));
+	n += show_option_table(to + n, OWN_SHOW);
+	n += pevent_option_table(to + n, OWN_PEVENT);
+	to[n] = (struct option){NULL, 0, NULL, 0};
+}
+
+/* What follows from several options. ptxed's --quiet is not only about messages. */
+static void complete(struct decode_request *q)
+{
+	struct decode_options *o = &q->options;
+
+	o->pretty = q->settings->json == JSON_PRETTY;
+	o->show = q->show.show;
+	if (q->settings->quiet && (o->show & WORKER_SHOW_PTXED))
+		o->show |= WORKER_SHOW_QUIET;
+	o->kernel_start = q->raw.pevents.kernel_start;
+	o->debug = q->n_symbols > 0 || q->debuginfod;
+}
+
+int decode_request_parse(struct decode_request *q, int argc, char **argv)
+{
+	struct option options[N_OPTIONS];
+	bool raw = false;
+	int option;
+
+	fill_table(options);
+	while ((option = option_next(q->settings, argc, argv, options, "o:", true)) != OPTION_END)
+		if (!take(q, option, &raw))
+			return EXIT_CODE_USAGE;
+	if (q->settings->help || q->settings->version)
+		return 0;
+	q->bundle = raw ? NULL : argv[optind];
+	complete(q);
+	return check_form(q, argc - optind, raw);
+}

@@ -1,0 +1,435 @@
+/*
+ * The files that the records of a perf.data map. A file is one identity that records name: path and
+ * inode, or path and build id. Where perf keeps copies by build id (~/.debug/.build-id), the copy
+ * is taken, as perf does; else the file at its path. Whether it has the build id that it should
+ * have, the worker finds out: nothing here reads what is in a file.
+ *
+ * The paths are a stranger's: nothing but a regular file is ever opened for reading (a device may
+ * do something when it is), and with --sysroot no path leads out of that directory.
+ */
+#include "ctl/perfdata/import_images.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
+
+/* A file up to this is taken whole: its symbols may lie outside of what is mapped. */
+#define WHOLE_FILE (64ull << 20)
+/* One whose build id is to be compared is taken whole up to this. */
+#define WHOLE_FILE_OF_BUILD_ID (1ull << 30)
+/* Of all files: they lie in memory, and a small perf.data can name large ones many times. */
+#define MAX_BYTES (4ull << 30)
+/* A device that cannot be: majors have 12 bits. */
+#define MADE_UP_MAJOR 0x1000u
+
+struct import_file {
+	const char *path; /* behind the struct */
+	uint32_t maj, min;
+	uint64_t ino, ino_generation;
+	uint64_t first, last; /* what is mapped: from first up to last */
+	uint8_t id[20];
+	uint8_t id_size;
+	size_t index;
+};
+
+struct import_build_id {
+	const char *path;
+	uint8_t id[20];
+	uint8_t size; /* 0: there are several */
+};
+
+void import_images_init(struct import_images *i)
+{
+	*i = (struct import_images){0};
+}
+
+void import_images_done(struct import_images *i)
+{
+	tdestroy(i->files, free);
+	tdestroy(i->build_ids, free);
+	free(i->list);
+	import_images_init(i);
+}
+
+#define ORDER(a, b)                                \
+	do {                                       \
+		if ((a) != (b))                    \
+			return (a) < (b) ? -1 : 1; \
+	} while (0)
+
+static int by_identity(const void *a, const void *b)
+{
+	const struct import_file *x = a, *y = b;
+
+	ORDER(x->ino, y->ino);
+	ORDER(x->maj, y->maj);
+	ORDER(x->min, y->min);
+	ORDER(x->ino_generation, y->ino_generation);
+	ORDER(x->id_size, y->id_size);
+	if (memcmp(x->id, y->id, sizeof(x->id)) != 0)
+		return memcmp(x->id, y->id, sizeof(x->id));
+	return strcmp(x->path, y->path);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct import_build_id *x = a, *y = b;
+
+	return strcmp(x->path, y->path);
+}
+
+/* A copy of SIZE bytes at FROM with PATH behind them; *ret_path is where. */
+static void *copy_with_path(const void *from, size_t size, const char *path, const char **ret_path)
+{
+	size_t length = strlen(path) + 1;
+	char *copy = malloc(size + length);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, from, size);
+	*ret_path = memcpy(copy + size, path, length);
+	return copy;
+}
+
+static bool grow(struct import_images *i)
+{
+	struct import_file **list;
+
+	/* At powers of two. */
+	if ((i->n & (i->n - 1)) != 0)
+		return true;
+	list = reallocarray(i->list, i->n ? 2 * i->n : 1, sizeof(struct import_file *));
+	if (list)
+		i->list = list;
+	return list;
+}
+
+static struct import_file *add_file(struct import_images *i, const struct import_file *key)
+{
+	struct import_file *file;
+	const char *path;
+
+	if (!grow(i))
+		return NULL;
+	file = copy_with_path(key, sizeof(*key), key->path, &path);
+	if (!file)
+		return NULL;
+	file->path = path;
+	file->index = i->n;
+	if (!tsearch(file, &i->files, by_identity)) {
+		free(file);
+		return NULL;
+	}
+	i->list[i->n++] = file;
+	return file;
+}
+
+static struct import_file identity_of(const struct perfrecord *r)
+{
+	struct import_file file = {.path = r->u.mmap2.filename, .first = UINT64_MAX};
+
+	if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		file.id_size = r->u.mmap2.build_id_size;
+		memcpy(file.id, r->u.mmap2.build_id, file.id_size);
+		return file;
+	}
+	file.maj = r->u.mmap2.maj;
+	file.min = r->u.mmap2.min;
+	file.ino = r->u.mmap2.ino;
+	file.ino_generation = r->u.mmap2.ino_generation;
+	return file;
+}
+
+/* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(),
+ * perf_event_mmap_event()).
+ */
+static bool is_memory(const char *path)
+{
+	return path[0] != '/' || strncmp(path, "//", 2) == 0 || strncmp(path, "/dev/zero", 9) == 0;
+}
+
+/* Files that are only memory, too. */
+static bool has_no_file(const char *path)
+{
+	return is_memory(path) || strncmp(path, "/memfd:", 7) == 0 ||
+	       strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "/anon_hugepage", 14) == 0;
+}
+
+/* Of the vDSO there may be a copy. */
+static bool is_worth_a_look(const struct import_images *i, const struct import_file *file)
+{
+	const struct import_build_id key = {.path = file->path};
+
+	return !is_memory(file->path) || file->id_size > 0 ||
+	       tfind(&key, &i->build_ids, by_path) != NULL;
+}
+
+static bool has_inode(const struct import_file *file)
+{
+	return file->maj || file->min || file->ino || file->ino_generation;
+}
+
+static void make_up_inode(const struct import_file *file, uint32_t *ret_maj, uint64_t *ret_ino)
+{
+	*ret_maj = MADE_UP_MAJOR;
+	*ret_ino = file->index + 1;
+}
+
+int import_images_add(struct import_images *i, struct perfrecord *r)
+{
+	struct import_file key = identity_of(r), *file;
+	struct import_file **found = tfind(&key, &i->files, by_identity);
+	uint64_t last;
+
+	if (!found && !is_worth_a_look(i, &key))
+		return 0;
+	if (!found && i->n == MANIFEST_MAX_IMAGES) {
+		i->dropped++;
+		return 0;
+	}
+	file = found ? *found : add_file(i, &key);
+	if (!file)
+		return -ENOMEM;
+	if (__builtin_add_overflow(r->u.mmap2.pgoff, r->u.mmap2.len, &last))
+		last = UINT64_MAX;
+	file->first = MIN_OF(file->first, r->u.mmap2.pgoff);
+	file->last = MAX_OF(file->last, last);
+	if (!has_inode(file)) {
+		r->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+		make_up_inode(file, &r->u.mmap2.maj, &r->u.mmap2.ino);
+	}
+	return 0;
+}
+
+int import_images_add_build_id(struct import_images *i, const char *path, const uint8_t *id,
+			       uint8_t size)
+{
+	struct import_build_id key = {.path = path, .size = size}, *copy;
+	struct import_build_id **found = tfind(&key, &i->build_ids, by_path);
+
+	memcpy(key.id, id, size);
+	if (found) {
+		if ((*found)->size != size || memcmp((*found)->id, id, size) != 0)
+			(*found)->size = 0;
+		return 0;
+	}
+	copy = copy_with_path(&key, sizeof(key), path, &key.path);
+	if (!copy)
+		return -ENOMEM;
+	copy->path = key.path;
+	if (tsearch(copy, &i->build_ids, by_path))
+		return 0;
+	free(copy);
+	return -ENOMEM;
+}
+
+/* Something to be read that is open as a path; *ret_why: why not. */
+static int open_for_reading(int path_fd, uint64_t *ret_size, const char **ret_why)
+{
+	char name[64];
+	struct stat st;
+	int fd;
+
+	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode)) {
+		*ret_why = "not a regular file";
+		return -EINVAL;
+	}
+	if (st.st_size == 0) {
+		*ret_why = "the file is empty";
+		return -EINVAL;
+	}
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	*ret_size = (uint64_t)st.st_size;
+	*ret_why = fd < 0 ? strerrordesc_np(errno) : NULL;
+	return fd;
+}
+
+static int open_path(const char *sysroot, const char *path, uint64_t *ret_size,
+		     const char **ret_why)
+{
+	static const struct open_how within = {.flags = O_PATH | O_CLOEXEC,
+					       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	CLEANUP_CLOSE int root = -EBADF, fd = -EBADF;
+
+	if (sysroot) {
+		root = open(sysroot, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &within, sizeof(within));
+	} else {
+		fd = open(path, O_PATH | O_CLOEXEC);
+	}
+	if (fd < 0) {
+		*ret_why = strerrordesc_np(errno);
+		return -errno;
+	}
+	return open_for_reading(fd, ret_size, ret_why);
+}
+
+static void put_hex(char *to, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		sprintf(to + 2 * i, "%02x", bytes[i]);
+	to[2 * size] = '\0';
+}
+
+/* tools/perf/util/build-id.c, build_id_cache__linkname(): a link to a directory with the copy in
+ * it, or (before Linux 4.7) to the copy. */
+static int open_copy(const char *build_id, uint64_t *ret_size)
+{
+	static const char *const names[] = {"/elf", "/vdso", ""};
+	const char *home = getenv("HOME"), *why;
+	int fd = -ENOENT;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && home && *build_id && fd < 0; i++) {
+		CLEANUP_FREE char *path = NULL;
+
+		if (asprintf(&path, "%s/.debug/.build-id/%.2s/%s%s", home, build_id, build_id + 2,
+			     names[i]) < 0) {
+			path = NULL;
+			return -ENOMEM;
+		}
+		fd = open_path(NULL, path, ret_size, &why);
+	}
+	return fd;
+}
+
+/* An fd with *ret_size bytes; else *ret_why. */
+static int find_bytes(const struct import_file *file, const char *build_id, const char *sysroot,
+		      uint64_t *ret_size, const char **ret_why)
+{
+	int fd = open_copy(build_id, ret_size);
+
+	if (fd >= 0)
+		return fd;
+	if (has_no_file(file->path)) {
+		*ret_why = "no file";
+		return -ENOENT;
+	}
+	return open_path(sysroot, file->path, ret_size, ret_why);
+}
+
+/* Where records have an inode, the list of build ids may know more. */
+static void text_of_build_id(const struct import_images *i, const struct import_file *file,
+			     char *ret)
+{
+	const struct import_build_id key = {.path = file->path};
+	struct import_build_id **found = tfind(&key, &i->build_ids, by_path);
+
+	*ret = '\0';
+	if (file->id_size > 0)
+		put_hex(ret, file->id, file->id_size);
+	else if (found)
+		put_hex(ret, (*found)->id, (*found)->size);
+}
+
+static int out_of_memory(void)
+{
+	return say_error(EXIT_CODE_FAILURE, "out of memory");
+}
+
+static int describe(const struct import_file *file, const char *build_id, const char *why,
+		    struct manifest_image *image)
+{
+	image->maj = file->maj;
+	image->min = file->min;
+	image->ino = file->ino;
+	image->ino_generation = file->ino_generation;
+	if (!has_inode(file))
+		make_up_inode(file, &image->maj, &image->ino);
+	image->path = strdup(file->path);
+	if (*build_id)
+		image->build_id = strdup(build_id);
+	if (why)
+		image->missing = strdup(why);
+	return image->path && !image->build_id == !*build_id && !image->missing == !why
+		       ? 0
+		       : out_of_memory();
+}
+
+/* Where the images go. */
+struct target {
+	const char *sysroot;
+	struct manifest *manifest;
+	struct bundle_writer *writer;
+	uint64_t left; /* bytes that there is room for */
+};
+
+/* What is needed of a file of SIZE bytes. */
+static void choose_range(const struct import_file *file, uint64_t size, bool build_id,
+			 uint64_t *ret_offset, uint64_t *ret_size)
+{
+	uint64_t last = MIN_OF(file->last, size);
+	bool whole =
+		size <= (build_id ? WHOLE_FILE_OF_BUILD_ID : WHOLE_FILE) || file->first >= last;
+
+	*ret_offset = whole ? 0 : file->first;
+	*ret_size = (whole ? size : last) - *ret_offset;
+}
+
+static int put_bytes(struct target *to, const struct import_file *file, int fd,
+		     const struct manifest_image *image)
+{
+	uint64_t copied = 0;
+	char name[32];
+	int r;
+
+	snprintf(name, sizeof(name), "images/%zu", file->index);
+	r = bundle_write_file(to->writer, name, fd, image->offset, image->size, &copied);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
+				 strerror(-r));
+	if (copied < image->size)
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to its end", file->path);
+	to->left -= image->size;
+	return 0;
+}
+
+static int write_image(const struct import_images *i, const struct import_file *file,
+		       struct target *to)
+{
+	struct manifest_image *image = manifest_add_image(to->manifest);
+	char build_id[MANIFEST_MAX_BUILD_ID + 1];
+	CLEANUP_CLOSE int fd = -EBADF;
+	uint64_t size = 0, offset = 0;
+	const char *why = NULL;
+	int r;
+
+	if (!image)
+		return out_of_memory();
+	text_of_build_id(i, file, build_id);
+	fd = find_bytes(file, build_id, to->sysroot, &size, &why);
+	if (fd >= 0)
+		choose_range(file, size, *build_id, &offset, &size);
+	if (fd >= 0 && size > to->left) {
+		fd = close_fd(fd);
+		why = "there are more bytes of files than are looked at";
+	}
+	r = describe(file, build_id, fd < 0 ? why : NULL, image);
+	if (r != 0 || fd < 0)
+		return r;
+	image->offset = offset;
+	image->size = size;
+	return put_bytes(to, file, fd, image);
+}
+
+int import_images_write(const struct import_images *i, const char *sysroot, struct manifest *m,
+			struct bundle_writer *w)
+{
+	struct target to = {sysroot, m, w, MAX_BYTES};
+	int r = 0;
+
+	for (size_t index = 0; index < i->n && r == 0; index++)
+		r = write_image(i, i->list[index], &to);
+	return r;
+}

@@ -1,0 +1,145 @@
+/*
+ * The last step of snapshot, fetch and decode: from a file that we hold to the user's eyes, pipe or
+ * file.
+ */
+#include "ctl/show/deliver.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <json-c/json.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#include "ctl/base/exit_code.h"
+#include "ctl/base/field.h"
+#include "ctl/base/output.h"
+#include "ctl/base/say.h"
+#include "ctl/base/text.h"
+#include "ctl/base/whole_file.h"
+#include "ctl/show/show.h"
+#include "ctl/show/show_skim.h"
+
+/* A report that is parsed here becomes a tree: some fifteen times its size. */
+#define MAX_PARSED (256ull << 20)
+#define MAX_DEPTH  32
+
+static int write_failed(const char *path, int r)
+{
+	/* A reader that has seen enough (`| head') is no failure to speak of. */
+	if (r == -EPIPE)
+		return EXIT_CODE_FAILURE;
+	return say_error(EXIT_CODE_FAILURE, "%s: %s",
+			 path && strcmp(path, "-") != 0 ? path : "standard output", strerror(-r));
+}
+
+/* NULL after a message. */
+static struct json_object *parse_report(int fd)
+{
+	CLEANUP_FREE char *text = NULL;
+	struct json_tokener *tokener;
+	struct json_object *report;
+	size_t size = 0;
+	int r = whole_file_read(fd, MAX_PARSED, &text, &size);
+
+	if (r < 0) {
+		say("the report cannot be read: %s; -o FILE writes it as it is", strerror(-r));
+		return NULL;
+	}
+	tokener = json_tokener_new_ex(MAX_DEPTH);
+	report = tokener ? json_tokener_parse_ex(tokener, text, (int)size) : NULL;
+	json_tokener_free(tokener);
+	if (json_object_is_type(report, json_type_object))
+		return report;
+	json_object_put(report);
+	say("the report is not valid JSON; -o FILE writes it as it is");
+	return NULL;
+}
+
+static int print_json(const struct settings *s, struct json_object *report, int fd)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+	CLEANUP_FREE char *safe = NULL;
+	const char *text;
+	size_t size;
+	int r;
+
+	if (s->json == JSON_PRETTY)
+		flags |= JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED;
+	text = json_object_to_json_string_length(report, flags, &size);
+	if (!text || text_json(text, size, &safe, &size) < 0)
+		return -ENOMEM;
+	r = memfd_write_all(fd, safe, size);
+	return r < 0 ? r : memfd_write_all(fd, "\n", 1);
+}
+
+static int copy(int from, int to)
+{
+	struct stat st;
+
+	if (fstat(from, &st) < 0)
+		return -errno;
+	return memfd_copy(from, 0, (uint64_t)st.st_size, to);
+}
+
+static int deliver_parsed(const struct settings *s, int fd, struct output *o, bool as_json)
+{
+	struct json_object *report = parse_report(fd);
+	int r = 0;
+
+	if (!report)
+		return EXIT_CODE_FAILURE;
+	if (as_json)
+		r = print_json(s, report, o->fd);
+	else if (field_text(report, "skim"))
+		show_skim(stdout, report);
+	else
+		show_report(stdout, report);
+	json_object_put(report);
+	return r < 0 ? write_failed(o->path, r) : 0;
+}
+
+int deliver_report(const struct settings *s, int fd, const char *path, bool summary)
+{
+	CLEANUP(output_done) struct output o;
+	bool format = s->json == JSON_SHORT || s->json == JSON_PRETTY, words;
+	int r;
+
+	output_init(&o);
+	r = output_open(&o, path);
+	if (r < 0)
+		return write_failed(path, r);
+	words = !format && !path && (summary || s->json == JSON_OFF || output_is_terminal(&o));
+	if (words || format) {
+		r = deliver_parsed(s, fd, &o, format);
+		if (r != 0)
+			return r;
+	} else {
+		r = copy(fd, o.fd);
+	}
+	if (r == 0)
+		r = output_commit(&o);
+	return r < 0 ? write_failed(path, r) : 0;
+}
+
+int deliver_bundle(const struct settings *s, struct stored *stored, const char *path)
+{
+	CLEANUP(output_done) struct output o;
+	int r;
+
+	output_init(&o);
+	r = output_open(&o, path);
+	if (r < 0)
+		return write_failed(path, r);
+	if (output_is_terminal(&o))
+		return say_error(EXIT_CODE_USAGE,
+				 "a bundle is binary and not written to a terminal; use -o FILE");
+	r = stored_write(stored, s->quiet, o.fd);
+	if (r != 0)
+		return r;
+	r = output_commit(&o);
+	return r < 0 ? write_failed(path, r) : 0;
+}

@@ -1,0 +1,230 @@
+/*
+ * The lines of the summary about what is not a branch. Called by show.c. How often comes from
+ * eventCounts, which is never cut; the last of each from its list, which ends with the newest.
+ */
+#include "ctl/show/show_events.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "ctl/base/field.h"
+#include "ctl/base/figure.h"
+#include "ctl/base/text.h"
+#include "ctl/show/name.h"
+#include "proto/base.h"
+
+#define MAX_ERRATA 8
+
+static uint64_t count_of(struct json_object *r, const char *kind)
+{
+	uint64_t n = 0;
+
+	field_u64(field_get(r, "eventCounts"), kind, &n);
+	return n;
+}
+
+/* What a word for N things ends with. */
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+static void label(FILE *out, const char *name)
+{
+	fprintf(out, "%-10s", name);
+}
+
+static struct json_object *last_of(struct json_object *r, const char *list)
+{
+	size_t n = field_count(r, list);
+
+	return n > 0 ? field_at(r, list, n - 1) : NULL;
+}
+
+/* " at NAME (CPU 1, thread 4711)", as far as it is known. */
+static void show_place(FILE *out, struct json_object *event)
+{
+	const char *name = field_text(event, "name"), *address = field_text(event, "address");
+	uint64_t cpu, tid;
+	bool has_cpu = field_u64(event, "cpu", &cpu), has_tid = field_u64(event, "tid", &tid);
+
+	if (name || address) {
+		fputs(" at ", out);
+		name_puts(out, name ? name : address, 40);
+	}
+	if (!has_cpu && !has_tid)
+		return;
+	fputs(" (", out);
+	if (has_cpu)
+		fprintf(out, "CPU %ju%s", (uintmax_t)cpu, has_tid ? ", " : "");
+	if (has_tid)
+		fprintf(out, "thread %ju", (uintmax_t)tid);
+	fputc(')', out);
+}
+
+static void show_errata(FILE *out, struct json_object *r)
+{
+	size_t n = field_count(r, "errata");
+
+	if (n == 0)
+		return;
+	label(out, "Errata");
+	for (size_t i = 0; i < n && i < MAX_ERRATA; i++) {
+		struct json_object *name = field_at(r, "errata", i);
+
+		fputs(i > 0 ? ", " : "", out);
+		text_puts(out, field_text(name, ""), 12);
+	}
+	fputs(n > MAX_ERRATA ? ", ...\n" : "\n", out);
+}
+
+static void show_ptwrites(FILE *out, struct json_object *r)
+{
+	struct json_object *last = last_of(r, "ptwrites");
+	uint64_t n = count_of(r, "ptwrite");
+
+	if (n == 0)
+		return;
+	label(out, "PTWRITE");
+	fprintf(out, "%s value%s", figure_count(n).text, plural(n));
+	if (last) {
+		fputs(", the last ", out);
+		text_puts(out, field_text(last, "payload"), 18);
+		show_place(out, last);
+	}
+	fputc('\n', out);
+}
+
+/* From the least of LOWEST to the greatest of HIGHEST on all CPUs; false: not known everywhere. */
+static bool range_of(struct json_object *r, const char *lowest, const char *highest,
+		     uint64_t *ret_low, uint64_t *ret_high)
+{
+	size_t n = field_count(r, "cpus");
+
+	*ret_low = UINT64_MAX;
+	*ret_high = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *f = field_get(field_at(r, "cpus", i), "frequency");
+		uint64_t low, high;
+
+		if (!f)
+			continue;
+		if (!field_u64(f, lowest, &low) || !field_u64(f, highest, &high))
+			return false;
+		*ret_low = MIN_OF(*ret_low, low);
+		*ret_high = MAX_OF(*ret_high, high);
+	}
+	return *ret_low <= *ret_high;
+}
+
+static uint64_t changes_of(struct json_object *r)
+{
+	size_t n = field_count(r, "cpus");
+	uint64_t sum = 0, of;
+
+	for (size_t i = 0; i < n; i++)
+		if (field_u64(field_at(r, "cpus", i), "frequency.changes", &of))
+			sum += of;
+	return sum;
+}
+
+static void show_frequencies(FILE *out, struct json_object *r)
+{
+	bool known = range_of(r, "lowestMhz", "highestMhz", &(uint64_t){0}, &(uint64_t){0});
+	uint64_t low, high;
+
+	if (!range_of(r, known ? "lowestMhz" : "lowestRatio", known ? "highestMhz" : "highestRatio",
+		      &low, &high) ||
+	    low == high)
+		return;
+	label(out, "Frequency");
+	fprintf(out, "%s%s to %s%s, %s change%s\n", known ? "" : "ratio ", figure_count(low).text,
+		figure_count(high).text, known ? " MHz" : "", figure_count(changes_of(r)).text,
+		plural(changes_of(r)));
+}
+
+static void show_transactions(FILE *out, struct json_object *r)
+{
+	uint64_t begun = count_of(r, "transaction-begin");
+	uint64_t committed = count_of(r, "transaction-commit");
+	uint64_t aborted = count_of(r, "transaction-abort");
+	struct json_object *last = last_of(r, "aborts");
+
+	if (begun == 0 && committed == 0 && aborted == 0)
+		return;
+	label(out, "TSX");
+	fprintf(out, "%s begun, %s committed, %s aborted", figure_count(begun).text,
+		figure_count(committed).text, figure_count(aborted).text);
+	if (last) {
+		fputs(", the last", out);
+		show_place(out, last);
+	}
+	fputc('\n', out);
+}
+
+static void show_last_interrupt(FILE *out, struct json_object *last)
+{
+	uint64_t vector;
+
+	fputs(", the last ", out);
+	text_puts(out, field_text(last, "kind"), 12);
+	if (field_u64(last, "vector", &vector))
+		fprintf(out, " %ju", (uintmax_t)vector);
+	if (field_text(last, "cr2")) {
+		fputs(" of ", out);
+		text_puts(out, field_text(last, "cr2"), 18);
+	}
+	show_place(out, last);
+}
+
+static void show_interrupts(FILE *out, struct json_object *r)
+{
+	struct json_object *last = last_of(r, "interrupts");
+
+	if (count_of(r, "interrupt") == 0)
+		return;
+	label(out, "Interrupt");
+	fputs(figure_count(count_of(r, "interrupt")).text, out);
+	if (last)
+		show_last_interrupt(out, last);
+	fputc('\n', out);
+}
+
+/* The deepest state that a core woke up from; 0: none is known. */
+static uint64_t deepest_of(struct json_object *r)
+{
+	size_t n = field_count(r, "power");
+	uint64_t deepest = 0, of;
+
+	for (size_t i = 0; i < n; i++)
+		if (field_u64(field_at(r, "power", i), "deepestCoreCState", &of))
+			deepest = MAX_OF(deepest, of);
+	return deepest;
+}
+
+static void show_power(FILE *out, struct json_object *r)
+{
+	uint64_t entered = count_of(r, "pwre"), woken = count_of(r, "pwrx");
+	uint64_t stopped = count_of(r, "exstop"), asked = count_of(r, "mwait");
+	uint64_t deepest = deepest_of(r);
+
+	if (entered == 0 && woken == 0 && stopped == 0 && asked == 0)
+		return;
+	label(out, "Power");
+	fprintf(out, "stopped %s time%s, MWAIT %s, C-state entered %s, left %s",
+		figure_count(stopped).text, plural(stopped), figure_count(asked).text,
+		figure_count(entered).text, figure_count(woken).text);
+	if (deepest > 0)
+		fprintf(out, ", deepest C%ju", (uintmax_t)deepest);
+	fputc('\n', out);
+}
+
+void show_events(FILE *out, struct json_object *r)
+{
+	show_errata(out, r);
+	show_ptwrites(out, r);
+	show_frequencies(out, r);
+	show_transactions(out, r);
+	show_interrupts(out, r);
+	show_power(out, r);
+}

@@ -1,0 +1,162 @@
+/*
+ * Status says what is; this says what of it should not be so, and what mends it. Called by
+ * control_check.c.
+ */
+#include "daemon/check/check_live.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+struct live {
+	const struct status_from *from;
+	finding_fn fn;
+	void *userdata;
+};
+
+static void PRINTF_LIKE(5, 6) say(const struct live *l, enum finding_level level, const char *what,
+				  const char *fix, const char *format, ...)
+{
+	struct finding f = {.level = level};
+	va_list args;
+
+	snprintf(f.what, sizeof(f.what), "%s", what);
+	snprintf(f.fix, sizeof(f.fix), "%s", fix);
+	va_start(args, format);
+	vsnprintf(f.text, sizeof(f.text), format, args);
+	va_end(args);
+	finding_clean(&f);
+	l->fn(l->userdata, &f);
+}
+
+static size_t count(const struct source *s, enum source_cpu_state state)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_cpus; i++)
+		n += s->cpus[i].state == state;
+	return n;
+}
+
+static const char *state_fix(enum source_cpu_state state)
+{
+	switch (state) {
+	case SOURCE_CPU_BUSY:
+		return "end the one that traces; the CPU is taken as soon as it is free";
+	case SOURCE_CPU_YIELDED: return "ptsnapctl yield --end";
+	case SOURCE_CPU_FAILED: return "journalctl -u ptsnapd; it is tried again by itself";
+	default: return "";
+	}
+}
+
+/* All CPUs in STATE that have the same reason, in one finding; those behind others in theirs. */
+static void tell_state(const struct live *l, enum source_cpu_state state, enum finding_level level)
+{
+	const struct source *s = l->from->intake->source;
+
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		const struct source_cpu *c = &s->cpus[i];
+		size_t n = 0;
+		bool first = c->state == state;
+
+		for (size_t k = 0; k < s->n_cpus && first; k++) {
+			if (s->cpus[k].state != state || strcmp(s->cpus[k].why, c->why) != 0)
+				continue;
+			first = k >= i;
+			n++;
+		}
+		if (first)
+			say(l, level, "cpus", state_fix(state), "CPU %u%s: %s%s%s", c->cpu,
+			    n > 1 ? " and others" : "", source_cpu_state_name(state),
+			    *c->why ? ": " : "", c->why);
+	}
+}
+
+static void tell_cpus(const struct live *l)
+{
+	const struct source *s = l->from->intake->source;
+	size_t tracing = count(s, SOURCE_CPU_TRACING), away = count(s, SOURCE_CPU_OFFLINE);
+	size_t lent = count(s, SOURCE_CPU_YIELDED);
+	const char *state = status_state(l->from);
+
+	if (strcmp(state, "ended") == 0)
+		say(l, FINDING_NOTE, "recorder", "", "the command has ended: nothing is traced");
+	else if (tracing)
+		say(l, FINDING_OK, "recorder", "", "%zu of %zu CPUs are traced (%s)", tracing,
+		    s->n_cpus - away, s->ops->name);
+	else if (lent)
+		say(l, FINDING_NOTE, "recorder", "ptsnapctl yield --end",
+		    "Intel PT is handed back: no CPU is traced");
+	else
+		say(l, FINDING_FAILURE, "recorder", "see the other lines",
+		    "no CPU is traced: the recorder runs on what the kernel tells (degraded)");
+	tell_state(l, SOURCE_CPU_BUSY, FINDING_WARNING);
+	tell_state(l, SOURCE_CPU_FAILED, FINDING_WARNING);
+	if (lent && tracing)
+		tell_state(l, SOURCE_CPU_YIELDED, FINDING_NOTE);
+	tell_state(l, SOURCE_CPU_OFFLINE, FINDING_NOTE);
+}
+
+static void tell_rings(const struct live *l)
+{
+	const struct source *s = l->from->intake->source;
+
+	if (s->sizes_note && *s->sizes_note)
+		say(l, FINDING_WARNING, "rings", "RingBudget= in ptsnapd.conf", "%s",
+		    s->sizes_note);
+	if (s->sideband_missing && *s->sideband_missing)
+		say(l, FINDING_WARNING, "rings", "run a newer kernel (5.12 tells all)",
+		    "recorded without: %s", s->sideband_missing);
+}
+
+static void tell_losses(const struct live *l)
+{
+	const struct intake *in = l->from->intake;
+	struct drain_stats stats;
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < in->source->n_cpus; i++)
+		lost += in->cpus[i].lost;
+	drain_get_stats(in->drain, &stats);
+	if (lost)
+		say(l, FINDING_WARNING, "lost",
+		    "larger rings for it: --data-size=, SidebandRingSize=",
+		    "%ju sideband records were lost since the start: who ran when is less sure",
+		    (uintmax_t)lost);
+	if (stats.stalls)
+		say(l, FINDING_WARNING, "queue", "less load, or larger rings: --data-size=",
+		    "records came faster than they were taken in, %ju times",
+		    (uintmax_t)stats.stalls);
+}
+
+/* A snapshot that does not fit beside what is pinned is in memory alone. */
+static void tell_pinned(const struct live *l)
+{
+	const struct source *s = l->from->intake->source;
+	struct store_pins pins;
+	uint64_t rings = 0;
+
+	if (!l->from->store)
+		return;
+	store_get_pins(l->from->store, &pins);
+	for (size_t i = 0; i < s->n_cpus; i++)
+		rings += s->cpus[i].pt.aux_size;
+	if (pins.n > 0 && rings > pins.left_bytes)
+		say(l, FINDING_WARNING, "pinned",
+		    "ptsnapctl unpin, or a larger MaxUse= in ptsnapd.conf",
+		    "what is pinned (%zu) leaves %ju MiB of MaxUse= to new snapshots, and one of all "
+		    "rings takes %ju MiB",
+		    pins.n, (uintmax_t)(pins.left_bytes >> 20), (uintmax_t)(rings >> 20));
+}
+
+void check_live(const struct status_from *from, finding_fn fn, void *userdata)
+{
+	const struct live l = {from, fn, userdata};
+
+	tell_cpus(&l);
+	tell_rings(&l);
+	tell_losses(&l);
+	tell_pinned(&l);
+}

@@ -1,0 +1,163 @@
+/*
+ * What this process may do: perf_event_paranoid, capabilities, filters on system calls, lockdown.
+ * Called by check.c. Whether a perf event can be opened was tried before; this says why not.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/check/check_private.h"
+
+/* Neither is done by us: each has a price. */
+#define FIX_PARANOID                                                                        \
+	"sysctl kernel.perf_event_paranoid=2 (price: every user may again count events of " \
+	"his own processes), or CAP_SYS_ADMIN for the unit (price: the recorder is nearly " \
+	"root); " PTSNAP_VENDORDIR " has both: sysctl.d/60-ptsnap-paranoid.conf, "          \
+	"drop-ins/paranoid3.conf"
+#define FIX_ROOT "run it as root, or by the unit: systemctl start ptsnapd"
+#define FIX_SECCOMP                                                                     \
+	"let the container's seccomp profile pass perf_event_open: docker and podman: " \
+	"--cap-add PERFMON or --security-opt seccomp=unconfined"
+
+/* kernel/events/core.c, perf_allow_cpu: above 0 events of a CPU need CAP_PERFMON (from Linux 5.8)
+ * or CAP_SYS_ADMIN. Debian and Ubuntu add: from 3 on every event does, and most of their kernels
+ * take CAP_SYS_ADMIN alone. */
+static void check_paranoid(struct check *c)
+{
+	bool admin = check_capable(c, CHECK_SYS_ADMIN), perfmon = check_capable(c, CHECK_PERFMON);
+	bool open = c->open_error == 0;
+
+	if (c->paranoid == INT_MAX)
+		check_say(
+			c, FINDING_FAILURE, "paranoid",
+			"run a kernel with CONFIG_PERF_EVENTS=y, and mount /proc",
+			"this kernel has no perf events (kernel.perf_event_paranoid is not there)");
+	else if (admin && c->paranoid > 2 && check_capable(c, CHECK_SYS_MODULE))
+		/* Root, by hand. */
+		check_say(c, FINDING_NOTE, "paranoid", FIX_PARANOID,
+			  "kernel.perf_event_paranoid is %d; CAP_SYS_ADMIN is above it, which "
+			  "ptsnapd.service does not have by default",
+			  c->paranoid);
+	else if (admin || c->paranoid <= 0 || (perfmon && c->paranoid <= 2))
+		check_say(c, FINDING_OK, "paranoid", "", "kernel.perf_event_paranoid is %d%s",
+			  c->paranoid,
+			  admin	    ? "; CAP_SYS_ADMIN is above it"
+			  : perfmon ? "; CAP_PERFMON is above it"
+				    : "");
+	else if (perfmon)
+		check_say(c, open ? FINDING_NOTE : FINDING_FAILURE, "paranoid", FIX_PARANOID,
+			  "kernel.perf_event_paranoid is %d: from 3 on, on kernels of Debian and "
+			  "Ubuntu, CAP_PERFMON is %s, CAP_SYS_ADMIN is",
+			  c->paranoid, open ? "not always enough" : "not enough");
+	else
+		check_say(c, FINDING_FAILURE, "paranoid", c->paranoid > 2 ? FIX_PARANOID : FIX_ROOT,
+			  "kernel.perf_event_paranoid is %d and this process has neither %s "
+			  "CAP_SYS_ADMIN: it may not trace CPUs",
+			  c->paranoid, "CAP_PERFMON nor");
+}
+
+/* What is read or done less without a capability; CAP_PERFMON and CAP_IPC_LOCK have findings of
+ * their own. */
+static const struct {
+	enum check_capability bit;
+	const char *name, *reason;
+} wanted[] = {
+	{CHECK_SYSLOG, "CAP_SYSLOG", "names of the kernel's functions"},
+	{CHECK_SYS_PTRACE, "CAP_SYS_PTRACE", "what other users' processes have mapped"},
+	{CHECK_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "their files"},
+	{CHECK_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "mapped files that are deleted"},
+};
+
+static void check_capabilities(struct check *c)
+{
+	char text[256] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted) && used < sizeof(text); i++)
+		if (!check_capable(c, wanted[i].bit) &&
+		    !(wanted[i].bit == CHECK_CHECKPOINT_RESTORE &&
+		      check_capable(c, CHECK_SYS_ADMIN)))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%s)",
+						 used ? ", " : "", wanted[i].name,
+						 wanted[i].reason);
+	if (check_trace_kernel(c) && !check_capable(c, CHECK_SYS_RAWIO) && used < sizeof(text))
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "%sCAP_SYS_RAWIO (the kernel's code in /proc/kcore)",
+					 used ? ", " : "");
+	if (used)
+		check_say(c, FINDING_WARNING, "capabilities",
+			  "AmbientCapabilities= and CapabilityBoundingSet= of the unit, or run as "
+			  "root",
+			  "reports will know less without %s", text);
+	else
+		check_say(c, FINDING_OK, "capabilities", "",
+			  "all that reading programs, processes and the kernel takes");
+}
+
+/* perf_event_open(2) asks for capabilities in the first user namespace (capable, not ns_capable),
+ * which is the one where all users are themselves. */
+static bool is_in_user_namespace(const struct check *c)
+{
+	char text[256];
+	unsigned first = 0, outside = 0, n = UINT_MAX;
+
+	check_read(c->paths->proc, "self/uid_map", text, sizeof(text));
+	return sscanf(text, "%u %u %u", &first, &outside, &n) == 3 &&
+	       (first != 0 || outside != 0 || n != UINT_MAX);
+}
+
+/* A refusal that rights do not explain comes from a filter or a security module. */
+static void check_seccomp(struct check *c)
+{
+	bool capable = check_capable(c, CHECK_SYS_ADMIN) || c->paranoid <= 0 ||
+		       (check_capable(c, CHECK_PERFMON) && c->paranoid <= 2);
+	bool refused = c->open_error == -EPERM || c->open_error == -EACCES;
+
+	if (!capable || c->paranoid == INT_MAX || (!refused && c->open_error != -ENOSYS))
+		return;
+	if (refused && !c->seccomp && is_in_user_namespace(c))
+		check_say(
+			c, FINDING_FAILURE, "namespace",
+			"run ptsnapd outside of it: not in a rootless container, without unshare -U",
+			"perf_event_open is refused (%s): this process is in a user namespace, in "
+			"which its capabilities do not count for perf events",
+			strerror(-c->open_error));
+	else if (c->seccomp || c->open_error == -ENOSYS)
+		check_say(c, FINDING_FAILURE, "seccomp", FIX_SECCOMP,
+			  "perf_event_open is refused (%s) although this process has the rights: a "
+			  "seccomp filter (of a container, or SystemCallFilter=) stops it",
+			  strerror(-c->open_error));
+	else
+		check_say(c, FINDING_FAILURE, "seccomp",
+			  "ausearch -m avc -ts recent, and allow ptsnapd class perf_event",
+			  "perf_event_open is refused (%s) although this process has the rights: a "
+			  "security module (SELinux) stops it",
+			  strerror(-c->open_error));
+}
+
+/* security/lockdown/lockdown.c; LOCKDOWN_KCORE is a matter of confidentiality. */
+static void check_lockdown(struct check *c)
+{
+	char text[128];
+
+	check_read(c->paths->sys, "kernel/security/lockdown", text, sizeof(text));
+	if (!strstr(text, "[confidentiality]"))
+		return;
+	if (check_trace_kernel(c))
+		check_say(c, FINDING_WARNING, "lockdown",
+			  "start with lockdown=integrity, or Trace=user",
+			  "kernel lockdown is at confidentiality: /proc/kcore is closed, so that "
+			  "the kernel's part of the trace has gaps where its code was patched");
+	else
+		check_say(c, FINDING_NOTE, "lockdown", "",
+			  "kernel lockdown is at confidentiality; user programs are traced all the "
+			  "same");
+}
+
+void check_rights(struct check *c)
+{
+	check_paranoid(c);
+	check_seccomp(c);
+	check_capabilities(c);
+	check_lockdown(c);
+}

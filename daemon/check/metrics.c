@@ -1,0 +1,212 @@
+/*
+ * Status -> Prometheus' text format. Called by watch.c. Label values may be strangers' words:
+ * they are escaped as the format says, and control characters do not get this far (entry.c,
+ * label.c).
+ */
+#include "daemon/check/metrics.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#ifndef PTSNAP_VERSION
+#define PTSNAP_VERSION "0"
+#endif
+
+static void head(FILE *f, const char *name, const char *type, const char *help)
+{
+	fprintf(f, "# HELP ptsnap_%s %s\n# TYPE ptsnap_%s %s\n", name, help, name, type);
+}
+
+static void number(FILE *f, const char *name, const char *type, const char *help, uint64_t value)
+{
+	head(f, name, type, help);
+	fprintf(f, "ptsnap_%s %" PRIu64 "\n", name, value);
+}
+
+static void counter(FILE *f, const char *name, const char *help, uint64_t value)
+{
+	number(f, name, "counter", help, value);
+}
+
+static void gauge(FILE *f, const char *name, const char *help, uint64_t value)
+{
+	if (value != ENTRY_ABSENT)
+		number(f, name, "gauge", help, value);
+}
+
+static void seconds(FILE *f, const char *name, const char *type, const char *help, uint64_t usec)
+{
+	head(f, name, type, help);
+	fprintf(f, "ptsnap_%s %" PRIu64 ".%06" PRIu64 "\n", name, usec / 1000000, usec % 1000000);
+}
+
+static void quoted(FILE *f, const char *key, const char *value)
+{
+	fprintf(f, "%s=\"", key);
+	for (; *value; value++) {
+		if (*value == '\\' || *value == '"')
+			fputc('\\', f);
+		if (*value == '\n')
+			fputs("\\n", f);
+		else
+			fputc(*value, f);
+	}
+	fputc('"', f);
+}
+
+static void put_cpus(FILE *f, const struct intake *in)
+{
+	const struct source *s = in->source;
+
+	head(f, "cpu_tracing", "gauge", "Whether the CPU is traced.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_tracing{cpu=\"%u\",state=\"%s\"} %d\n", s->cpus[i].cpu,
+			source_cpu_state_name(s->cpus[i].state),
+			s->cpus[i].state == SOURCE_CPU_TRACING);
+	head(f, "cpu_ring_bytes", "gauge", "Size of the CPU's trace ring.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_ring_bytes{cpu=\"%u\"} %zu\n", s->cpus[i].cpu,
+			(size_t)s->cpus[i].pt.aux_size);
+	head(f, "cpu_records_lost_total", "counter", "Sideband records that found no room.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_records_lost_total{cpu=\"%u\"} %" PRIu64 "\n",
+			s->cpus[i].cpu, in->cpus[i].lost);
+}
+
+static void put_timeline(FILE *f, const struct intake *in)
+{
+	struct timeline_stats stats;
+
+	timeline_get_stats(in->timeline, &stats);
+	counter(f, "records_total", "Sideband records taken in.", stats.records);
+	counter(f, "records_dropped_total", "Sideband records that the timeline had no room for.",
+		stats.dropped);
+	counter(f, "records_bad_total", "Sideband records that contradicted themselves.",
+		in->bad_records);
+	gauge(f, "timeline_bytes", "Memory of who ran and what was mapped.", stats.taken_bytes);
+	gauge(f, "timeline_limit_bytes", "The most that it may take.", stats.most_bytes);
+	gauge(f, "processes", "Processes that live.", procs_alive(in->procs));
+}
+
+static void put_store(FILE *f, const struct status_from *from)
+{
+	const struct store_stats *stats = store_get_stats(from->store);
+	struct store_pins pins;
+
+	store_get_pins(from->store, &pins);
+	head(f, "snapshots_total", "counter", "Snapshots that have ended, by how.");
+	fprintf(f, "ptsnap_snapshots_total{result=\"done\"} %" PRIu64 "\n", stats->done);
+	fprintf(f, "ptsnap_snapshots_total{result=\"failed\"} %" PRIu64 "\n", stats->failed);
+	gauge(f, "snapshots_running", "Snapshots under way.", jobs_running(from->jobs));
+	gauge(f, "snapshots_stored", "Snapshots that can be fetched.", store_count(from->store));
+	gauge(f, "stored_bytes", "Disk that they take.", store_use(from->store));
+	gauge(f, "snapshots_pinned", "Those that stay until they are unpinned.", pins.n);
+	gauge(f, "pinned_bytes", "Disk that these take.", pins.bytes);
+	counter(f, "snapshots_evicted_total", "Snapshots removed to make room.", stats->evicted);
+	counter(f, "triggers_total", "Wishes for a snapshot.", from->trigger->n);
+	counter(f, "triggers_joined_total", "Those that joined one under way.",
+		from->trigger->joined);
+	counter(f, "triggers_refused_total", "Those refused as too many were under way.",
+		from->trigger->refused);
+	counter(f, "triggers_limited_total", "Those refused by a limit of their rate.",
+		from->trigger->limited);
+}
+
+static void put_labels(FILE *f, const struct entry *e)
+{
+	fputs("ptsnap_snapshot_timestamp_seconds{", f);
+	quoted(f, "id", e->id);
+	fputc(',', f);
+	quoted(f, "state", entry_state_name(e->state));
+	fputc(',', f);
+	quoted(f, "trigger", e->trigger);
+	if (*e->unit) {
+		fputc(',', f);
+		quoted(f, "unit", e->unit);
+	}
+	for (size_t i = 0; i < e->labels.n; i++) {
+		fputs(",label_", f);
+		quoted(f, e->labels.list[i].key, e->labels.list[i].value);
+	}
+	fprintf(f, "} %" PRIu64 ".%06" PRIu64 "\n", e->realtime_usec / 1000000,
+		e->realtime_usec % 1000000);
+}
+
+static void put_snapshots(FILE *f, const struct store *store)
+{
+	size_t n = store_count(store), i = n > METRICS_SNAPSHOTS ? n - METRICS_SNAPSHOTS : 0;
+
+	if (n == 0)
+		return;
+	head(f, "snapshot_timestamp_seconds", "gauge", "When the newest snapshots were triggered.");
+	for (; i < n; i++)
+		put_labels(f, store_at(store, i));
+}
+
+static void put_self(FILE *f, const struct status_from *from)
+{
+	const struct selfstat *self = from->self;
+
+	seconds(f, "cpu_seconds_total", "counter", "CPU time of the recorder.", self->cpu_usec);
+	gauge(f, "resident_bytes", "Memory of the recorder.", self->rss_bytes);
+	counter(f, "metrics_skipped_total",
+		"Times that this file was not written, as it still was being written.",
+		self->metrics_skipped);
+	gauge(f, "records_per_second", "Sideband records that come.", self->records_per_second);
+	if (jobs_last_dark_ns(from->jobs) != ENTRY_ABSENT)
+		seconds(f, "last_dark_seconds", "gauge",
+			"The longest time that a CPU was not traced for the last snapshot.",
+			jobs_last_dark_ns(from->jobs) / 1000);
+}
+
+int metrics_make(const struct status_from *from, char **ret, size_t *ret_size)
+{
+	FILE *f = open_memstream(ret, ret_size);
+	bool failed;
+
+	if (!f)
+		return -ENOMEM;
+	head(f, "info", "gauge", "The recorder.");
+	fprintf(f, "ptsnap_info{version=\"%s\",source=\"%s\",state=\"%s\"} 1\n", PTSNAP_VERSION,
+		from->intake->source->ops->name, status_state(from));
+	put_cpus(f, from->intake);
+	put_timeline(f, from->intake);
+	put_store(f, from);
+	put_snapshots(f, from->store);
+	put_self(f, from);
+	failed = ferror(f);
+	if (fclose(f) < 0 || failed) {
+		free(*ret);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int metrics_write(const char *path, const char *text, size_t size)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	char temporary[PATH_MAX];
+	int r;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+		return -ENAMETOOLONG;
+	/* A new file of ours, whatever others have put there. */
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	r = fchmod(fd, 0644) < 0 ? -errno : memfd_write_all(fd, text, size);
+	if (r == 0 && rename(temporary, path) < 0)
+		r = -errno;
+	if (r < 0)
+		unlink(temporary);
+	return r;
+}

@@ -1,0 +1,219 @@
+/*
+ * A timer: a look at ourselves, then the file. That may lie on a mount that hangs, so a thread that
+ * can be left behind writes it (aside.h), one file at a time. Called by the manager.
+ */
+#include "daemon/check/watch.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "daemon/base/log.h"
+#include "daemon/check/metrics.h"
+#include "proto/base.h"
+
+#define NSEC_PER_USEC 1000u
+
+/* A file to write. */
+struct writing {
+	struct aside_task task;
+	char *path, *text; /* owned */
+	size_t size;
+	int r;
+};
+
+static uint64_t now_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+static int context_new(const char *proc, void **ret)
+{
+	(void)proc;
+	*ret = NULL;
+	return 0;
+}
+
+static void context_free(void *context)
+{
+	(void)context;
+}
+
+static void writing_run(void *context, struct aside_task *task)
+{
+	struct writing *t = (struct writing *)(void *)task;
+
+	(void)context;
+	t->r = metrics_write(t->path, t->text, t->size);
+}
+
+static void writing_free(struct aside_task *task)
+{
+	struct writing *t = (struct writing *)(void *)task;
+
+	free(t->path);
+	free(t->text);
+	free(t);
+}
+
+static const struct aside_ops ops = {
+	.context_new = context_new,
+	.context_free = context_free,
+	.run = writing_run,
+	.task_free = writing_free,
+};
+
+static void tell(struct watch *w, const char *path, int r)
+{
+	if (r < 0 && r != w->error)
+		log_warning("%s (MetricsFile=) cannot be written: %s", path, strerror(-r));
+	w->error = r;
+}
+
+/* What threads have written, late perhaps. */
+static void watch_take(struct watch *w)
+{
+	struct aside_task *task;
+
+	aside_clear(w->aside);
+	while ((task = aside_take(w->aside))) {
+		const struct writing *t = (const struct writing *)(const void *)task;
+		const char *path = w->config->metrics_file;
+
+		if (path && strcmp(t->path, path) == 0) {
+			if (w->slow)
+				log_info("%s (MetricsFile=) is written again", path);
+			w->slow = false;
+			tell(w, path, t->r);
+		}
+		writing_free(task);
+	}
+}
+
+static int on_written(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	(void)source;
+	(void)fd;
+	(void)revents;
+	watch_take(userdata);
+	return 0;
+}
+
+static int writing_new(const struct watch *w, struct writing **ret)
+{
+	struct writing *t = calloc(1, sizeof(*t));
+	int r = -ENOMEM;
+
+	if (!t)
+		return r;
+	t->path = strdup(w->config->metrics_file);
+	if (t->path)
+		r = metrics_make(w->from, &t->text, &t->size);
+	if (r < 0) {
+		t->text = NULL;
+		writing_free(&t->task);
+		return r;
+	}
+	*ret = t;
+	return 0;
+}
+
+static int watch_ask(struct watch *w)
+{
+	struct writing *t = NULL;
+	int r = writing_new(w, &t);
+
+	if (r == 0)
+		r = aside_ask(w->aside, &t->task);
+	if (r != 0 && t)
+		writing_free(&t->task);
+	return r;
+}
+
+/* The last one is still being written. */
+static void watch_skip(struct watch *w)
+{
+	if (!w->slow)
+		log_warning("%s (MetricsFile=) takes more than %u s to write; nothing is written "
+			    "until that is done",
+			    w->config->metrics_file, METRICS_USEC / 1000000);
+	w->slow = true;
+	w->self.metrics_skipped++;
+}
+
+static void watch_write(struct watch *w)
+{
+	const char *path = w->config->metrics_file;
+	int r;
+
+	watch_take(w);
+	if (!path)
+		return;
+	if (aside_pending(w->aside) > 0) {
+		if (now_usec() - w->asked_usec >= METRICS_USEC)
+			watch_skip(w);
+		return;
+	}
+	w->asked_usec = now_usec();
+	r = watch_ask(w);
+	if (r != 0)
+		tell(w, path, r < 0 ? r : -EBUSY);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct watch *w = userdata;
+	int r;
+
+	(void)usec;
+	status_look(w->from);
+	watch_write(w);
+	r = sd_event_source_set_time_relative(source, METRICS_USEC);
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+int watch_init(struct watch *w, sd_event *event, const struct config *config,
+	       const struct status_from *from)
+{
+	int r;
+
+	*w = (struct watch){.config = config, .from = from};
+	selfstat_init(&w->self, now_usec());
+	r = aside_new(&ops, "", &w->aside);
+	if (r >= 0)
+		r = sd_event_add_io(event, &w->written, aside_fd(w->aside), EPOLLIN, on_written, w);
+	/* The first one soon: whoever set it up wants to see it. */
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &w->timer, CLOCK_MONOTONIC, 0, 0, on_time, w);
+	return r < 0 ? r : 0;
+}
+
+static bool is_same(const char *one, const char *other)
+{
+	return one == other || (one && other && strcmp(one, other) == 0);
+}
+
+void watch_use(struct watch *w, const struct config *config)
+{
+	/* A thread that stands with the old file is left to it. */
+	if (!is_same(w->config->metrics_file, config->metrics_file)) {
+		(void)aside_give_up(w->aside, 0);
+		w->slow = false;
+	}
+	w->config = config;
+	w->error = 0;
+	if (w->timer)
+		sd_event_source_set_time_relative(w->timer, 0);
+}
+
+void watch_done(struct watch *w)
+{
+	sd_event_source_disable_unref(TAKE_PTR(w->timer));
+	sd_event_source_disable_unref(TAKE_PTR(w->written));
+	aside_free(TAKE_PTR(w->aside));
+}

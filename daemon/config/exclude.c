@@ -1,0 +1,182 @@
+/*
+ * Lists of units and users -> is this process excluded? Made at the start, grown by reloads, asked
+ * by procs.c about each process whose facts were read.
+ */
+#include "daemon/config/exclude.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/manifest.h"
+
+#define SEPARATORS    ", \t"
+#define MAX_UNIT_NAME 256u
+
+struct words {
+	char **list; /* owned, all */
+	size_t n;
+};
+
+struct exclude {
+	struct words units, users; /* as they were said, each once */
+	uint64_t *uids;		   /* what users were ever found to be */
+	size_t n_uids;
+};
+
+static bool has_word(const struct words *w, const char *word, size_t size)
+{
+	for (size_t i = 0; i < w->n; i++)
+		if (strlen(w->list[i]) == size && memcmp(w->list[i], word, size) == 0)
+			return true;
+	return false;
+}
+
+static int add_word(struct words *w, const char *word, size_t size)
+{
+	char **grown = realloc(w->list, (w->n + 1) * sizeof(*grown));
+
+	if (!grown)
+		return -ENOMEM;
+	w->list = grown;
+	w->list[w->n] = strndup(word, size);
+	return w->list[w->n++] ? 0 : -ENOMEM;
+}
+
+static int add_words(struct words *w, const char *text)
+{
+	int r = 0;
+
+	text = text ? text : "";
+	for (text += strspn(text, SEPARATORS); *text && r == 0; text += strspn(text, SEPARATORS)) {
+		size_t size = strcspn(text, SEPARATORS);
+
+		if (!has_word(w, text, size))
+			r = add_word(w, text, size);
+		text += size;
+	}
+	return r;
+}
+
+static void words_done(struct words *w)
+{
+	for (size_t i = 0; i < w->n; i++)
+		free(w->list[i]);
+	free(w->list);
+}
+
+int exclude_add(struct exclude *x, const char *units, const char *users)
+{
+	int r = add_words(&x->units, units);
+
+	return r == 0 ? add_words(&x->users, users) : r;
+}
+
+int exclude_new(const char *units, const char *users, struct exclude **ret)
+{
+	struct exclude *x = calloc(1, sizeof(*x));
+	int r;
+
+	*ret = NULL;
+	if (!x)
+		return -ENOMEM;
+	r = exclude_add(x, units, users);
+	if (r < 0 || x->units.n + x->users.n == 0) {
+		exclude_free(x);
+		return r;
+	}
+	r = exclude_look_up(x, NULL); /* numbers */
+	if (r < 0) {
+		exclude_free(x);
+		return r;
+	}
+	*ret = x;
+	return 0;
+}
+
+void exclude_free(struct exclude *x)
+{
+	if (!x)
+		return;
+	words_done(&x->units);
+	words_done(&x->users);
+	free(x->uids);
+	free(x);
+}
+
+static int add_uid(struct exclude *x, uint64_t uid)
+{
+	uint64_t *grown;
+
+	if (exclude_has_uid(x, uid))
+		return 0;
+	grown = realloc(x->uids, (x->n_uids + 1) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	x->uids = grown;
+	x->uids[x->n_uids++] = uid;
+	return 0;
+}
+
+int exclude_look_up(struct exclude *x, const struct names *names)
+{
+	int result = 0;
+
+	for (size_t i = 0; x && i < x->users.n; i++) {
+		uint32_t uid;
+		int r = names_find(names, NAMES_USER, x->users.list[i], &uid);
+
+		if (r == 0)
+			r = add_uid(x, uid);
+		if (r == -ENOMEM)
+			return r;
+		if (r == -EAGAIN)
+			result = EXCLUDE_UNKNOWN;
+	}
+	return result;
+}
+
+size_t exclude_size(const struct exclude *x)
+{
+	return x ? x->units.n + x->users.n + x->n_uids : 0;
+}
+
+static bool has_unit(const struct exclude *x, const char *name, size_t size)
+{
+	char text[MAX_UNIT_NAME];
+
+	if (size == 0 || size >= sizeof(text))
+		return false;
+	memcpy(text, name, size);
+	text[size] = '\0';
+	for (size_t i = 0; i < x->units.n; i++)
+		if (fnmatch(x->units.list[i], text, 0) == 0)
+			return true;
+	return false;
+}
+
+/* Each part of the path may be a unit: slices have services and scopes in them, and a user's
+ * manager is a service that has more. */
+bool exclude_has_cgroup(const struct exclude *x, const char *cgroup)
+{
+	if (!x || !cgroup)
+		return false;
+	for (cgroup += strspn(cgroup, "/"); *cgroup; cgroup += strspn(cgroup, "/")) {
+		size_t size = strcspn(cgroup, "/");
+
+		if (has_unit(x, cgroup, size))
+			return true;
+		cgroup += size;
+	}
+	return false;
+}
+
+bool exclude_has_uid(const struct exclude *x, uint64_t uid)
+{
+	for (size_t i = 0; x && uid != MANIFEST_ABSENT && i < x->n_uids; i++)
+		if (x->uids[i] == uid)
+			return true;
+	return false;
+}

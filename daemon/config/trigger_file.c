@@ -1,0 +1,183 @@
+/*
+ * Files of triggers.d -> triggers, a file each: its name is the trigger's. Called by config_file.c
+ * when the recorder starts or reloads. As with ptsnapd.conf nothing that is wrong is fatal.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/config/conffile.h"
+#include "daemon/config/config.h"
+#include "daemon/config/trigger_set.h"
+#include "proto/base.h"
+
+#define DIRECTORY "triggers"
+#define SECTION	  "Trigger"
+#define SUFFIX	  ".conf"
+
+struct reading {
+	struct trigger_set *set;
+	struct config_warn *warn;
+	struct trigger_object *object; /* whose file is being read; NULL: nobody's */
+	int r;			       /* -ENOMEM */
+};
+
+static void PRINTF_LIKE(5, 6) reading_warn(struct reading *g, const char *file, unsigned line,
+					   bool lost, const char *format, ...)
+{
+	char what[1024], text[1400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (line)
+		snprintf(text, sizeof(text), "%s:%u: %s", file, line, what);
+	else
+		snprintf(text, sizeof(text), "%s: %s", file, what);
+	g->warn->n_lost += lost;
+	g->warn->line(g->warn->userdata, text);
+}
+
+/* "DIR/NAME.conf" -> "NAME"; "" when that is no name. */
+static void name_of(const char *file, char ret[ENTRY_NAME_SIZE])
+{
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	size_t n = strlen(name), m = strlen(SUFFIX);
+
+	*ret = '\0';
+	if (n <= m || n - m >= ENTRY_NAME_SIZE)
+		return;
+	memcpy(ret, name, n - m);
+	ret[n - m] = '\0';
+	if (!trigger_name_is_valid(ret))
+		*ret = '\0';
+}
+
+/* A file that could be opened: what follows is about its trigger. */
+static void on_file(void *userdata, const char *file)
+{
+	struct reading *g = userdata;
+	struct trigger_set *s = g->set;
+	char name[ENTRY_NAME_SIZE];
+
+	g->object = NULL;
+	name_of(file, name);
+	if (!*name) {
+		reading_warn(g, file, 0, true,
+			     "not the name of a trigger, ignored; valid: up to 63 letters, digits, "
+			     "-, _ and . before .conf");
+		return;
+	}
+	g->object = trigger_set_find(s, name);
+	if (!g->object && s->n == TRIGGER_SET_MAX) {
+		reading_warn(g, file, 0, true, "more than %u triggers, ignored", TRIGGER_SET_MAX);
+		return;
+	}
+	if (!g->object) {
+		g->object = &s->all[s->n++];
+		trigger_object_init(g->object, name, TRIGGER_ON_CONTROL, false);
+	}
+	free(g->object->file);
+	g->object->file = strdup(file);
+	if (!g->object->file)
+		g->r = -ENOMEM;
+}
+
+static bool on_section(void *userdata, const char *name)
+{
+	(void)userdata;
+	return strcmp(name, SECTION) == 0;
+}
+
+static enum trigger_key_id find_key(const char *name)
+{
+	size_t i = 0;
+
+	while (i < TRIGGER_N_KEYS && strcmp(trigger_keys[i].name, name) != 0)
+		i++;
+	return (enum trigger_key_id)i;
+}
+
+static void on_setting(void *userdata, const struct conffile_setting *setting)
+{
+	struct reading *g = userdata;
+	enum trigger_key_id key = find_key(setting->key);
+	int r;
+
+	if (!g->object)
+		return;
+	if (key == TRIGGER_N_KEYS) {
+		reading_warn(g, setting->file, setting->line, false,
+			     "unknown key %s in section [%s], ignored", setting->key,
+			     setting->section);
+		return;
+	}
+	r = trigger_object_set(g->object, key, setting->value, setting->line);
+	if (r == -EINVAL)
+		reading_warn(g, setting->file, setting->line, true,
+			     "%s=%s is not valid, ignored; valid: %s", setting->key, setting->value,
+			     trigger_keys[key].valid);
+	else if (r < 0)
+		g->r = r;
+}
+
+static void on_warning(void *userdata, const struct conffile_warning *w)
+{
+	reading_warn(userdata, w->file, w->line, w->lost, "%s", w->text);
+}
+
+/* KEY means something only to triggers ON. */
+static int check_key(struct reading *g, struct trigger_object *o, enum trigger_key_id key,
+		     enum trigger_on on)
+{
+	const struct trigger_value *v = &o->values[key];
+
+	if (!v->text || o->on == on)
+		return 0;
+	reading_warn(g, o->file, v->line, true, "%s=%s needs On=%s, ignored",
+		     trigger_keys[key].name, v->text, trigger_on_name(on));
+	return trigger_object_set(o, key, "", 0);
+}
+
+static int check_object(struct reading *g, struct trigger_object *o)
+{
+	int r = check_key(g, o, TRIGGER_UNITS, TRIGGER_ON_UNIT);
+
+	if (r == 0)
+		r = check_key(g, o, TRIGGER_WATCH, TRIGGER_ON_UNIT);
+	if (r == 0)
+		r = check_key(g, o, TRIGGER_SIGNAL_USERS, TRIGGER_ON_SIGNAL);
+	if (r == 0 && !o->decode && o->deadline_ns != ENTRY_ABSENT) {
+		reading_warn(g, o->file, o->values[TRIGGER_DEADLINE].line, true,
+			     "Deadline=%s needs Decode=yes, ignored",
+			     o->values[TRIGGER_DEADLINE].text);
+		r = trigger_object_set(o, TRIGGER_DEADLINE, "", 0);
+	}
+	return r;
+}
+
+static void read_files(const char *const *directories, const char *only,
+		       const struct conffile_handler *handler)
+{
+	const char *const one[] = {only, NULL};
+
+	if (!only)
+		conffile_read_drop_ins(directories, DIRECTORY ".d", handler);
+	else if (*only)
+		conffile_read_drop_ins(one, "", handler);
+}
+
+int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
+		     struct config_warn *warn)
+{
+	struct reading g = {.set = s, .warn = warn};
+	const struct conffile_handler handler = {&g, on_file, on_section, on_setting, on_warning};
+
+	read_files(directories, only, &handler);
+	for (size_t i = 0; i < s->n && g.r == 0; i++)
+		g.r = check_object(&g, &s->all[i]);
+	return g.r;
+}

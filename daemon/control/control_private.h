@@ -1,0 +1,45 @@
+/*
+ * What control.c (the table of methods) shares with control_snapshot.c, control_store.c,
+ * control_user.c, control_lease.c, control_monitor.c and control_check.c.
+ */
+#pragma once
+
+#include "daemon/control/control.h"
+
+#define CONTROL_INTERFACE "io.ptsnap.recorder"
+
+void control_invalid(struct peer *peer, const char *field);
+void control_busy(struct peer *peer);
+/* Only administrators may do ACTION, the name of a method or what of it. */
+void control_denied(const struct control *c, struct peer *peer, const char *action);
+void control_no_such_report(struct peer *peer, const char *id);
+/* {"report": E} as PEER may see it; E may be NULL. */
+struct json_object *control_report(const struct control *c, const struct peer *peer,
+				   const struct entry *e);
+/* What of Status' answer (taken over) is not only administrators' business. */
+struct json_object *control_status_for_user(struct json_object *status);
+/* The report of E made for PEER's uid alone: now, or later when it has been made. */
+void control_get_for_user(struct control *c, struct peer *peer, const struct entry *e);
+/* As the answer to Get. FD is taken over. */
+void control_send_fd(struct peer *peer, const char *name, const char *media_type, int fd,
+		     uint64_t size);
+/* Why of snapshot E there is nothing of that kind; IMAGE, BUNDLE: what was asked for. */
+void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bool bundle);
+/* {KEY: VALUE}; VALUE is taken over. */
+struct json_object *control_object(const char *key, struct json_object *value);
+void control_add(struct json_object *o, const char *key, struct json_object *value);
+/* PEER's call is answered later. False: too many wait. */
+bool control_wait(struct control_waits *w, struct peer *peer);
+/* One that waits, and does no longer; NULL: nobody is left. */
+struct peer *control_take(struct control_waits *w);
+
+/* Methods. */
+void control_snapshot(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_yield(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_resume(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_monitor(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_check(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_list(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_get(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_pin(struct control *c, struct peer *peer, struct json_object *parameters);
+void control_delete(struct control *c, struct peer *peer, struct json_object *parameters);

@@ -1,0 +1,296 @@
+/*
+ * The methods List, Get, Pin and Delete: the snapshots that are stored, as the one who asks may see
+ * them. Called by control.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/control/control_private.h"
+#include "proto/varlink.h"
+
+#define INTERFACE	CONTROL_INTERFACE
+#define MEDIA_TYPE_JSON "application/json"
+#define MEDIA_TYPE_TAR	"application/x-tar"
+#define MEDIA_TYPE_TEXT "text/plain"
+#define MEDIA_TYPE_ANY	"application/octet-stream"
+
+void control_no_such_report(struct peer *peer, const char *id)
+{
+	peer_error(peer, INTERFACE ".NoSuchReport",
+		   control_object("id", json_object_new_string(id)));
+}
+
+void control_list(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	size_t n = store_count(c->store), i = 0;
+	uint64_t limit = UINT64_MAX;
+
+	if (varlink_get_u64(parameters, "limit", &limit) < 0 || limit == 0) {
+		control_invalid(peer, "limit");
+		return;
+	}
+	if (!peer_wants_more(peer))
+		limit = 1;
+	if (n > limit)
+		i = n - limit;
+	for (; i + 1 < n; i++)
+		peer_reply(peer, control_report(c, peer, store_at(c->store, i)), true);
+	peer_reply(peer, control_report(c, peer, n ? store_at(c->store, n - 1) : NULL), false);
+}
+
+/* What Get can be asked for: a part of a snapshot, or an image of the cache that it needs. */
+struct wanted {
+	enum store_part part;
+	bool image;
+	uint32_t index; /* of the image */
+};
+
+/* "report", "bundle", "images", "image:N" */
+static bool wanted_read(const char *format, struct wanted *ret)
+{
+	char *end;
+
+	*ret = (struct wanted){.part = STORE_REPORT};
+	if (strcmp(format, "bundle") == 0)
+		ret->part = STORE_BUNDLE;
+	else if (strcmp(format, "images") == 0)
+		ret->part = STORE_IMAGES;
+	else if (strncmp(format, "image:", 6) == 0 && format[6] >= '0' && format[6] <= '9' &&
+		 strlen(format) <= 6 + 9) {
+		ret->image = true;
+		ret->index = (uint32_t)strtoul(format + 6, &end, 10);
+		return *end == '\0';
+	} else
+		return strcmp(format, "report") == 0;
+	return true;
+}
+
+void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bool bundle)
+{
+	struct json_object *o = control_object("id", json_object_new_string(e->id));
+
+	if (entry_ended(e) && image) {
+		peer_error(peer, INTERFACE ".NoSuchImage", o);
+	} else if (e->state == ENTRY_FAILED || (bundle && entry_ended(e))) {
+		control_add(
+			o, "cause",
+			json_object_new_string(*e->error ? e->error : "its bundle is not there"));
+		peer_error(peer, INTERFACE ".Failed", o);
+	} else {
+		peer_error(peer, INTERFACE ".NotDecoded", o);
+	}
+}
+
+static const char *media_type_of(const struct wanted *w)
+{
+	if (w->image)
+		return MEDIA_TYPE_ANY;
+	return w->part == STORE_REPORT	 ? MEDIA_TYPE_JSON
+	       : w->part == STORE_BUNDLE ? MEDIA_TYPE_TAR
+					 : MEDIA_TYPE_TEXT;
+}
+
+static int open_wanted(const struct control *c, const struct entry *e, const struct wanted *w,
+		       int *ret_fd, uint64_t *ret_size)
+{
+	if (!entry_ended(e))
+		return -EBUSY;
+	if (w->image)
+		return store_open_image(c->store, e, w->index, ret_fd, ret_size);
+	return store_open(c->store, e, w->part, ret_fd, ret_size);
+}
+
+void control_send_fd(struct peer *peer, const char *name, const char *media_type, int fd,
+		     uint64_t size)
+{
+	struct json_object *o = control_object("fileDescriptor", json_object_new_int(0));
+
+	control_add(o, "sizeBytes", json_object_new_uint64(size));
+	control_add(o, "mediaType", json_object_new_string(media_type));
+	control_add(o, "name", json_object_new_string(name));
+	peer_reply_fd(peer, o, fd);
+}
+
+static void get_wanted(struct control *c, struct peer *peer, const struct entry *e,
+		       const struct wanted *w)
+{
+	char name[STORE_NAME_SIZE + 32];
+	uint64_t size;
+	int fd;
+
+	if (open_wanted(c, e, w, &fd, &size) < 0) {
+		control_get_refuse(peer, e, w->image || w->part == STORE_IMAGES,
+				   w->part == STORE_BUNDLE);
+		return;
+	}
+	if (w->image)
+		snprintf(name, sizeof(name), "%s.image%" PRIu32, e->id, w->index);
+	else
+		store_file_name(e->id, w->part, name);
+	control_send_fd(peer, name, media_type_of(w), fd, size);
+}
+
+/* Bytes of a trace show what all others did: only what is made of them for one user is his. */
+static void get_permitted(struct control *c, struct peer *peer, const struct entry *e,
+			  const struct wanted *w)
+{
+	bool report = !w->image && w->part == STORE_REPORT;
+
+	if (access_rank_of(&c->access, peer) >= ACCESS_ADMIN)
+		get_wanted(c, peer, e, w);
+	else if (report)
+		control_get_for_user(c, peer, e);
+	else
+		control_denied(c, peer,
+			       w->part == STORE_BUNDLE ? "Get of a bundle" : "Get of images");
+}
+
+/* The snapshot that ID means; NULL: it was answered that there is none. */
+static const struct entry *find(struct control *c, struct peer *peer, const char *id)
+{
+	const struct entry *e = NULL;
+	int r = store_find(c->store, id, &e);
+
+	if (r == 0)
+		return e;
+	if (r == STORE_AMBIGUOUS)
+		peer_error(peer, INTERFACE ".AmbiguousReport",
+			   control_object("id", json_object_new_string(id)));
+	else
+		control_no_such_report(peer, id);
+	return NULL;
+}
+
+void control_get(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	const char *id = NULL, *format = "report";
+	struct wanted wanted;
+	const struct entry *e;
+
+	if (varlink_get_string(parameters, "id", &id) < 0 || !id) {
+		control_invalid(peer, "id");
+		return;
+	}
+	if (varlink_get_string(parameters, "format", &format) < 0) {
+		control_invalid(peer, "format");
+		return;
+	}
+	if (!wanted_read(format, &wanted)) {
+		peer_error(peer, INTERFACE ".UnsupportedFormat",
+			   control_object("format", json_object_new_string(format)));
+		return;
+	}
+	e = find(c, peer, id);
+	if (e)
+		get_permitted(c, peer, e, &wanted);
+}
+
+static void too_many_pinned(struct peer *peer, const struct store_pins *pins)
+{
+	struct json_object *o = control_object("bytes", json_object_new_uint64(pins->bytes));
+
+	control_add(o, "maxBytes", json_object_new_uint64(pins->max_bytes));
+	control_add(o, "snapshots", json_object_new_uint64(pins->n));
+	control_add(o, "maxSnapshots", json_object_new_uint64(pins->max_n));
+	peer_error(peer, INTERFACE ".TooManyPinned", o);
+}
+
+static void pin_failed(struct peer *peer, const char *id, int r)
+{
+	struct json_object *o = control_object("id", json_object_new_string(id));
+
+	control_add(o, "cause",
+		    json_object_new_string(
+			    r == -ENODATA ? "nothing of it is on the disk, or not all of it"
+					  : strerror(-r)));
+	peer_error(peer, INTERFACE ".Failed", o);
+}
+
+static void tell(struct peer *peer, const char *id, const char *what)
+{
+	char who[PEER_NAME_SIZE];
+
+	peer_name(peer, who);
+	log_line(LOG_INFO, id, "snapshot %s %s by %s", id, what, who);
+}
+
+static void pin(struct control *c, struct peer *peer, const char *id, bool pinned)
+{
+	struct store_pins pins;
+	int r = store_pin(c->store, id, pinned, &pins);
+
+	if (r == -EBUSY) {
+		control_busy(peer);
+	} else if (r == -EDQUOT) {
+		too_many_pinned(peer, &pins);
+	} else if (r < 0) {
+		pin_failed(peer, id, r);
+	} else {
+		tell(peer, id, pinned ? "pinned" : "unpinned");
+		peer_reply(peer, NULL, false);
+	}
+}
+
+/* "latest" is nothing to go by where something is to be lost. */
+static bool read_id(struct json_object *parameters, bool latest, const char **ret)
+{
+	*ret = NULL;
+	return varlink_get_string(parameters, "id", ret) >= 0 && *ret &&
+	       (latest || strcmp(*ret, "latest") != 0);
+}
+
+void control_pin(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	struct json_object *value = NULL;
+	const struct entry *e;
+	const char *id;
+	char known[ENTRY_ID_SIZE];
+	bool pinned;
+
+	if (!json_object_object_get_ex(parameters, "pinned", &value) ||
+	    !json_object_is_type(value, json_type_boolean)) {
+		control_invalid(peer, "pinned");
+		return;
+	}
+	pinned = json_object_get_boolean(value);
+	if (!read_id(parameters, pinned, &id)) {
+		control_invalid(peer, "id");
+		return;
+	}
+	e = find(c, peer, id);
+	if (!e)
+		return;
+	strcpy(known, e->id);
+	pin(c, peer, known, pinned);
+}
+
+void control_delete(struct control *c, struct peer *peer, struct json_object *parameters)
+{
+	const struct entry *e;
+	const char *id;
+	char known[ENTRY_ID_SIZE];
+	int r;
+
+	if (!read_id(parameters, false, &id)) {
+		control_invalid(peer, "id");
+		return;
+	}
+	e = find(c, peer, id);
+	if (!e)
+		return;
+	strcpy(known, e->id);
+	r = store_delete(c->store, known);
+	if (r == -EPERM) {
+		peer_error(peer, INTERFACE ".Pinned",
+			   control_object("id", json_object_new_string(known)));
+	} else if (r < 0) {
+		control_busy(peer);
+	} else {
+		tell(peer, known, "deleted");
+		peer_reply(peer, NULL, false);
+	}
+}

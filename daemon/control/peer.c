@@ -1,0 +1,354 @@
+/*
+ * One connection. Owned by server.c; everything it holds goes with it. All in the loop's thread;
+ * nothing here blocks, whatever the other side does.
+ *
+ * Work that a callback may not do in place (answering the next call from within an answer, dying
+ * while the caller still uses us) is left to a deferred event source.
+ */
+#include "daemon/control/peer.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "daemon/base/log.h"
+#include "daemon/base/unitname.h"
+#include "proto/base.h"
+
+#define MAX_GROUPS 1024
+/* Then others have their turn: a mebibyte of calls may have come at once. */
+#define CALLS_AT_ONCE 16
+#define NO_LIMIT      UINT_MAX
+/* Bytes of a call of a restricted peer. */
+#define MAX_RESTRICTED 4096u
+/* include/uapi/asm-generic/socket.h, Linux 6.5. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+struct peer {
+	int fd;
+	struct varlink *varlink;
+	struct peer_handler handler;
+	struct ucred credentials;
+	int pidfd; /* of who connected; -EBADF: the kernel is too old to tell */
+	uint64_t idle_usec;
+	sd_event_source *io, *idle, *later;
+	bool open;	   /* a call waits for its (last) reply */
+	bool more, oneway; /* of that call */
+	bool dead;
+	unsigned calls_left; /* NO_LIMIT */
+};
+
+static void peer_defer(struct peer *p)
+{
+	sd_event_source_set_enabled(p->later, SD_EVENT_ONESHOT);
+}
+
+static void peer_die(struct peer *p, const char *why)
+{
+	if (p->dead)
+		return;
+	log_debug("connection of pid %d closed: %s", (int)p->credentials.pid, why);
+	p->dead = true;
+	sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
+	sd_event_source_set_enabled(p->idle, SD_EVENT_OFF);
+	peer_defer(p);
+}
+
+static void peer_restart_idle(struct peer *p)
+{
+	sd_event_source_set_time_relative(p->idle, p->idle_usec);
+	sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
+}
+
+/* One message that is complete. */
+static int peer_call(struct peer *p)
+{
+	struct json_object *message = NULL;
+	struct varlink_call call;
+	int r = varlink_next(p->varlink, &message);
+
+	if (r != 0)
+		return r;
+	if (p->calls_left == 0) {
+		json_object_put(message);
+		return -EDQUOT;
+	}
+	p->calls_left -= p->calls_left != NO_LIMIT;
+	r = varlink_parse_call(message, &call);
+	if (r == 0) {
+		p->open = true;
+		p->more = call.more;
+		p->oneway = call.oneway;
+		sd_event_source_set_enabled(p->idle, SD_EVENT_OFF);
+		p->handler.on_call(p->handler.userdata, p, &call);
+	}
+	json_object_put(message);
+	return r;
+}
+
+static bool peer_send(struct peer *p)
+{
+	int r = varlink_send(p->varlink, p->fd);
+
+	if (r < 0)
+		peer_die(p, "it cannot be written to");
+	return r == 0;
+}
+
+/* Looks for work until there is none or the other side must act first. */
+static void peer_pump(struct peer *p)
+{
+	uint32_t events = 0;
+	int r = 0, n = 0;
+
+	while (!p->dead && r == 0 && peer_send(p) && !p->open && n++ < CALLS_AT_ONCE)
+		r = peer_call(p);
+	if (r < 0)
+		peer_die(p, r == -EDQUOT ? "it has called too often"
+					 : "it does not speak the protocol");
+	if (p->dead)
+		return;
+	if (n > CALLS_AT_ONCE)
+		peer_defer(p);
+	else if (varlink_has_output(p->varlink))
+		events |= EPOLLOUT;
+	else if (!p->open)
+		events |= EPOLLIN;
+	sd_event_source_set_io_events(p->io, events);
+}
+
+/* Only called when all that came before is answered and sent, so an end is the end. */
+static void peer_receive(struct peer *p)
+{
+	int r = varlink_receive(p->varlink, p->fd, false);
+
+	if (r == VARLINK_END)
+		peer_die(p, "end");
+	else if (r < 0)
+		peer_die(p, r == -EMSGSIZE ? "a message is too long" : "it cannot be read");
+}
+
+static int peer_on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct peer *p = userdata;
+
+	(void)source;
+	(void)fd;
+	if (revents & EPOLLIN)
+		peer_receive(p);
+	else if (revents & (EPOLLHUP | EPOLLERR)) /* nobody is left to hear an answer */
+		peer_die(p, "hung up");
+	peer_pump(p);
+	return 0;
+}
+
+static int peer_on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	peer_die(userdata, "no call for too long");
+	return 0;
+}
+
+static int peer_on_later(sd_event_source *source, void *userdata)
+{
+	struct peer *p = userdata;
+
+	(void)source;
+	if (p->dead)
+		p->handler.on_gone(p->handler.userdata, p);
+	else
+		peer_pump(p);
+	return 0;
+}
+
+static int peer_add_sources(struct peer *p, sd_event *event)
+{
+	int r = sd_event_add_io(event, &p->io, p->fd, EPOLLIN, peer_on_io, p);
+
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &p->idle, CLOCK_MONOTONIC, p->idle_usec,
+					       p->idle_usec / 10 + 1, peer_on_idle, p);
+	if (r >= 0)
+		r = sd_event_add_defer(event, &p->later, peer_on_later, p);
+	return r < 0 ? r : sd_event_source_set_enabled(p->later, SD_EVENT_OFF);
+}
+
+int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_handler *handler,
+	     struct peer **ret)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+	socklen_t size = sizeof(p->credentials);
+	int r;
+
+	if (!p) {
+		close_fd(fd);
+		return -ENOMEM;
+	}
+	p->fd = fd;
+	p->pidfd = -EBADF;
+	p->idle_usec = idle_usec;
+	p->calls_left = NO_LIMIT;
+	p->handler = *handler;
+	r = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &p->credentials, &size) < 0 ? -errno : 0;
+	size = sizeof(p->pidfd);
+	if (r == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &p->pidfd, &size) < 0)
+		p->pidfd = -EBADF;
+	if (r == 0)
+		r = varlink_new(&p->varlink);
+	if (r == 0)
+		r = peer_add_sources(p, event);
+	if (r < 0) {
+		peer_free(p);
+		return r;
+	}
+	*ret = p;
+	return 0;
+}
+
+void peer_restrict(struct peer *p, unsigned calls)
+{
+	p->calls_left = calls;
+	varlink_limit(p->varlink, MAX_RESTRICTED);
+	sd_event_source_set_priority(p->io, SD_EVENT_PRIORITY_NORMAL + 10);
+	sd_event_source_set_priority(p->later, SD_EVENT_PRIORITY_NORMAL + 10);
+}
+
+void peer_free(struct peer *p)
+{
+	if (!p)
+		return;
+	sd_event_source_disable_unref(p->io);
+	sd_event_source_disable_unref(p->idle);
+	sd_event_source_disable_unref(p->later);
+	varlink_free(p->varlink);
+	close_fd(p->pidfd);
+	close_fd(p->fd);
+	free(p);
+}
+
+const struct ucred *peer_credentials(const struct peer *p)
+{
+	return &p->credentials;
+}
+
+/* Of a pid alone it cannot be told whose it is by now. */
+static bool peer_lives(const struct peer *p)
+{
+	struct pollfd pollfd = {.fd = p->pidfd, .events = POLLIN};
+
+	return p->pidfd >= 0 && poll(&pollfd, 1, 0) == 0;
+}
+
+static void read_comm(pid_t pid, char ret[32])
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, ret, 31) : 0;
+	ret[n > 0 ? n : 0] = '\0';
+	ret[strcspn(ret, "\n")] = '\0';
+}
+
+void peer_unit(const struct peer *p, char ret[ENTRY_UNIT_SIZE])
+{
+	if (unitname_of_pid("/proc", (uint64_t)p->credentials.pid, ret) < 0 || !peer_lives(p))
+		*ret = '\0';
+}
+
+void peer_name(const struct peer *p, char ret[PEER_NAME_SIZE])
+{
+	char comm[32], unit[ENTRY_UNIT_SIZE];
+
+	read_comm(p->credentials.pid, comm);
+	peer_unit(p, unit);
+	if (*comm && peer_lives(p))
+		snprintf(ret, PEER_NAME_SIZE, "pid %d (%s%s%s), uid %u", (int)p->credentials.pid,
+			 comm, *unit ? ", " : "", unit, (unsigned)p->credentials.uid);
+	else
+		snprintf(ret, PEER_NAME_SIZE, "pid %d, uid %u", (int)p->credentials.pid,
+			 (unsigned)p->credentials.uid);
+}
+
+bool peer_in_group(const struct peer *p, gid_t gid)
+{
+	gid_t groups[MAX_GROUPS];
+	socklen_t size = sizeof(groups);
+
+	if (p->credentials.gid == gid)
+		return true;
+	if (getsockopt(p->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size) < 0)
+		return false;
+	for (size_t i = 0; i < size / sizeof(*groups); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+bool peer_wants_more(const struct peer *p)
+{
+	return p->more;
+}
+
+bool peer_is_drained(const struct peer *p)
+{
+	return !varlink_has_output(p->varlink);
+}
+
+/* MESSAGE (taken over; NULL: no memory) is the reply, or one of them. */
+static void peer_queue(struct peer *p, struct json_object *message, int fd, bool continues)
+{
+	int r = -ENOMEM;
+
+	if (p->oneway || p->dead) {
+		close_fd(fd);
+		r = 0;
+	} else if (message) {
+		r = varlink_queue(p->varlink, message, fd);
+	} else {
+		close_fd(fd);
+	}
+	json_object_put(message);
+	if (r < 0)
+		peer_die(p, "it does not read its answers");
+	if (p->dead)
+		return;
+	p->open = continues;
+	if (!continues)
+		peer_restart_idle(p);
+	peer_defer(p);
+}
+
+void peer_reply(struct peer *p, struct json_object *parameters, bool continues)
+{
+	peer_queue(p, varlink_make_reply(parameters, continues), -EBADF, continues);
+}
+
+void peer_reply_fd(struct peer *p, struct json_object *parameters, int fd)
+{
+	peer_queue(p, varlink_make_reply(parameters, false), fd, false);
+}
+
+void peer_error(struct peer *p, const char *error, struct json_object *parameters)
+{
+	peer_queue(p, varlink_make_error(error, parameters), -EBADF, false);
+}
+
+void peer_service_error(struct peer *p, const char *name, const char *key, const char *value)
+{
+	peer_queue(p, varlink_make_service_error(name, key, value), -EBADF, false);
+}
+
+void peer_flush(struct peer *p)
+{
+	if (!p->dead)
+		varlink_send(p->varlink, p->fd);
+}

@@ -1,0 +1,154 @@
+/*
+ * A perf map is a stranger's file in a directory where everybody may write: it is opened within the
+ * process' root, without following links, never on a mount that may block, and counts only when it
+ * is a regular file of the process' user, or of root for everybody to read. Nobody here looks into
+ * it. Called by memory_read.c.
+ */
+#include "daemon/gather/memory_names.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/proc/mounts.h"
+#include "capture/proc/procfile.h"
+#include "proto/base.h"
+
+#define CHUNK (1u << 20)
+
+static const char why_other_owner[] =
+	"the file is neither the process' user's nor root's for everybody to read";
+static const char why_not_regular[] = "it is not a regular file";
+static const char why_blocking[] = "it lies on a FUSE or network file system, which is not touched";
+static const char why_unknown[] = "nothing is known of the file system that it lies on";
+static const char why_too_large[] = "it is larger than what is read of such files";
+static const char why_unreadable[] = "it could not be read";
+
+struct status {
+	uint32_t ns_pid;
+	uint32_t uids[4]; /* real, effective, saved, of files */
+};
+
+/* Its number in the innermost namespace is the last one of the line. */
+static bool parse_status(char *text, struct status *ret)
+{
+	char *ids = strstr(text, "\nUid:"), *pids = strstr(text, "\nNSpid:"), *last;
+
+	if (!ids || !pids ||
+	    sscanf(ids, "\nUid: %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ret->uids[0],
+		   &ret->uids[1], &ret->uids[2], &ret->uids[3]) != 4)
+		return false;
+	pids++;
+	pids[strcspn(pids, "\n")] = '\0';
+	last = strrchr(pids, '\t');
+	return last && sscanf(last, "%" SCNu32, &ret->ns_pid) == 1 && ret->ns_pid > 0;
+}
+
+/* Who owns it may read it. One of root's that not everybody may read (a link or a bind mount of the
+ * process can lead to any file) is not for us to hand on. */
+static bool may_be_read(const struct status *status, const struct statx *file)
+{
+	bool may = file->stx_uid == 0 && (file->stx_mode & S_IROTH);
+
+	for (size_t i = 0; i < ARRAY_SIZE(status->uids); i++)
+		may |= file->stx_uid == status->uids[i];
+	return may;
+}
+
+/* Why FD is not what we want; NULL: it is. */
+static const char *refuse(struct mounts *mounts, const struct status *status, int fd)
+{
+	struct statx st = {0};
+	enum mounts_kind kind = mounts_fd(mounts, fd, &st);
+
+	if (kind == MOUNTS_BLOCKING || kind == MOUNTS_UNKNOWN)
+		return kind == MOUNTS_BLOCKING ? why_blocking : why_unknown;
+	if (!S_ISREG(st.stx_mode))
+		return why_not_regular;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0)
+		return why_unreadable;
+	return may_be_read(status, &st) ? NULL : why_other_owner;
+}
+
+/* What FILE has now, up to MAX bytes; it may grow meanwhile. NULL, or why there is nothing. */
+static const char *read_file(int file, uint64_t max, struct bytes_out *out)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	char name[32];
+	ssize_t n = 1;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", file);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return why_unreadable;
+	bytes_out_init(out, max);
+	while (n > 0 && out->size < max) {
+		size_t before = out->size, some = (size_t)MIN_OF(max - before, (uint64_t)CHUNK);
+		uint8_t *to = bytes_put_space(out, some);
+
+		n = to ? pread(fd, to, some, (off_t)before) : -1;
+		if (to)
+			out->size = before + (size_t)MAX_OF(n, (ssize_t)0);
+	}
+	if (n < 0)
+		return why_unreadable;
+	return n > 0 && pread(fd, name, 1, (off_t)out->size) > 0 ? why_too_large : NULL;
+}
+
+static int add_text(struct evidence *e, uint32_t pid, struct bytes_out *bytes, const char *missing)
+{
+	struct manifest_text *text;
+
+	if (missing)
+		bytes_out_done(bytes);
+	text = evidence_add_text(e, bytes);
+	if (!text)
+		return -ENOMEM;
+	text->pid = pid;
+	text->kind = strdup(MANIFEST_TEXT_PERF_MAP);
+	text->missing = missing ? strdup(missing) : NULL;
+	return text->kind && (!missing || text->missing) ? 0 : -ENOMEM;
+}
+
+/* FD: of the file, only to be named. */
+static int take_file(struct mounts *mounts, const struct status *status, int fd, uint32_t pid,
+		     uint64_t max, uint64_t *left, struct evidence *e)
+{
+	struct bytes_out bytes;
+	const char *missing = refuse(mounts, status, fd);
+
+	bytes_out_init(&bytes, 0);
+	if (!missing)
+		missing = read_file(fd, MIN_OF(max, *left), &bytes);
+	if (!missing)
+		*left -= bytes.size;
+	if (!missing && bytes.size == 0) {
+		bytes_out_done(&bytes);
+		return 0;
+	}
+	return add_text(e, pid, &bytes, missing);
+}
+
+int memory_names_read(struct mounts *mounts, int dir, uint32_t pid, uint64_t max, uint64_t *left,
+		      struct evidence *e)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct status status;
+	char text[4096], path[64];
+	struct bytes_out none;
+
+	bytes_out_init(&none, 0);
+	if (procfile_read(dir, "status", text, sizeof(text)) <= 0 || !parse_status(text, &status))
+		return 0;
+	if (mounts_look(mounts, dir) < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/tmp/perf-%" PRIu32 ".map", status.ns_pid);
+	if (mounts_path(mounts, path) == MOUNTS_BLOCKING)
+		return add_text(e, pid, &none, why_blocking);
+	fd = procfile_beneath(dir, path, O_NOFOLLOW);
+	if (fd < 0)
+		return 0;
+	return take_file(mounts, &status, fd, pid, max, left, e);
+}

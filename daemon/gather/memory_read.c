@@ -1,0 +1,424 @@
+/*
+ * A process' memory through /proc/PID/mem: the pages of its regions that are there
+ * (/proc/PID/pagemap), in runs, each an image; what was never touched is left out, as to read it
+ * would make it. The process is not stopped, and may put anything in the place of what was seen:
+ * memory_copy.h waits for it. Called by job_steps.c.
+ *
+ * Regions are old news: a region counts only where /proc/PID/maps still says that there is memory
+ * without a file, and only in the process that was seen, which /proc/PID, held open, and the start
+ * time tell.
+ */
+#include "daemon/gather/memory_read.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/proc/procfile.h"
+#include "capture/proc/procmaps.h"
+#include "daemon/gather/memory_copy.h"
+#include "daemon/gather/memory_names.h"
+#include "daemon/record/vdso.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#define PAGE	      4096u
+#define CHUNK	      (1u << 20) /* copied at once */
+#define MAPS_MAX      (64u << 20)
+#define LOOK	      4096u /* pages that pagemap is asked for at once */
+#define MAX_LOOKS     4096u /* of one process: 64 GiB, mapped but hardly there */
+#define MAX_ALL_LOOKS 16384u
+#define MAX_RUNS      512u /* images of one process: each is a descriptor */
+#define MAX_ALL_RUNS  2048u
+#define PAGE_PRESENT  (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
+#define PAGE_SWAPPED  (1ull << 62)
+/* A name of decoder/packet/fault.h. */
+#define NOTE_ANONYMOUS "anonymous"
+
+const struct memory_limits memory_default_limits = {
+	.process = 64u << 20,
+	.all = 256u << 20,
+	.map = 64u << 20,
+	.maps = 256u << 20,
+};
+
+/* Whole pages of memory. */
+struct range {
+	uint64_t begin, end;
+	bool vdso;
+};
+
+struct reader {
+	struct source *source;
+	struct mounts *mounts;
+	const char *proc;
+	struct evidence *evidence;
+	const struct memory_limits *limits;
+	uint64_t left, left_maps; /* bytes that may be read yet */
+	size_t runs;		  /* images so far */
+	uint32_t looks;
+	uint64_t omitted, unreadable; /* bytes beyond a limit; processes that may not be read */
+	/* The process at hand. */
+	uint32_t pid;
+	int dir, mem, pagemap; /* pagemap -1: cannot be seen */
+	struct range pending;  /* not read yet */
+	uint64_t process_left;
+	size_t process_runs;
+	uint32_t process_looks;
+	bool stuck; /* its memory is not brought */
+	struct memory_copy copy;
+};
+
+static int set_text(const char *text, char **ret)
+{
+	*ret = strdup(text);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* FD, with SIZE bytes that lie at ADDRESS, is an image. */
+static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size, bool vdso)
+{
+	struct manifest_image *image = evidence_add_image(r->evidence, fd, size);
+
+	if (!image)
+		return -ENOMEM;
+	image->size = 0;
+	image->elsewhere = true;
+	image->file_size = size;
+	image->pid = r->pid;
+	image->address = address;
+	image->read_ns = source_now_ns(r->source, 0);
+	if (set_text(vdso ? "[vdso]" : "//anon", &image->path) < 0)
+		return -ENOMEM;
+	return set_text(vdso ? MANIFEST_IMAGE_VDSO : MANIFEST_IMAGE_MEMORY, &image->kind);
+}
+
+/* That of all processes of our kind. */
+static int add_own_vdso(struct reader *r)
+{
+	uint64_t size;
+	const void *bytes = vdso_own(&size);
+	int fd, n;
+
+	if (!bytes)
+		return 0;
+	n = memfd_new("ptsnap-vdso", 0, &fd);
+	if (n == 0)
+		n = memfd_write_all(fd, bytes, size);
+	if (n < 0) {
+		r->unreadable++;
+		return 0;
+	}
+	r->pid = MANIFEST_ANY;
+	return add_image(r, fd, MANIFEST_ABSENT, size, true);
+}
+
+/* As much of [BEGIN, END) as can be read from BEGIN on goes to FD. Returns its bytes. */
+static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
+{
+	uint64_t at = begin;
+
+	while (at < end) {
+		ssize_t n = memory_copy(&r->copy, r->mem, at,
+					(size_t)MIN_OF(end - at, (uint64_t)CHUNK), fd);
+
+		/* FD is the helper's now. */
+		r->stuck = n == -ETIMEDOUT;
+		if (r->stuck)
+			return 0;
+		if (n <= 0)
+			break;
+		at += (uint64_t)n;
+	}
+	return at - begin;
+}
+
+/* How much of SIZE the limits allow; the rest is counted. */
+static uint64_t within_limits(struct reader *r, uint64_t size)
+{
+	uint64_t room = MIN_OF(r->left, r->process_left);
+
+	if (r->process_runs >= MAX_RUNS || r->runs >= MAX_ALL_RUNS)
+		room = 0;
+	if (size > room) {
+		r->omitted += size - room;
+		size = room;
+	}
+	return size;
+}
+
+/* The pages of [BEGIN, END) are there. What cannot be read all the same is left out. */
+static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
+{
+	uint64_t size = within_limits(r, end - begin), got = 0;
+	int fd, n = 0;
+
+	for (end = begin + size; begin < end && n == 0 && !r->stuck;
+	     begin += MAX_OF(got, (uint64_t)PAGE)) {
+		got = 0;
+		if (memfd_new("ptsnap-memory", 0, &fd) < 0)
+			break;
+		got = copy_out(r, begin, end, fd);
+		r->left -= MIN_OF(got, r->left);
+		r->process_left -= MIN_OF(got, r->process_left);
+		if (got > 0) {
+			r->runs++;
+			r->process_runs++;
+			n = add_image(r, fd, begin, got, vdso);
+		} else {
+			close_fd(fd);
+		}
+		got &= ~(uint64_t)(PAGE - 1);
+	}
+	return n;
+}
+
+/* Up to SIZE bytes at OFFSET of a file of /proc/PID, which may wait for the process' memory, too.
+ * Returns how many; 0 also when nobody knows. */
+static size_t ask_proc(struct reader *r, int fd, uint64_t offset, void *to, size_t size)
+{
+	CLEANUP_CLOSE int scratch = -EBADF;
+	ssize_t n = -1;
+
+	if (fd >= 0 && !r->stuck && memfd_new("ptsnap-proc", 0, &scratch) == 0)
+		n = memory_copy(&r->copy, fd, offset, size, scratch);
+	r->stuck |= n == -ETIMEDOUT;
+	if (n > 0)
+		n = pread(scratch, to, (size_t)n, 0);
+	return n > 0 ? (size_t)n : 0;
+}
+
+/* Memory can be mapped that no machine has. */
+static bool may_look(struct reader *r)
+{
+	return r->process_looks++ < MAX_LOOKS && r->looks++ < MAX_ALL_LOOKS;
+}
+
+/* Which of N pages from ADDRESS on are there; all, where nobody says. */
+static void look_at_pages(struct reader *r, uint64_t address, size_t n, uint64_t ret[static LOOK])
+{
+	size_t got = ask_proc(r, r->pagemap, address / PAGE * sizeof(*ret), ret, n * sizeof(*ret));
+
+	for (size_t i = got / sizeof(*ret); i < n; i++)
+		ret[i] = PAGE_PRESENT;
+}
+
+/* [BEGIN, END): whole pages of memory. A vDSO's are the kernel's, touched or not. */
+static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
+{
+	uint64_t pages[LOOK], run = begin, at = begin;
+	int n = 0;
+
+	if (vdso)
+		return read_run(r, begin, end, true);
+	while (at < end && n == 0 && !r->stuck) {
+		size_t i, some = (size_t)MIN_OF((end - at) / PAGE, (uint64_t)LOOK);
+
+		if (!may_look(r)) {
+			r->omitted += end - at;
+			end = at;
+			break;
+		}
+		look_at_pages(r, at, some, pages);
+		for (i = 0; i < some && n == 0; i++, at += PAGE) {
+			if (pages[i] & (PAGE_PRESENT | PAGE_SWAPPED))
+				continue;
+			n = run < at ? read_run(r, run, at, false) : 0;
+			run = at + PAGE;
+		}
+	}
+	return n == 0 && run < end ? read_run(r, run, end, false) : n;
+}
+
+/* Memory that a region may be: no file's; a vDSO, if that is what the region is. */
+static bool is_memory(const struct procmaps_entry *e, bool vdso)
+{
+	if (vdso)
+		return strcmp(e->path, "[vdso]") == 0;
+	return e->path[0] == '\0' ||
+	       (e->path[0] == '[' && strcmp(e->path, "[vdso]") != 0 &&
+		strncmp(e->path, "[vvar", 5) != 0 && strcmp(e->path, "[vsyscall]") != 0) ||
+	       strncmp(e->path, "/dev/zero", 9) == 0 || strncmp(e->path, "/anon_hugepage", 14) == 0;
+}
+
+static int read_pending(struct reader *r)
+{
+	struct range p = r->pending;
+
+	r->pending = (struct range){0};
+	return p.begin < p.end ? read_range(r, p.begin, p.end, p.vdso) : 0;
+}
+
+/* What a compiler has half writable, half executable is several mappings, but one image. */
+static int add_range(struct reader *r, struct range range)
+{
+	int result;
+
+	if (r->pending.end == range.begin && r->pending.vdso == range.vdso) {
+		r->pending.end = range.end;
+		return 0;
+	}
+	result = read_pending(r);
+	r->pending = range;
+	return result;
+}
+
+/* What of a mapping lies in REGIONS (in order). */
+static int read_mapping(struct reader *r, const struct procmaps_entry *e,
+			const struct evidence_region *regions, size_t n)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < n && result == 0; i++) {
+		uint64_t begin = MAX_OF(e->begin, regions[i].address & ~(uint64_t)(PAGE - 1));
+		uint64_t end = MIN_OF(e->end, regions[i].address + regions[i].size);
+
+		end = begin < end ? begin + (end - begin + PAGE - 1) / PAGE * PAGE : begin;
+		if (begin < end && is_memory(e, regions[i].vdso))
+			result = add_range(r, (struct range){begin, end, regions[i].vdso});
+	}
+	return result;
+}
+
+/* All of /proc/PID/maps, as a file in memory; NULL: there is none. */
+static FILE *read_maps(struct reader *r)
+{
+	CLEANUP_CLOSE int maps = openat(r->dir, "maps", O_RDONLY | O_CLOEXEC);
+	CLEANUP_CLOSE int text = -EBADF;
+	uint64_t size = 0;
+	ssize_t n = 1;
+	FILE *file;
+
+	if (maps < 0 || memfd_new("ptsnap-maps", 0, &text) < 0)
+		return NULL;
+	for (; n > 0 && size < MAPS_MAX; size += (uint64_t)MAX_OF(n, (ssize_t)0))
+		n = memory_copy(&r->copy, maps, size, CHUNK, text);
+	r->stuck = n == -ETIMEDOUT;
+	file = r->stuck || lseek(text, 0, SEEK_SET) < 0 ? NULL : fdopen(text, "r");
+	if (file)
+		(void)take_fd(&text);
+	return file;
+}
+
+/* Lines that are no mapping's, like the end of one that was too long, are none of ours. */
+static int read_mappings(struct reader *r, const struct evidence_region *regions, size_t n)
+{
+	CLEANUP_FREE char *line = NULL;
+	struct procmaps_entry e;
+	FILE *maps = read_maps(r);
+	size_t size = 0;
+	int result = 0;
+
+	if (!maps)
+		return 0;
+	while (result == 0 && !r->stuck && getline(&line, &size, maps) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (procmaps_parse(line, &e) == 0)
+			result = read_mapping(r, &e, regions, n);
+	}
+	fclose(maps);
+	return result == 0 ? read_pending(r) : result;
+}
+
+/* The process in DIR is the one that the loop saw: one that began later is another. */
+static bool is_same(const struct reader *r)
+{
+	const struct manifest *m = &r->evidence->manifest;
+	struct procfile_stat stat;
+	uint64_t ticks = (uint64_t)sysconf(_SC_CLK_TCK);
+
+	if (procfile_stat(r->dir, &stat) < 0)
+		return false;
+	for (size_t i = 0; i < m->n_processes; i++)
+		if (m->processes[i].pid == r->pid && m->processes[i].start_ns != MANIFEST_ABSENT)
+			return m->processes[i].start_ns * ticks / 1000000000u == stat.start_ticks;
+	return true;
+}
+
+static int read_process(struct reader *r, const struct evidence_region *regions, size_t n)
+{
+	bool names = false;
+	int result;
+
+	if (!is_same(r))
+		return 0;
+	r->mem = openat(r->dir, "mem", O_RDONLY | O_CLOEXEC);
+	if (r->mem < 0) {
+		r->unreadable += errno == EACCES || errno == EPERM;
+		return 0;
+	}
+	r->pagemap = openat(r->dir, "pagemap", O_RDONLY | O_CLOEXEC);
+	r->process_left = r->limits->process;
+	r->process_runs = 0;
+	r->process_looks = 0;
+	r->stuck = false;
+	result = read_mappings(r, regions, n);
+	r->unreadable += r->stuck;
+	for (size_t i = 0; i < n; i++)
+		names |= !regions[i].vdso;
+	if (result == 0 && names)
+		result = memory_names_read(r->mounts, r->dir, r->pid, r->limits->map, &r->left_maps,
+					   r->evidence);
+	r->mem = close_fd(r->mem);
+	r->pagemap = close_fd(r->pagemap);
+	return result == -ENOMEM ? result : 0;
+}
+
+static int read_all(struct reader *r)
+{
+	const struct evidence *e = r->evidence;
+	int result = add_own_vdso(r);
+
+	for (size_t i = 0, n; i < e->n_regions && result == 0; i += n) {
+		for (n = 1; i + n < e->n_regions && e->regions[i + n].pid == e->regions[i].pid;)
+			n++;
+		r->pid = e->regions[i].pid;
+		if (procfile_process(r->proc, r->pid, &r->dir) < 0)
+			continue;
+		result = read_process(r, &e->regions[i], n);
+		r->dir = close_fd(r->dir);
+	}
+	return result;
+}
+
+static int add_notes(const struct reader *r)
+{
+	struct manifest *m = &r->evidence->manifest;
+	int result = 0;
+
+	if (r->omitted)
+		result = manifest_add_note(m, NOTE_ANONYMOUS, r->omitted,
+					   "bytes of code in memory that the limits left out");
+	if (result != -ENOMEM && r->unreadable)
+		result = manifest_add_note(m, NOTE_ANONYMOUS, r->unreadable,
+					   "processes whose memory could not be read");
+	return result == -ENOMEM ? result : 0;
+}
+
+int memory_read(struct source *source, const char *proc, const struct memory_limits *limits,
+		struct evidence *e)
+{
+	CLEANUP_FREE struct reader *r = calloc(1, sizeof(*r));
+	int result;
+
+	if (!r)
+		return -ENOMEM;
+	if (!e->traced)
+		return 0;
+	r->source = source;
+	r->proc = proc;
+	r->limits = limits;
+	r->evidence = e;
+	r->left = limits->all;
+	r->left_maps = limits->maps;
+	r->mem = r->pagemap = -EBADF;
+	result = mounts_new(proc, &r->mounts);
+	if (result < 0)
+		return result;
+	memory_copy_init(&r->copy);
+	result = read_all(r);
+	memory_copy_done(&r->copy);
+	mounts_free(r->mounts);
+	return result < 0 ? result : add_notes(r);
+}

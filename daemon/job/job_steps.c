@@ -1,0 +1,297 @@
+/*
+ * The steps of job.c's recipe. All in the job's thread; the source's events are touched by
+ * job_capture only.
+ */
+#include "daemon/job/job_private.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "daemon/gather/coredump.h"
+#include "daemon/gather/memory_read.h"
+#include "daemon/store/store_file.h"
+#include "proto/bundle.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
+
+int job_fail(struct job *job, int error, const char *format, ...)
+{
+	va_list args;
+
+	job->entry.state = ENTRY_FAILED;
+	job->error = error < 0 ? -error : 0;
+	va_start(args, format);
+	vsnprintf(job->entry.error, sizeof(job->entry.error), format, args);
+	va_end(args);
+	return error;
+}
+
+/* The copy's memory, touched before the CPUs stand still. */
+static int job_prepare_area(struct job *job, uint64_t wanted)
+{
+	const struct source *s = job->setup.source;
+
+	job->frozen = calloc(s->n_cpus + 1, sizeof(*job->frozen));
+	if (!job->frozen)
+		return -ENOMEM;
+	return job->area_lent ? 0 : area_make(s, wanted, &job->area);
+}
+
+/* When the last CPU stopped; ABSENT: no clock. */
+static uint64_t job_stop_ns(const struct job *job, size_t n_cpus)
+{
+	uint64_t last = MANIFEST_ABSENT;
+
+	for (size_t i = 0; i < n_cpus; i++)
+		if (job->frozen[i].stop_ns != MANIFEST_ABSENT &&
+		    (last == MANIFEST_ABSENT || job->frozen[i].stop_ns > last))
+			last = job->frozen[i].stop_ns;
+	return last;
+}
+
+int job_capture(struct job *job)
+{
+	struct freeze_wish wish = {
+		.bytes = job->setup.last_bytes == ENTRY_ABSENT ? 0 : job->setup.last_bytes,
+		.resume = job->resume,
+		.cpu = job->setup.cpu,
+	};
+	struct source *s = job->setup.source;
+	size_t traced = 0, stopped = 0;
+	int r = job_prepare_area(job, wish.bytes);
+
+	if (r < 0) {
+		job_tell(job, JOB_CAPTURED, MANIFEST_ABSENT);
+		return job_fail(job, r, "no memory for the copy: %s", strerror(-r));
+	}
+	job_tell_progress(job, JOB_FREEZE, JOB_NO_PERCENT);
+	r = freeze_snapshot(job->setup.freezer, s, &wish, &job->area, job->frozen);
+	for (size_t i = 0; i < s->n_cpus; i++) {
+		job->entry.raw_bytes += job->frozen[i].bytes;
+		traced += job->frozen[i].traced;
+		if (job->frozen[i].dark_ns != MANIFEST_ABSENT &&
+		    (job->dark_ns == ENTRY_ABSENT || job->frozen[i].dark_ns > job->dark_ns))
+			job->dark_ns = job->frozen[i].dark_ns;
+		stopped += job->frozen[i].traced && !job->frozen[i].not_stopped;
+	}
+	job_tell_progress(job, JOB_RESUME, JOB_NO_PERCENT);
+	job_tell(job, JOB_CAPTURED, job_stop_ns(job, s->n_cpus));
+	/* Where one CPU could be stopped there is something to tell; where none traces there is the
+	 * sideband. */
+	if (traced > 0 && stopped == 0)
+		return job_fail(job, r < 0 ? r : -EIO, "the CPUs could not be stopped: %s",
+				strerror(r < 0 ? -r : EIO));
+	return 0;
+}
+
+int job_receive_evidence(struct job *job)
+{
+	int r = job_wait(job, false);
+
+	if (r < 0)
+		return job_fail(job, r, "the recorder was stopped");
+	if (!job->evidence)
+		return job_fail(job, job->evidence_error, "the sideband could not be gathered: %s",
+				strerror(-job->evidence_error));
+	return 0;
+}
+
+/* That there is none is the usual case. */
+void job_find_coredump(struct job *job)
+{
+	struct entry *e = &job->entry;
+	struct manifest *m = &job->evidence->manifest;
+
+	if (coredump_find(COREDUMP_DIR, m, e->unit, e->pid, e->coredump) == 0 && *e->coredump)
+		m->coredump = strdup(e->coredump);
+}
+
+int job_read_memory(struct job *job)
+{
+	int r = memory_read(job->setup.source, "/proc", &memory_default_limits, job->evidence);
+
+	return r < 0 ? job_fail(job, r, "the memory of processes could not be read: %s",
+				strerror(-r))
+		     : 0;
+}
+
+int job_copy_kernel(struct job *job)
+{
+	int r = kernel_gather(job->setup.kernel, job->setup.source, job->evidence);
+
+	return r < 0 ? job_fail(job, r, "the kernel's text could not be copied: %s", strerror(-r))
+		     : 0;
+}
+
+static void job_describe_cpu(struct manifest_cpu *to, const struct freeze_cpu *from, uint64_t asked)
+{
+	to->bytes = from->bytes;
+	to->asked_bytes = asked;
+	to->stop_ns = freeze_stop_ns(from, to->stop_ns);
+	/* Of those that one call stopped nobody else knows which came when. */
+	if (!from->together || to->stop_ns != from->stop_ns)
+		to->stop_order = from->stop_order;
+	to->dark_ns = from->dark_ns;
+	to->copy_ns = from->copy_ns;
+	to->stop_timeout = from->no_answer || from->not_stopped;
+}
+
+static void job_write_cpus(struct job *job, struct bundle_writer *w)
+{
+	struct manifest *m = &job->evidence->manifest;
+	char name[32];
+
+	for (size_t i = 0; i < m->n_cpus; i++) {
+		job_describe_cpu(&m->cpus[i], &job->frozen[i], job->setup.last_bytes);
+		snprintf(name, sizeof(name), "cpu%u.pt", m->cpus[i].cpu);
+		bundle_write_member(w, name, job->area.base + job->frozen[i].offset,
+				    job->frozen[i].bytes);
+	}
+}
+
+/* Programs do not travel in the bundle: the decoder asks for what it needs (job_images.c). */
+static int job_describe_images(struct job *job)
+{
+	struct manifest *m = &job->evidence->manifest;
+
+	for (size_t i = 0; i < m->n_images; i++) {
+		struct manifest_image *image = &m->images[i];
+
+		if (job_image_size(job, i) > 0) {
+			image->elsewhere = true;
+			image->size = 0;
+			image->file_size = job_image_size(job, i);
+		} else if (!image->missing) {
+			image->missing = strdup("it has no bytes");
+			if (!image->missing)
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+static void job_write_texts(struct job *job, struct bundle_writer *w)
+{
+	struct evidence *e = job->evidence;
+	char name[32];
+
+	for (size_t i = 0; i < e->manifest.n_texts; i++) {
+		e->manifest.texts[i].size = e->texts[i].size;
+		if (e->manifest.texts[i].missing)
+			continue;
+		snprintf(name, sizeof(name), "texts/%zu", i);
+		bundle_write_member(w, name, e->texts[i].data, e->texts[i].size);
+	}
+}
+
+static int job_write_members(struct job *job, struct bundle_writer *w)
+{
+	struct evidence *e = job->evidence;
+	int r = job_describe_images(job);
+
+	if (r < 0)
+		return r;
+	job_write_cpus(job, w);
+	bundle_write_member(w, "sideband", e->sideband.data, e->sideband.size);
+	job_write_texts(job, w);
+	job->members_bytes = w->bytes;
+	return bundle_write_end(w, &e->manifest);
+}
+
+int job_write_bundle(struct job *job)
+{
+	struct bundle_writer w;
+	int r = memfd_new("ptsnap-bundle", 0, &job->bundle_fd);
+
+	job_tell_progress(job, JOB_BUNDLE, JOB_NO_PERCENT);
+	if (r == 0) {
+		bundle_writer_init(&w, job->bundle_fd);
+		r = job_write_members(job, &w);
+	}
+	if (r == 0)
+		r = memfd_seal(job->bundle_fd);
+	if (r < 0) {
+		job->bundle_fd = close_fd(job->bundle_fd);
+		return job_fail(job, r, "the bundle could not be written: %s", strerror(-r));
+	}
+	job->entry.bundle_bytes = w.bytes;
+	return 0;
+}
+
+void job_remark(struct job *job, const char *format, ...)
+{
+	char *error = job->entry.error;
+	size_t used = strlen(error);
+	va_list args;
+
+	if (used > 0)
+		used += (size_t)snprintf(error + used, ENTRY_ERROR_SIZE - used, "; ");
+	if (used >= ENTRY_ERROR_SIZE - 1)
+		return;
+	va_start(args, format);
+	vsnprintf(error + used, ENTRY_ERROR_SIZE - used, format, args);
+	va_end(args);
+}
+
+/* The disk did not take it: say so, keep it in memory, go on. */
+static void job_keep_in_memory(struct job *job, const char *why)
+{
+	if (!*job->entry.error)
+		job_remark(job, "kept in memory only, until the recorder ends: %s", why);
+}
+
+int job_store_bundle(struct job *job)
+{
+	int r;
+
+	job_tell(job, JOB_BUNDLED, job->entry.bundle_bytes);
+	r = job_wait(job, false);
+	if (r <= 0) {
+		job_keep_in_memory(job, "it is larger than the store may be beside what is pinned");
+		return r < 0 ? job_fail(job, r, "the recorder was stopped") : 0;
+	}
+	r = store_file_put(job->setup.store_fd, job->entry.id, STORE_BUNDLE, job->bundle_fd,
+			   job->entry.bundle_bytes);
+	job->bundle_stored = r == 0;
+	if (r < 0) {
+		job_keep_in_memory(job, strerror(-r));
+		return 0;
+	}
+	/* From now on a crash of the recorder does not lose it. */
+	job->entry.state = ENTRY_DECODING;
+	store_file_put_entry(job->setup.store_fd, &job->entry);
+	return 0;
+}
+
+int job_store_report(struct job *job)
+{
+	struct stat st;
+	int r = memfd_seal(job->report_fd);
+
+	if (r == 0 && fstat(job->report_fd, &st) < 0)
+		r = -errno;
+	if (r == 0 && st.st_size == 0)
+		r = -ENODATA;
+	/* It was told the limit; one that strangers have got hold of could fill the disk. */
+	if (r == 0 && (uint64_t)st.st_size > REPORT_DEFAULT_LIMIT)
+		r = -EFBIG;
+	if (r < 0) {
+		job->report_fd = close_fd(job->report_fd);
+		return job_fail(job, r, "the decoder gave no report: %s", strerror(-r));
+	}
+	job->entry.report_bytes = (uint64_t)st.st_size;
+	r = store_file_put(job->setup.store_fd, job->entry.id, STORE_REPORT, job->report_fd,
+			   job->entry.report_bytes);
+	job->report_stored = r == 0;
+	if (r < 0)
+		job_keep_in_memory(job, strerror(-r));
+	return 0;
+}
+
+void job_store_entry(struct job *job)
+{
+	/* Where the disk does not even take this, the list in memory has it. */
+	store_file_put_entry(job->setup.store_fd, &job->entry);
+}

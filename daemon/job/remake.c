@@ -1,0 +1,405 @@
+/*
+ * (snapshot, uid) -> report. The loop asks and remembers; a thread at a time runs the decoder on
+ * the stored bundle, as a job does with a new one, and gives it images out of the host's cache.
+ * Called by control_user.c.
+ */
+#include "daemon/job/remake.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+#include "daemon/job/attempt.h"
+#include "daemon/job/report_output.h"
+#include "daemon/store/imagestore.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
+#include "proto/report.h"
+#include "proto/worker.h"
+
+/* That wait or are being made. */
+#define MAX_TASKS 8
+/* That are remembered, and their bytes. */
+#define MAX_KEPT       32
+#define MAX_KEPT_BYTES (64ull << 20)
+
+struct remake_task {
+	char id[ENTRY_ID_SIZE]; /* "": free */
+	uid_t uid;
+	uint64_t order; /* smaller is older */
+	int bundle_fd;	/* owned */
+};
+
+struct remake_kept {
+	char id[ENTRY_ID_SIZE]; /* "": free */
+	uid_t uid;
+	uint64_t used; /* larger is later */
+	int fd;	       /* owned, sealed */
+	uint64_t size;
+};
+
+/* The thread's, until DONE is readable. */
+struct remake_run {
+	const struct config *config;
+	struct imagestore *images;
+	struct remake_task task;
+	int done_fd, cancel_fd; /* eventfds; borrowed */
+	int image_fd;		/* the one that was given last */
+	int report_fd;
+	int result;
+	struct worker_outcome outcome;
+};
+
+struct remake {
+	const struct config *config;
+	struct store *store;
+	struct remake_handler handler;
+	struct remake_task tasks[MAX_TASKS];
+	struct remake_kept kept[MAX_KEPT];
+	uint64_t counter;
+	bool running;
+	pthread_t thread;
+	struct remake_run run;
+	int done_fd, cancel_fd;
+	sd_event_source *io;
+};
+
+static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
+{
+	struct remake_run *run = userdata;
+	int r;
+
+	run->image_fd = close_fd(run->image_fd);
+	r = imagestore_open(run->images, run->task.id, image, &run->image_fd, ret_size);
+	*ret_fd = run->image_fd;
+	return r;
+}
+
+static uint64_t now_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
+}
+
+/* One thread of the decoder: whoever asks for reports again and again takes one CPU. */
+static int try(struct remake_run *run, const struct attempt *a)
+{
+	const struct config *c = run->config;
+	struct worker_job job = {
+		.program = c->worker,
+		.socket = c->decoder_socket,
+		.bundle_fd = run->task.bundle_fd,
+		.request = {.cpu_seconds = a->timeout_usec / 1000000 + 1,
+			    .options = attempt_options(c, a)},
+		.timeout_usec = a->timeout_usec,
+		.image = on_image,
+		.userdata = run,
+		.cancel_fd = run->cancel_fd,
+	};
+	int r;
+
+	job.request.options.threads = 1;
+	job.request.options.has_only_uid = 1;
+	job.request.options.only_uid = run->task.uid;
+	run->report_fd = close_fd(run->report_fd);
+	r = report_output_new(&run->report_fd);
+	if (r < 0)
+		return r;
+	job.output_fd = run->report_fd;
+	r = worker_run(&job, &run->outcome);
+	if (r == 0)
+		r = report_output_end(run->report_fd);
+	return r == 0 ? memfd_seal(run->report_fd) : r;
+}
+
+/* The time of all attempts is that of one, as job_decode.c has it. A report for one user alone is
+ * of all of the trace. */
+static int decode(struct remake_run *run)
+{
+	struct attempt a;
+	uint64_t began = now_usec();
+	int r;
+
+	attempt_first(run->config, ENTRY_ABSENT, &a);
+	do
+		r = try(run, &a);
+	while (attempt_next(run->config, &a, r, &run->outcome, now_usec() - began, ENTRY_ABSENT,
+			    false, &a));
+	return r;
+}
+
+static void *remake_main(void *userdata)
+{
+	struct remake_run *run = userdata;
+	uint64_t one = 1;
+
+	run->result = decode(run);
+	run->image_fd = close_fd(run->image_fd);
+	(void)!write(run->done_fd, &one, sizeof(one));
+	return NULL;
+}
+
+static struct remake_task *find_task(struct remake *m, const char *id, uid_t uid)
+{
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		if (m->tasks[i].uid == uid && strcmp(m->tasks[i].id, id) == 0)
+			return &m->tasks[i];
+	return NULL;
+}
+
+static bool is_asked_for(const struct remake *m, uid_t uid)
+{
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		if (*m->tasks[i].id && m->tasks[i].uid == uid)
+			return true;
+	return false;
+}
+
+static struct remake_task *oldest_task(struct remake *m)
+{
+	struct remake_task *oldest = NULL;
+
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		if (*m->tasks[i].id && (!oldest || m->tasks[i].order < oldest->order))
+			oldest = &m->tasks[i];
+	return oldest;
+}
+
+static void forget_kept(struct remake_kept *k)
+{
+	close_fd(k->fd);
+	*k = (struct remake_kept){.fd = -EBADF};
+}
+
+/* The place of the one that was not used for longest, or a free one. */
+static struct remake_kept *oldest_kept(struct remake *m, bool free_too)
+{
+	struct remake_kept *oldest = NULL;
+
+	for (size_t i = 0; i < MAX_KEPT; i++)
+		if ((free_too || *m->kept[i].id) && (!oldest || m->kept[i].used < oldest->used))
+			oldest = &m->kept[i];
+	return oldest;
+}
+
+static uint64_t kept_bytes(const struct remake *m)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < MAX_KEPT; i++)
+		sum += m->kept[i].size;
+	return sum;
+}
+
+/* However large it is, it is remembered until it has been handed out. */
+static void keep(struct remake *m, const struct remake_task *task, int fd, uint64_t size)
+{
+	struct remake_kept *k;
+
+	while (kept_bytes(m) + size > MAX_KEPT_BYTES && (k = oldest_kept(m, false)))
+		forget_kept(k);
+	k = oldest_kept(m, true);
+	forget_kept(k);
+	strcpy(k->id, task->id);
+	k->uid = task->uid;
+	k->used = ++m->counter;
+	k->fd = fd;
+	k->size = size;
+}
+
+static void start(struct remake *m);
+
+static void take_result(struct remake *m)
+{
+	struct remake_run *run = &m->run;
+	struct stat st;
+
+	if (run->result == 0 && fstat(run->report_fd, &st) == 0 && st.st_size > 0 &&
+	    (uint64_t)st.st_size <= REPORT_DEFAULT_LIMIT) {
+		keep(m, &run->task, take_fd(&run->report_fd), (uint64_t)st.st_size);
+		return;
+	}
+	run->report_fd = close_fd(run->report_fd);
+	log_line(LOG_WARNING, run->task.id,
+		 "the report of snapshot %s for uid %u could not be made: %s", run->task.id,
+		 (unsigned)run->task.uid,
+		 run->result < 0		 ? strerror(-run->result)
+		 : run->result == WORKER_CRASHED ? "the decoder died"
+		 : run->result == WORKER_TIMEOUT ? "the decoder took too long"
+						 : "the decoder failed");
+}
+
+static int on_done(sd_event_source *source, int fd, uint32_t revents, void *userdata)
+{
+	struct remake *m = userdata;
+	struct remake_task *task = find_task(m, m->run.task.id, m->run.task.uid);
+	char id[ENTRY_ID_SIZE];
+	uid_t uid = m->run.task.uid;
+	uint64_t n;
+
+	(void)source;
+	(void)revents;
+	if (!m->running || read(fd, &n, sizeof(n)) != sizeof(n))
+		return 0;
+	pthread_join(m->thread, NULL);
+	m->running = false;
+	strcpy(id, m->run.task.id);
+	take_result(m);
+	close_fd(m->run.task.bundle_fd);
+	if (task)
+		*task->id = '\0';
+	m->handler.on_done(m->handler.userdata, id, uid);
+	start(m);
+	return 0;
+}
+
+/* Signals are the loop's. */
+static int start_thread(struct remake *m)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&m->thread, NULL, remake_main, &m->run);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -r;
+}
+
+static void start(struct remake *m)
+{
+	struct remake_task *task;
+
+	while (!m->running && (task = oldest_task(m))) {
+		m->run = (struct remake_run){
+			.config = m->config,
+			.images = store_images(m->store),
+			.task = *task,
+			.done_fd = m->done_fd,
+			.cancel_fd = m->cancel_fd,
+			.image_fd = -EBADF,
+			.report_fd = -EBADF,
+		};
+		task->bundle_fd = -EBADF; /* the run's now */
+		m->running = start_thread(m) == 0;
+		if (m->running)
+			return;
+		close_fd(m->run.task.bundle_fd);
+		*task->id = '\0';
+		m->handler.on_done(m->handler.userdata, m->run.task.id, m->run.task.uid);
+	}
+}
+
+int remake_new(sd_event *event, const struct config *config, struct store *store,
+	       const struct remake_handler *handler, struct remake **ret)
+{
+	struct remake *m = calloc(1, sizeof(*m));
+	int r = 0;
+
+	if (!m)
+		return -ENOMEM;
+	m->config = config;
+	m->store = store;
+	m->handler = *handler;
+	for (size_t i = 0; i < MAX_KEPT; i++)
+		m->kept[i].fd = -EBADF;
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		m->tasks[i].bundle_fd = -EBADF;
+	m->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	m->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (m->done_fd < 0 || m->cancel_fd < 0)
+		r = -errno;
+	if (r == 0)
+		r = sd_event_add_io(event, &m->io, m->done_fd, EPOLLIN, on_done, m);
+	if (r < 0) {
+		remake_free(m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void remake_use(struct remake *m, const struct config *config)
+{
+	m->config = config;
+}
+
+bool remake_is_running(const struct remake *m)
+{
+	return m->running;
+}
+
+void remake_free(struct remake *m)
+{
+	uint64_t one = 1;
+
+	if (!m)
+		return;
+	sd_event_source_disable_unref(m->io);
+	if (m->running) {
+		(void)!write(m->cancel_fd, &one, sizeof(one));
+		pthread_join(m->thread, NULL);
+		close_fd(m->run.task.bundle_fd);
+		close_fd(m->run.report_fd);
+	}
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		close_fd(m->tasks[i].bundle_fd);
+	for (size_t i = 0; i < MAX_KEPT; i++)
+		close_fd(m->kept[i].fd);
+	close_fd(m->done_fd);
+	close_fd(m->cancel_fd);
+	free(m);
+}
+
+int remake_find(struct remake *m, const char *id, uid_t uid, int *ret_fd, uint64_t *ret_size)
+{
+	for (size_t i = 0; i < MAX_KEPT; i++) {
+		struct remake_kept *k = &m->kept[i];
+
+		if (k->uid != uid || strcmp(k->id, id) != 0)
+			continue;
+		k->used = ++m->counter;
+		*ret_size = k->size;
+		return memfd_reopen_readonly(k->fd, ret_fd);
+	}
+	return -ENOENT;
+}
+
+static struct remake_task *free_task(struct remake *m)
+{
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		if (!*m->tasks[i].id)
+			return &m->tasks[i];
+	return NULL;
+}
+
+int remake_begin(struct remake *m, const struct entry *e, uid_t uid)
+{
+	struct remake_task *task = free_task(m);
+	uint64_t size;
+	int fd;
+
+	if (find_task(m, e->id, uid))
+		return 0;
+	if (!task || is_asked_for(m, uid))
+		return -EBUSY;
+	if (store_open(m->store, e, STORE_BUNDLE, &fd, &size) < 0)
+		return -ENOENT;
+	strcpy(task->id, e->id);
+	task->uid = uid;
+	task->order = ++m->counter;
+	task->bundle_fd = fd;
+	start(m);
+	return find_task(m, e->id, uid) ? 0 : -EAGAIN;
+}

@@ -1,0 +1,309 @@
+/*
+ * The daemon's steady state, in the loop's thread. The rings themselves are emptied by the drain's
+ * thread, whatever happens here; records wait in its queue until the loop has time for them, and a
+ * job's evidence first takes in all there is. So a file that is slow to open, or a snapshot, costs
+ * room in the queue and no record.
+ */
+#include "daemon/record/intake.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "daemon/base/log.h"
+#include "proto/base.h"
+
+/* Of one call of intake_some: a few milliseconds. */
+#define SOME_BYTES (256u << 10)
+/* /proc is read for at most so many processes a call; more where no records wait. */
+#define PROCS_BUDGET	  16
+#define PROCS_BUDGET_IDLE 64
+
+/* Where a record came from. */
+struct intake_from {
+	struct intake_cpu *cpu; /* NULL: no ring */
+	bool sideband;		/* its sideband ring, not the PT event's */
+};
+
+static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
+		       size_t size);
+static uint64_t intake_digest_now(struct intake *in);
+
+/* N records of CPU INDEX are lost, up to now, of which nobody told. */
+static void intake_missed(struct intake *in, uint32_t index, uint64_t n)
+{
+	const struct intake_from nowhere = {0};
+	uint64_t now = source_now_ns(in->source, index), bytes[16];
+	const struct perfrecord lost = {
+		.type = PERF_RECORD_LOST,
+		.pid = UINT32_MAX,
+		.tid = UINT32_MAX,
+		.time = now != MANIFEST_ABSENT ? now : 0,
+		.cpu = in->source->cpus[index].cpu,
+		.u.lost.lost = n,
+	};
+	size_t size;
+
+	in->cpus[index].lost += n;
+	if (perfrecord_compose(&lost, bytes, sizeof(bytes), &size) == 0)
+		intake_one(in, &nowhere, bytes, size);
+}
+
+static void intake_settle_cpu(struct intake *in, uint32_t index)
+{
+	struct intake_cpu *cpu = &in->cpus[index];
+	const struct source *s = in->source;
+	uint64_t lost;
+
+	if (!s->ops->lost || !s->cpus[index].sideband.data || s->ops->lost(s, index, &lost) < 0 ||
+	    lost <= cpu->lost_known)
+		return;
+	intake_missed(in, index, lost - cpu->lost_known);
+	cpu->lost_known = lost;
+}
+
+void intake_settle(struct intake *in)
+{
+	for (uint32_t i = 0; i < in->source->n_cpus; i++)
+		intake_settle_cpu(in, i);
+}
+
+/* The drain knows rings by number. */
+static uint32_t ring_number(uint32_t index, bool sideband)
+{
+	return 2 * index + sideband;
+}
+
+static void intake_ring_added(void *userdata, uint32_t index, struct ring *ring, int fd)
+{
+	struct intake *in = userdata;
+	bool sideband = ring == &in->source->cpus[index].sideband;
+	int r = drain_add(in->drain, ring_number(index, sideband), ring, fd);
+
+	if (sideband)
+		in->cpus[index].lost_told = in->cpus[index].lost_known = 0;
+	/* One that comes late: nobody told what happened on its CPU before that. */
+	if (in->started && sideband)
+		intake_missed(in, index, 1);
+	if (r < 0)
+		log_error("CPU %u: nobody can empty its ring: %s", in->source->cpus[index].cpu,
+			  strerror(-r));
+}
+
+static void intake_ring_removed(void *userdata, uint32_t index, struct ring *ring)
+{
+	struct intake *in = userdata;
+
+	intake_drain(in); /* there must be room for what is left in it */
+	if (ring == &in->source->cpus[index].sideband)
+		intake_settle_cpu(in, index);
+	drain_remove(in->drain, ring);
+	intake_digest_now(in); /* before another ring has its number */
+}
+
+int intake_init(struct intake *in, const struct intake_parts *parts)
+{
+	int r;
+
+	*in = (struct intake){
+		.source = parts->source,
+		.timeline = parts->timeline,
+		.files = parts->files,
+		.procs = parts->procs,
+		.memory = parts->memory,
+		.watch = {in, intake_ring_added, intake_ring_removed},
+	};
+	in->cpus = calloc(parts->source->n_cpus, sizeof(*in->cpus));
+	if (!in->cpus)
+		return -ENOMEM;
+	r = drain_new(parts->queue_bytes, parts->period_usec, &in->drain);
+	if (r < 0) {
+		intake_done(in);
+		return r;
+	}
+	source_set_watch(in->source, &in->watch);
+	in->started = true;
+	return 0;
+}
+
+void intake_done(struct intake *in)
+{
+	if (in->drain)
+		source_set_watch(in->source, NULL);
+	drain_free(TAKE_PTR(in->drain));
+	free(TAKE_PTR(in->cpus));
+}
+
+static void intake_task(struct intake *in, const struct perfrecord *r)
+{
+	if (r->type == PERF_RECORD_FORK && r->u.task.pid != r->u.task.ppid) {
+		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
+		memory_fork(in->memory, r->u.task.pid, r->u.task.ppid, r->time);
+	}
+	if (r->type == PERF_RECORD_EXIT && r->u.task.pid == r->u.task.tid) {
+		procs_exit(in->procs, r->u.task.pid, r->time);
+		memory_exit(in->memory, r->u.task.pid);
+	}
+}
+
+static void intake_comm(struct intake *in, const struct perfrecord *r)
+{
+	if (r->misc & PERF_RECORD_MISC_COMM_EXEC) {
+		procs_exec(in->procs, r->u.comm.pid, r->time);
+		memory_exec(in->memory, r->u.comm.pid, r->time);
+	} else {
+		procs_see(in->procs, r->u.comm.pid);
+	}
+}
+
+/* What was taken for lost before a record told of it is not lost twice. */
+static void intake_lost(const struct intake_from *from, uint64_t n)
+{
+	struct intake_cpu *cpu = from->cpu;
+
+	if (from->sideband) {
+		cpu->lost_told += n;
+		n = cpu->lost_told > cpu->lost_known ? cpu->lost_told - cpu->lost_known : 0;
+		cpu->lost_known += n;
+	}
+	cpu->lost += n;
+}
+
+/* What a record means to others than the timeline. */
+static void intake_meaning(struct intake *in, const struct intake_from *from,
+			   const struct perfrecord *r)
+{
+	switch (r->type) {
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_EXIT: intake_task(in, r); break;
+	case PERF_RECORD_COMM: intake_comm(in, r); break;
+	case PERF_RECORD_MMAP2:
+		files_see(in->files, r);
+		if (r->u.mmap2.prot & PROT_EXEC)
+			procs_map(in->procs, r->u.mmap2.pid, r->u.mmap2.filename);
+		memory_see(in->memory, r);
+		break;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE: memory_ran(in->memory, r->pid, r->time); break;
+	case PERF_RECORD_AUX:
+		if (from->cpu) {
+			from->cpu->aux_flags |= r->u.aux.flags;
+			from->cpu->aux_ns = r->time;
+		}
+		break;
+	case PERF_RECORD_LOST:
+		procs_lost(in->procs, r->time);
+		if (from->cpu)
+			intake_lost(from, r->u.lost.lost);
+		break;
+	default: break;
+	}
+}
+
+/* A mapping that bears the mark of a build id and holds an inode (source.h, maps_by_inode), without
+ * the mark. */
+static const void *intake_unmark(struct intake *in, const void *bytes, size_t size)
+{
+	struct perf_event_header h;
+
+	if (!in->source->maps_by_inode || size < sizeof(h) || size > sizeof(in->unmarked))
+		return bytes;
+	memcpy(&h, bytes, sizeof(h));
+	if (h.type != PERF_RECORD_MMAP2 || !(h.misc & PERF_RECORD_MISC_MMAP_BUILD_ID))
+		return bytes;
+	h.misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
+	memcpy(in->unmarked, bytes, size);
+	memcpy(in->unmarked, &h, sizeof(h));
+	return in->unmarked;
+}
+
+static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
+		       size_t size)
+{
+	struct perfrecord_switch s;
+	struct perfrecord r;
+	int kind;
+
+	if (perfrecord_get_switch(bytes, size, &s) && s.size == size) {
+		timeline_push_switch(in->timeline, bytes, size);
+		memory_ran(in->memory, s.pid, s.time);
+		return;
+	}
+	bytes = intake_unmark(in, bytes, size);
+	kind = perfrecord_parse(bytes, size, &r);
+	if (kind < 0) {
+		in->bad_records++;
+		return;
+	}
+	timeline_push(in->timeline, &r, bytes, size); /* counts what it drops */
+	if (kind == 0)
+		intake_meaning(in, from, &r);
+}
+
+int intake_record(void *userdata, const void *record, size_t size)
+{
+	const struct intake_from nowhere = {0};
+
+	intake_one(userdata, &nowhere, record, size);
+	return 0;
+}
+
+/* What waits in the queue, LIMIT bytes or a little more. */
+static uint64_t intake_digest(struct intake *in, uint64_t limit)
+{
+	const void *record;
+	uint64_t taken = 0;
+	uint32_t index;
+	size_t size;
+
+	while (taken < limit && drain_peek(in->drain, &index, &record, &size) == 0) {
+		const struct intake_from from = {&in->cpus[index / 2], index % 2 != 0};
+
+		intake_one(in, &from, record, size);
+		drain_consume(in->drain);
+		taken += size;
+	}
+	in->bad_bytes += drain_take_bad_bytes(in->drain);
+	return taken;
+}
+
+int intake_fd(const struct intake *in)
+{
+	return drain_fd(in->drain);
+}
+
+uint64_t intake_some(struct intake *in)
+{
+	uint64_t taken = intake_digest(in, SOME_BYTES);
+
+	files_take(in->files);
+	procs_refresh(in->procs, taken < SOME_BYTES ? PROCS_BUDGET_IDLE : PROCS_BUDGET);
+	return taken;
+}
+
+/* What is in the queue now, and no more: it may be filled as fast as it is emptied. */
+static uint64_t intake_digest_now(struct intake *in)
+{
+	struct drain_stats stats;
+
+	drain_get_stats(in->drain, &stats);
+	return intake_digest(in, stats.queue_used);
+}
+
+uint64_t intake_drain(struct intake *in)
+{
+	uint64_t taken = 0;
+
+	while (drain_flush(in->drain) == DRAIN_FULL)
+		taken += intake_digest_now(in);
+	taken += intake_digest_now(in);
+	procs_refresh(in->procs, PROCS_BUDGET);
+	return taken;
+}
+
+uint64_t intake_take_flags(struct intake *in, size_t index)
+{
+	uint64_t flags = in->cpus[index].aux_flags;
+
+	in->cpus[index].aux_flags = 0;
+	return flags;
+}

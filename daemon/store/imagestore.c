@@ -1,0 +1,588 @@
+/*
+ * Who needs what: an index of the cache's files, with the snapshots that need each. Bytes are
+ * written by jobs' threads, one at a time, and given back in a thread of our own; the loop only
+ * ever waits for the index.
+ *
+ * Crashes: a file is needed from before its first byte is written, in memory; its snapshot's list
+ * comes to the disk after its bytes, and goes before them. So no list names what is not there, and
+ * what no list names at the start is of no use.
+ */
+#include "daemon/store/imagestore.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+
+/* Different files that are told apart by their content only: a forged build id, a file that was
+ * written over in place. */
+#define MAX_VARIANTS 64u
+
+struct image_file {
+	char name[IMAGEFILE_NAME_SIZE];
+	uint64_t bytes;	 /* that its ranges say are there */
+	uint32_t needed; /* by so many images of snapshots */
+	bool doomed;	 /* to be removed, unless it is needed again first */
+	bool going;	 /* is being removed: it cannot be needed any more */
+	bool counted;	 /* by imagestore_bytes_of */
+};
+
+struct image_use {
+	uint32_t index;
+	struct image_file *file; /* borrowed; in the list below as long as it is needed */
+};
+
+struct image_user {
+	char id[ENTRY_ID_SIZE];
+	struct image_use *uses;
+	size_t n, capacity;
+};
+
+struct imagestore {
+	int state_fd;		 /* borrowed */
+	pthread_mutex_t writing; /* taken before LOCK: who adds bytes */
+	uint64_t room;		 /* LOCK's, as all below */
+	pthread_mutex_t lock;
+	int dir_fd;		   /* -EBADF: not made yet */
+	struct image_file **files; /* by name */
+	size_t n, capacity;
+	struct image_user *users;
+	size_t n_users, users_capacity;
+	uint64_t bytes;
+	pthread_t collector;
+	bool have_collector, closing;
+	pthread_cond_t work;
+};
+
+/* The directory, made when it is not there. LOCK is held, or nobody else is there. */
+static int open_dir(struct imagestore *s)
+{
+	if (s->dir_fd >= 0)
+		return 0;
+	if (mkdirat(s->state_fd, IMAGESTORE_DIR, 0750) < 0 && errno != EEXIST)
+		return -errno;
+	s->dir_fd = openat(s->state_fd, IMAGESTORE_DIR,
+			   O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return s->dir_fd < 0 ? -errno : 0;
+}
+
+/* Where NAME is, or belongs. */
+static size_t place_of(const struct imagestore *s, const char *name)
+{
+	size_t low = 0, high = s->n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(s->files[middle]->name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct image_file *find_file(const struct imagestore *s, const char *name)
+{
+	size_t at = place_of(s, name);
+
+	return at < s->n && strcmp(s->files[at]->name, name) == 0 ? s->files[at] : NULL;
+}
+
+/* ARRAY, or where it has been moved to for one more behind N. NULL: no memory, it is as it was. */
+static void *grow(void *array, size_t n, size_t *capacity, size_t size)
+{
+	size_t more = *capacity ? 2 * *capacity : 16;
+
+	if (n < *capacity)
+		return array;
+	array = reallocarray(array, more, size);
+	if (array)
+		*capacity = more;
+	return array;
+}
+
+/* NULL: no memory. */
+static struct image_file *add_file(struct imagestore *s, const char *name, uint64_t bytes)
+{
+	size_t at = place_of(s, name);
+	struct image_file *f,
+		**files = grow(s->files, s->n, &s->capacity, sizeof(struct image_file *));
+
+	if (!files)
+		return NULL;
+	s->files = files;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	strcpy(f->name, name);
+	f->bytes = bytes;
+	memmove(&s->files[at + 1], &s->files[at], (s->n - at) * sizeof(struct image_file *));
+	s->files[at] = f;
+	s->n++;
+	return f;
+}
+
+static void remove_file(struct imagestore *s, size_t at)
+{
+	free(s->files[at]);
+	s->n--;
+	memmove(&s->files[at], &s->files[at + 1], (s->n - at) * sizeof(struct image_file *));
+}
+
+static void need(struct imagestore *s, struct image_file *f)
+{
+	if (f->needed++ == 0)
+		s->bytes += f->bytes;
+	f->doomed = false;
+}
+
+static void need_no_more(struct imagestore *s, struct image_file *f)
+{
+	if (--f->needed > 0)
+		return;
+	s->bytes -= f->bytes;
+	f->doomed = true;
+	pthread_cond_signal(&s->work);
+}
+
+static struct image_user *find_user(const struct imagestore *s, const char *id)
+{
+	for (size_t i = s->n_users; i--;)
+		if (strcmp(s->users[i].id, id) == 0)
+			return &s->users[i];
+	return NULL;
+}
+
+static struct image_user *get_user(struct imagestore *s, const char *id)
+{
+	struct image_user *u = find_user(s, id), *users;
+
+	if (u)
+		return u;
+	users = grow(s->users, s->n_users, &s->users_capacity, sizeof(*s->users));
+	if (!users)
+		return NULL;
+	s->users = users;
+	u = &s->users[s->n_users++];
+	*u = (struct image_user){0};
+	snprintf(u->id, sizeof(u->id), "%s", id);
+	return u;
+}
+
+/* FILE, which is needed already, is what ID needs for INDEX. */
+static int add_use(struct imagestore *s, const char *id, uint32_t index, struct image_file *file)
+{
+	struct image_user *u = get_user(s, id);
+	struct image_use *uses = u ? grow(u->uses, u->n, &u->capacity, sizeof(*u->uses)) : NULL;
+
+	if (!uses)
+		return -ENOMEM;
+	u->uses = uses;
+	u->uses[u->n++] = (struct image_use){index, file};
+	return 0;
+}
+
+static void unlink_file(const struct imagestore *s, const char *name)
+{
+	char beside[IMAGEFILE_BESIDE_SIZE];
+
+	imagefile_ranges_name(name, beside);
+	unlinkat(s->dir_fd, name, 0);
+	unlinkat(s->dir_fd, beside, 0);
+}
+
+static size_t first_doomed(const struct imagestore *s)
+{
+	size_t i = 0;
+
+	while (i < s->n && !s->files[i]->doomed)
+		i++;
+	return i;
+}
+
+/* The thread that removes. To give much back to a busy disk takes seconds: that is done without the
+ * lock. */
+static void *collector_main(void *userdata)
+{
+	struct imagestore *s = userdata;
+
+	pthread_mutex_lock(&s->lock);
+	for (;;) {
+		size_t at = first_doomed(s);
+		struct image_file *f;
+
+		if (at == s->n && s->closing)
+			break;
+		if (at == s->n) {
+			pthread_cond_wait(&s->work, &s->lock);
+			continue;
+		}
+		f = s->files[at];
+		f->going = true;
+		pthread_mutex_unlock(&s->lock);
+		unlink_file(s, f->name);
+		pthread_mutex_lock(&s->lock);
+		remove_file(s, place_of(s, f->name));
+	}
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+static int start_collector(struct imagestore *s)
+{
+	sigset_t all, before;
+	int r;
+
+	sigfillset(&all);
+	/* Signals are the loop's. */
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&s->collector, NULL, collector_main, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	s->have_collector = r == 0;
+	return -r;
+}
+
+/* What the ranges of NAME add up to; where they are not known, or cannot be true, what the file
+ * takes. */
+static uint64_t measure(const struct imagestore *s, const char *name)
+{
+	CLEANUP_FREE struct manifest_piece *pieces = NULL;
+	uint64_t sum = 0;
+	struct stat st;
+	size_t n = 0;
+	int r = imagefile_ranges(s->dir_fd, name, &pieces, &n);
+
+	if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	/* They do not overlap, so the sum is no greater than the end of the last one. */
+	for (size_t i = 0; i < n; i++)
+		sum += pieces[i].size;
+	return r < 0 || sum > (uint64_t)st.st_size ? (uint64_t)st.st_blocks * 512 : sum;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n > m && strcmp(name + n - m, end) == 0;
+}
+
+/* Ranges without their file. */
+static bool is_orphan(const struct imagestore *s, const char *name)
+{
+	char file[IMAGEFILE_NAME_SIZE];
+	size_t n = strlen(name) - strlen(IMAGEFILE_RANGES);
+
+	if (!ends_with(name, IMAGEFILE_RANGES) || n >= sizeof(file))
+		return false;
+	memcpy(file, name, n);
+	file[n] = '\0';
+	return imagefile_is_name(file) && faccessat(s->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
+}
+
+static int scan_name(struct imagestore *s, const char *name)
+{
+	struct stat st;
+
+	if ((*name == '.' && ends_with(name, IMAGEFILE_RANGES IMAGEFILE_TEMPORARY)) ||
+	    is_orphan(s, name))
+		unlinkat(s->dir_fd, name, 0);
+	else if (imagefile_is_name(name) &&
+		 fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+		return add_file(s, name, measure(s, name)) ? 0 : -ENOMEM;
+	return 0;
+}
+
+static int scan(struct imagestore *s)
+{
+	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct dirent *d;
+	DIR *dir;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (r == 0 && (d = readdir(dir)))
+		r = scan_name(s, d->d_name);
+	closedir(dir);
+	return r;
+}
+
+int imagestore_new(int state_fd, struct imagestore **ret)
+{
+	struct imagestore *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->state_fd = state_fd;
+	s->dir_fd = -EBADF;
+	pthread_mutex_init(&s->writing, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->work, NULL);
+	r = open_dir(s);
+	/* A disk without room for a directory is one for snapshots in memory. */
+	if (r < 0 && r != -ENOSPC && r != -EDQUOT) {
+		imagestore_free(s);
+		return r;
+	}
+	r = s->dir_fd >= 0 ? scan(s) : 0;
+	if (r == 0)
+		r = start_collector(s);
+	if (r < 0) {
+		imagestore_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void imagestore_free(struct imagestore *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->lock);
+	s->closing = true;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+	if (s->have_collector)
+		pthread_join(s->collector, NULL);
+	for (size_t i = 0; i < s->n; i++)
+		free(s->files[i]);
+	for (size_t i = 0; i < s->n_users; i++)
+		free(s->users[i].uses);
+	free(s->files);
+	free(s->users);
+	close_fd(s->dir_fd);
+	pthread_mutex_destroy(&s->writing);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->work);
+	free(s);
+}
+
+int imagestore_load(struct imagestore *s, const char *id, const struct kept *kept)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < kept->n && r == 0; i++) {
+		const struct kept_image *k = &kept->images[i];
+		struct image_file *f = k->n_pieces > 0 ? find_file(s, k->name) : NULL;
+
+		if (!f)
+			continue;
+		r = add_use(s, id, k->index, f);
+		if (r == 0)
+			need(s, f);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+void imagestore_collect(struct imagestore *s)
+{
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->n; i++)
+		s->files[i]->doomed = s->files[i]->needed == 0;
+	pthread_cond_signal(&s->work);
+	pthread_mutex_unlock(&s->lock);
+}
+
+void imagestore_release(struct imagestore *s, const char *id)
+{
+	struct image_user *u;
+
+	pthread_mutex_lock(&s->lock);
+	u = find_user(s, id);
+	if (u) {
+		for (size_t i = 0; i < u->n; i++)
+			need_no_more(s, u->uses[i].file);
+		free(u->uses);
+		*u = s->users[--s->n_users];
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t imagestore_bytes(struct imagestore *s)
+{
+	uint64_t bytes;
+
+	pthread_mutex_lock(&s->lock);
+	bytes = s->bytes;
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
+}
+
+static uint64_t count_uses(const struct image_user *u)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < u->n; i++) {
+		struct image_file *f = u->uses[i].file;
+
+		bytes += f->counted ? 0 : f->bytes;
+		f->counted = true;
+	}
+	return bytes;
+}
+
+uint64_t imagestore_bytes_of(struct imagestore *s, bool (*is_one)(void *userdata, const char *id),
+			     void *userdata)
+{
+	uint64_t bytes = 0;
+
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->n; i++)
+		s->files[i]->counted = false;
+	for (size_t i = 0; i < s->n_users; i++)
+		if (is_one(userdata, s->users[i].id))
+			bytes += count_uses(&s->users[i]);
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
+}
+
+void imagestore_set_room(struct imagestore *s, uint64_t bytes)
+{
+	pthread_mutex_lock(&s->lock);
+	s->room = bytes;
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The name of the file that ID needs for INDEX. */
+static bool name_of(struct imagestore *s, const char *id, uint32_t index,
+		    char ret[IMAGEFILE_NAME_SIZE])
+{
+	const struct image_user *u;
+	bool found = false;
+
+	pthread_mutex_lock(&s->lock);
+	u = find_user(s, id);
+	for (size_t i = 0; u && i < u->n && !found; i++) {
+		found = u->uses[i].index == index;
+		if (found)
+			strcpy(ret, u->uses[i].file->name);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+int imagestore_open(struct imagestore *s, const char *id, uint32_t index, int *ret_fd,
+		    uint64_t *ret_size)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	char name[IMAGEFILE_NAME_SIZE];
+	struct stat st;
+
+	if (!name_of(s, id, index, name))
+		return -ENOENT;
+	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+uint64_t imagestore_missing(struct imagestore *s, const struct imagestore_wish *wish)
+{
+	char name[IMAGEFILE_NAME_SIZE];
+	int dir_fd;
+
+	imagefile_name(wish->image, wish->file_size, 0, name);
+	pthread_mutex_lock(&s->lock);
+	dir_fd = s->dir_fd;
+	pthread_mutex_unlock(&s->lock);
+	return imagefile_missing(dir_fd, name, wish->pieces, wish->n_pieces);
+}
+
+/* The file NAME, listed and needed once more. 0, IMAGEFILE_DIFFERS: it is about to go, or -errno.
+ * LOCK is not held. */
+static int begin(struct imagestore *s, const char *name, struct image_file **ret,
+		 uint64_t *ret_room)
+{
+	struct image_file *f = NULL;
+	int r;
+
+	pthread_mutex_lock(&s->lock);
+	r = open_dir(s);
+	if (r == 0) {
+		f = find_file(s, name);
+		if (!f)
+			f = add_file(s, name, 0);
+		if (!f)
+			r = -ENOMEM;
+		else if (f->going)
+			r = IMAGEFILE_DIFFERS;
+		else
+			need(s, f);
+	}
+	*ret_room = s->room;
+	pthread_mutex_unlock(&s->lock);
+	*ret = f;
+	return r;
+}
+
+/* R: how it went. */
+static int end(struct imagestore *s, struct image_file *f, const struct imagestore_wish *wish,
+	       const struct imagefile_put *put, int r)
+{
+	pthread_mutex_lock(&s->lock);
+	f->bytes += put->added;
+	s->bytes += put->added;
+	s->room -= MIN_OF(put->added, s->room);
+	if (r == 0 && put->n > 0)
+		r = add_use(s, wish->id, wish->index, f);
+	if (r != 0 || put->n == 0)
+		need_no_more(s, f);
+	pthread_mutex_unlock(&s->lock);
+	return r;
+}
+
+static int keep_as(struct imagestore *s, struct imagestore_wish *wish)
+{
+	struct imagefile_put put = {
+		.from = wish->fd,
+		.file_size = wish->file_size,
+		.pieces = wish->pieces,
+		.n = wish->n_pieces,
+	};
+	struct image_file *f;
+	int r = begin(s, wish->name, &f, &put.room);
+
+	if (r != 0)
+		return r;
+	r = imagefile_put(s->dir_fd, wish->name, &put);
+	wish->n_pieces = put.n;
+	wish->cut += put.cut;
+	return end(s, f, wish, &put, r);
+}
+
+int imagestore_keep(struct imagestore *s, struct imagestore_wish *wish)
+{
+	int r = IMAGEFILE_DIFFERS;
+
+	wish->cut = 0;
+	pthread_mutex_lock(&s->writing);
+	for (unsigned i = 0; i < MAX_VARIANTS && (r == IMAGEFILE_DIFFERS || r == -E2BIG); i++) {
+		imagefile_name(wish->image, wish->file_size, i, wish->name);
+		r = keep_as(s, wish);
+	}
+	pthread_mutex_unlock(&s->writing);
+	return r == IMAGEFILE_DIFFERS ? -EMLINK : r;
+}
+
+int imagestore_sync(struct imagestore *s)
+{
+	return s->dir_fd >= 0 && fsync(s->dir_fd) < 0 ? -errno : 0;
+}

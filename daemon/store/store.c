@@ -1,0 +1,558 @@
+/*
+ * The index of snapshots, sorted by id and so by time. Owned by the manager, used in the loop's
+ * thread. Snapshots whose bytes the disk did not take stay here as memory files, the newest few.
+ */
+#include "daemon/store/store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#include "daemon/store/store_private.h"
+#include "daemon/store/store_scan.h"
+
+/* What a snapshot needs of programs may take the place of others up to this part of all. */
+#define IMAGES_PART    4u
+#define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds last for a thousand years */
+
+int store_dir_fd(const struct store *s)
+{
+	return s->dir_fd;
+}
+
+struct imagestore *store_images(const struct store *s)
+{
+	return s->images;
+}
+
+uint64_t store_use(const struct store *s)
+{
+	return s->stats.bytes + imagestore_bytes(s->images);
+}
+
+const struct store_stats *store_get_stats(const struct store *s)
+{
+	return &s->stats;
+}
+
+size_t store_count(const struct store *s)
+{
+	return s->n;
+}
+
+const struct entry *store_at(const struct store *s, size_t index)
+{
+	return index < s->n ? &s->items[index].entry : NULL;
+}
+
+void store_new_id(struct store *s, uint64_t realtime_usec, const char *boot_id,
+		  char ret[ENTRY_ID_SIZE])
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
+	char time[ID_TIME_DIGITS + 1] = {0};
+	uint64_t v;
+
+	s->last_usec = MAX_OF(realtime_usec, s->last_usec + 1);
+	v = s->last_usec;
+	for (int i = ID_TIME_DIGITS; i--; v >>= 5)
+		time[i] = digits[v & 31];
+	snprintf(ret, ENTRY_ID_SIZE, "%s-%.4s-%u", time, boot_id, ++s->sequence);
+}
+
+/* The time in an id that store_new_id made; 0 for any other text. */
+static uint64_t store_id_time(const char *id)
+{
+	uint64_t v = 0;
+
+	for (int i = 0; i < ID_TIME_DIGITS; i++) {
+		char c = id[i];
+
+		if (c >= '0' && c <= '9')
+			v = v << 5 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'v')
+			v = v << 5 | (uint64_t)(c - 'a' + 10);
+		else
+			return 0;
+	}
+	return v;
+}
+
+uint64_t store_item_bytes(const struct store_item *item)
+{
+	uint64_t sum = 0;
+
+	for (int part = 0; part < STORE_N_PARTS; part++)
+		sum += item->sizes[part];
+	return sum;
+}
+
+static bool store_item_in_memory(const struct store_item *item)
+{
+	return item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0;
+}
+
+static int compare_ids(const void *id, const void *item)
+{
+	return strcmp(id, ((const struct store_item *)item)->entry.id);
+}
+
+struct store_item *store_item_of(const struct store *s, const char *id)
+{
+	return s->n > 0 ? bsearch(id, s->items, s->n, sizeof(*s->items), compare_ids) : NULL;
+}
+
+static struct store_item *store_insert(struct store *s, const struct entry *e)
+{
+	size_t at = s->n;
+
+	if (s->n == s->capacity) {
+		size_t capacity = s->capacity ? 2 * s->capacity : 64;
+		struct store_item *items = reallocarray(s->items, capacity, sizeof(*items));
+
+		if (!items)
+			return NULL;
+		s->items = items;
+		s->capacity = capacity;
+	}
+	while (at > 0 && strcmp(s->items[at - 1].entry.id, e->id) > 0)
+		at--;
+	memmove(&s->items[at + 1], &s->items[at], (s->n - at) * sizeof(*s->items));
+	s->n++;
+	s->items[at] = (struct store_item){.entry = *e};
+	for (int part = 0; part < STORE_N_PARTS; part++)
+		s->items[at].fds[part] = -EBADF;
+	return &s->items[at];
+}
+
+static void *store_close_later(void *fd)
+{
+	close((int)(intptr_t)fd);
+	return NULL;
+}
+
+/* To give a gigabyte back to a busy disk takes seconds, which the loop does not have: the name goes
+ * at once, the bytes with the last descriptor, in a thread that nobody waits for. */
+static void store_unlink(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	pthread_t thread;
+
+	unlinkat(dir_fd, name, 0);
+	if (fd < 0)
+		return;
+	if (pthread_create(&thread, NULL, store_close_later, (void *)(intptr_t)fd) == 0)
+		pthread_detach(thread);
+	else
+		close(fd);
+}
+
+/* Forgets a snapshot with its files; those of the image cache that nobody else needs go, too. */
+static void store_remove(struct store *s, size_t index)
+{
+	struct store_item *item = &s->items[index];
+	char name[STORE_NAME_SIZE];
+
+	s->stats.bytes -= store_item_bytes(item);
+	for (int part = 0; part < STORE_N_PARTS; part++) {
+		store_file_name(item->entry.id, (enum store_part)part, name);
+		store_unlink(s->dir_fd, name);
+		close_fd(item->fds[part]);
+	}
+	imagestore_release(s->images, item->entry.id);
+	s->n--;
+	memmove(item, item + 1, (s->n - index) * sizeof(*item));
+}
+
+static bool store_may_go(const struct store_item *item)
+{
+	return entry_ended(&item->entry) && !item->entry.pinned;
+}
+
+/* The oldest one that may go, s->n: none. */
+static size_t store_oldest(const struct store *s)
+{
+	size_t i = 0;
+
+	while (i < s->n && !store_may_go(&s->items[i]))
+		i++;
+	return i;
+}
+
+/* So, and it has bytes on the disk. */
+static size_t store_oldest_on_disk(const struct store *s)
+{
+	size_t i = 0;
+
+	while (i < s->n && (!store_may_go(&s->items[i]) || store_item_bytes(&s->items[i]) == 0))
+		i++;
+	return i;
+}
+
+/* The oldest go first, but for SPARE (NULL: none), which has only just ended. BYTES are at most
+ * what the store may hold. */
+static void store_evict(struct store *s, uint64_t bytes, const char *spare)
+{
+	size_t oldest;
+
+	while (store_use(s) > s->limits.max_use - bytes) {
+		oldest = store_oldest_on_disk(s);
+		if (oldest == s->n || (spare && strcmp(s->items[oldest].entry.id, spare) == 0))
+			break;
+		store_remove(s, oldest);
+		s->stats.evicted++;
+	}
+}
+
+int store_make_room(struct store *s, const char *id, uint64_t bytes)
+{
+	struct store_item *item;
+	struct store_pins pins;
+
+	store_get_pins(s, &pins);
+	if (bytes > pins.left_bytes)
+		return -EFBIG;
+	store_evict(s, bytes, NULL);
+	item = store_item_of(s, id);
+	if (item) {
+		item->sizes[STORE_BUNDLE] += bytes;
+		s->stats.bytes += bytes;
+	}
+	return 0;
+}
+
+static uint64_t store_left(const struct store *s)
+{
+	uint64_t use = store_use(s);
+
+	return use < s->limits.max_use ? s->limits.max_use - use : 0;
+}
+
+void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
+{
+	uint64_t most = MAX_OF(store_left(s), s->limits.max_use / IMAGES_PART);
+
+	store_evict(s, MIN_OF(bytes, most), id);
+	imagestore_set_room(s->images, store_left(s));
+}
+
+/* The one that goes next when N more are to be listed; s->n: none has to, or none can. */
+static size_t store_surplus(const struct store *s, size_t n)
+{
+	if (s->n + n > s->limits.max_entries)
+		return store_oldest(s);
+	return store_use(s) > s->limits.max_use ? store_oldest_on_disk(s) : s->n;
+}
+
+/* Some of what is beyond the limits when N more are to be listed. */
+static bool store_trim_for(struct store *s, size_t n)
+{
+	size_t next = store_surplus(s, n);
+
+	for (unsigned int i = 0; i < STORE_TRIM && next < s->n; i++) {
+		store_remove(s, next);
+		s->stats.evicted++;
+		next = store_surplus(s, n);
+	}
+	return next < s->n;
+}
+
+bool store_trim(struct store *s)
+{
+	return store_trim_for(s, 0);
+}
+
+bool store_use_limits(struct store *s, const struct store_limits *limits)
+{
+	s->limits = *limits;
+	return store_trim(s);
+}
+
+int store_add(struct store *s, const struct entry *e)
+{
+	(void)store_trim_for(s, 1);
+	return store_insert(s, e) ? 0 : -ENOMEM;
+}
+
+void store_set_state(struct store *s, const char *id, enum entry_state state)
+{
+	struct store_item *item = store_item_of(s, id);
+
+	if (item)
+		item->entry.state = state;
+}
+
+/* What lies on the disk of ITEM, as it counts for the quota. */
+static void store_measure(struct store *s, struct store_item *item)
+{
+	char name[STORE_NAME_SIZE];
+	struct stat st;
+
+	s->stats.bytes -= store_item_bytes(item);
+	for (int part = 0; part < STORE_N_PARTS; part++) {
+		store_file_name(item->entry.id, (enum store_part)part, name);
+		item->sizes[part] = 0;
+		if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+			item->sizes[part] = (uint64_t)st.st_size;
+	}
+	s->stats.bytes += store_item_bytes(item);
+}
+
+/* The list must not promise bytes that are in no file any more. */
+static void store_note_lost(struct store_item *item)
+{
+	struct entry *e = &item->entry;
+	bool bundle = e->bundle_bytes != ENTRY_ABSENT && item->sizes[STORE_BUNDLE] == 0;
+	bool report = e->report_bytes != ENTRY_ABSENT && item->sizes[STORE_REPORT] == 0;
+
+	if (bundle)
+		e->bundle_bytes = ENTRY_ABSENT;
+	if (report)
+		e->report_bytes = ENTRY_ABSENT;
+	if ((bundle || report) && e->state == ENTRY_DONE)
+		snprintf(e->error, sizeof(e->error), "the %s was kept in memory only and is gone",
+			 bundle && report ? "snapshot"
+			 : bundle	  ? "bundle"
+					  : "report");
+}
+
+/* Keeps the newest few memory files. A snapshot that loses them and has nothing on disk goes. */
+static void store_trim_memory(struct store *s)
+{
+	uint32_t kept = 0;
+
+	for (size_t i = s->n; i--;) {
+		struct store_item *item = &s->items[i];
+
+		if (!store_item_in_memory(item) || ++kept <= s->limits.in_memory)
+			continue;
+		for (int part = 0; part < STORE_N_PARTS; part++)
+			item->fds[part] = close_fd(item->fds[part]);
+		s->stats.lost++;
+		if (item->sizes[STORE_BUNDLE] == 0 && item->sizes[STORE_REPORT] == 0)
+			store_remove(s, i);
+		else
+			store_note_lost(item);
+	}
+}
+
+void store_end(struct store *s, const struct entry *e, int bundle_fd, int report_fd)
+{
+	struct store_item *item = store_item_of(s, e->id);
+	bool pinned;
+
+	if (e->state == ENTRY_DONE)
+		s->stats.done++;
+	else
+		s->stats.failed++;
+	if (!item) {
+		close_fd(bundle_fd);
+		close_fd(report_fd);
+		return;
+	}
+	pinned = item->entry.pinned;
+	item->entry = *e;
+	item->entry.pinned = pinned;
+	item->fds[STORE_BUNDLE] = bundle_fd;
+	item->fds[STORE_REPORT] = report_fd;
+	store_measure(s, item);
+	store_trim_memory(s);
+	store_evict(s, 0, e->id);
+}
+
+int store_delete(struct store *s, const char *id)
+{
+	const struct store_item *item = store_item_of(s, id);
+
+	if (!item)
+		return -ENOENT;
+	if (!entry_ended(&item->entry))
+		return -EBUSY;
+	if (item->entry.pinned)
+		return -EPERM;
+	store_remove(s, (size_t)(item - s->items));
+	return 0;
+}
+
+static const struct entry *store_latest(const struct store *s)
+{
+	for (size_t i = s->n; i--;)
+		if (entry_ended(&s->items[i].entry))
+			return &s->items[i].entry;
+	return NULL;
+}
+
+int store_find(const struct store *s, const char *id, const struct entry **ret)
+{
+	const struct entry *found = NULL;
+	size_t n = strlen(id);
+
+	if (strcmp(id, "latest") == 0)
+		return (*ret = store_latest(s)) ? 0 : -ENOENT;
+	for (size_t i = 0; n && i < s->n; i++) {
+		const struct entry *e = &s->items[i].entry;
+
+		if (strncmp(e->id, id, n) != 0)
+			continue;
+		if (e->id[n] == '\0') {
+			*ret = e;
+			return 0;
+		}
+		if (found)
+			return STORE_AMBIGUOUS;
+		found = e;
+	}
+	*ret = found;
+	return found ? 0 : -ENOENT;
+}
+
+const struct entry *store_next_unfinished(const struct store *s, size_t *at)
+{
+	while (*at < s->n) {
+		const struct store_item *item = &s->items[(*at)++];
+
+		if (item->unfinished)
+			return &item->entry;
+	}
+	return NULL;
+}
+
+int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
+	       uint64_t *ret_size)
+{
+	const struct store_item *item = (const struct store_item *)e;
+	char name[STORE_NAME_SIZE];
+	struct stat st;
+	int fd, r;
+
+	if (item->fds[part] >= 0) {
+		r = memfd_reopen_readonly(item->fds[part], &fd);
+	} else {
+		store_file_name(e->id, part, name);
+		fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		r = fd < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	*ret_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int store_open_image(const struct store *s, const struct entry *e, uint32_t index, int *ret_fd,
+		     uint64_t *ret_size)
+{
+	return imagestore_open(s->images, e->id, index, ret_fd, ret_size);
+}
+
+/* What a snapshot of a former run needs of the image cache. A list that is damaged needs nothing:
+ * it is of no use to anybody. Sets *ret_unknown where that cannot be told. */
+static int store_load_images(struct store *s, const char *id, bool *ret_unknown)
+{
+	CLEANUP(kept_done) struct kept kept;
+	int r;
+
+	kept_init(&kept);
+	r = store_file_get_kept(s->dir_fd, id, &kept);
+	if (r == 0)
+		return imagestore_load(s->images, id, &kept);
+	*ret_unknown |= r != -ENOENT && r != -EBADMSG;
+	return 0;
+}
+
+static int store_on_id(void *userdata, const char *id)
+{
+	struct store *s = userdata;
+	enum store_scan_found found;
+	struct store_item *item;
+	struct entry e;
+
+	if (store_item_of(s, id) || store_pin_is_orphan(s->dir_fd, id))
+		return 0;
+	found = store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
+	s->stats.recovered += found != STORE_SCAN_ENDED;
+	item = store_insert(s, &e);
+	if (!item)
+		return -ENOMEM;
+	item->unfinished = found == STORE_SCAN_UNFINISHED;
+	item->entry.pinned = store_pin_is_there(s->dir_fd, id);
+	store_measure(s, item);
+	store_note_lost(item);
+	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));
+	return store_load_images(s, id, &s->images_unknown);
+}
+
+static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
+{
+	int r = store_make_dirs(dir, 0750);
+
+	if (r == 0) {
+		s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		r = s->dir_fd < 0 ? -errno : 0;
+	}
+	if (r == 0 && flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0)
+		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (r == -EBUSY)
+		snprintf(why, why_size, "%s is in use by another recorder", dir);
+	else if (r < 0)
+		snprintf(why, why_size, "%s cannot be used as state directory: %s", dir,
+			 strerror(-r));
+	return r;
+}
+
+int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
+	      size_t why_size)
+{
+	CLEANUP(store_freep) struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	s->dir_fd = -EBADF;
+	s->limits = *limits;
+	r = store_open_dir(s, dir, why, why_size);
+	if (r < 0)
+		return r;
+	r = imagestore_new(s->dir_fd, &s->images);
+	if (r == 0)
+		r = store_scan(s->dir_fd, store_on_id, s);
+	if (r < 0) {
+		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
+		return r;
+	}
+	if (!s->images_unknown)
+		imagestore_collect(s->images);
+	store_evict(s, 0, NULL);
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+void store_free(struct store *s)
+{
+	if (!s)
+		return;
+	for (size_t i = 0; i < s->n; i++)
+		for (int part = 0; part < STORE_N_PARTS; part++)
+			close_fd(s->items[i].fds[part]);
+	free(s->items);
+	imagestore_free(s->images);
+	close_fd(s->dir_fd);
+	free(s);
+}
+
+void store_freep(struct store **s)
+{
+	store_free(*s);
+}

@@ -1,0 +1,69 @@
+/*
+ * Return addresses for compressed returns. SDM volume 3, 33.4.2.2 "RET Compression".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "proto/ptpacket.h"
+
+/* An address, or a node (decoder/hot/nodes.h), whose address is looked up when it is asked for. */
+struct retstack_entry {
+	uint64_t edge;	/* to the node; 0: it is an address */
+	uint64_t where; /* the address, or the node's place */
+};
+
+/* Circular: the 65th call drops the oldest, as the hardware's counter does. */
+struct retstack {
+	struct retstack_entry entries[PT_RET_STACK];
+	uint32_t top;	 /* of the next push; modulo the size its index */
+	uint32_t bottom; /* of the oldest one */
+};
+
+static inline void retstack_clear(struct retstack *s)
+{
+	s->bottom = s->top;
+}
+
+static inline bool retstack_is_empty(const struct retstack *s)
+{
+	return s->bottom == s->top;
+}
+
+/* Its entries, the oldest one first; TO has room for all. Returns how many. */
+static inline uint32_t retstack_list(const struct retstack *s, struct retstack_entry *to)
+{
+	uint32_t n = s->top - s->bottom;
+
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = s->entries[(s->bottom + i) % PT_RET_STACK];
+	return n;
+}
+
+/* So many, and no others. */
+static inline void retstack_set(struct retstack *s, const struct retstack_entry *from, uint32_t n)
+{
+	s->bottom = 0;
+	s->top = n;
+	for (uint32_t i = 0; i < n; i++)
+		s->entries[i] = from[i];
+}
+
+static inline void retstack_push(struct retstack *s, uint64_t address)
+{
+	s->entries[s->top % PT_RET_STACK] = (struct retstack_entry){.where = address};
+	s->top++;
+	if (s->top - s->bottom > PT_RET_STACK)
+		s->bottom = s->top - PT_RET_STACK;
+}
+
+/* False: it is empty. */
+static inline bool retstack_pop(struct retstack *s, struct retstack_entry *ret)
+{
+	if (retstack_is_empty(s))
+		return false;
+	s->top--;
+	*ret = s->entries[s->top % PT_RET_STACK];
+	return true;
+}

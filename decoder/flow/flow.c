@@ -1,0 +1,346 @@
+/*
+ * The front door: sets the walk up, runs it batch by batch. Called by ptsnap-decode for each CPU's
+ * trace, in the sandbox.
+ *
+ * Trace and code are a stranger's. Work is in proportion to the trace: bytes become events in
+ * linear time (event.h), an event takes a bounded number of steps and items, and between two
+ * packets the walk goes over at most STEPS_MAX blocks (flow_walk.c), each of bounded cost
+ * (graph.c, node_make.c); where packets and code part, the packets up to the next place to go on
+ * are read once. That constant is large: few bytes of a trace can stand for a long way through
+ * code, as they do in real ones, so who runs this for strangers limits its time. Memory is a batch
+ * with its steps (flow_group.c), FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes
+ * (flow_config.memory) and what threads walk ahead in (ahead.c), whatever comes.
+ */
+#include "decoder/flow/flow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/flow/flow_private.h"
+#include "decoder/packet/sync.h"
+#include "proto/base.h"
+
+/* What lies before the beginning was not asked for. */
+static bool is_window(const struct flow_config *c)
+{
+	return c->from_tsc != 0 || c->from_offset != 0;
+}
+
+/* Where decoding begins; SIZE: nowhere. */
+static size_t find_start(const struct flow_config *c)
+{
+	const uint8_t *end = c->trace + c->size, *psb;
+	const uint8_t *from = c->trace + MIN_OF(c->from_offset, (uint64_t)c->size);
+
+	if (c->size == 0)
+		return 0;
+	psb = c->from_tsc != 0 ? sync_find_tsc(from, end, c->from_tsc) : sync_find(from, end);
+	return psb != NULL ? (size_t)(psb - c->trace) : c->size;
+}
+
+static void gap_before_start(struct flow *f, enum fault fault, size_t bytes)
+{
+	struct flow_when when = {0, UINT64_MAX, 0};
+
+	if (fault == FAULT_HEAD)
+		when.hi = f->stats.tsc_first != 0 ? f->stats.tsc_first : UINT64_MAX;
+	f->gaps[0] = (struct flow_gap){
+		.fault = fault, .bytes = bytes, .tsc_lo = when.lo, .tsc_hi = when.hi};
+	f->n_gaps = 1;
+	flow_push(f, FLOW_GAP, 0, 0, &when);
+	f->stats.bytes_decoded -= bytes;
+}
+
+static void start(struct flow *f)
+{
+	const struct flow_config *c = &f->config;
+	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
+	size_t begin = MIN_OF(find_start(c), stop);
+	struct timing_config timing = {.mtc_period = c->mtc_period,
+				       .max_nonturbo_ratio = c->max_nonturbo_ratio,
+				       .tsc_art_num = c->tsc_art_num,
+				       .tsc_art_den = c->tsc_art_den,
+				       .end_tsc = c->end_tsc};
+	uint64_t tsc;
+
+	f->errata = errata_for(c->cpu_family, c->cpu_model);
+	timing.quirks = event_quirks(&f->errata);
+	timing.skl168 = f->errata.skl168;
+	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
+	timing_init(&f->timing, c->trace, c->size, begin, &timing);
+	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
+	f->resumed = true;
+	f->done = begin == stop;
+	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
+		f->stats.tsc_first = tsc;
+	if (c->size == 0)
+		gap_before_start(f, FAULT_EMPTY, 0);
+	else if (!is_window(c) && begin == c->size)
+		gap_before_start(f, FAULT_NO_PSB, c->size);
+	else if (!is_window(c) && begin > 0)
+		gap_before_start(f, FAULT_HEAD, begin);
+}
+
+static void free_one(struct flow *f)
+{
+	free(f->items);
+	free(f->gaps);
+	free(f->marks);
+	free(f);
+}
+
+struct flow *flow_alloc(size_t n, bool marks)
+{
+	struct flow *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	f->items = calloc(n, sizeof(f->items[0]));
+	f->gaps = calloc(n, sizeof(f->gaps[0]));
+	f->marks = calloc(marks ? n : 1, sizeof(f->marks[0]));
+	if (f->items != NULL && f->gaps != NULL && f->marks != NULL)
+		return f;
+	free_one(f);
+	return NULL;
+}
+
+/* SIZE, where there is no limit to what is kept of code. */
+static size_t within_limit(const struct flow_config *config, size_t size)
+{
+	const uint64_t all = FLOW_GRAPH_BYTES + FLOW_NODES_BYTES;
+
+	return config->memory == 0 || config->memory >= all
+		       ? size
+		       : (size_t)(config->memory * (size >> 20) / (all >> 20));
+}
+
+int flow_new(const struct flow_config *config, struct flow **ret)
+{
+	uint32_t max = FLOW_ITEMS;
+	struct flow *f;
+
+	if (config->batch_items != 0 && config->batch_items < FLOW_ITEMS)
+		max = MAX_OF(config->batch_items, 2 * FLOW_STEP_ITEMS);
+	f = flow_alloc(max, config->marks);
+	if (f == NULL)
+		return -ENOMEM;
+	f->config = *config;
+	f->max_items = f->few_items = max;
+	f->graph = config->share != NULL ? config->share->graph
+					 : graph_new(config->code, config->userdata,
+						     within_limit(config, FLOW_GRAPH_BYTES));
+	if (f->graph != NULL)
+		f->nodes = config->share != NULL
+				   ? config->share->nodes
+				   : nodes_new(f->graph, within_limit(config, FLOW_NODES_BYTES));
+	if (f->nodes == NULL) {
+		if (config->share == NULL)
+			graph_free(f->graph);
+		free_one(f);
+		return -ENOMEM;
+	}
+	if (config->share == NULL && config->kernel_start != 0)
+		f->nodes->ip_end = MIN_OF(f->nodes->ip_end, config->kernel_start);
+	if (config->share == NULL && config->kernel_code != NULL)
+		graph_set_kernel(f->graph, config->kernel_code);
+	start(f);
+	*ret = f;
+	return 0;
+}
+
+void flow_free(struct flow *f)
+{
+	if (f == NULL)
+		return;
+	flow_free_plain(f);
+	ahead_close(f->ahead_trace);
+	if (f->config.share == NULL) {
+		ahead_free(f->ahead);
+		nodes_free(f->nodes);
+		graph_free(f->graph);
+	}
+	flow_forget_places(f);
+	if (f->scratch != NULL)
+		free_one(f->scratch);
+	free_one(f);
+}
+
+struct flow *flow_owner(struct flow *f)
+{
+	while (f->config.share != NULL)
+		f = f->config.share;
+	return f;
+}
+
+static void update_stats(struct flow *f)
+{
+	const struct event_counts *c = &f->reader.counts;
+
+	f->stats.packets = c->packets;
+	f->stats.psbs = c->psbs;
+	f->stats.cbr = c->cbr;
+	f->stats.overflows = c->overflows;
+	f->stats.unknown_packets = c->unknown;
+	f->stats.tsc_first = c->tsc_first;
+	f->stats.tsc_last = c->tsc_last;
+}
+
+/* What mends the last branch must know it: none is given before the packet behind it is known. */
+static void end_fill(struct flow *f)
+{
+	if (!f->errata.bdm64 || f->done || f->syncing || !f->enabled || !f->branched ||
+	    f->n_items == f->max_items)
+		return;
+	flow_load(f);
+	if (f->tnt_n == 0)
+		flow_mend_bdm64(f);
+}
+
+static int fill(struct flow *f)
+{
+	while (!f->done && !f->full) {
+		bool room, walked;
+		int r = flow_has_room(f, &room);
+
+		if (r == 0 && !room)
+			break;
+		if (r == 0)
+			r = flow_walk_plain(f, &walked);
+		if (r != 0)
+			return r;
+		if (walked)
+			continue;
+		flow_load(f);
+		if (f->syncing)
+			flow_step_sync(f);
+		else if (f->enabled)
+			r = flow_step_on(f);
+		else
+			flow_step_off(f);
+		if (r != 0)
+			return r;
+	}
+	end_fill(f);
+	return 0;
+}
+
+/* flow_run may have thrown blocks away since the last batch. */
+static void begin_batch(struct flow *f)
+{
+	flow_go(f, f->ip);
+	flow_begin_group(f);
+	if (f->changes)
+		f->context = f->next_context;
+	f->changes = false;
+	f->n_items = f->n_gaps = f->n_marks = 0;
+	flow_begin_steps(f);
+	f->full = f->later = false;
+	f->run_mode = f->mode;
+}
+
+int flow_next(struct flow *f, struct flow_batch *ret)
+{
+	int r;
+
+	*ret = (struct flow_batch){0};
+	/* The first batch may begin with the gap that start() found. */
+	if (f->started)
+		begin_batch(f);
+	else
+		flow_begin_group(f);
+	f->started = true;
+	r = fill(f);
+	update_stats(f);
+	if (r != 0)
+		return r;
+	*ret = (struct flow_batch){
+		.items = f->items,
+		.n_items = f->n_items,
+		.gaps = f->gaps,
+		.n_gaps = f->n_gaps,
+		.marks = f->marks,
+		.n_marks = f->n_marks,
+		.context = f->context,
+	};
+	flow_end_steps(f, ret);
+	if (f->n_items > 0)
+		return 0;
+	return f->later ? FLOW_LATER : FLOW_DONE;
+}
+
+const struct flow_stats *flow_get_stats(const struct flow *f)
+{
+	return &f->stats;
+}
+
+uint64_t flow_asked_at(const struct flow *f)
+{
+	return f->switched ? f->items[f->n_items - 1].offset : f->event.offset;
+}
+
+bool flow_asked_return(const struct flow *f)
+{
+	return f->returning;
+}
+
+void flow_split(struct flow *f)
+{
+	f->splits = true;
+}
+
+bool flow_asked_switch(const struct flow *f)
+{
+	return f->switched;
+}
+
+bool flow_asked_again(const struct flow *f)
+{
+	return !f->returning && f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
+}
+
+bool flow_asked_behind_gap(const struct flow *f)
+{
+	return f->within;
+}
+
+bool flow_walks_guests(const struct flow *f)
+{
+	return f->config.guests;
+}
+
+uint64_t flow_not_after(const struct flow *f)
+{
+	return f->tnt_n > 0 ? f->tnt_hi : f->event_when.hi;
+}
+
+const struct flow_item *flow_left(const struct flow *f)
+{
+	return f->have_left ? &f->left : NULL;
+}
+
+void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing)
+{
+	*ret_reader = f->reader;
+	*ret_timing = f->timing;
+}
+
+size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
+{
+	uint64_t ip = start_ip;
+	size_t done = 0;
+
+	while (done < n) {
+		const struct graph_block *b =
+			graph_get(f->graph, flow_kept_context(f, ip), f->run_mode, ip);
+
+		if (b == NULL)
+			break;
+		for (size_t i = 0; i < b->n && done < n; i++) {
+			ret_ips[done++] = ip;
+			ip += b->sizes[i];
+		}
+		if (b->fault != FAULT_NONE)
+			break;
+	}
+	return done;
+}

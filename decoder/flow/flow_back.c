@@ -1,0 +1,348 @@
+/*
+ * Back from the hot loop: the walk's state as if the stepping walk had come to the same place, and
+ * what was walked as part of the batch. Called by flow_nodes.c. Part of the walk (flow_private.h).
+ *
+ * Where the hot loop stopped in the midst of decisions, the packet that the next one is of is in
+ * hand behind it, and packets behind that one are unread.
+ */
+#include <assert.h>
+
+#include "decoder/flow/flow_plain.h"
+#include "decoder/packet/event_private.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+/* The time of packets from OFFSET on. */
+static void ask_time(struct flow *f, struct flow_plain *p, uint64_t offset)
+{
+	uint64_t lo, hi;
+
+	timing_at(&f->timing, offset, &lo, &hi);
+	p->until = timing_until(&f->timing);
+	p->time = (struct flow_time){
+		.offset = offset, .lo = lo, .hi = hi, .first_hi = timing_first(&f->timing)};
+}
+
+static void take_times(struct flow *f, struct flow_plain *p)
+{
+	const struct node_walk *w = &p->walk;
+
+	p->until = 0;
+	for (size_t i = 0; i < w->n_points; i++) {
+		if (i > 0 && w->points[i].offset <= p->until)
+			continue;
+		ask_time(f, p, w->points[i].offset);
+		p->time.step = w->points[i].step;
+		p->times[p->n_times++] = p->time;
+	}
+}
+
+static const struct flow_time *time_at(const struct flow_plain *p, size_t first, uint64_t offset)
+{
+	size_t i = p->n_times - 1;
+
+	while (i > first && p->times[i].offset > offset)
+		i--;
+	return &p->times[i];
+}
+
+static struct flow_when when_of(const struct flow_plain *p, size_t first_time,
+				const uint8_t *packet, bool first)
+{
+	uint64_t offset = (uint64_t)(packet - p->walk.trace);
+	const struct flow_time *t = time_at(p, first_time, offset);
+
+	return (struct flow_when){t->lo, first && t->offset == offset ? t->first_hi : t->hi,
+				  offset};
+}
+
+/* Decisions of the packet at POS; 0: it has none. */
+static uint32_t count_decisions(const struct node_walk *w, const uint8_t *pos, size_t *ret_size)
+{
+	struct packet p = {.size = 1};
+
+	*ret_size = 1;
+	if (packet_read(pos, w->limit + FLOW_MARGIN, &p) != 0)
+		return 0;
+	*ret_size = p.size;
+	return p.type == PACKET_TNT ? p.u.tnt.n : 0;
+}
+
+/* Where in the chain the decisions in hand begin. */
+struct place_in_chain {
+	const uint8_t *used;   /* the packet of the last decision that was used; NULL: none was */
+	bool used_first;       /* it was its first one */
+	const uint8_t *next;   /* the packet of the next one; NULL: none is left */
+	uint32_t next_before;  /* decisions of that packet that were used */
+	uint32_t next_left;    /* and were not */
+	const uint8_t *unread; /* the first packet of decisions behind that one; NULL: none */
+	uint32_t n_unread;     /* so many */
+};
+
+static uint32_t chain_decisions(const struct node_walk *w)
+{
+	uint32_t sum = 0;
+	size_t size;
+
+	for (const uint8_t *pos = w->chain; pos < w->pos; pos += size)
+		sum += count_decisions(w, pos, &size);
+	return sum;
+}
+
+static struct place_in_chain find_in_chain(const struct node_walk *w)
+{
+	struct place_in_chain c = {0};
+	uint32_t used, before = 0;
+	size_t size;
+
+	if (w->n_bits == 0 && w->last != w->tip) {
+		c.used = w->last;
+		c.used_first = count_decisions(w, w->last, &size) == 1;
+		return c;
+	}
+	used = chain_decisions(w) - w->n_bits;
+	for (const uint8_t *pos = w->chain; pos < w->pos; pos += size) {
+		uint32_t n = count_decisions(w, pos, &size);
+
+		if (n == 0)
+			continue;
+		if (c.next != NULL) {
+			c.unread = c.unread != NULL ? c.unread : pos;
+			c.n_unread++;
+		} else if (before < used) {
+			c.used = pos;
+			c.used_first = used == before + 1;
+		}
+		if (c.next == NULL && before + n > used) {
+			c.next = pos;
+			c.next_before = used - before;
+			c.next_left = before + n - used;
+		}
+		before += n;
+	}
+	return c;
+}
+
+/* Decisions in hand go back to the walk. */
+static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_time,
+			   const struct place_in_chain *c)
+{
+	struct node_walk *w = &p->walk;
+
+	if (c->next == NULL)
+		return;
+	f->tnt_n = c->next_left;
+	f->tnt_bits = w->bits >> (64 - c->next_left);
+	f->tnt_when = when_of(p, first_time, c->next, c->next_before <= 1);
+	f->tnt_hi = when_of(p, first_time, c->next, false).hi;
+	f->tnt_begun = c->next_before > 0;
+	f->tick = false;
+	if (c->unread == NULL)
+		return;
+	w->pos = c->unread;
+	w->packets -= c->n_unread;
+	w->order = c->next_before + c->next_left == PT_TNT8_MAX ||
+				   c->next_before + c->next_left == PT_TNT64_MAX
+			   ? ORDER_FULL
+			   : ORDER_PARTIAL;
+}
+
+/* Whether a target was what the last step was done by. */
+static bool ends_with_target(const struct flow *f, const struct node_walk *w)
+{
+	for (size_t i = w->n_steps; i-- > 0;) {
+		uint32_t step = w->steps[i], code = step & 15u;
+
+		if (code == NODE_STEP_PLACE)
+			continue;
+		if (code != NODE_STEP_TARGET)
+			return false;
+		if (nodes_info(f->nodes, node_of_step(step))->kind != NODE_GO)
+			return true;
+	}
+	return false;
+}
+
+/* The packet that was used last. */
+static void take_past(struct flow *f, const struct flow_plain *p, size_t first_time,
+		      const struct place_in_chain *c)
+{
+	const struct node_walk *w = &p->walk;
+	const uint8_t *packet = c->used;
+	bool first = c->used_first;
+	size_t size;
+
+	if (ends_with_target(f, w)) {
+		f->past = when_of(p, first_time, w->tip, true);
+		if (c->next != NULL && c->next < w->tip)
+			f->past.lo = MIN_OF(f->past.lo, f->tnt_when.lo);
+		return;
+	}
+	if (packet == NULL) {
+		packet = w->used;
+		first = packet != NULL && count_decisions(w, packet, &size) == 1;
+	}
+	if (packet != NULL)
+		f->past = when_of(p, first_time, packet, first);
+}
+
+static void take_reader(struct flow *f, const struct node_walk *w)
+{
+	struct event_reader *r = &f->reader;
+
+	r->c.pos = w->pos;
+	if (w->last != NULL)
+		r->at = w->last;
+	r->last_ip = w->last_ip;
+	r->prompt = w->prompt;
+	r->order = w->order;
+	r->counts.packets += w->packets;
+	if (r->counts.tsc_first == 0)
+		r->counts.tsc_first = w->tsc_first;
+	if (w->has_tsc)
+		r->counts.tsc_last = w->tsc_last;
+	r->timed = w->timed != 0;
+}
+
+static void take_changing(struct flow *f, const struct flow_plain *p, uint32_t place)
+{
+	const struct node_walk *w = &p->walk;
+
+	f->doubt |= f->nodes->places[place].changing;
+	/* Where the last step leads to nothing was executed yet. */
+	if (!__atomic_load_n(&f->nodes->changing, __ATOMIC_RELAXED))
+		return;
+	for (size_t i = 0; i + 1 < w->n_steps; i++) {
+		if ((w->steps[i] & 15u) == NODE_STEP_PLACE)
+			f->doubt |= f->nodes->places[node_of_step(w->steps[i])].changing;
+	}
+}
+
+static void push_items(struct flow *f, const struct flow_plain *p)
+{
+	const struct flow_batch batch = {.walks = &p->walks[p->n_walks - 1],
+					 .n_walks = 1,
+					 .steps = p->base,
+					 .times = p->times};
+	struct flow_position position = {0};
+	struct flow_item *items = f->items + f->n_items;
+	size_t n = flow_expand(f, &batch, 0, &position, items, f->max_items - f->n_items);
+
+	f->n_items += n;
+	f->stats.branches += n;
+	for (size_t i = 0; i < n; i++)
+		f->stats.instructions += items[i].insns;
+}
+
+static void push_steps(struct flow *f, const struct flow_plain *p)
+{
+	const struct flow_walk *w = &p->walks[p->n_walks - 1];
+
+	f->items[f->n_items++] = (struct flow_item){
+		.from = w->to,
+		.to = w->to,
+		.tsc_lo = p->times[w->first_time].lo,
+		.tsc_hi = p->times[w->first_time].hi,
+		.offset = MAX_OF(w->begin, f->offset),
+		.walk = (uint32_t)p->n_walks - 1,
+		.kind = FLOW_STEPS,
+		.flags = w->flags,
+	};
+}
+
+/* The walk that was made, as part of the batch. */
+static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, uint32_t place,
+		     const struct flow_when *before)
+{
+	const struct node_walk *w = &p->walk;
+	struct flow_walk *added = &p->walks[p->n_walks++];
+
+	*added = (struct flow_walk){
+		.first = (uint32_t)(w->steps - p->base),
+		.n = (uint32_t)w->n_steps,
+		.first_time = (uint32_t)first_time,
+		.n_times = (uint32_t)(p->n_times - first_time),
+		.place = place,
+		.flags = f->in_tx ? FLOW_IN_TX : 0,
+		.begin = w->points[0].offset,
+		.end = (uint64_t)(w->pos - w->trace),
+		.before = before->lo,
+		.before_offset = before->offset,
+		.item_offset = f->offset,
+		.run_start = f->run_start,
+		.run_insns = f->run_insns,
+		.to = f->ip,
+	};
+	flow_end_run(f->nodes, w->steps, added, w->place);
+	for (size_t i = first_time; i < p->n_times; i++)
+		p->times[i].step += added->first;
+	if (p->base == p->steps)
+		p->n_steps += w->n_steps;
+	assert(p->n_steps <= p->has.steps + 1 && p->n_times <= p->has.times + 1);
+	f->run_start = added->run_to;
+	f->run_insns = added->insns_to;
+	if (f->config.steps)
+		push_steps(f, p);
+	else
+		push_items(f, p);
+	f->offset = MAX_OF(f->offset, f->past.offset);
+	/* Decisions that are left behind a deferred TIP stand before it. */
+	if (w->tip != NULL)
+		f->offset = MAX_OF(f->offset, (uint64_t)(w->tip - w->trace));
+	/* Items are all that is left of it. */
+	if (!f->config.steps)
+		flow_begin_steps(f);
+}
+
+/* Whether a packet was used behind the last direct branch. */
+static bool ends_decided(const struct flow *f, const struct node_walk *w)
+{
+	size_t i = w->n_steps;
+
+	while (i > 0 && (w->steps[i - 1] & 15u) == NODE_STEP_PLACE)
+		i--;
+	return i > 0 && nodes_info(f->nodes, node_of_step(w->steps[i - 1]))->kind != NODE_GO;
+}
+
+/* What BDM64 is mended by: the branch that the last decision was about. Direct branches behind it
+ * lead to another that is decided, and so are no circle. */
+static void note_decided(struct flow *f, const struct node_walk *w, uint32_t place)
+{
+	uint64_t decided = 0;
+
+	f->loop_steps = ends_decided(f, w) ? 0 : 1;
+	f->loop_limit = UINT32_MAX;
+	f->loop_mark = UINT64_MAX;
+	if (f->errata.bdm64)
+		decided = flow_last_branch(f->nodes, w->steps, w->n_steps, place);
+	if (decided == 0)
+		return;
+	f->branched = true;
+	f->decided = decided;
+}
+
+void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to)
+{
+	f->plain->walks[walk].to = f->plain->walks[walk].run_to = to;
+}
+
+void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place)
+{
+	struct node_walk *w = &p->walk;
+	struct flow_when before = f->past;
+	size_t first_time = p->n_times;
+	struct place_in_chain c;
+
+	take_times(f, p);
+	c = find_in_chain(w);
+	give_decisions(f, p, first_time, &c);
+	take_past(f, p, first_time, &c);
+	take_reader(f, w);
+	take_changing(f, p, place);
+	f->stats.returns += w->n_returns;
+	f->stats.compressed_returns += w->n_compressed;
+	flow_go(f, nodes_place_address(f->nodes, w->place) +
+			   f->nodes->list[NODE_EDGE_NUMBER(w->edge)].offset);
+	note_decided(f, w, place);
+	add_walk(f, p, first_time, place, &before);
+}

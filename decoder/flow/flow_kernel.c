@@ -1,0 +1,310 @@
+/*
+ * The kernel's code in a trace: kept once for all contexts, and in several versions where the
+ * kernel patches itself; user code is asked for anew behind it, and where a thread switch is seen.
+ * Part of the walk (flow_private.h).
+ *
+ * Only blocks that begin at a place that changes have versions (graph.h). Where the time of such a
+ * block does not tell on which side of a change it lies, both are tried on the packets that follow.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/flow/flow_private.h"
+#include "proto/base.h"
+
+#define TRIAL_ITEMS   128u
+#define TRIAL_STEPS   512u
+#define TRIALS_MAX    8192u /* of one flow: then time alone decides */
+#define VERSIONS_MAX  4u    /* that are tried */
+#define PLACES_MIN    64u
+#define PLACES_MAX    65536u
+#define VERSION_FIRST 1u
+
+bool flow_is_kernel(const struct flow *f, uint64_t ip)
+{
+	return f->config.kernel_start != 0 && ip >= f->config.kernel_start;
+}
+
+static uint32_t ask_version(struct flow *f, uint64_t ip, struct flow_when when, uint32_t *ret_last)
+{
+	*ret_last = 0;
+	if (f->config.kernel_version == NULL)
+		return 0;
+	return f->config.kernel_version(f->config.userdata, ip, when.lo, when.hi, ret_last);
+}
+
+static struct flow_place *find_place(const struct flow *f, uint64_t ip)
+{
+	size_t mask = f->n_places_max - 1;
+	size_t i = (size_t)(ip * UINT64_C(0x9e3779b97f4a7c15) >> 40) & mask;
+
+	while (f->places[i].version != 0 && f->places[i].ip != ip)
+		i = (i + 1) & mask;
+	return &f->places[i];
+}
+
+/* Room for one more. False: no memory. */
+static bool grow_places(struct flow *f)
+{
+	size_t i, old_max = f->n_places_max;
+	struct flow_place *old = f->places;
+
+	if (f->n_places * 2 < old_max)
+		return true;
+	f->n_places_max = old_max == 0 ? PLACES_MIN : MIN_OF(old_max * 2, (size_t)PLACES_MAX * 2);
+	f->places = calloc(f->n_places_max, sizeof(*f->places));
+	if (f->places == NULL) {
+		f->places = old;
+		f->n_places_max = old_max;
+		return false;
+	}
+	f->n_places = 0;
+	/* More are forgotten: what is visited again is put there again. */
+	for (i = 0; i < old_max && old_max < f->n_places_max; i++) {
+		if (old[i].version == 0)
+			continue;
+		*find_place(f, old[i].ip) = old[i];
+		f->n_places++;
+	}
+	free(old);
+	return true;
+}
+
+void flow_forget_places(struct flow *f)
+{
+	free(f->places);
+	f->places = NULL;
+	f->n_places = f->n_places_max = 0;
+}
+
+uint64_t flow_kept_context(struct flow *f, uint64_t ip)
+{
+	struct flow_when ever = {0, UINT64_MAX, 0};
+	uint32_t version, last;
+
+	if (!flow_is_kernel(f, ip))
+		return f->context;
+	version = ask_version(f, ip, ever, &last);
+	if (version != 0 && f->n_places > 0 && find_place(f, ip)->version != 0)
+		version = find_place(f, ip)->version;
+	return GRAPH_KERNEL | version;
+}
+
+/* A second walk from where the first one stands, that nobody sees. */
+static void prepare(struct flow *s, const struct flow *f)
+{
+	memcpy(s, f, offsetof(struct flow, places));
+	s->timing = f->timing;
+	s->nodes = f->nodes;
+	s->config.context = NULL;
+	s->config.marks = s->config.ticks = false;
+	s->config.switch_ip = 0;
+	s->trial = true;
+	s->full = s->later = s->changes = s->asked = s->splits = s->open = false;
+	s->tick = s->tick_due = false;
+	s->n_held = 0;
+	s->n_items = s->n_gaps = s->n_marks = 0;
+	s->max_items = TRIAL_ITEMS + FLOW_STEP_ITEMS;
+	flow_go(s, f->ip);
+}
+
+/* What a trial comes to besides a number of steps up to a fault. */
+#define TRIAL_FITS     UINT32_MAX
+#define TRIAL_UNLIKELY (UINT32_MAX - 1) /* it fits if the processor deferred a TIP */
+#define TRIAL_UNKNOWN  (UINT32_MAX - 2) /* how the code was then is not known */
+
+/* It came to a fault behind so many steps. */
+static uint32_t judge(const struct flow *s, uint32_t steps)
+{
+	enum fault fault = s->n_gaps > 0 ? s->gaps[0].fault : s->gap.fault;
+
+	return steps == 0 && fault == FAULT_KERNEL_TEXT ? TRIAL_UNKNOWN : steps;
+}
+
+static uint32_t try(struct flow *s)
+{
+	uint32_t steps = 0;
+
+	while (steps < TRIAL_STEPS && !s->done && !s->full && s->n_items < TRIAL_ITEMS) {
+		flow_load(s);
+		if (s->syncing)
+			flow_step_sync(s);
+		else if (s->enabled && flow_step_on(s) != 0)
+			return TRIAL_FITS;
+		if (s->syncing || s->n_gaps > 0)
+			return judge(s, steps);
+		if (!s->enabled)
+			return s->tnt_n > 0 ? TRIAL_UNLIKELY : TRIAL_FITS;
+		steps++;
+	}
+	return TRIAL_FITS;
+}
+
+static uint32_t try_version(struct flow *f, uint64_t ip, uint32_t version, uint32_t last)
+{
+	struct flow *s = flow_scratch(f);
+
+	if (s == NULL)
+		return 0;
+	prepare(s, f);
+	s->trial_ip = ip;
+	s->trial_version = version;
+	s->trial_late = version == last;
+	return try(s);
+}
+
+static struct flow_when middle_of(struct flow_when when)
+{
+	uint64_t middle = when.lo + (when.hi - when.lo) / 2;
+
+	return (struct flow_when){middle, middle, when.offset};
+}
+
+/* The version, of FIRST to LAST, that fits the packets; of several the one of the time's middle.
+ * Where one of them is not known nobody can tell. */
+static uint32_t decide(struct flow *f, uint64_t ip, struct flow_when when, uint32_t first,
+		       uint32_t last)
+{
+	uint32_t best, far, other, unused, tried = 1;
+
+	best = ask_version(f, ip, middle_of(when), &unused);
+	if (f->n_trials >= TRIALS_MAX || best < first || best > last)
+		return MIN_OF(MAX_OF(best, first), last);
+	f->n_trials++;
+	far = try_version(f, ip, best, last);
+	for (other = first; other <= last && far != TRIAL_UNKNOWN && tried < VERSIONS_MAX;
+	     other++) {
+		uint32_t how_far = other == best ? 0 : try_version(f, ip, other, last);
+
+		tried++;
+		if (how_far != TRIAL_UNKNOWN && how_far <= far)
+			continue;
+		far = how_far;
+		best = other;
+	}
+	return best;
+}
+
+/* The batch's runs are of one version of each place. False: it has to end before that changes. */
+static bool note_version(struct flow *f, uint64_t ip, uint32_t version)
+{
+	struct flow_place *place;
+
+	if (f->trial || !grow_places(f))
+		return true;
+	place = find_place(f, ip);
+	if (place->version == version)
+		return true;
+	if (place->version != 0 && f->n_items > 0) {
+		f->full = true;
+		return false;
+	}
+	f->n_places += place->version == 0;
+	*place = (struct flow_place){ip, version};
+	return true;
+}
+
+bool flow_code_context(struct flow *f, uint64_t *ret)
+{
+	struct flow_when when;
+	uint32_t first, last;
+
+	*ret = f->context;
+	if (!flow_is_kernel(f, f->ip))
+		return true;
+	when = flow_between(f);
+	first = ask_version(f, f->ip, when, &last);
+	*ret = GRAPH_KERNEL | first;
+	if (first < VERSION_FIRST)
+		return true;
+	if (f->trial && f->ip == f->trial_ip)
+		first = f->trial_version;
+	else if (f->trial)
+		first = f->trial_late ? last : first;
+	else if (first != last)
+		first = decide(f, f->ip, when, first, last);
+	*ret = GRAPH_KERNEL | first;
+	return note_version(f, f->ip, first);
+}
+
+static void ask_return(struct flow *f, uint64_t to)
+{
+	f->returning = true;
+	f->asked_context =
+		f->config.context(f->config.userdata, to, f->event_when.lo, f->event_when.hi);
+	f->returning = false;
+	f->asked = f->asked_context != FLOW_CONTEXT_LATER;
+	if (!f->asked)
+		f->full = f->later = true;
+}
+
+bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
+{
+	uint64_t generation = graph_generation(f->graph);
+
+	if (f->config.context == NULL || f->asked || !flow_is_kernel(f, from) ||
+	    flow_is_kernel(f, to))
+		return true;
+	if (flow_may_ask(f))
+		ask_return(f, to);
+	if (f->asked && generation == graph_generation(f->graph))
+		return true;
+	/* A trial may have thrown blocks away, or it is asked again: the same step anew. */
+	flow_go(f, f->ip);
+	f->loop_steps = 0;
+	return false;
+}
+
+/* User code is left with the last item, by an instruction or in front of one. */
+static void leave(struct flow *f)
+{
+	struct flow_item *last = &f->items[f->n_items - 1];
+	struct flow_item left = *last;
+
+	left.to = 0;
+	left.kind = last->kind == FLOW_ASYNC ? FLOW_DISABLE : FLOW_SYSCALL;
+	if (last->kind == FLOW_ASYNC)
+		left.flags |= FLOW_ASYNC_STOP;
+	f->left = left;
+	f->have_left = true;
+	if (f->trial) {
+		*last = left;
+		f->enabled = false;
+	}
+}
+
+void flow_crossed(struct flow *f)
+{
+	const struct flow_item *last = &f->items[f->n_items - 1];
+	bool from = flow_is_kernel(f, last->from), to = flow_is_kernel(f, last->to);
+
+	if (!from && to) {
+		leave(f);
+	} else if (from && !to && f->trial) {
+		f->enabled = false;
+	} else if (from && !to && f->asked) {
+		f->asked = false;
+		f->next_context = f->asked_context;
+		f->changes = f->asked_context != f->context;
+		f->full |= f->changes;
+		flow_part(f);
+	}
+}
+
+void flow_look_for_switch(struct flow *f)
+{
+	const struct flow_item *last;
+
+	if (f->config.switch_ip == 0 || f->ip != f->config.switch_ip || f->n_items == 0 ||
+	    f->config.context == NULL)
+		return;
+	last = &f->items[f->n_items - 1];
+	if (last->to != f->ip || !f->enabled)
+		return;
+	f->switched = true;
+	f->next_context = f->config.context(f->config.userdata, f->ip, last->tsc_lo, last->tsc_hi);
+	f->switched = false;
+	f->changes = f->next_context != FLOW_CONTEXT_LATER;
+	f->full = true;
+	flow_go(f, f->ip); /* a trial may have thrown blocks away */
+}

@@ -1,0 +1,189 @@
+/*
+ * Marks, placed between the instructions that they belong to. None of them changes where the walk
+ * goes: one whose place is not come to stands where the walk needs another packet. Part of the walk
+ * (flow_private.h).
+ */
+#include "decoder/flow/flow_private.h"
+#include "proto/base.h"
+
+static void push(struct flow *f, const struct flow_mark *mark, const struct flow_when *when)
+{
+	struct flow_mark *m = &f->marks[f->n_marks];
+	uint64_t ip = f->enabled ? f->ip : 0;
+	struct flow_item *item;
+
+	if (!f->config.marks)
+		return;
+	*m = *mark;
+	m->tsc_lo = when->lo;
+	m->tsc_hi = when->hi;
+	item = flow_push(f, FLOW_MARK, ip, ip, when);
+	item->mark = (uint32_t)f->n_marks++;
+}
+
+void flow_place(struct flow *f)
+{
+	push(f, event_mark(&f->reader, &f->event), &f->event_when);
+	flow_use_event(f);
+}
+
+bool flow_mark_shows(const struct flow *f)
+{
+	const struct flow_mark *m = event_mark(&f->reader, &f->event);
+
+	if (!f->event.has_from)
+		return false;
+	return f->within || (m->kind == FLOW_MARK_TSX && m->value != FLOW_TSX_ABORT);
+}
+
+void flow_place_off(struct flow *f)
+{
+	const struct flow_mark off = {.kind = FLOW_MARK_OFF, .offset = f->event.offset};
+
+	push(f, &off, &f->event_when);
+}
+
+void flow_place_tick(struct flow *f)
+{
+	const struct flow_mark tick = {.kind = FLOW_MARK_TICK, .offset = f->past.offset};
+
+	f->tick_due = false;
+	push(f, &tick, &f->past);
+}
+
+/* The mark in hand stands behind the branch at the walk's place. */
+static void hold(struct flow *f)
+{
+	struct flow_mark *m;
+
+	if (f->n_held == FLOW_HELD) {
+		flow_place(f);
+		return;
+	}
+	m = &f->held[f->n_held++];
+	*m = *event_mark(&f->reader, &f->event);
+	m->tsc_lo = f->event_when.lo;
+	m->tsc_hi = f->event_when.hi;
+	f->holding = true;
+	flow_use_event(f);
+}
+
+void flow_release(struct flow *f)
+{
+	for (unsigned int i = 0; i < f->n_held; i++) {
+		struct flow_mark *m = &f->held[i];
+		const struct flow_when when = {m->tsc_lo, m->tsc_hi, m->offset};
+
+		if (!f->enabled)
+			m->flags |= FLOW_MARK_OF_BRANCH;
+		push(f, m, &when);
+	}
+	f->n_held = 0;
+}
+
+/* The class of instruction that a mark is bound to; INSN_OTHER: to none. */
+static enum insn_class class_of(const struct event *e)
+{
+	switch (e->bind) {
+	case EVENT_CR3: return INSN_CR3;
+	case EVENT_VMCS: return INSN_VMPTRLD;
+	case EVENT_PTWRITE: return INSN_PTWRITE;
+	default: return INSN_OTHER;
+	}
+}
+
+/* An instruction has at most one of each kind. */
+static bool is_held(const struct flow *f, uint8_t kind)
+{
+	for (unsigned int i = 0; i < f->n_held; i++) {
+		if (f->held[i].kind == kind)
+			return true;
+	}
+	return false;
+}
+
+static bool is_of_branch(const struct flow *f, const struct graph_block *b)
+{
+	bool far = b->class == INSN_FAR || b->class == INSN_VMENTRY || b->class == INSN_SYSCALL;
+	enum insn_class class = class_of(&f->event);
+
+	if (class == INSN_OTHER || is_held(f, event_mark(&f->reader, &f->event)->kind))
+		return false;
+	return b->class == class || (far && class != INSN_PTWRITE);
+}
+
+static void hold_at(struct flow *f, const struct graph_block *b)
+{
+	hold(f);
+	if (f->holding && f->held[f->n_held - 1].kind == FLOW_MARK_PTWRITE) {
+		f->held[f->n_held - 1].ip = b->last;
+		f->held[f->n_held - 1].flags |= FLOW_MARK_HAS_IP;
+	}
+}
+
+/* Goes on behind the first N instructions of B and places the mark there. */
+static void place_behind(struct flow *f, const struct graph_block *b, uint32_t n)
+{
+	uint64_t ip = b->ip;
+
+	for (uint32_t i = 0; i < n; i++)
+		ip += b->sizes[i];
+	f->run_insns += n;
+	flow_go(f, ip);
+	flow_place(f);
+}
+
+static bool is_straight(const struct graph_block *b)
+{
+	return b->class == INSN_OTHER || b->class == INSN_PTWRITE || b->class == INSN_CR3 ||
+	       b->class == INSN_VMPTRLD;
+}
+
+static bool mark_behind(struct flow *f, const struct graph_block *b)
+{
+	int before = graph_index(b, f->event.from);
+
+	if (before < 0)
+		return false;
+	if (before + 1 < b->n || is_straight(b))
+		place_behind(f, b, (uint32_t)before + 1);
+	else
+		hold_at(f, b);
+	return true;
+}
+
+static bool mark_counted(struct flow *f, const struct graph_block *b)
+{
+	if (f->event.n < b->n || (f->event.n == b->n && is_straight(b))) {
+		place_behind(f, b, f->event.n);
+		return true;
+	}
+	f->event.n -= b->n;
+	return false;
+}
+
+bool flow_mark_in(struct flow *f, const struct graph_block *b)
+{
+	if (f->event.kind != EVENT_MARK)
+		return false;
+	if (f->event.bind == EVENT_BEHIND)
+		return mark_behind(f, b);
+	if (f->event.bind == EVENT_COUNT)
+		return mark_counted(f, b);
+	if (!is_of_branch(f, b))
+		return false;
+	hold_at(f, b);
+	return true;
+}
+
+bool flow_mark_at(struct flow *f, const struct graph_block *b)
+{
+	if (f->event.kind != EVENT_MARK)
+		return false;
+	/* A deferred TIP's marks stand between it and its decisions. */
+	if (f->tnt_n > 0 || is_of_branch(f, b))
+		hold_at(f, b);
+	else
+		flow_place(f);
+	return true;
+}

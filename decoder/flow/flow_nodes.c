@@ -1,0 +1,407 @@
+/*
+ * Plain packets: hands the walk's state to the hot loop (node_walk.c), or takes what other threads
+ * made of it (flow_ahead.c). Part of the walk (flow_private.h).
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/flow/flow_plain.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+#define STEPS	  16384u /* of a batch; an eighth where batches are small, more where it is open */
+#define TIMES	  4096u
+#define WALKS	  1024u
+#define FEW_STEPS 512u	/* of a piece: they are copied */
+#define MORE	  1024u /* steps that there is room for in a batch that is open */
+#define USER_END  (UINT64_C(1) << 47)
+/* Items of a step at most: three decisions, each with a node in front. */
+#define STEP_ITEMS (3u * NODE_PARTS)
+
+void flow_begin_steps(struct flow *f)
+{
+	if (f->plain == NULL)
+		return;
+	f->plain->n_steps = f->plain->n_times = f->plain->n_walks = 0;
+	f->plain->base = NULL;
+	if (f->ahead_trace != NULL)
+		ahead_return(f->ahead_trace);
+}
+
+void flow_end_steps(const struct flow *f, struct flow_batch *ret)
+{
+	if (f->plain == NULL || !f->config.steps)
+		return;
+	ret->walks = f->plain->walks;
+	ret->n_walks = f->plain->n_walks;
+	ret->steps = f->plain->base;
+	ret->times = f->plain->times;
+}
+
+void flow_free_plain(struct flow *f)
+{
+	struct flow_plain *p = f->plain;
+
+	free(f->targets);
+	f->targets = NULL;
+	f->plain = NULL;
+	if (p == NULL)
+		return;
+	free(p->steps);
+	free(p->times);
+	free(p->walks);
+	free(p->points);
+	free(p);
+}
+
+/* With many CPUs batches are small (flow_config.batch_items), and so is all that a flow has. */
+static int make_plain(struct flow *f)
+{
+	struct flow *owner = flow_owner(f);
+	struct flow_plain *p = calloc(1, sizeof(*p));
+	size_t part = f->few_items < FLOW_ITEMS ? 8 : 1;
+
+	if (owner->targets == NULL)
+		owner->targets = calloc(NODE_TARGETS, sizeof(*owner->targets));
+	f->plain = p;
+	if (p == NULL || owner->targets == NULL)
+		return -ENOMEM;
+	p->has = p->few = p->max = (struct flow_room){STEPS / part, TIMES / part, WALKS / part};
+	p->steps = calloc(p->has.steps + 1, sizeof(*p->steps));
+	p->times = calloc(p->has.times + 1, sizeof(*p->times));
+	p->walks = calloc(p->has.walks, sizeof(*p->walks));
+	p->points = calloc(p->has.times + 1, sizeof(*p->points));
+	return p->steps != NULL && p->times != NULL && p->walks != NULL && p->points != NULL
+		       ? 0
+		       : -ENOMEM;
+}
+
+/* For so many more, and as much again as there is. 0 or -ENOMEM. */
+static int grow_steps(struct flow_plain *p, size_t more)
+{
+	size_t n = MAX_OF(2 * p->has.steps, p->n_steps + more);
+	uint32_t *steps = p->steps;
+
+	if (p->has.steps - p->n_steps >= more)
+		return 0;
+	steps = reallocarray(p->steps, n + 1, sizeof(*steps));
+	if (steps == NULL)
+		return -ENOMEM;
+	if (p->base == p->steps)
+		p->base = steps;
+	p->steps = steps;
+	p->has.steps = n;
+	return 0;
+}
+
+static int grow_times(struct flow_plain *p, size_t more)
+{
+	size_t n = MAX_OF(2 * p->has.times, p->n_times + more);
+	struct node_point *points;
+	struct flow_time *times;
+
+	if (p->has.times - p->n_times >= more)
+		return 0;
+	times = reallocarray(p->times, n + 1, sizeof(*times));
+	if (times != NULL)
+		p->times = times;
+	points = reallocarray(p->points, n + 1, sizeof(*points));
+	if (points != NULL)
+		p->points = points;
+	if (times == NULL || points == NULL)
+		return -ENOMEM;
+	p->has.times = n;
+	return 0;
+}
+
+static int grow_walks(struct flow_plain *p)
+{
+	struct flow_walk *walks;
+
+	if (p->n_walks < p->has.walks)
+		return 0;
+	walks = reallocarray(p->walks, 2 * p->has.walks, sizeof(*walks));
+	if (walks == NULL)
+		return -ENOMEM;
+	p->walks = walks;
+	p->has.walks *= 2;
+	return 0;
+}
+
+/* How much this batch takes. One that is open has room: it grows in proportion to its bytes. */
+static int make_room(struct flow *f, struct flow_plain *p)
+{
+	int r;
+
+	p->max = p->few;
+	if (!flow_is_open(f))
+		return 0;
+	r = grow_steps(p, MORE);
+	if (r == 0)
+		r = grow_times(p, 2);
+	if (r == 0)
+		r = grow_walks(p);
+	p->max = p->has;
+	return r;
+}
+
+const struct nodes *flow_nodes(const struct flow *f)
+{
+	return f->nodes;
+}
+
+/* --- Return addresses --- */
+
+uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e)
+{
+	if (e->edge == 0)
+		return e->where;
+	return nodes_place_address(f->nodes, (uint32_t)e->where) +
+	       f->nodes->list[NODE_EDGE_NUMBER(e->edge)].offset;
+}
+
+bool flow_pop_return(struct flow *f, uint64_t *ret)
+{
+	struct retstack_entry e;
+
+	if (!retstack_pop(&f->returns, &e))
+		return false;
+	*ret = flow_return_address(f, &e);
+	return true;
+}
+
+/* Nodes are of a context and mode; addresses hold in every one. */
+static void forget_nodes(struct flow *f)
+{
+	struct retstack *s = &f->returns;
+
+	for (uint32_t i = s->bottom; i != s->top; i++) {
+		struct retstack_entry *e = &s->entries[i % PT_RET_STACK];
+
+		*e = (struct retstack_entry){.where = flow_return_address(f, e)};
+	}
+}
+
+/* --- To the hot loop --- */
+
+static bool reader_is_plain(const struct event_reader *r)
+{
+	return r->queue_n == 0 && r->n_waits == 0 && !r->mode_waits && !r->fup_owed &&
+	       r->c.bip_bytes == 0;
+}
+
+static bool is_plain(const struct flow *f)
+{
+	/* Between two packets the walk counts its blocks: it begins to behind one. */
+	return f->enabled && f->loop_steps == 0 && f->tnt_n == 0 && !f->have_event && !f->syncing &&
+	       f->n_held == 0 && !f->trial && !f->config.ticks && !f->config.stepping &&
+	       !f->tick_due && f->guest == f->reader.guest && (!f->guest || f->config.guests) &&
+	       f->mode == f->reader.mode && f->mode != INSN_MODE_16 &&
+	       reader_is_plain(&f->reader) && f->ip < USER_END && !flow_is_kernel(f, f->ip);
+}
+
+static const uint8_t *limit_of(const struct event_reader *r)
+{
+	if ((size_t)(r->c.end - r->trace) <= FLOW_MARGIN)
+		return r->trace;
+	return MIN_OF(r->stop, r->c.end - FLOW_MARGIN);
+}
+
+/* How many steps there is room for. */
+static size_t room_of(const struct flow *f, const struct flow_plain *p)
+{
+	if (f->config.steps)
+		return p->max.steps - MIN_OF(p->n_steps, p->max.steps);
+	return (f->max_items - f->n_items - 1) / STEP_ITEMS;
+}
+
+/* A number for context and mode; 0: there is none that no other pair has. */
+static uint32_t tag_of(const struct flow *f)
+{
+	if (f->context > UINT32_MAX >> 3)
+		return 0;
+	return (uint32_t)f->context << 2 | (f->mode + 1u);
+}
+
+/* Whose code it is. Targets are those of all flows that share code. */
+static void take_context(struct flow *f, struct flow_plain *p)
+{
+	if (tag_of(f) == 0)
+		memset(flow_owner(f)->targets, 0, NODE_TARGETS * sizeof(struct node_target));
+	if (p->known && p->context == f->context && p->mode == f->mode)
+		return;
+	if (p->known)
+		forget_nodes(f);
+	p->known = true;
+	p->context = f->context;
+	p->mode = f->mode;
+}
+
+static void prepare(struct flow *f, struct flow_plain *p, size_t room)
+{
+	const struct event_reader *r = &f->reader;
+
+	p->walk = (struct node_walk){
+		.nodes = f->nodes,
+		.targets = flow_owner(f)->targets,
+		.tag = tag_of(f),
+		.trace = r->trace,
+		.pos = r->c.pos,
+		.chain = r->c.pos,
+		.limit = limit_of(r),
+		.context = f->context,
+		.ip_end = f->config.kernel_start != 0 ? MIN_OF(f->config.kernel_start, USER_END)
+						      : USER_END,
+		.skip_time = r->c.quirks == 0,
+		.keep_returns = f->config.retstack_libipt,
+		.compile = true,
+		.mode = f->mode,
+		.last_ip = r->last_ip,
+		.returns = &f->returns,
+		.timed = 2, /* what stands before it may be a CYC */
+		.prompt = r->prompt,
+		.order = r->order,
+		.steps = p->steps + p->n_steps,
+		.max_steps = room,
+		.points = p->points,
+		.max_points = p->max.times - MIN_OF(p->n_times, p->max.times),
+	};
+}
+
+static int find_node(struct flow *f, uint32_t *ret_number, uint32_t *ret_place)
+{
+	int r;
+
+	nodes_lock(f->nodes, false);
+	r = nodes_at(f->nodes, f->context, f->mode, f->ip, ret_number, ret_place);
+	nodes_unlock(f->nodes);
+	return r;
+}
+
+/* Steps of the batch are in one place: whether those at BASE can be added. */
+static bool may_add(struct flow_plain *p, const uint32_t *base)
+{
+	if (p->n_walks == 0)
+		p->base = base;
+	return p->base == base;
+}
+
+/* Whether questions may be asked within the batch behind PIECE, which is to be a part of it then.
+ */
+static bool is_needed(struct flow *f, const struct ahead_piece *piece)
+{
+	return flow_is_open(f) && (piece->walk.n_bits > 0 ||
+				   (uint64_t)(piece->walk.pos - piece->walk.trace) < f->open_until);
+}
+
+/* Whether the steps of PIECE are copied; else they are where they are. */
+static bool is_few(const struct flow_plain *p, const struct ahead_piece *piece)
+{
+	return p->n_walks > 0 && p->base == p->steps && piece->walk.n_steps <= FEW_STEPS &&
+	       piece->walk.n_steps <= p->walk.max_steps;
+}
+
+/* As a part of the batch, *RET_COPY: by a copy. *RET: there is room. 0 or -ENOMEM. */
+static int find_room(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
+		     bool *ret_copy, bool *ret)
+{
+	int r = 0;
+
+	*ret_copy = is_needed(f, piece);
+	if (*ret_copy) {
+		r = grow_steps(p, piece->walk.n_steps + 1);
+		if (r == 0)
+			r = grow_times(p, piece->walk.n_points);
+		p->max = p->has;
+		*ret = may_add(p, p->steps);
+		assert(*ret);
+		return r;
+	}
+	*ret_copy = is_few(p, piece);
+	*ret = p->n_times + piece->walk.n_points <= p->max.times &&
+	       (*ret_copy || may_add(p, ahead_steps(f->ahead_trace)));
+	return 0;
+}
+
+/* PIECE as the walk that was made. *RET: the batch has room. 0 or -ENOMEM. */
+static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
+		      bool *ret)
+{
+	const struct node_walk made = p->walk;
+	bool copy;
+	int r = find_room(f, p, piece, &copy, ret);
+
+	if (r != 0 || !*ret)
+		return r;
+	if (!copy)
+		ahead_lend(f->ahead_trace);
+	p->walk = piece->walk;
+	if (copy)
+		memcpy(p->walk.steps = p->steps + p->n_steps, piece->walk.steps,
+		       piece->walk.n_steps * sizeof(*p->steps));
+	p->walk.limit = limit_of(&f->reader);
+	p->walk.prompt |= made.prompt;
+	p->walk.returns = made.returns;
+	retstack_set(&f->returns, piece->after.list, piece->after.n);
+	return 0;
+}
+
+/* The walk itself, or what was made of it ahead. *RET: it is done; else the batch has no room. */
+static int walk_or_take(struct flow *f, struct flow_plain *p, bool *ret)
+{
+	const struct ahead_piece *piece = flow_ahead(f, &p->walk);
+
+	if (piece != NULL)
+		return take_piece(f, p, piece, ret);
+	*ret = p->walk.max_steps > 0 && may_add(p, p->steps);
+	return *ret ? node_walk(&p->walk) : 0;
+}
+
+static void end_batch(struct flow *f, bool *ret)
+{
+	f->full = f->n_items > 0;
+	*ret = f->full;
+}
+
+int flow_walk_plain(struct flow *f, bool *ret)
+{
+	struct flow_plain *p;
+	uint32_t number, place;
+	bool done;
+	int r;
+
+	*ret = false;
+	if (!is_plain(f))
+		return 0;
+	if (f->plain == NULL && make_plain(f) != 0) {
+		flow_free_plain(f);
+		return -ENOMEM;
+	}
+	p = f->plain;
+	r = make_room(f, p);
+	if (r != 0)
+		return r;
+	if (p->n_walks >= p->max.walks || p->n_times + 1 >= p->max.times) {
+		end_batch(f, ret);
+		return 0;
+	}
+	take_context(f, p);
+	prepare(f, p, room_of(f, p));
+	if (p->walk.pos >= p->walk.limit)
+		return 0;
+	r = find_node(f, &number, &place);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	p->walk.place = place;
+	p->walk.edge = nodes_self(f->nodes, number);
+	r = walk_or_take(f, p, &done);
+	flow_go(f, f->ip); /* blocks may have been thrown away */
+	if (r == 0 && !done)
+		end_batch(f, ret);
+	if (r != 0 || !done || p->walk.n_steps == 0)
+		return r;
+	flow_take_walk(f, p, place);
+	*ret = true;
+	return 0;
+}

@@ -1,0 +1,273 @@
+/*
+ * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
+ * (code), flow_nodes.c (plain packets, over nodes), flow_back.c (back from there), flow_ahead.c
+ * (what other threads did), flow_expand.c (items of steps), flow_event.c (what happens between
+ * instructions), flow_gap.c (what is not understood), flow_mark.c (what is no branch), flow_try.c
+ * (trials), flow_kernel.c (the kernel's code), flow_errata.c (errata that the code tells),
+ * flow_group.c (which questions are asked together).
+ */
+#pragma once
+
+#include "decoder/code/graph.h"
+#include "decoder/code/retstack.h"
+#include "decoder/flow/flow.h"
+#include "decoder/hot/ahead.h"
+#include "decoder/hot/node_walk.h"
+#include "decoder/packet/event.h"
+#include "decoder/time/timing.h"
+
+#define FLOW_ITEMS	 4096u
+#define FLOW_STEP_ITEMS	 16u /* a step adds at most so many items */
+#define FLOW_HELD	 8u  /* marks that wait for a branch */
+#define FLOW_GRAPH_BYTES ((size_t)128 << 20)
+#define FLOW_NODES_BYTES ((size_t)256 << 20)
+
+/* When something happened, and the packet that says so. */
+struct flow_when {
+	uint64_t lo, hi, offset;
+};
+
+/* Which version of the kernel's code at IP the walk met last. */
+struct flow_place {
+	uint64_t ip;
+	uint32_t version; /* 0: free */
+};
+
+struct flow {
+	struct flow_config config;
+	struct flow_stats stats;
+	struct event_reader reader;
+	struct graph *graph;  /* its own, unless it shares */
+	struct flow *scratch; /* of flow_try; NULL: not needed yet */
+	struct retstack returns;
+	struct errata errata;
+
+	/* Where execution stands. */
+	bool enabled;
+	bool within;	   /* behind a gap: still the same stay in user code as before it */
+	bool resumed;	   /* behind a gap: the next address is where it goes on */
+	bool syncing;	   /* within a gap: `gap` is to be pushed where decoding goes on */
+	bool lost_bits;	   /* decisions were thrown away in it */
+	uint8_t missing;   /* enum fault: for want of code calls are not known since the last PSB */
+	bool doubt;	   /* code that may have changed was walked since the last PSB or gap */
+	bool trial;	   /* nobody sees it (flow_try.c) */
+	bool guest;	   /* a virtual machine runs */
+	bool guests_known; /* config.guests was looked at */
+	bool in_tx, done, started;
+	uint8_t mode; /* enum insn_mode */
+	uint64_t context;
+	uint64_t ip;		   /* next instruction */
+	struct graph_block *block; /* at ip; NULL: to be looked up */
+	struct graph_block **link; /* where to note it then; NULL: nowhere */
+	uint64_t link_generation;
+	uint64_t run_start;
+	uint32_t run_insns;
+	uint64_t offset; /* of the last item */
+
+	/* What comes next: branch decisions in hand, then an event. A deferred TIP may be read
+	 * while decisions are left. */
+	uint64_t tnt_bits;
+	unsigned int tnt_n;
+	struct flow_when tnt_when; /* of the next one */
+	uint64_t tnt_hi;	   /* of those behind the first one */
+	bool tnt_begun;		   /* the first one was taken */
+	bool have_event;
+	struct event event;
+	struct flow_when event_when;
+	uint64_t event_first_hi; /* of the first decision, if it is a TNT */
+	struct flow_when past;	 /* of the packet that was used last */
+
+	/* Marks. */
+	struct flow_mark held[FLOW_HELD]; /* they stand behind the branch at hand */
+	uint8_t n_held;
+	bool holding;	     /* one was held in this step */
+	bool tick, tick_due; /* a tick belongs to the decisions in hand; to the branch done */
+	uint64_t decided;    /* the branch that the last decision was about */
+	bool branched;	     /* no other packet was used since */
+	struct flow_gap gap; /* while syncing */
+	uint64_t gap_end;    /* of the last one: offset behind it */
+
+	/* Endless loop detection (Brent): an address met again without a packet in between. */
+	uint64_t loop_mark;
+	uint32_t loop_steps, loop_limit;
+
+	/* The batch. */
+	bool full;
+	bool later;	    /* the context function does not know yet */
+	uint32_t max_items; /* room, */
+	uint32_t few_items; /* as much as a batch takes that is not open */
+	bool open;	    /* questions are asked within it up to the packets there */
+	uint64_t open_until, asked_at;
+	uint32_t n_firm;       /* its items that are no plain branches of user code */
+	bool parted;	       /* it ended as the context function wanted (flow_split) */
+	struct flow_item left; /* of flow_left */
+	bool have_left;
+	bool asked; /* context() has answered for the event in hand */
+	uint64_t asked_context;
+	bool changes; /* the next batch is code of NEXT_CONTEXT */
+	uint64_t next_context;
+	/* Of the kernel's code (flow_kernel.c). */
+	bool returning;	   /* within the context function: execution comes back from there */
+	bool switched;	   /* so: another thread has the CPU */
+	bool splits;	   /* it wants a new batch */
+	uint64_t trial_ip; /* of a trial: the place that it is about, */
+	uint32_t trial_version;
+	bool trial_late; /* and of others, in doubt, the newest version */
+	uint32_t n_trials;
+	uint8_t run_mode; /* of the batch's runs */
+	size_t n_items, n_gaps, n_marks;
+	struct flow_place *places; /* a hash table; trials keep theirs from here on */
+	size_t n_places, n_places_max;
+	/* Of max_items each; marks only where they are wanted. flow_try keeps them from here on. */
+	struct flow_item *items;
+	struct flow_gap *gaps;
+	struct flow_mark *marks;
+	/* Plain packets (flow_nodes.c). */
+	struct nodes *nodes;	     /* its own, unless it shares */
+	struct flow_plain *plain;    /* NULL: not needed yet */
+	struct node_target *targets; /* of all flows that share this one's code; NULL: as above */
+	struct ahead *ahead;	     /* other threads, of who shares; NULL: there are none */
+	struct ahead_trace *ahead_trace;
+	bool ahead_tried;
+	uint64_t ahead_steps; /* that were taken */
+
+	struct timing timing;
+};
+
+/* flow.c */
+/* The flow that keeps the code of F, perhaps itself. */
+struct flow *flow_owner(struct flow *f);
+/* A flow with room for N items, all zero else; NULL: no memory. */
+struct flow *flow_alloc(size_t n, bool marks);
+
+/* flow_group.c */
+/* Whether what the event in hand asks may be asked within this batch. False: it ends before. */
+bool flow_may_ask(struct flow *f);
+/* Whether more may be asked within this batch. */
+bool flow_is_open(struct flow *f);
+void flow_begin_group(struct flow *f);
+/* *RET: the batch has room for a step. 0 or -ENOMEM. */
+int flow_has_room(struct flow *f, bool *ret);
+
+/* flow_try.c */
+/* The flow for trials; NULL: no memory. */
+struct flow *flow_scratch(struct flow *f);
+
+/* flow_nodes.c */
+/* Goes over plain packets as far as it can. *RET: it came somewhere. 0 or -ENOMEM. */
+int flow_walk_plain(struct flow *f, bool *ret);
+/* The steps of a new batch. */
+void flow_begin_steps(struct flow *f);
+void flow_end_steps(const struct flow *f, struct flow_batch *ret);
+void flow_free_plain(struct flow *f);
+/* The last branch of the newest walk, WALK, which ends with it, led to TO. */
+void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to);
+uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e);
+/* The newest return address is taken off. False: there is none. */
+bool flow_pop_return(struct flow *f, uint64_t *ret);
+
+/* flow_ahead.c */
+/* What another thread made of the packets from where W begins; NULL: nothing that fits, W's limit
+ * may be nearer now. */
+const struct ahead_piece *flow_ahead(struct flow *f, struct node_walk *w);
+
+/* flow_expand.c */
+/* Sets run_to and insns_to of W, whose STEPS end in code of PLACE. */
+void flow_end_run(const struct nodes *nodes, const uint32_t *steps, struct flow_walk *w,
+		  uint32_t place);
+
+/* Where the branch is that the last decision or target of STEPS was about. */
+uint64_t flow_last_branch(const struct nodes *nodes, const uint32_t *steps, size_t n,
+			  uint32_t first_place);
+
+/* flow_kernel.c */
+bool flow_is_kernel(const struct flow *f, uint64_t ip);
+/* What the code at the walk's place is kept by. False: the batch must end first. */
+bool flow_code_context(struct flow *f, uint64_t *ret);
+/* The same for a look, or of a run of the batch. */
+uint64_t flow_kept_context(struct flow *f, uint64_t ip);
+/* Before a far transfer or an asynchronous branch is done: false: not yet, it is to be come to
+ * again. */
+bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to);
+/* Behind it. */
+void flow_crossed(struct flow *f);
+/* Behind a branch: does another thread have the CPU now? */
+void flow_look_for_switch(struct flow *f);
+void flow_forget_places(struct flow *f);
+
+/* flow_walk.c */
+/* For a branch that needs no packet: after the last one that was used, before the next. */
+struct flow_when flow_between(const struct flow *f);
+
+/* flow_event.c */
+/* Reads an event into f->event, which must be free. */
+void flow_read_event(struct flow *f);
+/* Makes sure that there are decisions or an event. */
+void flow_load(struct flow *f);
+/* Adds an item with the run so far, and begins a run at its TO. */
+struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, uint64_t to,
+			    const struct flow_when *when);
+/* The event in hand is done with. */
+void flow_use_event(struct flow *f);
+/* Execution goes on at IP, of which no block is known. */
+void flow_go(struct flow *f, uint64_t ip);
+/* Takes over the event's mode; the batch ends where it changes. */
+void flow_take_mode(struct flow *f, uint8_t mode);
+/* Ends the batch if the context function wants that. */
+void flow_part(struct flow *f);
+/* A step while tracing is off. */
+void flow_step_off(struct flow *f);
+/* While tracing is on and no decisions are left: whether the event in hand takes place wherever
+ * the walk stands, and then does it. */
+bool flow_step_at_once(struct flow *f);
+/* Tracing ends with the item that was pushed last. */
+void flow_leave(struct flow *f);
+/* The walk has come to the event's FROM. */
+void flow_arrive(struct flow *f);
+/* The trace ends with the walk at FROM. */
+void flow_end(struct flow *f, uint64_t from);
+
+/* flow_gap.c */
+/* The walk cannot go on from ADDRESS: a gap from the next unused packet to where it can. */
+void flow_fail(struct flow *f, enum fault fault, uint64_t address);
+/* A step while it is looked for where decoding can go on. */
+void flow_step_sync(struct flow *f);
+/* A gap that is the event in hand; tracing counts as off behind it. */
+void flow_event_gap(struct flow *f, enum fault fault);
+/* What the PSB in hand says does not fit: an empty gap before it, unless nothing but the next one
+ * will do. */
+void flow_push_psb_gap(struct flow *f, enum fault fault);
+/* From the event in hand on, behind its packets: a gap up to where decoding can go on. */
+void flow_lose(struct flow *f, enum fault fault);
+
+/* flow_mark.c */
+/* The event in hand is a mark: it stands where the walk stands. */
+void flow_place(struct flow *f);
+/* Whether the mark in hand shows that execution was at its FROM: some have a FUP while tracing is
+ * off, too. */
+bool flow_mark_shows(const struct flow *f);
+/* The branch is done: what was held stands here. */
+void flow_release(struct flow *f);
+/* Tracing ended somewhere in the gap. */
+void flow_place_off(struct flow *f);
+/* The decision or target that was used had a timing packet before it. */
+void flow_place_tick(struct flow *f);
+/* flow_event.c: time went on; whose code is it now? */
+void flow_ask_again(struct flow *f);
+/* The mark in hand belongs into or behind B, with no decision left. True: something was done. */
+bool flow_mark_in(struct flow *f, const struct graph_block *b);
+/* The mark in hand stands before the branch at the end of B, which needs a packet, or behind it.
+ * False: the event in hand is no mark. */
+bool flow_mark_at(struct flow *f, const struct graph_block *b);
+
+/* flow_errata.c */
+/* BDM64: the abort in hand cannot be come to: the branch before it led there. */
+void flow_mend_bdm64(struct flow *f);
+/* SKL014: whether there is no code at IP, so that a branch there can only have left. */
+bool flow_is_nowhere(struct flow *f, uint64_t ip);
+/* SKD022: whether the walk stands at a VM entry. */
+bool flow_is_vmentry(struct flow *f);
+
+/* flow_walk.c */
+/* A step while tracing is on: events, or a block. 0 or -ENOMEM. */
+int flow_step_on(struct flow *f);

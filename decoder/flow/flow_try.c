@@ -1,0 +1,136 @@
+/*
+ * Trying code on packets: what a stretch of user code would be if it were that of another context.
+ * A second walk over the same bytes that nobody sees. Called from within the context function by
+ * ptsnap-decode, where time alone does not say who ran. Part of the walk (flow_private.h).
+ */
+#include <string.h>
+
+#include "decoder/flow/flow_private.h"
+#include "proto/base.h"
+
+#define TRIAL_ITEMS 1024u
+
+struct flow *flow_scratch(struct flow *f)
+{
+	if (f->scratch == NULL)
+		f->scratch = flow_alloc(TRIAL_ITEMS, false);
+	return f->scratch;
+}
+
+/* The walk stands before its first instruction. */
+static void prepare(struct flow *s, const struct flow *f, const struct event_reader *reader,
+		    uint64_t ip, uint64_t context)
+{
+	const struct timing_config no_time = {.mtc_period = UINT32_MAX};
+
+	memset(s, 0, offsetof(struct flow, places));
+	s->config = f->config;
+	s->config.context = NULL;
+	s->config.marks = s->config.ticks = false;
+	s->trial = true;
+	s->errata = f->errata;
+	s->graph = f->graph;
+	s->nodes = f->nodes;
+	s->reader = *reader;
+	s->max_items = TRIAL_ITEMS;
+	s->started = s->resumed = s->guests_known = true;
+	s->asked = true;
+	s->asked_context = context;
+	s->have_event = true;
+	s->event = (struct event){.kind = EVENT_ENABLE,
+				  .has_to = true,
+				  .to = ip,
+				  .mode = reader->mode,
+				  .in_tx = reader->in_tx};
+	timing_init(&s->timing, s->config.trace, s->config.size, s->config.size, &no_time);
+}
+
+static int walk(struct flow *s)
+{
+	while (!s->done && !s->full && s->n_items + FLOW_STEP_ITEMS <= s->max_items) {
+		int r = 0;
+
+		if (s->n_items > 0 && !s->enabled)
+			break;
+		flow_load(s);
+		if (s->syncing)
+			flow_step_sync(s);
+		else if (s->enabled)
+			r = flow_step_on(s);
+		else
+			flow_step_off(s);
+		if (r != 0)
+			return r;
+	}
+	return 0;
+}
+
+/* mov $0xf,%rax; syscall, come to by a return: glibc's restorer
+ * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
+static bool is_restorer(const struct flow *s)
+{
+	const struct flow_item *last = &s->items[s->n_items - 1];
+
+	return last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
+}
+
+/* Where returns go whose calls were before the trial. */
+static void find_returns(const struct flow *s, struct flow_trial *ret)
+{
+	uint64_t depth = 0;
+
+	for (size_t i = 0; i < s->n_items && ret->n_returns < FLOW_TRIAL_RETURNS; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		if (item->kind == FLOW_CALL || item->kind == FLOW_CALL_IND)
+			depth += (item->flags & FLOW_ZERO_LENGTH) == 0;
+		else if (item->kind == FLOW_RET && depth > 0)
+			depth--;
+		else if (item->kind == FLOW_RET)
+			ret->returns[ret->n_returns++] = item->to;
+	}
+}
+
+static uint64_t mix(uint64_t hash, uint64_t v)
+{
+	return (hash ^ v) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
+}
+
+static uint64_t hash_items(const struct flow *s)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		hash = mix(mix(mix(hash, item->kind), item->insns), item->from);
+		hash = mix(hash, item->to);
+	}
+	return hash;
+}
+
+int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uint64_t context,
+	     struct flow_trial *ret)
+{
+	struct flow *s = flow_scratch(f);
+	const struct flow_item *last;
+	int r;
+
+	*ret = (struct flow_trial){0};
+	if (s == NULL)
+		return -ENOMEM;
+	prepare(s, f, reader, ip, context);
+	r = walk(s);
+	if (r != 0 || s->n_items == 0)
+		return r;
+	last = &s->items[s->n_items - 1];
+	ret->whole = !s->enabled || s->done;
+	ret->kind = last->kind;
+	ret->from = last->from;
+	ret->restored = is_restorer(s);
+	ret->hash = hash_items(s);
+	if (last->kind == FLOW_GAP)
+		ret->fault = s->gaps[last->gap].fault;
+	find_returns(s, ret);
+	return 0;
+}

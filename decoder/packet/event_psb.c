@@ -1,0 +1,115 @@
+/*
+ * Where the state of a trace is told anew: PSB+ and overflows. Part of the event reader
+ * (event_private.h). SDM volume 3 (edition 083), 33.4.2.17 "PSB Packet", 33.4.2.16 "Overflow
+ * Packet".
+ */
+#include "decoder/packet/event_private.h"
+#include "proto/base.h"
+
+static void read_psb_fup(struct event_reader *r, const struct packet *p, struct event *e)
+{
+	if (r->errata.bdm70 && event_enable_ahead(r))
+		return;
+	e->has_from = packet_ip(p, &r->last_ip, &e->from) != 0;
+}
+
+/* One packet of a PSB+; true: the PSB+ goes on. */
+static bool read_psb_packet(struct event_reader *r, const struct packet *p, struct event *e)
+{
+	switch (p->type) {
+	case PACKET_FUP: read_psb_fup(r, p, e); return true;
+	case PACKET_MODE_EXEC:
+		e->clash = r->mode_known && r->mode != event_mode_of(p);
+		e->bits = (uint64_t)(r->at - r->trace);
+		r->mode = event_mode_of(p);
+		r->iflag = event_iflag_of(p);
+		r->mode_known = r->iflag_known = true;
+		return true;
+	case PACKET_MODE_TSX: r->in_tx = (p->u.mode.bits & 1) != 0; return true;
+	default: return event_note_psb(r, p);
+	}
+}
+
+/* P ended the PSB+. An OVF does so like PSBEND, and is then an event of its own. */
+static void finish_psb(struct event_reader *r, const struct packet *p, struct event *e)
+{
+	if (p->type == PACKET_PSBEND) {
+		event_finish(r, e);
+	} else if (p->type == PACKET_OVF) {
+		event_unread(r, p);
+		event_finish(r, e);
+		/* Its FUP may be among what was lost. */
+		if (!e->has_from)
+			e->kind = EVENT_NONE;
+	} else {
+		event_misplaced(r, p, e);
+	}
+}
+
+void event_read_psb(struct event_reader *r)
+{
+	struct event *e;
+	struct packet p;
+
+	event_settle(r);
+	event_forget(r);
+	e = event_push(r, EVENT_PSB);
+	r->last_ip = 0;
+	do {
+		int result = event_read(r, &p);
+
+		if (result != 0) {
+			event_unreadable(r, result, e);
+			return;
+		}
+	} while (read_psb_packet(r, &p, e));
+	finish_psb(r, &p, e);
+	r->timed = false;
+}
+
+/* A packet between OVF and FUP, perhaps of a PSB+. */
+static void note_lost(struct event_reader *r, const struct packet *p, bool *in_psb)
+{
+	struct event none = {0};
+
+	if (p->type == PACKET_PSB)
+		r->last_ip = 0;
+	if (*in_psb && p->type != PACKET_PSBEND)
+		read_psb_packet(r, p, &none);
+	else
+		event_note_within(r, p);
+	*in_psb = p->type == PACKET_PSB || (*in_psb && p->type != PACKET_PSBEND);
+}
+
+/* A FUP behind nothing but timing says where tracing goes on; else it is off. */
+static void read_overflow_fup(struct event_reader *r, struct event *e)
+{
+	uint64_t offset = e->offset;
+	bool in_psb = false;
+	struct packet p;
+
+	/* What stands before the FUP was before tracing went on: its marks come first. */
+	r->queue_n--;
+	/* It cannot fail: the packets were read before. */
+	while (event_read(r, &p) == 0 && p.type != PACKET_FUP)
+		note_lost(r, &p, &in_psb);
+	e = event_push(r, EVENT_OVERFLOW);
+	e->offset = offset;
+	if (p.type == PACKET_FUP && (!r->errata.apl12 || !event_off_ahead(r)))
+		e->has_to = packet_ip(&p, &r->last_ip, &e->to) != 0;
+	event_finish(r, e);
+}
+
+void event_read_overflow(struct event_reader *r)
+{
+	struct event *e;
+
+	event_settle(r);
+	event_forget(r);
+	r->last_ip = 0;
+	r->mode_known = r->iflag_known = r->in_tx = false;
+	e = event_push(r, EVENT_OVERFLOW);
+	r->fup_owed = !event_fup_ahead(r);
+	if (!r->fup_owed)
+		read_overflow_fup(r, e);
+}

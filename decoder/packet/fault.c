@@ -1,0 +1,83 @@
+/*
+ * The one table of fault names and explanations. Used by whoever writes or reads a report.
+ */
+#include "decoder/packet/fault.h"
+
+#include <string.h>
+
+#include "proto/base.h"
+
+struct fault_text {
+	const char *name, *why;
+};
+
+/* clang-format off */
+static const struct fault_text texts[FAULT_N_] = {
+	[FAULT_NONE] = { "none", "nothing is wrong" },
+	[FAULT_EMPTY] = { "empty", "there are no trace bytes" },
+	[FAULT_NO_PSB] = { "no-psb", "there is no synchronization point (PSB) in the trace" },
+	[FAULT_HEAD] = { "head", "bytes before the first synchronization point, as every ring has them" },
+	[FAULT_BAD_PACKET] = { "bad-packet", "bytes that are no Intel PT packet" },
+	[FAULT_TRUNCATED] = { "truncated", "the trace ends within a packet" },
+	[FAULT_OVERFLOW] = { "overflow", "the processor could not write packets fast enough and lost some" },
+	[FAULT_TRACESTOP] = { "tracestop", "an address filter stopped the trace" },
+	[FAULT_UNMAPPED] = { "unmapped", "nothing was mapped at that address at that time" },
+	[FAULT_ANONYMOUS] = { "anonymous", "code that is in no file, for example compiled at run time" },
+	[FAULT_IMAGE_MISSING] = { "image-missing", "the bytes of the mapped file are not at hand" },
+	[FAULT_IMAGE_SHORT] = { "image-short", "the mapping reaches beyond the end of its file" },
+	[FAULT_IMAGE_MISMATCH] = { "image-mismatch", "the file at hand is not the one that was mapped: its build id differs" },
+	[FAULT_IMAGE_GONE] = { "image-gone", "the process and the file were gone before it could be opened" },
+	[FAULT_KERNEL_TEXT] = { "kernel-text-unreliable", "the kernel patches its own code there, and how it was then is not known" },
+	[FAULT_CODE_CHANGED] = { "code-changed", "the code in memory was read after it ran, and is not what ran" },
+	[FAULT_BAD_INSN] = { "bad-insn", "the bytes at that address are no instruction" },
+	[FAULT_NO_SPACE] = { "no-space", "it is not known which process ran" },
+	[FAULT_TNT_UNEXPECTED] = { "tnt-unexpected", "the trace has a branch decision where the code needs a target" },
+	[FAULT_TIP_UNEXPECTED] = { "tip-unexpected", "the trace has a branch target where the code needs a decision" },
+	[FAULT_TIP_NO_IP] = { "tip-no-ip", "a branch target without an address" },
+	[FAULT_RET_EMPTY] = { "ret-empty", "a compressed return whose call is not in the trace" },
+	[FAULT_RET_NOT_TAKEN] = { "ret-not-taken", "a compressed return that says it was not taken" },
+	[FAULT_EVENT_UNREACHABLE] = { "event-unreachable", "the code does not lead to the address of an event" },
+	[FAULT_PACKET_UNEXPECTED] = { "packet-unexpected", "a packet that cannot stand at its place" },
+	[FAULT_STATUS] = { "status", "a synchronization point says something else than what was decoded" },
+	[FAULT_LOOP] = { "loop", "the code loops without a branch that the trace would show" },
+	[FAULT_UNSUPPORTED] = { "unsupported", "a processor mode that this decoder does not follow" },
+	[FAULT_GUEST] = { "guest", "a virtual machine ran, whose code is not known" },
+	[FAULT_STOP_TIMEOUT] = { "stop-timeout", "a processor did not stop tracing in time" },
+	[FAULT_SIDEBAND_LOST] = { "sideband-lost", "records about processes and mappings were lost" },
+	[FAULT_SIDEBAND_BAD] = { "sideband-bad", "records about processes and mappings are damaged" },
+	[FAULT_IMAGE_UNCERTAIN] = { "image-uncertain", "it is not known for certain what was mapped: records were lost, or it is too long ago" },
+	[FAULT_AUX_TRUNCATED] = { "aux-truncated", "the kernel cut the trace" },
+	[FAULT_AUX_PARTIAL] = { "aux-partial", "vmx-off: KVM was on: this processor cannot trace then" },
+	[FAULT_AUX_COLLISION] = { "aux-collision", "another user of the trace unit interfered" },
+	[FAULT_CPU_OFFLINE] = { "cpu-offline", "a processor was taken away and not traced for a time" },
+	[FAULT_PT_UNAVAILABLE] = { "pt-unavailable", "processors that cannot trace: only who ran on them is known" },
+	[FAULT_PT_BUSY] = { "pt-busy", "another user of the trace unit had it" },
+	[FAULT_PT_YIELDED] = { "pt-yielded", "the trace unit was handed back on request" },
+	[FAULT_PT_FAILED] = { "pt-failed", "the kernel refused or stopped tracing" },
+	[FAULT_THREAD_UNCERTAIN] = { "thread-uncertain", "it cannot be told for certain which thread ran" },
+	[FAULT_UNTRACED_THREAD] = { "untraced-thread", "threads that the trace source cannot follow" },
+	[FAULT_UNTRACED_CHILD] = { "untraced-child", "processes that the trace source cannot follow" },
+	[FAULT_EXCLUDED] = { "excluded", "a process that the recorder was told not to decode" },
+	[FAULT_NOT_PERMITTED] = { "not-permitted", "this report is for one user: of others, and of the kernel, it tells nothing" },
+	[FAULT_UNTRACED_EXEC] = { "untraced-exec", "a program was started that the trace source cannot follow" },
+};
+/* clang-format on */
+
+const char *fault_name(enum fault fault)
+{
+	return (unsigned int)fault < FAULT_N_ ? texts[fault].name : "unknown";
+}
+
+const char *fault_why(enum fault fault)
+{
+	return (unsigned int)fault < FAULT_N_ ? texts[fault].why : "an unknown fault";
+}
+
+enum fault fault_by_name(const char *name)
+{
+	for (size_t i = 1; i < ARRAY_SIZE(texts); i++) {
+		if (strcmp(texts[i].name, name) == 0)
+			return (enum fault)i;
+	}
+	return FAULT_NONE;
+}

@@ -1,0 +1,460 @@
+/*
+ * Timing packets -> intervals. Used by the walk (flow.c) and by whoever looks ahead of it.
+ *
+ * Anchors are packets that give a time: TSC, and MTC once a TSC with TMA told where the CTC stood.
+ * What stands before one executed no later, what stands behind it no earlier (SDM volume 3, edition
+ * 083, 33.4.2: "Application" of TSC, TMA and MTC packets). Between two anchors, a segment, CYCs
+ * divide the time. They bind to the packets in the same way, and give the time of what follows them
+ * directly, of a TNT's first branch (33.3.6.2 "Cycle Packet Semantics"). A segment is read twice:
+ * up to its second anchor for what holds for all of it, then as the questions come. What cycles say
+ * of time is argued in timing_cycles.c.
+ *
+ * Lost packets: the MTCs that an overflow swallowed can be counted when the next TSC shows that
+ * they were less than 256 periods, else their chain begins anew with it; with the erratum SKL168 no
+ * count goes across a PSB. A chain of MTCs that comes to be later than the next TSC is wrong as a
+ * whole and is not used. A TSC that is earlier than what is known has jumped: nothing is known of
+ * what lies between.
+ *
+ * Work: each byte is read at most three times (to the next TSC, to the next anchor, and for its
+ * CYCs), as long as no speed is known in each of up to PEEK looks ahead, and once more those up to
+ * LOOK behind the first CYCs; memory is constant. Where there are but branches and MTCs, which is
+ * most of most traces, the first two times are one, and quick (timing_run.c), and the segments from
+ * MTC to MTC are made without more ado (next_plain).
+ */
+#include "decoder/time/timing.h"
+
+#include "decoder/time/timing_private.h"
+#include "proto/base.h"
+
+#define PEEK 4u		/* segments; two that have CYCs at their ends will do */
+#define LOOK (1u << 20) /* bytes; looked through once for how steady the clock is */
+#define MANY 4u		/* MTCs */
+
+void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
+		 const struct timing_config *config)
+{
+	*t = (struct timing){.config = *config, .trace = trace};
+	t->scan.cursor = (struct packet_cursor){
+		.pos = trace + offset, .end = trace + size, .quirks = config->quirks};
+}
+
+static uint64_t end_of_time(const struct timing *t)
+{
+	return t->config.end_tsc != 0 ? t->config.end_tsc : UINT64_MAX;
+}
+
+/* Where the CYCs of the segment behind S count from. */
+static void hand_over(struct timing *t, struct timing_segment *next)
+{
+	const struct timing_segment *s = &t->segment;
+
+	next->counted = next->base_near = s->near;
+	next->base_lo = s->near ? s->b_lo : next->lo;
+	next->base_hi = s->near ? s->hi : UINT64_MAX;
+	next->first_hi = s->hi;
+	if (s->near || !s->steady || !s->counted)
+		return;
+	next->counted = true;
+	next->base_lo = s->base_lo;
+	next->base_hi = s->base_hi;
+	if (s->cycs)
+		timing_bound(t, s->total, &next->base_lo, &next->base_hi);
+}
+
+/* A new ratio: what was measured is of the old one. */
+static void on_cbr(struct timing *t, const struct packet *p)
+{
+	struct timing_segment *s = &t->segment;
+	uint32_t before = t->scan.cbr;
+
+	t->scan.cbr = p->u.cbr.ratio;
+	s->fastest = MAX_OF(s->fastest, t->scan.cbr);
+	if (before == 0 || before == t->scan.cbr)
+		return;
+	s->steady = false;
+	t->rate.cycles = 0;
+}
+
+static void on_cyc(struct timing *t, const struct packet *p)
+{
+	struct timing_segment *s = &t->segment;
+
+	if (s->cycs || s->counted)
+		s->total = MIN_OF(timing_plus(s->total, p->u.cyc.value), TIMING_TICKS_MAX);
+	else
+		s->first_count = p->u.cyc.value;
+	s->cycs = t->cycs = true;
+}
+
+static void on_loss(struct timing *t)
+{
+	t->segment.whole = t->segment.steady = false;
+	if (!t->scan.chain.through)
+		t->scan.chain = (struct timing_chain){0};
+	t->scan.in_psb = false;
+}
+
+static void end_segment(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
+{
+	struct timing_segment *s = &t->segment;
+
+	s->end = offset;
+	s->b_lo = lo;
+	s->hi = hi;
+	s->near = t->scan.near;
+}
+
+static void on_tsc(struct timing *t, const struct packet *p, uint64_t offset)
+{
+	struct timing_segment *s = &t->segment;
+	uint64_t tsc = p->u.tsc.value;
+
+	end_segment(t, offset, tsc, tsc);
+	if (!t->scan.in_psb) {
+		s->stopped = s->steady;
+		s->steady = false;
+	} else if (t->config.skl168) {
+		s->near = s->steady = false;
+	}
+	timing_chain_tsc(&t->scan.chain, tsc);
+	if (tsc >= s->lo)
+		return;
+	s->lo = 0;
+	s->hi = UINT64_MAX;
+	s->whole = s->steady = s->stopped = false;
+}
+
+static void on_tma(struct timing *t, const struct packet *p)
+{
+	if (t->scan.chain.tma)
+		return;
+	timing_chain_tma(&t->scan.chain, &t->config, p);
+	if (t->scan.chain.tma && !timing_chain_holds(t, t->scan, &t->scan.chain.through))
+		t->scan.chain = (struct timing_chain){0};
+}
+
+static void note_place(struct timing_scan *s, const struct packet *p)
+{
+	if (p->type == PACKET_PSB)
+		s->in_psb = true;
+	else if (p->type == PACKET_PSBEND || p->type == PACKET_OVF)
+		s->in_psb = false;
+	if (p->type == PACKET_CYC)
+		s->near = true;
+	else if (p->type != PACKET_PAD && p->type != PACKET_PSB)
+		s->near = false;
+}
+
+/* True: it is an anchor, and the segment has its end. */
+static bool on_packet(struct timing *t, const struct packet *p, uint64_t offset)
+{
+	uint64_t lo, hi;
+
+	switch (p->type) {
+	case PACKET_TSC: on_tsc(t, p, offset); return true;
+	case PACKET_MTC:
+		if (!timing_chain_mtc(&t->scan.chain, &t->config, p->u.mtc.ctc, &lo, &hi))
+			return false;
+		end_segment(t, offset, lo, hi);
+		return true;
+	case PACKET_TMA: on_tma(t, p); break;
+	case PACKET_CYC: on_cyc(t, p); break;
+	case PACKET_CBR: on_cbr(t, p); break;
+	case PACKET_OVF: on_loss(t); break;
+	default: break;
+	}
+	return false;
+}
+
+/* Makes t->run the one that the scan stands in. False: it stands in none, or in a short one before
+ * that which was read ahead. */
+static bool stands_in_run(struct timing *t)
+{
+	const struct packet_cursor *c = &t->scan.cursor;
+	uint64_t offset = (uint64_t)(c->pos - t->trace);
+
+	if (offset < t->run.to)
+		return offset >= t->run.from;
+	return timing_run_read(&t->run, t->trace, c);
+}
+
+/* The next anchor where there are only branches and MTCs before it; else the scan stands where
+ * these end. A CYC before needs more care (near). */
+static bool find_mtc(struct timing *t, uint64_t *ret_offset, uint64_t *ret_lo, uint64_t *ret_hi)
+{
+	struct packet_cursor *c = &t->scan.cursor;
+
+	while (!t->scan.near && stands_in_run(t)) {
+		while (timing_run_mtc(&t->run, (uint64_t)(c->pos - t->trace), ret_offset)) {
+			const uint8_t *mtc = t->trace + *ret_offset;
+
+			c->pos = mtc + 2;
+			if (timing_chain_mtc(&t->scan.chain, &t->config, mtc[1], ret_lo, ret_hi))
+				return true;
+		}
+		c->pos = t->trace + t->run.to;
+	}
+	return false;
+}
+
+static void find_end(struct timing *t)
+{
+	uint64_t offset, lo, hi;
+	bool done = false;
+	struct packet p;
+
+	while (!done) {
+		enum timing_step step;
+
+		if (find_mtc(t, &offset, &lo, &hi)) {
+			end_segment(t, offset, lo, hi);
+			return;
+		}
+
+		if (timing_skip_branches(&t->scan.cursor))
+			t->scan.near = false;
+		offset = (uint64_t)(t->scan.cursor.pos - t->trace);
+		step = timing_next_packet(&t->scan.cursor, &p);
+		if (step == TIMING_END)
+			return;
+		if (step == TIMING_LOSS) {
+			on_loss(t);
+			t->scan.near = false;
+			continue;
+		}
+		done = on_packet(t, &p, offset);
+		note_place(&t->scan, &p);
+	}
+}
+
+/* Without CYCs so far, from an anchor to an MTC at OFFSET: nothing else is looked at of a segment
+ * that has none. */
+static void end_plain(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
+{
+	t->segment.lo = t->segment.b_lo;
+	t->segment.end = offset;
+	t->segment.b_lo = lo;
+	t->segment.hi = hi;
+}
+
+static __attribute__((noinline)) bool find_plain(struct timing *t)
+{
+	uint64_t offset, lo, hi;
+
+	if (!find_mtc(t, &offset, &lo, &hi))
+		return false;
+	end_plain(t, offset, lo, hi);
+	return true;
+}
+
+/* Where there are many MTCs before OFFSET, as while tracing is off: to the last one of the run. */
+static void pass_plain(struct timing *t, uint64_t offset)
+{
+	struct timing_run *r = &t->run;
+	struct timing_chain chain = t->scan.chain;
+	const uint8_t *begin = t->trace + r->from, *mtc = NULL;
+	uint64_t lo = 0;
+	uint32_t i;
+
+	for (i = r->next; i < r->n && r->from + r->mtcs[i] < offset; i++) {
+		const uint8_t *next = begin + r->mtcs[i];
+
+		if (!timing_chain_next(&chain, &t->config, next[1], &lo))
+			break;
+		mtc = next;
+	}
+	if (mtc == NULL)
+		return;
+	r->next = i;
+	t->scan.chain = chain;
+	t->scan.cursor.pos = mtc + 2;
+	end_plain(t, (uint64_t)(mtc - t->trace), lo, lo + 1);
+}
+
+/* The usual case, for speed: another MTC in the run, a period later. It may pass by some before
+ * OFFSET. */
+static bool next_plain(struct timing *t, uint64_t offset)
+{
+	struct timing_run *r = &t->run;
+	const uint8_t *begin = t->trace + r->from, *pos = t->scan.cursor.pos, *mtc;
+	uint64_t lo;
+
+	if (t->cycs || !t->begun)
+		return false;
+	if (pos < begin || r->next == r->n || begin + r->mtcs[r->next] < pos)
+		return find_plain(t);
+	if (r->n - r->next > MANY && r->from + r->mtcs[r->next + MANY] < offset)
+		pass_plain(t, offset);
+	if (r->next == r->n)
+		return true;
+	mtc = begin + r->mtcs[r->next];
+	if (!timing_chain_next(&t->scan.chain, &t->config, mtc[1], &lo))
+		return find_plain(t);
+	r->next++;
+	t->scan.cursor.pos = mtc + 2;
+	end_plain(t, (uint64_t)(mtc - t->trace), lo, lo + 1);
+	return true;
+}
+
+static void next_segment(struct timing *t);
+
+/* Where no speed is known yet, as in the first segment: the next segments' is the same as long as
+ * the CBR is. */
+static void look_for_speed(struct timing *t)
+{
+	struct timing ahead = *t;
+
+	ahead.peeking = true;
+	for (unsigned int i = 0; i < PEEK && ahead.segment.end != UINT64_MAX; i++) {
+		next_segment(&ahead);
+		if (ahead.scan.cbr != t->scan.cbr)
+			return;
+		if (ahead.rate.cycles == 0)
+			continue;
+		t->rate = ahead.rate;
+		return;
+	}
+}
+
+/* At the first CYCs: what the trace behind them shows holds for them, too. */
+static void look_for_swing(struct timing *t)
+{
+	struct timing ahead = *t;
+
+	ahead.peeking = true;
+	while (!timing_swing_known(&ahead) && ahead.segment.end != UINT64_MAX &&
+	       ahead.segment.end - t->segment.end < LOOK)
+		next_segment(&ahead);
+	t->swing.seen = ahead.swing.seen;
+	t->swing.worst = ahead.swing.worst;
+	t->swing.until = ahead.segment.end;
+	t->swing.looked = true;
+}
+
+/* The segment that begins where the last one ends. */
+static void next_segment(struct timing *t)
+{
+	struct timing_segment s = {.end = UINT64_MAX,
+				   .hi = end_of_time(t),
+				   .base_hi = UINT64_MAX,
+				   .first_hi = UINT64_MAX,
+				   .whole = true,
+				   .steady = true,
+				   .fastest = t->scan.cbr};
+
+	if (t->begun) {
+		s.lo = t->segment.b_lo;
+		hand_over(t, &s);
+		timing_measure(t);
+	}
+	t->begun = true;
+	t->segment = s;
+	t->walk = t->scan.cursor;
+	t->have_cyc = t->have_next = false;
+	find_end(t);
+	timing_check_speed(t);
+	if (t->segment.cycs && t->segment.near && !t->swing.looked && !t->peeking)
+		look_for_swing(t);
+	if (t->segment.cycs && t->segment.steady && !t->segment.pinned && t->rate.cycles == 0 &&
+	    !t->peeking)
+		look_for_speed(t);
+}
+
+/* The CYC behind the one in hand, if it lies in the segment. */
+static void find_cyc(struct timing *t, uint64_t cycles)
+{
+	bool first = !t->have_cyc && !t->segment.counted;
+	struct packet p;
+
+	t->have_next = false;
+	for (;;) {
+		uint64_t offset;
+
+		timing_skip_branches(&t->walk);
+		offset = (uint64_t)(t->walk.pos - t->trace);
+		if (offset >= t->segment.end || timing_next_packet(&t->walk, &p) != TIMING_PACKET)
+			return;
+		if (p.type != PACKET_CYC)
+			continue;
+		t->next.offset = offset;
+		t->next.end = offset + p.size;
+		t->next.cycles =
+			first ? 0 : MIN_OF(timing_plus(cycles, p.u.cyc.value), TIMING_TICKS_MAX);
+		timing_bound(t, t->next.cycles, &t->next.lo, &t->next.hi);
+		t->have_next = true;
+		return;
+	}
+}
+
+/* In the segment that OFFSET lies in. */
+static void find_cycs_around(struct timing *t, uint64_t offset)
+{
+	if (!t->have_cyc && !t->have_next) {
+		timing_settle(t);
+		find_cyc(t, 0);
+	}
+	while (t->have_next && t->next.offset < offset) {
+		t->cyc = t->next;
+		t->have_cyc = true;
+		find_cyc(t, t->cyc.cycles);
+	}
+}
+
+/* What tells of events that a CYC directly before it gives the time of: of one, or of a TNT the
+ * first. */
+static bool is_timed(const struct packet *p)
+{
+	return p->type >= PACKET_TNT && p->type <= PACKET_FUP;
+}
+
+/* The CYC in hand stands directly before OFFSET. */
+static void take_cyc(struct timing *t, uint64_t offset, uint64_t *hi)
+{
+	struct packet p;
+
+	if (packet_read(t->trace + offset, t->scan.cursor.end, &p) != 0 || !is_timed(&p))
+		return;
+	t->first_hi = t->cyc.hi;
+	if (p.type != PACKET_TNT)
+		*hi = t->cyc.hi;
+}
+
+static __attribute__((noinline)) void at_cycs(struct timing *t, uint64_t offset, uint64_t *ret_lo,
+					      uint64_t *ret_hi)
+{
+	find_cycs_around(t, offset);
+	if (t->have_cyc)
+		*ret_lo = t->cyc.lo;
+	if (t->have_next) {
+		*ret_hi = t->first_hi = t->next.hi;
+		t->until = t->next.offset;
+	}
+	if (t->have_cyc && t->cyc.end == offset)
+		take_cyc(t, offset, ret_hi);
+	/* What stands directly behind the CYC in hand may be a case of its own. */
+	if (t->have_cyc && offset <= t->cyc.end)
+		t->until = offset;
+	*ret_lo = MIN_OF(*ret_lo, *ret_hi);
+}
+
+void timing_at(struct timing *t, uint64_t offset, uint64_t *ret_lo, uint64_t *ret_hi)
+{
+	while (!t->begun || offset > t->segment.end)
+		if (!next_plain(t, offset))
+			next_segment(t);
+	*ret_lo = MIN_OF(t->segment.lo, t->segment.hi);
+	*ret_hi = t->first_hi = t->segment.hi;
+	t->until = t->segment.end;
+	if (t->segment.cycs && t->segment.whole)
+		at_cycs(t, offset, ret_lo, ret_hi);
+}
+
+uint64_t timing_first(const struct timing *t)
+{
+	return t->first_hi;
+}
+
+uint64_t timing_until(const struct timing *t)
+{
+	return t->until;
+}

@@ -1,0 +1,289 @@
+/*
+ * Call stacks out of branches. Pure: knows no code, no names. Used by tally.c, one for each thread,
+ * in ptsnap-decode.
+ *
+ * Every search costs no more than what was pushed before: what it passes over is popped, and of
+ * signal frames there are few.
+ */
+#include "decoder/worker/count/calls.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+#define FIRST_CAPACITY 64u
+/* syscall, sysenter, int n. */
+#define SYSCALL_SIZE 2u
+/* glibc's restorer: mov $0xf,%rax; syscall (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
+#define RESTORER_MOV 7u
+
+void calls_init(struct calls *c)
+{
+	*c = (struct calls){.transaction = UINT64_MAX};
+}
+
+void calls_done(struct calls *c)
+{
+	free(c->frames);
+	*c = (struct calls){0};
+}
+
+size_t calls_depth(const struct calls *c)
+{
+	return (size_t)(c->end - c->begin);
+}
+
+const struct calls_frame *calls_at(const struct calls *c, size_t i)
+{
+	assert(i < calls_depth(c));
+	return calls_slot(c, c->end - 1 - i);
+}
+
+struct calls_frame calls_pop(struct calls *c)
+{
+	assert(c->end > c->begin);
+	c->end--;
+	if (c->n_signals > 0 && c->signals[c->n_signals - 1] == c->end)
+		c->n_signals--;
+	return *calls_slot(c, c->end);
+}
+
+static int grow(struct calls *c)
+{
+	size_t capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
+	struct calls_frame *frames = reallocarray(c->frames, capacity, sizeof(*frames));
+
+	/* Until it is full size nothing has been dropped, so position and index are one. */
+	assert(c->begin == 0);
+	if (frames == NULL)
+		return -ENOMEM;
+	c->frames = frames;
+	c->capacity = capacity;
+	return 0;
+}
+
+static void drop_oldest(struct calls *c, struct calls_frame *ret)
+{
+	size_t i;
+
+	*ret = *calls_slot(c, c->begin);
+	if (c->n_signals > 0 && c->signals[0] == c->begin) {
+		c->n_signals--;
+		for (i = 0; i < c->n_signals; i++)
+			c->signals[i] = c->signals[i + 1];
+	}
+	c->begin++;
+}
+
+int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_frame *ret_dropped)
+{
+	int r = 0;
+
+	if (calls_depth(c) == CALLS_MAX_DEPTH) {
+		drop_oldest(c, ret_dropped);
+		r = CALLS_DROPPED;
+	} else if (calls_depth(c) == c->capacity && grow(c) < 0) {
+		return -ENOMEM;
+	}
+	if (frame->signal) {
+		assert(c->n_signals < CALLS_MAX_SIGNALS);
+		c->signals[c->n_signals++] = c->end;
+	}
+	*calls_slot(c, c->end++) = *frame;
+	return r;
+}
+
+/* How many frames a return to TO ends. */
+static size_t decide_return(struct calls *c, uint64_t to)
+{
+	size_t i, depth = calls_depth(c);
+	struct calls_frame *handler;
+
+	for (i = 0; i < depth; i++)
+		if (calls_returns_to(calls_at(c, i), to))
+			return i + 1;
+	if (c->n_signals == 0)
+		return depth;
+	/* A handler returns to the restorer, which nobody called: once. */
+	handler = calls_slot(c, c->signals[c->n_signals - 1]);
+	if (handler->returned)
+		return depth;
+	handler->returned = true;
+	return (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
+}
+
+/* What is below an entry into the kernel is user code. */
+static bool is_kernel(const struct calls *c, uint64_t ip)
+{
+	return c->kernel_start != 0 && ip >= c->kernel_start;
+}
+
+/* How many frames end because execution is at TO, where a signal had interrupted it; 0: none. */
+static size_t decide_resume(const struct calls *c, uint64_t to)
+{
+	size_t i;
+
+	for (i = c->n_signals; i-- > 0;) {
+		const struct calls_frame *f = calls_slot(c, c->signals[i]);
+
+		if (f->from == to || f->again == to)
+			return (size_t)(c->end - c->signals[i]);
+	}
+	return 0;
+}
+
+static void push_signal(const struct calls *c, struct calls_change *change, uint64_t from,
+			uint64_t again)
+{
+	/* Handlers that never come back: what is below them is not to be trusted. */
+	if (c->n_signals == CALLS_MAX_SIGNALS)
+		change->pops = calls_depth(c);
+	change->pushes = true;
+	change->frame = (struct calls_frame){.from = from, .again = again, .signal = true};
+}
+
+static void decide_enable(struct calls *c, uint64_t to, struct calls_change *change)
+{
+	bool known = c->stopped && c->resume != 0;
+
+	c->stopped = false;
+	if (!known || to == c->resume || to == c->again)
+		return;
+	change->pops = decide_resume(c, to);
+	if (change->pops > 0)
+		return;
+	if (c->sigreturn)
+		change->pops = calls_depth(c);
+	else
+		push_signal(c, change, c->resume, c->again);
+}
+
+static void stop(struct calls *c, uint64_t resume, uint64_t again)
+{
+	c->stopped = true;
+	c->resume = resume;
+	c->again = again;
+	c->sigreturn = false;
+}
+
+static void stop_for_syscall(struct calls *c, const struct flow_item *item)
+{
+	stop(c, item->from + SYSCALL_SIZE, item->from);
+	c->sigreturn = item->insns == 2 && item->start == c->last_return &&
+		       item->from - item->start == RESTORER_MOV;
+}
+
+/* User code calls the kernel, or is interrupted: all that follows ends when it goes on. */
+static void enter_kernel(struct calls *c, const struct flow_item *item, struct calls_change *change)
+{
+	if (item->kind == FLOW_ASYNC)
+		stop(c, item->from, item->from);
+	else
+		stop_for_syscall(c, item);
+	push_signal(c, change, item->from, c->resume);
+	change->frame.entry = true;
+}
+
+/* How many frames are the kernel's; all that there are where nothing tells. */
+static size_t count_kernel(const struct calls *c)
+{
+	for (size_t i = c->n_signals; i-- > 0;)
+		if (calls_slot(c, c->signals[i])->entry)
+			return (size_t)(c->end - c->signals[i]);
+	return calls_depth(c);
+}
+
+/* User code goes on, or a handler of a signal begins. */
+static void leave_kernel(struct calls *c, uint64_t to, struct calls_change *change)
+{
+	size_t kernel = count_kernel(c);
+
+	decide_enable(c, to, change);
+	change->pops = MAX_OF(change->pops, kernel);
+}
+
+/* An interrupt ends; it may go on elsewhere than where it came from (INT3 of kernel code that is
+ * being patched). */
+static size_t end_interrupt(const struct calls *c, uint64_t to)
+{
+	size_t pops = decide_resume(c, to);
+	const struct calls_frame *last =
+		c->n_signals > 0 ? calls_slot(c, c->signals[c->n_signals - 1]) : NULL;
+
+	if (pops > 0 || last == NULL || last->entry)
+		return pops;
+	return (size_t)(c->end - c->signals[c->n_signals - 1]);
+}
+
+static void cross(struct calls *c, const struct flow_item *item, struct calls_change *change)
+{
+	bool from = is_kernel(c, item->from), to = is_kernel(c, item->to);
+
+	if (!from && to)
+		enter_kernel(c, item, change);
+	else if (from && !to)
+		leave_kernel(c, item->to, change);
+	else if (from)
+		change->pops = end_interrupt(c, item->to);
+	else
+		change->pops = decide_resume(c, item->to);
+}
+
+/* Registers and memory, and so the stack, are again as they were when the transaction began. */
+static size_t decide_abort(struct calls *c)
+{
+	uint64_t since = c->transaction;
+
+	c->transaction = UINT64_MAX;
+	return c->end > since ? (size_t)(c->end - MAX_OF(since, c->begin)) : 0;
+}
+
+void calls_mark(struct calls *c, const struct flow_mark *mark)
+{
+	if (mark->kind != FLOW_MARK_TSX || (mark->flags & FLOW_MARK_STATUS) != 0)
+		return;
+	c->aborts = mark->value == FLOW_TSX_ABORT;
+	if (!c->aborts)
+		c->transaction = mark->value == FLOW_TSX_BEGIN ? c->end : UINT64_MAX;
+}
+
+struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
+{
+	struct calls_change change = {0};
+
+	switch (item->kind) {
+	case FLOW_CALL:
+	case FLOW_CALL_IND:
+		change.pushes = change.call = !(item->flags & FLOW_ZERO_LENGTH);
+		change.frame.from = item->from;
+		break;
+	case FLOW_RET: change.pops = decide_return(c, item->to); break;
+	case FLOW_FAR: cross(c, item, &change); break;
+	case FLOW_ASYNC:
+		if (c->aborts)
+			change.pops = decide_abort(c);
+		else if (is_kernel(c, item->to) && !is_kernel(c, item->from))
+			enter_kernel(c, item, &change);
+		else
+			push_signal(c, &change, item->from, item->from);
+		break;
+	case FLOW_ENABLE: decide_enable(c, item->to, &change); break;
+	case FLOW_SYSCALL: stop_for_syscall(c, item); break;
+	case FLOW_DISABLE:
+		if (item->flags & FLOW_ASYNC_STOP)
+			stop(c, item->from, item->from);
+		else
+			stop(c, 0, 0);
+		break;
+	case FLOW_GAP:
+		change.pops = calls_depth(c);
+		stop(c, 0, 0);
+		c->transaction = UINT64_MAX;
+		break;
+	default: break;
+	}
+	c->aborts = false;
+	c->last_return = item->kind == FLOW_RET ? item->to : 0;
+	return change;
+}

@@ -1,0 +1,93 @@
+/*
+ * One number for each (space, generation): equal numbers mean equal code. Used by replay.c. There
+ * are no more of them than mapping records in the sideband.
+ */
+#include "decoder/worker/replay/contexts.h"
+
+#include <stdlib.h>
+
+#include "proto/base.h"
+
+#define FIRST_CAPACITY 128u
+
+static uint64_t hash_context(uint64_t space, uint64_t generation)
+{
+	uint64_t h = space * 0x9e3779b97f4a7c15ull ^ generation;
+
+	h *= 0xff51afd7ed558ccdull;
+	return h ^ h >> 32;
+}
+
+static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64_t generation)
+{
+	size_t mask = c->n_slots - 1;
+	size_t i = (size_t)hash_context(space_id(space), generation) & mask;
+
+	for (; c->slots[i] != 0; i = (i + 1) & mask) {
+		const struct context *at = &c->list[c->slots[i]];
+
+		if (at->space == space && at->generation == generation)
+			break;
+	}
+	return &c->slots[i];
+}
+
+static int grow(struct contexts *c)
+{
+	size_t i, capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
+	struct context *list;
+	uint32_t *slots;
+
+	if (capacity > UINT32_MAX / 2)
+		return -ENOMEM;
+	list = reallocarray(c->list, capacity, sizeof(*list));
+	if (list == NULL)
+		return -ENOMEM;
+	c->list = list;
+	slots = calloc(2 * capacity, sizeof(*slots));
+	if (slots == NULL)
+		return -ENOMEM;
+	free(c->slots);
+	c->slots = slots;
+	c->n_slots = 2 * capacity;
+	c->capacity = capacity;
+	for (i = 1; i < c->n; i++)
+		*find_slot(c, list[i].space, list[i].generation) = (uint32_t)i;
+	return 0;
+}
+
+int contexts_init(struct contexts *c)
+{
+	*c = (struct contexts){0};
+	if (grow(c) < 0) {
+		contexts_done(c);
+		return -ENOMEM;
+	}
+	c->list[c->n++] = (struct context){0};
+	return 0;
+}
+
+void contexts_done(struct contexts *c)
+{
+	free(c->list);
+	free(c->slots);
+	*c = (struct contexts){0};
+}
+
+int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint32_t *ret)
+{
+	uint64_t generation = space_generation(space, time);
+	uint32_t *slot = find_slot(c, space, generation);
+
+	if (*slot == 0) {
+		if (c->n == c->capacity) {
+			if (grow(c) < 0)
+				return -ENOMEM;
+			slot = find_slot(c, space, generation);
+		}
+		c->list[c->n] = (struct context){space, generation, time};
+		*slot = (uint32_t)c->n++;
+	}
+	*ret = *slot;
+	return 0;
+}

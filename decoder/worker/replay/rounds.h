@@ -1,0 +1,44 @@
+/*
+ * Newest first: which part of all traces a round decodes, back to the same moment on all CPUs, and
+ * how large the next round may be. Knows no clock.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/worker/replay/replay.h"
+#include "decoder/worker/replay/segment.h"
+
+/* Where a CPU's part may begin. */
+struct rounds_cpu {
+	struct segment_place *places; /* newest first, farther and farther apart */
+	size_t n;
+	uint64_t size; /* bytes of the trace */
+};
+
+struct rounds {
+	struct rounds_cpu *cpus; /* as the manifest's */
+	size_t n_cpus;
+	uint64_t *times; /* TSCs of all places, latest first */
+	size_t n_times;
+	uint64_t bytes; /* that were asked for, of all CPUs */
+};
+
+/* REPLAY is not needed any more afterwards. 0 or -ENOMEM. */
+int rounds_init(struct rounds *r, const struct replay *replay);
+void rounds_done(struct rounds *r);
+/* The parts of a round of no more than BYTES, one for each CPU; but at least the newest PSB segment
+ * of each, unless that is very large. True: that is all, *RET are zeros. */
+bool rounds_parts(const struct rounds *r, uint64_t bytes, struct replay_part *ret);
+
+/* How the last round went. */
+struct rounds_pace {
+	uint64_t total; /* bytes there are */
+	uint64_t bytes; /* of the round */
+	uint64_t took;	/* ns */
+	uint64_t left;	/* ns for the next one */
+};
+/* Bytes of the next round; 0: none that is worth it can be done in time. */
+uint64_t rounds_next(const struct rounds_pace *pace);

@@ -1,0 +1,101 @@
+/*
+ * Looks at PSBs and their PSB+ alone. Used to divide traces into rounds, and to find where a thread
+ * ran last.
+ */
+#include "decoder/worker/replay/segment.h"
+
+#include "decoder/packet/sync.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+/* What is smaller is read from its beginning. */
+#define SMALL UINT64_C(16384)
+
+bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_place *ret)
+{
+	const uint8_t *psb = from < until ? sync_find(trace + from, trace + until) : NULL;
+
+	if (psb == NULL)
+		return false;
+	ret->offset = (uint64_t)(psb - trace);
+	if (!sync_tsc(psb, trace + until, &ret->tsc))
+		ret->tsc = 0;
+	return true;
+}
+
+/* The last one in [FROM, UNTIL). */
+static bool last_within(const uint8_t *trace, uint64_t from, uint64_t until,
+			struct segment_place *ret)
+{
+	struct segment_place place;
+	bool found = false;
+
+	for (; segment_next(trace, from, until, &place); from = place.offset + PT_PSB_SIZE) {
+		*ret = place;
+		found = true;
+	}
+	return found;
+}
+
+bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct segment_place *ret)
+{
+	const uint64_t least = until - MIN_OF(until, reach);
+	uint64_t end = until, step = SMALL;
+
+	/* A PSB lies over no border: the next part begins behind where one could begin. */
+	while (end > least) {
+		uint64_t from = MAX_OF(end - MIN_OF(end, step), least);
+
+		if (last_within(trace, from, MIN_OF(end + PT_PSB_SIZE - 1, until), ret))
+			return true;
+		end = from;
+		step *= 2;
+	}
+	return false;
+}
+
+/* The first one in [FROM, UNTIL) that has a time. */
+static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until,
+		       struct segment_place *ret)
+{
+	while (segment_next(trace, from, until, ret)) {
+		if (ret->tsc != 0)
+			return true;
+		from = ret->offset + PT_PSB_SIZE;
+	}
+	return false;
+}
+
+/* Those of [FROM, UNTIL), one by one. */
+static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint64_t tsc,
+		       struct segment_place *ret)
+{
+	struct segment_place place;
+	bool found = false;
+
+	while (next_timed(trace, from, until, &place) && place.tsc <= tsc) {
+		*ret = place;
+		found = true;
+		from = place.offset + PT_PSB_SIZE;
+	}
+	return found;
+}
+
+/* The one that is looked for begins in [FROM, UNTIL); where nothing is found in a half, that half
+ * is read once and never again. */
+bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_place *ret)
+{
+	uint64_t from = 0, until = size;
+
+	while (until - from > SMALL) {
+		const uint64_t middle = from + (until - from) / 2;
+		struct segment_place place;
+
+		if (next_timed(trace, middle, MIN_OF(until + SMALL, size), &place) &&
+		    place.offset < until && place.tsc <= tsc)
+			from = place.offset;
+		else
+			until = middle;
+	}
+	return find_among(trace, from, MIN_OF(until + SMALL, size), tsc, ret);
+}

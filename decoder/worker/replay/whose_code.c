@@ -1,0 +1,341 @@
+/*
+ * What code tells of whose stretch it is: which of the codes that it may be fits the packets, and
+ * where it leads. Used by whose.c where time leaves a choice.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "decoder/worker/replay/whose_private.h"
+#include "proto/base.h"
+
+#define SYSCALL_SIZE 2u
+/* So many states of a process' mappings are tried for one stretch. */
+#define MAX_STATES 6
+
+static enum fault fault_of(int found)
+{
+	switch (found) {
+	case IMAGE_ANONYMOUS: return FAULT_ANONYMOUS;
+	case IMAGE_MISSING: return FAULT_IMAGE_MISSING;
+	case IMAGE_SHORT: return FAULT_IMAGE_SHORT;
+	case IMAGE_MISMATCH: return FAULT_IMAGE_MISMATCH;
+	case IMAGE_GONE: return FAULT_IMAGE_GONE;
+	default: return FAULT_UNMAPPED;
+	}
+}
+
+/* Another thread may have mapped it while this one ran: before the packet in hand. */
+static int find_late(const struct replay *r, const struct context *c, uint64_t ip,
+		     struct image_code *ret)
+{
+	uint64_t tsc = r->late_flow != NULL ? flow_not_after(r->late_flow) : UINT64_MAX;
+	uint64_t time = tsc != UINT64_MAX ? tscmap_ns(r->late_clock, tsc) : MANIFEST_ABSENT;
+
+	time = MIN_OF(time, r->late);
+	if (c->space == NULL || time <= c->time)
+		return IMAGE_UNMAPPED;
+	return image_find(r->images, c->space, time, ip, ret);
+}
+
+/* Anonymous code was read at the trigger, when it had run: it may have been other code then. So may
+ * a memory file. */
+static bool is_read_late(const struct replay *r, uint32_t image)
+{
+	const struct image_source *source = image_source(r->images, image);
+
+	if (source == NULL || source->vdso)
+		return false;
+	return source->memory || strncmp(source->path, "/memfd:", 7) == 0;
+}
+
+int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
+{
+	struct image_code code;
+	int found;
+
+	/* Whoever it was, the kernel's code is not at hand. */
+	if (scan_is_kernel(ip) && (r->asking == 0 || r->asking == CONTEXTS_THREAD_UNCERTAIN))
+		return FAULT_UNMAPPED;
+	switch (r->asking) {
+	case 0: return FAULT_NO_SPACE;
+	case CONTEXTS_THREAD_UNCERTAIN: return FAULT_THREAD_UNCERTAIN;
+	case CONTEXTS_IMAGE_UNCERTAIN: return FAULT_IMAGE_UNCERTAIN;
+	case CONTEXTS_EXCLUDED: return FAULT_EXCLUDED;
+	default: break;
+	}
+	found = replay_find(r, r->asking, ip, &code);
+	if (found == IMAGE_UNMAPPED)
+		found = find_late(r, &r->contexts.list[r->asking], ip, &code);
+	if (found != 0)
+		return fault_of(found);
+	*ret = (struct flow_code){
+		.bytes = code.bytes,
+		.address = code.address,
+		.size = code.size,
+		.map_address = code.map_begin,
+		.map_size = code.map_end - code.map_begin,
+		.touched = code.touched,
+		.changing = is_read_late(r, code.image),
+	};
+	return 0;
+}
+
+/* Faults that say: this is not the code that ran. */
+static bool is_misfit(enum fault fault)
+{
+	switch (fault) {
+	case FAULT_UNMAPPED:
+	case FAULT_BAD_INSN:
+	case FAULT_TNT_UNEXPECTED:
+	case FAULT_TIP_UNEXPECTED:
+	case FAULT_TIP_NO_IP:
+	case FAULT_RET_EMPTY:
+	case FAULT_RET_NOT_TAKEN:
+	case FAULT_EVENT_UNREACHABLE:
+	case FAULT_PACKET_UNEXPECTED:
+	case FAULT_LOOP: return true;
+	default: return false;
+	}
+}
+
+static bool is_cut_off(const struct whose_look *look)
+{
+	return look->seen.end == SCAN_END_UNKNOWN;
+}
+
+/* What CONTEXT makes of LOOK; NULL: too many were tried. */
+static const struct flow_trial *try(struct whose *w, struct whose_look *look, uint32_t context,
+				    uint64_t late)
+{
+	struct replay *r = w->replay;
+	struct flow_trial *result;
+	size_t i;
+
+	for (i = 0; i < look->n_trials; i++)
+		if (look->trials[i].context == context)
+			return &look->trials[i].result;
+	if (i == WHOSE_TRIALS)
+		return NULL;
+	r->asking = context;
+	r->late = late;
+	r->late_flow = NULL;
+	result = &look->trials[i].result;
+	if (flow_try(w->flow, &look->reader, look->seen.ip, context, result) < 0)
+		w->error = -ENOMEM;
+	r->asking = w->context;
+	r->late = w->late;
+	r->late_flow = w->flow;
+	/* Where packets were lost or the trace ends, the end is nobody's fault. */
+	if (is_cut_off(look) && result->fault == FAULT_PACKET_UNEXPECTED)
+		result->fault = FAULT_NONE;
+	look->trials[i].context = context;
+	look->n_trials = i + 1;
+	return result;
+}
+
+/* A trace of user code is left by system calls, else asynchronously. */
+static bool is_odd(const struct whose_look *look, const struct flow_trial *trial)
+{
+	return trial->whole && trial->fault == FAULT_NONE && look->seen.end == SCAN_END_BRANCH &&
+	       trial->kind != FLOW_SYSCALL;
+}
+
+static bool fits(struct whose *w, uint32_t context)
+{
+	struct whose_look *look = whose_look_at(w, 0);
+	const struct flow_trial *trial;
+
+	if (look == NULL)
+		return true;
+	trial = try(w, look, context, MIN_OF(look->times.leave_hi, w->late));
+	return trial != NULL && !is_misfit(trial->fault) && !is_odd(look, trial);
+}
+
+/* Contexts A and B both fit: whether the packets lead through the same code in both of them. */
+static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
+{
+	struct whose_look *look = whose_look_at(w, 0);
+	const struct flow_trial *x, *y;
+
+	if (look == NULL)
+		return true;
+	x = try(w, look, a, MIN_OF(look->times.leave_hi, w->late));
+	y = try(w, look, b, MIN_OF(look->times.leave_hi, w->late));
+	return x == NULL || y == NULL || x->hash == y->hash;
+}
+
+/* Number 0: no space is known. */
+static uint32_t intern(struct whose *w, const struct timeline_thread *thread, uint64_t time)
+{
+	const struct space *space = timeline_space(w->replay->timeline, thread->pid, time);
+	uint32_t context = 0;
+
+	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+		w->error = -ENOMEM;
+	return context;
+}
+
+/* The states between EARLIEST and LATEST, found by halving: few stretches have more than one, and
+ * the number of trials is limited. 0: none fits. */
+static uint32_t state_between(struct whose *w, const struct timeline_thread *thread,
+			      struct whose_time when, uint32_t earliest, uint32_t latest)
+{
+	while (when.hi - when.lo > 1) {
+		uint64_t middle = when.lo + (when.hi - when.lo) / 2;
+		uint32_t context = intern(w, thread, middle);
+
+		if (context == latest) {
+			when.hi = middle;
+			continue;
+		}
+		if (context != earliest && context != 0 && fits(w, context))
+			return context;
+		when.lo = middle;
+	}
+	return 0;
+}
+
+/* Mappings change in system calls, so the change came before the stretch, and the latest state is
+ * the first to be tried; then the earliest, then those between. Where both of the first two fit and
+ * lead elsewhere, nobody knows which it was. */
+uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
+		       struct whose_time when)
+{
+	uint32_t latest = intern(w, thread, when.hi), earliest, between, fitting;
+
+	if (latest == w->known.context && thread == w->known.thread && when.lo >= w->known.time)
+		return latest;
+	earliest = intern(w, thread, when.lo);
+	if (latest == earliest) {
+		w->known.context = latest;
+		w->known.thread = thread;
+		w->known.time = when.lo;
+		return latest;
+	}
+	fitting = latest != 0 && fits(w, latest) ? latest : 0;
+	if (earliest != 0 && fits(w, earliest)) {
+		if (fitting != 0 && !are_alike(w, latest, earliest))
+			return CONTEXTS_IMAGE_UNCERTAIN;
+		return fitting != 0 ? fitting : earliest;
+	}
+	if (fitting != 0)
+		return fitting;
+	between = state_between(w, thread, when, earliest, latest);
+	return between != 0 ? between : latest;
+}
+
+static bool is_syscall(const struct replay *r, uint32_t context, uint64_t ip)
+{
+	uint8_t code[SYSCALL_SIZE];
+
+	return replay_read(r, context, ip, code, sizeof(code)) == sizeof(code) && code[0] == 0x0f &&
+	       code[1] == 0x05;
+}
+
+/* arch/x86/entry/syscalls/syscall_64.tbl */
+static enum turns_call call_by_number(uint32_t number)
+{
+	switch (number) {
+	case 56: /* clone */
+	case 57: /* fork */
+	case 58: /* vfork */
+	case 435: /* clone3 */ return TURNS_CALL_FORK;
+	case 59: /* execve */
+	case 322: /* execveat */ return TURNS_CALL_EXEC;
+	case 60: /* exit */
+	case 231: /* exit_group */ return TURNS_CALL_EXIT;
+	default: return TURNS_CALL_OTHER;
+	}
+}
+
+/* The number of a system call often stands directly before it: mov $NUMBER,%eax; syscall. */
+static enum turns_call find_call(const struct replay *r, uint32_t context, uint64_t ip)
+{
+	uint8_t mov[5];
+
+	if (is_syscall(r, context, ip))
+		return TURNS_CALL_UNKNOWN;
+	if (!is_syscall(r, context, ip - SYSCALL_SIZE))
+		return TURNS_CALL_NONE;
+	if (replay_read(r, context, ip - SYSCALL_SIZE - sizeof(mov), mov, sizeof(mov)) !=
+		    sizeof(mov) ||
+	    mov[0] != 0xb8)
+		return TURNS_CALL_UNKNOWN;
+	return call_by_number((uint32_t)mov[1] | (uint32_t)mov[2] << 8 | (uint32_t)mov[3] << 16 |
+			      (uint32_t)mov[4] << 24);
+}
+
+enum turns_call whose_call(void *userdata, const struct turns_left *left)
+{
+	const struct whose *w = userdata;
+
+	return find_call(w->replay, left->context, left->ip);
+}
+
+static void prove_end(const struct whose_look *look, const struct flow_trial *trial,
+		      struct turns_proof *ret)
+{
+	if (is_odd(look, trial))
+		ret->cost += TURNS_COST_ODD;
+	if (!trial->whole || trial->kind != FLOW_SYSCALL)
+		return;
+	ret->left = (struct turns_left){.ip = trial->from + SYSCALL_SIZE,
+					.again = trial->from,
+					.how = TURNS_HOW_SYSCALL,
+					.sigreturn = trial->restored};
+}
+
+static bool is_mapped(const struct space *space, uint64_t time, uint64_t ip)
+{
+	const struct space_mapping *m = space_find(space, time, ip);
+
+	return m != NULL && (m->prot & PROT_EXEC) != 0;
+}
+
+/* Whether SPACE began after the thread of TURN was last seen elsewhere, or in this turn. */
+static bool is_fresh(const struct whose *w, const struct turns_turn *turn,
+		     const struct space *space)
+{
+	const struct turns_turn *before;
+
+	if (timeline_space(w->replay->timeline, turn->thread->pid, turn->since) != space)
+		return true;
+	if (turn->before == TURNS_NONE)
+		return false;
+	before = &w->replay->turns.cpus[turn->before_cpu].list[turn->before];
+	return timeline_space(w->replay->timeline, turn->thread->pid, before->until - 1) != space;
+}
+
+void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *ret)
+{
+	struct whose *w = userdata;
+	struct whose_look *look = whose_look_at(w, i);
+	const struct turns_turn *turn = &w->replay->turns.cpus[w->index].list[number];
+	const struct flow_trial *trial;
+	const struct space *space;
+	struct whose_time when;
+	uint32_t context;
+
+	if (look == NULL || turn->thread == NULL || turn->uncertain)
+		return;
+	when = whose_enter_time(w, &look->seen, number, number);
+	if (timeline_space_uncertain(w->replay->timeline, turn->thread->pid, when.hi))
+		return;
+	space = timeline_space(w->replay->timeline, turn->thread->pid, when.hi);
+	if (space == NULL || !is_mapped(space, when.hi, look->seen.ip)) {
+		ret->cost = TURNS_COST_IMPOSSIBLE;
+		return;
+	}
+	context = intern(w, turn->thread, when.hi);
+	ret->behind = (uint8_t)find_call(w->replay, context, look->seen.ip);
+	ret->fresh = is_fresh(w, turn, space);
+	trial = context == 0 ? NULL
+			     : try(w, look, context, MIN_OF(look->times.leave_hi, turn->until - 1));
+	if (trial == NULL)
+		return;
+	if (is_misfit(trial->fault))
+		ret->cost = TURNS_COST_IMPOSSIBLE;
+	else
+		prove_end(look, trial, ret);
+	ret->left.context = context;
+}

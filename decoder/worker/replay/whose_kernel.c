@@ -1,0 +1,157 @@
+/*
+ * Whose CPU it is in a trace that has the kernel's code: there the switch itself is seen, as a
+ * branch to the kernel's function that changes the stack. The sideband has one turn for each, so
+ * the next switch begins the next turn, as long as time does not speak against it; where that is
+ * lost, behind gaps, time finds it again. Part of whose.c.
+ *
+ * The record of a switch is written a little before it (kernel/sched/core.c, prepare_task_switch)
+ * or behind it (finish_task_switch); both with interrupts off.
+ */
+#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/whose_private.h"
+#include "proto/base.h"
+
+/* How far a switch and its record may be apart: a virtual machine may lose its CPU in between. */
+#define FAR_NS	1000000u
+#define NEAR_NS 20000u
+
+static const struct turns_cpu *turns_of(const struct whose *w)
+{
+	return &w->replay->turns.cpus[w->index];
+}
+
+/* The turn of TIME. */
+static uint32_t turn_at(const struct whose *w, uint64_t time)
+{
+	return (uint32_t)turns_at(turns_of(w), time);
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a - MIN_OF(a, b);
+}
+
+static uint64_t more(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* The turn that is known may be that of a time within [LO, HI]. Where switches are not seen nothing
+ * but time tells. */
+static bool may_be(const struct whose *w, uint64_t lo, uint64_t hi)
+{
+	const struct turns_turn *turn = &turns_of(w)->list[w->turn];
+
+	if (w->replay->switch_ip == 0 || !w->turn_known)
+		return false;
+	return more(turn->until, FAR_NS) >= lo && less(turn->since, FAR_NS) <= hi;
+}
+
+/* By time alone: known where all of [LO, HI] is of one turn. */
+static void place(struct whose *w, uint64_t lo, uint64_t hi)
+{
+	w->turn = turn_at(w, lo);
+	w->turn_known = w->turn == turn_at(w, hi);
+}
+
+/* The only turn that begins within [LO, HI], or the one that begins nearest to the middle. */
+static bool find_begin(const struct whose *w, uint64_t lo, uint64_t hi, bool only, uint32_t *ret)
+{
+	const struct turns_cpu *cpu = turns_of(w);
+	uint64_t middle = lo + (hi - lo) / 2, best = UINT64_MAX;
+	uint32_t i = turn_at(w, lo);
+	size_t found = 0;
+
+	for (; i < cpu->n && cpu->list[i].since <= hi; i++) {
+		uint64_t since = cpu->list[i].since;
+		uint64_t away = since > middle ? since - middle : middle - since;
+
+		if (since < lo || since == 0)
+			continue;
+		found++;
+		if (away < best)
+			*ret = i;
+		best = MIN_OF(best, away);
+	}
+	return found == 1 || (found > 0 && !only);
+}
+
+/* A switch was seen within [LO, HI]. */
+static void next_turn(struct whose *w, uint64_t lo, uint64_t hi)
+{
+	const struct turns_cpu *cpu = turns_of(w);
+	uint32_t next = w->turn + 1;
+	bool known = w->turn_known;
+
+	if (known && next < cpu->n && cpu->list[next].since >= less(lo, FAR_NS) &&
+	    cpu->list[next].since <= more(hi, FAR_NS)) {
+		w->turn = next;
+		return;
+	}
+	w->turn_known = find_begin(w, less(lo, NEAR_NS), more(hi, NEAR_NS), !known, &w->turn);
+	/* To a task and back of which no switches are told. */
+	if (!w->turn_known && known)
+		place(w, lo, hi);
+}
+
+/* The turn's thread has the CPU, in the kernel, up to HI. */
+static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
+{
+	const struct turns_turn *turn = &turns_of(w)->list[w->turn];
+	const struct whose_answer *last = &w->answers[w->n_answers - 1];
+	struct whose_answer answer = {.offset = flow_asked_at(w->flow), .at_batch = at_batch};
+	const struct space *space = NULL;
+	uint32_t context = 0;
+	uint64_t time;
+
+	if (w->turn_known && !turn->uncertain)
+		answer.thread = turn->thread;
+	answer.since = w->turn_known ? MAX_OF(turn->since, last->since) : last->since;
+	time = MIN_OF(MAX_OF(hi, turn->since), turn->until - 1);
+	if (answer.thread != NULL)
+		space = timeline_space(w->replay->timeline, answer.thread->pid, time);
+	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+		w->error = -ENOMEM;
+	w->context = context;
+	w->late = w->turn_known ? turn->until - 1 : 0;
+	/* Nothing begins. */
+	if (at_batch && answer.thread == last->thread && last->process == NULL)
+		return;
+	if (at_batch && !flow_asked_switch(w->flow))
+		flow_split(w->flow);
+	if (whose_add_answer(w, &answer) < 0)
+		w->error = -ENOMEM;
+}
+
+void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	next_turn(w, whose_not_before(w, tsc_lo), whose_not_after(w, tsc_hi));
+	answer_turn(w, whose_ns(w, tsc_hi), true);
+}
+
+void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	uint64_t lo = whose_not_before(w, tsc_lo), hi = whose_not_after(w, tsc_hi);
+	bool known = may_be(w, lo, hi);
+	bool on = flow_asked_again(w->flow) && !flow_asked_behind_gap(w->flow);
+
+	if (known && on)
+		return;
+	if (!known || flow_asked_behind_gap(w->flow))
+		place(w, lo, hi);
+	/* At a PSB, or as time passes, no item says that it begins there. */
+	answer_turn(w, whose_ns(w, tsc_hi), on);
+}
+
+bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
+{
+	uint64_t lo = whose_not_before(w, tsc_lo), hi = whose_not_after(w, tsc_hi);
+	const struct turns_turn *turn;
+
+	if (!may_be(w, lo, hi) || flow_asked_behind_gap(w->flow))
+		place(w, lo, hi);
+	turn = &turns_of(w)->list[w->turn];
+	/* The idle task has no user code. */
+	w->turn_known = w->turn_known && !turn->uncertain && turn->thread != NULL;
+	return w->turn_known;
+}

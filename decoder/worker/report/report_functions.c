@@ -1,0 +1,165 @@
+/*
+ * Functions and images: where the instructions were.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "decoder/worker/report/report_parts.h"
+#include "proto/base.h"
+
+#define MAX_BUILD_ID 64u
+
+static void write_function_name(const struct report *r, struct json_writer *w,
+				const struct function *f)
+{
+	if (f->image == UINT32_MAX)
+		json_null(w, "name");
+	else if (f->name != NULL)
+		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
+	else
+		report_file_place(w, "name",
+				  f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
+				  f->offset);
+}
+
+static void write_nsec(const struct report *r, struct json_writer *w, const char *key,
+		       uint64_t ticks)
+{
+	/* Without a single time in the trace nothing was measured. */
+	if (decode_total(r->d).tsc_first == 0)
+		json_null(w, key);
+	else
+		report_span(r, w, key, ticks);
+}
+
+void report_function(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
+
+	json_begin_object(w, NULL);
+	write_function_name(r, w, f);
+	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
+	report_image_ref(r, w, f->image);
+	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
+	json_u64(w, "calls", f->calls);
+	json_u64(w, "selfInstructions", f->self_insns);
+	json_u64(w, "totalInstructions", f->total_insns);
+	write_nsec(r, w, "selfNSec", f->self_ticks);
+	write_nsec(r, w, "totalNSec", f->total_ticks);
+	if (f->offset != FUNCTIONS_WHOLE_IMAGE)
+		report_source_outer(r, w, f->image, f->offset);
+	json_end_object(w);
+}
+
+/* What lies elsewhere and was not needed is not fetched for the sake of its own build id. */
+static bool is_at_hand(const struct report *r, uint32_t image)
+{
+	const struct manifest_image *m = &r->m->images[image];
+
+	return image_was_asked(r->d->replay->images, image) ||
+	       (m->missing == NULL && !m->elsewhere);
+}
+
+static void write_build_id(const struct report *r, struct json_writer *w, uint32_t image)
+{
+	char text[2 * MAX_BUILD_ID + 1];
+	size_t i, size = 0;
+	const uint8_t *id = NULL;
+
+	if (is_at_hand(r, image))
+		id = symbols_build_id(r->d->replay->symbols, image, &size);
+	size = MIN_OF(size, (size_t)MAX_BUILD_ID);
+	for (i = 0; i < size; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	/* Else that of the records. */
+	json_string(w, "buildId", size > 0 ? text : r->m->images[image].build_id);
+}
+
+/* Why there are no bytes, as far as anybody wanted them: of what a bundle leaves out as it was not
+ * needed the size is known. */
+static const char *missing_of(const struct report *r, uint32_t image)
+{
+	const struct manifest_image *m = &r->m->images[image];
+	bool asked = image_was_asked(r->d->replay->images, image);
+
+	if (m->elsewhere)
+		return asked ? image_source(r->d->replay->images, image)->missing : NULL;
+	return asked || m->file_size == MANIFEST_ABSENT ? m->missing : NULL;
+}
+
+void report_image(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct report_image *image = &r->images[i];
+	const struct manifest_image *m = &r->m->images[image->index];
+	const char *missing = missing_of(r, image->index);
+	uint64_t bytes = m->file_size == MANIFEST_ABSENT && !m->elsewhere ? m->size : m->file_size;
+
+	json_begin_object(w, NULL);
+	report_string_cut(w, "path", m->path, REPORT_MAX_STRING);
+	write_build_id(r, w, image->index);
+	report_u64(w, "bytes", missing != NULL ? MANIFEST_ABSENT : bytes);
+	report_string_cut(w, "missing", missing, REPORT_MAX_STRING);
+	json_u64(w, "instructions", image->insns);
+	report_dwarf(r, w, image->index);
+	json_end_object(w);
+}
+
+static int compare_images(const void *a, const void *b)
+{
+	const struct report_image *x = a, *y = b;
+
+	if (x->insns != y->insns)
+		return x->insns < y->insns ? 1 : -1;
+	return x->index < y->index ? -1 : 1;
+}
+
+int report_prepare_images(struct report *r)
+{
+	const struct functions *f = &r->d->tally.functions;
+	size_t i, n = r->m->n_images;
+
+	r->images = calloc(n + 1, sizeof(*r->images));
+	r->image_places = calloc(n + 1, sizeof(*r->image_places));
+	if (r->images == NULL || r->image_places == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		r->images[i].index = (uint32_t)i;
+	for (i = 1; i < f->n; i++)
+		if (f->list[i].image < n)
+			r->images[f->list[i].image].insns += f->list[i].self_insns;
+	qsort(r->images, n, sizeof(*r->images), compare_images);
+	for (i = 0; i < n; i++)
+		r->image_places[r->images[i].index] = (uint32_t)i;
+	/* The others may be of others. */
+	while (report_is_limited(r) && n > 0 && r->images[n - 1].insns == 0)
+		n--;
+	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image, false};
+	return 0;
+}
+
+static int compare_functions(const void *a, const void *b, void *list)
+{
+	const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct function *f = list;
+
+	if (f[i].self_insns != f[j].self_insns)
+		return f[i].self_insns < f[j].self_insns ? 1 : -1;
+	return i < j ? -1 : i > j;
+}
+
+int report_prepare_functions(struct report *r)
+{
+	const struct functions *f = &r->d->tally.functions;
+	size_t i, n = 0;
+
+	r->functions = calloc(f->n, sizeof(*r->functions));
+	if (r->functions == NULL)
+		return -ENOMEM;
+	for (i = 0; i < f->n; i++)
+		if (f->list[i].self_insns > 0)
+			r->functions[n++] = (uint32_t)i;
+	qsort_r(r->functions, n, sizeof(*r->functions), compare_functions, f->list);
+	r->lists[REPORT_FUNCTIONS] =
+		(struct report_list){"functions", n, 0, report_function, false};
+	return 0;
+}

@@ -1,0 +1,237 @@
+/*
+ * What the trace says besides branches: PTWRITEs, frequencies, power events, aborted transactions,
+ * interrupts, the newest of each; and how many there were of everything.
+ */
+#include "decoder/worker/report/report_parts.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+static const struct mark *mark_at(const struct report *r, enum marks_list_id list, size_t i)
+{
+	return &r->d->marks.lists[list].list[i];
+}
+
+/* Where, who, when. */
+static void write_head(const struct report *r, struct json_writer *w, const struct mark *mark)
+{
+	const struct timeline_thread *of = mark->thread != NULL ? mark->thread : mark->process;
+
+	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
+	report_ids(w, of, mark->thread);
+	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
+	report_tsc(w, "tsc", mark->said.tsc_lo);
+}
+
+static void write_address(const struct report *r, struct json_writer *w, const struct mark *mark)
+{
+	if (!(mark->said.flags & FLOW_MARK_HAS_IP) ||
+	    !permit_address(r->d->replay->permit, mark->said.ip)) {
+		json_null(w, "address");
+		json_null(w, "name");
+		return;
+	}
+	json_hex(w, "address", mark->said.ip);
+	report_name(r, w, "name", mark->context, mark->said.ip);
+}
+
+void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct mark *mark = mark_at(r, MARKS_PTWRITES, i);
+
+	json_begin_object(w, NULL);
+	write_head(r, w, mark);
+	json_hex(w, "payload", mark->said.value);
+	json_u64(w, "size", mark->said.size);
+	write_address(r, w, mark);
+	json_end_object(w);
+}
+
+void report_frequency(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct mark *mark = mark_at(r, MARKS_FREQUENCIES, i);
+
+	json_begin_object(w, NULL);
+	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
+	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
+	report_tsc(w, "tsc", mark->said.tsc_lo);
+	json_u64(w, "ratio", mark->said.value);
+	report_mhz(r, w, "mhz", mark->said.value);
+	if (r->m->max_nonturbo_ratio == 0)
+		json_null(w, "percentOfNominal");
+	else
+		json_fixed(w, "percentOfNominal",
+			   100.0 * (double)mark->said.value / r->m->max_nonturbo_ratio, 1);
+	json_end_object(w);
+}
+
+/* MWAIT's encoding of a C-state: 0 is C1, 15 is C0 (SDM volume 2, MWAIT, "MWAIT Hints Register"),
+ * which PWRE and PWRX use, too (SDM volume 3, 33.4.2.24 and 25). */
+static uint64_t c_state(uint64_t encoded)
+{
+	return (encoded + 1) & 0xf;
+}
+
+static void write_mwait(struct json_writer *w, uint64_t value)
+{
+	json_hex(w, "hints", value & 0xff);
+	json_hex(w, "extensions", value >> 32 & 3);
+	json_u64(w, "targetCState", c_state(value >> 4 & 0xf));
+	json_u64(w, "targetSubCState", value & 0xf);
+}
+
+static void write_pwre(struct json_writer *w, uint64_t value)
+{
+	json_u64(w, "resolvedThreadCState", c_state(value >> 12 & 0xf));
+	json_u64(w, "resolvedThreadSubCState", value >> 8 & 0xf);
+	json_bool(w, "hw", value >> 7 & 1);
+}
+
+/* One bit only is set; NULL: none, or one that has no name yet. */
+static const char *wake_reason(uint64_t bits)
+{
+	switch (bits) {
+	case 1: return "interrupt";
+	case 2: return "timer-deadline";
+	case 4: return "store-to-monitored-address";
+	case 8: return "hw-autonomous-condition";
+	default: return NULL;
+	}
+}
+
+static void write_pwrx(struct json_writer *w, uint64_t value)
+{
+	json_u64(w, "lastCoreCState", c_state(value >> 4 & 0xf));
+	json_u64(w, "deepestCoreCState", c_state(value & 0xf));
+	json_string(w, "wakeReason", wake_reason(value >> 8 & 0xf));
+}
+
+static const char *power_kind(uint8_t kind)
+{
+	switch (kind) {
+	case FLOW_MARK_MWAIT: return "mwait";
+	case FLOW_MARK_PWRE: return "pwre";
+	case FLOW_MARK_PWRX: return "pwrx";
+	default: return "exstop";
+	}
+}
+
+void report_power(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct mark *mark = mark_at(r, MARKS_POWER, i);
+
+	json_begin_object(w, NULL);
+	json_string(w, "kind", power_kind(mark->said.kind));
+	write_head(r, w, mark);
+	write_address(r, w, mark);
+	switch (mark->said.kind) {
+	case FLOW_MARK_MWAIT: write_mwait(w, mark->said.value); break;
+	case FLOW_MARK_PWRE: write_pwre(w, mark->said.value); break;
+	case FLOW_MARK_PWRX: write_pwrx(w, mark->said.value); break;
+	default: break;
+	}
+	json_end_object(w);
+}
+
+void report_abort(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct mark *mark = mark_at(r, MARKS_ABORTS, i);
+
+	json_begin_object(w, NULL);
+	write_head(r, w, mark);
+	write_address(r, w, mark);
+	json_end_object(w);
+}
+
+/* SDM volume 3, 33.4.2, CFE: the types, and which of them have a vector. */
+/* clang-format off */
+static const struct {
+	const char *name;
+	bool vector;
+} interrupts[] = {
+	[PT_CFE_INTR] = {"INTR", true},
+	[PT_CFE_IRET] = {"IRET", false},
+	[PT_CFE_SMI] = {"SMI", false},
+	[PT_CFE_RSM] = {"RSM", false},
+	[PT_CFE_SIPI] = {"SIPI", true},
+	[PT_CFE_INIT] = {"INIT", false},
+	[PT_CFE_VMENTRY] = {"VMENTRY", false},
+	[PT_CFE_VMEXIT] = {"VMEXIT", false},
+	[PT_CFE_VMEXIT_INTR] = {"VMEXIT_INTR", true},
+	[PT_CFE_SHUTDOWN] = {"SHUTDOWN", false},
+	[PT_CFE_UINTR] = {"UINTR", true},
+	[PT_CFE_UIRET] = {"UIRET", false},
+	[PT_CFE_SWINTR] = {"SWINTR", true},
+	[PT_CFE_SYSCALL] = {"SYSCALL", false},
+};
+/* clang-format on */
+
+static void write_evd(struct json_writer *w, const char *key, const struct flow_mark *said,
+		      uint8_t flag, size_t i)
+{
+	report_hex(w, key, said->flags & flag ? said->evd[i] : MANIFEST_ABSENT);
+}
+
+void report_interrupt(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct mark *mark = mark_at(r, MARKS_INTERRUPTS, i);
+	const struct flow_mark *said = &mark->said;
+	const char *name = said->type < ARRAY_SIZE(interrupts) ? interrupts[said->type].name : NULL;
+
+	json_begin_object(w, NULL);
+	json_string(w, "kind", name);
+	json_u64(w, "type", said->type);
+	write_head(r, w, mark);
+	write_address(r, w, mark);
+	if (name != NULL && !interrupts[said->type].vector)
+		json_null(w, "vector");
+	else
+		json_u64(w, "vector", said->value);
+	write_evd(w, "cr2", said, FLOW_MARK_CR2, 0);
+	write_evd(w, "vmExitQualification", said, FLOW_MARK_VMXQ, 1);
+	write_evd(w, "vmExitReason", said, FLOW_MARK_VMXR, 2);
+	json_end_object(w);
+}
+
+void report_event_counts(const struct report *r, struct json_writer *w)
+{
+	int i;
+
+	json_begin_object(w, "eventCounts");
+	for (i = 0; i < MARKS_N_EVENTS; i++)
+		if (r->d->marks.counts[i] > 0)
+			json_u64(w, marks_event_name((enum marks_event)i), r->d->marks.counts[i]);
+	json_end_object(w);
+}
+
+void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t i)
+{
+	const struct marks_cpu *cpu = &r->d->marks.cpus[i];
+
+	if (cpu->ratio == 0) {
+		json_null(w, "frequency");
+		return;
+	}
+	json_begin_object(w, "frequency");
+	json_u64(w, "lowestRatio", cpu->lowest);
+	json_u64(w, "highestRatio", cpu->highest);
+	report_mhz(r, w, "lowestMhz", cpu->lowest);
+	report_mhz(r, w, "highestMhz", cpu->highest);
+	json_u64(w, "changes", cpu->changes);
+	json_end_object(w);
+}
+
+void report_prepare_marks(struct report *r)
+{
+	const struct marks_list *lists = r->d->marks.lists;
+
+	r->lists[REPORT_ABORTS] =
+		(struct report_list){"aborts", lists[MARKS_ABORTS].n, 0, report_abort, true};
+	r->lists[REPORT_INTERRUPTS] = (struct report_list){"interrupts", lists[MARKS_INTERRUPTS].n,
+							   0, report_interrupt, true};
+	r->lists[REPORT_POWER] =
+		(struct report_list){"power", lists[MARKS_POWER].n, 0, report_power, true};
+	r->lists[REPORT_FREQUENCIES] = (struct report_list){
+		"frequencies", lists[MARKS_FREQUENCIES].n, 0, report_frequency, true};
+	r->lists[REPORT_PTWRITES] =
+		(struct report_list){"ptwrites", lists[MARKS_PTWRITES].n, 0, report_ptwrite, true};
+}

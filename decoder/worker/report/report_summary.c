@@ -1,0 +1,155 @@
+/*
+ * The summary: one object for scripts and tests.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/report/report.h"
+#include "decoder/worker/report/report_values.h"
+#include "proto/base.h"
+#include "proto/json.h"
+
+static void write_errors(struct json_writer *w, const struct gaps *g)
+{
+	int i;
+
+	json_begin_object(w, "errors");
+	for (i = FAULT_NONE + 1; i < FAULT_N_; i++)
+		if (g->counts[i] > 0)
+			json_u64(w, fault_name((enum fault)i), g->counts[i]);
+	json_end_object(w);
+}
+
+static void write_hash(struct json_writer *w, uint64_t hash)
+{
+	char text[17];
+
+	snprintf(text, sizeof(text), "%016" PRIx64, hash);
+	json_string(w, "ipHash", text);
+}
+
+static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
+{
+	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[i];
+	uint64_t stop = cpu->stop_ns == MANIFEST_ABSENT
+				? MANIFEST_ABSENT
+				: tscmap_tsc(&d->replay->clock, cpu->stop_ns);
+
+	json_begin_object(w, NULL);
+	report_id(w, "cpu", cpu->cpu);
+	if (cpu->tid != MANIFEST_ANY)
+		report_id(w, "tid", cpu->tid);
+	report_tsc(w, "tscFirst", d->cpus[i].stats.tsc_first);
+	report_tsc(w, "tscStop", stop == MANIFEST_ABSENT ? 0 : stop);
+	json_u64(w, "instructions", d->cpus[i].stats.instructions);
+	json_u64(w, "psbs", d->cpus[i].stats.psbs);
+	json_end_object(w);
+}
+
+static void write_cpus(struct json_writer *w, const struct decode *d)
+{
+	size_t i;
+
+	json_begin_array(w, "cpus");
+	for (i = 0; i < d->replay->manifest->n_cpus; i++)
+		write_cpu(w, d, i);
+	json_end_array(w);
+}
+
+static void write_thread(struct json_writer *w, const struct tally_lane *lane)
+{
+	json_begin_object(w, NULL);
+	report_ids(w, lane->thread, lane->thread);
+	json_u64(w, "instructions", lane->insns);
+	write_hash(w, lane->hash);
+	json_end_object(w);
+}
+
+static void write_threads(struct json_writer *w, struct tally *t)
+{
+	size_t i;
+
+	lanes_sort(t);
+	json_begin_array(w, "threads");
+	for (i = 0; i < t->n_lanes; i++)
+		if (t->lanes[i]->insns > 0)
+			write_thread(w, t->lanes[i]);
+	json_end_array(w);
+}
+
+/* Of one CPU its own; of several, as they were decoded at the same time, that of their hashes. */
+static uint64_t hash_of_all(const struct decode *d)
+{
+	size_t i, n = d->replay->manifest->n_cpus;
+	uint64_t hash = HASH_BASIS;
+
+	if (n == 1)
+		return d->cpus[0].hash;
+	for (i = 0; i < n; i++)
+		hash = hash_u64(hash, d->cpus[i].hash);
+	return hash;
+}
+
+/* In seconds, with as many digits as the clock may have. */
+static void write_seconds(struct json_writer *w, uint64_t ns)
+{
+	json_fixed(w, NULL, (double)ns / 1e9, 9);
+}
+
+static void write_passes(struct json_writer *w, const struct decode *d)
+{
+	size_t i;
+
+	json_begin_array(w, "passes");
+	for (i = 0; i < d->n_passes; i++)
+		write_seconds(w, d->passes[i].cpu);
+	json_end_array(w);
+	json_begin_array(w, "passesElapsed");
+	for (i = 0; i < d->n_passes; i++)
+		write_seconds(w, d->passes[i].wall);
+	json_end_array(w);
+}
+
+int report_summary(struct decode *d, const struct decode_options *options, int fd)
+{
+	const struct flow_stats total = decode_total(d);
+	uint64_t head = MIN_OF(d->gaps.head_bytes, total.bytes);
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+	int r = json_writer_new_fd(fd, 0, options->pretty, &w);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w, NULL);
+	json_u64(w, "instructions", total.instructions);
+	if (d->replay->kernel != NULL)
+		json_u64(w, "kernelInstructions", total.kernel_instructions);
+	json_u64(w, "branches", total.branches);
+	json_u64(w, "bytes", total.bytes);
+	json_u64(w, "bytesDecoded", total.bytes_decoded);
+	json_u64(w, "headBytes", head);
+	json_u64(w, "gaps", d->gaps.total);
+	write_errors(w, &d->gaps);
+	json_u64(w, "psbs", total.psbs);
+	json_u64(w, "packets", total.packets);
+	report_tsc(w, "tscFirst", total.tsc_first);
+	report_tsc(w, "tscLast", total.tsc_last);
+	json_u64(w, "returns", total.returns);
+	json_u64(w, "compressedReturns", total.compressed_returns);
+	report_percent(w, "coveragePercent",
+		       decode_percent(total.bytes_decoded, total.bytes - head));
+	if (options->hash)
+		write_hash(w, hash_of_all(d));
+	write_cpus(w, d);
+	if (options->hash)
+		write_threads(w, &d->tally);
+	if (d->n_passes > 0)
+		write_passes(w, d);
+	if (d->window.limited) {
+		json_boolean(w, "complete", d->window.complete);
+		json_u64(w, "traceBytes", d->window.bytes);
+	}
+	json_end_object(w);
+	return json_writer_finish(w);
+}

@@ -1,0 +1,258 @@
+/*
+ * Values as the report writes them: absent is null, addresses are hex, times count from the
+ * trigger. Used by all parts of the report.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "decoder/worker/report/report_parts.h"
+#include "proto/base.h"
+
+/* As wide as any: MANIFEST_MAX_IMAGES has five digits. */
+#define WIDEST_IMAGE  99999u
+#define MAX_FILE_NAME 256u /* bytes */
+
+void report_u64(struct json_writer *w, const char *key, uint64_t v)
+{
+	if (v == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_u64(w, key, v);
+}
+
+void report_id(struct json_writer *w, const char *key, uint32_t v)
+{
+	report_u64(w, key, v == MANIFEST_ANY ? MANIFEST_ABSENT : v);
+}
+
+void report_hex(struct json_writer *w, const char *key, uint64_t v)
+{
+	if (v == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_hex(w, key, v);
+}
+
+void report_since(struct json_writer *w, const char *key, uint64_t ns, uint64_t trigger)
+{
+	if (ns == MANIFEST_ABSENT || trigger == MANIFEST_ABSENT)
+		json_null(w, key);
+	else
+		json_i64(w, key, (int64_t)(ns - trigger));
+}
+
+void report_percent(struct json_writer *w, const char *key, double percent)
+{
+	if (percent < 0)
+		json_null(w, key);
+	else
+		json_fixed(w, key, percent, 2);
+}
+
+void report_ids(struct json_writer *w, const struct timeline_thread *process,
+		const struct timeline_thread *thread)
+{
+	report_u64(w, "pid", process ? process->pid : MANIFEST_ABSENT);
+	report_u64(w, "tid", thread ? thread->tid : MANIFEST_ABSENT);
+}
+
+void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total)
+{
+	if (kept >= total)
+		return;
+	json_begin_object(w, NULL);
+	json_string(w, "what", what);
+	json_u64(w, "kept", kept);
+	json_u64(w, "total", total);
+	json_end_object(w);
+}
+
+bool report_is_limited(const struct report *r)
+{
+	return permit_is_limited(r->d->replay->permit);
+}
+
+bool report_permits(const struct report *r, const struct timeline_thread *thread, uint64_t time)
+{
+	return !report_is_limited(r) ||
+	       permit_thread(r->d->replay->permit, thread, time) == PERMIT_YES;
+}
+
+void report_address(const struct report *r, struct json_writer *w, const char *key,
+		    uint64_t address)
+{
+	if (address != MANIFEST_ABSENT && !permit_address(r->d->replay->permit, address))
+		address = MANIFEST_ABSENT;
+	report_hex(w, key, address == 0 ? MANIFEST_ABSENT : address);
+}
+
+const char *report_comm(const struct report *r, const struct timeline_thread *thread, uint64_t time)
+{
+	if (report_is_limited(r) && thread->end > thread->begin)
+		time = MIN_OF(time, thread->end - 1);
+	return timeline_comm(r->d->replay->timeline, thread->tid, time);
+}
+
+void report_tsc(struct json_writer *w, const char *key, uint64_t tsc)
+{
+	report_hex(w, key, tsc == 0 ? MANIFEST_ABSENT : tsc);
+}
+
+void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns)
+{
+	report_since(w, key, ns, r->m->perf_ns);
+}
+
+void report_when(const struct report *r, struct json_writer *w, uint64_t lo, uint64_t hi)
+{
+	uint64_t at = lo == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->d->replay->clock, lo);
+
+	report_at(r, w, "atNSec", at);
+	if (at == MANIFEST_ABSENT || hi == UINT64_MAX || hi < lo)
+		json_null(w, "uncertainNSec");
+	else
+		report_span(r, w, "uncertainNSec", hi - lo);
+}
+
+void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks)
+{
+	report_u64(w, key, tscmap_span(&r->d->replay->clock, ticks));
+}
+
+/* The bus clock is what TSC counts, divided by the greatest ratio without turbo; perf computes it
+ * so (tools/perf/util/intel-pt.c, cbr2khz). Where the recording does not say both: all processors
+ * with PT have one of 100 MHz, nominally. */
+void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio)
+{
+	const struct tscmap *clock = &r->d->replay->clock;
+	const uint64_t nonturbo = r->m->max_nonturbo_ratio;
+	unsigned __int128 mhz = (unsigned __int128)ratio * 100;
+
+	if (clock->known && nonturbo != 0)
+		mhz = (((unsigned __int128)ratio * 1000 << clock->shift) / clock->mult +
+		       nonturbo / 2) /
+		      nonturbo;
+	else if (r->m->source != NULL && strcmp(r->m->source, "emulated") == 0)
+		mhz = MANIFEST_ABSENT;
+	report_u64(w, key, mhz < MANIFEST_ABSENT ? (uint64_t)mhz : MANIFEST_ABSENT);
+}
+
+void report_image_ref(const struct report *r, struct json_writer *w, uint32_t index)
+{
+	uint32_t place = index < r->m->n_images ? r->image_places[index] : UINT32_MAX;
+
+	if (r->measuring)
+		json_u64(w, "image", WIDEST_IMAGE);
+	else if (place >= r->lists[REPORT_IMAGES].kept)
+		json_null(w, "image");
+	else
+		json_u64(w, "image", place);
+}
+
+void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max)
+{
+	if (v == NULL)
+		json_null(w, key);
+	else
+		json_string_n(w, key, v, strnlen(v, max));
+}
+
+const char *report_base_name(const char *path)
+{
+	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+
+	if (path == NULL || *path == '\0')
+		return "?";
+	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
+void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset)
+{
+	char text[MAX_FILE_NAME + 32];
+	int n = snprintf(text, sizeof(text), "%.*s", (int)MAX_FILE_NAME, report_base_name(path));
+
+	if (offset != FUNCTIONS_WHOLE_IMAGE)
+		snprintf(text + n, sizeof(text) - (size_t)n, "+0x%llx", (unsigned long long)offset);
+	json_string(w, key, text);
+}
+
+static void look_up(const struct report *r, uint32_t context, uint64_t address,
+		    struct report_symbol *ret)
+{
+	const struct replay *replay = r->d->replay;
+	struct image_code code;
+	struct symbol symbol;
+
+	*ret = (struct report_symbol){.address = address, .context = context, .image = UINT32_MAX};
+	if (replay_find(replay, context, address, &code) != 0)
+		return;
+	replay_symbol(replay, address, &code, &symbol);
+	ret->image = code.image;
+	ret->offset = ret->at = code.offset + (address - code.address);
+	ret->name = symbol.name;
+	if (symbol.name != NULL)
+		ret->offset -= symbol.offset;
+}
+
+/* The same branches are written for many threads, and measured before. */
+static const struct report_symbol *symbol_at(const struct report *r, uint32_t context,
+					     uint64_t address)
+{
+	uint64_t h = (address ^ (uint64_t)context << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	struct report_symbol *s = &r->symbols[h >> 40 & (REPORT_SYMBOLS - 1)];
+
+	if (s->address != address || s->context != context)
+		look_up(r, context, address, s);
+	return s;
+}
+
+void report_place(const struct report *r, uint32_t context, uint64_t address,
+		  struct report_place *ret)
+{
+	const struct report_symbol *s;
+
+	ret->name[0] = '\0';
+	ret->linkage = NULL;
+	ret->image = UINT32_MAX;
+	ret->offset = ret->at = MANIFEST_ABSENT;
+	if (address == 0)
+		return;
+	s = symbol_at(r, context, address);
+	if (s->image == UINT32_MAX)
+		return;
+	ret->image = s->image;
+	ret->offset = s->offset;
+	ret->at = s->at;
+	ret->linkage = s->name;
+	if (s->name != NULL)
+		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
+	else
+		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,
+			 report_base_name(s->image < r->m->n_images ? r->m->images[s->image].path
+								    : NULL));
+}
+
+void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address)
+{
+	struct report_place place;
+	char text[sizeof(place.name) + 32];
+
+	report_place(r, context, address, &place);
+	snprintf(text, sizeof(text), "%s+0x%llx", place.name, (unsigned long long)place.offset);
+	if (place.name[0] == '\0')
+		json_null(w, key);
+	else
+		json_string(w, key, place.offset == 0 ? place.name : text);
+}
+
+void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
+		 uint64_t address)
+{
+	const struct report_symbol *s;
+
+	if (address == 0 || !permit_address(r->d->replay->permit, address))
+		return;
+	s = symbol_at(r, context, address);
+	report_source_line(r, w, key, s->image, s->at);
+}

@@ -1,0 +1,363 @@
+/*
+ * Totals, and who was where when: the functions, threads, CPUs and slices of time, each with what
+ * was most in it. Called by skim.c.
+ */
+#include "decoder/worker/skim/skim_json.h"
+
+#include <string.h>
+
+#include "decoder/worker/report/report_values.h"
+#include "decoder/worker/skim/skim_rank.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
+
+#define MAX_LISTED 1024u /* of threads and CPUs */
+#define MAX_TOP	   200u	 /* of functions */
+#define MAX_WITHIN 8u	 /* of functions and threads in each of the others */
+#define MAX_NAME   256u	 /* bytes */
+
+/* How much is written. */
+struct limits {
+	size_t listed, top, within;
+	bool slices;
+};
+
+struct out {
+	const struct skim_json *j;
+	const struct limits *limits;
+	struct json_writer *w;
+	uint64_t shown[4], total[4]; /* of enum list */
+};
+
+enum list { LIST_FUNCTIONS, LIST_THREADS, LIST_CPUS, LIST_SLICES };
+static const char *const list_names[] = {"functions", "threads", "cpus", "slices"};
+
+/* Perf time of TSC from the trigger on; null where either is unknown. */
+static void write_at(const struct out *o, const char *key, uint64_t tsc)
+{
+	uint64_t ns = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&o->j->replay->clock, tsc);
+
+	report_since(o->w, key, ns, o->j->replay->manifest->perf_ns);
+}
+
+static void write_sum(const struct out *o, const struct skim_cell *sum)
+{
+	json_u64(o->w, "samples", sum->samples);
+	json_u64(o->w, "bytes", sum->bytes);
+}
+
+static void write_function_name(const struct out *o, const struct function *f)
+{
+	const struct manifest *m = o->j->replay->manifest;
+	const char *path = f->image < m->n_images ? m->images[f->image].path : NULL;
+
+	if (f->name != NULL || path == NULL)
+		report_string_cut(o->w, "name", f->name, MAX_NAME);
+	else
+		report_file_place(o->w, "name", path, f->offset);
+	report_string_cut(o->w, "image", path, MAX_NAME);
+}
+
+static void write_function(const struct out *o, const struct skim_cell *row)
+{
+	json_begin_object(o->w, NULL);
+	write_function_name(o, &o->j->map->functions.list[row->function]);
+	write_sum(o, row);
+	json_end_object(o->w);
+}
+
+static void write_thread_id(const struct out *o, const struct skim_cell *row)
+{
+	const struct replay *r = o->j->replay;
+	const struct timeline_thread *t = row->thread;
+	uint64_t now =
+		r->manifest->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->manifest->perf_ns;
+
+	report_ids(o->w, t, row->some ? NULL : t);
+	report_string_cut(o->w, "comm", t != NULL ? timeline_comm(r->timeline, t->tid, now) : NULL,
+			  MAX_NAME);
+}
+
+static void write_thread(const struct out *o, const struct skim_cell *row)
+{
+	json_begin_object(o->w, NULL);
+	write_thread_id(o, row);
+	write_sum(o, row);
+	json_end_object(o->w);
+}
+
+/* The first rows of G, as KEY. */
+static void write_rows(const struct out *o, const char *key, const struct skim_ranking *r,
+		       const struct skim_group *g, size_t limit)
+{
+	size_t i, n = MIN_OF(g->n, limit);
+
+	json_begin_array(o->w, key);
+	for (i = 0; i < n; i++) {
+		if (strcmp(key, "functions") == 0)
+			write_function(o, &r->rows[g->first + i]);
+		else
+			write_thread(o, &r->rows[g->first + i]);
+	}
+	json_end_array(o->w);
+}
+
+static void note_list(struct out *o, enum list list, size_t shown, size_t total)
+{
+	o->shown[list] = shown;
+	o->total[list] = total;
+}
+
+static void write_functions(struct out *o, const struct skim_ranking *all)
+{
+	static const struct skim_group none;
+	const struct skim_group *g = all->n_groups > 0 ? all->groups : &none;
+
+	write_rows(o, "functions", all, g, o->limits->top);
+	note_list(o, LIST_FUNCTIONS, MIN_OF(g->n, o->limits->top), g->n);
+}
+
+static void write_threads(struct out *o, const struct skim_ranking *threads)
+{
+	size_t i, n = MIN_OF(threads->n_groups, o->limits->listed);
+
+	json_begin_array(o->w, "threads");
+	for (i = 0; i < n; i++) {
+		const struct skim_group *g = &threads->groups[i];
+
+		json_begin_object(o->w, NULL);
+		write_thread_id(o, &g->sum);
+		write_sum(o, &g->sum);
+		write_rows(o, "functions", threads, g, o->limits->within);
+		json_end_object(o->w);
+	}
+	json_end_array(o->w);
+	note_list(o, LIST_THREADS, n, threads->n_groups);
+}
+
+/* The group of CPU or SLICE, whichever these are of. */
+static const struct skim_group *find_group(const struct skim_ranking *r, bool slices,
+					   uint32_t which)
+{
+	static const struct skim_group none;
+	size_t lo = 0, hi = r->n_groups;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct skim_cell *sum = &r->groups[mid].sum;
+
+		if ((slices ? sum->slice : sum->cpu) < which)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < r->n_groups) {
+		const struct skim_cell *sum = &r->groups[lo].sum;
+
+		if ((slices ? sum->slice : sum->cpu) == which)
+			return &r->groups[lo];
+	}
+	return &none;
+}
+
+static void write_both(const struct out *o, const struct skim_ranking *functions,
+		       const struct skim_ranking *threads, bool slices, uint32_t which)
+{
+	const struct skim_group *f = find_group(functions, slices, which);
+
+	write_sum(o, &f->sum);
+	write_rows(o, "functions", functions, f, o->limits->within);
+	write_rows(o, "threads", threads, find_group(threads, slices, which), o->limits->within);
+}
+
+static void write_counts(const struct out *o, const struct skim_counts *c)
+{
+	json_u64(o->w, "headBytes", c->head);
+	json_u64(o->w, "psbs", c->psbs);
+	json_u64(o->w, "overflows", c->overflows);
+	json_u64(o->w, "badPackets", c->bad_packets);
+	json_u64(o->w, "badBytes", c->bad_bytes);
+	report_tsc(o->w, "tscFirst", c->tsc_first);
+	report_tsc(o->w, "tscLast", c->tsc_last);
+	write_at(o, "fromNSec", c->tsc_first);
+	write_at(o, "untilNSec", c->tsc_last);
+}
+
+static void write_cpus(struct out *o, const struct skim_ranking *functions,
+		       const struct skim_ranking *threads)
+{
+	const struct manifest *m = o->j->replay->manifest;
+	size_t i, n = MIN_OF(m->n_cpus, o->limits->listed);
+
+	json_begin_array(o->w, "cpus");
+	for (i = 0; i < n; i++) {
+		json_begin_object(o->w, NULL);
+		report_id(o->w, "cpu", m->cpus[i].cpu);
+		if (m->cpus[i].tid != MANIFEST_ANY)
+			json_u64(o->w, "tid", m->cpus[i].tid);
+		json_u64(o->w, "traceBytes", m->cpus[i].bytes);
+		write_counts(o, &o->j->counts[i]);
+		write_both(o, functions, threads, false, (uint32_t)i);
+		json_end_object(o->w);
+	}
+	json_end_array(o->w);
+	note_list(o, LIST_CPUS, n, m->n_cpus);
+}
+
+static void write_slice(const struct out *o, const struct skim_ranking *functions,
+			const struct skim_ranking *threads, uint32_t i)
+{
+	const struct skim_map *map = o->j->map;
+
+	json_begin_object(o->w, NULL);
+	report_tsc(o->w, "tsc", skim_map_slice(map, i));
+	write_at(o, "fromNSec", skim_map_slice(map, i));
+	write_at(o, "untilNSec", skim_map_slice(map, i + 1));
+	write_both(o, functions, threads, true, i);
+	json_end_object(o->w);
+}
+
+/* Those in which something was seen. */
+static void write_slices(struct out *o, const struct skim_ranking *functions,
+			 const struct skim_ranking *threads)
+{
+	size_t i, n = 0, total = 0;
+
+	json_begin_array(o->w, "slices");
+	for (i = 0; i < functions->n_groups; i++) {
+		uint32_t slice = functions->groups[i].sum.slice;
+
+		total += slice != SKIM_NO_SLICE;
+		if (slice == SKIM_NO_SLICE || !o->limits->slices)
+			continue;
+		write_slice(o, functions, threads, slice);
+		n++;
+	}
+	json_end_array(o->w);
+	note_list(o, LIST_SLICES, n, total);
+}
+
+static void write_cut(const struct out *o)
+{
+	const struct skim_map *map = o->j->map;
+	size_t i;
+
+	json_begin_array(o->w, "cut");
+	for (i = 0; i < ARRAY_SIZE(list_names); i++)
+		report_cut_line(o->w, list_names[i], o->shown[i], o->total[i]);
+	report_cut_line(o->w, "functionsUnlisted", 0, map->functions.refused);
+	report_cut_line(o->w, "samplesUnlisted", 0, map->refused);
+	json_end_array(o->w);
+}
+
+static void write_totals(const struct out *o)
+{
+	const struct manifest *m = o->j->replay->manifest;
+	struct skim_counts sum = {0};
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < m->n_cpus; i++) {
+		skim_counts_add(&sum, &o->j->counts[i]);
+		bytes += m->cpus[i].bytes;
+	}
+	json_string(o->w, "skim", o->j->skim);
+	report_string_cut(o->w, "id", m->id, MAX_NAME);
+	json_u64(o->w, "traceBytes", bytes);
+	json_u64(o->w, "samples", sum.samples);
+	write_counts(o, &sum);
+}
+
+/* Rankings in the order in which they are written. */
+enum rank {
+	RANK_ALL,
+	RANK_THREADS,
+	RANK_CPU_FUNCTIONS,
+	RANK_CPU_THREADS,
+	RANK_SLICE_FUNCTIONS,
+	RANK_SLICE_THREADS,
+	RANK_N_,
+};
+
+static void write_all(struct out *o, const struct skim_ranking *ranks)
+{
+	json_begin_object(o->w, NULL);
+	write_totals(o);
+	if (o->j->map != NULL) {
+		write_functions(o, &ranks[RANK_ALL]);
+		write_threads(o, &ranks[RANK_THREADS]);
+		write_cpus(o, &ranks[RANK_CPU_FUNCTIONS], &ranks[RANK_CPU_THREADS]);
+		write_slices(o, &ranks[RANK_SLICE_FUNCTIONS], &ranks[RANK_SLICE_THREADS]);
+		write_cut(o);
+	}
+	json_end_object(o->w);
+}
+
+static int rank_all(const struct skim_map *map, struct skim_ranking *ranks)
+{
+	static const unsigned int by[RANK_N_][2] = {
+		[RANK_ALL] = {0, SKIM_BY_FUNCTION},
+		[RANK_THREADS] = {SKIM_BY_THREAD, SKIM_BY_FUNCTION},
+		[RANK_CPU_FUNCTIONS] = {SKIM_BY_CPU, SKIM_BY_FUNCTION},
+		[RANK_CPU_THREADS] = {SKIM_BY_CPU, SKIM_BY_THREAD},
+		[RANK_SLICE_FUNCTIONS] = {SKIM_BY_SLICE, SKIM_BY_FUNCTION},
+		[RANK_SLICE_THREADS] = {SKIM_BY_SLICE, SKIM_BY_THREAD},
+	};
+	int i, r = 0;
+
+	for (i = 0; i < RANK_N_ && r == 0; i++)
+		r = skim_rank(map, by[i][0], by[i][1], &ranks[i]);
+	return r;
+}
+
+/* Into BYTES, which has a limit: 0, -E2BIG, -ENOMEM. */
+static int write_within(const struct skim_json *j, const struct limits *limits,
+			const struct skim_ranking *ranks, struct bytes_out *bytes)
+{
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+	struct out o = {.j = j, .limits = limits};
+	int r = json_writer_new_bytes(bytes, j->pretty, &w);
+
+	if (r < 0)
+		return r;
+	o.w = w;
+	write_all(&o, ranks);
+	r = json_writer_finish(w);
+	if (r == 0 && !j->pretty)
+		bytes_put_block(bytes, "\n", 1);
+	return r != 0 ? r : bytes->error;
+}
+
+/* True: there was something to cut. */
+static bool halve(struct limits *l)
+{
+	bool any = l->within > 0 || l->top > 0 || l->listed > 0 || l->slices;
+
+	l->slices = l->slices && l->within > 0;
+	l->within /= 2;
+	l->top /= 2;
+	l->listed /= 2;
+	return any;
+}
+
+int skim_json_write(const struct skim_json *j)
+{
+	struct limits limits = {MAX_LISTED, MAX_TOP, MAX_WITHIN, true};
+	struct skim_ranking ranks[RANK_N_] = {0};
+	CLEANUP(bytes_out_done) struct bytes_out bytes;
+	int i, r = j->map != NULL ? rank_all(j->map, ranks) : 0;
+
+	bytes_out_init(&bytes, j->limit != 0 ? j->limit : SIZE_MAX / 2);
+	while (r == 0) {
+		r = write_within(j, &limits, ranks, &bytes);
+		if (r != -E2BIG || !halve(&limits))
+			break;
+		bytes_out_reset(&bytes);
+		r = 0;
+	}
+	if (r == 0)
+		r = memfd_write_all(j->fd, bytes.data, bytes.size);
+	for (i = 0; i < RANK_N_; i++)
+		skim_ranking_done(&ranks[i]);
+	return r;
+}

@@ -1,0 +1,372 @@
+/*
+ * Packet by packet over a trace, passing by at memory speed what holds no address. Called by
+ * skim.c.
+ *
+ * A PSB+ is read by the event reader, as for a decode: it knows which of its FUPs processors with
+ * errata make up. Between two PSBs an address is what a packet holds.
+ */
+#include "decoder/worker/skim/skim_read.h"
+
+#include <endian.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "decoder/packet/event.h"
+#include "decoder/packet/sync.h"
+#include "proto/base.h"
+#include "proto/ptpacket.h"
+
+/* So many can be looked at beyond a packet's first. */
+#define FAST_BYTES 16
+/* First looked at from the end on; grows. */
+#define FIRST_TAIL (1u << 16)
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+void skim_counts_add(struct skim_counts *to, const struct skim_counts *c)
+{
+	to->head += c->head;
+	to->psbs += c->psbs;
+	to->samples += c->samples;
+	to->overflows += c->overflows;
+	to->bad_packets += c->bad_packets;
+	to->bad_bytes += c->bad_bytes;
+	to->tsc_first = earlier(to->tsc_first, c->tsc_first);
+	to->tsc_last = MAX_OF(to->tsc_last, c->tsc_last);
+}
+
+void skim_reader_init(struct skim_reader *r, const struct skim_config *config)
+{
+	static const uint8_t nothing[1];
+	const uint8_t *trace = config->size > 0 ? config->trace : nothing;
+
+	*r = (struct skim_reader){.config = *config};
+	r->config.trace = trace;
+	r->c.pos = trace + config->start;
+	r->c.end = trace + config->size;
+	r->c.quirks = event_quirks(&config->errata);
+}
+
+static uint64_t offset_of(const struct skim_reader *r)
+{
+	return (uint64_t)(r->c.pos - r->config.trace);
+}
+
+/* Goes to the next PSB at or behind POS, or to the end. */
+static void seek(struct skim_reader *r, const uint8_t *pos)
+{
+	const uint8_t *psb = sync_find(pos, r->c.end);
+
+	r->c.pos = psb != NULL ? psb : r->c.end;
+	r->c.bip_bytes = 0;
+}
+
+/* The head has no packets that can be told. */
+static void begin(struct skim_reader *r)
+{
+	const struct skim_config *config = &r->config;
+	uint64_t start = offset_of(r);
+
+	seek(r, r->c.pos);
+	r->counts.head = offset_of(r) - start;
+	if (!config->psb_only)
+		timing_init(&r->timing, config->trace, config->size, (size_t)offset_of(r),
+			    &config->timing);
+	r->begun = true;
+}
+
+static void resync(struct skim_reader *r, int result)
+{
+	uint64_t from = offset_of(r);
+
+	seek(r, r->c.pos + (result == PACKET_BAD ? 1 : 0));
+	/* The last packet is mostly cut off. */
+	if (result == PACKET_SHORT && r->c.pos == r->c.end)
+		return;
+	r->counts.bad_packets++;
+	r->counts.bad_bytes += offset_of(r) - from;
+}
+
+static void note_tsc(struct skim_counts *c, uint64_t tsc)
+{
+	if (c->tsc_first == 0)
+		c->tsc_first = tsc;
+	c->tsc_last = tsc;
+}
+
+static void time_psb(struct skim_reader *r, uint64_t tsc, struct skim_sample *s)
+{
+	s->tsc_lo = s->tsc_hi = tsc;
+	if (tsc != 0) {
+		note_tsc(&r->counts, tsc);
+	} else if (r->config.psb_only) {
+		s->tsc_hi = UINT64_MAX;
+	} else {
+		timing_at(&r->timing, s->offset, &s->tsc_lo, &s->tsc_hi);
+	}
+}
+
+/* The PSB+ at the cursor. */
+static void read_psb(struct skim_reader *r, struct skim_sample *s)
+{
+	const struct skim_config *config = &r->config;
+	struct event_reader reader;
+	struct event e;
+
+	event_reader_init(&reader, config->trace, config->size, (size_t)offset_of(r), config->size,
+			  config->errata);
+	/* Between two that are read alone it is anybody's. */
+	reader.guest = r->guest && !config->psb_only;
+	event_next(&reader, &e);
+	*s = (struct skim_sample){
+		.offset = e.offset,
+		.ip = e.from,
+		.kind = SKIM_PSB,
+		.mode = reader.mode,
+		.mode_known = reader.mode_known,
+		.has_ip = e.kind == EVENT_PSB && e.has_from,
+		.guest = e.guest,
+	};
+	time_psb(r, reader.counts.tsc_first, s);
+	r->counts.psbs++;
+	r->counts.samples += s->has_ip;
+	if (e.kind == EVENT_BAD) {
+		r->counts.bad_packets++;
+		r->counts.bad_bytes += e.end - e.last;
+	}
+	r->c.pos = reader.c.pos;
+	r->c.bip_bytes = 0;
+	r->last_ip = reader.last_ip;
+	r->guest = reader.guest;
+}
+
+static void note_cfe(struct skim_reader *r, uint8_t type)
+{
+	if (type == PT_CFE_VMENTRY)
+		r->guest = true;
+	else if (type == PT_CFE_VMEXIT || type == PT_CFE_VMEXIT_INTR)
+		r->guest = false;
+}
+
+static enum skim_kind kind_of(uint8_t type)
+{
+	switch (type) {
+	case PACKET_TIP_PGE: return SKIM_ENABLE;
+	case PACKET_TIP_PGD: return SKIM_DISABLE;
+	case PACKET_FUP: return SKIM_FUP;
+	default: return SKIM_TIP;
+	}
+}
+
+static void take_address(struct skim_reader *r, uint8_t type, uint64_t offset, uint64_t ip,
+			 struct skim_sample *s)
+{
+	if (offset >= r->ask_from) {
+		timing_at(&r->timing, offset, &r->tsc_lo, &r->tsc_hi);
+		r->ask_from = timing_until(&r->timing);
+		r->ask_from += r->ask_from < UINT64_MAX;
+	}
+	*s = (struct skim_sample){
+		.offset = offset,
+		.ip = ip,
+		.tsc_lo = r->tsc_lo,
+		.tsc_hi = r->tsc_hi,
+		.kind = (uint8_t)kind_of(type),
+		.has_ip = true,
+		.guest = r->guest,
+	};
+	r->counts.samples++;
+}
+
+/* True: P has an address, *S is it. */
+static bool read_address(struct skim_reader *r, const struct packet *p, uint64_t offset,
+			 struct skim_sample *s)
+{
+	uint64_t ip;
+
+	if (!packet_ip(p, &r->last_ip, &ip))
+		return false;
+	take_address(r, p->type, offset, ip, s);
+	return true;
+}
+
+static bool on_packet(struct skim_reader *r, const struct packet *p, uint64_t offset,
+		      struct skim_sample *s)
+{
+	switch (p->type) {
+	case PACKET_TIP:
+	case PACKET_TIP_PGE:
+	case PACKET_TIP_PGD:
+	case PACKET_FUP: return read_address(r, p, offset, s);
+	case PACKET_PSB:
+		r->c.pos = r->config.trace + offset;
+		read_psb(r, s);
+		return true;
+	case PACKET_OVF:
+		r->last_ip = 0;
+		r->counts.overflows++;
+		return false;
+	case PACKET_PIP: r->guest = p->u.pip.nr != 0; return false;
+	case PACKET_CFE: note_cfe(r, p->u.cfe.type); return false;
+	default: return false;
+	}
+}
+
+/* What is passed by without being read as a packet: its size, 0: something else. */
+static size_t passed_size(const uint8_t *pos)
+{
+	uint64_t payload;
+
+	switch (pos[0]) {
+	case PT_OPC_PAD: return 1;
+	case PT_OPC_MTC: return 2;
+	case PT_OPC_TSC: return 1 + PT_TSC_BYTES;
+	case PT_OPC_EXT:
+		memcpy(&payload, pos, sizeof(payload));
+		payload = le64toh(payload) >> 16;
+		return pos[1] == PT_EXT_TNT64 && payload > 1 ? 8 : 0;
+	default: break;
+	}
+	if ((pos[0] & 1) == 0)
+		return 1;
+	/* A CYC of one byte. */
+	return (pos[0] & (PT_OPC_CYC_MASK | 4)) == PT_OPC_CYC;
+}
+
+/* The bytes at POS that are all short TNTs or PADs: up to 16. */
+static size_t count_short(const uint8_t *pos)
+{
+#ifdef __SSE2__
+	const __m128i v = _mm_loadu_si128((const __m128i *)(const void *)pos);
+	const __m128i ext = _mm_cmpeq_epi8(v, _mm_set1_epi8(PT_OPC_EXT));
+	/* The lowest bit of each byte becomes its highest. */
+	unsigned int other =
+		(unsigned int)_mm_movemask_epi8(_mm_or_si128(_mm_slli_epi16(v, 7), ext));
+
+	return (size_t)__builtin_ctz(other | 1u << FAST_BYTES);
+#else
+	size_t n = 0;
+
+	while (n < FAST_BYTES && (pos[n] & 1) == 0 && pos[n] != PT_OPC_EXT)
+		n++;
+	return n;
+#endif
+}
+
+/* Goes on to the next packet that is more than branches taken or not and time. */
+static void pass_by(struct skim_reader *r)
+{
+	const uint8_t *pos = r->c.pos;
+	size_t size = FAST_BYTES;
+
+	/* Between BBP and BEP the same bytes are others. */
+	while (r->c.bip_bytes == 0 && size > 0 && r->c.end - pos >= FAST_BYTES) {
+		size = count_short(pos);
+		if (size == 0)
+			size = passed_size(pos);
+		pos += size;
+	}
+	r->c.pos = pos;
+}
+
+/* True: the packet at the cursor was read, and has an address: *S. What it does not know it leaves
+ * to packet_next(). */
+static bool read_quickly(struct skim_reader *r, struct skim_sample *s)
+{
+	static const uint64_t masks[8] = {[PT_IPB_UPDATE16] = 0xffff,
+					  [PT_IPB_UPDATE32] = 0xffffffff,
+					  [PT_IPB_SEXT48] = UINT64_MAX,
+					  [PT_IPB_UPDATE48] = 0xffffffffffff,
+					  [PT_IPB_FULL] = UINT64_MAX};
+	static const uint8_t sizes[8] = {[PT_IPB_UPDATE16] = 3,
+					 [PT_IPB_UPDATE32] = 5,
+					 [PT_IPB_SEXT48] = 7,
+					 [PT_IPB_UPDATE48] = 7,
+					 [PT_IPB_FULL] = 9};
+	const uint8_t *pos = r->c.pos;
+	uint64_t raw, mask;
+	uint8_t type;
+
+	if (r->c.bip_bytes != 0 || r->c.end - pos < FAST_BYTES)
+		return false;
+	mask = masks[pos[0] >> 5];
+	switch (pos[0] & PT_OPC_IP_MASK) {
+	case PT_OPC_TIP: type = PACKET_TIP; break;
+	case PT_OPC_TIP_PGE: type = PACKET_TIP_PGE; break;
+	case PT_OPC_TIP_PGD: type = PACKET_TIP_PGD; break;
+	case PT_OPC_FUP: type = PACKET_FUP; break;
+	default: return false;
+	}
+	if (mask == 0)
+		return false;
+	memcpy(&raw, pos + 1, sizeof(raw));
+	raw = le64toh(raw);
+	if (pos[0] >> 5 == PT_IPB_SEXT48)
+		raw = (uint64_t)((int64_t)(raw << 16) >> 16);
+	r->last_ip = (r->last_ip & ~mask) | (raw & mask);
+	take_address(r, type, offset_of(r), r->last_ip, s);
+	r->c.pos = pos + sizes[pos[0] >> 5];
+	return true;
+}
+
+bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret)
+{
+	bool done = false;
+
+	if (!r->begun)
+		begin(r);
+	if (r->config.psb_only)
+		seek(r, r->c.pos);
+	while (!done && r->c.pos < r->c.end) {
+		uint64_t offset;
+		struct packet p;
+		int result;
+
+		pass_by(r);
+		if (read_quickly(r, ret))
+			return true;
+		offset = offset_of(r);
+		result = packet_next(&r->c, &p);
+		if (result != 0)
+			resync(r, result);
+		else
+			done = on_packet(r, &p, offset, ret);
+	}
+	return done;
+}
+
+static bool first_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
+{
+	for (pos = sync_find(pos, end); pos != NULL; pos = sync_find(pos + PT_PSB_SIZE, end))
+		if (sync_tsc(pos, end, ret))
+			return true;
+	return false;
+}
+
+static bool last_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
+{
+	bool found = false;
+
+	for (pos = sync_find(pos, end); pos != NULL; pos = sync_find(pos + PT_PSB_SIZE, end))
+		found |= sync_tsc(pos, end, ret);
+	return found;
+}
+
+bool skim_span(const uint8_t *trace, size_t size, size_t start, uint64_t *ret_first,
+	       uint64_t *ret_last)
+{
+	size_t tail, left = size - start;
+
+	if (left == 0 || !first_tsc(trace + start, trace + size, ret_first))
+		return false;
+	for (tail = FIRST_TAIL; tail < left; tail *= 2)
+		if (last_tsc(trace + size - tail, trace + size, ret_last))
+			return true;
+	return last_tsc(trace + start, trace + size, ret_last);
+}

@@ -1,0 +1,76 @@
+/*
+ * A trace -> the addresses that its packets hold, in their order, with time; no code is looked at.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "decoder/packet/errata.h"
+#include "decoder/packet/packet.h"
+#include "decoder/time/timing.h"
+
+enum skim_kind {
+	SKIM_PSB,     /* the FUP of a PSB+; without an address: tracing is off there */
+	SKIM_TIP,     /* where a branch went */
+	SKIM_ENABLE,  /* TIP.PGE: where tracing goes on */
+	SKIM_DISABLE, /* TIP.PGD: where a branch went that ended tracing */
+	SKIM_FUP,     /* where something happened */
+	SKIM_N_,
+};
+
+struct skim_sample {
+	uint64_t offset; /* of its packet; SKIM_PSB: of the PSB */
+	uint64_t ip;
+	/* It happened then: as timing_at() says, of a PSB+ exactly its TSC; 0 and UINT64_MAX where
+	 * nothing is known. */
+	uint64_t tsc_lo, tsc_hi;
+	uint8_t kind; /* enum skim_kind */
+	uint8_t mode; /* SKIM_PSB: enum insn_mode, if mode_known */
+	bool has_ip, mode_known;
+	bool guest; /* a virtual machine runs */
+};
+
+struct skim_config {
+	const uint8_t *trace; /* borrowed */
+	size_t size;
+	size_t start;  /* what lies before that is not read */
+	bool psb_only; /* only PSB+ are read: the rest is searched for the next one */
+	struct errata errata;
+	struct timing_config timing;
+};
+
+struct skim_counts {
+	uint64_t head;		      /* bytes from start to the first PSB */
+	uint64_t psbs;		      /* all */
+	uint64_t samples;	      /* that have an address */
+	uint64_t overflows;	      /* not with psb_only */
+	uint64_t bad_packets;	      /* what is no packet, and ... */
+	uint64_t bad_bytes;	      /* ... those up to the next PSB */
+	uint64_t tsc_first, tsc_last; /* of PSBs; 0: none */
+};
+
+void skim_counts_add(struct skim_counts *to, const struct skim_counts *c);
+
+/* Needs no memory beyond itself. */
+struct skim_reader {
+	struct skim_config config;
+	struct packet_cursor c;
+	struct timing timing;
+	struct skim_counts counts;
+	uint64_t last_ip;
+	uint64_t tsc_lo, tsc_hi; /* of packets before ... */
+	uint64_t ask_from;	 /* ... this offset */
+	bool guest;
+	bool begun;
+};
+
+void skim_reader_init(struct skim_reader *r, const struct skim_config *config);
+/* The next packet that may have an address; but for PSBs only those that do. False: there is none.
+ * Work is linear in the trace. */
+bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret);
+/* The least and the greatest TSC that the first and the last PSB of TRACE from START on tell.
+ * False: none does. */
+bool skim_span(const uint8_t *trace, size_t size, size_t start, uint64_t *ret_first,
+	       uint64_t *ret_last);

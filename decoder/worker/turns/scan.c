@@ -1,0 +1,156 @@
+/*
+ * Packets -> stretches of user code. Used by whose.c, where it has to look ahead to tell whose
+ * they are, and by shift_samples.c. Must see stretches begin where the flow asks whose code it is:
+ * behind TIP.PGE, and where packets are found again after some were lost.
+ */
+#include "decoder/worker/turns/scan.h"
+
+void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first)
+{
+	s->done = s->broken = false;
+	s->open = s->readers = true;
+	s->guests = flow_walks_guests(f);
+	flow_readers(f, &s->reader, &s->timing);
+	s->next = *first;
+	s->begin = s->reader;
+}
+
+void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop)
+{
+	const struct errata errata = errata_for(config->cpu_family, config->cpu_model);
+	const struct timing_config timing = {.mtc_period = config->mtc_period,
+					     .max_nonturbo_ratio = config->max_nonturbo_ratio,
+					     .tsc_art_num = config->tsc_art_num,
+					     .tsc_art_den = config->tsc_art_den,
+					     .end_tsc = config->end_tsc,
+					     .quirks = event_quirks(&errata),
+					     .skl168 = errata.skl168};
+
+	*s = (struct scan){.broken = true, .guests = config->guests};
+	event_reader_init(&s->reader, config->trace, config->size, start, stop, errata);
+	timing_init(&s->timing, config->trace, config->size, start, &timing);
+}
+
+static void begin(struct scan *s, const struct event *e, uint64_t ip)
+{
+	s->next = (struct scan_stretch){.offset = e->offset, .ip = ip, .broken = s->broken};
+	if (s->readers) /* large */
+		s->begin = s->reader;
+	timing_at(&s->timing, e->offset, &s->next.enter_lo, &s->next.enter_hi);
+	s->open = true;
+	s->broken = false;
+}
+
+/* True: *ret ends with E. */
+static bool end(struct scan *s, const struct event *e, enum scan_end how, struct scan_stretch *ret)
+{
+	if (!s->open)
+		return false;
+	s->open = false;
+	*ret = s->next;
+	if (s->ended != NULL)
+		*s->ended = s->begin;
+	ret->end = (uint8_t)how;
+	ret->until = e->offset;
+	if (how == SCAN_END_ASYNC && e->has_from)
+		ret->left = e->from;
+	timing_at(&s->timing, e->offset, &ret->leave_lo, &ret->leave_hi);
+	return true;
+}
+
+/* The events after which it is not known what was before. */
+static bool lose(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = end(s, e, SCAN_END_UNKNOWN, ret);
+
+	s->broken = true;
+	return ended;
+}
+
+/* Execution is seen at IP; that it began there only where it was not known to run. */
+static void appear(struct scan *s, const struct event *e, bool known, uint64_t ip)
+{
+	if (!s->open && known)
+		begin(s, e, ip);
+}
+
+static bool on_psb(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	if (!e->has_from)
+		return s->open && lose(s, e, ret);
+	appear(s, e, true, e->from);
+	return false;
+}
+
+static bool on_enable(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = s->open && lose(s, e, ret);
+
+	if (e->has_to)
+		begin(s, e, e->to);
+	else
+		s->broken = true;
+	return ended;
+}
+
+static bool on_overflow(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	bool ended = lose(s, e, ret);
+
+	appear(s, e, e->has_to, e->to);
+	return ended;
+}
+
+/* A stretch ends where the kernel begins, also in a trace that has both. */
+static bool on_transfer(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	if (e->has_to && scan_is_kernel(e->to))
+		return end(s, e, e->kind == EVENT_TIP ? SCAN_END_BRANCH : SCAN_END_ASYNC, ret);
+	appear(s, e, e->has_to, e->to);
+	return false;
+}
+
+/* A virtual machine's code is nobody's: as if its packets were lost. */
+static bool is_guests(const struct event *e)
+{
+	return e->guest &&
+	       (e->kind == EVENT_ENABLE || e->kind == EVENT_TIP || e->kind == EVENT_ASYNC ||
+		e->kind == EVENT_STATUS || (e->kind == EVENT_PSB && e->has_from));
+}
+
+/* True: a stretch ended, *ret. */
+static bool on_event(struct scan *s, const struct event *e, struct scan_stretch *ret)
+{
+	if (!s->guests && is_guests(e))
+		return lose(s, e, ret);
+	switch (e->kind) {
+	case EVENT_ENABLE: return on_enable(s, e, ret);
+	case EVENT_DISABLE: return end(s, e, SCAN_END_BRANCH, ret);
+	case EVENT_ASYNC_OFF: return end(s, e, SCAN_END_ASYNC, ret);
+	case EVENT_OVERFLOW: return on_overflow(s, e, ret);
+	case EVENT_PSB: return on_psb(s, e, ret);
+	case EVENT_TIP:
+	case EVENT_ASYNC: return on_transfer(s, e, ret);
+	case EVENT_STATUS: appear(s, e, s->broken && e->has_from, e->from); return false;
+	case EVENT_BAD:
+	case EVENT_STOP: return lose(s, e, ret);
+	case EVENT_END: s->done = true; return end(s, e, SCAN_END_UNKNOWN, ret);
+	default: return false;
+	}
+}
+
+bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *ret_reader)
+{
+	struct event e;
+
+	s->ended = ret_reader;
+	while (!s->done) {
+		/* A stretch ends with none of these. */
+		if (s->open)
+			event_pass_branches(&s->reader);
+		event_next(&s->reader, &e);
+		if (on_event(s, &e, ret))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,537 @@
+/*
+ * The table of turns, of all CPUs: who ran when, and where each thread was before. Filled once by
+ * walk.c from the timeline; turns_decide.c puts stretches into it.
+ *
+ * A stretch of a few bytes may lie in any turn where the trace tells no time, so nothing that is
+ * asked for a stretch may go through all turns or births: from each turn the next one that matters
+ * is linked, and where births are many (BIRTHS_MAX) none is believed any more.
+ */
+#include "decoder/worker/turns/turns.h"
+
+#include <stdlib.h>
+
+#include "decoder/worker/turns/turns_private.h"
+#include "proto/base.h"
+
+/* So many that may be one thread's children are looked at. */
+#define BIRTHS_MAX 256u
+
+int turns_init(struct turns *t, size_t n_cpus)
+{
+	*t = (struct turns){.n_cpus = n_cpus};
+	t->cpus = calloc(n_cpus + 1, sizeof(*t->cpus));
+	return t->cpus == NULL ? -ENOMEM : 0;
+}
+
+void turns_done(struct turns *t)
+{
+	size_t i;
+
+	for (i = 0; t->cpus != NULL && i < t->n_cpus; i++) {
+		free(t->cpus[i].list);
+		free(t->cpus[i].noted);
+	}
+	free(t->cpus);
+	free(t->births);
+	*t = (struct turns){0};
+}
+
+/* A kernel thread maps nothing. */
+static bool is_silent(const struct timeline *timeline, const struct timeline_turn *turn)
+{
+	const struct timeline_thread *thread = turn->thread;
+	uint64_t time = turn->until - 1;
+	const struct space *space;
+
+	if (thread == NULL || timeline_space_uncertain(timeline, thread->pid, time))
+		return false;
+	space = timeline_space(timeline, thread->pid, time);
+	return space != NULL && !space_is_mapped(space, time);
+}
+
+static bool has_losses(const struct timeline *timeline)
+{
+	const struct timeline_loss *loss;
+
+	for (size_t i = 0; (loss = timeline_loss(timeline, i)) != NULL; i++)
+		if (loss->lost > 0)
+			return true;
+	return false;
+}
+
+int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)
+{
+	struct turns_cpu *to = &t->cpus[index];
+	size_t i, n = timeline_n_turns(timeline, cpu);
+
+	if (n >= TURNS_NONE)
+		return -ENOMEM;
+	t->lossy = t->lossy || has_losses(timeline);
+	to->list = calloc(n + 1, sizeof(*to->list));
+	if (to->list == NULL)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		struct timeline_turn turn;
+
+		timeline_get_turn(timeline, cpu, i, &turn);
+		to->list[i] = (struct turns_turn){
+			.since = turn.since,
+			.until = turn.until,
+			.thread = turn.thread,
+			.uncertain = turn.uncertain,
+			.preempted = turn.preempted,
+			.silent = is_silent(timeline, &turn),
+		};
+	}
+	to->n = n;
+	return 0;
+}
+
+int turns_give(struct turns *t, size_t index, const struct timeline_thread *thread)
+{
+	struct turns_cpu *to = &t->cpus[index];
+
+	to->list = calloc(1, sizeof(*to->list));
+	if (to->list == NULL)
+		return -ENOMEM;
+	to->list[0] = (struct turns_turn){.until = SPACE_NOW, .thread = thread};
+	to->n = 1;
+	return 0;
+}
+
+/* One turn of a thread, to be put in the order of its life. */
+struct place {
+	const struct timeline_thread *thread;
+	uint64_t since;
+	uint32_t cpu, turn;
+};
+
+static int by_life(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return (uintptr_t)x->thread < (uintptr_t)y->thread ? -1 : 1;
+	if (x->since != y->since)
+		return x->since < y->since ? -1 : 1;
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->turn < y->turn ? -1 : x->turn > y->turn;
+}
+
+static size_t collect(const struct turns *t, struct place *places)
+{
+	size_t n = 0;
+
+	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
+			const struct turns_turn *turn = &t->cpus[cpu].list[i];
+
+			if (turn->thread != NULL)
+				places[n++] = (struct place){turn->thread, turn->since,
+							     (uint32_t)cpu, (uint32_t)i};
+		}
+	return n;
+}
+
+static void link_to(struct turns *t, const struct place *place, const struct place *before)
+{
+	struct turns_turn *list = t->cpus[place->cpu].list, *turn = &list[place->turn];
+
+	turn->run = place->turn;
+	turn->before_cpu = turn->before = TURNS_NONE;
+	if (before == NULL || before->thread != place->thread)
+		return;
+	turn->before_cpu = before->cpu;
+	turn->before = before->turn;
+	if (before->cpu == place->cpu)
+		turn->run = list[before->turn].run;
+}
+
+/* From the last turn to the first. */
+static void link_open(struct turns_cpu *cpu)
+{
+	uint32_t open = TURNS_NONE;
+
+	for (size_t i = cpu->n; i-- > 0;) {
+		struct turns_turn *turn = &cpu->list[i];
+
+		turn->other = open;
+		if (open != TURNS_NONE && cpu->list[open].run == turn->run)
+			turn->other = cpu->list[open].other;
+		if (!turns_is_closed(turn))
+			open = (uint32_t)i;
+		turn->open = open;
+	}
+}
+
+/* Nobody's turns are each for themselves. */
+static void unlink_all(struct turns *t)
+{
+	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
+			struct turns_turn *turn = &t->cpus[cpu].list[i];
+
+			turn->before_cpu = turn->before = TURNS_NONE;
+			turn->run = (uint32_t)i;
+		}
+}
+
+static int by_birth(const void *a, const void *b)
+{
+	const struct turns_birth *x = a, *y = b;
+
+	return x->time < y->time ? -1 : x->time > y->time;
+}
+
+/* PLACES are in order of lives. */
+static int find_births(struct turns *t, const struct place *places, size_t n)
+{
+	t->births = calloc(n + 1, sizeof(*t->births));
+	if (t->births == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		const struct timeline_thread *thread = places[i].thread;
+		struct turns_turn *turn = &t->cpus[places[i].cpu].list[places[i].turn];
+
+		/* One that was first seen when it got a CPU was there before. */
+		turn->born = turn->before == TURNS_NONE && thread->begin > 0 &&
+			     thread->begin < turn->since;
+		if (!turn->born)
+			continue;
+		t->births[t->n_births++] = (struct turns_birth){
+			thread->begin, thread->pid, thread->ppid, places[i].cpu, places[i].turn};
+	}
+	qsort(t->births, t->n_births, sizeof(*t->births), by_birth);
+	return 0;
+}
+
+static int make_noted(struct turns *t)
+{
+	for (size_t i = 0; i < t->n_cpus; i++) {
+		struct turns_cpu *cpu = &t->cpus[i];
+
+		cpu->noted = calloc(cpu->n + 1, sizeof(*cpu->noted));
+		if (cpu->noted == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int turns_link(struct turns *t)
+{
+	CLEANUP_FREE struct place *places = NULL;
+	size_t i, n = 0;
+
+	for (i = 0; i < t->n_cpus; i++)
+		n += t->cpus[i].n;
+	places = calloc(n + 1, sizeof(*places));
+	if (places == NULL || make_noted(t) != 0)
+		return -ENOMEM;
+	unlink_all(t);
+	n = collect(t, places);
+	qsort(places, n, sizeof(*places), by_life);
+	for (i = 0; i < n; i++)
+		link_to(t, &places[i], i > 0 ? &places[i - 1] : NULL);
+	for (i = 0; i < t->n_cpus; i++)
+		link_open(&t->cpus[i]);
+	return find_births(t, places, n);
+}
+
+/* Whether the stretch of STATE is surely of one thread. */
+static bool is_decided(const struct turns_turn *list, const struct turns_state *state)
+{
+	for (size_t i = 0; i < state->n; i++) {
+		const struct turns_turn *turn = &list[state->at[i].turn];
+
+		if (turn->uncertain || turn->run != list[state->at[0].turn].run)
+			return false;
+	}
+	return true;
+}
+
+size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
+{
+	size_t lo = 0, hi = cpu->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (cpu->list[mid].since <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > 0 ? lo - 1 : 0;
+}
+
+/* To write: how TURN was left. */
+static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
+{
+	struct turns_turn *t = &cpu->list[turn];
+
+	if (!t->noted)
+		cpu->noted[cpu->n_noted++] = turn;
+	t->noted = true;
+	return &t->left;
+}
+
+/* A trace is walked in many pieces (decode_last.c), so what counts is how many turns one has. */
+void turns_forget(struct turns *t, size_t cpu)
+{
+	struct turns_cpu *c = &t->cpus[cpu];
+
+	c->passed = 0;
+	while (c->n_noted > 0) {
+		struct turns_turn *turn = &c->list[c->noted[--c->n_noted]];
+
+		turn->left = (struct turns_left){0};
+		turn->noted = false;
+	}
+}
+
+void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
+{
+	bool known = before != NULL && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
+
+	if (known && enter != before->ip && enter != before->again) {
+		left->interrupted_ip = before->ip;
+		left->interrupted_again = before->again;
+	} else if (known && !before->sigreturn) {
+		left->interrupted_ip = before->interrupted_ip;
+		left->interrupted_again = before->interrupted_again;
+	}
+	if (!left->sigreturn)
+		return;
+	left->ip = left->interrupted_ip;
+	left->again = left->interrupted_again;
+}
+
+static const struct turns_left *left_before(const struct turns *t, const struct turns_turn *turn)
+{
+	if (turn->left.how != TURNS_HOW_UNKNOWN || turn->before == TURNS_NONE)
+		return &turn->left;
+	return &t->cpus[turn->before_cpu].list[turn->before].left;
+}
+
+uint32_t turns_now(const struct turns_state *state)
+{
+	for (size_t i = 1; i < state->n; i++)
+		if (state->at[i].turn != state->at[0].turn)
+			return TURNS_NONE;
+	return state->n > 0 ? state->at[0].turn : TURNS_NONE;
+}
+
+/* What way W alone knows of TURN; NULL: nothing. */
+static const struct turns_left *left_alone(const struct turns_past *w, uint32_t turn)
+{
+	for (size_t i = w->n_lefts; i-- > 0;)
+		if (w->lefts[i].turn == turn)
+			return &w->lefts[i].left;
+	return NULL;
+}
+
+static void drop_place(struct turns_past *w, uint32_t turn)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n_lefts; i++)
+		if (w->lefts[i].turn != turn)
+			w->lefts[n++] = w->lefts[i];
+	w->n_lefts = n;
+}
+
+/* Of TURN the ways do not agree: each is to know what all knew of it. */
+static void split(struct turns_state *state, uint32_t turn, struct turns_left *known)
+{
+	for (size_t i = 0; i < state->n && known->how != TURNS_HOW_UNKNOWN; i++) {
+		struct turns_past *w = &state->at[i];
+		struct turns_place newest;
+
+		if (left_alone(w, turn) != NULL || w->n_lefts == 0)
+			continue;
+		newest = w->lefts[w->n_lefts - 1];
+		turns_remember(w, turn, known);
+		turns_remember(w, newest.turn, &newest.left);
+	}
+	*known = (struct turns_left){0};
+}
+
+static bool is_same_left(const struct turns_left *a, const struct turns_left *b)
+{
+	return a != NULL && b != NULL && a->ip == b->ip && a->again == b->again &&
+	       a->interrupted_ip == b->interrupted_ip &&
+	       a->interrupted_again == b->interrupted_again && a->since == b->since &&
+	       a->context == b->context && a->how == b->how && a->sigreturn == b->sigreturn;
+}
+
+static bool all_agree(const struct turns_state *state, uint32_t turn)
+{
+	for (size_t i = 1; i < state->n; i++)
+		if (!is_same_left(left_alone(&state->at[0], turn), left_alone(&state->at[i], turn)))
+			return false;
+	return true;
+}
+
+/* What all ways know by now is known. */
+static void settle(struct turns_cpu *cpu, struct turns_state *state)
+{
+	const struct turns_past first = state->at[0];
+
+	for (uint32_t i = 0; i < first.n_lefts; i++) {
+		uint32_t turn = first.lefts[i].turn;
+
+		if (!all_agree(state, turn))
+			continue;
+		*note_left(cpu, turn) = first.lefts[i].left;
+		for (size_t w = 0; w < state->n; w++)
+			drop_place(&state->at[w], turn);
+	}
+}
+
+/* Of one thread, so all know how its stretch was left. */
+static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_state *state,
+			  uint64_t enter, const struct turns_left *left)
+{
+	const struct turns_past *first = &state->at[0];
+	struct turns_left now = *left;
+
+	turns_carry(first->has_before ? &first->before : left_before(t, &cpu->list[first->turn]),
+		    enter, &now);
+	for (size_t i = 0; i < state->n; i++) {
+		uint32_t turn = state->at[i].turn;
+
+		for (size_t w = 0; w < state->n; w++)
+			drop_place(&state->at[w], turn);
+		*note_left(cpu, turn) = now;
+		state->at[i].has_before = false;
+	}
+}
+
+/* Each way knows how its thread left what is its stretch there: as its code tells, or LEFT. */
+static void leave_open(struct turns_turn *list, struct turns_state *state, uint64_t enter,
+		       const struct turns_left *left)
+{
+	for (size_t i = 0; i < state->n; i++) {
+		struct turns_past *w = &state->at[i];
+		struct turns_left now = left != NULL ? *left : (struct turns_left){0};
+
+		if (left != NULL && w->has_before)
+			turns_carry(&w->before, enter, &now);
+		if (left != NULL)
+			turns_remember(w, w->turn, &now);
+		w->has_before = false;
+	}
+	for (size_t i = 0; i < state->n; i++)
+		split(state, state->at[i].turn, &list[state->at[i].turn].left);
+}
+
+void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_t enter,
+		 const struct turns_left *left)
+{
+	struct turns_cpu *c = &t->cpus[cpu];
+	const struct turns_left none = {0};
+
+	if (state->n == 0)
+		return;
+	if (is_decided(c->list, state))
+		leave_decided(t, c, state, enter, left != NULL ? left : &none);
+	else
+		leave_open(c->list, state, enter, left);
+	settle(c, state);
+}
+
+/* The first birth at TIME or later. */
+static size_t first_birth(const struct turns *t, uint64_t time)
+{
+	size_t lo = 0, hi = t->n_births;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (t->births[mid].time >= time)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return lo;
+}
+
+static bool is_child_of(const struct turns_birth *b, uint32_t pid)
+{
+	return b->ppid == pid || b->pid == pid;
+}
+
+bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until)
+{
+	size_t first = first_birth(t, since), i;
+
+	for (i = first; i < t->n_births && !t->disbelieved && t->births[i].time <= until; i++)
+		if (is_child_of(&t->births[i], pid) || i - first == BIRTHS_MAX)
+			return true;
+	return t->lossy || t->disbelieved;
+}
+
+/* Of two who may have made it, neither is believed. */
+static void bear(struct turns_left *child, const struct turns_left *parent)
+{
+	if (child->how == TURNS_HOW_UNKNOWN)
+		*child = (struct turns_left){
+			.ip = parent->ip, .context = parent->context, .how = parent->how};
+	else if (child->ip != parent->ip)
+		child->ip = 0;
+}
+
+void turns_restart(struct turns *t)
+{
+	t->n_used = t->n_empty = 0;
+	t->disbelieved = false;
+}
+
+/* Nobody knows any more who was made by whom. */
+static void forget_births(struct turns *t)
+{
+	for (size_t i = 0; i < t->n_births; i++)
+		t->cpus[t->births[i].cpu].list[t->births[i].turn].left.ip = 0;
+	t->disbelieved = true;
+}
+
+void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
+		uint64_t until)
+{
+	const struct turns_turn *list = t->cpus[cpu].list;
+	const struct turns_turn *parent;
+	size_t first, i;
+
+	if (state->n == 0 || !is_decided(list, state))
+		return;
+	parent = &list[state->at[0].turn];
+	if (t->disbelieved || parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL ||
+	    parent->left.ip == 0)
+		return;
+	first = first_birth(t, since);
+	for (i = first; i < t->n_births && t->births[i].time <= until; i++) {
+		const struct turns_birth *b = &t->births[i];
+
+		if (i - first == BIRTHS_MAX) {
+			forget_births(t);
+			return;
+		}
+		if (is_child_of(b, parent->thread->pid))
+			bear(note_left(&t->cpus[b->cpu], b->turn), &parent->left);
+	}
+}
+
+void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
+		 const struct turns_state *now)
+{
+	const struct turns_turn *list = t->cpus[cpu].list;
+
+	uint32_t from = turns_now(before), to = turns_now(now);
+
+	if (from == TURNS_NONE || to == TURNS_NONE || from == to)
+		return;
+	t->n_used++;
+	for (uint32_t i = from + 1; i < to; i++)
+		t->n_empty += list[i].thread != NULL && !list[i].silent && !list[i].uncertain;
+}

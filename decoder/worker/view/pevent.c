@@ -1,0 +1,340 @@
+/*
+ * The records of several files in the order of time. Called by views_packets.c and views_ptxed.c.
+ * The files and their number are a stranger's: each record is read once, none is kept, and a file
+ * that makes no sense is left there, with a message.
+ */
+#include "decoder/worker/view/pevent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <linux/perf_event.h>
+
+#include "decoder/worker/view/pevent_record.h"
+#include "proto/base.h"
+
+#define SHOW_RECORDS                                                                 \
+	(WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_VERBOSE | WORKER_SHOW_SB_FILENAME | \
+	 WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_TIME)
+
+enum place { PLACE_UNKNOWN, PLACE_LIKELY_USER, PLACE_USER, PLACE_LIKELY_KERNEL, PLACE_KERNEL };
+
+/* A process as libipt knows it: an exec and a fork make another one of the same number. */
+struct context {
+	bool known, stale; /* stale: that number means another one by now */
+	uint32_t pid;
+};
+
+struct stream {
+	const struct manifest_pevent *m;
+	const uint8_t *begin, *end, *pos; /* pos: of the record in hand */
+	struct pevent_record record;
+	bool due;	/* there is one */
+	bool dead;	/* no more events either */
+	uint64_t order; /* of two with the same time the one that was put in place later is first */
+	enum place place;
+	struct context now, next;
+};
+
+struct pevent {
+	struct lines *lines;
+	uint64_t show, kernel_start, n_orders;
+	size_t n;
+	struct stream streams[];
+};
+
+/* A message about the record in hand. */
+static void say(const struct pevent *p, const struct stream *s, const char *kind, const char *text)
+{
+	lines_text(p->lines, "[", 1);
+	pevent_put_text(p->lines, s->m->name != NULL ? s->m->name : "<unknown>");
+	lines_print(p->lines, ":%016" PRIx64 " sideband %s: %s]\n", (uint64_t)(s->pos - s->begin),
+		    kind, text);
+}
+
+static void warn(const struct pevent *p, const struct stream *s, const char *text)
+{
+	if (p->show & WORKER_SHOW_SB_WARN)
+		say(p, s, "warning", text);
+}
+
+/* The record at POS becomes the one in hand. */
+static void fetch(struct pevent *p, struct stream *s)
+{
+	static const char *const texts[] = {
+		[PEVENT_BAD_TEXT] = "unknown packet",
+		[PEVENT_BAD_SIZE] = "decoder out of sync",
+		[PEVENT_BAD_CONFIG] = "bad configuration",
+	};
+	enum pevent_read r = pevent_record_read(s->pos, s->end, s->m, &s->record);
+
+	s->due = r == PEVENT_OK;
+	s->order = p->n_orders++;
+	if (r == PEVENT_OK || r == PEVENT_END)
+		return;
+	s->dead = true;
+	say(p, s, "error", texts[r]);
+}
+
+static void next(struct pevent *p, struct stream *s)
+{
+	s->pos += s->record.size;
+	fetch(p, s);
+}
+
+/* The one whose record is first, and not later than TSC; NULL: none. */
+static struct stream *first(struct pevent *p, uint64_t tsc)
+{
+	struct stream *found = NULL;
+
+	for (size_t i = 0; i < p->n; i++) {
+		struct stream *s = &p->streams[i];
+
+		if (!s->due || s->record.tsc > tsc)
+			continue;
+		if (found == NULL || s->record.tsc < found->record.tsc ||
+		    (s->record.tsc == found->record.tsc && s->order > found->order))
+			found = s;
+	}
+	return found;
+}
+
+static void print(const struct pevent *p, const struct stream *s)
+{
+	if (!(p->show & SHOW_RECORDS) || (p->show & WORKER_SHOW_QUIET))
+		return;
+	if (p->show & WORKER_SHOW_SB_FILENAME)
+		pevent_put_text(p->lines, s->m->name != NULL ? s->m->name : "<unknown>");
+	if (p->show & WORKER_SHOW_SB_OFFSET)
+		lines_print(p->lines, "%s%016" PRIx64, p->show & WORKER_SHOW_SB_FILENAME ? ":" : "",
+			    (uint64_t)(s->pos - s->begin));
+	if (p->show & (WORKER_SHOW_SB_FILENAME | WORKER_SHOW_SB_OFFSET))
+		lines_print(p->lines, "  ");
+	if ((p->show & WORKER_SHOW_SB_TIME) && (s->record.has & PERF_SAMPLE_TIME))
+		lines_print(p->lines, "%016" PRIx64 "  ", s->record.tsc);
+	pevent_record_print(&s->record, p->show, p->lines);
+}
+
+void pevent_until(struct pevent *p, uint64_t tsc)
+{
+	struct stream *s;
+
+	while (p != NULL && (s = first(p, tsc)) != NULL) {
+		print(p, s);
+		next(p, s);
+	}
+}
+
+/* The process PID is another one from now on. */
+static void replace(struct pevent *p, uint32_t pid)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct stream *s = &p->streams[i];
+
+		s->now.stale |= s->now.pid == pid;
+		s->next.stale |= s->next.pid == pid;
+	}
+}
+
+static void prepare(struct stream *s, uint32_t pid)
+{
+	if (s->next.known && !s->next.stale && s->next.pid == pid)
+		return;
+	s->next.known = !s->now.known || s->now.stale || s->now.pid != pid;
+	s->next.stale = false;
+	s->next.pid = pid;
+}
+
+static void take_next(const struct pevent *p, struct stream *s)
+{
+	s->now = s->next;
+	s->next.known = false;
+	if (p->show & WORKER_SHOW_SB_SWITCH)
+		lines_print(p->lines, "[context: pid-%x]\n", s->now.pid);
+}
+
+/* What a mapping's name says against its code. */
+static void apply_mapping(const struct pevent *p, const struct stream *s)
+{
+	const char *name = s->record.text;
+
+	/* The kernel's are not taken from the files that they name. */
+	if ((s->record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
+		return;
+	if (strcmp(name, "[vdso]") == 0)
+		say(p, s, "error", "bad configuration"); /* there is no file of it */
+	else if (name[0] == '[' || strcmp(name, "//anon") == 0 ||
+		 strstr(name, " (deleted)") != NULL)
+		warn(p, s, "image section lost");
+}
+
+static void apply_fork(struct pevent *p, const struct stream *s)
+{
+	uint32_t pid = (uint32_t)s->record.fields[0], ppid = (uint32_t)s->record.fields[1];
+
+	if (pid == ppid)
+		return;
+	if (pid != s->record.fields[2])
+		say(p, s, "error", "internal error");
+	else
+		replace(p, pid);
+}
+
+static void apply_exec(struct pevent *p, struct stream *s)
+{
+	uint32_t pid = (uint32_t)s->record.fields[0];
+
+	if (!(s->record.misc & PERF_RECORD_MISC_COMM_EXEC))
+		return;
+	replace(p, pid);
+	if (!s->m->secondary)
+		prepare(s, pid);
+}
+
+/* Of the primary files only. */
+static void apply_switch(struct pevent *p, struct stream *s)
+{
+	bool out = s->record.misc & PERF_RECORD_MISC_SWITCH_OUT;
+	bool has = s->record.has & PERF_SAMPLE_TID;
+
+	if (s->record.type == PERF_RECORD_SWITCH_CPU_WIDE && out)
+		prepare(s, (uint32_t)s->record.fields[0]);
+	else if (!out && has)
+		prepare(s, s->record.pid);
+	else if (s->record.type == PERF_RECORD_SWITCH && !out)
+		say(p, s, "error", "bad configuration");
+}
+
+static void apply_primary(struct pevent *p, struct stream *s)
+{
+	switch (s->record.type) {
+	case PERF_RECORD_ITRACE_START:
+		/* Tracing begins, there is nothing to wait for. */
+		prepare(s, (uint32_t)s->record.fields[0]);
+		if (s->next.known)
+			take_next(p, s);
+		break;
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE: apply_switch(p, s); break;
+	case PERF_RECORD_AUX:
+		if (s->record.fields[2] & PERF_AUX_FLAG_TRUNCATED)
+			warn(p, s, "trace lost");
+		break;
+	default: break;
+	}
+}
+
+static void apply(struct pevent *p, struct stream *s)
+{
+	switch (s->record.type) {
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2: apply_mapping(p, s); break;
+	case PERF_RECORD_FORK: apply_fork(p, s); break;
+	case PERF_RECORD_COMM: apply_exec(p, s); break;
+	case PERF_RECORD_LOST: warn(p, s, "sideband lost"); break;
+	default:
+		if (!s->m->secondary)
+			apply_primary(p, s);
+	}
+}
+
+static enum place place_at(const struct pevent *p, uint64_t ip)
+{
+	return ip < p->kernel_start ? PLACE_USER : PLACE_KERNEL;
+}
+
+static enum place across(enum place from)
+{
+	switch (from) {
+	case PLACE_LIKELY_KERNEL:
+	case PLACE_KERNEL: return PLACE_LIKELY_USER;
+	case PLACE_LIKELY_USER:
+	case PLACE_USER: return PLACE_LIKELY_KERNEL;
+	default: return PLACE_UNKNOWN;
+	}
+}
+
+static enum place place_of(const struct pevent *p, const struct stream *s,
+			   const struct pevent_event *event)
+{
+	switch (event->where) {
+	case PEVENT_AT: return place_at(p, event->ip);
+	case PEVENT_ACROSS: return across(s->place);
+	case PEVENT_ACROSS_FROM: return across(place_at(p, event->ip));
+	case PEVENT_LIKELY_KERNEL: return PLACE_LIKELY_KERNEL;
+	default: return PLACE_UNKNOWN;
+	}
+}
+
+static bool is_user(enum place place)
+{
+	return place == PLACE_USER || place == PLACE_LIKELY_USER;
+}
+
+/* A context that waits is taken in the kernel, or where that cannot be told: user code that
+ * precedes the switch in the trace is still the old one's. */
+static void present(struct pevent *p, struct stream *s, const struct pevent_event *event)
+{
+	enum place old = s->place;
+
+	s->place = place_of(p, s, event);
+	if (s->next.known && (!is_user(old) || !is_user(s->place)))
+		take_next(p, s);
+}
+
+void pevent_event(struct pevent *p, const struct pevent_event *event)
+{
+	struct stream *s;
+
+	while (p != NULL && (s = first(p, event->tsc)) != NULL) {
+		print(p, s);
+		apply(p, s);
+		next(p, s);
+	}
+	for (size_t i = 0; p != NULL && i < p->n; i++) {
+		if (!p->streams[i].m->secondary && !p->streams[i].dead)
+			present(p, &p->streams[i], event);
+	}
+}
+
+int pevent_new(const struct bundle *b, const struct decode_options *options, struct lines *l,
+	       struct pevent **ret)
+{
+	const struct manifest *m = bundle_manifest(b);
+	struct pevent *p;
+
+	*ret = NULL;
+	if (m->n_pevents == 0)
+		return 0;
+	p = calloc(1, sizeof(*p) + m->n_pevents * sizeof(p->streams[0]));
+	if (p == NULL)
+		return -ENOMEM;
+	p->lines = l;
+	p->show = options->show;
+	p->kernel_start = options->kernel_start != 0 ? options->kernel_start : UINT64_C(1) << 63;
+	p->n = m->n_pevents;
+	/* The last one first, so that of records with the same time the first file's come first. */
+	for (size_t i = p->n; i > 0; i--) {
+		struct stream *s = &p->streams[i - 1];
+		size_t size;
+
+		s->m = &m->pevents[i - 1];
+		s->begin = s->pos = bundle_pevent(b, i - 1, &size);
+		s->end = s->begin + size;
+		fetch(p, s);
+	}
+	*ret = p;
+	return 0;
+}
+
+void pevent_free(struct pevent *p)
+{
+	free(p);
+}
+
+void pevent_freep(struct pevent **p)
+{
+	pevent_free(*p);
+}

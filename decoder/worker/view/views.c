@@ -1,0 +1,251 @@
+/*
+ * The views that are lines of text.
+ */
+#include "decoder/worker/view/views.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decoder/worker/view/views_events.h"
+#include "decoder/worker/view/views_ptxed.h"
+#include "proto/base.h"
+
+#define CHUNK 4096u /* instruction addresses at once */
+
+static void write_number(struct lines *l, const char *key, bool known, uint32_t v)
+{
+	char text[32];
+	int n = known ? snprintf(text, sizeof(text), " %s %u", key, v)
+		      : snprintf(text, sizeof(text), " %s -", key);
+
+	lines_text(l, text, (size_t)n);
+}
+
+static void write_whose(struct lines *l, uint32_t cpu, const struct replay_stretch *s)
+{
+	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
+
+	lines_text(l, "#", 1);
+	write_number(l, "cpu", cpu != MANIFEST_ANY, cpu);
+	write_number(l, "pid", process != NULL, process != NULL ? process->pid : 0);
+	write_number(l, "tid", s->thread != NULL, s->thread != NULL ? s->thread->tid : 0);
+	lines_text(l, "\n", 1);
+}
+
+static void write_gap(struct lines *l, enum fault fault)
+{
+	const char *name = fault_name(fault);
+
+	lines_text(l, "# gap ", 6);
+	lines_text(l, name, strlen(name));
+	lines_text(l, "\n", 1);
+}
+
+void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
+		 const struct manifest *m)
+{
+	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
+
+	if (v->known && v->cpu == s->cpu && v->thread == s->thread && v->process == process)
+		return;
+	*v = (struct views_whose){true, s->cpu, s->thread, process};
+	write_whose(l, m->cpus[s->cpu].cpu, s);
+	if (s->process != NULL)
+		write_gap(l, FAULT_THREAD_UNCERTAIN);
+}
+
+static void write_item_gap(struct lines *l, const struct replay_stretch *s,
+			   const struct flow_item *item)
+{
+	write_gap(l, s->gaps[item->gap - s->first_gap].fault);
+}
+
+static void write_branch(struct lines *l, const struct flow_item *item, uint64_t show)
+{
+	bool time = (show & WORKER_SHOW_TIME) != 0, places = (show & WORKER_SHOW_PLACES) != 0;
+
+	lines_hex(l, item->from, ' ');
+	lines_hex(l, item->to, time ? ' ' : '\n');
+	if (!time)
+		return;
+	lines_hex(l, item->tsc_lo, ' ');
+	lines_hex(l, item->tsc_hi, places ? ' ' : '\n');
+	if (places)
+		lines_hex(l, item->offset, '\n');
+}
+
+int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++) {
+		const struct flow_item *item = &s->items[i];
+
+		if (gaps && item->kind == FLOW_GAP)
+			write_item_gap(l, s, item);
+		if (item->kind == FLOW_END || item->kind == FLOW_GAP || item->kind == FLOW_MARK)
+			continue;
+		write_branch(l, item, show);
+	}
+	return l->error;
+}
+
+/* Calls FN with the addresses of a run, some at a time. */
+static void each_chunk(const struct replay_stretch *s, const struct flow_item *item,
+		       void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
+{
+	uint64_t ips[CHUNK], start = item->start;
+	size_t left = item->insns, skip = 0;
+
+	/* From the second chunk on it begins with the last instruction of the one before. */
+	while (left > 0) {
+		size_t want = MIN_OF(left + skip, CHUNK);
+		size_t n = flow_run(s->flow, start, want, ips);
+
+		if (n > skip)
+			fn(userdata, ips + skip, n - skip);
+		if (n < want || n <= skip)
+			return;
+		left -= n - skip;
+		start = ips[n - 1];
+		skip = 1;
+	}
+}
+
+static void write_ips(void *userdata, const uint64_t *ips, size_t n)
+{
+	struct lines *l = userdata;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		lines_hex(l, ips[i], '\n');
+}
+
+int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++) {
+		each_chunk(s, &s->items[i], write_ips, l);
+		if (gaps && s->items[i].kind == FLOW_GAP)
+			write_item_gap(l, s, &s->items[i]);
+	}
+	return l->error;
+}
+
+/* Two streams that an instruction belongs to. */
+struct hashes {
+	uint64_t cpu, thread;
+	bool same; /* so far they are one */
+};
+
+static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
+{
+	struct hashes *hashes = userdata, h = *hashes;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		h.cpu = hash_u64(h.cpu, ips[i]);
+		if (!h.same)
+			h.thread = hash_u64(h.thread, ips[i]);
+	}
+	*hashes = h;
+}
+
+void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s)
+{
+	struct hashes hashes = {*cpu, *thread, *cpu == *thread};
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		each_chunk(s, &s->items[i], hash_ips, &hashes);
+	*cpu = hashes.cpu;
+	*thread = hashes.same ? hashes.cpu : hashes.thread;
+}
+
+uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
+{
+	uint64_t same = hash;
+
+	views_hash_two(&hash, &same, s);
+	return hash;
+}
+
+int views_init(struct views *v, const struct decode_options *options, int fd)
+{
+	*v = (struct views){.options = options};
+	return lines_init(&v->lines, fd);
+}
+
+void views_done(struct views *v)
+{
+	for (size_t i = 0; i < v->n_ptxed; i++)
+		views_ptxed_done(&v->ptxed[i]);
+	free(v->ptxed);
+	lines_done(&v->lines);
+}
+
+int views_begin(struct views *v, const struct replay *r, bool plain)
+{
+	const size_t n = r->manifest->n_cpus;
+	int result = 0;
+
+	v->replay = r;
+	v->plain = plain && !(v->options->show & WORKER_SHOW_PLACES);
+	if (v->options->view != WORKER_VIEW_INSNS || !(v->options->show & WORKER_SHOW_PTXED))
+		return 0;
+	v->ptxed = calloc(n + 1, sizeof(*v->ptxed));
+	if (!v->ptxed)
+		return -ENOMEM;
+	while (v->n_ptxed < n && result == 0) {
+		result = views_ptxed_init(&v->ptxed[v->n_ptxed], r, v->n_ptxed, v->options,
+					  &v->lines);
+		v->n_ptxed++;
+	}
+	if (result == 0 && n > 0)
+		views_ptxed_begin(&v->ptxed[0]);
+	return result;
+}
+
+void views_configure(const struct views *v, struct flow_config *flow)
+{
+	const uint64_t show = v->options->show;
+
+	if (v->options->view == WORKER_VIEW_EVENTS)
+		flow->marks = true;
+	if (!v->ptxed)
+		return;
+	flow->marks = true;
+	flow->ticks = (show & WORKER_SHOW_EVENT_TICK) != 0;
+	flow->resume_at_psb = (show & WORKER_SHOW_RESYNC_ON_ERROR) == 0;
+	flow->resume_at_tip = (show & WORKER_SHOW_RESYNC_ON_ERROR) != 0;
+	flow->cut = true; /* libipt's newest decoders look no further */
+}
+
+int views_stretch(struct views *v, const struct replay_stretch *s)
+{
+	int r;
+
+	if (!v->plain)
+		views_whose(&v->whose, &v->lines, s, v->replay->manifest);
+	if (v->options->view == WORKER_VIEW_BRANCHES)
+		return views_branches(&v->lines, s, !v->plain, v->options->show);
+	if (v->options->view == WORKER_VIEW_EVENTS)
+		return views_events(&v->lines, s);
+	if (!v->ptxed)
+		return views_insns(&v->lines, s, !v->plain);
+	r = views_ptxed_stretch(&v->ptxed[s->cpu], s);
+	/* The next lines may be another thread's. */
+	if (!v->plain)
+		views_ptxed_settle(&v->ptxed[s->cpu]);
+	return r;
+}
+
+int views_end(struct views *v)
+{
+	/* The statistics stand behind all lines. */
+	for (size_t i = 0; i < v->n_ptxed; i++)
+		views_ptxed_end(&v->ptxed[i]);
+	return lines_flush(&v->lines);
+}

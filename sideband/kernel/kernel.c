@@ -1,0 +1,315 @@
+/*
+ * What lies where in the kernel: pieces of images, places that change, and parts that are not to be
+ * believed. Called by the worker's replay for each piece of kernel code, once.
+ */
+#include "sideband/kernel/kernel.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "proto/base.h"
+#include "sideband/kernel/kernel_private.h"
+
+#define FIRST_CAPACITY 64u
+
+int kernel_grow(void *list, size_t n, size_t *max, size_t size)
+{
+	void **at = list;
+	size_t grown = *max ? 2 * *max : FIRST_CAPACITY;
+	void *p;
+
+	if (n < *max)
+		return 0;
+	p = reallocarray(*at, grown, size);
+	if (!p)
+		return -ENOMEM;
+	*at = p;
+	*max = grown;
+	return 0;
+}
+
+int kernel_new(struct image_set *images, struct kernel **ret)
+{
+	struct kernel *k = calloc(1, sizeof(*k));
+
+	if (!k)
+		return -ENOMEM;
+	k->images = images;
+	*ret = k;
+	return 0;
+}
+
+void kernel_free(struct kernel *k)
+{
+	if (!k)
+		return;
+	kernel_free_places(k);
+	for (size_t i = 0; i < k->n_texts; i++)
+		free(k->texts[i]);
+	free(k->texts);
+	free(k->names);
+	free(k->changes);
+	free(k->masked);
+	free(k->pieces);
+	free(k);
+}
+
+static bool is_range(uint64_t address, uint64_t size)
+{
+	uint64_t end;
+
+	return size > 0 && !__builtin_add_overflow(address, size, &end);
+}
+
+int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece)
+{
+	if (!is_range(piece->address, piece->size) || !is_range(piece->offset, piece->size)) {
+		free(piece->bytes);
+		return 0;
+	}
+	if (kernel_grow(&k->pieces, k->n_pieces, &k->max_pieces, sizeof(*piece)) < 0 ||
+	    kernel_grow(&k->texts, k->n_texts, &k->max_texts, sizeof(*k->texts)) < 0)
+		return -ENOMEM;
+	k->pieces[k->n_pieces++] = *piece;
+	if (piece->bytes)
+		k->texts[k->n_texts++] = (char *)piece->bytes;
+	return 0;
+}
+
+int kernel_add_masked(struct kernel *k, uint64_t address, uint64_t size)
+{
+	if (!is_range(address, size))
+		return 0;
+	if (kernel_grow(&k->masked, k->n_masked, &k->max_masked, sizeof(*k->masked)) < 0)
+		return -ENOMEM;
+	k->masked[k->n_masked++] = (struct kernel_range){address, size};
+	return 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct kernel_piece *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+static void sort_pieces(struct kernel *k)
+{
+	size_t i, n = 0;
+
+	if (k->n_pieces > 1)
+		qsort(k->pieces, k->n_pieces, sizeof(*k->pieces), by_address);
+	for (i = 0; i < k->n_pieces; i++)
+		if (n == 0 ||
+		    k->pieces[i].address - k->pieces[n - 1].address >= k->pieces[n - 1].size)
+			k->pieces[n++] = k->pieces[i];
+	k->n_pieces = n;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct kernel_range *x = a, *y = b;
+
+	return x->address < y->address ? -1 : x->address > y->address;
+}
+
+/* Those that touch become one. */
+static void sort_masked(struct kernel *k)
+{
+	size_t i, n = 0;
+
+	if (k->n_masked > 1)
+		qsort(k->masked, k->n_masked, sizeof(*k->masked), by_begin);
+	for (i = 0; i < k->n_masked; i++) {
+		const struct kernel_range *r = &k->masked[i];
+		struct kernel_range *last = n > 0 ? &k->masked[n - 1] : NULL;
+
+		if (!last || r->address - last->address > last->size)
+			k->masked[n++] = *r;
+		else
+			last->size = MAX_OF(last->size, r->address - last->address + r->size);
+	}
+	k->n_masked = n;
+}
+
+int kernel_ready(struct kernel *k)
+{
+	sort_pieces(k);
+	sort_masked(k);
+	kernel_sort_names(k);
+	return kernel_make_places(k);
+}
+
+const struct kernel_piece *kernel_piece_at(const struct kernel *k, uint64_t address)
+{
+	size_t lo = 0, hi = k->n_pieces;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (k->pieces[mid].address <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == 0 || address - k->pieces[lo - 1].address >= k->pieces[lo - 1].size)
+		return NULL;
+	return &k->pieces[lo - 1];
+}
+
+size_t kernel_find_masked(const struct kernel *k, uint64_t address)
+{
+	size_t lo = 0, hi = k->n_masked;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (k->masked[mid].address + k->masked[mid].size <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* How many of the place's changes were done at TIME. */
+static uint32_t count_changes(const struct kernel *k, const struct kernel_place *place,
+			      uint64_t time)
+{
+	const struct kernel_change *changes = &k->changes[place->first];
+	size_t lo = 0, hi = place->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (changes[mid].time <= time)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return (uint32_t)lo;
+}
+
+uint32_t kernel_version(const struct kernel *k, uint64_t address, uint64_t lo, uint64_t hi,
+			uint32_t *ret_last)
+{
+	size_t at = kernel_find_place(k, address);
+	const struct kernel_place *place = &k->places[at];
+
+	*ret_last = 0;
+	if (at == k->n_places || address < place->address)
+		return 0;
+	*ret_last = count_changes(k, place, MAX_OF(lo, hi)) + 1;
+	return count_changes(k, place, lo) + 1;
+}
+
+/* Part of a place: the bytes around ADDRESS that are as sure as it is. */
+static int find_in_place(struct kernel *k, struct kernel_place *place, uint64_t address,
+			 uint32_t version, struct kernel_code *ret)
+{
+	const struct kernel_text *texts = kernel_texts_of(k, place), *text;
+	const struct kernel_piece *piece = kernel_piece_at(k, address);
+	uint64_t at = address - place->address, begin = at, end = at;
+
+	if (!texts || version > place->n + 1)
+		return KERNEL_UNRELIABLE;
+	text = &texts[version - 1];
+	if (text->states[at] != KERNEL_IS_KNOWN)
+		return text->states[at] == KERNEL_IS_MISSING ? KERNEL_MISSING : KERNEL_UNRELIABLE;
+	while (begin > 0 && text->states[begin - 1] == KERNEL_IS_KNOWN)
+		begin--;
+	while (end < place->size && text->states[end] == KERNEL_IS_KNOWN)
+		end++;
+	*ret = (struct kernel_code){.bytes = text->bytes + begin,
+				    .address = place->address + begin,
+				    .size = end - begin,
+				    .ends = end == place->size,
+				    .image = piece ? piece->image : UINT32_MAX};
+	if (piece && ret->address >= piece->address)
+		ret->offset = piece->offset + (ret->address - piece->address);
+	return 0;
+}
+
+/* Cuts *RET to what is between the places that change, and the masked ranges, before those two. */
+static void cut(const struct kernel *k, size_t place, size_t masked, struct kernel_code *ret)
+{
+	uint64_t begin = ret->address, end = ret->address + ret->size;
+
+	if (place > 0)
+		begin = MAX_OF(begin, k->places[place - 1].address + k->places[place - 1].size);
+	if (masked > 0)
+		begin = MAX_OF(begin, k->masked[masked - 1].address + k->masked[masked - 1].size);
+	if (masked < k->n_masked)
+		end = MIN_OF(end, k->masked[masked].address);
+	if (place < k->n_places && k->places[place].address <= end) {
+		end = k->places[place].address;
+		ret->ends = true;
+	}
+	if (ret->touched)
+		ret->touched += (begin >> 12) - (ret->address >> 12);
+	ret->bytes += begin - ret->address;
+	ret->offset += begin - ret->address;
+	ret->address = begin;
+	ret->size = end - begin;
+}
+
+int kernel_piece_code(struct kernel *k, const struct kernel_piece *piece, uint64_t offset,
+		      struct image_code *ret)
+{
+	if (!piece->bytes)
+		return image_at(k->images, piece->image, offset, ret);
+	*ret = (struct image_code){.bytes = piece->bytes,
+				   .address = piece->offset,
+				   .size = piece->size,
+				   .image = piece->image,
+				   .offset = piece->offset};
+	return offset - piece->offset < piece->size ? 0 : IMAGE_SHORT;
+}
+
+/* Bytes of an image. */
+static int find_in_piece(struct kernel *k, const struct kernel_piece *piece, uint64_t address,
+			 struct kernel_code *ret)
+{
+	uint64_t offset = piece->offset + (address - piece->address), begin, end;
+	struct image_code code;
+
+	if (kernel_piece_code(k, piece, offset, &code) != 0)
+		return KERNEL_MISSING;
+	begin = MAX_OF(code.address, piece->offset);
+	end = MIN_OF(code.address + code.size, piece->offset + piece->size);
+	*ret = (struct kernel_code){.bytes = code.bytes + (begin - code.address),
+				    .address = piece->address + (begin - piece->offset),
+				    .size = end - begin,
+				    .image = piece->image,
+				    .offset = begin};
+	/* Bytes that lie elsewhere are counted by pages of the file: whoever lays an image out
+	 * otherwise than in whole pages needs all of them. */
+	if (code.touched && ((piece->address - piece->offset) & 0xfff) == 0)
+		ret->touched = code.touched + ((begin >> 12) - (code.address >> 12));
+	else if (code.touched)
+		image_need(k->images, piece->image, begin, end - begin);
+	return 0;
+}
+
+int kernel_find(struct kernel *k, uint64_t address, uint32_t version, struct kernel_code *ret)
+{
+	size_t place = kernel_find_place(k, address), masked = kernel_find_masked(k, address);
+	const struct kernel_piece *piece;
+	int r;
+
+	*ret = (struct kernel_code){0};
+	if (place < k->n_places && address >= k->places[place].address) {
+		if (version == 0)
+			return KERNEL_UNRELIABLE;
+		return find_in_place(k, &k->places[place], address, version, ret);
+	}
+	if (masked < k->n_masked && address >= k->masked[masked].address)
+		return KERNEL_UNRELIABLE;
+	piece = kernel_piece_at(k, address);
+	if (!piece)
+		return KERNEL_MISSING;
+	r = find_in_piece(k, piece, address, ret);
+	if (r == 0)
+		cut(k, place, masked, ret);
+	return r;
+}

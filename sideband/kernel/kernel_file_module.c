@@ -1,0 +1,402 @@
+/*
+ * A module's text, placed and linked as arch/x86/kernel/module.c does it (apply_relocate_add). Part
+ * of kernel_file.c.
+ *
+ * Each section stands where /sys/module/NAME/sections says. Symbols of others come from the running
+ * kernel's list, which has functions only: what of an instruction names data stays as it is in the
+ * file, as no branch depends on it. A branch whose target is not known is masked. The tables of
+ * patched places are not linked themselves: their relocations name the places.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "sideband/kernel/kernel_file_private.h"
+
+#define MAX_SPAN    ((uint64_t)256 << 20)
+#define MAX_SYMBOLS ((size_t)4 << 20)
+#define NOWHERE	    0
+#define GONE	    1 /* with the code of the start, whose sections may have no place any more */
+
+struct module {
+	const struct kernel_file *file;
+	const struct kernel_elf *elf;
+	struct kernel_file_text *text;
+	uint64_t *addresses; /* owned; of each section, NOWHERE */
+	Elf64_Sym *symbols;  /* owned */
+	size_t n_symbols;
+	char *strings; /* owned; NUL behind them */
+	size_t strings_size;
+};
+
+/* --- Where sections are --- */
+
+static uint64_t section_address(const struct kernel_file *file, const char *section)
+{
+	uint64_t address;
+	size_t at = 0;
+
+	return kernel_file_section(file, file->module, section, &at, &address) ? address : NOWHERE;
+}
+
+/* Code that stays: that of the start is thrown away. */
+static bool is_text(const struct module *m, size_t section)
+{
+	const Elf64_Shdr *s = &m->elf->sections[section];
+
+	return s->sh_type == SHT_PROGBITS && (s->sh_flags & SHF_ALLOC) &&
+	       (s->sh_flags & SHF_EXECINSTR) && s->sh_size > 0 &&
+	       strncmp(kernel_elf_name(m->elf, section), ".init", 5) != 0;
+}
+
+static int find_sections(struct module *m)
+{
+	m->addresses = calloc(m->elf->n_sections + 1, sizeof(*m->addresses));
+	if (!m->addresses)
+		return -ENOMEM;
+	for (size_t i = 1; i < m->elf->n_sections; i++)
+		if (m->elf->sections[i].sh_flags & SHF_ALLOC)
+			m->addresses[i] = section_address(m->file, kernel_elf_name(m->elf, i));
+	return 0;
+}
+
+/* The span of all text. */
+static int find_span(const struct module *m, uint64_t *ret_begin, uint64_t *ret_end)
+{
+	uint64_t begin = UINT64_MAX, end = 0;
+
+	for (size_t i = 1; i < m->elf->n_sections; i++) {
+		uint64_t address = m->addresses[i], size = m->elf->sections[i].sh_size;
+
+		if (!is_text(m, i) || address == NOWHERE)
+			continue;
+		if (size > MAX_SPAN || address > UINT64_MAX - size)
+			return -EBADMSG;
+		begin = MIN_OF(begin, address);
+		end = MAX_OF(end, address + size);
+	}
+	if (end == 0)
+		return KERNEL_FILE_UNPLACED;
+	*ret_begin = begin;
+	*ret_end = end;
+	return end - begin > MAX_SPAN ? -EBADMSG : 0;
+}
+
+static int place_section(struct module *m, size_t section)
+{
+	CLEANUP_FREE uint8_t *bytes = NULL;
+	size_t size;
+	int r = kernel_elf_read_section(m->elf, section, &bytes, &size);
+
+	if (r < 0)
+		return r == -ENODATA ? 0 : r;
+	memcpy(m->text->bytes + (m->addresses[section] - m->text->address), bytes, size);
+	return 0;
+}
+
+/* What lies between sections is nobody's. */
+static int mask_holes(struct module *m)
+{
+	uint64_t at = m->text->address, end = at + m->text->size;
+	int r = 0;
+
+	while (at < end && r == 0) {
+		uint64_t next = end, behind = 0;
+
+		for (size_t i = 1; i < m->elf->n_sections; i++) {
+			uint64_t begin = m->addresses[i];
+
+			if (!is_text(m, i) || begin == NOWHERE ||
+			    begin + m->elf->sections[i].sh_size <= at)
+				continue;
+			if (begin <= at)
+				behind = MAX_OF(behind, begin + m->elf->sections[i].sh_size);
+			else
+				next = MIN_OF(next, begin);
+		}
+		if (!behind)
+			r = kernel_file_mask(m->text, at, next - at);
+		at = behind ? behind : next;
+	}
+	return r;
+}
+
+static int place_all(struct module *m)
+{
+	uint64_t begin, end;
+	int r = find_span(m, &begin, &end);
+
+	if (r != 0)
+		return r;
+	m->text->bytes = calloc(1, (size_t)(end - begin));
+	if (!m->text->bytes)
+		return -ENOMEM;
+	m->text->address = begin;
+	m->text->size = end - begin;
+	for (size_t i = 1; i < m->elf->n_sections && r == 0; i++)
+		if (is_text(m, i) && m->addresses[i] != NOWHERE)
+			r = place_section(m, i);
+	return r == 0 ? mask_holes(m) : r;
+}
+
+/* --- Symbols --- */
+
+static int read_symbols(struct module *m)
+{
+	size_t table = 0, size;
+	uint8_t *bytes;
+	int r;
+
+	for (size_t i = 1; i < m->elf->n_sections && !table; i++)
+		if (m->elf->sections[i].sh_type == SHT_SYMTAB)
+			table = i;
+	if (!table)
+		return -EBADMSG;
+	r = kernel_elf_read_section(m->elf, table, &bytes, &size);
+	if (r < 0)
+		return r == -ENODATA ? -EBADMSG : r;
+	m->symbols = (Elf64_Sym *)bytes;
+	m->n_symbols = MIN_OF(size / sizeof(*m->symbols), MAX_SYMBOLS);
+	r = kernel_elf_read_section(m->elf, m->elf->sections[table].sh_link, &bytes,
+				    &m->strings_size);
+	if (r < 0)
+		return r == -ENODATA ? -EBADMSG : r;
+	m->strings = (char *)bytes;
+	return 0;
+}
+
+/* Where the symbol is in memory; false: not known. */
+static bool symbol_address(const struct module *m, size_t index, uint64_t *ret)
+{
+	const Elf64_Sym *s = &m->symbols[index];
+
+	if (index == 0 || index >= m->n_symbols)
+		return false;
+	if (s->st_shndx == SHN_UNDEF) {
+		*ret = s->st_name < m->strings_size
+			       ? kernel_links_global(m->file->links, m->strings + s->st_name)
+			       : NOWHERE;
+		return *ret != NOWHERE;
+	}
+	if (s->st_shndx >= m->elf->n_sections || m->addresses[s->st_shndx] == NOWHERE)
+		return false;
+	*ret = m->addresses[s->st_shndx] + s->st_value;
+	return true;
+}
+
+static bool is_of_start(const struct module *m, size_t index)
+{
+	return index < m->n_symbols && m->symbols[index].st_shndx < m->elf->n_sections &&
+	       strncmp(kernel_elf_name(m->elf, m->symbols[index].st_shndx), ".init", 5) == 0;
+}
+
+/* --- Relocations --- */
+
+/* CALL, JMP and conditional jumps have their distance in the last four bytes; where an operand in
+ * memory has it, the byte before is another (Intel's manual, table 2-2: MOD 0, R/M 5). Returns how
+ * many bytes stand before it, 0: no branch. */
+static size_t branch_before(const uint8_t *section, uint64_t offset)
+{
+	if (offset >= 1 && (section[offset - 1] == 0xe8 || section[offset - 1] == 0xe9))
+		return 1;
+	return offset >= 2 && section[offset - 2] == 0x0f && (section[offset - 1] & 0xf0) == 0x80
+		       ? 2
+		       : 0;
+}
+
+static size_t field_size(uint32_t type)
+{
+	switch (type) {
+	case R_X86_64_PC32:
+	case R_X86_64_PLT32:
+	case R_X86_64_32:
+	case R_X86_64_32S: return 4;
+	case R_X86_64_64:
+	case R_X86_64_PC64: return 8;
+	default: return 0;
+	}
+}
+
+static bool is_relative(uint32_t type)
+{
+	return type == R_X86_64_PC32 || type == R_X86_64_PLT32 || type == R_X86_64_PC64;
+}
+
+static uint64_t field_value(uint32_t type, uint64_t target, uint64_t place)
+{
+	return is_relative(type) ? target - place : target;
+}
+
+/* One relocation of text SECTION, whose bytes are at BYTES. */
+static int relocate(struct module *m, size_t section, uint8_t *bytes, const Elf64_Rela *rela)
+{
+	uint64_t size = m->elf->sections[section].sh_size;
+	uint32_t type = (uint32_t)ELF64_R_TYPE(rela->r_info);
+	size_t width = field_size(type), before;
+	uint64_t place, symbol, value;
+
+	if (type == R_X86_64_NONE)
+		return 0;
+	if (rela->r_offset >= size || width > size - rela->r_offset)
+		return -EBADMSG;
+	place = m->addresses[section] + rela->r_offset;
+	before = is_relative(type) ? branch_before(bytes, rela->r_offset) : 0;
+	if (width == 0)
+		return kernel_file_mask(m->text, place - 2, 2 + 8);
+	if (!symbol_address(m, ELF64_R_SYM(rela->r_info), &symbol))
+		return before ? kernel_file_mask(m->text, place - before, before + width) : 0;
+	value = field_value(type, symbol + (uint64_t)rela->r_addend, place);
+	memcpy(bytes + rela->r_offset, &value, width);
+	return 0;
+}
+
+/* The relocations of SECTION, malloc'ed; 0 of them where it has none. */
+static int read_relocations(const struct module *m, size_t section, Elf64_Rela **ret, size_t *ret_n)
+{
+	uint8_t *bytes;
+	size_t size;
+	int r;
+
+	*ret = NULL;
+	*ret_n = 0;
+	for (size_t i = 1; i < m->elf->n_sections; i++) {
+		if (m->elf->sections[i].sh_type != SHT_RELA ||
+		    m->elf->sections[i].sh_info != section)
+			continue;
+		r = kernel_elf_read_section(m->elf, i, &bytes, &size);
+		if (r < 0)
+			return r;
+		*ret = (Elf64_Rela *)bytes;
+		*ret_n = size / sizeof(**ret);
+		return 0;
+	}
+	return 0;
+}
+
+static int link_section(struct module *m, size_t section)
+{
+	CLEANUP_FREE Elf64_Rela *relas = NULL;
+	uint8_t *bytes = m->text->bytes + (m->addresses[section] - m->text->address);
+	size_t n;
+	int r = read_relocations(m, section, &relas, &n);
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		r = relocate(m, section, bytes, &relas[i]);
+	return r;
+}
+
+/* --- Patched places --- */
+
+struct table {
+	uint8_t *bytes;	 /* owned */
+	uint64_t *sites; /* owned; what the relocation at each byte names; NOWHERE */
+	size_t size;
+};
+
+static void table_done(struct table *t)
+{
+	free(t->bytes);
+	free(t->sites);
+}
+
+/* Each entry begins with a field that a relocation fills. */
+static int read_table(const struct module *m, size_t section, struct table *ret)
+{
+	CLEANUP_FREE Elf64_Rela *relas = NULL;
+	size_t n;
+	int r = kernel_elf_read_section(m->elf, section, &ret->bytes, &ret->size);
+
+	if (r == 0)
+		r = read_relocations(m, section, &relas, &n);
+	if (r < 0)
+		return r;
+	ret->sites = calloc(ret->size + 1, sizeof(*ret->sites));
+	if (!ret->sites)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		size_t index = ELF64_R_SYM(relas[i].r_info);
+		uint64_t symbol;
+
+		if (relas[i].r_offset >= ret->size)
+			continue;
+		if (symbol_address(m, index, &symbol))
+			ret->sites[relas[i].r_offset] = symbol + (uint64_t)relas[i].r_addend;
+		else if (is_of_start(m, index))
+			ret->sites[relas[i].r_offset] = GONE;
+	}
+	return 0;
+}
+
+static bool entries_make_sense(const struct table *t, size_t entry, bool alternatives)
+{
+	if (t->size % entry)
+		return false;
+	for (size_t at = 0; at < t->size; at += entry)
+		if (t->sites[at] == NOWHERE ||
+		    (alternatives && !kernel_file_is_alternative(t->bytes + at, entry)))
+			return false;
+	return true;
+}
+
+static int mask_table(struct module *m, const struct kernel_sites *sites, const struct table *t)
+{
+	size_t entry = sites->entry;
+	int r = 0;
+
+	for (const size_t *try = kernel_sites_alternatives; !sites->entry && *try && !entry; try++)
+		entry = entries_make_sense(t, *try, true) ? *
+		try:
+			0;
+	if (entry == 0 || !entries_make_sense(t, entry, !sites->entry))
+		return kernel_file_mask(m->text, m->text->address, m->text->size);
+	/* What is gone lies outside of the text. */
+	for (size_t at = 0; at < t->size && r == 0; at += entry)
+		r = kernel_file_mask_site(m->text, sites, t->bytes + at, entry, t->sites[at]);
+	return r;
+}
+
+static int mask_sites(struct module *m, const struct kernel_sites *sites)
+{
+	size_t section = kernel_elf_section(m->elf, sites->section);
+	struct table t = {0};
+	int r;
+
+	/* A module without such places has no such section: it could not be loaded stripped. */
+	if (section == 0)
+		return 0;
+	r = read_table(m, section, &t);
+	if (r == 0)
+		r = mask_table(m, sites, &t);
+	table_done(&t);
+	return r == -ENODATA ? -EBADMSG : r;
+}
+
+static int link_module(struct module *m)
+{
+	int r = find_sections(m);
+
+	if (r == 0)
+		r = read_symbols(m);
+	if (r == 0)
+		r = place_all(m);
+	/* Sizes of instructions are those of the file. */
+	for (size_t i = 0; i < kernel_sites_n && r == 0; i++)
+		r = mask_sites(m, &kernel_sites[i]);
+	for (size_t i = 1; i < m->elf->n_sections && r == 0; i++)
+		if (is_text(m, i) && m->addresses[i] != NOWHERE)
+			r = link_section(m, i);
+	return r;
+}
+
+int kernel_file_link_module(const struct kernel_file *file, const struct kernel_elf *e,
+			    struct kernel_file_text *ret)
+{
+	struct module m = {.file = file, .elf = e, .text = ret};
+	int r = link_module(&m);
+
+	free(m.addresses);
+	free(m.symbols);
+	free(m.strings);
+	return r;
+}

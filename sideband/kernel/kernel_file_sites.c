@@ -1,0 +1,255 @@
+/*
+ * Where an x86 kernel patches its own code, by the tables that it does it from. Part of
+ * kernel_file.c.
+ *
+ * Linux 6.1 to 6.18: arch/x86/kernel/alternative.c, alternative_instructions() at boot and
+ * module.c, module_finalize() for modules; jump labels, static calls and ftrace at any time. Not
+ * here because no branch comes or goes by them: lock prefixes (.smp_locks), ENDBRs that are sealed
+ * (.ibt_endbr_seal), constants of the running host (runtime_ptr_*).
+ */
+#include <string.h>
+
+#include "proto/base.h"
+#include "sideband/kernel/kernel_file_private.h"
+
+#define UNKNOWN_INSN 16 /* as long as any instruction */
+/* A jump, and what is left of the instruction that it ends in: arch/x86/kernel/kprobes/opt.c. */
+#define PROBE_SIZE (5 + 15)
+
+/* A direct call or jump; what an alternative made of one is no longer. */
+static size_t branch_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	size_t i = 0;
+
+	(void)entry;
+	while (i < left && i < 4 && (code[i] == 0x2e || code[i] == 0x3e || code[i] == 0x66))
+		i++;
+	if (left - i < 2)
+		return UNKNOWN_INSN;
+	if (code[i] == 0xe8 || code[i] == 0xe9)
+		return i + 5;
+	if (code[i] == 0x0f && (code[i + 1] & 0xf0) == 0x80)
+		return i + 6;
+	return UNKNOWN_INSN;
+}
+
+/* Two bytes where the branch or the NOP of the file has two, else five:
+ * arch/x86/kernel/jump_label.c, arch_jump_entry_size(). */
+static size_t jump_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	(void)entry;
+	return left >= 2 && (code[0] == 0xeb || (code[0] == 0x66 && code[1] == 0x90)) ? 2 : 5;
+}
+
+/* CALL, JMP, or a conditional branch: arch/x86/kernel/static_call.c. */
+static size_t static_call_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	(void)entry;
+	return left >= 1 && code[0] == 0x0f ? 6 : 5;
+}
+
+static size_t ftrace_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	(void)entry;
+	(void)code;
+	(void)left;
+	return 5;
+}
+
+/* struct paravirt_patch_site (until 6.7): address, type, length. */
+static size_t paravirt_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	(void)code;
+	(void)left;
+	return entry[9];
+}
+
+/* The type that stands before a function, as kCFI and FineIBT have it, and the function's
+ * beginning: arch/x86/kernel/alternative.c, "fineibt_preamble". */
+static size_t cfi_size(const uint8_t *entry, const uint8_t *code, size_t left)
+{
+	(void)entry;
+	(void)code;
+	(void)left;
+	return 32;
+}
+
+const struct kernel_sites kernel_sites[] = {
+	{".altinstructions", "__alt_instructions", "__alt_instructions_end", 0, false, NULL},
+	{"__jump_table", "__start___jump_table", "__stop___jump_table", 16, false, jump_size},
+	{".static_call_sites", "__start_static_call_sites", "__stop_static_call_sites", 8, false,
+	 static_call_size},
+	{"__mcount_loc", "__start_mcount_loc", "__stop_mcount_loc", 8, true, ftrace_size},
+	{".parainstructions", "__parainstructions", "__parainstructions_end", 16, true,
+	 paravirt_size},
+	{".retpoline_sites", "__retpoline_sites", "__retpoline_sites_end", 4, false, branch_size},
+	{".return_sites", "__return_sites", "__return_sites_end", 4, false, branch_size},
+	{".call_sites", "__call_sites", "__call_sites_end", 4, false, branch_size},
+	{".cfi_sites", "__cfi_sites", "__cfi_sites_end", 4, false, cfi_size},
+};
+const size_t kernel_sites_n = ARRAY_SIZE(kernel_sites);
+
+/* struct alt_instr: s32 instruction, s32 replacement; then from 6.3 u32 feature and flags,
+ * from 5.13 u16 feature, before that the same and one more length behind the two that all have: of
+ * the instruction and of its replacement. */
+const size_t kernel_sites_alternatives[] = {14, 12, 13, 0};
+
+static size_t alternative_size(const uint8_t *entry, size_t entry_size)
+{
+	return entry[entry_size == 14 ? 12 : 10];
+}
+
+bool kernel_file_is_alternative(const uint8_t *entry, size_t entry_size)
+{
+	size_t size = alternative_size(entry, entry_size);
+
+	return size > 0 && entry[entry_size == 14 ? 13 : 11] <= size;
+}
+
+/* What clang puts before an indirect call to check its target's type (kCFI): MOV to R10D, ADD, JE,
+ * UD2. FineIBT makes it something else, without the JE or with one elsewhere, and so does a kernel
+ * that is told not to check: arch/x86/kernel/alternative.c, cfi_rewrite_callers(),
+ * cfi_disable_callers(). */
+#define KCFI_CALLER 14u
+
+static bool is_kcfi_caller(const uint8_t *code)
+{
+	static const uint8_t mov[] = {0x41, 0xba}, je_ud2[] = {0x74, 0x02, 0x0f, 0x0b};
+
+	return memcmp(code, mov, sizeof(mov)) == 0 &&
+	       memcmp(code + KCFI_CALLER - sizeof(je_ud2), je_ud2, sizeof(je_ud2)) == 0;
+}
+
+static int mask_check(struct kernel_file_text *t, uint64_t site, uint64_t offset)
+{
+	if (offset < KCFI_CALLER || !is_kcfi_caller(t->bytes + offset - KCFI_CALLER))
+		return 0;
+	return kernel_file_mask(t, site - KCFI_CALLER, KCFI_CALLER);
+}
+
+int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_sites *sites,
+			  const uint8_t *entry, size_t entry_size, uint64_t site)
+{
+	uint64_t offset = site - t->address;
+	int r = 0;
+
+	if (!sites->size)
+		return kernel_file_mask(t, site, alternative_size(entry, entry_size));
+	/* What is no longer in memory: code of the start. */
+	if (offset >= t->size)
+		return 0;
+	if (sites->size == branch_size)
+		r = mask_check(t, site, offset);
+	if (r < 0)
+		return r;
+	return kernel_file_mask(t, site,
+				sites->size(entry, t->bytes + offset, (size_t)(t->size - offset)));
+}
+
+/* Static calls' trampolines; the calls in ftrace's own; BPF's dispatchers before they were static
+ * calls; the page that a hypervisor fills. */
+static uint64_t patched_at_name(const struct kernel_link *l)
+{
+	static const struct {
+		const char *name;
+		uint64_t size;
+	} names[] = {
+		{"ftrace_call", 5},
+		{"ftrace_regs_call", 5},
+		{"ftrace_graph_call", 5},
+		{"ftrace_caller_op_ptr", 7},
+		{"ftrace_regs_caller_op_ptr", 7},
+		{"hypercall_page", 4096},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strlen(names[i].name) == l->name_size &&
+		    memcmp(names[i].name, l->name, l->name_size) == 0)
+			return names[i].size;
+	if (l->name_size > 7 && memcmp(l->name, "__SCT__", 7) == 0)
+		return 8;
+	return l->name_size > 15 && memcmp(l->name, "bpf_dispatcher_", 15) == 0 ? 16 : 0;
+}
+
+int kernel_file_mask_names(struct kernel_file_text *t, const struct kernel_links *links)
+{
+	size_t n;
+	const struct kernel_link *l = kernel_links_all(links, &n);
+	int r = 0;
+
+	for (size_t i = 0; i < n && r == 0; i++)
+		if (l[i].address - t->address < t->size)
+			r = kernel_file_mask(t, l[i].address, patched_at_name(&l[i]));
+	return r;
+}
+
+/* --- Probes --- */
+
+/* The address in the line "MODULE SECTION 0xADDRESS". */
+static bool parse_section(const char *line, size_t size, const char *module, const char *section,
+			  uint64_t *ret)
+{
+	size_t m = strlen(module), s = strlen(section), at = m + s + 4;
+	uint64_t address = 0;
+
+	if (size <= at || memcmp(line, module, m) != 0 || line[m] != ' ' ||
+	    memcmp(line + m + 1, section, s) != 0 || memcmp(line + m + 1 + s, " 0x", 3) != 0)
+		return false;
+	for (; at < size; at++) {
+		static const char digits[] = "0123456789abcdef";
+		const char *digit = memchr(digits, line[at], 16);
+
+		if (!digit || address >> 60)
+			return false;
+		address = address << 4 | (uint64_t)(digit - digits);
+	}
+	*ret = address;
+	return true;
+}
+
+bool kernel_file_section(const struct kernel_file *file, const char *module, const char *section,
+			 size_t *at, uint64_t *ret)
+{
+	const char *end = file->sections + file->sections_size;
+
+	while (*at < file->sections_size) {
+		const char *line = file->sections + *at;
+		const char *newline = memchr(line, '\n', (size_t)(end - line));
+		size_t size = (size_t)((newline ? newline : end) - line);
+
+		*at += size + 1;
+		if (parse_section(line, size, module, section, ret))
+			return true;
+	}
+	return false;
+}
+
+/* The pages that probes' instructions are copied to have names, but stay when the last one goes. */
+static bool may_have_probes(const struct kernel_file *file)
+{
+	static const char owner[] = "__builtin__kprobes";
+	uint64_t known;
+	size_t n, at = 0;
+	const struct kernel_link *l = kernel_links_all(file->links, &n);
+
+	if (kernel_file_section(file, "*", "kprobes", &at, &known))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (l[i].owner_size == sizeof(owner) - 1 &&
+		    memcmp(l[i].owner, owner, sizeof(owner) - 1) == 0)
+			return true;
+	return false;
+}
+
+int kernel_file_mask_probes(struct kernel_file_text *t, const struct kernel_file *file)
+{
+	uint64_t address;
+	size_t at = 0;
+	int r = 0;
+
+	if (may_have_probes(file))
+		return kernel_file_mask(t, t->address, t->size);
+	while (r == 0 && kernel_file_section(file, "*", "kprobe", &at, &address))
+		r = kernel_file_mask(t, address, PROBE_SIZE);
+	return r;
+}

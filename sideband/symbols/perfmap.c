@@ -1,0 +1,278 @@
+/*
+ * Text -> functions -> spans that do not overlap, in order of address. The lines are read from the
+ * last one on, so that what is left out of a map that is too long is the oldest; a sweep over the
+ * addresses then gives each to the newest function that has it: n log n, whatever the text says.
+ * Called by symbols.c, in the sandbox, when the first name is asked for.
+ */
+#include "sideband/symbols/perfmap.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+/* A line of the text; those with a smaller index are newer. */
+struct line {
+	uint64_t begin, end;
+	const char *name; /* in the text */
+	size_t length;
+};
+
+struct span {
+	uint64_t begin, end;
+	uint32_t line;
+	char *name; /* owned; NULL: nobody asked yet */
+};
+
+struct perfmap {
+	struct line *lines;
+	size_t n_lines;
+	struct span *spans;
+	size_t n_spans;
+	char none; /* stands for a name that there was no memory for */
+};
+
+static int digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* A hexadecimal number and the blank behind it, both skipped. False: there is none. */
+static bool take_number(const char **at, const char *end, uint64_t *ret)
+{
+	const char *p = *at;
+	size_t digits = 0;
+
+	if (end - p > 2 && p[0] == '0' && (p[1] | 0x20) == 'x')
+		p += 2;
+	for (*ret = 0; p < end && digit(*p) >= 0; p++, digits++) {
+		if (*ret >> 60)
+			return false;
+		*ret = *ret << 4 | (uint64_t)digit(*p);
+	}
+	if (digits == 0 || p == end || (*p != ' ' && *p != '\t'))
+		return false;
+	while (p < end && (*p == ' ' || *p == '\t'))
+		p++;
+	*at = p;
+	return true;
+}
+
+static bool parse(const char *text, const char *end, struct line *ret)
+{
+	uint64_t size;
+	const char *nul;
+
+	if (!take_number(&text, end, &ret->begin) || !take_number(&text, end, &size) || size == 0 ||
+	    __builtin_add_overflow(ret->begin, size, &ret->end))
+		return false;
+	nul = memchr(text, '\0', (size_t)(end - text));
+	end = nul != NULL ? nul : end;
+	while (end > text && (end[-1] == '\r' || end[-1] == ' '))
+		end--;
+	ret->name = text;
+	ret->length = (size_t)(end - text);
+	return ret->length > 0;
+}
+
+/* The last lines first. */
+static int read_lines(struct perfmap *m, const char *text, size_t size)
+{
+	size_t capacity = 0;
+
+	while (size > 0 && m->n_lines < PERFMAP_MAX) {
+		const char *end = text + size, *before = memrchr(text, '\n', size);
+		const char *begin = before != NULL ? before + 1 : text;
+		struct line line;
+
+		size = before != NULL ? (size_t)(before - text) : 0;
+		if (!parse(begin, end, &line))
+			continue;
+		if (m->n_lines == capacity) {
+			struct line *lines;
+
+			capacity = capacity != 0 ? 2 * capacity : 256;
+			lines = reallocarray(m->lines, capacity, sizeof(*lines));
+			if (lines == NULL)
+				return -ENOMEM;
+			m->lines = lines;
+		}
+		m->lines[m->n_lines++] = line;
+	}
+	return 0;
+}
+
+/* The sweep: which lines reach over the place where it is, the newest on top of a heap. */
+struct sweep {
+	const struct line *lines;
+	uint32_t *order; /* of the lines, by address */
+	uint32_t *heap;
+	size_t n_heap;
+};
+
+static int compare_lines(const void *a, const void *b, void *lines)
+{
+	const struct line *x = (const struct line *)lines + *(const uint32_t *)a;
+	const struct line *y = (const struct line *)lines + *(const uint32_t *)b;
+
+	return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+static void swap(uint32_t *a, uint32_t *b)
+{
+	uint32_t t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+static void heap_put(struct sweep *s, uint32_t line)
+{
+	size_t i = s->n_heap++;
+
+	s->heap[i] = line;
+	for (; i > 0 && s->heap[(i - 1) / 2] > s->heap[i]; i = (i - 1) / 2)
+		swap(&s->heap[(i - 1) / 2], &s->heap[i]);
+}
+
+static void heap_drop(struct sweep *s)
+{
+	size_t i = 0, least;
+
+	s->heap[0] = s->heap[--s->n_heap];
+	for (;; i = least) {
+		least = i;
+		for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < s->n_heap; child++)
+			if (s->heap[child] < s->heap[least])
+				least = child;
+		if (least == i)
+			return;
+		swap(&s->heap[i], &s->heap[least]);
+	}
+}
+
+/* [BEGIN, END) belongs to LINE; joined with the span before, if it is the same line's. */
+static void add_span(struct perfmap *m, uint64_t begin, uint64_t end, uint32_t line)
+{
+	struct span *last = m->n_spans > 0 ? &m->spans[m->n_spans - 1] : NULL;
+
+	if (begin >= end)
+		return;
+	if (last != NULL && last->line == line && last->end == begin)
+		last->end = end;
+	else
+		m->spans[m->n_spans++] = (struct span){.begin = begin, .end = end, .line = line};
+}
+
+/* Each line begins once and ends once, and nothing changes in between: two spans a line. */
+static void sweep(struct perfmap *m, struct sweep *s)
+{
+	uint64_t at = 0;
+	size_t i = 0;
+
+	while (i < m->n_lines || s->n_heap > 0) {
+		uint64_t next = i < m->n_lines ? m->lines[s->order[i]].begin : UINT64_MAX;
+
+		while (s->n_heap > 0 && m->lines[s->heap[0]].end <= at)
+			heap_drop(s);
+		if (s->n_heap > 0) {
+			uint64_t end = MIN_OF(m->lines[s->heap[0]].end, next);
+
+			add_span(m, at, end, s->heap[0]);
+			at = MAX_OF(at, end);
+			if (end < next)
+				continue;
+		}
+		at = next;
+		while (i < m->n_lines && m->lines[s->order[i]].begin == at)
+			heap_put(s, s->order[i++]);
+	}
+}
+
+static int make_spans(struct perfmap *m)
+{
+	CLEANUP_FREE uint32_t *order = calloc(m->n_lines + 1, sizeof(*order));
+	CLEANUP_FREE uint32_t *heap = calloc(m->n_lines + 1, sizeof(*heap));
+	struct sweep s = {.lines = m->lines, .order = order, .heap = heap};
+
+	m->spans = calloc(2 * m->n_lines + 1, sizeof(*m->spans));
+	if (order == NULL || heap == NULL || m->spans == NULL)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_lines; i++)
+		order[i] = (uint32_t)i;
+	qsort_r(order, m->n_lines, sizeof(*order), compare_lines, m->lines);
+	sweep(m, &s);
+	return 0;
+}
+
+int perfmap_new(const void *text, size_t size, struct perfmap **ret)
+{
+	struct perfmap *m = calloc(1, sizeof(*m));
+	int r;
+
+	if (m == NULL)
+		return -ENOMEM;
+	r = read_lines(m, text, size);
+	if (r == 0)
+		r = make_spans(m);
+	if (r < 0) {
+		perfmap_free(m);
+		return r;
+	}
+	*ret = m;
+	return 0;
+}
+
+void perfmap_free(struct perfmap *m)
+{
+	if (m == NULL)
+		return;
+	for (size_t i = 0; i < m->n_spans; i++)
+		free(m->spans[i].name);
+	free(m->spans);
+	free(m->lines);
+	free(m);
+}
+
+static const char *name_of(struct perfmap *m, struct span *span)
+{
+	const struct line *line = &m->lines[span->line];
+
+	if (span->name == NULL)
+		span->name = strndup(line->name, MIN_OF(line->length, (size_t)PERFMAP_NAME_MAX));
+	return span->name != NULL ? span->name : &m->none;
+}
+
+void perfmap_find(struct perfmap *m, uint64_t address, struct perfmap_function *ret)
+{
+	size_t lo = 0, hi = m->n_spans;
+	uint64_t begin, end;
+
+	/* The first span that ends behind ADDRESS. */
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (m->spans[mid].end <= address)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < m->n_spans && m->spans[lo].begin <= address) {
+		struct span *s = &m->spans[lo];
+
+		*ret = (struct perfmap_function){s->begin, s->end - s->begin, name_of(m, s)};
+		return;
+	}
+	begin = lo > 0 ? m->spans[lo - 1].end : 0;
+	end = lo < m->n_spans ? m->spans[lo].begin : UINT64_MAX;
+	*ret = (struct perfmap_function){begin, end - begin, NULL};
+}
+
+size_t perfmap_count(const struct perfmap *m)
+{
+	return m->n_lines;
+}

@@ -1,0 +1,300 @@
+/*
+ * Small blocks share pages of one size class; a page of which all blocks are back serves any class
+ * again, so that a pool at its limit does not end in crumbs. Large blocks come from malloc one by
+ * one and wait, when put back, for the next of their class; only at the limit do they return to
+ * malloc. A quarter of the limit is theirs alone: pages, which never return, leave it free.
+ *
+ * Used by the timeline, in the daemon (base state, must not allocate per record) and in the worker
+ * (history, freed in one go).
+ */
+#include "sideband/timeline/pool.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+#define PAGE	    4096u
+#define CHUNK_PAGES 64u
+#define STEP	    16u
+#define STEPS	    16u	  /* classes of STEP, 2 * STEP ... 256; then 512 and 1024 */
+#define SMALL_MAX   1024u /* bytes */
+#define SIZE_LIMIT  ((size_t)1 << 40)
+
+/* As many pages as follow its first page boundary. */
+struct pool_chunk {
+	struct pool_chunk *next;
+};
+
+struct pool_block {
+	struct pool_block *next;
+};
+
+struct pool_page {
+	_Alignas(STEP) struct pool_page *next,
+		*prev; /* of the partial ones of a class, or empty ones */
+	struct pool_block *free;
+	uint32_t class, live, fresh; /* fresh: offset of what was never handed out */
+};
+
+struct pool_large {
+	_Alignas(STEP) struct pool_large *next, *prev;
+	size_t size; /* of the block that follows */
+};
+
+void pool_init(struct pool *p, size_t limit)
+{
+	*p = (struct pool){.limit = limit, .pages_limit = limit - limit / 4};
+}
+
+static void free_large(struct pool *p, struct pool_large *l)
+{
+	p->taken -= l->size + sizeof(*l);
+	free(l);
+}
+
+static void free_waiting(struct pool *p)
+{
+	for (unsigned c = 0; c < POOL_LARGE_CLASSES; c++)
+		while (p->waiting[c]) {
+			struct pool_large *l = p->waiting[c];
+
+			p->waiting[c] = l->next;
+			free_large(p, l);
+		}
+}
+
+void pool_done(struct pool *p)
+{
+	struct pool_chunk *next_chunk;
+	struct pool_large *next_large;
+
+	for (struct pool_chunk *c = p->chunks; c; c = next_chunk) {
+		next_chunk = c->next;
+		free(c);
+	}
+	for (struct pool_large *l = p->large; l; l = next_large) {
+		next_large = l->next;
+		free_large(p, l);
+	}
+	free_waiting(p);
+	*p = (struct pool){0};
+}
+
+/* --- Small --- */
+
+static size_t small_size(unsigned class)
+{
+	return class < STEPS ? (class + 1) * STEP : (size_t)512 << (class - STEPS);
+}
+
+static unsigned small_class(size_t size)
+{
+	if (size <= STEP * STEPS)
+		return size == 0 ? 0 : (unsigned)((size - 1) / STEP);
+	return size <= 512 ? STEPS : STEPS + 1;
+}
+
+static bool is_full(const struct pool_page *page)
+{
+	return !page->free && PAGE - page->fresh < small_size(page->class);
+}
+
+static void link_page(struct pool_page **list, struct pool_page *page)
+{
+	page->prev = NULL;
+	page->next = *list;
+	if (page->next)
+		page->next->prev = page;
+	*list = page;
+}
+
+static void unlink_page(struct pool_page **list, struct pool_page *page)
+{
+	if (page->next)
+		page->next->prev = page->prev;
+	if (page->prev)
+		page->prev->next = page->next;
+	else
+		*list = page->next;
+}
+
+static size_t room_for_pages(const struct pool *p)
+{
+	return MIN_OF(p->pages_limit - p->pages_taken, p->limit - p->taken) / PAGE;
+}
+
+/* New empty pages: many at a time, fewer near the limit. One is lost to header and alignment. */
+static bool add_pages(struct pool *p)
+{
+	struct pool_chunk *chunk;
+	uint8_t *page;
+	size_t n;
+
+	if (room_for_pages(p) < 2)
+		free_waiting(p);
+	n = MIN_OF(CHUNK_PAGES, MAX_OF(p->pages_limit / 16 / PAGE, 1));
+	n = MIN_OF(n, MAX_OF(room_for_pages(p), 1) - 1);
+	p->exceeded = n == 0;
+	chunk = n ? malloc((n + 1) * PAGE) : NULL;
+	if (!chunk)
+		return false;
+	p->taken += (n + 1) * PAGE;
+	p->pages_taken += (n + 1) * PAGE;
+	chunk->next = p->chunks;
+	p->chunks = chunk;
+	page = (uint8_t *)chunk + PAGE - (uintptr_t)chunk % PAGE;
+	for (; n > 0; n--, page += PAGE)
+		link_page(&p->empty, (struct pool_page *)(void *)page);
+	return true;
+}
+
+static struct pool_page *take_page(struct pool *p, unsigned class)
+{
+	struct pool_page *page;
+
+	if (!p->empty && !add_pages(p))
+		return NULL;
+	page = p->empty;
+	unlink_page(&p->empty, page);
+	*page = (struct pool_page){.class = class, .fresh = sizeof(*page)};
+	link_page(&p->partial[class], page);
+	return page;
+}
+
+static void *get_small(struct pool *p, size_t size)
+{
+	unsigned class = small_class(size);
+	struct pool_page *page = p->partial[class] ? p->partial[class] : take_page(p, class);
+	void *block;
+
+	if (!page)
+		return NULL;
+	block = page->free;
+	if (block) {
+		page->free = page->free->next;
+	} else {
+		block = (uint8_t *)page + page->fresh;
+		page->fresh += (uint32_t)small_size(class);
+	}
+	page->live++;
+	if (is_full(page))
+		unlink_page(&p->partial[class], page);
+	p->used += small_size(class);
+	return memset(block, 0, small_size(class));
+}
+
+static void put_small(struct pool *p, void *data)
+{
+	struct pool_page *page = (void *)((uint8_t *)data - (uintptr_t)data % PAGE);
+	struct pool_block *block = data;
+
+	if (is_full(page))
+		link_page(&p->partial[page->class], page);
+	block->next = page->free;
+	page->free = block;
+	p->used -= small_size(page->class);
+	if (--page->live > 0)
+		return;
+	unlink_page(&p->partial[page->class], page);
+	link_page(&p->empty, page);
+}
+
+/* --- Large --- */
+
+/* Powers of two from 2 * SMALL_MAX on. */
+static unsigned large_class(size_t size)
+{
+	return (unsigned)(64 - __builtin_clzll((size - 1) / SMALL_MAX)) - 1;
+}
+
+static size_t large_size(unsigned class)
+{
+	return (size_t)(2 * SMALL_MAX) << class;
+}
+
+static struct pool_large *new_large(struct pool *p, size_t size)
+{
+	size_t bytes = size + sizeof(struct pool_large);
+	struct pool_large *l;
+
+	if (bytes > p->limit - p->taken)
+		free_waiting(p);
+	p->exceeded = bytes > p->limit - p->taken;
+	l = p->exceeded ? NULL : malloc(bytes);
+	if (!l)
+		return NULL;
+	l->size = size;
+	p->taken += bytes;
+	return l;
+}
+
+static void *get_large(struct pool *p, size_t size)
+{
+	unsigned class = large_class(size);
+	struct pool_large *l = p->waiting[class];
+
+	if (l)
+		p->waiting[class] = l->next;
+	else
+		l = new_large(p, large_size(class));
+	if (!l)
+		return NULL;
+	l->prev = NULL;
+	l->next = p->large;
+	if (l->next)
+		l->next->prev = l;
+	p->large = l;
+	p->used += l->size;
+	return memset(l + 1, 0, l->size);
+}
+
+static void put_large(struct pool *p, void *data)
+{
+	struct pool_large *l = (struct pool_large *)data - 1;
+	unsigned class = large_class(l->size);
+
+	if (l->next)
+		l->next->prev = l->prev;
+	if (l->prev)
+		l->prev->next = l->next;
+	else
+		p->large = l->next;
+	p->used -= l->size;
+	l->next = p->waiting[class];
+	p->waiting[class] = l;
+}
+
+/* --- Both --- */
+
+void *pool_get(struct pool *p, size_t size)
+{
+	if (size <= SMALL_MAX)
+		return get_small(p, size);
+	if (size <= SIZE_LIMIT)
+		return get_large(p, size);
+	p->exceeded = true;
+	return NULL;
+}
+
+void pool_put(struct pool *p, void *data, size_t size)
+{
+	if (!data)
+		return;
+	if (size <= SMALL_MAX)
+		put_small(p, data);
+	else
+		put_large(p, data);
+}
+
+void *pool_grow(struct pool *p, void *data, size_t from, size_t to)
+{
+	void *grown = pool_get(p, to);
+
+	if (!grown)
+		return NULL;
+	if (data)
+		memcpy(grown, data, from);
+	pool_put(p, data, from);
+	return grown;
+}

@@ -1,0 +1,116 @@
+/*
+ * What strangers wrote, made safe for a terminal: as text and within JSON.
+ */
+#include "ctl/base/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <json-c/json.h>
+
+#include "proto/base.h"
+
+/* What moves a cursor, starts a sequence, or turns its neighbours around. */
+static const char *const nasty[] = {
+	"\033[2J", /* a sequence */
+	"\xc2\x9b"
+	"2J", /* the same with CSI of C1 */
+	"\x7f",
+	"\r",
+	"\a",
+	"\xc2\x85",	/* NEL */
+	"\xe2\x80\xae", /* right-to-left override */
+	"\xe2\x80\xaa",
+	"\xe2\x81\xa6", /* isolate */
+	"\xe2\x81\xa9",
+	"\xe2\x80\x8b", /* zero width */
+	"\xef\xbb\xbf",
+	"\xf3\xa0\x81\x81", /* a tag */
+	"\x9b",		    /* invalid UTF-8 */
+	"\xc0\x9b",
+	"\xed\xa0\x80", /* a surrogate */
+	"\xf4\x90\x80\x80",
+	"\xe2\x80",
+};
+
+/* Nothing in TEXT that a terminal would obey. */
+static void assert_safe(const char *text)
+{
+	for (const uint8_t *s = (const uint8_t *)text; *s; s++) {
+		assert_true(*s >= 0x20 || *s == '\n');
+		assert_int_not_equal(*s, 0x7f);
+		/* Of C2 only A0 and above; E2 80, E2 81, EF BB and F3 are all that is left. */
+		assert_false(s[0] == 0xc2 && s[1] < 0xa0);
+		assert_false(s[0] == 0xe2 && (s[1] == 0x80 || s[1] == 0x81));
+		assert_false(s[0] == 0xef && s[1] == 0xbb);
+		assert_int_not_equal(*s, 0xf3);
+	}
+	assert_true(text_is_utf8(text));
+}
+
+static void text_puts_of_what_terminals_obey_shows_it(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nasty); i++) {
+		CLEANUP_FREE char *shown = NULL;
+		size_t size;
+		FILE *out = open_memstream(&shown, &size);
+
+		text_puts(out, nasty[i], 0);
+		fclose(out);
+		assert_safe(shown);
+		assert_int_equal(shown[0], '\\');
+	}
+}
+
+static void text_json_of_what_terminals_obey_is_the_same_document(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(nasty); i++) {
+		CLEANUP_FREE char *document = NULL, *safe = NULL;
+		struct json_object *before, *after;
+		size_t size;
+
+		/* Controls of ASCII are escaped by who writes JSON. */
+		if ((unsigned char)nasty[i][0] < 0x20)
+			continue;
+		assert_true(asprintf(&document, "{\"a\": [\"x%sy\", \"\\u001b\"]}", nasty[i]) > 0);
+		assert_int_equal(text_json(document, strlen(document), &safe, &size), 0);
+		assert_int_equal(size, strlen(safe));
+		assert_safe(safe);
+		after = json_tokener_parse(safe);
+		assert_non_null(after);
+		if (text_is_utf8(nasty[i])) {
+			before = json_tokener_parse(document);
+			assert_true(json_object_equal(before, after));
+			json_object_put(before);
+		}
+		json_object_put(after);
+	}
+}
+
+static void text_json_of_what_is_harmless_changes_nothing(void **state)
+{
+	static const char document[] =
+		"{\n\t\"gr\xc3\xbc\xc3\x9f\": \"\xe4\xb8\xad \xf0\x9f\x99\x82\"}\n";
+	CLEANUP_FREE char *safe = NULL;
+
+	(void)state;
+	assert_int_equal(text_json(document, strlen(document), &safe, NULL), 0);
+	assert_string_equal(safe, document);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_puts_of_what_terminals_obey_shows_it),
+		cmocka_unit_test(text_json_of_what_terminals_obey_is_the_same_document),
+		cmocka_unit_test(text_json_of_what_is_harmless_changes_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

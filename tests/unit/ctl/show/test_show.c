@@ -1,0 +1,592 @@
+/*
+ * ctl/show and ctl/text: reports made by hand, whole, empty and hostile.
+ */
+#include "ctl/show/show.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/text.h"
+
+/* What show_report prints; the caller's. */
+static char *shown(struct json_object *report)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *f = open_memstream(&text, &size);
+
+	assert_non_null(f);
+	show_report(f, report);
+	fclose(f);
+	json_object_put(report);
+	return text;
+}
+
+static char *shown_text(const char *json)
+{
+	struct json_object *report = json_tokener_parse(json);
+
+	assert_non_null(report);
+	return shown(report);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static const char WHOLE[] =
+	"{\"schemaVersion\":\"1.0\",\"generator\":{\"name\":\"ptsnap-decode\",\"version\":\"0.9\"},"
+	"\"id\":\"5abc\",\"host\":{\"hostname\":\"web1\",\"kernel\":\"6.1.0\",\"machine\":\"x86_64\","
+	"\"bootId\":\"x\",\"cpu\":{\"vendor\":\"GenuineIntel\",\"family\":6,\"model\":85,"
+	"\"stepping\":4,\"name\":\"Xeon\"}},"
+	"\"trigger\":{\"kind\":\"control\",\"name\":null,\"reason\":\"too slow\","
+	"\"sender\":{\"pid\":4711,\"uid\":1000},\"realtimeUSec\":1700000000000000},"
+	"\"configuration\":{\"source\":\"emulated\",\"attr\":{\"terms\":\"tsc,mtc\","
+	"\"excludeKernel\":true},\"returnCompression\":true},"
+	"\"cpus\":[{\"cpu\":0,\"gotBytes\":4194304,\"gotNSec\":12300000,\"instructions\":1234567,"
+	"\"coveragePercent\":99.996,\"darkNSec\":1500,\"lostRecords\":0}],"
+	"\"coverage\":{\"percent\":99.996,\"bytes\":4194304,\"bytesDecoded\":4194100,"
+	"\"nsec\":12300000,\"nsecDecoded\":12299000},"
+	"\"totals\":{\"instructions\":\"12345678901234567\",\"branches\":234567,\"gaps\":3},"
+	"\"gapCounts\":{\"overflow\":2,\"no-image\":1},"
+	"\"gaps\":[{\"kind\":\"overflow\",\"cpu\":0,\"bytes\":20,\"address\":\"0x401000\","
+	"\"why\":\"buffer full\"}],"
+	"\"processes\":[{\"pid\":12345,\"cmdline\":\"gzip -9 file\",\"exe\":\"/usr/bin/gzip\"}],"
+	"\"threads\":[{\"pid\":12345,\"tid\":12346,\"comm\":\"gzip\",\"instructions\":1234567,"
+	"\"branches\":234567,\"cpuNSec\":null,"
+	"\"lastBranches\":[{\"from\":\"0x1\",\"to\":\"0x2\",\"kind\":\"cond\"},"
+	"{\"from\":\"0x3\",\"to\":\"0x4\",\"kind\":\"call\",\"fromName\":\"main\","
+	"\"toName\":\"deflate\",\"fromSource\":\"/src/gzip.c:7\"}],"
+	"\"stack\":[{\"address\":\"0x401234\",\"name\":\"longest_match\",\"image\":0,"
+	"\"offset\":52,\"source\":\"/src/deflate.c:1290\",\"inlined\":["
+	"{\"name\":\"match<char, void (*)(std::string const&, unsigned long long)>\","
+	"\"linkage\":\"_Z5match\",\"source\":\"/src/inline.h:33\"}]},"
+	"{\"address\":\"0x401100\",\"name\":null,\"image\":0,\"offset\":null}]}],"
+	"\"functions\":[{\"name\":\"longest_match\",\"image\":0,\"address\":\"0x401200\","
+	"\"calls\":10,\"selfInstructions\":1000000,\"totalInstructions\":1100000,"
+	"\"source\":\"/src/deflate.c:1200\"}],"
+	"\"images\":[{\"path\":\"/usr/bin/gzip\"}],"
+	"\"cut\":[{\"what\":\"functions\",\"kept\":1,\"total\":900}]}";
+
+static void report_whole_shows_everything(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(WHOLE);
+	static const char *const parts[] = {
+		"5abc (schema 1.0, ptsnap-decode 0.9)",
+		"web1, 6.1.0, x86_64, Xeon (6/85/4)",
+		"control, \"too slow\", by pid 4711 uid 1000, 2023-11-1",
+		"emulated, tsc,mtc, user space only, compressed returns",
+		"12345 gzip -9 file",
+		"99.99 %: 4.0 MiB of 4.0 MiB, 12.3 ms of 12.3 ms",
+		"12,345,678,901,234,567 instructions, 234,567 branches, 3 gaps",
+		"overflow 2, no-image 1",
+		"functions 1 of 900",
+		"1.5 us",
+		"of thread 12346",
+		"\n                         match<...> (inlined) at /src/inline.h:33\n"
+		"  #0  0x401234           longest_match+0x34  gzip at /src/deflate.c:1290\n",
+		"#1  0x401100           -  gzip\n",
+		"call      main                           -> deflate                        "
+		"at gzip.c:7 -> -\n",
+		"cond      0x1                            -> 0x2",
+		"1,000,000     1,100,000         10 longest_match                        gzip "
+		"at deflate.c:1200\n",
+		"buffer full",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		assert_has(text, parts[i]);
+	assert_true(count_lines(text) >= 25 && count_lines(text) <= 45);
+}
+
+static void report_without_trace_says_so_in_one_line(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		"{\"trace\":{\"degraded\":true,\"why\":\"no Intel PT here\\n\\u001b[1m\"},"
+		"\"configuration\":{\"source\":\"intel_pt\",\"attr\":{\"excludeKernel\":true},"
+		"\"returnCompression\":true},"
+		"\"cpus\":[{\"cpu\":0,\"state\":\"no-pt\",\"why\":\"no Intel PT here\"}]}");
+
+	(void)state;
+	assert_has(text, "\ndegraded: no trace: no Intel PT here");
+	assert_has(text, "Source    intel_pt, nothing was traced\n");
+	assert_null(strstr(text, "\x1b"));
+	/* Said once. */
+	assert_null(strstr(text, "Untraced"));
+	assert_null(strstr(text, "Freeze"));
+}
+
+static void report_with_some_cpus_untraced_names_them(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		"{\"trace\":{\"degraded\":false,\"why\":null,\"sizesNote\":\"4 MiB instead of 8\"},"
+		"\"cpus\":[{\"cpu\":0,\"state\":\"tracing\",\"why\":null,\"skewNSec\":0,"
+		"\"darkNSec\":1500000},"
+		"{\"cpu\":1,\"state\":\"busy\",\"why\":\"perf (pid 7) has it\"},"
+		"{\"cpu\":2,\"state\":\"tracing\",\"skewNSec\":2500,\"darkNSec\":1200000}],"
+		"\"turns\":[{\"cpu\":1,\"pid\":7,\"tid\":7,\"comm\":\"sh\",\"atNSec\":-4000,"
+		"\"untilNSec\":-3000,\"certain\":true}]}");
+
+	(void)state;
+	assert_null(strstr(text, "degraded"));
+	assert_has(text, "Untraced  CPU 1: busy, perf (pid 7) has it\n");
+	assert_has(text, "Rings     4 MiB instead of 8\n");
+	/* Who ran on the others is known from the first turn to the trigger. */
+	assert_has(text, "25.0 % sh/7");
+	assert_has(text, "Freeze    all CPUs stopped within 2.5 us, dark for 1.5 ms at most\n");
+}
+
+#define TURN(cpu, tid, comm, from, until)                                                   \
+	"{\"cpu\":" cpu ",\"pid\":1,\"tid\":" tid ",\"comm\":\"" comm "\",\"atNSec\":" from \
+	",\"untilNSec\":" until ",\"certain\":true}"
+
+#define WINDOW "\"begin\":{\"atNSec\":-1000},\"end\":{\"atNSec\":0}"
+
+static const char MACHINE[] =
+	"{\"cpus\":[{\"cpu\":0," WINDOW "},{\"cpu\":1," WINDOW "},{\"cpu\":2}],"
+	"\"threads\":[{\"pid\":1,\"tid\":7},{\"pid\":1,\"tid\":8},{\"pid\":1,\"tid\":9}],"
+	"\"turns\":[" TURN("0", "7", "sh", "-1000", "-800") "," TURN(
+		"1", "8", "a", "-1000",
+		"-1") "," TURN("0", "8", "ls", "-800",
+			       "-300") ","
+				       "{\"cpu\":0,\"pid\":null,\"tid\":null,\"comm\":null,\"atNSec\":-300,"
+				       "\"untilNSec\":-250,\"certain\":false}," TURN(
+					       "0", "7", "ls", "-200", "-100") "],"
+									       "\"cut\":[]}";
+
+static void report_of_many_cpus_shows_who_ran(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(MACHINE);
+
+	(void)state;
+	assert_has(text, "CPU   TURNS LAST THREAD            WHO RAN, SHARE OF THE TIME\n");
+	/* A thread has the name that it had last; idle time is nobody's share. */
+	assert_has(text, "  0       4 ls/7                   "
+			 "50.0 % ls/8, 30.0 % ls/7, 5.0 % uncertain\n");
+	assert_has(text, "  1       1 a/8                    99.9 % a/8\n");
+	assert_has(text, "  2       0 -\n");
+	assert_has(text, "8 -                            -             -          -  0-1\n");
+	assert_has(text, "7 -                            -             -          -  0\n");
+	assert_has(text, "9 -                            -             -          -  -\n");
+}
+
+/* What was cut is no idle time. */
+static void report_with_cut_turns_shows_shares_of_the_rest(void **state)
+{
+	struct json_object *report = json_tokener_parse(MACHINE);
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	json_object_array_del_idx(json_object_object_get(report, "turns"), 0, 2);
+	json_object_object_add(
+		report, "cut",
+		json_tokener_parse("[{\"what\":\"turns\",\"kept\":3,\"total\":5000}]"));
+	text = shown(report);
+	assert_has(text, "(newest 3 of 5,000 turns)");
+	assert_has(text, "62.5 % ls/8, 12.5 % ls/7, 6.2 % uncertain\n");
+}
+
+static void report_of_one_thread_on_one_cpu_does_not_say_who_ran(void **state)
+{
+	CLEANUP_FREE char *text =
+		shown_text("{\"cpus\":[{\"cpu\":0}],\"threads\":[{\"tid\":7}],\"turns\":[" TURN(
+			"0", "7", "sh", "-1000", "-800") "]}");
+
+	(void)state;
+	assert_null(strstr(text, "WHO RAN"));
+}
+
+static void report_cpus_of_a_thread_are_ranges(void **state)
+{
+	struct json_object *report =
+		json_tokener_parse("{\"cpus\":[{},{}],\"threads\":[{\"tid\":7}],\"turns\":[]}");
+	static const int cpus[] = {0, 1, 2, 5, 7, 8, 4095, 100000};
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cpus); i++) {
+		struct json_object *turn = json_tokener_parse("{\"tid\":7}");
+
+		json_object_object_add(turn, "cpu", json_object_new_int(cpus[i]));
+		json_object_array_add(json_object_object_get(report, "turns"), turn);
+	}
+	text = shown(report);
+	assert_has(text, "  0-2,5,7-8,4095\n");
+}
+
+/* A gap of a program that could not be followed names it. */
+static void report_gaps_show_one_of_each_kind_whole(void **state)
+{
+	static const char why[] = "/usr/lib/a/long/way/to/a/place/where/programs/live/sudo: "
+				  "set-user-ID program, runs without the recorder";
+	struct json_object *report = json_tokener_parse("{\"gaps\":[]}");
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	for (int i = 0; i < 50; i++) {
+		struct json_object *gap = json_object_new_object();
+
+		json_object_object_add(
+			gap, "kind", json_object_new_string(i < 49 ? "overflow" : "untraced-exec"));
+		json_object_object_add(gap, "why", json_object_new_string(i < 49 ? "x" : why));
+		json_object_array_add(json_object_object_get(report, "gaps"), gap);
+	}
+	text = shown(report);
+	assert_has(text, why);
+	assert_has(text, "... and 48 more");
+}
+
+static const char EVENTS[] =
+	"{\"errata\":[\"BDM70\",\"SKD007\"],"
+	"\"cpus\":[{\"cpu\":0,\"frequency\":{\"lowestRatio\":8,\"highestRatio\":20,"
+	"\"lowestMhz\":800,\"highestMhz\":2000,\"changes\":3}},{\"cpu\":1,\"frequency\":null},"
+	"{\"cpu\":2,\"frequency\":{\"lowestRatio\":12,\"highestRatio\":36,"
+	"\"lowestMhz\":1200,\"highestMhz\":3600,\"changes\":1}}],"
+	"\"eventCounts\":{\"ptwrite\":1234,\"interrupt\":45,\"transaction-begin\":12,"
+	"\"transaction-commit\":10,\"transaction-abort\":2,\"exstop\":7,\"pwre\":6,\"pwrx\":5,"
+	"\"mwait\":4},"
+	"\"ptwrites\":[{\"payload\":\"0x1\"},{\"cpu\":0,\"tid\":4711,\"payload\":\"0x1234\","
+	"\"name\":\"main+0x12\",\"address\":\"0x401012\"}],"
+	"\"interrupts\":[{\"cpu\":2,\"tid\":null,\"kind\":\"INTR\",\"vector\":14,"
+	"\"cr2\":\"0xdead\",\"address\":\"0x401020\",\"name\":null}],"
+	"\"aborts\":[{\"name\":\"lock\"}],"
+	"\"power\":[{\"kind\":\"pwrx\",\"deepestCoreCState\":6},{\"kind\":\"pwrx\","
+	"\"deepestCoreCState\":1}]}";
+
+static void report_events_are_a_line_each(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(EVENTS);
+
+	(void)state;
+	assert_has(text, "\nErrata    BDM70, SKD007\n");
+	assert_has(text, "\nPTWRITE   1,234 values, the last 0x1234 at main+0x12 "
+			 "(CPU 0, thread 4711)\n");
+	assert_has(text, "\nFrequency 800 to 3,600 MHz, 4 changes\n");
+	assert_has(text, "\nTSX       12 begun, 10 committed, 2 aborted, the last at lock\n");
+	assert_has(text, "\nInterrupt 45, the last INTR 14 of 0xdead at 0x401020 (CPU 2)\n");
+	assert_has(text, "\nPower     stopped 7 times, MWAIT 4, C-state entered 6, left 5, "
+			 "deepest C6\n");
+}
+
+static void report_frequency_without_bus_clock_is_a_ratio(void **state)
+{
+	CLEANUP_FREE char *text =
+		shown_text("{\"cpus\":[{\"frequency\":{\"lowestRatio\":8,\"highestRatio\":20,"
+			   "\"lowestMhz\":null,\"highestMhz\":null,\"changes\":1}}]}");
+
+	(void)state;
+	assert_has(text, "\nFrequency ratio 8 to 20, 1 change\n");
+}
+
+/* One frequency all the time, and nothing else: no line. */
+static void report_without_events_has_no_lines_for_them(void **state)
+{
+	static const char *const labels[] = {"Errata", "PTWRITE",   "Frequency",
+					     "TSX",    "Interrupt", "Power"};
+	CLEANUP_FREE char *text =
+		shown_text("{\"errata\":[],\"eventCounts\":{\"mode\":1},\"ptwrites\":[],"
+			   "\"cpus\":[{\"frequency\":{\"lowestRatio\":8,\"highestRatio\":8,"
+			   "\"lowestMhz\":800,\"highestMhz\":800,\"changes\":0}}]}");
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(labels); i++)
+		assert_null(strstr(text, labels[i]));
+}
+
+static void report_gaps_are_numbered_and_say_how_to_see_more(void **state)
+{
+	static const char hint[] = "--view=packets --gap=N BUNDLE\n";
+	CLEANUP_FREE char *text =
+		shown_text("{\"gaps\":[{\"n\":1,\"kind\":\"untraced-exec\",\"offset\":null},"
+			   "{\"n\":2,\"kind\":\"overflow\",\"offset\":4096}]}");
+	CLEANUP_FREE char *recorded =
+		shown_text("{\"gaps\":[{\"n\":1,\"kind\":\"untraced-exec\",\"offset\":null}]}");
+
+	(void)state;
+	assert_has(text, "\n    1 untraced-exec ");
+	assert_has(text, "\n    2 overflow ");
+	assert_has(text, hint);
+	/* No packets are before what is not in the trace. */
+	assert_null(strstr(recorded, hint));
+}
+
+/* N copies of ELEMENT as the array NAME. */
+static void fill(struct json_object *owner, const char *name, const char *element, int n)
+{
+	struct json_object *array = json_object_new_array();
+
+	while (n--)
+		json_object_array_add(array, json_tokener_parse(element));
+	json_object_object_add(owner, name, array);
+}
+
+static void report_large_stays_a_page(void **state)
+{
+	struct json_object *report = json_tokener_parse(WHOLE);
+	struct json_object *threads = json_object_object_get(report, "threads");
+	struct json_object *thread = json_object_array_get_idx(threads, 0);
+	CLEANUP_FREE char *text = NULL;
+
+	(void)state;
+	fill(thread, "stack",
+	     "{\"address\":\"0x1\",\"inlined\":[{\"name\":\"a\"},{\"name\":\"b\"}]}", 5000);
+	fill(thread, "lastBranches", "{\"from\":\"0x1\"}", 64);
+	for (int i = 0; i < 500; i++)
+		json_object_array_add(threads, json_tokener_parse("{\"tid\":1}"));
+	fill(report, "functions", "{\"name\":\"f\"}", 5000);
+	fill(report, "gaps", "{\"kind\":\"x\"}", 5000);
+	fill(report, "cpus", "{\"cpu\":1}", 256);
+	fill(report, "processes", "{\"pid\":1}", 300);
+	fill(report, "cut", "{\"what\":\"x\"}", 300);
+	fill(report, "turns", TURN("1", "1", "x", "1", "2"), 10000);
+	text = shown(report);
+	assert_has(text, "... and 4994 more");
+	assert_has(text, "... and 252 more");
+	assert_has(text, "... 60 before");
+	assert_has(text, "... and 2 more inlined");
+	assert_true(count_lines(text) <= 74);
+}
+
+static void report_odd_types_are_tolerated(void **state)
+{
+	static const char *const reports[] = {
+		"{}",
+		"{\"id\":1,\"host\":[],\"trigger\":\"x\",\"configuration\":null,\"cpus\":{},"
+		"\"coverage\":{\"percent\":\"x\",\"bytes\":-1},\"totals\":5,\"gapCounts\":[],"
+		"\"gaps\":[1,null,\"x\"],\"processes\":[null],\"threads\":[[],null,7],"
+		"\"functions\":[{\"name\":{},\"image\":99999999999999999999}],\"images\":7,"
+		"\"cut\":[null]}",
+		"{\"threads\":[{\"stack\":[null,1],\"lastBranches\":[[],{}]}],"
+		"\"functions\":[{\"image\":-1},{\"image\":3}],\"images\":[{\"path\":5}],"
+		"\"coverage\":{\"percent\":1e300},\"cpus\":[{\"coveragePercent\":-5}]}",
+		"{\"trigger\":{\"realtimeUSec\":18446744073709551614}}",
+		"{\"cpus\":[null,{\"cpu\":-1},{\"cpu\":0},{\"cpu\":0,\"begin\":{\"atNSec\":"
+		"-9223372036854775808},\"end\":{\"atNSec\":9223372036854775807}}],"
+		"\"threads\":[{\"tid\":1}],\"turns\":[null,1,[],{},{\"cpu\":0},"
+		"{\"cpu\":0,\"tid\":1,\"certain\":true,\"atNSec\":-9223372036854775808,"
+		"\"untilNSec\":9223372036854775807},{\"cpu\":0,\"tid\":-1,\"certain\":1},"
+		"{\"cpu\":99999999999,\"tid\":1,\"comm\":7,\"atNSec\":\"-x\","
+		"\"untilNSec\":\"\"}],\"cut\":[{\"what\":\"turns\"}]}",
+		"{\"images\":[{\"path\":\"/\"}],\"functions\":[{\"image\":0}]}",
+		"{\"errata\":[null,7,{}],\"eventCounts\":{\"ptwrite\":1,\"interrupt\":-1,"
+		"\"transaction-abort\":3,\"pwrx\":\"x\",\"mwait\":1},\"ptwrites\":[[]],"
+		"\"aborts\":[null],\"interrupts\":{},\"power\":[7,{\"deepestCoreCState\":\"y\"}],"
+		"\"cpus\":[{\"frequency\":7},{\"frequency\":{\"lowestRatio\":9,\"highestRatio\":1,"
+		"\"changes\":18446744073709551615}}],\"gaps\":[{\"n\":\"x\"}]}",
+		"{\"eventCounts\":[1],\"errata\":\"x\"}",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(reports); i++) {
+		CLEANUP_FREE char *text = shown_text(reports[i]);
+
+		assert_has(text, "Report");
+	}
+}
+
+/* Every string of the report replaced by TEXT. */
+static void poison(struct json_object *o, const char *text, size_t size)
+{
+	if (json_object_is_type(o, json_type_array))
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			poison(json_object_array_get_idx(o, i), text, size);
+	if (json_object_is_type(o, json_type_string))
+		json_object_set_string_len(o, text, (int)size);
+	if (!json_object_is_type(o, json_type_object))
+		return;
+	json_object_object_foreach(o, key, value)
+	{
+		(void)key;
+		poison(value, text, size);
+	}
+}
+
+static void report_hostile_strings_are_escaped(void **state)
+{
+	static const char *const texts[] = {
+		"\033[2J\033]0;title\007",
+		"a\nb\rc\td\be",
+		"\xff\xfe\x80",
+		"\xc2\x9b"
+		"31m",
+		"\xe2\x80\xae"
+		"evil",
+		"\xed\xa0\x80",
+		"\xc0\xaf\xf8\x88\x80",
+		"\x7f\x01%s%n",
+		"\xf3\xa0\x81\x81",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		struct json_object *report = json_tokener_parse(WHOLE);
+		struct json_object *events = json_tokener_parse(EVENTS);
+		CLEANUP_FREE char *text = NULL;
+
+		json_object_object_add(report, "turns",
+				       json_tokener_parse("[" TURN("0", "7", "x", "1", "2") "]"));
+		json_object_array_add(json_object_object_get(report, "threads"),
+				      json_tokener_parse("{\"tid\":7}"));
+		json_object_object_foreach(events, key, value)
+		{
+			json_object_object_add(report, key, json_object_get(value));
+		}
+		json_object_object_add(json_object_object_get(report, "gapCounts"), texts[i],
+				       json_object_new_int(1));
+		json_object_put(events);
+		poison(report, texts[i], strlen(texts[i]));
+		text = shown(report);
+		for (const char *c = text; *c; c++)
+			assert_true(*c == '\n' || (*c >= ' ' && *c <= '~'));
+	}
+}
+
+static void report_long_strings_are_cut(void **state)
+{
+	struct json_object *report = json_tokener_parse(WHOLE);
+	CLEANUP_FREE char *text = NULL;
+	char word[3000];
+
+	(void)state;
+	memset(word, 'x', sizeof(word));
+	poison(report, word, sizeof(word));
+	text = shown(report);
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		assert_true(strcspn(line, "\n") < 260);
+	assert_has(text, "x~");
+}
+
+static void text_print_cases(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t columns;
+		const char *expected;
+	} cases[] = {
+		{"plain", 0, "plain"},
+		{"plain", 5, "plain"},
+		{"plain", 4, "pla~"},
+		{"", 5, ""},
+		{"gr\xc3\xbc\xc3\x9f", 4, "gr\xc3\xbc\xc3\x9f"},
+		{"gr\xc3\xbc\xc3\x9f", 3, "gr~"},
+		{"\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"a\nb", 0, "a\\x0ab"},
+		{"a\nb", 4, "a~"},
+		{"\xc2\x9b", 0, "\\u{9b}"},
+		{"\xe2\x80\xae", 0, "\\u{202e}"},
+		{"\xe2\x82", 0, "\\xe2\\x82"},
+		{"\xc1\x81", 0, "\\xc1\\x81"},
+		{"\xf4\x90\x80\x80", 0, "\\xf4\\x90\\x80\\x80"},
+		{NULL, 0, "-"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *out = NULL;
+		size_t size = 0;
+		FILE *f = open_memstream(&out, &size);
+
+		text_puts(f, cases[i].text, cases[i].columns);
+		fclose(f);
+		assert_string_equal(out, cases[i].expected);
+	}
+}
+
+static void text_is_utf8_cases(void **state)
+{
+	(void)state;
+	assert_true(text_is_utf8(""));
+	assert_true(text_is_utf8("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80 \n"));
+	assert_false(text_is_utf8("\xff"));
+	assert_false(text_is_utf8("a\xc3"));
+	assert_false(text_is_utf8("\xed\xa0\x80"));
+	assert_false(text_is_utf8("\xc0\xaf"));
+}
+
+static void report_with_a_deadline_says_what_was_decoded(void **state)
+{
+	static const struct {
+		const char *decoded, *line;
+	} cases[] = {
+		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":-12000000,"
+		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
+		 "\"traceBytes\":1048576,\"lastStretches\":12,\"lastStretchesLeft\":3",
+		 "Window    the last 12.0 ms of 340.0 ms decoded (deadline 50.0 ms), and the last of "
+		 "12 threads before; 3 more not looked for\n"},
+		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":null,"
+		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
+		 "\"traceBytes\":1048576,\"lastStretches\":0,\"lastStretchesLeft\":0",
+		 "Window    the newest 4.0 KiB of 1.0 MiB decoded (deadline 50.0 ms)\n"},
+		{"\"deadlineNSec\":0,\"complete\":false,\"bytes\":0,\"traceBytes\":1048576",
+		 "Window    nothing decoded (deadline 0 ns)\n"},
+		{"\"deadlineNSec\":1000000000,\"complete\":true,\"bytes\":1048576",
+		 "Window    all of it decoded (deadline 1.0 s)\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *text = NULL;
+		char report[512];
+
+		snprintf(report, sizeof(report), "{\"id\":\"x\",\"decoded\":{%s}}",
+			 cases[i].decoded);
+		text = shown_text(report);
+		assert_has(text, cases[i].line);
+	}
+}
+
+static void report_without_names_says_so(void **state)
+{
+	CLEANUP_FREE char *with = shown_text("{\"id\":\"x\"}");
+	CLEANUP_FREE char *text = shown_text("{\"id\":\"x\",\"namesLeftOut\":true}");
+
+	(void)state;
+	assert_has(text, "Names     left out, the decoder failed with them\n");
+	assert_null(strstr(with, "Names"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(report_without_names_says_so),
+		cmocka_unit_test(report_with_a_deadline_says_what_was_decoded),
+		cmocka_unit_test(report_whole_shows_everything),
+		cmocka_unit_test(report_without_trace_says_so_in_one_line),
+		cmocka_unit_test(report_with_some_cpus_untraced_names_them),
+		cmocka_unit_test(report_of_many_cpus_shows_who_ran),
+		cmocka_unit_test(report_with_cut_turns_shows_shares_of_the_rest),
+		cmocka_unit_test(report_of_one_thread_on_one_cpu_does_not_say_who_ran),
+		cmocka_unit_test(report_cpus_of_a_thread_are_ranges),
+		cmocka_unit_test(report_gaps_show_one_of_each_kind_whole),
+		cmocka_unit_test(report_events_are_a_line_each),
+		cmocka_unit_test(report_frequency_without_bus_clock_is_a_ratio),
+		cmocka_unit_test(report_without_events_has_no_lines_for_them),
+		cmocka_unit_test(report_gaps_are_numbered_and_say_how_to_see_more),
+		cmocka_unit_test(report_large_stays_a_page),
+		cmocka_unit_test(report_odd_types_are_tolerated),
+		cmocka_unit_test(report_hostile_strings_are_escaped),
+		cmocka_unit_test(report_long_strings_are_cut),
+		cmocka_unit_test(text_print_cases),
+		cmocka_unit_test(text_is_utf8_cases),
+	};
+
+	return cmocka_run_group_tests_name("show", tests, NULL, NULL);
+}

@@ -1,0 +1,186 @@
+/*
+ * The file of metrics, where its file system hangs or others have put something there.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/check/metrics.h"
+#include "daemon/check/watch.h"
+#include "tests/unit/daemon/scratch_dir.h"
+
+#define SEC 1000000u
+
+/* Writing below /hung lasts until something comes out of there. */
+static int hung_pipe[2];
+static int n_hung, n_written, n_made;
+static time_t later;
+
+int __wrap_metrics_write(const char *path, const char *text, size_t size);
+int __real_metrics_write(const char *path, const char *text, size_t size);
+int __wrap_metrics_make(const struct status_from *from, char **ret, size_t *ret_size);
+void __wrap_status_look(const struct status_from *from);
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret);
+int __real_clock_gettime(clockid_t id, struct timespec *ret);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *ret)
+{
+	int r = __real_clock_gettime(id, ret);
+
+	ret->tv_sec += later;
+	return r;
+}
+
+int __wrap_metrics_write(const char *path, const char *text, size_t size)
+{
+	char byte;
+
+	if (strncmp(path, "/hung/", 6) == 0) {
+		__atomic_add_fetch(&n_hung, 1, __ATOMIC_SEQ_CST);
+		return read(hung_pipe[0], &byte, 1) == 1 ? 0 : -EIO;
+	}
+	__atomic_add_fetch(&n_written, 1, __ATOMIC_SEQ_CST);
+	return __real_metrics_write(path, text, size);
+}
+
+int __wrap_metrics_make(const struct status_from *from, char **ret, size_t *ret_size)
+{
+	(void)from;
+	n_made++;
+	*ret = strdup("text\n");
+	assert_non_null(*ret);
+	*ret_size = 5;
+	return 0;
+}
+
+void __wrap_status_look(const struct status_from *from)
+{
+	(void)from;
+}
+
+struct fixture {
+	char dir[SCRATCH_DIR_SIZE], path[SCRATCH_DIR_SIZE + 16];
+	sd_event *event;
+	struct config hung, good;
+	struct watch watch;
+};
+
+static int setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	assert_int_equal(pipe(hung_pipe), 0);
+	scratch_dir_make(f->dir);
+	snprintf(f->path, sizeof(f->path), "%s/file.prom", f->dir);
+	f->hung.metrics_file = "/hung/file.prom";
+	f->good.metrics_file = f->path;
+	n_hung = n_written = n_made = 0;
+	later = 0;
+	assert_true(sd_event_new(&f->event) >= 0);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	watch_done(&f->watch);
+	sd_event_unref(f->event);
+	close(hung_pipe[1]);
+	scratch_dir_remove(f->dir);
+	free(f);
+	return 0;
+}
+
+/* Until the file has been made so many times. */
+static void run_until_made(struct fixture *f, int n)
+{
+	while (n_made < n)
+		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+}
+
+static void watch_skips_while_a_file_hangs(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(watch_init(&f->watch, f->event, &f->hung, NULL), 0);
+	run_until_made(f, 1);
+	watch_use(&f->watch, &f->hung);
+	assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+	assert_int_equal(n_made, 1);
+	assert_int_equal(f->watch.self.metrics_skipped, 0); /* it is not long yet */
+	later = 20;
+	watch_use(&f->watch, &f->hung);
+	assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+	assert_int_equal(n_made, 1);
+	assert_int_equal(f->watch.self.metrics_skipped, 1);
+	assert_true(f->watch.slow);
+	assert_int_equal(write(hung_pipe[1], "", 1), 1);
+	while (f->watch.slow)
+		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+	watch_use(&f->watch, &f->hung);
+	run_until_made(f, 2);
+}
+
+static void watch_use_of_another_file_leaves_the_one_that_hangs(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+
+	assert_int_equal(watch_init(&f->watch, f->event, &f->hung, NULL), 0);
+	run_until_made(f, 1);
+	while (__atomic_load_n(&n_hung, __ATOMIC_SEQ_CST) == 0)
+		sched_yield();
+	watch_use(&f->watch, &f->good);
+	while (__atomic_load_n(&n_written, __ATOMIC_SEQ_CST) == 0)
+		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+	while (aside_pending(f->watch.aside) > 0)
+		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
+	assert_int_equal(stat(f->path, &st), 0);
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(st.st_mode & 07777, 0644);
+}
+
+static void metrics_write_leaves_what_others_put_beside_it(void **state)
+{
+	struct fixture *f = *state;
+	char other[SCRATCH_DIR_SIZE + 32];
+
+	watch_init(&f->watch, f->event, &f->good, NULL);
+	snprintf(other, sizeof(other), "%s.tmp", f->path);
+	assert_int_equal(mkdir(f->path, 0755), 0); /* so that rename fails */
+	assert_int_equal(symlink("/nonexistent/target", other), 0);
+	assert_true(__real_metrics_write(f->path, "x", 1) < 0);
+	assert_int_equal(access(other, F_OK), -1);
+	assert_int_equal(scratch_dir_count(f->dir), 2);
+	assert_int_equal(unlink(other), 0);
+	assert_int_equal(rmdir(f->path), 0);
+	assert_int_equal(__real_metrics_write(f->path, "x", 1), 0);
+	assert_int_equal(scratch_dir_count(f->dir), 1);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(watch_skips_while_a_file_hangs),
+		CASE(watch_use_of_another_file_leaves_the_one_that_hangs),
+		CASE(metrics_write_leaves_what_others_put_beside_it),
+	};
+
+	return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
+}

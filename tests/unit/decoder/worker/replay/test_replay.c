@@ -1,0 +1,288 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "decoder/worker/replay/replay.h"
+#include "decoder/worker/replay/walk.h"
+#include "decoder/worker/replay/window.h"
+#include "proto/base.h"
+#include "tests/unit/decoder/worker/made.h"
+
+struct seen {
+	uint64_t insns;
+	uint64_t faults[FAULT_N_];
+	uint64_t bytes_skipped;
+	uint32_t pid, tid;
+	int result; /* to give back */
+};
+
+static int on_stretch(void *userdata, const struct replay_stretch *s)
+{
+	struct seen *seen = userdata;
+	size_t i;
+
+	for (i = 0; i < s->n_items; i++)
+		seen->insns += s->items[i].insns;
+	for (i = 0; i < s->n_gaps; i++)
+		seen->faults[s->gaps[i].fault]++;
+	if (s->thread != NULL) {
+		seen->pid = s->thread->pid;
+		seen->tid = s->thread->tid;
+	}
+	return seen->result;
+}
+
+static int replay_made(const struct make_bundle *how, struct seen *seen)
+{
+	struct bundle *bundle = made_open(how);
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = seen};
+	struct flow_stats stats;
+	struct replay *replay;
+	size_t i;
+	int r = 0;
+
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
+	for (i = 0; i < replay->manifest->n_cpus && r == 0; i++)
+		r = replay_cpu(replay, i, &consumer, &stats);
+	replay_free(replay);
+	bundle_free(bundle);
+	return r;
+}
+
+static uint64_t total_faults(const struct seen *seen)
+{
+	uint64_t sum = 0;
+	int i;
+
+	for (i = 0; i < FAULT_N_; i++)
+		sum += i == FAULT_HEAD ? 0 : seen->faults[i];
+	return sum;
+}
+
+static void replay_cpu_loop_gives_every_instruction(void **state)
+{
+	const struct make_bundle ways[] = {
+		{.rounds = 100},
+		{.rounds = 100, .plain_returns = true},
+		{.rounds = 100, .rounds_per_psb = 7},
+		{.rounds = 1},
+		{.rounds = 5000, .rounds_per_psb = 64},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct seen seen = {0};
+
+		assert_int_equal(replay_made(&ways[i], &seen), 0);
+		assert_int_equal(seen.insns, make_bundle_insns(ways[i].rounds));
+		assert_int_equal(total_faults(&seen), 0);
+		assert_int_equal(seen.pid, MAKE_PID);
+		assert_int_equal(seen.tid, MAKE_TID);
+	}
+}
+
+static void replay_cpu_several_gives_each(void **state)
+{
+	const struct make_bundle how = {.rounds = 10, .n_cpus = 3};
+	struct seen seen = {0};
+
+	(void)state;
+	assert_int_equal(replay_made(&how, &seen), 0);
+	assert_int_equal(seen.insns, 3 * make_bundle_insns(10));
+}
+
+/* Walks in the order of the list, as all begin at one time; where they are, and who is done. */
+#define WALKS 3u
+
+static struct {
+	struct walk *list[WALKS];
+	bool done[WALKS];
+	size_t n;
+	unsigned ties;
+	bool looked_at;
+} walks;
+
+int __real_walk_on(struct walk *w, uint64_t limit);
+int __wrap_walk_on(struct walk *w, uint64_t limit);
+
+/* How far W may go: to where those behind it in the list are, and not to where those before it are.
+ */
+static uint64_t right_limit(const struct walk *w)
+{
+	uint64_t limit = UINT64_MAX, own = walk_at(w);
+	bool behind = false;
+
+	for (size_t i = 0; i < walks.n; i++) {
+		uint64_t at = walk_at(walks.list[i]);
+
+		if (walks.list[i] == w) {
+			behind = true;
+			continue;
+		}
+		if (walks.done[i])
+			continue;
+		walks.ties += at == own;
+		assert_true(at > own || (at == own && behind));
+		limit = MIN_OF(limit, behind ? at : at - 1);
+	}
+	return limit;
+}
+
+int __wrap_walk_on(struct walk *w, uint64_t limit)
+{
+	size_t i = 0;
+	int r;
+
+	if (!walks.looked_at)
+		return __real_walk_on(w, limit);
+	while (i < walks.n && walks.list[i] != w)
+		i++;
+	if (i == walks.n && walks.n < WALKS)
+		walks.list[walks.n++] = w;
+	if (walks.n == WALKS)
+		assert_int_equal(limit, right_limit(w));
+	r = __real_walk_on(w, limit);
+	walks.done[i] = r == WALK_DONE;
+	return r;
+}
+
+/* However many there are, and wherever their batches end, ties are decided alike. */
+static void replay_all_at_one_time_goes_on_with_the_first(void **state)
+{
+	const struct make_bundle how = {.rounds = 40, .rounds_per_psb = 4, .n_cpus = WALKS};
+	struct seen seen = {0};
+	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = &seen};
+	struct bundle *bundle = made_open(&how);
+	struct replay *replay;
+
+	(void)state;
+	walks.looked_at = true;
+	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
+	assert_int_equal(replay_all(replay, &consumer), 0);
+	walks.looked_at = false;
+	assert_int_equal(walks.n, WALKS);
+	assert_true(walks.ties > 3);
+	assert_int_equal(seen.insns, WALKS * make_bundle_insns(40));
+	replay_free(replay);
+	bundle_free(bundle);
+}
+
+static void replay_cpu_last_time_begins_at_psb_before(void **state)
+{
+	/* 15 rounds back lies between the PSBs of rounds 80 and 90. */
+	const struct make_bundle ways[] = {
+		{.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND},
+		/* The time counts back from the trigger, not from a stop that came late. */
+		{.rounds = 100,
+		 .rounds_per_psb = 10,
+		 .last_ns = 3 * MAKE_ROUND,
+		 .stop_late = 12 * MAKE_ROUND},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(ways); i++) {
+		struct seen seen = {0};
+
+		assert_int_equal(replay_made(&ways[i], &seen), 0);
+		assert_int_equal(seen.insns, 20 * (7 + 9) / 2);
+		assert_int_equal(total_faults(&seen), 0);
+	}
+}
+
+static void replay_cpu_what_is_missing_is_a_gap(void **state)
+{
+	const struct {
+		struct make_bundle how;
+		enum fault fault;
+	} cases[] = {
+		{{.rounds = 5, .no_sideband = true}, FAULT_NO_SPACE},
+		{{.rounds = 5, .no_image = true}, FAULT_IMAGE_MISSING},
+		/* Another file than the one that was mapped. */
+		{{.rounds = 5, .build_id = "00112233445566778899aabbccddeeff00112233"},
+		 FAULT_IMAGE_MISMATCH},
+		{{.rounds = 5, .no_psb = true}, FAULT_NO_PSB},
+		{{.rounds = 0}, FAULT_EMPTY},
+		{{.rounds = 10, .overflow = true}, FAULT_OVERFLOW},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct seen seen = {0};
+
+		assert_int_equal(replay_made(&cases[i].how, &seen), 0);
+		if (seen.faults[cases[i].fault] == 0)
+			fail_msg("no gap \"%s\"", fault_name(cases[i].fault));
+	}
+}
+
+static void replay_cpu_consumer_result_ends_it(void **state)
+{
+	const struct make_bundle how = {.rounds = 100};
+	struct seen seen = {.result = -ENOSPC};
+
+	(void)state;
+	assert_int_equal(replay_made(&how, &seen), -ENOSPC);
+}
+
+static void window_begin_finds_last_psb_not_after(void **state)
+{
+	const struct make_bundle how = {.rounds = 100, .rounds_per_psb = 10};
+	const struct {
+		uint64_t tsc, expected;
+	} cases[] = {
+		{MAKE_TSC - 1, 0},
+		{MAKE_TSC, MAKE_TSC},
+		{MAKE_TSC + 10 * MAKE_ROUND - 1, MAKE_TSC},
+		{MAKE_TSC + 10 * MAKE_ROUND, MAKE_TSC + 10 * MAKE_ROUND},
+		{UINT64_MAX, MAKE_TSC + 90 * MAKE_ROUND},
+	};
+	struct bytes_out out;
+	size_t i;
+
+	(void)state;
+	bytes_out_init(&out, 1 << 20);
+	make_trace(&how, &out);
+	for (i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(window_begin(out.data, out.size, cases[i].tsc), cases[i].expected);
+	assert_int_equal(window_begin(out.data, 20, UINT64_MAX), 0);
+	assert_int_equal(window_begin(out.data, 0, UINT64_MAX), 0);
+	bytes_out_done(&out);
+}
+
+static void tscmap_converts_both_ways(void **state)
+{
+	const struct tscmap map = {.known = true, .shift = 10, .mult = 341, .zero = 5000};
+	const struct tscmap none = {0};
+	const struct tscmap huge = {.known = true, .shift = 0, .mult = UINT32_MAX, .zero = 1};
+
+	(void)state;
+	assert_int_equal(tscmap_ns(&map, 3000000), 5000 + 3000000ull * 341 / 1024);
+	assert_in_range(tscmap_tsc(&map, tscmap_ns(&map, 3000000)), 3000000 - 4, 3000000);
+	assert_int_equal(tscmap_span(&map, 1024), 341);
+	assert_true(tscmap_ns(&none, 1) == MANIFEST_ABSENT);
+	assert_true(tscmap_tsc(&none, 1) == MANIFEST_ABSENT);
+	assert_true(tscmap_ns(&huge, UINT64_MAX) == MANIFEST_ABSENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(replay_cpu_loop_gives_every_instruction),
+		cmocka_unit_test(replay_cpu_several_gives_each),
+		cmocka_unit_test(replay_all_at_one_time_goes_on_with_the_first),
+		cmocka_unit_test(replay_cpu_last_time_begins_at_psb_before),
+		cmocka_unit_test(replay_cpu_what_is_missing_is_a_gap),
+		cmocka_unit_test(replay_cpu_consumer_result_ends_it),
+		cmocka_unit_test(window_begin_finds_last_psb_not_after),
+		cmocka_unit_test(tscmap_converts_both_ways),
+	};
+
+	return cmocka_run_group_tests_name("replay", tests, NULL, NULL);
+}
