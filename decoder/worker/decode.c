@@ -1,15 +1,12 @@
 /*
- * From a request to its view. The order of the work is the order of the calls. Called by main.c of
- * ptsnap-decode inside the sandbox, and by the fuzz target.
+ * From a request to its view. The order of the work is the order of the calls.
  */
 #include "decoder/worker/decode_private.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/replay/hash.h"
 #include "decoder/worker/replay/replay_kernel.h"
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/skim/skim.h"
@@ -212,34 +209,6 @@ static int run(struct decode_job *job)
 	return r;
 }
 
-int decode_init(struct decode *d, struct replay *replay)
-{
-	size_t i, n = replay->manifest->n_cpus;
-
-	*d = (struct decode){.replay = replay};
-	gaps_init(&d->gaps);
-	if (marks_init(&d->marks, n) < 0)
-		return -ENOMEM;
-	d->cpus = calloc(n + 1, sizeof(*d->cpus));
-	if (d->cpus == NULL)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		d->cpus[i].hash = HASH_BASIS;
-	return tally_init(&d->tally, replay);
-}
-
-void decode_done(struct decode *d)
-{
-	tally_done(&d->tally);
-	tally_done(&d->past);
-	gaps_done(&d->gaps);
-	marks_done(&d->marks);
-	steps_count_done(&d->counts);
-	free(d->cpus);
-	free(d->window.begins);
-	*d = (struct decode){0};
-}
-
 /* How long shift_clocks() reads the newest part of the traces for, about, ns. */
 static uint64_t clocks_cost(const struct bundle *bundle)
 {
@@ -314,41 +283,4 @@ int decode_run(const struct bundle *bundle, const struct decode_options *options
 		r = decode_flow(bundle, &job, ret_faults);
 	views_done(&job.views);
 	return r;
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-struct flow_stats decode_total(const struct decode *d)
-{
-	struct flow_stats sum = {0};
-	size_t i;
-
-	for (i = 0; i < d->replay->manifest->n_cpus; i++) {
-		const struct flow_stats *s = &d->cpus[i].stats;
-
-		sum.bytes += s->bytes;
-		sum.bytes_decoded += s->bytes_decoded;
-		sum.instructions += s->instructions;
-		sum.kernel_instructions += s->kernel_instructions;
-		sum.branches += s->branches;
-		sum.psbs += s->psbs;
-		sum.packets += s->packets;
-		sum.returns += s->returns;
-		sum.compressed_returns += s->compressed_returns;
-		sum.tsc_first = earlier(sum.tsc_first, s->tsc_first);
-		sum.tsc_last = MAX_OF(sum.tsc_last, s->tsc_last);
-	}
-	return sum;
-}
-
-double decode_percent(uint64_t decoded, uint64_t bytes)
-{
-	if (bytes == 0)
-		return -1;
-	if (decoded >= bytes)
-		return 100;
-	return floor((double)decoded / (double)bytes * 10000) / 100;
 }

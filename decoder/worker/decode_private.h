@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "decoder/worker/count/decoded.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/view/views.h"
 
@@ -19,9 +20,6 @@ struct decode_job {
 	struct replay_part *parts; /* of the round; of each CPU */
 };
 
-/* D is empty, and stays valid for decode_done. REPLAY is borrowed. 0 or -ENOMEM. */
-int decode_init(struct decode *d, struct replay *replay);
-void decode_done(struct decode *d);
 /* Replays all that job->d->replay is to walk into job->d, which is empty. 0 or -errno;
  * REPLAY_STOPPED where GO_ON (as in struct replay_consumer) said so. */
 int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata));

@@ -13,6 +13,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/decode_rounds.c \
 	decoder/worker/decode_stretch.c \
 	decoder/worker/count/functions.c decoder/worker/count/functions.h \
+	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
 	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
 	decoder/worker/count/gaps_recording.c \
 	decoder/worker/replay/hash.h \

@@ -14,6 +14,7 @@
 #include "decoder/worker/decode.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "sideband/symbols/image.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "decoder/worker/decode.h"
+#include "decoder/worker/count/decoded.h"
+#include "proto/decode_options.h"
 
 /* Writes to FD. VERSION: of this program. What does not fit OPTIONS->report_limit is cut in this
  * order, and said in "cut": functions, turns and what came besides branches, the threads' last
