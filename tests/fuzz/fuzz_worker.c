@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct input {
 	const uint8_t *data;
 	size_t size;
-	uint64_t now; /* ns since the options; each look takes one */
+	uint64_t now; /* ns since the request; each look takes one */
 };
 
 static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
