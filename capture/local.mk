@@ -13,6 +13,8 @@ capture_libptcapture_a_SOURCES = \
 	capture/proc/cpulist.h \
 	capture/ring/drain.c \
 	capture/ring/drain.h \
+	capture/emu/machine/emuoffer.c capture/emu/machine/emuoffer.h \
+	capture/emu/machine/emuring.c capture/emu/machine/emuring.h \
 	capture/emu/machine/emustart.c \
 	capture/emu/machine/encode.c \
 	capture/emu/machine/execfile.c \

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/output.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/label.h"
+#include "proto/bundle/label.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"

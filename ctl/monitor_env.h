@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "proto/label.h"
+#include "proto/bundle/label.h"
 
 #define MONITOR_REASON_SIZE 257
 

@@ -2,7 +2,7 @@
  * ptsnapd --emulate: an emulated machine kept for a recorder that is another process, which may not
  * run other people's commands. Called by main.c instead of the recorder. This process starts
  * COMMAND and has the machine's keeper; the recorder gets the shared memory over the
- * daemon-emulator channel (proto/emuoffer.h), and may come and go.
+ * daemon-emulator channel (capture/emu/machine/emuoffer.h), and may come and go.
  *
  * Who may connect can write to the rings: that is the socket file's business (owner and group).
  */
@@ -16,10 +16,10 @@
 
 #include <systemd/sd-daemon.h>
 
+#include "capture/emu/machine/emuoffer.h"
 #include "daemon/base/log.h"
 #include "proto/base.h"
 #include "proto/channel.h"
-#include "proto/emuoffer.h"
 
 #define GRACE_MS 2000
 

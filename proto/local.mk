@@ -4,22 +4,20 @@ noinst_LIBRARIES += proto/libptproto.a
 proto_libptproto_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -Wconversion
 proto_libptproto_a_SOURCES = \
 	proto/base.h \
-	proto/bundle.h proto/bundle_read.c proto/bundle_tar.c proto/bundle_tar.h \
-	proto/bundle_write.c \
+	proto/bundle/bundle.h proto/bundle/bundle_read.c proto/bundle/bundle_tar.c proto/bundle/bundle_tar.h \
+	proto/bundle/bundle_write.c \
 	proto/bytes.c proto/bytes.h \
 	proto/channel.c proto/channel.h \
 	proto/decode_options.c proto/decode_options.h \
-	proto/emuoffer.c proto/emuoffer.h \
-	proto/emuring.c proto/emuring.h \
 	proto/json.c proto/json.h \
-	proto/kept.c proto/kept.h \
-	proto/label.c proto/label.h \
-	proto/manifest.c proto/manifest.h proto/manifest_fields.c proto/manifest_fields.h \
-	proto/manifest_pieces.c proto/manifest_read.c proto/manifest_write.c \
+	proto/bundle/kept.c proto/bundle/kept.h \
+	proto/bundle/label.c proto/bundle/label.h \
+	proto/bundle/manifest.c proto/bundle/manifest.h proto/bundle/manifest_fields.c proto/bundle/manifest_fields.h \
+	proto/bundle/manifest_pieces.c proto/bundle/manifest_read.c proto/bundle/manifest_write.c \
 	proto/memfd.c proto/memfd.h \
-	proto/perfdata.c proto/perfdata.h proto/perfdata_record.c \
-	proto/perfrecord.c proto/perfrecord.h \
-	proto/ptpacket.h \
+	proto/perf/perfdata.c proto/perf/perfdata.h proto/perf/perfdata_record.c \
+	proto/perf/perfrecord.c proto/perf/perfrecord.h \
+	proto/perf/ptpacket.h \
 	proto/recorder_idl.h \
 	proto/report.h \
 	proto/varlink.c proto/varlink.h proto/varlink_message.c \

@@ -34,4 +34,4 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \
 	capture/emu/plugin/waits.c capture/emu/plugin/waits.h \
 	capture/emu/plugin/walk.c capture/emu/plugin/walk.h \
-	proto/bytes.c proto/emuring.c proto/perfrecord.c
+	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c

@@ -12,7 +12,7 @@
 #include "capture/perf/perf_event.h"
 #include "capture/perf/perf_sys.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* What both have: times and CPUs on every record, and whether the event really runs by read(2). */
 static void common(struct perf_event_attr *ret)

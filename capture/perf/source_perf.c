@@ -13,7 +13,7 @@
 #include "capture/perf/perf_sys.h"
 #include "capture/perf/source_perf.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 static struct source_perf *perf_of(struct source *s)
 {

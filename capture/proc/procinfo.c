@@ -16,7 +16,7 @@
 #include "capture/proc/number.h"
 #include "capture/proc/procfile.h"
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define NSEC_PER_SEC 1000000000ull
 /* Lines for some ten hierarchies, each with a path. */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define PROCSCAN_CMDLINE_MAX 1024
 

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define PAGE_BYTES 4096u
 

@@ -13,7 +13,7 @@
 #include "capture/proc/procscan.h"
 #include "capture/ring/clock.h"
 #include "capture/ring/ring.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 struct source;
 
@@ -174,8 +174,8 @@ struct source_emu_config {
 int source_emu_open(const struct source_emu_config *config, struct source **ret, char *why,
 		    size_t why_size);
 /* capture/emu/host/source_emu_attach.c: the machine that another process keeps and offers at SOCKET
- * (proto/emuoffer.h). Only root or our own user may offer one, of rings that fit into MAX_SIZE
- * bytes (0: of any size). 0 or -errno, with one line in WHY. */
+ * (capture/emu/machine/emuoffer.h). Only root or our own user may offer one, of rings that fit into
+ * MAX_SIZE bytes (0: of any size). 0 or -errno, with one line in WHY. */
 int source_emu_attach(const char *socket, uint64_t max_size, struct source **ret, char *why,
 		      size_t why_size);
 /* The channel, borrowed: readable when COMMAND has ended or the other process has gone. */

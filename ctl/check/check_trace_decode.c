@@ -11,7 +11,7 @@
 
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 #include "proto/report.h"
 #include "proto/worker.h"
 

@@ -13,7 +13,7 @@
 
 #include <json-c/json.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 #include "ctl/check/check_trace.h"
 #include "ctl/check/walk_match.h"

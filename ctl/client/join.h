@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/bundle.h"
-#include "proto/kept.h"
+#include "proto/bundle/bundle.h"
+#include "proto/bundle/kept.h"
 
 /* Where the images are. */
 struct join_source {

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
-#include "proto/kept.h"
+#include "proto/bundle/bundle.h"
+#include "proto/bundle/kept.h"
 #include "proto/memfd.h"
 
 #include "ctl/base/exit_code.h"

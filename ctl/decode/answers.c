@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"

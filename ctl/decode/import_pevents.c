@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"

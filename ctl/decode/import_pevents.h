@@ -6,9 +6,9 @@
 
 #include <stdbool.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
 
 #include "ctl/decode/pevent_option.h"
 #include "ctl/perfdata/import_images.h"

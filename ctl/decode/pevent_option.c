@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #include "ctl/base/option.h"
 #include "ctl/base/say.h"

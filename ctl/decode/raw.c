@@ -13,9 +13,9 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"

@@ -3,8 +3,8 @@
  */
 #pragma once
 
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
 
 #include "ctl/perfdata/export_layout.h"
 #include "ctl/perfdata/export_records.h"

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 struct images_told {
 	size_t n;		 /* files that the bundle has bytes of */

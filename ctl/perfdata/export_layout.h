@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 /* perf 6.1 refuses attrs that are larger than what it knows and not zero behind that: the size of
  * PERF_ATTR_SIZE_VER7 is understood by all from 5.16 on. */
@@ -22,7 +22,7 @@
 /* perf pads names to this in its own records and features (NAME_ALIGN). */
 #define LAYOUT_NAME_ALIGN 64u
 
-/* What proto/perfdata.h, the reader's side, has no need of. */
+/* What proto/perf/perfdata.h, the reader's side, has no need of. */
 #define LAYOUT_FINISHED_ROUND 68u /* a record of perf's own */
 #define LAYOUT_VERSION	      5u  /* features */
 #define LAYOUT_NRCPUS	      7u

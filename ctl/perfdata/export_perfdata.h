@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 struct export_told {
 	uint64_t bytes;	  /* of the file */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 uint64_t records_pt_id(const struct records *r, uint32_t trace)
 {

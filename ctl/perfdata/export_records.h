@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #include "ctl/perfdata/export_sink.h"
 

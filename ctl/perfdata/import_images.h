@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/bundle.h"
-#include "proto/manifest.h"
-#include "proto/perfrecord.h"
+#include "proto/bundle/bundle.h"
+#include "proto/bundle/manifest.h"
+#include "proto/perf/perfrecord.h"
 
 struct import_images {
 	void *files;		   /* a tree (tsearch(3)) of struct import_file */

@@ -1,7 +1,7 @@
 /*
- * A perf.data -> a bundle: the recipe. Called by cmd_decode.c. The file is mapped; proto/perfdata.h
- * knows how it lies, import_records.c translates its records, import_traces.c puts its traces
- * together, import_images.c finds the files. Nothing is decoded here.
+ * A perf.data -> a bundle: the recipe. Called by cmd_decode.c. The file is mapped;
+ * proto/perf/perfdata.h knows how it lies, import_records.c translates its records, import_traces.c
+ * puts its traces together, import_images.c finds the files. Nothing is decoded here.
  *
  * A file that shrinks while it is mapped makes SIGBUS.
  */
@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "proto/bytes.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 #include "ctl/perfdata/import_images.h"
 

@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"

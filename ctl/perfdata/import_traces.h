@@ -6,9 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/bundle.h"
-#include "proto/manifest.h"
-#include "proto/perfdata.h"
+#include "proto/bundle/bundle.h"
+#include "proto/bundle/manifest.h"
+#include "proto/perf/perfdata.h"
 
 struct import_piece {
 	uint32_t cpu, tid; /* one of them is PERFDATA_ANY */

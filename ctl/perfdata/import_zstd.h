@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 struct import_zstd;
 

@@ -10,7 +10,7 @@
 #include "capture/perf/preset.h"
 #include "capture/proc/budget.h"
 #include "daemon/check/check_private.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* Does the kernel say how its clock follows from the TSC? arch/x86/events/core.c,
  * arch_perf_update_userpage. */

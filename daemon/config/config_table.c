@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
+#include "capture/emu/machine/emuring.h"
 #include "proto/base.h"
-#include "proto/emuring.h"
 
 _Static_assert(EMURING_MIN_TASKS == 16 && EMURING_MAX_TASKS == 4096,
 	       "--emu-tasks says which numbers are valid");

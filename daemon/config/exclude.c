@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define SEPARATORS    ", \t"
 #define MAX_UNIT_NAME 256u

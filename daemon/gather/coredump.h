@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/store/entry.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define COREDUMP_DIR "/var/lib/systemd/coredump"
 /* A crash that is older has nothing to do with a trigger. */

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
 
 #include "daemon/config/config.h"
 #include "daemon/record/intake.h"

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 /* "xxxxxxxx-xxxx-...": /proc/sys/kernel/random/boot_id, zeros where it cannot be read. */
 #define HOST_BOOT_ID_SIZE 37

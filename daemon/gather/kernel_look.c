@@ -9,7 +9,7 @@
 #include "capture/kernel/kernel_thunks.h"
 #include "daemon/gather/kernel_private.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* Modules that come or go while they are read. */
 #define ATTEMPTS 3

@@ -10,7 +10,7 @@
 
 #include "daemon/store/fdstore.h"
 #include "daemon/store/store_scan.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 void job_found_done(struct job_found *found)
 {

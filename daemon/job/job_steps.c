@@ -12,7 +12,7 @@
 #include "daemon/gather/coredump.h"
 #include "daemon/gather/memory_read.h"
 #include "daemon/store/store_file.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
 

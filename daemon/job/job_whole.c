@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
 
 #define UNTOUCHED "no code of it was needed"

@@ -11,9 +11,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "capture/emu/machine/emuoffer.h"
 #include "proto/base.h"
 #include "proto/channel.h"
-#include "proto/emuoffer.h"
 
 /* Of an attached command that ended unseen. */
 #define EXIT_STATUS_LOST 255

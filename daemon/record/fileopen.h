@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "capture/proc/mapquery.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 struct mounts;
 

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 #include "daemon/record/procs.h"
-#include "proto/manifest.h"
-#include "proto/perfrecord.h"
+#include "proto/bundle/manifest.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/timeline/timeline.h"
 
 /* Other images need places in a manifest, too. */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 struct memory;
 struct evidence_region;

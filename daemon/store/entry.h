@@ -9,7 +9,7 @@
 
 #include <json-c/json.h>
 
-#include "proto/label.h"
+#include "proto/bundle/label.h"
 
 #define ENTRY_ID_SIZE	  40
 #define ENTRY_REASON_SIZE 257

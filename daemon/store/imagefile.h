@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/kept.h"
-#include "proto/manifest.h"
+#include "proto/bundle/kept.h"
+#include "proto/bundle/manifest.h"
 
 #define IMAGEFILE_RANGES    ".ranges"
 #define IMAGEFILE_NAME_SIZE (KEPT_NAME_MAX + 1)

@@ -13,8 +13,8 @@
 
 #include "daemon/store/entry.h"
 #include "daemon/store/imagefile.h"
-#include "proto/kept.h"
-#include "proto/manifest.h"
+#include "proto/bundle/kept.h"
+#include "proto/bundle/manifest.h"
 
 #define IMAGESTORE_DIR "images"
 

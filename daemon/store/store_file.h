@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/store/entry.h"
-#include "proto/kept.h"
+#include "proto/bundle/kept.h"
 
 enum store_part {
 	STORE_BUNDLE = 0,

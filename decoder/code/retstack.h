@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* An address, or a node (decoder/hot/nodes.h), whose address is looked up when it is asked for. */
 struct retstack_entry {

@@ -158,7 +158,8 @@ struct flow_code {
 struct flow_config {
 	const uint8_t *trace; /* borrowed; oldest byte first */
 	size_t size;
-	/* Time: 0 where unknown. TSC = CTC * tsc_art_num / tsc_art_den; see proto/manifest.h */
+	/* Time: 0 where unknown. TSC = CTC * tsc_art_num / tsc_art_den; see proto/bundle/manifest.h
+	 */
 	uint32_t mtc_period; /* UINT32_MAX: no MTC */
 	uint32_t max_nonturbo_ratio;
 	uint32_t tsc_art_num, tsc_art_den;

@@ -10,7 +10,7 @@
 #include "decoder/flow/flow_plain.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* The time of packets from OFFSET on. */
 static void ask_time(struct flow *f, struct flow_plain *p, uint64_t offset)

@@ -8,7 +8,7 @@
 
 #include "decoder/flow/flow_plain.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define STEPS	  16384u /* of a batch; an eighth where batches are small, more where it is open */
 #define TIMES	  4096u

@@ -18,7 +18,7 @@
 #include "decoder/hot/ahead_private.h"
 #include "decoder/packet/sync.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* PSBs are seldom nearer to one another than 16 KiB: each begins a segment. */
 #define SEGMENT_BYTES (((size_t)16 << 10) - 256)

@@ -7,7 +7,7 @@
 #include "decoder/hot/node_walk_private.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define CYC_SIZE_MAX 5u /* longer ones are left to who knows all about them */
 

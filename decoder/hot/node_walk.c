@@ -16,7 +16,7 @@
 #include "decoder/hot/node_walk_private.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define HOT	  __attribute__((always_inline)) static inline
 #define SHORT_TNT 6u  /* decisions of a packet of one byte */

@@ -9,7 +9,7 @@
 #include "decoder/packet/event_private.h"
 #include "decoder/packet/sync.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 uint8_t event_quirks(const struct errata *e)
 {

@@ -5,7 +5,7 @@
  */
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* A packet that was read adds at most so many events behind what it finds in the queue. */
 #define RESERVE 4u

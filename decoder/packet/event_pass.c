@@ -11,7 +11,7 @@
 #endif
 
 #include "decoder/packet/event_private.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* No packet that is passed by is longer. */
 #define LONGEST 8

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* Little-endian number of N (<= 8) bytes. */
 static uint64_t number(const uint8_t *pos, size_t n)

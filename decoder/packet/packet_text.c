@@ -7,7 +7,7 @@
 
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* clang-format off */
 static const char *const names[] = {

@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define MTC_BITS 8u
 #define TMA_BITS 16u

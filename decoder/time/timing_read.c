@@ -6,7 +6,7 @@
 
 #include "decoder/packet/sync.h"
 #include "decoder/time/timing_private.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 size_t timing_long_tnt_size(const uint8_t *pos, size_t left)
 {

@@ -15,7 +15,7 @@
 
 #include "decoder/time/timing_private.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define BLOCK 64u
 /* MTCs in a block at most; and how many are taken at once. */

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/worker.h"
 
 struct crew;

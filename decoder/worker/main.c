@@ -19,7 +19,7 @@
 #include "decoder/worker/decode.h"
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/channel.h"
 #include "proto/worker.h"
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/kernel/kernel_private.h"
 
 #define CHANGES_MAX ((size_t)1 << 24)

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "sideband/symbols/image_private.h"
 
 #define PAGE_SHIFT 12

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/timeline/pool.h"
 #include "sideband/timeline/space.h"
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define SPACE_NOW UINT64_MAX
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "sideband/timeline/space_private.h"
 #include "sideband/timeline/timeline_private.h"
 

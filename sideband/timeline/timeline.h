@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "proto/bytes.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/timeline/space.h"
 
 struct timeline;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "sideband/timeline/timeline_private.h"
 
 /* A fork copies the parent's mappings, so memory is not in proportion to the records. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/timeline/filetable.h"
 #include "sideband/timeline/idmap.h"
 #include "sideband/timeline/pool.h"

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 #include "tests/bench/walk_nodes.h"
 
 #define MAX_PASSES 1000u

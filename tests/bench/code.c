@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define MAX_SECTIONS 4096u
 

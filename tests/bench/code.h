@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 struct code_section {
 	uint64_t address, size; /* bytes */

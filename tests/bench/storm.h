@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define STORM_CPUS     2u
 #define STORM_DAEMONS  400u

@@ -3,48 +3,50 @@
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 rules='
 proto:               proto
-decoder/run:         proto decoder/run
-capture/proc:        proto capture/proc
-capture/kernel:      proto capture/proc capture/kernel
-capture/ring:        proto capture/proc capture/ring
-capture/perf:        proto capture/proc capture/ring capture/perf
-capture/emu/machine: proto capture/emu/machine
-capture/emu/host:    proto capture/proc capture/ring capture/perf capture/emu/machine capture/emu/host
-capture/emu/plugin:  proto capture/emu/machine capture/emu/plugin
-sideband/timeline: proto sideband/timeline
-sideband/elf: proto sideband/timeline sideband/elf
-sideband/dwarf: proto sideband/timeline sideband/elf sideband/dwarf
-sideband/symbols: proto sideband/timeline sideband/elf sideband/dwarf sideband/symbols
-sideband/kernel: proto sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel
-decoder/packet: proto decoder/packet decoder/code/insn.h
-decoder/time: proto decoder/packet decoder/time
-decoder/code: proto decoder/packet decoder/time decoder/code decoder/flow/flow.h
-decoder/hot: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow/flow.h
-decoder/flow: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow
-decoder/worker/turns: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns
-decoder/worker/replay: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay
-decoder/worker/count: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count
-decoder/worker/report: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report
-decoder/worker/view: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/view
-decoder/worker/skim: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker/decode.h
-decoder/worker: proto decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker
-daemon/base: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/store/entry.h
-daemon/config: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store/entry.h
-daemon/store: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store
-daemon/record: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather/evidence.h
-daemon/gather: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather
-daemon/job: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job
-daemon/trigger: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger
-daemon/check: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check
-daemon/control: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control
-daemon: proto decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control daemon
-ctl/base: proto decoder/run ctl/base
-ctl/client: proto decoder/run ctl/base ctl/client
-ctl/perfdata: proto decoder/run ctl/base ctl/client ctl/perfdata
-ctl/show: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show
-ctl/decode: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode
-ctl/check: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check
-ctl: proto decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check ctl
+proto/perf: proto proto/perf
+proto/bundle: proto proto/perf proto/bundle
+decoder/run:         proto proto/perf proto/bundle decoder/run
+capture/proc:        proto proto/perf proto/bundle capture/proc
+capture/kernel:      proto proto/perf proto/bundle capture/proc capture/kernel
+capture/ring:        proto proto/perf proto/bundle capture/proc capture/ring
+capture/perf:        proto proto/perf proto/bundle capture/proc capture/ring capture/perf
+capture/emu/machine: proto proto/perf proto/bundle capture/emu/machine
+capture/emu/host:    proto proto/perf proto/bundle capture/proc capture/ring capture/perf capture/emu/machine capture/emu/host
+capture/emu/plugin:  proto proto/perf proto/bundle capture/emu/machine capture/emu/plugin
+sideband/timeline: proto proto/perf proto/bundle sideband/timeline
+sideband/elf: proto proto/perf proto/bundle sideband/timeline sideband/elf
+sideband/dwarf: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf
+sideband/symbols: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf sideband/symbols
+sideband/kernel: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel
+decoder/packet: proto proto/perf proto/bundle decoder/packet decoder/code/insn.h
+decoder/time: proto proto/perf proto/bundle decoder/packet decoder/time
+decoder/code: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/flow/flow.h
+decoder/hot: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow/flow.h
+decoder/flow: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow
+decoder/worker/turns: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns
+decoder/worker/replay: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay
+decoder/worker/count: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count
+decoder/worker/report: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report
+decoder/worker/view: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/view
+decoder/worker/skim: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker/decode.h
+decoder/worker: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker
+daemon/base: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/store/entry.h
+daemon/config: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store/entry.h
+daemon/store: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store
+daemon/record: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather/evidence.h
+daemon/gather: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather
+daemon/job: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job
+daemon/trigger: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger
+daemon/check: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check
+daemon/control: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control
+daemon: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config daemon/store daemon/record daemon/gather daemon/job daemon/trigger daemon/check daemon/control daemon
+ctl/base: proto proto/perf proto/bundle decoder/run ctl/base
+ctl/client: proto proto/perf proto/bundle decoder/run ctl/base ctl/client
+ctl/perfdata: proto proto/perf proto/bundle decoder/run ctl/base ctl/client ctl/perfdata
+ctl/show: proto proto/perf proto/bundle decoder/run ctl/base ctl/client ctl/perfdata ctl/show
+ctl/decode: proto proto/perf proto/bundle decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode
+ctl/check: proto proto/perf proto/bundle decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check
+ctl: proto proto/perf proto/bundle decoder/run ctl/base ctl/client ctl/perfdata ctl/show ctl/decode ctl/check ctl
 '
 status=0
 n=0

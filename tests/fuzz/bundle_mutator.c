@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/bundle_tar.h"
+#include "proto/bundle/bundle_tar.h"
 
 #define MEMBERS_MAX 32u
 #define ROOM	    65536u

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

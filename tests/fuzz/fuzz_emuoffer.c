@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/emu/machine/emuoffer.h"
 #include "capture/ring/clock.h"
-#include "proto/emuoffer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

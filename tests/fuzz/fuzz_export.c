@@ -11,7 +11,7 @@
 #include "ctl/perfdata/export_perfdata.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

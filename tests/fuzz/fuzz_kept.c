@@ -2,7 +2,7 @@
  * The list of what a bundle needs of the image cache, and the pieces in it: what is read can be
  * written, reads back the same, and names no file outside its directory.
  */
-#include "proto/kept.h"
+#include "proto/bundle/kept.h"
 
 #include <assert.h>
 #include <stdint.h>

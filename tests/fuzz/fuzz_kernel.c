@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/kernel/kernel.h"
 
 #define TEXT UINT64_C(0xffffffff81000000)

@@ -18,7 +18,7 @@
 #include "ctl/perfdata/import_traces.h"
 #include "ctl/perfdata/import_zstd.h"
 #include "proto/base.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define PAGE 4096u
 

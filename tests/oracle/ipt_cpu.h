@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define IPT_HASH_BASIS 0xcbf29ce484222325ull
 

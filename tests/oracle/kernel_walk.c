@@ -16,7 +16,7 @@
 
 #include "decoder/flow/flow.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/kernel/kernel.h"
 #include "tests/oracle/kernel_world.h"
 

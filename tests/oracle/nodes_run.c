@@ -7,7 +7,7 @@
 
 #include "decoder/code/insn.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 #include "tests/oracle/nodes_world.h"
 
 #define CALLS	  96u /* deeper than the hardware's stack */

@@ -10,7 +10,7 @@
 
 #include "ctl/perfdata/import_zstd.h"
 #include "proto/base.h"
-#include "proto/perfdata.h"
+#include "proto/perf/perfdata.h"
 
 static void put_mapping(const struct perfrecord *r)
 {

@@ -11,8 +11,8 @@
 #include <sys/mman.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
-#include "proto/perfrecord.h"
+#include "proto/bundle/bundle.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/support/make_elf.h"
 #include "tests/support/make_wild.h"
 

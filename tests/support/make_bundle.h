@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
 
 #define MAKE_BASE   0x400000ull
 #define MAKE_MAIN   (MAKE_BASE + 0x200)

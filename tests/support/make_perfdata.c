@@ -1,6 +1,6 @@
 /*
  * A synthetic perf.data, composed from the same trace and records as the synthetic bundle, which
- * are laid out anew as foreign events would lay them out. Layouts as in proto/perfdata.h.
+ * are laid out anew as foreign events would lay them out. Layouts as in proto/perf/perfdata.h.
  */
 #include "tests/support/make_perfdata.h"
 
@@ -12,8 +12,8 @@
 #include <zstd.h>
 
 #include "proto/base.h"
-#include "proto/perfdata.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfdata.h"
+#include "proto/perf/perfrecord.h"
 
 #define HEADER_SIZE    104u
 #define ATTR_SIZE      128u

@@ -59,9 +59,9 @@ const struct ptscript_section *ptscript_find(const struct ptscript *s, enum ptsc
 /* 0 or -EEXIST. */
 int ptscript_add_label(struct ptscript *s, const char *name, uint64_t value);
 
-/* The trace section as packets, the sideband section as perf records (proto/perfrecord.h). A label
- * of a packet becomes one of the script: its offset. 0 or -EINVAL and s->error; without such a
- * section there are no bytes. */
+/* The trace section as packets, the sideband section as perf records (proto/perf/perfrecord.h). A
+ * label of a packet becomes one of the script: its offset. 0 or -EINVAL and s->error; without such
+ * a section there are no bytes. */
 int ptscript_trace(struct ptscript *s);
 int ptscript_sideband(struct ptscript *s);
 

@@ -1,12 +1,12 @@
 /*
  * The sideband section of a script: a record a line, "mmap2(time=5, pid=1, addr=main, ...)" -> perf
- * records with the trailer that all of ours have (proto/perfrecord.h). Every field may be left out
- * and is 0 then, but tid is pid, and the task of the trailer that of the record.
+ * records with the trailer that all of ours have (proto/perf/perfrecord.h). Every field may be left
+ * out and is 0 then, but tid is pid, and the task of the trailer that of the record.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/support/ptscript.h"
 #include "tests/support/ptscript_line.h"
 

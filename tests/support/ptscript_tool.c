@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
 #include "tests/support/ptscript.h"
 #include "tests/support/ptscript_program.h"

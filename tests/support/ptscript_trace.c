@@ -1,8 +1,8 @@
 /*
  * The trace section of a script: a packet a line -> bytes. The layouts are those of SDM volume 3
  * (edition 083), 33.4.2 "Packet Definitions", written down here once more on purpose: nothing of
- * decoder/packet/packet.c or proto/ptpacket.h is used, so that the decoder is tested by something
- * else than itself.
+ * decoder/packet/packet.c or proto/perf/ptpacket.h is used, so that the decoder is tested by
+ * something else than itself.
  */
 #include <ctype.h>
 #include <inttypes.h>

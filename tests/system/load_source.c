@@ -13,7 +13,7 @@
 #include "capture/perf/perf_attr.h"
 #include "capture/perf/perf_event.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define PAGE 4096u
 

@@ -10,7 +10,7 @@
 #include <x86intrin.h>
 
 #include "ctl/check/walk_model.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define PSB_EVERY	2048 /* bytes */
 #define MOST_MTCS	64   /* at once; a longer silence gets a new TSC */

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
-#include "proto/emuring.h"
 
 struct emu_keeper;
 

@@ -20,7 +20,7 @@
 #include "capture/emu/host/emu_describe.h"
 #include "capture/perf/pmu.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* How long a CPU may take to answer, and how often we look whether its process still can. */
 #define ANSWER_NS 2000000000ull

@@ -1,8 +1,8 @@
 /*
  * A machine that another process keeps, taken over by its rings: that process offers them on the
- * daemon-emulator channel (proto/emuoffer.h). Called by ptsnapd where the recorder may not run
- * COMMAND itself. Nothing is relied upon but what was checked in the offer and what the kernel says
- * of the peer and of the memory file.
+ * daemon-emulator channel (capture/emu/machine/emuoffer.h). Called by ptsnapd where the recorder
+ * may not run COMMAND itself. Nothing is relied upon but what was checked in the offer and what the
+ * kernel says of the peer and of the memory file.
  */
 #include "capture/emu/host/source_emu_private.h"
 

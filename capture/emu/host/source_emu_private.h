@@ -6,9 +6,9 @@
 
 #include "capture/emu/host/emu_command.h"
 #include "capture/emu/host/emu_keeper.h"
+#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
-#include "proto/emuoffer.h"
-#include "proto/emuring.h"
 
 /* The crystal that the software PMU pretends to have. */
 #define SOURCE_EMU_ART_HZ 24000000ull

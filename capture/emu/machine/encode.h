@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* Lies in shared memory, so that it outlives the process. */
 struct encode_state {

@@ -16,8 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/emu/machine/emuring.h"
 #include "capture/emu/machine/encode.h"
-#include "proto/emuring.h"
 
 /* What a system call costs on the virtual clock, in ticks. */
 #define EMUPMU_VIRTUAL_SYSCALL 1000u

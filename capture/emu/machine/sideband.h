@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/emuring.h"
-#include "proto/perfrecord.h"
+#include "capture/emu/machine/emuring.h"
+#include "proto/perf/perfrecord.h"
 
 struct sideband {
 	const struct emuring *ring;

@@ -1,7 +1,7 @@
 /*
- * One virtual CPU as its present owner sees it (hold USER or BUSY, proto/emuring.h): tracing on and
- * off as the recorder wants it, and which task is on it. In the emulator's processes and in the
- * recorder, each with structs of its own over the same shared memory.
+ * One virtual CPU as its present owner sees it (hold USER or BUSY, capture/emu/machine/emuring.h):
+ * tracing on and off as the recorder wants it, and which task is on it. In the emulator's processes
+ * and in the recorder, each with structs of its own over the same shared memory.
  *
  * Times of records never run backwards on a CPU. That a task slept is told when it is known, with
  * the time at which it began to; therefore vcpu_settle comes before any other record.

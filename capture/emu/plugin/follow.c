@@ -14,11 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "capture/emu/machine/emuring.h"
 #include "capture/emu/machine/emustart.h"
 #include "capture/emu/machine/execplan.h"
 #include "capture/emu/plugin/arguments.h"
 #include "proto/base.h"
-#include "proto/emuring.h"
 
 #define NO_ROOM "its arguments and environment leave no room for the emulator's own"
 

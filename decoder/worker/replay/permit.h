@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "proto/bundle/manifest.h"
 #include "proto/decode_options.h"
-#include "proto/manifest.h"
 #include "sideband/timeline/timeline.h"
 
 struct permit_process {

@@ -15,7 +15,7 @@
 #include "decoder/worker/turns/shift.h"
 #include "decoder/worker/turns/tscmap.h"
 #include "decoder/worker/turns/turns.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "sideband/symbols/image.h"
 #include "sideband/symbols/symbols.h"
 #include "sideband/timeline/timeline.h"

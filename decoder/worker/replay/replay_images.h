@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "sideband/symbols/image.h"
 #include "sideband/timeline/timeline.h"
 

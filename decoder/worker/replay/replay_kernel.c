@@ -8,7 +8,7 @@
 
 #include "decoder/worker/replay/replay_kernel_files.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* A place between packets is known to a tick, times are rounded to ns on both sides. */
 #define SLACK_TICKS 2u

@@ -6,7 +6,7 @@
 
 #include "decoder/packet/sync.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* What is smaller is read from its beginning. */
 #define SMALL UINT64_C(16384)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder/packet/packet.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 #define PSB_TEXT "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
 /* A PSB+ is a dozen packets (SDM volume 3, "PSB": TSC, TMA, PIP, VMCS, CBR, MODE, FUP, PSBEND). */

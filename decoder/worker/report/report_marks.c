@@ -4,7 +4,7 @@
  */
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 static const struct mark *mark_at(const struct report *r, enum marks_list_id list, size_t i)
 {

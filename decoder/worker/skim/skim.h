@@ -5,7 +5,7 @@
 #pragma once
 
 #include "decoder/worker/decode.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 
 /* REQUEST asks for a skim (options->skim). WORKER_VIEW_REPORT: the map as JSON, within

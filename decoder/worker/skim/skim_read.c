@@ -17,7 +17,7 @@
 #include "decoder/packet/event.h"
 #include "decoder/packet/sync.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* So many can be looked at beyond a packet's first. */
 #define FAST_BYTES 16

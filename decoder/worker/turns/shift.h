@@ -15,7 +15,7 @@
 
 #include "decoder/worker/turns/tscmap.h"
 #include "decoder/worker/turns/turns.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "sideband/timeline/timeline.h"
 
 #define SHIFT_MAX	  20000000 /* ns, either way */

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 struct tscmap {
 	bool known;

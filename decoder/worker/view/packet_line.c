@@ -8,7 +8,7 @@
 
 #include "proto/base.h"
 #include "proto/decode_options.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 void packet_line_init(struct packet_line *pl, uint64_t show, const struct estimate_config *config,
 		      struct lines *l)

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "decoder/worker/view/lines.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 
 struct pevent;

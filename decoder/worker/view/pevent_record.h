@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "decoder/worker/view/lines.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define PEVENT_FIELDS 11u
 

@@ -9,7 +9,7 @@
 
 #include "decoder/code/insn.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 static void put_hex(struct lines *l, const char *name, uint64_t v)
 {

@@ -13,7 +13,7 @@
 #include "decoder/packet/sync.h"
 #include "decoder/worker/view/packet_line.h"
 #include "proto/base.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 /* One CPU's trace on its way. */
 struct dump {

@@ -8,7 +8,7 @@
 
 #include "decoder/packet/fault.h"
 #include "decoder/worker/view/lines.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 
 #define VIEWS_PACKETS_BEFORE (16u << 10) /* bytes before a gap */

@@ -14,7 +14,7 @@
 
 #include "decoder/packet/errata.h"
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 
 #define CHUNK 1024u /* instruction addresses at once */

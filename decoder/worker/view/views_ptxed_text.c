@@ -7,7 +7,7 @@
 #include "decoder/worker/view/views_ptxed.h"
 #include "proto/base.h"
 #include "proto/decode_options.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 static void put_mode(struct lines *l, uint64_t mode)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define PAGE	 4096u
 #define MAX_SIZE 256u

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 
 struct emuring *emu_ring_new_machine(uint64_t config, uint32_t n_cpus)
 {

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "proto/emuring.h"
+#include "capture/emu/machine/emuring.h"
 
 /* attr.config bits of the terms that tests use. */
 #define RING_CYC     (1ull << 1)

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "capture/ring/source.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define RING_SOURCE_DATA 4096u
 #define RING_SOURCE_AUX	 4096u

@@ -6,7 +6,7 @@
 #include <linux/perf_event.h>
 
 #include "proto/bytes.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 /* The task that the record is about, the CPU and the time. */
 #define AT(type_, cpu_, time_, pid_, tid_) \

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/support/ptscript_program.h"
 
 #define MAIN UINT64_C(0x401000)

@@ -17,7 +17,7 @@
 
 #include "capture/proc/procmaps.h"
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "tests/unit/capture/tree.h"
 
 #define MAX_SEEN 64

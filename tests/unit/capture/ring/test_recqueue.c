@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define SIZE  RECQUEUE_MIN_BYTES
 #define ENTRY 8u /* what the queue itself needs for a record */

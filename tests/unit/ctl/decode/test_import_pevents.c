@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/bytes.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 #define LAYOUT (PERF_SAMPLE_TID | PERF_SAMPLE_TIME)
 

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
-#include "proto/perfrecord.h"
+#include "proto/bundle/bundle.h"
+#include "proto/perf/perfrecord.h"
 
 #include "ctl/base/exit_code.h"
 

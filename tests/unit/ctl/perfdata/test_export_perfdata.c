@@ -17,9 +17,9 @@
 #include "ctl/perfdata/export_images.h"
 #include "ctl/perfdata/export_layout.h"
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 
 static uint64_t number(const uint8_t *at, size_t size)
 {

@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "proto/memfd.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/support/make_perfdata.h"
 
 #include "ctl/base/exit_code.h"

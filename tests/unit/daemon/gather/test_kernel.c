@@ -13,7 +13,7 @@
 
 #include "daemon/gather/kernel.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/unit/capture/tree.h"
 
 #define TEXT   0xffffffff81000000u

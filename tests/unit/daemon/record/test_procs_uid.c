@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
 #define LONG_NS	  60000000000u

@@ -18,7 +18,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_events.h"
 #include "proto/base.h"
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "tests/unit/daemon/ring_source.h"
 #include "tests/unit/daemon/scratch_dir.h"
 

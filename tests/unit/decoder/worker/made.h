@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 #include "tests/support/make_bundle.h"
 
 static inline struct bundle *made_open(const struct make_bundle *how)

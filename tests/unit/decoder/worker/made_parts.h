@@ -6,9 +6,9 @@
 
 #include <string.h>
 
+#include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
-#include "proto/manifest.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/support/make_bundle.h"
 
 static inline void made_put_record(struct bytes_out *out, struct perfrecord *record)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "proto/bundle.h"
+#include "proto/bundle/bundle.h"
 
 struct made_file {
 	const void *data;

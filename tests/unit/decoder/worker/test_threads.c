@@ -16,7 +16,7 @@
 #include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/unit/decoder/worker/made.h"
 
 /* Program 0 is make_bundle's; program 1 has nops up to the system call instead, at the same

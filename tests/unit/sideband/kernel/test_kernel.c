@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "sideband/kernel/kernel.h"
 
 #define TEXT UINT64_C(0xffffffff81000000)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 
 #define MIB  0x100000u
 #define PAGE 0x1000u

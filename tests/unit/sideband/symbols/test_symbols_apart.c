@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
 #include "tests/unit/sideband/apart.h"

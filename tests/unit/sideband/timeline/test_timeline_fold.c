@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/manifest.h"
+#include "proto/bundle/manifest.h"
 #include "tests/unit/sideband/load.h"
 
 void *__real_malloc(size_t size);

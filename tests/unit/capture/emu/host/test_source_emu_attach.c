@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
+#include "capture/emu/machine/emuoffer.h"
 #include "capture/ring/source.h"
 #include "proto/base.h"
 #include "proto/channel.h"
-#include "proto/emuoffer.h"
 #include "proto/memfd.h"
 
 #define N_CPUS 2

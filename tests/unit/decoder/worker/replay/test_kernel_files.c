@@ -15,7 +15,7 @@
 #include "decoder/worker/decode.h"
 #include "decoder/worker/replay/replay_kernel.h"
 #include "proto/base.h"
-#include "proto/perfrecord.h"
+#include "proto/perf/perfrecord.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_parts.h"
 #include "tests/unit/sideband/elf_maker.h"

@@ -14,7 +14,7 @@
 #include "decoder/worker/view/views_events.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 #include "tests/unit/decoder/worker/made.h"
 
 static char *lines_of(const struct replay_stretch *s)

@@ -11,7 +11,7 @@
 #include "decoder/worker/view/views_ptxed.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/ptpacket.h"
+#include "proto/perf/ptpacket.h"
 #include "proto/worker.h"
 #include "tests/unit/decoder/worker/made.h"
 

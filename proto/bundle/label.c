@@ -1,0 +1,80 @@
+/*
+ * Labels: checked when they are added, so that whoever writes them later need not look.
+ */
+#include "proto/bundle/label.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "proto/base.h"
+
+static bool is_key(const char *key)
+{
+	size_t n = 0;
+
+	if (isdigit((unsigned char)*key))
+		return false;
+	while (isalnum((unsigned char)key[n]) || key[n] == '_')
+		n++;
+	return n > 0 && n < LABEL_KEY_SIZE && key[n] == '\0';
+}
+
+static bool is_value(const char *value)
+{
+	size_t n = strlen(value);
+
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)value[i] < ' ' || value[i] == 0x7f)
+			return false;
+	return n < LABEL_VALUE_SIZE;
+}
+
+static size_t find(const struct labels *l, const char *key, bool *ret_found)
+{
+	size_t i = 0;
+
+	while (i < l->n && strcmp(l->list[i].key, key) < 0)
+		i++;
+	*ret_found = i < l->n && strcmp(l->list[i].key, key) == 0;
+	return i;
+}
+
+int labels_add(struct labels *l, const char *key, const char *value)
+{
+	bool found;
+	size_t i;
+
+	if (!is_key(key) || !is_value(value))
+		return -EINVAL;
+	i = find(l, key, &found);
+	if (!found && l->n == LABEL_MAX)
+		return -E2BIG;
+	if (!found) {
+		memmove(&l->list[i + 1], &l->list[i], (l->n - i) * sizeof(l->list[0]));
+		l->n++;
+	}
+	strcpy(l->list[i].key, key);
+	strcpy(l->list[i].value, value);
+	return 0;
+}
+
+int labels_parse(struct labels *l, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	char key[LABEL_KEY_SIZE];
+	size_t n = equals != NULL ? (size_t)(equals - text) : 0;
+
+	if (n == 0 || n >= sizeof(key))
+		return -EINVAL;
+	memcpy(key, text, n);
+	key[n] = '\0';
+	return labels_add(l, key, equals + 1);
+}
+
+const char *labels_get(const struct labels *l, const char *key)
+{
+	bool found;
+	size_t i = find(l, key, &found);
+
+	return found ? l->list[i].value : NULL;
+}

@@ -1,0 +1,216 @@
+/*
+ * The manifest in memory: its empty state, its lists, its end. Filled by the recorder's snapshot
+ * job, by the offline client for raw traces, and by the reader in the worker.
+ */
+#include "proto/bundle/manifest.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "proto/base.h"
+#include "proto/bundle/manifest_fields.h"
+
+void manifest_init(struct manifest *m)
+{
+	*m = (struct manifest){
+		.sender_pid = MANIFEST_ABSENT,
+		.sender_uid = MANIFEST_ABSENT,
+		.realtime_ns = MANIFEST_ABSENT,
+		.monotonic_ns = MANIFEST_ABSENT,
+		.perf_ns = MANIFEST_ABSENT,
+		.tsc = MANIFEST_ABSENT,
+		.pt_config = MANIFEST_ABSENT,
+		.mtc_period = UINT32_MAX,
+		.last_bytes = MANIFEST_ABSENT,
+		.last_ns = MANIFEST_ABSENT,
+		.previous_stop_ns = MANIFEST_ABSENT,
+		.horizon_ns = MANIFEST_ABSENT,
+		.kernel_start = MANIFEST_ABSENT,
+	};
+}
+
+static void free_strings(void *object, const struct manifest_field *fields, size_t n_fields)
+{
+	for (size_t i = 0; i < n_fields; i++)
+		if (fields[i].type == MANIFEST_STRING)
+			free(*(char **)((char *)object + fields[i].offset));
+}
+
+static void free_list(const struct manifest *m, enum manifest_list_id id)
+{
+	const struct manifest_list *l = &manifest_lists[id];
+	size_t n;
+	char *elements = manifest_elements(m, id, &n);
+
+	for (size_t i = 0; i < n; i++)
+		free_strings(elements + i * l->element_size, l->fields, l->n_fields);
+	free(elements);
+}
+
+void manifest_done(struct manifest *m)
+{
+	for (size_t i = 0; i < MANIFEST_N_GROUPS; i++)
+		free_strings(m, manifest_groups[i].fields, manifest_groups[i].n_fields);
+	for (unsigned id = 0; id < MANIFEST_N_LISTS; id++)
+		free_list(m, id);
+	manifest_init(m);
+}
+
+/* Room for one more element after N: the capacity is the power of two that holds N. */
+static void *grow(void *elements, size_t n, enum manifest_list_id id)
+{
+	const struct manifest_list *l = &manifest_lists[id];
+
+	if (n >= l->max)
+		return NULL;
+	if (n & (n - 1))
+		return elements;
+	return reallocarray(elements, n > 0 ? 2 * n : 1, l->element_size);
+}
+
+struct manifest_cpu *manifest_add_cpu(struct manifest *m)
+{
+	struct manifest_cpu *cpus = grow(m->cpus, m->n_cpus, MANIFEST_CPUS);
+
+	if (!cpus)
+		return NULL;
+	m->cpus = cpus;
+	cpus[m->n_cpus] = (struct manifest_cpu){
+		.tid = MANIFEST_ANY,
+		.asked_bytes = MANIFEST_ABSENT,
+		.stop_ns = MANIFEST_ABSENT,
+		.dark_ns = MANIFEST_ABSENT,
+		.copy_ns = MANIFEST_ABSENT,
+		.stop_order = MANIFEST_ABSENT,
+	};
+	return &cpus[m->n_cpus++];
+}
+
+struct manifest_process *manifest_add_process(struct manifest *m)
+{
+	struct manifest_process *processes = grow(m->processes, m->n_processes, MANIFEST_PROCESSES);
+
+	if (!processes)
+		return NULL;
+	m->processes = processes;
+	processes[m->n_processes] = (struct manifest_process){
+		.ppid = MANIFEST_ABSENT,
+		.start_ns = MANIFEST_ABSENT,
+		.uid = MANIFEST_ABSENT,
+		.mount_ns = MANIFEST_ABSENT,
+		.ns_pid = MANIFEST_ABSENT,
+		.uid_since_ns = MANIFEST_ABSENT,
+	};
+	return &processes[m->n_processes++];
+}
+
+struct manifest_image *manifest_add_image(struct manifest *m)
+{
+	struct manifest_image *images = grow(m->images, m->n_images, MANIFEST_IMAGES);
+
+	if (!images)
+		return NULL;
+	m->images = images;
+	images[m->n_images] = (struct manifest_image){
+		.file_size = MANIFEST_ABSENT,
+		.pid = MANIFEST_ANY,
+		.address = MANIFEST_ABSENT,
+		.read_ns = MANIFEST_ABSENT,
+	};
+	return &images[m->n_images++];
+}
+
+struct manifest_text *manifest_add_text(struct manifest *m)
+{
+	struct manifest_text *texts = grow(m->texts, m->n_texts, MANIFEST_TEXTS);
+
+	if (!texts)
+		return NULL;
+	m->texts = texts;
+	texts[m->n_texts] = (struct manifest_text){.pid = MANIFEST_ANY};
+	return &texts[m->n_texts++];
+}
+
+struct manifest_label *manifest_add_label(struct manifest *m)
+{
+	struct manifest_label *labels = grow(m->labels, m->n_labels, MANIFEST_LABELS);
+
+	if (!labels)
+		return NULL;
+	m->labels = labels;
+	labels[m->n_labels] = (struct manifest_label){0};
+	return &labels[m->n_labels++];
+}
+
+struct manifest_pevent *manifest_add_pevent(struct manifest *m)
+{
+	struct manifest_pevent *pevents = grow(m->pevents, m->n_pevents, MANIFEST_PEVENTS);
+
+	if (!pevents)
+		return NULL;
+	m->pevents = pevents;
+	pevents[m->n_pevents] = (struct manifest_pevent){0};
+	return &pevents[m->n_pevents++];
+}
+
+static struct manifest_note *add_note(struct manifest *m)
+{
+	struct manifest_note *notes = grow(m->notes, m->n_notes, MANIFEST_NOTES);
+
+	if (!notes)
+		return NULL;
+	m->notes = notes;
+	notes[m->n_notes] = (struct manifest_note){0};
+	return &notes[m->n_notes++];
+}
+
+int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)
+{
+	CLEANUP_FREE char *kind_copy = strdup(kind);
+	CLEANUP_FREE char *why_copy = why ? strdup(why) : NULL;
+	struct manifest_note *note;
+
+	if (!kind_copy || (why && !why_copy))
+		return -ENOMEM;
+	if (m->n_notes >= MANIFEST_MAX_NOTES)
+		return -ENOSPC;
+	note = add_note(m);
+	if (!note)
+		return -ENOMEM;
+	note->kind = TAKE_PTR(kind_copy);
+	note->count = count;
+	note->why = TAKE_PTR(why_copy);
+	return 0;
+}
+
+void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size_t *ret_n)
+{
+	switch (id) {
+	case MANIFEST_CPUS: *ret_n = m->n_cpus; return m->cpus;
+	case MANIFEST_PROCESSES: *ret_n = m->n_processes; return m->processes;
+	case MANIFEST_IMAGES: *ret_n = m->n_images; return m->images;
+	case MANIFEST_NOTES: *ret_n = m->n_notes; return m->notes;
+	case MANIFEST_PEVENTS: *ret_n = m->n_pevents; return m->pevents;
+	case MANIFEST_LABELS: *ret_n = m->n_labels; return m->labels;
+	case MANIFEST_TEXTS: *ret_n = m->n_texts; return m->texts;
+	case MANIFEST_N_LISTS: break;
+	}
+	*ret_n = 0;
+	return NULL;
+}
+
+void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
+{
+	switch (id) {
+	case MANIFEST_CPUS: return manifest_add_cpu(m);
+	case MANIFEST_PROCESSES: return manifest_add_process(m);
+	case MANIFEST_IMAGES: return manifest_add_image(m);
+	case MANIFEST_NOTES: return add_note(m);
+	case MANIFEST_PEVENTS: return manifest_add_pevent(m);
+	case MANIFEST_LABELS: return manifest_add_label(m);
+	case MANIFEST_TEXTS: return manifest_add_text(m);
+	case MANIFEST_N_LISTS: break;
+	}
+	return NULL;
+}
