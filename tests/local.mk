@@ -31,7 +31,7 @@ AM_TESTS_ENVIRONMENT = \
 	PTSNAP_BUILDDIR='$(abs_top_builddir)'; export PTSNAP_BUILDDIR; \
 	PTSNAP_CORPUS="$${PTSNAP_CORPUS:-$(abs_top_srcdir)/../shared/corpus}"; export PTSNAP_CORPUS;
 
-CHECK_TESTS = tests/check/layers.sh tests/check/headers.sh tests/check/format.sh tests/check/map.sh tests/check/dist.sh
+CHECK_TESTS = tests/check/layers.sh tests/check/headers.sh tests/check/format.sh tests/check/forks.sh tests/check/map.sh tests/check/dist.sh
 TESTS += $(check_PROGRAMS) $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS)
 EXTRA_DIST += $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh \
 	tests/sysfs

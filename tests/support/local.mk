@@ -20,8 +20,11 @@ tests_support_truth_subset_LDADD =
 tests_support_truth_times_SOURCES = tests/support/truth_times.c $(TRUTH_SOURCES)
 tests_support_truth_times_LDADD =
 if HAVE_CMOCKA
-check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset
+check_PROGRAMS += tests/unit/support/test_truth_walk tests/unit/support/test_subset \
+	tests/unit/support/test_child
 endif
+tests_unit_support_test_child_SOURCES = tests/unit/support/test_child.c
+tests_unit_support_test_child_LDADD = $(CMOCKA_LIBS)
 tests_unit_support_test_truth_walk_SOURCES = tests/unit/support/test_truth_walk.c $(TRUTH_SOURCES)
 tests_unit_support_test_truth_walk_LDADD = $(CMOCKA_LIBS)
 tests_unit_support_test_subset_SOURCES = tests/unit/support/test_subset.c $(SUBSET_SOURCES)
@@ -116,4 +119,4 @@ tests_support_make_perfdata_SOURCES = tests/support/make_perfdata_main.c \
 	tests/support/make_bundle.c tests/support/make_bundle.h \
 	tests/support/make_wild.c tests/support/make_wild.h
 tests_support_make_perfdata_LDADD = proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
-EXTRA_DIST += tests/support/beside.h
+EXTRA_DIST += tests/support/beside.h tests/support/child.h

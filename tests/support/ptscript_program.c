@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "proto/base.h"
+#include "tests/support/child.h"
 #include "tests/support/ptscript_line.h"
 
 #define MAX_PATH  512
@@ -21,7 +22,7 @@
 
 static int run(char *const *argv)
 {
-	pid_t child = fork();
+	pid_t child = test_fork();
 	int status;
 
 	if (child < 0)

@@ -25,6 +25,7 @@
 #include "daemon/record/intake.h"
 #include "proto/base.h"
 #include "proto/bytes.h"
+#include "tests/support/child.h"
 #include "tests/system/load_source.h"
 #include "tests/system/proc_oracle.h"
 
@@ -155,7 +156,6 @@ static int racer_main(int orders, int answers)
 	char order, number[2][16], *const argv[] = {"racer", "--racer", number[0], number[1], NULL};
 	static unsigned n;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(number[0], sizeof(number[0]), "%d", orders);
 	snprintf(number[1], sizeof(number[1]), "%d", answers);
 	if (write(answers, "", 1) != 1)
@@ -167,8 +167,7 @@ static int racer_main(int orders, int answers)
 			prctl(PR_SET_NAME, n++ % 2 ? "one" : "other");
 		if (order == 'e')
 			execv("/proc/self/exe", argv);
-		if (order == 'f' && fork() == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (order == 'f' && test_fork() == 0) {
 			map_code("/proc/self/exe");
 			order = 0;
 		}
@@ -196,7 +195,7 @@ static void racer_start(struct racer *r)
 
 	assert_int_equal(pipe(r->orders), 0);
 	assert_int_equal(pipe(r->answers), 0);
-	r->pid = fork();
+	r->pid = test_fork();
 	if (r->pid == 0) {
 		close(r->orders[1]);
 		close(r->answers[0]);
@@ -335,11 +334,10 @@ static const char *const loads[] = {
 static void start_load(pid_t pids[ARRAY_SIZE(loads)])
 {
 	for (size_t i = 0; i < ARRAY_SIZE(loads); i++) {
-		pids[i] = fork();
+		pids[i] = test_fork();
 		if (pids[i] != 0)
 			continue;
 		setpgid(0, 0);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl("/bin/sh", "sh", "-c", loads[i], NULL);
 		_exit(127);
 	}

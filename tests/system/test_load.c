@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,6 +23,7 @@
 
 #include "daemon/trigger/trigger.h"
 #include "proto/base.h"
+#include "tests/support/child.h"
 #include "tests/system/load_source.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
@@ -95,7 +95,6 @@ static void spawn_all(struct spawner *s)
 	pid_t pid;
 	char byte;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (read(s->orders[0], &byte, 1) != 1)
 		_exit(1);
 	while (!is_told_to_stop(s->orders[0])) {
@@ -111,7 +110,7 @@ static void start_spawner(struct spawner *s)
 {
 	assert_int_equal(pipe(s->orders), 0);
 	assert_int_equal(pipe(s->answer), 0);
-	s->pid = fork();
+	s->pid = test_fork();
 	assert_true(s->pid >= 0);
 	if (s->pid == 0)
 		spawn_all(s);

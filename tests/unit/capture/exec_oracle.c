@@ -25,6 +25,7 @@
 #include "capture/emu/machine/emustart.h"
 #include "capture/emu/plugin/guest.h"
 #include "proto/base.h"
+#include "tests/support/child.h"
 
 #define SPEAK_FD 200
 
@@ -211,7 +212,7 @@ static void listen_to(const struct exec_try *t, void (*run)(const struct exec_tr
 
 	*ret = (struct exec_outcome){0};
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid = fork();
+	pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (dup2(fds[1], SPEAK_FD) < 0)

@@ -22,6 +22,7 @@
 #include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
+#include "tests/support/child.h"
 
 #define PAGE  4096u
 #define DATA  4096u
@@ -399,7 +400,7 @@ static void drain(struct ring *r, pid_t child, struct seen *seen)
 
 static pid_t run_true(void)
 {
-	pid_t child = fork();
+	pid_t child = test_fork();
 	int status;
 
 	if (child == 0) {

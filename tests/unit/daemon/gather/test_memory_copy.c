@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 
 #include "proto/base.h"
 #include "proto/memfd.h"
+#include "tests/support/child.h"
 
 #define PAGE 4096u
 
@@ -115,5 +117,7 @@ int main(void)
 		cmocka_unit_test(memory_copy_of_what_never_comes_is_given_up),
 	};
 
+	/* memory_copy() forks. */
+	pthread_atfork(NULL, NULL, test_leave_cmocka);
 	return cmocka_run_group_tests_name("daemon/memory_copy", tests, NULL, NULL);
 }

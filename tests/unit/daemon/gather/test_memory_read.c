@@ -4,6 +4,7 @@
 #include "daemon/gather/memory_read.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include "daemon/record/memory.h"
 #include "daemon/record/vdso.h"
 #include "proto/base.h"
+#include "tests/support/child.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
 #define PAGE  4096u
@@ -76,7 +78,7 @@ static struct child start(void)
 	struct child c = {.at = (uint64_t)code};
 	int status;
 
-	c.pid = fork();
+	c.pid = test_fork();
 	if (c.pid == 0)
 		be_child(code);
 	assert_int_equal(waitpid(c.pid, &status, WUNTRACED), c.pid);
@@ -352,22 +354,22 @@ static void memory_read_names_in_a_file_that_the_process_may_not_read_are_not_re
 	stop(&c);
 }
 
-/* Its own numbers, its own /tmp. */
+/* Own process numbers, own /tmp. 0: not possible here. The child between us waits, too. */
 static pid_t start_in_container(void)
 {
 	int news[2], n;
 	pid_t pid = 0;
 
 	assert_int_equal(pipe2(news, O_CLOEXEC), 0);
-	if (fork() == 0) {
+	if (test_fork() == 0) {
 		if (unshare(CLONE_NEWPID | CLONE_NEWNS) != 0 ||
 		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
 		    mount("none", "/tmp", "tmpfs", 0, NULL) != 0)
 			_exit(1);
-		pid = fork();
+		pid = test_fork();
 		if (pid > 0) {
 			n = (int)write(news[1], &pid, sizeof(pid));
-			_exit(n != sizeof(pid));
+			_exit(n != sizeof(pid) || wait(NULL) != pid);
 		}
 		n = open("/tmp/perf-1.map", O_CREAT | O_WRONLY, 0644);
 		if (getpid() != 1 || write(n, "1 2 x\n", 6) != 6)
@@ -378,8 +380,10 @@ static pid_t start_in_container(void)
 	close(news[1]);
 	n = (int)read(news[0], &pid, sizeof(pid));
 	close(news[0]);
+	if (n == sizeof(pid))
+		return pid;
 	wait(NULL);
-	return n == sizeof(pid) ? pid : 0;
+	return 0;
 }
 
 static void memory_read_names_of_a_process_in_a_container_are_found_there(void **state)
@@ -403,6 +407,7 @@ static void memory_read_names_of_a_process_in_a_container_are_found_there(void *
 	assert_memory_equal(e->texts[0].data, "1 2 x\n", 6);
 	evidence_free(e);
 	kill(c.pid, SIGKILL);
+	wait(NULL);
 }
 
 /* pause(), by int $0x80, for ever. ELF for i386, at 0x8048000, one segment. */
@@ -428,7 +433,7 @@ static pid_t start32(void)
 	assert_int_equal(write(fd, program32, sizeof(program32)), sizeof(program32));
 	close(fd);
 	assert_int_equal(pipe2(news, O_CLOEXEC), 0);
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		execv(path, argv);
 		if (write(news[1], "x", 1) != 1)
@@ -503,5 +508,7 @@ int main(void)
 		cmocka_unit_test(memory_read_vdso_of_a_32_bit_process_is_its_own),
 	};
 
+	/* memory_copy() forks. */
+	pthread_atfork(NULL, NULL, test_leave_cmocka);
 	return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 
 #include "proto/memfd.h"
 #include "tests/support/beside.h"
+#include "tests/support/child.h"
 
 #define IMAGE_BYTES 0x1000u
 
@@ -281,5 +283,7 @@ int main(void)
 		CASE(job_decode_where_nobody_listens_says_so),
 	};
 
+	/* memory_copy() forks. */
+	pthread_atfork(NULL, NULL, test_leave_cmocka);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,6 +30,7 @@
 #include "capture/proc/mapquery.h"
 #include "capture/proc/procfile.h"
 #include "proto/base.h"
+#include "tests/support/child.h"
 #include "tests/unit/daemon/scratch_dir.h"
 #include "tests/unit/daemon/small_elf.h"
 
@@ -156,7 +157,6 @@ static void run_mapper(const struct plan *plan, int answer, int order)
 	void *at = NULL;
 	char byte;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "mapper");
 	if (plan->before && plan->before() < 0)
 		give_up(&told);
@@ -178,7 +178,7 @@ static bool mapper_start(struct mapper *m, const struct plan *plan)
 	*m = (struct mapper){.pid = -1};
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(order, O_CLOEXEC), 0);
-	m->pid = fork();
+	m->pid = test_fork();
 	assert_true(m->pid >= 0);
 	if (m->pid == 0) {
 		close(order[1]);
@@ -552,7 +552,7 @@ static pid_t fuse_start(void)
 	assert_int_equal(make_elf(path_of("source"), 1), 0);
 	snprintf(program, sizeof(program), "%s/tests/support/fuse_file", build ? build : ".");
 	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		dup2(answer[1], STDOUT_FILENO);

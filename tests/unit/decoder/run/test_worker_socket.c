@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -27,6 +26,7 @@
 #include "proto/memfd.h"
 #include "proto/worker.h"
 #include "tests/support/beside.h"
+#include "tests/support/child.h"
 #include "tests/unit/decoder/run/fake_worker.h"
 
 #define LONG_USEC 60000000u
@@ -74,7 +74,7 @@ static void serve(const struct setting *s, int fd)
 			close(connection);
 			continue;
 		}
-		pid = connection < 0 ? -1 : fork();
+		pid = connection < 0 ? -1 : test_fork();
 
 		if (pid < 0)
 			_exit(92);
@@ -97,10 +97,9 @@ static void begin_listener(struct setting *s, uid_t uid)
 	assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
 	assert_int_equal(chmod(s->path, 0777), 0);
 	assert_int_equal(pipe(ready), 0);
-	s->listener = fork();
+	s->listener = test_fork();
 	assert_true(s->listener >= 0);
 	if (s->listener == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if ((uid != geteuid() && setresuid(uid, uid, uid) < 0) || listen(fd, 10) < 0 ||
 		    write(ready[1], "", 1) != 1)
 			_exit(94);

@@ -24,6 +24,7 @@
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
 #include "proto/channel.h"
+#include "tests/support/child.h"
 
 #define CHILD_FAILED 77 /* sandbox_enter */
 
@@ -41,7 +42,7 @@ static int in_sandbox(int fd, void (*act)(int fd))
 	};
 	unsigned missing;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -122,7 +123,7 @@ static void sandbox_enter_lets_the_worker_have_threads(void **state)
 
 	(void)state;
 	mallopt(M_ARENA_MAX, 1); /* as main.c of the worker */
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		if (sandbox_enter(&limits, &missing) != 0)
 			_exit(CHILD_FAILED);
@@ -201,7 +202,7 @@ static void sandbox_enter_lets_so_many_more_fds_come(void **state)
 	limits.channel = pair[1];
 	for (int i = 0; i < 3 * MORE_FDS; i++)
 		assert_int_equal(channel_send(pair[0], "x", 1, &pair[0], 1), 0);
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		if (sandbox_enter(&limits, &missing) != 0)
 			_exit(CHILD_FAILED);
@@ -270,7 +271,7 @@ static void sandbox_enter_drops_identity_and_privileges(void **state)
 	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	limits.keep = &pair[1];
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		if (sandbox_enter(&limits, &missing) != 0)
 			_exit(CHILD_FAILED);
@@ -323,7 +324,7 @@ static void sandbox_enter_drops_capabilities_without_root(void **state)
 		skip();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	limits.keep = &pair[1];
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		if (!keep_a_capability())
 			_exit(CHILD_FAILED + 1);
@@ -477,7 +478,7 @@ static void sandbox_enter_too_many_fds_is_refused(void **state)
 	const struct sandbox_limits limits = {.keep = keep, .n_keep = ARRAY_SIZE(keep)};
 	unsigned missing;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	(void)state;
 	if (pid == 0)

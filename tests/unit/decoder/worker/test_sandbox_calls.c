@@ -30,6 +30,7 @@
 #include "decoder/worker/sandbox.h"
 #include "proto/base.h"
 #include "proto/channel.h"
+#include "tests/support/child.h"
 
 #define CHILD_FAILED 77
 #define THREADS	     2
@@ -321,7 +322,7 @@ static void say_something(void)
 static int status_of(struct attempt *a, enum where where)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -415,7 +416,7 @@ static void call_as_32_bit(void)
 static bool kernel_has_32_bit_calls(void)
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	if (pid == 0) {
 		call_as_32_bit();

@@ -23,6 +23,7 @@
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
 #include "sideband/symbols/demangle.h"
+#include "tests/support/child.h"
 
 #define CHILD_FAILED 77
 #define NO_DWARF     78 /* compiled without -g */
@@ -43,7 +44,7 @@ static int in_sandbox(void (*act)(const struct elf_bytes *file))
 	file.size = (size_t)st.st_size;
 	file.bytes = mmap(NULL, file.size, PROT_READ, MAP_PRIVATE, fd, 0);
 	assert_true(file.bytes != MAP_FAILED);
-	pid = fork();
+	pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (sandbox_enter(&limits, &missing) != 0)

@@ -21,6 +21,7 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
+#include "tests/support/child.h"
 #include "tests/unit/sideband/dwarf_maker.h"
 
 #define BEGIN 0x1000u
@@ -125,7 +126,7 @@ static void assert_opens_nothing(void)
 	pid_t pid;
 
 	e.bytes = dwarf_maker_file(&m, &e.size);
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0)
 		_exit(!forbid_paths() ? 100 : open_and_find(&e, &found));
 	assert_int_equal(waitpid(pid, &status, 0), pid);

@@ -17,6 +17,7 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
+#include "tests/support/child.h"
 #include "tests/unit/sideband/dwarf_maker.h"
 
 #define BEGIN 0x1000u
@@ -188,7 +189,7 @@ static int open_in_a_child(uint64_t room, int expected)
 
 static void expect_open(uint64_t room, int expected)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	int status;
 
 	assert_true(pid >= 0);

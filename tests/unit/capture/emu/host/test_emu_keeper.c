@@ -21,6 +21,7 @@
 
 #include "capture/emu/host/emu_tasks.h"
 #include "capture/emu/machine/sched.h"
+#include "tests/support/child.h"
 #include "tests/unit/capture/emu_ring.h"
 
 #define ME 3u /* the guest's place */
@@ -84,7 +85,7 @@ static pid_t start_guest(bool inside)
 	pid_t pid;
 
 	cpu.cpu->want = 1;
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0)
 		guest(inside);
 	while (emuring_hold_of(atomic_load(&cpu.cpu->hold)) != EMURING_USER)
@@ -296,7 +297,7 @@ static char state_of(pid_t pid)
 /* An exec of another thread takes the number over. */
 static void life_of_a_dead_first_thread_lasts_while_others_live(void **state)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	(void)state;
 	if (pid == 0) {

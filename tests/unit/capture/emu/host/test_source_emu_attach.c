@@ -18,6 +18,7 @@
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "proto/memfd.h"
+#include "tests/support/child.h"
 
 #define N_CPUS 2
 
@@ -368,7 +369,7 @@ static void attach_stranger_is_refused(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	pid = fork();
+	pid = test_fork();
 	if (pid == 0) {
 		if (setuid(65534) < 0 || listen(w->listener, 2) < 0)
 			_exit(1);
