@@ -240,6 +240,11 @@ static int open_all(struct hotplug *h)
 	return r < 0 ? r : 0;
 }
 
+static void hotplug_freep(struct hotplug **h)
+{
+	hotplug_free(*h);
+}
+
 int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret)
 {
 	CLEANUP(hotplug_freep) struct hotplug *h = calloc(1, sizeof(*h));
@@ -274,9 +279,4 @@ void hotplug_free(struct hotplug *h)
 	close_fd(h->clock_fd);
 	free(h->told);
 	free(h);
-}
-
-void hotplug_freep(struct hotplug **h)
-{
-	hotplug_free(*h);
 }

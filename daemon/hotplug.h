@@ -19,7 +19,6 @@ struct hotplug;
  * found a little later. 0 or -errno; a source without ops->tend: 0, and nothing is ever done. */
 int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret);
 void hotplug_free(struct hotplug *h);
-void hotplug_freep(struct hotplug **h);
 /* A job has copied: what had to wait for it is done now. */
 void hotplug_on_captured(struct hotplug *h);
 

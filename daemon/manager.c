@@ -385,7 +385,7 @@ int manager_new(const struct manager_parts *parts, struct manager **ret)
 	return 0;
 }
 
-void manager_free(struct manager *m)
+static void manager_free(struct manager *m)
 {
 	if (!m)
 		return;

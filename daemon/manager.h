@@ -28,7 +28,6 @@ struct manager_parts {
 /* SIGTERM, SIGINT, SIGHUP and SIGUSR2 must be blocked. 0 or -errno. */
 int manager_new(const struct manager_parts *parts, struct manager **ret);
 /* Frees in reverse order. */
-void manager_free(struct manager *m);
 void manager_freep(struct manager **m);
 /* Serves until SIGTERM, or until COMMAND's last snapshot is stored. The exit status, or -errno. */
 int manager_run(struct manager *m);

@@ -87,7 +87,9 @@ static bool fits(const uint8_t *text, size_t size, size_t columns)
 	return used <= columns;
 }
 
-size_t text_print(FILE *out, const char *text, size_t size, size_t columns)
+/* TEXT's SIZE bytes, escaped, cut after COLUMNS characters (then the last one is "~"; 0: never
+ * cut). Returns the characters printed. */
+static size_t text_print(FILE *out, const char *text, size_t size, size_t columns)
 {
 	const uint8_t *pos = (const uint8_t *)text;
 	size_t limit = SIZE_MAX, used = 0, one;

@@ -9,9 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* TEXT's SIZE bytes, escaped, cut after COLUMNS characters (then the last one is "~"; 0: never
- * cut). Returns the characters printed. */
-size_t text_print(FILE *out, const char *text, size_t size, size_t columns);
 /* The same for a C string; NULL prints "-". */
 size_t text_puts(FILE *out, const char *text, size_t columns);
 /* JSON, a document of SIZE bytes, with such characters as \uNNNN; invalid UTF-8 becomes \ufffd.

@@ -318,7 +318,8 @@ int client_call(struct client *c, const char *method, struct json_object *parame
 	return r;
 }
 
-int client_take_fd(struct client *c)
+/* The fd that came with the replies; -EBADF: none. The caller's. */
+static int client_take_fd(struct client *c)
 {
 	return varlink_take_fd(c->varlink);
 }

@@ -33,8 +33,6 @@ typedef int (*client_reply_fn)(void *userdata, struct json_object *parameters);
  * caller's). */
 int client_call(struct client *c, const char *method, struct json_object *parameters,
 		client_reply_fn on_reply, void *userdata, struct json_object **ret);
-/* The fd that came with the replies; -EBADF: none. The caller's. */
-int client_take_fd(struct client *c);
 
 /* Get(ID, FORMAT): the fd of a stored report or bundle, checked to be a file of the size that was
  * announced. */

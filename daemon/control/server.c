@@ -139,6 +139,11 @@ static int server_limit_accept(struct server *s)
 	return sd_event_source_set_ratelimit(s->io, STATUS_INTERVAL_USEC, STATUS_BURST);
 }
 
+static void server_freep(struct server **s)
+{
+	server_free(*s);
+}
+
 int server_new(sd_event *event, const struct server_limits *limits, const struct access *access,
 	       const struct listener *listener, const struct peer_handler *handler,
 	       struct server **ret)
@@ -175,11 +180,6 @@ void server_free(struct server *s)
 	}
 	free(s->peers);
 	free(s);
-}
-
-void server_freep(struct server **s)
-{
-	server_free(*s);
 }
 
 void server_flush(struct server *s)

@@ -31,6 +31,5 @@ int server_new(sd_event *event, const struct server_limits *limits, const struct
 	       const struct listener *listener, const struct peer_handler *handler,
 	       struct server **ret);
 void server_free(struct server *s);
-void server_freep(struct server **s);
 /* Sends every connection what it takes without waiting. */
 void server_flush(struct server *s);

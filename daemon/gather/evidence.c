@@ -291,6 +291,11 @@ static int describe_sideband(struct evidence *e, const struct intake *in)
 	return r;
 }
 
+static void evidence_freep(struct evidence **e)
+{
+	evidence_free(*e);
+}
+
 int evidence_new(const struct evidence_from *from, struct evidence **ret)
 {
 	CLEANUP(evidence_freep) struct evidence *e = calloc(1, sizeof(*e));
@@ -392,9 +397,4 @@ void evidence_free(struct evidence *e)
 	free(e->texts);
 	free(e->regions);
 	free(e);
-}
-
-void evidence_freep(struct evidence **e)
-{
-	evidence_free(*e);
 }

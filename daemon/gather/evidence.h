@@ -57,4 +57,3 @@ struct evidence_from {
 /* 0, -ENOMEM, -E2BIG (sideband beyond its limit). */
 int evidence_new(const struct evidence_from *from, struct evidence **ret);
 void evidence_free(struct evidence *e);
-void evidence_freep(struct evidence **e);

@@ -403,8 +403,3 @@ void jobs_free(struct jobs *j)
 	free(j->slots);
 	free(j);
 }
-
-void jobs_freep(struct jobs **j)
-{
-	jobs_free(*j);
-}

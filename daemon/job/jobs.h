@@ -31,7 +31,6 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	     struct store *store, const struct jobs_handler *handler, struct jobs **ret);
 /* Cancels what still runs and waits for it. */
 void jobs_free(struct jobs *j);
-void jobs_freep(struct jobs **j);
 
 /* A snapshot that is not yet copied and will hold all that REQUEST asks for, which it then serves
  * too: its id; NULL: none. */

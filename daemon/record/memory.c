@@ -73,11 +73,6 @@ void memory_free(struct memory *m)
 	free(m);
 }
 
-void memory_freep(struct memory **m)
-{
-	memory_free(*m);
-}
-
 static uint32_t *memory_bucket(const struct memory *m, uint32_t pid)
 {
 	return &m->buckets[pid % m->max];

@@ -19,7 +19,6 @@ struct evidence_region;
  */
 int memory_new(uint32_t max, struct memory **ret);
 void memory_free(struct memory *m);
-void memory_freep(struct memory **m);
 
 /* In all that follow M may be NULL: then nothing is remembered. */
 /* A MMAP2 record. Nothing is allocated for those of files, and of vDSOs like our own. */

@@ -27,8 +27,6 @@ int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata));
 /* Replays as much of the newest as can be done by the request's deadline into job->d, which is
  * empty. 0 or -errno. */
 int decode_rounds(struct decode_job *job);
-/* The time since the request came, ns. */
-uint64_t decode_elapsed(const struct decode_job *job);
 /* For struct replay_consumer, USERDATA is the job: whether it is not yet job->until. */
 bool decode_go_on(void *userdata);
 /* The last stretches of threads that have none in job->d, into job->d->past, by job->until; those

@@ -18,7 +18,8 @@
 #define TENTHS_LAST  6u
 #define TENTHS_MORE  9u
 
-uint64_t decode_elapsed(const struct decode_job *job)
+/* The time since the request came, ns. */
+static uint64_t decode_elapsed(const struct decode_job *job)
 {
 	return job->sink->elapsed != NULL ? job->sink->elapsed(job->sink->userdata) : 0;
 }

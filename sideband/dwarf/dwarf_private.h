@@ -110,10 +110,6 @@ void dwarf_room_take(struct dwarf_file *f, uint64_t bytes);
 
 /* N more bytes are looked at; false: it was enough. */
 bool dwarf_step(struct dwarf_file *f, uint64_t n);
-/* So, of entries: each byte of them may be as many attributes as there are in any. */
-bool dwarf_step_entries(struct dwarf_file *f, uint64_t n);
-/* After what may have taken long. */
-void dwarf_ask_limits(struct dwarf_file *f);
 /* The table at OFFSET of .debug_abbrev, before libdw sees it. False: it is none that a compiler
  * makes, and may make each entry costly. */
 bool dwarf_abbrevs_measure(struct dwarf_file *f, uint64_t offset);

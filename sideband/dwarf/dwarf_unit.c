@@ -36,7 +36,8 @@
 /* Names are no longer. */
 #define MAX_TEXT 65536u
 
-void dwarf_ask_limits(struct dwarf_file *f)
+/* After what may have taken long. */
+static void dwarf_ask_limits(struct dwarf_file *f)
 {
 	f->until_asked = 0;
 	if (f->limits && f->limits->enough && f->limits->enough(f->limits->userdata))
@@ -52,7 +53,8 @@ bool dwarf_step(struct dwarf_file *f, uint64_t n)
 	return f->steps > 0;
 }
 
-bool dwarf_step_entries(struct dwarf_file *f, uint64_t n)
+/* So, of entries: each byte of them may be as many attributes as there are in any. */
+static bool dwarf_step_entries(struct dwarf_file *f, uint64_t n)
 {
 	return dwarf_step(f, n * (1 + f->widest / PLAIN_WIDTH));
 }

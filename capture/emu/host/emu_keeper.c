@@ -338,6 +338,18 @@ static void bring_back(struct vcpu *v)
 	sched_release(v, EMURING_RECORDER, false);
 }
 
+/* How often and for how long in all CPU was away, in ns of CLOCK_MONOTONIC. */
+static uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, uint64_t *ret_ns)
+{
+	uint64_t ns = k->cpus[cpu].away_ns;
+
+	for (size_t i = 0; i < k->n_absences; i++)
+		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
+			ns += monotonic_ns() - k->absences[i].since_ns;
+	*ret_ns = ns;
+	return k->cpus[cpu].absences;
+}
+
 static void tell_absence(struct emu_keeper *k, uint32_t cpu)
 {
 	struct emuring_cpu *c = k->cpus[cpu].vcpu.cpu;
@@ -482,15 +494,4 @@ void emu_keeper_free(struct emu_keeper *k)
 	free(k->cpus);
 	free(k->absences);
 	free(k);
-}
-
-uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, uint64_t *ret_ns)
-{
-	uint64_t ns = k->cpus[cpu].away_ns;
-
-	for (size_t i = 0; i < k->n_absences; i++)
-		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
-			ns += monotonic_ns() - k->absences[i].since_ns;
-	*ret_ns = ns;
-	return k->cpus[cpu].absences;
 }

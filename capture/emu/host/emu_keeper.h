@@ -34,5 +34,3 @@ void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu);
 void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu);
 /* Looks after all tasks at once, so that the records tell of every death up to now. Any thread. */
 void emu_keeper_sweep(struct emu_keeper *k);
-/* How often and for how long in all CPU was away, in ns of CLOCK_MONOTONIC. */
-uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, uint64_t *ret_ns);

@@ -115,7 +115,7 @@ static void stop_tracing(struct vcpu *v, uint64_t ip, uint32_t generation)
 	__atomic_store_n(&page->aux_head, head, __ATOMIC_RELEASE);
 }
 
-bool vcpu_is_wanted(const struct vcpu *v)
+static bool vcpu_is_wanted(const struct vcpu *v)
 {
 	return atomic_load(&v->cpu->want) !=
 	       atomic_load_explicit(&v->cpu->is, memory_order_relaxed);

@@ -41,7 +41,6 @@ void vcpu_settled(struct vcpu *v);
 void vcpu_switch(struct vcpu *v, const struct sideband_task *next, bool preempted);
 /* Does what the recorder wants. IP: of the next user instruction; NULL: no user code runs. */
 void vcpu_serve(struct vcpu *v, const uint64_t *ip);
-bool vcpu_is_wanted(const struct vcpu *v);
 /* The CPU is taken away: tracing stops, nobody is on it. And comes back. The owner's hold becomes
  * OFF or IDLE afterwards. */
 void vcpu_go_off(struct vcpu *v);

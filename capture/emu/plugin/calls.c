@@ -83,12 +83,13 @@ bool calls_is_change_of_user(const struct call *c)
 	}
 }
 
-bool calls_makes_thread(const struct call *c)
+/* Makes a process or a thread; its number is what it returns. */
+static bool calls_makes_thread(const struct call *c)
 {
 	return c->number == SYS_clone && (c->args[0] & CLONE_THREAD) != 0;
 }
 
-bool calls_makes_child(const struct call *c)
+static bool calls_makes_child(const struct call *c)
 {
 	return c->number == SYS_fork || c->number == SYS_vfork || c->number == SYS_clone;
 }

@@ -30,9 +30,6 @@ bool calls_is_new_pid_namespace(const struct call *c);
 bool calls_is_change_of_user(const struct call *c);
 /* A parent that waits until its child execs or goes. */
 bool calls_is_vfork(const struct call *c);
-/* Makes a process or a thread; its number is what it returns. */
-bool calls_makes_child(const struct call *c);
-bool calls_makes_thread(const struct call *c);
 /* Call C has returned RET to thread T, traced or not. */
 void calls_leave_any(const struct call *c, int64_t ret, struct sig *sig);
 /* T has a CPU again after its call returned RET: what the kernel would have told of it. */

@@ -38,7 +38,8 @@ struct work {
 	char reason[256];
 };
 
-void follow_free(struct follow *f)
+/* Of a READY one that is not exec'ed after all. NULL is allowed. */
+static void follow_free(struct follow *f)
 {
 	if (f == NULL)
 		return;

@@ -31,7 +31,6 @@ void follow_keep_ring(struct follow_self *self);
  * -errno (-EINVAL: not started as capture/emu/machine/emustart.h says). To be freed by
  * follow_self_done. */
 int follow_self_read(struct follow_self *ret);
-void follow_self_done(struct follow_self *self);
 
 /* The guest's arguments of the call, as guest addresses. */
 struct follow_call {
@@ -56,5 +55,3 @@ enum follow_verdict follow_prepare(const struct follow_self *self, const struct 
 				   struct follow **ret, char *why, size_t why_size);
 /* execve. Returns only when that failed: -errno; F is freed then. */
 int follow_exec(struct follow *f);
-/* Of a READY one that is not exec'ed after all. NULL is allowed. */
-void follow_free(struct follow *f);

@@ -41,6 +41,16 @@ static void note_root(struct follow_self *self)
 	self->root[1] = root.st_ino;
 }
 
+static void follow_self_done(struct follow_self *self)
+{
+	free((char *)self->qemu);
+	free((char *)self->plugin);
+	free((char *)self->ring);
+	free((char *)self->truth);
+	free((char *)self->exec_path);
+	*self = (struct follow_self){0};
+}
+
 int follow_self_read(struct follow_self *ret)
 {
 	CLEANUP_FREE char *text = malloc(LINE_MAX_SIZE);
@@ -70,14 +80,4 @@ int follow_self_read(struct follow_self *ret)
 		return 0;
 	follow_self_done(ret);
 	return -ENOMEM;
-}
-
-void follow_self_done(struct follow_self *self)
-{
-	free((char *)self->qemu);
-	free((char *)self->plugin);
-	free((char *)self->ring);
-	free((char *)self->truth);
-	free((char *)self->exec_path);
-	*self = (struct follow_self){0};
 }

@@ -35,6 +35,14 @@ static int map_file(struct machine *m, const char *path)
 	return 0;
 }
 
+static void machine_close(struct machine *m)
+{
+	free(m->cpus);
+	if (m->head != NULL)
+		munmap(m->head, m->size);
+	memset(m, 0, sizeof(*m));
+}
+
 int machine_open(struct machine *m, const char *path)
 {
 	int r;
@@ -59,15 +67,8 @@ int machine_open(struct machine *m, const char *path)
 	return 0;
 }
 
-void machine_close(struct machine *m)
-{
-	free(m->cpus);
-	if (m->head != NULL)
-		munmap(m->head, m->size);
-	memset(m, 0, sizeof(*m));
-}
-
-uint32_t machine_find_task(const struct machine *m, uint32_t tid)
+/* The place of TID, EMURING_NO_TASK: none. */
+static uint32_t machine_find_task(const struct machine *m, uint32_t tid)
 {
 	for (uint32_t i = 0; i < m->ring.fixed.max_tasks; i++)
 		if (atomic_load(&emuring_task_at(&m->ring, i)->tid) == tid)

@@ -19,10 +19,7 @@ struct machine {
 
 /* Maps PATH and checks it. 0; -EBADMSG: not a machine of ours; -ENOMEM; -errno. */
 int machine_open(struct machine *m, const char *path);
-void machine_close(struct machine *m);
 
 /* A place in the table for thread TID: its own if it was exec'ed, else a free one. EMURING_NO_TASK:
  * the table is full. */
 uint32_t machine_add_task(struct machine *m, const struct sideband_task *who);
-/* The place of TID, EMURING_NO_TASK: none. */
-uint32_t machine_find_task(const struct machine *m, uint32_t tid);

@@ -32,7 +32,7 @@ static void write_nsec(const struct report *r, struct json_writer *w, const char
 		report_span(r, w, key, ticks);
 }
 
-void report_function(const struct report *r, struct json_writer *w, size_t i)
+static void report_function(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
 
@@ -87,7 +87,7 @@ static const char *missing_of(const struct report *r, uint32_t image)
 	return asked || m->file_size == MANIFEST_ABSENT ? m->missing : NULL;
 }
 
-void report_image(const struct report *r, struct json_writer *w, size_t i)
+static void report_image(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_image *image = &r->images[i];
 	const struct manifest_image *m = &r->m->images[image->index];

@@ -34,7 +34,7 @@ static void write_address(const struct report *r, struct json_writer *w, const s
 	report_name(r, w, "name", mark->context, mark->said.ip);
 }
 
-void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
+static void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_PTWRITES, i);
 
@@ -46,7 +46,7 @@ void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
 	json_end_object(w);
 }
 
-void report_frequency(const struct report *r, struct json_writer *w, size_t i)
+static void report_frequency(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_FREQUENCIES, i);
 
@@ -115,7 +115,7 @@ static const char *power_kind(uint8_t kind)
 	}
 }
 
-void report_power(const struct report *r, struct json_writer *w, size_t i)
+static void report_power(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_POWER, i);
 
@@ -132,7 +132,7 @@ void report_power(const struct report *r, struct json_writer *w, size_t i)
 	json_end_object(w);
 }
 
-void report_abort(const struct report *r, struct json_writer *w, size_t i)
+static void report_abort(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_ABORTS, i);
 
@@ -171,7 +171,7 @@ static void write_evd(struct json_writer *w, const char *key, const struct flow_
 	report_hex(w, key, said->flags & flag ? said->evd[i] : MANIFEST_ABSENT);
 }
 
-void report_interrupt(const struct report *r, struct json_writer *w, size_t i)
+static void report_interrupt(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_INTERRUPTS, i);
 	const struct flow_mark *said = &mark->said;

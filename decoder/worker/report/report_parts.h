@@ -201,16 +201,6 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i);
 /* Part of report_cpu. */
 void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t i);
 void report_gap(const struct report *r, struct json_writer *w, size_t i);
-void report_abort(const struct report *r, struct json_writer *w, size_t i);
-void report_interrupt(const struct report *r, struct json_writer *w, size_t i);
-void report_power(const struct report *r, struct json_writer *w, size_t i);
-void report_frequency(const struct report *r, struct json_writer *w, size_t i);
-void report_ptwrite(const struct report *r, struct json_writer *w, size_t i);
-void report_process(const struct report *r, struct json_writer *w, size_t i);
-void report_thread(const struct report *r, struct json_writer *w, size_t i);
-void report_turn(const struct report *r, struct json_writer *w, size_t i);
-void report_function(const struct report *r, struct json_writer *w, size_t i);
-void report_image(const struct report *r, struct json_writer *w, size_t i);
 
 /* When the trace of CPU (index) begins and ends, perf ns; MANIFEST_ABSENT where unknown. */
 uint64_t report_begin_ns(const struct decode *d, size_t cpu);

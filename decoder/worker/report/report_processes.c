@@ -21,7 +21,7 @@ static uint64_t parent_of(const struct report *r, const struct manifest_process 
 	return permit_pid(r->d->replay->permit, p->ppid) ? p->ppid : MANIFEST_ABSENT;
 }
 
-void report_process(const struct report *r, struct json_writer *w, size_t i)
+static void report_process(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct manifest_process *p = &r->m->processes[r->processes[i]];
 	const struct cgroup_names names = cgroup_parse(p->cgroup);

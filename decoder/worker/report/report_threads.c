@@ -162,7 +162,7 @@ static void write_window(const struct report *r, struct json_writer *w,
 	json_boolean(w, "olderFrames", has_older_frames(r, t));
 }
 
-void report_thread(const struct report *r, struct json_writer *w, size_t i)
+static void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
 	const struct tally_lane *last = t->end > t->first ? t->tally->lanes[t->end - 1] : NULL;

@@ -55,7 +55,7 @@ static void write_thread(const struct report *r, struct json_writer *w,
 	report_string_cut(w, "comm", comm, REPORT_MAX_STRING);
 }
 
-void report_turn(const struct report *r, struct json_writer *w, size_t i)
+static void report_turn(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_turn *at = &r->turns[i];
 	const struct report_reach window = report_reach(r, at->cpu);

@@ -157,7 +157,8 @@ void report_string_cut(struct json_writer *w, const char *key, const char *v, si
 		json_string_n(w, key, v, strnlen(v, max));
 }
 
-const char *report_base_name(const char *path)
+/* The last component of PATH, "?" where there is none. */
+static const char *report_base_name(const char *path)
 {
 	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
 

@@ -26,8 +26,6 @@ void report_ids(struct json_writer *w, const struct timeline_thread *process,
 		const struct timeline_thread *thread);
 /* The first MAX bytes of V; NULL gives null. */
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
-/* The last component of PATH, "?" where there is none. */
-const char *report_base_name(const char *path);
 /* "FILE+0xOFFSET", FILE being the last component of PATH; "FILE" for FUNCTIONS_WHOLE_IMAGE. */
 void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset);
 /* An element of "cut": of TOTAL elements of WHAT only KEPT are there. Nothing where all are. */

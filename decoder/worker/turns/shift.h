@@ -32,11 +32,6 @@ struct shift_sample {
 	uint32_t cpu;
 };
 
-/* The newest ones of each CPU of BUNDLE, at least SHIFT_MAX_SAMPLES of few CPUs, in order of CPU
- * and time: *ret for the caller to free. 0 or -ENOMEM. */
-int shift_collect(const struct bundle *bundle, const struct tscmap *clock,
-		  struct shift_sample **ret, size_t *ret_n);
-
 struct shift_cpu {
 	int64_t ns;	/* as below, of this CPU's trace */
 	uint64_t doubt; /* shifts that are so much larger or smaller explain as much, ns */

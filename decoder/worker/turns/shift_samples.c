@@ -128,8 +128,10 @@ static int by_time(const void *a, const void *b)
 	return x->enter_lo < y->enter_lo ? -1 : x->enter_lo > y->enter_lo;
 }
 
-int shift_collect(const struct bundle *bundle, const struct tscmap *clock,
-		  struct shift_sample **ret, size_t *ret_n)
+/* The newest ones of each CPU of BUNDLE, at least SHIFT_MAX_SAMPLES of few CPUs, in order of CPU
+ * and time: *ret for the caller to free. 0 or -ENOMEM. */
+static int shift_collect(const struct bundle *bundle, const struct tscmap *clock,
+			 struct shift_sample **ret, size_t *ret_n)
 {
 	const struct manifest *m = bundle_manifest(bundle);
 	size_t n = MAX_OF(m->n_cpus, (size_t)1);

@@ -42,8 +42,11 @@ static void write_gap(struct lines *l, enum fault fault)
 	lines_text(l, "\n", 1);
 }
 
-void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
-		 const struct manifest *m)
+/* Parts of views_stretch. Before the lines of S: "# cpu N pid P tid T", "-" where it is not known,
+ * when they are not of the same CPU and thread as those before; where only the process is known, "#
+ * gap thread-uncertain" follows. */
+static void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
+			const struct manifest *m)
 {
 	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
 
@@ -75,7 +78,10 @@ static void write_branch(struct lines *l, const struct flow_item *item, uint64_t
 		lines_hex(l, item->offset, '\n');
 }
 
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
+/* A line a taken branch, "FROM TO"; TIME: "FROM TO LO HI", when it happened in TSC, 0 and all ones
+ * where that is not known; PLACES: " OFFSET" of the packet too. SHOW: WORKER_SHOW_TIME, _PLACES.
+ * GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
+static int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
 {
 	size_t i;
 

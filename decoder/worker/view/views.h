@@ -45,15 +45,6 @@ int views_stretch(struct views *v, const struct replay_stretch *s);
 /* Behind the last stretch. 0 or the first error of the lines. */
 int views_end(struct views *v);
 
-/* Parts of views_stretch. Before the lines of S: "# cpu N pid P tid T", "-" where it is not known,
- * when they are not of the same CPU and thread as those before; where only the process is known, "#
- * gap thread-uncertain" follows. */
-void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
-		 const struct manifest *m);
-/* A line a taken branch, "FROM TO"; TIME: "FROM TO LO HI", when it happened in TSC, 0 and all ones
- * where that is not known; PLACES: " OFFSET" of the packet too. SHOW: WORKER_SHOW_TIME, _PLACES.
- * GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
-int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show);
 /* A line an executed instruction, as above. */
 int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
 /* The hashes of a CPU and of a thread, carried on over the addresses of all executed instructions.
