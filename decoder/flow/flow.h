@@ -209,7 +209,7 @@ struct flow_config {
 	 * nothing is said of, which libipt does too. */
 	bool cut;
 	/* Give plain branches as steps and not as items (FLOW_STEPS). Instructions and branches of
-	 * steps are not in the stats before flow_count() is told so. */
+	 * steps are not in the stats before flow_counted() adds them. */
 	bool steps;
 	/* Everything step by step, never over nodes: what tests compare with. */
 	bool stepping;
@@ -263,9 +263,8 @@ size_t flow_run(struct flow *f, uint64_t start, size_t n, uint64_t *ret_ips);
 /* With flow_config.steps: the nodes of its steps (decoder/hot/nodes.h); NULL: there are none. */
 struct nodes;
 const struct nodes *flow_nodes(const struct flow *f);
-/* Counts walk number WALK of BATCH, the newest one, in the stats: instructions, branches. */
-void flow_count(struct flow *f, const struct flow_batch *batch, uint32_t walk);
-/* The same for who counted himself: instructions of the runs that its branches end, and these. */
+/* Adds to the statistics what the caller counted in the walks of a batch: instructions, and
+ * branches taken. */
 void flow_counted(struct flow *f, uint64_t insns, uint64_t branches);
 /* The branches of walk number WALK of BATCH, the newest one, as items, in order, in portions: each
  * call gives as many as ROOM has space for, *POSITION, zero at first, says how far it came. Returns
@@ -302,10 +301,6 @@ uint64_t flow_not_after(const struct flow *f);
  * FLOW_ASYNC one where the kernel's code is at hand. NULL: it was not since the
  * beginning or the last gap. */
 const struct flow_item *flow_left(const struct flow *f);
-
-/* Until the other threads have nothing to do: where tests want to know what they did. Returns how
- * many steps of them were used so far. */
-uint64_t flow_settle(struct flow *f);
 
 struct event;
 struct event_reader;

@@ -56,13 +56,6 @@ static void open(struct flow *f, const struct node_walk *w)
 		(void)ahead_open(flow_owner(f)->ahead, &config, &f->ahead_trace);
 }
 
-uint64_t flow_settle(struct flow *f)
-{
-	if (f->ahead_trace != NULL)
-		ahead_settle(f->ahead_trace);
-	return f->ahead_steps;
-}
-
 static bool same_returns(const struct flow *f, const struct ahead_returns *a,
 			 const struct retstack *b)
 {

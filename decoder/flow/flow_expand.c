@@ -392,38 +392,6 @@ uint64_t flow_last_branch(const struct nodes *nodes, const uint32_t *steps, size
 	return 0;
 }
 
-static void count_step(const struct nodes *nodes, uint32_t step, struct flow_stats *stats)
-{
-	uint32_t node = node_of_step(step), n = node_decisions(step);
-
-	for (uint32_t i = 0;; i++) {
-		const struct node_info *info = nodes_info(nodes, node);
-		bool taken = i < n && (step >> (n - 1 - i) & 1) != 0;
-
-		stats->instructions += info->insns;
-		stats->branches += info->n_direct;
-		if (info->kind == NODE_GO)
-			return;
-		stats->branches += info->kind != NODE_COND || taken;
-		if (i + 1 >= n)
-			return;
-		node = nodes_next(nodes, node, taken);
-	}
-}
-
-void flow_count(struct flow *f, const struct flow_batch *batch, uint32_t walk)
-{
-	const struct flow_walk *w = &batch->walks[walk];
-
-	for (uint32_t i = 0; i < w->n; i++) {
-		uint32_t step = batch->steps[w->first + i];
-
-		if ((step & 15u) != NODE_STEP_PLACE)
-			count_step(f->nodes, step, &f->stats);
-	}
-	f->stats.instructions += (uint64_t)w->run_insns - w->insns_to;
-}
-
 void flow_counted(struct flow *f, uint64_t insns, uint64_t branches)
 {
 	f->stats.instructions += insns;

@@ -129,7 +129,7 @@ struct flow {
 	struct ahead *ahead;	     /* other threads, of who shares; NULL: there are none */
 	struct ahead_trace *ahead_trace;
 	bool ahead_tried;
-	uint64_t ahead_steps; /* that were taken */
+	uint64_t ahead_steps; /* used of other threads; tests read this */
 
 	struct timing timing;
 };

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "tests/support/flow_look.h"
 
 #define PORTION_MAX 4096u
 #define ITEMS_MAX   ((size_t)1 << 22)
@@ -101,7 +102,7 @@ static void keep_steps(struct nodes_stream *s, struct flow *f, const struct flow
 		for (size_t i = 0; i < n; i++)
 			keep(s, &items[i], 0, 0, b->context);
 	} while (n > 0);
-	flow_count(f, b, walk);
+	flow_look_count(f, b, walk);
 }
 
 static void keep_batch(struct nodes_stream *s, struct flow *f, const struct flow_batch *b,
@@ -144,12 +145,12 @@ void nodes_decode(const struct nodes_compare *c, const struct nodes_way *way,
 		c->reset(config.userdata, f);
 	while ((r = flow_next(f, &batch)) == 0 || r == FLOW_LATER) {
 		if (way->settle)
-			flow_settle(f);
+			flow_look_settle(f);
 		keep_batch(ret, f, &batch, way);
 	}
 	ret->result = r;
 	ret->stats = *flow_get_stats(f);
-	ret->ahead = flow_settle(f);
+	ret->ahead = flow_look_settle(f);
 	flow_free(f);
 }
 

@@ -12,6 +12,7 @@
 
 #include "decoder/flow/flow.h"
 #include "decoder/hot/ahead.h"
+#include "tests/support/flow_look.h"
 
 int __real_flow_new(const struct flow_config *config, struct flow **ret);
 int __wrap_flow_new(const struct flow_config *config, struct flow **ret);
@@ -33,7 +34,7 @@ int __wrap_flow_new(const struct flow_config *config, struct flow **ret)
 
 void __wrap_flow_free(struct flow *f)
 {
-	const uint64_t steps = f != NULL ? flow_settle(f) : 0;
+	const uint64_t steps = f != NULL ? flow_look_settle(f) : 0;
 
 	if (steps > 0)
 		fprintf(stderr, "steps of other threads: %llu\n", (unsigned long long)steps);

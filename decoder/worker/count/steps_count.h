@@ -1,6 +1,6 @@
 /*
- * How much walks executed: instructions and branches, for the flow's statistics. As flow_count, but
- * each kind of step is looked through once.
+ * How much walks executed: instructions and branches, for the flow's statistics. Each kind
+ * of step is looked through once.
  */
 #pragma once
 

@@ -16,6 +16,7 @@
 #include "decoder/flow/flow.h"
 #include "decoder/hot/ahead.h"
 #include "proto/base.h"
+#include "tests/support/flow_look.h"
 
 #define ADDRESS	    0x1000u
 #define SIZE	    20u
@@ -207,7 +208,7 @@ static void keep_batch(struct fixture *x, const struct flow_batch *b)
 		while ((n = flow_expand(x->flow, b, b->items[i].walk, &position,
 					x->items + x->n_items, PORTION)) > 0)
 			x->n_items += n;
-		flow_count(x->flow, b, b->items[i].walk);
+		flow_look_count(x->flow, b, b->items[i].walk);
 	}
 	x->n_gaps += b->n_gaps;
 }
@@ -233,7 +234,7 @@ static void decode(struct fixture *x, uint32_t threads)
 	begin(x, threads);
 	for (x->asks = false; flow_next(x->flow, &batch) == 0; x->asks = false)
 		keep_batch(x, &batch);
-	x->taken = flow_settle(x->flow);
+	x->taken = flow_look_settle(x->flow);
 	x->stats = *flow_get_stats(x->flow);
 	flow_free(x->flow);
 	assert_false(x->stranger);

@@ -18,6 +18,7 @@
 #include "decoder/flow/flow_private.h"
 #include "decoder/hot/nodes.h"
 #include "proto/base.h"
+#include "tests/support/flow_look.h"
 
 #define BASE  UINT64_C(0x10000000)
 #define BYTES ((size_t)1 << 30)
@@ -144,7 +145,7 @@ static struct sums decode_with(const struct flow_config *config)
 	while (flow_next(f, &batch) == 0) {
 		for (size_t i = 0; i < batch.n_walks; i++) {
 			s.steps += batch.walks[i].n;
-			flow_count(f, &batch, (uint32_t)i);
+			flow_look_count(f, &batch, (uint32_t)i);
 		}
 		s.items += batch.n_items;
 		s.gaps += batch.n_gaps;

@@ -1,0 +1,47 @@
+/*
+ * What tests want to know of a flow and its users do not: reads decoder/flow's private state.
+ */
+#pragma once
+
+#include "decoder/flow/flow_private.h"
+#include "decoder/hot/nodes.h"
+
+/* Waits until the threads that walk ahead have nothing to do. Returns how many of their steps the
+ * flow has used up to now. */
+static inline uint64_t flow_look_settle(struct flow *f)
+{
+	if (f->ahead_trace)
+		ahead_settle(f->ahead_trace);
+	return f->ahead_steps;
+}
+
+/* Counts walk WALK of BATCH (the newest one) in the statistics of F, step by step: the plain form
+ * of what steps_count.c of ptsnap-decode does with a table. */
+static inline void flow_look_count(struct flow *f, const struct flow_batch *batch, uint32_t walk)
+{
+	const struct flow_walk *w = &batch->walks[walk];
+	const struct nodes *nodes = flow_nodes(f);
+	uint64_t insns = 0, branches = 0;
+
+	for (uint32_t i = 0; i < w->n; i++) {
+		uint32_t step = batch->steps[w->first + i], node = node_of_step(step), n;
+
+		if ((step & 15u) == NODE_STEP_PLACE)
+			continue;
+		n = node_decisions(step);
+		for (uint32_t at = 0;; at++) {
+			const struct node_info *info = nodes_info(nodes, node);
+			bool taken = at < n && (step >> (n - 1 - at) & 1) != 0;
+
+			insns += info->insns;
+			branches += info->n_direct;
+			if (info->kind == NODE_GO)
+				break;
+			branches += info->kind != NODE_COND || taken;
+			if (at + 1 >= n)
+				break;
+			node = nodes_next(nodes, node, taken);
+		}
+	}
+	flow_counted(f, insns + w->run_insns - w->insns_to, branches);
+}
