@@ -79,12 +79,6 @@ struct timeline_thread {
 	uint32_t ppid;	     /* UINT32_MAX: unknown */
 };
 
-/* Who ran on CPU at TIME; NULL: nobody known (idle, or before the first switch unless that one says
- * who left). *ret_since/until
- * (may be NULL): the stretch for which the answer holds. */
-const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
-					       uint64_t time, uint64_t *ret_since,
-					       uint64_t *ret_until);
 /* One stretch of a CPU between two switches, in order of time and without a break: each ends where
  * the next begins, none is empty, the last one is open. Where records were lost (from the record
  * before the LOST record on), or contradict each other, the turn is uncertain; after a LOST record
@@ -96,10 +90,8 @@ struct timeline_turn {
 	bool uncertain; /* switch records of this time were lost: anybody may have run */
 	bool preempted; /* it was runnable when it was switched out (.._SWITCH_OUT_PREEMPT) */
 };
-/* Number of turns of CPU; the index of the one that TIME lies in (the number of turns: none); one
- * of them (no such index: nobody known, until the first one). */
+/* Number of turns of CPU; one of them (no such index: no thread is known, until the first turn). */
 size_t timeline_n_turns(const struct timeline *t, uint32_t cpu);
-size_t timeline_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time);
 void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 		       struct timeline_turn *ret);
 /* Whether mapping records of PID may have been lost before TIME, and nothing since has told its
@@ -116,8 +108,6 @@ const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time)
 const struct timeline_thread *timeline_last_thread(const struct timeline *t, uint32_t tid);
 size_t timeline_n_threads(const struct timeline *t);
 const struct timeline_thread *timeline_thread(const struct timeline *t, size_t index);
-size_t timeline_n_files(const struct timeline *t);
-const struct space_file *timeline_file(const struct timeline *t, size_t index);
 /* LOST and AUX records of CPU in order of time; NULL beyond the last. */
 struct timeline_loss {
 	uint32_t cpu;

@@ -39,14 +39,6 @@ size_t timeline_n_turns(const struct timeline *t, uint32_t cpu)
 	return turns_of(t, cpu)->n;
 }
 
-size_t timeline_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time)
-{
-	const struct versions *v = turns_of(t, cpu);
-	size_t n = count_until(v, sizeof(struct stretch), time);
-
-	return n ? n - 1 : v->n;
-}
-
 void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 		       struct timeline_turn *ret)
 {
@@ -61,20 +53,6 @@ void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 	ret->thread = stretches[index].thread;
 	ret->uncertain = stretches[index].uncertain;
 	ret->preempted = stretches[index].preempted;
-}
-
-const struct timeline_thread *timeline_running(const struct timeline *t, uint32_t cpu,
-					       uint64_t time, uint64_t *ret_since,
-					       uint64_t *ret_until)
-{
-	struct timeline_turn turn;
-
-	timeline_get_turn(t, cpu, timeline_find_turn(t, cpu, time), &turn);
-	if (ret_since)
-		*ret_since = turn.since;
-	if (ret_until)
-		*ret_until = turn.until;
-	return turn.thread;
 }
 
 /* What is not known to have been told anew may have been lost in the first silence. */
@@ -128,16 +106,6 @@ const struct timeline_thread *timeline_thread(const struct timeline *t, size_t i
 	struct timeline_thread *const *threads = t->state.threads.items;
 
 	return index < t->state.threads.n ? threads[index] : NULL;
-}
-
-size_t timeline_n_files(const struct timeline *t)
-{
-	return t->state.files.n;
-}
-
-const struct space_file *timeline_file(const struct timeline *t, size_t index)
-{
-	return filetable_at(&t->state.files, index);
 }
 
 const struct timeline_loss *timeline_loss(const struct timeline *t, size_t index)

@@ -9,6 +9,7 @@
 
 #include "proto/base.h"
 #include "sideband/timeline/timeline.h"
+#include "tests/support/timeline_look.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -36,7 +37,7 @@ static void ask(const struct timeline *t, uint64_t time)
 		assert(!m || (m->begin <= time && time - m->start < m->size));
 		assert(!timeline_space_uncertain(t, thread->pid, time) || timeline_loss(t, 0));
 		(void)timeline_comm(t, thread->tid, time);
-		(void)timeline_running(t, (uint32_t)i, time, &since, &until);
+		(void)timeline_look_running(t, (uint32_t)i, time, &since, &until);
 		assert(since <= time && (time < until || until == SPACE_NOW));
 	}
 }
@@ -54,7 +55,7 @@ static void check_turns(const struct timeline *t, uint32_t cpu)
 		assert(turn.until > turn.since || turn.since == SPACE_NOW);
 		assert(i + 1 < n || turn.until == SPACE_NOW);
 		assert(!turn.uncertain || !turn.thread);
-		assert(timeline_find_turn(t, cpu, turn.since) == i);
+		assert(timeline_look_find_turn(t, cpu, turn.since) == i);
 		at = turn.until;
 	}
 }

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "sideband/timeline/timeline.h"
+#include "tests/support/timeline_look.h"
 #include "tests/unit/sideband/records.h"
 
 #define SECOND 1000000000ull
@@ -95,7 +96,7 @@ static inline const char *path_at(const struct timeline *t, uint32_t pid, uint64
 
 static inline uint32_t tid_on(const struct timeline *t, uint32_t cpu, uint64_t time)
 {
-	const struct timeline_thread *thread = timeline_running(t, cpu, time, NULL, NULL);
+	const struct timeline_thread *thread = timeline_look_running(t, cpu, time, NULL, NULL);
 
 	return thread ? thread->tid : 0;
 }

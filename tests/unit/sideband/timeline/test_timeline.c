@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
+#include "tests/support/timeline_look.h"
 #include "tests/unit/sideband/load.h"
 
 static void load_nothing_answers_nothing(void **state)
@@ -22,13 +23,13 @@ static void load_nothing_answers_nothing(void **state)
 	(void)state;
 	assert_int_equal(timeline_load(NULL, 0, &t, &bad), 0);
 	assert_int_equal(bad, 0);
-	assert_null(timeline_running(t, 0, 5, &since, &until));
+	assert_null(timeline_look_running(t, 0, 5, &since, &until));
 	assert_true(since == 0 && until == SPACE_NOW);
-	assert_null(timeline_running(t, UINT32_MAX, 5, NULL, NULL));
+	assert_null(timeline_look_running(t, UINT32_MAX, 5, NULL, NULL));
 	assert_null(timeline_space(t, 1, 5));
 	assert_null(timeline_comm(t, 1, 5));
 	assert_null(timeline_thread(t, 0));
-	assert_null(timeline_file(t, 0));
+	assert_null(timeline_look_file(t, 0));
 	assert_null(timeline_loss(t, 0));
 	timeline_free(t);
 }
@@ -127,7 +128,7 @@ static void files_with_a_build_id_are_told_apart_by_it(void **state)
 				  MMAP2(0, 50, 1, 0x3000, 0x1000, 7, "/a"));
 
 	(void)state;
-	assert_int_equal(timeline_n_files(t), 4);
+	assert_int_equal(timeline_look_n_files(t), 4);
 	assert_int_equal(file_at(t, 10, 0x1000)->build_id[2], 3);
 	assert_int_equal(file_at(t, 20, 0x1000)->build_id[2], 4);
 	assert_ptr_equal(file_at(t, 30, 0x1000), file_at(t, 10, 0x1000));
@@ -168,8 +169,8 @@ static void scan_and_live_records_make_one_state(void **state)
 	assert_int_equal(timeline_n_threads(t), 3);
 	assert_int_equal(timeline_thread(t, 1)->begin, 0);
 	assert_int_equal(timeline_thread(t, 1)->ppid, 1);
-	assert_int_equal(timeline_n_files(t), 2);
-	assert_int_equal(timeline_file(t, 1)->index, 1);
+	assert_int_equal(timeline_look_n_files(t), 2);
+	assert_int_equal(timeline_look_file(t, 1)->index, 1);
 	timeline_free(t);
 }
 
@@ -182,13 +183,13 @@ static void running_follows_switches(void **state)
 
 	(void)state;
 	assert_int_equal(tid_on(t, 0, 9), 1);
-	assert_int_equal(timeline_running(t, 0, 11, &since, &until)->tid, 3);
+	assert_int_equal(timeline_look_running(t, 0, 11, &since, &until)->tid, 3);
 	assert_int_equal(since, 10);
 	assert_int_equal(until, 20);
-	assert_null(timeline_running(t, 0, 25, &since, &until));
+	assert_null(timeline_look_running(t, 0, 25, &since, &until));
 	assert_int_equal(since, 20);
 	assert_int_equal(until, 30);
-	timeline_running(t, 0, 30, &since, &until);
+	timeline_look_running(t, 0, 30, &since, &until);
 	assert_int_equal(since, 30);
 	assert_true(until == SPACE_NOW);
 	assert_int_equal(tid_on(t, 4, 14), 0);

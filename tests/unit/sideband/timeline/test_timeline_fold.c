@@ -15,6 +15,7 @@
 
 #include "proto/base.h"
 #include "proto/bundle/manifest.h"
+#include "tests/support/timeline_look.h"
 #include "tests/unit/sideband/load.h"
 
 void *__real_malloc(size_t size);
@@ -125,10 +126,10 @@ static void fold_keeps_what_is_and_forgets_what_was(void **state)
 	assert_null(timeline_space(loaded, 4, SPACE_NOW));
 	assert_string_equal(timeline_comm(loaded, 2, 0), "shell");
 	assert_string_equal(timeline_comm(loaded, 3, 0), "thread");
-	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->tid, 3);
-	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->pid, 2);
-	assert_int_equal(timeline_running(loaded, 0, 0, NULL, NULL)->ppid, 1);
-	assert_null(timeline_running(loaded, 1, 0, NULL, NULL));
+	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->tid, 3);
+	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->pid, 2);
+	assert_int_equal(timeline_look_running(loaded, 0, 0, NULL, NULL)->ppid, 1);
+	assert_null(timeline_look_running(loaded, 1, 0, NULL, NULL));
 	timeline_free(loaded);
 	timeline_free(t);
 }
@@ -151,7 +152,7 @@ static void fold_keeps_build_ids(void **state)
 	m = space_find(timeline_space(loaded, 1, 0), 0, 0x2000);
 	assert_int_equal(m->file->build_id_size, 8);
 	assert_int_equal(m->file->build_id[0], 9);
-	assert_int_equal(timeline_n_files(loaded), 2);
+	assert_int_equal(timeline_look_n_files(loaded), 2);
 	timeline_free(loaded);
 	timeline_free(t);
 }
@@ -516,8 +517,8 @@ static void write_after_folding_answers_as_a_full_log_does(void **state)
 		for (uint32_t cpu = 0; cpu < 3; cpu++) {
 			const struct timeline_thread *x, *y;
 
-			x = timeline_running(a, cpu, time, NULL, NULL);
-			y = timeline_running(b, cpu, time, NULL, NULL);
+			x = timeline_look_running(a, cpu, time, NULL, NULL);
+			y = timeline_look_running(b, cpu, time, NULL, NULL);
 			assert_int_equal(!x, !y);
 			if (!x)
 				continue;

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
+#include "tests/support/timeline_look.h"
 #include "tests/unit/sideband/load.h"
 
 #define NOW SPACE_NOW
@@ -49,7 +50,7 @@ static void turns_of_an_unknown_cpu_are_none(void **state)
 	(void)state;
 	assert_int_equal(timeline_n_turns(t, 0), 0);
 	assert_int_equal(timeline_n_turns(t, UINT32_MAX), 0);
-	assert_int_equal(timeline_find_turn(t, 0, 5), 0);
+	assert_int_equal(timeline_look_find_turn(t, 0, 5), 0);
 	timeline_get_turn(t, 0, 0, &turn);
 	assert_true(turn.since == 0 && turn.until == NOW && !turn.thread && !turn.uncertain);
 	timeline_free(t);
@@ -63,10 +64,10 @@ static void turns_follow_switches_and_tell_who_was_preempted(void **state)
 
 	(void)state;
 	EXPECT(t, 0, {0, 1, false, true}, {10, 3, 0, 0}, {20, 0, 0, 0}, {30, 1, 0, 0});
-	assert_int_equal(timeline_find_turn(t, 0, 0), 0);
-	assert_int_equal(timeline_find_turn(t, 0, 9), 0);
-	assert_int_equal(timeline_find_turn(t, 0, 10), 1);
-	assert_int_equal(timeline_find_turn(t, 0, NOW), 3);
+	assert_int_equal(timeline_look_find_turn(t, 0, 0), 0);
+	assert_int_equal(timeline_look_find_turn(t, 0, 9), 0);
+	assert_int_equal(timeline_look_find_turn(t, 0, 10), 1);
+	assert_int_equal(timeline_look_find_turn(t, 0, NOW), 3);
 	timeline_free(t);
 }
 
@@ -79,7 +80,7 @@ static void first_switch_in_tells_who_was_before(void **state)
 	(void)state;
 	EXPECT(t, 0, {0, 4, 0, 0}, {10, 2, 0, 0});
 	EXPECT(t, 1, {10, 1, 0, 0});
-	assert_int_equal(timeline_find_turn(t, 1, 9), 1);
+	assert_int_equal(timeline_look_find_turn(t, 1, 9), 1);
 	timeline_get_turn(t, 1, 1, &turn);
 	assert_true(turn.since == 0 && turn.until == 10 && !turn.thread);
 	timeline_free(t);
@@ -151,7 +152,7 @@ static void loss_is_uncertain_from_the_record_before_it(void **state)
 	(void)state;
 	EXPECT(t, 0, {0, 1, 0, 0}, {10, 2, 0, 0}, {15, 0, true, 0}, {30, 4, false, true},
 	       {40, 5, 0, 0});
-	assert_null(timeline_running(t, 0, 15, NULL, NULL));
+	assert_null(timeline_look_running(t, 0, 15, NULL, NULL));
 	timeline_free(t);
 }
 
@@ -291,7 +292,7 @@ static void exec_by_a_thread_goes_on_as_the_leader(void **state)
 	assert_int_equal(timeline_thread(t, 3)->tid, 5);
 	assert_int_equal(timeline_thread(t, 3)->begin, 40);
 	assert_int_equal(timeline_thread(t, 3)->end, 60);
-	assert_ptr_equal(timeline_running(t, 1, 45, NULL, NULL), timeline_thread(t, 3));
+	assert_ptr_equal(timeline_look_running(t, 1, 45, NULL, NULL), timeline_thread(t, 3));
 	assert_string_equal(path_at(t, 5, 39, 0x1000), "/old");
 	assert_string_equal(path_at(t, 5, 41, 0x1000), "/new");
 	timeline_free(t);
@@ -333,8 +334,8 @@ static void reused_pid_has_turns_of_its_own(void **state)
 
 	(void)state;
 	EXPECT(t, 1, {11, 5, 0, 0}, {21, 0, 0, 0}, {31, 5, 0, 0});
-	assert_ptr_equal(timeline_running(t, 1, 15, NULL, NULL), timeline_thread(t, 0));
-	assert_ptr_equal(timeline_running(t, 1, 35, NULL, NULL), timeline_thread(t, 1));
+	assert_ptr_equal(timeline_look_running(t, 1, 15, NULL, NULL), timeline_thread(t, 0));
+	assert_ptr_equal(timeline_look_running(t, 1, 35, NULL, NULL), timeline_thread(t, 1));
 	timeline_free(t);
 }
 
