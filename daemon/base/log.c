@@ -139,16 +139,6 @@ void log_line(int priority, const char *snapshot, const char *format, ...)
 	log_text(priority, NULL, &fields, text);
 }
 
-void log_fields_of(const struct entry *e, struct log_fields *ret)
-{
-	*ret = (struct log_fields)LOG_NO_FIELDS;
-	ret->report = e->id;
-	ret->trigger = *e->name ? e->name : e->trigger;
-	ret->trigger_unit = *e->unit ? e->unit : e->sender_unit;
-	ret->trigger_pid = e->pid;
-	ret->bytes = e->report_bytes;
-}
-
 void log_event(int priority, const char *id, const struct log_fields *fields, const char *format,
 	       ...)
 {

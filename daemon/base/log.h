@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <syslog.h>
 
-#include "daemon/store/entry.h"
+#include "daemon/base/entry_size.h"
 #include "proto/base.h"
 
 /* Chooses the target: the journal when stderr is connected to it ($JOURNAL_STREAM), else stderr. */
@@ -35,8 +35,6 @@ struct log_fields {
 		.trigger_pid = ENTRY_ABSENT, .bytes = ENTRY_ABSENT, .lost = ENTRY_ABSENT, \
 		.duration_usec = ENTRY_ABSENT                                             \
 	}
-/* What ENTRY tells; FIELDS of all of a snapshot's events. */
-void log_fields_of(const struct entry *e, struct log_fields *ret);
 /* A line of the kind ID (log_events.h), with what is known besides its text. */
 void log_event(int priority, const char *id, const struct log_fields *fields, const char *format,
 	       ...) PRINTF_LIKE(4, 5);

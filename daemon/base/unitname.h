@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/store/entry.h"
+#include "daemon/base/entry_size.h"
 
 /* Is NAME, up to 255 bytes, one that systemd would take for a unit (src/basic/unit-name.c,
  * unit_name_is_valid()): letters, digits, ":-_.\\" and one "@" not in front, then the suffix of a

@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 #include "daemon/config/names.h"
-#include "daemon/store/entry.h"
+#include "proto/bundle/label.h"
+
+#include "daemon/base/entry_size.h"
 
 enum trigger_on {
 	TRIGGER_ON_CONTROL = 0, /* a client asks for it by name */

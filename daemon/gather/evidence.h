@@ -19,20 +19,13 @@ struct evidence_image {
 	uint64_t size;
 };
 
-/* Memory of a live process that holds code: read by the job, after the CPUs run again. */
-struct evidence_region {
-	uint32_t pid;
-	uint64_t address, size; /* bytes */
-	bool vdso;
-};
-
 /* Handed over whole: from the loop to the job. */
 struct evidence {
 	struct manifest manifest; /* cpus[]: all but what the freeze measured */
 	struct bytes_out sideband;
 	struct evidence_image *images; /* as many as the manifest has */
 	size_t images_capacity;
-	struct evidence_region *regions;
+	struct memory_region *regions;
 	size_t n_regions;
 	struct bytes_out *texts; /* as many as the manifest has; each owned */
 	size_t texts_capacity;

@@ -266,7 +266,7 @@ static int add_range(struct reader *r, struct range range)
 
 /* What of a mapping lies in REGIONS (in order). */
 static int read_mapping(struct reader *r, const struct procmaps_entry *e,
-			const struct evidence_region *regions, size_t n)
+			const struct memory_region *regions, size_t n)
 {
 	int result = 0;
 
@@ -302,7 +302,7 @@ static FILE *read_maps(struct reader *r)
 }
 
 /* Lines that are no mapping's, like the end of one that was too long, are none of ours. */
-static int read_mappings(struct reader *r, const struct evidence_region *regions, size_t n)
+static int read_mappings(struct reader *r, const struct memory_region *regions, size_t n)
 {
 	CLEANUP_FREE char *line = NULL;
 	struct procmaps_entry e;
@@ -336,7 +336,7 @@ static bool is_same(const struct reader *r)
 	return true;
 }
 
-static int read_process(struct reader *r, const struct evidence_region *regions, size_t n)
+static int read_process(struct reader *r, const struct memory_region *regions, size_t n)
 {
 	bool names = false;
 	int result;

@@ -197,7 +197,7 @@ static void slot_tell_end(const struct jobs *j, const struct entry *e, int error
 	struct log_fields fields;
 	char path[PATH_MAX], name[STORE_NAME_SIZE];
 
-	log_fields_of(e, &fields);
+	entry_log_fields(e, &fields);
 	fields.duration_usec = age_usec(e);
 	if (e->state == ENTRY_FAILED) {
 		fields.bytes = e->bundle_bytes;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "daemon/gather/evidence.h"
 #include "daemon/record/vdso.h"
 #include "proto/base.h"
 
@@ -305,10 +304,10 @@ static int compare_owners(const void *a, const void *b)
 	return ((*x)->pid > (*y)->pid) - ((*x)->pid < (*y)->pid);
 }
 
-static size_t copy_regions(const struct owner *o, struct evidence_region *to)
+static size_t copy_regions(const struct owner *o, struct memory_region *to)
 {
 	for (uint32_t i = 0; i < o->n; i++)
-		to[i] = (struct evidence_region){
+		to[i] = (struct memory_region){
 			.pid = o->pid,
 			.address = o->regions[i].begin,
 			.size = o->regions[i].end - o->regions[i].begin,
@@ -317,10 +316,10 @@ static size_t copy_regions(const struct owner *o, struct evidence_region *to)
 	return o->n;
 }
 
-int memory_regions(const struct memory *m, struct evidence_region **ret, size_t *ret_n)
+int memory_regions(const struct memory *m, struct memory_region **ret, size_t *ret_n)
 {
 	CLEANUP_FREE const struct owner **order = NULL;
-	struct evidence_region *list;
+	struct memory_region *list;
 	size_t n = 0;
 
 	*ret = NULL;

@@ -7,13 +7,20 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "proto/perf/perfrecord.h"
 
 struct memory;
-struct evidence_region;
+
+/* Memory of a live process that holds code: read by the job, after the CPUs run again. */
+struct memory_region {
+	uint32_t pid;
+	uint64_t address, size; /* bytes */
+	bool vdso;
+};
 
 /* At most MAX processes are remembered; those that did not run for longest make room. 0 or -ENOMEM.
  */
@@ -33,6 +40,6 @@ void memory_ran(struct memory *m, uint32_t pid, uint64_t time);
 
 /* All regions, those of one process together and in order, processes that ran last first; *ret is
  * malloc'ed, may be NULL when there are none. 0 or -ENOMEM. */
-int memory_regions(const struct memory *m, struct evidence_region **ret, size_t *ret_n);
+int memory_regions(const struct memory *m, struct memory_region **ret, size_t *ret_n);
 /* Regions that found no room. */
 uint64_t memory_dropped(const struct memory *m);

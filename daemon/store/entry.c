@@ -174,3 +174,13 @@ int entry_from_json(struct json_object *o, struct entry *ret)
 	*ret = e;
 	return 0;
 }
+
+void entry_log_fields(const struct entry *e, struct log_fields *ret)
+{
+	*ret = (struct log_fields)LOG_NO_FIELDS;
+	ret->report = e->id;
+	ret->trigger = *e->name ? e->name : e->trigger;
+	ret->trigger_unit = *e->unit ? e->unit : e->sender_unit;
+	ret->trigger_pid = e->pid;
+	ret->bytes = e->report_bytes;
+}

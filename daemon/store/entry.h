@@ -11,13 +11,8 @@
 
 #include "proto/bundle/label.h"
 
-#define ENTRY_ID_SIZE	  40
-#define ENTRY_REASON_SIZE 257
-#define ENTRY_ERROR_SIZE  257
-#define ENTRY_NAME_SIZE	  64
-#define ENTRY_UNIT_SIZE	  256 /* as systemd limits them (src/basic/unit-def.h, UNIT_NAME_MAX) */
-#define ENTRY_CORE_SIZE	  256 /* NAME_MAX and its NUL */
-#define ENTRY_ABSENT	  UINT64_MAX
+#include "daemon/base/entry_size.h"
+#include "daemon/base/log.h"
 
 enum entry_state {
 	ENTRY_QUEUED = 0,
@@ -63,3 +58,5 @@ int entry_read_labels(struct json_object *list, struct labels *ret);
 int entry_from_json(struct json_object *o, struct entry *ret);
 /* "queued", ... */
 const char *entry_state_name(enum entry_state state);
+/* What E tells; the fields of all events of a snapshot. */
+void entry_log_fields(const struct entry *e, struct log_fields *ret);

@@ -168,7 +168,7 @@ static int trigger_begin(struct trigger *t, const struct request *q, struct trig
 	int r;
 
 	trigger_describe(t, q, &e);
-	log_fields_of(&e, &fields);
+	entry_log_fields(&e, &fields);
 	/* Said first: a job that cannot start ends, and says so, within jobs_add. */
 	log_event(LOG_INFO, LOG_EVENT_SNAPSHOT_BEGUN, &fields, "snapshot %s begun (%s%s%s)", e.id,
 		  q->kind, *q->reason ? ": " : "", q->reason);

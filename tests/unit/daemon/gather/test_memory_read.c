@@ -105,7 +105,7 @@ static struct evidence *evidence_of(const struct child *c, uint64_t at, uint64_t
 	e->traced = true;
 	e->regions = calloc(1, sizeof(*e->regions));
 	e->regions[0] =
-		(struct evidence_region){.pid = (uint32_t)c->pid, .address = at, .size = size};
+		(struct memory_region){.pid = (uint32_t)c->pid, .address = at, .size = size};
 	e->n_regions = 1;
 	return e;
 }

@@ -37,7 +37,7 @@ static void see(struct memory *m, uint32_t pid, uint64_t time, uint64_t addr, ui
 /* "PID:ADDRESS+SIZE" of each, a blank behind it; v: a vDSO. */
 static void check(const struct memory *m, const char *expected)
 {
-	struct evidence_region *list;
+	struct memory_region *list;
 	char text[512] = "";
 	size_t n, used = 0;
 
