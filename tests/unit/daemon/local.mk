@@ -103,9 +103,11 @@ tests_unit_daemon_trigger_test_unitwatch_SOURCES = tests/unit/daemon/trigger/tes
 tests_unit_daemon_trigger_test_unitwatch_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_base_test_unitname_SOURCES = tests/unit/daemon/base/test_unitname.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_base_test_unitname_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_store_test_store_SOURCES = tests/unit/daemon/store/test_store.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_store_test_store_SOURCES = tests/unit/daemon/store/test_store.c $(TEST_DAEMON_DIR) \
+	tests/unit/daemon/store/store_fixture.h
 tests_unit_daemon_store_test_store_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_store_test_store_pin_SOURCES = tests/unit/daemon/store/test_store_pin.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_store_test_store_pin_SOURCES = tests/unit/daemon/store/test_store_pin.c $(TEST_DAEMON_DIR) \
+	tests/unit/daemon/store/store_fixture.h
 tests_unit_daemon_store_test_store_pin_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_trigger_test_trigger_SOURCES = tests/unit/daemon/trigger/test_trigger.c $(TEST_DAEMON_DIR) \
 	$(TEST_DAEMON_RING)

@@ -13,95 +13,10 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-#include "proto/memfd.h"
-#include "tests/unit/daemon/scratch_dir.h"
+#include "tests/unit/daemon/store/store_fixture.h"
 
 /* What the file ID.entry takes at most, which counts. */
 #define ENTRY_FILE 500
-#define BOOT	   "abcdef01-2345-6789-abcd-ef0123456789"
-
-static char dir[SCRATCH_DIR_SIZE];
-
-static int setup(void **state)
-{
-	(void)state;
-	scratch_dir_make(dir);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	scratch_dir_remove(dir);
-	return 0;
-}
-
-static struct store *open_store(uint64_t max_use, uint32_t max_entries)
-{
-	const struct store_limits limits = {max_use, max_entries, 2};
-	struct store *s = NULL;
-	char why[512];
-
-	assert_int_equal(store_new(dir, &limits, &s, why, sizeof(why)), 0);
-	return s;
-}
-
-static int memory_of(char fill, size_t size)
-{
-	char block[16384];
-	int fd;
-
-	assert_true(size <= sizeof(block));
-	memset(block, fill, sizeof(block));
-	assert_int_equal(memfd_new("test", 0, &fd), 0);
-	assert_int_equal(memfd_write_all(fd, block, size), 0);
-	assert_int_equal(memfd_seal(fd), 0);
-	return fd;
-}
-
-static struct entry begin(struct store *s, uint64_t usec)
-{
-	struct entry e;
-
-	entry_init(&e);
-	strcpy(e.trigger, "control");
-	store_new_id(s, usec, BOOT, e.id);
-	assert_int_equal(store_add(s, &e), 0);
-	return e;
-}
-
-/* A whole life on disk, with a bundle of SIZE bytes. */
-static struct entry complete(struct store *s, uint64_t usec, size_t size)
-{
-	struct entry e = begin(s, usec);
-	CLEANUP_CLOSE int fd = memory_of('b', size);
-
-	e.state = ENTRY_DONE;
-	e.bundle_bytes = size;
-	assert_int_equal(store_make_room(s, e.id, size), 0);
-	assert_int_equal(store_file_put(store_dir_fd(s), e.id, STORE_BUNDLE, fd, size), 0);
-	assert_int_equal(store_file_put_entry(store_dir_fd(s), &e), 0);
-	store_end(s, &e, -EBADF, -EBADF);
-	return e;
-}
-
-/* Its bundle needs SIZE bytes of the file that has inode INO. */
-static void need_image(struct store *s, const struct entry *e, uint64_t ino, size_t size)
-{
-	CLEANUP_CLOSE int fd = memory_of('i', size);
-	const struct manifest_image image = {.ino = ino};
-	struct manifest_piece piece = {0, size};
-	struct imagestore_wish w = {.id = e->id,
-				    .image = &image,
-				    .index = 7,
-				    .fd = fd,
-				    .file_size = size,
-				    .pieces = &piece,
-				    .n_pieces = 1};
-
-	store_make_room_for_images(s, e->id, size);
-	assert_int_equal(imagestore_keep(store_images(s), &w), 0);
-}
 
 static int pin(struct store *s, const struct entry *e)
 {
@@ -229,9 +144,9 @@ static void store_pin_counts_images_once(void **state)
 	struct store_pins pins;
 
 	(void)state;
-	need_image(s, &a, 5, 6000);
-	need_image(s, &b, 5, 6000);
-	need_image(s, &c, 6, 6000);
+	keep_image(s, &a, 5, 'i', 6000, NULL);
+	keep_image(s, &b, 5, 'i', 6000, NULL);
+	keep_image(s, &c, 6, 'i', 6000, NULL);
 	assert_int_equal(pin(s, &a), 0);
 	assert_int_equal(pin(s, &b), 0);
 	store_get_pins(s, &pins);
