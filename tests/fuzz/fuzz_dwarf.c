@@ -11,6 +11,7 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
+#include "tests/fuzz/some_bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -44,21 +45,6 @@ static size_t look(struct dwarf_file *f, const uint8_t *data, size_t size)
 		sum += ask(f, held) + ask(f, 0x1000 + 16ull * i);
 	}
 	return sum;
-}
-
-struct some {
-	const uint8_t *data;
-	uint8_t *copy;
-	size_t size;
-};
-
-static bool bring(void *userdata, uint64_t offset, uint64_t size)
-{
-	const struct some *s = userdata;
-
-	assert(size > 0 && offset <= s->size && size <= s->size - offset);
-	memcpy(s->copy + offset, s->data + offset, size);
-	return true;
 }
 
 static size_t look_at_some(const uint8_t *data, size_t size)

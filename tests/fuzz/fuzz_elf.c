@@ -13,6 +13,7 @@
 
 #include "proto/base.h"
 #include "sideband/elf/elf.h"
+#include "tests/fuzz/some_bytes.h"
 #include "tests/unit/sideband/elf_maker.h"
 
 #define ROOM (UINT64_C(1) << 40)
@@ -38,21 +39,6 @@ static size_t look(const struct elf_file *f, size_t size)
 	for (size_t i = 0; i < n; i++)
 		sum += id[i];
 	return sum;
-}
-
-struct some {
-	const uint8_t *data;
-	uint8_t *copy;
-	size_t size;
-};
-
-static bool bring(void *userdata, uint64_t offset, uint64_t size)
-{
-	const struct some *s = userdata;
-
-	assert(size > 0 && offset <= s->size && size <= s->size - offset);
-	memcpy(s->copy + offset, s->data + offset, size);
-	return true;
 }
 
 static size_t look_at_some(const uint8_t *data, size_t size, enum elf_wanted wanted)

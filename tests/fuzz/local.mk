@@ -11,7 +11,7 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
-EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/bundle_mutator.c
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/some_bytes.h tests/fuzz/bundle_mutator.c
 
 if ENABLE_FUZZERS
 fuzz_main =

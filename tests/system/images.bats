@@ -18,17 +18,6 @@ ctl() {
 	"$CTL" --socket="$SOCKET" "$@"
 }
 
-# record [OPTIONS] -- COMMAND: a run with a snapshot at its end.
-record() {
-	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
-		--exit-with-command "$@" >/dev/null 2>"$DIR/log"
-}
-
-# The newest file of a suffix in the state directory.
-newest() {
-	ls "$STATE"/*."$1" | tail -n 1
-}
-
 # Cache files, without what lies beside them.
 cached() {
 	ls "$STATE/images" | grep -vc '\.ranges$' || true

@@ -44,17 +44,6 @@ teardown() {
 	recorder_teardown
 }
 
-# record [OPTIONS] -- COMMAND: a run with a snapshot at its end.
-record() {
-	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
-		--exit-with-command "$@" >/dev/null 2>"$DIR/log"
-}
-
-# The newest file of a suffix in the state directory.
-newest() {
-	ls "$STATE"/*."$1" | tail -n 1
-}
-
 # decode [OPTIONS] BUNDLE: its report in $DIR/decoded.
 decode() {
 	rm -f "$DIR/decoded"

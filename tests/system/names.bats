@@ -42,16 +42,6 @@ teardown() {
 	recorder_teardown
 }
 
-record() {
-	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
-		--exit-with-command "$@" >/dev/null 2>"$DIR/log"
-}
-
-# The newest file of a suffix in the state directory.
-newest() {
-	ls "$STATE"/*."$1" | tail -n 1
-}
-
 # What the report in $1 calls the functions of the program's own.
 names_are() {
 	local got

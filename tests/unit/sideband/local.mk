@@ -72,6 +72,7 @@ tests_unit_sideband_timeline_test_timeline_turns_LDADD = \
 	sideband/libptsideband.a proto/libptproto.a $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_SOURCES = \
+	tests/unit/sideband/elf/some_file.h \
 	tests/unit/sideband/elf/test_elf.c tests/unit/sideband/self.h
 tests_unit_sideband_elf_test_elf_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
@@ -92,6 +93,7 @@ tests_unit_sideband_elf_test_elf_strings_SOURCES = tests/unit/sideband/elf/test_
 tests_unit_sideband_elf_test_elf_strings_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_apart_SOURCES = tests/unit/sideband/elf/test_elf_apart.c \
+	tests/unit/sideband/elf/some_file.h \
 	tests/unit/sideband/apart.c tests/unit/sideband/apart.h \
 	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h tests/unit/sideband/self.h
 tests_unit_sideband_elf_test_elf_apart_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/sideband/elf/some_file.h"
 #include "tests/unit/sideband/self.h"
 
 static const char *const real_files[] = {
@@ -346,44 +347,11 @@ static void new_of_damaged_files_survives(void **state)
 	file_unmap(&ls);
 }
 
-/* What was asked for so far, and nothing else. */
-struct some {
-	struct file file;
-	uint8_t *copy;
-	uint64_t bytes;
-	uint64_t most; /* beyond it nothing more comes */
-};
-
-static bool bring(void *userdata, uint64_t offset, uint64_t size)
-{
-	struct some *s = userdata;
-
-	assert_true(size > 0 && offset <= s->file.size && size <= s->file.size - offset);
-	if (s->bytes + size > s->most)
-		return false;
-	memcpy(s->copy + offset, s->file.bytes + offset, size);
-	s->bytes += size;
-	return true;
-}
-
 static int open_some(struct some *s, enum elf_wanted wanted, struct elf_file **ret)
 {
-	const struct elf_bytes bytes = {s->copy, s->file.size, bring, s, NULL};
+	const struct elf_bytes bytes = bytes_of_some(s);
 
 	return elf_file_open(&bytes, wanted, ret);
-}
-
-static void assert_same_names(const struct elf_file *a, const struct elf_file *b)
-{
-	size_t n, same;
-	const struct elf_symbol *x = elf_file_symbols(a, &n), *y = elf_file_symbols(b, &same);
-
-	assert_int_equal(same, n);
-	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(x[i].offset, y[i].offset);
-		assert_int_equal(x[i].size, y[i].size);
-		assert_string_equal(x[i].name, y[i].name);
-	}
 }
 
 static void assert_same_build_id(const struct elf_file *a, const struct elf_file *b)

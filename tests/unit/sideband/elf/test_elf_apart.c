@@ -13,6 +13,7 @@
 #include "proto/base.h"
 #include "sideband/elf/elf.h"
 #include "tests/unit/sideband/apart.h"
+#include "tests/unit/sideband/elf/some_file.h"
 #include "tests/unit/sideband/elf_maker.h"
 
 __attribute__((noinline)) static int elf_apart_local_function(int x)
@@ -79,19 +80,6 @@ static size_t count_names(const struct elf_file *f)
 
 	elf_file_symbols(f, &n);
 	return n;
-}
-
-static void assert_same_names(const struct elf_file *a, const struct elf_file *b)
-{
-	size_t n, m;
-	const struct elf_symbol *x = elf_file_symbols(a, &n), *y = elf_file_symbols(b, &m);
-
-	assert_int_equal(n, m);
-	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(x[i].offset, y[i].offset);
-		assert_int_equal(x[i].size, y[i].size);
-		assert_string_equal(x[i].name, y[i].name);
-	}
 }
 
 /* --- A file apart --- */
@@ -271,31 +259,6 @@ static void add_names_without_build_ids_says_not(void **state)
 	elf_file_free(f);
 	free(file);
 	free(m);
-}
-
-struct some {
-	struct file file;
-	uint8_t *copy;
-	uint64_t bytes;
-	uint64_t most; /* beyond it nothing more comes */
-};
-
-static bool bring(void *userdata, uint64_t offset, uint64_t size)
-{
-	struct some *s = userdata;
-
-	assert_true(size > 0 && offset <= s->file.size && size <= s->file.size - offset);
-	if (s->bytes + size > s->most)
-		return false;
-	memcpy(s->copy + offset, s->file.bytes + offset, size);
-	s->bytes += size;
-	return true;
-}
-
-static struct elf_bytes bytes_of_some(struct some *s)
-{
-	return (struct elf_bytes){
-		.bytes = s->copy, .size = s->file.size, .need = bring, .userdata = s};
 }
 
 static void add_names_asks_for_all_that_it_reads(void **state)
