@@ -13,8 +13,7 @@
 /* How many may be asked for at once. */
 #define PROCREADER_ROOM 128u
 /* Threads that stand in a read for good, beyond which no command line is read, and no fact. */
-#define PROCREADER_STUCK     4u
-#define PROCREADER_STUCK_MAX ASIDE_STUCK_MAX
+#define PROCREADER_STUCK 4u
 
 struct procreader;
 

@@ -13,7 +13,6 @@
 struct image_set;
 
 #define IMAGE_ANY_PID UINT32_MAX
-#define IMAGE_ABSENT  UINT64_MAX
 
 struct manifest_piece;
 

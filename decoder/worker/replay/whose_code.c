@@ -9,8 +9,6 @@
 #include "proto/base.h"
 
 #define SYSCALL_SIZE 2u
-/* So many states of a process' mappings are tried for one stretch. */
-#define MAX_STATES 6
 
 static enum fault fault_of(int found)
 {

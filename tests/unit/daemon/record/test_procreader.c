@@ -242,7 +242,7 @@ static void procreader_ask_when_many_stand_reads_no_command_line(void **state)
 static void procreader_ask_when_too_many_stand_is_refused(void **state)
 {
 	struct procreader *r = *state;
-	uint32_t last = PROCREADER_STUCK_MAX + 1;
+	uint32_t last = ASIDE_STUCK_MAX + 1;
 
 	for (uint32_t pid = 1; pid <= last; pid++) {
 		runs(pid);

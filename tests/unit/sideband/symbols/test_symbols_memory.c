@@ -35,7 +35,7 @@ static int set_up(void **state)
 		{.path = "//anon", .memory = true, .pid = 7, .address = 0x10000},
 		{.path = "//anon", .memory = true, .pid = 8, .address = 0x10000},
 		{.path = "//anon", .memory = true, .pid = 9, .address = 0x10000},
-		{.path = "[vdso]", .vdso = true, .pid = IMAGE_ANY_PID, .address = IMAGE_ABSENT},
+		{.path = "[vdso]", .vdso = true, .pid = IMAGE_ANY_PID, .address = UINT64_MAX},
 		{.path = "//anon", .memory = true, .pid = 7, .address = 0x11000},
 	};
 	struct image_source given[5];
