@@ -1,4 +1,5 @@
 check_PROGRAMS += \
+	tests/unit/proto/test_base \
 	tests/unit/proto/bundle/test_bundle \
 	tests/unit/proto/bundle/test_bundle_tar \
 	tests/unit/proto/test_bytes \
@@ -26,6 +27,8 @@ TEST_PROTO_LIBS = proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
 
 tests_unit_decoder_run_fake_worker_SOURCES = tests/unit/decoder/run/fake_worker.c tests/unit/decoder/run/fake_worker.h
 tests_unit_decoder_run_fake_worker_LDADD = proto/libptproto.a
+tests_unit_proto_test_base_SOURCES = tests/unit/proto/test_base.c
+tests_unit_proto_test_base_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_bundle_test_bundle_SOURCES = tests/unit/proto/bundle/test_bundle.c
 tests_unit_proto_bundle_test_bundle_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_bundle_test_bundle_tar_SOURCES = tests/unit/proto/bundle/test_bundle_tar.c
