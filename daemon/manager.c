@@ -28,14 +28,6 @@
 /* How often files that nothing names any more are closed. */
 #define TIDY_USEC 60000000u
 
-uint64_t manager_now_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 /* Ends the loop when nothing is under way. */
 static void manager_maybe_end(struct manager *m)
 {
@@ -305,7 +297,7 @@ static int manager_build_service(struct manager *m)
 		.trigger = &m->trigger,
 		.store = m->store,
 		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command,
-			   manager_now_usec(), &m->lease, &m->watch.self},
+			   now_usec(CLOCK_MONOTONIC), &m->lease, &m->watch.self},
 	};
 	control_listen(&m->control);
 	m->control.names = m->trigger.names = m->names;

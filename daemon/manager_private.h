@@ -58,9 +58,6 @@ struct manager {
 	bool exit_wanted;   /* COMMAND has ended: its last snapshot is still to be begun */
 };
 
-/* CLOCK_MONOTONIC. */
-uint64_t manager_now_usec(void);
-
 /* manager_build.c. What is remembered and what is taken in: 0 or -errno; -EINTR: a signal to end is
  * there. Whom clients reach: 0 or -errno. */
 int manager_build_memory(struct manager *m);

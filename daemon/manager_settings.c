@@ -12,6 +12,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/manager_private.h"
+#include "proto/base.h"
 
 /* Programs that run for less time are known by their records alone. */
 #define PROCS_DELAY_NS 50000000u
@@ -136,7 +137,7 @@ int manager_reload(void *userdata, struct json_object *warnings, char *why, size
 		snprintf(why, why_size, "the recorder ends");
 		return -EINVAL;
 	}
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, manager_now_usec());
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_usec(CLOCK_MONOTONIC));
 	manager_tidy_reload(m);
 	r = reload_read(&m->reload, warnings, why, why_size);
 	if (r == 0) {

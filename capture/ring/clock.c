@@ -11,6 +11,8 @@
 
 #include <x86intrin.h>
 
+#include "proto/base.h"
+
 #define NSEC_PER_SEC 1000000000ull
 /* cap_user_time in include/uapi/linux/perf_event.h promises less; older kernels gave 32. */
 #define MAX_SHIFT 32
@@ -75,14 +77,6 @@ static uint64_t read_tsc(void)
 	return __rdtsc();
 }
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec t = {0};
-
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 /* One moment on CLOCK and the TSC. */
 struct pair {
 	uint64_t tsc, ns;
@@ -94,7 +88,7 @@ static struct pair read_pair(clockid_t clock)
 	uint64_t best_width = UINT64_MAX;
 
 	for (int i = 0; i < TRIES; i++) {
-		uint64_t before = read_tsc(), ns = read_clock(clock), after = read_tsc();
+		uint64_t before = read_tsc(), ns = now_ns(clock), after = read_tsc();
 
 		if (after - before >= best_width)
 			continue;
@@ -147,8 +141,8 @@ void clock_read(struct clock_now *ret)
 
 	for (int i = 0; i < TRIES; i++) {
 		uint64_t before = read_tsc();
-		uint64_t realtime = read_clock(CLOCK_REALTIME);
-		uint64_t monotonic = read_clock(CLOCK_MONOTONIC);
+		uint64_t realtime = now_ns(CLOCK_REALTIME);
+		uint64_t monotonic = now_ns(CLOCK_MONOTONIC);
 		uint64_t after = read_tsc();
 
 		if (after - before >= best_width)

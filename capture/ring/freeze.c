@@ -39,25 +39,17 @@ struct freezer {
 	size_t n_work, n_begun, n_done;
 };
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void copy_cpu(const struct freezer *f, uint32_t index)
 {
 	const struct area *a = f->area;
 	struct freeze_cpu *c = &f->cpus[index];
 	uint64_t wanted = f->wish.bytes == 0 ? a->slice : MIN_OF(f->wish.bytes, a->slice);
-	uint64_t begin = now();
+	uint64_t begin = now_ns(CLOCK_MONOTONIC);
 
 	if (c->not_stopped || wanted == 0 || index >= a->n_cpus)
 		return;
 	c->bytes = ring_copy_aux(&f->source->cpus[index].pt, wanted, a->base + c->offset);
-	c->copy_ns = now() - begin;
+	c->copy_ns = now_ns(CLOCK_MONOTONIC) - begin;
 }
 
 /* dark_ns holds the time of the call that stopped it until then. */
@@ -66,7 +58,8 @@ static void restart_cpu(const struct freezer *f, uint32_t index)
 	struct freeze_cpu *c = &f->cpus[index];
 	int r = f->source->ops->enable(f->source, index);
 
-	c->dark_ns = r == 0 && !c->not_stopped ? now() - c->dark_ns : MANIFEST_ABSENT;
+	c->dark_ns =
+		r == 0 && !c->not_stopped ? now_ns(CLOCK_MONOTONIC) - c->dark_ns : MANIFEST_ABSENT;
 	c->not_restarted = r < 0;
 	c->no_answer |= r == SOURCE_NO_ANSWER;
 	f->results[index] = r;
@@ -219,7 +212,7 @@ static void blank_cpus(struct freezer *f)
 static void note_ask(struct freezer *f, uint32_t index)
 {
 	f->cpus[index].asked_ns = source_now_ns(f->source, index);
-	f->cpus[index].dark_ns = now();
+	f->cpus[index].dark_ns = now_ns(CLOCK_MONOTONIC);
 }
 
 static void note_stop(struct freezer *f, uint32_t index, int r)

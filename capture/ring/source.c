@@ -8,6 +8,8 @@
 
 #include <x86intrin.h>
 
+#include "proto/base.h"
+
 void source_free(struct source *s)
 {
 	if (s != NULL)
@@ -24,19 +26,11 @@ uint64_t source_tsc(struct source *s, uint32_t index)
 	return s->ops->read_tsc != NULL ? s->ops->read_tsc(s, index) : __rdtsc();
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 uint64_t source_now_ns(struct source *s, uint32_t index)
 {
 	if (s->clock.valid)
 		return clock_tsc_to_ns(&s->clock, source_tsc(s, index));
-	return s->clock_is_monotonic ? monotonic_ns() : MANIFEST_ABSENT;
+	return s->clock_is_monotonic ? now_ns(CLOCK_MONOTONIC) : MANIFEST_ABSENT;
 }
 
 void source_set_watch(struct source *s, const struct source_watch *watch)

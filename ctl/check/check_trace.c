@@ -111,18 +111,10 @@ static void remove_below(int parent, const char *name, unsigned depth)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-static uint64_t now_usec(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-}
-
 /* A signal of SET, or 0 at DEADLINE. */
 static int wait_for_signal(const sigset_t *set, uint64_t deadline)
 {
-	uint64_t now = now_usec(), left = now < deadline ? deadline - now : 0;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), left = now < deadline ? deadline - now : 0;
 	struct timespec t = {(time_t)(left / 1000000), (long)(left % 1000000) * 1000};
 	int signal;
 
@@ -170,11 +162,11 @@ static void kill_children(void)
 /* The recorder ends by itself when who started it did; what it leaves behind does not. */
 static void reap_others(const sigset_t *set)
 {
-	uint64_t start = now_usec(), now = start;
+	uint64_t start = now_usec(CLOCK_MONOTONIC), now = start;
 
 	while (has_children() && now < start + END_USEC) {
 		wait_for_signal(set, now + 100000);
-		now = now_usec();
+		now = now_usec(CLOCK_MONOTONIC);
 		if (now > start + PATIENCE_USEC)
 			kill_children();
 	}
@@ -183,7 +175,8 @@ static void reap_others(const sigset_t *set)
 /* *ret_signal: the one that ended it, or 0. */
 static int attend(pid_t pid, const sigset_t *set, uint64_t timeout_usec, int *ret_signal)
 {
-	uint64_t deadline = timeout_usec == 0 ? UINT64_MAX : now_usec() + timeout_usec;
+	uint64_t deadline =
+		timeout_usec == 0 ? UINT64_MAX : now_usec(CLOCK_MONOTONIC) + timeout_usec;
 	int status = 0, signal;
 
 	while (!reap(pid, &status)) {

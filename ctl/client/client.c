@@ -31,20 +31,12 @@ struct client {
 	bool may_lack;	   /* NoSuchImage is an answer */
 };
 
-static uint64_t now_usec(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-}
-
 static uint64_t deadline_of(const struct settings *s, uint64_t default_usec)
 {
 	uint64_t timeout = s->timeout_usec == UINT64_MAX ? default_usec : s->timeout_usec;
 	uint64_t deadline;
 
-	if (timeout == 0 || __builtin_add_overflow(now_usec(), timeout, &deadline))
+	if (timeout == 0 || __builtin_add_overflow(now_usec(CLOCK_MONOTONIC), timeout, &deadline))
 		return NEVER;
 	return deadline;
 }
@@ -89,7 +81,7 @@ static int say_connect_error(const char *path, int error)
 static int wait_for(struct client *c, short events)
 {
 	struct pollfd p = {.fd = events ? c->fd : -1, .events = events};
-	uint64_t now = now_usec(), left = 0;
+	uint64_t now = now_usec(CLOCK_MONOTONIC), left = 0;
 	int timeout = events ? 60000 : 20;
 
 	if (now < c->deadline)

@@ -47,14 +47,6 @@ struct aside {
 	unsigned int n_waiting;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 static void desk_free(struct desk *d)
 {
 	for (; d->n_begun < d->n_asked; d->n_begun++)
@@ -125,7 +117,7 @@ static struct aside_task *desk_begin(struct desk *d)
 		pthread_cond_wait(&d->asked, &d->lock);
 	if (!d->left_by_loop) {
 		task = d->asked_for[d->n_begun++ % ASIDE_ROOM];
-		d->began_ns = now_ns();
+		d->began_ns = now_ns(CLOCK_MONOTONIC);
 	}
 	d->current = task;
 	pthread_mutex_unlock(&d->lock);
@@ -334,7 +326,7 @@ struct aside_task *aside_take(struct aside *a)
 
 int aside_wait(struct aside *a, uint64_t ns)
 {
-	uint64_t until = now_ns() + ns;
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + ns;
 	struct timespec t = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
 			     .tv_nsec = (long)(until % NSEC_PER_SEC)};
 	int r = aside_staff(a);
@@ -371,7 +363,7 @@ struct aside_task *aside_give_up(struct aside *a, uint64_t ns)
 	if (!d || aside_pending(a) == 0)
 		return NULL;
 	pthread_mutex_lock(&d->lock);
-	if (d->current && d->n_taken == d->n_done && now_ns() - d->began_ns > ns) {
+	if (d->current && d->n_taken == d->n_done && now_ns(CLOCK_MONOTONIC) - d->began_ns > ns) {
 		stuck = d->current;
 		a->desk = NULL;
 		a->stuck[a->n_stuck++] = d;

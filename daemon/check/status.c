@@ -29,14 +29,6 @@ static void put_number(struct json_object *to, const char *key, uint64_t value)
 	put(to, key, json_object_new_uint64(value));
 }
 
-static uint64_t monotonic_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 static struct json_object *status_cpus(const struct intake *in)
 {
 	const struct source *s = in->source;
@@ -122,7 +114,7 @@ void status_look(const struct status_from *from)
 	struct timeline_stats stats;
 
 	timeline_get_stats(from->intake->timeline, &stats);
-	selfstat_look(from->self, monotonic_usec(), stats.records, "/proc/self/statm");
+	selfstat_look(from->self, now_usec(CLOCK_MONOTONIC), stats.records, "/proc/self/statm");
 }
 
 static struct json_object *status_self(const struct status_from *from)
@@ -221,7 +213,7 @@ struct json_object *status_for_all(const struct status_from *from)
 	put_text(o, "source", s->ops->name);
 	put_text(o, "terms", s->pt_terms);
 	put_number(o, "pid", (uint64_t)getpid());
-	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
+	put_number(o, "uptimeUSec", now_usec(CLOCK_MONOTONIC) - from->started_usec);
 	put_number(snapshots, "done", stats->done);
 	put_number(snapshots, "failed", stats->failed);
 	put_number(snapshots, "running", jobs_running(from->jobs));
@@ -243,7 +235,7 @@ struct json_object *status_to_json(const struct status_from *from)
 	put_text(o, "terms", s->pt_terms);
 	put(o, "attrs", status_attrs(s));
 	put_number(o, "pid", (uint64_t)getpid());
-	put_number(o, "uptimeUSec", monotonic_usec() - from->started_usec);
+	put_number(o, "uptimeUSec", now_usec(CLOCK_MONOTONIC) - from->started_usec);
 	put(o, "cpus", status_cpus(from->intake));
 	put(o, "timeline", status_timeline(from->intake));
 	put(o, "queue", status_queue(from->intake));

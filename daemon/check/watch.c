@@ -24,14 +24,6 @@ struct writing {
 	int r;
 };
 
-static uint64_t now_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 static int context_new(const char *proc, void **ret)
 {
 	(void)proc;
@@ -155,11 +147,11 @@ static void watch_write(struct watch *w)
 	if (!path)
 		return;
 	if (aside_pending(w->aside) > 0) {
-		if (now_usec() - w->asked_usec >= METRICS_USEC)
+		if (now_usec(CLOCK_MONOTONIC) - w->asked_usec >= METRICS_USEC)
 			watch_skip(w);
 		return;
 	}
-	w->asked_usec = now_usec();
+	w->asked_usec = now_usec(CLOCK_MONOTONIC);
 	r = watch_ask(w);
 	if (r != 0)
 		tell(w, path, r < 0 ? r : -EBUSY);
@@ -183,7 +175,7 @@ int watch_init(struct watch *w, sd_event *event, const struct config *config,
 	int r;
 
 	*w = (struct watch){.config = config, .from = from};
-	selfstat_init(&w->self, now_usec());
+	selfstat_init(&w->self, now_usec(CLOCK_MONOTONIC));
 	r = aside_new(&ops, "", &w->aside);
 	if (r >= 0)
 		r = sd_event_add_io(event, &w->written, aside_fd(w->aside), EPOLLIN, on_written, w);

@@ -295,14 +295,6 @@ bool names_take(struct names *n)
 	return changed;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 void names_news(struct names *n, void (*line)(bool warn, const char *text))
 {
 	char text[LINE_SIZE];
@@ -328,10 +320,10 @@ void names_news(struct names *n, void (*line)(bool warn, const char *text))
 
 bool names_await(struct names *n, uint64_t ns)
 {
-	uint64_t until = now_ns() + ns, now;
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + ns, now;
 	bool changed = names_take(n);
 
-	while (aside_pending(n->aside) > 0 && (now = now_ns()) < until) {
+	while (aside_pending(n->aside) > 0 && (now = now_ns(CLOCK_MONOTONIC)) < until) {
 		if (aside_wait(n->aside, until - now) < 0)
 			break;
 		changed |= names_take(n);

@@ -6,6 +6,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/control/control_private.h"
+#include "proto/base.h"
 
 /* The last one in PEER's place may have missed some. */
 static void begin_to_count(struct control *c, const struct peer *peer)
@@ -26,14 +27,6 @@ void control_monitor(struct control *c, struct peer *peer, struct json_object *p
 		begin_to_count(c, peer);
 }
 
-static uint64_t realtime_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 static struct json_object *text_or_null(const char *text)
 {
 	return text && *text ? json_object_new_string(text) : NULL;
@@ -49,7 +42,7 @@ static struct json_object *event_of(int priority, const char *id, const struct l
 {
 	struct json_object *o = json_object_new_object();
 
-	control_add(o, "realtimeUSec", json_object_new_uint64(realtime_usec()));
+	control_add(o, "realtimeUSec", json_object_new_uint64(now_usec(CLOCK_REALTIME)));
 	control_add(o, "priority", json_object_new_int(priority));
 	control_add(o, "message", json_object_new_string(text));
 	control_add(o, "messageId", text_or_null(id));

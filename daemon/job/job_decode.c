@@ -14,6 +14,7 @@
 
 #include "daemon/job/attempt.h"
 #include "daemon/job/report_output.h"
+#include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
 #include "proto/worker.h"
@@ -28,14 +29,6 @@ struct run {
 	struct worker_outcome outcome;
 	char why[ENTRY_ERROR_SIZE]; /* it failed */
 };
-
-static uint64_t now_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
 
 static void on_progress(void *userdata, unsigned phase, unsigned percent)
 {
@@ -150,7 +143,7 @@ static bool run_again(struct job *job, uint64_t began, struct run *last)
 	struct run next = {.result = 0};
 
 	if (!attempt_next(job->setup.config, &last->attempt, last->result, &last->outcome,
-			  now_usec() - began, job->deadline_ns, true, &next.attempt))
+			  now_usec(CLOCK_MONOTONIC) - began, job->deadline_ns, true, &next.attempt))
 		return false;
 	job_forget_needed(job);
 	run_decoder(job, &next);
@@ -188,7 +181,7 @@ static void remark(struct job *job, const struct run *first, const struct run *l
 int job_decode(struct job *job)
 {
 	struct run first = {.result = 0}, last;
-	uint64_t began = now_usec();
+	uint64_t began = now_usec(CLOCK_MONOTONIC);
 	int r = job_begin_images(job);
 
 	if (r < 0)

@@ -8,17 +8,10 @@
 #include <time.h>
 
 #include "daemon/base/log.h"
+#include "proto/base.h"
 
 /* About 36,000 years; what is longer is for ever, and no sum overflows. */
 #define LONGEST_USEC (1ull << 60)
-
-static uint64_t realtime_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
 
 void lease_init(struct lease *l, sd_event *event, struct source *source, struct jobs *jobs,
 		const struct lease_handler *handler)
@@ -57,7 +50,7 @@ static int lease_set_timer(struct lease *l)
 	l->until_usec = LEASE_FOR_EVER;
 	if (!l->away || l->for_usec > LONGEST_USEC)
 		return 0;
-	l->until_usec = realtime_usec() + l->for_usec;
+	l->until_usec = now_usec(CLOCK_REALTIME) + l->for_usec;
 	return sd_event_add_time_relative(l->event, &l->timer, CLOCK_BOOTTIME, l->for_usec, 1000,
 					  lease_on_timer, l);
 }

@@ -84,14 +84,6 @@ static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_s
 	return r;
 }
 
-static uint64_t now_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 /* One thread of the decoder: whoever asks for reports again and again takes one CPU. */
 static int try(struct remake_run *run, const struct attempt *a)
 {
@@ -128,14 +120,14 @@ static int try(struct remake_run *run, const struct attempt *a)
 static int decode(struct remake_run *run)
 {
 	struct attempt a;
-	uint64_t began = now_usec();
+	uint64_t began = now_usec(CLOCK_MONOTONIC);
 	int r;
 
 	attempt_first(run->config, ENTRY_ABSENT, &a);
 	do
 		r = try(run, &a);
-	while (attempt_next(run->config, &a, r, &run->outcome, now_usec() - began, ENTRY_ABSENT,
-			    false, &a));
+	while (attempt_next(run->config, &a, r, &run->outcome, now_usec(CLOCK_MONOTONIC) - began,
+			    ENTRY_ABSENT, false, &a));
 	return r;
 }
 

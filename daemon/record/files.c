@@ -23,10 +23,9 @@
 #include "daemon/record/opentask.h"
 #include "proto/base.h"
 
-#define NSEC_PER_SEC 1000000000u
-#define STUCK_NS     100000000u	 /* for one file, before others are opened by another thread */
-#define AWAIT_NS     200000000u	 /* for all, at a snapshot */
-#define PATIENCE_NS  2000000000u /* that the loop may wait from one sweep to the next */
+#define STUCK_NS    100000000u	/* for one file, before others are opened by another thread */
+#define AWAIT_NS    200000000u	/* for all, at a snapshot */
+#define PATIENCE_NS 2000000000u /* that the loop may wait from one sweep to the next */
 /* What a sweep may cost for each new file, and how much of a log is walked in that unit. */
 #define NEW_FILE_COST  16u
 #define LOG_BYTES_COST 4096u
@@ -52,14 +51,6 @@ struct files {
 	uint64_t new_files; /* since then */
 	uint64_t dropped;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
 
 int files_new(const char *proc, uint32_t max_open, struct files **ret)
 {
@@ -313,14 +304,14 @@ static void run_now(struct files *f, struct filelist_place *p, struct opentask *
  * not for long in all. */
 static int ask_patiently(struct files *f, struct opentask *t)
 {
-	uint64_t begin = now_ns(), passed = 0;
+	uint64_t begin = now_ns(CLOCK_MONOTONIC), passed = 0;
 	int r;
 
 	while ((r = aside_ask(f->opener, &t->task)) == ASIDE_FULL && !f->taking &&
 	       passed < f->patience_ns) {
 		aside_wait(f->opener, MIN_OF(STUCK_NS, f->patience_ns - passed));
 		files_take(f);
-		passed = now_ns() - begin;
+		passed = now_ns(CLOCK_MONOTONIC) - begin;
 	}
 	f->patience_ns -= MIN_OF(passed, f->patience_ns);
 	return r;
@@ -418,10 +409,11 @@ void files_take(struct files *f)
 
 void files_await(struct files *f)
 {
-	uint64_t now = now_ns(), until = now + AWAIT_NS;
+	uint64_t now = now_ns(CLOCK_MONOTONIC), until = now + AWAIT_NS;
 
 	files_take(f);
-	for (; f->opener && now < until && aside_pending(f->opener) > 0; now = now_ns()) {
+	for (; f->opener && now < until && aside_pending(f->opener) > 0;
+	     now = now_ns(CLOCK_MONOTONIC)) {
 		if (aside_wait(f->opener, MIN_OF(STUCK_NS, until - now)) < 0)
 			break;
 		files_take(f);

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "proto/base.h"
+
 #define MSEC 1000000u
 /* How long facts are waited for at a snapshot. */
 #define WAIT_ALL_NS (1000u * MSEC)
@@ -154,18 +156,10 @@ static void procs_give_up(struct procs *p, uint64_t patience_ns)
 	}
 }
 
-static uint64_t procs_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 void procs_set_delay(struct procs *p, uint64_t delay_ns)
 {
 	p->delay_ns = delay_ns;
-	p->now_ns = procs_now();
+	p->now_ns = now_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns)
@@ -209,7 +203,7 @@ static void procs_look_again(struct procs *p, bool at_once)
 
 	if (p->looked_losses == p->losses)
 		return;
-	now = procs_now();
+	now = now_ns(CLOCK_MONOTONIC_COARSE);
 	if (!at_once && p->looked_ns > 0 && now < p->looked_ns + LOOK_AGAIN_NS)
 		return;
 	p->looked_losses = p->losses;
@@ -221,10 +215,10 @@ static void procs_look_again(struct procs *p, bool at_once)
 
 static void procs_refresh_all(struct procs *p)
 {
-	uint64_t now = procs_now(), until = now + WAIT_ALL_NS;
+	uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE), until = now + WAIT_ALL_NS;
 
 	procs_line_up(p);
-	for (; now < until; now = procs_now()) {
+	for (; now < until; now = now_ns(CLOCK_MONOTONIC_COARSE)) {
 		procs_ask_line(p, SIZE_MAX);
 		if (procreader_pending(p->reader) == 0 ||
 		    procreader_wait(p->reader, MIN_OF(p->snapshot_patience_ns, until - now)) < 0)
@@ -237,7 +231,7 @@ static void procs_refresh_all(struct procs *p)
 void procs_refresh(struct procs *p, size_t budget)
 {
 	if (p->delay_ns)
-		p->now_ns = procs_now();
+		p->now_ns = now_ns(CLOCK_MONOTONIC_COARSE);
 	procs_take_answers(p);
 	procs_give_up(p, p->patience_ns);
 	procs_look_again(p, budget == SIZE_MAX);

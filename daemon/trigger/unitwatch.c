@@ -37,14 +37,6 @@ struct unitwatch {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
-static uint64_t monotonic_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000u + (uint64_t)ts.tv_nsec / 1000u;
-}
-
 static void retry_later(struct unitwatch *w)
 {
 	w->timer = sd_event_source_disable_unref(w->timer);
@@ -89,7 +81,8 @@ static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	(void)error;
 	if (sd_bus_message_get_destination(m))
 		return 0;
-	if (unitwatch_parse(m, &news) == 0 && unitwatch_judge(&w->table, &news, monotonic_usec()))
+	if (unitwatch_parse(m, &news) == 0 &&
+	    unitwatch_judge(&w->table, &news, now_usec(CLOCK_MONOTONIC)))
 		w->handler.on_failed(w->handler.userdata, &news);
 	return 0;
 }

@@ -42,20 +42,12 @@ struct run {
 	uint64_t deadline; /* CLOCK_MONOTONIC, ns; UINT64_MAX: none */
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t deadline_of(uint64_t timeout_usec)
 {
 	uint64_t ns, deadline;
 
 	if (timeout_usec == 0 || __builtin_mul_overflow(timeout_usec, 1000u, &ns) ||
-	    __builtin_add_overflow(now_ns(), ns, &deadline))
+	    __builtin_add_overflow(now_ns(CLOCK_MONOTONIC), ns, &deadline))
 		return UINT64_MAX;
 	return deadline;
 }
@@ -63,7 +55,7 @@ static uint64_t deadline_of(uint64_t timeout_usec)
 /* Milliseconds for poll, rounded up; 0: over. */
 static int wait_ms(uint64_t deadline)
 {
-	uint64_t now = now_ns();
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
 
 	if (deadline == UINT64_MAX)
 		return -1;

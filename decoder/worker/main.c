@@ -102,19 +102,11 @@ static void send_progress(void *userdata, enum worker_phase phase, unsigned perc
 	send_message(&m);
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 static uint64_t elapsed(void *userdata)
 {
 	const struct parent *parent = userdata;
 
-	return now_ns() - parent->began;
+	return now_ns(CLOCK_MONOTONIC) - parent->began;
 }
 
 static void send_result(int error, uint64_t faults)
@@ -274,7 +266,7 @@ int main(int argc, char **argv)
 	 */
 	mallopt(M_ARENA_MAX, 1);
 	r = receive_order(&order);
-	began = now_ns();
+	began = now_ns(CLOCK_MONOTONIC);
 	if (r == 0)
 		r = enter(&order);
 	if (r == 0)

@@ -76,19 +76,11 @@ static bool recorder_start(struct recorder *r)
 	return true;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 static void recorder_run(struct recorder *r, uint64_t until)
 {
 	struct pollfd p = {.fd = intake_fd(&r->intake), .events = POLLIN};
 
-	for (uint64_t now = now_ns(); now < until; now = now_ns())
+	for (uint64_t now = now_ns(CLOCK_MONOTONIC); now < until; now = now_ns(CLOCK_MONOTONIC))
 		if (poll(&p, 1, (int)((until - now) / 1000000) + 1) > 0)
 			intake_some(&r->intake);
 }
@@ -106,7 +98,7 @@ static void recorder_check(struct recorder *r, struct oracle_result *result)
 {
 	struct oracle *before = oracle_read(), *after;
 	struct timeline *loaded = NULL;
-	uint64_t time = now_ns(), bad;
+	uint64_t time = now_ns(CLOCK_MONOTONIC), bad;
 	struct bytes_out out;
 
 	intake_drain(&r->intake);
@@ -368,8 +360,9 @@ static void timeline_agrees_with_proc_under_load(void **state)
 		skip();
 	start_load(pids);
 	assert_int_equal(procscan_all("/proc", intake_record, &r.intake), 0);
-	for (end = now_ns() + seconds * SECOND_NS; now_ns() < end && !result.wrong; moments++) {
-		recorder_run(&r, now_ns() + MOMENT_MSEC * 1000000u);
+	for (end = now_ns(CLOCK_MONOTONIC) + seconds * SECOND_NS;
+	     now_ns(CLOCK_MONOTONIC) < end && !result.wrong; moments++) {
+		recorder_run(&r, now_ns(CLOCK_MONOTONIC) + MOMENT_MSEC * 1000000u);
 		recorder_check(&r, &result);
 		if (recorder_lost(&r))
 			break;

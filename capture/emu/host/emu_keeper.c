@@ -50,14 +50,6 @@ struct emu_keeper {
 	_Atomic bool stop;
 };
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static struct emuring_task *task_at(const struct emu_keeper *k, uint32_t index)
 {
 	return index < k->max_tasks ? emuring_task_at(&k->ring, index) : NULL;
@@ -345,7 +337,7 @@ static uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, ui
 
 	for (size_t i = 0; i < k->n_absences; i++)
 		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
-			ns += monotonic_ns() - k->absences[i].since_ns;
+			ns += now_ns(CLOCK_MONOTONIC) - k->absences[i].since_ns;
 	*ret_ns = ns;
 	return k->cpus[cpu].absences;
 }
@@ -385,7 +377,7 @@ static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 
 static void tick(struct emu_keeper *k)
 {
-	uint64_t now = monotonic_ns();
+	uint64_t now = now_ns(CLOCK_MONOTONIC);
 
 	for (uint32_t i = 0; i < k->n_cpus; i++)
 		emu_keeper_mend(k, i);
@@ -407,9 +399,9 @@ static void serve_all(struct emu_keeper *k)
 /* Until the next tick; a recorder without a keeper of its own does not wait that long. */
 static void await_tick(struct emu_keeper *k, uint32_t *bell)
 {
-	uint64_t now = monotonic_ns(), end = now + TICK_NS;
+	uint64_t now = now_ns(CLOCK_MONOTONIC), end = now + TICK_NS;
 
-	for (; now < end && !k->stop; now = monotonic_ns()) {
+	for (; now < end && !k->stop; now = now_ns(CLOCK_MONOTONIC)) {
 		const struct timespec rest = {.tv_nsec = (long)(end - now)};
 		uint32_t rung = atomic_load(&k->ring.shared->bell);
 
@@ -463,7 +455,7 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 		 * not. */
 		emu_keeper_serve(k, i);
 	}
-	k->start_ns = monotonic_ns();
+	k->start_ns = now_ns(CLOCK_MONOTONIC);
 	*ret = k;
 	return 0;
 }

@@ -33,14 +33,6 @@ static struct source_emu *emu_of(const struct source *s)
 	return (struct source_emu *)s;
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
@@ -84,7 +76,7 @@ static bool await_answer(struct source_emu *e, uint32_t index, uint32_t want)
 {
 	static const struct timespec look = {.tv_nsec = LOOK_NS};
 	struct emuring_cpu *c = e->cpus[index].cpu;
-	uint64_t deadline = monotonic_ns() + ANSWER_NS;
+	uint64_t deadline = now_ns(CLOCK_MONOTONIC) + ANSWER_NS;
 	uint32_t is;
 
 	serve(e, index);
@@ -92,7 +84,7 @@ static bool await_answer(struct source_emu *e, uint32_t index, uint32_t want)
 		is = atomic_load(&c->is);
 		if (is == want)
 			return true;
-		if (monotonic_ns() >= deadline)
+		if (now_ns(CLOCK_MONOTONIC) >= deadline)
 			return false;
 		if (futex(&c->is, FUTEX_WAIT, is, &look) < 0 && errno == ETIMEDOUT) {
 			if (is_alone(e))

@@ -7,27 +7,21 @@
 #include <stddef.h>
 #include <time.h>
 
-static uint64_t read_clock(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
+#include "proto/base.h"
 
 /* All threads of this process count. */
 void stopwatch_start(struct stopwatch *w)
 {
 	if (w == NULL)
 		return;
-	w->wall_since = read_clock(CLOCK_MONOTONIC);
-	w->cpu_since = read_clock(CLOCK_PROCESS_CPUTIME_ID);
+	w->wall_since = now_ns(CLOCK_MONOTONIC);
+	w->cpu_since = now_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 void stopwatch_stop(struct stopwatch *w)
 {
 	if (w == NULL)
 		return;
-	w->cpu += read_clock(CLOCK_PROCESS_CPUTIME_ID) - w->cpu_since;
-	w->wall += read_clock(CLOCK_MONOTONIC) - w->wall_since;
+	w->cpu += now_ns(CLOCK_PROCESS_CPUTIME_ID) - w->cpu_since;
+	w->wall += now_ns(CLOCK_MONOTONIC) - w->wall_since;
 }

@@ -41,20 +41,12 @@ struct report_source {
 	struct source_lines lines[LINES];
 };
 
-static uint64_t cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Of a lookup that has begun. */
 static bool is_enough(void *userdata)
 {
 	const struct report_source *s = userdata;
 
-	return s->spent_ns + (cpu_ns() - s->began_ns) >= s->limit_ns;
+	return s->spent_ns + (now_ns(CLOCK_THREAD_CPUTIME_ID) - s->began_ns) >= s->limit_ns;
 }
 
 int report_source_init(struct report *r)
@@ -119,7 +111,8 @@ void report_linkage(const struct report *r, struct json_writer *w, const char *l
 static size_t find_lines(const struct report *r, const struct source_lines *s,
 			 struct dwarf_frame *ret)
 {
-	uint64_t limit = r->source->limit_ns, began = limit > 0 ? cpu_ns() : 0;
+	uint64_t limit = r->source->limit_ns,
+		 began = limit > 0 ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
 	size_t n;
 
 	if (limit > 0 && r->source->spent_ns >= limit)
@@ -127,7 +120,7 @@ static size_t find_lines(const struct report *r, const struct source_lines *s,
 	r->source->began_ns = began;
 	n = symbols_lines(r->d->replay->symbols, s->image, s->offset, ret, DWARF_MAX_FRAMES);
 	if (limit > 0)
-		r->source->spent_ns += cpu_ns() - began;
+		r->source->spent_ns += now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
 	return n;
 }
 
