@@ -58,17 +58,15 @@ static void on_line(void *userdata, const char *text)
 int reload_read(struct reload *l, struct json_object *warnings, char *why, size_t why_size)
 {
 	struct config_warn warn = {.userdata = warnings, .line = on_line};
-	struct config *c, **grown;
+	struct config *c;
 	int r;
 
 	snprintf(why, why_size, "too many snapshots have been under way since the last reloads");
 	if (l->n_owned == MAX_OWNED)
 		return -EINVAL;
 	snprintf(why, why_size, "no memory");
-	grown = realloc(l->owned, (l->n_owned + 1) * sizeof(*grown));
-	if (!grown)
+	if (ARRAY_EXTEND(l->owned, l->n_owned) < 0)
 		return -ENOMEM;
-	l->owned = grown;
 	c = malloc(sizeof(*c));
 	r = c ? config_reload(l->now, config_directories, c, &warn, why, why_size) : -ENOMEM;
 	if (r < 0) {

@@ -17,7 +17,8 @@
 
 #define READ_SIZE 65536u
 /* An empty queue keeps no more memory than this. */
-#define KEEP_SIZE READ_SIZE
+#define KEEP_SIZE  READ_SIZE
+#define FIRST_SIZE 4096u
 /* json-c takes some 900 bytes for an empty object of two characters: what a message may make us
  * allocate is bounded here and not by its length. Counted before parsing, in strings too. */
 #define MAX_CONTAINERS 4096u
@@ -54,24 +55,14 @@ static size_t queue_size(const struct queue *q)
 /* Room for SIZE more bytes behind the end; moves the content to the front of its memory. */
 static int queue_reserve(struct queue *q, size_t size)
 {
-	size_t used = queue_size(q), capacity = q->capacity ? q->capacity : 4096;
-	char *grown;
+	size_t used = queue_size(q);
 
 	if (q->begin > 0) {
 		memmove(q->data, q->data + q->begin, used);
 		q->begin = 0;
 		q->end = used;
 	}
-	if (q->capacity - used >= size)
-		return 0;
-	while (capacity - used < size)
-		capacity *= 2;
-	grown = realloc(q->data, capacity);
-	if (!grown)
-		return -ENOMEM;
-	q->data = grown;
-	q->capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(q->data, q->capacity, MAX_OF(used + size, (size_t)FIRST_SIZE));
 }
 
 static void queue_consume(struct queue *q, size_t size)

@@ -97,15 +97,8 @@ static void read_build_id(const struct kernel_places *p, const char *path, struc
 
 static int add_file(struct kernel_files *to, const struct kernel_file *f)
 {
-	if (to->n == to->capacity) {
-		size_t more = to->capacity ? 2 * to->capacity : 64;
-		struct kernel_file *grown = reallocarray(to->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		to->items = grown;
-		to->capacity = more;
-	}
+	if (ARRAY_RESERVE(to->items, to->capacity, to->n + 1) < 0)
+		return -ENOMEM;
 	to->items[to->n++] = *f;
 	return 0;
 }

@@ -34,15 +34,8 @@ static int take_line(struct kernel_modules *m, const char *line, size_t size)
 	bytes_put_block(&m->text, line, size);
 	if (m->text.error || !parse_line(line, &module))
 		return m->text.error;
-	if (m->n == m->capacity) {
-		size_t more = m->capacity ? 2 * m->capacity : 64;
-		struct kernel_module *grown = reallocarray(m->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		m->items = grown;
-		m->capacity = more;
-	}
+	if (ARRAY_RESERVE(m->items, m->capacity, m->n + 1) < 0)
+		return -ENOMEM;
 	m->items[m->n++] = module;
 	return 0;
 }

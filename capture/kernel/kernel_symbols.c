@@ -110,54 +110,19 @@ static void take_limit(struct kernel_symbols *s, const struct line *l)
 		s->code_end = l->address;
 }
 
-static int room_for_owner(struct kernel_symbols *s)
-{
-	size_t more = s->owners_capacity ? 2 * s->owners_capacity : 64;
-	void *grown;
-
-	if (s->n_owners < s->owners_capacity)
-		return 0;
-	if (s->n_owners == MAX_OWNERS)
-		return -E2BIG;
-	grown = reallocarray(s->owners, more, sizeof(*s->owners));
-	if (!grown)
-		return -ENOMEM;
-	s->owners = grown;
-	s->owners_capacity = more;
-	return 0;
-}
-
-static int room_for_mark(struct kernel_symbols *s)
-{
-	size_t more = s->marks_capacity ? 2 * s->marks_capacity : 1024;
-	void *grown;
-
-	if (s->n_marks < s->marks_capacity)
-		return 0;
-	if (s->n_marks >= MAX_MARKS)
-		return -E2BIG;
-	grown = reallocarray(s->marks, more, sizeof(*s->marks));
-	if (!grown)
-		return -ENOMEM;
-	s->marks = grown;
-	s->marks_capacity = more;
-	return 0;
-}
-
 /* Lines of one owner stand together: the newest is looked at first. */
 static int find_owner(struct kernel_symbols *s, const struct line *l, uint32_t *ret)
 {
-	int r;
-
 	for (size_t i = s->n_owners; i-- > 0;)
 		if (strlen(s->owners[i]) == l->owner_size &&
 		    memcmp(s->owners[i], l->owner, l->owner_size) == 0) {
 			*ret = (uint32_t)i;
 			return 0;
 		}
-	r = room_for_owner(s);
-	if (r < 0)
-		return r;
+	if (s->n_owners == MAX_OWNERS)
+		return -E2BIG;
+	if (ARRAY_RESERVE(s->owners, s->owners_capacity, s->n_owners + 1) < 0)
+		return -ENOMEM;
 	memcpy(s->owners[s->n_owners], l->owner, l->owner_size);
 	s->owners[s->n_owners][l->owner_size] = '\0';
 	*ret = (uint32_t)s->n_owners++;
@@ -169,11 +134,14 @@ static int add_mark(struct kernel_symbols *s, const struct line *l)
 	uint32_t owner;
 	int r = find_owner(s, l, &owner);
 
-	if (r == 0)
-		r = room_for_mark(s);
-	if (r == 0)
-		s->marks[s->n_marks++] = (struct kernel_mark){l->address, owner, is_code(l->type)};
-	return r;
+	if (r < 0)
+		return r;
+	if (s->n_marks >= MAX_MARKS)
+		return -E2BIG;
+	if (ARRAY_RESERVE(s->marks, s->marks_capacity, s->n_marks + 1) < 0)
+		return -ENOMEM;
+	s->marks[s->n_marks++] = (struct kernel_mark){l->address, owner, is_code(l->type)};
+	return 0;
 }
 
 static int take_line(struct kernel_symbols *s, const char *text, size_t size, bool *ret_seen)

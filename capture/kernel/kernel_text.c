@@ -45,15 +45,8 @@ static int add_region(struct regions *to, const char *name, uint64_t begin, uint
 		return 0;
 	if (to->n == KERNEL_TEXT_MAX_REGIONS || end - begin > KERNEL_TEXT_MAX_BYTES - to->bytes)
 		return -E2BIG;
-	if (to->n == to->capacity) {
-		size_t more = to->capacity ? 2 * to->capacity : 64;
-		struct kernel_region *grown = reallocarray(to->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		to->items = grown;
-		to->capacity = more;
-	}
+	if (ARRAY_RESERVE(to->items, to->capacity, to->n + 1) < 0)
+		return -ENOMEM;
 	r = &to->items[to->n++];
 	*r = (struct kernel_region){.address = begin, .size = end - begin};
 	strncpy(r->name, name, sizeof(r->name) - 1);

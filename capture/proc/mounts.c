@@ -121,16 +121,8 @@ static void table_done(struct table *t)
 
 static struct mount *table_add(struct table *t)
 {
-	size_t capacity = t->capacity ? 2 * t->capacity : 64;
-	struct mount *list;
-
-	if (t->n == t->capacity) {
-		list = reallocarray(t->list, capacity, sizeof(*list));
-		if (!list)
-			return NULL;
-		t->list = list;
-		t->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(t->list, t->capacity, t->n + 1) < 0)
+		return NULL;
 	t->list[t->n] = (struct mount){0};
 	return &t->list[t->n++];
 }

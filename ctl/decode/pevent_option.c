@@ -94,23 +94,17 @@ static int cut_range(struct pevent_file *f)
 
 static int add_file(struct pevent_options *p, const char *text, bool secondary)
 {
-	struct pevent_file f = p->layout, *grown;
+	struct pevent_file f = p->layout;
 
 	if (p->n_files == MANIFEST_MAX_PEVENTS)
 		return -ERANGE;
 	f.secondary = secondary;
 	f.path = strdup(text);
-	if (!f.path || cut_range(&f) < 0) {
+	if (!f.path || cut_range(&f) < 0 || ARRAY_EXTEND(p->files, p->n_files) < 0) {
 		free(f.path);
 		return -ENOMEM;
 	}
-	grown = reallocarray(p->files, p->n_files + 1, sizeof(*grown));
-	if (!grown) {
-		free(f.path);
-		return -ENOMEM;
-	}
-	p->files = grown;
-	grown[p->n_files++] = f;
+	p->files[p->n_files++] = f;
 	return 0;
 }
 

@@ -75,16 +75,8 @@ static int parse_image(struct raw_image *image)
 
 static int add_image(struct raw *raw, const struct raw_image *image)
 {
-	struct raw_image *grown;
-	size_t n = raw->n_images;
-
-	/* Grows at powers of two. */
-	if ((n & (n - 1)) == 0) {
-		grown = reallocarray(raw->images, n ? n * 2 : 1, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		raw->images = grown;
-	}
+	if (ARRAY_EXTEND(raw->images, raw->n_images) < 0)
+		return -ENOMEM;
 	raw->images[raw->n_images++] = *image;
 	return 0;
 }

@@ -102,25 +102,12 @@ static void *copy_with_path(const void *from, size_t size, const char *path, con
 	return copy;
 }
 
-static bool grow(struct import_images *i)
-{
-	struct import_file **list;
-
-	/* At powers of two. */
-	if ((i->n & (i->n - 1)) != 0)
-		return true;
-	list = reallocarray(i->list, i->n ? 2 * i->n : 1, sizeof(struct import_file *));
-	if (list)
-		i->list = list;
-	return list;
-}
-
 static struct import_file *add_file(struct import_images *i, const struct import_file *key)
 {
 	struct import_file *file;
 	const char *path;
 
-	if (!grow(i))
+	if (ARRAY_EXTEND(i->list, i->n) < 0)
 		return NULL;
 	file = copy_with_path(key, sizeof(*key), key->path, &path);
 	if (!file)

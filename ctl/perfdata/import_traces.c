@@ -30,21 +30,6 @@ void import_traces_done(struct import_traces *t)
 	*t = (struct import_traces){0};
 }
 
-static bool grow(struct import_traces *t)
-{
-	size_t more = t->capacity ? 2 * t->capacity : 64;
-	struct import_piece *pieces;
-
-	if (t->n < t->capacity)
-		return true;
-	pieces = reallocarray(t->pieces, more, sizeof(*pieces));
-	if (!pieces)
-		return false;
-	t->pieces = pieces;
-	t->capacity = more;
-	return true;
-}
-
 int import_traces_add(struct import_traces *t, const struct perfdata_record *record)
 {
 	struct perfdata_auxtrace a;
@@ -55,7 +40,7 @@ int import_traces_add(struct import_traces *t, const struct perfdata_record *rec
 		return -EBADMSG;
 	if (a.size == 0)
 		return 0;
-	if (!grow(t))
+	if (ARRAY_RESERVE(t->pieces, t->capacity, t->n + 1) < 0)
 		return -ENOMEM;
 	/* Of a CPU's trace tid is what perf record was asked for, if that was one process. */
 	t->pieces[t->n] = (struct import_piece){

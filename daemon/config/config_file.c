@@ -51,12 +51,9 @@ static void on_file(void *userdata, const char *file)
 {
 	struct reading *g = userdata;
 	struct config *c = g->config;
-	char **grown = realloc(c->files, (c->n_files + 1) * sizeof(*grown));
 	char *copy = strdup(file);
 
-	if (grown)
-		c->files = grown;
-	if (grown && copy)
+	if (copy && ARRAY_EXTEND(c->files, c->n_files) == 0)
 		c->files[c->n_files++] = TAKE_PTR(copy);
 	else
 		g->r = -ENOMEM;

@@ -36,11 +36,8 @@ static bool has_word(const struct words *w, const char *word, size_t size)
 
 static int add_word(struct words *w, const char *word, size_t size)
 {
-	char **grown = realloc(w->list, (w->n + 1) * sizeof(*grown));
-
-	if (!grown)
+	if (ARRAY_EXTEND(w->list, w->n) < 0)
 		return -ENOMEM;
-	w->list = grown;
 	w->list[w->n] = strndup(word, size);
 	return w->list[w->n++] ? 0 : -ENOMEM;
 }
@@ -108,14 +105,10 @@ void exclude_free(struct exclude *x)
 
 static int add_uid(struct exclude *x, uint64_t uid)
 {
-	uint64_t *grown;
-
 	if (exclude_has_uid(x, uid))
 		return 0;
-	grown = realloc(x->uids, (x->n_uids + 1) * sizeof(*grown));
-	if (!grown)
+	if (ARRAY_EXTEND(x->uids, x->n_uids) < 0)
 		return -ENOMEM;
-	x->uids = grown;
 	x->uids[x->n_uids++] = uid;
 	return 0;
 }

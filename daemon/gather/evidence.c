@@ -332,28 +332,12 @@ int evidence_new(const struct evidence_from *from, struct evidence **ret)
 	return 0;
 }
 
-/* One more place behind N of *ARRAY. */
-static int grow(void *array, size_t *capacity, size_t n, size_t size)
-{
-	void *old, *new;
-
-	if (n < *capacity)
-		return 0;
-	memcpy(&old, array, sizeof(old));
-	new = reallocarray(old, *capacity ? 2 * *capacity : 64, size);
-	if (!new)
-		return -ENOMEM;
-	memcpy(array, &new, sizeof(new));
-	*capacity = *capacity ? 2 * *capacity : 64;
-	return 0;
-}
-
 struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t size)
 {
 	size_t n = e->manifest.n_images;
 	struct manifest_image *image = NULL;
 
-	if (grow(&e->images, &e->images_capacity, n, sizeof(*e->images)) == 0)
+	if (ARRAY_RESERVE(e->images, e->images_capacity, n + 1) == 0)
 		image = manifest_add_image(&e->manifest);
 	if (!image) {
 		close_fd(fd);
@@ -371,7 +355,7 @@ struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *by
 	size_t n = e->manifest.n_texts;
 	struct manifest_text *text = NULL;
 
-	if (grow(&e->texts, &e->texts_capacity, n, sizeof(*e->texts)) == 0)
+	if (ARRAY_RESERVE(e->texts, e->texts_capacity, n + 1) == 0)
 		text = manifest_add_text(&e->manifest);
 	if (!text) {
 		bytes_out_done(bytes);

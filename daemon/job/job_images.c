@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "daemon/store/store_file.h"
+#include "proto/base.h"
 #include "proto/memfd.h"
 
 uint64_t job_image_size(const struct job *job, size_t index)
@@ -61,7 +62,6 @@ int job_on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size
 /* Room for one more; lists of pieces that do not join do not grow for ever. */
 static bool make_room(struct job *job, struct job_needed *n)
 {
-	struct manifest_piece *bigger;
 	size_t more = n->capacity ? 2 * n->capacity : 16;
 
 	if (n->n < n->capacity)
@@ -73,11 +73,9 @@ static bool make_room(struct job *job, struct job_needed *n)
 	if (more > MANIFEST_MAX_PIECES ||
 	    job->needed_capacity + more - n->capacity > JOB_MAX_NEEDED)
 		return n->n < n->capacity;
-	bigger = reallocarray(n->pieces, more, sizeof(*bigger));
-	if (!bigger)
+	if (ARRAY_FIT(n->pieces, more) < 0)
 		return n->n < n->capacity;
 	job->needed_capacity += more - n->capacity;
-	n->pieces = bigger;
 	n->capacity = more;
 	return true;
 }

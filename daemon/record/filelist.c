@@ -119,24 +119,6 @@ void filelist_remove(struct filelist *l, struct filelist_place *p)
 	l->n--;
 }
 
-static bool grow(struct filelist *l)
-{
-	uint32_t capacity = l->capacity ? 2 * l->capacity : 64;
-	struct filelist_place *places;
-
-	if (l->n_places < l->capacity)
-		return true;
-	if (l->capacity == FILES_MAX)
-		return false;
-	capacity = MIN_OF(capacity, FILES_MAX);
-	places = reallocarray(l->places, capacity, sizeof(*places));
-	if (!places)
-		return false;
-	l->places = places;
-	l->capacity = capacity;
-	return true;
-}
-
 static struct filelist_place *take_place(struct filelist *l)
 {
 	uint32_t at = l->free;
@@ -145,7 +127,9 @@ static struct filelist_place *take_place(struct filelist *l)
 		l->free = l->places[at - 1].next[FILELIST_BY_INODE];
 		return &l->places[at - 1];
 	}
-	return grow(l) ? &l->places[l->n_places++] : NULL;
+	if (l->n_places == FILES_MAX || ARRAY_RESERVE(l->places, l->capacity, l->n_places + 1) < 0)
+		return NULL;
+	return &l->places[l->n_places++];
 }
 
 struct filelist_place *filelist_add(struct filelist *l, const struct files_entry *key)

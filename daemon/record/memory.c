@@ -16,7 +16,6 @@
 
 #define NONE	    UINT32_MAX
 #define MAX_REGIONS 4096u /* of one process */
-#define FIRST	    4u
 
 struct region {
 	uint64_t begin, end;
@@ -154,20 +153,10 @@ static uint32_t first_at(const struct owner *o, uint64_t address)
 /* Room for one more; false: there is none. */
 static bool make_room(struct memory *m, struct owner *o)
 {
-	uint32_t capacity = o->capacity ? 2 * o->capacity : FIRST;
-	struct region *regions = NULL;
-
-	if (o->n < o->capacity)
+	if (o->n < MAX_REGIONS && ARRAY_RESERVE(o->regions, o->capacity, o->n + 1) == 0)
 		return true;
-	if (capacity <= MAX_REGIONS)
-		regions = reallocarray(o->regions, capacity, sizeof(*regions));
-	if (!regions) {
-		m->dropped++;
-		return false;
-	}
-	o->regions = regions;
-	o->capacity = capacity;
-	return true;
+	m->dropped++;
+	return false;
 }
 
 /* Joined with what it touches, if that is of its kind. */

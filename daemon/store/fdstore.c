@@ -157,17 +157,14 @@ static int add_images(struct fdstore_item *item, const struct message *m, const 
 		      size_t first)
 {
 	size_t more = m->n - first;
-	struct fdstore_image *images =
-		reallocarray(item->images, item->n_images + more + 1, sizeof(*images));
 
-	if (!images) {
+	if (ARRAY_FIT(item->images, item->n_images + more) < 0) {
 		for (size_t i = first; i < m->n; i++)
 			close(fds[i]);
 		return -ENOMEM;
 	}
-	item->images = images;
 	for (size_t i = first; i < m->n; i++)
-		images[item->n_images++] =
+		item->images[item->n_images++] =
 			(struct fdstore_image){m->of[i].index, fds[i], m->of[i].size};
 	return 0;
 }

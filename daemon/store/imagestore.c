@@ -94,29 +94,14 @@ static struct image_file *find_file(const struct imagestore *s, const char *name
 	return at < s->n && strcmp(s->files[at]->name, name) == 0 ? s->files[at] : NULL;
 }
 
-/* ARRAY, or where it has been moved to for one more behind N. NULL: no memory, it is as it was. */
-static void *grow(void *array, size_t n, size_t *capacity, size_t size)
-{
-	size_t more = *capacity ? 2 * *capacity : 16;
-
-	if (n < *capacity)
-		return array;
-	array = reallocarray(array, more, size);
-	if (array)
-		*capacity = more;
-	return array;
-}
-
 /* NULL: no memory. */
 static struct image_file *add_file(struct imagestore *s, const char *name, uint64_t bytes)
 {
 	size_t at = place_of(s, name);
-	struct image_file *f,
-		**files = grow(s->files, s->n, &s->capacity, sizeof(struct image_file *));
+	struct image_file *f;
 
-	if (!files)
+	if (ARRAY_RESERVE(s->files, s->capacity, s->n + 1) < 0)
 		return NULL;
-	s->files = files;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return NULL;
@@ -161,14 +146,12 @@ static struct image_user *find_user(const struct imagestore *s, const char *id)
 
 static struct image_user *get_user(struct imagestore *s, const char *id)
 {
-	struct image_user *u = find_user(s, id), *users;
+	struct image_user *u = find_user(s, id);
 
 	if (u)
 		return u;
-	users = grow(s->users, s->n_users, &s->users_capacity, sizeof(*s->users));
-	if (!users)
+	if (ARRAY_RESERVE(s->users, s->users_capacity, s->n_users + 1) < 0)
 		return NULL;
-	s->users = users;
 	u = &s->users[s->n_users++];
 	*u = (struct image_user){0};
 	snprintf(u->id, sizeof(u->id), "%s", id);
@@ -179,11 +162,9 @@ static struct image_user *get_user(struct imagestore *s, const char *id)
 static int add_use(struct imagestore *s, const char *id, uint32_t index, struct image_file *file)
 {
 	struct image_user *u = get_user(s, id);
-	struct image_use *uses = u ? grow(u->uses, u->n, &u->capacity, sizeof(*u->uses)) : NULL;
 
-	if (!uses)
+	if (!u || ARRAY_RESERVE(u->uses, u->capacity, u->n + 1) < 0)
 		return -ENOMEM;
-	u->uses = uses;
 	u->uses[u->n++] = (struct image_use){index, file};
 	return 0;
 }

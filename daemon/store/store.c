@@ -113,15 +113,8 @@ static struct store_item *store_insert(struct store *s, const struct entry *e)
 {
 	size_t at = s->n;
 
-	if (s->n == s->capacity) {
-		size_t capacity = s->capacity ? 2 * s->capacity : 64;
-		struct store_item *items = reallocarray(s->items, capacity, sizeof(*items));
-
-		if (!items)
-			return NULL;
-		s->items = items;
-		s->capacity = capacity;
-	}
+	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
+		return NULL;
 	while (at > 0 && strcmp(s->items[at - 1].entry.id, e->id) > 0)
 		at--;
 	memmove(&s->items[at + 1], &s->items[at], (s->n - at) * sizeof(*s->items));

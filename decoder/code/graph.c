@@ -236,15 +236,8 @@ static int insert_piece(struct graph *g, uint64_t context, const struct flow_cod
 
 	if (g->n_pieces >= PIECES_MAX)
 		g->n_pieces = 0;
-	if (g->n_pieces == g->max_pieces) {
-		size_t max = g->max_pieces == 0 ? 64 : g->max_pieces * 2;
-		struct piece *grown = realloc(g->pieces, max * sizeof(*grown));
-
-		if (grown == NULL)
-			return -ENOMEM;
-		g->pieces = grown;
-		g->max_pieces = max;
-	}
+	if (ARRAY_RESERVE(g->pieces, g->max_pieces, g->n_pieces + 1) < 0)
+		return -ENOMEM;
 	at = piece_bound(g, context, code->address);
 	memmove(&g->pieces[at + 1], &g->pieces[at], (g->n_pieces - at) * sizeof(g->pieces[0]));
 	g->pieces[at] = (struct piece){context, *code};

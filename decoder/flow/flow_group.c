@@ -80,15 +80,6 @@ void flow_begin_group(struct flow *f)
 	f->parted = false;
 }
 
-static bool grow_list(void **list, size_t n, size_t size)
-{
-	void *grown = reallocarray(*list, n, size);
-
-	if (grown != NULL)
-		*list = grown;
-	return grown != NULL;
-}
-
 /* Twice as many items, within bounds: those that are counted, one of steps for each byte, and as
  * many others as are counted. *RET: there is room for a step. 0 or -ENOMEM. */
 static int grow(struct flow *f, bool *ret)
@@ -99,9 +90,8 @@ static int grow(struct flow *f, bool *ret)
 	*ret = f->n_items + FLOW_STEP_ITEMS <= n;
 	if (!*ret)
 		return 0;
-	if (!grow_list((void **)&f->items, n, sizeof(f->items[0])) ||
-	    !grow_list((void **)&f->gaps, n, sizeof(f->gaps[0])) ||
-	    (f->config.marks && !grow_list((void **)&f->marks, n, sizeof(f->marks[0]))))
+	if (ARRAY_FIT(f->items, n) < 0 || ARRAY_FIT(f->gaps, n) < 0 ||
+	    (f->config.marks && ARRAY_FIT(f->marks, n) < 0))
 		return -ENOMEM;
 	f->max_items = n;
 	return 0;

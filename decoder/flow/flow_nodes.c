@@ -81,16 +81,14 @@ static int make_plain(struct flow *f)
 static int grow_steps(struct flow_plain *p, size_t more)
 {
 	size_t n = MAX_OF(2 * p->has.steps, p->n_steps + more);
-	uint32_t *steps = p->steps;
+	bool own = p->base == p->steps;
 
 	if (p->has.steps - p->n_steps >= more)
 		return 0;
-	steps = reallocarray(p->steps, n + 1, sizeof(*steps));
-	if (steps == NULL)
+	if (ARRAY_FIT(p->steps, n + 1) < 0)
 		return -ENOMEM;
-	if (p->base == p->steps)
-		p->base = steps;
-	p->steps = steps;
+	if (own)
+		p->base = p->steps;
 	p->has.steps = n;
 	return 0;
 }
@@ -98,34 +96,12 @@ static int grow_steps(struct flow_plain *p, size_t more)
 static int grow_times(struct flow_plain *p, size_t more)
 {
 	size_t n = MAX_OF(2 * p->has.times, p->n_times + more);
-	struct node_point *points;
-	struct flow_time *times;
 
 	if (p->has.times - p->n_times >= more)
 		return 0;
-	times = reallocarray(p->times, n + 1, sizeof(*times));
-	if (times != NULL)
-		p->times = times;
-	points = reallocarray(p->points, n + 1, sizeof(*points));
-	if (points != NULL)
-		p->points = points;
-	if (times == NULL || points == NULL)
+	if (ARRAY_FIT(p->times, n + 1) < 0 || ARRAY_FIT(p->points, n + 1) < 0)
 		return -ENOMEM;
 	p->has.times = n;
-	return 0;
-}
-
-static int grow_walks(struct flow_plain *p)
-{
-	struct flow_walk *walks;
-
-	if (p->n_walks < p->has.walks)
-		return 0;
-	walks = reallocarray(p->walks, 2 * p->has.walks, sizeof(*walks));
-	if (walks == NULL)
-		return -ENOMEM;
-	p->walks = walks;
-	p->has.walks *= 2;
 	return 0;
 }
 
@@ -141,7 +117,7 @@ static int make_room(struct flow *f, struct flow_plain *p)
 	if (r == 0)
 		r = grow_times(p, 2);
 	if (r == 0)
-		r = grow_walks(p);
+		r = ARRAY_RESERVE(p->walks, p->has.walks, p->n_walks + 1);
 	p->max = p->has;
 	return r;
 }

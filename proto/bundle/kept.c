@@ -34,21 +34,6 @@ static bool is_name(const char *name)
 	return size > 0 && size <= KEPT_NAME_MAX && name[size] == '\0' && name[0] != '.';
 }
 
-static int grow(struct kept *k)
-{
-	size_t capacity = k->capacity ? 2 * k->capacity : 16;
-	struct kept_image *images;
-
-	if (k->n < k->capacity)
-		return 0;
-	images = reallocarray(k->images, capacity, sizeof(*images));
-	if (!images)
-		return -ENOMEM;
-	k->images = images;
-	k->capacity = capacity;
-	return 0;
-}
-
 /* They lie within the file, in order, apart from each other. */
 static bool are_pieces(const struct manifest_piece *pieces, size_t n, uint64_t file_size)
 {
@@ -71,7 +56,7 @@ static int add(struct kept *k, uint32_t index, char *name, uint64_t file_size,
 
 	if (is_name(name) && index < MANIFEST_MAX_IMAGES && file_size <= INT64_MAX &&
 	    are_pieces(pieces, n, file_size) && (k->n == 0 || index > k->images[k->n - 1].index))
-		r = grow(k);
+		r = ARRAY_RESERVE(k->images, k->capacity, k->n + 1);
 	if (r < 0) {
 		free(name);
 		free(pieces);

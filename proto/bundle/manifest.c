@@ -57,26 +57,15 @@ void manifest_done(struct manifest *m)
 	manifest_init(m);
 }
 
-/* Room for one more element after N: the capacity is the power of two that holds N. */
-static void *grow(void *elements, size_t n, enum manifest_list_id id)
-{
-	const struct manifest_list *l = &manifest_lists[id];
-
-	if (n >= l->max)
-		return NULL;
-	if (n & (n - 1))
-		return elements;
-	return reallocarray(elements, n > 0 ? 2 * n : 1, l->element_size);
-}
+/* Room for one more element behind the N of a list; false: it may not grow, or there is no memory.
+ */
+#define HAS_ROOM(list, n, id) ((n) < manifest_lists[id].max && ARRAY_EXTEND((list), (n)) == 0)
 
 struct manifest_cpu *manifest_add_cpu(struct manifest *m)
 {
-	struct manifest_cpu *cpus = grow(m->cpus, m->n_cpus, MANIFEST_CPUS);
-
-	if (!cpus)
+	if (!HAS_ROOM(m->cpus, m->n_cpus, MANIFEST_CPUS))
 		return NULL;
-	m->cpus = cpus;
-	cpus[m->n_cpus] = (struct manifest_cpu){
+	m->cpus[m->n_cpus] = (struct manifest_cpu){
 		.tid = MANIFEST_ANY,
 		.asked_bytes = MANIFEST_ABSENT,
 		.stop_ns = MANIFEST_ABSENT,
@@ -84,17 +73,14 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m)
 		.copy_ns = MANIFEST_ABSENT,
 		.stop_order = MANIFEST_ABSENT,
 	};
-	return &cpus[m->n_cpus++];
+	return &m->cpus[m->n_cpus++];
 }
 
 struct manifest_process *manifest_add_process(struct manifest *m)
 {
-	struct manifest_process *processes = grow(m->processes, m->n_processes, MANIFEST_PROCESSES);
-
-	if (!processes)
+	if (!HAS_ROOM(m->processes, m->n_processes, MANIFEST_PROCESSES))
 		return NULL;
-	m->processes = processes;
-	processes[m->n_processes] = (struct manifest_process){
+	m->processes[m->n_processes] = (struct manifest_process){
 		.ppid = MANIFEST_ABSENT,
 		.start_ns = MANIFEST_ABSENT,
 		.uid = MANIFEST_ABSENT,
@@ -102,67 +88,52 @@ struct manifest_process *manifest_add_process(struct manifest *m)
 		.ns_pid = MANIFEST_ABSENT,
 		.uid_since_ns = MANIFEST_ABSENT,
 	};
-	return &processes[m->n_processes++];
+	return &m->processes[m->n_processes++];
 }
 
 struct manifest_image *manifest_add_image(struct manifest *m)
 {
-	struct manifest_image *images = grow(m->images, m->n_images, MANIFEST_IMAGES);
-
-	if (!images)
+	if (!HAS_ROOM(m->images, m->n_images, MANIFEST_IMAGES))
 		return NULL;
-	m->images = images;
-	images[m->n_images] = (struct manifest_image){
+	m->images[m->n_images] = (struct manifest_image){
 		.file_size = MANIFEST_ABSENT,
 		.pid = MANIFEST_ANY,
 		.address = MANIFEST_ABSENT,
 		.read_ns = MANIFEST_ABSENT,
 	};
-	return &images[m->n_images++];
+	return &m->images[m->n_images++];
 }
 
 struct manifest_text *manifest_add_text(struct manifest *m)
 {
-	struct manifest_text *texts = grow(m->texts, m->n_texts, MANIFEST_TEXTS);
-
-	if (!texts)
+	if (!HAS_ROOM(m->texts, m->n_texts, MANIFEST_TEXTS))
 		return NULL;
-	m->texts = texts;
-	texts[m->n_texts] = (struct manifest_text){.pid = MANIFEST_ANY};
-	return &texts[m->n_texts++];
+	m->texts[m->n_texts] = (struct manifest_text){.pid = MANIFEST_ANY};
+	return &m->texts[m->n_texts++];
 }
 
 struct manifest_label *manifest_add_label(struct manifest *m)
 {
-	struct manifest_label *labels = grow(m->labels, m->n_labels, MANIFEST_LABELS);
-
-	if (!labels)
+	if (!HAS_ROOM(m->labels, m->n_labels, MANIFEST_LABELS))
 		return NULL;
-	m->labels = labels;
-	labels[m->n_labels] = (struct manifest_label){0};
-	return &labels[m->n_labels++];
+	m->labels[m->n_labels] = (struct manifest_label){0};
+	return &m->labels[m->n_labels++];
 }
 
 struct manifest_pevent *manifest_add_pevent(struct manifest *m)
 {
-	struct manifest_pevent *pevents = grow(m->pevents, m->n_pevents, MANIFEST_PEVENTS);
-
-	if (!pevents)
+	if (!HAS_ROOM(m->pevents, m->n_pevents, MANIFEST_PEVENTS))
 		return NULL;
-	m->pevents = pevents;
-	pevents[m->n_pevents] = (struct manifest_pevent){0};
-	return &pevents[m->n_pevents++];
+	m->pevents[m->n_pevents] = (struct manifest_pevent){0};
+	return &m->pevents[m->n_pevents++];
 }
 
 static struct manifest_note *add_note(struct manifest *m)
 {
-	struct manifest_note *notes = grow(m->notes, m->n_notes, MANIFEST_NOTES);
-
-	if (!notes)
+	if (!HAS_ROOM(m->notes, m->n_notes, MANIFEST_NOTES))
 		return NULL;
-	m->notes = notes;
-	notes[m->n_notes] = (struct manifest_note){0};
-	return &notes[m->n_notes++];
+	m->notes[m->n_notes] = (struct manifest_note){0};
+	return &m->notes[m->n_notes++];
 }
 
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)

@@ -136,8 +136,7 @@ static int add_ids(struct perfdata *p, size_t attr, const struct perfdata_sectio
 		return -EBADMSG;
 	if (n == 0)
 		return 0;
-	p->ids = reallocarray(p->ids, p->n_ids + n, sizeof(*p->ids));
-	if (!p->ids)
+	if (ARRAY_FIT(p->ids, p->n_ids + n) < 0)
 		return -ENOMEM;
 	bytes_in_init(&in, p->bytes + s->offset, s->size);
 	for (size_t i = 0; i < n; i++)

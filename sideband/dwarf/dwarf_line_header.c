@@ -14,40 +14,33 @@
 #define MAX_FORMATS 16u
 #define MAX_NAMES   (1u << 20)
 #define MAX_PATH    4096u
+#define FIRST_NAMES ((size_t)16)
 
 /* --- Tables --- */
 
+/* Whether a list of names of CAPACITY may grow: to twice that, and to FIRST_NAMES at first. */
+static bool may_grow(const struct dwarf_line_header *h, size_t capacity)
+{
+	return MAX_OF(2 * capacity, FIRST_NAMES) <= h->max_names;
+}
+
 static bool add_directory(struct dwarf_line_header *h, const char *name)
 {
-	if (h->n_directories == h->directories_capacity) {
-		size_t more = h->directories_capacity ? 2 * h->directories_capacity : 16;
-		const char **grown = NULL;
-
-		if (more <= h->max_names)
-			grown = reallocarray(h->directories, more, sizeof(*grown));
-		if (!grown)
-			return false;
-		h->directories = grown;
-		h->directories_capacity = more;
-	}
+	if (h->n_directories == h->directories_capacity &&
+	    (!may_grow(h, h->directories_capacity) ||
+	     ARRAY_RESERVE(h->directories, h->directories_capacity,
+			   MAX_OF(h->n_directories + 1, FIRST_NAMES)) < 0))
+		return false;
 	h->directories[h->n_directories++] = name;
 	return true;
 }
 
 bool dwarf_line_add_file(struct dwarf_line_header *h, const char *name, uint64_t directory)
 {
-	if (h->n_files == h->files_capacity) {
-		size_t more = h->files_capacity ? 2 * h->files_capacity : 16;
-		struct dwarf_line_file *grown;
-
-		if (more > h->max_names)
-			return false;
-		grown = reallocarray(h->files, more, sizeof(*grown));
-		if (!grown)
-			return false;
-		h->files = grown;
-		h->files_capacity = more;
-	}
+	if (h->n_files == h->files_capacity &&
+	    (!may_grow(h, h->files_capacity) ||
+	     ARRAY_RESERVE(h->files, h->files_capacity, MAX_OF(h->n_files + 1, FIRST_NAMES)) < 0))
+		return false;
 	h->files[h->n_files++] = (struct dwarf_line_file){
 		.name = name, .directory = (uint32_t)MIN_OF(directory, (uint64_t)UINT32_MAX)};
 	return true;

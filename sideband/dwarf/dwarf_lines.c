@@ -44,30 +44,16 @@ struct dwarf_lines {
 
 static bool add_row(struct dwarf_lines *l, const struct row *row)
 {
-	if (l->n_rows == l->rows_capacity) {
-		size_t more = l->rows_capacity ? 2 * l->rows_capacity : 64;
-		struct row *grown = reallocarray(l->rows, more, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		l->rows = grown;
-		l->rows_capacity = more;
-	}
+	if (ARRAY_RESERVE(l->rows, l->rows_capacity, l->n_rows + 1) < 0)
+		return false;
 	l->rows[l->n_rows++] = *row;
 	return true;
 }
 
 static bool add_run(struct dwarf_lines *l, const struct run *run, uint64_t end)
 {
-	if (l->n_runs == l->runs_capacity) {
-		size_t more = l->runs_capacity ? 2 * l->runs_capacity : 8;
-		struct run *grown = reallocarray(l->runs, more, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		l->runs = grown;
-		l->runs_capacity = more;
-	}
+	if (ARRAY_RESERVE(l->runs, l->runs_capacity, l->n_runs + 1) < 0)
+		return false;
 	l->runs[l->n_runs++] = *run;
 	return dwarf_spans_add(&l->spans, run->begin, end, l->n_runs - 1) == 0;
 }
@@ -214,13 +200,8 @@ static void run_program(struct dwarf_lines *l, struct dwarf_reader *r)
 /* What was thrown away, or only there to grow, goes; the rest is counted. */
 static void settle(struct dwarf_file *f, struct dwarf_lines *l)
 {
-	size_t keep = MAX_OF(l->n_rows, (size_t)1);
-	struct row *rows = l->rows ? reallocarray(l->rows, keep, sizeof(*rows)) : NULL;
-
-	if (rows) {
-		l->rows = rows;
-		l->rows_capacity = keep;
-	}
+	if (l->rows && ARRAY_FIT(l->rows, l->n_rows) == 0)
+		l->rows_capacity = MAX_OF(l->n_rows, (size_t)1);
 	f->n_rows += l->n_rows + RUN_ROWS * l->n_runs;
 	dwarf_room_take(f, sizeof(*l) + l->rows_capacity * sizeof(*l->rows) +
 				   l->runs_capacity * sizeof(*l->runs) +

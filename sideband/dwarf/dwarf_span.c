@@ -16,15 +16,8 @@ int dwarf_spans_add(struct dwarf_spans *s, uint64_t begin, uint64_t end, uint64_
 {
 	if (begin >= end)
 		return 0;
-	if (s->n == s->capacity) {
-		size_t more = s->capacity ? 2 * s->capacity : 8;
-		struct dwarf_span *grown = reallocarray(s->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->items = grown;
-		s->capacity = more;
-	}
+	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
+		return -ENOMEM;
 	s->items[s->n++] = (struct dwarf_span){begin, end, 0, value};
 	return 0;
 }

@@ -184,15 +184,8 @@ static void walk(struct dwarf_file *f, struct dwarf_unit *u)
 
 static struct dwarf_unit *add_unit(struct dwarf_file *f, uint64_t die)
 {
-	if (f->n_units == f->units_capacity) {
-		size_t more = f->units_capacity ? 2 * f->units_capacity : 16;
-		struct dwarf_unit *grown = reallocarray(f->units, more, sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		f->units = grown;
-		f->units_capacity = more;
-	}
+	if (ARRAY_RESERVE(f->units, f->units_capacity, f->n_units + 1) < 0)
+		return NULL;
 	f->units[f->n_units] = (struct dwarf_unit){.die = die};
 	return &f->units[f->n_units++];
 }

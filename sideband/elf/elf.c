@@ -24,15 +24,8 @@ static int add_span(struct elf_spans *s, const struct elf_span *span)
 {
 	if (s->n == MAX_SPANS)
 		return 0;
-	if (s->n == s->capacity) {
-		size_t more = s->capacity ? 2 * s->capacity : 16;
-		struct elf_span *grown = reallocarray(s->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->items = grown;
-		s->capacity = more;
-	}
+	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
+		return -ENOMEM;
 	s->items[s->n++] = *span;
 	return 0;
 }

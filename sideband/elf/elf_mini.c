@@ -29,13 +29,10 @@ struct unpacked {
 static bool grow(struct unpacked *u)
 {
 	size_t capacity = u->capacity ? 2 * u->capacity : FIRST_BYTES;
-	uint8_t *grown;
 
 	capacity = MIN_OF(capacity, u->most);
-	grown = capacity > 0 ? realloc(u->bytes, capacity) : NULL;
-	if (!grown)
+	if (capacity == 0 || ARRAY_FIT(u->bytes, capacity) < 0)
 		return false;
-	u->bytes = grown;
 	u->capacity = capacity;
 	return true;
 }
@@ -43,9 +40,7 @@ static bool grow(struct unpacked *u)
 /* What was not needed is given back. */
 static void shrink(struct unpacked *u)
 {
-	uint8_t *smaller = realloc(u->bytes, MAX_OF(u->size, (size_t)1));
-
-	u->bytes = smaller ? smaller : u->bytes;
+	(void)ARRAY_FIT(u->bytes, u->size);
 	u->capacity = u->size;
 }
 

@@ -33,15 +33,8 @@ static int add_slot(struct slots *s, uint64_t address, const char *name)
 {
 	if (s->n == MAX_SLOTS)
 		return 0;
-	if (s->n == s->capacity) {
-		size_t more = s->capacity ? 2 * s->capacity : 64;
-		struct slot *grown = reallocarray(s->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		s->items = grown;
-		s->capacity = more;
-	}
+	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
+		return -ENOMEM;
 	s->items[s->n++] = (struct slot){.address = address, .name = name};
 	return 0;
 }
@@ -175,15 +168,8 @@ static int make_name(struct elf_file *f, const char *name, const char **ret)
 	*ret = NULL;
 	if (size > MAX_NAME_BYTES - f->plt_names_bytes)
 		return 0;
-	if (f->n_plt_names == f->plt_names_capacity) {
-		size_t more = f->plt_names_capacity ? 2 * f->plt_names_capacity : 64;
-		char **grown = reallocarray(f->plt_names, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		f->plt_names = grown;
-		f->plt_names_capacity = more;
-	}
+	if (ARRAY_RESERVE(f->plt_names, f->plt_names_capacity, f->n_plt_names + 1) < 0)
+		return -ENOMEM;
 	made = malloc(size);
 	if (!made)
 		return -ENOMEM;

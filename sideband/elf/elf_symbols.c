@@ -22,15 +22,8 @@ int elf_add_candidate(struct elf_file *f, const struct elf_symbol *symbol, unsig
 {
 	if (f->n_candidates == MAX_SYMBOLS)
 		return 0;
-	if (f->n_candidates == f->candidates_capacity) {
-		size_t more = f->candidates_capacity ? 2 * f->candidates_capacity : 256;
-		struct elf_candidate *grown = reallocarray(f->candidates, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		f->candidates = grown;
-		f->candidates_capacity = more;
-	}
+	if (ARRAY_RESERVE(f->candidates, f->candidates_capacity, f->n_candidates + 1) < 0)
+		return -ENOMEM;
 	f->candidates[f->n_candidates++] = (struct elf_candidate){*symbol, rank};
 	return 0;
 }

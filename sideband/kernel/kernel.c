@@ -10,24 +10,6 @@
 #include "proto/base.h"
 #include "sideband/kernel/kernel_private.h"
 
-#define FIRST_CAPACITY 64u
-
-int kernel_grow(void *list, size_t n, size_t *max, size_t size)
-{
-	void **at = list;
-	size_t grown = *max ? 2 * *max : FIRST_CAPACITY;
-	void *p;
-
-	if (n < *max)
-		return 0;
-	p = reallocarray(*at, grown, size);
-	if (!p)
-		return -ENOMEM;
-	*at = p;
-	*max = grown;
-	return 0;
-}
-
 int kernel_new(struct image_set *images, struct kernel **ret)
 {
 	struct kernel *k = calloc(1, sizeof(*k));
@@ -67,8 +49,8 @@ int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece)
 		free(piece->bytes);
 		return 0;
 	}
-	if (kernel_grow(&k->pieces, k->n_pieces, &k->max_pieces, sizeof(*piece)) < 0 ||
-	    kernel_grow(&k->texts, k->n_texts, &k->max_texts, sizeof(*k->texts)) < 0)
+	if (ARRAY_RESERVE(k->pieces, k->max_pieces, k->n_pieces + 1) < 0 ||
+	    ARRAY_RESERVE(k->texts, k->max_texts, k->n_texts + 1) < 0)
 		return -ENOMEM;
 	k->pieces[k->n_pieces++] = *piece;
 	if (piece->bytes)
@@ -80,7 +62,7 @@ int kernel_add_masked(struct kernel *k, uint64_t address, uint64_t size)
 {
 	if (!is_range(address, size))
 		return 0;
-	if (kernel_grow(&k->masked, k->n_masked, &k->max_masked, sizeof(*k->masked)) < 0)
+	if (ARRAY_RESERVE(k->masked, k->max_masked, k->n_masked + 1) < 0)
 		return -ENOMEM;
 	k->masked[k->n_masked++] = (struct kernel_range){address, size};
 	return 0;

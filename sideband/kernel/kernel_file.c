@@ -32,15 +32,8 @@ int kernel_file_mask(struct kernel_file_text *t, uint64_t address, uint64_t size
 		return 0;
 	if (t->n_masked == MAX_MASKED)
 		return -ENOMEM;
-	if (t->n_masked == t->masked_capacity) {
-		size_t more = t->masked_capacity ? 2 * t->masked_capacity : 1024;
-		struct kernel_span *grown = reallocarray(t->masked, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		t->masked = grown;
-		t->masked_capacity = more;
-	}
+	if (ARRAY_RESERVE(t->masked, t->masked_capacity, t->n_masked + 1) < 0)
+		return -ENOMEM;
 	t->masked[t->n_masked++] =
 		(struct kernel_span){address, address + MIN_OF(size, t->size - offset)};
 	return 0;

@@ -68,15 +68,8 @@ static int add(struct kernel_links *n, const struct kernel_link *name)
 {
 	if (n->n == MAX_LINKS)
 		return 0;
-	if (n->n == n->capacity) {
-		size_t more = n->capacity ? 2 * n->capacity : 4096;
-		struct kernel_link *grown = reallocarray(n->items, more, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		n->items = grown;
-		n->capacity = more;
-	}
+	if (ARRAY_RESERVE(n->items, n->capacity, n->n + 1) < 0)
+		return -ENOMEM;
 	n->items[n->n++] = *name;
 	return 0;
 }

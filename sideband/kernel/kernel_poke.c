@@ -34,7 +34,7 @@ static int add_change(struct kernel *k, const struct kernel_change *change)
 	if (change->size == 0 || __builtin_add_overflow(change->address, change->size, &end))
 		return -EBADMSG;
 	if (k->n_changes == CHANGES_MAX ||
-	    kernel_grow(&k->changes, k->n_changes, &k->max_changes, sizeof(*change)) < 0)
+	    ARRAY_RESERVE(k->changes, k->max_changes, k->n_changes + 1) < 0)
 		return -ENOMEM;
 	k->changes[k->n_changes] = *change;
 	k->changes[k->n_changes].order = (uint32_t)k->n_changes;

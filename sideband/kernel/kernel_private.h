@@ -66,9 +66,6 @@ struct kernel {
 	size_t n_texts, max_texts;
 };
 
-/* Room for one more of SIZE bytes in *LIST. 0 or -ENOMEM. */
-int kernel_grow(void *list, size_t n, size_t *max, size_t size);
-
 /* kernel_poke.c */
 /* Changes -> places. 0 or -ENOMEM. */
 int kernel_make_places(struct kernel *k);

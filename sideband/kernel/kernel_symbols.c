@@ -15,7 +15,7 @@ char *kernel_keep_text(struct kernel *k, const char *text, size_t size)
 {
 	char *copy;
 
-	if (kernel_grow(&k->texts, k->n_texts, &k->max_texts, sizeof(*k->texts)) < 0)
+	if (ARRAY_RESERVE(k->texts, k->max_texts, k->n_texts + 1) < 0)
 		return NULL;
 	copy = malloc(size + 1);
 	if (!copy)
@@ -30,7 +30,7 @@ int kernel_add_name(struct kernel *k, const struct kernel_name *name)
 {
 	if (k->n_names == NAMES_MAX || name->name[0] == '\0')
 		return 0;
-	if (kernel_grow(&k->names, k->n_names, &k->max_names, sizeof(*k->names)) < 0)
+	if (ARRAY_RESERVE(k->names, k->max_names, k->n_names + 1) < 0)
 		return -ENOMEM;
 	k->names[k->n_names] = *name;
 	k->names[k->n_names].order = (uint32_t)k->n_names;

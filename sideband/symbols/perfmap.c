@@ -92,15 +92,8 @@ static int read_lines(struct perfmap *m, const char *text, size_t size)
 		size = before != NULL ? (size_t)(before - text) : 0;
 		if (!parse(begin, end, &line))
 			continue;
-		if (m->n_lines == capacity) {
-			struct line *lines;
-
-			capacity = capacity != 0 ? 2 * capacity : 256;
-			lines = reallocarray(m->lines, capacity, sizeof(*lines));
-			if (lines == NULL)
-				return -ENOMEM;
-			m->lines = lines;
-		}
+		if (ARRAY_RESERVE(m->lines, capacity, m->n_lines + 1) < 0)
+			return -ENOMEM;
 		m->lines[m->n_lines++] = line;
 	}
 	return 0;

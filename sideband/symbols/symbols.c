@@ -79,18 +79,12 @@ static size_t map_at(const struct symbols *s, uint32_t pid)
 
 int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
 {
-	size_t at = map_at(s, pid), capacity = s->maps_capacity ? 2 * s->maps_capacity : 16;
-	struct symbols_map *maps;
+	size_t at = map_at(s, pid);
 
 	if (at < s->n_maps && s->maps[at].pid == pid)
 		return 0;
-	if (s->n_maps == s->maps_capacity) {
-		maps = reallocarray(s->maps, capacity, sizeof(*maps));
-		if (!maps)
-			return -ENOMEM;
-		s->maps = maps;
-		s->maps_capacity = capacity;
-	}
+	if (ARRAY_RESERVE(s->maps, s->maps_capacity, s->n_maps + 1) < 0)
+		return -ENOMEM;
 	memmove(&s->maps[at + 1], &s->maps[at], (s->n_maps - at) * sizeof(*s->maps));
 	s->maps[at] = (struct symbols_map){.pid = pid, .text = text, .size = size};
 	s->n_maps++;

@@ -50,15 +50,8 @@ static int by_time(const void *a, const void *b)
 
 static struct place *add_place(struct places *p, const struct perfrecord *r, size_t offset)
 {
-	if (p->n == p->capacity) {
-		size_t more = p->capacity ? 2 * p->capacity : 1024;
-		struct place *grown = reallocarray(p->items, more, sizeof(*grown));
-
-		if (!grown)
-			return NULL;
-		p->items = grown;
-		p->capacity = more;
-	}
+	if (ARRAY_RESERVE(p->items, p->capacity, p->n + 1) < 0)
+		return NULL;
 	p->items[p->n] = (struct place){.time = r->time,
 					.since = NOT_LOST,
 					.offset = offset,

@@ -34,14 +34,11 @@ static size_t up_to_page_end(uint64_t address, size_t size)
 
 static int append(char **text, size_t *size, const char *bytes, size_t n)
 {
-	char *longer = realloc(*text, *size + n + 1);
-
-	if (longer == NULL)
+	if (ARRAY_FIT(*text, *size + n + 1) < 0)
 		return -ENOMEM;
-	memcpy(longer + *size, bytes, n);
+	memcpy(*text + *size, bytes, n);
 	*size += n;
-	longer[*size] = '\0';
-	*text = longer;
+	(*text)[*size] = '\0';
 	return 0;
 }
 
@@ -73,18 +70,11 @@ struct vector {
 	size_t n, capacity;
 };
 
-static int grow(struct vector *v)
+/* For one more and the NULL behind it. */
+static int make_room(struct vector *v)
 {
-	size_t capacity = v->capacity == 0 ? 64 : v->capacity * 2;
-	char **strings;
-
-	if (v->n + 1 < v->capacity)
-		return 0;
-	strings = realloc(v->strings, capacity * sizeof(*strings));
-	if (strings == NULL)
+	if (ARRAY_RESERVE(v->strings, v->capacity, v->n + 2) < 0)
 		return -ENOMEM;
-	v->strings = strings;
-	v->capacity = capacity;
 	v->strings[v->n] = NULL;
 	return 0;
 }
@@ -92,7 +82,7 @@ static int grow(struct vector *v)
 static int add_string(struct vector *v, uint64_t address, size_t *room)
 {
 	size_t size;
-	int r = grow(v);
+	int r = make_room(v);
 
 	if (r == 0)
 		r = arguments_read_string(address, ARGUMENTS_MAX_STRING, -E2BIG, &v->strings[v->n]);
@@ -127,7 +117,7 @@ int arguments_read_vector(uint64_t address, size_t *room, char ***ret)
 	struct vector v = {0};
 	uint64_t pointers[64];
 	bool end = address == 0;
-	int r = grow(&v);
+	int r = make_room(&v);
 
 	while (r == 0 && !end) {
 		size_t size = up_to_page_end(address, sizeof(pointers)) & ~(size_t)7;

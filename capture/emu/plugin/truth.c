@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "proto/base.h"
+
 #define WINDOW (1u << 20)
 
 struct truth {
@@ -199,19 +201,12 @@ void truth_abandon(struct truth *t)
 static bool is_known(struct truth *t, const struct block *b)
 {
 	size_t word = b->number / 64, n = t->n_known;
-	uint64_t *grown;
 
-	if (word >= n) {
-		n = 2 * word + 64;
-		grown = realloc(t->known, n * sizeof(*grown));
-		if (grown == NULL) {
-			give_up(t);
-			return true;
-		}
-		memset(grown + t->n_known, 0, (n - t->n_known) * sizeof(*grown));
-		t->known = grown;
-		t->n_known = n;
+	if (ARRAY_RESERVE(t->known, t->n_known, word + 1) < 0) {
+		give_up(t);
+		return true;
 	}
+	memset(t->known + n, 0, (t->n_known - n) * sizeof(*t->known));
 	return t->known[word] >> b->number % 64 & 1;
 }
 

@@ -12,7 +12,6 @@
 
 #include "proto/base.h"
 
-#define FIRST_CAPACITY 64u
 /* syscall, sysenter, int n. */
 #define SYSCALL_SIZE 2u
 /* glibc's restorer: mov $0xf,%rax; syscall (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
@@ -49,20 +48,6 @@ struct calls_frame calls_pop(struct calls *c)
 	return *calls_slot(c, c->end);
 }
 
-static int grow(struct calls *c)
-{
-	size_t capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
-	struct calls_frame *frames = reallocarray(c->frames, capacity, sizeof(*frames));
-
-	/* Until it is full size nothing has been dropped, so position and index are one. */
-	assert(c->begin == 0);
-	if (frames == NULL)
-		return -ENOMEM;
-	c->frames = frames;
-	c->capacity = capacity;
-	return 0;
-}
-
 static void drop_oldest(struct calls *c, struct calls_frame *ret)
 {
 	size_t i;
@@ -83,7 +68,9 @@ int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_fr
 	if (calls_depth(c) == CALLS_MAX_DEPTH) {
 		drop_oldest(c, ret_dropped);
 		r = CALLS_DROPPED;
-	} else if (calls_depth(c) == c->capacity && grow(c) < 0) {
+	} else if (ARRAY_RESERVE(c->frames, c->capacity, calls_depth(c) + 1) < 0) {
+		/* Until the ring is full size nothing has been dropped: position and index are one.
+		 */
 		return -ENOMEM;
 	}
 	if (frame->signal) {

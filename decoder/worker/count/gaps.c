@@ -11,8 +11,6 @@
 #include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
-#define FIRST_CAPACITY 64u
-
 void gaps_init(struct gaps *g)
 {
 	*g = (struct gaps){0};
@@ -43,28 +41,13 @@ struct gap gaps_blank(enum fault kind)
 	};
 }
 
-static int reserve(struct gaps *g)
-{
-	size_t capacity = g->capacity ? 2 * g->capacity : FIRST_CAPACITY;
-	struct gap *list;
-
-	if (g->n < g->capacity)
-		return 0;
-	list = reallocarray(g->list, capacity, sizeof(*list));
-	if (list == NULL)
-		return -ENOMEM;
-	g->list = list;
-	g->capacity = capacity;
-	return 0;
-}
-
 int gaps_add(struct gaps *g, const struct gap *gap, const char *why)
 {
 	g->counts[gap->kind]++;
 	g->total++;
 	if (g->n >= GAPS_MAX)
 		return 0;
-	if (reserve(g) < 0)
+	if (ARRAY_RESERVE(g->list, g->capacity, g->n + 1) < 0)
 		return -ENOMEM;
 	g->list[g->n] = *gap;
 	g->list[g->n].why = why != NULL ? strdup(why) : NULL;

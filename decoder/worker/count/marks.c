@@ -15,9 +15,8 @@
 
 #include "proto/base.h"
 
-#define FIRST_CAPACITY 64u
-#define NO_LIST	       MARKS_N_LISTS
-#define NO_EVENT       MARKS_N_EVENTS
+#define NO_LIST	 MARKS_N_LISTS
+#define NO_EVENT MARKS_N_EVENTS
 
 int marks_init(struct marks *m, size_t n_cpus)
 {
@@ -97,20 +96,9 @@ static void drop_older(struct marks_list *l)
 
 static int reserve(struct marks_list *l)
 {
-	size_t capacity =
-		l->capacity ? MIN_OF(2 * l->capacity, (size_t)2 * MARKS_MAX) : FIRST_CAPACITY;
-	struct mark *list;
-
 	if (l->n == 2 * MARKS_MAX)
 		drop_older(l);
-	if (l->n < l->capacity)
-		return 0;
-	list = reallocarray(l->list, capacity, sizeof(*list));
-	if (list == NULL)
-		return -ENOMEM;
-	l->list = list;
-	l->capacity = capacity;
-	return 0;
+	return ARRAY_RESERVE(l->list, l->capacity, l->n + 1);
 }
 
 /* One instant for an interval: its beginning, else its end. 0: unknown. */

@@ -9,9 +9,6 @@
 #include "decoder/worker/count/steps.h"
 #include "proto/base.h"
 
-#define FIRST_OPS     ((size_t)1 << 12)
-#define FIRST_OFFSETS ((uint32_t)1 << 12)
-
 int tally_cache_init(struct tally_cache *c, struct functions *functions)
 {
 	*c = (struct tally_cache){.functions = functions};
@@ -36,18 +33,10 @@ static void forget_records(struct tally_cache *c)
 /* Those of the nodes that are new, too. */
 static int note_offsets(struct tally_cache *c, const struct nodes *nodes)
 {
-	uint32_t i, n = nodes_count(nodes), max = MAX_OF(c->max_offsets, FIRST_OFFSETS);
-	uint32_t *offsets;
+	uint32_t i, n = nodes_count(nodes);
 
-	while (max < n)
-		max *= 2;
-	if (max > c->max_offsets) {
-		offsets = reallocarray(c->offsets, max, sizeof(*offsets));
-		if (offsets == NULL)
-			return -ENOMEM;
-		c->offsets = offsets;
-		c->max_offsets = max;
-	}
+	if (ARRAY_RESERVE(c->offsets, c->max_offsets, n) < 0)
+		return -ENOMEM;
 	for (i = c->n_offsets; i < n; i++)
 		c->offsets[i] = nodes->list[i].offset;
 	c->n_offsets = n;
@@ -85,19 +74,9 @@ int tally_cache_view(struct tally_cache *c, uint32_t context, uint32_t place, ui
 /* Room for the ops of one more step. */
 static int reserve(struct tally_cache *c)
 {
-	size_t max = c->max_ops ? 2 * c->max_ops : FIRST_OPS;
-	struct tally_op *ops;
-
 	if (c->n_ops + STEPS_MAX_PIECES > TALLY_MAX_OPS)
 		forget_records(c);
-	if (c->n_ops + STEPS_MAX_PIECES <= c->max_ops)
-		return 0;
-	ops = reallocarray(c->ops, max, sizeof(*ops));
-	if (ops == NULL)
-		return -ENOMEM;
-	c->ops = ops;
-	c->max_ops = max;
-	return 0;
+	return ARRAY_RESERVE(c->ops, c->max_ops, c->n_ops + STEPS_MAX_PIECES);
 }
 
 /* The function at ADDRESS: mostly that of the last one. 0 or -ENOMEM. */

@@ -9,10 +9,8 @@
 #include "decoder/worker/replay/replay_kernel.h"
 #include "proto/base.h"
 
-#define SLOTS	     4096u
-#define FIRST_VIEWS  64u
-#define FIRST_PLACES ((size_t)256)
-#define NO_PID	     UINT32_MAX
+#define SLOTS  4096u
+#define NO_PID UINT32_MAX
 
 int tally_views_init(struct tally_views *v, const struct replay *replay)
 {
@@ -86,18 +84,6 @@ static uint32_t *slot_of(const struct tally_views *v, const struct tally_view *v
 	return &v->slots[h >> 32 & (SLOTS - 1)];
 }
 
-static int grow(struct tally_views *v)
-{
-	uint32_t max = v->max ? 2 * v->max : FIRST_VIEWS;
-	struct tally_view *list = reallocarray(v->list, max, sizeof(*list));
-
-	if (list == NULL)
-		return -ENOMEM;
-	v->list = list;
-	v->max = max;
-	return 0;
-}
-
 static int intern(struct tally_views *v, const struct tally_view *view, uint32_t *ret)
 {
 	uint32_t *slot = slot_of(v, view), i;
@@ -108,7 +94,7 @@ static int intern(struct tally_views *v, const struct tally_view *view, uint32_t
 	if (i == 0) {
 		if (v->n >= TALLY_MAX_VIEWS)
 			return TALLY_VIEWS_FULL;
-		if (v->n >= v->max && grow(v) < 0)
+		if (ARRAY_RESERVE(v->list, v->max, v->n + 1) < 0)
 			return -ENOMEM;
 		i = v->n++;
 		v->list[i] = *view;
@@ -121,19 +107,11 @@ static int intern(struct tally_views *v, const struct tally_view *view, uint32_t
 
 static int reserve(struct tally_views *v, uint32_t place)
 {
-	size_t n = MAX_OF(v->n_places, FIRST_PLACES);
-	uint32_t *of_place;
+	size_t n = v->n_places;
 
-	while (n <= place)
-		n *= 2;
-	if (n == v->n_places)
-		return 0;
-	of_place = reallocarray(v->of_place, n, sizeof(*of_place));
-	if (of_place == NULL)
+	if (ARRAY_RESERVE(v->of_place, v->n_places, (size_t)place + 1) < 0)
 		return -ENOMEM;
-	memset(of_place + v->n_places, 0, (n - v->n_places) * sizeof(*of_place));
-	v->of_place = of_place;
-	v->n_places = n;
+	memset(v->of_place + n, 0, (v->n_places - n) * sizeof(*v->of_place));
 	return 0;
 }
 

@@ -31,15 +31,8 @@ static const struct timeline_thread *only_thread(const struct replay *r)
 
 int whose_add_answer(struct whose *w, const struct whose_answer *answer)
 {
-	if (w->n_answers == w->max_answers) {
-		size_t max = w->max_answers ? 2 * w->max_answers : FIRST_ANSWERS;
-		struct whose_answer *list = reallocarray(w->answers, max, sizeof(*list));
-
-		if (list == NULL)
-			return -ENOMEM;
-		w->answers = list;
-		w->max_answers = max;
-	}
+	if (ARRAY_RESERVE(w->answers, w->max_answers, w->n_answers + 1) < 0)
+		return -ENOMEM;
 	w->answers[w->n_answers] = *answer;
 	w->answers[w->n_answers++].number = ++w->n_numbers;
 	return 0;

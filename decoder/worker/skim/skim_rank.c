@@ -92,10 +92,7 @@ static void merge_rows(struct skim_ranking *r, struct order *order)
 /* They are mostly far fewer than the cells. */
 static int fit_rows(struct skim_ranking *r)
 {
-	struct skim_cell *rows = reallocarray(r->rows, r->n_rows + 1, sizeof(*rows));
-
-	if (rows != NULL)
-		r->rows = rows;
+	(void)ARRAY_FIT(r->rows, r->n_rows);
 	r->groups = calloc(r->n_rows + 1, sizeof(*r->groups));
 	return r->groups == NULL ? -ENOMEM : 0;
 }

@@ -24,15 +24,8 @@ static int close_span(struct shift_search *s)
 {
 	if (s->open.lo > s->open.hi)
 		return 0;
-	if (s->n_edges + 2 > s->max_edges) {
-		size_t max = s->max_edges ? 2 * s->max_edges : 4096;
-		struct edge *edges = reallocarray(s->edges, max, sizeof(*edges));
-
-		if (edges == NULL)
-			return -ENOMEM;
-		s->edges = edges;
-		s->max_edges = max;
-	}
+	if (ARRAY_RESERVE(s->edges, s->max_edges, s->n_edges + 2) < 0)
+		return -ENOMEM;
 	s->edges[s->n_edges++] = (struct edge){s->open.lo, 1};
 	s->edges[s->n_edges++] = (struct edge){s->open.hi + 1, -1};
 	s->open = (struct span){1, 0};
