@@ -218,16 +218,8 @@ int kernel_symbols_read(const char *path, struct kernel_symbols *ret)
 
 static bool has_mark(const struct kernel_symbols *s, uint64_t address)
 {
-	size_t low = 0, high = s->n_sorted;
+	size_t low = FIRST_WHERE(i, s->n_sorted, s->marks[i].address >= address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (s->marks[mid].address < address)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	return low < s->n_sorted && s->marks[low].address == address;
 }
 

@@ -137,17 +137,7 @@ static struct owner *memory_get(struct memory *m, uint32_t pid)
 /* The first region that ends at ADDRESS or behind it. */
 static uint32_t first_at(const struct owner *o, uint64_t address)
 {
-	uint32_t lo = 0, hi = o->n;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (o->regions[mid].end < address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, o->n, o->regions[i].end >= address);
 }
 
 /* Room for one more; false: there is none. */

@@ -74,17 +74,7 @@ static int open_dir(struct imagestore *s)
 /* Where NAME is, or belongs. */
 static size_t place_of(const struct imagestore *s, const char *name)
 {
-	size_t low = 0, high = s->n;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(s->files[middle]->name, name) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_WHERE(i, s->n, strcmp(s->files[i]->name, name) >= 0);
 }
 
 static struct image_file *find_file(const struct imagestore *s, const char *name)

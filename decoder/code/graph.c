@@ -216,18 +216,9 @@ static void arena_trim(struct graph *g, const void *p, size_t size)
 /* Index of the first piece behind (CONTEXT, IP). */
 static size_t piece_bound(const struct graph *g, uint64_t context, uint64_t ip)
 {
-	size_t low = 0, high = g->n_pieces;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct piece *p = &g->pieces[middle];
-
-		if (p->context < context || (p->context == context && p->code.address <= ip))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_WHERE(i, g->n_pieces,
+			   g->pieces[i].context > context || (g->pieces[i].context == context &&
+							      g->pieces[i].code.address > ip));
 }
 
 static int insert_piece(struct graph *g, uint64_t context, const struct flow_code *code)

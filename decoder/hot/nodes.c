@@ -131,22 +131,17 @@ static uint32_t code_number(struct nodes_inside *in, const struct node_code *cod
 	return in->n_codes - 1;
 }
 
+static bool is_behind(const struct node_place *p, uint64_t context, uint64_t ip)
+{
+	return p->context > context || (p->context == context && p->address > ip);
+}
+
 /* Index of the first place behind (CONTEXT, IP). */
 static uint32_t place_bound(const struct nodes *n, uint64_t context, uint64_t ip)
 {
 	const uint32_t *by_address = n->inside->by_address;
-	uint32_t low = 0, high = n->n_places;
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-		const struct node_place *p = &n->places[by_address[middle]];
-
-		if (p->context < context || (p->context == context && p->address <= ip))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return FIRST_WHERE(i, n->n_places, is_behind(&n->places[by_address[i]], context, ip));
 }
 
 /* The mapping that PIECE is of; the piece, where that says nothing that can be. */

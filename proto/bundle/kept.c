@@ -88,16 +88,8 @@ int kept_add(struct kept *k, uint32_t index, const char *name, uint64_t file_siz
 
 const struct kept_image *kept_find(const struct kept *k, uint32_t index)
 {
-	size_t lo = 0, hi = k->n;
+	size_t lo = FIRST_WHERE(i, k->n, k->images[i].index >= index);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->images[mid].index < index)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo < k->n && k->images[lo].index == index ? &k->images[lo] : NULL;
 }
 

@@ -358,7 +358,7 @@ int perfdata_next(const struct perfdata *p, uint64_t *at, struct perfdata_record
 static const struct perfrecord_layout *layout_of(const struct perfdata *p,
 						 const struct perfdata_record *record)
 {
-	size_t lo = 0, hi = p->n_ids;
+	size_t lo;
 	struct bytes_in in;
 	uint64_t id;
 
@@ -366,14 +366,7 @@ static const struct perfrecord_layout *layout_of(const struct perfdata *p,
 		return &p->attrs[0].layout;
 	bytes_in_init(&in, record->bytes + record->size - p->id_from_end, p->id_from_end);
 	id = bytes_get_u64(&in);
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->ids[mid].id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = FIRST_WHERE(i, p->n_ids, p->ids[i].id >= id);
 	if (lo == p->n_ids || p->ids[lo].id != id)
 		return &p->attrs[0].layout;
 	return &p->attrs[p->ids[lo].attr].layout;

@@ -280,17 +280,9 @@ const char *dwarf_lines_file(struct dwarf_lines *l, uint64_t index)
 /* The last one that begins at or before AT; there is one, the first, at 0. */
 static const struct row *find_row(const struct row *rows, size_t n, uint64_t at)
 {
-	size_t lo = 0, hi = n;
+	size_t behind = FIRST_WHERE(i, n, rows[i].at > at);
 
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (rows[mid].at <= at)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	return &rows[lo];
+	return &rows[behind ? behind - 1 : 0];
 }
 
 bool dwarf_lines_find(struct dwarf_lines *l, uint64_t address, struct dwarf_frame *ret)

@@ -48,17 +48,7 @@ void dwarf_spans_sort(struct dwarf_spans *s)
 /* The number of those that begin at or before ADDRESS. */
 static size_t count_before(const struct dwarf_spans *s, uint64_t address)
 {
-	size_t lo = 0, hi = s->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->items[mid].begin <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->n, s->items[i].begin > address);
 }
 
 const struct dwarf_span *dwarf_spans_find(const struct dwarf_spans *s, uint64_t address)

@@ -124,16 +124,8 @@ int kernel_ready(struct kernel *k)
 
 const struct kernel_piece *kernel_piece_at(const struct kernel *k, uint64_t address)
 {
-	size_t lo = 0, hi = k->n_pieces;
+	size_t lo = FIRST_WHERE(i, k->n_pieces, k->pieces[i].address > address);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->pieces[mid].address <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo == 0 || address - k->pieces[lo - 1].address >= k->pieces[lo - 1].size)
 		return NULL;
 	return &k->pieces[lo - 1];
@@ -141,17 +133,7 @@ const struct kernel_piece *kernel_piece_at(const struct kernel *k, uint64_t addr
 
 size_t kernel_find_masked(const struct kernel *k, uint64_t address)
 {
-	size_t lo = 0, hi = k->n_masked;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->masked[mid].address + k->masked[mid].size <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, k->n_masked, k->masked[i].address + k->masked[i].size > address);
 }
 
 /* How many of the place's changes were done at TIME. */
@@ -159,16 +141,8 @@ static uint32_t count_changes(const struct kernel *k, const struct kernel_place 
 			      uint64_t time)
 {
 	const struct kernel_change *changes = &k->changes[place->first];
-	size_t lo = 0, hi = place->n;
+	size_t lo = FIRST_WHERE(i, place->n, changes[i].time > time);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (changes[mid].time <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return (uint32_t)lo;
 }
 

@@ -125,17 +125,8 @@ void kernel_links_free(struct kernel_links *n)
 /* The first that is not before NAME. */
 static size_t lower_bound(const struct kernel_links *n, const char *name, size_t size)
 {
-	size_t low = 0, high = n->n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (compare(n->items[mid].name, n->items[mid].name_size, name, size) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low;
+	return FIRST_WHERE(i, n->n,
+			   compare(n->items[i].name, n->items[i].name_size, name, size) >= 0);
 }
 
 /* Of those that WANTED says: one address, or 0. */

@@ -153,15 +153,5 @@ void kernel_free_places(struct kernel *k)
 
 size_t kernel_find_place(const struct kernel *k, uint64_t address)
 {
-	size_t lo = 0, hi = k->n_places;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->places[mid].address + k->places[mid].size <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, k->n_places, k->places[i].address + k->places[i].size > address);
 }

@@ -130,18 +130,11 @@ void kernel_sort_names(struct kernel *k)
 bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_symbol *ret)
 {
 	const struct kernel_piece *piece = kernel_piece_at(k, address);
-	size_t lo = 0, hi = k->n_names;
+	size_t lo;
 	const struct kernel_name *name;
 	uint64_t end = UINT64_MAX;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (k->names[mid].address <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
+	lo = FIRST_WHERE(i, k->n_names, k->names[i].address > address);
 	if (lo == 0)
 		return false;
 	name = &k->names[lo - 1];

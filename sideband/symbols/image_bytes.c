@@ -36,17 +36,8 @@ static uint64_t blocks_of(uint64_t size)
 /* The first piece that ends behind OFFSET; N_PIECES: none. */
 static size_t find_piece(const struct image_source *source, uint64_t offset)
 {
-	size_t lo = 0, hi = source->n_pieces;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (source->pieces[mid].offset + source->pieces[mid].size <= offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, source->n_pieces,
+			   source->pieces[i].offset + source->pieces[i].size > offset);
 }
 
 /* What of [BEGIN, END) the pieces hold. */

@@ -108,18 +108,10 @@ static size_t lower_bound(const struct image_set *s, const uint32_t *list, size_
 			  const struct image_source *key)
 {
 	bool keys = list == s->by_key;
-	size_t lo = 0;
 
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-		const struct image_source *at = &s->sources[list[mid]];
-
-		if ((keys ? compare_keys(at, key) : strcmp(at->path, key->path)) < 0)
-			lo = mid + 1;
-		else
-			n = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, n,
+			   (keys ? compare_keys(&s->sources[list[i]], key)
+				 : strcmp(s->sources[list[i]].path, key->path)) >= 0);
 }
 
 /* Among those of one device and inode, the same generation is best, an unknown one will do. */
@@ -225,17 +217,9 @@ uint32_t image_index(struct image_set *s, const struct space_file *file)
 static size_t count_before(const struct image_set *s, uint32_t pid, uint64_t address)
 {
 	const struct image_source key = {.pid = pid, .address = address};
-	size_t lo = 0, hi = s->n_by_memory;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (compare_memory(&s->sources[s->by_memory[mid]], &key) <= 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->n_by_memory,
+			   compare_memory(&s->sources[s->by_memory[i]], &key) > 0);
 }
 
 static uint64_t size_of(const struct image_source *s)

@@ -242,18 +242,10 @@ static const char *name_of(struct perfmap *m, struct span *span)
 
 void perfmap_find(struct perfmap *m, uint64_t address, struct perfmap_function *ret)
 {
-	size_t lo = 0, hi = m->n_spans;
+	/* The first span that ends behind ADDRESS. */
+	size_t lo = FIRST_WHERE(i, m->n_spans, m->spans[i].end > address);
 	uint64_t begin, end;
 
-	/* The first span that ends behind ADDRESS. */
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (m->spans[mid].end <= address)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo < m->n_spans && m->spans[lo].begin <= address) {
 		struct span *s = &m->spans[lo];
 

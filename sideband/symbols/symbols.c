@@ -64,17 +64,7 @@ void symbols_use_debug_files(struct symbols *s)
 /* The first map of a process that is not before PID. */
 static size_t map_at(const struct symbols *s, uint32_t pid)
 {
-	size_t lo = 0, hi = s->n_maps;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->maps[mid].pid < pid)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->n_maps, s->maps[i].pid >= pid);
 }
 
 int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t size)
@@ -190,17 +180,7 @@ static const struct elf_file *open_elf(struct symbols *s, uint32_t image)
 /* The first of N symbols beyond OFFSET. */
 static size_t first_beyond(const struct elf_symbol *symbols, size_t n, uint64_t offset)
 {
-	size_t lo = 0;
-
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-
-		if (symbols[mid].offset > offset)
-			n = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, n, symbols[i].offset > offset);
 }
 
 /* The bytes of symbol I, one without a size ends at the next one or at LIMIT; never beyond LIMIT.

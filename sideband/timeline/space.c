@@ -137,17 +137,7 @@ static uint64_t end_of(const struct piece *p)
 /* The first of N pieces that ends after ADDRESS. */
 static size_t first_after(struct piece *const *pieces, size_t n, uint64_t address)
 {
-	size_t lo = 0;
-
-	while (lo < n) {
-		size_t mid = lo + (n - lo) / 2;
-
-		if (end_of(pieces[mid]) > address)
-			n = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, n, end_of(pieces[i]) > address);
 }
 
 /* The piece of a layer at ADDRESS. *NEXT shrinks to where the answer may change. */
@@ -222,19 +212,10 @@ bool space_is_mapped(const struct space *s, uint64_t time)
 
 uint64_t space_generation(const struct space *s, uint64_t time)
 {
-	uint64_t lo = 0, hi = s->n_changes;
 
 	if (!s->history)
 		return s->n_changes;
-	while (lo < hi) {
-		uint64_t mid = lo + (hi - lo) / 2;
-
-		if (s->changes[mid] > time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->n_changes, s->changes[i] > time);
 }
 
 /* Room for N pointers or times in an array of *CAPACITY. */

@@ -14,17 +14,8 @@ _Static_assert(offsetof(struct era, begin) == 0 && offsetof(struct name, begin) 
 static size_t count_until(const struct versions *v, size_t size, uint64_t time)
 {
 	const uint8_t *items = v->items;
-	size_t lo = 0, hi = v->n;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (*(const uint64_t *)(const void *)(items + mid * size) > time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, v->n, *(const uint64_t *)(const void *)(items + i * size) > time);
 }
 
 static const struct versions *turns_of(const struct timeline *t, uint32_t cpu)

@@ -60,17 +60,7 @@ int trust_prepare(struct state *s, struct silence *silences, size_t n)
 /* The first silence that is not over at TIME. */
 static size_t first_silence(const struct state *s, uint64_t time)
 {
-	size_t lo = 0, hi = s->silences.n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (silence_at(s, mid)->until > time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->silences.n, silence_at(s, i)->until > time);
 }
 
 static struct telling *last_telling(const struct trust *t)

@@ -168,17 +168,7 @@ static uint64_t bytes_since(const struct rounds *r, uint64_t tsc, uint64_t bytes
 /* How many of the times, latest first, lead to no more than BYTES. */
 static size_t fitting(const struct rounds *r, uint64_t bytes)
 {
-	size_t from = 0, until = r->n_times;
-
-	while (from < until) {
-		size_t middle = from + (until - from) / 2;
-
-		if (bytes_since(r, r->times[middle], bytes) <= bytes)
-			from = middle + 1;
-		else
-			until = middle;
-	}
-	return from;
+	return FIRST_WHERE(i, r->n_times, bytes_since(r, r->times[i], bytes) > bytes);
 }
 
 bool rounds_parts(const struct rounds *r, uint64_t bytes, struct replay_part *ret)

@@ -199,17 +199,9 @@ static bool is_empty(const struct tally_lane *lane)
  * come into it. Lanes are in order of tid, nobody's first. */
 static bool is_decoded(const struct tally *t, const struct timeline_thread *thread)
 {
-	size_t from = 0, until = t->n_lanes;
+	size_t from = FIRST_WHERE(i, t->n_lanes,
+				  t->lanes[i]->thread && t->lanes[i]->thread->tid >= thread->tid);
 
-	while (from < until) {
-		const size_t middle = from + (until - from) / 2;
-		const struct timeline_thread *other = t->lanes[middle]->thread;
-
-		if (other == NULL || other->tid < thread->tid)
-			from = middle + 1;
-		else
-			until = middle;
-	}
 	for (; from < t->n_lanes && t->lanes[from]->thread->tid == thread->tid; from++)
 		if (t->lanes[from]->thread == thread)
 			return !is_empty(t->lanes[from]);

@@ -140,17 +140,9 @@ static const struct skim_group *find_group(const struct skim_ranking *r, bool sl
 					   uint32_t which)
 {
 	static const struct skim_group none;
-	size_t lo = 0, hi = r->n_groups;
+	size_t lo = FIRST_WHERE(i, r->n_groups,
+				(slices ? r->groups[i].sum.slice : r->groups[i].sum.cpu) >= which);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct skim_cell *sum = &r->groups[mid].sum;
-
-		if ((slices ? sum->slice : sum->cpu) < which)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	if (lo < r->n_groups) {
 		const struct skim_cell *sum = &r->groups[lo].sum;
 

@@ -38,17 +38,7 @@ static uint64_t shifted(uint64_t time, int64_t ns)
 
 size_t shift_first_until(const struct turns_cpu *cpu, uint64_t time)
 {
-	size_t lo = 0, hi = cpu->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (cpu->list[mid].until >= time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, cpu->n, cpu->list[i].until >= time);
 }
 
 size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time)

@@ -252,16 +252,8 @@ static bool is_decided(const struct turns_turn *list, const struct turns_state *
 
 size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
 {
-	size_t lo = 0, hi = cpu->n;
+	size_t lo = FIRST_WHERE(i, cpu->n, cpu->list[i].since > time);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (cpu->list[mid].since <= time)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
 	return lo > 0 ? lo - 1 : 0;
 }
 
@@ -444,17 +436,7 @@ void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_
 /* The first birth at TIME or later. */
 static size_t first_birth(const struct turns *t, uint64_t time)
 {
-	size_t lo = 0, hi = t->n_births;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (t->births[mid].time >= time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, t->n_births, t->births[i].time >= time);
 }
 
 static bool is_child_of(const struct turns_birth *b, uint32_t pid)

@@ -33,17 +33,7 @@ struct ways {
 /* The first turn that ends at TIME or later. */
 static size_t first_until(const struct turns_search *s, uint64_t time)
 {
-	size_t lo = 0, hi = s->n_turns;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (s->turns[mid].until >= time)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	return lo;
+	return FIRST_WHERE(i, s->n_turns, s->turns[i].until >= time);
 }
 
 /* The first turn from I on that a stretch may lie in; at least the number of turns: there is none.
