@@ -37,7 +37,9 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/flow/flow_try.c \
 	decoder/flow/flow_walk.c \
 	decoder/code/graph.c \
+	decoder/code/code.h \
 	decoder/code/graph.h \
+	decoder/code/item.h \
 	decoder/code/insn.c \
 	decoder/code/insn.h \
 	decoder/code/insn_quick.c \
@@ -46,6 +48,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/code/insn_tables.h \
 	decoder/code/insn_tables_vex.c \
 	decoder/packet/mark.h \
+	decoder/packet/mode.h \
 	decoder/hot/node_aside.c \
 	decoder/hot/node_make.c \
 	decoder/hot/node_walk.c \

@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/code/code.h"
 #include "decoder/code/insn.h"
-#include "decoder/flow/flow.h"
+#include "decoder/packet/fault.h"
 
 /* Longer runs are several blocks (class INSN_OTHER). */
 #define GRAPH_BLOCK_MAX 250

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum insn_mode { INSN_MODE_64, INSN_MODE_32, INSN_MODE_16 };
+#include "decoder/packet/mode.h"
 
 enum insn_class {
 	INSN_OTHER,

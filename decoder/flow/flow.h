@@ -4,11 +4,6 @@
  * replaced; this interface stays.
  *
  * The decoder opens nothing, logs nothing, reads no clock, keeps nothing static.
- *
- * Item stream. Between two items execution was linear: the run of an item begins at the previous
- * item's TO and ends with the instruction at its FROM. `insns` counts the instructions of the run,
- * FROM's own included. Conditional branches that were not taken make no item, they are part of a
- * run. Each taken direct jump and call is an item of its own, so a run lies at rising addresses.
  */
 #pragma once
 
@@ -16,56 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/code/code.h"
+#include "decoder/code/item.h"
 #include "decoder/packet/fault.h"
 #include "decoder/packet/mark.h"
-
-enum flow_kind {
-	FLOW_COND,     /* conditional branch, taken (loop, jrcxz included) */
-	FLOW_JUMP,     /* direct jump */
-	FLOW_CALL,     /* direct near call (zero-length ones too: see FLAG) */
-	FLOW_JUMP_IND, /* indirect jump */
-	FLOW_CALL_IND, /* indirect near call */
-	FLOW_RET,      /* near return, compressed or not */
-	FLOW_FAR,      /* far transfer that stayed traced (far call/jump/return, iret, int) */
-	FLOW_SYSCALL,  /* syscall, sysenter, int n: leaves tracing, to 0 (user-only trace) */
-	FLOW_ASYNC,    /* asynchronous transfer (signal, interrupt): FROM was not executed */
-	FLOW_ENABLE,   /* tracing enabled at TO; from 0, insns 0 */
-	FLOW_DISABLE,  /* tracing disabled after the run; FROM is the IP that would have been next
-			  (asynchronous: FUP) or the branch that left; to 0. When a branch
-			  instruction  left (e.g. a jump out of a filter) it counts in insns; an
-			  asynchronous one  did not execute FROM */
-	FLOW_END,      /* the trace ends; the run up to here has no branch; from = next IP, to 0 */
-	FLOW_GAP, /* a fault: index u into gaps[]; from = last known IP (or 0), to 0; the run before
-		     it (insns) did execute */
-	FLOW_MARK, /* something that is not a branch (flow_config.marks): index u into marks[]; from
-		      and to = the IP where execution goes on, or 0 while tracing is off; a mark
-		      ends a run, and the next one begins at TO. Marks of packets within a gap come
-		      before the gap */
-	FLOW_STEPS, /* flow_config.steps: many branches at once: index u into walks[]; from = to =
-		       where execution goes on behind them. It is no branch and ends no run: the run
-		       that is open before it goes on in its first step, that behind its last one in
-		       what follows, whose `start` and `insns` count from there */
-};
-
-#define FLOW_COMPRESSED	 0x01 /* a compressed return */
-#define FLOW_ZERO_LENGTH 0x02 /* a direct call to its own next instruction */
-#define FLOW_ASYNC_STOP	 0x04 /* FLOW_DISABLE: asynchronous, FROM itself was not executed */
-#define FLOW_IN_TX	 0x08
-#define FLOW_GOES_ON	 0x10 /* FLOW_ENABLE: not by TIP.PGE; decoding begins or goes on there */
-
-struct flow_item {
-	uint64_t from, to;
-	uint64_t start;		 /* first instruction of the run; meaningful when insns > 0 */
-	uint64_t tsc_lo, tsc_hi; /* the branch happened within; 0 and UINT64_MAX where unknown */
-	uint64_t offset; /* of the packet that decided it, bytes from the trace's beginning */
-	uint32_t insns;
-	union {
-		uint32_t gap;  /* FLOW_GAP: index into the batch's gaps */
-		uint32_t mark; /* FLOW_MARK: into its marks */
-		uint32_t walk; /* FLOW_STEPS: into its walks */
-	};
-	uint8_t kind, flags;
-};
 
 struct flow_gap {
 	enum fault fault;
@@ -133,26 +82,6 @@ struct flow_stats {
 	uint64_t tsc_first, tsc_last; /* 0: no TSC packet */
 	uint64_t packets;
 	uint64_t compressed_returns, returns;
-};
-
-/* A piece of code around IP: BYTES[0] lies at ADDRESS. Must stay readable and unchanged until
- * flow_free. */
-struct flow_code {
-	const uint8_t *bytes;
-	uint64_t address;
-	uint64_t size;
-	/* The mapping that it is a part of, if that has one content, of which BYTES are what is
-	 * read so far: what is mapped equally elsewhere has equal BYTES there. map_size 0: the
-	 * piece is all that there is. */
-	uint64_t map_address, map_size;
-	/* Set to 1 where instructions are read: one byte for each 4 KiB page of addresses,
-	 * TOUCHED[0] for that of ADDRESS. NULL: nobody wants to know. */
-	uint8_t *touched;
-	/* A block of code ends where this piece does: what lies behind it changes on its own. */
-	bool ends;
-	/* It was read from memory later than it ran (anonymous code): where packets contradict it,
-	 * it was other code then. */
-	bool changing;
 };
 
 struct flow_config {

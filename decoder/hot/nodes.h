@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "decoder/code/graph.h"
-#include "decoder/flow/flow.h"
+#include "decoder/code/item.h"
 
 enum node_kind {
 	NODE_NEW,      /* not compiled yet */

@@ -12,10 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/code/insn.h"
 #include "decoder/packet/errata.h"
 #include "decoder/packet/fault.h"
 #include "decoder/packet/mark.h"
+#include "decoder/packet/mode.h"
 #include "decoder/packet/packet.h"
 
 enum event_kind {

@@ -71,6 +71,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/tally_steps.c \
 	decoder/worker/count/tally_views.c decoder/worker/count/tally_views.h \
 	decoder/worker/turns/tscmap.c decoder/worker/turns/tscmap.h \
+	decoder/worker/view/sink.h \
 	decoder/worker/view/track.c decoder/worker/view/track.h \
 	decoder/worker/turns/turns.c decoder/worker/turns/turns.h \
 	decoder/worker/turns/turns_cost.c \

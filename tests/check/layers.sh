@@ -18,17 +18,17 @@ sideband/elf: proto proto/perf proto/bundle sideband/timeline sideband/elf
 sideband/dwarf: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf
 sideband/symbols: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf sideband/symbols
 sideband/kernel: proto proto/perf proto/bundle sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel
-decoder/packet: proto proto/perf proto/bundle decoder/packet decoder/code/insn.h
+decoder/packet: proto proto/perf proto/bundle decoder/packet
 decoder/time: proto proto/perf proto/bundle decoder/packet decoder/time
-decoder/code: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/flow/flow.h
-decoder/hot: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow/flow.h
+decoder/code: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code
+decoder/hot: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot
 decoder/flow: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow
 decoder/worker/turns: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns
 decoder/worker/replay: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay
 decoder/worker/count: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count
 decoder/worker/report: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report
 decoder/worker/view: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/view
-decoder/worker/skim: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker/decode.h
+decoder/worker/skim: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim
 decoder/worker: proto proto/perf proto/bundle decoder/packet decoder/time decoder/code decoder/hot decoder/flow sideband/timeline sideband/elf sideband/dwarf sideband/symbols sideband/kernel decoder/worker/turns decoder/worker/replay decoder/worker/count decoder/worker/report decoder/worker/view decoder/worker/skim decoder/worker
 daemon/base: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base
 daemon/config: proto proto/perf proto/bundle decoder/run capture/proc capture/kernel capture/ring capture/perf capture/emu/machine capture/emu/host sideband/timeline daemon/base daemon/config

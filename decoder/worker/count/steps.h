@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/flow/flow.h"
 #include "decoder/hot/nodes.h"
 
 /* Offsets are from the beginning of the code. */
