@@ -127,8 +127,15 @@ static struct filelist_place *take_place(struct filelist *l)
 		l->free = l->places[at - 1].next[FILELIST_BY_INODE];
 		return &l->places[at - 1];
 	}
-	if (l->n_places == FILES_MAX || ARRAY_RESERVE(l->places, l->capacity, l->n_places + 1) < 0)
+	if (l->n_places == FILES_MAX)
 		return NULL;
+	if (l->n_places == l->capacity) {
+		uint32_t capacity = MIN_OF(MAX_OF(2 * l->capacity, 64u), FILES_MAX);
+
+		if (ARRAY_FIT(l->places, capacity) < 0)
+			return NULL;
+		l->capacity = capacity;
+	}
 	return &l->places[l->n_places++];
 }
 

@@ -31,12 +31,10 @@ static uint32_t *find_slot(struct tally *t, const struct timeline_thread *thread
 static int grow(struct tally *t)
 {
 	size_t i, capacity = t->capacity ? 2 * t->capacity : FIRST_CAPACITY;
-	struct tally_lane **lanes = reallocarray(t->lanes, capacity, sizeof(struct tally_lane *));
 	uint32_t *slots;
 
-	if (lanes == NULL)
+	if (ARRAY_FIT(t->lanes, capacity) < 0)
 		return -ENOMEM;
-	t->lanes = lanes;
 	slots = calloc(2 * capacity, sizeof(*slots));
 	if (slots == NULL)
 		return -ENOMEM;
@@ -45,7 +43,7 @@ static int grow(struct tally *t)
 	t->n_slots = 2 * capacity;
 	t->capacity = capacity;
 	for (i = 0; i < t->n_lanes; i++)
-		*find_slot(t, lanes[i]->thread) = (uint32_t)i + 1;
+		*find_slot(t, t->lanes[i]->thread) = (uint32_t)i + 1;
 	return 0;
 }
 

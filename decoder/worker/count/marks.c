@@ -96,9 +96,16 @@ static void drop_older(struct marks_list *l)
 
 static int reserve(struct marks_list *l)
 {
+	size_t capacity = MIN_OF(MAX_OF(2 * l->capacity, (size_t)64), (size_t)2 * MARKS_MAX);
+
 	if (l->n == 2 * MARKS_MAX)
 		drop_older(l);
-	return ARRAY_RESERVE(l->list, l->capacity, l->n + 1);
+	if (l->n < l->capacity)
+		return 0;
+	if (ARRAY_FIT(l->list, capacity) < 0)
+		return -ENOMEM;
+	l->capacity = capacity;
+	return 0;
 }
 
 /* One instant for an interval: its beginning, else its end. 0: unknown. */

@@ -35,15 +35,12 @@ static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64
 static int grow(struct contexts *c)
 {
 	size_t i, capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
-	struct context *list;
 	uint32_t *slots;
 
 	if (capacity > UINT32_MAX / 2)
 		return -ENOMEM;
-	list = reallocarray(c->list, capacity, sizeof(*list));
-	if (list == NULL)
+	if (ARRAY_FIT(c->list, capacity) < 0)
 		return -ENOMEM;
-	c->list = list;
 	slots = calloc(2 * capacity, sizeof(*slots));
 	if (slots == NULL)
 		return -ENOMEM;
@@ -52,7 +49,7 @@ static int grow(struct contexts *c)
 	c->n_slots = 2 * capacity;
 	c->capacity = capacity;
 	for (i = 1; i < c->n; i++)
-		*find_slot(c, list[i].space, list[i].generation) = (uint32_t)i;
+		*find_slot(c, c->list[i].space, c->list[i].generation) = (uint32_t)i;
 	return 0;
 }
 

@@ -39,12 +39,10 @@ static uint32_t *find_slot(struct skim_map *m, const struct skim_cell *key)
 static int grow(struct skim_map *m)
 {
 	size_t i, capacity = m->capacity ? 2 * m->capacity : FIRST_CAPACITY;
-	struct skim_cell *cells = reallocarray(m->cells, capacity, sizeof(*cells));
 	uint32_t *slots;
 
-	if (cells == NULL)
+	if (ARRAY_FIT(m->cells, capacity) < 0)
 		return -ENOMEM;
-	m->cells = cells;
 	slots = calloc(2 * capacity, sizeof(*slots));
 	if (slots == NULL)
 		return -ENOMEM;
