@@ -78,15 +78,16 @@ static inline bool mul_ok(size_t a, size_t b, size_t *ret)
  */
 static inline void *base_grow(void *list, size_t *capacity, size_t need, size_t size, size_t max)
 {
-	size_t n = *capacity ? *capacity : 2;
+	size_t n = *capacity ? *capacity : 2, bytes;
 
 	do
 		if (!mul_ok(n, 2, &n))
 			return NULL;
 	while (n < need);
-	if (n > max)
+	/* AddressSanitizer ends the process where reallocarray() itself finds the overflow. */
+	if (n > max || !mul_ok(n, size, &bytes))
 		return NULL;
-	list = reallocarray(list, n, size);
+	list = realloc(list, bytes);
 	if (list)
 		*capacity = n;
 	return list;

@@ -33,6 +33,6 @@ AM_TESTS_ENVIRONMENT = \
 
 CHECK_TESTS = tests/check/layers.sh tests/check/headers.sh tests/check/format.sh tests/check/forks.sh tests/check/map.sh tests/check/dist.sh
 TESTS += $(check_PROGRAMS) $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS)
-EXTRA_DIST += $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh \
+EXTRA_DIST += tests/check/rooms.txt $(CHECK_TESTS) $(FUZZ_TESTS) $(ORACLE_TESTS) $(SYSTEM_TESTS) tests/support/cmocka-tap.sh \
 	tests/sysfs
 
