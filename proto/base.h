@@ -116,14 +116,16 @@ static inline void *base_grow(void *list, size_t *capacity, size_t need, size_t 
 
 /* The memory of LIST becomes that of exactly N elements, of one for N = 0. 0, or -ENOMEM: LIST is
  * as it was. */
-#define ARRAY_FIT(list, n)                                                             \
-	({                                                                             \
-		size_t need_ = (n);                                                    \
-		void *fit_ = reallocarray((list), need_ ? need_ : 1, sizeof(*(list))); \
-                                                                                       \
-		if (fit_)                                                              \
-			(list) = fit_;                                                 \
-		fit_ ? 0 : -ENOMEM;                                                    \
+#define ARRAY_FIT(list, n)                                                       \
+	({                                                                       \
+		size_t need_ = (n), bytes_;                                      \
+		void *fit_ = mul_ok(need_ ? need_ : 1, sizeof(*(list)), &bytes_) \
+				     ? realloc((list), bytes_)                   \
+				     : NULL;                                     \
+                                                                                 \
+		if (fit_)                                                        \
+			(list) = fit_;                                           \
+		fit_ ? 0 : -ENOMEM;                                              \
 	})
 
 /* Room for one more element behind the N of LIST, an array that remembers no capacity: it has room
