@@ -33,5 +33,5 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \
 	capture/emu/plugin/waits.c capture/emu/plugin/waits.h \
-	capture/emu/plugin/walk.c capture/emu/plugin/walk.h \
+	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c

@@ -62,7 +62,7 @@ static void on_block(unsigned int vcpu, void *userdata)
 	struct task *t = task_of(vcpu);
 
 	if (__builtin_expect(t != NULL, 1))
-		walk_step(&t->walk, userdata, false);
+		retire_step(&t->retire, userdata, false);
 }
 
 static void on_block_with_truth(unsigned int vcpu, void *userdata)
@@ -70,7 +70,7 @@ static void on_block_with_truth(unsigned int vcpu, void *userdata)
 	struct task *t = task_of(vcpu);
 
 	if (__builtin_expect(t != NULL, 1))
-		walk_step(&t->walk, userdata, true);
+		retire_step(&t->retire, userdata, true);
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -206,7 +206,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	}
 	t->call = (struct call){.number = num, .args = {a1, a2, a3, a4, a5, a6}};
 	calls_enter(&t->call);
-	walk_leave(&t->walk);
+	retire_leave(&t->retire);
 	if (calls_is_new_pid_namespace(&t->call))
 		plugin.new_pids = true;
 	if (calls_is_change_of_user(&t->call))
@@ -223,7 +223,7 @@ static void leave_call(struct task *t, int64_t ret)
 {
 	calls_leave(t, ret);
 	if (t->call.number == SYS_rt_sigreturn)
-		walk_frame_gone(&t->walk);
+		retire_frame_gone(&t->retire);
 	if (!calls_is_vfork(&t->call) || ret <= 0)
 		return;
 	task_enter_kernel(t);

@@ -35,10 +35,10 @@ static void wait_on(_Atomic uint32_t *word, uint32_t value)
 	syscall(SYS_futex, word, FUTEX_WAIT, value, &look, NULL, 0);
 }
 
-static struct walk_signal look(void *userdata)
+static struct retire_signal look(void *userdata)
 {
 	struct task *t = userdata;
-	struct walk_signal s = {0};
+	struct retire_signal s = {0};
 	struct sig_frame frame;
 
 	s.entered = sig_entered(t->group->sig, guest_stack_pointer(t->vcpu), &frame);
@@ -147,7 +147,7 @@ static void open_truth(struct task *t)
 void task_pause_truth(struct task *t)
 {
 	truth_close(t->truth);
-	t->truth = t->walk.truth = NULL;
+	t->truth = t->retire.truth = NULL;
 	if (t->group->truth != NULL && t->who.tid != t->who.pid)
 		truth_inherit(t->group->truth, t->who.pid);
 }
@@ -155,7 +155,7 @@ void task_pause_truth(struct task *t)
 void task_resume_truth(struct task *t)
 {
 	open_truth(t);
-	t->walk.truth = t->truth;
+	t->retire.truth = t->truth;
 }
 
 static bool take_place(struct task *t)
@@ -189,11 +189,11 @@ struct task *task_new(struct task_group *group, unsigned int vcpu, uint32_t pare
 		free(t);
 		return NULL;
 	}
-	walk_init(&t->walk, t->truth);
-	t->walk.look = look;
-	t->walk.service = service;
-	t->walk.on_jump = on_jump;
-	t->walk.userdata = t;
+	retire_init(&t->retire, t->truth);
+	t->retire.look = look;
+	t->retire.service = service;
+	t->retire.on_jump = on_jump;
+	t->retire.userdata = t;
 	return t;
 }
 
@@ -260,7 +260,7 @@ static void attach(struct task *t, struct vcpu *v)
 	v->pmu.userdata = t;
 	v->on_stop = on_stop;
 	v->userdata = t;
-	walk_attach(&t->walk, &v->pmu, v->index);
+	retire_attach(&t->retire, &v->pmu, v->index);
 	if (v->pmu.virtual_clock)
 		v->pmu.s->extra_ticks += EMUPMU_VIRTUAL_SYSCALL;
 	begin_quantum(t);
@@ -348,7 +348,7 @@ bool task_yield(struct task *t, uint64_t ip)
 	t->deferred = false;
 	if (v == NULL || !must_yield(t))
 		return v != NULL;
-	walk_depart(&t->walk, ip);
+	retire_depart(&t->retire, ip);
 	vcpu_serve(v, NULL);
 	if (atomic_load(&v->cpu->offline) != 0) {
 		vcpu_go_off(v);

@@ -1,7 +1,7 @@
 /*
  * One guest thread: on a virtual CPU while it runs user code, in the kernel, waiting for a CPU,
  * gone. All by the thread itself, outside of QEMU's guest code except for what task.c's callbacks
- * of walk do at block boundaries.
+ * of retirement do at block boundaries.
  */
 #pragma once
 
@@ -10,9 +10,9 @@
 
 #include "capture/emu/plugin/calls.h"
 #include "capture/emu/plugin/machine.h"
+#include "capture/emu/plugin/retire.h"
 #include "capture/emu/plugin/sig.h"
 #include "capture/emu/plugin/truth.h"
-#include "capture/emu/plugin/walk.h"
 
 /* What the threads of a process share. */
 struct task_group {
@@ -28,7 +28,7 @@ struct task_group {
 };
 
 struct task {
-	struct walk walk;
+	struct retire retire;
 	struct task_group *group;
 	struct vcpu *cpu; /* NULL: has none */
 	uint32_t index;	  /* in the machine's table */

@@ -1,5 +1,5 @@
 /*
- * The truth file of one thread. Called by walk.c and task.c in the emulator's process, by the
+ * The truth file of one thread. Called by retire.c and task.c in the emulator's process, by the
  * thread itself. When the disk is full the file ends there. No descriptor stays open: a guest may
  * close them all.
  */

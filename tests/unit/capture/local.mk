@@ -79,7 +79,7 @@ check_PROGRAMS += \
 	tests/unit/capture/emu/host/test_emu_keeper \
 	tests/unit/capture/emu/machine/test_emu_pmu \
 	tests/unit/capture/emu/machine/test_emu_sched \
-	tests/unit/capture/emu/plugin/test_emu_walk \
+	tests/unit/capture/emu/plugin/test_retire \
 	tests/unit/capture/emu/machine/test_encode
 TEST_EMU_RING = tests/unit/capture/emu_ring.c tests/unit/capture/emu_ring.h
 
@@ -94,9 +94,9 @@ tests_unit_capture_emu_machine_test_emu_sched_SOURCES = tests/unit/capture/emu/m
 tests_unit_capture_emu_machine_test_emu_sched_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_emu_machine_test_emu_pmu_SOURCES = tests/unit/capture/emu/machine/test_emu_pmu.c $(TEST_EMU_RING)
 tests_unit_capture_emu_machine_test_emu_pmu_LDADD = $(TEST_CAPTURE_LIBS)
-tests_unit_capture_emu_plugin_test_emu_walk_SOURCES = tests/unit/capture/emu/plugin/test_emu_walk.c $(TEST_EMU_RING) \
-	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/walk.c
-tests_unit_capture_emu_plugin_test_emu_walk_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
+tests_unit_capture_emu_plugin_test_retire_SOURCES = tests/unit/capture/emu/plugin/test_retire.c $(TEST_EMU_RING) \
+	capture/emu/plugin/code.c capture/emu/plugin/truth.c capture/emu/plugin/retire.c
+tests_unit_capture_emu_plugin_test_retire_LDADD = $(TEST_CAPTURE_LIBS) $(ZYDIS_LIBS)
 
 # exec under the emulator, with this host's kernel as the oracle.
 check_PROGRAMS += tests/unit/capture/emu/plugin/test_follow

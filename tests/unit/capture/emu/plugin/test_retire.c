@@ -1,7 +1,7 @@
 /*
- * capture/emu/code and walk: from translated blocks to packets, without an emulator.
+ * capture/emu/code and retire: from translated blocks to packets, without an emulator.
  */
-#include "capture/emu/plugin/walk.h"
+#include "capture/emu/plugin/retire.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,13 +16,13 @@ struct fixture {
 	struct emuring *ring;
 	struct emupmu pmu;
 	struct code *code;
-	struct walk walk;
-	struct walk_signal signal; /* what look answers */
+	struct retire retire;
+	struct retire_signal signal; /* what look answers */
 	int jumps;
 	uint64_t from;
 };
 
-static struct walk_signal look(void *userdata)
+static struct retire_signal look(void *userdata)
 {
 	struct fixture *f = userdata;
 
@@ -51,12 +51,12 @@ static int set_up(void **state)
 	f->code = code_new();
 	assert_non_null(f->code);
 	emupmu_init(&f->pmu, f->ring, 0);
-	walk_init(&f->walk, NULL);
-	walk_attach(&f->walk, &f->pmu, 0);
-	f->walk.look = look;
-	f->walk.service = service;
-	f->walk.on_jump = on_jump;
-	f->walk.userdata = f;
+	retire_init(&f->retire, NULL);
+	retire_attach(&f->retire, &f->pmu, 0);
+	f->retire.look = look;
+	f->retire.service = service;
+	f->retire.on_jump = on_jump;
+	f->retire.userdata = f;
 	emupmu_start(&f->pmu);
 	f->pmu.budget = 1000000;
 	*state = f;
@@ -95,11 +95,11 @@ static struct block *block(struct fixture *f, uint64_t ip, unsigned int n, const
 static const char *way(struct fixture *f, struct block *a, struct block *b)
 {
 	encode_tnt(&f->pmu.encoder);
-	f->walk.prev = &f->walk.none;
-	walk_step(&f->walk, a, false);
+	f->retire.prev = &f->retire.none;
+	retire_step(&f->retire, a, false);
 	emupmu_publish(&f->pmu);
 	f->from = f->pmu.cpu->aux_pos;
-	walk_step(&f->walk, b, false);
+	retire_step(&f->retire, b, false);
 	encode_tnt(&f->pmu.encoder);
 	emupmu_publish(&f->pmu);
 	return emu_ring_text(f->ring, f->from);
@@ -224,7 +224,7 @@ static void step_return_to_the_call_is_compressed_elsewhere_is_not(void **state)
 	assert_string_equal(way(f, callee, BLOCK(f, 0x1005, 0, CALL_RAX)), "TNT(1)");
 	assert_string_equal(way(f, BLOCK(f, 0x1005, 0, CALL_RAX), callee), "TIP(1015)");
 	f->from = f->pmu.cpu->aux_pos;
-	walk_step(&f->walk, BLOCK(f, 0x5000, 1, NOP), false);
+	retire_step(&f->retire, BLOCK(f, 0x5000, 1, NOP), false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(5000)");
 }
 
@@ -232,7 +232,7 @@ static void step_without_compression_every_return_is_a_tip(void **state)
 {
 	struct fixture *f = *state;
 
-	f->walk.retcomp = false;
+	f->retire.retcomp = false;
 	assert_string_equal(way(f, BLOCK(f, 0x1000, 0, CALL), BLOCK(f, 0x1015, 1, RET)), "");
 	assert_string_equal(way(f, BLOCK(f, 0x1015, 1, RET), BLOCK(f, 0x1005, 0, NOP)),
 			    "TIP(1005)");
@@ -272,7 +272,7 @@ static void step_signal_between_blocks_tells_both_ways(void **state)
 	struct fixture *f = *state;
 	struct block *b = BLOCK(f, 0x1010, 4, JE_UP), *h = handler(f, 0x7000);
 
-	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1006};
+	f->signal = (struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1006};
 	assert_string_equal(way(f, b, h), "TNT(1) FUP(1006) PGD PGE(7000)");
 	assert_int_equal(f->jumps, 0);
 }
@@ -284,7 +284,7 @@ static void step_fault_within_a_block_breaks_it_off(void **state)
 	struct block *b = BLOCK(f, 0x1000, 3, "\x74\xfc"), *h = handler(f, 0x7000);
 
 	f->signal =
-		(struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1001, .fault = true};
+		(struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1001, .fault = true};
 	assert_string_equal(way(f, b, h), "FUP(1001) PGD PGE(7000)");
 }
 
@@ -294,7 +294,7 @@ static void step_breakpoint_is_no_interrupt(void **state)
 	struct block *b = BLOCK(f, 0x1000, 2, INT3), *h = handler(f, 0x7000);
 
 	f->signal =
-		(struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003, .fault = true};
+		(struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1003, .fault = true};
 	assert_string_equal(way(f, b, h), "PGD PGE(7000)");
 }
 
@@ -313,9 +313,9 @@ static void step_loop_to_the_handlers_begin_is_no_second_signal(void **state)
 
 	code_add_handler(f->code, 0x7000);
 	h = BLOCK(f, 0x7000, 0, "\x74\xfe");
-	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
-	walk_step(&f->walk, b, false);
-	walk_step(&f->walk, h, false);
+	f->signal = (struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
+	retire_step(&f->retire, b, false);
+	retire_step(&f->retire, h, false);
 	assert_string_equal(way(f, h, h), "TNT(1)");
 }
 
@@ -326,15 +326,15 @@ static void step_jump_to_the_handlers_begin_is_no_second_signal(void **state)
 
 	code_add_handler(f->code, 0x7000);
 	h = BLOCK(f, 0x7000, 1, JMP_RAX);
-	f->signal = (struct walk_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
+	f->signal = (struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
 	assert_string_equal(way(f, b, h), "FUP(1003) PGD PGE(7000)");
 	f->from = f->pmu.cpu->aux_pos;
-	walk_step(&f->walk, h, false);
+	retire_step(&f->retire, h, false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(7000)");
 	/* After rt_sigreturn the same frame can come again. */
-	walk_frame_gone(&f->walk);
+	retire_frame_gone(&f->retire);
 	f->from = f->pmu.cpu->aux_pos;
-	walk_step(&f->walk, h, false);
+	retire_step(&f->retire, h, false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(1003) FUP(1003) PGD PGE(7000)");
 }
 
@@ -342,10 +342,10 @@ static void leave_and_return_are_pgd_and_pge(void **state)
 {
 	struct fixture *f = *state;
 
-	walk_step(&f->walk, BLOCK(f, 0x1000, 2, SYSCALL), false);
+	retire_step(&f->retire, BLOCK(f, 0x1000, 2, SYSCALL), false);
 	f->from = f->pmu.cpu->aux_pos;
-	walk_leave(&f->walk);
-	walk_step(&f->walk, BLOCK(f, 0x1004, 2, NOP), false);
+	retire_leave(&f->retire);
+	retire_step(&f->retire, BLOCK(f, 0x1004, 2, NOP), false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "PGD PGE(1004)");
 }
 
@@ -362,8 +362,8 @@ static void step_counts_instructions(void **state)
 {
 	struct fixture *f = *state;
 
-	walk_step(&f->walk, BLOCK(f, 0x1000, 2, NOP), false);
-	walk_step(&f->walk, BLOCK(f, 0x1003, 4, NOP), false);
+	retire_step(&f->retire, BLOCK(f, 0x1000, 2, NOP), false);
+	retire_step(&f->retire, BLOCK(f, 0x1003, 4, NOP), false);
 	assert_int_equal(f->pmu.cpu->instructions, 8);
 }
 
