@@ -1,6 +1,6 @@
-# The software PMU: a shared object that QEMU loads, so neither PIE nor sanitized, and with its own
-# copies of what it needs of proto. Automake knows shared objects by libtool only; as a program
-# linked with -shared it needs none.
+# The software PMU is a shared object that QEMU loads: it is neither PIE nor sanitized, and compiles what it
+# needs of proto itself. Automake builds shared objects only with libtool; a program that is linked with
+# -shared needs no libtool.
 emupmudir = $(pkglibdir)
 emupmu_PROGRAMS = capture/emu/ptsnap-emupmu.so
 capture_emu_ptsnap_emupmu_so_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden $(WARN_CFLAGS) \
@@ -9,19 +9,16 @@ capture_emu_ptsnap_emupmu_so_LDFLAGS = -shared -Wl,-z,relro,-z,now
 capture_emu_ptsnap_emupmu_so_LDADD = $(ZYDIS_LIBS)
 capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/plugin/arguments.c capture/emu/plugin/arguments.h \
-	capture/emu/plugin/buildid.c capture/emu/plugin/buildid.h \
 	capture/emu/plugin/calls.c capture/emu/plugin/calls.h \
 	capture/emu/plugin/code.c capture/emu/plugin/code.h \
 	capture/emu/plugin/disguise.c capture/emu/plugin/disguise.h \
 	capture/emu/machine/encode.c capture/emu/machine/encode.h \
-	capture/emu/plugin/environment.c capture/emu/plugin/environment.h \
 	capture/emu/plugin/exec.c capture/emu/plugin/exec.h \
-	capture/emu/plugin/follow.c capture/emu/plugin/follow.h capture/emu/plugin/follow_self.c \
+	capture/emu/plugin/follow.c capture/emu/plugin/follow.h \
 	capture/emu/machine/emustart.c capture/emu/machine/emustart.h \
 	capture/emu/machine/execfile.c capture/emu/machine/execfile.h \
 	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
 	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
-	capture/emu/plugin/machine.c capture/emu/plugin/machine.h \
 	capture/emu/plugin/maps.c capture/emu/plugin/maps.h \
 	capture/emu/plugin/plugin.c \
 	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
@@ -32,6 +29,5 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/plugin/task.c capture/emu/plugin/task.h \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \
-	capture/emu/plugin/waits.c capture/emu/plugin/waits.h \
 	capture/emu/plugin/retire.c capture/emu/plugin/retire.h \
 	proto/bytes.c capture/emu/machine/emuring.c proto/perf/perfrecord.c

@@ -1,6 +1,5 @@
 /*
- * Called by follow.c in the emulator's process. Other threads of the guest may write to what is
- * read here: each byte is read once, and what was read is what counts.
+ * The arguments of execve, read from the guest's memory.
  */
 #include "capture/emu/plugin/arguments.h"
 
@@ -26,20 +25,11 @@ size_t arguments_limit(void)
 	return MAX_OF(MIN_OF(stack.rlim_cur / 4, (rlim_t)MOST), (rlim_t)LEAST);
 }
 
-/* Pages are readable as a whole or not at all. */
+/* SIZE, reduced so that [ADDRESS, ADDRESS + SIZE) ends within the page: whole pages are readable or
+ * not. */
 static size_t up_to_page_end(uint64_t address, size_t size)
 {
 	return MIN_OF(size, (size_t)(PAGE - address % PAGE));
-}
-
-static int append(char **text, size_t *size, const char *bytes, size_t n)
-{
-	if (ARRAY_FIT(*text, *size + n + 1) < 0)
-		return -ENOMEM;
-	memcpy(*text + *size, bytes, n);
-	*size += n;
-	(*text)[*size] = '\0';
-	return 0;
 }
 
 int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret)
@@ -55,8 +45,11 @@ int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret
 		if (!guest_read(address + size, chunk, wanted))
 			return -EFAULT;
 		n = strnlen(chunk, wanted);
-		if (append(&text, &size, chunk, n) < 0)
+		if (ARRAY_FIT(text, size + n + 1) < 0)
 			return -ENOMEM;
+		memcpy(text + size, chunk, n);
+		size += n;
+		text[size] = '\0';
 		if (n < wanted) {
 			*ret = TAKE_PTR(text);
 			return 0;
@@ -66,11 +59,11 @@ int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret
 }
 
 struct vector {
-	char **strings; /* always ends with NULL */
+	char **strings; /* NULL-terminated at all times */
 	size_t n, capacity;
 };
 
-/* For one more and the NULL behind it. */
+/* Makes room for one more string and the NULL behind it. */
 static int make_room(struct vector *v)
 {
 	if (ARRAY_RESERVE(v->strings, v->capacity, v->n + 2) < 0)
@@ -96,7 +89,7 @@ static int add_string(struct vector *v, uint64_t address, size_t *room)
 	return 0;
 }
 
-/* Adds what COUNT pointers point to; *RET_END: one of them was NULL. */
+/* Adds the strings at COUNT pointers. *RET_END: one of the pointers was NULL. */
 static int add_strings(struct vector *v, const uint64_t *pointers, size_t count, size_t *room,
 		       bool *ret_end)
 {
@@ -122,7 +115,7 @@ int arguments_read_vector(uint64_t address, size_t *room, char ***ret)
 	while (r == 0 && !end) {
 		size_t size = up_to_page_end(address, sizeof(pointers)) & ~(size_t)7;
 
-		/* A pointer that is not aligned may lie on two pages. */
+		/* An unaligned pointer may lie on two pages. */
 		if (size == 0)
 			size = sizeof(uint64_t);
 		r = guest_read(address, pointers, size) ? 0 : -EFAULT;
@@ -140,7 +133,7 @@ int arguments_read_vector(uint64_t address, size_t *room, char ***ret)
 
 void arguments_free(char **strings)
 {
-	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
+	for (size_t i = 0; strings && strings[i]; i++)
 		free(strings[i]);
 	free(strings);
 }

@@ -1,18 +1,20 @@
 /*
- * What system calls mean to the software PMU. Called by the system call callbacks of plugin.c in
- * the emulator's process. Numbers are x86-64's (arch/x86/entry/syscalls/syscall_64.tbl), which here
- * are the host's too.
+ * What system calls mean to the software PMU. The numbers are those of x86-64
+ * (arch/x86/entry/syscalls/syscall_64.tbl), for the guest and for the host.
  */
 #include "capture/emu/plugin/calls.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/shm.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -27,7 +29,7 @@
 
 void calls_enter(struct call *c)
 {
-	uint64_t action[3]; /* struct sigaction of the kernel: handler, flags, restorer, mask */
+	uint64_t action[3]; /* the kernel's struct sigaction: handler, flags, restorer, mask */
 
 	c->handler = c->restorer = 0;
 	if (c->number != SYS_rt_sigaction || c->args[1] == 0 ||
@@ -61,7 +63,8 @@ bool calls_is_vfork(const struct call *c)
 
 bool calls_is_new_pid_namespace(const struct call *c)
 {
-	/* setns(2): with type 0 it may be any; that is not asked for, as nobody joins one so. */
+	/* With type 0, setns(2) joins a namespace of any type. Such calls are ignored here:
+	 * programs that join a pid namespace name the type. */
 	if (c->number == SYS_setns)
 		return (c->args[1] & CLONE_NEWPID) != 0;
 	return (c->number == SYS_clone || c->number == SYS_unshare) &&
@@ -83,28 +86,87 @@ bool calls_is_change_of_user(const struct call *c)
 	}
 }
 
-/* Makes a process or a thread; its number is what it returns. */
-static bool calls_makes_thread(const struct call *c)
+/* Whether poll() says that EVENTS would block on FD. */
+static bool not_ready(uint64_t fd, short events)
 {
-	return c->number == SYS_clone && (c->args[0] & CLONE_THREAD) != 0;
+	struct pollfd p = {.fd = (int)fd, .events = events};
+
+	return poll(&p, 1, 0) == 0;
 }
 
-static bool calls_makes_child(const struct call *c)
+static bool futex_blocks(const uint64_t args[6])
 {
-	return c->number == SYS_fork || c->number == SYS_vfork || c->number == SYS_clone;
+	uint32_t value;
+
+	switch (args[1] & (uint64_t)FUTEX_CMD_MASK) {
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+		return guest_read(args[0], &value, sizeof(value)) && value == (uint32_t)args[2];
+	case FUTEX_LOCK_PI:
+	case FUTEX_LOCK_PI2:
+	case FUTEX_WAIT_REQUEUE_PI: return true;
+	default: return false;
+	}
 }
 
-/* Length of the segment that was attached, or 0. */
-static uint64_t segment_size(uint64_t id)
+bool calls_would_block(const struct call *c)
 {
-	struct shmid_ds ds;
+	const uint64_t *args = c->args;
 
-	return shmctl((int)id, IPC_STAT, &ds) < 0 ? 0 : ds.shm_segsz;
+	switch (c->number) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_recvfrom:
+	case SYS_recvmsg:
+	case SYS_recvmmsg:
+	case SYS_accept:
+	case SYS_accept4: return not_ready(args[0], POLLIN);
+	case SYS_write:
+	case SYS_writev:
+	case SYS_sendto:
+	case SYS_sendmsg:
+	case SYS_sendmmsg: return not_ready(args[0], POLLOUT);
+	case SYS_futex: return futex_blocks(args);
+	case SYS_poll: return args[2] != 0;
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait: return args[3] != 0;
+	case SYS_fcntl: return args[1] == F_SETLKW || args[1] == F_OFD_SETLKW;
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_ppoll:
+	case SYS_pause:
+	case SYS_nanosleep:
+	case SYS_clock_nanosleep:
+	case SYS_rt_sigsuspend:
+	case SYS_rt_sigtimedwait:
+	case SYS_wait4:
+	case SYS_waitid:
+	case SYS_connect:
+	case SYS_flock:
+	case SYS_semop:
+	case SYS_semtimedop:
+	case SYS_msgrcv:
+	case SYS_msgsnd:
+	case SYS_sendfile:
+	case SYS_splice:
+	case SYS_fsync:
+	case SYS_fdatasync:
+	case SYS_sync:
+	case SYS_fork:
+	case SYS_vfork:
+	case SYS_clone:
+	case SYS_execve:
+	case SYS_execveat: return true;
+	default: return false;
+	}
 }
 
-/* The range in which a call that returned RET may have made pages executable; *ret_size 0: none. */
+/* Begin of the range in which a call that returned RET may have made pages executable. *RET_SIZE 0:
+ * no such range. */
 static uint64_t mapped_by(const struct call *c, int64_t ret, uint64_t *ret_size)
 {
+	struct shmid_ds segment;
+
 	*ret_size = 0;
 	switch (c->number) {
 	case SYS_mmap:
@@ -117,8 +179,8 @@ static uint64_t mapped_by(const struct call *c, int64_t ret, uint64_t *ret_size)
 		return c->args[0];
 	case SYS_mremap: *ret_size = c->args[2]; return (uint64_t)ret;
 	case SYS_shmat:
-		if (c->args[2] & SHM_EXEC)
-			*ret_size = segment_size(c->args[0]);
+		if (c->args[2] & SHM_EXEC && shmctl((int)c->args[0], IPC_STAT, &segment) == 0)
+			*ret_size = segment.shm_segsz;
 		return (uint64_t)ret;
 	default: return 0;
 	}
@@ -131,16 +193,12 @@ static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
 	sideband_mmap(&t->cpu->sideband, t->cpu->pmu.s->now, &t->who, mapping);
 }
 
-static void tell_mapped(struct task *t, uint64_t begin, uint64_t size)
+void calls_tell_mappings(struct task *t, uint64_t begin, uint64_t end)
 {
-	uint64_t end;
-
-	if (size == 0 || __builtin_add_overflow(begin, size + 4095, &end))
-		return;
-	vcpu_now(t->cpu);
-	maps_executable(begin, end & ~4095ull, t->cpu->ring->fixed.flags, give_mapping, t);
+	maps_executable(begin, end, t->cpu->ring->fixed.flags, give_mapping, t);
 }
 
+/* PR_SET_NAME gave thread T a name; the first thread's name is the process' name. */
 static void tell_name(struct task *t)
 {
 	char name[16] = "";
@@ -154,7 +212,7 @@ static void tell_name(struct task *t)
 	sideband_comm(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, name, false);
 }
 
-/* In the order of NET_NS_INDEX and so on, include/uapi/linux/perf_event.h. */
+/* Order: NET_NS_INDEX to CGROUP_NS_INDEX, include/uapi/linux/perf_event.h. */
 static void read_namespaces(uint32_t tid, struct sideband_namespaces *ret)
 {
 	static const char *const names[] = {"net", "uts", "ipc", "pid", "user", "mnt", "cgroup"};
@@ -179,10 +237,11 @@ static void tell_namespaces(struct task *t, const struct sideband_task *who)
 	sideband_namespaces(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, who, &n);
 }
 
-/* kernel/events/core.c, perf_event_fork: FORK, then NAMESPACES. */
+/* T has made thread or process CHILD. kernel/events/core.c, perf_event_fork: FORK, then NAMESPACES.
+ */
 static void tell_child(struct task *t, uint32_t child)
 {
-	bool thread = calls_makes_thread(&t->call);
+	bool thread = t->call.number == SYS_clone && (t->call.args[0] & CLONE_THREAD) != 0;
 	const struct sideband_task who = {.pid = thread ? t->who.pid : child,
 					  .tid = child,
 					  .ppid = t->who.pid,
@@ -197,17 +256,20 @@ static void tell_child(struct task *t, uint32_t child)
 void calls_leave(struct task *t, int64_t ret)
 {
 	const struct call *c = &t->call;
-	uint64_t begin, size;
+	uint64_t begin, size, end;
 
 	if (ret < 0 && ret >= -4095)
 		return;
 	begin = mapped_by(c, ret, &size);
-	tell_mapped(t, begin, size);
+	if (size != 0 && !__builtin_add_overflow(begin, size + 4095, &end)) {
+		vcpu_now(t->cpu);
+		calls_tell_mappings(t, begin, end & ~4095ull);
+	}
 	if (c->number == SYS_prctl && c->args[0] == PR_SET_NAME)
 		tell_name(t);
 	if (c->number == SYS_setns ||
 	    (c->number == SYS_unshare && (c->args[0] & NEW_NAMESPACES) != 0))
 		tell_namespaces(t, &t->who);
-	if (calls_makes_child(c) && ret > 0)
+	if (ret > 0 && (c->number == SYS_fork || c->number == SYS_vfork || c->number == SYS_clone))
 		tell_child(t, (uint32_t)ret);
 }

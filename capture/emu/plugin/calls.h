@@ -1,6 +1,6 @@
 /*
  * What system calls mean to the software PMU: mappings, names, children, namespaces, signal
- * handlers, the end.
+ * handlers, the end of a thread, and whether a call may block.
  */
 #pragma once
 
@@ -11,26 +11,36 @@
 
 struct task;
 
-/* The call a guest thread is in. */
+/* The system call in which a guest thread is. */
 struct call {
 	int64_t number;
 	uint64_t args[6];
-	uint64_t handler, restorer; /* rt_sigaction's, read at the entry */
+	uint64_t handler, restorer; /* of rt_sigaction, as they were at the entry */
 };
 
-/* Any guest thread enters call C. */
+/* A guest thread, traced or not, enters call C: reads what the call can overwrite. */
 void calls_enter(struct call *c);
-/* Replaces the program, unless it returns. */
+/* execve or execveat: replaces the program, or fails and returns. */
 bool calls_is_exec(const struct call *c);
-/* Ends the calling thread, or its process. */
+/* exit or exit_group: ends the calling thread or its process. */
 bool calls_is_end(const struct call *c);
-/* Makes a child, in a new pid namespace where we would not know it again. */
+/* Children will be in a new pid namespace. The recorder does not know the thread IDs there, so that
+ * they run untraced. */
 bool calls_is_new_pid_namespace(const struct call *c);
-/* Takes another user's or group's rights, with which the shared memory cannot be opened again. */
+/* Changes the user or the group. The shared memory cannot be opened again with the new rights. */
 bool calls_is_change_of_user(const struct call *c);
-/* A parent that waits until its child execs or goes. */
+/* The parent waits until its child execs or ends. */
 bool calls_is_vfork(const struct call *c);
-/* Call C has returned RET to thread T, traced or not. */
+/* Whether call C would block if it were made now, or takes long in any case: another thread may
+ * then have the virtual CPU. A wrong "no" costs the waiting threads a few ms, a wrong "yes" costs
+ * two context switches. */
+bool calls_would_block(const struct call *c);
+/* Call C of any guest thread, traced or not, has returned RET. Registers the signal handler of
+ * rt_sigaction in SIG. */
 void calls_leave_any(const struct call *c, int64_t ret, struct sig *sig);
-/* T has a CPU again after its call returned RET: what the kernel would have told of it. */
+/* The call of T returned RET, and T has a CPU again. Writes the records that the kernel would
+ * write. */
 void calls_leave(struct task *t, int64_t ret);
+/* Writes MMAP2 records of the executable mappings in [BEGIN, END), guest addresses. T has a CPU;
+ * the records have the time of its last look at the clock. */
+void calls_tell_mappings(struct task *t, uint64_t begin, uint64_t end);

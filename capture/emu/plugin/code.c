@@ -1,6 +1,6 @@
 /*
- * Translated blocks and the class of their last instruction, by Zydis. Called by plugin.c when QEMU
- * translates (any guest thread, mmap_lock held) and when a handler is registered.
+ * Translated blocks and the class of their last instruction, by Zydis. QEMU translates in any guest
+ * thread, with its mmap_lock held.
  */
 #include "capture/emu/plugin/code.h"
 
@@ -14,7 +14,8 @@
 #define MAX_HANDLERS 256u
 #define PAGE_MASK    0xfffull
 
-/* arch/x86/include/uapi/asm/vsyscall.h: QEMU answers calls there without executing anything. */
+/* arch/x86/include/uapi/asm/vsyscall.h. QEMU handles calls to this page itself; no code runs there.
+ */
 #define VSYSCALL_PAGE 0xffffffffff600000ull
 
 struct code {
@@ -30,7 +31,7 @@ struct code *code_new(void)
 {
 	struct code *c = calloc(1, sizeof(*c));
 
-	if (c == NULL)
+	if (!c)
 		return NULL;
 	pthread_mutex_init(&c->lock, NULL);
 	ZydisDecoderInit(&c->decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
@@ -39,10 +40,10 @@ struct code *code_new(void)
 
 void code_free(struct code *c)
 {
-	if (c == NULL)
+	if (!c)
 		return;
 	for (size_t i = 0; i < BUCKETS; i++)
-		while (c->buckets[i] != NULL) {
+		while (c->buckets[i]) {
 			struct block *b = c->buckets[i];
 
 			c->buckets[i] = b->chain;
@@ -96,14 +97,15 @@ static enum block_kind classify(const ZydisDecodedInstruction *insn)
 	}
 }
 
-/* Fills kind, target and the lengths' consequences; false: the class is not known. */
+/* Sets kind and target of B. False: Zydis does not know the last instruction. */
 static bool describe_last(struct code *c, const struct code_block *in, struct block *b)
 {
 	ZydisDecodedInstruction insn;
 
 	b->kind = BLOCK_PLAIN;
-	/* What stands before a dropped instruction is plain: anything else had ended the block. */
-	if (in->last_bytes == NULL)
+	/* The last instruction was dropped. The one before it is no branch, or the block would have
+	 * ended there. */
+	if (!in->last_bytes)
 		return true;
 	if ((b->ip & ~PAGE_MASK) == VSYSCALL_PAGE) {
 		b->kind = BLOCK_TRAP;
@@ -115,23 +117,22 @@ static bool describe_last(struct code *c, const struct code_block *in, struct bl
 	b->kind = (uint8_t)classify(&insn);
 	if (insn.raw.imm[0].is_relative)
 		b->target = b->next + (uint64_t)insn.raw.imm[0].value.s;
-	/* A call of the next instruction only reads the IP: hardware keeps it off the return stack
-	 * (SDM "RET compression"). */
+	/* A call of the next instruction only reads the IP; hardware does not push it on the return
+	 * stack (SDM "RET compression"). */
 	if (b->kind == BLOCK_CALL && b->target == b->next)
 		b->kind = BLOCK_JMP;
 	return true;
 }
 
-/* A dropped instruction's bytes end at the page, and no beginning of an instruction is one. */
+/* Whether the last instruction lacks bytes, which follow on the next page. */
 static bool last_is_cut(struct code *c, const struct code_block *in)
 {
 	ZydisDecodedInstruction insn;
 	uint8_t length = in->length[in->n - 1];
 
-	if (length == 0)
-		return true;
-	return ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, length, &insn) ==
-	       ZYDIS_STATUS_NO_MORE_DATA;
+	return length == 0 ||
+	       ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, length, &insn) ==
+		       ZYDIS_STATUS_NO_MORE_DATA;
 }
 
 static struct block *compose(struct code *c, const struct code_block *in, bool *ret_known)
@@ -139,7 +140,7 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	struct block *b = calloc(1, sizeof(*b) + in->n);
 	uint64_t at = in->ip;
 
-	if (b == NULL)
+	if (!b)
 		return NULL;
 	for (size_t i = 0; i < in->n; i++) {
 		b->last = at;
@@ -147,17 +148,11 @@ static struct block *compose(struct code *c, const struct code_block *in, bool *
 	}
 	b->ip = in->ip;
 	b->next = at;
-	b->target = at; /* of a plain block, until its last instruction says otherwise */
+	b->target = at; /* unless the last instruction is a direct branch */
 	b->n = (uint16_t)in->n;
 	memcpy(b->length, in->length, in->n);
 	*ret_known = describe_last(c, in, b);
 	return b;
-}
-
-static bool same(const struct block *a, const struct block *b)
-{
-	return a->ip == b->ip && a->n == b->n && a->kind == b->kind && a->target == b->target &&
-	       memcmp(a->length, b->length, b->n) == 0;
 }
 
 static bool is_handler(const struct code *c, uint64_t ip)
@@ -168,25 +163,21 @@ static bool is_handler(const struct code *c, uint64_t ip)
 	return false;
 }
 
-static void flag(const struct code *c, struct block *b)
-{
-	if (b->n == 1 && b->kind == BLOCK_PLAIN && (b->next & ~PAGE_MASK) == (b->ip & ~PAGE_MASK))
-		b->flags |= BLOCK_SINGLE;
-	if (is_handler(c, b->ip))
-		b->flags |= BLOCK_HANDLER;
-}
-
-/* The block of the table that is like B, or B itself, put into the table. */
+/* Returns the block of the table that equals B, and frees B; or adds B to the table. */
 static struct block *intern(struct code *c, struct block *b)
 {
 	struct block **bucket = bucket_of(c, b->ip);
 
-	for (struct block *other = *bucket; other != NULL; other = other->chain)
-		if (same(other, b)) {
+	for (struct block *o = *bucket; o; o = o->chain)
+		if (o->ip == b->ip && o->n == b->n && o->kind == b->kind &&
+		    o->target == b->target && memcmp(o->length, b->length, b->n) == 0) {
 			free(b);
-			return other;
+			return o;
 		}
-	flag(c, b);
+	if (b->n == 1 && b->kind == BLOCK_PLAIN && (b->next & ~PAGE_MASK) == (b->ip & ~PAGE_MASK))
+		b->flags |= BLOCK_SINGLE;
+	if (is_handler(c, b->ip))
+		b->flags |= BLOCK_HANDLER;
 	b->number = c->n_blocks++;
 	b->chain = *bucket;
 	*bucket = b;
@@ -206,7 +197,7 @@ struct block *code_add(struct code *c, struct code_block *in, bool *ret_known)
 		return NULL;
 	pthread_mutex_lock(&c->lock);
 	b = compose(c, in, ret_known);
-	if (b != NULL)
+	if (b)
 		b = intern(c, b);
 	pthread_mutex_unlock(&c->lock);
 	return b;

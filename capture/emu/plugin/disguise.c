@@ -1,10 +1,10 @@
 /*
- * What the emulator's process must not show of itself. Called by plugin.c, in the emulator's
- * process and in its forked children.
+ * What the program must not see of the emulator.
  */
 #include "capture/emu/plugin/disguise.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,10 +12,14 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* linux-user/signal.c, dump_core_and_abort: said of every fatal signal, with no core file too. */
+#include "capture/emu/machine/emustart.h"
+#include "capture/emu/plugin/guest.h"
+
+/* linux-user/signal.c, dump_core_and_abort, prints this for every fatal signal, even without a core
+ * file. */
 #define CHATTER "qemu: uncaught target signal "
 
-/* The limit as the program was given it: one process, one limit. */
+/* The limit that the program was given. A process has one limit. */
 static struct rlimit core_limit;
 
 static ssize_t write_stderr(void *cookie, const char *text, size_t size)
@@ -35,30 +39,51 @@ static ssize_t write_stderr(void *cookie, const char *text, size_t size)
 	return (ssize_t)size;
 }
 
-/* The emulator prints through the C library's stderr; the program writes to the descriptor. */
-static void filter_stderr(void)
+/* Removes the prefix that emustart_envp() put before some variables. Each string stays where it is;
+ * the guest's pointer moves behind the prefix. Layout of the stack: System V ABI for x86-64,
+ * "Initial Stack and Register State": argc, argv, NULL, envp, NULL. */
+static void restore_environment(uint64_t rsp)
 {
-	FILE *f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stderr});
+	char begin[EMUSTART_PREFIX_SIZE];
+	uint64_t argc, text;
 
-	if (f == NULL)
+	if (!guest_read(rsp, &argc, sizeof(argc)))
 		return;
-	setvbuf(f, NULL, _IOLBF, 0);
-	stderr = f;
+	for (uint64_t slot = rsp + 8 * (argc + 2);
+	     guest_read(slot, &text, sizeof(text)) && text != 0; slot += 8) {
+		if (!guest_read(text, begin, sizeof(begin)) || !emustart_is_prefix(begin))
+			continue;
+		text += EMUSTART_PREFIX_SIZE;
+		guest_write(slot, &text, sizeof(text));
+	}
 }
 
-void disguise_begin(const char *comm)
+void disguise_begin(const char *comm, uint64_t rsp)
 {
+	FILE *f;
+	int fd;
+
+	/* A program without a path is executed by a descriptor, which only the emulator needs. */
+	if (sscanf(guest_program(), "/proc/self/fd/%d", &fd) == 1)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	restore_environment(rsp);
 	prctl(PR_SET_NAME, comm);
-	filter_stderr();
+	/* The emulator prints through the C library's stderr; the program writes to descriptor 2.
+	 */
+	f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stderr});
+	if (f) {
+		setvbuf(f, NULL, _IOLBF, 0);
+		stderr = f;
+	}
 	getrlimit(RLIMIT_CORE, &core_limit);
 	disguise_native(false);
 }
 
-/* The emulator's core file is not one of the program's, so there is none. */
 void disguise_native(bool native)
 {
 	struct rlimit limit = core_limit;
 
+	/* A core file of the emulator would not be one of the program. */
 	if (!native)
 		limit.rlim_cur = 0;
 	setrlimit(RLIMIT_CORE, &limit);

@@ -1,5 +1,5 @@
 /*
- * exec in the machine. Called by the system call callbacks of plugin.c in the emulator's process.
+ * A guest thread replaces its program.
  */
 #include "capture/emu/plugin/exec.h"
 
@@ -12,11 +12,11 @@
 #include "capture/emu/plugin/disguise.h"
 #include "capture/emu/plugin/guest.h"
 
-/* Status of a program that was not started because it is an emulator, as shells have it for what
- * cannot be executed. */
+/* Exit status when the program is refused; shells use it for a file that they cannot execute. */
 #define STATUS_REFUSED 126
 
-/* The thread is in an execve that was counted as not followed; should that fail, it was none. */
+/* The thread is in an execve that is counted as untraced. If the execve fails, the count goes back.
+ */
 static __thread bool not_followed_yet;
 
 void exec_tell_parent(const struct exec *e)
@@ -51,7 +51,7 @@ static void refuse(struct exec *e, struct task *t, const char *why)
 	_exit(STATUS_REFUSED);
 }
 
-/* Replaces the program, or returns so that QEMU's own execve says why not. */
+/* Replaces the program, or returns so that QEMU's own execve gives the guest an errno. */
 static void follow(struct exec *e, struct task *t, struct follow *f)
 {
 	int r;

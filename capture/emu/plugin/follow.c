@@ -1,6 +1,5 @@
 /*
- * exec under the emulator: what the guest asks for, whether we can follow it, the exec. Called by
- * plugin.c in the emulator's process.
+ * exec under the emulator: the guest's arguments, the checks, the new command line, the exec.
  */
 #include "capture/emu/plugin/follow.h"
 
@@ -22,26 +21,30 @@
 
 #define NO_ROOM "its arguments and environment leave no room for the emulator's own"
 
+/* Part of a command line that precedes the program's own arguments: an option and argv[0], at most
+ * 128 KiB each, and paths. */
+#define LINE_MAX_SIZE (512u * 1024)
+
 struct follow {
 	char *qemu, **argv, **envp;
-	int kept; /* the program's file where no path leads to it, close-on-exec for now */
+	int kept; /* descriptor of a program without a path, close-on-exec until the exec */
 };
 
-/* One call: what the guest gave, and what comes of it. */
+/* One call: what the guest passed, and what follow_prepare() made of it. */
 struct work {
 	const struct follow_self *self;
 	const struct follow_call *call;
-	size_t limit; /* of the kernel: bytes of strings and pointers */
+	size_t limit; /* bytes that the kernel allows for strings and pointers */
 	char *path, **argv, **envp;
 	struct execplan plan;
 	struct follow *follow;
 	char reason[256];
 };
 
-/* Of a READY one that is not exec'ed after all. NULL is allowed. */
+/* NULL is allowed. */
 static void follow_free(struct follow *f)
 {
-	if (f == NULL)
+	if (!f)
 		return;
 	free(f->qemu);
 	emustart_free(f->argv);
@@ -65,7 +68,7 @@ static enum follow_verdict native(struct work *w, const char *what, const char *
 	return FOLLOW_NATIVE;
 }
 
-/* What a step says as 0, -errno. Want of memory is not the kernel's. */
+/* Verdict of a step that returned R. With too little memory here, the kernel may still succeed. */
 static enum follow_verdict verdict_of(struct work *w, int r)
 {
 	if (r == -ENOMEM)
@@ -106,6 +109,50 @@ static enum follow_verdict plan(struct work *w)
 	return r < 0 ? FOLLOW_FAILS : FOLLOW_READY;
 }
 
+int follow_self_read(struct follow_self *ret)
+{
+	CLEANUP_CLOSE int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	CLEANUP_FREE char *text = malloc(LINE_MAX_SIZE);
+	struct emustart_line line;
+	char qemu[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", qemu, sizeof(qemu) - 1);
+	size_t size = 0;
+	struct stat root;
+	int r;
+
+	*ret = (struct follow_self){0};
+	if (fd < 0 || n < 0)
+		return -errno;
+	if (!text)
+		return -ENOMEM;
+	qemu[n] = '\0';
+	while (size < LINE_MAX_SIZE && (n = read(fd, text + size, LINE_MAX_SIZE - size)) > 0)
+		size += (size_t)n;
+	if (n < 0)
+		return -errno;
+	r = emustart_read(text, size, &line);
+	if (r < 0)
+		return r;
+	*ret = (struct follow_self){.qemu = strdup(qemu),
+				    .plugin = line.plugin,
+				    .ring = line.ring,
+				    .truth = line.truth,
+				    .exec_path = line.program,
+				    .repeatable = line.repeatable};
+	if (!ret->qemu) {
+		emustart_line_done(&line);
+		*ret = (struct follow_self){0};
+		return -ENOMEM;
+	}
+	/* A program that inherited the descriptor started in a root directory where its emulator
+	 * could be started. */
+	if (strncmp(ret->ring, "/proc/self/", 11) == 0 && stat("/", &root) == 0) {
+		ret->root[0] = root.st_dev;
+		ret->root[1] = root.st_ino;
+	}
+	return 0;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -123,7 +170,8 @@ static enum follow_verdict refuse_nested(struct work *w)
 	return FOLLOW_NESTED;
 }
 
-/* The number may be another process' by now, or in another PID namespace. */
+/* Whether PATH still is our shared memory. The process ID in it may belong to another process by
+ * now, or to another PID namespace. */
 static bool is_ring(const char *path)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
@@ -133,7 +181,8 @@ static bool is_ring(const char *path)
 	       magic == EMURING_MAGIC;
 }
 
-/* Elsewhere the emulator's own libraries may be missing or others. */
+/* Whether the root directory is still the recorder's. In another one, the emulator's own libraries
+ * may be missing or differ. */
 static bool is_recorders_root(const struct follow_self *s)
 {
 	struct stat ours, theirs;
@@ -149,7 +198,8 @@ static bool is_recorders_root(const struct follow_self *s)
 	return stat("/", &ours) == 0 && stat(path, &theirs) == 0 && is_same(&ours, &theirs);
 }
 
-/* With the ids, in the root directory and with the mounts that there are now. */
+/* Checks that the next emulator could open all it needs, with the present user, groups, root
+ * directory and mounts. */
 static enum follow_verdict check_reach(struct work *w)
 {
 	const struct follow_self *s = w->self;
@@ -164,12 +214,12 @@ static enum follow_verdict check_reach(struct work *w)
 		return native(w, "the emulator is out of reach: ", s->qemu);
 	if (!execplan_may(s->plugin, R_OK))
 		return native(w, "the software PMU is out of reach: ", s->plugin);
-	if (s->truth != NULL && !execplan_may(s->truth, W_OK | X_OK))
+	if (s->truth && !execplan_may(s->truth, W_OK | X_OK))
 		return native(w, "the truth directory is out of reach: ", s->truth);
 	return FOLLOW_READY;
 }
 
-/* Where guests do not look for free descriptors, below what they may raise to. */
+/* Duplicates FD to a high number, which programs rarely use, below their limit of descriptors. */
 static int keep_high(int fd, int how)
 {
 	struct rlimit files;
@@ -180,7 +230,6 @@ static int keep_high(int fd, int how)
 	return kept >= 0 ? kept : fcntl(fd, how, STDERR_FILENO + 1);
 }
 
-/* A path of another program's descriptor stays good: an exec inherits that, too. */
 void follow_keep_ring(struct follow_self *self)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -197,9 +246,10 @@ void follow_keep_ring(struct follow_self *self)
 		return;
 	self->root[0] = root.st_dev;
 	self->root[1] = root.st_ino;
-	self->ring = path; /* who reads the old one may go on */
+	self->ring = path; /* the old string is not freed: another thread may be reading it */
 }
 
+/* No path leads to the program: executes it by a descriptor. */
 static enum follow_verdict name_by_descriptor(struct work *w)
 {
 	w->follow->kept = keep_high(w->plan.fd, F_DUPFD_CLOEXEC);
@@ -212,7 +262,7 @@ static enum follow_verdict name_by_descriptor(struct work *w)
 	return FOLLOW_READY;
 }
 
-/* As the kernel counts; false: one of them is too long, or all. */
+/* Whether STRINGS fit into *ROOM bytes, as the kernel counts them; subtracts their size. */
 static bool fits(char *const *strings, size_t *room)
 {
 	for (size_t i = 0; strings[i] != NULL; i++) {
@@ -243,7 +293,7 @@ static enum follow_verdict compose(struct work *w)
 	f->qemu = strdup(w->self->qemu);
 	f->argv = emustart_argv(&start);
 	f->envp = emustart_envp(w->envp);
-	if (f->qemu == NULL || f->argv == NULL || f->envp == NULL)
+	if (!f->qemu || !f->argv || !f->envp)
 		return native(w, "", strerror(ENOMEM));
 	return fits(f->argv, &room) && fits(f->envp, &room) ? FOLLOW_READY : native(w, "", NO_ROOM);
 }
@@ -253,10 +303,10 @@ static enum follow_verdict make_follow(struct work *w)
 	enum follow_verdict v = FOLLOW_READY;
 
 	w->follow = calloc(1, sizeof(*w->follow));
-	if (w->follow == NULL)
+	if (!w->follow)
 		return native(w, "", strerror(ENOMEM));
 	w->follow->kept = -EBADF;
-	if (w->plan.program == NULL)
+	if (!w->plan.program)
 		v = name_by_descriptor(w);
 	return v == FOLLOW_READY ? compose(w) : v;
 }
@@ -275,7 +325,7 @@ enum follow_verdict follow_prepare(const struct follow_self *self, const struct 
 		*ret = TAKE_PTR(w.follow);
 	if (v == FOLLOW_NATIVE || v == FOLLOW_NESTED)
 		snprintf(why, why_size, "%s: %s",
-			 w.path == NULL	     ? "exec"
+			 !w.path	     ? "exec"
 			 : w.path[0] != '\0' ? w.path
 					     : "a file without a name",
 			 w.reason);

@@ -1,9 +1,9 @@
 /*
- * exec under the emulator: what execve(2) would start is started by the emulator again, with the
- * same rings. Called by the system call callback (plugin.c), before QEMU executes the call itself.
+ * exec under the emulator: starts the emulator again, with the program that execve(2) would start.
  *
- * On success the process image is replaced and nothing returns. Whatever would fail in the kernel
- * is left to QEMU's own execve, which then gives the program the kernel's errno.
+ * The system call callback uses this before QEMU executes the call. On success the process image is
+ * replaced. A call that the kernel would refuse is left to QEMU's own execve, so that the program
+ * gets the kernel's errno.
  */
 #pragma once
 
@@ -11,47 +11,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How this emulator was started; what it starts in its place is started alike. */
+/* How this emulator was started; it starts the next emulator in the same way. All strings live as
+ * long as the process. */
 struct follow_self {
 	const char *qemu;      /* absolute path of the emulator's program */
 	const char *plugin;    /* absolute path of the plugin's file */
-	const char *ring;      /* path of the shared memory, /proc/PID/fd/N, or as kept */
+	const char *ring;      /* path of the shared memory: /proc/PID/fd/N or /proc/self/fd/N */
 	const char *truth;     /* directory; NULL: none */
-	const char *exec_path; /* of the program that runs now, for /proc/self/exe */
-	bool repeatable;       /* -seed 1 */
-	uint64_t root[2];      /* device and inode of "/" when the ring was kept; 0: it was not */
+	const char *exec_path; /* of the running program, for /proc/self/exe */
+	bool repeatable;       /* option -seed 1 */
+	/* Device and inode of "/" when follow_keep_ring() kept a descriptor; 0: it did not. */
+	uint64_t root[2];
 };
 
-/* The program is about to become another user's, who cannot open the ring by its path: from now on
- * it is a descriptor of the program's own, which what is exec'ed inherits. Once is enough. Where
- * that does not go the ring stays as it is. */
+/* The process is about to become another user's, and that user cannot open the shared memory by its
+ * path. Opens a descriptor that the next programs inherit, and changes self->ring to its path. Does
+ * nothing if called again, and leaves the path unchanged on failure. */
 void follow_keep_ring(struct follow_self *self);
 
-/* Fills *RET from /proc/self: which emulator runs, and what it was told on its command line. 0 or
- * -errno (-EINVAL: not started as capture/emu/machine/emustart.h says). To be freed by
- * follow_self_done. */
+/* Fills *RET from /proc/self/exe and from the emulator's command line. 0; -EINVAL: the command line
+ * is not one of emustart_argv() (capture/emu/machine/emustart.h); -errno. */
 int follow_self_read(struct follow_self *ret);
 
-/* The guest's arguments of the call, as guest addresses. */
+/* An execve or execveat of the guest. Pointers are guest addresses. */
 struct follow_call {
-	bool at; /* execveat: DIRFD and FLAGS count */
+	bool at; /* execveat, which has dirfd and flags */
 	int dirfd, flags;
 	uint64_t path, argv, envp;
 };
 
 enum follow_verdict {
-	FOLLOW_FAILS,  /* the kernel would refuse it: QEMU's own execve tells the guest why */
-	FOLLOW_READY,  /* can be started under the emulator */
-	FOLLOW_NATIVE, /* the kernel would run it, we cannot: QEMU's own execve runs it untraced */
-	FOLLOW_NESTED, /* it is an emulator itself: refused */
+	FOLLOW_FAILS,  /* the kernel would refuse: QEMU's own execve gives the guest the errno */
+	FOLLOW_READY,  /* the emulator can run the program */
+	FOLLOW_NATIVE, /* only the kernel can run the program: QEMU's own execve runs it untraced */
+	FOLLOW_NESTED, /* the program is an emulator itself, and is refused */
 };
 
-struct follow; /* one exec, prepared */
+struct follow; /* a prepared exec */
 
-/* Looks at everything and changes nothing. *RET is set with FOLLOW_READY only. WHY (WHY_SIZE bytes)
- * gets, for FOLLOW_NATIVE and FOLLOW_NESTED, "PROGRAM: reason" ("/usr/bin/sudo: set-user-ID
- * program", "./old: not an x86-64 program"). Thread safe; allocates on the heap. */
+/* Decides what to do with CALL; changes nothing. *RET is set for FOLLOW_READY only, and
+ * follow_exec() frees it. WHY (WHY_SIZE bytes) is set for FOLLOW_NATIVE and FOLLOW_NESTED to
+ * "PROGRAM: reason"
+ * ("/usr/bin/sudo: set-user-ID program", "./old: not an x86-64 program"). Thread safe. */
 enum follow_verdict follow_prepare(const struct follow_self *self, const struct follow_call *call,
 				   struct follow **ret, char *why, size_t why_size);
-/* execve. Returns only when that failed: -errno; F is freed then. */
+/* Calls execve. Returns only when execve failed: frees F and returns -errno. */
 int follow_exec(struct follow *f);

@@ -1,6 +1,5 @@
 /*
- * The guest's memory, page flags and registers by symbols of the emulator's program. Called by
- * plugin.c, sig.c and maps.c in the emulator's process.
+ * The guest's memory, page flags and registers, by symbols of the emulator's program.
  */
 #include "capture/emu/plugin/guest.h"
 
@@ -10,19 +9,19 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* gdb's numbers of registers: rax rbx rcx rdx rsi rdi rbp rsp, r8 to r15, rip. */
+/* Register numbers of gdb: rax rbx rcx rdx rsi rdi rbp rsp, r8 to r15, rip. */
 #define GDB_RSP 7
 #define GDB_RIP 16
 
-/* glib's, whose headers are not needed for the one use there is. */
+/* GByteArray of glib. */
 struct byte_array {
 	uint8_t *data;
 	unsigned int len;
 };
 
-/* The emulator's own functions and variables: one set a process, as it has one emulator. */
 static __thread struct byte_array *scratch;
 
+/* Functions and variables of the emulator's program. */
 static struct {
 	uintptr_t *guest_base;
 	int (*page_get_flags)(uint64_t address);
@@ -56,7 +55,7 @@ const char *guest_bind(void)
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
 		void *address = dlsym(RTLD_DEFAULT, symbols[i].name);
 
-		if (address == NULL)
+		if (!address)
 			return symbols[i].name;
 		*(void **)symbols[i].to = address;
 	}
@@ -99,10 +98,10 @@ static uint64_t read_register(unsigned int vcpu, int number)
 	void *cpu = qemu.get_cpu((int)vcpu);
 	uint64_t value = 0;
 
-	if (scratch == NULL)
+	if (!scratch)
 		scratch = qemu.array_new();
 	qemu.array_set_size(scratch, 0);
-	if (cpu == NULL || qemu.read_register(cpu, scratch, number) != 8)
+	if (!cpu || qemu.read_register(cpu, scratch, number) != 8)
 		return 0;
 	__builtin_memcpy(&value, scratch->data, 8);
 	return value;
@@ -127,7 +126,7 @@ void guest_defer(unsigned int vcpu, void (*fn)(void *cpu, void *data), void *dat
 {
 	void *cpu = qemu.get_cpu((int)vcpu);
 
-	if (cpu != NULL)
+	if (cpu)
 		qemu.async_run(cpu, fn, data);
 }
 
@@ -148,7 +147,7 @@ void guest_forked(unsigned int self)
 	for (unsigned int i = 0; i < GUEST_MAX_VCPUS; i++) {
 		void *cpu = qemu.cpus[i];
 
-		if (i == self || cpu == NULL)
+		if (i == self || !cpu)
 			continue;
 		qemu.cpus[i] = NULL;
 		qemu.vcpu_exit_hook(cpu);

@@ -1,31 +1,89 @@
 /*
- * The guest's executable mappings. Called by task.c at the first block and by calls.c after a
- * system call that made pages executable, in the emulator's process.
+ * The guest's executable mappings, from /proc/self/maps and QEMU's page flags.
  */
 #include "capture/emu/plugin/maps.h"
 
+#include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#include "capture/emu/plugin/buildid.h"
 #include "capture/emu/plugin/guest.h"
 #include "proto/base.h"
 
-#define PAGE 4096ull
+#define PAGE	    4096ull
+#define HEADER_SIZE 4096u /* what the kernel searches for a build ID */
+
+static bool read_header(const char *path, uint64_t ino, uint8_t *header)
+{
+	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+
+	memset(header, 0, HEADER_SIZE);
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == ino &&
+	       pread(fd, header, HEADER_SIZE, 0) > 0;
+}
+
+/* Returns the size of the build ID that it copies to RET, or 0. */
+static uint8_t search_notes(const uint8_t *notes, uint64_t size, uint8_t ret[20])
+{
+	Elf64_Nhdr note;
+	uint64_t at = 0;
+
+	while (at + sizeof(note) < size) {
+		memcpy(&note, notes + at, sizeof(note));
+		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == sizeof("GNU") &&
+		    note.n_descsz > 0 && note.n_descsz <= 20 &&
+		    at + sizeof(note) + 4 + note.n_descsz <= size &&
+		    memcmp(notes + at + sizeof(note), "GNU", 4) == 0) {
+			memcpy(ret, notes + at + sizeof(note) + 4, note.n_descsz);
+			return (uint8_t)note.n_descsz;
+		}
+		at += sizeof(note) + ((note.n_namesz + 3ull) & ~3ull) +
+		      ((note.n_descsz + 3ull) & ~3ull);
+	}
+	return 0;
+}
+
+/* Build ID of file PATH if its inode is still INO, by the kernel's rules (lib/buildid.c,
+ * build_id_parse, 6.1): a 64-bit ELF file whose program headers and notes lie in its first page.
+ * Returns the number of bytes, at most 20. 0: no build ID, or not where the kernel looks. */
+static uint8_t read_build_id(const char *path, uint64_t ino, uint8_t ret[20])
+{
+	uint8_t header[HEADER_SIZE], size = 0;
+	Elf64_Ehdr ehdr;
+	Elf64_Phdr phdr;
+
+	if (!read_header(path, ino, header))
+		return 0;
+	memcpy(&ehdr, header, sizeof(ehdr));
+	if (memcmp(ehdr.e_ident, ELFMAG, SELFMAG) != 0 || ehdr.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    ehdr.e_phoff != sizeof(ehdr) ||
+	    ehdr.e_phnum > (HEADER_SIZE - sizeof(ehdr)) / sizeof(phdr))
+		return 0;
+	for (uint16_t i = 0; size == 0 && i < ehdr.e_phnum; i++) {
+		memcpy(&phdr, header + sizeof(ehdr) + i * sizeof(phdr), sizeof(phdr));
+		if (phdr.p_type == PT_NOTE && phdr.p_offset < HEADER_SIZE &&
+		    phdr.p_filesz <= HEADER_SIZE - phdr.p_offset)
+			size = search_notes(header + phdr.p_offset, phdr.p_filesz, ret);
+	}
+	return size;
+}
 
 struct line {
 	uint64_t begin, end, pgoff, ino;
 	unsigned int maj, min;
 	char perms[5];
-	char *path; /* in the line's buffer */
+	char *path; /* points into the line's buffer */
 };
 
-/* seq_file's mangle_path writes blanks and the like as \ooo; only \n in maps (fs/proc/task_mmu.c).
- */
+/* The kernel escapes only newlines in the paths of maps (fs/proc/task_mmu.c, seq_file_path). */
 static void unescape(char *path)
 {
 	char *to = path;
@@ -41,6 +99,7 @@ static void unescape(char *path)
 	*to = '\0';
 }
 
+/* One line of /proc/self/maps. *RET points into TEXT, which is changed. */
 static bool parse(char *text, struct line *ret)
 {
 	int path = 0;
@@ -57,24 +116,12 @@ static bool parse(char *text, struct line *ret)
 
 static const char *name_of(const struct line *l)
 {
-	/* Not at the address that it has for the recorder, who must not read it there. */
+	/* With a guest_base, the memory lies at another address for the host, and the recorder must
+	 * not read it at the guest's address. */
 	if (l->ino == 0 && guest_to_host(0) != 0)
 		return "[guest]";
-	/* The stack that QEMU made is plain anonymous memory to the kernel. */
+	/* For the kernel, the stack that QEMU made is plain anonymous memory. */
 	return l->path[0] != '\0' ? l->path : "//anon";
-}
-
-static uint32_t prot_of(int flags)
-{
-	uint32_t prot = 0;
-
-	if (flags & GUEST_PAGE_READ)
-		prot |= PROT_READ;
-	if (flags & GUEST_PAGE_WRITE)
-		prot |= PROT_WRITE;
-	if (flags & GUEST_PAGE_EXEC)
-		prot |= PROT_EXEC;
-	return prot;
 }
 
 struct scan {
@@ -91,9 +138,13 @@ static int permissions(uint64_t host)
 	return guest_page_flags(guest_from_host(host)) & PERMISSIONS;
 }
 
-static void give_run(const struct scan *s, const struct line *l, uint64_t begin, uint64_t end,
-		     int flags)
+/* Reports the pages [BEGIN, END), host addresses, which have the same permissions FLAGS. */
+static void give_range(const struct scan *s, const struct line *l, uint64_t begin, uint64_t end,
+		       int flags)
 {
+	_Static_assert(GUEST_PAGE_READ == PROT_READ && GUEST_PAGE_WRITE == PROT_WRITE &&
+			       GUEST_PAGE_EXEC == PROT_EXEC,
+		       "QEMU's page flags are PROT_*");
 	struct sideband_mapping m = {.addr = guest_from_host(begin),
 				     .len = end - begin,
 				     .pgoff = l->ino != 0 ? l->pgoff + begin - l->begin
@@ -101,16 +152,16 @@ static void give_run(const struct scan *s, const struct line *l, uint64_t begin,
 				     .maj = l->maj,
 				     .min = l->min,
 				     .ino = l->ino,
-				     .prot = prot_of(flags),
+				     .prot = (uint32_t)flags,
 				     .flags = l->perms[3] == 's' ? MAP_SHARED : MAP_PRIVATE,
 				     .name = name_of(l)};
 
 	if (s->build_ids && l->ino != 0)
-		m.build_id_size = buildid_read(l->path, l->ino, m.build_id);
+		m.build_id_size = read_build_id(l->path, l->ino, m.build_id);
 	s->fn(s->userdata, &m);
 }
 
-static void give_runs(const struct scan *s, const struct line *l)
+static void give_ranges(const struct scan *s, const struct line *l)
 {
 	uint64_t at = MAX_OF(l->begin, guest_to_host(s->begin));
 	uint64_t end = s->end == UINT64_MAX ? l->end : MIN_OF(l->end, guest_to_host(s->end));
@@ -123,13 +174,13 @@ static void give_runs(const struct scan *s, const struct line *l)
 			at += PAGE;
 		if (!(flags & GUEST_PAGE_EXEC))
 			continue;
-		give_run(s, l, begin, at, flags);
+		give_range(s, l, begin, at, flags);
 	}
 }
 
-/* Nothing is ever executed in the vsyscall page, and the kernel has no MMAP2 record for it.
- * QEMU reserves large ranges that no guest page lies in; only the guest's own are walked page by
- * page. Its memory and files are readable to the host, its reservations are not. */
+/* Whether the mapping can have guest pages. Nothing executes in the vsyscall page, and the kernel
+ * writes no MMAP2 record for it. QEMU reserves large ranges without guest pages, which are not
+ * readable; looking at each of their pages would take too long. */
 static bool may_be_guest(const struct line *l)
 {
 	if (strcmp(l->path, "[vsyscall]") == 0)
@@ -145,11 +196,11 @@ int maps_executable(uint64_t begin, uint64_t end, uint32_t flags, maps_fn fn, vo
 	struct line l;
 	FILE *f = fopen("/proc/self/maps", "re");
 
-	if (f == NULL)
+	if (!f)
 		return -errno;
 	while (getline(&text, &capacity, f) > 0)
 		if (parse(text, &l) && l.begin < guest_to_host(end) && may_be_guest(&l))
-			give_runs(&s, &l);
+			give_ranges(&s, &l);
 	free(text);
 	fclose(f);
 	return 0;

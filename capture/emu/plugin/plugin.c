@@ -1,13 +1,8 @@
 /*
- * The software PMU as a TCG plugin: what QEMU's user-mode emulator calls. It runs inside the
- * emulator's process, which is the traced process to everybody else; nothing here may change what
- * the program does. Arguments: ring=PATH (of the shared memory), comm=NAME, truth=DIRECTORY.
- *
- * Each guest thread is a task of the machine. What cannot be taken into it runs untraced and is
- * counted.
+ * The software PMU as a TCG plugin: the callbacks of QEMU's user-mode emulator. Arguments of the
+ * plugin: ring=PATH (of the shared memory), comm=NAME, truth=DIRECTORY.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,32 +14,30 @@
 #include "capture/emu/plugin/calls.h"
 #include "capture/emu/plugin/code.h"
 #include "capture/emu/plugin/disguise.h"
-#include "capture/emu/plugin/environment.h"
 #include "capture/emu/plugin/exec.h"
 #include "capture/emu/plugin/guest.h"
-#include "capture/emu/plugin/machine.h"
 #include "capture/emu/plugin/qemu_api.h"
 #include "capture/emu/plugin/sig.h"
 #include "capture/emu/plugin/task.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* The program's only global state, as a main.c has it: QEMU's callbacks carry no pointer of ours.
- */
+/* The plugin's only global state. QEMU's callbacks have no argument for it. */
 static struct {
-	struct task *tasks[GUEST_MAX_VCPUS]; /* by QEMU's CPU; NULL: untraced */
-	uint32_t creators[GUEST_MAX_VCPUS];  /* place in the machine's table of who made it */
+	struct task *tasks[GUEST_MAX_VCPUS]; /* by QEMU's CPU number; NULL: untraced */
+	uint32_t
+		creators[GUEST_MAX_VCPUS]; /* index of the creating thread in the machine's table */
 	struct machine machine;
 	struct task_group group;
 	struct code *code;
 	struct exec exec;
-	bool begun;	       /* the first block has run */
-	bool child;	       /* a forked child at its first return from a system call */
-	bool untraced;	       /* the whole process */
-	_Atomic bool new_pids; /* children are in another pid namespace */
+	bool begun;	       /* the first thread has begun */
+	bool child;	       /* a forked child before its first return from a system call */
+	bool untraced;	       /* the whole process is untraced */
+	_Atomic bool new_pids; /* children will be in another pid namespace */
 } plugin;
 
-/* The calling thread's; NULL: untraced. */
+/* The calling thread's task. NULL: untraced. */
 static __thread struct task *self;
 
 static struct emuring_head *head(void)
@@ -62,7 +55,7 @@ static void on_block(unsigned int vcpu, void *userdata)
 	struct task *t = task_of(vcpu);
 
 	if (__builtin_expect(t != NULL, 1))
-		retire_step(&t->retire, userdata, false);
+		retire_before(&t->retire, userdata, false);
 }
 
 static void on_block_with_truth(unsigned int vcpu, void *userdata)
@@ -70,7 +63,7 @@ static void on_block_with_truth(unsigned int vcpu, void *userdata)
 	struct task *t = task_of(vcpu);
 
 	if (__builtin_expect(t != NULL, 1))
-		retire_step(&t->retire, userdata, true);
+		retire_before(&t->retire, userdata, true);
 }
 
 static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -92,16 +85,16 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	}
 	in.last_bytes = qemu_plugin_insn_data(insn);
 	b = code_add(plugin.code, &in, &known);
-	if (b == NULL || !known)
+	if (!b || !known)
 		atomic_fetch_add(&head()->decode_failures, 1);
-	if (b == NULL)
+	if (!b)
 		return;
 	qemu_plugin_register_vcpu_tb_exec_cb(
 		tb, plugin.group.truth != NULL ? on_block_with_truth : on_block,
 		QEMU_PLUGIN_CB_NO_REGS, b);
 }
 
-/* The thread goes on without a virtual CPU; its place is free. */
+/* The thread continues without a virtual CPU, and its slot in the machine becomes free. */
 static void leave_machine(struct task *t)
 {
 	plugin.tasks[t->vcpu] = NULL;
@@ -113,25 +106,8 @@ static void on_yield(void *cpu, void *data)
 {
 	(void)cpu;
 	(void)data;
-	if (self != NULL && !task_yield(self, guest_instruction_pointer(self->vcpu)))
+	if (self && !task_yield(self, guest_instruction_pointer(self->vcpu)))
 		leave_machine(self);
-}
-
-/* A program without a path was started by a descriptor that only the emulator needs. */
-static void hide_program(void)
-{
-	int fd;
-
-	if (sscanf(guest_program(), "/proc/self/fd/%d", &fd) == 1)
-		fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
-
-static void begin_process(unsigned int vcpu)
-{
-	plugin.begun = true;
-	hide_program();
-	environment_restore(guest_stack_pointer(vcpu));
-	disguise_begin(plugin.group.comm);
 }
 
 static void run_task(struct task *t)
@@ -150,21 +126,23 @@ static void on_cpu_begins(void *cpu, void *data)
 	struct task *t;
 
 	(void)cpu;
-	if (first)
-		begin_process(vcpu);
-	if (plugin.untraced || self != NULL)
+	if (first) {
+		plugin.begun = true;
+		disguise_begin(plugin.group.comm, guest_stack_pointer(vcpu));
+	}
+	if (plugin.untraced || self)
 		return;
 	t = task_new(&plugin.group, vcpu, plugin.creators[vcpu]);
-	if (t == NULL) {
+	if (!t) {
 		atomic_fetch_add(&head()->untraced_threads, 1);
 		return;
 	}
 	run_task(t);
-	if (first && self != NULL)
+	if (first && self)
 		task_begin_program(t);
 }
 
-/* The parent's thread, on its way to becoming a task of its own. */
+/* A forked child gets a task of its own. */
 static void begin_child(unsigned int vcpu)
 {
 	struct task *t;
@@ -172,22 +150,12 @@ static void begin_child(unsigned int vcpu)
 	plugin.child = false;
 	guest_forked(vcpu);
 	t = plugin.untraced ? NULL : task_new(&plugin.group, vcpu, plugin.exec.parent);
-	if (t != NULL) {
+	if (t) {
 		run_task(t);
 		return;
 	}
 	plugin.untraced = true;
 	atomic_fetch_add(&head()->untraced_children, 1);
-}
-
-static void enter_end(struct task *t)
-{
-	bool all = t->call.number == SYS_exit_group;
-
-	task_exit(t);
-	if (all || t->who.pid == t->who.tid)
-		exec_tell_parent(&plugin.exec);
-	leave_machine(t);
 }
 
 static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint64_t a1,
@@ -199,7 +167,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	(void)id;
 	(void)a7;
 	(void)a8;
-	if (t == NULL) {
+	if (!t) {
 		if (num == SYS_execve || num == SYS_execveat)
 			disguise_native(true);
 		return;
@@ -211,25 +179,16 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 		plugin.new_pids = true;
 	if (calls_is_change_of_user(&t->call))
 		follow_keep_ring(&plugin.exec.self);
-	if (calls_is_end(&t->call))
-		enter_end(t);
-	else if (calls_is_exec(&t->call))
-		exec_enter(&plugin.exec, t);
-	else
-		task_enter_kernel(t);
-}
-
-static void leave_call(struct task *t, int64_t ret)
-{
-	calls_leave(t, ret);
-	if (t->call.number == SYS_rt_sigreturn)
-		retire_frame_gone(&t->retire);
-	if (!calls_is_vfork(&t->call) || ret <= 0)
-		return;
-	task_enter_kernel(t);
-	task_wait_vfork(t, (uint32_t)ret);
-	if (!task_run(t))
+	if (calls_is_end(&t->call)) {
+		task_exit(t);
+		if (num == SYS_exit_group || t->who.pid == t->who.tid)
+			exec_tell_parent(&plugin.exec);
 		leave_machine(t);
+	} else if (calls_is_exec(&t->call)) {
+		exec_enter(&plugin.exec, t);
+	} else {
+		task_enter_kernel(t);
+	}
 }
 
 static void on_syscall_ret(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, int64_t ret)
@@ -242,16 +201,23 @@ static void on_syscall_ret(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, 
 	t = task_of(vcpu);
 	if (num == SYS_execve || num == SYS_execveat)
 		exec_failed(&plugin.exec);
-	if (t == NULL || t->call.number != num || t->cpu != NULL)
+	if (!t || t->call.number != num || t->cpu)
 		return;
 	calls_leave_any(&t->call, ret, plugin.group.sig);
-	if (task_run(t))
-		leave_call(t, ret);
-	else
+	if (!task_run(t))
+		return leave_machine(t);
+	calls_leave(t, ret);
+	if (num == SYS_rt_sigreturn)
+		retire_frame_gone(&t->retire);
+	if (!calls_is_vfork(&t->call) || ret <= 0)
+		return;
+	task_enter_kernel(t);
+	task_wait_vfork(t, (uint32_t)ret);
+	if (!task_run(t))
 		leave_machine(t);
 }
 
-/* Runs in the thread that makes the CPU's. */
+/* QEMU calls this in the thread that creates the CPU's thread. */
 static void on_vcpu_init(qemu_plugin_id_t id, unsigned int vcpu)
 {
 	(void)id;
@@ -260,22 +226,24 @@ static void on_vcpu_init(qemu_plugin_id_t id, unsigned int vcpu)
 		atomic_fetch_add(&head()->untraced_threads, 1);
 		return;
 	}
-	plugin.creators[vcpu] = self != NULL ? self->index : EMURING_NO_TASK;
+	plugin.creators[vcpu] = self ? self->index : EMURING_NO_TASK;
 	guest_defer(vcpu, on_cpu_begins, (void *)(uintptr_t)vcpu);
 }
 
-/* QEMU gives the numbers of CPUs that are gone to new threads. */
+/* QEMU reuses the numbers of CPUs that ended. */
 static void on_vcpu_exit(qemu_plugin_id_t id, unsigned int vcpu)
 {
 	(void)id;
 	guest_cpu_ended(vcpu);
 }
 
+/* Runs in the child at the end of fork(). QEMU is not ready yet for deferred work or a new task;
+ * begin_child() does the rest. */
 static void on_fork_child(void)
 {
 	plugin.child = true;
-	plugin.exec.parent = self != NULL ? self->index : EMURING_NO_TASK;
-	plugin.untraced = plugin.untraced || self == NULL || plugin.new_pids;
+	plugin.exec.parent = self ? self->index : EMURING_NO_TASK;
+	plugin.untraced = plugin.untraced || !self || plugin.new_pids;
 	memset(plugin.tasks, 0, sizeof(plugin.tasks));
 	task_forget(self);
 	self = NULL;
@@ -306,16 +274,16 @@ static int set_up(int argc, char **argv)
 	const char *truth = argument(argc, argv, "truth");
 	int r;
 
-	if (ring == NULL || comm == NULL)
+	if (!ring || !comm)
 		return refuse("ring=PATH,comm=NAME", "missing argument");
 	emustart_unescape(comm, plugin.group.comm, sizeof(plugin.group.comm));
 	r = machine_open(&plugin.machine, ring);
 	if (r < 0)
 		return refuse(ring, strerror(-r));
 	plugin.code = code_new();
-	plugin.group.sig = plugin.code != NULL ? sig_new(plugin.code) : NULL;
-	plugin.group.truth = truth != NULL ? strdup(truth) : NULL;
-	if (plugin.group.sig == NULL || (truth != NULL && plugin.group.truth == NULL))
+	plugin.group.sig = plugin.code ? sig_new(plugin.code) : NULL;
+	plugin.group.truth = truth ? strdup(truth) : NULL;
+	if (!plugin.group.sig || (truth && !plugin.group.truth))
 		return refuse("start", strerror(ENOMEM));
 	plugin.group.machine = &plugin.machine;
 	plugin.exec.ring = &plugin.machine.ring;
@@ -329,7 +297,7 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, 
 {
 	const char *missing = guest_bind();
 
-	if (missing != NULL)
+	if (missing)
 		return refuse("this QEMU does not export a symbol that is needed", missing);
 	if (info->system_emulation || strcmp(info->target_name, "x86_64") != 0)
 		return refuse(info->target_name, "only qemu-x86_64 in user mode is supported");

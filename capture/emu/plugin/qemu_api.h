@@ -1,7 +1,7 @@
 /*
- * QEMU's TCG plugin API, version 1, as QEMU 7.2 documents it (docs/devel/tcg-plugins.rst): Debian
- * ships no qemu-plugin.h. Only what is used here. All of it is resolved by the emulator's program
- * when it loads the plugin.
+ * The part of QEMU's TCG plugin API, version 1, that the plugin uses, as QEMU 7.2 documents it
+ * (docs/devel/tcg-plugins.rst). Debian ships no qemu-plugin.h. The emulator's program resolves
+ * these functions when it loads the plugin.
  */
 #pragma once
 

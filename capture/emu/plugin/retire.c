@@ -1,11 +1,11 @@
 /*
- * From block to block: the unusual ways. Called by the block and system call callbacks of plugin.c
- * (guest thread, which owns the rings), and by tests without an emulator.
+ * Retirement: the cases that are not frequent.
  *
- * A block's callback comes before it runs, so how the block before ended is known only now: whole,
- * or broken off by a fault, by a store into its own code, or by an instruction that QEMU wants to
- * run alone. The last three begin anew at one of its instructions; a signal handler's frame says
- * which.
+ * QEMU calls the plugin before a block runs. Only the next call shows how the last block ended: it
+ * ran to its end, or it ended early. A block ends early on a fault, on a store into its own code,
+ * and where QEMU executes one instruction alone. In these three cases execution continues at one
+ * of the block's own instructions, or in a signal handler; then the signal frame names the
+ * instruction.
  */
 #include "capture/emu/plugin/retire.h"
 
@@ -29,7 +29,7 @@ void retire_attach(struct retire *rt, struct emupmu *pmu, uint32_t cpu)
 	rt->prev = &rt->none;
 }
 
-/* To user code at IP, if it is traced. */
+/* User code begins at IP; reports the entry if tracing is on. */
 static void enter(struct retire *rt, uint64_t ip)
 {
 	if (!rt->pmu->s->enabled || rt->pmu->s->flowing)
@@ -62,7 +62,7 @@ void retire_frame_gone(struct retire *rt)
 	rt->frame_rsp = 0;
 }
 
-/* Where user code begins: after the kernel or after a restart. */
+/* User code begins at B, after the kernel or after a restart of tracing. */
 static void arrive(struct retire *rt, const struct block *b)
 {
 	enter(rt, b->ip);
@@ -70,32 +70,7 @@ static void arrive(struct retire *rt, const struct block *b)
 		rt->prev = &rt->none;
 }
 
-static void depart(struct retire *rt, struct block *p, uint64_t ip)
-{
-	if (p->kind == BLOCK_KERNEL && ip == p->next)
-		emupmu_leave(rt->pmu);
-	else
-		emupmu_interrupt(rt->pmu, ip);
-}
-
-/* No way leads from P to IP: what is told is at least decodable. */
-static void jump(struct retire *rt, struct block *p, uint64_t ip)
-{
-	retire_truth(rt, p, p->n - 1u);
-	truth_jump(rt->truth, ip);
-	emupmu_interrupt(rt->pmu, p->last);
-	enter(rt, ip);
-	rt->on_jump(rt->userdata);
-}
-
-/* P was broken off before its instruction number N. A repeated string instruction that is entered
- * anew is not yet executed either. */
-static void partial(struct retire *rt, struct block *p, int n)
-{
-	retire_truth(rt, p, (unsigned int)n);
-}
-
-/* Whether P itself may have led to its successor IP without a signal. */
+/* Whether execution can continue at IP after the last instruction of P, without a signal. */
 static bool may_follow(const struct block *p, uint64_t ip)
 {
 	if (p->kind == BLOCK_REP)
@@ -103,14 +78,16 @@ static bool may_follow(const struct block *p, uint64_t ip)
 	return p->kind == BLOCK_FAR || retire_follows(p, ip);
 }
 
-/* Tells how the guest came from P to IP. FIRST_INSIDE: an instruction of P at IP means that it was
- * broken off there, even where a branch of P could lead there. */
-static void go(struct retire *rt, struct block *p, uint64_t ip, bool first_inside)
+/* Reports how execution came from P to IP. IP may be an instruction of P: P then ended early there.
+ * FIRST_INSIDE: prefer this explanation even if a branch of P can also lead to IP. A repeated
+ * string instruction that QEMU enters again has not completed, and is reported as an early end,
+ * too. */
+static void report(struct retire *rt, struct block *p, uint64_t ip, bool first_inside)
 {
 	int inside = block_index(p, ip);
 
 	if (inside >= 0 && first_inside)
-		return partial(rt, p, inside);
+		return retire_truth(rt, p, (unsigned int)inside);
 	if (p->kind == BLOCK_TRAP) {
 		emupmu_pass(rt->pmu);
 		emupmu_interrupt(rt->pmu, p->ip);
@@ -122,17 +99,26 @@ static void go(struct retire *rt, struct block *p, uint64_t ip, bool first_insid
 		emupmu_leave(rt->pmu);
 		return enter(rt, ip);
 	}
-	if (!may_follow(p, ip))
-		return inside >= 0 ? partial(rt, p, inside) : jump(rt, p, ip);
-	retire_truth(rt, p, p->n);
-	if (p->kind == BLOCK_FAR)
-		emupmu_tip(rt->pmu, ip);
-	else
-		retire_usual(rt, p, ip);
+	if (may_follow(p, ip)) {
+		retire_truth(rt, p, p->n);
+		if (p->kind == BLOCK_FAR)
+			emupmu_tip(rt->pmu, ip);
+		else
+			retire_usual(rt, p, ip);
+		return;
+	}
+	if (inside >= 0)
+		return retire_truth(rt, p, (unsigned int)inside);
+	/* No branch leads from P to IP. Report an interrupt, so that the trace stays decodable. */
+	retire_truth(rt, p, p->n - 1u);
+	truth_jump(rt->truth, ip);
+	emupmu_interrupt(rt->pmu, p->last);
+	enter(rt, ip);
+	rt->on_jump(rt->userdata);
 }
 
-/* A handler may also be called or looped to by ordinary code while its frame is still the one that
- * the last signal made. */
+/* Whether a signal led from P to B, which begins at a handler. Ordinary code may also call a
+ * handler, or loop to its beginning, while the frame of the last signal is still on the stack. */
 static bool by_signal(struct retire *rt, const struct block *p, const struct block *b,
 		      struct retire_signal *ret)
 {
@@ -152,15 +138,18 @@ static bool by_signal(struct retire *rt, const struct block *p, const struct blo
 static void signal_entry(struct retire *rt, struct block *p, const struct block *b,
 			 const struct retire_signal *s)
 {
-	/* INT3 and its like: to the kernel by its own doing, whole, the handler follows. */
-	bool itself = p->kind == BLOCK_KERNEL && s->ip == p->next;
+	/* INT3 and the like complete, enter the kernel and raise the signal there. */
+	bool trapped = p->kind == BLOCK_KERNEL && s->ip == p->next;
 
-	if (!itself)
-		go(rt, p, s->ip, s->fault);
+	if (!trapped)
+		report(rt, p, s->ip, s->fault);
 	emupmu_pass(rt->pmu);
-	if (itself)
+	if (trapped) {
 		retire_truth(rt, p, p->n);
-	depart(rt, p, s->ip);
+		emupmu_leave(rt->pmu);
+	} else {
+		emupmu_interrupt(rt->pmu, s->ip);
+	}
 	arrive(rt, b);
 }
 
@@ -178,7 +167,7 @@ void retire_unusual(struct retire *rt, struct block *p, struct block *b)
 	}
 	if ((b->flags & BLOCK_HANDLER) && by_signal(rt, p, b, &s))
 		return signal_entry(rt, p, b, &s);
-	go(rt, p, b->ip, (b->flags & BLOCK_SINGLE) && p->n > 1);
+	report(rt, p, b->ip, (b->flags & BLOCK_SINGLE) && p->n > 1);
 }
 
 void retire_leave(struct retire *rt)
@@ -195,16 +184,16 @@ void retire_leave(struct retire *rt)
 	emupmu_leave(rt->pmu);
 }
 
-void retire_depart(struct retire *rt, uint64_t ip)
+void retire_interrupt(struct retire *rt, uint64_t ip)
 {
 	struct block *p = rt->prev;
 
-	/* The last: on the way into a system call, whose callback comes next. */
+	/* The third case: the system call instruction has executed, and its callback comes next. */
 	if (p->kind == BLOCK_NONE || p->kind == BLOCK_TRAP ||
 	    (p->kind == BLOCK_KERNEL && ip == p->next))
 		return retire_leave(rt);
 	rt->prev = &rt->none;
-	go(rt, p, ip, false);
+	report(rt, p, ip, false);
 	emupmu_pass(rt->pmu);
 	emupmu_interrupt(rt->pmu, ip);
 }

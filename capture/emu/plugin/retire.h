@@ -1,7 +1,11 @@
 /*
- * From block to block: what the PMU is to be told of the way between two of them. One retirement a
- * virtual CPU, used by its guest thread only. retire_step is the hot path, inlined into the block
- * callback; everything unusual is in retire.c.
+ * Retirement: which instructions of the last block executed, and which branch ended the block.
+ *
+ * The plugin is called before each translated block. Two successive blocks tell what happened
+ * between them: retire_before() compares the block that is about to run with the block before it,
+ * and tells the PMU about the branch. One struct retire belongs to one guest thread; only that
+ * thread uses it. The frequent cases are inlined into the block callback; the others are in
+ * retire.c.
  */
 #pragma once
 
@@ -12,60 +16,67 @@
 #include "capture/emu/plugin/code.h"
 #include "capture/emu/plugin/truth.h"
 
-/* Blocks between two looks at the clock, at the recorder's wishes and at the PSB counter: about a
- * microsecond. */
+/* Number of blocks between two calls of retire_service(), which reads the clock, serves the
+ * recorder's requests and checks the PSB counter. 64 blocks take about a microsecond. */
 #define RETIRE_BUDGET 64
 
 struct retire_signal {
-	bool entered; /* a signal brought us to the block */
-	uint64_t rsp, ip;
-	bool fault;
+	bool entered; /* the kernel delivered a signal: the block is the first one of a handler */
+	uint64_t rsp; /* address of the signal frame */
+	uint64_t ip;  /* the instruction that the signal interrupted */
+	bool fault;   /* the instruction at ip raised the signal */
 };
 
 struct retire {
-	struct block *prev; /* kind BLOCK_NONE: nothing of the way here is to be told */
+	/* The last block. Kind BLOCK_NONE: no branch to report (before the first block, after the
+	 * kernel, while tracing is off). */
+	struct block *prev;
 	bool retcomp;
 	struct emupmu *pmu;
 	struct encode_state *encode;
 	_Atomic uint64_t *tnt;
 	struct emuring_cpu *cpu;
 	uint32_t cpu_index;
-	struct truth *truth; /* NULL: not asked for */
+	struct truth *truth; /* NULL: no truth file was requested */
 	struct block none;
-	/* The signal frame on which the last seen handler runs; 0: none or returned. */
+	/* Signal frame of the handler that was entered last. 0: no frame, or the handler has
+	 * returned. */
 	uint64_t frame_rsp, frame_ip;
-	/* Asks whether a signal brought the guest to its block at a handler. */
+	/* Asks whether a signal led to the block that begins at a handler. */
 	struct retire_signal (*look)(void *userdata);
-	/* The recorder's wishes, between two blocks; IP: of the next. */
+	/* Serves the recorder's requests between two blocks. IP: begin of the next block. */
 	void (*service)(void *userdata, uint64_t ip);
-	/* An unexplained way. */
+	/* No branch explains how execution came to the block. */
 	void (*on_jump)(void *userdata);
 	void *userdata;
 };
 
-/* The caller fills in the callbacks. */
+/* Sets all members to their initial state; the caller then fills in the callbacks. TRUTH is
+ * borrowed and may be NULL. */
 void retire_init(struct retire *rt, struct truth *truth);
-/* On another CPU from now on, out of user code. */
+/* From now on the thread runs on the CPU of PMU (borrowed) with index CPU, and is not in user code
+ * yet. */
 void retire_attach(struct retire *rt, struct emupmu *pmu, uint32_t cpu);
 
-/* B is about to run: everything but the usual ways. */
+/* B is about to run after PREV. Handles what retire_usual() does not. */
 void retire_unusual(struct retire *rt, struct block *prev, struct block *b);
-/* The budget is spent, or a PSB is due; B is about to run. */
+/* The budget is spent, or a PSB is due. B is about to run. */
 void retire_service(struct retire *rt, struct block *b);
-/* An indirect way to IP, or a return that the stack did not foretell. */
+/* An indirect branch to IP, or a return that the return stack did not predict. */
 void retire_tip(struct retire *rt, uint64_t ip);
 void retire_tnt_full(struct retire *rt);
-/* The guest entered the kernel by the last instruction of the last block. */
+/* The last instruction of the last block entered the kernel (a system call). */
 void retire_leave(struct retire *rt);
-/* The guest was interrupted between two blocks, IP the next one's: user code ends here. */
-void retire_depart(struct retire *rt, uint64_t ip);
-/* rt_sigreturn: the last frame is gone. */
+/* The thread was interrupted between two blocks and user code ends here. IP: begin of the next
+ * block. */
+void retire_interrupt(struct retire *rt, uint64_t ip);
+/* The handler called rt_sigreturn, so the last signal frame no longer exists. */
 void retire_frame_gone(struct retire *rt);
 
-/* The first N instructions of P were executed. Comes before what tells the PMU of it. */
+/* The first N instructions of P executed. Must precede the call that tells the PMU. */
 static inline void retire_truth(struct retire *rt, const struct block *p, unsigned int n)
 {
-	if (rt->truth != NULL)
+	if (rt->truth)
 		truth_block(rt->truth, rt->pmu->s->now, p, n);
 }
 
@@ -83,7 +94,7 @@ static inline void retire_return(struct retire *rt, uint64_t ip)
 		retire_tip(rt, ip);
 }
 
-/* Whether P itself may have led to IP, in a usual way. */
+/* Whether the last instruction of P can lead to IP, by a branch that retire_usual() handles. */
 static inline bool retire_follows(const struct block *p, uint64_t ip)
 {
 	switch (p->kind) {
@@ -98,8 +109,8 @@ static inline bool retire_follows(const struct block *p, uint64_t ip)
 	}
 }
 
-/* Tells the way from P to IP where it is a usual one; false: it is none. The most frequent kinds
- * first; a jump through a table would be mispredicted more often. */
+/* Tells the PMU about the branch from P to IP. Returns false if P cannot lead there by a usual
+ * branch. The most frequent kinds come first; a jump table would be mispredicted more often. */
 static inline __attribute__((always_inline)) bool retire_usual(struct retire *rt,
 							       const struct block *p, uint64_t ip)
 {
@@ -129,9 +140,10 @@ static inline __attribute__((always_inline)) bool retire_usual(struct retire *rt
 	return true;
 }
 
-/* B is about to run. */
-static inline __attribute__((always_inline)) void retire_step(struct retire *rt, struct block *b,
-							      bool with_truth)
+/* B is about to run: reports what the block before it did, and counts the instructions of B. Called
+ * for every block; this is the hot path of the plugin. */
+static inline __attribute__((always_inline)) void retire_before(struct retire *rt, struct block *b,
+								bool with_truth)
 {
 	struct block *p = rt->prev;
 	uint64_t executed = atomic_load_explicit(&rt->cpu->instructions, memory_order_relaxed);
@@ -139,7 +151,7 @@ static inline __attribute__((always_inline)) void retire_step(struct retire *rt,
 	rt->prev = b;
 	atomic_store_explicit(&rt->cpu->ip, 0, memory_order_relaxed);
 	atomic_store_explicit(&rt->cpu->instructions, executed + b->n, memory_order_relaxed);
-	/* The truth comes first: the thread may be killed between the two. */
+	/* Write the truth file first: the thread may be killed before it writes the packet. */
 	if (with_truth && b->flags == 0 && retire_follows(p, b->ip))
 		retire_truth(rt, p, p->n);
 	if (__builtin_expect(b->flags != 0 || !retire_usual(rt, p, b->ip), 0))

@@ -1,8 +1,6 @@
 /*
- * Signal frames. Called by plugin.c: sig_add by any guest thread at a system call, sig_entered by
- * the traced thread. The guest's memory is read through the kernel, for any pointer may be bad.
- * Layout: arch/x86/include/asm/sigframe.h (struct rt_sigframe, x86-64): pretcode, ucontext,
- * siginfo.
+ * Signal frames, in the layout of arch/x86/include/asm/sigframe.h (struct rt_sigframe, x86-64):
+ * pretcode, ucontext, siginfo.
  */
 #include "capture/emu/plugin/sig.h"
 
@@ -26,7 +24,7 @@ struct set {
 
 struct sig {
 	struct code *code;
-	pthread_mutex_t lock; /* of writers */
+	pthread_mutex_t lock; /* writers take it; readers need no lock */
 	struct set handlers, restorers;
 };
 
@@ -34,7 +32,7 @@ struct sig *sig_new(struct code *code)
 {
 	struct sig *s = calloc(1, sizeof(*s));
 
-	if (s == NULL)
+	if (!s)
 		return NULL;
 	s->code = code;
 	pthread_mutex_init(&s->lock, NULL);
@@ -46,6 +44,7 @@ void sig_forked(struct sig *s)
 	pthread_mutex_init(&s->lock, NULL);
 }
 
+/* A writer stores a value before it increments n, so that a reader needs no lock. */
 static bool has(struct set *set, uint64_t value)
 {
 	for (uint32_t i = 0; i < set->n; i++)
@@ -75,12 +74,13 @@ void sig_add(struct sig *s, uint64_t handler, uint64_t restorer)
 
 static bool is_fault(int32_t signo, int32_t code)
 {
-	/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, by the CPU and not by kill(2). */
+	/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV. A code above 0: the CPU, not kill(2). */
 	static const uint32_t faults = 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8 | 1u << 11;
 
 	return signo > 0 && signo < 32 && code > 0 && (faults >> signo & 1) != 0;
 }
 
+/* Reads the frame at RSP. *RET_BELOW: the stack pointer of the interrupted code. */
 static bool read_frame(struct sig *s, uint64_t rsp, struct sig_frame *ret, uint64_t *ret_below)
 {
 	uint8_t bytes[FRAME_SIZE];
@@ -106,7 +106,8 @@ bool sig_entered(struct sig *s, uint64_t rsp, struct sig_frame *ret)
 
 	if (!read_frame(s, rsp, ret, &below_rsp))
 		return false;
-	/* Several signals at once: the kernel stacked handlers that have not executed anything. */
+	/* Several signals were delivered at once: the frame below belongs to a handler that has not
+	 * executed any instruction yet. */
 	for (int i = 0; i < 64 && has(&s->handlers, ret->ip); i++) {
 		uint64_t next_rsp;
 

@@ -1,7 +1,7 @@
 /*
- * Signal frames. QEMU tells a plugin nothing about signals: they show as a block that begins at a
- * registered handler while [RSP] is a registered restorer; then the frame says what was
- * interrupted.
+ * Signal frames. QEMU tells a plugin nothing about signals. A signal shows as a block that begins
+ * at a registered handler while [RSP] is a registered restorer; the signal frame then has the
+ * address of the interrupted instruction.
  */
 #pragma once
 
@@ -12,17 +12,20 @@
 
 struct sig;
 
-/* Lives as long as the process. NULL: no memory. */
+/* CODE is borrowed. The result lives as long as the process. NULL: no memory. */
 struct sig *sig_new(struct code *code);
-/* In a forked child: another thread of the parent may have held the lock. */
+/* Call in a forked child: another thread of the parent may have held the lock. */
 void sig_forked(struct sig *s);
-/* rt_sigaction succeeded. HANDLER 0 and 1 (default, ignore) are none. Thread safe. */
+/* rt_sigaction installed HANDLER. Values 0 and 1 (SIG_DFL, SIG_IGN) are ignored. At most 256
+ * handlers and 256 restorers. Thread safe. */
 void sig_add(struct sig *s, uint64_t handler, uint64_t restorer);
 
 struct sig_frame {
-	uint64_t rsp; /* where it lies */
-	uint64_t ip;  /* what was interrupted, beneath all handlers that have not begun yet */
-	bool fault;   /* a fault of the instruction at ip, or of fetching it */
+	uint64_t rsp; /* address of the frame */
+	uint64_t ip;  /* the interrupted instruction of the program */
+	bool fault;   /* the instruction at ip, or its fetch, raised the signal */
 };
-/* A block begins at handler IP with the stack pointer RSP: true when a signal brought it here. */
+/* A block begins at a handler with stack pointer RSP. True: a signal entered the handler, and *RET
+ * is its frame. If several signals were delivered at once, *RET has the ip and fault of the first.
+ */
 bool sig_entered(struct sig *s, uint64_t rsp, struct sig_frame *ret);

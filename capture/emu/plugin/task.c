@@ -1,16 +1,17 @@
 /*
- * One guest thread and its virtual CPU. Called by plugin.c in the emulator's process.
- *
- * Where it waits: in deferred work and in system call callbacks. A thread that waited within a
- * block's callback would count as running for QEMU, and everything exclusive (fork, exit) would
- * wait for it.
+ * One guest thread and its virtual CPU.
  */
 #include "capture/emu/plugin/task.h"
 
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,14 +20,66 @@
 #include "capture/emu/machine/sched.h"
 #include "capture/emu/plugin/guest.h"
 #include "capture/emu/plugin/maps.h"
-#include "capture/emu/plugin/waits.h"
+#include "proto/base.h"
 
 #define RESYNCS_A_SECOND 1000
 #define LOOK_NS		 20000000l
-#define ANNOUNCE_LOOKS	 50 /* a parent that was killed announces nobody */
-/* A younger brother's tid is less than this above one's own (the least pid_max is 301, the usual
- * one 32768 and more). */
+#define ANNOUNCE_LOOKS	 50
+/* A thread ID that a parent announced counts as later than one's own if it is less than this above
+ * it: thread IDs wrap at pid_max, which is 32768 or more on usual hosts. */
 #define ANNOUNCED_LATER 4096u
+
+int machine_open(struct machine *m, const char *path)
+{
+	CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+	void *map;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size < EMURING_HEAD_SIZE)
+		return -EBADMSG;
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	*m = (struct machine){.head = map, .size = (uint64_t)st.st_size};
+	r = emuring_check(m->head, m->size);
+	if (r < 0)
+		goto unmap;
+	emuring_attach(&m->ring, m->head);
+	m->n_cpus = m->ring.fixed.n_cpus;
+	m->cpus = calloc(m->n_cpus, sizeof(*m->cpus));
+	if (!m->cpus) {
+		r = -ENOMEM;
+		goto unmap;
+	}
+	for (uint32_t i = 0; i < m->n_cpus; i++)
+		vcpu_attach(&m->cpus[i], &m->ring, i);
+	return 0;
+unmap:
+	munmap(map, m->size);
+	*m = (struct machine){0};
+	return r;
+}
+
+/* Returns the index of thread TID in the machine's table, and claims a free slot if TID has none. A
+ * thread has a slot already after an exec (*RET_KNOWN). EMURING_NO_TASK: the table is full. */
+static uint32_t claim_slot(const struct machine *m, uint32_t tid, bool *ret_known)
+{
+	*ret_known = true;
+	for (uint32_t i = 0; i < m->ring.fixed.max_tasks; i++)
+		if (atomic_load(&emuring_task_at(&m->ring, i)->tid) == tid)
+			return i;
+	*ret_known = false;
+	for (uint32_t i = 0; i < m->ring.fixed.max_tasks; i++) {
+		uint32_t none = 0;
+
+		if (atomic_compare_exchange_strong(&emuring_task_at(&m->ring, i)->tid, &none, tid))
+			return i;
+	}
+	return EMURING_NO_TASK;
+}
 
 static void wait_on(_Atomic uint32_t *word, uint32_t value)
 {
@@ -57,7 +110,8 @@ static void on_jump(void *userdata)
 	atomic_fetch_add(&t->group->machine->head->decode_failures, 1);
 }
 
-/* Its time is over, or something wants the CPU. */
+/* Whether the thread has to give its CPU away: its quantum is over and another thread waits, or the
+ * keeper takes the CPU or the thread away. */
 static bool must_yield(const struct task *t)
 {
 	const struct emuring_cpu *cpu = t->cpu->cpu;
@@ -69,24 +123,15 @@ static bool must_yield(const struct task *t)
 	       atomic_load_explicit(&cpu->instructions, memory_order_relaxed) >= t->quantum_end;
 }
 
-static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
-{
-	struct task *t = userdata;
-
-	sideband_mmap(&t->cpu->sideband, t->cpu->pmu.s->now, &t->who, mapping);
-}
-
-/* The process' name and all its mappings; EXEC: nothing from before counts. */
+/* Writes the records of an exec: the process' name and all its mappings. */
 static void tell_program(struct task *t, const char *comm)
 {
-	uint64_t now = vcpu_now(t->cpu);
-
-	sideband_comm(&t->cpu->sideband, now, &t->who, comm, true);
-	maps_executable(0, UINT64_MAX, t->cpu->ring->fixed.flags, give_mapping, t);
+	sideband_comm(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, comm, true);
+	calls_tell_mappings(t, 0, UINT64_MAX);
 }
 
-/* Records were lost, maybe some of this process: all is told anew; not at once again, as that may
- * lose records, too. */
+/* If records were lost, perhaps records of this process, writes its name and mappings again. At
+ * most 1000 times a second, because these records can get lost, too. */
 static void resync(struct task *t)
 {
 	const struct emuring *r = t->cpu->ring;
@@ -139,8 +184,7 @@ static void on_stop(void *userdata, uint64_t tsc, uint64_t pos, uint32_t generat
 static void open_truth(struct task *t)
 {
 	t->truth = NULL;
-	if (t->group->truth != NULL &&
-	    truth_open(t->group->truth, t->who.pid, t->who.tid, &t->truth) < 0)
+	if (t->group->truth && truth_open(t->group->truth, t->who.pid, t->who.tid, &t->truth) < 0)
 		t->truth = NULL;
 }
 
@@ -148,7 +192,7 @@ void task_pause_truth(struct task *t)
 {
 	truth_close(t->truth);
 	t->truth = t->retire.truth = NULL;
-	if (t->group->truth != NULL && t->who.tid != t->who.pid)
+	if (t->group->truth && t->who.tid != t->who.pid)
 		truth_inherit(t->group->truth, t->who.pid);
 }
 
@@ -158,14 +202,24 @@ void task_resume_truth(struct task *t)
 	t->retire.truth = t->truth;
 }
 
-static bool take_place(struct task *t)
+/* Fills in the thread's slot in the machine's table. False: the table is full. */
+static bool enter_machine(struct task *t)
 {
-	t->index = machine_add_task(t->group->machine, &t->who);
+	struct machine *m = t->group->machine;
+	bool known;
+
+	t->index = claim_slot(m, t->who.tid, &known);
 	if (t->index == EMURING_NO_TASK)
 		return false;
-	t->slot = emuring_task_at(&t->group->machine->ring, t->index);
-	sched_disown(t->group->machine->cpus, t->group->machine->n_cpus, t->index);
-	open_truth(t);
+	t->slot = emuring_task_at(&m->ring, t->index);
+	atomic_store(&t->slot->pid, t->who.pid);
+	atomic_store(&t->slot->ppid, t->who.ppid);
+	atomic_store(&t->slot->ptid, t->who.ptid);
+	atomic_store(&t->slot->expelled, 0);
+	atomic_store(&t->slot->stopped, 0);
+	if (!known)
+		atomic_store(&t->slot->cpu, t->index % m->n_cpus);
+	sched_disown(m->cpus, m->n_cpus, t->index);
 	return true;
 }
 
@@ -174,7 +228,7 @@ struct task *task_new(struct task_group *group, unsigned int vcpu, uint32_t pare
 	const struct emuring *ring = &group->machine->ring;
 	struct task *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (!t)
 		return NULL;
 	t->group = group;
 	t->vcpu = vcpu;
@@ -185,10 +239,11 @@ struct task *task_new(struct task_group *group, unsigned int vcpu, uint32_t pare
 		parent < ring->fixed.max_tasks ? emuring_task_at(ring, parent)->tid : t->who.ppid;
 	if (t->who.tid != t->who.pid)
 		t->who.ppid = t->who.pid;
-	if (!take_place(t)) {
+	if (!enter_machine(t)) {
 		free(t);
 		return NULL;
 	}
+	open_truth(t);
 	retire_init(&t->retire, t->truth);
 	t->retire.look = look;
 	t->retire.service = service;
@@ -199,9 +254,7 @@ struct task *task_new(struct task_group *group, unsigned int vcpu, uint32_t pare
 
 void task_forget(struct task *t)
 {
-	if (t != NULL)
-		/* The parent goes on writing its truth; what was not yet flushed is the parent's.
-		 */
+	if (t)
 		truth_abandon(t->truth);
 	free(t);
 }
@@ -213,12 +266,6 @@ void task_free(struct task *t)
 	free(t);
 }
 
-/* LAST is the last child that CHILD's parent has told of. Tids go up, but begin anew one day. */
-static bool is_announced(uint32_t last, uint32_t child)
-{
-	return last - child < ANNOUNCED_LATER;
-}
-
 void task_wait_announced(struct task *t)
 {
 	struct emuring_task *parent;
@@ -227,11 +274,13 @@ void task_wait_announced(struct task *t)
 		return;
 	parent = emuring_task_at(&t->group->machine->ring, t->parent);
 	for (int i = 0; i < ANNOUNCE_LOOKS && !t->group->machine->head->closing; i++) {
-		uint32_t child = atomic_load(&parent->announced);
+		uint32_t last = atomic_load(&parent->announced);
 
-		if (is_announced(child, t->who.tid))
+		/* The parent may have announced later children, too. Thread IDs increase and wrap.
+		 */
+		if (last - t->who.tid < ANNOUNCED_LATER)
 			return;
-		wait_on(&parent->announced, child);
+		wait_on(&parent->announced, last);
 	}
 }
 
@@ -243,15 +292,7 @@ static void begin_quantum(struct task *t)
 	t->quantum_left = 0;
 }
 
-/* A short system call counts as some instructions, and does not begin a new quantum: a thread that
- * makes many would keep its CPU for ever. */
-static void keep_quantum(struct task *t)
-{
-	uint64_t used = atomic_load(&t->cpu->cpu->instructions) + EMUPMU_VIRTUAL_SYSCALL;
-
-	t->quantum_left = used < t->quantum_end ? t->quantum_end - used : 1;
-}
-
+/* V, of which the thread has taken hold, becomes its CPU. */
 static void attach(struct task *t, struct vcpu *v)
 {
 	t->cpu = v;
@@ -269,9 +310,11 @@ static void attach(struct task *t, struct vcpu *v)
 bool task_run(struct task *t)
 {
 	struct machine *m = t->group->machine;
-	struct vcpu *v = sched_acquire(m->cpus, m->n_cpus, t->index);
+	struct vcpu *v;
 
-	if (v == NULL)
+	assert(!t->cpu);
+	v = sched_acquire(m->cpus, m->n_cpus, t->index);
+	if (!v)
 		return false;
 	attach(t, v);
 	emupmu_service(&v->pmu, 0);
@@ -294,18 +337,22 @@ void task_begin_program(struct task *t)
 	atomic_store(&head->attached, 1);
 }
 
-/* The CPU has no user code to run for now. */
-static void let_go(struct task *t, bool blocks)
+void task_enter_kernel(struct task *t)
 {
 	struct vcpu *v = t->cpu;
+	bool blocks = calls_would_block(&t->call);
+	uint64_t used;
 
+	assert(v);
 	vcpu_enter_kernel(v);
 	emupmu_publish(&v->pmu);
 	vcpu_serve(v, NULL);
-	if (!blocks)
-		keep_quantum(t);
 	t->cpu = NULL;
 	if (!blocks) {
+		/* A short system call counts as some instructions, and begins no new quantum:
+		 * otherwise a thread with many short system calls would keep its CPU forever. */
+		used = atomic_load(&v->cpu->instructions) + EMUPMU_VIRTUAL_SYSCALL;
+		t->quantum_left = used < t->quantum_end ? t->quantum_end - used : 1;
 		sched_put(v->cpu, EMURING_KERNEL, t->index);
 		return;
 	}
@@ -313,13 +360,6 @@ static void let_go(struct task *t, bool blocks)
 		return;
 	sched_put(v->cpu, EMURING_ASLEEP, t->index);
 	sched_offer(v, t->index, t->index);
-}
-
-void task_enter_kernel(struct task *t)
-{
-	bool blocks = waits_would_block(t->call.number, t->call.args);
-
-	let_go(t, blocks);
 }
 
 void task_exit(struct task *t)
@@ -332,23 +372,14 @@ void task_exit(struct task *t)
 	sched_release(v, t->index, false);
 }
 
-/* The keeper lets go of a stopped thread only when it has let go of its CPU. */
-static void wait_while_expelled(struct task *t)
-{
-	while (atomic_load(&t->slot->expelled) != 0 && !t->group->machine->head->closing) {
-		wait_on(&t->slot->expelled, 1);
-		sched_check_recorder(&t->group->machine->ring);
-	}
-}
-
 bool task_yield(struct task *t, uint64_t ip)
 {
 	struct vcpu *v = t->cpu;
 
 	t->deferred = false;
-	if (v == NULL || !must_yield(t))
+	if (!v || !must_yield(t))
 		return v != NULL;
-	retire_depart(&t->retire, ip);
+	retire_interrupt(&t->retire, ip);
 	vcpu_serve(v, NULL);
 	if (atomic_load(&v->cpu->offline) != 0) {
 		vcpu_go_off(v);
@@ -361,11 +392,17 @@ bool task_yield(struct task *t, uint64_t ip)
 		sched_release(v, t->index, true);
 	}
 	t->cpu = NULL;
-	wait_while_expelled(t);
+	/* The keeper runs a stopped thread until the thread has given its CPU away, and then stops
+	 * the thread again. */
+	while (atomic_load(&t->slot->expelled) != 0 && !t->group->machine->head->closing) {
+		wait_on(&t->slot->expelled, 1);
+		sched_check_recorder(&t->group->machine->ring);
+	}
 	return task_run(t);
 }
 
-static bool has_gone(uint32_t child)
+/* Whether CHILD has ended, without reaping it. */
+static bool has_ended(uint32_t child)
 {
 	siginfo_t info = {.si_pid = 0};
 
@@ -376,7 +413,7 @@ void task_wait_vfork(struct task *t, uint32_t child)
 {
 	uint32_t done;
 
-	while ((done = atomic_load(&t->slot->vfork_done)) != child && !has_gone(child) &&
+	while ((done = atomic_load(&t->slot->vfork_done)) != child && !has_ended(child) &&
 	       !t->group->machine->head->closing)
 		wait_on(&t->slot->vfork_done, done);
 }

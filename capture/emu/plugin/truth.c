@@ -1,7 +1,6 @@
 /*
- * The truth file of one thread. Called by retire.c and task.c in the emulator's process, by the
- * thread itself. When the disk is full the file ends there. No descriptor stays open: a guest may
- * close them all.
+ * The truth file of one thread; the thread itself writes it. When the disk is full, the file ends
+ * there. No file descriptor stays open, because a guest may close all descriptors.
  */
 #include "capture/emu/plugin/truth.h"
 
@@ -21,24 +20,28 @@
 
 struct truth {
 	char *path;
-	uint8_t *map;		  /* NULL: given up */
-	uint64_t offset;	  /* of map in the file */
-	uint32_t pos;		  /* in map */
-	const struct block *last; /* for TRUTH_AGAIN */
+	uint8_t *map;		  /* NULL: an error occurred, nothing more is written */
+	uint64_t offset;	  /* of the mapping in the file */
+	uint32_t pos;		  /* of the next byte in the mapping */
+	const struct block *last; /* the last item is a complete execution of this block */
 	uint64_t again;
-	uint8_t *again_at; /* its count in map; NULL: not begun */
+	uint8_t *again_at; /* the count in the mapping; NULL: no TRUTH_AGAIN yet */
 	uint64_t tsc;	   /* of the last TRUTH_TIME; 0: none */
-	/* Blocks that the file knows, by number. */
+	/* Bit set by block number: the file has its definition. */
 	uint64_t *known;
 	size_t n_known; /* words */
 };
 
-/* Allocated, not only extended: a full disk must fail here and not as SIGBUS later. */
-static int map_window(struct truth *t, int fd)
+static int map_window(struct truth *t)
 {
+	CLEANUP_CLOSE int fd = open(t->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	void *map;
-	int r = posix_fallocate(fd, (off_t)t->offset, WINDOW);
+	int r;
 
+	if (fd < 0)
+		return -errno;
+	/* Allocate the blocks: a full disk must fail here, and not as SIGBUS later. */
+	r = posix_fallocate(fd, (off_t)t->offset, WINDOW);
 	if (r != 0)
 		return -r;
 	map = mmap(NULL, WINDOW, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)t->offset);
@@ -48,20 +51,9 @@ static int map_window(struct truth *t, int fd)
 	return 0;
 }
 
-static int open_window(struct truth *t)
+static void unmap_window(struct truth *t)
 {
-	int r, fd = open(t->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-
-	if (fd < 0)
-		return -errno;
-	r = map_window(t, fd);
-	close(fd);
-	return r;
-}
-
-static void give_up(struct truth *t)
-{
-	if (t->map != NULL)
+	if (t->map)
 		munmap(t->map, WINDOW);
 	t->map = NULL;
 }
@@ -70,7 +62,7 @@ static void put(struct truth *t, const void *bytes, size_t size)
 {
 	const uint8_t *from = bytes;
 
-	while (t->map != NULL && size > 0) {
+	while (t->map && size > 0) {
 		size_t part = WINDOW - t->pos < size ? WINDOW - t->pos : size;
 
 		memcpy(t->map + t->pos, from, part);
@@ -79,28 +71,22 @@ static void put(struct truth *t, const void *bytes, size_t size)
 		size -= part;
 		if (t->pos < WINDOW)
 			continue;
-		give_up(t);
+		unmap_window(t);
 		t->offset += WINDOW;
 		t->pos = 0;
-		open_window(t);
+		map_window(t);
 	}
-}
-
-static size_t varint(uint8_t *to, uint64_t v)
-{
-	size_t n = 0;
-
-	for (; v >= 0x80; v >>= 7)
-		to[n++] = (uint8_t)(v | 0x80);
-	to[n++] = (uint8_t)v;
-	return n;
 }
 
 static void put_varint(struct truth *t, uint64_t v)
 {
 	uint8_t bytes[10];
+	size_t n = 0;
 
-	put(t, bytes, varint(bytes, v));
+	for (; v >= 0x80; v >>= 7)
+		bytes[n++] = (uint8_t)(v | 0x80);
+	bytes[n++] = (uint8_t)v;
+	put(t, bytes, n);
 }
 
 static void free_truth(struct truth *t)
@@ -116,7 +102,7 @@ int truth_open(const char *dir, uint32_t pid, uint32_t tid, struct truth **ret)
 	struct stat st;
 	int r;
 
-	if (t == NULL)
+	if (!t)
 		return -ENOMEM;
 	if (asprintf(&t->path, "%s/%u.%u", dir, pid, tid) < 0) {
 		t->path = NULL;
@@ -127,7 +113,7 @@ int truth_open(const char *dir, uint32_t pid, uint32_t tid, struct truth **ret)
 		t->offset = (uint64_t)st.st_size & ~(uint64_t)(WINDOW - 1);
 		t->pos = (uint32_t)((uint64_t)st.st_size & (WINDOW - 1));
 	}
-	r = open_window(t);
+	r = map_window(t);
 	if (r < 0) {
 		free_truth(t);
 		return r;
@@ -138,7 +124,7 @@ int truth_open(const char *dir, uint32_t pid, uint32_t tid, struct truth **ret)
 	return 0;
 }
 
-/* What comes next is no repetition. */
+/* The next item is no repetition of the last block. */
 static void end_again(struct truth *t)
 {
 	t->again = 0;
@@ -146,11 +132,12 @@ static void end_again(struct truth *t)
 	t->last = NULL;
 }
 
-/* The count is kept in the file from the first time on, or it would be lost with the thread: eight
- * bytes of a varint. False: no room for that before the window's end. */
+/* Counts a repetition of the last block. The count is in the file from the first repetition on, as
+ * a varint of eight bytes, so that it survives when the thread is killed. False: the mapped window
+ * has too little room for the item. */
 static bool count_again(struct truth *t)
 {
-	if (t->again_at == NULL) {
+	if (!t->again_at) {
 		if (WINDOW - t->pos <= 1 + 8)
 			return false;
 		t->map[t->pos] = TRUTH_AGAIN;
@@ -165,13 +152,13 @@ static bool count_again(struct truth *t)
 
 void truth_close(struct truth *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	end_again(t);
-	/* If that fails it stays padded, which readers understand. */
-	if (t->map != NULL && truncate(t->path, (off_t)(t->offset + t->pos)) < 0)
+	/* If truncate fails, zeros remain at the end; readers take them as TRUTH_END. */
+	if (t->map && truncate(t->path, (off_t)(t->offset + t->pos)) < 0)
 		t->pos = 0;
-	give_up(t);
+	unmap_window(t);
 	free_truth(t);
 }
 
@@ -185,16 +172,16 @@ void truth_inherit(const char *dir, uint32_t pid)
 		n++;
 		snprintf(old, sizeof(old), "%s/%u.%u.%u", dir, pid, pid, n);
 	} while (access(old, F_OK) == 0);
-	/* If that fails two lives share one file, and the test that compares them says so. */
+	/* If rename fails, two threads write to one file, and the test that compares them fails. */
 	if (rename(first, old) < 0)
 		return;
 }
 
 void truth_abandon(struct truth *t)
 {
-	if (t == NULL)
+	if (!t)
 		return;
-	give_up(t);
+	unmap_window(t);
 	free_truth(t);
 }
 
@@ -203,7 +190,7 @@ static bool is_known(struct truth *t, const struct block *b)
 	size_t word = b->number / 64, n = t->n_known;
 
 	if (ARRAY_RESERVE(t->known, t->n_known, word + 1) < 0) {
-		give_up(t);
+		unmap_window(t);
 		return true;
 	}
 	memset(t->known + n, 0, (t->n_known - n) * sizeof(*t->known));
@@ -225,22 +212,18 @@ static void define(struct truth *t, const struct block *b)
 	put(t, b->length, b->n);
 }
 
-static void put_time(struct truth *t, uint64_t tsc)
-{
-	end_again(t);
-	put_varint(t, TRUTH_TIME);
-	put(t, &tsc, 8);
-	t->tsc = tsc;
-}
-
 void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned int n)
 {
 	uint16_t n16 = (uint16_t)n;
 
-	if (t == NULL || t->map == NULL || n == 0)
+	if (!t || !t->map || n == 0)
 		return;
-	if (tsc != t->tsc)
-		put_time(t, tsc);
+	if (tsc != t->tsc) {
+		end_again(t);
+		put_varint(t, TRUTH_TIME);
+		put(t, &tsc, 8);
+		t->tsc = tsc;
+	}
 	if (b == t->last && n == b->n && count_again(t))
 		return;
 	end_again(t);
@@ -266,7 +249,7 @@ static void put_mark(struct truth *t, enum truth_item item, uint64_t tsc, uint64
 
 void truth_enter(struct truth *t, uint32_t cpu, uint64_t tsc, uint64_t pos)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	end_again(t);
 	put_varint(t, TRUTH_ENTER);
@@ -277,7 +260,7 @@ void truth_enter(struct truth *t, uint32_t cpu, uint64_t tsc, uint64_t pos)
 
 void truth_psb(struct truth *t, uint64_t tsc, uint64_t pos)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	put_mark(t, TRUTH_PSB, tsc, pos);
 	put(t, "\1", 1);
@@ -285,7 +268,7 @@ void truth_psb(struct truth *t, uint64_t tsc, uint64_t pos)
 
 void truth_stop(struct truth *t, uint64_t tsc, uint64_t pos, uint32_t generation)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	put_mark(t, TRUTH_STOP, tsc, pos);
 	put(t, &generation, 4);
@@ -295,7 +278,7 @@ void truth_overflow(struct truth *t, uint64_t tsc, uint64_t pos, bool resolved)
 {
 	uint8_t flag = resolved;
 
-	if (t == NULL)
+	if (!t)
 		return;
 	put_mark(t, TRUTH_OVERFLOW, tsc, pos);
 	put(t, &flag, 1);
@@ -303,7 +286,7 @@ void truth_overflow(struct truth *t, uint64_t tsc, uint64_t pos, bool resolved)
 
 void truth_jump(struct truth *t, uint64_t ip)
 {
-	if (t == NULL)
+	if (!t)
 		return;
 	end_again(t);
 	put_varint(t, TRUTH_JUMP);

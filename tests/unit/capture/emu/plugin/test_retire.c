@@ -96,10 +96,10 @@ static const char *way(struct fixture *f, struct block *a, struct block *b)
 {
 	encode_tnt(&f->pmu.encoder);
 	f->retire.prev = &f->retire.none;
-	retire_step(&f->retire, a, false);
+	retire_before(&f->retire, a, false);
 	emupmu_publish(&f->pmu);
 	f->from = f->pmu.cpu->aux_pos;
-	retire_step(&f->retire, b, false);
+	retire_before(&f->retire, b, false);
 	encode_tnt(&f->pmu.encoder);
 	emupmu_publish(&f->pmu);
 	return emu_ring_text(f->ring, f->from);
@@ -224,7 +224,7 @@ static void step_return_to_the_call_is_compressed_elsewhere_is_not(void **state)
 	assert_string_equal(way(f, callee, BLOCK(f, 0x1005, 0, CALL_RAX)), "TNT(1)");
 	assert_string_equal(way(f, BLOCK(f, 0x1005, 0, CALL_RAX), callee), "TIP(1015)");
 	f->from = f->pmu.cpu->aux_pos;
-	retire_step(&f->retire, BLOCK(f, 0x5000, 1, NOP), false);
+	retire_before(&f->retire, BLOCK(f, 0x5000, 1, NOP), false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(5000)");
 }
 
@@ -314,8 +314,8 @@ static void step_loop_to_the_handlers_begin_is_no_second_signal(void **state)
 	code_add_handler(f->code, 0x7000);
 	h = BLOCK(f, 0x7000, 0, "\x74\xfe");
 	f->signal = (struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
-	retire_step(&f->retire, b, false);
-	retire_step(&f->retire, h, false);
+	retire_before(&f->retire, b, false);
+	retire_before(&f->retire, h, false);
 	assert_string_equal(way(f, h, h), "TNT(1)");
 }
 
@@ -329,12 +329,12 @@ static void step_jump_to_the_handlers_begin_is_no_second_signal(void **state)
 	f->signal = (struct retire_signal){.entered = true, .rsp = 0x100, .ip = 0x1003};
 	assert_string_equal(way(f, b, h), "FUP(1003) PGD PGE(7000)");
 	f->from = f->pmu.cpu->aux_pos;
-	retire_step(&f->retire, h, false);
+	retire_before(&f->retire, h, false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(7000)");
 	/* After rt_sigreturn the same frame can come again. */
 	retire_frame_gone(&f->retire);
 	f->from = f->pmu.cpu->aux_pos;
-	retire_step(&f->retire, h, false);
+	retire_before(&f->retire, h, false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "TIP(1003) FUP(1003) PGD PGE(7000)");
 }
 
@@ -342,10 +342,10 @@ static void leave_and_return_are_pgd_and_pge(void **state)
 {
 	struct fixture *f = *state;
 
-	retire_step(&f->retire, BLOCK(f, 0x1000, 2, SYSCALL), false);
+	retire_before(&f->retire, BLOCK(f, 0x1000, 2, SYSCALL), false);
 	f->from = f->pmu.cpu->aux_pos;
 	retire_leave(&f->retire);
-	retire_step(&f->retire, BLOCK(f, 0x1004, 2, NOP), false);
+	retire_before(&f->retire, BLOCK(f, 0x1004, 2, NOP), false);
 	assert_string_equal(emu_ring_text(f->ring, f->from), "PGD PGE(1004)");
 }
 
@@ -362,8 +362,8 @@ static void step_counts_instructions(void **state)
 {
 	struct fixture *f = *state;
 
-	retire_step(&f->retire, BLOCK(f, 0x1000, 2, NOP), false);
-	retire_step(&f->retire, BLOCK(f, 0x1003, 4, NOP), false);
+	retire_before(&f->retire, BLOCK(f, 0x1000, 2, NOP), false);
+	retire_before(&f->retire, BLOCK(f, 0x1003, 4, NOP), false);
 	assert_int_equal(f->pmu.cpu->instructions, 8);
 }
 
