@@ -54,18 +54,18 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_zstd.c ctl/perfdata/import_zstd.h \
 	ctl/client/join.c ctl/client/join.h \
 	ctl/monitor_env.c ctl/monitor_env.h \
-	ctl/show/name.c ctl/show/name.h \
+	ctl/show/name.c ctl/show/name_private.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/output.c ctl/base/output.h \
 	ctl/decode/pevent_option.c ctl/decode/pevent_option.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
 	ctl/base/say.c ctl/base/say.h \
-	ctl/show/show.c ctl/show/show.h \
-	ctl/show/show_events.c ctl/show/show_events.h \
-	ctl/show/show_table.c ctl/show/show_table.h \
-	ctl/show/show_turns.c ctl/show/show_turns.h \
+	ctl/show/show.c ctl/show/show.h ctl/show/show_private.h \
+	ctl/show/show_events.c \
+	ctl/show/show_table.c \
+	ctl/show/show_turns.c \
 	ctl/show/show_option.c ctl/show/show_option.h \
-	ctl/show/show_skim.c ctl/show/show_skim.h \
+	ctl/show/show_skim.c \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \
 	ctl/base/text.c ctl/base/text.h \

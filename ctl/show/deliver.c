@@ -1,6 +1,5 @@
 /*
- * The last step of snapshot, fetch and decode: from a file that we hold to the user's eyes, pipe or
- * file.
+ * Writes a report or a bundle to a terminal, a pipe or a file.
  */
 #include "ctl/show/deliver.h"
 
@@ -11,9 +10,6 @@
 
 #include <json-c/json.h>
 
-#include "proto/base.h"
-#include "proto/memfd.h"
-
 #include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
 #include "ctl/base/output.h"
@@ -21,22 +17,23 @@
 #include "ctl/base/text.h"
 #include "ctl/base/whole_file.h"
 #include "ctl/show/show.h"
-#include "ctl/show/show_skim.h"
+#include "proto/base.h"
+#include "proto/memfd.h"
 
-/* A report that is parsed here becomes a tree: some fifteen times its size. */
+/* json-c's tree of a report takes about fifteen times the memory of the text. */
 #define MAX_PARSED (256ull << 20)
 #define MAX_DEPTH  32
 
 static int write_failed(const char *path, int r)
 {
-	/* A reader that has seen enough (`| head') is no failure to speak of. */
+	/* A reader that has closed the pipe (`| head') needs no message. */
 	if (r == -EPIPE)
 		return EXIT_CODE_FAILURE;
 	return say_error(EXIT_CODE_FAILURE, "%s: %s",
 			 path && strcmp(path, "-") != 0 ? path : "standard output", strerror(-r));
 }
 
-/* NULL after a message. */
+/* The JSON object in FD, the caller's to put; NULL after a message. */
 static struct json_object *parse_report(int fd)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -46,7 +43,8 @@ static struct json_object *parse_report(int fd)
 	int r = whole_file_read(fd, MAX_PARSED, &text, &size);
 
 	if (r < 0) {
-		say("the report cannot be read: %s; -o FILE writes it as it is", strerror(-r));
+		say("cannot read the report: %s; -o FILE writes the report without reading it",
+		    strerror(-r));
 		return NULL;
 	}
 	tokener = json_tokener_new_ex(MAX_DEPTH);
@@ -55,7 +53,7 @@ static struct json_object *parse_report(int fd)
 	if (json_object_is_type(report, json_type_object))
 		return report;
 	json_object_put(report);
-	say("the report is not valid JSON; -o FILE writes it as it is");
+	say("the report is not valid JSON; -o FILE writes the report without reading it");
 	return NULL;
 }
 
@@ -74,15 +72,6 @@ static int print_json(const struct settings *s, struct json_object *report, int 
 		return -ENOMEM;
 	r = memfd_write_all(fd, safe, size);
 	return r < 0 ? r : memfd_write_all(fd, "\n", 1);
-}
-
-static int copy(int from, int to)
-{
-	struct stat st;
-
-	if (fstat(from, &st) < 0)
-		return -errno;
-	return memfd_copy(from, 0, (uint64_t)st.st_size, to);
 }
 
 static int deliver_parsed(const struct settings *s, int fd, struct output *o, bool as_json)
@@ -105,20 +94,21 @@ static int deliver_parsed(const struct settings *s, int fd, struct output *o, bo
 int deliver_report(const struct settings *s, int fd, const char *path, bool summary)
 {
 	CLEANUP(output_done) struct output o;
-	bool format = s->json == JSON_SHORT || s->json == JSON_PRETTY, words;
+	bool format = s->json == JSON_SHORT || s->json == JSON_PRETTY, text;
+	struct stat st;
 	int r;
 
 	output_init(&o);
 	r = output_open(&o, path);
 	if (r < 0)
 		return write_failed(path, r);
-	words = !format && !path && (summary || s->json == JSON_OFF || output_is_terminal(&o));
-	if (words || format) {
+	text = !format && !path && (summary || s->json == JSON_OFF || output_is_terminal(&o));
+	if (text || format) {
 		r = deliver_parsed(s, fd, &o, format);
 		if (r != 0)
 			return r;
 	} else {
-		r = copy(fd, o.fd);
+		r = fstat(fd, &st) < 0 ? -errno : memfd_copy(fd, 0, (uint64_t)st.st_size, o.fd);
 	}
 	if (r == 0)
 		r = output_commit(&o);
@@ -135,8 +125,9 @@ int deliver_bundle(const struct settings *s, struct stored *stored, const char *
 	if (r < 0)
 		return write_failed(path, r);
 	if (output_is_terminal(&o))
-		return say_error(EXIT_CODE_USAGE,
-				 "a bundle is binary and not written to a terminal; use -o FILE");
+		return say_error(
+			EXIT_CODE_USAGE,
+			"a bundle is binary data and is not written to a terminal; use -o FILE");
 	r = stored_write(stored, s->quiet, o.fd);
 	if (r != 0)
 		return r;

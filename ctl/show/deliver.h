@@ -1,5 +1,5 @@
 /*
- * A report or a bundle that lies in a file, delivered as it was asked for.
+ * Writes a report or a bundle to where the user asked for it.
  */
 #pragma once
 
@@ -8,9 +8,15 @@
 #include "ctl/base/option.h"
 #include "ctl/client/stored.h"
 
-/* The report in FD (borrowed, regular file) to PATH (NULL: not given; "-": stdout). To a file, or
- * with --json=, as JSON; else, when SUMMARY or stdout is a terminal or with --json=off, as the
- * summary of show.h; else as JSON, byte for byte. An exit code. */
+/*
+ * Writes the report in FD (borrowed, a regular file) to PATH ("-": stdout; NULL: the user gave no
+ * path, also stdout) and returns an exit code:
+ * - with --json=short or --json=pretty as JSON in that format;
+ * - without a path, when SUMMARY is true, stdout is a terminal or --json=off was given, as the text
+ *   of show.h;
+ * - else the file's bytes as they are.
+ */
 int deliver_report(const struct settings *s, int fd, const char *path, bool summary);
-/* A stored bundle, made whole, to PATH; refused for a terminal. An exit code. */
+/* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
+ * code. */
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

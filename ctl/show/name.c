@@ -1,8 +1,8 @@
 /*
- * Names shortened. Called by the parts of show.c. Every name is a stranger's: nothing here takes
- * brackets to be in pairs, and all goes out through text.c.
+ * Shortens names of functions and source lines. Names come from traced programs: brackets need not
+ * be in pairs, and every name is printed through text.c.
  */
-#include "ctl/show/name.h"
+#include "ctl/show/name_private.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ static bool is_in_word(char c)
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* The bytes of an operator's name at NAME + AT, brackets among them; 0: there is none. */
+/* The length of a C++ operator's name ("operator<<", "operator()") at NAME + AT, 0 if none is
+ * there. */
 static size_t operator_at(const char *name, size_t at)
 {
 	static const char word[] = "operator";
@@ -32,8 +33,8 @@ static size_t operator_at(const char *name, size_t at)
 	return (size_t)(end - name) - at;
 }
 
-/* Behind the bracket that closes the one at NAME + AT; 0: none does. Within round ones what is
- * "less" and what is a bracket nobody knows. */
+/* The offset behind the bracket that closes the bracket at NAME + AT, or 0. Between round brackets
+ * '<' may be "less than", and is not counted. */
 static size_t close_of(const char *name, size_t at)
 {
 	const bool angle = name[at] == '<';
@@ -56,16 +57,16 @@ static size_t close_of(const char *name, size_t at)
 	return 0;
 }
 
-/* What may go between OPEN and the bracket that closes it. "(anonymous namespace)" and the like
- * are names; so they have no comma and something behind them. */
-static bool may_go(const char *name, size_t open, size_t end)
+/* Whether the text between the brackets at OPEN and END - 1 may become dots. A name such as
+ * "(anonymous namespace)::f" needs the text. */
+static bool may_drop(const char *name, size_t open, size_t end)
 {
 	if (end - open <= sizeof(DOTS) + 1)
 		return false;
 	return name[open] == '<' || strncmp(name + end, "::", 2) != 0;
 }
 
-/* In NAME, what lies between brackets of kind OPEN becomes dots. */
+/* Replaces the text between all brackets of kind OPEN in NAME by dots. */
 static void drop_between(char *name, char open)
 {
 	size_t from = 0, to = 0, n;
@@ -78,7 +79,7 @@ static void drop_between(char *name, char open)
 			end = close_of(name, from);
 		if (n == 0)
 			n = 1;
-		if (end > 0 && may_go(name, from, end)) {
+		if (end > 0 && may_drop(name, from, end)) {
 			const char closing = name[end - 1];
 
 			name[to++] = open;
@@ -95,7 +96,8 @@ static void drop_between(char *name, char open)
 	name[to] = '\0';
 }
 
-static bool is_inside(char c)
+/* Whether C is not the first byte of a UTF-8 character. */
+static bool is_continuation(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
@@ -105,22 +107,23 @@ static size_t width_of(const char *name)
 	size_t n = 0;
 
 	for (; *name != '\0'; name++)
-		n += !is_inside(*name);
+		n += !is_continuation(*name);
 	return n;
 }
 
-/* Leaves HEAD bytes and as many of the end as COLUMNS still has, all characters whole. */
+/* Keeps HEAD bytes of the beginning and as much of the end as COLUMNS has room for, without cutting
+ * a character. */
 static void drop_middle(char *name, size_t head, size_t columns)
 {
 	const size_t size = strlen(name);
 	size_t tail;
 
-	while (head > 0 && (is_inside(name[head]) || name[head - 1] == '.'))
+	while (head > 0 && (is_continuation(name[head]) || name[head - 1] == '.'))
 		head--;
 	if (columns < head + sizeof(DOTS) - 1 || size <= columns)
 		return;
 	tail = size - (columns - head - (sizeof(DOTS) - 1));
-	while (is_inside(name[tail]) || name[tail] == '.')
+	while (is_continuation(name[tail]) || name[tail] == '.')
 		tail++;
 	memmove(name + head + sizeof(DOTS) - 1, name + tail, size - tail + 1);
 	memcpy(name + head, DOTS, sizeof(DOTS) - 1);
@@ -128,9 +131,9 @@ static void drop_middle(char *name, size_t head, size_t columns)
 
 size_t name_puts(FILE *out, const char *name, size_t columns)
 {
-	CLEANUP_FREE char *copy = name != NULL ? strndup(name, MAX_NAME) : NULL;
+	CLEANUP_FREE char *copy = name ? strndup(name, MAX_NAME) : NULL;
 
-	if (copy == NULL || width_of(copy) <= columns)
+	if (!copy || width_of(copy) <= columns)
 		return text_puts(out, name, columns);
 	drop_between(copy, '<');
 	if (width_of(copy) > columns)
@@ -141,22 +144,22 @@ size_t name_puts(FILE *out, const char *name, size_t columns)
 
 size_t name_puts_source(FILE *out, const char *source, size_t columns)
 {
-	CLEANUP_FREE char *copy = source != NULL ? strndup(source, MAX_NAME) : NULL;
+	CLEANUP_FREE char *copy = source ? strndup(source, MAX_NAME) : NULL;
 	char *slash;
 
-	if (copy == NULL || width_of(copy) <= columns)
+	if (!copy || width_of(copy) <= columns)
 		return text_puts(out, source, columns);
 	drop_middle(copy, 0, columns);
-	/* From a whole directory on, if there is one. */
+	/* Begin with a whole directory name, if the rest has one. */
 	slash = strchr(copy, '/');
-	if (slash != NULL && slash > copy + sizeof(DOTS) - 1)
+	if (slash && slash > copy + sizeof(DOTS) - 1)
 		memmove(copy + sizeof(DOTS) - 1, slash, strlen(slash) + 1);
 	return text_puts(out, copy, columns);
 }
 
 size_t name_puts_line(FILE *out, const char *source, size_t columns)
 {
-	const char *slash = source != NULL ? strrchr(source, '/') : NULL;
+	const char *slash = source ? strrchr(source, '/') : NULL;
 
 	return name_puts_source(out, slash != NULL ? slash + 1 : source, columns);
 }

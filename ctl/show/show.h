@@ -1,5 +1,22 @@
 /*
- * A report (proto/report.h) in about 40 lines for a terminal.
+ * A report in about 40 lines for a terminal, and the map of a skim.
+ *
+ * This room is the last step of `ptsnapctl snapshot', `fetch' and `decode': deliver.c takes a
+ * report or a bundle that lies in a file, and writes the file's bytes, formatted JSON, or the text
+ * of show_report() or show_skim() to where the user asked for them. show_option.c has the options
+ * that choose how the lines of `ptsnapctl decode --view=' look.
+ *
+ * Decisions that govern the room:
+ * - The recorder and the decoder write data (proto/report.h) and never lines for a screen. All text
+ *   for people is made here, from the JSON alone.
+ * - A report is input: it may come from an older or newer decoder, or from a stranger. A key that
+ * is absent, null or of an unexpected type prints "-" or nothing, and is never an error (field.h).
+ * - All strings go through text.c, which escapes what could drive a terminal. Long names are
+ *   shortened by name.c.
+ * - The summary is short: each table shows its first few rows and says how many more there are. The
+ *   gaps table shows one gap of each kind, so that a thousand gaps of one kind cannot hide the only
+ *   gap of another kind.
+ * - Nothing here changes a report or keeps any of it: strings are borrowed from the JSON tree.
  */
 #pragma once
 
@@ -7,6 +24,7 @@
 
 #include <json-c/json.h>
 
-/* Prints what is there; what is absent, null or of an unexpected type is "-" or left out. Every
- * string of the report is escaped (text.h). */
+/* Prints the summary of REPORT, the JSON object that proto/report.h describes. */
 void show_report(FILE *out, struct json_object *report);
+/* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
+void show_skim(FILE *out, struct json_object *map);

@@ -1,8 +1,8 @@
 /*
- * The lines of the summary about what is not a branch. Called by show.c. How often comes from
- * eventCounts, which is never cut; the last of each from its list, which ends with the newest.
+ * The lines of the summary about events that are not branches. The number of events comes from
+ * eventCounts, which is never cut. The newest event is the last element of the event's list.
  */
-#include "ctl/show/show_events.h"
+#include "ctl/show/show_private.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/figure.h"
 #include "ctl/base/text.h"
-#include "ctl/show/name.h"
+#include "ctl/show/name_private.h"
 #include "proto/base.h"
 
 #define MAX_ERRATA 8
@@ -23,15 +23,9 @@ static uint64_t count_of(struct json_object *r, const char *kind)
 	return n;
 }
 
-/* What a word for N things ends with. */
 static const char *plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
-}
-
-static void label(FILE *out, const char *name)
-{
-	fprintf(out, "%-10s", name);
 }
 
 static struct json_object *last_of(struct json_object *r, const char *list)
@@ -41,8 +35,8 @@ static struct json_object *last_of(struct json_object *r, const char *list)
 	return n > 0 ? field_at(r, list, n - 1) : NULL;
 }
 
-/* " at NAME (CPU 1, thread 4711)", as far as it is known. */
-static void show_place(FILE *out, struct json_object *event)
+/* " at NAME (CPU 1, thread 4711)", as far as the report says. */
+static void show_event_site(FILE *out, struct json_object *event)
 {
 	const char *name = field_text(event, "name"), *address = field_text(event, "address");
 	uint64_t cpu, tid;
@@ -68,7 +62,7 @@ static void show_errata(FILE *out, struct json_object *r)
 
 	if (n == 0)
 		return;
-	label(out, "Errata");
+	show_label(out, "Errata");
 	for (size_t i = 0; i < n && i < MAX_ERRATA; i++) {
 		struct json_object *name = field_at(r, "errata", i);
 
@@ -85,17 +79,18 @@ static void show_ptwrites(FILE *out, struct json_object *r)
 
 	if (n == 0)
 		return;
-	label(out, "PTWRITE");
+	show_label(out, "PTWRITE");
 	fprintf(out, "%s value%s", figure_count(n).text, plural(n));
 	if (last) {
 		fputs(", the last ", out);
 		text_puts(out, field_text(last, "payload"), 18);
-		show_place(out, last);
+		show_event_site(out, last);
 	}
 	fputc('\n', out);
 }
 
-/* From the least of LOWEST to the greatest of HIGHEST on all CPUs; false: not known everywhere. */
+/* The least LOWEST and the greatest HIGHEST of all CPUs; false when a CPU with frequencies lacks
+ * one. */
 static bool range_of(struct json_object *r, const char *lowest, const char *highest,
 		     uint64_t *ret_low, uint64_t *ret_high)
 {
@@ -117,30 +112,24 @@ static bool range_of(struct json_object *r, const char *lowest, const char *high
 	return *ret_low <= *ret_high;
 }
 
-static uint64_t changes_of(struct json_object *r)
-{
-	size_t n = field_count(r, "cpus");
-	uint64_t sum = 0, of;
-
-	for (size_t i = 0; i < n; i++)
-		if (field_u64(field_at(r, "cpus", i), "frequency.changes", &of))
-			sum += of;
-	return sum;
-}
-
+/* In MHz or, where the report does not know the bus clock of every CPU, as core:bus ratios. */
 static void show_frequencies(FILE *out, struct json_object *r)
 {
-	bool known = range_of(r, "lowestMhz", "highestMhz", &(uint64_t){0}, &(uint64_t){0});
-	uint64_t low, high;
+	size_t n = field_count(r, "cpus");
+	uint64_t low, high, changes = 0, of;
+	bool mhz = range_of(r, "lowestMhz", "highestMhz", &low, &high);
 
-	if (!range_of(r, known ? "lowestMhz" : "lowestRatio", known ? "highestMhz" : "highestRatio",
-		      &low, &high) ||
-	    low == high)
+	if (!mhz && !range_of(r, "lowestRatio", "highestRatio", &low, &high))
 		return;
-	label(out, "Frequency");
-	fprintf(out, "%s%s to %s%s, %s change%s\n", known ? "" : "ratio ", figure_count(low).text,
-		figure_count(high).text, known ? " MHz" : "", figure_count(changes_of(r)).text,
-		plural(changes_of(r)));
+	if (low == high)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (field_u64(field_at(r, "cpus", i), "frequency.changes", &of))
+			changes += of;
+	show_label(out, "Frequency");
+	fprintf(out, "%s%s to %s%s, %s change%s\n", mhz ? "" : "ratio ", figure_count(low).text,
+		figure_count(high).text, mhz ? " MHz" : "", figure_count(changes).text,
+		plural(changes));
 }
 
 static void show_transactions(FILE *out, struct json_object *r)
@@ -152,65 +141,51 @@ static void show_transactions(FILE *out, struct json_object *r)
 
 	if (begun == 0 && committed == 0 && aborted == 0)
 		return;
-	label(out, "TSX");
+	show_label(out, "TSX");
 	fprintf(out, "%s begun, %s committed, %s aborted", figure_count(begun).text,
 		figure_count(committed).text, figure_count(aborted).text);
 	if (last) {
 		fputs(", the last", out);
-		show_place(out, last);
+		show_event_site(out, last);
 	}
 	fputc('\n', out);
-}
-
-static void show_last_interrupt(FILE *out, struct json_object *last)
-{
-	uint64_t vector;
-
-	fputs(", the last ", out);
-	text_puts(out, field_text(last, "kind"), 12);
-	if (field_u64(last, "vector", &vector))
-		fprintf(out, " %ju", (uintmax_t)vector);
-	if (field_text(last, "cr2")) {
-		fputs(" of ", out);
-		text_puts(out, field_text(last, "cr2"), 18);
-	}
-	show_place(out, last);
 }
 
 static void show_interrupts(FILE *out, struct json_object *r)
 {
 	struct json_object *last = last_of(r, "interrupts");
+	uint64_t vector;
 
 	if (count_of(r, "interrupt") == 0)
 		return;
-	label(out, "Interrupt");
+	show_label(out, "Interrupt");
 	fputs(figure_count(count_of(r, "interrupt")).text, out);
-	if (last)
-		show_last_interrupt(out, last);
+	if (last) {
+		fputs(", the last ", out);
+		text_puts(out, field_text(last, "kind"), 12);
+		if (field_u64(last, "vector", &vector))
+			fprintf(out, " %ju", (uintmax_t)vector);
+		if (field_text(last, "cr2")) {
+			fputs(" of ", out);
+			text_puts(out, field_text(last, "cr2"), 18);
+		}
+		show_event_site(out, last);
+	}
 	fputc('\n', out);
-}
-
-/* The deepest state that a core woke up from; 0: none is known. */
-static uint64_t deepest_of(struct json_object *r)
-{
-	size_t n = field_count(r, "power");
-	uint64_t deepest = 0, of;
-
-	for (size_t i = 0; i < n; i++)
-		if (field_u64(field_at(r, "power", i), "deepestCoreCState", &of))
-			deepest = MAX_OF(deepest, of);
-	return deepest;
 }
 
 static void show_power(FILE *out, struct json_object *r)
 {
 	uint64_t entered = count_of(r, "pwre"), woken = count_of(r, "pwrx");
 	uint64_t stopped = count_of(r, "exstop"), asked = count_of(r, "mwait");
-	uint64_t deepest = deepest_of(r);
+	uint64_t deepest = 0, of;
 
 	if (entered == 0 && woken == 0 && stopped == 0 && asked == 0)
 		return;
-	label(out, "Power");
+	for (size_t i = 0; i < field_count(r, "power"); i++)
+		if (field_u64(field_at(r, "power", i), "deepestCoreCState", &of))
+			deepest = MAX_OF(deepest, of);
+	show_label(out, "Power");
 	fprintf(out, "stopped %s time%s, MWAIT %s, C-state entered %s, left %s",
 		figure_count(stopped).text, plural(stopped), figure_count(asked).text,
 		figure_count(entered).text, figure_count(woken).text);

@@ -1,14 +1,14 @@
 /*
- * One table: name, bit, view. Called by decode_option.c.
+ * The table of options that choose how lines look: name, bits, and the views that take the option.
  */
 #include "ctl/show/show_option.h"
 
+#include "ctl/base/say.h"
 #include "proto/base.h"
 
-#include "ctl/base/say.h"
-
+/* A set of views, and ptxed's form of the view of instructions. */
 enum target {
-	PACKETS = 1,  /* --view=packets: ptdump's */
+	PACKETS = 1,  /* --view=packets */
 	PTXED = 2,    /* --view=insns --ptxed */
 	INSNS = 4,    /* --view=insns */
 	BRANCHES = 8, /* --view=branches */
@@ -64,7 +64,7 @@ static const struct show_option {
 };
 /* clang-format on */
 
-_Static_assert(ARRAY_SIZE(OPTIONS) <= SHOW_OPTIONS_MAX, "they do not fit the table");
+_Static_assert(ARRAY_SIZE(OPTIONS) <= SHOW_OPTIONS_MAX, "SHOW_OPTIONS_MAX is too small");
 
 size_t show_option_table(struct option to[static SHOW_OPTIONS_MAX], int first)
 {
@@ -91,14 +91,14 @@ static unsigned int targets_of(const struct show_options *s, enum worker_view vi
 	return s->show & WORKER_SHOW_PTXED ? INSNS | PTXED : INSNS;
 }
 
-static const char *where(unsigned int targets)
+static const char *target_text(unsigned int targets)
 {
 	switch (targets) {
 	case PACKETS: return "--view=packets";
 	case PTXED: return "--view=insns --ptxed";
 	case INSNS: return "--view=insns";
-	case PACKETS | BRANCHES: return "--view=packets and --view=branches";
-	default: return "--view=packets and --view=insns --ptxed";
+	case PACKETS | BRANCHES: return "--view=packets or --view=branches";
+	default: return "--view=packets or --view=insns --ptxed";
 	}
 }
 
@@ -109,11 +109,11 @@ bool show_option_check(const struct show_options *s, enum worker_view view)
 	for (size_t i = 0; i < ARRAY_SIZE(OPTIONS); i++) {
 		if (!(s->given >> i & 1) || (OPTIONS[i].targets & targets))
 			continue;
-		say("--%s goes with %s", OPTIONS[i].name, where(OPTIONS[i].targets));
+		say("--%s needs %s", OPTIONS[i].name, target_text(OPTIONS[i].targets));
 		return false;
 	}
 	if ((s->show & WORKER_SHOW_TIME) && (s->show & WORKER_SHOW_TCAL)) {
-		say("give either --time or --tcal");
+		say("--time and --tcal exclude each other");
 		return false;
 	}
 	return true;

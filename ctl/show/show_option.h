@@ -1,6 +1,6 @@
 /*
- * The options of `ptsnapctl decode' that say how lines look, under the names that libipt's ptdump
- * and ptxed give them.
+ * The options of `ptsnapctl decode' that choose how lines look, under the names that libipt's
+ * ptdump and ptxed give them.
  */
 #pragma once
 
@@ -15,12 +15,14 @@
 
 struct show_options {
 	uint64_t show;	/* WORKER_SHOW_* */
-	uint64_t given; /* a bit for each place in the table */
+	uint64_t given; /* bit I: option I of the table was given */
 };
 
-/* The options for getopt_long, the first with the value FIRST; returns how many. */
+/* Writes the options for getopt_long(3) to TO; option I of the table has the value FIRST + I.
+ * Returns the number of options. */
 size_t show_option_table(struct option to[static SHOW_OPTIONS_MAX], int first);
-/* The option of that place in the table. */
+/* Notes that option INDEX of the table was given. */
 void show_option_take(struct show_options *s, size_t index);
-/* Whether all that was given fits VIEW and goes together; else a message was printed. */
+/* Returns whether all given options are valid for VIEW and with each other; prints a message if
+ * not. */
 bool show_option_check(const struct show_options *s, enum worker_view view);

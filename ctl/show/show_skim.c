@@ -1,8 +1,8 @@
 /*
- * The map of a skim: what was seen most, who was seen, and slice by slice who was where. Called by
- * deliver.c.
+ * The map of a skim for a terminal: the most sampled functions, the threads, the CPUs, and for each
+ * slice of time the thread and the function with most samples.
  */
-#include "ctl/show/show_skim.h"
+#include "ctl/show/show.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "ctl/base/field.h"
 #include "ctl/base/figure.h"
 #include "ctl/base/text.h"
-#include "ctl/show/show_table.h"
+#include "ctl/show/show_private.h"
 #include "proto/base.h"
 
 #define MAX_FUNCTIONS 10
 #define MAX_THREADS   8
 #define MAX_SLICES    60
-#define BAR	      10 /* columns */
+#define BAR	      10 /* columns, as many as "##########" */
 
-/* How long before the trigger, or behind it. */
+/* The field's time from the trigger, negative before the trigger. */
 static struct figure when(struct json_object *o, const char *path)
 {
 	struct figure f = {"-"}, size;
@@ -48,15 +48,6 @@ static void show_totals(FILE *out, struct json_object *map)
 		figure_field_bytes(map, "headBytes").text);
 }
 
-/* The file name of an image's path. */
-static const char *file_of(struct json_object *o)
-{
-	const char *path = field_text(o, "image");
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 static void show_functions(FILE *out, struct json_object *map)
 {
 	size_t n = field_count(map, "functions");
@@ -69,13 +60,13 @@ static void show_functions(FILE *out, struct json_object *map)
 		fprintf(out, "%10s %12s ", figure_field_bytes(f, "bytes").text,
 			figure_field_count(f, "samples").text);
 		show_cell(out, field_text(f, "name"), 40);
-		text_puts(out, file_of(f), 24);
+		text_puts(out, show_file_name(field_text(f, "image")), 24);
 		fputc('\n', out);
 	}
 	show_more(out, n, MAX_FUNCTIONS);
 }
 
-/* The name of the first of a list; NULL: there is none. */
+/* The name of the first element of LIST, NULL when LIST is empty. */
 static const char *first_name(struct json_object *o, const char *list, const char *name)
 {
 	return field_count(o, list) > 0 ? field_text(field_at(o, list, 0), name) : NULL;
@@ -120,41 +111,27 @@ static void show_cpus(FILE *out, struct json_object *map)
 	show_more(out, n, n > 1 ? SHOW_CPUS(n) : n);
 }
 
-/* The most bytes of any slice. */
-static uint64_t most_bytes(struct json_object *map)
-{
-	uint64_t bytes, most = 1;
-
-	for (size_t i = 0; i < field_count(map, "slices"); i++)
-		if (field_u64(field_at(map, "slices", i), "bytes", &bytes))
-			most = MAX_OF(most, bytes);
-	return most;
-}
-
-static void show_bar(FILE *out, struct json_object *slice, uint64_t most)
-{
-	uint64_t bytes = 0, i, n;
-
-	field_u64(slice, "bytes", &bytes);
-	n = (uint64_t)((double)bytes / (double)most * BAR + 0.5);
-	for (i = 0; i < BAR; i++)
-		fputc(i < n ? '#' : ' ', out);
-}
-
+/* A bar beside each slice compares its bytes with those of the slice that has most. */
 static void show_slices(FILE *out, struct json_object *map)
 {
 	size_t n = field_count(map, "slices");
-	uint64_t most = most_bytes(map);
+	uint64_t bytes, most = 1;
 
+	for (size_t i = 0; i < n; i++)
+		if (field_u64(field_at(map, "slices", i), "bytes", &bytes))
+			most = MAX_OF(most, bytes);
 	if (n > 0)
 		fputs("\n      FROM      TRACE            COMM            MOST IN\n", out);
 	for (size_t i = 0; i < n && i < MAX_SLICES; i++) {
 		struct json_object *s = field_at(map, "slices", i);
+		uint64_t columns;
 
-		fprintf(out, "%10s %10s ", when(s, "fromNSec").text,
-			figure_field_bytes(s, "bytes").text);
-		show_bar(out, s, most);
-		fputc(' ', out);
+		bytes = 0;
+		field_u64(s, "bytes", &bytes);
+		columns = (uint64_t)((double)bytes / (double)most * BAR + 0.5);
+		fprintf(out, "%10s %10s %-*.*s ", when(s, "fromNSec").text,
+			figure_field_bytes(s, "bytes").text, BAR, (int)MIN_OF(columns, BAR),
+			"##########");
 		show_cell(out, first_name(s, "threads", "comm"), 15);
 		text_puts(out, first_name(s, "functions", "name"), 40);
 		fputc('\n', out);

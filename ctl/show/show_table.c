@@ -1,7 +1,7 @@
 /*
- * Tables of the summary. Called by show.c.
+ * The tables of the summary of a report.
  */
-#include "ctl/show/show_table.h"
+#include "ctl/show/show_private.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -9,15 +9,14 @@
 #include "ctl/base/field.h"
 #include "ctl/base/figure.h"
 #include "ctl/base/text.h"
-#include "ctl/show/name.h"
-#include "ctl/show/show_turns.h"
+#include "ctl/show/name_private.h"
 
 #define MAX_THREADS   5
 #define MAX_FRAMES    6
-#define MAX_INLINED   6 /* of all those frames together */
+#define MAX_INLINED   6 /* of all shown frames together */
 #define MAX_BRANCHES  4
 #define MAX_FUNCTIONS 6
-#define MAX_GAPS      6 /* one of a kind */
+#define MAX_GAPS      6 /* one of each kind */
 
 void show_cell(FILE *out, const char *text, size_t width)
 {
@@ -41,6 +40,7 @@ void show_more(FILE *out, size_t n, size_t shown)
 		fprintf(out, "  ... and %zu more\n", n - shown);
 }
 
+/* Prints the heading of a table unless array NAME is empty, and returns the array's length. */
 static size_t begin(FILE *out, struct json_object *r, const char *name, const char *head)
 {
 	size_t n = field_count(r, name);
@@ -50,17 +50,21 @@ static size_t begin(FILE *out, struct json_object *r, const char *name, const ch
 	return n;
 }
 
-/* The file name of images[INDEX], without its directories. */
+const char *show_file_name(const char *path)
+{
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The file name of the image whose index OWNER has. */
 static const char *image_name(struct json_object *r, struct json_object *owner)
 {
-	const char *path, *slash;
 	uint64_t index;
 
 	if (!field_u64(owner, "image", &index) || index > SIZE_MAX)
 		return NULL;
-	path = field_text(field_at(r, "images", (size_t)index), "path");
-	slash = path ? strrchr(path, '/') : NULL;
-	return slash && slash[1] ? slash + 1 : path;
+	return show_file_name(field_text(field_at(r, "images", (size_t)index), "path"));
 }
 
 void show_table_cpus(FILE *out, struct json_object *r)
@@ -82,14 +86,6 @@ void show_table_cpus(FILE *out, struct json_object *r)
 	show_more(out, n, SHOW_CPUS(n));
 }
 
-/* It did not run within the part that was decoded. */
-static bool is_before(struct json_object *thread)
-{
-	const char *window = field_text(thread, "window");
-
-	return window && strcmp(window, "last-stretch") == 0;
-}
-
 void show_table_threads(FILE *out, struct json_object *r)
 {
 	size_t n = begin(
@@ -98,6 +94,8 @@ void show_table_threads(FILE *out, struct json_object *r)
 
 	for (size_t i = 0; i < n && i < MAX_THREADS; i++) {
 		struct json_object *t = field_at(r, "threads", i);
+		const char *window = field_text(t, "window");
+		bool only_last_stretch = window && strcmp(window, "last-stretch") == 0;
 		char cpus[24] = "";
 		uint64_t tid;
 
@@ -109,12 +107,12 @@ void show_table_threads(FILE *out, struct json_object *r)
 		fprintf(out, "%14s %13s %10s  %s%s\n", figure_field_count(t, "instructions").text,
 			figure_field_count(t, "branches").text,
 			figure_field_nsec(t, "cpuNSec").text, *cpus ? cpus : "-",
-			is_before(t) ? " (last stretch)" : "");
+			only_last_stretch ? " (last stretch)" : "");
 	}
 	show_more(out, n, MAX_THREADS);
 }
 
-/* The first thread whose array NAME has elements, with a heading; NULL: none. */
+/* Prints a heading and returns the first thread whose array NAME has elements, NULL if none has. */
 static struct json_object *thread_with(FILE *out, struct json_object *r, const char *name,
 				       const char *head)
 {
@@ -142,7 +140,7 @@ static void show_source(FILE *out, struct json_object *o)
 	name_puts_source(out, field_text(o, "source"), 40);
 }
 
-/* What was inlined in a frame, innermost first; *LEFT lines more may be printed. */
+/* The functions inlined in a frame, innermost first. Prints and counts down at most *LEFT lines. */
 static void show_inlined(FILE *out, struct json_object *frame, size_t *left)
 {
 	size_t n = field_count(frame, "inlined"), i;
@@ -160,21 +158,6 @@ static void show_inlined(FILE *out, struct json_object *frame, size_t *left)
 		fprintf(out, "%25s... and %zu more inlined\n", "", n - i);
 }
 
-static void show_frame(FILE *out, struct json_object *r, struct json_object *f, size_t i)
-{
-	uint64_t offset;
-
-	fprintf(out, "  #%-2zu ", i);
-	show_cell(out, field_text(f, "address"), 18);
-	name_puts(out, field_text(f, "name"), 48);
-	if (field_text(f, "name") && field_u64(f, "offset", &offset))
-		fprintf(out, "+0x%jx", (uintmax_t)offset);
-	fputs("  ", out);
-	text_puts(out, image_name(r, f), 24);
-	show_source(out, f);
-	fputc('\n', out);
-}
-
 void show_table_stack(FILE *out, struct json_object *r)
 {
 	struct json_object *t = thread_with(out, r, "stack", "Call stack");
@@ -182,37 +165,30 @@ void show_table_stack(FILE *out, struct json_object *r)
 
 	for (size_t i = 0; i < n && i < MAX_FRAMES; i++) {
 		struct json_object *f = field_at(t, "stack", i);
+		uint64_t offset;
 
 		show_inlined(out, f, &inlined);
-		show_frame(out, r, f, i);
+		fprintf(out, "  #%-2zu ", i);
+		show_cell(out, field_text(f, "address"), 18);
+		name_puts(out, field_text(f, "name"), 48);
+		if (field_text(f, "name") && field_u64(f, "offset", &offset))
+			fprintf(out, "+0x%jx", (uintmax_t)offset);
+		fputs("  ", out);
+		text_puts(out, image_name(r, f), 24);
+		show_source(out, f);
+		fputc('\n', out);
 	}
 	show_more(out, n, MAX_FRAMES);
 	if (field_true(t, "olderFrames"))
-		fputs("  ... and what called it before what was decoded\n", out);
+		fputs("  ... and callers from before the decoded part of the trace\n", out);
 }
 
-/* NAME or, without, the address. */
-static const char *end_of(struct json_object *o, const char *name, const char *address)
+/* Field NAME or, where the report has no name, field ADDRESS. */
+static const char *name_or_address(struct json_object *o, const char *name, const char *address)
 {
 	const char *text = field_text(o, name);
 
 	return text ? text : field_text(o, address);
-}
-
-/* Where a branch led, and the lines of both ends. */
-static void show_end(FILE *out, struct json_object *b)
-{
-	const char *from = field_text(b, "fromSource"), *to = field_text(b, "toSource");
-
-	if (!from && !to) {
-		name_puts(out, end_of(b, "toName", "to"), 30);
-		return;
-	}
-	show_name(out, end_of(b, "toName", "to"), 30);
-	fputs("at ", out);
-	name_puts_line(out, from, 24);
-	fputs(" -> ", out);
-	name_puts_line(out, to, 24);
 }
 
 void show_table_branches(FILE *out, struct json_object *r)
@@ -224,12 +200,21 @@ void show_table_branches(FILE *out, struct json_object *r)
 		fprintf(out, "  ... %zu before\n", first);
 	for (size_t i = first; i < n; i++) {
 		struct json_object *b = field_at(t, "lastBranches", i);
+		const char *from = field_text(b, "fromSource"), *to = field_text(b, "toSource");
 
 		fputs("  ", out);
 		show_cell(out, field_text(b, "kind"), 9);
-		show_name(out, end_of(b, "fromName", "from"), 30);
+		show_name(out, name_or_address(b, "fromName", "from"), 30);
 		fputs("-> ", out);
-		show_end(out, b);
+		if (from || to) {
+			show_name(out, name_or_address(b, "toName", "to"), 30);
+			fputs("at ", out);
+			name_puts_line(out, from, 24);
+			fputs(" -> ", out);
+			name_puts_line(out, to, 24);
+		} else {
+			name_puts(out, name_or_address(b, "toName", "to"), 30);
+		}
 		fputc('\n', out);
 	}
 }
@@ -245,7 +230,7 @@ void show_table_functions(FILE *out, struct json_object *r)
 		fprintf(out, "%19s %13s %10s ", figure_field_count(f, "selfInstructions").text,
 			figure_field_count(f, "totalInstructions").text,
 			figure_field_count(f, "calls").text);
-		show_name(out, end_of(f, "name", "address"), 36);
+		show_name(out, name_or_address(f, "name", "address"), 36);
 		text_puts(out, image_name(r, f), 24);
 		if (field_text(f, "source")) {
 			fputs(" at ", out);
@@ -256,8 +241,8 @@ void show_table_functions(FILE *out, struct json_object *r)
 	show_more(out, n, MAX_FUNCTIONS);
 }
 
-/* Whether an element of gaps before INDEX has the same kind. */
-static bool kind_is_known(struct json_object *r, size_t index)
+/* Whether a gap before INDEX has the same kind as the gap at INDEX. */
+static bool kind_was_shown(struct json_object *r, size_t index)
 {
 	const char *kind = field_text(field_at(r, "gaps", index), "kind");
 
@@ -270,26 +255,6 @@ static bool kind_is_known(struct json_object *r, size_t index)
 	return false;
 }
 
-static void show_gap(FILE *out, struct json_object *g)
-{
-	fprintf(out, "%5s ", figure_field_id(g, "n").text);
-	show_cell(out, field_text(g, "kind"), 17);
-	fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
-		figure_field_bytes(g, "bytes").text);
-	show_cell(out, field_text(g, "address"), 18);
-	text_puts(out, field_text(g, "why"), 180);
-	fputc('\n', out);
-}
-
-/* It has a place in the bytes of a trace, and a number to find it by. */
-static bool is_in_trace(struct json_object *g)
-{
-	uint64_t n, offset;
-
-	return field_u64(g, "n", &n) && field_u64(g, "offset", &offset);
-}
-
-/* The first one of each kind: a thousand of one kind must not hide the only one of another. */
 void show_table_gaps(FILE *out, struct json_object *r)
 {
 	size_t n = begin(out, r, "gaps",
@@ -298,10 +263,20 @@ void show_table_gaps(FILE *out, struct json_object *r)
 	size_t shown = 0;
 
 	for (size_t i = 0; i < n && shown < MAX_GAPS; i++) {
-		if (kind_is_known(r, i))
+		struct json_object *g = field_at(r, "gaps", i);
+		uint64_t number, offset;
+
+		if (kind_was_shown(r, i))
 			continue;
-		show_gap(out, field_at(r, "gaps", i));
-		numbered |= is_in_trace(field_at(r, "gaps", i));
+		fprintf(out, "%5s ", figure_field_id(g, "n").text);
+		show_cell(out, field_text(g, "kind"), 17);
+		fprintf(out, "%3s %10s ", figure_field_id(g, "cpu").text,
+			figure_field_bytes(g, "bytes").text);
+		show_cell(out, field_text(g, "address"), 18);
+		text_puts(out, field_text(g, "why"), 180);
+		fputc('\n', out);
+		/* Only a gap with an offset lies between packets. */
+		numbered |= field_u64(g, "n", &number) && field_u64(g, "offset", &offset);
 		shown++;
 	}
 	show_more(out, n, shown);

@@ -1,7 +1,7 @@
 /*
- * The part "who ran" of the summary: turns added up by thread. Called by show.c and show_table.c.
+ * Which threads had which CPU, from a report's turns: the turns of each CPU, added up by thread.
  */
-#include "ctl/show/show_turns.h"
+#include "ctl/show/show_private.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,7 +10,6 @@
 #include "ctl/base/field.h"
 #include "ctl/base/figure.h"
 #include "ctl/base/text.h"
-#include "ctl/show/show_table.h"
 #include "proto/base.h"
 
 #define MAX_SHARES  3
@@ -23,7 +22,7 @@ struct share {
 	const char *comm; /* borrowed from the report */
 	bool certain;
 	double nsec;
-	size_t order; /* of its last turn */
+	size_t order; /* index of the thread's last turn */
 };
 
 /* All shares of a CPU, greatest first. */
@@ -31,15 +30,8 @@ struct shares {
 	struct share *list;
 	size_t n, turns;
 	struct share last;
-	double nsec; /* of the window */
+	double nsec; /* the time that the shares are parts of, 0 when unknown */
 };
-
-static bool turn_is_on(struct json_object *turn, uint64_t cpu)
-{
-	uint64_t on;
-
-	return field_u64(turn, "cpu", &on) && on == cpu;
-}
 
 static bool read_turn(struct json_object *turn, size_t order, struct share *ret)
 {
@@ -75,7 +67,7 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? 1 : -1;
 }
 
-/* One a thread, with the name that it had last. */
+/* Joins the turns of each thread to one share, under the thread's last name. */
 static void add_up(struct shares *s)
 {
 	size_t n = 0;
@@ -109,8 +101,11 @@ static bool turns_are_cut(struct json_object *r, struct json_object **ret_cut)
 	return false;
 }
 
-/* From the CPU's beginning (where turns were cut: of the oldest one that is there) to its end; of a
- * CPU without a trace from that one to the trigger. 0: nobody knows. */
+/*
+ * The length of the time that the turns of CPU are parts of, 0 when the report does not say. That
+ * is the time that the CPU's trace covers, without what lies before the oldest turn of a cut list.
+ * For a CPU without a trace it is the time from the oldest turn to the trigger, which has time 0.
+ */
 static double window_of(struct json_object *r, struct json_object *cpu)
 {
 	struct json_object *cut;
@@ -124,11 +119,11 @@ static double window_of(struct json_object *r, struct json_object *cpu)
 	return end > begin ? (double)end - (double)begin : 0;
 }
 
-/* false: no memory, or the CPU has no number. */
+/* Returns false when there is no memory or CPU has no number. The caller frees ret->list always. */
 static bool collect(struct json_object *r, struct json_object *cpu, struct shares *ret)
 {
 	size_t n = field_count(r, "turns");
-	uint64_t id;
+	uint64_t id, on;
 
 	*ret = (struct shares){.nsec = window_of(r, cpu)};
 	ret->list = calloc(n + 1, sizeof(*ret->list));
@@ -137,7 +132,8 @@ static bool collect(struct json_object *r, struct json_object *cpu, struct share
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *turn = field_at(r, "turns", i);
 
-		if (turn_is_on(turn, id) && read_turn(turn, i, &ret->list[ret->n]))
+		if (field_u64(turn, "cpu", &on) && on == id &&
+		    read_turn(turn, i, &ret->list[ret->n]))
 			ret->last = ret->list[ret->n++];
 	}
 	ret->turns = ret->n;
@@ -145,7 +141,7 @@ static bool collect(struct json_object *r, struct json_object *cpu, struct share
 	return true;
 }
 
-/* "comm/tid"; returns the columns used. */
+/* Prints "comm/tid" and returns the number of columns. */
 static size_t print_thread(FILE *out, const struct share *s)
 {
 	char number[24];
@@ -164,7 +160,7 @@ static void print_shares(FILE *out, const struct shares *s)
 		double percent = s->nsec > 0 ? s->list[i].nsec * 100 / s->nsec : -1;
 
 		fputs(i > 0 ? ", " : "", out);
-		/* Rounded down: 100 is all. Beyond it the report contradicts itself. */
+		/* Rounded down, as 100.0 % means the whole time. More contradicts the report. */
 		if (percent >= 0 && percent <= 100)
 			fprintf(out, "%ju.%ju %% ", (uintmax_t)percent,
 				(uintmax_t)(percent * 10) % 10);
@@ -191,24 +187,18 @@ static void print_cpu(FILE *out, struct json_object *cpu, const struct shares *s
 	print_shares(out, s);
 }
 
-static void print_head(FILE *out, struct json_object *r)
+void show_turns(FILE *out, struct json_object *r)
 {
+	size_t n = field_count(r, "cpus");
 	struct json_object *cut;
 
-	fputs("\nCPU   TURNS LAST THREAD            WHO RAN, SHARE OF THE TIME", out);
+	if (field_count(r, "turns") == 0 || (n <= 1 && field_count(r, "threads") <= 1))
+		return;
+	fputs("\nCPU   TURNS LAST THREAD            THREADS BY SHARE OF THE TIME", out);
 	if (turns_are_cut(r, &cut))
 		fprintf(out, " (newest %s of %s turns)", figure_field_count(cut, "kept").text,
 			figure_field_count(cut, "total").text);
 	fputc('\n', out);
-}
-
-void show_turns(FILE *out, struct json_object *r)
-{
-	size_t n = field_count(r, "cpus");
-
-	if (field_count(r, "turns") == 0 || (n <= 1 && field_count(r, "threads") <= 1))
-		return;
-	print_head(out, r);
 	for (size_t i = 0; i < SHOW_CPUS(n); i++) {
 		struct json_object *cpu = field_at(r, "cpus", i);
 		struct shares shares;
@@ -217,11 +207,10 @@ void show_turns(FILE *out, struct json_object *r)
 			print_cpu(out, cpu, &shares);
 		free(shares.list);
 	}
-	if (n > SHOW_CPUS(n))
-		fprintf(out, "  ... and %zu more\n", n - SHOW_CPUS(n));
+	show_more(out, n, SHOW_CPUS(n));
 }
 
-/* FIRST to LAST behind what is in RET; what does not fit is left out. */
+/* Appends ",FIRST-LAST" to RET. A range that does not fit is left out, and "~" marks the place. */
 static void append_range(char *ret, size_t size, unsigned first, unsigned last)
 {
 	size_t used = strlen(ret);

@@ -115,13 +115,13 @@ fails() {
 
 @test "decode options that do not fit the view" {
 	ctl decode --no-pad x
-	fails 2 "--no-pad goes with --view=packets"
+	fails 2 "--no-pad needs --view=packets"
 	ctl decode --view=insns --event:tick x
-	fails 2 "--event:tick goes with --view=insns --ptxed"
+	fails 2 "--event:tick needs --view=insns --ptxed"
 	ctl decode --view=packets --ptxed x
-	fails 2 "--ptxed goes with --view=insns"
+	fails 2 "--ptxed needs --view=insns"
 	ctl decode --view=packets --time --tcal x
-	fails 2 "either --time or --tcal"
+	fails 2 "--time and --tcal exclude"
 	ctl decode --gap=1 x
 	fails 2 "--gap goes with --view=packets"
 	ctl decode --repeat=2 x
@@ -185,7 +185,7 @@ psbend
 		[[ $output == *'"decoded":{"deadlineNSec":'* ]]
 	done
 	ctl decode --raw-pt="$dir/pt" --deadline=1s --json=off
-	[[ $output == *"Window    all of it decoded (deadline 1.0 s)"* ]]
+	[[ $output == *"Window    the whole trace decoded (deadline 1.0 s)"* ]]
 	ctl decode --raw-pt="$dir/pt" --json=short
 	[[ $output != *'"decoded"'* ]]
 	ctl decode --raw-pt="$dir/pt" --view=summary --repeat=3 --threads=1

@@ -177,7 +177,7 @@ static void report_of_many_cpus_shows_who_ran(void **state)
 	CLEANUP_FREE char *text = shown_text(MACHINE);
 
 	(void)state;
-	assert_has(text, "CPU   TURNS LAST THREAD            WHO RAN, SHARE OF THE TIME\n");
+	assert_has(text, "CPU   TURNS LAST THREAD            THREADS BY SHARE OF THE TIME\n");
 	/* A thread has the name that it had last; idle time is nobody's share. */
 	assert_has(text, "  0       4 ls/7                   "
 			 "50.0 % ls/8, 30.0 % ls/7, 5.0 % uncertain\n");
@@ -211,7 +211,7 @@ static void report_of_one_thread_on_one_cpu_does_not_say_who_ran(void **state)
 			"0", "7", "sh", "-1000", "-800") "]}");
 
 	(void)state;
-	assert_null(strstr(text, "WHO RAN"));
+	assert_null(strstr(text, "THREADS BY"));
 }
 
 static void report_cpus_of_a_thread_are_ranges(void **state)
@@ -529,8 +529,8 @@ static void report_with_a_deadline_says_what_was_decoded(void **state)
 		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":-12000000,"
 		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
 		 "\"traceBytes\":1048576,\"lastStretches\":12,\"lastStretchesLeft\":3",
-		 "Window    the last 12.0 ms of 340.0 ms decoded (deadline 50.0 ms), and the last of "
-		 "12 threads before; 3 more not looked for\n"},
+		 "Window    the last 12.0 ms of 340.0 ms decoded (deadline 50.0 ms), and the last "
+		 "stretch of 12 threads before; 3 more threads were not looked for\n"},
 		{"\"deadlineNSec\":50000000,\"complete\":false,\"sinceNSec\":null,"
 		 "\"traceSinceNSec\":-340000000,\"untilNSec\":0,\"bytes\":4096,"
 		 "\"traceBytes\":1048576,\"lastStretches\":0,\"lastStretchesLeft\":0",
@@ -538,7 +538,7 @@ static void report_with_a_deadline_says_what_was_decoded(void **state)
 		{"\"deadlineNSec\":0,\"complete\":false,\"bytes\":0,\"traceBytes\":1048576",
 		 "Window    nothing decoded (deadline 0 ns)\n"},
 		{"\"deadlineNSec\":1000000000,\"complete\":true,\"bytes\":1048576",
-		 "Window    all of it decoded (deadline 1.0 s)\n"},
+		 "Window    the whole trace decoded (deadline 1.0 s)\n"},
 	};
 
 	(void)state;
@@ -559,7 +559,7 @@ static void report_without_names_says_so(void **state)
 	CLEANUP_FREE char *text = shown_text("{\"id\":\"x\",\"namesLeftOut\":true}");
 
 	(void)state;
-	assert_has(text, "Names     left out, the decoder failed with them\n");
+	assert_has(text, "Names     left out, because the decoder failed with symbol tables\n");
 	assert_null(strstr(with, "Names"));
 }
 

@@ -1,7 +1,7 @@
 /*
  * ctl/show_skim: maps made by hand, whole, empty and hostile.
  */
-#include "ctl/show/show_skim.h"
+#include "ctl/show/show.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
