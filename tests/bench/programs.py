@@ -81,7 +81,7 @@ def text_file(path, lines):
 def c_file(path):
     with open(path, "w", encoding="utf-8") as f:
         f.write(run(["gcc", "-E", "-D_GNU_SOURCE", f"-I{SRC}",
-                     f"{SRC}/decoder/worker/whose.c"]))
+                     f"{SRC}/decoder/worker/replay/whose.c"]))
     return path
 
 
