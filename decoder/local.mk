@@ -42,11 +42,9 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/code/item.h \
 	decoder/code/insn.c \
 	decoder/code/insn.h \
+	decoder/code/insn_private.h \
 	decoder/code/insn_quick.c \
-	decoder/code/insn_quick.h \
 	decoder/code/insn_tables.c \
-	decoder/code/insn_tables.h \
-	decoder/code/insn_tables_vex.c \
 	decoder/packet/mark.h \
 	decoder/packet/mode.h \
 	decoder/hot/node_aside.c \

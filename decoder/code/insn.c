@@ -1,7 +1,7 @@
 /*
- * Instruction lengths by Zydis, classes by opcode; of ordinary instructions both by tables
- * (insn_quick.c), which Zydis is the authority for. Called when a block of code is seen for the
- * first time (graph.c), never per executed instruction.
+ * The length, class and target of one instruction: of ordinary ones by our tables (insn_quick.c),
+ * of all others by Zydis and the opcode. An instruction is read when its code is seen for the first
+ * time, never when it is executed again.
  */
 #include "decoder/code/insn.h"
 
@@ -11,7 +11,7 @@
 
 #include <Zydis/Zydis.h>
 
-#include "decoder/code/insn_quick.h"
+#include "decoder/code/insn_private.h"
 
 struct insn_reader {
 	ZydisDecoder decoders[3]; /* by enum insn_mode */

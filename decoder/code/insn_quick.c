@@ -1,15 +1,11 @@
 /*
- * Reads an instruction by tables: prefixes, opcode, ModRM. Gives an answer only where it is that of
- * Zydis; everything else is left to that. test_insn_quick.c compares the two.
- *
- * With Zydis this was most of what code costs that is seen for the first time.
+ * Reads an ordinary instruction by tables: prefixes, opcode, ModRM. An answer is always the same as
+ * that of Zydis (test_insn_quick.c compares them); insn.c asks Zydis for all other instructions.
  */
-#include "decoder/code/insn_quick.h"
+#include "decoder/code/insn_private.h"
 
 #include <endian.h>
 #include <string.h>
-
-#include "decoder/code/insn_tables.h"
 
 /* More are not for tables: so all that is looked at lies within INSN_MAX_SIZE bytes, which are:
  * these prefixes, REX, three of opcode, ModRM, SIB; or these, REX, two of opcode, four to a target.
@@ -20,7 +16,7 @@
 
 struct prefixes {
 	uint8_t rex;
-	uint8_t mandatory; /* none, 66, F3, F2: as in insn_tables.h */
+	uint8_t mandatory; /* none, 66, F3, F2: as in insn_private.h */
 	bool operand16;	   /* 66 */
 	bool address;	   /* 67 */
 	bool lock;	   /* F0 */

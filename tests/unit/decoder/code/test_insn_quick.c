@@ -1,5 +1,5 @@
 /* The tables against Zydis: where they give an answer it is the same. */
-#include "decoder/code/insn_quick.h"
+#include "decoder/code/insn_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,12 +1,33 @@
 /*
- * The opcode maps as tables: for each opcode what an instruction with it is made of, as far as it
- * is ordinary. Written after SDM volume 2, appendix A. Read by insn_quick.c.
+ * How insn.c reads the ordinary instructions without Zydis, private to insn*.c and their tests: the
+ * reader (insn_quick.c) and the opcode maps as tables (insn_tables.c), after SDM volume 2,
+ * appendix A.
+ *
+ * An instruction takes 8 to 10 ns by these tables, and 50 to 60 ns by Zydis in its minimal mode
+ * (without operands). Without the tables, the first decode of 8 MiB of trace takes 22 % more
+ * processor instructions for cc1, 8 % more for python3 and 1 to 2 % more for programs with little
+ * code; the first decode of 1 MiB takes 29 % and 33 % more.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "decoder/code/insn.h"
+
+/* --- Reading --- */
+
+/* Reads the instruction at BYTES, whose address is IP. False: the tables do not have it, or it is
+ * longer than N bytes; *RET is then undefined. */
+bool insn_quick_read(enum insn_mode mode, uint64_t ip, const uint8_t *bytes, size_t n,
+		     struct insn *ret);
+/* Continues the run as insn_read_run() does, up to an instruction that the tables do not have or
+ * that begins within the last INSN_MAX_SIZE bytes. True: the run has ended. */
+bool insn_quick_run(enum insn_mode mode, uint64_t ip, const uint8_t *bytes, size_t n,
+		    struct insn_run *run);
+
+/* --- The tables --- */
 
 /* An opcode without VEX; 0: not for tables.
  *
