@@ -16,7 +16,7 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/plugin/exec.c capture/emu/plugin/exec.h \
 	capture/emu/plugin/follow.c capture/emu/plugin/follow.h \
 	capture/emu/machine/emustart.c capture/emu/machine/emustart.h \
-	capture/emu/machine/execfile.c capture/emu/machine/execfile.h \
+	capture/emu/machine/execfile.c capture/emu/machine/execfile_private.h \
 	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
 	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
 	capture/emu/plugin/maps.c capture/emu/plugin/maps.h \

@@ -1,6 +1,6 @@
 /*
- * What is said on the daemon-emulator channel, checked number by number. Called by
- * capture/emu/host/source_emu_attach.c in the recorder, which does not trust whom it talks to.
+ * Messages of the daemon-emulator channel, checked number by number: the recorder does not trust
+ * its peer.
  */
 #include "capture/emu/machine/emuoffer.h"
 
@@ -13,22 +13,7 @@
 
 static bool is_text(const char *text, size_t size)
 {
-	return text[0] != '\0' && memchr(text, '\0', size) != NULL;
-}
-
-static bool numbers_ok(const struct emuoffer *o)
-{
-	return (o->flags & ~EMURING_BUILD_ID) == 0 && o->n_cpus <= EMUOFFER_MAX_CPUS &&
-	       o->data_size <= EMUOFFER_MAX_RING && o->aux_size <= EMUOFFER_MAX_RING &&
-	       o->pid > 0 && o->pid <= INT_MAX;
-}
-
-/* So that times can be converted both ways: clock_tsc_to_ns(), clock_ns_to_tsc(). */
-static bool clock_ok(const struct emuoffer *o)
-{
-	return o->clock <= EMURING_CLOCK_VIRTUAL && o->tsc_hz != 0 && o->tsc_art_num != 0 &&
-	       o->tsc_art_den != 0 && o->max_nonturbo_ratio != 0 &&
-	       o->max_nonturbo_ratio <= UINT8_MAX && o->time_shift < 32 && o->time_mult != 0;
+	return text[0] != '\0' && memchr(text, '\0', size);
 }
 
 static const char *what_is_wrong(const struct emuoffer *o, struct emuring_layout *ret_l)
@@ -37,9 +22,14 @@ static const char *what_is_wrong(const struct emuoffer *o, struct emuring_layout
 					 .max_tasks = o->max_tasks,
 					 .data_size = o->data_size,
 					 .aux_size = o->aux_size};
-	if (!numbers_ok(o) || emuring_layout(ret_l) < 0)
+	if ((o->flags & ~EMURING_BUILD_ID) != 0 || o->n_cpus > EMUOFFER_MAX_CPUS ||
+	    o->data_size > EMUOFFER_MAX_RING || o->aux_size > EMUOFFER_MAX_RING || o->pid == 0 ||
+	    o->pid > INT_MAX || emuring_layout(ret_l) < 0)
 		return "its layout is not valid";
-	if (!clock_ok(o))
+	/* clock_tsc_to_ns() and clock_ns_to_tsc() divide by these. */
+	if (o->clock > EMURING_CLOCK_VIRTUAL || o->tsc_hz == 0 || o->tsc_art_num == 0 ||
+	    o->tsc_art_den == 0 || o->max_nonturbo_ratio == 0 ||
+	    o->max_nonturbo_ratio > UINT8_MAX || o->time_shift >= 32 || o->time_mult == 0)
 		return "its clock is not valid";
 	if (!is_text(o->preset, sizeof(o->preset)) || !is_text(o->name, sizeof(o->name)) ||
 	    !is_text(o->qemu, sizeof(o->qemu)) || o->qemu[0] != '/')
@@ -50,17 +40,17 @@ static const char *what_is_wrong(const struct emuoffer *o, struct emuring_layout
 int emuoffer_read(const void *data, size_t size, struct emuoffer *ret, struct emuring_layout *ret_l,
 		  const char **ret_why)
 {
-	*ret_why = "it is none";
+	*ret_why = "it is not an offer of an emulated machine";
 	if (size != sizeof(*ret))
 		return -EBADMSG;
 	memcpy(ret, data, sizeof(*ret));
 	if (ret->magic != EMUOFFER_MAGIC)
 		return -EBADMSG;
-	*ret_why = "it is of another version of ptsnapd";
+	*ret_why = "it is from another version of ptsnapd";
 	if (ret->version != (EMUOFFER_VERSION | EMURING_VERSION << 16))
 		return -EBADMSG;
 	*ret_why = what_is_wrong(ret, ret_l);
-	return *ret_why != NULL ? -EBADMSG : 0;
+	return *ret_why ? -EBADMSG : 0;
 }
 
 int emuoffer_read_end(const void *data, size_t size, struct emuoffer_end *ret)

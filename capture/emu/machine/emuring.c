@@ -1,8 +1,7 @@
 /*
- * The shared memory between the recorder and the software PMU: where things lie, and the kernel's
- * half of a DATA ring. Called by capture/emu/host/source_emu.c in ptsnapd (layout) and by the
- * plugin in the emulator's process (records). The other process may write anything into this memory
- * at any time, so every value is read once and used modulo the ring.
+ * The shared memory between the recorder and the software PMU: its layout, and the kernel's side of
+ * a DATA ring. Other processes may write anything into this memory at any time; every value is read
+ * once and used modulo the ring.
  */
 #include "capture/emu/machine/emuring.h"
 
@@ -98,18 +97,17 @@ struct writer {
 	uint64_t size, head, room;
 };
 
-static void writer_init(struct writer *w, const struct emuring *r, uint32_t cpu)
+static struct writer writer_of(const struct emuring *r, uint32_t cpu)
 {
-	struct perf_event_mmap_page *page = emuring_page_at(r, cpu);
-	uint64_t tail = __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
-	uint64_t used;
+	const struct perf_event_mmap_page *page = emuring_page_at(r, cpu);
+	struct writer w = {.data = emuring_data_at(r, cpu),
+			   .size = r->fixed.data_size,
+			   .head = page->data_head};
+	uint64_t used = w.head - __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
 
-	w->data = emuring_data_at(r, cpu);
-	w->size = r->fixed.data_size;
-	w->head = page->data_head;
-	/* A tail that the reader got wrong must not make us write outside of the ring. */
-	used = w->head - tail;
-	w->room = used > w->size ? 0 : w->size - used;
+	/* A wrong tail must not lead to a write outside of the ring. */
+	w.room = used > w.size ? 0 : w.size - used;
+	return w;
 }
 
 static void writer_put(struct writer *w, const void *record, size_t size)
@@ -123,8 +121,8 @@ static void writer_put(struct writer *w, const void *record, size_t size)
 	w->room -= size;
 }
 
-/* The trailer of RECORD, last PERFRECORD_SAMPLE_ID_SIZE bytes, serves the LOST record too: same
- * task, same time, same CPU, as the kernel does it (perf_output_begin). */
+/* Composes the LOST record that precedes RECORD. It has the same sample_id: the last
+ * PERFRECORD_SAMPLE_ID_SIZE bytes of RECORD (same task, time and CPU, as in perf_output_begin). */
 static size_t compose_lost(const uint8_t *record, size_t size, uint64_t lost, uint8_t *buffer,
 			   size_t capacity)
 {
@@ -142,25 +140,21 @@ static size_t compose_lost(const uint8_t *record, size_t size, uint64_t lost, ui
 	return perfrecord_compose(&r, buffer, capacity, &composed) < 0 ? 0 : composed;
 }
 
-/* Losses by wish. */
-static bool is_unlucky(const struct emuring *r, struct emuring_cpu *c)
-{
-	return r->fixed.lose_every != 0 &&
-	       (atomic_fetch_add(&c->records, 1) + 1) % r->fixed.lose_every == 0;
-}
-
 int emuring_write_record(const struct emuring *r, uint32_t cpu, const void *record, size_t size)
 {
 	struct emuring_cpu *c = emuring_cpu_at(r, cpu);
 	uint64_t lost = atomic_load_explicit(&c->data_lost, memory_order_relaxed);
 	uint8_t lost_record[128];
 	size_t lost_size = 0;
-	struct writer w;
+	struct writer w = writer_of(r, cpu);
+	bool full;
 
-	writer_init(&w, r, cpu);
 	if (lost > 0 && size >= PERFRECORD_SAMPLE_ID_SIZE)
 		lost_size = compose_lost(record, size, lost, lost_record, sizeof(lost_record));
-	if (w.room < (uint64_t)size + lost_size || is_unlucky(r, c)) {
+	full = w.room < (uint64_t)size + lost_size;
+	/* lose_every: the option --emu-lose. */
+	if (full || (r->fixed.lose_every != 0 &&
+		     (atomic_fetch_add(&c->records, 1) + 1) % r->fixed.lose_every == 0)) {
 		atomic_store_explicit(&c->data_lost, lost + 1, memory_order_relaxed);
 		return EMURING_LOST;
 	}

@@ -7,31 +7,29 @@
  *                       struct emuring_cpu (EMURING_CPU_SIZE bytes)
  *                       perf_event_mmap_page (4096), DATA (data_size), AUX (aux_size)
  *
- * From the perf_event_mmap_page on it is the kernel's own layout, with data_offset, data_size,
- * aux_offset and aux_size relative to that page. What precedes it stands for the syscalls
- * (IOC_ENABLE, IOC_DISABLE), the registers (MSRs) and the scheduler that a real host has.
+ * From the perf_event_mmap_page on, the layout is the kernel's own, with data_offset, data_size,
+ * aux_offset and aux_size relative to that page. The parts before it stand for what a real host has
+ * instead: system calls (IOC_ENABLE, IOC_DISABLE), registers (MSRs) and the scheduler.
  *
- * The software PMU opens the memfd by path (/proc/RECORDER/fd/N), so a guest that closes all its
- * fds does it no harm.
+ * The software PMU opens the memfd by its path (/proc/RECORDER/fd/N), so that a guest may close all
+ * its descriptors.
  *
- * HOLD: who may touch a CPU's rings and encoder. One word, changed by compare-and-swap only:
- *   IDLE           nobody is on the CPU
- *   USER, task     that thread runs user code
- *   KERNEL, task   that thread is in a short system call and still on the CPU
- *   ASLEEP, task   that thread may be blocked: the CPU is its own until somebody else takes it
- *   GIVEN, task    that thread is to go on there, and has not noticed yet
- *   BUSY, task     that thread (EMURING_RECORDER: the recorder) works on the rings, for a moment
- *   OFF            the CPU was taken away
- * USER and BUSY own the rings. All else is anybody's who makes it BUSY.
+ * HOLD says who may use a CPU's rings and encoder. It is one word, changed only by
+ * compare-and-swap: IDLE           no task is on the CPU USER, task     the task runs user code
+ *   KERNEL, task   the task is in a short system call and still on the CPU
+ *   ASLEEP, task   the task may be blocked: it is on the CPU until another task takes the CPU
+ *   GIVEN, task    the CPU was given to the task, which has not noticed yet
+ *   BUSY, task     the task (EMURING_RECORDER: the recorder) works on the rings for a moment
+ *   OFF            the CPU is offline
+ * USER and BUSY own the rings. A CPU in another state belongs to the first one that makes it BUSY.
  *
- * ENABLE/DISABLE: the recorder stores emuring_cpu.want (a new even/odd generation: bit 0 set =
- * trace). A CPU in USER does so at its next opportunity (a block boundary), stores the same value
- * in .is and wakes that; of all others the recorder's keeper does it. A recorder that has no
- * keeper, for that is in another process (capture/emu/machine/emuoffer.h), rings for it: head.bell.
+ * ENABLE/DISABLE: the recorder stores emuring_cpu.want (a new generation; bit 0 set = trace). A CPU
+ * in USER obeys at its next block, stores the same value in .is and wakes its waiters; the
+ * recorder's keeper does this for a CPU in any other state. A recorder whose keeper is in another
+ * process (capture/emu/machine/emuoffer.h) increments and wakes head.bell.
  *
- * Death: nobody is told when a thread is killed. The recorder looks
- * (capture/emu/host/emu_keeper.c), and takes a dead or stopped thread's CPU away; only the recorder
- * does.
+ * Death: no process is told when a thread is killed. The keeper (capture/emu/host/emu_keeper.c)
+ * looks from time to time; only the keeper takes a CPU away from a dead or stopped thread.
  */
 #pragma once
 
@@ -51,7 +49,7 @@
 
 enum emuring_clock {
 	EMURING_CLOCK_HOST = 0,	   /* the host's TSC */
-	EMURING_CLOCK_VIRTUAL = 1, /* one tick an executed instruction; runs repeat */
+	EMURING_CLOCK_VIRTUAL = 1, /* one tick an executed instruction; executions are repeatable */
 };
 
 enum emuring_hold {
@@ -64,11 +62,11 @@ enum emuring_hold {
 	EMURING_OFF,
 };
 
-/* What a task waits for (emuring_task.state, a futex word). */
+/* emuring_task.state, a futex word. */
 enum emuring_task_state {
-	EMURING_TASK_RUNS = 0, /* for nothing: it has a CPU, or sleeps in the kernel */
-	EMURING_TASK_WAITS,    /* for a CPU */
-	EMURING_TASK_GIVEN,    /* for nothing more: emuring_task.cpu is GIVEN to it */
+	EMURING_TASK_RUNS = 0, /* the task has a CPU or is in the kernel */
+	EMURING_TASK_WAITS,    /* the task waits for a CPU */
+	EMURING_TASK_GIVEN,    /* the CPU whose index is state >> 8 was given to the task */
 };
 
 #define EMURING_NO_TASK	 0xffffffu
@@ -92,53 +90,53 @@ struct emuring_head {
 	uint64_t cpu_stride, cpus_at, tasks_at;
 	uint32_t max_tasks, flags;
 	uint64_t quantum;	 /* instructions */
-	uint64_t overflow_bytes; /* an overflow each so many bytes of trace; 0: none */
-	uint32_t lose_every;	 /* each such record finds no room; 0: none */
+	uint64_t overflow_bytes; /* bytes of trace between two overflows; 0: no overflows */
+	uint32_t lose_every;	 /* every Nth record is lost; 0: none */
 	uint32_t recorder_pid;
 	uint32_t clock;	    /* enum emuring_clock */
 	uint64_t pt_config; /* perf_event_attr.config of intel_pt: bits as in format/ of this PMU */
-	uint64_t sample_id[2]; /* identifiers of the PT event and of the dummy event of CPU 0; CPU n
-				* has sample_id + n */
+	uint64_t sample_id[2]; /* IDs of the PT event and of the dummy event of CPU 0; CPU n has
+				* sample_id + n */
 	uint64_t tsc_hz;
 	uint32_t tsc_art_num, tsc_art_den; /* TSC = ART * num / den (CPUID 0x15 EBX, EAX) */
 	uint32_t max_nonturbo_ratio;	   /* TSC in units of 100 MHz; also CBR */
 	uint16_t time_shift, reserved;
 	uint32_t time_mult;
 	uint64_t time_zero;
-	/* Filled by the software PMU. */
-	_Atomic uint32_t attached;  /* the plugin is loaded and the first block has run */
+	/* The software PMU writes these. */
+	_Atomic uint32_t attached;  /* COMMAND has reached its first block under the plugin */
 	_Atomic uint32_t guest_pid; /* of COMMAND */
-	/* The recorder is going: everything runs on, untraced and without virtual CPUs. */
+	/* The recorder ends: all tasks continue untraced, without virtual CPUs. */
 	_Atomic uint32_t closing;
 	_Atomic uint32_t n_waiting; /* tasks in EMURING_TASK_WAITS; a hint */
 	_Atomic uint64_t tickets;   /* the order in which tasks wait */
-	/* Counts the LOST records: each process then tells its mappings anew, as a recorder that
-	 * scans /proc again would find them. */
+	/* Number of LOST records. After each, every process repeats its name and mappings, as if
+	 * the recorder had scanned /proc again. */
 	_Atomic uint32_t resync;
-	_Atomic uint32_t bell; /* counts wishes that wait for the keeper; a futex word */
-	/* What the emulator could not follow; each becomes a gap in the report. */
+	_Atomic uint32_t bell; /* number of requests to the keeper; a futex word */
+	/* What could not be traced; each becomes a gap in the report. */
 	_Atomic uint32_t untraced_threads;
 	_Atomic uint32_t untraced_children;
 	_Atomic uint32_t untraced_execs;
-	_Atomic uint32_t decode_failures; /* instructions whose class the plugin could not tell, and
-					   * ways that it could not explain */
-	/* Which programs, "/usr/bin/sudo: set-user-ID program": the first ones. */
+	_Atomic uint32_t decode_failures; /* instructions that the plugin does not know, and
+					   * transfers of control that it could not explain */
+	/* The first untraced programs and why, "/usr/bin/sudo: set-user-ID program". */
 	_Atomic uint32_t n_reasons;
 	char reasons[EMURING_MAX_REASONS][EMURING_REASON_SIZE];
 };
 
 struct emuring_task {
-	_Atomic uint32_t tid;	/* 0: free */
+	_Atomic uint32_t tid;	/* 0: the slot is free */
 	_Atomic uint32_t state; /* enum emuring_task_state */
-	_Atomic uint32_t cpu;	/* given, or the last one */
+	_Atomic uint32_t cpu;	/* the last one */
 	_Atomic uint32_t pid, ppid, ptid;
 	_Atomic uint64_t ticket;
 	/* The last child whose FORK record this thread has written; a futex word. */
 	_Atomic uint32_t announced;
-	/* The last vfork child that has exec'ed or gone; a futex word. */
+	/* The last vfork child that has exec'ed or ended; a futex word. */
 	_Atomic uint32_t vfork_done;
-	_Atomic uint32_t expelled; /* to give its CPU away at the next opportunity */
-	_Atomic uint32_t stopped;  /* by a signal: not to be given a CPU */
+	_Atomic uint32_t expelled; /* must give its CPU away at the next block */
+	_Atomic uint32_t stopped;  /* stopped by a signal: must not be given a CPU */
 };
 
 struct emuring_cpu {
@@ -146,31 +144,31 @@ struct emuring_cpu {
 	_Atomic uint32_t is;
 	_Atomic uint64_t hold;	       /* enum emuring_hold | task << 8 */
 	_Atomic uint64_t aux_pos;      /* bytes written since the start, not wrapped */
-	_Atomic uint64_t data_lost;    /* records that found no room and are not yet reported */
+	_Atomic uint64_t data_lost;    /* lost records that no LOST record has reported yet */
 	_Atomic uint64_t instructions; /* executed, traced or not */
-	/* Branches not yet written: newest in bit 0, below a stop bit; 0 or 1: none. */
+	/* Branches not yet written: the newest in bit 0, below a stop bit. 0 or 1: none. */
 	_Atomic uint64_t tnt;
-	_Atomic uint64_t tsc; /* of the last event; with the virtual clock the time there is */
-	/* Of the block that the USER task executes, all that led there having been told; 0: just
-	 * between two. What is known of a thread that was killed. */
+	_Atomic uint64_t tsc; /* of the last look at the clock */
+	/* Begin of the block that the USER task executes, if all branches that led there were
+	 * reported. 0: the task is between two blocks. Tells where a killed thread was. */
 	_Atomic uint64_t ip;
-	_Atomic uint32_t offline; /* to be taken away at the next opportunity */
+	_Atomic uint32_t offline; /* must go offline at the next block */
 	_Atomic uint32_t itrace_started;
 	_Atomic uint32_t records; /* for lose_every */
-	/* What the keeper tells of the CPU's being away: how often, and for how long in all. */
+	/* The keeper counts how often the CPU was offline, and for how long in total. */
 	_Atomic uint32_t absences;
 	_Atomic uint64_t away_ns;
-	/* The rest belongs to whoever owns the rings. */
-	uint32_t pid, tid;     /* on the CPU, as SWITCH records have told; 0: idle */
-	uint64_t kernel_since; /* TSC at which that one entered the kernel; 0: it did not */
-	/* The encoder's own state (last IP, clocks, return stack) lies here, so that it outlives
-	 * the process: capture/emu defines it, nobody else reads it. */
+	/* The rest belongs to the owner of the rings. */
+	uint32_t pid, tid; /* of the task on the CPU, as in the SWITCH records; 0: idle */
+	uint64_t
+		kernel_since; /* TSC at which this task entered the kernel; 0: it is in user code */
+	/* struct emupmu_state (pmu.h): state of the encoder, which must outlive the process. */
 	uint8_t encoder[EMURING_CPU_SIZE - 128];
 };
 
 _Static_assert(sizeof(struct emuring_head) <= EMURING_HEAD_SIZE, "head fits its page");
 _Static_assert(sizeof(struct emuring_cpu) <= EMURING_CPU_SIZE, "cpu fits its page");
-_Static_assert(sizeof(struct emuring_task) <= EMURING_TASK_SIZE, "task fits its place");
+_Static_assert(sizeof(struct emuring_task) <= EMURING_TASK_SIZE, "task fits its slot");
 
 static inline uint64_t emuring_hold_word(enum emuring_hold hold, uint32_t task)
 {
@@ -189,7 +187,7 @@ static inline uint32_t emuring_task_of(uint64_t word)
 
 struct perf_event_mmap_page;
 
-/* What a layout is made of, and what comes of it. */
+/* Sizes of the parts, and the offsets that follow from them. */
 struct emuring_layout {
 	uint32_t n_cpus, max_tasks;
 	uint64_t data_size, aux_size;
@@ -199,15 +197,16 @@ struct emuring_layout {
 /* -EINVAL unless both sizes are powers of two of at least a page, n_cpus is 1..EMURING_MAX_CPUS,
  * max_tasks EMURING_MIN_TASKS..EMURING_MAX_TASKS and all of it fits in 64 bits. */
 int emuring_layout(struct emuring_layout *l);
-/* 0; -EBADMSG: SIZE bytes at HEAD are no shared memory of ours. */
+/* 0; -EBADMSG: the SIZE bytes at HEAD are not a shared memory of this version. */
 int emuring_check(const struct emuring_head *head, uint64_t size);
 
-/* The shared memory as one process sees it. What tells where things lie was copied when it was
- * good: the others may write there what they like. */
+/* The shared memory as one process sees it. Sizes and offsets come from a copy that was checked,
+ * because other processes can change the shared head at any time. */
 struct emuring {
-	struct emuring_head *shared; /* for what changes */
-	struct emuring_head fixed;   /* for what does not */
+	struct emuring_head *shared; /* for members that change */
+	struct emuring_head fixed;   /* copy, for all other members */
 };
+/* HEAD has passed emuring_check() and is borrowed. */
 void emuring_attach(struct emuring *r, struct emuring_head *head);
 /* CPU below n_cpus, TASK below max_tasks. */
 struct emuring_cpu *emuring_cpu_at(const struct emuring *r, uint32_t cpu);
@@ -215,12 +214,12 @@ struct emuring_task *emuring_task_at(const struct emuring *r, uint32_t task);
 struct perf_event_mmap_page *emuring_page_at(const struct emuring *r, uint32_t cpu);
 uint8_t *emuring_data_at(const struct emuring *r, uint32_t cpu);
 uint8_t *emuring_aux_at(const struct emuring *r, uint32_t cpu);
-/* Remembers why something is not followed, if there is room and it is not there yet. */
+/* Adds WHY to the reasons of untraced programs, unless it is there already or there is no room. */
 void emuring_add_reason(struct emuring_head *head, const char *why);
 
-/* The kernel's half of a DATA ring (kernel/events/ring_buffer.c, perf_output_begin/end): appends
- * RECORD (SIZE bytes, multiple of 8), or counts it as lost when it finds no room; a LOST record
- * precedes the first one that fits again. data_head is stored with release. The caller owns the
- * CPU's rings at that moment. 0, or EMURING_LOST. */
+/* Appends RECORD (SIZE bytes, a multiple of 8) to the CPU's DATA ring as the kernel does
+ * (kernel/events/ring_buffer.c, perf_output_begin/end). A record without room is counted as lost,
+ * and a LOST record precedes the next record that fits. data_head is stored with release semantics.
+ * The caller owns the CPU's rings. 0, or EMURING_LOST. */
 #define EMURING_LOST 1
 int emuring_write_record(const struct emuring *r, uint32_t cpu, const void *record, size_t size);

@@ -1,7 +1,7 @@
 /*
- * Called by emu_qemu.c in the recorder and by follow.c and environment.c in the emulator's process.
- * What QEMU 7.2 does to its arguments: util/qemu-option.c (get_opt_value), plugins/loader.c
- * (plugin_add), linux-user/main.c (parse_args), util/envlist.c.
+ * The command line and environment of the emulator. What QEMU 7.2 does to its arguments:
+ * util/qemu-option.c (get_opt_value), plugins/loader.c (plugin_add), linux-user/main.c
+ * (parse_args), util/envlist.c.
  */
 #include "capture/emu/machine/emustart.h"
 
@@ -18,7 +18,7 @@
 
 void emustart_free(char **strings)
 {
-	for (size_t i = 0; strings != NULL && strings[i] != NULL; i++)
+	for (size_t i = 0; strings != NULL && strings[i]; i++)
 		free(strings[i]);
 	free(strings);
 }
@@ -32,7 +32,7 @@ static void put_value(FILE *f, const char *value)
 	}
 }
 
-/* A task's name may hold any byte; on the command line of a process only plain ones are seen. */
+/* A task's name may have any byte; the command line gets only printable ones. */
 static void put_escaped(FILE *f, const char *value)
 {
 	for (; *value != '\0'; value++)
@@ -64,14 +64,14 @@ void emustart_unescape(const char *text, char *ret, size_t size)
 		ret[n] = '\0';
 }
 
-/* "file=" is said because a path that holds "=" would be taken for another option. */
+/* "file=" is needed because QEMU would take a path with "=" for another option. */
 static char *plugin_option(const struct emustart *s)
 {
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	if (f == NULL)
+	if (!f)
 		return NULL;
 	fputs("file=", f);
 	put_value(f, s->plugin);
@@ -79,7 +79,7 @@ static char *plugin_option(const struct emustart *s)
 	put_value(f, s->ring);
 	fputs(",comm=", f);
 	put_escaped(f, s->comm);
-	if (s->truth != NULL) {
+	if (s->truth) {
 		fputs(",truth=", f);
 		put_value(f, s->truth);
 	}
@@ -94,19 +94,19 @@ static size_t count(char *const *strings)
 {
 	size_t n = 0;
 
-	while (strings != NULL && strings[n] != NULL)
+	while (strings && strings[n])
 		n++;
 	return n;
 }
 
-/* Copies of all of them, or nothing. */
+/* Copies N strings. NULL: no memory. */
 static char **copy_strings(const char *const *strings, size_t n)
 {
 	char **copies = calloc(n + 1, sizeof(*copies));
 
 	for (size_t i = 0; copies != NULL && i < n; i++) {
 		copies[i] = strdup(strings[i]);
-		if (copies[i] == NULL) {
+		if (!copies[i]) {
 			emustart_free(copies);
 			return NULL;
 		}
@@ -120,7 +120,7 @@ char **emustart_argv(const struct emustart *s)
 	CLEANUP_FREE const char **argv = calloc(n_args + 10, sizeof(*argv));
 	CLEANUP_FREE char *option = plugin_option(s);
 
-	if (argv == NULL || option == NULL)
+	if (!argv || !option)
 		return NULL;
 	argv[n++] = s->qemu;
 	if (s->repeatable) {
@@ -138,7 +138,7 @@ char **emustart_argv(const struct emustart *s)
 	return copy_strings(argv, n);
 }
 
-/* Its dynamic linker, its malloc, glib, GnuTLS, its own options. */
+/* Whether the variable acts on QEMU's dynamic linker, malloc, glib, GnuTLS or options. */
 static bool acts_on_emulator(const char *variable)
 {
 	static const char *const names[] = {"LD_",     "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
@@ -166,7 +166,7 @@ struct variable {
 	size_t index;
 };
 
-/* Up to "=" and with it, as envlist_setenv compares. */
+/* Size of the name with the "=", which envlist_setenv compares. */
 static size_t name_size(const char *variable)
 {
 	size_t n = strcspn(variable, "=");
@@ -185,27 +185,18 @@ static int compare_names(const void *a, const void *b)
 	return (n > m) - (n < m);
 }
 
-/* HIDE[i]: ENVP[i] must not be seen by the emulator as it is. */
+/* Sets HIDE[i] if the emulator must not see ENVP[i] unchanged. SORTED has room for N. */
 static void choose_hidden(char *const *envp, size_t n, struct variable *sorted, bool *hide)
 {
 	for (size_t i = 0; i < n; i++) {
 		sorted[i] = (struct variable){envp[i], i};
-		hide[i] = acts_on_emulator(envp[i]) || strchr(envp[i], '=') == NULL ||
+		hide[i] = acts_on_emulator(envp[i]) || !strchr(envp[i], '=') ||
 			  strncmp(envp[i], PREFIX, strlen(PREFIX)) == 0;
 	}
 	qsort(sorted, n, sizeof(*sorted), compare_names);
 	for (size_t i = 1; i < n; i++)
 		if (compare_names(&sorted[i - 1], &sorted[i]) == 0)
 			hide[sorted[i - 1].index] = hide[sorted[i].index] = true;
-}
-
-static char *put_prefix(const char *text, size_t index)
-{
-	char *result;
-
-	if (asprintf(&result, PREFIX "%06X=%s", (unsigned int)index & 0xffffff, text) < 0)
-		return NULL;
-	return result;
 }
 
 char **emustart_envp(char *const *envp)
@@ -215,7 +206,7 @@ char **emustart_envp(char *const *envp)
 	CLEANUP_FREE bool *hide = calloc(n + 1, sizeof(*hide));
 	char **result = calloc(n + 1, sizeof(*result));
 
-	if (sorted == NULL || hide == NULL || result == NULL) {
+	if (!sorted || !hide || !result) {
 		free(result);
 		return NULL;
 	}
@@ -223,8 +214,12 @@ char **emustart_envp(char *const *envp)
 	for (size_t i = 0; i < n; i++) {
 		size_t from = n - 1 - i;
 
-		result[i] = hide[from] ? put_prefix(envp[from], from) : strdup(envp[from]);
-		if (result[i] == NULL) {
+		if (!hide[from])
+			result[i] = strdup(envp[from]);
+		else if (asprintf(&result[i], PREFIX "%06X=%s", (unsigned int)from & 0xffffff,
+				  envp[from]) < 0)
+			result[i] = NULL;
+		if (!result[i]) {
 			emustart_free(result);
 			return NULL;
 		}
@@ -232,19 +227,19 @@ char **emustart_envp(char *const *envp)
 	return result;
 }
 
-/* The next string of a command line; NULL: no more. */
+/* The next string of a command line, or NULL. */
 static const char *next(const char **at, const char *end)
 {
 	const char *text = *at;
 	const char *nul = memchr(text, '\0', (size_t)(end - text));
 
-	if (nul == NULL)
+	if (!nul)
 		return NULL;
 	*at = nul + 1;
 	return text;
 }
 
-/* One "NAME=VALUE" of an option, commas single again; *AT goes behind it. */
+/* Takes one "NAME=VALUE" of an option and replaces double commas; *AT moves behind it. */
 static int take_item(const char **at, struct emustart_line *ret)
 {
 	CLEANUP_FREE char *item = malloc(strlen(*at) + 1);
@@ -254,7 +249,7 @@ static int take_item(const char **at, struct emustart_line *ret)
 	} names[] = {{"file=", &ret->plugin}, {"ring=", &ret->ring}, {"truth=", &ret->truth}};
 	size_t n = 0;
 
-	if (item == NULL)
+	if (!item)
 		return -ENOMEM;
 	for (; **at != '\0'; (*at)++) {
 		if (**at == ',' && *++*at != ',')
@@ -265,21 +260,12 @@ static int take_item(const char **at, struct emustart_line *ret)
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		size_t size = strlen(names[i].name);
 
-		if (strncmp(item, names[i].name, size) != 0 || *names[i].to != NULL)
+		if (strncmp(item, names[i].name, size) != 0 || *names[i].to)
 			continue;
 		*names[i].to = strdup(item + size);
-		return *names[i].to != NULL ? 0 : -ENOMEM;
+		return *names[i].to ? 0 : -ENOMEM;
 	}
 	return 0;
-}
-
-static int take_option(const char *option, struct emustart_line *ret)
-{
-	int r = 0;
-
-	while (r == 0 && *option != '\0')
-		r = take_item(&option, ret);
-	return r;
 }
 
 static int take_line(const char *text, size_t size, struct emustart_line *ret)
@@ -290,18 +276,19 @@ static int take_line(const char *text, size_t size, struct emustart_line *ret)
 	while (r == 0 && (word = next(&at, end)) != NULL && strcmp(word, "--") != 0) {
 		const char *value = next(&at, end);
 
-		if (value == NULL)
+		if (!value)
 			return -EINVAL;
 		if (strcmp(word, "-seed") == 0)
 			ret->repeatable = true;
 		else if (strcmp(word, "-plugin") == 0)
-			r = take_option(value, ret);
+			while (r == 0 && *value != '\0')
+				r = take_item(&value, ret);
 	}
-	word = word != NULL ? next(&at, end) : NULL;
-	if (r < 0 || word == NULL || ret->plugin == NULL || ret->ring == NULL)
+	word = word ? next(&at, end) : NULL;
+	if (r < 0 || !word || !ret->plugin || !ret->ring)
 		return r < 0 ? r : -EINVAL;
 	ret->program = strdup(word);
-	return ret->program != NULL ? 0 : -ENOMEM;
+	return ret->program ? 0 : -ENOMEM;
 }
 
 int emustart_read(const char *text, size_t size, struct emustart_line *ret)
@@ -324,15 +311,7 @@ void emustart_line_done(struct emustart_line *l)
 	*l = (struct emustart_line){0};
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return false;
-}
-
-/* By the names that QEMU's programs have everywhere; its tools emulate nothing. */
+/* Whether NAME is one of QEMU's programs, and none of its tools, which emulate nothing. */
 static bool is_emulator_name(const char *name)
 {
 	static const char *const tools[] = {"qemu-img",
@@ -346,16 +325,19 @@ static bool is_emulator_name(const char *name)
 					    "qemu-bridge-helper",
 					    "qemu-vmsr-helper"};
 
-	return strncmp(name, "qemu-", 5) == 0 && !is_one_of(name, tools, ARRAY_SIZE(tools));
+	for (size_t i = 0; i < ARRAY_SIZE(tools); i++)
+		if (strcmp(name, tools[i]) == 0)
+			return false;
+	return strncmp(name, "qemu-", 5) == 0;
 }
 
 static bool starts_emulated_source(char *const *argv)
 {
-	for (size_t i = 1; argv[0] != NULL && argv[i] != NULL; i++) {
+	for (size_t i = 1; argv[0] != NULL && argv[i]; i++) {
 		if (strcmp(argv[i], "--") == 0)
 			break;
 		if (strcmp(argv[i], "--source=emulated") == 0 ||
-		    (strcmp(argv[i], "--source") == 0 && argv[i + 1] != NULL &&
+		    (strcmp(argv[i], "--source") == 0 && argv[i + 1] &&
 		     strcmp(argv[i + 1], "emulated") == 0))
 			return true;
 	}

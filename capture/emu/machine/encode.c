@@ -1,7 +1,6 @@
 /*
- * The packet writer. Called by pmu.c, in the emulator's process (guest thread or helper thread,
- * whoever owns the ring), and by tests. Written from the SDM alone: the decoder's reader was
- * written apart from it, so that each tests the other.
+ * The packet writer. It was written from the SDM alone, independently of the decoder, so that each
+ * tests the other.
  */
 #include "capture/emu/machine/encode.h"
 
@@ -21,8 +20,8 @@ void encode_attach(struct encoder *e, struct encode_state *state, _Atomic uint64
 	*e = (struct encoder){.state = state, .tnt = tnt, .aux = aux, .aux_size = aux_size};
 }
 
-/* Two overlapping stores instead of a call of memcpy with a length known only at run time. Never a
- * byte more than SIZE: what follows is the oldest part of the trace. */
+/* Copies at most 16 bytes by two overlapping stores, which is faster than memcpy with a variable
+ * length. Writes no byte beyond SIZE: the oldest part of the trace follows there. */
 static void put_unwrapped(uint8_t *to, const uint8_t *bytes, size_t size)
 {
 	uint64_t a, b;
@@ -44,8 +43,8 @@ static void put_unwrapped(uint8_t *to, const uint8_t *bytes, size_t size)
 	}
 }
 
-/* At most 16 bytes. The thread may be killed at any instruction: bytes are whole before pos says
- * that they are there. */
+/* Appends at most 16 bytes. The thread may be killed at any instruction, therefore all bytes are
+ * stored before pos covers them. */
 static inline void put(struct encoder *e, const uint8_t *bytes, size_t size)
 {
 	uint64_t at = e->state->pos & (e->aux_size - 1);
@@ -86,7 +85,7 @@ void encode_tnt(struct encoder *e)
 	put(e, bytes, 8);
 }
 
-/* SDM table "IP packet compression"; hardware begins with the sign-extended form after a PSB. */
+/* SDM table "IP packet compression". Hardware uses the sign-extended form after a PSB. */
 static enum pt_ipbytes choose_form(const struct encode_state *s, uint64_t ip, size_t *ret_size)
 {
 	uint64_t changed = ip ^ s->last_ip;
@@ -178,7 +177,8 @@ void encode_mtc(struct encoder *e, uint8_t ctc)
 	put(e, (const uint8_t[]){PT_OPC_MTC, ctc}, 2);
 }
 
-/* Five bits in the first byte, seven in each further one; a flag says that another follows. */
+/* Five bits in the first byte, seven in each further byte; a flag says that another byte follows.
+ */
 void encode_cyc(struct encoder *e, uint64_t cycles)
 {
 	uint8_t bytes[16];

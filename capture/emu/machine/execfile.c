@@ -1,8 +1,7 @@
 /*
- * Called by execplan.c: in the recorder for COMMAND, in the emulator's process for what the program
- * execs.
+ * The beginning of an executable file, as execve(2) reads it.
  */
-#include "capture/emu/machine/execfile.h"
+#include "capture/emu/machine/execfile_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -18,7 +17,7 @@
 #define USER_END 0x7ffffffff000ull
 #define PAGE	 4096u
 
-#define DAMAGED "its ELF headers are damaged, or such as the emulator does not take"
+#define DAMAGED "its ELF headers are damaged or not supported by the emulator"
 
 static ssize_t read_at(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -52,7 +51,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* From AT up to LAST inclusive; NULL: blanks only, or AT lies behind it. */
+/* The first byte from AT to LAST (inclusive) that is no blank, or NULL. */
 static char *skip_blanks(char *at, char *last)
 {
 	for (; at <= last; at++)
@@ -69,20 +68,20 @@ static char *find_end_of_word(char *at, char *last)
 	return NULL;
 }
 
-/* Where the line ends: NULL when the interpreter's name may have been cut off. */
+/* End of the first line. NULL: the interpreter's name may be incomplete. */
 static char *find_end_of_line(char *head)
 {
 	char *last = head + EXECFILE_HEAD_SIZE - 1, *end, *name;
 
-	/* The kernel's strnchr: a newline behind a NUL is none. */
+	/* The kernel's strnchr stops at a NUL. */
 	for (end = head; end <= last && *end != '\0'; end++)
 		if (*end == '\n')
 			return end;
 	name = skip_blanks(head + 2, last);
-	return name != NULL && find_end_of_word(name, last) != NULL ? last : NULL;
+	return name && find_end_of_word(name, last) ? last : NULL;
 }
 
-/* load_script, step by step: what it makes of NULs and of blanks at odd places is kept. */
+/* Follows load_script step by step, with the kernel's treatment of NULs and blanks. */
 int execfile_parse_script(char head[EXECFILE_HEAD_SIZE], struct execfile_script *ret)
 {
 	char *end, *name, *gap, *argument = NULL;
@@ -90,24 +89,24 @@ int execfile_parse_script(char head[EXECFILE_HEAD_SIZE], struct execfile_script 
 	if (head[0] != '#' || head[1] != '!')
 		return EXECFILE_NO_SCRIPT;
 	end = find_end_of_line(head);
-	if (end == NULL)
+	if (!end)
 		return -ENOEXEC;
 	while (is_blank(end[-1]))
 		end--;
 	name = skip_blanks(head + 2, end);
-	if (name == NULL || name == end)
+	if (!name || name == end)
 		return -ENOEXEC;
 	gap = find_end_of_word(name, end);
-	if (gap != NULL && *gap != '\0')
+	if (gap && *gap != '\0')
 		argument = skip_blanks(gap, end);
 	*end = '\0';
-	if (argument != NULL)
+	if (argument)
 		*gap = '\0';
 	*ret = (struct execfile_script){.interpreter = name, .argument = argument};
 	return 0;
 }
 
-/* What the kernel's 32-bit loader takes: i386, and x32 where it is built in. */
+/* Whether the kernel's 32-bit loader takes the file: i386, and x32 if the kernel has it. */
 static bool is_32_bit(const Elf32_Ehdr *h)
 {
 	return (h->e_machine == EM_386 || h->e_machine == 6 /* EM_486 */ ||
@@ -116,18 +115,12 @@ static bool is_32_bit(const Elf32_Ehdr *h)
 	       h->e_phentsize == sizeof(Elf32_Phdr) && h->e_phnum > 0;
 }
 
-static bool has_segments(const Elf64_Ehdr *h)
-{
-	return h->e_phentsize == sizeof(Elf64_Phdr) && h->e_phnum > 0 &&
-	       h->e_phnum * sizeof(Elf64_Phdr) <= MAX_PHDRS_SIZE;
-}
-
 static bool is_type_of_program(const Elf64_Ehdr *h)
 {
 	return h->e_type == ET_EXEC || h->e_type == ET_DYN;
 }
 
-/* elf_check_ident and elf_check_ehdr: more than the kernel asks for. */
+/* QEMU's elf_check_ident and elf_check_ehdr, which check more than the kernel. */
 static bool is_header_for_qemu(const Elf64_Ehdr *h)
 {
 	return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == ELFDATA2LSB &&
@@ -135,8 +128,8 @@ static bool is_header_for_qemu(const Elf64_Ehdr *h)
 	       is_type_of_program(h);
 }
 
-/* What both map without a complaint. Behind this point the kernel kills the program for what it
- * does not like, and the emulator prints a message. */
+/* Whether the kernel and QEMU both map the segment without an error. After this point, the kernel
+ * kills the program for an error, and the emulator prints a message. */
 static bool is_sound_segment(const Elf64_Phdr *p, uint64_t file_size)
 {
 	uint64_t end;
@@ -172,7 +165,7 @@ static int read_interpreter(int fd, const Elf64_Phdr *phdrs, size_t n, struct ex
 	for (size_t i = 0; p == NULL && i < n; i++)
 		if (phdrs[i].p_type == PT_INTERP)
 			p = &phdrs[i];
-	if (p == NULL)
+	if (!p)
 		return 0;
 	if (p->p_filesz < 2 || p->p_filesz > PATH_MAX)
 		return -ENOEXEC;
@@ -200,7 +193,7 @@ static int read_segments(int fd, const Elf64_Ehdr *h, bool as_interpreter, struc
 	CLEANUP_FREE Elf64_Phdr *phdrs = malloc(size);
 	struct stat st;
 
-	if (phdrs == NULL)
+	if (!phdrs)
 		return -ENOMEM;
 	if (h->e_phoff > INT64_MAX - MAX_PHDRS_SIZE ||
 	    read_at(fd, phdrs, size, h->e_phoff) != (ssize_t)size)
@@ -230,8 +223,9 @@ int execfile_read_elf(int fd, bool as_interpreter, struct execfile_elf *ret)
 		return (int)n;
 	if (memcmp(h.of64.e_ident, ELFMAG, SELFMAG) != 0)
 		return refusal;
-	/* The kernel does not look at EI_CLASS: the machine, then the size of a segment's entry. */
-	if (h.of64.e_machine == EM_X86_64 && has_segments(&h.of64) &&
+	/* The kernel does not check EI_CLASS, but the machine and the size of a program header. */
+	if (h.of64.e_machine == EM_X86_64 && h.of64.e_phentsize == sizeof(Elf64_Phdr) &&
+	    h.of64.e_phnum > 0 && h.of64.e_phnum * sizeof(Elf64_Phdr) <= MAX_PHDRS_SIZE &&
 	    (as_interpreter || is_type_of_program(&h.of64)))
 		return read_segments(fd, &h.of64, as_interpreter, ret);
 	if (!as_interpreter && is_32_bit(&h.of32))

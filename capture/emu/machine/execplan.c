@@ -1,9 +1,8 @@
 /*
- * One execve, thought through (fs/exec.c). Called by emu_command.c in the recorder and by follow.c
- * in the emulator's process.
+ * What execve(2) would do with a file (fs/exec.c).
  *
- * Each file is opened once, by O_PATH, and everything is asked of that descriptor; so that what was
- * checked is what is meant, and a file that may not be opened is never touched.
+ * Each file is opened once with O_PATH, and all checks use this descriptor: the checked file is the
+ * file that is used, and a file that the caller may not open is never touched.
  */
 #include "capture/emu/machine/execplan.h"
 
@@ -21,42 +20,42 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "capture/emu/machine/execfile.h"
+#include "capture/emu/machine/execfile_private.h"
 #include "proto/base.h"
 
-/* fs/exec.c, exec_binprm: so many interpreters of interpreters */
+/* fs/exec.c, exec_binprm: maximal number of nested "#!" interpreters */
 #define MAX_SCRIPTS 5
-/* include/uapi/linux/fcntl.h since 6.14; older kernels say EINVAL. */
+/* AT_EXECVE_CHECK, include/uapi/linux/fcntl.h since 6.14; older kernels return EINVAL. */
 #define CHECK_ONLY 0x10000
 
-struct way {
+struct work {
 	const struct execplan_request *request;
 	struct execplan *plan;
 	size_t n_args;
-	int depth; /* scripts passed */
+	int depth; /* number of "#!" lines so far */
 	char *why;
 	size_t why_size;
 };
 
-/* A file on the way: FD by O_PATH, READABLE for its contents. */
-struct stop {
+/* An open file: FD is O_PATH, READABLE is for reading. */
+struct file {
 	int fd, readable;
 };
 
-static void stop_done(struct stop *s)
+static void file_done(struct file *s)
 {
 	s->fd = close_fd(s->fd);
 	s->readable = close_fd(s->readable);
 }
 
-static int native(struct way *w, const char *reason)
+static int native(struct work *w, const char *reason)
 {
 	snprintf(w->why, w->why_size, "%s", reason);
 	return EXECPLAN_NATIVE;
 }
 
-/* Our own shortages are not the kernel's refusals. */
-static int failed(struct way *w, int error)
+/* Result for ERROR: with too few descriptors or memory here, the kernel may still succeed. */
+static int failed(struct work *w, int error)
 {
 	if (error == EMFILE || error == ENFILE || error == ENOMEM)
 		return native(w, strerror(error));
@@ -73,7 +72,7 @@ static void fd_path(int fd, char ret[64])
 	snprintf(ret, 64, "/proc/self/fd/%d", fd);
 }
 
-/* NULL: it cannot be told, or is too long to be of use. */
+/* The absolute form of PATH, on the heap. NULL: no such form, or too long. */
 static char *absolute(const char *path)
 {
 	char *directory, *result = NULL;
@@ -81,26 +80,26 @@ static char *absolute(const char *path)
 	if (path[0] == '/')
 		return strdup(path);
 	directory = getcwd(NULL, 0);
-	/* fs/d_path.c: "(unreachable)" of a directory outside of this root. */
-	if (directory != NULL && directory[0] == '/' &&
+	/* fs/d_path.c: "(unreachable)" for a directory outside of this root. */
+	if (directory && directory[0] == '/' &&
 	    asprintf(&result, "%s%s%s", directory, directory[1] != '\0' ? "/" : "", path) < 0)
 		result = NULL;
 	free(directory);
-	if (result != NULL && strlen(result) >= PATH_MAX) {
+	if (result && strlen(result) >= PATH_MAX) {
 		free(result);
 		return NULL;
 	}
 	return result;
 }
 
-/* The running program is the emulator; to the one that it runs it is itself. */
-static const char *substitute(struct way *w, const char *path)
+/* /proc/self/exe is the emulator, but the guest means its own program. */
+static const char *substitute(struct work *w, const char *path)
 {
 	CLEANUP_FREE char *whole = absolute(path);
 	char by_pid[64];
 
 	snprintf(by_pid, sizeof(by_pid), "/proc/%d/exe", getpid());
-	if (w->request->exe == NULL || whole == NULL)
+	if (!w->request->exe || !whole)
 		return path;
 	if (strcmp(whole, "/proc/self/exe") == 0 || strcmp(whole, "/proc/thread-self/exe") == 0 ||
 	    strcmp(whole, by_pid) == 0)
@@ -108,7 +107,7 @@ static const char *substitute(struct way *w, const char *path)
 	return path;
 }
 
-static int open_file(struct way *w, int dirfd, const char *path, int flags, int *ret_fd)
+static int open_file(struct work *w, int dirfd, const char *path, int flags, int *ret_fd)
 {
 	int nofollow = flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0;
 
@@ -121,7 +120,7 @@ static int open_file(struct way *w, int dirfd, const char *path, int flags, int 
 	return *ret_fd < 0 ? failed(w, errno) : 0;
 }
 
-/* Whether it is open for writing only the kernel can tell. */
+/* Only the kernel knows whether the file is open for writing. */
 static int ask_kernel(int fd)
 {
 	char *argv[] = {(char *)"check", NULL}, *envp[] = {NULL};
@@ -132,8 +131,8 @@ static int ask_kernel(int fd)
 	return 0;
 }
 
-/* do_open_execat */
-static int check_executable(struct way *w, int fd)
+/* The checks of do_open_execat(). */
+static int check_executable(struct work *w, int fd)
 {
 	struct stat st;
 	int r;
@@ -145,14 +144,14 @@ static int check_executable(struct way *w, int fd)
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
 	r = ask_kernel(fd);
-	/* A file system mounted noexec gives EACCES here, too. */
+	/* On a noexec mount, this gives EACCES, too. */
 	if (r == 0 && faccessat(fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH) < 0)
 		r = errno == EACCES ? -EACCES : native(w, strerror(errno));
 	return r;
 }
 
-/* The kernel reads what it executes without asking for permission; the emulator has to ask. */
-static int open_for_reading(struct way *w, struct stop *s)
+/* The kernel may read each file that it executes; the emulator needs the permission. */
+static int open_for_reading(struct work *w, struct file *s)
 {
 	char path[64];
 
@@ -162,10 +161,10 @@ static int open_for_reading(struct way *w, struct stop *s)
 		return 0;
 	if (errno == EACCES || errno == EPERM)
 		return native(w, "may be executed but not read");
-	return native(w, errno == ENOENT ? "/proc is not there" : strerror(errno));
+	return native(w, errno == ENOENT ? "/proc is not mounted" : strerror(errno));
 }
 
-static int stop_at(struct way *w, int dirfd, const char *path, int flags, struct stop *ret)
+static int open_checked(struct work *w, int dirfd, const char *path, int flags, struct file *ret)
 {
 	int r = open_file(w, dirfd, path, flags, &ret->fd);
 
@@ -178,8 +177,9 @@ static int stop_at(struct way *w, int dirfd, const char *path, int flags, struct
 	return r;
 }
 
-/* security/commoncap.c; set-ID bits and capabilities would be the emulator's, which has none. */
-static const char *gained_privileges(const struct stop *s)
+/* Rights that the kernel would give to the program (security/commoncap.c), or NULL. The emulator's
+ * own file has none of these. */
+static const char *gained_privileges(const struct file *s)
 {
 	struct statvfs fs;
 	struct stat st;
@@ -196,26 +196,26 @@ static const char *gained_privileges(const struct stop *s)
 	return NULL;
 }
 
-/* Their formats come before the kernel's own; which of them fits is not looked at. */
+/* Whether binfmt_misc has any format; these precede the kernel's own formats. */
 static bool has_other_formats(void)
 {
 	DIR *dir = opendir("/proc/sys/fs/binfmt_misc");
 	const struct dirent *entry;
 	bool found = false;
 
-	while (dir != NULL && !found && (entry = readdir(dir)) != NULL)
+	while (dir && !found && (entry = readdir(dir)) != NULL)
 		found = entry->d_name[0] != '.' && strcmp(entry->d_name, "register") != 0 &&
 			strcmp(entry->d_name, "status") != 0;
-	if (dir != NULL)
+	if (dir)
 		closedir(dir);
 	return found;
 }
 
-static int check_elf_interpreter(struct way *w, const char *path)
+static int check_elf_interpreter(struct work *w, const char *path)
 {
-	struct stop s = {-EBADF, -EBADF};
+	struct file s = {-EBADF, -EBADF};
 	struct execfile_elf elf;
-	int r = stop_at(w, AT_FDCWD, path, 0, &s);
+	int r = open_checked(w, AT_FDCWD, path, 0, &s);
 
 	if (r == 0) {
 		r = execfile_read_elf(s.readable, true, &elf);
@@ -224,18 +224,18 @@ static int check_elf_interpreter(struct way *w, const char *path)
 		else if (r < 0)
 			snprintf(w->why, w->why_size, "%s", path);
 	}
-	stop_done(&s);
+	file_done(&s);
 	return r;
 }
 
-static int check_program(struct way *w, const struct stop *s)
+static int check_program(struct work *w, const struct file *s)
 {
 	struct execfile_elf elf;
 	const char *gained;
 	int r = execfile_read_elf(s->readable, false, &elf);
 
 	if (r == -ENOEXEC && has_other_formats())
-		return native(w, "may be of a format that binfmt_misc knows");
+		return native(w, "may have a format of binfmt_misc");
 	if (r == 0 && elf.has_interpreter)
 		r = check_elf_interpreter(w, elf.interpreter);
 	if (r < 0 || r == EXECPLAN_NATIVE)
@@ -243,35 +243,35 @@ static int check_program(struct way *w, const struct stop *s)
 	if (r == EXECFILE_FOREIGN)
 		return native(w, elf.reason);
 	gained = gained_privileges(s);
-	return gained != NULL ? native(w, gained) : 0;
+	return gained ? native(w, gained) : 0;
 }
 
-/* The kernel gives a program without arguments an empty one since 5.18. */
-static int copy_arguments(struct way *w)
+/* Since 5.18, the kernel passes an empty argument to a program without arguments. */
+static int copy_arguments(struct work *w)
 {
 	static char *const nothing[] = {(char *)"", NULL};
 	char *const *argv = w->request->argv;
 	size_t n = 0;
 
-	if (argv == NULL || argv[0] == NULL)
+	if (!argv || !argv[0])
 		argv = nothing;
-	while (argv[n] != NULL)
+	while (argv[n])
 		n++;
-	/* Each script puts two before them. */
+	/* Each script adds two arguments at the front. */
 	w->plan->argv = calloc(n + 2 * (MAX_SCRIPTS + 1) + 1, sizeof(char *));
 	for (; w->plan->argv != NULL && w->n_args < n; w->n_args++) {
 		w->plan->argv[w->n_args] = strdup(argv[w->n_args]);
-		if (w->plan->argv[w->n_args] == NULL)
+		if (!w->plan->argv[w->n_args])
 			return -ENOMEM;
 	}
-	return w->plan->argv != NULL ? 0 : -ENOMEM;
+	return w->plan->argv ? 0 : -ENOMEM;
 }
 
-static int put_in_front(struct way *w, const char *text)
+static int put_in_front(struct work *w, const char *text)
 {
 	char **argv = w->plan->argv, *copy = strdup(text);
 
-	if (copy == NULL)
+	if (!copy)
 		return -ENOMEM;
 	memmove(argv + 1, argv, w->n_args * sizeof(*argv));
 	argv[0] = copy;
@@ -279,7 +279,7 @@ static int put_in_front(struct way *w, const char *text)
 	return 0;
 }
 
-/* What the kernel calls the file: it invents a name where it was given a descriptor. */
+/* The kernel's name of the file: it makes up a name for a descriptor. */
 static char *kernel_name(const struct execplan_request *q)
 {
 	char *name;
@@ -291,34 +291,34 @@ static char *kernel_name(const struct execplan_request *q)
 	return name;
 }
 
-/* BINPRM_FLAGS_PATH_INACCESSIBLE: a script's interpreter could not open it any more. */
+/* BINPRM_FLAGS_PATH_INACCESSIBLE: the exec closes the descriptor that leads to the script. */
 static bool is_lost_by_exec(const struct execplan_request *q)
 {
 	return q->dirfd != AT_FDCWD && q->path[0] != '/' &&
 	       (fcntl(q->dirfd, F_GETFD) & FD_CLOEXEC) != 0;
 }
 
-/* argv[0] becomes the script's name (from the second script on it is that already); then its
- * argument and its interpreter are put before it. */
-static int enter_script(struct way *w, const struct execfile_script *script)
+/* argv[0] becomes the script's name (from the second script on, it is this name already), then the
+ * script's argument and its interpreter go before it. */
+static int enter_script(struct work *w, const struct execfile_script *script)
 {
 	int r = 0;
 
 	if (w->depth++ == 0) {
 		char *name = kernel_name(w->request);
 
-		if (name == NULL)
+		if (!name)
 			return -ENOMEM;
 		free(w->plan->argv[0]);
 		w->plan->argv[0] = name;
 	}
-	if (script->argument != NULL)
+	if (script->argument)
 		r = put_in_front(w, script->argument);
 	return r == 0 ? put_in_front(w, script->interpreter) : r;
 }
 
-/* It was a script: EXECFILE_NO_SCRIPT when it was none. */
-static int pass_script(struct way *w, const struct stop *s)
+/* Takes one "#!" line into account. EXECFILE_NO_SCRIPT: the file is no script. */
+static int pass_script(struct work *w, const struct file *s)
 {
 	char head[EXECFILE_HEAD_SIZE];
 	struct execfile_script script;
@@ -336,44 +336,42 @@ static int pass_script(struct way *w, const struct stop *s)
 	return r == 0 ? 0 : native(w, strerror(-r));
 }
 
-/* From script to script; *RET is the program then, and *RET_PATH how it was called. */
-static int walk(struct way *w, struct stop *ret, const char **ret_path)
+/* Follows "#!" lines to the program. *RET: the program, *RET_PATH: the path by which it was found.
+ */
+static int follow_scripts(struct work *w, struct file *ret, const char **ret_path)
 {
 	const struct execplan_request *q = w->request;
 	int r;
 
 	*ret_path = substitute(w, q->path);
-	r = stop_at(w, q->dirfd, *ret_path, q->flags, ret);
+	r = open_checked(w, q->dirfd, *ret_path, q->flags, ret);
 	while (r == 0) {
 		r = pass_script(w, ret);
 		if (r != 0)
 			break;
-		stop_done(ret);
+		file_done(ret);
 		*ret_path = substitute(w, w->plan->argv[0]);
-		r = stop_at(w, AT_FDCWD, *ret_path, 0, ret);
+		r = open_checked(w, AT_FDCWD, *ret_path, 0, ret);
 	}
 	return r == EXECFILE_NO_SCRIPT ? check_program(w, ret) : r;
 }
 
-static bool is_same_file(int fd, int other)
-{
-	struct stat a, b;
-
-	return fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
-/* PATH leads to the file at FD without a descriptor's help, so it still will after exec. */
+/* Whether PATH leads to the file FD without a magic link of /proc, and so still does after the
+ * exec. */
 static bool is_stable(const char *path, int fd)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_MAGICLINKS};
 	CLEANUP_CLOSE int other = (int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
 
-	return other >= 0 && is_same_file(fd, other);
+	struct stat a, b;
+
+	return other >= 0 && fstat(fd, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
 }
 
-/* As it was called, if that is good later too; else as the kernel shows it. */
-static int name_program(struct way *w, const char *path, bool is_relative_to_cwd)
+/* Names the program by the path of the call, if it is stable; else by the path that the kernel
+ * shows. */
+static int name_program(struct work *w, const char *path, bool is_relative_to_cwd)
 {
 	CLEANUP_FREE char *called = is_relative_to_cwd ? absolute(path) : NULL;
 	char link[64], shown[PATH_MAX], *deleted;
@@ -382,54 +380,48 @@ static int name_program(struct way *w, const char *path, bool is_relative_to_cwd
 	fd_path(w->plan->fd, link);
 	n = readlink(link, shown, sizeof(shown) - 1);
 	shown[n > 0 ? n : 0] = '\0';
-	if (called != NULL && is_stable(called, w->plan->fd))
+	if (called && is_stable(called, w->plan->fd))
 		w->plan->program = TAKE_PTR(called);
 	else if (shown[0] == '/' && is_stable(shown, w->plan->fd))
 		w->plan->program = strdup(shown);
 	deleted = strstr(shown, " (deleted)");
-	if (w->plan->program == NULL && deleted != NULL)
+	if (!w->plan->program && deleted)
 		*deleted = '\0';
 	w->plan->name = strdup(basename(shown));
-	return w->plan->name != NULL ? 0 : native(w, strerror(ENOMEM));
-}
-
-/* begin_new_exec: the name that was exec'ed, of a script the script's; of an empty one the file's
- * (since 6.14, before the descriptor's number). */
-static void choose_comm(struct way *w)
-{
-	const char *path = w->request->path;
-	const char *name = path[0] != '\0' ? basename(path) : w->plan->name;
-
-	snprintf(w->plan->comm, sizeof(w->plan->comm), "%s", name);
+	return w->plan->name ? 0 : native(w, strerror(ENOMEM));
 }
 
 int execplan_make(const struct execplan_request *request, struct execplan *ret, char *why,
 		  size_t why_size)
 {
-	struct way w = {.request = request, .plan = ret, .why = why, .why_size = why_size};
-	struct stop s = {-EBADF, -EBADF};
+	struct work w = {.request = request, .plan = ret, .why = why, .why_size = why_size};
+	struct file s = {-EBADF, -EBADF};
 	const char *path = NULL;
 	int r;
 
 	*ret = (struct execplan){.fd = -EBADF};
 	why[0] = '\0';
-	r = copy_arguments(&w) < 0 ? native(&w, strerror(ENOMEM)) : walk(&w, &s, &path);
+	r = copy_arguments(&w) < 0 ? native(&w, strerror(ENOMEM)) : follow_scripts(&w, &s, &path);
 	if (r == 0) {
 		ret->fd = take_fd(&s.fd);
 		r = name_program(&w, path,
 				 w.depth > 0 || request->dirfd == AT_FDCWD || path[0] == '/');
 	}
-	stop_done(&s);
-	if (r == 0)
-		choose_comm(&w);
-	else
+	file_done(&s);
+	if (r != 0) {
 		execplan_done(ret);
-	return r;
+		return r;
+	}
+	/* begin_new_exec: the path of the call, for a script the script's path. For an empty path,
+	 * the file's name (since 6.14; before, the descriptor's number). */
+	snprintf(ret->comm, sizeof(ret->comm), "%s",
+		 request->path[0] != '\0' ? basename(request->path) : ret->name);
+	return 0;
 }
 
 void execplan_done(struct execplan *p)
 {
-	for (size_t i = 0; p->argv != NULL && p->argv[i] != NULL; i++)
+	for (size_t i = 0; p->argv != NULL && p->argv[i]; i++)
 		free(p->argv[i]);
 	free(p->argv);
 	free(p->program);

@@ -1,11 +1,10 @@
 /*
- * The software PMU of one virtual CPU. Called by walk.c (guest thread) and machine.c (guest or
- * helper thread) in the emulator's process, and by tests.
+ * The software PMU of one virtual CPU.
  *
- * Choices where hardware may do one thing or the other: TNT bits are written before every packet
- * that is not TNT, so nothing is ever deferred (SDM "Deferred TIPs" allows both); a PSB forces a
- * CYC, so the counter never reaches across one; after TraceEn the first IP is written in full and
- * the return stack is empty.
+ * Where hardware may choose: TNT bits are written before every packet that is not TNT, so that no
+ * TNT is ever deferred (SDM "Deferred TIPs" allows both). A PSB forces a CYC, so that the cycle
+ * counter never reaches across a PSB. After TraceEn, the first IP is written in full and the return
+ * stack is empty.
  */
 #include "capture/emu/machine/pmu.h"
 
@@ -22,10 +21,10 @@
 #define CONFIG_CYC_THRESH(c) ((unsigned int)((c) >> 19 & 15))
 #define CONFIG_PSB_PERIOD(c) ((unsigned int)((c) >> 24 & 15))
 
-/* 25 us in ticks, by the ratio. */
+/* 25 us, in ticks for each 100 MHz of the TSC. */
 #define HELD_UP_RATIO 2500u
 
-/* TSC = ART * num / den; a CTC tick happens at the first TSC that gives its number. */
+/* TSC = ART * num / den. A CTC tick happens at the first TSC that converts to its number. */
 static uint64_t ctc_at(const struct emupmu *p, uint64_t tsc)
 {
 	return (uint64_t)((unsigned __int128)tsc * p->art_den / p->art_num);
@@ -90,7 +89,7 @@ static uint64_t read_clock(const struct emupmu *p)
 	return __rdtsc();
 }
 
-/* The machine's time goes on to NOW. */
+/* The machine's clock advances to NOW. */
 static uint64_t advance(struct emupmu *p, uint64_t now)
 {
 	/* The TSCs of two host CPUs may differ by a few ticks. */
@@ -102,11 +101,6 @@ static uint64_t advance(struct emupmu *p, uint64_t now)
 	return p->s->now;
 }
 
-static uint64_t look_at_clock(struct emupmu *p)
-{
-	return advance(p, read_clock(p));
-}
-
 void emupmu_publish(struct emupmu *p)
 {
 	atomic_store_explicit(&p->cpu->aux_pos, p->s->encode.pos, memory_order_release);
@@ -114,7 +108,8 @@ void emupmu_publish(struct emupmu *p)
 		p->budget = 0;
 }
 
-/* A packet that may have a CYC before it is written at time AT. */
+/* A packet with time AT follows; writes a CYC before it if CYC is on and the threshold is reached.
+ */
 static void cyc(struct emupmu *p, uint64_t at, bool force)
 {
 	uint64_t cycles = at - p->s->cyc_tsc;
@@ -125,7 +120,7 @@ static void cyc(struct emupmu *p, uint64_t at, bool force)
 	p->s->cyc_tsc = at;
 }
 
-/* SDM "Cycle Packet Semantics": the CYC before a TNT is the time of its first branch. */
+/* SDM "Cycle Packet Semantics": the CYC before a TNT has the time of its first branch. */
 static void flush_tnt(struct emupmu *p)
 {
 	if (!p->branches)
@@ -148,8 +143,8 @@ static void write_time(struct emupmu *p, uint64_t tsc)
 	encode_cbr(&p->encoder, p->cbr);
 }
 
-/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn; IP is NULL where
- * it is off. */
+/* SDM "Packet Generation Scenarios", PSB+: MODE.Exec and FUP only while PacketEn is set. IP: NULL
+ * while it is clear. */
 static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	uint64_t pos;
@@ -160,34 +155,30 @@ static void write_psb(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	encode_psb(&p->encoder);
 	write_time(p, tsc);
 	p->s->mode_known = ip != NULL;
-	if (ip != NULL) {
+	if (ip) {
 		encode_mode_exec(&p->encoder);
 		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
 	}
 	encode_psbend(&p->encoder);
 	p->s->psb_at = p->s->encode.pos + p->psb_bytes;
-	if (p->on_psb != NULL)
+	if (p->on_psb)
 		p->on_psb(p->userdata, tsc, pos, ip != NULL);
 }
 
-/* After a long time in the kernel only the MTCs that fill the ring once are of any use. */
-static void skip_overwritten(struct emupmu *p, uint64_t tsc)
-{
-	uint64_t last = ctc_at(p, tsc) >> p->mtc_period;
-	uint64_t useful = p->encoder.aux_size / 2 + 1;
-
-	if (last - p->s->mtc > useful)
-		aim_at_next_mtc(p, last - useful);
-}
-
-/* IP: of the next user instruction where code flows and stands between two; NULL: not known. */
+/* Writes the MTCs up to TSC. IP: the next user instruction, if user code runs and is between two
+ * instructions; NULL otherwise. */
 static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
+	uint64_t last, useful;
+
 	if (!p->with_mtc || p->s->mtc_tsc > tsc)
 		return;
-	skip_overwritten(p, tsc);
-	/* The recorder comes here, too, and the memory is also the guests': no more rounds than
-	 * there can be. */
+	/* After a long time in the kernel, write only as many MTCs as fill the ring once. */
+	last = ctc_at(p, tsc) >> p->mtc_period;
+	useful = p->encoder.aux_size / 2 + 1;
+	if (last - p->s->mtc > useful)
+		aim_at_next_mtc(p, last - useful);
+	/* Bounded, because the recorder comes here, too, and guests can write to this memory. */
 	for (uint64_t i = 0; i <= p->encoder.aux_size && p->s->mtc_tsc <= tsc; i++) {
 		uint64_t at = p->s->mtc_tsc;
 
@@ -195,13 +186,13 @@ static void catch_up_at(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 		cyc(p, at, false);
 		aim_at_next_mtc(p, p->s->mtc + 1);
 		encode_mtc(&p->encoder, (uint8_t)p->s->mtc);
-		/* After a long time, in the kernel or because the emulator was held up, these
-		 * packets alone make PSBs due. */
-		if ((!p->s->flowing || ip != NULL) && p->s->encode.pos >= p->s->psb_at)
+		/* After a long time without user code, the MTCs alone can make a PSB due. */
+		if ((!p->s->flowing || ip) && p->s->encode.pos >= p->s->psb_at)
 			write_psb(p, at, p->s->flowing ? ip : NULL);
 	}
 }
 
+/* Advances the clock to the value CLOCK and writes the MTCs that are due. */
 static uint64_t pass_until(struct emupmu *p, uint64_t clock)
 {
 	uint64_t now = advance(p, clock);
@@ -218,6 +209,7 @@ uint64_t emupmu_now(struct emupmu *p)
 	return pass_until(p, read_clock(p));
 }
 
+/* Whether the host took its own CPU away from the emulator for long. */
 static bool is_held_up(const struct emupmu *p, uint64_t clock)
 {
 	return clock > p->s->now && clock - p->s->now > p->held_up;
@@ -233,7 +225,7 @@ bool emupmu_pass(struct emupmu *p)
 	return true;
 }
 
-/* A packet was written. Without CYC no packet tells the time, and reading the clock would cost more
+/* Call after a packet. Without CYC, TIP and TNT have no time, and reading the clock would cost more
  * than the packet. */
 static void after_packet(struct emupmu *p)
 {
@@ -242,11 +234,11 @@ static void after_packet(struct emupmu *p)
 	emupmu_publish(p);
 }
 
-/* On hardware a first enable clears the PSB counter, so that a PSB+ comes at once; a later one goes
- * on where it was (pt_config, kernel 6.1) and TSC, TMA and CBR come alone. */
+/* On hardware the first enable clears the PSB counter, and a PSB+ comes at once. A later enable
+ * continues with the old counter (pt_config, kernel 6.1), and only TSC, TMA and CBR come. */
 void emupmu_start(struct emupmu *p)
 {
-	uint64_t tsc = look_at_clock(p);
+	uint64_t tsc = advance(p, read_clock(p));
 
 	p->s->enabled = 1;
 	p->s->flowing = 0;
@@ -264,8 +256,8 @@ void emupmu_start(struct emupmu *p)
 	emupmu_publish(p);
 }
 
-/* SDM "Overflow (OVF) Packet": an OVF is followed by a FUP with the IP at which packets are whole
- * again, or while PacketEn is off by the next TIP.PGE; where MTCs are missing only a TSC tells the
+/* SDM "Overflow (OVF) Packet": a FUP with the IP at which packets are complete again follows the
+ * OVF, or, while PacketEn is clear, the next TIP.PGE. Because MTCs are missing, a TSC must give the
  * time. */
 static void resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
@@ -275,35 +267,30 @@ static void resolve_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 	encode_ovf(&p->encoder);
 	p->s->cyc_tsc = tsc;
 	write_time(p, tsc);
-	if (ip != NULL)
+	if (ip)
 		encode_ip(&p->encoder, PT_OPC_FUP, *ip);
 	aim_at_next_mtc(p, ctc_at(p, tsc) >> p->mtc_period);
 	p->s->overflow_at = p->s->encode.pos + p->overflow_bytes;
-	if (p->on_overflow != NULL)
+	if (p->on_overflow)
 		p->on_overflow(p->userdata, tsc, p->s->encode.pos, true);
 }
 
-/* Overflows last for different times, so that they end in user code and out of it. */
-static void begin_overflow(struct emupmu *p, uint64_t tsc)
-{
-	p->s->encode.dropping = 1;
-	p->s->drop_left = p->s->n_overflows++ % 5;
-	if (p->on_overflow != NULL)
-		p->on_overflow(p->userdata, tsc, p->s->encode.pos, false);
-}
-
-/* IP: of the next instruction of user code, NULL: none is next. */
+/* Begins or ends an overflow if the option --emu-overflow asks for it. IP: the next instruction of
+ * user code, NULL: no user code runs. */
 static void check_overflow(struct emupmu *p, uint64_t tsc, const uint64_t *ip)
 {
 	if (p->overflow_bytes == 0 || !p->branches)
 		return;
-	if (!p->s->encode.dropping) {
-		if (ip != NULL && p->s->encode.pos >= p->s->overflow_at)
-			begin_overflow(p, tsc);
-	} else if (p->s->drop_left > 0) {
+	if (p->s->encode.dropping && p->s->drop_left > 0) {
 		p->s->drop_left--;
-	} else {
+	} else if (p->s->encode.dropping) {
 		resolve_overflow(p, tsc, ip);
+	} else if (ip && p->s->encode.pos >= p->s->overflow_at) {
+		p->s->encode.dropping = 1;
+		/* Overflows have different lengths, so that some end in user code, others not. */
+		p->s->drop_left = p->s->n_overflows++ % 5;
+		if (p->on_overflow)
+			p->on_overflow(p->userdata, tsc, p->s->encode.pos, false);
 	}
 }
 
@@ -351,7 +338,7 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 	p->s->flowing = 1;
 	if (!p->branches)
 		return;
-	/* Only where it changed or where a decoder that begins at the last PSB cannot know it. */
+	/* Needed only where a decoder that begins at the last PSB does not know the mode. */
 	if (!p->s->mode_known)
 		encode_mode_exec(&p->encoder);
 	p->s->mode_known = 1;
@@ -359,8 +346,9 @@ void emupmu_enter(struct emupmu *p, uint64_t ip)
 	emupmu_publish(p);
 }
 
-/* What the corpus' processors do: no RET is compressed whose CALL lies before the last TIP.PGE.
- * PacketEn goes; INTERRUPTED: where the code was, NULL: by its own doing. */
+/* User code ends. INTERRUPTED: the address of an interrupt, NULL: an instruction entered the
+ * kernel. The return stack becomes empty: real processors compress no RET whose CALL precedes the
+ * last TIP.PGE. */
 static void leave(struct emupmu *p, const uint64_t *interrupted)
 {
 	if (!p->s->flowing)
@@ -368,7 +356,7 @@ static void leave(struct emupmu *p, const uint64_t *interrupted)
 	if (p->branches) {
 		flush_tnt(p);
 		cyc(p, p->s->now, false);
-		if (interrupted != NULL)
+		if (interrupted)
 			encode_ip(&p->encoder, PT_OPC_FUP, *interrupted);
 		encode_ip_suppressed(&p->encoder, PT_OPC_TIP_PGD);
 	}
@@ -394,8 +382,8 @@ void emupmu_killed(struct emupmu *p, uint64_t ip)
 
 	if (!p->s->flowing)
 		return;
-	/* Killed between two stores of the encoder: no packet is torn, but the last IP or the clock
-	 * may lag behind what was written. */
+	/* The thread was killed between two stores of the encoder. No packet is torn, but the
+	 * stored last IP and clock may be older than the last packet. */
 	p->s->encode.last_ip_known = 0;
 	if (ip != 0) {
 		emupmu_interrupt(p, ip);

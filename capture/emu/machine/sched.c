@@ -1,7 +1,6 @@
 /*
- * Who gets which virtual CPU. Called by task.c in the emulator's process, outside of the code that
- * QEMU runs for the guest (waiting there would hang its exclusive sections), and by the recorder's
- * keeper, which never waits.
+ * Which task gets which virtual CPU. A guest's thread waits here only outside of QEMU's execution
+ * of guest code; the recorder's keeper never waits.
  */
 #include "capture/emu/machine/sched.h"
 
@@ -17,9 +16,10 @@
 
 #include "proto/base.h"
 
-/* A waiting task looks itself now and then: whoever should have woken it may have been killed. */
+/* A waiting task looks from time to time, because the thread that should wake it may have been
+ * killed. */
 #define LOOK_NS	    20000000l
-#define LOOKS_ALIVE 16u /* so many looks between two at the recorder */
+#define LOOKS_ALIVE 16u /* looks between two checks whether the recorder lives */
 #define SPINS	    200u
 #define NAP_NS	    50000l
 #define NAPS_ALIVE  1024u
@@ -35,11 +35,6 @@ static void wait_on(_Atomic uint32_t *word, uint32_t value, long ns)
 static void wake(_Atomic uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-static uint32_t state_of_given(uint32_t cpu)
-{
-	return EMURING_TASK_GIVEN | cpu << 8;
 }
 
 static bool is_given(uint32_t state)
@@ -75,7 +70,7 @@ bool sched_take_at_rest(struct emuring_cpu *cpu, uint32_t who, uint64_t *ret)
 	}
 }
 
-/* The task that waits longest, EMURING_NO_TASK: none. */
+/* The task that has waited longest, or EMURING_NO_TASK. */
 static uint32_t longest_waiting(const struct emuring *r)
 {
 	uint64_t best = UINT64_MAX;
@@ -98,7 +93,8 @@ static struct sideband_task who_is(const struct emuring_task *t)
 	return (struct sideband_task){t->pid, t->tid, t->ppid, t->ptid};
 }
 
-/* The task that waits longest, from now on GIVEN this CPU; EMURING_NO_TASK: nobody waits. */
+/* Chooses the task that has waited longest and sets its state to GIVEN with this CPU.
+ * EMURING_NO_TASK: no task waits. */
 static uint32_t choose_next(struct vcpu *v)
 {
 	uint32_t index, waits;
@@ -109,7 +105,7 @@ static uint32_t choose_next(struct vcpu *v)
 			return index;
 		waits = EMURING_TASK_WAITS;
 	} while (!atomic_compare_exchange_strong(&emuring_task_at(v->ring, index)->state, &waits,
-						 state_of_given(v->index)));
+						 EMURING_TASK_GIVEN | v->index << 8));
 	atomic_fetch_sub(&v->ring->shared->n_waiting, 1);
 	return index;
 }
@@ -123,8 +119,8 @@ bool sched_give(struct vcpu *v, bool preempted)
 
 	if (atomic_load(&v->cpu->offline) != 0)
 		return false;
-	/* Whoever finds itself chosen before the switch is written sees that work goes on here, and
-	 * waits; in USER it would take the CPU for another's. */
+	/* BUSY before the choice: a chosen task that looks before the switch is written must see
+	 * that it has to wait. With USER, it would conclude that the CPU was taken back. */
 	sched_put(v->cpu, EMURING_BUSY, emuring_task_of(hold));
 	index = choose_next(v);
 	if (index == EMURING_NO_TASK) {
@@ -147,7 +143,7 @@ void sched_release(struct vcpu *v, uint32_t who, bool preempted)
 		return;
 	vcpu_switch(v, &nobody, preempted);
 	sched_put(v->cpu, EMURING_IDLE, EMURING_NO_TASK);
-	/* Who began to wait before that store may have seen it BUSY. */
+	/* A task that began to wait before this store may have seen BUSY. */
 	if (sched_is_contended(v->ring) &&
 	    sched_take(v->cpu, emuring_hold_word(EMURING_IDLE, EMURING_NO_TASK), who) &&
 	    !sched_give(v, false))
@@ -162,7 +158,8 @@ void sched_offer(struct vcpu *v, uint32_t task, uint32_t who)
 		sched_put(v->cpu, EMURING_ASLEEP, task);
 }
 
-/* Nobody's, or its task sleeps, or is ME. */
+/* Whether task ME may take a CPU with this HOLD: idle, or its task sleeps, or it is ME's
+ * (*RET_OWN). */
 static bool is_free(uint64_t hold, uint32_t me, bool *ret_own)
 {
 	enum emuring_hold h = emuring_hold_of(hold);
@@ -171,6 +168,7 @@ static bool is_free(uint64_t hold, uint32_t me, bool *ret_own)
 	return *ret_own || h == EMURING_IDLE || h == EMURING_ASLEEP;
 }
 
+/* ONLY_IDLE: leave the CPUs of other sleeping tasks alone. */
 static bool try_take(struct vcpu *v, uint32_t me, bool only_idle)
 {
 	uint64_t hold = atomic_load(&v->cpu->hold);
@@ -184,7 +182,8 @@ static bool try_take(struct vcpu *v, uint32_t me, bool only_idle)
 	return sched_take(v->cpu, hold, me);
 }
 
-/* The last one, then idle ones, then those of sleepers. */
+/* Takes a free CPU: the LAST one, else an idle one, else one whose task sleeps. NULL: none is free.
+ */
 static struct vcpu *look_around(struct vcpu *cpus, uint32_t n, uint32_t me, uint32_t last)
 {
 	if (last < n && try_take(&cpus[last], me, true))
@@ -204,7 +203,7 @@ void sched_check_recorder(const struct emuring *r)
 		atomic_store(&r->shared->closing, 1);
 }
 
-/* Somebody is at work on it, for a moment. */
+/* Waits while another thread or the recorder works on the CPU, which takes only a moment. */
 static void wait_while_busy(struct emuring_cpu *cpu, const struct emuring *r)
 {
 	static const struct timespec nap = {.tv_nsec = NAP_NS};
@@ -221,8 +220,8 @@ static void wait_while_busy(struct emuring_cpu *cpu, const struct emuring *r)
 	}
 }
 
-/* CPU was given to ME; false: taken back. The keeper may look at it at any time, and gives it back
- * as it was. */
+/* Takes the CPU that was given to ME. False: the keeper took it back. The keeper may also take the
+ * CPU for a moment at any time, and puts the same hold back. */
 static bool accept_cpu(struct vcpu *v, uint32_t me)
 {
 	const uint64_t given = emuring_hold_word(EMURING_GIVEN, me);
@@ -232,7 +231,7 @@ static bool accept_cpu(struct vcpu *v, uint32_t me)
 
 		if (hold == given && sched_take(v->cpu, given, me))
 			return true;
-		/* Who gives it is not ready yet, or the recorder is at work. */
+		/* BUSY: the giver has not finished yet, or the recorder works on the CPU. */
 		if (hold != given &&
 		    (emuring_hold_of(hold) != EMURING_BUSY || v->ring->shared->closing))
 			return false;
@@ -240,7 +239,7 @@ static bool accept_cpu(struct vcpu *v, uint32_t me)
 	}
 }
 
-/* From WAITS to RUNS; false: a CPU was given meanwhile. */
+/* Changes the state from WAITS to RUNS. False: the task was given a CPU meanwhile. */
 static bool stop_waiting(const struct emuring *r, struct emuring_task *t)
 {
 	uint32_t waits = EMURING_TASK_WAITS;
@@ -251,38 +250,26 @@ static bool stop_waiting(const struct emuring *r, struct emuring_task *t)
 	return true;
 }
 
-static void begin_to_wait(const struct emuring *r, struct emuring_task *t)
-{
-	atomic_store(&t->stopped, 0);
-	atomic_fetch_add(&r->shared->n_waiting, 1);
-	atomic_store(&t->state, EMURING_TASK_WAITS);
-}
-
-/* The task's state is GIVEN. NULL: it was taken back. */
-static struct vcpu *take_given(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
-{
-	uint32_t index = atomic_load(&t->state) >> 8;
-
-	atomic_store(&t->state, EMURING_TASK_RUNS);
-	return index < n && accept_cpu(&cpus[index], me) ? &cpus[index] : NULL;
-}
-
-/* The task waits; one round of it. */
+/* One attempt to get a CPU; sleeps at most LOOK_NS. NULL: no CPU yet. */
 static struct vcpu *wait_once(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
 {
 	const struct emuring *r = cpus[0].ring;
 	struct vcpu *found = look_around(cpus, n, me, atomic_load(&t->cpu));
+	uint32_t state, given;
 
-	if (found != NULL && !stop_waiting(r, t)) {
-		/* Two at once: the given one is kept. */
-		sched_release(found, me, false);
-		found = NULL;
-	}
-	if (found != NULL)
+	if (found && stop_waiting(r, t))
 		return found;
+	/* The task found one CPU and was given another: it keeps the given one. */
+	if (found)
+		sched_release(found, me, false);
 	if (!is_given(atomic_load(&t->state)))
 		wait_on(&t->state, EMURING_TASK_WAITS, LOOK_NS);
-	return is_given(atomic_load(&t->state)) ? take_given(cpus, n, me, t) : NULL;
+	state = atomic_load(&t->state);
+	if (!is_given(state))
+		return NULL;
+	given = state >> 8;
+	atomic_store(&t->state, EMURING_TASK_RUNS);
+	return given < n && accept_cpu(&cpus[given], me) ? &cpus[given] : NULL;
 }
 
 static struct vcpu *wait_for_cpu(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
@@ -292,20 +279,23 @@ static struct vcpu *wait_for_cpu(struct vcpu *cpus, uint32_t n, uint32_t me, str
 
 	atomic_store(&t->ticket, atomic_fetch_add(&r->shared->tickets, 1));
 	for (unsigned int looks = 1; v == NULL && !r->shared->closing; looks++) {
-		if (atomic_load(&t->state) == EMURING_TASK_RUNS)
-			begin_to_wait(r, t);
+		if (atomic_load(&t->state) == EMURING_TASK_RUNS) {
+			atomic_store(&t->stopped, 0);
+			atomic_fetch_add(&r->shared->n_waiting, 1);
+			atomic_store(&t->state, EMURING_TASK_WAITS);
+		}
 		atomic_store(&t->stopped, 0);
 		v = wait_once(cpus, n, me, t);
 		if (looks % LOOKS_ALIVE == 0)
 			sched_check_recorder(r);
 	}
-	if (v == NULL)
+	if (!v)
 		stop_waiting(r, t);
 	return v;
 }
 
-/* ME comes back to a CPU of its own that is to be taken away: it is told to have left it before it
- * comes to another. */
+/* ME comes back to its own CPU, which is to go offline: takes the CPU offline here, so that the
+ * switch away from it precedes the switch to another CPU. */
 static void leave_offline(struct vcpu *v, uint32_t me)
 {
 	uint64_t hold = atomic_load(&v->cpu->hold);
@@ -318,8 +308,9 @@ static void leave_offline(struct vcpu *v, uint32_t me)
 	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
 }
 
-/* Back from the kernel, to the last CPU: somebody may be at work there, but if that was the
- * recorder the CPU is still ME's own, and else ME is told to have left when the work is done. */
+/* ME comes back from the kernel and tries to take its last CPU. If another thread or the recorder
+ * works on that CPU, waits for the end of the work: the recorder leaves the CPU to ME, and another
+ * thread has written the switch away from ME. */
 static bool take_last(struct vcpu *v, uint32_t me)
 {
 	for (int i = 0; i < LAST_TRIES && !v->ring->shared->closing; i++) {
@@ -345,16 +336,16 @@ struct vcpu *sched_acquire(struct vcpu *cpus, uint32_t n, uint32_t me)
 		return NULL;
 	if (last < n && take_last(&cpus[last], me))
 		v = &cpus[last];
-	if (v == NULL)
+	if (!v)
 		v = wait_for_cpu(cpus, n, me, t);
-	if (v == NULL)
+	if (!v)
 		return NULL;
 	atomic_store(&t->cpu, v->index);
 	vcpu_switch(v, &self, false);
 	return v;
 }
 
-/* The one that was here before ME left CPU in its hands. */
+/* Takes CPU V back if a killed thread with the slot ME owned it. */
 static void disown_cpu(struct vcpu *v, uint32_t me)
 {
 	uint64_t word = atomic_load(&v->cpu->hold);

@@ -1,11 +1,11 @@
 /*
- * Who gets which virtual CPU: the holds and the tasks that wait, in shared memory, without a lock
- * that a killed process could keep. Used by the guest's threads (task.c) and by the recorder's
- * keeper.
+ * Which task gets which virtual CPU. The guest's threads and the recorder's keeper use these
+ * functions on the holds and the table of tasks in shared memory, without a lock that a killed
+ * process could keep.
  *
- * The longest waiting task is served first. A task that is given a CPU finds its state GIVEN with
- * the CPU's number, and takes the CPU by turning its hold from GIVEN to BUSY; should that fail, the
- * CPU was taken back (the keeper found the task stopped) and it waits again.
+ * The task that has waited longest is served first. A task that was given a CPU finds its state
+ * GIVEN with the CPU's number, and takes the CPU by changing the hold from GIVEN to BUSY. If that
+ * fails, the keeper took the CPU back because the task was stopped, and the task waits again.
  */
 #pragma once
 
@@ -14,35 +14,38 @@
 
 #include "capture/emu/machine/vcpu.h"
 
-/* Turns CPU's hold from EXPECTED to BUSY of task WHO (EMURING_RECORDER: the recorder). */
+/* Changes CPU's hold from EXPECTED to BUSY of task WHO (EMURING_RECORDER: the recorder). False: the
+ * hold is not EXPECTED. */
 bool sched_take(struct emuring_cpu *cpu, uint64_t expected, uint32_t who);
-/* The owner lets go of it: HOLD of TASK from now on. */
+/* The owner releases the CPU: its hold becomes HOLD of TASK. */
 void sched_put(struct emuring_cpu *cpu, enum emuring_hold hold, uint32_t task);
-/* Takes a CPU on which no user code runs and which nobody works on; *RET: what it held, to be put
- * back. False: it is in use (USER, BUSY), or OFF. */
+/* Takes a CPU that is not in use. *RET: the old hold word, which the caller puts back. False: the
+ * CPU is in use (USER, BUSY) or OFF. */
 bool sched_take_at_rest(struct emuring_cpu *cpu, uint32_t who, uint64_t *ret);
 
-/* The owner gives the CPU to the task that waits longest and writes the switch. PREEMPTED: who was
- * there would have gone on. False: nobody waits, the CPU is still the caller's. */
+/* The owner gives the CPU to the task that has waited longest, and writes the switch. PREEMPTED:
+ * the last task could have continued. False: no task waits, or the CPU goes offline; the caller
+ * still owns the CPU. */
 bool sched_give(struct vcpu *v, bool preempted);
-/* The owner WHO does not need it any more: to who waits, or nobody (and the idle task is told to be
- * there). */
+/* The owner WHO gives the CPU to a waiting task, or to none, and then writes the switch to the idle
+ * task. */
 void sched_release(struct vcpu *v, uint32_t who, bool preempted);
-/* After TASK fell asleep on CPU (its hold is ASLEEP): who began to wait meanwhile may not have
- * seen it. WHO: the caller, TASK itself or EMURING_RECORDER. */
+/* Call after TASK's hold on CPU became ASLEEP: gives the CPU to a task that began to wait meanwhile
+ * and may have seen the old hold. WHO: the caller, which is TASK or EMURING_RECORDER. */
 void sched_offer(struct vcpu *v, uint32_t task, uint32_t who);
 
-/* Task ME gets one of the N CPUs in CPUS, the one it had last if possible; waits until there is
- * one. Its hold is BUSY of ME then, and the switch is written. NULL: the machine is closing. */
+/* Task ME waits for one of the N CPUs in CPUS, preferably the one that it had last. Returns the CPU
+ * with hold BUSY of ME, after writing the switch. NULL: the machine is closing. */
 struct vcpu *sched_acquire(struct vcpu *cpus, uint32_t n, uint32_t me);
-/* Thread ME begins in a place where another may have been: exec in another thread has killed the
- * one that had the same tid, maybe with a CPU in its hands, which no keeper can tell. */
+/* Thread ME begins in a slot that another thread of the same ID may have had: an exec in another
+ * thread kills the first thread of a process and takes over its ID. If the killed thread owned a
+ * CPU, takes the CPU back; the keeper cannot know. */
 void sched_disown(struct vcpu *cpus, uint32_t n, uint32_t me);
-/* Whether anybody waits for a CPU. */
+/* Whether a task waits for a CPU. */
 bool sched_is_contended(const struct emuring *r);
-/* The task's place is free again. */
+/* Frees the task's slot. */
 void sched_remove_task(const struct emuring *r, struct emuring_task *t);
-/* Closes the machine if the recorder is gone without having done so. */
+/* Closes the machine if the recorder has died without closing it. */
 void sched_check_recorder(const struct emuring *r);
-/* Whoever waits looks again. */
+/* Wakes all waiting tasks, so that they look at the shared memory again. */
 void sched_wake_all(const struct emuring *r);

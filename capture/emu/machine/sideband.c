@@ -1,8 +1,6 @@
 /*
- * Perf records of traced tasks. Called by vcpu.c, task.c and calls.c in the emulator's process and
- * by the recorder's keeper, always by the owner of the CPU's rings. The PT event posts ITRACE_START
- * and AUX, the dummy event of the same CPU everything else; both write into one DATA ring
- * (PERF_EVENT_IOC_SET_OUTPUT on real kernels).
+ * Perf records about tasks. The PT event writes ITRACE_START and AUX; the dummy event of the same
+ * CPU writes all others. Both write into one DATA ring (PERF_EVENT_IOC_SET_OUTPUT on real kernels).
  */
 #include "capture/emu/machine/sideband.h"
 

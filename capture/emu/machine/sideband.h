@@ -1,6 +1,6 @@
 /*
- * What the kernel would tell of tasks: perf records into a virtual CPU's DATA ring. The caller owns
- * the CPU's rings.
+ * Perf records about tasks, as the kernel would write them, into a virtual CPU's DATA ring. The
+ * caller owns the CPU's rings.
  */
 #pragma once
 
@@ -15,15 +15,18 @@ struct sideband {
 	uint32_t cpu;
 };
 
-/* A thread; of the idle task all is 0. */
+/* A thread. All members are 0 for the idle task. */
 struct sideband_task {
-	uint32_t pid, tid, ppid, ptid; /* ptid: of the thread that made it */
+	uint32_t pid, tid, ppid, ptid; /* ptid: the thread that created it */
 };
 
 /* The perf clock at TSC (include/uapi/linux/perf_event.h, cap_user_time_zero). */
 uint64_t sideband_time(const struct emuring_head *head, uint64_t tsc);
 
-/* All at time TSC, of thread WHO. */
+/* Each function below writes one record with time TSC. WHO: the thread that caused the record,
+ * unless the comment says otherwise. A record that finds no room is lost and counted. */
+
+/* WHO has the name COMM (15 bytes and a NUL). EXEC: by execve. */
 void sideband_comm(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
 		   const char *comm, bool exec);
 struct sideband_mapping {
@@ -32,27 +35,28 @@ struct sideband_mapping {
 	uint64_t ino;
 	uint32_t prot, flags; /* PROT_*, MAP_* */
 	const char *name;
-	uint8_t build_id_size; /* 0: device and inode say which file */
+	uint8_t build_id_size; /* 0: the record has device and inode instead */
 	uint8_t build_id[20];
 };
 void sideband_mmap(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
 		   const struct sideband_mapping *m);
-/* WHO, as parent, made CHILD. */
+/* WHO created CHILD. */
 void sideband_fork(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
 		   const struct sideband_task *child);
 void sideband_exit(struct sideband *s, uint64_t tsc, const struct sideband_task *who);
-/* The namespaces of thread WHO, which the record is about; BY caused it. */
+/* The namespaces of thread WHO. BY caused the record. */
 struct sideband_namespaces {
 	uint64_t dev[7], ino[7]; /* in the order of NET_NS_INDEX and so on */
 };
 void sideband_namespaces(struct sideband *s, uint64_t tsc, const struct sideband_task *by,
 			 const struct sideband_task *who, const struct sideband_namespaces *n);
-/* OUT: WHO leaves the CPU and OTHER comes (PREEMPTED: it would go on); else WHO comes after OTHER.
- */
+/* Out: WHO leaves the CPU and OTHER follows. PREEMPTED: WHO could have continued. In: WHO follows
+ * OTHER. */
 void sideband_switch_out(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
 			 const struct sideband_task *other, bool preempted);
 void sideband_switch_in(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
 			const struct sideband_task *other);
-/* By the PT event: tracing began, for the first time; was stopped, AUX offset HEAD. */
+/* Records of the PT event: tracing started for the first time; tracing stopped at AUX offset HEAD.
+ */
 void sideband_itrace_start(struct sideband *s, uint64_t tsc, const struct sideband_task *who);
 void sideband_aux(struct sideband *s, uint64_t tsc, const struct sideband_task *who, uint64_t head);

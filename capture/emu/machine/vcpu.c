@@ -1,6 +1,5 @@
 /*
- * One virtual CPU: tracing and who is on it. Called by task.c and sched.c in the emulator's process
- * and by the keeper in the recorder, with the CPU's hold.
+ * One virtual CPU: tracing on and off, and the task that is on it.
  */
 #include "capture/emu/machine/vcpu.h"
 
@@ -9,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A system call that took longer is taken for one that blocked. */
+/* A system call that took longer counts as one that blocked. */
 #define BLOCKED_NS 50000u
 
 static const struct sideband_task nobody;
@@ -28,16 +27,10 @@ uint64_t vcpu_now(struct vcpu *v)
 	return emupmu_now(&v->pmu);
 }
 
+/* The task that is on the CPU. */
 static struct sideband_task present(const struct vcpu *v)
 {
 	return (struct sideband_task){.pid = v->cpu->pid, .tid = v->cpu->tid};
-}
-
-static void set_present(struct vcpu *v, const struct sideband_task *t)
-{
-	v->cpu->pid = t->pid;
-	v->cpu->tid = t->tid;
-	v->cpu->kernel_since = 0;
 }
 
 void vcpu_enter_kernel(struct vcpu *v)
@@ -45,15 +38,20 @@ void vcpu_enter_kernel(struct vcpu *v)
 	v->cpu->kernel_since = vcpu_now(v);
 }
 
-static void tell(struct vcpu *v, uint64_t tsc, const struct sideband_task *next, bool preempted)
+/* Writes the switch to NEXT at time TSC. */
+static void switch_to(struct vcpu *v, uint64_t tsc, const struct sideband_task *next,
+		      bool preempted)
 {
 	struct sideband_task before = present(v);
 
 	sideband_switch_out(&v->sideband, tsc, &before, next, preempted);
 	sideband_switch_in(&v->sideband, tsc, next, &before);
-	set_present(v, next);
+	v->cpu->pid = next->pid;
+	v->cpu->tid = next->tid;
+	v->cpu->kernel_since = 0;
 }
 
+/* Whether the task on the CPU has been in the kernel for so long that it sleeps. */
 static bool has_slept(struct vcpu *v, uint64_t now)
 {
 	uint64_t since = v->cpu->kernel_since;
@@ -68,7 +66,7 @@ void vcpu_settle(struct vcpu *v)
 	uint64_t now = vcpu_now(v);
 
 	if (has_slept(v, now))
-		tell(v, v->cpu->kernel_since, &nobody, false);
+		switch_to(v, v->cpu->kernel_since, &nobody, false);
 	else if (v->cpu->kernel_since != 0)
 		v->cpu->kernel_since = now;
 }
@@ -84,9 +82,9 @@ void vcpu_switch(struct vcpu *v, const struct sideband_task *next, bool preempte
 	uint64_t now = vcpu_now(v);
 
 	if (has_slept(v, now))
-		tell(v, v->cpu->kernel_since, &nobody, false);
+		switch_to(v, v->cpu->kernel_since, &nobody, false);
 	if (v->cpu->tid != next->tid || v->cpu->pid != next->pid)
-		tell(v, now, next, preempted);
+		switch_to(v, now, next, preempted);
 	v->cpu->kernel_since = 0;
 }
 
@@ -99,7 +97,8 @@ static void start_tracing(struct vcpu *v)
 		sideband_itrace_start(&v->sideband, v->pmu.s->now, &who);
 }
 
-/* As pt_event_stop and perf_aux_output_end: aux_head becomes an offset, an AUX record is posted. */
+/* Like pt_event_stop and perf_aux_output_end: aux_head becomes an offset, and an AUX record
+ * follows. */
 static void stop_tracing(struct vcpu *v, uint64_t ip, uint32_t generation)
 {
 	struct perf_event_mmap_page *page = emuring_page_at(v->ring, v->index);
@@ -108,19 +107,14 @@ static void stop_tracing(struct vcpu *v, uint64_t ip, uint32_t generation)
 	uint64_t head;
 
 	emupmu_stop(&v->pmu, ip);
-	if (flowing && v->on_stop != NULL)
+	if (flowing && v->on_stop)
 		v->on_stop(v->userdata, v->pmu.s->now, v->pmu.s->encode.pos, generation);
 	head = v->pmu.s->encode.pos & (v->pmu.encoder.aux_size - 1);
 	sideband_aux(&v->sideband, v->pmu.s->now, &who, head);
 	__atomic_store_n(&page->aux_head, head, __ATOMIC_RELEASE);
 }
 
-static bool vcpu_is_wanted(const struct vcpu *v)
-{
-	return atomic_load(&v->cpu->want) !=
-	       atomic_load_explicit(&v->cpu->is, memory_order_relaxed);
-}
-
+/* Tells the recorder that the CPU is in the state that it wanted. */
 static void acknowledge(struct vcpu *v, uint32_t want)
 {
 	atomic_store(&v->cpu->is, want);
@@ -131,9 +125,9 @@ void vcpu_serve(struct vcpu *v, const uint64_t *ip)
 {
 	uint32_t want = atomic_load(&v->cpu->want);
 
-	if (!vcpu_is_wanted(v))
+	if (want == atomic_load_explicit(&v->cpu->is, memory_order_relaxed))
 		return;
-	if (ip == NULL)
+	if (!ip)
 		vcpu_settle(v);
 	if ((want & 1) != 0 && !v->pmu.s->enabled)
 		start_tracing(v);
