@@ -1,9 +1,9 @@
 /*
- * COMMAND as execvp(3) would find and start it. Called by source_emu.c in the recorder. The
- * emulator wants an ELF file by a path that stays good when the program changes its directory; what
- * the kernel does from a path on is thought through by capture/emu/machine/execplan.c.
+ * COMMAND as execvp(3) would find and start it. The emulator needs an ELF file by a path that stays
+ * valid when the program changes its directory; capture/emu/machine/execplan.h does what the kernel
+ * does with a path.
  */
-#include "capture/emu/host/emu_command.h"
+#include "capture/emu/host/emu_command_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 
 struct search {
 	char *const *argv;
-	char path[PATH_MAX]; /* that was tried last */
+	char path[PATH_MAX]; /* the last path that was tried */
 	struct execplan plan;
-	char reason[256]; /* execplan_make's */
+	char reason[256]; /* of execplan_make() */
 };
 
 static int try_path(struct search *s)
@@ -35,20 +35,13 @@ static int try_path(struct search *s)
 	return execplan_make(&request, &s->plan, s->reason, sizeof(s->reason));
 }
 
-/* glibc's execvp: these do not end the search. */
-static bool goes_on(int r)
-{
-	return r == -ENOENT || r == -ENOTDIR || r == -ESTALE || r == -ENODEV || r == -ETIMEDOUT ||
-	       r == -EACCES;
-}
-
-/* An entry that may not be used does not end the search, but is remembered. */
+/* Searches the directories of PATH. */
 static int search_path(struct search *s)
 {
 	const char *dirs = getenv("PATH");
 	int result = -ENOENT;
 
-	if (dirs == NULL)
+	if (!dirs)
 		dirs = "/bin:/usr/bin";
 	for (;; dirs++) {
 		int n = (int)strcspn(dirs, ":");
@@ -56,10 +49,12 @@ static int search_path(struct search *s)
 				 n > 0 ? dirs : ".", s->argv[0]);
 
 		r = r < 0 || (size_t)r >= sizeof(s->path) ? -ENOENT : try_path(s);
-		if (!goes_on(r))
-			return r;
+		/* glibc's execvp continues after these errors, and remembers EACCES. */
 		if (r == -EACCES)
 			result = r;
+		else if (r != -ENOENT && r != -ENOTDIR && r != -ESTALE && r != -ENODEV &&
+			 r != -ETIMEDOUT)
+			return r;
 		dirs += n;
 		if (*dirs == '\0')
 			return result;
@@ -72,13 +67,14 @@ static int find_file(struct search *s)
 
 	if (name[0] == '\0')
 		return -ENOENT;
-	if (strchr(name, '/') == NULL)
+	if (!strchr(name, '/'))
 		return search_path(s);
 	if ((size_t)snprintf(s->path, sizeof(s->path), "%s", name) >= sizeof(s->path))
 		return -ENAMETOOLONG;
 	return try_path(s);
 }
 
+/* Writes the line for the user. */
 static void explain(int error, const struct search *s, char *why, size_t why_size)
 {
 	const char *name = s->argv[0];
@@ -103,7 +99,7 @@ static void explain(int error, const struct search *s, char *why, size_t why_siz
 	}
 }
 
-/* What the kernel would run, but not the emulator. */
+/* Checks a file that execve(2) would run. R: result of the search. */
 static int check_emulator(struct search *s, int r)
 {
 	if (r == EXECPLAN_NATIVE) {
@@ -118,9 +114,9 @@ static int check_emulator(struct search *s, int r)
 		snprintf(s->reason, sizeof(s->reason), "%s", EMUSTART_NESTED);
 		return -EOPNOTSUPP;
 	}
-	if (r == 0 && s->plan.program == NULL) {
+	if (r == 0 && !s->plan.program) {
 		snprintf(s->reason, sizeof(s->reason),
-			 "no path leads to it: the emulated source cannot run it");
+			 "no path leads to the file: the emulated source cannot run it");
 		return -EOPNOTSUPP;
 	}
 	return r;
@@ -134,7 +130,7 @@ int emu_command_find(char *const *argv, struct emu_command *ret, char *why, size
 	*ret = (struct emu_command){0};
 	if (r == 0) {
 		ret->comm = strdup(s.plan.comm);
-		r = ret->comm == NULL ? -ENOMEM : 0;
+		r = !ret->comm ? -ENOMEM : 0;
 	}
 	if (r == 0) {
 		ret->program = TAKE_PTR(s.plan.program);

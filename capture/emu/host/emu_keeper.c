@@ -1,5 +1,5 @@
 /*
- * The keeper of the emulated machine. Called by source_emu.c in the recorder, and a thread there.
+ * The keeper of the emulated machine.
  */
 #include "capture/emu/host/emu_keeper.h"
 
@@ -14,14 +14,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/emu/host/emu_tasks.h"
+#include "capture/emu/host/emu_tasks_private.h"
 #include "capture/emu/machine/sched.h"
 #include "proto/base.h"
 
 #define TICK_NS	      10000000ull
-#define TASKS_EVERY   8u /* ticks: the tasks that have no CPU */
-#define HINT_PATIENCE 8u /* ticks that a wrong n_waiting may last */
+#define TASKS_EVERY   8u /* ticks between two checks of the tasks without a CPU */
+#define HINT_PATIENCE 8u /* ticks for which n_waiting may be wrong */
 
+/* One --emu-offline. */
 struct absence {
 	struct source_emu_offline wish;
 	bool begun, over;
@@ -44,30 +45,17 @@ struct emu_keeper {
 	size_t n_absences;
 	uint64_t start_ns;
 	unsigned int ticks, wrong_hints;
-	pthread_mutex_t lock; /* of mending: one at a time */
+	pthread_mutex_t lock; /* only one thread checks owners at a time */
 	pthread_t thread;
 	bool running;
 	_Atomic bool stop;
 };
-
-static struct emuring_task *task_at(const struct emu_keeper *k, uint32_t index)
-{
-	return index < k->max_tasks ? emuring_task_at(&k->ring, index) : NULL;
-}
 
 static enum emu_life life_of(const struct emuring_task *t)
 {
 	uint32_t tid = atomic_load(&t->tid);
 
 	return tid == 0 ? EMU_GONE : emu_task_life(tid);
-}
-
-/* The wish of a CPU that is away is granted by its being away. */
-static void serve_off(struct vcpu *v)
-{
-	uint32_t want = atomic_load(&v->cpu->want);
-
-	atomic_store(&v->cpu->is, want);
 }
 
 void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu)
@@ -78,7 +66,8 @@ void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu)
 	if (emuring_hold_of(hold) == EMURING_OFF) {
 		if (!sched_take(v->cpu, hold, EMURING_RECORDER))
 			return;
-		serve_off(v);
+		/* An offline CPU traces nothing; vcpu_come_back() obeys a request to trace. */
+		atomic_store(&v->cpu->is, atomic_load(&v->cpu->want));
 		atomic_store(&v->cpu->hold, hold);
 		return;
 	}
@@ -87,32 +76,23 @@ void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu)
 	emupmu_service(&v->pmu, 0);
 	vcpu_serve(v, NULL);
 	atomic_store(&v->cpu->hold, hold);
-	/* Whoever began to wait meanwhile saw it in use. */
+	/* A task that began to wait meanwhile saw the CPU in use. */
 	if (emuring_hold_of(hold) == EMURING_ASLEEP)
 		sched_offer(v, emuring_task_of(hold), EMURING_RECORDER);
 }
 
-/* The task is gone: the rings' owner says so. */
+/* Writes the EXIT record of a task that is dead, and frees its slot. The keeper owns the rings of
+ * V. */
 static void bury(struct vcpu *v, struct emuring_task *t)
 {
 	const struct sideband_task who = {t->pid, t->tid, t->ppid, t->ptid};
 
 	vcpu_settle(v);
-	/* A place that was empty when a CPU was given to it. */
+	/* The slot was empty when the CPU was given to it. */
 	if (who.tid != 0)
 		sideband_exit(&v->sideband, vcpu_now(v), &who);
 	vcpu_settled(v);
 	sched_remove_task(v->ring, t);
-}
-
-/* CPU is BUSY by us, and was HOLD of the task, who is gone. */
-static void mend_death(struct vcpu *v, enum emuring_hold hold, struct emuring_task *t)
-{
-	if (hold == EMURING_USER || hold == EMURING_BUSY)
-		emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
-	bury(v, t);
-	vcpu_serve(v, NULL);
-	sched_release(v, EMURING_RECORDER, false);
 }
 
 struct nudge {
@@ -120,6 +100,7 @@ struct nudge {
 	uint32_t task;
 };
 
+/* Whether the task has given its CPU away. */
 static bool has_let_go(void *userdata)
 {
 	const struct nudge *n = userdata;
@@ -129,8 +110,8 @@ static bool has_let_go(void *userdata)
 	       (emuring_hold_of(hold) != EMURING_USER && emuring_hold_of(hold) != EMURING_BUSY);
 }
 
-/* The stopped task has the CPU and cannot give it away: it is let run up to the next block. */
-static void mend_stopped_owner(struct emu_keeper *k, struct vcpu *v, uint32_t index)
+/* A stopped task owns the CPU and cannot give it away: lets the task run up to its next block. */
+static void expel(struct emu_keeper *k, struct vcpu *v, uint32_t index)
 {
 	struct emuring_task *t = emuring_task_at(&k->ring, index);
 	struct nudge n = {v->cpu, index};
@@ -144,7 +125,8 @@ static void mend_stopped_owner(struct emu_keeper *k, struct vcpu *v, uint32_t in
 	syscall(SYS_futex, &t->expelled, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* CPU was given to a stopped task, or to one that has another: somebody else gets it. */
+/* Takes a CPU back that was given to a stopped task, or to a task that no longer waits for it.
+ * STOPPED: the task is stopped. */
 static void take_back(struct emu_keeper *k, struct vcpu *v, uint64_t hold, bool stopped)
 {
 	struct emuring_task *t = emuring_task_at(&k->ring, emuring_task_of(hold));
@@ -159,38 +141,43 @@ static void take_back(struct emu_keeper *k, struct vcpu *v, uint64_t hold, bool 
 	sched_release(v, EMURING_RECORDER, false);
 }
 
-static void check_stopped(struct emu_keeper *k, struct vcpu *v, uint64_t hold)
+/* Checks whether the task that holds V is dead or stopped. SAME: the hold was the same at the last
+ * tick. */
+static void check_owner(struct emu_keeper *k, struct vcpu *v, uint64_t word, bool same)
 {
-	switch (emuring_hold_of(hold)) {
-	case EMURING_GIVEN: take_back(k, v, hold, true); break;
-	case EMURING_USER:
-	case EMURING_BUSY: mend_stopped_owner(k, v, emuring_task_of(hold)); break;
-	default: break;
-	}
-}
+	enum emuring_hold hold = emuring_hold_of(word);
+	uint32_t index = emuring_task_of(word);
+	struct emuring_task *t;
 
-/* SAME: so it was at the last tick. */
-static void check_owner(struct emu_keeper *k, struct vcpu *v, uint64_t hold, bool same)
-{
-	struct emuring_task *t = task_at(k, emuring_task_of(hold));
-	enum emu_life life;
-
-	if (t == NULL)
+	if (index >= k->max_tasks)
 		return;
-	life = life_of(t);
-	if (life == EMU_GONE) {
-		if (sched_take(v->cpu, hold, EMURING_RECORDER))
-			mend_death(v, emuring_hold_of(hold), t);
-	} else if (life == EMU_STOPPED) {
-		check_stopped(k, v, hold);
-	} else if (same && emuring_hold_of(hold) == EMURING_GIVEN &&
-		   atomic_load(&t->state) != (EMURING_TASK_GIVEN | v->index << 8)) {
-		/* Meant for who died in this place, and somebody else is in it. */
-		take_back(k, v, hold, false);
+	t = emuring_task_at(&k->ring, index);
+	switch (life_of(t)) {
+	case EMU_GONE:
+		if (!sched_take(v->cpu, word, EMURING_RECORDER))
+			return;
+		if (hold == EMURING_USER || hold == EMURING_BUSY)
+			emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
+		bury(v, t);
+		vcpu_serve(v, NULL);
+		sched_release(v, EMURING_RECORDER, false);
+		break;
+	case EMU_STOPPED:
+		if (hold == EMURING_GIVEN)
+			take_back(k, v, word, true);
+		else if (hold == EMURING_USER || hold == EMURING_BUSY)
+			expel(k, v, index);
+		break;
+	case EMU_LIVES:
+		/* The CPU was given to a thread that died, and another thread has its slot. */
+		if (same && hold == EMURING_GIVEN &&
+		    atomic_load(&t->state) != (EMURING_TASK_GIVEN | v->index << 8))
+			take_back(k, v, word, false);
 	}
 }
 
-/* A call that was taken for short is not; or somebody waits although the CPU is to be had. */
+/* Gives the CPU to a waiting task. Otherwise a CPU whose task has been in the kernel for a tick
+ * becomes ASLEEP: the system call is not a short one. */
 static void offer(struct vcpu *v, uint64_t hold)
 {
 	if (!sched_take(v->cpu, hold, EMURING_RECORDER))
@@ -203,12 +190,15 @@ static void offer(struct vcpu *v, uint64_t hold)
 		sched_put(v->cpu, EMURING_ASLEEP, emuring_task_of(hold));
 }
 
-static void mend_locked(struct emu_keeper *k, uint32_t cpu)
+void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu)
 {
 	struct vcpu *v = &k->cpus[cpu].vcpu;
-	uint64_t hold = atomic_load(&v->cpu->hold);
-	bool same = k->cpus[cpu].hold == hold;
+	uint64_t hold;
+	bool same;
 
+	pthread_mutex_lock(&k->lock);
+	hold = atomic_load(&v->cpu->hold);
+	same = k->cpus[cpu].hold == hold;
 	k->cpus[cpu].hold = hold;
 	switch (emuring_hold_of(hold)) {
 	case EMURING_USER:
@@ -229,12 +219,6 @@ static void mend_locked(struct emu_keeper *k, uint32_t cpu)
 	if (sched_is_contended(&k->ring) &&
 	    (emuring_hold_of(hold) == EMURING_IDLE || emuring_hold_of(hold) == EMURING_ASLEEP))
 		offer(v, hold);
-}
-
-void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu)
-{
-	pthread_mutex_lock(&k->lock);
-	mend_locked(k, cpu);
 	pthread_mutex_unlock(&k->lock);
 }
 
@@ -246,7 +230,7 @@ static bool has_cpu(const struct emu_keeper *k, uint32_t task)
 	return false;
 }
 
-/* The record of its end needs rings to go into: those of the CPU it was on last, if possible. */
+/* Buries a task that has no CPU. Its EXIT record goes to the rings of its last CPU, if possible. */
 static void bury_anywhere(struct emu_keeper *k, struct emuring_task *t)
 {
 	uint32_t last = atomic_load(&t->cpu);
@@ -290,7 +274,7 @@ void emu_keeper_sweep(struct emu_keeper *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
-/* A task that was killed while it waited still counts. */
+/* Corrects n_waiting, in which a task that was killed while it waited still counts. */
 static void check_hint(struct emu_keeper *k)
 {
 	uint32_t n = 0;
@@ -304,7 +288,8 @@ static void check_hint(struct emu_keeper *k)
 	k->wrong_hints = 0;
 }
 
-/* Once no user code runs there; while it does, its thread sees the wish itself. */
+/* Takes the CPU offline if no user code runs there. While user code runs, its thread sees
+ * emuring_cpu.offline and does it. */
 static void take_off(struct vcpu *v)
 {
 	uint64_t hold;
@@ -319,38 +304,20 @@ static void take_off(struct vcpu *v)
 	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
 }
 
-static void bring_back(struct vcpu *v)
+/* Publishes how often CPU was offline, and for how many ns in total. */
+static void publish_absences(struct emu_keeper *k, uint32_t cpu)
 {
-	uint64_t off = emuring_hold_word(EMURING_OFF, EMURING_NO_TASK);
-
-	atomic_store(&v->cpu->offline, 0);
-	if (!sched_take(v->cpu, off, EMURING_RECORDER))
-		return;
-	vcpu_come_back(v);
-	sched_release(v, EMURING_RECORDER, false);
-}
-
-/* How often and for how long in all CPU was away, in ns of CLOCK_MONOTONIC. */
-static uint32_t emu_keeper_absences(const struct emu_keeper *k, uint32_t cpu, uint64_t *ret_ns)
-{
-	uint64_t ns = k->cpus[cpu].away_ns;
+	struct keeper_cpu *c = &k->cpus[cpu];
+	uint64_t ns = c->away_ns;
 
 	for (size_t i = 0; i < k->n_absences; i++)
 		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
 			ns += now_ns(CLOCK_MONOTONIC) - k->absences[i].since_ns;
-	*ret_ns = ns;
-	return k->cpus[cpu].absences;
+	atomic_store(&c->vcpu.cpu->absences, c->absences);
+	atomic_store(&c->vcpu.cpu->away_ns, ns);
 }
 
-static void tell_absence(struct emu_keeper *k, uint32_t cpu)
-{
-	struct emuring_cpu *c = k->cpus[cpu].vcpu.cpu;
-	uint64_t ns;
-
-	atomic_store(&c->absences, emu_keeper_absences(k, cpu, &ns));
-	atomic_store(&c->away_ns, ns);
-}
-
+/* Begins or ends the absence A if it is time. NOW: ns of CLOCK_MONOTONIC. */
 static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 {
 	uint64_t usec = (now - k->start_ns) / 1000;
@@ -372,7 +339,12 @@ static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 	}
 	a->over = true;
 	c->away_ns += now - a->since_ns;
-	bring_back(&c->vcpu);
+	atomic_store(&c->vcpu.cpu->offline, 0);
+	if (!sched_take(c->vcpu.cpu, emuring_hold_word(EMURING_OFF, EMURING_NO_TASK),
+			EMURING_RECORDER))
+		return;
+	vcpu_come_back(&c->vcpu);
+	sched_release(&c->vcpu, EMURING_RECORDER, false);
 }
 
 static void tick(struct emu_keeper *k)
@@ -383,20 +355,15 @@ static void tick(struct emu_keeper *k)
 		emu_keeper_mend(k, i);
 	for (size_t i = 0; i < k->n_absences; i++) {
 		keep_absence(k, &k->absences[i], now);
-		tell_absence(k, k->absences[i].wish.cpu);
+		publish_absences(k, k->absences[i].wish.cpu);
 	}
 	if (k->ticks++ % TASKS_EVERY == 0)
 		emu_keeper_sweep(k);
 	check_hint(k);
 }
 
-static void serve_all(struct emu_keeper *k)
-{
-	for (uint32_t i = 0; i < k->n_cpus; i++)
-		emu_keeper_serve(k, i);
-}
-
-/* Until the next tick; a recorder without a keeper of its own does not wait that long. */
+/* Waits for the next tick. When a recorder in another process rings the bell, serves its requests
+ * at once. */
 static void await_tick(struct emu_keeper *k, uint32_t *bell)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC), end = now + TICK_NS;
@@ -407,14 +374,15 @@ static void await_tick(struct emu_keeper *k, uint32_t *bell)
 
 		if (rung != *bell) {
 			*bell = rung;
-			serve_all(k);
+			for (uint32_t i = 0; i < k->n_cpus; i++)
+				emu_keeper_serve(k, i);
 			continue;
 		}
 		syscall(SYS_futex, &k->ring.shared->bell, FUTEX_WAIT, rung, &rest, NULL, 0);
 	}
 }
 
-static void *run(void *userdata)
+static void *keeper_thread(void *userdata)
 {
 	struct emu_keeper *k = userdata;
 	uint32_t bell = 0;
@@ -433,7 +401,7 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 {
 	struct emu_keeper *k = calloc(1, sizeof(*k));
 
-	if (k == NULL)
+	if (!k)
 		return -ENOMEM;
 	emuring_attach(&k->ring, head);
 	k->n_cpus = head->n_cpus;
@@ -441,9 +409,9 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 	k->cpus = calloc(k->n_cpus, sizeof(*k->cpus));
 	k->absences = calloc(n_offline + 1, sizeof(*k->absences));
 	pthread_mutex_init(&k->lock, NULL);
-	if (k->cpus == NULL || k->absences == NULL || stat(qemu, &k->qemu) < 0) {
+	if (!k->cpus || !k->absences || stat(qemu, &k->qemu) < 0) {
 		emu_keeper_free(k);
-		return k->cpus == NULL || k->absences == NULL ? -ENOMEM : -errno;
+		return !k->cpus || !k->absences ? -ENOMEM : -errno;
 	}
 	for (; k->n_absences < n_offline; k->n_absences++)
 		k->absences[k->n_absences].wish = offline[k->n_absences];
@@ -451,8 +419,7 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 		vcpu_attach(&k->cpus[i].vcpu, &k->ring, i);
 		emupmu_init(&k->cpus[i].vcpu.pmu, &k->ring, i);
 		sched_put(k->cpus[i].vcpu.cpu, EMURING_IDLE, EMURING_NO_TASK);
-		/* Tracing as it is wanted from the start, whether anybody comes to run there or
-		 * not. */
+		/* Start tracing now if it is requested, even if no task ever runs on the CPU. */
 		emu_keeper_serve(k, i);
 	}
 	k->start_ns = now_ns(CLOCK_MONOTONIC);
@@ -467,7 +434,7 @@ int emu_keeper_start(struct emu_keeper *k)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&k->thread, NULL, run, k);
+	r = pthread_create(&k->thread, NULL, keeper_thread, k);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	k->running = r == 0;
 	return -r;
@@ -475,7 +442,7 @@ int emu_keeper_start(struct emu_keeper *k)
 
 void emu_keeper_free(struct emu_keeper *k)
 {
-	if (k == NULL)
+	if (!k)
 		return;
 	k->stop = true;
 	if (k->running)

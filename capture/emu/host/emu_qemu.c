@@ -1,9 +1,9 @@
 /*
- * The emulator: found, checked, started with our plugin. Called by source_emu.c in the recorder.
+ * The emulator: found, checked, started.
  *
- * QEMU 7.x and 8.x take plugins of API version 1; 9.0 and later refuse them ("unsupported API
- * version"), and Debian 13's is built without plugins. Both are told apart before COMMAND starts,
- * so that the user reads one line instead of an emulator's complaint.
+ * QEMU 7.x and 8.x load plugins of API version 1; 9.0 and later refuse them ("unsupported API
+ * version"), and Debian 13's QEMU is built without plugins. Both are recognised before COMMAND
+ * starts, so that the user reads one line instead of the emulator's message.
  */
 #include "capture/emu/host/emu_qemu.h"
 
@@ -17,10 +17,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "capture/emu/host/emu_command_private.h"
 #include "capture/emu/machine/emustart.h"
 #include "proto/base.h"
 
-#define ADVICE "install Debian 12's qemu-user (7.2) or name one with --emu-qemu"
+#define ADVICE "install qemu-user (7.2) of Debian 12, or name a QEMU with --emu-qemu"
 /* --help is about 4 KiB. */
 #define OUTPUT_MAX (64u * 1024)
 
@@ -43,7 +44,7 @@ static int read_all(int fd, char *text, size_t size)
 	return n < 0 ? -errno : 0;
 }
 
-/* What "QEMU OPTION" prints; "" when it could not be started. */
+/* Runs "QEMU OPTION" and copies its output to TEXT. 0 or -errno. */
 static int ask(const char *qemu, const char *option, char *text, size_t size)
 {
 	char *argv[] = {(char *)qemu, (char *)option, NULL};
@@ -53,7 +54,7 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 	pid_t pid;
 
 	text[0] = '\0';
-	if (env == NULL)
+	if (!env)
 		return -ENOMEM;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
 		r = -errno;
@@ -77,11 +78,12 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 	return r;
 }
 
+/* Searches NAME in $PATH. */
 static int search(const char *name, char *ret_path, size_t size)
 {
 	const char *dirs = getenv("PATH");
 
-	if (dirs == NULL)
+	if (!dirs)
 		dirs = "/bin:/usr/bin";
 	for (;; dirs++) {
 		int n = (int)strcspn(dirs, ":");
@@ -95,23 +97,12 @@ static int search(const char *name, char *ret_path, size_t size)
 	}
 }
 
-/* Debian 12 calls them qemu-x86_64 and qemu-x86_64-static; the latter loads no plugins. */
-static int locate(const char *path, char *ret_path, size_t size)
-{
-	if (path == NULL)
-		return search("qemu-x86_64", ret_path, size);
-	if (strchr(path, '/') == NULL)
-		return search(path, ret_path, size);
-	snprintf(ret_path, size, "%s", path);
-	return access(ret_path, X_OK) < 0 ? -errno : 0;
-}
-
 static int check_version(const char *qemu, const char *text, char *why, size_t why_size)
 {
 	const char *at = strstr(text, "version ");
 	unsigned int major, minor;
 
-	if (strncmp(text, "qemu-x86_64", 11) != 0 || at == NULL ||
+	if (strncmp(text, "qemu-x86_64", 11) != 0 || !at ||
 	    sscanf(at, "version %u.%u", &major, &minor) != 2) {
 		snprintf(why, why_size, "%s: not a qemu-x86_64; %s", qemu, ADVICE);
 		return -EOPNOTSUPP;
@@ -128,12 +119,21 @@ int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size)
 {
 	char found[PATH_MAX];
 	CLEANUP_FREE char *text = malloc(OUTPUT_MAX);
-	int r = locate(path, found, sizeof(found));
+	int r;
 
-	if (text == NULL)
+	if (!text)
 		return -ENOMEM;
+	/* Debian 12 also has qemu-x86_64-static, which loads no plugins. */
+	if (!path)
+		path = "qemu-x86_64";
+	if (!strchr(path, '/')) {
+		r = search(path, found, sizeof(found));
+	} else {
+		snprintf(found, sizeof(found), "%s", path);
+		r = access(found, X_OK) < 0 ? -errno : 0;
+	}
 	if (r < 0) {
-		snprintf(why, why_size, "%s: %s; %s", path != NULL ? path : "qemu-x86_64",
+		snprintf(why, why_size, "%s: %s; %s", path,
 			 r == -ENOENT ? "not found" : strerror(-r), ADVICE);
 		return r;
 	}
@@ -150,7 +150,7 @@ int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size)
 		return -EOPNOTSUPP;
 	}
 	*ret_path = strdup(found);
-	return *ret_path == NULL ? -ENOMEM : 0;
+	return !*ret_path ? -ENOMEM : 0;
 }
 
 int emu_qemu_start(const struct emu_start *s, pid_t *ret_pid)
@@ -169,7 +169,7 @@ int emu_qemu_start(const struct emu_start *s, pid_t *ret_pid)
 	char **env = emustart_envp(environ);
 	int r = -ENOMEM;
 
-	if (argv != NULL && env != NULL)
+	if (argv && env)
 		r = -posix_spawn(ret_pid, s->qemu, NULL, NULL, argv, env);
 	emustart_free(env);
 	emustart_free(argv);

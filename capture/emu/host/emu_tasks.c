@@ -1,7 +1,7 @@
 /*
- * The emulator's threads as the host's kernel sees them. Called by emu_keeper.c in the recorder.
+ * The emulator's threads, as the host's kernel sees them.
  */
-#include "capture/emu/host/emu_tasks.h"
+#include "capture/emu/host/emu_tasks_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,45 +16,38 @@
 #define LEAVE_LOOKS 2000
 #define NUDGE_NS    500000l
 
-/* Field NUMBER (from 1) of a line of /proc/PID/stat behind the name, AFTER its ")"; proc(5). */
+/* Field NUMBER (from 1, proc(5)) of /proc/PID/stat. AFTER: the text behind the ")" of the name. */
 static const char *field(const char *after, int number)
 {
 	for (int i = 3; after != NULL && i < number; i++)
 		after = strchr(after + 1, ' ');
-	return after != NULL && *after == ' ' ? after + 1 : NULL;
+	return after && *after == ' ' ? after + 1 : NULL;
 }
 
-/* A first thread that is dead while others of its process live: its number is taken, for it is
- * reaped last, or by an exec of one of the others becomes that one's. */
-static bool leads_others(const char *after)
-{
-	const char *threads = field(after, 20);
-
-	return threads != NULL && atoi(threads) > 1;
-}
-
-/* The state letter of /proc/TID/stat, 0 when there is no such task, '?' when that cannot be told.
- */
+/* The state letter of /proc/TID/stat. 0: no such thread. '?': unknown. */
 static char task_state(uint32_t tid)
 {
 	char path[64], text[512], *after;
-	const char *state;
+	const char *state, *threads;
 	size_t n;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", tid);
 	f = fopen(path, "re");
-	if (f == NULL)
+	if (!f)
 		return errno == ENOENT || errno == ESRCH ? 0 : '?';
 	n = fread(text, 1, sizeof(text) - 1, f);
 	fclose(f);
 	text[n] = '\0';
-	/* The name is in parentheses and may hold anything, parentheses too. */
+	/* The name is in parentheses and may have any byte, even a parenthesis. */
 	after = strrchr(text, ')');
-	state = after != NULL ? field(after + 1, 3) : NULL;
-	if (state == NULL)
+	state = after ? field(after + 1, 3) : NULL;
+	if (!state)
 		return 0;
-	return *state == 'Z' && leads_others(after + 1) ? '?' : *state;
+	/* A process' first thread that is dead while others live keeps its ID: it is reaped last,
+	 * or another thread takes over its ID by an exec. */
+	threads = field(after + 1, 20);
+	return *state == 'Z' && threads && atoi(threads) > 1 ? '?' : *state;
 }
 
 enum emu_life emu_task_life(uint32_t tid)
@@ -80,11 +73,12 @@ bool emu_task_is_ours(uint32_t tid, const struct stat *qemu)
 
 struct tracee {
 	pid_t tid;
-	int stop; /* si_status of the stop that it is in; 0: it runs */
+	int stop; /* si_status of the present stop; 0: the thread runs */
 	bool gone;
 };
 
-/* Deaths are left to be seen by others: COMMAND is the recorder's own child. */
+/* Looks for a stop. Leaves a death for others to reap, because COMMAND is the recorder's own child.
+ */
 static void look(struct tracee *t)
 {
 	siginfo_t info = {.si_pid = 0};
@@ -100,24 +94,15 @@ static void nap(void)
 	nanosleep(&(const struct timespec){.tv_nsec = NUDGE_NS}, NULL);
 }
 
-/* ptrace(2), "Stopped states": in a signal-delivery-stop the signal is the tracee's only if the
- * tracer passes it on; a group-stop or a trap of our own has event PTRACE_EVENT_STOP. */
+/* The signal to pass on. ptrace(2), "Stopped states": after a signal-delivery-stop, the tracee gets
+ * the signal only if the tracer passes it on. A group-stop or our own trap has the event
+ * PTRACE_EVENT_STOP. */
 static uintptr_t signal_of(const struct tracee *t)
 {
 	return t->stop >> 8 != 0 ? 0 : (uintptr_t)t->stop;
 }
 
-static void run_until(struct tracee *t, bool (*done)(void *userdata), void *userdata)
-{
-	for (int i = 0; i < NUDGE_LOOKS && !t->gone && !done(userdata); i++) {
-		look(t);
-		if (t->stop != 0)
-			ptrace(PTRACE_CONT, t->tid, NULL, signal_of(t));
-		t->stop = 0;
-		nap();
-	}
-}
-
+/* Whether PID is a process that this process started. */
 static bool is_our_child(pid_t pid)
 {
 	char path[64], line[128];
@@ -126,9 +111,9 @@ static bool is_our_child(pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	f = fopen(path, "re");
-	if (f == NULL)
+	if (!f)
 		return false;
-	while (fgets(line, sizeof(line), f) != NULL) {
+	while (fgets(line, sizeof(line), f)) {
 		if (strncmp(line, "Tgid:", 5) == 0)
 			leader = strtol(line + 5, NULL, 10);
 		if (strncmp(line, "PPid:", 5) == 0)
@@ -138,8 +123,9 @@ static bool is_our_child(pid_t pid)
 	return leader == pid && parent == getpid();
 }
 
-/* A tracee that was not stopped when it is let go of would stop later, and nobody would know. */
-static void let_go(struct tracee *t)
+/* Stops the tracee and detaches: a tracee that runs when it is detached would stop later,
+ * unnoticed. */
+static void detach(struct tracee *t)
 {
 	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
 	for (int i = 0; i < LEAVE_LOOKS && !t->gone && t->stop == 0; i++) {
@@ -148,20 +134,27 @@ static void let_go(struct tracee *t)
 			nap();
 	}
 	ptrace(PTRACE_DETACH, t->tid, NULL, signal_of(t));
-	/* The death of a tracee is told to its parent only when the tracer knows of it. */
+	/* The kernel notifies the parent of a tracee's death only after the tracer has waited for
+	 * it. */
 	if (t->gone && !is_our_child(t->tid))
 		waitpid(t->tid, NULL, WNOHANG | __WALL);
 }
 
-/* ptrace(2), "Attaching and detaching": a tracee that was in a group-stop is put back into it when
- * it is detached (kernel/ptrace.c, __ptrace_unlink: JOBCTL_STOP_PENDING). */
+/* ptrace(2), "Attaching and detaching": a detached tracee that was in a group-stop returns to the
+ * group-stop (kernel/ptrace.c, __ptrace_unlink: JOBCTL_STOP_PENDING). */
 bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
 {
 	struct tracee t = {.tid = (pid_t)tid};
 
 	if (ptrace(PTRACE_SEIZE, t.tid, NULL, NULL) < 0)
 		return false;
-	run_until(&t, done, userdata);
-	let_go(&t);
+	for (int i = 0; i < NUDGE_LOOKS && !t.gone && !done(userdata); i++) {
+		look(&t);
+		if (t.stop != 0)
+			ptrace(PTRACE_CONT, t.tid, NULL, signal_of(&t));
+		t.stop = 0;
+		nap();
+	}
+	detach(&t);
 	return done(userdata);
 }

@@ -1,28 +1,34 @@
 /*
- * The emulated source: a machine of virtual CPUs on a memory file, whose rings the software PMU
- * (capture/emu, a plugin in the emulator's processes) fills in the kernel's layout. Here what every
- * such machine can do once it is there; it is made by source_emu_open.c, or taken over from another
- * process by source_emu_attach.c. The emulator's processes belong to whom is traced, and may write
- * anything into the shared memory: all offsets and sizes are taken from our own copy.
+ * The emulated source: virtual CPUs on a memory file, whose rings the software PMU fills in the
+ * kernel's layout.
+ *
+ * This file has the operations on a machine that exists. source_emu_open.c makes a machine,
+ * source_emu_attach.c takes one over from another process. The emulator's processes belong to the
+ * traced program and may write anything into the shared memory, so that all offsets and sizes come
+ * from our own copy.
  */
 #include "capture/emu/host/source_emu_private.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "capture/emu/host/emu_describe.h"
 #include "capture/perf/pmu.h"
+#include "capture/proc/procscan.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 
-/* How long a CPU may take to answer, and how often we look whether its process still can. */
+/* How long a CPU may take to answer, and how often we check whether its process still lives. */
 #define ANSWER_NS 2000000000ull
 #define LOOK_NS	  1000000l
 
@@ -38,17 +44,10 @@ static long futex(_Atomic uint32_t *word, int op, uint32_t value, const struct t
 	return syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
-/* Nobody answers: the trace ends where it was last published. */
-static void end_trace(struct source_emu *e, struct emu_cpu *c)
-{
-	uint64_t pos = atomic_load_explicit(&c->cpu->aux_pos, memory_order_acquire);
-
-	__atomic_store_n(&c->page->aux_head, pos & (e->aux_size - 1), __ATOMIC_RELEASE);
-}
-
+/* Asks the keeper to serve the requests of CPU INDEX, if the CPU runs no user code. */
 static void serve(struct source_emu *e, uint32_t index)
 {
-	if (e->keeper != NULL) {
+	if (e->keeper) {
 		emu_keeper_serve(e->keeper, index);
 		return;
 	}
@@ -56,22 +55,16 @@ static void serve(struct source_emu *e, uint32_t index)
 	futex(&e->head->bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
-/* Nobody is left who could answer. */
+/* Whether the process with the machine is gone, so that no CPU can answer. */
 static bool is_alone(const struct source_emu *e)
 {
 	struct pollfd channel = {.fd = e->channel};
 
-	return e->keeper == NULL &&
+	return !e->keeper &&
 	       (e->channel < 0 || (poll(&channel, 1, 0) > 0 && (channel.revents & POLLHUP) != 0));
 }
 
-/* A keeper in another process mends by itself. */
-static void mend(struct source_emu *e, uint32_t index)
-{
-	if (e->keeper != NULL)
-		emu_keeper_mend(e->keeper, index);
-}
-
+/* Waits until CPU INDEX is in the state WANT. False: no answer in time. */
 static bool await_answer(struct source_emu *e, uint32_t index, uint32_t want)
 {
 	static const struct timespec look = {.tv_nsec = LOOK_NS};
@@ -89,7 +82,9 @@ static bool await_answer(struct source_emu *e, uint32_t index, uint32_t want)
 		if (futex(&c->is, FUTEX_WAIT, is, &look) < 0 && errno == ETIMEDOUT) {
 			if (is_alone(e))
 				return false;
-			mend(e, index);
+			/* A keeper in another process does this by itself. */
+			if (e->keeper)
+				emu_keeper_mend(e->keeper, index);
 			serve(e, index);
 		}
 	}
@@ -100,8 +95,9 @@ static int emu_switch(struct source *s, uint32_t index, bool on)
 	struct source_emu *e = emu_of(s);
 	struct emu_cpu *c = &e->cpus[index];
 	uint32_t want;
+	uint64_t pos;
 
-	/* Whoever kept the machine has stopped all CPUs before it went, for good. */
+	/* The process with the machine has stopped all CPUs before it ended. */
 	if (is_alone(e) && (on || (atomic_load(&c->cpu->is) & 1) == 0))
 		return 0;
 	want = c->generation + (((c->generation & 1) != 0) == on ? 2 : 1);
@@ -109,8 +105,10 @@ static int emu_switch(struct source *s, uint32_t index, bool on)
 	atomic_store(&c->cpu->want, want);
 	if (await_answer(e, index, want))
 		return 0;
+	/* The trace ends where the CPU published it last. */
+	pos = atomic_load_explicit(&c->cpu->aux_pos, memory_order_acquire);
 	if (!on)
-		end_trace(e, c);
+		__atomic_store_n(&c->page->aux_head, pos & (e->aux_size - 1), __ATOMIC_RELEASE);
 	return SOURCE_NO_ANSWER;
 }
 
@@ -124,10 +122,85 @@ static int emu_enable(struct source *s, uint32_t index)
 	return emu_switch(s, index, true);
 }
 
-/* The program instead of its emulator. */
+/* Bytes of the emulator's own options, which precede the program's arguments. */
+#define OPTIONS_MAX 8192u
+
+/* The string behind the string AT, or NULL at the END. */
+static const char *next(const char *at, const char *end)
+{
+	return !at || at >= end ? NULL : at + strlen(at) + 1;
+}
+
+/* Finds the program behind the emulator's options: -0 ARGV0 -- PROGRAM ARGS (emustart.h). */
+static bool find_program(const char *text, const char *end, const char **ret_argv0,
+			 const char **ret_program)
+{
+	const char *at = text;
+
+	while (at && at < end && strcmp(at, "-0") != 0)
+		at = next(at, end);
+	*ret_argv0 = next(at, end);
+	at = next(*ret_argv0, end);
+	if (!at || at >= end || strcmp(at, "--") != 0)
+		return false;
+	*ret_program = next(at, end);
+	return *ret_program && *ret_program < end;
+}
+
+/* Joins ARGV0 and the NUL-separated ARGS with blanks. NULL: no memory. *RET_CUT: the result was cut
+ * to PROCSCAN_CMDLINE_MAX bytes. */
+static char *join(const char *argv0, const char *args, const char *end, bool *ret_cut)
+{
+	size_t n0 = strlen(argv0), rest = args < end ? (size_t)(end - args) : 0;
+	char *text = malloc(n0 + rest + 2);
+
+	if (!text)
+		return NULL;
+	memcpy(text, argv0, n0);
+	for (size_t i = 0; i < rest; i++)
+		text[n0 + 1 + i] = args[i] == '\0' ? ' ' : args[i];
+	text[n0] = rest > 0 ? ' ' : '\0';
+	/* With arguments, the last NUL was turned into a blank. */
+	text[n0 + rest + (rest > 0 ? 0 : 1)] = '\0';
+	*ret_cut = strlen(text) > PROCSCAN_CMDLINE_MAX;
+	if (*ret_cut)
+		text[PROCSCAN_CMDLINE_MAX] = '\0';
+	return text;
+}
+
+/* A process of the report whose INFO is that of the emulator gets the name and arguments of the
+ * program that the emulator runs. Any failure leaves INFO unchanged. */
 static void emu_describe(struct source *s, struct procinfo *info)
 {
-	emu_describe_process(emu_of(s)->qemu, info);
+	char path[64], text[OPTIONS_MAX + PROCSCAN_CMDLINE_MAX];
+	const char *argv0, *program, *end;
+	CLEANUP_CLOSE int fd = -EBADF;
+	char *exe, *cmdline;
+	ssize_t n;
+	bool cut;
+
+	if (!info->exe || strcmp(info->exe, emu_of(s)->qemu) != 0)
+		return;
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", info->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	end = text + n;
+	if (!find_program(text, end, &argv0, &program))
+		return;
+	exe = realpath(program, NULL);
+	if (exe) {
+		free(info->exe);
+		info->exe = exe;
+	}
+	cmdline = join(argv0, next(program, end), end, &cut);
+	if (cmdline) {
+		free(info->cmdline);
+		info->cmdline = cmdline;
+		info->cmdline_cut = cut;
+	}
 }
 
 static int add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)
@@ -135,8 +208,8 @@ static int add_note(struct manifest *m, const char *kind, uint64_t count, const 
 	return count == 0 ? 0 : manifest_add_note(m, kind, count, why);
 }
 
-/* Which programs were not followed; the text was written by the guests' side. */
-static int add_execs(struct source_emu *e, struct manifest *m)
+/* Adds the programs that ran untraced. The guests can write to this text. */
+static int add_untraced_execs(struct source_emu *e, struct manifest *m)
 {
 	uint32_t n = MIN_OF(atomic_load(&e->head->n_reasons), EMURING_MAX_REASONS);
 	char why[EMURING_MAX_REASONS * EMURING_REASON_SIZE] = "";
@@ -176,7 +249,7 @@ static int emu_add_notes(struct source *s, struct manifest *m)
 			     "more processes than the emulated machine takes (--emu-tasks), or in "
 			     "another pid namespace");
 	if (r == 0)
-		r = add_execs(e, m);
+		r = add_untraced_execs(e, m);
 	if (r == 0)
 		r = add_absences(e, m);
 	if (r == 0)
@@ -199,7 +272,7 @@ static void emu_free(struct source *s)
 	struct source_emu *e = emu_of(s);
 
 	emu_keeper_free(e->keeper);
-	if (e->head != NULL)
+	if (e->head)
 		munmap(e->head, e->size);
 	close_fd(e->ring_fd);
 	close_fd(e->pidfd);
@@ -226,7 +299,7 @@ static const struct source_ops emu_ops = {
 
 void source_emu_freep(struct source_emu **e)
 {
-	if (*e != NULL)
+	if (*e)
 		emu_free(&(*e)->source);
 }
 
@@ -234,7 +307,7 @@ struct source_emu *source_emu_new(void)
 {
 	struct source_emu *e = calloc(1, sizeof(*e));
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	e->source.ops = &emu_ops;
 	e->ring_fd = e->pidfd = e->channel = -EBADF;
@@ -258,7 +331,7 @@ int source_emu_describe_trace(struct source_emu *e)
 
 	source_emu_pmu(e, &pmu);
 	e->terms = calloc(1, TERMS_SIZE);
-	if (e->terms == NULL)
+	if (!e->terms)
 		return -ENOMEM;
 	pmu_format_terms(&pmu, s->pt_config, e->terms, TERMS_SIZE);
 	s->pt_terms = e->terms;
@@ -276,7 +349,7 @@ int source_emu_new_cpus(struct source_emu *e, uint32_t n)
 	e->source.cpus = calloc(n, sizeof(*e->source.cpus));
 	e->cpus = calloc(n, sizeof(*e->cpus));
 	e->scratch = malloc(PERFRECORD_MAX_SIZE);
-	return e->source.cpus == NULL || e->cpus == NULL || e->scratch == NULL ? -ENOMEM : 0;
+	return !e->source.cpus || !e->cpus || !e->scratch ? -ENOMEM : 0;
 }
 
 int source_emu_use_rings(struct source_emu *e, uint32_t index)
@@ -303,7 +376,7 @@ int source_emu_pidfd(const struct source *s)
 void source_emu_reaped(struct source *s)
 {
 	emu_of(s)->reaped = true;
-	if (emu_of(s)->keeper != NULL)
+	if (emu_of(s)->keeper)
 		emu_keeper_sweep(emu_of(s)->keeper);
 }
 
@@ -319,7 +392,7 @@ void source_emu_stop(struct source *s)
 	struct source_emu *e = emu_of(s);
 
 	for (uint32_t i = 0; i < s->n_cpus; i++) {
-		/* Another process may have wished since. */
+		/* Another process may have changed the generation. */
 		e->cpus[i].generation = atomic_load(&e->cpus[i].cpu->want);
 		emu_switch(s, i, false);
 	}

@@ -1,8 +1,8 @@
 /*
- * A machine that another process keeps, taken over by its rings: that process offers them on the
- * daemon-emulator channel (capture/emu/machine/emuoffer.h). Called by ptsnapd where the recorder
- * may not run COMMAND itself. Nothing is relied upon but what was checked in the offer and what the
- * kernel says of the peer and of the memory file.
+ * A machine that another process keeps, for a recorder that may not run COMMAND itself. That
+ * process offers its rings on the daemon-emulator channel (capture/emu/machine/emuoffer.h). This
+ * code relies only on what it checked in the offer, and on what the kernel says about the peer and
+ * the memory file.
  */
 #include "capture/emu/host/source_emu_private.h"
 
@@ -22,7 +22,7 @@
 
 #define OFFER_SECONDS 5
 
-/* Where the one line for the user goes. */
+/* Buffer for the one line that the user reads. */
 struct reason {
 	const char *socket;
 	char *text;
@@ -35,8 +35,9 @@ static int refuse(const struct reason *why, int r, const char *text)
 	return r;
 }
 
-/* Rings are taken from whoever may do with us what he likes anyway. Pids are his: they must be ours
- * too, and the kernel gives 0 for one that we could not see. */
+/* Accepts a peer that could control this process anyway: root or our own user. Process IDs of the
+ * offer must mean the same here; the kernel gives 0 for a peer in a pid namespace that we cannot
+ * see. */
 static int check_peer(int fd, const struct reason *why)
 {
 	struct ucred peer;
@@ -45,7 +46,8 @@ static int check_peer(int fd, const struct reason *why)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return -errno;
 	if (peer.uid != 0 && peer.uid != geteuid())
-		return refuse(why, -EACCES, "the emulator there is neither root's nor this user's");
+		return refuse(why, -EACCES,
+			      "the emulator there belongs neither to root nor to this user");
 	if (peer.pid == 0)
 		return refuse(why, -EACCES, "the emulator there is in another pid namespace");
 	return 0;
@@ -85,13 +87,13 @@ static int receive_offer(struct source_emu *e, struct emuring_layout *ret_l,
 	int r;
 
 	e->offer = malloc(sizeof(*e->offer));
-	if (message == NULL || e->offer == NULL)
+	if (!message || !e->offer)
 		return -ENOMEM;
 	r = channel_receive(e->channel, message, sizeof(*e->offer), &size, &e->ring_fd, 1, &n_fds);
 	if (r == CHANNEL_END)
 		return refuse(why, -EBUSY, "the emulator there has another recorder");
 	if (r == -EAGAIN)
-		return refuse(why, -ETIMEDOUT, "who listens there offers nothing");
+		return refuse(why, -ETIMEDOUT, "the process that listens there sent no offer");
 	if (r < 0)
 		return refuse(why, r, strerror(-r));
 	fcntl(e->channel, F_SETFL, O_NONBLOCK);
@@ -101,8 +103,8 @@ static int receive_offer(struct source_emu *e, struct emuring_layout *ret_l,
 		r = -EBADMSG;
 	}
 	if (r < 0)
-		snprintf(why->text, why->size, "%s: not an emulator's offer: %s", why->socket,
-			 what);
+		snprintf(why->text, why->size, "%s: the emulator's offer is refused: %s",
+			 why->socket, what);
 	return r;
 }
 
@@ -112,7 +114,7 @@ static int map_rings(struct source_emu *e, const struct emuring_layout *l, uint6
 	int r = memfd_check_size(e->ring_fd, l->total);
 
 	if (r < 0)
-		return refuse(why, r, "the offered memory is not as it must be");
+		return refuse(why, r, "the offered memory has the wrong size or is not sealed");
 	if (max_size != 0 && l->total > max_size)
 		return refuse(why, -EFBIG, "the offered rings are larger than RingBudget=");
 	e->size = l->total;
@@ -126,8 +128,8 @@ static int map_rings(struct source_emu *e, const struct emuring_layout *l, uint6
 	return 0;
 }
 
-/* What a recorder before us has seen: the records that tell whose trace this is went with it. Zeros
- * are PAD packets. */
+/* Overwrites what an earlier recorder left in the AUX ring with zeros, which are PAD packets: the
+ * records that tell which thread this trace belongs to are gone. */
 static void forget_trace(struct source_emu *e, uint32_t index)
 {
 	const struct ring *ring = &e->source.cpus[index].pt;
@@ -138,7 +140,7 @@ static void forget_trace(struct source_emu *e, uint32_t index)
 		memset((uint8_t *)(uintptr_t)ring->aux, 0, ring->aux_size);
 }
 
-/* A recorder that died may have left the CPU stopped. */
+/* Takes CPU INDEX over and starts tracing, which an earlier recorder may have stopped. */
 static int take_cpu(struct source_emu *e, uint32_t index)
 {
 	const struct ring *ring = &e->source.cpus[index].pt;
@@ -159,18 +161,7 @@ static int take_cpu(struct source_emu *e, uint32_t index)
 	return 0;
 }
 
-static int take_cpus(struct source_emu *e, uint32_t n)
-{
-	int r = source_emu_new_cpus(e, n);
-
-	e->aux_size = e->ring.fixed.aux_size;
-	/* Whoever runs already tells what it is, and what it has mapped, once more. */
-	atomic_fetch_add(&e->head->resync, 1);
-	for (uint32_t i = 0; r == 0 && i < n; i++)
-		r = take_cpu(e, i);
-	return r;
-}
-
+/* Fills in the source from the offer. */
 static int take_trace(struct source_emu *e)
 {
 	const struct emuoffer *o = e->offer;
@@ -187,7 +178,7 @@ static int take_trace(struct source_emu *e)
 	s->preset = preset_known(o->preset);
 	e->name_argv[0] = e->offer->name;
 	e->qemu = strdup(o->qemu);
-	return e->qemu == NULL ? -ENOMEM : source_emu_describe_trace(e);
+	return !e->qemu ? -ENOMEM : source_emu_describe_trace(e);
 }
 
 static int attach(struct source_emu *e, uint64_t max_size, const struct reason *why)
@@ -202,7 +193,14 @@ static int attach(struct source_emu *e, uint64_t max_size, const struct reason *
 	if (r == 0)
 		r = take_trace(e);
 	if (r == 0)
-		r = take_cpus(e, l.n_cpus);
+		r = source_emu_new_cpus(e, l.n_cpus);
+	if (r < 0)
+		return r;
+	e->aux_size = e->ring.fixed.aux_size;
+	/* All running processes repeat their names and mappings. */
+	atomic_fetch_add(&e->head->resync, 1);
+	for (uint32_t i = 0; r == 0 && i < l.n_cpus; i++)
+		r = take_cpu(e, i);
 	return r;
 }
 
@@ -213,7 +211,7 @@ int source_emu_attach(const char *socket, uint64_t max_size, struct source **ret
 	CLEANUP(source_emu_freep) struct source_emu *e = source_emu_new();
 	int r;
 
-	if (e == NULL)
+	if (!e)
 		return -ENOMEM;
 	why[0] = '\0';
 	r = attach(e, max_size, &reason);

@@ -1,6 +1,6 @@
 /*
- * A machine of our own: the shared memory laid out, its keeper and COMMAND started. Called by
- * ptsnapd, as the recorder or as who keeps the machine for a recorder that is another process.
+ * A machine of our own: creates the shared memory, starts its keeper and COMMAND. Used by the
+ * recorder, and by ptsnapd --emulate, which keeps the machine for a recorder in another process.
  */
 #include "capture/emu/host/source_emu_private.h"
 
@@ -16,34 +16,34 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-/* Identifiers of the events in sample_id; any will do. */
+/* Event IDs in sample_id; the values are arbitrary. */
 #define PT_EVENT_ID    1000u
 #define DUMMY_EVENT_ID 2000u
 
-static int choose_clock(struct source_emu *e, bool virtual_clock)
-{
-	e->virtual_clock = virtual_clock;
-	if (!virtual_clock)
-		return clock_calibrate(&e->source.clock, &e->tsc_hz);
-	e->tsc_hz = EMURING_VIRTUAL_HZ;
-	clock_make(&e->source.clock, e->tsc_hz, 0, 0);
-	return 0;
-}
-
-static int choose_terms(struct source_emu *e, const struct source_config *config, char *why,
+/* Chooses the clock and its ratios, and the configuration of the trace. */
+static int choose_trace(struct source_emu *e, const struct source_emu_config *config, char *why,
 			size_t why_size)
 {
 	struct source *s = &e->source;
 	struct pmu pmu;
-	int r;
+	int r = 0;
 
-	/* den 2 keeps it within half a crystal's tick. */
+	e->virtual_clock = config->virtual_clock;
+	if (e->virtual_clock) {
+		e->tsc_hz = EMURING_VIRTUAL_HZ;
+		clock_make(&s->clock, e->tsc_hz, 0, 0);
+	} else {
+		r = clock_calibrate(&s->clock, &e->tsc_hz);
+	}
+	if (r < 0)
+		return r;
+	/* With a denominator of 2, the error is at most half a tick of the crystal. */
 	s->tsc_art_den = 2;
 	s->tsc_art_num = (uint32_t)((e->tsc_hz * 2 + SOURCE_EMU_ART_HZ / 2) / SOURCE_EMU_ART_HZ);
 	s->max_nonturbo_ratio = (uint32_t)((e->tsc_hz + 50000000) / 100000000);
 	source_emu_pmu(e, &pmu);
-	r = preset_config(&pmu, config->preset, config->pt_terms, &s->pt_config, &s->preset, why,
-			  why_size);
+	r = preset_config(&pmu, config->common.preset, config->common.pt_terms, &s->pt_config,
+			  &s->preset, why, why_size);
 	return r < 0 ? r : source_emu_describe_trace(e);
 }
 
@@ -96,12 +96,13 @@ static int set_up_cpu(struct source_emu *e, uint32_t index)
 	c->page->time_zero = clock->time_zero;
 	c->page->cap_user_time = c->page->cap_user_time_zero = 1;
 	atomic_store(&c->cpu->tsc, e->virtual_clock ? EMURING_VIRTUAL_BASE : 0);
-	/* Tracing from the first instruction on. */
+	/* Trace from the first instruction on. */
 	c->generation = 1;
 	atomic_store(&c->cpu->want, 1);
 	return source_emu_use_rings(e, index);
 }
 
+/* Creates the shared memory. */
 static int lay_out(struct source_emu *e, const struct source_emu_config *config)
 {
 	struct emuring_layout l = {.n_cpus = config->n_cpus,
@@ -157,11 +158,12 @@ static int absolute_path(const char *path, char *ret, size_t size)
 
 	if (path[0] == '/')
 		return (size_t)snprintf(ret, size, "%s", path) < size ? 0 : -ENAMETOOLONG;
-	if (getcwd(directory, sizeof(directory)) == NULL)
+	if (!getcwd(directory, sizeof(directory)))
 		return -errno;
 	return (size_t)snprintf(ret, size, "%s/%s", directory, path) < size ? 0 : -ENAMETOOLONG;
 }
 
+/* Starts COMMAND under the emulator, and the keeper. */
 static int start(struct source_emu *e, const struct source_emu_config *config, char *why,
 		 size_t why_size)
 {
@@ -169,7 +171,7 @@ static int start(struct source_emu *e, const struct source_emu_config *config, c
 	struct emu_start how = {.qemu = e->qemu,
 				.plugin = plugin,
 				.ring = ring,
-				.truth = config->truth_path != NULL ? truth : NULL,
+				.truth = config->truth_path ? truth : NULL,
 				.repeatable = config->virtual_clock,
 				.command = &e->command};
 	int r = absolute_path(config->plugin_path, plugin, sizeof(plugin));
@@ -177,11 +179,11 @@ static int start(struct source_emu *e, const struct source_emu_config *config, c
 	if (r == 0 && access(plugin, R_OK) < 0)
 		r = -errno;
 	if (r < 0) {
-		snprintf(why, why_size, "%s: %s: the software PMU is not there",
-			 config->plugin_path, strerror(-r));
+		snprintf(why, why_size, "%s: %s: the software PMU is missing", config->plugin_path,
+			 strerror(-r));
 		return r;
 	}
-	if (how.truth != NULL)
+	if (how.truth)
 		r = absolute_path(config->truth_path, truth, sizeof(truth));
 	if (r < 0)
 		return r;
@@ -201,21 +203,20 @@ int source_emu_open(const struct source_emu_config *config, struct source **ret,
 	CLEANUP(source_emu_freep) struct source_emu *e = source_emu_new();
 	int r;
 
-	if (e == NULL)
+	if (!e)
 		return -ENOMEM;
 	why[0] = '\0';
 	r = emu_command_find(config->argv, &e->command, why, why_size);
 	if (r == 0)
 		r = emu_qemu_find(config->qemu_path, &e->qemu, why, why_size);
 	if (r == 0 && config->virtual_clock && config->n_cpus > 1) {
-		snprintf(why, why_size,
-			 "the virtual clock counts one CPU's instructions: it needs --emu-cpus=1");
+		snprintf(
+			why, why_size,
+			"the virtual clock counts the instructions of one CPU and needs --emu-cpus=1");
 		r = -EINVAL;
 	}
 	if (r == 0)
-		r = choose_clock(e, config->virtual_clock);
-	if (r == 0)
-		r = choose_terms(e, &config->common, why, why_size);
+		r = choose_trace(e, config, why, why_size);
 	if (r == 0)
 		r = make_rings(e, config, why, why_size);
 	if (r == 0)

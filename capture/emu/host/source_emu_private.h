@@ -1,29 +1,29 @@
 /*
- * What source_emu.c (the source's operations), source_emu_open.c (a machine of our own) and
- * source_emu_attach.c (a machine that another process keeps) share.
+ * Shared by source_emu.c (operations), source_emu_open.c (a machine of our own) and
+ * source_emu_attach.c (a machine of another process).
  */
 #pragma once
 
-#include "capture/emu/host/emu_command.h"
+#include "capture/emu/host/emu_command_private.h"
 #include "capture/emu/host/emu_keeper.h"
 #include "capture/emu/machine/emuoffer.h"
 #include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
 
-/* The crystal that the software PMU pretends to have. */
+/* Frequency of the core crystal clock in the CPUID of the software PMU. */
 #define SOURCE_EMU_ART_HZ 24000000ull
 
 struct emu_cpu {
 	struct emuring_cpu *cpu;
 	struct perf_event_mmap_page *page;
-	uint32_t generation; /* of the last wish */
+	uint32_t generation; /* of the last request (emuring_cpu.want) */
 };
 
 struct source_emu {
 	struct source source;
 	struct emuring_head *head;
 	struct emuring ring;
-	struct emu_keeper *keeper; /* NULL: in another process */
+	struct emu_keeper *keeper; /* NULL: the keeper is in another process */
 	uint64_t size, aux_size, tsc_hz;
 	int ring_fd;
 	struct emu_cpu *cpus;
@@ -33,20 +33,22 @@ struct source_emu {
 	pid_t pid;
 	int pidfd;
 	bool reaped, virtual_clock;
-	int channel;		/* to the keeper's process; -EBADF: it is this one */
-	struct emuoffer *offer; /* as it came by the channel; NULL */
-	char *name_argv[2];	/* offer->name */
+	int channel;		/* to the process with the keeper; -EBADF: this process */
+	struct emuoffer *offer; /* from the channel; NULL: the machine is our own */
+	char *name_argv[2];	/* offer->name, NULL */
 };
 
-/* All zero but for descriptors and operations. NULL: no memory. */
+/* A source with its operations and without descriptors. NULL: no memory. Free it with
+ * source->ops->free() or source_emu_freep(). */
 struct source_emu *source_emu_new(void);
 void source_emu_freep(struct source_emu **e);
-/* From e->source's clock ratios, config and preset: terms and all else that says what is traced.
- * 0 or -ENOMEM. */
 struct pmu;
+/* Describes the software PMU with the clock ratios of E. */
 void source_emu_pmu(const struct source_emu *e, struct pmu *ret);
+/* Fills in the terms and the other members of e->source that follow from its configuration and
+ * clock ratios. 0 or -ENOMEM. */
 int source_emu_describe_trace(struct source_emu *e);
-/* N CPUs, without their rings. 0 or -ENOMEM. */
+/* Allocates N CPUs, without rings. 0 or -ENOMEM. */
 int source_emu_new_cpus(struct source_emu *e, uint32_t n);
-/* CPU INDEX reads the rings that the page announces. 0 or -EINVAL. */
+/* CPU INDEX uses the rings that its perf_event_mmap_page describes. 0 or -EINVAL. */
 int source_emu_use_rings(struct source_emu *e, uint32_t index);

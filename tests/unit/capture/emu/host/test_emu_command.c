@@ -1,7 +1,7 @@
 /*
  * capture/emu_command and emu_qemu: what is run, and what is refused with one line.
  */
-#include "capture/emu/host/emu_command.h"
+#include "capture/emu/host/emu_command_private.h"
 
 #include <errno.h>
 #include <limits.h>

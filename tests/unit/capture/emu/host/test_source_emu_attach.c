@@ -378,7 +378,7 @@ static void attach_stranger_is_refused(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_int_equal(attach(w, 0), -EACCES);
-	assert_non_null(strstr(w->why, "neither root's nor this user's"));
+	assert_non_null(strstr(w->why, "neither to root nor to this user"));
 }
 
 int main(void)
