@@ -1,5 +1,5 @@
-# The service: units, users, directories, texts for the journal. @path@ is replaced here and not by configure, as a
-# directory's name may hold other variables.
+# The service: units, users, directories, and texts for the journal. This file replaces @path@, and not configure, because the
+# name of a directory may contain other variables.
 EXTRA_DIST += systemd/README.md systemd/ptsnapd.service.in systemd/ptsnap-decode@.service.in \
 	systemd/ptsnap-snapshot@.service.in
 SUFFIXES += .service.in .service
@@ -16,7 +16,7 @@ dist_sysusers_DATA = systemd/sysusers.d/ptsnap.conf
 dist_tmpfiles_DATA = systemd/tmpfiles.d/ptsnap.conf
 dist_catalog_DATA = systemd/ptsnap.catalog
 
-# The failure of our own units asks for no snapshot, whatever service.d/ says.
+# A failure of our own units requests no snapshot, even if service.d/ has the drop-in.
 maskrecorderdir = $(systemdsystemunitdir)/ptsnapd.service.d
 dist_maskrecorder_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
 maskdecoderdir = $(systemdsystemunitdir)/ptsnap-decode@.service.d
@@ -24,10 +24,10 @@ dist_maskdecoder_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
 masksnapshotdir = $(systemdsystemunitdir)/ptsnap-snapshot@.service.d
 dist_masksnapshot_DATA = systemd/no-snapshot/10-ptsnap-snapshot.conf
 
-# Every line of it is a comment: it changes nothing and shows what can be changed.
+# Every line of this file is a comment: it shows the defaults and changes nothing.
 vendorconfdir = $(prefix)/lib/ptsnap
 dist_vendorconf_DATA = systemd/ptsnapd.conf
-# To be copied by who wants them: nothing reads them here.
+# Administrators copy these files; nothing reads them here.
 dropindir = $(vendorconfdir)/drop-ins
 dist_dropin_DATA = systemd/drop-ins/10-ptsnap-snapshot.conf systemd/drop-ins/bpf-text.conf \
 	systemd/drop-ins/kernel-text.conf systemd/drop-ins/metrics.conf systemd/drop-ins/paranoid3.conf

@@ -154,7 +154,7 @@ drop_in() {
 	[ -z "$(find "$ROOT" -name '60-ptsnap*' -not -path "$VENDOR/sysctl.d/*")" ]
 	grep -qx 'kernel.perf_event_paranoid = 2' "$VENDOR/sysctl.d/60-ptsnap-paranoid.conf"
 	[ "$(find "$VENDOR/sysctl.d" "$VENDOR/drop-ins" -type f | wc -l)" -eq \
-		"$(grep -l '# To use it\|# A snapshot when' "$VENDOR"/sysctl.d/* "$VENDOR"/drop-ins/* | wc -l)" ]
+		"$(grep -l '# To use this file\|# Takes a snapshot when' "$VENDOR"/sysctl.d/* "$VENDOR"/drop-ins/* | wc -l)" ]
 }
 
 @test "a drop-in for all services leaves our own without a snapshot of themselves" {
