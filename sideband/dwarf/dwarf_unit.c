@@ -89,15 +89,15 @@ const char *dwarf_text(const struct dwarf_file *f, Dwarf_Die *die, unsigned whic
 
 /* --- Ranges --- */
 
-/* As dwarf_ranges(), which goes through all of a list that says nothing at once. */
-static ptrdiff_t next_range(struct dwarf_file *f, Dwarf_Die *die, ptrdiff_t at, Dwarf_Addr *begin,
-			    Dwarf_Addr *end)
+/* As dwarf_ranges(), which goes through all of a list that says nothing at once. dwarf_ranges()
+ * keeps the list's base address in BASE from one call to the next. */
+static ptrdiff_t next_range(struct dwarf_file *f, Dwarf_Die *die, ptrdiff_t at, Dwarf_Addr *base,
+			    Dwarf_Addr *begin, Dwarf_Addr *end)
 {
-	Dwarf_Addr base;
 	ptrdiff_t next = 0;
 
 	if (dwarf_step_entries(f, RANGE_COST))
-		next = dwarf_ranges(die, at, &base, begin, end);
+		next = dwarf_ranges(die, at, base, begin, end);
 	if (next > 1 || (next <= 0 && at == 0 && dwarf_hasattr(die, DW_AT_ranges)))
 		dwarf_ask_limits(f);
 	return next;
@@ -107,10 +107,10 @@ static ptrdiff_t next_range(struct dwarf_file *f, Dwarf_Die *die, ptrdiff_t at, 
 static int add_ranges(struct dwarf_file *f, Dwarf_Die *die, struct dwarf_spans *to, uint64_t value,
 		      size_t max)
 {
-	Dwarf_Addr begin, end;
+	Dwarf_Addr base = 0, begin, end;
 	ptrdiff_t at = 0;
 
-	while (to->n < max && (at = next_range(f, die, at, &begin, &end)) > 0)
+	while (to->n < max && (at = next_range(f, die, at, &base, &begin, &end)) > 0)
 		if (dwarf_spans_add(to, begin, end, value) < 0)
 			return -ENOMEM;
 	return 0;
@@ -118,11 +118,11 @@ static int add_ranges(struct dwarf_file *f, Dwarf_Die *die, struct dwarf_spans *
 
 bool dwarf_has_address(struct dwarf_file *f, Dwarf_Die *die, uint64_t address, bool *ret_any)
 {
-	Dwarf_Addr begin, end;
+	Dwarf_Addr base = 0, begin, end;
 	ptrdiff_t at = 0;
 
 	*ret_any = false;
-	while ((at = next_range(f, die, at, &begin, &end)) > 0) {
+	while ((at = next_range(f, die, at, &base, &begin, &end)) > 0) {
 		*ret_any = true;
 		if (begin <= address && address < end)
 			return true;
