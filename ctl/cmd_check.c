@@ -2,14 +2,13 @@
  * ptsnapctl check: why tracing is not possible on this host, or worse than it could be, with what
  * mends it; --trace: whether what is traced is right.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"

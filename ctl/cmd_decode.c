@@ -2,7 +2,7 @@
  * ptsnapctl decode: run ptsnap-decode on a bundle, or on a perf.data or raw files made into one,
  * without a recorder. We open the files; the worker parses.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,10 +14,8 @@
 #include "proto/memfd.h"
 #include "proto/worker.h"
 
-#include "ctl/base/exit_code.h"
-#include "ctl/base/output.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/worker_path.h"
 #include "ctl/client/stored.h"
 #include "ctl/decode/answers.h"
 #include "ctl/decode/decode_option.h"
@@ -186,7 +184,7 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 
 	if (r != 0)
 		return r;
-	r = worker_path_find(q->worker, &program);
+	r = worker_find(q->worker, &program);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	job.program = program;

@@ -1,11 +1,10 @@
 /*
  * ptsnapctl delete: stored snapshots that nobody needs any more.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
 

@@ -1,7 +1,7 @@
 /*
  * ptsnapctl export: a bundle, from a file or from the recorder, in the format of another tool.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,7 @@
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 
-#include "ctl/base/exit_code.h"
-#include "ctl/base/output.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/stored.h"
 #include "ctl/perfdata/export_images.h"

@@ -2,15 +2,14 @@
  * ptsnapctl fetch: a stored report, copied out of the fd that the recorder hands over, or a bundle,
  * with what it needs of images.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <fcntl.h>
 #include <string.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
-#include "ctl/base/output.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
 #include "ctl/show/deliver.h"

@@ -1,17 +1,14 @@
 /*
  * ptsnapctl list: the stored snapshots, oldest first, a line each.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client.h"
 
 struct listing {

@@ -1,18 +1,15 @@
 /*
  * ptsnapctl monitor: what the recorder logs, line by line, until it ends or we are interrupted.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client.h"
 
 static void print_line(struct json_object *reply)

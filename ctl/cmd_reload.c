@@ -1,16 +1,14 @@
 /*
  * ptsnapctl reload: has the recorder read its configuration and triggers again.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client.h"
 
 static const struct option OWN[] = {{NULL, 0, NULL, 0}};

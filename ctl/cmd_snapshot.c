@@ -1,7 +1,7 @@
 /*
  * ptsnapctl snapshot: ask the recorder for a snapshot, watch its progress, get its report.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,11 +10,9 @@
 #include "proto/base.h"
 #include "proto/bundle/label.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client.h"
 #include "ctl/monitor_env.h"
 #include "ctl/show/deliver.h"

@@ -2,18 +2,15 @@
  * ptsnapctl yield: has the recorder hand Intel PT back, so that perf or a debugger can use it, and
  * take it again.
  */
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 #include <stdio.h>
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client.h"
 
 enum { OWN_FOR = OPTION_OWN, OWN_END };

@@ -36,7 +36,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/debuginfod.c ctl/decode/debuginfod.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/show/deliver.c ctl/show/deliver.h \
-	ctl/base/exit_code.h \
 	ctl/perfdata/export_features.c ctl/perfdata/export_features.h \
 	ctl/perfdata/export_images.c ctl/perfdata/export_images.h \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
@@ -44,7 +43,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/export_records.c ctl/perfdata/export_records.h \
 	ctl/perfdata/export_sink.c ctl/perfdata/export_sink.h \
 	ctl/base/field.c ctl/base/field.h \
-	ctl/base/figure.c ctl/base/figure.h \
 	ctl/check/findings.c ctl/check/findings.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
@@ -56,7 +54,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/monitor_env.c ctl/monitor_env.h \
 	ctl/show/name.c ctl/show/name_private.h \
 	ctl/base/option.c ctl/base/option.h \
-	ctl/base/output.c ctl/base/output.h \
+	ctl/base/file.c ctl/base/file.h \
 	ctl/decode/pevent_option.c ctl/decode/pevent_option.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
 	ctl/base/say.c ctl/base/say.h \
@@ -68,13 +66,10 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/show_skim.c \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \
-	ctl/base/text.c ctl/base/text.h \
-	ctl/base/verb.h \
 	ctl/check/walk_layout.h \
 	ctl/check/walk_match.c ctl/check/walk_match.h \
 	ctl/check/walk_model.c ctl/check/walk_model.h \
-	ctl/base/whole_file.c ctl/base/whole_file.h \
-	ctl/base/worker_path.c ctl/base/worker_path.h
+	ctl/verb.h
 
 bin_PROGRAMS += ctl/ptsnapctl
 ctl_ptsnapctl_CPPFLAGS = $(ctl_libptctl_a_CPPFLAGS)

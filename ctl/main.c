@@ -9,10 +9,9 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/option.h"
 #include "ctl/base/say.h"
-#include "ctl/base/verb.h"
+#include "ctl/verb.h"
 
 static const char HELP_HEAD[] =
 	"ptsnapctl [OPTION...] VERB [OPTION...]\n"
@@ -138,7 +137,7 @@ static const struct verb *find_verb(const char *name)
 		used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s", i ? ", " : "",
 					 VERBS[i].name);
 	}
-	say("unknown verb %s; valid are: %s", name, valid);
+	say("unknown verb %s; valid verbs: %s", name, valid);
 	return NULL;
 }
 

@@ -1,10 +1,13 @@
 /*
- * Tolerant access to parsed JSON. Called by what shows reports, lists and status.
+ * Reads fields of JSON, and formats numbers for people.
  */
 #include "ctl/base/field.h"
 
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctl/base/size.h"
 
@@ -63,16 +66,17 @@ bool field_i64(struct json_object *o, const char *path, int64_t *ret)
 {
 	struct json_object *value = field_get(o, path);
 	const char *text;
-	uint64_t size;
+	uint64_t magnitude;
 
 	if (json_object_is_type(value, json_type_int)) {
 		*ret = json_object_get_int64(value);
 		return true;
 	}
 	text = field_text(o, path);
-	if (!text || size_parse_number(text + (*text == '-'), &size) < 0 || size > INT64_MAX)
+	if (!text || size_parse_number(text + (*text == '-'), &magnitude) < 0 ||
+	    magnitude > INT64_MAX)
 		return false;
-	*ret = *text == '-' ? -(int64_t)size : (int64_t)size;
+	*ret = *text == '-' ? -(int64_t)magnitude : (int64_t)magnitude;
 	return true;
 }
 
@@ -92,4 +96,118 @@ bool field_true(struct json_object *o, const char *path)
 	struct json_object *value = field_get(o, path);
 
 	return json_object_is_type(value, json_type_boolean) && json_object_get_boolean(value);
+}
+
+struct figure figure_count(uint64_t n)
+{
+	struct figure f = {.text = ""};
+	char digits[24];
+	size_t size = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n), used = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		if (i > 0 && (size - i) % 3 == 0)
+			f.text[used++] = ',';
+		f.text[used++] = digits[i];
+	}
+	return f;
+}
+
+/* VALUE, in units of UNITS[0], in the greatest unit that keeps it above 1, with one digit behind
+ * the point. The last of UNITS is NULL. */
+static struct figure scaled(double value, double factor, const char *const *units)
+{
+	struct figure f;
+
+	/* What "%.1f" would round up to FACTOR belongs to the next unit. */
+	for (; value >= factor - 0.05 && units[1]; units++)
+		value /= factor;
+	snprintf(f.text, sizeof(f.text), "%.1f %s", value, *units);
+	return f;
+}
+
+struct figure figure_bytes(uint64_t bytes)
+{
+	static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", NULL};
+	struct figure f;
+
+	if (bytes >= 1024)
+		return scaled((double)bytes / 1024, 1024, units);
+	snprintf(f.text, sizeof(f.text), "%" PRIu64 " B", bytes);
+	return f;
+}
+
+struct figure figure_nsec(uint64_t nsec)
+{
+	static const char *const units[] = {"us", "ms", "s", NULL};
+	struct figure f;
+
+	if (nsec >= 1000)
+		return scaled((double)nsec / 1000, 1000, units);
+	snprintf(f.text, sizeof(f.text), "%" PRIu64 " ns", nsec);
+	return f;
+}
+
+struct figure figure_date(uint64_t usec)
+{
+	time_t seconds = (time_t)(usec / 1000000);
+	struct figure f;
+	struct tm tm;
+
+	if (!localtime_r(&seconds, &tm) ||
+	    strftime(f.text, sizeof(f.text), "%Y-%m-%d %H:%M:%S %z", &tm) == 0)
+		strcpy(f.text, "-");
+	return f;
+}
+
+/* What MAKE makes of the field, "-" when the field is absent. */
+static struct figure of(struct json_object *o, const char *path, struct figure (*make)(uint64_t))
+{
+	struct figure none = {.text = "-"};
+	uint64_t value;
+
+	return field_u64(o, path, &value) ? make(value) : none;
+}
+
+static struct figure figure_id(uint64_t n)
+{
+	struct figure f;
+
+	snprintf(f.text, sizeof(f.text), "%" PRIu64, n);
+	return f;
+}
+
+struct figure figure_field_id(struct json_object *o, const char *path)
+{
+	return of(o, path, figure_id);
+}
+
+struct figure figure_field_count(struct json_object *o, const char *path)
+{
+	return of(o, path, figure_count);
+}
+
+struct figure figure_field_bytes(struct json_object *o, const char *path)
+{
+	return of(o, path, figure_bytes);
+}
+
+struct figure figure_field_nsec(struct json_object *o, const char *path)
+{
+	return of(o, path, figure_nsec);
+}
+
+struct figure figure_field_date(struct json_object *o, const char *path)
+{
+	return of(o, path, figure_date);
+}
+
+struct figure figure_field_percent(struct json_object *o, const char *path)
+{
+	struct figure f = {.text = "-"};
+	double value;
+
+	if (!field_double(o, path, &value) || value < 0 || value > 1e6)
+		return f;
+	snprintf(f.text, sizeof(f.text), "%.2f %%", floor(value * 100 + 1e-6) / 100);
+	return f;
 }

@@ -1,6 +1,5 @@
 /*
- * getopt_long with our messages: glibc's own do not say what is valid. Called by main (for what
- * precedes the verb) and by every verb.
+ * Parses options with getopt_long(3), with messages that say what is valid, as glibc's do not.
  */
 #include "ctl/base/option.h"
 
@@ -9,10 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/base.h"
-
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
+#include "proto/base.h"
 
 #define MAX_OPTIONS    96
 #define DEFAULT_SOCKET "/run/ptsnap/io.ptsnap.recorder"
@@ -45,7 +43,7 @@ int option_choice(const char *option, const char *text, const char *const *choic
 			used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s",
 						 i ? ", " : "", choices[i]);
 	}
-	return say_error(-1, "%s=%s: unknown value; valid are: %s", option, text, valid);
+	return say_error(-1, "%s=%s: unknown value; valid values: %s", option, text, valid);
 }
 
 bool option_good(int r, const char *option, const char *text, const char *valid)
@@ -53,37 +51,33 @@ bool option_good(int r, const char *option, const char *text, const char *valid)
 	if (r == 0)
 		return true;
 	if (r == -ERANGE)
-		say("%s=%s: the number is too large; give %s", option, text, valid);
+		say("%s=%s: the number is too large; needs %s", option, text, valid);
 	else
-		say("%s=%s: not understood; give %s", option, text, valid);
+		say("%s=%s: invalid value; needs %s", option, text, valid);
 	return false;
 }
 
-static bool set_socket(struct settings *s, const char *path)
-{
-	s->socket = path;
-	if (!*path)
-		say("--socket= needs the path of the recorder's socket");
-	return *path;
-}
-
-static bool set_json(struct settings *s, const char *text)
+/* Stores a shared option in S. Returns false if OPTION is another one; else *ret_bad says whether
+ * the option's value is invalid, and a message was printed. */
+static bool take_common(struct settings *s, int option, bool *ret_bad)
 {
 	static const char *const choices[] = {"pretty", "short", "off", NULL};
 	static const enum json_mode modes[] = {JSON_PRETTY, JSON_SHORT, JSON_OFF};
-	int i = option_choice("--json", text, choices);
+	int i;
 
-	if (i >= 0)
-		s->json = modes[i];
-	return i >= 0;
-}
-
-/* True: OPTION was a common one and is done; *ret_bad tells whether its value was wrong. */
-static bool take_common(struct settings *s, int option, bool *ret_bad)
-{
 	switch (option) {
-	case COMMON_SOCKET: *ret_bad = !set_socket(s, optarg); break;
-	case COMMON_JSON: *ret_bad = !set_json(s, optarg); break;
+	case COMMON_SOCKET:
+		s->socket = optarg;
+		*ret_bad = !*optarg;
+		if (*ret_bad)
+			say("--socket= needs the path of the recorder's socket");
+		break;
+	case COMMON_JSON:
+		i = option_choice("--json", optarg, choices);
+		*ret_bad = i < 0;
+		if (i >= 0)
+			s->json = modes[i];
+		break;
 	case 'j': s->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT; break;
 	case COMMON_TIMEOUT:
 		*ret_bad = !option_good(size_parse_time(optarg, &s->timeout_usec), "--timeout",
@@ -97,7 +91,7 @@ static bool take_common(struct settings *s, int option, bool *ret_bad)
 	return true;
 }
 
-/* "--output= (-o), ..."; the many with a colon are left to the manual. */
+/* Writes "--output= (-o), ..." to TEXT. The many options with a colon are left to the manual. */
 static void list_options(const struct option *options, char *text, size_t capacity)
 {
 	char letter[8];
@@ -116,8 +110,8 @@ static void list_options(const struct option *options, char *text, size_t capaci
 		snprintf(text + used, capacity - used, "-j");
 }
 
-/* What getopt found wrong: optopt is 0 for an unknown long option, else the value of the known one
- * or the letter. */
+/* Prints what getopt_long() found wrong. optopt is 0 for an unknown long option, else the value of
+ * a known long option or the letter of a short one. */
 static int say_bad(int result, char **argv, const struct option *all)
 {
 	const char *word = argv[optind > 0 ? optind - 1 : 0];
@@ -130,8 +124,8 @@ static int say_bad(int result, char **argv, const struct option *all)
 		return say_error(OPTION_USAGE, "%s: this option takes no value", word);
 	list_options(all, valid, sizeof(valid));
 	if (is_long)
-		return say_error(OPTION_USAGE, "unknown option %s; valid are: %s", word, valid);
-	return say_error(OPTION_USAGE, "unknown option -%c; valid are: %s", optopt, valid);
+		return say_error(OPTION_USAGE, "unknown option %s; valid options: %s", word, valid);
+	return say_error(OPTION_USAGE, "unknown option -%c; valid options: %s", optopt, valid);
 }
 
 int option_next(struct settings *s, int argc, char **argv, const struct option *own,

@@ -1,11 +1,47 @@
 /*
- * Messages for people: one line each, on stderr, escaped (text.h). stdout is for data only.
+ * What ptsnapctl prints for people: messages, exit codes, and text from strangers made safe.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
 #include "proto/base.h"
 
-/* "ptsnapctl: MESSAGE". */
+/* The exit codes of ptsnapctl, as in ptsnapctl(1), EXIT STATUS. */
+enum exit_code {
+	EXIT_CODE_OK = 0,
+	EXIT_CODE_FAILURE = 1,
+	EXIT_CODE_USAGE = 2,
+	EXIT_CODE_NO_REPORT = 3,
+	EXIT_CODE_PERMISSION = 4,
+	EXIT_CODE_UNREACHABLE = 5,
+	EXIT_CODE_NOT_TRACING = 6,
+	EXIT_CODE_BUSY = 7,
+	EXIT_CODE_TOO_MANY_ERRORS = 8,
+	EXIT_CODE_TIMEOUT = 124, /* as timeout(1) */
+};
+
+/* Prints the line "ptsnapctl: MESSAGE", escaped, on stderr. stdout is for data only. */
 void say(const char *format, ...) PRINTF_LIKE(1, 2);
-/* The same, then gives CODE back: return say_error(EXIT_CODE_USAGE, "...", ...). */
+/* The same; returns CODE: return say_error(EXIT_CODE_USAGE, "...", ...). */
 int say_error(int code, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/*
+ * Names, reasons and messages come from traced processes and from the recorder: untrusted text. A
+ * control character, invalid UTF-8, or a character that reorders or hides its neighbours prints as
+ * \xNN or \u{NNNN}.
+ */
+
+/* Prints TEXT (NULL prints "-"), escaped, in at most COLUMNS characters (0: no limit). The last
+ * character of a text that is cut is "~". Returns the number of characters printed. */
+size_t text_puts(FILE *out, const char *text, size_t columns);
+/* Copies JSON, a document of SIZE bytes, with unsafe characters as \uNNNN and invalid UTF-8 as
+ * \ufffd. *ret is the caller's and ends in a NUL that *ret_size (may be NULL) does not count. 0 or
+ * -ENOMEM. */
+int text_json(const char *json, size_t size, char **ret, size_t *ret_size);
+/* Prints the C string JSON, made safe by text_json(), and a newline; nothing for NULL. */
+void text_puts_json(FILE *out, const char *json);
+/* Whether TEXT is valid UTF-8, as the recorder demands of requests. */
+bool text_is_utf8(const char *text);

@@ -1,5 +1,5 @@
 /*
- * Numbers on the command line. Called from the verbs' option loops.
+ * Parses numbers, sizes and times of the command line.
  */
 #include "ctl/base/size.h"
 
@@ -31,6 +31,7 @@ static const struct unit TIMES[] = {
 };
 /* clang-format on */
 
+/* The value of a decimal or hexadecimal digit, 16 for other characters. */
 static int digit_of(char c)
 {
 	if (c >= '0' && c <= '9')
@@ -42,7 +43,7 @@ static int digit_of(char c)
 	return 16;
 }
 
-/* Reads digits at *TEXT and moves it behind them. */
+/* Reads the digits at *TEXT and moves *TEXT behind them. */
 static int read_digits(const char **text, uint64_t base, uint64_t *ret)
 {
 	const char *pos = *text;
@@ -110,7 +111,7 @@ int size_parse_bytes(const char *text, uint64_t *ret_bytes)
 	return 0;
 }
 
-/* ".25" as millionths; later digits are dropped. */
+/* Reads ".25" as millionths and drops further digits; no '.' is 0. */
 static int read_fraction(const char **text, uint64_t *ret)
 {
 	uint64_t value = 0, place = 100000;
@@ -162,7 +163,7 @@ int size_parse_last(const char *text, uint64_t *ret_bytes, uint64_t *ret_usec)
 	r = size_parse_time(text, &value);
 	if (r < 0)
 		return r;
-	/* 8m: are minutes meant, or 8M? */
+	/* 8m could be eight minutes or 8M. */
 	if (value == 0 || strcmp(text + strspn(text, "0123456789."), "m") == 0)
 		return -EINVAL;
 	*ret_usec = value;

@@ -18,9 +18,8 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/worker_path.h"
 #include "ctl/check/check_trace_private.h"
 
 #define INTEL_PT      "/sys/bus/event_source/devices/intel_pt"
@@ -41,11 +40,11 @@ static void check_done(struct check *c)
 
 static int find_programs(struct check *c)
 {
-	int r = program_path_find(c->options->walk, PTSNAP_LIBEXECDIR "/" CHECK_WALK_NAME,
-				  CHECK_WALK_NAME, &c->walk_path);
+	int r = program_find(c->options->walk, PTSNAP_LIBEXECDIR "/" CHECK_WALK_NAME,
+			     CHECK_WALK_NAME, &c->walk_path);
 
 	if (r == 0)
-		r = worker_path_find(c->options->worker, &c->worker_path);
+		r = worker_find(c->options->worker, &c->worker_path);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	if (access(c->walk_path, X_OK) < 0)

@@ -15,7 +15,6 @@
 #include "proto/report.h"
 #include "proto/worker.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/check/check_trace_private.h"
 

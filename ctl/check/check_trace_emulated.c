@@ -16,9 +16,8 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-#include "ctl/base/exit_code.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/worker_path.h"
 #include "ctl/check/check_trace_private.h"
 
 #define RUN_USEC   500000u
@@ -200,8 +199,8 @@ static int start(struct check *c, struct recorder *r)
 	int error = memfd_new("ptsnapd-log", 0, &r->log), walking[2];
 
 	if (error == 0)
-		error = program_path_find(c->options->daemon, PTSNAP_SBINDIR "/ptsnapd",
-					  "../daemon/ptsnapd", &r->program);
+		error = program_find(c->options->daemon, PTSNAP_SBINDIR "/ptsnapd",
+				     "../daemon/ptsnapd", &r->program);
 	if (error < 0 || asprintf(&r->socket, "%s/socket", c->dir) < 0)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	if (pipe2(walking, O_CLOEXEC) < 0)

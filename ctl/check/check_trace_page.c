@@ -7,10 +7,8 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 #include "ctl/check/check_trace_private.h"
 
 #ifndef PTSNAP_VERSION

@@ -13,7 +13,6 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/check/check_trace_private.h"
 

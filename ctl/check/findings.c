@@ -11,11 +11,9 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
-#include "ctl/base/worker_path.h"
 
 #define INSTALLED  PTSNAP_SBINDIR "/ptsnapd"
 #define BUILD_TREE "../daemon/ptsnapd"
@@ -139,7 +137,7 @@ int findings_of_host(const char *ptsnapd, struct json_object **ret)
 	pid_t pid;
 
 	*ret = NULL;
-	r = -program_path_find(ptsnapd, INSTALLED, BUILD_TREE, &program);
+	r = -program_find(ptsnapd, INSTALLED, BUILD_TREE, &program);
 	if (r == 0)
 		r = start(program, &pid, &fd);
 	if (r != 0)

@@ -16,9 +16,7 @@
 #include "proto/base.h"
 #include "proto/varlink.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
 #include "ctl/client/client_error.h"
 
 #define NEVER UINT64_MAX

@@ -9,7 +9,6 @@
 
 #include "proto/varlink.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
 

@@ -16,9 +16,8 @@
 #include "proto/bundle/kept.h"
 #include "proto/memfd.h"
 
-#include "ctl/base/exit_code.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/whole_file.h"
 #include "ctl/client/client.h"
 #include "ctl/client/join.h"
 
@@ -78,7 +77,7 @@ static int read_list(struct stored *s, int fd)
 {
 	CLEANUP_FREE char *text = NULL;
 	size_t size = 0;
-	int r = whole_file_read(fd, KEPT_MAX_TEXT, &text, &size);
+	int r = file_read_whole(fd, KEPT_MAX_TEXT, &text, &size);
 
 	if (r == 0)
 		r = kept_read(text, size, &s->kept);

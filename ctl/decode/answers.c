@@ -10,7 +10,6 @@
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 
 int answers_init(struct answers *a, const struct decode_request *q, int bundle_fd)

@@ -11,7 +11,6 @@
 #include "proto/base.h"
 #include "proto/report.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 

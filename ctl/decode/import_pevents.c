@@ -17,7 +17,6 @@
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 
 #define OTHER_CPU 1u /* the trace's is 0 */

@@ -17,7 +17,6 @@
 #include "proto/memfd.h"
 #include "proto/perf/perfrecord.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/decode/import_pevents.h"
 

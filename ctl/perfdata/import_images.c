@@ -21,7 +21,6 @@
 
 #include "proto/base.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 
 /* A file up to this is taken whole: its symbols may lie outside of what is mapped. */

@@ -18,7 +18,6 @@
 #include "proto/memfd.h"
 #include "proto/perf/perfdata.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 #include "ctl/perfdata/import_images.h"
 #include "ctl/perfdata/import_records.h"

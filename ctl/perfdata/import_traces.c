@@ -15,7 +15,6 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/say.h"
 
 #define PSB_TEXT "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"

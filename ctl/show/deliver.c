@@ -10,12 +10,9 @@
 
 #include <json-c/json.h>
 
-#include "ctl/base/exit_code.h"
 #include "ctl/base/field.h"
-#include "ctl/base/output.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/base/text.h"
-#include "ctl/base/whole_file.h"
 #include "ctl/show/show.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -40,7 +37,7 @@ static struct json_object *parse_report(int fd)
 	struct json_tokener *tokener;
 	struct json_object *report;
 	size_t size = 0;
-	int r = whole_file_read(fd, MAX_PARSED, &text, &size);
+	int r = file_read_whole(fd, MAX_PARSED, &text, &size);
 
 	if (r < 0) {
 		say("cannot read the report: %s; -o FILE writes the report without reading it",

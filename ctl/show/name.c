@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 #include "proto/base.h"
 
 #define DOTS	 "..."

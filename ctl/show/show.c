@@ -5,8 +5,7 @@
 #include "ctl/show/show.h"
 
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 #include "ctl/show/show_private.h"
 
 #define MAX_PROCESSES 2

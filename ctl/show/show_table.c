@@ -7,8 +7,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 #include "ctl/show/name_private.h"
 
 #define MAX_THREADS   5

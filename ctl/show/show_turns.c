@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "ctl/base/field.h"
-#include "ctl/base/figure.h"
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 #include "proto/base.h"
 
 #define MAX_SHARES  3

@@ -50,25 +50,25 @@ fails() {
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid are: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {
 	ctl snapshot --reson=x
-	fails 2 "unknown option --reson=x; valid are: --reason=, --last="
+	fails 2 "unknown option --reson=x; valid options: --reason=, --last="
 	ctl list -x
-	fails 2 "unknown option -x; valid are: --socket="
+	fails 2 "unknown option -x; valid options: --socket="
 }
 
 @test "unknown values list the valid ones" {
 	ctl --json=xml list
-	fails 2 "valid are: pretty, short, off"
+	fails 2 "valid values: pretty, short, off"
 	ctl fetch latest --format=tar
-	fails 2 "valid are: report, bundle"
+	fails 2 "valid values: report, bundle"
 	ctl export latest --format=pprof
-	fails 2 "valid are: perf.data"
+	fails 2 "valid values: perf.data"
 	ctl decode --view=calls x
-	fails 2 "valid are: report, summary, packets, branches, insns"
+	fails 2 "valid values: report, summary, packets, branches, insns"
 	ctl snapshot --last=8x
 	fails 2 "a size like"
 	ctl snapshot --deadline=soon
@@ -94,9 +94,9 @@ fails() {
 	ctl decode --gap=0 --view=packets x
 	fails 2 "from 1"
 	ctl decode --retstack=amd x
-	fails 2 "valid are: sdm, libipt"
+	fails 2 "valid values: sdm, libipt"
 	ctl decode --skim=all x
-	fails 2 "valid are: psb, tip"
+	fails 2 "valid values: psb, tip"
 	ctl decode --deadline=soon x
 	fails 2 "a time like"
 	ctl decode --deadline=99999999999999999999h x
@@ -369,7 +369,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	ctl check --for=1s
 	fails 2 "go with --trace"
 	ctl check --trace --source=magic
-	fails 2 "valid are: auto, intel_pt, emulated"
+	fails 2 "valid values: auto, intel_pt, emulated"
 }
 
 @test "yield says until when, and takes it again" {

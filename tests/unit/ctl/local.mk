@@ -59,10 +59,10 @@ check_PROGRAMS += tests/unit/ctl/check/test_walk_model
 tests_unit_ctl_check_test_walk_model_SOURCES = tests/unit/ctl/check/test_walk_model.c
 tests_unit_ctl_check_test_walk_model_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/base/test_whole_file
-tests_unit_ctl_base_test_whole_file_SOURCES = tests/unit/ctl/base/test_whole_file.c
-tests_unit_ctl_base_test_whole_file_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/base/test_file
+tests_unit_ctl_base_test_file_SOURCES = tests/unit/ctl/base/test_file.c
+tests_unit_ctl_base_test_file_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/base/test_text
-tests_unit_ctl_base_test_text_SOURCES = tests/unit/ctl/base/test_text.c
-tests_unit_ctl_base_test_text_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/base/test_say
+tests_unit_ctl_base_test_say_SOURCES = tests/unit/ctl/base/test_say.c
+tests_unit_ctl_base_test_say_LDADD = $(ctl_test_libs)

@@ -17,7 +17,7 @@
 #include "proto/bundle/bundle.h"
 #include "proto/perf/perfrecord.h"
 
-#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
 
 static char directory[] = "/tmp/test_raw.XXXXXX";
 static char path[4][64]; /* pt, a:b, c@1, empty */

@@ -20,7 +20,7 @@
 #include "proto/perf/perfrecord.h"
 #include "tests/support/make_perfdata.h"
 
-#include "ctl/base/exit_code.h"
+#include "ctl/base/say.h"
 #include "ctl/perfdata/import_traces.h"
 #include "ctl/perfdata/import_zstd.h"
 

@@ -1,5 +1,5 @@
 /*
- * ctl/show and ctl/text: reports made by hand, whole, empty and hostile.
+ * ctl/show: reports made by hand, whole, empty and hostile.
  */
 #include "ctl/show/show.h"
 
@@ -11,8 +11,6 @@
 #include <cmocka.h>
 
 #include "proto/base.h"
-
-#include "ctl/base/text.h"
 
 /* What show_report prints; the caller's. */
 static char *shown(struct json_object *report)
@@ -474,53 +472,6 @@ static void report_long_strings_are_cut(void **state)
 	assert_has(text, "x~");
 }
 
-static void text_print_cases(void **state)
-{
-	static const struct {
-		const char *text;
-		size_t columns;
-		const char *expected;
-	} cases[] = {
-		{"plain", 0, "plain"},
-		{"plain", 5, "plain"},
-		{"plain", 4, "pla~"},
-		{"", 5, ""},
-		{"gr\xc3\xbc\xc3\x9f", 4, "gr\xc3\xbc\xc3\x9f"},
-		{"gr\xc3\xbc\xc3\x9f", 3, "gr~"},
-		{"\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\xe2\x82\xac\xf0\x9f\x98\x80"},
-		{"a\nb", 0, "a\\x0ab"},
-		{"a\nb", 4, "a~"},
-		{"\xc2\x9b", 0, "\\u{9b}"},
-		{"\xe2\x80\xae", 0, "\\u{202e}"},
-		{"\xe2\x82", 0, "\\xe2\\x82"},
-		{"\xc1\x81", 0, "\\xc1\\x81"},
-		{"\xf4\x90\x80\x80", 0, "\\xf4\\x90\\x80\\x80"},
-		{NULL, 0, "-"},
-	};
-
-	(void)state;
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		CLEANUP_FREE char *out = NULL;
-		size_t size = 0;
-		FILE *f = open_memstream(&out, &size);
-
-		text_puts(f, cases[i].text, cases[i].columns);
-		fclose(f);
-		assert_string_equal(out, cases[i].expected);
-	}
-}
-
-static void text_is_utf8_cases(void **state)
-{
-	(void)state;
-	assert_true(text_is_utf8(""));
-	assert_true(text_is_utf8("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80 \n"));
-	assert_false(text_is_utf8("\xff"));
-	assert_false(text_is_utf8("a\xc3"));
-	assert_false(text_is_utf8("\xed\xa0\x80"));
-	assert_false(text_is_utf8("\xc0\xaf"));
-}
-
 static void report_with_a_deadline_says_what_was_decoded(void **state)
 {
 	static const struct {
@@ -584,8 +535,6 @@ int main(void)
 		cmocka_unit_test(report_odd_types_are_tolerated),
 		cmocka_unit_test(report_hostile_strings_are_escaped),
 		cmocka_unit_test(report_long_strings_are_cut),
-		cmocka_unit_test(text_print_cases),
-		cmocka_unit_test(text_is_utf8_cases),
 	};
 
 	return cmocka_run_group_tests_name("show", tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/base/whole_file.h"
+#include "ctl/base/file.h"
 
 static int make(const char *text)
 {
@@ -28,7 +28,7 @@ static void whole_file_read_up_to_its_limit_is_all_of_it(void **state)
 	size_t size = 0;
 
 	(void)state;
-	assert_int_equal(whole_file_read(fd, 6, &text, &size), 0);
+	assert_int_equal(file_read_whole(fd, 6, &text, &size), 0);
 	assert_int_equal(size, 6);
 	assert_memory_equal(text, "a text", 6);
 	/* Its position does not matter, and stays. */
@@ -44,7 +44,7 @@ static void whole_file_read_of_nothing_is_nothing(void **state)
 	size_t size = 1;
 
 	(void)state;
-	assert_int_equal(whole_file_read(fd, 0, &text, &size), 0);
+	assert_int_equal(file_read_whole(fd, 0, &text, &size), 0);
 	assert_int_equal(size, 0);
 	assert_non_null(text);
 	free(text);
@@ -58,7 +58,7 @@ static void whole_file_read_beyond_its_limit_is_efbig(void **state)
 	size_t size = 1;
 
 	(void)state;
-	assert_int_equal(whole_file_read(fd, 5, &text, &size), -EFBIG);
+	assert_int_equal(file_read_whole(fd, 5, &text, &size), -EFBIG);
 	assert_null(text);
 	assert_int_equal(size, 1);
 	close(fd);
@@ -72,8 +72,8 @@ static void whole_file_read_of_a_pipe_is_ebadmsg(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(fds), 0);
-	assert_int_equal(whole_file_read(fds[0], 5, &text, &size), -EBADMSG);
-	assert_int_equal(whole_file_read(-1, 5, &text, &size), -EBADF);
+	assert_int_equal(file_read_whole(fds[0], 5, &text, &size), -EBADMSG);
+	assert_int_equal(file_read_whole(-1, 5, &text, &size), -EBADF);
 	assert_null(text);
 	close(fds[0]);
 	close(fds[1]);

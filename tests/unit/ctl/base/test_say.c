@@ -1,7 +1,7 @@
 /*
  * What strangers wrote, made safe for a terminal: as text and within JSON.
  */
-#include "ctl/base/text.h"
+#include "ctl/base/say.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -104,9 +104,58 @@ static void text_json_of_what_is_harmless_changes_nothing(void **state)
 	assert_string_equal(safe, document);
 }
 
+static void text_print_cases(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t columns;
+		const char *expected;
+	} cases[] = {
+		{"plain", 0, "plain"},
+		{"plain", 5, "plain"},
+		{"plain", 4, "pla~"},
+		{"", 5, ""},
+		{"gr\xc3\xbc\xc3\x9f", 4, "gr\xc3\xbc\xc3\x9f"},
+		{"gr\xc3\xbc\xc3\x9f", 3, "gr~"},
+		{"\xe2\x82\xac\xf0\x9f\x98\x80", 0, "\xe2\x82\xac\xf0\x9f\x98\x80"},
+		{"a\nb", 0, "a\\x0ab"},
+		{"a\nb", 4, "a~"},
+		{"\xc2\x9b", 0, "\\u{9b}"},
+		{"\xe2\x80\xae", 0, "\\u{202e}"},
+		{"\xe2\x82", 0, "\\xe2\\x82"},
+		{"\xc1\x81", 0, "\\xc1\\x81"},
+		{"\xf4\x90\x80\x80", 0, "\\xf4\\x90\\x80\\x80"},
+		{NULL, 0, "-"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		CLEANUP_FREE char *out = NULL;
+		size_t size = 0;
+		FILE *f = open_memstream(&out, &size);
+
+		text_puts(f, cases[i].text, cases[i].columns);
+		fclose(f);
+		assert_string_equal(out, cases[i].expected);
+	}
+}
+
+static void text_is_utf8_cases(void **state)
+{
+	(void)state;
+	assert_true(text_is_utf8(""));
+	assert_true(text_is_utf8("gr\xc3\xbc\xc3\x9f \xf0\x9f\x98\x80 \n"));
+	assert_false(text_is_utf8("\xff"));
+	assert_false(text_is_utf8("a\xc3"));
+	assert_false(text_is_utf8("\xed\xa0\x80"));
+	assert_false(text_is_utf8("\xc0\xaf"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(text_print_cases),
+		cmocka_unit_test(text_is_utf8_cases),
 		cmocka_unit_test(text_puts_of_what_terminals_obey_shows_it),
 		cmocka_unit_test(text_json_of_what_terminals_obey_is_the_same_document),
 		cmocka_unit_test(text_json_of_what_is_harmless_changes_nothing),

@@ -1,0 +1,37 @@
+/*
+ * The verbs of ptsnapctl, one cmd_VERB.c for each.
+ *
+ * main.c parses the options before the verb, finds the verb in a table, and runs it. A verb parses
+ * its own options with option_next() and returns an exit code (enum exit_code in ctl/base/say.h).
+ * The table has the help text of each verb, so that `ptsnapctl help' needs no verb to run.
+ *
+ * Most verbs are one call to the recorder (ctl/client) and some lines of output. decode and export
+ * need no recorder: they work on files (ctl/decode, ctl/perfdata), and decode starts ptsnap-decode.
+ *
+ * Decisions that govern the room:
+ * - ptsnapctl runs as the user who called it and has no other rights. It parses bundles, perf.data
+ *   and JSON, but leaves ELF, DWARF and trace packets to the sandboxed ptsnap-decode.
+ * - It asks, is handed a file descriptor, and copies the data out; the recorder formats nothing.
+ * - A verb prints text for people on a terminal, and JSON with --json or where a program reads the
+ *   output. The lines of text may change; the JSON is a documented interface.
+ */
+#pragma once
+
+#include "ctl/base/option.h"
+
+/* Runs a verb: ARGV[0] is its name. Returns an exit code. */
+typedef int (*verb_fn)(struct settings *s, int argc, char **argv);
+
+int cmd_snapshot(struct settings *s, int argc, char **argv);
+int cmd_list(struct settings *s, int argc, char **argv);
+int cmd_fetch(struct settings *s, int argc, char **argv);
+int cmd_pin(struct settings *s, int argc, char **argv);
+int cmd_unpin(struct settings *s, int argc, char **argv);
+int cmd_delete(struct settings *s, int argc, char **argv);
+int cmd_check(struct settings *s, int argc, char **argv);
+int cmd_reload(struct settings *s, int argc, char **argv);
+int cmd_monitor(struct settings *s, int argc, char **argv);
+int cmd_yield(struct settings *s, int argc, char **argv);
+int cmd_status(struct settings *s, int argc, char **argv);
+int cmd_decode(struct settings *s, int argc, char **argv);
+int cmd_export(struct settings *s, int argc, char **argv);
