@@ -14,7 +14,9 @@ import tarfile
 
 channel = socket.socket(fileno=3)
 data, fds, _, _ = socket.recv_fds(channel, 4096, 8)
-_, view, want_hash, pretty = struct.unpack_from("=IIII", data)
+# struct worker_request: the options (proto/decode_options.h) begin behind 16 bytes.
+(view,) = struct.unpack_from("=I", data, 16)
+want_hash, pretty = struct.unpack_from("=II", data, 16 + 64)
 bundle, output = fds
 size = os.fstat(bundle).st_size
 archive = tarfile.open(fileobj=io.BytesIO(os.pread(bundle, size, 0)))
