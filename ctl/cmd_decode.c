@@ -84,10 +84,10 @@ static int say_worker_error(const char *name, int error)
 	case EPIPE: return EXIT_CODE_FAILURE; /* the reader has seen enough */
 	case EBADMSG:
 		return say_error(EXIT_CODE_FAILURE,
-				 "%s: not a ptsnap bundle, or truncated or damaged", name);
+				 "%s: not a ptsnap bundle, or a truncated or damaged one", name);
 	case EPROTONOSUPPORT:
 		return say_error(EXIT_CODE_FAILURE,
-				 "%s: made by a newer ptsnap; use that one's "
+				 "%s: made by a newer version of ptsnap; use its "
 				 "ptsnapctl",
 				 name);
 	case EBADF:

@@ -19,7 +19,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/check_trace_page.c \
 	ctl/check/check_trace_walks.c \
 	ctl/client/client.c ctl/client/client.h \
-	ctl/client/client_error.c ctl/client/client_error.h \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_delete.c \
@@ -50,7 +49,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_records.c ctl/perfdata/import_records.h \
 	ctl/perfdata/import_traces.c ctl/perfdata/import_traces.h \
 	ctl/perfdata/import_zstd.c ctl/perfdata/import_zstd.h \
-	ctl/client/join.c ctl/client/join.h \
+	ctl/client/join.c ctl/client/join_private.h \
 	ctl/monitor_env.c ctl/monitor_env.h \
 	ctl/show/name.c ctl/show/name_private.h \
 	ctl/base/option.c ctl/base/option.h \

@@ -1,10 +1,12 @@
 /*
- * Members are copied as they are, images come from the files that SOURCE opens, piece by piece; all
- * are mapped, not read into memory. The manifest says then where the bytes are, or why not. The
- * bundle and the list have been checked one by one when they were read; here, that they belong
- * together.
+ * Writes a bundle anew, with the images that it lacked.
+ *
+ * Members are copied as they are, and images come piece by piece from the files that the source
+ * opens. All are mapped and not read into memory. The new manifest says where the bytes of each
+ * image are, or why they are missing. The bundle and the list were checked when they were read;
+ * join.c checks that they belong together.
  */
-#include "ctl/client/join.h"
+#include "ctl/client/join_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,9 +24,9 @@ struct join {
 	const struct bundle *bundle;
 	const struct kept *kept;
 	const struct join_source *source;
-	struct manifest manifest; /* what the new bundle says */
+	struct manifest manifest; /* of the new bundle */
 	struct bundle_writer writer;
-	struct join_told *told;
+	struct join_counts *counts;
 };
 
 bool join_needed(const struct manifest *m)
@@ -35,17 +37,7 @@ bool join_needed(const struct manifest *m)
 	return false;
 }
 
-static int copy_manifest(const struct manifest *from, struct manifest *to)
-{
-	CLEANUP(bytes_out_done) struct bytes_out text;
-	int r;
-
-	bytes_out_init(&text, MANIFEST_MAX_TEXT);
-	r = manifest_write(from, &text);
-	return r < 0 ? r : manifest_read(text.data, text.size, to);
-}
-
-/* Each line is about an image that is elsewhere, and that has as many bytes. */
+/* Each line of the list must name an image that is elsewhere, with the same file size. */
 static int check_list(const struct join *j)
 {
 	const struct manifest *m = &j->manifest;
@@ -100,33 +92,20 @@ static void copy_numbered(struct join *j, const char *directory, size_t n,
 	}
 }
 
-static int leave_out(struct manifest_image *image, const char *why)
+static int leave_out(struct join *j, uint32_t index, const char *why, uint64_t *count)
 {
+	struct manifest_image *image = &j->manifest.images[index];
+
+	++*count;
 	free(image->missing);
 	image->missing = strdup(why);
 	image->elsewhere = false;
 	return image->missing ? 0 : -ENOMEM;
 }
 
-static int lose(struct join *j, uint32_t index)
-{
-	j->told->lost++;
-	return leave_out(&j->manifest.images[index], LOST);
-}
-
-static int describe(struct manifest_image *image, const struct kept_image *k, uint64_t size)
-{
-	image->elsewhere = false;
-	image->size = size;
-	image->offset = 0;
-	image->file_size = k->file_size;
-	if (size == k->file_size)
-		return 0;
-	return manifest_pieces_format(k->pieces, k->n_pieces, &image->pieces);
-}
-
 static int write_pieces(struct join *j, const struct kept_image *k, const uint8_t *file)
 {
+	struct manifest_image *image = &j->manifest.images[k->index];
 	CLEANUP_FREE struct iovec *parts = calloc(k->n_pieces, sizeof(*parts));
 	uint64_t size = 0;
 	char name[32];
@@ -139,9 +118,15 @@ static int write_pieces(struct join *j, const struct kept_image *k, const uint8_
 		parts[i].iov_len = (size_t)k->pieces[i].size;
 		size += k->pieces[i].size;
 	}
-	r = describe(&j->manifest.images[k->index], k, size);
-	if (r < 0)
-		return r;
+	image->elsewhere = false;
+	image->size = size;
+	image->offset = 0;
+	image->file_size = k->file_size;
+	if (size != k->file_size) {
+		r = manifest_pieces_format(k->pieces, k->n_pieces, &image->pieces);
+		if (r < 0)
+			return r;
+	}
 	snprintf(name, sizeof(name), "images/%u", k->index);
 	return bundle_write_parts(&j->writer, name, parts, k->n_pieces);
 }
@@ -157,43 +142,35 @@ static int write_from(struct join *j, const struct kept_image *k, int fd)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != k->file_size)
 		return -EBADMSG;
 	file = mmap(NULL, (size_t)k->file_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	/* One that is larger than our memory can be was made so to be in the way. */
+	/* A program's owner can make its file larger than our address space. */
 	if (file == MAP_FAILED)
-		return lose(j, k->index);
-	j->told->joined++;
+		return leave_out(j, k->index, LOST, &j->counts->lost);
+	j->counts->joined++;
 	r = write_pieces(j, k, file);
 	munmap(file, (size_t)k->file_size);
 	return r;
 }
 
-static int join_image(struct join *j, uint32_t index)
+static int write_image(struct join *j, uint32_t index)
 {
 	const struct kept_image *k = j->kept ? kept_find(j->kept, index) : NULL;
-	struct manifest_image *image = &j->manifest.images[index];
 	CLEANUP_CLOSE int fd = -EBADF;
+	const uint8_t *bytes;
+	char name[32];
+	size_t size;
 	int r;
 
-	if (k && k->n_pieces == 0) {
-		j->told->untouched++;
-		return leave_out(image, UNTOUCHED);
+	if (!j->manifest.images[index].elsewhere) {
+		bytes = bundle_image(j->bundle, index, &size);
+		snprintf(name, sizeof(name), "images/%u", index);
+		return bytes ? bundle_write_member(&j->writer, name, bytes, size) : 0;
 	}
+	if (k && k->n_pieces == 0)
+		return leave_out(j, index, UNTOUCHED, &j->counts->untouched);
 	r = k ? j->source->open(j->source->userdata, k, &fd) : -ENOENT;
 	if (r == -ENOENT)
-		return lose(j, index);
+		return leave_out(j, index, LOST, &j->counts->lost);
 	return r != 0 ? r : write_from(j, k, fd);
-}
-
-/* An image that was in the bundle stays as it is. */
-static int copy_image(struct join *j, uint32_t index)
-{
-	size_t size;
-	const uint8_t *bytes = bundle_image(j->bundle, index, &size);
-	char name[32];
-
-	if (!bytes)
-		return 0;
-	snprintf(name, sizeof(name), "images/%u", index);
-	return bundle_write_member(&j->writer, name, bytes, size);
 }
 
 static int write_all(struct join *j)
@@ -210,20 +187,25 @@ static int write_all(struct join *j)
 	copy_numbered(j, "texts", j->manifest.n_texts, bundle_text);
 	copy_numbered(j, "pevent", j->manifest.n_pevents, bundle_pevent);
 	for (uint32_t i = 0; i < j->manifest.n_images && r == 0; i++)
-		r = j->manifest.images[i].elsewhere ? join_image(j, i) : copy_image(j, i);
+		r = write_image(j, i);
 	return r != 0 ? r : bundle_write_end(&j->writer, &j->manifest);
 }
 
 int join_write(const struct bundle *b, const struct kept *kept, const struct join_source *source,
-	       int to, struct join_told *ret)
+	       int to, struct join_counts *ret)
 {
-	struct join j = {.bundle = b, .kept = kept, .source = source, .told = ret};
+	struct join j = {.bundle = b, .kept = kept, .source = source, .counts = ret};
+	CLEANUP(bytes_out_done) struct bytes_out text;
 	int r;
 
-	*ret = (struct join_told){0};
+	*ret = (struct join_counts){0};
 	manifest_init(&j.manifest);
 	bundle_writer_init(&j.writer, to);
-	r = copy_manifest(bundle_manifest(b), &j.manifest);
+	/* A copy of the manifest to change: write and read it. */
+	bytes_out_init(&text, MANIFEST_MAX_TEXT);
+	r = manifest_write(bundle_manifest(b), &text);
+	if (r == 0)
+		r = manifest_read(text.data, text.size, &j.manifest);
 	if (r == 0)
 		r = write_all(&j);
 	manifest_done(&j.manifest);

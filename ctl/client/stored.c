@@ -1,7 +1,6 @@
 /*
- * Where the parts of a stored bundle come from: the recorder hands them out as descriptors; in its
- * state directory DIR they are DIR/ID.ptsnap, DIR/ID.images and DIR/images/NAME. Called by fetch,
- * export, decode and check --trace.
+ * Finds the parts of a stored bundle. The recorder hands them out as descriptors. In its state
+ * directory DIR they are DIR/ID.ptsnap, DIR/ID.images (the list) and DIR/images/NAME.
  */
 #include "ctl/client/stored.h"
 
@@ -11,15 +10,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "ctl/base/file.h"
+#include "ctl/base/say.h"
+#include "ctl/client/client.h"
+#include "ctl/client/join_private.h"
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 #include "proto/bundle/kept.h"
 #include "proto/memfd.h"
-
-#include "ctl/base/file.h"
-#include "ctl/base/say.h"
-#include "ctl/client/client.h"
-#include "ctl/client/join.h"
 
 #define BUNDLE_SUFFIX ".ptsnap"
 #define LIST_SUFFIX   ".images"
@@ -28,11 +26,11 @@
 struct stored {
 	char *name;	       /* for messages */
 	int fd;		       /* of the bundle */
-	struct bundle *bundle; /* NULL: it is whole, or none of ours */
+	struct bundle *bundle; /* NULL: nothing to join, or the file is no bundle */
 	struct kept kept;
 	bool have_list;
-	const struct settings *settings; /* borrowed; NULL: from a directory */
-	int images_fd;			 /* that directory's; -errno */
+	const struct settings *settings; /* of the recorder, borrowed; NULL: from a directory */
+	int images_fd;			 /* the directory of images, or -errno */
 };
 
 void stored_freep(struct stored **s)
@@ -48,7 +46,7 @@ void stored_freep(struct stored **s)
 	*s = NULL;
 }
 
-/* FD is taken over, also on failure. NULL: no memory. */
+/* Takes FD over, also on failure. NULL: no memory. */
 static struct stored *make(const char *name, int fd)
 {
 	struct stored *s = calloc(1, sizeof(*s));
@@ -68,9 +66,10 @@ static struct stored *make(const char *name, int fd)
 
 static int say_damaged(const struct stored *s)
 {
-	return say_error(EXIT_CODE_FAILURE,
-			 "%s: the list of what it needs of images is damaged, or another bundle's",
-			 s->name);
+	return say_error(
+		EXIT_CODE_FAILURE,
+		"%s: the list of the bundle's images is damaged, or belongs to another bundle",
+		s->name);
 }
 
 static int read_list(struct stored *s, int fd)
@@ -84,13 +83,15 @@ static int read_list(struct stored *s, int fd)
 	s->have_list = r == 0;
 	if (r == -EBADMSG || r == -EFBIG)
 		return say_damaged(s);
-	return r < 0 ? say_error(EXIT_CODE_FAILURE, "%s: the list of its images: %s", s->name,
+	return r < 0 ? say_error(EXIT_CODE_FAILURE,
+				 "%s: cannot read the list of the bundle's images: %s", s->name,
 				 strerror(-r))
 		     : 0;
 }
 
-/* Whether there is something to join. */
-static int look(struct stored *s)
+/* Opens the bundle; s->bundle stays NULL if it has nothing to join. 0 or a result of bundle_open().
+ */
+static int open_bundle(struct stored *s)
 {
 	int r = bundle_open(s->fd, &s->bundle);
 
@@ -117,9 +118,9 @@ int stored_from_recorder(const struct settings *settings, const char *id, struct
 	if (!s)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	s->settings = settings;
-	/* What is wrong with the bundle says who reads it. */
-	if (look(s) == 0 && s->bundle) {
-		/* "latest" may be another one by now. */
+	/* A damaged bundle is reported by the function that reads the bundle. */
+	if (open_bundle(s) == 0 && s->bundle) {
+		/* "latest" may mean another snapshot by now. */
 		r = client_get_image(c, bundle_manifest(s->bundle)->id, "images", &list);
 		if (r == 0)
 			r = read_list(s, list);
@@ -130,24 +131,18 @@ int stored_from_recorder(const struct settings *settings, const char *id, struct
 	return 0;
 }
 
-/* PATH's directory; its name to *RET_NAME, within PATH. */
-static int open_directory(const char *path, const char **ret_name)
-{
-	const char *slash = strrchr(path, '/');
-	CLEANUP_FREE char *dir = slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
-
-	*ret_name = slash ? slash + 1 : path;
-	return dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-}
-
-/* The list beside PATH, and the directory of images there. -ENOENT: there is none. */
+/* Opens the list beside PATH, and the directory of images there. -ENOENT: there is no list. */
 static int open_beside(const char *path, int *ret_list, int *ret_images)
 {
-	const char *name;
-	CLEANUP_CLOSE int dir = open_directory(path, &name);
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	CLEANUP_FREE char *directory =
+		slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
 	CLEANUP_FREE char *list = NULL;
+	CLEANUP_CLOSE int dir = -EBADF;
 	size_t stem = strlen(name);
 
+	if (directory)
+		dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0 || stem <= strlen(BUNDLE_SUFFIX) ||
 	    strcmp(name + stem - strlen(BUNDLE_SUFFIX), BUNDLE_SUFFIX) != 0)
 		return -ENOENT;
@@ -175,26 +170,16 @@ int stored_from_file(const char *path, int fd, struct stored **ret)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
 	r = open_beside(path, &list, &s->images_fd);
 	if (r < 0 && r != -ENOENT)
-		return say_error(EXIT_CODE_FAILURE, "%s: the list of its images: %s", path,
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: cannot read the list of the bundle's images: %s", path,
 				 strerror(-r));
-	if (r == 0 && look(s) == 0 && s->bundle) {
+	if (r == 0 && open_bundle(s) == 0 && s->bundle) {
 		r = read_list(s, list);
 		if (r != 0)
 			return r;
 	}
 	*ret = TAKE_PTR(s);
 	return 0;
-}
-
-/* A connection each: between two a slow reader may take longer than the recorder keeps one. */
-static int get_image(const struct stored *s, uint32_t index, int *ret_fd)
-{
-	CLEANUP(client_freep) struct client *c = NULL;
-	char format[32];
-	int r = client_open(s->settings, CLIENT_TIMEOUT_USEC, &c);
-
-	snprintf(format, sizeof(format), "image:%u", index);
-	return r != 0 ? r : client_get_image(c, bundle_manifest(s->bundle)->id, format, ret_fd);
 }
 
 int stored_check(const struct stored *s)
@@ -205,21 +190,31 @@ int stored_check(const struct stored *s)
 	bundle_free(b);
 	if (r == -EBADMSG)
 		return say_error(EXIT_CODE_FAILURE,
-				 "%s: not a ptsnap bundle, or truncated or damaged", s->name);
+				 "%s: not a ptsnap bundle, or a truncated or damaged one", s->name);
 	if (r == -EPROTONOSUPPORT)
-		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer ptsnap", s->name);
+		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer version of ptsnap",
+				 s->name);
 	return r < 0 ? say_error(EXIT_CODE_FAILURE, "%s: %s", s->name, strerror(-r)) : 0;
 }
 
-/* For struct join_source. */
+/* Opens an image for struct join_source. */
 static int open_image(void *userdata, const struct kept_image *image, int *ret_fd)
 {
+	CLEANUP(client_freep) struct client *c = NULL;
 	const struct stored *s = userdata;
+	char format[32];
+	int r;
 
-	if (s->settings)
-		return get_image(s, image->index, ret_fd);
-	/* Where there is no such directory nothing was kept; one that is not ours to read is
-	 * another matter. */
+	if (s->settings) {
+		/* One connection for each image: the recorder closes a connection on which a slow
+		 * reader of ours leaves too much time between two calls. */
+		r = client_open(s->settings, CLIENT_TIMEOUT_USEC, &c);
+		snprintf(format, sizeof(format), "image:%u", image->index);
+		return r != 0 ? r
+			      : client_get_image(c, bundle_manifest(s->bundle)->id, format, ret_fd);
+	}
+	/* -ENOENT without a directory, as then no image was kept; another error if the directory
+	 * cannot be read. */
 	if (s->images_fd < 0)
 		return s->images_fd;
 	/* The name has no slash (kept.h). */
@@ -231,19 +226,19 @@ static int open_image(void *userdata, const struct kept_image *image, int *ret_f
 static int join(struct stored *s, bool quiet, int to)
 {
 	const struct join_source source = {open_image, s};
-	struct join_told told;
-	int r = join_write(s->bundle, s->have_list ? &s->kept : NULL, &source, to, &told);
+	struct join_counts counts;
+	int r = join_write(s->bundle, s->have_list ? &s->kept : NULL, &source, to, &counts);
 
 	if (r == -EPIPE)
 		return EXIT_CODE_FAILURE;
 	if (r == -EBADMSG)
 		return say_damaged(s);
 	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: its images cannot be joined to it: %s",
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot join the bundle and its images: %s",
 				 s->name, strerror(-r));
-	if (r == 0 && told.lost > 0 && !quiet)
-		say("%s: %ju of its images could not be kept by the recorder: their code is missing",
-		    s->name, (uintmax_t)told.lost);
+	if (r == 0 && counts.lost > 0 && !quiet)
+		say("%s: the code of %ju images is missing, as the recorder could not keep it",
+		    s->name, (uintmax_t)counts.lost);
 	return r;
 }
 
@@ -254,10 +249,10 @@ static int copy(const struct stored *s, int to)
 
 	if (r == 0)
 		r = memfd_copy(s->fd, 0, (uint64_t)st.st_size, to);
-	/* A reader that has seen enough is no failure to speak of. */
+	/* A reader that has closed the pipe needs no message. */
 	if (r == -EPIPE)
 		return EXIT_CODE_FAILURE;
-	return r < 0 ? say_error(EXIT_CODE_FAILURE, "%s: the bundle cannot be copied: %s", s->name,
+	return r < 0 ? say_error(EXIT_CODE_FAILURE, "%s: cannot copy the bundle: %s", s->name,
 				 strerror(-r))
 		     : 0;
 }
@@ -267,8 +262,8 @@ int stored_write(struct stored *s, bool quiet, int to)
 	return s->bundle ? join(s, quiet, to) : copy(s, to);
 }
 
-/* A file without a name on a disk that is meant for such, else in memory. */
-static int open_nameless(void)
+/* Opens a file without a name in a directory for temporary files, or else in memory. */
+static int open_temporary(void)
 {
 	const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 	int fd = -EBADF;
@@ -290,13 +285,13 @@ int stored_open(struct stored *s, bool quiet, int *ret_fd)
 		*ret_fd = take_fd(&s->fd);
 		return 0;
 	}
-	fd = open_nameless();
+	fd = open_temporary();
 	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a temporary file: %m");
 	r = join(s, quiet, fd);
 	if (r != 0)
 		return r;
-	/* Who decodes need not write to it; where there is no /proc he could. */
+	/* The decoder needs no write access. Without /proc the fd cannot be reopened. */
 	*ret_fd = memfd_reopen_readonly(fd, &readonly) == 0 ? readonly : take_fd(&fd);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /*
- * A bundle that the recorder has stored, with the images that lie beside it: from the recorder, or
- * from its state directory. What is wrong is said; results are exit codes.
+ * A stored bundle with its images, from the recorder or from a state directory.
+ *
+ * All functions that return int print what is wrong and return an exit code.
  */
 #pragma once
 
@@ -10,16 +11,19 @@
 
 struct stored;
 
-/* Snapshot ID (as of Get) of the recorder of SETTINGS, which are borrowed. */
+/* Gets snapshot ID ("latest", or the beginning of an ID) from the recorder. SETTINGS are borrowed
+ * for the life of *ret, which is the caller's. */
 int stored_from_recorder(const struct settings *settings, const char *id, struct stored **ret);
-/* The file at PATH, which is open as FD (taken over, also on failure). One that has no list beside
- * it, and one that is no bundle, is itself all there is. */
+/* Takes the file PATH, open as FD, which is taken over also on failure. The images are looked for
+ * beside PATH. A file without a list of images beside it, or that is no bundle, is taken as it is.
+ */
 int stored_from_file(const char *path, int fd, struct stored **ret);
 void stored_freep(struct stored **s);
 
-/* Is it a bundle? */
+/* Checks that the file is a bundle. */
 int stored_check(const struct stored *s);
-/* The bundle to TO, made whole; what it goes without is said unless QUIET. */
+/* Writes the bundle, joined with its images, to fd TO. Unless QUIET, prints how many images are
+ * missing. */
 int stored_write(struct stored *s, bool quiet, int to);
-/* The bundle as a file, made whole where it is not: *ret_fd is the caller's, without a name. */
+/* The same as a file without a name; *ret_fd is the caller's. Afterwards *s may only be freed. */
 int stored_open(struct stored *s, bool quiet, int *ret_fd);

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/client/join.h"
+#include "ctl/client/join_private.h"
 #include "proto/base.h"
 #include "proto/worker.h"
 
@@ -169,7 +169,7 @@ static int make_joined(struct keep *k, int elsewhere)
 {
 	const struct join_source source = {.open = open_kept, .userdata = k};
 	int fd = new_memfd(NULL, 0), r;
-	struct join_told told;
+	struct join_counts told;
 	struct bundle *b;
 	struct kept kept;
 

@@ -258,7 +258,7 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 		# Nor at that socket, nor root.
 		for who in 0 1001; do
 			SOCKET=$SOCKET.status run -4 as $who $verb
-			[[ $output == *" is not for everybody; run as root or as a member of the group that owns $SOCKET" ]]
+			[[ $output == *" is not for all users; run as root or as a member of the group that owns $SOCKET" ]]
 		done
 	done
 	stop
@@ -275,7 +275,7 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
 	start_activated
 	run -4 as 1001 status
-	[[ $output == *"Status is not for everybody"* ]]
+	[[ $output == *"Status is not for all users"* ]]
 	stop
 	start_activated --allow-status-to-all
 	as 1001 status -q
@@ -311,7 +311,7 @@ start_activated() {
 	as 1001 list | grep -q "^$id .* \[pinned\] n=first"
 	[ "$(as 1001 list --json=short | jq .pinned)" = true ]
 	run -1 as 1002:4711 delete "$id"
-	[[ $output == *"$id: it is pinned; \`ptsnapctl unpin $id' first" ]]
+	[[ $output == *"$id: the snapshot is pinned; run \`ptsnapctl unpin $id' first" ]]
 	for _ in 1 2 3 4 5; do
 		"$CTL" --socket="$SOCKET" snapshot --no-decode >/dev/null
 	done
@@ -322,7 +322,7 @@ start_activated() {
 	as 1002:4711 pin latest
 	before=$(as 1001 list --json=short | jq -r 'select(.pinned | not).id' | head -n 1)
 	run -1 as 1002:4711 pin "$before"
-	[[ $output == *"too much would be pinned: 3 snapshots of at most 2, "*" unpin others"* ]]
+	[[ $output == *"too much would be pinned: 3 snapshots of at most 2, "*" unpin other snapshots"* ]]
 	run -3 as 1002:4711 pin none
 	run -2 as 1002:4711 unpin latest
 	run -2 as 1002:4711 pin

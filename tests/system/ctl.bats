@@ -394,7 +394,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 @test "yield of a recorder that cannot" {
 	recorder 'error:io.ptsnap.recorder.NotSupported:{"cause": "no PT"}'
 	ctl yield
-	fails 1 "the recorder cannot do that: no PT"
+	fails 1 "the recorder cannot do this: no PT"
 }
 
 @test "list escapes what strangers wrote" {
@@ -655,7 +655,7 @@ bundle() {
 @test "an answer without its file, or with another size" {
 	recorder nofd
 	ctl fetch latest
-	fails 1 "holds no file"
+	fails 1 "has no file"
 	kill "$server"
 	rm "$sock"
 	recorder wrongsize
@@ -666,19 +666,19 @@ bundle() {
 @test "garbage reply" {
 	recorder garbage
 	ctl status
-	fails 1 "does not speak Varlink"
+	fails 1 "not valid Varlink"
 }
 
 @test "endless reply" {
 	recorder huge
 	ctl status
-	fails 1 "does not speak Varlink"
+	fails 1 "not valid Varlink"
 }
 
 @test "more replies than asked for" {
 	recorder continues
 	ctl status
-	fails 1 "does not speak Varlink"
+	fails 1 "not valid Varlink"
 }
 
 @test "half a reply, then the end" {
@@ -715,25 +715,25 @@ bundle() {
 	}
 	i=io.ptsnap.recorder
 	check 3 "some: no such report" $i.NoSuchReport '{"id":"some"}'
-	check 3 "several reports" $i.AmbiguousReport '{"id":"some"}'
-	check 1 "some: it is pinned; \`ptsnapctl unpin some' first" $i.Pinned '{"id":"some"}'
-	check 1 "3 snapshots of at most 2, 4096 bytes of at most 1024, the half of" $i.TooManyPinned \
+	check 3 "more than one report" $i.AmbiguousReport '{"id":"some"}'
+	check 1 "some: the snapshot is pinned; run \`ptsnapctl unpin some' first" $i.Pinned '{"id":"some"}'
+	check 1 "3 snapshots of at most 2, 4096 bytes of at most 1024, which is half of" $i.TooManyPinned \
 		'{"bytes":4096,"maxBytes":1024,"snapshots":3,"maxSnapshots":2}'
-	check 4 "List is not for everybody; run as root or as a member of the group that owns /s" \
+	check 4 "List is not for all users; run as root or as a member of the group that owns /s" \
 		$i.PermissionDenied '{"action":"List","socket":"/s"}'
 	check 3 "--format=bundle" $i.NotDecoded '{"id":"some"}'
 	check 7 "again in 1500 ms" $i.Busy '{"retryAfterUSec":1500000}'
-	check 7 "the next one in 1500 ms" $i.RateLimited '{"retryAfterUSec":1499001}'
+	check 7 "the next snapshot in 1500 ms" $i.RateLimited '{"retryAfterUSec":1499001}'
 	check 2 "no trigger web" $i.NoSuchTrigger '{"trigger":"web"}'
-	check 1 "keeps its configuration: gone" $i.NotReloaded '{"cause":"gone"}'
+	check 1 "keeps its old configuration: gone" $i.NotReloaded '{"cause":"gone"}'
 	check 6 "takes no snapshot: the PMU is gone" $i.NotTracing '{"cause":"the PMU is gone"}'
 	check 1 "failed: \\x1b[2J" $i.Failed '{"id":"x","cause":"\u001b[2J"}'
-	check 2 "no format" $i.UnsupportedFormat '{"format":"report"}'
+	check 2 "not know the format" $i.UnsupportedFormat '{"format":"report"}'
 	check 1 "12 bytes needed, 3 free" $i.NoSpace '{"needBytes":12,"haveBytes":3}'
-	check 4 "refuses" org.varlink.service.PermissionDenied '{}'
+	check 4 "permission denied by the recorder; run as root" org.varlink.service.PermissionDenied '{}'
 	check 2 "value of reason" org.varlink.service.InvalidParameter '{"parameter":"reason"}'
 	check 1 "older than ptsnapctl" org.varlink.service.MethodNotFound '{"method":"x"}'
-	check 1 "answers with com.example.New" com.example.New '{}'
+	check 1 "answers with the error com.example.New" com.example.New '{}'
 	check 3 "?: no such report" $i.NoSuchReport '{"id":7}'
 }
 
@@ -830,12 +830,12 @@ decoder() {
 @test "decode's failures leave no output file" {
 	decoder -74:0 # EBADMSG
 	ctl decode --raw-pt="$pt" -o "$dir/out"
-	fails 1 "not a ptsnap bundle, or truncated or damaged"
+	fails 1 "not a ptsnap bundle, or a truncated or damaged one"
 	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
 	FAKE_DECODER=-28:0 ctl decode --raw-pt="$pt" -o "$dir/out" # ENOSPC
 	fails 1 "no space left"
 	FAKE_DECODER=-93:0 ctl decode --raw-pt="$pt" -o "$dir/out" # EPROTONOSUPPORT
-	fails 1 "newer ptsnap"
+	fails 1 "newer version of ptsnap"
 }
 
 @test "decode that is killed leaves nothing beside its output file" {

@@ -104,7 +104,7 @@ decode() {
 	run setpriv --reuid=12345 --regid=12345 --clear-groups "$CTL" decode --worker="$DECODE" "$STATE"/*.ptsnap
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"Permission denied"* ]]
-	[[ "$output" != *"could not be kept"* ]]
+	[[ "$output" != *"could not keep"* ]]
 }
 
 @test "a list that is damaged is refused" {
@@ -126,7 +126,7 @@ decode() {
 	record -- "$DIR/prog" /
 	rm "$STATE"/images/*
 	run -0 decode "$(newest ptsnap)"
-	[[ $output == *"could not be kept"* ]]
+	[[ $output == *"could not keep"* ]]
 	[ "$(jq '.gapCounts["image-missing"] > 0' "$DIR/decoded")" = true ]
 }
 
@@ -200,7 +200,7 @@ decode() {
 	told() { ctl list --json=short | grep -q "before it kept what its bundle needs of programs"; }
 	eventually told
 	run -0 ctl fetch latest --format=bundle -o "$DIR/fetched"
-	[[ $output == *"could not be kept"* ]]
+	[[ $output == *"could not keep"* ]]
 	decode "$DIR/fetched"
 }
 

@@ -99,7 +99,7 @@ rings() {
 	ctl snapshot --no-decode --trigger=unit --unit=db.service >/dev/null
 	[ "$(field '[.name, .reason, .labels]')" = '["unit",null,null]' ]
 	run -2 ctl snapshot --trigger=web --unit=db.service
-	[[ $output == *"no trigger web, or it is not for this unit"* ]]
+	[[ $output == *"no trigger web, or the trigger is disabled or not for this unit"* ]]
 	run -2 ctl snapshot --trigger=signal
 	run -2 ctl snapshot --unit='a b'
 	[[ $output == *"value of unit"* ]]
@@ -114,7 +114,7 @@ rings() {
 	ctl snapshot --trigger=two --no-decode >/dev/null
 	ctl snapshot --trigger=two --no-decode >/dev/null
 	run -7 ctl snapshot --trigger=two
-	[[ $output == *"the recorder takes the next one in "*" ms" ]]
+	[[ $output == *"the recorder takes the next snapshot in "*" ms" ]]
 	run -7 ctl snapshot --trigger=two
 	counts two fired 2
 	counts two limited 2
@@ -217,7 +217,7 @@ rings() {
 	[[ ${stderr_lines[1]} == "ptsnapctl: $DIR/t/odd.conf:2: Interval=never is not valid"* ]]
 	rm "$DIR/c"
 	run -1 ctl reload
-	[[ $output == "ptsnapctl: the recorder keeps its configuration: "*"no such file" ]]
+	[[ $output == "ptsnapctl: the recorder keeps its old configuration: "*"no such file" ]]
 	ctl snapshot --no-decode >/dev/null
 }
 

@@ -2,7 +2,7 @@
  * A stored bundle, its list and its images, joined: what comes out is a bundle that needs nothing
  * else; a list that does not fit is refused.
  */
-#include "ctl/client/join.h"
+#include "ctl/client/join_private.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ struct fixture {
 	int bundle_fd, joined_fd, image_fd;
 	struct bundle *bundle, *joined;
 	struct kept kept;
-	struct join_told told;
+	struct join_counts told;
 	int open_result; /* of the source */
 };
 
