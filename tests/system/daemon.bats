@@ -498,7 +498,7 @@ for f in json.load(sys.stdin):
 @test "the emulated source has nothing to hand back" {
 	start -- sleep 60
 	run -1 "$CTL" --socket="$SOCKET" yield --for=1s
-	[[ $output == *"cannot do that: this source takes no Intel PT"* ]]
+	[[ $output == *"cannot do this: this source takes no Intel PT"* ]]
 	"$CTL" --socket="$SOCKET" status --attrs | grep -q "^Terms      pt,mtc,tsc"
 	stop
 }
