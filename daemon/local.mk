@@ -11,21 +11,14 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/base/bucket.c daemon/base/bucket.h \
 	daemon/base/entry_size.h \
 	daemon/check/check.c daemon/check/check.h daemon/check/check_private.h \
-	daemon/check/check_clock.c \
 	daemon/check/check_cpus.c \
 	daemon/check/check_events.c \
-	daemon/check/check_job.c daemon/check/check_job.h \
 	daemon/check/check_kernel.c \
-	daemon/check/check_live.c daemon/check/check_live.h \
-	daemon/check/check_look.c \
-	daemon/check/check_main.c \
+	daemon/check/check_live.c \
 	daemon/check/check_memory.c \
-	daemon/check/check_options.c \
 	daemon/check/check_pmu.c \
 	daemon/check/check_read.c \
-	daemon/check/check_rights.c \
 	daemon/check/check_storage.c \
-	daemon/check/check_virtual.c \
 	daemon/record/command.c daemon/record/command.h \
 	daemon/config/conffile.c daemon/config/conffile.h \
 	daemon/config/conffile_find.c \
@@ -53,7 +46,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/config/exclude.c daemon/config/exclude.h \
 	daemon/record/filelist.c daemon/record/filelist.h \
 	daemon/record/fileopen.c daemon/record/fileopen.h \
-	daemon/check/finding.c daemon/check/finding.h \
 	daemon/record/files.c daemon/record/files.h \
 	daemon/trigger/fill.c daemon/trigger/fill.h \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
@@ -83,7 +75,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/gather/memory_copy.c daemon/gather/memory_copy.h \
 	daemon/gather/memory_names.c daemon/gather/memory_names.h \
 	daemon/gather/memory_read.c daemon/gather/memory_read.h \
-	daemon/check/metrics.c daemon/check/metrics.h \
+	daemon/check/metrics.c \
 	daemon/config/names.c daemon/config/names.h \
 	daemon/record/opentask.c daemon/record/opentask.h \
 	daemon/control/peer.c daemon/control/peer.h \
@@ -95,7 +87,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/reload.c daemon/reload.h \
 	daemon/job/report_output.c daemon/job/report_output.h \
 	daemon/store/request.h \
-	daemon/check/selfstat.c daemon/check/selfstat.h \
 	daemon/trigger/sender.c daemon/trigger/sender.h \
 	daemon/control/server.c daemon/control/server.h \
 	daemon/source_choice.c daemon/source_choice.h \

@@ -1,6 +1,9 @@
 /*
- * Perf events as ptsnapd would open them, really opened and closed again: what the kernel says is
- * worth more than any file. Called by check.c.
+ * Whether this process can open the perf events that ptsnapd opens, and why not:
+ * perf_event_paranoid, capabilities, filters on system calls, lockdown.
+ *
+ * check_look() has tried to open a sideband event before; check_rights() explains the result, and
+ * check_events() tells the result and tries Intel PT.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -11,6 +14,161 @@
 #include "capture/perf/preset.h"
 #include "capture/proc/holders.h"
 #include "daemon/check/check_private.h"
+
+/* ptsnapd changes neither setting by itself, as each has a price. */
+#define FIX_PARANOID                                                                        \
+	"sysctl kernel.perf_event_paranoid=2 (price: every user may again count events of " \
+	"his own processes), or CAP_SYS_ADMIN for the unit (price: the recorder is nearly " \
+	"root); " PTSNAP_VENDORDIR " has both: sysctl.d/60-ptsnap-paranoid.conf, "          \
+	"drop-ins/paranoid3.conf"
+#define FIX_ROOT "run it as root, or by the unit: systemctl start ptsnapd"
+#define FIX_SECCOMP                                                                     \
+	"let the container's seccomp profile pass perf_event_open: docker and podman: " \
+	"--cap-add PERFMON or --security-opt seccomp=unconfined"
+
+/* kernel/events/core.c, perf_allow_cpu: above 0 events of a CPU need CAP_PERFMON (from Linux 5.8)
+ * or CAP_SYS_ADMIN. Debian and Ubuntu add: from 3 on every event does, and most of their kernels
+ * take CAP_SYS_ADMIN alone. */
+static void check_paranoid(struct check *c)
+{
+	bool admin = check_capable(c, CHECK_SYS_ADMIN), perfmon = check_capable(c, CHECK_PERFMON);
+	bool open = c->open_error == 0;
+
+	if (c->paranoid == INT_MAX)
+		check_say(
+			c, FINDING_FAILURE, "paranoid",
+			"run a kernel with CONFIG_PERF_EVENTS=y, and mount /proc",
+			"this kernel has no perf events (kernel.perf_event_paranoid is not there)");
+	else if (admin && c->paranoid > 2 && check_capable(c, CHECK_SYS_MODULE))
+		/* Root, by hand. */
+		check_say(c, FINDING_NOTE, "paranoid", FIX_PARANOID,
+			  "kernel.perf_event_paranoid is %d; CAP_SYS_ADMIN is above it, which "
+			  "ptsnapd.service does not have by default",
+			  c->paranoid);
+	else if (admin || c->paranoid <= 0 || (perfmon && c->paranoid <= 2))
+		check_say(c, FINDING_OK, "paranoid", "", "kernel.perf_event_paranoid is %d%s",
+			  c->paranoid,
+			  admin	    ? "; CAP_SYS_ADMIN is above it"
+			  : perfmon ? "; CAP_PERFMON is above it"
+				    : "");
+	else if (perfmon)
+		check_say(c, open ? FINDING_NOTE : FINDING_FAILURE, "paranoid", FIX_PARANOID,
+			  "kernel.perf_event_paranoid is %d: from 3 on, on kernels of Debian and "
+			  "Ubuntu, CAP_PERFMON is %s, CAP_SYS_ADMIN is",
+			  c->paranoid, open ? "not always enough" : "not enough");
+	else
+		check_say(c, FINDING_FAILURE, "paranoid", c->paranoid > 2 ? FIX_PARANOID : FIX_ROOT,
+			  "kernel.perf_event_paranoid is %d and this process has neither %s "
+			  "CAP_SYS_ADMIN: it may not trace CPUs",
+			  c->paranoid, "CAP_PERFMON nor");
+}
+
+/* What is missing in reports without a capability. CAP_PERFMON and CAP_IPC_LOCK have findings of
+ * their own. */
+static const struct {
+	enum check_capability bit;
+	const char *name, *reason;
+} wanted[] = {
+	{CHECK_SYSLOG, "CAP_SYSLOG", "names of the kernel's functions"},
+	{CHECK_SYS_PTRACE, "CAP_SYS_PTRACE", "what other users' processes have mapped"},
+	{CHECK_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH", "their files"},
+	{CHECK_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE", "mapped files that are deleted"},
+};
+
+static void check_capabilities(struct check *c)
+{
+	char text[256] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(wanted) && used < sizeof(text); i++)
+		if (!check_capable(c, wanted[i].bit) &&
+		    !(wanted[i].bit == CHECK_CHECKPOINT_RESTORE &&
+		      check_capable(c, CHECK_SYS_ADMIN)))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s (%s)",
+						 used ? ", " : "", wanted[i].name,
+						 wanted[i].reason);
+	if (check_trace_kernel(c) && !check_capable(c, CHECK_SYS_RAWIO) && used < sizeof(text))
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "%sCAP_SYS_RAWIO (the kernel's code in /proc/kcore)",
+					 used ? ", " : "");
+	if (used)
+		check_say(c, FINDING_WARNING, "capabilities",
+			  "AmbientCapabilities= and CapabilityBoundingSet= of the unit, or run as "
+			  "root",
+			  "reports will know less without %s", text);
+	else
+		check_say(c, FINDING_OK, "capabilities", "",
+			  "all that reading programs, processes and the kernel takes");
+}
+
+/* perf_event_open(2) asks for capabilities in the first user namespace (capable, not ns_capable).
+ * Only the first user namespace maps all users to themselves. */
+static bool is_in_user_namespace(const struct check *c)
+{
+	char text[256];
+	unsigned first = 0, outside = 0, n = UINT_MAX;
+
+	check_read(c->paths->proc, "self/uid_map", text, sizeof(text));
+	return sscanf(text, "%u %u %u", &first, &outside, &n) == 3 &&
+	       (first != 0 || outside != 0 || n != UINT_MAX);
+}
+
+/* Explains a refusal although the process has the rights: a user namespace, a filter, or a security
+ * module. */
+static void check_seccomp(struct check *c)
+{
+	bool capable = check_capable(c, CHECK_SYS_ADMIN) || c->paranoid <= 0 ||
+		       (check_capable(c, CHECK_PERFMON) && c->paranoid <= 2);
+	bool refused = c->open_error == -EPERM || c->open_error == -EACCES;
+
+	if (!capable || c->paranoid == INT_MAX || (!refused && c->open_error != -ENOSYS))
+		return;
+	if (refused && !c->seccomp && is_in_user_namespace(c))
+		check_say(
+			c, FINDING_FAILURE, "namespace",
+			"run ptsnapd outside of it: not in a rootless container, without unshare -U",
+			"perf_event_open is refused (%s): this process is in a user namespace, in "
+			"which its capabilities do not count for perf events",
+			strerror(-c->open_error));
+	else if (c->seccomp || c->open_error == -ENOSYS)
+		check_say(c, FINDING_FAILURE, "seccomp", FIX_SECCOMP,
+			  "perf_event_open is refused (%s) although this process has the rights: a "
+			  "seccomp filter (of a container, or SystemCallFilter=) stops it",
+			  strerror(-c->open_error));
+	else
+		check_say(c, FINDING_FAILURE, "seccomp",
+			  "ausearch -m avc -ts recent, and allow ptsnapd class perf_event",
+			  "perf_event_open is refused (%s) although this process has the rights: a "
+			  "security module (SELinux) stops it",
+			  strerror(-c->open_error));
+}
+
+/* security/lockdown/lockdown.c: LOCKDOWN_KCORE is forbidden at the level confidentiality. */
+static void check_lockdown(struct check *c)
+{
+	char text[128];
+
+	check_read(c->paths->sys, "kernel/security/lockdown", text, sizeof(text));
+	if (!strstr(text, "[confidentiality]"))
+		return;
+	if (check_trace_kernel(c))
+		check_say(c, FINDING_WARNING, "lockdown",
+			  "start with lockdown=integrity, or Trace=user",
+			  "kernel lockdown is at confidentiality: /proc/kcore is closed, so that "
+			  "the kernel's part of the trace has gaps where its code was patched");
+	else
+		check_say(c, FINDING_NOTE, "lockdown", "",
+			  "kernel lockdown is at confidentiality; user programs are traced all the "
+			  "same");
+}
+
+void check_rights(struct check *c)
+{
+	check_paranoid(c);
+	check_seccomp(c);
+	check_capabilities(c);
+	check_lockdown(c);
+}
 
 static void check_sideband(struct check *c)
 {
@@ -27,7 +185,7 @@ static void check_sideband(struct check *c)
 				  "perf events can be opened; the kernel tells everything");
 		return;
 	}
-	/* check_rights.c has said why. */
+	/* check_rights() has said why. */
 	if (c->open_error == -EPERM || c->open_error == -EACCES || c->open_error == -ENOSYS)
 		check_say(c, FINDING_FAILURE, "sideband", "see above",
 			  "perf events cannot be opened: %s", strerror(-c->open_error));
@@ -38,50 +196,26 @@ static void check_sideband(struct check *c)
 			  strerror(-c->open_error));
 }
 
-/* Nobody else than a recorder, which has it for us? */
-static const struct holder *recorder_of(const struct holders *h)
-{
-	for (size_t i = 0; i < MIN_OF(h->n, HOLDERS_MAX); i++)
-		if (strcmp(h->all[i].comm, "ptsnapd") == 0)
-			return &h->all[i];
-	return NULL;
-}
-
+/* A recorder that has Intel PT is no failure: the recorder traces. */
 static void explain_busy(struct check *c)
 {
-	const struct holder *recorder;
 	struct holders holders;
 	char names[200];
 
 	holders_find(c->paths->proc, (uint32_t)getpid(), &holders);
+	for (size_t i = 0; i < MIN_OF(holders.n, HOLDERS_MAX); i++)
+		if (strcmp(holders.all[i].comm, "ptsnapd") == 0) {
+			check_say(c, FINDING_OK, "pt", "",
+				  "Intel PT is in use by a recorder, ptsnapd (pid %u); ptsnapctl "
+				  "check asks it",
+				  holders.all[i].pid);
+			return;
+		}
 	holders_format(&holders, names, sizeof(names));
-	recorder = recorder_of(&holders);
-	if (recorder)
-		check_say(
-			c, FINDING_OK, "pt", "",
-			"Intel PT is in use by a recorder, ptsnapd (pid %u); ptsnapctl check asks "
-			"it",
-			recorder->pid);
-	else
-		check_say(c, FINDING_FAILURE, "pt",
-			  "end the one that traces; ptsnapd takes Intel PT as soon as it is free",
-			  "Intel PT is in use by somebody else; perf events are open in: %s%s",
-			  names, holders.partial ? " (not all processes could be seen)" : "");
-}
-
-/* The configuration as the source will have it. False: it is not valid here, which was said. */
-static bool choose_config(struct check *c, uint64_t *ret)
-{
-	char why[256] = "no memory";
-	const char *preset;
-	int r = preset_config(&c->pmu, c->config->preset, c->config->pt_terms, ret, &preset, why,
-			      sizeof(why));
-
-	if (r == 0)
-		return true;
-	check_say(c, FINDING_FAILURE, "terms", "change Preset= or Terms= (--preset=, --pt=)",
-		  "this configuration is not for this CPU: %s", why);
-	return false;
+	check_say(c, FINDING_FAILURE, "pt",
+		  "end the one that traces; ptsnapd takes Intel PT as soon as it is free",
+		  "Intel PT is in use by somebody else; perf events are open in: %s%s", names,
+		  holders.partial ? " (not all processes could be seen)" : "");
 }
 
 static void explain_pt(struct check *c, int r)
@@ -103,18 +237,25 @@ static void explain_pt(struct check *c, int r)
 
 static void check_pt(struct check *c)
 {
+	char why[256] = "no memory";
 	struct perf_event_attr attr;
-	uint64_t config;
+	const char *preset;
 	int r;
 
-	if (!c->have_pmu || !choose_config(c, &config))
+	if (!c->have_pmu)
 		return;
+	if (preset_config(&c->pmu, c->config->preset, c->config->pt_terms, &c->pt_config, &preset,
+			  why, sizeof(why)) != 0) {
+		check_say(c, FINDING_FAILURE, "terms",
+			  "change Preset= or Terms= (--preset=, --pt=)",
+			  "this configuration is not for this CPU: %s", why);
+		return;
+	}
 	c->have_config = true;
-	c->pt_config = config;
 	if (c->paths->leave_pt || c->open_error < 0)
 		return;
-	perf_attr_pt(c->pmu.type, config, c->config->trace ? c->config->trace : SOURCE_TRACE_USER,
-		     &attr);
+	perf_attr_pt(c->pmu.type, c->pt_config,
+		     c->config->trace ? c->config->trace : SOURCE_TRACE_USER, &attr);
 	r = perf_sys_open(&attr, check_first_cpu(c));
 	if (r < 0) {
 		explain_pt(c, r);

@@ -1,6 +1,5 @@
 /*
- * What a trace of the kernel needs besides: its symbols, and its code as it is in memory. Called by
- * check.c; says nothing where user code alone is traced.
+ * Whether the kernel's symbols and its code in memory can be read, where the kernel is traced.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,8 @@
 	"/drop-ins/kernel-text.conf; price: the recorder may read all of the kernel's memory)," \
 	" lockdown=integrity at most"
 
-/* Those of CPUs' own variables stand first and count from 0: where all are 0 they are hidden. */
+/* Whether all addresses are 0. In a kallsyms that hides nothing the per-CPU variables come first
+ * and their addresses count up from 0. */
 static bool are_hidden(const char *symbols)
 {
 	for (const char *at = symbols; *at; at += *at == '\n') {
@@ -46,13 +46,14 @@ static void check_symbols(struct check *c)
 		check_say(c, FINDING_OK, "kallsyms", "", "the kernel's symbols can be read");
 }
 
-/* How many of the modules there are, and whether the kernel itself is. */
+/* Which files with the kernel's code can be opened. */
 struct files_found {
-	size_t modules, opened;
-	bool kernel;
+	size_t modules; /* that are loaded */
+	size_t opened;	/* modules with a file that can be opened */
+	bool kernel;	/* the file of the kernel itself can be opened */
 };
 
-static void look_for_files(const struct check *c, struct files_found *ret)
+static void find_kernel_files(const struct check *c, struct files_found *ret)
 {
 	struct kernel_places places = {.root = c->paths->root, .sys = c->paths->sys};
 	struct kernel_modules modules;
@@ -78,14 +79,25 @@ static void look_for_files(const struct check *c, struct files_found *ret)
 	kernel_modules_done(&modules);
 }
 
-static void check_files(struct check *c, int error)
+static void check_text(struct check *c)
 {
 	struct files_found found;
+	struct kcore kcore;
+	char path[256];
+	int error;
 
-	look_for_files(c, &found);
+	snprintf(path, sizeof(path), "%s/kcore", c->paths->proc);
+	error = kcore_open(path, &kcore);
+	if (error >= 0) {
+		kcore_close(&kcore);
+		check_say(c, FINDING_OK, "kernel-text", "",
+			  "the kernel's code can be copied from memory (/proc/kcore)");
+		return;
+	}
+	find_kernel_files(c, &found);
 	if (!found.kernel)
 		check_say(c, FINDING_WARNING, "kernel-text", FIX_TEXT,
-			  "the kernel's code is not to be had: /proc/kcore: %s; and there is no "
+			  "the kernel's code cannot be read: /proc/kcore: %s; and there is no "
 			  "vmlinux or vmlinuz of it: its part of the trace is a gap",
 			  strerror(-error));
 	else
@@ -94,23 +106,6 @@ static void check_files(struct check *c, int error)
 			"/proc/kcore: %s: the kernel's code is taken from files (its own, and those "
 			"of %zu of %zu modules), with a gap wherever it patches itself",
 			strerror(-error), found.opened, found.modules);
-}
-
-static void check_text(struct check *c)
-{
-	struct kcore kcore;
-	char path[256];
-	int r;
-
-	snprintf(path, sizeof(path), "%s/kcore", c->paths->proc);
-	r = kcore_open(path, &kcore);
-	if (r < 0) {
-		check_files(c, r);
-		return;
-	}
-	kcore_close(&kcore);
-	check_say(c, FINDING_OK, "kernel-text", "",
-		  "the kernel's code can be copied from memory (/proc/kcore)");
 }
 
 void check_kernel(struct check *c)

@@ -1,8 +1,8 @@
 /*
- * Status says what is; this says what of it should not be so, and what mends it. Called by
- * control_check.c.
+ * Makes findings from the state of a running recorder: what is not as it should be, and what mends
+ * it.
  */
-#include "daemon/check/check_live.h"
+#include "daemon/check/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static const char *state_fix(enum source_cpu_state state)
 	}
 }
 
-/* All CPUs in STATE that have the same reason, in one finding; those behind others in theirs. */
+/* Makes one finding for all CPUs in STATE that have the same reason, at the first of them. */
 static void tell_state(const struct live *l, enum source_cpu_state state, enum finding_level level)
 {
 	const struct source *s = l->from->intake->source;
@@ -99,18 +99,6 @@ static void tell_cpus(const struct live *l)
 	tell_state(l, SOURCE_CPU_OFFLINE, FINDING_NOTE);
 }
 
-static void tell_rings(const struct live *l)
-{
-	const struct source *s = l->from->intake->source;
-
-	if (s->sizes_note && *s->sizes_note)
-		say(l, FINDING_WARNING, "rings", "RingBudget= in ptsnapd.conf", "%s",
-		    s->sizes_note);
-	if (s->sideband_missing && *s->sideband_missing)
-		say(l, FINDING_WARNING, "rings", "run a newer kernel (5.12 tells all)",
-		    "recorded without: %s", s->sideband_missing);
-}
-
 static void tell_losses(const struct live *l)
 {
 	const struct intake *in = l->from->intake;
@@ -127,11 +115,11 @@ static void tell_losses(const struct live *l)
 		    (uintmax_t)lost);
 	if (stats.stalls)
 		say(l, FINDING_WARNING, "queue", "less load, or larger rings: --data-size=",
-		    "records came faster than they were taken in, %ju times",
+		    "records came faster than the recorder took them in, %ju times",
 		    (uintmax_t)stats.stalls);
 }
 
-/* A snapshot that does not fit beside what is pinned is in memory alone. */
+/* A snapshot that does not fit beside the pinned ones stays in memory. */
 static void tell_pinned(const struct live *l)
 {
 	const struct source *s = l->from->intake->source;
@@ -146,17 +134,23 @@ static void tell_pinned(const struct live *l)
 	if (pins.n > 0 && rings > pins.left_bytes)
 		say(l, FINDING_WARNING, "pinned",
 		    "ptsnapctl unpin, or a larger MaxUse= in ptsnapd.conf",
-		    "what is pinned (%zu) leaves %ju MiB of MaxUse= to new snapshots, and one of all "
-		    "rings takes %ju MiB",
+		    "pinned snapshots (%zu) leave %ju MiB of MaxUse= to new ones, and a snapshot of "
+		    "all rings takes %ju MiB",
 		    pins.n, (uintmax_t)(pins.left_bytes >> 20), (uintmax_t)(rings >> 20));
 }
 
 void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 {
+	const struct source *s = from->intake->source;
 	const struct live l = {from, fn, userdata};
 
 	tell_cpus(&l);
-	tell_rings(&l);
+	if (s->sizes_note && *s->sizes_note)
+		say(&l, FINDING_WARNING, "rings", "RingBudget= in ptsnapd.conf", "%s",
+		    s->sizes_note);
+	if (s->sideband_missing && *s->sideband_missing)
+		say(&l, FINDING_WARNING, "rings", "run a newer kernel (5.12 tells all)",
+		    "recorded without: %s", s->sideband_missing);
 	tell_losses(&l);
 	tell_pinned(&l);
 }

@@ -1,5 +1,5 @@
 /*
- * Whether the rings can be had: locked memory, the host's memory, descriptors. Called by check.c.
+ * Whether the rings get what they need: locked memory, the host's memory, descriptors.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -12,8 +12,9 @@
 
 #define FIX_MEMLOCK "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited"
 
-/* "Max locked memory         8388608              8388608              bytes" in /proc/self/limits:
- * the soft limit, or the hard one; UINT64_MAX: none. */
+/* Reads the soft or the hard limit NAME from /proc/self/limits, which has lines like
+ * "Max locked memory         8388608              8388608              bytes".
+ * UINT64_MAX: no limit. */
 static bool own_limit(const struct check *c, const char *name, bool hard, uint64_t *ret)
 {
 	char text[4096];
@@ -33,18 +34,10 @@ static bool own_limit(const struct check *c, const char *name, bool hard, uint64
 	return strncmp(at, "unlimited", 9) == 0 || number_parse(at, 10, UINT64_MAX, " ", NULL, ret);
 }
 
-/* The rings of all CPUs, without the copy area, which is not locked. */
+/* The bytes of the rings of N CPUs, without the copy area, which is not locked. */
 static uint64_t ring_bytes(const struct budget_sizes *sizes, size_t n)
 {
 	return budget_need(sizes, n) - n * sizes->aux;
-}
-
-/* Without so much it does not trace at all: source_perf.c opens the sideband of all CPUs first,
- * then takes trace rings as large as may be. */
-static uint64_t least_bytes(const struct budget_sizes *sizes, size_t n)
-{
-	return n * (sizes->data + BUDGET_PAGE) +
-	       MIN_OF(sizes->aux, (uint64_t)PERF_EVENT_LEAST_AUX) + BUDGET_PT_DATA + BUDGET_PAGE;
 }
 
 /* The largest trace ring that LIMIT holds for each of N CPUs, 0: none. */
@@ -56,11 +49,11 @@ static uint64_t fitting_ring(struct budget_sizes sizes, size_t n, uint64_t limit
 	return 0;
 }
 
-/* kernel/events/core.c, perf_mmap: perf_event_mlock_kb for each CPU of the host, shared by all that
- * a user runs; what goes beyond it counts against RLIMIT_MEMLOCK, unless CAP_IPC_LOCK. */
+/* kernel/events/core.c, perf_mmap: each user may lock perf_event_mlock_kb for each CPU of the host;
+ * more counts against RLIMIT_MEMLOCK, unless the process has CAP_IPC_LOCK. */
 static void check_memlock(struct check *c, const struct budget_sizes *sizes, size_t n)
 {
-	uint64_t need = ring_bytes(sizes, n), limit = UINT64_MAX, all, fits;
+	uint64_t need = ring_bytes(sizes, n), limit = UINT64_MAX, all, fits, least;
 	bool some;
 	int64_t kb = 516;
 	char fix[160];
@@ -79,7 +72,10 @@ static void check_memlock(struct check *c, const struct budget_sizes *sizes, siz
 	if (fits)
 		snprintf(fix, sizeof(fix), FIX_MEMLOCK "; or rings that fit: --aux-size=%lluK",
 			 (unsigned long long)(fits >> 10));
-	some = all >= least_bytes(sizes, n);
+	/* source_perf.c opens the sideband of all CPUs first, then trace rings as large as fit. */
+	least = n * (sizes->data + BUDGET_PAGE) +
+		MIN_OF(sizes->aux, (uint64_t)PERF_EVENT_LEAST_AUX) + BUDGET_PT_DATA + BUDGET_PAGE;
+	some = all >= least;
 	check_say(
 		c, some ? FINDING_WARNING : FINDING_FAILURE, "memlock", fix,
 		"the rings need %s of locked memory; %s are allowed without CAP_IPC_LOCK "
@@ -90,7 +86,7 @@ static void check_memlock(struct check *c, const struct budget_sizes *sizes, siz
 		     : "no CPU can be traced");
 }
 
-/* *RET is what the source will take. */
+/* Sets *RET to the sizes that the source will take. */
 static void check_budget(struct check *c, const struct budget_sizes *sizes, size_t n,
 			 struct budget_sizes *ret)
 {
@@ -120,29 +116,22 @@ static void check_budget(struct check *c, const struct budget_sizes *sizes, size
 			  check_bytes(need).text, n);
 }
 
-/* With fewer not even clients can be served; with little more, mapped files are missing in reports.
- * The recorder raises the soft limit by itself. */
-static void check_files_limit(struct check *c, size_t n)
-{
-	uint64_t need = config_other_fds(c->config, n), limit;
-
-	if (!own_limit(c, "Max open files", true, &limit) || limit >= need)
-		return;
-	check_say(c, FINDING_WARNING, "files", "LimitNOFILE=65536 in the unit",
-		  "%llu open files are allowed; %zu CPUs need %llu", (unsigned long long)limit, n,
-		  (unsigned long long)need);
-}
-
 void check_memory(struct check *c)
 {
 	const struct budget_sizes sizes = {c->have_pmu ? c->config->aux_size : BUDGET_MIN_RING,
 					   c->config->data_size};
 	struct budget_sizes fitting;
 	size_t n = MAX_OF(cpulist_count(&c->online), (size_t)1);
+	uint64_t need = config_other_fds(c->config, n), limit;
 
 	if (c->emulated)
 		return;
 	check_budget(c, &sizes, n, &fitting);
 	check_memlock(c, &fitting, n);
-	check_files_limit(c, n);
+	/* With fewer descriptors not even clients can be served; with few more, mapped files are
+	 * missing in reports. The recorder raises the soft limit by itself. */
+	if (own_limit(c, "Max open files", true, &limit) && limit < need)
+		check_say(c, FINDING_WARNING, "files", "LimitNOFILE=65536 in the unit",
+			  "%llu open files are allowed; %zu CPUs need %llu",
+			  (unsigned long long)limit, n, (unsigned long long)need);
 }

@@ -1,5 +1,6 @@
 /*
- * Is there an intel_pt PMU, and if not, which of the many reasons it is.
+ * Whether there is an intel_pt PMU, and why not: the CPU, the kernel, the firmware, or a virtual
+ * machine.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -10,16 +11,11 @@
 #include "daemon/check/check_private.h"
 
 #define PMU_PATH "bus/event_source/devices/intel_pt"
-/* The kernel's log as far as we read it. */
+/* How much of the kernel's log is read. */
 #define LOG_MAX (1u << 20)
 
-static bool cpuid_has_pt(const struct check *c)
-{
-	return c->n_cpuids > 0 && c->cpuids[0].has_pt;
-}
-
-/* Which of WORDS the kernel's log holds, -1: none, -EPERM...: it cannot be read. A record of
- * /dev/kmsg comes whole with each read(2), and none twice. */
+/* Sets *RET to the index of the one of WORDS that the kernel's log holds (last), or to -1. Each
+ * read(2) of /dev/kmsg returns one whole record. 0, or -errno if the log cannot be read. */
 static int log_find(const struct check *c, const char *const *words, size_t n, int *ret)
 {
 	char path[PATH_MAX], text[8192];
@@ -35,7 +31,7 @@ static int log_find(const struct check *c, const char *const *words, size_t n, i
 		ssize_t got = read(fd, text, sizeof(text) - 1);
 
 		if (got < 0 && errno == EPIPE)
-			continue; /* overwritten under us: the next one follows */
+			continue; /* the record was overwritten meanwhile: read the next one */
 		if (got <= 0)
 			break;
 		text[got] = '\0';
@@ -47,7 +43,7 @@ static int log_find(const struct check *c, const char *const *words, size_t n, i
 	return 0;
 }
 
-/* CONFIG_PERF_EVENTS and CONFIG_CPU_SUP_INTEL, where the kernel's configuration can be read. */
+/* Whether the kernel was built without OPTION; false where its configuration cannot be read. */
 static bool config_lacks(const struct check *c, const char *option)
 {
 	CLEANUP_FREE char *text = malloc(1u << 20);
@@ -63,7 +59,7 @@ static bool config_lacks(const struct check *c, const char *option)
 	return !strstr(text, line);
 }
 
-/* arch/x86/events/intel/pt.c, pt_init: what keeps the driver away from a CPU that has PT. */
+/* Says what keeps the driver away from a CPU that has PT: arch/x86/events/intel/pt.c, pt_init. */
 static void explain_kernel(struct check *c)
 {
 	static const char *const words[] = {"PT is enabled at boot time",
@@ -87,8 +83,8 @@ static void explain_kernel(struct check *c)
 		check_say(c, FINDING_FAILURE, "pmu",
 			  "as root: dmesg | grep -w PT; if the firmware has it on, turn it off in "
 			  "its setup",
-			  "this CPU has Intel PT but the kernel offers no intel_pt PMU; why stands "
-			  "in the kernel's log, which cannot be read here (%s)",
+			  "this CPU has Intel PT but the kernel offers no intel_pt PMU; the reason "
+			  "is in the kernel's log, which cannot be read here (%s)",
 			  strerror(-r));
 	else
 		check_say(
@@ -99,29 +95,91 @@ static void explain_kernel(struct check *c)
 			"or another tracer had it when the kernel started");
 }
 
-static bool is_xen_dom0(const struct check *c)
-{
-	char text[256];
+#define FIX_ELSEWHERE "run ptsnapd on the host, or on a machine that is not virtual"
+#define FIX_HYPERV                                                                        \
+	"on the Hyper-V host, the machine off: Set-VMProcessor NAME -Perfmon @(\"ipt\", " \
+	"\"pmu\"); Azure does not offer it"
+/* KVM: arch/x86/kvm/vmx/vmx.c, pt_mode; Linux 6.12 put what is not 0 behind CONFIG_BROKEN. */
+#define FIX_KVM                                                                        \
+	FIX_ELSEWHERE "; hosts before Linux 6.12 could load kvm_intel with pt_mode=1 " \
+		      "and give the guest -cpu host,+intel-pt"
 
-	check_read(c->paths->proc, "xen/capabilities", text, sizeof(text));
-	return strstr(text, "control_d");
+/* SDM volume 2, CPUID: leaves from 0x40000000 on belong to the hypervisor; EBX, ECX, EDX of the
+ * first one spell its name. */
+static const struct {
+	const char *signature, *name, *fix;
+} hypervisors[] = {
+	{"KVMKVMKVM", "KVM", FIX_KVM},
+	{"Linux KVM Hv", "KVM", FIX_KVM},
+	{"TCGTCGTCGTCG", "QEMU without KVM", FIX_ELSEWHERE},
+	{"Microsoft Hv", "Hyper-V", FIX_HYPERV},
+	{"VMwareVMware", "VMware", FIX_ELSEWHERE},
+	{"XenVMMXenVMM", "Xen", FIX_ELSEWHERE},
+	{"VBoxVBoxVBox", "VirtualBox", FIX_ELSEWHERE},
+	{"ACRNACRNACRN", "ACRN", FIX_ELSEWHERE},
+	{"bhyve bhyve ", "bhyve", FIX_ELSEWHERE},
+	{" lrpepyh  vr", "Parallels", FIX_ELSEWHERE},
+};
+
+/* Cloud providers, by the vendor that the firmware names. */
+static const struct {
+	const char *vendor, *fix;
+} clouds[] = {
+	{"Amazon EC2", "use a bare metal instance (its type ends in .metal)"},
+	{"Google", "use a bare metal machine type (its name ends in -metal)"},
+	{"OpenStack Foundation", "use a flavour of bare metal (Ironic)"},
+	{"Hetzner", "use a dedicated server"},
+	{"DigitalOcean", "use a bare metal machine"},
+};
+
+/* Says whose virtual machine this is, and what its owner can do. */
+static void explain_virtual(struct check *c)
+{
+	const struct cpuid_reader *reader = &c->paths->calls.cpuid;
+	struct cpuid_leaf leaf = {.leaf = 0x40000000};
+	char signature[13], vendor[64], product[64];
+	const char *name = signature, *fix = FIX_ELSEWHERE;
+
+	if (reader->read(reader->userdata, check_first_cpu(c), &leaf, 1) < 0)
+		leaf = (struct cpuid_leaf){0};
+	memcpy(signature, &leaf.ebx, 4);
+	memcpy(signature + 4, &leaf.ecx, 4);
+	memcpy(signature + 8, &leaf.edx, 4);
+	signature[12] = '\0';
+	check_read(c->paths->sys, "class/dmi/id/sys_vendor", vendor, sizeof(vendor));
+	check_read(c->paths->sys, "class/dmi/id/product_name", product, sizeof(product));
+	for (size_t i = 0; i < ARRAY_SIZE(hypervisors); i++)
+		if (strncmp(signature, hypervisors[i].signature, 12) == 0) {
+			name = hypervisors[i].name;
+			fix = hypervisors[i].fix;
+		}
+	for (size_t i = 0; i < ARRAY_SIZE(clouds); i++)
+		if (strcmp(vendor, clouds[i].vendor) == 0)
+			fix = clouds[i].fix;
+	check_say(c, FINDING_FAILURE, "pmu", fix,
+		  "no Intel PT: this is a virtual machine (%s%s%s%s%s) that is not given it",
+		  *name ? name : "of an unknown hypervisor", *vendor ? "; " : "", vendor,
+		  *product ? " " : "", product);
 }
 
 static void explain_cpu(struct check *c)
 {
+	char xen[256];
+
+	check_read(c->paths->proc, "xen/capabilities", xen, sizeof(xen));
 	if (strcmp(c->vendor, "GenuineIntel") != 0)
 		check_say(c, FINDING_FAILURE, "pmu", CHECK_NO_COMMAND_FIX,
 			  "no Intel PT: this is not an Intel CPU (%s, %s)",
 			  *c->vendor ? c->vendor : "unknown vendor",
 			  *c->model_name ? c->model_name : "unknown model");
-	else if (is_xen_dom0(c))
+	else if (strstr(xen, "control_d"))
 		check_say(c, FINDING_FAILURE, "pmu", "start this host without Xen",
 			  "no Intel PT: this is dom0 of Xen, which keeps it from its domains");
 	else if (c->flag_pt)
 		explain_kernel(c);
 	else if (c->flag_hypervisor)
-		check_virtual(c);
-	else if (cpuid_has_pt(c))
+		explain_virtual(c);
+	else if (c->n_cpuids > 0 && c->cpuids[0].has_pt)
 		check_say(c, FINDING_FAILURE, "pmu",
 			  "remove clearcpuid= from the kernel's command line and restart",
 			  "this CPU has Intel PT, but the kernel was told to ignore it");
@@ -143,7 +201,7 @@ void check_pmu(struct check *c)
 	c->have_pmu = r == 0;
 	if (r == 0 && c->n_cpuids > 0)
 		cpuid_complete_pmu(c->cpuids, c->n_cpuids, 0, &c->pmu);
-	/* As source_choice.c does. */
+	/* The same choice as source_choice() makes. */
 	c->emulated |= c->config->source == CONFIG_AUTO && c->config->command &&
 		       !c->config->require_pt && r == -ENOENT;
 	if (r == -ENOENT)

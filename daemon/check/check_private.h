@@ -1,6 +1,6 @@
 /*
- * What the files of the check share: what it asks with, what it has found so far, and how it says
- * it.
+ * What the parts of the check share: the facts found so far, and functions that read files and make
+ * findings.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 #include "daemon/check/check.h"
 #include "proto/base.h"
 
-/* Where examples for the unit are: systemd/README.md. */
+/* The folder with example drop-ins for the unit: systemd/README.md. */
 #ifndef PTSNAP_VENDORDIR
 #define PTSNAP_VENDORDIR "/usr/lib/ptsnap"
 #endif
@@ -35,44 +35,46 @@ struct check {
 	finding_fn fn;
 	void *userdata;
 	int failures;
-	/* The source is the emulated one: what the hardware lacks is not in its way. */
-	bool emulated;
+	bool emulated; /* the emulated source is used: failures of the hardware are only notes */
 
-	/* Filled on the way, for what comes behind. */
-	struct cpulist online; /* CPUs that are there and wanted */
-	size_t n_online;       /* that are there */
-	uint64_t capabilities; /* of this process */
-	bool seccomp;	       /* a filter is on it */
-	int paranoid;	       /* INT_MAX: there is no perf */
-	int open_error;	       /* of a sideband event: 0 or -errno */
-	uint32_t kinds;	       /* of sideband that this kernel tells: capture/perf/perf_attr.h */
+	/* Facts that a part finds and later parts use. */
+	struct cpulist online; /* CPUs that are online and wanted */
+	size_t n_online;       /* CPUs that are online */
+	uint64_t capabilities; /* CapEff of this process */
+	bool seccomp;	       /* this process has a filter */
+	int paranoid;	       /* INT_MAX: the kernel has no perf events */
+	int open_error;	       /* opening a sideband event: 0 or -errno */
+	uint32_t kinds;	       /* sideband records of this kernel: capture/perf/perf_attr.h */
 	char vendor[32], model_name[64];
 	uint64_t family, model;
 	bool flag_pt, flag_hypervisor;
-	struct cpuid *cpuids; /* of the CPUs in online, owned; NULL: no memory */
+	struct cpuid *cpuids; /* CPUID of each CPU in online, owned; NULL: no memory */
 	size_t n_cpuids;
 	bool have_pmu;
 	struct pmu pmu;
-	bool have_config; /* pt_config is what tracing would use */
+	bool have_config; /* pt_config is the configuration that tracing would use */
 	uint64_t pt_config;
 };
 
-/* One finding. Text and fix are made printable: names in them are strangers'. A failure of the
- * hardware's is only a note where the source is the emulated one. */
+/* Makes a finding and tells the caller of check_host(). A failure becomes a note where the source
+ * is the emulated one. Text and fix are made printable. */
 void check_say(struct check *c, enum finding_level level, const char *what, const char *fix,
 	       const char *format, ...) PRINTF_LIKE(5, 6);
-/* ROOT/PATH, at most CHECK_TEXT_MAX bytes and a NUL; without a newline at its end. The bytes, or
- * -errno with RET empty. */
+/* Reads the file ROOT/PATH into RET, SIZE bytes with the NUL, without a newline at the end. Returns
+ * the number of bytes, or -errno with RET empty. */
 ssize_t check_read(const char *root, const char *path, char *ret, size_t size);
 bool check_exists(const char *root, const char *path);
-/* A file that holds one decimal number, which may be negative. */
+/* Reads a file that holds one decimal number, which may be negative. */
 bool check_number(const char *root, const char *path, int64_t *ret);
-/* The value behind "KEY:" or "KEY\t:" in TEXT, up to the line's end; false: no such line. */
+/* Copies the value behind "KEY:" or "KEY\t:" in TEXT, up to the line's end; false: no such line. */
 bool check_value(const char *text, const char *key, char *ret, size_t size);
+/* Whether TEXT, words with one space between two, has WORD. */
 bool check_word(const char *text, const char *word);
+/* Whether this process has CAPABILITY. */
 bool check_capable(const struct check *c, enum check_capability capability);
+/* Whether the configuration wants the kernel traced. */
 bool check_trace_kernel(const struct check *c);
-/* One of those that are there and wanted. */
+/* The first CPU that is online and wanted. */
 uint32_t check_first_cpu(const struct check *c);
 /* 12345678 -> "11.8 MiB". */
 struct check_size {
@@ -81,13 +83,12 @@ struct check_size {
 struct check_size check_bytes(uint64_t bytes);
 
 /* The parts, in the order in which check_host goes through them. */
-void check_look(struct check *c);    /* facts that several parts judge by */
+void check_look(struct check *c);    /* collects facts, makes no finding */
 void check_pmu(struct check *c);     /* is there Intel PT, and why not */
-void check_virtual(struct check *c); /* why a virtual machine has none */
 void check_rights(struct check *c);  /* paranoid, capabilities, seccomp, lockdown */
-void check_kernel(struct check *c);  /* the kernel's symbols and code, where it is traced */
+void check_kernel(struct check *c);  /* symbols and code of the kernel, where it is traced */
 void check_events(struct check *c);  /* perf events, really opened */
 void check_memory(struct check *c);  /* rings: locked memory, memory, descriptors */
 void check_cpus(struct check *c);    /* which CPUs, of what kinds, KVM's part */
 void check_clock(struct check *c);   /* TSC, crystal, cost of MTC */
-void check_storage(struct check *c); /* state directory, decoder, its sandbox */
+void check_storage(struct check *c); /* state directory, decoder, the decoder's sandbox */

@@ -1,5 +1,5 @@
 /*
- * What the check's parts read with, and how they say what they found.
+ * Reads the facts that several parts of the check need, and makes findings.
  */
 #include <ctype.h>
 #include <fcntl.h>
@@ -8,11 +8,47 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/perf/perf_attr.h"
 #include "capture/proc/number.h"
 #include "capture/proc/procfile.h"
 #include "daemon/check/check_private.h"
 
-/* What was cut says so. */
+static void clean(char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text < 0x20 || *text > 0x7e)
+			*text = '?';
+}
+
+void finding_clean(struct finding *f)
+{
+	clean(f->text);
+	clean(f->fix);
+}
+
+const char *finding_level_name(enum finding_level level)
+{
+	static const char *const names[] = {"ok", "note", "warning", "failure"};
+
+	return names[level];
+}
+
+struct json_object *finding_to_json(const struct finding *finding)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (!o)
+		return NULL;
+	json_object_object_add(o, "level",
+			       json_object_new_string(finding_level_name(finding->level)));
+	json_object_object_add(o, "what", json_object_new_string(finding->what));
+	json_object_object_add(o, "text", json_object_new_string(finding->text));
+	json_object_object_add(o, "fix",
+			       *finding->fix ? json_object_new_string(finding->fix) : NULL);
+	return o;
+}
+
+/* Ends a text that was cut with "...". */
 static void mark_cut(char *text, size_t size, int wanted)
 {
 	if (wanted >= (int)size)
@@ -132,4 +168,66 @@ struct check_size check_bytes(uint64_t bytes)
 	snprintf(ret.text, sizeof(ret.text), "%.*f %s", unit && value < 100 ? 1 : 0, value,
 		 units[unit]);
 	return ret;
+}
+
+/* Reads what /proc/cpuinfo says of the first CPU. Differences between CPUs come from CPUID. */
+static void look_at_cpu(struct check *c, char *text, size_t size)
+{
+	char flags[8192], number[32];
+
+	check_read(c->paths->proc, "cpuinfo", text, size);
+	check_value(text, "vendor_id", c->vendor, sizeof(c->vendor));
+	check_value(text, "model name", c->model_name, sizeof(c->model_name));
+	check_value(text, "cpu family", number, sizeof(number));
+	number_parse(number, 10, UINT32_MAX, "", NULL, &c->family);
+	check_value(text, "model", number, sizeof(number));
+	number_parse(number, 10, UINT32_MAX, "", NULL, &c->model);
+	check_value(text, "flags", flags, sizeof(flags));
+	c->flag_pt = check_word(flags, "intel_pt");
+	c->flag_hypervisor = check_word(flags, "hypervisor");
+}
+
+/* Finds the CPUs that are online and that CPUs= names, and asks each for its CPUID. A CPU that does
+ * not answer is left as unknown. */
+static void look_at_cpus(struct check *c, char *text, size_t size)
+{
+	struct cpulist wanted;
+
+	check_read(c->paths->sys, "devices/system/cpu/online", text, size);
+	if (cpulist_parse(text, &c->online) < 0 || cpulist_count(&c->online) == 0)
+		cpulist_parse("0", &c->online);
+	c->n_online = cpulist_count(&c->online);
+	if (c->config->cpus && cpulist_parse(c->config->cpus, &wanted) >= 0)
+		for (size_t i = 0; i < ARRAY_SIZE(wanted.bits); i++)
+			c->online.bits[i] &= wanted.bits[i];
+	c->cpuids = calloc(cpulist_count(&c->online) + 1, sizeof(*c->cpuids));
+	for (uint32_t cpu = 0; c->cpuids && cpu < CPULIST_MAX; cpu++)
+		if (cpulist_has(&c->online, cpu))
+			cpuid_read(&c->paths->calls.cpuid, cpu, &c->cpuids[c->n_cpuids++]);
+}
+
+uint32_t check_first_cpu(const struct check *c)
+{
+	for (uint32_t cpu = 0; cpu < CPULIST_MAX; cpu++)
+		if (cpulist_has(&c->online, cpu))
+			return cpu;
+	return 0;
+}
+
+void check_look(struct check *c)
+{
+	char text[CHECK_TEXT_MAX], value[32];
+	int64_t number;
+
+	c->emulated = c->config->source == CONFIG_EMULATED || c->config->emu_socket;
+	look_at_cpu(c, text, sizeof(text));
+	look_at_cpus(c, text, sizeof(text));
+	check_read(c->paths->proc, "self/status", text, sizeof(text));
+	if (check_value(text, "CapEff", value, sizeof(value)))
+		number_parse(value, 16, UINT64_MAX, "", NULL, &c->capabilities);
+	c->seccomp = check_value(text, "Seccomp", value, sizeof(value)) && *value == '2';
+	c->paranoid = INT_MAX;
+	if (check_number(c->paths->proc, "sys/kernel/perf_event_paranoid", &number))
+		c->paranoid = (int)MAX_OF(INT_MIN, MIN_OF(number, INT_MAX - 1));
+	c->open_error = perf_attr_probe(check_first_cpu(c), false, &c->kinds);
 }

@@ -1,9 +1,8 @@
 /*
- * Status -> Prometheus' text format. Called by watch.c. Label values may be strangers' words:
- * they are escaped as the format says, and control characters do not get this far (entry.c,
- * label.c).
+ * The status in Prometheus' text format. Values of labels may be strangers' words: they are escaped
+ * as the format demands; entry.c and label.c admit no control characters.
  */
-#include "daemon/check/metrics.h"
+#include "daemon/check/watch.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -92,8 +91,8 @@ static void put_timeline(FILE *f, const struct intake *in)
 		stats.dropped);
 	counter(f, "records_bad_total", "Sideband records that contradicted themselves.",
 		in->bad_records);
-	gauge(f, "timeline_bytes", "Memory of who ran and what was mapped.", stats.taken_bytes);
-	gauge(f, "timeline_limit_bytes", "The most that it may take.", stats.most_bytes);
+	gauge(f, "timeline_bytes", "Memory that the timeline takes.", stats.taken_bytes);
+	gauge(f, "timeline_limit_bytes", "Memory that the timeline may take.", stats.most_bytes);
 	gauge(f, "processes", "Processes that live.", procs_alive(in->procs));
 }
 
@@ -103,25 +102,25 @@ static void put_store(FILE *f, const struct status_from *from)
 	struct store_pins pins;
 
 	store_get_pins(from->store, &pins);
-	head(f, "snapshots_total", "counter", "Snapshots that have ended, by how.");
+	head(f, "snapshots_total", "counter", "Snapshots that have ended, by their result.");
 	fprintf(f, "ptsnap_snapshots_total{result=\"done\"} %" PRIu64 "\n", stats->done);
 	fprintf(f, "ptsnap_snapshots_total{result=\"failed\"} %" PRIu64 "\n", stats->failed);
 	gauge(f, "snapshots_running", "Snapshots under way.", jobs_running(from->jobs));
 	gauge(f, "snapshots_stored", "Snapshots that can be fetched.", store_count(from->store));
-	gauge(f, "stored_bytes", "Disk that they take.", store_use(from->store));
-	gauge(f, "snapshots_pinned", "Those that stay until they are unpinned.", pins.n);
-	gauge(f, "pinned_bytes", "Disk that these take.", pins.bytes);
+	gauge(f, "stored_bytes", "Disk that stored snapshots take.", store_use(from->store));
+	gauge(f, "snapshots_pinned", "Snapshots that stay until they are unpinned.", pins.n);
+	gauge(f, "pinned_bytes", "Disk that pinned snapshots take.", pins.bytes);
 	counter(f, "snapshots_evicted_total", "Snapshots removed to make room.", stats->evicted);
-	counter(f, "triggers_total", "Wishes for a snapshot.", from->trigger->n);
-	counter(f, "triggers_joined_total", "Those that joined one under way.",
+	counter(f, "triggers_total", "Requests for a snapshot.", from->trigger->n);
+	counter(f, "triggers_joined_total", "Requests that joined a snapshot under way.",
 		from->trigger->joined);
-	counter(f, "triggers_refused_total", "Those refused as too many were under way.",
+	counter(f, "triggers_refused_total", "Requests refused as too many were under way.",
 		from->trigger->refused);
-	counter(f, "triggers_limited_total", "Those refused by a limit of their rate.",
+	counter(f, "triggers_limited_total", "Requests refused by a limit of their rate.",
 		from->trigger->limited);
 }
 
-static void put_labels(FILE *f, const struct entry *e)
+static void put_snapshot(FILE *f, const struct entry *e)
 {
 	fputs("ptsnap_snapshot_timestamp_seconds{", f);
 	quoted(f, "id", e->id);
@@ -141,17 +140,6 @@ static void put_labels(FILE *f, const struct entry *e)
 		e->realtime_usec % 1000000);
 }
 
-static void put_snapshots(FILE *f, const struct store *store)
-{
-	size_t n = store_count(store), i = n > METRICS_SNAPSHOTS ? n - METRICS_SNAPSHOTS : 0;
-
-	if (n == 0)
-		return;
-	head(f, "snapshot_timestamp_seconds", "gauge", "When the newest snapshots were triggered.");
-	for (; i < n; i++)
-		put_labels(f, store_at(store, i));
-}
-
 static void put_self(FILE *f, const struct status_from *from)
 {
 	const struct selfstat *self = from->self;
@@ -159,7 +147,7 @@ static void put_self(FILE *f, const struct status_from *from)
 	seconds(f, "cpu_seconds_total", "counter", "CPU time of the recorder.", self->cpu_usec);
 	gauge(f, "resident_bytes", "Memory of the recorder.", self->rss_bytes);
 	counter(f, "metrics_skipped_total",
-		"Times that this file was not written, as it still was being written.",
+		"Times that this file was not written, as the last one still was.",
 		self->metrics_skipped);
 	gauge(f, "records_per_second", "Sideband records that come.", self->records_per_second);
 	if (jobs_last_dark_ns(from->jobs) != ENTRY_ABSENT)
@@ -171,6 +159,7 @@ static void put_self(FILE *f, const struct status_from *from)
 int metrics_make(const struct status_from *from, char **ret, size_t *ret_size)
 {
 	FILE *f = open_memstream(ret, ret_size);
+	size_t n = store_count(from->store);
 	bool failed;
 
 	if (!f)
@@ -181,7 +170,11 @@ int metrics_make(const struct status_from *from, char **ret, size_t *ret_size)
 	put_cpus(f, from->intake);
 	put_timeline(f, from->intake);
 	put_store(f, from);
-	put_snapshots(f, from->store);
+	if (n > 0)
+		head(f, "snapshot_timestamp_seconds", "gauge",
+		     "When the newest snapshots were triggered.");
+	for (size_t i = n - MIN_OF(n, METRICS_SNAPSHOTS); i < n; i++)
+		put_snapshot(f, store_at(from->store, i));
 	put_self(f, from);
 	failed = ferror(f);
 	if (fclose(f) < 0 || failed) {
@@ -199,7 +192,7 @@ int metrics_write(const char *path, const char *text, size_t size)
 
 	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
 		return -ENAMETOOLONG;
-	/* A new file of ours, whatever others have put there. */
+	/* A new file, so that no file or link of another user is written to. */
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

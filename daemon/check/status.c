@@ -1,17 +1,66 @@
 /*
- * Everybody's counters -> one JSON object. Called by control.c, watch.c and metrics.c. What was
- * dropped, skipped or refused anywhere can be read here.
+ * The counters of all parts of the recorder as one JSON object. Everything that any part dropped,
+ * skipped or refused is counted here.
  */
 #include "daemon/check/status.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "daemon/store/entry.h"
 #include "proto/base.h"
 
 #ifndef PTSNAP_VERSION
 #define PTSNAP_VERSION "0"
 #endif
+
+#define USEC_PER_SEC 1000000u
+
+void selfstat_init(struct selfstat *s, uint64_t now_usec)
+{
+	*s = (struct selfstat){.rss_bytes = ENTRY_ABSENT, .seen_usec = now_usec};
+}
+
+static uint64_t cpu_usec(void)
+{
+	struct rusage u;
+
+	if (getrusage(RUSAGE_SELF, &u) < 0)
+		return 0;
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * USEC_PER_SEC +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* proc(5), /proc/pid/statm: the second number, in pages. */
+static uint64_t rss_bytes(const char *statm)
+{
+	FILE *f = fopen(statm, "re");
+	uint64_t pages;
+	long size = sysconf(_SC_PAGESIZE);
+	int n;
+
+	if (!f)
+		return ENTRY_ABSENT;
+	n = fscanf(f, "%*u %" SCNu64, &pages);
+	fclose(f);
+	return n == 1 && size > 0 ? pages * (uint64_t)size : ENTRY_ABSENT;
+}
+
+void selfstat_look(struct selfstat *s, uint64_t now_usec, uint64_t records, const char *statm)
+{
+	s->cpu_usec = cpu_usec();
+	s->rss_bytes = rss_bytes(statm);
+	if (now_usec < s->seen_usec + USEC_PER_SEC)
+		return;
+	s->records_per_second =
+		(records - s->seen_records) * USEC_PER_SEC / (now_usec - s->seen_usec);
+	s->seen_usec = now_usec;
+	s->seen_records = records;
+}
 
 static void put(struct json_object *to, const char *key, struct json_object *value)
 {
@@ -45,7 +94,7 @@ static struct json_object *status_cpus(const struct intake *in)
 		put_number(cpu, "dataBytes",
 			   s->cpus[i].sideband.data ? s->cpus[i].sideband.data_size
 						    : s->cpus[i].pt.data_size);
-		put(cpu, "instructions", NULL); /* no source can tell */
+		put(cpu, "instructions", NULL); /* no source knows */
 		put_number(cpu, "lost", in->cpus[i].lost);
 		json_object_array_add(cpus, cpu);
 	}
@@ -70,19 +119,6 @@ static struct json_object *status_timeline(const struct intake *in)
 	put_number(o, "processesWithoutFacts", procs_dropped(in->procs));
 	put_number(o, "filesNotListed", files_dropped(in->files));
 	put_number(o, "openersStuck", files_stuck(in->files));
-	return o;
-}
-
-static struct json_object *status_queue(const struct intake *in)
-{
-	struct json_object *o = json_object_new_object();
-	struct drain_stats stats;
-
-	drain_get_stats(in->drain, &stats);
-	put_number(o, "bytes", stats.queue_bytes);
-	put_number(o, "used", stats.queue_used);
-	put_number(o, "most", stats.queue_most);
-	put_number(o, "stalls", stats.stalls);
 	return o;
 }
 
@@ -148,7 +184,7 @@ static struct json_object *status_command(const struct command *c)
 	return o;
 }
 
-/* The attrs that were really used, and what they came of; null where there is none. */
+/* The perf_event_attr in use, and the settings that led to them; null where there is none. */
 static struct json_object *status_attrs(const struct source *s)
 {
 	struct json_object *o = json_object_new_object();
@@ -182,7 +218,7 @@ const char *status_state(const struct status_from *from)
 	const struct source *s = from->intake->source;
 	size_t tracing = 0, away = 0;
 
-	/* What COMMAND started may go on without it. */
+	/* Processes that COMMAND started may outlive COMMAND. */
 	if (from->command->emulated && !from->command->running &&
 	    procs_alive(from->intake->procs) == 0)
 		return "ended";
@@ -224,10 +260,19 @@ struct json_object *status_for_all(const struct status_from *from)
 struct json_object *status_to_json(const struct status_from *from)
 {
 	const struct source *s = from->intake->source;
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_object_new_object(), *queue = json_object_new_object();
+	struct drain_stats drain;
 
-	if (!o)
+	if (!o || !queue) {
+		json_object_put(o);
+		json_object_put(queue);
 		return NULL;
+	}
+	drain_get_stats(from->intake->drain, &drain);
+	put_number(queue, "bytes", drain.queue_bytes);
+	put_number(queue, "used", drain.queue_used);
+	put_number(queue, "most", drain.queue_most);
+	put_number(queue, "stalls", drain.stalls);
 	put_text(o, "version", PTSNAP_VERSION);
 	put_text(o, "state", status_state(from));
 	put(o, "yielded", status_yielded(from->lease));
@@ -238,7 +283,7 @@ struct json_object *status_to_json(const struct status_from *from)
 	put_number(o, "uptimeUSec", now_usec(CLOCK_MONOTONIC) - from->started_usec);
 	put(o, "cpus", status_cpus(from->intake));
 	put(o, "timeline", status_timeline(from->intake));
-	put(o, "queue", status_queue(from->intake));
+	put(o, "queue", queue);
 	put(o, "snapshots", status_snapshots(from));
 	put(o, "triggers", trigger_to_json(from->trigger));
 	put(o, "command", status_command(from->command));

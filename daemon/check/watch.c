@@ -1,6 +1,6 @@
 /*
- * A timer: a look at ourselves, then the file. That may lie on a mount that hangs, so a thread that
- * can be left behind writes it (aside.h), one file at a time. Called by the manager.
+ * Looks at what the recorder costs and writes the file of metrics, by a timer. A thread that can be
+ * left behind (aside.h) writes one file at a time.
  */
 #include "daemon/check/watch.h"
 
@@ -11,12 +11,9 @@
 #include <time.h>
 
 #include "daemon/base/log.h"
-#include "daemon/check/metrics.h"
 #include "proto/base.h"
 
-#define NSEC_PER_USEC 1000u
-
-/* A file to write. */
+/* A task: one file to write. */
 struct writing {
 	struct aside_task task;
 	char *path, *text; /* owned */
@@ -67,7 +64,7 @@ static void tell(struct watch *w, const char *path, int r)
 	w->error = r;
 }
 
-/* What threads have written, late perhaps. */
+/* Takes the results of files that threads have written, perhaps late. */
 static void watch_take(struct watch *w)
 {
 	struct aside_task *task;
@@ -96,7 +93,8 @@ static int on_written(sd_event_source *source, int fd, uint32_t revents, void *u
 	return 0;
 }
 
-static int writing_new(const struct watch *w, struct writing **ret)
+/* Has a thread write the file. 0, ASIDE_FULL or -errno, as aside_ask(). */
+static int watch_ask(struct watch *w)
 {
 	struct writing *t = calloc(1, sizeof(*t));
 	int r = -ENOMEM;
@@ -106,36 +104,13 @@ static int writing_new(const struct watch *w, struct writing **ret)
 	t->path = strdup(w->config->metrics_file);
 	if (t->path)
 		r = metrics_make(w->from, &t->text, &t->size);
-	if (r < 0) {
+	if (r < 0)
 		t->text = NULL;
-		writing_free(&t->task);
-		return r;
-	}
-	*ret = t;
-	return 0;
-}
-
-static int watch_ask(struct watch *w)
-{
-	struct writing *t = NULL;
-	int r = writing_new(w, &t);
-
-	if (r == 0)
+	else
 		r = aside_ask(w->aside, &t->task);
-	if (r != 0 && t)
+	if (r != 0)
 		writing_free(&t->task);
 	return r;
-}
-
-/* The last one is still being written. */
-static void watch_skip(struct watch *w)
-{
-	if (!w->slow)
-		log_warning("%s (MetricsFile=) takes more than %u s to write; nothing is written "
-			    "until that is done",
-			    w->config->metrics_file, METRICS_USEC / 1000000);
-	w->slow = true;
-	w->self.metrics_skipped++;
 }
 
 static void watch_write(struct watch *w)
@@ -147,8 +122,14 @@ static void watch_write(struct watch *w)
 	if (!path)
 		return;
 	if (aside_pending(w->aside) > 0) {
-		if (now_usec(CLOCK_MONOTONIC) - w->asked_usec >= METRICS_USEC)
-			watch_skip(w);
+		if (now_usec(CLOCK_MONOTONIC) - w->asked_usec < METRICS_USEC)
+			return;
+		if (!w->slow)
+			log_warning("%s (MetricsFile=) takes more than %u s to write; nothing is "
+				    "written until that is done",
+				    path, METRICS_USEC / 1000000);
+		w->slow = true;
+		w->self.metrics_skipped++;
 		return;
 	}
 	w->asked_usec = now_usec(CLOCK_MONOTONIC);
@@ -179,21 +160,18 @@ int watch_init(struct watch *w, sd_event *event, const struct config *config,
 	r = aside_new(&ops, "", &w->aside);
 	if (r >= 0)
 		r = sd_event_add_io(event, &w->written, aside_fd(w->aside), EPOLLIN, on_written, w);
-	/* The first one soon: whoever set it up wants to see it. */
+	/* The first file is written at once, for users who have just set MetricsFile=. */
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &w->timer, CLOCK_MONOTONIC, 0, 0, on_time, w);
 	return r < 0 ? r : 0;
 }
 
-static bool is_same(const char *one, const char *other)
-{
-	return one == other || (one && other && strcmp(one, other) == 0);
-}
-
 void watch_use(struct watch *w, const struct config *config)
 {
-	/* A thread that stands with the old file is left to it. */
-	if (!is_same(w->config->metrics_file, config->metrics_file)) {
+	const char *old = w->config->metrics_file, *new = config->metrics_file;
+
+	/* A thread that hangs with the old file is left behind. */
+	if (old != new && !(old && new &&strcmp(old, new) == 0)) {
 		(void)aside_give_up(w->aside, 0);
 		w->slow = false;
 	}

@@ -8,7 +8,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/check/check_job.h"
+#include "daemon/check/check.h"
 #include "daemon/check/status.h"
 #include "daemon/config/config.h"
 #include "daemon/control/access.h"

@@ -2,12 +2,12 @@
  * The method Check: what a thread finds out about the host, then what the recorder knows of itself.
  * Whoever asks while one is under way gets its result. Called by control.c.
  */
-#include "daemon/check/check_live.h"
+#include "daemon/check/check.h"
 #include "daemon/control/control_private.h"
 
 static void collect(void *userdata, const struct finding *f)
 {
-	struct json_object *one = check_finding_to_json(f);
+	struct json_object *one = finding_to_json(f);
 
 	if (one && json_object_array_add(userdata, one) < 0)
 		json_object_put(one);

@@ -1,7 +1,7 @@
 /*
  * What a running recorder finds about itself, and the one word for its state.
  */
-#include "daemon/check/check_live.h"
+#include "daemon/check/check.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -209,8 +209,8 @@ static void check_live_tells_of_pinned_ones_that_leave_too_little(void **state)
 	check_live(&f->from, keep, f);
 	assert_int_equal(f->n, 3);
 	expect(f, 2, FINDING_WARNING, "pinned",
-	       "what is pinned (1) leaves 15 MiB of MaxUse= to new snapshots, and one of all rings "
-	       "takes 16 MiB",
+	       "pinned snapshots (1) leave 15 MiB of MaxUse= to new ones, and a snapshot of all "
+	       "rings takes 16 MiB",
 	       "ptsnapctl unpin");
 	for (size_t i = 0; i < N_CPUS; i++)
 		f->base->cpus[i].pt.aux_size = RING_SOURCE_AUX;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/check/selfstat.h"
+#include "daemon/check/status.h"
 #include "daemon/store/entry.h"
 #include "tests/unit/daemon/scratch_dir.h"
 

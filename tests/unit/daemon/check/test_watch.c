@@ -16,7 +16,6 @@
 
 #include <cmocka.h>
 
-#include "daemon/check/metrics.h"
 #include "daemon/check/watch.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
