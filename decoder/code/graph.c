@@ -41,7 +41,7 @@ struct slot {
 };
 
 struct graph {
-	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
+	int (*code)(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret);
 	int (*kernel)(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret);
 	void *userdata;
 	struct insn_reader *insns;
@@ -72,7 +72,8 @@ static struct graph *new_graph(void)
 	return g;
 }
 
-struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_code *ret),
+struct graph *graph_new(int (*code)(void *userdata, uint64_t context, uint64_t ip,
+				    struct flow_code *ret),
 			void *userdata, size_t max_bytes)
 {
 	struct graph *g = new_graph();
@@ -240,7 +241,7 @@ static int ask_code(const struct graph *g, uint64_t context, uint64_t ip, struct
 {
 	if ((context & GRAPH_KERNEL) != 0 && g->kernel != NULL)
 		return g->kernel(g->userdata, ip, (uint32_t)context, ret);
-	return g->code(g->userdata, ip, ret);
+	return g->code(g->userdata, context, ip, ret);
 }
 
 static int ask_for(const struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)

@@ -48,7 +48,8 @@ static inline bool graph_changes(const struct graph_block *b)
 
 /* CODE as in struct flow_config. Never uses much more than MAX_BYTES: what is there is then thrown
  * away and built again as it is needed. NULL: no memory. */
-struct graph *graph_new(int (*code)(void *userdata, uint64_t ip, struct flow_code *ret),
+struct graph *graph_new(int (*code)(void *userdata, uint64_t context, uint64_t ip,
+				    struct flow_code *ret),
 			void *userdata, size_t max_bytes);
 void graph_free(struct graph *g);
 /* Code of contexts with GRAPH_KERNEL; as in struct flow_config. */

@@ -94,9 +94,10 @@ struct flow_config {
 	uint32_t tsc_art_num, tsc_art_den;
 	/* CPU of the recording, for its errata; family 0: unknown. */
 	uint32_t cpu_family, cpu_model, cpu_stepping;
-	/* Code: 0 and *ret, or an enum fault (UNMAPPED, ANONYMOUS, IMAGE_*, NO_SPACE). Called once
-	 * a piece and context; the results are cached by context. */
-	int (*code)(void *userdata, uint64_t ip, struct flow_code *ret);
+	/* The code around IP in CONTEXT, a number that the context function gave: 0 and *ret, or an
+	 * enum fault (UNMAPPED, ANONYMOUS, IMAGE_*, NO_SPACE). Called once a piece and context;
+	 * the results are cached by context. */
+	int (*code)(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret);
 	/* Tracing is enabled, or goes on after a PSB or a gap, or execution comes back from the
 	 * kernel's code that is at hand, at IP, at a time within [lo, hi]: whose code is it from
 	 * here on? Any number; an equal number means equal code at equal addresses. NULL: always 0.

@@ -44,11 +44,12 @@ struct input {
 	struct flow *flow;
 };
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct input *in = userdata;
 	uint64_t at = ip - ADDRESS;
 
+	(void)context;
 	if (at >= in->code_size)
 		return ip & 0x10000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
 	*ret = (struct flow_code){.bytes = in->code, .address = ADDRESS, .size = in->code_size};

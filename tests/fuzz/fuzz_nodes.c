@@ -45,7 +45,6 @@ struct input {
 	const uint8_t *code;
 	size_t code_size;
 	uint8_t options, choice;
-	uint64_t context;
 	struct flow *flow;
 };
 
@@ -80,11 +79,9 @@ static int find_code(const struct input *in, uint64_t context, uint64_t ip, stru
 	return ip & 0x10000 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
-	const struct input *in = userdata;
-
-	return find_code(in, in->context, ip, ret);
+	return find_code(userdata, context, ip, ret);
 }
 
 static int give_kernel_code(void *userdata, uint64_t ip, uint32_t version, struct flow_code *ret)
@@ -106,20 +103,16 @@ static uint32_t give_version(void *userdata, uint64_t ip, uint64_t lo, uint64_t 
 
 static uint64_t give_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	struct input *in = userdata;
-
+	(void)userdata;
 	(void)tsc_lo;
 	(void)tsc_hi;
-	in->context = ip & 1;
-	return in->context;
+	return ip & 1;
 }
 
 static void reset(void *userdata, struct flow *f)
 {
-	struct input *in = userdata;
-
+	(void)userdata;
 	(void)f;
-	in->context = 0;
 }
 
 static struct flow_config config_of(struct input *in, const struct flow_input *from)

@@ -123,10 +123,11 @@ static const struct flow_code *find_piece(const struct image *im, uint64_t ip)
 	return NULL;
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct flow_code *found = find_piece(userdata, ip);
 
+	(void)context;
 	if (found == NULL)
 		return FAULT_UNMAPPED;
 	*ret = *found;

@@ -24,16 +24,16 @@ struct check {
 	const struct world *world;
 	struct kernel *kernel;
 	struct flow *flow;
-	size_t n_asked; /* entries into user code */
-	uint64_t asking;
-	size_t at; /* of the truth */
+	size_t n_asked;	  /* entries into user code */
+	uint64_t context; /* answered last */
+	size_t at;	  /* of the truth */
 	uint64_t ambiguous;
 };
 
-static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int on_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct check *c = userdata;
-	const struct text *t = &c->world->user[c->asking];
+	const struct text *t = &c->world->user[context];
 
 	if (ip - t->address >= t->size)
 		return FAULT_UNMAPPED;
@@ -73,8 +73,8 @@ static uint64_t on_context(void *userdata, uint64_t ip, uint64_t lo, uint64_t hi
 	(void)lo;
 	(void)hi;
 	if (flow_asked_return(c->flow) && c->n_asked < c->world->n_entered)
-		c->asking = c->world->entered[c->n_asked++];
-	return c->asking;
+		c->context = c->world->entered[c->n_asked++];
+	return c->context;
 }
 
 static struct image_set *make_images(const struct world *w)

@@ -212,10 +212,11 @@ static bool try_seed(uint64_t seed, bool one)
 
 static struct diff_input input;
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct diff_piece *p = diff_input_find(userdata, ip);
 
+	(void)context;
 	if (p == NULL)
 		return FAULT_UNMAPPED;
 	*ret = (struct flow_code){.bytes = p->bytes, .address = p->address, .size = p->size};

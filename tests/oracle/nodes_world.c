@@ -277,10 +277,10 @@ static int give_piece(const struct nodes_world *w, const struct nodes_place *p, 
 	return 0;
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct nodes_world *w = userdata;
-	const struct nodes_place *p = nodes_world_find(w, w->now, ip);
+	const struct nodes_place *p = nodes_world_find(w, context, ip);
 
 	if (p == NULL)
 		return ip & 0x100 ? FAULT_ANONYMOUS : FAULT_UNMAPPED;
@@ -323,7 +323,6 @@ static uint64_t give_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint6
 	}
 	for (size_t i = 0; i < w->n_enables && w->enables[i].offset <= at; i++)
 		context = w->enables[i].context;
-	w->now = context;
 	return context;
 }
 
@@ -332,7 +331,6 @@ void nodes_world_reset(void *world, struct flow *f)
 	struct nodes_world *w = world;
 
 	w->flow = f;
-	w->now = 0;
 	w->later = false;
 }
 

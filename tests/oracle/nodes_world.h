@@ -46,7 +46,6 @@ struct nodes_world {
 	struct flow_config config; /* all but trace, size and what nodes_compare.h sets */
 	/* While it is decoded. */
 	struct flow *flow;
-	uint64_t now; /* context */
 	bool often_later, later;
 };
 

@@ -133,9 +133,7 @@ static void end(struct replay *r, struct walk **walks, size_t n)
 {
 	while (n-- > 0)
 		walk_free(walks[n]);
-	r->asking = 0;
-	r->late = 0;
-	r->late_flow = NULL;
+	r->late = NULL;
 }
 
 /* CPUs [FIRST, FIRST + N) of the manifest; STATS for each, may be NULL. */

@@ -26,6 +26,14 @@ struct replay_part {
 	uint64_t from, end;
 };
 
+/* Code that a context lacks may have been mapped by another thread while the context ran: before
+ * UNTIL, and before FLOW's packet in hand. */
+struct replay_late {
+	uint64_t until;		    /* perf ns; 0: nothing is mapped late */
+	const struct flow *flow;    /* NULL: UNTIL is the only limit */
+	const struct tscmap *clock; /* of FLOW's CPU */
+};
+
 struct replay {
 	const struct bundle *bundle; /* borrowed */
 	const struct manifest *manifest;
@@ -56,12 +64,8 @@ struct replay {
 	struct kernel *kernel;
 	uint64_t kernel_start; /* its first address */
 	uint64_t switch_ip;    /* of the function in which the thread changes; 0: not known */
-	/* Whose code a flow asks for: a context's number, or CONTEXTS_.._UNCERTAIN; what is not
-	 * mapped there may have been mapped up to LATE while it ran. */
-	uint32_t asking;
-	uint64_t late;			 /* perf ns */
-	const struct flow *late_flow;	 /* and up to the packet that this one has in hand */
-	const struct tscmap *late_clock; /* whose clock this is */
+	/* Of the flow that asks for code; NULL: only what its context has from the beginning. */
+	const struct replay_late *late;
 };
 
 /* Consecutive items of one thread in one context. */

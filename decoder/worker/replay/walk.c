@@ -54,9 +54,9 @@ static uint32_t on_kernel_version(void *userdata, uint64_t ip, uint64_t tsc_lo, 
 				     ret_last);
 }
 
-static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int on_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
-	return whose_code(userdata, ip, ret);
+	return whose_code(userdata, (uint32_t)context, ip, ret);
 }
 
 /* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown; also of
@@ -262,9 +262,8 @@ static int give_all(struct walk *w, uint64_t limit)
 {
 	int r = 0;
 
-	/* Flow may have looked ahead; what is asked for now is code of this batch. */
-	w->replay->asking = (uint32_t)w->batch.context;
-	w->replay->late = 0;
+	/* The flow may be at a later time already than the items that are given. */
+	w->replay->late = NULL;
 	while (r == 0 && w->item < w->batch.n_items && walk_at(w) <= limit)
 		r = give(w, piece_end(w, limit));
 	return r;

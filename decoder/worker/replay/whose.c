@@ -46,20 +46,12 @@ void whose_done(struct whose *w)
 	*w = (struct whose){0};
 }
 
-static void want_code(const struct whose *w)
-{
-	w->replay->asking = w->context;
-	w->replay->late = w->late;
-	w->replay->late_flow = w->flow;
-	w->replay->late_clock = w->clock;
-}
-
 void whose_begin(struct whose *w, size_t used, bool forced)
 {
 	w->n_answers -= used;
 	memmove(w->answers, w->answers + used, w->n_answers * sizeof(w->answers[0]));
 	w->forced = forced;
-	want_code(w);
+	w->replay->late = &w->late;
 }
 
 uint64_t whose_ns(const struct whose *w, uint64_t tsc)
@@ -115,6 +107,7 @@ int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flo
 		.index = index,
 		.stop_ns = r->manifest->cpus[index].stop_ns,
 		.flow = flow,
+		.late = {.flow = flow, .clock = &r->clocks[index]},
 		.has_turns = first.thread == NULL && r->turns.cpus[index].n > 0,
 	};
 	if (w->has_turns)
@@ -315,7 +308,7 @@ static uint32_t code_of(struct whose *w, const struct turns_answer *answer)
 		answer->thread != NULL ? answer->thread : answer->process;
 	struct whose_time when;
 
-	w->late = 0;
+	w->late.until = 0;
 	if (thread == NULL)
 		return CONTEXTS_THREAD_UNCERTAIN;
 	if (permit_thread(w->replay->permit, thread, MANIFEST_ABSENT) == PERMIT_EXCLUDED)
@@ -323,7 +316,7 @@ static uint32_t code_of(struct whose *w, const struct turns_answer *answer)
 	when = whose_enter_time(w, &w->now, answer->first, answer->last);
 	if (timeline_space_uncertain(w->replay->timeline, thread->pid, when.hi))
 		return CONTEXTS_IMAGE_UNCERTAIN;
-	w->late = until_of(w, answer->last) - 1;
+	w->late.until = until_of(w, answer->last) - 1;
 	return whose_context(w, thread, when);
 }
 
@@ -528,6 +521,5 @@ uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_h
 	} else if (w->replay->manifest->trace_kernel) {
 		renew(w, tsc_lo);
 	}
-	want_code(w);
 	return w->context;
 }

@@ -58,17 +58,17 @@ struct whose {
 		uint32_t context;
 		uint64_t time;
 	} known;
-	uint32_t turn;	    /* of a trace with the kernel's code: */
-	bool turn_known;    /* that is the one that has the CPU now */
-	uint64_t end;	    /* the CPU was stopped then, perf ns; 0: not known */
-	bool begins;	    /* no stretch was decided yet */
-	bool open;	    /* whose the last one is was not decided */
-	bool waits;	    /* the stretch that is asked for is not decided yet */
-	bool forced;	    /* no use in waiting */
-	uint64_t waits_for; /* perf ns */
-	uint32_t context;   /* answered last */
-	uint64_t late;	    /* the end of its turn, perf ns */
-	int error;	    /* of what cannot return one */
+	uint32_t turn;		 /* of a trace with the kernel's code: */
+	bool turn_known;	 /* that is the one that has the CPU now */
+	uint64_t end;		 /* the CPU was stopped then, perf ns; 0: not known */
+	bool begins;		 /* no stretch was decided yet */
+	bool open;		 /* whose the last one is was not decided */
+	bool waits;		 /* the stretch that is asked for is not decided yet */
+	bool forced;		 /* no use in waiting */
+	uint64_t waits_for;	 /* perf ns */
+	uint32_t context;	 /* answered last, */
+	struct replay_late late; /* until the end of its turn */
+	int error;		 /* of what cannot return one */
 };
 
 /* 0 or -ENOMEM. */
@@ -82,4 +82,4 @@ void whose_end(struct whose *w);
 /* For the flow's context function. */
 uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
 /* For its code function. */
-int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret);
+int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flow_code *ret);

@@ -26,10 +26,14 @@ static enum fault fault_of(int found)
 static int find_late(const struct replay *r, const struct context *c, uint64_t ip,
 		     struct image_code *ret)
 {
-	uint64_t tsc = r->late_flow != NULL ? flow_not_after(r->late_flow) : UINT64_MAX;
-	uint64_t time = tsc != UINT64_MAX ? tscmap_ns(r->late_clock, tsc) : MANIFEST_ABSENT;
+	const struct replay_late *late = r->late;
+	uint64_t tsc, time;
 
-	time = MIN_OF(time, r->late);
+	if (late == NULL)
+		return IMAGE_UNMAPPED;
+	tsc = late->flow != NULL ? flow_not_after(late->flow) : UINT64_MAX;
+	time = tsc != UINT64_MAX ? tscmap_ns(late->clock, tsc) : MANIFEST_ABSENT;
+	time = MIN_OF(time, late->until);
 	if (c->space == NULL || time <= c->time)
 		return IMAGE_UNMAPPED;
 	return image_find(r->images, c->space, time, ip, ret);
@@ -46,24 +50,24 @@ static bool is_read_late(const struct replay *r, uint32_t image)
 	return source->memory || strncmp(source->path, "/memfd:", 7) == 0;
 }
 
-int whose_code(const struct replay *r, uint64_t ip, struct flow_code *ret)
+int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flow_code *ret)
 {
 	struct image_code code;
 	int found;
 
 	/* Whoever it was, the kernel's code is not at hand. */
-	if (scan_is_kernel(ip) && (r->asking == 0 || r->asking == CONTEXTS_THREAD_UNCERTAIN))
+	if (scan_is_kernel(ip) && (context == 0 || context == CONTEXTS_THREAD_UNCERTAIN))
 		return FAULT_UNMAPPED;
-	switch (r->asking) {
+	switch (context) {
 	case 0: return FAULT_NO_SPACE;
 	case CONTEXTS_THREAD_UNCERTAIN: return FAULT_THREAD_UNCERTAIN;
 	case CONTEXTS_IMAGE_UNCERTAIN: return FAULT_IMAGE_UNCERTAIN;
 	case CONTEXTS_EXCLUDED: return FAULT_EXCLUDED;
 	default: break;
 	}
-	found = replay_find(r, r->asking, ip, &code);
+	found = replay_find(r, context, ip, &code);
 	if (found == IMAGE_UNMAPPED)
-		found = find_late(r, &r->contexts.list[r->asking], ip, &code);
+		found = find_late(r, &r->contexts.list[context], ip, &code);
 	if (found != 0)
 		return fault_of(found);
 	*ret = (struct flow_code){
@@ -105,7 +109,7 @@ static bool is_cut_off(const struct whose_look *look)
 static const struct flow_trial *try(struct whose *w, struct whose_look *look, uint32_t context,
 				    uint64_t late)
 {
-	struct replay *r = w->replay;
+	const struct replay_late trial_late = {.until = late};
 	struct flow_trial *result;
 	size_t i;
 
@@ -114,15 +118,11 @@ static const struct flow_trial *try(struct whose *w, struct whose_look *look, ui
 			return &look->trials[i].result;
 	if (i == WHOSE_TRIALS)
 		return NULL;
-	r->asking = context;
-	r->late = late;
-	r->late_flow = NULL;
+	w->replay->late = &trial_late;
 	result = &look->trials[i].result;
 	if (flow_try(w->flow, &look->reader, look->seen.ip, context, result) < 0)
 		w->error = -ENOMEM;
-	r->asking = w->context;
-	r->late = w->late;
-	r->late_flow = w->flow;
+	w->replay->late = &w->late;
 	/* Where packets were lost or the trace ends, the end is nobody's fault. */
 	if (is_cut_off(look) && result->fault == FAULT_PACKET_UNEXPECTED)
 		result->fault = FAULT_NONE;
@@ -145,7 +145,7 @@ static bool fits(struct whose *w, uint32_t context)
 
 	if (look == NULL)
 		return true;
-	trial = try(w, look, context, MIN_OF(look->times.leave_hi, w->late));
+	trial = try(w, look, context, MIN_OF(look->times.leave_hi, w->late.until));
 	return trial != NULL && !is_misfit(trial->fault) && !is_odd(look, trial);
 }
 
@@ -157,8 +157,8 @@ static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
 
 	if (look == NULL)
 		return true;
-	x = try(w, look, a, MIN_OF(look->times.leave_hi, w->late));
-	y = try(w, look, b, MIN_OF(look->times.leave_hi, w->late));
+	x = try(w, look, a, MIN_OF(look->times.leave_hi, w->late.until));
+	y = try(w, look, b, MIN_OF(look->times.leave_hi, w->late.until));
 	return x == NULL || y == NULL || x->hash == y->hash;
 }
 

@@ -113,7 +113,7 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
 		w->error = -ENOMEM;
 	w->context = context;
-	w->late = w->turn_known ? turn->until - 1 : 0;
+	w->late.until = w->turn_known ? turn->until - 1 : 0;
 	/* Nothing begins. */
 	if (at_batch && answer.thread == last->thread && last->process == NULL)
 		return;

@@ -22,8 +22,9 @@ struct user {
 	unsigned int asked;
 };
 
-static int give(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	((struct user *)userdata)->asked++;
 	if (ip >= 0x1000 && ip < 0x100a)
 		*ret = (struct flow_code){.bytes = code, .address = 0x1000, .size = 10};
@@ -111,10 +112,11 @@ struct touching {
 	uint8_t first[2], second[2];
 };
 
-static int give_touching(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_touching(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	struct touching *t = userdata;
 
+	(void)context;
 	if (ip < TWO_PAGES || ip >= TWO_PAGES + sizeof(two_pages))
 		return FAULT_UNMAPPED;
 	*ret = (struct flow_code){
@@ -145,8 +147,9 @@ static void graph_get_touches_the_pages_that_it_reads(void **state)
 	graph_free(g);
 }
 
-static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_nops(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)ip;
 	*ret = (struct flow_code){.bytes = userdata, .size = 65536};
 	return ip < 65536 ? 0 : FAULT_UNMAPPED;

@@ -153,8 +153,9 @@ static void compose(struct trace *t, const char *words)
 	}
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	if (ip - 0x5000 < 0x1000)
 		return FAULT_ANONYMOUS;

@@ -27,7 +27,6 @@ static const uint8_t trace[] = {
 
 /* What lies at AT, by context: from TSC 9 on it is other code. */
 struct world {
-	uint64_t context;
 	unsigned asked;
 };
 
@@ -38,17 +37,16 @@ static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_
 	(void)tsc_hi;
 	assert_int_equal(ip, AT);
 	w->asked++;
-	w->context = tsc_lo < 9 ? 1 : 2;
-	return w->context;
+	return tsc_lo < 9 ? 1 : 2;
 }
 
-static int on_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int on_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	static const uint8_t jump[] = {0xff, 0xe0}, later[] = {0x90, 0xff, 0xe0};
-	const struct world *w = userdata;
 
+	(void)userdata;
 	(void)ip;
-	if (w->context == 1)
+	if (context == 1)
 		*ret = (struct flow_code){.bytes = jump, .address = AT, .size = sizeof(jump)};
 	else
 		*ret = (struct flow_code){.bytes = later, .address = AT, .size = sizeof(later)};

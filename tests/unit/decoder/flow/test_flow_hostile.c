@@ -27,10 +27,11 @@ struct code {
 	uint32_t model; /* of the processor, family 6; 0: unknown */
 };
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct code *c = userdata;
 
+	(void)context;
 	*ret = (struct flow_code){.bytes = c->bytes, .address = 0x1000, .size = c->size};
 	return ip - 0x1000 < c->size ? 0 : FAULT_UNMAPPED;
 }

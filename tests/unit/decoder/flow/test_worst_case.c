@@ -77,8 +77,9 @@ static const struct bytes packets[] = {
 /* At 1000: je 1000, then nops up to a jmp *%rax. */
 static uint8_t code[4096];
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	*ret = (struct flow_code){.bytes = code, .address = 0x1000, .size = sizeof(code)};
 	return ip - 0x1000 < sizeof(code) ? 0 : FAULT_UNMAPPED;
@@ -171,8 +172,9 @@ static void flow_any_two_packets_for_ever_ends(void **state)
 /* A chain of jumps, each to the next, without a packet: the longest way between two packets. */
 static uint8_t *jumps;
 
-static int give_jumps(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_jumps(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	*ret = (struct flow_code){.bytes = jumps, .address = 0x100000, .size = 2 * JUMPS};
 	return ip - 0x100000 < 2 * JUMPS ? 0 : FAULT_UNMAPPED;
@@ -213,8 +215,9 @@ static size_t slot_of(uint64_t ip)
 
 static uint8_t *returns;
 
-static int give_returns(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_returns(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	*ret = (struct flow_code){.bytes = returns, .address = 0, .size = RETURNS};
 	return ip < RETURNS ? 0 : FAULT_UNMAPPED;

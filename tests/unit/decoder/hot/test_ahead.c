@@ -49,7 +49,6 @@ struct fixture {
 	uint64_t other_every; /* the context is another one from one such offset to the next */
 	uint32_t batch_items;
 	struct flow *flow;
-	uint64_t context;
 	pthread_t caller;
 	bool stranger; /* another thread asked for code */
 	/* What came out. */
@@ -161,14 +160,13 @@ static uint64_t give_context(void *userdata, uint64_t ip, uint64_t lo, uint64_t 
 		assert_true(x->n_asked < ASKED_MAX);
 		x->asked[x->n_asked++] = (uint64_t)x->n_groups << 32 | flow_asked_at(x->flow);
 	}
-	x->context = x->other_every != 0 ? flow_asked_at(x->flow) / x->other_every % 2 : 0;
-	return x->context;
+	return x->other_every != 0 ? flow_asked_at(x->flow) / x->other_every % 2 : 0;
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	struct fixture *x = userdata;
-	const uint8_t *program = programs[x->deep ? PROGRAM_DEEP : x->context];
+	const uint8_t *program = programs[x->deep ? PROGRAM_DEEP : context];
 	uint64_t first = x->pieces ? FIRST_PIECE : SIZE;
 	bool low = ip < ADDRESS + first;
 

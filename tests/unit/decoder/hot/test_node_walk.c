@@ -25,10 +25,11 @@
  * At 40: call *rax; 42: nop, ret. At 50: jumps to 60 and on to 64: je 50. At 70: syscall. */
 static uint8_t code[0x80];
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	uint64_t base = ip >= OTHER ? OTHER : BASE;
 
+	(void)context;
 	(void)userdata;
 	*ret = (struct flow_code){.bytes = code, .address = base, .size = sizeof(code)};
 	/* Two contents. */

@@ -27,8 +27,9 @@ static struct {
 } places[4];
 static size_t n_places;
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	for (size_t i = 0; i < n_places; i++) {
 		if (ip - places[i].address >= places[i].size)

@@ -78,8 +78,9 @@ static void unmap_code(void)
 	munmap(code, BYTES);
 }
 
-static int give_code(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)userdata;
 	n_asked++;
 	*ret = (struct flow_code){.bytes = code, .address = BASE, .size = BYTES};
@@ -377,10 +378,11 @@ static void nodes_at_offsets_that_collide_ends(void **state)
 #define IMAGES	   10000u
 #define IMAGE_SIZE 4096u
 
-static int give_image(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_image(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	uint64_t i = (ip - BASE) / IMAGE_SIZE;
 
+	(void)context;
 	(void)userdata;
 	n_asked++;
 	/* Bytes of their own, which may be equal. */

@@ -93,8 +93,9 @@ static void views_insns_interrupted_was_not_executed(void **state)
 #define NOPS	10000u
 #define NOPS_AT 0x10000ull
 
-static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_nops(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
+	(void)context;
 	(void)ip;
 	*ret = (struct flow_code){.bytes = userdata, .address = NOPS_AT, .size = NOPS + 1};
 	return 0;

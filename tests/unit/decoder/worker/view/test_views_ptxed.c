@@ -46,11 +46,12 @@ struct fixture {
 	int fd;
 };
 
-static int give_nops(void *userdata, uint64_t ip, struct flow_code *ret)
+static int give_nops(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	static const uint8_t nops[] = {0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 				       0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3};
 
+	(void)context;
 	(void)userdata;
 	if (ip < CODE || ip >= CODE + sizeof(nops))
 		return FAULT_UNMAPPED;
