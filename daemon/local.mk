@@ -51,7 +51,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
 	daemon/gather/host.c daemon/gather/host.h \
 	daemon/hotplug.c daemon/hotplug.h \
-	daemon/store/imagefile.c daemon/store/imagefile.h \
+	daemon/store/imagefile.c \
 	daemon/store/imagestore.c daemon/store/imagestore.h \
 	daemon/record/intake.c daemon/record/intake.h \
 	daemon/job/job.c daemon/job/job.h daemon/job/job_private.h \
@@ -86,15 +86,13 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/remake.c daemon/job/remake.h \
 	daemon/reload.c daemon/reload.h \
 	daemon/job/report_output.c daemon/job/report_output.h \
-	daemon/store/request.h \
 	daemon/trigger/sender.c daemon/trigger/sender.h \
 	daemon/control/server.c daemon/control/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
 	daemon/check/status.c daemon/check/status.h \
 	daemon/store/store.c daemon/store/store.h daemon/store/store_private.h \
 	daemon/store/store_file.c daemon/store/store_file.h \
-	daemon/store/store_pin.c \
-	daemon/store/store_scan.c daemon/store/store_scan.h \
+	daemon/store/store_room.c \
 	daemon/trigger/trigger.c daemon/trigger/trigger.h \
 	daemon/config/trigger_file.c \
 	daemon/trigger/trigger_json.c \

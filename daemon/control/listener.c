@@ -13,7 +13,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "daemon/store/store_scan.h"
+#include "daemon/store/store_file.h"
 #include "proto/base.h"
 
 #define BACKLOG	    64

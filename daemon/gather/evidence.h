@@ -12,7 +12,7 @@
 
 #include "daemon/config/config.h"
 #include "daemon/record/intake.h"
-#include "daemon/store/request.h"
+#include "daemon/store/entry.h"
 
 struct evidence_image {
 	int fd; /* owned; -1: missing */

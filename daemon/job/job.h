@@ -19,7 +19,6 @@
 #include "daemon/gather/kernel.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/imagestore.h"
-#include "daemon/store/request.h"
 
 struct job;
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "daemon/store/fdstore.h"
-#include "daemon/store/store_scan.h"
+#include "daemon/store/store_file.h"
 #include "proto/bundle/bundle.h"
 
 void job_found_done(struct job_found *found)

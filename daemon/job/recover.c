@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/store/store_scan.h"
+#include "daemon/store/store_file.h"
 #include "proto/base.h"
 
 static size_t take_up(struct jobs *jobs, const struct entry *e, struct job_found *found)

@@ -1,6 +1,5 @@
 /*
- * The control protocol's type Report. Used by control.c for replies and by store_file.c for the
- * file ID.entry.
+ * A snapshot's entry to and from JSON: the control protocol's type Report, and the file ID.entry.
  */
 #include "daemon/store/entry.h"
 
@@ -90,13 +89,11 @@ struct json_object *entry_to_json(const struct entry *e)
 	return o;
 }
 
-/* Without \u0000 in it: what follows would be lost. */
+/* Whether VALUE is a string without \u0000: what follows one would be lost. */
 static bool is_c_string(struct json_object *value)
 {
-	const char *text =
-		json_object_is_type(value, json_type_string) ? json_object_get_string(value) : NULL;
-
-	return text && strlen(text) == (size_t)json_object_get_string_len(value);
+	return json_object_is_type(value, json_type_string) &&
+	       strlen(json_object_get_string(value)) == (size_t)json_object_get_string_len(value);
 }
 
 int entry_read_labels(struct json_object *list, struct labels *ret)
@@ -125,13 +122,13 @@ static int read_text(struct json_object *o, const char *key, char *ret, size_t s
 	return 0;
 }
 
-/* A snapshot keeps those that are good. */
+/* Labels beyond the limits are left out. */
 static int read_labels(struct json_object *o, struct labels *ret)
 {
 	struct json_object *list;
 
 	*ret = (struct labels){0};
-	if (!json_object_object_get_ex(o, "labels", &list) || list == NULL)
+	if (!json_object_object_get_ex(o, "labels", &list) || !list)
 		return 0;
 	return entry_read_labels(list, ret) == -EBADMSG ? -EBADMSG : 0;
 }

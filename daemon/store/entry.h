@@ -1,6 +1,7 @@
 /*
- * One snapshot as the control protocol's type Report tells it: struct <-> JSON. The same object is
- * kept beside the snapshot's files, so that a restarted recorder knows its old ones.
+ * What is known of one snapshot: struct entry, which is the control protocol's type Report as JSON,
+ * and struct request, which is what somebody asked for. The file ID.entry has the same JSON, so
+ * that a restarted recorder knows its old snapshots.
  */
 #pragma once
 
@@ -11,7 +12,6 @@
 
 #include "proto/bundle/label.h"
 
-#include "daemon/base/entry_size.h"
 #include "daemon/base/log.h"
 
 enum entry_state {
@@ -22,41 +22,62 @@ enum entry_state {
 	ENTRY_FAILED,
 };
 
-/* In the error text of one that a recorder has taken up which another one had begun. */
+/* Part of the error text of a snapshot that a former run of the recorder began. */
 #define ENTRY_TAKEN_UP "decoded by a recorder that came after the one which took it"
 
-/* A value: copied freely, owns nothing. Strings are "" and numbers ENTRY_ABSENT when absent. */
+/* A value: copied freely, owns nothing. Absent strings are "", absent numbers ENTRY_ABSENT. */
 struct entry {
 	char id[ENTRY_ID_SIZE];
 	enum entry_state state;
-	char trigger[16];	    /* "control", "signal", "exit", "unit" */
-	char name[ENTRY_NAME_SIZE]; /* which one of that kind */
+	char trigger[16];	    /* kind of trigger: "control", "signal", "exit", "unit" */
+	char name[ENTRY_NAME_SIZE]; /* which trigger of that kind */
 	char reason[ENTRY_REASON_SIZE];
-	char unit[ENTRY_UNIT_SIZE]; /* that it is about */
+	char unit[ENTRY_UNIT_SIZE]; /* the unit that the snapshot is about */
 	struct labels labels;
-	uint64_t pid, uid;		   /* who asked, */
-	char sender_unit[ENTRY_UNIT_SIZE]; /* out of which unit */
-	char coredump[ENTRY_CORE_SIZE]; /* the file that systemd-coredump made of the same process
-					 */
+	uint64_t pid, uid;		   /* of the process that asked */
+	char sender_unit[ENTRY_UNIT_SIZE]; /* the unit in which that process ran */
+	char coredump[ENTRY_CORE_SIZE];	   /* systemd-coredump's file of the same process */
 	uint64_t realtime_usec;
 	char boot_id[40];
 	uint64_t raw_bytes; /* of trace, all CPUs */
 	uint64_t bundle_bytes, report_bytes, gaps;
 	char error[ENTRY_ERROR_SIZE];
-	bool pinned; /* is not forgotten to make room for others */
+	bool pinned; /* is not removed to make room */
 };
 
 void entry_init(struct entry *e);
-/* Has it come to its end, one way or the other? */
+/* Whether the snapshot is done or failed. */
 bool entry_ended(const struct entry *e);
 /* The caller's; NULL: no memory. */
 struct json_object *entry_to_json(const struct entry *e);
-/* LIST is {KEY: VALUE, ...}, which joins RET. 0; -EINVAL, -E2BIG: as labels_add, which is then not
- * asked any more; -EBADMSG: it is something else. */
+/* Adds LIST, {KEY: VALUE, ...}, to RET. 0; -EBADMSG: LIST is something else; or the first error of
+ * labels_add() (-EINVAL, -E2BIG), after which nothing is added. */
 int entry_read_labels(struct json_object *list, struct labels *ret);
 /* 0 or -EBADMSG. */
 int entry_from_json(struct json_object *o, struct entry *ret);
 /* "queued", ... */
 const char *entry_state_name(enum entry_state state);
-/* What E tells; the fields of all events of a snapshot. */
+/* The fields that all log events of this snapshot have; strings are borrowed from E. */
 void entry_log_fields(const struct entry *e, struct log_fields *ret);
+
+#define ENTRY_NO_CPU UINT32_MAX
+
+/* Who wants a snapshot, why, of how much, and when this was said. A value. The trigger's source
+ * (control, signal, exit, unit) fills it in; trigger.c adds the times. */
+struct request {
+	char kind[16];		    /* "control", "signal", "exit", "unit" */
+	char name[ENTRY_NAME_SIZE]; /* which one of that kind; the configured trigger's name */
+	/* The configured trigger that was chosen (trigger_choose()); "": the built-in one of
+	 * that kind. */
+	char trigger[ENTRY_NAME_SIZE];
+	char reason[ENTRY_REASON_SIZE];
+	char unit[ENTRY_UNIT_SIZE]; /* that the snapshot is about, for example a failed one; "" */
+	struct labels labels;
+	uint64_t pid, uid;		   /* of the sender; ENTRY_ABSENT */
+	char sender_unit[ENTRY_UNIT_SIZE]; /* in which the sender runs; "": not known */
+	uint64_t last_bytes, last_ns;	   /* how much of the trace; ENTRY_ABSENT: all */
+	bool decode;
+	uint64_t deadline_ns; /* for decoding, newest part first; ENTRY_ABSENT: decode all */
+	uint32_t cpu;	      /* where the sender ran last; ENTRY_NO_CPU: not known */
+	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* perf_ns ENTRY_ABSENT: no clock */
+};

@@ -1,6 +1,5 @@
 /*
- * Descriptors by way of systemd's store to the next run. Called by job threads (keep, drop) and by
- * main.c (take).
+ * Passes undecoded snapshots to the next run through systemd's file descriptor store.
  */
 #include "daemon/store/fdstore.h"
 
@@ -14,15 +13,15 @@
 #include "proto/base.h"
 
 #define MAGIC 0x70747331u
-/* Fewer than the kernel takes at once (include/net/scm.h, SCM_MAX_FD 253). */
+/* Descriptors in one message; the kernel takes SCM_MAX_FD, 253 (include/net/scm.h). */
 #define PER_MESSAGE 128u
 #define NAME_ONCE   "snap-"
 #define NAME_AGAIN  "last-"
 #define NAME_SIZE   (sizeof(NAME_ONCE) + ENTRY_ID_SIZE)
 
-/* The first fd of the first message is the bundle, and none of its images. */
+/* The first descriptor of the first message is the bundle; all others are images. */
 struct message {
-	uint32_t magic, n; /* fds */
+	uint32_t magic, n; /* descriptors */
 	struct {
 		uint64_t size;
 		uint32_t index, reserved;
@@ -51,7 +50,7 @@ static int send_some(int to, const struct message *m, const int *fds)
 	return sendmsg(to, &h, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* The next images from *AT on, behind what M has already. */
+/* Appends images from *AT on to M and FDS, as many as M has room for. */
 static void fill(const struct fdstore_item *item, size_t *at, struct message *m, int *fds)
 {
 	while (*at < item->n_images && m->n < PER_MESSAGE) {
@@ -65,6 +64,7 @@ static void fill(const struct fdstore_item *item, size_t *at, struct message *m,
 	}
 }
 
+/* Sends the bundle, then images until the queue is full. */
 static int send_all(int to, const struct fdstore_item *item, size_t *ret_left_out)
 {
 	struct message m = {.magic = MAGIC, .n = 1};
@@ -105,6 +105,7 @@ int fdstore_pack(const struct fdstore_item *item, int *ret_fd, size_t *ret_left_
 	return r;
 }
 
+/* Collects the descriptors of a message; closes those beyond PER_MESSAGE. */
 static void take_fds(const struct msghdr *h, int *ret_fds, size_t *ret_n)
 {
 	*ret_n = 0;
@@ -127,8 +128,8 @@ static void take_fds(const struct msghdr *h, int *ret_fds, size_t *ret_n)
 	}
 }
 
-/* 0; FDSTORE_END; -EBADMSG, -errno: then no fd is left open. */
-#define FDSTORE_END 1
+/* Receives one message. 0; QUEUE_END; or -EBADMSG or -errno with no descriptor left open. */
+#define QUEUE_END 1
 static int receive_some(int from, struct message *m, int *fds)
 {
 	union control control;
@@ -141,9 +142,9 @@ static int receive_some(int from, struct message *m, int *fds)
 	size_t n;
 
 	if (size < 0)
-		return errno == EAGAIN ? FDSTORE_END : -errno;
+		return errno == EAGAIN ? QUEUE_END : -errno;
 	if (size == 0)
-		return FDSTORE_END;
+		return QUEUE_END;
 	take_fds(&h, fds, &n);
 	if (size == sizeof(*m) && m->magic == MAGIC && n == m->n && n > 0 &&
 	    !(h.msg_flags & (MSG_CTRUNC | MSG_TRUNC)))
@@ -153,6 +154,7 @@ static int receive_some(int from, struct message *m, int *fds)
 	return -EBADMSG;
 }
 
+/* Takes the descriptors of M from FIRST on over as images. 0, or -ENOMEM with all closed. */
 static int add_images(struct fdstore_item *item, const struct message *m, const int *fds,
 		      size_t first)
 {
@@ -180,10 +182,10 @@ int fdstore_unpack(int fd, struct fdstore_item *ret)
 	ret->n_images = 0;
 	r = receive_some(fd, &m, fds);
 	if (r != 0)
-		return r == FDSTORE_END ? -EBADMSG : r;
+		return r == QUEUE_END ? -EBADMSG : r;
 	ret->bundle_fd = fds[0];
 	r = add_images(ret, &m, fds, 1);
-	/* A bundle without some of its images, as descriptors ran out, is better than none. */
+	/* When descriptors run out, a bundle without some of its images is better than none. */
 	while (r == 0 && ret->n_images < FDSTORE_MAX_IMAGES) {
 		r = receive_some(fd, &m, fds);
 		if (r == 0)
@@ -216,7 +218,7 @@ void fdstore_keep(const struct fdstore_item *item)
 	if (!getenv("NOTIFY_SOCKET") || fdstore_pack(item, &fd, &left_out) < 0)
 		return;
 	name_of(item->id, item->again, name);
-	/* Its other end is closed, which systemd would take for its end (FDPOLL=, sd_notify(3)). */
+	/* FDPOLL=0 (sd_notify(3)): without it systemd drops a socket whose other end is closed. */
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	(void)sd_pid_notify_with_fds(0, 0, text, &fd, 1);
 }
@@ -232,7 +234,7 @@ void fdstore_drop(const char *id, bool again)
 	(void)sd_notify(0, text);
 }
 
-/* NAME tells a snapshot. */
+/* Sets RET's id and again from NAME. False: NAME is no snapshot's. */
 static bool read_name(const char *name, struct fdstore_item *ret)
 {
 	size_t n = strlen(NAME_ONCE);
@@ -246,15 +248,6 @@ static bool read_name(const char *name, struct fdstore_item *ret)
 	return true;
 }
 
-/* What is nothing would keep its place in the store for ever. */
-static bool take_one(int fd, struct fdstore_item *item)
-{
-	if (fdstore_unpack(fd, item) == 0)
-		return true;
-	fdstore_drop(item->id, item->again);
-	return false;
-}
-
 int fdstore_take(struct fdstore_item **ret, size_t *ret_n)
 {
 	char **names = NULL;
@@ -266,7 +259,11 @@ int fdstore_take(struct fdstore_item **ret, size_t *ret_n)
 		int fd = SD_LISTEN_FDS_START + i;
 
 		if (items && read_name(names[i], &items[found])) {
-			found += take_one(fd, &items[found]);
+			/* Drop what is no snapshot: it would keep its place in the store. */
+			if (fdstore_unpack(fd, &items[found]) == 0)
+				found++;
+			else
+				fdstore_drop(items[found].id, items[found].again);
 			close(fd);
 		}
 		free(names[i]);

@@ -1,8 +1,10 @@
 /*
- * Comparing with what is there, copying what is not. Bytes come first, to the disk, then the new
- * ranges, by rename: what a crash leaves half written lies where no range says that it is.
+ * Adds bytes to one file of the image cache: compares what is there and copies what is missing.
+ *
+ * Bytes are written and synced first, then the new ranges are published by rename. Bytes that a
+ * crash leaves half written are in no range.
  */
-#include "daemon/store/imagefile.h"
+#include "daemon/store/imagestore.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,19 +19,8 @@
 #define CHUNK		65536u
 #define FILE_MODE	0640
 
-/* Of an image that is no file: where and when its bytes were. */
-static void name_memory(const struct manifest_image *image, uint64_t size, char *ret, size_t room)
-{
-	if (strcmp(image->kind, MANIFEST_IMAGE_MEMORY) == 0)
-		snprintf(ret, room, "m%" PRIx32 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64, image->pid,
-			 image->address, image->read_ns, size);
-	else if (strcmp(image->kind, MANIFEST_IMAGE_VDSO) == 0)
-		snprintf(ret, room, "v-%" PRIx64, size);
-	else
-		snprintf(ret, room, "k%" PRIx64 "-%" PRIx64, image->address, size);
-}
-
-/* Of lower-case hex digits only, as the manifest says, whoever wrote it. */
+/* Whether the build id is valid: the manifest allows lower-case hex digits only, but a stranger may
+ * have written the manifest. */
 static bool has_build_id(const struct manifest_image *image)
 {
 	size_t n = image->build_id ? strlen(image->build_id) : 0;
@@ -45,11 +36,18 @@ void imagefile_name(const struct manifest_image *image, uint64_t file_size, unsi
 
 	if (has_build_id(image))
 		snprintf(ret, IMAGEFILE_NAME_SIZE, "%s", image->build_id);
-	else if (image->kind && image->ino == 0)
-		name_memory(image, file_size, ret, IMAGEFILE_NAME_SIZE);
-	else
+	else if (!image->kind || image->ino != 0)
 		snprintf(ret, IMAGEFILE_NAME_SIZE, "f%" PRIx32 "-%" PRIx32 "-%" PRIx64 "-%" PRIx64,
 			 image->maj, image->min, image->ino, file_size);
+	/* An image that is no file is named by where, and for memory when, its bytes were read. */
+	else if (strcmp(image->kind, MANIFEST_IMAGE_MEMORY) == 0)
+		snprintf(ret, IMAGEFILE_NAME_SIZE, "m%" PRIx32 "-%" PRIx64 "-%" PRIx64 "-%" PRIx64,
+			 image->pid, image->address, image->read_ns, file_size);
+	else if (strcmp(image->kind, MANIFEST_IMAGE_VDSO) == 0)
+		snprintf(ret, IMAGEFILE_NAME_SIZE, "v-%" PRIx64, file_size);
+	else
+		snprintf(ret, IMAGEFILE_NAME_SIZE, "k%" PRIx64 "-%" PRIx64, image->address,
+			 file_size);
 	n = strlen(ret);
 	if (variant > 0)
 		snprintf(ret + n, IMAGEFILE_NAME_SIZE - n, ".%u", variant);
@@ -63,7 +61,7 @@ bool imagefile_is_name(const char *name)
 		return false;
 	if (name[n] == '\0')
 		return true;
-	/* A variant is a number. */
+	/* ends in "." and the number of the variant */
 	return name[n] == '.' && name[n + 1] != '\0' &&
 	       name[n + 1 + strspn(name + n + 1, "0123456789")] == '\0';
 }
@@ -73,6 +71,7 @@ void imagefile_ranges_name(const char *name, char ret[IMAGEFILE_BESIDE_SIZE])
 	snprintf(ret, IMAGEFILE_BESIDE_SIZE, "%s" IMAGEFILE_RANGES, name);
 }
 
+/* Reads the whole file FD, a C string. 0; -EBADMSG: not one; or -errno. */
 static int read_text(int fd, char **ret)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -134,8 +133,8 @@ static int write_ranges(int dir_fd, const char *name, const struct manifest_piec
 	return r;
 }
 
-/* PIECES, cut into parts that HAVE has and parts that it does not, in order. Both are in order.
- * FN's first result other than 0 ends it. */
+/* Calls FN for the parts of PIECES in order, each either all in HAVE (THERE) or not at all. PIECES
+ * and HAVE are in order. A result of FN other than 0 ends the walk and is returned. */
 typedef int (*part_fn)(void *userdata, uint64_t offset, uint64_t size, bool there);
 
 static int foreach_part(const struct manifest_piece *pieces, size_t n,
@@ -166,6 +165,7 @@ static int foreach_part(const struct manifest_piece *pieces, size_t n,
 	return r;
 }
 
+/* part_fn. */
 static int count_missing(void *userdata, uint64_t offset, uint64_t size, bool there)
 {
 	uint64_t *sum = userdata;
@@ -191,10 +191,10 @@ uint64_t imagefile_missing(int dir_fd, const char *name, const struct manifest_p
 struct work {
 	struct imagefile_put *put;
 	int fd;
-	uint64_t end; /* nothing of FROM can be read from here on */
+	uint64_t end; /* FROM cannot be read from this offset on */
 };
 
-/* SIZE bytes, fewer where the file ends. */
+/* Reads SIZE bytes, fewer where the file ends or cannot be read. */
 static size_t read_some(int fd, uint8_t *to, size_t size, uint64_t offset)
 {
 	size_t done = 0;
@@ -227,6 +227,7 @@ static int write_some(int fd, const uint8_t *from, size_t size, uint64_t offset)
 	return 0;
 }
 
+/* part_fn. */
 static int compare_part(void *userdata, uint64_t offset, uint64_t size, bool there)
 {
 	uint8_t ours[CHUNK], theirs[CHUNK];
@@ -246,6 +247,7 @@ static int compare_part(void *userdata, uint64_t offset, uint64_t size, bool the
 	return 0;
 }
 
+/* part_fn. */
 static int copy_part(void *userdata, uint64_t offset, uint64_t size, bool there)
 {
 	struct work *w = userdata;
@@ -267,7 +269,8 @@ static int copy_part(void *userdata, uint64_t offset, uint64_t size, bool there)
 	return r;
 }
 
-/* What was written and is in no range gives its room back, where the file system can do that. */
+/* part_fn. Gives back the room of bytes that were written and are in no range, if the file system
+ * can do that. */
 static int forget_part(void *userdata, uint64_t offset, uint64_t size, bool there)
 {
 	struct work *w = userdata;
@@ -278,7 +281,7 @@ static int forget_part(void *userdata, uint64_t offset, uint64_t size, bool ther
 	return 0;
 }
 
-/* What lies at END and beyond goes. */
+/* Cuts off what lies at END and beyond. */
 static void cut_pieces(struct imagefile_put *put, uint64_t end)
 {
 	size_t kept = 0;
@@ -294,7 +297,7 @@ static void cut_pieces(struct imagefile_put *put, uint64_t end)
 	put->n = kept;
 }
 
-/* HAVE and the pieces, written down. */
+/* Writes the ranges of HAVE and the pieces together. */
 static int publish(int dir_fd, const char *name, const struct imagefile_put *put,
 		   const struct manifest_piece *have, size_t n_have)
 {
@@ -311,7 +314,8 @@ static int publish(int dir_fd, const char *name, const struct imagefile_put *put
 	return n > MANIFEST_MAX_PIECES ? -E2BIG : write_ranges(dir_fd, name, all, n);
 }
 
-/* The bytes into W->fd, behind what HAVE says is there. */
+/* Compares the pieces with what HAVE says W->fd has, and adds what is missing; results of
+ * imagefile_put(). */
 static int fill(int dir_fd, const char *name, struct work *w, const struct manifest_piece *have,
 		size_t n_have)
 {
@@ -353,7 +357,7 @@ static int put_new(int dir_fd, const char *name, struct imagefile_put *put)
 	r = ftruncate(fd, (off_t)put->file_size) < 0 ? -errno : 0;
 	if (r == 0)
 		r = fill(dir_fd, name, &w, NULL, 0);
-	/* One without bytes is of no use. */
+	/* A file without bytes is of no use. */
 	if (r < 0 || put->n == 0)
 		unlinkat(dir_fd, name, 0);
 	return r;
@@ -380,7 +384,7 @@ int imagefile_put(int dir_fd, const char *name, struct imagefile_put *put)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != put->file_size)
 		return IMAGEFILE_DIFFERS;
 	r = imagefile_ranges(dir_fd, name, &have, &n_have);
-	/* Nobody knows what it has: a crash, or a damaged disk. */
+	/* What the file has is unknown after a crash or on a damaged disk. */
 	if (r == -ENOENT || r == -EBADMSG)
 		return IMAGEFILE_DIFFERS;
 	if (r < 0)

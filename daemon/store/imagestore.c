@@ -1,11 +1,12 @@
 /*
- * Who needs what: an index of the cache's files, with the snapshots that need each. Bytes are
- * written by jobs' threads, one at a time, and given back in a thread of our own; the loop only
- * ever waits for the index.
+ * The index of the image cache: its files, and which snapshots need each of them.
  *
- * Crashes: a file is needed from before its first byte is written, in memory; its snapshot's list
- * comes to the disk after its bytes, and goes before them. So no list names what is not there, and
- * what no list names at the start is of no use.
+ * Jobs' threads write bytes, one thread at a time, and a thread of the cache removes files; the
+ * loop only ever waits for the index.
+ *
+ * Crashes: in memory, a file counts as needed before its first byte is written. On disk, a
+ * snapshot's list is written after the bytes and removed before them. No list names bytes that are
+ * not there, and a file that no list names at the start is of no use.
  */
 #include "daemon/store/imagestore.h"
 
@@ -19,24 +20,25 @@
 
 #include "proto/base.h"
 
-/* Different files that are told apart by their content only: a forged build id, a file that was
- * written over in place. */
+/* Files that have one name and different content: a build id was forged, or a file was overwritten
+ * in place. */
 #define MAX_VARIANTS 64u
 
 struct image_file {
 	char name[IMAGEFILE_NAME_SIZE];
-	uint64_t bytes;	 /* that its ranges say are there */
-	uint32_t needed; /* by so many images of snapshots */
-	bool doomed;	 /* to be removed, unless it is needed again first */
-	bool going;	 /* is being removed: it cannot be needed any more */
-	bool counted;	 /* by imagestore_bytes_of */
+	uint64_t bytes;	 /* in its ranges */
+	uint32_t needed; /* by this many images of snapshots */
+	bool doomed;	 /* will be removed unless it is needed again first */
+	bool going;	 /* is being removed, cannot be needed any more */
+	bool counted;	 /* by imagestore_bytes_of() */
 };
 
 struct image_use {
 	uint32_t index;
-	struct image_file *file; /* borrowed; in the list below as long as it is needed */
+	struct image_file *file; /* borrowed; listed as long as it is needed */
 };
 
+/* A snapshot and the files that it needs. */
 struct image_user {
 	char id[ENTRY_ID_SIZE];
 	struct image_use *uses;
@@ -44,22 +46,22 @@ struct image_user {
 };
 
 struct imagestore {
-	int state_fd;		 /* borrowed */
-	pthread_mutex_t writing; /* taken before LOCK: who adds bytes */
-	uint64_t room;		 /* LOCK's, as all below */
-	pthread_mutex_t lock;
+	int state_fd;		   /* borrowed */
+	pthread_mutex_t writing;   /* held while bytes are added; taken before LOCK */
+	pthread_mutex_t lock;	   /* guards all below */
+	uint64_t room;		   /* bytes that may be added */
 	int dir_fd;		   /* -EBADF: not made yet */
 	struct image_file **files; /* by name */
 	size_t n, capacity;
 	struct image_user *users;
 	size_t n_users, users_capacity;
-	uint64_t bytes;
-	pthread_t collector;
+	uint64_t bytes;	     /* of files that are needed */
+	pthread_t collector; /* the thread that removes files */
 	bool have_collector, closing;
-	pthread_cond_t work;
+	pthread_cond_t work; /* for the collector */
 };
 
-/* The directory, made when it is not there. LOCK is held, or nobody else is there. */
+/* Opens the directory and makes it if missing. LOCK is held, or no other thread knows S. */
 static int open_dir(struct imagestore *s)
 {
 	if (s->dir_fd >= 0)
@@ -71,7 +73,7 @@ static int open_dir(struct imagestore *s)
 	return s->dir_fd < 0 ? -errno : 0;
 }
 
-/* Where NAME is, or belongs. */
+/* The index at which NAME is or belongs. */
 static size_t place_of(const struct imagestore *s, const char *name)
 {
 	return FIRST_WHERE(i, s->n, strcmp(s->files[i]->name, name) >= 0);
@@ -84,7 +86,7 @@ static struct image_file *find_file(const struct imagestore *s, const char *name
 	return at < s->n && strcmp(s->files[at]->name, name) == 0 ? s->files[at] : NULL;
 }
 
-/* NULL: no memory. */
+/* Lists a file that is not listed yet. NULL: no memory. */
 static struct image_file *add_file(struct imagestore *s, const char *name, uint64_t bytes)
 {
 	size_t at = place_of(s, name);
@@ -101,13 +103,6 @@ static struct image_file *add_file(struct imagestore *s, const char *name, uint6
 	s->files[at] = f;
 	s->n++;
 	return f;
-}
-
-static void remove_file(struct imagestore *s, size_t at)
-{
-	free(s->files[at]);
-	s->n--;
-	memmove(&s->files[at], &s->files[at + 1], (s->n - at) * sizeof(struct image_file *));
 }
 
 static void need(struct imagestore *s, struct image_file *f)
@@ -134,60 +129,38 @@ static struct image_user *find_user(const struct imagestore *s, const char *id)
 	return NULL;
 }
 
-static struct image_user *get_user(struct imagestore *s, const char *id)
+/* Notes that snapshot ID needs FILE, which need() has counted, for image INDEX. */
+static int add_use(struct imagestore *s, const char *id, uint32_t index, struct image_file *file)
 {
 	struct image_user *u = find_user(s, id);
 
-	if (u)
-		return u;
-	if (ARRAY_RESERVE(s->users, s->users_capacity, s->n_users + 1) < 0)
-		return NULL;
-	u = &s->users[s->n_users++];
-	*u = (struct image_user){0};
-	snprintf(u->id, sizeof(u->id), "%s", id);
-	return u;
-}
-
-/* FILE, which is needed already, is what ID needs for INDEX. */
-static int add_use(struct imagestore *s, const char *id, uint32_t index, struct image_file *file)
-{
-	struct image_user *u = get_user(s, id);
-
-	if (!u || ARRAY_RESERVE(u->uses, u->capacity, u->n + 1) < 0)
+	if (!u) {
+		if (ARRAY_RESERVE(s->users, s->users_capacity, s->n_users + 1) < 0)
+			return -ENOMEM;
+		u = &s->users[s->n_users++];
+		*u = (struct image_user){0};
+		snprintf(u->id, sizeof(u->id), "%s", id);
+	}
+	if (ARRAY_RESERVE(u->uses, u->capacity, u->n + 1) < 0)
 		return -ENOMEM;
 	u->uses[u->n++] = (struct image_use){index, file};
 	return 0;
 }
 
-static void unlink_file(const struct imagestore *s, const char *name)
-{
-	char beside[IMAGEFILE_BESIDE_SIZE];
-
-	imagefile_ranges_name(name, beside);
-	unlinkat(s->dir_fd, name, 0);
-	unlinkat(s->dir_fd, beside, 0);
-}
-
-static size_t first_doomed(const struct imagestore *s)
-{
-	size_t i = 0;
-
-	while (i < s->n && !s->files[i]->doomed)
-		i++;
-	return i;
-}
-
-/* The thread that removes. To give much back to a busy disk takes seconds: that is done without the
- * lock. */
+/* The thread that removes files. It does so without the lock, as giving back much on a busy disk
+ * takes seconds. */
 static void *collector_main(void *userdata)
 {
 	struct imagestore *s = userdata;
 
 	pthread_mutex_lock(&s->lock);
 	for (;;) {
-		size_t at = first_doomed(s);
+		char beside[IMAGEFILE_BESIDE_SIZE];
 		struct image_file *f;
+		size_t at = 0;
 
+		while (at < s->n && !s->files[at]->doomed)
+			at++;
 		if (at == s->n && s->closing)
 			break;
 		if (at == s->n) {
@@ -197,9 +170,14 @@ static void *collector_main(void *userdata)
 		f = s->files[at];
 		f->going = true;
 		pthread_mutex_unlock(&s->lock);
-		unlink_file(s, f->name);
+		imagefile_ranges_name(f->name, beside);
+		unlinkat(s->dir_fd, f->name, 0);
+		unlinkat(s->dir_fd, beside, 0);
 		pthread_mutex_lock(&s->lock);
-		remove_file(s, place_of(s, f->name));
+		at = place_of(s, f->name);
+		free(f);
+		s->n--;
+		memmove(&s->files[at], &s->files[at + 1], (s->n - at) * sizeof(*s->files));
 	}
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
@@ -210,8 +188,8 @@ static int start_collector(struct imagestore *s)
 	sigset_t all, before;
 	int r;
 
+	/* The loop handles all signals. */
 	sigfillset(&all);
-	/* Signals are the loop's. */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&s->collector, NULL, collector_main, s);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -219,8 +197,7 @@ static int start_collector(struct imagestore *s)
 	return -r;
 }
 
-/* What the ranges of NAME add up to; where they are not known, or cannot be true, what the file
- * takes. */
+/* The sum of NAME's ranges; if they are unknown or impossible, what the file takes on disk. */
 static uint64_t measure(const struct imagestore *s, const char *name)
 {
 	CLEANUP_FREE struct manifest_piece *pieces = NULL;
@@ -231,7 +208,7 @@ static uint64_t measure(const struct imagestore *s, const char *name)
 
 	if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
-	/* They do not overlap, so the sum is no greater than the end of the last one. */
+	/* Ranges do not overlap, so their sum cannot exceed the size of the file. */
 	for (size_t i = 0; i < n; i++)
 		sum += pieces[i].size;
 	return r < 0 || sum > (uint64_t)st.st_size ? (uint64_t)st.st_blocks * 512 : sum;
@@ -244,7 +221,7 @@ static bool ends_with(const char *name, const char *end)
 	return n > m && strcmp(name + n - m, end) == 0;
 }
 
-/* Ranges without their file. */
+/* Whether NAME is a ".ranges" file whose image file is missing. */
 static bool is_orphan(const struct imagestore *s, const char *name)
 {
 	char file[IMAGEFILE_NAME_SIZE];
@@ -303,7 +280,7 @@ int imagestore_new(int state_fd, struct imagestore **ret)
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->work, NULL);
 	r = open_dir(s);
-	/* A disk without room for a directory is one for snapshots in memory. */
+	/* If the disk has no room for a directory, snapshots stay in memory. */
 	if (r < 0 && r != -ENOSPC && r != -EDQUOT) {
 		imagestore_free(s);
 		return r;
@@ -395,19 +372,6 @@ uint64_t imagestore_bytes(struct imagestore *s)
 	return bytes;
 }
 
-static uint64_t count_uses(const struct image_user *u)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < u->n; i++) {
-		struct image_file *f = u->uses[i].file;
-
-		bytes += f->counted ? 0 : f->bytes;
-		f->counted = true;
-	}
-	return bytes;
-}
-
 uint64_t imagestore_bytes_of(struct imagestore *s, bool (*is_one)(void *userdata, const char *id),
 			     void *userdata)
 {
@@ -416,9 +380,18 @@ uint64_t imagestore_bytes_of(struct imagestore *s, bool (*is_one)(void *userdata
 	pthread_mutex_lock(&s->lock);
 	for (size_t i = 0; i < s->n; i++)
 		s->files[i]->counted = false;
-	for (size_t i = 0; i < s->n_users; i++)
-		if (is_one(userdata, s->users[i].id))
-			bytes += count_uses(&s->users[i]);
+	for (size_t i = 0; i < s->n_users; i++) {
+		const struct image_user *u = &s->users[i];
+
+		if (!is_one(userdata, u->id))
+			continue;
+		for (size_t j = 0; j < u->n; j++) {
+			struct image_file *f = u->uses[j].file;
+
+			bytes += f->counted ? 0 : f->bytes;
+			f->counted = true;
+		}
+	}
 	pthread_mutex_unlock(&s->lock);
 	return bytes;
 }
@@ -430,7 +403,7 @@ void imagestore_set_room(struct imagestore *s, uint64_t bytes)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* The name of the file that ID needs for INDEX. */
+/* Gets the name of the file that snapshot ID needs for image INDEX. False: none. */
 static bool name_of(struct imagestore *s, const char *id, uint32_t index,
 		    char ret[IMAGEFILE_NAME_SIZE])
 {
@@ -477,10 +450,10 @@ uint64_t imagestore_missing(struct imagestore *s, const struct imagestore_wish *
 	return imagefile_missing(dir_fd, name, wish->pieces, wish->n_pieces);
 }
 
-/* The file NAME, listed and needed once more. 0, IMAGEFILE_DIFFERS: it is about to go, or -errno.
- * LOCK is not held. */
-static int begin(struct imagestore *s, const char *name, struct image_file **ret,
-		 uint64_t *ret_room)
+/* Lists the file NAME and counts it as needed once more. 0; IMAGEFILE_DIFFERS: it is being removed;
+ * or -errno. Takes LOCK. */
+static int begin_file(struct imagestore *s, const char *name, struct image_file **ret,
+		      uint64_t *ret_room)
 {
 	struct image_file *f = NULL;
 	int r;
@@ -504,9 +477,9 @@ static int begin(struct imagestore *s, const char *name, struct image_file **ret
 	return r;
 }
 
-/* R: how it went. */
-static int end(struct imagestore *s, struct image_file *f, const struct imagestore_wish *wish,
-	       const struct imagefile_put *put, int r)
+/* Counts what imagefile_put(), whose result R is, did to file F. Returns R or -ENOMEM. */
+static int end_file(struct imagestore *s, struct image_file *f, const struct imagestore_wish *wish,
+		    const struct imagefile_put *put, int r)
 {
 	pthread_mutex_lock(&s->lock);
 	f->bytes += put->added;
@@ -520,6 +493,7 @@ static int end(struct imagestore *s, struct image_file *f, const struct imagesto
 	return r;
 }
 
+/* Keeps the pieces in the file WISH->name; results of imagefile_put(). */
 static int keep_as(struct imagestore *s, struct imagestore_wish *wish)
 {
 	struct imagefile_put put = {
@@ -529,14 +503,14 @@ static int keep_as(struct imagestore *s, struct imagestore_wish *wish)
 		.n = wish->n_pieces,
 	};
 	struct image_file *f;
-	int r = begin(s, wish->name, &f, &put.room);
+	int r = begin_file(s, wish->name, &f, &put.room);
 
 	if (r != 0)
 		return r;
 	r = imagefile_put(s->dir_fd, wish->name, &put);
 	wish->n_pieces = put.n;
 	wish->cut += put.cut;
-	return end(s, f, wish, &put, r);
+	return end_file(s, f, wish, &put, r);
 }
 
 int imagestore_keep(struct imagestore *s, struct imagestore_wish *wish)

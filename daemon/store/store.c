@@ -1,6 +1,5 @@
 /*
- * The index of snapshots, sorted by id and so by time. Owned by the manager, used in the loop's
- * thread. Snapshots whose bytes the disk did not take stay here as memory files, the newest few.
+ * The list of stored snapshots: loaded at start, sorted by id and so by time.
  */
 #include "daemon/store/store.h"
 
@@ -17,11 +16,8 @@
 #include "proto/memfd.h"
 
 #include "daemon/store/store_private.h"
-#include "daemon/store/store_scan.h"
 
-/* What a snapshot needs of programs may take the place of others up to this part of all. */
-#define IMAGES_PART    4u
-#define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds last for a thousand years */
+#define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds, a thousand years */
 
 int store_dir_fd(const struct store *s)
 {
@@ -67,7 +63,7 @@ void store_new_id(struct store *s, uint64_t realtime_usec, const char *boot_id,
 	snprintf(ret, ENTRY_ID_SIZE, "%s-%.4s-%u", time, boot_id, ++s->sequence);
 }
 
-/* The time in an id that store_new_id made; 0 for any other text. */
+/* The microseconds in an id of store_new_id(); 0: any other text. */
 static uint64_t store_id_time(const char *id)
 {
 	uint64_t v = 0;
@@ -92,11 +88,6 @@ uint64_t store_item_bytes(const struct store_item *item)
 	for (int part = 0; part < STORE_N_PARTS; part++)
 		sum += item->sizes[part];
 	return sum;
-}
-
-static bool store_item_in_memory(const struct store_item *item)
-{
-	return item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0;
 }
 
 static int compare_ids(const void *id, const void *item)
@@ -125,15 +116,17 @@ static struct store_item *store_insert(struct store *s, const struct entry *e)
 	return &s->items[at];
 }
 
-static void *store_close_later(void *fd)
+/* Body of a thread. */
+static void *close_in_thread(void *fd)
 {
 	close((int)(intptr_t)fd);
 	return NULL;
 }
 
-/* To give a gigabyte back to a busy disk takes seconds, which the loop does not have: the name goes
- * at once, the bytes with the last descriptor, in a thread that nobody waits for. */
-static void store_unlink(int dir_fd, const char *name)
+/* Removes a name at once, and its bytes in a thread that nobody waits for: giving back a gigabyte
+ * on a busy disk takes seconds, which the loop does not have. The bytes go with the last
+ * descriptor. */
+static void unlink_in_thread(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	pthread_t thread;
@@ -141,14 +134,13 @@ static void store_unlink(int dir_fd, const char *name)
 	unlinkat(dir_fd, name, 0);
 	if (fd < 0)
 		return;
-	if (pthread_create(&thread, NULL, store_close_later, (void *)(intptr_t)fd) == 0)
+	if (pthread_create(&thread, NULL, close_in_thread, (void *)(intptr_t)fd) == 0)
 		pthread_detach(thread);
 	else
 		close(fd);
 }
 
-/* Forgets a snapshot with its files; those of the image cache that nobody else needs go, too. */
-static void store_remove(struct store *s, size_t index)
+void store_remove(struct store *s, size_t index)
 {
 	struct store_item *item = &s->items[index];
 	char name[STORE_NAME_SIZE];
@@ -156,7 +148,7 @@ static void store_remove(struct store *s, size_t index)
 	s->stats.bytes -= store_item_bytes(item);
 	for (int part = 0; part < STORE_N_PARTS; part++) {
 		store_file_name(item->entry.id, (enum store_part)part, name);
-		store_unlink(s->dir_fd, name);
+		unlink_in_thread(s->dir_fd, name);
 		close_fd(item->fds[part]);
 	}
 	imagestore_release(s->images, item->entry.id);
@@ -164,113 +156,9 @@ static void store_remove(struct store *s, size_t index)
 	memmove(item, item + 1, (s->n - index) * sizeof(*item));
 }
 
-static bool store_may_go(const struct store_item *item)
-{
-	return entry_ended(&item->entry) && !item->entry.pinned;
-}
-
-/* The oldest one that may go, s->n: none. */
-static size_t store_oldest(const struct store *s)
-{
-	size_t i = 0;
-
-	while (i < s->n && !store_may_go(&s->items[i]))
-		i++;
-	return i;
-}
-
-/* So, and it has bytes on the disk. */
-static size_t store_oldest_on_disk(const struct store *s)
-{
-	size_t i = 0;
-
-	while (i < s->n && (!store_may_go(&s->items[i]) || store_item_bytes(&s->items[i]) == 0))
-		i++;
-	return i;
-}
-
-/* The oldest go first, but for SPARE (NULL: none), which has only just ended. BYTES are at most
- * what the store may hold. */
-static void store_evict(struct store *s, uint64_t bytes, const char *spare)
-{
-	size_t oldest;
-
-	while (store_use(s) > s->limits.max_use - bytes) {
-		oldest = store_oldest_on_disk(s);
-		if (oldest == s->n || (spare && strcmp(s->items[oldest].entry.id, spare) == 0))
-			break;
-		store_remove(s, oldest);
-		s->stats.evicted++;
-	}
-}
-
-int store_make_room(struct store *s, const char *id, uint64_t bytes)
-{
-	struct store_item *item;
-	struct store_pins pins;
-
-	store_get_pins(s, &pins);
-	if (bytes > pins.left_bytes)
-		return -EFBIG;
-	store_evict(s, bytes, NULL);
-	item = store_item_of(s, id);
-	if (item) {
-		item->sizes[STORE_BUNDLE] += bytes;
-		s->stats.bytes += bytes;
-	}
-	return 0;
-}
-
-static uint64_t store_left(const struct store *s)
-{
-	uint64_t use = store_use(s);
-
-	return use < s->limits.max_use ? s->limits.max_use - use : 0;
-}
-
-void store_make_room_for_images(struct store *s, const char *id, uint64_t bytes)
-{
-	uint64_t most = MAX_OF(store_left(s), s->limits.max_use / IMAGES_PART);
-
-	store_evict(s, MIN_OF(bytes, most), id);
-	imagestore_set_room(s->images, store_left(s));
-}
-
-/* The one that goes next when N more are to be listed; s->n: none has to, or none can. */
-static size_t store_surplus(const struct store *s, size_t n)
-{
-	if (s->n + n > s->limits.max_entries)
-		return store_oldest(s);
-	return store_use(s) > s->limits.max_use ? store_oldest_on_disk(s) : s->n;
-}
-
-/* Some of what is beyond the limits when N more are to be listed. */
-static bool store_trim_for(struct store *s, size_t n)
-{
-	size_t next = store_surplus(s, n);
-
-	for (unsigned int i = 0; i < STORE_TRIM && next < s->n; i++) {
-		store_remove(s, next);
-		s->stats.evicted++;
-		next = store_surplus(s, n);
-	}
-	return next < s->n;
-}
-
-bool store_trim(struct store *s)
-{
-	return store_trim_for(s, 0);
-}
-
-bool store_use_limits(struct store *s, const struct store_limits *limits)
-{
-	s->limits = *limits;
-	return store_trim(s);
-}
-
 int store_add(struct store *s, const struct entry *e)
 {
-	(void)store_trim_for(s, 1);
+	store_trim_for(s, 1);
 	return store_insert(s, e) ? 0 : -ENOMEM;
 }
 
@@ -282,24 +170,18 @@ void store_set_state(struct store *s, const char *id, enum entry_state state)
 		item->entry.state = state;
 }
 
-/* What lies on the disk of ITEM, as it counts for the quota. */
-static void store_measure(struct store *s, struct store_item *item)
+void store_measure(struct store *s, struct store_item *item)
 {
-	char name[STORE_NAME_SIZE];
-	struct stat st;
-
 	s->stats.bytes -= store_item_bytes(item);
 	for (int part = 0; part < STORE_N_PARTS; part++) {
-		store_file_name(item->entry.id, (enum store_part)part, name);
-		item->sizes[part] = 0;
-		if (fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-			item->sizes[part] = (uint64_t)st.st_size;
+		uint64_t size = store_file_size(s->dir_fd, item->entry.id, (enum store_part)part);
+
+		item->sizes[part] = size == ENTRY_ABSENT ? 0 : size;
 	}
 	s->stats.bytes += store_item_bytes(item);
 }
 
-/* The list must not promise bytes that are in no file any more. */
-static void store_note_lost(struct store_item *item)
+void store_note_lost(struct store_item *item)
 {
 	struct entry *e = &item->entry;
 	bool bundle = e->bundle_bytes != ENTRY_ABSENT && item->sizes[STORE_BUNDLE] == 0;
@@ -316,7 +198,7 @@ static void store_note_lost(struct store_item *item)
 					  : "report");
 }
 
-/* Keeps the newest few memory files. A snapshot that loses them and has nothing on disk goes. */
+/* Closes all but the newest few memory files. A snapshot that then has no bytes is removed. */
 static void store_trim_memory(struct store *s)
 {
 	uint32_t kept = 0;
@@ -324,7 +206,9 @@ static void store_trim_memory(struct store *s)
 	for (size_t i = s->n; i--;) {
 		struct store_item *item = &s->items[i];
 
-		if (!store_item_in_memory(item) || ++kept <= s->limits.in_memory)
+		if (item->fds[STORE_BUNDLE] < 0 && item->fds[STORE_REPORT] < 0)
+			continue;
+		if (++kept <= s->limits.in_memory)
 			continue;
 		for (int part = 0; part < STORE_N_PARTS; part++)
 			item->fds[part] = close_fd(item->fds[part]);
@@ -374,21 +258,18 @@ int store_delete(struct store *s, const char *id)
 	return 0;
 }
 
-static const struct entry *store_latest(const struct store *s)
-{
-	for (size_t i = s->n; i--;)
-		if (entry_ended(&s->items[i].entry))
-			return &s->items[i].entry;
-	return NULL;
-}
-
 int store_find(const struct store *s, const char *id, const struct entry **ret)
 {
 	const struct entry *found = NULL;
 	size_t n = strlen(id);
 
-	if (strcmp(id, "latest") == 0)
-		return (*ret = store_latest(s)) ? 0 : -ENOENT;
+	if (strcmp(id, "latest") == 0) {
+		for (size_t i = s->n; i-- && !found;)
+			if (entry_ended(&s->items[i].entry))
+				found = &s->items[i].entry;
+		*ret = found;
+		return found ? 0 : -ENOENT;
+	}
 	for (size_t i = 0; n && i < s->n; i++) {
 		const struct entry *e = &s->items[i].entry;
 
@@ -450,43 +331,54 @@ int store_open_image(const struct store *s, const struct entry *e, uint32_t inde
 	return imagestore_open(s->images, e->id, index, ret_fd, ret_size);
 }
 
-/* What a snapshot of a former run needs of the image cache. A list that is damaged needs nothing:
- * it is of no use to anybody. Sets *ret_unknown where that cannot be told. */
-static int store_load_images(struct store *s, const char *id, bool *ret_unknown)
+/* Whether ID.pinned is the only file of ID. */
+static bool is_orphaned_pin(const struct store *s, const char *id)
 {
-	CLEANUP(kept_done) struct kept kept;
-	int r;
-
-	kept_init(&kept);
-	r = store_file_get_kept(s->dir_fd, id, &kept);
-	if (r == 0)
-		return imagestore_load(s->images, id, &kept);
-	*ret_unknown |= r != -ENOENT && r != -EBADMSG;
-	return 0;
+	for (int part = 0; part < STORE_PINNED; part++)
+		if (store_file_exists(s->dir_fd, id, (enum store_part)part))
+			return false;
+	return true;
 }
 
-static int store_on_id(void *userdata, const char *id)
+/* Lists snapshot ID of a former run. 0 or -ENOMEM. */
+static int list_found(void *userdata, const char *id)
 {
 	struct store *s = userdata;
+	CLEANUP(kept_done) struct kept kept;
+	char name[STORE_NAME_SIZE];
 	enum store_scan_found found;
 	struct store_item *item;
 	struct entry e;
+	int r;
 
-	if (store_item_of(s, id) || store_pin_is_orphan(s->dir_fd, id))
+	kept_init(&kept);
+	if (store_item_of(s, id))
 		return 0;
+	if (is_orphaned_pin(s, id)) {
+		store_file_name(id, STORE_PINNED, name);
+		unlinkat(s->dir_fd, name, 0);
+		return 0;
+	}
 	found = store_scan_entry(s->dir_fd, id, store_id_time(id), &e);
 	s->stats.recovered += found != STORE_SCAN_ENDED;
 	item = store_insert(s, &e);
 	if (!item)
 		return -ENOMEM;
 	item->unfinished = found == STORE_SCAN_UNFINISHED;
-	item->entry.pinned = store_pin_is_there(s->dir_fd, id);
+	item->entry.pinned = store_file_exists(s->dir_fd, id, STORE_PINNED);
 	store_measure(s, item);
 	store_note_lost(item);
 	s->last_usec = MAX_OF(s->last_usec, store_id_time(id));
-	return store_load_images(s, id, &s->images_unknown);
+	r = store_file_get_kept(s->dir_fd, id, &kept);
+	if (r == 0)
+		return imagestore_load(s->images, id, &kept);
+	/* A damaged list is of no use to anybody, so its snapshot needs no images. */
+	if (r != -ENOENT && r != -EBADMSG)
+		s->images_unknown = true;
+	return 0;
 }
 
+/* Makes, opens and locks DIR. 0, or -errno with one line in WHY. */
 static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
 {
 	int r = store_make_dirs(dir, 0750);
@@ -520,7 +412,7 @@ int store_new(const char *dir, const struct store_limits *limits, struct store *
 		return r;
 	r = imagestore_new(s->dir_fd, &s->images);
 	if (r == 0)
-		r = store_scan(s->dir_fd, store_on_id, s);
+		r = store_scan(s->dir_fd, list_found, s);
 	if (r < 0) {
 		snprintf(why, why_size, "%s cannot be read: %s", dir, strerror(-r));
 		return r;

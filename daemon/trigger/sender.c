@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "capture/proc/cpulist.h"
-#include "daemon/store/request.h"
+#include "daemon/store/entry.h"
 #include "proto/base.h"
 
 /* Field 39, processor (Documentation/filesystems/proc.rst, table 1-4), counted from field 3 on. */

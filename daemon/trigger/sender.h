@@ -6,5 +6,5 @@
 #include <stdint.h>
 
 /* The CPU that process PID ran on last, as PROC ("/proc") tells; ENTRY_NO_CPU
- * (daemon/store/request.h): not known. */
+ * (daemon/store/entry.h): not known. */
 uint32_t sender_last_cpu(const char *proc, uint64_t pid);

@@ -14,7 +14,7 @@
 #include "daemon/config/config.h"
 #include "daemon/config/trigger_set.h"
 #include "daemon/job/jobs.h"
-#include "daemon/store/request.h"
+#include "daemon/store/entry.h"
 #include "daemon/store/store.h"
 #include "daemon/trigger/fill.h"
 #include "daemon/trigger/gate.h"

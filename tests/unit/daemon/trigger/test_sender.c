@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/store/request.h"
+#include "daemon/store/entry.h"
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
