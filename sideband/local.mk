@@ -2,21 +2,16 @@ noinst_LIBRARIES += sideband/libptsideband.a sideband/libptimage.a
 
 sideband_libptsideband_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 sideband_libptsideband_a_SOURCES = \
-	sideband/timeline/filetable.c sideband/timeline/filetable.h \
-	sideband/timeline/idmap.c sideband/timeline/idmap.h \
 	sideband/timeline/pool.c sideband/timeline/pool.h \
-	sideband/timeline/space.c sideband/timeline/space.h sideband/timeline/space_private.h \
+	sideband/timeline/space.c sideband/timeline/space.h \
+	sideband/timeline/tables.c sideband/timeline/tables.h \
 	sideband/timeline/timeline.c sideband/timeline/timeline.h sideband/timeline/timeline_private.h \
 	sideband/timeline/timeline_apply.c \
-	sideband/timeline/timeline_fork.c \
+	sideband/timeline/timeline_certainty.c \
 	sideband/timeline/timeline_load.c \
 	sideband/timeline/timeline_log.c \
-	sideband/timeline/timeline_pending.c \
-	sideband/timeline/timeline_query.c \
 	sideband/timeline/timeline_state.c \
-	sideband/timeline/timeline_trust.c \
 	sideband/timeline/timeline_turns.c \
-	sideband/timeline/timeline_walk.c \
 	sideband/timeline/timeline_write.c
 
 # Parses what strangers wrote: for the sandboxed worker alone.

@@ -1,11 +1,11 @@
 /*
- * Small blocks share pages of one size class; a page of which all blocks are back serves any class
- * again, so that a pool at its limit does not end in crumbs. Large blocks come from malloc one by
- * one and wait, when put back, for the next of their class; only at the limit do they return to
- * malloc. A quarter of the limit is theirs alone: pages, which never return, leave it free.
+ * A memory pool of size classes: pages for small blocks, malloc for large ones, one byte limit.
  *
- * Used by the timeline, in the daemon (base state, must not allocate per record) and in the worker
- * (history, freed in one go).
+ * Small blocks share pages; a page has blocks of one class. An empty page can serve any class
+ * again, so a full pool is not lost to fragmentation. Large blocks come from malloc one by one.
+ * A large block that is put back is kept for the next of its class and returns to malloc only when
+ * the pool is at its limit. Pages never return to malloc, so a quarter of the limit is reserved for
+ * large blocks.
  */
 #include "sideband/timeline/pool.h"
 
@@ -17,11 +17,11 @@
 #define PAGE	    4096u
 #define CHUNK_PAGES 64u
 #define STEP	    16u
-#define STEPS	    16u	  /* classes of STEP, 2 * STEP ... 256; then 512 and 1024 */
+#define STEPS	    16u	  /* classes of STEP, 2 * STEP ... 256 bytes; then 512 and 1024 */
 #define SMALL_MAX   1024u /* bytes */
 #define SIZE_LIMIT  ((size_t)1 << 40)
 
-/* As many pages as follow its first page boundary. */
+/* One block from malloc. Its pages begin at its first page boundary. */
 struct pool_chunk {
 	struct pool_chunk *next;
 };
@@ -31,15 +31,16 @@ struct pool_block {
 };
 
 struct pool_page {
-	_Alignas(STEP) struct pool_page *next,
-		*prev; /* of the partial ones of a class, or empty ones */
+	_Alignas(STEP) struct pool_page *next, *prev; /* in empty or in partial[class] */
 	struct pool_block *free;
-	uint32_t class, live, fresh; /* fresh: offset of what was never handed out */
+	uint32_t class;
+	uint32_t live;	/* blocks handed out */
+	uint32_t fresh; /* offset of the bytes that were never handed out */
 };
 
 struct pool_large {
 	_Alignas(STEP) struct pool_large *next, *prev;
-	size_t size; /* of the block that follows */
+	size_t size; /* bytes of the block that follows */
 };
 
 void pool_init(struct pool *p, size_t limit)
@@ -53,13 +54,13 @@ static void free_large(struct pool *p, struct pool_large *l)
 	free(l);
 }
 
-static void free_waiting(struct pool *p)
+static void free_spare(struct pool *p)
 {
 	for (unsigned c = 0; c < POOL_LARGE_CLASSES; c++)
-		while (p->waiting[c]) {
-			struct pool_large *l = p->waiting[c];
+		while (p->spare[c]) {
+			struct pool_large *l = p->spare[c];
 
-			p->waiting[c] = l->next;
+			p->spare[c] = l->next;
 			free_large(p, l);
 		}
 }
@@ -77,7 +78,7 @@ void pool_done(struct pool *p)
 		next_large = l->next;
 		free_large(p, l);
 	}
-	free_waiting(p);
+	free_spare(p);
 	*p = (struct pool){0};
 }
 
@@ -124,7 +125,8 @@ static size_t room_for_pages(const struct pool *p)
 	return MIN_OF(p->pages_limit - p->pages_taken, p->limit - p->taken) / PAGE;
 }
 
-/* New empty pages: many at a time, fewer near the limit. One is lost to header and alignment. */
+/* Adds empty pages: many at a time, fewer near the limit. The chunk's header and the alignment cost
+ * one page. */
 static bool add_pages(struct pool *p)
 {
 	struct pool_chunk *chunk;
@@ -132,7 +134,7 @@ static bool add_pages(struct pool *p)
 	size_t n;
 
 	if (room_for_pages(p) < 2)
-		free_waiting(p);
+		free_spare(p);
 	n = MIN_OF(CHUNK_PAGES, MAX_OF(p->pages_limit / 16 / PAGE, 1));
 	n = MIN_OF(n, MAX_OF(room_for_pages(p), 1) - 1);
 	p->exceeded = n == 0;
@@ -149,27 +151,20 @@ static bool add_pages(struct pool *p)
 	return true;
 }
 
-static struct pool_page *take_page(struct pool *p, unsigned class)
-{
-	struct pool_page *page;
-
-	if (!p->empty && !add_pages(p))
-		return NULL;
-	page = p->empty;
-	unlink_page(&p->empty, page);
-	*page = (struct pool_page){.class = class, .fresh = sizeof(*page)};
-	link_page(&p->partial[class], page);
-	return page;
-}
-
 static void *get_small(struct pool *p, size_t size)
 {
 	unsigned class = small_class(size);
-	struct pool_page *page = p->partial[class] ? p->partial[class] : take_page(p, class);
+	struct pool_page *page = p->partial[class];
 	void *block;
 
-	if (!page)
-		return NULL;
+	if (!page) {
+		if (!p->empty && !add_pages(p))
+			return NULL;
+		page = p->empty;
+		unlink_page(&p->empty, page);
+		*page = (struct pool_page){.class = class, .fresh = sizeof(*page)};
+		link_page(&p->partial[class], page);
+	}
 	block = page->free;
 	if (block) {
 		page->free = page->free->next;
@@ -202,15 +197,10 @@ static void put_small(struct pool *p, void *data)
 
 /* --- Large --- */
 
-/* Powers of two from 2 * SMALL_MAX on. */
+/* The sizes of large classes are 2 * SMALL_MAX, 4 * SMALL_MAX, ... bytes. */
 static unsigned large_class(size_t size)
 {
 	return (unsigned)(64 - __builtin_clzll((size - 1) / SMALL_MAX)) - 1;
-}
-
-static size_t large_size(unsigned class)
-{
-	return (size_t)(2 * SMALL_MAX) << class;
 }
 
 static struct pool_large *new_large(struct pool *p, size_t size)
@@ -219,7 +209,7 @@ static struct pool_large *new_large(struct pool *p, size_t size)
 	struct pool_large *l;
 
 	if (bytes > p->limit - p->taken)
-		free_waiting(p);
+		free_spare(p);
 	p->exceeded = bytes > p->limit - p->taken;
 	l = p->exceeded ? NULL : malloc(bytes);
 	if (!l)
@@ -232,12 +222,12 @@ static struct pool_large *new_large(struct pool *p, size_t size)
 static void *get_large(struct pool *p, size_t size)
 {
 	unsigned class = large_class(size);
-	struct pool_large *l = p->waiting[class];
+	struct pool_large *l = p->spare[class];
 
 	if (l)
-		p->waiting[class] = l->next;
+		p->spare[class] = l->next;
 	else
-		l = new_large(p, large_size(class));
+		l = new_large(p, (size_t)(2 * SMALL_MAX) << class);
 	if (!l)
 		return NULL;
 	l->prev = NULL;
@@ -261,11 +251,11 @@ static void put_large(struct pool *p, void *data)
 	else
 		p->large = l->next;
 	p->used -= l->size;
-	l->next = p->waiting[class];
-	p->waiting[class] = l;
+	l->next = p->spare[class];
+	p->spare[class] = l;
 }
 
-/* --- Both --- */
+/* --- Blocks of any size --- */
 
 void *pool_get(struct pool *p, size_t size)
 {

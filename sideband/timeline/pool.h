@@ -1,6 +1,6 @@
 /*
- * Memory for many small things of few sizes, byte-limited. What is put back is kept for others, so
- * that a steady load allocates nothing.
+ * A memory pool with a byte limit, for many small blocks of few sizes. Blocks that are put back are
+ * kept for later use, so a steady load takes nothing from malloc.
  */
 #pragma once
 
@@ -12,24 +12,25 @@
 #define POOL_LARGE_CLASSES 40
 
 struct pool {
-	size_t limit;	    /* never more bytes taken from malloc than this */
-	size_t pages_limit; /* and of these for pages */
+	size_t limit;	    /* the most bytes that the pool takes from malloc */
+	size_t pages_limit; /* the most of these bytes that become pages */
 	size_t taken, pages_taken;
-	size_t used;   /* handed out now, rounded up to the class */
-	bool exceeded; /* the last refusal was the limit's, not malloc's */
+	size_t used;   /* bytes handed out now, each block rounded up to its class */
+	bool exceeded; /* the last pool_get() that failed met the limit, not malloc */
 	struct pool_chunk *chunks;
 	struct pool_page *empty;
 	struct pool_page *partial[POOL_SMALL_CLASSES];
-	struct pool_large *waiting[POOL_LARGE_CLASSES];
-	struct pool_large *large; /* handed out */
+	struct pool_large *spare[POOL_LARGE_CLASSES]; /* put back, for the next of their class */
+	struct pool_large *large;		      /* handed out */
 };
 
+/* LIMIT in bytes; SIZE_MAX: none. */
 void pool_init(struct pool *p, size_t limit);
-/* Everything that came from the pool is gone. */
+/* Frees all blocks, also those that were not put back. */
 void pool_done(struct pool *p);
-/* Zeroed, aligned to 16; NULL: no memory or limit. */
+/* Returns SIZE zeroed bytes, aligned to 16. NULL: no memory, or the limit is reached. */
 void *pool_get(struct pool *p, size_t size);
-/* SIZE as asked for; DATA may be NULL. */
+/* Puts back DATA (may be NULL). SIZE is the size that pool_get() was called with. */
 void pool_put(struct pool *p, void *data, size_t size);
-/* DATA, of FROM bytes, moved to TO > FROM bytes; NULL: no memory, DATA is still good. */
+/* Moves DATA from FROM bytes to TO > FROM bytes. NULL: no memory, and DATA stays valid. */
 void *pool_grow(struct pool *p, void *data, size_t from, size_t to);

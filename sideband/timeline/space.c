@@ -1,13 +1,14 @@
 /*
- * The mappings of now are an array in order of address; they never overlap. As a munmap leaves no
- * record, a mapping ends only where a later one covers it. With history, what a mapping covered
- * lies below it as a layer, so the question for an earlier time goes down from layer to layer until
- * it meets one that was there then. The same place mapped again and again (a plug-in loaded and
- * unloaded) would make that long: layers of equal extent are a chain with jumps (Myers, "An
- * applicative random-access stack", 1983), passed in a logarithmic number of steps.
+ * The mappings of one address space over time, found by time and address.
  *
- * Owned by the timeline; in the daemon without, in the worker with history. Asking changes nothing,
- * so threads may ask at the same time.
+ * The present mappings are an array in order of address; they never overlap. A mapping ends only
+ * when a later one covers it. With history, the pieces that a mapping covered lie below it as a
+ * layer. A lookup for an earlier time goes down from layer to layer until it meets a piece that
+ * existed then. A place that is mapped again and again (a plug-in loaded and unloaded) would make
+ * that slow. Pieces of equal extent therefore form a chain with jumps (Myers, "An applicative
+ * random-access stack", 1983), which a lookup passes in a logarithmic number of steps.
+ *
+ * Lookups change nothing, so threads may look at the same space at the same time.
  */
 #include "sideband/timeline/space.h"
 
@@ -16,15 +17,14 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "sideband/timeline/space_private.h"
+#include "sideband/timeline/timeline_private.h"
 
 struct piece {
 	struct space_mapping m;
-	struct layer *below; /* what it covered, NULL: nothing or unknown */
-	/* When it covered one piece of just its extent: steps to the first of these, and one of
-	 * them (maybe not the next). */
-	uint64_t depth;
-	struct piece *jump;
+	struct layer *below; /* the pieces that this one covered; NULL: none, or no history */
+	/* Set if the piece covered exactly one piece of the same extent: */
+	uint64_t depth;	    /* number of such pieces below this one */
+	struct piece *jump; /* one of these pieces, maybe not the next one */
 };
 
 struct layer {
@@ -38,33 +38,27 @@ struct space {
 	bool history;
 	uint64_t id;
 	uint32_t pid;
-	uint64_t since;	      /* when the first mapping began: from then on there is one */
-	struct piece **alive; /* in order of address */
+	uint64_t since;	      /* begin of the first mapping; something is mapped from then on */
+	struct piece **alive; /* the present mappings in order of address */
 	size_t n, capacity;
-	uint64_t newest;   /* begin of any of them */
-	uint32_t *shared;  /* without history: how many spaces have ALIVE in common; NULL: one */
-	uint64_t *changes; /* with history: the time of each */
+	uint64_t newest;   /* the latest begin of a mapping */
+	uint32_t *shared;  /* without history: the number of spaces that share ALIVE; NULL: one */
+	uint64_t *changes; /* with history: the time of each change */
 	uint64_t n_changes;
 	size_t changes_capacity;
 };
 
-/* The one number that programs' objects share: ids must differ between timelines too. */
-static uint64_t next_id(void)
-{
-	static uint64_t last;
-
-	return __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
-}
-
 struct space *space_new_in(struct pool *pool, bool history)
 {
+	/* Global, as ids must also differ between timelines. */
+	static uint64_t last_id;
 	struct space *s = pool_get(pool, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->pool = pool;
 	s->history = history;
-	s->id = next_id();
+	s->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	s->since = UINT64_MAX;
 	return s;
 }
@@ -87,12 +81,6 @@ struct space *space_new(bool history)
 	return s;
 }
 
-static void free_with_pool(struct pool *pool)
-{
-	pool_done(pool);
-	free(pool);
-}
-
 static void put_alive(struct space *s)
 {
 	if (s->shared && --*s->shared > 0)
@@ -111,17 +99,32 @@ static void put_back(struct space *s)
 
 void space_free(struct space *s)
 {
+	struct pool *pool;
+
 	if (!s)
 		return;
-	if (s->owns_pool)
-		free_with_pool(s->pool);
-	else if (!s->history)
+	pool = s->pool;
+	if (s->owns_pool) {
+		pool_done(pool); /* S is in the pool */
+		free(pool);
+	} else if (!s->history) {
 		put_back(s);
+	}
 }
 
 uint64_t space_id(const struct space *s)
 {
 	return s->id;
+}
+
+void space_set_pid(struct space *space, uint32_t pid)
+{
+	space->pid = pid;
+}
+
+uint32_t space_pid(const struct space *space)
+{
+	return space->pid;
 }
 
 size_t space_n_mappings(const struct space *s)
@@ -140,7 +143,8 @@ static size_t first_after(struct piece *const *pieces, size_t n, uint64_t addres
 	return FIRST_WHERE(i, n, end_of(pieces[i]) > address);
 }
 
-/* The piece of a layer at ADDRESS. *NEXT shrinks to where the answer may change. */
+/* The piece at ADDRESS among the N PIECES of a layer. Lowers *NEXT to the first address above
+ * ADDRESS for which the result may differ. */
 static const struct piece *covering(struct piece *const *pieces, size_t n, uint64_t address,
 				    uint64_t *next)
 {
@@ -156,7 +160,7 @@ static const struct piece *covering(struct piece *const *pieces, size_t n, uint6
 	return pieces[i];
 }
 
-/* The piece at ADDRESS at TIME, which holds up to *RET_NEXT. */
+/* The piece at ADDRESS at TIME. The result holds for all addresses below *RET_NEXT. */
 static const struct piece *locate(const struct space *s, uint64_t time, uint64_t address,
 				  uint64_t *ret_next)
 {
@@ -212,13 +216,12 @@ bool space_is_mapped(const struct space *s, uint64_t time)
 
 uint64_t space_generation(const struct space *s, uint64_t time)
 {
-
 	if (!s->history)
 		return s->n_changes;
 	return FIRST_WHERE(i, s->n_changes, s->changes[i] > time);
 }
 
-/* Room for N pointers or times in an array of *CAPACITY. */
+/* Makes room for N pointers or times in ARRAY. False: no memory. */
 static bool reserve(struct pool *pool, void **array, size_t *capacity, size_t n)
 {
 	size_t more = MAX_OF(MAX_OF(n, 4), 2 * *capacity);
@@ -234,6 +237,7 @@ static bool reserve(struct pool *pool, void **array, size_t *capacity, size_t n)
 	return true;
 }
 
+/* 0, -ENOMEM, -E2BIG. */
 static int reserve_alive(struct space *s, size_t n)
 {
 	_Static_assert(sizeof(*s->alive) == sizeof(uint64_t), "one size for both arrays");
@@ -247,16 +251,6 @@ static int reserve_alive(struct space *s, size_t n)
 	return ok ? 0 : -ENOMEM;
 }
 
-static bool reserve_change(struct space *s)
-{
-	void *array = s->changes;
-	bool ok = !s->history ||
-		  reserve(s->pool, &array, &s->changes_capacity, (size_t)s->n_changes + 1);
-
-	s->changes = array;
-	return ok;
-}
-
 static void insert(struct space *s, size_t at, struct piece *p)
 {
 	memmove(&s->alive[at + 1], &s->alive[at], (s->n - at) * sizeof(*s->alive));
@@ -264,7 +258,7 @@ static void insert(struct space *s, size_t at, struct piece *p)
 	s->n++;
 }
 
-/* Makes of a piece that goes on across ADDRESS two, equal in all but their extent. */
+/* If a piece extends across ADDRESS, splits it there into two. 0, -ENOMEM, -E2BIG. */
 static int split(struct space *s, uint64_t address)
 {
 	size_t i = first_after(s->alive, s->n, address);
@@ -300,22 +294,22 @@ static bool same_file(const struct space_file *a, const struct space_file *b)
 	if (a->build_id_size && b->build_id_size)
 		return a->build_id_size == b->build_id_size &&
 		       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
-	/* A record with a build id has no inode, /proc/PID/maps knows no generation. */
+	/* A record with a build id has no inode, and /proc/PID/maps has no generation. */
 	if (a->build_id_size || b->build_id_size)
 		return true;
 	return a->maj == b->maj && a->min == b->min && a->ino == b->ino &&
 	       (a->ino_generation == b->ino_generation || !a->ino_generation || !b->ino_generation);
 }
 
-/* The same bytes at the same place: the scan's and the kernel's word on one mapping, or a mprotect.
- */
+/* True: the same bytes at the same place. The scan of /proc and the kernel may both report one
+ * mapping, and mprotect(2) reports it again. */
 static bool same_content(const struct piece *p, const struct space_mapping *m)
 {
 	return p->m.start == m->start && p->m.size == m->size && p->m.pgoff == m->pgoff &&
 	       same_file(p->m.file, m->file);
 }
 
-/* P lies right above the pieces [LO, HI) now. */
+/* Makes the present pieces [LO, HI) the layer below P. 0, -ENOMEM. */
 static int cover(struct space *s, struct piece *p, size_t lo, size_t hi)
 {
 	struct piece *under;
@@ -338,15 +332,21 @@ static int cover(struct space *s, struct piece *p, size_t lo, size_t hi)
 	return 0;
 }
 
-/* M in place of the pieces [LO, HI), which it covers wholly. */
+/* Puts M in place of the pieces [LO, HI), which M covers wholly. 0, -ENOMEM, -E2BIG. */
 static int replace(struct space *s, const struct space_mapping *m, size_t lo, size_t hi)
 {
+	void *changes = s->changes;
 	struct piece *p;
-	int r = reserve_alive(s, s->n + 1 - (hi - lo));
+	bool ok;
+	int r;
 
+	r = reserve_alive(s, s->n + 1 - (hi - lo));
 	if (r < 0)
 		return r;
-	p = reserve_change(s) ? pool_get(s->pool, sizeof(*p)) : NULL;
+	ok = !s->history ||
+	     reserve(s->pool, &changes, &s->changes_capacity, (size_t)s->n_changes + 1);
+	s->changes = changes;
+	p = ok ? pool_get(s->pool, sizeof(*p)) : NULL;
 	if (!p)
 		return -ENOMEM;
 	p->m = *m;
@@ -367,7 +367,8 @@ static int replace(struct space *s, const struct space_mapping *m, size_t lo, si
 	return 0;
 }
 
-/* An older record does not undo a newer one (the scan of /proc, told after the event). */
+/* True: M is older than what it overlaps. The scan of /proc reports mappings late and must not undo
+ * newer records. */
 static bool is_old(const struct space *s, const struct space_mapping *m, size_t lo, size_t hi)
 {
 	for (size_t i = lo; i < hi; i++)
@@ -376,9 +377,36 @@ static bool is_old(const struct space *s, const struct space_mapping *m, size_t 
 	return s->history && s->n_changes && s->changes[s->n_changes - 1] > m->begin;
 }
 
-static int copy(struct space *to, const struct space *from, uint64_t time);
+/* Copies what FROM maps at TIME into TO, which is empty. 0, -ENOMEM. */
+static int copy(struct space *to, const struct space *from, uint64_t time)
+{
+	uint64_t next;
 
-/* What was shared becomes S's own. */
+	if (reserve_alive(to, from->n) < 0)
+		return -ENOMEM;
+	for (uint64_t at = 0; at < UINT64_MAX; at = next) {
+		const struct piece *p = locate(from, time, at, &next);
+		struct piece *c;
+
+		if (!p)
+			continue;
+		c = reserve_alive(to, to->n + 1) == 0 ? pool_get(to->pool, sizeof(*c)) : NULL;
+		if (!c)
+			return -ENOMEM;
+		c->m = p->m;
+		c->m.pgoff += at - c->m.start;
+		c->m.start = at;
+		c->m.size = next - at;
+		c->m.begin = time;
+		c->m.end = SPACE_NOW;
+		to->alive[to->n++] = c;
+		to->since = time;
+	}
+	to->newest = time;
+	return 0;
+}
+
+/* Gives S mappings of its own if it shares them. 0, -ENOMEM. */
 static int unshare(struct space *s)
 {
 	struct space own = {.pool = s->pool};
@@ -419,50 +447,24 @@ int space_map(struct space *s, uint64_t time, uint64_t start, uint64_t size, uin
 	    (hi - lo == 1 && same_content(s->alive[lo], &m)))
 		return 0;
 	r = unshare(s);
-	if (r == 0)
-		r = split(s, start);
-	if (r == 0)
-		r = split(s, end);
 	if (r < 0)
 		return r;
-	/* What begins within it now ends within it too. */
+	r = split(s, start);
+	if (r < 0)
+		return r;
+	r = split(s, end);
+	if (r < 0)
+		return r;
+	/* Every piece that begins within M now also ends within M. */
 	lo = first_after(s->alive, s->n, start);
 	for (hi = lo; hi < s->n && s->alive[hi]->m.start < end;)
 		hi++;
 	return replace(s, &m, lo, hi);
 }
 
-static int copy(struct space *to, const struct space *from, uint64_t time)
-{
-	uint64_t next;
-
-	if (reserve_alive(to, from->n) < 0)
-		return -ENOMEM;
-	for (uint64_t at = 0; at < UINT64_MAX; at = next) {
-		const struct piece *p = locate(from, time, at, &next);
-		struct piece *c;
-
-		if (!p)
-			continue;
-		c = reserve_alive(to, to->n + 1) == 0 ? pool_get(to->pool, sizeof(*c)) : NULL;
-		if (!c)
-			return -ENOMEM;
-		c->m = p->m;
-		c->m.pgoff += at - c->m.start;
-		c->m.start = at;
-		c->m.size = next - at;
-		c->m.begin = time;
-		c->m.end = SPACE_NOW;
-		to->alive[to->n++] = c;
-		to->since = time;
-	}
-	to->newest = time;
-	return 0;
-}
-
-/* Without history a fork's copy is made when one of the two changes: most of them execute another
- * program first. When all was mapped before TIME, the begins do not matter: nobody asks for earlier
- * times. */
+/* Without history, parent and child share the mappings until one of them changes: most children
+ * execute another program first. Mappings that began before TIME keep their begins, as nobody asks
+ * a space without history for the past. */
 static bool share(struct space *to, struct space *from, uint64_t time)
 {
 	if (from->history || from->newest > time)
@@ -497,22 +499,11 @@ struct space *space_fork_in(struct pool *pool, struct space *space, uint64_t tim
 
 struct space *space_fork(const struct space *space, uint64_t time)
 {
-	struct space *s;
+	struct space *s = space_new(space->history);
 
-	s = space_new(space->history);
 	if (s && copy(s, space, time) < 0) {
 		space_free(s);
 		return NULL;
 	}
 	return s;
-}
-
-void space_set_pid(struct space *space, uint32_t pid)
-{
-	space->pid = pid;
-}
-
-uint32_t space_pid(const struct space *space)
-{
-	return space->pid;
 }

@@ -1,10 +1,12 @@
 /*
- * One address space: executable mappings with a begin and an end in time. Fork copies, exec clears
- * (a new space begins), a later mmap wins over what it overlaps; munmap makes no record
- * (kernel/events/core.c perf_event_mmap is called for new mappings only).
+ * One address space: executable mappings, each with a begin and an end in time.
  *
- * With history, ended mappings stay, so that (time, address) can be asked; without, they go, and
- * what is left is the present.
+ * A fork copies the parent's space, an exec begins an empty one, and a later mapping replaces what
+ * it overlaps. munmap(2) leaves no record (kernel/events/core.c calls perf_event_mmap() for new
+ * mappings only), so an unmapped range stays until another mapping covers it.
+ *
+ * A space with history keeps ended mappings and answers for any time. A space without history keeps
+ * only the present mappings.
  */
 #pragma once
 
@@ -16,7 +18,7 @@
 
 #define SPACE_NOW UINT64_MAX
 
-/* A mapped file, as records name it: kept once in the timeline. */
+/* A mapped file as MMAP2 records name it. The timeline has one of each. */
 struct space_file {
 	uint32_t index; /* dense, from 0 */
 	uint32_t maj, min;
@@ -29,34 +31,40 @@ struct space_file {
 struct space_mapping {
 	uint64_t start, size; /* bytes */
 	uint64_t pgoff;	      /* file offset of start, bytes */
-	uint64_t begin, end;  /* perf clock; end SPACE_NOW: still there */
+	uint64_t begin, end;  /* perf clock, ns; end SPACE_NOW: still mapped */
 	const struct space_file *file;
 	uint32_t prot, flags;
 };
 
 struct space;
 
+/* An empty space. NULL: no memory. */
 struct space *space_new(bool history);
-/* A copy of what SPACE maps at TIME, each mapping beginning then. NULL: no memory. */
+/* Copies what SPACE maps at TIME; every mapping of the copy begins at TIME. NULL: no memory. */
 struct space *space_fork(const struct space *space, uint64_t time);
 void space_free(struct space *space);
-/* 0, -ENOMEM, -E2BIG (more mappings than a process can have). Overlapped parts of earlier mappings
- * end at TIME; what sticks out stays. No change: a mapping of the same bytes at the same place, one
- * of no size, and one older than what it overlaps (with history: than the last change). */
+/*
+ * Maps SIZE bytes at START, from PGOFF of FILE, at TIME. Overlapped parts of earlier mappings end
+ * at TIME; the other parts stay. FILE is borrowed and must outlive the space. Nothing changes if
+ * the same bytes are mapped there already, if SIZE is 0, or if the mapping is older than a mapping
+ * that it overlaps (with history: than the last change). 0, -ENOMEM, or -E2BIG: more mappings than
+ * a process can have.
+ */
 int space_map(struct space *space, uint64_t time, uint64_t start, uint64_t size, uint64_t pgoff,
 	      uint32_t prot, uint32_t flags, const struct space_file *file);
-/* The mapping of ADDRESS at TIME, NULL: none. */
+/* The mapping at ADDRESS at TIME; NULL: none. */
 const struct space_mapping *space_find(const struct space *space, uint64_t time, uint64_t address);
-/* The number of changes (space_map) up to and including TIME: equal numbers mean equal mappings.
- * Without history: up to now. */
+/* The number of changes by space_map() up to and including TIME (without history: up to now). Equal
+ * numbers mean equal mappings. */
 uint64_t space_generation(const struct space *space, uint64_t time);
-/* The mappings alive at TIME in order of address; FN's first non-zero result ends it. */
+/* Calls FN for each mapping at TIME, in order of address. A result of FN other than 0 ends the loop
+ * and is returned. */
 int space_foreach(const struct space *space, uint64_t time,
 		  int (*fn)(void *userdata, const struct space_mapping *m), void *userdata);
-/* Whether anything is mapped at TIME: at once, however many mappings there are. */
+/* True: something is mapped at TIME. Takes constant time. */
 bool space_is_mapped(const struct space *space, uint64_t time);
-/* Ids are unique within a program's run. */
+/* The space's id, unique among all spaces that the program ever makes. */
 uint64_t space_id(const struct space *space);
-/* Whose it is: 0 until it is said. A fork's copy is nobody's again. */
+/* The process that has the space; 0 until it is set. A copy begins with 0. */
 void space_set_pid(struct space *space, uint32_t pid);
 uint32_t space_pid(const struct space *space);

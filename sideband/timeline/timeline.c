@@ -1,7 +1,7 @@
 /*
- * The daemon's side of the timeline: records enter the log, and what the log has no room for any
- * more is folded into the base. Called for every record that intake drains, so nothing here
- * allocates once the pools are warm.
+ * The recorder's side of the timeline: records enter the log, the oldest are folded into the base.
+ *
+ * Runs for every record, so nothing here allocates once the pools are warm.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -12,16 +12,17 @@
 
 #include "proto/base.h"
 #include "proto/bundle/manifest.h"
-#include "sideband/timeline/space_private.h"
 #include "sideband/timeline/timeline_private.h"
 
 #define LOG_MIN	   64u
 #define WITHIN_MIN (1u << 20)
-/* How far records of different CPUs may be apart, ns. */
+/* The most that records of different CPUs may be out of order, ns. */
 #define REACH 1000000000u
-/* Each try forgets a sixteenth of the processes. */
+/* state_make_room() is called so often for one record; each call forgets a sixteenth of the
+ * processes. */
 #define TRIES 4u
-/* When the log is full, so much of it is folded at once. */
+/* A full log is folded by this share of its size at once: the records lie one behind the other and
+ * are fetched into the cache together. */
 #define FOLD_SHARE 256u
 
 int timeline_new(uint64_t log_bytes, uint64_t base_bytes, struct timeline **ret)
@@ -79,13 +80,13 @@ static void absorb(struct timeline *t, const struct perfrecord *r)
 	t->dropped += result < 0;
 }
 
-void timeline_settle(struct timeline *t)
+void timeline_apply_deferred(struct timeline *t)
 {
 	for (size_t cpu = 0; cpu < t->state.n_cpus; cpu++) {
 		const struct perfrecord_switch *s;
 		struct perfrecord r;
 
-		while ((s = turns_next_waiting(&t->state.cpus[cpu]))) {
+		while ((s = turns_next_deferred(&t->state.cpus[cpu]))) {
 			perfrecord_from_switch(s, &r);
 			absorb(t, &r);
 		}
@@ -108,19 +109,20 @@ static void absorb_first_pending(struct timeline *t)
 	pending_drop_first(&t->pending);
 }
 
-/* A record that speaks of more than its own CPU must wait its turn. */
-static void absorb_in_turn(struct timeline *t, const struct glance *g, const void *bytes)
+/* Applies a record at once if it concerns its own CPU alone. Other records must wait until no CPU
+ * can bring an older one. */
+static void absorb_in_order(struct timeline *t, const struct record_head *head, const void *bytes)
 {
 	struct cpu *c;
 
-	switch (g->type) {
+	switch (head->type) {
 	case PERF_RECORD_FORK:
 	case PERF_RECORD_EXIT:
 	case PERF_RECORD_COMM:
 	case PERF_RECORD_MMAP2:
-		while (!pending_add(&t->pending, g, bytes)) {
+		while (!pending_add(&t->pending, head, bytes)) {
 			if (!pending_first(&t->pending)) {
-				absorb_bytes(t, bytes, g->size);
+				absorb_bytes(t, bytes, head->size);
 				return;
 			}
 			absorb_first_pending(t);
@@ -128,17 +130,18 @@ static void absorb_in_turn(struct timeline *t, const struct glance *g, const voi
 		return;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE:
-		c = state_cpu(&t->state, g->cpu);
+		c = state_cpu(&t->state, head->cpu);
 		if (c)
-			turns_settle(&t->state, c);
-		absorb_bytes(t, bytes, g->size);
+			turns_apply_deferred(&t->state, c);
+		absorb_bytes(t, bytes, head->size);
 		return;
 	case PERF_RECORD_ITRACE_START:
-	case PERF_RECORD_LOST: absorb_bytes(t, bytes, g->size); return;
-	default: return; /* state_apply() makes nothing of it without history */
+	case PERF_RECORD_LOST: absorb_bytes(t, bytes, head->size); return;
+	default: return; /* changes nothing in a state without history */
 	}
 }
 
+/* Applies the pending records that nothing older can precede any more. */
 static void advance_horizon(struct timeline *t, uint64_t time)
 {
 	const struct pending_record *first;
@@ -155,9 +158,9 @@ static void advance_horizon(struct timeline *t, uint64_t time)
 	}
 }
 
-/* The oldest record: its header, and its trailer (perfrecord.h), which it has as it was parsed when
- * it came. */
-static struct glance glance(const uint8_t *bytes, size_t size)
+/* Reads the record's header and its trailer (perfrecord.h). Every record in the log was parsed when
+ * it came, so it has both. */
+static struct record_head read_head(const uint8_t *bytes, size_t size)
 {
 	struct {
 		uint32_t pid, tid;
@@ -171,51 +174,38 @@ static struct glance glance(const uint8_t *bytes, size_t size)
 	assert(size >= sizeof(header) + sizeof(trailer));
 	memcpy(&header, bytes, sizeof(header));
 	memcpy(&trailer, bytes + size - sizeof(trailer), sizeof(trailer));
-	return (struct glance){trailer.time, header.type, trailer.cpu, header.size};
-}
-
-static bool wait_switch(struct timeline *t, const uint8_t *bytes, size_t size)
-{
-	struct perfrecord_switch s;
-
-	return perfrecord_get_switch(bytes, size, &s) && turns_wait(&t->state, &s);
+	return (struct record_head){trailer.time, header.type, trailer.cpu, header.size};
 }
 
 static void fold_oldest(struct timeline *t)
 {
+	struct perfrecord_switch s;
+	struct record_head head;
 	const uint8_t *bytes;
-	struct glance g;
 	size_t size;
 
 	bytes = log_at(&t->log, t->log.tail, t->log.scratch, &size);
-	g = glance(bytes, size);
-	if (!wait_switch(t, bytes, size))
-		absorb_in_turn(t, &g, bytes);
+	head = read_head(bytes, size);
+	if (!perfrecord_get_switch(bytes, size, &s) || !turns_defer(&t->state, &s))
+		absorb_in_order(t, &head, bytes);
 	t->log.tail += size;
-	t->log_mappings -= g.type == PERF_RECORD_MMAP2;
+	t->log_mappings -= head.type == PERF_RECORD_MMAP2;
 	t->folded++;
-	advance_horizon(t, g.time);
-}
-
-/* Some more than is needed: they lie one behind the other, and are fetched together. */
-static void fold_for(struct timeline *t, size_t size)
-{
-	uint64_t more = t->log.size / FOLD_SHARE;
-
-	if (log_fits(&t->log, size))
-		return;
-	while (t->log.head > t->log.tail && !log_fits(&t->log, MAX_OF(size, more)))
-		fold_oldest(t);
+	advance_horizon(t, head.time);
 }
 
 int timeline_push_switch(struct timeline *t, const void *bytes, size_t size)
 {
+	uint64_t room = MAX_OF(size, t->log.size / FOLD_SHARE);
+
 	t->records++;
 	if (size > t->log.size) {
 		t->dropped++;
 		return -ENOMEM;
 	}
-	fold_for(t, size);
+	if (!log_fits(&t->log, size))
+		while (t->log.head > t->log.tail && !log_fits(&t->log, room))
+			fold_oldest(t);
 	log_append(&t->log, bytes, size);
 	return 0;
 }

@@ -1,48 +1,30 @@
 /*
- * What each kind of record does to the state. Records come in order of time, but for those of the
- * scan of /proc (time 0), which may come after live ones and then only fill what is not known.
+ * What each kind of record does to the state of a timeline.
  *
- * Called by the daemon when it folds the log into the base, and by the worker when it loads a
- * bundle's records.
+ * Records come in order of time, except those of the scan of /proc and of a bundle's base. They
+ * have time 0, may come after live records, and then only add what is not known.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "proto/base.h"
-#include "sideband/timeline/space_private.h"
 #include "sideband/timeline/timeline_private.h"
 
-int state_begin_era(struct state *s, struct process *p, uint64_t time, struct space *space)
-{
-	struct era *era;
-
-	if (!space)
-		return -ENOMEM;
-	era = state_add_version(s, &p->eras, sizeof(*era));
-	if (!era) {
-		space_free(space);
-		return -ENOMEM;
-	}
-	if (!s->history)
-		space_free(era->space);
-	space_set_pid(space, p->node.id);
-	*era = (struct era){.begin = time, .space = space};
-	return 0;
-}
+/* --- Threads, names and eras --- */
 
 void state_end_life(struct state *s, struct task *t, uint64_t time)
 {
 	struct timeline_thread *life = state_life(t);
-	struct process *p = life ? (struct process *)idmap_find(&s->processes, life->pid) : NULL;
+	struct process *p = life ? state_find_process(s, life->pid) : NULL;
 
 	if (!life || life->end != SPACE_NOW)
 		return;
 	life->end = time;
 	if (!p)
 		return;
-	p->trust->threads_since = time;
-	if (p->trust->n_threads > 0)
-		p->trust->n_threads--;
+	p->certainty->threads_since = time;
+	if (p->certainty->n_threads > 0)
+		p->certainty->n_threads--;
 }
 
 static struct timeline_thread *add_life(struct state *s, struct task *t)
@@ -63,14 +45,15 @@ static struct timeline_thread *add_life(struct state *s, struct task *t)
 	return thread;
 }
 
-int state_begin_life(struct state *s, struct task *t, uint64_t time)
+/* With history: a thread of T begins or is seen for the first time. 0, -ENOMEM. */
+static int begin_life(struct state *s, struct task *t, uint64_t time)
 {
+	struct certainty *certainty = t->process->certainty;
 	struct timeline_thread *thread;
-	struct trust *trust = t->process->trust;
 
 	if (!s->history)
 		return 0;
-	/* Its EXIT was lost. */
+	/* If the last thread of that number still lives, its EXIT was lost. */
 	state_end_life(s, t, time);
 	thread = add_life(s, t);
 	if (!thread)
@@ -80,28 +63,28 @@ int state_begin_life(struct state *s, struct task *t, uint64_t time)
 					   .begin = time,
 					   .end = SPACE_NOW,
 					   .ppid = t->process->ppid};
-	trust->n_threads++;
-	trust->threads_since = time;
+	certainty->n_threads++;
+	certainty->threads_since = time;
 	return 0;
 }
 
-/* A thread that has exited may still be seen: its last way through the scheduler comes after its
- * EXIT. */
-struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t time)
+/* A thread that has exited may still be seen: its last switch out comes after its EXIT. */
+struct task *state_seen_task(struct state *s, uint32_t pid, uint32_t tid, uint64_t time)
 {
-	struct task *t = (struct task *)idmap_find(&s->tasks, tid);
+	struct task *t = state_find_task(s, tid);
 	struct process *p;
 
 	if (t && t->process->node.id == pid && (!s->history || t->lives.n))
 		return t;
 	p = state_process(s, pid);
 	t = p ? state_task(s, p, tid) : NULL;
-	if (!t || state_begin_life(s, t, time) < 0)
+	if (!t || begin_life(s, t, time) < 0)
 		return NULL;
 	return t;
 }
 
-int state_set_name(struct state *s, struct task *t, uint64_t time, const char *comm)
+/* T is called COMM (NULL: unknown) from TIME on. 0, -ENOMEM. */
+static int set_name(struct state *s, struct task *t, uint64_t time, const char *comm)
 {
 	struct name *last = state_name(t), *name;
 
@@ -121,10 +104,173 @@ int state_set_name(struct state *s, struct task *t, uint64_t time, const char *c
 	return 0;
 }
 
+/* P has SPACE (taken over; NULL: no memory) from TIME on. 0, -ENOMEM. */
+static int begin_era(struct state *s, struct process *p, uint64_t time, struct space *space)
+{
+	struct era *era;
+
+	if (!space)
+		return -ENOMEM;
+	era = state_add_version(s, &p->eras, sizeof(*era));
+	if (!era) {
+		space_free(space);
+		return -ENOMEM;
+	}
+	if (!s->history)
+		space_free(era->space);
+	space_set_pid(space, p->node.id);
+	*era = (struct era){.begin = time, .space = space};
+	return 0;
+}
+
+/* --- FORK --- */
+
+static int inherit_name(struct state *s, struct task *t, const struct perfrecord *r)
+{
+	const struct task *parent = state_find_task(s, r->u.task.ptid);
+	const struct name *name = parent && parent != t ? state_name(parent) : NULL;
+
+	return set_name(s, t, r->time, name && name->known ? name->comm : NULL);
+}
+
+/* True: what the scan of /proc said of P still counts. It does not where records were lost, as P's
+ * end may be among them. */
+static bool is_scanned(const struct state *s, const struct process *p)
+{
+	return p && p->scanned && !p->ended && !s->lost;
+}
+
+/* A thread begins in process P. A name that the scan gave this very thread stays. */
+static int fork_task(struct state *s, struct process *p, const struct perfrecord *r)
+{
+	struct task *t = state_find_task(s, r->u.task.tid);
+	const struct timeline_thread *life = t ? state_life(t) : NULL;
+	bool named = t && t->process == p && is_scanned(s, p) && state_name(t) &&
+		     (!life || life->end == SPACE_NOW);
+
+	t = state_task(s, p, r->u.task.tid);
+	if (!t || begin_life(s, t, r->time) < 0)
+		return -ENOMEM;
+	return named ? 0 : inherit_name(s, t, r);
+}
+
+struct overlay {
+	struct space *to;
+	uint64_t time;
+};
+
+static int map_over(void *userdata, const struct space_mapping *m)
+{
+	const struct overlay *o = userdata;
+
+	return space_map(o->to, o->time, m->start, m->size, m->pgoff, m->prot, m->flags, m->file);
+}
+
+/*
+ * The scan of /proc met the child P after this fork, as nothing is forked twice. What the scan read
+ * of the child is true. What it read of the parent may be newer than the fork: another name,
+ * another program. The scan's mappings of the child are therefore mapped over those that it
+ * inherits. SPACE (taken over) is the inherited space.
+ */
+static int fork_scanned(struct state *s, struct process *p, struct space *space,
+			const struct perfrecord *r)
+{
+	struct overlay o = {.to = space, .time = r->time};
+	struct task *t = state_task(s, p, r->u.task.tid);
+	int result = state_era(p) ? space_foreach(state_era(p)->space, SPACE_NOW, map_over, &o) : 0;
+
+	if (result < 0 || !t) {
+		space_free(space);
+		return -ENOMEM;
+	}
+	if (begin_era(s, p, r->time, space) < 0 ||
+	    certainty_fork(s, p, r->u.task.ppid, r->time) < 0 || begin_life(s, t, r->time) < 0)
+		return -ENOMEM;
+	return state_name(t) ? 0 : inherit_name(s, t, r);
+}
+
+static int fork_process(struct state *s, const struct perfrecord *r)
+{
+	const struct process *parent = state_find_process(s, r->u.task.ppid);
+	const struct era *era = parent ? state_era(parent) : NULL;
+	struct process *p = state_find_process(s, r->u.task.pid);
+	bool scanned = is_scanned(s, p);
+	struct space *space;
+
+	space = era ? space_fork_in(&s->pool, era->space, r->time)
+		    : space_new_in(&s->pool, s->history);
+	if (!space)
+		return -ENOMEM;
+	if (p)
+		p->scanned = false;
+	if (scanned) {
+		p->ppid = r->u.task.ppid;
+		return fork_scanned(s, p, space, r);
+	}
+	/* The pid is a new process' now. */
+	if (p && !s->history) {
+		state_forget_process(s, p);
+		p = NULL;
+	}
+	p = p ? p : state_process(s, r->u.task.pid);
+	if (!p) {
+		space_free(space);
+		return -ENOMEM;
+	}
+	p->ppid = r->u.task.ppid;
+	if (begin_era(s, p, r->time, space) < 0 ||
+	    certainty_fork(s, p, r->u.task.ppid, r->time) < 0)
+		return -ENOMEM;
+	return fork_task(s, p, r);
+}
+
+/* A FORK with time 0: the scan or the base says that the thread is there. Nothing is inherited, as
+ * records with all of its mappings follow, and what live records have said stays. */
+static int fork_at_zero(struct state *s, const struct perfrecord *r)
+{
+	struct process *p = state_process(s, r->u.task.pid);
+	struct timeline_thread *life;
+	struct task *t;
+
+	if (!p)
+		return -ENOMEM;
+	if (p->ppid == TIMELINE_UNKNOWN && r->u.task.ppid != r->u.task.pid)
+		p->ppid = r->u.task.ppid;
+	t = state_seen_task(s, r->u.task.pid, r->u.task.tid, 0);
+	if (!t)
+		return -ENOMEM;
+	life = state_life(t);
+	if (life)
+		life->ppid = p->ppid;
+	if (r->u.task.tid != r->u.task.pid)
+		return 0;
+	p->scanned = r->misc & PERF_RECORD_MISC_FORK_EXEC;
+	/* In the base the record's body says since when the mappings are complete; the scan has 0
+	 * there. */
+	certainty_scan(s, p, r->u.task.time);
+	return 0;
+}
+
+static int apply_fork(struct state *s, const struct perfrecord *r)
+{
+	struct process *p;
+
+	if (state_is_nobody(r->u.task.pid, r->u.task.tid))
+		return 0;
+	if (r->time == 0)
+		return fork_at_zero(s, r);
+	if (r->u.task.pid != r->u.task.ppid)
+		return fork_process(s, r);
+	p = state_process(s, r->u.task.pid);
+	return p ? fork_task(s, p, r) : -ENOMEM;
+}
+
+/* --- The other records --- */
+
 static int apply_exit(struct state *s, const struct perfrecord *r)
 {
-	struct process *p = (struct process *)idmap_find(&s->processes, r->u.task.pid);
-	struct task *t = (struct task *)idmap_find(&s->tasks, r->u.task.tid);
+	struct process *p = state_find_process(s, r->u.task.pid);
+	struct task *t = state_find_task(s, r->u.task.tid);
 
 	if (!p || !t || t->process != p)
 		return 0;
@@ -141,8 +287,8 @@ static int apply_exit(struct state *s, const struct perfrecord *r)
 	return 0;
 }
 
-/* Of all threads the leader alone is left; it may have been another one so far, and its own EXIT
- * have come before. */
+/* Without history: an exec has left LEADER as the only thread. The leader may have been another
+ * thread so far, and the EXIT of that one may have ended the process. */
 static void revive(struct state *s, struct task *leader)
 {
 	struct process *p = leader->process;
@@ -156,25 +302,20 @@ static void revive(struct state *s, struct task *leader)
 	}
 }
 
-static int lead(struct state *s, struct task *leader, const struct perfrecord *r)
-{
-	const struct timeline_thread *life = state_life(leader);
-
-	if (s->history && life->end != SPACE_NOW && state_begin_life(s, leader, r->time) < 0)
-		return -ENOMEM;
-	if (!s->history && leader->process->ended)
-		revive(s, leader);
-	return turns_exec(s, r);
-}
-
 static int apply_exec(struct state *s, struct task *t, const struct perfrecord *r)
 {
 	struct process *p = t->process;
 
-	if (state_begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
-	    trust_exec(s, p, r->time) < 0)
+	if (begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
+	    certainty_exec(s, p, r->time) < 0)
 		return -ENOMEM;
-	return r->u.comm.tid == r->u.comm.pid ? lead(s, t, r) : 0;
+	if (r->u.comm.tid != r->u.comm.pid)
+		return 0;
+	if (s->history && state_life(t)->end != SPACE_NOW && begin_life(s, t, r->time) < 0)
+		return -ENOMEM;
+	if (!s->history && p->ended)
+		revive(s, t);
+	return turns_exec(s, r);
 }
 
 static int apply_comm(struct state *s, const struct perfrecord *r)
@@ -183,8 +324,8 @@ static int apply_comm(struct state *s, const struct perfrecord *r)
 
 	if (state_is_nobody(r->u.comm.pid, r->u.comm.tid))
 		return 0;
-	t = state_see(s, r->u.comm.pid, r->u.comm.tid, r->time);
-	if (!t || state_set_name(s, t, r->time, r->u.comm.comm) < 0)
+	t = state_seen_task(s, r->u.comm.pid, r->u.comm.tid, r->time);
+	if (!t || set_name(s, t, r->time, r->u.comm.comm) < 0)
 		return -ENOMEM;
 	state_touch(s, t->process);
 	if (r->time == 0 || !(r->misc & PERF_RECORD_MISC_COMM_EXEC))
@@ -203,8 +344,8 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 	p = state_process(s, r->u.mmap2.pid);
 	if (!p)
 		return -ENOMEM;
-	/* A process that was never heard of was there before. */
-	if (!state_era(p) && state_begin_era(s, p, 0, space_new_in(&s->pool, s->history)) < 0)
+	/* A process without an earlier record was there before. */
+	if (!state_era(p) && begin_era(s, p, 0, space_new_in(&s->pool, s->history)) < 0)
 		return -ENOMEM;
 	era = state_era(p);
 	if (r->time < era->begin)
@@ -220,9 +361,9 @@ static int apply_switch(struct state *s, const struct perfrecord *r)
 {
 	struct process *p = NULL;
 
-	/* Who was not seen for long matters where memory is short. */
+	/* The order in which processes were seen matters only when memory becomes short. */
 	if (s->pool.used > s->pool.limit / 2)
-		p = (struct process *)idmap_find(&s->processes, r->pid);
+		p = state_find_process(s, r->pid);
 	if (p)
 		state_touch(s, p);
 	return turns_switch(s, r);
@@ -243,12 +384,12 @@ static int add_loss(struct state *s, const struct perfrecord *r, uint64_t since,
 	return 0;
 }
 
-int state_lose(struct state *s, const struct perfrecord *r, uint64_t since)
+int state_apply_lost(struct state *s, const struct perfrecord *r, uint64_t since)
 {
 	if (!r->u.lost.lost)
 		return 0;
 	s->lost = true;
-	if (turns_lose(s, r, since) < 0 || (s->history && trust_lose(s, r->time) < 0))
+	if (turns_lose(s, r, since) < 0 || (s->history && certainty_lose(s, r->time) < 0))
 		return -ENOMEM;
 	return add_loss(s, r, since, r->u.lost.lost, 0);
 }
@@ -256,14 +397,14 @@ int state_lose(struct state *s, const struct perfrecord *r, uint64_t since)
 int state_apply(struct state *s, const struct perfrecord *r)
 {
 	switch (r->type) {
-	case PERF_RECORD_FORK: return state_fork(s, r);
+	case PERF_RECORD_FORK: return apply_fork(s, r);
 	case PERF_RECORD_EXIT: return apply_exit(s, r);
 	case PERF_RECORD_COMM: return apply_comm(s, r);
 	case PERF_RECORD_MMAP2: return apply_mmap2(s, r);
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE: return apply_switch(s, r);
 	case PERF_RECORD_ITRACE_START: return turns_start(s, r);
-	case PERF_RECORD_LOST: return state_lose(s, r, 0);
+	case PERF_RECORD_LOST: return state_apply_lost(s, r, 0);
 	case PERF_RECORD_AUX: return r->u.aux.flags ? add_loss(s, r, 0, 0, r->u.aux.flags) : 0;
 	default: return 0;
 	}

@@ -1,7 +1,9 @@
 /*
- * The worker's side of the timeline: all records of a bundle, put in order of time and applied with
- * history. The bytes are a stranger's: what does not parse is skipped, and what it may make us
- * remember is limited.
+ * The decoder's side of the timeline: loads the records of a bundle, and answers by time.
+ *
+ * The records are sorted by time and applied to a state with history. The bytes are untrusted:
+ * records that do not parse are skipped, and the memory that records may take is limited. Every
+ * answer is a binary search in the history.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,36 +12,39 @@
 #include "proto/bundle/manifest.h"
 #include "sideband/timeline/timeline_private.h"
 
-/* A fork copies the parent's mappings, so memory is not in proportion to the records. */
+/* A fork copies the parent's mappings, so the memory is not in proportion to the records. */
 #define MEMORY_LIMIT ((size_t)512 << 20)
 
-struct place {
+/* --- Load --- */
+
+/* One record that parses. */
+struct entry {
 	uint64_t time;
-	uint64_t since; /* of a LOST record: when the lost ones begin; else NOT_LOST */
+	uint64_t since; /* LOST record: the records were lost after this time; else NOT_LOST */
 	size_t offset;
-	bool later;
+	bool later; /* sorts behind the others of the same time */
 };
 
 #define NOT_LOST UINT64_MAX
 
-/* What was last met of one CPU's rings. */
-struct place_cpu {
-	uint64_t time; /* of its last record */
-	size_t loss;   /* the place of its LOST record, when that was the last; else NO_LOSS */
+/* The last records of one CPU that were met. */
+struct index_cpu {
+	uint64_t time; /* of the last record */
+	size_t loss;   /* the entry of its LOST record if that was the last one, else NO_LOSS */
 };
 
 #define NO_LOSS SIZE_MAX
 
-struct places {
-	struct place *items;
+struct index {
+	struct entry *items;
 	size_t n, capacity;
-	struct place_cpu *cpus;
+	struct index_cpu *cpus; /* TIMELINE_MAX_CPUS */
 	size_t n_losses;
 };
 
 static int by_time(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct entry *x = a, *y = b;
 
 	if (x->time != y->time)
 		return x->time < y->time ? -1 : 1;
@@ -48,121 +53,92 @@ static int by_time(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static struct place *add_place(struct places *p, const struct perfrecord *r, size_t offset)
+/* Bounds the time of lost records by the neighbours of the LOST record from the same CPU. The PT
+ * event's own records do not count, as they may have come through another ring. ENTRY, the newest
+ * of X, is R's. */
+static void bound_losses(struct index *x, const struct perfrecord *r, struct entry *entry)
 {
-	if (ARRAY_RESERVE(p->items, p->capacity, p->n + 1) < 0)
-		return NULL;
-	p->items[p->n] = (struct place){.time = r->time,
-					.since = NOT_LOST,
-					.offset = offset,
-					.later = timeline_is_later(r->type, r->time)};
-	return &p->items[p->n++];
-}
-
-/* A LOST record of a CPU may be stamped a little later than the record that it precedes
- * (kernel/events/ring_buffer.c, __perf_output_begin(), writes it when that one has its time). */
-static void follow_loss(struct places *p, struct place_cpu *cpu, uint64_t time)
-{
-	struct place *loss = &p->items[cpu->loss];
-
-	if (time >= loss->since)
-		loss->time = MIN_OF(loss->time, time);
-	cpu->loss = NO_LOSS;
-}
-
-/* Bounds what was lost by its neighbours of the same CPU. The PT event's own records do not count:
- * they may have come through another ring. */
-static void note_neighbours(struct places *p, const struct perfrecord *r, struct place *place)
-{
-	struct place_cpu *cpu = r->cpu < TIMELINE_MAX_CPUS ? &p->cpus[r->cpu] : NULL;
+	struct index_cpu *cpu = r->cpu < TIMELINE_MAX_CPUS ? &x->cpus[r->cpu] : NULL;
 
 	if (r->type == PERF_RECORD_LOST && r->u.lost.lost > 0) {
-		p->n_losses++;
-		place->since = cpu ? MIN_OF(cpu->time, r->time) : 0;
+		x->n_losses++;
+		entry->since = cpu ? MIN_OF(cpu->time, r->time) : 0;
 		if (cpu)
-			cpu->loss = p->n - 1;
+			cpu->loss = x->n - 1;
 		return;
 	}
 	if (!cpu || r->time == 0 || r->type == PERF_RECORD_LOST || r->type == PERF_RECORD_AUX ||
 	    r->type == PERF_RECORD_ITRACE_START)
 		return;
-	if (cpu->loss != NO_LOSS)
-		follow_loss(p, cpu, r->time);
+	/* The time of a LOST record may be a little after that of the record behind it
+	 * (kernel/events/ring_buffer.c, __perf_output_begin(), writes the LOST record when the
+	 * other one already has its time). */
+	if (cpu->loss != NO_LOSS) {
+		struct entry *loss = &x->items[cpu->loss];
+
+		if (r->time >= loss->since)
+			loss->time = MIN_OF(loss->time, r->time);
+		cpu->loss = NO_LOSS;
+	}
 	cpu->time = r->time;
 }
 
-/* Where the records are that parse, in order of arrival. */
-static int find_places(const uint8_t *bytes, size_t size, struct places *ret, uint64_t *ret_bad)
+/* Finds the records that parse, in order of arrival. 0, -ENOMEM. */
+static int make_index(const uint8_t *bytes, size_t size, struct index *x, uint64_t *ret_bad)
 {
 	struct perfrecord r;
-	struct place *place;
 	int result;
 
 	for (size_t at = 0; at < size; at += r.size) {
 		result = perfrecord_parse(bytes + at, size - at, &r);
 		*ret_bad += result < 0;
-		/* Without a size there is no next one. */
+		/* Without a size the next record cannot be found. */
 		if (r.size == 0)
 			return 0;
 		if (result < 0)
 			continue;
-		place = add_place(ret, &r, at);
-		if (!place)
+		if (ARRAY_RESERVE(x->items, x->capacity, x->n + 1) < 0)
 			return -ENOMEM;
-		note_neighbours(ret, &r, place);
+		x->items[x->n++] = (struct entry){.time = r.time,
+						  .since = NOT_LOST,
+						  .offset = at,
+						  .later = timeline_is_later(r.type, r.time)};
+		bound_losses(x, &r, &x->items[x->n - 1]);
 	}
 	return 0;
 }
 
-static void sort(struct places *p)
+static int apply_all(struct state *s, const uint8_t *bytes, size_t size, const struct index *x,
+		     uint64_t *ret_bad)
 {
-	for (size_t i = 1; i < p->n; i++)
-		if (by_time(&p->items[i - 1], &p->items[i]) > 0) {
-			qsort(p->items, p->n, sizeof(*p->items), by_time);
-			return;
-		}
-}
-
-static int prepare_trust(struct state *s, const uint8_t *bytes, size_t size, const struct places *p)
-{
-	CLEANUP_FREE struct silence *silences = calloc(p->n_losses + 1, sizeof(*silences));
+	CLEANUP_FREE struct lost_span *spans = calloc(x->n_losses + 1, sizeof(*spans));
 	struct perfrecord r;
 	size_t n = 0;
+	int result;
 
-	if (!silences)
+	if (!spans)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++) {
-		const struct place *at = &p->items[i];
+	for (size_t i = 0; i < x->n; i++) {
+		const struct entry *e = &x->items[i];
 
-		if (at->since == NOT_LOST)
+		if (e->since == NOT_LOST)
 			continue;
-		(void)perfrecord_parse(bytes + at->offset, size - at->offset, &r);
-		silences[n++] = (struct silence){at->since, at->time, r.cpu};
+		(void)perfrecord_parse(bytes + e->offset, size - e->offset, &r);
+		spans[n++] = (struct lost_span){e->since, e->time, r.cpu};
 	}
-	return trust_prepare(s, silences, n);
-}
-
-static int apply_place(struct state *s, const uint8_t *bytes, size_t size, const struct place *at)
-{
-	struct perfrecord r;
-
-	/* It parsed before. */
-	(void)perfrecord_parse(bytes + at->offset, size - at->offset, &r);
-	if (at->since == NOT_LOST)
-		return state_apply(s, &r);
-	r.time = at->time;
-	return state_lose(s, &r, at->since);
-}
-
-static int apply_places(struct state *s, const uint8_t *bytes, size_t size, const struct places *p,
-			uint64_t *ret_bad)
-{
-	int result = prepare_trust(s, bytes, size, p);
-
+	result = certainty_prepare(s, spans, n);
 	if (result < 0)
 		return result;
-	for (size_t i = 0; i < p->n; i++) {
-		result = apply_place(s, bytes, size, &p->items[i]);
+	for (size_t i = 0; i < x->n; i++) {
+		const struct entry *e = &x->items[i];
+
+		(void)perfrecord_parse(bytes + e->offset, size - e->offset, &r);
+		if (e->since != NOT_LOST) {
+			r.time = e->time;
+			result = state_apply_lost(s, &r, e->since);
+		} else {
+			result = state_apply(s, &r);
+		}
 		if (result == -ENOMEM && !s->pool.exceeded)
 			return -ENOMEM;
 		*ret_bad += result < 0;
@@ -170,12 +146,12 @@ static int apply_places(struct state *s, const uint8_t *bytes, size_t size, cons
 	return 0;
 }
 
-/* One thread started tracing on a CPU and nothing was ever switched there: it has the CPU for
- * itself. */
-static void settle_cpus(struct state *s)
+/* If one thread started tracing on a CPU and nothing was ever switched there, the thread has had
+ * the CPU from the beginning. */
+static void extend_only_turns(struct state *s)
 {
 	for (size_t i = 0; i < s->n_cpus; i++) {
-		struct stretch *first = s->cpus[i].stretches.items;
+		struct turn *first = s->cpus[i].turns.items;
 
 		if (first && !first->uncertain && s->cpus[i].n_switches == 0 &&
 		    s->cpus[i].n_starts == 1)
@@ -185,21 +161,24 @@ static void settle_cpus(struct state *s)
 
 static int load(struct timeline *t, const void *records, size_t size, uint64_t *ret_bad)
 {
-	struct places places = {.cpus = calloc(TIMELINE_MAX_CPUS, sizeof(*places.cpus))};
-	int r = places.cpus ? 0 : -ENOMEM;
+	struct index x = {.cpus = calloc(TIMELINE_MAX_CPUS, sizeof(*x.cpus))};
+	bool sorted = true;
+	int r = x.cpus ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < TIMELINE_MAX_CPUS && !r; i++)
-		places.cpus[i].loss = NO_LOSS;
+		x.cpus[i].loss = NO_LOSS;
 	if (!r)
-		r = find_places(records, size, &places, ret_bad);
+		r = make_index(records, size, &x, ret_bad);
+	for (size_t i = 1; i < x.n && sorted; i++)
+		sorted = by_time(&x.items[i - 1], &x.items[i]) < 0;
+	if (!sorted)
+		qsort(x.items, x.n, sizeof(*x.items), by_time);
 	if (!r)
-		sort(&places);
-	if (!r)
-		r = apply_places(&t->state, records, size, &places, ret_bad);
-	free(places.items);
-	free(places.cpus);
-	settle_cpus(&t->state);
-	trust_settle(&t->state);
+		r = apply_all(&t->state, records, size, &x, ret_bad);
+	free(x.items);
+	free(x.cpus);
+	extend_only_turns(&t->state);
+	certainty_finish(&t->state);
 	return r;
 }
 
@@ -217,4 +196,107 @@ int timeline_load(const void *records, size_t size, struct timeline **ret, uint6
 	*ret_bad = bad;
 	*ret = TAKE_PTR(t);
 	return 0;
+}
+
+/* --- Answers --- */
+
+_Static_assert(offsetof(struct era, begin) == 0 && offsetof(struct name, begin) == 0 &&
+		       offsetof(struct turn, time) == 0 && offsetof(struct baseline, time) == 0,
+	       "every kind of version begins with its time");
+
+/* The number of versions that begin at TIME or before. */
+static size_t count_until(const struct versions *v, size_t size, uint64_t time)
+{
+	const uint8_t *items = v->items;
+
+	return FIRST_WHERE(i, v->n, *(const uint64_t *)(const void *)(items + i * size) > time);
+}
+
+static const struct versions *turns_of(const struct timeline *t, uint32_t cpu)
+{
+	static const struct versions none;
+
+	return cpu < t->state.n_cpus ? &t->state.cpus[cpu].turns : &none;
+}
+
+size_t timeline_n_turns(const struct timeline *t, uint32_t cpu)
+{
+	return turns_of(t, cpu)->n;
+}
+
+void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
+		       struct timeline_turn *ret)
+{
+	const struct versions *v = turns_of(t, cpu);
+	const struct turn *turns = v->items;
+	size_t next = index < v->n ? index + 1 : 0;
+
+	*ret = (struct timeline_turn){.until = next < v->n ? turns[next].time : SPACE_NOW};
+	if (index >= v->n)
+		return;
+	ret->since = turns[index].time;
+	ret->thread = turns[index].thread;
+	ret->uncertain = turns[index].uncertain;
+	ret->preempted = turns[index].preempted;
+}
+
+bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t time)
+{
+	const struct process *p = state_find_process(&t->state, pid);
+	const struct lost_span *spans = t->state.lost_spans.items;
+	const struct baseline *baselines;
+	/* An unknown process is in doubt from the first loss on. */
+	uint64_t doubt = t->state.lost_spans.n ? spans[0].since : SPACE_NOW;
+	size_t n;
+
+	if (p) {
+		baselines = p->certainty->baselines.items;
+		n = count_until(&p->certainty->baselines, sizeof(*baselines), time);
+		doubt = baselines[n - 1].doubt; /* the first baseline begins at 0 */
+	}
+	return doubt != SPACE_NOW && time >= doubt;
+}
+
+const struct space *timeline_space(const struct timeline *t, uint32_t pid, uint64_t time)
+{
+	const struct process *p = state_find_process(&t->state, pid);
+	const struct era *eras = p ? p->eras.items : NULL;
+	size_t n = p ? count_until(&p->eras, sizeof(*eras), time) : 0;
+
+	return n ? eras[n - 1].space : NULL;
+}
+
+const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time)
+{
+	const struct task *task = state_find_task(&t->state, tid);
+	const struct name *names = task ? task->names.items : NULL;
+	size_t n = task ? count_until(&task->names, sizeof(*names), time) : 0;
+
+	return n && names[n - 1].known ? names[n - 1].comm : NULL;
+}
+
+const struct timeline_thread *timeline_last_thread(const struct timeline *t, uint32_t tid)
+{
+	const struct task *task = state_find_task(&t->state, tid);
+
+	return task && task->lives.n ? state_life(task) : NULL;
+}
+
+size_t timeline_n_threads(const struct timeline *t)
+{
+	return t->state.threads.n;
+}
+
+const struct timeline_thread *timeline_thread(const struct timeline *t, size_t index)
+{
+	struct timeline_thread *const *threads = t->state.threads.items;
+
+	return index < t->state.threads.n ? threads[index] : NULL;
+}
+
+const struct timeline_loss *timeline_loss(const struct timeline *t, size_t index)
+{
+	const struct timeline_loss *losses = t->state.losses.items;
+
+	return index < t->state.losses.n ? &losses[index] : NULL;
 }

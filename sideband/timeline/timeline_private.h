@@ -1,7 +1,8 @@
 /*
- * The inside of a timeline. The state is the same in the daemon, where it is the folded base
- * without history, and in the worker, where it has history and is all there is; the log is the
- * daemon's.
+ * The inside of a timeline: the state, which recorder and decoder share, and the recorder's log.
+ *
+ * In the recorder the state is the folded base, without history. In the decoder it has history and
+ * is the whole timeline. All of its memory comes from one pool.
  */
 #pragma once
 
@@ -11,24 +12,38 @@
 #include <sys/queue.h>
 
 #include "proto/perf/perfrecord.h"
-#include "sideband/timeline/filetable.h"
-#include "sideband/timeline/idmap.h"
 #include "sideband/timeline/pool.h"
 #include "sideband/timeline/space.h"
+#include "sideband/timeline/tables.h"
 #include "sideband/timeline/timeline.h"
 
 #define TIMELINE_MAX_CPUS  4096u
-#define TIMELINE_COMM_SIZE 16u /* TASK_COMM_LEN */
-#define TIMELINE_UNKNOWN   UINT32_MAX
+#define TIMELINE_COMM_SIZE 16u	      /* TASK_COMM_LEN */
+#define TIMELINE_UNKNOWN   UINT32_MAX /* a pid or tid without a number in our pid namespace */
 
-/* --- State: timeline_state.c, timeline_apply.c --- */
+/* --- Spaces in a pool: space.c --- */
 
-/* Values in order of time; without history only the newest. */
+/* The most mappings that a process can have at a time; sysctl vm.max_map_count is 65530. */
+#define SPACE_MAX_MAPPINGS 65536u
+
+/* Like space_new() and space_fork(), with memory from POOL, which must outlive the spaces and be
+ * the pool of SPACE. A space with history gives its memory back only with the pool; spaces without
+ * history share mappings that they have in common. */
+struct space *space_new_in(struct pool *pool, bool history);
+struct space *space_fork_in(struct pool *pool, struct space *space, uint64_t time);
+/* The number of present mappings. */
+size_t space_n_mappings(const struct space *space);
+
+/* --- State: timeline_state.c has the tables, timeline_apply.c what records do --- */
+
+/* An array of values in order of time, each beginning with its time. Without history it has only
+ * the newest value. */
 struct versions {
 	void *items;
 	size_t n, capacity;
 };
 
+/* From BEGIN to the next era a process has SPACE. A fork and an exec begin an era. */
 struct era {
 	uint64_t begin;
 	struct space *space;
@@ -40,71 +55,50 @@ struct name {
 	char comm[TIMELINE_COMM_SIZE];
 };
 
-/* PID/TID run from TIME on: 0 the idle task, TIMELINE_UNKNOWN somebody without a number here;
- * thread NULL: nobody, and always without history. */
-struct stretch {
+/* A CPU has the thread PID/TID from TIME to the next turn. 0: the idle task; TIMELINE_UNKNOWN: a
+ * thread without a number in our pid namespace. */
+struct turn {
 	uint64_t time;
 	uint32_t pid, tid;
-	struct timeline_thread *thread;
-	bool uncertain; /* pid and tid are 0 */
+	struct timeline_thread *thread; /* NULL: none; always NULL without history */
+	bool uncertain;			/* pid and tid are 0 */
 	bool preempted;
 };
 
 struct process {
-	struct idnode node; /* id: pid; first, idmap_find() gives this */
+	struct idnode node; /* id: the pid; first, as idmap_find() returns the node */
 	TAILQ_ENTRY(process) entry;
-	LIST_HEAD(, task) tasks; /* those with this pid now */
+	LIST_HEAD(, task) tasks; /* the threads that have this pid now */
 	uint32_t ppid;
-	bool ended;	      /* its leader has exited */
-	bool scanned;	      /* known from /proc alone: nothing has told of its beginning */
+	bool ended;	      /* the leader has exited */
+	bool scanned;	      /* known from /proc alone: no record has told of its beginning */
 	struct versions eras; /* struct era */
-	uint64_t told;	      /* without history: when its mappings were told from the first on */
-	struct trust *trust;  /* with history */
+	uint64_t baseline;    /* without history: its mappings are complete since this time */
+	struct certainty *certainty; /* with history */
 };
 
 /* All threads that ever had one tid. */
 struct task {
-	struct idnode node; /* id: tid; first */
+	struct idnode node; /* id: the tid; first */
 	LIST_ENTRY(task) entry;
-	struct process *process; /* of the newest */
+	struct process *process; /* of the newest thread */
 	struct versions lives;	 /* struct timeline_thread * */
 	struct versions names;	 /* struct name */
 };
 
-#define TURNS_WAITING 4u
+#define TURNS_DEFERRED 4u
 
 struct cpu {
-	struct versions stretches; /* struct stretch */
+	struct versions turns; /* struct turn */
 	uint64_t n_switches, n_starts;
-	bool named;		  /* some record has told who ran at SINCE or later */
-	uint64_t since;		  /* no record is missing from here on */
-	bool entering;		  /* after a switch out that said who comes, until that one is in */
-	uint64_t lost, lost_time; /* records, and the time of the last LOST record */
-	/* The daemon's: the newest of the switches that turns_wait() took, of how many, and how
-	 * many of these are applied or of no account any more. */
-	struct perfrecord_switch waiting[TURNS_WAITING];
-	uint64_t n_waiting, n_settled;
-};
-
-/* Records of CPU, or of some (SILENCE_MANY), between these times were lost. */
-#define SILENCE_MANY UINT32_MAX
-struct silence {
-	uint64_t since, until;
-	uint32_t cpu;
-};
-
-/* A process' mappings as told from TIME on are believed until DOUBT. */
-struct telling {
-	uint64_t time, doubt;
-};
-
-struct trust {
-	struct versions tellings;     /* struct telling */
-	struct versions exempt;	      /* size_t: silences in which it was certainly elsewhere */
-	size_t silence_at, exempt_at; /* of the newest telling: all before are over or exempt */
-	size_t n_threads;
-	uint64_t threads_since; /* as many threads as now */
-	bool known;		/* all of its threads are */
+	bool named;	/* a record has told which thread had the CPU at SINCE or later */
+	uint64_t since; /* no record is missing from here on */
+	bool entering;	/* a switch out has named the next thread, which has not come yet */
+	uint64_t lost, lost_time; /* sum of the LOST records, and the time of the last one */
+	/* The recorder's: the newest switches that turns_defer() took. N_DEFERRED counts all that
+	 * it ever took, N_SETTLED those of them that were applied or do not matter any more. */
+	struct perfrecord_switch deferred[TURNS_DEFERRED];
+	uint64_t n_deferred, n_settled;
 };
 
 TAILQ_HEAD(process_list, process);
@@ -113,61 +107,71 @@ struct state {
 	bool history;
 	struct pool pool;
 	struct filetable files;
-	size_t sweep_files_at;
+	size_t sweep_files_at; /* the number of files that makes state_file() sweep */
 	struct idmap processes, tasks;
 	struct process_list live;  /* least recently seen first */
 	struct process_list ended; /* first ended first */
 	struct cpu *cpus;
 	size_t n_cpus;
-	struct versions threads;  /* history: struct timeline_thread *, in order of sight */
-	struct versions losses;	  /* history: struct timeline_loss */
-	struct versions silences; /* history: struct silence, one after the other */
-	bool lost;		  /* some record, ever */
+	struct versions threads;    /* history: struct timeline_thread *, in order of first sight */
+	struct versions losses;	    /* history: struct timeline_loss */
+	struct versions lost_spans; /* history: struct lost_span; they do not overlap */
+	bool lost;		    /* some record was lost */
 	uint64_t n_exempt_checks;
 	uint64_t n_evicted;
 };
 
 void state_init(struct state *s, bool history, size_t limit);
 void state_done(struct state *s);
-/* Takes R in. 0, or it is lost and the state still sound: -ENOMEM, -E2BIG (one process has too many
- * mappings). */
+/* Applies the record R. 0; -ENOMEM, or -E2BIG (a process has too many mappings): the record is lost
+ * and the state still consistent. */
 int state_apply(struct state *s, const struct perfrecord *r);
-/* As state_apply() for a LOST record: what was lost lies between SINCE and the record's time. */
-int state_lose(struct state *s, const struct perfrecord *r, uint64_t since);
+/* Applies the LOST record R; the records were lost between SINCE and the time of R. */
+int state_apply_lost(struct state *s, const struct perfrecord *r, uint64_t since);
 /* Without history: forgets some processes, ended ones first, then those not seen for longest, and
- * files that nobody maps. False: there was nothing to forget. */
+ * files that nothing maps. False: there was nothing to forget. */
 bool state_make_room(struct state *s);
 
-/* The place for a new item of SIZE bytes; NULL: no memory. Without history the old one is in it. */
+/* The place for a new value of SIZE bytes; without history it holds the old one. NULL: no memory.
+ */
 void *state_add_version(struct state *s, struct versions *v, size_t size);
-struct process *state_process(struct state *s, uint32_t pid); /* found or made; NULL: no memory */
+/* Found or made; NULL: no memory. */
+struct process *state_process(struct state *s, uint32_t pid);
+/* The task TID, found or made, which belongs to PROCESS from now on; NULL: no memory. */
 struct task *state_task(struct state *s, struct process *process, uint32_t tid);
-struct cpu *state_cpu(struct state *s, uint32_t cpu); /* NULL: no memory or no such CPU */
+/* NULL: no memory, or no such CPU. */
+struct cpu *state_cpu(struct state *s, uint32_t cpu);
 /* The file that the MMAP2 record R names; NULL: no memory. */
 const struct space_file *state_file(struct state *s, const struct perfrecord *r);
 void state_forget_process(struct state *s, struct process *p);
 void state_forget_task(struct state *s, struct task *t);
 void state_end_process(struct state *s, struct process *p);
 void state_revive_process(struct state *s, struct process *p);
+/* P was seen now: moves P to the end of the live processes. */
 void state_touch(struct state *s, struct process *p);
-/* The task that a record at TIME speaks of, made when it was not known. NULL: no memory. */
-struct task *state_see(struct state *s, uint32_t pid, uint32_t tid, uint64_t time);
-/* With history: a thread begins, or is seen for the first time. 0, -ENOMEM. */
-int state_begin_life(struct state *s, struct task *t, uint64_t time);
+/* The task that a record at TIME names. A thread that was unknown begins at TIME. NULL: no memory.
+ */
+struct task *state_seen_task(struct state *s, uint32_t pid, uint32_t tid, uint64_t time);
+/* With history: the newest thread of T ends at TIME. */
 void state_end_life(struct state *s, struct task *t, uint64_t time);
-/* P has SPACE (taken; NULL: no memory) from TIME on. 0, -ENOMEM. */
-int state_begin_era(struct state *s, struct process *p, uint64_t time, struct space *space);
-/* T is called COMM from TIME on; NULL: nobody knows. 0, -ENOMEM. */
-int state_set_name(struct state *s, struct task *t, uint64_t time, const char *comm);
-/* A FORK record: timeline_fork.c. 0, -ENOMEM. */
-int state_fork(struct state *s, const struct perfrecord *r);
 
-/* The idle task, and a task without a number in our pid namespace. */
+/* The idle task, or a task without a number in our pid namespace. */
 static inline bool state_is_nobody(uint32_t pid, uint32_t tid)
 {
 	return pid == 0 || tid == 0 || pid == TIMELINE_UNKNOWN || tid == TIMELINE_UNKNOWN;
 }
 
+static inline struct process *state_find_process(const struct state *s, uint32_t pid)
+{
+	return (struct process *)idmap_find(&s->processes, pid);
+}
+
+static inline struct task *state_find_task(const struct state *s, uint32_t tid)
+{
+	return (struct task *)idmap_find(&s->tasks, tid);
+}
+
+/* The newest of each; NULL: none. */
 static inline struct timeline_thread *state_life(const struct task *t)
 {
 	struct timeline_thread **lives = t->lives.items;
@@ -189,103 +193,130 @@ static inline struct name *state_name(const struct task *t)
 	return t->names.n ? &names[t->names.n - 1] : NULL;
 }
 
-/* --- Turns: timeline_turns.c. 0, -ENOMEM --- */
+/* --- Threads on CPUs: timeline_turns.c. Functions return 0 or -ENOMEM --- */
 
 int turns_switch(struct state *s, const struct perfrecord *r);
-int turns_start(struct state *s, const struct perfrecord *r); /* ITRACE_START */
-/* The daemon's turns_switch(): what a CPU's last few switches leave behind is the same whatever was
- * before, so that the others need not be looked at. False: R is to be applied at once. */
-bool turns_wait(struct state *s, const struct perfrecord_switch *r);
-/* What waits is applied: before anybody asks. */
-int turns_settle(struct state *s, struct cpu *c);
-/* The next one to be applied, which is the caller's part; NULL: none waits. */
-const struct perfrecord_switch *turns_next_waiting(struct cpu *c);
+/* An ITRACE_START record. */
+int turns_start(struct state *s, const struct perfrecord *r);
+/* Records of a CPU were lost between SINCE and the time of the LOST record R. */
 int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since);
-/* The leader's COMM by exec: another thread may have become it. */
+/* A leader's COMM by exec: another thread of the process may have become the leader. */
 int turns_exec(struct state *s, const struct perfrecord *r);
+/* The recorder keeps a switch for later instead of turns_switch(): the last few switches of a CPU
+ * leave the same behind whatever came before them. False: R must be applied at once. */
+bool turns_defer(struct state *s, const struct perfrecord_switch *r);
+/* Applies the deferred switches of C. */
+int turns_apply_deferred(struct state *s, struct cpu *c);
+/* Takes the next deferred switch, which the caller must apply; NULL: none. */
+const struct perfrecord_switch *turns_next_deferred(struct cpu *c);
 
-static inline struct stretch *turns_last(const struct cpu *c)
+static inline struct turn *turns_last(const struct cpu *c)
 {
-	struct stretch *stretches = c->stretches.items;
+	struct turn *turns = c->turns.items;
 
-	return c->stretches.n ? &stretches[c->stretches.n - 1] : NULL;
+	return c->turns.n ? &turns[c->turns.n - 1] : NULL;
 }
 
-/* --- Trust: timeline_trust.c. 0, -ENOMEM --- */
+/* --- Which mappings are complete: timeline_certainty.c. Functions return 0 or -ENOMEM --- */
 
-/* Before the first record: the SILENCES to come, in any order (they are sorted here). */
-int trust_prepare(struct state *s, struct silence *silences, size_t n);
-int trust_init(struct state *s, struct process *p);
-/* From TIME on P's mappings are told from the first on. */
-int trust_exec(struct state *s, struct process *p, uint64_t time);
-int trust_fork(struct state *s, struct process *p, uint32_t ppid, uint64_t time);
-/* P was there before; its mappings were told up to TOLD. */
-void trust_scan(struct state *s, struct process *p, uint64_t told);
-/* The silence that ends at UNTIL is over. */
-int trust_lose(struct state *s, uint64_t until);
-/* After the last record. */
-void trust_settle(struct state *s);
+/* Records of CPU, or of several CPUs (SPAN_MANY_CPUS), between these times were lost. */
+#define SPAN_MANY_CPUS UINT32_MAX
+struct lost_span {
+	uint64_t since, until;
+	uint32_t cpu;
+};
 
-/* --- Log: timeline_log.c, timeline_pending.c --- */
+/* A process' mappings are complete from TIME on and certain until DOUBT. */
+struct baseline {
+	uint64_t time, doubt;
+};
+
+struct certainty {
+	struct versions baselines; /* struct baseline */
+	struct versions exempt;	   /* size_t: lost spans during which it certainly ran elsewhere */
+	/* Of the newest baseline: all lost spans before SPAN_AT are over or exempt. EXEMPT_AT
+	 * follows in EXEMPT. */
+	size_t span_at, exempt_at;
+	size_t n_threads;
+	uint64_t threads_since; /* the number of threads has not changed since */
+	bool known;		/* all of its threads are known */
+};
+
+/* Takes the N SPANS of all records to come, in any order; sorts them. */
+int certainty_prepare(struct state *s, struct lost_span *spans, size_t n);
+int certainty_init(struct state *s, struct process *p);
+/* An exec at TIME makes P's mappings complete. */
+int certainty_exec(struct state *s, struct process *p, uint64_t time);
+/* P is forked from PPID at TIME. */
+int certainty_fork(struct state *s, struct process *p, uint32_t ppid, uint64_t time);
+/* The scan found P, whose mappings were complete up to the time COMPLETE. */
+void certainty_scan(struct state *s, struct process *p, uint64_t complete);
+/* The lost span that ends at UNTIL is over. */
+int certainty_lose(struct state *s, uint64_t until);
+/* All records are applied. */
+void certainty_finish(struct state *s);
+
+/* --- The recorder's log: timeline_log.c --- */
 
 struct log {
 	uint8_t *ring;
 	uint64_t size;	     /* a power of two */
 	uint64_t head, tail; /* bytes ever appended and dropped */
-	uint8_t *scratch;    /* for a record that wraps */
+	uint8_t *scratch;    /* of LOG_SCRATCH_SIZE, for the owner's log_at() */
 };
 
-/* For a record that wraps. */
+/* Room for a record that wraps around the end of the ring. */
 #define LOG_SCRATCH_SIZE ((size_t)PERFRECORD_MAX_SIZE + 8)
 
 int log_init(struct log *log, uint64_t size);
 void log_done(struct log *log);
 bool log_fits(const struct log *log, size_t size);
 void log_append(struct log *log, const void *bytes, size_t size);
-/* The record at AT (tail <= AT < head), in the ring or, where it wraps, in SCRATCH
- * (PERFRECORD_MAX_SIZE + 8 bytes). Its size is *RET_SIZE. */
+/* The record at AT (tail <= AT < head). If the record wraps, it is copied to SCRATCH
+ * (LOG_SCRATCH_SIZE bytes). */
 const uint8_t *log_at(const struct log *log, uint64_t at, uint8_t *scratch, size_t *ret_size);
 
-/* What fell out of the log, waiting until nothing older can come from another CPU. */
+/* A record that fell out of the log and waits until no other CPU can bring an older one. */
 struct pending_record {
 	uint64_t time, order;
-	struct pending_record *next; /* of its line */
-	uint8_t line;
-	bool later; /* than others of the same time */
+	struct pending_record *next; /* of its queue */
+	uint8_t queue;
+	bool later; /* sorts behind the others of the same time */
 	uint16_t size;
 	uint8_t bytes[];
 };
 
-#define PENDING_LINES 64u
+#define PENDING_QUEUES 64u
 
 struct pending {
 	struct pool pool;
-	struct pending_record *last[PENDING_LINES]; /* of each line; NULL: it is empty */
-	struct pending_record **heap; /* oldest first: the first of each line, and those of none */
+	struct pending_record *last[PENDING_QUEUES]; /* of each queue; NULL: the queue is empty */
+	struct pending_record **heap; /* oldest first: the first of each queue, and stragglers */
 	size_t n_heap, n, capacity;
 	uint64_t order;
 };
 
-int pending_init(struct pending *p, uint64_t log_bytes);
-/* The most bytes that this will take, for so large a log. */
-uint64_t pending_most(uint64_t log_bytes);
-void pending_done(struct pending *p);
-/* Of a record, what most are asked for. */
-struct glance {
+/* What sorting needs to know of a record. */
+struct record_head {
 	uint64_t time;
 	uint32_t type, cpu;
 	uint16_t size;
 };
 
-/* A copy of the record BYTES, of which G says what it is; false: no room. */
-bool pending_add(struct pending *p, const struct glance *g, const void *bytes);
-/* The oldest, NULL: none. */
+int pending_init(struct pending *p, uint64_t log_bytes);
+void pending_done(struct pending *p);
+/* The most bytes that this takes beside a log of LOG_BYTES. */
+uint64_t pending_most(uint64_t log_bytes);
+/* Adds a copy of the record BYTES, whose head is HEAD. False: no room. */
+bool pending_add(struct pending *p, const struct record_head *head, const void *bytes);
+/* The oldest record; NULL: none. */
 const struct pending_record *pending_first(const struct pending *p);
 void pending_drop_first(struct pending *p);
-/* All, in no order: RET has room for P's n. */
+/* Stores all records, in no order, in RET, which has room for P's n. */
 void pending_list(const struct pending *p, const struct pending_record **ret);
 
-/* A thread's beginning comes before what it did elsewhere in the same nanosecond. */
+/* True: a record of this TYPE sorts behind a FORK of the same time. A fork comes before what the
+ * child did on another CPU in the same nanosecond. */
 static inline bool timeline_is_later(uint32_t type, uint64_t time)
 {
 	return type != PERF_RECORD_FORK || time == 0;
@@ -293,12 +324,12 @@ static inline bool timeline_is_later(uint32_t type, uint64_t time)
 
 struct timeline {
 	struct state state;
-	/* the daemon's */
+	/* the recorder's: */
 	struct log log;
 	struct pending pending;
 	uint64_t records, folded, dropped, lost, horizon;
 	uint64_t log_mappings; /* MMAP2 records in the log */
 };
 
-/* timeline.c: no switch waits any more. */
-void timeline_settle(struct timeline *t);
+/* Applies all deferred switches (timeline.c). */
+void timeline_apply_deferred(struct timeline *t);

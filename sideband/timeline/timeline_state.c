@@ -1,12 +1,11 @@
 /*
- * The tables behind a timeline: processes, threads, CPUs, and what to forget when they grow beyond
- * their limit. In the daemon (folded base) and in the worker (with history).
+ * The tables of a timeline's state: processes, threads, CPUs, files, and what to forget at the
+ * limit.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "proto/base.h"
-#include "sideband/timeline/space_private.h"
 #include "sideband/timeline/timeline_private.h"
 
 #define FIRST_SWEEP 1024u
@@ -45,14 +44,9 @@ void *state_add_version(struct state *s, struct versions *v, size_t size)
 	return (uint8_t *)v->items + size * v->n++;
 }
 
-static void put_versions(struct state *s, struct versions *v, size_t size)
-{
-	pool_put(&s->pool, v->items, v->capacity * size);
-}
-
 struct process *state_process(struct state *s, uint32_t pid)
 {
-	struct process *p = (struct process *)idmap_find(&s->processes, pid);
+	struct process *p = state_find_process(s, pid);
 
 	if (p)
 		return p;
@@ -62,7 +56,7 @@ struct process *state_process(struct state *s, uint32_t pid)
 	p->node.id = pid;
 	p->ppid = TIMELINE_UNKNOWN;
 	LIST_INIT(&p->tasks);
-	if (trust_init(s, p) < 0 || !idmap_add(&s->processes, &s->pool, &p->node)) {
+	if (certainty_init(s, p) < 0 || !idmap_add(&s->processes, &s->pool, &p->node)) {
 		pool_put(&s->pool, p, sizeof(*p));
 		return NULL;
 	}
@@ -72,7 +66,7 @@ struct process *state_process(struct state *s, uint32_t pid)
 
 struct task *state_task(struct state *s, struct process *process, uint32_t tid)
 {
-	struct task *t = (struct task *)idmap_find(&s->tasks, tid);
+	struct task *t = state_find_task(s, tid);
 
 	if (!t) {
 		t = pool_get(&s->pool, sizeof(*t));
@@ -95,7 +89,7 @@ void state_forget_task(struct state *s, struct task *t)
 {
 	LIST_REMOVE(t, entry);
 	idmap_remove(&s->tasks, &t->node);
-	put_versions(s, &t->names, sizeof(struct name));
+	pool_put(&s->pool, t->names.items, t->names.capacity * sizeof(struct name));
 	pool_put(&s->pool, t, sizeof(*t));
 }
 
@@ -115,7 +109,7 @@ void state_forget_process(struct state *s, struct process *p)
 		state_forget_task(s, LIST_FIRST(&p->tasks));
 	if (era)
 		space_free(era->space);
-	put_versions(s, &p->eras, sizeof(*era));
+	pool_put(&s->pool, p->eras.items, p->eras.capacity * sizeof(*era));
 	unlink_process(s, p);
 	idmap_remove(&s->processes, &p->node);
 	pool_put(&s->pool, p, sizeof(*p));
@@ -186,6 +180,7 @@ static void mark_files(const struct process_list *list)
 	}
 }
 
+/* Forgets the files that nothing maps. */
 static void sweep_files(struct state *s)
 {
 	mark_files(&s->live);
@@ -216,7 +211,8 @@ bool state_make_room(struct state *s)
 	return any || s->files.n < n_files;
 }
 
-/* Keeps the table of files in proportion to what is mapped, without counting references. */
+/* Sweeping from time to time keeps the table of files in proportion to the mappings, without
+ * reference counts. */
 const struct space_file *state_file(struct state *s, const struct perfrecord *r)
 {
 	if (!s->history && s->files.n >= s->sweep_files_at)

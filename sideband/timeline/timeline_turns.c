@@ -1,58 +1,59 @@
 /*
- * Who has a CPU from when to when. A CPU's own switch records say it; each is checked against what
- * those before it said, and what cannot be true is doubted, not believed.
+ * Which thread has a CPU from when to when, as the CPU's own switch records tell.
  *
- * After a loss, and before the first record, nobody is known to run; but as no record is missing
- * from then on, the first one that says who ran until now says it for all that time.
+ * Each record is checked against the records before it. Where they contradict each other, the turn
+ * becomes uncertain.
  *
- * Part of the state: in the daemon without, in the worker with history.
+ * Before the first record and after a loss no thread is known. As no record is missing from then
+ * on, the first record that names the thread until now names it for all of that time.
  */
 #include <errno.h>
 
 #include "proto/base.h"
 #include "sideband/timeline/timeline_private.h"
 
-/* A thread that has been reaped has no number any more when it leaves the CPU for the last time
- * (kernel/events/core.c, perf_event_pid_type()). */
-static struct stretch from(uint64_t time, uint32_t pid, uint32_t tid)
+/* A turn that PID/TID begins at TIME. A thread that has been reaped has no number any more when it
+ * leaves the CPU for the last time (kernel/events/core.c, perf_event_pid_type()). */
+static struct turn turn_from(uint64_t time, uint32_t pid, uint32_t tid)
 {
-	struct stretch s = {.time = time};
+	struct turn t = {.time = time};
 
 	if (pid == TIMELINE_UNKNOWN || tid == TIMELINE_UNKNOWN)
-		s.pid = s.tid = TIMELINE_UNKNOWN;
+		t.pid = t.tid = TIMELINE_UNKNOWN;
 	else if (pid != 0 && tid != 0) {
-		s.pid = pid;
-		s.tid = tid;
+		t.pid = pid;
+		t.tid = tid;
 	}
-	return s;
+	return t;
 }
 
-static bool is_same(const struct stretch *a, const struct stretch *b)
+static bool is_same(const struct turn *a, const struct turn *b)
 {
 	return a->pid == b->pid && a->tid == b->tid && a->uncertain == b->uncertain;
 }
 
-static bool contradicts(const struct stretch *last, const struct stretch *who)
+static bool contradicts(const struct turn *last, const struct turn *who)
 {
 	return last && !last->uncertain && last->pid != TIMELINE_UNKNOWN &&
 	       who->pid != TIMELINE_UNKNOWN && !is_same(last, who);
 }
 
-static void doubt(struct stretch *last)
+static void make_uncertain(struct turn *last)
 {
-	*last = (struct stretch){.time = last->time, .uncertain = true};
+	*last = (struct turn){.time = last->time, .uncertain = true};
 }
 
-/* NEXT goes on where the last one ends. One that would have lasted no time is left out. */
-static int begin(struct state *s, struct cpu *c, struct stretch next)
+/* Ends the last turn of C and begins NEXT. A turn of no length is removed, and a turn of the same
+ * thread goes on. 0, -ENOMEM. */
+static int begin(struct state *s, struct cpu *c, struct turn next)
 {
-	struct stretch *last = turns_last(c);
+	struct turn *last = turns_last(c);
 	struct task *t;
 
 	if (last && last->time > next.time)
 		return 0;
 	if (s->history && last && last->time == next.time) {
-		c->stretches.n--;
+		c->turns.n--;
 		last = turns_last(c);
 	}
 	if (last && is_same(last, &next)) {
@@ -60,20 +61,20 @@ static int begin(struct state *s, struct cpu *c, struct stretch next)
 		return 0;
 	}
 	if (s->history && !state_is_nobody(next.pid, next.tid)) {
-		t = state_see(s, next.pid, next.tid, next.time);
+		t = state_seen_task(s, next.pid, next.tid, next.time);
 		if (!t)
 			return -ENOMEM;
 		next.thread = state_life(t);
 	}
-	last = state_add_version(s, &c->stretches, sizeof(*last));
+	last = state_add_version(s, &c->turns, sizeof(*last));
 	if (!last)
 		return -ENOMEM;
 	*last = next;
 	return 0;
 }
 
-/* WHO has run since nothing was missing any more. */
-static int name(struct state *s, struct cpu *c, struct stretch who)
+/* WHO has had the CPU since the time from which no record is missing. */
+static int name_first(struct state *s, struct cpu *c, struct turn who)
 {
 	c->named = true;
 	if (who.pid == TIMELINE_UNKNOWN)
@@ -82,35 +83,36 @@ static int name(struct state *s, struct cpu *c, struct stretch who)
 	return begin(s, c, who);
 }
 
-static int leave(struct state *s, struct cpu *c, const struct perfrecord *r, struct stretch next)
+/* A switch out: the record's thread leaves, and NEXT comes. */
+static int leave(struct state *s, struct cpu *c, const struct perfrecord *r, struct turn next)
 {
-	struct stretch who = from(r->time, r->pid, r->tid);
-	struct stretch *last;
+	struct turn who = turn_from(r->time, r->pid, r->tid);
+	struct turn *last;
 
-	if (!c->named && name(s, c, who) < 0)
+	if (!c->named && name_first(s, c, who) < 0)
 		return -ENOMEM;
 	last = turns_last(c);
 	if (contradicts(last, &who))
-		doubt(last);
+		make_uncertain(last);
 	else if (last && !last->uncertain)
 		last->preempted = r->misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
 	c->entering = r->type == PERF_RECORD_SWITCH_CPU_WIDE;
 	return begin(s, c, next);
 }
 
-/* Of some tasks, such as a CPU's idle task, a kernel may tell no switches: those before and behind
- * agree who it was. */
-static int enter(struct state *s, struct cpu *c, const struct perfrecord *r, struct stretch before)
+/* A switch in: the record's thread comes after the thread BEFORE. A kernel may omit the switches of
+ * some tasks, such as a CPU's idle task; then the records before and after agree on the task. */
+static int enter(struct state *s, struct cpu *c, const struct perfrecord *r, struct turn before)
 {
-	struct stretch who = from(r->time, r->pid, r->tid);
-	struct stretch *last = turns_last(c);
+	struct turn who = turn_from(r->time, r->pid, r->tid);
+	struct turn *last = turns_last(c);
 	bool announced = c->entering && !(last && is_same(last, &before));
 
 	if (!c->named) {
-		if (name(s, c, before) < 0)
+		if (name_first(s, c, before) < 0)
 			return -ENOMEM;
 	} else if (contradicts(last, announced ? &who : &before)) {
-		doubt(last);
+		make_uncertain(last);
 	}
 	c->entering = false;
 	return begin(s, c, who);
@@ -119,46 +121,48 @@ static int enter(struct state *s, struct cpu *c, const struct perfrecord *r, str
 int turns_switch(struct state *s, const struct perfrecord *r)
 {
 	struct cpu *c = state_cpu(s, r->cpu);
-	struct stretch other = from(r->time, TIMELINE_UNKNOWN, TIMELINE_UNKNOWN);
+	struct turn other = turn_from(r->time, TIMELINE_UNKNOWN, TIMELINE_UNKNOWN);
 
 	if (!c)
 		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
 	if (r->type == PERF_RECORD_SWITCH_CPU_WIDE)
-		other = from(r->time, r->u.context_switch.next_prev_pid,
-			     r->u.context_switch.next_prev_tid);
+		other = turn_from(r->time, r->u.context_switch.next_prev_pid,
+				  r->u.context_switch.next_prev_tid);
 	c->n_switches++;
 	if (r->misc & PERF_RECORD_MISC_SWITCH_OUT)
 		return leave(s, c, r, other);
 	return enter(s, c, r, other);
 }
 
-/* One that leaves and one that enters make a turn; two such pairs are enough to know since when it
- * is, also where one of the records has nobody. */
-bool turns_wait(struct state *s, const struct perfrecord_switch *r)
+/* A switch out and a switch in make a turn. Two such pairs are enough to know since when the last
+ * turn lasts, also if one of the records has no thread. */
+bool turns_defer(struct state *s, const struct perfrecord_switch *r)
 {
 	struct cpu *c = state_cpu(s, r->cpu);
 
-	/* While memory is short it matters whom records speak of. */
+	/* When memory is short, records also tell which processes are in use (apply_switch()). */
 	if (!c || s->pool.used > s->pool.limit / 2)
 		return false;
-	c->waiting[c->n_waiting++ % TURNS_WAITING] = *r;
+	c->deferred[c->n_deferred++ % TURNS_DEFERRED] = *r;
 	return true;
 }
 
-const struct perfrecord_switch *turns_next_waiting(struct cpu *c)
+const struct perfrecord_switch *turns_next_deferred(struct cpu *c)
 {
-	if (c->n_waiting - c->n_settled > TURNS_WAITING)
-		c->n_settled = c->n_waiting - TURNS_WAITING;
-	return c->n_settled < c->n_waiting ? &c->waiting[c->n_settled++ % TURNS_WAITING] : NULL;
+	if (c->n_deferred - c->n_settled > TURNS_DEFERRED)
+		c->n_settled = c->n_deferred - TURNS_DEFERRED;
+	if (c->n_settled == c->n_deferred)
+		return NULL;
+	return &c->deferred[c->n_settled++ % TURNS_DEFERRED];
 }
 
-int turns_settle(struct state *s, struct cpu *c)
+int turns_apply_deferred(struct state *s, struct cpu *c)
 {
 	const struct perfrecord_switch *next;
 	struct perfrecord r;
 	int result = 0;
 
-	while (result == 0 && (next = turns_next_waiting(c))) {
+	while (result == 0 && (next = turns_next_deferred(c))) {
 		perfrecord_from_switch(next, &r);
 		result = turns_switch(s, &r);
 	}
@@ -167,59 +171,59 @@ int turns_settle(struct state *s, struct cpu *c)
 
 int turns_start(struct state *s, const struct perfrecord *r)
 {
-	struct stretch who = from(r->time, r->u.itrace_start.pid, r->u.itrace_start.tid);
+	struct turn who = turn_from(r->time, r->u.itrace_start.pid, r->u.itrace_start.tid);
 	struct cpu *c = state_cpu(s, r->cpu);
-	struct stretch *last;
+	struct turn *last;
 
 	if (!c)
 		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
-	if (turns_settle(s, c) < 0)
+	if (turns_apply_deferred(s, c) < 0)
 		return -ENOMEM;
 	c->n_starts++;
 	c->named = true;
 	last = turns_last(c);
 	if (contradicts(last, &who))
-		doubt(last);
+		make_uncertain(last);
 	return begin(s, c, who);
 }
 
 int turns_lose(struct state *s, const struct perfrecord *r, uint64_t since)
 {
-	struct stretch nobody = {.time = since, .uncertain = true};
+	struct turn unknown = {.time = since, .uncertain = true};
 	struct cpu *c = state_cpu(s, r->cpu);
 
 	if (!c)
 		return r->cpu < TIMELINE_MAX_CPUS ? -ENOMEM : 0;
-	c->n_settled = c->n_waiting;
+	c->n_settled = c->n_deferred;
 	c->named = c->entering = false;
 	c->since = c->lost_time = MAX_OF(c->since, r->time);
 	if (__builtin_add_overflow(c->lost, r->u.lost.lost, &c->lost))
 		c->lost = UINT64_MAX;
 	if (!s->history) {
-		c->stretches.n = 0;
+		c->turns.n = 0;
 		return 0;
 	}
 	while (turns_last(c) && turns_last(c)->time > since)
-		c->stretches.n--;
-	return begin(s, c, nobody);
+		c->turns.n--;
+	return begin(s, c, unknown);
 }
 
-/* fs/exec.c, de_thread(): the leader is gone, and the thread that called exec takes its number,
- * without a switch or an EXIT of its own. */
+/* fs/exec.c, de_thread(): the thread that calls exec takes the number of the leader, which is gone,
+ * without a switch and without an EXIT of its own number. */
 int turns_exec(struct state *s, const struct perfrecord *r)
 {
 	struct cpu *c = state_cpu(s, r->cpu);
-	struct stretch who = from(r->time, r->pid, r->tid);
-	struct stretch *last;
+	struct turn who = turn_from(r->time, r->pid, r->tid);
+	struct turn *last;
 	struct task *before;
 
-	if (c && turns_settle(s, c) < 0)
+	if (c && turns_apply_deferred(s, c) < 0)
 		return -ENOMEM;
 	last = c ? turns_last(c) : NULL;
 	if (!last || last->time > r->time || last->uncertain || last->pid != r->pid ||
 	    r->tid != r->u.comm.tid || last->tid == r->tid)
 		return 0;
-	before = (struct task *)idmap_find(&s->tasks, last->tid);
+	before = state_find_task(s, last->tid);
 	if (s->history && before && state_life(before) == last->thread)
 		state_end_life(s, before, r->time);
 	return begin(s, c, who);

@@ -1,19 +1,19 @@
 /*
- * A timeline as records, for a bundle: the base at time 0, what waits, the log as it is. Called by
- * the daemon once a snapshot.
+ * What a snapshot takes from the recorder's timeline: all of it as records, and the files it names.
+ *
+ * The records are the base with time 0, the pending records, and the log as it is.
  */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 
 #include "proto/base.h"
-#include "sideband/timeline/space_private.h"
 #include "sideband/timeline/timeline_private.h"
 
 struct writer {
 	struct bytes_out *out;
 	uint32_t pid;
-	uint8_t buffer[PATH_MAX + 512]; /* the longest record composed here is a MMAP2 */
+	uint8_t buffer[PATH_MAX + 512]; /* the longest record composed here is an MMAP2 */
 };
 
 static int write_record(struct writer *w, struct perfrecord *r)
@@ -28,16 +28,17 @@ static int write_record(struct writer *w, struct perfrecord *r)
 	return w->out->error;
 }
 
-/* What was remembered of one thread. A process' FORK names its parent and says when its mappings
- * were told, a thread's names the process. */
-static int write_task(struct writer *w, uint32_t tid, uint32_t ppid, uint64_t told, uint16_t misc)
+/* Writes the FORK of one thread. The leader's names the parent process and says since when the
+ * mappings are complete; another thread's names its process. */
+static int write_fork(struct writer *w, uint32_t tid, uint32_t ppid, uint64_t baseline,
+		      uint16_t misc)
 {
 	struct perfrecord r = {
 		.type = PERF_RECORD_FORK,
 		.misc = misc,
 		.pid = w->pid,
 		.tid = tid,
-		.u.task = {.pid = w->pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = told},
+		.u.task = {.pid = w->pid, .ppid = ppid, .tid = tid, .ptid = ppid, .time = baseline},
 	};
 
 	return write_record(w, &r);
@@ -96,11 +97,12 @@ static int write_process(struct writer *w, const struct process *p)
 	int r;
 
 	w->pid = p->node.id;
-	r = write_task(w, w->pid, p->ppid, p->told, p->scanned ? PERF_RECORD_MISC_FORK_EXEC : 0);
+	r = write_fork(w, w->pid, p->ppid, p->baseline,
+		       p->scanned ? PERF_RECORD_MISC_FORK_EXEC : 0);
 	LIST_FOREACH(t, &p->tasks, entry)
 	{
 		if (!r && t->node.id != w->pid)
-			r = write_task(w, t->node.id, w->pid, 0, 0);
+			r = write_fork(w, t->node.id, w->pid, 0, 0);
 		if (!r)
 			r = write_name(w, t);
 	}
@@ -120,11 +122,13 @@ static int write_processes(struct writer *w, const struct process_list *list)
 	return r;
 }
 
-/* Who runs, as he who comes or, where his own record is still to come, as he who follows. After a
- * loss only what came later is known, and from when on. */
+/* Writes the thread that has CPU, as a switch in or, if its own record is still to come, as the
+ * next thread of a switch out. After a loss only later switches are known, so the switch keeps its
+ * time.
+ */
 static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
 {
-	const struct stretch *now = turns_last(c);
+	const struct turn *now = turns_last(c);
 	struct perfrecord lost = {
 		.type = PERF_RECORD_LOST, .cpu = cpu, .time = c->lost_time, .u.lost = {0, c->lost}};
 	struct perfrecord r = {
@@ -149,15 +153,6 @@ static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
 	return write_record(w, &r);
 }
 
-static int write_cpus(struct writer *w, const struct state *s)
-{
-	int result = 0;
-
-	for (uint32_t cpu = 0; cpu < s->n_cpus && !result; cpu++)
-		result = write_cpu(w, &s->cpus[cpu], cpu);
-	return result;
-}
-
 static int by_order(const void *a, const void *b)
 {
 	const struct pending_record *x = *(const struct pending_record *const *)a;
@@ -179,35 +174,120 @@ static int write_pending(const struct pending *p, struct bytes_out *out)
 	return out->error;
 }
 
-static int write_log(const struct log *log, struct bytes_out *out)
-{
-	uint64_t from = log->tail & (log->size - 1);
-	size_t used = (size_t)(log->head - log->tail);
-	size_t first = MIN_OF(used, (size_t)(log->size - from));
-
-	if (used > 0)
-		bytes_put_block(out, log->ring + from, first);
-	if (used > first)
-		bytes_put_block(out, log->ring, used - first);
-	return out->error;
-}
-
 int timeline_write(const struct timeline *t, struct bytes_out *out)
 {
 	struct writer w = {.out = out};
+	size_t used, first;
+	uint64_t from;
 	int r;
 
-	/* Switches that wait become what they stand for. That changes no answer: the timeline is
-	 * constant in all that can be seen. */
-	timeline_settle((struct timeline *)(uintptr_t)t);
+	/* Applying deferred switches changes no result, so the timeline stays constant for its
+	 * users. */
+	timeline_apply_deferred((struct timeline *)(uintptr_t)t);
 	r = write_processes(&w, &t->state.live);
 	if (!r)
 		r = write_processes(&w, &t->state.ended);
-	if (!r)
-		r = write_cpus(&w, &t->state);
+	for (uint32_t cpu = 0; cpu < t->state.n_cpus && !r; cpu++)
+		r = write_cpu(&w, &t->state.cpus[cpu], cpu);
 	if (!r)
 		r = write_pending(&t->pending, out);
+	if (r < 0)
+		return r;
+	from = t->log.tail & (t->log.size - 1);
+	used = (size_t)(t->log.head - t->log.tail);
+	first = MIN_OF(used, (size_t)(t->log.size - from));
+	if (used > 0)
+		bytes_put_block(out, t->log.ring + from, first);
+	if (used > first)
+		bytes_put_block(out, t->log.ring, used - first);
+	return out->error;
+}
+
+/* --- Files --- */
+
+struct visit {
+	struct pool pool;
+	void *userdata;
+	int (*fn)(void *userdata, const struct space_file *file);
+	struct filetable files; /* files of records that FN has got */
+	bool *visited;		/* by the index of the base's files: FN has got the file */
+};
+
+static int visit_mapping(void *userdata, const struct space_mapping *m)
+{
+	struct visit *v = userdata;
+
+	if (v->visited[m->file->index])
+		return 0;
+	v->visited[m->file->index] = true;
+	return v->fn(v->userdata, m->file);
+}
+
+static int visit_processes(struct visit *v, const struct process_list *list)
+{
+	const struct process *p;
+	int r = 0;
+
+	TAILQ_FOREACH(p, list, entry)
+	{
+		const struct era *era = state_era(p);
+
+		r = era ? space_foreach(era->space, SPACE_NOW, visit_mapping, v) : 0;
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int visit_record(struct visit *v, const void *bytes, size_t size)
+{
+	const struct perf_event_header *header = bytes;
+	const struct space_file *file;
+	size_t n = v->files.n;
+	struct perfrecord r;
+
+	/* Most of a log is switches: they are not even parsed. */
+	if (header->type != PERF_RECORD_MMAP2 || perfrecord_parse(bytes, size, &r) != 0)
+		return 0;
+	file = filetable_intern(&v->files, &r);
+	if (!file)
+		return -ENOMEM;
+	return v->files.n > n ? v->fn(v->userdata, file) : 0;
+}
+
+static int visit_records(struct visit *v, const struct timeline *t)
+{
+	CLEANUP_FREE uint8_t *scratch = malloc(LOG_SCRATCH_SIZE);
+	size_t size;
+	int r = 0;
+
+	if (!scratch)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->pending.n_heap; i++)
+		for (const struct pending_record *p = t->pending.heap[i]; p && !r; p = p->next)
+			r = visit_record(v, p->bytes, p->size);
+	for (uint64_t at = t->log.tail; at < t->log.head && !r; at += size) {
+		const uint8_t *bytes = log_at(&t->log, at, scratch, &size);
+
+		r = visit_record(v, bytes, size);
+	}
+	return r;
+}
+
+int timeline_foreach_file(const struct timeline *t,
+			  int (*fn)(void *userdata, const struct space_file *file), void *userdata)
+{
+	struct visit v = {.userdata = userdata, .fn = fn};
+	int r;
+
+	pool_init(&v.pool, SIZE_MAX);
+	filetable_init(&v.files, &v.pool);
+	v.visited = pool_get(&v.pool, t->state.files.n + 1);
+	r = v.visited ? visit_processes(&v, &t->state.live) : -ENOMEM;
 	if (!r)
-		r = write_log(&t->log, out);
+		r = visit_processes(&v, &t->state.ended);
+	if (!r && t->log.ring)
+		r = visit_records(&v, t);
+	pool_done(&v.pool);
 	return r;
 }

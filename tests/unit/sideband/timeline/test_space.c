@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "sideband/timeline/space_private.h"
+#include "sideband/timeline/timeline_private.h"
 
 static const struct space_file file_a = {.index = 0, .ino = 1, .path = "/a"};
 static const struct space_file file_b = {.index = 1, .ino = 2, .path = "/b"};

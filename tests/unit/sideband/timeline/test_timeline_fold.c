@@ -351,20 +351,6 @@ static void fold_of_switches_is_the_same_as_one_by_one(void **state)
 	bytes_out_done(&eager);
 }
 
-struct pids {
-	size_t n;
-	uint32_t pids[8];
-};
-
-static int list_pid(void *userdata, uint32_t pid)
-{
-	struct pids *p = userdata;
-
-	assert_in_range(p->n, 0, 7);
-	p->pids[p->n++] = pid;
-	return pid == 99 ? 17 : 0;
-}
-
 struct files_seen {
 	char paths[16][16];
 	unsigned n;
@@ -414,26 +400,6 @@ static void foreach_file_gives_those_of_base_and_log(void **state)
 	f = (struct files_seen){.end_at = 2};
 	assert_int_equal(timeline_foreach_file(t, list_file, &f), 17);
 	assert_int_equal(f.n, 2);
-	timeline_free(t);
-}
-
-static void foreach_pid_gives_base_and_log_once(void **state)
-{
-	struct timeline *t;
-	struct pids p = {0};
-
-	(void)state;
-	assert_int_equal(timeline_new(1024, 1 << 20, &t), 0);
-	push(t, &FORK(0, 10, 1, 2, 2));
-	flush(t, 5 * SECOND);
-	push(t, &COMM(0, 6 * SECOND, 2, 2, "known"));
-	push(t, &COMM(0, 6 * SECOND, 3, 3, "new"));
-	assert_int_equal(timeline_foreach_pid(t, list_pid, &p), 0);
-	assert_int_equal(p.n, 2);
-	assert_int_equal(p.pids[0], 2);
-	assert_int_equal(p.pids[1], 3);
-	push(t, &COMM(0, 6 * SECOND, 99, 99, "stop"));
-	assert_int_equal(timeline_foreach_pid(t, list_pid, &p), 17);
 	timeline_free(t);
 }
 
@@ -575,7 +541,6 @@ int main(void)
 		cmocka_unit_test(base_beyond_its_limit_drops_ended_then_silent_processes),
 		cmocka_unit_test(push_of_a_record_larger_than_the_log_is_refused),
 		cmocka_unit_test(fold_of_switches_is_the_same_as_one_by_one),
-		cmocka_unit_test(foreach_pid_gives_base_and_log_once),
 		cmocka_unit_test(foreach_file_gives_those_of_base_and_log),
 		cmocka_unit_test(push_allocates_nothing_once_warm),
 		cmocka_unit_test(write_after_folding_answers_as_a_full_log_does),

@@ -1,20 +1,93 @@
 /*
- * Files by (device, inode, generation, build id, path). Used by the timeline in the daemon and in
- * the worker.
+ * Hash tables of the timeline: processes and threads by number, mapped files by identity.
  */
-#include "sideband/timeline/filetable.h"
+#include "sideband/timeline/tables.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "proto/base.h"
 
+/* --- By pid or tid --- */
+
+#define FIRST_BITS 6u
+#define MAX_BITS   26u
+
+/* Fibonacci hashing spreads neighbouring pids over the table. */
+static size_t id_bucket(uint32_t id, unsigned bits)
+{
+	return (uint32_t)(id * 2654435769u) >> (32 - bits);
+}
+
+struct idnode *idmap_find(const struct idmap *map, uint32_t id)
+{
+	struct idnode *node;
+
+	if (!map->buckets)
+		return NULL;
+	for (node = map->buckets[id_bucket(id, map->bits)]; node; node = node->next)
+		if (node->id == id)
+			return node;
+	return NULL;
+}
+
+/* Doubles the number of buckets. False: no memory and no table. */
+static bool grow(struct idmap *map, struct pool *pool)
+{
+	unsigned bits = map->buckets ? map->bits + 1 : FIRST_BITS;
+	size_t old = map->buckets ? (size_t)1 << map->bits : 0;
+	struct idnode **buckets;
+
+	if (bits > MAX_BITS)
+		return true;
+	buckets = pool_get(pool, ((size_t)1 << bits) * sizeof(struct idnode *));
+	if (!buckets)
+		return map->buckets;
+	for (size_t i = 0; i < old; i++)
+		for (struct idnode *node = map->buckets[i], *next; node; node = next) {
+			struct idnode **to = &buckets[id_bucket(node->id, bits)];
+
+			next = node->next;
+			node->next = *to;
+			*to = node;
+		}
+	pool_put(pool, map->buckets, old * sizeof(struct idnode *));
+	map->buckets = buckets;
+	map->bits = bits;
+	return true;
+}
+
+bool idmap_add(struct idmap *map, struct pool *pool, struct idnode *node)
+{
+	struct idnode **to;
+
+	if ((!map->buckets || map->n >> map->bits) && !grow(map, pool))
+		return false;
+	to = &map->buckets[id_bucket(node->id, map->bits)];
+	node->next = *to;
+	*to = node;
+	map->n++;
+	return true;
+}
+
+void idmap_remove(struct idmap *map, struct idnode *node)
+{
+	struct idnode **at = &map->buckets[id_bucket(node->id, map->bits)];
+
+	while (*at != node)
+		at = &(*at)->next;
+	*at = node->next;
+	map->n--;
+}
+
+/* --- Files --- */
+
 #define FIRST_BUCKETS 256u
 
 struct file_entry {
-	struct space_file file; /* first: filetable_mark() gets this */
+	struct space_file file; /* first: filetable_mark() gets its address */
 	struct file_entry *next;
-	size_t size; /* of this entry, path included */
+	size_t size; /* bytes of this entry with the path behind it */
 	uint64_t hash;
 	bool used;
 };
@@ -24,7 +97,7 @@ void filetable_init(struct filetable *t, struct pool *pool)
 	*t = (struct filetable){.pool = pool};
 }
 
-/* The identity alone; path borrowed from the record. */
+/* The identity of the file that R names; the path is borrowed from the record. */
 static struct space_file describe(const struct perfrecord *r)
 {
 	struct space_file file = {.path = r->u.mmap2.filename};
@@ -62,17 +135,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
 	return mix(hash, word);
 }
 
-static uint64_t hash_file(const struct space_file *f, size_t path_size)
-{
-	uint64_t hash = hash_bytes(path_size, f->path, path_size);
-
-	hash = mix(hash, (uint64_t)f->maj << 32 | f->min);
-	hash = mix(hash, f->ino);
-	hash = mix(hash, f->ino_generation);
-	return hash_bytes(hash, f->build_id, f->build_id_size);
-}
-
-static bool is_file(const struct space_file *a, const struct space_file *b, size_t path_size)
+static bool same_identity(const struct space_file *a, const struct space_file *b, size_t path_size)
 {
 	return a->maj == b->maj && a->min == b->min && a->ino == b->ino &&
 	       a->ino_generation == b->ino_generation && a->build_id_size == b->build_id_size &&
@@ -80,19 +143,20 @@ static bool is_file(const struct space_file *a, const struct space_file *b, size
 	       strncmp(a->path, b->path, path_size) == 0 && a->path[path_size] == 0;
 }
 
-static struct file_entry **bucket_of(const struct filetable *t, uint64_t hash)
+static struct file_entry **file_bucket(const struct filetable *t, uint64_t hash)
 {
 	return &t->buckets[(hash ^ hash >> 32) & (t->n_buckets - 1)];
 }
 
 static void link_entry(struct filetable *t, struct file_entry *e)
 {
-	struct file_entry **to = bucket_of(t, e->hash);
+	struct file_entry **to = file_bucket(t, e->hash);
 
 	e->next = *to;
 	*to = e;
 }
 
+/* Numbers all files anew and fills the buckets. */
 static void relink(struct filetable *t)
 {
 	memset(t->buckets, 0, t->n_buckets * sizeof(*t->buckets));
@@ -153,10 +217,15 @@ const struct space_file *filetable_intern(struct filetable *t, const struct perf
 {
 	struct space_file file = describe(r);
 	size_t path_size = strnlen(file.path, PATH_MAX - 1);
-	uint64_t hash = hash_file(&file, path_size);
-	struct file_entry *e = t->buckets ? *bucket_of(t, hash) : NULL;
+	uint64_t hash = hash_bytes(path_size, file.path, path_size);
+	struct file_entry *e;
 
-	while (e && (e->hash != hash || !is_file(&e->file, &file, path_size)))
+	hash = mix(hash, (uint64_t)file.maj << 32 | file.min);
+	hash = mix(hash, file.ino);
+	hash = mix(hash, file.ino_generation);
+	hash = hash_bytes(hash, file.build_id, file.build_id_size);
+	e = t->buckets ? *file_bucket(t, hash) : NULL;
+	while (e && (e->hash != hash || !same_identity(&e->file, &file, path_size)))
 		e = e->next;
 	if (!e)
 		e = add(t, &file, hash, path_size);
@@ -170,7 +239,7 @@ const struct space_file *filetable_at(const struct filetable *t, size_t index)
 
 void filetable_mark(const struct space_file *file)
 {
-	/* Every file that the timeline's spaces refer to came out of add(), as a writable entry. */
+	/* Every file of the timeline's spaces was allocated by add() and is writable. */
 	struct file_entry *e = (struct file_entry *)(uintptr_t)file;
 
 	e->used = true;
