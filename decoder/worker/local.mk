@@ -7,6 +7,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/report/cgroup.c decoder/worker/report/cgroup.h \
 	decoder/worker/replay/contexts.c decoder/worker/replay/contexts.h \
+	decoder/worker/replay/cpu_replay.c decoder/worker/replay/cpu_replay.h \
 	decoder/worker/decode.c decoder/worker/decode.h \
 	decoder/worker/decode_last.c \
 	decoder/worker/decode_private.h \
@@ -83,7 +84,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/view/views_ptxed.c decoder/worker/view/views_ptxed.h \
 	decoder/worker/view/views_ptxed_code.c \
 	decoder/worker/view/views_ptxed_text.c \
-	decoder/worker/replay/walk.c decoder/worker/replay/walk.h \
 	decoder/worker/replay/whose.c decoder/worker/replay/whose.h \
 	decoder/worker/replay/whose_code.c \
 	decoder/worker/replay/whose_kernel.c \

@@ -1,11 +1,11 @@
 /*
- * All that a bundle holds, loaded, and its CPUs walked together. Called by decode.c in
+ * Loads all that a bundle holds and decodes its CPUs together. Called by decode.c in
  * ptsnap-decode.
  *
- * Each CPU is walked on its own (walk.c), in batches; the one whose next piece belongs to the
- * earliest turn goes on, up to where another one is earlier. A thread has one turn at a time, so
- * its pieces come in order. One that cannot tell whose its next piece is waits for those that are
- * behind it, and has to make do when there are none.
+ * Each CPU is decoded on its own (cpu_replay.c), in batches; the one whose next piece belongs to
+ * the earliest turn goes on, up to where another one is earlier. A thread has one turn at a time,
+ * so its pieces come in order. One that cannot tell whose its next piece is waits for those that
+ * are behind it, and has to make do when there are none.
  */
 #include "decoder/worker/replay/replay.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "decoder/worker/replay/cpu_replay.h"
 #include "decoder/worker/replay/replay_images.h"
 #include "decoder/worker/replay/replay_kernel.h"
-#include "decoder/worker/replay/walk.h"
 #include "proto/base.h"
 
 /* Mappings, in search of the only thread with code. */
@@ -64,23 +64,23 @@ size_t replay_read(const struct replay *r, uint32_t context, uint64_t address, u
 	return n;
 }
 
-/* The walks that are not done. */
+/* The CPUs that are not done. */
 struct group {
-	struct walk **list;
+	struct cpu_replay **list;
 	size_t n;
 };
 
 /* The one that has to go on, and in *ret_limit up to where before another one has to. Of several at
  * one time the first in the list goes on until it is further, wherever its batches end. */
-static struct walk *first_of(const struct group *g, uint64_t *ret_limit)
+static struct cpu_replay *first_of(const struct group *g, uint64_t *ret_limit)
 {
-	struct walk *first = NULL;
+	struct cpu_replay *first = NULL;
 	uint64_t least = UINT64_MAX;
 	size_t i;
 
 	*ret_limit = UINT64_MAX;
 	for (i = 0; i < g->n; i++) {
-		uint64_t at = walk_at(g->list[i]);
+		uint64_t at = cpu_replay_at(g->list[i]);
 
 		if (first != NULL && at >= least) {
 			*ret_limit = MIN_OF(*ret_limit, at);
@@ -93,12 +93,12 @@ static struct walk *first_of(const struct group *g, uint64_t *ret_limit)
 	return first;
 }
 
-static void leave(struct group *g, const struct walk *w)
+static void leave(struct group *g, const struct cpu_replay *c)
 {
 	size_t i, n = 0;
 
 	for (i = 0; i < g->n; i++)
-		if (g->list[i] != w)
+		if (g->list[i] != c)
 			g->list[n++] = g->list[i];
 	g->n = n;
 }
@@ -107,11 +107,11 @@ static int go_together(struct group *g)
 {
 	while (g->n > 0) {
 		uint64_t limit;
-		struct walk *w = first_of(g, &limit);
-		int r = walk_on(w, limit);
+		struct cpu_replay *c = first_of(g, &limit);
+		int r = cpu_replay_step(c, limit);
 
-		if (r == WALK_DONE)
-			leave(g, w);
+		if (r == CPU_REPLAY_DONE)
+			leave(g, c);
 		else if (r != 0)
 			return r;
 	}
@@ -126,13 +126,13 @@ static int begin(struct replay *r, size_t first, size_t n)
 	for (i = 0; i < n; i++)
 		turns_forget(&r->turns, first + i);
 	turns_restart(&r->turns);
-	return r->code == NULL ? walk_keeper(r, &r->code) : 0;
+	return r->code == NULL ? cpu_replay_keeper(r, &r->code) : 0;
 }
 
-static void end(struct replay *r, struct walk **walks, size_t n)
+static void end(struct replay *r, struct cpu_replay **cpus, size_t n)
 {
 	while (n-- > 0)
-		walk_free(walks[n]);
+		cpu_replay_free(cpus[n]);
 	r->late = NULL;
 }
 
@@ -140,24 +140,24 @@ static void end(struct replay *r, struct walk **walks, size_t n)
 static int replay_some(struct replay *r, size_t first, size_t n,
 		       const struct replay_consumer *consumer, struct flow_stats *stats)
 {
-	CLEANUP_FREE struct walk **walks = calloc(n + 1, sizeof(struct walk *));
-	CLEANUP_FREE struct walk **left = calloc(n + 1, sizeof(struct walk *));
+	CLEANUP_FREE struct cpu_replay **cpus = calloc(n + 1, sizeof(struct cpu_replay *));
+	CLEANUP_FREE struct cpu_replay **left = calloc(n + 1, sizeof(struct cpu_replay *));
 	struct group group = {.list = left};
-	int result = walks == NULL || left == NULL ? -ENOMEM : begin(r, first, n);
+	int result = cpus == NULL || left == NULL ? -ENOMEM : begin(r, first, n);
 	size_t i;
 
 	for (i = 0; i < n && result == 0; i++) {
-		result = walk_new(r, first + i, consumer, &walks[i]);
-		left[i] = walks[i];
+		result = cpu_replay_new(r, first + i, consumer, &cpus[i]);
+		left[i] = cpus[i];
 		group.n += result == 0;
 	}
 	if (result == 0)
 		result = go_together(&group);
 	for (i = 0; i < n && stats != NULL; i++)
-		stats[i] = walks != NULL && walks[i] != NULL ? *walk_stats(walks[i])
-							     : (struct flow_stats){0};
-	if (walks != NULL)
-		end(r, walks, n);
+		stats[i] = cpus != NULL && cpus[i] != NULL ? *cpu_replay_stats(cpus[i])
+							   : (struct flow_stats){0};
+	if (cpus != NULL)
+		end(r, cpus, n);
 	return result;
 }
 

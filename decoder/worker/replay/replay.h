@@ -45,14 +45,15 @@ struct replay {
 	struct symbols *symbols;
 	const struct permit *permit; /* of whom may be told; borrowed, NULL: of all */
 	uint64_t bad_records;	     /* of the sideband, skipped */
-	/* What the consumer wants of the flows, all off at first; to be set before a walk: steps,
+	/* What the consumer wants of the flows, all off at first; to be set before a replay: steps,
 	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, threads, crew.
-	 * Memory is the limit of this process. The walks set the other members. */
+	 * Memory is the limit of this process. cpu_replay.c sets the other members. */
 	struct flow_config flow;
-	/* What is walked, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
+	/* What is decoded, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
 	const struct replay_part *parts;
 	struct stopwatch *watch; /* runs while the flows do; borrowed, NULL: nobody wants to know */
-	/* Keeps the code, so that what is walked again is compiled once; NULL before a walk. */
+	/* Keeps the code, so that what is decoded again is compiled once; NULL before the first
+	 * replay. */
 	struct flow *code;
 	struct contexts contexts;
 	struct turns turns; /* of the manifest's CPUs */

@@ -1,6 +1,6 @@
 /*
  * Manifest, texts and records -> struct kernel, and its answers as flow and report want them.
- * Called by replay.c, walk.c and who needs names.
+ * Called by replay.c, cpu_replay.c and who needs names.
  */
 #include "decoder/worker/replay/replay_kernel.h"
 

@@ -1,5 +1,6 @@
 /*
- * The clocks around the flow. Called by walk.c, once a batch, for a summary that was asked for it
+ * The clocks around the flow. Called by cpu_replay.c, once a batch, for a summary that was asked
+ * for it
  * (--repeat).
  */
 #include "decoder/worker/replay/stopwatch.h"

@@ -1,6 +1,6 @@
 /*
  * Whose stretch it is: decided where the flow asks, at the packet with which it begins, and holding
- * up to where it ends, as no switch can happen in between. Used by walk.c.
+ * up to where it ends, as no switch can happen in between. Used by cpu_replay.c.
  *
  * A raw trace has no switches: its one process ran all the time. Where nothing is known of a CPU's
  * switches, nobody's code is walked.

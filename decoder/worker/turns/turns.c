@@ -1,6 +1,6 @@
 /*
  * The table of turns, of all CPUs: who ran when, and where each thread was before. Filled once by
- * walk.c from the timeline; turns_decide.c puts stretches into it.
+ * cpu_replay.c from the timeline; turns_decide.c puts stretches into it.
  *
  * A stretch of a few bytes may lie in any turn where the trace tells no time, so nothing that is
  * asked for a stretch may go through all turns or births: from each turn the next one that matters

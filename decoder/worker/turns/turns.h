@@ -88,7 +88,7 @@ struct turns {
 	struct turns_birth *births; /* in order of time */
 	size_t n_births;
 	bool lossy;	  /* records were lost, so births may be missing */
-	bool disbelieved; /* in this walk there were too many at once for any to be believed */
+	bool disbelieved; /* in this replay there were too many at once for any to be believed */
 	/* Turns with and without a stretch, where that is certain. */
 	uint64_t n_used, n_empty;
 };
@@ -103,9 +103,9 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 /* When all lists are full: finds before, run, open and other, and births. 0 or -ENOMEM. */
 int turns_link(struct turns *t);
 
-/* Before another walk: what the last one learnt of turns as a whole is forgotten. */
+/* Before another replay: what the last one learnt of turns as a whole is forgotten. */
 void turns_restart(struct turns *t);
-/* CPU is to be walked from its beginning: nothing is known of what was decoded there. */
+/* CPU is to be decoded from its beginning: nothing is known of what was decoded there. */
 void turns_forget(struct turns *t, size_t cpu);
 /* The last turn of CPU that began at or before TIME; else the first one. */
 size_t turns_at(const struct turns_cpu *cpu, uint64_t time);

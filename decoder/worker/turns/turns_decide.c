@@ -1,7 +1,7 @@
 /*
  * Stretches -> turns: a search for the cheapest way to put the next stretches of a CPU into its
- * turns, and for the cheapest one that has another thread in the first of them. Called by walk.c
- * at each stretch; where time leaves one thread there is nothing to search.
+ * turns, and for the cheapest one that has another thread in the first of them. Called by
+ * cpu_replay.c at each stretch; where time leaves one thread there is nothing to search.
  *
  * A way is followed stretch by stretch, and knows where each thread left user code on it. Ways that
  * agree in all that matters for what follows are one, the dearest are given up, so that a decision

@@ -69,7 +69,7 @@ tests_unit_decoder_worker_view_test_pevent_SOURCES = tests/unit/decoder/worker/v
 	tests/unit/decoder/worker/made_raw.h $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_view_test_pevent_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_replay_test_replay_SOURCES = tests/unit/decoder/worker/replay/test_replay.c $(TEST_WORKER_MADE)
-tests_unit_decoder_worker_replay_test_replay_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=walk_on
+tests_unit_decoder_worker_replay_test_replay_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=cpu_replay_step
 tests_unit_decoder_worker_replay_test_replay_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_report_test_report_SOURCES = tests/unit/decoder/worker/report/test_report.c \
 	tests/unit/decoder/worker/made_json.h $(TEST_WORKER_MADE)

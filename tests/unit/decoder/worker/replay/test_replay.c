@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
+#include "decoder/worker/replay/cpu_replay.h"
 #include "decoder/worker/replay/replay.h"
-#include "decoder/worker/replay/walk.h"
 #include "decoder/worker/replay/window.h"
 #include "proto/base.h"
 #include "tests/unit/decoder/worker/made.h"
@@ -96,78 +96,79 @@ static void replay_cpu_several_gives_each(void **state)
 	assert_int_equal(seen.insns, 3 * make_bundle_insns(10));
 }
 
-/* Walks in the order of the list, as all begin at one time; where they are, and who is done. */
-#define WALKS 3u
+/* The replays of all CPUs in the order of the list (they begin at the same time), and which are
+ * done. */
+#define CPUS 3u
 
 static struct {
-	struct walk *list[WALKS];
-	bool done[WALKS];
+	struct cpu_replay *list[CPUS];
+	bool done[CPUS];
 	size_t n;
 	unsigned ties;
 	bool looked_at;
-} walks;
+} replays;
 
-int __real_walk_on(struct walk *w, uint64_t limit);
-int __wrap_walk_on(struct walk *w, uint64_t limit);
+int __real_cpu_replay_step(struct cpu_replay *c, uint64_t limit);
+int __wrap_cpu_replay_step(struct cpu_replay *c, uint64_t limit);
 
-/* How far W may go: to where those behind it in the list are, and not to where those before it are.
+/* How far C may go: to where those behind it in the list are, and not to where those before it are.
  */
-static uint64_t right_limit(const struct walk *w)
+static uint64_t right_limit(const struct cpu_replay *c)
 {
-	uint64_t limit = UINT64_MAX, own = walk_at(w);
+	uint64_t limit = UINT64_MAX, own = cpu_replay_at(c);
 	bool behind = false;
 
-	for (size_t i = 0; i < walks.n; i++) {
-		uint64_t at = walk_at(walks.list[i]);
+	for (size_t i = 0; i < replays.n; i++) {
+		uint64_t at = cpu_replay_at(replays.list[i]);
 
-		if (walks.list[i] == w) {
+		if (replays.list[i] == c) {
 			behind = true;
 			continue;
 		}
-		if (walks.done[i])
+		if (replays.done[i])
 			continue;
-		walks.ties += at == own;
+		replays.ties += at == own;
 		assert_true(at > own || (at == own && behind));
 		limit = MIN_OF(limit, behind ? at : at - 1);
 	}
 	return limit;
 }
 
-int __wrap_walk_on(struct walk *w, uint64_t limit)
+int __wrap_cpu_replay_step(struct cpu_replay *c, uint64_t limit)
 {
 	size_t i = 0;
 	int r;
 
-	if (!walks.looked_at)
-		return __real_walk_on(w, limit);
-	while (i < walks.n && walks.list[i] != w)
+	if (!replays.looked_at)
+		return __real_cpu_replay_step(c, limit);
+	while (i < replays.n && replays.list[i] != c)
 		i++;
-	if (i == walks.n && walks.n < WALKS)
-		walks.list[walks.n++] = w;
-	if (walks.n == WALKS)
-		assert_int_equal(limit, right_limit(w));
-	r = __real_walk_on(w, limit);
-	walks.done[i] = r == WALK_DONE;
+	if (i == replays.n && replays.n < CPUS)
+		replays.list[replays.n++] = c;
+	if (replays.n == CPUS)
+		assert_int_equal(limit, right_limit(c));
+	r = __real_cpu_replay_step(c, limit);
+	replays.done[i] = r == CPU_REPLAY_DONE;
 	return r;
 }
 
 /* However many there are, and wherever their batches end, ties are decided alike. */
 static void replay_all_at_one_time_goes_on_with_the_first(void **state)
 {
-	const struct make_bundle how = {.rounds = 40, .rounds_per_psb = 4, .n_cpus = WALKS};
+	const struct make_bundle how = {.rounds = 40, .rounds_per_psb = 4, .n_cpus = CPUS};
 	struct seen seen = {0};
 	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = &seen};
 	struct bundle *bundle = made_open(&how);
 	struct replay *replay;
 
 	(void)state;
-	walks.looked_at = true;
+	replays.looked_at = true;
 	assert_int_equal(replay_new(bundle, NULL, &replay), 0);
 	assert_int_equal(replay_all(replay, &consumer), 0);
-	walks.looked_at = false;
-	assert_int_equal(walks.n, WALKS);
-	assert_true(walks.ties > 3);
-	assert_int_equal(seen.insns, WALKS * make_bundle_insns(40));
+	replays.looked_at = false;
+	assert_int_equal(replays.n, CPUS);
+	assert_true(replays.ties > 3);
+	assert_int_equal(seen.insns, CPUS * make_bundle_insns(40));
 	replay_free(replay);
 	bundle_free(bundle);
 }
