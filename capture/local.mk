@@ -1,7 +1,5 @@
 noinst_LIBRARIES += capture/libptcapture.a
 capture_libptcapture_a_SOURCES = \
-	capture/ring/area.c \
-	capture/ring/area.h \
 	capture/proc/budget.c \
 	capture/proc/budget.h \
 	capture/ring/clock.c \
@@ -51,8 +49,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/kernel/kernel_text.h \
 	capture/kernel/kernel_thunks.c \
 	capture/kernel/kernel_thunks.h \
-	capture/ring/numa.c \
-	capture/ring/numa.h \
 	capture/proc/number.c \
 	capture/proc/number.h \
 	capture/perf/owner.c \

@@ -13,7 +13,7 @@
 #include "capture/perf/preset.h"
 #include "capture/perf/source_perf.h"
 #include "capture/perf/source_perf_private.h"
-#include "capture/ring/numa.h"
+#include "capture/ring/source.h"
 #include "proto/base.h"
 
 #define PMU_DIRECTORY "bus/event_source/devices/intel_pt"
@@ -128,7 +128,7 @@ static int find_cpus(struct source_perf *s, const char *asked, char *why, size_t
 		s->base.cpus[s->base.n_cpus] = (struct source_cpu){
 			.cpu = cpu,
 			.state = SOURCE_CPU_OFFLINE,
-			.node = numa_node_of_cpu(s->sys, cpu),
+			.node = source_node_of_cpu(s->sys, cpu),
 		};
 		snprintf(s->base.cpus[s->base.n_cpus++].why, SOURCE_WHY_SIZE, "CPU %u is offline",
 			 cpu);

@@ -1,8 +1,9 @@
 /*
- * The perf clock: TSC ticks turned into nanoseconds by multiplication and shift, as the kernel does
- * for its own. For the software PMU we choose the parameters ourselves, so that the perf clock runs
- * with CLOCK_MONOTONIC and the times in a report agree with those of its records. Called by the
- * sources when they open, and by the recorder at every trigger.
+ * Converts TSC ticks to nanoseconds of the perf clock, and measures both.
+ *
+ * The kernel publishes the multiplier and shift of its own perf clock. For the software PMU we
+ * choose them, so that the perf clock agrees with CLOCK_MONOTONIC and the times in a report agree
+ * with those of its records.
  */
 #include "capture/ring/clock.h"
 
@@ -14,9 +15,9 @@
 #include "proto/base.h"
 
 #define NSEC_PER_SEC 1000000000ull
-/* cap_user_time in include/uapi/linux/perf_event.h promises less; older kernels gave 32. */
+/* include/uapi/linux/perf_event.h (cap_user_time) promises less than 32; older kernels gave 32. */
 #define MAX_SHIFT 32
-/* Reads of which the fastest is taken: an interrupt or a VM exit in between spoils one. */
+/* We take the fastest of so many reads: an interrupt or a VM exit can delay one of them. */
 #define TRIES		   16
 #define CALIBRATION_NSEC   10000000
 #define CALIBRATION_ROUNDS 3
@@ -40,7 +41,7 @@ uint64_t clock_tsc_to_ns(const struct clock_params *c, uint64_t tsc)
 
 uint64_t clock_ns_to_tsc(const struct clock_params *c, uint64_t ns)
 {
-	/* time_zero is below zero (wrapped) where the TSC is older than the clock: a VM's is. */
+	/* time_zero is negative (wrapped) if the TSC started before the clock, as in a VM. */
 	uint64_t since = ns - c->time_zero;
 
 	if (!usable(c) || since > INT64_MAX)
@@ -49,9 +50,10 @@ uint64_t clock_ns_to_tsc(const struct clock_params *c, uint64_t ns)
 	       ((since % c->time_mult) << c->time_shift) / c->time_mult;
 }
 
-/* kernel/time/clocksource.c, clocks_calc_mult_shift with maxsec 0: the largest shift whose mult
- * fits 32 bits; and arch/x86/kernel/tsc.c, set_cyc2ns_scale: a shift of 32 is not for user space.
- * The documented formula then cannot overflow before the nanoseconds do. */
+/* Takes the largest shift whose multiplier fits into 32 bits, as clocks_calc_mult_shift()
+ * (kernel/time/clocksource.c) does with maxsec 0. User space never gets a shift of 32
+ * (arch/x86/kernel/tsc.c, set_cyc2ns_scale). The documented formula then cannot overflow before
+ * the nanoseconds do. */
 void clock_make(struct clock_params *ret, uint64_t hz, uint64_t tsc, uint64_t ns)
 {
 	*ret = (struct clock_params){0};
@@ -72,12 +74,12 @@ void clock_make(struct clock_params *ret, uint64_t hz, uint64_t tsc, uint64_t ns
 
 static uint64_t read_tsc(void)
 {
-	/* RDTSC is not ordered with earlier instructions (SDM volume 2, RDTSC). */
+	/* RDTSC may execute before earlier instructions (SDM volume 2, RDTSC). */
 	_mm_lfence();
 	return __rdtsc();
 }
 
-/* One moment on CLOCK and the TSC. */
+/* One moment on two clocks. */
 struct pair {
 	uint64_t tsc, ns;
 };
@@ -98,7 +100,8 @@ static struct pair read_pair(clockid_t clock)
 	return best;
 }
 
-/* Ticks a second of CLOCK between two moments; 0: the TSC or the clock does not run. */
+/* TSC ticks per second of the clock between two moments. 0: the TSC or the clock stands still, or
+ * the moments are more than a second apart. */
 static uint64_t ticks_per_second(struct pair from, struct pair to)
 {
 	uint64_t ticks = to.tsc - from.tsc, ns = to.ns - from.ns;
@@ -108,9 +111,9 @@ static uint64_t ticks_per_second(struct pair from, struct pair to)
 	return ticks * NSEC_PER_SEC / ns;
 }
 
-/* Both clocks are the TSC scaled by the kernel, MONOTONIC with NTP's correction on top, so each has
- * its own rate. A window in which the machine was suspended or stopped is longer than a second and
- * is thrown away. */
+/* The kernel derives both clocks from the TSC, and corrects MONOTONIC by NTP, so each has its own
+ * rate. If the machine was suspended or stopped during a round, the round takes longer than a
+ * second and is discarded. */
 int clock_calibrate(struct clock_params *ret, uint64_t *ret_hz)
 {
 	const struct timespec window = {.tv_nsec = CALIBRATION_NSEC};

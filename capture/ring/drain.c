@@ -1,20 +1,20 @@
 /*
- * A thread, a queue, and a list of rings. Used by the recorder's intake.
+ * Empties DATA rings in a thread of its own, and hands the records to the recorder's loop.
  *
- * The rings and the list of them belong to the thread alone. The loop's wishes are orders, which it
- * waits for and the thread carries out between two passes; thus the thread never waits for anybody:
- * there is no lock that somebody less urgent could sleep on.
+ * The rings and their list belong to the thread. The loop gives orders and waits for them; the
+ * thread carries orders out between two passes. The thread waits for no lock, which a less urgent
+ * thread could hold while it sleeps.
  *
- * What a ring holds is copied as one block, whatever it is: the loop looks for the records in it,
- * when the writer cannot change them any more.
+ * The thread copies everything that a ring holds as one block without looking at it. The loop finds
+ * the records in the copy, where the writer can no longer change them.
  *
- * A pass empties all rings, not only those that woke the thread: so their records stay near one
- * another in time, and how often there is a pass depends on the fastest ring only.
+ * A pass empties all rings, not only the rings that woke the thread. Thus records of all rings stay
+ * close in time, and the number of passes depends on the fastest ring only.
  *
- * A perf event's fd is polled on edges. The kernel wakes its pollers for each watermark that was
- * written (kernel/events/ring_buffer.c, perf_output_put_handle), whether or not somebody has read
- * what was before; and an event that has exited or is in error polls as hung up for ever
- * (kernel/events/core.c, perf_poll), which on edges costs one look.
+ * Perf events are polled edge-triggered. The kernel wakes pollers at each watermark
+ * (kernel/events/ring_buffer.c, perf_output_put_handle), even if earlier records have not been
+ * read. An event that has exited or is in error polls as hung up for ever (kernel/events/core.c,
+ * perf_poll), which costs only one pass when edge-triggered.
  */
 #include "capture/ring/drain.h"
 
@@ -34,9 +34,9 @@
 #include "capture/ring/recqueue.h"
 #include "proto/base.h"
 
-/* Records below the watermark are not left lying for longer than this. */
+/* The longest time that records below the watermark stay in a ring. */
 #define SWEEP_MSEC 250
-/* How long rings wait for room in the queue. */
+/* How long the thread waits for room in the queue before it tries again. */
 #define STALL_MSEC 5
 #define NICE	   (-10)
 #define MAX_EVENTS 256
@@ -44,47 +44,46 @@
 struct member {
 	struct ring *ring;
 	uint32_t index;
-	int fd; /* that is polled; -EBADF: none */
+	int fd; /* polled; -EBADF: none */
 };
 
-/* How far a pass came that found the queue full: the member, the bytes that were taken from it. */
+/* Where a pass that found the queue full must go on. */
 struct cursor {
-	size_t at;
-	uint64_t taken;
+	size_t at;	/* the member */
+	uint64_t taken; /* the bytes taken from it so far */
 };
 
 enum order_kind { ORDER_ADD, ORDER_REMOVE, ORDER_FLUSH };
 
-/* On the stack of the loop, which waits. */
+/* Lies on the stack of the loop, which waits for the order. */
 struct order {
 	enum order_kind kind;
-	struct member member;	/* ADD; REMOVE: only its ring */
-	struct member *members; /* ADD: a larger list, a copy; NULL: there is room */
+	struct member member;	/* ADD: the new member; REMOVE: only its ring */
+	struct member *members; /* ADD: a larger copy of the list; NULL: the list has room */
 	int result;
 };
 
 struct drain {
 	struct recqueue queue;
 	pthread_t thread;
-	/* The thread's; the loop may look at the list between two orders. */
+	/* The thread's; the loop may read the list between two orders. */
 	struct member *members;
 	size_t n, n_silent; /* silent: members without an fd */
 	struct cursor pass, flush;
 	bool stalled;  /* the last pass found the queue full */
-	bool flushing; /* drain_flush is to be called again */
+	bool flushing; /* drain_flush() will be called again */
 	/* Atomic. */
 	struct order *order;
 	bool ending;
 	bool announced; /* ready_fd was written since the loop read it */
 	uint64_t stalls, bad_bytes;
 	/* Constant. */
-	sem_t done; /* an order was carried out */
+	sem_t done; /* posted when an order was carried out */
 	int period_msec;
 	int epoll_fd, wake_fd, ready_fd;
 	/* The loop's. */
 	size_t capacity;
-	const uint8_t
-		*block; /* what is left of the queue's oldest entry; NULL: it was not looked at */
+	const uint8_t *block; /* the rest of the queue's oldest entry; NULL: not peeked at yet */
 	size_t block_size;
 	uint32_t block_index;
 };
@@ -101,9 +100,9 @@ static void signal_fd(int fd)
 	(void)!write(fd, &one, sizeof(one));
 }
 
-/* --- Passes; in the thread --- */
+/* --- Passes, in the thread --- */
 
-/* All that a ring holds in one piece, as far as that goes; the loop looks into it. */
+/* Moves all that a ring holds as one block, if the ring is consistent and the block fits. */
 static void drain_take_block(struct drain *d, const struct member *m, uint64_t *taken)
 {
 	uint64_t size;
@@ -112,7 +111,7 @@ static void drain_take_block(struct drain *d, const struct member *m, uint64_t *
 	if (ring_used(m->ring, &size) != 0 || size > RECQUEUE_MAX_ENTRY)
 		return;
 	to = recqueue_reserve(&d->queue, m->index, size);
-	if (to == NULL)
+	if (!to)
 		return;
 	ring_copy_data(m->ring, size, to);
 	recqueue_commit(&d->queue);
@@ -120,8 +119,9 @@ static void drain_take_block(struct drain *d, const struct member *m, uint64_t *
 	*taken += size;
 }
 
-/* At most one ring full (*TAKEN counts) and a block, so that a fast writer cannot hold a pass. What
- * is no block goes record by record. 0 or DRAIN_FULL. */
+/* Moves a block, and then record by record what could not be moved as a block. Takes at most the
+ * ring's size (counted in *TAKEN) and a block, so that a fast writer cannot hold up a pass. 0 or
+ * DRAIN_FULL. */
 static int drain_take(struct drain *d, const struct member *m, uint64_t *taken)
 {
 	const void *record;
@@ -140,8 +140,8 @@ static int drain_take(struct drain *d, const struct member *m, uint64_t *taken)
 	return 0;
 }
 
-/* All rings from C on, which is the first one afterwards, or where the queue was full. 0 or
- * DRAIN_FULL. */
+/* Empties all rings from C on. Then C is the first ring again; or the ring at which the queue was
+ * full, with DRAIN_FULL. */
 static int drain_take_from(struct drain *d, struct cursor *c)
 {
 	for (; c->at < d->n; c->at++, c->taken = 0) {
@@ -156,8 +156,9 @@ static int drain_take_from(struct drain *d, struct cursor *c)
 	return 0;
 }
 
-/* Records are put before ANNOUNCED is exchanged here; the loop exchanges it before it looks for
- * records a last time (drain_settle). Whoever comes second sees what the other did. */
+/* Makes the loop's fd readable if the queue is not empty. The thread puts records before it
+ * exchanges ANNOUNCED here; the loop exchanges ANNOUNCED before it looks for records a last time
+ * (drain_peek). Whichever comes second sees what the other did. */
 static void drain_announce(struct drain *d)
 {
 	if (recqueue_used(&d->queue) > 0 &&
@@ -168,15 +169,15 @@ static void drain_announce(struct drain *d)
 static void drain_pass(struct drain *d)
 {
 	bool was_cut = d->pass.at > 0;
-	int r = drain_take_from(d, &d->pass);
 
-	/* Those before the cut may have been written, and their wakeups seen, meanwhile. */
-	if (r == 0 && was_cut)
+	/* After a cut pass, rings before the cut may have filled again, and their wakeups been
+	 * consumed. */
+	if (drain_take_from(d, &d->pass) == 0 && was_cut)
 		drain_take_from(d, &d->pass);
 	drain_announce(d);
 }
 
-/* How long the thread may sleep when nobody wakes it. */
+/* How long the thread may sleep without a wakeup, for epoll_wait(2). */
 static int drain_timeout(const struct drain *d)
 {
 	if (d->n == 0)
@@ -186,9 +187,9 @@ static int drain_timeout(const struct drain *d)
 	return d->n_silent > 0 ? d->period_msec : SWEEP_MSEC;
 }
 
-/* --- Orders; in the thread --- */
+/* --- Orders, in the thread --- */
 
-/* True: FD is polled from now on. */
+/* Whether FD is polled from now on. */
 static bool drain_poll_fd(struct drain *d, int fd)
 {
 	struct epoll_event e = {.events = EPOLLIN | EPOLLET};
@@ -202,13 +203,13 @@ static void drain_do_add(struct drain *d, const struct order *o)
 
 	if (m.fd <= 0 || !drain_poll_fd(d, m.fd))
 		m.fd = -EBADF;
-	if (o->members != NULL)
+	if (o->members)
 		d->members = o->members;
 	d->members[d->n++] = m;
 	d->n_silent += m.fd < 0;
 }
 
-/* Member I is no more. */
+/* Corrects C after the removal of member I. */
 static void cursor_fit(struct cursor *c, size_t i)
 {
 	if (i == c->at)
@@ -255,9 +256,10 @@ static void drain_obey(struct drain *d, struct order *o)
 
 /* --- The thread --- */
 
-/* A thread of the usual class can be kept waiting for longer than a ring lasts, whatever its nice
- * value, where others of other groups (cgroup(7), sched(7) on autogroups) are busy. This one runs
- * for some hundredths of a microsecond a record and is bounded by the queue. */
+/* Makes the thread real-time if that is permitted. If threads of other groups (cgroup(7); sched(7)
+ * on autogroups) are busy, a thread of the usual class can wait for longer than a ring takes to
+ * fill, whatever its nice value. This thread runs for some hundredths of a microsecond per record,
+ * and the size of the queue limits it. */
 static void drain_be_quick(void)
 {
 	const struct sched_param p = {.sched_priority = 1};
@@ -276,19 +278,19 @@ static void *drain_run(void *userdata)
 	while (!__atomic_load_n(&d->ending, __ATOMIC_ACQUIRE)) {
 		struct order *o;
 
-		/* Who woke us does not matter; an interrupted wait is just a short one. */
+		/* It does not matter which fd woke us, or whether a signal did. */
 		(void)epoll_wait(d->epoll_fd, events, MAX_EVENTS, drain_timeout(d));
 		o = __atomic_exchange_n(&d->order, NULL, __ATOMIC_ACQUIRE);
-		if (o != NULL)
+		if (o)
 			drain_obey(d, o);
-		/* The room that the loop makes for a flush is the flush's. */
+		/* During a flush, room in the queue is for the flush only. */
 		if (!d->flushing)
 			drain_pass(d);
 	}
 	return NULL;
 }
 
-/* In the loop. */
+/* Gives an order and waits until it is carried out. */
 static int drain_order(struct drain *d, struct order *o)
 {
 	__atomic_store_n(&d->order, o, __ATOMIC_RELEASE);
@@ -298,8 +300,12 @@ static int drain_order(struct drain *d, struct order *o)
 	return o->result;
 }
 
-static int drain_open(struct drain *d)
+/* Opens the fds and starts the thread. */
+static int drain_start(struct drain *d)
 {
+	sigset_t all, before;
+	int r;
+
 	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (d->epoll_fd < 0)
 		return -errno;
@@ -309,14 +315,7 @@ static int drain_open(struct drain *d)
 	d->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (d->ready_fd < 0 || !drain_poll_fd(d, d->wake_fd))
 		return -errno;
-	return 0;
-}
-
-static int drain_start(struct drain *d)
-{
-	sigset_t all, before;
-	int r;
-
+	/* Only the loop handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&d->thread, NULL, drain_run, d);
@@ -340,7 +339,7 @@ int drain_new(uint64_t queue_bytes, uint64_t period_usec, struct drain **ret)
 	struct drain *d = aligned_alloc(_Alignof(struct drain), sizeof(*d));
 	int r;
 
-	if (d == NULL)
+	if (!d)
 		return -ENOMEM;
 	*d = (struct drain){
 		.period_msec = (int)MIN_OF((period_usec + 999) / 1000, (uint64_t)SWEEP_MSEC),
@@ -351,8 +350,6 @@ int drain_new(uint64_t queue_bytes, uint64_t period_usec, struct drain **ret)
 	d->period_msec = MAX_OF(d->period_msec, 1);
 	sem_init(&d->done, 0, 0);
 	r = recqueue_init(&d->queue, queue_bytes);
-	if (r == 0)
-		r = drain_open(d);
 	if (r == 0)
 		r = drain_start(d);
 	if (r < 0) {
@@ -365,7 +362,7 @@ int drain_new(uint64_t queue_bytes, uint64_t period_usec, struct drain **ret)
 
 void drain_free(struct drain *d)
 {
-	if (d == NULL)
+	if (!d)
 		return;
 	__atomic_store_n(&d->ending, true, __ATOMIC_RELEASE);
 	signal_fd(d->wake_fd);
@@ -373,19 +370,19 @@ void drain_free(struct drain *d)
 	drain_release(d);
 }
 
-/* --- For the loop --- */
+/* --- The public functions, in the loop --- */
 
 int drain_add(struct drain *d, uint32_t index, struct ring *ring, int fd)
 {
 	struct order o = {.kind = ORDER_ADD, .member = {ring, index, fd}};
 	struct member *old = NULL;
 
-	/* The thread never waits for the allocator. */
+	/* The loop allocates, so that the thread never waits for the allocator. */
 	if (d->n == d->capacity) {
 		size_t capacity = d->capacity > 0 ? 2 * d->capacity : 64;
 
 		o.members = calloc(capacity, sizeof(*o.members));
-		if (o.members == NULL)
+		if (!o.members)
 			return -ENOMEM;
 		old = d->members;
 		if (d->n > 0)
@@ -416,40 +413,27 @@ int drain_flush(struct drain *d)
 	return drain_order(d, &o);
 }
 
-/* The queue looked empty. When it is not, after all, its fd is made readable again. */
-static void drain_settle(struct drain *d)
-{
-	uint64_t count;
-
-	(void)!read(d->ready_fd, &count, sizeof(count));
-	(void)__atomic_exchange_n(&d->announced, false, __ATOMIC_ACQ_REL);
-	drain_announce(d);
-}
-
 static void drain_end_block(struct drain *d)
 {
 	d->block = NULL;
 	recqueue_consume(&d->queue);
 }
 
-static bool drain_find_block(struct drain *d)
-{
-	const void *block;
-
-	if (recqueue_peek(&d->queue, &d->block_index, &block, &d->block_size) != 0)
-		return false;
-	d->block = block;
-	return true;
-}
-
-/* The next record of the queue's oldest entry. What contradicts itself there is thrown away. 0 or
- * DRAIN_EMPTY. */
+/* The next record of the queue's oldest entry. Discards an entry from the first inconsistent record
+ * on. 0 or DRAIN_EMPTY. */
 static int drain_peek_block(struct drain *d, uint32_t *ret_index, const void **ret_record,
 			    size_t *ret_size)
 {
 	struct perf_event_header header;
 
-	while (d->block || drain_find_block(d)) {
+	for (;;) {
+		if (!d->block) {
+			const void *block;
+
+			if (recqueue_peek(&d->queue, &d->block_index, &block, &d->block_size) != 0)
+				return DRAIN_EMPTY;
+			d->block = block;
+		}
 		memcpy(&header, d->block, sizeof(header));
 		if (header.size >= sizeof(header) && header.size % 8 == 0 &&
 		    header.size <= d->block_size) {
@@ -461,14 +445,18 @@ static int drain_peek_block(struct drain *d, uint32_t *ret_index, const void **r
 		bump(&d->bad_bytes, d->block_size);
 		drain_end_block(d);
 	}
-	return DRAIN_EMPTY;
 }
 
 int drain_peek(struct drain *d, uint32_t *ret_index, const void **ret_record, size_t *ret_size)
 {
+	uint64_t count;
+
 	if (drain_peek_block(d, ret_index, ret_record, ret_size) == 0)
 		return 0;
-	drain_settle(d);
+	/* The queue looked empty. If records came meanwhile, the fd becomes readable again. */
+	(void)!read(d->ready_fd, &count, sizeof(count));
+	(void)__atomic_exchange_n(&d->announced, false, __ATOMIC_ACQ_REL);
+	drain_announce(d);
 	return drain_peek_block(d, ret_index, ret_record, ret_size);
 }
 

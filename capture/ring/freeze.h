@@ -1,56 +1,90 @@
 /*
- * Stop all CPUs, copy the newest bytes, restart each behind its own copy; measures its own
- * darkness. Runs in the job thread, with a few threads that wait for it; nobody else touches the
- * events meanwhile.
+ * Copies all rings at one moment: the memory for the copies, and the threads that copy.
+ *
+ * A snapshot stops all CPUs, copies the newest bytes of each, and restarts each CPU behind its own
+ * copy. It measures for how long each CPU was not traced (its dark time).
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "capture/ring/area.h"
 #include "capture/ring/source.h"
+
+/*
+ * Memory for one copy of all rings: a slice for each CPU, on the CPU's NUMA node, since copying
+ * between nodes costs half the speed. All pages are touched before anything is frozen, so that the
+ * kernel allocates no page while the CPUs stand still.
+ */
+
+/* A value; all zero is an empty area. */
+struct area {
+	uint8_t *base;	/* owned; NULL: no memory */
+	uint64_t slice; /* bytes per CPU, whole pages; CPU INDEX's slice begins at INDEX * slice */
+	size_t n_cpus;
+};
+
+/* The bytes that the largest copy of a CPU of S takes if WANTED bytes (0: all) are asked for. */
+uint64_t area_slice(const struct source *s, uint64_t wanted);
+/* Allocates slices of that size, and touches those of CPUs that have a ring. *ret is empty if no
+ * CPU has a ring. 0 or -ENOMEM. */
+int area_make(const struct source *s, uint64_t wanted, struct area *ret);
+/* Whether WANTED bytes of every ring of S fit. */
+bool area_holds(const struct area *a, const struct source *s, uint64_t wanted);
+/* Touches slices as area_make() does, for rings that were added since. Keeps the contents. */
+void area_touch(const struct area *a, const struct source *s);
+void area_done(struct area *a);
+/* Makes the kernel take the pages of [START, START + SIZE), which are page-aligned and not yet
+ * touched, from NODE while the node has any (mbind(2), MPOL_PREFERRED). NODE below 0: does nothing.
+ * 0 or -errno; on an error the pages come from any node. */
+int area_prefer_node(void *start, size_t size, int node);
 
 struct freezer;
 
-/* For sources of up to N_CPUS CPUs. COPIERS: how many copy at a time, the caller of freeze_snapshot
- * among them; 0: half of the CPUs that are online, rounded up, at most 8. Threads that cannot be
- * had are done without. 0 or -ENOMEM. */
+/* Makes a freezer for sources of up to N_CPUS CPUs. COPIERS: the number of threads that copy at a
+ * time, including the caller of freeze_snapshot(); 0: half of the CPUs that are online, rounded up,
+ * at most 8. If threads cannot be started, fewer threads copy. 0 or -ENOMEM. */
 int freezer_new(size_t n_cpus, unsigned copiers, struct freezer **ret);
-/* Nothing is being frozen. */
+/* Must not be called during freeze_snapshot(). */
 void freezer_free(struct freezer *f);
 
 #define FREEZE_ANY_CPU UINT32_MAX
 struct freeze_wish {
 	uint64_t bytes; /* the newest of each CPU; 0: all */
 	bool resume;	/* false: leave the CPUs stopped (COMMAND has ended, last snapshot) */
-	uint32_t cpu;	/* number of the CPU that is to stop first; FREEZE_ANY_CPU */
+	uint32_t cpu;	/* number of the CPU to stop first, or FREEZE_ANY_CPU */
 };
 
+/* A CPU that was not to be stopped has traced false, times ABSENT and flags false. */
 struct freeze_cpu {
-	bool traced;	/* it was to be stopped; what follows is ABSENT or false where it was not */
-	uint64_t bytes; /* copied, at offset in the area */
-	uint64_t offset;
-	uint64_t stop_order; /* 0: it was told to stop first */
-	/* Perf clock before it was told to stop, and when it was seen to have stopped; ABSENT where
-	 * there is no clock. */
+	bool traced;	     /* the CPU was to be stopped */
+	uint64_t bytes;	     /* copied to the area */
+	uint64_t offset;     /* in the area */
+	uint64_t stop_order; /* 0: the first CPU that was told to stop */
+	/* Perf clock before the CPU was told to stop, and when it was seen to have stopped; ABSENT
+	 * without a clock. */
 	uint64_t asked_ns, stop_ns;
-	uint64_t dark_ns; /* CLOCK_MONOTONIC from the call that stopped it to the one that restarted
-			     it; ABSENT: that did not happen, or not in time */
-	uint64_t copy_ns; /* ABSENT: nothing to copy */
-	bool together;	  /* all were stopped by one call, within which it has no time */
-	bool no_answer;	  /* to stop or restart, in time */
-	bool not_stopped; /* disable failed: no bytes */
+	/* CLOCK_MONOTONIC from the call that stopped the CPU to the call that restarted it; ABSENT:
+	 * one of them failed or timed out. */
+	uint64_t dark_ns;
+	uint64_t copy_ns;   /* how long the copy took; ABSENT: nothing to copy */
+	bool together;	    /* one call stopped all CPUs; stop_ns is the end of that call */
+	bool no_answer;	    /* the CPU did not stop or restart in time */
+	bool not_stopped;   /* disable failed: no bytes */
 	bool not_restarted; /* enable failed */
 };
 
-/* When CPU stopped, perf clock: TOLD_NS, which is of the AUX record that the kernel wrote at a stop
- * (kernel/events/ring_buffer.c, perf_aux_output_end), if it was this one; else what was seen. */
+/* When CPU stopped, by the perf clock. TOLD_NS is the time of the AUX record that the kernel wrote
+ * at a stop (kernel/events/ring_buffer.c, perf_aux_output_end). Returns TOLD_NS if it is within
+ * this CPU's stop, else stop_ns. */
 uint64_t freeze_stop_ns(const struct freeze_cpu *cpu, uint64_t told_ns);
 
-/* One frozen moment of S. CPUs that trace are stopped, copied and restarted; the rings of others
- * are copied as they are. AREA too small for a ring: its newest bytes. RET has s->n_cpus elements
- * and is filled in any case. 0 or the first -errno; what could be stopped is copied, and the CPUs
- * run again, in any case. One at a time. */
+/* Copies all rings of S into AREA. CPUs that trace are stopped, copied and restarted; rings of
+ * other CPUs are copied as they are. If AREA is too small for a ring, the ring's newest bytes are
+ * copied. RET has s->n_cpus elements and is filled in any case. Returns 0 or the first -errno of a
+ * CPU; even then all CPUs that could be stopped are copied, and all CPUs are restarted. Runs in the
+ * caller's thread (a job's) and the freezer's; nothing else may use the events meanwhile. One call
+ * at a time. */
 int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wish *wish,
 		    const struct area *area, struct freeze_cpu *ret);

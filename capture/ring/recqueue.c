@@ -1,7 +1,8 @@
 /*
- * A ring of entries, each a small header and some records. An entry that does not fit between the
- * position and the end goes to the beginning, and a header that says so fills the rest; thus nobody
- * ever joins an entry. Used by drain.c.
+ * A ring of entries without locks, each a small header and some records.
+ *
+ * If an entry does not fit before the end of the memory, a header of size 0 marks the rest as
+ * unused and the entry goes to the beginning. Thus every entry lies in one piece.
  */
 #include "capture/ring/recqueue.h"
 
@@ -10,9 +11,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Entries are multiples of 8 bytes as records are, so there is room for a header before the end. */
-struct entry {
-	uint32_t size; /* of what follows; 0: go on at the beginning */
+/* Entries are multiples of 8 bytes, as records are, so a header always fits before the end. */
+struct header {
+	uint32_t size; /* of the records behind the header; 0: go on at the beginning */
 	uint32_t index;
 };
 
@@ -26,8 +27,8 @@ int recqueue_init(struct recqueue *q, uint64_t size)
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
 		return -ENOMEM;
-	/* What was touched stays: who empties rings must not wait for a swap device. Where it is
-	 * not permitted it goes without. */
+	/* Locks pages once they are touched: the thread that empties rings must not wait for a swap
+	 * device. Without the permission to lock, the queue works unlocked. */
 	(void)mlock2(bytes, size, MLOCK_ONFAULT);
 	*q = (struct recqueue){.bytes = bytes, .size = size};
 	return 0;
@@ -35,18 +36,18 @@ int recqueue_init(struct recqueue *q, uint64_t size)
 
 void recqueue_done(struct recqueue *q)
 {
-	if (q->bytes != NULL)
+	if (q->bytes)
 		munmap(q->bytes, q->size);
 	*q = (struct recqueue){0};
 }
 
-/* Where the entry at POS lies. Who takes may ask only after he saw that there is one. */
+/* The offset of the entry at POS. The reader may call this only after it has seen the entry. */
 static uint64_t offset_of(const struct recqueue *q, uint64_t pos)
 {
 	return (pos - __atomic_load_n(&q->origin, __ATOMIC_RELAXED)) & (q->size - 1);
 }
 
-static void write_entry(struct recqueue *q, uint64_t pos, struct entry e)
+static void write_header(struct recqueue *q, uint64_t pos, struct header e)
 {
 	memcpy(q->bytes + offset_of(q, pos), &e, sizeof(e));
 }
@@ -54,12 +55,14 @@ static void write_entry(struct recqueue *q, uint64_t pos, struct entry e)
 uint8_t *recqueue_reserve(struct recqueue *q, uint32_t index, size_t size)
 {
 	uint64_t head = __atomic_load_n(&q->head, __ATOMIC_RELAXED), rest, skip, used;
-	/* Pairs with the release of recqueue_consume: what lay there has been read. */
+	/* Pairs with the release in recqueue_consume(): the reader has read everything before the
+	 * tail. */
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE);
-	size_t need = sizeof(struct entry) + size;
+	size_t need = sizeof(struct header) + size;
 
 	assert(size > 0 && size % 8 == 0 && size <= RECQUEUE_MAX_ENTRY);
-	/* Empty: who takes looks at nothing until he sees another head, and then sees this. */
+	/* The queue is empty: the reader reads nothing until it sees a new head, and then it sees
+	 * the new origin too. */
 	if (head == tail)
 		__atomic_store_n(&q->origin, head, __ATOMIC_RELAXED);
 	rest = q->size - offset_of(q, head);
@@ -68,13 +71,13 @@ uint8_t *recqueue_reserve(struct recqueue *q, uint32_t index, size_t size)
 	if (used > q->size)
 		return NULL;
 	if (skip > 0)
-		write_entry(q, head, (struct entry){0});
+		write_header(q, head, (struct header){0});
 	head += skip;
-	write_entry(q, head, (struct entry){.size = (uint32_t)size, .index = index});
+	write_header(q, head, (struct header){.size = (uint32_t)size, .index = index});
 	if (used > __atomic_load_n(&q->most, __ATOMIC_RELAXED))
 		__atomic_store_n(&q->most, used, __ATOMIC_RELAXED);
 	q->reserved = head + need;
-	return q->bytes + offset_of(q, head) + sizeof(struct entry);
+	return q->bytes + offset_of(q, head) + sizeof(struct header);
 }
 
 void recqueue_commit(struct recqueue *q)
@@ -86,16 +89,16 @@ bool recqueue_put(struct recqueue *q, uint32_t index, const void *bytes, size_t 
 {
 	uint8_t *to = recqueue_reserve(q, index, size);
 
-	if (to == NULL)
+	if (!to)
 		return false;
 	memcpy(to, bytes, size);
 	recqueue_commit(q);
 	return true;
 }
 
-static struct entry read_entry(const struct recqueue *q, uint64_t pos)
+static struct header read_header(const struct recqueue *q, uint64_t pos)
 {
-	struct entry e;
+	struct header e;
 
 	memcpy(&e, q->bytes + offset_of(q, pos), sizeof(e));
 	return e;
@@ -104,15 +107,15 @@ static struct entry read_entry(const struct recqueue *q, uint64_t pos)
 int recqueue_peek(struct recqueue *q, uint32_t *ret_index, const void **ret_bytes, size_t *ret_size)
 {
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
-	struct entry e;
+	struct header e;
 
 	if (tail == __atomic_load_n(&q->head, __ATOMIC_ACQUIRE))
 		return RECQUEUE_EMPTY;
-	e = read_entry(q, tail);
-	if (e.size == 0) { /* never the last entry */
+	e = read_header(q, tail);
+	if (e.size == 0) { /* another entry always follows */
 		tail += q->size - offset_of(q, tail);
 		__atomic_store_n(&q->tail, tail, __ATOMIC_RELEASE);
-		e = read_entry(q, tail);
+		e = read_header(q, tail);
 	}
 	*ret_index = e.index;
 	*ret_bytes = q->bytes + offset_of(q, tail) + sizeof(e);
@@ -124,13 +127,13 @@ void recqueue_consume(struct recqueue *q)
 {
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&q->tail, tail + sizeof(struct entry) + read_entry(q, tail).size,
+	__atomic_store_n(&q->tail, tail + sizeof(struct header) + read_header(q, tail).size,
 			 __ATOMIC_RELEASE);
 }
 
 uint64_t recqueue_used(const struct recqueue *q)
 {
-	/* The tail first: it never overtakes the head. */
+	/* Reads the tail first: it never overtakes the head. */
 	uint64_t tail = __atomic_load_n(&q->tail, __ATOMIC_ACQUIRE);
 
 	return __atomic_load_n(&q->head, __ATOMIC_ACQUIRE) - tail;

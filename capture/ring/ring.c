@@ -1,8 +1,9 @@
 /*
- * Reading the two rings of one perf event. The writer is the kernel, or the software PMU inside the
- * traced process: then the page, the heads and the records are as hostile as that process. So sizes
- * are taken from the page once, heads are read once an operation, and a record is copied out before
- * anybody looks at it. Called by the recorder's intake (DATA) and by freeze.c (AUX).
+ * Reads the two rings of one perf event.
+ *
+ * The writer is the kernel, or the software PMU inside the traced process. In the second case the
+ * page, the heads and the records are as hostile as that process. Therefore sizes are read from the
+ * page once, heads once per operation, and a record is copied out before anything looks at it.
  */
 #include "capture/ring/ring.h"
 
@@ -14,9 +15,9 @@
 
 #define PAGE_BYTES 4096u
 
-/* An area of the mapping as the page announces it: page-aligned, behind the page itself, a power of
- * two that lies inside TOTAL. */
-static bool area_ok(uint64_t offset, uint64_t size, uint64_t total)
+/* Whether a buffer that the page announces is valid: page-aligned, behind the page itself, a power
+ * of two, and inside TOTAL. */
+static bool buffer_ok(uint64_t offset, uint64_t size, uint64_t total)
 {
 	if (offset < PAGE_BYTES || offset % PAGE_BYTES != 0)
 		return false;
@@ -35,10 +36,10 @@ int ring_init(struct ring *ret, struct perf_event_mmap_page *page, uint64_t tota
 	data_size = __atomic_load_n(&page->data_size, __ATOMIC_RELAXED);
 	aux_offset = __atomic_load_n(&page->aux_offset, __ATOMIC_RELAXED);
 	aux_size = __atomic_load_n(&page->aux_size, __ATOMIC_RELAXED);
-	if (!area_ok(data_offset, data_size, total))
+	if (!buffer_ok(data_offset, data_size, total))
 		return -EINVAL;
 	if (aux_size != 0 &&
-	    (!area_ok(aux_offset, aux_size, total) ||
+	    (!buffer_ok(aux_offset, aux_size, total) ||
 	     (aux_offset < data_offset + data_size && data_offset < aux_offset + aux_size)))
 		return -EINVAL;
 	*ret = (struct ring){
@@ -54,8 +55,8 @@ int ring_init(struct ring *ret, struct perf_event_mmap_page *page, uint64_t tota
 
 static uint64_t data_head(const struct ring *r)
 {
-	/* Pairs with the release in the kernel's perf_output_put_handle: records up to the head
-	 * are complete. */
+	/* Pairs with the release in the kernel's perf_output_put_handle(): all records before the
+	 * head are complete. */
 	return __atomic_load_n(&r->page->data_head, __ATOMIC_ACQUIRE);
 }
 
@@ -66,11 +67,11 @@ static uint64_t data_tail(const struct ring *r)
 
 static void set_data_tail(struct ring *r, uint64_t tail)
 {
-	/* What was read must have been read before the writer may reuse it. */
+	/* Our reads must be complete before the writer may reuse the bytes. */
 	__atomic_store_n(&r->page->data_tail, tail, __ATOMIC_RELEASE);
 }
 
-/* SIZE bytes (at most RING_SIZE) of a ring that lie at running position POS. */
+/* Copies SIZE bytes (at most RING_SIZE) from the running position POS of a ring. */
 static void copy_out(const uint8_t *ring, uint64_t ring_size, uint64_t pos, void *to, uint64_t size)
 {
 	uint64_t offset = pos & (ring_size - 1);
@@ -90,11 +91,11 @@ int ring_peek(struct ring *r, const void **ret_record, size_t *ret_size)
 	if (used > r->data_size || used < sizeof(header))
 		return -EBADMSG;
 	copy_out(r->data, r->data_size, tail, &header, sizeof(header));
-	/* perf_output_begin rounds nothing: every record is composed as a multiple of 8. */
+	/* The size of every record is a multiple of 8: perf_output_begin() does not round. */
 	if (header.size < sizeof(header) || header.size % 8 != 0 || header.size > used)
 		return -EBADMSG;
 	copy_out(r->data, r->data_size, tail, r->scratch, header.size);
-	/* The writer may have changed it since the check. */
+	/* The writer may have changed the header since the check. */
 	memcpy(r->scratch, &header, sizeof(header));
 	*ret_record = r->scratch;
 	*ret_size = header.size;
@@ -134,7 +135,7 @@ uint64_t ring_copy_aux(const struct ring *r, uint64_t wanted, uint8_t *to)
 	uint64_t size = wanted == 0 || wanted > r->aux_size ? r->aux_size : wanted;
 	uint64_t head;
 
-	if (r->aux == NULL)
+	if (!r->aux)
 		return 0;
 	head = __atomic_load_n(&r->page->aux_head, __ATOMIC_ACQUIRE);
 	copy_out(r->aux, r->aux_size, head - size, to, size);

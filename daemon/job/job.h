@@ -11,7 +11,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "capture/ring/area.h"
 #include "capture/ring/freeze.h"
 #include "capture/ring/source.h"
 #include "daemon/config/config.h"

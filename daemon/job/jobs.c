@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/ring/area.h"
 #include "capture/ring/clock.h"
 #include "capture/ring/freeze.h"
 #include "daemon/base/log.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "capture/ring/area.h"
 #include "capture/ring/freeze.h"
 #include "proto/base.h"
 #include "tests/bench/sample.h"

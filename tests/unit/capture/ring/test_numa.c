@@ -1,7 +1,7 @@
 /*
- * capture/numa: nodes out of a sysfs tree, and memory that is to come from one.
+ * NUMA nodes from a sysfs tree, and memory from one node.
  */
-#include "capture/ring/numa.h"
+#include "capture/ring/freeze.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void add_cpu(const char *root, unsigned cpu, const char *node)
 	tree_symlink(root, path, target);
 }
 
-static void numa_node_of_cpu_two_nodes_are_told_apart(void **state)
+static void source_node_of_cpu_two_nodes_are_told_apart(void **state)
 {
 	char *root = tree_new();
 
@@ -48,29 +48,29 @@ static void numa_node_of_cpu_two_nodes_are_told_apart(void **state)
 	add_cpu(root, 6, "nodes");
 	add_cpu(root, 7, "node1024");
 	add_cpu(root, 8, "node99999999999");
-	assert_int_equal(numa_node_of_cpu(root, 0), 0);
-	assert_int_equal(numa_node_of_cpu(root, 5), 12);
+	assert_int_equal(source_node_of_cpu(root, 0), 0);
+	assert_int_equal(source_node_of_cpu(root, 5), 12);
 	/* Names that are no node's, and a CPU that is not there. */
-	assert_int_equal(numa_node_of_cpu(root, 6), -1);
-	assert_int_equal(numa_node_of_cpu(root, 7), -1);
-	assert_int_equal(numa_node_of_cpu(root, 8), -1);
-	assert_int_equal(numa_node_of_cpu(root, 9), -1);
+	assert_int_equal(source_node_of_cpu(root, 6), -1);
+	assert_int_equal(source_node_of_cpu(root, 7), -1);
+	assert_int_equal(source_node_of_cpu(root, 8), -1);
+	assert_int_equal(source_node_of_cpu(root, 9), -1);
 	tree_free(root);
 }
 
-static void numa_node_of_cpu_one_node_is_none(void **state)
+static void source_node_of_cpu_one_node_is_none(void **state)
 {
 	char *root = tree_new();
 
 	(void)state;
 	add_node(root, "node0");
 	add_cpu(root, 0, "node0");
-	assert_int_equal(numa_node_of_cpu(root, 0), -1);
-	assert_int_equal(numa_node_of_cpu("/nowhere", 0), -1);
+	assert_int_equal(source_node_of_cpu(root, 0), -1);
+	assert_int_equal(source_node_of_cpu("/nowhere", 0), -1);
 	tree_free(root);
 }
 
-static void numa_prefer_memory_is_there_in_any_case(void **state)
+static void area_prefer_node_memory_is_there_in_any_case(void **state)
 {
 	uint8_t *memory =
 		mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -78,11 +78,11 @@ static void numa_prefer_memory_is_there_in_any_case(void **state)
 
 	(void)state;
 	assert_ptr_not_equal(memory, MAP_FAILED);
-	assert_int_equal(numa_prefer(memory, SIZE, -1), 0);
-	assert_int_equal(numa_prefer(memory, 0, 0), 0);
-	assert_int_equal(numa_prefer(memory, SIZE, 1024), -EINVAL);
+	assert_int_equal(area_prefer_node(memory, SIZE, -1), 0);
+	assert_int_equal(area_prefer_node(memory, 0, 0), 0);
+	assert_int_equal(area_prefer_node(memory, SIZE, 1024), -EINVAL);
 	/* Where the kernel has NUMA, and lets us. */
-	r = numa_prefer(memory, SIZE, 0);
+	r = area_prefer_node(memory, SIZE, 0);
 	assert_true(r == 0 || r == -ENOSYS || r == -EPERM);
 	memset(memory, 1, SIZE);
 	munmap(memory, SIZE);
@@ -91,9 +91,9 @@ static void numa_prefer_memory_is_there_in_any_case(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numa_node_of_cpu_two_nodes_are_told_apart),
-		cmocka_unit_test(numa_node_of_cpu_one_node_is_none),
-		cmocka_unit_test(numa_prefer_memory_is_there_in_any_case),
+		cmocka_unit_test(source_node_of_cpu_two_nodes_are_told_apart),
+		cmocka_unit_test(source_node_of_cpu_one_node_is_none),
+		cmocka_unit_test(area_prefer_node_memory_is_there_in_any_case),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
