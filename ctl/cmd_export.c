@@ -14,7 +14,6 @@
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/stored.h"
-#include "ctl/perfdata/export_images.h"
 #include "ctl/perfdata/export_perfdata.h"
 #include "ctl/perfdata/import_perfdata.h"
 

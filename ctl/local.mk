@@ -35,20 +35,16 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/debuginfod.c ctl/decode/debuginfod.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/show/deliver.c ctl/show/deliver.h \
-	ctl/perfdata/export_features.c ctl/perfdata/export_features.h \
-	ctl/perfdata/export_images.c ctl/perfdata/export_images.h \
+	ctl/perfdata/export_images.c \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
 	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \
-	ctl/perfdata/export_records.c ctl/perfdata/export_records.h \
-	ctl/perfdata/export_sink.c ctl/perfdata/export_sink.h \
 	ctl/base/field.c ctl/base/field.h \
 	ctl/check/findings.c ctl/check/findings.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
 	ctl/decode/import_pevents.c ctl/decode/import_pevents.h \
-	ctl/perfdata/import_records.c ctl/perfdata/import_records.h \
-	ctl/perfdata/import_traces.c ctl/perfdata/import_traces.h \
-	ctl/perfdata/import_zstd.c ctl/perfdata/import_zstd.h \
+	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \
+	ctl/perfdata/import_traces.c \
 	ctl/client/join.c ctl/client/join_private.h \
 	ctl/monitor_env.c ctl/monitor_env.h \
 	ctl/show/name.c ctl/show/name_private.h \

@@ -1,9 +1,10 @@
 /*
- * The images of a bundle as files. Paths come from whoever made the bundle: they are walked below
- * the directory one name at a time, without symbolic links, and nothing that is there is replaced.
- * Called by cmd_export.c.
+ * Writes the images of a bundle as files, or compares them with the files of this host.
+ *
+ * A bundle's paths come from a stranger. They are walked below the directory one name at a time,
+ * without symbolic links, and no existing file is replaced.
  */
-#include "ctl/perfdata/export_images.h"
+#include "ctl/perfdata/export_perfdata.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,65 +17,45 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-/* Other users' programs may be among them. */
+/* The images may be other users' programs. */
 #define DIR_MODE  0700
 #define FILE_MODE 0600
 
 #define NOT_A_NAME 1 /* the path cannot be made below a directory */
 
-/* The directory NAME in DIR, made if it is not there. */
-static int open_below(int dir, const char *name, int *ret)
-{
-	int fd;
-
-	if (mkdirat(dir, name, DIR_MODE) < 0 && errno != EEXIST)
-		return -errno;
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret = fd;
-	return 0;
-}
-
-/* The next name of a path into NAME; *PATH moves behind it. False: it has none that we make. */
-static bool take_name(const char **path, char name[NAME_MAX + 1])
-{
-	const char *at = *path + strspn(*path, "/");
-	size_t size = strcspn(at, "/");
-
-	if (size == 0 || size > NAME_MAX)
-		return false;
-	memcpy(name, at, size);
-	name[size] = '\0';
-	*path = at + size;
-	return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
-/* The directory that PATH's last name belongs into, opened, and that name. */
+/* Opens the directory of PATH's last name below ROOT, and makes the directories on the way.
+ * *ret_dir is the caller's; NAME is the last name. 0, NOT_A_NAME or -errno. */
 static int open_parent(int root, const char *path, int *ret_dir, char name[NAME_MAX + 1])
 {
 	CLEANUP_CLOSE int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
-	int r = 0;
 
-	if (dir < 0)
-		return -errno;
-	while (r == 0) {
-		int below = -EBADF;
+	while (dir >= 0) {
+		size_t size;
+		int below;
 
-		if (!take_name(&path, name))
+		path += strspn(path, "/");
+		size = strcspn(path, "/");
+		if (size == 0 || size > NAME_MAX)
 			return NOT_A_NAME;
-		if (*path == '\0')
-			break;
-		r = open_below(dir, name, &below);
+		memcpy(name, path, size);
+		name[size] = '\0';
+		path += size;
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+			return NOT_A_NAME;
+		if (!*path) {
+			*ret_dir = take_fd(&dir);
+			return 0;
+		}
+		if (mkdirat(dir, name, DIR_MODE) < 0 && errno != EEXIST)
+			return -errno;
+		below = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		close_fd(dir);
 		dir = below;
 	}
-	if (r == 0)
-		*ret_dir = take_fd(&dir);
-	return r;
+	return -errno;
 }
 
-/* What the bundle left out is a hole. */
+/* Pieces that the bundle lacks become holes. */
 static int write_image(const struct bundle *b, size_t i, int fd)
 {
 	uint64_t size = bundle_manifest(b)->images[i].file_size;
@@ -95,7 +76,7 @@ static int write_image(const struct bundle *b, size_t i, int fd)
 	return r;
 }
 
-/* PATH below ROOT, new, with image I in it. */
+/* Makes the new file PATH below ROOT with image I. */
 static int make_file(const struct bundle *b, size_t i, int root, const char *path)
 {
 	CLEANUP_CLOSE int dir = -EBADF, fd = -EBADF;
@@ -108,53 +89,36 @@ static int make_file(const struct bundle *b, size_t i, int root, const char *pat
 	return fd < 0 ? -errno : write_image(b, i, fd);
 }
 
-/* FROM below ROOT under the name TO as well. */
-static int link_file(int root, const char *from, const char *to)
-{
-	CLEANUP_CLOSE int dir = -EBADF;
-	char name[NAME_MAX + 1];
-	int r = open_parent(root, to, &dir, name);
-
-	if (r == 0 && linkat(root, from, dir, name, 0) < 0)
-		r = -errno;
-	return r;
-}
-
-/* Names that another image or directory has. */
-static bool taken(int r)
+/* Whether R says that the image cannot have its path because of the path or of another image. */
+static bool path_unusable(int r)
 {
 	return r == -EEXIST || r == -EISDIR || r == -ENOTDIR || r == -ELOOP || r == -ENAMETOOLONG ||
 	       r == NOT_A_NAME;
 }
 
-/* .debug/.build-id/12/3456.../elf: perf takes .debug below --symfs for its build-id cache. */
+/* Makes .debug/.build-id/12/3456.../elf, and a link to it at the image's path. perf takes .debug
+ * below --symfs for its build-id cache. */
 static int make_cached(const struct bundle *b, size_t i, int root)
 {
 	const struct manifest_image *image = &bundle_manifest(b)->images[i];
-	char path[MANIFEST_MAX_BUILD_ID + 64];
+	char path[MANIFEST_MAX_BUILD_ID + 64], name[NAME_MAX + 1];
+	CLEANUP_CLOSE int dir = -EBADF;
 	int r;
 
 	snprintf(path, sizeof(path), ".debug/.build-id/%.2s/%.38s/elf", image->build_id,
 		 image->build_id + 2);
 	r = make_file(b, i, root, path);
-	/* There already: the same file under another path. */
+	/* -EEXIST: the bundle has the same file under another path, too. */
 	if (r != 0 && r != -EEXIST)
 		return r;
-	/* Two files of one path: perf tells them apart by their build ids. */
-	r = link_file(root, path, image->path);
-	return taken(r) ? 0 : r;
+	r = open_parent(root, image->path, &dir, name);
+	if (r == 0 && linkat(root, path, dir, name, 0) < 0)
+		r = -errno;
+	/* perf tells two files of one path apart by their build ids. */
+	return path_unusable(r) ? 0 : r;
 }
 
-static int make_image(const struct bundle *b, size_t i, int root)
-{
-	const struct manifest_image *image = &bundle_manifest(b)->images[i];
-
-	if (image->build_id && strlen(image->build_id) > 2)
-		return make_cached(b, i, root);
-	return make_file(b, i, root, image->path);
-}
-
-/* "[vdso]" and the like are no files, whatever the bundle has of them. */
+/* "[vdso]" and the like are no files, even if the bundle has their bytes. */
 static bool is_file(const struct manifest_image *image)
 {
 	return !image->missing && !image->elsewhere && !image->kind && image->path[0] == '/';
@@ -165,7 +129,7 @@ static bool is_empty(int dir)
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 0);
 	DIR *entries = copy >= 0 ? fdopendir(copy) : NULL;
 	const struct dirent *entry;
-	bool empty = entries != NULL;
+	bool empty = entries;
 
 	while (empty && (entry = readdir(entries)) != NULL)
 		empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
@@ -174,21 +138,6 @@ static bool is_empty(int dir)
 	else
 		close_fd(copy);
 	return empty;
-}
-
-static int open_root(const char *path, int *ret)
-{
-	CLEANUP_CLOSE int dir = -EBADF;
-
-	if (mkdir(path, DIR_MODE) < 0 && errno != EEXIST)
-		return -errno;
-	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return -errno;
-	if (!is_empty(dir))
-		return -ENOTEMPTY;
-	*ret = take_fd(&dir);
-	return 0;
 }
 
 static void count(struct images_told *told, const struct manifest_image *image, bool good)
@@ -203,20 +152,32 @@ int images_write(const struct bundle *b, const char *dir, struct images_told *re
 {
 	const struct manifest *m = bundle_manifest(b);
 	CLEANUP_CLOSE int root = -EBADF;
-	int r = open_root(dir, &root);
+	int r = 0;
 
 	*ret = (struct images_told){0};
+	if (mkdir(dir, DIR_MODE) < 0 && errno != EEXIST)
+		return -errno;
+	root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	if (!is_empty(root))
+		return -ENOTEMPTY;
 	for (size_t i = 0; i < m->n_images && r == 0; i++) {
-		if (!is_file(&m->images[i]))
+		const struct manifest_image *image = &m->images[i];
+
+		if (!is_file(image))
 			continue;
-		r = make_image(b, i, root);
-		count(ret, &m->images[i], r == 0);
-		r = taken(r) ? 0 : r;
+		if (image->build_id && strlen(image->build_id) > 2)
+			r = make_cached(b, i, root);
+		else
+			r = make_file(b, i, root, image->path);
+		count(ret, image, r == 0);
+		r = path_unusable(r) ? 0 : r;
 	}
 	return r;
 }
 
-/* The file's bytes from OFFSET on are DATA. */
+/* Whether the file FD has the bytes DATA at OFFSET. */
 static bool same_bytes(int fd, uint64_t offset, const uint8_t *data, size_t size)
 {
 	char chunk[65536];
@@ -244,7 +205,7 @@ static bool same_file(const struct bundle *b, size_t i)
 	const uint8_t *data = bundle_image(b, i, &size);
 	bool same = true;
 
-	/* A FIFO or device of that name is not opened for what it does when it is. */
+	/* Opening a FIFO or a device can have effects. */
 	if (stat(image->path, &st) < 0 || !S_ISREG(st.st_mode))
 		return false;
 	fd = open(image->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -1,96 +1,218 @@
 /*
- * Bundle -> perf.data. Called by cmd_export.c.
+ * Writes a bundle as a perf.data file.
  *
- *   header, ids of the events, attrs;
- *   data: AUXTRACE_INFO, the sideband's records, a FINISHED_ROUND, for each trace an AUXTRACE with
- *   its bytes;
- *   table of features, features.
+ * Order of the file: header, ids of the events, attrs; data: AUXTRACE_INFO, the sideband records, a
+ * FINISHED_ROUND, and for each trace an AUXTRACE with the trace's bytes; table of features,
+ * features.
  *
- * All sizes are known before the first byte is written, so that it can go into a pipe. The records
- * are one round: they are in order of time on each CPU only, and perf sorts what lies between two
- * FINISHED_ROUND. Those with time 0, what was there before, it takes at once, as they stand.
+ * All sizes are known before the first byte is written, so that the file can go into a pipe: one
+ * pass over the sideband measures it, a second one writes it. perf sorts the records between two
+ * FINISHED_ROUND by time. Our records are in order of time only on each CPU, and so make one round.
+ * perf does not sort records with time 0, which describe the state before the recording.
  */
 #include "ctl/perfdata/export_perfdata.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "proto/base.h"
+#include "proto/bytes.h"
+#include "proto/memfd.h"
+#include "proto/perf/perfrecord.h"
 
-#include "ctl/perfdata/export_features.h"
 #include "ctl/perfdata/export_layout.h"
-#include "ctl/perfdata/export_records.h"
-#include "ctl/perfdata/export_sink.h"
 
-/* The head: ids and attrs. */
+/* Limit of the header, ids and attrs. */
 #define HEAD_MAX (LAYOUT_HEADER_SIZE + 4096u + 16u * MANIFEST_MAX_CPUS)
+/* Blocks of fewer bytes are collected, larger blocks are written from where they lie. */
+#define COLLECT (64u << 10)
 
 struct exporter {
 	const struct bundle *bundle;
 	const struct manifest *manifest;
-	struct records records;
+
+	/* The sideband, and what measure_records() finds in it. */
+	const uint8_t *sideband; /* borrowed */
+	size_t sideband_size;
+	uint32_t trace_of[MANIFEST_MAX_CPUS]; /* index of the CPU's trace, or MANIFEST_ANY */
+	uint64_t n_records, skipped;
+	uint64_t record_bytes;
+	uint32_t n_cpus; /* one more than the highest CPU that a record names */
+
+	/* Where everything will lie in the file. */
 	struct features features;
 	struct perfdata_section ids[LAYOUT_N_EVENTS], attrs, data;
 	struct perfdata_section index[MANIFEST_MAX_CPUS]; /* the AUXTRACE of each trace */
-	struct sink sink;
-	struct bytes_out head;
+
+	/* The file. */
+	int fd;			   /* borrowed */
+	struct bytes_out composed; /* structures that layout_*() wrote and send() passes on */
+	struct bytes_out pending;  /* collected blocks */
+	uint64_t bytes;		   /* written or pending */
+	int error;		   /* 0, or the first -errno: tested once, at the end */
 };
 
 static void exporter_freep(struct exporter **x)
 {
 	if (!*x)
 		return;
-	features_done(&(*x)->features);
-	sink_done(&(*x)->sink);
-	bytes_out_done(&(*x)->head);
+	bytes_out_done(&(*x)->features.content);
+	bytes_out_done(&(*x)->pending);
+	bytes_out_done(&(*x)->composed);
 	free(*x);
 }
 
-/* perf wants records at multiples of 8; zeros are PAD packets. */
+static void write_out(struct exporter *x, const void *data, size_t size)
+{
+	if (!x->error)
+		x->error = memfd_write_all(x->fd, data, size);
+}
+
+static void write_pending(struct exporter *x)
+{
+	if (!x->error)
+		x->error = x->pending.error;
+	write_out(x, x->pending.data, x->pending.size);
+	bytes_out_reset(&x->pending);
+}
+
+static void put(struct exporter *x, const void *data, size_t size)
+{
+	x->bytes += size;
+	if (size < COLLECT)
+		bytes_put_block(&x->pending, data, size);
+	if (size >= COLLECT || x->pending.size >= COLLECT)
+		write_pending(x);
+	if (size >= COLLECT)
+		write_out(x, data, size);
+}
+
+static void send(struct exporter *x)
+{
+	if (!x->error)
+		x->error = x->composed.error;
+	put(x, x->composed.data, x->composed.size);
+	bytes_out_reset(&x->composed);
+}
+
+/*
+ * Whether perf may see the record. A bundle may come from anybody: types from 64 on mean perf's own
+ * records, and perf reads a SAMPLE by other rules. So only records pass that our two events can
+ * write.
+ */
+static bool passes(const struct perfrecord *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_COMM:
+	case PERF_RECORD_EXIT:
+	case PERF_RECORD_FORK:
+	case PERF_RECORD_MMAP2:
+	case PERF_RECORD_AUX:
+	case PERF_RECORD_ITRACE_START:
+	case PERF_RECORD_SWITCH:
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+	case PERF_RECORD_NAMESPACES:
+	case PERF_RECORD_KSYMBOL:
+	case PERF_RECORD_BPF_EVENT:
+	case PERF_RECORD_CGROUP:
+	case PERF_RECORD_TEXT_POKE:
+		/* perf allocates a table with as many CPUs as a switch names. */
+		return record->cpu < MANIFEST_MAX_CPUS;
+	default: return false;
+	}
+}
+
+/* Finds the next record that passes, from *AT on, and moves *AT behind the record. Returns the
+ * record's size, or 0 at the end. A record without a valid size ends the sideband. */
+static size_t next_record(const struct exporter *x, size_t *at, struct perfrecord *ret,
+			  uint64_t *skipped)
+{
+	while (*at < x->sideband_size) {
+		int known = perfrecord_parse(x->sideband + *at, x->sideband_size - *at, ret);
+
+		if (known < 0 && ret->size == 0) {
+			*at = x->sideband_size;
+			*skipped += 1;
+			return 0;
+		}
+		*at += ret->size;
+		if (known >= 0 && passes(ret))
+			return ret->size;
+		*skipped += 1;
+	}
+	return 0;
+}
+
+static void measure_records(struct exporter *x)
+{
+	const struct manifest *m = x->manifest;
+	struct perfrecord record;
+	size_t at = 0, n;
+
+	x->sideband = bundle_sideband(x->bundle, &x->sideband_size);
+	for (size_t i = 0; i < ARRAY_SIZE(x->trace_of); i++)
+		x->trace_of[i] = MANIFEST_ANY;
+	for (size_t i = 0; i < m->n_cpus; i++)
+		if (m->cpus[i].cpu < ARRAY_SIZE(x->trace_of))
+			x->trace_of[m->cpus[i].cpu] = (uint32_t)i;
+	while ((n = next_record(x, &at, &record, &x->skipped)) > 0) {
+		x->n_records++;
+		x->record_bytes += n;
+		x->n_cpus = MAX_OF(x->n_cpus, record.cpu + 1);
+	}
+}
+
+/* The records already have the kernel's layout. Only the id at the end changes: perf finds the
+ * record's event by the id. */
+static void write_records(struct exporter *x)
+{
+	struct perfrecord record;
+	uint64_t skipped = 0;
+	size_t at = 0, n;
+
+	while ((n = next_record(x, &at, &record, &skipped)) > 0) {
+		uint32_t trace = x->trace_of[record.cpu];
+		bool pt = record.type == PERF_RECORD_AUX || record.type == PERF_RECORD_ITRACE_START;
+		uint64_t id = layout_id(x->manifest, pt ? LAYOUT_PT : LAYOUT_DUMMY,
+					trace == MANIFEST_ANY ? 0 : trace);
+
+		/* perf's own records of the state before the recording have id 0, too. */
+		id = record.time == 0 ? 0 : htole64(id);
+		put(x, x->sideband + at - n, n - sizeof(id));
+		put(x, &id, sizeof(id));
+	}
+}
+
+/* perf wants records at multiples of 8. Zeros behind a trace are PAD packets. */
 static uint64_t padded(uint64_t size)
 {
 	return (size + 7) / 8 * 8;
 }
 
-/* Where everything will lie, from AT on. */
-static uint64_t place_head(struct exporter *x, uint64_t at)
+static void place_sections(struct exporter *x)
 {
+	const struct manifest *m = x->manifest;
+	uint64_t at = LAYOUT_HEADER_SIZE;
+
 	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
-		x->ids[e] = (struct perfdata_section){at, x->records.n_traces * sizeof(uint64_t)};
+		x->ids[e] = (struct perfdata_section){at, m->n_cpus * sizeof(uint64_t)};
 		at += x->ids[e].size;
 	}
 	x->attrs = (struct perfdata_section){
 		at, LAYOUT_N_EVENTS * (LAYOUT_ATTR_SIZE + sizeof(struct perfdata_section))};
-	return at + x->attrs.size;
-}
-
-static void place_data(struct exporter *x, uint64_t at)
-{
+	at += x->attrs.size;
 	x->data.offset = at;
-	at += LAYOUT_AUXTRACE_INFO_SIZE + x->records.bytes_out + LAYOUT_FINISHED_ROUND_SIZE;
-	for (size_t i = 0; i < x->manifest->n_cpus; i++) {
+	at += LAYOUT_AUXTRACE_INFO_SIZE + x->record_bytes + LAYOUT_FINISHED_ROUND_SIZE;
+	for (size_t i = 0; i < m->n_cpus; i++) {
 		x->index[i] = (struct perfdata_section){at, LAYOUT_AUXTRACE_SIZE};
-		at += LAYOUT_AUXTRACE_SIZE + padded(x->manifest->cpus[i].bytes);
+		at += LAYOUT_AUXTRACE_SIZE + padded(m->cpus[i].bytes);
 	}
 	x->data.size = at - x->data.offset;
 }
 
-static void write_head(struct exporter *x)
-{
-	struct bytes_out *out = &x->head;
-
-	layout_header(out, &x->attrs, &x->data, x->features.bits);
-	for (uint32_t i = 0; i < x->records.n_traces; i++)
-		bytes_put_u64(out, records_pt_id(&x->records, i));
-	for (uint32_t i = 0; i < x->records.n_traces; i++)
-		bytes_put_u64(out, records_dummy_id(&x->records, i));
-	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
-		layout_attr(out, e, x->manifest);
-		layout_section(out, &x->ids[e]);
-	}
-}
-
-static bool per_cpu(const struct manifest *m)
+static bool is_per_cpu(const struct manifest *m)
 {
 	for (size_t i = 0; i < m->n_cpus; i++)
 		if (m->cpus[i].cpu == MANIFEST_ANY)
@@ -98,86 +220,73 @@ static bool per_cpu(const struct manifest *m)
 	return true;
 }
 
-/* The collected small bytes go out. */
-static void send(struct exporter *x)
-{
-	if (!x->sink.error)
-		x->sink.error = x->head.error;
-	sink_block(&x->sink, x->head.data, x->head.size);
-	bytes_out_reset(&x->head);
-}
-
 static void write_trace(struct exporter *x, uint32_t i)
 {
 	static const uint8_t zeros[8];
 	const struct manifest *m = x->manifest;
-	uint64_t reference = m->tsc != MANIFEST_ABSENT ? m->tsc : 0;
 	size_t size;
 	const uint8_t *trace = bundle_cpu(x->bundle, i, &size);
 
-	layout_auxtrace(&x->head, i, &m->cpus[i], padded(size), reference);
+	layout_auxtrace(&x->composed, i, &m->cpus[i], padded(size),
+			m->tsc != MANIFEST_ABSENT ? m->tsc : 0);
 	send(x);
-	sink_block(&x->sink, trace, size);
-	sink_block(&x->sink, zeros, (size_t)(padded(size) - size));
+	put(x, trace, size);
+	put(x, zeros, (size_t)(padded(size) - size));
 }
 
-static void write_data(struct exporter *x)
+static void write_file(struct exporter *x)
 {
-	layout_auxtrace_info(&x->head, x->manifest, per_cpu(x->manifest));
+	const struct manifest *m = x->manifest;
+	struct bytes_out *out = &x->composed;
+
+	layout_header(out, &x->attrs, &x->data, x->features.bits);
+	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++)
+		for (uint32_t i = 0; i < m->n_cpus; i++)
+			bytes_put_u64(out, layout_id(m, e, i));
+	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
+		layout_attr(out, e, m);
+		layout_section(out, &x->ids[e]);
+	}
+	layout_auxtrace_info(out, m, is_per_cpu(m));
 	send(x);
-	records_write(&x->records, &x->sink);
-	layout_finished_round(&x->head);
+	write_records(x);
+	layout_finished_round(out);
 	send(x);
-	for (uint32_t i = 0; i < x->records.n_traces && !x->sink.error; i++)
+	for (uint32_t i = 0; i < m->n_cpus && !x->error; i++)
 		write_trace(x, i);
-}
-
-static void write_features(struct exporter *x)
-{
-	features_table(&x->features, x->data.offset + x->data.size, &x->head);
+	features_table(&x->features, x->data.offset + x->data.size, out);
 	send(x);
-	sink_block(&x->sink, x->features.content.data, x->features.content.size);
-}
-
-static int compose(struct exporter *x)
-{
-	size_t size;
-	const uint8_t *sideband = bundle_sideband(x->bundle, &size);
-
-	records_measure(&x->records, x->manifest, sideband, size);
-	place_data(x, place_head(x, LAYOUT_HEADER_SIZE));
-	features_compose(&x->features, x->manifest, &x->records, x->index);
-	return x->features.content.error;
-}
-
-/* As perf decides whether it decodes with time. */
-static bool is_timeless(const struct manifest *m)
-{
-	return !m->have_clock || !(layout_pt_config(m) & LAYOUT_CONFIG_TSC);
+	put(x, x->features.content.data, x->features.content.size);
+	write_pending(x);
 }
 
 int export_perfdata(const struct bundle *b, int fd, struct export_told *ret)
 {
 	CLEANUP(exporter_freep) struct exporter *x = calloc(1, sizeof(*x));
-	int r;
+	const struct manifest *m = bundle_manifest(b);
 
 	if (!x)
 		return -ENOMEM;
 	x->bundle = b;
-	x->manifest = bundle_manifest(b);
-	sink_init(&x->sink, fd);
-	bytes_out_init(&x->head, HEAD_MAX);
-	if (x->manifest->n_cpus == 0)
+	x->manifest = m;
+	x->fd = fd;
+	bytes_out_init(&x->composed, HEAD_MAX);
+	bytes_out_init(&x->pending, 2 * COLLECT);
+	if (m->n_cpus == 0)
 		return -ENODATA;
-	r = compose(x);
-	if (r < 0)
-		return r;
-	write_head(x);
-	send(x);
-	write_data(x);
-	write_features(x);
-	r = sink_flush(&x->sink);
-	*ret = (struct export_told){x->sink.bytes, x->records.n, x->records.skipped,
-				    per_cpu(x->manifest) && is_timeless(x->manifest)};
-	return r;
+	measure_records(x);
+	place_sections(x);
+	features_compose(&x->features, m, x->n_cpus, x->index);
+	if (x->features.content.error < 0)
+		return x->features.content.error;
+	write_file(x);
+	*ret = (struct export_told){
+		.bytes = x->bytes,
+		.records = x->n_records,
+		.skipped = x->skipped,
+		/* As perf decides whether to decode with time. */
+		.nobodys = is_per_cpu(m) &&
+			   (!m->have_clock || !(layout_pt_config(m) & LAYOUT_CONFIG_TSC)),
+	};
+	return x->error;
 }

@@ -1,11 +1,12 @@
 /*
- * The files that the records of a perf.data map. A file is one identity that records name: path and
- * inode, or path and build id. Where perf keeps copies by build id (~/.debug/.build-id), the copy
- * is taken, as perf does; else the file at its path. Whether it has the build id that it should
- * have, the worker finds out: nothing here reads what is in a file.
+ * Looks for the files that the records of a recording map, and adds their bytes to a bundle.
  *
- * The paths are a stranger's: nothing but a regular file is ever opened for reading (a device may
- * do something when it is), and with --sysroot no path leads out of that directory.
+ * A file is one identity in the records: path and inode, or path and build id. The copy that perf
+ * keeps by build id (~/.debug/.build-id) comes first, as in perf; then the file at the path. This
+ * file does not check build ids, because it reads no file's content: ptsnap-decode compares them.
+ *
+ * The paths are untrusted. Only a regular file is opened for reading, as opening a device can have
+ * effects; and with --sysroot no path leads out of that directory.
  */
 #include "ctl/perfdata/import_images.h"
 
@@ -23,20 +24,20 @@
 
 #include "ctl/base/say.h"
 
-/* A file up to this is taken whole: its symbols may lie outside of what is mapped. */
+/* Limit of a file that is taken whole, because its symbols may lie outside of the mapped range. */
 #define WHOLE_FILE (64ull << 20)
-/* One whose build id is to be compared is taken whole up to this. */
+/* The same for a file with a known build id, which ptsnap-decode looks for in the file. */
 #define WHOLE_FILE_OF_BUILD_ID (1ull << 30)
-/* Of all files: they lie in memory, and a small perf.data can name large ones many times. */
+/* Limit of all files: they lie in memory, and a small perf.data can name large files many times. */
 #define MAX_BYTES (4ull << 30)
-/* A device that cannot be: majors have 12 bits. */
+/* No device has this major number: majors have 12 bits. */
 #define MADE_UP_MAJOR 0x1000u
 
 struct import_file {
-	const char *path; /* behind the struct */
+	const char *path; /* in the same allocation, behind the struct */
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
-	uint64_t first, last; /* what is mapped: from first up to last */
+	uint64_t first, last; /* the mapped range: offset of the first byte, and behind the last */
 	uint8_t id[20];
 	uint8_t id_size;
 	size_t index;
@@ -45,8 +46,21 @@ struct import_file {
 struct import_build_id {
 	const char *path;
 	uint8_t id[20];
-	uint8_t size; /* 0: there are several */
+	uint8_t size; /* 0: the path has several build ids */
 };
+
+int import_no_memory(void)
+{
+	return say_error(EXIT_CODE_FAILURE, "out of memory");
+}
+
+int import_written(int r)
+{
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
+				 strerror(-r));
+	return 0;
+}
 
 void import_images_init(struct import_images *i)
 {
@@ -88,7 +102,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
-/* A copy of SIZE bytes at FROM with PATH behind them; *ret_path is where. */
+/* Copies SIZE bytes at FROM and, behind them, PATH; *ret_path points to the latter. */
 static void *copy_with_path(const void *from, size_t size, const char *path, const char **ret_path)
 {
 	size_t length = strlen(path) + 1;
@@ -137,28 +151,11 @@ static struct import_file identity_of(const struct perfrecord *r)
 	return file;
 }
 
-/* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(),
- * perf_event_mmap_event()).
- */
+/* Whether the kernel uses the name for memory without a file (mm/mmap.c, arch_vma_name(),
+ * perf_event_mmap_event()). */
 static bool is_memory(const char *path)
 {
 	return path[0] != '/' || strncmp(path, "//", 2) == 0 || strncmp(path, "/dev/zero", 9) == 0;
-}
-
-/* Files that are only memory, too. */
-static bool has_no_file(const char *path)
-{
-	return is_memory(path) || strncmp(path, "/memfd:", 7) == 0 ||
-	       strncmp(path, "/SYSV", 5) == 0 || strncmp(path, "/anon_hugepage", 14) == 0;
-}
-
-/* Of the vDSO there may be a copy. */
-static bool is_worth_a_look(const struct import_images *i, const struct import_file *file)
-{
-	const struct import_build_id key = {.path = file->path};
-
-	return !is_memory(file->path) || file->id_size > 0 ||
-	       tfind(&key, &i->build_ids, by_path) != NULL;
 }
 
 static bool has_inode(const struct import_file *file)
@@ -166,6 +163,8 @@ static bool has_inode(const struct import_file *file)
 	return file->maj || file->min || file->ino || file->ino_generation;
 }
 
+/* For files without an inode in the records: the sideband and the manifest get the same inode, so
+ * that ptsnap-decode finds the image by inode, whatever the path contains. */
 static void make_up_inode(const struct import_file *file, uint32_t *ret_maj, uint64_t *ret_ino)
 {
 	*ret_maj = MADE_UP_MAJOR;
@@ -176,9 +175,12 @@ int import_images_add(struct import_images *i, struct perfrecord *r)
 {
 	struct import_file key = identity_of(r), *file;
 	struct import_file **found = tfind(&key, &i->files, by_identity);
+	const struct import_build_id build_id = {.path = key.path};
 	uint64_t last;
 
-	if (!found && !is_worth_a_look(i, &key))
+	/* perf keeps copies of the vDSO, which then has a build id. */
+	if (!found && is_memory(key.path) && key.id_size == 0 &&
+	    !tfind(&build_id, &i->build_ids, by_path))
 		return 0;
 	if (!found && i->n == MANIFEST_MAX_IMAGES) {
 		i->dropped++;
@@ -220,7 +222,8 @@ int import_images_add_build_id(struct import_images *i, const char *path, const 
 	return -ENOMEM;
 }
 
-/* Something to be read that is open as a path; *ret_why: why not. */
+/* Opens for reading what PATH_FD (O_PATH) is, if it is a regular file; else *ret_why says why not.
+ */
 static int open_for_reading(int path_fd, uint64_t *ret_size, const char **ret_why)
 {
 	char name[64];
@@ -269,8 +272,8 @@ static void put_hex(char *to, const uint8_t *bytes, size_t size)
 	to[2 * size] = '\0';
 }
 
-/* tools/perf/util/build-id.c, build_id_cache__linkname(): a link to a directory with the copy in
- * it, or (before Linux 4.7) to the copy. */
+/* Opens perf's copy of a file. The name of the build id is a link to a directory with the copy or,
+ * before Linux 4.7, to the copy (tools/perf/util/build-id.c, build_id_cache__linkname()). */
 static int open_copy(const char *build_id, uint64_t *ret_size)
 {
 	static const char *const names[] = {"/elf", "/vdso", ""};
@@ -290,24 +293,27 @@ static int open_copy(const char *build_id, uint64_t *ret_size)
 	return fd;
 }
 
-/* An fd with *ret_size bytes; else *ret_why. */
-static int find_bytes(const struct import_file *file, const char *build_id, const char *sysroot,
-		      uint64_t *ret_size, const char **ret_why)
+/* Opens the file or perf's copy, of *ret_size bytes. On failure *ret_why says why. */
+static int open_file(const struct import_file *file, const char *build_id, const char *sysroot,
+		     uint64_t *ret_size, const char **ret_why)
 {
 	int fd = open_copy(build_id, ret_size);
+	const char *path = file->path;
 
 	if (fd >= 0)
 		return fd;
-	if (has_no_file(file->path)) {
+	/* Memory, or memory that looks like a file. */
+	if (is_memory(path) || strncmp(path, "/memfd:", 7) == 0 || strncmp(path, "/SYSV", 5) == 0 ||
+	    strncmp(path, "/anon_hugepage", 14) == 0) {
 		*ret_why = "no file";
 		return -ENOENT;
 	}
-	return open_path(sysroot, file->path, ret_size, ret_why);
+	return open_path(sysroot, path, ret_size, ret_why);
 }
 
-/* Where records have an inode, the list of build ids may know more. */
-static void text_of_build_id(const struct import_images *i, const struct import_file *file,
-			     char *ret)
+/* Writes the build id in hexadecimal to RET, or "" if it is unknown. Records with an inode have
+ * none, but the file's list of build ids may have one for the path. */
+static void find_build_id(const struct import_images *i, const struct import_file *file, char *ret)
 {
 	const struct import_build_id key = {.path = file->path};
 	struct import_build_id **found = tfind(&key, &i->build_ids, by_path);
@@ -317,11 +323,6 @@ static void text_of_build_id(const struct import_images *i, const struct import_
 		put_hex(ret, file->id, file->id_size);
 	else if (found)
 		put_hex(ret, (*found)->id, (*found)->size);
-}
-
-static int out_of_memory(void)
-{
-	return say_error(EXIT_CODE_FAILURE, "out of memory");
 }
 
 static int describe(const struct import_file *file, const char *build_id, const char *why,
@@ -340,28 +341,16 @@ static int describe(const struct import_file *file, const char *build_id, const 
 		image->missing = strdup(why);
 	return image->path && !image->build_id == !*build_id && !image->missing == !why
 		       ? 0
-		       : out_of_memory();
+		       : import_no_memory();
 }
 
-/* Where the images go. */
+/* Where the images come from and go to. */
 struct target {
 	const char *sysroot;
 	struct manifest *manifest;
 	struct bundle_writer *writer;
-	uint64_t left; /* bytes that there is room for */
+	uint64_t left; /* bytes that may still be added */
 };
-
-/* What is needed of a file of SIZE bytes. */
-static void choose_range(const struct import_file *file, uint64_t size, bool build_id,
-			 uint64_t *ret_offset, uint64_t *ret_size)
-{
-	uint64_t last = MIN_OF(file->last, size);
-	bool whole =
-		size <= (build_id ? WHOLE_FILE_OF_BUILD_ID : WHOLE_FILE) || file->first >= last;
-
-	*ret_offset = whole ? 0 : file->first;
-	*ret_size = (whole ? size : last) - *ret_offset;
-}
 
 static int put_bytes(struct target *to, const struct import_file *file, int fd,
 		     const struct manifest_image *image)
@@ -371,12 +360,12 @@ static int put_bytes(struct target *to, const struct import_file *file, int fd,
 	int r;
 
 	snprintf(name, sizeof(name), "images/%zu", file->index);
-	r = bundle_write_file(to->writer, name, fd, image->offset, image->size, &copied);
-	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-				 strerror(-r));
+	r = import_written(
+		bundle_write_file(to->writer, name, fd, image->offset, image->size, &copied));
+	if (r != 0)
+		return r;
 	if (copied < image->size)
-		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to its end", file->path);
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to the end", file->path);
 	to->left -= image->size;
 	return 0;
 }
@@ -392,11 +381,14 @@ static int write_image(const struct import_images *i, const struct import_file *
 	int r;
 
 	if (!image)
-		return out_of_memory();
-	text_of_build_id(i, file, build_id);
-	fd = find_bytes(file, build_id, to->sysroot, &size, &why);
-	if (fd >= 0)
-		choose_range(file, size, *build_id, &offset, &size);
+		return import_no_memory();
+	find_build_id(i, file, build_id);
+	fd = open_file(file, build_id, to->sysroot, &size, &why);
+	if (fd >= 0 && size > (*build_id ? WHOLE_FILE_OF_BUILD_ID : WHOLE_FILE) &&
+	    file->first < MIN_OF(file->last, size)) {
+		offset = file->first;
+		size = MIN_OF(file->last, size) - offset;
+	}
 	if (fd >= 0 && size > to->left) {
 		fd = close_fd(fd);
 		why = "there are more bytes of files than are looked at";
@@ -413,9 +405,12 @@ int import_images_write(const struct import_images *i, const char *sysroot, stru
 			struct bundle_writer *w)
 {
 	struct target to = {sysroot, m, w, MAX_BYTES};
-	int r = 0;
 
-	for (size_t index = 0; index < i->n && r == 0; index++)
-		r = write_image(i, i->list[index], &to);
-	return r;
+	for (size_t index = 0; index < i->n; index++) {
+		int r = write_image(i, i->list[index], &to);
+
+		if (r != 0)
+			return r;
+	}
+	return 0;
 }

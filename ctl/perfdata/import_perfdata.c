@@ -1,9 +1,7 @@
 /*
- * A perf.data -> a bundle: the recipe. Called by cmd_decode.c. The file is mapped;
- * proto/perf/perfdata.h knows how it lies, import_records.c translates its records, import_traces.c
- * puts its traces together, import_images.c finds the files. Nothing is decoded here.
+ * Composes a bundle from a perf.data file.
  *
- * A file that shrinks while it is mapped makes SIGBUS.
+ * The file is mapped, and a file that is truncated while it is mapped ends ptsnapctl with SIGBUS.
  */
 #include "ctl/perfdata/import_perfdata.h"
 
@@ -20,9 +18,7 @@
 
 #include "ctl/base/say.h"
 #include "ctl/perfdata/import_images.h"
-#include "ctl/perfdata/import_records.h"
-#include "ctl/perfdata/import_traces.h"
-#include "ctl/perfdata/import_zstd.h"
+#include "ctl/perfdata/import_private.h"
 
 #define MAGIC_SIZE 8u
 
@@ -36,7 +32,7 @@ struct import {
 	struct import_records records;
 	struct import_traces traces;
 	struct import_zstd *zstd;
-	bool cut; /* the last record is not whole */
+	bool cut; /* the file ends within a record */
 	struct manifest manifest;
 	struct bundle_writer writer;
 };
@@ -47,11 +43,6 @@ bool import_perfdata_is(int fd)
 
 	return pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
 	       perfdata_is(magic, sizeof(magic));
-}
-
-static int out_of_memory(void)
-{
-	return say_error(EXIT_CODE_FAILURE, "out of memory");
 }
 
 static int say_damaged(const struct import *i, const struct perfdata_error *error)
@@ -78,26 +69,12 @@ static int say_unusable(const struct import *i, int kind, const struct perfdata_
 				 i->path);
 	case PERFDATA_OTHER: return say_error(EXIT_CODE_FAILURE, "%s: no perf.data", i->path);
 	case -EBADMSG: return say_damaged(i, error);
-	default: return out_of_memory();
+	default: return import_no_memory();
 	}
 }
 
-static int map_file(struct import *i, int fd)
-{
-	struct stat st;
-	void *map;
-
-	if (fstat(fd, &st) < 0 || st.st_size <= 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: the file is empty", i->path);
-	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		return say_error(EXIT_CODE_FAILURE, "%s: %m", i->path);
-	i->map = map;
-	i->size = (size_t)st.st_size;
-	return 0;
-}
-
-/* AUXTRACE_INFO stands before what it describes, but not always first. */
+/* Finds AUXTRACE_INFO, which describes the trace and is before it, but not always the first record.
+ */
 static int find_pt(struct import *i)
 {
 	struct perfdata_record record;
@@ -132,23 +109,20 @@ static int on_record(void *userdata, const struct perfdata_record *record)
 	return import_records_add(&i->records, record);
 }
 
-static int add_compressed(struct import *i, const struct perfdata_record *record)
+static int add_record(struct import *i, const struct perfdata_record *record)
 {
 	const uint8_t *bytes;
 	size_t size;
-	int r = perfdata_parse_compressed(record, &bytes, &size);
+	int r;
 
-	if (r == 0 && !i->zstd)
-		r = import_zstd_new(on_record, i, &i->zstd);
-	return r == 0 ? import_zstd_feed(i->zstd, bytes, size) : r;
-}
-
-static int add_record(struct import *i, const struct perfdata_record *record)
-{
 	switch (record->type) {
 	case PERFDATA_AUXTRACE: return import_traces_add(&i->traces, record);
 	case PERFDATA_COMPRESSED:
-	case PERFDATA_COMPRESSED2: return add_compressed(i, record);
+	case PERFDATA_COMPRESSED2:
+		r = perfdata_parse_compressed(record, &bytes, &size);
+		if (r == 0 && !i->zstd)
+			r = import_zstd_new(on_record, i, &i->zstd);
+		return r == 0 ? import_zstd_feed(i->zstd, bytes, size) : r;
 	default: return import_records_add(&i->records, record);
 	}
 }
@@ -163,7 +137,7 @@ static int read_records(struct import *i)
 	while ((r = perfdata_next(&i->data, &at, &record, &error)) == 0) {
 		result = add_record(i, &record);
 		if (result == -ENOMEM)
-			return out_of_memory();
+			return import_no_memory();
 		error = (struct perfdata_error){
 			record.offset, result == -E2BIG ? "more records than can be decoded"
 				       : record.type == PERFDATA_AUXTRACE
@@ -176,16 +150,36 @@ static int read_records(struct import *i)
 	return r < 0 ? say_damaged(i, &error) : 0;
 }
 
-static int read_build_ids(struct import *i)
+static int read_file(struct import *i, int fd)
 {
 	struct perfdata_build_id id;
+	struct perfdata_error error;
 	uint64_t at = 0;
-	int r = 0;
+	struct stat st;
+	void *map;
+	int r;
 
-	while (r == 0 && perfdata_next_build_id(&i->data, &at, &id) == 0)
-		if ((id.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER)
-			r = import_images_add_build_id(&i->images, id.path, id.id, id.size);
-	return r == 0 ? 0 : out_of_memory();
+	if (fstat(fd, &st) < 0 || st.st_size <= 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: the file is empty", i->path);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", i->path);
+	i->map = map;
+	i->size = (size_t)st.st_size;
+	r = perfdata_open(i->map, i->size, &i->data, &error);
+	if (r != 0)
+		return say_unusable(i, r, &error);
+	r = find_pt(i);
+	if (r != 0)
+		return r;
+	if (import_records_init(&i->records, &i->data, perfdata_is_timeless(&i->data, &i->pt),
+				&i->images) < 0)
+		return import_no_memory();
+	while (perfdata_next_build_id(&i->data, &at, &id) == 0)
+		if ((id.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_USER &&
+		    import_images_add_build_id(&i->images, id.path, id.id, id.size) < 0)
+			return import_no_memory();
+	return read_records(i);
 }
 
 static int copy_string(const struct import *i, unsigned int feature, char **ret)
@@ -194,31 +188,26 @@ static int copy_string(const struct import *i, unsigned int feature, char **ret)
 
 	if (text)
 		*ret = strdup(text);
-	return text && !*ret ? out_of_memory() : 0;
-}
-
-/* arch/x86/util/header.c, get_cpuid(): "GenuineIntel,6,94,3". */
-static void fill_cpu(const struct import *i, struct manifest *m)
-{
-	const char *text = perfdata_string(&i->data, PERFDATA_CPUID);
-	static const char intel[] = "GenuineIntel,";
-
-	m->cpu_intel = text && strncmp(text, intel, sizeof(intel) - 1) == 0;
-	m->have_cpu = m->cpu_intel && sscanf(text + sizeof(intel) - 1, "%9u,%9u,%9u",
-					     &m->cpu_family, &m->cpu_model, &m->cpu_stepping) == 3;
+	return text && !*ret ? import_no_memory() : 0;
 }
 
 static int fill_host(const struct import *i, struct manifest *m)
 {
-	int r = copy_string(i, PERFDATA_HOSTNAME, &m->hostname);
+	static const char intel[] = "GenuineIntel,";
+	/* arch/x86/util/header.c, get_cpuid(): "GenuineIntel,6,94,3" */
+	const char *cpuid = perfdata_string(&i->data, PERFDATA_CPUID);
+	int r;
 
+	m->cpu_intel = cpuid && strncmp(cpuid, intel, sizeof(intel) - 1) == 0;
+	m->have_cpu = m->cpu_intel && sscanf(cpuid + sizeof(intel) - 1, "%9u,%9u,%9u",
+					     &m->cpu_family, &m->cpu_model, &m->cpu_stepping) == 3;
+	r = copy_string(i, PERFDATA_HOSTNAME, &m->hostname);
 	if (r == 0)
 		r = copy_string(i, PERFDATA_OSRELEASE, &m->kernel_release);
 	if (r == 0)
 		r = copy_string(i, PERFDATA_ARCH, &m->machine);
 	if (r == 0)
 		r = copy_string(i, PERFDATA_CPUDESC, &m->cpu_model_name);
-	fill_cpu(i, m);
 	return r;
 }
 
@@ -233,12 +222,13 @@ static void fill_clock(const struct import *i, struct manifest *m)
 	m->time_shift = (uint16_t)pt->time_shift;
 	m->time_mult = (uint32_t)pt->time_mult;
 	m->time_zero = pt->time_zero;
-	/* Times are told from the recording's end on. */
+	/* Reports count times back from the recording's end. */
 	if (i->records.last_ns > 0)
 		m->perf_ns = i->records.last_ns;
 }
 
-static bool fits(uint64_t v)
+/* Whether V is a factor that the manifest can hold. */
+static bool is_factor(uint64_t v)
 {
 	return v > 0 && v <= UINT32_MAX;
 }
@@ -255,37 +245,22 @@ static void fill_trace(const struct import *i, struct manifest *m)
 		m->mtc_period = perfdata_mtc_period(&i->pt, attr->config);
 		m->noretcomp = attr->config & i->pt.noretcomp_bit;
 	}
-	if (fits(i->pt.max_nonturbo_ratio))
+	if (is_factor(i->pt.max_nonturbo_ratio))
 		m->max_nonturbo_ratio = (uint32_t)i->pt.max_nonturbo_ratio;
-	if (fits(i->pt.tsc_ctc_n) && fits(i->pt.tsc_ctc_d)) {
+	if (is_factor(i->pt.tsc_ctc_n) && is_factor(i->pt.tsc_ctc_d)) {
 		m->tsc_art_num = (uint32_t)i->pt.tsc_ctc_n;
 		m->tsc_art_den = (uint32_t)i->pt.tsc_ctc_d;
 	}
 }
 
-static int fill_manifest(struct import *i)
-{
-	struct manifest *m = &i->manifest;
-
-	m->id = strdup("perf.data");
-	m->version = strdup(PTSNAP_VERSION);
-	m->trigger_kind = strdup("offline");
-	m->source = strdup("intel_pt");
-	if (!m->id || !m->version || !m->trigger_kind || !m->source)
-		return out_of_memory();
-	fill_clock(i, m);
-	fill_trace(i, m);
-	return fill_host(i, m);
-}
-
 static int note(struct import *i, const char *kind, uint64_t count, const char *why)
 {
-	return count == 0 || manifest_add_note(&i->manifest, kind, count, why) == 0
-		       ? 0
-		       : out_of_memory();
+	if (count > 0 && manifest_add_note(&i->manifest, kind, count, why) < 0)
+		return import_no_memory();
+	return 0;
 }
 
-/* What was left out has a place among the gaps. */
+/* Notes what was left out, for the report's gaps. */
 static int add_notes(struct import *i)
 {
 	int r = note(i, "sideband-bad", i->records.bad, "records that do not parse");
@@ -302,70 +277,37 @@ static int add_notes(struct import *i)
 	return r;
 }
 
-static int write_sideband(struct import *i)
-{
-	const struct bytes_out *out = &i->records.out;
-	int r = bundle_write_member(&i->writer, "sideband", out->data, out->size);
-
-	return r == 0 ? 0
-		      : say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-				  strerror(-r));
-}
-
-static int write_end(struct import *i)
-{
-	int r = bundle_write_end(&i->writer, &i->manifest);
-
-	return r == 0 ? 0
-		      : say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-				  strerror(-r));
-}
-
-static int check_traces(const struct import *i)
-{
-	if (i->traces.n > 0)
-		return 0;
-	return say_error(EXIT_CODE_FAILURE,
-			 "%s: holds no trace, although it was recorded with Intel PT (samples with "
-			 "pieces of it, --aux-sample, are not read)",
-			 i->path);
-}
-
 static int write_bundle(struct import *i)
 {
-	int r = check_traces(i);
+	const struct bytes_out *sideband = &i->records.out;
+	struct manifest *m = &i->manifest;
+	int r;
 
+	if (i->traces.n == 0)
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: holds no trace, although it was recorded with Intel PT "
+				 "(samples with pieces of it, --aux-sample, are not read)",
+				 i->path);
+	m->id = strdup("perf.data");
+	m->version = strdup(PTSNAP_VERSION);
+	m->trigger_kind = strdup("offline");
+	m->source = strdup("intel_pt");
+	if (!m->id || !m->version || !m->trigger_kind || !m->source)
+		return import_no_memory();
+	fill_clock(i, m);
+	fill_trace(i, m);
+	r = fill_host(i, m);
 	if (r == 0)
-		r = fill_manifest(i);
-	if (r == 0)
-		r = import_traces_write(&i->traces, i->path, i->pt.snapshot_mode != 0, &i->manifest,
+		r = import_traces_write(&i->traces, i->path, i->pt.snapshot_mode != 0, m,
 					&i->writer);
 	if (r == 0)
-		r = write_sideband(i);
+		r = import_written(bundle_write_member(&i->writer, "sideband", sideband->data,
+						       sideband->size));
 	if (r == 0)
-		r = import_images_write(&i->images, i->sysroot, &i->manifest, &i->writer);
+		r = import_images_write(&i->images, i->sysroot, m, &i->writer);
 	if (r == 0)
 		r = add_notes(i);
-	return r == 0 ? write_end(i) : r;
-}
-
-static int read_file(struct import *i, int fd)
-{
-	struct perfdata_error error;
-	int r = map_file(i, fd);
-
-	if (r != 0)
-		return r;
-	r = perfdata_open(i->map, i->size, &i->data, &error);
-	if (r != 0)
-		return say_unusable(i, r, &error);
-	r = find_pt(i);
-	if (r == 0 && import_records_init(&i->records, &i->data,
-					  perfdata_is_timeless(&i->data, &i->pt), &i->images) < 0)
-		r = out_of_memory();
-	if (r == 0)
-		r = read_build_ids(i);
-	return r == 0 ? read_records(i) : r;
+	return r == 0 ? import_written(bundle_write_end(&i->writer, m)) : r;
 }
 
 static void import_done(struct import *i)
@@ -392,7 +334,7 @@ int import_perfdata(int fd, const char *path, const char *sysroot, bool quiet, i
 	if (r == 0 && i.data.unfinished && !quiet)
 		say("%s: perf record was killed before it was done: read as far as it goes", path);
 	if (r == 0 && memfd_new("ptsnap-perf.data", 0, &bundle) < 0)
-		r = out_of_memory();
+		r = import_no_memory();
 	if (r != 0)
 		return r;
 	bundle_writer_init(&i.writer, bundle);

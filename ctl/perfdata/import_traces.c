@@ -1,11 +1,11 @@
 /*
- * The pieces of a perf.data's trace, put together. Ordinarily each goes on where the last one of
- * its CPU or thread ended. With --snapshot each is what a ring held, that is newer than the last
- * piece, or overlaps it, or begins after something was overwritten unseen: then what lies before
- * its first PSB cannot be read, and is dropped and counted.
+ * Joins the pieces of each trace in a perf.data file.
+ *
+ * Ordinarily each piece begins where the previous piece of its CPU or thread ended. With --snapshot
+ * a piece is the whole content of a ring: it continues the previous piece, or overlaps it, or
+ * begins after bytes that were overwritten before perf read them. In the last case the bytes before
+ * the piece's first PSB cannot be decoded: they are left out, and the seam is counted.
  */
-#include "ctl/perfdata/import_traces.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,12 @@
 #include "proto/perf/ptpacket.h"
 
 #include "ctl/base/say.h"
+#include "ctl/perfdata/import_private.h"
 
 #define PSB_TEXT "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
-/* So many times the bytes of both pieces are compared at most, whatever they are made of. */
+/* Limit of comparisons, as a multiple of the bytes of both pieces. */
 #define MAX_COMPARED 8u
-/* Rings have at least a page. */
+/* A ring has at least one page. */
 #define MIN_RING 4096u
 
 void import_traces_done(struct import_traces *t)
@@ -41,7 +42,7 @@ int import_traces_add(struct import_traces *t, const struct perfdata_record *rec
 		return 0;
 	if (ARRAY_RESERVE(t->pieces, t->capacity, t->n + 1) < 0)
 		return -ENOMEM;
-	/* Of a CPU's trace tid is what perf record was asked for, if that was one process. */
+	/* With a CPU, tid is only the process that perf record was asked for. */
 	t->pieces[t->n] = (struct import_piece){
 		.cpu = a.cpu,
 		.tid = a.cpu == PERFDATA_ANY ? a.tid : PERFDATA_ANY,
@@ -65,7 +66,7 @@ static int by_trace(const void *a, const void *b)
 	return x->place < y->place ? -1 : 1;
 }
 
-/* The first PSB from AT on; SIZE: none. */
+/* Returns the offset of the first PSB from AT on, or SIZE. */
 static size_t find_psb(const uint8_t *bytes, size_t size, size_t at)
 {
 	const uint8_t *found = memmem(bytes + at, size - at, PSB_TEXT, PT_PSB_SIZE);
@@ -73,7 +74,7 @@ static size_t find_psb(const uint8_t *bytes, size_t size, size_t at)
 	return found ? (size_t)(found - bytes) : size;
 }
 
-/* Equal bytes from A and B on, at most N, which *BUDGET may cut short. */
+/* Counts equal bytes at A and B, at most N and at most *BUDGET, and takes them off *BUDGET. */
 static size_t count_same(const uint8_t *a, const uint8_t *b, size_t n, size_t *budget)
 {
 	size_t i = 0;
@@ -85,14 +86,14 @@ static size_t count_same(const uint8_t *a, const uint8_t *b, size_t n, size_t *b
 	return i;
 }
 
-/* The first PSB of B is looked for in A: if B goes on where A does, A's bytes from there on are
- * B's, and so are those before it, back to where B begins. Time stamps behind PSBs make them
- * unique. */
+/* Looks in A for the first PSB of B. Where B overlaps A, the bytes behind this PSB are equal up to
+ * A's end, and the bytes before it are equal back to B's beginning. The time stamp behind a PSB
+ * makes the bytes unique. */
 size_t import_traces_overlap(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size)
 {
 	size_t anchor = find_psb(b, b_size, 0), at, same, budget;
 
-	if (anchor == b_size || mul_ok(a_size + b_size, MAX_COMPARED, &budget) == false)
+	if (anchor == b_size || !mul_ok(a_size + b_size, MAX_COMPARED, &budget))
 		return 0;
 	for (at = find_psb(a, a_size, 0); at < a_size && budget > 0;
 	     at = find_psb(a, a_size, at + 1)) {
@@ -107,9 +108,10 @@ size_t import_traces_overlap(const uint8_t *a, size_t a_size, const uint8_t *b, 
 	return 0;
 }
 
-/* With --snapshot, offsets are places in a ring, whose size is a power of two. */
-static bool goes_on(const struct import_piece *last, const struct import_piece *piece,
-		    bool snapshot)
+/* Whether PIECE begins where LAST ended. With --snapshot, offsets are places in a ring, whose size
+ * is a power of two that the file does not tell. */
+static bool continues(const struct import_piece *last, const struct import_piece *piece,
+		      bool snapshot)
 {
 	uint64_t end = last->offset + last->size, behind = end - piece->offset;
 
@@ -119,9 +121,9 @@ static bool goes_on(const struct import_piece *last, const struct import_piece *
 	       behind >= last->size && (behind & (behind - 1)) == 0;
 }
 
-/* How many bytes of PIECE are not to be used. */
-static size_t cut_of(struct import_traces *t, const struct import_piece *last,
-		     const struct import_piece *piece, bool snapshot)
+/* Returns how many bytes at PIECE's beginning are to be left out. */
+static size_t bytes_to_skip(struct import_traces *t, const struct import_piece *last,
+			    const struct import_piece *piece, bool snapshot)
 {
 	size_t cut;
 
@@ -130,17 +132,11 @@ static size_t cut_of(struct import_traces *t, const struct import_piece *last,
 		if (cut > 0)
 			return cut;
 	}
-	if (goes_on(last, piece, snapshot))
+	if (continues(last, piece, snapshot))
 		return 0;
 	cut = find_psb(piece->bytes, piece->size, 0);
 	t->seams++;
-	t->dropped += cut;
 	return cut;
-}
-
-static int out_of_memory(void)
-{
-	return say_error(EXIT_CODE_FAILURE, "out of memory");
 }
 
 static int write_trace(struct import_traces *t, size_t first, size_t end, bool snapshot,
@@ -150,14 +146,13 @@ static int write_trace(struct import_traces *t, size_t first, size_t end, bool s
 	const struct import_piece *pieces = t->pieces;
 	struct manifest_cpu *cpu = manifest_add_cpu(m);
 	char name[32];
-	int r;
 
 	if (!parts || !cpu)
-		return out_of_memory();
+		return import_no_memory();
 	cpu->cpu = pieces[first].cpu;
 	cpu->tid = pieces[first].tid;
 	for (size_t i = first; i < end; i++) {
-		size_t cut = i > first ? cut_of(t, &pieces[i - 1], &pieces[i], snapshot) : 0;
+		size_t cut = i > first ? bytes_to_skip(t, &pieces[i - 1], &pieces[i], snapshot) : 0;
 
 		parts[i - first].iov_base = (void *)(uintptr_t)(pieces[i].bytes + cut);
 		parts[i - first].iov_len = pieces[i].size - cut;
@@ -168,34 +163,30 @@ static int write_trace(struct import_traces *t, size_t first, size_t end, bool s
 		snprintf(name, sizeof(name), "trace/%zu", m->n_cpus - 1);
 	else
 		snprintf(name, sizeof(name), "cpu%u.pt", cpu->cpu);
-	r = bundle_write_parts(w, name, parts, end - first);
-	return r == 0 ? 0
-		      : say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-				  strerror(-r));
-}
-
-static bool is_same_trace(const struct import_piece *a, const struct import_piece *b)
-{
-	return a->cpu == b->cpu && a->tid == b->tid;
+	return import_written(bundle_write_parts(w, name, parts, end - first));
 }
 
 int import_traces_write(struct import_traces *t, const char *path, bool snapshot,
 			struct manifest *m, struct bundle_writer *w)
 {
+	const struct import_piece *p = t->pieces;
 	size_t end;
-	int r = 0;
 
 	if (t->n > 0)
 		qsort(t->pieces, t->n, sizeof(*t->pieces), by_trace);
-	for (size_t first = 0; first < t->n && r == 0; first = end) {
+	for (size_t first = 0; first < t->n; first = end) {
+		int r;
+
 		end = first + 1;
-		while (end < t->n && is_same_trace(&t->pieces[first], &t->pieces[end]))
+		while (end < t->n && p[end].cpu == p[first].cpu && p[end].tid == p[first].tid)
 			end++;
 		if (m->n_cpus == MANIFEST_MAX_CPUS)
 			return say_error(EXIT_CODE_FAILURE,
 					 "%s: traces of more than %u threads in one file", path,
 					 MANIFEST_MAX_CPUS);
 		r = write_trace(t, first, end, snapshot, m, w);
+		if (r != 0)
+			return r;
 	}
-	return r;
+	return 0;
 }

@@ -13,10 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "ctl/perfdata/import_images.h"
-#include "ctl/perfdata/import_records.h"
-#include "ctl/perfdata/import_traces.h"
-#include "ctl/perfdata/import_zstd.h"
+#include "ctl/perfdata/import_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfdata.h"
 

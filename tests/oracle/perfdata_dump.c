@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "ctl/perfdata/import_zstd.h"
+#include "ctl/perfdata/import_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfdata.h"
 

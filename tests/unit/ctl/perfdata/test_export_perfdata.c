@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "ctl/perfdata/export_images.h"
 #include "ctl/perfdata/export_layout.h"
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"

@@ -21,8 +21,7 @@
 #include "tests/support/make_perfdata.h"
 
 #include "ctl/base/say.h"
-#include "ctl/perfdata/import_traces.h"
-#include "ctl/perfdata/import_zstd.h"
+#include "ctl/perfdata/import_private.h"
 
 static char root[] = "/tmp/test_import.XXXXXX";
 
