@@ -17,8 +17,6 @@ sideband_libptsideband_a_SOURCES = \
 # Parses what strangers wrote: for the sandboxed worker alone.
 sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) $(ZSTD_CFLAGS) -Wconversion
 sideband_libptimage_a_SOURCES = \
-	sideband/symbols/demangle.c sideband/symbols/demangle.h \
-	sideband/symbols/demangle_rust.c sideband/symbols/demangle_rust.h \
 	sideband/dwarf/dwarf.c sideband/dwarf/dwarf.h sideband/dwarf/dwarf_private.h \
 	sideband/dwarf/dwarf_abbrev.c \
 	sideband/dwarf/dwarf_chain.c \
@@ -35,10 +33,6 @@ sideband_libptimage_a_SOURCES = \
 	sideband/elf/elf_plt.c \
 	sideband/elf/elf_strings.c \
 	sideband/elf/elf_symbols.c \
-	sideband/symbols/image.c sideband/symbols/image.h sideband/symbols/image_private.h \
-	sideband/symbols/image_bytes.c \
-	sideband/symbols/image_elf.c \
-	sideband/symbols/image_index.c \
 	sideband/kernel/kernel.c sideband/kernel/kernel.h sideband/kernel/kernel_private.h \
 	sideband/kernel/kernel_elf.c sideband/kernel/kernel_elf.h \
 	sideband/kernel/kernel_file.c sideband/kernel/kernel_file.h sideband/kernel/kernel_file_private.h \
@@ -49,6 +43,9 @@ sideband_libptimage_a_SOURCES = \
 	sideband/kernel/kernel_place.c \
 	sideband/kernel/kernel_poke.c \
 	sideband/kernel/kernel_symbols.c \
-	sideband/symbols/perfmap.c sideband/symbols/perfmap.h \
-	sideband/symbols/symbols.c sideband/symbols/symbols.h sideband/symbols/symbols_private.h \
-	sideband/symbols/symbols_lines.c
+	sideband/symbols/demangle.c \
+	sideband/symbols/image.c sideband/symbols/image.h sideband/symbols/image_private.h \
+	sideband/symbols/image_bytes.c \
+	sideband/symbols/image_index.c \
+	sideband/symbols/perfmap.c \
+	sideband/symbols/symbols.c sideband/symbols/symbols.h

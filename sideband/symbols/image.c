@@ -1,6 +1,7 @@
 /*
- * The code that a process had at an address: which image is mapped there (image_index.c), and its
- * bytes (image_bytes.c, image_elf.c). Only in the worker; one thread at a time.
+ * The set of images, the code that a process had at an address, and images as ELF files.
+ *
+ * image_index.c finds the image of a mapping, image_bytes.c brings its bytes.
  */
 #include "sideband/symbols/image.h"
 
@@ -12,7 +13,7 @@
 #include "sideband/elf/elf.h"
 #include "sideband/symbols/image_private.h"
 
-#define PAGE_SHIFT 12
+#define PAGE_SHIFT IMAGE_PAGE_SHIFT
 #define PAGE_SIZE  (UINT64_C(1) << PAGE_SHIFT)
 #define KEPT_BLOCK (UINT64_C(16) << 10)
 
@@ -65,40 +66,27 @@ const struct image_source *image_source(const struct image_set *s, uint32_t imag
 	return image < s->n ? &s->sources[image] : NULL;
 }
 
-bool image_was_asked(const struct image_set *s, uint32_t image)
-{
-	return image < s->n && s->bodies[image].state != IMAGE_NEW;
-}
-
 /* --- Code --- */
 
-/* What the kernel calls memory without a file (mm/mmap.c, arch_vma_name(), perf_event_mmap_event())
- * and files that are only memory. */
+/* Memory without a file, as the kernel names it (mm/mmap.c, arch_vma_name(),
+ * perf_event_mmap_event()), and files that are only memory. */
 static bool is_anonymous(const struct space_file *file)
 {
 	return !file || file->path[0] != '/' || strncmp(file->path, "//", 2) == 0 ||
 	       strncmp(file->path, "/dev/zero", 9) == 0;
 }
 
-/* Around an address, that is OFFSET of an image: bytes of the mapping before and behind it. */
+/* An address, its offset in an image, and the bytes of the mapping before and behind it. */
 struct around {
 	uint64_t address, offset;
 	uint64_t before, behind;
 };
 
-static void set_map(const struct image_set *s, uint32_t image, const struct around *a,
-		    struct image_code *ret)
-{
-	const struct image_source *source = &s->sources[image];
-	uint64_t first = source->n_pieces || source->loadable ? 0 : source->offset;
-
-	ret->map_begin = a->address - MIN_OF(a->before, a->offset - first);
-	ret->map_end = a->address + MIN_OF(a->behind, s->bodies[image].size - a->offset);
-}
-
 static int locate(struct image_set *s, uint32_t image, const struct around *a,
 		  struct image_code *ret)
 {
+	const struct image_source *source = &s->sources[image];
+	uint64_t first = source->n_pieces || source->loadable ? 0 : source->offset;
 	struct image_range range;
 	uint64_t begin, end;
 	int r = image_bytes_open(s, image);
@@ -109,21 +97,23 @@ static int locate(struct image_set *s, uint32_t image, const struct around *a,
 		return r;
 	begin = a->offset - MIN_OF(a->before, a->offset - range.begin);
 	end = a->offset + MIN_OF(a->behind, range.end - a->offset);
-	ret->image = image;
-	ret->address = a->address - (a->offset - begin);
-	ret->offset = begin;
-	ret->size = end - begin;
-	ret->bytes = range.bytes + (begin - range.begin);
-	ret->touched = NULL;
-	set_map(s, image, a, ret);
+	*ret = (struct image_code){
+		.bytes = range.bytes + (begin - range.begin),
+		.address = a->address - (a->offset - begin),
+		.size = end - begin,
+		.image = image,
+		.offset = begin,
+		.map_begin = a->address - MIN_OF(a->before, a->offset - first),
+		.map_end = a->address + MIN_OF(a->behind, s->bodies[image].size - a->offset),
+	};
 	if (!range.touched)
 		return 0;
-	/* Where it was asked for, something of it is looked at. */
+	/* The caller reads at least the page that it asked for. */
 	range.touched[(a->offset >> PAGE_SHIFT) - (range.begin >> PAGE_SHIFT)] = 1;
 	range.touched += (begin >> PAGE_SHIFT) - (range.begin >> PAGE_SHIFT);
 	if ((ret->address & (PAGE_SIZE - 1)) == (begin & (PAGE_SIZE - 1)))
 		ret->touched = range.touched;
-	else /* a mapping that no kernel makes: pages of addresses are not those of the file */
+	else /* pages of addresses are not pages of the file; no kernel makes such a mapping */
 		memset(range.touched, 1,
 		       (size_t)(((end - 1) >> PAGE_SHIFT) - (begin >> PAGE_SHIFT) + 1));
 	return 0;
@@ -137,7 +127,7 @@ static int find_file(struct image_set *s, const struct space_mapping *m, struct 
 
 	if (!m->file || strncmp(m->file->path, "//", 2) == 0)
 		return IMAGE_ANONYMOUS;
-	/* [vdso] is no file, but its bytes may be at hand. */
+	/* [vdso] is no file, but an image may have its bytes. */
 	image = image_index(s, m->file);
 	if (image == UINT32_MAX)
 		return is_anonymous(m->file) ? IMAGE_ANONYMOUS : IMAGE_MISSING;
@@ -175,7 +165,7 @@ int image_find(struct image_set *s, const struct space *space, uint64_t time, ui
 	if (is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
 		return 0;
 	r = find_file(s, m, &a, ret);
-	/* A file that is only memory, and of which nobody has the file. */
+	/* Some files are only memory (memfd): the process' memory may be there without the file. */
 	if (r != 0 && !is_anonymous(m->file) && find_memory(s, space, m, &a, ret) == 0)
 		return 0;
 	return r;
@@ -188,7 +178,7 @@ int image_at(struct image_set *s, uint32_t image, uint64_t offset, struct image_
 	return image < s->n ? locate(s, image, &a, ret) : IMAGE_MISSING;
 }
 
-/* --- What was needed --- */
+/* --- Bytes --- */
 
 const uint8_t *image_need(struct image_set *s, uint32_t image, uint64_t offset, uint64_t size)
 {
@@ -214,26 +204,13 @@ const uint8_t *image_need(struct image_set *s, uint32_t image, uint64_t offset, 
 	return bytes;
 }
 
-static bool is_touched(const struct image_body *b, uint64_t offset)
+bool image_was_asked(const struct image_set *s, uint32_t image)
 {
-	uint64_t end = MIN_OF(offset + KEPT_BLOCK, b->end);
-
-	return offset < b->end && memchr(b->touched + (offset >> PAGE_SHIFT), 1,
-					 (size_t)((end - offset + PAGE_SIZE - 1) >> PAGE_SHIFT));
+	return image < s->n && s->bodies[image].state != IMAGE_NEW;
 }
 
-/* The next touched piece from *AT on; false: there is none. */
-static bool next_needed(const struct image_body *b, uint64_t *at, uint64_t *ret_offset)
-{
-	while (*at < b->end && !is_touched(b, *at))
-		*at += KEPT_BLOCK;
-	*ret_offset = *at;
-	while (is_touched(b, *at))
-		*at += KEPT_BLOCK;
-	return *at > *ret_offset;
-}
-
-/* Who has the code wants its names, sooner or later; the kernel's are elsewhere. */
+/* A later decode of the same code may want function names, too. The kernel's names come from
+ * elsewhere. */
 static void need_names(struct image_set *s, uint32_t image)
 {
 	const struct image_body *b = &s->bodies[image];
@@ -245,22 +222,125 @@ static void need_names(struct image_set *s, uint32_t image)
 		elf_file_free(f);
 }
 
+static bool is_touched(const struct image_body *b, uint64_t offset)
+{
+	uint64_t end = MIN_OF(offset + KEPT_BLOCK, b->end);
+
+	return offset < b->end && memchr(b->touched + (offset >> PAGE_SHIFT), 1,
+					 (size_t)((end - offset + PAGE_SIZE - 1) >> PAGE_SHIFT));
+}
+
 int image_set_needed(struct image_set *s, bool names,
 		     int (*fn)(void *userdata, uint32_t image, uint64_t offset, uint64_t size),
 		     void *userdata)
 {
 	for (size_t i = 0; i < s->n; i++) {
 		const struct image_body *b = &s->bodies[i];
-		uint64_t at = 0, offset;
 
-		if (b->touched && names)
+		if (!b->touched)
+			continue;
+		if (names)
 			need_names(s, (uint32_t)i);
-		while (b->touched && next_needed(b, &at, &offset)) {
-			int r = fn(userdata, (uint32_t)i, offset, MIN_OF(at, b->end) - offset);
+		for (uint64_t at = 0, begin; at < b->end;) {
+			int r = 0;
 
+			for (begin = at; is_touched(b, at);)
+				at += KEPT_BLOCK;
+			if (at > begin)
+				r = fn(userdata, (uint32_t)i, begin, MIN_OF(at, b->end) - begin);
 			if (r != 0)
 				return r;
+			at += KEPT_BLOCK; /* this one is not touched, or lies behind the end */
 		}
 	}
 	return 0;
+}
+
+/* --- ELF files --- */
+
+static bool is_there(void *userdata, uint64_t offset, uint64_t size)
+{
+	const struct image_reading *r = userdata;
+
+	return image_need(r->set, r->image, offset, size);
+}
+
+int image_elf_bytes(struct image_set *s, uint32_t image, struct elf_bytes *ret)
+{
+	const struct image_source *source;
+	struct image_body *b;
+
+	if (image >= s->n_all || image_bytes_open(s, image) != 0)
+		return ELF_NOT;
+	source = &s->sources[image];
+	b = &s->bodies[image];
+	*ret = (struct elf_bytes){.bytes = source->bytes, .size = source->size, .room = &s->room};
+	if (b->region) {
+		b->reading = (struct image_reading){s, image};
+		ret->bytes = b->region;
+		ret->size = (size_t)b->size;
+		ret->need = is_there;
+		ret->userdata = &b->reading;
+	} else if (source->offset != 0) {
+		return ELF_NOT;
+	}
+	return 0;
+}
+
+static int open_elf(struct image_set *s, uint32_t image, enum elf_wanted wanted,
+		    struct elf_file **ret)
+{
+	struct elf_bytes bytes;
+	int r = image_elf_bytes(s, image, &bytes);
+
+	return r != 0 ? r : elf_file_open(&bytes, wanted, ret);
+}
+
+int image_open_elf(struct image_set *s, uint32_t image, struct elf_file **ret)
+{
+	if (image >= s->n || image_bytes_open(s, image) != 0)
+		return ELF_NOT;
+	s->bodies[image].named = true;
+	return open_elf(s, image, ELF_NAMES, ret);
+}
+
+/* The recorder opens files by path and build id without reading them; they are compared here. */
+bool image_has_its_build_id(struct image_set *s, uint32_t image)
+{
+	const struct image_source *source = &s->sources[image];
+	struct elf_file *f;
+	const uint8_t *id;
+	size_t size;
+	bool same;
+
+	if (source->build_id_size == 0)
+		return true;
+	if (open_elf(s, image, ELF_BUILD_ID, &f) != 0)
+		return false;
+	id = elf_file_build_id(f, &size);
+	same = size == source->build_id_size && memcmp(id, source->build_id, size) == 0;
+	elf_file_free(f);
+	return same;
+}
+
+int image_open_debug(struct image_set *s, uint32_t image, const uint8_t *build_id, size_t id_size,
+		     uint32_t *ret_image)
+{
+	uint32_t debug = (uint32_t)s->n + image;
+	struct image_body *b;
+
+	if (image >= s->n || !s->loader.debug)
+		return ELF_NOT;
+	b = &s->bodies[debug];
+	if (b->state == IMAGE_NEW) {
+		/* The debug file's source is not loadable, so nobody notes what is read of it. */
+		int r = s->loader.debug(s->loader.userdata, image, build_id, id_size, &b->size);
+
+		b->end = b->size;
+		if (r == 0)
+			r = image_bytes_reserve(s, debug);
+		b->state = r == 0 ? IMAGE_OPEN : IMAGE_NONE;
+	}
+	*ret_image = debug;
+	return b->state == IMAGE_OPEN ? 0 : ELF_NOT;
 }

@@ -1,10 +1,9 @@
 /*
- * The bytes of images: opened when they are first asked for, their build id compared, and what lies
- * elsewhere, or in pieces, brought in steps into a region of the size of the whole. Part of
- * image.c.
+ * The bytes of images: opened on first use, the build id compared.
  *
- * What a region does not hold yet can be read and is zero, as nothing of it is writable that was
- * not filled: a limit on writable memory (RLIMIT_DATA) counts only what is there.
+ * An image that is loaded, or whose bytes are in pieces, has a region: an address range of the
+ * image's size that is filled block by block. A block that is not filled is read-only and reads as
+ * zeros, so a limit on writable memory (RLIMIT_DATA) counts only filled blocks.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,13 +15,12 @@
 #include "proto/bundle/manifest.h"
 #include "sideband/symbols/image_private.h"
 
-#define PAGE_SHIFT 12
-/* A region is filled, and made writable, in blocks: no more of them than a process may have
- * mappings (vm.max_map_count, 65530) even if no two of them touch. */
+#define PAGE_SHIFT IMAGE_PAGE_SHIFT
+/* Regions are filled, and made writable, in blocks of 64 KiB. IMAGE_MAX_FILLED bytes of blocks of
+ * which no two touch need fewer mappings than a process may have (vm.max_map_count, 65530). */
 #define BLOCK_SHIFT 16
 #define BLOCK	    (UINT64_C(1) << BLOCK_SHIFT)
-/* Code is read in larger steps. */
-#define STEP_BLOCKS 16u
+#define STEP_BLOCKS 16u /* blocks that are read at once for code */
 
 enum block { BLOCK_UNREAD, BLOCK_READ, BLOCK_FAILED };
 
@@ -31,16 +29,16 @@ static uint64_t blocks_of(uint64_t size)
 	return (size + BLOCK - 1) >> BLOCK_SHIFT;
 }
 
-/* --- Reading --- */
+/* --- Filling regions --- */
 
-/* The first piece that ends behind OFFSET; N_PIECES: none. */
+/* The first piece that ends behind OFFSET; n_pieces: none. */
 static size_t find_piece(const struct image_source *source, uint64_t offset)
 {
 	return FIRST_WHERE(i, source->n_pieces,
 			   source->pieces[i].offset + source->pieces[i].size > offset);
 }
 
-/* What of [BEGIN, END) the pieces hold. */
+/* Copies the parts of [BEGIN, END) that the pieces hold. */
 static void copy_pieces(const struct image_source *source, const struct image_body *b,
 			uint64_t begin, uint64_t end)
 {
@@ -55,7 +53,7 @@ static void copy_pieces(const struct image_source *source, const struct image_bo
 	}
 }
 
-/* 0 or -errno. Where less comes than was asked for the image ends. */
+/* Reads [BEGIN, END); if the loader brings less, the image ends there. 0 or -errno. */
 static int load(struct image_set *s, uint32_t image, uint64_t begin, uint64_t end)
 {
 	struct image_body *b = &s->bodies[image];
@@ -75,7 +73,7 @@ static int load(struct image_set *s, uint32_t image, uint64_t begin, uint64_t en
 	return 0;
 }
 
-/* [BEGIN, END) of whole blocks, but for the image's end. 0 or -errno. */
+/* Fills [BEGIN, END), whole blocks up to the image's end. 0 or -errno. */
 static int fill(struct image_set *s, uint32_t image, uint64_t begin, uint64_t end)
 {
 	struct image_source *source = &s->sources[image];
@@ -102,7 +100,7 @@ static int fill(struct image_set *s, uint32_t image, uint64_t begin, uint64_t en
 	return 0;
 }
 
-/* Blocks [FIRST, LAST) that nobody has tried to read yet, as many at a time as lie together. */
+/* Fills the blocks of [FIRST, LAST) that were not tried before, neighbours together. */
 static void fill_blocks(struct image_set *s, uint32_t image, uint64_t first, uint64_t last)
 {
 	struct image_body *b = &s->bodies[image];
@@ -124,7 +122,8 @@ static void fill_blocks(struct image_set *s, uint32_t image, uint64_t first, uin
 	}
 }
 
-/* What is read around OFFSET, after that step: no further than that. */
+/* Fills the step around OFFSET, or the blocks of SIZE bytes; *ret is what was filled around OFFSET
+ * within them. */
 static int range_in_region(struct image_set *s, uint32_t image, uint64_t offset, uint64_t size,
 			   struct image_range *ret)
 {
@@ -152,25 +151,12 @@ static int range_in_region(struct image_set *s, uint32_t image, uint64_t offset,
 	return 0;
 }
 
-/* Only what lies in one piece. */
-static int clip_to_piece(const struct image_source *source, uint64_t offset,
-			 struct image_range *range)
-{
-	size_t i = find_piece(source, offset);
-
-	if (i == source->n_pieces || source->pieces[i].offset > offset)
-		return IMAGE_MISSING;
-	range->begin = MAX_OF(range->begin, source->pieces[i].offset);
-	range->end = MIN_OF(range->end, source->pieces[i].offset + source->pieces[i].size);
-	return 0;
-}
-
 int image_bytes_around(struct image_set *s, uint32_t image, uint64_t offset, uint64_t size,
 		       struct image_range *ret)
 {
 	const struct image_source *source = &s->sources[image];
 	const struct image_body *b = &s->bodies[image];
-	int r = 0;
+	int r;
 
 	assert(b->state == IMAGE_OPEN);
 	if (offset >= b->size)
@@ -181,31 +167,52 @@ int image_bytes_around(struct image_set *s, uint32_t image, uint64_t offset, uin
 		return offset < ret->begin || offset >= ret->end ? IMAGE_MISSING : 0;
 	}
 	r = range_in_region(s, image, offset, size, ret);
-	if (r == 0 && source->n_pieces)
-		r = clip_to_piece(source, offset, ret);
 	if (r != 0)
 		return r;
+	if (source->n_pieces) {
+		size_t i = find_piece(source, offset);
+		const struct manifest_piece *piece = &source->pieces[i];
+
+		if (i == source->n_pieces || piece->offset > offset)
+			return IMAGE_MISSING;
+		ret->begin = MAX_OF(ret->begin, piece->offset);
+		ret->end = MIN_OF(ret->end, piece->offset + piece->size);
+	}
 	ret->bytes = b->region + ret->begin;
 	ret->touched = b->touched ? b->touched + (ret->begin >> PAGE_SHIFT) : NULL;
 	return 0;
 }
 
-/* --- Regions --- */
+/* --- Opening --- */
 
-static int open_elsewhere(struct image_set *s, uint32_t image)
+int image_bytes_reserve(struct image_set *s, uint32_t image)
 {
 	struct image_source *source = &s->sources[image];
-	int r = -ENOENT;
+	struct image_body *b = &s->bodies[image];
+	uint64_t size = blocks_of(b->size) << BLOCK_SHIFT;
+	void *region;
 
-	if (s->loader.open)
-		r = s->loader.open(s->loader.userdata, image, &s->bodies[image].size);
-	if (r < 0)
-		source->missing = r == -ENOENT ? "it is not at hand any more"
-					       : "it could not be opened when it was needed";
-	return r;
+	source->missing = "it is too large";
+	if (b->size > IMAGE_MAX_SIZE || size > IMAGE_MAX_RESERVED - s->reserved)
+		return -E2BIG;
+	source->missing = "there was no memory for it";
+	b->blocks = calloc((size_t)blocks_of(size) + 1, 1);
+	if (source->loadable)
+		b->touched = calloc((size_t)(size >> PAGE_SHIFT) + 1, 1);
+	if (!b->blocks || (source->loadable && !b->touched))
+		return -ENOMEM;
+	/* An empty image needs an address, too. */
+	region = mmap(NULL, (size_t)MAX_OF(size, BLOCK), PROT_READ,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (region == MAP_FAILED)
+		return -ENOMEM;
+	b->region = region;
+	s->reserved += size;
+	source->missing = NULL;
+	return 0;
 }
 
-/* Where each piece begins. 0, -EBADMSG, -ENOMEM. */
+/* Notes where each piece begins. 0, -EBADMSG or -ENOMEM. */
 static int open_pieces(const struct image_source *source, struct image_body *b)
 {
 	uint64_t before = 0, sum = 0;
@@ -227,36 +234,6 @@ static int open_pieces(const struct image_source *source, struct image_body *b)
 	return 0;
 }
 
-/* Room for the whole image, and for what is known of its parts. */
-int image_bytes_reserve(struct image_set *s, uint32_t image)
-{
-	struct image_source *source = &s->sources[image];
-	struct image_body *b = &s->bodies[image];
-	uint64_t size = blocks_of(b->size) << BLOCK_SHIFT;
-	void *region;
-
-	source->missing = "it is too large";
-	if (b->size > IMAGE_MAX_SIZE || size > IMAGE_MAX_RESERVED - s->reserved)
-		return -E2BIG;
-	source->missing = "there was no memory for it";
-	b->blocks = calloc((size_t)blocks_of(size) + 1, 1);
-	if (source->loadable)
-		b->touched = calloc((size_t)(size >> PAGE_SHIFT) + 1, 1);
-	if (!b->blocks || (source->loadable && !b->touched))
-		return -ENOMEM;
-	/* At least something, for an address. */
-	region = mmap(NULL, (size_t)MAX_OF(size, BLOCK), PROT_READ,
-		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (region == MAP_FAILED)
-		return -ENOMEM;
-	b->region = region;
-	s->reserved += size;
-	source->missing = NULL;
-	return 0;
-}
-
-/* --- Opening --- */
-
 /* 0 or -errno. */
 static int open_image(struct image_set *s, uint32_t image)
 {
@@ -270,7 +247,15 @@ static int open_image(struct image_set *s, uint32_t image)
 	}
 	if (!source->bytes && !source->loadable)
 		return -ENOENT;
-	r = source->bytes ? open_pieces(source, b) : open_elsewhere(s, image);
+	if (source->bytes) {
+		r = open_pieces(source, b);
+	} else {
+		r = s->loader.open ? s->loader.open(s->loader.userdata, image, &b->size) : -ENOENT;
+		if (r < 0)
+			source->missing = r == -ENOENT
+						  ? "it is not at hand any more"
+						  : "it could not be opened when it was needed";
+	}
 	b->end = b->size;
 	if (r == 0)
 		r = image_bytes_reserve(s, image);

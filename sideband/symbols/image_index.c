@@ -1,7 +1,9 @@
 /*
- * Which image a mapping shows. Images are searched in three sorted lists, by device and inode, by
- * path, and memory by whose it is and where; and as the same few files are asked for again and
- * again, the answers for the latest files are kept. Part of image.c.
+ * Which image a mapping shows.
+ *
+ * Images are searched in three sorted lists: files by device and inode, files by path, and memory
+ * by process and address. The decoder asks for the same few files again and again, so a small cache
+ * has the answers for the latest ones.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +12,10 @@
 #include "proto/base.h"
 #include "sideband/symbols/image_private.h"
 
-/* Memory images that may overlap the one that begins last before an address. */
+/* An address is searched in so many memory images that begin before it; memory images may overlap.
+ */
 #define MAX_OVERLAPS 16u
-/* Below it lie the vDSOs of 32-bit programs, which are others. */
+/* 32-bit programs have their vDSO, another one, below this address. */
 #define END_OF_32_BIT (UINT64_C(1) << 32)
 
 static bool has_key(const struct image_source *s)
@@ -20,7 +23,7 @@ static bool has_key(const struct image_source *s)
 	return s->maj || s->min || s->ino || s->ino_generation;
 }
 
-/* Without the generation, which /proc/PID/maps does not know. */
+/* Leaves out the generation, which /proc/PID/maps does not tell. */
 static int compare_keys(const struct image_source *a, const struct image_source *b)
 {
 	if (a->ino != b->ino)
@@ -103,7 +106,7 @@ void image_index_done(struct image_set *s)
 
 /* --- Files --- */
 
-/* The first of the sorted list LIST that is not before KEY. */
+/* The first image of LIST, which is by_key or by_path, that is not before KEY. */
 static size_t lower_bound(const struct image_set *s, const uint32_t *list, size_t n,
 			  const struct image_source *key)
 {
@@ -114,7 +117,8 @@ static size_t lower_bound(const struct image_set *s, const uint32_t *list, size_
 				 : strcmp(s->sources[list[i]].path, key->path)) >= 0);
 }
 
-/* Among those of one device and inode, the same generation is best, an unknown one will do. */
+/* An image with KEY's device and inode and the same generation; else one where the generation of
+ * either side is unknown. */
 static uint32_t find_by_key(const struct image_set *s, const struct image_source *key)
 {
 	uint32_t found = UINT32_MAX;
@@ -138,27 +142,17 @@ static bool same_build_id(const struct image_source *a, const struct image_sourc
 	       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
 }
 
-static bool is_file(const struct image_source *s)
+/* Whether image SOURCE is a file at KEY's path. One path may have meant several files, one after
+ * the other, so build ids must be equal where both are known. */
+static bool may_be(const struct image_source *source, const struct image_source *key)
 {
-	return !s->apart && !s->memory && !s->vdso;
+	return !source->apart && !source->memory && !source->vdso &&
+	       strcmp(source->path, key->path) == 0 &&
+	       (!source->build_id_size || !key->build_id_size || same_build_id(source, key));
 }
 
-/* One path may have meant several files, one after the other. */
-static bool may_be(const struct image_source *a, const struct image_source *b)
-{
-	return is_file(a) && strcmp(a->path, b->path) == 0 &&
-	       (!a->build_id_size || !b->build_id_size || same_build_id(a, b));
-}
-
-static uint32_t find_by_build_id(const struct image_set *s, const struct image_source *key)
-{
-	for (size_t i = 0; key->build_id_size && i < s->n; i++)
-		if (same_build_id(&s->sources[i], key) && may_be(&s->sources[i], key))
-			return (uint32_t)i;
-	return UINT32_MAX;
-}
-
-/* By path alone, when either side knows no more: first those without a key, then all. */
+/* By path alone, where KEY or the image has no device and inode: first the images without, then, if
+ * KEY has none, all images. */
 static uint32_t find_by_path(const struct image_set *s, const struct image_source *key)
 {
 	size_t i = lower_bound(s, s->by_path, s->n_by_path, key);
@@ -185,10 +179,14 @@ static uint32_t find(const struct image_set *s, const struct space_file *file)
 				   .ino = file->ino,
 				   .ino_generation = file->ino_generation,
 				   .build_id_size = file->build_id_size};
+	bool has = has_key(&key);
 	uint32_t found;
 
 	memcpy(key.build_id, file->build_id, sizeof(key.build_id));
-	found = has_key(&key) ? find_by_key(s, &key) : find_by_build_id(s, &key);
+	found = has ? find_by_key(s, &key) : UINT32_MAX;
+	for (uint32_t i = 0; !has && key.build_id_size && i < s->n && found == UINT32_MAX; i++)
+		if (same_build_id(&s->sources[i], &key) && may_be(&s->sources[i], &key))
+			found = i;
 	return found != UINT32_MAX ? found : find_by_path(s, &key);
 }
 
@@ -213,47 +211,24 @@ uint32_t image_index(struct image_set *s, const struct space_file *file)
 
 /* --- Memory --- */
 
-/* The number of memory images not beyond (PID, ADDRESS). */
-static size_t count_before(const struct image_set *s, uint32_t pid, uint64_t address)
-{
-	const struct image_source key = {.pid = pid, .address = address};
-
-	return FIRST_WHERE(i, s->n_by_memory,
-			   compare_memory(&s->sources[s->by_memory[i]], &key) > 0);
-}
-
 static uint64_t size_of(const struct image_source *s)
 {
 	return s->file_size ? s->file_size : s->size;
 }
 
+/* An image of SPACE's own process. */
 static uint32_t find_memory(const struct image_set *s, const struct space *space, uint64_t address)
 {
-	uint32_t pid = space_pid(space);
-	size_t n = count_before(s, pid, address);
+	const struct image_source key = {.pid = space_pid(space), .address = address};
+	size_t n = FIRST_WHERE(i, s->n_by_memory,
+			       compare_memory(&s->sources[s->by_memory[i]], &key) > 0);
 
 	for (size_t i = n; i-- > 0 && n - i <= MAX_OVERLAPS;) {
 		const struct image_source *at = &s->sources[s->by_memory[i]];
 
-		if (at->pid != pid)
+		if (at->pid != key.pid)
 			break;
 		if (address - at->address < size_of(at) && (!at->space || at->space == space))
-			return s->by_memory[i];
-	}
-	return UINT32_MAX;
-}
-
-/* That of all processes that have one of its size. */
-static uint32_t find_vdso(const struct image_set *s, const struct space_mapping *m)
-{
-	if (!m->file || strcmp(m->file->path, "[vdso]") != 0 || m->start < END_OF_32_BIT)
-		return UINT32_MAX;
-	for (size_t i = s->n_by_memory; i-- > 0;) {
-		const struct image_source *at = &s->sources[s->by_memory[i]];
-
-		if (at->pid != IMAGE_ANY_PID)
-			break;
-		if (at->vdso && size_of(at) == m->size)
 			return s->by_memory[i];
 	}
 	return UINT32_MAX;
@@ -269,5 +244,16 @@ uint32_t image_index_memory(const struct image_set *s, const struct space *space
 		return image;
 	}
 	*ret_offset = address - m->start;
-	return find_vdso(s, m);
+	if (!m->file || strcmp(m->file->path, "[vdso]") != 0 || m->start < END_OF_32_BIT)
+		return UINT32_MAX;
+	/* The vDSO that all processes share: IMAGE_ANY_PID sorts last. */
+	for (size_t i = s->n_by_memory; i-- > 0;) {
+		const struct image_source *at = &s->sources[s->by_memory[i]];
+
+		if (at->pid != IMAGE_ANY_PID)
+			break;
+		if (at->vdso && size_of(at) == m->size)
+			return s->by_memory[i];
+	}
+	return UINT32_MAX;
 }

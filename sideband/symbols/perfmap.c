@@ -1,18 +1,18 @@
 /*
- * Text -> functions -> spans that do not overlap, in order of address. The lines are read from the
- * last one on, so that what is left out of a map that is too long is the oldest; a sweep over the
- * addresses then gives each to the newest function that has it: n log n, whatever the text says.
- * Called by symbols.c, in the sandbox, when the first name is asked for.
+ * The functions of a perf map: text -> lines -> spans that do not overlap, in order of address.
+ *
+ * The lines are read from the last one on, so a map that is too long loses its oldest lines. A
+ * sweep over the addresses gives each address to the newest function that has it; that takes n log
+ * n steps, whatever the text says.
  */
-#include "sideband/symbols/perfmap.h"
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
+#include "sideband/symbols/symbols.h"
 
-/* A line of the text; those with a smaller index are newer. */
+/* A line of the text. The smaller the index, the newer the line. */
 struct line {
 	uint64_t begin, end;
 	const char *name; /* in the text */
@@ -22,7 +22,7 @@ struct line {
 struct span {
 	uint64_t begin, end;
 	uint32_t line;
-	char *name; /* owned; NULL: nobody asked yet */
+	char *name; /* owned, made on first use; NULL: not asked for yet */
 };
 
 struct perfmap {
@@ -30,7 +30,7 @@ struct perfmap {
 	size_t n_lines;
 	struct span *spans;
 	size_t n_spans;
-	char none; /* stands for a name that there was no memory for */
+	char none; /* "", the name of a function whose name found no memory */
 };
 
 static int digit(char c)
@@ -41,7 +41,7 @@ static int digit(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* A hexadecimal number and the blank behind it, both skipped. False: there is none. */
+/* Reads a hexadecimal number and the blanks behind it, and moves *AT behind both. */
 static bool take_number(const char **at, const char *end, uint64_t *ret)
 {
 	const char *p = *at;
@@ -71,7 +71,7 @@ static bool parse(const char *text, const char *end, struct line *ret)
 	    __builtin_add_overflow(ret->begin, size, &ret->end))
 		return false;
 	nul = memchr(text, '\0', (size_t)(end - text));
-	end = nul != NULL ? nul : end;
+	end = nul ? nul : end;
 	while (end > text && (end[-1] == '\r' || end[-1] == ' '))
 		end--;
 	ret->name = text;
@@ -79,17 +79,17 @@ static bool parse(const char *text, const char *end, struct line *ret)
 	return ret->length > 0;
 }
 
-/* The last lines first. */
+/* Reads the last lines first. */
 static int read_lines(struct perfmap *m, const char *text, size_t size)
 {
 	size_t capacity = 0;
 
 	while (size > 0 && m->n_lines < PERFMAP_MAX) {
 		const char *end = text + size, *before = memrchr(text, '\n', size);
-		const char *begin = before != NULL ? before + 1 : text;
+		const char *begin = before ? before + 1 : text;
 		struct line line;
 
-		size = before != NULL ? (size_t)(before - text) : 0;
+		size = before ? (size_t)(before - text) : 0;
 		if (!parse(begin, end, &line))
 			continue;
 		if (ARRAY_RESERVE(m->lines, capacity, m->n_lines + 1) < 0)
@@ -99,10 +99,11 @@ static int read_lines(struct perfmap *m, const char *text, size_t size)
 	return 0;
 }
 
-/* The sweep: which lines reach over the place where it is, the newest on top of a heap. */
+/* The sweep over addresses. The heap has the lines that reach over the current address, and the
+ * newest of them on top. */
 struct sweep {
 	const struct line *lines;
-	uint32_t *order; /* of the lines, by address */
+	uint32_t *order; /* the lines in order of address */
 	uint32_t *heap;
 	size_t n_heap;
 };
@@ -148,20 +149,20 @@ static void heap_drop(struct sweep *s)
 	}
 }
 
-/* [BEGIN, END) belongs to LINE; joined with the span before, if it is the same line's. */
+/* Gives [BEGIN, END) to LINE, in one span with the bytes before if LINE has those, too. */
 static void add_span(struct perfmap *m, uint64_t begin, uint64_t end, uint32_t line)
 {
 	struct span *last = m->n_spans > 0 ? &m->spans[m->n_spans - 1] : NULL;
 
 	if (begin >= end)
 		return;
-	if (last != NULL && last->line == line && last->end == begin)
+	if (last && last->line == line && last->end == begin)
 		last->end = end;
 	else
 		m->spans[m->n_spans++] = (struct span){.begin = begin, .end = end, .line = line};
 }
 
-/* Each line begins once and ends once, and nothing changes in between: two spans a line. */
+/* Owners change only where a line begins or ends, so there are at most two spans a line. */
 static void sweep(struct perfmap *m, struct sweep *s)
 {
 	uint64_t at = 0;
@@ -193,7 +194,7 @@ static int make_spans(struct perfmap *m)
 	struct sweep s = {.lines = m->lines, .order = order, .heap = heap};
 
 	m->spans = calloc(2 * m->n_lines + 1, sizeof(*m->spans));
-	if (order == NULL || heap == NULL || m->spans == NULL)
+	if (!order || !heap || !m->spans)
 		return -ENOMEM;
 	for (size_t i = 0; i < m->n_lines; i++)
 		order[i] = (uint32_t)i;
@@ -207,7 +208,7 @@ int perfmap_new(const void *text, size_t size, struct perfmap **ret)
 	struct perfmap *m = calloc(1, sizeof(*m));
 	int r;
 
-	if (m == NULL)
+	if (!m)
 		return -ENOMEM;
 	r = read_lines(m, text, size);
 	if (r == 0)
@@ -222,7 +223,7 @@ int perfmap_new(const void *text, size_t size, struct perfmap **ret)
 
 void perfmap_free(struct perfmap *m)
 {
-	if (m == NULL)
+	if (!m)
 		return;
 	for (size_t i = 0; i < m->n_spans; i++)
 		free(m->spans[i].name);
@@ -231,29 +232,25 @@ void perfmap_free(struct perfmap *m)
 	free(m);
 }
 
-static const char *name_of(struct perfmap *m, struct span *span)
-{
-	const struct line *line = &m->lines[span->line];
-
-	if (span->name == NULL)
-		span->name = strndup(line->name, MIN_OF(line->length, (size_t)PERFMAP_NAME_MAX));
-	return span->name != NULL ? span->name : &m->none;
-}
-
 void perfmap_find(struct perfmap *m, uint64_t address, struct perfmap_function *ret)
 {
 	/* The first span that ends behind ADDRESS. */
-	size_t lo = FIRST_WHERE(i, m->n_spans, m->spans[i].end > address);
+	size_t at = FIRST_WHERE(i, m->n_spans, m->spans[i].end > address);
+	struct span *s = at < m->n_spans ? &m->spans[at] : NULL;
 	uint64_t begin, end;
 
-	if (lo < m->n_spans && m->spans[lo].begin <= address) {
-		struct span *s = &m->spans[lo];
+	if (s && s->begin <= address) {
+		const struct line *line = &m->lines[s->line];
 
-		*ret = (struct perfmap_function){s->begin, s->end - s->begin, name_of(m, s)};
+		if (!s->name)
+			s->name =
+				strndup(line->name, MIN_OF(line->length, (size_t)PERFMAP_NAME_MAX));
+		*ret = (struct perfmap_function){s->begin, s->end - s->begin,
+						 s->name ? s->name : &m->none};
 		return;
 	}
-	begin = lo > 0 ? m->spans[lo - 1].end : 0;
-	end = lo < m->n_spans ? m->spans[lo].begin : UINT64_MAX;
+	begin = at > 0 ? m->spans[at - 1].end : 0;
+	end = s ? s->begin : UINT64_MAX;
 	*ret = (struct perfmap_function){begin, end - begin, NULL};
 }
 

@@ -1,7 +1,9 @@
 /*
- * The function at a file offset. An image's symbols are read when it is first asked for; between
- * two of them lies a function without a name, so that every place in the code belongs to exactly
- * one. Source lines are in symbols_lines.c. Only in the worker; one thread at a time.
+ * The function and the source lines at a file offset.
+ *
+ * The symbols, DWARF and perf map of an image are read on the first question about the image. The
+ * span between two symbols is a function without a name, so every place in the code belongs to
+ * exactly one function.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -10,11 +12,40 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
-#include "sideband/symbols/symbols_private.h"
 
-/* How many symbols before the nearest may still reach over it (code with inner symbols). */
+/* A place is searched in so many symbols that begin before it: symbols may lie in other symbols. */
 #define NESTING 8u
+
+/* What is open of an image. */
+struct opened {
+	bool tried;
+	struct elf_file *elf; /* NULL: no ELF file, not at hand, or no memory */
+	bool has_debug;
+	uint32_t debug; /* the number of its debug file (image_open_debug()) */
+	enum symbols_dwarf dwarf_state;
+	struct dwarf_file *dwarf; /* where the state is OWN or APART */
+};
+
+struct map {
+	uint32_t pid;
+	const void *text; /* borrowed */
+	size_t size;
+	bool tried;
+	struct perfmap *map; /* NULL: not read, or no memory */
+};
+
+struct symbols {
+	struct image_set *images;
+	struct opened *opened; /* by image */
+	size_t n;
+	struct map *maps; /* in order of pid */
+	size_t n_maps, maps_capacity;
+	bool left_out;	/* nothing is read */
+	bool use_debug; /* debug files are asked for */
+	struct dwarf_limits limits;
+};
 
 int symbols_new(struct image_set *images, struct symbols **ret)
 {
@@ -40,7 +71,7 @@ void symbols_free(struct symbols *s)
 	if (!s)
 		return;
 	for (size_t i = 0; i < s->n; i++) {
-		symbols_lines_done(&s->opened[i]);
+		dwarf_file_free(s->opened[i].dwarf);
 		elf_file_free(s->opened[i].elf);
 	}
 	for (size_t i = 0; i < s->n_maps; i++)
@@ -58,8 +89,10 @@ void symbols_leave_out(struct symbols *s)
 
 void symbols_use_debug_files(struct symbols *s)
 {
-	s->use_apart = true;
+	s->use_debug = true;
 }
+
+/* --- Perf maps --- */
 
 /* The first map of a process that is not before PID. */
 static size_t map_at(const struct symbols *s, uint32_t pid)
@@ -76,7 +109,7 @@ int symbols_add_map(struct symbols *s, uint32_t pid, const void *text, size_t si
 	if (ARRAY_RESERVE(s->maps, s->maps_capacity, s->n_maps + 1) < 0)
 		return -ENOMEM;
 	memmove(&s->maps[at + 1], &s->maps[at], (s->n_maps - at) * sizeof(*s->maps));
-	s->maps[at] = (struct symbols_map){.pid = pid, .text = text, .size = size};
+	s->maps[at] = (struct map){.pid = pid, .text = text, .size = size};
 	s->n_maps++;
 	return 0;
 }
@@ -92,7 +125,7 @@ bool symbols_has_map(const struct symbols *s, uint32_t pid)
 static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 {
 	size_t at = map_at(s, pid);
-	struct symbols_map *map;
+	struct map *map;
 
 	if (at == s->n_maps || s->maps[at].pid != pid)
 		return NULL;
@@ -110,10 +143,60 @@ bool symbols_find_in_map(struct symbols *s, uint32_t pid, uint64_t address,
 
 	if (map)
 		perfmap_find(map, address, ret);
-	return map != NULL;
+	return map;
 }
 
-/* In the process' memory that SOURCE is. A function may reach over its ends. */
+/* --- ELF files --- */
+
+/* The names of the debug file of IMAGE, which is O, are added to the image's own. Images of the
+ * kernel have no debug file: the kernel's names come from elsewhere. */
+static void add_debug_file(struct symbols *s, uint32_t image, struct opened *o)
+{
+	struct elf_bytes bytes;
+	const uint8_t *id;
+	uint32_t number;
+	size_t size;
+
+	id = elf_file_build_id(o->elf, &size);
+	if (size == 0 || image_source(s->images, image)->apart ||
+	    image_open_debug(s->images, image, id, size, &number) != 0 ||
+	    image_elf_bytes(s->images, number, &bytes) != 0 ||
+	    elf_file_add_names(o->elf, &bytes) != 0)
+		return;
+	o->has_debug = true;
+	o->debug = number;
+}
+
+/* NULL: IMAGE is no ELF file that can be read. */
+static const struct elf_file *open_elf(struct symbols *s, uint32_t image)
+{
+	struct opened *o;
+
+	if (image >= s->n || s->left_out)
+		return NULL;
+	o = &s->opened[image];
+	if (!o->tried) {
+		o->tried = true;
+		if (image_open_elf(s->images, image, &o->elf) != 0)
+			o->elf = NULL;
+		if (o->elf && s->use_debug)
+			add_debug_file(s, image, o);
+	}
+	return o->elf;
+}
+
+const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_size)
+{
+	const struct elf_file *elf = open_elf(s, image);
+
+	*ret_size = 0;
+	return elf ? elf_file_build_id(elf, ret_size) : NULL;
+}
+
+/* --- Functions --- */
+
+/* In SOURCE, which is memory of a process, by the process' perf map. A function of the map may
+ * reach over both ends of SOURCE. */
 static void find_in_memory(struct symbols *s, const struct image_source *source, struct symbol *ret)
 {
 	struct perfmap *map = open_map(s, source->pid);
@@ -133,58 +216,7 @@ static void find_in_memory(struct symbols *s, const struct image_source *source,
 	ret->name = f.name;
 }
 
-/* The file apart of IMAGE, which is O: its names are the image's, too. What is in the kernel has
- * its names and lines elsewhere. */
-static void add_apart(struct symbols *s, uint32_t image, struct symbols_image *o)
-{
-	struct elf_bytes bytes;
-	const uint8_t *id;
-	uint32_t number;
-	size_t size;
-
-	id = elf_file_build_id(o->elf, &size);
-	if (size == 0 || image_source(s->images, image)->apart ||
-	    image_open_debug(s->images, image, id, size, &number) != 0 ||
-	    image_elf_bytes(s->images, number, &bytes) != 0 ||
-	    elf_file_add_names(o->elf, &bytes) != 0)
-		return;
-	o->has_apart = true;
-	o->apart = number;
-}
-
-struct symbols_image *symbols_open_image(struct symbols *s, uint32_t image)
-{
-	struct symbols_image *o;
-
-	if (image >= s->n || s->left_out)
-		return NULL;
-	o = &s->opened[image];
-	if (!o->tried) {
-		o->tried = true;
-		if (image_open_elf(s->images, image, &o->elf) != 0)
-			o->elf = NULL;
-		if (o->elf && s->use_apart)
-			add_apart(s, image, o);
-	}
-	return o->elf ? o : NULL;
-}
-
-/* NULL: none. */
-static const struct elf_file *open_elf(struct symbols *s, uint32_t image)
-{
-	const struct symbols_image *o = symbols_open_image(s, image);
-
-	return o ? o->elf : NULL;
-}
-
-/* The first of N symbols beyond OFFSET. */
-static size_t first_beyond(const struct elf_symbol *symbols, size_t n, uint64_t offset)
-{
-	return FIRST_WHERE(i, n, symbols[i].offset > offset);
-}
-
-/* The bytes of symbol I, one without a size ends at the next one or at LIMIT; never beyond LIMIT.
- */
+/* The bytes of symbol I up to LIMIT at most; a symbol without a size ends at the next one. */
 static uint64_t size_of(const struct elf_symbol *symbols, size_t n, size_t i, uint64_t limit)
 {
 	uint64_t room = limit > symbols[i].offset ? limit - symbols[i].offset : 0;
@@ -196,23 +228,14 @@ static uint64_t size_of(const struct elf_symbol *symbols, size_t n, size_t i, ui
 	return room;
 }
 
-/* Where the last of the symbols that may reach to BEYOND ends, at least BEGIN. */
-static uint64_t end_before(const struct elf_symbol *symbols, size_t n, size_t beyond,
-			   uint64_t begin, uint64_t limit)
+/* RET becomes symbol I, in which the place that was asked for lies. The symbols behind I may lie
+ * within it: those before BEYOND begin before the place, those from BEYOND on behind the place. */
+static void set_symbol(struct symbol *ret, const struct elf_symbol *symbols, size_t n, size_t i,
+		       size_t beyond, uint64_t limit)
 {
-	uint64_t end = begin;
-
-	for (size_t i = beyond; i-- > 0 && beyond - i <= NESTING && symbols[i].offset >= begin;)
-		end = MAX_OF(end, symbols[i].offset + size_of(symbols, n, i, limit));
-	return end;
-}
-
-/* RET is symbol I. Those behind it may lie within it: before the place asked for, or, from BEYOND
- * on, behind it. */
-static void leave_out_inner(struct symbol *ret, const struct elf_symbol *symbols, size_t n,
-			    size_t i, size_t beyond, uint64_t limit)
-{
-	ret->begin = ret->offset;
+	ret->offset = ret->begin = symbols[i].offset;
+	ret->size = size_of(symbols, n, i, limit);
+	ret->name = symbols[i].name;
 	ret->end = ret->offset + ret->size;
 	for (size_t inner = i + 1; inner < beyond; inner++)
 		ret->begin = MAX_OF(ret->begin,
@@ -221,28 +244,45 @@ static void leave_out_inner(struct symbol *ret, const struct elf_symbol *symbols
 		ret->end = MIN_OF(ret->end, symbols[beyond].offset);
 }
 
-/* All of an image, as of one in which there is no symbol. */
-static void find_left_out(const struct image_source *source, struct symbol *ret)
+/* In ELF, whose code [BEGIN, END) holds the place. */
+static void find_in_elf(const struct elf_file *elf, uint64_t begin, uint64_t end,
+			struct symbol *ret)
 {
-	uint64_t size = source->file_size ? source->file_size : source->offset + source->size;
+	uint64_t offset = ret->offset;
+	size_t n;
+	const struct elf_symbol *symbols = elf_file_symbols(elf, &n);
+	size_t beyond = FIRST_WHERE(i, n, symbols[i].offset > offset);
 
-	if (ret->offset >= size)
-		return;
-	ret->offset = 0;
-	ret->size = size;
+	/* Without a symbol around it the place is in a gap, from the end of those before it. */
+	ret->offset = begin;
+	for (size_t i = beyond; i-- > 0 && beyond - i <= NESTING && symbols[i].offset >= begin;) {
+		uint64_t size = size_of(symbols, n, i, end);
+
+		if (offset - symbols[i].offset < size) {
+			set_symbol(ret, symbols, n, i, beyond, end);
+			return;
+		}
+		ret->offset = MAX_OF(ret->offset, symbols[i].offset + size);
+	}
+	if (beyond < n)
+		end = MIN_OF(end, symbols[beyond].offset);
+	ret->size = end - ret->offset;
 }
 
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret)
 {
 	const struct image_source *source = image_source(s->images, image);
 	const struct elf_file *elf;
-	const struct elf_symbol *symbols;
 	uint64_t begin, end;
-	size_t n, beyond;
 
 	*ret = (struct symbol){.image = image, .offset = offset};
 	if (source && s->left_out) {
-		find_left_out(source, ret);
+		/* All of an image is one function, as if the image had no symbols. */
+		end = source->file_size ? source->file_size : source->offset + source->size;
+		if (offset < end) {
+			ret->offset = 0;
+			ret->size = end;
+		}
 		return;
 	}
 	if (source && source->memory && !source->vdso) {
@@ -252,33 +292,71 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 	elf = open_elf(s, image);
 	if (!elf)
 		return;
-	if (!elf_file_code(elf, offset, &begin, &end)) {
+	if (elf_file_code(elf, offset, &begin, &end)) {
+		find_in_elf(elf, begin, end, ret);
+	} else {
 		ret->begin = offset;
 		ret->end = offset + 1;
-		return;
 	}
-	symbols = elf_file_symbols(elf, &n);
-	beyond = first_beyond(symbols, n, offset);
-	for (size_t i = beyond; i-- > 0 && beyond - i <= NESTING && symbols[i].offset >= begin;) {
-		uint64_t size = size_of(symbols, n, i, end);
-
-		if (offset - symbols[i].offset >= size)
-			continue;
-		*ret = (struct symbol){image, symbols[i].offset, size, symbols[i].name, 0, 0};
-		leave_out_inner(ret, symbols, n, i, beyond, end);
-		return;
-	}
-	begin = end_before(symbols, n, beyond, begin, end);
-	if (beyond < n)
-		end = MIN_OF(end, symbols[beyond].offset);
-	ret->offset = begin;
-	ret->size = end - begin;
 }
 
-const uint8_t *symbols_build_id(struct symbols *s, uint32_t image, size_t *ret_size)
-{
-	const struct elf_file *elf = open_elf(s, image);
+/* --- Source lines --- */
 
-	*ret_size = 0;
-	return elf ? elf_file_build_id(elf, ret_size) : NULL;
+/* Opens the DWARF of image number NUMBER, which may be a debug file: results as of
+ * dwarf_file_open(). */
+static int open_numbered(struct symbols *s, uint32_t number, struct dwarf_file **ret)
+{
+	struct elf_bytes bytes;
+
+	if (image_elf_bytes(s->images, number, &bytes) != 0)
+		return DWARF_NONE;
+	return dwarf_file_open_within(&bytes, &s->limits, ret);
+}
+
+void symbols_limit_lines(struct symbols *s, bool (*enough)(void *userdata), void *userdata)
+{
+	s->limits.enough = enough;
+	s->limits.userdata = userdata;
+}
+
+static void open_dwarf(struct symbols *s, uint32_t image, struct opened *o)
+{
+	const struct image_source *source = image_source(s->images, image);
+	int own, debug = DWARF_NONE;
+
+	o->dwarf_state = SYMBOLS_DWARF_NONE;
+	if (source->apart || (source->memory && !source->vdso) || !open_elf(s, image))
+		return;
+	own = open_numbered(s, image, &o->dwarf);
+	if (own == 0) {
+		o->dwarf_state = SYMBOLS_DWARF_OWN;
+		return;
+	}
+	if (o->has_debug)
+		debug = open_numbered(s, o->debug, &o->dwarf);
+	if (debug == 0)
+		o->dwarf_state = SYMBOLS_DWARF_APART;
+	else if (own != DWARF_NONE || debug != DWARF_NONE) /* too large, or no memory */
+		o->dwarf_state = SYMBOLS_DWARF_LARGE;
+}
+
+size_t symbols_lines(struct symbols *s, uint32_t image, uint64_t offset, struct dwarf_frame *ret,
+		     size_t max)
+{
+	struct opened *o;
+	uint64_t address;
+
+	if (image >= s->n || s->left_out)
+		return 0;
+	o = &s->opened[image];
+	if (o->dwarf_state == SYMBOLS_DWARF_UNASKED)
+		open_dwarf(s, image, o);
+	if (!o->dwarf || !elf_file_address(o->elf, offset, &address))
+		return 0;
+	return dwarf_file_find(o->dwarf, address, ret, max);
+}
+
+enum symbols_dwarf symbols_dwarf(const struct symbols *s, uint32_t image)
+{
+	return image < s->n ? s->opened[image].dwarf_state : SYMBOLS_DWARF_UNASKED;
 }

@@ -2,7 +2,7 @@
  * Perf maps: whatever the text says, an address is in one function or in one gap, and walking from
  * one to the next comes to the end.
  */
-#include "sideband/symbols/perfmap.h"
+#include "sideband/symbols/symbols.h"
 
 #include <assert.h>
 #include <stdlib.h>

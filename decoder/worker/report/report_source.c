@@ -13,7 +13,7 @@
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
-#include "sideband/symbols/demangle.h"
+#include "sideband/symbols/symbols.h"
 
 #define NAMES (1u << 12)
 #define LINES (1u << 16)

@@ -22,7 +22,7 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
-#include "sideband/symbols/demangle.h"
+#include "sideband/symbols/symbols.h"
 #include "tests/support/child.h"
 
 #define CHILD_FAILED 77

@@ -2,7 +2,7 @@
  * sideband/demangle: names of several languages, with c++filt as oracle, and names that stand for
  * too much.
  */
-#include "sideband/symbols/demangle.h"
+#include "sideband/symbols/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * Names of JIT code: which lines are functions, and which of several has an address.
  */
-#include "sideband/symbols/perfmap.h"
+#include "sideband/symbols/symbols.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

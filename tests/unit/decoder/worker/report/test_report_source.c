@@ -18,7 +18,6 @@
 #include "proto/memfd.h"
 #include "proto/report.h"
 #include "sideband/dwarf/dwarf.h"
-#include "sideband/symbols/demangle.h"
 #include "sideband/symbols/symbols.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_json.h"
