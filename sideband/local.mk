@@ -28,10 +28,8 @@ sideband_libptimage_a_SOURCES = \
 	sideband/dwarf/dwarf_span.c \
 	sideband/dwarf/dwarf_unit.c \
 	sideband/elf/elf.c sideband/elf/elf.h sideband/elf/elf_private.h \
-	sideband/elf/elf_header.c \
-	sideband/elf/elf_mini.c \
+	sideband/elf/elf_bytes.c \
 	sideband/elf/elf_plt.c \
-	sideband/elf/elf_strings.c \
 	sideband/elf/elf_symbols.c \
 	sideband/kernel/kernel.c sideband/kernel/kernel.h sideband/kernel/kernel_private.h \
 	sideband/kernel/kernel_elf.c sideband/kernel/kernel_elf.h \

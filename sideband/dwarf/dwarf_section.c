@@ -82,7 +82,7 @@ static void find_all(struct elf_file *f, struct found *found)
 	Elf_Scn *scn = NULL;
 	GElf_Shdr h;
 
-	if (!elf_have_section_names(f))
+	if (!elf_bring_section_names(f))
 		return;
 	while ((scn = elf_nextscn(f->elf, scn)))
 		if (gelf_getshdr(scn, &h) && h.sh_type != SHT_NOBITS)

@@ -1,10 +1,5 @@
 /*
- * Function symbols and build id of one ELF file for x86, by libelf. Symbols are kept by file
- * offset, which is the same wherever the file is mapped: the program headers lead there from the
- * addresses in the symbol tables, for static, position-independent and shared files alike.
- *
- * The bytes are a stranger's: headers are checked before libelf sees them (elf_header.c), tables
- * and symbols are limited in number (elf_symbols.c). Only in the worker.
+ * Opens an ELF file by libelf: its build id, its segments, its code sections, its addresses.
  */
 #include "sideband/elf/elf.h"
 
@@ -18,8 +13,9 @@
 #define MAX_SPANS 1024u
 #define MAX_NOTES 16u
 
-/* --- Spans --- */
+/* --- Addresses --- */
 
+/* 0 or -ENOMEM. Adds nothing beyond MAX_SPANS. */
 static int add_span(struct elf_spans *s, const struct elf_span *span)
 {
 	if (s->n == MAX_SPANS)
@@ -30,20 +26,7 @@ static int add_span(struct elf_spans *s, const struct elf_span *span)
 	return 0;
 }
 
-static int by_begin(const void *a, const void *b)
-{
-	const struct elf_span *x = a, *y = b;
-
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
-}
-
-static void sort_spans(struct elf_spans *s)
-{
-	if (s->n > 1)
-		qsort(s->items, s->n, sizeof(*s->items), by_begin);
-}
-
-/* What of SIZE bytes at OFFSET lies in the file; false: nothing. */
+/* Clips SIZE bytes at OFFSET to the file. False: nothing is left. */
 static bool span_of(const struct elf_file *f, uint64_t offset, uint64_t size, uint64_t address,
 		    struct elf_span *ret)
 {
@@ -109,11 +92,18 @@ static int read_segments(struct elf_file *f)
 			continue;
 		if (add_span(&f->segments, &span) < 0)
 			return -ENOMEM;
-		/* Until there are sections. */
+		/* read_code_sections() replaces these if there are sections. */
 		if ((p.p_flags & PF_X) && add_span(&f->code, &span) < 0)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct elf_span *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
 static int read_code_sections(struct elf_file *f)
@@ -137,12 +127,14 @@ static int read_code_sections(struct elf_file *f)
 		free(f->code.items);
 		f->code = sections;
 	}
-	sort_spans(&f->code);
+	if (f->code.n > 1)
+		qsort(f->code.items, f->code.n, sizeof(*f->code.items), by_begin);
 	return 0;
 }
 
 /* --- Build id --- */
 
+/* Looks for the build id among the notes DATA (NULL: none). */
 static bool find_build_id(struct elf_file *f, Elf_Data *data)
 {
 	size_t at = 0, next, name, desc;
@@ -176,7 +168,7 @@ static void read_build_id(struct elf_file *f)
 	for (size_t i = 0; i < n && notes < MAX_NOTES; i++) {
 		if (!gelf_getphdr(f->elf, (int)i, &p) || p.p_type != PT_NOTE ||
 		    p.p_offset > f->size || p.p_filesz > f->size - p.p_offset ||
-		    !elf_have(f, p.p_offset, p.p_filesz))
+		    !elf_bring(f, p.p_offset, p.p_filesz))
 			continue;
 		notes++;
 		if (find_build_id(f,
@@ -185,7 +177,7 @@ static void read_build_id(struct elf_file *f)
 			return;
 	}
 	while (notes < MAX_NOTES && (scn = elf_nextscn(f->elf, scn))) {
-		if (!gelf_getshdr(scn, &h) || h.sh_type != SHT_NOTE || !elf_have_section(f, &h))
+		if (!gelf_getshdr(scn, &h) || h.sh_type != SHT_NOTE || !elf_bring_section(f, &h))
 			continue;
 		notes++;
 		if (find_build_id(f, elf_getdata(scn, NULL)))
@@ -197,37 +189,38 @@ static void read_build_id(struct elf_file *f)
 
 static int read_names(struct elf_file *f)
 {
-	int r = read_segments(f);
+	int r;
 
-	if (r == 0)
-		r = read_code_sections(f);
-	if (r == 0)
-		r = elf_add_tables(f, f);
-	if (r == 0)
-		r = elf_add_mini(f);
-	if (r == 0)
-		r = elf_add_plt(f);
-	if (r == 0)
-		r = elf_choose_symbols(f);
-	return r;
+	r = read_segments(f);
+	if (r < 0)
+		return r;
+	r = read_code_sections(f);
+	if (r < 0)
+		return r;
+	r = elf_add_tables(f, f);
+	if (r < 0)
+		return r;
+	r = elf_add_mini(f);
+	if (r < 0)
+		return r;
+	r = elf_add_plt(f);
+	if (r < 0)
+		return r;
+	return elf_choose_symbols(f);
 }
 
 static int read_file(struct elf_file *f, enum elf_wanted wanted)
 {
-	int r = 0;
-
 	if (!elf_is_known_kind(f) || elf_version(EV_CURRENT) == EV_NONE)
 		return ELF_NOT;
-	/* elf_memory() opens with ELF_C_READ, which never writes into the image; its parameter is
-	 * not const because other commands would. */
+	/* elf_memory() opens with ELF_C_READ, which never writes to the bytes. Its parameter is not
+	 * const because other commands write. */
 	f->elf = elf_memory((char *)(uintptr_t)f->bytes, f->size);
 	if (!f->elf || elf_kind(f->elf) != ELF_K_ELF)
 		return ELF_NOT;
-	/* First, as it is little. */
+	/* First, as it needs few bytes. */
 	read_build_id(f);
-	if (wanted == ELF_NAMES)
-		r = read_names(f);
-	return r;
+	return wanted == ELF_NAMES ? read_names(f) : 0;
 }
 
 int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct elf_file **ret)

@@ -1,6 +1,26 @@
 /*
- * One ELF file in memory, by libelf: build id, symbols, and where in the file they lie. Parses what
- * strangers wrote: only ever linked into the sandboxed worker.
+ * One ELF file for x86 in memory, read by libelf: build id, function symbols, addresses.
+ *
+ * The decoder names functions with this room. elf.c opens a file and knows its build id, its
+ * segments and its code sections. elf_bytes.c decides which bytes of the file may be read, and
+ * checks the headers before libelf sees the file. elf_symbols.c collects the function symbols of
+ * the file itself, of the small file packed within it (MiniDebugInfo) and of the debug file apart,
+ * and chooses the best at each place. elf_plt.c names PLT entries.
+ *
+ * Decisions that govern the room:
+ * - Every byte is untrusted, so the room is linked only into the sandboxed decoder. Tables,
+ * symbols, names, requested bytes and unpacked bytes are limited in number; what is beyond a limit
+ * is left out.
+ * - Symbols are kept by file offset, which is the same wherever the file is mapped. The program
+ *   headers lead from the addresses in symbol tables to offsets, for static, position-independent
+ *   and shared files alike. The symbols of a packed or separate file have addresses of the mapped
+ *   file.
+ * - Often only some pages of a file are at hand. The user brings bytes on request (elf_bytes.need),
+ *   and the room asks before it reads.
+ * - A debug file counts only with the same build id.
+ *
+ * The caller owns a struct elf_file; the file borrows the bytes. Names and symbols are borrowed
+ * from the struct elf_file and from the bytes.
  */
 #pragma once
 
@@ -11,42 +31,49 @@
 struct elf_symbol {
 	uint64_t offset;  /* in the file */
 	uint64_t size;	  /* bytes; 0: up to the next symbol */
-	const char *name; /* borrowed, as long as the elf_file and the image's bytes */
+	const char *name; /* borrowed, valid as long as the struct elf_file and the bytes */
 };
 
 struct elf_file;
 
-/* BYTES (borrowed until elf_file_free). 0; ELF_NOT: not an ELF file of a kind we know; -ENOMEM. */
-#define ELF_NOT 1
-int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret);
-/* The same of a file of which not all is there: before any of it is read NEED is asked for it. What
- * it does not bring, and what goes beyond 64 MiB in all, is left out; it may be read as zeros. */
+/* What a file is read from. */
 struct elf_bytes {
-	const uint8_t *bytes; /* all SIZE of them may be read */
+	const uint8_t *bytes; /* borrowed until elf_file_free(); all SIZE of them may be accessed */
 	size_t size;
-	bool (*need)(void *userdata, uint64_t offset, uint64_t size); /* NULL: all is there */
+	/* Brings bytes that are about to be read. False: they cannot be had, and are left out.
+	 * After 64 MiB in all the room asks for no more. NULL: all bytes are there. */
+	bool (*need)(void *userdata, uint64_t offset, uint64_t size);
 	void *userdata;
-	/* What may be unpacked, of all files that have the same counter: counted down, and up again
-	 * when it is freed; as long as the file. NULL: only each one's own limits count. */
+	/* The number of bytes that may still be unpacked, by all files that share the counter:
+	 * lowered when bytes are unpacked, raised when they are freed. Must outlive the file. NULL:
+	 * only the limits of each file count. */
 	uint64_t *room;
 };
+
 enum elf_wanted { ELF_NAMES, ELF_BUILD_ID /* nothing else */ };
+
+/* Not an ELF file for x86, or one that is damaged. */
+#define ELF_NOT 1
+
+/* Opens a file; *ret is the caller's. 0, ELF_NOT, -ENOMEM. */
 int elf_file_open(const struct elf_bytes *bytes, enum elf_wanted wanted, struct elf_file **ret);
+/* The same for BYTES (borrowed until elf_file_free()) that are all there. */
+int elf_file_new(const uint8_t *bytes, size_t size, struct elf_file **ret);
 void elf_file_free(struct elf_file *f);
-/* The names of DEBUG (as of elf_file_open(); borrowed as long as F), which has the same build id,
- * are F's too: a file of which only the symbols and the DWARF were kept. What elf_file_symbols()
- * gave before is void. 0; ELF_NOT: it is no ELF file, or another build's; -ENOMEM. */
+/* Adds the names of DEBUG to F. DEBUG, which F borrows like the bytes of elf_file_open(), must have
+ * the same build id: a file of which only symbols and DWARF were kept. Invalidates the result of
+ * elf_file_symbols(). May be called once. 0, -ENOMEM, or ELF_NOT: no ELF file, or another build id.
+ */
 int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug);
 /* The GNU build id; *ret_size 0: none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
-/* Function symbols of .symtab, .dynsym and .gnu_debugdata (a small symbol table, packed by xz),
- * sorted by offset, duplicates at one offset reduced to the best (global before local, sized before
- * unsized); PLT entries named "NAME@plt". */
+/* The function symbols of .symtab, .dynsym and .gnu_debugdata (a small symbol table packed by xz),
+ * sorted by offset. Of several symbols at one offset only the best is there: global before local,
+ * with size before without. PLT entries are named "NAME@plt". */
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
-/* The address, as the file counts them, of what lies at OFFSET; false: no segment brings it there.
- */
+/* The address at which the program headers load the byte at OFFSET. False: no segment loads it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret);
-/* The section with code (or, where a file has no sections, the segment) around OFFSET: false when
- * there is none. */
+/* The bounds in the file of the code section around OFFSET, or, if the file has no sections, of the
+ * segment. False: none. */
 bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begin,
 		   uint64_t *ret_end);

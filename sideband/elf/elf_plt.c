@@ -1,7 +1,9 @@
 /*
- * Names for PLT entries. An entry jumps through a slot of the GOT, and a relocation says whose
- * address the dynamic linker writes there: so an entry is named by what it does, whichever way the
- * linker has arranged .plt, .plt.sec and .plt.got. Part of elf.c.
+ * Names PLT entries.
+ *
+ * A PLT entry jumps through a slot of the GOT, and a relocation names the symbol whose address the
+ * dynamic linker writes to the slot. An entry is therefore named by its jump, however the linker
+ * arranged .plt, .plt.sec and .plt.got.
  */
 #include <endian.h>
 #include <errno.h>
@@ -16,7 +18,7 @@
 #define MAX_TABLES     8u
 #define MAX_NAME_BYTES ((size_t)16 << 20) /* of all names together */
 #define ENTRY_USUAL    16u
-#define RANK	       1u /* like a sized local one's that nothing else names */
+#define RANK	       1u /* that of a global symbol without a size */
 
 struct slot {
 	uint64_t address;
@@ -26,26 +28,8 @@ struct slot {
 struct slots {
 	struct slot *items;
 	size_t n, capacity;
-	uint64_t got; /* what %ebx points to in 32-bit position-independent code */
+	uint64_t got; /* %ebx points there in 32-bit position-independent code */
 };
-
-static int add_slot(struct slots *s, uint64_t address, const char *name)
-{
-	if (s->n == MAX_SLOTS)
-		return 0;
-	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
-		return -ENOMEM;
-	s->items[s->n++] = (struct slot){.address = address, .name = name};
-	return 0;
-}
-
-/* R_386_GLOB_DAT and R_386_JMP_SLOT have the same numbers. */
-static bool names_a_slot(uint64_t info)
-{
-	uint64_t type = GELF_R_TYPE(info);
-
-	return type == R_X86_64_GLOB_DAT || type == R_X86_64_JUMP_SLOT;
-}
 
 static bool get_relocation(Elf_Data *data, int index, bool with_addend, GElf_Rela *ret)
 {
@@ -59,15 +43,15 @@ static bool get_relocation(Elf_Data *data, int index, bool with_addend, GElf_Rel
 	return true;
 }
 
-/* The dynamic symbols that the relocations of section H refer to. */
+/* The dynamic symbols that the relocations of section H refer to; NULL: none. */
 static Elf_Data *symbols_of(struct elf_file *f, const GElf_Shdr *h, struct elf_strings *ret_strings)
 {
 	Elf_Scn *scn = elf_getscn(f->elf, h->sh_link);
 	GElf_Shdr symbols;
 
 	if (!scn || !gelf_getshdr(scn, &symbols) || symbols.sh_type != SHT_DYNSYM ||
-	    !elf_have_section(f, h) || !elf_have_section(f, &symbols) ||
-	    !elf_strings_of(f, symbols.sh_link, ret_strings))
+	    !elf_bring_section(f, h) || !elf_bring_section(f, &symbols) ||
+	    !elf_bring_strings(f, symbols.sh_link, ret_strings))
 		return NULL;
 	return elf_getdata(scn, NULL);
 }
@@ -84,15 +68,20 @@ static int read_relocations(struct elf_file *f, Elf_Scn *scn, const GElf_Shdr *h
 	if (!data)
 		return 0;
 	for (int i = 0; get_relocation(data, i, with_addend, &rela); i++) {
-		GElf_Sym sym;
+		uint64_t type = GELF_R_TYPE(rela.r_info);
 		const char *name;
+		GElf_Sym sym;
 
-		if (!names_a_slot(rela.r_info) ||
+		/* R_386_GLOB_DAT and R_386_JMP_SLOT have the same numbers. */
+		if ((type != R_X86_64_GLOB_DAT && type != R_X86_64_JUMP_SLOT) ||
 		    !gelf_getsym(symbols, (int)GELF_R_SYM(rela.r_info), &sym))
 			continue;
 		name = elf_string(&strings, sym.st_name);
-		if (name && name[0] && add_slot(slots, rela.r_offset, name) < 0)
+		if (!name || !name[0] || slots->n == MAX_SLOTS)
+			continue;
+		if (ARRAY_RESERVE(slots->items, slots->capacity, slots->n + 1) < 0)
 			return -ENOMEM;
+		slots->items[slots->n++] = (struct slot){.address = rela.r_offset, .name = name};
 	}
 	return 0;
 }
@@ -102,15 +91,6 @@ static int by_address(const void *a, const void *b)
 	const struct slot *x = a, *y = b;
 
 	return x->address < y->address ? -1 : x->address > y->address;
-}
-
-static const char *name_of(const struct slots *slots, uint64_t address)
-{
-	struct slot key = {.address = address};
-	const struct slot *found;
-
-	found = slots->n ? bsearch(&key, slots->items, slots->n, sizeof(key), by_address) : NULL;
-	return found ? found->name : NULL;
 }
 
 static int read_slots(struct elf_file *f, struct slots *slots)
@@ -134,8 +114,8 @@ static int read_slots(struct elf_file *f, struct slots *slots)
 	return 0;
 }
 
-/* Where the jump of the entry at CODE, mapped at ADDRESS, finds its target: JMP r/m with a
- * displacement (SDM volume 2, opcode FF /4), after ENDBR and a BND prefix where they are. */
+/* Finds the address of the slot that the entry at CODE, mapped at ADDRESS, jumps through: JMP r/m
+ * with a displacement (SDM volume 2, opcode FF /4), maybe after ENDBR and a BND prefix. */
 static bool slot_of(const struct elf_file *f, const struct slots *slots, const uint8_t *code,
 		    size_t size, uint64_t address, uint64_t *ret)
 {
@@ -159,7 +139,7 @@ static bool slot_of(const struct elf_file *f, const struct slots *slots, const u
 	return !wide || code[at + 1] == 0x25;
 }
 
-/* NAME@plt, or NULL without an error beyond the limit. */
+/* Makes NAME@plt; *ret NULL: the limit is reached. 0, -ENOMEM. */
 static int make_name(struct elf_file *f, const char *name, const char **ret)
 {
 	size_t size = strlen(name) + sizeof("@plt");
@@ -180,30 +160,32 @@ static int make_name(struct elf_file *f, const char *name, const char **ret)
 	return 0;
 }
 
+/* Names the entry of STEP bytes AT bytes into the section H. */
 static int read_entry(struct elf_file *f, const struct slots *slots, const GElf_Shdr *h,
 		      uint64_t at, uint64_t step)
 {
 	struct elf_symbol s = {.offset = h->sh_offset + at, .size = step};
-	const char *target;
-	uint64_t slot;
+	const struct slot *found;
+	struct slot key = {0};
 	int r;
 
-	if (!slot_of(f, slots, f->bytes + s.offset, (size_t)step, h->sh_addr + at, &slot))
+	if (!slot_of(f, slots, f->bytes + s.offset, (size_t)step, h->sh_addr + at, &key.address))
 		return 0;
-	target = name_of(slots, slot);
-	if (!target)
+	found = bsearch(&key, slots->items, slots->n, sizeof(key), by_address);
+	if (!found)
 		return 0;
-	r = make_name(f, target, &s.name);
+	r = make_name(f, found->name, &s.name);
 	return r < 0 || !s.name ? r : elf_add_candidate(f, &s, RANK);
 }
 
+/* Names the entries of the section H. */
 static int read_entries(struct elf_file *f, const struct slots *slots, const GElf_Shdr *h)
 {
 	uint64_t step = h->sh_entsize >= 8 && h->sh_entsize <= 64 ? h->sh_entsize : ENTRY_USUAL;
 	int r = 0;
 
 	if (h->sh_offset > f->size || h->sh_size > f->size - h->sh_offset ||
-	    h->sh_type != SHT_PROGBITS || !elf_have_section(f, h))
+	    h->sh_type != SHT_PROGBITS || !elf_bring_section(f, h))
 		return 0;
 	for (uint64_t at = 0; h->sh_size - at >= step && at / step < MAX_SLOTS && !r; at += step)
 		r = read_entry(f, slots, h, at, step);
@@ -218,10 +200,9 @@ int elf_add_plt(struct elf_file *f)
 	GElf_Shdr h;
 	int r;
 
-	if (!elf_have_section_names(f))
+	if (!elf_bring_section_names(f))
 		return 0;
 	r = read_slots(f, &slots);
-
 	while (!r && slots.n > 0 && tables < MAX_TABLES && (scn = elf_nextscn(f->elf, scn))) {
 		if (!gelf_getshdr(scn, &h) || strncmp(elf_section_name(f, &h), ".plt", 4) != 0)
 			continue;

@@ -1,13 +1,16 @@
 /*
- * The symbols of functions: collected from the tables of the file itself, of the small one packed
- * within it and of the one apart, and reduced to the best at each place. Of whichever file a symbol
- * is, its address is led into the file that is mapped by that file's program headers. Part of
- * elf.c.
+ * Function symbols: of the file itself, of the file packed within it, and of the debug file apart.
+ *
+ * All are collected as candidates, and the best at each offset becomes a symbol. The program
+ * headers of the mapped file lead from every symbol's address to an offset, whichever file the
+ * symbol comes from.
  */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <lzma.h>
 
 #include "proto/base.h"
 #include "sideband/elf/elf_private.h"
@@ -17,6 +20,14 @@
 /* How much of two names is compared. */
 #define MAX_UNDERSCORES 16u
 #define MAX_COMPARED	256u
+#define MAX_UNPACKED	(UINT64_C(64) << 20)
+/* xz packs symbol tables to a third to a tenth of their size. */
+#define MAX_RATIO 64u
+/* The memory of the unpacker itself: data packed by "xz -9" needs 65 MiB. */
+#define MAX_DECODER_BYTES (UINT64_C(68) << 20)
+#define FIRST_BYTES	  ((size_t)64 << 10)
+
+/* --- Symbol tables --- */
 
 int elf_add_candidate(struct elf_file *f, const struct elf_symbol *symbol, unsigned rank)
 {
@@ -41,20 +52,18 @@ static unsigned rank_of(const GElf_Sym *sym)
 	return 2 * rank + (sym->st_size == 0);
 }
 
-static bool is_function(const GElf_Sym *sym)
-{
-	unsigned type = GELF_ST_TYPE(sym->st_info);
-
-	return (type == STT_FUNC || type == STT_GNU_IFUNC) && sym->st_shndx != SHN_UNDEF;
-}
-
+/* Adds symbol number INDEX of the table DATA if it is a function with a name. */
 static int read_symbol(struct elf_file *f, Elf_Data *data, int index,
 		       const struct elf_strings *strings)
 {
 	struct elf_symbol s;
+	unsigned type;
 	GElf_Sym sym;
 
-	if (!gelf_getsym(data, index, &sym) || !is_function(&sym) ||
+	if (!gelf_getsym(data, index, &sym))
+		return 0;
+	type = GELF_ST_TYPE(sym.st_info);
+	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || sym.st_shndx == SHN_UNDEF ||
 	    !elf_offset_of(f, sym.st_value, &s.offset))
 		return 0;
 	s.size = sym.st_size;
@@ -64,12 +73,12 @@ static int read_symbol(struct elf_file *f, Elf_Data *data, int index,
 	return elf_add_candidate(f, &s, rank_of(&sym));
 }
 
-/* Of FROM, for F. */
+/* Adds the symbols of one table of FROM to F. */
 static int read_table(struct elf_file *f, struct elf_file *from, Elf_Scn *scn, const GElf_Shdr *h)
 {
 	struct elf_strings strings;
-	bool have = elf_have_section(from, h) && elf_strings_of(from, h->sh_link, &strings);
-	Elf_Data *data = have ? elf_getdata(scn, NULL) : NULL;
+	bool brought = elf_bring_section(from, h) && elf_bring_strings(from, h->sh_link, &strings);
+	Elf_Data *data = brought ? elf_getdata(scn, NULL) : NULL;
 	size_t entry = gelf_fsize(from->elf, ELF_T_SYM, 1, EV_CURRENT);
 	size_t n = data && entry ? MIN_OF(data->d_size / entry, MAX_SYMBOLS) : 0;
 	int r = 0;
@@ -97,6 +106,117 @@ int elf_add_tables(struct elf_file *f, struct elf_file *from)
 	return 0;
 }
 
+/* --- The packed file ---
+ *
+ * Some distributions pack a small ELF file by xz into .gnu_debugdata of a stripped file
+ * (MiniDebugInfo). It has the symbols of functions that .dynsym lacks. Its size is limited before
+ * it is unpacked, and only its symbol tables are read, so a packed file within it does not count.
+ */
+
+struct unpacked {
+	uint8_t *bytes;
+	size_t size, capacity, most;
+};
+
+/* False: the limit is reached, or no memory. */
+static bool grow(struct unpacked *u)
+{
+	size_t capacity = u->capacity ? 2 * u->capacity : FIRST_BYTES;
+
+	capacity = MIN_OF(capacity, u->most);
+	if (capacity == 0 || ARRAY_FIT(u->bytes, capacity) < 0)
+		return false;
+	u->capacity = capacity;
+	return true;
+}
+
+/* Unpacks all, or returns false. */
+static bool unpack(lzma_stream *z, struct unpacked *u)
+{
+	lzma_ret r = LZMA_OK;
+
+	if (lzma_stream_decoder(z, MAX_DECODER_BYTES, 0) != LZMA_OK)
+		return false;
+	while (r == LZMA_OK) {
+		if (u->size == u->capacity && !grow(u))
+			return false;
+		z->next_out = u->bytes + u->size;
+		z->avail_out = u->capacity - u->size;
+		r = lzma_code(z, LZMA_FINISH);
+		u->size = u->capacity - z->avail_out;
+	}
+	return r == LZMA_STREAM_END;
+}
+
+/* RET->bytes NULL: the section cannot be unpacked within its limits. */
+static void unpack_section(const struct elf_file *f, const GElf_Shdr *h, struct unpacked *ret)
+{
+	uint64_t most = MIN_OF(h->sh_size * MAX_RATIO, MAX_UNPACKED);
+	lzma_stream z = LZMA_STREAM_INIT;
+
+	*ret = (struct unpacked){.most = (size_t)(f->room ? MIN_OF(most, *f->room) : most)};
+	z.next_in = f->bytes + h->sh_offset;
+	z.avail_in = (size_t)h->sh_size;
+	if (unpack(&z, ret)) {
+		(void)ARRAY_FIT(ret->bytes, ret->size); /* gives the rest back */
+		ret->capacity = ret->size;
+	} else {
+		free(ret->bytes);
+		*ret = (struct unpacked){0};
+	}
+	lzma_end(&z);
+}
+
+static bool find_debugdata(struct elf_file *f, GElf_Shdr *ret)
+{
+	Elf_Scn *scn = NULL;
+
+	if (!elf_bring_section_names(f))
+		return false;
+	while ((scn = elf_nextscn(f->elf, scn)))
+		if (gelf_getshdr(scn, ret) && ret->sh_type == SHT_PROGBITS &&
+		    strcmp(elf_section_name(f, ret), ".gnu_debugdata") == 0)
+			return ret->sh_offset <= f->size &&
+			       ret->sh_size <= f->size - ret->sh_offset &&
+			       elf_bring_section(f, ret);
+	return false;
+}
+
+int elf_add_mini(struct elf_file *f)
+{
+	struct unpacked u;
+	GElf_Shdr h;
+	int r;
+
+	if (!find_debugdata(f, &h))
+		return 0;
+	unpack_section(f, &h, &u);
+	if (!u.bytes)
+		return 0;
+	f->mini_bytes = u.bytes;
+	f->mini_room = u.size;
+	if (f->room)
+		*f->room -= u.size;
+	r = elf_file_open(&(struct elf_bytes){.bytes = u.bytes, .size = u.size}, ELF_BUILD_ID,
+			  &f->mini);
+	if (r == 0)
+		r = elf_add_tables(f, f->mini);
+	else
+		elf_drop_mini(f);
+	return MIN_OF(r, 0);
+}
+
+void elf_drop_mini(struct elf_file *f)
+{
+	elf_file_free(TAKE_PTR(f->mini));
+	free(TAKE_PTR(f->mini_bytes));
+	if (f->room)
+		*f->room += f->mini_room;
+	f->mini_room = 0;
+}
+
+/* --- The best at each offset --- */
+
 static size_t underscores(const char *name)
 {
 	size_t n = 0;
@@ -106,40 +226,23 @@ static size_t underscores(const char *name)
 	return n;
 }
 
-/* Aliases differ in underscores first (malloc, __libc_malloc), and the plainest is known best. Of
- * those that are alike for long the one that comes first may win. */
-static int by_plainness(const char *a, const char *b)
-{
-	size_t x = underscores(a), y = underscores(b);
-
-	if (x != y)
-		return x < y ? -1 : 1;
-	return strncmp(a, b, MAX_COMPARED);
-}
-
+/* Best first at each offset. Aliases differ in underscores first (malloc, __libc_malloc), and the
+ * name with the fewest is known best. Names that are equal for MAX_COMPARED bytes count as equal.
+ */
 static int by_offset(const void *a, const void *b)
 {
 	const struct elf_candidate *x = a, *y = b;
+	size_t x_underscores, y_underscores;
 
 	if (x->symbol.offset != y->symbol.offset)
 		return x->symbol.offset < y->symbol.offset ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
-	return by_plainness(x->symbol.name, y->symbol.name);
-}
-
-static void choose_each(struct elf_file *f)
-{
-	for (size_t i = 0; i < f->n_candidates; i++) {
-		const struct elf_candidate *c = &f->candidates[i];
-		size_t n = f->n_symbols;
-
-		if (n > 0 && f->symbols[n - 1].offset == c->symbol.offset)
-			continue;
-		f->ranks[n] = (uint8_t)c->rank;
-		f->symbols[n] = c->symbol;
-		f->n_symbols++;
-	}
+	x_underscores = underscores(x->symbol.name);
+	y_underscores = underscores(y->symbol.name);
+	if (x_underscores != y_underscores)
+		return x_underscores < y_underscores ? -1 : 1;
+	return strncmp(x->symbol.name, y->symbol.name, MAX_COMPARED);
 }
 
 int elf_choose_symbols(struct elf_file *f)
@@ -151,7 +254,16 @@ int elf_choose_symbols(struct elf_file *f)
 	f->ranks = calloc(f->n_candidates, sizeof(*f->ranks));
 	if (!f->symbols || !f->ranks)
 		return -ENOMEM;
-	choose_each(f);
+	for (size_t i = 0; i < f->n_candidates; i++) {
+		const struct elf_candidate *c = &f->candidates[i];
+		size_t n = f->n_symbols;
+
+		if (n > 0 && f->symbols[n - 1].offset == c->symbol.offset)
+			continue;
+		f->ranks[n] = (uint8_t)c->rank;
+		f->symbols[n] = c->symbol;
+		f->n_symbols++;
+	}
 	free(TAKE_PTR(f->candidates));
 	f->n_candidates = f->candidates_capacity = 0;
 	return 0;
@@ -163,25 +275,12 @@ const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_
 	return f->symbols;
 }
 
-/* --- Of a file apart --- */
+/* --- The debug file apart --- */
 
 static bool same_build_id(const struct elf_file *a, const struct elf_file *b)
 {
 	return a->build_id_size > 0 && a->build_id_size == b->build_id_size &&
 	       memcmp(a->build_id, b->build_id, a->build_id_size) == 0;
-}
-
-/* What was chosen is to be chosen among more. */
-static int choose_again(struct elf_file *f)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < f->n_symbols && r == 0; i++)
-		r = elf_add_candidate(f, &f->symbols[i], f->ranks[i]);
-	free(TAKE_PTR(f->symbols));
-	free(TAKE_PTR(f->ranks));
-	f->n_symbols = 0;
-	return r;
 }
 
 int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug)
@@ -196,10 +295,16 @@ int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug)
 		elf_file_free(TAKE_PTR(f->debug));
 		return ELF_NOT;
 	}
-	r = choose_again(f);
-	if (r == 0)
-		r = elf_add_tables(f, f->debug);
-	if (r == 0)
-		r = elf_choose_symbols(f);
-	return r;
+	/* The present symbols are candidates again, beside those of the debug file. */
+	for (size_t i = 0; i < f->n_symbols && r == 0; i++)
+		r = elf_add_candidate(f, &f->symbols[i], f->ranks[i]);
+	free(TAKE_PTR(f->symbols));
+	free(TAKE_PTR(f->ranks));
+	f->n_symbols = 0;
+	if (r < 0)
+		return r;
+	r = elf_add_tables(f, f->debug);
+	if (r < 0)
+		return r;
+	return elf_choose_symbols(f);
 }
