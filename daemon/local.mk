@@ -44,8 +44,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/gather/evidence.c daemon/gather/evidence.h \
 	daemon/store/fdstore.c daemon/store/fdstore.h \
 	daemon/config/exclude.c daemon/config/exclude.h \
-	daemon/record/filelist.c daemon/record/filelist.h \
-	daemon/record/fileopen.c daemon/record/fileopen.h \
+	daemon/record/files_list.c daemon/record/files_private.h \
+	daemon/record/files_open.c \
 	daemon/record/files.c daemon/record/files.h \
 	daemon/trigger/fill.c daemon/trigger/fill.h \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
@@ -77,7 +77,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/gather/memory_read.c daemon/gather/memory_read.h \
 	daemon/check/metrics.c \
 	daemon/config/names.c daemon/config/names.h \
-	daemon/record/opentask.c daemon/record/opentask.h \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/record/procreader.c daemon/record/procreader.h \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
@@ -105,7 +104,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/trigger/unitwatch.c daemon/trigger/unitwatch.h \
 	daemon/trigger/unitwatch_news.c \
 	daemon/config/unit_limits.c daemon/config/unit_limits.h \
-	daemon/record/vdso.c daemon/record/vdso.h \
 	daemon/check/watch.c daemon/check/watch.h
 
 sbin_PROGRAMS += daemon/ptsnapd

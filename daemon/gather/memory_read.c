@@ -19,7 +19,7 @@
 #include "capture/proc/procmaps.h"
 #include "daemon/gather/memory_copy.h"
 #include "daemon/gather/memory_names.h"
-#include "daemon/record/vdso.h"
+#include "daemon/record/memory.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 

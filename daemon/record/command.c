@@ -1,5 +1,5 @@
 /*
- * The traced command as the loop sees it: a pid, a pidfd, an exit status. Owned by the manager.
+ * Starts, watches and ends the traced command.
  */
 #include "daemon/record/command.h"
 
@@ -15,12 +15,12 @@
 #include "proto/base.h"
 #include "proto/channel.h"
 
-/* Of an attached command that ended unseen. */
+/* Of an attached command whose emulator is gone. */
 #define EXIT_STATUS_LOST 255
 
 extern char **environ;
 
-/* 0, -ENOENT or -EACCES for one candidate. */
+/* Whether PATH can be executed: 0, -ENOENT or -EACCES. */
 static int command_check(const char *path)
 {
 	struct stat st;
@@ -32,6 +32,7 @@ static int command_check(const char *path)
 	return 0;
 }
 
+/* Looks for NAME in $PATH; results of command_check(). */
 static int command_search(const char *name)
 {
 	const char *dirs = getenv("PATH");
@@ -114,7 +115,7 @@ void command_attach(struct command *c, struct source *emulated)
 	};
 }
 
-/* Who keeps the machine tells how it ended, or has gone. */
+/* Reads how an attached command ended from the process that keeps the machine. */
 static bool command_hear(struct command *c)
 {
 	struct emuoffer_end end;

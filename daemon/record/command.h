@@ -1,5 +1,6 @@
 /*
- * COMMAND: found, started (by the emulated source, or here where the hardware traces), reaped.
+ * The traced command: found, started by the emulated source or, where the hardware traces, here,
+ * watched, and reaped.
  */
 #pragma once
 
@@ -11,30 +12,31 @@
 #include "capture/ring/source.h"
 
 struct command {
-	char *const *argv;	 /* borrowed; NULL: there is none */
-	struct source *emulated; /* borrowed; NULL: we started it natively */
-	bool attached;		 /* emulated, and not started by us */
+	char *const *argv;	 /* borrowed; NULL: there is no command */
+	struct source *emulated; /* borrowed; NULL: started natively, by us */
+	bool attached;		 /* emulated, and started by another process */
 	pid_t pid;		 /* 0: none */
-	int pidfd;		 /* owned when native; -EBADF; the channel when attached */
+	int pidfd;		 /* owned if native; the channel if attached; -EBADF */
 	bool running;
-	bool lost;	 /* attached, and nobody told how it ended */
-	int exit_status; /* when it ended: 0..255, 128 + signal when killed */
-	int killed_by;	 /* that signal; 0: it ended by itself */
+	bool lost;	 /* attached, and the emulator is gone without telling how it ended */
+	int exit_status; /* once it has ended: 0 to 255; 128 + signal if killed */
+	int killed_by;	 /* that signal; 0: it exited */
 };
 
-/* Is there such a program, by PATH as shells look for it? 0; -ENOENT: not found; -EACCES: found,
- * but not executable. WHY gets the line for the user. */
+/* Looks for the program NAME in PATH as shells do. 0; -ENOENT: not found; -EACCES: found, but not
+ * executable; on failure WHY is a line for the user. */
 int command_find(const char *name, char *why, size_t why_size);
-/* Takes over what the emulated source started. */
+/* Takes over the command that the emulated source started. */
 void command_adopt(struct command *c, char *const *argv, struct source *emulated);
-/* Looks after what another process runs in the emulated machine. */
+/* Watches a command that another process runs in the emulated machine. */
 void command_attach(struct command *c, struct source *emulated);
-/* Starts it natively, with MASK as its signal mask. 0 or -errno. */
+/* Starts the command natively, with MASK as its signal mask. 0 or -errno. */
 int command_spawn(struct command *c, char *const *argv, const sigset_t *mask);
-/* After pidfd became readable. True when it has ended: exit_status is set then. */
+/* Call it when pidfd is readable. Returns whether the command has ended: then exit_status is set.
+ */
 bool command_reap(struct command *c);
-/* How it ended, for people: "the command ended with status 3". */
+/* Tells people how it ended: "the command ended with status 3". */
 void command_tell_end(const struct command *c, char *ret, size_t size);
-/* What is attached is let go of instead: it is not ours to kill. */
+/* Sends SIGNAL. An attached command is not ours to kill and is only let go of. */
 void command_kill(struct command *c, int signal);
 void command_done(struct command *c);

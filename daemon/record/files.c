@@ -1,13 +1,15 @@
 /*
- * (device, inode), (build id, path) -> fd, fed by intake.c with MMAP2 records, read out by
- * evidence.c; in the loop's thread. How a file is opened: fileopen.c, which a process can hold up
- * for as long as it likes. So in the daemon a thread does that (aside.c), which has copies of all
- * that it needs; here is only taken over what came of it.
+ * Keeps a descriptor of each file that was mapped executable.
  *
- * A process that is gone before its record is read leaves its file to others: to one that has the
- * same root, as its parent may; to a copy of the same build; to the next one that maps it.
+ * Opening a file (files_open.c) can be held up by a process for as long as it likes. So in the
+ * daemon a thread opens files (aside.h), with copies of all it needs, and the results are taken
+ * over here.
+ *
+ * A process that is gone before its record is read leaves its file to be found in other ways: in
+ * the root of its parent, which may be the same; as an open file of the same build; through the
+ * next process that maps it.
  */
-#include "daemon/record/files.h"
+#include "daemon/record/files_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,38 +19,34 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "daemon/base/aside.h"
-#include "daemon/record/filelist.h"
-#include "daemon/record/fileopen.h"
-#include "daemon/record/opentask.h"
 #include "proto/base.h"
 
-#define STUCK_NS    100000000u	/* for one file, before others are opened by another thread */
-#define AWAIT_NS    200000000u	/* for all, at a snapshot */
-#define PATIENCE_NS 2000000000u /* that the loop may wait from one sweep to the next */
-/* What a sweep may cost for each new file, and how much of a log is walked in that unit. */
+#define STUCK_NS    100000000u	/* for one file, then another thread opens the others */
+#define AWAIT_NS    200000000u	/* for all files, at a snapshot */
+#define PATIENCE_NS 2000000000u /* that the loop may wait in all, from one sweep to the next */
+/* What a sweep may cost for each new file, and how many bytes of the log cost one unit. */
 #define NEW_FILE_COST  16u
 #define LOG_BYTES_COST 4096u
 #define WHY_NOT_YET    "it had not been opened yet"
-#define WHY_STUCK      "to open it took too long: a process that maps it kept the recorder waiting"
+#define WHY_STUCK      "opening it took too long: a process that maps it kept the recorder waiting"
 #define WHY_BUSY       "more files were mapped at once than the recorder could open"
 #define WHY_NO_MEMORY  "the recorder had no memory to open it"
 #define WHY_TOO_MANY   "more files are mapped than the recorder keeps open"
 
 struct files {
 	const char *proc;
-	void *context;	      /* opentask.h's, for what is opened at once */
-	struct aside *opener; /* NULL: all is */
-	bool taking;	      /* files_take is at it */
-	uint64_t patience_ns; /* that is left */
+	void *context;	      /* of opentask_run(), for files that are opened at once */
+	struct aside *opener; /* NULL: all files are opened at once */
+	bool taking;	      /* files_take() is running */
+	uint64_t patience_ns; /* what is left of it */
 	uint32_t last_ticket;
 	const struct timeline *timeline;
 	const struct procs *procs;
 	uint32_t max_open, n_open;
 	struct filelist list;
-	uint32_t sweep;	    /* number of the last one */
-	uint64_t cost;	    /* of it, in microseconds or so */
-	uint64_t new_files; /* since then */
+	uint32_t sweep;	    /* number of the last sweep */
+	uint64_t cost;	    /* of the last sweep, in about a microsecond */
+	uint64_t new_files; /* since the last sweep */
 	uint64_t dropped;
 };
 
@@ -92,12 +90,12 @@ void files_freep(struct files **f)
 	files_free(*f);
 }
 
-/* The path is borrowed. */
+/* The key of a record's file; its path is borrowed. */
 static struct files_entry key_of(const struct perfrecord *r)
 {
 	struct files_entry key = {.path = (char *)(uintptr_t)r->u.mmap2.filename};
 
-	if (!fileopen_by_build_id(r)) {
+	if (!opentask_by_build_id(r)) {
 		key.maj = r->u.mmap2.maj;
 		key.min = r->u.mmap2.min;
 		key.ino = r->u.mmap2.ino;
@@ -170,8 +168,8 @@ void files_tidy(struct files *f)
 			forget(f, &f->list.places[i]);
 }
 
-/* That takes as long as the timeline is large, so it is not done for a few new files, each of which
- * costs some ten microseconds anyway. */
+/* Sweeps, unless there are few new files since the last sweep: a sweep takes as long as the
+ * timeline is large, and a new file only some ten microseconds. */
 static void make_room(struct files *f)
 {
 	if (f->new_files * NEW_FILE_COST >= f->cost)
@@ -196,22 +194,8 @@ static struct filelist_place *add(struct files *f, const struct files_entry *key
 
 /* --- Opening --- */
 
-/* Those who had the same root, perhaps: parents of a process that is gone. */
-static size_t parents_of(const struct files *f, uint32_t pid, uint32_t ret[OPENTASK_PARENTS])
-{
-	size_t n = 0;
-
-	while (f->procs && n < OPENTASK_PARENTS) {
-		pid = procs_parent(f->procs, pid);
-		if (pid <= 1)
-			break;
-		ret[n++] = pid;
-	}
-	return n;
-}
-
-/* The same build elsewhere, which is open. */
-static int open_copy(struct files *f, const struct files_entry *e, struct fileopen_file *ret)
+/* Duplicates an open file of the same build. */
+static int open_copy(struct files *f, const struct files_entry *e, struct opentask_file *ret)
 {
 	const struct files_entry *copy = e->build_id_size ? filelist_copy(&f->list, e) : NULL;
 
@@ -223,9 +207,9 @@ static int open_copy(struct files *f, const struct files_entry *e, struct fileop
 	return ret->fd < 0 ? -errno : 0;
 }
 
-/* The place of the same file that is known by its inode only. */
+/* The place of the same file if it is listed by its inode only; NULL. */
 static struct filelist_place *search_twin(const struct files *f, const struct files_entry *key,
-					  const struct fileopen_file *file)
+					  const struct opentask_file *file)
 {
 	const struct files_entry inode = {.maj = file->maj, .min = file->min, .ino = file->ino};
 	struct filelist_place *p = file->ino && key->build_id_size
@@ -235,8 +219,8 @@ static struct filelist_place *search_twin(const struct files *f, const struct fi
 	return p && p->entry.build_id_size == 0 && strcmp(p->entry.path, key->path) == 0 ? p : NULL;
 }
 
-/* FILE is P's from now on. */
-static void keep(struct files *f, struct filelist_place *p, struct fileopen_file *file)
+/* Gives FILE to P. */
+static void keep(struct files *f, struct filelist_place *p, struct opentask_file *file)
 {
 	p->entry.fd = file->fd;
 	p->entry.size = file->size;
@@ -247,25 +231,21 @@ static void keep(struct files *f, struct filelist_place *p, struct fileopen_file
 	free(TAKE_PTR(p->again));
 }
 
-/* P turned out to be of the same file as TWIN, which stays. */
-static struct filelist_place *merge(struct files *f, struct filelist_place *p,
-				    struct filelist_place *twin)
-{
-	struct files_entry key = p->entry;
-
-	key.path = NULL;
-	forget(f, p);
-	filelist_learn_build(&f->list, twin, &key);
-	return twin;
-}
-
-/* T was run for P, or for a place that was P's before. Without a file P's reason is T's. */
+/* Gives P what T found: a file, or the reason why there is none. T was run for P, or for an older
+ * file in its place. */
 static void settle(struct files *f, struct filelist_place *p, struct opentask *t)
 {
 	struct filelist_place *twin = search_twin(f, &p->entry, &t->file);
 
-	if (twin)
-		p = merge(f, p, twin);
+	/* P and TWIN turned out to be the same file: TWIN stays. */
+	if (twin) {
+		struct files_entry key = p->entry;
+
+		key.path = NULL;
+		forget(f, p);
+		filelist_learn_build(&f->list, twin, &key);
+		p = twin;
+	}
 	if (p->entry.fd >= 0)
 		return;
 	if (t->file.fd < 0)
@@ -278,7 +258,7 @@ static void settle(struct files *f, struct filelist_place *p, struct opentask *t
 
 /* --- Tasks --- */
 
-/* Room for those that are under way, too. */
+/* Whether all open files, and those under way, fill the limit. */
 static bool is_full(const struct files *f)
 {
 	return f->n_open + (f->opener ? aside_pending(f->opener) : 0) >= f->max_open;
@@ -287,20 +267,19 @@ static bool is_full(const struct files *f)
 static struct opentask *new_task(const struct files *f, const struct perfrecord *record)
 {
 	struct opentask *t = opentask_new(record);
+	uint32_t pid = record->u.mmap2.pid;
 
-	if (t)
-		t->n_parents = parents_of(f, record->u.mmap2.pid, t->parents);
+	/* If the process is gone, its parents may have the same root. */
+	while (t && f->procs && t->n_parents < OPENTASK_PARENTS) {
+		pid = procs_parent(f->procs, pid);
+		if (pid <= 1)
+			break;
+		t->parents[t->n_parents++] = pid;
+	}
 	return t;
 }
 
-static void run_now(struct files *f, struct filelist_place *p, struct opentask *t)
-{
-	opentask_run(f->context, t);
-	settle(f, p, t);
-	opentask_free(t);
-}
-
-/* Where the opener is overrun, as by the first look at all processes, the loop waits for it, but
+/* Asks the opener. If its queue is full, as in the first look at all processes, waits for it, but
  * not for long in all. */
 static int ask_patiently(struct files *f, struct opentask *t)
 {
@@ -317,7 +296,7 @@ static int ask_patiently(struct files *f, struct opentask *t)
 	return r;
 }
 
-/* T is for the place INDEX of TICKET, which may be gone or have moved by the time. */
+/* The place that TAG means (its ticket and index); NULL: the file is no longer listed. */
 static struct filelist_place *place_of(struct files *f, uint64_t tag)
 {
 	uint32_t index = (uint32_t)tag;
@@ -326,6 +305,7 @@ static struct filelist_place *place_of(struct files *f, uint64_t tag)
 	return p && p->entry.path && p->ticket == (uint32_t)(tag >> 32) ? p : NULL;
 }
 
+/* Has the opener run T for P. */
 static void ask(struct files *f, struct filelist_place *p, struct opentask *t)
 {
 	uint64_t tag = (uint64_t)p->ticket << 32 | (uint32_t)(p - f->list.places);
@@ -346,16 +326,19 @@ static void ask(struct files *f, struct filelist_place *p, struct opentask *t)
 	}
 }
 
-/* P has no file. T is taken over. */
+/* Runs T (taken over) for P, which has no file. */
 static void begin(struct files *f, struct filelist_place *p, struct opentask *t)
 {
-	if (f->opener)
+	if (f->opener) {
 		ask(f, p, t);
-	else
-		run_now(f, p, t);
+		return;
+	}
+	opentask_run(f->context, t);
+	settle(f, p, t);
+	opentask_free(t);
 }
 
-/* What P was asked for last has no file for it: another process that mapped it may have. */
+/* The last task for P found no file: another process that mapped it may have it. */
 static void ask_again(struct files *f, struct filelist_place *p)
 {
 	struct opentask *t = TAKE_PTR(p->again);
@@ -366,6 +349,7 @@ static void ask_again(struct files *f, struct filelist_place *p)
 	begin(f, p, t);
 }
 
+/* Takes over T, which the opener has run. */
 static void take_one(struct files *f, struct opentask *t)
 {
 	uint64_t tag = t->task.tag;
@@ -381,29 +365,25 @@ static void take_one(struct files *f, struct opentask *t)
 		ask_again(f, p);
 }
 
-static void give_up_one(struct files *f, uint64_t tag)
-{
-	struct filelist_place *p = place_of(f, tag);
-
-	if (!p || p->entry.fd >= 0)
-		return;
-	p->asked = false;
-	p->entry.missing = WHY_STUCK;
-	ask_again(f, p);
-}
-
 void files_take(struct files *f)
 {
 	struct aside_task *t;
 
-	/* One that is asked again may be given up again. */
+	/* ask_again() may lead back here. */
 	if (!f->opener || f->taking)
 		return;
 	f->taking = true;
 	while ((t = aside_take(f->opener)))
 		take_one(f, (struct opentask *)(void *)t);
-	while ((t = aside_give_up(f->opener, STUCK_NS)))
-		give_up_one(f, t->tag);
+	while ((t = aside_give_up(f->opener, STUCK_NS))) {
+		struct filelist_place *p = place_of(f, t->tag);
+
+		if (!p || p->entry.fd >= 0)
+			continue;
+		p->asked = false;
+		p->entry.missing = WHY_STUCK;
+		ask_again(f, p);
+	}
 	f->taking = false;
 }
 
@@ -441,7 +421,7 @@ unsigned int files_stuck(const struct files *f)
 	return f->opener ? aside_stuck(f->opener) : 0;
 }
 
-/* A file that is not known, or of which there is no fd (P, else NULL). */
+/* Opens the file of KEY, which has no place yet (P NULL) or no fd. */
 static void look_at(struct files *f, struct filelist_place *p, const struct files_entry *key,
 		    const struct perfrecord *record)
 {
@@ -451,7 +431,7 @@ static void look_at(struct files *f, struct filelist_place *p, const struct file
 	if (!p)
 		p = add(f, key);
 	if (p && is_full(f)) {
-		/* It may be swept away itself, when the timeline has dropped its record. */
+		/* The sweep may remove P itself, if the timeline has dropped its record. */
 		p->entry.missing = WHY_TOO_MANY;
 		make_room(f);
 		p = filelist_search_key(&f->list, key);
@@ -465,33 +445,9 @@ static void look_at(struct files *f, struct filelist_place *p, const struct file
 	}
 }
 
-/* It is being opened by way of another process, who may be gone: this one is next. */
-static void look_later(struct files *f, struct filelist_place *p, const struct perfrecord *record)
-{
-	free(p->again);
-	p->again = new_task(f, record);
-}
-
-/* Another process may have a better way to a file that could not be opened, but not each of
- * thousands. */
-static bool is_due(struct files_entry *e)
-{
-	e->seen += e->seen < UINT32_MAX;
-	return e->seen < 4 || (e->seen & (e->seen - 1)) == 0;
-}
-
 static bool is_excluded(const struct files *f, uint32_t pid)
 {
 	return f->procs && procs_is_excluded(f->procs, pid);
-}
-
-/* Listed, but nobody opens it before another process maps it. */
-static void leave_out(struct files *f, struct filelist_place *p, const struct files_entry *key)
-{
-	if (!p)
-		p = add(f, key);
-	if (p && !p->entry.missing)
-		p->entry.missing = FILES_WHY_EXCLUDED;
 }
 
 void files_see(struct files *f, const struct perfrecord *record)
@@ -501,7 +457,7 @@ void files_see(struct files *f, const struct perfrecord *record)
 
 	/* Anonymous memory and [vdso] have no inode. */
 	if (!(record->u.mmap2.prot & PROT_EXEC) || record->u.mmap2.filename[0] != '/' ||
-	    (record->u.mmap2.ino == 0 && !fileopen_by_build_id(record)))
+	    (record->u.mmap2.ino == 0 && !opentask_by_build_id(record)))
 		return;
 	key = key_of(record);
 	key.owner = record->u.mmap2.pid;
@@ -511,19 +467,33 @@ void files_see(struct files *f, const struct perfrecord *record)
 	if (p && p->entry.fd >= 0)
 		return;
 	if (is_excluded(f, key.owner)) {
-		leave_out(f, p, &key);
+		/* List the file, but open it only when another process maps it. */
+		if (!p)
+			p = add(f, &key);
+		if (p && !p->entry.missing)
+			p->entry.missing = FILES_WHY_EXCLUDED;
 		return;
 	}
 	if (f->opener && aside_pending(f->opener) > 0) {
 		files_take(f);
 		p = filelist_search_key(&f->list, &key);
 	}
-	if (p && (p->entry.fd >= 0 || !is_due(&p->entry)))
+	if (p && p->entry.fd >= 0)
 		return;
-	if (p && p->asked)
-		look_later(f, p, record);
-	else
+	/* Try a missing file again, ever less often: another process may have a better way to it,
+	 * but not each of thousands. */
+	if (p) {
+		p->entry.seen += p->entry.seen < UINT32_MAX;
+		if (p->entry.seen >= 4 && (p->entry.seen & (p->entry.seen - 1)) != 0)
+			return;
+	}
+	if (p && p->asked) {
+		/* It is being opened by way of a process that may be gone: try this one next. */
+		free(p->again);
+		p->again = new_task(f, record);
+	} else {
 		look_at(f, p, &key, record);
+	}
 }
 
 const struct files_entry *files_at(const struct files *f, size_t index)

@@ -1,8 +1,5 @@
 /*
- * The daemon's steady state, in the loop's thread. The rings themselves are emptied by the drain's
- * thread, whatever happens here; records wait in its queue until the loop has time for them, and a
- * job's evidence first takes in all there is. So a file that is slow to open, or a snapshot, costs
- * room in the queue and no record.
+ * Records from the drain's queue, each passed to the timeline and to all others that it concerns.
  */
 #include "daemon/record/intake.h"
 
@@ -12,23 +9,23 @@
 #include "daemon/base/log.h"
 #include "proto/base.h"
 
-/* Of one call of intake_some: a few milliseconds. */
+/* Taken in by one call of intake_some(), in a few milliseconds. */
 #define SOME_BYTES (256u << 10)
-/* /proc is read for at most so many processes a call; more where no records wait. */
+/* /proc is read for at most this many processes a call, and for more when no records wait. */
 #define PROCS_BUDGET	  16
 #define PROCS_BUDGET_IDLE 64
 
 /* Where a record came from. */
 struct intake_from {
-	struct intake_cpu *cpu; /* NULL: no ring */
-	bool sideband;		/* its sideband ring, not the PT event's */
+	struct intake_cpu *cpu; /* NULL: not from a ring */
+	bool sideband;		/* from the CPU's sideband ring, not from the PT event's */
 };
 
 static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
 		       size_t size);
 static uint64_t intake_digest_now(struct intake *in);
 
-/* N records of CPU INDEX are lost, up to now, of which nobody told. */
+/* Counts N records of CPU INDEX as lost up to now, and tells all others by a LOST record. */
 static void intake_missed(struct intake *in, uint32_t index, uint64_t n)
 {
 	const struct intake_from nowhere = {0};
@@ -48,6 +45,7 @@ static void intake_missed(struct intake *in, uint32_t index, uint64_t n)
 		intake_one(in, &nowhere, bytes, size);
 }
 
+/* Counts what the kernel knows to be lost and no record has told of. */
 static void intake_settle_cpu(struct intake *in, uint32_t index)
 {
 	struct intake_cpu *cpu = &in->cpus[index];
@@ -67,25 +65,20 @@ void intake_settle(struct intake *in)
 		intake_settle_cpu(in, i);
 }
 
-/* The drain knows rings by number. */
-static uint32_t ring_number(uint32_t index, bool sideband)
-{
-	return 2 * index + sideband;
-}
-
 static void intake_ring_added(void *userdata, uint32_t index, struct ring *ring, int fd)
 {
 	struct intake *in = userdata;
 	bool sideband = ring == &in->source->cpus[index].sideband;
-	int r = drain_add(in->drain, ring_number(index, sideband), ring, fd);
+	/* The drain's number of a ring; there are two rings for each CPU. */
+	int r = drain_add(in->drain, 2 * index + sideband, ring, fd);
 
 	if (sideband)
 		in->cpus[index].lost_told = in->cpus[index].lost_known = 0;
-	/* One that comes late: nobody told what happened on its CPU before that. */
+	/* The ring comes late: no record tells what happened on its CPU before. */
 	if (in->started && sideband)
 		intake_missed(in, index, 1);
 	if (r < 0)
-		log_error("CPU %u: nobody can empty its ring: %s", in->source->cpus[index].cpu,
+		log_error("CPU %u: its ring cannot be emptied: %s", in->source->cpus[index].cpu,
 			  strerror(-r));
 }
 
@@ -93,11 +86,11 @@ static void intake_ring_removed(void *userdata, uint32_t index, struct ring *rin
 {
 	struct intake *in = userdata;
 
-	intake_drain(in); /* there must be room for what is left in it */
+	intake_drain(in); /* makes room in the queue for what is left in the ring */
 	if (ring == &in->source->cpus[index].sideband)
 		intake_settle_cpu(in, index);
 	drain_remove(in->drain, ring);
-	intake_digest_now(in); /* before another ring has its number */
+	intake_digest_now(in); /* before another ring gets its number */
 }
 
 int intake_init(struct intake *in, const struct intake_parts *parts)
@@ -133,29 +126,7 @@ void intake_done(struct intake *in)
 	free(TAKE_PTR(in->cpus));
 }
 
-static void intake_task(struct intake *in, const struct perfrecord *r)
-{
-	if (r->type == PERF_RECORD_FORK && r->u.task.pid != r->u.task.ppid) {
-		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
-		memory_fork(in->memory, r->u.task.pid, r->u.task.ppid, r->time);
-	}
-	if (r->type == PERF_RECORD_EXIT && r->u.task.pid == r->u.task.tid) {
-		procs_exit(in->procs, r->u.task.pid, r->time);
-		memory_exit(in->memory, r->u.task.pid);
-	}
-}
-
-static void intake_comm(struct intake *in, const struct perfrecord *r)
-{
-	if (r->misc & PERF_RECORD_MISC_COMM_EXEC) {
-		procs_exec(in->procs, r->u.comm.pid, r->time);
-		memory_exec(in->memory, r->u.comm.pid, r->time);
-	} else {
-		procs_see(in->procs, r->u.comm.pid);
-	}
-}
-
-/* What was taken for lost before a record told of it is not lost twice. */
+/* Counts N lost records that a LOST record tells of, less those that were counted already. */
 static void intake_lost(const struct intake_from *from, uint64_t n)
 {
 	struct intake_cpu *cpu = from->cpu;
@@ -168,14 +139,31 @@ static void intake_lost(const struct intake_from *from, uint64_t n)
 	cpu->lost += n;
 }
 
-/* What a record means to others than the timeline. */
+/* Passes a record to all but the timeline. */
 static void intake_meaning(struct intake *in, const struct intake_from *from,
 			   const struct perfrecord *r)
 {
 	switch (r->type) {
 	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT: intake_task(in, r); break;
-	case PERF_RECORD_COMM: intake_comm(in, r); break;
+		if (r->u.task.pid == r->u.task.ppid)
+			break; /* a thread */
+		procs_fork(in->procs, r->u.task.pid, r->u.task.ppid, r->time);
+		memory_fork(in->memory, r->u.task.pid, r->u.task.ppid, r->time);
+		break;
+	case PERF_RECORD_EXIT:
+		if (r->u.task.pid != r->u.task.tid)
+			break; /* a thread */
+		procs_exit(in->procs, r->u.task.pid, r->time);
+		memory_exit(in->memory, r->u.task.pid);
+		break;
+	case PERF_RECORD_COMM:
+		if (!(r->misc & PERF_RECORD_MISC_COMM_EXEC)) {
+			procs_see(in->procs, r->u.comm.pid);
+			break;
+		}
+		procs_exec(in->procs, r->u.comm.pid, r->time);
+		memory_exec(in->memory, r->u.comm.pid, r->time);
+		break;
 	case PERF_RECORD_MMAP2:
 		files_see(in->files, r);
 		if (r->u.mmap2.prot & PROT_EXEC)
@@ -199,8 +187,8 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 	}
 }
 
-/* A mapping that bears the mark of a build id and holds an inode (source.h, maps_by_inode), without
- * the mark. */
+/* For a source whose MMAP2 records are marked as having a build id but have an inode (source.h,
+ * maps_by_inode): returns the record without the mark. */
 static const void *intake_unmark(struct intake *in, const void *bytes, size_t size)
 {
 	struct perf_event_header h;
@@ -247,7 +235,7 @@ int intake_record(void *userdata, const void *record, size_t size)
 	return 0;
 }
 
-/* What waits in the queue, LIMIT bytes or a little more. */
+/* Takes in what waits in the queue, LIMIT bytes or a little more. */
 static uint64_t intake_digest(struct intake *in, uint64_t limit)
 {
 	const void *record;
@@ -280,7 +268,7 @@ uint64_t intake_some(struct intake *in)
 	return taken;
 }
 
-/* What is in the queue now, and no more: it may be filled as fast as it is emptied. */
+/* Takes in what is in the queue now, and no more: it may be filled as fast as it is emptied. */
 static uint64_t intake_digest_now(struct intake *in)
 {
 	struct drain_stats stats;

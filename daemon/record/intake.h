@@ -1,5 +1,38 @@
 /*
- * DATA rings -> perf records -> timeline, files, processes: all steady-state work of the daemon.
+ * Takes perf records out of the DATA rings and keeps what they say: timeline, files, processes and
+ * memory. This is all steady-state work of the recorder.
+ *
+ * This room learns while the recorder records. intake.c reads records and tells the others.
+ * procs.c lists processes, by the records; procs_facts.c adds what /proc says of them, which
+ * procreader.c reads in another thread; procs_uid.c tells whose a process certainly is and which
+ * processes are excluded. files.c keeps a descriptor of each file that was mapped executable, in
+ * the list of files_list.c; files_open.c opens one file. memory.c lists code that is in no file.
+ * command.c starts, watches and ends the traced command.
+ *
+ * Decisions that govern the room:
+ * - The drain's thread empties the rings whatever happens here. Records wait in its queue until the
+ *   loop has time, so what takes long costs room in the queue and no record. A LOST record comes
+ *   with the next record, if there is one; so the kernel's own count of lost records is read at
+ * each snapshot and before a ring is removed.
+ * - Whatever a process can delay is done in a thread that can be left behind (daemon/base/aside.h):
+ *   reading a command line, which is in the process's memory, and opening a mapped file, for which
+ *   the process's mappings are asked. The thread gets copies of all it needs; the loop takes the
+ *   results. A snapshot waits for results for a limited time.
+ * - Looking at /proc costs as much as hundreds of records. So facts are read some time after a
+ *   process began, and not at all if it has ended by then. Records win over the first look at
+ *   /proc, except that a process found there after its fork is what /proc says of that process.
+ * - A process has no owner as such but a time since which it certainly had one uid and no rights of
+ *   others. A child has the time of its birth if its forker had that uid then. The time is lost
+ * with each program that nobody looked at, and for all processes when records were lost.
+ * - A file is known by device and inode, and by build id only together with its path: whoever maps
+ *   a file with libc's build id at libc's path could lend its bytes to all reports.
+ * - A process is excluded by facts, so after it began. Files that only excluded processes map are
+ *   not handed on. A pid that was ever an excluded process's stays excluded.
+ * - Every table has a limit and counts what found no room. Nothing is allocated for a record whose
+ *   process and file are known. Only records, /proc and mappings are read; no file's content is
+ *   parsed.
+ *
+ * All functions are for the loop's thread. The manager owns all objects.
  */
 #pragma once
 
@@ -15,11 +48,11 @@
 #include "sideband/timeline/timeline.h"
 
 struct intake_cpu {
-	uint64_t aux_flags; /* PERF_AUX_FLAG_*, or'ed since the last intake_take_flags */
-	uint64_t aux_ns;    /* when the last AUX record was written: its CPU had stopped */
-	uint64_t lost;	    /* records, in all */
-	/* Of its sideband ring as it is now: what LOST records have told, and what is known, as
-	 * these tell only of losses that another record follows. */
+	uint64_t aux_flags; /* PERF_AUX_FLAG_*, ORed since the last intake_take_flags() */
+	uint64_t aux_ns;    /* time of the last AUX record: the CPU had stopped */
+	uint64_t lost;	    /* records lost so far */
+	/* Lost records of the sideband ring that is there now. LOST records told of lost_told. The
+	 * kernel's own count may have told of more, which makes lost_known. */
 	uint64_t lost_told, lost_known;
 };
 
@@ -30,41 +63,41 @@ struct intake_parts {
 	struct files *files;
 	struct procs *procs;
 	struct memory *memory;
-	uint64_t queue_bytes; /* drain_new's */
-	uint64_t period_usec;
+	uint64_t queue_bytes; /* as for drain_new() */
+	uint64_t period_usec; /* as for drain_new() */
 };
 
 struct intake {
-	struct source *source; /* all borrowed */
+	struct source *source; /* borrowed, as the next four */
 	struct timeline *timeline;
 	struct files *files;
 	struct procs *procs;
 	struct memory *memory;
 	struct drain *drain;	 /* owned */
 	struct intake_cpu *cpus; /* owned; as many as the source has */
-	uint64_t bad_records;	 /* that contradicted themselves and were skipped */
-	uint64_t bad_bytes;	 /* thrown away with a ring that contradicted itself */
+	uint64_t bad_records;	 /* records that contradicted themselves and were skipped */
+	uint64_t bad_bytes; /* bytes that were discarded with a ring that contradicted itself */
 	struct source_watch watch;
-	bool started; /* rings that come from now on come late */
+	bool started; /* rings that are added from now on come late */
 	uint64_t unmarked[PERFRECORD_MAX_SIZE / 8];
 };
 
-/* From now on the rings of the source are emptied, also those that come later; the source's watch
- * is ours, and IN must stay where it is. 0 or -errno. */
+/* Begins to empty the rings of the source, also those that are added later. IN takes the source's
+ * watch and must not move. 0 or -errno. */
 int intake_init(struct intake *in, const struct intake_parts *parts);
-/* Before the source is freed. */
+/* Call it before the source is freed. */
 void intake_done(struct intake *in);
-/* Readable when intake_some should be called; borrowed. */
+/* A descriptor that is readable when intake_some() should be called. Borrowed. */
 int intake_fd(const struct intake *in);
-/* Takes in some of what waits in memory, so much that others in the loop do not wait for long.
- * Returns the bytes taken. Nothing is allocated for a record whose process and file are known. */
+/* Takes in some of the records that wait, for a few milliseconds. Returns the bytes taken. */
 uint64_t intake_some(struct intake *in);
 /* Takes in all that the rings hold at the time of the call. Returns the bytes taken. */
 uint64_t intake_drain(struct intake *in);
-/* After it: what the sideband rings had no room for, and no record has told of yet, is a loss now.
- * Where the source does not know, nothing. */
+/* After intake_drain(): asks the kernel how many sideband records were lost, and counts those of
+ * which no LOST record has told. Does nothing if the source cannot tell. */
 void intake_settle(struct intake *in);
-/* One record that did not come from a ring (procscan_fn; USERDATA is the struct intake). 0. */
+/* Takes in a record that did not come from a ring (a procscan_fn; USERDATA is the struct intake).
+ * Returns 0. */
 int intake_record(void *userdata, const void *record, size_t size);
-/* The AUX flags of CPU INDEX, which are then forgotten. */
+/* Returns the AUX flags of CPU INDEX and clears them. */
 uint64_t intake_take_flags(struct intake *in, size_t index);

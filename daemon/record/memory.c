@@ -1,17 +1,21 @@
 /*
- * pid -> regions. A hash table of processes of a fixed size; each has its regions in order of
- * address, regions that touch are one, so that a compiler that makes the same pages writable and
- * executable again and again costs a search each time. Called by intake.c and evidence.c.
+ * Remembers which processes have code in memory that is in no file.
+ *
+ * A hash table of processes with a fixed size. Each process has its regions in order of address,
+ * and regions that touch are one: a compiler that makes the same pages writable and executable
+ * again and again costs one search each time.
  */
 #include "daemon/record/memory.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
-#include "daemon/record/vdso.h"
+#include "capture/proc/procmaps.h"
 #include "proto/base.h"
 
 #define NONE	    UINT32_MAX
@@ -25,7 +29,7 @@ struct region {
 
 struct owner {
 	uint32_t pid;
-	uint32_t next; /* in the bucket, or in the list of free ones */
+	uint32_t next; /* in the bucket, or in the list of unused ones */
 	uint64_t ran;  /* perf ns */
 	struct region *regions;
 	uint32_t n, capacity;
@@ -35,10 +39,32 @@ struct memory {
 	struct owner *owners;
 	uint32_t *buckets; /* as many as owners */
 	uint32_t n, max, n_used;
-	uint32_t unused;    /* the first of the free ones */
-	uint64_t vdso_size; /* of our own, 0: none */
+	uint32_t unused;    /* the first unused owner */
+	uint64_t vdso_size; /* of our own vDSO; 0: none */
 	uint64_t dropped;
 };
+
+const void *vdso_own(uint64_t *ret_size)
+{
+	unsigned long address = getauxval(AT_SYSINFO_EHDR);
+	struct procmaps_entry e;
+	char line[512];
+	FILE *maps;
+
+	*ret_size = 0;
+	maps = address ? fopen("/proc/self/maps", "re") : NULL;
+	if (!maps)
+		return NULL;
+	/* A line longer than the buffer reads as two, and the second one does not parse. */
+	while (*ret_size == 0 && fgets(line, sizeof(line), maps)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (procmaps_parse(line, &e) == 0 && e.begin == address &&
+		    strcmp(e.path, "[vdso]") == 0)
+			*ret_size = e.end - e.begin;
+	}
+	fclose(maps);
+	return *ret_size ? (const void *)address : NULL;
+}
 
 int memory_new(uint32_t max, struct memory **ret)
 {
@@ -85,7 +111,7 @@ static struct owner *memory_find(const struct memory *m, uint32_t pid)
 	return at == NONE ? NULL : &m->owners[at];
 }
 
-/* Its memory is kept for the next one. */
+/* Forgets O. Its array is kept for the next process in its place. */
 static void memory_forget(struct memory *m, struct owner *o)
 {
 	uint32_t index = (uint32_t)(o - m->owners), *at = memory_bucket(m, o->pid);
@@ -99,17 +125,6 @@ static void memory_forget(struct memory *m, struct owner *o)
 	m->n_used--;
 }
 
-static void memory_make_room(struct memory *m)
-{
-	struct owner *oldest = &m->owners[0];
-
-	for (uint32_t i = 1; i < m->n; i++)
-		if (m->owners[i].ran < oldest->ran)
-			oldest = &m->owners[i];
-	m->dropped += oldest->n;
-	memory_forget(m, oldest);
-}
-
 static struct owner *memory_get(struct memory *m, uint32_t pid)
 {
 	struct owner *o = memory_find(m, pid);
@@ -117,8 +132,16 @@ static struct owner *memory_get(struct memory *m, uint32_t pid)
 
 	if (o)
 		return o;
-	if (m->unused == NONE && m->n == m->max)
-		memory_make_room(m);
+	if (m->unused == NONE && m->n == m->max) {
+		/* The process that has not run for longest makes room. */
+		struct owner *oldest = &m->owners[0];
+
+		for (uint32_t i = 1; i < m->n; i++)
+			if (m->owners[i].ran < oldest->ran)
+				oldest = &m->owners[i];
+		m->dropped += oldest->n;
+		memory_forget(m, oldest);
+	}
 	if (m->unused != NONE) {
 		index = m->unused;
 		m->unused = m->owners[index].next;
@@ -134,27 +157,12 @@ static struct owner *memory_get(struct memory *m, uint32_t pid)
 	return o;
 }
 
-/* The first region that ends at ADDRESS or behind it. */
-static uint32_t first_at(const struct owner *o, uint64_t address)
-{
-	return FIRST_WHERE(i, o->n, o->regions[i].end >= address);
-}
-
-/* Room for one more; false: there is none. */
-static bool make_room(struct memory *m, struct owner *o)
-{
-	if (o->n < MAX_REGIONS && ARRAY_RESERVE(o->regions, o->capacity, o->n + 1) == 0)
-		return true;
-	m->dropped++;
-	return false;
-}
-
-/* Joined with what it touches, if that is of its kind. */
+/* Adds R and joins it with the regions of its kind that it touches. */
 static void memory_add(struct memory *m, struct owner *o, struct region r)
 {
-	uint32_t first = first_at(o, r.begin), last;
+	uint32_t first = FIRST_WHERE(i, o->n, o->regions[i].end >= r.begin), last;
 
-	/* One of the other kind stays apart. */
+	/* A region of the other kind stays apart. */
 	if (first < o->n && o->regions[first].vdso != r.vdso && o->regions[first].begin < r.begin)
 		first++;
 	last = first;
@@ -165,8 +173,10 @@ static void memory_add(struct memory *m, struct owner *o, struct region r)
 		last++;
 	}
 	if (first == last) {
-		if (!make_room(m, o))
+		if (o->n == MAX_REGIONS || ARRAY_RESERVE(o->regions, o->capacity, o->n + 1) < 0) {
+			m->dropped++;
 			return;
+		}
 		memmove(&o->regions[first + 1], &o->regions[first],
 			(o->n - first) * sizeof(*o->regions));
 		o->n++;
@@ -178,9 +188,10 @@ static void memory_add(struct memory *m, struct owner *o, struct region r)
 	o->regions[first] = r;
 }
 
-/* Names that the kernel gives to what is no file (perf_event_mmap_event(), arch_vma_name()), and of
- * files that are only memory: /dev/zero, mmap(MAP_SHARED | MAP_ANONYMOUS), MAP_HUGETLB. The bytes
- * of a memfd are a file's, but its process may tell names. */
+/* Whether a mapping's NAME is that of a file with bytes of its own. The kernel has names for what
+ * is no file (perf_event_mmap_event(), arch_vma_name()) and for files that are only memory:
+ * /dev/zero, mmap(MAP_SHARED | MAP_ANONYMOUS), MAP_HUGETLB. A memfd is a file, but its process may
+ * tell the names of functions in it. */
 static bool is_file(const char *name)
 {
 	return name[0] == '/' && strncmp(name, "//", 2) != 0 &&
@@ -188,13 +199,13 @@ static bool is_file(const char *name)
 	       strncmp(name, "/anon_hugepage", 14) != 0;
 }
 
-/* [guest] is what the software PMU calls memory that lies elsewhere for us. */
 void memory_see(struct memory *m, const struct perfrecord *record)
 {
 	struct region r = {.begin = record->u.mmap2.addr, .time = record->time};
 	const char *name = record->u.mmap2.filename;
 	struct owner *o;
 
+	/* The software PMU calls memory [guest] that has another address in the recorder. */
 	if (!m || !(record->u.mmap2.prot & PROT_EXEC) || is_file(name) ||
 	    __builtin_add_overflow(r.begin, record->u.mmap2.len, &r.end) || r.end == r.begin ||
 	    strcmp(name, "[vsyscall]") == 0 || strcmp(name, "[guest]") == 0)
@@ -209,7 +220,7 @@ void memory_see(struct memory *m, const struct perfrecord *record)
 		memory_forget(m, o);
 }
 
-/* What was there before TIME is gone. */
+/* Forgets the regions of PID that are not newer than TIME. */
 static void memory_clear(struct memory *m, uint32_t pid, uint64_t time)
 {
 	struct owner *o = memory_find(m, pid);
@@ -240,7 +251,7 @@ void memory_fork(struct memory *m, uint32_t pid, uint32_t ppid, uint64_t time)
 	from = (uint32_t)(parent - m->owners);
 	child = memory_get(m, pid);
 	parent = &m->owners[from];
-	if (parent->pid != ppid) /* it was the parent that made room */
+	if (parent->pid != ppid) /* the parent made room */
 		return;
 	child->ran = MAX_OF(child->ran, time);
 	for (uint32_t i = 0; i < parent->n; i++)
@@ -271,7 +282,7 @@ void memory_ran(struct memory *m, uint32_t pid, uint64_t time)
 		o->ran = MAX_OF(o->ran, time);
 }
 
-/* Newest first; those that are free, last. */
+/* The process that ran last comes first; processes without regions come last. */
 static int compare_owners(const void *a, const void *b)
 {
 	const struct owner *const *x = a, *const *y = b;
@@ -281,18 +292,6 @@ static int compare_owners(const void *a, const void *b)
 	if ((*x)->ran != (*y)->ran)
 		return (*x)->ran > (*y)->ran ? -1 : 1;
 	return ((*x)->pid > (*y)->pid) - ((*x)->pid < (*y)->pid);
-}
-
-static size_t copy_regions(const struct owner *o, struct memory_region *to)
-{
-	for (uint32_t i = 0; i < o->n; i++)
-		to[i] = (struct memory_region){
-			.pid = o->pid,
-			.address = o->regions[i].begin,
-			.size = o->regions[i].end - o->regions[i].begin,
-			.vdso = o->regions[i].vdso,
-		};
-	return o->n;
 }
 
 int memory_regions(const struct memory *m, struct memory_region **ret, size_t *ret_n)
@@ -316,7 +315,16 @@ int memory_regions(const struct memory *m, struct memory_region **ret, size_t *r
 	qsort(order, m->n, sizeof(struct owner *), compare_owners);
 	*ret = list;
 	for (uint32_t i = 0; i < m->n; i++)
-		*ret_n += copy_regions(order[i], list + *ret_n);
+		for (uint32_t j = 0; j < order[i]->n; j++) {
+			const struct region *region = &order[i]->regions[j];
+
+			list[(*ret_n)++] = (struct memory_region){
+				.pid = order[i]->pid,
+				.address = region->begin,
+				.size = region->end - region->begin,
+				.vdso = region->vdso,
+			};
+		}
 	return 0;
 }
 

@@ -1,16 +1,15 @@
 /*
- * pid -> struct procinfo, fed by intake.c from FORK, COMM, MMAP2 and EXIT records, read out by
- * evidence.c. Everything in the loop's thread. Seeing a process costs a look-up; /proc is read
- * later, a few processes a turn, and by another thread (procreader.c), so that neither a storm of
- * forks nor a process whose command line cannot be read holds up the loop.
+ * The table of processes, kept by records.
+ *
+ * Seeing a process costs a look-up. /proc is read later, a few processes a turn of the loop and in
+ * another thread (procreader.c), so that neither a storm of forks nor a command line that cannot be
+ * read holds up the loop.
  */
 #include "daemon/record/procs_private.h"
 
 #include <string.h>
 
 #define SECOND_NS 1000000000u
-/* So far back it is looked for who forked whom. */
-#define MAX_GENERATIONS 32u
 
 int procs_new(const char *proc, uint32_t max, struct source *source, struct procs **ret)
 {
@@ -82,7 +81,7 @@ static void procs_queue(const struct procs *p, struct procs_line *l, uint32_t in
 	l->items[l->tail++ % p->max] = index;
 }
 
-/* A free slot: a new one, or that of the process that ended first. */
+/* A free slot: a new one, or that of the process that ended first. PROCS_NONE: none. */
 static uint32_t procs_slot(struct procs *p)
 {
 	if (p->n < p->max)
@@ -145,6 +144,7 @@ static struct procs_entry *procs_add(struct procs *p, uint32_t pid)
 	return e;
 }
 
+/* NULL: no room. */
 static struct procs_entry *procs_get(struct procs *p, uint32_t pid)
 {
 	struct procs_entry *e = procs_find(p, pid);
@@ -170,32 +170,24 @@ void procs_reuse(struct procs *p, struct procs_entry *e)
 	procs_mark(p, e);
 }
 
-/* Its first programs may have been told before its birth. */
-static void procs_reuse_since(struct procs *p, struct procs_entry *e, uint64_t birth)
-{
-	uint64_t exec_at = e->exec_at > birth ? e->exec_at : 0;
-	uint32_t execs = exec_at > 0 ? MAX_OF(e->uid.execs, 1u) : 0;
-
-	procs_reuse(p, e);
-	e->exec_at = exec_at;
-	e->uid.execs = execs;
-}
-
-/* Also when its end was not told: nobody is forked twice. */
-static bool procs_is_reused(const struct procs_entry *e, uint64_t time)
-{
-	return e->ended ? time > e->ended_at : e->forked_at && time > e->forked_at;
-}
-
 void procs_fork(struct procs *p, uint32_t pid, uint32_t ppid, uint64_t time)
 {
 	struct procs_entry *e = procs_get(p, pid);
 
 	if (!e)
 		return;
-	if (procs_is_reused(e, time))
-		procs_reuse_since(p, e, time);
-	/* What it did next may be among what was lost. */
+	/* The pid is reused if its process has ended, or was forked before: none is forked twice.
+	 */
+	if (e->ended ? time > e->ended_at : e->forked_at && time > e->forked_at) {
+		/* Records of the new process's first programs may have come before its birth. */
+		uint64_t exec_at = e->exec_at > time ? e->exec_at : 0;
+		uint32_t execs = exec_at > 0 ? MAX_OF(e->uid.execs, 1u) : 0;
+
+		procs_reuse(p, e);
+		e->exec_at = exec_at;
+		e->uid.execs = execs;
+	}
+	/* Records of what the process did next may have been lost. */
 	if (p->losses > 0 && time <= p->lost_at)
 		e->uid.losses = p->losses - 1;
 	if (time >= e->forked_at) {
@@ -210,7 +202,7 @@ void procs_exit(struct procs *p, uint32_t pid, uint64_t time)
 {
 	struct procs_entry *e = procs_get(p, pid);
 
-	if (!e || time < e->forked_at) /* of who had the pid before */
+	if (!e || time < e->forked_at) /* of the process that had the pid before */
 		return;
 	e->ended = true;
 	e->ended_at = time;
@@ -247,7 +239,7 @@ void procs_map(struct procs *p, uint32_t pid, const char *path)
 	if (!e || !e->awaits_exe || path[0] != '/')
 		return;
 	e->awaits_exe = false;
-	/* What /proc has said since is better. */
+	/* What /proc has said since the exec is better. */
 	if (e->info.exe && !e->old_program)
 		return;
 	procs_forget_program(&e->info);
@@ -262,23 +254,6 @@ uint32_t procs_parent(const struct procs *p, uint32_t pid)
 	return e && e->info.ppid <= UINT32_MAX ? (uint32_t)e->info.ppid : 0;
 }
 
-/* Since when E has the rights of UID alone: what was born to such a process was so from its birth,
- * as long as each program since has been looked at. */
-static uint64_t procs_uid_since(const struct procs *p, const struct procs_entry *e, uint64_t uid,
-				unsigned int generations)
-{
-	const struct procs_entry *by;
-	bool since_birth = e->uid.seen ? e->uid.since_birth : e->exec_at == 0;
-
-	if (e->uid.execs > 0 || procs_is_doubted(p, e) ||
-	    (e->uid.seen && (e->uid.since == MANIFEST_ABSENT || e->info.uid != uid)))
-		return MANIFEST_ABSENT;
-	by = since_birth && generations > 0 ? procs_forker(p, e) : NULL;
-	if (by && procs_uid_since(p, by, uid, generations - 1) <= e->forked_at)
-		return e->forked_at;
-	return e->uid.since;
-}
-
 int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct procs_told *told),
 		  void *userdata)
 {
@@ -286,18 +261,9 @@ int procs_foreach(const struct procs *p, int (*fn)(void *userdata, const struct 
 
 	for (uint32_t i = 0; i < p->n && r == 0; i++) {
 		const struct procs_entry *e = &p->entries[i];
-		struct procs_told told = {
-			.info = &e->info,
-			.uid = procs_uid(p, e),
-			.excluded = procs_is_excluded(p, e->info.pid),
-		};
+		struct procs_told told = {.info = &e->info};
 
-		told.uid_since = procs_uid_since(p, e, told.uid, MAX_GENERATIONS);
-		if (e->info.uid == MANIFEST_ABSENT && told.uid_since == MANIFEST_ABSENT)
-			told.uid = MANIFEST_ABSENT;
-		/* It may have become one of those before it was gone. */
-		if (p->exclude && !e->uid.seen && told.uid_since == MANIFEST_ABSENT)
-			told.excluded = true;
+		procs_uid_tell(p, e, &told);
 		r = fn(userdata, &told);
 	}
 	return r;

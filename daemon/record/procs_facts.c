@@ -1,6 +1,6 @@
 /*
- * Facts about processes: asked of another thread (procreader.c) when their time has come, and taken
- * over when it answers. Called by procs.c and, by way of procs.h, by intake.c and the manager.
+ * Facts about processes: asks another thread (procreader.c) for them when their time has come, and
+ * takes over the answers.
  */
 #include "daemon/record/procs_private.h"
 
@@ -10,13 +10,13 @@
 #include "proto/base.h"
 
 #define MSEC 1000000u
-/* How long facts are waited for at a snapshot. */
+/* How long a snapshot waits for facts. */
 #define WAIT_ALL_NS (1000u * MSEC)
-/* After records were lost everybody is looked at again, but not more often. */
+/* How often, at most, all processes are looked at again because records were lost. */
 #define LOOK_AGAIN_NS (1000u * MSEC)
 
-/* Is what /proc says of this number said of E? A process that has ended may have left its number to
- * another: only of one that waits to be reaped is it the same for sure. */
+/* Whether INFO, which /proc says of E's pid, is about E. If E had ended, its pid may be another
+ * process's by now, unless E is a zombie. */
 static bool procs_is_same(const struct procs_entry *e, const struct procinfo *info)
 {
 	if (e->info.start_ns != MANIFEST_ABSENT)
@@ -24,8 +24,8 @@ static bool procs_is_same(const struct procs_entry *e, const struct procinfo *in
 	return !e->asked_ended || info->zombie;
 }
 
-/* The program of a process that never executed one: its parent's, if that has not executed another
- * since. */
+/* Gives a process that never executed a program that of its parent, unless the parent has executed
+ * another one since. */
 static void procs_inherit_program(struct procs *p, struct procs_entry *e)
 {
 	const struct procs_entry *parent;
@@ -39,7 +39,7 @@ static void procs_inherit_program(struct procs *p, struct procs_entry *e)
 	e->info.exe = strdup(parent->info.exe);
 }
 
-/* A zombie has no program any more: what is known of it stays. */
+/* Replaces the facts of E by INFO. If INFO has no program, as a zombie's, the known one stays. */
 static void procs_take(struct procs_entry *e, struct procinfo *info)
 {
 	if (info->ppid == MANIFEST_ABSENT)
@@ -55,47 +55,39 @@ static void procs_take(struct procs_entry *e, struct procinfo *info)
 	*info = (struct procinfo){0};
 }
 
-/* What was read may be of the program before. */
-static void procs_keep_program(struct procs_entry *e, struct procinfo *info)
-{
-	procs_forget_program(info);
-	info->exe = TAKE_PTR(e->info.exe);
-	info->cmdline = TAKE_PTR(e->info.cmdline);
-	info->cmdline_cut = e->info.cmdline_cut;
-}
-
-/* Whether there is a command line that could not be read. */
-static bool procs_is_unread(const struct procs_entry *e, const struct procreader_answer *a)
-{
-	return !a->request.cmdline && e->info.exe && !e->info.cmdline && !e->info.zombie;
-}
-
-/* What /proc says; when the process is gone, what is known already stays. */
+/* Takes over an answer. If the process is gone, what is known of it stays. */
 static void procs_learn(struct procs *p, struct procs_entry *e, struct procreader_answer *a)
 {
 	bool stale = e->asked_stale || a->request.tag != e->asked;
 	uint64_t uid = e->info.uid;
 
 	if (a->error == 0 && procs_is_same(e, &a->info)) {
-		if (stale)
-			procs_keep_program(e, &a->info);
+		if (stale) {
+			/* The answer's program may be the one before an exec: keep the known one.
+			 */
+			procs_forget_program(&a->info);
+			a->info.exe = TAKE_PTR(e->info.exe);
+			a->info.cmdline = TAKE_PTR(e->info.cmdline);
+			a->info.cmdline_cut = e->info.cmdline_cut;
+		}
 		procs_take(e, &a->info);
-		e->info.cmdline_unread = procs_is_unread(e, a);
+		e->info.cmdline_unread =
+			!a->request.cmdline && e->info.exe && !e->info.cmdline && !e->info.zombie;
 		if (!stale)
 			procs_uid_learn(p, e, uid);
 	} else if (a->error == 0 && !e->ended && procs_is_doubted(p, e)) {
-		procs_reuse(p, e); /* neither its end was told nor who has its number now */
+		procs_reuse(p, e); /* the records of its end and of the pid's reuse were lost */
 	} else if (e->old_program && !stale) {
 		procs_forget_program(&e->info);
 	}
-	e->old_program &= stale; /* it is asked for again */
+	e->old_program &= stale; /* if stale, the facts will be asked for again */
 	procs_inherit_program(p, e);
 	if (p->source && p->source->ops->describe)
 		p->source->ops->describe(p->source, &e->info);
 	procs_exclude_learn(p, e);
 }
 
-/* Whom a request was about; NULL: nobody whom its answer could tell of any more. */
+/* The process that request Q is about; NULL: its entry is gone or another process's. */
 static struct procs_entry *procs_asker(struct procs *p, const struct procreader_request *q)
 {
 	struct procs_entry *e = procs_find(p, q->pid);
@@ -103,7 +95,7 @@ static struct procs_entry *procs_asker(struct procs *p, const struct procreader_
 	return e && q->tag > e->before_asked ? e : NULL;
 }
 
-/* False: nobody has room for it now. */
+/* Asks for the facts of E, if they are pending. False: no room for a request now. */
 static bool procs_ask(struct procs *p, struct procs_entry *e)
 {
 	const struct procreader_request q = {
@@ -136,7 +128,7 @@ static void procs_take_answers(struct procs *p)
 	}
 }
 
-/* The thread that stands is left alone; of the process everything else is asked for. */
+/* Leaves a thread that hangs behind, and asks for all but the command line of its process. */
 static void procs_give_up(struct procs *p, uint64_t patience_ns)
 {
 	struct procreader_answer none = {.error = -ETIMEDOUT};
@@ -168,8 +160,8 @@ void procs_set_patience(struct procs *p, uint64_t ns, uint64_t snapshot_ns)
 	p->snapshot_patience_ns = snapshot_ns;
 }
 
-/* Who has ended before its turn is gone by now, or as good as: whether it has left a zombie to be
- * asked is found out only when all are. */
+/* Asks for the facts of processes in the line whose time has come. A process that ended before its
+ * turn is gone, or a zombie, and is asked for only if all are (BUDGET SIZE_MAX). */
 static void procs_ask_line(struct procs *p, size_t budget)
 {
 	bool all = budget == SIZE_MAX;
@@ -188,15 +180,8 @@ static void procs_ask_line(struct procs *p, size_t budget)
 	}
 }
 
-/* Those who were left out come into the line again. */
-static void procs_line_up(struct procs *p)
-{
-	for (uint32_t i = 0; i < p->n && p->n_pending; i++)
-		if (p->entries[i].pending)
-			procs_mark(p, &p->entries[i]);
-}
-
-/* Of those who live; what others had said of them before their end is nobody's. */
+/* After records were lost, has the facts of all live processes read again. What is known of ended
+ * ones stays in doubt. */
 static void procs_look_again(struct procs *p, bool at_once)
 {
 	uint64_t now;
@@ -213,11 +198,15 @@ static void procs_look_again(struct procs *p, bool at_once)
 			procs_mark(p, &p->entries[i]);
 }
 
+/* Asks for all pending facts and waits for them. */
 static void procs_refresh_all(struct procs *p)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC_COARSE), until = now + WAIT_ALL_NS;
 
-	procs_line_up(p);
+	/* Processes that had ended before their turn come into the line again. */
+	for (uint32_t i = 0; i < p->n && p->n_pending; i++)
+		if (p->entries[i].pending)
+			procs_mark(p, &p->entries[i]);
 	for (; now < until; now = now_ns(CLOCK_MONOTONIC_COARSE)) {
 		procs_ask_line(p, SIZE_MAX);
 		if (procreader_pending(p->reader) == 0 ||

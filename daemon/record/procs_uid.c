@@ -1,13 +1,13 @@
 /*
- * Whose a process certainly is, and since when; and which processes nothing may be told of. A claim
- * holds as long as no record, and no loss of records, speaks against it. Called by procs.c and
- * procs_facts.c, and by way of procs.h by evidence.c, files.c and memory_read.c.
+ * Whose a process certainly is, and since when; and which processes are excluded.
+ *
+ * A uid holds as long as no record, and no loss of records, speaks against it.
  */
 #include "daemon/record/procs_private.h"
 
 #include "capture/ring/clock.h"
 
-/* So far back it is looked for who forked whom. */
+/* How many forkers back are looked at. */
 #define MAX_GENERATIONS 32u
 
 void procs_uid_forget(const struct procs *p, struct procs_entry *e)
@@ -32,7 +32,7 @@ void procs_lost(struct procs *p, uint64_t time)
 	p->lost_at = MAX_OF(p->lost_at, time);
 }
 
-/* Now, on the clock of the records. */
+/* The time now on the clock of the records; MANIFEST_ABSENT: not known. */
 static uint64_t procs_perf_now(const struct procs *p)
 {
 	const struct source *s = p->source;
@@ -80,9 +80,8 @@ void procs_exclude_learn(const struct procs *p, struct procs_entry *e)
 {
 	e->excluded |= exclude_has_uid(p->exclude, e->info.uid) ||
 		       exclude_has_cgroup(p->exclude, e->info.cgroup);
-	if (!e->excluded)
-		return;
-	procs_forget_program(&e->info);
+	if (e->excluded)
+		procs_forget_program(&e->info);
 }
 
 void procs_exclude_again(struct procs *p)
@@ -111,7 +110,8 @@ bool procs_excludes(const struct procs *p)
 	return p->exclude;
 }
 
-const struct procs_entry *procs_forker(const struct procs *p, const struct procs_entry *e)
+/* The process that forked E; NULL if its entry is gone or another process's by now. */
+static const struct procs_entry *procs_forker(const struct procs *p, const struct procs_entry *e)
 {
 	const struct procs_entry *by;
 
@@ -135,7 +135,8 @@ bool procs_is_excluded(const struct procs *p, uint32_t pid)
 	return false;
 }
 
-uint64_t procs_uid(const struct procs *p, const struct procs_entry *e)
+/* E's uid, or that of its forker if E ended before /proc was read. */
+static uint64_t procs_uid(const struct procs *p, const struct procs_entry *e)
 {
 	for (unsigned int i = 0; e && i < MAX_GENERATIONS; i++) {
 		if (e->info.uid != MANIFEST_ABSENT)
@@ -143,4 +144,32 @@ uint64_t procs_uid(const struct procs *p, const struct procs_entry *e)
 		e = procs_forker(p, e);
 	}
 	return MANIFEST_ABSENT;
+}
+
+/* Since when E has the rights of UID and no others. A child of such a process has them from birth,
+ * as long as each program since has been looked at. */
+static uint64_t procs_uid_since(const struct procs *p, const struct procs_entry *e, uint64_t uid,
+				unsigned int generations)
+{
+	const struct procs_entry *by;
+	bool since_birth = e->uid.seen ? e->uid.since_birth : e->exec_at == 0;
+
+	if (e->uid.execs > 0 || procs_is_doubted(p, e) ||
+	    (e->uid.seen && (e->uid.since == MANIFEST_ABSENT || e->info.uid != uid)))
+		return MANIFEST_ABSENT;
+	by = since_birth && generations > 0 ? procs_forker(p, e) : NULL;
+	if (by && procs_uid_since(p, by, uid, generations - 1) <= e->forked_at)
+		return e->forked_at;
+	return e->uid.since;
+}
+
+void procs_uid_tell(const struct procs *p, const struct procs_entry *e, struct procs_told *ret)
+{
+	ret->uid = procs_uid(p, e);
+	ret->uid_since = procs_uid_since(p, e, ret->uid, MAX_GENERATIONS);
+	if (e->info.uid == MANIFEST_ABSENT && ret->uid_since == MANIFEST_ABSENT)
+		ret->uid = MANIFEST_ABSENT;
+	/* A process that nobody looked at may have become an excluded one before it was gone. */
+	ret->excluded = procs_is_excluded(p, e->info.pid) ||
+			(p->exclude && !e->uid.seen && ret->uid_since == MANIFEST_ABSENT);
 }

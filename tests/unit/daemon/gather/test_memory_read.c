@@ -22,7 +22,6 @@
 
 #include "capture/proc/procscan.h"
 #include "daemon/record/memory.h"
-#include "daemon/record/vdso.h"
 #include "proto/base.h"
 #include "tests/support/child.h"
 #include "tests/unit/daemon/scratch_dir.h"

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "daemon/gather/evidence.h"
-#include "daemon/record/vdso.h"
 
 static struct memory *new_memory(uint32_t max)
 {

@@ -1,8 +1,10 @@
 /*
- * Hash chains of places. An inode that is held open cannot be another file's; of one that is not,
- * the number may have been used again, and the newest is what is meant.
+ * The list of mapped files: places in hash chains.
+ *
+ * While a file is open, its inode's number cannot be another file's. If the file is not open, the
+ * number may have been reused, and the newest place is meant.
  */
-#include "daemon/record/filelist.h"
+#include "daemon/record/files_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 
 #include "proto/base.h"
 
-#define MAX_COPIES 64u /* of one build that are looked at */
+#define MAX_COPIES 64u /* of one build; more are not looked at */
 
 void filelist_done(struct filelist *l)
 {
@@ -119,6 +121,7 @@ void filelist_remove(struct filelist *l, struct filelist_place *p)
 	l->n--;
 }
 
+/* A free place, or a new one. NULL: no memory, or FILES_MAX. */
 static struct filelist_place *take_place(struct filelist *l)
 {
 	uint32_t at = l->free;
