@@ -31,8 +31,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_yield.c \
-	ctl/decode/debug_files.c ctl/decode/debug_files.h \
-	ctl/decode/debuginfod.c ctl/decode/debuginfod.h \
+	ctl/decode/debuginfod.c \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/show/deliver.c ctl/show/deliver.h \
 	ctl/perfdata/export_images.c \
@@ -42,7 +41,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/findings.c ctl/check/findings.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
-	ctl/decode/import_pevents.c ctl/decode/import_pevents.h \
+	ctl/decode/import_pevents.c \
 	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \
 	ctl/perfdata/import_traces.c \
 	ctl/client/join.c ctl/client/join_private.h \
@@ -50,7 +49,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/name.c ctl/show/name_private.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \
-	ctl/decode/pevent_option.c ctl/decode/pevent_option.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
 	ctl/base/say.c ctl/base/say.h \
 	ctl/show/show.c ctl/show/show.h ctl/show/show_private.h \

@@ -1,30 +1,171 @@
 /*
- * What a worker asks, answered offline. Where a program lay, the bundle's manifest says, which is
- * opened for the first question. Nothing here reads what is in a file.
+ * Answers the questions of ptsnap-decode, from the directories of --symbols or with debuginfod.c.
+ *
+ * The content of a directory is the user's own, but the path of a program comes from the bundle:
+ * the path is looked up as if the directory were the root. Only regular files are opened for
+ * reading: opening a device can have effects, and opening a pipe waits for a writer.
  */
 #include "ctl/decode/answers.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 
 #include "ctl/base/say.h"
 
+/* The largest build id of a question (proto/worker.h). */
+#define MAX_ID 20u
+/* The kernel writes this behind the path of a file that was replaced, as by an update of its
+ * package (fs/d_path.c, d_path()). */
+#define DELETED " (deleted)"
+
+void debug_files_init(struct debug_files *d)
+{
+	*d = (struct debug_files){.fd = -EBADF};
+}
+
+void debug_files_done(struct debug_files *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		close_fd(d->dirs[i]);
+	close_fd(d->fd);
+	debug_files_init(d);
+}
+
+int debug_files_add(struct debug_files *d, const char *directory)
+{
+	int fd;
+
+	if (d->n == DEBUG_FILES_MAX_DIRS)
+		return -E2BIG;
+	fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	d->dirs[d->n++] = fd;
+	return 0;
+}
+
+/* Opens PATH_FD (O_PATH) for reading as d->fd. Returns false if it cannot be read. */
+static bool take(struct debug_files *d, int path_fd, uint64_t *ret_size)
+{
+	char name[64];
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size <= 0)
+		return false;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", path_fd);
+	d->fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	*ret_size = (uint64_t)st.st_size;
+	return d->fd >= 0;
+}
+
+/* Links lead to where packages have the files, also out of DIR. */
+static bool find_by_name(struct debug_files *d, int dir, const char *name, uint64_t *ret_size)
+{
+	CLEANUP_CLOSE int fd = openat(dir, name, O_PATH | O_CLOEXEC);
+
+	return fd >= 0 && take(d, fd, ret_size);
+}
+
+static bool find_by_id(struct debug_files *d, int dir, const uint8_t *id, size_t id_size,
+		       uint64_t *ret_size)
+{
+	char name[sizeof(".build-id/xx/.debug") + 2 * MAX_ID];
+	int n = snprintf(name, sizeof(name), ".build-id/%02x/", id[0]);
+
+	for (size_t i = 1; i < id_size; i++)
+		n += sprintf(name + n, "%02x", id[i]);
+	strcpy(name + n, ".debug");
+	if (find_by_name(d, dir, name, ret_size))
+		return true;
+	name[n] = '\0';
+	return find_by_name(d, dir, name, ret_size);
+}
+
+/* Looks for PATH followed by SUFFIX below DIR. */
+static bool find_below(struct debug_files *d, int dir, const char *path, const char *suffix,
+		       uint64_t *ret_size)
+{
+	static const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+					    .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	CLEANUP_CLOSE int fd = -EBADF;
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%s%s", path, suffix);
+	fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	/* EPERM: a system call filter that is older than openat2(2). */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		d->without_path = true;
+	return fd >= 0 && take(d, fd, ret_size);
+}
+
+/* Returns a program's path as files with symbols have it, or NULL if PATH is not absolute or
+ * contains
+ * "..". */
+static char *plain_path(const char *path)
+{
+	size_t n = path ? strlen(path) : 0;
+
+	if (n == 0 || *path != '/' || n >= PATH_MAX - sizeof(".debug"))
+		return NULL;
+	for (const char *at = path; at; at = strchr(at + 1, '/'))
+		if (strncmp(at, "/..", 3) == 0 && (at[3] == '/' || at[3] == '\0'))
+			return NULL;
+	if (n > strlen(DELETED) && strcmp(path + n - strlen(DELETED), DELETED) == 0)
+		n -= strlen(DELETED);
+	return strndup(path, n);
+}
+
+int debug_files_open(struct debug_files *d, const char *path, int *ret_fd, uint64_t *ret_size)
+{
+	bool found;
+
+	d->fd = close_fd(d->fd);
+	found = find_by_name(d, AT_FDCWD, path, ret_size);
+	*ret_fd = d->fd;
+	return found ? 0 : -ENOENT;
+}
+
+int debug_files_find(struct debug_files *d, const uint8_t *id, size_t id_size, const char *path,
+		     int *ret_fd, uint64_t *ret_size)
+{
+	CLEANUP_FREE char *plain = plain_path(path);
+	bool found = false;
+
+	d->fd = close_fd(d->fd);
+	if (id_size == 0 || id_size > MAX_ID)
+		return -ENOENT;
+	for (size_t i = 0; i < d->n && !found && id_size > 1; i++)
+		found = find_by_id(d, d->dirs[i], id, id_size, ret_size);
+	for (size_t i = 0; i < d->n && !found && plain; i++)
+		found = find_below(d, d->dirs[i], plain, ".debug", ret_size) ||
+			find_below(d, d->dirs[i], plain, "", ret_size);
+	*ret_fd = d->fd;
+	return found ? 0 : -ENOENT;
+}
+
 int answers_init(struct answers *a, const struct decode_request *q, int bundle_fd)
 {
-	int r = 0;
-
 	*a = (struct answers){.bundle_fd = bundle_fd, .by_net = q->debuginfod};
 	debug_files_init(&a->files);
 	debuginfod_init(&a->servers);
-	for (size_t i = 0; i < q->n_symbols && r == 0; i++) {
-		r = debug_files_add(&a->files, q->symbols[i]);
+	for (size_t i = 0; i < q->n_symbols; i++) {
+		int r = debug_files_add(&a->files, q->symbols[i]);
+
 		if (r < 0)
-			say("--symbols=%s: %s", q->symbols[i], strerror(-r));
+			return say_error(EXIT_CODE_FAILURE, "--symbols=%s: %s", q->symbols[i],
+					 strerror(-r));
 	}
-	return r < 0 ? EXIT_CODE_FAILURE : 0;
+	return 0;
 }
 
 void answers_done(struct answers *a)
@@ -34,7 +175,8 @@ void answers_done(struct answers *a)
 	bundle_free(a->bundle);
 }
 
-/* An image that is elsewhere, and not beside the bundle either. */
+/* Images that the bundle lacks are nowhere else, either: stored_open() has added what the state
+ * directory has. */
 static int count_absent(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
 {
 	struct answers *a = userdata;
@@ -46,25 +188,21 @@ static int count_absent(void *userdata, uint32_t image, int *ret_fd, uint64_t *r
 	return -ENOENT;
 }
 
-/* NULL: there is no such image. */
-static const char *path_of(struct answers *a, uint32_t image)
-{
-	const struct manifest *m;
-
-	if (!a->opened && bundle_open(a->bundle_fd, &a->bundle) < 0)
-		a->bundle = NULL;
-	a->opened = true;
-	m = a->bundle ? bundle_manifest(a->bundle) : NULL;
-	return m && image < m->n_images ? m->images[image].path : NULL;
-}
-
 static int find_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
 		      int *ret_fd, uint64_t *ret_size)
 {
 	struct answers *a = userdata;
-	const char *path = path_of(a, image);
-	int r = debug_files_find(&a->files, build_id, id_size, path, ret_fd, ret_size);
+	const struct manifest *m;
+	const char *path;
+	int r;
 
+	/* The bundle's manifest has the program's path. */
+	if (!a->opened && bundle_open(a->bundle_fd, &a->bundle) < 0)
+		a->bundle = NULL;
+	a->opened = true;
+	m = a->bundle ? bundle_manifest(a->bundle) : NULL;
+	path = m && image < m->n_images ? m->images[image].path : NULL;
+	r = debug_files_find(&a->files, build_id, id_size, path, ret_fd, ret_size);
 	if (r == 0 || !a->by_net)
 		return r;
 	path = debuginfod_find(&a->servers, build_id, id_size);

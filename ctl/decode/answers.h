@@ -1,34 +1,87 @@
 /*
- * What a worker asks while it decodes, answered offline: images of a bundle that has them not, and
- * files with names and DWARF (--symbols, --debuginfod). Used by cmd_decode.c.
+ * Answers the questions of ptsnap-decode without a recorder: images that a bundle lacks, and files
+ * with symbols and DWARF (--symbols, --debuginfod).
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "proto/worker.h"
 
-#include "ctl/decode/debug_files.h"
-#include "ctl/decode/debuginfod.h"
 #include "ctl/decode/decode_option.h"
 
 struct bundle;
 
+/* --- Files in the directories of --symbols (answers.c) --- */
+
+struct debug_files {
+	int dirs[DEBUG_FILES_MAX_DIRS]; /* owned, opened with O_PATH */
+	size_t n;
+	int fd;		   /* owned: the file of the last answer, or -EBADF */
+	bool without_path; /* the kernel has no openat2(2): no file was looked for by path */
+};
+
+void debug_files_init(struct debug_files *d);
+void debug_files_done(struct debug_files *d);
+/* 0; -E2BIG: there are DEBUG_FILES_MAX_DIRS already; -errno of opening the directory. */
+int debug_files_add(struct debug_files *d, const char *directory);
+/* Opens the file PATH of any directory. Results as debug_files_find(). */
+int debug_files_open(struct debug_files *d, const char *path, int *ret_fd, uint64_t *ret_size);
+/*
+ * Finds the file for a program with the build id ID (1 to 20 bytes; with another size there is no
+ * file) that was mapped from PATH (NULL: unknown). Both may come from a stranger; ptsnap-decode
+ * checks that the file is of the same build. The directories are searched in their order, first for
+ * .build-id/XX/YYYY.debug and .build-id/XX/YYYY, wherever links lead, then for PATH.debug and PATH
+ * (without " (deleted)"), where no link leads out of the directory. A PATH that is not absolute or
+ * contains ".." is not searched. Only regular files that are not empty are found. *ret_fd is
+ * borrowed until the next call. 0 or -ENOENT.
+ */
+int debug_files_find(struct debug_files *d, const uint8_t *id, size_t id_size, const char *path,
+		     int *ret_fd, uint64_t *ret_size);
+
+/* --- Files from the servers of $DEBUGINFOD_URLS, which the program debuginfod-find(1) fetches and
+ * caches (debuginfod.c) --- */
+
+/* Limit of different build ids in one decode: a decoder that was taken over could send 20 bytes to
+ * the servers with each. */
+#define DEBUGINFOD_MAX_ASKED 1024u
+
+struct debuginfod_answer {
+	uint8_t id[20];
+	uint8_t id_size;
+	char *path; /* owned; NULL: no server has the file */
+};
+
+struct debuginfod {
+	struct debuginfod_answer *answers;
+	size_t n;
+	int error; /* -errno: debuginfod-find could not be started; or 0 */
+};
+
+void debuginfod_init(struct debuginfod *d);
+void debuginfod_done(struct debuginfod *d);
+/* Returns the path of the file for a build id of 1 to 20 bytes, borrowed, or NULL. Waits for the
+ * servers. */
+const char *debuginfod_find(struct debuginfod *d, const uint8_t *id, size_t id_size);
+
+/* --- All answers for one decode (answers.c) --- */
+
 struct answers {
-	uint64_t absent; /* images */
+	uint64_t absent; /* images that were asked for */
 	struct debug_files files;
 	bool by_net;
 	struct debuginfod servers;
 	int bundle_fd; /* borrowed */
 	bool opened;
-	struct bundle *bundle; /* whose manifest has the paths; NULL: not opened, or damaged */
+	struct bundle *bundle; /* its manifest has the programs' paths; NULL: unopened or damaged */
 };
 
 /* BUNDLE_FD is borrowed. 0, or an exit code after a message. */
 int answers_init(struct answers *a, const struct decode_request *q, int bundle_fd);
 void answers_done(struct answers *a);
-/* JOB asks A, which stays where it is until the job is done. */
+/* Lets A answer JOB's questions. A must not move until the job is done. */
 void answers_use(struct answers *a, struct worker_job *job);
-/* What was not to be had and would have been of use, to people; NAME is what was decoded. */
+/* Prints what could not be found and would have been of use. NAME is what was decoded. */
 void answers_remark(const struct answers *a, const char *name);

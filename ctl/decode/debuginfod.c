@@ -1,8 +1,7 @@
 /*
- * debuginfod-find, started once for each build id, and what it answered. It is a program of its
- * own so that nothing of ours speaks with a network.
+ * Runs debuginfod-find once for each build id, and remembers the answers.
  */
-#include "ctl/decode/debuginfod.h"
+#include "ctl/decode/answers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,20 +30,8 @@ void debuginfod_done(struct debuginfod *d)
 	debuginfod_init(d);
 }
 
-/* Nobody writes to it, and what it says to people is not about what they asked for. */
-static int start_with(posix_spawn_file_actions_t *actions, char **argv, int out, pid_t *ret_pid)
-{
-	int r = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
-
-	if (r == 0)
-		r = posix_spawn_file_actions_adddup2(actions, out, 1);
-	if (r == 0)
-		r = posix_spawn_file_actions_addopen(actions, 2, "/dev/null", O_WRONLY, 0);
-	if (r == 0)
-		r = posix_spawn_file_actions_addclosefrom_np(actions, 3);
-	return r ? r : posix_spawnp(ret_pid, argv[0], actions, NULL, argv, environ);
-}
-
+/* Starts debuginfod-find without input and without messages. *ret_out is the end of a pipe with the
+ * output. 0 or -errno. */
 static int start(char **argv, int *ret_out, pid_t *ret_pid)
 {
 	CLEANUP_CLOSE int theirs = -EBADF;
@@ -59,14 +46,22 @@ static int start(char **argv, int *ret_out, pid_t *ret_pid)
 	r = posix_spawn_file_actions_init(&actions);
 	if (r != 0)
 		return -r;
-	r = start_with(&actions, argv, theirs, ret_pid);
+	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, theirs, 1);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+	if (r == 0)
+		r = posix_spawnp(ret_pid, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (r == 0)
 		*ret_out = take_fd(&ours);
 	return -r;
 }
 
-/* One line; false: it is none, or too long. */
+/* Reads one line with an absolute path. Returns false if the output is anything else. */
 static bool read_line(int fd, char line[static PATH_MAX])
 {
 	size_t size = 0;
@@ -84,7 +79,7 @@ static bool read_line(int fd, char line[static PATH_MAX])
 	return line[0] == '/';
 }
 
-static bool ended_well(pid_t pid)
+static bool exited_with_0(pid_t pid)
 {
 	int status;
 
@@ -94,7 +89,7 @@ static bool ended_well(pid_t pid)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* NULL: nobody has it. */
+/* Returns the path, the caller's, or NULL if no server has the file. */
 static char *ask(struct debuginfod *d, const uint8_t *id, size_t id_size)
 {
 	char hex[2 * sizeof(d->answers->id) + 1], line[PATH_MAX];
@@ -112,9 +107,9 @@ static char *ask(struct debuginfod *d, const uint8_t *id, size_t id_size)
 		return NULL;
 	}
 	good = read_line(out, line);
-	/* One that goes on writing is told that nobody reads. */
+	/* A program that still writes gets SIGPIPE and ends. */
 	out = close_fd(out);
-	return ended_well(pid) && good ? strdup(line) : NULL;
+	return exited_with_0(pid) && good ? strdup(line) : NULL;
 }
 
 const char *debuginfod_find(struct debuginfod *d, const uint8_t *id, size_t id_size)

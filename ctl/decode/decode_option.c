@@ -1,5 +1,5 @@
 /*
- * Options of decode, and which of them go together. Called by cmd_decode.c.
+ * Parses the options of `ptsnapctl decode', and checks which of them go together.
  */
 #include "ctl/decode/decode_option.h"
 
@@ -16,7 +16,7 @@
 
 /* libipt's mtc_freq is MTCFreq of IA32_RTIT_CTL: four bits. */
 #define MAX_MTC_FREQ 15
-/* Of MSR_PLATFORM_INFO: eight bits. */
+/* libipt's nom_freq is the maximum non-turbo ratio of MSR_PLATFORM_INFO: eight bits. */
 #define MAX_NOM_FREQ 255
 
 enum {
@@ -91,17 +91,6 @@ void decode_request_done(struct decode_request *q)
 	raw_done(&q->raw);
 }
 
-static bool take_view(struct decode_request *q)
-{
-	static const char *const views[] = {"report", "summary", "packets", "branches",
-					    "insns",  "events",	 NULL};
-	int i = option_choice("--view", optarg, views);
-
-	if (i >= 0)
-		q->options.view = (uint32_t)i;
-	return i >= 0;
-}
-
 static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t *ret)
 {
 	uint64_t value = 0;
@@ -117,7 +106,7 @@ static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t
 	return true;
 }
 
-/* The options of the raw form. */
+/* Takes an option for raw files. */
 static bool take_raw(struct raw *raw, int option)
 {
 	switch (option) {
@@ -140,80 +129,66 @@ static bool take_raw(struct raw *raw, int option)
 	}
 }
 
-static bool take_gap(struct decode_request *q)
-{
-	if (!option_good(size_parse_number(optarg, &q->options.gap), "--gap", optarg,
-			 "a number, decimal or 0x"))
-		return false;
-	if (q->options.gap == 0)
-		say("--gap=%s: a report counts its gaps from 1", optarg);
-	return q->options.gap != 0;
-}
-
-static bool take_retstack(struct decode_request *q)
-{
-	static const char *const retstacks[] = {"sdm", "libipt", NULL};
-	int i = option_choice("--retstack", optarg, retstacks);
-
-	q->options.retstack_libipt = i == 1;
-	return i >= 0;
-}
-
-static bool take_deadline(struct decode_request *q)
-{
-	uint64_t usec = 0;
-	int r = size_parse_time(optarg, &usec);
-
-	if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &q->options.deadline_ns))
-		r = -ERANGE;
-	q->options.has_deadline = true;
-	return option_good(r, "--deadline", optarg, TIME_VALID);
-}
-
-static bool take_skim(struct decode_request *q)
-{
-	static const char *const skims[] = {"psb", "tip", NULL};
-	int i = option_choice("--skim", optarg, skims);
-
-	if (i >= 0)
-		q->options.skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
-	return i >= 0;
-}
-
-static bool take_symbols(struct decode_request *q)
-{
-	if (q->n_symbols == ARRAY_SIZE(q->symbols)) {
-		say("--symbols=%s: give up to %zu directories", optarg, ARRAY_SIZE(q->symbols));
-		return false;
-	}
-	q->symbols[q->n_symbols++] = optarg;
-	return true;
-}
-
 static bool take(struct decode_request *q, int option, bool *ret_raw)
 {
+	static const char *const views[] = {"report", "summary", "packets", "branches",
+					    "insns",  "events",	 NULL};
+	static const char *const retstacks[] = {"sdm", "libipt", NULL};
+	static const char *const skims[] = {"psb", "tip", NULL};
+	static const char number[] = "a number, decimal or 0x";
+	struct decode_options *o = &q->options;
+	uint64_t usec = 0;
+	int i, r;
+
 	switch (option) {
-	case OWN_VIEW: return take_view(q);
-	case OWN_HASH: q->options.hash = true; return true;
+	case OWN_VIEW:
+		i = option_choice("--view", optarg, views);
+		if (i >= 0)
+			o->view = (uint32_t)i;
+		return i >= 0;
+	case OWN_HASH: o->hash = true; return true;
 	case OWN_SYSROOT: q->sysroot = optarg; return true;
 	case 'o': q->output = optarg; return true;
 	case OWN_WORKER: q->worker = optarg; return true;
 	case OWN_MAX_ERRORS:
 		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
-				   optarg, "a number, decimal or 0x");
-	case OWN_GAP: return take_gap(q);
-	case OWN_RETSTACK: return take_retstack(q);
-	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &q->options.repeat);
-	case OWN_THREADS:
-		return take_number("--threads", 0, WORKER_MAX_THREADS, &q->options.threads);
-	case OWN_DEADLINE: return take_deadline(q);
-	case OWN_SKIM: return take_skim(q);
+				   optarg, number);
+	case OWN_GAP:
+		if (!option_good(size_parse_number(optarg, &o->gap), "--gap", optarg, number))
+			return false;
+		if (o->gap == 0)
+			say("--gap=%s: a report counts its gaps from 1", optarg);
+		return o->gap != 0;
+	case OWN_RETSTACK:
+		i = option_choice("--retstack", optarg, retstacks);
+		o->retstack_libipt = i == 1;
+		return i >= 0;
+	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &o->repeat);
+	case OWN_THREADS: return take_number("--threads", 0, WORKER_MAX_THREADS, &o->threads);
+	case OWN_DEADLINE:
+		r = size_parse_time(optarg, &usec);
+		if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &o->deadline_ns))
+			r = -ERANGE;
+		o->has_deadline = true;
+		return option_good(r, "--deadline", optarg, TIME_VALID);
+	case OWN_SKIM:
+		i = option_choice("--skim", optarg, skims);
+		if (i >= 0)
+			o->skim = i == 0 ? WORKER_SKIM_PSB : WORKER_SKIM_TIP;
+		return i >= 0;
 	case OWN_ONLY_UID:
-		q->options.has_only_uid = true;
-		return take_number("--only-uid", 0, UINT32_MAX - 1, &q->options.only_uid);
-	case OWN_LINES: q->options.lines = true; return true;
-	case OWN_NO_NAMES: q->options.no_symbols = true; return true;
-	case OWN_SYMBOLS: return take_symbols(q);
+		o->has_only_uid = true;
+		return take_number("--only-uid", 0, UINT32_MAX - 1, &o->only_uid);
+	case OWN_LINES: o->lines = true; return true;
+	case OWN_NO_NAMES: o->no_symbols = true; return true;
+	case OWN_SYMBOLS:
+		if (q->n_symbols == ARRAY_SIZE(q->symbols)) {
+			say("--symbols=%s: give up to %zu directories", optarg,
+			    ARRAY_SIZE(q->symbols));
+			return false;
+		}
+		q->symbols[q->n_symbols++] = optarg;
+		return true;
 	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
 	case OPTION_USAGE: return false;
 	default: break;
@@ -231,7 +206,7 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 	 WORKER_SHOW_SB_OFFSET | WORKER_SHOW_SB_TIME | WORKER_SHOW_SB_SWITCH |       \
 	 WORKER_SHOW_SB_WARN)
 
-/* Of a name with a typing error, everything below it would be missing. */
+/* Checks the directory of an option: with a misspelt name no file would be found. */
 static bool is_directory(const char *option, const char *path)
 {
 	struct stat st;
@@ -247,31 +222,11 @@ static bool is_directory(const char *option, const char *path)
 	return false;
 }
 
-/* SUMS: the view is a report or a summary. */
-static int check_skim(const struct decode_request *q, bool sums)
-{
-	if (!sums && q->options.view != WORKER_VIEW_BRANCHES)
-		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
-						  "--view=summary and --view=branches");
-	if (q->options.repeat != 0 || q->options.has_deadline || q->options.hash ||
-	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack_libipt)
-		return say_error(EXIT_CODE_USAGE,
-				 "--skim walks no code: there is nothing for --repeat, --deadline, "
-				 "--hash, --threads, --max-errors and --retstack");
-	return 0;
-}
-
-static bool is_set(const char *name)
-{
-	const char *value = getenv(name);
-
-	return value && *value;
-}
-
-/* Names stand in reports, and in what is told of samples; lines only in reports. */
+/* Checks options about names. Names are in reports and in skims; lines are only in reports. */
 static int check_names(const struct decode_request *q)
 {
 	const bool skims = q->options.skim != WORKER_SKIM_NONE;
+	const char *urls = getenv("DEBUGINFOD_URLS");
 
 	if (q->options.lines && (q->options.view != WORKER_VIEW_REPORT || skims))
 		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
@@ -287,7 +242,7 @@ static int check_names(const struct decode_request *q)
 	if (q->options.no_symbols && q->options.view != WORKER_VIEW_REPORT && !skims)
 		return say_error(EXIT_CODE_USAGE, "--no-names goes with --view=report and with "
 						  "--skim: other views have no names");
-	if (q->debuginfod && !is_set("DEBUGINFOD_URLS"))
+	if (q->debuginfod && (!urls || !*urls))
 		return say_error(EXIT_CODE_USAGE,
 				 "--debuginfod: the environment's DEBUGINFOD_URLS says which "
 				 "servers, and is not set");
@@ -297,7 +252,7 @@ static int check_names(const struct decode_request *q)
 	return 0;
 }
 
-/* What is measured or left out goes with some views only. */
+/* Checks options about how much is decoded, and how. */
 static int check_effort(const struct decode_request *q)
 {
 	const bool sums =
@@ -318,7 +273,17 @@ static int check_effort(const struct decode_request *q)
 	if (q->options.threads != 0 && q->options.view == WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE,
 				 "--threads: --view=packets decodes nothing that could be shared");
-	return q->options.skim != WORKER_SKIM_NONE ? check_skim(q, sums) : 0;
+	if (q->options.skim == WORKER_SKIM_NONE)
+		return 0;
+	if (!sums && q->options.view != WORKER_VIEW_BRANCHES)
+		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
+						  "--view=summary and --view=branches");
+	if (q->options.repeat != 0 || q->options.has_deadline || q->options.hash ||
+	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack_libipt)
+		return say_error(EXIT_CODE_USAGE,
+				 "--skim walks no code: there is nothing for --repeat, --deadline, "
+				 "--hash, --threads, --max-errors and --retstack");
+	return 0;
 }
 
 static int check_form(struct decode_request *q, int operands, bool raw)
@@ -358,43 +323,30 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 	return r != 0 ? r : check_effort(q);
 }
 
-/* The options of all tables together. */
-static void fill_table(struct option to[static N_OPTIONS])
-{
-	size_t n = ARRAY_SIZE(OWN);
-
-	memcpy(to, OWN, sizeof(OWN));
-	n += show_option_table(to + n, OWN_SHOW);
-	n += pevent_option_table(to + n, OWN_PEVENT);
-	to[n] = (struct option){NULL, 0, NULL, 0};
-}
-
-/* What follows from several options. ptxed's --quiet is not only about messages. */
-static void complete(struct decode_request *q)
-{
-	struct decode_options *o = &q->options;
-
-	o->pretty = q->settings->json == JSON_PRETTY;
-	o->show = q->show.show;
-	if (q->settings->quiet && (o->show & WORKER_SHOW_PTXED))
-		o->show |= WORKER_SHOW_QUIET;
-	o->kernel_start = q->raw.pevents.kernel_start;
-	o->debug = q->n_symbols > 0 || q->debuginfod;
-}
-
 int decode_request_parse(struct decode_request *q, int argc, char **argv)
 {
 	struct option options[N_OPTIONS];
+	struct decode_options *o = &q->options;
+	size_t n = ARRAY_SIZE(OWN);
 	bool raw = false;
 	int option;
 
-	fill_table(options);
+	memcpy(options, OWN, sizeof(OWN));
+	n += show_option_table(options + n, OWN_SHOW);
+	n += pevent_option_table(options + n, OWN_PEVENT);
+	options[n] = (struct option){NULL, 0, NULL, 0};
 	while ((option = option_next(q->settings, argc, argv, options, "o:", true)) != OPTION_END)
 		if (!take(q, option, &raw))
 			return EXIT_CODE_USAGE;
 	if (q->settings->help || q->settings->version)
 		return 0;
 	q->bundle = raw ? NULL : argv[optind];
-	complete(q);
+	o->pretty = q->settings->json == JSON_PRETTY;
+	o->show = q->show.show;
+	/* ptxed's --quiet is not only about messages. */
+	if (q->settings->quiet && (o->show & WORKER_SHOW_PTXED))
+		o->show |= WORKER_SHOW_QUIET;
+	o->kernel_start = q->raw.pevents.kernel_start;
+	o->debug = q->n_symbols > 0 || q->debuginfod;
 	return check_form(q, argc - optind, raw);
 }

@@ -1,10 +1,9 @@
 /*
- * Foreign perf records, translated. Called by raw.c. The clock of the first file that has one
- * becomes the bundle's; the times of the others are converted, by way of the TSC, less their
- * tsc-offset.
+ * Translates perf records of a foreign layout into a bundle's sideband.
+ *
+ * The clock of the first file that has one becomes the bundle's clock. Times of the other files are
+ * converted to it by way of the TSC, from which the file's tsc-offset is subtracted.
  */
-#include "ctl/decode/import_pevents.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -18,8 +17,9 @@
 #include "proto/perf/perfrecord.h"
 
 #include "ctl/base/say.h"
+#include "ctl/decode/raw.h"
 
-#define OTHER_CPU 1u /* the trace's is 0 */
+#define OTHER_CPU 1u /* the trace is of CPU 0 */
 
 void import_pevents_init(struct import_pevents *i, const struct pevent_options *options)
 {
@@ -36,12 +36,7 @@ void import_pevents_done(struct import_pevents *i)
 		close_fd(i->fds[n]);
 }
 
-static int out_of_memory(void)
-{
-	return say_error(EXIT_CODE_FAILURE, "out of memory");
-}
-
-/* Opens a file and finds the range that is wanted of it. */
+/* Opens a file. *ret_size is the size of the used range. */
 static int open_file(struct import_pevents *i, size_t index, uint64_t *ret_size)
 {
 	const struct pevent_file *f = &i->options->files[index];
@@ -68,7 +63,7 @@ static int describe(const struct pevent_file *f, uint64_t size, struct manifest 
 	struct manifest_pevent *p = manifest_add_pevent(m);
 
 	if (!p)
-		return out_of_memory();
+		return import_no_memory();
 	p->name = strdup(f->path);
 	p->size = size;
 	p->secondary = f->secondary;
@@ -83,10 +78,11 @@ static int describe(const struct pevent_file *f, uint64_t size, struct manifest 
 		m->time_mult = f->time_mult;
 		m->time_zero = f->time_zero;
 	}
-	return p->name ? 0 : out_of_memory();
+	return p->name ? 0 : import_no_memory();
 }
 
-/* The kernel's recipe (perf_event_mmap_page, cap_user_time_zero) there and back. */
+/* Converts a time of F's clock to the bundle's clock, both ways as the kernel says
+ * (perf_event_mmap_page, cap_user_time_zero). */
 static uint64_t convert_time(uint64_t time, const struct pevent_file *f, const struct manifest *m)
 {
 	unsigned __int128 tsc;
@@ -96,7 +92,7 @@ static uint64_t convert_time(uint64_t time, const struct pevent_file *f, const s
 	     f->time_zero == m->time_zero))
 		return time;
 	tsc = ((unsigned __int128)(time - f->time_zero) << f->time_shift) / f->time_mult;
-	/* The offset is a signed number. */
+	/* The user may give a negative offset. */
 	if ((int64_t)f->tsc_offset < 0)
 		tsc += -f->tsc_offset;
 	else
@@ -105,7 +101,7 @@ static uint64_t convert_time(uint64_t time, const struct pevent_file *f, const s
 	       (uint64_t)((uint64_t)tsc * (unsigned __int128)m->time_mult >> m->time_shift);
 }
 
-/* A name without a directory lies beside the records that say it. */
+/* A relative name is of a file beside the file of records. */
 static const char *complete_path(const struct import_pevents *i, const struct pevent_file *f,
 				 const char *name, char to[static 2 * PATH_MAX])
 {
@@ -124,8 +120,8 @@ static const char *complete_path(const struct import_pevents *i, const struct pe
 	return to;
 }
 
-/* Whether the record says who has the trace's CPU. */
-static bool tells_whose(const struct perfrecord *r)
+/* Whether the record says which thread has its CPU. */
+static bool names_thread(const struct perfrecord *r)
 {
 	switch (r->type) {
 	case PERF_RECORD_ITRACE_START: return true;
@@ -145,17 +141,17 @@ static int put_record(struct import_pevents *i, const struct pevent_file *f,
 	size_t size = 0;
 
 	if (!buffer)
-		return out_of_memory();
+		return import_no_memory();
 	r->time = convert_time(r->time, f, m);
 	if (!f->secondary)
 		r->cpu = 0;
 	else if (r->cpu == 0 || r->cpu == UINT32_MAX)
 		r->cpu = OTHER_CPU;
-	i->switches |= !f->secondary && tells_whose(r);
+	i->switches |= !f->secondary && names_thread(r);
 	if (r->type == PERF_RECORD_MMAP2) {
 		r->u.mmap2.filename = complete_path(i, f, r->u.mmap2.filename, path);
 		if ((r->u.mmap2.prot & PROT_EXEC) && import_images_add(&i->images, r) < 0)
-			return out_of_memory();
+			return import_no_memory();
 	}
 	if (perfrecord_compose(r, buffer, capacity, &size) < 0)
 		i->n_bad++;
@@ -166,35 +162,34 @@ static int put_record(struct import_pevents *i, const struct pevent_file *f,
 			  : 0;
 }
 
-/* Where zeros follow the records, as at the end of a copied ring. */
-static bool is_end(const uint8_t *bytes, size_t left)
-{
-	return left < sizeof(struct perf_event_header) || memcmp(bytes, "\0\0\0", 4) == 0;
-}
-
 static int translate(struct import_pevents *i, const struct pevent_file *f,
 		     const struct manifest *m, const uint8_t *bytes, size_t size,
 		     struct bytes_out *out)
 {
 	const struct perfrecord_layout layout = {f->sample_type, true};
 	struct perfrecord r;
-	int result = 0;
 
-	for (size_t at = 0; !is_end(bytes + at, size - at) && result == 0; at += r.size) {
-		int parsed = perfrecord_parse_as(bytes + at, size - at, &layout, &r);
+	for (size_t at = 0; size - at >= sizeof(struct perf_event_header); at += r.size) {
+		int parsed, result;
 
+		/* Zeros follow the records at the end of a copied ring. */
+		if (memcmp(bytes + at, "\0\0\0", 4) == 0)
+			break;
+		parsed = perfrecord_parse_as(bytes + at, size - at, &layout, &r);
 		if (parsed < 0)
 			i->n_bad++;
 		if (r.size == 0 || r.size > size - at)
 			break;
-		/* The kernel's own code is not in the files that these name. */
+		/* Kernel mappings name no files with the kernel's code. */
 		if (parsed < 0 ||
 		    (r.type == PERF_RECORD_MMAP2 &&
 		     (r.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL))
 			continue;
 		result = put_record(i, f, m, &r, out);
+		if (result != 0)
+			return result;
 	}
-	return result;
+	return 0;
 }
 
 static int read_file(struct import_pevents *i, size_t index, uint64_t size, struct manifest *m,
@@ -206,7 +201,7 @@ static int read_file(struct import_pevents *i, size_t index, uint64_t size, stru
 	ssize_t n = 1;
 
 	if (!bytes)
-		return out_of_memory();
+		return import_no_memory();
 	while (done < size && n > 0) {
 		n = pread(i->fds[index], bytes + done, size - done, (off_t)(f->begin + done));
 		if (n < 0)
@@ -221,7 +216,7 @@ int import_pevents_read(struct import_pevents *i, struct manifest *m, struct byt
 	uint64_t sizes[MANIFEST_MAX_PEVENTS];
 	int r = 0;
 
-	/* The clock has to be known before the first record is converted. */
+	/* The bundle's clock must be known before the first record is converted. */
 	for (size_t n = 0; n < i->options->n_files && r == 0; n++) {
 		r = open_file(i, n, &sizes[n]);
 		if (r == 0)
@@ -245,13 +240,11 @@ static int write_file(const struct import_pevents *i, size_t index, const struct
 	int r;
 
 	snprintf(name, sizeof(name), "pevent/%zu", index);
-	r = bundle_write_file(w, name, i->fds[index], f->begin, m->pevents[index].size, &copied);
-	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-				 strerror(-r));
-	if (copied < m->pevents[index].size)
-		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to its end", f->path);
-	return 0;
+	r = import_written(bundle_write_file(w, name, i->fds[index], f->begin,
+					     m->pevents[index].size, &copied));
+	if (r == 0 && copied < m->pevents[index].size)
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to the end", f->path);
+	return r;
 }
 
 int import_pevents_write(struct import_pevents *i, bool images, struct manifest *m,

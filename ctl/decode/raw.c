@@ -1,7 +1,8 @@
 /*
- * A bundle from raw files. The images are the distinct files; each --raw-image is one MMAP2 record
- * that names its file by an inode number that we made up, so that hundreds of them cost one image.
- * Called by cmd_decode.c; raw_option.c has the command line's side.
+ * Composes a bundle from raw files.
+ *
+ * Each distinct file becomes one image, and each --raw-image one MMAP2 record, which names its file
+ * by an inode number that we made up. Hundreds of --raw-image of one file so cost one image.
  */
 #include "ctl/decode/raw.h"
 
@@ -18,17 +19,16 @@
 #include "proto/perf/perfrecord.h"
 
 #include "ctl/base/say.h"
-#include "ctl/decode/import_pevents.h"
 
-/* A file up to this is taken whole: its symbols may lie outside of what is mapped. */
+/* Limit of a file that is taken whole, because its symbols may lie outside of the mapped range. */
 #define WHOLE_FILE (64ull << 20)
-#define ID	   1 /* the one process and thread */
+#define ID	   1 /* pid and tid of the only process */
 
 struct file {
-	const char *path; /* borrowed from the first option that names it */
+	const char *path; /* borrowed */
 	int fd;
 	uint64_t size;
-	uint64_t first, last; /* what the ranges need: from first up to last */
+	uint64_t first, last; /* the used part: offset of the first byte, and behind the last */
 };
 
 struct composer {
@@ -40,10 +40,10 @@ struct composer {
 	struct manifest manifest;
 	struct bytes_out records;
 	struct import_pevents pevents;
-	bool own_images; /* else the images are those that perf records map */
+	bool own_images; /* the images of --raw-image; false: those that perf records map */
 };
 
-/* A regular, non-empty file. */
+/* Opens a regular, non-empty file. WHAT is the option that named PATH. */
 static int open_file(const char *path, const char *what, struct file *ret)
 {
 	struct stat st;
@@ -64,7 +64,7 @@ static int open_file(const char *path, const char *what, struct file *ret)
 	return 0;
 }
 
-/* *ret_index of the file of IMAGE, opened when it is new. */
+/* Finds the file of IMAGE, or opens a new one. */
 static int find_file(struct composer *c, const struct raw_image *image, size_t *ret_index)
 {
 	int r;
@@ -83,7 +83,7 @@ static int find_file(struct composer *c, const struct raw_image *image, size_t *
 	return r;
 }
 
-/* The bytes of IMAGE that its file has, noted as needed. */
+/* Marks the range of IMAGE as used, cut at the end of the file. *ret_length is what remains. */
 static int use_range(struct composer *c, const struct raw_image *image, struct file *file,
 		     uint64_t *ret_length)
 {
@@ -116,7 +116,7 @@ static int put_record(struct composer *c, struct perfrecord *record)
 
 	record->pid = record->tid = ID;
 	if (!buffer)
-		return say_error(EXIT_CODE_FAILURE, "out of memory");
+		return import_no_memory();
 	r = perfrecord_compose(record, buffer, capacity, &size);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot describe a mapping: %s", strerror(-r));
@@ -146,14 +146,15 @@ static int put_mapping(struct composer *c, const struct raw_image *image)
 	return put_record(c, &record);
 }
 
-/* One process that has all --raw-image from the beginning on. */
+/* Describes one process that has mapped all --raw-image from the beginning on. */
 static int put_process(struct composer *c)
 {
 	struct perfrecord comm = {.type = PERF_RECORD_COMM};
 	struct perfrecord start = {.type = PERF_RECORD_ITRACE_START};
 	int r;
 
-	/* Behind records that say that others were lost an exec makes it certain again. */
+	/* If perf records said that others were lost, only an exec tells the process for certain.
+	 */
 	if (c->manifest.n_pevents > 0)
 		comm.misc = PERF_RECORD_MISC_COMM_EXEC;
 	comm.u.comm.pid = comm.u.comm.tid = ID;
@@ -165,24 +166,6 @@ static int put_process(struct composer *c)
 	for (size_t i = 0; i < c->raw->n_images && r == 0; i++)
 		r = put_mapping(c, &c->raw->images[i]);
 	return r;
-}
-
-static int put_records(struct composer *c)
-{
-	int r = import_pevents_read(&c->pevents, &c->manifest, &c->records);
-
-	c->own_images = !c->pevents.switches;
-	if (r == 0 && c->own_images)
-		r = put_process(c);
-	if (r == 0 && c->records.error)
-		r = say_error(EXIT_CODE_FAILURE, "too many mappings: %s",
-			      strerror(-c->records.error));
-	return r;
-}
-
-static int out_of_memory(void)
-{
-	return say_error(EXIT_CODE_FAILURE, "out of memory");
 }
 
 static int fill_manifest(struct composer *c)
@@ -203,27 +186,20 @@ static int fill_manifest(struct composer *c)
 	m->max_nonturbo_ratio = raw->max_nonturbo_ratio;
 	m->tsc_art_num = raw->tsc_art_num;
 	m->tsc_art_den = raw->tsc_art_den;
-	return m->id && m->version && m->trigger_kind && m->source ? 0 : out_of_memory();
+	return m->id && m->version && m->trigger_kind && m->source ? 0 : import_no_memory();
 }
 
-static int write_failed(int r)
-{
-	return say_error(EXIT_CODE_FAILURE, "cannot compose the bundle in memory: %s",
-			 strerror(-r));
-}
-
-/* SIZE bytes of FILE from OFFSET as member NAME; a file that shrank meanwhile is an error. */
+/* Writes SIZE bytes of FILE from OFFSET on as member NAME. */
 static int put_file(struct composer *c, const char *name, const struct file *file, uint64_t offset,
 		    uint64_t size)
 {
 	uint64_t copied = 0;
-	int r = bundle_write_file(&c->writer, name, file->fd, offset, size, &copied);
+	int r = import_written(
+		bundle_write_file(&c->writer, name, file->fd, offset, size, &copied));
 
-	if (r < 0)
-		return write_failed(r);
-	if (copied < size)
-		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to its end", file->path);
-	return 0;
+	if (r == 0 && copied < size)
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to the end", file->path);
+	return r;
 }
 
 static int put_trace(struct composer *c)
@@ -241,7 +217,7 @@ static int put_trace(struct composer *c)
 		cpu->aux_flags = 0;
 		cpu->lost_records = 0;
 	}
-	r = cpu ? put_file(c, "cpu0.pt", &file, 0, file.size) : out_of_memory();
+	r = cpu ? put_file(c, "cpu0.pt", &file, 0, file.size) : import_no_memory();
 	close_fd(file.fd);
 	return r;
 }
@@ -253,10 +229,10 @@ static int put_image(struct composer *c, size_t index)
 	char name[32];
 
 	if (!image)
-		return out_of_memory();
+		return import_no_memory();
 	image->path = strdup(file->path);
 	if (!image->path)
-		return out_of_memory();
+		return import_no_memory();
 	image->ino = index + 1;
 	image->offset = file->size <= WHOLE_FILE ? 0 : file->first;
 	image->size = (file->size <= WHOLE_FILE ? file->size : file->last) - image->offset;
@@ -269,17 +245,23 @@ static int put_members(struct composer *c)
 	int r = put_trace(c);
 
 	if (r == 0)
-		r = put_records(c);
-	if (r == 0 &&
-	    bundle_write_member(&c->writer, "sideband", c->records.data, c->records.size) < 0)
-		r = write_failed(c->writer.error);
+		r = import_pevents_read(&c->pevents, &c->manifest, &c->records);
+	if (r != 0)
+		return r;
+	c->own_images = !c->pevents.switches;
+	if (c->own_images)
+		r = put_process(c);
+	if (r == 0 && c->records.error)
+		r = say_error(EXIT_CODE_FAILURE, "too many mappings: %s",
+			      strerror(-c->records.error));
+	if (r == 0)
+		r = import_written(bundle_write_member(&c->writer, "sideband", c->records.data,
+						       c->records.size));
 	for (size_t i = 0; i < c->n_files && r == 0; i++)
 		r = put_image(c, i);
 	if (r == 0)
 		r = import_pevents_write(&c->pevents, !c->own_images, &c->manifest, &c->writer);
-	if (r == 0 && bundle_write_end(&c->writer, &c->manifest) < 0)
-		r = write_failed(c->writer.error);
-	return r;
+	return r == 0 ? import_written(bundle_write_end(&c->writer, &c->manifest)) : r;
 }
 
 static void composer_done(struct composer *c)
@@ -301,16 +283,16 @@ int raw_compose(const struct raw *raw, int *ret_fd, size_t *ret_cut)
 	manifest_init(&c.manifest);
 	bytes_out_init(&c.records, 1u << 30);
 	import_pevents_init(&c.pevents, &raw->pevents);
-	/* One place for each option is enough for its distinct files. */
+	/* At most one file for each option. */
 	c.files = calloc(raw->n_images ? raw->n_images : 1, sizeof(*c.files));
 	if (!c.files || memfd_new("ptsnap-raw", 0, &fd) < 0)
-		return out_of_memory();
+		return import_no_memory();
 	bundle_writer_init(&c.writer, fd);
 	r = fill_manifest(&c);
 	if (r == 0)
 		r = put_members(&c);
 	if (r == 0 && memfd_seal(fd) < 0)
-		r = write_failed(-errno);
+		r = import_written(-errno);
 	if (r != 0)
 		return r;
 	*ret_cut = c.cut;

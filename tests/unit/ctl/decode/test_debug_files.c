@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/decode/debug_files.h"
+#include "ctl/decode/answers.h"
 #include "proto/base.h"
 #include "tests/support/beside.h"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/decode/debuginfod.h"
+#include "ctl/decode/answers.h"
 #include "proto/base.h"
 #include "tests/support/beside.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ctl/decode/pevent_option.h"
+#include "ctl/decode/raw.h"
 
 #define FIRST 1000
 
