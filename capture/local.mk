@@ -6,7 +6,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/ring/clock.h \
 	capture/perf/cpuid.c \
 	capture/perf/cpuid.h \
-	capture/perf/cpuid_differ.c \
 	capture/proc/cpulist.c \
 	capture/proc/cpulist.h \
 	capture/ring/drain.c \
@@ -51,20 +50,13 @@ capture_libptcapture_a_SOURCES = \
 	capture/kernel/kernel_thunks.h \
 	capture/proc/number.c \
 	capture/proc/number.h \
-	capture/perf/owner.c \
-	capture/perf/owner.h \
-	capture/perf/perf_attr.c \
-	capture/perf/perf_attr.h \
 	capture/perf/perf_event.c \
 	capture/perf/perf_event.h \
 	capture/perf/perf_sys.c \
-	capture/perf/perf_sys.h \
 	capture/perf/pmu.c \
 	capture/perf/pmu.h \
-	capture/perf/pmu_sysfs.c \
 	capture/perf/pmu_terms.c \
 	capture/perf/preset.c \
-	capture/perf/preset.h \
 	capture/proc/procfile.c \
 	capture/proc/procfile.h \
 	capture/proc/procinfo.c \
@@ -86,5 +78,4 @@ capture_libptcapture_a_SOURCES = \
 	capture/perf/source_perf.h \
 	capture/perf/source_perf_choose.c \
 	capture/perf/source_perf_cpu.c \
-	capture/perf/source_perf_explain.c \
 	capture/perf/source_perf_private.h

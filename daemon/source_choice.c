@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "capture/perf/source_perf.h"
 #include "proto/base.h"
 
 #define PMU_TYPE "/sys/bus/event_source/devices/intel_pt/type"

@@ -1,13 +1,15 @@
 /*
- * CPUID per CPU, for what sysfs does not tell of PT. Called by the perf source when it opens, and
- * by the check. Which CPUs are unlike the others: cpuid_differ.c.
+ * Reads CPUID on each CPU, for what sysfs does not say about PT, and compares CPUs.
  */
 #include "capture/perf/cpuid.h"
 
 #include <cpuid.h>
 #include <errno.h>
 #include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base.h"
 
@@ -24,7 +26,7 @@ static int host_read(void *userdata, uint32_t cpu, struct cpuid_leaf *leaves, si
 	CLEANUP(set_freep) cpu_set_t *there = CPU_ALLOC(CPULIST_MAX);
 
 	(void)userdata;
-	if (before == NULL || there == NULL)
+	if (!before || !there)
 		return -ENOMEM;
 	if (cpu >= CPULIST_MAX)
 		return -EINVAL;
@@ -36,17 +38,18 @@ static int host_read(void *userdata, uint32_t cpu, struct cpuid_leaf *leaves, si
 		struct cpuid_leaf *l = &leaves[i];
 
 		l->eax = l->ebx = l->ecx = l->edx = 0;
-		/* Beyond the highest leaf CPUID gives another leaf's answer; this asks first. */
+		/* __get_cpuid_count() checks the highest leaf, beyond which CPUID returns the data
+		 * of another leaf. */
 		__get_cpuid_count(l->leaf, l->subleaf, &l->eax, &l->ebx, &l->ecx, &l->edx);
 	}
-	/* A CPU that went away meanwhile is no reason to stay where it was. */
+	/* Also if the CPU went offline meanwhile, the thread may run everywhere again. */
 	return sched_setaffinity(0, SET_SIZE, before) < 0 ? -errno : 0;
 }
 
 const struct cpuid_reader cpuid_host = {.read = host_read};
 
 /* SDM volume 2, CPUID, leaf 1 EAX. */
-static void take_signature(uint32_t eax, struct cpuid *c)
+static void decode_signature(uint32_t eax, struct cpuid *c)
 {
 	c->stepping = eax & 0xf;
 	c->model = eax >> 4 & 0xf;
@@ -63,8 +66,8 @@ static bool bit(uint32_t reg, unsigned n)
 }
 
 /* SDM volume 3, 33.3.1, "Detection of Intel Processor Trace and Capability Enumeration". Subleaf 1
- * is an answer only where subleaf 0 says that it is there. */
-static void take_pt(const struct cpuid_leaf *main, const struct cpuid_leaf *more, struct pmu *pt)
+ * is valid only if subleaf 0 says so. */
+static void decode_pt(const struct cpuid_leaf *main, const struct cpuid_leaf *more, struct pmu *pt)
 {
 	pt->max_subleaf = main->eax;
 	pt->cr3_filtering = bit(main->ebx, 0);
@@ -110,11 +113,11 @@ int cpuid_read(const struct cpuid_reader *reader, uint32_t cpu, struct cpuid *re
 		     l[VENDOR].ecx == signature_INTEL_ecx;
 	if (!ret->intel)
 		return 0;
-	take_signature(l[SIGNATURE].eax, ret);
+	decode_signature(l[SIGNATURE].eax, ret);
 	ret->hypervisor = bit(l[SIGNATURE].ecx, 31);
 	ret->has_pt = bit(l[FEATURES].ebx, 25);
 	if (ret->has_pt)
-		take_pt(&l[PT], &l[PT_MORE], &ret->pt);
+		decode_pt(&l[PT], &l[PT_MORE], &ret->pt);
 	ret->tsc_den = l[TSC].eax;
 	ret->tsc_num = l[TSC].ebx;
 	ret->crystal_hz = l[TSC].ecx;
@@ -123,9 +126,9 @@ int cpuid_read(const struct cpuid_reader *reader, uint32_t cpu, struct cpuid *re
 	return 0;
 }
 
-/* The crystal of models that do not tell it: SDM volume 3, 20.7.3, "Determining the Processor Base
- * Frequency", and for Denverton native_calibrate_tsc. Family 6 model 55H is not here: its servers
- * have 25 MHz and its workstations 24, which leaf 16H tells apart. */
+/* The crystal of models whose CPUID leaves it out: SDM volume 3, 20.7.3, "Determining the Processor
+ * Base Frequency", and native_calibrate_tsc() for Denverton. Family 6 model 55H is not in the list:
+ * its servers have 25 MHz and its workstations 24 MHz, which leaf 16H distinguishes. */
 static uint64_t crystal_of_model(const struct cpuid *c)
 {
 	static const struct {
@@ -133,7 +136,7 @@ static uint64_t crystal_of_model(const struct cpuid *c)
 		uint64_t hz;
 	} crystals[] = {
 		{0x4e, 24000000},		    /* Skylake */
-		{0x5e, 24000000}, {0x8e, 24000000}, /* Kaby Lake and what came of it */
+		{0x5e, 24000000}, {0x8e, 24000000}, /* Kaby Lake and its successors */
 		{0x9e, 24000000}, {0xa5, 24000000}, /* Comet Lake */
 		{0xa6, 24000000}, {0x5c, 19200000}, /* Goldmont */
 		{0x5f, 25000000},		    /* Goldmont in Denverton */
@@ -145,7 +148,7 @@ static uint64_t crystal_of_model(const struct cpuid *c)
 	return 0;
 }
 
-/* Hz * DEN / NUM; 0 where that is no frequency of a crystal: those lie between 10 and 100 MHz. */
+/* HZ * DEN / NUM; 0 if that is not between 10 and 100 MHz, as all crystals are. */
 static uint64_t crystal_by_ratio(uint64_t hz, uint32_t num, uint32_t den)
 {
 	uint64_t crystal;
@@ -171,8 +174,8 @@ uint64_t cpuid_crystal_hz(const struct cpuid *c, uint64_t tsc_hz)
 	return hz;
 }
 
-/* What both have. Filters and the ToPA are the kernel's business, which it set up for the CPU that
- * it asked. */
+/* Removes from PMU what PT does not have. Filters and ToPA stay: the kernel set them up for the CPU
+ * that it asked. */
 static void keep_common(const struct pmu *pt, struct pmu *pmu)
 {
 	pmu->mtc_periods &= pt->mtc_periods;
@@ -186,13 +189,6 @@ static void keep_common(const struct pmu *pt, struct pmu *pmu)
 	pmu->tnt_disable &= pt->tnt_disable;
 }
 
-/* arch/x86/events/intel/pt.c, pt_pmu_hw_init: Broadwell, BDM106. */
-static bool always_branches(const struct cpuid *c)
-{
-	return c->family == 6 &&
-	       (c->model == 0x3d || c->model == 0x47 || c->model == 0x4f || c->model == 0x56);
-}
-
 void cpuid_complete_pmu(const struct cpuid *cpus, size_t n, uint64_t tsc_hz, struct pmu *pmu)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -202,7 +198,9 @@ void cpuid_complete_pmu(const struct cpuid *cpus, size_t n, uint64_t tsc_hz, str
 			continue;
 		if (pmu->crystal_hz == 0)
 			pmu->crystal_hz = cpuid_crystal_hz(c, tsc_hz);
-		pmu->branch_always |= always_branches(c);
+		/* arch/x86/events/intel/pt.c, pt_pmu_hw_init: Broadwell, BDM106. */
+		pmu->branch_always |= c->family == 6 && (c->model == 0x3d || c->model == 0x47 ||
+							 c->model == 0x4f || c->model == 0x56);
 		if (c->has_pt)
 			keep_common(&c->pt, pmu);
 	}
@@ -216,12 +214,179 @@ int cpuid_complete_pmu_of(const struct cpuid_reader *reader, const struct cpulis
 	CLEANUP_FREE struct cpuid *cpus = calloc(cpulist_count(list) + 1, sizeof(*cpus));
 	size_t n = 0;
 
-	if (cpus == NULL)
+	if (!cpus)
 		return -ENOMEM;
-	/* One that cannot be asked is there as not known. */
+	/* A CPU that cannot be asked is added with known false. */
 	for (uint32_t cpu = 0; cpu < CPULIST_MAX; cpu++)
 		if (cpulist_has(list, cpu))
 			cpuid_read(reader, cpu, &cpus[n++]);
 	cpuid_complete_pmu(cpus, n, tsc_hz, pmu);
 	return 0;
+}
+
+/* --- Which CPUs differ from the first one: core types of a hybrid CPU, or steppings --- */
+
+/* A text that grows in a buffer of fixed size; the rest is cut off. */
+struct text {
+	char *to;
+	size_t size;
+};
+
+static void PRINTF_LIKE(2, 3) add(struct text *t, const char *format, ...)
+{
+	size_t used = strlen(t->to);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(t->to + used, t->size - used, format, args);
+	va_end(args);
+}
+
+static void begin(struct text *t)
+{
+	if (t->to[0] != '\0')
+		add(t, "; ");
+}
+
+static void add_number(struct text *t, const char *name, uint32_t a, uint32_t b)
+{
+	if (a == b)
+		return;
+	begin(t);
+	add(t, "%s %u, not %u", name, b, a);
+}
+
+static void add_set(struct text *t, const char *name, uint32_t a, uint32_t b)
+{
+	char was[64], is[64];
+
+	if (a == b)
+		return;
+	pmu_format_values(a, was, sizeof(was));
+	pmu_format_values(b, is, sizeof(is));
+	begin(t);
+	add(t, "%s %s, not %s", name, is, was);
+}
+
+static const char *core_name(uint32_t type)
+{
+	switch (type) {
+	case 0: return "unknown";
+	case CPUID_CORE_ATOM: return "atom";
+	case CPUID_CORE_CORE: return "core";
+	default: return "new";
+	}
+}
+
+static void add_model(struct text *t, const struct cpuid *a, const struct cpuid *b)
+{
+	if (a->family != b->family || a->model != b->model) {
+		begin(t);
+		add(t, "model %u/%#x, not %u/%#x", b->family, b->model, a->family, a->model);
+	}
+	add_number(t, "stepping", a->stepping, b->stepping);
+	if (a->core_type == b->core_type)
+		return;
+	begin(t);
+	add(t, "core type %s, not %s", core_name(b->core_type), core_name(a->core_type));
+}
+
+static void add_pt(struct text *t, const struct pmu *a, const struct pmu *b)
+{
+	const struct {
+		const char *name;
+		bool a, b;
+	} flags[] = {
+		{"cr3_filtering", a->cr3_filtering, b->cr3_filtering},
+		{"psb_cyc", a->psb_cyc, b->psb_cyc},
+		{"ip_filtering", a->ip_filtering, b->ip_filtering},
+		{"mtc", a->mtc, b->mtc},
+		{"ptwrite", a->ptwrite, b->ptwrite},
+		{"power_event_trace", a->power_event_trace, b->power_event_trace},
+		{"event_trace", a->event_trace, b->event_trace},
+		{"tnt_disable", a->tnt_disable, b->tnt_disable},
+		{"topa_output", a->topa_output, b->topa_output},
+		{"topa_multiple_entries", a->topa_multiple_entries, b->topa_multiple_entries},
+		{"single_range_output", a->single_range_output, b->single_range_output},
+		{"output_subsys", a->output_subsys, b->output_subsys},
+		{"payloads_lip", a->payloads_lip, b->payloads_lip},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+		add_number(t, flags[i].name, flags[i].a, flags[i].b);
+	add_number(t, "num_address_ranges", a->num_address_ranges, b->num_address_ranges);
+	add_set(t, "mtc_periods", a->mtc_periods, b->mtc_periods);
+	add_set(t, "cycle_thresholds", a->cycle_thresholds, b->cycle_thresholds);
+	add_set(t, "psb_periods", a->psb_periods, b->psb_periods);
+}
+
+/* Says in what B differs from A; "" if they are alike. */
+static void describe(const struct cpuid *a, const struct cpuid *b, char *ret, size_t size)
+{
+	struct text t = {ret, size};
+
+	ret[0] = '\0';
+	add_model(&t, a, b);
+	if (a->has_pt != b->has_pt)
+		add_number(&t, "intel_pt", a->has_pt, b->has_pt);
+	else
+		add_pt(&t, &a->pt, &b->pt);
+}
+
+static bool alike(const struct cpuid *a, const struct cpuid *b)
+{
+	char text[320];
+
+	if (!a->known || !b->known)
+		return false;
+	describe(a, b, text, sizeof(text));
+	return text[0] == '\0';
+}
+
+/* Lists the CPUs from FIRST on that are like the first, "16-19,22", with "..." when too long. */
+static void fill_cpus(const struct cpuid *cpus, size_t n, struct cpuid_group *g)
+{
+	struct text t = {g->cpus, sizeof(g->cpus)};
+	size_t i = g->first, last;
+
+	for (; i < n; i = last + 1) {
+		last = i;
+		if (!alike(&cpus[g->first], &cpus[i]))
+			continue;
+		while (last + 1 < n && cpus[last + 1].cpu == cpus[last].cpu + 1 &&
+		       alike(&cpus[g->first], &cpus[last + 1]))
+			last++;
+		g->n_cpus += last + 1 - i;
+		if (strlen(g->cpus) + 32 > sizeof(g->cpus)) {
+			if (g->cpus[strlen(g->cpus) - 1] != '.')
+				add(&t, ",...");
+			continue;
+		}
+		add(&t, g->cpus[0] ? ",%u" : "%u", cpus[i].cpu);
+		if (last > i)
+			add(&t, "-%u", cpus[last].cpu);
+	}
+}
+
+size_t cpuid_differences(const struct cpuid *cpus, size_t n, struct cpuid_group *ret, size_t max)
+{
+	size_t base = 0, n_groups = 0;
+
+	while (base < n && !cpus[base].known)
+		base++;
+	for (size_t i = base; i < n; i++) {
+		size_t g = 0;
+
+		while (g < n_groups && !alike(&cpus[ret[g].first], &cpus[i]))
+			g++;
+		if (g < n_groups || !cpus[i].known || alike(&cpus[base], &cpus[i]))
+			continue;
+		if (n_groups == max)
+			return max + 1;
+		ret[n_groups] = (struct cpuid_group){.first = i};
+		fill_cpus(cpus, n, &ret[n_groups]);
+		describe(&cpus[base], &cpus[i], ret[n_groups].text, sizeof(ret->text));
+		n_groups++;
+	}
+	return n_groups;
 }

@@ -1,8 +1,9 @@
 /*
- * What CPUID says of each CPU: its model, its core type, what its PT can do, its crystal. The
- * kernel asks one CPU alone (arch/x86/events/intel/pt.c, pt_pmu_hw_init) and lets every CPU have
- * what that one can do; on a hybrid CPU they differ, and a value that a core does not have is a #GP
- * in the kernel when it is written to that core's IA32_RTIT_CTL (SDM volume 3, 33.2.8.2).
+ * What CPUID says about each CPU: model, core type, PT capabilities, and the crystal.
+ *
+ * The kernel asks only one CPU (arch/x86/events/intel/pt.c, pt_pmu_hw_init) and assumes its
+ * capabilities for all CPUs. On a hybrid CPU they differ, and writing a value that a core does not
+ * support to the core's IA32_RTIT_CTL is a #GP in the kernel (SDM volume 3, 33.2.8.2).
  */
 #pragma once
 
@@ -15,18 +16,18 @@
 
 struct cpuid_leaf {
 	uint32_t leaf, subleaf;
-	uint32_t eax, ebx, ecx, edx; /* the answer; all 0 for a leaf that the CPU does not have */
+	uint32_t eax, ebx, ecx, edx; /* the answer; all 0 if the CPU lacks the leaf */
 };
 
-/* Who answers. */
+/* How to ask a CPU. */
 struct cpuid_reader {
-	/* Fill in the answers that CPU gives to N questions. 0; -errno: it cannot be asked. */
+	/* Fills in the CPU's answers to N leaves. 0; or -errno: the CPU cannot be asked. */
 	int (*read)(void *userdata, uint32_t cpu, struct cpuid_leaf *leaves, size_t n);
 	void *userdata;
 };
 
-/* This host: the calling thread goes to the CPU, executes CPUID there, and may run again where it
- * might before. read: -EINVAL when the CPU is offline or not in the thread's cpuset. */
+/* Asks this host: moves the calling thread to the CPU, executes CPUID there, and restores the
+ * thread's affinity. read returns -EINVAL if the CPU is offline or not in the thread's cpuset. */
 extern const struct cpuid_reader cpuid_host;
 
 /* Leaf 1AH EAX bits 31-24, SDM volume 2, CPUID. */
@@ -35,43 +36,46 @@ extern const struct cpuid_reader cpuid_host;
 
 struct cpuid {
 	uint32_t cpu;
-	bool known;	 /* false: it could not be asked; nothing but cpu is set */
+	bool known;	 /* false: the CPU could not be asked; nothing but cpu is set */
 	bool intel;	 /* the vendor is "GenuineIntel"; else nothing below is set */
 	bool has_pt;	 /* leaf 7 EBX bit 25 */
 	bool hypervisor; /* leaf 1 ECX bit 31: a virtual machine */
 	uint32_t family, model, stepping;
-	uint32_t core_type; /* CPUID_CORE_*; 0: all cores are alike, or it does not tell */
-	/* Leaf 14H as pmu_read gives the kernel's view of it: the caps, no terms, no clock. */
+	uint32_t core_type; /* CPUID_CORE_*; 0: all cores are alike, or unknown */
+	/* Leaf 14H in the form in which pmu_read() returns the kernel's view: capabilities, but no
+	 * terms and no clock. */
 	struct pmu pt;
-	/* Leaf 15H: TSC = crystal * num / den; each 0 where it does not tell. */
+	/* Leaf 15H: TSC = crystal * num / den; each 0 if unknown. */
 	uint32_t tsc_num, tsc_den, crystal_hz;
-	uint32_t base_mhz; /* leaf 16H, the same as the TSC's where there is PT; 0: does not tell */
+	uint32_t base_mhz; /* leaf 16H; equals the TSC's on CPUs with PT; 0: unknown */
 };
 
-/* All that CPU tells. 0; -errno of the reader, with ret->known false. */
+/* Reads everything from CPU. 0; or -errno of the reader, with ret->known false. */
 int cpuid_read(const struct cpuid_reader *reader, uint32_t cpu, struct cpuid *ret);
 
-/* The core crystal's frequency in Hz, 0 when it cannot be known: leaf 15H ECX; else by the model;
- * else from leaf 16H (arch/x86/kernel/tsc.c, native_calibrate_tsc); else from TSC_HZ (0: not known)
- * and leaf 15H's ratio. The last two are right to about 1 in 200. */
+/* The frequency of the core crystal in Hz, 0 if it cannot be known: leaf 15H ECX; else by the
+ * model; else from leaf 16H (arch/x86/kernel/tsc.c, native_calibrate_tsc); else from TSC_HZ (0:
+ * unknown) and the ratio of leaf 15H. The last two are accurate to about 1 in 200. */
 uint64_t cpuid_crystal_hz(const struct cpuid *c, uint64_t tsc_hz);
 
-/* Completes what pmu_read read: crystal_hz, from the first CPU that tells, else from TSC_HZ (0: not
- * known) and tsc_art; branch_always; and takes away the caps and values that some CPU with PT does
- * not have. CPUs that are not known or show no PT (a virtual machine) take nothing away. */
+/* Completes a PMU that pmu_read() has read. Sets crystal_hz from the first CPU that knows, else
+ * from TSC_HZ (0: unknown) and tsc_art; sets branch_always; and removes capabilities and values
+ * that some CPU with PT lacks. CPUs that are unknown or show no PT (a virtual machine) remove
+ * nothing. */
 void cpuid_complete_pmu(const struct cpuid *cpus, size_t n, uint64_t tsc_hz, struct pmu *pmu);
 
-/* The same by asking each CPU of LIST, for who does not keep what they say. 0, -ENOMEM. */
+/* The same, asking each CPU of LIST. 0 or -ENOMEM. */
 int cpuid_complete_pmu_of(const struct cpuid_reader *reader, const struct cpulist *list,
 			  uint64_t tsc_hz, struct pmu *pmu);
 
-/* CPUs that are alike and differ from the first one. */
+/* CPUs that are alike among themselves and differ from the first CPU. */
 struct cpuid_group {
-	size_t first, n_cpus; /* index of the first of them; how many they are */
-	char cpus[128];	      /* "16-23", ending in "..." when it is longer */
+	size_t first, n_cpus; /* the index of the first of them, and their number */
+	char cpus[128];	      /* "16-23", ending in "..." if cut */
 	char text[320];	      /* "core type atom, not core; cycle_thresholds 0-12, not 0-5" */
 };
 
-/* Groups the CPUs that differ from the first known one in PT capabilities, core type, model or
- * stepping, into RET. Returns how many; 0: all alike; MAX + 1: MAX of them and there are more. */
+/* Groups the CPUs that differ from the first known CPU in PT capabilities, core type, model or
+ * stepping. Returns the number of groups in RET; 0: all CPUs are alike; MAX + 1: RET holds MAX
+ * groups, and there are more. */
 size_t cpuid_differences(const struct cpuid *cpus, size_t n, struct cpuid_group *ret, size_t max);

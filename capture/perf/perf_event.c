@@ -1,37 +1,170 @@
 /*
- * Called by source_perf.c; a PT event by the thread that owns them all.
+ * The attributes of a CPU's two perf events, and one event with its rings mapped.
  */
 #include "capture/perf/perf_event.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "capture/perf/perf_sys.h"
 #include "proto/base.h"
+#include "proto/perf/perfrecord.h"
 
 #define PAGE_BYTES 4096u
+
+/* --- Attributes --- */
+
+/* Every record has a time and a CPU, and read(2) tells how long the event has run. */
+static void common(struct perf_event_attr *ret)
+{
+	*ret = (struct perf_event_attr){
+		.size = sizeof(*ret),
+		.disabled = 1,
+		.exclude_hv = 1,
+		.sample_period = 1,
+		.sample_id_all = 1,
+		.sample_type = PERFRECORD_SAMPLE_TYPE,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING,
+	};
+}
+
+void perf_attr_pt(uint32_t type, uint64_t config, enum source_trace trace,
+		  struct perf_event_attr *ret)
+{
+	common(ret);
+	ret->type = type;
+	ret->config = config;
+	/* An event that is not pinned is stopped and restarted whenever another event is opened on
+	 * the CPU (kernel/events/core.c, ctx_resched). */
+	ret->pinned = 1;
+	ret->exclude_user = (trace & SOURCE_TRACE_USER) == 0;
+	ret->exclude_kernel = (trace & SOURCE_TRACE_KERNEL) == 0;
+}
+
+void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *ret)
+{
+	common(ret);
+	ret->type = PERF_TYPE_SOFTWARE;
+	ret->config = PERF_COUNT_SW_DUMMY;
+	ret->exclude_kernel = 1;
+	ret->mmap = 1;
+	ret->mmap2 = 1;
+	ret->comm = 1;
+	ret->comm_exec = 1;
+	ret->task = 1;
+	ret->context_switch = 1;
+	ret->text_poke = (kinds & PERF_ATTR_TEXT_POKE) != 0;
+	ret->cgroup = (kinds & PERF_ATTR_CGROUP) != 0;
+	ret->ksymbol = (kinds & PERF_ATTR_KSYMBOL) != 0;
+	ret->bpf_event = (kinds & PERF_ATTR_BPF_EVENT) != 0;
+	ret->namespaces = (kinds & PERF_ATTR_NAMESPACES) != 0;
+	if (kinds & PERF_ATTR_LOST)
+		ret->read_format |= PERF_EVENT_FORMAT_LOST;
+	if (!monotonic)
+		return;
+	ret->use_clockid = 1;
+	ret->clockid = CLOCK_MONOTONIC;
+}
+
+static int try(uint32_t cpu, uint32_t kinds, bool monotonic)
+{
+	struct perf_event_attr attr;
+	int fd;
+
+	perf_attr_sideband(kinds, monotonic, &attr);
+	fd = perf_sys_open(&attr, cpu);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+int perf_attr_probe(uint32_t cpu, bool monotonic, uint32_t *ret_kinds)
+{
+	int r = try(cpu, PERF_ATTR_ALL_KINDS, monotonic);
+
+	*ret_kinds = PERF_ATTR_ALL_KINDS;
+	if (r == 0)
+		return 0;
+	*ret_kinds = 0;
+	r = try(cpu, 0, monotonic);
+	if (r < 0)
+		return r;
+	/* The kernel answers a bit that it does not know with EINVAL (perf_copy_attr). */
+	for (uint32_t kind = 1; kind <= PERF_ATTR_ALL_KINDS; kind <<= 1)
+		if (try(cpu, kind, monotonic) == 0)
+			*ret_kinds |= kind;
+	return 0;
+}
+
+void perf_attr_missing(uint32_t kinds, char *ret, size_t size)
+{
+	static const char *const names[] = {"text_poke", "cgroup", "ksymbol", "bpf_event",
+					    "namespaces"};
+	size_t used = 0;
+
+	ret[0] = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(names) && used < size; i++)
+		if ((kinds >> i & 1) == 0)
+			used += (size_t)snprintf(ret + used, size - used, "%s%s",
+						 used > 0 ? "," : "", names[i]);
+}
+
+void perf_attr_format(const struct perf_event_attr *a, char *ret, size_t size)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} fields[] = {
+		{"size", a->size},
+		{"sample_period", a->sample_period},
+		{"disabled", a->disabled},
+		{"pinned", a->pinned},
+		{"exclude_user", a->exclude_user},
+		{"exclude_kernel", a->exclude_kernel},
+		{"exclude_hv", a->exclude_hv},
+		{"mmap", a->mmap},
+		{"comm", a->comm},
+		{"task", a->task},
+		{"sample_id_all", a->sample_id_all},
+		{"watermark", a->watermark},
+		{"wakeup_watermark", a->watermark ? a->wakeup_watermark : 0},
+		{"mmap2", a->mmap2},
+		{"comm_exec", a->comm_exec},
+		{"use_clockid", a->use_clockid},
+		{"context_switch", a->context_switch},
+		{"namespaces", a->namespaces},
+		{"ksymbol", a->ksymbol},
+		{"bpf_event", a->bpf_event},
+		{"cgroup", a->cgroup},
+		{"text_poke", a->text_poke},
+		{"build_id", a->build_id},
+		{"clockid", (uint64_t)a->clockid},
+	};
+	size_t used = (size_t)snprintf(
+		ret, size, "type=%u config=0x%llx sample_type=0x%llx read_format=0x%llx", a->type,
+		(unsigned long long)a->config, (unsigned long long)a->sample_type,
+		(unsigned long long)a->read_format);
+
+	for (size_t i = 0; i < ARRAY_SIZE(fields) && used < size; i++)
+		if (fields[i].value != 0)
+			used += (size_t)snprintf(ret + used, size - used, " %s=%llu",
+						 fields[i].name,
+						 (unsigned long long)fields[i].value);
+}
+
+/* --- One event --- */
 
 void perf_event_init(struct perf_event *e)
 {
 	*e = (struct perf_event){.fd = -EBADF};
 }
 
-/* Address space for all of it, so that ring.c sees one area. */
-static int reserve(struct perf_event *e, size_t size)
-{
-	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (p == MAP_FAILED)
-		return -errno;
-	e->base = p;
-	e->mapped = size;
-	return 0;
-}
-
-/* Where there is no memory for so large an AUX ring (with a single ToPA entry: no block of that
- * size), or not so much may be locked (EPERM), half of it may do. */
+/* Halves the AUX ring while the kernel cannot allocate it (with a single ToPA entry: finds no block
+ * of that size) or it may not be locked (EPERM). */
 static int map_aux(struct perf_event *e, uint64_t offset, uint64_t *size)
 {
 	struct perf_event_mmap_page *page = e->base;
@@ -50,11 +183,16 @@ static int map_aux(struct perf_event *e, uint64_t offset, uint64_t *size)
 
 static int map(struct perf_event *e, uint64_t data_size, uint64_t *aux_size, uint8_t *scratch)
 {
-	uint64_t offset = PAGE_BYTES + data_size;
-	int r = reserve(e, offset + *aux_size);
+	uint64_t offset = PAGE_BYTES + data_size, size = offset + *aux_size;
+	/* Reserves address space for all of it, so that ring.c sees one area. */
+	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int r;
 
-	if (r == 0)
-		r = perf_sys_map(e->fd, e->base, PAGE_BYTES + data_size, PROT_READ | PROT_WRITE, 0);
+	if (p == MAP_FAILED)
+		return -errno;
+	e->base = p;
+	e->mapped = size;
+	r = perf_sys_map(e->fd, e->base, offset, PROT_READ | PROT_WRITE, 0);
 	if (r == 0 && *aux_size > 0)
 		r = map_aux(e, offset, aux_size);
 	return r == 0 ? ring_init(&e->ring, e->base, offset + *aux_size, scratch) : r;
@@ -78,7 +216,7 @@ int perf_event_start(struct perf_event *e, const struct perf_event_attr *attr, u
 
 void perf_event_stop(struct perf_event *e)
 {
-	if (e->base != NULL)
+	if (e->base)
 		munmap(e->base, e->mapped);
 	close_fd(e->fd);
 	perf_event_init(e);
@@ -94,7 +232,7 @@ int perf_event_disable(struct perf_event *e)
 	return perf_sys_ioctl(e->fd, PERF_EVENT_IOC_DISABLE);
 }
 
-/* What read(2) gives: value, enabled, running, and, where that was asked for, lost. */
+/* The numbers that read(2) returns: value, enabled, running, and lost if it was asked for. */
 enum { READ_ENABLED = 1, READ_RUNNING, READ_LOST, READ_N };
 
 int perf_event_lost(const struct perf_event *e, uint64_t *ret)

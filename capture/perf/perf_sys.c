@@ -1,7 +1,7 @@
 /*
- * Called by perf_event.c and source_perf.c only.
+ * The system calls of perf events, one function each, so that tests can stand in for the kernel.
  */
-#include "capture/perf/perf_sys.h"
+#include "capture/perf/perf_event.h"
 
 #include <errno.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,7 @@
 /*
- * Config terms as perf names them, and raw configs, made into attr.config and back. What the kernel
- * would answer with a bare EINVAL is refused here with words. Called by the sources when they open.
+ * Converts config terms as perf names them, and raw configs, to attr.config and back.
+ *
+ * Refuses with an explanation what the kernel would refuse with a bare EINVAL.
  */
 #include "capture/perf/pmu.h"
 
@@ -14,7 +15,7 @@
 
 #define TERM_MAX_TEXT 128
 
-/* Text that grows in a fixed place; what does not fit is cut off. */
+/* A text that grows in a buffer of fixed size; the rest is cut off. */
 struct text {
 	char *to;
 	size_t size, used;
@@ -85,7 +86,8 @@ static void add_terms(struct text *t, const struct pmu *pmu)
 	text_add(t, "config");
 }
 
-/* Only a term without a cap can have values of 64 and more: the caps' sets have 16. */
+/* Only a term without a capability can have values of 64 and more: the capabilities' sets have 16
+ * bits. */
 static bool value_ok(const struct pmu *pmu, const struct pmu_term *term, uint64_t value)
 {
 	uint64_t values = pmu_term_values(pmu, term->name);
@@ -108,7 +110,7 @@ static int refuse_value(const struct pmu *pmu, const struct pmu_term *term, cons
 	return -EINVAL;
 }
 
-/* Every term of a whole config must be as good as if it had been written as a term. */
+/* Whether every term of a raw config would be valid if it had been written as a term. */
 static int check_config(const struct pmu *pmu, uint64_t config, struct text *why)
 {
 	uint64_t known = 0;
@@ -131,29 +133,29 @@ static int check_config(const struct pmu *pmu, uint64_t config, struct text *why
 	return -EINVAL;
 }
 
-/* pt set: the kernel takes the config as it stands; not set: it traces branches whatever the config
- * says (arch/x86/events/intel/pt.c, pt_config). Written out, both mean the same to everybody. */
+/* With pt, the kernel takes the config as it is; without pt, it traces branches whatever the config
+ * says (arch/x86/events/intel/pt.c, pt_config). Setting both bits makes the meaning explicit. */
 static void set_defaults(const struct pmu *pmu, uint64_t *config)
 {
 	const struct pmu_term *pt = pmu_find_term(pmu, "pt"),
 			      *branch = pmu_find_term(pmu, "branch");
 
-	if (pt != NULL && get_term(pt, *config) != 0)
+	if (pt && get_term(pt, *config) != 0)
 		return;
-	if (pt != NULL)
+	if (pt)
 		set_term(pt, 1, config);
-	if (branch != NULL)
+	if (branch)
 		set_term(branch, 1, config);
 }
 
-/* What one term asks of another: arch/x86/events/intel/pt.c, pt_event_valid. */
+/* Checks the terms that need another term: arch/x86/events/intel/pt.c, pt_event_valid. */
 static int check_together(const struct pmu *pmu, uint64_t config, struct text *why)
 {
 	bool pt = pmu_term_value(pmu, config, "pt") != 0;
 	bool branch = pmu_term_value(pmu, config, "branch") != 0;
 	uint64_t period = pmu_term_value(pmu, config, "mtc_period");
 
-	if (branch && !pt && pmu_find_term(pmu, "pt") != NULL)
+	if (branch && !pt && pmu_find_term(pmu, "pt"))
 		text_add(why, "branch=1: not valid without pt=1; valid values with pt=0: 0");
 	else if (pt && !branch && pmu->branch_always)
 		text_add(why, "branch=0: not valid on this CPU, which always traces branches "
@@ -171,38 +173,33 @@ static int check_together(const struct pmu *pmu, uint64_t config, struct text *w
 	return -EINVAL;
 }
 
-static int apply_config(const struct pmu *pmu, const char *value, uint64_t *config,
-			struct text *why)
-{
-	if (value == NULL || !number_parse(value, 0, UINT64_MAX, "", NULL, config)) {
-		text_add(why, "config=%s: not a number", value != NULL ? value : "");
-		return -EINVAL;
-	}
-	set_defaults(pmu, config);
-	return check_config(pmu, *config, why);
-}
-
-/* One "name" or "name=value". TEXT is cut at its '='. */
+/* Applies one "name" or "name=value". TEXT is cut at its '='. */
 static int apply_term(const struct pmu *pmu, char *text, uint64_t *config, struct text *why)
 {
 	char *value = strchr(text, '=');
 	const struct pmu_term *term;
 	uint64_t number = 1;
 
-	if (value != NULL)
+	if (value)
 		*value++ = '\0';
-	if (strcmp(text, "config") == 0)
-		return apply_config(pmu, value, config, why);
+	if (strcmp(text, "config") == 0) {
+		if (!value || !number_parse(value, 0, UINT64_MAX, "", NULL, config)) {
+			text_add(why, "config=%s: not a number", value ? value : "");
+			return -EINVAL;
+		}
+		set_defaults(pmu, config);
+		return check_config(pmu, *config, why);
+	}
 	term = pmu_find_term(pmu, text);
-	if (term == NULL) {
+	if (!term) {
 		text_add(why, "%s: unknown term; valid terms: ", text[0] ? text : "(empty)");
 		add_terms(why, pmu);
 		return -EINVAL;
 	}
-	if (value != NULL && !number_parse(value, 0, UINT64_MAX, "", NULL, &number))
+	if (value && !number_parse(value, 0, UINT64_MAX, "", NULL, &number))
 		return refuse_value(pmu, term, value, why);
 	if (!value_ok(pmu, term, number))
-		return refuse_value(pmu, term, value != NULL ? value : "1", why);
+		return refuse_value(pmu, term, value ? value : "1", why);
 	set_term(term, number, config);
 	return 0;
 }
@@ -229,7 +226,7 @@ int pmu_parse_terms(const struct pmu *pmu, const char *terms, uint64_t *ret_conf
 		text[length] = '\0';
 		r = apply_term(pmu, text, &config, &out);
 		terms += length;
-		/* A comma at the end leaves an empty term, which is refused. */
+		/* A comma at the end is followed by an empty term, which is invalid. */
 		if (*terms == ',' && *++terms == '\0' && r == 0)
 			r = apply_term(pmu, (char[]){""}, &config, &out);
 	}

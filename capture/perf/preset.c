@@ -1,9 +1,7 @@
 /*
- * Presets: from what a PMU can do, the terms that give much for little. What is chosen is always
- * one of the values that the PMU says are valid. Called by the sources when they open, and by the
- * check.
+ * Presets: terms that give good traces at low cost, chosen from the values that the PMU supports.
  */
-#include "capture/perf/preset.h"
+#include "capture/perf/pmu.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,10 +12,10 @@
 
 /* SDM volume 3, 33.4.2 (MTC packet): a header byte and a byte of the clock. */
 #define MTC_SIZE 2
-/* Where the crystal is not known it may be the fastest there is, 38.4 MHz. */
+/* An unknown crystal may be the fastest, 38.4 MHz. */
 #define UNKNOWN_CRYSTAL_MIN_PERIOD 9
-/* SDM volume 3, IA32_RTIT_CTL: a PSB every 2^(value + 11) bytes. 64 KiB: the oldest end of a ring,
- * which cannot be read before its first PSB, is then 1 in 128 of 8 MiB at most. */
+/* SDM volume 3, IA32_RTIT_CTL: a PSB every 2^(value + 11) bytes, here 64 KiB. The oldest part of a
+ * ring, which cannot be decoded before its first PSB, is then at most 1/128 of 8 MiB. */
 #define LONGEST_USEFUL_PSB_PERIOD 5
 #define STD_PSB_PERIOD		  1
 #define PRECISE_MTC_PERIOD	  3
@@ -25,7 +23,7 @@
 #define NO_VALUE		  64u
 #define TERMS_MAX		  1024
 
-/* Terms that are being written down, after one that every PMU has. */
+/* A list of terms that grows, after a first term that every PMU has. */
 struct choice {
 	const struct pmu *pmu;
 	char *to;
@@ -56,8 +54,8 @@ static bool has_value(uint64_t values, unsigned value)
 	return (values >> value & 1) != 0;
 }
 
-/* The member of VALUES from LOW to HIGH that is nearest to WANTED, the lower one of two; NO_VALUE:
- * there is none. */
+/* The member of VALUES from LOW to HIGH that is nearest to WANTED, the lower one of two, or
+ * NO_VALUE. */
 static unsigned nearest(uint64_t values, unsigned low, unsigned high, unsigned wanted)
 {
 	unsigned best = NO_VALUE, best_distance = NO_VALUE;
@@ -73,7 +71,7 @@ static unsigned nearest(uint64_t values, unsigned low, unsigned high, unsigned w
 	return best;
 }
 
-/* The periods that may stand with mtc=1: 0 is one of them only where the PMU lists it. */
+/* The periods that are valid with mtc=1. 0 is valid only if the PMU lists it. */
 static uint64_t mtc_periods(const struct choice *c)
 {
 	return has_flag(c, "mtc") ? pmu_term_values(c->pmu, "mtc_period") & c->pmu->mtc_periods : 0;
@@ -84,7 +82,7 @@ static uint64_t mtc_cost(const struct pmu *pmu, uint64_t period)
 	return period < 64 ? MTC_SIZE * pmu->crystal_hz >> period : 0;
 }
 
-/* The shortest period that costs little enough, or the longest where nobody knows what it costs. */
+/* The shortest period that costs little enough, or the longest if the cost is unknown. */
 static unsigned cheap_mtc_period(const struct choice *c)
 {
 	uint64_t periods = mtc_periods(c);
@@ -117,14 +115,14 @@ static void add_cyc(struct choice *c, unsigned wanted)
 	add(c, "cyc_thresh", nearest(pmu_term_values(c->pmu, "cyc_thresh"), 0, 15, wanted));
 }
 
-/* Time from PSBs alone. */
+/* Time comes from PSBs alone. */
 static void choose_light(struct choice *c)
 {
 	add_psb_period(c, 0, LONGEST_USEFUL_PSB_PERIOD, LONGEST_USEFUL_PSB_PERIOD);
 }
 
-/* Where MTC is too dear CYC gives the time: it comes only along with other packets, so it costs
- * nothing while nothing is traced, and the longest threshold makes it rarest. */
+/* If MTC is too expensive, CYC gives the time: CYC comes only with other packets, so it costs
+ * nothing while nothing is traced, and the highest threshold makes it rarest. */
 static void choose_std(struct choice *c)
 {
 	unsigned period = cheap_mtc_period(c);
@@ -192,18 +190,18 @@ int preset_config(const struct pmu *pmu, const char *preset, const char *terms,
 	size_t used;
 	int r = 0;
 
-	if (preset == NULL)
-		preset = terms != NULL ? "custom" : PRESET_DEFAULT;
-	if (terms == NULL || strcmp(preset, "custom") != 0)
+	if (!preset)
+		preset = terms ? "custom" : PRESET_DEFAULT;
+	if (!terms || strcmp(preset, "custom") != 0)
 		r = preset_terms(pmu, preset, all, sizeof(all), why, why_size);
 	if (r < 0)
 		return r;
 	used = strlen(all);
-	if (terms != NULL && strlen(terms) >= sizeof(all) - used - 1) {
+	if (terms && strlen(terms) >= sizeof(all) - used - 1) {
 		snprintf(why, why_size, "%.32s...: too many terms", terms);
 		return -EINVAL;
 	}
-	if (terms != NULL && *terms != '\0')
+	if (terms && *terms != '\0')
 		snprintf(all + used, sizeof(all) - used, "%s%s", used > 0 ? "," : "", terms);
 	r = pmu_parse_terms(pmu, all, ret_config, why, why_size);
 	if (r == 0)

@@ -1,19 +1,105 @@
 /*
- * Intel PT of this host: for each CPU one pinned intel_pt event with an AUX ring in overwrite mode,
- * and one dummy event for the sideband. Without PT the sideband goes on alone, so that what ran
- * when is known all the same. Called by the recorder when it starts, then through struct
- * source_ops.
+ * The intel_pt source: its owner thread, its operations, and how it is opened.
  */
-#include "capture/perf/source_perf_private.h"
+#include "capture/perf/source_perf.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "capture/perf/perf_sys.h"
-#include "capture/perf/source_perf.h"
+#include "capture/perf/source_perf_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
+
+/* --- The thread that owns all PT events --- */
+
+struct owner {
+	pthread_t thread;
+	pthread_mutex_t callers; /* held by the caller whose turn it is */
+	pthread_mutex_t lock;	 /* protects the following members */
+	pthread_cond_t asked, answered;
+	void (*fn)(void *arg); /* NULL: nothing to do */
+	void *arg;
+	bool end;
+};
+
+static void *owner_main(void *userdata)
+{
+	const struct sched_param priority = {.sched_priority = 1};
+	struct owner *o = userdata;
+
+	pthread_setschedparam(pthread_self(), SCHED_FIFO | SCHED_RESET_ON_FORK, &priority);
+	pthread_mutex_lock(&o->lock);
+	while (!o->end) {
+		if (!o->fn) {
+			pthread_cond_wait(&o->asked, &o->lock);
+			continue;
+		}
+		o->fn(o->arg);
+		o->fn = NULL;
+		pthread_cond_signal(&o->answered);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+int owner_new(struct owner **ret)
+{
+	CLEANUP_FREE struct owner *o = calloc(1, sizeof(*o));
+	sigset_t all, before;
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	pthread_mutex_init(&o->callers, NULL);
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->asked, NULL);
+	pthread_cond_init(&o->answered, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = pthread_create(&o->thread, NULL, owner_main, o);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r != 0)
+		return -r;
+	pthread_setname_np(o->thread, "ptsnap-pt");
+	*ret = TAKE_PTR(o);
+	return 0;
+}
+
+void owner_free(struct owner *o)
+{
+	if (!o)
+		return;
+	pthread_mutex_lock(&o->lock);
+	o->end = true;
+	pthread_cond_signal(&o->asked);
+	pthread_mutex_unlock(&o->lock);
+	pthread_join(o->thread, NULL);
+	pthread_mutex_destroy(&o->callers);
+	pthread_mutex_destroy(&o->lock);
+	pthread_cond_destroy(&o->asked);
+	pthread_cond_destroy(&o->answered);
+	free(o);
+}
+
+void owner_run(struct owner *o, void (*fn)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&o->callers);
+	pthread_mutex_lock(&o->lock);
+	o->fn = fn;
+	o->arg = arg;
+	pthread_cond_signal(&o->asked);
+	while (o->fn)
+		pthread_cond_wait(&o->answered, &o->lock);
+	pthread_mutex_unlock(&o->lock);
+	pthread_mutex_unlock(&o->callers);
+}
+
+/* --- The operations of the source --- */
 
 static struct source_perf *perf_of(struct source *s)
 {
@@ -43,8 +129,8 @@ struct stop_call {
 	int *ret;
 };
 
-/* In the owner's thread: the first by itself, then all with one call. Disabling twice does no harm.
- */
+/* In the owner's thread: stops the first CPU alone, then all with one call. Disabling an event
+ * twice does no harm. */
 static void stop_all(void *arg)
 {
 	struct stop_call *c = arg;
@@ -96,7 +182,7 @@ static int perf_yield(struct source *base, bool away)
 	for (uint32_t i = 0; i < base->n_cpus; i++) {
 		struct source_cpu *cpu = &base->cpus[i];
 
-		/* A dead event is in the way of others, too. */
+		/* An event in error keeps PT from other users, too. */
 		if (away)
 			perf_cpu_close_pt(s, i);
 		if (cpu->state == SOURCE_CPU_OFFLINE)
@@ -122,7 +208,7 @@ static void perf_free(struct source *base)
 {
 	struct source_perf *s = perf_of(base);
 
-	for (uint32_t i = 0; s->cpus != NULL && i < base->n_cpus; i++)
+	for (uint32_t i = 0; s->cpus && i < base->n_cpus; i++)
 		perf_cpu_close(s, i);
 	owner_free(s->owner);
 	free(base->cpus);
@@ -142,13 +228,10 @@ static const struct source_ops perf_ops = {
 	.free = perf_free,
 };
 
-static void perf_freep(struct source_perf **s)
-{
-	if (*s != NULL)
-		perf_free(&(*s)->base);
-}
+/* --- Opening --- */
 
-/* All events of CPUs that are there. The sideband's first: it must know what the trace needs. */
+/* Opens all events of CPUs that are online. The sideband events come first: decoding the trace
+ * needs their records. */
 static int open_all(struct source_perf *s, const struct cpulist *online, char *why, size_t why_size)
 {
 	for (uint32_t i = 0; i < s->base.n_cpus; i++) {
@@ -175,44 +258,35 @@ static int open_all(struct source_perf *s, const struct cpulist *online, char *w
 	return 0;
 }
 
-/* Where the recorder may not go on degraded (RequirePT=) somebody must trace. */
-static int check_tracing(const struct source_perf *s, bool degrade, char *why, size_t why_size)
-{
-	const struct source_cpu *first = &s->base.cpus[0];
-
-	for (uint32_t i = 0; i < s->base.n_cpus; i++)
-		if (degrade || s->base.cpus[i].state == SOURCE_CPU_TRACING)
-			return 0;
-	snprintf(why, why_size, "no CPU can be traced: %s", first->why);
-	return first->state == SOURCE_CPU_BUSY ? -EBUSY : -ENODEV;
-}
-
 static int prepare(struct source_perf *s, const struct source_config *config, char *why,
 		   size_t why_size)
 {
+	const struct source_cpu *first;
 	struct cpulist online;
 	int r = perf_choose(s, config, &online, why, why_size);
 
 	if (r == 0)
 		r = open_all(s, &online, why, why_size);
-	return r == 0 ? check_tracing(s, config->degrade, why, why_size) : r;
-}
-
-int source_perf_open(const struct source_config *config, struct source **ret, char *why,
-		     size_t why_size)
-{
-	return source_perf_open_at(config, "/sys", "/proc", ret, why, why_size);
+	if (r < 0)
+		return r;
+	/* Unless the recorder may go on degraded (RequirePT=), at least one CPU must trace. */
+	for (uint32_t i = 0; i < s->base.n_cpus; i++)
+		if (config->degrade || s->base.cpus[i].state == SOURCE_CPU_TRACING)
+			return 0;
+	first = &s->base.cpus[0];
+	snprintf(why, why_size, "no CPU can be traced: %s", first->why);
+	return first->state == SOURCE_CPU_BUSY ? -EBUSY : -ENODEV;
 }
 
 int source_perf_open_at(const struct source_config *config, const char *sys, const char *proc,
 			struct source **ret, char *why, size_t why_size)
 {
-	__attribute__((cleanup(perf_freep))) struct source_perf *s = calloc(1, sizeof(*s));
+	struct source_perf *s = calloc(1, sizeof(*s));
 	struct source_config c = *config;
 	int r;
 
 	*why = '\0';
-	if (s == NULL)
+	if (!s)
 		return -ENOMEM;
 	s->base.ops = &perf_ops;
 	s->sys = sys;
@@ -222,14 +296,21 @@ int source_perf_open_at(const struct source_config *config, const char *sys, con
 		c.trace = SOURCE_TRACE_USER;
 	s->base.trace_user = (c.trace & SOURCE_TRACE_USER) != 0;
 	s->base.trace_kernel = (c.trace & SOURCE_TRACE_KERNEL) != 0;
-	r = s->scratch != NULL ? owner_new(&s->owner) : -ENOMEM;
+	r = s->scratch ? owner_new(&s->owner) : -ENOMEM;
 	if (r == 0)
 		r = prepare(s, &c, why, why_size);
 	if (r < 0) {
 		if (*why == '\0')
 			snprintf(why, why_size, "intel_pt: %s", strerror(-r));
+		perf_free(&s->base);
 		return r;
 	}
-	*ret = &TAKE_PTR(s)->base;
+	*ret = &s->base;
 	return 0;
+}
+
+int source_perf_open(const struct source_config *config, struct source **ret, char *why,
+		     size_t why_size)
+{
+	return source_perf_open_at(config, "/sys", "/proc", ret, why, why_size);
 }

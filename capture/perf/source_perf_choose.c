@@ -1,34 +1,35 @@
 /*
- * What the intel_pt source will open: which CPUs, how large rings, which attrs; from the
- * configuration and from what this host has. Called by source_perf.c, once.
+ * Decides what the intel_pt source opens, from the configuration and from what this host has.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "capture/perf/cpuid.h"
-#include "capture/perf/perf_sys.h"
-#include "capture/perf/preset.h"
 #include "capture/perf/source_perf.h"
 #include "capture/perf/source_perf_private.h"
-#include "capture/ring/source.h"
+#include "capture/proc/procfile.h"
 #include "proto/base.h"
 
 #define PMU_DIRECTORY "bus/event_source/devices/intel_pt"
 #define CPUS_PRESENT  "devices/system/cpu/present"
 #define CPUS_ONLINE   "devices/system/cpu/online"
 
+/* The first CPU's part takes about 2 KiB; the flags are its longest line. */
+#define CPUINFO_MAX	(16 * 1024)
+#define ADVICE		"; without it: --source=emulated -- COMMAND"
 #define WATERMARK_SHARE 4u
-/* Looks at the clock's page; and by how much its zero differs at least where it was set anew, not
- * rounded in another way. */
+/* How often to try to read the clock's page; and by how many ns its zero differs at least if the
+ * kernel set it anew, and did not only round in another way. */
 #define CLOCK_TRIES  64
 #define CLOCK_JUMPED 1000000
 
 _Static_assert(CPULIST_MAX <= MANIFEST_MAX_CPUS, "a bundle holds all CPUs");
 
-/* A file of sysfs that holds a list of CPUs. */
+/* Reads a file of sysfs that holds a list of CPUs. */
 static int read_cpus(const struct source_perf *s, const char *name, struct cpulist *ret)
 {
 	char path[PATH_MAX];
@@ -63,32 +64,124 @@ static int choose_terms(struct source_perf *s, const struct source_config *confi
 	return 0;
 }
 
-/* What the kernel does not tell of its PMU. What cannot be found out stays unknown. */
-static void complete(struct source_perf *s, const struct cpulist *online)
-{
-	struct clock_params unused;
-	uint64_t hz = 0;
+/* --- The PMU, or why there is none --- */
 
-	if (clock_calibrate(&unused, &hz) < 0)
-		hz = 0;
-	cpuid_complete_pmu_of(&cpuid_host, online, hz, &s->pmu);
+/* The value of KEY ("flags\t\t: a b c") for the first CPU, at most SIZE - 1 bytes; "" if absent. */
+static void find_value(const char *text, const char *key, char *ret, size_t size)
+{
+	size_t length = strlen(key);
+
+	ret[0] = '\0';
+	for (const char *line = text; *line != '\0';) {
+		size_t end = strcspn(line, "\n"), name = strcspn(line, "\t:\n");
+
+		if (end == 0)
+			return;
+		if (name == length && memcmp(line, key, length) == 0) {
+			const char *value = line + name + strspn(line + name, "\t: ");
+
+			snprintf(ret, size, "%.*s", (int)strcspn(value, "\n"), value);
+			return;
+		}
+		line += end + (line[end] == '\n');
+	}
 }
 
-/* The PMU, or why there is none. */
+static bool has_word(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	while (*text != '\0') {
+		size_t end = strcspn(text, " ");
+
+		if (end == length && memcmp(text, word, length) == 0)
+			return true;
+		text += end + (text[end] == ' ');
+	}
+	return false;
+}
+
+/* The driver is part of every kernel with CONFIG_PERF_EVENTS and CONFIG_CPU_SUP_INTEL. It registers
+ * no PMU if tracing is already on or ToPA is missing (arch/x86/events/intel/pt.c, pt_init). */
+static void explain_cpu(const char *cpuinfo, char *why, size_t why_size)
+{
+	char vendor[64], model[64], flags[8192];
+
+	find_value(cpuinfo, "vendor_id", vendor, sizeof(vendor));
+	find_value(cpuinfo, "model name", model, sizeof(model));
+	find_value(cpuinfo, "flags", flags, sizeof(flags));
+	if (strcmp(vendor, "GenuineIntel") != 0)
+		snprintf(why, why_size,
+			 "no Intel PT: this CPU's vendor is %s; only Intel CPUs have it%s",
+			 vendor[0] ? vendor : "unknown", ADVICE);
+	else if (has_word(flags, "intel_pt"))
+		snprintf(
+			why, why_size,
+			"this CPU has Intel PT but the kernel offers no intel_pt PMU: its firmware "
+			"or another tracer keeps PT switched on (see 'dmesg | grep -w PT'), or "
+			"the kernel lacks CONFIG_PERF_EVENTS or CONFIG_CPU_SUP_INTEL%s",
+			ADVICE);
+	else if (has_word(flags, "hypervisor"))
+		snprintf(
+			why, why_size,
+			"no Intel PT: this is a virtual machine that hides it; KVM shows it with "
+			"kvm_intel.pt_mode=1 on the host and the intel-pt CPU feature in the guest%s",
+			ADVICE);
+	else
+		snprintf(
+			why, why_size,
+			"no Intel PT: this CPU (%s) does not have it, or its firmware has switched "
+			"it off%s",
+			model[0] ? model : "unknown model", ADVICE);
+}
+
+int source_perf_explain(const char *cpuinfo, const char *pmu, char *why, size_t why_size)
+{
+	char text[CPUINFO_MAX];
+	struct pmu offer;
+	ssize_t n;
+	int r = pmu_read(pmu, &offer);
+
+	if (why_size > 0)
+		why[0] = '\0';
+	if (r == 0)
+		return 0;
+	if (r != -ENOENT) {
+		snprintf(why, why_size, "the intel_pt PMU in %s cannot be read: %s%s", pmu,
+			 r == -EBADMSG ? "its files are not understood" : strerror(-r), ADVICE);
+		return r;
+	}
+	n = procfile_read(AT_FDCWD, cpuinfo, text, sizeof(text));
+	if (n < 0) {
+		snprintf(why, why_size,
+			 "no intel_pt PMU, and %s, which would say why, cannot be read: %s%s",
+			 cpuinfo, strerror(n == -ESRCH ? ENOENT : (int)-n), ADVICE);
+		return -ENODEV;
+	}
+	explain_cpu(text, why, why_size);
+	return -ENODEV;
+}
+
 static int find_pmu(struct source_perf *s, const struct source_config *config,
 		    const struct cpulist *online, char *why, size_t why_size)
 {
 	char directory[PATH_MAX], cpuinfo[PATH_MAX];
+	struct clock_params unused;
+	uint64_t hz = 0;
 	int r;
 
 	snprintf(directory, sizeof(directory), "%s/%s", s->sys, PMU_DIRECTORY);
 	snprintf(cpuinfo, sizeof(cpuinfo), "%s/cpuinfo", s->proc);
 	r = pmu_read(directory, &s->pmu);
 	s->have_pmu = r == 0;
-	if (r == 0)
-		complete(s, online);
-	if (r == 0)
+	if (r == 0) {
+		/* Adds what the kernel does not say about its PMU, as far as it can be found out.
+		 */
+		if (clock_calibrate(&unused, &hz) < 0)
+			hz = 0;
+		cpuid_complete_pmu_of(&cpuid_host, online, hz, &s->pmu);
 		return choose_terms(s, config, why, why_size);
+	}
 	r = source_perf_explain(cpuinfo, directory, why, why_size);
 	snprintf(s->no_pt, sizeof(s->no_pt), "%s", why);
 	s->base.pt_config = MANIFEST_ABSENT;
@@ -96,7 +189,9 @@ static int find_pmu(struct source_perf *s, const struct source_config *config,
 	return config->degrade ? 0 : r;
 }
 
-/* Those present that are asked for. */
+/* --- CPUs, sizes, and the sideband --- */
+
+/* Lists the CPUs that are present and asked for. */
 static int find_cpus(struct source_perf *s, const char *asked, char *why, size_t why_size)
 {
 	struct cpulist present, wanted;
@@ -108,13 +203,13 @@ static int find_cpus(struct source_perf *s, const char *asked, char *why, size_t
 		return r;
 	}
 	wanted = present;
-	if (asked != NULL && cpulist_parse(asked, &wanted) < 0) {
+	if (asked && cpulist_parse(asked, &wanted) < 0) {
 		snprintf(why, why_size, "CPUs=%s: not a list of CPUs such as 0-3,8", asked);
 		return -EINVAL;
 	}
 	s->base.cpus = calloc(cpulist_count(&wanted) + 1, sizeof(*s->base.cpus));
 	s->cpus = calloc(cpulist_count(&wanted) + 1, sizeof(*s->cpus));
-	if (s->base.cpus == NULL || s->cpus == NULL)
+	if (!s->base.cpus || !s->cpus)
 		return -ENOMEM;
 	for (uint32_t cpu = 0; cpu < CPULIST_MAX; cpu++) {
 		if (!cpulist_has(&wanted, cpu))
@@ -165,7 +260,7 @@ static void choose_sizes(struct source_perf *s, const struct source_config *conf
 		perf_note(s, "%s", note);
 }
 
-/* What the sideband event of the first CPU that is there can tell. */
+/* Finds out which sideband records the first online CPU can write. */
 static int choose_sideband(struct source_perf *s, const struct cpulist *online, char *why,
 			   size_t why_size)
 {
@@ -177,11 +272,10 @@ static int choose_sideband(struct source_perf *s, const struct cpulist *online, 
 	s->base.clock_is_monotonic = !s->have_pmu;
 	r = perf_attr_probe(cpu, !s->have_pmu, &kinds);
 	if (r < 0) {
-		snprintf(
-			why, why_size,
-			"perf events cannot be opened: %s; it needs CAP_SYS_ADMIN, or CAP_PERFMON "
-			"where kernel.perf_event_paranoid is at most 2 (ptsnapd --check tells more)",
-			strerror(-r));
+		snprintf(why, why_size,
+			 "perf events cannot be opened: %s; it needs CAP_SYS_ADMIN, or CAP_PERFMON "
+			 "where kernel.perf_event_paranoid is at most 2 (see ptsnapd --check)",
+			 strerror(-r));
 		return r;
 	}
 	perf_attr_sideband(kinds, !s->have_pmu, &s->sideband_attr);
@@ -196,14 +290,13 @@ static int choose_sideband(struct source_perf *s, const struct cpulist *online, 
 	return 0;
 }
 
-/* include/uapi/linux/perf_event.h, struct perf_event_mmap_page: lock is a sequence count. The
- * kernel writes the page anew for IOC_RESET (kernel/events/core.c, _perf_event_reset), by itself
- * not when the host slept, after which TSC and perf clock lie further apart (arch/x86/kernel/tsc.c,
- * tsc_restore_sched_clock_state). A dummy event has no count that could be lost.
- *
- * The event's CPU writes the page, too, when it schedules the event anew (perf_swevent_add), and
- * two that count at once may leave lock odd for ever (perf_event_update_userpage: no nesting). So
- * after some tries it is read as it stands. */
+/* --- The clock --- */
+
+/* Reads the clock's parameters. lock is a sequence count (include/uapi/linux/perf_event.h, struct
+ * perf_event_mmap_page). The event's CPU also writes the page when it schedules the event anew
+ * (perf_swevent_add), and two writers at once may leave lock odd for ever
+ * (perf_event_update_userpage does not nest). Therefore, after some tries, takes the page as it
+ * is. */
 static void read_page(const struct perf_event_mmap_page *page, struct clock_params *ret)
 {
 	uint32_t before, after;
@@ -223,8 +316,8 @@ static void read_page(const struct perf_event_mmap_page *page, struct clock_para
 	}
 }
 
-/* The rate is another one only where the kernel measured the TSC better, soon after its start
- * (arch/x86/kernel/tsc.c, tsc_refine_calibration_work). */
+/* Whether the kernel set the clock's zero anew. A different rate is no reason: the kernel measures
+ * the TSC better soon after boot (arch/x86/kernel/tsc.c, tsc_refine_calibration_work). */
 static bool was_set_anew(const struct clock_params *was, const struct clock_params *is)
 {
 	uint64_t ahead = is->time_zero - was->time_zero, behind = was->time_zero - is->time_zero;
@@ -238,10 +331,14 @@ bool perf_read_clock(struct source_perf *s)
 	const struct clock_params was = s->base.clock;
 	uint32_t i = 0;
 
-	while (i < s->base.n_cpus && s->cpus[i].sideband.base == NULL)
+	while (i < s->base.n_cpus && !s->cpus[i].sideband.base)
 		i++;
 	if (i == s->base.n_cpus || s->base.clock_is_monotonic)
 		return false;
+	/* The kernel rewrites the page for IOC_RESET (kernel/events/core.c, _perf_event_reset), but
+	 * not by itself after the host slept, when the difference between TSC and perf clock has
+	 * grown (arch/x86/kernel/tsc.c, tsc_restore_sched_clock_state). A dummy event has no count
+	 * that a reset could lose. */
 	perf_sys_ioctl(s->cpus[i].sideband.fd, PERF_EVENT_IOC_RESET);
 	read_page(s->cpus[i].sideband.base, &s->base.clock);
 	return was_set_anew(&was, &s->base.clock);

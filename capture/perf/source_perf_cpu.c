@@ -1,9 +1,8 @@
 /*
- * One CPU's two events, from the first opening over everything that happens to a CPU: it goes away
- * and comes back, somebody else has its PT, its event falls into the error state.
+ * One CPU's two events: opens them, and follows the CPU when it goes offline or loses PT.
  *
- * A CPU that goes away takes its events along: the ring keeps what was traced until the CPU comes
- * back, then new events are opened, as the old ones never run again although every ioctl says 0
+ * When a CPU goes offline, its events end, and the ring keeps the trace until the CPU comes back.
+ * Then new events are opened: the old ones never run again although every ioctl returns 0
  * (kernel/events/core.c, perf_event_exit_cpu_context).
  */
 #include "capture/perf/source_perf_private.h"
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/perf/perf_sys.h"
 #include "capture/proc/holders.h"
 #include "proto/base.h"
 
@@ -38,7 +36,7 @@ static void tell_added(struct source_perf *s, uint32_t index, struct ring *ring,
 {
 	const struct source_watch *w = s->base.watch;
 
-	if (w != NULL)
+	if (w)
 		w->ring_added(w->userdata, index, ring, fd);
 }
 
@@ -46,18 +44,8 @@ static void tell_removed(struct source_perf *s, uint32_t index, struct ring *rin
 {
 	const struct source_watch *w = s->base.watch;
 
-	if (w != NULL && ring->data != NULL)
+	if (w && ring->data)
 		w->ring_removed(w->userdata, index, ring);
-}
-
-static void close_sideband(struct source_perf *s, uint32_t index)
-{
-	struct source_cpu *cpu = &s->base.cpus[index];
-
-	tell_removed(s, index, &cpu->sideband);
-	cpu->sideband = (struct ring){0};
-	cpu->sideband_fd = 0;
-	perf_event_stop(&s->cpus[index].sideband);
 }
 
 int perf_cpu_open_sideband(struct source_perf *s, uint32_t index)
@@ -80,8 +68,8 @@ int perf_cpu_open_sideband(struct source_perf *s, uint32_t index)
 	return 0;
 }
 
-/* Somebody else has PT there: who it may be. That takes a look at the files of all processes, so
- * there is one for all CPUs. */
+/* Says who may be using the CPU's PT. That means reading the files of all processes, so it is done
+ * once for all CPUs. */
 static void explain_busy(struct source_perf *s, struct source_cpu *cpu)
 {
 	struct holders holders;
@@ -96,7 +84,7 @@ static void explain_busy(struct source_perf *s, struct source_cpu *cpu)
 		  s->holders);
 }
 
-/* Why perf_event_open(2) or mmap(2) of the PT event failed, and what that makes of the CPU. */
+/* Sets the CPU's state after perf_event_open(2) or mmap(2) of the PT event failed with R. */
 static void explain(struct source_perf *s, struct source_cpu *cpu, int r)
 {
 	switch (r) {
@@ -141,7 +129,7 @@ static void open_pt(void *arg)
 				&c->aux_size, c->s->scratch);
 	if (c->r == 0)
 		c->r = perf_event_enable(e);
-	/* It may be there and not run: pinned, with no room on the CPU. */
+	/* A pinned event may be open and not run, if the CPU has no room for it. */
 	if (c->r == 0 && !perf_event_alive(e))
 		c->r = -EBUSY;
 	if (c->r < 0)
@@ -165,7 +153,7 @@ void perf_cpu_open_pt(struct source_perf *s, uint32_t index)
 	if (call.aux_size != s->sizes.aux)
 		perf_note(s,
 			  "trace ring %llu KiB instead of %llu KiB on CPU %u: no more memory "
-			  "could be had or locked",
+			  "could be allocated or locked",
 			  (unsigned long long)call.aux_size >> 10,
 			  (unsigned long long)s->sizes.aux >> 10, cpu->cpu);
 	tell_added(s, index, &cpu->pt, e->fd);
@@ -175,7 +163,8 @@ void perf_cpu_close_pt(struct source_perf *s, uint32_t index)
 {
 	struct source_cpu *cpu = &s->base.cpus[index];
 
-	/* The stop's own records come into the ring before the drain takes what is left. */
+	/* Disables first, so that the stop's own records are in the ring when the drain empties
+	 * it. */
 	if (s->cpus[index].pt.fd >= 0)
 		perf_event_disable(&s->cpus[index].pt);
 	tell_removed(s, index, &cpu->pt);
@@ -186,11 +175,16 @@ void perf_cpu_close_pt(struct source_perf *s, uint32_t index)
 
 void perf_cpu_close(struct source_perf *s, uint32_t index)
 {
+	struct source_cpu *cpu = &s->base.cpus[index];
+
 	perf_cpu_close_pt(s, index);
-	close_sideband(s, index);
+	tell_removed(s, index, &cpu->sideband);
+	cpu->sideband = (struct ring){0};
+	cpu->sideband_fd = 0;
+	perf_event_stop(&s->cpus[index].sideband);
 }
 
-/* The CPU is back, or seen for the first time. */
+/* Opens all events of a CPU that came back, or that is seen for the first time. */
 static void reopen(struct source_perf *s, uint32_t index)
 {
 	struct source_cpu *cpu = &s->base.cpus[index];
@@ -212,14 +206,14 @@ static void reopen(struct source_perf *s, uint32_t index)
 		perf_cpu_open_pt(s, index);
 }
 
-/* Now: it may have run for a while after somebody looked last. */
+/* Whether the event runs now: the first call forgets what ran since an earlier look. */
 static bool runs(struct perf_event *e)
 {
 	perf_event_alive(e);
 	return perf_event_alive(e);
 }
 
-/* Without PT the sideband alone shows whether the CPU was away. */
+/* While there is no PT event, only the sideband event shows whether the CPU was offline. */
 void perf_cpu_take_pt(struct source_perf *s, uint32_t index)
 {
 	if (runs(&s->cpus[index].sideband))
@@ -228,20 +222,21 @@ void perf_cpu_take_pt(struct source_perf *s, uint32_t index)
 		reopen(s, index);
 }
 
-/* The registers of PT are cleared when a CPU loses its power (SDM volume 3, 33.2.8.1), and nobody
- * sets them again (arch/x86/power/cpu.c). That shows on CPUs that were taken offline for the sleep;
- * the one that was not has an event that counts as running and traces nothing. Nor do the times in
- * its ring belong to the clock that is now. */
+/* A CPU that loses power loses its PT registers (SDM volume 3, 33.2.8.1), and the kernel does not
+ * set them again (arch/x86/power/cpu.c). CPUs that went offline for the sleep show that. The CPU
+ * that stayed online has an event that counts as running and traces nothing, and the times in its
+ * ring do not belong to the present clock. */
 void perf_cpu_drop_pt(struct source_perf *s, uint32_t index)
 {
-	if (s->base.cpus[index].pt.aux != NULL)
+	if (s->base.cpus[index].pt.aux)
 		perf_cpu_close_pt(s, index);
 	if (s->base.cpus[index].state == SOURCE_CPU_TRACING)
 		set_state(&s->base.cpus[index], SOURCE_CPU_FAILED, "the host slept");
 }
 
-/* Events are taken off a CPU that goes offline before it leaves the list of those that are online
- * (kernel/cpu.c, CPUHP_AP_PERF_ONLINE), and none can be opened there from then on. */
+/* Whether the CPU is going offline. The kernel removes a CPU's events before it removes the CPU
+ * from the list of online CPUs (kernel/cpu.c, CPUHP_AP_PERF_ONLINE); from then on no event can be
+ * opened there. */
 static bool is_leaving(const struct source_perf *s, uint32_t index)
 {
 	int r = perf_sys_open(&s->sideband_attr, s->base.cpus[index].cpu);
@@ -250,9 +245,9 @@ static bool is_leaving(const struct source_perf *s, uint32_t index)
 	return r == -ENODEV;
 }
 
-/* Its PT event ought to run. If it does not, it is in the error state, which enabling mends, or its
- * CPU was away for a moment (suspend does that), which only a new one does, or goes now, with its
- * ring. */
+/* Makes the PT event of a tracing CPU run again. If it does not run, it is in the error state,
+ * which enabling ends; or its CPU was offline for a moment (in a suspend), which takes a new event;
+ * or its CPU is going offline, and the ring stays. */
 static void mend(struct source_perf *s, uint32_t index)
 {
 	struct perf_event *e = &s->cpus[index].pt;
@@ -269,13 +264,6 @@ static void mend(struct source_perf *s, uint32_t index)
 		reopen(s, index);
 }
 
-/* Without PT, or while it is handed back, the sideband shows whether the CPU was away. */
-static void mend_sideband(struct source_perf *s, uint32_t index)
-{
-	if (!perf_event_alive(&s->cpus[index].sideband))
-		reopen(s, index);
-}
-
 static void tend_online(struct source_perf *s, uint32_t index)
 {
 	switch (s->base.cpus[index].state) {
@@ -283,7 +271,11 @@ static void tend_online(struct source_perf *s, uint32_t index)
 	case SOURCE_CPU_TRACING: mend(s, index); break;
 	case SOURCE_CPU_BUSY:
 	case SOURCE_CPU_FAILED: perf_cpu_take_pt(s, index); break;
-	default: mend_sideband(s, index);
+	default:
+		/* While there is no PT event, the sideband event shows whether the CPU was offline.
+		 */
+		if (!perf_event_alive(&s->cpus[index].sideband))
+			reopen(s, index);
 	}
 }
 

@@ -1,11 +1,8 @@
 /*
- * What source_perf.c (opening, the source's operations) and source_perf_cpu.c (the life of one
- * CPU's events) share.
+ * What the three files of the intel_pt source share: the source, its owner thread, and its CPUs.
  */
 #pragma once
 
-#include "capture/perf/owner.h"
-#include "capture/perf/perf_attr.h"
 #include "capture/perf/perf_event.h"
 #include "capture/perf/pmu.h"
 #include "capture/proc/budget.h"
@@ -27,36 +24,52 @@ struct source_perf {
 	bool yielded;
 	struct perf_event_attr pt_attr, sideband_attr;
 	struct budget_sizes sizes;
-	uint8_t *scratch; /* of all rings: one thread reads them */
+	uint8_t *scratch; /* shared by all rings, as one thread reads them */
 	char no_pt[SOURCE_WHY_SIZE];
-	char holders[SOURCE_WHY_SIZE / 2]; /* of perf events, as this look found them; "" */
+	char holders[SOURCE_WHY_SIZE / 2]; /* who holds perf events; "": not looked up yet */
 	char terms[256], pt_text[512], sideband_text[512], missing[64], note[SOURCE_WHY_SIZE];
 };
 
-/* source_perf_choose.c: CPUs (none open yet), sizes, attrs, notes. 0 or -errno with WHY. */
+/* --- source_perf.c: a thread that executes functions for other threads, one at a time --- */
+
+struct owner;
+
+/* The thread gets real-time priority 1 if that is permitted: its functions are short, and CPUs that
+ * are to stop at a certain moment wait for it. 0 or -errno. */
+int owner_new(struct owner **ret);
+/* Ends the thread. The events that the thread opened stay open. */
+void owner_free(struct owner *o);
+/* Runs FN(ARG) in the thread and waits for its end. May be called from any thread; concurrent calls
+ * wait for each other. */
+void owner_run(struct owner *o, void (*fn)(void *arg), void *arg);
+
+/* --- source_perf_choose.c --- */
+
+/* Chooses CPUs (none open yet), sizes, attributes and notes. 0; or -errno with WHY. */
 int perf_choose(struct source_perf *s, const struct source_config *config,
 		struct cpulist *ret_online, char *why, size_t why_size);
 int perf_read_online(const struct source_perf *s, struct cpulist *ret);
-/* The clock of the sideband's records, from the page of one that is open. True: it was set anew
- * since the last call, as it is when the host slept so deeply that its CPUs had no power. */
+/* Reads the clock of the sideband's records from the page of an open event. Returns whether the
+ * clock's zero has changed since the last call, as it does when the host slept so deeply that its
+ * CPUs had no power. */
 bool perf_read_clock(struct source_perf *s);
-
-/* One line for the user about sizes, in place of the one before. */
+/* Replaces the source's one-line note about sizes. */
 void perf_note(struct source_perf *s, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* source_perf_cpu.c. INDEX is into base.cpus. */
+/* --- source_perf_cpu.c. INDEX is an index into base.cpus --- */
 
 /* Opens and enables the sideband event. 0 or -errno. */
 int perf_cpu_open_sideband(struct source_perf *s, uint32_t index);
-/* Opens and enables the PT event (in the owner's thread) and sets state and why. */
+/* Opens and enables the PT event (in the owner's thread), and sets the CPU's state and why. */
 void perf_cpu_open_pt(struct source_perf *s, uint32_t index);
 void perf_cpu_close_pt(struct source_perf *s, uint32_t index);
-/* PT is to be had, or may be: the same, with a new sideband event where the CPU was away. */
+/* Tries to trace a CPU that has no PT event. Opens the sideband event anew if the CPU was offline.
+ */
 void perf_cpu_take_pt(struct source_perf *s, uint32_t index);
-/* After a deep sleep: what was traced goes; a CPU that traces is left FAILED, for perf_cpu_tend to
- * open anew. */
+/* After a deep sleep: closes the PT event and drops its trace. A CPU that was tracing becomes
+ * FAILED, for perf_cpu_tend() to open anew. */
 void perf_cpu_drop_pt(struct source_perf *s, uint32_t index);
 void perf_cpu_close(struct source_perf *s, uint32_t index);
-/* Brings the CPU's events into the state that is right for a CPU that is ONLINE or not. True: its
- * state has changed. */
+/* Opens, repairs or leaves the CPU's events, according to its state and whether it is ONLINE.
+ * Returns whether the state has changed. */
 bool perf_cpu_tend(struct source_perf *s, uint32_t index, bool online);

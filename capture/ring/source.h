@@ -237,8 +237,3 @@ int source_emu_pidfd(const struct source *s);
 void source_emu_reaped(struct source *s);
 /* Sends SIGNAL to COMMAND (kill(2)). */
 int source_emu_kill(const struct source *s, int signal);
-
-/* capture/perf/source_perf.c: intel_pt events of this host. -errno if the host has no such PMU or
- * the events cannot be opened; WHY then says the reason and what to do. */
-int source_perf_open(const struct source_config *config, struct source **ret, char *why,
-		     size_t why_size);

@@ -9,9 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/perf/perf_attr.h"
-#include "capture/perf/perf_sys.h"
-#include "capture/perf/preset.h"
+#include "capture/perf/perf_event.h"
+#include "capture/perf/pmu.h"
 #include "capture/proc/holders.h"
 #include "daemon/check/check_private.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
 #include "capture/proc/number.h"
 #include "capture/proc/procfile.h"
 #include "daemon/check/check_private.h"

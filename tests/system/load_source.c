@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/perf/perf_attr.h"
 #include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"

@@ -15,7 +15,6 @@
 #include <sys/un.h>
 
 #include "capture/perf/pmu.h"
-#include "capture/perf/preset.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "proto/memfd.h"

@@ -12,7 +12,6 @@
 
 #include "capture/emu/host/emu_qemu.h"
 #include "capture/perf/pmu.h"
-#include "capture/perf/preset.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 

@@ -9,9 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/perf/perf_attr.h"
 #include "capture/perf/perf_event.h"
-#include "capture/perf/perf_sys.h"
 
 #define EVENTS 64
 

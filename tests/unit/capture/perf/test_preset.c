@@ -2,7 +2,7 @@
  * capture/preset: every preset on every machine of tests/sysfs and on the software PMU. What is
  * chosen must be what the kernel takes.
  */
-#include "capture/perf/preset.h"
+#include "capture/perf/pmu.h"
 
 #include <errno.h>
 #include <setjmp.h>

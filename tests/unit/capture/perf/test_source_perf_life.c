@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "tests/unit/capture/fake_perf.h"
 #include "tests/unit/capture/tree.h"

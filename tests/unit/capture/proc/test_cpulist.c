@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/owner.h"
+#include "capture/perf/source_perf_private.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 

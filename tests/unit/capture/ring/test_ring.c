@@ -18,7 +18,6 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/perf_attr.h"
 #include "capture/perf/perf_event.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"

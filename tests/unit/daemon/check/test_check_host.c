@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "capture/perf/perf_attr.h"
+#include "capture/perf/perf_event.h"
 #include "tests/unit/daemon/check_fixture.h"
 
 #define NO_CAPABILITIES	       "0000000000000000"
