@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/replay.h"
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/skim/skim.h"
 #include "decoder/worker/skim/skim_shift.h"

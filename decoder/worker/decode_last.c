@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "decoder/worker/count/lanes.h"
-#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/replay.h"
 #include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
 

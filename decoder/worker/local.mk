@@ -6,8 +6,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/ask.c decoder/worker/ask.h \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/report/cgroup.c decoder/worker/report/cgroup.h \
-	decoder/worker/replay/contexts.c decoder/worker/replay/contexts.h \
-	decoder/worker/replay/cpu_replay.c decoder/worker/replay/cpu_replay.h \
+	decoder/worker/replay/contexts.c decoder/worker/replay/cpu_replay.c \
 	decoder/worker/decode.c decoder/worker/decode.h \
 	decoder/worker/decode_last.c \
 	decoder/worker/decode_private.h \
@@ -17,7 +16,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
 	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
 	decoder/worker/count/gaps_recording.c \
-	decoder/worker/replay/hash.h \
 	decoder/worker/count/lanes.c decoder/worker/count/lanes.h \
 	decoder/worker/view/lines.c decoder/worker/view/lines.h \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
@@ -26,9 +24,8 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
 	decoder/worker/view/pevent_record.c decoder/worker/view/pevent_record.h \
 	decoder/worker/replay/replay.c decoder/worker/replay/replay.h \
-	decoder/worker/replay/replay_images.c decoder/worker/replay/replay_images.h \
-	decoder/worker/replay/replay_kernel.c decoder/worker/replay/replay_kernel.h \
-	decoder/worker/replay/replay_kernel_files.c decoder/worker/replay/replay_kernel_files.h \
+	decoder/worker/replay/replay_kernel.c decoder/worker/replay/replay_load.c \
+	decoder/worker/replay/replay_private.h \
 	decoder/worker/report/report.c decoder/worker/report/report.h \
 	decoder/worker/report/report_cpus.c \
 	decoder/worker/report/report_decoded.c \
@@ -58,7 +55,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/skim/skim_read.c decoder/worker/skim/skim_read.h \
 	decoder/worker/skim/skim_shift.c decoder/worker/skim/skim_shift.h \
 	decoder/worker/skim/skim_whose.c decoder/worker/skim/skim_whose.h \
-	decoder/worker/replay/stopwatch.c decoder/worker/replay/stopwatch.h \
 	decoder/worker/count/steps.c decoder/worker/count/steps.h \
 	decoder/worker/count/steps_clock.c decoder/worker/count/steps_clock.h \
 	decoder/worker/count/steps_count.c decoder/worker/count/steps_count.h \
@@ -86,9 +82,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/view/views_ptxed_text.c \
 	decoder/worker/replay/whose.c decoder/worker/replay/whose.h \
 	decoder/worker/replay/whose_code.c \
-	decoder/worker/replay/whose_kernel.c \
-	decoder/worker/replay/whose_private.h \
-	decoder/worker/replay/window.c decoder/worker/replay/window.h
+	decoder/worker/replay/whose_kernel.c
 
 WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a proto/libptproto.a $(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) \

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
 int decode_init(struct decode *d, struct replay *replay)

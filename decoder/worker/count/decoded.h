@@ -12,7 +12,6 @@
 #include "decoder/worker/count/steps_count.h"
 #include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
-#include "decoder/worker/replay/stopwatch.h"
 
 /* One CPU's numbers besides the tally's. */
 struct decode_cpu {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
 #define CACHE_SIZE (1u << 14)

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
 #define FIRST_CAPACITY 16u

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
 
 #define SLOTS  4096u

@@ -1,8 +1,8 @@
 /*
- * One number for each (space, generation): equal numbers mean equal code. Used by replay.c. There
- * are no more of them than mapping records in the sideband.
+ * Numbers the states of address spaces: one number for each (space, generation). There are no more
+ * of them than mapping records in the sideband.
  */
-#include "decoder/worker/replay/contexts.h"
+#include "decoder/worker/replay/replay.h"
 
 #include <stdlib.h>
 
@@ -10,18 +10,13 @@
 
 #define FIRST_CAPACITY 128u
 
-static uint64_t hash_context(uint64_t space, uint64_t generation)
-{
-	uint64_t h = space * 0x9e3779b97f4a7c15ull ^ generation;
-
-	h *= 0xff51afd7ed558ccdull;
-	return h ^ h >> 32;
-}
-
 static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64_t generation)
 {
-	size_t mask = c->n_slots - 1;
-	size_t i = (size_t)hash_context(space_id(space), generation) & mask;
+	size_t mask = c->n_slots - 1, i;
+	uint64_t h = space_id(space) * 0x9e3779b97f4a7c15ull ^ generation;
+
+	h *= 0xff51afd7ed558ccdull;
+	i = (size_t)(h ^ h >> 32) & mask;
 
 	for (; c->slots[i] != 0; i = (i + 1) & mask) {
 		const struct context *at = &c->list[c->slots[i]];
@@ -34,7 +29,7 @@ static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64
 
 static int grow(struct contexts *c)
 {
-	size_t i, capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
+	size_t capacity = c->capacity ? 2 * c->capacity : FIRST_CAPACITY;
 	uint32_t *slots;
 
 	if (capacity > UINT32_MAX / 2)
@@ -42,13 +37,13 @@ static int grow(struct contexts *c)
 	if (ARRAY_FIT(c->list, capacity) < 0)
 		return -ENOMEM;
 	slots = calloc(2 * capacity, sizeof(*slots));
-	if (slots == NULL)
+	if (!slots)
 		return -ENOMEM;
 	free(c->slots);
 	c->slots = slots;
 	c->n_slots = 2 * capacity;
 	c->capacity = capacity;
-	for (i = 1; i < c->n; i++)
+	for (size_t i = 1; i < c->n; i++)
 		*find_slot(c, c->list[i].space, c->list[i].generation) = (uint32_t)i;
 	return 0;
 }

@@ -1,18 +1,17 @@
 /*
- * Flow -> pieces: cuts the batches of a CPU where the stretch's thread changes. Called by replay.c,
- * which says whose turn it is. Whose code it is, whose.c answers when the flow asks.
+ * Replays one CPU: has its flow make batches, and gives them to the consumer in pieces
+ * that end where the thread changes.
  */
-#include "decoder/worker/replay/cpu_replay.h"
-
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/replay_private.h"
+#include "decoder/worker/replay/segment.h"
 #include "decoder/worker/replay/whose.h"
-#include "decoder/worker/replay/window.h"
 #include "proto/base.h"
 
-/* With more CPUs than that, smaller batches: each has one in memory. */
+/* With more CPUs batches are smaller, as each CPU has one in memory. */
 #define FEW_CPUS    8u
 #define SMALL_BATCH 512u
 
@@ -26,12 +25,14 @@ struct cpu_replay {
 	struct whose whose;
 	struct flow_batch batch;
 	size_t item, gap, mark; /* of the batch, not given yet */
-	size_t answer;		/* of whose, that holds for that item */
-	bool switched;		/* and begins with it */
+	size_t answer;		/* index into the answers of `whose`: the one for that item */
+	bool switched;		/* the answer begins with that item */
 	uint64_t given;		/* number of the answer of the last item that was given */
 	bool waits;		/* the flow is to be asked again when all others are further */
 	unsigned percent;
 };
+
+/* --- For the flow --- */
 
 static uint64_t on_context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi)
 {
@@ -59,8 +60,9 @@ static int on_code(void *userdata, uint64_t context, uint64_t ip, struct flow_co
 	return whose_code(userdata, (uint32_t)context, ip, ret);
 }
 
-/* The stop's time is rounded down to whole ns: one more is certainly behind it. 0: unknown; also of
- * a CPU that did not answer the stop: it may have been over long before. */
+/* The CPU's stop as a TSC: the stop's time is rounded down to whole ns, so one ns more is certainly
+ * behind it. 0: unknown, as of a CPU that did not answer the stop and may have ended long before.
+ */
 static uint64_t end_tsc(const struct cpu_replay *c)
 {
 	const struct manifest_cpu *cpu = &c->replay->manifest->cpus[c->index];
@@ -71,41 +73,30 @@ static uint64_t end_tsc(const struct cpu_replay *c)
 	return tsc == MANIFEST_ABSENT ? 0 : tsc + 1;
 }
 
-/* The code belongs to the whole replay and not to one CPU. */
+/* The flow that keeps the code asks for it, so its userdata is the replay and not one CPU. */
 int cpu_replay_keeper(struct replay *r, struct flow **ret)
 {
-	/* As much again may be what is known of what is compiled, and the rest is for the rest. It
-	 * walks no trace. */
+	/* Half of the limit is for code and for what the consumers know of it, a quarter each; the
+	 * other half is for everything else. */
 	struct flow_config config = {.trace = (const uint8_t *)"",
 				     .code = on_code,
 				     .userdata = r,
 				     .batch_items = 1,
 				     .memory = r->flow.memory / 4};
 
-	if (r->kernel != NULL) {
+	if (r->kernel) {
 		config.kernel_start = r->kernel_start;
 		config.kernel_code = on_kernel_code;
 	}
 	return flow_new(&config, ret);
 }
 
-/* A part lies within what was asked for, unless it is all. */
-static void configure_part(const struct cpu_replay *c, struct flow_config *config)
-{
-	const struct replay_part all = {0};
-	const struct replay_part *part =
-		c->replay->parts != NULL ? &c->replay->parts[c->index] : &all;
-	const uint64_t since = replay_asked_since(c->replay, c->index);
-
-	config->from_offset = part->from;
-	config->end_offset = part->end;
-	if (part->from == 0 && since != 0)
-		config->from_tsc = window_begin(config->trace, config->size, since);
-}
-
 static void configure(struct cpu_replay *c, struct flow_config *config)
 {
 	const struct manifest *m = c->replay->manifest;
+	const struct replay_part all = {0};
+	const struct replay_part *part = c->replay->parts ? &c->replay->parts[c->index] : &all;
+	const uint64_t since = replay_asked_since(c->replay, c->index);
 
 	*config = c->replay->flow;
 	config->mtc_period = m->mtc_period;
@@ -116,8 +107,8 @@ static void configure(struct cpu_replay *c, struct flow_config *config)
 	config->userdata = c;
 	config->share = c->replay->code;
 	config->batch_items = m->n_cpus > FEW_CPUS ? SMALL_BATCH : 0;
-	config->memory = 0; /* the flow that is shared has it */
-	if (c->replay->kernel != NULL) {
+	config->memory = 0; /* r->code has the limit */
+	if (c->replay->kernel) {
 		config->kernel_start = c->replay->kernel_start;
 		config->kernel_version = on_kernel_version;
 		config->switch_ip = c->replay->switch_ip;
@@ -128,10 +119,33 @@ static void configure(struct cpu_replay *c, struct flow_config *config)
 		config->cpu_stepping = m->cpu_stepping;
 	}
 	config->trace = bundle_cpu(c->replay->bundle, c->index, &config->size);
-	configure_part(c, config);
+	config->from_offset = part->from;
+	config->end_offset = part->end;
+	/* A part that begins later lies within what was asked for. */
+	if (part->from == 0 && since != 0)
+		config->from_tsc = segment_window(config->trace, config->size, since);
 	config->end_tsc = end_tsc(c);
 	config->cut |= m->cpus[c->index].stop_timeout;
 	c->size = config->size;
+}
+
+/* --- The replay of one CPU --- */
+
+/* Processor time of all threads of this process counts. */
+static void stopwatch_start(struct stopwatch *w)
+{
+	if (!w)
+		return;
+	w->wall_since = now_ns(CLOCK_MONOTONIC);
+	w->cpu_since = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+static void stopwatch_stop(struct stopwatch *w)
+{
+	if (!w)
+		return;
+	w->cpu += now_ns(CLOCK_PROCESS_CPUTIME_ID) - w->cpu_since;
+	w->wall += now_ns(CLOCK_MONOTONIC) - w->wall_since;
 }
 
 int cpu_replay_new(struct replay *r, size_t index, const struct replay_consumer *consumer,
@@ -141,7 +155,7 @@ int cpu_replay_new(struct replay *r, size_t index, const struct replay_consumer 
 	struct flow_config config;
 	int result;
 
-	if (c == NULL)
+	if (!c)
 		return -ENOMEM;
 	c->replay = r;
 	c->index = index;
@@ -163,7 +177,7 @@ int cpu_replay_new(struct replay *r, size_t index, const struct replay_consumer 
 
 void cpu_replay_free(struct cpu_replay *c)
 {
-	if (c == NULL)
+	if (!c)
 		return;
 	whose_done(&c->whose);
 	flow_free(c->flow);
@@ -175,7 +189,9 @@ const struct flow_stats *cpu_replay_stats(const struct cpu_replay *c)
 	return flow_get_stats(c->flow);
 }
 
-/* The answer that holds for ITEM, which stands behind those of answer AT. */
+/* --- Pieces of a batch --- */
+
+/* The answer that holds for ITEM, which stands behind the items of answer AT. */
 static size_t answer_for(const struct cpu_replay *c, size_t at, const struct flow_item *item)
 {
 	const struct whose *whose = &c->whose;
@@ -193,17 +209,17 @@ uint64_t cpu_replay_at(const struct cpu_replay *c)
 	return c->waits ? c->whose.waits_for : c->whose.answers[c->answer].since;
 }
 
-/* MOST: there are no more. */
+/* How many of N items are of KIND; the batch has MOST of them left. */
 static size_t count_kind(const struct flow_item *items, size_t n, enum flow_kind kind, size_t most)
 {
-	size_t i, found = 0;
+	size_t found = 0;
 
-	for (i = 0; i < n && found < most; i++)
+	for (size_t i = 0; i < n && found < most; i++)
 		found += items[i].kind == kind;
 	return found;
 }
 
-/* Items [c->item, END) are of the answer c->answer. */
+/* Gives items [c->item, END), which answer c->answer holds for. */
 static int give(struct cpu_replay *c, size_t end)
 {
 	const struct whose_answer *answer = &c->whose.answers[c->answer];
@@ -235,38 +251,30 @@ static int give(struct cpu_replay *c, size_t end)
 	return c->consumer->stretch(c->consumer->userdata, &s);
 }
 
-/* Beyond the last item that still goes to the same thread, up to LIMIT. */
+/* The end of the piece that begins at c->item: items of one thread, whose turns began up to LIMIT.
+ */
 static size_t piece_end(struct cpu_replay *c, uint64_t limit)
 {
 	const struct whose_answer *answers = c->whose.answers;
-	size_t i, at;
+	size_t i;
 
 	c->answer = answer_for(c, c->answer, &c->batch.items[c->item]);
 	if (c->answer + 1 == c->whose.n_answers)
 		return c->batch.n_items;
 	for (i = c->item + 1; i < c->batch.n_items; i++) {
+		size_t at;
+
 		if (c->batch.items[i].kind != FLOW_ENABLE)
 			continue;
 		at = answer_for(c, c->answer, &c->batch.items[i]);
 		if (at == c->answer)
 			continue;
-		if (answers[at].thread != answers[c->answer].thread || answers[at].thread == NULL ||
+		if (answers[at].thread != answers[c->answer].thread || !answers[at].thread ||
 		    answers[at].since > limit)
 			break;
 		c->answer = at;
 	}
 	return i;
-}
-
-static int give_all(struct cpu_replay *c, uint64_t limit)
-{
-	int r = 0;
-
-	/* The flow may be at a later time already than the items that are given. */
-	c->replay->late = NULL;
-	while (r == 0 && c->item < c->batch.n_items && cpu_replay_at(c) <= limit)
-		r = give(c, piece_end(c, limit));
-	return r;
 }
 
 static void tell_progress(struct cpu_replay *c)
@@ -275,14 +283,14 @@ static void tell_progress(struct cpu_replay *c)
 	uint64_t offset = b->n_items > 0 ? b->items[b->n_items - 1].offset : 0;
 	unsigned percent = (unsigned)(MIN_OF(offset, c->size) / (c->size / 100 + 1));
 
-	if (c->consumer->progress == NULL || percent <= c->percent)
+	if (!c->consumer->progress || percent <= c->percent)
 		return;
 	c->percent = percent;
 	c->consumer->progress(c->consumer->userdata, c->index, percent);
 }
 
-/* What was answered while the last batch was made, and holds from the next one on. False: nothing.
- */
+/* Sets c->answer to the answer that was given while the last batch was made and holds from the next
+ * batch on. False: there is none. */
 static bool take_answer(struct cpu_replay *c)
 {
 	for (size_t i = c->whose.n_answers; i-- > 1;) {
@@ -299,7 +307,7 @@ static int decode_on(struct cpu_replay *c)
 	const struct replay_consumer *consumer = c->consumer;
 	int r;
 
-	if (consumer->go_on != NULL && !consumer->go_on(consumer->userdata))
+	if (consumer->go_on && !consumer->go_on(consumer->userdata))
 		return REPLAY_STOPPED;
 	stopwatch_start(c->replay->watch);
 	whose_begin(&c->whose, c->answer, c->waits);
@@ -322,11 +330,11 @@ static int decode_on(struct cpu_replay *c)
 
 int cpu_replay_step(struct cpu_replay *c, uint64_t limit)
 {
-	if (c->item == c->batch.n_items) {
-		int r = decode_on(c);
+	int r = c->item == c->batch.n_items ? decode_on(c) : 0;
 
-		if (r != 0)
-			return r;
-	}
-	return give_all(c, limit);
+	/* The flow may be at a later time already than the items that are given. */
+	c->replay->late = NULL;
+	while (r == 0 && c->item < c->batch.n_items && cpu_replay_at(c) <= limit)
+		r = give(c, piece_end(c, limit));
+	return r;
 }

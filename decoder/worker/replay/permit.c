@@ -1,5 +1,5 @@
 /*
- * Manifest and options -> who may be told of. Called by decode.c, decode_stretch.c and the report.
+ * Says which processes a report may tell of, from the manifest and the options of the decode.
  */
 #include "decoder/worker/replay/permit.h"
 
@@ -21,12 +21,12 @@ static int by_pid(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* A pid that is there twice is nobody's, and excluded when one of them is. */
+/* A pid that is there twice is no user's, and excluded if one of the two is. */
 static void join_same(struct permit *p)
 {
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < p->n; i++) {
+	for (size_t i = 0; i < p->n; i++) {
 		if (n == 0 || p->processes[n - 1].pid != p->processes[i].pid) {
 			p->processes[n++] = p->processes[i];
 			continue;
@@ -39,14 +39,12 @@ static void join_same(struct permit *p)
 
 int permit_init(struct permit *p, const struct manifest *m, const struct decode_options *options)
 {
-	size_t i;
-
 	*p = (struct permit){
 		.only = options->has_only_uid, .uid = options->only_uid, .excluding = m->excluding};
 	p->processes = calloc(m->n_processes + 1, sizeof(*p->processes));
-	if (p->processes == NULL)
+	if (!p->processes)
 		return -ENOMEM;
-	for (i = 0; i < m->n_processes; i++) {
+	for (size_t i = 0; i < m->n_processes; i++) {
 		const struct manifest_process *from = &m->processes[i];
 
 		p->processes[p->n++] = (struct permit_process){
@@ -69,7 +67,7 @@ void permit_done(struct permit *p)
 
 bool permit_is_limited(const struct permit *p)
 {
-	return p != NULL && p->only;
+	return p && p->only;
 }
 
 static const struct permit_process *find(const struct permit *p, uint32_t pid)
@@ -86,14 +84,14 @@ enum permit_answer permit_thread(const struct permit *p, const struct timeline_t
 {
 	const struct permit_process *of;
 
-	if (p == NULL)
+	if (!p)
 		return PERMIT_YES;
-	of = thread != NULL ? find(p, thread->pid) : NULL;
-	if (of != NULL ? of->excluded : p->excluding && thread != NULL)
+	of = thread ? find(p, thread->pid) : NULL;
+	if (of ? of->excluded : p->excluding && thread)
 		return PERMIT_EXCLUDED;
 	if (!p->only)
 		return PERMIT_YES;
-	if (of == NULL || of->since == MANIFEST_ABSENT)
+	if (!of || of->since == MANIFEST_ABSENT)
 		return PERMIT_NOT;
 	/* All of the thread's life, or from then on. */
 	if (thread->begin >= of->since || (time != MANIFEST_ABSENT && time >= of->since))
@@ -108,7 +106,7 @@ bool permit_process(const struct permit *p, const struct manifest_process *proce
 	if (!permit_is_limited(p))
 		return true;
 	of = find(p, process->pid);
-	return of != NULL && of->since != MANIFEST_ABSENT && is_theirs(process, p->uid);
+	return of && of->since != MANIFEST_ABSENT && is_theirs(process, p->uid);
 }
 
 bool permit_pid(const struct permit *p, uint64_t pid)
@@ -118,7 +116,7 @@ bool permit_pid(const struct permit *p, uint64_t pid)
 	if (!permit_is_limited(p))
 		return true;
 	of = pid <= UINT32_MAX ? find(p, (uint32_t)pid) : NULL;
-	return of != NULL && of->since != MANIFEST_ABSENT;
+	return of && of->since != MANIFEST_ABSENT;
 }
 
 bool permit_address(const struct permit *p, uint64_t address)

@@ -1,6 +1,33 @@
 /*
- * Timeline and flow together: the traces of all CPUs, decoded, each piece with the thread whose it
- * is, and the pieces of each thread in the order of its life.
+ * A bundle's timeline and its traces decoded together: each stretch of executed code with the
+ * thread that executed it, and the stretches of each thread in the order of its life.
+ *
+ * replay_load.c loads what a bundle holds, replay_kernel.c the kernel's text. replay.c decodes
+ * all CPUs together, each by cpu_replay.c: its flow's batches are cut where the thread changes.
+ * When a flow asks for a context, whose.c answers: it decides which turn a stretch lies in, with
+ * what the code tells (whose_code.c) and, where the kernel was traced, by the kernel's own switches
+ * (whose_kernel.c). contexts.c numbers the states of address spaces. segment.c finds places in a
+ * trace by time, and rounds.c divides a decode with a deadline into rounds. permit.c says of which
+ * processes a report may tell.
+ *
+ * Decisions that govern the room:
+ * - The CPU whose next stretch belongs to the earliest turn is decoded first, up to where another
+ *   CPU's turn is earlier. A thread has one turn at a time, so its stretches come in order. A CPU
+ *   that cannot tell yet which thread had it waits for the CPUs that are behind it.
+ * - A thread is decided where the flow asks, at the packet with which a stretch begins. The answer
+ *   holds to the end of the stretch, as no switch can happen within it.
+ * - Where the kernel's code is at hand, a thread switch is the branch to __switch_to, in the order
+ *   of the sideband's turns. Without that symbol, and behind gaps, time says which thread has the
+ *   CPU.
+ * - All of a bundle is decoded whatever may be told. What is not permitted is dropped before
+ *   anything counts or names it: what was never counted cannot be forgotten to be hidden.
+ * - With a deadline there are rounds, newest first. Each round decodes what happened since a
+ * moment, the same on all CPUs, and begins anew: only images, names and compiled code are kept.
+ * - With --last=TIME the ring was copied whole, as the recorder does not parse PT. Decoding begins
+ *   with the last PSB at or before that time.
+ *
+ * A struct replay borrows the bundle and owns everything that is loaded from it. One thread uses a
+ * replay; the flows may have threads of their own, which never call back.
  */
 #pragma once
 
@@ -9,9 +36,7 @@
 #include <stdint.h>
 
 #include "decoder/flow/flow.h"
-#include "decoder/worker/replay/contexts.h"
 #include "decoder/worker/replay/permit.h"
-#include "decoder/worker/replay/stopwatch.h"
 #include "decoder/worker/turns/shift.h"
 #include "decoder/worker/turns/tscmap.h"
 #include "decoder/worker/turns/turns.h"
@@ -19,6 +44,37 @@
 #include "sideband/symbols/image.h"
 #include "sideband/symbols/symbols.h"
 #include "sideband/timeline/timeline.h"
+
+/* --- Contexts: numbers for the states of address spaces that executed, for flow --- */
+
+/* Numbers that are no context: the thread, or what its process had mapped, is not known; or the
+ * thread is not to be decoded (permit.h). */
+#define CONTEXTS_THREAD_UNCERTAIN UINT32_MAX
+#define CONTEXTS_IMAGE_UNCERTAIN  (UINT32_MAX - 1)
+#define CONTEXTS_EXCLUDED	  (UINT32_MAX - 2)
+#define CONTEXTS_NONE		  CONTEXTS_EXCLUDED /* the lowest of them */
+
+struct context {
+	const struct space *space; /* NULL: number 0, no process is known */
+	uint64_t generation;
+	uint64_t time; /* mappings are looked up as of then, perf ns */
+};
+
+struct contexts {
+	struct context *list; /* list[0]: no process */
+	size_t n, capacity;
+	uint32_t *slots; /* hash table: index into list, 0: free */
+	size_t n_slots;
+};
+
+/* 0 or -ENOMEM. */
+int contexts_init(struct contexts *c);
+void contexts_done(struct contexts *c);
+/* The number of SPACE as it was at TIME, new or known: equal numbers mean equal code. 0 or
+ * -ENOMEM. */
+int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint32_t *ret);
+
+/* --- The replay --- */
 
 /* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all), up to END (0: its
  * size). */
@@ -34,16 +90,23 @@ struct replay_late {
 	const struct tscmap *clock; /* of FLOW's CPU */
 };
 
+/* How long the flows took, from packets to batches and with the questions which thread ran; what
+ * is made of the branches does not count. All ns. */
+struct stopwatch {
+	uint64_t cpu, wall;		/* so far; processor time of all threads of this process */
+	uint64_t cpu_since, wall_since; /* when it was started last */
+};
+
 struct replay {
 	const struct bundle *bundle; /* borrowed */
 	const struct manifest *manifest;
 	struct tscmap clock;   /* with the shift of all CPUs */
-	struct tscmap *clocks; /* of each CPU of the manifest, with its own */
-	struct shift shift;    /* how they were found */
+	struct tscmap *clocks; /* of each CPU of the manifest, with its own shift */
+	struct shift shift;    /* how the clocks were found */
 	struct timeline *timeline;
 	struct image_set *images;
 	struct symbols *symbols;
-	const struct permit *permit; /* of whom may be told; borrowed, NULL: of all */
+	const struct permit *permit; /* borrowed; NULL: everything may be told */
 	uint64_t bad_records;	     /* of the sideband, skipped */
 	/* What the consumer wants of the flows, all off at first; to be set before a replay: steps,
 	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, threads, crew.
@@ -51,20 +114,18 @@ struct replay {
 	struct flow_config flow;
 	/* What is decoded, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
 	const struct replay_part *parts;
-	struct stopwatch *watch; /* runs while the flows do; borrowed, NULL: nobody wants to know */
-	/* Keeps the code, so that what is decoded again is compiled once; NULL before the first
-	 * replay. */
+	struct stopwatch *watch; /* runs while the flows do; borrowed, may be NULL */
+	/* Keeps the code, so that what is decoded again is compiled once; NULL before the
+	 * first replay. */
 	struct flow *code;
 	struct contexts contexts;
 	struct turns turns; /* of the manifest's CPUs */
-	/* One of the threads of the only process, for CPUs of which there are no turns; may be
-	 * NULL.
-	 */
+	/* A thread of the only process with code, for CPUs without turns; may be NULL. */
 	const struct timeline_thread *process;
-	/* The kernel's code, where it was traced and is at hand; NULL. */
+	/* NULL: the kernel was not traced, or its code is not at hand. */
 	struct kernel *kernel;
-	uint64_t kernel_start; /* its first address */
-	uint64_t switch_ip;    /* of the function in which the thread changes; 0: not known */
+	uint64_t kernel_start; /* the kernel's first address */
+	uint64_t switch_ip;    /* the function in which the thread changes; 0: not known */
 	/* Of the flow that asks for code; NULL: only what its context has from the beginning. */
 	const struct replay_late *late;
 };
@@ -73,37 +134,36 @@ struct replay {
 struct replay_stretch {
 	const struct flow_item *items; /* borrowed until the consumer returns */
 	size_t n_items;
-	/* Those of the items' gaps, in order; an item's number counts from first_gap. */
+	/* The gaps of these items, in order; an item's number counts from first_gap. */
 	const struct flow_gap *gaps;
 	size_t n_gaps, first_gap;
-	/* So for marks. */
+	/* The same for marks. */
 	const struct flow_mark *marks;
 	size_t n_marks, first_mark;
 	const struct flow_batch *batch;	      /* for the walks of FLOW_STEPS items */
 	struct flow *flow;		      /* for flow_run */
-	size_t cpu;			      /* index into the manifest's */
+	size_t cpu;			      /* index into the manifest's CPUs */
 	uint32_t context;		      /* number in replay->contexts */
 	const struct timeline_thread *thread; /* NULL: unknown */
-	/* Not NULL: of which of this one's process' threads is not known. */
+	/* Not NULL: some thread of this one's process, not known which. */
 	const struct timeline_thread *process;
-	bool switched; /* it gets the CPU here, without an item that says so */
-	/* It goes on with the CPU's last one, which only ended where a batch did: that is not the
-	 * trace's doing. Nothing of another CPU comes between two such. */
+	bool switched; /* the thread gets the CPU here, without an item that says so */
+	/* The stretch continues the CPU's last one, which ended only because a batch did. No
+	 * stretch of another CPU comes between the two. */
 	bool goes_on;
 };
 
 #define REPLAY_STOPPED 2
 
 struct replay_consumer {
-	/* 0; -errno ends the replay with that result. */
+	/* Returns 0, or -errno, which ends the replay with that result. */
 	int (*stretch)(void *userdata, const struct replay_stretch *s);
 	/* At each CPU's new percent of its bytes; may be NULL. */
 	void (*progress)(void *userdata, size_t cpu, unsigned percent);
 	/* Before each batch; false ends the replay with REPLAY_STOPPED. May be NULL. */
 	bool (*go_on)(void *userdata);
 	void *userdata;
-	struct flow_stats
-		*stats; /* one for each CPU of the manifest, set at the end; may be NULL */
+	struct flow_stats *stats; /* for each CPU of the manifest, set at the end; may be NULL */
 };
 
 /* BUNDLE is borrowed until replay_free. LOADER brings images that lie elsewhere; NULL: they are
@@ -129,6 +189,24 @@ int replay_find(const struct replay *r, uint32_t context, uint64_t address, stru
 /* The function around ADDRESS, for which CODE was found: as symbols_find. */
 void replay_symbol(const struct replay *r, uint64_t address, const struct image_code *code,
 		   struct symbol *ret);
-/* As many of the SIZE bytes of code at ADDRESS as there are without a break: their number. */
+/* Copies up to SIZE bytes of code at ADDRESS, as far as they are there without a break. Returns
+ * how many. */
 size_t replay_read(const struct replay *r, uint32_t context, uint64_t address, uint8_t *to,
 		   size_t size);
+/* Whether ADDRESS is the kernel's, whose text is at hand. */
+bool replay_is_kernel(const struct replay *r, uint64_t address);
+/* From here on as if the kernel's text were not at hand. To be called before a replay. */
+void replay_kernel_forget(struct replay *r);
+
+/* --- FNV-1a, 64 bits, over instruction addresses: compares two streams without keeping them --- */
+
+#define HASH_BASIS 0xcbf29ce484222325ull
+#define HASH_PRIME 0x100000001b3ull
+
+/* HASH, carried on over the 8 bytes of V, little-endian. */
+static inline uint64_t hash_u64(uint64_t hash, uint64_t v)
+{
+	for (int shift = 0; shift < 64; shift += 8)
+		hash = (hash ^ (v >> shift & 0xff)) * HASH_PRIME;
+	return hash;
+}

@@ -1,29 +1,155 @@
 /*
- * Manifest, texts and records -> struct kernel, and its answers as flow and report want them.
- * Called by replay.c, cpu_replay.c and who needs names.
+ * The kernel's code of a replay: loaded from manifest, texts and records, or from files of the
+ * kernel, and given to flows and names as they need it.
  */
-#include "decoder/worker/replay/replay_kernel.h"
-
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/replay/replay_kernel_files.h"
+#include "decoder/worker/replay/replay_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
+#include "sideband/kernel/kernel_file.h"
 
-/* A place between packets is known to a tick, times are rounded to ns on both sides. */
-#define SLACK_TICKS 2u
-#define SLACK_NS    1u
+#define MAX_NAME 64
 
-/* Where a thread switch changes the stack, in the order in which they are looked for: the second
- * one is what older kernels have, arch/x86/entry/entry_64.S and arch/x86/kernel/process_64.c. */
+/* The functions in which a thread switch changes the stack, the first one that exists: the second
+ * is for older kernels, arch/x86/entry/entry_64.S and arch/x86/kernel/process_64.c. */
 static const char *const switches[] = {"__switch_to", "__switch_to_asm"};
 
 static bool is_kind(const char *kind, const char *wanted)
 {
-	return kind != NULL && strcmp(kind, wanted) == 0;
+	return kind && strcmp(kind, wanted) == 0;
 }
 
-/* Text as it was read. */
+/* --- Files of the kernel (images of kind "kernel-file"), where the recorder could not read the
+ * text from memory --- */
+
+struct files {
+	struct replay *replay;
+	struct kernel_links *links; /* owned */
+	const char *sections;
+	size_t sections_size;
+	bool placed; /* a file of the kernel itself was used: others are not needed */
+};
+
+struct reading {
+	struct image_set *images;
+	uint32_t image;
+};
+
+static ssize_t read_image(void *userdata, uint64_t offset, void *to, size_t size)
+{
+	const struct reading *r = userdata;
+	const uint8_t *bytes = image_need(r->images, r->image, offset, size);
+
+	if (!bytes)
+		return -ENODATA;
+	memcpy(to, bytes, size);
+	return (ssize_t)size;
+}
+
+static const char *find_text(const struct replay *r, const char *kind, size_t *ret_size)
+{
+	for (size_t i = 0; i < r->manifest->n_texts; i++) {
+		const void *text = bundle_text(r->bundle, i, ret_size);
+
+		if (text && is_kind(r->manifest->texts[i].kind, kind))
+			return text;
+	}
+	*ret_size = 0;
+	return "";
+}
+
+/* "[virtio]" -> virtio. */
+static bool take_name(const char *path, char ret[MAX_NAME])
+{
+	size_t size = path ? strlen(path) : 0;
+
+	if (size < 3 || size - 2 >= MAX_NAME || path[0] != '[' || path[size - 1] != ']')
+		return false;
+	memcpy(ret, path + 1, size - 2);
+	ret[size - 2] = '\0';
+	return true;
+}
+
+/* Hands TEXT's bytes over to the kernel. */
+static int add_file_text(struct replay *r, size_t image, struct kernel_file_text *text)
+{
+	struct kernel_piece piece = {.address = text->address,
+				     .size = text->size,
+				     .read_ns = KERNEL_ABSENT,
+				     .image = (uint32_t)image,
+				     .bytes = text->bytes};
+	int result = kernel_add_piece(r->kernel, &piece);
+
+	if (result == 0)
+		text->bytes = NULL;
+	for (size_t i = 0; i < text->n_masked && result == 0; i++)
+		result = kernel_add_masked(r->kernel, text->masked[i].begin,
+					   text->masked[i].end - text->masked[i].begin);
+	return result;
+}
+
+static int add_file(struct files *f, size_t i)
+{
+	const struct manifest_image *m = &f->replay->manifest->images[i];
+	struct reading reading = {f->replay->images, (uint32_t)i};
+	uint8_t build_id[MANIFEST_MAX_BUILD_ID / 2];
+	struct kernel_file file = {
+		.source = {.read = read_image, .userdata = &reading},
+		.build_id = build_id,
+		.build_id_size = replay_build_id(m->build_id, build_id, sizeof(build_id)),
+		.links = f->links,
+		.sections = f->sections,
+		.sections_size = f->sections_size,
+	};
+	struct kernel_file_text text;
+	char name[MAX_NAME];
+	int result;
+
+	if (!take_name(m->path, name) || m->missing)
+		return 0;
+	file.module = strcmp(name, "kernel") == 0 ? NULL : name;
+	if (!file.module && f->placed)
+		return 0;
+	file.source.size = m->file_size != MANIFEST_ABSENT ? m->file_size : m->offset + m->size;
+	result = kernel_file_text(&file, &text);
+	/* A file that is not what ran, that nobody can make sense of, or that is larger than the
+	 * memory is left out. */
+	if (result != 0)
+		return 0;
+	f->placed |= !file.module;
+	result = add_file_text(f->replay, i, &text);
+	kernel_file_text_done(&text);
+	return result;
+}
+
+/* 0 or -ENOMEM. */
+static int add_files(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+	struct files f = {.replay = r};
+	const char *symbols;
+	size_t size, n = 0;
+	int result;
+
+	for (size_t i = 0; i < m->n_images; i++)
+		n += is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL_FILE);
+	if (n == 0)
+		return 0;
+	symbols = find_text(r, MANIFEST_TEXT_KALLSYMS, &size);
+	f.sections = find_text(r, MANIFEST_TEXT_KERNEL_SECTIONS, &f.sections_size);
+	result = kernel_links_new(symbols, size, &f.links);
+	for (size_t i = 0; i < m->n_images && result == 0; i++)
+		if (is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL_FILE))
+			result = add_file(&f, i);
+	kernel_links_free(f.links);
+	return result;
+}
+
+/* --- Text from memory, names and records --- */
+
 static int add_image(struct replay *r, size_t i)
 {
 	const struct manifest_image *m = &r->manifest->images[i];
@@ -39,7 +165,7 @@ static int add_image(struct replay *r, size_t i)
 	return kernel_add_piece(r->kernel, &piece);
 }
 
-static int add_texts(struct replay *r)
+static int add_symbols(struct replay *r)
 {
 	const struct manifest *m = r->manifest;
 	int result = 0;
@@ -48,13 +174,13 @@ static int add_texts(struct replay *r)
 		size_t size;
 		const void *text = bundle_text(r->bundle, i, &size);
 
-		if (text != NULL && is_kind(m->texts[i].kind, MANIFEST_TEXT_KALLSYMS))
+		if (text && is_kind(m->texts[i].kind, MANIFEST_TEXT_KALLSYMS))
 			result = kernel_add_symbols(r->kernel, text, size);
 	}
 	return result;
 }
 
-/* One that contradicts itself is skipped. */
+/* A record that contradicts itself is skipped. */
 static int add_records(struct replay *r)
 {
 	size_t size, at = 0;
@@ -73,44 +199,32 @@ static int add_records(struct replay *r)
 	return 0;
 }
 
-static int fill(struct replay *r)
-{
-	int result = 0;
-
-	for (size_t i = 0; i < r->manifest->n_images && result == 0; i++)
-		result = add_image(r, i);
-	if (result == 0)
-		result = replay_kernel_files(r);
-	if (result == 0)
-		result = add_texts(r);
-	if (result == 0)
-		result = add_records(r);
-	return result == 0 ? kernel_ready(r->kernel) : result;
-}
-
-static bool has_text(const struct manifest *m)
-{
-	for (size_t i = 0; i < m->n_images; i++)
-		if (is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL) ||
-		    is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL_FILE))
-			return true;
-	return false;
-}
-
 int replay_kernel_load(struct replay *r)
 {
 	const struct manifest *m = r->manifest;
+	bool has_text = false;
 	int result;
 
 	/* Firmware that the kernel calls lies below its text (arch/x86/platform/efi/efi_64.c). */
 	r->kernel_start = UINT64_C(1) << 63;
 	if (m->kernel_start != 0)
 		r->kernel_start = MIN_OF(r->kernel_start, m->kernel_start);
-	if (!m->trace_kernel || !has_text(m))
+	for (size_t i = 0; i < m->n_images; i++)
+		has_text |= is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL) ||
+			    is_kind(m->images[i].kind, MANIFEST_IMAGE_KERNEL_FILE);
+	if (!m->trace_kernel || !has_text)
 		return 0;
 	result = kernel_new(r->images, &r->kernel);
+	for (size_t i = 0; i < m->n_images && result == 0; i++)
+		result = add_image(r, i);
 	if (result == 0)
-		result = fill(r);
+		result = add_files(r);
+	if (result == 0)
+		result = add_symbols(r);
+	if (result == 0)
+		result = add_records(r);
+	if (result == 0)
+		result = kernel_ready(r->kernel);
 	for (size_t i = 0; i < ARRAY_SIZE(switches) && result == 0 && r->switch_ip == 0; i++)
 		r->switch_ip = kernel_symbol_address(r->kernel, switches[i]);
 	return result;
@@ -123,9 +237,11 @@ void replay_kernel_forget(struct replay *r)
 	r->switch_ip = 0;
 }
 
+/* --- What flows and names ask --- */
+
 bool replay_is_kernel(const struct replay *r, uint64_t address)
 {
-	return r->kernel != NULL && address >= r->kernel_start;
+	return r->kernel && address >= r->kernel_start;
 }
 
 int replay_kernel_code(const struct replay *r, uint64_t ip, uint32_t version, struct flow_code *ret)
@@ -145,31 +261,13 @@ int replay_kernel_code(const struct replay *r, uint64_t ip, uint32_t version, st
 	return 0;
 }
 
-static uint64_t not_before(const struct tscmap *clock, uint64_t tsc)
-{
-	uint64_t ns = tscmap_ns(clock, tsc - MIN_OF(tsc, (uint64_t)SLACK_TICKS));
-
-	if (tsc == 0 || ns == MANIFEST_ABSENT)
-		return 0;
-	return ns - MIN_OF(ns, SLACK_NS + clock->doubt);
-}
-
-static uint64_t not_after(const struct tscmap *clock, uint64_t tsc)
-{
-	uint64_t ns = tsc > UINT64_MAX - SLACK_TICKS ? MANIFEST_ABSENT
-						     : tscmap_ns(clock, tsc + SLACK_TICKS);
-
-	return ns > UINT64_MAX - SLACK_NS - clock->doubt ? UINT64_MAX
-							 : ns + SLACK_NS + clock->doubt;
-}
-
 uint32_t replay_kernel_version(const struct replay *r, const struct tscmap *clock, uint64_t ip,
 			       uint64_t tsc_lo, uint64_t tsc_hi, uint32_t *ret_last)
 {
 	/* An instant stays one. */
 	bool instant = tsc_lo == tsc_hi && clock->doubt == 0;
-	uint64_t lo = instant ? tscmap_ns(clock, tsc_lo) : not_before(clock, tsc_lo);
-	uint64_t hi = instant ? lo : not_after(clock, tsc_hi);
+	uint64_t lo = instant ? tscmap_ns(clock, tsc_lo) : tscmap_not_before(clock, tsc_lo);
+	uint64_t hi = instant ? lo : tscmap_not_after(clock, tsc_hi);
 
 	return kernel_version(r->kernel, ip, lo, hi, ret_last);
 }
@@ -182,7 +280,7 @@ int replay_kernel_find(const struct replay *r, uint64_t address, struct image_co
 	int found;
 
 	*ret = (struct image_code){0};
-	if (piece == NULL)
+	if (!piece)
 		return IMAGE_UNMAPPED;
 	found = kernel_find(r->kernel, address, version, &code);
 	if (found != 0)

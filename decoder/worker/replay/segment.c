@@ -1,6 +1,6 @@
 /*
- * Looks at PSBs and their PSB+ alone. Used to divide traces into rounds, and to find where a thread
- * ran last.
+ * Finds places in a trace by looking at PSBs and their PSB+ alone: to divide traces into rounds, to
+ * find where a thread ran last, and to begin where the last N seconds do (--last=TIME).
  */
 #include "decoder/worker/replay/segment.h"
 
@@ -8,14 +8,14 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-/* What is smaller is read from its beginning. */
+/* A smaller part is read from its beginning, bytes. */
 #define SMALL UINT64_C(16384)
 
 bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_place *ret)
 {
 	const uint8_t *psb = from < until ? sync_find(trace + from, trace + until) : NULL;
 
-	if (psb == NULL)
+	if (!psb)
 		return false;
 	ret->offset = (uint64_t)(psb - trace);
 	if (!sync_tsc(psb, trace + until, &ret->tsc))
@@ -23,7 +23,7 @@ bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct se
 	return true;
 }
 
-/* The last one in [FROM, UNTIL). */
+/* The last PSB in [FROM, UNTIL). */
 static bool last_within(const uint8_t *trace, uint64_t from, uint64_t until,
 			struct segment_place *ret)
 {
@@ -42,7 +42,7 @@ bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct
 	const uint64_t least = until - MIN_OF(until, reach);
 	uint64_t end = until, step = SMALL;
 
-	/* A PSB lies over no border: the next part begins behind where one could begin. */
+	/* A part reaches as far into the part behind it as a PSB that begins before the border. */
 	while (end > least) {
 		uint64_t from = MAX_OF(end - MIN_OF(end, step), least);
 
@@ -54,7 +54,7 @@ bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct
 	return false;
 }
 
-/* The first one in [FROM, UNTIL) that has a time. */
+/* The first PSB in [FROM, UNTIL) that has a time. */
 static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until,
 		       struct segment_place *ret)
 {
@@ -66,7 +66,7 @@ static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until,
 	return false;
 }
 
-/* Those of [FROM, UNTIL), one by one. */
+/* The last PSB of [FROM, UNTIL) that is not after TSC, one by one. */
 static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint64_t tsc,
 		       struct segment_place *ret)
 {
@@ -81,8 +81,8 @@ static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint
 	return found;
 }
 
-/* The one that is looked for begins in [FROM, UNTIL); where nothing is found in a half, that half
- * is read once and never again. */
+/* The PSB that is looked for begins in [FROM, UNTIL). A half without a PSB is read once and never
+ * again. */
 bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_place *ret)
 {
 	uint64_t from = 0, until = size;
@@ -98,4 +98,16 @@ bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segm
 			until = middle;
 	}
 	return find_among(trace, from, MIN_OF(until + SMALL, size), tsc, ret);
+}
+
+uint64_t segment_window(const uint8_t *trace, size_t size, uint64_t tsc)
+{
+	struct segment_place place;
+	uint64_t begin = 0, from = 0;
+
+	for (; segment_next(trace, from, size, &place) && place.tsc <= tsc;
+	     from = place.offset + PT_PSB_SIZE)
+		if (place.tsc != 0)
+			begin = place.tsc;
+	return begin;
 }

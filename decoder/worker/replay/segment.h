@@ -1,5 +1,5 @@
 /*
- * Places in a trace, found by time or by distance without reading it from its beginning.
+ * Places in a trace, found by time or by distance without reading the trace from its beginning.
  */
 #pragma once
 
@@ -22,3 +22,7 @@ bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach,
  * is none. Takes the time of looking at a few hundred kilobytes where PSBs are as dense as usual.
  */
 bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_place *ret);
+/* The TSC of the last PSB that lies before the first one whose TSC is after TSC: decoding from
+ * there has everything that happened since TSC. 0: there is none, the whole trace is newer. Reads
+ * the headers of all PSBs up to there. */
+uint64_t segment_window(const uint8_t *trace, size_t size, uint64_t tsc);

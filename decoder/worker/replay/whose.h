@@ -1,5 +1,9 @@
 /*
- * Whose code a CPU's flow walks: its stretches, looked at ahead of it, and what was answered.
+ * Which thread's code a CPU's flow walks: decides at the beginning of each stretch of user code,
+ * with the stretches behind it looked at ahead of the flow, and keeps the answers for the walk.
+ *
+ * whose.c decides, whose_code.c tells what code makes of the packets, whose_kernel.c follows the
+ * thread switches that are seen in the kernel's code.
  */
 #pragma once
 
@@ -13,7 +17,7 @@
 
 #define WHOSE_TRIALS 4u
 
-/* A stretch that was looked at, and what codes would make of it. */
+/* A stretch that was looked at ahead, and what the code of some contexts would make of it. */
 struct whose_look {
 	struct scan_stretch seen;
 	struct event_reader reader; /* of the packets behind its beginning */
@@ -25,14 +29,15 @@ struct whose_look {
 	size_t n_trials;
 };
 
-/* From OFFSET of the trace on. */
+/* The thread from OFFSET of the trace on. */
 struct whose_answer {
 	uint64_t offset;
-	uint64_t since;					/* of its turn, perf ns; 0: not known */
+	uint64_t since;					/* of the turn, perf ns; 0: not known */
 	const struct timeline_thread *thread, *process; /* as in struct replay_stretch */
-	uint64_t number;				/* of all answers of this CPU, from 1 */
-	bool at_batch; /* it holds from the beginning of the batch behind the one that was made when
-			* it was given */
+	uint64_t number;				/* among this CPU's answers, from 1 */
+	/* The answer holds from the beginning of the batch behind the one that was being made when
+	 * the answer was given. */
+	bool at_batch;
 };
 
 struct whose {
@@ -41,45 +46,79 @@ struct whose {
 	size_t index;		    /* of the CPU in the manifest */
 	uint64_t stop_ns;
 	struct flow *flow;
-	bool has_turns; /* something is known of who ran */
+	bool has_turns; /* the sideband says something about who ran */
 	/* The stretch that is asked for, or walked. */
 	struct scan_stretch now;
 	struct turns_stretch times;
 	struct turns_state state;
-	/* Those that were looked at, from that one on; none where there was no need. */
+	/* The stretches that were looked at, beginning with that one; none where there was no need.
+	 */
 	struct scan *scan;
-	struct whose_look *looks; /* a ring */
+	struct whose_look *looks; /* a ring of TURNS_WINDOW */
 	size_t first, n_looks;
 	struct whose_answer *answers; /* oldest first, at least one */
 	size_t n_answers, max_answers;
-	uint64_t n_numbers;
-	struct { /* CONTEXT was THREAD's at that time, perf ns */
+	uint64_t n_numbers; /* answers given so far */
+	struct {	    /* CONTEXT was THREAD's at TIME, perf ns */
 		const struct timeline_thread *thread;
 		uint32_t context;
 		uint64_t time;
 	} known;
-	uint32_t turn;		 /* of a trace with the kernel's code: */
-	bool turn_known;	 /* that is the one that has the CPU now */
+	/* Where the kernel's code is in the trace: */
+	uint32_t turn;		 /* the turn that has the CPU now, */
+	bool turn_known;	 /* if it is known */
 	uint64_t end;		 /* the CPU was stopped then, perf ns; 0: not known */
 	bool begins;		 /* no stretch was decided yet */
-	bool open;		 /* whose the last one is was not decided */
+	bool open;		 /* the thread of the last stretch was not decided */
 	bool waits;		 /* the stretch that is asked for is not decided yet */
-	bool forced;		 /* no use in waiting */
+	bool forced;		 /* waiting is of no use */
 	uint64_t waits_for;	 /* perf ns */
-	uint32_t context;	 /* answered last, */
-	struct replay_late late; /* until the end of its turn */
-	int error;		 /* of what cannot return one */
+	uint32_t context;	 /* answered last */
+	struct replay_late late; /* of that context, until the end of its turn */
+	int error;		 /* of functions that cannot return one */
 };
 
 /* 0 or -ENOMEM. */
 int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flow);
 void whose_done(struct whose *w);
-/* Before the flow goes on: answers before number USED are not needed any more. FORCED: what is not
- * known now is not going to be. */
+/* Before the flow goes on. The first USED answers are dropped. FORCED: what is not known now will
+ * not be known later either. */
 void whose_begin(struct whose *w, size_t used, bool forced);
 /* Behind the trace's end. */
 void whose_end(struct whose *w);
 /* For the flow's context function. */
 uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi);
-/* For its code function. */
+/* For the flow's code function. */
 int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flow_code *ret);
+
+/* --- Between the three files --- */
+
+/* An instant lies within. */
+struct whose_time {
+	uint64_t lo, hi; /* perf ns */
+};
+
+/* Stretch number I, where 0 is the one that is asked for, looking ahead as needed; NULL: there is
+ * none. */
+struct whose_look *whose_look_at(struct whose *w, size_t i);
+/* The perf time of TSC; where nothing is known the end of the recording. */
+uint64_t whose_ns(const struct whose *w, uint64_t tsc);
+/* The part of the time within which STRETCH may have begun that lies in turns FIRST to LAST. */
+struct whose_time whose_enter_time(const struct whose *w, const struct scan_stretch *stretch,
+				   uint32_t first, uint32_t last);
+/* Adds ANSWER behind the answers that are there. 0 or -ENOMEM. */
+int whose_add_answer(struct whose *w, const struct whose_answer *answer);
+
+/* The context of THREAD's process for the stretch that is asked for, which begins within WHEN. */
+uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
+		       struct whose_time when);
+/* As in struct turns_question. */
+void whose_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof *ret);
+enum turns_call whose_call(void *userdata, const struct turns_left *left);
+
+/* A switch was seen: answers, for the next batch. */
+void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);
+/* Kernel code is walked on: answers where the turn is another one, or not known. */
+void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);
+/* User code begins: whether it is known in which turn (w->turn). */
+bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);

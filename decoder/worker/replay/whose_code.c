@@ -1,11 +1,11 @@
 /*
- * What code tells of whose stretch it is: which of the codes that it may be fits the packets, and
- * where it leads. Used by whose.c where time leaves a choice.
+ * Says what code tells of the thread of a stretch, where time leaves a choice: whether the code of
+ * a context fits the packets, and where it leads.
  */
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/worker/replay/whose_private.h"
+#include "decoder/worker/replay/whose.h"
 #include "proto/base.h"
 
 #define SYSCALL_SIZE 2u
@@ -22,40 +22,30 @@ static enum fault fault_of(int found)
 	}
 }
 
-/* Another thread may have mapped it while this one ran: before the packet in hand. */
+/* Another thread may have mapped the code while this one ran: before the packet in hand. */
 static int find_late(const struct replay *r, const struct context *c, uint64_t ip,
 		     struct image_code *ret)
 {
 	const struct replay_late *late = r->late;
 	uint64_t tsc, time;
 
-	if (late == NULL)
+	if (!late)
 		return IMAGE_UNMAPPED;
-	tsc = late->flow != NULL ? flow_not_after(late->flow) : UINT64_MAX;
+	tsc = late->flow ? flow_not_after(late->flow) : UINT64_MAX;
 	time = tsc != UINT64_MAX ? tscmap_ns(late->clock, tsc) : MANIFEST_ABSENT;
 	time = MIN_OF(time, late->until);
-	if (c->space == NULL || time <= c->time)
+	if (!c->space || time <= c->time)
 		return IMAGE_UNMAPPED;
 	return image_find(r->images, c->space, time, ip, ret);
 }
 
-/* Anonymous code was read at the trigger, when it had run: it may have been other code then. So may
- * a memory file. */
-static bool is_read_late(const struct replay *r, uint32_t image)
-{
-	const struct image_source *source = image_source(r->images, image);
-
-	if (source == NULL || source->vdso)
-		return false;
-	return source->memory || strncmp(source->path, "/memfd:", 7) == 0;
-}
-
 int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flow_code *ret)
 {
+	const struct image_source *source;
 	struct image_code code;
 	int found;
 
-	/* Whoever it was, the kernel's code is not at hand. */
+	/* Whichever thread it was, the kernel's code is not at hand. */
 	if (scan_is_kernel(ip) && (context == 0 || context == CONTEXTS_THREAD_UNCERTAIN))
 		return FAULT_UNMAPPED;
 	switch (context) {
@@ -70,6 +60,9 @@ int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flo
 		found = find_late(r, &r->contexts.list[context], ip, &code);
 	if (found != 0)
 		return fault_of(found);
+	/* Anonymous code and memory files were read at the trigger, after they had run: other code
+	 * may have been there when they did. */
+	source = image_source(r->images, code.image);
 	*ret = (struct flow_code){
 		.bytes = code.bytes,
 		.address = code.address,
@@ -77,7 +70,8 @@ int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flo
 		.map_address = code.map_begin,
 		.map_size = code.map_end - code.map_begin,
 		.touched = code.touched,
-		.changing = is_read_late(r, code.image),
+		.changing = source && !source->vdso &&
+			    (source->memory || strncmp(source->path, "/memfd:", 7) == 0),
 	};
 	return 0;
 }
@@ -100,12 +94,8 @@ static bool is_misfit(enum fault fault)
 	}
 }
 
-static bool is_cut_off(const struct whose_look *look)
-{
-	return look->seen.end == SCAN_END_UNKNOWN;
-}
-
-/* What CONTEXT makes of LOOK; NULL: too many were tried. */
+/* What CONTEXT makes of LOOK, where code may be mapped up to LATE (perf ns); NULL: too many
+ * contexts were tried. */
 static const struct flow_trial *try(struct whose *w, struct whose_look *look, uint32_t context,
 				    uint64_t late)
 {
@@ -123,15 +113,15 @@ static const struct flow_trial *try(struct whose *w, struct whose_look *look, ui
 	if (flow_try(w->flow, &look->reader, look->seen.ip, context, result) < 0)
 		w->error = -ENOMEM;
 	w->replay->late = &w->late;
-	/* Where packets were lost or the trace ends, the end is nobody's fault. */
-	if (is_cut_off(look) && result->fault == FAULT_PACKET_UNEXPECTED)
+	/* Where packets were lost or the trace ends, a wrong end says nothing about the context. */
+	if (look->seen.end == SCAN_END_UNKNOWN && result->fault == FAULT_PACKET_UNEXPECTED)
 		result->fault = FAULT_NONE;
 	look->trials[i].context = context;
 	look->n_trials = i + 1;
 	return result;
 }
 
-/* A trace of user code is left by system calls, else asynchronously. */
+/* User code is left by system calls, or else asynchronously: another branch out of it is odd. */
 static bool is_odd(const struct whose_look *look, const struct flow_trial *trial)
 {
 	return trial->whole && trial->fault == FAULT_NONE && look->seen.end == SCAN_END_BRANCH &&
@@ -143,10 +133,10 @@ static bool fits(struct whose *w, uint32_t context)
 	struct whose_look *look = whose_look_at(w, 0);
 	const struct flow_trial *trial;
 
-	if (look == NULL)
+	if (!look)
 		return true;
 	trial = try(w, look, context, MIN_OF(look->times.leave_hi, w->late.until));
-	return trial != NULL && !is_misfit(trial->fault) && !is_odd(look, trial);
+	return trial && !is_misfit(trial->fault) && !is_odd(look, trial);
 }
 
 /* Contexts A and B both fit: whether the packets lead through the same code in both of them. */
@@ -155,11 +145,11 @@ static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
 	struct whose_look *look = whose_look_at(w, 0);
 	const struct flow_trial *x, *y;
 
-	if (look == NULL)
+	if (!look)
 		return true;
 	x = try(w, look, a, MIN_OF(look->times.leave_hi, w->late.until));
 	y = try(w, look, b, MIN_OF(look->times.leave_hi, w->late.until));
-	return x == NULL || y == NULL || x->hash == y->hash;
+	return !x || !y || x->hash == y->hash;
 }
 
 /* Number 0: no space is known. */
@@ -168,13 +158,13 @@ static uint32_t intern(struct whose *w, const struct timeline_thread *thread, ui
 	const struct space *space = timeline_space(w->replay->timeline, thread->pid, time);
 	uint32_t context = 0;
 
-	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+	if (space && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
 		w->error = -ENOMEM;
 	return context;
 }
 
-/* The states between EARLIEST and LATEST, found by halving: few stretches have more than one, and
- * the number of trials is limited. 0: none fits. */
+/* A fitting state between EARLIEST and LATEST, looked for by halving: few stretches have more than
+ * one state between them, and the number of trials is limited. 0: none fits. */
 static uint32_t state_between(struct whose *w, const struct timeline_thread *thread,
 			      struct whose_time when, uint32_t earliest, uint32_t latest)
 {
@@ -193,9 +183,9 @@ static uint32_t state_between(struct whose *w, const struct timeline_thread *thr
 	return 0;
 }
 
-/* Mappings change in system calls, so the change came before the stretch, and the latest state is
- * the first to be tried; then the earliest, then those between. Where both of the first two fit and
- * lead elsewhere, nobody knows which it was. */
+/* Mappings change in system calls, so the change came before the stretch: the latest state is tried
+ * first, then the earliest, then the states between. Where both of the first two fit and lead to
+ * different places, the state is not known. */
 uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		       struct whose_time when)
 {
@@ -270,26 +260,6 @@ enum turns_call whose_call(void *userdata, const struct turns_left *left)
 	return find_call(w->replay, left->context, left->ip);
 }
 
-static void prove_end(const struct whose_look *look, const struct flow_trial *trial,
-		      struct turns_proof *ret)
-{
-	if (is_odd(look, trial))
-		ret->cost += TURNS_COST_ODD;
-	if (!trial->whole || trial->kind != FLOW_SYSCALL)
-		return;
-	ret->left = (struct turns_left){.ip = trial->from + SYSCALL_SIZE,
-					.again = trial->from,
-					.how = TURNS_HOW_SYSCALL,
-					.sigreturn = trial->restored};
-}
-
-static bool is_mapped(const struct space *space, uint64_t time, uint64_t ip)
-{
-	const struct space_mapping *m = space_find(space, time, ip);
-
-	return m != NULL && (m->prot & PROT_EXEC) != 0;
-}
-
 /* Whether SPACE began after the thread of TURN was last seen elsewhere, or in this turn. */
 static bool is_fresh(const struct whose *w, const struct turns_turn *turn,
 		     const struct space *space)
@@ -309,18 +279,20 @@ void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *
 	struct whose *w = userdata;
 	struct whose_look *look = whose_look_at(w, i);
 	const struct turns_turn *turn = &w->replay->turns.cpus[w->index].list[number];
+	const struct space_mapping *mapping;
 	const struct flow_trial *trial;
 	const struct space *space;
 	struct whose_time when;
 	uint32_t context;
 
-	if (look == NULL || turn->thread == NULL || turn->uncertain)
+	if (!look || !turn->thread || turn->uncertain)
 		return;
 	when = whose_enter_time(w, &look->seen, number, number);
 	if (timeline_space_uncertain(w->replay->timeline, turn->thread->pid, when.hi))
 		return;
 	space = timeline_space(w->replay->timeline, turn->thread->pid, when.hi);
-	if (space == NULL || !is_mapped(space, when.hi, look->seen.ip)) {
+	mapping = space ? space_find(space, when.hi, look->seen.ip) : NULL;
+	if (!mapping || (mapping->prot & PROT_EXEC) == 0) {
 		ret->cost = TURNS_COST_IMPOSSIBLE;
 		return;
 	}
@@ -329,11 +301,18 @@ void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *
 	ret->fresh = is_fresh(w, turn, space);
 	trial = context == 0 ? NULL
 			     : try(w, look, context, MIN_OF(look->times.leave_hi, turn->until - 1));
-	if (trial == NULL)
+	if (!trial)
 		return;
-	if (is_misfit(trial->fault))
+	if (is_misfit(trial->fault)) {
 		ret->cost = TURNS_COST_IMPOSSIBLE;
-	else
-		prove_end(look, trial, ret);
+	} else {
+		if (is_odd(look, trial))
+			ret->cost += TURNS_COST_ODD;
+		if (trial->whole && trial->kind == FLOW_SYSCALL)
+			ret->left = (struct turns_left){.ip = trial->from + SYSCALL_SIZE,
+							.again = trial->from,
+							.how = TURNS_HOW_SYSCALL,
+							.sigreturn = trial->restored};
+	}
 	ret->left.context = context;
 }

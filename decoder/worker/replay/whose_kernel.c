@@ -1,17 +1,17 @@
 /*
- * Whose CPU it is in a trace that has the kernel's code: there the switch itself is seen, as a
- * branch to the kernel's function that changes the stack. The sideband has one turn for each, so
- * the next switch begins the next turn, as long as time does not speak against it; where that is
- * lost, behind gaps, time finds it again. Part of whose.c.
+ * Follows which thread has the CPU in a trace that has the kernel's code: the switch itself is seen
+ * there, as a branch to the kernel's function that changes the stack. The sideband has one turn for
+ * each switch, so the next switch begins the next turn, unless the times contradict. Behind gaps,
+ * where switches may have been missed, time finds the turn again.
  *
- * The record of a switch is written a little before it (kernel/sched/core.c, prepare_task_switch)
- * or behind it (finish_task_switch); both with interrupts off.
+ * The record of a switch is written a little before the switch (kernel/sched/core.c,
+ * prepare_task_switch) or behind it (finish_task_switch), both with interrupts off.
  */
-#include "decoder/worker/replay/replay_kernel.h"
-#include "decoder/worker/replay/whose_private.h"
+#include "decoder/worker/replay/whose.h"
 #include "proto/base.h"
 
-/* How far a switch and its record may be apart: a virtual machine may lose its CPU in between. */
+/* How far a switch and its record may be apart. FAR: a virtual machine may lose its CPU between the
+ * two. */
 #define FAR_NS	1000000u
 #define NEAR_NS 20000u
 
@@ -36,8 +36,8 @@ static uint64_t more(uint64_t a, uint64_t b)
 	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-/* The turn that is known may be that of a time within [LO, HI]. Where switches are not seen nothing
- * but time tells. */
+/* Whether the turn that is known may be the turn of a time within [LO, HI]. Where switches are not
+ * seen only time tells, so no turn counts as known. */
 static bool may_be(const struct whose *w, uint64_t lo, uint64_t hi)
 {
 	const struct turns_turn *turn = &turns_of(w)->list[w->turn];
@@ -47,14 +47,15 @@ static bool may_be(const struct whose *w, uint64_t lo, uint64_t hi)
 	return more(turn->until, FAR_NS) >= lo && less(turn->since, FAR_NS) <= hi;
 }
 
-/* By time alone: known where all of [LO, HI] is of one turn. */
+/* Finds the turn by time alone: it is known where all of [LO, HI] lies in one turn. */
 static void place(struct whose *w, uint64_t lo, uint64_t hi)
 {
 	w->turn = turn_at(w, lo);
 	w->turn_known = w->turn == turn_at(w, hi);
 }
 
-/* The only turn that begins within [LO, HI], or the one that begins nearest to the middle. */
+/* The turn that begins within [LO, HI]: with ONLY, if there is one and no other; else the turn that
+ * begins nearest to the middle. */
 static bool find_begin(const struct whose *w, uint64_t lo, uint64_t hi, bool only, uint32_t *ret)
 {
 	const struct turns_cpu *cpu = turns_of(w);
@@ -89,7 +90,7 @@ static void next_turn(struct whose *w, uint64_t lo, uint64_t hi)
 		return;
 	}
 	w->turn_known = find_begin(w, less(lo, NEAR_NS), more(hi, NEAR_NS), !known, &w->turn);
-	/* To a task and back of which no switches are told. */
+	/* Perhaps to a task whose switches are not recorded, and back. */
 	if (!w->turn_known && known)
 		place(w, lo, hi);
 }
@@ -108,14 +109,14 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 		answer.thread = turn->thread;
 	answer.since = w->turn_known ? MAX_OF(turn->since, last->since) : last->since;
 	time = MIN_OF(MAX_OF(hi, turn->since), turn->until - 1);
-	if (answer.thread != NULL)
+	if (answer.thread)
 		space = timeline_space(w->replay->timeline, answer.thread->pid, time);
-	if (space != NULL && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+	if (space && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
 		w->error = -ENOMEM;
 	w->context = context;
 	w->late.until = w->turn_known ? turn->until - 1 : 0;
-	/* Nothing begins. */
-	if (at_batch && answer.thread == last->thread && last->process == NULL)
+	/* The thread stays: no new answer. */
+	if (at_batch && answer.thread == last->thread && !last->process)
 		return;
 	if (at_batch && !flow_asked_switch(w->flow))
 		flow_split(w->flow);
@@ -125,33 +126,36 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 
 void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	next_turn(w, whose_not_before(w, tsc_lo), whose_not_after(w, tsc_hi));
+	next_turn(w, tscmap_not_before(w->clock, tsc_lo), tscmap_not_after(w->clock, tsc_hi));
 	answer_turn(w, whose_ns(w, tsc_hi), true);
 }
 
 void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	uint64_t lo = whose_not_before(w, tsc_lo), hi = whose_not_after(w, tsc_hi);
+	uint64_t lo = tscmap_not_before(w->clock, tsc_lo);
+	uint64_t hi = tscmap_not_after(w->clock, tsc_hi);
 	bool known = may_be(w, lo, hi);
+	/* The walk goes on in code that it was in before. */
 	bool on = flow_asked_again(w->flow) && !flow_asked_behind_gap(w->flow);
 
 	if (known && on)
 		return;
 	if (!known || flow_asked_behind_gap(w->flow))
 		place(w, lo, hi);
-	/* At a PSB, or as time passes, no item says that it begins there. */
+	/* Where the walk only goes on, at a PSB or as time passes, no item marks the beginning. */
 	answer_turn(w, whose_ns(w, tsc_hi), on);
 }
 
 bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
-	uint64_t lo = whose_not_before(w, tsc_lo), hi = whose_not_after(w, tsc_hi);
+	uint64_t lo = tscmap_not_before(w->clock, tsc_lo);
+	uint64_t hi = tscmap_not_after(w->clock, tsc_hi);
 	const struct turns_turn *turn;
 
 	if (!may_be(w, lo, hi) || flow_asked_behind_gap(w->flow))
 		place(w, lo, hi);
 	turn = &turns_of(w)->list[w->turn];
 	/* The idle task has no user code. */
-	w->turn_known = w->turn_known && !turn->uncertain && turn->thread != NULL;
+	w->turn_known = w->turn_known && !turn->uncertain && turn->thread;
 	return w->turn_known;
 }

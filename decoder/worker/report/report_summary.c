@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "decoder/worker/count/lanes.h"
-#include "decoder/worker/replay/hash.h"
+#include "decoder/worker/replay/replay.h"
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/report/report_values.h"
 #include "proto/base.h"

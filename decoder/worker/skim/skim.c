@@ -8,7 +8,7 @@
 
 #include "decoder/packet/event.h"
 #include "decoder/packet/sync.h"
-#include "decoder/worker/replay/window.h"
+#include "decoder/worker/replay/segment.h"
 #include "decoder/worker/skim/skim_json.h"
 #include "decoder/worker/skim/skim_lines.h"
 #include "decoder/worker/skim/skim_map.h"
@@ -36,7 +36,7 @@ static size_t start_of(const struct skim *k, size_t index)
 	trace = bundle_cpu(k->replay->bundle, index, &size);
 	if (since == 0 || size == 0)
 		return 0;
-	since = window_begin(trace, size, since);
+	since = segment_window(trace, size, since);
 	if (since != 0)
 		begin = sync_find_tsc(trace, trace + size, since);
 	return begin == NULL ? 0 : (size_t)(begin - trace);

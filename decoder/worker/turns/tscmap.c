@@ -4,6 +4,8 @@
  */
 #include "decoder/worker/turns/tscmap.h"
 
+#include "proto/base.h"
+
 void tscmap_init(struct tscmap *map, const struct manifest *m)
 {
 	map->known = m->have_clock && m->time_mult > 0 && m->time_shift < 64;
@@ -43,4 +45,22 @@ uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns)
 	ns -= map->zero + (uint64_t)map->ahead;
 	tsc = ((unsigned __int128)ns << map->shift) / map->mult;
 	return tsc < MANIFEST_ABSENT ? (uint64_t)tsc : MANIFEST_ABSENT;
+}
+
+uint64_t tscmap_not_before(const struct tscmap *map, uint64_t tsc)
+{
+	uint64_t ns = tscmap_ns(map, tsc - MIN_OF(tsc, (uint64_t)TSCMAP_SLACK_TICKS));
+
+	if (tsc == 0 || ns == MANIFEST_ABSENT)
+		return 0;
+	return ns - MIN_OF(ns, TSCMAP_SLACK_NS + map->doubt);
+}
+
+uint64_t tscmap_not_after(const struct tscmap *map, uint64_t tsc)
+{
+	uint64_t slack = TSCMAP_SLACK_NS + map->doubt, ns = MANIFEST_ABSENT;
+
+	if (tsc <= UINT64_MAX - TSCMAP_SLACK_TICKS)
+		ns = tscmap_ns(map, tsc + TSCMAP_SLACK_TICKS);
+	return ns > UINT64_MAX - slack ? UINT64_MAX : ns + slack;
 }

@@ -6,7 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "decoder/worker/replay/hash.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/view/lines.h"
 #include "proto/decode_options.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/replay/replay_images.h"
+#include "decoder/worker/replay/replay_private.h"
 #include "proto/base.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_parts.h"

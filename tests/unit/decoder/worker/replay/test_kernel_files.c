@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/replay/replay_kernel.h"
+#include "decoder/worker/replay/replay_private.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 #include "tests/unit/decoder/worker/made.h"

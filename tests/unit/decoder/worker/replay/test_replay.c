@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "decoder/worker/replay/cpu_replay.h"
 #include "decoder/worker/replay/replay.h"
-#include "decoder/worker/replay/window.h"
+#include "decoder/worker/replay/replay_private.h"
+#include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
 #include "tests/unit/decoder/worker/made.h"
 
@@ -232,7 +232,7 @@ static void replay_cpu_consumer_result_ends_it(void **state)
 	assert_int_equal(replay_made(&how, &seen), -ENOSPC);
 }
 
-static void window_begin_finds_last_psb_not_after(void **state)
+static void segment_window_finds_last_psb_not_after(void **state)
 {
 	const struct make_bundle how = {.rounds = 100, .rounds_per_psb = 10};
 	const struct {
@@ -251,9 +251,10 @@ static void window_begin_finds_last_psb_not_after(void **state)
 	bytes_out_init(&out, 1 << 20);
 	make_trace(&how, &out);
 	for (i = 0; i < ARRAY_SIZE(cases); i++)
-		assert_int_equal(window_begin(out.data, out.size, cases[i].tsc), cases[i].expected);
-	assert_int_equal(window_begin(out.data, 20, UINT64_MAX), 0);
-	assert_int_equal(window_begin(out.data, 0, UINT64_MAX), 0);
+		assert_int_equal(segment_window(out.data, out.size, cases[i].tsc),
+				 cases[i].expected);
+	assert_int_equal(segment_window(out.data, 20, UINT64_MAX), 0);
+	assert_int_equal(segment_window(out.data, 0, UINT64_MAX), 0);
 	bytes_out_done(&out);
 }
 
@@ -281,7 +282,7 @@ int main(void)
 		cmocka_unit_test(replay_cpu_last_time_begins_at_psb_before),
 		cmocka_unit_test(replay_cpu_what_is_missing_is_a_gap),
 		cmocka_unit_test(replay_cpu_consumer_result_ends_it),
-		cmocka_unit_test(window_begin_finds_last_psb_not_after),
+		cmocka_unit_test(segment_window_finds_last_psb_not_after),
 		cmocka_unit_test(tscmap_converts_both_ways),
 	};
 

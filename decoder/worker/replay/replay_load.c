@@ -1,0 +1,272 @@
+/*
+ * Loads what a bundle holds: timeline, images, names, the kernel, turns and clocks.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "decoder/worker/replay/replay_private.h"
+#include "proto/base.h"
+
+/* How the recorder begins the reason why a file could not be opened any more. */
+#define GONE "gone:"
+/* Mappings that are looked at in search of the only thread with code. */
+#define MAX_LOOKS 65536u
+
+/* --- Images of the manifest, as sources of sideband/symbols/image --- */
+
+static unsigned int hex_digit(char c)
+{
+	return (unsigned int)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+size_t replay_build_id(const char *text, uint8_t *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (; text && text[2 * n] != '\0' && n < max; n++)
+		ret[n] = (uint8_t)(hex_digit(text[2 * n]) << 4 | hex_digit(text[2 * n + 1]));
+	return n;
+}
+
+static bool is_kind(const struct manifest_image *from, const char *kind)
+{
+	return from->kind && strcmp(from->kind, kind) == 0;
+}
+
+/* Memory belongs to the space that the process had when the memory was read: not to a space before
+ * an exec, and not to another process that had the same number before. */
+static void take_memory(struct image_source *to, const struct manifest_image *from,
+			const struct timeline *timeline)
+{
+	uint64_t time = from->read_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : from->read_ns;
+
+	to->memory = is_kind(from, MANIFEST_IMAGE_MEMORY);
+	to->vdso = is_kind(from, MANIFEST_IMAGE_VDSO);
+	to->pid = from->pid;
+	to->address = from->address;
+	if (from->pid == MANIFEST_ANY)
+		return;
+	to->space = timeline_space(timeline, from->pid, time);
+	/* No process can have mapped what wraps around. */
+	if (from->address == MANIFEST_ABSENT || !to->space)
+		to->apart = true;
+}
+
+/* A single piece is used where it lies. */
+static void take_bytes(struct image_source *to, const struct bundle *bundle, size_t i)
+{
+	const struct manifest_piece *pieces;
+
+	to->bytes = bundle_image(bundle, i, &to->size);
+	if (!to->bytes)
+		return;
+	pieces = bundle_image_pieces(bundle, i, &to->n_pieces);
+	if (to->n_pieces == 1) {
+		to->offset = pieces[0].offset;
+		to->n_pieces = 0;
+	} else {
+		to->pieces = pieces;
+	}
+}
+
+static void take_image(struct image_source *to, const struct bundle *bundle, size_t i,
+		       const struct timeline *timeline)
+{
+	const struct manifest_image *from = &bundle_manifest(bundle)->images[i];
+
+	*to = (struct image_source){
+		.path = from->path,
+		.maj = from->maj,
+		.min = from->min,
+		.ino = from->ino,
+		.ino_generation = from->ino_generation,
+		.missing = from->missing,
+		.gone = from->missing && strncmp(from->missing, GONE, strlen(GONE)) == 0,
+		.loadable = from->elsewhere,
+		.file_size = from->file_size == MANIFEST_ABSENT ? 0 : from->file_size,
+		.pid = MANIFEST_ANY,
+		.address = from->address,
+	};
+	take_bytes(to, bundle, i);
+	/* The reader of a kernel file compares the build id itself: the file may be packed. */
+	if (!is_kind(from, MANIFEST_IMAGE_KERNEL_FILE))
+		to->build_id_size = (uint8_t)replay_build_id(from->build_id, to->build_id,
+							     sizeof(to->build_id));
+	if (is_kind(from, MANIFEST_IMAGE_MEMORY) || is_kind(from, MANIFEST_IMAGE_VDSO))
+		take_memory(to, from, timeline);
+	else
+		to->apart = from->kind != NULL;
+}
+
+int replay_images(const struct bundle *bundle, const struct timeline *timeline,
+		  const struct image_loader *loader, struct image_set **ret)
+{
+	const struct manifest *m = bundle_manifest(bundle);
+	CLEANUP_FREE struct image_source *sources = calloc(m->n_images + 1, sizeof(*sources));
+
+	if (!sources)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_images; i++)
+		take_image(&sources[i], bundle, i, timeline);
+	return image_set_new(sources, m->n_images, loader, ret);
+}
+
+/* --- Turns --- */
+
+/* 1: code; 2: enough was looked at. */
+static int find_code(void *userdata, const struct space_mapping *m)
+{
+	size_t *budget = userdata;
+
+	if (*budget == 0)
+		return 2;
+	(*budget)--;
+	return (m->prot & PROT_EXEC) != 0;
+}
+
+/* The only thread whose code is known; with *ret_shared, one of several threads of the only
+ * process. NULL: there are more processes, or too many mappings to look at. */
+static const struct timeline_thread *only_thread(const struct replay *r, bool *ret_shared)
+{
+	const struct timeline_thread *only = NULL;
+	size_t budget = MAX_LOOKS;
+
+	for (size_t i = 0; i < timeline_n_threads(r->timeline); i++) {
+		const struct timeline_thread *thread = timeline_thread(r->timeline, i);
+		const struct space *space = timeline_space(r->timeline, thread->pid, SPACE_NOW - 1);
+		int found = space ? space_foreach(space, SPACE_NOW - 1, find_code, &budget) : 0;
+
+		if (found == 2 || (found == 1 && only && only->pid != thread->pid))
+			return NULL;
+		if (found == 1) {
+			*ret_shared = only != NULL;
+			only = thread;
+		}
+	}
+	return only;
+}
+
+/* A thread's own trace is always its own. A CPU's trace is that of the only thread, if there is one
+ * and nothing says when threads ran on the CPU. */
+static int load_turn(struct replay *r, size_t index)
+{
+	const struct manifest_cpu *cpu = &r->manifest->cpus[index];
+	const struct timeline_thread *thread = NULL;
+	bool shared = false;
+
+	if (cpu->tid != MANIFEST_ANY)
+		thread = timeline_last_thread(r->timeline, cpu->tid);
+	else if (!r->manifest->have_clock || timeline_n_turns(r->timeline, cpu->cpu) == 0)
+		thread = only_thread(r, &shared);
+	if (shared)
+		r->process = thread;
+	if (thread && !shared)
+		return turns_give(&r->turns, index, thread);
+	return turns_load(&r->turns, index, r->timeline, cpu->cpu);
+}
+
+static int load_turns(struct replay *r)
+{
+	size_t n = r->manifest->n_cpus;
+	int result = turns_init(&r->turns, n);
+
+	for (size_t i = 0; i < n && result == 0; i++)
+		result = load_turn(r, i);
+	return result == 0 ? turns_link(&r->turns) : result;
+}
+
+/* --- All of it --- */
+
+/* Names of code in memory. */
+static int load_perf_maps(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+
+	for (size_t i = 0; i < m->n_texts; i++) {
+		size_t size;
+		const void *text = bundle_text(r->bundle, i, &size);
+		int result;
+
+		if (!text || strcmp(m->texts[i].kind, MANIFEST_TEXT_PERF_MAP) != 0)
+			continue;
+		result = symbols_add_map(r->symbols, m->texts[i].pid, text, size);
+		if (result != 0)
+			return result;
+	}
+	return 0;
+}
+
+static int load(struct replay *r, const struct image_loader *loader)
+{
+	size_t size;
+	const uint8_t *records = bundle_sideband(r->bundle, &size);
+	int result = timeline_load(records, size, &r->timeline, &r->bad_records);
+
+	if (result == 0)
+		result = replay_images(r->bundle, r->timeline, loader, &r->images);
+	if (result == 0)
+		result = symbols_new(r->images, &r->symbols);
+	if (result == 0)
+		result = load_perf_maps(r);
+	if (result == 0)
+		result = replay_kernel_load(r);
+	if (result == 0)
+		result = contexts_init(&r->contexts);
+	if (result == 0)
+		result = load_turns(r);
+	return result;
+}
+
+int replay_new_with(const struct bundle *bundle, const struct image_loader *loader,
+		    int (*clocks)(struct replay *r), struct replay **ret)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int result;
+
+	if (!r)
+		return -ENOMEM;
+	r->bundle = bundle;
+	r->manifest = bundle_manifest(bundle);
+	tscmap_init(&r->clock, r->manifest);
+	result = load(r, loader);
+	if (result == 0)
+		result = clocks(r);
+	if (result != 0) {
+		replay_free(r);
+		return result;
+	}
+	*ret = r;
+	return 0;
+}
+
+static int find_clocks(struct replay *r)
+{
+	return shift_clocks(r->bundle, &r->turns, r->timeline, &r->clock, &r->shift, &r->clocks);
+}
+
+int replay_new(const struct bundle *bundle, const struct image_loader *loader, struct replay **ret)
+{
+	return replay_new_with(bundle, loader, find_clocks, ret);
+}
+
+void replay_free(struct replay *r)
+{
+	if (!r)
+		return;
+	flow_free(r->code);
+	kernel_free(r->kernel);
+	symbols_free(r->symbols);
+	image_set_free(r->images);
+	timeline_free(r->timeline);
+	contexts_done(&r->contexts);
+	turns_done(&r->turns);
+	shift_done(&r->shift);
+	free(r->clocks);
+	free(r);
+}
+
+void replay_freep(struct replay **r)
+{
+	replay_free(*r);
+}
