@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
@@ -57,12 +57,12 @@ static void note_decoded(struct search *s, const struct tally *t)
 {
 	size_t i;
 
-	for (i = 0; i < t->n_lanes; i++) {
-		const struct tally_lane *lane = t->lanes[i];
+	for (i = 0; i < t->n_threads; i++) {
+		const struct tally_counters *counters = t->threads[i];
 
-		if (lane->thread != NULL && (lane->n_last > 0 || lane->insns > 0))
-			*slot_of(s, lane->thread) =
-				(struct wanted){.thread = lane->thread, .found = true};
+		if (counters->thread != NULL && (counters->n_last > 0 || counters->insns > 0))
+			*slot_of(s, counters->thread) =
+				(struct wanted){.thread = counters->thread, .found = true};
 	}
 }
 
@@ -278,7 +278,7 @@ static int search_init(struct search *s, struct decode_job *job)
 		find_span(s, i);
 	for (i = 0; i < n; i++)
 		collect_cpu(s, (uint32_t)i);
-	return job->d->past.n_lanes > 0 ? 0 : tally_init(&job->d->past, r);
+	return job->d->past.n_threads > 0 ? 0 : tally_init(&job->d->past, r);
 }
 
 int decode_last(struct decode_job *job)

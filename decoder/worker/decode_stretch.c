@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/count/tally.h"
 #include "proto/base.h"
 
 /* The first item, be it a walk's. False: it has none, *RET is one that stands near. */
@@ -97,20 +97,20 @@ static int tally(struct decode *d, const struct replay_stretch *s)
 {
 	int r = tally_stretch(&d->tally, s);
 
-	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.lane->transactions) : r;
+	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.current->transactions) : r;
 }
 
 static int hash_stretch(struct decode *d, const struct replay_stretch *s)
 {
-	struct tally_lane *lane;
+	struct tally_counters *counters;
 	size_t i;
-	int r = lanes_find(&d->tally, s->thread, &lane);
+	int r = tally_find(&d->tally, s->thread, &counters);
 
 	if (r < 0)
 		return r;
-	views_hash_two(&d->cpus[s->cpu].hash, &lane->hash, s);
+	views_hash_two(&d->cpus[s->cpu].hash, &counters->hash, s);
 	for (i = 0; i < s->n_items; i++)
-		lane->insns += s->items[i].insns;
+		counters->insns += s->items[i].insns;
 	return 0;
 }
 

@@ -15,8 +15,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/functions.c decoder/worker/count/functions.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
 	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
-	decoder/worker/count/gaps_recording.c \
-	decoder/worker/count/lanes.c decoder/worker/count/lanes.h \
 	decoder/worker/view/lines.c decoder/worker/view/lines.h \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
 	decoder/worker/view/packet_line.c decoder/worker/view/packet_line.h \
@@ -56,17 +54,11 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/skim/skim_shift.c decoder/worker/skim/skim_shift.h \
 	decoder/worker/skim/skim_whose.c decoder/worker/skim/skim_whose.h \
 	decoder/worker/count/steps.c decoder/worker/count/steps.h \
-	decoder/worker/count/steps_clock.c decoder/worker/count/steps_clock.h \
-	decoder/worker/count/steps_count.c decoder/worker/count/steps_count.h \
-	decoder/worker/count/steps_table.c decoder/worker/count/steps_table.h \
 	decoder/worker/count/tally.c decoder/worker/count/tally.h \
 	decoder/worker/count/tally_cache.c decoder/worker/count/tally_cache.h \
-	decoder/worker/count/tally_counting.h \
-	decoder/worker/count/tally_last.c \
 	decoder/worker/count/tally_private.h \
 	decoder/worker/count/tally_quick.c \
 	decoder/worker/count/tally_steps.c \
-	decoder/worker/count/tally_views.c decoder/worker/count/tally_views.h \
 	decoder/worker/turns/tscmap.c decoder/worker/turns/tscmap.h \
 	decoder/worker/view/sink.h \
 	decoder/worker/view/track.c decoder/worker/view/track.h \

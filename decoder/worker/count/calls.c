@@ -1,18 +1,18 @@
 /*
- * Call stacks out of branches. Pure: knows no code, no names. Used by tally.c, one for each thread,
- * in ptsnap-decode.
+ * Call stacks out of branches alone, without code and names.
  *
- * Every search costs no more than what was pushed before: what it passes over is popped, and of
- * signal frames there are few.
+ * Every search costs no more than the pushes before it: the frames that a search passes over are
+ * popped, and there are few signal frames.
  */
 #include "decoder/worker/count/calls.h"
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "proto/base.h"
 
-/* syscall, sysenter, int n. */
+/* Length of syscall, sysenter and int n. */
 #define SYSCALL_SIZE 2u
 /* glibc's restorer: mov $0xf,%rax; syscall (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
 #define RESTORER_MOV 7u
@@ -48,29 +48,21 @@ struct calls_frame calls_pop(struct calls *c)
 	return *calls_slot(c, c->end);
 }
 
-static void drop_oldest(struct calls *c, struct calls_frame *ret)
-{
-	size_t i;
-
-	*ret = *calls_slot(c, c->begin);
-	if (c->n_signals > 0 && c->signals[0] == c->begin) {
-		c->n_signals--;
-		for (i = 0; i < c->n_signals; i++)
-			c->signals[i] = c->signals[i + 1];
-	}
-	c->begin++;
-}
-
 int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_frame *ret_dropped)
 {
 	int r = 0;
 
 	if (calls_depth(c) == CALLS_MAX_DEPTH) {
-		drop_oldest(c, ret_dropped);
+		*ret_dropped = *calls_slot(c, c->begin);
+		if (c->n_signals > 0 && c->signals[0] == c->begin) {
+			c->n_signals--;
+			memmove(c->signals, c->signals + 1, c->n_signals * sizeof(c->signals[0]));
+		}
+		c->begin++;
 		r = CALLS_DROPPED;
 	} else if (ARRAY_RESERVE(c->frames, c->capacity, calls_depth(c) + 1) < 0) {
-		/* Until the ring is full size nothing has been dropped: position and index are one.
-		 */
+		/* The array may move as a whole: as long as it grows, no frame was dropped, and a
+		 * frame's position is its index. */
 		return -ENOMEM;
 	}
 	if (frame->signal) {
@@ -84,15 +76,15 @@ int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_fr
 /* How many frames a return to TO ends. */
 static size_t decide_return(struct calls *c, uint64_t to)
 {
-	size_t i, depth = calls_depth(c);
+	size_t depth = calls_depth(c);
 	struct calls_frame *handler;
 
-	for (i = 0; i < depth; i++)
+	for (size_t i = 0; i < depth; i++)
 		if (calls_returns_to(calls_at(c, i), to))
 			return i + 1;
 	if (c->n_signals == 0)
 		return depth;
-	/* A handler returns to the restorer, which nobody called: once. */
+	/* A handler returns once to the restorer, which was not called. */
 	handler = calls_slot(c, c->signals[c->n_signals - 1]);
 	if (handler->returned)
 		return depth;
@@ -100,18 +92,15 @@ static size_t decide_return(struct calls *c, uint64_t to)
 	return (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
 }
 
-/* What is below an entry into the kernel is user code. */
 static bool is_kernel(const struct calls *c, uint64_t ip)
 {
 	return c->kernel_start != 0 && ip >= c->kernel_start;
 }
 
-/* How many frames end because execution is at TO, where a signal had interrupted it; 0: none. */
+/* How many frames end because execution is back at TO, where a signal had interrupted it. */
 static size_t decide_resume(const struct calls *c, uint64_t to)
 {
-	size_t i;
-
-	for (i = c->n_signals; i-- > 0;) {
+	for (size_t i = c->n_signals; i-- > 0;) {
 		const struct calls_frame *f = calls_slot(c, c->signals[i]);
 
 		if (f->from == to || f->again == to)
@@ -123,7 +112,7 @@ static size_t decide_resume(const struct calls *c, uint64_t to)
 static void push_signal(const struct calls *c, struct calls_change *change, uint64_t from,
 			uint64_t again)
 {
-	/* Handlers that never come back: what is below them is not to be trusted. */
+	/* So many handlers have not come back that the frames below them are not credible. */
 	if (c->n_signals == CALLS_MAX_SIGNALS)
 		change->pops = calls_depth(c);
 	change->pushes = true;
@@ -161,7 +150,8 @@ static void stop_for_syscall(struct calls *c, const struct flow_item *item)
 		       item->from - item->start == RESTORER_MOV;
 }
 
-/* User code calls the kernel, or is interrupted: all that follows ends when it goes on. */
+/* User code calls the kernel, or is interrupted: the frames from here on end when user code goes
+ * on. */
 static void enter_kernel(struct calls *c, const struct flow_item *item, struct calls_change *change)
 {
 	if (item->kind == FLOW_ASYNC)
@@ -172,52 +162,45 @@ static void enter_kernel(struct calls *c, const struct flow_item *item, struct c
 	change->frame.entry = true;
 }
 
-/* How many frames are the kernel's; all that there are where nothing tells. */
-static size_t count_kernel(const struct calls *c)
-{
-	for (size_t i = c->n_signals; i-- > 0;)
-		if (calls_slot(c, c->signals[i])->entry)
-			return (size_t)(c->end - c->signals[i]);
-	return calls_depth(c);
-}
-
-/* User code goes on, or a handler of a signal begins. */
+/* User code goes on, or the handler of a signal begins: the kernel's frames end, or all frames if
+ * no entry into the kernel is known. */
 static void leave_kernel(struct calls *c, uint64_t to, struct calls_change *change)
 {
-	size_t kernel = count_kernel(c);
+	size_t kernel = calls_depth(c);
 
+	for (size_t i = c->n_signals; i-- > 0;) {
+		if (!calls_slot(c, c->signals[i])->entry)
+			continue;
+		kernel = (size_t)(c->end - c->signals[i]);
+		break;
+	}
 	decide_enable(c, to, change);
 	change->pops = MAX_OF(change->pops, kernel);
-}
-
-/* An interrupt ends; it may go on elsewhere than where it came from (INT3 of kernel code that is
- * being patched). */
-static size_t end_interrupt(const struct calls *c, uint64_t to)
-{
-	size_t pops = decide_resume(c, to);
-	const struct calls_frame *last =
-		c->n_signals > 0 ? calls_slot(c, c->signals[c->n_signals - 1]) : NULL;
-
-	if (pops > 0 || last == NULL || last->entry)
-		return pops;
-	return (size_t)(c->end - c->signals[c->n_signals - 1]);
 }
 
 static void cross(struct calls *c, const struct flow_item *item, struct calls_change *change)
 {
 	bool from = is_kernel(c, item->from), to = is_kernel(c, item->to);
 
-	if (!from && to)
+	if (!from && to) {
 		enter_kernel(c, item, change);
-	else if (from && !to)
+	} else if (from && !to) {
 		leave_kernel(c, item->to, change);
-	else if (from)
-		change->pops = end_interrupt(c, item->to);
-	else
+	} else {
 		change->pops = decide_resume(c, item->to);
+		/* An interrupt of the kernel may go on elsewhere than where it came from (INT3 of
+		 * kernel code that is being patched). */
+		if (from && change->pops == 0 && c->n_signals > 0) {
+			uint64_t last = c->signals[c->n_signals - 1];
+
+			if (!calls_slot(c, last)->entry)
+				change->pops = (size_t)(c->end - last);
+		}
+	}
 }
 
-/* Registers and memory, and so the stack, are again as they were when the transaction began. */
+/* How many frames an abort ends: registers and memory, and with them the stack, are again as they
+ * were when the transaction began. */
 static size_t decide_abort(struct calls *c)
 {
 	uint64_t since = c->transaction;

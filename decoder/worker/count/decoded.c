@@ -1,5 +1,5 @@
 /*
- * A decode's results, from empty to freed, and their sums.
+ * The life of a decode's results, and their sums.
  */
 #include "decoder/worker/count/decoded.h"
 
@@ -11,16 +11,16 @@
 
 int decode_init(struct decode *d, struct replay *replay)
 {
-	size_t i, n = replay->manifest->n_cpus;
+	size_t n = replay->manifest->n_cpus;
 
 	*d = (struct decode){.replay = replay};
 	gaps_init(&d->gaps);
 	if (marks_init(&d->marks, n) < 0)
 		return -ENOMEM;
 	d->cpus = calloc(n + 1, sizeof(*d->cpus));
-	if (d->cpus == NULL)
+	if (!d->cpus)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		d->cpus[i].hash = HASH_BASIS;
 	return tally_init(&d->tally, replay);
 }
@@ -37,17 +37,11 @@ void decode_done(struct decode *d)
 	*d = (struct decode){0};
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 struct flow_stats decode_total(const struct decode *d)
 {
 	struct flow_stats sum = {0};
-	size_t i;
 
-	for (i = 0; i < d->replay->manifest->n_cpus; i++) {
+	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++) {
 		const struct flow_stats *s = &d->cpus[i].stats;
 
 		sum.bytes += s->bytes;
@@ -59,7 +53,8 @@ struct flow_stats decode_total(const struct decode *d)
 		sum.packets += s->packets;
 		sum.returns += s->returns;
 		sum.compressed_returns += s->compressed_returns;
-		sum.tsc_first = earlier(sum.tsc_first, s->tsc_first);
+		if (sum.tsc_first == 0 || (s->tsc_first != 0 && s->tsc_first < sum.tsc_first))
+			sum.tsc_first = s->tsc_first;
 		sum.tsc_last = MAX_OF(sum.tsc_last, s->tsc_last);
 	}
 	return sum;

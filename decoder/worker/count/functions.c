@@ -1,7 +1,9 @@
 /*
- * Which function an address belongs to, fast: a cache by address before the table by (image,
- * offset). Used by tally.c in ptsnap-decode. Bounded: what exceeds the table is counted in its
- * first entry and said in the report.
+ * Finds the function of an address, and the naming of a piece of code.
+ *
+ * A cache by address answers nearly all look-ups; behind it lies the table by image and offset.
+ * Functions beyond the limit of the table are counted in its first entry, and the report says how
+ * many look-ups that concerns.
  */
 #include "decoder/worker/count/functions.h"
 
@@ -12,11 +14,13 @@
 #include "proto/base.h"
 
 #define CACHE_SIZE (1u << 14)
-#define CACHE_LINE 64u	/* bytes of code: what lies so close mostly is of one function */
-#define CACHE_AREA 512u /* where what was found last often reaches as far */
+#define CACHE_LINE 64u	/* bytes of code, mostly of one function */
+#define CACHE_AREA 512u /* bytes of code around a line, often of the same function */
 #define FIRST_SIZE 1024u
 #define NO_IMAGE   UINT32_MAX
 #define NO_CONTEXT UINT32_MAX
+#define NO_PID	   UINT32_MAX
+#define SLOTS	   4096u /* of namings */
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -40,39 +44,37 @@ static uint32_t *find_slot(struct functions *f, uint32_t image, uint64_t offset)
 
 static int grow(struct functions *f)
 {
-	size_t i, capacity = f->capacity ? 2 * f->capacity : FIRST_SIZE;
+	size_t capacity = f->capacity ? 2 * f->capacity : FIRST_SIZE;
 	struct function *list = aligned_alloc(_Alignof(struct function), capacity * sizeof(*list));
 	uint32_t *slots;
 
-	if (list == NULL)
+	if (!list)
 		return -ENOMEM;
 	if (f->n > 0)
 		memcpy(list, f->list, f->n * sizeof(*list));
 	free(f->list);
 	f->list = list;
 	slots = calloc(2 * capacity, sizeof(*slots));
-	if (slots == NULL)
+	if (!slots)
 		return -ENOMEM;
 	free(f->slots);
 	f->slots = slots;
 	f->n_slots = 2 * capacity;
 	f->capacity = capacity;
-	for (i = 1; i < f->n; i++)
+	for (size_t i = 1; i < f->n; i++)
 		*find_slot(f, list[i].image, list[i].offset) = (uint32_t)i;
 	return 0;
 }
 
 int functions_init(struct functions *f, const struct replay *replay)
 {
-	size_t i;
-
 	*f = (struct functions){.replay = replay};
 	f->cache = calloc(CACHE_SIZE, sizeof(*f->cache));
-	if (f->cache == NULL || grow(f) < 0) {
+	if (!f->cache || grow(f) < 0) {
 		functions_done(f);
 		return -ENOMEM;
 	}
-	for (i = 0; i < CACHE_SIZE; i++)
+	for (size_t i = 0; i < CACHE_SIZE; i++)
 		f->cache[i].context = NO_CONTEXT;
 	f->list[0] = (struct function){.image = NO_IMAGE};
 	f->n = 1;
@@ -109,8 +111,8 @@ static int intern(struct functions *f, const struct function *fn, uint32_t *ret)
 	return 0;
 }
 
-/* What is INTO bytes behind the beginning of something of SIZE bytes lies at ADDRESS: the thing's
- * addresses, within the mapping. */
+/* The addresses, within the mapping, of a range of SIZE bytes whose byte number INTO lies at
+ * ADDRESS. */
 static void place_at(const struct image_code *code, uint64_t address, uint64_t into, uint64_t size,
 		     uint64_t *ret_lo, uint64_t *ret_hi)
 {
@@ -122,31 +124,9 @@ static void place_at(const struct image_code *code, uint64_t address, uint64_t i
 	*ret_hi = MIN_OF(end, code->map_end);
 }
 
-/* Where other functions lie within it. */
-static void leave_out(const struct image_code *code, const struct symbol *symbol, uint64_t address,
-		      struct functions_span *ret)
-{
-	uint64_t at = code->offset + (address - code->address), lo, hi;
-
-	if (symbol->begin >= symbol->end)
-		return;
-	place_at(code, address, at - symbol->begin, symbol->end - symbol->begin, &lo, &hi);
-	ret->lo = MAX_OF(ret->lo, lo);
-	ret->hi = MIN_OF(ret->hi, hi);
-}
-
-static void span_of(const struct image_code *code, const struct symbol *symbol, uint64_t address,
-		    struct functions_span *ret)
-{
-	uint64_t at = code->offset + (address - code->address);
-
-	place_at(code, address, at - symbol->offset, symbol->size, &ret->lo, &ret->hi);
-	ret->entry = ret->lo;
-}
-
-/* Code without a name in its file may have one in the process' perf map: a compiler's that writes
- * to a memory file, or has pieces of its own in a stripped program. RET: of the map's function, or
- * gap; everything, where there is no map. */
+/* Code without a name in its file may have a name in the process' perf map: code of a compiler that
+ * writes to a memory file, or that has its own pieces in a stripped program. *ret is the map's
+ * function or gap at ADDRESS; all addresses if there is no map. */
 static void look_in_map(const struct functions *f, uint32_t context, uint64_t address,
 			const struct image_code *code, struct symbol *symbol,
 			struct perfmap_function *ret)
@@ -155,9 +135,8 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 	uint64_t begin, end;
 
 	*ret = (struct perfmap_function){0, UINT64_MAX, NULL};
-	if (space == NULL || replay_is_kernel(f->replay, address) ||
-	    !symbols_find_in_map(f->replay->symbols, space_pid(space), address, ret) ||
-	    ret->name == NULL)
+	if (!space || replay_is_kernel(f->replay, address) ||
+	    !symbols_find_in_map(f->replay->symbols, space_pid(space), address, ret) || !ret->name)
 		return;
 	begin = MAX_OF(ret->start, code->map_begin);
 	end = MIN_OF(ret->start + ret->size, code->map_end);
@@ -167,14 +146,6 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 	symbol->begin = symbol->end = 0;
 }
 
-/* What is known without a name ends where the map has one. */
-static void clip(struct functions_span *span, const struct perfmap_function *map)
-{
-	span->lo = MAX_OF(span->lo, map->start);
-	span->entry = MAX_OF(span->entry, map->start);
-	span->hi = MIN_OF(span->hi, map->start + map->size);
-}
-
 static int look_up(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret)
 {
@@ -182,27 +153,40 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 	struct symbol symbol;
 	struct function fn = {0};
 	struct perfmap_function map = {0, UINT64_MAX, NULL};
+	uint64_t at;
 
 	*ret = (struct functions_span){address, address + 1, address, context, 0};
 	if (replay_find(f->replay, context, address, &code) != 0)
 		return 0;
+	at = code.offset + (address - code.address);
 	replay_symbol(f->replay, address, &code, &symbol);
-	if (symbol.name == NULL)
+	if (!symbol.name)
 		look_in_map(f, context, address, &code, &symbol, &map);
 	fn.image = code.image;
 	fn.name = symbol.name;
-	if (symbol.name == NULL && symbol.size == 0) {
+	if (!symbol.name && symbol.size == 0) {
 		fn.offset = FUNCTIONS_WHOLE_IMAGE;
 		fn.address = code.map_begin;
 		ret->lo = ret->entry = code.map_begin;
 		ret->hi = code.map_end;
 	} else {
 		fn.offset = symbol.offset;
-		fn.address = address - (code.offset + (address - code.address) - symbol.offset);
-		span_of(&code, &symbol, address, ret);
+		fn.address = address - (at - symbol.offset);
+		place_at(&code, address, at - symbol.offset, symbol.size, &ret->lo, &ret->hi);
+		ret->entry = ret->lo;
 	}
-	leave_out(&code, &symbol, address, ret);
-	clip(ret, &map);
+	/* Other functions may lie within this one. */
+	if (symbol.begin < symbol.end) {
+		uint64_t lo, hi;
+
+		place_at(&code, address, at - symbol.begin, symbol.end - symbol.begin, &lo, &hi);
+		ret->lo = MAX_OF(ret->lo, lo);
+		ret->hi = MIN_OF(ret->hi, hi);
+	}
+	/* Code without a name ends where the map has a name. */
+	ret->lo = MAX_OF(ret->lo, map.start);
+	ret->entry = MAX_OF(ret->entry, map.start);
+	ret->hi = MIN_OF(ret->hi, map.start + map.size);
 	return intern(f, &fn, &ret->function);
 }
 
@@ -219,10 +203,11 @@ static bool is_within(const struct functions_span *span, uint32_t context, uint6
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret)
 {
-	struct functions_span *entry = cached(f, context, address / CACHE_LINE), *area;
+	struct functions_span *entry = cached(f, context, address / CACHE_LINE);
 
 	if (!is_within(entry, context, address)) {
-		area = cached(f, context, ~(address / CACHE_AREA));
+		struct functions_span *area = cached(f, context, ~(address / CACHE_AREA));
+
 		if (!is_within(area, context, address)) {
 			int r = look_up(f, context, address, area);
 
@@ -235,4 +220,109 @@ int functions_find(struct functions *f, uint32_t context, uint64_t address,
 	}
 	*ret = *entry;
 	return 0;
+}
+
+/* --- Namings --- */
+
+int namings_init(struct namings *n, const struct replay *replay)
+{
+	*n = (struct namings){.replay = replay, .n = 1};
+	n->slots = calloc(SLOTS, sizeof(*n->slots));
+	return !n->slots ? -ENOMEM : 0;
+}
+
+void namings_done(struct namings *n)
+{
+	free(n->list);
+	free(n->slots);
+	free(n->of_place);
+	*n = (struct namings){0};
+}
+
+void namings_forget_places(struct namings *n)
+{
+	if (n->n_places > 0)
+		memset(n->of_place, 0, n->n_places * sizeof(*n->of_place));
+}
+
+/* False: the code at PLACE is unknown, or is no longer the code that was executed there. */
+static bool describe(const struct namings *n, const struct node_place *place, uint32_t context,
+		     struct naming *ret)
+{
+	const struct replay *r = n->replay;
+	const struct space *space = r->contexts.list[context].space;
+	uint32_t pid = space ? space_pid(space) : NO_PID;
+	struct image_code code;
+
+	/* More of the file may be known now than when the place was made. */
+	if (replay_is_kernel(r, place->address) ||
+	    replay_find(r, context, place->address, &code) != 0 ||
+	    code.map_end - place->address < place->size)
+		return false;
+	*ret = (struct naming){
+		.offset = code.offset + (place->address - code.address),
+		.map_before = place->address - code.map_begin,
+		.map_behind = code.map_end - place->address,
+		.image = code.image,
+		.pid = NO_PID,
+	};
+	if (pid != NO_PID && symbols_has_map(r->symbols, pid)) {
+		ret->pid = pid;
+		ret->address = place->address;
+	}
+	return true;
+}
+
+static bool is_same(const struct naming *a, const struct naming *b)
+{
+	return a->offset == b->offset && a->map_before == b->map_before &&
+	       a->map_behind == b->map_behind && a->address == b->address && a->image == b->image &&
+	       a->pid == b->pid;
+}
+
+static int intern_naming(struct namings *n, const struct naming *naming, uint32_t *ret)
+{
+	uint64_t h = (naming->offset ^ naming->address ^ (uint64_t)naming->image << 40 ^
+		      (uint64_t)naming->pid << 20) *
+		     UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t *slot = &n->slots[h >> 32 & (SLOTS - 1)], i;
+
+	for (i = *slot; i != 0; i = n->list[i].next)
+		if (is_same(&n->list[i], naming))
+			break;
+	if (i == 0) {
+		if (n->n >= NAMINGS_MAX)
+			return NAMINGS_FULL;
+		if (ARRAY_RESERVE(n->list, n->max, n->n + 1) < 0)
+			return -ENOMEM;
+		i = n->n++;
+		n->list[i] = *naming;
+		n->list[i].next = *slot;
+		*slot = i;
+	}
+	*ret = i;
+	return 0;
+}
+
+int namings_look_up(struct namings *n, const struct nodes *nodes, uint32_t context, uint32_t place,
+		    uint32_t *ret)
+{
+	size_t n_places = n->n_places;
+	struct naming naming;
+	int r = 0;
+
+	*ret = NAMING_NONE;
+	if (ARRAY_RESERVE(n->of_place, n->n_places, (size_t)place + 1) < 0)
+		return -ENOMEM;
+	memset(n->of_place + n_places, 0, (n->n_places - n_places) * sizeof(*n->of_place));
+	if (describe(n, &nodes->places[place], context, &naming))
+		r = intern_naming(n, &naming, ret);
+	if (r == 0) {
+		n->of_place[place] = *ret + 1;
+	} else if (r == NAMINGS_FULL) {
+		namings_forget_places(n);
+		memset(n->slots, 0, SLOTS * sizeof(*n->slots));
+		n->n = 1;
+	}
+	return r;
 }

@@ -1,49 +1,57 @@
 /*
- * The functions that ran: from an address in a context to a function's counters.
+ * Functions: from an address in a context to a function's counters, and from a piece of code to its
+ * naming.
+ *
+ * A naming is a piece of code together with the functions at its offsets. In all contexts in which
+ * code has the same naming, the same offset belongs to the same function, wherever the code lies.
+ * The naming depends on the image, on where the piece lies in the image, on how far the image is
+ * mapped around the piece, and on the address if the process has a perf map, which names functions
+ * by address.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/hot/nodes.h"
 #include "decoder/worker/replay/replay.h"
 
-/* More than that many functions share the one at index 0. */
+/* Functions beyond this number share the function at index 0. */
 #define FUNCTIONS_MAX (1u << 18)
-/* An image without symbols is one function, of this offset. */
+/* An image without symbols is one function with this offset. */
 #define FUNCTIONS_WHOLE_IMAGE UINT64_MAX
 
 /* What calls and returns change lies in one cache line. */
 struct function {
 	_Alignas(64) uint64_t calls;
 	uint64_t self_insns, total_insns, self_ticks, total_ticks;
-	/* While it is on the stack of the thread being counted: how often, and the thread's
-	 * counters when the outermost of them began. */
+	/* While the function is on the stack of the thread being counted: how often it is there,
+	 * and the thread's counters when the outermost of these calls began. */
 	uint64_t began_insns, began_ticks;
 	uint32_t active;
 	uint32_t image;	  /* UINT32_MAX: unknown (index 0) */
 	uint64_t offset;  /* in the file */
 	const char *name; /* borrowed; NULL: no symbol */
-	uint64_t address; /* where its start lay when it was first met */
+	uint64_t address; /* of its start where the function was first met */
 };
 
-/* Addresses [lo, hi) that one function has in a context: all around the one asked for that are its,
- * and no other function's within it. */
+/* Addresses [lo, hi) that belong to one function in a context: the largest such range around the
+ * address that was asked for. */
 struct functions_span {
 	uint64_t lo, hi;
-	uint64_t entry; /* its first instruction, as far as it is mapped */
+	uint64_t entry; /* the function's first instruction, as far as it is mapped */
 	uint32_t context;
 	uint32_t function;
 };
 
 struct functions {
 	const struct replay *replay; /* borrowed */
-	struct function *list;	     /* list[0]: all that is unknown or too much */
+	struct function *list;	     /* list[0]: unknown code, and functions beyond FUNCTIONS_MAX */
 	size_t n, capacity;
 	uint32_t *slots;
 	size_t n_slots;
 	struct functions_span *cache; /* direct-mapped by address: of lines, and of larger areas */
-	uint64_t refused;	      /* look-ups that went to 0 as the table was full */
+	uint64_t refused;	      /* look-ups that gave list[0] because the table was full */
 };
 
 /* 0 or -ENOMEM. */
@@ -52,3 +60,49 @@ void functions_done(struct functions *f);
 /* The span around ADDRESS (never empty). 0 or -ENOMEM. */
 int functions_find(struct functions *f, uint32_t context, uint64_t address,
 		   struct functions_span *ret);
+
+/* --- Namings --- */
+
+/* NAMING_NONE: unknown code, or code that has changed. All namings are below NAMINGS_MAX. */
+#define NAMING_NONE 0u
+#define NAMINGS_MAX ((1u << 14) - 1)
+
+struct naming {
+	uint64_t offset;		 /* of the piece, in the file */
+	uint64_t map_before, map_behind; /* bytes mapped before the piece, and from its start on */
+	uint64_t address;		 /* of the piece, if there is a perf map */
+	uint32_t image;
+	uint32_t pid;  /* of the process with the perf map; UINT32_MAX: there is none */
+	uint32_t next; /* of the same hash; 0: none */
+};
+
+struct namings {
+	const struct replay *replay; /* borrowed */
+	struct naming *list;	     /* [0]: NAMING_NONE */
+	uint32_t n, max;
+	uint32_t *slots;
+	uint32_t *of_place; /* naming + 1 by place; 0: not looked up */
+	size_t n_places;
+};
+
+/* 0 or -ENOMEM. */
+int namings_init(struct namings *n, const struct replay *replay);
+void namings_done(struct namings *n);
+/* From here on the numbers of places have other meanings. */
+void namings_forget_places(struct namings *n);
+/* Looks up PLACE of NODES, which is a place of CONTEXT. 0; NAMINGS_FULL: there were too many
+ * namings, and all are forgotten now; -ENOMEM. */
+#define NAMINGS_FULL 1
+int namings_look_up(struct namings *n, const struct nodes *nodes, uint32_t context, uint32_t place,
+		    uint32_t *ret);
+
+/* The same for a place that may have been looked up before. */
+static inline int namings_find(struct namings *n, const struct nodes *nodes, uint32_t context,
+			       uint32_t place, uint32_t *ret)
+{
+	if (place < n->n_places && n->of_place[place] != 0) {
+		*ret = n->of_place[place] - 1;
+		return 0;
+	}
+	return namings_look_up(n, nodes, context, place, ret);
+}

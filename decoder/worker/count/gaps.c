@@ -1,5 +1,5 @@
 /*
- * The list of what is missing. Filled by decode.c while it replays; read by the report.
+ * The list of what is missing, and the gaps that only the recording shows.
  */
 #include "decoder/worker/count/gaps.h"
 
@@ -18,9 +18,7 @@ void gaps_init(struct gaps *g)
 
 void gaps_done(struct gaps *g)
 {
-	size_t i;
-
-	for (i = 0; i < g->n; i++)
+	for (size_t i = 0; i < g->n; i++)
 		free(g->list[i].why);
 	free(g->list);
 	*g = (struct gaps){0};
@@ -50,8 +48,8 @@ int gaps_add(struct gaps *g, const struct gap *gap, const char *why)
 	if (ARRAY_RESERVE(g->list, g->capacity, g->n + 1) < 0)
 		return -ENOMEM;
 	g->list[g->n] = *gap;
-	g->list[g->n].why = why != NULL ? strdup(why) : NULL;
-	if (why != NULL && g->list[g->n].why == NULL)
+	g->list[g->n].why = why ? strdup(why) : NULL;
+	if (why && !g->list[g->n].why)
 		return -ENOMEM;
 	g->n++;
 	return 0;
@@ -99,4 +97,126 @@ int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,
 	gap.bytes = MANIFEST_ABSENT;
 	gap.count = insns;
 	return gaps_add(g, &gap, NULL);
+}
+
+/* --- The recording --- */
+
+/* PERF_AUX_FLAG_*, include/uapi/linux/perf_event.h. OVERWRITE is no fault: the recorder
+ * works that way. */
+static const struct {
+	uint64_t flag;
+	enum fault kind;
+} aux_faults[] = {
+	{PERF_AUX_FLAG_TRUNCATED, FAULT_AUX_TRUNCATED},
+	{PERF_AUX_FLAG_PARTIAL, FAULT_AUX_PARTIAL},
+	{PERF_AUX_FLAG_COLLISION, FAULT_AUX_COLLISION},
+};
+
+static int add_aux(struct gaps *g, uint32_t cpu, uint64_t time, uint64_t flags)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(aux_faults) && r == 0; i++) {
+		struct gap gap = gaps_blank(aux_faults[i].kind);
+
+		if (!(flags & aux_faults[i].flag))
+			continue;
+		gap.cpu = cpu;
+		gap.time_ns = time;
+		r = gaps_add(g, &gap, NULL);
+	}
+	return r;
+}
+
+static int add_losses(struct gaps *g, const struct replay *r)
+{
+	const struct timeline_loss *loss;
+	int result = 0;
+
+	for (size_t i = 0; result == 0 && (loss = timeline_loss(r->timeline, i)); i++) {
+		struct gap gap = gaps_blank(FAULT_SIDEBAND_LOST);
+		char why[96];
+
+		if (loss->lost == 0) {
+			result = add_aux(g, loss->cpu, loss->time, loss->aux_flags);
+			continue;
+		}
+		gap.cpu = loss->cpu;
+		gap.time_ns = loss->time;
+		gap.count = loss->lost;
+		snprintf(why, sizeof(why), "image uncertain since %" PRIu64 " ns on CPU %u",
+			 loss->since, loss->cpu);
+		result = gaps_add(g, &gap, why);
+	}
+	return result;
+}
+
+/* The flags of CPU's AUX records in the log, which add_losses() adds. */
+static uint64_t logged_flags(const struct replay *r, uint32_t cpu)
+{
+	const struct timeline_loss *loss;
+	uint64_t flags = 0;
+
+	for (size_t i = 0; (loss = timeline_loss(r->timeline, i)); i++)
+		if (loss->cpu == cpu)
+			flags |= loss->aux_flags;
+	return flags;
+}
+
+static int add_cpu(struct gaps *g, const struct replay *r, const struct manifest_cpu *cpu,
+		   uint64_t begin_ns)
+{
+	uint64_t horizon = r->manifest->horizon_ns;
+	struct gap gap = gaps_blank(FAULT_STOP_TIMEOUT);
+	int result = 0;
+
+	gap.cpu = cpu->cpu;
+	gap.time_ns = cpu->stop_ns;
+	if (cpu->stop_timeout)
+		result = gaps_add(g, &gap, NULL);
+	if (result == 0 && cpu->aux_flags != 0)
+		result = add_aux(g, cpu->cpu, cpu->stop_ns,
+				 cpu->aux_flags & ~logged_flags(r, cpu->cpu));
+	if (result == 0 && horizon != MANIFEST_ABSENT && begin_ns != MANIFEST_ABSENT &&
+	    begin_ns < horizon) {
+		gap = gaps_blank(FAULT_IMAGE_UNCERTAIN);
+		gap.cpu = cpu->cpu;
+		gap.time_ns = begin_ns;
+		result = gaps_add(g, &gap, NULL);
+	}
+	return result;
+}
+
+/* A newer recorder may write notes of a kind that this decoder does not know. */
+static int add_note(struct gaps *g, const struct manifest_note *note)
+{
+	enum fault kind = fault_by_name(note->kind);
+	struct gap gap = gaps_blank(kind == FAULT_NONE ? FAULT_UNSUPPORTED : kind);
+	char text[512];
+
+	gap.count = note->count;
+	if (kind != FAULT_NONE)
+		return gaps_add(g, &gap, note->why);
+	snprintf(text, sizeof(text), "note \"%s\": %s", note->kind, note->why ? note->why : "");
+	return gaps_add(g, &gap, text);
+}
+
+int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns)
+{
+	const struct manifest *m = r->manifest;
+	struct gap bad = gaps_blank(FAULT_SIDEBAND_BAD), empty = gaps_blank(FAULT_EMPTY);
+	int result = 0;
+
+	bad.count = r->bad_records;
+	if (r->bad_records > 0)
+		result = gaps_add(g, &bad, NULL);
+	for (size_t i = 0; i < m->n_notes && result == 0; i++)
+		result = add_note(g, &m->notes[i]);
+	for (size_t i = 0; i < m->n_cpus && result == 0; i++)
+		result = add_cpu(g, r, &m->cpus[i], begin_ns[i]);
+	if (result == 0)
+		result = add_losses(g, r);
+	if (result == 0 && m->n_cpus == 0)
+		result = gaps_add(g, &empty, "no CPU was recorded");
+	return result;
 }

@@ -1,11 +1,10 @@
 /*
- * Counting and keeping what is not a branch. Called by decode.c in ptsnap-decode for each stretch;
- * read by the report.
+ * Counts marks, and keeps the newest of them in lists.
  *
- * A trace may hold a hundred million marks, on many CPUs, and those of one CPU may all come before
- * those of the next. A list grows to twice its limit; then it is put in order of time, unless it
- * is, and its older half goes, which costs each mark but a few comparisons. What is older than all
- * that is kept is not even looked at.
+ * A trace may hold a hundred million marks on many CPUs, and the marks of one CPU may all come
+ * before those of the next CPU. A list grows to twice its limit; then it is sorted by time, unless
+ * it is in order, and the older half is dropped. That costs each mark a few comparisons. A mark
+ * that is older than all marks in a full list is counted only.
  */
 #include "decoder/worker/count/marks.h"
 
@@ -22,14 +21,12 @@ int marks_init(struct marks *m, size_t n_cpus)
 {
 	*m = (struct marks){0};
 	m->cpus = calloc(n_cpus + 1, sizeof(*m->cpus));
-	return m->cpus != NULL ? 0 : -ENOMEM;
+	return m->cpus ? 0 : -ENOMEM;
 }
 
 void marks_done(struct marks *m)
 {
-	size_t i;
-
-	for (i = 0; i < MARKS_N_LISTS; i++)
+	for (size_t i = 0; i < MARKS_N_LISTS; i++)
 		free(m->lists[i].list);
 	free(m->cpus);
 	*m = (struct marks){0};
@@ -74,9 +71,7 @@ static int compare(const void *a, const void *b)
 
 static void put_in_order(struct marks_list *l)
 {
-	size_t i;
-
-	for (i = 1; i < l->n; i++) {
+	for (size_t i = 1; i < l->n; i++) {
 		if (compare(&l->list[i - 1], &l->list[i]) < 0)
 			continue;
 		qsort(l->list, l->n, sizeof(*l->list), compare);
@@ -108,31 +103,23 @@ static int reserve(struct marks_list *l)
 	return 0;
 }
 
-/* One instant for an interval: its beginning, else its end. 0: unknown. */
-static uint64_t instant(const struct flow_mark *said)
-{
-	if (said->tsc_lo != 0)
-		return said->tsc_lo;
-	return said->tsc_hi == UINT64_MAX ? 0 : said->tsc_hi;
-}
-
 static int keep(struct marks *m, struct marks_list *l, const struct replay_stretch *s,
-		const struct flow_item *item, const struct flow_mark *said)
+		const struct flow_item *item, const struct flow_mark *mark)
 {
-	uint64_t at = instant(said);
+	/* The beginning of the interval, else its end. */
+	uint64_t end = mark->tsc_hi == UINT64_MAX ? 0 : mark->tsc_hi;
+	uint64_t at = mark->tsc_lo != 0 ? mark->tsc_lo : end;
 	bool traced = item->to != 0;
-	int r;
 
 	l->total++;
 	if (at < l->floor)
 		return 0;
-	r = reserve(l);
-	if (r < 0)
-		return r;
+	if (reserve(l) < 0)
+		return -ENOMEM;
 	l->list[l->n++] = (struct mark){
 		.at = at,
 		.seq = m->seq++,
-		.said = *said,
+		.flow = *mark,
 		.cpu = (uint32_t)s->cpu,
 		.context = s->context,
 		.thread = traced ? s->thread : NULL,
@@ -141,10 +128,10 @@ static int keep(struct marks *m, struct marks_list *l, const struct replay_stret
 	return 0;
 }
 
-static enum marks_event event_of_tsx(const struct flow_mark *said,
+static enum marks_event event_of_tsx(const struct flow_mark *mark,
 				     struct marks_transactions *of_thread)
 {
-	switch (said->value) {
+	switch (mark->value) {
 	case FLOW_TSX_BEGIN: of_thread->begun++; return MARKS_TX_BEGIN;
 	case FLOW_TSX_COMMIT: of_thread->committed++; return MARKS_TX_COMMIT;
 	case FLOW_TSX_ABORT: of_thread->aborted++; return MARKS_TX_ABORT;
@@ -152,10 +139,10 @@ static enum marks_event event_of_tsx(const struct flow_mark *said,
 	}
 }
 
-/* NO_EVENT: it is no change, or says nothing. */
-static enum marks_event event_of_cbr(struct marks_cpu *cpu, const struct flow_mark *said)
+/* NO_EVENT: the ratio is unknown or has not changed. */
+static enum marks_event event_of_cbr(struct marks_cpu *cpu, const struct flow_mark *mark)
 {
-	uint32_t ratio = said->value <= UINT8_MAX ? (uint32_t)said->value : 0;
+	uint32_t ratio = mark->value <= UINT8_MAX ? (uint32_t)mark->value : 0;
 
 	if (ratio == 0 || ratio == cpu->ratio)
 		return NO_EVENT;
@@ -166,39 +153,39 @@ static enum marks_event event_of_cbr(struct marks_cpu *cpu, const struct flow_ma
 	return MARKS_FREQUENCY;
 }
 
-/* What is said for the first time may have been so for long. (Where the processor does not trace
- * events, it always says that interrupts are off.) */
-static bool changes(uint8_t *last, const struct flow_mark *said)
+/* Whether the mark changes the value. The first mark of a CPU changes nothing: the value may have
+ * held for long. (A processor that does not trace events always says that interrupts are off.) */
+static bool changes(uint8_t *last, const struct flow_mark *mark)
 {
 	uint8_t before = *last;
 
-	*last = (uint8_t)((said->value & 0x7f) + 1);
+	*last = (uint8_t)((mark->value & 0x7f) + 1);
 	return before != 0 && before != *last;
 }
 
-static enum marks_event event_of_mode(struct marks_cpu *cpu, const struct flow_mark *said)
+static enum marks_event event_of_mode(struct marks_cpu *cpu, const struct flow_mark *mark)
 {
-	if (said->kind == FLOW_MARK_MODE)
-		return changes(&cpu->mode, said) ? MARKS_MODE : NO_EVENT;
-	if (!changes(&cpu->iflag, said))
+	if (mark->kind == FLOW_MARK_MODE)
+		return changes(&cpu->mode, mark) ? MARKS_MODE : NO_EVENT;
+	if (!changes(&cpu->iflag, mark))
 		return NO_EVENT;
-	return said->value ? MARKS_INTERRUPTS_ON : MARKS_INTERRUPTS_OFF;
+	return mark->value ? MARKS_INTERRUPTS_ON : MARKS_INTERRUPTS_OFF;
 }
 
 static enum marks_event event_of(struct marks *m, const struct replay_stretch *s,
-				 const struct flow_mark *said, struct marks_transactions *of_thread)
+				 const struct flow_mark *mark, struct marks_transactions *of_thread)
 {
 	struct marks_cpu *cpu = &m->cpus[s->cpu];
 
-	if (said->kind == FLOW_MARK_CBR)
-		return event_of_cbr(cpu, said);
-	if (said->kind == FLOW_MARK_MODE || said->kind == FLOW_MARK_IFLAG)
-		return event_of_mode(cpu, said);
-	/* It has been so for a while. */
-	if (said->flags & FLOW_MARK_STATUS)
+	if (mark->kind == FLOW_MARK_CBR)
+		return event_of_cbr(cpu, mark);
+	if (mark->kind == FLOW_MARK_MODE || mark->kind == FLOW_MARK_IFLAG)
+		return event_of_mode(cpu, mark);
+	/* A status: it repeats what has been so for a while. */
+	if (mark->flags & FLOW_MARK_STATUS)
 		return NO_EVENT;
-	switch (said->kind) {
-	case FLOW_MARK_TSX: return event_of_tsx(said, of_thread);
+	switch (mark->kind) {
+	case FLOW_MARK_TSX: return event_of_tsx(mark, of_thread);
 	case FLOW_MARK_PAGING: return MARKS_PAGING;
 	case FLOW_MARK_VMCS: return MARKS_VMCS;
 	case FLOW_MARK_PTWRITE: return MARKS_PTWRITE;
@@ -229,58 +216,50 @@ static enum marks_list_id list_of(enum marks_event event)
 	}
 }
 
-static int count_mark(struct marks *m, const struct replay_stretch *s, const struct flow_item *item,
-		      struct marks_transactions *of_thread)
-{
-	const struct flow_mark *said = &s->marks[item->mark - s->first_mark];
-	enum marks_event event = event_of(m, s, said, of_thread);
-	enum marks_list_id list;
-
-	if (event == NO_EVENT)
-		return 0;
-	m->counts[event]++;
-	list = list_of(event);
-	return list == NO_LIST ? 0 : keep(m, &m->lists[list], s, item, said);
-}
-
 int marks_stretch(struct marks *m, const struct replay_stretch *s,
 		  struct marks_transactions *of_thread)
 {
-	size_t i;
-	int r = 0;
-
-	for (i = 0; i < s->n_items && r == 0; i++) {
+	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
+		const struct flow_mark *mark;
+		enum marks_event event;
+		enum marks_list_id list;
+		int r;
 
-		if (item->kind == FLOW_MARK)
-			r = count_mark(m, s, item, of_thread);
-		else if (item->kind == FLOW_ASYNC)
+		if (item->kind == FLOW_ASYNC)
 			m->counts[MARKS_ASYNC_BRANCH]++;
 		else if (item->kind == FLOW_DISABLE && (item->flags & FLOW_ASYNC_STOP))
 			m->counts[MARKS_ASYNC_DISABLE]++;
+		if (item->kind != FLOW_MARK)
+			continue;
+		mark = &s->marks[item->mark - s->first_mark];
+		event = event_of(m, s, mark, of_thread);
+		if (event == NO_EVENT)
+			continue;
+		m->counts[event]++;
+		list = list_of(event);
+		if (list == NO_LIST)
+			continue;
+		r = keep(m, &m->lists[list], s, item, mark);
+		if (r < 0)
+			return r;
 	}
-	return r;
-}
-
-static void turn_round(struct marks_list *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->n / 2; i++) {
-		struct mark older = l->list[i];
-
-		l->list[i] = l->list[l->n - 1 - i];
-		l->list[l->n - 1 - i] = older;
-	}
+	return 0;
 }
 
 void marks_end(struct marks *m)
 {
-	size_t i;
+	for (size_t list = 0; list < MARKS_N_LISTS; list++) {
+		struct marks_list *l = &m->lists[list];
 
-	for (i = 0; i < MARKS_N_LISTS; i++) {
-		drop_older(&m->lists[i]);
-		put_in_order(&m->lists[i]);
-		turn_round(&m->lists[i]);
+		drop_older(l);
+		put_in_order(l);
+		/* The newest first. */
+		for (size_t i = 0; i < l->n / 2; i++) {
+			struct mark older = l->list[i];
+
+			l->list[i] = l->list[l->n - 1 - i];
+			l->list[l->n - 1 - i] = older;
+		}
 	}
 }

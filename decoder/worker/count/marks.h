@@ -1,6 +1,6 @@
 /*
- * What the trace says besides branches (flow's marks): all of it counted, and of what is worth
- * reading the newest in bounded lists.
+ * What the trace says besides branches (the flow's marks): all marks are counted, and the newest of
+ * those worth reading are kept in bounded lists.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "decoder/worker/replay/replay.h"
 
-#define MARKS_MAX 10000u /* in each list, the newest; all are counted */
+#define MARKS_MAX 10000u /* in each list: the newest; all marks are counted */
 
 enum marks_list_id {
 	MARKS_PTWRITES,
@@ -20,10 +20,10 @@ enum marks_list_id {
 	MARKS_N_LISTS,
 };
 
-/* What is counted. */
+/* The counters. */
 enum marks_event {
-	MARKS_ASYNC_BRANCH,  /* FLOW_ASYNC: aborts of transactions, too */
-	MARKS_ASYNC_DISABLE, /* tracing went off without a branch instruction */
+	MARKS_ASYNC_BRANCH,  /* FLOW_ASYNC, also for aborts of transactions */
+	MARKS_ASYNC_DISABLE, /* tracing stopped without a branch instruction */
 	MARKS_INTERRUPT,
 	MARKS_INTERRUPTS_ON, /* the interrupt flag */
 	MARKS_INTERRUPTS_OFF,
@@ -45,15 +45,14 @@ enum marks_event {
 	MARKS_N_EVENTS,
 };
 
-/* A flow_mark, its time as an interval, and whose it is. */
+/* A flow_mark with its place in time and the thread that it belongs to. */
 struct mark {
-	uint64_t at;  /* TSC, for the order; 0: unknown */
-	uint64_t seq; /* in order of finding */
-	struct flow_mark said;
-	uint32_t cpu; /* index into the manifest's */
+	uint64_t at;	       /* TSC, for the order; 0: unknown */
+	uint64_t seq;	       /* in the order in which marks were found */
+	struct flow_mark flow; /* what the packet says, with its time as an interval */
+	uint32_t cpu;	       /* index into the manifest's CPUs */
 	uint32_t context;
-	/* NULL: unknown, or tracing was off. */
-	const struct timeline_thread *thread;
+	const struct timeline_thread *thread;  /* NULL: unknown, or tracing was off */
 	const struct timeline_thread *process; /* as in replay_stretch */
 };
 
@@ -61,14 +60,14 @@ struct marks_list {
 	struct mark *list; /* after marks_end the newest first, MARKS_MAX at most */
 	size_t n, capacity;
 	uint64_t total;
-	uint64_t floor; /* what is older than this has been dropped */
+	uint64_t floor; /* TSC; marks older than this have been dropped */
 };
 
 struct marks_cpu {
-	uint32_t ratio; /* the newest; 0: none yet */
+	uint32_t ratio; /* the newest; 0: no mark yet */
 	uint32_t lowest, highest;
 	uint64_t changes;
-	uint8_t mode, iflag; /* as last said, plus one; 0: not yet */
+	uint8_t mode, iflag; /* the last value plus one; 0: no mark yet */
 };
 
 struct marks_transactions {
@@ -78,18 +77,18 @@ struct marks_transactions {
 struct marks {
 	uint64_t counts[MARKS_N_EVENTS];
 	struct marks_list lists[MARKS_N_LISTS];
-	struct marks_cpu *cpus; /* as the manifest's */
+	struct marks_cpu *cpus; /* in the manifest's order */
 	uint64_t seq;
 };
 
 /* 0 or -ENOMEM. */
 int marks_init(struct marks *m, size_t n_cpus);
 void marks_done(struct marks *m);
-/* Counts the items of S that are not branches; OF_THREAD are the counters of its thread. 0 or
- * -ENOMEM. */
+/* Counts the marks of S, and its asynchronous branches and stops. OF_THREAD: the transactions of
+ * the thread. 0 or -ENOMEM. */
 int marks_stretch(struct marks *m, const struct replay_stretch *s,
 		  struct marks_transactions *of_thread);
-/* After the last stretch: puts the lists in order. */
+/* After the last stretch: sorts the lists. */
 void marks_end(struct marks *m);
-/* "ptwrite", "transaction-abort", ...: the name in reports; stable. */
+/* The stable name in reports, e.g. "transaction-abort". */
 const char *marks_event_name(enum marks_event event);

@@ -1,86 +1,184 @@
 /*
- * Counting: every stretch of the replay passes here once, item by item; what walks of steps in it
- * do, tally_steps.c counts, which comes to the same. Called by decode_stretch.c in ptsnap-decode.
+ * Counts every stretch of the replay, item by item, for its thread, its functions and its CPU.
  *
- * A run's instructions belong to the function in which it begins; a run that crosses a function's
- * end is split exactly. A function is active from its call, or from the jump to it out of another
- * function (a tail call, a PLT entry), until its frame ends or another function takes its place;
- * its total is the thread's counters over that time, recursion counted once.
+ * A run's instructions belong to the function in which the run begins, unless the run crosses the
+ * function's end: then the run is split exactly. Walks of steps are counted in tally_steps.c.
  */
 #include "decoder/worker/count/tally_private.h"
 
 #include <stdlib.h>
 
-#include "decoder/worker/count/lanes.h"
+/* flow_run is asked for this many addresses at once. */
+#define SPLIT_INSNS    512u
+#define FIRST_CAPACITY 16u
 
-/* flow_run is asked for so many addresses at once. */
-#define SPLIT_INSNS 512u
+/* --- The table of threads --- */
 
-static void for_all_active(struct tally *t, struct tally_lane *lane,
-			   void (*fn)(struct tally *, struct tally_lane *, uint32_t))
+static uint32_t *find_slot(struct tally *t, const struct timeline_thread *thread)
 {
-	size_t i, depth = calls_depth(&lane->calls);
+	size_t mask = t->n_slots - 1;
+	uint64_t hash = ((uint64_t)(uintptr_t)thread >> 4) * 0x9e3779b97f4a7c15ull >> 32;
+	size_t i = (size_t)hash & mask;
 
-	fn(t, lane, lane->function);
-	for (i = 0; i < depth; i++)
-		fn(t, lane, calls_at(&lane->calls, i)->function);
+	for (; t->slots[i] != 0; i = (i + 1) & mask)
+		if (t->threads[t->slots[i] - 1]->thread == thread)
+			break;
+	return &t->slots[i];
 }
 
-/* Activity is counted for one lane at a time. */
-static void switch_to(struct tally *t, struct tally_lane *lane)
+static int grow(struct tally *t)
 {
-	if (t->lane == lane)
+	size_t capacity = t->capacity ? 2 * t->capacity : FIRST_CAPACITY;
+	uint32_t *slots;
+
+	if (ARRAY_FIT(t->threads, capacity) < 0)
+		return -ENOMEM;
+	slots = calloc(2 * capacity, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(t->slots);
+	t->slots = slots;
+	t->n_slots = 2 * capacity;
+	t->capacity = capacity;
+	for (size_t i = 0; i < t->n_threads; i++)
+		*find_slot(t, t->threads[i]->thread) = (uint32_t)i + 1;
+	return 0;
+}
+
+static int add(struct tally *t, const struct timeline_thread *thread)
+{
+	struct tally_counters *counters;
+
+	if (t->n_threads == t->capacity && grow(t) < 0)
+		return -ENOMEM;
+	counters = calloc(1, sizeof(*counters));
+	if (!counters)
+		return -ENOMEM;
+	counters->thread = thread;
+	counters->hash = HASH_BASIS;
+	counters->function = TALLY_NO_FUNCTION;
+	calls_init(&counters->calls);
+	*find_slot(t, thread) = (uint32_t)t->n_threads + 1;
+	t->threads[t->n_threads++] = counters;
+	return 0;
+}
+
+int tally_find(struct tally *t, const struct timeline_thread *thread, struct tally_counters **ret)
+{
+	uint32_t slot = t->n_slots > 0 ? *find_slot(t, thread) : 0;
+
+	if (slot == 0 && t->n_threads == TALLY_MAX_THREADS) {
+		t->threads_refused++;
+		slot = 1;
+	}
+	if (slot == 0) {
+		if (add(t, thread) < 0)
+			return -ENOMEM;
+		slot = (uint32_t)t->n_threads;
+	}
+	*ret = t->threads[slot - 1];
+	return 0;
+}
+
+static int compare_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+int tally_compare_threads(const struct timeline_thread *a, const struct timeline_thread *b)
+{
+	if (a == b)
+		return 0;
+	if (!a || !b)
+		return !a ? -1 : 1;
+	if (a->tid != b->tid)
+		return compare_u64(a->tid, b->tid);
+	return a->begin != b->begin ? compare_u64(a->begin, b->begin) : compare_u64(a->pid, b->pid);
+}
+
+static int compare_counters(const void *a, const void *b)
+{
+	const struct tally_counters *x = *(struct tally_counters *const *)a;
+	const struct tally_counters *y = *(struct tally_counters *const *)b;
+
+	return tally_compare_threads(x->thread, y->thread);
+}
+
+void tally_sort(struct tally *t)
+{
+	/* The slots hold positions in the unsorted list. */
+	free(t->slots);
+	t->slots = NULL;
+	t->n_slots = 0;
+	qsort(t->threads, t->n_threads, sizeof(struct tally_counters *), compare_counters);
+}
+
+/* --- Functions that are active --- */
+
+static void for_all_active(struct tally *t, struct tally_counters *counters,
+			   void (*fn)(struct tally *, struct tally_counters *, uint32_t))
+{
+	size_t depth = calls_depth(&counters->calls);
+
+	fn(t, counters, counters->function);
+	for (size_t i = 0; i < depth; i++)
+		fn(t, counters, calls_at(&counters->calls, i)->function);
+}
+
+/* A function's activity is counted for one thread at a time. NULL: no thread. */
+static void switch_to(struct tally *t, struct tally_counters *counters)
+{
+	if (t->current == counters)
 		return;
-	if (t->lane != NULL)
-		for_all_active(t, t->lane, tally_deactivate);
-	t->lane = lane;
-	if (lane != NULL)
-		for_all_active(t, lane, tally_activate);
+	if (t->current)
+		for_all_active(t, t->current, tally_deactivate);
+	t->current = counters;
+	if (counters)
+		for_all_active(t, counters, tally_activate);
 }
 
-static void pop(struct tally *t, struct tally_lane *lane, size_t n)
+/* --- The stack --- */
+
+static void pop(struct tally *t, struct tally_counters *counters, size_t n)
 {
 	while (n-- > 0) {
-		struct calls_frame frame = calls_pop(&lane->calls);
+		struct calls_frame frame = calls_pop(&counters->calls);
 
-		tally_deactivate(t, lane, lane->function);
-		lane->function = frame.function;
+		tally_deactivate(t, counters, counters->function);
+		counters->function = frame.function;
 	}
 }
 
-static int push(struct tally *t, struct tally_lane *lane, struct calls_change *change)
+static int push(struct tally *t, struct tally_counters *counters, struct calls_change *change)
 {
 	struct calls_frame dropped;
 	int r;
 
-	change->frame.function = lane->function;
-	r = calls_push(&lane->calls, &change->frame, &dropped);
+	change->frame.function = counters->function;
+	r = calls_push(&counters->calls, &change->frame, &dropped);
 	if (r < 0)
 		return r;
 	if (r == CALLS_DROPPED)
-		tally_deactivate(t, lane, dropped.function);
-	lane->function = TALLY_NO_FUNCTION;
-	lane->called = change->call;
+		tally_deactivate(t, counters, dropped.function);
+	counters->function = TALLY_NO_FUNCTION;
+	counters->called = change->call;
 	return 0;
 }
 
-/* Another program in the same thread (exec): nothing of the old stack is left. */
-static void forget_stack(struct tally *t, struct tally_lane *lane)
+/* The thread executed another program (exec), and nothing is left of the old stack. */
+static void forget_stack(struct tally *t, struct tally_counters *counters)
 {
-	pop(t, lane, calls_depth(&lane->calls));
-	tally_deactivate(t, lane, lane->function);
-	lane->function = TALLY_NO_FUNCTION;
-	/* The new program begins elsewhere than where execve was called: that is no signal. */
-	lane->calls.stopped = false;
+	pop(t, counters, calls_depth(&counters->calls));
+	tally_deactivate(t, counters, counters->function);
+	counters->function = TALLY_NO_FUNCTION;
+	/* The new program begins elsewhere than where execve was called; no signal did that. */
+	counters->calls.stopped = false;
 }
 
-static void count_insns(struct tally *t, struct tally_lane *lane, uint64_t n)
-{
-	t->functions.list[lane->function].self_insns += n;
-	lane->insns += n;
-}
+/* --- Items --- */
 
-/* The part of the run at START that lies within SPAN; *ret_next: the instruction after it. */
+/* How many of the LEFT instructions of the run at START lie within SPAN. *ret_next: the first
+ * instruction behind them. */
 static size_t part_within(const struct replay_stretch *s, const struct functions_span *span,
 			  uint64_t start, size_t left, uint64_t *ret_next)
 {
@@ -89,8 +187,8 @@ static size_t part_within(const struct replay_stretch *s, const struct functions
 
 	/* Each round begins with the last instruction of the one before. */
 	for (;;) {
-		/* No more than there can be up to the first one behind it: a file's symbols may lie
-		 * as close as bytes, and each splits the run anew. */
+		/* Ask for no more instructions than can lie in front of the span's end, and one:
+		 * symbols can be one byte apart, and each symbol splits the run again. */
 		uint64_t most = MIN_OF(span->hi - start, (uint64_t)SPLIT_INSNS - 1) + 1;
 		size_t i, n = flow_run(s->flow, start, MIN_OF(left - done, (size_t)most), ips);
 
@@ -107,10 +205,10 @@ static size_t part_within(const struct replay_stretch *s, const struct functions
 	}
 }
 
-int tally_run(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+int tally_run(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
 	      uint64_t start, uint64_t last, size_t n)
 {
-	bool entry = !lane->cut;
+	bool entry = !counters->cut;
 
 	while (n > 0) {
 		struct functions_span span;
@@ -119,72 +217,58 @@ int tally_run(struct tally *t, struct tally_lane *lane, const struct replay_stre
 
 		if (r < 0)
 			return r;
-		tally_enter(t, lane, span.function, entry && start == span.entry);
+		tally_enter(t, counters, span.function, entry && start == span.entry);
 		if (last >= span.hi && n > 1)
 			part = part_within(s, &span, start, n, &start);
-		count_insns(t, lane, part);
+		t->functions.list[span.function].self_insns += part;
+		counters->insns += part;
 		n -= part;
 		entry = false;
 	}
 	return 0;
 }
 
-static void count_cpu_time(struct tally_cpu *cpu, uint64_t now)
+static void extend_time(struct tally_cpu *cpu, uint64_t now)
 {
 	if (cpu->first_tsc == 0)
 		cpu->first_tsc = now;
 	cpu->last_tsc = MAX_OF(cpu->last_tsc, now);
-	if (cpu->gap_tsc == 0)
-		return;
-	cpu->lost_ticks += now > cpu->gap_tsc ? now - cpu->gap_tsc : 0;
-	cpu->gap_tsc = 0;
 }
 
-static void count_gap_time(struct tally_cpu *cpu, uint64_t now)
+static void count_time(struct tally *t, struct tally_counters *counters, uint64_t now)
 {
-	if (cpu->first_tsc == 0)
-		cpu->first_tsc = now;
-	cpu->last_tsc = MAX_OF(cpu->last_tsc, now);
-	if (cpu->gap_tsc == 0)
-		cpu->gap_tsc = now;
-}
+	if (counters->traced && counters->last_tsc != 0 && now > counters->last_tsc) {
+		uint64_t ticks = now - counters->last_tsc;
 
-static void count_time(struct tally *t, struct tally_lane *lane, uint64_t now)
-{
-	uint64_t ticks;
-
-	if (lane->traced && lane->last_tsc != 0 && now > lane->last_tsc) {
-		ticks = now - lane->last_tsc;
-		lane->ticks += ticks;
-		if (lane->function != TALLY_NO_FUNCTION)
-			t->functions.list[lane->function].self_ticks += ticks;
+		counters->ticks += ticks;
+		if (counters->function != TALLY_NO_FUNCTION)
+			t->functions.list[counters->function].self_ticks += ticks;
 	}
-	lane->last_tsc = now;
+	counters->last_tsc = now;
 }
 
-void tally_time(struct tally *t, struct tally_lane *lane, struct tally_cpu *cpu, uint64_t now)
+void tally_time(struct tally *t, struct tally_counters *counters, struct tally_cpu *cpu,
+		uint64_t now)
 {
 	if (now != 0) {
-		count_cpu_time(cpu, now);
-		count_time(t, lane, now);
+		extend_time(cpu, now);
+		if (cpu->gap_tsc != 0 && now > cpu->gap_tsc)
+			cpu->lost_ticks += now - cpu->gap_tsc;
+		cpu->gap_tsc = 0;
+		count_time(t, counters, now);
 	}
-	lane->traced = true;
+	counters->traced = true;
 }
 
-static bool ends_stretch(const struct flow_item *item)
-{
-	return item->kind == FLOW_SYSCALL || item->kind == FLOW_DISABLE || item->kind == FLOW_GAP ||
-	       item->kind == FLOW_END;
-}
-
-static void remember(struct tally_lane *lane, const struct flow_item *item, uint32_t context)
+static void remember(struct tally_counters *counters, const struct flow_item *item,
+		     uint32_t context)
 {
 	if (item->from != 0 || item->to != 0)
-		lane->ip = item->to != 0 ? item->to : item->from;
+		counters->ip = item->to != 0 ? item->to : item->from;
 	if (item->kind == FLOW_GAP || item->kind == FLOW_END)
 		return;
-	lane->branches++;
-	lane->last[lane->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
+	counters->branches++;
+	counters->last[counters->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
 		.from = item->from,
 		.to = item->to,
 		.tsc_lo = item->tsc_lo,
@@ -194,66 +278,70 @@ static void remember(struct tally_lane *lane, const struct flow_item *item, uint
 	};
 }
 
-int tally_calls(struct tally *t, struct tally_lane *lane, const struct flow_item *item)
+int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item)
 {
-	struct calls_change change = calls_decide(&lane->calls, item);
+	struct calls_change change = calls_decide(&counters->calls, item);
 
-	pop(t, lane, change.pops);
-	return change.pushes ? push(t, lane, &change) : 0;
+	pop(t, counters, change.pops);
+	return change.pushes ? push(t, counters, &change) : 0;
 }
 
-static int count_item(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
-		      const struct flow_item *item)
+static int count_item(struct tally *t, struct tally_counters *counters,
+		      const struct replay_stretch *s, const struct flow_item *item)
 {
 	uint64_t now = tally_instant(item->tsc_lo, item->tsc_hi);
+	struct tally_cpu *cpu = &t->cpus[s->cpu];
 	int r;
 
 	if (item->kind == FLOW_STEPS)
-		return tally_walk(t, lane, s, item->walk);
-	r = tally_run(t, lane, s, item->start, item->from, item->insns);
+		return tally_walk(t, counters, s, item->walk);
+	r = tally_run(t, counters, s, item->start, item->from, item->insns);
 	if (r < 0)
 		return r;
-	/* A mark only cuts a run in two. */
-	lane->cut = item->kind == FLOW_MARK && (lane->cut || item->insns > 0);
+	/* A mark divides a run, which goes on behind the mark. */
+	counters->cut = item->kind == FLOW_MARK && (counters->cut || item->insns > 0);
 	if (item->kind == FLOW_MARK) {
-		calls_mark(&lane->calls, &s->marks[item->mark - s->first_mark]);
+		calls_mark(&counters->calls, &s->marks[item->mark - s->first_mark]);
 		return 0;
 	}
 	if (item->kind != FLOW_GAP) {
-		tally_time(t, lane, &t->cpus[s->cpu], now);
+		tally_time(t, counters, cpu, now);
 	} else if (now != 0) {
-		/* Before the first PSB nothing could have been decoded, so nothing is lost. */
-		if (s->gaps[item->gap - s->first_gap].fault != FAULT_HEAD)
-			count_gap_time(&t->cpus[s->cpu], now);
-		count_time(t, lane, now);
+		/* Before the first PSB nothing can be decoded, therefore nothing is lost. */
+		if (s->gaps[item->gap - s->first_gap].fault != FAULT_HEAD) {
+			extend_time(cpu, now);
+			if (cpu->gap_tsc == 0)
+				cpu->gap_tsc = now;
+		}
+		count_time(t, counters, now);
 	}
-	lane->traced = !ends_stretch(item);
-	remember(lane, item, s->context);
-	return tally_calls(t, lane, item);
+	counters->traced = item->kind != FLOW_SYSCALL && item->kind != FLOW_DISABLE &&
+			   item->kind != FLOW_GAP && item->kind != FLOW_END;
+	remember(counters, item, s->context);
+	return tally_calls(t, counters, item);
 }
 
 int tally_stretch(struct tally *t, const struct replay_stretch *s)
 {
 	const struct space *space = t->functions.replay->contexts.list[s->context].space;
-	struct tally_lane *lane;
-	size_t i;
-	int r = lanes_find(t, s->thread, &lane);
+	struct tally_counters *counters;
+	int r = tally_find(t, s->thread, &counters);
 
 	if (r < 0)
 		return r;
-	switch_to(t, lane);
-	/* What has no thread has no stack that goes on. */
-	if (lane->space != space || (s->thread == NULL && !s->goes_on))
-		forget_stack(t, lane);
-	lane->space = space;
-	lane->context = s->context;
-	lane->calls.kernel_start =
-		t->functions.replay->kernel != NULL ? t->functions.replay->kernel_start : 0;
-	/* What the thread waited for the CPU is not its time. */
-	lane->traced = lane->traced && !s->switched;
-	for (i = 0; i < s->n_items && r == 0; i++)
-		r = count_item(t, lane, s, &s->items[i]);
-	tally_last(t, lane, s);
+	switch_to(t, counters);
+	/* Stretches of unknown threads have no common stack. */
+	if (counters->space != space || (!s->thread && !s->goes_on))
+		forget_stack(t, counters);
+	counters->space = space;
+	counters->context = s->context;
+	counters->calls.kernel_start =
+		t->functions.replay->kernel ? t->functions.replay->kernel_start : 0;
+	/* The time in which the thread waited for the CPU does not count. */
+	counters->traced = counters->traced && !s->switched;
+	for (size_t i = 0; i < s->n_items && r == 0; i++)
+		r = count_item(t, counters, s, &s->items[i]);
+	tally_last(t, counters, s);
 	return r;
 }
 
@@ -264,7 +352,7 @@ void tally_end(struct tally *t)
 
 int tally_init(struct tally *t, const struct replay *replay)
 {
-	struct tally_lane *unknown;
+	struct tally_counters *unknown;
 	int r;
 
 	*t = (struct tally){0};
@@ -272,9 +360,9 @@ int tally_init(struct tally *t, const struct replay *replay)
 	if (r < 0)
 		return r;
 	t->cpus = calloc(replay->manifest->n_cpus + 1, sizeof(*t->cpus));
-	r = t->cpus == NULL ? -ENOMEM : tally_cache_init(&t->cache, &t->functions);
+	r = !t->cpus ? -ENOMEM : tally_cache_init(&t->cache, &t->functions);
 	if (r == 0)
-		r = lanes_find(t, NULL, &unknown);
+		r = tally_find(t, NULL, &unknown);
 	if (r < 0)
 		tally_done(t);
 	return r;
@@ -284,7 +372,12 @@ void tally_done(struct tally *t)
 {
 	tally_cache_done(&t->cache);
 	functions_done(&t->functions);
-	lanes_done(t);
+	for (size_t i = 0; i < t->n_threads; i++) {
+		calls_done(&t->threads[i]->calls);
+		free(t->threads[i]);
+	}
+	free(t->threads);
+	free(t->slots);
 	free(t->cpus);
 	*t = (struct tally){0};
 }

@@ -1,7 +1,37 @@
 /*
- * Bounded aggregates of what executed: by thread, function and CPU. A lane is one thread, whatever
- * CPUs it ran on: its stretches come in the order of its life, so its last branches and its call
- * stack are its own.
+ * Counters of what executed: by thread, by function and by CPU, all bounded.
+ *
+ * This room turns the stretches of a replay into the numbers of the report and the summary.
+ * tally.c counts items (branches, gaps, marks); tally_steps.c counts walks of steps, the compact
+ * form that the hot loop gives: most steps in tally_quick.c, out of records that tally_cache.c
+ * keeps for each kind of step. steps.c says which code a step executes and when. functions.c finds
+ * the function of an address, and which pieces of code have the same functions. calls.c keeps the
+ * call stack of one thread. marks.c and gaps.c count and list what is not a branch and what is
+ * missing. decoded.c holds all results of one decode.
+ *
+ * Main types: struct tally with one struct tally_counters for each thread, struct function,
+ * struct calls, struct marks, struct gaps; struct decode has one of each.
+ *
+ * Decisions that govern the room:
+ * - Items are the definition of all counting. tally_steps.c counts the same walks without making
+ *   items and must give the same numbers to the last bit: test_tally_steps.c counts random programs
+ *   both ways.
+ * - What a kind of step adds to the counters is worked out once for each naming, a piece of code
+ *   together with the functions at its offsets, whatever address spaces the code lies in.
+ * - An instruction belongs to the function around its own address, the innermost of several. A run
+ *   that crosses the end of a function is split exactly.
+ * - A thread has one set of counters, whatever CPUs it ran on. Its stretches come in the order of
+ *   its life, so its last branches and its call stack are its own.
+ * - A function is active from its call, or from the jump to it out of another function (a tail
+ *   call, a PLT entry), until its frame ends or another function takes its place. Its total is the
+ *   thread's counters over that time; recursion counts once.
+ * - The time is counted with the first branch whose time differs. The last branches of a walk are
+ *   written at the end of the stretch, and only those that later branches did not replace.
+ * - Every table has a limit. What exceeds the limit is counted in a first, unnamed entry, and the
+ *   report says how much that was.
+ *
+ * The tally, the marks and the gaps own their lists. The replay and the names of functions are
+ * borrowed and live longer. Everything here belongs to one thread of the decoder.
  */
 #pragma once
 
@@ -16,8 +46,8 @@
 #include "decoder/worker/replay/replay.h"
 #include "proto/report.h"
 
-/* Lanes beyond share the first, of no known thread. */
-#define TALLY_MAX_LANES	  65536u
+/* Threads beyond this number share the first counters, those of no known thread. */
+#define TALLY_MAX_THREADS 65536u
 #define TALLY_NO_FUNCTION UINT32_MAX
 
 struct tally_branch {
@@ -27,20 +57,21 @@ struct tally_branch {
 	uint8_t kind; /* enum flow_kind */
 };
 
-struct tally_lane {
+/* The counters of one thread, and where the thread is. */
+struct tally_counters {
 	const struct timeline_thread *thread; /* NULL: unknown */
 	uint64_t insns, branches;
-	uint64_t hash;	   /* of its instructions; only where the summary asks */
-	uint64_t ticks;	   /* of traced stretches */
+	uint64_t hash;	/* of the addresses of its instructions; only if the summary has hashes */
+	uint64_t ticks; /* TSC ticks within traced stretches */
 	uint64_t last_tsc; /* estimate for the last item; 0: unknown */
 	struct marks_transactions transactions;
 	bool traced; /* within a stretch */
-	uint64_t ip; /* where it was last; 0: unknown */
+	uint64_t ip; /* the last address known; 0: unknown */
 	uint32_t context;
 	const struct space *space;
 	struct calls calls;
 	uint32_t function; /* that runs; TALLY_NO_FUNCTION */
-	bool called;	   /* and has just been called */
+	bool called;	   /* the next function to run has just been called */
 	bool cut;	   /* the run goes on behind a mark */
 	struct tally_branch last[REPORT_LAST_BRANCHES];
 	uint64_t n_last; /* ever; the newest is last[(n_last - 1) % REPORT_LAST_BRANCHES] */
@@ -48,36 +79,46 @@ struct tally_lane {
 
 struct tally_cpu {
 	uint64_t first_tsc, last_tsc; /* of items; 0: unknown */
-	uint64_t gap_tsc;	      /* a gap is open since; 0: none */
+	uint64_t gap_tsc;	      /* when the open gap began; 0: no gap is open */
 	uint64_t lost_ticks;	      /* within gaps */
 };
 
-/* A walk of the stretch that is being counted, whose branches are not among lane->last yet. */
+/* A walk of the current stretch whose branches are not yet in counters->last. */
 struct tally_tail {
-	uint32_t walk, last; /* number; the step of its last branch */
-	uint64_t end;	     /* lane->n_last behind that */
+	uint32_t walk, last; /* its number; the step of its last branch */
+	uint64_t end;	     /* counters->n_last behind that branch */
 };
 
 struct tally {
 	struct functions functions;
-	struct tally_cache cache;  /* of steps */
-	struct tally_lane **lanes; /* lanes[0]: unknown thread, or too many */
-	size_t n_lanes, capacity;
+	struct tally_cache cache;	 /* of steps */
+	struct tally_counters **threads; /* threads[0]: unknown thread, or too many threads */
+	size_t n_threads, capacity;
 	uint32_t *slots;
 	size_t n_slots;
-	struct tally_lane *lane; /* the one being counted */
-	/* The newest is tails[(n_tails - 1) % REPORT_LAST_BRANCHES]; the others have none of the
-	 * last branches. */
+	struct tally_counters *current; /* of the thread being counted */
+	/* The newest is tails[(n_tails - 1) % REPORT_LAST_BRANCHES]; older walks than these have
+	 * none of the last branches. */
 	struct tally_tail tails[REPORT_LAST_BRANCHES];
 	size_t n_tails;
-	struct tally_cpu *cpus; /* as the manifest's */
-	uint64_t lanes_refused;
+	struct tally_cpu *cpus; /* in the manifest's order */
+	uint64_t threads_refused;
 };
 
 /* REPLAY is borrowed. 0 or -ENOMEM. */
 int tally_init(struct tally *t, const struct replay *replay);
 void tally_done(struct tally *t);
-/* The flow's statistics are told of the stretch's walks. 0 or -ENOMEM. */
+/* Counts a stretch, and adds what its walks executed to the statistics of the flow. 0 or -ENOMEM.
+ */
 int tally_stretch(struct tally *t, const struct replay_stretch *s);
-/* After the last stretch: closes what is still on the stacks, which themselves stay. */
+/* After the last stretch: ends the functions that are still active. The stacks stay. */
 void tally_end(struct tally *t);
+
+/* The counters of THREAD, made if there are none; threads[0] if there are too many threads. 0 or
+ * -ENOMEM. */
+int tally_find(struct tally *t, const struct timeline_thread *thread, struct tally_counters **ret);
+/* Sorts the threads with tally_compare_threads. tally_find must not be called afterwards. */
+void tally_sort(struct tally *t);
+/* Order by tid, then by begin, then by pid, with NULL first: the same order in each run of the
+ * program. */
+int tally_compare_threads(const struct timeline_thread *a, const struct timeline_thread *b);

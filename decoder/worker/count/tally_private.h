@@ -1,13 +1,17 @@
 /*
- * Inside of the tally: tally.c (items, which are the definition of all counting), tally_steps.c
- * (walks of steps, which come to the same), tally_last.c (the last branches of a walk).
+ * Inside of the tally: what tally.c (items), tally_steps.c (walks of steps and their last branches)
+ * and tally_quick.c (most steps) share.
  */
 #pragma once
 
+#include "decoder/worker/count/steps.h"
 #include "decoder/worker/count/tally.h"
 #include "proto/base.h"
 
-static inline void tally_activate(struct tally *t, struct tally_lane *lane, uint32_t function)
+/* --- Functions and time: tally.c --- */
+
+static inline void tally_activate(struct tally *t, struct tally_counters *counters,
+				  uint32_t function)
 {
 	struct function *f;
 
@@ -16,11 +20,12 @@ static inline void tally_activate(struct tally *t, struct tally_lane *lane, uint
 	f = &t->functions.list[function];
 	if (f->active++ > 0)
 		return;
-	f->began_insns = lane->insns;
-	f->began_ticks = lane->ticks;
+	f->began_insns = counters->insns;
+	f->began_ticks = counters->ticks;
 }
 
-static inline void tally_deactivate(struct tally *t, struct tally_lane *lane, uint32_t function)
+static inline void tally_deactivate(struct tally *t, struct tally_counters *counters,
+				    uint32_t function)
 {
 	struct function *f;
 
@@ -29,24 +34,24 @@ static inline void tally_deactivate(struct tally *t, struct tally_lane *lane, ui
 	f = &t->functions.list[function];
 	if (--f->active > 0)
 		return;
-	f->total_insns += lane->insns - f->began_insns;
-	f->total_ticks += lane->ticks - f->began_ticks;
+	f->total_insns += counters->insns - f->began_insns;
+	f->total_ticks += counters->ticks - f->began_ticks;
 }
 
 /* FUNCTION runs. ENTRY: execution jumped to its first instruction, and did not just run into it. */
-static inline void tally_enter(struct tally *t, struct tally_lane *lane, uint32_t function,
+static inline void tally_enter(struct tally *t, struct tally_counters *counters, uint32_t function,
 			       bool entry)
 {
-	bool called = lane->called;
+	bool called = counters->called;
 
-	lane->called = false;
-	if (lane->function == function && !called)
+	counters->called = false;
+	if (counters->function == function && !called)
 		return;
-	if (called || (entry && lane->function != TALLY_NO_FUNCTION))
+	if (called || (entry && counters->function != TALLY_NO_FUNCTION))
 		t->functions.list[function].calls++;
-	tally_deactivate(t, lane, lane->function);
-	lane->function = function;
-	tally_activate(t, lane, function);
+	tally_deactivate(t, counters, counters->function);
+	counters->function = function;
+	tally_activate(t, counters, function);
 }
 
 /* One instant for an interval: its middle. 0: unknown. */
@@ -59,19 +64,70 @@ static inline uint64_t tally_instant(uint64_t lo, uint64_t hi)
 	return lo + (hi - lo) / 2;
 }
 
-/* A branch happened on CPU at NOW: the time up to there goes to the function of its run. */
-void tally_time(struct tally *t, struct tally_lane *lane, struct tally_cpu *cpu, uint64_t now);
-/* Counts N instructions of a run from START to LAST; what begins with START is no run where
- * lane->cut says so. 0 or -ENOMEM. */
-int tally_run(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+/* A branch happened on CPU at NOW: the time up to NOW goes to the function of the branch's run. */
+void tally_time(struct tally *t, struct tally_counters *counters, struct tally_cpu *cpu,
+		uint64_t now);
+/* Counts N instructions of a run from START to LAST. If counters->cut is set, START continues a run
+ * and enters no function. 0 or -ENOMEM. */
+int tally_run(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
 	      uint64_t start, uint64_t last, size_t n);
-/* What a branch does to the stack. 0 or -ENOMEM. */
-int tally_calls(struct tally *t, struct tally_lane *lane, const struct flow_item *item);
+/* Does to the stack what the branch ITEM does. 0 or -ENOMEM. */
+int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item);
 
-/* tally_steps.c: counts walk number WALK of the stretch's batch, in the flow's statistics, too. 0
- * or -ENOMEM. */
-int tally_walk(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+/* --- Walks: tally_steps.c --- */
+
+/* Counts walk number WALK of the stretch's batch, also in the flow's statistics. 0 or -ENOMEM. */
+int tally_walk(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
 	       uint32_t walk);
-/* tally_last.c: at the end of a stretch: the last branches of its walks, as far as they are among
- * the lane's. */
-void tally_last(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s);
+/* At the end of a stretch: writes the last branches of its walks to counters->last, unless later
+ * branches have replaced them. */
+void tally_last(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s);
+
+/* A walk that is being counted. */
+struct counting {
+	struct tally *t;
+	struct tally_counters *counters;
+	const struct replay_stretch *s;
+	struct tally_cache *cache;
+	const struct nodes *nodes;
+	const uint32_t *steps; /* the batch's */
+	struct steps_clock clock;
+	bool settled; /* more branches at the current time do not change the counted time */
+	uint32_t place, naming;
+	uint64_t base;	/* address at which the place begins */
+	uint64_t insns; /* of the running function; not yet added to it, nor to the counters */
+	uint64_t items; /* of the walk */
+	bool open;	/* the next piece goes on with a run */
+	bool returned;	/* the last branch was a return that the stack does not know yet */
+};
+
+/* Where STEP begins. */
+static inline uint64_t counting_start(const struct counting *c, uint32_t step)
+{
+	return c->base + c->nodes->list[node_of_step(step)].offset;
+}
+
+/* Moves the clock on to the time of the step at AT. */
+static inline void counting_reach(struct counting *c, uint32_t at)
+{
+	while (steps_clock_until(&c->clock) <= at) {
+		steps_clock_next(&c->clock);
+		c->settled = false;
+	}
+}
+
+/* STEP is counted. STEP is no NODE_STEP_PLACE, nor the walk's last step. */
+static inline void counting_pass(struct counting *c, uint32_t step)
+{
+	if (!c->clock.begun)
+		c->clock.begun = !steps_is_go(c->nodes, step);
+}
+
+/* Counts the time of ITEMS in the running function: BEFORE of them come before the first decision
+ * or target, and FIRST says whether that one is an item. counters->function is the running
+ * function. */
+void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first);
+
+/* tally_quick.c: counts the steps from *AT up to END, or up to the first step that needs
+ * tally_steps.c; sets *AT to the step where it stopped. There is a step at END. */
+void tally_quick(struct counting *c, uint32_t *at, uint32_t end);

@@ -1,17 +1,15 @@
 /*
- * The inner loop of counting: steps that are known, at a time at which nobody has to look. Called
- * by tally_steps.c, which does what is not; it comes to the same there.
+ * The inner loop of counting: known steps, at a time at which nobody has to look.
  *
- * Most steps stay within the function that runs and add to what it executed. Of the others, calls
- * and returns to where the innermost call came from are done here, too. All that changes lives in a
- * struct that never leaves this file's inline functions, so that it is in registers.
+ * Most steps stay within the running function and add to its instructions. Of the others, this file
+ * counts calls, and returns that go behind the innermost call. tally_steps.c counts every step that
+ * stops the loop; both give the same numbers. All state lives in a struct that never leaves this
+ * file's inline functions, so that the compiler keeps the state in registers.
  */
-#include "decoder/worker/count/tally_counting.h"
+#include "decoder/worker/count/tally_private.h"
 
-#include "decoder/worker/count/steps.h"
-
-/* Of more nodes than these the records do not lie in the second cache: they are asked for so many
- * steps before they are counted. */
+/* The records of more nodes than FAR_NODES do not fit in the second cache: they are prefetched
+ * STEPS_AHEAD steps before they are counted. */
 #define FAR_NODES   16384u
 #define STEPS_AHEAD 48
 
@@ -20,37 +18,38 @@
 struct quick {
 	const struct tally_record *records;
 	struct function *list;
-	uint32_t number; /* of the function that runs; TALLY_NO_FUNCTION: another one was called */
-	uint32_t view;
-	uint32_t match; /* of plain records in it; nothing has it where another one was called */
+	uint32_t number; /* of the running function; TALLY_NO_FUNCTION behind a call */
+	uint32_t naming;
+	uint32_t match; /* of plain records in the running function; else TALLY_NO_RECORD */
 	uint64_t base;	/* where the place begins */
-	uint64_t insns; /* of the lane */
-	uint64_t told;	/* how many of them the functions know of */
+	uint64_t insns; /* of the thread */
+	uint64_t told;	/* how many of them the functions have */
 	uint64_t items;
 	/* The stack: frames [bottom, top) of a ring, which has room up to LIMIT. */
 	struct calls_frame *frames;
 	uint64_t mask, bottom, top, limit;
 	const uint32_t *at;    /* the next step */
-	const uint32_t *begin; /* in front of this one the counting knows whether a run goes on */
-	const uint32_t *end;   /* behind the last one of the time that holds */
-	const uint32_t *last;  /* is left */
-	const uint32_t *ahead; /* the first step whose record was not asked for */
+	const uint32_t *begin; /* in front of this step, counting.open says whether a run goes on */
+	const uint32_t *end;   /* behind the last step of the current time */
+	const uint32_t *last;  /* the loop stops here */
+	const uint32_t *ahead; /* the first step whose record was not prefetched */
 };
 
 HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t last)
 {
-	const struct tally_lane *lane = c->lane;
-	const struct calls *calls = &lane->calls;
+	const struct tally_counters *counters = c->counters;
+	const struct calls *calls = &counters->calls;
 
 	*q = (struct quick){
 		.records = c->cache->records,
 		.list = c->t->functions.list,
-		.number = lane->function,
-		.view = c->view,
-		.match = lane->called ? TALLY_NO_RECORD : tally_match(c->view, lane->function),
+		.number = counters->function,
+		.naming = c->naming,
+		.match = counters->called ? TALLY_NO_RECORD
+					  : tally_match(c->naming, counters->function),
 		.base = c->base,
-		.insns = lane->insns + c->insns,
-		.told = lane->insns,
+		.insns = counters->insns + c->insns,
+		.told = counters->insns,
 		.items = c->items,
 		.frames = calls->frames,
 		.mask = calls->capacity - 1,
@@ -73,33 +72,33 @@ HOT bool is_open(const struct quick *q, const struct counting *c)
 
 HOT void save(const struct quick *q, struct counting *c)
 {
-	struct tally_lane *lane = c->lane;
+	struct tally_counters *counters = c->counters;
 
-	lane->called = q->number == TALLY_NO_FUNCTION;
-	lane->function = q->number;
-	lane->insns = q->told;
-	lane->calls.end = q->top;
-	c->view = q->view;
+	counters->called = q->number == TALLY_NO_FUNCTION;
+	counters->function = q->number;
+	counters->insns = q->told;
+	counters->calls.end = q->top;
+	c->naming = q->naming;
 	c->base = q->base;
 	c->insns = q->insns - q->told;
 	c->items = q->items;
 	c->open = is_open(q, c);
 }
 
-/* F, which runs, does not go on. */
+/* Adds the instructions to F, the function that has run. */
 HOT void tell(struct quick *q, struct function *f)
 {
 	f->self_insns += q->insns - q->told;
 	q->told = q->insns;
 }
 
-/* As tally_deactivate, tally_activate, tally_enter. */
+/* The same as tally_deactivate, tally_activate and tally_enter. */
 HOT void deactivate(const struct quick *q, const struct counting *c, struct function *f)
 {
 	if (--f->active > 0)
 		return;
 	f->total_insns += q->insns - f->began_insns;
-	f->total_ticks += c->lane->ticks - f->began_ticks;
+	f->total_ticks += c->counters->ticks - f->began_ticks;
 }
 
 HOT void activate(const struct quick *q, const struct counting *c, struct function *f)
@@ -107,16 +106,16 @@ HOT void activate(const struct quick *q, const struct counting *c, struct functi
 	if (f->active++ > 0)
 		return;
 	f->began_insns = q->insns;
-	f->began_ticks = c->lane->ticks;
+	f->began_ticks = c->counters->ticks;
 }
 
 HOT void run(struct quick *q, uint32_t number)
 {
 	q->number = number;
-	q->match = tally_match(q->view, number);
+	q->match = tally_match(q->naming, number);
 }
 
-/* ENTRY: by a jump to its first instruction, if not by a call. */
+/* ENTRY: execution jumps to the function's first instruction, unless a call went there. */
 HOT void enter(struct quick *q, const struct counting *c, uint32_t number, bool entry)
 {
 	struct function *f = &q->list[number];
@@ -141,7 +140,7 @@ HOT void push(struct quick *q, uint32_t from)
 	q->match = TALLY_NO_RECORD;
 }
 
-/* Where the step behind the one at hand begins. False: that is not known here. */
+/* Where the step behind the one at hand begins. False: unknown here. */
 HOT bool next_start(const struct quick *q, const struct counting *c, uint64_t *ret)
 {
 	const uint32_t *at = q->at + 1;
@@ -155,7 +154,7 @@ HOT bool next_start(const struct quick *q, const struct counting *c, uint64_t *r
 	return true;
 }
 
-/* False: it is not known to return to where the innermost call came from. */
+/* False: the return does not go behind the innermost call, or its target is unknown here. */
 HOT bool pop(struct quick *q, const struct counting *c)
 {
 	const struct calls_frame *last;
@@ -176,11 +175,11 @@ HOT bool pop(struct quick *q, const struct counting *c)
 HOT void tell_time(const struct quick *q, struct counting *c, unsigned int items,
 		   unsigned int before, bool first)
 {
-	c->lane->function = q->number;
+	c->counters->function = q->number;
 	counting_tell(c, items, before, first);
 }
 
-/* TIMED: its time is not told yet. */
+/* TIMED: the op's time is not counted yet. */
 HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op, bool timed)
 {
 	q->insns += op->insns;
@@ -191,7 +190,7 @@ HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op
 		push(q, op->from);
 }
 
-/* False: it ends with a return that the stack has to be told of. */
+/* False: the step ends with a return that pop() did not carry out. */
 HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_record *r, bool timed)
 {
 	const struct tally_op *op = c->cache->ops + tally_record_ops(r), *last = op + r->items - 1;
@@ -211,16 +210,16 @@ HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_recor
 	return !op->returns || !c->returned;
 }
 
-/* A step that is none. False: it is not known. */
+/* A step that only names a place. False: the place has no known naming. */
 HOT bool enter_place(struct quick *q, struct counting *c, uint32_t place)
 {
-	const struct tally_views *views = &c->cache->views;
+	const struct namings *namings = &c->cache->namings;
 
-	if (place >= views->n_places || views->of_place[place] <= TALLY_NO_VIEW + 1)
+	if (place >= namings->n_places || namings->of_place[place] <= NAMING_NONE + 1)
 		return false;
 	c->open = is_open(q, c);
 	c->place = place;
-	q->view = views->of_place[place] - 1;
+	q->naming = namings->of_place[place] - 1;
 	q->base = nodes_place_address(c->nodes, place);
 	if (q->number != TALLY_NO_FUNCTION)
 		run(q, q->number);
@@ -228,16 +227,16 @@ HOT bool enter_place(struct quick *q, struct counting *c, uint32_t place)
 	return true;
 }
 
-/* False: it is none of those that are known, or what follows is not for us. */
+/* False: the step is not known, or tally_steps.c has to go on behind the step. */
 HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 {
 	uint32_t step = *q->at;
 	const struct tally_record *r = &q->records[step];
 
 	/* The stack need not grow. */
-	if (r->kind == TALLY_OPS && r->insns == q->view && q->top + r->items <= q->limit)
+	if (r->kind == TALLY_OPS && r->insns == q->naming && q->top + r->items <= q->limit)
 		return count_ops(q, c, r, timed);
-	if (r->kind == TALLY_PLAIN && tally_record_view(r) == q->view) {
+	if (r->kind == TALLY_PLAIN && tally_record_naming(r) == q->naming) {
 		if (q->match != r->match)
 			enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
 		q->insns += r->insns;
@@ -250,7 +249,7 @@ HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 	return (step & 15u) == NODE_STEP_PLACE && enter_place(q, c, node_of_step(step));
 }
 
-/* Steps up to where branches tell nothing new of the time. False: as above. */
+/* Counts steps until more branches do not change the counted time. False: as above. */
 HOT bool settle(struct quick *q, struct counting *c)
 {
 	while (!c->settled && q->at < q->end) {
@@ -265,7 +264,7 @@ HOT bool settle(struct quick *q, struct counting *c)
 	return true;
 }
 
-/* Steps that are plain, in the function that runs. */
+/* Counts plain steps of the running function. */
 HOT void count_plain(struct quick *q)
 {
 	for (; q->at < q->end && q->records[*q->at].match == q->match; q->at++) {
@@ -282,7 +281,7 @@ HOT void look_ahead(struct quick *q)
 		__builtin_prefetch(&q->records[*q->ahead]);
 }
 
-/* The steps of one time. False: as above. */
+/* Counts the steps of one time. False: as above. */
 HOT bool count_time(struct quick *q, struct counting *c)
 {
 	uint32_t at = (uint32_t)(q->at - c->steps);
@@ -306,9 +305,10 @@ void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 {
 	struct quick q;
 
-	/* Nothing is kept of the code, or nothing runs, or what runs counts as called once more. */
-	if (c->view == TALLY_NO_VIEW || c->returned ||
-	    c->lane->called != (c->lane->function == TALLY_NO_FUNCTION))
+	/* There are no records of the code; or a return has to be carried out; or no function
+	 * runs; or the running function was called and will count as called once more. */
+	if (c->naming == NAMING_NONE || c->returned ||
+	    c->counters->called != (c->counters->function == TALLY_NO_FUNCTION))
 		return;
 	load(&q, c, *at, end);
 	while (q.at < q.last && count_time(&q, c))

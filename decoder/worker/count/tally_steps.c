@@ -1,25 +1,25 @@
 /*
- * Counting walks of steps: what tally.c would make of their items, at once. Called by tally.c for
- * each walk.
+ * Counts walks of steps without making items, with the same result as tally.c has for their items;
+ * and writes the last branches of walks.
  *
- * A run's instructions are counted piece by piece, each by the function that it lies in, which
- * comes to the same as run by run. What lies behind a walk's last branch is left to the item that
- * will end its run. Time goes on with the first branch that has another one: from there up to where
- * the time changes again nobody has to look.
+ * A run's instructions are counted piece by piece, each for the function that the piece lies in;
+ * that gives the same sums as run by run. The instructions behind a walk's last branch are left to
+ * the item that will end their run. Time goes on with the first branch whose time differs; the
+ * branches from there to the next change of time need not be looked at.
  *
- * Nearly all steps are done by tally_quick.c. Here is what begins and ends a walk, what tells the
- * time, and what is odd: a piece in two functions, a return that goes elsewhere than behind the
- * innermost call. That is done by tally.c's own means.
+ * tally_quick.c counts nearly all steps. This file counts the beginning and the end of a walk, the
+ * steps where time changes, and the odd ones: a piece in two functions, and a return that does not
+ * go behind the innermost call. tally.c has the functions for them.
  */
-#include "decoder/worker/count/tally_counting.h"
+#include "decoder/worker/count/tally_private.h"
 
-/* The function that runs, and the lane, are told of what it executed. */
+/* Adds c->insns to the running function and to the thread. */
 static void flush(struct counting *c)
 {
 	if (c->insns == 0)
 		return;
-	c->t->functions.list[c->lane->function].self_insns += c->insns;
-	c->lane->insns += c->insns;
+	c->t->functions.list[c->counters->function].self_insns += c->insns;
+	c->counters->insns += c->insns;
 	c->insns = 0;
 }
 
@@ -27,22 +27,15 @@ static int set_place(struct counting *c, uint32_t place)
 {
 	c->place = place;
 	c->base = nodes_place_address(c->nodes, place);
-	return tally_cache_view(c->cache, c->s->context, place, &c->view);
+	return tally_cache_naming(c->cache, c->s->context, place, &c->naming);
 }
 
 /* --- Time --- */
 
 static void tell_time(struct counting *c, const struct steps_when *when)
 {
-	tally_time(c->t, c->lane, &c->t->cpus[c->s->cpu], tally_instant(when->lo, when->hi));
+	tally_time(c->t, c->counters, &c->t->cpus[c->s->cpu], tally_instant(when->lo, when->hi));
 	c->settled = when == &c->clock.rest;
-}
-
-/* As struct steps_piece has it. */
-static void time_item(struct counting *c, unsigned int decided, bool direct)
-{
-	if (!c->settled)
-		tell_time(c, steps_clock_when(&c->clock, decided, direct));
 }
 
 void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first)
@@ -61,32 +54,32 @@ void counting_tell(struct counting *c, unsigned int items, unsigned int before, 
 
 static int push(struct counting *c, uint64_t from)
 {
-	struct tally_lane *lane = c->lane;
-	struct calls *calls = &lane->calls;
+	struct tally_counters *counters = c->counters;
+	struct calls *calls = &counters->calls;
 
 	flush(c);
 	if (calls->end - calls->begin >= calls->capacity)
-		return tally_calls(c->t, lane,
+		return tally_calls(c->t, counters,
 				   &(struct flow_item){.kind = FLOW_CALL, .from = from});
 	*calls_slot(calls, calls->end++) =
-		(struct calls_frame){.from = from, .function = lane->function};
-	lane->function = TALLY_NO_FUNCTION;
-	lane->called = true;
+		(struct calls_frame){.from = from, .function = counters->function};
+	counters->function = TALLY_NO_FUNCTION;
+	counters->called = true;
 	return 0;
 }
 
-/* The return that the stack has not been told of went to TO. */
+/* The return that the stack does not know yet went to TO. */
 static int pop(struct counting *c, uint64_t to)
 {
-	struct tally_lane *lane = c->lane;
-	struct calls *calls = &lane->calls;
+	struct tally_counters *counters = c->counters;
+	struct calls *calls = &counters->calls;
 
 	flush(c);
 	c->returned = false;
 	if (calls->begin == calls->end || !calls_returns_to(calls_slot(calls, calls->end - 1), to))
-		return tally_calls(c->t, lane, &(struct flow_item){.kind = FLOW_RET, .to = to});
-	tally_deactivate(c->t, lane, lane->function);
-	lane->function = calls_slot(calls, --calls->end)->function;
+		return tally_calls(c->t, counters, &(struct flow_item){.kind = FLOW_RET, .to = to});
+	tally_deactivate(c->t, counters, counters->function);
+	counters->function = calls_slot(calls, --calls->end)->function;
 	return 0;
 }
 
@@ -94,9 +87,9 @@ static int pop(struct counting *c, uint64_t to)
 
 static int count_op(struct counting *c, const struct tally_op *op, bool begins)
 {
-	if (c->lane->function != op->function || c->lane->called) {
+	if (c->counters->function != op->function || c->counters->called) {
 		flush(c);
-		tally_enter(c->t, c->lane, op->function, op->entry && begins);
+		tally_enter(c->t, c->counters, op->function, op->entry && begins);
 	}
 	c->insns += op->insns;
 	c->items += op->items;
@@ -107,28 +100,19 @@ static int count_op(struct counting *c, const struct tally_op *op, bool begins)
 	return 0;
 }
 
-static int count_ops(struct counting *c, const struct tally_op *ops, size_t n)
-{
-	int r = count_op(c, &ops[0], !c->open);
-	size_t i;
-
-	for (i = 1; i < n && r == 0; i++)
-		r = count_op(c, &ops[i], ops[i].begins);
-	return r;
-}
-
 static int count_piece(struct counting *c, const struct steps_piece *p)
 {
 	bool item = p->kind != STEPS_ON;
 	int r;
 
-	c->lane->cut = c->open;
-	r = tally_run(c->t, c->lane, c->s, c->base + p->start, c->base + p->last, p->insns);
+	c->counters->cut = c->open;
+	r = tally_run(c->t, c->counters, c->s, c->base + p->start, c->base + p->last, p->insns);
 	c->open = !item;
 	if (r < 0 || !item)
 		return r;
 	c->items++;
-	time_item(c, p->decided, p->direct);
+	if (!c->settled)
+		tell_time(c, steps_clock_when(&c->clock, p->decided, p->direct));
 	if (p->kind == FLOW_RET)
 		c->returned = true;
 	else if ((p->kind == FLOW_CALL || p->kind == FLOW_CALL_IND) &&
@@ -137,17 +121,18 @@ static int count_piece(struct counting *c, const struct steps_piece *p)
 	return r;
 }
 
-/* Instruction by instruction, if need be. LAST: only up to its last branch. */
+/* Counts STEP piece by piece; a piece in several functions is split by instruction. LAST: only up
+ * to the last branch. */
 static int take_apart(struct counting *c, uint32_t step, bool last)
 {
 	struct steps_piece pieces[STEPS_MAX_PIECES];
-	size_t i, n = steps_pieces(c->nodes, step, pieces);
+	size_t n = steps_pieces(c->nodes, step, pieces);
 	int r = 0;
 
 	while (last && n > 0 && pieces[n - 1].kind == STEPS_ON)
 		n--;
 	flush(c);
-	for (i = 0; i < n && r == 0; i++)
+	for (size_t i = 0; i < n && r == 0; i++)
 		r = count_piece(c, &pieces[i]);
 	return r;
 }
@@ -156,9 +141,9 @@ static void count_plain(struct counting *c, const struct tally_record *r)
 {
 	uint32_t function = tally_record_function(r);
 
-	if (c->lane->function != function || c->lane->called) {
+	if (c->counters->function != function || c->counters->called) {
 		flush(c);
-		tally_enter(c->t, c->lane, function, r->entry && !c->open);
+		tally_enter(c->t, c->counters, function, r->entry && !c->open);
 	}
 	c->insns += r->insns;
 	c->items += r->items;
@@ -170,21 +155,25 @@ static int count_known(struct counting *c, uint32_t step)
 	const struct tally_record *record = &c->cache->records[step];
 	int r = 0;
 
-	if (record->kind == TALLY_NEW || tally_record_view(record) != c->view)
-		r = tally_cache_make(c->cache, c->s->context, c->view, c->place, step);
+	if (record->kind == TALLY_NEW || tally_record_naming(record) != c->naming)
+		r = tally_cache_make(c->cache, c->s->context, c->naming, c->place, step);
 	if (r < 0)
 		return r;
 	if (record->kind == TALLY_HARD)
 		return take_apart(c, step, false);
-	if (record->kind == TALLY_PLAIN)
+	if (record->kind == TALLY_PLAIN) {
 		count_plain(c, record);
-	else
-		r = count_ops(c, c->cache->ops + tally_record_ops(record), record->items);
+	} else {
+		const struct tally_op *ops = c->cache->ops + tally_record_ops(record);
+
+		for (size_t i = 0; i < record->items && r == 0; i++)
+			r = count_op(c, &ops[i], i == 0 ? !c->open : ops[i].begins);
+	}
 	c->open = record->open;
 	return r;
 }
 
-/* LAST: it is that of the walk's last branch. */
+/* LAST: STEP has the walk's last branch. */
 static int count_step(struct counting *c, uint32_t step, bool last)
 {
 	int r = 0;
@@ -193,7 +182,7 @@ static int count_step(struct counting *c, uint32_t step, bool last)
 		return set_place(c, node_of_step(step));
 	if (c->returned)
 		r = pop(c, counting_start(c, step));
-	if (r == 0 && (last || c->view == TALLY_NO_VIEW))
+	if (r == 0 && (last || c->naming == NAMING_NONE))
 		r = take_apart(c, step, last);
 	else if (r == 0)
 		r = count_known(c, step);
@@ -203,40 +192,25 @@ static int count_step(struct counting *c, uint32_t step, bool last)
 
 /* --- Walks --- */
 
-static bool has_item(const struct nodes *nodes, uint32_t step)
-{
-	uint32_t decisions = (1u << node_decisions(step)) - 1;
-
-	if ((step & 15u) == NODE_STEP_TARGET)
-		return !steps_is_go(nodes, step) || steps_items(nodes, step) > 0;
-	return (step & decisions) != 0 || steps_items(nodes, step) > 0;
-}
-
-/* The step of the walk's last branch. False: it has none. */
+/* The step of the walk's last branch. False: the walk has no branch. */
 static bool find_last(const struct counting *c, const struct flow_walk *w, uint32_t *ret)
 {
-	uint32_t i;
+	for (uint32_t i = w->first + w->n; i-- > w->first;) {
+		uint32_t step = c->steps[i];
+		bool taken;
 
-	for (i = w->first + w->n; i-- > w->first;) {
-		if ((c->steps[i] & 15u) == NODE_STEP_PLACE || !has_item(c->nodes, c->steps[i]))
+		if ((step & 15u) == NODE_STEP_PLACE)
+			continue;
+		if ((step & 15u) == NODE_STEP_TARGET)
+			taken = !steps_is_go(c->nodes, step);
+		else
+			taken = (step & ((1u << node_decisions(step)) - 1)) != 0;
+		if (!taken && steps_items(c->nodes, step) == 0)
 			continue;
 		*ret = i;
 		return true;
 	}
 	return false;
-}
-
-/* The part of the first run that was executed before the walk. */
-static int count_head(struct counting *c, const struct flow_walk *w)
-{
-	int r = 0;
-
-	if (w->run_insns > 0) {
-		r = tally_run(c->t, c->lane, c->s, w->run_start, UINT64_MAX, w->run_insns);
-		c->lane->cut = true;
-	}
-	c->open = c->lane->cut;
-	return r;
 }
 
 static int count_all(struct counting *c, const struct flow_walk *w, uint32_t last)
@@ -255,7 +229,7 @@ static int count_all(struct counting *c, const struct flow_walk *w, uint32_t las
 	return r == 0 ? count_step(c, c->steps[last], true) : r;
 }
 
-/* Where the walk's last branch, in the step at LAST, goes. */
+/* Where the walk's last branch, which is in the step at LAST, goes. */
 static uint64_t last_target(const struct counting *c, const struct flow_walk *w, uint32_t last)
 {
 	struct steps_piece pieces[STEPS_MAX_PIECES];
@@ -267,38 +241,38 @@ static uint64_t last_target(const struct counting *c, const struct flow_walk *w,
 				       : c->base + pieces[n - 1].to;
 }
 
-/* Behind the last branch. */
+/* Behind the walk's last branch, which is in the step at LAST. */
 static int finish(struct counting *c, const struct flow_walk *w, uint32_t last)
 {
 	struct tally *t = c->t;
-	struct tally_lane *lane = c->lane;
+	struct tally_counters *counters = c->counters;
 	bool returned = c->returned;
 
 	flush(c);
-	lane->ip = last_target(c, w, last);
-	lane->branches += c->items;
-	lane->n_last += c->items;
+	counters->ip = last_target(c, w, last);
+	counters->branches += c->items;
+	counters->n_last += c->items;
 	t->tails[t->n_tails++ % ARRAY_SIZE(t->tails)] = (struct tally_tail){
-		.walk = (uint32_t)(w - c->s->batch->walks), .last = last, .end = lane->n_last};
-	lane->cut = false;
-	lane->calls.aborts = false;
-	lane->calls.last_return = returned ? lane->ip : 0;
-	return returned ? pop(c, lane->ip) : 0;
+		.walk = (uint32_t)(w - c->s->batch->walks), .last = last, .end = counters->n_last};
+	counters->cut = false;
+	counters->calls.aborts = false;
+	counters->calls.last_return = returned ? counters->ip : 0;
+	return returned ? pop(c, counters->ip) : 0;
 }
 
-int tally_walk(struct tally *t, struct tally_lane *lane, const struct replay_stretch *s,
+int tally_walk(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
 	       uint32_t walk)
 {
 	const struct flow_walk *w = &s->batch->walks[walk];
 	struct counting c = {
 		.t = t,
-		.lane = lane,
+		.counters = counters,
 		.s = s,
 		.cache = &t->cache,
 		.nodes = flow_nodes(s->flow),
 		.steps = s->batch->steps,
 	};
-	uint64_t before = lane->insns;
+	uint64_t before = counters->insns;
 	uint32_t last;
 	int r;
 
@@ -309,12 +283,138 @@ int tally_walk(struct tally *t, struct tally_lane *lane, const struct replay_str
 		return r;
 	steps_clock_begin(&c.clock, c.nodes, s->batch, w, w->first);
 	r = set_place(&c, w->place);
-	if (r == 0)
-		r = count_head(&c, w);
+	/* The part of the first run that was executed before the walk. */
+	if (r == 0 && w->run_insns > 0) {
+		r = tally_run(t, counters, s, w->run_start, UINT64_MAX, w->run_insns);
+		counters->cut = true;
+	}
+	c.open = counters->cut;
 	if (r == 0)
 		r = count_all(&c, w, last);
 	if (r == 0)
 		r = finish(&c, w, last);
-	flow_counted(s->flow, lane->insns - before, c.items);
+	flow_counted(s->flow, counters->insns - before, c.items);
 	return r;
+}
+
+/* --- The last branches --- */
+
+struct expansion {
+	const struct nodes *nodes;
+	const uint32_t *steps;
+	const struct flow_walk *walk;
+	struct tally_counters *counters;
+	struct steps_clock clock;
+	uint64_t base;	 /* address of the current place */
+	uint64_t number; /* of the next branch, as n_last counts branches */
+	uint32_t context;
+};
+
+/* Whether branch NUMBER is among the last branches that are kept. */
+static bool is_among_last(const struct tally_counters *counters, uint64_t number)
+{
+	return number + REPORT_LAST_BRANCHES >= counters->n_last;
+}
+
+/* Goes back from branch number END, behind the step at LAST, to the first step of the walk that has
+ * one of the last branches. *ret_number: the number of that step's first branch. */
+static uint32_t find_begin(const struct expansion *e, uint32_t last, uint64_t end,
+			   uint64_t *ret_number)
+{
+	uint32_t i = last + 1;
+
+	while (i > e->walk->first && end > 0 && is_among_last(e->counters, end - 1)) {
+		i--;
+		if ((e->steps[i] & 15u) != NODE_STEP_PLACE)
+			end -= steps_items(e->nodes, e->steps[i]);
+	}
+	*ret_number = end;
+	return i;
+}
+
+static uint64_t base_at(const struct expansion *e, uint32_t at)
+{
+	uint32_t place = e->walk->place;
+
+	while (at-- > e->walk->first) {
+		if ((e->steps[at] & 15u) != NODE_STEP_PLACE)
+			continue;
+		place = node_of_step(e->steps[at]);
+		break;
+	}
+	return nodes_place_address(e->nodes, place);
+}
+
+static void remember(struct expansion *e, const struct steps_piece *p, uint32_t at)
+{
+	const struct steps_when *when = steps_clock_when(&e->clock, p->decided, p->direct);
+	uint64_t number = e->number++, to = e->base + p->to;
+
+	if (!is_among_last(e->counters, number))
+		return;
+	if (p->elsewhere)
+		to = steps_behind(e->nodes, e->steps, e->walk, at, e->base);
+	e->counters->last[number % REPORT_LAST_BRANCHES] = (struct tally_branch){
+		.from = e->base + p->last,
+		.to = to,
+		.tsc_lo = when->lo,
+		.tsc_hi = when->hi,
+		.context = e->context,
+		.kind = p->kind,
+	};
+}
+
+static void expand_all(struct expansion *e, uint32_t begin, uint32_t last)
+{
+	struct steps_piece pieces[STEPS_MAX_PIECES];
+
+	for (uint32_t at = begin; at <= last; at++) {
+		uint32_t step = e->steps[at];
+		size_t n;
+
+		while (at >= steps_clock_until(&e->clock))
+			steps_clock_next(&e->clock);
+		if ((step & 15u) == NODE_STEP_PLACE) {
+			e->base = nodes_place_address(e->nodes, node_of_step(step));
+			continue;
+		}
+		n = steps_pieces(e->nodes, step, pieces);
+		for (size_t i = 0; i < n; i++)
+			if (pieces[i].kind != STEPS_ON)
+				remember(e, &pieces[i], at);
+		if (!e->clock.begun)
+			e->clock.begun = !steps_is_go(e->nodes, step);
+	}
+}
+
+static void expand_tail(struct tally_counters *counters, const struct replay_stretch *s,
+			const struct tally_tail *tail)
+{
+	const struct flow_walk *walk = &s->batch->walks[tail->walk];
+	struct expansion e = {
+		.nodes = flow_nodes(s->flow),
+		.steps = s->batch->steps,
+		.walk = walk,
+		.counters = counters,
+		.context = s->context,
+	};
+	uint32_t begin = find_begin(&e, tail->last, tail->end, &e.number);
+
+	e.base = base_at(&e, begin);
+	steps_clock_begin(&e.clock, e.nodes, s->batch, walk, begin);
+	expand_all(&e, begin, tail->last);
+}
+
+void tally_last(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s)
+{
+	size_t n = MIN_OF(t->n_tails, ARRAY_SIZE(t->tails));
+
+	for (size_t i = 1; i <= n; i++) {
+		const struct tally_tail *tail = &t->tails[(t->n_tails - i) % ARRAY_SIZE(t->tails)];
+
+		if (!is_among_last(counters, tail->end - 1))
+			break;
+		expand_tail(counters, s, tail);
+	}
+	t->n_tails = 0;
 }

@@ -63,7 +63,7 @@ static void write_cut(const struct report *r, struct json_writer *w)
 				r->branches_total);
 	report_cut_line(w, "stack", r->frames_kept, r->frames_total);
 	report_cut_line(w, "functionsUnlisted", 0, d->tally.functions.refused);
-	report_cut_line(w, "threadsUnlisted", 0, d->tally.lanes_refused);
+	report_cut_line(w, "threadsUnlisted", 0, d->tally.threads_refused);
 	json_end_array(w);
 }
 

@@ -15,6 +15,6 @@
  * larger than the limit) or -errno of write. */
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
 		 int fd);
-/* The summary: one JSON object for scripts. OPTIONS: hash, pretty. Sorts the tally's lanes. 0 or
- * -errno. */
+/* The summary: one JSON object for scripts. OPTIONS: hash, pretty. Sorts the threads of the tally.
+ * 0 or -errno. */
 int report_summary(struct decode *d, const struct decode_options *options, int fd);

@@ -18,20 +18,20 @@ static void write_head(const struct report *r, struct json_writer *w, const stru
 
 	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
 	report_ids(w, of, mark->thread);
-	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
-	report_tsc(w, "tsc", mark->said.tsc_lo);
+	report_when(r, w, mark->flow.tsc_lo, mark->flow.tsc_hi);
+	report_tsc(w, "tsc", mark->flow.tsc_lo);
 }
 
 static void write_address(const struct report *r, struct json_writer *w, const struct mark *mark)
 {
-	if (!(mark->said.flags & FLOW_MARK_HAS_IP) ||
-	    !permit_address(r->d->replay->permit, mark->said.ip)) {
+	if (!(mark->flow.flags & FLOW_MARK_HAS_IP) ||
+	    !permit_address(r->d->replay->permit, mark->flow.ip)) {
 		json_null(w, "address");
 		json_null(w, "name");
 		return;
 	}
-	json_hex(w, "address", mark->said.ip);
-	report_name(r, w, "name", mark->context, mark->said.ip);
+	json_hex(w, "address", mark->flow.ip);
+	report_name(r, w, "name", mark->context, mark->flow.ip);
 }
 
 static void report_ptwrite(const struct report *r, struct json_writer *w, size_t i)
@@ -40,8 +40,8 @@ static void report_ptwrite(const struct report *r, struct json_writer *w, size_t
 
 	json_begin_object(w, NULL);
 	write_head(r, w, mark);
-	json_hex(w, "payload", mark->said.value);
-	json_u64(w, "size", mark->said.size);
+	json_hex(w, "payload", mark->flow.value);
+	json_u64(w, "size", mark->flow.size);
 	write_address(r, w, mark);
 	json_end_object(w);
 }
@@ -52,15 +52,15 @@ static void report_frequency(const struct report *r, struct json_writer *w, size
 
 	json_begin_object(w, NULL);
 	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
-	report_when(r, w, mark->said.tsc_lo, mark->said.tsc_hi);
-	report_tsc(w, "tsc", mark->said.tsc_lo);
-	json_u64(w, "ratio", mark->said.value);
-	report_mhz(r, w, "mhz", mark->said.value);
+	report_when(r, w, mark->flow.tsc_lo, mark->flow.tsc_hi);
+	report_tsc(w, "tsc", mark->flow.tsc_lo);
+	json_u64(w, "ratio", mark->flow.value);
+	report_mhz(r, w, "mhz", mark->flow.value);
 	if (r->m->max_nonturbo_ratio == 0)
 		json_null(w, "percentOfNominal");
 	else
 		json_fixed(w, "percentOfNominal",
-			   100.0 * (double)mark->said.value / r->m->max_nonturbo_ratio, 1);
+			   100.0 * (double)mark->flow.value / r->m->max_nonturbo_ratio, 1);
 	json_end_object(w);
 }
 
@@ -120,13 +120,13 @@ static void report_power(const struct report *r, struct json_writer *w, size_t i
 	const struct mark *mark = mark_at(r, MARKS_POWER, i);
 
 	json_begin_object(w, NULL);
-	json_string(w, "kind", power_kind(mark->said.kind));
+	json_string(w, "kind", power_kind(mark->flow.kind));
 	write_head(r, w, mark);
 	write_address(r, w, mark);
-	switch (mark->said.kind) {
-	case FLOW_MARK_MWAIT: write_mwait(w, mark->said.value); break;
-	case FLOW_MARK_PWRE: write_pwre(w, mark->said.value); break;
-	case FLOW_MARK_PWRX: write_pwrx(w, mark->said.value); break;
+	switch (mark->flow.kind) {
+	case FLOW_MARK_MWAIT: write_mwait(w, mark->flow.value); break;
+	case FLOW_MARK_PWRE: write_pwre(w, mark->flow.value); break;
+	case FLOW_MARK_PWRX: write_pwrx(w, mark->flow.value); break;
 	default: break;
 	}
 	json_end_object(w);
@@ -174,7 +174,7 @@ static void write_evd(struct json_writer *w, const char *key, const struct flow_
 static void report_interrupt(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_INTERRUPTS, i);
-	const struct flow_mark *said = &mark->said;
+	const struct flow_mark *said = &mark->flow;
 	const char *name = said->type < ARRAY_SIZE(interrupts) ? interrupts[said->type].name : NULL;
 
 	json_begin_object(w, NULL);

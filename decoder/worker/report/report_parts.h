@@ -43,14 +43,14 @@ struct report_list {
 /* What is known of a thread, in the order of the list. */
 enum report_known { REPORT_DECODED, REPORT_LAST_STRETCH, REPORT_UNTRACED };
 
-/* A thread: lanes [first, end) of a sorted tally; none where it was not traced. */
+/* A thread: counters [first, end) of a sorted tally; none where it was not traced. */
 struct report_thread {
 	enum report_known known;
 	const struct tally *tally; /* the decode's, or that of last stretches */
 	size_t first, end;
 	uint64_t insns, branches, ticks;
 	const struct timeline_thread *thread; /* NULL: unknown */
-	uint64_t cpu_ns;		      /* of one without lanes: how long it had CPUs */
+	uint64_t cpu_ns;		      /* of one without counters: how long it had CPUs */
 };
 
 /* How long a thread had CPUs. */
@@ -175,8 +175,8 @@ void report_prepare_reach(struct report *r);
 struct report_reach report_reach(const struct report *r, size_t cpu);
 /* All that is known of CPU (index) is the sideband. */
 bool report_is_untraced(const struct report *r, size_t cpu);
-/* Threads that had such CPUs and no lane of the tally, in no order: *ret for the caller to free. 0
- * or -ENOMEM. */
+/* Threads that had such CPUs and no counters of the tally, in no order: *ret for the caller to
+ * free. 0 or -ENOMEM. */
 int report_untraced(const struct report *r, struct report_share **ret, size_t *ret_n);
 /* Prepare the lists; 0 or -ENOMEM. */
 int report_prepare_threads(struct report *r);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/report/report_values.h"
@@ -58,12 +58,12 @@ static void write_cpus(struct json_writer *w, const struct decode *d)
 	json_end_array(w);
 }
 
-static void write_thread(struct json_writer *w, const struct tally_lane *lane)
+static void write_thread(struct json_writer *w, const struct tally_counters *counters)
 {
 	json_begin_object(w, NULL);
-	report_ids(w, lane->thread, lane->thread);
-	json_u64(w, "instructions", lane->insns);
-	write_hash(w, lane->hash);
+	report_ids(w, counters->thread, counters->thread);
+	json_u64(w, "instructions", counters->insns);
+	write_hash(w, counters->hash);
 	json_end_object(w);
 }
 
@@ -71,11 +71,11 @@ static void write_threads(struct json_writer *w, struct tally *t)
 {
 	size_t i;
 
-	lanes_sort(t);
+	tally_sort(t);
 	json_begin_array(w, "threads");
-	for (i = 0; i < t->n_lanes; i++)
-		if (t->lanes[i]->insns > 0)
-			write_thread(w, t->lanes[i]);
+	for (i = 0; i < t->n_threads; i++)
+		if (t->threads[i]->insns > 0)
+			write_thread(w, t->threads[i]);
 	json_end_array(w);
 }
 

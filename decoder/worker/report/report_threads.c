@@ -1,12 +1,12 @@
 /*
  * The threads: what each executed, how it got to where it was at the trigger.
  *
- * A thread's lanes are joined here: counters add up, the last branches of all are merged by time,
- * and the stack is that of the CPU on which it was seen last.
+ * A thread's counters are joined here: counters add up, the last branches of all are merged by
+ * time, and the stack is that of the CPU on which it was seen last.
  */
 #include <stdlib.h>
 
-#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/count/tally.h"
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 
@@ -37,7 +37,7 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	json_end_object(w);
 }
 
-/* The newest branch not yet taken of the lanes [first, end), of which TAKEN says how many; NULL:
+/* The newest branch not yet taken of the counters [first, end), of which TAKEN says how many; NULL:
  * none is left. */
 static const struct tally_branch *newest(const struct report_thread *t, uint64_t *taken)
 {
@@ -45,13 +45,14 @@ static const struct tally_branch *newest(const struct report_thread *t, uint64_t
 	size_t i, from = 0;
 
 	for (i = t->first; i < t->end; i++) {
-		const struct tally_lane *lane = t->tally->lanes[i];
-		uint64_t n = MIN_OF(lane->n_last, (uint64_t)REPORT_LAST_BRANCHES);
+		const struct tally_counters *counters = t->tally->threads[i];
+		uint64_t n = MIN_OF(counters->n_last, (uint64_t)REPORT_LAST_BRANCHES);
 		const struct tally_branch *b;
 
 		if (taken[i - t->first] == n)
 			continue;
-		b = &lane->last[(lane->n_last - 1 - taken[i - t->first]) % REPORT_LAST_BRANCHES];
+		b = &counters->last[(counters->n_last - 1 - taken[i - t->first]) %
+				    REPORT_LAST_BRANCHES];
 		if (best == NULL || b->tsc_lo > best->tsc_lo) {
 			best = b;
 			from = i - t->first;
@@ -82,13 +83,13 @@ static void write_last_branches(const struct report *r, struct json_writer *w,
 }
 
 static void write_frame(const struct report *r, struct json_writer *w,
-			const struct tally_lane *lane, uint64_t address)
+			const struct tally_counters *counters, uint64_t address)
 {
 	struct report_place place;
 
 	if (!permit_address(r->d->replay->permit, address))
 		return;
-	report_place(r, lane->context, address, &place);
+	report_place(r, counters->context, address, &place);
 	json_begin_object(w, NULL);
 	json_hex(w, "address", address);
 	json_string(w, "name", place.name[0] != '\0' ? place.name : NULL);
@@ -101,19 +102,19 @@ static void write_frame(const struct report *r, struct json_writer *w,
 }
 
 static void write_stack(const struct report *r, struct json_writer *w,
-			const struct tally_lane *lane)
+			const struct tally_counters *counters)
 {
 	size_t i, depth;
 
-	if (lane == NULL || lane->ip == 0) {
+	if (counters == NULL || counters->ip == 0) {
 		json_null(w, "stack");
 		return;
 	}
-	depth = MIN_OF(calls_depth(&lane->calls), (size_t)REPORT_MAX_STACK - 1);
+	depth = MIN_OF(calls_depth(&counters->calls), (size_t)REPORT_MAX_STACK - 1);
 	json_begin_array(w, "stack");
-	write_frame(r, w, lane, lane->ip);
+	write_frame(r, w, counters, counters->ip);
 	for (i = 0; i < depth; i++)
-		write_frame(r, w, lane, calls_at(&lane->calls, i)->from);
+		write_frame(r, w, counters, calls_at(&counters->calls, i)->from);
 	json_end_array(w);
 }
 
@@ -123,7 +124,7 @@ static void write_transactions(struct json_writer *w, const struct report_thread
 	size_t i;
 
 	for (i = t->first; i < t->end; i++) {
-		const struct marks_transactions *of = &t->tally->lanes[i]->transactions;
+		const struct marks_transactions *of = &t->tally->threads[i]->transactions;
 
 		sum.begun += of->begun;
 		sum.committed += of->committed;
@@ -165,7 +166,8 @@ static void write_window(const struct report *r, struct json_writer *w,
 static void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
-	const struct tally_lane *last = t->end > t->first ? t->tally->lanes[t->end - 1] : NULL;
+	const struct tally_counters *last =
+		t->end > t->first ? t->tally->threads[t->end - 1] : NULL;
 	const struct timeline_thread *thread = t->thread;
 	uint64_t now = r->m->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->m->perf_ns;
 
@@ -190,30 +192,31 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 	json_end_object(w);
 }
 
-static bool is_empty(const struct tally_lane *lane)
+static bool is_empty(const struct tally_counters *counters)
 {
-	return lane->n_last == 0 && lane->insns == 0;
+	return counters->n_last == 0 && counters->insns == 0;
 }
 
 /* Whether the decoded part has something of THREAD: one whose last stretch was looked for may have
  * come into it. Lanes are in order of tid, nobody's first. */
 static bool is_decoded(const struct tally *t, const struct timeline_thread *thread)
 {
-	size_t from = FIRST_WHERE(i, t->n_lanes,
-				  t->lanes[i]->thread && t->lanes[i]->thread->tid >= thread->tid);
+	size_t from =
+		FIRST_WHERE(i, t->n_threads,
+			    t->threads[i]->thread && t->threads[i]->thread->tid >= thread->tid);
 
-	for (; from < t->n_lanes && t->lanes[from]->thread->tid == thread->tid; from++)
-		if (t->lanes[from]->thread == thread)
-			return !is_empty(t->lanes[from]);
+	for (; from < t->n_threads && t->threads[from]->thread->tid == thread->tid; from++)
+		if (t->threads[from]->thread == thread)
+			return !is_empty(t->threads[from]);
 	return false;
 }
 
-static bool is_left_out(const struct report *r, const struct tally_lane *lane,
+static bool is_left_out(const struct report *r, const struct tally_counters *counters,
 			enum report_known known)
 {
-	if (is_empty(lane) || known == REPORT_DECODED)
-		return is_empty(lane);
-	return lane->thread == NULL || is_decoded(&r->d->tally, lane->thread);
+	if (is_empty(counters) || known == REPORT_DECODED)
+		return is_empty(counters);
+	return counters->thread == NULL || is_decoded(&r->d->tally, counters->thread);
 }
 
 /* Lanes of T without anything in them come last in their thread's and make no thread of their own.
@@ -222,21 +225,21 @@ static size_t collect(struct report *r, const struct tally *t, enum report_known
 {
 	size_t i;
 
-	for (i = 0; i < t->n_lanes; i++) {
-		const struct tally_lane *lane = t->lanes[i];
-		size_t frames = lane->ip != 0 ? calls_depth(&lane->calls) + 1 : 0;
+	for (i = 0; i < t->n_threads; i++) {
+		const struct tally_counters *counters = t->threads[i];
+		size_t frames = counters->ip != 0 ? calls_depth(&counters->calls) + 1 : 0;
 
-		if (is_left_out(r, lane, known))
+		if (is_left_out(r, counters, known))
 			continue;
 		if (n == 0 || r->threads[n - 1].tally != t ||
-		    t->lanes[r->threads[n - 1].first]->thread != lane->thread)
+		    t->threads[r->threads[n - 1].first]->thread != counters->thread)
 			r->threads[n++] = (struct report_thread){
-				.known = known, .tally = t, .first = i, .thread = lane->thread};
+				.known = known, .tally = t, .first = i, .thread = counters->thread};
 		r->threads[n - 1].end = i + 1;
-		r->threads[n - 1].insns += lane->insns;
-		r->threads[n - 1].branches += lane->branches;
-		r->threads[n - 1].ticks += lane->ticks;
-		r->branches_total += MIN_OF(lane->n_last, (uint64_t)REPORT_LAST_BRANCHES);
+		r->threads[n - 1].insns += counters->insns;
+		r->threads[n - 1].branches += counters->branches;
+		r->threads[n - 1].ticks += counters->ticks;
+		r->branches_total += MIN_OF(counters->n_last, (uint64_t)REPORT_LAST_BRANCHES);
 		r->frames_total += frames;
 		r->frames_kept += MIN_OF(frames, (size_t)REPORT_MAX_STACK);
 	}
@@ -279,12 +282,12 @@ int report_prepare_threads(struct report *r)
 	CLEANUP_FREE struct report_share *shares = NULL;
 	size_t n, n_shares;
 
-	lanes_sort(&r->d->tally);
-	if (r->d->past.n_lanes > 0)
-		lanes_sort(&r->d->past);
+	tally_sort(&r->d->tally);
+	if (r->d->past.n_threads > 0)
+		tally_sort(&r->d->past);
 	if (report_untraced(r, &shares, &n_shares) < 0)
 		return -ENOMEM;
-	r->threads = calloc(r->d->tally.n_lanes + r->d->past.n_lanes + n_shares + 1,
+	r->threads = calloc(r->d->tally.n_threads + r->d->past.n_threads + n_shares + 1,
 			    sizeof(*r->threads));
 	if (r->threads == NULL)
 		return -ENOMEM;

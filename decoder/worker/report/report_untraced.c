@@ -71,14 +71,14 @@ static size_t add_up(struct report_share *shares, size_t n)
 	return kept;
 }
 
-/* Takes those out that have lanes. */
+/* Takes those out that have counters. */
 static size_t drop_traced(const struct report *r, struct report_share *shares, size_t n)
 {
 	const struct tally *t = &r->d->tally;
 	size_t i, kept = 0;
 
-	for (i = 0; i < t->n_lanes && n > 0; i++) {
-		const struct report_share key = {t->lanes[i]->thread, 0};
+	for (i = 0; i < t->n_threads && n > 0; i++) {
+		const struct report_share key = {t->threads[i]->thread, 0};
 		struct report_share *found = bsearch(&key, shares, n, sizeof(key), by_thread);
 
 		if (found != NULL)

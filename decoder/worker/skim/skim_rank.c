@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "decoder/worker/count/lanes.h"
+#include "decoder/worker/count/tally.h"
 #include "proto/base.h"
 
 static int compare_u64(uint64_t a, uint64_t b)
@@ -23,7 +23,7 @@ static int compare_keys(const struct skim_cell *a, const struct skim_cell *b, un
 	if (r == 0 && (by & SKIM_BY_CPU) != 0)
 		r = compare_u64(a->cpu, b->cpu);
 	if (r == 0 && (by & SKIM_BY_THREAD) != 0)
-		r = lanes_compare_threads(a->thread, b->thread);
+		r = tally_compare_threads(a->thread, b->thread);
 	if (r == 0 && (by & SKIM_BY_THREAD) != 0)
 		r = compare_u64(a->some, b->some);
 	if (r == 0 && (by & SKIM_BY_FUNCTION) != 0)

@@ -286,11 +286,11 @@ static uint64_t insns_of(const struct fixture *f, uint32_t tid)
 	uint64_t sum = 0;
 	size_t i;
 
-	for (i = 0; i < f->tally.n_lanes; i++) {
-		const struct tally_lane *lane = f->tally.lanes[i];
+	for (i = 0; i < f->tally.n_threads; i++) {
+		const struct tally_counters *counters = f->tally.threads[i];
 
-		if ((lane->thread != NULL ? lane->thread->tid : 0) == tid)
-			sum += lane->insns;
+		if ((counters->thread != NULL ? counters->thread->tid : 0) == tid)
+			sum += counters->insns;
 	}
 	return sum;
 }
@@ -362,15 +362,15 @@ static void replay_thread_moves_with_its_stack(void **state)
 		if (f.order[i] / 10 == TID(0))
 			assert_int_equal(f.order[i], order[n++]);
 	assert_int_equal(n, ARRAY_SIZE(order));
-	for (i = 0; i < f.tally.n_lanes; i++) {
-		const struct tally_lane *lane = f.tally.lanes[i];
+	for (i = 0; i < f.tally.n_threads; i++) {
+		const struct tally_counters *counters = f.tally.threads[i];
 
-		if (lane->thread == NULL || lane->thread->tid != TID(0))
+		if (counters->thread == NULL || counters->thread->tid != TID(0))
 			continue;
 		/* The return found its call, and nothing looked like a signal. */
-		assert_int_equal(calls_depth(&lane->calls), 0);
-		assert_int_equal(lane->ip, MAKE_MAIN + 7);
-		assert_int_equal(lane->n_last, 3 * 2 + 2);
+		assert_int_equal(calls_depth(&counters->calls), 0);
+		assert_int_equal(counters->ip, MAKE_MAIN + 7);
+		assert_int_equal(counters->n_last, 3 * 2 + 2);
 	}
 	done(&f);
 }

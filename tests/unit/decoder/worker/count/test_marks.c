@@ -246,7 +246,7 @@ static void marks_end_keeps_the_newest_of_all_cpus(void **state)
 	assert_int_equal(l->n, MARKS_MAX);
 	assert_true(l->capacity <= 2 * MARKS_MAX);
 	for (i = 0; i < l->n; i++)
-		assert_int_equal(l->list[i].said.tsc_lo, 10 * MARKS_MAX - i);
+		assert_int_equal(l->list[i].flow.tsc_lo, 10 * MARKS_MAX - i);
 	marks_done(&m);
 }
 
@@ -263,7 +263,7 @@ static void marks_end_without_time_keeps_the_last_found(void **state)
 	assert_int_equal(l->n, MARKS_MAX);
 	for (i = 0; i < l->n; i++) {
 		assert_int_equal(l->list[i].cpu, 1);
-		assert_int_equal(l->list[i].said.value, 3 * MARKS_MAX - 1 - i);
+		assert_int_equal(l->list[i].flow.value, 3 * MARKS_MAX - 1 - i);
 	}
 	marks_done(&m);
 }
@@ -279,7 +279,7 @@ static void marks_end_few_are_all_there(void **state)
 	l = &m.lists[MARKS_PTWRITES];
 	assert_int_equal(l->n, MARKS_MAX - 2);
 	for (i = 0; i < l->n; i++)
-		assert_int_equal(l->list[i].said.tsc_lo, l->n - i);
+		assert_int_equal(l->list[i].flow.tsc_lo, l->n - i);
 	marks_done(&m);
 }
 

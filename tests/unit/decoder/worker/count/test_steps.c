@@ -7,7 +7,6 @@
 #include <cmocka.h>
 
 #include "decoder/worker/count/steps.h"
-#include "decoder/worker/count/steps_clock.h"
 
 #define EDGE(number)	   ((uint64_t)(number) << 5)
 #define STEP(number, code) ((uint32_t)(number) << NODE_STEP_BITS | (code))

@@ -115,15 +115,15 @@ static const struct function *find_function(const struct fixture *f, const char 
 	return NULL;
 }
 
-static const struct tally_lane *the_lane(const struct fixture *f)
+static const struct tally_counters *the_counters(const struct fixture *f)
 {
-	const struct tally_lane *found = NULL;
+	const struct tally_counters *found = NULL;
 	size_t i;
 
-	for (i = 0; i < f->tally.n_lanes; i++)
-		if (f->tally.lanes[i]->insns > 0) {
+	for (i = 0; i < f->tally.n_threads; i++)
+		if (f->tally.threads[i]->insns > 0) {
 			assert_null(found);
-			found = f->tally.lanes[i];
+			found = f->tally.threads[i];
 		}
 	assert_non_null(found);
 	return found;
@@ -213,35 +213,35 @@ static void tally_stretch_counts_thread(void **state)
 {
 	const unsigned n = 50;
 	const struct make_bundle how = {.rounds = n};
-	const struct tally_lane *lane;
+	const struct tally_counters *counters;
 	struct fixture f;
 
 	(void)state;
 	count(&f, &how);
-	lane = the_lane(&f);
-	assert_int_equal(lane->thread->tid, MAKE_TID);
-	assert_int_equal(lane->insns, make_bundle_insns(n));
+	counters = the_counters(&f);
+	assert_int_equal(counters->thread->tid, MAKE_TID);
+	assert_int_equal(counters->insns, make_bundle_insns(n));
 	/* call, ret; je every other round; jmp but in the first. */
-	assert_int_equal(lane->branches, 2 * n + n / 2 + n - 1 + 2 * n /* enabled, left */);
+	assert_int_equal(counters->branches, 2 * n + n / 2 + n - 1 + 2 * n /* enabled, left */);
 	/* Half of the time is in the kernel: that is not counted. */
-	assert_in_range(lane->ticks, n * MAKE_ROUND / 4, n * MAKE_ROUND * 3 / 4);
-	assert_int_equal(lane->ip, MAKE_MAIN + 11);
-	assert_int_equal(calls_depth(&lane->calls), 0);
+	assert_in_range(counters->ticks, n * MAKE_ROUND / 4, n * MAKE_ROUND * 3 / 4);
+	assert_int_equal(counters->ip, MAKE_MAIN + 11);
+	assert_int_equal(calls_depth(&counters->calls), 0);
 	done(&f);
 }
 
 static void tally_stretch_marks_change_nothing(void **state)
 {
 	const struct make_bundle how = {.rounds = 50, .rounds_per_psb = 8, .in_leaf = true};
-	const struct tally_lane *a, *b;
+	const struct tally_counters *a, *b;
 	struct fixture whole, cut;
 	size_t i;
 
 	(void)state;
 	count(&whole, &how);
 	count_as(&cut, &how, on_cut_stretch);
-	a = the_lane(&whole);
-	b = the_lane(&cut);
+	a = the_counters(&whole);
+	b = the_counters(&cut);
 	assert_int_equal(a->insns, b->insns);
 	assert_int_equal(a->branches, b->branches);
 	assert_int_equal(a->ticks, b->ticks);
@@ -287,21 +287,21 @@ static void tally_stretch_behind_the_head_has_lost_no_time(void **state)
 static void tally_stretch_remembers_last_branches(void **state)
 {
 	const struct make_bundle how = {.rounds = 50};
-	const struct tally_lane *lane;
+	const struct tally_counters *counters;
 	const struct tally_branch *b;
 	struct fixture f;
 
 	(void)state;
 	count(&f, &how);
-	lane = the_lane(&f);
-	b = &lane->last[(lane->n_last - 1) % REPORT_LAST_BRANCHES];
+	counters = the_counters(&f);
+	b = &counters->last[(counters->n_last - 1) % REPORT_LAST_BRANCHES];
 	assert_int_equal(b->kind, FLOW_SYSCALL);
 	assert_int_equal(b->from, MAKE_MAIN + 11);
-	b = &lane->last[(lane->n_last - 2) % REPORT_LAST_BRANCHES];
+	b = &counters->last[(counters->n_last - 2) % REPORT_LAST_BRANCHES];
 	assert_int_equal(b->kind, FLOW_COND);
 	assert_int_equal(b->from, MAKE_MAIN + 7);
 	assert_int_equal(b->to, MAKE_MAIN + 11);
-	b = &lane->last[(lane->n_last - 3) % REPORT_LAST_BRANCHES];
+	b = &counters->last[(counters->n_last - 3) % REPORT_LAST_BRANCHES];
 	assert_int_equal(b->kind, FLOW_RET);
 	assert_true(b->tsc_lo >= MAKE_TSC && b->tsc_lo <= b->tsc_hi);
 	done(&f);
@@ -310,23 +310,23 @@ static void tally_stretch_remembers_last_branches(void **state)
 static void tally_stretch_interrupted_keeps_stack(void **state)
 {
 	const struct make_bundle how = {.rounds = 3, .in_leaf = true};
-	const struct tally_lane *lane;
+	const struct tally_counters *counters;
 	struct fixture f;
 
 	(void)state;
 	count(&f, &how);
-	lane = the_lane(&f);
-	assert_int_equal(lane->insns, make_bundle_insns(3) + 3);
-	assert_int_equal(lane->ip, MAKE_LEAF + 2);
-	assert_int_equal(calls_depth(&lane->calls), 1);
-	assert_int_equal(calls_at(&lane->calls, 0)->from, MAKE_MAIN);
+	counters = the_counters(&f);
+	assert_int_equal(counters->insns, make_bundle_insns(3) + 3);
+	assert_int_equal(counters->ip, MAKE_LEAF + 2);
+	assert_int_equal(calls_depth(&counters->calls), 1);
+	assert_int_equal(calls_at(&counters->calls, 0)->from, MAKE_MAIN);
 	/* Open activations were closed at the end. */
 	assert_int_equal(find_function(&f, "main")->total_insns, 3 * 4 + 2);
 	assert_int_equal(find_function(&f, "leaf")->total_insns, 3 * 2 + 1);
 	done(&f);
 }
 
-/* A thread that moves takes its stack along: there is one lane. */
+/* A thread that moves takes its stack along: there is one counters. */
 static void tally_stretch_two_cpus_are_one_thread(void **state)
 {
 	const struct make_bundle how = {.rounds = 4, .n_cpus = 2};
@@ -334,7 +334,7 @@ static void tally_stretch_two_cpus_are_one_thread(void **state)
 
 	(void)state;
 	count(&f, &how);
-	assert_int_equal(the_lane(&f)->insns, 2 * make_bundle_insns(4));
+	assert_int_equal(the_counters(&f)->insns, 2 * make_bundle_insns(4));
 	assert_int_equal(find_function(&f, "leaf")->calls, 2 * 4);
 	assert_int_equal(find_function(&f, "main")->total_insns, 2 * 4 * 4);
 	assert_int_equal(find_function(&f, "leaf")->active, 0);

@@ -9,8 +9,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/worker/count/lanes.h"
-#include "decoder/worker/count/steps_count.h"
+#include "decoder/worker/count/steps.h"
 #include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "proto/base.h"
@@ -67,7 +66,7 @@ static void assert_same_branches(const struct tally_branch *a, const struct tall
 }
 
 /* Threads are of each one's own timeline, which are the same. */
-static void assert_same_lanes(const struct tally_lane *a, const struct tally_lane *b)
+static void assert_same_counters(const struct tally_counters *a, const struct tally_counters *b)
 {
 	size_t i;
 
@@ -115,9 +114,9 @@ static void assert_same(struct fixture *a, struct fixture *b)
 {
 	size_t i, n = a->replay->manifest->n_cpus;
 
-	assert_int_equal(a->tally.n_lanes, b->tally.n_lanes);
-	for (i = 0; i < a->tally.n_lanes; i++)
-		assert_same_lanes(a->tally.lanes[i], b->tally.lanes[i]);
+	assert_int_equal(a->tally.n_threads, b->tally.n_threads);
+	for (i = 0; i < a->tally.n_threads; i++)
+		assert_same_counters(a->tally.threads[i], b->tally.threads[i]);
 	tally_end(&a->tally);
 	tally_end(&b->tally);
 	assert_int_equal(a->tally.functions.n, b->tally.functions.n);

@@ -64,7 +64,7 @@ static void add(struct fixture *f, struct flow_mark mark)
 		mark.tsc_lo = MAKE_TSC + 500;
 		mark.tsc_hi = MAKE_TSC + 600;
 	}
-	assert_int_equal(marks_stretch(&f->d.marks, &f->s, &f->d.tally.lane->transactions), 0);
+	assert_int_equal(marks_stretch(&f->d.marks, &f->s, &f->d.tally.current->transactions), 0);
 }
 
 static struct json_object *end(struct fixture *f, uint64_t limit)
