@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/worker.h"
 
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"

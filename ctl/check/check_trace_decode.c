@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/perf/ptpacket.h"
 #include "proto/report.h"
-#include "proto/worker.h"
 
 #include "ctl/base/say.h"
 #include "ctl/check/check_trace_private.h"

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "proto/worker.h"
+#include "decoder/run/worker_run.h"
 
 #include "ctl/decode/decode_option.h"
 

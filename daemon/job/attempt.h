@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "daemon/config/config.h"
-#include "proto/worker.h"
+#include "decoder/run/worker_run.h"
 
 struct attempt {
 	bool lines, symbols;

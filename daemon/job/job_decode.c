@@ -14,10 +14,10 @@
 
 #include "daemon/job/attempt.h"
 #include "daemon/job/report_output.h"
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
-#include "proto/worker.h"
 
 /* RLIMIT_CPU of the decoder in a second of its time, where there are no more CPUs. */
 #define CPU_SECONDS_PER_SECOND 4u

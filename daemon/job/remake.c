@@ -21,10 +21,10 @@
 #include "daemon/job/attempt.h"
 #include "daemon/job/report_output.h"
 #include "daemon/store/imagestore.h"
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
-#include "proto/worker.h"
 
 /* That wait or are being made. */
 #define MAX_TASKS 8

@@ -2,5 +2,5 @@
 noinst_LIBRARIES += decoder/run/libptrun.a
 decoder_run_libptrun_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 decoder_run_libptrun_a_SOURCES = \
-	decoder/run/worker.c proto/worker.h \
-	decoder/run/worker_start.c decoder/run/worker_start.h
+	decoder/run/worker_run.c decoder/run/worker_run.h \
+	decoder/run/worker_start.c

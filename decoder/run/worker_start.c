@@ -1,8 +1,7 @@
 /*
- * A worker's beginning, either way: as a program of our own, with clean descriptors and signals,
- * or as the other end of a connection that a service takes. Called by worker.c.
+ * Gets a ptsnap-decode: a program of our own, or a connection to a service.
  */
-#include "decoder/run/worker_start.h"
+#include "decoder/run/worker_run.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,41 +15,20 @@
 
 #include "proto/base.h"
 
-/* Where the worker finds its end. */
+/* Where the worker expects its end of the channel. */
 #define WORKER_FD 3
-/* For a place in the queue of who listens; longer than he is ever busy. */
+/* Limit of the wait for a place in the queue of the socket. systemd is never busy for so long. */
 #define CONNECT_SECONDS 2
 
-/* Descriptors 0-2 and the channel, nothing else: not even what somebody opened without O_CLOEXEC.
- */
-static int set_fds(posix_spawn_file_actions_t *actions, int channel)
-{
-	int r = posix_spawn_file_actions_adddup2(actions, channel, WORKER_FD);
-
-	return r ? r : posix_spawn_file_actions_addclosefrom_np(actions, WORKER_FD + 1);
-}
-
-/* The caller's thread may block and ignore signals; the worker starts without either. */
-static int set_signals(posix_spawnattr_t *attr)
-{
-	sigset_t none, all;
-	int r;
-
-	sigemptyset(&none);
-	sigfillset(&all);
-	r = posix_spawnattr_setsigmask(attr, &none);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(attr, &all);
-	if (r == 0)
-		r = posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	return r;
-}
-
+/* The worker gets descriptors 0 to 2 and the channel, and nothing else, not even a descriptor that
+ * was opened without O_CLOEXEC. The caller's thread may block and ignore signals; the worker starts
+ * with all signals at their defaults. */
 static int spawn(const char *program, int channel, pid_t *ret_pid)
 {
 	char *argv[] = {(char *)(uintptr_t)program, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
+	sigset_t none, all;
 	int r;
 
 	r = posix_spawn_file_actions_init(&actions);
@@ -58,9 +36,18 @@ static int spawn(const char *program, int channel, pid_t *ret_pid)
 		return -r;
 	r = posix_spawnattr_init(&attr);
 	if (r == 0) {
-		r = set_fds(&actions, channel);
+		sigemptyset(&none);
+		sigfillset(&all);
+		r = posix_spawn_file_actions_adddup2(&actions, channel, WORKER_FD);
 		if (r == 0)
-			r = set_signals(&attr);
+			r = posix_spawn_file_actions_addclosefrom_np(&actions, WORKER_FD + 1);
+		if (r == 0)
+			r = posix_spawnattr_setsigmask(&attr, &none);
+		if (r == 0)
+			r = posix_spawnattr_setsigdefault(&attr, &all);
+		if (r == 0)
+			r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+								    POSIX_SPAWN_SETSIGDEF);
 		if (r == 0)
 			r = posix_spawn(ret_pid, program, &actions, &attr, argv, environ);
 		posix_spawnattr_destroy(&attr);
@@ -79,23 +66,11 @@ int worker_spawn(const char *program, int channel, pid_t *ret_pid, int *ret_pidf
 	if (*ret_pidfd >= 0)
 		return 0;
 	r = -errno;
-	/* Until it is reaped the pid is the worker's. */
+	/* Until the worker is reaped, nobody else has its pid. */
 	kill(*ret_pid, SIGKILL);
 	while (waitpid(*ret_pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return r;
-}
-
-/* The credentials of a connection's other end are those of who called listen(2) (unix(7)), and not
- * those of who accepts it or reads from it. */
-static int check_listener(int fd)
-{
-	struct ucred who;
-	socklen_t size = sizeof(who);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) < 0)
-		return -errno;
-	return who.uid == 0 || who.uid == geteuid() ? 0 : -EPERM;
 }
 
 int worker_connect(const char *path, int *ret_channel)
@@ -103,6 +78,8 @@ int worker_connect(const char *path, int *ret_channel)
 	const struct timeval patience = {.tv_sec = CONNECT_SECONDS};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	CLEANUP_CLOSE int fd = -EBADF;
+	struct ucred listener;
+	socklen_t size = sizeof(listener);
 	int r;
 
 	if (strlen(path) >= sizeof(address.sun_path))
@@ -118,9 +95,13 @@ int worker_connect(const char *path, int *ret_channel)
 	while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;
-	r = check_listener(fd);
-	if (r < 0)
-		return r;
+	/* A connection's credentials are those of the process that called listen(2), not of the
+	 * process that accepts the connection or reads from it (unix(7)). With systemd that is
+	 * root, whatever user the socket belongs to. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &listener, &size) < 0)
+		return -errno;
+	if (listener.uid != 0 && listener.uid != geteuid())
+		return -EPERM;
 	*ret_channel = take_fd(&fd);
 	return 0;
 }

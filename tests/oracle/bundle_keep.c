@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "ctl/client/join_private.h"
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
-#include "proto/worker.h"
 
 struct keep {
 	const char *decoder;

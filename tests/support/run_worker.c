@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
-#include "proto/worker.h"
 
 static uint64_t number(const char *text)
 {

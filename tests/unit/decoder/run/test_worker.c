@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
+#include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
-#include "proto/worker.h"
 #include "tests/support/beside.h"
 #include "tests/unit/decoder/run/fake_worker.h"
 

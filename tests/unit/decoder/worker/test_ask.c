@@ -12,9 +12,9 @@
 #include <cmocka.h>
 #include <stdio.h>
 
+#include "decoder/run/worker_run.h"
 #include "decoder/worker/ask.h"
 #include "proto/base.h"
-#include "proto/worker.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_parts.h"
 
