@@ -58,9 +58,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/job_decode.c \
 	daemon/job/job_images.c \
 	daemon/job/job_recover.c \
-	daemon/job/job_steps.c \
 	daemon/job/job_thread.c \
-	daemon/job/job_whole.c \
 	daemon/job/jobs.c daemon/job/jobs.h \
 	daemon/gather/kernel.c daemon/gather/kernel.h daemon/gather/kernel_private.h \
 	daemon/gather/kernel_add.c \
@@ -81,10 +79,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/procreader.c daemon/record/procreader.h \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c \
-	daemon/job/recover.c daemon/job/recover.h \
 	daemon/job/remake.c daemon/job/remake.h \
 	daemon/reload.c daemon/reload.h \
-	daemon/job/report_output.c daemon/job/report_output.h \
 	daemon/trigger/sender.c daemon/trigger/sender.h \
 	daemon/control/server.c daemon/control/server.h \
 	daemon/source_choice.c daemon/source_choice.h \

@@ -21,7 +21,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/base/log_events.h"
-#include "daemon/job/recover.h"
+#include "daemon/job/jobs.h"
 #include "daemon/manager_private.h"
 #include "proto/base.h"
 

@@ -1,21 +1,28 @@
 /*
- * How the time of a decode is divided between attempts, and what each leaves out. Called by
- * job_decode.c and remake.c.
+ * Divides the time of a decode between attempts, and makes the memory file for a report.
  */
 #include "daemon/job/attempt.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "daemon/store/entry.h"
 #include "proto/base.h"
+#include "proto/memfd.h"
 #include "proto/report.h"
 
-/* Of all the time: what goes into source lines, and what the first attempt has at most. */
-#define LINES_PART    4u
-#define FIRST_WITH    2u /* half */
-#define FIRST_WITHOUT 4u /* all but a quarter */
-/* Of what is left: what one with names has, where another one comes after it. */
-#define SECOND_WITHOUT 3u /* all but a third */
+/* Source lines may take a quarter of the whole time. */
+#define LINES_PART 4u
+/* The first attempt has all of the time but a half with source lines, a quarter without; the second
+ * one with names has all of what is left but a third. */
+#define FIRST_WITH     2u
+#define FIRST_WITHOUT  4u
+#define SECOND_WITHOUT 3u
+
+/* How many bytes above the report's limit a decoder can write. A decoder with a report that is too
+ * long says so itself (decoder/worker/main.c). */
+#define OUTPUT_SLACK (1u << 20)
 
 static uint64_t all_but(uint64_t usec, uint64_t part)
 {
@@ -48,7 +55,7 @@ void attempt_first(const struct config *c, uint64_t deadline_ns, struct attempt 
 	};
 }
 
-/* Whether a stranger's symbol table or DWARF may have been what it failed at. */
+/* Whether a stranger's symbol table or DWARF may be the reason of the failure. */
 static bool may_be_strangers(int result, const struct worker_outcome *outcome)
 {
 	int error = outcome->error;
@@ -59,17 +66,11 @@ static bool may_be_strangers(int result, const struct worker_outcome *outcome)
 	       result == -ENODATA;
 }
 
-/* Half of what is left is for a part of the trace, so that it is done in time. */
-static void hurry(struct attempt *a)
-{
-	a->deadline_ns = MIN_OF(a->deadline_ns, a->timeout_usec * 1000u / 2);
-}
-
 bool attempt_next(const struct config *c, const struct attempt *last, int result,
 		  const struct worker_outcome *outcome, uint64_t spent_usec, uint64_t deadline_ns,
 		  bool may_hurry, struct attempt *ret)
 {
-	const struct attempt before = *last; /* RET may be it */
+	const struct attempt before = *last; /* RET may be LAST */
 	bool late = before.hurry || result == WORKER_TIMEOUT;
 
 	if (!before.symbols || spent_usec >= c->decode_timeout_usec ||
@@ -83,8 +84,8 @@ bool attempt_next(const struct config *c, const struct attempt *last, int result
 		ret->deadline_ns -= MIN_OF(deadline_ns, spent_usec * 1000u);
 	if (ret->symbols)
 		ret->timeout_usec = all_but(ret->timeout_usec, SECOND_WITHOUT);
-	else if (late && may_hurry)
-		hurry(ret);
+	else if (late && may_hurry) /* the deadline leaves half of the time to end in */
+		ret->deadline_ns = MIN_OF(ret->deadline_ns, ret->timeout_usec * 1000u / 2);
 	return true;
 }
 
@@ -93,4 +94,31 @@ const char *attempt_without(const struct attempt *wanted, const struct attempt *
 	if (wanted->symbols && !had->symbols)
 		return "names";
 	return wanted->lines && !had->lines ? "source lines" : NULL;
+}
+
+/* The pages that a decoder fills count to its control group while that lives, and then to ours.
+ * That is why the size is sealed before a decoder gets the file. */
+int report_output_new(int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = memfd_new("ptsnap-report", (uint64_t)REPORT_DEFAULT_LIMIT + OUTPUT_SLACK, &fd);
+
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_GROW) < 0)
+		return -errno;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+/* The decoder wrote through the same open file, so the report ends at the file's position. */
+int report_output_end(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_CUR);
+
+	if (end < 0)
+		return -errno;
+	if (end == 0 || (uint64_t)end > REPORT_DEFAULT_LIMIT)
+		return end == 0 ? -ENODATA : -EFBIG;
+	return ftruncate(fd, end) < 0 ? -errno : 0;
 }

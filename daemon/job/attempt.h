@@ -1,7 +1,9 @@
 /*
- * What a decoder is asked for, attempt after attempt: one that crashes, lies, runs out of memory or
- * out of time is asked for less, as what it failed at was written by strangers: first without
- * source lines, then without names. Used by job_decode.c and remake.c.
+ * What a decoder is asked for, attempt after attempt, and the file for its report.
+ *
+ * A decoder that crashes, sends invalid messages, or runs out of memory or time probably failed at
+ * symbol tables or DWARF, which strangers wrote. So the next attempt goes without source lines, and
+ * the one after it without names.
  */
 #pragma once
 
@@ -13,22 +15,29 @@
 
 struct attempt {
 	bool lines, symbols;
-	bool hurry; /* one before it was stopped for its time: DEADLINE_NS is ours */
+	bool hurry; /* an earlier attempt ran out of time, so deadline_ns may be set */
 	uint64_t timeout_usec;
-	uint64_t deadline_ns; /* from its beginning; ENTRY_ABSENT: none */
+	uint64_t deadline_ns; /* from the attempt's beginning; ENTRY_ABSENT: none */
 };
 
-/* The first one. It leaves time for another, so that a hang costs names, not the report.
- * DEADLINE_NS: that of whoever asked; ENTRY_ABSENT: none. */
+/* The first attempt. Leaves time for another one, so that a hang costs names and not the report.
+ * DEADLINE_NS: what the request asked for; ENTRY_ABSENT: none. */
 void attempt_first(const struct config *c, uint64_t deadline_ns, struct attempt *ret);
-/* The one after LAST, of which RESULT is that of worker_run(), or of report_output_end() behind it;
- * SPENT_USEC since the first one began. MAY_HURRY: the newest part alone will do where time ran
- * out. False: there is none: nothing that is left out would help, or no time is left. */
+/* The attempt after LAST (may be RET). RESULT is that of worker_run(), or of report_output_end()
+ * after it; SPENT_USEC counts from the beginning of the first attempt. MAY_HURRY: where time ran
+ * out, a report of the newest part of the trace will do. Returns false if there is no other
+ * attempt: leaving something out would not help, or no time is left. */
 bool attempt_next(const struct config *c, const struct attempt *last, int result,
 		  const struct worker_outcome *outcome, uint64_t spent_usec, uint64_t deadline_ns,
 		  bool may_hurry, struct attempt *ret);
-/* What the decoder is asked for in attempt A: a report, to which the caller adds its own options.
- */
+/* The options of attempt A for a report; the caller adds its own. */
 struct decode_options attempt_options(const struct config *c, const struct attempt *a);
-/* What of WANTED it did without, "source lines" or "names"; NULL: nothing. */
+/* What attempt HAD left out of WANTED, "source lines" or "names"; NULL: nothing. */
 const char *attempt_without(const struct attempt *wanted, const struct attempt *had);
+
+/* Makes a memory file for one report (proto/report.h, REPORT_DEFAULT_LIMIT) that no owner of a
+ * descriptor can make larger. 0: *ret_fd is the caller's; -errno. */
+int report_output_new(int *ret_fd);
+/* Cuts the file after the report, when the decoder has ended. 0, -EFBIG: longer than the limit,
+ * -ENODATA: no report, or -errno. */
+int report_output_end(int fd);

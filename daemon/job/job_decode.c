@@ -1,8 +1,5 @@
 /*
- * The decoder's part of a job: the bundle goes to it, a report comes back, and whatever it does
- * else costs this report only. One that crashes, lies, or runs out of memory or time is asked
- * again, to do without what strangers wrote most of (attempt.h). Called by job.c, in the job's
- * thread.
+ * Runs the decoder on a job's bundle, again and for less where it fails (attempt.h).
  */
 #include "daemon/job/job_private.h"
 
@@ -13,21 +10,20 @@
 #include <time.h>
 
 #include "daemon/job/attempt.h"
-#include "daemon/job/report_output.h"
 #include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
 
-/* RLIMIT_CPU of the decoder in a second of its time, where there are no more CPUs. */
-#define CPU_SECONDS_PER_SECOND 4u
+/* The decoder may use this many CPUs (RLIMIT_CPU), or as many as we may if those are more. */
+#define LEAST_CPUS 4u
 
-/* One of the decoder's attempts. */
+/* One attempt. */
 struct run {
 	struct attempt attempt;
 	int result; /* of worker_run */
 	struct worker_outcome outcome;
-	char why[ENTRY_ERROR_SIZE]; /* it failed */
+	char why[ENTRY_ERROR_SIZE]; /* the attempt failed */
 };
 
 static void on_progress(void *userdata, unsigned phase, unsigned percent)
@@ -39,10 +35,10 @@ static void on_progress(void *userdata, unsigned phase, unsigned percent)
 	job_tell_progress(userdata, to, percent);
 }
 
-/* RLIMIT_CPU of the decoder: it may use all CPUs that we may, within its time. */
+/* RLIMIT_CPU of the decoder within its time. */
 static uint64_t cpu_seconds(uint64_t timeout_usec)
 {
-	unsigned int n = CPU_SECONDS_PER_SECOND;
+	unsigned int n = LEAST_CPUS;
 	cpu_set_t set;
 
 	if (sched_getaffinity(0, sizeof(set), &set) == 0)
@@ -50,14 +46,14 @@ static uint64_t cpu_seconds(uint64_t timeout_usec)
 	return (timeout_usec / 1000000 + 1) * n;
 }
 
-/* What became of the decoder, in words. */
+/* Says in words why a decoder that ended by itself failed. */
 static void describe_failure(struct job *job, struct run *a)
 {
 	const struct worker_outcome *o = &a->outcome;
 	size_t size = sizeof(a->why);
 
 	if (o->lied)
-		snprintf(a->why, size, "the decoder said what no decoder says and was stopped");
+		snprintf(a->why, size, "the decoder sent an invalid message and was killed");
 	else if (o->error)
 		snprintf(a->why, size, "the decoder failed: %s", strerror(-o->error));
 	else if (o->exit_status >= 0)
@@ -94,7 +90,7 @@ static void describe(struct job *job, struct run *a)
 	}
 }
 
-/* Behind it the report is there, or job->report_fd is not. */
+/* Makes one attempt: sets A's result, and job->report_fd where that is 0. */
 static void run_decoder(struct job *job, struct run *a)
 {
 	const struct config *c = job->setup.config;
@@ -136,21 +132,7 @@ static void run_decoder(struct job *job, struct run *a)
 		job->report_fd = close_fd(job->report_fd);
 }
 
-/* After *LAST, which failed, with less; false: that would not help. The time of all is that of one.
- */
-static bool run_again(struct job *job, uint64_t began, struct run *last)
-{
-	struct run next = {.result = 0};
-
-	if (!attempt_next(job->setup.config, &last->attempt, last->result, &last->outcome,
-			  now_usec(CLOCK_MONOTONIC) - began, job->deadline_ns, true, &next.attempt))
-		return false;
-	job_forget_needed(job);
-	run_decoder(job, &next);
-	*last = next;
-	return true;
-}
-
+/* Writes the outcome into the entry. */
 static int judge(struct job *job, const struct run *a)
 {
 	static const int errors[] = {
@@ -166,38 +148,38 @@ static int judge(struct job *job, const struct run *a)
 	return job_fail(job, a->result < 0 ? a->result : errors[a->result], "%s", a->why);
 }
 
-static void remark(struct job *job, const struct run *first, const struct run *last)
-{
-	const char *without = attempt_without(&first->attempt, &last->attempt);
-
-	if (without)
-		job_remark(job, "decoded without %s%s: with them %s", without,
-			   last->attempt.hurry && !last->attempt.symbols
-				   ? ", and only the newest part there was time for"
-				   : "",
-			   first->why);
-}
-
 int job_decode(struct job *job)
 {
-	struct run first = {.result = 0}, last;
+	const struct config *c = job->setup.config;
+	struct run first = {.result = 0}, last, next;
 	uint64_t began = now_usec(CLOCK_MONOTONIC);
+	const char *without;
 	int r = job_begin_images(job);
 
 	if (r < 0)
 		return job_fail(job, r, "no memory for the report: %s", strerror(-r));
-	attempt_first(job->setup.config, job->deadline_ns, &first.attempt);
+	attempt_first(c, job->deadline_ns, &first.attempt);
 	run_decoder(job, &first);
 	last = first;
-	while (run_again(job, began, &last))
-		;
-	/* Whose failure is told: of those that failed the first one had more to do with what is
-	 * there. */
+	next = (struct run){.result = 0};
+	while (attempt_next(c, &last.attempt, last.result, &last.outcome,
+			    now_usec(CLOCK_MONOTONIC) - began, job->deadline_ns, true,
+			    &next.attempt)) {
+		job_forget_needed(job);
+		run_decoder(job, &next);
+		last = next;
+		next = (struct run){.result = 0};
+	}
+	/* If all attempts failed, the first failure says most, as that attempt left out least. */
 	r = judge(job, last.result == 0 || last.result == -ECANCELED ? &last : &first);
-	if (r == 0)
-		remark(job, &first, &last);
-	/* What it had no time for may need other images, and so do names; whether there was
-	 * anything, nobody here reads. */
+	without = attempt_without(&first.attempt, &last.attempt);
+	if (r == 0 && without)
+		job_remark(job, "decoded without %s%s: with them %s", without,
+			   last.attempt.hurry && !last.attempt.symbols
+				   ? ", and only the newest part there was time for"
+				   : "",
+			   first.why);
+	/* A decode with names left out, or with a deadline, may have needed fewer images. */
 	job->needed_known = first.result == 0 && job->deadline_ns == ENTRY_ABSENT;
 	return r;
 }

@@ -1,15 +1,21 @@
 /*
- * A snapshot whose recorder ended before it was decoded: its bundle and what was kept open of
- * programs, taken up again in the place of what job_gather() makes. Called by job.c.
+ * Takes up snapshots that the last run of the recorder left undecoded, and has systemd keep those
+ * of this run.
+ *
+ * recover_all() finds them in the loop's thread: those that systemd kept, which come with the
+ * images that they need, and then those whose bundle is on the disk. job_recover() makes a job's
+ * evidence from a bundle, in the job's thread.
  */
-#include "daemon/job/job_private.h"
-
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/base/log.h"
+#include "daemon/job/job_private.h"
+#include "daemon/job/jobs.h"
 #include "daemon/store/fdstore.h"
 #include "daemon/store/store_file.h"
+#include "proto/base.h"
 #include "proto/bundle/bundle.h"
 
 void job_found_done(struct job_found *found)
@@ -33,27 +39,22 @@ void job_take_over(struct job *job, struct job_found *found)
 	found->n_images = 0;
 }
 
-/* A copy, as the archive that it was read from goes. */
-static int copy_manifest(const struct manifest *from, struct manifest *ret)
+/* Copies the manifest out of the archive; the decoder reads the rest. */
+static int read_manifest(int bundle_fd, struct manifest *ret)
 {
 	CLEANUP(bytes_out_done) struct bytes_out text;
+	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
 	int r;
 
 	bytes_out_init(&text, MANIFEST_MAX_TEXT);
-	r = manifest_write(from, &text);
+	r = bundle_open(bundle_fd, &bundle);
+	if (r == 0)
+		r = manifest_write(bundle_manifest(bundle), &text);
 	return r < 0 ? r : manifest_read(text.data, text.size, ret);
 }
 
-/* Nothing of the archive is used but its manifest; the decoder reads the rest. */
-static int read_manifest(int bundle_fd, struct manifest *ret)
-{
-	CLEANUP(bundle_freep) struct bundle *bundle = NULL;
-	int r = bundle_open(bundle_fd, &bundle);
-
-	return r < 0 ? r : copy_manifest(bundle_manifest(bundle), ret);
-}
-
-/* What a bundle says, without bytes: those of images come from elsewhere, all others are in it. */
+/* Makes evidence without bytes: the bundle has all bytes but those of images. M is taken over on
+ * success. */
 static int make_evidence(const struct manifest *m, struct evidence **ret)
 {
 	struct evidence *e = calloc(1, sizeof(*e));
@@ -75,8 +76,10 @@ static int make_evidence(const struct manifest *m, struct evidence **ret)
 	return 0;
 }
 
+/* The manifest of the bundle, and the images that were kept with it. */
 static int read_evidence(struct job *job)
 {
+	struct evidence *e;
 	struct manifest m;
 	int r;
 
@@ -84,15 +87,11 @@ static int read_evidence(struct job *job)
 	r = read_manifest(job->bundle_fd, &m);
 	if (r == 0)
 		r = make_evidence(&m, &job->evidence);
-	if (r < 0)
+	if (r < 0) {
 		manifest_done(&m);
-	return r;
-}
-
-static void take_images(struct job *job)
-{
-	struct evidence *e = job->evidence;
-
+		return r;
+	}
+	e = job->evidence;
 	for (size_t i = 0; i < job->found.n_images; i++) {
 		struct job_found_image *image = &job->found.images[i];
 
@@ -101,6 +100,7 @@ static void take_images(struct job *job)
 		e->images[image->index].fd = take_fd(&image->fd);
 		e->images[image->index].size = image->size;
 	}
+	return 0;
 }
 
 static void take_text(char *ret, size_t size, const char *text)
@@ -109,8 +109,8 @@ static void take_text(char *ret, size_t size, const char *text)
 		strcpy(ret, text);
 }
 
-/* What only the bundle knows, as its entry did not reach the disk. */
-static void describe_asker(struct entry *e, const struct manifest *m)
+/* Fills an entry from the bundle, where no entry reached the disk. */
+static void describe_trigger(struct entry *e, const struct manifest *m)
 {
 	take_text(e->trigger, sizeof(e->trigger), m->trigger_kind);
 	take_text(e->name, sizeof(e->name), m->trigger_name);
@@ -125,75 +125,6 @@ static void describe_asker(struct entry *e, const struct manifest *m)
 	e->uid = m->sender_uid;
 	if (m->realtime_ns != MANIFEST_ABSENT)
 		e->realtime_usec = m->realtime_ns / 1000;
-}
-
-static void describe(struct job *job)
-{
-	const struct manifest *m = &job->evidence->manifest;
-	struct entry *e = &job->entry;
-
-	if (!*e->trigger || strcmp(e->trigger, STORE_SCAN_NO_TRIGGER) == 0)
-		describe_asker(e, m);
-	e->raw_bytes = 0;
-	for (size_t i = 0; i < m->n_cpus; i++)
-		e->raw_bytes += m->cpus[i].bytes;
-}
-
-/* The next run is to know that this is the second time. */
-static void keep_again(struct job *job)
-{
-	if (!job->found.again)
-		job_keep_for_next(job);
-	fdstore_drop(job->entry.id, false);
-}
-
-/* What the last run had open, and nobody kept. */
-static void tell_lost_images(struct job *job)
-{
-	const struct manifest *m = &job->evidence->manifest;
-	size_t lost = 0;
-
-	for (size_t i = 0; i < m->n_images; i++)
-		lost += m->images[i].elsewhere && job->evidence->images[i].fd < 0;
-	if (lost > 0)
-		job_remark(job,
-			   "%zu images went with the recorder before it kept what its bundle "
-			   "needs of programs",
-			   lost);
-}
-
-/* Said on the disk before it is decoded: should that end us as well, it is not tried once more. */
-static void say_so(struct job *job)
-{
-	*job->entry.error = '\0';
-	job_remark(job, ENTRY_TAKEN_UP);
-	job->entry.state = ENTRY_DECODING;
-	job_store_entry(job);
-}
-
-int job_recover(struct job *job)
-{
-	struct stat st;
-	int r = fstat(job->bundle_fd, &st) < 0 ? -errno : 0;
-
-	if (r == 0)
-		r = read_evidence(job);
-	if (r < 0)
-		return job_fail(job, r, "what the last recorder left of it cannot be read: %s",
-				strerror(-r));
-	take_images(job);
-	job->entry.bundle_bytes = (uint64_t)st.st_size;
-	describe(job);
-	keep_again(job);
-	say_so(job);
-	tell_lost_images(job);
-	r = job->bundle_stored ? 0 : job_store_bundle(job);
-	if (r < 0 || !job->found.again)
-		return r;
-	/* By hand it can be decoded still. */
-	r = job_fail(job, -EIO, "decoding it has ended the recorder twice");
-	job_keep_images(job);
-	return r;
 }
 
 void job_keep_for_next(struct job *job)
@@ -211,4 +142,135 @@ void job_keep_for_next(struct job *job)
 				(struct fdstore_image){i, e->images[i].fd, job_image_size(job, i)};
 	fdstore_keep(&item);
 	free(item.images);
+}
+
+int job_recover(struct job *job)
+{
+	struct entry *e = &job->entry;
+	const struct manifest *m;
+	struct stat st;
+	size_t lost = 0;
+	int r = fstat(job->bundle_fd, &st) < 0 ? -errno : 0;
+
+	if (r == 0)
+		r = read_evidence(job);
+	if (r < 0)
+		return job_fail(job, r, "the bundle of the last recorder cannot be read: %s",
+				strerror(-r));
+	m = &job->evidence->manifest;
+	e->bundle_bytes = (uint64_t)st.st_size;
+	if (!*e->trigger || strcmp(e->trigger, STORE_SCAN_NO_TRIGGER) == 0)
+		describe_trigger(e, m);
+	e->raw_bytes = 0;
+	for (size_t i = 0; i < m->n_cpus; i++)
+		e->raw_bytes += m->cpus[i].bytes;
+	/* What systemd keeps and the entry on the disk both say that this is the second try. If
+	 * decoding ends this recorder, too, nobody tries a third time. */
+	if (!job->found.again)
+		job_keep_for_next(job);
+	fdstore_drop(e->id, false);
+	*e->error = '\0';
+	job_remark(job, ENTRY_TAKEN_UP);
+	e->state = ENTRY_DECODING;
+	job_store_entry(job);
+	for (size_t i = 0; i < m->n_images; i++)
+		lost += m->images[i].elsewhere && job->evidence->images[i].fd < 0;
+	if (lost > 0)
+		job_remark(job,
+			   "%zu images were lost with the last recorder before it kept what its "
+			   "bundle needs of programs",
+			   lost);
+	r = job->bundle_stored ? 0 : job_store_bundle(job);
+	if (r < 0 || !job->found.again)
+		return r;
+	/* The user can still decode the bundle. */
+	r = job_fail(job, -EIO, "decoding it has ended the recorder twice");
+	job_keep_images(job);
+	return r;
+}
+
+/* Starts a job for snapshot E. Returns 1, or 0 if there is no job. */
+static size_t take_up(struct jobs *jobs, const struct entry *e, struct job_found *found)
+{
+	bool stored = found->stored;
+	int r = jobs_take_up(jobs, e, found);
+
+	job_found_done(found);
+	if (r == 0)
+		log_line(LOG_NOTICE, e->id,
+			 "snapshot %s was not decoded when the recorder ended: decoding it now",
+			 e->id);
+	else
+		log_line(LOG_WARNING, e->id,
+			 "snapshot %s was not decoded, and is not decoded now: %s", e->id,
+			 r != -EBUSY ? strerror(-r)
+			 : stored    ? "there are too many; `ptsnapctl decode' can decode it"
+				     : "there are too many, and its bundle is not on the disk");
+	return r == 0;
+}
+
+/* Takes up one snapshot that systemd kept. Returns 1, or 0 if there is no job. */
+static size_t take_kept(struct jobs *jobs, struct store *store, struct fdstore_item *item)
+{
+	struct job_found found = {.again = item->again};
+	const struct entry *listed = NULL;
+	struct entry e;
+
+	/* The id becomes the name of files. */
+	if (!store_scan_is_id(item->id)) {
+		fdstore_drop(item->id, item->again);
+		return 0;
+	}
+	entry_init(&e);
+	strcpy(e.id, item->id);
+	if (store_find(store, item->id, &listed) == 0 && strcmp(listed->id, item->id) == 0)
+		e = *listed;
+	else
+		listed = NULL;
+	/* The last recorder finished the snapshot and ended before it told systemd. */
+	if (listed && e.report_bytes != ENTRY_ABSENT) {
+		fdstore_drop(item->id, item->again);
+		return 0;
+	}
+	found.stored = listed && e.bundle_bytes != ENTRY_ABSENT;
+	found.images = calloc(item->n_images + 1, sizeof(*found.images));
+	if (!found.images)
+		return 0;
+	for (size_t i = 0; i < item->n_images; i++)
+		found.images[found.n_images++] = (struct job_found_image){
+			item->images[i].index, take_fd(&item->images[i].fd), item->images[i].size};
+	found.bundle_fd = take_fd(&item->bundle_fd);
+	if (take_up(jobs, &e, &found))
+		return 1;
+	/* The socket that systemd keeps is empty now. */
+	fdstore_drop(item->id, item->again);
+	return 0;
+}
+
+static bool is_kept(const struct fdstore_item *found, size_t n, const char *id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(found[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+size_t recover_all(struct jobs *jobs, struct store *store, struct fdstore_item *found, size_t n)
+{
+	const struct entry *e;
+	size_t at = 0, taken = 0;
+
+	for (size_t i = 0; i < n; i++)
+		taken += take_kept(jobs, store, &found[i]);
+	while ((e = store_next_unfinished(store, &at))) {
+		struct job_found on_disk = {.bundle_fd = -EBADF, .stored = true};
+		const struct entry copy = *e;
+		uint64_t size;
+
+		if (is_kept(found, n, copy.id) ||
+		    store_open(store, e, STORE_BUNDLE, &on_disk.bundle_fd, &size) < 0)
+			continue;
+		taken += take_up(jobs, &copy, &on_disk);
+	}
+	return taken;
 }

@@ -1,7 +1,8 @@
 /*
- * A job's thread and the two pipes between it and the loop. A message is smaller than PIPE_BUF, so
- * it is written whole or not at all; writing and reading a pipe orders the memory that is handed
- * over with it.
+ * Makes and starts a job, and carries messages between its thread and the loop over two pipes.
+ *
+ * A message is smaller than PIPE_BUF, so it is written whole or not at all. Writing and reading a
+ * pipe orders the memory that is handed over with the message.
  */
 #include "daemon/job/job_private.h"
 
@@ -85,8 +86,8 @@ int job_start(struct job *job, bool resume)
 	int r;
 
 	job->resume = resume;
+	/* Only the loop handles signals. */
 	sigfillset(&all);
-	/* Signals are the loop's. */
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&job->thread, NULL, job_main, job);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -114,7 +115,7 @@ void job_answer(struct job *job, bool yes)
 	(void)!write(job->answers[1], &byte, 1);
 }
 
-/* The answer that follows makes it known to the thread. */
+/* The answer that follows orders the memory. */
 void job_set_deadline(struct job *job, uint64_t ns)
 {
 	job->deadline_ns = ns;
@@ -136,7 +137,7 @@ void job_cancel(struct job *job)
 
 void job_finish(struct job *job, struct job_result *ret)
 {
-	/* One that still lives finds nobody to ask or tell, and ends. */
+	/* A thread that still runs finds the pipes closed, and ends. */
 	job->answers[1] = close_fd(job->answers[1]);
 	job->news[0] = close_fd(job->news[0]);
 	if (job->started)

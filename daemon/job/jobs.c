@@ -1,7 +1,6 @@
 /*
- * Turns. The moment of a snapshot is what counts, so a new job captures at once, or as soon as the
- * one before it has copied its bytes; decoding is long and comes one at a time, in order. Called by
- * trigger.c (new jobs), recover.c (old ones) and by the loop (messages of the jobs' threads).
+ * Lets jobs take turns: a new job captures at once, or when the job before it has copied its bytes;
+ * jobs decode one at a time, the oldest first.
  */
 #include "daemon/job/jobs.h"
 
@@ -18,7 +17,7 @@
 enum slot_state {
 	SLOT_FREE = 0,
 	SLOT_QUEUED,	/* waits for the CPUs */
-	SLOT_CAPTURING, /* has them */
+	SLOT_CAPTURING, /* has the CPUs */
 	SLOT_BUNDLING,
 	SLOT_READY, /* waits for its turn to decode */
 	SLOT_DECODING,
@@ -45,9 +44,8 @@ struct jobs {
 	uint64_t orders;
 	uint64_t previous_stop_ns, last_dark_ns;
 	struct freezer *freezer;
-	struct kernel *kernel; /* NULL: it is not traced */
-	/* Memory for one copy, always at hand; empty: there was none. */
-	struct area area;
+	struct kernel *kernel; /* NULL: the kernel is not traced */
+	struct area area;      /* memory for one copy, touched before; empty: no memory */
 	struct slot *area_user;
 	bool no_resume, cancelled;
 };
@@ -145,6 +143,7 @@ void jobs_cancel(struct jobs *j)
 			job_cancel(j->slots[i].job);
 }
 
+/* Whether a window of HAS bytes or ns, ENTRY_ABSENT being everything, has all of ASKED. */
 static bool window_holds(uint64_t has, uint64_t asked)
 {
 	return has == ENTRY_ABSENT || (asked != ENTRY_ABSENT && has >= asked);
@@ -159,7 +158,7 @@ const char *jobs_join(struct jobs *j, const struct request *request)
 		    !window_holds(s->request.last_bytes, request->last_bytes) ||
 		    !window_holds(s->request.last_ns, request->last_ns))
 			continue;
-		/* Who wants no report says nothing of how much of it. */
+		/* A request without a report has no deadline that counts. */
 		if (!s->request.decode)
 			s->request.deadline_ns = request->deadline_ns;
 		else if (request->decode)
@@ -176,28 +175,22 @@ static void slot_return_area(struct slot *s)
 	if (s->jobs->area_user != s)
 		return;
 	s->jobs->area_user = NULL;
-	/* Rings that came meanwhile. */
+	/* Rings may have come meanwhile. */
 	jobs_fit_area(s->jobs);
-}
-
-/* How long ago it was triggered; ENTRY_ABSENT: the clock was set. */
-static uint64_t age_usec(const struct entry *e)
-{
-	struct clock_now now;
-
-	clock_read(&now);
-	return now.realtime_ns / 1000 >= e->realtime_usec
-		       ? now.realtime_ns / 1000 - e->realtime_usec
-		       : ENTRY_ABSENT;
 }
 
 static void slot_tell_end(const struct jobs *j, const struct entry *e, int error)
 {
 	struct log_fields fields;
+	struct clock_now now;
 	char path[PATH_MAX], name[STORE_NAME_SIZE];
 
+	clock_read(&now);
 	entry_log_fields(e, &fields);
-	fields.duration_usec = age_usec(e);
+	/* The clock may have been set back. */
+	fields.duration_usec = now.realtime_ns / 1000 >= e->realtime_usec
+				       ? now.realtime_ns / 1000 - e->realtime_usec
+				       : ENTRY_ABSENT;
 	if (e->state == ENTRY_FAILED) {
 		fields.bytes = e->bundle_bytes;
 		fields.error = error;
@@ -213,7 +206,7 @@ static void slot_tell_end(const struct jobs *j, const struct entry *e, int error
 		  *e->error ? "; " : "", e->error);
 }
 
-/* The thread has ended, or never began. */
+/* Ends the job of a thread that has ended or never began. */
 static void slot_end(struct slot *s)
 {
 	struct jobs *j = s->jobs;
@@ -233,7 +226,7 @@ static void slot_end(struct slot *s)
 	j->handler.on_ended(j->handler.userdata, id);
 }
 
-/* Gives the CPUs and the decoder to whom they are due. */
+/* Gives the CPUs and the decoder to the oldest jobs that wait for them. */
 static void jobs_schedule(struct jobs *j)
 {
 	struct slot *s = jobs_oldest(j, SLOT_QUEUED);
@@ -249,7 +242,7 @@ static void jobs_schedule(struct jobs *j)
 			slot_end(s);
 	}
 	s = jobs_oldest(j, SLOT_READY);
-	/* One that waits when all are cancelled ends by that. */
+	/* A job that waits ends by itself when all are cancelled. */
 	if (s && !j->cancelled && !jobs_oldest(j, SLOT_DECODING)) {
 		s->state = SLOT_DECODING;
 		job_set_deadline(s->job, s->request.deadline_ns);
@@ -310,7 +303,7 @@ static int slot_on_io(sd_event_source *source, int fd, uint32_t revents, void *u
 	return 0;
 }
 
-/* A job in slot S, which is free. 0 or -errno with nothing changed. */
+/* Makes a job in slot S, which is free. 0, or -errno with nothing changed. */
 static int slot_fill(struct slot *s, struct jobs *j, const struct request *request,
 		     const struct entry *e)
 {
@@ -365,7 +358,7 @@ int jobs_take_up(struct jobs *j, const struct entry *e, struct job_found *found)
 				      .last_ns = ENTRY_ABSENT,
 				      .deadline_ns = ENTRY_ABSENT,
 				      .cpu = ENTRY_NO_CPU};
-	/* One place is left for what happens now. */
+	/* One place is left for new snapshots. */
 	struct slot *s = jobs_running(j) + 1 < j->n_slots ? jobs_oldest(j, SLOT_FREE) : NULL;
 	int r = s ? slot_fill(s, j, &whole, e) : -EBUSY;
 

@@ -1,6 +1,6 @@
 /*
- * The source is asked in the loop's thread and never while a job has its events. Called by
- * control_yield.c, and by the manager when a job has copied. Time that the host sleeps counts.
+ * Hands Intel PT back and takes it again, in the loop's thread and never while a job has the events
+ * of the source. Time that the host sleeps counts.
  */
 #include "daemon/job/lease.h"
 
@@ -10,7 +10,7 @@
 #include "daemon/base/log.h"
 #include "proto/base.h"
 
-/* About 36,000 years; what is longer is for ever, and no sum overflows. */
+/* About 36,000 years. A longer time is for ever, so that no sum overflows. */
 #define LONGEST_USEC (1ull << 60)
 
 void lease_init(struct lease *l, sd_event *event, struct source *source, struct jobs *jobs,
@@ -65,13 +65,13 @@ static int lease_apply(struct lease *l, bool away)
 	l->away = away;
 	jobs_fit_area(l->jobs);
 	r = lease_set_timer(l);
-	if (r < 0 && away) { /* without a timer it would never come back */
+	if (r < 0 && away) { /* without a timer Intel PT would never be taken again */
 		l->source->ops->yield(l->source, false);
 		l->away = false;
 		return r;
 	}
 	if (away)
-		log_info("Intel PT is handed back at the wish of uid %ju, pid %ju",
+		log_info("Intel PT is handed back at the request of uid %ju, pid %ju",
 			 (uintmax_t)l->uid, (uintmax_t)l->pid);
 	else if (news)
 		log_info("Intel PT is taken again");

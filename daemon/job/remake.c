@@ -1,7 +1,7 @@
 /*
- * (snapshot, uid) -> report. The loop asks and remembers; a thread at a time runs the decoder on
- * the stored bundle, as a job does with a new one, and gives it images out of the host's cache.
- * Called by control_user.c.
+ * Makes reports for one user. The loop keeps requests and finished reports; a thread runs the
+ * decoder on the stored bundle, as a job does with a new one, and gives it images from the host's
+ * cache.
  */
 #include "daemon/job/remake.h"
 
@@ -19,16 +19,15 @@
 
 #include "daemon/base/log.h"
 #include "daemon/job/attempt.h"
-#include "daemon/job/report_output.h"
 #include "daemon/store/imagestore.h"
 #include "decoder/run/worker_run.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
 
-/* That wait or are being made. */
+/* Reports that wait or are being made. */
 #define MAX_TASKS 8
-/* That are remembered, and their bytes. */
+/* Reports that are remembered, and their bytes. */
 #define MAX_KEPT       32
 #define MAX_KEPT_BYTES (64ull << 20)
 
@@ -47,13 +46,13 @@ struct remake_kept {
 	uint64_t size;
 };
 
-/* The thread's, until DONE is readable. */
+/* The thread's, until done_fd is readable. */
 struct remake_run {
 	const struct config *config;
 	struct imagestore *images;
 	struct remake_task task;
 	int done_fd, cancel_fd; /* eventfds; borrowed */
-	int image_fd;		/* the one that was given last */
+	int image_fd;		/* the image that the decoder got last */
 	int report_fd;
 	int result;
 	struct worker_outcome outcome;
@@ -84,7 +83,8 @@ static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_s
 	return r;
 }
 
-/* One thread of the decoder: whoever asks for reports again and again takes one CPU. */
+/* Makes one attempt. The decoder has one thread, so that a user who asks for reports again and
+ * again takes one CPU only. */
 static int try(struct remake_run *run, const struct attempt *a)
 {
 	const struct config *c = run->config;
@@ -115,28 +115,18 @@ static int try(struct remake_run *run, const struct attempt *a)
 	return r == 0 ? memfd_seal(run->report_fd) : r;
 }
 
-/* The time of all attempts is that of one, as job_decode.c has it. A report for one user alone is
- * of all of the trace. */
-static int decode(struct remake_run *run)
-{
-	struct attempt a;
-	uint64_t began = now_usec(CLOCK_MONOTONIC);
-	int r;
-
-	attempt_first(run->config, ENTRY_ABSENT, &a);
-	do
-		r = try(run, &a);
-	while (attempt_next(run->config, &a, r, &run->outcome, now_usec(CLOCK_MONOTONIC) - began,
-			    ENTRY_ABSENT, false, &a));
-	return r;
-}
-
+/* The thread. A report for one user covers the whole trace, so there is no deadline. */
 static void *remake_main(void *userdata)
 {
 	struct remake_run *run = userdata;
-	uint64_t one = 1;
+	uint64_t began = now_usec(CLOCK_MONOTONIC), one = 1;
+	struct attempt a;
 
-	run->result = decode(run);
+	attempt_first(run->config, ENTRY_ABSENT, &a);
+	do
+		run->result = try(run, &a);
+	while (attempt_next(run->config, &a, run->result, &run->outcome,
+			    now_usec(CLOCK_MONOTONIC) - began, ENTRY_ABSENT, false, &a));
 	run->image_fd = close_fd(run->image_fd);
 	(void)!write(run->done_fd, &one, sizeof(one));
 	return NULL;
@@ -150,31 +140,13 @@ static struct remake_task *find_task(struct remake *m, const char *id, uid_t uid
 	return NULL;
 }
 
-static bool is_asked_for(const struct remake *m, uid_t uid)
-{
-	for (size_t i = 0; i < MAX_TASKS; i++)
-		if (*m->tasks[i].id && m->tasks[i].uid == uid)
-			return true;
-	return false;
-}
-
-static struct remake_task *oldest_task(struct remake *m)
-{
-	struct remake_task *oldest = NULL;
-
-	for (size_t i = 0; i < MAX_TASKS; i++)
-		if (*m->tasks[i].id && (!oldest || m->tasks[i].order < oldest->order))
-			oldest = &m->tasks[i];
-	return oldest;
-}
-
 static void forget_kept(struct remake_kept *k)
 {
 	close_fd(k->fd);
 	*k = (struct remake_kept){.fd = -EBADF};
 }
 
-/* The place of the one that was not used for longest, or a free one. */
+/* The report that was not used for longest; with FREE_TOO a free place, if there is one. */
 static struct remake_kept *oldest_kept(struct remake *m, bool free_too)
 {
 	struct remake_kept *oldest = NULL;
@@ -185,22 +157,18 @@ static struct remake_kept *oldest_kept(struct remake *m, bool free_too)
 	return oldest;
 }
 
-static uint64_t kept_bytes(const struct remake *m)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < MAX_KEPT; i++)
-		sum += m->kept[i].size;
-	return sum;
-}
-
-/* However large it is, it is remembered until it has been handed out. */
+/* Remembers a report, however large it is, so that it can be handed out once. */
 static void keep(struct remake *m, const struct remake_task *task, int fd, uint64_t size)
 {
 	struct remake_kept *k;
+	uint64_t sum = size;
 
-	while (kept_bytes(m) + size > MAX_KEPT_BYTES && (k = oldest_kept(m, false)))
+	for (size_t i = 0; i < MAX_KEPT; i++)
+		sum += m->kept[i].size;
+	while (sum > MAX_KEPT_BYTES && (k = oldest_kept(m, false))) {
+		sum -= k->size;
 		forget_kept(k);
+	}
 	k = oldest_kept(m, true);
 	forget_kept(k);
 	strcpy(k->id, task->id);
@@ -256,12 +224,22 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user
 	return 0;
 }
 
-/* Signals are the loop's. */
+static struct remake_task *oldest_task(struct remake *m)
+{
+	struct remake_task *oldest = NULL;
+
+	for (size_t i = 0; i < MAX_TASKS; i++)
+		if (*m->tasks[i].id && (!oldest || m->tasks[i].order < oldest->order))
+			oldest = &m->tasks[i];
+	return oldest;
+}
+
 static int start_thread(struct remake *m)
 {
 	sigset_t all, before;
 	int r;
 
+	/* Only the loop handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&m->thread, NULL, remake_main, &m->run);
@@ -269,6 +247,7 @@ static int start_thread(struct remake *m)
 	return -r;
 }
 
+/* Runs the oldest task, if none runs. */
 static void start(struct remake *m)
 {
 	struct remake_task *task;
@@ -368,23 +347,21 @@ int remake_find(struct remake *m, const char *id, uid_t uid, int *ret_fd, uint64
 	return -ENOENT;
 }
 
-static struct remake_task *free_task(struct remake *m)
-{
-	for (size_t i = 0; i < MAX_TASKS; i++)
-		if (!*m->tasks[i].id)
-			return &m->tasks[i];
-	return NULL;
-}
-
 int remake_begin(struct remake *m, const struct entry *e, uid_t uid)
 {
-	struct remake_task *task = free_task(m);
+	struct remake_task *task = NULL;
 	uint64_t size;
 	int fd;
 
 	if (find_task(m, e->id, uid))
 		return 0;
-	if (!task || is_asked_for(m, uid))
+	for (size_t i = 0; i < MAX_TASKS; i++) {
+		if (*m->tasks[i].id && m->tasks[i].uid == uid)
+			return -EBUSY;
+		if (!*m->tasks[i].id && !task)
+			task = &m->tasks[i];
+	}
+	if (!task)
 		return -EBUSY;
 	if (store_open(m->store, e, STORE_BUNDLE, &fd, &size) < 0)
 		return -ENOENT;
