@@ -38,7 +38,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/control_store.c \
 	daemon/control/control_user.c \
 	daemon/gather/coredump.c daemon/gather/coredump.h \
-	daemon/gather/cpunotes.c daemon/gather/cpunotes.h \
 	daemon/emulate.c daemon/emulate.h \
 	daemon/store/entry.c daemon/store/entry.h \
 	daemon/gather/evidence.c daemon/gather/evidence.h \
@@ -49,7 +48,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/files.c daemon/record/files.h \
 	daemon/trigger/fill.c daemon/trigger/fill.h \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
-	daemon/gather/host.c daemon/gather/host.h \
+	daemon/gather/host.c \
 	daemon/hotplug.c daemon/hotplug.h \
 	daemon/store/imagefile.c \
 	daemon/store/imagestore.c daemon/store/imagestore.h \
@@ -60,9 +59,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/job_recover.c \
 	daemon/job/job_thread.c \
 	daemon/job/jobs.c daemon/job/jobs.h \
-	daemon/gather/kernel.c daemon/gather/kernel.h daemon/gather/kernel_private.h \
-	daemon/gather/kernel_add.c \
-	daemon/gather/kernel_look.c \
+	daemon/gather/kernel.c daemon/gather/kernel.h \
 	daemon/job/lease.c daemon/job/lease.h \
 	daemon/control/listener.c daemon/control/listener.h \
 	daemon/base/log.c daemon/base/log.h daemon/base/log_events.h \
@@ -70,8 +67,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/manager_build.c \
 	daemon/manager_settings.c \
 	daemon/record/memory.c daemon/record/memory.h \
-	daemon/gather/memory_copy.c daemon/gather/memory_copy.h \
-	daemon/gather/memory_names.c daemon/gather/memory_names.h \
+	daemon/gather/memory_copy.c \
+	daemon/gather/memory_names.c \
 	daemon/gather/memory_read.c daemon/gather/memory_read.h \
 	daemon/check/metrics.c \
 	daemon/config/names.c daemon/config/names.h \

@@ -1,6 +1,6 @@
 /*
- * Names of core files -> the one that belongs to a snapshot. Called by a job, as a directory may be
- * slow.
+ * Finds the core file that belongs to a snapshot, by its name. Runs in a job's thread, as a
+ * directory may be slow.
  */
 #include "daemon/gather/coredump.h"
 
@@ -15,7 +15,8 @@
 
 #define BOOT_DIGITS 32u
 
-/* The last field of NAME, which is *SIZE bytes long, and is then the part before it. */
+/* The last field of the first *SIZE bytes of NAME, where dots end fields. *SIZE becomes the size of
+ * what stands before the field and its dot. */
 static const char *last_field(const char *name, size_t *size, size_t *ret_size)
 {
 	size_t at = *size;
@@ -50,7 +51,7 @@ bool coredump_parse(const char *name, struct coredump_name *ret)
 	if (strncmp(name, "core.", 5) != 0)
 		return false;
 	field = last_field(name, &left, &n);
-	/* zst, lz4, xz */
+	/* A compressed file ends in .zst, .lz4 or .xz. */
 	if (!read_number(field, n, &ret->realtime_usec)) {
 		field = last_field(name, &left, &n);
 		if (!read_number(field, n, &ret->realtime_usec))
@@ -78,42 +79,25 @@ static bool is_of_boot(const struct coredump_name *name, const char *boot_id)
 	return n == BOOT_DIGITS;
 }
 
-/* How many bytes of CGROUP, a path of systemd's hierarchy, name a unit of the host's own systemd:
- * slices, and what is in them. What lies below, a user's systemd may have made, or a container's,
- * with any unit's name. */
-static size_t own_unit_size(const char *cgroup)
-{
-	static const char slice[] = ".slice";
-	size_t n, end = 0;
-
-	do {
-		end += strspn(cgroup + end, "/");
-		n = strcspn(cgroup + end, "/");
-		end += n;
-	} while (n >= strlen(slice) &&
-		 strncmp(cgroup + end - strlen(slice), slice, strlen(slice)) == 0);
-	return end;
-}
-
+/* Whether CGROUP, a path of systemd's hierarchy, is in UNIT of the host's own systemd. Only slices
+ * and the unit in them count: a cgroup further down can be made by the systemd of a user or of a
+ * container, with the name of any unit. */
 static bool is_in_unit(const char *cgroup, const char *unit)
 {
+	static const char slice[] = ".slice";
 	CLEANUP_FREE char *line = NULL;
 	char name[ENTRY_UNIT_SIZE];
-	size_t size = own_unit_size(cgroup);
-	int n = size <= INT_MAX ? asprintf(&line, "0::%.*s\n", (int)size, cgroup) : -1;
+	size_t size = 0, field;
+	int n;
 
+	do {
+		size += strspn(cgroup + size, "/");
+		field = strcspn(cgroup + size, "/");
+		size += field;
+	} while (field >= strlen(slice) &&
+		 strncmp(cgroup + size - strlen(slice), slice, strlen(slice)) == 0);
+	n = size <= INT_MAX ? asprintf(&line, "0::%.*s\n", (int)size, cgroup) : -1;
 	return n >= 0 && unitname_of_cgroup(line, (size_t)n, name) == 0 && strcmp(name, unit) == 0;
-}
-
-static bool is_of_unit(const struct manifest *m, const char *unit, uint64_t pid)
-{
-	for (size_t i = 0; i < m->n_processes; i++) {
-		const struct manifest_process *p = &m->processes[i];
-
-		if (p->pid == pid && p->cgroup && is_in_unit(p->cgroup, unit))
-			return true;
-	}
-	return false;
 }
 
 static bool belongs(const struct manifest *m, const struct coredump_name *name, const char *unit,
@@ -124,7 +108,15 @@ static bool belongs(const struct manifest *m, const struct coredump_name *name, 
 	if (!m->boot_id || !is_of_boot(name, m->boot_id) || name->realtime_usec > now + 1000000 ||
 	    name->realtime_usec + COREDUMP_MAX_AGE_USEC < now)
 		return false;
-	return name->pid == pid || (*unit && is_of_unit(m, unit, name->pid));
+	if (name->pid == pid)
+		return true;
+	for (size_t i = 0; *unit && i < m->n_processes; i++) {
+		const struct manifest_process *p = &m->processes[i];
+
+		if (p->pid == name->pid && p->cgroup && is_in_unit(p->cgroup, unit))
+			return true;
+	}
+	return false;
 }
 
 int coredump_find(const char *dir, const struct manifest *m, const char *unit, uint64_t pid,

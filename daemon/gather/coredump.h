@@ -1,7 +1,7 @@
 /*
- * What systemd-coredump has kept of a process that crashed: only the names of its files are looked
- * at (src/coredump/coredump.c, make_filename: core.COMM.UID.BOOTID.PID.USEC, then how it is
- * compressed).
+ * The core file that systemd-coredump kept of a process that crashed. Only names of files are read
+ * (src/coredump/coredump.c, make_filename: core.COMM.UID.BOOTID.PID.USEC, and the suffix of a
+ * compressed file).
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "proto/bundle/manifest.h"
 
 #define COREDUMP_DIR "/var/lib/systemd/coredump"
-/* A crash that is older has nothing to do with a trigger. */
+/* An older crash has nothing to do with the trigger. */
 #define COREDUMP_MAX_AGE_USEC 600000000u
 
 struct coredump_name {
@@ -20,11 +20,11 @@ struct coredump_name {
 	char boot_id[33]; /* without dashes */
 };
 
-/* False: NAME is something else. */
+/* Parses the NAME of a core file; false: NAME is another file's. */
 bool coredump_parse(const char *name, struct coredump_name *ret);
-/* The newest core file in DIR of a process of UNIT (the host's systemd's name of it; units of that
- * name of users' or containers' systemd are others) that M tells of, or of process PID
- * (ENTRY_ABSENT: none): of this boot, and of the time up to COREDUMP_MAX_AGE_USEC before M's. "":
- * there is none. 0 or -errno of reading DIR. */
+/* Finds the newest core file in DIR of process PID (ENTRY_ABSENT: none), or of a process in M that
+ * belongs to UNIT of the host's own systemd ("": none). The file is of M's boot and at most
+ * COREDUMP_MAX_AGE_USEC older than M. RET is its name; "": there is none. 0 or -errno of reading
+ * DIR. */
 int coredump_find(const char *dir, const struct manifest *m, const char *unit, uint64_t pid,
 		  char ret[ENTRY_CORE_SIZE]);

@@ -1,7 +1,6 @@
 /*
- * timeline, files, processes, source, request, host -> struct evidence. Called by the manager in
- * the loop's thread when a job has copied the rings and the DATA rings are drained up to that
- * moment.
+ * Gathers what the loop knows: the request, the source, CPUs, processes, mapped files, regions of
+ * code in memory, and sideband records.
  */
 #include "daemon/gather/evidence.h"
 
@@ -10,42 +9,25 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/gather/cpunotes.h"
-#include "daemon/gather/host.h"
 #include "proto/base.h"
 
 #ifndef PTSNAP_VERSION
 #define PTSNAP_VERSION "0"
 #endif
 
-/* Names of decoder/packet/fault.h: what the recorder itself knows it did not see. */
+/* Names of decoder/packet/fault.h, for what the recorder knows that it did not see. */
 #define NOTE_SIDEBAND_BAD "sideband-bad"
 #define NOTE_IMAGE	  "image-missing"
 #define NOTE_ANONYMOUS	  "anonymous"
 #define NOTE_LOST	  "sideband-lost"
-/* Of many processes that have the same to say so many are named. */
+/* How many processes a note names. */
 #define MAX_NAMED 8
 
-/* S (NULL or "": absent) into *RET. */
+/* Copies S (NULL or "": absent) into *RET. */
 static int copy_text(const char *s, char **ret)
 {
 	*ret = s && *s ? strdup(s) : NULL;
 	return s && *s && !*ret ? -ENOMEM : 0;
-}
-
-static int describe_labels(struct manifest *m, const struct labels *l)
-{
-	for (size_t i = 0; i < l->n; i++) {
-		struct manifest_label *label = manifest_add_label(m);
-
-		if (!label)
-			return -ENOMEM;
-		label->key = strdup(l->list[i].key);
-		label->value = strdup(l->list[i].value);
-		if (!label->key || !label->value)
-			return -ENOMEM;
-	}
-	return 0;
 }
 
 static int describe_request(struct manifest *m, const struct evidence_from *from)
@@ -66,7 +48,17 @@ static int describe_request(struct manifest *m, const struct evidence_from *from
 	    copy_text(q->reason, &m->reason) < 0 || copy_text(q->unit, &m->unit) < 0 ||
 	    copy_text(q->sender_unit, &m->sender_unit) < 0)
 		return -ENOMEM;
-	return describe_labels(m, &q->labels);
+	for (size_t i = 0; i < q->labels.n; i++) {
+		struct manifest_label *label = manifest_add_label(m);
+
+		if (!label)
+			return -ENOMEM;
+		label->key = strdup(q->labels.list[i].key);
+		label->value = strdup(q->labels.list[i].value);
+		if (!label->key || !label->value)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 static int describe_source(struct manifest *m, struct source *s)
@@ -105,7 +97,7 @@ static int describe_cpus(struct manifest *m, struct intake *in)
 		cpu->ring_bytes = from->pt.aux_size;
 		cpu->aux_flags = intake_take_flags(in, i);
 		cpu->lost_records = in->cpus[i].lost;
-		/* Of the last stop; the job knows whether that was its own. */
+		/* The time of the last stop; the job knows whether it is the snapshot's. */
 		cpu->stop_ns = in->cpus[i].aux_ns;
 		if (copy_text(source_cpu_state_name(from->state), &cpu->state) < 0 ||
 		    copy_text(from->why, &cpu->why) < 0)
@@ -138,8 +130,8 @@ static int describe_process(void *userdata, const struct procs_told *told)
 		       : 0;
 }
 
-/* Processes that would not let their command line be read. */
-static int describe_unread(struct manifest *m, const struct procs *procs)
+/* Adds a note about processes that keep their command line from being read. */
+static int note_unread(struct manifest *m, const struct procs *procs)
 {
 	uint32_t pids[MAX_NAMED];
 	uint64_t n = procs_unread(procs, pids, MAX_NAMED);
@@ -154,28 +146,7 @@ static int describe_unread(struct manifest *m, const struct procs *procs)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* In hex; *RET stays NULL where the records named device and inode. */
-static int copy_build_id(const struct files_entry *file, char **ret)
-{
-	char text[2 * sizeof(file->build_id) + 1];
-
-	for (size_t i = 0; i < file->build_id_size; i++)
-		sprintf(text + 2 * i, "%02x", file->build_id[i]);
-	return file->build_id_size > 0 ? copy_text(text, ret) : 0;
-}
-
-static int image_name(struct manifest_image *image, const struct files_entry *file)
-{
-	image->maj = file->maj;
-	image->min = file->min;
-	image->ino = file->ino;
-	image->ino_generation = file->ino_generation;
-	if (copy_build_id(file, &image->build_id) < 0)
-		return -ENOMEM;
-	return copy_text(file->path, &image->path);
-}
-
-/* A copy of the file's fd for the job; -1 and *ret_missing: there is none. */
+/* A copy of the file's descriptor for the job; -1 and *ret_missing: there is none. */
 static int image_fd(const struct evidence *e, const struct procs *procs,
 		    const struct files_entry *file, const char **ret_missing)
 {
@@ -206,18 +177,26 @@ struct describe {
 
 static int describe_file(struct describe *d, const struct files_entry *file)
 {
+	char build_id[2 * sizeof(file->build_id) + 1] = "";
 	const char *missing;
 	int fd = image_fd(d->e, d->procs, file, &missing);
 	struct manifest_image *image = evidence_add_image(d->e, fd, fd < 0 ? 0 : file->size);
 
 	if (!image)
 		return -ENOMEM;
-	if (copy_text(missing, &image->missing) < 0)
+	image->maj = file->maj;
+	image->min = file->min;
+	image->ino = file->ino;
+	image->ino_generation = file->ino_generation;
+	/* Records have either a build id or device and inode. */
+	for (size_t i = 0; i < file->build_id_size; i++)
+		sprintf(build_id + 2 * i, "%02x", file->build_id[i]);
+	if (copy_text(missing, &image->missing) < 0 || copy_text(build_id, &image->build_id) < 0)
 		return -ENOMEM;
-	return image_name(image, file);
+	return copy_text(file->path, &image->path);
 }
 
-/* Called for each file of the timeline; two may be one of files'. */
+/* Called for each file of the timeline. Two of them may be the same entry of files. */
 static int describe_named(void *userdata, const struct space_file *named)
 {
 	struct describe *d = userdata;
@@ -255,7 +234,7 @@ static int describe_images(struct evidence *e, const struct intake *in)
 	return r;
 }
 
-/* The job reads it. */
+/* Lists the regions of code in memory, which the job reads. */
 static int describe_memory(struct evidence *e, const struct intake *in)
 {
 	int r = memory_regions(in->memory, &e->regions, &e->n_regions);
@@ -319,7 +298,7 @@ int evidence_new(const struct evidence_from *from, struct evidence **ret)
 	if (r == 0)
 		r = procs_foreach(in->procs, describe_process, &e->manifest);
 	if (r == 0)
-		r = describe_unread(&e->manifest, in->procs);
+		r = note_unread(&e->manifest, in->procs);
 	if (r == 0)
 		r = describe_images(e, in);
 	if (r == 0)

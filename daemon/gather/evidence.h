@@ -1,25 +1,47 @@
 /*
- * What the loop knows about the moment of a snapshot, gathered for the job that writes it down: the
- * manifest, the sideband records and the images' fds.
+ * What belongs to the moment of a snapshot, gathered for the job that writes the bundle: the
+ * manifest, the sideband records, the descriptors of images, and texts.
+ *
+ * This room collects everything around the trace. evidence.c gathers what the loop knows, in the
+ * loop's thread, when a job has copied the rings and the DATA rings are drained up to that moment.
+ * host.c adds the facts of the host and of its CPUs. The rest may take long and runs in the job's
+ * thread: memory_read.c copies code in the memory of processes, with a helper process
+ * (memory_copy.c), and takes the names that JIT compilers write down (memory_names.c); kernel.c
+ * copies the kernel's text, symbols and modules; coredump.c finds the core file of a crash.
+ *
+ * Decisions that govern the room:
+ * - struct evidence is handed over whole, from the loop to the job. Before that only the loop
+ *   writes to it, afterwards only the job.
+ * - What could not be had is said in the manifest: an image or text with the reason why it is
+ *   missing, or a note with a count and the name of a fault (decoder/packet/fault.h).
+ * - A process can make reads of its memory hang (a FUSE file that nobody serves). A helper process
+ *   reads it, with a timeout, and is left behind when it hangs.
+ * - Code in memory is read after the trigger, so it may be newer than the trace: each image has the
+ *   time at which it was read.
+ * - A perf map is a stranger's file in a directory where everybody may write. It is opened within
+ *   the process's root, never through a symbolic link and never on a mount that can block, and only
+ *   if its owner is the process's user, or root with read permission for everybody.
+ * - The kernel's text is copied as soon as possible, as the kernel patches itself. Where
+ * /proc/kcore is closed the bundle has the kernel's files in its place, and a note.
+ * - The files and memory of excluded processes are not handed on.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "proto/bundle/manifest.h"
-#include "proto/bytes.h"
-
+#include "capture/ring/source.h"
 #include "daemon/config/config.h"
 #include "daemon/record/intake.h"
 #include "daemon/store/entry.h"
+#include "proto/bundle/manifest.h"
+#include "proto/bytes.h"
 
 struct evidence_image {
-	int fd; /* owned; -1: missing */
+	int fd; /* owned; negative: missing */
 	uint64_t size;
 };
 
-/* Handed over whole: from the loop to the job. */
 struct evidence {
 	struct manifest manifest; /* cpus[]: all but what the freeze measured */
 	struct bytes_out sideband;
@@ -32,12 +54,6 @@ struct evidence {
 	bool traced; /* some CPU has a trace ring: images are needed */
 };
 
-/* One more image of the manifest with its bytes (FD is taken over, also on failure; -1: missing),
- * or one more text (BYTES: taken over, empty after). Used by the loop and, later, by the job. NULL:
- * no memory, or the manifest's limit. */
-struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t size);
-struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *bytes);
-
 /* All borrowed. */
 struct evidence_from {
 	const struct config *config;
@@ -47,6 +63,23 @@ struct evidence_from {
 	uint64_t previous_stop_ns; /* ENTRY_ABSENT */
 };
 
-/* 0, -ENOMEM, -E2BIG (sideband beyond its limit). */
+/* 0, -ENOMEM, or -E2BIG: the sideband is beyond its limit. */
 int evidence_new(const struct evidence_from *from, struct evidence **ret);
 void evidence_free(struct evidence *e);
+
+/* Adds an image with its bytes to the manifest. FD is taken over, also on failure; -1: the bytes
+ * are missing. NULL: no memory, or the manifest's limit. */
+struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t size);
+/* Adds a text. BYTES is taken over, also on failure, and empty afterwards. NULL: no memory, or the
+ * manifest's limit. */
+struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *bytes);
+
+/* "xxxxxxxx-xxxx-...": /proc/sys/kernel/random/boot_id, zeros where it cannot be read. */
+#define HOST_BOOT_ID_SIZE 37
+void host_boot_id(char ret[HOST_BOOT_ID_SIZE]);
+/* Puts host name, kernel, machine and boot id into M; WITH_CPU: also the processor, for a trace of
+ * this host's processor. CPUINFO is "/proc/cpuinfo" (or a test's file). 0 or -ENOMEM. */
+int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu);
+/* Adds to M a note for each state and reason that CPUs of S have for not tracing, with the number
+ * of such CPUs. 0 or -ENOMEM. */
+int cpunotes_add(const struct source *s, struct manifest *m);

@@ -1,14 +1,14 @@
 /*
- * uname, boot id and /proc/cpuinfo -> manifest. What cannot be read stays absent. Called by
- * evidence.c in the loop's thread.
+ * The facts of this host that go into every manifest: kernel, boot id, processor, and CPUs that do
+ * not trace. What cannot be read stays absent.
  */
-#include "daemon/gather/host.h"
-
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "daemon/gather/evidence.h"
 #include "proto/base.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
@@ -23,7 +23,7 @@ void host_boot_id(char ret[HOST_BOOT_ID_SIZE])
 		strcpy(ret, "00000000-0000-0000-0000-000000000000");
 }
 
-/* "key	: value\n" -> value, NULL when LINE has another key. */
+/* The value in "key	: value\n", NULL when LINE has another key. */
 static const char *cpuinfo_value(char *line, const char *key)
 {
 	size_t n = strlen(key);
@@ -53,25 +53,12 @@ static int host_cpu_line(struct manifest *m, char *line)
 	return 0;
 }
 
-/* The first processor of the file, which an empty line ends. */
-static int host_cpu(struct manifest *m, const char *cpuinfo)
-{
-	FILE *f = fopen(cpuinfo, "re");
-	char line[512];
-	int r = 0;
-
-	if (!f)
-		return 0;
-	while (r == 0 && fgets(line, sizeof(line), f) && line[0] != '\n')
-		r = host_cpu_line(m, line);
-	fclose(f);
-	return r;
-}
-
 int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu)
 {
-	char boot_id[HOST_BOOT_ID_SIZE];
+	char boot_id[HOST_BOOT_ID_SIZE], line[512];
 	struct utsname u;
+	FILE *f;
+	int r = 0;
 
 	if (uname(&u) < 0)
 		return -errno;
@@ -82,5 +69,58 @@ int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu)
 	m->boot_id = strdup(boot_id);
 	if (!m->hostname || !m->kernel_release || !m->machine || !m->boot_id)
 		return -ENOMEM;
-	return with_cpu ? host_cpu(m, cpuinfo) : 0;
+	f = with_cpu ? fopen(cpuinfo, "re") : NULL;
+	if (!f)
+		return 0;
+	/* An empty line ends the first processor. */
+	while (r == 0 && fgets(line, sizeof(line), f) && line[0] != '\n')
+		r = host_cpu_line(m, line);
+	fclose(f);
+	return r;
+}
+
+/* The name of a fault (decoder/packet/fault.h); NULL: the CPU is traced. */
+static const char *note_kind(enum source_cpu_state state)
+{
+	switch (state) {
+	case SOURCE_CPU_TRACING: return NULL;
+	case SOURCE_CPU_OFFLINE: return "cpu-offline";
+	case SOURCE_CPU_BUSY: return "pt-busy";
+	case SOURCE_CPU_YIELDED: return "pt-yielded";
+	case SOURCE_CPU_FAILED: return "pt-failed";
+	case SOURCE_CPU_NO_PT: return "pt-unavailable";
+	}
+	return NULL;
+}
+
+/* Adds a note, or counts the CPU in a note from FIRST on that says the same. */
+static int add_cpu_note(struct manifest *m, size_t first, const char *kind, const char *why)
+{
+	int r;
+
+	for (size_t i = first; i < m->n_notes; i++) {
+		struct manifest_note *note = &m->notes[i];
+
+		if (strcmp(note->kind, kind) == 0 && strcmp(note->why ? note->why : "", why) == 0) {
+			note->count++;
+			return 0;
+		}
+	}
+	r = manifest_add_note(m, kind, 1, *why ? why : NULL);
+	/* A manifest that is full of notes says enough. */
+	return r == -ENOSPC ? 0 : r;
+}
+
+int cpunotes_add(const struct source *s, struct manifest *m)
+{
+	size_t first = m->n_notes;
+	int r = 0;
+
+	for (size_t i = 0; i < s->n_cpus && r == 0; i++) {
+		const char *kind = note_kind(s->cpus[i].state);
+
+		if (kind)
+			r = add_cpu_note(m, first, kind, s->cpus[i].why);
+	}
+	return r;
 }

@@ -1,9 +1,10 @@
 /*
- * The helper is forked when it is needed first, and ends when the channel does. Between fork(2) and
- * its end it calls nothing but system calls: other threads may have held any lock. Called by
- * memory_read.c.
+ * Copies memory of other processes by a helper process.
+ *
+ * The helper is forked for the first piece, and ends when the channel is closed. After fork(2) the
+ * helper makes system calls only, as other threads may have held any lock at the fork.
  */
-#include "daemon/gather/memory_copy.h"
+#include "daemon/gather/memory_read.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -54,14 +55,6 @@ static uint64_t copy(const struct question *q, int mem, int to)
 	return done;
 }
 
-/* It has our descriptors, too: of events, of the state directory's lock. */
-static void close_others(int channel)
-{
-	if (channel > 0)
-		close_range(0, (unsigned)channel - 1, 0);
-	close_range((unsigned)channel + 1, ~0u, 0);
-}
-
 static void __attribute__((noreturn)) serve(int channel)
 {
 	struct question q;
@@ -70,7 +63,10 @@ static void __attribute__((noreturn)) serve(int channel)
 	int fds[2];
 
 	prctl(PR_SET_NAME, "ptsnapd-memory");
-	close_others(channel);
+	/* The helper inherited our perf events and the lock of the state directory. */
+	if (channel > 0)
+		close_range(0, (unsigned)channel - 1, 0);
+	close_range((unsigned)channel + 1, ~0u, 0);
 	while (channel_receive(channel, &q, sizeof(q), &size, fds, 2, &n_fds) == 0 &&
 	       size == sizeof(q) && n_fds == 2) {
 		done = copy(&q, fds[0], fds[1]);
@@ -84,8 +80,8 @@ static void __attribute__((noreturn)) serve(int channel)
 
 /* --- Our end --- */
 
-/* 0; -ETIMEDOUT; -errno: it is gone. */
-static int listen_to(const struct memory_copy *c, uint64_t *ret_word)
+/* Waits for the helper's answer. 0; -ETIMEDOUT; -errno: the helper is gone. */
+static int receive_answer(const struct memory_copy *c, uint64_t *ret_word)
 {
 	struct pollfd p = {.fd = c->channel, .events = POLLIN};
 	size_t size, n_fds;
@@ -115,7 +111,7 @@ static int start(struct memory_copy *c)
 	return r;
 }
 
-/* Nobody waits for its end, which may be far. */
+/* Kills a helper that hangs, and does not wait for its end, as that may take long. */
 static void leave_behind(struct memory_copy *c)
 {
 	kill(c->helper, SIGKILL);
@@ -138,7 +134,7 @@ ssize_t memory_copy(struct memory_copy *c, int mem, uint64_t address, size_t siz
 	if (r == 0)
 		r = channel_send(c->channel, &q, sizeof(q), fds, ARRAY_SIZE(fds));
 	if (r == 0)
-		r = listen_to(c, &done);
+		r = receive_answer(c, &done);
 	if (r == 0)
 		return (ssize_t)MIN_OF(done, (uint64_t)size);
 	if (r == -ETIMEDOUT)

@@ -1,10 +1,7 @@
 /*
- * A perf map is a stranger's file in a directory where everybody may write: it is opened within the
- * process' root, without following links, never on a mount that may block, and counts only when it
- * is a regular file of the process' user, or of root for everybody to read. Nobody here looks into
- * it. Called by memory_read.c.
+ * Reads a process's perf map, unparsed: a stranger's file in a directory where everybody may write.
  */
-#include "daemon/gather/memory_names.h"
+#include "daemon/gather/memory_read.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -31,7 +28,7 @@ struct status {
 	uint32_t uids[4]; /* real, effective, saved, of files */
 };
 
-/* Its number in the innermost namespace is the last one of the line. */
+/* Parses /proc/PID/status. The last number of the line NSpid is that of the innermost namespace. */
 static bool parse_status(char *text, struct status *ret)
 {
 	char *ids = strstr(text, "\nUid:"), *pids = strstr(text, "\nNSpid:"), *last;
@@ -46,22 +43,12 @@ static bool parse_status(char *text, struct status *ret)
 	return last && sscanf(last, "%" SCNu32, &ret->ns_pid) == 1 && ret->ns_pid > 0;
 }
 
-/* Who owns it may read it. One of root's that not everybody may read (a link or a bind mount of the
- * process can lead to any file) is not for us to hand on. */
-static bool may_be_read(const struct status *status, const struct statx *file)
-{
-	bool may = file->stx_uid == 0 && (file->stx_mode & S_IROTH);
-
-	for (size_t i = 0; i < ARRAY_SIZE(status->uids); i++)
-		may |= file->stx_uid == status->uids[i];
-	return may;
-}
-
-/* Why FD is not what we want; NULL: it is. */
+/* Returns why FD must not be read; NULL: it may be read. */
 static const char *refuse(struct mounts *mounts, const struct status *status, int fd)
 {
 	struct statx st = {0};
 	enum mounts_kind kind = mounts_fd(mounts, fd, &st);
+	bool may;
 
 	if (kind == MOUNTS_BLOCKING || kind == MOUNTS_UNKNOWN)
 		return kind == MOUNTS_BLOCKING ? why_blocking : why_unknown;
@@ -69,10 +56,16 @@ static const char *refuse(struct mounts *mounts, const struct status *status, in
 		return why_not_regular;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &st) < 0)
 		return why_unreadable;
-	return may_be_read(status, &st) ? NULL : why_other_owner;
+	/* A process may read its user's files. A file of root that not everybody may read is not
+	 * handed on: a link or a bind mount of the process can lead to any file. */
+	may = st.stx_uid == 0 && (st.stx_mode & S_IROTH);
+	for (size_t i = 0; i < ARRAY_SIZE(status->uids); i++)
+		may |= st.stx_uid == status->uids[i];
+	return may ? NULL : why_other_owner;
 }
 
-/* What FILE has now, up to MAX bytes; it may grow meanwhile. NULL, or why there is nothing. */
+/* Reads up to MAX bytes of FILE, which may grow meanwhile. Returns NULL, or why there is nothing.
+ */
 static const char *read_file(int file, uint64_t max, struct bytes_out *out)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -112,7 +105,7 @@ static int add_text(struct evidence *e, uint32_t pid, struct bytes_out *bytes, c
 	return text->kind && (!missing || text->missing) ? 0 : -ENOMEM;
 }
 
-/* FD: of the file, only to be named. */
+/* Makes a text of FD, which was opened with O_PATH; nothing if the file is empty. */
 static int take_file(struct mounts *mounts, const struct status *status, int fd, uint32_t pid,
 		     uint64_t max, uint64_t *left, struct evidence *e)
 {

@@ -1,12 +1,13 @@
 /*
- * A process' memory through /proc/PID/mem: the pages of its regions that are there
- * (/proc/PID/pagemap), in runs, each an image; what was never touched is left out, as to read it
- * would make it. The process is not stopped, and may put anything in the place of what was seen:
- * memory_copy.h waits for it. Called by job_steps.c.
+ * Reads code in the memory of processes through /proc/PID/mem.
  *
- * Regions are old news: a region counts only where /proc/PID/maps still says that there is memory
- * without a file, and only in the process that was seen, which /proc/PID, held open, and the start
- * time tell.
+ * Each run of pages that are there (/proc/PID/pagemap) becomes an image. Pages that were never
+ * touched are left out, as a read would make them. The process is not stopped and may replace its
+ * memory at any time, so memory_copy() reads it.
+ *
+ * The recorder's list of regions may be old. A region counts only where /proc/PID/maps still has
+ * memory without a file, and only in the process that was seen: /proc/PID is held open, and the
+ * start time is compared.
  */
 #include "daemon/gather/memory_read.h"
 
@@ -17,8 +18,6 @@
 
 #include "capture/proc/procfile.h"
 #include "capture/proc/procmaps.h"
-#include "daemon/gather/memory_copy.h"
-#include "daemon/gather/memory_names.h"
 #include "daemon/record/memory.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -59,15 +58,15 @@ struct reader {
 	size_t runs;		  /* images so far */
 	uint32_t looks;
 	uint64_t omitted, unreadable; /* bytes beyond a limit; processes that may not be read */
-	/* The process at hand. */
+	struct memory_copy copy;
+	/* The process that is read now. */
 	uint32_t pid;
-	int dir, mem, pagemap; /* pagemap -1: cannot be seen */
+	int dir, mem, pagemap; /* pagemap negative: it cannot be opened */
 	struct range pending;  /* not read yet */
 	uint64_t process_left;
 	size_t process_runs;
 	uint32_t process_looks;
-	bool stuck; /* its memory is not brought */
-	struct memory_copy copy;
+	bool stuck; /* a read of its memory hangs */
 };
 
 static int set_text(const char *text, char **ret)
@@ -76,7 +75,7 @@ static int set_text(const char *text, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* FD, with SIZE bytes that lie at ADDRESS, is an image. */
+/* Adds FD, which has SIZE bytes that lie at ADDRESS, as an image. */
 static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size, bool vdso)
 {
 	struct manifest_image *image = evidence_add_image(r->evidence, fd, size);
@@ -94,7 +93,7 @@ static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size, 
 	return set_text(vdso ? MANIFEST_IMAGE_VDSO : MANIFEST_IMAGE_MEMORY, &image->kind);
 }
 
-/* That of all processes of our kind. */
+/* Adds our own vDSO, which all processes of the same kind have. */
 static int add_own_vdso(struct reader *r)
 {
 	uint64_t size;
@@ -114,7 +113,7 @@ static int add_own_vdso(struct reader *r)
 	return add_image(r, fd, MANIFEST_ABSENT, size, true);
 }
 
-/* As much of [BEGIN, END) as can be read from BEGIN on goes to FD. Returns its bytes. */
+/* Copies what can be read of [BEGIN, END), from BEGIN on, to FD. Returns the number of bytes. */
 static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
 {
 	uint64_t at = begin;
@@ -123,7 +122,7 @@ static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
 		ssize_t n = memory_copy(&r->copy, r->mem, at,
 					(size_t)MIN_OF(end - at, (uint64_t)CHUNK), fd);
 
-		/* FD is the helper's now. */
+		/* A helper that hangs may still write to FD, so FD is not used. */
 		r->stuck = n == -ETIMEDOUT;
 		if (r->stuck)
 			return 0;
@@ -134,28 +133,20 @@ static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
 	return at - begin;
 }
 
-/* How much of SIZE the limits allow; the rest is counted. */
-static uint64_t within_limits(struct reader *r, uint64_t size)
+/* Reads [BEGIN, END), pages that are there, within the limits. Pages that cannot be read all the
+ * same are left out. */
+static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 {
-	uint64_t room = MIN_OF(r->left, r->process_left);
+	uint64_t room = MIN_OF(r->left, r->process_left), got = 0;
+	int fd, n = 0;
 
 	if (r->process_runs >= MAX_RUNS || r->runs >= MAX_ALL_RUNS)
 		room = 0;
-	if (size > room) {
-		r->omitted += size - room;
-		size = room;
+	if (end - begin > room) {
+		r->omitted += end - begin - room;
+		end = begin + room;
 	}
-	return size;
-}
-
-/* The pages of [BEGIN, END) are there. What cannot be read all the same is left out. */
-static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
-{
-	uint64_t size = within_limits(r, end - begin), got = 0;
-	int fd, n = 0;
-
-	for (end = begin + size; begin < end && n == 0 && !r->stuck;
-	     begin += MAX_OF(got, (uint64_t)PAGE)) {
+	for (; begin < end && n == 0 && !r->stuck; begin += MAX_OF(got, (uint64_t)PAGE)) {
 		got = 0;
 		if (memfd_new("ptsnap-memory", 0, &fd) < 0)
 			break;
@@ -174,37 +165,25 @@ static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 	return n;
 }
 
-/* Up to SIZE bytes at OFFSET of a file of /proc/PID, which may wait for the process' memory, too.
- * Returns how many; 0 also when nobody knows. */
-static size_t ask_proc(struct reader *r, int fd, uint64_t offset, void *to, size_t size)
-{
-	CLEANUP_CLOSE int scratch = -EBADF;
-	ssize_t n = -1;
-
-	if (fd >= 0 && !r->stuck && memfd_new("ptsnap-proc", 0, &scratch) == 0)
-		n = memory_copy(&r->copy, fd, offset, size, scratch);
-	r->stuck |= n == -ETIMEDOUT;
-	if (n > 0)
-		n = pread(scratch, to, (size_t)n, 0);
-	return n > 0 ? (size_t)n : 0;
-}
-
-/* Memory can be mapped that no machine has. */
-static bool may_look(struct reader *r)
-{
-	return r->process_looks++ < MAX_LOOKS && r->looks++ < MAX_ALL_LOOKS;
-}
-
-/* Which of N pages from ADDRESS on are there; all, where nobody says. */
+/* Reads from pagemap which of N pages from ADDRESS on are there; where it does not say, they are.
+ * The kernel may wait for the process's memory here, too, so the helper reads the file. */
 static void look_at_pages(struct reader *r, uint64_t address, size_t n, uint64_t ret[static LOOK])
 {
-	size_t got = ask_proc(r, r->pagemap, address / PAGE * sizeof(*ret), ret, n * sizeof(*ret));
+	CLEANUP_CLOSE int scratch = -EBADF;
+	ssize_t got = -1;
 
-	for (size_t i = got / sizeof(*ret); i < n; i++)
+	if (r->pagemap >= 0 && !r->stuck && memfd_new("ptsnap-proc", 0, &scratch) == 0)
+		got = memory_copy(&r->copy, r->pagemap, address / PAGE * sizeof(*ret),
+				  n * sizeof(*ret), scratch);
+	r->stuck |= got == -ETIMEDOUT;
+	if (got > 0)
+		got = pread(scratch, ret, (size_t)got, 0);
+	for (size_t i = got > 0 ? (size_t)got / sizeof(*ret) : 0; i < n; i++)
 		ret[i] = PAGE_PRESENT;
 }
 
-/* [BEGIN, END): whole pages of memory. A vDSO's are the kernel's, touched or not. */
+/* Reads [BEGIN, END), whole pages of memory. The pages of a vDSO are the kernel's and always there.
+ */
 static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 {
 	uint64_t pages[LOOK], run = begin, at = begin;
@@ -215,7 +194,8 @@ static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 	while (at < end && n == 0 && !r->stuck) {
 		size_t i, some = (size_t)MIN_OF((end - at) / PAGE, (uint64_t)LOOK);
 
-		if (!may_look(r)) {
+		/* A process can map far more memory than there is. */
+		if (r->process_looks++ >= MAX_LOOKS || r->looks++ >= MAX_ALL_LOOKS) {
 			r->omitted += end - at;
 			end = at;
 			break;
@@ -231,7 +211,7 @@ static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 	return n == 0 && run < end ? read_run(r, run, end, false) : n;
 }
 
-/* Memory that a region may be: no file's; a vDSO, if that is what the region is. */
+/* Whether a mapping is what a region is: the vDSO, or memory without a file. */
 static bool is_memory(const struct procmaps_entry *e, bool vdso)
 {
 	if (vdso)
@@ -250,7 +230,8 @@ static int read_pending(struct reader *r)
 	return p.begin < p.end ? read_range(r, p.begin, p.end, p.vdso) : 0;
 }
 
-/* What a compiler has half writable, half executable is several mappings, but one image. */
+/* Joins ranges that touch: memory that a compiler made partly writable and partly executable has
+ * several mappings and becomes one image. */
 static int add_range(struct reader *r, struct range range)
 {
 	int result;
@@ -264,7 +245,7 @@ static int add_range(struct reader *r, struct range range)
 	return result;
 }
 
-/* What of a mapping lies in REGIONS (in order). */
+/* Reads what of a mapping lies in REGIONS (in order). */
 static int read_mapping(struct reader *r, const struct procmaps_entry *e,
 			const struct memory_region *regions, size_t n)
 {
@@ -281,8 +262,8 @@ static int read_mapping(struct reader *r, const struct procmaps_entry *e,
 	return result;
 }
 
-/* All of /proc/PID/maps, as a file in memory; NULL: there is none. */
-static FILE *read_maps(struct reader *r)
+/* Copies /proc/PID/maps to a file in memory, by the helper; NULL: it cannot be read. */
+static FILE *copy_maps(struct reader *r)
 {
 	CLEANUP_CLOSE int maps = openat(r->dir, "maps", O_RDONLY | O_CLOEXEC);
 	CLEANUP_CLOSE int text = -EBADF;
@@ -301,12 +282,12 @@ static FILE *read_maps(struct reader *r)
 	return file;
 }
 
-/* Lines that are no mapping's, like the end of one that was too long, are none of ours. */
+/* Reads what lies in REGIONS. Lines that are not a mapping are ignored. */
 static int read_mappings(struct reader *r, const struct memory_region *regions, size_t n)
 {
 	CLEANUP_FREE char *line = NULL;
 	struct procmaps_entry e;
-	FILE *maps = read_maps(r);
+	FILE *maps = copy_maps(r);
 	size_t size = 0;
 	int result = 0;
 
@@ -321,7 +302,7 @@ static int read_mappings(struct reader *r, const struct memory_region *regions, 
 	return result == 0 ? read_pending(r) : result;
 }
 
-/* The process in DIR is the one that the loop saw: one that began later is another. */
+/* Whether the process in DIR is the one that the loop saw, by its start time. */
 static bool is_same(const struct reader *r)
 {
 	const struct manifest *m = &r->evidence->manifest;
@@ -382,20 +363,6 @@ static int read_all(struct reader *r)
 	return result;
 }
 
-static int add_notes(const struct reader *r)
-{
-	struct manifest *m = &r->evidence->manifest;
-	int result = 0;
-
-	if (r->omitted)
-		result = manifest_add_note(m, NOTE_ANONYMOUS, r->omitted,
-					   "bytes of code in memory that the limits left out");
-	if (result != -ENOMEM && r->unreadable)
-		result = manifest_add_note(m, NOTE_ANONYMOUS, r->unreadable,
-					   "processes whose memory could not be read");
-	return result == -ENOMEM ? result : 0;
-}
-
 int memory_read(struct source *source, const char *proc, const struct memory_limits *limits,
 		struct evidence *e)
 {
@@ -420,5 +387,13 @@ int memory_read(struct source *source, const char *proc, const struct memory_lim
 	result = read_all(r);
 	memory_copy_done(&r->copy);
 	mounts_free(r->mounts);
-	return result < 0 ? result : add_notes(r);
+	if (result < 0)
+		return result;
+	if (r->omitted)
+		result = manifest_add_note(&e->manifest, NOTE_ANONYMOUS, r->omitted,
+					   "bytes of code in memory that the limits left out");
+	if (result != -ENOMEM && r->unreadable)
+		result = manifest_add_note(&e->manifest, NOTE_ANONYMOUS, r->unreadable,
+					   "processes whose memory could not be read");
+	return result == -ENOMEM ? result : 0;
 }

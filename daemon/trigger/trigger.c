@@ -16,7 +16,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/log_events.h"
 #include "daemon/base/unitname.h"
-#include "daemon/gather/host.h"
+#include "daemon/gather/evidence.h"
 #include "daemon/trigger/sender.h"
 #include "proto/base.h"
 

@@ -1,7 +1,7 @@
 /*
- * daemon/cpunotes: what a manifest says of CPUs that do not trace.
+ * daemon/gather/host: what a manifest says of CPUs that do not trace.
  */
-#include "daemon/gather/cpunotes.h"
+#include "daemon/gather/evidence.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

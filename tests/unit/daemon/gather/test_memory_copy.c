@@ -1,7 +1,7 @@
 /*
  * Memory that is there, that is not, and that never comes.
  */
-#include "daemon/gather/memory_copy.h"
+#include "daemon/gather/memory_read.h"
 
 #include <errno.h>
 #include <fcntl.h>
