@@ -32,13 +32,10 @@ sideband_libptimage_a_SOURCES = \
 	sideband/elf/elf_plt.c \
 	sideband/elf/elf_symbols.c \
 	sideband/kernel/kernel.c sideband/kernel/kernel.h sideband/kernel/kernel_private.h \
-	sideband/kernel/kernel_elf.c sideband/kernel/kernel_elf.h \
 	sideband/kernel/kernel_file.c sideband/kernel/kernel_file.h sideband/kernel/kernel_file_private.h \
 	sideband/kernel/kernel_file_module.c \
+	sideband/kernel/kernel_file_read.c \
 	sideband/kernel/kernel_file_sites.c \
-	sideband/kernel/kernel_file_unpack.c \
-	sideband/kernel/kernel_links.c sideband/kernel/kernel_links.h \
-	sideband/kernel/kernel_place.c \
 	sideband/kernel/kernel_poke.c \
 	sideband/kernel/kernel_symbols.c \
 	sideband/symbols/demangle.c \

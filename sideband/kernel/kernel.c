@@ -1,6 +1,5 @@
 /*
- * What lies where in the kernel: pieces of images, places that change, and parts that are not to be
- * believed. Called by the worker's replay for each piece of kernel code, once.
+ * What lies where in the kernel: pieces of images, places that change, and masked ranges.
  */
 #include "sideband/kernel/kernel.h"
 
@@ -75,19 +74,6 @@ static int by_address(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void sort_pieces(struct kernel *k)
-{
-	size_t i, n = 0;
-
-	if (k->n_pieces > 1)
-		qsort(k->pieces, k->n_pieces, sizeof(*k->pieces), by_address);
-	for (i = 0; i < k->n_pieces; i++)
-		if (n == 0 ||
-		    k->pieces[i].address - k->pieces[n - 1].address >= k->pieces[n - 1].size)
-			k->pieces[n++] = k->pieces[i];
-	k->n_pieces = n;
-}
-
 static int by_begin(const void *a, const void *b)
 {
 	const struct kernel_range *x = a, *y = b;
@@ -95,14 +81,23 @@ static int by_begin(const void *a, const void *b)
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-/* Those that touch become one. */
-static void sort_masked(struct kernel *k)
+int kernel_ready(struct kernel *k)
 {
-	size_t i, n = 0;
+	size_t n = 0;
 
+	if (k->n_pieces > 1)
+		qsort(k->pieces, k->n_pieces, sizeof(*k->pieces), by_address);
+	for (size_t i = 0; i < k->n_pieces; i++)
+		if (n == 0 ||
+		    k->pieces[i].address - k->pieces[n - 1].address >= k->pieces[n - 1].size)
+			k->pieces[n++] = k->pieces[i];
+	k->n_pieces = n;
+
+	/* Masked ranges that touch become one. */
 	if (k->n_masked > 1)
 		qsort(k->masked, k->n_masked, sizeof(*k->masked), by_begin);
-	for (i = 0; i < k->n_masked; i++) {
+	n = 0;
+	for (size_t i = 0; i < k->n_masked; i++) {
 		const struct kernel_range *r = &k->masked[i];
 		struct kernel_range *last = n > 0 ? &k->masked[n - 1] : NULL;
 
@@ -112,12 +107,7 @@ static void sort_masked(struct kernel *k)
 			last->size = MAX_OF(last->size, r->address - last->address + r->size);
 	}
 	k->n_masked = n;
-}
 
-int kernel_ready(struct kernel *k)
-{
-	sort_pieces(k);
-	sort_masked(k);
 	kernel_sort_names(k);
 	return kernel_make_places(k);
 }
@@ -136,14 +126,13 @@ size_t kernel_find_masked(const struct kernel *k, uint64_t address)
 	return FIRST_WHERE(i, k->n_masked, k->masked[i].address + k->masked[i].size > address);
 }
 
-/* How many of the place's changes were done at TIME. */
+/* How many of PLACE's changes were done at TIME. */
 static uint32_t count_changes(const struct kernel *k, const struct kernel_place *place,
 			      uint64_t time)
 {
 	const struct kernel_change *changes = &k->changes[place->first];
-	size_t lo = FIRST_WHERE(i, place->n, changes[i].time > time);
 
-	return (uint32_t)lo;
+	return (uint32_t)FIRST_WHERE(i, place->n, changes[i].time > time);
 }
 
 uint32_t kernel_version(const struct kernel *k, uint64_t address, uint64_t lo, uint64_t hi,
@@ -159,7 +148,7 @@ uint32_t kernel_version(const struct kernel *k, uint64_t address, uint64_t lo, u
 	return count_changes(k, place, lo) + 1;
 }
 
-/* Part of a place: the bytes around ADDRESS that are as sure as it is. */
+/* The known bytes of PLACE around ADDRESS. */
 static int find_in_place(struct kernel *k, struct kernel_place *place, uint64_t address,
 			 uint32_t version, struct kernel_code *ret)
 {
@@ -186,7 +175,8 @@ static int find_in_place(struct kernel *k, struct kernel_place *place, uint64_t 
 	return 0;
 }
 
-/* Cuts *RET to what is between the places that change, and the masked ranges, before those two. */
+/* Cuts *RET, which never changes, down to what lies between its neighbours: PLACE and MASKED are
+ * the next place and the next masked range behind it. */
 static void cut(const struct kernel *k, size_t place, size_t masked, struct kernel_code *ret)
 {
 	uint64_t begin = ret->address, end = ret->address + ret->size;
@@ -222,7 +212,6 @@ int kernel_piece_code(struct kernel *k, const struct kernel_piece *piece, uint64
 	return offset - piece->offset < piece->size ? 0 : IMAGE_SHORT;
 }
 
-/* Bytes of an image. */
 static int find_in_piece(struct kernel *k, const struct kernel_piece *piece, uint64_t address,
 			 struct kernel_code *ret)
 {
@@ -238,8 +227,8 @@ static int find_in_piece(struct kernel *k, const struct kernel_piece *piece, uin
 				    .size = end - begin,
 				    .image = piece->image,
 				    .offset = begin};
-	/* Bytes that lie elsewhere are counted by pages of the file: whoever lays an image out
-	 * otherwise than in whole pages needs all of them. */
+	/* Pages that were needed are noted by pages of the file. If the pages of the text are not
+	 * pages of the file, all bytes are noted. */
 	if (code.touched && ((piece->address - piece->offset) & 0xfff) == 0)
 		ret->touched = code.touched + ((begin >> 12) - (code.address >> 12));
 	else if (code.touched)

@@ -1,15 +1,34 @@
 /*
- * Kernel text in time: what lay at an address of the kernel at some moment, and what it is called.
+ * The kernel's text and names over time: which bytes lay at an address of the kernel at some
+ * moment, and which function they belong to.
  *
- * Text was read once (or comes from files); the kernel patches it all the time and tells each
- * change in a record before it becomes the flow (TEXT_POKE), with the bytes before and behind it.
- * So what was read is right for its own time, and for others with the changes between done, or
- * undone. Where records and text contradict each other nothing is claimed.
+ * The text of the kernel was read from memory once, or comes from files (kernel_file.h). The kernel
+ * patches its text all the time and records each change (TEXT_POKE, with the bytes before and after
+ * the change) before it takes effect. So the text as read is right for the time of reading; for
+ * other times the room does the changes in between, or undoes them.
  *
- * Places that change are known by their versions: number N is what lay there behind N - 1 of its
- * changes; what never changes is version 0. Equal numbers mean equal bytes at equal addresses.
+ * kernel.c              struct kernel: pieces of text, and the bytes at an address
+ * kernel_poke.c         the places that change, and their bytes in each version
+ * kernel_symbols.c      the names of functions, by address
+ * kernel_file.c         text from vmlinux, moved to where the kernel runs; symbols to link by
+ * kernel_file_module.c  text from a module's file, linked as the kernel links modules
+ * kernel_file_sites.c   which parts of a text from a file the kernel patches
+ * kernel_file_read.c    reads ELF files and bzImages
  *
- * Only in the worker; one thread at a time. Records and texts are a stranger's.
+ * struct kernel holds what is known of one kernel; replay fills it once, calls kernel_ready(), and
+ * then only asks. It borrows the image_set and the records, and owns texts and names.
+ *
+ * Decisions that govern the room:
+ * - The kernel's text is kept once for all address spaces.
+ * - Places that change have versions: version N is what lay there after N - 1 of the place's
+ *   changes; text that never changes is version 0. Equal versions mean equal bytes at equal
+ *   addresses, so the decoder can keep what it made of them.
+ * - While the kernel patches an instruction its first byte is an INT3. A trace has a FUP with the
+ *   address of an INT3 that was executed, so the INT3 needs no version.
+ * - Nothing is guessed. Where records and text contradict each other the text is unreliable, and
+ *   what a file says of a place that the kernel patches is masked: such places become gaps.
+ * - Records, files and names are a stranger's and are checked. The room is linked only into the
+ *   sandboxed worker; one thread at a time uses a struct kernel.
  */
 #pragma once
 
@@ -24,7 +43,7 @@
 struct kernel;
 struct perfrecord;
 
-/* IMAGES is borrowed; the kernel's are among them. 0 or -ENOMEM. */
+/* IMAGES is borrowed and has the kernel's images among others. 0 or -ENOMEM. */
 int kernel_new(struct image_set *images, struct kernel **ret);
 void kernel_free(struct kernel *k);
 
@@ -32,43 +51,51 @@ void kernel_free(struct kernel *k);
 struct kernel_piece {
 	uint64_t address, size; /* bytes */
 	uint64_t offset;
-	uint64_t read_ns; /* perf clock; ABSENT: they were not read, but come from a file */
+	uint64_t read_ns; /* perf clock; KERNEL_ABSENT: not read from memory, but from a file */
 	uint32_t image;
-	/* What the image's file was made into, instead of what it holds: malloc'ed, of ADDRESS, and
-	 * owned by the kernel once it was added. NULL: the image's. */
+	/* The bytes, from ADDRESS on, if they are not those of the image but were made from the
+	 * image's file: malloc()ed, and owned by struct kernel once they were added. NULL: the
+	 * image's bytes. */
 	uint8_t *bytes;
 };
 
-/* All that is known, in any order, then kernel_ready(). Pieces that overlap an earlier one, or the
- * end of the address space, are left out. 0 or -ENOMEM: then its bytes are still the caller's. */
+/* --- Filling: everything that is known, in any order, then kernel_ready() --- */
+
+/* A piece that overlaps another one with a lower address, or the end of the address space, is left
+ * out. 0, or -ENOMEM: the piece's bytes are still the caller's. */
 int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece);
-/* SIZE bytes there are not what the file says until a record tells them. */
+/* The SIZE bytes at ADDRESS are unknown, whatever the file says, unless a record tells them.
+ * 0 or -ENOMEM. */
 int kernel_add_masked(struct kernel *k, uint64_t address, uint64_t size);
-/* TEXT_POKE and KSYMBOL records; others are ignored. Also -EBADMSG: a body that contradicts itself,
- * nothing is done. */
+/* Takes TEXT_POKE and KSYMBOL records (the body is borrowed) and ignores others. 0; -ENOMEM;
+ * -EBADMSG: the body contradicts itself, the record has no effect. */
 int kernel_add_record(struct kernel *k, const struct perfrecord *record);
-/* Lines "ADDRESS TYPE NAME[\t[MODULE]]" (/proc/kallsyms); others are left out. */
+/* Copies lines "ADDRESS TYPE NAME[\t[MODULE]]" (/proc/kallsyms) of functions and leaves other lines
+ * out. 0 or -ENOMEM. */
 int kernel_add_symbols(struct kernel *k, const char *text, size_t size);
+/* 0 or -ENOMEM. */
 int kernel_ready(struct kernel *k);
 
-/* Versions that the code at ADDRESS may have had within [LO, HI] (perf ns): the first one, and the
- * last in *ret_last. 0: it never changes. */
+/* --- Asking --- */
+
+/* The versions that the code at ADDRESS may have had within [LO, HI] (perf clock, ns): returns the
+ * first, *ret_last is the last. Both 0: the code never changes. */
 uint32_t kernel_version(const struct kernel *k, uint64_t address, uint64_t lo, uint64_t hi,
 			uint32_t *ret_last);
 
 struct kernel_code {
 	const uint8_t *bytes; /* borrowed */
 	uint64_t address, size;
-	bool ends;	  /* what lies behind may change */
-	uint8_t *touched; /* as in struct image_code; NULL */
+	bool ends;	  /* the bytes behind may have another version */
+	uint8_t *touched; /* as in struct image_code, or NULL */
 	uint32_t image;	  /* UINT32_MAX: none, a record told the bytes */
-	uint64_t offset;  /* in the image, of address */
+	uint64_t offset;  /* of ADDRESS in the image */
 };
-/* The piece around ADDRESS that is all of VERSION. 0, or: */
-#define KERNEL_MISSING	  1 /* nobody read it, or it was something else when it was read */
-#define KERNEL_UNRELIABLE 2 /* it changed in a way that is not known */
+/* The code around ADDRESS, as far as it is of VERSION. 0, or: */
+#define KERNEL_MISSING	  1 /* was not read, or something else lay there when it was read */
+#define KERNEL_UNRELIABLE 2 /* changed in an unknown way */
 int kernel_find(struct kernel *k, uint64_t address, uint32_t version, struct kernel_code *ret);
-/* The piece of an image at ADDRESS; NULL: none. */
+/* The piece that was added for ADDRESS; NULL: none. */
 const struct kernel_piece *kernel_piece_at(const struct kernel *k, uint64_t address);
 
 struct kernel_symbol {
@@ -76,7 +103,8 @@ struct kernel_symbol {
 	const char *name;	/* borrowed */
 	const char *module;	/* NULL: the kernel itself */
 };
-/* The function around ADDRESS. False: none is known. */
+/* The function around ADDRESS; false: none is known. */
 bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_symbol *ret);
-/* Where the function NAME begins; 0: not known. */
+/* The address of the function NAME of the kernel itself; 0: not known. Searches all names. A name
+ * that shares its address with a better one is not found. */
 uint64_t kernel_symbol_address(const struct kernel *k, const char *name);

@@ -1,11 +1,11 @@
 /*
- * A module's text, placed and linked as arch/x86/kernel/module.c does it (apply_relocate_add). Part
- * of kernel_file.c.
+ * A module's text, placed and linked as the kernel does it (arch/x86/kernel/module.c,
+ * apply_relocate_add).
  *
- * Each section stands where /sys/module/NAME/sections says. Symbols of others come from the running
- * kernel's list, which has functions only: what of an instruction names data stays as it is in the
- * file, as no branch depends on it. A branch whose target is not known is masked. The tables of
- * patched places are not linked themselves: their relocations name the places.
+ * Each section lies where /sys/module/NAME/sections says. Symbols that the module does not define
+ * come from the running kernel's list, which has functions only: an operand that names data stays
+ * as it is in the file, as no branch depends on it. A branch with an unknown target is masked. The
+ * tables of patched places are not linked; their relocations name the places.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +16,9 @@
 
 #define MAX_SPAN    ((uint64_t)256 << 20)
 #define MAX_SYMBOLS ((size_t)4 << 20)
-#define NOWHERE	    0
-#define GONE	    1 /* with the code of the start, whose sections may have no place any more */
+/* Instead of an address: unknown, and that of a section whose code was thrown away after start. */
+#define NOWHERE 0
+#define GONE	1
 
 struct module {
 	const struct kernel_file *file;
@@ -32,15 +33,7 @@ struct module {
 
 /* --- Where sections are --- */
 
-static uint64_t section_address(const struct kernel_file *file, const char *section)
-{
-	uint64_t address;
-	size_t at = 0;
-
-	return kernel_file_section(file, file->module, section, &at, &address) ? address : NOWHERE;
-}
-
-/* Code that stays: that of the start is thrown away. */
+/* Whether SECTION is code that stays: the kernel throws away the code of the start. */
 static bool is_text(const struct module *m, size_t section)
 {
 	const Elf64_Shdr *s = &m->elf->sections[section];
@@ -48,17 +41,6 @@ static bool is_text(const struct module *m, size_t section)
 	return s->sh_type == SHT_PROGBITS && (s->sh_flags & SHF_ALLOC) &&
 	       (s->sh_flags & SHF_EXECINSTR) && s->sh_size > 0 &&
 	       strncmp(kernel_elf_name(m->elf, section), ".init", 5) != 0;
-}
-
-static int find_sections(struct module *m)
-{
-	m->addresses = calloc(m->elf->n_sections + 1, sizeof(*m->addresses));
-	if (!m->addresses)
-		return -ENOMEM;
-	for (size_t i = 1; i < m->elf->n_sections; i++)
-		if (m->elf->sections[i].sh_flags & SHF_ALLOC)
-			m->addresses[i] = section_address(m->file, kernel_elf_name(m->elf, i));
-	return 0;
 }
 
 /* The span of all text. */
@@ -83,19 +65,7 @@ static int find_span(const struct module *m, uint64_t *ret_begin, uint64_t *ret_
 	return end - begin > MAX_SPAN ? -EBADMSG : 0;
 }
 
-static int place_section(struct module *m, size_t section)
-{
-	CLEANUP_FREE uint8_t *bytes = NULL;
-	size_t size;
-	int r = kernel_elf_read_section(m->elf, section, &bytes, &size);
-
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	memcpy(m->text->bytes + (m->addresses[section] - m->text->address), bytes, size);
-	return 0;
-}
-
-/* What lies between sections is nobody's. */
+/* Masks what lies between sections. */
 static int mask_holes(struct module *m)
 {
 	uint64_t at = m->text->address, end = at + m->text->size;
@@ -122,6 +92,7 @@ static int mask_holes(struct module *m)
 	return r;
 }
 
+/* Copies all sections of text to their places. */
 static int place_all(struct module *m)
 {
 	uint64_t begin, end;
@@ -134,10 +105,20 @@ static int place_all(struct module *m)
 		return -ENOMEM;
 	m->text->address = begin;
 	m->text->size = end - begin;
-	for (size_t i = 1; i < m->elf->n_sections && r == 0; i++)
-		if (is_text(m, i) && m->addresses[i] != NOWHERE)
-			r = place_section(m, i);
-	return r == 0 ? mask_holes(m) : r;
+	for (size_t i = 1; i < m->elf->n_sections; i++) {
+		CLEANUP_FREE uint8_t *bytes = NULL;
+		size_t size;
+
+		if (!is_text(m, i) || m->addresses[i] == NOWHERE)
+			continue;
+		r = kernel_elf_read_section(m->elf, i, &bytes, &size);
+		if (r == -ENODATA)
+			continue;
+		if (r < 0)
+			return r;
+		memcpy(m->text->bytes + (m->addresses[i] - begin), bytes, size);
+	}
+	return mask_holes(m);
 }
 
 /* --- Symbols --- */
@@ -166,7 +147,7 @@ static int read_symbols(struct module *m)
 	return 0;
 }
 
-/* Where the symbol is in memory; false: not known. */
+/* The symbol's address in memory; false: unknown. */
 static bool symbol_address(const struct module *m, size_t index, uint64_t *ret)
 {
 	const Elf64_Sym *s = &m->symbols[index];
@@ -185,6 +166,7 @@ static bool symbol_address(const struct module *m, size_t index, uint64_t *ret)
 	return true;
 }
 
+/* Whether symbol INDEX lies in a section of the start. */
 static bool is_of_start(const struct module *m, size_t index)
 {
 	return index < m->n_symbols && m->symbols[index].st_shndx < m->elf->n_sections &&
@@ -193,9 +175,9 @@ static bool is_of_start(const struct module *m, size_t index)
 
 /* --- Relocations --- */
 
-/* CALL, JMP and conditional jumps have their distance in the last four bytes; where an operand in
- * memory has it, the byte before is another (Intel's manual, table 2-2: MOD 0, R/M 5). Returns how
- * many bytes stand before it, 0: no branch. */
+/* The bytes of opcode before the distance at OFFSET if that is the distance of a branch (CALL, JMP
+ * or a conditional jump), else 0. Before the distance of an operand in memory stands another byte
+ * (SDM volume 2, table 2-2: MOD 0, R/M 5). */
 static size_t branch_before(const uint8_t *section, uint64_t offset)
 {
 	if (offset >= 1 && (section[offset - 1] == 0xe8 || section[offset - 1] == 0xe9))
@@ -223,12 +205,7 @@ static bool is_relative(uint32_t type)
 	return type == R_X86_64_PC32 || type == R_X86_64_PLT32 || type == R_X86_64_PC64;
 }
 
-static uint64_t field_value(uint32_t type, uint64_t target, uint64_t place)
-{
-	return is_relative(type) ? target - place : target;
-}
-
-/* One relocation of text SECTION, whose bytes are at BYTES. */
+/* Does one relocation of text SECTION, whose bytes are at BYTES. */
 static int relocate(struct module *m, size_t section, uint8_t *bytes, const Elf64_Rela *rela)
 {
 	uint64_t size = m->elf->sections[section].sh_size;
@@ -246,12 +223,12 @@ static int relocate(struct module *m, size_t section, uint8_t *bytes, const Elf6
 		return kernel_file_mask(m->text, place - 2, 2 + 8);
 	if (!symbol_address(m, ELF64_R_SYM(rela->r_info), &symbol))
 		return before ? kernel_file_mask(m->text, place - before, before + width) : 0;
-	value = field_value(type, symbol + (uint64_t)rela->r_addend, place);
+	value = symbol + (uint64_t)rela->r_addend - (is_relative(type) ? place : 0);
 	memcpy(bytes + rela->r_offset, &value, width);
 	return 0;
 }
 
-/* The relocations of SECTION, malloc'ed; 0 of them where it has none. */
+/* The relocations of SECTION, malloc()ed; none: *ret_n is 0. */
 static int read_relocations(const struct module *m, size_t section, Elf64_Rela **ret, size_t *ret_n)
 {
 	uint8_t *bytes;
@@ -274,33 +251,15 @@ static int read_relocations(const struct module *m, size_t section, Elf64_Rela *
 	return 0;
 }
 
-static int link_section(struct module *m, size_t section)
-{
-	CLEANUP_FREE Elf64_Rela *relas = NULL;
-	uint8_t *bytes = m->text->bytes + (m->addresses[section] - m->text->address);
-	size_t n;
-	int r = read_relocations(m, section, &relas, &n);
-
-	for (size_t i = 0; i < n && r == 0; i++)
-		r = relocate(m, section, bytes, &relas[i]);
-	return r;
-}
-
 /* --- Patched places --- */
 
 struct table {
 	uint8_t *bytes;	 /* owned */
-	uint64_t *sites; /* owned; what the relocation at each byte names; NOWHERE */
+	uint64_t *sites; /* owned; for each byte the place that a relocation names, or NOWHERE */
 	size_t size;
 };
 
-static void table_done(struct table *t)
-{
-	free(t->bytes);
-	free(t->sites);
-}
-
-/* Each entry begins with a field that a relocation fills. */
+/* Reads the table in SECTION. Each entry begins with a field that a relocation fills. */
 static int read_table(const struct module *m, size_t section, struct table *ret)
 {
 	CLEANUP_FREE Elf64_Rela *relas = NULL;
@@ -344,13 +303,12 @@ static int mask_table(struct module *m, const struct kernel_sites *sites, const 
 	size_t entry = sites->entry;
 	int r = 0;
 
-	for (const size_t *try = kernel_sites_alternatives; !sites->entry && *try && !entry; try++)
-		entry = entries_make_sense(t, *try, true) ? *
-		try:
-			0;
+	for (const size_t *a = kernel_sites_alternatives; entry == 0 && *a; a++)
+		if (entries_make_sense(t, *a, true))
+			entry = *a;
 	if (entry == 0 || !entries_make_sense(t, entry, !sites->entry))
 		return kernel_file_mask(m->text, m->text->address, m->text->size);
-	/* What is gone lies outside of the text. */
+	/* GONE lies outside of the text, so nothing is masked there. */
 	for (size_t at = 0; at < t->size && r == 0; at += entry)
 		r = kernel_file_mask_site(m->text, sites, t->bytes + at, entry, t->sites[at]);
 	return r;
@@ -362,30 +320,52 @@ static int mask_sites(struct module *m, const struct kernel_sites *sites)
 	struct table t = {0};
 	int r;
 
-	/* A module without such places has no such section: it could not be loaded stripped. */
+	/* A module without such places has no such section. A module whose sections were removed
+	 * cannot be loaded. */
 	if (section == 0)
 		return 0;
 	r = read_table(m, section, &t);
 	if (r == 0)
 		r = mask_table(m, sites, &t);
-	table_done(&t);
+	free(t.bytes);
+	free(t.sites);
 	return r == -ENODATA ? -EBADMSG : r;
 }
 
 static int link_module(struct module *m)
 {
-	int r = find_sections(m);
+	size_t n = m->elf->n_sections;
+	int r;
 
-	if (r == 0)
-		r = read_symbols(m);
+	m->addresses = calloc(n + 1, sizeof(*m->addresses));
+	if (!m->addresses)
+		return -ENOMEM;
+	for (size_t i = 1; i < n; i++) {
+		size_t at = 0;
+
+		if (!(m->elf->sections[i].sh_flags & SHF_ALLOC) ||
+		    !kernel_file_section(m->file, m->file->module, kernel_elf_name(m->elf, i), &at,
+					 &m->addresses[i]))
+			m->addresses[i] = NOWHERE;
+	}
+	r = read_symbols(m);
 	if (r == 0)
 		r = place_all(m);
-	/* Sizes of instructions are those of the file. */
+	/* Before the text is relocated: the sizes of patched places follow from the file's bytes.
+	 */
 	for (size_t i = 0; i < kernel_sites_n && r == 0; i++)
 		r = mask_sites(m, &kernel_sites[i]);
-	for (size_t i = 1; i < m->elf->n_sections && r == 0; i++)
-		if (is_text(m, i) && m->addresses[i] != NOWHERE)
-			r = link_section(m, i);
+	for (size_t i = 1; i < n && r == 0; i++) {
+		CLEANUP_FREE Elf64_Rela *relas = NULL;
+		size_t n_relas;
+
+		if (!is_text(m, i) || m->addresses[i] == NOWHERE)
+			continue;
+		r = read_relocations(m, i, &relas, &n_relas);
+		for (size_t j = 0; j < n_relas && r == 0; j++)
+			r = relocate(m, i, m->text->bytes + (m->addresses[i] - m->text->address),
+				     &relas[j]);
+	}
 	return r;
 }
 

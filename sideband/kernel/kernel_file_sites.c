@@ -1,22 +1,22 @@
 /*
- * Where an x86 kernel patches its own code, by the tables that it does it from. Part of
- * kernel_file.c.
+ * Where an x86 kernel patches its own code: the tables that the kernel itself uses, code known by
+ * name, and probes.
  *
- * Linux 6.1 to 6.18: arch/x86/kernel/alternative.c, alternative_instructions() at boot and
- * module.c, module_finalize() for modules; jump labels, static calls and ftrace at any time. Not
- * here because no branch comes or goes by them: lock prefixes (.smp_locks), ENDBRs that are sealed
- * (.ibt_endbr_seal), constants of the running host (runtime_ptr_*).
+ * Linux 6.1 to 6.18: at boot arch/x86/kernel/alternative.c, alternative_instructions(); for modules
+ * module.c, module_finalize(); at any time jump labels, static calls and ftrace. Left out, as no
+ * branch comes or goes by them: lock prefixes (.smp_locks), sealed ENDBRs (.ibt_endbr_seal),
+ * constants of the running host (runtime_ptr_*).
  */
 #include <string.h>
 
 #include "proto/base.h"
 #include "sideband/kernel/kernel_file_private.h"
 
-#define UNKNOWN_INSN 16 /* as long as any instruction */
-/* A jump, and what is left of the instruction that it ends in: arch/x86/kernel/kprobes/opt.c. */
+#define UNKNOWN_INSN 16 /* no instruction is longer */
+/* A jump, and the rest of the instruction in which the jump ends: arch/x86/kernel/kprobes/opt.c. */
 #define PROBE_SIZE (5 + 15)
 
-/* A direct call or jump; what an alternative made of one is no longer. */
+/* A direct call or jump. An alternative never makes a branch longer. */
 static size_t branch_size(const uint8_t *entry, const uint8_t *code, size_t left)
 {
 	size_t i = 0;
@@ -33,8 +33,8 @@ static size_t branch_size(const uint8_t *entry, const uint8_t *code, size_t left
 	return UNKNOWN_INSN;
 }
 
-/* Two bytes where the branch or the NOP of the file has two, else five:
- * arch/x86/kernel/jump_label.c, arch_jump_entry_size(). */
+/* Two bytes if the branch or NOP in the file has two, else five: arch/x86/kernel/jump_label.c,
+ * arch_jump_entry_size(). */
 static size_t jump_size(const uint8_t *entry, const uint8_t *code, size_t left)
 {
 	(void)entry;
@@ -64,8 +64,8 @@ static size_t paravirt_size(const uint8_t *entry, const uint8_t *code, size_t le
 	return entry[9];
 }
 
-/* The type that stands before a function, as kCFI and FineIBT have it, and the function's
- * beginning: arch/x86/kernel/alternative.c, "fineibt_preamble". */
+/* The type before a function, which kCFI and FineIBT use, and the function's beginning:
+ * arch/x86/kernel/alternative.c, "fineibt_preamble". */
 static size_t cfi_size(const uint8_t *entry, const uint8_t *code, size_t left)
 {
 	(void)entry;
@@ -89,9 +89,9 @@ const struct kernel_sites kernel_sites[] = {
 };
 const size_t kernel_sites_n = ARRAY_SIZE(kernel_sites);
 
-/* struct alt_instr: s32 instruction, s32 replacement; then from 6.3 u32 feature and flags,
- * from 5.13 u16 feature, before that the same and one more length behind the two that all have: of
- * the instruction and of its replacement. */
+/* struct alt_instr: s32 instruction, s32 replacement; feature (from 6.3: u32 with flags, before:
+ * u16); u8 length of the instruction, u8 length of its replacement; before 5.13 one more u8 length.
+ */
 const size_t kernel_sites_alternatives[] = {14, 12, 13, 0};
 
 static size_t alternative_size(const uint8_t *entry, size_t entry_size)
@@ -106,25 +106,21 @@ bool kernel_file_is_alternative(const uint8_t *entry, size_t entry_size)
 	return size > 0 && entry[entry_size == 14 ? 13 : 11] <= size;
 }
 
-/* What clang puts before an indirect call to check its target's type (kCFI): MOV to R10D, ADD, JE,
- * UD2. FineIBT makes it something else, without the JE or with one elsewhere, and so does a kernel
- * that is told not to check: arch/x86/kernel/alternative.c, cfi_rewrite_callers(),
- * cfi_disable_callers(). */
-#define KCFI_CALLER 14u
+#define KCFI_CHECK 14u
 
-static bool is_kcfi_caller(const uint8_t *code)
+/* Before an indirect call clang puts a check of the target's type (kCFI): MOV to R10D, ADD, JE,
+ * UD2. FineIBT replaces the check by one without the JE or with another JE, and a kernel without
+ * checks patches it, too: arch/x86/kernel/alternative.c, cfi_rewrite_callers(),
+ * cfi_disable_callers(). Masks the check before SITE, if there is one. */
+static int mask_kcfi_check(struct kernel_file_text *t, uint64_t site)
 {
 	static const uint8_t mov[] = {0x41, 0xba}, je_ud2[] = {0x74, 0x02, 0x0f, 0x0b};
+	const uint8_t *code = t->bytes + (site - t->address);
 
-	return memcmp(code, mov, sizeof(mov)) == 0 &&
-	       memcmp(code + KCFI_CALLER - sizeof(je_ud2), je_ud2, sizeof(je_ud2)) == 0;
-}
-
-static int mask_check(struct kernel_file_text *t, uint64_t site, uint64_t offset)
-{
-	if (offset < KCFI_CALLER || !is_kcfi_caller(t->bytes + offset - KCFI_CALLER))
+	if (site - t->address < KCFI_CHECK || memcmp(code - KCFI_CHECK, mov, sizeof(mov)) != 0 ||
+	    memcmp(code - sizeof(je_ud2), je_ud2, sizeof(je_ud2)) != 0)
 		return 0;
-	return kernel_file_mask(t, site - KCFI_CALLER, KCFI_CALLER);
+	return kernel_file_mask(t, site - KCFI_CHECK, KCFI_CHECK);
 }
 
 int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_sites *sites,
@@ -135,19 +131,20 @@ int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_sites 
 
 	if (!sites->size)
 		return kernel_file_mask(t, site, alternative_size(entry, entry_size));
-	/* What is no longer in memory: code of the start. */
+	/* Code of the start is no longer in memory. */
 	if (offset >= t->size)
 		return 0;
 	if (sites->size == branch_size)
-		r = mask_check(t, site, offset);
+		r = mask_kcfi_check(t, site);
 	if (r < 0)
 		return r;
 	return kernel_file_mask(t, site,
 				sites->size(entry, t->bytes + offset, (size_t)(t->size - offset)));
 }
 
-/* Static calls' trampolines; the calls in ftrace's own; BPF's dispatchers before they were static
- * calls; the page that a hypervisor fills. */
+/* The bytes that are patched at symbol L: trampolines of static calls, the calls in ftrace's
+ * trampolines, BPF's dispatchers before they were static calls, the page that a hypervisor fills.
+ */
 static uint64_t patched_at_name(const struct kernel_link *l)
 {
 	static const struct {
@@ -185,7 +182,7 @@ int kernel_file_mask_names(struct kernel_file_text *t, const struct kernel_links
 
 /* --- Probes --- */
 
-/* The address in the line "MODULE SECTION 0xADDRESS". */
+/* The address in LINE if that is "MODULE SECTION 0xADDRESS". */
 static bool parse_section(const char *line, size_t size, const char *module, const char *section,
 			  uint64_t *ret)
 {
@@ -224,7 +221,8 @@ bool kernel_file_section(const struct kernel_file *file, const char *module, con
 	return false;
 }
 
-/* The pages that probes' instructions are copied to have names, but stay when the last one goes. */
+/* Whether there may be probes at unknown places. The pages with copies of probed instructions have
+ * names, and stay when the last probe goes. */
 static bool may_have_probes(const struct kernel_file *file)
 {
 	static const char owner[] = "__builtin__kprobes";

@@ -1,12 +1,14 @@
 /*
- * Names of kernel code: /proc/kallsyms (kernel/kallsyms.c, s_show), and what KSYMBOL records say of
- * BPF programs and trampolines. Part of kernel.c.
+ * The names of kernel functions, by address: from lines of /proc/kallsyms (kernel/kallsyms.c,
+ * s_show), "ADDRESS TYPE NAME" and, for modules, a tab and "[MODULE]", and from KSYMBOL records of
+ * BPF programs and trampolines.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
+#include "sideband/kernel/kernel_file_private.h"
 #include "sideband/kernel/kernel_private.h"
 
 #define NAMES_MAX ((size_t)1 << 22)
@@ -38,40 +40,27 @@ int kernel_add_name(struct kernel *k, const struct kernel_name *name)
 	return 0;
 }
 
-/* Hexadecimal digits at *TEXT, at most 16. False: none. */
-static bool take_address(char **text, uint64_t *ret)
+/* LINE, up to its NUL at END, is cut into pieces. False: it is no function's. */
+static bool parse_function(char *line, const char *end, struct kernel_name *ret)
 {
-	static const char digits[] = "0123456789abcdef";
-	const char *digit;
-	unsigned n = 0;
-
-	*ret = 0;
-	while (n < 16 && **text != '\0' && (digit = strchr(digits, **text)) != NULL) {
-		*ret = *ret << 4 | (uint64_t)(digit - digits);
-		(*text)++;
-		n++;
-	}
-	return n > 0;
-}
-
-/* LINE ends with a NUL, and is cut up. False: it is no function's. */
-static bool parse_line(char *line, struct kernel_name *ret)
-{
-	char *module, *end;
+	const char *at = line;
+	char *module;
 
 	*ret = (struct kernel_name){0};
-	if (!take_address(&line, &ret->address) || ret->address == 0 || line[0] != ' ' ||
-	    line[1] == '\0' || line[2] != ' ' || strchr("tTwW", line[1]) == NULL)
+	if (!kernel_take_address(&at, end, &ret->address) || ret->address == 0 || at[0] != ' ' ||
+	    at[1] == '\0' || at[2] != ' ' || !strchr("tTwW", at[1]))
 		return false;
-	ret->type = line[1];
-	ret->name = line + 3;
-	module = strchr(line + 3, '\t');
-	if (module != NULL) {
+	ret->type = at[1];
+	ret->name = at + 3;
+	module = strchr(line, '\t');
+	if (module) {
+		char *close;
+
 		*module++ = '\0';
-		end = strchr(module, ']');
-		if (*module != '[' || end == NULL)
+		close = strchr(module, ']');
+		if (*module != '[' || !close)
 			return false;
-		*end = '\0';
+		*close = '\0';
 		ret->module = module + 1;
 	}
 	return ret->name[0] != '\0';
@@ -85,20 +74,20 @@ int kernel_add_symbols(struct kernel *k, const char *text, size_t size)
 		return -ENOMEM;
 	end = at + size;
 	while (at < end) {
-		char *line = at, *stop = memchr(at, '\n', (size_t)(end - at));
+		char *line = at, *newline = memchr(at, '\n', (size_t)(end - at));
 		struct kernel_name name;
 
-		at = stop ? stop + 1 : end;
-		if (stop)
-			*stop = '\0';
-		if (parse_line(line, &name) && kernel_add_name(k, &name) < 0)
+		newline = newline ? newline : end; /* the NUL behind the copy */
+		*newline = '\0';
+		at = newline + 1;
+		if (parse_function(line, newline, &name) && kernel_add_name(k, &name) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-/* Of several at one address the best is the last: global ones, those without underscores in front,
- * those that came later. */
+/* Of several names at one address the best is the last: a global one, one without an underscore in
+ * front, one that came later. */
 static int by_address(const void *a, const void *b)
 {
 	const struct kernel_name *x = a, *y = b;
@@ -115,11 +104,11 @@ static int by_address(const void *a, const void *b)
 
 void kernel_sort_names(struct kernel *k)
 {
-	size_t i, n = 0;
+	size_t n = 0;
 
 	if (k->n_names > 1)
 		qsort(k->names, k->n_names, sizeof(*k->names), by_address);
-	for (i = 0; i < k->n_names; i++) {
+	for (size_t i = 0; i < k->n_names; i++) {
 		if (n > 0 && k->names[n - 1].address == k->names[i].address)
 			n--;
 		k->names[n++] = k->names[i];
@@ -130,11 +119,9 @@ void kernel_sort_names(struct kernel *k)
 bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_symbol *ret)
 {
 	const struct kernel_piece *piece = kernel_piece_at(k, address);
-	size_t lo;
 	const struct kernel_name *name;
 	uint64_t end = UINT64_MAX;
-
-	lo = FIRST_WHERE(i, k->n_names, k->names[i].address > address);
+	size_t lo = FIRST_WHERE(i, k->n_names, k->names[i].address > address);
 	if (lo == 0)
 		return false;
 	name = &k->names[lo - 1];
@@ -152,7 +139,6 @@ bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_sy
 	return true;
 }
 
-/* Asked for a few names, once. Names that lost their address to another one are not found. */
 uint64_t kernel_symbol_address(const struct kernel *k, const char *name)
 {
 	for (size_t i = 0; i < k->n_names; i++)
