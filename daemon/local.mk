@@ -5,7 +5,6 @@ PTSNAPD_CPPFLAGS = $(AM_CPPFLAGS) -DPTSNAP_VERSION=\"$(PACKAGE_VERSION)\" \
 	-DPTSNAP_VENDORDIR=\"$(vendorconfdir)\"
 daemon_libptdaemon_a_CPPFLAGS = $(PTSNAPD_CPPFLAGS)
 daemon_libptdaemon_a_SOURCES = \
-	daemon/control/access.c daemon/control/access.h \
 	daemon/base/aside.c daemon/base/aside.h \
 	daemon/job/attempt.c daemon/job/attempt.h \
 	daemon/base/bucket.c daemon/base/bucket.h \
@@ -31,9 +30,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/config/config_types.c \
 	daemon/config/config_value.c \
 	daemon/control/control.c daemon/control/control.h daemon/control/control_private.h \
-	daemon/control/control_check.c \
-	daemon/control/control_lease.c \
-	daemon/control/control_monitor.c \
+	daemon/control/control_later.c \
 	daemon/control/control_snapshot.c \
 	daemon/control/control_store.c \
 	daemon/control/control_user.c \
@@ -61,7 +58,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/jobs.c daemon/job/jobs.h \
 	daemon/gather/kernel.c daemon/gather/kernel.h \
 	daemon/job/lease.c daemon/job/lease.h \
-	daemon/control/listener.c daemon/control/listener.h \
 	daemon/base/log.c daemon/base/log.h daemon/base/log_events.h \
 	daemon/manager.c daemon/manager.h daemon/manager_private.h \
 	daemon/manager_build.c \

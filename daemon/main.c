@@ -16,7 +16,7 @@
 #include "daemon/check/check.h"
 #include "daemon/config/config.h"
 #include "daemon/config/names.h"
-#include "daemon/control/listener.h"
+#include "daemon/control/server.h"
 #include "daemon/emulate.h"
 #include "daemon/manager.h"
 #include "daemon/source_choice.h"

@@ -5,7 +5,7 @@
 
 #include "capture/ring/source.h"
 #include "daemon/config/config.h"
-#include "daemon/control/listener.h"
+#include "daemon/control/server.h"
 #include "daemon/record/command.h"
 #include "daemon/store/fdstore.h"
 #include "daemon/store/store.h"

@@ -1,7 +1,5 @@
 /*
- * One table of methods: what each takes, who may call it, the function that answers. A call is
- * looked up, authorized once and answered once. Called by server.c with each call, by the manager
- * with news of snapshots; in the loop's thread.
+ * The table of methods: what each takes, who may call it, and the function that answers.
  */
 #include "daemon/control/control_private.h"
 
@@ -173,18 +171,14 @@ static const struct method *control_find(const struct varlink_call *call)
 	return NULL;
 }
 
-static bool control_has_interface(const char *name)
-{
-	return strcmp(name, INTERFACE) == 0 || strcmp(name, SERVICE) == 0;
-}
-
 void control_on_call(void *userdata, struct peer *peer, const struct varlink_call *call)
 {
 	const struct method *m = control_find(call);
 	struct control *c = userdata;
 	const char *unknown;
 
-	if (!m && control_has_interface(call->interface)) {
+	if (!m &&
+	    (strcmp(call->interface, INTERFACE) == 0 || strcmp(call->interface, SERVICE) == 0)) {
 		peer_service_error(peer, "MethodNotFound", "method", call->method);
 	} else if (!m) {
 		peer_service_error(peer, "InterfaceNotFound", "interface", call->interface);
@@ -197,26 +191,23 @@ void control_on_call(void *userdata, struct peer *peer, const struct varlink_cal
 	}
 }
 
-/* Who knocks there is not asked for his rank: root knows another door. */
-static void refuse_everybody(const struct control *c, struct peer *peer, const char *action)
-{
-	struct json_object *o = control_object("action", json_object_new_string(action));
-
-	control_add(o, "socket", json_object_new_string(c->config->socket));
-	peer_error(peer, INTERFACE ".PermissionDenied", o);
-}
-
+/* Credentials are ignored on the socket for everybody; administrators use the control socket. */
 void control_on_status_call(void *userdata, struct peer *peer, const struct varlink_call *call)
 {
 	const struct method *m = control_find(call);
 	struct control *c = userdata;
+	struct json_object *o;
 
-	if (m && (m->rank > ACCESS_ANYBODY || !c->config->status_to_all))
-		refuse_everybody(c, peer, m->name);
-	else if (m && m->answer == status && !varlink_unknown_field(call->parameters, m->fields))
+	if (m && (m->rank > ACCESS_ANYBODY || !c->config->status_to_all)) {
+		o = control_object("action", json_object_new_string(m->name));
+		control_add(o, "socket", json_object_new_string(c->config->socket));
+		peer_error(peer, INTERFACE ".PermissionDenied", o);
+	} else if (m && m->answer == status &&
+		   !varlink_unknown_field(call->parameters, m->fields)) {
 		peer_reply(peer, control_object("status", status_for_all(&c->status)), false);
-	else
+	} else {
 		control_on_call(userdata, peer, call);
+	}
 }
 
 static void control_forget(struct control_waits *w, const struct peer *peer)
@@ -295,7 +286,7 @@ void control_on_progress(struct control *c, const char *id, enum job_phase phase
 	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
 		struct control_watch *w = &c->watches[i];
 
-		/* One that reads slowly is told of the next step. */
+		/* A client that reads slowly misses steps. */
 		if (w->peer && strcmp(w->id, id) == 0 && peer_is_drained(w->peer))
 			peer_reply(w->peer, progress_of(id, phase, percent), true);
 	}

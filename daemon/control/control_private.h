@@ -1,6 +1,5 @@
 /*
- * What control.c (the table of methods) shares with control_snapshot.c, control_store.c,
- * control_user.c, control_lease.c, control_monitor.c and control_check.c.
+ * What control.c (the table of methods) shares with the files that answer methods.
  */
 #pragma once
 
@@ -8,29 +7,33 @@
 
 #define CONTROL_INTERFACE "io.ptsnap.recorder"
 
+/* Errors. */
 void control_invalid(struct peer *peer, const char *field);
 void control_busy(struct peer *peer);
-/* Only administrators may do ACTION, the name of a method or what of it. */
+/* Only administrators may do ACTION: the name of a method, or a part of what it does. */
 void control_denied(const struct control *c, struct peer *peer, const char *action);
 void control_no_such_report(struct peer *peer, const char *id);
+/* Says why snapshot E has no part of the kind that Get asked for: IMAGE, BUNDLE or a report. */
+void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bool bundle);
+
 /* {"report": E} as PEER may see it; E may be NULL. */
 struct json_object *control_report(const struct control *c, const struct peer *peer,
 				   const struct entry *e);
-/* What of Status' answer (taken over) is not only administrators' business. */
+/* The part of Status' answer (taken over) that users may see. */
 struct json_object *control_status_for_user(struct json_object *status);
-/* The report of E made for PEER's uid alone: now, or later when it has been made. */
+/* Answers Get with the report of E for PEER's uid alone: now, or when it has been made. */
 void control_get_for_user(struct control *c, struct peer *peer, const struct entry *e);
-/* As the answer to Get. FD is taken over. */
+/* Answers Get. FD is taken over. */
 void control_send_fd(struct peer *peer, const char *name, const char *media_type, int fd,
 		     uint64_t size);
-/* Why of snapshot E there is nothing of that kind; IMAGE, BUNDLE: what was asked for. */
-void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bool bundle);
+
 /* {KEY: VALUE}; VALUE is taken over. */
 struct json_object *control_object(const char *key, struct json_object *value);
 void control_add(struct json_object *o, const char *key, struct json_object *value);
-/* PEER's call is answered later. False: too many wait. */
+
+/* Keeps PEER, whose call is answered later. False: too many calls wait. */
 bool control_wait(struct control_waits *w, struct peer *peer);
-/* One that waits, and does no longer; NULL: nobody is left. */
+/* Takes a peer out of W; NULL: none is left. */
 struct peer *control_take(struct control_waits *w);
 
 /* Methods. */

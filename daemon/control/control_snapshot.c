@@ -1,6 +1,6 @@
 /*
- * The method Snapshot: which trigger, what of it the caller wants otherwise, and whom the answer
- * has to wait for. Called by control.c.
+ * The method Snapshot: chooses the trigger, changes what the caller wants otherwise, and answers
+ * when the snapshot has begun or ended.
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 #define INTERFACE     CONTROL_INTERFACE
 #define NSEC_PER_USEC 1000u
 
-/* TEXT of FIELD, "" when it is not there. False: it is of another type, or longer than SIZE. */
+/* Sets *RET to the text of FIELD, or "". False: another type, or SIZE bytes or more. */
 static bool read_text(struct json_object *parameters, const char *field, size_t size,
 		      const char **ret)
 {
@@ -20,8 +20,8 @@ static bool read_text(struct json_object *parameters, const char *field, size_t 
 	return varlink_get_string(parameters, field, ret) >= 0 && strlen(*ret) < size;
 }
 
-/* A time in microseconds, which must not be 0 unless ZERO; *RET_NS is left alone where there is
- * none. */
+/* Reads a time in microseconds, which may be 0 only with ZERO. Leaves *RET_NS alone if FIELD is not
+ * there. */
 static bool read_time(struct json_object *parameters, const char *field, bool zero,
 		      uint64_t *ret_ns)
 {
@@ -37,67 +37,41 @@ static bool read_time(struct json_object *parameters, const char *field, bool ze
 	return true;
 }
 
-/* Who is to fire, and about what. The name of a bad parameter, NULL: all good. */
-static const char *read_trigger(struct json_object *parameters, struct request *q,
-				const char **ret_trigger)
-{
-	const char *unit;
-
-	if (!read_text(parameters, "trigger", ENTRY_NAME_SIZE, ret_trigger))
-		return "trigger";
-	if (!read_text(parameters, "unit", sizeof(q->unit), &unit) ||
-	    (*unit && !unitname_is_valid(unit)))
-		return "unit";
-	strcpy(q->unit, unit);
-	return NULL;
-}
-
-/* What was said is stronger than what the trigger does; a window of one kind takes the place of one
- * of the other kind. */
-static const char *read_window(struct json_object *parameters, struct request *q)
+/* Changes the request that the trigger makes to what the caller wants. Returns the name of a bad
+ * parameter, NULL: all are good. */
+static const char *read_wishes(struct json_object *parameters, struct request *q)
 {
 	uint64_t bytes = ENTRY_ABSENT, ns = ENTRY_ABSENT;
+	struct json_object *labels;
+	const char *reason;
 
 	if (varlink_get_u64(parameters, "windowBytes", &bytes) < 0 || bytes == 0)
 		return "windowBytes";
 	if (!read_time(parameters, "windowUSec", false, &ns))
 		return "windowUSec";
+	/* A window in bytes replaces a window in time of the trigger, and the other way round. */
 	if (bytes != ENTRY_ABSENT || ns != ENTRY_ABSENT) {
 		q->last_bytes = bytes;
 		q->last_ns = ns;
 	}
-	return NULL;
-}
-
-static const char *read_labels(struct json_object *parameters, struct request *q)
-{
-	struct json_object *list;
-
-	if (!json_object_object_get_ex(parameters, "labels", &list) || list == NULL)
-		return NULL;
-	return entry_read_labels(list, &q->labels) < 0 ? "labels" : NULL;
-}
-
-static const char *read_rest(struct json_object *parameters, struct request *q)
-{
-	const char *reason, *bad = read_window(parameters, q);
-
-	if (bad)
-		return bad;
 	if (!read_text(parameters, "reason", sizeof(q->reason), &reason))
 		return "reason";
 	if (*reason)
 		strcpy(q->reason, reason);
 	if (varlink_get_bool(parameters, "decode", &q->decode) < 0)
 		return "decode";
-	/* Of a report that nobody wants. */
+	/* Without a report there is no deadline. */
 	if (!q->decode)
 		q->deadline_ns = ENTRY_ABSENT;
 	if (!read_time(parameters, "deadlineUSec", true, &q->deadline_ns))
 		return "deadlineUSec";
-	return read_labels(parameters, q);
+	if (json_object_object_get_ex(parameters, "labels", &labels) && labels &&
+	    entry_read_labels(labels, &q->labels) < 0)
+		return "labels";
+	return NULL;
 }
 
+/* Keeps PEER until snapshot ID ends. False: too many calls wait. */
 static bool snapshot_watch(struct control *c, struct peer *peer, const char *id)
 {
 	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
@@ -116,7 +90,7 @@ static void snapshot_answer(struct control *c, struct peer *peer, const char *id
 
 	if (store_find(c->store, id, &e) != 0)
 		control_no_such_report(peer, id);
-	/* It may have ended within the call, when it could not even begin. */
+	/* A snapshot that could not begin has ended already. */
 	else if (entry_ended(e) || !peer_wants_more(peer) || !snapshot_watch(c, peer, id))
 		peer_reply(peer, control_report(c, peer, e), false);
 }
@@ -151,20 +125,30 @@ static void snapshot_fire(struct control *c, struct peer *peer, const struct req
 void control_snapshot(struct control *c, struct peer *peer, struct json_object *parameters)
 {
 	const struct ucred *who = peer_credentials(peer);
-	const char *trigger, *bad;
+	const char *trigger, *unit, *bad;
 	struct request q;
 
 	request_init(&q, "control", INTERFACE ".Snapshot");
 	q.pid = (uint64_t)who->pid;
 	q.uid = who->uid;
 	peer_unit(peer, q.sender_unit);
-	bad = read_trigger(parameters, &q, &trigger);
-	if (!bad && trigger_choose(c->trigger, *trigger ? trigger : "control", &q) != 0) {
-		no_such_trigger(peer, *trigger ? trigger : "control");
+	if (!read_text(parameters, "trigger", ENTRY_NAME_SIZE, &trigger)) {
+		control_invalid(peer, "trigger");
 		return;
 	}
-	if (!bad)
-		bad = read_rest(parameters, &q);
+	if (!read_text(parameters, "unit", sizeof(q.unit), &unit) ||
+	    (*unit && !unitname_is_valid(unit))) {
+		control_invalid(peer, "unit");
+		return;
+	}
+	strcpy(q.unit, unit);
+	if (!*trigger)
+		trigger = "control";
+	if (trigger_choose(c->trigger, trigger, &q) != 0) {
+		no_such_trigger(peer, trigger);
+		return;
+	}
+	bad = read_wishes(parameters, &q);
 	if (bad)
 		control_invalid(peer, bad);
 	else

@@ -1,6 +1,5 @@
 /*
- * The methods List, Get, Pin and Delete: the snapshots that are stored, as the one who asks may see
- * them. Called by control.c.
+ * The methods for stored snapshots: List, Get, Pin and Delete.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -12,11 +11,7 @@
 #include "daemon/control/control_private.h"
 #include "proto/varlink.h"
 
-#define INTERFACE	CONTROL_INTERFACE
-#define MEDIA_TYPE_JSON "application/json"
-#define MEDIA_TYPE_TAR	"application/x-tar"
-#define MEDIA_TYPE_TEXT "text/plain"
-#define MEDIA_TYPE_ANY	"application/octet-stream"
+#define INTERFACE CONTROL_INTERFACE
 
 void control_no_such_report(struct peer *peer, const char *id)
 {
@@ -42,14 +37,14 @@ void control_list(struct control *c, struct peer *peer, struct json_object *para
 	peer_reply(peer, control_report(c, peer, n ? store_at(c->store, n - 1) : NULL), false);
 }
 
-/* What Get can be asked for: a part of a snapshot, or an image of the cache that it needs. */
+/* What Get can be asked for: a part of a snapshot, or an image that the snapshot needs. */
 struct wanted {
 	enum store_part part;
 	bool image;
 	uint32_t index; /* of the image */
 };
 
-/* "report", "bundle", "images", "image:N" */
+/* FORMAT is "report", "bundle", "images" or "image:N". */
 static bool wanted_read(const char *format, struct wanted *ret)
 {
 	char *end;
@@ -85,25 +80,6 @@ void control_get_refuse(struct peer *peer, const struct entry *e, bool image, bo
 	}
 }
 
-static const char *media_type_of(const struct wanted *w)
-{
-	if (w->image)
-		return MEDIA_TYPE_ANY;
-	return w->part == STORE_REPORT	 ? MEDIA_TYPE_JSON
-	       : w->part == STORE_BUNDLE ? MEDIA_TYPE_TAR
-					 : MEDIA_TYPE_TEXT;
-}
-
-static int open_wanted(const struct control *c, const struct entry *e, const struct wanted *w,
-		       int *ret_fd, uint64_t *ret_size)
-{
-	if (!entry_ended(e))
-		return -EBUSY;
-	if (w->image)
-		return store_open_image(c->store, e, w->index, ret_fd, ret_size);
-	return store_open(c->store, e, w->part, ret_fd, ret_size);
-}
-
 void control_send_fd(struct peer *peer, const char *name, const char *media_type, int fd,
 		     uint64_t size)
 {
@@ -118,11 +94,17 @@ void control_send_fd(struct peer *peer, const char *name, const char *media_type
 static void get_wanted(struct control *c, struct peer *peer, const struct entry *e,
 		       const struct wanted *w)
 {
+	static const char *const media_types[] = {[STORE_REPORT] = "application/json",
+						  [STORE_BUNDLE] = "application/x-tar",
+						  [STORE_IMAGES] = "text/plain"};
 	char name[STORE_NAME_SIZE + 32];
 	uint64_t size;
-	int fd;
+	int fd, r = -EBUSY;
 
-	if (open_wanted(c, e, w, &fd, &size) < 0) {
+	if (entry_ended(e))
+		r = w->image ? store_open_image(c->store, e, w->index, &fd, &size)
+			     : store_open(c->store, e, w->part, &fd, &size);
+	if (r < 0) {
 		control_get_refuse(peer, e, w->image || w->part == STORE_IMAGES,
 				   w->part == STORE_BUNDLE);
 		return;
@@ -131,25 +113,11 @@ static void get_wanted(struct control *c, struct peer *peer, const struct entry 
 		snprintf(name, sizeof(name), "%s.image%" PRIu32, e->id, w->index);
 	else
 		store_file_name(e->id, w->part, name);
-	control_send_fd(peer, name, media_type_of(w), fd, size);
+	control_send_fd(peer, name, w->image ? "application/octet-stream" : media_types[w->part],
+			fd, size);
 }
 
-/* Bytes of a trace show what all others did: only what is made of them for one user is his. */
-static void get_permitted(struct control *c, struct peer *peer, const struct entry *e,
-			  const struct wanted *w)
-{
-	bool report = !w->image && w->part == STORE_REPORT;
-
-	if (access_rank_of(&c->access, peer) >= ACCESS_ADMIN)
-		get_wanted(c, peer, e, w);
-	else if (report)
-		control_get_for_user(c, peer, e);
-	else
-		control_denied(c, peer,
-			       w->part == STORE_BUNDLE ? "Get of a bundle" : "Get of images");
-}
-
-/* The snapshot that ID means; NULL: it was answered that there is none. */
+/* Finds the snapshot that ID means; NULL, after the error was answered: there is none. */
 static const struct entry *find(struct control *c, struct peer *peer, const char *id)
 {
 	const struct entry *e = NULL;
@@ -185,8 +153,15 @@ void control_get(struct control *c, struct peer *peer, struct json_object *param
 		return;
 	}
 	e = find(c, peer, id);
-	if (e)
-		get_permitted(c, peer, e, &wanted);
+	if (!e)
+		return;
+	if (access_rank_of(&c->access, peer) >= ACCESS_ADMIN)
+		get_wanted(c, peer, e, &wanted);
+	else if (!wanted.image && wanted.part == STORE_REPORT)
+		control_get_for_user(c, peer, e);
+	else
+		control_denied(c, peer,
+			       wanted.part == STORE_BUNDLE ? "Get of a bundle" : "Get of images");
 }
 
 static void too_many_pinned(struct peer *peer, const struct store_pins *pins)
@@ -199,17 +174,7 @@ static void too_many_pinned(struct peer *peer, const struct store_pins *pins)
 	peer_error(peer, INTERFACE ".TooManyPinned", o);
 }
 
-static void pin_failed(struct peer *peer, const char *id, int r)
-{
-	struct json_object *o = control_object("id", json_object_new_string(id));
-
-	control_add(o, "cause",
-		    json_object_new_string(
-			    r == -ENODATA ? "nothing of it is on the disk, or not all of it"
-					  : strerror(-r)));
-	peer_error(peer, INTERFACE ".Failed", o);
-}
-
+/* Logs WHAT the peer did with snapshot ID. */
 static void tell(struct peer *peer, const char *id, const char *what)
 {
 	char who[PEER_NAME_SIZE];
@@ -221,6 +186,7 @@ static void tell(struct peer *peer, const char *id, const char *what)
 static void pin(struct control *c, struct peer *peer, const char *id, bool pinned)
 {
 	struct store_pins pins;
+	struct json_object *o;
 	int r = store_pin(c->store, id, pinned, &pins);
 
 	if (r == -EBUSY) {
@@ -228,14 +194,20 @@ static void pin(struct control *c, struct peer *peer, const char *id, bool pinne
 	} else if (r == -EDQUOT) {
 		too_many_pinned(peer, &pins);
 	} else if (r < 0) {
-		pin_failed(peer, id, r);
+		o = control_object("id", json_object_new_string(id));
+		control_add(o, "cause",
+			    json_object_new_string(
+				    r == -ENODATA ? "nothing of it is on the disk, or not all of it"
+						  : strerror(-r)));
+		peer_error(peer, INTERFACE ".Failed", o);
 	} else {
 		tell(peer, id, pinned ? "pinned" : "unpinned");
 		peer_reply(peer, NULL, false);
 	}
 }
 
-/* "latest" is nothing to go by where something is to be lost. */
+/* Reads the parameter id. "latest" is valid only with LATEST, as it must not choose what is lost.
+ */
 static bool read_id(struct json_object *parameters, bool latest, const char **ret)
 {
 	*ret = NULL;

@@ -1,19 +1,11 @@
 /*
- * What those who are no administrators get: the parts of lists and of the status that tell nothing
- * of others, and reports made for their uid alone. Called by control.c and control_store.c.
+ * Makes what users get: the parts of lists and of the status that tell nothing of others, and
+ * reports for their uid alone.
  */
 #include <string.h>
 
 #include "daemon/control/control_private.h"
 #include "proto/base.h"
-
-/* Of a snapshot that somebody else asked for. */
-static void forget_asker(struct entry *e)
-{
-	*e->name = *e->reason = *e->unit = *e->sender_unit = *e->coredump = *e->error = '\0';
-	e->labels = (struct labels){0};
-	e->pid = e->uid = ENTRY_ABSENT;
-}
 
 /* E as PEER may see it. */
 static struct entry seen_by(const struct control *c, const struct peer *peer, const struct entry *e)
@@ -22,12 +14,15 @@ static struct entry seen_by(const struct control *c, const struct peer *peer, co
 
 	if (access_rank_of(&c->access, peer) >= ACCESS_ADMIN)
 		return seen;
-	/* Its name has those of the process that crashed, which may be anybody's; gaps are of all.
-	 */
+	/* The core file is named after a process that may be anybody's. Gaps are a sum over all. */
 	*seen.coredump = '\0';
 	seen.gaps = ENTRY_ABSENT;
-	if (e->uid != peer_credentials(peer)->uid)
-		forget_asker(&seen);
+	if (e->uid == peer_credentials(peer)->uid)
+		return seen;
+	/* Another user asked for the snapshot. */
+	*seen.name = *seen.reason = *seen.unit = *seen.sender_unit = *seen.error = '\0';
+	seen.labels = (struct labels){0};
+	seen.pid = seen.uid = ENTRY_ABSENT;
 	return seen;
 }
 
@@ -42,7 +37,7 @@ struct json_object *control_report(const struct control *c, const struct peer *p
 	return control_object("report", entry_to_json(&seen));
 }
 
-/* All else may name processes, or tell what they do. */
+/* The other fields may name processes, or tell what they do. */
 struct json_object *control_status_for_user(struct json_object *status)
 {
 	static const char *const shown[] = {"version", "state",	  "source",	"terms",    "attrs",
@@ -68,21 +63,14 @@ static void send_remade(struct peer *peer, const char *id, int fd, uint64_t size
 	control_send_fd(peer, name, "application/json", fd, size);
 }
 
-static void send_failure(struct peer *peer, const char *id)
-{
-	struct json_object *o = control_object("id", json_object_new_string(id));
-
-	control_add(o, "cause", json_object_new_string("it could not be decoded for you alone"));
-	peer_error(peer, CONTROL_INTERFACE ".Failed", o);
-}
-
-/* It was made, or is not going to be. */
+/* A report was made for UID, or cannot be made. */
 static void on_remade(void *userdata, const char *id, uid_t uid)
 {
 	struct control *c = userdata;
 
 	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
 		struct peer *peer = c->remake_waits.peers[i];
+		struct json_object *o;
 		uint64_t size;
 		int fd;
 
@@ -90,10 +78,14 @@ static void on_remade(void *userdata, const char *id, uid_t uid)
 		    strcmp(c->remake_ids[i], id) != 0)
 			continue;
 		c->remake_waits.peers[i] = NULL;
-		if (remake_find(c->remake, id, uid, &fd, &size) == 0)
+		if (remake_find(c->remake, id, uid, &fd, &size) == 0) {
 			send_remade(peer, id, fd, size);
-		else
-			send_failure(peer, id);
+			continue;
+		}
+		o = control_object("id", json_object_new_string(id));
+		control_add(o, "cause",
+			    json_object_new_string("it could not be decoded for you alone"));
+		peer_error(peer, CONTROL_INTERFACE ".Failed", o);
 	}
 }
 
@@ -109,7 +101,7 @@ static void wait_for_remake(struct control *c, struct peer *peer, const char *id
 	control_busy(peer);
 }
 
-/* Why is told as List tells it. */
+/* Refuses with the reason that List would tell the user. */
 static void refuse_user(struct control *c, struct peer *peer, const struct entry *e, bool bundle)
 {
 	const struct entry seen = seen_by(c, peer, e);

@@ -1,25 +1,26 @@
 /*
- * One connection. Owned by server.c; everything it holds goes with it. All in the loop's thread;
- * nothing here blocks, whatever the other side does.
+ * One connection, and the rank of who connected.
  *
- * Work that a callback may not do in place (answering the next call from within an answer, dying
- * while the caller still uses us) is left to a deferred event source.
+ * A deferred event source does what a callback must not do in place: read the next call while one
+ * is being answered, and free the peer while a caller still uses it.
  */
 #include "daemon/control/peer.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/base/unitname.h"
 #include "proto/base.h"
 
 #define MAX_GROUPS 1024
-/* Then others have their turn: a mebibyte of calls may have come at once. */
+/* After so many calls other connections have their turn: a mebibyte of calls may come at once. */
 #define CALLS_AT_ONCE 16
 #define NO_LIMIT      UINT_MAX
 /* Bytes of a call of a restricted peer. */
@@ -34,11 +35,11 @@ struct peer {
 	struct varlink *varlink;
 	struct peer_handler handler;
 	struct ucred credentials;
-	int pidfd; /* of who connected; -EBADF: the kernel is too old to tell */
+	int pidfd; /* of the process that connected; -EBADF: the kernel is too old */
 	uint64_t idle_usec;
 	sd_event_source *io, *idle, *later;
 	bool open;	   /* a call waits for its (last) reply */
-	bool more, oneway; /* of that call */
+	bool more, oneway; /* flags of the call */
 	bool dead;
 	unsigned calls_left; /* NO_LIMIT */
 };
@@ -59,13 +60,7 @@ static void peer_die(struct peer *p, const char *why)
 	peer_defer(p);
 }
 
-static void peer_restart_idle(struct peer *p)
-{
-	sd_event_source_set_time_relative(p->idle, p->idle_usec);
-	sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
-}
-
-/* One message that is complete. */
+/* Answers one call, if its message is complete. Returns 0, 1: there is none, or -errno. */
 static int peer_call(struct peer *p)
 {
 	struct json_object *message = NULL;
@@ -91,23 +86,20 @@ static int peer_call(struct peer *p)
 	return r;
 }
 
-static bool peer_send(struct peer *p)
-{
-	int r = varlink_send(p->varlink, p->fd);
-
-	if (r < 0)
-		peer_die(p, "it cannot be written to");
-	return r == 0;
-}
-
-/* Looks for work until there is none or the other side must act first. */
+/* Sends answers and answers calls until there are none, or the other side must act first. */
 static void peer_pump(struct peer *p)
 {
 	uint32_t events = 0;
-	int r = 0, n = 0;
+	int r = 0, n = 0, sent;
 
-	while (!p->dead && r == 0 && peer_send(p) && !p->open && n++ < CALLS_AT_ONCE)
+	while (!p->dead && r == 0) {
+		sent = varlink_send(p->varlink, p->fd);
+		if (sent < 0)
+			peer_die(p, "it cannot be written to");
+		if (sent != 0 || p->open || n++ >= CALLS_AT_ONCE)
+			break;
 		r = peer_call(p);
+	}
 	if (r < 0)
 		peer_die(p, r == -EDQUOT ? "it has called too often"
 					 : "it does not speak the protocol");
@@ -122,27 +114,23 @@ static void peer_pump(struct peer *p)
 	sd_event_source_set_io_events(p->io, events);
 }
 
-/* Only called when all that came before is answered and sent, so an end is the end. */
-static void peer_receive(struct peer *p)
+static int peer_on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
-	int r = varlink_receive(p->varlink, p->fd, false);
+	struct peer *p = userdata;
+	int r = 0;
 
+	(void)source;
+	(void)fd;
+	/* EPOLLIN is watched only when all calls are answered and all answers sent, so an end of
+	 * the stream is the end of the connection. */
+	if (revents & EPOLLIN)
+		r = varlink_receive(p->varlink, p->fd, false);
+	else if (revents & (EPOLLHUP | EPOLLERR))
+		peer_die(p, "hung up");
 	if (r == VARLINK_END)
 		peer_die(p, "end");
 	else if (r < 0)
 		peer_die(p, r == -EMSGSIZE ? "a message is too long" : "it cannot be read");
-}
-
-static int peer_on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata)
-{
-	struct peer *p = userdata;
-
-	(void)source;
-	(void)fd;
-	if (revents & EPOLLIN)
-		peer_receive(p);
-	else if (revents & (EPOLLHUP | EPOLLERR)) /* nobody is left to hear an answer */
-		peer_die(p, "hung up");
 	peer_pump(p);
 	return 0;
 }
@@ -237,7 +225,7 @@ const struct ucred *peer_credentials(const struct peer *p)
 	return &p->credentials;
 }
 
-/* Of a pid alone it cannot be told whose it is by now. */
+/* Whether the process that connected certainly lives, so that its pid is no other process's. */
 static bool peer_lives(const struct peer *p)
 {
 	struct pollfd pollfd = {.fd = p->pidfd, .events = POLLIN};
@@ -303,7 +291,7 @@ bool peer_is_drained(const struct peer *p)
 	return !varlink_has_output(p->varlink);
 }
 
-/* MESSAGE (taken over; NULL: no memory) is the reply, or one of them. */
+/* Queues MESSAGE (taken over; NULL: no memory) and FD (taken over) as a reply. */
 static void peer_queue(struct peer *p, struct json_object *message, int fd, bool continues)
 {
 	int r = -ENOMEM;
@@ -322,8 +310,10 @@ static void peer_queue(struct peer *p, struct json_object *message, int fd, bool
 	if (p->dead)
 		return;
 	p->open = continues;
-	if (!continues)
-		peer_restart_idle(p);
+	if (!continues) {
+		sd_event_source_set_time_relative(p->idle, p->idle_usec);
+		sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
+	}
 	peer_defer(p);
 }
 
@@ -351,4 +341,25 @@ void peer_flush(struct peer *p)
 {
 	if (!p->dead)
 		varlink_send(p->varlink, p->fd);
+}
+
+void access_use(struct access *a, const char *name, const struct names *names)
+{
+	uint32_t gid = 0;
+	int r = name && *name ? names_find(names, NAMES_GROUP, name, &gid) : -ENOENT;
+
+	if (r == -EAGAIN)
+		return;
+	snprintf(a->admin_group, sizeof(a->admin_group), "%s", name ? name : "");
+	a->have_admins = r == 0;
+	a->admins = gid;
+}
+
+enum access_rank access_rank_of(const struct access *a, const struct peer *peer)
+{
+	uid_t uid = peer_credentials(peer)->uid;
+
+	if (uid == 0 || uid == geteuid() || (a->have_admins && peer_in_group(peer, a->admins)))
+		return ACCESS_ADMIN;
+	return ACCESS_USER;
 }

@@ -1,28 +1,198 @@
 /*
- * accept(2) and its limits. A connection beyond them is closed at once: whoever holds too many gets
- * no more, and nobody else waits for it. A few are kept for administrators, who are not kept out by
- * others' connections. Owned by the manager.
+ * Makes the control sockets, or takes them from systemd, and accepts and limits connections.
+ *
+ * Descriptors from systemd are found by their names, "varlink" and "status". There may be others,
+ * which fdstore.c takes, together with the environment variables that name descriptors.
+ *
+ * A connection beyond the limits is closed at once: a client with too many connections gets no
+ * more, and no other client waits. Some connections are kept for administrators, whom users cannot
+ * keep out.
  */
 #include "daemon/control/server.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <systemd/sd-daemon.h>
 
 #include "daemon/base/log.h"
+#include "daemon/store/store_file.h"
 #include "proto/base.h"
 
-/* Without free fds the listening socket stays readable: do not spin on it. And whoever connects
- * again and again must not keep the loop busy, nor, as the kernel lets nobody overtake in the
- * socket's queue, others waiting: an eighth of a second for a full one. */
+#define BACKLOG	    64
+#define SOCKET_MODE 0660
+#define STATUS_MODE 0666
+
+/* How many connections are accepted in an interval. Without a limit the loop would spin while no
+ * descriptor is free, or while a client connects again and again. The limit is high enough to empty
+ * a full queue of the socket in an eighth of a second, as the kernel lets nobody overtake there. */
 #define ACCEPT_INTERVAL_USEC 50000
 #define ACCEPT_BURST	     100
-/* From strangers, who may as well wait. */
+/* The same for the socket for everybody, whose clients can wait. */
 #define STATUS_INTERVAL_USEC 250000
 #define STATUS_BURST	     50
-/* Connections beyond the limit for administrators alone. */
-#define ADMIN_PEERS  8
+
+/* Connections for administrators alone. */
+#define ADMIN_PEERS 8
+/* Calls of a connection to the socket for everybody. */
 #define STATUS_CALLS 16
+
+static int listener_from_systemd(const char *name)
+{
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(0, &names);
+	int fd = -ENOENT;
+
+	for (int i = 0; i < n; i++) {
+		if (fd < 0 && strcmp(names[i], name) == 0 &&
+		    sd_is_socket_unix(SD_LISTEN_FDS_START + i, SOCK_STREAM, 1, NULL, 0) > 0)
+			fd = SD_LISTEN_FDS_START + i;
+		free(names[i]);
+	}
+	free(names);
+	return fd;
+}
+
+/* Makes the directories above PATH. */
+static int listener_make_parent(const char *path)
+{
+	CLEANUP_FREE char *parent = strdup(path);
+	char *slash;
+
+	if (!parent)
+		return -ENOMEM;
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return 0;
+	*slash = '\0';
+	return store_make_dirs(parent, 0755);
+}
+
+/* Removes a socket at ADDRESS to which nobody listens. 0; -EADDRINUSE: another recorder listens, or
+ * there is another file; -errno. */
+static int listener_clear(const struct sockaddr_un *address, int type, char *why, size_t why_size)
+{
+	struct stat st;
+	CLEANUP_CLOSE int fd = -EBADF;
+
+	if (lstat(address->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, why_size, "%s exists and is not a socket", address->sun_path);
+		return -EADDRINUSE;
+	}
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	    errno != ECONNREFUSED) {
+		snprintf(why, why_size, "%s is in use by another recorder", address->sun_path);
+		return -EADDRINUSE;
+	}
+	return unlink(address->sun_path) < 0 ? -errno : 0;
+}
+
+static int listener_bind(struct listener *l, const struct sockaddr_un *address, mode_t mode)
+{
+	mode_t before = umask(0777 & ~mode);
+	int r = bind(l->fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	struct stat st;
+
+	umask(before);
+	if (r == 0 && stat(address->sun_path, &st) < 0)
+		r = -errno;
+	if (r < 0)
+		return r;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	l->path = strdup(address->sun_path);
+	if (!l->path)
+		return -ENOMEM;
+	return listen(l->fd, BACKLOG) < 0 ? -errno : 0;
+}
+
+static int listener_make(struct listener *l, const char *path, int type, mode_t mode, char *why,
+			 size_t why_size)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r;
+
+	if (strlen(path) >= sizeof(address.sun_path)) {
+		snprintf(why, why_size, "%s: a socket's path has at most %zu characters", path,
+			 sizeof(address.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	strcpy(address.sun_path, path);
+	r = listener_make_parent(path);
+	if (r == 0)
+		r = listener_clear(&address, type, why, why_size);
+	if (r < 0)
+		return r;
+	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	return l->fd < 0 ? -errno : listener_bind(l, &address, mode);
+}
+
+static int listener_open_here(const char *path, int type, mode_t mode, struct listener *ret,
+			      char *why, size_t why_size)
+{
+	int r = listener_make(ret, path, type, mode, why, why_size);
+
+	if (r == 0)
+		return 0;
+	if (!*why)
+		snprintf(why, why_size, "%s cannot be made: %s", path, strerror(-r));
+	listener_done(ret);
+	return r;
+}
+
+int listener_open(const char *path, struct listener *ret, char *why, size_t why_size)
+{
+	*ret = (struct listener){.fd = listener_from_systemd("varlink")};
+	*why = '\0';
+	if (ret->fd >= 0)
+		return 0;
+	return listener_open_here(path, SOCK_STREAM, SOCKET_MODE, ret, why, why_size);
+}
+
+int listener_open_status(const char *path, const struct listener *control, bool wanted,
+			 struct listener *ret, char *why, size_t why_size)
+{
+	CLEANUP_FREE char *status = NULL;
+
+	*ret = (struct listener){.fd = listener_from_systemd("status")};
+	*why = '\0';
+	if (ret->fd >= 0)
+		return 0;
+	ret->fd = -EBADF;
+	if (!wanted || !control->path)
+		return 0;
+	if (asprintf(&status, "%s.status", path) < 0) {
+		status = NULL;
+		return -ENOMEM;
+	}
+	return listener_open_here(status, SOCK_STREAM, STATUS_MODE, ret, why, why_size);
+}
+
+int listener_open_channel(const char *path, struct listener *ret, char *why, size_t why_size)
+{
+	*ret = (struct listener){.fd = -EBADF};
+	*why = '\0';
+	return listener_open_here(path, SOCK_SEQPACKET, SOCKET_MODE, ret, why, why_size);
+}
+
+void listener_done(struct listener *l)
+{
+	struct stat st;
+
+	if (l->path && lstat(l->path, &st) == 0 && st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
+	free(TAKE_PTR(l->path));
+	l->fd = close_fd(l->fd);
+}
 
 struct server {
 	sd_event *event;
@@ -33,15 +203,6 @@ struct server {
 	struct peer **peers;
 	size_t n;
 };
-
-static size_t server_count_uid(const struct server *s, uid_t uid)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s->n; i++)
-		n += peer_credentials(s->peers[i])->uid == uid;
-	return n;
-}
 
 static void server_on_gone(void *userdata, struct peer *peer)
 {
@@ -63,16 +224,19 @@ static void server_on_call(void *userdata, struct peer *peer, const struct varli
 	s->handler.on_call(s->handler.userdata, peer, call);
 }
 
-/* Why PEER cannot stay; NULL: it can. */
+/* Returns why PEER cannot stay; NULL: it can. */
 static const char *server_refusal(const struct server *s, const struct peer *peer)
 {
 	uid_t uid = peer_credentials(peer)->uid;
+	size_t same = 0;
 
+	for (size_t i = 0; i < s->n; i++)
+		same += peer_credentials(s->peers[i])->uid == uid;
 	if (s->n >= s->limits.peers && access_rank_of(s->access, peer) < ACCESS_ADMIN)
 		return "too many are open";
 	if (s->n >= s->limits.peers + s->limits.admins)
 		return "too many are open, even for an administrator";
-	if (uid != 0 && server_count_uid(s, uid) >= s->limits.peers_per_uid)
+	if (uid != 0 && same >= s->limits.peers_per_uid)
 		return "its user has too many";
 	return NULL;
 }
@@ -131,14 +295,6 @@ void server_limits_of_status(const struct config *config, struct server_limits *
 	};
 }
 
-/* How often connections are looked at. */
-static int server_limit_accept(struct server *s)
-{
-	if (s->limits.calls == 0)
-		return sd_event_source_set_ratelimit(s->io, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
-	return sd_event_source_set_ratelimit(s->io, STATUS_INTERVAL_USEC, STATUS_BURST);
-}
-
 static void server_freep(struct server **s)
 {
 	server_free(*s);
@@ -162,7 +318,10 @@ int server_new(sd_event *event, const struct server_limits *limits, const struct
 		return -ENOMEM;
 	r = sd_event_add_io(event, &s->io, listener->fd, EPOLLIN, server_on_io, s);
 	if (r >= 0)
-		r = server_limit_accept(s);
+		r = limits->calls == 0 ? sd_event_source_set_ratelimit(s->io, ACCEPT_INTERVAL_USEC,
+								       ACCEPT_BURST)
+				       : sd_event_source_set_ratelimit(s->io, STATUS_INTERVAL_USEC,
+								       STATUS_BURST);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(s);

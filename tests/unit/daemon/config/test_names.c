@@ -15,7 +15,7 @@
 
 #include "daemon/config/exclude.h"
 #include "daemon/config/names.h"
-#include "daemon/control/access.h"
+#include "daemon/control/peer.h"
 
 #define SOON   1000000u
 #define MINUTE 60000000000u
