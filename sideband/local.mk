@@ -18,14 +18,10 @@ sideband_libptsideband_a_SOURCES = \
 sideband_libptimage_a_CFLAGS = $(AM_CFLAGS) $(ELF_CFLAGS) $(ZSTD_CFLAGS) -Wconversion
 sideband_libptimage_a_SOURCES = \
 	sideband/dwarf/dwarf.c sideband/dwarf/dwarf.h sideband/dwarf/dwarf_private.h \
-	sideband/dwarf/dwarf_abbrev.c \
-	sideband/dwarf/dwarf_chain.c \
-	sideband/dwarf/dwarf_line_header.c sideband/dwarf/dwarf_line.h \
+	sideband/dwarf/dwarf_limits.c \
+	sideband/dwarf/dwarf_line_header.c \
 	sideband/dwarf/dwarf_lines.c \
 	sideband/dwarf/dwarf_section.c \
-	sideband/dwarf/dwarf_show.c \
-	sideband/dwarf/dwarf_room.c \
-	sideband/dwarf/dwarf_span.c \
 	sideband/dwarf/dwarf_unit.c \
 	sideband/elf/elf.c sideband/elf/elf.h sideband/elf/elf_private.h \
 	sideband/elf/elf_bytes.c \

@@ -1,9 +1,29 @@
 /*
- * The DWARF of one ELF file, by libdw: source lines, and what was inlined around an address. Parses
- * what strangers wrote: only ever linked into the sandboxed worker. It opens no other file: of
- * split DWARF (.dwo) only lines are known, and of what lies in a common file (.gnu_debugaltlink)
- * nothing is. libdw calls realpath(3) once a file: who must not look at paths brings one that does
- * not.
+ * The DWARF of one ELF file, read by libdw: source lines, and functions inlined at an address.
+ *
+ * The decoder asks this room where a report wants source lines. dwarf.c opens a file and finds the
+ * chain of inlined functions at an address. dwarf_section.c finds the sections of DWARF, unpacks
+ * them, and hands them to libdw. dwarf_unit.c finds the unit and the function around an address.
+ * dwarf_line_header.c and dwarf_lines.c read the line table of a unit without libdw. dwarf_limits.c
+ * counts what reading costs in time and in memory.
+ *
+ * Decisions that govern the room:
+ * - Every byte is untrusted, so the room is linked only into the sandboxed decoder. Bytes that are
+ *   looked at, memory, functions, rows and names are counted; beyond a limit nothing more is found.
+ * - No other file is opened. libdw sees an ELF file of our making that has the sections of DWARF
+ * and nothing else, so nothing leads it to another file. Of split DWARF (.dwo) only lines are
+ * known, and of a common file (.gnu_debugaltlink) nothing. libdw calls realpath(3) once for each
+ * file; a program that must not look at paths defines a realpath() that does not.
+ * - Only those functions of libdw are called that look for no split unit (dwarf_unit.c names the
+ *   others).
+ * - Where it runs out of memory, libdw ends the process. Memory is therefore counted before libdw
+ *   is asked.
+ * - The index of units and functions is ours, as .debug_aranges is often missing or incomplete.
+ * - The line program is executed here: libdw would mix the rows of a function that the linker left
+ *   out with the rows of others, and would take a hundred bytes for each byte of the program.
+ *
+ * The caller owns a struct dwarf_file; the file borrows the bytes. Texts are borrowed from both.
+ * One thread at a time may use a file and the limits that several files share.
  */
 #pragma once
 
@@ -15,39 +35,41 @@
 
 struct dwarf_file;
 
-/* FUNCTION: its linkage name, or that of the source; NULL: unknown. FILE: as the compiler was told,
- * joined with the directory where it has none, and that with the one compiled in; NULL: unknown.
- * All borrowed, as long as the dwarf_file and the file's bytes. */
+/* Texts are borrowed, valid as long as the dwarf_file and its bytes. */
 struct dwarf_frame {
+	/* The linkage name, or else the name in the source; NULL: unknown. */
 	const char *function;
+	/* As the compiler was told. A relative name is joined with its directory, and a relative
+	 * directory with the compilation directory. NULL: unknown. */
 	const char *file;
 	uint32_t line;	 /* 0: unknown */
 	uint32_t column; /* 0: unknown */
 };
 
-/* A chain of inlined functions is cut to so many. */
+/* The longest chain of inlined functions; the rest is cut. */
 #define DWARF_MAX_FRAMES 32u
-/* Of the sections so many bytes are taken at most, unpacked ones counted unpacked. */
+/* The most bytes that the sections of one file may have, unpacked. */
 #define DWARF_MAX_BYTES (UINT64_C(256) << 20)
 
-/* BYTES as of elf_file_open(), borrowed until dwarf_file_free; what is needed of the file is asked
- * for here. 0, -ENOMEM, or: */
-#define DWARF_NONE  1 /* there is none, or none that can be read */
-#define DWARF_LARGE 2 /* more than DWARF_MAX_BYTES, than BYTES.room, than is left of limits */
-int dwarf_file_open(const struct elf_bytes *bytes, struct dwarf_file **ret);
-/* What several files share, valid as long as they. */
+/* What several files share; must outlive them. */
 struct dwarf_limits {
-	uint64_t left; /* bytes that are brought (BYTES.need), counted down: none is brought beyond
-			*/
-	/* Asked now and then; true: nothing more is found. NULL: nobody to ask. */
+	uint64_t left; /* bytes that may still be requested (elf_bytes.need); counted down */
+	/* Asked now and then. True: stop, and nothing more is found. NULL: never. */
 	bool (*enough)(void *userdata);
 	void *userdata;
 };
-/* So, within LIMITS; NULL: none but those of one file. */
+
+#define DWARF_NONE  1 /* there is no DWARF, or none that can be read */
+#define DWARF_LARGE 2 /* more than DWARF_MAX_BYTES, elf_bytes.room, or what is left of LIMITS */
+
+/* Opens the DWARF of BYTES (as of elf_file_open(), borrowed until dwarf_file_free()) and requests
+ * the bytes that it needs; *ret is the caller's. 0, -ENOMEM, DWARF_NONE or DWARF_LARGE. */
+int dwarf_file_open(const struct elf_bytes *bytes, struct dwarf_file **ret);
+/* The same within LIMITS; NULL: only those of each file. */
 int dwarf_file_open_within(const struct elf_bytes *bytes, struct dwarf_limits *limits,
 			   struct dwarf_file **ret);
 void dwarf_file_free(struct dwarf_file *f);
-/* What lies at ADDRESS, as the file counts addresses: ret[0] the innermost function and ADDRESS's
- * own line, each further one that into which the one before was inlined, and the line of that call.
- * The number of frames, at most MAX; 0: nothing is known of it. */
+/* Finds the functions at ADDRESS, as the file counts addresses. ret[0] is the innermost function
+ * with the line of ADDRESS; each further frame is the function into which the one before was
+ * inlined, with the line of the call. Returns the number of frames, at most MAX; 0: unknown. */
 size_t dwarf_file_find(struct dwarf_file *f, uint64_t address, struct dwarf_frame *ret, size_t max);

@@ -1,6 +1,7 @@
 /*
- * The header of a line table, of DWARF 2 to 5: how its program is to be read, and the files that
- * it speaks of. Part of dwarf.c. DWARF 5 section 6.2.4; what was before is in appendix F of it.
+ * The header of a line table of DWARF 2 to 5: how to read its program, and the names of files.
+ *
+ * DWARF 5 section 6.2.4; its appendix F describes older versions.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include <dwarf.h>
 
 #include "proto/base.h"
-#include "sideband/dwarf/dwarf_line.h"
+#include "sideband/dwarf/dwarf_private.h"
 
 #define MAX_FORMATS 16u
 #define MAX_NAMES   (1u << 20)
@@ -18,7 +19,7 @@
 
 /* --- Tables --- */
 
-/* Whether a list of names of CAPACITY may grow: to twice that, and to FIRST_NAMES at first. */
+/* True: a list of names may grow from CAPACITY to twice that, or to FIRST_NAMES at first. */
 static bool may_grow(const struct dwarf_line_header *h, size_t capacity)
 {
 	return MAX_OF(2 * capacity, FIRST_NAMES) <= h->max_names;
@@ -48,12 +49,12 @@ bool dwarf_line_add_file(struct dwarf_line_header *h, const char *name, uint64_t
 
 /* --- DWARF 2 to 4 --- */
 
-/* Numbers of files begin with 1 here. */
+/* The numbers of files begin with 1 in these versions. */
 static bool read_old_tables(struct dwarf_line_header *h, struct dwarf_reader *r)
 {
 	const char *name;
 
-	if (!add_directory(h, h->compiled_in) || !dwarf_line_add_file(h, NULL, 0))
+	if (!add_directory(h, h->compilation_dir) || !dwarf_line_add_file(h, NULL, 0))
 		return false;
 	while ((name = dwarf_string(r)) && name[0])
 		if (!add_directory(h, name))
@@ -61,8 +62,8 @@ static bool read_old_tables(struct dwarf_line_header *h, struct dwarf_reader *r)
 	while (!r->bad && (name = dwarf_string(r)) && name[0]) {
 		uint64_t directory = dwarf_unsigned(r);
 
-		dwarf_unsigned(r); /* when it was changed */
-		dwarf_unsigned(r); /* its size */
+		dwarf_unsigned(r); /* time of modification */
+		dwarf_unsigned(r); /* size */
 		if (!dwarf_line_add_file(h, name, directory))
 			return false;
 	}
@@ -85,7 +86,7 @@ static const char *text_at(const struct dwarf_section *s, uint64_t offset)
 	return offset < s->size ? (const char *)s->bytes + offset : NULL;
 }
 
-/* False: a form that has no business here. */
+/* False: a form that is not allowed in a line table, or no more bytes. */
 static bool read_form(const struct dwarf_file *f, const struct dwarf_line_header *h,
 		      struct dwarf_reader *r, uint64_t form, struct value *ret)
 {
@@ -153,7 +154,7 @@ static bool read_table(const struct dwarf_file *f, struct dwarf_line_header *h,
 		formats[i].form = dwarf_unsigned(r);
 	}
 	entries = dwarf_unsigned(r);
-	/* Each takes at least a byte. */
+	/* Each entry takes at least one byte. */
 	if (r->bad || entries > dwarf_left(r) || (n == 0 && entries > 0))
 		return false;
 	for (uint64_t i = 0; i < entries; i++) {
@@ -168,20 +169,7 @@ static bool read_table(const struct dwarf_file *f, struct dwarf_line_header *h,
 
 /* --- The header --- */
 
-static bool read_numbers(struct dwarf_line_header *h, struct dwarf_reader *r)
-{
-	h->instruction = dwarf_byte(r);
-	if (h->version >= 4)
-		dwarf_byte(r); /* operations an instruction: one, but on machines unlike ours */
-	dwarf_byte(r);	       /* whether rows are statements by default */
-	h->line_base = (int8_t)dwarf_byte(r);
-	h->line_range = dwarf_byte(r);
-	h->opcode_base = dwarf_byte(r);
-	h->lengths = r->at;
-	return h->line_range > 0 && h->opcode_base > 0 && dwarf_skip(r, h->opcode_base - 1);
-}
-
-/* *RET: where the program begins. */
+/* Reads up to header_length. *ret_program: where the program begins. */
 static bool read_beginning(struct dwarf_line_header *h, struct dwarf_reader *r,
 			   const uint8_t **ret_program)
 {
@@ -214,21 +202,29 @@ bool dwarf_line_header_read(const struct dwarf_file *f, struct dwarf_reader *tab
 	const uint8_t *program;
 	struct dwarf_reader r;
 
-	/* Of both there may be so many, in lists that grow. */
-	ret->max_names =
-		dwarf_room_for_list(f, sizeof(*ret->files) + sizeof(*ret->directories), MAX_NAMES);
+	/* Files and directories are in two lists of this length each. */
+	ret->max_names = dwarf_memory_for_list(f, sizeof(*ret->files) + sizeof(*ret->directories),
+					       MAX_NAMES);
 	if (!read_beginning(ret, table, &program))
 		return false;
 	r = (struct dwarf_reader){table->at, program, false};
 	table->at = program;
-	if (!read_numbers(ret, &r))
+	ret->instruction = dwarf_byte(&r);
+	if (ret->version >= 4)
+		dwarf_byte(&r); /* maximum_operations_per_instruction: 1 on x86 */
+	dwarf_byte(&r);		/* default_is_stmt */
+	ret->line_base = (int8_t)dwarf_byte(&r);
+	ret->line_range = dwarf_byte(&r);
+	ret->opcode_base = dwarf_byte(&r);
+	ret->lengths = r.at;
+	if (ret->line_range == 0 || ret->opcode_base == 0 || !dwarf_skip(&r, ret->opcode_base - 1))
 		return false;
 	if (ret->version < 5)
 		return read_old_tables(ret, &r);
 	if (!read_table(f, ret, &r, false) || !read_table(f, ret, &r, true))
 		return false;
-	if (!ret->compiled_in && ret->n_directories > 0)
-		ret->compiled_in = ret->directories[0];
+	if (!ret->compilation_dir && ret->n_directories > 0)
+		ret->compilation_dir = ret->directories[0];
 	return true;
 }
 
@@ -248,37 +244,29 @@ void dwarf_line_header_free(struct dwarf_line_header *h)
 
 /* --- Names --- */
 
-/* Each part may be NULL; what is absolute needs nothing before it. */
-static char *join(const char *compiled_in, const char *directory, const char *name)
-{
-	const char *a = compiled_in, *b = directory;
-	char *ret;
-
-	if (!a || (b && b[0] == '/'))
-		a = "";
-	if (!b)
-		b = "";
-	if (asprintf(&ret, "%s%s%s%s%s", a, a[0] ? "/" : "", b, b[0] ? "/" : "", name) < 0)
-		return NULL;
-	return ret;
-}
-
 const char *dwarf_line_join(struct dwarf_line_header *h, uint64_t index, size_t *ret_size)
 {
 	struct dwarf_line_file *file = index < h->n_files ? &h->files[index] : NULL;
-	const char *directory = NULL;
+	const char *a = h->compilation_dir, *b = NULL;
 
 	*ret_size = 0;
 	if (!file || !file->name || file->joined || file->name[0] == '/')
 		return !file ? NULL : file->joined ? file->joined : file->name;
-	/* The first is the one compiled in itself. */
+	/* Directory 0 is the compilation directory itself. */
 	if (file->directory > 0 && file->directory < h->n_directories)
-		directory = h->directories[file->directory];
-	if (strnlen(file->name, MAX_PATH) + (directory ? strnlen(directory, MAX_PATH) : 0) +
-		    (h->compiled_in ? strnlen(h->compiled_in, MAX_PATH) : 0) >
+		b = h->directories[file->directory];
+	if (strnlen(file->name, MAX_PATH) + (b ? strnlen(b, MAX_PATH) : 0) +
+		    (a ? strnlen(a, MAX_PATH) : 0) >
 	    MAX_PATH)
 		return NULL;
-	file->joined = join(h->compiled_in, directory, file->name);
+	/* An absolute directory needs nothing before it. */
+	if (!a || (b && b[0] == '/'))
+		a = "";
+	if (!b)
+		b = "";
+	if (asprintf(&file->joined, "%s%s%s%s%s", a, a[0] ? "/" : "", b, b[0] ? "/" : "",
+		     file->name) < 0)
+		file->joined = NULL;
 	*ret_size = file->joined ? strlen(file->joined) + 1 : 0;
 	return file->joined;
 }

@@ -1,28 +1,31 @@
 /*
- * The sections of DWARF that lines and inlining need, and no others: found by the section headers,
- * brought, counted, and unpacked where they are packed. Part of dwarf.c.
+ * The sections of DWARF that lines and inlining need: found, brought, counted, unpacked, for libdw.
  *
- * They are unpacked here and not by libelf, which would change the headers in the file's own bytes
- * (elf_compress()), and before they are counted.
+ * libelf does not unpack them, as elf_compress() would change the headers in the file's own bytes,
+ * and would unpack before the size is checked.
+ *
+ * libdw gets a stub: an ELF file of our making whose sections point to the bytes where they are. In
+ * the stub no section says where another file lies (.gnu_debugaltlink), nothing is packed, and none
+ * of the file's own headers is read twice.
  */
 #include <byteswap.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <gelf.h>
 #include <zlib.h>
 #include <zstd.h>
 
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf_private.h"
-#include "sideband/elf/elf_private.h"
 
 #ifndef ELFCOMPRESS_ZSTD
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
-/* Of .zdebug sections, as GNU tools made them before there was SHF_COMPRESSED: this, and eight
- * bytes of size with the highest first. */
+/* The header of .zdebug sections, which GNU tools made before SHF_COMPRESSED existed: the magic,
+ * and eight bytes of size in big-endian order. */
 #define OLD_MAGIC "ZLIB"
 #define OLD_SIZE  12u
 
@@ -30,63 +33,59 @@ enum packing { PACKING_NONE, PACKING_ZLIB, PACKING_ZSTD, PACKING_UNKNOWN };
 
 struct found {
 	uint64_t offset, size; /* in the file */
-	bool compressed, old, there;
+	bool compressed;       /* SHF_COMPRESSED */
+	bool old;	       /* .zdebug */
+	bool there;
 	enum packing packing;
-	uint64_t skip;	   /* header before what is packed */
+	uint64_t skip;	   /* bytes of the header before the packed bytes */
 	uint64_t unpacked; /* bytes */
-	bool copied;	   /* it ends where the file does */
+	bool copied;	   /* less than DWARF_TAIL bytes of the file follow */
 };
 
-static const char *const names[DWARF_N_SECTIONS] = {
-	[DWARF_INFO] = "info",
-	[DWARF_ABBREV] = "abbrev",
-	[DWARF_LINE] = "line",
-	[DWARF_STR] = "str",
-	[DWARF_LINE_STR] = "line_str",
-	[DWARF_RANGES] = "ranges",
-	[DWARF_RNGLISTS] = "rnglists",
-	[DWARF_ADDR] = "addr",
-	[DWARF_STR_OFFSETS] = "str_offsets",
+#define NAME_PREFIX ".debug_"
+#define OLD_PREFIX  ".zdebug_"
+#define NAME_SIZE   24u
+
+/* clang-format off */
+static const char names[DWARF_N_SECTIONS][NAME_SIZE] = {
+	[DWARF_INFO] = ".debug_info",
+	[DWARF_ABBREV] = ".debug_abbrev",
+	[DWARF_LINE] = ".debug_line",
+	[DWARF_STR] = ".debug_str",
+	[DWARF_LINE_STR] = ".debug_line_str",
+	[DWARF_RANGES] = ".debug_ranges",
+	[DWARF_RNGLISTS] = ".debug_rnglists",
+	[DWARF_ADDR] = ".debug_addr",
+	[DWARF_STR_OFFSETS] = ".debug_str_offsets",
 };
+/* clang-format on */
 
 /* --- Finding --- */
 
-static const char *after(const char *text, const char *prefix)
+static bool has_prefix(const char *text, const char *prefix)
 {
-	size_t n = strlen(prefix);
-
-	return strncmp(text, prefix, n) == 0 ? text + n : NULL;
+	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* The first one of a name counts, as for everybody else. */
-static void take(const char *name, const GElf_Shdr *h, size_t file_size, struct found *found)
+/* Keeps a section of DWARF. Of several with one name the first counts, as for all readers. */
+static void keep_section(void *userdata, const struct elf_section *s)
 {
-	const char *rest = after(name, ".debug_"), *old = after(name, ".zdebug_");
+	bool old = has_prefix(s->name, OLD_PREFIX);
+	struct found *found = userdata;
+	const char *rest;
 
-	if (!rest)
-		rest = old;
-	for (size_t i = 0; rest && i < DWARF_N_SECTIONS; i++) {
-		if (found[i].there || strcmp(rest, names[i]) != 0)
-			continue;
-		found[i] = (struct found){.offset = h->sh_offset,
-					  .size = h->sh_size,
-					  .compressed = h->sh_flags & SHF_COMPRESSED,
-					  .old = old != NULL,
-					  .there = h->sh_offset <= file_size && h->sh_size > 0 &&
-						   h->sh_size <= file_size - h->sh_offset};
-	}
-}
-
-static void find_all(struct elf_file *f, struct found *found)
-{
-	Elf_Scn *scn = NULL;
-	GElf_Shdr h;
-
-	if (!elf_bring_section_names(f))
+	if (!old && !has_prefix(s->name, NAME_PREFIX))
 		return;
-	while ((scn = elf_nextscn(f->elf, scn)))
-		if (gelf_getshdr(scn, &h) && h.sh_type != SHT_NOBITS)
-			take(elf_section_name(f, &h), &h, f->size, found);
+	rest = s->name + strlen(old ? OLD_PREFIX : NAME_PREFIX);
+	for (size_t i = 0; i < DWARF_N_SECTIONS; i++) {
+		if (found[i].there || strcmp(rest, names[i] + strlen(NAME_PREFIX)) != 0)
+			continue;
+		found[i] = (struct found){.offset = s->offset,
+					  .size = s->size,
+					  .compressed = s->compressed,
+					  .old = old,
+					  .there = s->within && s->size > 0};
+	}
 }
 
 /* --- Packing --- */
@@ -100,67 +99,47 @@ static void set_packing(struct found *f, uint32_t type, uint64_t size, uint64_t 
 						: PACKING_UNKNOWN;
 }
 
-static void read_header(const uint8_t *at, bool narrow, struct found *f)
-{
-	Elf64_Chdr wide;
-	Elf32_Chdr h;
-
-	if (narrow && f->size >= sizeof(h)) {
-		memcpy(&h, at, sizeof(h));
-		set_packing(f, h.ch_type, h.ch_size, sizeof(h));
-	} else if (!narrow && f->size >= sizeof(wide)) {
-		memcpy(&wide, at, sizeof(wide));
-		set_packing(f, wide.ch_type, wide.ch_size, sizeof(wide));
-	}
-}
-
-static void read_old_header(const uint8_t *at, struct found *f)
-{
-	uint64_t big;
-
-	if (f->size < OLD_SIZE || memcmp(at, OLD_MAGIC, strlen(OLD_MAGIC)) != 0)
-		return;
-	memcpy(&big, at + strlen(OLD_MAGIC), sizeof(big));
-	set_packing(f, ELFCOMPRESS_ZLIB, bswap_64(big), OLD_SIZE);
-}
-
-/* The section's bytes are there. */
+/* Reads how the section, whose bytes were brought, is packed. */
 static void read_packing(const struct elf_bytes *bytes, struct found *f)
 {
 	const uint8_t *at = bytes->bytes + f->offset;
+	Elf64_Chdr wide;
+	Elf32_Chdr narrow;
+	uint64_t size;
 
 	f->unpacked = f->size;
 	if (!f->compressed && !f->old)
 		return;
 	f->packing = PACKING_UNKNOWN;
-	if (f->old)
-		read_old_header(at, f);
-	else
-		read_header(at, bytes->bytes[EI_CLASS] == ELFCLASS32, f);
+	if (f->old) {
+		if (f->size < OLD_SIZE || memcmp(at, OLD_MAGIC, strlen(OLD_MAGIC)) != 0)
+			return;
+		memcpy(&size, at + strlen(OLD_MAGIC), sizeof(size));
+		set_packing(f, ELFCOMPRESS_ZLIB, bswap_64(size), OLD_SIZE);
+	} else if (bytes->bytes[EI_CLASS] == ELFCLASS32) {
+		if (f->size < sizeof(narrow))
+			return;
+		memcpy(&narrow, at, sizeof(narrow));
+		set_packing(f, narrow.ch_type, narrow.ch_size, sizeof(narrow));
+	} else if (f->size >= sizeof(wide)) {
+		memcpy(&wide, at, sizeof(wide));
+		set_packing(f, wide.ch_type, wide.ch_size, sizeof(wide));
+	}
 }
 
 static bool unpack(const uint8_t *from, size_t size, enum packing packing, void *to, size_t to_size)
 {
 	uLongf n = to_size;
 
-	if (packing == PACKING_NONE)
-		memcpy(to, from, size);
-	if (packing == PACKING_NONE)
-		return true;
-	if (packing == PACKING_ZSTD)
-		return ZSTD_decompress(to, to_size, from, size) == to_size;
-	return uncompress(to, &n, from, size) == Z_OK && n == to_size;
+	switch (packing) {
+	case PACKING_NONE: memcpy(to, from, size); return true;
+	case PACKING_ZSTD: return ZSTD_decompress(to, to_size, from, size) == to_size;
+	default: return uncompress(to, &n, from, size) == Z_OK && n == to_size;
+	}
 }
 
-/* Text ends where its last string ends: nothing read from it leads further. */
-static void end_text(struct dwarf_section *s)
-{
-	const uint8_t *end = memrchr(s->bytes, 0, s->size);
-
-	s->size = end ? (size_t)(end - s->bytes) : 0;
-}
-
-/* 0 or -ENOMEM. What cannot be unpacked is not there. */
+/* Makes the bytes of one section accessible. A section that cannot be unpacked is left out. 0 or
+ * -ENOMEM. */
 static int load(const uint8_t *bytes, const struct found *f, struct dwarf_section *ret)
 {
 	const uint8_t *from = bytes + f->offset + f->skip;
@@ -184,15 +163,9 @@ static int load(const uint8_t *bytes, const struct found *f, struct dwarf_sectio
 	return 0;
 }
 
-/* --- Bringing --- */
+/* --- Reading --- */
 
-/* Of a file in pieces most may not be there; else it is what may be brought of all files. */
-static int why_not(const struct elf_bytes *bytes, const struct found *f)
-{
-	return bytes->room && f->size > *bytes->room ? DWARF_LARGE : DWARF_NONE;
-}
-
-/* What is brought may be kept by whoever brings it. 0, DWARF_NONE or DWARF_LARGE. */
+/* Brings the bytes of one section, which the user may keep. 0, DWARF_NONE or DWARF_LARGE. */
 static int bring(const struct elf_bytes *bytes, struct dwarf_limits *limits, const struct found *f)
 {
 	if (!bytes->need)
@@ -201,13 +174,17 @@ static int bring(const struct elf_bytes *bytes, struct dwarf_limits *limits, con
 		return DWARF_LARGE;
 	if (limits)
 		limits->left -= f->size;
-	return bytes->need(bytes->userdata, f->offset, f->size) ? 0 : why_not(bytes, f);
+	if (bytes->need(bytes->userdata, f->offset, f->size))
+		return 0;
+	/* The bytes may be missing in a file of which only pieces are at hand. */
+	return bytes->room && f->size > *bytes->room ? DWARF_LARGE : DWARF_NONE;
 }
 
-/* What is packed, or copied, counts before it is brought as what it takes in the file, and what all
- * of them are unpacked before the first is. 0, DWARF_NONE or DWARF_LARGE. */
-static int count(const struct elf_bytes *bytes, struct dwarf_limits *limits, struct found *found,
-		 uint64_t *ret_packed)
+/* Brings and counts all sections before the first is unpacked: a section counts with its size in
+ * the file before it is brought, and with its unpacked size afterwards. *ret_packed: the bytes that
+ * unpacking and copying will take. 0, DWARF_NONE or DWARF_LARGE. */
+static int bring_all(const struct elf_bytes *bytes, struct dwarf_limits *limits,
+		     struct found *found, uint64_t *ret_packed)
 {
 	uint64_t sum = 0, packed = 0;
 	int r;
@@ -233,17 +210,12 @@ static int count(const struct elf_bytes *bytes, struct dwarf_limits *limits, str
 	return 0;
 }
 
-/* 0 or DWARF_LARGE. */
-static int take_room(struct dwarf_sections *s, uint64_t *room, uint64_t bytes)
+/* Text ends with its last complete string, so no read goes beyond it. */
+static void end_text(struct dwarf_section *s)
 {
-	if (!room)
-		return 0;
-	if (bytes > *room)
-		return DWARF_LARGE;
-	*room -= bytes;
-	s->room = room;
-	s->taken = bytes;
-	return 0;
+	const uint8_t *end = s->size ? memrchr(s->bytes, 0, s->size) : NULL;
+
+	s->size = end ? (size_t)(end - s->bytes) : 0;
 }
 
 static int read_found(const struct elf_bytes *bytes, struct dwarf_limits *limits,
@@ -254,9 +226,16 @@ static int read_found(const struct elf_bytes *bytes, struct dwarf_limits *limits
 
 	if (!found[DWARF_INFO].there || !found[DWARF_ABBREV].there)
 		return DWARF_NONE;
-	r = count(bytes, limits, found, &packed);
-	if (r == 0)
-		r = take_room(ret, bytes->room, packed);
+	r = bring_all(bytes, limits, found, &packed);
+	if (r != 0)
+		return r;
+	if (bytes->room) {
+		if (packed > *bytes->room)
+			return DWARF_LARGE;
+		*bytes->room -= packed;
+		ret->room = bytes->room;
+		ret->taken = packed;
+	}
 	for (size_t i = 0; i < DWARF_N_SECTIONS && r == 0; i++)
 		if (found[i].there)
 			r = load(bytes->bytes, &found[i], &ret->of[i]);
@@ -264,10 +243,8 @@ static int read_found(const struct elf_bytes *bytes, struct dwarf_limits *limits
 		return r;
 	if (ret->of[DWARF_INFO].size == 0 || ret->of[DWARF_ABBREV].size == 0)
 		return DWARF_NONE;
-	if (ret->of[DWARF_STR].size > 0)
-		end_text(&ret->of[DWARF_STR]);
-	if (ret->of[DWARF_LINE_STR].size > 0)
-		end_text(&ret->of[DWARF_LINE_STR]);
+	end_text(&ret->of[DWARF_STR]);
+	end_text(&ret->of[DWARF_LINE_STR]);
 	return 0;
 }
 
@@ -279,11 +256,11 @@ int dwarf_sections_read(const struct elf_bytes *bytes, struct dwarf_limits *limi
 	int r;
 
 	*ret = (struct dwarf_sections){0};
-	/* Checks the header tables, which libelf believes. */
+	/* Checks the header tables, which libelf would trust. */
 	r = elf_file_open(bytes, ELF_BUILD_ID, &f);
 	if (r != 0)
 		return r == ELF_NOT ? DWARF_NONE : r;
-	find_all(f, found);
+	elf_file_foreach_section(f, keep_section, found);
 	elf_file_free(f);
 	return read_found(bytes, limits, found, ret);
 }
@@ -294,4 +271,123 @@ void dwarf_sections_free(struct dwarf_sections *s)
 		free(s->of[i].owned);
 	if (s->room)
 		*s->room += s->taken;
+}
+
+/* --- The stub for libdw --- */
+
+/* Sections 1 to DWARF_N_SECTIONS, empty at first, and then the section of names. */
+struct stub_bytes {
+	Elf64_Ehdr header;
+	Elf64_Shdr sections[DWARF_N_SECTIONS + 2];
+	char names[DWARF_N_SECTIONS + 2][NAME_SIZE];
+};
+
+struct dwarf_stub {
+	struct stub_bytes bytes;
+	Elf *elf;
+	Dwarf *dwarf;
+};
+
+static void fill_headers(struct stub_bytes *m)
+{
+	const size_t strings = DWARF_N_SECTIONS + 1;
+
+	m->header = (Elf64_Ehdr){
+		.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+			    EV_CURRENT},
+		.e_type = ET_EXEC,
+		.e_machine = EM_X86_64,
+		.e_version = EV_CURRENT,
+		.e_shoff = offsetof(struct stub_bytes, sections),
+		.e_ehsize = sizeof(Elf64_Ehdr),
+		.e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = ARRAY_SIZE(m->sections),
+		.e_shstrndx = (Elf64_Half)strings,
+	};
+	for (size_t i = 0; i < DWARF_N_SECTIONS; i++) {
+		memcpy(m->names[i + 1], names[i], NAME_SIZE);
+		m->sections[i + 1] = (Elf64_Shdr){.sh_name = (Elf64_Word)((i + 1) * NAME_SIZE),
+						  .sh_type = SHT_PROGBITS,
+						  .sh_addralign = 1};
+	}
+	m->sections[strings] = (Elf64_Shdr){.sh_type = SHT_STRTAB,
+					    .sh_offset = offsetof(struct stub_bytes, names),
+					    .sh_size = sizeof(m->names),
+					    .sh_addralign = 1};
+}
+
+/* Points the stub's sections to their bytes. 0 or -ENOMEM. */
+static int fill_sections(Elf *elf, const struct dwarf_sections *sections)
+{
+	for (size_t i = 0; i < DWARF_N_SECTIONS; i++) {
+		const struct dwarf_section *s = &sections->of[i];
+		Elf_Data *data = elf_getdata(elf_getscn(elf, i + 1), NULL);
+
+		if (!data)
+			return -ENOMEM;
+		/* libdw reads the header of these before it checks the size. */
+		if (s->size < 16 && (i == DWARF_RNGLISTS || i == DWARF_STR_OFFSETS))
+			continue;
+		/* libdw only reads them. */
+		data->d_buf = s->size ? (void *)(uintptr_t)s->bytes : NULL;
+		data->d_size = s->size;
+	}
+	return 0;
+}
+
+/* libdw's own handler writes a message and exits with EXIT_FAILURE, which would look like a
+ * decision of this program. */
+__attribute__((noreturn)) static void no_memory(void)
+{
+	abort();
+}
+
+static int open_stub(struct dwarf_stub *s, const struct dwarf_sections *sections)
+{
+	int r;
+
+	fill_headers(&s->bytes);
+	if (elf_version(EV_CURRENT) == EV_NONE)
+		return DWARF_NONE;
+	s->elf = elf_memory((char *)&s->bytes, sizeof(s->bytes));
+	if (!s->elf)
+		return -ENOMEM;
+	r = fill_sections(s->elf, sections);
+	if (r < 0)
+		return r;
+	s->dwarf = dwarf_begin_elf(s->elf, DWARF_C_READ, NULL);
+	if (!s->dwarf)
+		return DWARF_NONE;
+	dwarf_new_oom_handler(s->dwarf, no_memory);
+	return 0;
+}
+
+int dwarf_stub_new(const struct dwarf_sections *sections, struct dwarf_stub **ret)
+{
+	struct dwarf_stub *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return -ENOMEM;
+	r = open_stub(s, sections);
+	if (r != 0) {
+		dwarf_stub_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+void dwarf_stub_free(struct dwarf_stub *s)
+{
+	if (!s)
+		return;
+	dwarf_end(s->dwarf);
+	elf_end(s->elf);
+	free(s);
+}
+
+Dwarf *dwarf_stub_dwarf(const struct dwarf_stub *s)
+{
+	return s->dwarf;
 }

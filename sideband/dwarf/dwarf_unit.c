@@ -1,11 +1,12 @@
 /*
- * Which unit holds an address, and which function of it: all units are looked at once, a unit's
- * functions when it is first asked for. Part of dwarf.c.
+ * Finds the unit around an address, and the functions of the unit.
  *
- * Of libdw what looks for a split unit by its path is not called here or elsewhere:
- * dwarf_attr_integrate() and dwarf_hasattr_integrate() and what stands on them (dwarf_diename(),
- * dwarf_decl_line()), dwarf_cu_info(), dwarf_get_units(), dwarf_getlocation(). What remains does so
- * only from a unit that is itself split, which leads to none
+ * All units are indexed once; the functions of a unit are read when the unit is first asked for.
+ *
+ * The room never calls the functions of libdw that look for a split unit by its path:
+ * dwarf_attr_integrate() and dwarf_hasattr_integrate(), what is built on them (dwarf_diename(),
+ * dwarf_decl_line()), dwarf_cu_info(), dwarf_get_units(), and dwarf_getlocation(). The other
+ * functions look for a split unit only from a unit that is itself split, and find none there
  * (elfutils 0.188, libdw/libdw_find_split_unit.c).
  */
 #include <errno.h>
@@ -17,58 +18,85 @@
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf_private.h"
 
-/* libdw has about a kilobyte for each. */
+/* libdw takes about a kilobyte for each unit. */
 #define MAX_UNITS     (1u << 18)
 #define MAX_SPANS     (1u << 20)
 #define MAX_FUNCTIONS (2u << 20)
-/* Namespaces and classes in one another. */
+/* Nested namespaces and classes. */
 #define MAX_DEPTH 32u
-/* In bytes that are looked at. */
+/* Costs in looked-at bytes (dwarf_pay()). */
 #define RANGE_COST 16u
 #define UNIT_COST  256u
 #define END_COST   65536u
-/* So many attributes of an entry cost no more than the entry. */
-#define PLAIN_WIDTH 16u
-/* libdw may look through all of a unit at once, and nobody can stop it. */
+/* The most bytes of a unit: libdw may look through all of a unit in one call. */
 #define MAX_AT_ONCE (UINT64_C(1) << 27)
-/* Somebody else is asked whether it was enough. */
-#define ASK_EACH (UINT64_C(1) << 16)
-/* Names are no longer. */
+/* Longer texts count as none. */
 #define MAX_TEXT 65536u
+/* The number of spans before an address that a search looks at. */
+#define MAX_LOOKED 256u
 
-/* After what may have taken long. */
-static void dwarf_ask_limits(struct dwarf_file *f)
+/* --- Spans --- */
+
+int dwarf_spans_add(struct dwarf_spans *s, uint64_t begin, uint64_t end, uint64_t value)
 {
-	f->until_asked = 0;
-	if (f->limits && f->limits->enough && f->limits->enough(f->limits->userdata))
-		f->steps = 0;
+	if (begin >= end)
+		return 0;
+	if (ARRAY_RESERVE(s->items, s->capacity, s->n + 1) < 0)
+		return -ENOMEM;
+	s->items[s->n++] = (struct dwarf_span){begin, end, 0, value};
+	return 0;
 }
 
-bool dwarf_step(struct dwarf_file *f, uint64_t n)
+static int by_begin(const void *a, const void *b)
 {
-	f->steps -= MIN_OF(f->steps, n);
-	f->until_asked += n;
-	if (f->until_asked >= ASK_EACH)
-		dwarf_ask_limits(f);
-	return f->steps > 0;
+	const struct dwarf_span *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->value < y->value ? -1 : x->value > y->value;
 }
 
-/* So, of entries: each byte of them may be as many attributes as there are in any. */
-static bool dwarf_step_entries(struct dwarf_file *f, uint64_t n)
+void dwarf_spans_sort(struct dwarf_spans *s)
 {
-	return dwarf_step(f, n * (1 + f->widest / PLAIN_WIDTH));
+	uint64_t reach = 0;
+
+	if (s->n > 1)
+		qsort(s->items, s->n, sizeof(*s->items), by_begin);
+	for (size_t i = 0; i < s->n; i++) {
+		reach = MAX_OF(reach, s->items[i].end);
+		s->items[i].reach = reach;
+	}
 }
+
+const struct dwarf_span *dwarf_spans_find(const struct dwarf_spans *s, uint64_t address)
+{
+	size_t n = FIRST_WHERE(i, s->n, s->items[i].begin > address);
+	size_t last = n > MAX_LOOKED ? n - MAX_LOOKED : 0;
+	const struct dwarf_span *best = NULL;
+
+	for (size_t i = n; i > last && s->items[i - 1].reach > address; i--) {
+		const struct dwarf_span *x = &s->items[i - 1];
+
+		if (x->end > address && (!best || x->end - x->begin <= best->end - best->begin))
+			best = x;
+	}
+	return best;
+}
+
+/* --- Entries --- */
 
 bool dwarf_next(struct dwarf_file *f, Dwarf_Die *die)
 {
 	Dwarf_Die next;
 	bool more = dwarf_siblingof(die, &next) == 0;
-	/* Where it ends it says how far it went, unless that was to the end of the unit. */
+	/* libdw leaves in NEXT how far it went, unless it went to the end of the unit. */
 	uint64_t n = next.addr ? (uint64_t)((const uint8_t *)next.addr - (const uint8_t *)die->addr)
 			       : END_COST;
 
 	*die = next;
-	return dwarf_step_entries(f, n) && more;
+	return dwarf_pay_entries(f, n) && more;
 }
 
 const char *dwarf_text(const struct dwarf_file *f, Dwarf_Die *die, unsigned which)
@@ -79,7 +107,8 @@ const char *dwarf_text(const struct dwarf_file *f, Dwarf_Die *die, unsigned whic
 
 	if (!dwarf_attr(die, which, &a))
 		return NULL;
-	/* The one kind of text that libdw does not look for the end of, and we did not. */
+	/* Nobody has looked for the end of this kind of text yet: neither libdw nor
+	 * dwarf_section.c. */
 	if (dwarf_whatform(&a) == DW_FORM_string &&
 	    !memchr(a.valp, 0, MIN_OF((size_t)(info->bytes + info->size - a.valp), MAX_TEXT)))
 		return NULL;
@@ -89,21 +118,21 @@ const char *dwarf_text(const struct dwarf_file *f, Dwarf_Die *die, unsigned whic
 
 /* --- Ranges --- */
 
-/* As dwarf_ranges(), which goes through all of a list that says nothing at once. dwarf_ranges()
- * keeps the list's base address in BASE from one call to the next. */
+/* Calls dwarf_ranges(), which goes through a list without ranges in one call. dwarf_ranges() keeps
+ * the list's base address in BASE between calls. */
 static ptrdiff_t next_range(struct dwarf_file *f, Dwarf_Die *die, ptrdiff_t at, Dwarf_Addr *base,
 			    Dwarf_Addr *begin, Dwarf_Addr *end)
 {
 	ptrdiff_t next = 0;
 
-	if (dwarf_step_entries(f, RANGE_COST))
+	if (dwarf_pay_entries(f, RANGE_COST))
 		next = dwarf_ranges(die, at, base, begin, end);
 	if (next > 1 || (next <= 0 && at == 0 && dwarf_hasattr(die, DW_AT_ranges)))
 		dwarf_ask_limits(f);
 	return next;
 }
 
-/* 0 or -ENOMEM. */
+/* Adds the ranges of DIE until TO has MAX spans. 0 or -ENOMEM. */
 static int add_ranges(struct dwarf_file *f, Dwarf_Die *die, struct dwarf_spans *to, uint64_t value,
 		      size_t max)
 {
@@ -147,10 +176,10 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-/* Those below DIE. 0 or -ENOMEM. */
+/* Adds the functions below DIE. 0 or -ENOMEM. */
 static int add_functions(struct dwarf_file *f, struct dwarf_unit *u, Dwarf_Die *die, unsigned depth)
 {
-	const size_t room = dwarf_room_for_list(f, sizeof(*u->functions.items), MAX_FUNCTIONS);
+	const size_t room = dwarf_memory_for_list(f, sizeof(*u->functions.items), MAX_FUNCTIONS);
 	const size_t max = room - MIN_OF(room, f->n_functions);
 	Dwarf_Die child;
 	bool more = dwarf_child(die, &child) == 0;
@@ -167,57 +196,47 @@ static int add_functions(struct dwarf_file *f, struct dwarf_unit *u, Dwarf_Die *
 	return r;
 }
 
-/* Without memory, with what there is. */
-static void walk(struct dwarf_file *f, struct dwarf_unit *u)
+/* If memory runs out, the unit has the functions that were found before. */
+static void read_functions(struct dwarf_file *f, struct dwarf_unit *u)
 {
 	Dwarf_Die die;
 
-	u->walked = true;
+	u->functions_read = true;
 	if (dwarf_offdie(f->dwarf, u->die, &die))
 		(void)add_functions(f, u, &die, 0);
 	f->n_functions += u->functions.n;
-	dwarf_room_take(f, u->functions.capacity * sizeof(*u->functions.items));
+	dwarf_memory_take(f, u->functions.capacity * sizeof(*u->functions.items));
 	dwarf_spans_sort(&u->functions);
 }
 
 /* --- Units --- */
 
-static struct dwarf_unit *add_unit(struct dwarf_file *f, uint64_t die)
-{
-	if (ARRAY_RESERVE(f->units, f->units_capacity, f->n_units + 1) < 0)
-		return NULL;
-	f->units[f->n_units] = (struct dwarf_unit){.die = die};
-	return &f->units[f->n_units++];
-}
-
-/* One that does not say where its code lies has it where its functions are. 0 or -ENOMEM. */
-static int add_spans(struct dwarf_file *f, struct dwarf_unit *u, Dwarf_Die *die)
-{
-	size_t before = f->spans.n, number = (size_t)(u - f->units);
-	int r = add_ranges(f, die, &f->spans, number, MAX_SPANS);
-
-	if (r < 0 || f->spans.n > before)
-		return r;
-	walk(f, u);
-	for (size_t i = 0; r == 0 && i < u->functions.n && f->spans.n < MAX_SPANS; i++)
-		r = dwarf_spans_add(&f->spans, u->functions.items[i].begin,
-				    u->functions.items[i].end, number);
-	return r;
-}
-
+/* Adds the unit whose first entry is at OFFSET, with the spans of its code. 0 or -ENOMEM. */
 static int index_unit(struct dwarf_file *f, uint64_t offset)
 {
+	size_t number = f->n_units, before = f->spans.n;
 	struct dwarf_unit *u;
 	Dwarf_Die die;
-	int tag;
+	int tag, r;
 
 	if (!dwarf_offdie(f->dwarf, offset, &die))
 		return 0;
 	tag = dwarf_tag(&die);
 	if (tag != DW_TAG_compile_unit && tag != DW_TAG_skeleton_unit)
 		return 0;
-	u = add_unit(f, offset);
-	return u ? add_spans(f, u, &die) : -ENOMEM;
+	if (ARRAY_RESERVE(f->units, f->units_capacity, f->n_units + 1) < 0)
+		return -ENOMEM;
+	u = &f->units[f->n_units++];
+	*u = (struct dwarf_unit){.die = offset};
+	r = add_ranges(f, &die, &f->spans, number, MAX_SPANS);
+	if (r < 0 || f->spans.n > before)
+		return r;
+	/* A unit without ranges of its own has the ranges of its functions. */
+	read_functions(f, u);
+	for (size_t i = 0; r == 0 && i < u->functions.n && f->spans.n < MAX_SPANS; i++)
+		r = dwarf_spans_add(&f->spans, u->functions.items[i].begin,
+				    u->functions.items[i].end, number);
+	return r;
 }
 
 int dwarf_units_index(struct dwarf_file *f)
@@ -230,18 +249,18 @@ int dwarf_units_index(struct dwarf_file *f)
 		if (dwarf_next_unit(f->dwarf, at, &next, &header, NULL, &abbrevs, NULL, NULL, NULL,
 				    NULL) != 0)
 			break;
-		/* What remained could be reached by references. */
-		if (n == MAX_UNITS || !dwarf_step(f, UNIT_COST) || !dwarf_room_for_unit(f))
+		/* All or nothing: references could lead into units that were left out. */
+		if (n == MAX_UNITS || !dwarf_pay(f, UNIT_COST) || !dwarf_memory_for_unit(f))
 			r = DWARF_LARGE;
-		else if (!dwarf_abbrevs_measure(f, abbrevs))
+		else if (!dwarf_abbrevs_check(f, abbrevs))
 			r = DWARF_NONE;
-		else if ((next - at) * (1 + f->widest / PLAIN_WIDTH) > MAX_AT_ONCE)
+		else if ((next - at) * (1 + f->widest / DWARF_PLAIN_WIDTH) > MAX_AT_ONCE)
 			r = DWARF_LARGE;
 		else
 			r = index_unit(f, at + header);
 		at = next;
 	}
-	dwarf_room_settle(f);
+	dwarf_memory_settle(f);
 	dwarf_spans_sort(&f->spans);
 	return r;
 }
@@ -251,9 +270,10 @@ struct dwarf_unit *dwarf_units_find(struct dwarf_file *f, uint64_t address)
 	const struct dwarf_span *span = dwarf_spans_find(&f->spans, address);
 	struct dwarf_unit *u = span ? &f->units[span->value] : NULL;
 
-	if (u && !u->walked && !dwarf_room_for_unit(f))
-		return NULL;
-	if (u && !u->walked)
-		walk(f, u);
+	if (u && !u->functions_read) {
+		if (!dwarf_memory_for_unit(f))
+			return NULL;
+		read_functions(f, u);
+	}
 	return u;
 }

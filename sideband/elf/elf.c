@@ -77,6 +77,31 @@ bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begi
 	return false;
 }
 
+void elf_file_foreach_section(struct elf_file *f,
+			      void (*fn)(void *userdata, const struct elf_section *s),
+			      void *userdata)
+{
+	Elf_Scn *scn = NULL;
+	GElf_Shdr h;
+
+	if (!elf_bring_section_names(f))
+		return;
+	while ((scn = elf_nextscn(f->elf, scn))) {
+		struct elf_section s;
+
+		if (!gelf_getshdr(scn, &h) || h.sh_type == SHT_NOBITS)
+			continue;
+		s = (struct elf_section){
+			.name = elf_section_name(f, &h),
+			.offset = h.sh_offset,
+			.size = h.sh_size,
+			.within = h.sh_offset <= f->size && h.sh_size <= f->size - h.sh_offset,
+			.compressed = h.sh_flags & SHF_COMPRESSED,
+		};
+		fn(userdata, &s);
+	}
+}
+
 static int read_segments(struct elf_file *f)
 {
 	size_t n;

@@ -73,6 +73,17 @@ const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
 /* The address at which the program headers load the byte at OFFSET. False: no segment loads it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret);
+/* A section that takes bytes of the file. */
+struct elf_section {
+	const char *name;      /* "": none */
+	uint64_t offset, size; /* in the file */
+	bool within;	       /* it ends within the file */
+	bool compressed;       /* SHF_COMPRESSED */
+};
+/* Calls FN for each section in the order of their headers, if their names can be had. */
+void elf_file_foreach_section(struct elf_file *f,
+			      void (*fn)(void *userdata, const struct elf_section *s),
+			      void *userdata);
 /* The bounds in the file of the code section around OFFSET, or, if the file has no sections, of the
  * segment. False: none. */
 bool elf_file_code(const struct elf_file *f, uint64_t offset, uint64_t *ret_begin,

@@ -317,7 +317,7 @@ static void open_of_packed_sections_takes_of_the_room(void **state)
 	assert_int_equal(room, 100);
 	room = 100000;
 	assert_int_equal(dwarf_file_open(&e, &f), 0);
-	/* And more, for what is made of them (dwarf_room.c). */
+	/* And more, for what is made of them (dwarf_limits.c). */
 	assert_true(room <= 100000 - m.info.n - m.abbrev.n - m.line.n);
 	dwarf_file_free(f);
 	assert_int_equal(room, 100000);
