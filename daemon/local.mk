@@ -20,15 +20,11 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check/check_storage.c \
 	daemon/record/command.c daemon/record/command.h \
 	daemon/config/conffile.c daemon/config/conffile.h \
-	daemon/config/conffile_find.c \
 	daemon/config/config.c daemon/config/config.h daemon/config/config_setting.h \
-	daemon/config/config_emu.c \
 	daemon/config/config_file.c \
-	daemon/config/config_reload.c \
 	daemon/config/config_show.c \
 	daemon/config/config_table.c \
 	daemon/config/config_types.c \
-	daemon/config/config_value.c \
 	daemon/control/control.c daemon/control/control.h daemon/control/control_private.h \
 	daemon/control/control_later.c \
 	daemon/control/control_snapshot.c \
@@ -82,11 +78,9 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/store/store_file.c daemon/store/store_file.h \
 	daemon/store/store_room.c \
 	daemon/trigger/trigger.c daemon/trigger/trigger.h \
-	daemon/config/trigger_file.c \
 	daemon/trigger/trigger_json.c \
-	daemon/config/trigger_object.c daemon/config/trigger_object.h \
+	daemon/config/trigger_object.c \
 	daemon/config/trigger_set.c daemon/config/trigger_set.h \
-	daemon/config/trigger_show.c \
 	daemon/trigger/trigger_signal.c \
 	daemon/trigger/trigger_unit.c \
 	daemon/base/unitname.c daemon/base/unitname.h \

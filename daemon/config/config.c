@@ -1,7 +1,7 @@
 /*
- * argv -> struct config, with the default of every limit. Called by main.c, before anything is
- * opened, and by config_reload.c with the same argv; a mistake of the user ends in one line that
- * lists what would have been right.
+ * A configuration from defaults and the command line, and the values in it: who said what.
+ *
+ * A mistake of the user on the command line ends in one line that lists what would have been right.
  */
 #include "daemon/config/config.h"
 
@@ -22,7 +22,7 @@
 #define PTSNAP_PKGLIBDIR "/usr/lib/ptsnap"
 #endif
 
-/* Codes of options that set nothing; those of settings follow, by index. */
+/* Codes of options that are no settings. Those of settings follow, by index. */
 enum option_code {
 	OPTION_CONFIG = 256,
 	OPTION_TRIGGERS,
@@ -67,7 +67,66 @@ static const struct config config_defaults = {
 	.command_grace_usec = 2000000,
 };
 
-/* The settings' options, then the others; ends with an empty one. */
+static void value_replace(struct config_value *v, char *text, char *file, unsigned line,
+			  enum config_origin origin)
+{
+	free(v->text);
+	free(v->file);
+	*v = (struct config_value){text, origin, file, line};
+}
+
+int config_set(struct config *c, size_t index, const char *text, enum config_origin origin,
+	       const char *file, unsigned line)
+{
+	const struct config_setting *s = &config_settings[index];
+	struct config_value *v = &c->values[index];
+	CLEANUP_FREE char *name = file ? strdup(file) : NULL;
+	CLEANUP_FREE char *joined = NULL;
+	struct config trial = *c;
+	int r;
+
+	if (!s->type->list || v->origin != origin)
+		joined = strdup(text);
+	else if (asprintf(&joined, "%s,%s", v->text, text) < 0)
+		joined = NULL;
+	if (!joined || (file && !name))
+		return -ENOMEM;
+	r = *text ? s->type->take(s, joined, &trial) : -EINVAL;
+	if (r < 0 || origin < v->origin)
+		return r;
+	*c = trial;
+	value_replace(v, TAKE_PTR(joined), TAKE_PTR(name), line, origin);
+	return 0;
+}
+
+int config_reset(struct config *c, size_t index)
+{
+	const struct config_setting *s = &config_settings[index];
+	char *text = strdup(s->initial);
+
+	if (!text)
+		return -ENOMEM;
+	if (s->type->take(s, text, c) < 0)
+		abort(); /* the table is wrong */
+	value_replace(&c->values[index], text, NULL, 0, CONFIG_BY_DEFAULT);
+	return 0;
+}
+
+void config_done(struct config *c)
+{
+	for (size_t i = 0; c->values && i < config_n_settings; i++) {
+		free(c->values[i].text);
+		free(c->values[i].file);
+	}
+	for (size_t i = 0; i < c->n_files; i++)
+		free(c->files[i]);
+	free(TAKE_PTR(c->values));
+	free(TAKE_PTR(c->files));
+	trigger_set_free(TAKE_PTR(c->triggers));
+	c->n_files = 0;
+}
+
+/* The settings' options, then the others, then an empty one. */
 static void make_options(struct option ret[MAX_OPTIONS])
 {
 	size_t n = 0;
@@ -82,14 +141,14 @@ static void make_options(struct option ret[MAX_OPTIONS])
 	ret[n] = (struct option){NULL, 0, NULL, 0};
 }
 
-static int config_setting(struct config *c, size_t index, const char *text,
-			  const struct config_why *why)
+static int set_option(struct config *c, size_t index, const char *text,
+		      const struct config_why *why)
 {
 	const struct config_setting *s = &config_settings[index];
 	char valid[CONFIG_WORDS_SIZE];
 	int r;
 
-	text = text ? text : "yes"; /* a flag */
+	text = text ? text : "yes"; /* a flag without a value */
 	r = config_set(c, index, text, CONFIG_BY_COMMAND_LINE, NULL, 0);
 
 	config_words(s, ", ", valid);
@@ -101,34 +160,28 @@ static int config_setting(struct config *c, size_t index, const char *text,
 	return r;
 }
 
-static int config_test(const char *text, struct config *c, const struct config_why *why)
-{
-	c->action = CONFIG_TEST;
-	if (!text)
-		return 0;
-	c->json = strcmp(text, "json") == 0;
-	if (c->json)
-		return 0;
-	snprintf(why->text, why->size, "--test-config=%s is not valid; valid: json", text);
-	return -EINVAL;
-}
-
-static int config_option(int code, const char *v, struct config *c, const struct config_why *why)
+static int take_option(int code, const char *v, struct config *c, const struct config_why *why)
 {
 	switch (code) {
 	case OPTION_CONFIG: c->config_file = v; return 0;
 	case OPTION_TRIGGERS: c->triggers_dir = v; return 0;
-	case OPTION_TEST_CONFIG: return config_test(v, c, why);
+	case OPTION_TEST_CONFIG:
+		c->action = CONFIG_TEST;
+		c->json |= v && strcmp(v, "json") == 0;
+		if (!v || strcmp(v, "json") == 0)
+			return 0;
+		snprintf(why->text, why->size, "--test-config=%s is not valid; valid: json", v);
+		return -EINVAL;
 	case OPTION_CHECK: c->action = CONFIG_CHECK; return 0;
 	case OPTION_JSON: c->json = true; return 0;
 	case OPTION_HELP: return CONFIG_HELP;
 	case OPTION_VERSION: return CONFIG_VERSION;
-	default: return config_setting(c, (size_t)(code - OPTION_SETTINGS), v, why);
+	default: return set_option(c, (size_t)(code - OPTION_SETTINGS), v, why);
 	}
 }
 
-/* What getopt_long stumbled over, in words. */
-static int config_refuse(int code, const char *arg, const struct option *options,
+/* Says what getopt_long() did not accept. Returns -EINVAL. */
+static int refuse_option(int code, const char *arg, const struct option *options,
 			 const struct config_why *why)
 {
 	size_t used;
@@ -143,14 +196,14 @@ static int config_refuse(int code, const char *arg, const struct option *options
 	return -EINVAL;
 }
 
-static int config_arguments(int argc, char *const *argv, struct config *c,
-			    const struct config_why *why)
+static int read_arguments(int argc, char *const *argv, struct config *c,
+			  const struct config_why *why)
 {
 	struct option options[MAX_OPTIONS];
 	int code, r;
 
 	make_options(options);
-	optind = 0; /* glibc: start afresh, also within one process */
+	optind = 0; /* glibc: start again; this may be a reload */
 	opterr = 0;
 	for (;;) {
 		int at = optind ? optind : 1;
@@ -159,8 +212,8 @@ static int config_arguments(int argc, char *const *argv, struct config *c,
 		if (code < 0)
 			break;
 		if (code < OPTION_CONFIG)
-			return config_refuse(code, argv[at], options, why);
-		r = config_option(code, optarg, c, why);
+			return refuse_option(code, argv[at], options, why);
+		r = take_option(code, optarg, c, why);
 		if (r != 0)
 			return r;
 	}
@@ -169,9 +222,9 @@ static int config_arguments(int argc, char *const *argv, struct config *c,
 	return 0;
 }
 
-/* PATH_IN_TREE when this program runs from a build tree that holds it, else INSTALLED. Owned by the
- * caller; NULL: no memory. */
-static char *config_find(const char *in_tree, const char *installed)
+/* IN_TREE if this program runs from a build tree that has that file, else INSTALLED. The result is
+ * the caller's; NULL: no memory. */
+static char *find_file(const char *in_tree, const char *installed)
 {
 	char self[PATH_MAX], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -186,8 +239,8 @@ static char *config_find(const char *in_tree, const char *installed)
 	return real ? real : strdup(installed);
 }
 
-/* A default that is not known before we run. */
-static int config_default(struct config *c, size_t offset, char *text)
+/* Sets a default that is known only at run time. TEXT is taken over. */
+static int set_default(struct config *c, size_t offset, char *text)
 {
 	size_t i = config_index(offset);
 
@@ -198,7 +251,7 @@ static int config_default(struct config *c, size_t offset, char *text)
 	return config_settings[i].type->take(&config_settings[i], text, c);
 }
 
-static int config_init(struct config *c)
+static int set_defaults(struct config *c)
 {
 	int r = 0;
 
@@ -209,22 +262,83 @@ static int config_init(struct config *c)
 	for (size_t i = 0; i < config_n_settings && r == 0; i++)
 		r = config_reset(c, i);
 	if (r == 0)
-		r = config_default(c, offsetof(struct config, worker),
-				   config_find("../decoder/worker/ptsnap-decode",
-					       PTSNAP_LIBEXECDIR "/ptsnap-decode"));
+		r = set_default(c, offsetof(struct config, worker),
+				find_file("../decoder/worker/ptsnap-decode",
+					  PTSNAP_LIBEXECDIR "/ptsnap-decode"));
 	if (r == 0)
-		r = config_default(c, offsetof(struct config, emu_plugin),
-				   config_find("../capture/emu/ptsnap-emupmu.so",
-					       PTSNAP_PKGLIBDIR "/ptsnap-emupmu.so"));
+		r = set_default(c, offsetof(struct config, emu_plugin),
+				find_file("../capture/emu/ptsnap-emupmu.so",
+					  PTSNAP_PKGLIBDIR "/ptsnap-emupmu.so"));
 	return r;
+}
+
+static bool holds(const struct source_emu_offline *o, uint64_t usec)
+{
+	return o->from_usec <= usec && usec < o->to_usec;
+}
+
+/* Checks that CPUs are left when the CPU of AT goes. The fewest CPUs are left when one goes, as
+ * they come back at other times. */
+static int check_offline(const struct config *c, const struct source_emu_offline *at,
+			 const struct config_why *why)
+{
+	uint32_t away = 0;
+
+	if (at->cpu >= c->emu_cpus) {
+		snprintf(why->text, why->size,
+			 "--emu-offline takes away CPU %u, but there are only %u (--emu-cpus), "
+			 "numbered from 0",
+			 at->cpu, c->emu_cpus);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < c->n_emu_offline; i++) {
+		const struct source_emu_offline *other = &c->emu_offline[i];
+
+		if (other != at && other->cpu == at->cpu && holds(other, at->from_usec)) {
+			snprintf(why->text, why->size,
+				 "--emu-offline takes away CPU %u while it is away already",
+				 at->cpu);
+			return -EINVAL;
+		}
+		away += holds(other, at->from_usec);
+	}
+	if (away < c->emu_cpus)
+		return 0;
+	snprintf(why->text, why->size,
+		 "--emu-offline leaves no CPU when CPU %u is taken away; valid: at least one of "
+		 "%u (--emu-cpus) stays at all times",
+		 at->cpu, c->emu_cpus);
+	return -EINVAL;
+}
+
+/* An emulated machine is kept by one process and read by another one, or one process does both. */
+static int check_channel(const struct config *c, const struct config_why *why)
+{
+	const char *wrong = NULL;
+
+	if (c->emulate && c->action == CONFIG_SERVE && !c->command)
+		wrong = "--emulate needs a command to run: ptsnapd --emulate=PATH -- COMMAND ARGS";
+	else if (c->emulate && c->emu_socket)
+		wrong = "--emulate keeps a machine and --emu-socket reads one: not both";
+	else if (c->emu_socket && c->source == CONFIG_INTEL_PT)
+		wrong = "--emu-socket (EmulatorSocket=) is not for --source=intel_pt";
+	else if (c->emu_socket && c->command)
+		wrong = "--emu-socket (EmulatorSocket=) is for a command that runs elsewhere: no "
+			"COMMAND here";
+	if (!wrong)
+		return 0;
+	snprintf(why->text, why->size, "%s", wrong);
+	return -EINVAL;
 }
 
 int config_check(const struct config *c, const struct config_why *why)
 {
-	/* A test of the files must not ask for a command. */
+	/* --test-config does not need a command. */
 	bool serves = c->action == CONFIG_SERVE && !c->command;
-	int r = config_emu_check(c, why);
+	int r = check_channel(c, why);
 
+	for (size_t i = 0; i < c->n_emu_offline && r == 0; i++)
+		r = check_offline(c, &c->emu_offline[i], why);
 	if (r < 0)
 		return r;
 	if (c->source == CONFIG_EMULATED && serves && !c->emu_socket) {
@@ -245,14 +359,14 @@ int config_parse(int argc, char *const *argv, struct config *ret, char *why, siz
 {
 	const struct config_why because = {why, why_size};
 	struct config c;
-	int r = config_init(&c);
+	int r = set_defaults(&c);
 
 	c.argc = argc;
 	c.argv = argv;
 	if (r < 0)
 		snprintf(why, why_size, "no memory");
 	else
-		r = config_arguments(argc, argv, &c, &because);
+		r = read_arguments(argc, argv, &c, &because);
 	if (r == 0)
 		r = config_check(&c, &because);
 	if (r != 0)

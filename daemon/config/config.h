@@ -1,6 +1,33 @@
 /*
- * What the daemon was asked for, and every limit it keeps. Made by main.c, out of the defaults,
- * ptsnapd.conf and the command line, and made anew by reload.c; then const.
+ * The configuration of the recorder: what the user asked for, and every limit that the recorder
+ * keeps.
+ *
+ * This room turns defaults, files and the command line into one struct config. config_table.c is
+ * the table of all settings; the command line, ptsnapd.conf, --help and --test-config all read that
+ * table. config_types.c turns the text of a setting into its value. config.c reads the command line
+ * and keeps who said what; config_file.c reads ptsnapd.conf, at start and at a reload;
+ * config_show.c prints --help and --test-config. conffile.c parses files as systemd does.
+ * trigger_set.c and trigger_object.c have the triggers of triggers.d. names.c looks up users and
+ * groups, and exclude.c has the processes to leave alone. unit_limits.c computes the limits that
+ * systemd gets.
+ *
+ * Decisions that govern the room:
+ * - A value of the command line wins over one of a file, and a file over the default. All three are
+ *   read by the same functions.
+ * - Nothing in a file is fatal: one file may serve hosts of many versions and kinds. What is wrong
+ * is told, with file and line, and left out. Everything wrong on the command line is fatal, and the
+ *   message lists what is valid.
+ * - A configuration is const once it is made. A reload makes a new one. A setting that takes effect
+ *   only once, when the recorder starts, keeps its old value in the new configuration, so that
+ * nobody sees a value that is not in force; the reload says so.
+ * - Users and groups may be listed on another host that does not answer. A thread that can be left
+ *   behind (daemon/base/aside.h) looks names up, and what was known before holds until it answers.
+ * - Exclusion only grows: a reload adds units and users, and only a restart takes some away.
+ * - What fires a trigger is configuration; its tokens and counters are the recorder's
+ *   (daemon/trigger/gate.h). So a reload changes the one and keeps the other.
+ *
+ * main.c makes the first configuration, which is never freed, and reload.c the others; a
+ * configuration is freed when no job uses it any more.
  */
 #pragma once
 
@@ -12,7 +39,7 @@
 #include "capture/ring/source.h"
 
 enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
-/* What is wanted of ptsnapd instead of its service. */
+/* What ptsnapd does: serve, or instead --test-config or --check. */
 enum config_action { CONFIG_SERVE = 0, CONFIG_TEST, CONFIG_CHECK };
 
 struct config_value;
@@ -20,15 +47,16 @@ struct trigger_set;
 
 struct config {
 	enum config_action action;
-	bool json; /* how CONFIG_TEST and CONFIG_CHECK answer */
-	const char
-		*config_file; /* read only this; "": none; NULL: those of the system; from argv */
-	/* Where triggers are, so too; NULL with a config_file: nowhere. */
+	bool json; /* CONFIG_TEST and CONFIG_CHECK answer in JSON */
+	/* The only file to read; "": none; NULL: the system's files. Borrowed from argv. */
+	const char *config_file;
+	/* The same for the directory of triggers. NULL with a config_file: none. */
 	const char *triggers_dir;
-	int argc; /* what config_parse was given, borrowed: a reload reads it again */
+	/* The arguments of config_parse(), borrowed: a reload reads them again. */
+	int argc;
 	char *const *argv;
 
-	/* Texts belong to values, unless it is said otherwise. */
+	/* Texts are owned by the values below, unless a comment says otherwise. */
 	enum config_source source;
 	enum source_trace trace;
 	const char *cpus;     /* NULL: all */
@@ -37,15 +65,15 @@ struct config {
 	bool require_pt;      /* a host without PT is an error */
 	const char *socket, *state_dir;
 	const char *admin_group;		   /* a group's name or number; NULL: none */
-	bool status_to_all;			   /* a second socket tells everybody */
-	const char *exclude_units, *exclude_users; /* lists (exclude.h); NULL: nobody */
+	bool status_to_all;			   /* a second socket answers everybody */
+	const char *exclude_units, *exclude_users; /* lists (exclude.h); NULL: none */
 	const char *worker;			   /* path of ptsnap-decode */
-	const char *decoder_socket; /* of a service that starts one; NULL: there is none */
-	const char *emu_socket;	    /* where a machine is offered; NULL: none */
-	const char *emulate;	    /* where to offer one, instead of recording; NULL: record */
-	const char *emu_plugin;	    /* path of ptsnap-emupmu.so */
-	const char *emu_qemu;	    /* NULL: by PATH */
-	const char *emu_truth;	    /* a directory; NULL: none */
+	const char *decoder_socket; /* of a service that starts a decoder; NULL: none */
+	const char *emu_socket;	    /* where ptsnapd --emulate offers a machine; NULL: nowhere */
+	const char *emulate;	/* where to offer a machine, instead of recording; NULL: record */
+	const char *emu_plugin; /* path of ptsnap-emupmu.so */
+	const char *emu_qemu;	/* NULL: found in PATH */
+	const char *emu_truth;	/* a directory; NULL: none */
 	bool emu_virtual_clock, emu_build_id;
 	uint32_t emu_cpus, emu_max_tasks;
 	uint64_t emu_quantum;	     /* instructions */
@@ -55,17 +83,17 @@ struct config {
 	size_t n_emu_offline;
 	bool exit_with_command;
 	char *const *command;	      /* NULL: none; else NULL-terminated, borrowed from argv */
-	uint64_t aux_size, data_size; /* bytes a CPU */
+	uint64_t aux_size, data_size; /* bytes for each CPU */
 	uint64_t ring_budget;	      /* bytes; 0: the source's default */
 	uint64_t timeline_max;	      /* bytes */
 	const char *metrics_file;     /* NULL: none */
 	uint64_t decode_timeout_usec;
 	uint64_t decode_memory; /* address space of ptsnap-decode beyond the bundle */
-	bool source_lines;	/* reports have those that DWARF tells */
+	bool source_lines;	/* reports have source lines, from DWARF */
 	uint64_t store_max_use; /* bytes under state_dir */
 	uint32_t store_max_entries;
 
-	/* Snapshots: so many at once, and in such a time; 0: no limit. */
+	/* At most BURST snapshots within INTERVAL, for each trigger and each user; 0: no limit. */
 	uint32_t trigger_burst, user_burst;
 	uint64_t trigger_interval_usec, user_interval_usec;
 
@@ -76,7 +104,7 @@ struct config {
 	uint32_t max_files;	   /* mapped files held open */
 	uint32_t max_processes;	   /* processes remembered with their facts */
 	uint64_t max_image_bytes;  /* of one image that is kept whole */
-	uint64_t max_images_bytes; /* of all that are; of all in a bundle that stays in memory */
+	uint64_t max_images_bytes; /* of all images that are; of a bundle's if it is in memory */
 	uint32_t max_jobs_queued;  /* besides the one that decodes */
 	uint32_t store_in_memory;  /* snapshots kept in memory when the disk is full */
 	uint32_t max_peers, max_peers_per_uid;
@@ -85,49 +113,50 @@ struct config {
 	uint64_t status_peer_idle_usec;
 	uint64_t command_grace_usec; /* between SIGTERM and SIGKILL for COMMAND */
 
-	/* Each setting as it was said last, and by whom (config_setting.h); and the files that
-	 * were read. */
-	struct config_value *values;
+	struct config_value *values;  /* each setting's text, and who said it */
 	struct trigger_set *triggers; /* owned */
-	char **files;
+	char **files;		      /* that were read */
 	size_t n_files;
 };
 
-/* Defaults and ARGV. 0: config_done frees what RET holds. Else RET holds nothing: CONFIG_HELP and
- * CONFIG_VERSION: the user asked for that text; -EINVAL: one line for the user, listing what is
- * valid, in WHY; -ENOMEM. */
+/* Defaults and ARGV. 0: *ret is a configuration, to be freed by config_done(). Otherwise *ret has
+ * nothing to free: CONFIG_HELP, CONFIG_VERSION: the user asked for that text; -EINVAL: WHY is one
+ * line for the user that lists what is valid; -ENOMEM. */
 #define CONFIG_HELP    1
 #define CONFIG_VERSION 2
 int config_parse(int argc, char *const *argv, struct config *ret, char *why, size_t why_size);
 void config_done(struct config *c);
 
-/* Told of each line that is left out: "FILE:LINE: what is wrong". */
+/* Gets each line about a file: "FILE:LINE: what is wrong". */
 struct config_warn {
 	void *userdata;
 	void (*line)(void *userdata, const char *text);
-	unsigned n_lost; /* of them: where something that was meant has no effect */
+	unsigned n_lost; /* lines about something that was meant and has no effect */
 };
 
-/* The files that C asks for, below what the command line said. DIRECTORIES: where ptsnapd.conf is
- * looked for, the strongest first, NULL-terminated. 0; -EINVAL: what was
- * said cannot be done together, or --config names a file that is not there: WHY; -ENOMEM. */
+/* Reads the files that C asks for, below what the command line said. DIRECTORIES are where
+ * ptsnapd.conf is looked for, the strongest first, NULL-terminated. 0; -EINVAL with WHY: settings
+ * exclude each other, or the file of --config does not exist; -ENOMEM. */
 int config_read_files(struct config *c, const char *const *directories, struct config_warn *warn,
 		      char *why, size_t why_size);
 /* /run/ptsnap, /etc/ptsnap, the vendor's. */
 extern const char *const config_directories[];
 
-/* The configuration as it would be if the recorder began now, with OLD's command line and the files
- * that there are. Settings that are made once, when the recorder starts, are OLD's still, and those
- * of them that would be others are told to WARN. Of lists that grow (ExcludeUnits=, ExcludeUsers=)
- * what was added is new. Triggers and what can change while it runs are new. 0: config_done frees
- * RET, which borrows nothing of OLD's; else nothing: -EINVAL with WHY, -ENOMEM. */
+/*
+ * Makes the configuration that the recorder would begin with now, by OLD's command line and the
+ * files as they are. Settings that take effect only at start keep OLD's value, and WARN gets those
+ * that would have another one. Lists that grow (ExcludeUnits=, ExcludeUsers=) get what was added.
+ * Triggers and other settings are new. 0: config_done() frees *ret, which borrows nothing from OLD.
+ * -EINVAL with WHY, -ENOMEM: *ret has nothing to free.
+ */
 int config_reload(const struct config *old, const char *const *directories, struct config *ret,
 		  struct config_warn *warn, char *why, size_t why_size);
 
-/* Descriptors for all but mapped files: two events a CPU, connections, snapshots, our own. */
+/* Descriptors for all but mapped files: two events for each CPU, connections, snapshots, our own.
+ */
 uint64_t config_other_fds(const struct config *c, size_t n_cpus);
-/* The text of --help. */
+/* Prints the text of --help. */
 void config_help(FILE *to);
-/* All settings and who said them: as a file that --config would read, or as JSON. To FD; 0 or
+/* Writes all settings and who said them to FD: as a file that --config would read, or as JSON. 0 or
  * -errno. */
 int config_show(const struct config *c, int fd);

@@ -1,7 +1,12 @@
 /*
- * ptsnapd.conf -> struct config, below what the command line said. Called by main.c and
- * config_reload.c. A fleet has one configuration for hosts of many versions and kinds: nothing in a
- * file keeps the recorder from starting, it is told and left out.
+ * ptsnapd.conf, read at start below what the command line said, and read again by a reload.
+ *
+ * A fleet has one configuration for hosts of many versions and kinds. So nothing in a file keeps
+ * the recorder from starting: what is wrong is told and left out.
+ *
+ * What was opened with the old settings (rings, store, socket) goes on as it is when the files are
+ * read again. Those settings keep their old values, so that nobody acts on a value that is not in
+ * force, and the reload tells what the files say of them by now.
  */
 #include "daemon/config/config.h"
 
@@ -19,6 +24,8 @@
 #endif
 
 #define FILE_NAME "ptsnapd.conf"
+/* Between the words of lists that grow. */
+#define SEPARATORS ", \t"
 
 const char *const config_directories[] = {"/run/ptsnap", "/etc/ptsnap", PTSNAP_VENDORDIR, NULL};
 
@@ -28,6 +35,7 @@ struct reading {
 	int r; /* -ENOMEM */
 };
 
+/* Tells one line about FILE. LINE 0: the whole file. LOST: as in struct config_warn. */
 static void PRINTF_LIKE(5, 6) reading_warn(struct reading *g, const char *file, unsigned line,
 					   bool lost, const char *format, ...)
 {
@@ -69,7 +77,7 @@ static bool on_section(void *userdata, const char *name)
 	return false;
 }
 
-/* Case counts, as everywhere in systemd's files. */
+/* The index of a setting; config_n_settings: unknown. Case counts, as in systemd's files. */
 static size_t find_key(const char *section, const char *key)
 {
 	size_t i = 0;
@@ -79,12 +87,6 @@ static size_t find_key(const char *section, const char *key)
 		 strcmp(config_settings[i].key, key) == 0))
 		i++;
 	return i;
-}
-
-/* An empty assignment: files have said nothing so far. */
-static int take_back(struct config *c, size_t index)
-{
-	return c->values[index].origin == CONFIG_BY_FILE ? config_reset(c, index) : 0;
 }
 
 static void on_setting(void *userdata, const struct conffile_setting *setting)
@@ -100,9 +102,12 @@ static void on_setting(void *userdata, const struct conffile_setting *setting)
 			     setting->section);
 		return;
 	}
-	r = *setting->value ? config_set(g->config, i, setting->value, CONFIG_BY_FILE,
-					 setting->file, setting->line)
-			    : take_back(g->config, i);
+	/* An empty value takes back what files have said. */
+	if (*setting->value)
+		r = config_set(g->config, i, setting->value, CONFIG_BY_FILE, setting->file,
+			       setting->line);
+	else
+		r = g->config->values[i].origin == CONFIG_BY_FILE ? config_reset(g->config, i) : 0;
 	config_words(&config_settings[i], ", ", valid);
 	if (r == -EINVAL)
 		reading_warn(g, setting->file, setting->line, true,
@@ -117,7 +122,7 @@ static void on_warning(void *userdata, const struct conffile_warning *w)
 	reading_warn(userdata, w->file, w->line, w->lost, "%s", w->text);
 }
 
-/* A file said TEXT in setting INDEX, which does not go with the rest. */
+/* Resets setting INDEX, which a file has set, as it needs NEEDS. 0 or -ENOMEM. */
 static int reading_drop(struct reading *g, size_t index, const char *needs)
 {
 	struct config_value *v = &g->config->values[index];
@@ -127,7 +132,7 @@ static int reading_drop(struct reading *g, size_t index, const char *needs)
 	return config_reset(g->config, index);
 }
 
-/* What was said in different places must go together. */
+/* Checks what files and the command line say together. */
 static int reading_check(struct reading *g, const struct config_why *why)
 {
 	struct config *c = g->config;
@@ -137,7 +142,7 @@ static int reading_check(struct reading *g, const struct config_why *why)
 	bool custom = c->preset && strcmp(c->preset, "custom") == 0;
 	int r = 0;
 
-	/* A file speaks of the service: who names a COMMAND means a machine of his own. */
+	/* A file is written for the service; a COMMAND means a machine of its own. */
 	if (c->command && c->values[socket].origin == CONFIG_BY_FILE)
 		r = config_reset(c, socket);
 	if (r == 0 && c->source == CONFIG_EMULATED && !c->command && !c->emu_socket &&
@@ -152,20 +157,13 @@ static int reading_check(struct reading *g, const struct config_why *why)
 	return r < 0 ? r : config_check(c, why);
 }
 
-/* Who reads one file only is not to be surprised by triggers of the system. */
-static int read_triggers(struct config *c, const char *const *directories, struct config_warn *warn)
-{
-	const char *only = c->config_file && !c->triggers_dir ? "" : c->triggers_dir;
-
-	return trigger_set_read(c->triggers, directories, only, warn);
-}
-
 int config_read_files(struct config *c, const char *const *directories, struct config_warn *warn,
 		      char *why, size_t why_size)
 {
 	const struct config_why because = {why, why_size};
 	struct reading g = {.config = c, .warn = warn};
 	const struct conffile_handler handler = {&g, on_file, on_section, on_setting, on_warning};
+	const char *triggers = c->triggers_dir;
 
 	snprintf(why, why_size, "no memory");
 	if (!c->config_file)
@@ -176,5 +174,149 @@ int config_read_files(struct config *c, const char *const *directories, struct c
 	}
 	if (g.r == 0)
 		g.r = reading_check(&g, &because);
-	return g.r < 0 ? g.r : read_triggers(c, directories, warn);
+	if (g.r < 0)
+		return g.r;
+	/* --config=FILE means only that file, so not the system's triggers either. */
+	if (c->config_file && !triggers)
+		triggers = "";
+	return trigger_set_read(c->triggers, directories, triggers, warn);
+}
+
+/* --- Reload --- */
+
+/* Tells one line about a setting that has no effect before a restart. */
+static void PRINTF_LIKE(2, 3) reload_warn(struct config_warn *warn, const char *format, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	warn->n_lost++;
+	warn->line(warn->userdata, text);
+}
+
+static int copy_value(const struct config_value *from, struct config_value *ret)
+{
+	char *text = strdup(from->text), *file = from->file ? strdup(from->file) : NULL;
+
+	if (!text || (from->file && !file)) {
+		free(text);
+		free(file);
+		return -ENOMEM;
+	}
+	free(ret->text);
+	free(ret->file);
+	*ret = (struct config_value){text, from->origin, file, from->line};
+	return 0;
+}
+
+/* TEXT for people: a default that is not set is told in words. */
+static const char *shown(const struct config_setting *s, const char *text)
+{
+	return *text ? text : s->initially ? s->initially : "nothing";
+}
+
+/* Keeps the old value of a setting that needs a restart, and tells the new one. 0 or -ENOMEM. */
+static int keep_setting(const struct config *old, struct config *c, size_t index,
+			struct config_warn *warn)
+{
+	const struct config_setting *s = &config_settings[index];
+	const struct config_value *was = &old->values[index];
+	struct config_value *is = &c->values[index];
+	int r;
+
+	if (strcmp(was->text, is->text) == 0)
+		return 0;
+	if (is->origin == CONFIG_BY_FILE)
+		reload_warn(warn, "%s:%u: %s=%s takes effect after a restart (now: %s)", is->file,
+			    is->line, s->key, is->text, shown(s, was->text));
+	else
+		reload_warn(warn, "%s=%s (no longer %s) takes effect after a restart", s->key,
+			    shown(s, is->text), shown(s, was->text));
+	r = copy_value(was, is);
+	/* The text is valid, as it was taken before. The field borrows the copy. */
+	return r < 0 ? r : s->type->take(s, is->text, c);
+}
+
+static bool has_word(const char *text, const char *word, size_t size)
+{
+	for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
+		size_t n = strcspn(text, SEPARATORS);
+
+		if (n == size && memcmp(text, word, n) == 0)
+			return true;
+		text += n;
+	}
+	return false;
+}
+
+/* Appends the words of TEXT that are not in OTHER to *RET (owned; NULL: empty). 0 or -ENOMEM. */
+static int add_others(const char *text, const char *other, char **ret)
+{
+	for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
+		size_t n = strcspn(text, SEPARATORS);
+		char *grown = NULL;
+
+		if (!has_word(other, text, n)) {
+			if (asprintf(&grown, "%s%s%.*s", *ret ? *ret : "", *ret && **ret ? "," : "",
+				     (int)n, text) < 0)
+				return -ENOMEM;
+			free(*ret);
+			*ret = grown;
+		}
+		text += n;
+	}
+	return 0;
+}
+
+/* Adds the new words of a list to those in force. Words that are gone stay until a restart, which
+ * is told. 0 or -ENOMEM. */
+static int grow_setting(const struct config *old, struct config *c, size_t index,
+			struct config_warn *warn)
+{
+	const struct config_setting *s = &config_settings[index];
+	const struct config_value *was = &old->values[index];
+	struct config_value *is = &c->values[index];
+	CLEANUP_FREE char *gone = NULL;
+	char *all = strdup(was->text);
+	int r = all ? add_others(was->text, is->text, &gone) : -ENOMEM;
+
+	if (r == 0)
+		r = add_others(is->text, was->text, &all);
+	if (r < 0) {
+		free(all);
+		return r;
+	}
+	if (gone)
+		reload_warn(warn, "%s=%s is no longer said, which takes effect after a restart",
+			    s->key, gone);
+	if (is->origin == CONFIG_BY_DEFAULT)
+		is->origin = was->origin;
+	free(is->text);
+	is->text = all;
+	return s->type->take(s, is->text, c);
+}
+
+int config_reload(const struct config *old, const char *const *directories, struct config *ret,
+		  struct config_warn *warn, char *why, size_t why_size)
+{
+	struct config c;
+	int r = config_parse(old->argc, old->argv, &c, why, why_size);
+
+	if (r != 0)
+		return r < 0 ? r : -EINVAL;
+	r = config_read_files(&c, directories, warn, why, why_size);
+	for (size_t i = 0; i < config_n_settings && r == 0; i++)
+		if (config_settings[i].grows)
+			r = grow_setting(old, &c, i, warn);
+		else if (!config_settings[i].live)
+			r = keep_setting(old, &c, i, warn);
+	if (r < 0) {
+		config_done(&c);
+		return r;
+	}
+	*ret = c;
+	return 0;
 }

@@ -1,6 +1,5 @@
 /*
- * The one table of what can be set, and how a text becomes a value: the command line, ptsnapd.conf,
- * --help and --test-config all read it, so nothing is said twice. Private to config*.c.
+ * One setting, its type and its value. Private to this room and its tests.
  */
 #pragma once
 
@@ -9,13 +8,13 @@
 struct config_setting;
 
 struct config_type {
-	/* TEXT into the setting's field of C; "" only as a default: the field's zero. Texts are
-	 * borrowed. 0 or -EINVAL, and then C is as it was. */
+	/* Parses TEXT into the setting's field of C. TEXT "" is valid only as a default, and makes
+	 * the field zero. Text fields borrow TEXT. 0; -EINVAL: C is as it was. */
 	int (*take)(const struct config_setting *s, const char *text, struct config *c);
-	/* What JSON says besides the text: a number, a boolean, or nothing. */
+	/* How JSON shows the value besides its text. */
 	enum { CONFIG_JSON_TEXT, CONFIG_JSON_U32, CONFIG_JSON_U64, CONFIG_JSON_BOOL } json;
-	bool list;    /* said again it adds to what is there, behind a comma */
-	bool is_flag; /* the option alone says yes */
+	bool list;    /* a second value is appended to the first, with a comma */
+	bool is_flag; /* the option without a value means yes */
 };
 
 struct config_setting {
@@ -23,17 +22,17 @@ struct config_setting {
 	const char *option;
 	const char *argument;  /* in --help; NULL: none */
 	const char *initial;   /* the default; "": see initially */
-	const char *initially; /* the default in words, where initial is "" */
+	const char *initially; /* the default in words, if initial is "" */
 	const char *valid;     /* for messages */
 	const char *help;
 	const struct config_type *type;
 	size_t offset;		  /* of the field in struct config */
-	const char *const *words; /* NULL-terminated */
-	uint64_t min, max;	  /* of numbers; min: of the first word, too */
+	const char *const *words; /* valid values, NULL-terminated; NULL: no such list */
+	uint64_t min, max;	  /* of numbers; min is also the number of the first word */
 	bool zero;		  /* 0 is valid besides */
 	bool emulated;		  /* of the emulated machine */
 	bool live;		  /* a reload changes it while the recorder runs */
-	bool grows;		  /* so, but only what is added to the list */
+	bool grows;		  /* a reload adds to the list but takes nothing away */
 };
 
 extern const struct config_setting config_settings[];
@@ -44,9 +43,10 @@ extern const struct config_type config_type_word, config_type_either, config_typ
 	config_type_time, config_type_flag, config_type_text, config_type_texts, config_type_cpus,
 	config_type_terms, config_type_offline;
 
+/* The strongest last. */
 enum config_origin { CONFIG_BY_DEFAULT = 0, CONFIG_BY_FILE, CONFIG_BY_COMMAND_LINE };
 
-/* A setting as it was said last. */
+/* A setting's text, and who said it. */
 struct config_value {
 	char *text; /* owned */
 	enum config_origin origin;
@@ -54,38 +54,34 @@ struct config_value {
 	unsigned line;
 };
 
-/* Setting INDEX of C is TEXT (not empty), as ORIGIN said. A list that ORIGIN has said before grows.
- * What a weaker ORIGIN says than one before is checked and forgotten. 0, -EINVAL (and then nothing
- * has changed) or -ENOMEM. FILE is copied. */
+/* Sets setting INDEX of C to TEXT, as ORIGIN says. A list that ORIGIN has set before grows. If a
+ * stronger origin has set the setting, TEXT is checked only. 0; -EINVAL: TEXT is not valid (nor is
+ * ""), and nothing has changed; -ENOMEM. FILE (may be NULL) is copied. */
 int config_set(struct config *c, size_t index, const char *text, enum config_origin origin,
 	       const char *file, unsigned line);
-/* Setting INDEX as if nothing had been said. 0 or -ENOMEM. */
+/* Sets setting INDEX to its default. 0 or -ENOMEM. */
 int config_reset(struct config *c, size_t index);
 
-/* "8M" -> bytes, "120s" -> microseconds (us, ms, s, min, h; several of them add up; a bare number:
- * seconds). Numbers are decimal, suffixes of sizes K, M, G, binary. 0 or -EINVAL (not a number,
- * overflow). */
+/* "8M" -> bytes; "120s" -> microseconds. Numbers are decimal. The suffixes of sizes are K, M, G,
+ * binary. Those of times are us, ms, s, min (or m), h; several times add up ("1min 30s"), and a
+ * number without a suffix is seconds. 0, or -EINVAL also for an overflow. */
 int config_parse_size(const char *text, uint64_t *ret);
 int config_parse_time(const char *text, uint64_t *ret_usec);
-/* A boolean as systemd knows them. 0 or -EINVAL. */
+/* Parses a boolean as systemd does. 0 or -EINVAL. */
 int config_parse_flag(const char *text, bool *ret);
 
-/* Where the one line for the user goes. */
+/* Receives the one line for the user. */
 struct config_why {
 	char *text;
 	size_t size;
 };
 
-/* The words of S with BETWEEN between them; S without words: its valid values in words. */
+/* Joins the words of S with BETWEEN; if S has no words, copies its valid values. */
 #define CONFIG_WORDS_SIZE 192
 void config_words(const struct config_setting *s, const char *between, char ret[CONFIG_WORDS_SIZE]);
 
-/* What settings mean together: known only when all are there. 0 or -EINVAL with WHY. */
+/* Checks what can be told only when all settings are known. 0 or -EINVAL with WHY. */
 int config_check(const struct config *c, const struct config_why *why);
-/* The same for the emulated machine (config_emu.c). 0 or -EINVAL with WHY. */
-int config_emu_check(const struct config *c, const struct config_why *why);
-/* CPU:FROM:TO,... into C. 0 or -EINVAL. */
-int config_emu_offline(const struct config_setting *s, const char *text, struct config *c);
 
-/* The index of the setting with FIELD's offset. */
+/* The index of the setting whose field has OFFSET. */
 size_t config_index(size_t offset);

@@ -1,6 +1,6 @@
 /*
- * What can be set (--help) and what is set, by whom (--test-config). Called by main.c; both are the
- * table of settings, so that what can be said is what is shown.
+ * Prints what can be set (--help), and what is set and who said it (--test-config), from the table
+ * of settings.
  */
 #include "daemon/config/config.h"
 
@@ -33,8 +33,8 @@ static void help_setting(FILE *to, const struct config_setting *s)
 void config_help(FILE *to)
 {
 	fputs("ptsnapd [OPTIONS] [-- COMMAND ARGS]\n"
-	      "Records control flow (Intel Processor Trace) into rings and, on a trigger, has the\n"
-	      "newest part of them decoded into a report.\n"
+	      "Records control flow (Intel Processor Trace) into rings. On a trigger, copies the\n"
+	      "newest part of the rings and decodes the copy into a report.\n"
 	      "\n",
 	      to);
 	for (size_t i = 0; i < config_n_settings; i++)
@@ -45,15 +45,15 @@ void config_help(FILE *to)
 		if (config_settings[i].emulated)
 			help_setting(to, &config_settings[i]);
 	fputs("\nInstead of recording:\n"
-	      "  --check                whether this host can be traced, and what to do\n"
-	      "  --test-config[=json]   what is set, and where that was said\n"
-	      "  --json                 the same as JSON\n"
+	      "  --check                say whether this host can be traced, and what to do if not\n"
+	      "  --test-config[=json]   print all settings and where each was set\n"
+	      "  --json                 print either as JSON\n"
 	      "  --help, --version\n"
 	      "\n"
-	      "  --triggers=DIR         triggers are DIR/*.conf; --triggers= none. Else those of\n"
-	      "                         triggers.d/*.conf in the directories below\n"
-	      "  --config=FILE          reads only FILE; --config= none. Else ptsnapd.conf and\n"
-	      "                         ptsnapd.conf.d/*.conf of",
+	      "  --triggers=DIR         read triggers from DIR/*.conf, or none if DIR is empty; by\n"
+	      "                         default from triggers.d/*.conf in the directories below\n"
+	      "  --config=FILE          read only FILE, or no file if FILE is empty; by default\n"
+	      "                         ptsnapd.conf and ptsnapd.conf.d/*.conf in",
 	      to);
 	for (size_t i = 0; config_directories[i]; i++)
 		fprintf(to, " %s", config_directories[i]);
@@ -89,7 +89,7 @@ static void show_settings(FILE *to, const struct config *c)
 	}
 }
 
-/* Comments, as a file cannot say them. */
+/* Prints options as comments, as a file cannot set them. */
 static void show_options(FILE *to, const struct config *c)
 {
 	fputs("\n# Only on the command line:\n", to);
@@ -100,6 +100,22 @@ static void show_options(FILE *to, const struct config *c)
 			continue;
 		fprintf(to, "# --%s=%s (%s)\n", s->option, c->values[i].text,
 			c->values[i].origin == CONFIG_BY_DEFAULT ? "default" : "command line");
+	}
+}
+
+/* Prints a trigger as comments, as ptsnapd.conf cannot have triggers. */
+static void show_trigger(FILE *to, const struct trigger_object *o)
+{
+	char buffer[TRIGGER_TEXT_SIZE];
+
+	fprintf(to, "\n# Trigger %s (%s)\n", o->name, o->file ? o->file : "built in");
+	for (size_t i = 0; i < TRIGGER_N_KEYS; i++) {
+		enum trigger_key_id key = (enum trigger_key_id)i;
+
+		fprintf(to, "#   %s=%s", trigger_keys[i].name, trigger_object_text(o, key, buffer));
+		if (o->values[i].text)
+			fprintf(to, "  # line %u", o->values[i].line);
+		fputc('\n', to);
 	}
 }
 
@@ -116,7 +132,8 @@ static int show_text(const struct config *c, int fd)
 		fputs("# no file was read\n", to);
 	show_settings(to, c);
 	show_options(to, c);
-	trigger_set_show(c->triggers, to);
+	for (size_t i = 0; i < c->triggers->n; i++)
+		show_trigger(to, &c->triggers->all[i]);
 	if (ferror(to))
 		r = -EIO;
 	if (fclose(to) != 0 && r == 0)
@@ -163,6 +180,39 @@ static void json_setting(struct json_writer *w, const struct config *c, size_t i
 	json_end_object(w);
 }
 
+static void json_key(struct json_writer *w, const struct trigger_object *o, enum trigger_key_id key)
+{
+	const struct trigger_value *v = &o->values[key];
+	char buffer[TRIGGER_TEXT_SIZE];
+
+	json_begin_object(w, NULL);
+	json_string(w, "key", trigger_keys[key].name);
+	json_string(w, "text", trigger_object_text(o, key, buffer));
+	json_string(w, "origin", v->text ? "file" : "default");
+	if (v->text)
+		json_u64(w, "line", v->line);
+	json_end_object(w);
+}
+
+static void json_triggers(const struct trigger_set *s, struct json_writer *w)
+{
+	json_begin_array(w, "triggers");
+	for (size_t i = 0; i < s->n; i++) {
+		const struct trigger_object *o = &s->all[i];
+
+		json_begin_object(w, NULL);
+		json_string(w, "name", o->name);
+		json_bool(w, "builtIn", o->built_in);
+		json_string(w, "file", o->file);
+		json_begin_array(w, "settings");
+		for (size_t k = 0; k < TRIGGER_N_KEYS; k++)
+			json_key(w, o, (enum trigger_key_id)k);
+		json_end_array(w);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
 static int show_json(const struct config *c, int fd)
 {
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
@@ -179,7 +229,7 @@ static int show_json(const struct config *c, int fd)
 	for (size_t i = 0; i < config_n_settings; i++)
 		json_setting(w, c, i);
 	json_end_array(w);
-	trigger_set_show_json(c->triggers, w);
+	json_triggers(c->triggers, w);
 	json_end_object(w);
 	return json_writer_finish(w);
 }

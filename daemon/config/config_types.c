@@ -1,11 +1,11 @@
 /*
- * How the text of a setting becomes a value, one function a type. Called by config_value.c with
- * texts from the command line, from files and from the table's defaults.
+ * The types of settings: how a text becomes a value.
  */
 #include "daemon/config/config_setting.h"
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -50,7 +50,7 @@ int config_parse_size(const char *text, uint64_t *ret)
 	return 0;
 }
 
-/* The unit at *AT, which is left behind it. */
+/* Parses the unit at *AT and moves *AT behind it. */
 static int parse_unit(const char **at, uint64_t *ret_usec)
 {
 	/* clang-format off */
@@ -91,7 +91,7 @@ static bool in_range(const struct config_setting *s, uint64_t v)
 	return (s->zero && v == 0) || (v >= s->min && v <= s->max);
 }
 
-/* An enum whose numbers follow the words. */
+/* For an enum whose numbers follow the words, from MIN on. */
 static int take_word(const struct config_setting *s, const char *text, struct config *c)
 {
 	for (size_t i = 0; s->words[i]; i++)
@@ -102,7 +102,7 @@ static int take_word(const struct config_setting *s, const char *text, struct co
 	return -EINVAL;
 }
 
-/* The first of two words, or the second. */
+/* For a bool: the first of two words is false, the second true. */
 static int take_either(const struct config_setting *s, const char *text, struct config *c)
 {
 	bool second = strcmp(text, s->words[1]) == 0;
@@ -154,23 +154,17 @@ static int take_number(const struct config_setting *s, const char *text, struct 
 	return 0;
 }
 
-/* Bytes of memory that are PERCENT of it. */
-static uint64_t part_of_memory(uint64_t percent)
-{
-	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-
-	return pages > 0 && page > 0 ? (uint64_t)pages / 100 * percent * (uint64_t)page : 0;
-}
-
+/* A size, or a percentage of the host's memory. */
 static int take_budget(const struct config_setting *s, const char *text, struct config *c)
 {
+	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	const char *at = text;
 	uint64_t v = 0;
 
 	if (*text && parse_digits(&at, &v) == 0 && strcmp(at, "%") == 0) {
 		if (v < 1 || v > 100)
 			return -EINVAL;
-		v = part_of_memory(v);
+		v = pages > 0 && page > 0 ? (uint64_t)pages / 100 * v * (uint64_t)page : 0;
 	} else if (*text && (config_parse_size(text, &v) < 0 || !in_range(s, v)))
 		return -EINVAL;
 	*(uint64_t *)field(s, c) = v;
@@ -223,8 +217,7 @@ static int take_cpus(const struct config_setting *s, const char *text, struct co
 	return take_text(s, text, c);
 }
 
-/* Which terms there are, and with which values, only the PMU knows: here just what they look like,
- * NAME or NAME=NUMBER. */
+/* Checks the form of terms only, NAME or NAME=NUMBER: the PMU knows which ones exist. */
 static int take_terms(const struct config_setting *s, const char *text, struct config *c)
 {
 	static const char names[] = "abcdefghijklmnopqrstuvwxyz_0123456789";
@@ -249,6 +242,42 @@ static int take_terms(const struct config_setting *s, const char *text, struct c
 	return take_text(s, text, c);
 }
 
+/* Parses "CPU:FROM:TO" and cuts TEXT at its colons. Without TO the CPU stays away. */
+static int parse_offline(char *text, struct source_emu_offline *ret)
+{
+	char *from = strchr(text, ':'), *to = from ? strchr(from + 1, ':') : NULL;
+	uint64_t cpu;
+
+	if (!to)
+		return -EINVAL;
+	*from++ = *to++ = '\0';
+	if (config_parse_size(text, &cpu) < 0 || cpu >= SOURCE_EMU_MAX_CPUS ||
+	    config_parse_time(from, &ret->from_usec) < 0)
+		return -EINVAL;
+	ret->cpu = (uint32_t)cpu;
+	ret->to_usec = UINT64_MAX;
+	if (*to && config_parse_time(to, &ret->to_usec) < 0)
+		return -EINVAL;
+	return ret->from_usec < ret->to_usec ? 0 : -EINVAL;
+}
+
+static int take_offline(const struct config_setting *s, const char *text, struct config *c)
+{
+	char copy[SOURCE_EMU_MAX_OFFLINE * 64], *at = copy, *one;
+	size_t n = 0;
+
+	(void)s;
+	if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+		return -EINVAL;
+	while (*text && (one = strsep(&at, ","))) {
+		if (n == SOURCE_EMU_MAX_OFFLINE || parse_offline(one, &c->emu_offline[n]) < 0)
+			return -EINVAL;
+		n++;
+	}
+	c->n_emu_offline = n;
+	return 0;
+}
+
 /* clang-format off */
 const struct config_type
 	config_type_word = {.take = take_word},
@@ -264,5 +293,5 @@ const struct config_type
 	config_type_texts = {.take = take_text, .list = true},
 	config_type_cpus = {.take = take_cpus, .list = true},
 	config_type_terms = {.take = take_terms, .list = true},
-	config_type_offline = {.take = config_emu_offline, .list = true};
+	config_type_offline = {.take = take_offline, .list = true};
 /* clang-format on */

@@ -1,6 +1,5 @@
 /*
- * Lists of units and users -> is this process excluded? Made at the start, grown by reloads, asked
- * by procs.c about each process whose facts were read.
+ * The lists of units and users to exclude. Made at start, and grown by reloads.
  */
 #include "daemon/config/exclude.h"
 
@@ -16,13 +15,13 @@
 #define MAX_UNIT_NAME 256u
 
 struct words {
-	char **list; /* owned, all */
+	char **list; /* owned, with its texts */
 	size_t n;
 };
 
 struct exclude {
-	struct words units, users; /* as they were said, each once */
-	uint64_t *uids;		   /* what users were ever found to be */
+	struct words units, users; /* as the configuration has them, each once */
+	uint64_t *uids;		   /* that users ever had */
 	size_t n_uids;
 };
 
@@ -34,27 +33,24 @@ static bool has_word(const struct words *w, const char *word, size_t size)
 	return false;
 }
 
-static int add_word(struct words *w, const char *word, size_t size)
-{
-	if (ARRAY_EXTEND(w->list, w->n) < 0)
-		return -ENOMEM;
-	w->list[w->n] = strndup(word, size);
-	return w->list[w->n++] ? 0 : -ENOMEM;
-}
-
+/* Adds the words of TEXT (NULL: none) that are new. 0 or -ENOMEM. */
 static int add_words(struct words *w, const char *text)
 {
-	int r = 0;
-
 	text = text ? text : "";
-	for (text += strspn(text, SEPARATORS); *text && r == 0; text += strspn(text, SEPARATORS)) {
+	for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
 		size_t size = strcspn(text, SEPARATORS);
 
-		if (!has_word(w, text, size))
-			r = add_word(w, text, size);
+		if (!has_word(w, text, size)) {
+			if (ARRAY_EXTEND(w->list, w->n) < 0)
+				return -ENOMEM;
+			w->list[w->n] = strndup(text, size);
+			if (!w->list[w->n])
+				return -ENOMEM;
+			w->n++;
+		}
 		text += size;
 	}
-	return r;
+	return 0;
 }
 
 static void words_done(struct words *w)
@@ -84,7 +80,7 @@ int exclude_new(const char *units, const char *users, struct exclude **ret)
 		exclude_free(x);
 		return r;
 	}
-	r = exclude_look_up(x, NULL); /* numbers */
+	r = exclude_look_up(x, NULL); /* finds numbers */
 	if (r < 0) {
 		exclude_free(x);
 		return r;
@@ -103,16 +99,6 @@ void exclude_free(struct exclude *x)
 	free(x);
 }
 
-static int add_uid(struct exclude *x, uint64_t uid)
-{
-	if (exclude_has_uid(x, uid))
-		return 0;
-	if (ARRAY_EXTEND(x->uids, x->n_uids) < 0)
-		return -ENOMEM;
-	x->uids[x->n_uids++] = uid;
-	return 0;
-}
-
 int exclude_look_up(struct exclude *x, const struct names *names)
 {
 	int result = 0;
@@ -121,12 +107,13 @@ int exclude_look_up(struct exclude *x, const struct names *names)
 		uint32_t uid;
 		int r = names_find(names, NAMES_USER, x->users.list[i], &uid);
 
-		if (r == 0)
-			r = add_uid(x, uid);
-		if (r == -ENOMEM)
-			return r;
 		if (r == -EAGAIN)
 			result = EXCLUDE_UNKNOWN;
+		if (r < 0 || exclude_has_uid(x, uid))
+			continue;
+		if (ARRAY_EXTEND(x->uids, x->n_uids) < 0)
+			return -ENOMEM;
+		x->uids[x->n_uids++] = uid;
 	}
 	return result;
 }
@@ -150,8 +137,8 @@ static bool has_unit(const struct exclude *x, const char *name, size_t size)
 	return false;
 }
 
-/* Each part of the path may be a unit: slices have services and scopes in them, and a user's
- * manager is a service that has more. */
+/* Each part of the path may be a unit: a slice contains services and scopes, and the service of a
+ * user's manager contains more units. */
 bool exclude_has_cgroup(const struct exclude *x, const char *cgroup)
 {
 	if (!x || !cgroup)

@@ -1,7 +1,7 @@
 /*
- * A table of names, and a thread that asks for them (aside.h). A name that is asked for is not
- * asked for again before it has been answered, so a list that does not answer costs a thread or
- * two. Called by the manager in the loop's thread, and by main.c for --test-config.
+ * A table of names, and a thread that asks the host's lists for them (aside.h). A name that is
+ * being asked for is not asked for again before there is an answer, so a list that does not answer
+ * costs one or two threads.
  */
 #include "daemon/config/names.h"
 
@@ -18,7 +18,7 @@
 #include "daemon/config/trigger_set.h"
 #include "proto/base.h"
 
-/* Of one group with many members. */
+/* For one entry of a list: a group may have many members. */
 #define ENTRY_BUFFER (1u << 20)
 #define NAME_SIZE    256u
 #define LINE_SIZE    512u
@@ -30,9 +30,9 @@ struct name {
 	const char *what;
 	char text[NAME_SIZE];
 	uint32_t id;
-	int r;	   /* names_find's */
+	int r;	   /* result of names_find() */
 	int error; /* why the lists could not be asked the last time; 0: they could */
-	int told;  /* state_of, as names_news said it */
+	int told;  /* the state_of() that names_news() told */
 	bool wanted, asked, slow;
 };
 
@@ -41,12 +41,12 @@ struct names {
 	struct aside *aside;
 	struct name *all; /* NAMES_MAX */
 	size_t n;
-	size_t refused, told_refused; /* there was no room for */
+	size_t refused, told_refused; /* names that found no room */
 };
 
-/* What a thread is given. */
+/* A task for the thread. */
 struct question {
-	struct aside_task task; /* its tag: which name */
+	struct aside_task task; /* first; its tag is the index of the name */
 	names_ask_fn *ask;
 	enum names_kind kind;
 	char text[NAME_SIZE];
@@ -86,15 +86,6 @@ static const struct aside_ops ops = {
 	.task_free = question_free,
 };
 
-/* getpwnam(3): these, too, mean that there is none. */
-static int not_found(int error)
-{
-	bool none =
-		error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
-
-	return none ? -ENOENT : -error;
-}
-
 int names_ask_host(enum names_kind kind, const char *name, uint32_t *ret_id)
 {
 	CLEANUP_FREE char *buffer = malloc(ENTRY_BUFFER);
@@ -111,7 +102,12 @@ int names_ask_host(enum names_kind kind, const char *name, uint32_t *ret_id)
 		r = getgrnam_r(name, &group, buffer, ENTRY_BUFFER, &found_group);
 		*ret_id = found_group ? found_group->gr_gid : 0;
 	}
-	return found_user || found_group ? 0 : not_found(r);
+	if (found_user || found_group)
+		return 0;
+	/* getpwnam(3): all of these mean that there is no such name. */
+	if (r == 0 || r == ENOENT || r == ESRCH || r == EBADF || r == EPERM)
+		return -ENOENT;
+	return -r;
 }
 
 int names_new(names_ask_fn *ask, struct names **ret)
@@ -147,7 +143,7 @@ int names_fd(const struct names *n)
 	return aside_fd(n->aside);
 }
 
-/* -EINVAL: it is a name. */
+/* Parses a number of a user or group. 0; -ENOENT: not a valid one; -EINVAL: TEXT is a name. */
 static int number_of(const char *text, uint32_t *ret)
 {
 	unsigned long long id;
@@ -175,13 +171,14 @@ int names_find(const struct names *n, enum names_kind kind, const char *text, ui
 	if (r != -EINVAL)
 		return r;
 	name = n ? find(n, kind, text) : NULL;
-	/* Longer than any, or beyond the limit: it is not asked for. */
+	/* A name that is too long or beyond the limit is not asked for. */
 	if (!name)
 		return strlen(text) >= NAME_SIZE || (n && n->n == NAMES_MAX) ? -ENOENT : -EAGAIN;
 	*ret_id = name->id;
 	return name->r;
 }
 
+/* Has the thread ask for NAME, unless that is under way. */
 static void ask(struct names *n, struct name *name)
 {
 	struct question *q;
@@ -200,7 +197,7 @@ static void ask(struct names *n, struct name *name)
 		free(q);
 }
 
-/* One that is no longer wanted and that no thread asks for. */
+/* A new entry, or one that is no longer wanted and not being asked for; NULL: no room. */
 static struct name *spare(struct names *n)
 {
 	if (n->n < NAMES_MAX)
@@ -234,6 +231,7 @@ void names_want(struct names *n, enum names_kind kind, const char *text, const c
 		ask(n, name);
 }
 
+/* The line that tells the state R of NAME. */
 static void describe(const struct name *name, int r, char ret[LINE_SIZE])
 {
 	const char *kind = name->kind == NAMES_USER ? "user" : "group";
@@ -258,13 +256,14 @@ static void describe(const struct name *name, int r, char ret[LINE_SIZE])
 			 name->what, name->text, kind, strerror(-r));
 }
 
-/* What is to be said of it: as it was found, or -EAGAIN where it is asked for at length. */
+/* What to tell of NAME: the result of looking it up, or -EAGAIN if that takes long. */
 static int state_of(const struct name *name)
 {
 	return name->slow ? -EAGAIN : name->error < 0 ? name->error : name->r;
 }
 
-/* What could not be asked changes nothing of what was known. */
+/* Takes over an answer. If the lists could not be asked, what was known stays. Returns whether that
+ * changed. */
 static bool answered(struct name *name, const struct question *q)
 {
 	bool known = q->r == 0 || q->r == -ENOENT;
@@ -301,8 +300,8 @@ void names_news(struct names *n, void (*line)(bool warn, const char *text))
 
 	if (n->refused != n->told_refused) {
 		snprintf(text, sizeof(text),
-			 "more than %u users and groups are named: %zu are taken for nobody",
-			 NAMES_MAX, n->refused);
+			 "more than %u users and groups are configured: %zu are ignored", NAMES_MAX,
+			 n->refused);
 		line(true, text);
 		n->told_refused = n->refused;
 	}
@@ -344,6 +343,7 @@ void names_tidy(struct names *n)
 		(void)aside_give_up(n->aside, NSEC_PER_SEC);
 }
 
+/* Wants all users in a list. */
 static void want_words(struct names *n, const char *words, const char *what)
 {
 	char text[NAME_SIZE];

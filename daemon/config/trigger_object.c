@@ -1,8 +1,7 @@
 /*
- * The table of a trigger's keys, and one function a key that takes its text. Called by
- * trigger_file.c with what files say, by trigger_set.c with the built-in ones.
+ * One trigger: the table of its keys, and how the text of a key becomes a value.
  */
-#include "daemon/config/trigger_object.h"
+#include "daemon/config/trigger_set.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +20,7 @@
 /* clang-format off */
 const struct trigger_key trigger_keys[TRIGGER_N_KEYS] = {
 	[TRIGGER_ENABLED] = {"Enabled", BOOLEAN_VALID, false},
-	[TRIGGER_ON] = {"On", "control, signal, unit; of a built-in trigger its own", false},
+	[TRIGGER_ON] = {"On", "control, signal, unit; for a built-in trigger only its own", false},
 	[TRIGGER_UNITS] = {"Units", "names of units with * and ?, such as web-*.service; up to 64",
 			   true},
 	[TRIGGER_WATCH] = {"Watch", BOOLEAN_VALID, false},
@@ -69,14 +68,23 @@ static int take_time(const char *text, uint64_t *ret_usec)
 	return 0;
 }
 
-/* As take_time, but a time that is not zero, in ns. */
-static int take_window(const char *text, uint64_t *ret_ns)
+static int take_time_ns(const char *text, uint64_t *ret_ns)
 {
 	uint64_t usec;
+	int r = take_time(text, &usec);
 
-	if (take_time(text, &usec) < 0 || usec == 0)
+	if (r == 0)
+		*ret_ns = usec * NSEC_PER_USEC;
+	return r;
+}
+
+static int take_window(struct trigger_object *o, const char *text)
+{
+	uint64_t ns;
+
+	if (take_time_ns(text, &ns) < 0 || ns == 0)
 		return -EINVAL;
-	*ret_ns = usec * NSEC_PER_USEC;
+	o->last_ns = ns;
 	return 0;
 }
 
@@ -93,8 +101,8 @@ static int take_on(struct trigger_object *o, const char *text)
 	return -EINVAL;
 }
 
-/* What stands between blanks in TEXT, one after the other. The next word of *AT in WORD; false: no
- * more, or *RET_BAD: it is too long. */
+/* Copies the next word at *AT to WORD and moves *AT behind it. False: there are no more words or,
+ * with *RET_BAD, the word is too long. */
 static bool next_word(const char **at, char *word, size_t size, bool *ret_bad)
 {
 	size_t n;
@@ -150,7 +158,8 @@ static int take_units(struct trigger_object *o, const char *text)
 	return 0;
 }
 
-/* A number, or what may be a user's name: whether the host has one is found out later. */
+/* Whether WORD is a number or may be a user's name. Whether the host has such a user is asked
+ * later. */
 static bool is_user(const char *word)
 {
 	uint32_t uid;
@@ -191,30 +200,6 @@ static int take_last_bytes(struct trigger_object *o, const char *text)
 	return 0;
 }
 
-static int take_deadline(struct trigger_object *o, const char *text)
-{
-	uint64_t usec;
-
-	if (take_time(text, &usec) < 0)
-		return -EINVAL;
-	o->deadline_ns = usec * NSEC_PER_USEC;
-	return 0;
-}
-
-static int take_reason(struct trigger_object *o, const char *text)
-{
-	if (strlen(text) >= sizeof(o->reason))
-		return -EINVAL;
-	strcpy(o->reason, text);
-	return 0;
-}
-
-/* One a line, as values may have blanks. */
-static int take_label(struct trigger_object *o, const char *text)
-{
-	return labels_parse(&o->labels, text) < 0 ? -EINVAL : 0;
-}
-
 static int take_burst(struct trigger_object *o, const char *text)
 {
 	uint64_t n;
@@ -226,26 +211,10 @@ static int take_burst(struct trigger_object *o, const char *text)
 	return 0;
 }
 
-static int take_interval(struct trigger_object *o, const char *text)
-{
-	int r = take_time(text, &o->interval_usec);
-
-	o->has_interval |= r == 0;
-	return r;
-}
-
-static int take_min_fill(struct trigger_object *o, const char *text)
-{
-	uint64_t usec;
-	int r = take_time(text, &usec);
-
-	if (r == 0)
-		o->min_fill_ns = usec * NSEC_PER_USEC;
-	return r;
-}
-
 static int take(struct trigger_object *o, enum trigger_key_id key, const char *text)
 {
+	int r;
+
 	switch (key) {
 	case TRIGGER_ENABLED: return config_parse_flag(text, &o->enabled);
 	case TRIGGER_ON: return take_on(o, text);
@@ -253,20 +222,28 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 	case TRIGGER_WATCH: return config_parse_flag(text, &o->watch);
 	case TRIGGER_SIGNAL_USERS: return take_users(o, text);
 	case TRIGGER_LAST_BYTES: return take_last_bytes(o, text);
-	case TRIGGER_LAST_TIME: return take_window(text, &o->last_ns);
+	case TRIGGER_LAST_TIME: return take_window(o, text);
 	case TRIGGER_DECODE: return config_parse_flag(text, &o->decode);
-	case TRIGGER_DEADLINE: return take_deadline(o, text);
-	case TRIGGER_REASON: return take_reason(o, text);
-	case TRIGGER_LABEL: return take_label(o, text);
+	case TRIGGER_DEADLINE: return take_time_ns(text, &o->deadline_ns);
+	case TRIGGER_REASON:
+		if (strlen(text) >= sizeof(o->reason))
+			return -EINVAL;
+		strcpy(o->reason, text);
+		return 0;
+	/* One label a line, as values may have blanks. */
+	case TRIGGER_LABEL: return labels_parse(&o->labels, text) < 0 ? -EINVAL : 0;
 	case TRIGGER_BURST: return take_burst(o, text);
-	case TRIGGER_INTERVAL: return take_interval(o, text);
-	case TRIGGER_MIN_FILL: return take_min_fill(o, text);
+	case TRIGGER_INTERVAL:
+		r = take_time(text, &o->interval_usec);
+		o->has_interval |= r == 0;
+		return r;
+	case TRIGGER_MIN_FILL: return take_time_ns(text, &o->min_fill_ns);
 	case TRIGGER_N_KEYS: break;
 	}
 	return -EINVAL;
 }
 
-/* The fields of KEY as if nothing had been said; of all keys: TRIGGER_N_KEYS. */
+/* Sets the fields of KEY to their defaults; TRIGGER_N_KEYS: those of all keys. */
 static void take_back(struct trigger_object *o, enum trigger_key_id key)
 {
 	bool all = key == TRIGGER_N_KEYS;
@@ -295,7 +272,7 @@ static void take_back(struct trigger_object *o, enum trigger_key_id key)
 		*o->reason = '\0';
 	if (all || key == TRIGGER_LABEL)
 		o->labels = (struct labels){0};
-	/* Who asks by himself is limited as a user, and COMMAND ends once. */
+	/* A client who asks is limited as a user, and COMMAND ends only once. */
 	if (all || key == TRIGGER_BURST) {
 		o->burst = 0;
 		o->has_burst =
@@ -348,7 +325,7 @@ int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const 
 		r = asprintf(&joined, "%s %s", v->text, text) < 0 ? -ENOMEM : 0;
 	else
 		r = (joined = strdup(text)) ? 0 : -ENOMEM;
-	/* A label is added by itself; the other lists are taken anew as a whole. */
+	/* A label is added to the others; other lists are parsed again as a whole. */
 	if (r == 0)
 		r = take(o, key, key == TRIGGER_LABEL ? text : joined);
 	if (r == 0)

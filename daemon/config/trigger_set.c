@@ -1,14 +1,24 @@
 /*
- * The list of triggers, and which of them a thing that happens fires. Called by config.c, and by
- * trigger.c in the loop's thread.
+ * All triggers: read from the files of triggers.d, each of which has the name of its trigger, and
+ * found by what fires them.
+ *
+ * As with ptsnapd.conf, nothing that is wrong in a file is fatal.
  */
 #include "daemon/config/trigger_set.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/config/conffile.h"
+#include "daemon/config/config.h"
 #include "proto/base.h"
+
+#define DIRECTORY "triggers.d"
+#define SECTION	  "Trigger"
+#define SUFFIX	  ".conf"
 
 int trigger_set_new(struct trigger_set **ret)
 {
@@ -47,17 +57,167 @@ struct trigger_object *trigger_set_find(const struct trigger_set *s, const char 
 	return NULL;
 }
 
-static bool fires_for_unit(const struct trigger_object *o, const char *unit, bool watched)
+/* --- Files --- */
+
+struct reading {
+	struct trigger_set *set;
+	struct config_warn *warn;
+	struct trigger_object *object; /* whose file is being read; NULL: the file is ignored */
+	int r;			       /* -ENOMEM */
+};
+
+/* Tells one line about FILE. LINE 0: the whole file. LOST: as in struct config_warn. */
+static void PRINTF_LIKE(5, 6) reading_warn(struct reading *g, const char *file, unsigned line,
+					   bool lost, const char *format, ...)
 {
-	return o->enabled && o->on == TRIGGER_ON_UNIT && (o->watch || !watched) &&
-	       trigger_object_has_unit(o, unit);
+	char what[1024], text[1400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	if (line)
+		snprintf(text, sizeof(text), "%s:%u: %s", file, line, what);
+	else
+		snprintf(text, sizeof(text), "%s: %s", file, what);
+	g->warn->n_lost += lost;
+	g->warn->line(g->warn->userdata, text);
 }
 
-static bool fires_for_signal(const struct trigger_object *o, const struct names *names,
-			     uint64_t uid)
+/* "DIR/NAME.conf" -> "NAME"; "": not a valid name. */
+static void name_of(const char *file, char ret[ENTRY_NAME_SIZE])
 {
-	return o->enabled && o->on == TRIGGER_ON_SIGNAL && trigger_object_has_user(o, names, uid);
+	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+	size_t n = strlen(name), m = strlen(SUFFIX);
+
+	*ret = '\0';
+	if (n <= m || n - m >= ENTRY_NAME_SIZE)
+		return;
+	memcpy(ret, name, n - m);
+	ret[n - m] = '\0';
+	if (!trigger_name_is_valid(ret))
+		*ret = '\0';
 }
+
+/* A file was opened: what follows is about its trigger. */
+static void on_file(void *userdata, const char *file)
+{
+	struct reading *g = userdata;
+	struct trigger_set *s = g->set;
+	char name[ENTRY_NAME_SIZE];
+
+	g->object = NULL;
+	name_of(file, name);
+	if (!*name) {
+		reading_warn(g, file, 0, true,
+			     "not the name of a trigger, ignored; valid: up to 63 letters, digits, "
+			     "-, _ and . before .conf");
+		return;
+	}
+	g->object = trigger_set_find(s, name);
+	if (!g->object && s->n == TRIGGER_SET_MAX) {
+		reading_warn(g, file, 0, true, "more than %u triggers, ignored", TRIGGER_SET_MAX);
+		return;
+	}
+	if (!g->object) {
+		g->object = &s->all[s->n++];
+		trigger_object_init(g->object, name, TRIGGER_ON_CONTROL, false);
+	}
+	free(g->object->file);
+	g->object->file = strdup(file);
+	if (!g->object->file)
+		g->r = -ENOMEM;
+}
+
+static bool on_section(void *userdata, const char *name)
+{
+	(void)userdata;
+	return strcmp(name, SECTION) == 0;
+}
+
+static enum trigger_key_id find_key(const char *name)
+{
+	size_t i = 0;
+
+	while (i < TRIGGER_N_KEYS && strcmp(trigger_keys[i].name, name) != 0)
+		i++;
+	return (enum trigger_key_id)i;
+}
+
+static void on_setting(void *userdata, const struct conffile_setting *setting)
+{
+	struct reading *g = userdata;
+	enum trigger_key_id key = find_key(setting->key);
+	int r;
+
+	if (!g->object)
+		return;
+	if (key == TRIGGER_N_KEYS) {
+		reading_warn(g, setting->file, setting->line, false,
+			     "unknown key %s in section [%s], ignored", setting->key,
+			     setting->section);
+		return;
+	}
+	r = trigger_object_set(g->object, key, setting->value, setting->line);
+	if (r == -EINVAL)
+		reading_warn(g, setting->file, setting->line, true,
+			     "%s=%s is not valid, ignored; valid: %s", setting->key, setting->value,
+			     trigger_keys[key].valid);
+	else if (r < 0)
+		g->r = r;
+}
+
+static void on_warning(void *userdata, const struct conffile_warning *w)
+{
+	reading_warn(userdata, w->file, w->line, w->lost, "%s", w->text);
+}
+
+/* Resets KEY, which has a meaning only for triggers of kind ON. 0 or -ENOMEM. */
+static int check_key(struct reading *g, struct trigger_object *o, enum trigger_key_id key,
+		     enum trigger_on on)
+{
+	const struct trigger_value *v = &o->values[key];
+
+	if (!v->text || o->on == on)
+		return 0;
+	reading_warn(g, o->file, v->line, true, "%s=%s needs On=%s, ignored",
+		     trigger_keys[key].name, v->text, trigger_on_name(on));
+	return trigger_object_set(o, key, "", 0);
+}
+
+static int check_object(struct reading *g, struct trigger_object *o)
+{
+	int r = check_key(g, o, TRIGGER_UNITS, TRIGGER_ON_UNIT);
+
+	if (r == 0)
+		r = check_key(g, o, TRIGGER_WATCH, TRIGGER_ON_UNIT);
+	if (r == 0)
+		r = check_key(g, o, TRIGGER_SIGNAL_USERS, TRIGGER_ON_SIGNAL);
+	if (r == 0 && !o->decode && o->deadline_ns != ENTRY_ABSENT) {
+		reading_warn(g, o->file, o->values[TRIGGER_DEADLINE].line, true,
+			     "Deadline=%s needs Decode=yes, ignored",
+			     o->values[TRIGGER_DEADLINE].text);
+		r = trigger_object_set(o, TRIGGER_DEADLINE, "", 0);
+	}
+	return r;
+}
+
+int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
+		     struct config_warn *warn)
+{
+	struct reading g = {.set = s, .warn = warn};
+	const struct conffile_handler handler = {&g, on_file, on_section, on_setting, on_warning};
+
+	if (!only)
+		conffile_read_drop_ins(directories, DIRECTORY, &handler);
+	else if (*only)
+		conffile_read_drop_ins((const char *const[]){only, NULL}, "", &handler);
+	for (size_t i = 0; i < s->n && g.r == 0; i++)
+		g.r = check_object(&g, &s->all[i]);
+	return g.r;
+}
+
+/* --- Events --- */
 
 const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, const char *unit,
 						  bool watched)
@@ -65,11 +225,14 @@ const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, c
 	const struct trigger_object *built_in = NULL;
 
 	for (size_t i = 0; i < s->n; i++) {
-		if (!fires_for_unit(&s->all[i], unit, watched))
+		const struct trigger_object *o = &s->all[i];
+
+		if (!o->enabled || o->on != TRIGGER_ON_UNIT || (watched && !o->watch) ||
+		    !trigger_object_has_unit(o, unit))
 			continue;
-		if (!s->all[i].built_in)
-			return &s->all[i];
-		built_in = &s->all[i];
+		if (!o->built_in)
+			return o;
+		built_in = o;
 	}
 	return built_in;
 }
@@ -80,11 +243,14 @@ const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s,
 	const struct trigger_object *built_in = NULL;
 
 	for (size_t i = 0; i < s->n; i++) {
-		if (!fires_for_signal(&s->all[i], names, uid))
+		const struct trigger_object *o = &s->all[i];
+
+		if (!o->enabled || o->on != TRIGGER_ON_SIGNAL ||
+		    !trigger_object_has_user(o, names, uid))
 			continue;
-		if (!s->all[i].built_in)
-			return &s->all[i];
-		built_in = &s->all[i];
+		if (!o->built_in)
+			return o;
+		built_in = o;
 	}
 	return built_in;
 }

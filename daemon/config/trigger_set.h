@@ -1,13 +1,112 @@
 /*
- * All triggers of a configuration: those that are always there ("control", "signal", "unit",
- * "exit"), changed by files of their names, and those that files add. Owned by struct config; const
- * once it is read.
+ * The triggers of a configuration: their names, what fires them, what is then done, and how often.
+ *
+ * "control", "signal", "unit" and "exit" are built in, and files of these names change them; other
+ * files add triggers. Owned by struct config, and const once read. What becomes of a trigger while
+ * the recorder runs is in daemon/trigger/gate.h.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-#include "daemon/config/trigger_object.h"
+#include "daemon/base/log.h"
+#include "daemon/config/names.h"
+#include "proto/bundle/label.h"
+
+/* --- One trigger (trigger_object.c) --- */
+
+enum trigger_on {
+	TRIGGER_ON_CONTROL = 0, /* a client asks for it by name */
+	TRIGGER_ON_SIGNAL,	/* SIGUSR2 */
+	TRIGGER_ON_UNIT,	/* a unit failed, as a client or systemd says */
+	TRIGGER_ON_EXIT,	/* COMMAND ended */
+};
+
+enum trigger_key_id {
+	TRIGGER_ENABLED = 0,
+	TRIGGER_ON,
+	TRIGGER_UNITS,
+	TRIGGER_WATCH,
+	TRIGGER_SIGNAL_USERS,
+	TRIGGER_LAST_BYTES,
+	TRIGGER_LAST_TIME,
+	TRIGGER_DECODE,
+	TRIGGER_DEADLINE,
+	TRIGGER_REASON,
+	TRIGGER_LABEL,
+	TRIGGER_BURST,
+	TRIGGER_INTERVAL,
+	TRIGGER_MIN_FILL,
+	TRIGGER_N_KEYS,
+};
+
+#define TRIGGER_MAX_UNITS 64u
+#define TRIGGER_MAX_USERS 64u
+
+/* A key's text in the file. */
+struct trigger_value {
+	char *text; /* owned; NULL: the default */
+	unsigned line;
+};
+
+struct trigger_object {
+	char name[ENTRY_NAME_SIZE];
+	bool built_in;
+	enum trigger_on on;
+	bool enabled;
+	bool watch;			/* ON_UNIT: ask systemd which units fail */
+	char *units[TRIGGER_MAX_UNITS]; /* ON_UNIT: fnmatch(3) patterns, owned; none: all */
+	size_t n_units;
+	size_t n_users; /* ON_SIGNAL: users in the value, whose signals count; 0: everybody's */
+	uint64_t last_bytes, last_ns; /* ENTRY_ABSENT: everything */
+	bool decode;
+	uint64_t deadline_ns;		/* ENTRY_ABSENT: none */
+	char reason[ENTRY_REASON_SIZE]; /* if the request gives none */
+	struct labels labels;
+	bool has_burst, has_interval; /* else those of section [Limits] hold */
+	uint32_t burst;		      /* 0: no limit */
+	uint64_t interval_usec;
+	uint64_t min_fill_ns;
+
+	char *file; /* owned; NULL: none */
+	struct trigger_value values[TRIGGER_N_KEYS];
+};
+
+struct trigger_key {
+	const char *name;
+	const char *valid; /* for messages */
+	bool list;	   /* a second value is appended to the first */
+};
+extern const struct trigger_key trigger_keys[TRIGGER_N_KEYS];
+
+/* "control", ... */
+const char *trigger_on_name(enum trigger_on on);
+/* Whether NAME is up to 63 letters, digits, "-", "_" and ".", and does not begin with "-" or ".".
+ */
+bool trigger_name_is_valid(const char *name);
+
+/* Makes a trigger with defaults. NAME is valid. */
+void trigger_object_init(struct trigger_object *o, const char *name, enum trigger_on on,
+			 bool built_in);
+void trigger_object_done(struct trigger_object *o);
+/* Sets KEY to TEXT ("": the default), as LINE of the trigger's file says. 0; -EINVAL: TEXT is not
+ * valid, and nothing has changed; -ENOMEM. */
+int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const char *text,
+		       unsigned line);
+/* The value of KEY as a file would have it. */
+#define TRIGGER_TEXT_SIZE 64
+const char *trigger_object_text(const struct trigger_object *o, enum trigger_key_id key,
+				char buffer[TRIGGER_TEXT_SIZE]);
+/* Whether the trigger fires for UNIT; for a signal of UID (ENTRY_ABSENT: not known). Users whom
+ * NAMES do not know (yet) do not count. */
+bool trigger_object_has_unit(const struct trigger_object *o, const char *unit);
+bool trigger_object_has_user(const struct trigger_object *o, const struct names *names,
+			     uint64_t uid);
+
+/* --- All triggers (trigger_set.c) --- */
 
 #define TRIGGER_SET_MAX 64u
 
@@ -16,30 +115,26 @@ struct trigger_set {
 	size_t n;
 };
 
-/* The built-in ones. 0 or -ENOMEM. */
+/* Makes a set of the built-in triggers. 0 or -ENOMEM. */
 int trigger_set_new(struct trigger_set **ret);
 void trigger_set_free(struct trigger_set *s);
 
+struct config_warn;
+
+/* Reads the files triggers.d/ *.conf of DIRECTORIES (conffile_read_drop_ins()) or, unless ONLY is
+ * NULL, those of the directory ONLY ("": none). What is wrong is told and left out. 0 or -ENOMEM.
+ */
+int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
+		     struct config_warn *warn);
+
 /* NULL: there is none. */
 struct trigger_object *trigger_set_find(const struct trigger_set *s, const char *name);
-/* Who fires for UNIT that has failed: the first that is no built-in one, watches for such a unit
- * and is enabled, else "unit", if that does. So also for SIGUSR2 of UID (ENTRY_ABSENT: not known).
- * NULL: nobody. WATCHED: among those with Watch=yes. */
+/* The trigger that fires when UNIT failed, or for SIGUSR2 of UID (ENTRY_ABSENT: not known): the
+ * first enabled one that is not built in and wants it, else the built-in one, else NULL. WATCHED:
+ * only triggers with Watch=yes. */
 const struct trigger_object *trigger_set_for_unit(const struct trigger_set *s, const char *unit,
 						  bool watched);
 const struct trigger_object *trigger_set_for_signal(const struct trigger_set *s,
 						    const struct names *names, uint64_t uid);
-/* Does any trigger want to be told of units that fail? */
+/* Whether any enabled trigger has Watch=yes. */
 bool trigger_set_watches(const struct trigger_set *s);
-
-struct config_warn;
-struct json_writer;
-
-/* trigger_file.c: the files *.conf of directories triggers.d (see conffile_read_drop_ins), or, with
- * ONLY, of the directory ONLY ("": none). What is wrong is told and left out. 0 or -ENOMEM. */
-int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
-		     struct config_warn *warn);
-
-/* trigger_show.c: for --test-config. */
-void trigger_set_show(const struct trigger_set *s, FILE *to);
-void trigger_set_show_json(const struct trigger_set *s, struct json_writer *w);

@@ -1,6 +1,6 @@
 /*
- * Arithmetic and two small files. Called by generator.c, before anything on the host is up: it
- * reads sysfs and nothing else.
+ * Computes the limits of the services and writes them as drop-ins. ptsnap-generator calls this
+ * before anything on the host is up, so only sysfs and /proc are read.
  */
 #include "daemon/config/unit_limits.h"
 
@@ -17,13 +17,14 @@
 #include "proto/memfd.h"
 #include "proto/report.h"
 
-/* Program, threads, tables of processes and files, the kernel's symbols, and 64 MiB of reports for
- * single users (remake.c). */
+/* The program, its threads, the tables of processes and files, the kernel's symbols, and 64 MiB for
+ * reports for single users (remake.c). */
 #define BASE_BYTES (192ull << 20)
-/* The decoder's program and libraries, and room for its own limit to be hit first. */
+/* The decoder's program and libraries, and room so that its own limit is hit first. */
 #define DECODER_SLACK	      (256ull << 20)
 #define DECODER_SLACK_SECONDS 30u
-#define MEMORY_SHARE	      4u
+/* The recorder gets one part of this many parts of the host's memory. */
+#define MEMORY_SHARE 4u
 
 void unit_limits_host(struct unit_limits_host *ret)
 {
@@ -37,47 +38,37 @@ void unit_limits_host(struct unit_limits_host *ret)
 		ret->memory = (uint64_t)pages * (uint64_t)page_size;
 }
 
-/* The rings of all CPUs as the budget lets them be. */
-static void fit_rings(const struct config *c, const struct unit_limits_host *host,
-		      struct budget_sizes *ret)
-{
-	const struct budget_sizes asked = {c->aux_size, c->data_size};
-	char note[256];
-
-	budget_fit(&asked, host->n_cpus, c->ring_budget ? c->ring_budget : host->budget, false, ret,
-		   note, sizeof(note));
-}
-
-/* What a snapshot holds in memory at most, until it is decoded. */
-static uint64_t bundle_bytes(const struct config *c, uint64_t trace)
-{
-	return trace + c->sideband_bytes + UNIT_LIMITS_CODE + REPORT_DEFAULT_LIMIT;
-}
-
-/* Each number is far below 2^60: 4096 CPUs with rings of 512 MiB are 2^42, and so on. */
+/* No sum overflows: each number is far below 2^60 (4096 CPUs with rings of 512 MiB are 2^42). */
 void unit_limits(const struct config *c, const struct unit_limits_host *host,
 		 struct unit_limits *ret)
 {
-	struct budget_sizes rings;
+	const struct budget_sizes asked = {c->aux_size, c->data_size};
 	uint64_t steady, bundle, most;
+	struct budget_sizes rings;
+	char note[256];
 
-	fit_rings(c, host, &rings);
+	/* The rings of all CPUs, as large as the budget allows. */
+	budget_fit(&asked, host->n_cpus, c->ring_budget ? c->ring_budget : host->budget, false,
+		   &rings, note, sizeof(note));
 	steady = budget_need(&rings, host->n_cpus) + c->timeline_max + c->queue_bytes + BASE_BYTES;
-	bundle = bundle_bytes(c, host->n_cpus * rings.aux);
-	/* Those that wait, the one that decodes, the one that is being made out of its parts; and
-	 * those that the disk did not take. */
+	/* What a snapshot has in memory at most, until it is decoded. */
+	bundle = host->n_cpus * rings.aux + c->sideband_bytes + UNIT_LIMITS_CODE +
+		 REPORT_DEFAULT_LIMIT;
+	/* Snapshots that wait, the one that decodes, the one whose bundle is being made, and those
+	 * that the disk did not take. */
 	most = steady + (c->max_jobs_queued + 2) * bundle +
 	       c->store_in_memory * (bundle + c->max_images_bytes);
 	if (host->memory)
 		most = MIN_OF(most, MAX_OF(steady + 2 * bundle, host->memory / MEMORY_SHARE));
 	ret->recorder_high = most;
-	/* What is reclaimed at the first is file pages; behind the second somebody is killed. */
+	/* Above the first limit file pages are reclaimed; at the second one, a process is killed.
+	 */
 	ret->recorder_max = most + most / 8;
 	ret->decoder_max = c->decode_memory + DECODER_SLACK;
 	ret->decoder_seconds = c->decode_timeout_usec / 1000000u + DECODER_SLACK_SECONDS;
 }
 
-/* NAME: "UNIT.d/FILE". */
+/* Writes TEXT to UNIT/FILE below DIR. 0 or -errno. */
 static int write_file(int dir, const char *unit, const char *file, const char *text)
 {
 	CLEANUP_CLOSE int below = -EBADF, fd = -EBADF;
@@ -91,10 +82,10 @@ static int write_file(int dir, const char *unit, const char *file, const char *t
 	return fd < 0 ? -errno : memfd_write_all(fd, text, strlen(text));
 }
 
-#define HEAD                                                                             \
-	"# Made by ptsnap-generator out of ptsnapd.conf; made again by \"systemctl "     \
-	"daemon-reload\".\n"                                                             \
-	"# Files of greater names, such as those of \"systemctl edit\", are stronger.\n" \
+#define HEAD                                                                                       \
+	"# Made by ptsnap-generator from ptsnapd.conf; made again by \"systemctl "                 \
+	"daemon-reload\".\n"                                                                       \
+	"# Files with names that sort later, such as those of \"systemctl edit\", are stronger.\n" \
 	"[Service]\n"
 
 int unit_limits_write(const struct unit_limits *l, const char *dir)

@@ -2,7 +2,7 @@
  * The keys of a trigger's file: whatever is said, the object stays within its limits, and what it
  * says of itself can be said again and means the same.
  */
-#include "daemon/config/trigger_object.h"
+#include "daemon/config/trigger_set.h"
 
 #include <assert.h>
 #include <stdint.h>

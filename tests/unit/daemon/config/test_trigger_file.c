@@ -178,7 +178,7 @@ static void trigger_set_read_a_built_in_name_changes_the_built_in_one(void **sta
 	assert_int_equal(o->n_users, 2);
 	assert_string_equal(f->told,
 			    "signal.conf:2: On=unit is not valid, ignored; valid: control, "
-			    "signal, unit; of a built-in trigger its own\n");
+			    "signal, unit; for a built-in trigger only its own\n");
 }
 
 static void trigger_set_read_a_name_that_is_none_is_left_out(void **state)
