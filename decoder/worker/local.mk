@@ -5,7 +5,6 @@ decoder_worker_libptworker_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
 decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/ask.c decoder/worker/ask.h \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
-	decoder/worker/report/cgroup.c decoder/worker/report/cgroup.h \
 	decoder/worker/replay/contexts.c decoder/worker/replay/cpu_replay.c \
 	decoder/worker/decode.c decoder/worker/decode.h \
 	decoder/worker/decode_last.c \
@@ -26,17 +25,14 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/replay/replay_private.h \
 	decoder/worker/report/report.c decoder/worker/report/report.h \
 	decoder/worker/report/report_cpus.c \
-	decoder/worker/report/report_decoded.c \
 	decoder/worker/report/report_functions.c \
 	decoder/worker/report/report_host.c \
 	decoder/worker/report/report_marks.c \
 	decoder/worker/report/report_parts.h \
 	decoder/worker/report/report_processes.c \
-	decoder/worker/report/report_reach.c \
 	decoder/worker/report/report_source.c \
 	decoder/worker/report/report_threads.c \
 	decoder/worker/report/report_turns.c \
-	decoder/worker/report/report_untraced.c \
 	decoder/worker/report/report_summary.c decoder/worker/report/report_values.c decoder/worker/report/report_values.h \
 	decoder/worker/replay/rounds.c decoder/worker/replay/rounds.h \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \

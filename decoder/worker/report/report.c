@@ -1,9 +1,8 @@
 /*
- * The report as a whole: its parts in order, and what is left out when it would be too long. Called
- * by decode.c in ptsnap-decode.
+ * Writes a report: measures its lists, decides what is cut, and streams the parts in order.
  *
- * The lists are measured element by element through the same functions that write them, from the
- * most to the least important, each getting what those before it left; then all is streamed.
+ * The functions that write the elements of a list also measure them. Lists are measured from the
+ * most to the least important, and each list gets the room that the lists before it left.
  */
 #include "decoder/worker/report/report.h"
 
@@ -14,24 +13,23 @@
 #include "proto/base.h"
 #include "proto/report.h"
 
-/* "cut" is measured with all lists empty: all its lines are there, with 0 kept. The numbers that
- * come instead are longer. */
+/* "cut" is measured with all lists empty, when it has all its lines with 0 kept. The final numbers
+ * are longer than 0. */
 #define CUT_RESERVE 256u
-/* A single element is far smaller than that (strings are cut). */
+/* A single element is far smaller (strings are cut). */
 #define SCRATCH_LIMIT (16u << 20)
 
 static void write_list(const struct report *r, struct json_writer *w, enum report_list_id id)
 {
 	const struct report_list *l = &r->lists[id];
-	size_t i;
 
 	json_begin_array(w, l->key);
-	for (i = 0; i < l->kept; i++)
+	for (size_t i = 0; i < l->kept; i++)
 		l->element(r, w, l->newest_first ? l->kept - 1 - i : i);
 	json_end_array(w);
 }
 
-/* With what there is no element for. */
+/* The length of a list, including what has no element. */
 static uint64_t list_total(const struct report *r, enum report_list_id id)
 {
 	switch (id) {
@@ -50,10 +48,9 @@ static void write_cut(const struct report *r, struct json_writer *w)
 {
 	const struct decode *d = r->d;
 	uint64_t branches = r->branches_kept * r->lists[REPORT_THREADS].kept;
-	size_t i;
 
 	json_begin_array(w, "cut");
-	for (i = 0; i < REPORT_N_LISTS; i++) {
+	for (size_t i = 0; i < REPORT_N_LISTS; i++) {
 		const struct report_list *l = &r->lists[i];
 
 		report_cut_line(w, l->key, l->kept, list_total(r, i));
@@ -67,20 +64,15 @@ static void write_cut(const struct report *r, struct json_writer *w)
 	json_end_array(w);
 }
 
-static void write_generator(const struct report *r, struct json_writer *w)
+static void write_all(const struct report *r, struct json_writer *w)
 {
+	json_begin_object(w, NULL);
 	json_string(w, "schemaVersion", REPORT_SCHEMA_VERSION);
 	json_begin_object(w, "generator");
 	json_string(w, "name", "ptsnap-decode");
 	json_string(w, "version", r->version);
 	json_end_object(w);
 	json_string(w, "id", r->m->id);
-}
-
-static void write_all(const struct report *r, struct json_writer *w)
-{
-	json_begin_object(w, NULL);
-	write_generator(r, w);
 	report_host(r, w);
 	report_trigger(r, w);
 	report_configuration(r, w);
@@ -112,7 +104,8 @@ static void write_all(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
-/* How many bytes the first N elements of L take, and how many elements fit into BUDGET. */
+/* *ret_fits: how many of the first elements of L fit into BUDGET bytes; *ret_bytes: their size. 0
+ * or -ENOMEM. */
 static int measure(const struct report *r, const struct report_list *l, uint64_t budget,
 		   size_t *ret_fits, uint64_t *ret_bytes)
 {
@@ -140,7 +133,7 @@ static int measure(const struct report *r, const struct report_list *l, uint64_t
 	return 0;
 }
 
-/* The parts that are never cut, with all lists empty. */
+/* The size of the parts that are never cut, and of the empty lists. */
 static int measure_rest(const struct report *r, uint64_t *ret_bytes)
 {
 	CLEANUP(bytes_out_done) struct bytes_out out;
@@ -154,8 +147,8 @@ static int measure_rest(const struct report *r, uint64_t *ret_bytes)
 	return json_writer_finish(w);
 }
 
-/* Takes from *LEFT what the elements of L that fit into it need; all of it when not all fit, so
- * that no list gets what one before it could not use. */
+/* Keeps the elements of L that fit into *LEFT, and takes their size from *LEFT; takes all of *LEFT
+ * if an element does not fit, because no later list may get room that this list needed. */
 static int fit(const struct report *r, struct report_list *l, uint64_t *left)
 {
 	uint64_t bytes;
@@ -169,7 +162,7 @@ static int fit(const struct report *r, struct report_list *l, uint64_t *left)
 	return 0;
 }
 
-/* Of lists that would each take all that is left: no more than GIVEN for this one. */
+/* The same, but L gets no more than GIVEN of *LEFT. */
 static int fit_within(const struct report *r, struct report_list *l, uint64_t given, uint64_t *left)
 {
 	uint64_t rest = given;
@@ -179,17 +172,7 @@ static int fit_within(const struct report *r, struct report_list *l, uint64_t gi
 	return result;
 }
 
-static int fit_marks(struct report *r, uint64_t *left)
-{
-	const uint64_t eighth = *left / 8;
-	int i, result = 0;
-
-	for (i = REPORT_ABORTS; i <= REPORT_PTWRITES && result == 0; i++)
-		result = fit_within(r, &r->lists[i], eighth, left);
-	return result;
-}
-
-/* As many last branches as fit into LEFT, the same number for every thread. */
+/* Keeps as many last branches as fit into *LEFT, the same number for every thread. */
 static int fit_branches(struct report *r, uint64_t *left)
 {
 	struct report_list kept = r->lists[REPORT_THREADS];
@@ -212,8 +195,8 @@ static int fit_branches(struct report *r, uint64_t *left)
 
 static int plan_within(struct report *r, uint64_t limit)
 {
-	uint64_t rest, left;
-	int i, result;
+	uint64_t rest, left, eighth;
+	int result;
 
 	r->measuring = true;
 	result = measure_rest(r, &rest);
@@ -223,30 +206,19 @@ static int plan_within(struct report *r, uint64_t limit)
 		return -E2BIG;
 	left = limit - rest - CUT_RESERVE;
 	r->branches_kept = 0;
-	for (i = REPORT_CPUS; i <= REPORT_GAPS && result == 0; i++)
+	for (int i = REPORT_CPUS; i <= REPORT_GAPS && result == 0; i++)
 		result = fit(r, &r->lists[i], &left);
 	if (result == 0)
 		result = fit_branches(r, &left);
-	if (result == 0)
-		result = fit_marks(r, &left);
+	eighth = left / 8;
+	for (int i = REPORT_ABORTS; i <= REPORT_PTWRITES && result == 0; i++)
+		result = fit_within(r, &r->lists[i], eighth, &left);
 	if (result == 0)
 		result = fit_within(r, &r->lists[REPORT_TURNS], left / 2, &left);
 	if (result == 0)
 		result = fit(r, &r->lists[REPORT_FUNCTIONS], &left);
 	r->measuring = false;
 	return result;
-}
-
-static int plan(struct report *r)
-{
-	size_t i;
-
-	if (r->options->report_limit > 0)
-		return plan_within(r, r->options->report_limit);
-	r->branches_kept = REPORT_LAST_BRANCHES;
-	for (i = 0; i < REPORT_N_LISTS; i++)
-		r->lists[i].kept = r->lists[i].total;
-	return 0;
 }
 
 static int prepare(struct report *r)
@@ -264,22 +236,11 @@ static int prepare(struct report *r)
 	if (result == 0)
 		result = report_prepare_turns(r);
 	report_prepare_marks(r);
-	/* Numbers of a CPU tell what all did on it. */
+	/* The numbers of a CPU would tell what all users did on it. */
 	r->lists[REPORT_CPUS] = (struct report_list){
 		"cpus", report_is_limited(r) ? 0 : r->m->n_cpus, 0, report_cpu, false};
 	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap, false};
 	return result;
-}
-
-static int stream(const struct report *r, int fd)
-{
-	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
-	int result = json_writer_new_fd(fd, r->options->report_limit, r->options->pretty, &w);
-
-	if (result < 0)
-		return result;
-	write_all(r, w);
-	return json_writer_finish(w);
 }
 
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
@@ -287,16 +248,26 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 {
 	struct report r = {
 		.d = d, .m = d->replay->manifest, .options = options, .version = version};
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
 	int result;
 
 	r.symbols = calloc(REPORT_SYMBOLS, sizeof(*r.symbols));
-	result = r.symbols == NULL ? -ENOMEM : report_source_init(&r);
+	result = !r.symbols ? -ENOMEM : report_source_init(&r);
 	if (result == 0)
 		result = prepare(&r);
+	if (result == 0 && options->report_limit > 0) {
+		result = plan_within(&r, options->report_limit);
+	} else {
+		r.branches_kept = REPORT_LAST_BRANCHES;
+		for (size_t i = 0; i < REPORT_N_LISTS; i++)
+			r.lists[i].kept = r.lists[i].total;
+	}
 	if (result == 0)
-		result = plan(&r);
-	if (result == 0)
-		result = stream(&r, fd);
+		result = json_writer_new_fd(fd, options->report_limit, options->pretty, &w);
+	if (result == 0) {
+		write_all(&r, w);
+		result = json_writer_finish(w);
+	}
 	free(r.threads);
 	free(r.turns);
 	free(r.images);

@@ -1,5 +1,5 @@
 /*
- * CPUs, coverage, totals and gaps: how much of the window is in the report.
+ * CPUs: their windows, coverage, totals and gaps; how much of what was asked for is in the report.
  */
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
@@ -11,8 +11,8 @@ uint64_t report_begin_ns(const struct decode *d, size_t cpu)
 	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
 }
 
-/* A trace ends when its event was stopped, however long it had been quiet before; where nobody
- * answered the stop, with its last time. */
+/* A trace ends when its event was stopped, however long no packet was written before. If the CPU
+ * did not answer the stop, the trace ends with its last time. */
 uint64_t report_end_ns(const struct decode *d, size_t cpu)
 {
 	const struct manifest_cpu *m = &d->replay->manifest->cpus[cpu];
@@ -32,7 +32,7 @@ static uint64_t got_ns(const struct decode *d, size_t cpu)
 	return end > begin ? end - begin : 0;
 }
 
-/* Of the window, less what passed within gaps. */
+/* The window less the time within gaps. */
 static uint64_t decoded_ns(const struct decode *d, size_t cpu)
 {
 	uint64_t got = got_ns(d, cpu);
@@ -42,6 +42,69 @@ static uint64_t decoded_ns(const struct decode *d, size_t cpu)
 		return MANIFEST_ABSENT;
 	return got - MIN_OF(got, lost);
 }
+
+/* --- Windows without a trace --- */
+
+/* The CPU has no trace, or its trace has no clock while its records have the trigger's. */
+bool report_is_untraced(const struct report *r, size_t cpu)
+{
+	const struct manifest_cpu *c = &r->m->cpus[cpu];
+
+	if (c->cpu == MANIFEST_ANY || !c->state)
+		return false;
+	return c->bytes == 0 || (!r->d->replay->clock.known && r->m->clock_is_monotonic);
+}
+
+/* The time of the first switch record of CPU; UINT64_MAX: there is none. */
+static uint64_t first_switch(const struct report *r, uint32_t cpu)
+{
+	const struct timeline *timeline = r->d->replay->timeline;
+	const size_t n = timeline_n_turns(timeline, cpu);
+
+	/* Only the first turn may begin before the known time. */
+	for (size_t i = 0; i < n && i < 2; i++) {
+		struct timeline_turn turn;
+
+		timeline_get_turn(timeline, cpu, i, &turn);
+		if (turn.since > 0)
+			return turn.since;
+	}
+	return UINT64_MAX;
+}
+
+void report_prepare_reach(struct report *r)
+{
+	r->sideband_begin = r->m->horizon_ns;
+	for (size_t i = 0; i < r->m->n_cpus && r->m->horizon_ns == MANIFEST_ABSENT; i++)
+		r->sideband_begin = MIN_OF(r->sideband_begin, first_switch(r, r->m->cpus[i].cpu));
+}
+
+static struct report_reach of_sideband(const struct report *r, size_t cpu)
+{
+	struct report_reach reach = {r->sideband_begin, r->m->cpus[cpu].stop_ns};
+
+	if (reach.end == MANIFEST_ABSENT)
+		reach.end = r->m->perf_ns;
+	if (reach.end == MANIFEST_ABSENT)
+		return (struct report_reach){0};
+	if (r->m->last_ns != MANIFEST_ABSENT && r->m->last_ns <= reach.end) {
+		uint64_t asked = reach.end - r->m->last_ns;
+
+		reach.begin = reach.begin == MANIFEST_ABSENT ? asked : MAX_OF(reach.begin, asked);
+	}
+	return reach.begin < reach.end ? reach : (struct report_reach){0};
+}
+
+struct report_reach report_reach(const struct report *r, size_t cpu)
+{
+	const struct report_reach reach = {report_begin_ns(r->d, cpu), report_end_ns(r->d, cpu)};
+
+	if (reach.begin != MANIFEST_ABSENT)
+		return reach;
+	return report_is_untraced(r, cpu) ? of_sideband(r, cpu) : (struct report_reach){0};
+}
+
+/* --- CPUs --- */
 
 static void write_instant(const struct report *r, struct json_writer *w, const char *key,
 			  uint64_t tsc, uint64_t ns)
@@ -56,74 +119,44 @@ static void write_instant(const struct report *r, struct json_writer *w, const c
 	json_end_object(w);
 }
 
-static void write_end(const struct report *r, struct json_writer *w, size_t i)
+/* The bytes behind the first PSB. */
+static uint64_t decodable(const struct decode *d, size_t cpu)
 {
-	uint64_t ns = report_end_ns(r->d, i), tsc = MANIFEST_ABSENT;
+	const struct decode_cpu *c = &d->cpus[cpu];
 
-	if (ns != MANIFEST_ABSENT)
-		tsc = tscmap_tsc(&r->d->replay->clock, ns);
-	if (tsc == MANIFEST_ABSENT)
-		tsc = r->d->cpus[i].stats.tsc_last;
-	write_instant(r, w, "end", tsc, ns);
+	return c->stats.bytes - MIN_OF(c->stats.bytes, c->head_bytes);
 }
 
-static uint64_t decodable(const struct decode_cpu *cpu)
-{
-	return cpu->stats.bytes - MIN_OF(cpu->stats.bytes, cpu->head_bytes);
-}
-
-static void write_cpu_result(const struct report *r, struct json_writer *w, size_t i)
-{
-	const struct decode_cpu *cpu = &r->d->cpus[i];
-
-	json_u64(w, "psbs", cpu->stats.psbs);
-	json_u64(w, "packets", cpu->stats.packets);
-	json_u64(w, "instructions", cpu->stats.instructions);
-	json_u64(w, "branches", cpu->stats.branches);
-	json_u64(w, "bytesDecoded", cpu->stats.bytes_decoded);
-	report_percent(w, "coveragePercent",
-		       decode_percent(cpu->stats.bytes_decoded, decodable(cpu)));
-}
-
-/* When a CPU was known to have stopped, of a freeze whose order is known. */
+/* When a CPU stopped, if the order of the stops is known. */
 static uint64_t frozen_ns(const struct manifest_cpu *cpu)
 {
 	return cpu->stop_order == MANIFEST_ABSENT || cpu->stop_timeout ? MANIFEST_ABSENT
 								       : cpu->stop_ns;
 }
 
-/* After the first one. */
+/* How much later than the first CPU this one stopped. */
 static uint64_t skew_ns(const struct manifest *m, const struct manifest_cpu *cpu)
 {
 	uint64_t first = MANIFEST_ABSENT, stop = frozen_ns(cpu);
-	size_t i;
 
-	for (i = 0; i < m->n_cpus && stop != MANIFEST_ABSENT; i++)
+	for (size_t i = 0; i < m->n_cpus && stop != MANIFEST_ABSENT; i++)
 		first = MIN_OF(first, frozen_ns(&m->cpus[i]));
 	return stop == MANIFEST_ABSENT ? stop : stop - first;
-}
-
-static uint64_t bytes_per_sec(const struct manifest_cpu *cpu)
-{
-	if (cpu->copy_ns == MANIFEST_ABSENT || cpu->copy_ns == 0 || cpu->bytes == 0)
-		return MANIFEST_ABSENT;
-	/* A bundle's bytes are fewer than 2^37. */
-	return (uint64_t)((unsigned __int128)cpu->bytes * 1000000000u / cpu->copy_ns);
-}
-
-static void write_freeze(const struct report *r, struct json_writer *w,
-			 const struct manifest_cpu *cpu)
-{
-	report_u64(w, "stopOrder", cpu->stop_order);
-	report_u64(w, "skewNSec", skew_ns(r->m, cpu));
-	report_u64(w, "darkNSec", cpu->dark_ns);
-	report_u64(w, "copyNSec", cpu->copy_ns);
-	report_u64(w, "copyBytesPerSec", bytes_per_sec(cpu));
 }
 
 void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct manifest_cpu *cpu = &r->m->cpus[i];
+	const struct flow_stats *stats = &r->d->cpus[i].stats;
+	uint64_t end = report_end_ns(r->d, i), tsc = MANIFEST_ABSENT, per_sec = MANIFEST_ABSENT;
+
+	if (end != MANIFEST_ABSENT)
+		tsc = tscmap_tsc(&r->d->replay->clock, end);
+	if (tsc == MANIFEST_ABSENT)
+		tsc = stats->tsc_last;
+	/* A bundle has fewer than 2^37 bytes. */
+	if (cpu->copy_ns != MANIFEST_ABSENT && cpu->copy_ns != 0 && cpu->bytes != 0)
+		per_sec = (uint64_t)((unsigned __int128)cpu->bytes * 1000000000u / cpu->copy_ns);
 
 	json_begin_object(w, NULL);
 	report_id(w, "cpu", cpu->cpu);
@@ -135,22 +168,31 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "gotBytes", cpu->bytes);
 	report_u64(w, "askedNSec", r->m->last_ns);
 	report_u64(w, "gotNSec", got_ns(r->d, i));
-	write_instant(r, w, "begin", r->d->cpus[i].stats.tsc_first, report_begin_ns(r->d, i));
-	write_end(r, w, i);
-	write_freeze(r, w, cpu);
-	write_cpu_result(r, w, i);
+	write_instant(r, w, "begin", stats->tsc_first, report_begin_ns(r->d, i));
+	write_instant(r, w, "end", tsc, end);
+	report_u64(w, "stopOrder", cpu->stop_order);
+	report_u64(w, "skewNSec", skew_ns(r->m, cpu));
+	report_u64(w, "darkNSec", cpu->dark_ns);
+	report_u64(w, "copyNSec", cpu->copy_ns);
+	report_u64(w, "copyBytesPerSec", per_sec);
+	json_u64(w, "psbs", stats->psbs);
+	json_u64(w, "packets", stats->packets);
+	json_u64(w, "instructions", stats->instructions);
+	json_u64(w, "branches", stats->branches);
+	json_u64(w, "bytesDecoded", stats->bytes_decoded);
+	report_percent(w, "coveragePercent",
+		       decode_percent(stats->bytes_decoded, decodable(r->d, i)));
 	report_u64(w, "lostRecords", cpu->lost_records);
 	report_cpu_frequency(r, w, i);
 	json_end_object(w);
 }
 
-/* The sum over CPUs; MANIFEST_ABSENT where no CPU has it. */
+/* The sum over all CPUs that have a value; MANIFEST_ABSENT if none has. */
 static uint64_t sum(const struct decode *d, uint64_t (*of)(const struct decode *, size_t))
 {
 	uint64_t total = MANIFEST_ABSENT;
-	size_t i;
 
-	for (i = 0; i < d->replay->manifest->n_cpus; i++) {
+	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++) {
 		uint64_t v = of(d, i);
 
 		if (v != MANIFEST_ABSENT)
@@ -159,50 +201,30 @@ static uint64_t sum(const struct decode *d, uint64_t (*of)(const struct decode *
 	return total;
 }
 
-static uint64_t decodable_of(const struct decode *d, size_t cpu)
-{
-	return decodable(&d->cpus[cpu]);
-}
-
-/* How much there is of the others is not told. */
-static void write_no_coverage(struct json_writer *w)
-{
-	json_begin_object(w, "coverage");
-	json_null(w, "percent");
-	json_u64(w, "bytes", 0);
-	json_u64(w, "bytesDecoded", 0);
-	json_null(w, "nsec");
-	json_null(w, "nsecDecoded");
-	json_end_object(w);
-}
-
 void report_coverage(const struct report *r, struct json_writer *w)
 {
-	uint64_t bytes = sum(r->d, decodable_of);
+	const bool limited = report_is_limited(r);
+	uint64_t bytes = sum(r->d, decodable);
 	uint64_t decoded = decode_total(r->d).bytes_decoded;
 
-	if (report_is_limited(r)) {
-		write_no_coverage(w);
-		return;
-	}
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
+	/* A user is not told how much trace there is of other users. */
 	json_begin_object(w, "coverage");
-	report_percent(w, "percent", decode_percent(decoded, bytes));
-	json_u64(w, "bytes", bytes);
-	json_u64(w, "bytesDecoded", decoded);
-	report_u64(w, "nsec", sum(r->d, got_ns));
-	report_u64(w, "nsecDecoded", sum(r->d, decoded_ns));
+	report_percent(w, "percent", limited ? -1 : decode_percent(decoded, bytes));
+	json_u64(w, "bytes", limited ? 0 : bytes);
+	json_u64(w, "bytesDecoded", limited ? 0 : decoded);
+	report_u64(w, "nsec", limited ? MANIFEST_ABSENT : sum(r->d, got_ns));
+	report_u64(w, "nsecDecoded", limited ? MANIFEST_ABSENT : sum(r->d, decoded_ns));
 	json_end_object(w);
 }
 
 static struct flow_stats total_of(const struct report *r)
 {
 	struct flow_stats sum = {0};
-	size_t i;
 
 	if (!report_is_limited(r))
 		return decode_total(r->d);
-	for (i = 0; i < r->lists[REPORT_THREADS].total; i++) {
+	for (size_t i = 0; i < r->lists[REPORT_THREADS].total; i++) {
 		sum.instructions += r->threads[i].insns;
 		sum.branches += r->threads[i].branches;
 	}
@@ -212,17 +234,16 @@ static struct flow_stats total_of(const struct report *r)
 void report_totals(const struct report *r, struct json_writer *w)
 {
 	const struct flow_stats total = total_of(r);
-	int i;
 
 	json_begin_object(w, "totals");
 	json_u64(w, "instructions", total.instructions);
-	if (r->d->replay->kernel != NULL)
+	if (r->d->replay->kernel)
 		json_u64(w, "kernelInstructions", total.kernel_instructions);
 	json_u64(w, "branches", total.branches);
 	json_u64(w, "gaps", r->d->gaps.total);
 	json_end_object(w);
 	json_begin_object(w, "gapCounts");
-	for (i = FAULT_NONE + 1; i < FAULT_N_; i++)
+	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
 		if (r->d->gaps.counts[i] > 0)
 			json_u64(w, fault_name((enum fault)i), r->d->gaps.counts[i]);
 	json_end_object(w);
@@ -242,7 +263,65 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "bytes", gap->bytes);
 	report_hex(w, "address", gap->address);
 	json_u64(w, "count", gap->count);
-	report_string_cut(w, "why", gap->why != NULL ? gap->why : fault_why(gap->kind),
-			  REPORT_MAX_STRING);
+	report_string_cut(w, "why", gap->why ? gap->why : fault_why(gap->kind), REPORT_MAX_STRING);
+	json_end_object(w);
+}
+
+/* --- What was decoded within a deadline --- */
+
+/* The latest of OF over all CPUs whose trace tells something; MANIFEST_ABSENT if OF does not know
+ * one of them. */
+static uint64_t latest(const struct decode *d, uint64_t (*of)(const struct decode *, size_t))
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++)
+		if (d->window.begins[i] != MANIFEST_ABSENT)
+			ns = MAX_OF(ns, of(d, i));
+	return ns == 0 ? MANIFEST_ABSENT : ns;
+}
+
+static uint64_t trace_begin_ns(const struct decode *d, size_t cpu)
+{
+	return d->window.begins[cpu];
+}
+
+uint64_t report_all_begin_ns(const struct decode *d)
+{
+	return latest(d, report_begin_ns);
+}
+
+/* When the last of the traces ends. */
+static uint64_t end_ns(const struct decode *d)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++) {
+		const uint64_t end = report_end_ns(d, i);
+
+		if (d->window.begins[i] != MANIFEST_ABSENT && end != MANIFEST_ABSENT)
+			ns = MAX_OF(ns, end);
+	}
+	return ns == 0 ? MANIFEST_ABSENT : ns;
+}
+
+void report_decoded(const struct report *r, struct json_writer *w)
+{
+	const struct decode_window *window = &r->d->window;
+	uint64_t last_stretches = 0;
+
+	for (size_t i = 0; i < r->lists[REPORT_THREADS].total; i++)
+		last_stretches += r->threads[i].known == REPORT_LAST_STRETCH;
+	json_begin_object(w, "decoded");
+	json_u64(w, "deadlineNSec", window->deadline_ns);
+	json_boolean(w, "complete", window->complete);
+	report_at(r, w, "sinceNSec", report_all_begin_ns(r->d));
+	report_at(r, w, "traceSinceNSec", latest(r->d, trace_begin_ns));
+	report_at(r, w, "untilNSec", end_ns(r->d));
+	json_u64(w, "bytes", decode_total(r->d).bytes);
+	json_u64(w, "traceBytes", window->bytes);
+	json_u64(w, "rounds", window->rounds);
+	json_u64(w, "lastStretches", last_stretches);
+	json_u64(w, "lastStretchesLeft", window->complete ? 0 : window->threads_left);
 	json_end_object(w);
 }

@@ -1,5 +1,5 @@
 /*
- * Functions and images: where the instructions were.
+ * Functions and images: where the instructions were executed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,23 +9,10 @@
 
 #define MAX_BUILD_ID 64u
 
-static void write_function_name(const struct report *r, struct json_writer *w,
-				const struct function *f)
-{
-	if (f->image == UINT32_MAX)
-		json_null(w, "name");
-	else if (f->name != NULL)
-		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
-	else
-		report_file_place(w, "name",
-				  f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
-				  f->offset);
-}
-
 static void write_nsec(const struct report *r, struct json_writer *w, const char *key,
 		       uint64_t ticks)
 {
-	/* Without a single time in the trace nothing was measured. */
+	/* A trace without any time measures nothing. */
 	if (decode_total(r->d).tsc_first == 0)
 		json_null(w, key);
 	else
@@ -37,7 +24,14 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
 
 	json_begin_object(w, NULL);
-	write_function_name(r, w, f);
+	if (f->image == UINT32_MAX)
+		json_null(w, "name");
+	else if (f->name)
+		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
+	else
+		report_file_place(w, "name",
+				  f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
+				  f->offset);
 	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
 	report_image_ref(r, w, f->image);
 	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
@@ -51,32 +45,25 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	json_end_object(w);
 }
 
-/* What lies elsewhere and was not needed is not fetched for the sake of its own build id. */
-static bool is_at_hand(const struct report *r, uint32_t image)
-{
-	const struct manifest_image *m = &r->m->images[image];
-
-	return image_was_asked(r->d->replay->images, image) ||
-	       (m->missing == NULL && !m->elsewhere);
-}
-
 static void write_build_id(const struct report *r, struct json_writer *w, uint32_t image)
 {
+	const struct manifest_image *m = &r->m->images[image];
 	char text[2 * MAX_BUILD_ID + 1];
-	size_t i, size = 0;
 	const uint8_t *id = NULL;
+	size_t size = 0;
 
-	if (is_at_hand(r, image))
+	/* An image that lies elsewhere and was not needed is not fetched for its build id. */
+	if (image_was_asked(r->d->replay->images, image) || (!m->missing && !m->elsewhere))
 		id = symbols_build_id(r->d->replay->symbols, image, &size);
 	size = MIN_OF(size, (size_t)MAX_BUILD_ID);
-	for (i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	/* Else that of the records. */
-	json_string(w, "buildId", size > 0 ? text : r->m->images[image].build_id);
+	/* Without a file: the build id in the records. */
+	json_string(w, "buildId", size > 0 ? text : m->build_id);
 }
 
-/* Why there are no bytes, as far as anybody wanted them: of what a bundle leaves out as it was not
- * needed the size is known. */
+/* Why there are no bytes; NULL if nobody asked for them. A bundle knows the size of an image that
+ * it leaves out because the image was not needed. */
 static const char *missing_of(const struct report *r, uint32_t image)
 {
 	const struct manifest_image *m = &r->m->images[image];
@@ -97,7 +84,7 @@ static void report_image(const struct report *r, struct json_writer *w, size_t i
 	json_begin_object(w, NULL);
 	report_string_cut(w, "path", m->path, REPORT_MAX_STRING);
 	write_build_id(r, w, image->index);
-	report_u64(w, "bytes", missing != NULL ? MANIFEST_ABSENT : bytes);
+	report_u64(w, "bytes", missing ? MANIFEST_ABSENT : bytes);
 	report_string_cut(w, "missing", missing, REPORT_MAX_STRING);
 	json_u64(w, "instructions", image->insns);
 	report_dwarf(r, w, image->index);
@@ -116,21 +103,21 @@ static int compare_images(const void *a, const void *b)
 int report_prepare_images(struct report *r)
 {
 	const struct functions *f = &r->d->tally.functions;
-	size_t i, n = r->m->n_images;
+	size_t n = r->m->n_images;
 
 	r->images = calloc(n + 1, sizeof(*r->images));
 	r->image_places = calloc(n + 1, sizeof(*r->image_places));
-	if (r->images == NULL || r->image_places == NULL)
+	if (!r->images || !r->image_places)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		r->images[i].index = (uint32_t)i;
-	for (i = 1; i < f->n; i++)
+	for (size_t i = 1; i < f->n; i++)
 		if (f->list[i].image < n)
 			r->images[f->list[i].image].insns += f->list[i].self_insns;
 	qsort(r->images, n, sizeof(*r->images), compare_images);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		r->image_places[r->images[i].index] = (uint32_t)i;
-	/* The others may be of others. */
+	/* A user is told of no image that may belong to other users. */
 	while (report_is_limited(r) && n > 0 && r->images[n - 1].insns == 0)
 		n--;
 	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image, false};
@@ -150,12 +137,12 @@ static int compare_functions(const void *a, const void *b, void *list)
 int report_prepare_functions(struct report *r)
 {
 	const struct functions *f = &r->d->tally.functions;
-	size_t i, n = 0;
+	size_t n = 0;
 
 	r->functions = calloc(f->n, sizeof(*r->functions));
-	if (r->functions == NULL)
+	if (!r->functions)
 		return -ENOMEM;
-	for (i = 0; i < f->n; i++)
+	for (size_t i = 0; i < f->n; i++)
 		if (f->list[i].self_insns > 0)
 			r->functions[n++] = (uint32_t)i;
 	qsort_r(r->functions, n, sizeof(*r->functions), compare_functions, f->list);

@@ -1,6 +1,6 @@
 /*
- * What the trace says besides branches: PTWRITEs, frequencies, power events, aborted transactions,
- * interrupts, the newest of each; and how many there were of everything.
+ * What is not a branch: the newest PTWRITEs, frequencies, power events, aborted transactions and
+ * interrupts; and the number of all marks.
  */
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
@@ -11,10 +11,10 @@ static const struct mark *mark_at(const struct report *r, enum marks_list_id lis
 	return &r->d->marks.lists[list].list[i];
 }
 
-/* Where, who, when. */
+/* The CPU, the thread and the time of a mark. */
 static void write_head(const struct report *r, struct json_writer *w, const struct mark *mark)
 {
-	const struct timeline_thread *of = mark->thread != NULL ? mark->thread : mark->process;
+	const struct timeline_thread *of = mark->thread ? mark->thread : mark->process;
 
 	report_id(w, "cpu", r->m->cpus[mark->cpu].cpu);
 	report_ids(w, of, mark->thread);
@@ -64,29 +64,14 @@ static void report_frequency(const struct report *r, struct json_writer *w, size
 	json_end_object(w);
 }
 
-/* MWAIT's encoding of a C-state: 0 is C1, 15 is C0 (SDM volume 2, MWAIT, "MWAIT Hints Register"),
- * which PWRE and PWRX use, too (SDM volume 3, 33.4.2.24 and 25). */
+/* Decodes a C-state: 0 is C1, 15 is C0 (SDM volume 2, MWAIT, "MWAIT Hints Register"). PWRE and PWRX
+ * have the same encoding (SDM volume 3, 33.4.2.24 and 25). */
 static uint64_t c_state(uint64_t encoded)
 {
 	return (encoded + 1) & 0xf;
 }
 
-static void write_mwait(struct json_writer *w, uint64_t value)
-{
-	json_hex(w, "hints", value & 0xff);
-	json_hex(w, "extensions", value >> 32 & 3);
-	json_u64(w, "targetCState", c_state(value >> 4 & 0xf));
-	json_u64(w, "targetSubCState", value & 0xf);
-}
-
-static void write_pwre(struct json_writer *w, uint64_t value)
-{
-	json_u64(w, "resolvedThreadCState", c_state(value >> 12 & 0xf));
-	json_u64(w, "resolvedThreadSubCState", value >> 8 & 0xf);
-	json_bool(w, "hw", value >> 7 & 1);
-}
-
-/* One bit only is set; NULL: none, or one that has no name yet. */
+/* The name of the one bit that is set; NULL: no bit is set, or the bit has no name yet. */
 static const char *wake_reason(uint64_t bits)
 {
 	switch (bits) {
@@ -98,35 +83,39 @@ static const char *wake_reason(uint64_t bits)
 	}
 }
 
-static void write_pwrx(struct json_writer *w, uint64_t value)
-{
-	json_u64(w, "lastCoreCState", c_state(value >> 4 & 0xf));
-	json_u64(w, "deepestCoreCState", c_state(value & 0xf));
-	json_string(w, "wakeReason", wake_reason(value >> 8 & 0xf));
-}
-
-static const char *power_kind(uint8_t kind)
-{
-	switch (kind) {
-	case FLOW_MARK_MWAIT: return "mwait";
-	case FLOW_MARK_PWRE: return "pwre";
-	case FLOW_MARK_PWRX: return "pwrx";
-	default: return "exstop";
-	}
-}
-
 static void report_power(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_POWER, i);
+	uint64_t value = mark->flow.value;
+	const char *kind = "exstop";
 
+	if (mark->flow.kind == FLOW_MARK_MWAIT)
+		kind = "mwait";
+	else if (mark->flow.kind == FLOW_MARK_PWRE)
+		kind = "pwre";
+	else if (mark->flow.kind == FLOW_MARK_PWRX)
+		kind = "pwrx";
 	json_begin_object(w, NULL);
-	json_string(w, "kind", power_kind(mark->flow.kind));
+	json_string(w, "kind", kind);
 	write_head(r, w, mark);
 	write_address(r, w, mark);
 	switch (mark->flow.kind) {
-	case FLOW_MARK_MWAIT: write_mwait(w, mark->flow.value); break;
-	case FLOW_MARK_PWRE: write_pwre(w, mark->flow.value); break;
-	case FLOW_MARK_PWRX: write_pwrx(w, mark->flow.value); break;
+	case FLOW_MARK_MWAIT:
+		json_hex(w, "hints", value & 0xff);
+		json_hex(w, "extensions", value >> 32 & 3);
+		json_u64(w, "targetCState", c_state(value >> 4 & 0xf));
+		json_u64(w, "targetSubCState", value & 0xf);
+		break;
+	case FLOW_MARK_PWRE:
+		json_u64(w, "resolvedThreadCState", c_state(value >> 12 & 0xf));
+		json_u64(w, "resolvedThreadSubCState", value >> 8 & 0xf);
+		json_bool(w, "hw", value >> 7 & 1);
+		break;
+	case FLOW_MARK_PWRX:
+		json_u64(w, "lastCoreCState", c_state(value >> 4 & 0xf));
+		json_u64(w, "deepestCoreCState", c_state(value & 0xf));
+		json_string(w, "wakeReason", wake_reason(value >> 8 & 0xf));
+		break;
 	default: break;
 	}
 	json_end_object(w);
@@ -142,7 +131,7 @@ static void report_abort(const struct report *r, struct json_writer *w, size_t i
 	json_end_object(w);
 }
 
-/* SDM volume 3, 33.4.2, CFE: the types, and which of them have a vector. */
+/* The types of CFE packets, and which types have a vector (SDM volume 3, 33.4.2, CFE). */
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -165,39 +154,37 @@ static const struct {
 };
 /* clang-format on */
 
-static void write_evd(struct json_writer *w, const char *key, const struct flow_mark *said,
+static void write_evd(struct json_writer *w, const char *key, const struct flow_mark *flow,
 		      uint8_t flag, size_t i)
 {
-	report_hex(w, key, said->flags & flag ? said->evd[i] : MANIFEST_ABSENT);
+	report_hex(w, key, flow->flags & flag ? flow->evd[i] : MANIFEST_ABSENT);
 }
 
 static void report_interrupt(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct mark *mark = mark_at(r, MARKS_INTERRUPTS, i);
-	const struct flow_mark *said = &mark->flow;
-	const char *name = said->type < ARRAY_SIZE(interrupts) ? interrupts[said->type].name : NULL;
+	const struct flow_mark *flow = &mark->flow;
+	const char *name = flow->type < ARRAY_SIZE(interrupts) ? interrupts[flow->type].name : NULL;
 
 	json_begin_object(w, NULL);
 	json_string(w, "kind", name);
-	json_u64(w, "type", said->type);
+	json_u64(w, "type", flow->type);
 	write_head(r, w, mark);
 	write_address(r, w, mark);
-	if (name != NULL && !interrupts[said->type].vector)
+	if (name && !interrupts[flow->type].vector)
 		json_null(w, "vector");
 	else
-		json_u64(w, "vector", said->value);
-	write_evd(w, "cr2", said, FLOW_MARK_CR2, 0);
-	write_evd(w, "vmExitQualification", said, FLOW_MARK_VMXQ, 1);
-	write_evd(w, "vmExitReason", said, FLOW_MARK_VMXR, 2);
+		json_u64(w, "vector", flow->value);
+	write_evd(w, "cr2", flow, FLOW_MARK_CR2, 0);
+	write_evd(w, "vmExitQualification", flow, FLOW_MARK_VMXQ, 1);
+	write_evd(w, "vmExitReason", flow, FLOW_MARK_VMXR, 2);
 	json_end_object(w);
 }
 
 void report_event_counts(const struct report *r, struct json_writer *w)
 {
-	int i;
-
 	json_begin_object(w, "eventCounts");
-	for (i = 0; i < MARKS_N_EVENTS; i++)
+	for (int i = 0; i < MARKS_N_EVENTS; i++)
 		if (r->d->marks.counts[i] > 0)
 			json_u64(w, marks_event_name((enum marks_event)i), r->d->marks.counts[i]);
 	json_end_object(w);

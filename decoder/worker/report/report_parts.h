@@ -1,6 +1,6 @@
 /*
- * The parts of a report: what report.c puts together. Each part is written by one function, lists
- * element by element so that their sizes can be measured.
+ * The parts of a report, which report.c puts together. One function writes each part; lists are
+ * written element by element, so that their sizes can be measured.
  */
 #pragma once
 
@@ -8,25 +8,25 @@
 #include "decoder/worker/report/report_values.h"
 #include "proto/json.h"
 
-#define REPORT_MAX_STACK   256u	 /* frames a thread, innermost kept */
+#define REPORT_MAX_STACK   256u	 /* frames of a thread; the innermost are kept */
 #define REPORT_MAX_CMDLINE 1024u /* bytes */
 #define REPORT_MAX_STRING  4096u /* bytes of any other string of a bundle */
 #define REPORT_MAX_TURNS   10000u
 
 enum report_list_id {
-	/* From the one that is cut last to the one that is cut first. */
+	/* From the list that is cut last to the list that is cut first. */
 	REPORT_CPUS,
 	REPORT_THREADS,
 	REPORT_PROCESSES,
 	REPORT_IMAGES,
 	REPORT_GAPS,
-	/* Of what is left after the last branches each an eighth. */
+	/* Each gets an eighth of the room that the last branches leave. */
 	REPORT_ABORTS,
 	REPORT_INTERRUPTS,
 	REPORT_POWER,
 	REPORT_FREQUENCIES,
 	REPORT_PTWRITES,
-	REPORT_TURNS, /* with the functions: half of what is left */
+	REPORT_TURNS, /* gets half of the room left; the functions get the rest */
 	REPORT_FUNCTIONS,
 	REPORT_N_LISTS,
 };
@@ -37,20 +37,20 @@ struct report_list {
 	const char *key;
 	size_t total, kept;
 	void (*element)(const struct report *r, struct json_writer *w, size_t i);
-	bool newest_first; /* but written oldest first */
+	bool newest_first; /* elements are counted from the newest, and written oldest first */
 };
 
 /* What is known of a thread, in the order of the list. */
 enum report_known { REPORT_DECODED, REPORT_LAST_STRETCH, REPORT_UNTRACED };
 
-/* A thread: counters [first, end) of a sorted tally; none where it was not traced. */
+/* A thread: counters [first, end) of a sorted tally; no counters if it was not traced. */
 struct report_thread {
 	enum report_known known;
-	const struct tally *tally; /* the decode's, or that of last stretches */
+	const struct tally *tally; /* of the window, or of last stretches before it */
 	size_t first, end;
 	uint64_t insns, branches, ticks;
 	const struct timeline_thread *thread; /* NULL: unknown */
-	uint64_t cpu_ns;		      /* of one without counters: how long it had CPUs */
+	uint64_t cpu_ns;		      /* without counters: how long the thread had CPUs */
 };
 
 /* How long a thread had CPUs. */
@@ -59,12 +59,12 @@ struct report_share {
 	uint64_t ns;
 };
 
-/* From when until when something is known of a CPU, perf ns; empty: nothing is. */
+/* From when until when something is known of a CPU, perf ns; empty if nothing is known. */
 struct report_reach {
 	uint64_t begin, end;
 };
 
-/* Turn INDEX of the timeline's on CPU (index of the manifest). */
+/* Turn number INDEX of the timeline on the CPU with index CPU in the manifest. */
 struct report_turn {
 	size_t cpu, index;
 };
@@ -74,12 +74,12 @@ struct report_image {
 	uint64_t insns;
 };
 
-/* What an address is, looked up once. */
+/* The symbol of an address, looked up once. */
 struct report_symbol {
-	uint64_t address; /* 0: nothing was looked up here */
+	uint64_t address; /* 0: the entry is free */
 	uint32_t context;
 	uint32_t image;	  /* index of the manifest; UINT32_MAX: none */
-	uint64_t offset;  /* from the beginning of the symbol, else of the file */
+	uint64_t offset;  /* from the beginning of the symbol, or of the file without a symbol */
 	uint64_t at;	  /* from the beginning of the file */
 	const char *name; /* borrowed; NULL: no symbol */
 };
@@ -93,15 +93,15 @@ struct report {
 	const struct decode_options *options;
 	const char *version; /* of this program */
 	struct report_list lists[REPORT_N_LISTS];
-	bool measuring;	      /* sizes are to be upper bounds */
-	size_t branches_kept; /* of REPORT_LAST_BRANCHES, a thread */
+	bool measuring;	      /* write what is at least as long as the final text */
+	size_t branches_kept; /* last branches of each thread; REPORT_LAST_BRANCHES at most */
 	uint64_t branches_total, frames_total, frames_kept;
 	struct report_thread *threads;
-	uint32_t *processes; /* indices into the manifest's that may be named */
+	uint32_t *processes; /* of the manifest that may be named: indices */
 	size_t n_processes;
 	uint64_t sideband_begin;   /* perf ns; MANIFEST_ABSENT */
 	struct report_turn *turns; /* newest first */
-	uint64_t turns_total;	   /* with those that have no element */
+	uint64_t turns_total;	   /* including turns without an element */
 	struct report_image *images;
 	uint32_t *image_places;	       /* manifest index -> place in images */
 	uint32_t *functions;	       /* indices, most self instructions first */
@@ -111,33 +111,35 @@ struct report {
 
 /* An address, resolved. */
 struct report_place {
-	char name[REPORT_MAX_STRING + 1]; /* of the function, as the source has it, else of the
-					     file; empty: unknown */
-	const char *linkage; /* as the symbol table has it; borrowed; NULL: of the file */
+	/* The name of the function as the source has it, or else of the file; empty: unknown. */
+	char name[REPORT_MAX_STRING + 1];
+	const char *linkage; /* the name in the symbol table; borrowed; NULL: NAME is a file */
 	uint32_t image;	     /* index of the manifest; UINT32_MAX: none */
-	uint64_t offset;     /* of the address from the beginning of that; MANIFEST_ABSENT */
+	uint64_t offset;     /* from the beginning of the function or file; MANIFEST_ABSENT */
 	uint64_t at;	     /* from the beginning of the file; MANIFEST_ABSENT */
 };
+
+/* --- Addresses, names and times: report_values.c --- */
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
 		  struct report_place *ret);
 
-/* Whether it is a report for one user alone (permit.h). */
+/* Whether the report is for one user alone (permit.h). */
 bool report_is_limited(const struct report *r);
-/* May what THREAD did at TIME (perf ns) be told? */
+/* Whether the report may tell what THREAD did at TIME (perf ns). */
 bool report_permits(const struct report *r, const struct timeline_thread *thread, uint64_t time);
-/* 0 gives null, and so does an address that is not to be told. */
+/* null for 0 and for an address that the report may not tell. */
 void report_address(const struct report *r, struct json_writer *w, const char *key,
 		    uint64_t address);
-/* What THREAD was called at TIME, perf ns: never what another one was that has its number now. */
+/* The name of THREAD at TIME, perf ns; never the name of another thread with the same number. */
 const char *report_comm(const struct report *r, const struct timeline_thread *thread,
 			uint64_t time);
-/* Perf time NS relative to the trigger; null where either is unknown. */
+/* Perf time NS relative to the trigger; null if either is unknown. */
 void report_at(const struct report *r, struct json_writer *w, const char *key, uint64_t ns);
-/* "atNSec" and "uncertainNSec" of what happened within [LO, HI] TSC; null where LO is 0, and the
- * latter where HI is UINT64_MAX. */
+/* "atNSec" and "uncertainNSec" of what happened within [LO, HI] TSC. Both are null if LO is 0; the
+ * latter is null if HI is UINT64_MAX. */
 void report_when(const struct report *r, struct json_writer *w, uint64_t lo, uint64_t hi);
-/* The frequency that a core:bus ratio (CBR) means, rounded; null where the bus clock is unknown. */
+/* The frequency that a core:bus ratio (CBR) means, rounded; null if the bus clock is unknown. */
 void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio);
 /* TICKS of TSC in ns. */
 void report_span(const struct report *r, struct json_writer *w, const char *key, uint64_t ticks);
@@ -146,53 +148,53 @@ void report_image_ref(const struct report *r, struct json_writer *w, uint32_t in
 /* "NAME" or "NAME+0xOFFSET" of an address, or null. */
 void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
 		 uint64_t address);
-/* Key "FILE:LINE" of an address, where it is known and may be told: of the instruction itself. */
+/* KEY: "FILE:LINE" of the instruction at an address, if the line is known and may be told. */
 void report_line(const struct report *r, struct json_writer *w, const char *key, uint32_t context,
 		 uint64_t address);
+
+/* --- Source: report_source.c --- */
 
 /* 0 or -ENOMEM. */
 int report_source_init(struct report *r);
 void report_source_done(struct report *r);
-/* LINKAGE, a symbol's or DWARF's (NULL: none), as the source has it: valid until the next call. */
+/* The name that the source has for LINKAGE, a name of a symbol or of DWARF (NULL: none). Valid
+ * until the next call. */
 const char *report_source_name(const struct report *r, const char *linkage);
-/* All of these write nothing where nothing is known. "linkage", where the name is not that. */
+/* The following functions write nothing if nothing is known. */
+/* "linkage", if the name differs from LINKAGE. */
 void report_linkage(const struct report *r, struct json_writer *w, const char *linkage);
-/* KEY: the line of the instruction at OFFSET of IMAGE (of the manifest), whatever was inlined
- * there. */
+/* KEY: the line of the instruction at OFFSET of IMAGE (of the manifest); it may be a line of an
+ * inlined function. */
 void report_source_line(const struct report *r, struct json_writer *w, const char *key,
 			uint32_t image, uint64_t offset);
-/* "source": the line within the function that all is inlined into. */
+/* "source": the line within the outermost function, into which others were inlined. */
 void report_source_outer(const struct report *r, struct json_writer *w, uint32_t image,
 			 uint64_t offset);
-/* "inlined": what was inlined there. */
+/* "inlined": the functions that were inlined there. */
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "dwarf" of IMAGE. */
 void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image);
 
-/* Must come first. */
+/* --- The lists; report.c calls these in this order. 0 or -ENOMEM. --- */
+
+/* Finds out since when switch records are known; the other functions need that. */
 void report_prepare_reach(struct report *r);
-/* The window of CPU (index): of what was decoded, or where it has no trace of the sideband. */
-struct report_reach report_reach(const struct report *r, size_t cpu);
-/* All that is known of CPU (index) is the sideband. */
-bool report_is_untraced(const struct report *r, size_t cpu);
-/* Threads that had such CPUs and no counters of the tally, in no order: *ret for the caller to
- * free. 0 or -ENOMEM. */
-int report_untraced(const struct report *r, struct report_share **ret, size_t *ret_n);
-/* Prepare the lists; 0 or -ENOMEM. */
 int report_prepare_threads(struct report *r);
 int report_prepare_images(struct report *r);
 int report_prepare_functions(struct report *r);
 int report_prepare_processes(struct report *r);
 int report_prepare_turns(struct report *r);
 void report_prepare_marks(struct report *r);
-/* Parts. */
+
+/* --- The parts --- */
+
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);
 void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);
 void report_window(const struct report *r, struct json_writer *w);
-/* Where there was a deadline: what was decoded. */
+/* What was decoded; only if there was a deadline. */
 void report_decoded(const struct report *r, struct json_writer *w);
 void report_coverage(const struct report *r, struct json_writer *w);
 void report_totals(const struct report *r, struct json_writer *w);
@@ -202,8 +204,37 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i);
 void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t i);
 void report_gap(const struct report *r, struct json_writer *w, size_t i);
 
-/* When the trace of CPU (index) begins and ends, perf ns; MANIFEST_ABSENT where unknown. */
+/* --- Windows of CPUs: report_cpus.c. Times are perf ns; MANIFEST_ABSENT where unknown. --- */
+
+/* When the trace of CPU (index) begins and ends. */
 uint64_t report_begin_ns(const struct decode *d, size_t cpu);
 uint64_t report_end_ns(const struct decode *d, size_t cpu);
-/* From when on all CPUs with a trace are decoded, perf ns; MANIFEST_ABSENT where unknown. */
+/* From when on the traces of all CPUs that have one are decoded. */
 uint64_t report_all_begin_ns(const struct decode *d);
+/* The window of CPU (index): of its decoded trace, or of the sideband if it has no trace. */
+struct report_reach report_reach(const struct report *r, size_t cpu);
+/* Only the sideband tells something of CPU (index). */
+bool report_is_untraced(const struct report *r, size_t cpu);
+
+/* --- Threads without a trace: report_turns.c --- */
+
+/* Threads that had such CPUs and have no counters in the tally, in no order: *ret for the caller to
+ * free. 0 or -ENOMEM. */
+int report_untraced(const struct report *r, struct report_share **ret, size_t *ret_n);
+
+/* --- Control groups: report_processes.c --- */
+
+#define CGROUP_CONTAINER_MAX 255 /* NAME_MAX */
+
+/* What the path of a control group tells about its process. UNIT points into the path and is not
+ * terminated; size 0: none. UNIT is the innermost component that is a systemd unit: a service,
+ * scope, mount, swap or socket. CONTAINER is the id of the innermost container, 64 hexadecimal
+ * digits, or the name of a container of LXC or systemd-nspawn; "": none. */
+struct cgroup_names {
+	const char *unit;
+	size_t unit_size;
+	char container[CGROUP_CONTAINER_MAX + 1];
+};
+
+/* PATH may be NULL. */
+struct cgroup_names cgroup_parse(const char *path);

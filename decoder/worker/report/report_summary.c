@@ -11,17 +11,6 @@
 #include "proto/base.h"
 #include "proto/json.h"
 
-static void write_errors(struct json_writer *w, const struct gaps *g)
-{
-	int i;
-
-	json_begin_object(w, "errors");
-	for (i = FAULT_NONE + 1; i < FAULT_N_; i++)
-		if (g->counts[i] > 0)
-			json_u64(w, fault_name((enum fault)i), g->counts[i]);
-	json_end_object(w);
-}
-
 static void write_hash(struct json_writer *w, uint64_t hash)
 {
 	char text[17];
@@ -48,89 +37,47 @@ static void write_cpu(struct json_writer *w, const struct decode *d, size_t i)
 	json_end_object(w);
 }
 
-static void write_cpus(struct json_writer *w, const struct decode *d)
-{
-	size_t i;
-
-	json_begin_array(w, "cpus");
-	for (i = 0; i < d->replay->manifest->n_cpus; i++)
-		write_cpu(w, d, i);
-	json_end_array(w);
-}
-
-static void write_thread(struct json_writer *w, const struct tally_counters *counters)
-{
-	json_begin_object(w, NULL);
-	report_ids(w, counters->thread, counters->thread);
-	json_u64(w, "instructions", counters->insns);
-	write_hash(w, counters->hash);
-	json_end_object(w);
-}
-
-static void write_threads(struct json_writer *w, struct tally *t)
-{
-	size_t i;
-
-	tally_sort(t);
-	json_begin_array(w, "threads");
-	for (i = 0; i < t->n_threads; i++)
-		if (t->threads[i]->insns > 0)
-			write_thread(w, t->threads[i]);
-	json_end_array(w);
-}
-
-/* Of one CPU its own; of several, as they were decoded at the same time, that of their hashes. */
-static uint64_t hash_of_all(const struct decode *d)
-{
-	size_t i, n = d->replay->manifest->n_cpus;
-	uint64_t hash = HASH_BASIS;
-
-	if (n == 1)
-		return d->cpus[0].hash;
-	for (i = 0; i < n; i++)
-		hash = hash_u64(hash, d->cpus[i].hash);
-	return hash;
-}
-
-/* In seconds, with as many digits as the clock may have. */
-static void write_seconds(struct json_writer *w, uint64_t ns)
-{
-	json_fixed(w, NULL, (double)ns / 1e9, 9);
-}
-
+/* How long each replay took, in seconds, with all digits that the clock can have. */
 static void write_passes(struct json_writer *w, const struct decode *d)
 {
-	size_t i;
-
 	json_begin_array(w, "passes");
-	for (i = 0; i < d->n_passes; i++)
-		write_seconds(w, d->passes[i].cpu);
+	for (size_t i = 0; i < d->n_passes; i++)
+		json_fixed(w, NULL, (double)d->passes[i].cpu / 1e9, 9);
 	json_end_array(w);
 	json_begin_array(w, "passesElapsed");
-	for (i = 0; i < d->n_passes; i++)
-		write_seconds(w, d->passes[i].wall);
+	for (size_t i = 0; i < d->n_passes; i++)
+		json_fixed(w, NULL, (double)d->passes[i].wall / 1e9, 9);
 	json_end_array(w);
 }
 
 int report_summary(struct decode *d, const struct decode_options *options, int fd)
 {
 	const struct flow_stats total = decode_total(d);
+	const size_t n_cpus = d->replay->manifest->n_cpus;
 	uint64_t head = MIN_OF(d->gaps.head_bytes, total.bytes);
+	uint64_t hash = HASH_BASIS;
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
 	int r = json_writer_new_fd(fd, 0, options->pretty, &w);
 
 	if (r < 0)
 		return r;
+	/* Several CPUs are decoded at the same time: their hash is that of their own hashes. */
+	for (size_t i = 0; i < n_cpus; i++)
+		hash = n_cpus == 1 ? d->cpus[i].hash : hash_u64(hash, d->cpus[i].hash);
 	json_begin_object(w, NULL);
 	json_u64(w, "instructions", total.instructions);
-	if (d->replay->kernel != NULL)
+	if (d->replay->kernel)
 		json_u64(w, "kernelInstructions", total.kernel_instructions);
 	json_u64(w, "branches", total.branches);
 	json_u64(w, "bytes", total.bytes);
 	json_u64(w, "bytesDecoded", total.bytes_decoded);
 	json_u64(w, "headBytes", head);
 	json_u64(w, "gaps", d->gaps.total);
-	write_errors(w, &d->gaps);
+	json_begin_object(w, "errors");
+	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
+		if (d->gaps.counts[i] > 0)
+			json_u64(w, fault_name((enum fault)i), d->gaps.counts[i]);
+	json_end_object(w);
 	json_u64(w, "psbs", total.psbs);
 	json_u64(w, "packets", total.packets);
 	report_tsc(w, "tscFirst", total.tsc_first);
@@ -140,10 +87,27 @@ int report_summary(struct decode *d, const struct decode_options *options, int f
 	report_percent(w, "coveragePercent",
 		       decode_percent(total.bytes_decoded, total.bytes - head));
 	if (options->hash)
-		write_hash(w, hash_of_all(d));
-	write_cpus(w, d);
-	if (options->hash)
-		write_threads(w, &d->tally);
+		write_hash(w, hash);
+	json_begin_array(w, "cpus");
+	for (size_t i = 0; i < n_cpus; i++)
+		write_cpu(w, d, i);
+	json_end_array(w);
+	if (options->hash) {
+		tally_sort(&d->tally);
+		json_begin_array(w, "threads");
+		for (size_t i = 0; i < d->tally.n_threads; i++) {
+			const struct tally_counters *counters = d->tally.threads[i];
+
+			if (counters->insns == 0)
+				continue;
+			json_begin_object(w, NULL);
+			report_ids(w, counters->thread, counters->thread);
+			json_u64(w, "instructions", counters->insns);
+			write_hash(w, counters->hash);
+			json_end_object(w);
+		}
+		json_end_array(w);
+	}
 	if (d->n_passes > 0)
 		write_passes(w, d);
 	if (d->window.limited) {

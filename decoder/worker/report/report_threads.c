@@ -1,8 +1,8 @@
 /*
- * The threads: what each executed, how it got to where it was at the trigger.
+ * The threads: what each executed, its last branches, and its stack at the trigger.
  *
- * A thread's counters are joined here: counters add up, the last branches of all are merged by
- * time, and the stack is that of the CPU on which it was seen last.
+ * The counters of one thread add up, its last branches are merged by time, and the stack is that of
+ * the counters that come last.
  */
 #include <stdlib.h>
 
@@ -37,14 +37,14 @@ static void write_branch(const struct report *r, struct json_writer *w,
 	json_end_object(w);
 }
 
-/* The newest branch not yet taken of the counters [first, end), of which TAKEN says how many; NULL:
- * none is left. */
+/* Takes the newest branch that is left in the counters [first, end); NULL: none is left. TAKEN says
+ * how many branches were taken of each. */
 static const struct tally_branch *newest(const struct report_thread *t, uint64_t *taken)
 {
 	const struct tally_branch *best = NULL;
-	size_t i, from = 0;
+	size_t from = 0;
 
-	for (i = t->first; i < t->end; i++) {
+	for (size_t i = t->first; i < t->end; i++) {
 		const struct tally_counters *counters = t->tally->threads[i];
 		uint64_t n = MIN_OF(counters->n_last, (uint64_t)REPORT_LAST_BRANCHES);
 		const struct tally_branch *b;
@@ -53,12 +53,12 @@ static const struct tally_branch *newest(const struct report_thread *t, uint64_t
 			continue;
 		b = &counters->last[(counters->n_last - 1 - taken[i - t->first]) %
 				    REPORT_LAST_BRANCHES];
-		if (best == NULL || b->tsc_lo > best->tsc_lo) {
+		if (!best || b->tsc_lo > best->tsc_lo) {
 			best = b;
 			from = i - t->first;
 		}
 	}
-	if (best != NULL)
+	if (best)
 		taken[from]++;
 	return best;
 }
@@ -71,9 +71,9 @@ static void write_last_branches(const struct report *r, struct json_writer *w,
 	size_t n = 0;
 
 	json_begin_array(w, "lastBranches");
-	while (taken != NULL && n < r->branches_kept) {
+	while (taken && n < r->branches_kept) {
 		list[n] = newest(t, taken);
-		if (list[n] == NULL)
+		if (!list[n])
 			break;
 		n++;
 	}
@@ -104,16 +104,16 @@ static void write_frame(const struct report *r, struct json_writer *w,
 static void write_stack(const struct report *r, struct json_writer *w,
 			const struct tally_counters *counters)
 {
-	size_t i, depth;
+	size_t depth;
 
-	if (counters == NULL || counters->ip == 0) {
+	if (!counters || counters->ip == 0) {
 		json_null(w, "stack");
 		return;
 	}
 	depth = MIN_OF(calls_depth(&counters->calls), (size_t)REPORT_MAX_STACK - 1);
 	json_begin_array(w, "stack");
 	write_frame(r, w, counters, counters->ip);
-	for (i = 0; i < depth; i++)
+	for (size_t i = 0; i < depth; i++)
 		write_frame(r, w, counters, calls_at(&counters->calls, i)->from);
 	json_end_array(w);
 }
@@ -121,9 +121,8 @@ static void write_stack(const struct report *r, struct json_writer *w,
 static void write_transactions(struct json_writer *w, const struct report_thread *t)
 {
 	struct marks_transactions sum = {0};
-	size_t i;
 
-	for (i = t->first; i < t->end; i++) {
+	for (size_t i = t->first; i < t->end; i++) {
 		const struct marks_transactions *of = &t->tally->threads[i]->transactions;
 
 		sum.begun += of->begun;
@@ -141,28 +140,6 @@ static void write_transactions(struct json_writer *w, const struct report_thread
 	json_end_object(w);
 }
 
-/* What called what ran may have been called before what was decoded begins, unless the thread was
- * made later, as a FORK record says. */
-static bool has_older_frames(const struct report *r, const struct report_thread *t)
-{
-	const uint64_t begin = report_all_begin_ns(r->d);
-
-	return t->known == REPORT_LAST_STRETCH || t->thread == NULL || begin == MANIFEST_ABSENT ||
-	       t->thread->ppid == UINT32_MAX || t->thread->begin <= begin;
-}
-
-static void write_window(const struct report *r, struct json_writer *w,
-			 const struct report_thread *t)
-{
-	if (t->known == REPORT_UNTRACED) {
-		json_null(w, "window");
-		json_null(w, "olderFrames");
-		return;
-	}
-	json_string(w, "window", t->known == REPORT_DECODED ? "decoded" : "last-stretch");
-	json_boolean(w, "olderFrames", has_older_frames(r, t));
-}
-
 static void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
@@ -172,13 +149,13 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 	uint64_t now = r->m->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->m->perf_ns;
 
 	json_begin_object(w, NULL);
-	report_u64(w, "pid", thread != NULL ? thread->pid : MANIFEST_ABSENT);
-	report_u64(w, "tid", thread != NULL ? thread->tid : MANIFEST_ABSENT);
-	report_string_cut(w, "comm", thread != NULL ? report_comm(r, thread, now) : NULL,
+	report_u64(w, "pid", thread ? thread->pid : MANIFEST_ABSENT);
+	report_u64(w, "tid", thread ? thread->tid : MANIFEST_ABSENT);
+	report_string_cut(w, "comm", thread ? report_comm(r, thread, now) : NULL,
 			  REPORT_MAX_STRING);
 	json_u64(w, "instructions", t->insns);
 	json_u64(w, "branches", t->branches);
-	if (last == NULL)
+	if (!last)
 		json_u64(w, "cpuNSec", t->cpu_ns);
 	else if (last->last_tsc == 0)
 		json_null(w, "cpuNSec");
@@ -187,8 +164,20 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 	write_transactions(w, t);
 	write_last_branches(r, w, t);
 	write_stack(r, w, last);
-	if (r->d->window.limited)
-		write_window(r, w, t);
+	if (r->d->window.limited && t->known == REPORT_UNTRACED) {
+		json_null(w, "window");
+		json_null(w, "olderFrames");
+	} else if (r->d->window.limited) {
+		uint64_t begin = report_all_begin_ns(r->d);
+		/* Functions on the stack may have been called before the window, unless a FORK
+		 * record says that the thread was made within the window. */
+		bool older = t->known == REPORT_LAST_STRETCH || !thread ||
+			     begin == MANIFEST_ABSENT || thread->ppid == UINT32_MAX ||
+			     thread->begin <= begin;
+
+		json_string(w, "window", t->known == REPORT_DECODED ? "decoded" : "last-stretch");
+		json_boolean(w, "olderFrames", older);
+	}
 	json_end_object(w);
 }
 
@@ -197,8 +186,8 @@ static bool is_empty(const struct tally_counters *counters)
 	return counters->n_last == 0 && counters->insns == 0;
 }
 
-/* Whether the decoded part has something of THREAD: one whose last stretch was looked for may have
- * come into it. Lanes are in order of tid, nobody's first. */
+/* Whether the window has something of THREAD, whose last stretch was looked for before the window.
+ * Threads are in order of tid, unknown threads first. */
 static bool is_decoded(const struct tally *t, const struct timeline_thread *thread)
 {
 	size_t from =
@@ -211,25 +200,18 @@ static bool is_decoded(const struct tally *t, const struct timeline_thread *thre
 	return false;
 }
 
-static bool is_left_out(const struct report *r, const struct tally_counters *counters,
-			enum report_known known)
-{
-	if (is_empty(counters) || known == REPORT_DECODED)
-		return is_empty(counters);
-	return counters->thread == NULL || is_decoded(&r->d->tally, counters->thread);
-}
-
-/* Lanes of T without anything in them come last in their thread's and make no thread of their own.
- * There are N so far. */
+/* Adds the threads of T, which are KNOWN, to the N threads so far; returns the new number. Counters
+ * with nothing in them make no thread. */
 static size_t collect(struct report *r, const struct tally *t, enum report_known known, size_t n)
 {
-	size_t i;
-
-	for (i = 0; i < t->n_threads; i++) {
+	for (size_t i = 0; i < t->n_threads; i++) {
 		const struct tally_counters *counters = t->threads[i];
 		size_t frames = counters->ip != 0 ? calls_depth(&counters->calls) + 1 : 0;
 
-		if (is_left_out(r, counters, known))
+		if (is_empty(counters))
+			continue;
+		if (known != REPORT_DECODED &&
+		    (!counters->thread || is_decoded(&r->d->tally, counters->thread)))
 			continue;
 		if (n == 0 || r->threads[n - 1].tally != t ||
 		    t->threads[r->threads[n - 1].first]->thread != counters->thread)
@@ -246,20 +228,7 @@ static size_t collect(struct report *r, const struct tally *t, enum report_known
 	return n;
 }
 
-static size_t add_untraced(struct report_thread *to, const struct report_share *shares, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		to[i] = (struct report_thread){.known = REPORT_UNTRACED,
-					       .first = SIZE_MAX,
-					       .end = SIZE_MAX,
-					       .thread = shares[i].thread,
-					       .cpu_ns = shares[i].ns};
-	return n;
-}
-
-/* What was traced goes before what was not. */
+/* Traced threads come before others. */
 static int compare_threads(const void *a, const void *b)
 {
 	const struct report_thread *x = a, *y = b;
@@ -289,12 +258,17 @@ int report_prepare_threads(struct report *r)
 		return -ENOMEM;
 	r->threads = calloc(r->d->tally.n_threads + r->d->past.n_threads + n_shares + 1,
 			    sizeof(*r->threads));
-	if (r->threads == NULL)
+	if (!r->threads)
 		return -ENOMEM;
 	n = collect(r, &r->d->tally, REPORT_DECODED, 0);
 	if (!r->d->window.complete)
 		n = collect(r, &r->d->past, REPORT_LAST_STRETCH, n);
-	n += add_untraced(r->threads + n, shares, n_shares);
+	for (size_t i = 0; i < n_shares; i++)
+		r->threads[n++] = (struct report_thread){.known = REPORT_UNTRACED,
+							 .first = SIZE_MAX,
+							 .end = SIZE_MAX,
+							 .thread = shares[i].thread,
+							 .cpu_ns = shares[i].ns};
 	qsort(r->threads, n, sizeof(*r->threads), compare_threads);
 	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};
 	return 0;

@@ -1,6 +1,5 @@
 /*
- * Values as the report writes them: absent is null, addresses are hex, times count from the
- * trigger. Used by all parts of the report.
+ * Writes single values of the report, and looks up the names of addresses.
  */
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +7,7 @@
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 
-/* As wide as any: MANIFEST_MAX_IMAGES has five digits. */
+/* As long as any index of an image: MANIFEST_MAX_IMAGES has five digits. */
 #define WIDEST_IMAGE  99999u
 #define MAX_FILE_NAME 256u /* bytes */
 
@@ -119,9 +118,9 @@ void report_span(const struct report *r, struct json_writer *w, const char *key,
 	report_u64(w, key, tscmap_span(&r->d->replay->clock, ticks));
 }
 
-/* The bus clock is what TSC counts, divided by the greatest ratio without turbo; perf computes it
- * so (tools/perf/util/intel-pt.c, cbr2khz). Where the recording does not say both: all processors
- * with PT have one of 100 MHz, nominally. */
+/* The bus clock is the TSC frequency divided by the greatest ratio without turbo, as in perf
+ * (tools/perf/util/intel-pt.c, cbr2khz). If the recording does not have both: the bus clock of all
+ * processors with PT is nominally 100 MHz. */
 void report_mhz(const struct report *r, struct json_writer *w, const char *key, uint64_t ratio)
 {
 	const struct tscmap *clock = &r->d->replay->clock;
@@ -132,7 +131,7 @@ void report_mhz(const struct report *r, struct json_writer *w, const char *key, 
 		mhz = (((unsigned __int128)ratio * 1000 << clock->shift) / clock->mult +
 		       nonturbo / 2) /
 		      nonturbo;
-	else if (r->m->source != NULL && strcmp(r->m->source, "emulated") == 0)
+	else if (r->m->source && strcmp(r->m->source, "emulated") == 0)
 		mhz = MANIFEST_ABSENT;
 	report_u64(w, key, mhz < MANIFEST_ABSENT ? (uint64_t)mhz : MANIFEST_ABSENT);
 }
@@ -151,20 +150,20 @@ void report_image_ref(const struct report *r, struct json_writer *w, uint32_t in
 
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max)
 {
-	if (v == NULL)
+	if (!v)
 		json_null(w, key);
 	else
 		json_string_n(w, key, v, strnlen(v, max));
 }
 
-/* The last component of PATH, "?" where there is none. */
+/* The last component of PATH, or "?". */
 static const char *report_base_name(const char *path)
 {
-	const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	if (path == NULL || *path == '\0')
+	if (!path || *path == '\0')
 		return "?";
-	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
 void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset)
@@ -177,33 +176,28 @@ void report_file_place(struct json_writer *w, const char *key, const char *path,
 	json_string(w, key, text);
 }
 
-static void look_up(const struct report *r, uint32_t context, uint64_t address,
-		    struct report_symbol *ret)
-{
-	const struct replay *replay = r->d->replay;
-	struct image_code code;
-	struct symbol symbol;
-
-	*ret = (struct report_symbol){.address = address, .context = context, .image = UINT32_MAX};
-	if (replay_find(replay, context, address, &code) != 0)
-		return;
-	replay_symbol(replay, address, &code, &symbol);
-	ret->image = code.image;
-	ret->offset = ret->at = code.offset + (address - code.address);
-	ret->name = symbol.name;
-	if (symbol.name != NULL)
-		ret->offset -= symbol.offset;
-}
-
-/* The same branches are written for many threads, and measured before. */
+/* Looked up once: many threads have the same branches, and each is measured before it is written.
+ */
 static const struct report_symbol *symbol_at(const struct report *r, uint32_t context,
 					     uint64_t address)
 {
+	const struct replay *replay = r->d->replay;
 	uint64_t h = (address ^ (uint64_t)context << 40) * UINT64_C(0x9e3779b97f4a7c15);
 	struct report_symbol *s = &r->symbols[h >> 40 & (REPORT_SYMBOLS - 1)];
+	struct image_code code;
+	struct symbol symbol;
 
-	if (s->address != address || s->context != context)
-		look_up(r, context, address, s);
+	if (s->address == address && s->context == context)
+		return s;
+	*s = (struct report_symbol){.address = address, .context = context, .image = UINT32_MAX};
+	if (replay_find(replay, context, address, &code) != 0)
+		return s;
+	replay_symbol(replay, address, &code, &symbol);
+	s->image = code.image;
+	s->offset = s->at = code.offset + (address - code.address);
+	s->name = symbol.name;
+	if (symbol.name)
+		s->offset -= symbol.offset;
 	return s;
 }
 
@@ -225,7 +219,7 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	ret->offset = s->offset;
 	ret->at = s->at;
 	ret->linkage = s->name;
-	if (s->name != NULL)
+	if (s->name)
 		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
 	else
 		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,

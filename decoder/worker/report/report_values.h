@@ -1,6 +1,7 @@
 /*
- * How JSON of the worker writes values: absent is null, addresses and TSC values are "0x..."
- * strings, times are perf ns relative to the trigger. For the report, the summary and the map.
+ * How the worker writes values as JSON: null for what is not known, "0x..." strings for addresses
+ * and TSC values, perf nanoseconds relative to the trigger for times. Also used by the summary and
+ * by skim.
  */
 #pragma once
 
@@ -17,9 +18,9 @@ void report_hex(struct json_writer *w, const char *key, uint64_t v);
 void report_id(struct json_writer *w, const char *key, uint32_t v);
 /* 0 gives null. */
 void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
-/* Perf time NS relative to TRIGGER, also perf ns; null where either is MANIFEST_ABSENT. */
+/* Perf time NS relative to TRIGGER (perf ns); null if either is MANIFEST_ABSENT. */
 void report_since(struct json_writer *w, const char *key, uint64_t ns, uint64_t trigger);
-/* With two digits behind the point; negative gives null. */
+/* With two digits behind the point; a negative value gives null. */
 void report_percent(struct json_writer *w, const char *key, double percent);
 /* "pid" of PROCESS (any of its threads) and "tid" of THREAD; NULL gives null. */
 void report_ids(struct json_writer *w, const struct timeline_thread *process,
@@ -28,5 +29,6 @@ void report_ids(struct json_writer *w, const struct timeline_thread *process,
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
 /* "FILE+0xOFFSET", FILE being the last component of PATH; "FILE" for FUNCTIONS_WHOLE_IMAGE. */
 void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset);
-/* An element of "cut": of TOTAL elements of WHAT only KEPT are there. Nothing where all are. */
+/* An element of "cut": of TOTAL elements of WHAT only KEPT are written. Writes nothing if KEPT is
+ * TOTAL. */
 void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total);

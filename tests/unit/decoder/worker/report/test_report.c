@@ -10,7 +10,7 @@
 #include <linux/perf_event.h>
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/report/cgroup.h"
+#include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"
