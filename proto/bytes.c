@@ -1,6 +1,5 @@
 /*
- * Little-endian bytes in and out. Every parser and composer of the house stands on these few
- * functions, in every program: nothing else computes "is there enough left".
+ * Appends little-endian bytes to a growing buffer with a limit.
  */
 #include "proto/bytes.h"
 

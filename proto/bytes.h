@@ -1,6 +1,7 @@
 /*
- * Little-endian bytes: a read cursor that never leaves its bounds, an append buffer that never
- * exceeds its limit. Both remember their first failure, so a caller tests once, at the end.
+ * Little-endian bytes: a reader that never leaves its bounds, and a buffer that never exceeds its
+ * limit. All parsers and composers use these functions, so that no other code computes whether
+ * enough bytes are left.
  */
 #pragma once
 
@@ -13,10 +14,10 @@
 struct bytes_in {
 	const uint8_t *pos;
 	const uint8_t *end;
-	bool bad; /* something was read beyond the end; every later read gives 0 */
+	bool bad; /* something was read beyond the end; every later read returns 0 */
 };
 
-/* Reading is inline: a recorder does it for every record of the sideband. */
+/* Reading is inline, because a recorder reads every record of the sideband. */
 static inline void bytes_in_init(struct bytes_in *in, const void *data, size_t size)
 {
 	static const uint8_t nothing[1];
@@ -31,7 +32,7 @@ static inline size_t bytes_in_left(const struct bytes_in *in)
 	return in->bad ? 0 : (size_t)(in->end - in->pos);
 }
 
-/* SIZE bytes where they lie (borrowed), NULL and bad when there are fewer. */
+/* Returns the next SIZE bytes (borrowed), or NULL, and sets BAD, if there are fewer. */
 static inline const uint8_t *bytes_get_block(struct bytes_in *in, size_t size)
 {
 	const uint8_t *at = in->pos;
@@ -81,8 +82,8 @@ static inline uint64_t bytes_get_u64(struct bytes_in *in)
 	return le64toh(v);
 }
 
-/* A NUL-terminated string within the next SIZE bytes (a fixed or padded field), which are all
- * consumed; NULL and bad when there is no NUL among them. */
+/* Reads SIZE bytes and returns the NUL-terminated string in them (a fixed or padded field), or
+ * NULL, and sets BAD, if there is no NUL. */
 static inline const char *bytes_get_string(struct bytes_in *in, size_t size)
 {
 	const uint8_t *at = bytes_get_block(in, size);
@@ -95,21 +96,21 @@ static inline const char *bytes_get_string(struct bytes_in *in, size_t size)
 }
 
 struct bytes_out {
-	uint8_t *data; /* owned, freed by bytes_out_done */
+	uint8_t *data; /* owned */
 	size_t size;
 	size_t capacity;
-	size_t limit; /* never more bytes than this */
-	int error;    /* 0, -ENOMEM, -E2BIG (limit); sticky, the content is then incomplete */
+	size_t limit; /* of size */
+	int error;    /* 0, -ENOMEM, -E2BIG (limit); stays, and the content is incomplete */
 };
 
 void bytes_out_init(struct bytes_out *out, size_t limit);
 void bytes_out_done(struct bytes_out *out);
-/* Forget the content and the error, keep the memory. */
+/* Drops the content and the error, but keeps the memory. */
 void bytes_out_reset(struct bytes_out *out);
 void bytes_put_u8(struct bytes_out *out, uint8_t v);
 void bytes_put_u16(struct bytes_out *out, uint16_t v);
 void bytes_put_u32(struct bytes_out *out, uint32_t v);
 void bytes_put_u64(struct bytes_out *out, uint64_t v);
 void bytes_put_block(struct bytes_out *out, const void *data, size_t size);
-/* SIZE bytes to be filled by the caller before the next call, NULL on error. */
+/* Returns SIZE new bytes, which the caller fills before the next call, or NULL on error. */
 uint8_t *bytes_put_space(struct bytes_out *out, size_t size);

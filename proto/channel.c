@@ -1,6 +1,5 @@
 /*
- * One message plus its fds over a SOCK_SEQPACKET socketpair. Used by the daemon (or the offline
- * client) on one end and by the worker on the other; neither trusts what the other sends.
+ * Sends and receives one message with its descriptors over a SOCK_SEQPACKET socket.
  */
 #include "proto/channel.h"
 
@@ -11,7 +10,7 @@
 
 #include "proto/base.h"
 
-/* Ancillary data, aligned as the kernel wants it. */
+/* Ancillary data, aligned as the kernel requires. */
 union control {
 	char bytes[CMSG_SPACE(sizeof(int) * CHANNEL_MAX_FDS)];
 	struct cmsghdr align;
@@ -22,31 +21,23 @@ int channel_pair(int ret_fds[2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret_fds) < 0 ? -errno : 0;
 }
 
-static void attach_fds(struct msghdr *msg, union control *control, const int *fds, size_t n_fds)
-{
-	struct cmsghdr *c;
-
-	memset(control, 0, sizeof(*control));
-	msg->msg_control = control->bytes;
-	msg->msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-	c = CMSG_FIRSTHDR(msg);
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
-	memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
-}
-
 int channel_send(int fd, const void *data, size_t size, const int *fds, size_t n_fds)
 {
 	struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
 	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	union control control;
+	union control control = {.bytes = {0}};
 	ssize_t n;
 
 	if (size == 0 || size > CHANNEL_MAX_SIZE || n_fds > CHANNEL_MAX_FDS)
 		return -EINVAL;
-	if (n_fds > 0)
-		attach_fds(&msg, &control, fds, n_fds);
+	if (n_fds > 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+		control.align.cmsg_level = SOL_SOCKET;
+		control.align.cmsg_type = SCM_RIGHTS;
+		control.align.cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+		memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * n_fds);
+	}
 	do
 		n = sendmsg(fd, &msg, MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
@@ -61,48 +52,23 @@ struct received {
 	bool too_many;
 };
 
-static void collect_fd(struct received *got, const uint8_t *at)
+static void collect_fds(struct msghdr *msg, struct received *got)
 {
 	int fd;
 
-	memcpy(&fd, at, sizeof(fd));
-	if (got->n < CHANNEL_MAX_FDS) {
-		got->fds[got->n++] = fd;
-		return;
-	}
-	got->too_many = true;
-	close_fd(fd);
-}
-
-static void collect_fds(struct msghdr *msg, struct received *got)
-{
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
-			collect_fd(got, CMSG_DATA(c) + i * sizeof(int));
+		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (got->n < CHANNEL_MAX_FDS) {
+				got->fds[got->n++] = fd;
+			} else {
+				got->too_many = true;
+				close_fd(fd);
+			}
+		}
 	}
-}
-
-static void close_received(struct received *got)
-{
-	while (got->n > 0)
-		close_fd(got->fds[--got->n]);
-}
-
-/* A peer that closes with messages of ours unread makes ECONNRESET, once, ahead of what it sent
- * before (net/core/datagram.c, __skb_try_recv_datagram: sock_error() comes first). The next call
- * gives that, or the end. */
-static ssize_t receive(int fd, struct msghdr *msg)
-{
-	size_t control_size = msg->msg_controllen;
-	ssize_t n;
-
-	do {
-		msg->msg_controllen = control_size;
-		n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC);
-	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
-	return n < 0 ? -errno : n;
 }
 
 int channel_receive(int fd, void *data, size_t capacity, size_t *ret_size, int *ret_fds,
@@ -114,20 +80,28 @@ int channel_receive(int fd, void *data, size_t capacity, size_t *ret_size, int *
 			     .msg_iovlen = 1,
 			     .msg_control = control.bytes,
 			     .msg_controllen = sizeof(control.bytes)};
+	const size_t control_size = msg.msg_controllen;
 	struct received got = {0};
 	ssize_t n;
 	int r = 0;
 
-	n = receive(fd, &msg);
+	/* A peer that closes its end with unread messages causes one ECONNRESET, which comes before
+	 * the messages that the peer has sent (net/core/datagram.c, __skb_try_recv_datagram():
+	 * sock_error() comes first). The next call returns these, or the end. */
+	do {
+		msg.msg_controllen = control_size;
+		n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
-		return (int)n;
+		return -errno;
 	collect_fds(&msg, &got);
 	if (n == 0)
 		r = CHANNEL_END;
 	else if (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || got.too_many || got.n > max_fds)
 		r = -EMSGSIZE;
 	if (r != 0) {
-		close_received(&got);
+		while (got.n > 0)
+			close_fd(got.fds[--got.n]);
 		return r;
 	}
 	if (got.n > 0)

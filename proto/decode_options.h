@@ -1,8 +1,9 @@
 /*
- * What one decode is asked for: the view, how it looks, and its limits. `ptsnapctl decode` and the
- * daemon fill this struct, it crosses to ptsnap-decode within struct worker_request
- * (proto/worker.h), and the worker passes it on as it came. Fixed size, without padding, and
- * host-local: the sender and the worker are of one version (WORKER_REQUEST_VERSION).
+ * What one decode does: the view, how the view looks, and the limits.
+ *
+ * `ptsnapctl decode' and ptsnapd fill the struct, which goes to ptsnap-decode within struct
+ * worker_request (proto/worker.h). The struct has a fixed size and no padding, and is valid on one
+ * host between programs of one version (WORKER_REQUEST_VERSION).
  */
 #pragma once
 
@@ -12,15 +13,15 @@
 enum worker_view {
 	WORKER_VIEW_REPORT = 0,	  /* JSON, docs/ptsnap-report-1.schema.json */
 	WORKER_VIEW_SUMMARY = 1,  /* one flat JSON object */
-	WORKER_VIEW_PACKETS = 2,  /* a line a packet */
-	WORKER_VIEW_BRANCHES = 3, /* FROM TO, a line a taken branch */
-	WORKER_VIEW_INSNS = 4,	  /* an address a line */
-	WORKER_VIEW_EVENTS = 5,	  /* a line an event: what is neither a branch nor an instruction */
+	WORKER_VIEW_PACKETS = 2,  /* one line for each packet */
+	WORKER_VIEW_BRANCHES = 3, /* FROM TO, one line for each taken branch */
+	WORKER_VIEW_INSNS = 4,	  /* one address on each line */
+	WORKER_VIEW_EVENTS = 5,	  /* one line for each event: all but branches and instructions */
 };
 
-/* How the views that are lines look: worker_request.show. Those of ptdump and ptxed have the names
+/* How the views of lines look: decode_options.show. The options of ptdump and ptxed have the names
  * that libipt's tools give them (man ptdump, man ptxed). */
-#define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0) /* ptdump, from here */
+#define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0) /* ptdump: this and the next ones */
 #define WORKER_SHOW_NO_TIMING	    (UINT64_C(1) << 1)
 #define WORKER_SHOW_NO_CYC	    (UINT64_C(1) << 2)
 #define WORKER_SHOW_NO_OFFSET	    (UINT64_C(1) << 3)
@@ -41,7 +42,7 @@ enum worker_view {
 #define WORKER_SHOW_SB_TIME	    (UINT64_C(1) << 20)
 #define WORKER_SHOW_SB_SWITCH	    (UINT64_C(1) << 21)
 #define WORKER_SHOW_SB_WARN	    (UINT64_C(1) << 22)
-#define WORKER_SHOW_PTXED	    (UINT64_C(1) << 32) /* --view=insns --ptxed, from here */
+#define WORKER_SHOW_PTXED	    (UINT64_C(1) << 32) /* --ptxed: this and the next ones */
 #define WORKER_SHOW_EVENT_TIME	    (UINT64_C(1) << 33)
 #define WORKER_SHOW_EVENT_IP	    (UINT64_C(1) << 34)
 #define WORKER_SHOW_EVENT_TICK	    (UINT64_C(1) << 35)
@@ -52,60 +53,62 @@ enum worker_view {
 #define WORKER_SHOW_STAT_INSN	    (UINT64_C(1) << 40)
 #define WORKER_SHOW_STAT_BLOCKS	    (UINT64_C(1) << 41)
 #define WORKER_SHOW_BLOCKS	    (UINT64_C(1) << 42) /* --block:show-blocks */
-#define WORKER_SHOW_INSN_DECODER    (UINT64_C(1) << 43) /* no count of blocks */
+#define WORKER_SHOW_INSN_DECODER    (UINT64_C(1) << 43) /* blocks are not counted */
 #define WORKER_SHOW_END_ON_CALL	    (UINT64_C(1) << 44)
 #define WORKER_SHOW_END_ON_JUMP	    (UINT64_C(1) << 45)
-/* --view=branches with WORKER_SHOW_TIME: FROM TO LO HI OFFSET, that of the packet which decided the
- * branch, hex; and whose the lines are, and gaps, of a single thread too. */
+/* --view=branches with WORKER_SHOW_TIME: FROM TO LO HI OFFSET, all in hexadecimal, where OFFSET is
+ * of the packet that decided the branch. Lines also name their thread, and gaps, even if the trace
+ * has a single thread. */
 #define WORKER_SHOW_PLACES (UINT64_C(1) << 46)
 
-/* Instead of a decode: what is cheap to know of a trace. */
+/* A skim, instead of a decode: a map of the trace from packets alone. */
 enum worker_skim {
 	WORKER_SKIM_NONE = 0,
-	WORKER_SKIM_PSB = 1, /* of each PSB where execution was, and when */
+	WORKER_SKIM_PSB = 1, /* address and time of each PSB */
 	WORKER_SKIM_TIP = 2, /* and of each packet with an address */
 };
 
 #define WORKER_MAX_REPEAT  1000u
 #define WORKER_MAX_THREADS 1024u
 
-/* All zero: the whole report, without a limit. Flags are 0 or 1. */
+/* A struct of zeros asks for the whole report without limits. Flags are 0 or 1. */
 struct decode_options {
 	uint32_t view; /* enum worker_view */
-	uint32_t skim; /* enum worker_skim; of the report, the summary and the branches */
+	uint32_t skim; /* enum worker_skim; for report, summary and branches */
 	uint64_t show; /* WORKER_SHOW_* */
 
-	uint64_t report_limit; /* bytes of a report, which says what was cut; 0: none */
-	uint64_t memory_limit; /* bytes of memory that may be written to (RLIMIT_DATA); 0: none */
+	uint64_t report_limit; /* bytes of a report, which says what was cut; 0: no limit */
+	uint64_t memory_limit; /* bytes of writable memory (RLIMIT_DATA); 0: no limit */
 	uint64_t deadline_ns;  /* with has_deadline */
-	uint64_t lines_ns;     /* with lines: CPU time in which source lines are looked up; those
-				* that are left then are missing in the report. 0: no limit, and
-				* the report is the same each time */
-	uint64_t gap; /* packets: only the 16 KiB of packets before gap number GAP of the report,
-		       * which counts from 1; 0: all packets */
-	uint64_t kernel_start; /* --pevent:kernel-start; 0: the processor's canonical half */
+	/* With lines: CPU time for looking up source lines. The report lacks the lines that are
+	 * left then. 0: no limit, and the report is the same each time. */
+	uint64_t lines_ns;
+	/* Packets: show only the 16 KiB of packets before gap number GAP of the report, which
+	 * counts from 1; 0: show all packets. */
+	uint64_t gap;
+	uint64_t kernel_start; /* --pevent:kernel-start; 0: the begin of the upper canonical half */
 
 	uint32_t hash;	  /* flag; summary: add ipHash */
 	uint32_t pretty;  /* flag; JSON: indent */
-	uint32_t repeat;  /* summary: decode so many times, and add "passes"; 0: once, without */
-	uint32_t threads; /* that decode; 0: one for each CPU that may be used */
-	uint32_t retstack_libipt; /* flag: the return stack is popped by compressed returns only */
-	/* Flag; report, summary: decode the newest part that can be done in deadline_ns from when
-	 * the worker has the request. */
+	uint32_t repeat;  /* summary: decode so often and add "passes"; 0: once, no "passes" */
+	uint32_t threads; /* number of decoding threads; 0: one for each usable CPU */
+	uint32_t retstack_libipt; /* flag: only compressed returns pop the return stack */
+	/* Flag; report, summary: decode the newest part that takes at most deadline_ns, counted
+	 * from the moment when ptsnap-decode has the request. */
 	uint32_t has_deadline;
-	/* Flag: tell which bytes were needed of images that are not in the bundle. */
+	/* Flag: say which bytes of images that are not in the bundle were needed. */
 	uint32_t keep;
-	/* Flag: read no symbol table and no perf map, which hold the most that strangers wrote. */
+	/* Flag: read no symbol tables and perf maps, which are most of what strangers can write. */
 	uint32_t no_symbols;
 	uint32_t lines; /* flag; report: add source lines and inlined functions, by DWARF */
-	uint32_t debug; /* flag: WORKER_DEBUG is answered */
-	/* Flag; report: tell only of processes that certainly belong to user only_uid
-	 * (decoder/worker/replay/permit.h). */
+	uint32_t debug; /* flag: somebody answers WORKER_DEBUG */
+	/* Flag; report: show only processes that certainly belong to user only_uid
+	 * (decoder/worker/replay). */
 	uint32_t has_only_uid;
 	uint32_t only_uid;
 };
 _Static_assert(sizeof(struct decode_options) == 112, "has no padding");
 
-/* Whether each value is one of those above, and all go together. Whoever gets options from another
- * process asks before it uses them. */
+/* Whether all values are valid and go together. To be called before options of another process are
+ * used. */
 bool decode_options_are_sound(const struct decode_options *o);

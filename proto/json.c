@@ -1,6 +1,5 @@
 /*
- * A streaming JSON writer: what is written leaves at once, so that a report costs no memory however
- * long it is. Used by the worker (reports), by the manifest's writer and by the clients' output.
+ * Writes JSON as a stream, so that a report of any length needs constant memory.
  */
 #include "proto/json.h"
 
@@ -17,7 +16,7 @@
 
 #define BUFFER_SIZE 65536u
 #define MAX_DEPTH   64u
-/* Number.MAX_SAFE_INTEGER + 1: the last one up to which all integers are themselves in a double. */
+/* Number.MAX_SAFE_INTEGER + 1: a double holds all integers up to this one exactly. */
 #define EXACT_MAX  (UINT64_C(1) << 53)
 #define MAX_DIGITS 17
 
@@ -28,9 +27,9 @@ struct level {
 
 struct json_writer {
 	struct bytes_out *out; /* the caller's, or own */
-	struct bytes_out own;  /* buffer before fd */
-	size_t start;	       /* of this document in OUT */
-	int fd;		       /* -EBADF: to OUT only */
+	struct bytes_out own;  /* the buffer before FD */
+	size_t start;	       /* where the document begins in OUT */
+	int fd;		       /* -EBADF: the document stays in OUT */
 	uint64_t limit;
 	uint64_t flushed;
 	int error;
@@ -156,7 +155,7 @@ static void put_line(struct json_writer *w)
 		put_text(w, "  ");
 }
 
-/* How many bytes at S make one well-formed UTF-8 character; 0: none (Unicode 15, table 3-7). */
+/* Returns the length of the well-formed UTF-8 character at S, or 0 (Unicode 15, table 3-7). */
 static size_t utf8_length(const uint8_t *s, size_t size)
 {
 	size_t n = s[0] < 0x80 ? 1 : s[0] < 0xc2 ? 0 : s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
@@ -169,7 +168,7 @@ static size_t utf8_length(const uint8_t *s, size_t size)
 	if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xf0 && s[1] < 0x90))
 		return 0; /* overlong */
 	if ((s[0] == 0xed && s[1] > 0x9f) || (s[0] == 0xf4 && s[1] > 0x8f))
-		return 0; /* surrogates; beyond U+10FFFF */
+		return 0; /* a surrogate, or beyond U+10FFFF */
 	return n;
 }
 
@@ -182,51 +181,42 @@ static uint32_t utf8_decode(const uint8_t *s, size_t n)
 	return c;
 }
 
-/* The C1 controls too, which terminals obey; and what turns the order of its neighbours around:
- * marks, embeddings, overrides, isolates (Unicode standard annex 9, table 4), line separators. */
-static bool is_control(uint32_t c)
+/* Whether the character C must be escaped: quotes; C0 controls, and C1 controls, which terminals
+ * obey; line separators; and what reorders its neighbours: marks, embeddings, overrides, isolates
+ * (Unicode standard annex 9, table 4). */
+static bool is_special(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
-}
-
-static void put_escaped(struct json_writer *w, const uint8_t *s, size_t n)
-{
-	char text[8];
-
-	if (n == 1 && (s[0] == '"' || s[0] == '\\'))
-		snprintf(text, sizeof(text), "\\%c", s[0]);
-	else if (s[0] == '\n')
-		strcpy(text, "\\n");
-	else if (s[0] == '\t')
-		strcpy(text, "\\t");
-	else
-		snprintf(text, sizeof(text), "\\u%04x", (unsigned)utf8_decode(s, n));
-	put_text(w, text);
-}
-
-static bool is_plain(const uint8_t *s, size_t n)
-{
-	return n > 0 && !is_control(utf8_decode(s, n)) && s[0] != '"' && s[0] != '\\';
+	return c < 0x20 || c == '"' || c == '\\' || (c >= 0x7f && c < 0xa0) || c == 0x61c ||
+	       c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
 }
 
 static void put_quoted(struct json_writer *w, const char *v, size_t size)
 {
 	const uint8_t *s = (const uint8_t *)v, *plain = s, *end = s + size;
+	char text[8];
 
 	put_text(w, "\"");
 	while (s < end) {
 		size_t n = utf8_length(s, (size_t)(end - s));
+		uint32_t c = utf8_decode(s, n);
 
-		if (is_plain(s, n)) {
+		if (n > 0 && !is_special(c)) {
 			s += n;
 			continue;
 		}
 		put(w, (const char *)plain, (size_t)(s - plain));
 		if (n == 0)
-			put_text(w, "\xef\xbf\xbd"); /* U+FFFD */
+			strcpy(text, "\xef\xbf\xbd"); /* U+FFFD */
+		else if (c == '"' || c == '\\')
+			snprintf(text, sizeof(text), "\\%c", (char)c);
+		else if (c == '\n')
+			strcpy(text, "\\n");
+		else if (c == '\t')
+			strcpy(text, "\\t");
 		else
-			put_escaped(w, s, n);
+			snprintf(text, sizeof(text), "\\u%04x", (unsigned)c);
+		put_text(w, text);
 		s += MAX_OF(n, (size_t)1);
 		plain = s;
 	}
@@ -234,7 +224,7 @@ static void put_quoted(struct json_writer *w, const char *v, size_t size)
 	put_text(w, "\"");
 }
 
-/* What stands before every value: comma, line, key. */
+/* Writes what comes before a value: comma, new line, key. */
 static void begin_value(struct json_writer *w, const char *key)
 {
 	struct level *l;
@@ -339,7 +329,7 @@ void json_fixed(struct json_writer *w, const char *key, double v, int digits)
 	}
 	digits = MIN_OF(MAX_OF(digits, 0), MAX_DIGITS);
 	size = (size_t)snprintf(text, sizeof(text), "%.*f", digits, v);
-	/* The locale's point may be any text: take what stands before and after it. */
+	/* The locale's decimal point may be any text: use the digits before and behind it. */
 	whole = strspn(text, "-0123456789");
 	exact = fabs(v) <= (double)EXACT_MAX;
 	begin_value(w, key);

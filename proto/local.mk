@@ -18,7 +18,6 @@ proto_libptproto_a_SOURCES = \
 	proto/perf/perfdata.c proto/perf/perfdata.h proto/perf/perfdata_record.c \
 	proto/perf/perfrecord.c proto/perf/perfrecord.h \
 	proto/perf/ptpacket.h \
-	proto/recorder_idl.h \
 	proto/report.h \
 	proto/varlink.c proto/varlink.h proto/varlink_message.c \
 	proto/worker.h
@@ -30,7 +29,7 @@ BUILT_SOURCES += proto/recorder_idl.c
 CLEANFILES += proto/recorder_idl.c
 proto/recorder_idl.c: $(srcdir)/proto/io.ptsnap.recorder.varlink
 	$(AM_V_GEN)$(MKDIR_P) proto && { \
-		echo '#include "proto/recorder_idl.h"'; \
+		echo '#include "proto/varlink.h"'; \
 		echo 'const char recorder_idl[] ='; \
 		sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/	"/' -e 's/$$/\\n"/' \
 			$(srcdir)/proto/io.ptsnap.recorder.varlink; \

@@ -1,6 +1,5 @@
 /*
- * Memory files: made, filled, sealed, and handed on read-only, so that who receives one can trust
- * that it stays as it is. Used by every program that passes bytes to another.
+ * Makes, seals, checks and copies memory files.
  */
 #include "proto/memfd.h"
 
@@ -15,7 +14,7 @@
 
 #include "proto/base.h"
 
-/* Linux 6.3; hosts with vm.memfd_noexec=2 refuse memory files without it. */
+/* Linux 6.3. Hosts with vm.memfd_noexec=2 refuse memory files without this flag. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
@@ -23,24 +22,17 @@
 #define COPY_BYTES  65536u
 #define RANGE_BYTES (1u << 30)
 
-static int create(const char *name)
-{
-	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	return fd < 0 ? -errno : fd;
-}
-
 int memfd_new(const char *name, uint64_t size, int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
 
 	if (size > INT64_MAX)
 		return -EFBIG;
-	fd = create(name);
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return fd;
+		return -errno;
 	if (ftruncate(fd, (off_t)size) < 0)
 		return -errno;
 	*ret_fd = take_fd(&fd);
@@ -61,13 +53,13 @@ int memfd_seal_size(int fd)
 	return fcntl(fd, F_ADD_SEALS, seals) < 0 ? -errno : 0;
 }
 
-/* Pages of hugetlbfs, which has seals too, may be missing when they are touched. */
 int memfd_check_size(int fd, uint64_t size)
 {
 	struct statfs fs;
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
 
+	/* hugetlbfs has seals, too. */
 	if (seals < 0 || fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC || fstat(fd, &st) < 0)
 		return -EBADF;
 	if ((seals & F_SEAL_SHRINK) == 0)
@@ -107,26 +99,10 @@ int memfd_write_all(int fd, const void *data, size_t size)
 	return 0;
 }
 
-/* As much as the kernel copies by itself. It may stop anywhere for reasons of its own (other file
- * system, pipe, O_APPEND, old kernel): the plain loop goes on from there and meets real errors. */
-static void copy_in_kernel(int from, uint64_t offset, uint64_t size, int to, uint64_t *ret_copied)
-{
-	off_t at = (off_t)offset;
-	ssize_t n;
-
-	*ret_copied = 0;
-	while (size > *ret_copied) {
-		n = copy_file_range(from, &at, to, NULL,
-				    (size_t)MIN_OF(size - *ret_copied, (uint64_t)RANGE_BYTES), 0);
-		if (n <= 0)
-			return;
-		*ret_copied += (uint64_t)n;
-	}
-}
-
 int memfd_copy_readable(int from, uint64_t offset, uint64_t size, int to, struct memfd_copied *ret)
 {
 	uint8_t buffer[COPY_BYTES];
+	off_t at = (off_t)offset;
 	ssize_t n;
 	int r;
 
@@ -135,7 +111,13 @@ int memfd_copy_readable(int from, uint64_t offset, uint64_t size, int to, struct
 		ret->read_error = -EOVERFLOW;
 		return 0;
 	}
-	copy_in_kernel(from, offset, size, to, &ret->bytes);
+	/* The kernel may stop anywhere for reasons of its own (other file system, pipe, O_APPEND,
+	 * old kernel). The loop behind goes on from there, and meets errors of the files. */
+	for (n = 1; n > 0 && ret->bytes < size;) {
+		n = copy_file_range(from, &at, to, NULL,
+				    (size_t)MIN_OF(size - ret->bytes, (uint64_t)RANGE_BYTES), 0);
+		ret->bytes += n > 0 ? (uint64_t)n : 0;
+	}
 	while (ret->bytes < size) {
 		n = pread(from, buffer, MIN_OF(size - ret->bytes, (uint64_t)sizeof(buffer)),
 			  (off_t)(offset + ret->bytes));

@@ -1,32 +1,36 @@
 /*
- * Memory files: made, filled, sealed, and handed on read-only.
+ * Memory files, which carry bytes from one process to another: made, filled, sealed, and handed
+ * over read-only, so that a receiver can trust that the file stays as it is.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A new memfd (close-on-exec, sealable) of SIZE bytes, named for /proc. 0 or -errno; *ret_fd owned.
- */
+/* Makes a memfd (close-on-exec, sealable) of SIZE bytes; /proc shows NAME. *ret_fd is the caller's.
+ * 0 or -errno. */
 int memfd_new(const char *name, uint64_t size, int *ret_fd);
-/* Seals against shrinking, growing, writing and further seals. Every writable shared mapping must
- * be gone (-EBUSY). */
+/* Seals against shrinking, growing, writing and further seals. 0 or -errno (-EBUSY: there are
+ * writable shared mappings). */
 int memfd_seal(int fd);
-/* Seals it against changing its size, and against further seals: whoever may write to it cannot
- * make who has it mapped fault. 0 or -errno. */
+/* Seals against shrinking, growing and further seals, so that a process that may write to the file
+ * cannot cause faults in a process that has mapped the file. 0 or -errno. */
 int memfd_seal_size(int fd);
-/* Whether FD is a memory file of SIZE bytes that keeps that size. 0; -EBADF: something else,
- * -EPERM: its size can change, -EFBIG: it has another. */
+/* Checks that FD is a memory file of SIZE bytes that cannot shrink. 0; -EBADF: no memory file, or
+ * one of hugetlbfs, whose pages may be missing when they are touched; -EPERM: the size can change;
+ * -EFBIG: another size. */
 int memfd_check_size(int fd, uint64_t size);
-/* The same file opened O_RDONLY through /proc/self/fd, so that a receiver cannot write. */
+/* Opens the same file O_RDONLY through /proc/self/fd, so that a receiver cannot write. 0 or -errno.
+ */
 int memfd_reopen_readonly(int fd, int *ret_fd);
-/* All of DATA to FD, short writes and EINTR handled. 0 or -errno. */
+/* Writes all of DATA to FD, also after short writes and EINTR. 0 or -errno. */
 int memfd_write_all(int fd, const void *data, size_t size);
-/* SIZE bytes of FROM at *offset to TO's file position (copy_file_range, else read and write).
- * 0, -ENODATA when FROM ends early, or -errno. */
+/* Copies SIZE bytes of FROM from OFFSET on to TO's position. 0; -ENODATA: FROM ends early; or
+ * -errno.
+ */
 int memfd_copy(int from, uint64_t offset, uint64_t size, int to);
-/* The same, but what cannot be read is a result: *ret tells how many bytes arrived before FROM
- * ended (read_error 0) or failed. 0, or -errno of writing. */
+/* The same, but a failure to read is a result: *ret tells how many bytes were copied before FROM
+ * ended (read_error 0) or could not be read. 0, or -errno of writing. */
 struct memfd_copied {
 	uint64_t bytes;
 	int read_error; /* 0 or -errno */

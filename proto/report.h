@@ -1,16 +1,16 @@
 /*
- * The report: schema version, keys, shape; the only place a key is spelled. The formal schema is
+ * The report: version of the schema, keys, shape. The formal schema is
  * docs/ptsnap-report-1.schema.json.
  *
- * Absent is null, never 0. Addresses and TSC values are "0x..." strings. `atNSec` is perf-clock
- * time relative to the trigger (negative: before it).
+ * A value that is not known is null, never 0. Addresses and TSC values are "0x..." strings.
+ *`atNSec` is a time of the perf clock relative to the trigger (negative: before it).
  *
  * { "schemaVersion": "1.9", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
  *               "realtimeUSec","monotonicUSec","tsc",
- *               "unit","senderUnit","coredump","labels": {KEY: VALUE}: each only where there is
+ *               "unit","senderUnit","coredump","labels": {KEY: VALUE}: each only if there is
  *               one},
  *   "configuration": {"source",
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
@@ -24,11 +24,11 @@
  *                               "contradictions","contradictionsLeft"} | null},
  *   "errata": ["BDM70", ...],
  *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
- *   "namesLeftOut": true: only of a decode that read no symbol tables and perf maps,
- *   "onlyUid": only of one that was made for that user alone,
+ *   "namesLeftOut": true: only if the decode read no symbol tables and perf maps,
+ *   "onlyUid": only in a report that was made for one user,
  *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
  *               "bytes","traceBytes","rounds","lastStretches",
- *               "lastStretchesLeft"}: only where there was a deadline,
+ *               "lastStretchesLeft"}: only with a deadline,
  *   "cpus": [{"cpu","tid","state","why",
  *             "ringBytes","askedBytes","gotBytes","askedNSec","gotNSec",
  *             "begin": {"tsc","atNSec"} | null, "end": same,
@@ -39,7 +39,7 @@
  *                           "changes"} | null}],
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
  *   "totals": {"instructions","branches","gaps",
- *              "kernelInstructions": only where the kernel's code was walked},
+ *              "kernelInstructions": only if the kernel's code was walked},
  *   "eventCounts": {KIND: COUNT},
  *   "gapCounts": {KIND: COUNT},
  *   "gaps": [{"n","kind","cpu","atNSec","tsc","offset","bytes","address","count","why"}],
@@ -51,7 +51,7 @@
  *                                  "atNSec","uncertainNSec","fromSource","toSource"}],
  *                "stack": [{"address","name","linkage","image","offset","source",
  *                           "inlined": [{"name","linkage","source"}]}],
- *                "window","olderFrames": only where there was a deadline}],
+ *                "window","olderFrames": only with a deadline}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
  *   "ptwrites": [{EVENT,"payload","size"}],
  *   "frequencies": [{"cpu","atNSec","uncertainNSec","tsc","ratio","mhz",
@@ -67,19 +67,19 @@
  *   "images": [{"path","buildId","bytes","missing","instructions","dwarf"}],
  *   "cut": [{"what","kept","total"}] }
  *
- * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events are
- * oldest first, and when they are cut the newest are kept. KIND of eventCounts: marks_event_name
- * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as --gap names it.
+ * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events begin
+ *with the oldest event; a list that is cut keeps the newest. KIND of eventCounts: marks_event_name
+ * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as for --gap.
  *
- * linkage: only where it is not the name; fromName and toName are as names are. source, fromSource,
- * toSource ("FILE:LINE"), inlined (innermost first): only where known; dwarf, only where somebody
- * looked for it, is one of "own", "apart", "none", "too-large". Of a function the line is that of
- * its first instruction, of a frame that of the call or instruction in the function that the frame
- * is of, of a branch the instruction's own.
+ * linkage (also of fromName and toName): only if it differs from the name. source, fromSource,
+ * toSource ("FILE:LINE"), inlined (innermost first): only if known. The line of a function is that
+ *of its first instruction; the line of a frame is that of the call or instruction in the frame's
+ * function; the line of a branch is that of the instruction. dwarf: "own", "apart", "none" or
+ * "too-large", only if the decoder looked for it.
  *
- * stack: innermost first; stack[0] is where the thread was. image: index into images. lastBranches:
- * oldest first. turns: who ran on which CPU from when until when, oldest first, within that CPU's
- * [begin, end]; idle ones are left out; certain false: nobody knows who (pid, tid and comm are
+ * stack: innermost frame first; stack[0] is where the thread was. image: index into images.
+ * lastBranches: oldest first. turns: which thread ran on which CPU, oldest first, within the CPU's
+ * [begin, end], without idle turns; certain false: the thread is not known (pid, tid and comm are
  * null). functions: most self instructions first. kind of a branch: "cond", "jump", "call",
  * "jump-ind", "call-ind", "ret", "far", "syscall", "async", "enable", "disable".
  */

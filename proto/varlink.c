@@ -1,8 +1,8 @@
 /*
- * Varlink framing: bytes in, JSON objects out, and back. A connection is two queues of bytes; the
- * fds that travel with messages are pinned to the stream offset of the byte that carries them. The
- * daemon's peer.c (in its event loop) and the client (in a poll loop) own the sockets. What a
- * message means, once it is an object, is varlink_message.c's.
+ * Varlink framing: received bytes to JSON objects, and JSON objects to bytes.
+ *
+ * A connection is two queues of bytes. A descriptor that travels with a message is bound to the
+ * stream offset of the byte that carries the descriptor.
  */
 #include "proto/varlink.h"
 
@@ -16,15 +16,16 @@
 #include "proto/base.h"
 
 #define READ_SIZE 65536u
-/* An empty queue keeps no more memory than this. */
+/* The most memory that an empty queue keeps. */
 #define KEEP_SIZE  READ_SIZE
 #define FIRST_SIZE 4096u
-/* json-c takes some 900 bytes for an empty object of two characters: what a message may make us
- * allocate is bounded here and not by its length. Counted before parsing, in strings too. */
+/* json-c allocates about 900 bytes for an empty object of two characters. These limits, and not a
+ * message's length, bound what a message makes us allocate. They are counted before parsing, and so
+ * within strings, too. */
 #define MAX_CONTAINERS 4096u
 #define MAX_COMMAS     65536u
 
-/* Bytes from begin to end, in memory that grows to what its user allows. */
+/* Bytes from begin to end; the user of the queue limits the size. */
 struct queue {
 	char *data;
 	size_t begin, end, capacity;
@@ -32,14 +33,14 @@ struct queue {
 
 struct sent_fd {
 	int fd;
-	uint64_t first, last; /* stream offsets of its message: first byte, one behind the NUL */
+	uint64_t first, last; /* stream offsets of the message: first byte, and behind the NUL */
 };
 
 struct varlink {
 	struct queue in, out;
-	size_t open_message; /* offset in in.data of the message whose NUL has not come */
-	size_t max_message;  /* bytes that are read */
-	bool failed;	     /* a message was too long; nothing more is read */
+	size_t open_message; /* offset in in.data of the message that is not complete */
+	size_t max_message;  /* limit of a received message */
+	bool failed;	     /* a message was too long: nothing more is received */
 	uint64_t out_offset; /* stream offset of out.data[out.begin] */
 	int in_fds[VARLINK_MAX_FDS];
 	size_t n_in_fds;
@@ -52,7 +53,7 @@ static size_t queue_size(const struct queue *q)
 	return q->end - q->begin;
 }
 
-/* Room for SIZE more bytes behind the end; moves the content to the front of its memory. */
+/* Makes room for SIZE more bytes; moves the content to the beginning of the memory. */
 static int queue_reserve(struct queue *q, size_t size)
 {
 	size_t used = queue_size(q);
@@ -113,23 +114,9 @@ void varlink_freep(struct varlink **v)
 	varlink_free(*v);
 }
 
-/* --- input --------------------------------------------------------------------------------- */
+/* --- Input --- */
 
-/* Keeps the first fd of a received array, closes the others. */
-static void keep_fd(struct varlink *v, const struct cmsghdr *c)
-{
-	size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-	int fd;
-
-	for (size_t i = 0; i < n; i++) {
-		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-		if (i == 0 && v->n_in_fds < VARLINK_MAX_FDS)
-			v->in_fds[v->n_in_fds++] = fd;
-		else
-			close_fd(fd);
-	}
-}
-
+/* Receives bytes, and keeps the first descriptor that comes with them. */
 static ssize_t receive_with_fds(struct varlink *v, int fd, void *data, size_t size)
 {
 	union {
@@ -145,37 +132,20 @@ static ssize_t receive_with_fds(struct varlink *v, int fd, void *data, size_t si
 
 	if (n < 0)
 		return n;
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c))
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-			keep_fd(v, c);
-	return n;
-}
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		int received;
 
-/* Plain recv has no room for control data: fds that a stranger sends are closed by the kernel. */
-static ssize_t receive_bytes(struct varlink *v, int fd, bool accept_fds, void *data)
-{
-	ssize_t n;
-
-	do {
-		n = accept_fds ? receive_with_fds(v, fd, data, READ_SIZE)
-			       : recv(fd, data, READ_SIZE, MSG_DONTWAIT);
-	} while (n < 0 && errno == EINTR);
-	return n;
-}
-
-/* Looks for NULs in the SIZE bytes that are new; each message has its own length. */
-static int find_messages(struct varlink *v, size_t size)
-{
-	size_t pos = v->in.end - size;
-	const char *nul;
-
-	while ((nul = memchr(v->in.data + pos, '\0', v->in.end - pos))) {
-		pos = (size_t)(nul - v->in.data);
-		if (pos - v->open_message > v->max_message)
-			return -EMSGSIZE;
-		v->open_message = ++pos;
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+			memcpy(&received, CMSG_DATA(c) + i * sizeof(int), sizeof(received));
+			if (i == 0 && v->n_in_fds < VARLINK_MAX_FDS)
+				v->in_fds[v->n_in_fds++] = received;
+			else
+				close_fd(received);
+		}
 	}
-	return v->in.end - v->open_message > v->max_message ? -EMSGSIZE : 0;
+	return n;
 }
 
 static bool has_message(const struct varlink *v)
@@ -185,7 +155,8 @@ static bool has_message(const struct varlink *v)
 
 int varlink_receive(struct varlink *v, int fd, bool accept_fds)
 {
-	size_t open_size = v->in.end - v->open_message;
+	size_t open_size = v->in.end - v->open_message, pos;
+	const char *nul;
 	ssize_t n;
 	int r;
 
@@ -196,19 +167,34 @@ int varlink_receive(struct varlink *v, int fd, bool accept_fds)
 	r = queue_reserve(&v->in, READ_SIZE);
 	if (r < 0)
 		return r;
-	v->open_message = v->in.end - open_size;
-	n = receive_bytes(v, fd, accept_fds, v->in.data + v->in.end);
+	pos = v->in.end;
+	v->open_message = pos - open_size;
+	do {
+		/* recv(2) has no room for control data: the kernel closes descriptors that come. */
+		n = accept_fds ? receive_with_fds(v, fd, v->in.data + pos, READ_SIZE)
+			       : recv(fd, v->in.data + pos, READ_SIZE, MSG_DONTWAIT);
+	} while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return errno == EAGAIN || errno == EWOULDBLOCK ? VARLINK_AGAIN : -errno;
 	if (n == 0)
 		return VARLINK_END;
 	v->in.end += (size_t)n;
-	r = find_messages(v, (size_t)n);
-	v->failed = r < 0;
-	return r;
+	/* The new bytes may complete several messages, and each has its own length. */
+	v->failed = true;
+	while ((nul = memchr(v->in.data + pos, '\0', v->in.end - pos))) {
+		pos = (size_t)(nul - v->in.data);
+		if (pos - v->open_message > v->max_message)
+			return -EMSGSIZE;
+		v->open_message = ++pos;
+	}
+	if (v->in.end - v->open_message > v->max_message)
+		return -EMSGSIZE;
+	v->failed = false;
+	return 0;
 }
 
-static bool is_modest(const char *text, size_t size)
+/* Whether the message can make json-c allocate only as much as the limits say. */
+static bool is_within_limits(const char *text, size_t size)
 {
 	size_t containers = 0, commas = 0;
 
@@ -225,7 +211,7 @@ static int parse_object(const char *text, size_t size, struct json_object **ret)
 	struct json_object *object;
 	bool good;
 
-	if (size == 0 || !is_modest(text, size))
+	if (size == 0 || !is_within_limits(text, size))
 		return -EBADMSG;
 	tokener = json_tokener_new_ex(VARLINK_MAX_DEPTH);
 	if (!tokener)
@@ -277,9 +263,9 @@ bool varlink_has_partial_input(const struct varlink *v)
 	return v->in.end > v->open_message;
 }
 
-/* --- output -------------------------------------------------------------------------------- */
+/* --- Output --- */
 
-/* TEXT has its NUL within SIZE. */
+/* Queues SIZE bytes of TEXT, of which the last is the NUL. */
 static int queue_text(struct varlink *v, const char *text, size_t size, bool with_fd)
 {
 	int r;
@@ -319,7 +305,7 @@ int varlink_queue(struct varlink *v, struct json_object *message, int fd_to_send
 	return 0;
 }
 
-/* Sends DATA and, with FD >= 0, the fd. */
+/* Sends DATA and, if FD >= 0, the descriptor. */
 static ssize_t send_bytes(int socket_fd, char *data, size_t size, int fd)
 {
 	union {
@@ -344,39 +330,25 @@ static ssize_t send_bytes(int socket_fd, char *data, size_t size, int fd)
 	return n;
 }
 
-static void drop_sent_fd(struct varlink *v)
-{
-	close_fd(v->out_fds[0].fd);
-	v->n_out_fds--;
-	memmove(v->out_fds, v->out_fds + 1, v->n_out_fds * sizeof(v->out_fds[0]));
-}
-
-/* How much may go in one sendmsg: the bytes before a message with an fd, or that message alone. */
-static size_t next_piece(const struct varlink *v, bool *ret_with_fd)
-{
-	const struct sent_fd *next = &v->out_fds[0];
-	size_t size = queue_size(&v->out);
-
-	*ret_with_fd = v->n_out_fds > 0 && next->first == v->out_offset;
-	if (v->n_out_fds == 0)
-		return size;
-	return (size_t)((*ret_with_fd ? next->last : next->first) - v->out_offset);
-}
-
 int varlink_send(struct varlink *v, int fd)
 {
-	bool with_fd;
-	size_t size;
-	ssize_t n;
-
 	while (varlink_has_output(v)) {
-		size = next_piece(v, &with_fd);
-		n = send_bytes(fd, v->out.data + v->out.begin, size,
-			       with_fd ? v->out_fds[0].fd : -1);
+		const struct sent_fd *next = &v->out_fds[0];
+		bool with_fd = v->n_out_fds > 0 && next->first == v->out_offset;
+		size_t size = queue_size(&v->out);
+		ssize_t n;
+
+		/* One piece is a message with a descriptor, or all bytes before such a message. */
+		if (v->n_out_fds > 0)
+			size = (size_t)((with_fd ? next->last : next->first) - v->out_offset);
+		n = send_bytes(fd, v->out.data + v->out.begin, size, with_fd ? next->fd : -1);
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? VARLINK_AGAIN : -errno;
-		if (with_fd)
-			drop_sent_fd(v);
+		if (with_fd) {
+			close_fd(next->fd);
+			v->n_out_fds--;
+			memmove(v->out_fds, v->out_fds + 1, v->n_out_fds * sizeof(v->out_fds[0]));
+		}
 		v->out_offset += (size_t)n;
 		queue_consume(&v->out, (size_t)n);
 	}

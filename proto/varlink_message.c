@@ -1,6 +1,5 @@
 /*
- * What a Varlink message means: calls, replies and errors are made and checked here, on both sides
- * of the socket. Keys that we do not know are left alone, as newer peers may send them.
+ * Makes and checks Varlink calls, replies and errors, for both sides of the socket.
  */
 #include "proto/varlink.h"
 
@@ -10,7 +9,7 @@
 
 #include "proto/base.h"
 
-/* FIELD of OBJECT; absent and null are the same. */
+/* Returns FIELD of OBJECT, or NULL if the field is absent or null. */
 static struct json_object *field_of(struct json_object *object, const char *field)
 {
 	struct json_object *value = NULL;
@@ -30,7 +29,7 @@ int varlink_get_string(struct json_object *parameters, const char *field, const 
 	if (!json_object_is_type(value, json_type_string))
 		return -EINVAL;
 	text = json_object_get_string(value);
-	/* \u0000: the rest would be lost on whoever reads a C string. */
+	/* With \u0000 within, the text behind it would be lost in a C string. */
 	if (!text || strlen(text) != (size_t)json_object_get_string_len(value))
 		return -EINVAL;
 	*ret = text;
@@ -47,7 +46,7 @@ int varlink_get_u64(struct json_object *parameters, const char *field, uint64_t 
 	if (!json_object_is_type(value, json_type_int) || json_object_get_int64(value) < 0)
 		return -EINVAL;
 	number = json_object_get_uint64(value);
-	/* json-c gives this for everything that does not fit. */
+	/* json-c returns this for every number that does not fit. */
 	if (number == UINT64_MAX)
 		return -EINVAL;
 	*ret = number;
@@ -83,7 +82,7 @@ const char *varlink_unknown_field(struct json_object *parameters, const char *co
 	return NULL;
 }
 
-/* "parameters", where absent, null and {} are the same. */
+/* *ret is "parameters", or NULL if these are absent, null or {}. */
 static int get_parameters(struct json_object *message, struct json_object **ret)
 {
 	struct json_object *value = field_of(message, "parameters");
@@ -94,26 +93,22 @@ static int get_parameters(struct json_object *message, struct json_object **ret)
 	return 0;
 }
 
-static int split_method(struct varlink_call *call)
-{
-	const char *dot = strrchr(call->method, '.');
-	size_t size = dot ? (size_t)(dot - call->method) : 0;
-
-	if (size == 0 || size >= sizeof(call->interface) || dot[1] == '\0')
-		return -EBADMSG;
-	memcpy(call->interface, call->method, size);
-	call->interface[size] = '\0';
-	call->name = dot + 1;
-	return 0;
-}
-
 int varlink_parse_call(struct json_object *message, struct varlink_call *ret)
 {
 	struct varlink_call call = {.method = NULL};
+	const char *dot;
+	size_t size;
 
 	if (varlink_get_string(message, "method", &call.method) < 0 || !call.method)
 		return -EBADMSG;
-	if (split_method(&call) < 0 || get_parameters(message, &call.parameters) < 0)
+	dot = strrchr(call.method, '.');
+	size = dot ? (size_t)(dot - call.method) : 0;
+	if (size == 0 || size >= sizeof(call.interface) || dot[1] == '\0')
+		return -EBADMSG;
+	memcpy(call.interface, call.method, size);
+	call.interface[size] = '\0';
+	call.name = dot + 1;
+	if (get_parameters(message, &call.parameters) < 0)
 		return -EBADMSG;
 	if (varlink_get_bool(message, "more", &call.more) < 0 ||
 	    varlink_get_bool(message, "oneway", &call.oneway) < 0 ||
@@ -139,7 +134,7 @@ int varlink_parse_reply(struct json_object *message, struct varlink_reply *ret)
 	return 0;
 }
 
-/* Adds VALUE, which is taken over even on failure; VALUE NULL means that making it failed. */
+/* Adds VALUE, which is taken over even on failure. VALUE NULL means that there was no memory. */
 static bool add(struct json_object *object, const char *key, struct json_object *value)
 {
 	if (object && value && json_object_object_add(object, key, value) == 0)
@@ -153,7 +148,7 @@ static struct json_object *or_empty(struct json_object *parameters)
 	return parameters ? parameters : json_object_new_object();
 }
 
-/* MESSAGE when it is COMPLETE, else nothing. */
+/* Returns MESSAGE if COMPLETE, else frees it. */
 static struct json_object *finished(struct json_object *message, bool complete)
 {
 	if (complete)

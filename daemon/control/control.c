@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/recorder_idl.h"
 #include "proto/varlink.h"
 
 #ifndef PTSNAP_VERSION
