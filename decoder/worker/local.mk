@@ -36,11 +36,10 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_summary.c decoder/worker/report/report_values.c decoder/worker/report/report_values.h \
 	decoder/worker/replay/rounds.c decoder/worker/replay/rounds.h \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
+	decoder/worker/turns/clocks.c \
 	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
 	decoder/worker/replay/segment.c decoder/worker/replay/segment.h \
 	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \
-	decoder/worker/turns/shift_private.h \
-	decoder/worker/turns/shift_samples.c decoder/worker/turns/shift_spans.c \
 	decoder/worker/skim/skim.c decoder/worker/skim/skim.h \
 	decoder/worker/skim/skim_json.c decoder/worker/skim/skim_json.h \
 	decoder/worker/skim/skim_lines.c decoder/worker/skim/skim_lines.h \
@@ -55,7 +54,6 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/tally_private.h \
 	decoder/worker/count/tally_quick.c \
 	decoder/worker/count/tally_steps.c \
-	decoder/worker/turns/tscmap.c decoder/worker/turns/tscmap.h \
 	decoder/worker/view/sink.h \
 	decoder/worker/view/track.c decoder/worker/view/track.h \
 	decoder/worker/turns/turns.c decoder/worker/turns/turns.h \

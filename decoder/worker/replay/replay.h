@@ -38,7 +38,6 @@
 #include "decoder/flow/flow.h"
 #include "decoder/worker/replay/permit.h"
 #include "decoder/worker/turns/shift.h"
-#include "decoder/worker/turns/tscmap.h"
 #include "decoder/worker/turns/turns.h"
 #include "proto/bundle/bundle.h"
 #include "sideband/symbols/image.h"

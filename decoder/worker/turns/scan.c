@@ -1,7 +1,6 @@
 /*
- * Packets -> stretches of user code. Used by whose.c, where it has to look ahead to tell whose
- * they are, and by shift_samples.c. Must see stretches begin where the flow asks whose code it is:
- * behind TIP.PGE, and where packets are found again after some were lost.
+ * Finds the stretches of user code in packets. A stretch must begin here where the flow asks its
+ * context function: behind TIP.PGE, and where packets are found again after some were lost.
  */
 #include "decoder/worker/turns/scan.h"
 
@@ -34,21 +33,21 @@ void scan_start(struct scan *s, const struct flow_config *config, size_t start, 
 static void begin(struct scan *s, const struct event *e, uint64_t ip)
 {
 	s->next = (struct scan_stretch){.offset = e->offset, .ip = ip, .broken = s->broken};
-	if (s->readers) /* large */
+	if (s->readers) /* a reader is large to copy */
 		s->begin = s->reader;
 	timing_at(&s->timing, e->offset, &s->next.enter_lo, &s->next.enter_hi);
 	s->open = true;
 	s->broken = false;
 }
 
-/* True: *ret ends with E. */
+/* E ends the open stretch, if there is one. True: *ret is it. */
 static bool end(struct scan *s, const struct event *e, enum scan_end how, struct scan_stretch *ret)
 {
 	if (!s->open)
 		return false;
 	s->open = false;
 	*ret = s->next;
-	if (s->ended != NULL)
+	if (s->ended)
 		*s->ended = s->begin;
 	ret->end = (uint8_t)how;
 	ret->until = e->offset;
@@ -58,7 +57,7 @@ static bool end(struct scan *s, const struct event *e, enum scan_end how, struct
 	return true;
 }
 
-/* The events after which it is not known what was before. */
+/* E is an event that says nothing about what was executed before it. */
 static bool lose(struct scan *s, const struct event *e, struct scan_stretch *ret)
 {
 	bool ended = end(s, e, SCAN_END_UNKNOWN, ret);
@@ -67,19 +66,11 @@ static bool lose(struct scan *s, const struct event *e, struct scan_stretch *ret
 	return ended;
 }
 
-/* Execution is seen at IP; that it began there only where it was not known to run. */
+/* With KNOWN, execution is at IP: a stretch begins there unless one is open. */
 static void appear(struct scan *s, const struct event *e, bool known, uint64_t ip)
 {
 	if (!s->open && known)
 		begin(s, e, ip);
-}
-
-static bool on_psb(struct scan *s, const struct event *e, struct scan_stretch *ret)
-{
-	if (!e->has_from)
-		return s->open && lose(s, e, ret);
-	appear(s, e, true, e->from);
-	return false;
 }
 
 static bool on_enable(struct scan *s, const struct event *e, struct scan_stretch *ret)
@@ -93,24 +84,7 @@ static bool on_enable(struct scan *s, const struct event *e, struct scan_stretch
 	return ended;
 }
 
-static bool on_overflow(struct scan *s, const struct event *e, struct scan_stretch *ret)
-{
-	bool ended = lose(s, e, ret);
-
-	appear(s, e, e->has_to, e->to);
-	return ended;
-}
-
-/* A stretch ends where the kernel begins, also in a trace that has both. */
-static bool on_transfer(struct scan *s, const struct event *e, struct scan_stretch *ret)
-{
-	if (e->has_to && scan_is_kernel(e->to))
-		return end(s, e, e->kind == EVENT_TIP ? SCAN_END_BRANCH : SCAN_END_ASYNC, ret);
-	appear(s, e, e->has_to, e->to);
-	return false;
-}
-
-/* A virtual machine's code is nobody's: as if its packets were lost. */
+/* Whether E is about code in a virtual machine, which is no thread's. */
 static bool is_guests(const struct event *e)
 {
 	return e->guest &&
@@ -121,16 +95,32 @@ static bool is_guests(const struct event *e)
 /* True: a stretch ended, *ret. */
 static bool on_event(struct scan *s, const struct event *e, struct scan_stretch *ret)
 {
+	bool ended;
+
+	/* As if the packets of a virtual machine were lost. */
 	if (!s->guests && is_guests(e))
 		return lose(s, e, ret);
 	switch (e->kind) {
 	case EVENT_ENABLE: return on_enable(s, e, ret);
 	case EVENT_DISABLE: return end(s, e, SCAN_END_BRANCH, ret);
 	case EVENT_ASYNC_OFF: return end(s, e, SCAN_END_ASYNC, ret);
-	case EVENT_OVERFLOW: return on_overflow(s, e, ret);
-	case EVENT_PSB: return on_psb(s, e, ret);
+	case EVENT_OVERFLOW:
+		ended = lose(s, e, ret);
+		appear(s, e, e->has_to, e->to);
+		return ended;
+	case EVENT_PSB:
+		if (!e->has_from)
+			return s->open && lose(s, e, ret);
+		appear(s, e, true, e->from);
+		return false;
 	case EVENT_TIP:
-	case EVENT_ASYNC: return on_transfer(s, e, ret);
+	case EVENT_ASYNC:
+		/* Where the trace has the kernel, too, a stretch ends where the kernel begins. */
+		if (e->has_to && scan_is_kernel(e->to))
+			return end(s, e, e->kind == EVENT_TIP ? SCAN_END_BRANCH : SCAN_END_ASYNC,
+				   ret);
+		appear(s, e, e->has_to, e->to);
+		return false;
 	case EVENT_STATUS: appear(s, e, s->broken && e->has_from, e->from); return false;
 	case EVENT_BAD:
 	case EVENT_STOP: return lose(s, e, ret);
@@ -145,7 +135,7 @@ bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *re
 
 	s->ended = ret_reader;
 	while (!s->done) {
-		/* A stretch ends with none of these. */
+		/* Branches do not end a stretch. */
 		if (s->open)
 			event_pass_branches(&s->reader);
 		event_next(&s->reader, &e);

@@ -1,6 +1,6 @@
 /*
- * Looking ahead in a trace without decoding it: the stretches of user code that packets alone show,
- * each from where tracing goes on to where it goes off.
+ * Looks ahead in a trace without decoding it: finds the stretches of user code that packets alone
+ * show, each from where tracing goes on to where it goes off.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 enum scan_end {
 	SCAN_END_UNKNOWN, /* packets are missing, or the trace ends */
-	SCAN_END_BRANCH,  /* by an instruction: a system call, in a trace of user code only */
+	SCAN_END_BRANCH,  /* by an instruction; in a trace of user code only, a system call */
 	SCAN_END_ASYNC,	  /* in front of an instruction */
 };
 
@@ -25,19 +25,19 @@ struct scan_stretch {
 	uint64_t leave_lo, leave_hi;
 	uint64_t left; /* SCAN_END_ASYNC: the instruction that would have been next; 0: not known */
 	uint8_t end;   /* enum scan_end */
-	bool broken;   /* packets were lost before it: there may have been other stretches */
+	bool broken;   /* packets were lost before it, so other stretches may be missing */
 };
 
 struct scan {
 	struct event_reader reader;
 	struct timing timing;
 	bool done, broken;
-	bool open; /* next has begun */
-	bool guests;
-	bool readers; /* are wanted */
+	bool open;    /* `next` has begun */
+	bool guests;  /* code of virtual machines counts */
+	bool readers; /* scan_next's ret_reader is wanted */
 	struct scan_stretch next;
-	struct event_reader begin;  /* of it */
-	struct event_reader *ended; /* to be set to that of the one that ends; or NULL */
+	struct event_reader begin;  /* at the beginning of `next` */
+	struct event_reader *ended; /* gets `begin` of the stretch that ends; NULL: not wanted */
 };
 
 /* Whether IP lies in the processor's canonical upper half. */
@@ -46,12 +46,12 @@ static inline bool scan_is_kernel(uint64_t ip)
 	return ip >> 63;
 }
 
-/* From FIRST on, which begins with the packet for which F asks its context function; its offset,
- * ip, enter_lo, enter_hi and broken are given. */
+/* Starts with FIRST, which begins with the packet for which F asks its context function. The caller
+ * sets FIRST's offset, ip, enter_lo, enter_hi and broken. */
 void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first);
-/* All by itself, in the bytes of CONFIG's trace from START (a PSB) to STOP; of CONFIG only the
- * trace, time and processor are looked at. */
+/* Starts without a flow, in the bytes of CONFIG's trace from START (a PSB) to STOP. Only CONFIG's
+ * trace, time and processor are used. */
 void scan_start(struct scan *s, const struct flow_config *config, size_t start, size_t stop);
-/* The next one; false: there is none. *ret_reader: of the packets behind its beginning; NULL: it is
- * not wanted, as it is never after scan_start. */
+/* The next stretch; false: there is none. *ret_reader reads the packets behind its beginning; it
+ * must be NULL after scan_start. */
 bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *ret_reader);

@@ -1,11 +1,11 @@
 /*
- * Whether the sideband and the trace mean the same by time: the shift of the one against the other
- * that leaves no address of the trace unmapped, found once, before decoding. Called by replay.c.
+ * The clocks of a bundle: TSC ticks and the perf clock's nanoseconds, and the shift between the two
+ * that leaves no address of the trace unmapped, found once, before decoding.
  *
- * A stretch of user code, as packets alone show it (shift_samples.c), contradicts the sideband
- * where no thread that had the CPU then has code at its address. That happens where records were
- * lost, too; then another shift would explain nothing. A shift is taken instead of none only where
- * it explains the contradictions of many turns, and makes hardly any new ones.
+ * A stretch of user code, as packets alone show it (scan.h), contradicts the sideband where no
+ * thread that had the CPU then has code at its address. That happens where records were lost, too;
+ * then another shift would explain nothing. A shift is applied only where it explains the
+ * contradictions of many turns, and makes hardly any new ones.
  */
 #pragma once
 
@@ -13,18 +13,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/worker/turns/tscmap.h"
 #include "decoder/worker/turns/turns.h"
 #include "proto/bundle/bundle.h"
 #include "sideband/timeline/timeline.h"
 
+/* --- TSC ticks and nanoseconds (clocks.c) --- */
+
+/* By the numbers that the kernel gives in perf_event_mmap_page (include/uapi/linux/perf_event.h,
+ * cap_user_time_zero). */
+struct tscmap {
+	bool known;
+	uint16_t shift;
+	uint32_t mult;
+	uint64_t zero;
+	int64_t ahead; /* the shift: the perf clock is so far ahead of these numbers, ns; 0 at first
+			*/
+	uint64_t doubt; /* by how much `ahead` may be too much or too little, ns */
+};
+
+void tscmap_init(struct tscmap *map, const struct manifest *m);
+/* The perf time of TSC; MANIFEST_ABSENT: no clock is known, or the result does not fit. */
+uint64_t tscmap_ns(const struct tscmap *map, uint64_t tsc);
+/* The TSC at perf time NS, rounded down; MANIFEST_ABSENT: none. */
+uint64_t tscmap_tsc(const struct tscmap *map, uint64_t ns);
+/* A place between packets is known to a tick, and times are rounded to ns on both sides. */
+#define TSCMAP_SLACK_TICKS 2u
+#define TSCMAP_SLACK_NS	   1u
+/* The perf time that an event at TSC is not before, or not after; 0 and UINT64_MAX where nothing is
+ * known. */
+uint64_t tscmap_not_before(const struct tscmap *map, uint64_t tsc);
+uint64_t tscmap_not_after(const struct tscmap *map, uint64_t tsc);
+/* The length of TICKS in ns; MANIFEST_ABSENT: no clock is known, or the result does not fit. */
+uint64_t tscmap_span(const struct tscmap *map, uint64_t ticks);
+
+/* --- The shift --- */
+
 #define SHIFT_MAX	  20000000 /* ns, either way */
 #define SHIFT_MAX_SAMPLES 20000u   /* of a CPU, the newest */
-/* So many turns must be explained, and so many times as many as are contradicted instead. */
+/* A shift must explain at least TURNS turns, and TIMES as many as it contradicts instead. */
 #define SHIFT_TURNS 8u
 #define SHIFT_TIMES 8u
 
-/* A stretch: on CPU (index) at IP, which it entered and left within these times. Perf ns, as the
+/* A stretch that began at IP on CPU (index), entered and left within these times. Perf ns, as the
  * clock says without a shift; wide enough for all rounding. */
 struct shift_sample {
 	uint64_t enter_lo, enter_hi, leave_lo;
@@ -33,21 +63,22 @@ struct shift_sample {
 };
 
 struct shift_cpu {
-	int64_t ns;	/* as below, of this CPU's trace */
-	uint64_t doubt; /* shifts that are so much larger or smaller explain as much, ns */
-	uint64_t samples, before, after;
+	int64_t ns;			 /* as in struct shift, of this CPU's trace */
+	uint64_t doubt;			 /* shifts so much larger or smaller explain as much, ns */
+	uint64_t samples, before, after; /* as in struct shift */
 };
 
 struct shift {
 	bool found;
-	/* The sideband's times are so much later than those of the trace: a record is applied so
-	 * much earlier. Where each CPU has its own: of those that do not. */
+	/* The sideband's times are so much later than those of the trace, so a record is applied so
+	 * much earlier. It holds for the CPUs that have no shift of their own. */
 	int64_t ns;
-	uint64_t doubt;			 /* as above */
-	uint64_t samples, before, after; /* and those that contradict without it and with it */
-	struct shift_cpu *cpus;		 /* n_cpus of them, by index */
+	uint64_t doubt;		/* as in struct shift_cpu */
+	uint64_t samples;	/* of all CPUs, */
+	uint64_t before, after; /* of which so many contradict without the shift and with it */
+	struct shift_cpu *cpus; /* n_cpus of them, by index */
 	size_t n_cpus;
-	bool differ; /* not all CPUs have that of all */
+	bool differ; /* some CPU has a shift of its own */
 };
 
 struct shift_question {
@@ -60,16 +91,16 @@ struct shift_question {
 /* 0 or -ENOMEM; shift_done in any case. Work is bounded by N times a constant. */
 int shift_find(const struct shift_question *q, struct shift *ret);
 void shift_done(struct shift *s);
-/* By how many turns of CPU samples at TIME (perf ns) or later may be contradicted, at most. */
+/* The most turns of CPU that can contradict samples at TIME (perf ns) or later. */
 size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time);
 /* Whether sample S contradicts the sideband with a shift of NS. */
 bool shift_contradicts(const struct shift_question *q, const struct shift_sample *s, int64_t ns);
 
-/* The clocks of N CPUs, *ret_clocks (freed by the caller in any case), and that of all, CLOCK, as S
- * says. 0 or -ENOMEM. */
+/* Sets CLOCK, for all CPUs, and makes the clocks of N CPUs, *ret_clocks (freed by the caller in any
+ * case), as S says. 0 or -ENOMEM. */
 int shift_tell(const struct shift *s, size_t n, struct tscmap *clock, struct tscmap **ret_clocks);
-/* All of it: the shift of BUNDLE, with which CLOCK then counts, and so do *ret_clocks, one for each
- * CPU (freed by the caller in any case). None is looked for where there is no clock, or the offset
+/* Finds the shift of BUNDLE and applies it: to CLOCK, and to *ret_clocks, one for each CPU (freed
+ * by the caller in any case). No shift is looked for where there is no clock, or where the offset
  * of the sideband was given. 0 or -ENOMEM. */
 int shift_clocks(const struct bundle *bundle, const struct turns *turns,
 		 const struct timeline *timeline, struct tscmap *clock, struct shift *ret,

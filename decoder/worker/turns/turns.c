@@ -1,10 +1,10 @@
 /*
- * The table of turns, of all CPUs: who ran when, and where each thread was before. Filled once by
- * cpu_replay.c from the timeline; turns_decide.c puts stretches into it.
+ * Keeps the table of turns of all CPUs: which thread ran when, where it was before, and how it left
+ * user code.
  *
- * A stretch of a few bytes may lie in any turn where the trace tells no time, so nothing that is
- * asked for a stretch may go through all turns or births: from each turn the next one that matters
- * is linked, and where births are many (BIRTHS_MAX) none is believed any more.
+ * A stretch of a few bytes may lie in any turn where the trace tells no time, so no question about
+ * a stretch may go through all turns or births: each turn links to the next one that matters, and
+ * where births are many (BIRTHS_MAX) none is believed any more.
  */
 #include "decoder/worker/turns/turns.h"
 
@@ -13,21 +13,19 @@
 #include "decoder/worker/turns/turns_private.h"
 #include "proto/base.h"
 
-/* So many that may be one thread's children are looked at. */
+/* Births that are looked at in search of one thread's children. */
 #define BIRTHS_MAX 256u
 
 int turns_init(struct turns *t, size_t n_cpus)
 {
 	*t = (struct turns){.n_cpus = n_cpus};
 	t->cpus = calloc(n_cpus + 1, sizeof(*t->cpus));
-	return t->cpus == NULL ? -ENOMEM : 0;
+	return t->cpus ? 0 : -ENOMEM;
 }
 
 void turns_done(struct turns *t)
 {
-	size_t i;
-
-	for (i = 0; t->cpus != NULL && i < t->n_cpus; i++) {
+	for (size_t i = 0; t->cpus && i < t->n_cpus; i++) {
 		free(t->cpus[i].list);
 		free(t->cpus[i].noted);
 	}
@@ -43,34 +41,26 @@ static bool is_silent(const struct timeline *timeline, const struct timeline_tur
 	uint64_t time = turn->until - 1;
 	const struct space *space;
 
-	if (thread == NULL || timeline_space_uncertain(timeline, thread->pid, time))
+	if (!thread || timeline_space_uncertain(timeline, thread->pid, time))
 		return false;
 	space = timeline_space(timeline, thread->pid, time);
-	return space != NULL && !space_is_mapped(space, time);
-}
-
-static bool has_losses(const struct timeline *timeline)
-{
-	const struct timeline_loss *loss;
-
-	for (size_t i = 0; (loss = timeline_loss(timeline, i)) != NULL; i++)
-		if (loss->lost > 0)
-			return true;
-	return false;
+	return space && !space_is_mapped(space, time);
 }
 
 int turns_load(struct turns *t, size_t index, const struct timeline *timeline, uint32_t cpu)
 {
 	struct turns_cpu *to = &t->cpus[index];
-	size_t i, n = timeline_n_turns(timeline, cpu);
+	const struct timeline_loss *loss;
+	size_t n = timeline_n_turns(timeline, cpu);
 
 	if (n >= TURNS_NONE)
 		return -ENOMEM;
-	t->lossy = t->lossy || has_losses(timeline);
+	for (size_t i = 0; !t->lossy && (loss = timeline_loss(timeline, i)); i++)
+		t->lossy = loss->lost > 0;
 	to->list = calloc(n + 1, sizeof(*to->list));
-	if (to->list == NULL)
+	if (!to->list)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct timeline_turn turn;
 
 		timeline_get_turn(timeline, cpu, i, &turn);
@@ -92,7 +82,7 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 	struct turns_cpu *to = &t->cpus[index];
 
 	to->list = calloc(1, sizeof(*to->list));
-	if (to->list == NULL)
+	if (!to->list)
 		return -ENOMEM;
 	to->list[0] = (struct turns_turn){.until = SPACE_NOW, .thread = thread};
 	to->n = 1;
@@ -119,36 +109,38 @@ static int by_life(const void *a, const void *b)
 	return x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
-static size_t collect(const struct turns *t, struct place *places)
+/* Sets before and run of all turns. PLACES (n of them, *ret) become the turns of threads, in the
+ * order of their lives. */
+static size_t link_lives(struct turns *t, struct place *places)
 {
 	size_t n = 0;
 
 	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
 		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
-			const struct turns_turn *turn = &t->cpus[cpu].list[i];
+			struct turns_turn *turn = &t->cpus[cpu].list[i];
 
-			if (turn->thread != NULL)
+			turn->before_cpu = turn->before = TURNS_NONE;
+			turn->run = (uint32_t)i;
+			if (turn->thread)
 				places[n++] = (struct place){turn->thread, turn->since,
 							     (uint32_t)cpu, (uint32_t)i};
 		}
+	qsort(places, n, sizeof(*places), by_life);
+	for (size_t i = 1; i < n; i++) {
+		const struct place *place = &places[i], *before = &places[i - 1];
+		struct turns_turn *list = t->cpus[place->cpu].list, *turn = &list[place->turn];
+
+		if (before->thread != place->thread)
+			continue;
+		turn->before_cpu = before->cpu;
+		turn->before = before->turn;
+		if (before->cpu == place->cpu)
+			turn->run = list[before->turn].run;
+	}
 	return n;
 }
 
-static void link_to(struct turns *t, const struct place *place, const struct place *before)
-{
-	struct turns_turn *list = t->cpus[place->cpu].list, *turn = &list[place->turn];
-
-	turn->run = place->turn;
-	turn->before_cpu = turn->before = TURNS_NONE;
-	if (before == NULL || before->thread != place->thread)
-		return;
-	turn->before_cpu = before->cpu;
-	turn->before = before->turn;
-	if (before->cpu == place->cpu)
-		turn->run = list[before->turn].run;
-}
-
-/* From the last turn to the first. */
+/* Sets open and other, from the last turn to the first. */
 static void link_open(struct turns_cpu *cpu)
 {
 	uint32_t open = TURNS_NONE;
@@ -165,18 +157,6 @@ static void link_open(struct turns_cpu *cpu)
 	}
 }
 
-/* Nobody's turns are each for themselves. */
-static void unlink_all(struct turns *t)
-{
-	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
-		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
-			struct turns_turn *turn = &t->cpus[cpu].list[i];
-
-			turn->before_cpu = turn->before = TURNS_NONE;
-			turn->run = (uint32_t)i;
-		}
-}
-
 static int by_birth(const void *a, const void *b)
 {
 	const struct turns_birth *x = a, *y = b;
@@ -188,13 +168,13 @@ static int by_birth(const void *a, const void *b)
 static int find_births(struct turns *t, const struct place *places, size_t n)
 {
 	t->births = calloc(n + 1, sizeof(*t->births));
-	if (t->births == NULL)
+	if (!t->births)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		const struct timeline_thread *thread = places[i].thread;
 		struct turns_turn *turn = &t->cpus[places[i].cpu].list[places[i].turn];
 
-		/* One that was first seen when it got a CPU was there before. */
+		/* A thread that was first seen when it got a CPU existed before. */
 		turn->born = turn->before == TURNS_NONE && thread->begin > 0 &&
 			     thread->begin < turn->since;
 		if (!turn->born)
@@ -206,39 +186,29 @@ static int find_births(struct turns *t, const struct place *places, size_t n)
 	return 0;
 }
 
-static int make_noted(struct turns *t)
-{
-	for (size_t i = 0; i < t->n_cpus; i++) {
-		struct turns_cpu *cpu = &t->cpus[i];
-
-		cpu->noted = calloc(cpu->n + 1, sizeof(*cpu->noted));
-		if (cpu->noted == NULL)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
 int turns_link(struct turns *t)
 {
 	CLEANUP_FREE struct place *places = NULL;
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < t->n_cpus; i++)
-		n += t->cpus[i].n;
+	for (size_t i = 0; i < t->n_cpus; i++) {
+		struct turns_cpu *cpu = &t->cpus[i];
+
+		n += cpu->n;
+		cpu->noted = calloc(cpu->n + 1, sizeof(*cpu->noted));
+		if (!cpu->noted)
+			return -ENOMEM;
+	}
 	places = calloc(n + 1, sizeof(*places));
-	if (places == NULL || make_noted(t) != 0)
+	if (!places)
 		return -ENOMEM;
-	unlink_all(t);
-	n = collect(t, places);
-	qsort(places, n, sizeof(*places), by_life);
-	for (i = 0; i < n; i++)
-		link_to(t, &places[i], i > 0 ? &places[i - 1] : NULL);
-	for (i = 0; i < t->n_cpus; i++)
+	n = link_lives(t, places);
+	for (size_t i = 0; i < t->n_cpus; i++)
 		link_open(&t->cpus[i]);
 	return find_births(t, places, n);
 }
 
-/* Whether the stretch of STATE is surely of one thread. */
+/* Whether the stretch of STATE certainly belongs to one thread. */
 static bool is_decided(const struct turns_turn *list, const struct turns_state *state)
 {
 	for (size_t i = 0; i < state->n; i++) {
@@ -257,7 +227,7 @@ size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
 	return lo > 0 ? lo - 1 : 0;
 }
 
-/* To write: how TURN was left. */
+/* The `left` of TURN, to be written. */
 static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
 {
 	struct turns_turn *t = &cpu->list[turn];
@@ -268,7 +238,8 @@ static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
 	return &t->left;
 }
 
-/* A trace is walked in many pieces (decode_last.c), so what counts is how many turns one has. */
+/* A trace is walked in many pieces (decode_last.c), so this takes time for the turns of a piece,
+ * and not for all turns. */
 void turns_forget(struct turns *t, size_t cpu)
 {
 	struct turns_cpu *c = &t->cpus[cpu];
@@ -284,7 +255,7 @@ void turns_forget(struct turns *t, size_t cpu)
 
 void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
 {
-	bool known = before != NULL && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
+	bool known = before && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
 
 	if (known && enter != before->ip && enter != before->again) {
 		left->interrupted_ip = before->ip;
@@ -299,13 +270,6 @@ void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_l
 	left->again = left->interrupted_again;
 }
 
-static const struct turns_left *left_before(const struct turns *t, const struct turns_turn *turn)
-{
-	if (turn->left.how != TURNS_HOW_UNKNOWN || turn->before == TURNS_NONE)
-		return &turn->left;
-	return &t->cpus[turn->before_cpu].list[turn->before].left;
-}
-
 uint32_t turns_now(const struct turns_state *state)
 {
 	for (size_t i = 1; i < state->n; i++)
@@ -313,6 +277,8 @@ uint32_t turns_now(const struct turns_state *state)
 			return TURNS_NONE;
 	return state->n > 0 ? state->at[0].turn : TURNS_NONE;
 }
+
+/* --- How user code was left, where several ways are possible --- */
 
 /* What way W alone knows of TURN; NULL: nothing. */
 static const struct turns_left *left_alone(const struct turns_past *w, uint32_t turn)
@@ -333,14 +299,15 @@ static void drop_place(struct turns_past *w, uint32_t turn)
 	w->n_lefts = n;
 }
 
-/* Of TURN the ways do not agree: each is to know what all knew of it. */
+/* The ways do not agree about TURN: what all of them knew of it (*KNOWN) becomes what each knows.
+ */
 static void split(struct turns_state *state, uint32_t turn, struct turns_left *known)
 {
 	for (size_t i = 0; i < state->n && known->how != TURNS_HOW_UNKNOWN; i++) {
 		struct turns_past *w = &state->at[i];
 		struct turns_place newest;
 
-		if (left_alone(w, turn) != NULL || w->n_lefts == 0)
+		if (left_alone(w, turn) || w->n_lefts == 0)
 			continue;
 		newest = w->lefts[w->n_lefts - 1];
 		turns_remember(w, turn, known);
@@ -351,45 +318,46 @@ static void split(struct turns_state *state, uint32_t turn, struct turns_left *k
 
 static bool is_same_left(const struct turns_left *a, const struct turns_left *b)
 {
-	return a != NULL && b != NULL && a->ip == b->ip && a->again == b->again &&
+	return a && b && a->ip == b->ip && a->again == b->again &&
 	       a->interrupted_ip == b->interrupted_ip &&
 	       a->interrupted_again == b->interrupted_again && a->since == b->since &&
 	       a->context == b->context && a->how == b->how && a->sigreturn == b->sigreturn;
 }
 
-static bool all_agree(const struct turns_state *state, uint32_t turn)
-{
-	for (size_t i = 1; i < state->n; i++)
-		if (!is_same_left(left_alone(&state->at[0], turn), left_alone(&state->at[i], turn)))
-			return false;
-	return true;
-}
-
-/* What all ways know by now is known. */
+/* Moves what all ways know by now into the turns. */
 static void settle(struct turns_cpu *cpu, struct turns_state *state)
 {
 	const struct turns_past first = state->at[0];
 
 	for (uint32_t i = 0; i < first.n_lefts; i++) {
+		const struct turns_left *left = &first.lefts[i].left;
 		uint32_t turn = first.lefts[i].turn;
+		bool agree = true;
 
-		if (!all_agree(state, turn))
+		for (size_t w = 1; w < state->n; w++)
+			agree = agree && is_same_left(left, left_alone(&state->at[w], turn));
+		if (!agree)
 			continue;
-		*note_left(cpu, turn) = first.lefts[i].left;
+		*note_left(cpu, turn) = *left;
 		for (size_t w = 0; w < state->n; w++)
 			drop_place(&state->at[w], turn);
 	}
 }
 
-/* Of one thread, so all know how its stretch was left. */
+/* All ways are of one thread, so all of them know how its stretch was left. */
 static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_state *state,
 			  uint64_t enter, const struct turns_left *left)
 {
 	const struct turns_past *first = &state->at[0];
+	const struct turns_turn *turn_now = &cpu->list[first->turn];
+	const struct turns_left *before = &turn_now->left;
 	struct turns_left now = *left;
 
-	turns_carry(first->has_before ? &first->before : left_before(t, &cpu->list[first->turn]),
-		    enter, &now);
+	if (first->has_before)
+		before = &first->before;
+	else if (before->how == TURNS_HOW_UNKNOWN && turn_now->before != TURNS_NONE)
+		before = &t->cpus[turn_now->before_cpu].list[turn_now->before].left;
+	turns_carry(before, enter, &now);
 	for (size_t i = 0; i < state->n; i++) {
 		uint32_t turn = state->at[i].turn;
 
@@ -400,18 +368,20 @@ static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_s
 	}
 }
 
-/* Each way knows how its thread left what is its stretch there: as its code tells, or LEFT. */
+/* Each way knows how its thread left the stretch, as LEFT says; NULL: as the way knows already. */
 static void leave_open(struct turns_turn *list, struct turns_state *state, uint64_t enter,
 		       const struct turns_left *left)
 {
 	for (size_t i = 0; i < state->n; i++) {
 		struct turns_past *w = &state->at[i];
-		struct turns_left now = left != NULL ? *left : (struct turns_left){0};
+		struct turns_left now;
 
-		if (left != NULL && w->has_before)
-			turns_carry(&w->before, enter, &now);
-		if (left != NULL)
+		if (left) {
+			now = *left;
+			if (w->has_before)
+				turns_carry(&w->before, enter, &now);
 			turns_remember(w, w->turn, &now);
+		}
 		w->has_before = false;
 	}
 	for (size_t i = 0; i < state->n; i++)
@@ -427,11 +397,13 @@ void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_
 	if (state->n == 0)
 		return;
 	if (is_decided(c->list, state))
-		leave_decided(t, c, state, enter, left != NULL ? left : &none);
+		leave_decided(t, c, state, enter, left ? left : &none);
 	else
 		leave_open(c->list, state, enter, left);
 	settle(c, state);
 }
+
+/* --- Births --- */
 
 /* The first birth at TIME or later. */
 static size_t first_birth(const struct turns *t, uint64_t time)
@@ -446,22 +418,13 @@ static bool is_child_of(const struct turns_birth *b, uint32_t pid)
 
 bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until)
 {
-	size_t first = first_birth(t, since), i;
+	size_t first = first_birth(t, since);
 
-	for (i = first; i < t->n_births && !t->disbelieved && t->births[i].time <= until; i++)
+	for (size_t i = first; i < t->n_births && !t->disbelieved && t->births[i].time <= until;
+	     i++)
 		if (is_child_of(&t->births[i], pid) || i - first == BIRTHS_MAX)
 			return true;
 	return t->lossy || t->disbelieved;
-}
-
-/* Of two who may have made it, neither is believed. */
-static void bear(struct turns_left *child, const struct turns_left *parent)
-{
-	if (child->how == TURNS_HOW_UNKNOWN)
-		*child = (struct turns_left){
-			.ip = parent->ip, .context = parent->context, .how = parent->how};
-	else if (child->ip != parent->ip)
-		child->ip = 0;
 }
 
 void turns_restart(struct turns *t)
@@ -470,7 +433,7 @@ void turns_restart(struct turns *t)
 	t->disbelieved = false;
 }
 
-/* Nobody knows any more who was made by whom. */
+/* Too many births: which thread made which is not believed any more. */
 static void forget_births(struct turns *t)
 {
 	for (size_t i = 0; i < t->n_births; i++)
@@ -483,24 +446,32 @@ void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, ui
 {
 	const struct turns_turn *list = t->cpus[cpu].list;
 	const struct turns_turn *parent;
-	size_t first, i;
+	size_t first;
 
 	if (state->n == 0 || !is_decided(list, state))
 		return;
 	parent = &list[state->at[0].turn];
-	if (t->disbelieved || parent->thread == NULL || parent->left.how != TURNS_HOW_SYSCALL ||
+	if (t->disbelieved || !parent->thread || parent->left.how != TURNS_HOW_SYSCALL ||
 	    parent->left.ip == 0)
 		return;
 	first = first_birth(t, since);
-	for (i = first; i < t->n_births && t->births[i].time <= until; i++) {
+	for (size_t i = first; i < t->n_births && t->births[i].time <= until; i++) {
 		const struct turns_birth *b = &t->births[i];
+		struct turns_left *child;
 
 		if (i - first == BIRTHS_MAX) {
 			forget_births(t);
 			return;
 		}
-		if (is_child_of(b, parent->thread->pid))
-			bear(note_left(&t->cpus[b->cpu], b->turn), &parent->left);
+		if (!is_child_of(b, parent->thread->pid))
+			continue;
+		child = note_left(&t->cpus[b->cpu], b->turn);
+		if (child->how == TURNS_HOW_UNKNOWN)
+			*child = (struct turns_left){.ip = parent->left.ip,
+						     .context = parent->left.context,
+						     .how = parent->left.how};
+		else if (child->ip != parent->left.ip)
+			child->ip = 0; /* of two possible parents neither is believed */
 	}
 }
 
@@ -508,12 +479,11 @@ void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
 		 const struct turns_state *now)
 {
 	const struct turns_turn *list = t->cpus[cpu].list;
-
 	uint32_t from = turns_now(before), to = turns_now(now);
 
 	if (from == TURNS_NONE || to == TURNS_NONE || from == to)
 		return;
 	t->n_used++;
 	for (uint32_t i = from + 1; i < to; i++)
-		t->n_empty += list[i].thread != NULL && !list[i].silent && !list[i].uncertain;
+		t->n_empty += list[i].thread && !list[i].silent && !list[i].uncertain;
 }

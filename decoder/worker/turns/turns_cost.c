@@ -1,6 +1,6 @@
 /*
- * What it costs to put a stretch into a turn: how unlikely it is that its thread was there, from
- * how user code was left and entered. Used by turns_decide.c.
+ * Says what it costs to put a stretch into a turn: how unlikely it is that the turn's thread was
+ * there, from how user code was left and entered.
  */
 #include <string.h>
 
@@ -9,8 +9,8 @@
 
 #define MAX_SKIPS 64u
 
-/* A turn of a thread in which it executed nothing. Kernels do that (woken only to block again);
- * where it is hardly ever seen it decides alone. */
+/* A turn in which the thread executed no user code. Kernels do that (a thread is woken only to
+ * block again). Where it is hardly ever seen, such a turn decides alone. */
 #define COST_EMPTY	 3u
 #define COST_EMPTY_USUAL 1u
 #define EMPTY_RARE	 64u
@@ -20,7 +20,7 @@
 #define COST_ENTER_SAME	 0u
 #define COST_ENTER_KNOWN 1u /* nothing to compare with */
 #define COST_ENTER_OTHER 3u /* a signal's handler, or another thread */
-/* Behind a system call that it did not leave by: no handler begins there. */
+/* Behind a system call by which the thread did not leave: no handler begins there. */
 #define COST_ENTER_FOREIGN 6u
 #define COST_CHILDLESS	   3u
 
@@ -31,7 +31,6 @@ unsigned int turns_empty_cost(const struct turns *t)
 	return usual ? COST_EMPTY_USUAL : COST_EMPTY;
 }
 
-/* Turns between FROM and TO (neither included) that would be without a stretch. */
 unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32_t to)
 {
 	unsigned int cost = 0;
@@ -42,7 +41,7 @@ unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32
 	return MIN_OF(cost, COST_EMPTY_MAX);
 }
 
-/* How TURN was left on the way, else as it was decoded. */
+/* How TURN was left on way W, or else as it was decoded. */
 static const struct turns_left *left_on(const struct turns_search *s, const struct turns_way *w,
 					uint32_t turn)
 {
@@ -52,6 +51,7 @@ static const struct turns_left *left_on(const struct turns_search *s, const stru
 	return &s->turns[turn].left;
 }
 
+/* How unlikely it is that the turn of W's last stretch ended there. */
 static unsigned int end_cost(const struct turns_search *s, const struct turns_way *w)
 {
 	const struct turns_turn *turn = &s->turns[w->past.turn];
@@ -67,13 +67,12 @@ static unsigned int end_cost(const struct turns_search *s, const struct turns_wa
 	return 0;
 }
 
-/* Whether the thread's turn before T, on another CPU, has been decoded to its end. */
 bool turns_is_passed(const struct turns_search *s, const struct turns_turn *t)
 {
 	return t->before < s->q->turns->cpus[t->before_cpu].passed;
 }
 
-/* Where the thread of TURN was last, on way W. */
+/* How the thread of TURN left user code last, on way W. */
 static const struct turns_left *last_left(const struct turns_search *s, const struct turns_way *w,
 					  uint32_t turn)
 {
@@ -88,6 +87,7 @@ static const struct turns_left *last_left(const struct turns_search *s, const st
 				     : &none;
 }
 
+/* What it costs to enter at ENTER after LEFT. */
 static unsigned int compare(const struct turns_left *left, uint64_t enter,
 			    const struct turns_proof *proof)
 {
@@ -102,59 +102,40 @@ static unsigned int compare(const struct turns_left *left, uint64_t enter,
 	return behind ? COST_ENTER_FOREIGN : COST_ENTER_OTHER;
 }
 
-/* A new thread enters behind the system call that made it. */
-static unsigned int birth_cost(const struct turns_proof *proof)
+/* What it costs that CALL (enum turns_call) is where WANTED must be. */
+static unsigned int call_cost(uint8_t call, uint8_t wanted)
 {
-	switch (proof->behind) {
-	case TURNS_CALL_FORK: return COST_ENTER_SAME;
-	case TURNS_CALL_UNKNOWN: return COST_ENTER_KNOWN;
-	default: return COST_ENTER_FOREIGN;
-	}
-}
-
-/* A new program's thread left the old one by exec. */
-static unsigned int fresh_cost(enum turns_call call)
-{
-	switch (call) {
-	case TURNS_CALL_EXEC: return COST_ENTER_SAME;
-	case TURNS_CALL_UNKNOWN: return COST_ENTER_KNOWN;
-	default: return COST_ENTER_FOREIGN;
-	}
-}
-
-static enum turns_call call_of(const struct turns_search *s, const struct turns_left *left)
-{
-	if (left->how == TURNS_HOW_ASYNC)
-		return TURNS_CALL_NONE;
-	if (left->how == TURNS_HOW_UNKNOWN || left->ip == 0 || left->context == 0)
-		return TURNS_CALL_UNKNOWN;
-	return s->q->call(s->q->userdata, left);
-}
-
-/* The thread of TURN comes back from making a thread, of which there is no record. */
-static bool is_childless(const struct turns_search *s, uint32_t turn, const struct turns_left *left)
-{
-	return left->since != 0 && !turns_has_birth(s->q->turns, s->turns[turn].thread->pid,
-						    left->since, s->stretch->enter_hi);
+	if (call == wanted)
+		return COST_ENTER_SAME;
+	return call == TURNS_CALL_UNKNOWN ? COST_ENTER_KNOWN : COST_ENTER_FOREIGN;
 }
 
 static unsigned int enter_cost(const struct turns_search *s, const struct turns_way *w,
 			       uint32_t turn, const struct turns_proof *proof)
 {
 	const struct turns_left *left;
-	enum turns_call call;
+	uint8_t call = TURNS_CALL_UNKNOWN;
 
 	if (!s->choice || s->turns[turn].uncertain || s->stretch->broken)
 		return COST_ENTER_KNOWN;
 	left = last_left(s, w, turn);
+	/* A new thread enters behind the system call that made it. */
 	if (s->turns[turn].born && left->how == TURNS_HOW_UNKNOWN)
-		return birth_cost(proof);
-	call = call_of(s, left);
+		return call_cost(proof->behind, TURNS_CALL_FORK);
+	if (left->how == TURNS_HOW_ASYNC)
+		call = TURNS_CALL_NONE;
+	else if (left->how == TURNS_HOW_SYSCALL && left->ip != 0 && left->context != 0)
+		call = (uint8_t)s->q->call(s->q->userdata, left);
 	if (call == TURNS_CALL_EXIT)
 		return COST_ENTER_FOREIGN;
-	if (call == TURNS_CALL_FORK && is_childless(s, turn, left))
+	/* The thread comes back from making a thread, of which there is no record. */
+	if (call == TURNS_CALL_FORK && left->since != 0 &&
+	    !turns_has_birth(s->q->turns, s->turns[turn].thread->pid, left->since,
+			     s->stretch->enter_hi))
 		return COST_CHILDLESS;
-	return proof->fresh ? fresh_cost(call) : compare(left, s->stretch->enter, proof);
+	/* A new program's thread left the old program by exec. */
+	return proof->fresh ? call_cost(call, TURNS_CALL_EXEC)
+			    : compare(left, s->stretch->enter, proof);
 }
 
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left)
@@ -172,7 +153,6 @@ void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left
 	w->lefts[w->n_lefts++] = (struct turns_place){turn, *left};
 }
 
-/* W goes on with the stretch at hand in candidate C. */
 void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
 {
 	const struct turns_proof *proof = &s->proofs[c];

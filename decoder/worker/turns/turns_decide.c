@@ -1,27 +1,27 @@
 /*
- * Stretches -> turns: a search for the cheapest way to put the next stretches of a CPU into its
- * turns, and for the cheapest one that has another thread in the first of them. Called by
- * cpu_replay.c at each stretch; where time leaves one thread there is nothing to search.
+ * Puts stretches into turns: searches for the cheapest way to put the next stretches of a CPU into
+ * its turns, and for the cheapest way that has another thread in the first of them. Where time
+ * leaves one thread there is nothing to search.
  *
  * A way is followed stretch by stretch, and knows where each thread left user code on it. Ways that
- * agree in all that matters for what follows are one, the dearest are given up, so that a decision
- * costs at most TURNS_WINDOW * MAX_WAYS * TURNS_CANDIDATES steps.
+ * agree in all that matters for what follows become one, and the dearest are given up, so a
+ * decision costs at most TURNS_WINDOW * MAX_WAYS * TURNS_CANDIDATES steps.
  */
 #include <string.h>
 
 #include "decoder/worker/turns/turns_private.h"
 #include "proto/base.h"
 
-#define MAX_WAYS 64u /* as many as origins has bits */
+#define MAX_WAYS 64u /* as many as turns_way.origins has bits */
 
-/* How much dearer all others must be. */
+/* How much dearer all other ways must be. */
 #define MARGIN 3u
-/* Where there are more turns to choose from, chance makes a wrong way cheap more easily: so much
- * for each one more, up to that. */
+/* Where there are more turns to choose from, chance makes a wrong way cheap more easily: each
+ * candidate beyond FEW_CANDIDATES adds CANDIDATE_MARGIN, up to MORE_MARGIN. */
 #define FEW_CANDIDATES	 4u
 #define CANDIDATE_MARGIN 2u
 #define MORE_MARGIN	 8u
-/* Ways that are so much dearer are not followed any more. */
+/* Ways that are so much dearer than the cheapest are given up. */
 #define HOPELESS 18u
 
 struct ways {
@@ -36,14 +36,14 @@ static size_t first_until(const struct turns_search *s, uint64_t time)
 	return FIRST_WHERE(i, s->n_turns, s->turns[i].until >= time);
 }
 
-/* The first turn from I on that a stretch may lie in; at least the number of turns: there is none.
+/* The first turn from I on that a stretch may lie in; the number of turns or more: there is none.
  */
 static size_t open_from(const struct turns_search *s, size_t i)
 {
 	return i < s->n_turns ? s->turns[i].open : s->n_turns;
 }
 
-/* The turns that STRETCH may lie in by time, from LOWEST on. False: too many. */
+/* The turns from LOWEST on that STRETCH may lie in by time. False: too many. */
 static bool find_candidates(struct turns_search *s, const struct turns_stretch *stretch,
 			    uint32_t lowest)
 {
@@ -88,6 +88,7 @@ static uint32_t lowest_start(const struct turns_state *state)
 	return lowest;
 }
 
+/* Whether A and B agree in all that matters for the stretches to come. */
 static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 {
 	if (a->past.turn != b->past.turn || a->first != b->first ||
@@ -102,7 +103,7 @@ static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 	return true;
 }
 
-/* One future: the cheaper past is the way's, but the other one is not out of the question unless it
+/* Two ways with one future become one: it has the cheaper past, and the origins of both unless one
  * is a good deal dearer. */
 static void merge_way(struct turns_way *at, const struct turns_way *w)
 {
@@ -118,8 +119,8 @@ static void merge_way(struct turns_way *at, const struct turns_way *w)
 	}
 }
 
-/* There are too many: the dearest has to go, but for the last one of a choice. What it may have
- * been at first is then that of another one of its choice, so that it is not forgotten. */
+/* There are too many ways: the dearest has to go, but never the last one of a choice. Another way
+ * of the same choice inherits its origins, so that they are not forgotten. */
 static void replace_way(struct ways *ways, const struct turns_way *w)
 {
 	struct turns_way left = *w;
@@ -187,19 +188,7 @@ static bool find_rival(const struct turns_search *s, const struct ways *ways,
 	return found;
 }
 
-static void drop_hopeless(struct ways *ways)
-{
-	unsigned int limit = cheapest(ways)->past.cost + HOPELESS;
-	size_t n = 0;
-
-	for (size_t i = 0; i < ways->n; i++)
-		if (ways->list[i].past.cost <= limit)
-			ways->list[n++] = ways->list[i];
-		else
-			ways->n_choice[ways->list[i].choice]--;
-	ways->n = n;
-}
-
+/* The ways that STATE says. */
 static void begin(const struct turns_state *state, struct ways *ways)
 {
 	const struct turns_way none = {.past.turn = TURNS_NONE, .first = TURNS_NONE};
@@ -215,9 +204,12 @@ static void begin(const struct turns_state *state, struct ways *ways)
 		ways->list[ways->n++] = none;
 }
 
-/* All ways from FROM over the stretch at hand. False: there are none. */
+/* All ways from FROM over the stretch at hand, without the hopeless ones. False: there are none. */
 static bool extend(const struct turns_search *s, const struct ways *from, struct ways *ret)
 {
+	unsigned int limit;
+	size_t n = 0;
+
 	ret->n = 0;
 	memset(ret->n_choice, 0, sizeof(ret->n_choice));
 	for (size_t i = 0; i < from->n; i++)
@@ -229,12 +221,19 @@ static bool extend(const struct turns_search *s, const struct ways *from, struct
 			turns_go_on(s, &w, c);
 			add_way(ret, &w);
 		}
-	if (ret->n > 0)
-		drop_hopeless(ret);
-	return ret->n > 0;
+	if (ret->n == 0)
+		return false;
+	limit = cheapest(ret)->past.cost + HOPELESS;
+	for (size_t i = 0; i < ret->n; i++)
+		if (ret->list[i].past.cost <= limit)
+			ret->list[n++] = ret->list[i];
+		else
+			ret->n_choice[ret->list[i].choice]--;
+	ret->n = n;
+	return true;
 }
 
-/* There are no more stretches; the turns that were over before the end had none. */
+/* There are no more stretches: the turns that were over before the end had none. */
 static void end_all(const struct turns_search *s, struct ways *ways)
 {
 	size_t last = first_until(s, s->q->end);
@@ -244,7 +243,7 @@ static void end_all(const struct turns_search *s, struct ways *ways)
 			turns_skip_cost(s, ways->list[i].past.turn, (uint32_t)last);
 }
 
-/* Looks at the stretches behind the first until that is decided, or all is seen. */
+/* Looks at the stretches behind the first one until the first one is decided, or all are seen. */
 static void look_ahead(struct turns_search *s, struct ways *ways)
 {
 	uint32_t lowest = s->candidates[0];
@@ -260,9 +259,9 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 		if (i > 1 && s->n_candidates == 1 && rival >= best->past.cost + s->margin)
 			return;
 		stretch = s->q->stretch(s->q->userdata, i);
-		if (stretch == NULL)
+		if (!stretch)
 			end_all(s, ways);
-		if (stretch == NULL || !find_candidates(s, stretch, lowest))
+		if (!stretch || !find_candidates(s, stretch, lowest))
 			return;
 		find_proofs(s, i);
 		if (!extend(s, ways, &next))
@@ -271,8 +270,8 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 	}
 }
 
-/* The cheapest of those that agree with what is answered: each as it was when it had come over the
- * first stretch. */
+/* Adds PAST, a way behind the first stretch that agrees with the answer, to STATE, which keeps the
+ * cheapest. */
 static void add_state(struct turns_state *state, const struct turns_past *past)
 {
 	size_t dearest = 0;
@@ -288,6 +287,7 @@ static void add_state(struct turns_state *state, const struct turns_past *past)
 		state->at[dearest] = *past;
 }
 
+/* Costs become relative to the cheapest way. */
 static void finish_state(struct turns_answer *ret)
 {
 	struct turns_state *state = &ret->state;
@@ -303,16 +303,18 @@ static void finish_state(struct turns_answer *ret)
 		state->at[i].cost -= least;
 }
 
+/* Whether decoding another CPU may tell how the thread of TURN left user code before. */
 static bool waits_for(const struct turns_search *s, uint32_t turn)
 {
 	const struct turns_turn *t = &s->turns[turn];
 
-	if (t->thread != NULL && t->before == TURNS_NONE)
+	if (t->thread && t->before == TURNS_NONE)
 		return t->born && t->left.how == TURNS_HOW_UNKNOWN;
 	return t->before != TURNS_NONE && t->before_cpu != s->q->cpu && !turns_is_passed(s, t);
 }
 
-/* The process of all threads that it may be; NULL: of several, or of anybody. */
+/* A thread of the process of all candidates up to cost LIMIT; NULL: there are several processes, or
+ * any thread is possible. */
 static const struct timeline_thread *common_process(const struct turns_search *s,
 						    const struct ways *ways, unsigned int limit)
 {
@@ -324,14 +326,14 @@ static const struct timeline_thread *common_process(const struct turns_search *s
 		if (ways->list[i].past.cost > limit)
 			continue;
 		if (turn->uncertain || ways->list[i].first_bad ||
-		    (found != NULL && found->pid != turn->thread->pid))
+		    (found && found->pid != turn->thread->pid))
 			return NULL;
 		found = turn->thread;
 	}
 	return found;
 }
 
-/* BEGUN: the ways as they were behind the first stretch. */
+/* Answers. BEGUN: the ways as they were behind the first stretch. */
 static void judge(const struct turns_search *s, const struct ways *begun, const struct ways *ways,
 		  struct turns_answer *ret)
 {
@@ -361,20 +363,7 @@ static void judge(const struct turns_search *s, const struct ways *begun, const 
 	finish_state(ret);
 }
 
-/* More turns than can be told apart: the thread is known when it is the only one. */
-static void decide_crowd(const struct turns_search *s, struct turns_answer *ret)
-{
-	uint32_t first = s->candidates[0], other = s->turns[first].other;
-	bool alone = !s->turns[first].uncertain &&
-		     (other >= s->n_turns || s->turns[other].since > s->stretch->enter_hi);
-
-	ret->thread = alone ? s->turns[first].thread : NULL;
-	ret->state.n = 1;
-	ret->state.at[0] = (struct turns_past){.turn = first};
-	finish_state(ret);
-}
-
-/* The usual case, for speed: well within the turn of the stretch before. */
+/* The usual case, for speed: the stretch lies well within the turn of the stretch before. */
 static bool decide_same(const struct turns_question *q, struct turns_answer *ret)
 {
 	uint32_t at = turns_now(q->state);
@@ -412,6 +401,19 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
 	}
 }
 
+/* More turns than can be told apart: the thread is known when it is the only one. */
+static void decide_crowd(const struct turns_search *s, struct turns_answer *ret)
+{
+	uint32_t first = s->candidates[0], other = s->turns[first].other;
+	bool alone = !s->turns[first].uncertain &&
+		     (other >= s->n_turns || s->turns[other].since > s->stretch->enter_hi);
+
+	ret->thread = alone ? s->turns[first].thread : NULL;
+	ret->state.n = 1;
+	ret->state.at[0] = (struct turns_past){.turn = first};
+	finish_state(ret);
+}
+
 static void search(const struct turns_question *q, struct turns_answer *ret)
 {
 	const struct turns_cpu *cpu = &q->turns->cpus[q->cpu];
@@ -423,7 +425,7 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 
 	*ret = (struct turns_answer){.first = TURNS_NONE, .last = TURNS_NONE, .same = true};
 	few = find_candidates(&s, q->first, lowest_start(q->state));
-	if (few && is_choice(&s) && (first = q->stretch(q->userdata, 0)) != NULL)
+	if (few && is_choice(&s) && (first = q->stretch(q->userdata, 0)))
 		few = find_candidates(&s, first, lowest_start(q->state));
 	if (s.n_candidates == 0)
 		return;

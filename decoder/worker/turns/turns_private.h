@@ -1,6 +1,6 @@
 /*
- * Inside of turns_decide.c and turns_cost.c: a search for whose a stretch is, and one way through
- * it.
+ * A search for the thread of a stretch, and one way through it, as turns_decide.c and turns_cost.c
+ * share them.
  */
 #pragma once
 
@@ -9,29 +9,29 @@
 /* The first stretches of a search, each put into a turn. */
 struct turns_way {
 	struct turns_past past; /* turn: TURNS_NONE: not begun */
-	uint32_t first;		/* turn of the first one, */
-	uint8_t choice;		/* which of its candidates that is */
-	bool first_bad;		/* whose code does not fit there */
-	uint64_t origins;	/* the ways, by number, that it may have been then */
+	uint32_t first;		/* the turn of the first stretch, */
+	uint8_t choice;		/* its number among the candidates, */
+	bool first_bad;		/* and whether the code does not fit there */
+	uint64_t origins;	/* bits: the ways behind the first stretch that lead here */
 };
 
 struct turns_search {
 	const struct turns_question *q;
 	const struct turns_turn *turns;
 	size_t n_turns;
-	unsigned int empty;
-	unsigned int margin; /* how much dearer all others must be */
+	unsigned int empty;  /* cost of a turn without a stretch */
+	unsigned int margin; /* how much dearer all other ways must be */
 	/* The stretch at hand. */
 	const struct turns_stretch *stretch;
 	uint32_t candidates[TURNS_CANDIDATES];
 	size_t n_candidates;
-	bool choice; /* some way of the search has one */
+	bool choice; /* some way of the search has more than one candidate */
 	struct turns_proof proofs[TURNS_CANDIDATES];
 };
 
 /* What a turn without a stretch costs, as far as the turns seen so far tell. */
 unsigned int turns_empty_cost(const struct turns *t);
-/* What the turns between FROM and TO (neither included) cost that are without one. */
+/* What the turns between FROM and TO (neither included) cost, which would be without a stretch. */
 unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32_t to);
 /* On W, TURN was left so last. */
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left);
