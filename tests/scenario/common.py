@@ -233,8 +233,11 @@ def tap(todo, one):
             print(f"ok {i} - {name}: {said} ({time.monotonic() - began:.1f} s)", flush=True)
         except (Failed, subprocess.TimeoutExpired, ValueError, KeyError, OSError) as e:
             failed += 1
-            text = str(e).replace("\n", "\n# ")
-            print(f"not ok {i} - {name}\n# {type(e).__name__}: {text}", flush=True)
+            lines = str(e).splitlines() or [""]
+            text = "\n".join(f"# {line}" for line in lines)
+            # The reason stands in the TAP line, too: a summary shows that line alone.
+            print(f"not ok {i} - {name}: {lines[0][:300].replace('#', '')}\n"
+                  f"# {type(e).__name__}:\n{text}", flush=True)
     return 1 if failed else 0
 
 
