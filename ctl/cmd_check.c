@@ -1,6 +1,6 @@
 /*
- * ptsnapctl check: why tracing is not possible on this host, or worse than it could be, with what
- * mends it; --trace: whether what is traced is right.
+ * ptsnapctl check: says why tracing is not possible here, or worse than it could be, and what to
+ * do; with --trace, checks that a trace is right.
  */
 #include "ctl/verb.h"
 
@@ -16,7 +16,7 @@
 #include "ctl/check/findings.h"
 #include "ctl/client/client.h"
 
-/* The recorder looks at all processes. */
+/* The recorder looks at all processes, which can take long. */
 #define CHECK_TIMEOUT_USEC 120000000ull
 
 enum { OWN_TRACE = OPTION_OWN, OWN_SOURCE, OWN_FOR, OWN_WALK, OWN_WORKER, OWN_PTSNAPD };
@@ -33,29 +33,25 @@ static const struct option OWN[] = {
 
 struct check_request {
 	struct settings *settings;
-	bool trace, trace_option; /* an option that goes with --trace only */
+	bool trace, trace_option; /* TRACE_OPTION: an option was given that needs --trace */
 	struct check_trace_options options;
 };
 
-static int take_source(struct check_request *q)
-{
-	static const char *const names[] = {"auto", "intel_pt", "emulated", NULL};
-	int i = option_choice("--source", optarg, names);
-
-	q->options.source = (enum check_trace_source)MAX_OF(i, 0);
-	return i < 0 ? EXIT_CODE_USAGE : 0;
-}
-
 static int parse(struct check_request *q, int argc, char **argv)
 {
-	int option, r = 0;
+	static const char *const sources[] = {"auto", "intel_pt", "emulated", NULL};
+	int option, source;
 
-	while (r == 0 &&
-	       (option = option_next(q->settings, argc, argv, OWN, "", true)) != OPTION_END) {
+	while ((option = option_next(q->settings, argc, argv, OWN, "", true)) != OPTION_END) {
 		q->trace_option |= option >= OWN_SOURCE && option <= OWN_WORKER;
 		switch (option) {
 		case OWN_TRACE: q->trace = true; break;
-		case OWN_SOURCE: r = take_source(q); break;
+		case OWN_SOURCE:
+			source = option_choice("--source", optarg, sources);
+			if (source < 0)
+				return EXIT_CODE_USAGE;
+			q->options.source = (enum check_trace_source)source;
+			break;
 		case OWN_FOR:
 			if (!option_good(size_parse_time(optarg, &q->options.run_usec), "--for",
 					 optarg, TIME_VALID))
@@ -67,15 +63,15 @@ static int parse(struct check_request *q, int argc, char **argv)
 		default: return EXIT_CODE_USAGE;
 		}
 	}
-	if (r == 0 && optind < argc)
+	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "check takes no operand: %s", argv[optind]);
-	if (r == 0 && q->trace_option && !q->trace)
+	if (q->trace_option && !q->trace)
 		return say_error(EXIT_CODE_USAGE,
 				 "--source=, --for=, --walk= and --worker= go with --trace");
-	return r;
+	return 0;
 }
 
-/* The host, by `ptsnapd --check'; and that nobody records it. */
+/* Without a recorder: prints what `ptsnapd --check' finds. ERROR: why no recorder was reached. */
 static int check_host(const struct check_request *q, int error)
 {
 	struct json_object *findings = NULL;

@@ -1,6 +1,6 @@
 /*
- * ptsnapctl decode: run ptsnap-decode on a bundle, or on a perf.data or raw files made into one,
- * without a recorder. We open the files; the worker parses.
+ * ptsnapctl decode: runs ptsnap-decode, without a recorder, on a bundle, or on a perf.data or raw
+ * files made into a bundle. ptsnapctl opens the files; the sandboxed worker parses them.
  */
 #include "ctl/verb.h"
 
@@ -31,8 +31,8 @@ static int open_bundle(const char *path, int *ret_fd)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", path);
 	if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
 		return say_error(EXIT_CODE_FAILURE,
-				 "%s: not a regular file; what `perf record --threads' makes is "
-				 "not read",
+				 "%s: not a regular file; ptsnapctl does not read the directories "
+				 "that `perf record --threads' writes",
 				 path);
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", path);
@@ -42,18 +42,11 @@ static int open_bundle(const char *path, int *ret_fd)
 	return 0;
 }
 
-/* A file of the recorder's state directory has its images beside it. */
-static int make_whole(const struct decode_request *q, int fd, int *ret_fd)
-{
-	CLEANUP(stored_freep) struct stored *stored = NULL;
-	int r = stored_from_file(q->bundle, fd, &stored);
-
-	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
-}
-
-/* What the operand is, its first bytes say. */
+/* The first bytes of the operand say whether it is a perf.data or a bundle. A bundle in the state
+ * directory of a recorder is joined with the images beside it. */
 static int open_operand(const struct decode_request *q, int *ret_fd)
 {
+	CLEANUP(stored_freep) struct stored *stored = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
 	int r = open_bundle(q->bundle, &fd);
 
@@ -63,21 +56,12 @@ static int open_operand(const struct decode_request *q, int *ret_fd)
 		return import_perfdata(fd, q->bundle, q->sysroot, q->settings->quiet, ret_fd);
 	if (q->sysroot)
 		return say_error(EXIT_CODE_USAGE,
-				 "--sysroot goes with a perf.data; a bundle has its files in it");
-	return make_whole(q, take_fd(&fd), ret_fd);
+				 "--sysroot goes with a perf.data; a bundle contains its files");
+	r = stored_from_file(q->bundle, take_fd(&fd), &stored);
+	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
 }
 
-static int compose(const struct decode_request *q, int *ret_fd)
-{
-	size_t cut = 0;
-	int r = raw_compose(&q->raw, ret_fd, &cut);
-
-	if (r == 0 && cut > 0 && !q->settings->quiet)
-		say("%zu ranges of --raw-image end beyond their file and were cut there", cut);
-	return r;
-}
-
-/* What the worker reported or the kernel said, about NAME. */
+/* Prints ERROR, of the worker or of the kernel, about the input NAME. */
 static int say_worker_error(const char *name, int error)
 {
 	switch (-error) {
@@ -103,7 +87,8 @@ static int say_worker_error(const char *name, int error)
 		return say_error(EXIT_CODE_FAILURE, "no space left for the output; give -o a file "
 						    "on another file system");
 	case ENODATA:
-		return say_error(EXIT_CODE_USAGE, "%s: its report has no gap of that number", name);
+		return say_error(EXIT_CODE_USAGE, "%s: its report has no gap with this number",
+				 name);
 	case E2BIG: return say_error(EXIT_CODE_FAILURE, "%s: the report exceeds its limit", name);
 	default:
 		return say_error(EXIT_CODE_FAILURE, "%s: decoding failed: %s", name,
@@ -117,13 +102,13 @@ static int say_failed(const struct worker_job *job, const char *name,
 	if (outcome->lied)
 		return say_error(
 			EXIT_CODE_FAILURE,
-			"%s: %s said what no ptsnap-decode says; is it that of this version?", name,
-			job->program);
+			"%s: %s sent an invalid message; is it the ptsnap-decode of this version?",
+			name, job->program);
 	if (outcome->error != 0)
 		return say_worker_error(name, outcome->error);
 	return say_error(EXIT_CODE_FAILURE,
-			 "%s: %s ended without a result (exit status %d); is it ptsnap-decode of "
-			 "this version?",
+			 "%s: %s ended without a result (exit status %d); is it the ptsnap-decode "
+			 "of this version?",
 			 name, job->program, outcome->exit_status);
 }
 
@@ -135,15 +120,14 @@ static int judge(const struct decode_request *q, const struct worker_job *job, c
 	case WORKER_CRASHED:
 		if (outcome->signal == SIGPIPE)
 			return EXIT_CODE_FAILURE;
-		return say_error(
-			EXIT_CODE_FAILURE,
-			"%s: ptsnap-decode was killed by signal %d (%s); the input is "
-			"untouched, please report it%s",
-			name, outcome->signal, strsignal(outcome->signal),
-			q->options.no_symbols || q->options.view != WORKER_VIEW_REPORT ? ""
-			: q->options.lines || q->options.debug
-				? "; it may do without --lines and --symbols, or with --no-names"
-				: "; it may do with --no-names");
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: ptsnap-decode was killed by signal %d (%s); the input is "
+				 "untouched; please report this%s",
+				 name, outcome->signal, strsignal(outcome->signal),
+				 q->options.no_symbols || q->options.view != WORKER_VIEW_REPORT ? ""
+				 : q->options.lines || q->options.debug
+					 ? "; try without --lines and --symbols, or with --no-names"
+					 : "; try --no-names");
 	case WORKER_TIMEOUT:
 		return say_error(EXIT_CODE_TIMEOUT,
 				 "%s: not decoded in time; --timeout= sets how long to wait", name);
@@ -195,7 +179,7 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 	return judge(q, &job, name, &outcome, r);
 }
 
-/* Straight into the output. Too many errors are no reason to withhold it. */
+/* Decodes into the output, which is kept if there were too many errors. */
 static int decode_to_output(const struct decode_request *q, int bundle_fd, struct output *o)
 {
 	int r = run(q, bundle_fd, o->fd), committed;
@@ -208,7 +192,7 @@ static int decode_to_output(const struct decode_request *q, int bundle_fd, struc
 	return r;
 }
 
-/* The report for people: decoded into memory, then shown. */
+/* Decodes into memory, and prints the report as text. */
 static int decode_to_summary(const struct decode_request *q, int bundle_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -239,7 +223,7 @@ static int decode(const struct decode_request *q, int bundle_fd)
 	return decode_to_output(q, bundle_fd, &o);
 }
 
-/* The report in place of the evidence is never what was meant. */
+/* Refuses an output that would replace an input. */
 static bool spares_inputs(const struct decode_request *q)
 {
 	const struct raw *raw = &q->raw;
@@ -251,7 +235,7 @@ static bool spares_inputs(const struct decode_request *q)
 	for (size_t i = 0; i < raw->pevents.n_files; i++)
 		replaces |= output_replaces(q->output, raw->pevents.files[i].path);
 	if (replaces)
-		say("-o %s: that is what is to be decoded; give another name", q->output);
+		say("-o %s: this is the input to decode; give another name", q->output);
 	return !replaces;
 }
 
@@ -259,6 +243,7 @@ int cmd_decode(struct settings *s, int argc, char **argv)
 {
 	CLEANUP(decode_request_done) struct decode_request q;
 	CLEANUP_CLOSE int fd = -EBADF;
+	size_t cut = 0;
 	int r;
 
 	decode_request_init(&q, s);
@@ -267,6 +252,8 @@ int cmd_decode(struct settings *s, int argc, char **argv)
 		return r;
 	if (!spares_inputs(&q))
 		return EXIT_CODE_USAGE;
-	r = q.bundle ? open_operand(&q, &fd) : compose(&q, &fd);
+	r = q.bundle ? open_operand(&q, &fd) : raw_compose(&q.raw, &fd, &cut);
+	if (cut > 0 && !s->quiet)
+		say("%zu ranges of --raw-image end beyond their file and were cut there", cut);
 	return r != 0 ? r : decode(&q, fd);
 }

@@ -1,5 +1,6 @@
 /*
- * ptsnapctl export: a bundle, from a file or from the recorder, in the format of another tool.
+ * ptsnapctl export: writes a bundle, from a file or from the recorder, in the format of another
+ * tool.
  */
 #include "ctl/verb.h"
 
@@ -25,35 +26,31 @@ struct request {
 	int format;
 };
 
-enum { OPTION_FORMAT = OPTION_OWN, OPTION_IMAGES };
-
-static int take_option(struct request *q, int option)
-{
-	switch (option) {
-	case 'o': q->output = optarg; return 0;
-	case OPTION_IMAGES: q->images = optarg; return 0;
-	case OPTION_FORMAT:
-		q->format = option_choice("--format", optarg, FORMATS);
-		return q->format < 0 ? EXIT_CODE_USAGE : 0;
-	default: return EXIT_CODE_USAGE;
-	}
-}
-
 static int parse(struct request *q, int argc, char **argv)
 {
+	enum { OPTION_FORMAT = OPTION_OWN, OPTION_IMAGES };
 	static const struct option own[] = {
 		{"format", required_argument, NULL, OPTION_FORMAT},
 		{"images", required_argument, NULL, OPTION_IMAGES},
 		{"output", required_argument, NULL, 'o'},
 		{NULL, 0, NULL, 0},
 	};
-	int option, r = 0;
+	int option;
 
-	while (r == 0 &&
-	       (option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END)
-		r = take_option(q, option);
-	if (r != 0 || q->settings->help || q->settings->version)
-		return r;
+	while ((option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END) {
+		switch (option) {
+		case 'o': q->output = optarg; break;
+		case OPTION_IMAGES: q->images = optarg; break;
+		case OPTION_FORMAT:
+			q->format = option_choice("--format", optarg, FORMATS);
+			if (q->format < 0)
+				return EXIT_CODE_USAGE;
+			break;
+		default: return EXIT_CODE_USAGE;
+		}
+	}
+	if (q->settings->help || q->settings->version)
+		return 0;
 	if (argc - optind != 1)
 		return say_error(EXIT_CODE_USAGE, "export takes one operand: an ID of `ptsnapctl "
 						  "list', latest, or a bundle's file");
@@ -63,47 +60,36 @@ static int parse(struct request *q, int argc, char **argv)
 	return 0;
 }
 
-/* A name with a slash, or one that is there, is a file's. */
-static bool is_file(const char *operand)
+static int open_file(const struct request *q, struct stored **ret)
 {
-	return strchr(operand, '/') || access(operand, F_OK) == 0;
-}
-
-static int fetch(const struct request *q, int *ret_fd)
-{
-	CLEANUP(stored_freep) struct stored *stored = NULL;
-	int r = stored_from_recorder(q->settings, q->operand, &stored);
-
-	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
-}
-
-/* A file of the recorder's state directory has its images beside it. */
-static int make_whole(const struct request *q, int *fd)
-{
-	CLEANUP(stored_freep) struct stored *stored = NULL;
-	int r = stored_from_file(q->operand, take_fd(fd), &stored);
-
-	return r != 0 ? r : stored_open(stored, q->settings->quiet, fd);
-}
-
-static int open_source(const struct request *q, int *ret_fd)
-{
+	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
 
-	if (!is_file(q->operand))
-		return fetch(q, ret_fd);
 	if (output_replaces(q->output, q->operand))
 		return say_error(EXIT_CODE_USAGE,
-				 "-o %s: that is what is to be exported; give another name",
+				 "-o %s: this is the bundle to export; give another name",
 				 q->output);
-	*ret_fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (*ret_fd < 0)
+	fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
-	if (fstat(*ret_fd, &st) < 0 || !S_ISREG(st.st_mode))
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return say_error(EXIT_CODE_FAILURE, "%s: not a regular file", q->operand);
-	if (import_perfdata_is(*ret_fd))
+	if (import_perfdata_is(fd))
 		return say_error(EXIT_CODE_FAILURE, "%s: is a perf.data already", q->operand);
-	return make_whole(q, ret_fd);
+	return stored_from_file(q->operand, take_fd(&fd), ret);
+}
+
+/* An operand with a slash, or that exists as a file, is a file; any other operand is an ID. */
+static int open_source(const struct request *q, int *ret_fd)
+{
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	int r;
+
+	if (strchr(q->operand, '/') || access(q->operand, F_OK) == 0)
+		r = open_file(q, &stored);
+	else
+		r = stored_from_recorder(q->settings, q->operand, &stored);
+	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
 }
 
 static int open_bundle(const struct request *q, int fd, struct bundle **ret)
@@ -111,9 +97,11 @@ static int open_bundle(const struct request *q, int fd, struct bundle **ret)
 	int r = bundle_open(fd, ret);
 
 	if (r == -EBADMSG)
-		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or damaged", q->operand);
+		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or a damaged one",
+				 q->operand);
 	if (r == -EPROTONOSUPPORT)
-		return say_error(EXIT_CODE_FAILURE, "%s: of a newer version", q->operand);
+		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer version of ptsnap",
+				 q->operand);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->operand, strerror(-r));
 	return 0;
@@ -131,14 +119,14 @@ static int write_images(const struct request *q, const struct bundle *b)
 	if (q->settings->quiet)
 		return 0;
 	if (told.good < told.n)
-		say("%zu of %zu images are not in %s, the first is %s: another has that name, or "
-		    "no file can",
+		say("%zu of %zu images are not in %s, the first is %s: another image has this "
+		    "name, or no file can have it",
 		    told.n - told.good, told.n, q->images, told.first_other);
 	say("%zu images are in %s, for perf's option --symfs", told.good, q->images);
 	return 0;
 }
 
-/* perf says nothing when a file is not the one that was mapped: it decodes nonsense. */
+/* Warns about mapped files that changed: perf does not notice, and decodes nonsense. */
 static void compare_images(const struct request *q, const struct bundle *b)
 {
 	struct images_told told;
@@ -154,21 +142,11 @@ static void compare_images(const struct request *q, const struct bundle *b)
 
 static int write_failed(const struct request *q, int r)
 {
-	if (r == -EPIPE) /* a reader that has seen enough */
+	if (r == -EPIPE) /* the reader has seen enough */
 		return EXIT_CODE_FAILURE;
 	return say_error(EXIT_CODE_FAILURE, "%s: %s",
 			 q->output && strcmp(q->output, "-") != 0 ? q->output : "standard output",
 			 strerror(-r));
-}
-
-static void remark(const struct request *q, const struct export_told *told)
-{
-	if (told->nobodys && !q->settings->quiet)
-		say("the traces have no TSC packets, or there is no clock to read them by: perf "
-		    "cannot tell whose they are");
-	if (told->skipped > 0 && !q->settings->quiet)
-		say("%ju sideband records are damaged or not for perf and left out",
-		    (uintmax_t)told->skipped);
 }
 
 static int write_output(const struct request *q, const struct bundle *b, struct output *o)
@@ -182,12 +160,18 @@ static int write_output(const struct request *q, const struct bundle *b, struct 
 		r = output_commit(o);
 	if (r < 0)
 		return write_failed(q, r);
-	remark(q, &told);
+	if (told.nobodys && !q->settings->quiet)
+		say("the traces have no TSC packets, or the bundle has no clock for them: perf "
+		    "cannot tell which process executed what");
+	if (told.skipped > 0 && !q->settings->quiet)
+		say("%ju sideband records are left out: damaged, or of a kind that perf does not "
+		    "know",
+		    (uintmax_t)told.skipped);
 	return 0;
 }
 
-/* The output is opened first: when that fails, there is no directory of images in the way of the
- * next attempt. */
+/* Opens the output first: if that fails, no directory of images is in the way of the next attempt.
+ */
 static int export(const struct request *q, const struct bundle *b)
 {
 	CLEANUP(output_done) struct output o;

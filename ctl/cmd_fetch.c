@@ -1,6 +1,5 @@
 /*
- * ptsnapctl fetch: a stored report, copied out of the fd that the recorder hands over, or a bundle,
- * with what it needs of images.
+ * ptsnapctl fetch: copies a stored report, or a stored bundle together with its images.
  */
 #include "ctl/verb.h"
 
@@ -16,8 +15,8 @@
 
 static const char *const FORMATS[] = {"report", "bundle", NULL};
 enum { FORMAT_REPORT, FORMAT_BUNDLE };
-/* A report may have to be made first (io.ptsnap.recorder(7), REPORTS FOR ONE USER), and others'
- * before it. */
+/* The recorder may have to make the report first (io.ptsnap.recorder(7), REPORTS FOR ONE USER), and
+ * the reports of other callers before that. */
 #define REMAKE_TIMEOUT_USEC 600000000ull
 
 struct request {
@@ -65,7 +64,7 @@ static int fetch_report(const struct request *q)
 	return r != 0 ? r : deliver_report(q->settings, fd, q->output, false);
 }
 
-/* A name with a slash is a file's, in the state directory of a recorder that need not run. */
+/* A name with a slash is a file in a state directory; no recorder has to run for it. */
 static int open_stored(const struct request *q, struct stored **ret)
 {
 	int fd, r;
@@ -74,7 +73,7 @@ static int open_stored(const struct request *q, struct stored **ret)
 		return stored_from_recorder(q->settings, q->id, ret);
 	if (output_replaces(q->output, q->id))
 		return say_error(EXIT_CODE_USAGE,
-				 "-o %s: that is what is to be fetched; give another name",
+				 "-o %s: this is the bundle to fetch; give another name",
 				 q->output);
 	fd = open(q->id, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)

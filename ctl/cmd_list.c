@@ -1,5 +1,5 @@
 /*
- * ptsnapctl list: the stored snapshots, oldest first, a line each.
+ * ptsnapctl list: prints a line for each stored snapshot, oldest first.
  */
 #include "ctl/verb.h"
 
@@ -23,23 +23,11 @@ static void cell(const char *text, size_t width)
 	printf("%*s", (int)(width + 1 - used), "");
 }
 
-static void print_labels(struct json_object *labels)
-{
-	if (!json_object_is_type(labels, json_type_object))
-		return;
-	json_object_object_foreach(labels, key, value)
-	{
-		text_puts(stdout, key, 32);
-		putchar('=');
-		text_puts(stdout, json_object_get_string(value), 40);
-		putchar(' ');
-	}
-}
-
-/* What it is about, how it was labelled, and why it was taken or what went wrong. */
+/* The last column: unit, labels, and the reason of the snapshot or of its failure. */
 static void print_words(struct json_object *report)
 {
 	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
+	struct json_object *labels = field_get(report, "labels");
 
 	if (field_true(report, "pinned"))
 		fputs("[pinned] ", stdout);
@@ -47,7 +35,15 @@ static void print_words(struct json_object *report)
 		text_puts(stdout, unit, 40);
 		putchar(' ');
 	}
-	print_labels(field_get(report, "labels"));
+	if (json_object_is_type(labels, json_type_object)) {
+		json_object_object_foreach(labels, key, value)
+		{
+			text_puts(stdout, key, 32);
+			putchar('=');
+			text_puts(stdout, json_object_get_string(value), 40);
+			putchar(' ');
+		}
+	}
 	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
 }
 
@@ -67,16 +63,7 @@ static void print_row(struct json_object *report, bool first)
 	putchar('\n');
 }
 
-/* --json=short: an object a line; pretty: one array. */
-static void print_json(struct json_object *report, bool pretty, bool first)
-{
-	int flags = JSON_C_TO_STRING_NOSLASHESCAPE | (pretty ? JSON_C_TO_STRING_PRETTY : 0);
-
-	if (pretty)
-		fputs(first ? "[\n" : ",\n", stdout);
-	text_puts_json(stdout, json_object_to_json_string_ext(report, flags));
-}
-
+/* --json=short prints one object a line, --json=pretty one array. */
 static int on_report(void *userdata, struct json_object *parameters)
 {
 	struct listing *l = userdata;
@@ -84,20 +71,14 @@ static int on_report(void *userdata, struct json_object *parameters)
 
 	if (!json_object_is_type(report, json_type_object))
 		return 0;
-	if (l->settings->json == JSON_SHORT || l->settings->json == JSON_PRETTY)
-		print_json(report, l->settings->json == JSON_PRETTY, l->n == 0);
+	if (l->settings->json == JSON_PRETTY)
+		fputs(l->n == 0 ? "[\n" : ",\n", stdout);
+	if (json_wanted(l->settings))
+		json_print(l->settings, report);
 	else
 		print_row(report, l->n == 0);
 	l->n++;
 	return 0;
-}
-
-static void finish(const struct listing *l)
-{
-	if (l->settings->json == JSON_PRETTY)
-		puts(l->n > 0 ? "]" : "[]");
-	else if (l->n == 0 && !l->settings->quiet)
-		say("no snapshots yet; `ptsnapctl snapshot' takes one");
 }
 
 int cmd_list(struct settings *s, int argc, char **argv)
@@ -121,6 +102,9 @@ int cmd_list(struct settings *s, int argc, char **argv)
 		return r;
 	on_report(&l, last);
 	json_object_put(last);
-	finish(&l);
+	if (s->json == JSON_PRETTY)
+		puts(l.n > 0 ? "]" : "[]");
+	else if (l.n == 0 && !s->quiet)
+		say("no snapshots yet; `ptsnapctl snapshot' takes one");
 	return 0;
 }

@@ -1,10 +1,11 @@
 /*
- * ptsnapctl snapshot: ask the recorder for a snapshot, watch its progress, get its report.
+ * ptsnapctl snapshot: asks the recorder for a snapshot, shows its progress, gets its report.
  */
 #include "ctl/verb.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
@@ -14,12 +15,11 @@
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "ctl/client/client.h"
-#include "ctl/monitor_env.h"
 #include "ctl/show/deliver.h"
 
-/* A snapshot's decoding has its own time-out in the recorder; this is for a recorder that hangs. */
+/* For a recorder that hangs. The recorder itself limits how long a snapshot is decoded. */
 #define WAIT_USEC  (15ull * 60 * 1000000)
-#define REASON_MAX 256
+#define REASON_MAX 256 /* the recorder's limit, io.ptsnap.recorder(7) */
 
 struct request {
 	struct settings *settings;
@@ -28,7 +28,7 @@ struct request {
 	uint64_t deadline_usec;
 	const char *trigger, *unit;
 	struct labels labels;
-	struct monitor_env monitor; /* its texts are borrowed by those above */
+	char monitor_reason[REASON_MAX + 1]; /* REASON may point here */
 	bool no_wait, no_decode, has_deadline, from_monitor_env;
 	bool progress_shown;
 };
@@ -61,50 +61,36 @@ static const struct option OWN[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* The recorder's limit, io.ptsnap.recorder(7). */
-static bool take_reason(struct request *q)
-{
-	q->reason = optarg;
-	if (strlen(optarg) <= REASON_MAX)
-		return true;
-	say("--reason: at most %d bytes, this one has %zu", REASON_MAX, strlen(optarg));
-	return false;
-}
-
-static bool take_last(struct request *q)
-{
-	q->bytes = q->usec = 0;
-	return option_good(size_parse_last(optarg, &q->bytes, &q->usec), "--last", optarg,
-			   SIZE_VALID ", or " TIME_VALID);
-}
-
 static bool take_deadline(struct request *q)
 {
 	int r = size_parse_time(optarg, &q->deadline_usec);
 
-	/* The recorder counts ns. */
+	/* The recorder counts nanoseconds. */
 	if (r == 0 && q->deadline_usec > UINT64_MAX / 1000)
 		r = -ERANGE;
 	q->has_deadline = true;
 	return option_good(r, "--deadline", optarg, TIME_VALID);
 }
 
-static bool take_label(struct request *q)
-{
-	int r = labels_parse(&q->labels, optarg);
-
-	if (r < 0)
-		say("--label=%s: not accepted; give " LABEL_VALID, optarg);
-	return r == 0;
-}
-
 static bool take_own(struct request *q, int option)
 {
 	switch (option) {
-	case OWN_REASON: return take_reason(q);
-	case OWN_LAST: return take_last(q);
+	case OWN_REASON:
+		q->reason = optarg;
+		if (strlen(optarg) <= REASON_MAX)
+			return true;
+		say("--reason: at most %d bytes, this one has %zu", REASON_MAX, strlen(optarg));
+		return false;
+	case OWN_LAST:
+		q->bytes = q->usec = 0;
+		return option_good(size_parse_last(optarg, &q->bytes, &q->usec), "--last", optarg,
+				   SIZE_VALID ", or " TIME_VALID);
 	case OWN_DEADLINE: return take_deadline(q);
-	case OWN_LABEL: return take_label(q);
+	case OWN_LABEL:
+		if (labels_parse(&q->labels, optarg) == 0)
+			return true;
+		say("--label=%s: not accepted; give " LABEL_VALID, optarg);
+		return false;
 	case OWN_TRIGGER: q->trigger = optarg; return true;
 	case OWN_UNIT: q->unit = optarg; return true;
 	case OWN_FROM_MONITOR_ENV: q->from_monitor_env = true; return true;
@@ -116,26 +102,55 @@ static bool take_own(struct request *q, int option)
 	}
 }
 
-/* What the options did not say. Where the environment is empty a snapshot of a unit that was named
- * is worth more than none. */
+/* The value of the environment variable NAME; NULL if it is unset or empty. */
+static const char *variable(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
+/*
+ * systemd (251 and later) sets $MONITOR_... (systemd.exec(5)) for a unit that OnFailure= of another
+ * unit starts: the name of the unit that failed, and how it failed. Options on the command line win
+ * over the environment. If the environment is empty, the snapshot is still taken for a unit that
+ * --unit= names.
+ */
 static int take_monitor_env(struct request *q)
 {
-	struct monitor_env *e = &q->monitor;
+	static const struct {
+		const char *name, *key, *before;
+	} variables[] = {
+		{"MONITOR_SERVICE_RESULT", "result", ": "},
+		{"MONITOR_EXIT_CODE", "exit_code", ", "},
+		{"MONITOR_EXIT_STATUS", "exit_status", " "},
+		{"MONITOR_INVOCATION_ID", "invocation", NULL},
+	};
+	const char *unit = variable("MONITOR_UNIT");
+	size_t used;
 
-	if (!q->from_monitor_env)
-		return 0;
-	if (!monitor_env_read(e)) {
+	if (!unit) {
 		say("--from-monitor-env: $MONITOR_UNIT is not set; systemd 251 and later set it for "
 		    "what OnFailure= of one unit starts");
 		return q->unit ? 0 : EXIT_CODE_USAGE;
 	}
+	snprintf(q->monitor_reason, sizeof(q->monitor_reason), "%s failed", unit);
+	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
+		const char *value = variable(variables[i].name);
+
+		if (!value)
+			continue;
+		used = strlen(q->monitor_reason);
+		if (variables[i].before)
+			snprintf(q->monitor_reason + used, sizeof(q->monitor_reason) - used, "%s%s",
+				 variables[i].before, value);
+		/* A value that cannot be a label is in the reason. */
+		if (!labels_get(&q->labels, variables[i].key))
+			(void)labels_add(&q->labels, variables[i].key, value);
+	}
 	q->trigger = q->trigger ? q->trigger : "unit";
-	q->unit = q->unit ? q->unit : e->unit;
-	q->reason = q->reason ? q->reason : e->reason;
-	for (size_t i = 0; i < e->labels.n; i++)
-		if (!labels_get(&q->labels, e->labels.list[i].key))
-			(void)labels_add(&q->labels, e->labels.list[i].key,
-					 e->labels.list[i].value);
+	q->unit = q->unit ? q->unit : unit;
+	q->reason = q->reason ? q->reason : q->monitor_reason;
 	return 0;
 }
 
@@ -149,27 +164,21 @@ static int parse(struct request *q, int argc, char **argv)
 	if (optind < argc)
 		return say_error(EXIT_CODE_USAGE, "snapshot takes no operand: %s", argv[optind]);
 	if (q->has_deadline && q->no_decode)
-		return say_error(EXIT_CODE_USAGE, "either --deadline or --no-decode");
+		return say_error(EXIT_CODE_USAGE, "give either --deadline or --no-decode");
 	if (q->output && (q->no_wait || q->no_decode))
 		return say_error(EXIT_CODE_USAGE,
-				 "-o writes the report: not with --no-wait or --no-decode; "
+				 "-o writes the report: do not give --no-wait or --no-decode; "
 				 "`ptsnapctl fetch' gets a bundle");
-	return take_monitor_env(q);
-}
-
-static struct json_object *labels_object(const struct labels *l)
-{
-	struct json_object *o = json_object_new_object();
-
-	for (size_t i = 0; i < l->n; i++)
-		json_object_object_add(o, l->list[i].key, json_object_new_string(l->list[i].value));
-	return o;
+	return q->from_monitor_env ? take_monitor_env(q) : 0;
 }
 
 static struct json_object *make_parameters(const struct request *q)
 {
-	struct json_object *p = json_object_new_object();
+	struct json_object *p = json_object_new_object(), *labels = json_object_new_object();
 
+	for (size_t i = 0; i < q->labels.n; i++)
+		json_object_object_add(labels, q->labels.list[i].key,
+				       json_object_new_string(q->labels.list[i].value));
 	if (q->reason)
 		json_object_object_add(p, "reason", json_object_new_string(q->reason));
 	if (q->trigger)
@@ -177,7 +186,8 @@ static struct json_object *make_parameters(const struct request *q)
 	if (q->unit)
 		json_object_object_add(p, "unit", json_object_new_string(q->unit));
 	if (q->labels.n > 0)
-		json_object_object_add(p, "labels", labels_object(&q->labels));
+		json_object_object_add(p, "labels", json_object_get(labels));
+	json_object_put(labels);
 	if (q->bytes)
 		json_object_object_add(p, "windowBytes", json_object_new_uint64(q->bytes));
 	if (q->usec)
@@ -187,13 +197,6 @@ static struct json_object *make_parameters(const struct request *q)
 	if (q->no_decode)
 		json_object_object_add(p, "decode", json_object_new_boolean(false));
 	return p;
-}
-
-static void end_progress(struct request *q)
-{
-	if (q->progress_shown)
-		fputs("\r\033[K", stderr);
-	q->progress_shown = false;
 }
 
 static int show_progress(void *userdata, struct json_object *parameters)
@@ -212,22 +215,6 @@ static int show_progress(void *userdata, struct json_object *parameters)
 		fprintf(stderr, " %ju %%", (uintmax_t)percent);
 	fflush(stderr);
 	q->progress_shown = true;
-	return 0;
-}
-
-/* Without a report to show: the id alone, for scripts. */
-static int print_reply(const struct request *q, struct json_object *report, const char *id)
-{
-	if (q->settings->json == JSON_SHORT || q->settings->json == JSON_PRETTY)
-		text_puts_json(stdout, json_object_to_json_string_ext(
-					       report, JSON_C_TO_STRING_NOSLASHESCAPE |
-							       (q->settings->json == JSON_PRETTY
-									? JSON_C_TO_STRING_PRETTY
-									: 0)));
-	else {
-		text_puts(stdout, id, 0);
-		putchar('\n');
-	}
 	return 0;
 }
 
@@ -254,9 +241,15 @@ static int finish(struct request *q, struct client *c, struct json_object *answe
 	if (strcmp(state, "failed") == 0)
 		return say_error(EXIT_CODE_FAILURE, "snapshot %s failed: %s", id,
 				 error ? error : "no cause given; see the recorder's log");
-	if (q->no_wait || q->no_decode)
-		return print_reply(q, report, id);
-	return get_report(q, c, id);
+	if (!q->no_wait && !q->no_decode)
+		return get_report(q, c, id);
+	if (json_wanted(q->settings)) {
+		json_print(q->settings, report);
+	} else {
+		text_puts(stdout, id, 0);
+		putchar('\n');
+	}
+	return 0;
 }
 
 int cmd_snapshot(struct settings *s, int argc, char **argv)
@@ -273,7 +266,8 @@ int cmd_snapshot(struct settings *s, int argc, char **argv)
 		return r;
 	r = client_call(c, "Snapshot", make_parameters(&q), q.no_wait ? NULL : show_progress, &q,
 			&answer);
-	end_progress(&q);
+	if (q.progress_shown)
+		fputs("\r\033[K", stderr);
 	if (r == 0)
 		r = finish(&q, c, answer);
 	json_object_put(answer);

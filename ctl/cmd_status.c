@@ -1,5 +1,5 @@
 /*
- * ptsnapctl status: what the recorder is doing.
+ * ptsnapctl status: shows what the recorder is doing.
  */
 #include "ctl/verb.h"
 
@@ -47,7 +47,7 @@ static void print_yielded(struct json_object *s)
 							 : "`ptsnapctl yield --end'");
 }
 
-/* How it traces, as it was really opened. */
+/* How the recorder traces: the attributes with which its events were opened. */
 static void print_attrs(struct json_object *s)
 {
 	static const struct {
@@ -118,7 +118,7 @@ static void print_snapshots(struct json_object *s)
 	putchar('\n');
 }
 
-/* What the recorder itself costs. */
+/* The recorder's own cost. */
 static void print_self(struct json_object *s)
 {
 	uint64_t cpu, dark;
@@ -133,7 +133,7 @@ static void print_self(struct json_object *s)
 	putchar('\n');
 }
 
-/* Whether nothing but the number tells A and B apart. */
+/* Whether A and B are equal but for the CPU's number. */
 static bool are_alike(struct json_object *a, struct json_object *b)
 {
 	static const char *const keys[] = {"state",	"why",		"node", "auxBytes",
@@ -145,28 +145,30 @@ static bool are_alike(struct json_object *a, struct json_object *b)
 	return true;
 }
 
-/* "0", "0-7" */
-static void print_range(struct json_object *first, struct json_object *last)
+/* One line for the CPUs FIRST to LAST, which are alike: "0-7 tracing ...". */
+static void print_cpu_range(struct json_object *first, struct json_object *last)
 {
+	const char *why = field_text(first, "why");
 	char range[2 * sizeof(struct figure) + 2];
+	size_t used;
 
-	snprintf(range, sizeof(range), "%s-%s", figure_field_id(first, "cpu").text,
-		 figure_field_id(last, "cpu").text);
-	printf("%-7s", first == last ? figure_field_id(first, "cpu").text : range);
+	snprintf(range, sizeof(range), "%s%s%s", figure_field_id(first, "cpu").text,
+		 first == last ? "" : "-", first == last ? "" : figure_field_id(last, "cpu").text);
+	printf("%-7s ", range);
+	used = text_puts(stdout, field_text(first, "state"), 8);
+	printf("%*s %4s %10s %10s %13s %6s\n", (int)(8 - used), "",
+	       figure_field_id(first, "node").text, figure_field_bytes(first, "auxBytes").text,
+	       figure_field_bytes(first, "dataBytes").text,
+	       figure_field_count(first, "instructions").text,
+	       figure_field_count(first, "lost").text);
+	if (why) {
+		printf("        ");
+		text_puts(stdout, why, 300);
+		putchar('\n');
+	}
 }
 
-static void print_why(struct json_object *cpu)
-{
-	const char *why = field_text(cpu, "why");
-
-	if (!why)
-		return;
-	printf("        ");
-	text_puts(stdout, why, 300);
-	putchar('\n');
-}
-
-/* CPUs that are alike, one after the other, share a line. */
+/* Neighbouring CPUs that are alike share a line. */
 static void print_cpus(struct json_object *s)
 {
 	size_t n = field_count(s, "cpus"), i = 0;
@@ -175,19 +177,10 @@ static void print_cpus(struct json_object *s)
 		puts("\nCPU     STATE    NODE   AUX RING  DATA RING  INSTRUCTIONS   LOST");
 	for (size_t lines = 0; i < n && lines < MAX_LINES; lines++) {
 		struct json_object *cpu = field_at(s, "cpus", i), *last = cpu;
-		size_t used;
 
 		while (++i < n && are_alike(cpu, field_at(s, "cpus", i)))
 			last = field_at(s, "cpus", i);
-		print_range(cpu, last);
-		putchar(' ');
-		used = text_puts(stdout, field_text(cpu, "state"), 8);
-		printf("%*s %4s %10s %10s %13s %6s\n", (int)(8 - used), "",
-		       figure_field_id(cpu, "node").text, figure_field_bytes(cpu, "auxBytes").text,
-		       figure_field_bytes(cpu, "dataBytes").text,
-		       figure_field_count(cpu, "instructions").text,
-		       figure_field_count(cpu, "lost").text);
-		print_why(cpu);
+		print_cpu_range(cpu, last);
 	}
 	if (i < n)
 		printf("... and %zu more\n", n - i);
@@ -195,14 +188,10 @@ static void print_cpus(struct json_object *s)
 
 static int print_status(const struct settings *settings, struct json_object *s, bool attrs)
 {
-	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
-
 	if (!json_object_is_type(s, json_type_object))
 		return say_error(EXIT_CODE_FAILURE, "the recorder's answer holds no status");
-	if (settings->json == JSON_SHORT || settings->json == JSON_PRETTY) {
-		flags |= settings->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
-		text_puts_json(stdout, json_object_to_json_string_ext(
-					       attrs ? field_get(s, "attrs") : s, flags));
+	if (json_wanted(settings)) {
+		json_print(settings, attrs ? field_get(s, "attrs") : s);
 		return 0;
 	}
 	if (attrs) {

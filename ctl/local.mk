@@ -13,24 +13,19 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/check_trace_decode.c \
 	ctl/check/check_trace_emulated.c \
 	ctl/check/check_trace_json.c \
-	ctl/check/check_trace_judge.c \
 	ctl/check/check_trace_lines.c \
 	ctl/check/check_trace_live.c \
 	ctl/check/check_trace_page.c \
-	ctl/check/check_trace_walks.c \
 	ctl/client/client.c ctl/client/client.h \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
-	ctl/cmd_delete.c \
 	ctl/cmd_export.c \
 	ctl/cmd_fetch.c \
 	ctl/cmd_list.c \
-	ctl/cmd_monitor.c \
-	ctl/cmd_pin.c \
-	ctl/cmd_reload.c \
+	ctl/cmd_recorder.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
-	ctl/cmd_yield.c \
+	ctl/cmd_stored.c \
 	ctl/decode/debuginfod.c \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/show/deliver.c ctl/show/deliver.h \
@@ -45,7 +40,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \
 	ctl/perfdata/import_traces.c \
 	ctl/client/join.c ctl/client/join_private.h \
-	ctl/monitor_env.c ctl/monitor_env.h \
 	ctl/show/name.c ctl/show/name_private.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \

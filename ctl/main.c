@@ -1,5 +1,5 @@
 /*
- * ptsnapctl: common options, then a verb. The verbs' own options are theirs (cmd_VERB.c).
+ * ptsnapctl: parses the common options, finds the verb in a table, and runs it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,15 +24,15 @@ static const char HELP_TAIL[] =
 	"\n"
 	"Options of all verbs:\n"
 	"      --socket=PATH            the recorder's socket (/run/ptsnap/io.ptsnap.recorder)\n"
-	"      --json=pretty|short|off  JSON or text on standard output\n"
-	"  -j                           --json=pretty on a terminal, else short\n"
+	"      --json=pretty|short|off  print JSON or text on standard output\n"
+	"  -j                           --json=pretty on a terminal, else --json=short\n"
 	"      --timeout=TIME           give up after TIME (500ms, 30s, 5min; 0: never)\n"
-	"  -q, --quiet                  no remarks; status prints nothing\n"
-	"  -h, --help                   this text, or that of the verb before it\n"
-	"      --version\n"
+	"  -q, --quiet                  print no remarks; status prints nothing\n"
+	"  -h, --help                   show this help, or the help of the verb\n"
+	"      --version                show the version\n"
 	"\n"
 	"SIZE: 4096, 0x1000, 512K, 8M, 1G. TIME: 500us, 50ms, 2s, 1min, 1h.\n"
-	"Exit status: 0 done, 1 failure, 2 usage, 3 no such report, 4 permission denied,\n"
+	"Exit status: 0 success, 1 failure, 2 wrong usage, 3 no such report, 4 permission denied,\n"
 	"5 recorder not reachable, 6 not tracing, 7 busy, 8 more errors than --max-errors,\n"
 	"124 timeout. See ptsnapctl(1).\n";
 
@@ -50,49 +50,52 @@ static const struct verb VERBS[] = {
 	 "  snapshot [--reason=TEXT] [--last=SIZE|TIME] [--wait|--no-wait] [--no-decode]\n"
 	 "           [--deadline=TIME] [--trigger=NAME] [--unit=UNIT] [--label=KEY=VALUE]\n"
 	 "           [--from-monitor-env] [-o FILE]\n"
-	 "        Take a snapshot, wait for its report and print a summary (--json: the\n"
-	 "        report). -o writes the report as JSON. --last: only the newest SIZE a CPU,\n"
-	 "        or TIME. --deadline: decode the newest part that can be done in TIME.\n"
-	 "        --no-wait and --no-decode print the snapshot's ID. --trigger: as that trigger\n"
-	 "        of ptsnap-triggers(5) says; --unit: for the unit that has failed; --label is\n"
-	 "        shown by list. --from-monitor-env: for OnFailure=, all that by $MONITOR_UNIT, ...\n"},
+	 "        Take a snapshot, wait for its report, and print a summary (with --json, the\n"
+	 "        report).\n"
+	 "        -o writes the report to FILE, as JSON. --last keeps only the newest SIZE of\n"
+	 "        each CPU, or the newest TIME. --deadline decodes as much of the newest part as\n"
+	 "        can be done in TIME. --no-wait and --no-decode print the ID of the snapshot.\n"
+	 "        --trigger takes the settings of a trigger (ptsnap-triggers(5)). --unit names\n"
+	 "        the unit that failed. list shows each --label. --from-monitor-env takes unit,\n"
+	 "        reason and labels from $MONITOR_UNIT and so on, for a unit in OnFailure=.\n"},
 	{"list", cmd_list,
 	 "  list\n"
-	 "        The stored snapshots, oldest first.\n"},
+	 "        List the stored snapshots, oldest first.\n"},
 	{"fetch", cmd_fetch,
 	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
-	 "        A stored report or bundle. Without -o: a report is summarised on a\n"
-	 "        terminal (--json=off: everywhere), else copied to standard output.\n"},
+	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"
+	 "        terminal (--json=off: always), and the report itself elsewhere.\n"},
 	{"pin", cmd_pin,
 	 "  pin ID...|latest\n"
-	 "        Have the recorder keep stored snapshots, whatever comes, until they are unpinned.\n"},
+	 "        Keep stored snapshots until they are unpinned, even if room gets short.\n"},
 	{"unpin", cmd_unpin,
 	 "  unpin ID...\n"
-	 "        They may be forgotten again to make room, and deleted.\n"},
+	 "        Let the recorder delete stored snapshots again to make room.\n"},
 	{"delete", cmd_delete,
 	 "  delete ID...\n"
-	 "        Have the recorder forget stored snapshots, with their files.\n"},
+	 "        Delete stored snapshots and their files.\n"},
 	{"status", cmd_status,
 	 "  status [--attrs]\n"
-	 "        What the recorder is doing. --attrs: only how it traces: preset, terms, the\n"
-	 "        perf_event_attrs that were really used.\n"},
+	 "        Show what the recorder is doing. --attrs shows only how it traces: preset,\n"
+	 "        terms, and the perf_event_attrs in use.\n"},
 	{"monitor", cmd_monitor,
 	 "  monitor\n"
-	 "        What the recorder logs, line by line: snapshots, losses, degradations.\n"},
+	 "        Follow the recorder's log: snapshots, losses, degradations.\n"},
 	{"check", cmd_check,
 	 "  check [--ptsnapd=PATH]\n"
-	 "        Why tracing is not possible here, or worse than it could be, a line each with\n"
-	 "        what mends it. Without a recorder: what `ptsnapd --check' finds.\n"
+	 "        Say why tracing is not possible here, or is worse than it could be, and what\n"
+	 "        to do, one line each. Without a recorder, run `ptsnapd --check'.\n"
 	 "  check --trace [--source=auto|intel_pt|emulated] [--for=TIME] [--walk=PATH]\n"
 	 "           [--worker=PATH] [--ptsnapd=PATH]\n"
-	 "        Trace a program of known branches, decode, compare: a page to paste.\n"},
+	 "        Trace a program with known branches, decode the trace, compare, and print one\n"
+	 "        page that can be pasted into a bug report.\n"},
 	{"yield", cmd_yield,
 	 "  yield [--for=TIME|--end]\n"
-	 "        Hand Intel PT back so that another program can use it; --end takes it again.\n"},
+	 "        Free Intel PT for another program. --end gives it back to the recorder.\n"},
 	{"reload", cmd_reload,
 	 "  reload\n"
-	 "        Have the recorder read its configuration and triggers again (as SIGHUP does),\n"
-	 "        and print what is wrong in them, or needs a restart.\n"},
+	 "        Make the recorder read its configuration and triggers again (like SIGHUP), and\n"
+	 "        print what is wrong in them, or needs a restart.\n"},
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
 	 "         [--deadline=TIME] [--threads=N] [--skim=psb|tip] [--repeat=N]\n"
@@ -102,24 +105,30 @@ static const struct verb VERBS[] = {
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
 	 "         [--cpuid-0x15=EAX,EBX] [--pevent:primary=FILE ...]\n"
-	 "        Decode without a recorder: a bundle, a file of perf record (with the files\n"
-	 "        it names below DIR), or the bytes of one trace and of the files mapped. A\n"
-	 "        report is summarised on a terminal (--json=off: everywhere), else JSON.\n"
-	 "        --hash adds ipHash to --view=summary. --view=packets takes the options of\n"
-	 "        libipt's ptdump, and --gap=N for what is before gap N of the report;\n"
-	 "        --view=insns --ptxed those of ptxed. --deadline: the newest part, as much as\n"
-	 "        can be decoded in TIME, and the last of each thread. --skim: only what the\n"
-	 "        packets say, without code. --repeat measures: it decodes N times.\n"
-	 "        --only-uid: only what is certainly that user's, and nothing of others.\n"
-	 "        --lines: with source lines and inlined functions, by DWARF. --symbols: names\n"
-	 "        and DWARF also of files below DIR, by build id or path (up to 8 of them).\n"
-	 "        --debuginfod: also of those that the servers of $DEBUGINFOD_URLS have.\n"
-	 "        --no-names: without symbol tables, for programs at whose it fails.\n"},
+	 "        Decode without a recorder: a bundle, a perf.data, or the bytes of one trace\n"
+	 "        with the files that were mapped. Prints a summary of the report on a terminal\n"
+	 "        (--json=off: always), and JSON elsewhere.\n"
+	 "        --sysroot        look for the files that a perf.data names below DIR\n"
+	 "        --hash           add ipHash to --view=summary\n"
+	 "        --view=packets   takes the options of libipt's ptdump; --gap=N shows the\n"
+	 "                         packets before gap N of the report\n"
+	 "        --view=insns     with --ptxed, takes the options of libipt's ptxed\n"
+	 "        --deadline       decode as much of the newest part as can be done in TIME,\n"
+	 "                         and the last part of each thread\n"
+	 "        --skim           use only what the packets say, without code\n"
+	 "        --repeat         decode N times, to measure speed\n"
+	 "        --only-uid       show only what certainly belongs to this user\n"
+	 "        --lines          add source lines and inlined functions, from DWARF\n"
+	 "        --symbols        look for symbols and DWARF in files below DIR, by build ID or\n"
+	 "                         path (up to 8 times)\n"
+	 "        --debuginfod     ask the servers of $DEBUGINFOD_URLS as well\n"
+	 "        --no-names       skip symbol tables; use this if one of them crashes the\n"
+	 "                         decoder\n"},
 	{"export", cmd_export,
 	 "  export [--format=perf.data] [--images=DIR] [-o FILE] ID|latest|BUNDLE\n"
-	 "        A stored bundle, or a bundle's file, as a perf.data for `perf script\n"
-	 "        --itrace=b' and `perf report'. --images: with the mapped files below DIR,\n"
-	 "        for perf's --symfs, so that it can be read on another host.\n"},
+	 "        Write a bundle as a perf.data, for `perf script --itrace=b' and `perf\n"
+	 "        report'. --images also writes the mapped files below DIR, for perf's option\n"
+	 "        --symfs, so that another host can read the perf.data.\n"},
 	{"help", cmd_help, "  help [VERB]\n"},
 	{"version", cmd_version, "  version\n"},
 };
@@ -216,29 +225,24 @@ static int run(int argc, char **argv)
 	if (optind == argc)
 		return say_error(
 			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, "
-			"export, help or version");
+			"a verb is missing: snapshot, list, fetch, pin, unpin, delete, status, "
+			"monitor, check, yield, reload, decode, export, help or version");
 	return run_verb(&s, argc - optind, argv + optind);
-}
-
-/* What we open must not get the number of a standard file that the caller closed: messages would
- * go into it, or data be written to nobody. Standard output stays one that cannot be written to. */
-static void fill_standard_files(void)
-{
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
-			_exit(EXIT_CODE_FAILURE);
 }
 
 int main(int argc, char **argv)
 {
 	int r;
 
-	fill_standard_files();
+	/* If a standard file is closed, a file that we open must not get its number: messages would
+	 * go into that file. Standard output becomes a file that cannot be written. */
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
+			_exit(EXIT_CODE_FAILURE);
 	setlocale(LC_ALL, "");
 	r = run(argc, argv);
-	/* Data that did not arrive is a failure, whatever else went well. */
+	/* Output that was not written is a failure. */
 	if (fflush(stdout) == EOF || ferror(stdout)) {
 		say("standard output: %s", strerror(errno));
 		return r ? r : EXIT_CODE_FAILURE;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ctl/base/say.h"
 #include "ctl/base/size.h"
 
 struct json_object *field_get(struct json_object *o, const char *path)
@@ -210,4 +211,18 @@ struct figure figure_field_percent(struct json_object *o, const char *path)
 		return f;
 	snprintf(f.text, sizeof(f.text), "%.2f %%", floor(value * 100 + 1e-6) / 100);
 	return f;
+}
+
+bool json_wanted(const struct settings *s)
+{
+	return s->json == JSON_SHORT || s->json == JSON_PRETTY;
+}
+
+void json_print(const struct settings *s, struct json_object *o)
+{
+	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+
+	if (s->json == JSON_PRETTY)
+		flags |= JSON_C_TO_STRING_PRETTY;
+	text_puts_json(stdout, json_object_to_json_string_ext(o, flags));
 }

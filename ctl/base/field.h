@@ -9,6 +9,8 @@
 
 #include <json-c/json.h>
 
+#include "ctl/base/option.h"
+
 /*
  * PATH is keys joined by dots ("host.cpu.name"). A field that is missing, null or of another type
  * is absent, which is never an error. Objects and strings are borrowed from the JSON tree.
@@ -49,3 +51,8 @@ struct figure figure_field_nsec(struct json_object *o, const char *path);
 struct figure figure_field_date(struct json_object *o, const char *path);
 /* "98.76 %", rounded down: only the whole is 100.00 %. */
 struct figure figure_field_percent(struct json_object *o, const char *path);
+
+/* Whether --json asks for JSON. JSON_UNSET is text. */
+bool json_wanted(const struct settings *s);
+/* Prints O as --json says, with unsafe characters escaped, and a newline. */
+void json_print(const struct settings *s, struct json_object *o);

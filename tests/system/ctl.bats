@@ -174,7 +174,7 @@ fails() {
 psbend
 [13: error decoding packet: unknown opcode]" ]
 	ctl decode --raw-pt="$dir/pt" --view=packets --gap=7
-	fails 2 "no gap of that number"
+	fails 2 "no gap with this number"
 }
 
 @test "decode within a deadline, again and again, and in passing" {
@@ -380,7 +380,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	ctl yield
 	[[ $output == "Intel PT is free; "* ]]
 	ctl yield --end
-	[ "$output" = "Intel PT is taken again" ]
+	[ "$output" = "The recorder takes Intel PT again" ]
 	ctl --json=short yield --for=1s
 	[ "$output" = '{"untilUSec":1700000001000000}' ]
 	ctl yield --for=1s --end
@@ -535,7 +535,7 @@ bundle() {
 	bundle plain
 	truncate -s -1 "$dir/bundle"
 	ctl export -o "$dir/out" "$dir/bundle"
-	fails 1 "not a bundle, or damaged"
+	fails 1 "not a bundle, or a damaged one"
 	[ ! -e "$dir/out" ]
 }
 
@@ -569,15 +569,15 @@ bundle() {
 	cp "$dir/bundle" "$dir/copy"
 	ln -s bundle "$dir/link"
 	ctl decode -o "$dir/bundle" "$dir/bundle"
-	fails 2 "that is what is to be decoded"
+	fails 2 "this is the input to decode"
 	ctl decode -o "$dir/link" "$dir/bundle"
-	fails 2 "that is what is to be decoded"
+	fails 2 "this is the input to decode"
 	ctl decode -o "$dir/bundle" --raw-pt="$dir/bundle" --raw-image="$dir/copy"@0
-	fails 2 "that is what is to be decoded"
+	fails 2 "this is the input to decode"
 	ctl decode -o "$dir/bundle" --raw-pt="$dir/copy" --raw-image="$dir/bundle"@0
-	fails 2 "that is what is to be decoded"
+	fails 2 "this is the input to decode"
 	ctl export -o "$dir/link" "$dir/bundle"
-	fails 2 "that is what is to be exported"
+	fails 2 "this is the bundle to export"
 	cmp "$dir/bundle" "$dir/copy"
 }
 
@@ -769,9 +769,9 @@ worker() {
 	PTSNAP_DECODE=$dir/worker ctl decode "$dir/bundle"
 	fails 1 "killed by signal 11"
 	[[ $err != *"without --lines"* ]]
-	[[ $err == *"; it may do with --no-names"* ]]
+	[[ $err == *"; try --no-names"* ]]
 	PTSNAP_DECODE=$dir/worker ctl decode --lines "$dir/bundle"
-	fails 1 "please report it; it may do without --lines and --symbols, or with --no-names"
+	fails 1 "please report this; try without --lines and --symbols, or with --no-names"
 	worker 'exec sleep 60'
 	ctl decode --timeout=200ms --worker="$dir/worker" -o "$dir/out" "$dir/bundle"
 	fails 124 "not decoded in time"
@@ -794,7 +794,7 @@ decoder() {
 	command -v python3 >/dev/null || skip "no python3"
 	worker 'exec python3 -c "import socket; socket.socket(fileno=3).send(bytes(48))"'
 	ctl decode --worker="$dir/worker" "$dir/bundle"
-	fails 1 "worker said what no ptsnap-decode says; is it that of this version?"
+	fails 1 "worker sent an invalid message; is it the ptsnap-decode of this version?"
 }
 
 @test "decode hands the raw files over as one bundle" {
