@@ -1,7 +1,7 @@
 /*
- * ptsnapctl check --trace: what is to be done, and what must be cleaned up after it. The work is
- * done in a child, so that a signal or the time-out can end it wherever it is; we remain, reap what
- * it started, and remove its directory.
+ * Runs the self-test in a child process, and cleans up behind the child. A signal or the time-out
+ * can end the child anywhere; the parent then reaps what the child started and removes its
+ * directory.
  */
 #include "ctl/check/check_trace.h"
 
@@ -18,6 +18,7 @@
 
 #include "proto/base.h"
 
+#include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/check/check_trace_private.h"
@@ -26,6 +27,8 @@
 #define TIMEOUT_USEC  300000000ull
 #define PATIENCE_USEC 5000000u
 #define END_USEC      15000000ull
+
+/* The child's part. */
 
 static void check_done(struct check *c)
 {
@@ -52,7 +55,7 @@ static int find_programs(struct check *c)
 	return 0;
 }
 
-static bool goes_live(const struct check_trace_options *o)
+static bool uses_running_recorder(const struct check_trace_options *o)
 {
 	if (o->source != CHECK_TRACE_AUTO)
 		return o->source == CHECK_TRACE_INTEL_PT;
@@ -63,17 +66,6 @@ static bool goes_live(const struct check_trace_options *o)
 	return false;
 }
 
-static int print(const struct check *c)
-{
-	enum json_mode json = c->options->settings->json;
-	int r = json == JSON_SHORT || json == JSON_PRETTY ? check_json(c) : check_page(c);
-
-	if (fflush(stdout) == EOF || ferror(stdout))
-		return say_error(EXIT_CODE_FAILURE, "standard output: %m");
-	return r;
-}
-
-/* In the child. */
 static int work(const struct check_trace_options *o, const char *dir)
 {
 	CLEANUP(check_done) struct check c = {.options = o, .dir = dir, .bundle_fd = -EBADF};
@@ -82,15 +74,22 @@ static int work(const struct check_trace_options *o, const char *dir)
 	if (r == 0 && getrandom(&c.seed, sizeof(c.seed), 0) != (ssize_t)sizeof(c.seed))
 		c.seed = (uint64_t)time(NULL);
 	c.seed &= ~UINT64_C(0xff);
-	c.live = goes_live(o);
+	c.live = uses_running_recorder(o);
 	if (r == 0)
 		r = c.live ? check_live(&c) : check_emulated(&c);
 	if (r == 0)
 		r = check_decode(&c);
-	return r != 0 ? r : print(&c);
+	if (r != 0)
+		return r;
+	r = json_wanted(o->settings) ? check_json(&c) : check_page(&c);
+	if (fflush(stdout) == EOF || ferror(stdout))
+		return say_error(EXIT_CODE_FAILURE, "standard output: %m");
+	return r;
 }
 
-/* What the recorder left: files, one directory deep. */
+/* The parent's part. */
+
+/* Removes the directory NAME in PARENT with its files, and its directories down to DEPTH. */
 static void remove_below(int parent, const char *name, unsigned depth)
 {
 	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -110,7 +109,7 @@ static void remove_below(int parent, const char *name, unsigned depth)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* A signal of SET, or 0 at DEADLINE. */
+/* Waits for a signal of SET, and returns the signal, or 0 at DEADLINE. */
 static int wait_for_signal(const sigset_t *set, uint64_t deadline)
 {
 	uint64_t now = now_usec(CLOCK_MONOTONIC), left = now < deadline ? deadline - now : 0;
@@ -123,8 +122,8 @@ static int wait_for_signal(const sigset_t *set, uint64_t deadline)
 	return signal > 0 ? signal : 0;
 }
 
-/* Until no child is left, or DEADLINE. What the worker process leaves behind comes to us. True, and
- * the worker's status, when it was PID that ended. */
+/* Reaps all children that have ended; processes that the child leaves behind become our children.
+ * Returns whether PID was among them, and its status. */
 static bool reap(pid_t pid, int *ret_status)
 {
 	bool ended = false;
@@ -140,13 +139,7 @@ static bool reap(pid_t pid, int *ret_status)
 	return ended;
 }
 
-/* Reaps one of those that have ended. */
-static bool has_children(void)
-{
-	return waitpid(-1, NULL, WNOHANG) >= 0;
-}
-
-/* Where the kernel does not tell who they are they stay. */
+/* A kernel without /proc/.../children keeps them alive. */
 static void kill_children(void)
 {
 	FILE *f = fopen("/proc/thread-self/children", "re");
@@ -158,12 +151,13 @@ static void kill_children(void)
 		fclose(f);
 }
 
-/* The recorder ends by itself when who started it did; what it leaves behind does not. */
+/* The recorder ends by itself when the process that started it ends; processes that the recorder
+ * leaves behind do not, and are killed after PATIENCE_USEC. */
 static void reap_others(const sigset_t *set)
 {
 	uint64_t start = now_usec(CLOCK_MONOTONIC), now = start;
 
-	while (has_children() && now < start + END_USEC) {
+	while (waitpid(-1, NULL, WNOHANG) >= 0 && now < start + END_USEC) {
 		wait_for_signal(set, now + 100000);
 		now = now_usec(CLOCK_MONOTONIC);
 		if (now > start + PATIENCE_USEC)
@@ -171,7 +165,8 @@ static void reap_others(const sigset_t *set)
 	}
 }
 
-/* *ret_signal: the one that ended it, or 0. */
+/* Waits for the child's end. Returns its exit code. *ret_signal is the signal that ended the wait,
+ * or 0. */
 static int attend(pid_t pid, const sigset_t *set, uint64_t timeout_usec, int *ret_signal)
 {
 	uint64_t deadline =
@@ -192,20 +187,10 @@ static int attend(pid_t pid, const sigset_t *set, uint64_t timeout_usec, int *re
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	if (WTERMSIG(status) == SIGPIPE) /* a reader that has seen enough */
+	if (WTERMSIG(status) == SIGPIPE) /* the reader has seen enough */
 		return EXIT_CODE_FAILURE;
 	return say_error(EXIT_CODE_FAILURE, "the check was killed by signal %d (%s)",
 			 WTERMSIG(status), strsignal(WTERMSIG(status)));
-}
-
-static _Noreturn void begin(const struct check_trace_options *o, const char *dir)
-{
-	int r;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	r = work(o, dir);
-	fflush(stdout);
-	_exit(r);
 }
 
 static int run(const struct check_trace_options *o, const char *dir, const sigset_t *set,
@@ -220,8 +205,12 @@ static int run(const struct check_trace_options *o, const char *dir, const sigse
 	pid = fork();
 	if (pid < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot start a process: %m");
-	if (pid == 0)
-		begin(o, dir);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		r = work(o, dir);
+		fflush(stdout);
+		_exit(r);
+	}
 	r = attend(pid, set, timeout == UINT64_MAX ? TIMEOUT_USEC + o->run_usec : timeout,
 		   ret_signal);
 	reap_others(set);
@@ -229,25 +218,19 @@ static int run(const struct check_trace_options *o, const char *dir, const sigse
 	return r;
 }
 
-static int make_dir(char *ret, size_t size)
-{
-	const char *parent = getenv("TMPDIR");
-
-	/* The path of a socket is short. */
-	if (!parent || *parent != '/' || strlen(parent) > 60)
-		parent = "/tmp";
-	snprintf(ret, size, "%s/ptsnap-check-XXXXXX", parent);
-	return mkdtemp(ret) ? 0 : say_error(EXIT_CODE_FAILURE, "%s: %m", ret);
-}
-
 int check_trace(const struct check_trace_options *options)
 {
+	const char *parent = getenv("TMPDIR");
 	sigset_t set, before;
 	char dir[100];
-	int r = make_dir(dir, sizeof(dir)), signal = 0;
+	int r, signal = 0;
 
-	if (r != 0)
-		return r;
+	/* The path of a socket has at most 107 bytes. */
+	if (!parent || *parent != '/' || strlen(parent) > 60)
+		parent = "/tmp";
+	snprintf(dir, sizeof(dir), "%s/ptsnap-check-XXXXXX", parent);
+	if (!mkdtemp(dir))
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", dir);
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);

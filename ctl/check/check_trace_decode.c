@@ -1,7 +1,7 @@
 /*
- * The bundle, decoded and compared. A running recorder's is taken apart: a small bundle for each
- * CPU with a walk, that has this CPU's trace and the walk's image alone, so that a host with many
- * CPUs and programs takes no longer than a small one. Called by check_trace.c.
+ * Decodes the bundle and compares its branches. The bundle of a running recorder is cut first into
+ * a small bundle for each CPU with a walk, with the trace of this CPU and the image of ptsnap-walk:
+ * a host with many CPUs and programs then takes no longer than a small one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Of the images only the walk's: its path may be another one where the recorder is. IMAGES has room
- * for all. */
+/* Chooses the images of ptsnap-walk by their file name: where the recorder is, the path may be
+ * another. IMAGES has room for all images. */
 static size_t choose_images(const struct check *c, struct manifest_image *images, size_t *indices)
 {
 	const struct manifest *m = bundle_manifest(c->bundle);
@@ -85,7 +85,7 @@ static int write_cut(const struct check *c, size_t cpu, int fd)
 	return bundle_write_end(&w, &m);
 }
 
-/* CPU of the bundle alone, into a new memory file. */
+/* Copies one CPU of the bundle to a new bundle in memory. */
 static int cut(const struct check *c, size_t cpu, int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -98,21 +98,6 @@ static int cut(const struct check *c, size_t cpu, int *ret_fd)
 				 strerror(-r));
 	*ret_fd = take_fd(&fd);
 	return 0;
-}
-
-static int judge(const struct check *c, const struct worker_outcome *outcome, int r)
-{
-	if (r == 0)
-		return 0;
-	if (r == WORKER_TIMEOUT)
-		return say_error(EXIT_CODE_TIMEOUT, "not decoded in time");
-	if (r == WORKER_CRASHED)
-		return say_error(EXIT_CODE_FAILURE, "%s was killed by signal %d (%s)",
-				 c->worker_path, outcome->signal, strsignal(outcome->signal));
-	return say_error(EXIT_CODE_FAILURE, "%s: %s", c->worker_path,
-			 r < 0		       ? strerror(-r)
-			 : outcome->error != 0 ? strerror(-outcome->error)
-					       : "ended without a result");
 }
 
 static int run_worker(const struct check *c, int bundle_fd, int output_fd, enum worker_view view)
@@ -132,7 +117,17 @@ static int run_worker(const struct check *c, int bundle_fd, int output_fd, enum 
 	};
 	int r = worker_run(&job, &outcome);
 
-	return judge(c, &outcome, r);
+	if (r == 0)
+		return 0;
+	if (r == WORKER_TIMEOUT)
+		return say_error(EXIT_CODE_TIMEOUT, "not decoded in time");
+	if (r == WORKER_CRASHED)
+		return say_error(EXIT_CODE_FAILURE, "%s was killed by signal %d (%s)",
+				 c->worker_path, outcome.signal, strsignal(outcome.signal));
+	return say_error(EXIT_CODE_FAILURE, "%s: %s", c->worker_path,
+			 r < 0		      ? strerror(-r)
+			 : outcome.error != 0 ? strerror(-outcome.error)
+					      : "ended without a result");
 }
 
 struct lines {
@@ -149,7 +144,7 @@ static void *read_lines(void *userdata)
 	return NULL;
 }
 
-/* The lines are compared as they come: there may be more of them than memory. */
+/* Compares lines while the worker writes them: all lines may be more than fits in memory. */
 static int compare(struct check *c, int bundle_fd)
 {
 	struct lines lines = {.check = c};
@@ -177,14 +172,14 @@ static int compare(struct check *c, int bundle_fd)
 	return r != 0 ? r : lines.code;
 }
 
-/* Of the first trace that has one; a report that is none is done without. */
-static int get_report(struct check *c, int bundle_fd)
+/* Compares the branches of a bundle; the first bundle also gives the report. */
+static int decode_one(struct check *c, int bundle_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
-	int r;
+	int r = compare(c, bundle_fd);
 
-	if (c->report)
-		return 0;
+	if (r != 0 || c->report)
+		return r;
 	if (memfd_new("ptsnap-report", 0, &fd) < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
 	r = run_worker(c, bundle_fd, fd, WORKER_VIEW_REPORT);
@@ -195,6 +190,7 @@ static int get_report(struct check *c, int bundle_fd)
 	return 0;
 }
 
+/* SDM volume 3, 33.4.2.17: a PSB is eight times the bytes 02 82. */
 static bool is_psb(const uint8_t *p)
 {
 	for (size_t i = 0; i < PT_PSB_SIZE; i += 2)
@@ -224,7 +220,7 @@ static void measure_psbs(const struct bundle *b, size_t index, struct check_cpu 
 	}
 }
 
-/* Which CPUs must show a walk: our own recorder's, those that ran anything. */
+/* Notes which CPUs must show a walk. With a recorder of our own, those that have a trace. */
 static void find_walked(struct check *c)
 {
 	const struct manifest *m = bundle_manifest(c->bundle);
@@ -235,13 +231,6 @@ static void find_walked(struct check *c)
 			c->cpus[i].walked |= c->walks[k].cpu == m->cpus[i].cpu;
 		c->cpus[i].walked |= !c->live && c->cpus[i].psbs > 0;
 	}
-}
-
-static int decode_one(struct check *c, int fd)
-{
-	int r = compare(c, fd);
-
-	return r != 0 ? r : get_report(c, fd);
 }
 
 static int decode_each(struct check *c)

@@ -1,6 +1,6 @@
 /*
- * The bundle of a recorder of our own: ptsnapd with the emulated source, whose command is two
- * walks. Called by check_trace.c, which removes the directory that the recorder used.
+ * Gets the bundle from a recorder of the test's own: ptsnapd with the emulated source, whose
+ * command is two walks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +27,8 @@
 #define CPUS	   2u
 #define AUX_SIZE   "4M"
 
-/* A shell starts them all and waits: the first argument is the program, then a seed each. When it
- * is told to end, so are they. */
+/* A shell starts all walks and waits. Its arguments are the program and a seed for each walk.
+ * SIGTERM ends the shell and the walks. */
 static const char SCRIPT[] = "walk=$1; shift; trap 'kill $walks' TERM; "
 			     "for s; do \"$walk\" \"$s\" & walks=\"$walks $!\"; done; wait";
 
@@ -36,8 +36,8 @@ struct recorder {
 	pid_t pid; /* 0: reaped */
 	int status;
 	char *program, *socket; /* owned */
-	int log;		/* what it said */
-	int walking;		/* a line comes of each walk that begins */
+	int log;		/* the recorder's standard error, in memory */
+	int walking;		/* a pipe: each walk that begins writes a line */
 };
 
 static void recorder_done(struct recorder *r)
@@ -91,7 +91,7 @@ static _Noreturn void become(const struct check *c, const struct recorder *r, in
 	_exit(127);
 }
 
-/* Whether it ended within MSEC. */
+/* Waits at most MSEC. Returns whether the recorder ended. */
 static bool reap(struct recorder *r, unsigned msec)
 {
 	pid_t pid;
@@ -132,8 +132,8 @@ static bool listens(const struct recorder *r)
 	return connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
 }
 
-/* The last line that it said, which tells what was wrong. */
-static int say_last_words(const struct recorder *r)
+/* Prints the last line of the recorder's log, which says why it ended. */
+static int say_last_line(const struct recorder *r)
 {
 	char text[1024];
 	off_t size = lseek(r->log, 0, SEEK_END);
@@ -148,27 +148,27 @@ static int say_last_words(const struct recorder *r)
 	line = strrchr(text, '\n');
 	line = line ? line + 1 : text;
 	if (*line == '\0')
-		line = code == 127 ? "cannot be run" : "ended without a word";
+		line = code == 127 ? "cannot be run" : "ended without a message";
 	return say_error(code == EXIT_CODE_NOT_TRACING || code == 126 || code == 127
 				 ? EXIT_CODE_NOT_TRACING
 				 : EXIT_CODE_FAILURE,
 			 "%s: %s", r->program, line);
 }
 
-static int wait_until_ready(struct recorder *r)
+static int wait_for_socket(struct recorder *r)
 {
 	for (unsigned waited = 0; waited < START_MSEC; waited += STEP_MSEC) {
 		if (listens(r))
 			return 0;
 		if (reap(r, 0))
-			return say_last_words(r);
+			return say_last_line(r);
 		sleep_msec(STEP_MSEC);
 	}
 	return say_error(EXIT_CODE_TIMEOUT, "%s: not ready after %u s", r->program,
 			 START_MSEC / 1000);
 }
 
-/* Until each has said its line. */
+/* Waits until each walk has written its line. */
 static int wait_for_walks(struct recorder *r)
 {
 	struct pollfd p = {.fd = r->walking, .events = POLLIN};
@@ -212,7 +212,7 @@ static int start(struct check *c, struct recorder *r)
 	close_fd(walking[1]);
 	if (r->pid < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot start %s: %m", r->program);
-	return wait_until_ready(r);
+	return wait_for_socket(r);
 }
 
 int check_emulated(struct check *c)

@@ -1,5 +1,5 @@
 /*
- * The page of check_trace_page.c as JSON, for machines. Called by check_trace.c.
+ * Prints the result as JSON, with the content of the page.
  */
 #include <math.h>
 
@@ -142,28 +142,10 @@ static struct json_object *cpu_of(const struct check *c, size_t i)
 	return o;
 }
 
-static struct json_object *cpus_of(const struct check *c)
-{
-	struct json_object *list = json_object_new_array();
-
-	for (size_t i = 0; i < manifest_of(c)->n_cpus; i++)
-		json_object_array_add(list, cpu_of(c, i));
-	return list;
-}
-
-static struct json_object *gaps_of(const struct check *c)
-{
-	struct json_object *o = json_object_new_object();
-
-	for (size_t i = 0; i < c->n_gaps; i++)
-		put_number(o, c->gaps[i].kind, c->gaps[i].n);
-	return o;
-}
-
 int check_json(const struct check *c)
 {
-	struct json_object *o = json_object_new_object();
-	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
+	struct json_object *o = json_object_new_object(), *gaps = json_object_new_object();
+	struct json_object *cpus = json_object_new_array();
 	char sentence[256];
 	int code = check_sentence(c, sentence, sizeof(sentence));
 
@@ -175,11 +157,13 @@ int check_json(const struct check *c)
 	put(o, "configuration", configuration_of(c));
 	put(o, "clock", clock_of(c));
 	put(o, "errata", json_object_get(field_get(c->report, "errata")));
-	put(o, "gapCounts", gaps_of(c));
-	put(o, "cpus", cpus_of(c));
-	if (c->options->settings->json == JSON_PRETTY)
-		flags |= JSON_C_TO_STRING_PRETTY;
-	text_puts_json(stdout, json_object_to_json_string_ext(o, flags));
+	for (size_t i = 0; i < c->n_gaps; i++)
+		put_number(gaps, c->gaps[i].kind, c->gaps[i].n);
+	put(o, "gapCounts", gaps);
+	for (size_t i = 0; i < manifest_of(c)->n_cpus; i++)
+		json_object_array_add(cpus, cpu_of(c, i));
+	put(o, "cpus", cpus);
+	json_print(c->options->settings, o);
 	json_object_put(o);
 	return code;
 }

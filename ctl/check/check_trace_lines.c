@@ -1,6 +1,6 @@
 /*
- * The lines of --view=branches, as the worker writes them, to the walks that they belong to. Called
- * by check_trace_decode.c. What is no such line is passed over.
+ * Reads the lines that the worker writes for --view=branches, and gives each branch to the walk
+ * that it belongs to. Other lines are skipped.
  */
 #include <errno.h>
 #include <string.h>
@@ -20,9 +20,9 @@ struct reader {
 	struct check *check;
 	struct thread *threads[CHECK_WALKS_MAX]; /* owned */
 	size_t n_threads;
-	/* Whose lines these are. */
-	struct thread *thread; /* NULL: not a walk's, as far as is known */
-	size_t cpu;	       /* index; the manifest's number of CPUs: none of them */
+	/* The lines being read belong to: */
+	struct thread *thread; /* NULL: no walk, as far as is known */
+	size_t cpu;	       /* index in the manifest; its number of CPUs: unknown */
 	uint32_t tid;	       /* 0: unknown */
 	bool may_jump;
 };
@@ -64,7 +64,7 @@ static int add_thread(struct reader *r)
 	return 0;
 }
 
-/* A number of BASE, and *TEXT behind it and the blank that may follow. */
+/* Reads a number of BASE, and moves *TEXT behind the number and one blank. */
 static bool take_number(const char **text, unsigned base, uint64_t *ret)
 {
 	const char *p = *text;
@@ -96,18 +96,10 @@ static bool take_word(const char **text, const char *word)
 	return true;
 }
 
-static size_t find_cpu(const struct manifest *m, uint64_t number)
-{
-	size_t i;
-
-	for (i = 0; i < m->n_cpus && m->cpus[i].cpu != number; i++)
-		;
-	return i;
-}
-
 /* "# cpu N pid P tid T" */
 static void take_owner(struct reader *r, const char *text)
 {
+	const struct manifest *m = manifest_of(r);
 	uint64_t cpu = UINT64_MAX, pid, tid = 0;
 
 	if (!take_number(&text, 10, &cpu))
@@ -116,7 +108,8 @@ static void take_owner(struct reader *r, const char *text)
 	    (!take_number(&text, 10, &pid) && !take_word(&text, "- ")) ||
 	    !take_word(&text, "tid ") || !take_number(&text, 10, &tid))
 		tid = 0;
-	r->cpu = find_cpu(manifest_of(r), cpu);
+	for (r->cpu = 0; r->cpu < m->n_cpus && m->cpus[r->cpu].cpu != cpu; r->cpu++)
+		;
 	r->tid = (uint32_t)tid;
 	r->thread = find_thread(r, r->tid);
 }
@@ -137,7 +130,7 @@ static void count_gap(struct check *c, const char *kind)
 	c->gaps[i].n++;
 }
 
-/* One that nobody knows the thread of may be in any. */
+/* A gap whose thread is not known may be in the trace of any thread. */
 static void take_gap(struct reader *r, const char *kind)
 {
 	if (r->thread) {
@@ -149,16 +142,8 @@ static void take_gap(struct reader *r, const char *kind)
 		walk_match_gap(&r->threads[i]->match);
 }
 
-static void keep_time(struct check_cpu *cpu, const struct walk_line *line)
-{
-	if (line->lo != 0 && (cpu->tsc_first == 0 || line->lo < cpu->tsc_first))
-		cpu->tsc_first = line->lo;
-	if (line->hi != UINT64_MAX && line->hi > cpu->tsc_last)
-		cpu->tsc_last = line->hi;
-}
-
-/* A live trace's walks are known by their threads. Of our own recorder's command nothing else has
- * code there. */
+/* Under the running recorder, walks are known by their threads. Under the test's own recorder, only
+ * walks have code at the addresses of ptsnap-walk. */
 static bool may_be_walk(const struct reader *r, const struct walk_line *line)
 {
 	if (r->tid == 0)
@@ -176,7 +161,10 @@ static int take_branch(struct reader *r, const struct walk_line *line)
 	if (r->cpu == manifest_of(r)->n_cpus)
 		return 0;
 	cpu = &r->check->cpus[r->cpu];
-	keep_time(cpu, line);
+	if (line->lo != 0 && (cpu->tsc_first == 0 || line->lo < cpu->tsc_first))
+		cpu->tsc_first = line->lo;
+	if (line->hi != UINT64_MAX && line->hi > cpu->tsc_last)
+		cpu->tsc_last = line->hi;
 	if (!r->thread && (!may_be_walk(r, line) || add_thread(r) < 0 || !r->thread))
 		return 0;
 	differed = r->thread->match.first.known;
@@ -203,8 +191,8 @@ static int take_line(struct reader *r, char *text)
 	return 0;
 }
 
-/* Where a ring was overwritten a walk may have been on that CPU, of which there is no gap of its
- * own. Bound to one CPU it has been nowhere else. */
+/* Whether a walk may have executed code that no ring has: it moved between CPUs, and a ring was
+ * overwritten. Walks under the running recorder are bound to one CPU. */
 static bool may_jump(const struct check *c)
 {
 	const struct manifest *m = bundle_manifest(c->bundle);
@@ -223,7 +211,7 @@ int check_lines_read(struct check *c, FILE *lines)
 
 	r.may_jump = may_jump(c);
 	r.cpu = manifest_of(&r)->n_cpus;
-	/* To its end, or the worker would wait for us. */
+	/* Read to the end, or the worker would wait for us. */
 	while (fgets(text, sizeof(text), lines))
 		if (error == 0)
 			error = take_line(&r, text);

@@ -1,7 +1,7 @@
 /*
- * The bundle of a recorder that runs: a walk on each of its CPUs at once, one snapshot of them all,
- * which is not decoded there. Called by check_trace.c; check_trace_emulated.c takes its snapshots
- * here, too.
+ * Gets the bundle from the running recorder: starts a walk on each traced CPU, and takes one
+ * snapshot of all of them. A walk is bound to its CPU before the walk begins, so that the ring of
+ * this CPU has its whole life.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #define RUN_USEC      200000u
 #define SNAPSHOT_USEC 60000000ull
 
-static int bind_to(uint32_t cpu)
+static int bind_to_cpu(uint32_t cpu)
 {
 	size_t size = CPU_ALLOC_SIZE(cpu + 1);
 	cpu_set_t *set = CPU_ALLOC(cpu + 1);
@@ -38,7 +38,7 @@ static int bind_to(uint32_t cpu)
 	return r;
 }
 
-/* In the child. It dies with us, whatever becomes of us. */
+/* Runs in the child, which dies with its parent. Writes an errno to SAID if the exec fails. */
 static _Noreturn void become(const struct check *c, uint32_t cpu, uint64_t seed, int said)
 {
 	char text[32];
@@ -50,7 +50,7 @@ static _Noreturn void become(const struct check *c, uint32_t cpu, uint64_t seed,
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	r = bind_to(cpu);
+	r = bind_to_cpu(cpu);
 	if (r == 0 && dup2(null, STDOUT_FILENO) < 0)
 		r = -errno;
 	if (r == 0) {
@@ -62,22 +62,10 @@ static _Noreturn void become(const struct check *c, uint32_t cpu, uint64_t seed,
 	_exit(127);
 }
 
-/* A pipe that the exec closes tells whether there was one. */
-static int wait_for_exec(int from)
-{
-	int error = 0;
-	ssize_t n;
-
-	do
-		n = read(from, &error, sizeof(error));
-	while (n < 0 && errno == EINTR);
-	return n == (ssize_t)sizeof(error) ? error : 0;
-}
-
-int check_walks_start(struct check *c, uint32_t cpu)
+static int start_walk(struct check *c, uint32_t cpu)
 {
 	struct check_walk *walk = &c->walks[c->n_walks];
-	int said[2], r;
+	int said[2], r = 0;
 
 	if (pipe2(said, O_CLOEXEC) < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a pipe: %m");
@@ -85,13 +73,17 @@ int check_walks_start(struct check *c, uint32_t cpu)
 	if (walk->pid == 0)
 		become(c, cpu, c->seed + c->n_walks, said[1]);
 	close_fd(said[1]);
-	r = walk->pid < 0 ? -errno : wait_for_exec(said[0]);
+	if (walk->pid < 0)
+		r = -errno;
+	else /* a successful exec closes the pipe, and nothing is read */
+		while (read(said[0], &r, sizeof(r)) < 0 && errno == EINTR)
+			;
 	close_fd(said[0]);
 	if (walk->pid > 0)
 		c->n_walks++;
 	walk->tid = walk->pid;
 	walk->cpu = cpu;
-	/* A CPU may go, or be taken from us, at any time. */
+	/* The CPU may have gone offline, or left our cpuset. */
 	if (r == -EINVAL)
 		walk->cpu = UINT32_MAX;
 	else if (r < 0)
@@ -132,7 +124,7 @@ void check_sleep(const struct check *c, uint64_t default_usec)
 		;
 }
 
-/* Once the copy is made the walks need not burn any longer. */
+/* Ends the walks once the rings are copied. */
 static int on_progress(void *userdata, struct json_object *parameters)
 {
 	const char *phase = field_text(parameters, "progress.phase");
@@ -142,7 +134,8 @@ static int on_progress(void *userdata, struct json_object *parameters)
 	return 0;
 }
 
-/* Our own recorder's is taken whole, so that nothing is missing from what its CPUs share. */
+/* The snapshot of the test's own recorder takes whole rings: its walks move between CPUs, and no
+ * part of them may be missing. */
 static struct json_object *make_parameters(const struct check *c)
 {
 	struct json_object *p = json_object_new_object();
@@ -199,21 +192,19 @@ static int get_status(const struct settings *settings, struct json_object **ret)
 {
 	CLEANUP(client_freep) struct client *client = NULL;
 	int r = client_open(settings, CLIENT_TIMEOUT_USEC, &client);
+	const char *source;
 
-	return r != 0 ? r : client_call(client, "Status", NULL, NULL, NULL, ret);
-}
-
-static int judge_status(struct json_object *status)
-{
-	const char *source = field_text(status, "source");
-
+	if (r == 0)
+		r = client_call(client, "Status", NULL, NULL, NULL, ret);
+	if (r != 0)
+		return r;
+	source = field_text(*ret, "status.source");
 	if (source && strcmp(source, "intel_pt") == 0)
 		return 0;
-	return say_error(
-		EXIT_CODE_NOT_TRACING,
-		"the recorder's source is %s, not intel_pt: `ptsnapctl check' says what is "
-		"in its way; --source=emulated tries a recorder of its own",
-		source ? source : "unknown");
+	return say_error(EXIT_CODE_NOT_TRACING,
+			 "the recorder's source is %s, not intel_pt: `ptsnapctl check' says why; "
+			 "--source=emulated starts a recorder for the test",
+			 source ? source : "unknown");
 }
 
 static bool traces(struct json_object *cpu)
@@ -237,7 +228,7 @@ static int start_walks(struct check *c, struct json_object *status)
 		if (!field_u64(cpu, "cpu", &number) || number >= CPU_SETSIZE ||
 		    !CPU_ISSET(number, &ours) || !traces(cpu) || c->n_walks == CHECK_WALKS_MAX)
 			continue;
-		r = check_walks_start(c, (uint32_t)number);
+		r = start_walk(c, (uint32_t)number);
 	}
 	if (r == 0 && c->n_walks == 0)
 		return say_error(EXIT_CODE_NOT_TRACING,
@@ -246,33 +237,23 @@ static int start_walks(struct check *c, struct json_object *status)
 	return r;
 }
 
-/* The walks are user code. */
-static int judge_bundle(const struct check *c)
-{
-	if (bundle_manifest(c->bundle)->trace_user)
-		return 0;
-	return say_error(EXIT_CODE_NOT_TRACING,
-			 "the recorder traces the kernel only: Trace=user or "
-			 "Trace=both is needed to compare anything");
-}
-
 int check_live(struct check *c)
 {
-	struct json_object *answer = NULL, *status;
+	struct json_object *answer = NULL;
 	int r = get_status(c->options->settings, &answer);
 
-	status = r == 0 ? field_get(answer, "status") : NULL;
 	if (r == 0)
-		r = judge_status(status);
-	if (r == 0)
-		r = start_walks(c, status);
+		r = start_walks(c, field_get(answer, "status"));
 	json_object_put(answer);
 	if (r == 0) {
 		check_sleep(c, RUN_USEC);
 		r = check_snapshot(c, c->options->settings);
 	}
-	if (r == 0)
-		r = judge_bundle(c);
 	check_walks_end(c);
+	if (r == 0 && !bundle_manifest(c->bundle)->trace_user)
+		return say_error(
+			EXIT_CODE_NOT_TRACING,
+			"the recorder traces only the kernel; the test needs Trace=user or "
+			"Trace=both");
 	return r;
 }

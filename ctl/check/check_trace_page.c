@@ -1,6 +1,6 @@
 /*
- * What came out, on one page that can be pasted into a report: the machine, how it traced, each CPU
- * in a line, a last line that says it all. Called by check_trace.c.
+ * Judges the result, and prints one page that can be pasted into a bug report: the machine, how it
+ * traced, a line for each CPU, and a last line with the result.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #ifndef PTSNAP_VERSION
 #define PTSNAP_VERSION "0"
 #endif
-#define MAX_LINES 64u /* of CPUs that are as they should be */
+#define MAX_LINES 64u /* for CPUs whose branches are equal */
 
 static const struct manifest *manifest_of(const struct check *c)
 {
@@ -26,7 +26,7 @@ static bool is_tracing(const struct manifest_cpu *m)
 	return !m->state || strcmp(m->state, "tracing") == 0;
 }
 
-/* Of a recorder of our own not every CPU need have had a walk. */
+/* Under the test's own recorder, a CPU need not have had a walk. */
 enum check_verdict check_verdict(const struct check *c, size_t index)
 {
 	const struct check_cpu *cpu = &c->cpus[index];
@@ -129,7 +129,7 @@ double check_interval_ns(const struct check *c)
 	return n == 0 ? NAN : tsc_to_ns(c, widths / n);
 }
 
-/* As all that is not the walk's is counted, too, this is the most that it can be. */
+/* An upper bound: BYTES includes the trace of other programs. */
 double check_bytes_per_branch(const struct check *c, size_t index)
 {
 	uint64_t n = c->cpus[index].tally.branches;
@@ -170,7 +170,7 @@ static void print_host(const struct check *c)
 	const struct manifest *m = manifest_of(c);
 	char microcode[32], name[128];
 
-	/* What an emulated machine's CPUs are, its bundle does not tell: those of none. */
+	/* The bundle of an emulated machine names no CPU model. */
 	check_cpuinfo("microcode", microcode, sizeof(microcode));
 	check_cpuinfo("model name", name, sizeof(name));
 	printf("%-10s ", "Host");
@@ -240,7 +240,7 @@ static void print_errata(const struct check *c)
 	puts(!c->report ? "not known" : n == 0 ? "none known of this processor" : "");
 }
 
-/* From the first CPU's stop to the last one's. */
+/* The time from the first CPU's stop to the last CPU's stop. */
 static void print_skew(const struct check *c)
 {
 	const struct manifest *m = manifest_of(c);
@@ -278,7 +278,7 @@ static void print_double(double v, int width, const char *unit)
 		printf(" %*.*f%s", width - (int)strlen(unit), v < 10 ? 2 : 1, v, unit);
 }
 
-/* Bytes a nanosecond are gigabytes a second. */
+/* In GB/s, which are bytes per nanosecond. */
 static double copy_speed(const struct manifest_cpu *cpu)
 {
 	if (cpu->copy_ns == 0 || cpu->copy_ns == MANIFEST_ABSENT)

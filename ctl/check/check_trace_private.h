@@ -1,8 +1,5 @@
 /*
- * What the parts of check_trace hand to each other, in this order: walks (check_trace_walks.c)
- * under a recorder, running (check_trace_live.c) or one's own (check_trace_emulated.c) -> a bundle
- * -> decoded (check_trace_decode.c), its lines compared (check_trace_lines.c) -> the page
- * (check_trace_page.c, check_trace_json.c).
+ * The state of one self-test, and the steps that the files of this room do with it, in this order.
  */
 #pragma once
 
@@ -19,14 +16,14 @@
 #include "ctl/check/walk_match.h"
 
 #define CHECK_WALK_NAME	   "ptsnap-walk"
-#define CHECK_WALKS_MAX	   256u /* the seed's lowest byte tells them apart */
+#define CHECK_WALKS_MAX	   256u /* the lowest byte of the seed numbers the walks */
 #define CHECK_GAPS_MAX	   32u
 #define CHECK_WINDOW_BYTES (1u << 20) /* of each CPU's trace */
 
 struct check_walk {
-	pid_t pid;    /* and its thread's tid; 0: not started, or reaped */
-	pid_t tid;    /* as the trace has it; stays */
-	uint32_t cpu; /* where it may run */
+	pid_t pid;    /* 0: not started, or reaped */
+	pid_t tid;    /* of its only thread; stays when the process is reaped */
+	uint32_t cpu; /* the CPU that the process is bound to */
 };
 
 struct check_gap {
@@ -36,68 +33,69 @@ struct check_gap {
 
 /* One CPU of the bundle. */
 struct check_cpu {
-	bool walked; /* a walk was meant to be seen here */
+	bool walked; /* the trace must show a walk */
 	struct walk_tally tally;
 	struct walk_difference difference;
 	uint64_t tsc_first, tsc_last; /* of all its branches; 0: not known */
-	uint64_t bytes; /* of its trace, from the first PSB on: before that a ring may be empty */
-	uint64_t psbs, psb_sum, psb_max; /* PSBs; bytes between the first and the last, at most */
+	uint64_t bytes; /* of trace from the first PSB on; a ring may be empty before that */
+	uint64_t psbs;	/* number of PSBs */
+	uint64_t psb_sum, psb_max; /* bytes from the first PSB to the last, largest distance */
 };
 
 struct check {
 	const struct check_trace_options *options;
-	const char *dir; /* an empty one of our own, removed afterwards */
-	uint64_t seed;	 /* lowest byte 0 */
-	bool live;
-	char *walk_path, *worker_path; /* owned, as the others */
+	const char *dir;	       /* an empty directory, which the parent process removes */
+	uint64_t seed;		       /* lowest byte 0 */
+	bool live;		       /* with the running recorder */
+	char *walk_path, *worker_path; /* owned */
 	struct check_walk walks[CHECK_WALKS_MAX];
 	size_t n_walks;
-	int bundle_fd; /* owned */
-	struct bundle *bundle;
-	struct check_cpu *cpus;		       /* as the manifest's */
-	struct check_gap gaps[CHECK_GAPS_MAX]; /* within the walks' threads */
+	int bundle_fd;			       /* owned */
+	struct bundle *bundle;		       /* owned */
+	struct check_cpu *cpus;		       /* owned; one for each CPU of the manifest */
+	struct check_gap gaps[CHECK_GAPS_MAX]; /* in the threads of walks */
 	size_t n_gaps;
-	struct json_object *report; /* of the first CPU's trace; NULL */
+	struct json_object *report; /* owned; of the first CPU's trace; NULL: none */
 };
 
-/* All of these give an exit code, and have said what is wrong when it is not 0. */
+/* Functions that return int return an exit code, and have printed the cause if it is not 0. */
 
-/* Starts a walk, pinned to CPU. */
-int check_walks_start(struct check *c, uint32_t cpu);
-/* Ends and reaps all. */
+/* Kills and reaps all walks. */
 void check_walks_end(struct check *c);
-/* The walk of that thread; NULL: none. */
+/* Returns the walk that is thread TID, NULL if there is none. */
 const struct check_walk *check_walks_find(const struct check *c, uint32_t tid);
+/* Lets the walks run for --for=, or DEFAULT_USEC. */
 void check_sleep(const struct check *c, uint64_t default_usec);
 
-/* Both fill in walks and bundle. */
+/* Get a bundle of walks, from the running recorder or from a recorder of the test's own. */
 int check_live(struct check *c);
 int check_emulated(struct check *c);
-/* A snapshot of what CLIENT's recorder has; ends the walks when it has the copy. SETTINGS: where
+/* Takes a snapshot, and ends the walks once the recorder has copied its rings. SETTINGS say where
  * the recorder is, and how long to wait for it. */
 int check_snapshot(struct check *c, const struct settings *settings);
 
-/* Decodes and compares. */
+/* Decodes the bundle, and compares its branches with the model. */
 int check_decode(struct check *c);
-/* Lines of the worker, of CPUs that are all in the bundle. */
+/* Reads the lines of the view `branches', and compares them. */
 int check_lines_read(struct check *c, FILE *lines);
 
-/* What is to be said of CPU INDEX: "yes", "NO", ... ; CHECK_VERDICT_OTHER: nothing to compare. */
+/* The result of one CPU. */
 enum check_verdict {
 	CHECK_VERDICT_EQUAL = 0,
 	CHECK_VERDICT_DIFFERENT,
-	CHECK_VERDICT_NOTHING, /* traced and walked, but no round was found */
-	CHECK_VERDICT_OTHER,   /* not traced, or nothing was to be seen there */
+	CHECK_VERDICT_NOTHING, /* traced, with a walk, but no round was found */
+	CHECK_VERDICT_OTHER,   /* not traced, or without a walk: nothing to compare */
 };
 enum check_verdict check_verdict(const struct check *c, size_t index);
-/* The last line, and the exit code. */
+/* Writes the result of all CPUs as one line, and returns the exit code. */
 int check_sentence(const struct check *c, char *ret, size_t size);
+/* Print the result; return the exit code of check_sentence(). */
 int check_page(const struct check *c);
 int check_json(const struct check *c);
-/* Numbers for both; NAN where not known. */
+/* Figures for page and JSON; NAN if not known. */
 double check_mb_per_second(const struct check *c, size_t index);
 double check_interval_ns(const struct check *c);
 double check_bytes_per_branch(const struct check *c, size_t index);
-/* KEY of /proc/cpuinfo's first processor, "" where it is not told. */
+/* Reads KEY of the first processor in /proc/cpuinfo; "" if there is none. */
 void check_cpuinfo(const char *key, char *ret, size_t size);
 const char *check_walk_kind(uint8_t kind);

@@ -1,5 +1,5 @@
 /*
- * Called by cmd_check.c.
+ * Prints findings, and gets them from `ptsnapd --check'.
  */
 #include "ctl/check/findings.h"
 
@@ -38,17 +38,8 @@ static void print_line(struct json_object *f)
 	putchar('\n');
 }
 
-static void print_json(const struct settings *s, struct json_object *findings)
-{
-	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
-
-	flags |= s->json == JSON_PRETTY ? JSON_C_TO_STRING_PRETTY : 0;
-	text_puts_json(stdout, json_object_to_json_string_ext(findings, flags));
-}
-
 int findings_print(const struct settings *s, struct json_object *findings)
 {
-	bool json = s->json == JSON_SHORT || s->json == JSON_PRETTY;
 	int r = EXIT_CODE_OK;
 
 	if (!json_object_is_type(findings, json_type_array))
@@ -59,11 +50,11 @@ int findings_print(const struct settings *s, struct json_object *findings)
 
 		if (level && strcmp(level, "failure") == 0)
 			r = EXIT_CODE_NOT_TRACING;
-		if (!json && !s->quiet)
+		if (!json_wanted(s) && !s->quiet)
 			print_line(f);
 	}
-	if (json && !s->quiet)
-		print_json(s, findings);
+	if (json_wanted(s) && !s->quiet)
+		json_print(s, findings);
 	return r;
 }
 
@@ -85,7 +76,8 @@ void findings_put_first(struct json_object **findings, const char *level, const 
 	*findings = all;
 }
 
-/* PROGRAM --check --json with its standard output in *RET_FD. 0 or an errno. */
+/* Starts PROGRAM --check --json, whose standard output is read from *RET_FD. Returns 0 or an errno.
+ */
 static int start(const char *program, pid_t *ret_pid, int *ret_fd)
 {
 	char *const argv[] = {(char *)program, "--check", "--json", NULL};
@@ -108,7 +100,8 @@ static int start(const char *program, pid_t *ret_pid, int *ret_fd)
 	return r;
 }
 
-/* All that FD gives, NUL-terminated and the caller's; NULL: too much, or none. */
+/* Reads FD to its end. Returns a string of the caller's, or NULL: nothing, or more than OUTPUT_MAX.
+ */
 static char *read_all(int fd)
 {
 	char *text = malloc(OUTPUT_MAX);

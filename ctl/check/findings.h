@@ -1,6 +1,6 @@
 /*
- * Findings (type Finding of io.ptsnap.recorder) on standard output; and those of `ptsnapd --check',
- * for a host without a recorder.
+ * Findings (type Finding of io.ptsnap.recorder(7)) about this host, of the recorder or of
+ * `ptsnapd --check'.
  */
 #pragma once
 
@@ -8,12 +8,12 @@
 
 #include "ctl/base/option.h"
 
-/* Prints FINDINGS, an array, as the settings say. EXIT_CODE_OK; EXIT_CODE_NOT_TRACING: there is a
- * failure among them; EXIT_CODE_FAILURE, which was said: it is no array. */
+/* Prints FINDINGS, an array, as text or JSON. Returns EXIT_CODE_OK, EXIT_CODE_NOT_TRACING if a
+ * finding is a failure, or EXIT_CODE_FAILURE, after a message, if FINDINGS is no array. */
 int findings_print(const struct settings *s, struct json_object *findings);
-/* What `PTSNAPD --check' finds (NULL: the installed one, or the build tree's). *ret is the
- * caller's, an array. 0 or an exit code; what is wrong was said. */
+/* Runs `PTSNAPD --check' (NULL: the installed program, or that of the build tree). *ret is an
+ * array, the caller's. Returns 0, or an exit code after a message. */
 int findings_of_host(const char *ptsnapd, struct json_object **ret);
-/* One more, before the others. */
+/* Puts a finding in front of the others. FIX may be NULL. */
 void findings_put_first(struct json_object **findings, const char *level, const char *what,
 			const char *text, const char *fix);

@@ -1,22 +1,21 @@
 /*
- * Where the branches of ptsnap-walk lie: one list of labels for the program (walk_program.S) and
- * for its model (ctl/check/walk_model.c). The program puts each label at its place with .org, so
- * one that does not fit is an error of the build. Read by the assembler too: only preprocessor
- * lines and comments.
+ * The layout of ptsnap-walk: one list of labels for the program (walk_program.S) and for its model
+ * (walk_model.c). The program places each label with .org, so a label that does not fit breaks the
+ * build. The assembler reads this file too: only preprocessor lines and comments.
  */
 #pragma once
 
-/* Text begins here (the link's -Ttext), and the far text there, so that packets of indirect
- * branches need addresses of 2, 4 and 6 bytes. */
+/* The addresses of text and far text. Between them, indirect branches need packets with 2, 4 and 6
+ * bytes of address. */
 #define WALK_TEXT     0x10001000
 #define WALK_FAR_TEXT 0x720000000
 
-/* Bits of the round's number that a round shows first, below the seed's lowest byte. */
+/* A round first shows the lowest byte of the seed, and below it these bits of its number. */
 #define WALK_ROUND_BITS 32
 #define WALK_SHOWN_BITS 40
 
-/* X(label, offset in the text), in the order of the offsets. A label that ends in _AT is that of a
- * branch; some of those are targets, too. */
+/* X(label, offset in the text), in the order of the offsets. A label that ends in _AT is a branch,
+ * and may also be a target. */
 #define WALK_LABELS(X)            \
 	X(ROUND, 0x000)           \
 	X(BIT, 0x020)             \

@@ -1,5 +1,5 @@
 /*
- * A trace's branches against the model's. Called by check_trace_lines.c and by tests.
+ * Compares the branches of a trace with those of the model.
  */
 #include "ctl/check/walk_match.h"
 
@@ -28,7 +28,8 @@ static void differs(struct walk_match *m, const struct walk_branch *expected,
 	m->state = WALK_MATCH_LOST;
 }
 
-/* Conditional branches that are not taken are no lines: they follow from where the next one is. */
+/* Gives the model's next taken branch. Branches that are not taken have no lines; the next taken
+ * branch implies them. *ret_n counts both. */
 static void next_taken(struct walk_match *m, struct walk_branch *ret, uint64_t *ret_n)
 {
 	*ret_n = 0;
@@ -38,17 +39,7 @@ static void next_taken(struct walk_match *m, struct walk_branch *ret, uint64_t *
 	} while (ret->kind == WALK_KIND_NOT_TAKEN);
 }
 
-static void count_equal(struct walk_tally *tally, const struct walk_line *line, uint64_t n)
-{
-	tally->branches += n;
-	tally->rounds += line->from == WALK_AGAIN_AT;
-	if (line->lo == 0 || line->hi == UINT64_MAX || line->hi < line->lo)
-		return;
-	tally->widths++;
-	tally->width_sum += line->hi - line->lo;
-}
-
-/* A system call is the only way out that the model knows. */
+/* LEFT: the thread left the program and came back. In the model, only system calls leave. */
 static void compare(struct walk_match *m, const struct walk_line *line, bool left,
 		    struct walk_tally *tally)
 {
@@ -61,13 +52,18 @@ static void compare(struct walk_match *m, const struct walk_line *line, bool lef
 		differs(m, &expected, line, tally);
 		return;
 	}
-	count_equal(tally, line, n);
 	m->at = line->to;
+	tally->branches += n;
+	tally->rounds += line->from == WALK_AGAIN_AT;
+	if (line->lo == 0 || line->hi == UINT64_MAX || line->hi < line->lo)
+		return;
+	tally->widths++;
+	tally->width_sum += line->hi - line->lo;
 }
 
-/* The head is known: again from its first branch, as all the others. Another walk's head is not
- * what ours would be. */
-static void begin(struct walk_match *m, struct walk_tally *tally)
+/* The head shows seed and round: compares its branches, from the first, with the model. The head of
+ * another walk differs. */
+static void begin_round(struct walk_match *m, struct walk_tally *tally)
 {
 	if (m->own < 0)
 		m->own = (int)(m->shown >> WALK_ROUND_BITS & 0xff);
@@ -85,7 +81,8 @@ static void head_bit(struct walk_match *m)
 	m->n_bits++;
 }
 
-/* What a head cannot hold is a difference: the round began, and nothing is missing since. */
+/* Takes a branch of a round's head. A branch that no head can have is a difference: the round
+ * began, and nothing is missing since then. */
 static void head(struct walk_match *m, const struct walk_line *line, struct walk_tally *tally)
 {
 	const struct walk_branch bit = {WALK_KIND_TAKEN, 2, WALK_BIT_AT, WALK_ZERO};
@@ -99,35 +96,32 @@ static void head(struct walk_match *m, const struct walk_line *line, struct walk
 		head_bit(m);
 	} else if (line->from == WALK_DISPATCH_AT && last) {
 		head_bit(m);
-		begin(m, tally);
+		begin_round(m, tally);
 	} else {
 		m->model.round = 0;
 		differs(m, m->zero || last ? &loop : &bit, line, tally);
 	}
 }
 
-static void look_for(struct walk_match *m, const struct walk_line *line, struct walk_tally *tally)
-{
-	tally->skipped++;
-	if (line->to != WALK_ROUND)
-		return;
-	m->state = WALK_MATCH_HEADING;
-	m->n_head = m->n_bits = 0;
-	m->zero = false;
-	m->shown = 0;
-}
-
 static void take(struct walk_match *m, const struct walk_line *line, bool left,
 		 struct walk_tally *tally)
 {
 	switch (m->state) {
-	case WALK_MATCH_LOST: look_for(m, line, tally); break;
+	case WALK_MATCH_LOST:
+		tally->skipped++;
+		if (line->to != WALK_ROUND)
+			break;
+		m->state = WALK_MATCH_HEADING;
+		m->n_head = m->n_bits = 0;
+		m->zero = false;
+		m->shown = 0;
+		break;
 	case WALK_MATCH_HEADING: head(m, line, tally); break;
 	case WALK_MATCH_ON: compare(m, line, left, tally); break;
 	}
 }
 
-/* An interrupt comes between two instructions on the way to the next branch. */
+/* Checks that an interrupt lies between the last branch and the next one. */
 static void interrupted(struct walk_match *m, const struct walk_line *line,
 			struct walk_tally *tally)
 {
@@ -150,7 +144,7 @@ static void interrupted(struct walk_match *m, const struct walk_line *line,
 	model->next = next;
 }
 
-/* From where it left to where it came back, as one branch. */
+/* Takes leaving and coming back as one branch. */
 static void came_back(struct walk_match *m, const struct walk_line *line, struct walk_tally *tally)
 {
 	struct walk_line whole = *line;

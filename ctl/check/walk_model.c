@@ -1,6 +1,5 @@
 /*
- * The branches of ptsnap-walk, a round at a time: walk_program.S said once more, in C. Called by
- * check_trace and by tests.
+ * Computes the branches of ptsnap-walk, one round at a time: walk_program.S in C.
  */
 #include "ctl/check/walk_model.h"
 
@@ -32,7 +31,7 @@ static void put_cond(struct walk_model *m, uint64_t from, uint8_t size, uint64_t
 	put(m, taken ? WALK_KIND_TAKEN : WALK_KIND_NOT_TAKEN, from, size, taken ? to : from + size);
 }
 
-/* Direct ones of 5 bytes. */
+/* Direct branches of 5 bytes. */
 static void put_jump(struct walk_model *m, uint64_t from, uint64_t to)
 {
 	put(m, WALK_KIND_JUMP, from, NEAR_JUMP, to);
@@ -48,7 +47,7 @@ static void put_ret(struct walk_model *m, uint64_t from, uint64_t to)
 	put(m, WALK_KIND_RET, from, RET, to);
 }
 
-/* TIMES times through a loop of a short branch at FROM. */
+/* A loop that executes TIMES times, with a short branch at FROM. */
 static void put_loop(struct walk_model *m, uint64_t from, uint64_t to, unsigned times)
 {
 	while (times-- > 0)
@@ -100,7 +99,7 @@ static void put_leaf(struct walk_model *m, uint64_t to)
 	put_ret(m, WALK_LEAF_RET_AT, to);
 }
 
-/* From NEST_2's begin back to TO. */
+/* NEST_2, which returns to TO. */
 static void put_nest_2(struct walk_model *m, uint64_t to)
 {
 	put_call(m, WALK_NEST_2_AT, WALK_LEAF);

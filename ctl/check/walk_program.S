@@ -1,16 +1,16 @@
 /*
- * ptsnap-walk SEED [ROUNDS]: branches of every kind, for ever or for so many rounds, in an order
- * that follows from SEED and is known to ctl/check/walk_model.c. Started by `ptsnapctl check --trace',
- * which compares what was traced with what the model says. No library is linked: every branch of
- * the process is here.
+ * ptsnap-walk SEED [ROUNDS]: executes branches of every kind, for ROUNDS rounds or without end, in an
+ * order that follows from SEED and that ctl/check/walk_model.c computes too. `ptsnapctl check --trace'
+ * starts the program and compares its trace with the model. No library is linked: every branch of the
+ * process is in this file.
  *
  * A round first shows the lowest byte of SEED and its own number, bit by bit, as conditional
- * branches, so that a trace that begins anywhere tells where it is; then it makes 16 to 31 steps,
- * each of which is one of 16 kinds. Before _start is done nothing is modelled.
+ * branches: a trace that begins anywhere shows where it is. Then come 16 to 31 steps, each of one of
+ * 16 kinds. The model begins behind _start.
  *
- *   rbx  the generator (xorshift64), seeded anew in each round
- *   r12  rounds to go, less one means the last; it wraps where none were asked for
- *   r13  steps to go in this round
+ *   rbx  the generator (xorshift64), seeded in each round
+ *   r12  rounds left, minus one; wraps around if ROUNDS was not given
+ *   r13  steps left in this round
  *   r14  SEED
  *   r15  number of the round, 32 bits
  */
@@ -29,8 +29,8 @@ WALK_FAR_LABELS(X)
 #define SYS_exit_group 231
 #define PR_SET_NAME    15
 
-/* Here is label NAME. Where there is room before it, a long no-operation fills it. It is local, or not
- * every assembler would make the jumps to it as short as they can be. */
+/* Places label NAME, and fills the room before it with no-operations. The label is local: otherwise some
+ * assemblers would not use short jumps to it. */
 .macro	at name
 	.p2align 4
 	.org	WALK_\name - WALK_TEXT, 0x90
