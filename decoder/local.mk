@@ -15,7 +15,6 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/packet/event.h \
 	decoder/packet/event_ahead.c \
 	decoder/packet/event_mark.c \
-	decoder/packet/event_pass.c \
 	decoder/packet/event_private.h \
 	decoder/packet/event_psb.c \
 	decoder/packet/fault.c \
@@ -45,8 +44,6 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/code/insn_private.h \
 	decoder/code/insn_quick.c \
 	decoder/code/insn_tables.c \
-	decoder/packet/mark.h \
-	decoder/packet/mode.h \
 	decoder/hot/node_aside.c \
 	decoder/hot/node_make.c \
 	decoder/hot/node_walk.c \
@@ -59,8 +56,6 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/packet/packet.h \
 	decoder/packet/packet_text.c \
 	decoder/code/retstack.h \
-	decoder/packet/sync.c \
-	decoder/packet/sync.h \
 	decoder/time/timing.c \
 	decoder/time/timing.h \
 	decoder/time/timing_chain.c \

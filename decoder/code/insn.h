@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/packet/mode.h"
+#include "decoder/packet/packet.h"
 
 enum insn_class {
 	INSN_OTHER,

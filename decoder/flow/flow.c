@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "decoder/flow/flow_private.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 
 /* What lies before the beginning was not asked for. */

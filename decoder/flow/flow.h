@@ -13,8 +13,8 @@
 
 #include "decoder/code/code.h"
 #include "decoder/code/item.h"
+#include "decoder/packet/event.h"
 #include "decoder/packet/fault.h"
-#include "decoder/packet/mark.h"
 
 struct flow_gap {
 	enum fault fault;

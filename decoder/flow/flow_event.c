@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "decoder/flow/flow_private.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 
 /* Whether the trace was recorded within a virtual machine, by its own recorder: one of the host

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "decoder/hot/ahead_private.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

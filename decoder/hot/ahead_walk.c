@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "decoder/hot/ahead_private.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 
 #define MARGIN 16u /* as of flow_nodes.c */

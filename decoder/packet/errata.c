@@ -1,6 +1,7 @@
 /*
- * Which processors have which errata. Sources: Intel's specification updates; the choice of models
- * is that of libipt's tests.
+ * The table of processors and their errata.
+ *
+ * Sources: Intel's specification updates; the choice of models is that of libipt's tests.
  */
 #include "decoder/packet/errata.h"
 
@@ -72,8 +73,9 @@ bool errata_known(uint32_t family, uint32_t model)
 
 struct errata errata_for(uint32_t family, uint32_t model)
 {
-	/* A FUP in PSB+ means that tracing is on, TIP.PGE that it was off: where the one follows
-	 * the other the FUP is wrong on any processor. So it is with what follows an OVF. */
+	/* A FUP in a PSB+ says that tracing is on, and a TIP.PGE says that it was off. If the
+	 * TIP.PGE follows the FUP, the FUP is wrong on any processor. The same is true of packets
+	 * behind an OVF. */
 	uint32_t has = family == 0 ? BDM70 | SKD010 | APL11 : find(family, model);
 
 	return (struct errata){

@@ -1,13 +1,12 @@
 /*
- * The event reader: knows which packets belong together, nothing about code. Here the packets that
- * branch; event_psb.c has PSB+ and overflows, event_mark.c what does not branch.
- * SDM volume 3 (edition 083), 33.4.2 "Packet Definitions" (which packet binds to which);
- * where processors differ from it, errata.c.
+ * The event reader, and the packets that branch.
+ *
+ * The reader knows which packets belong together (SDM volume 3, edition 083, 33.4.2 "Packet
+ * Definitions"; errata.c where processors differ), and nothing about code.
  */
 #include "decoder/packet/event.h"
 
 #include "decoder/packet/event_private.h"
-#include "decoder/packet/sync.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
@@ -33,7 +32,6 @@ static uint64_t offset_of(const struct event_reader *r)
 	return (uint64_t)(r->c.pos - r->trace);
 }
 
-/* CS.L and CS.D as the processor sees them. */
 uint8_t event_mode_of(const struct packet *p)
 {
 	if ((p->u.mode.bits & PT_MODE_EXEC_CSL) != 0)
@@ -46,25 +44,22 @@ bool event_iflag_of(const struct packet *p)
 	return (p->u.mode.bits & PT_MODE_EXEC_IFLAG) != 0;
 }
 
-static void order_tnt(struct event_reader *r, uint8_t n)
-{
-	r->prompt |= r->order == ORDER_PARTIAL_TIP;
-	r->order = n == PT_TNT8_MAX || n == PT_TNT64_MAX ? ORDER_FULL : ORDER_PARTIAL;
-}
-
-static void order_tip(struct event_reader *r)
-{
-	if (r->order == ORDER_FULL)
-		r->order = ORDER_FULL_TIP;
-	else if (r->order == ORDER_PARTIAL)
-		r->order = ORDER_PARTIAL_TIP;
-}
-
 static void order_packet(struct event_reader *r, const struct packet *p)
 {
+	uint8_t n;
+
 	switch (p->type) {
-	case PACKET_TNT: order_tnt(r, p->u.tnt.n); break;
-	case PACKET_TIP: order_tip(r); break;
+	case PACKET_TNT:
+		n = p->u.tnt.n;
+		r->prompt |= r->order == ORDER_PARTIAL_TIP;
+		r->order = n == PT_TNT8_MAX || n == PT_TNT64_MAX ? ORDER_FULL : ORDER_PARTIAL;
+		break;
+	case PACKET_TIP:
+		if (r->order == ORDER_FULL)
+			r->order = ORDER_FULL_TIP;
+		else if (r->order == ORDER_PARTIAL)
+			r->order = ORDER_PARTIAL_TIP;
+		break;
 	case PACKET_PAD:
 	case PACKET_CYC: break;
 	default: r->order = ORDER_OTHER; break;
@@ -159,7 +154,7 @@ void event_unreadable(struct event_reader *r, int result, struct event *e)
 	e->has_from = e->has_to = false;
 	r->c.bip_bytes = 0;
 	r->mode_known = r->iflag_known = false;
-	if (psb == NULL && result == PACKET_SHORT) {
+	if (!psb && result == PACKET_SHORT) {
 		e->kind = EVENT_END;
 		e->fault = FAULT_TRUNCATED;
 	} else {
@@ -167,7 +162,7 @@ void event_unreadable(struct event_reader *r, int result, struct event *e)
 		e->fault = FAULT_BAD_PACKET;
 		r->counts.unknown++;
 	}
-	r->c.pos = psb != NULL ? psb : r->c.end;
+	r->c.pos = psb ? psb : r->c.end;
 	event_finish(r, e);
 }
 
@@ -182,16 +177,8 @@ void event_misplaced(struct event_reader *r, const struct packet *p, struct even
 	e->end = offset_of(r);
 }
 
-/* P is an OVF that stands where a TIP was lost: execution came to the FUP. */
-static void lose_tip(struct event_reader *r, const struct packet *p, struct event *e)
-{
-	event_forget(r);
-	event_unread(r, p);
-	e->kind = EVENT_STATUS;
-	event_finish(r, e);
-}
-
-/* The packets between FUP and TIP, whose marks stand behind the branch. True: P is the TIP. */
+/* Reads the packets between FUP and TIP, whose marks stand behind the branch. True: P is the TIP.
+ */
 static bool read_to_tip(struct event_reader *r, struct packet *p, struct event *e)
 {
 	for (;;) {
@@ -204,7 +191,11 @@ static bool read_to_tip(struct event_reader *r, struct packet *p, struct event *
 		if (p->type == PACKET_TIP || p->type == PACKET_TIP_PGD)
 			return true;
 		if (p->type == PACKET_OVF) {
-			lose_tip(r, p, e);
+			/* The TIP is lost. Execution came to the FUP's IP. */
+			event_forget(r);
+			event_unread(r, p);
+			e->kind = EVENT_STATUS;
+			event_finish(r, e);
 			return false;
 		}
 		if (!event_note_within(r, p)) {
@@ -219,8 +210,8 @@ static void take_ip(struct event_reader *r, const struct packet *p, struct event
 	e->has_to = packet_ip(p, &r->last_ip, &e->to) != 0;
 }
 
-/* A FUP that no packet before it claimed: the source of an asynchronous branch. TIP or TIP.PGD say
- * where it went. */
+/* Reads an asynchronous branch. Its source is a FUP that belongs to no packet before it; a TIP or
+ * TIP.PGD holds its target. */
 static void read_async(struct event_reader *r, bool has_from, uint64_t from, bool abort)
 {
 	struct event *e = event_push(r, EVENT_ASYNC);
@@ -238,8 +229,8 @@ static void read_async(struct event_reader *r, bool has_from, uint64_t from, boo
 	event_finish(r, e);
 }
 
-/* MODE.Exec without a branch: processors with event tracing say so that the interrupt flag changed
- * there. */
+/* Reads a FUP that is no branch: an OVF's, or a MODE.Exec's, with which processors with event
+ * tracing say that the interrupt flag changed. */
 static void read_status(struct event_reader *r, bool has_from, uint64_t from)
 {
 	struct event *e = event_push(r, EVENT_STATUS);
@@ -257,23 +248,21 @@ static void read_fup(struct event_reader *r, const struct packet *p)
 
 	if (event_settle_fup(r, has_from, from, &abort))
 		return;
-	/* An overflow's own, unless it is seen to be that of an asynchronous branch: processors
-	 * differ in whether a PSB+ with a FUP is followed by another one. */
-	if (r->fup_owed && !event_tip_ahead(r))
-		read_status(r, has_from, from);
-	else if (r->mode_waits && !event_tip_ahead(r))
+	/* The FUP belongs to the overflow, unless a TIP shows an asynchronous branch: processors
+	 * differ in whether another FUP follows a PSB+ with a FUP. */
+	if ((r->fup_owed || r->mode_waits) && !event_tip_ahead(r))
 		read_status(r, has_from, from);
 	else
 		read_async(r, has_from, from, abort);
 }
 
-/* TIP: whether decisions stand before it, and no TIP proved to be prompt. */
+/* Whether a TIP may be deferred: decisions stand before it, and no TIP has proved to be prompt. */
 static bool is_late(const struct event_reader *r)
 {
 	return r->order != ORDER_OTHER && !r->prompt;
 }
 
-/* TIP, TIP.PGE, TIP.PGD, with what waited for them. */
+/* Reads a TIP, TIP.PGE or TIP.PGD, for which other packets may wait. */
 static void read_branch(struct event_reader *r, const struct packet *p, enum event_kind kind)
 {
 	struct event *e;
@@ -289,7 +278,7 @@ static void read_branch(struct event_reader *r, const struct packet *p, enum eve
 	event_finish(r, e);
 }
 
-/* The same where nothing waits. */
+/* The same while nothing waits. */
 static void read_plain(struct event_reader *r, const struct packet *p, enum event_kind kind,
 		       struct event *e)
 {
@@ -339,7 +328,7 @@ static void read_queued(struct event_reader *r, const struct packet *p)
 		r->fup_owed = r->fup_owed && owed;
 }
 
-/* The packets that most of a trace is made of, while nothing waits. True: *e is an event. */
+/* Reads the most frequent packets, while nothing waits. Returns whether *e is an event. */
 static bool read_simple(struct event_reader *r, const struct packet *p, struct event *e)
 {
 	switch (p->type) {
@@ -351,7 +340,7 @@ static bool read_simple(struct event_reader *r, const struct packet *p, struct e
 	}
 }
 
-/* At the reader's end: the PSB there, if one is, says how far the code before it ran. */
+/* Makes the event at the reader's end. If a PSB follows, the PSB says how far execution came. */
 static void read_end(struct event_reader *r, struct event *e)
 {
 	uint64_t offset = offset_of(r);
@@ -413,7 +402,7 @@ void event_next(struct event_reader *r, struct event *ret)
 		done = done || pop(r, ret);
 	}
 	r->timed = false;
-	/* Marks of a PSB+ that the end cut off. */
+	/* Drops marks of a PSB+ that the end of the trace cut off. */
 	if (ret->kind == EVENT_END)
 		r->queue_n = r->queue_head = 0;
 }

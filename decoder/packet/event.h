@@ -1,10 +1,12 @@
 /*
- * Packets -> events: what the walk over the code has to do next, with the packets that belong
- * together (FUP and TIP, PSB+, OVF and FUP) made one, and what is not a branch made a mark.
+ * The event reader: turns packets into events, which say what the walk over the code does next.
  *
- * Work is linear in the trace: a packet is read once as what it is, and once more for each kind of
- * question about what follows (enum event_question), whose answers are kept for the places between
- * where it was asked and where it was decided.
+ * Packets that belong together (FUP and TIP, PSB+, OVF and FUP) become one event. A packet that is
+ * no branch becomes a mark.
+ *
+ * Work is linear in the trace: each packet is read once, and scanned at most once more for each
+ * kind of question about what follows (enum event_question). An answer is kept for all places
+ * between the place of the question and the packet that decided it.
  */
 #pragma once
 
@@ -14,43 +16,88 @@
 
 #include "decoder/packet/errata.h"
 #include "decoder/packet/fault.h"
-#include "decoder/packet/mark.h"
-#include "decoder/packet/mode.h"
 #include "decoder/packet/packet.h"
+
+/* --- Marks: what a trace shows besides branches. The walk places them between instructions --- */
+
+/* What a mark says. Source: SDM volume 3 (edition 083), 33.4.2, at the packet's name. */
+enum flow_mark_kind {
+	FLOW_MARK_MODE,	   /* MODE.Exec, if the mode changes: value is enum insn_mode */
+	FLOW_MARK_IFLAG,   /* MODE.Exec, if the flag changes: value 1: interrupts enabled */
+	FLOW_MARK_TSX,	   /* MODE.TSX, if the state changes: value is enum flow_tsx */
+	FLOW_MARK_PAGING,  /* PIP: value is CR3; FLOW_MARK_NON_ROOT */
+	FLOW_MARK_VMCS,	   /* VMCS: value is the base address */
+	FLOW_MARK_PTWRITE, /* PTW: value is the payload, of size bytes (4 or 8) */
+	FLOW_MARK_CBR,	   /* CBR: value is the ratio; in a PSB+ only if it changes */
+	FLOW_MARK_EXSTOP,  /* EXSTOP: execution stopped */
+	FLOW_MARK_MWAIT,   /* MWAIT: value: hints in bits 7:0, extensions in bits 33:32 */
+	FLOW_MARK_PWRE,	   /* PWRE: value is the payload */
+	FLOW_MARK_PWRX,	   /* PWRX: value is the payload */
+	FLOW_MARK_MNT,	   /* MNT: value is the payload */
+	FLOW_MARK_CFE,	   /* CFE: value is the vector, type the CFE type; evds */
+	FLOW_MARK_TRIG,	   /* TRIG: value is TRBV; type 1: MULT; size 1: evd[0] is ICNT */
+	FLOW_MARK_PEBS,	   /* BIP: value has size bytes; type of the block, id of the item */
+	FLOW_MARK_OFF,	   /* TIP.PGD behind a gap: tracing ended at an unknown place */
+	FLOW_MARK_TICK,	   /* flow_config.ticks: a timing packet moved the time */
+	FLOW_MARK_N_,
+};
+enum flow_tsx { FLOW_TSX_BEGIN, FLOW_TSX_COMMIT, FLOW_TSX_ABORT };
+
+#define FLOW_MARK_HAS_IP   0x01 /* ip is the place, from a FUP or found in the code */
+#define FLOW_MARK_NON_ROOT 0x02 /* PAGING: of a virtual machine */
+#define FLOW_MARK_STATUS   0x04 /* from the PSB+ of a PSB where decoding begins or goes on */
+/* The mark belongs to the branch of the item before it, which ended tracing. */
+#define FLOW_MARK_OF_BRANCH 0x08
+#define FLOW_MARK_CR2	    0x10 /* CFE: evd[0] is CR2 of a page fault */
+#define FLOW_MARK_VMXQ	    0x20 /* CFE: evd[1] is a VM exit's qualification */
+#define FLOW_MARK_VMXR	    0x40 /* CFE: evd[2] is a VM exit's reason */
+
+struct flow_mark {
+	uint64_t offset; /* of the packet */
+	uint64_t ip;	 /* FLOW_MARK_HAS_IP: the address in the packets */
+	uint64_t value;
+	uint64_t evd[3];
+	uint64_t tsc_lo, tsc_hi;
+	uint8_t kind; /* enum flow_mark_kind */
+	uint8_t type, size, id;
+	uint8_t flags;
+};
+
+/* --- Events --- */
 
 enum event_kind {
 	EVENT_NONE,	 /* nothing to do */
 	EVENT_TNT,	 /* n, bits */
 	EVENT_TIP,	 /* to */
 	EVENT_ENABLE,	 /* to */
-	EVENT_DISABLE,	 /* by a branch; to: where it would have gone */
+	EVENT_DISABLE,	 /* a branch ended tracing; to: the branch's target */
 	EVENT_ASYNC,	 /* from, to */
 	EVENT_ASYNC_OFF, /* from */
-	EVENT_PSB,	 /* from: tracing is on and there; none: tracing is off */
-	EVENT_STATUS,	 /* from: a transaction begins or ends there, or the mode changes */
+	EVENT_PSB,	 /* from: the place of execution; without from: tracing is off */
+	EVENT_STATUS,	 /* from: where a transaction begins or ends, or the mode changes */
 	EVENT_MARK,	 /* event_mark; bind, and from or n */
-	EVENT_OVERFLOW,	 /* to: tracing is on again there */
+	EVENT_OVERFLOW,	 /* to: where tracing goes on */
 	EVENT_STOP,	 /* TraceSTOP */
-	EVENT_BAD,	 /* fault; what follows stands behind the gap */
-	EVENT_END,	 /* from: as far as execution is known to have come */
+	EVENT_BAD,	 /* fault; the next events stand behind the gap */
+	EVENT_END,	 /* from: the last known place of execution */
 };
 
-/* Where a mark belongs. While tracing is off each belongs where it stands. */
+/* Where a mark belongs. While tracing is off, every mark belongs where its packet stands. */
 enum event_bind {
-	EVENT_NOW,     /* behind the decisions before it */
+	EVENT_NOW,     /* behind the decisions before the mark */
 	EVENT_BEFORE,  /* before the instruction at from */
 	EVENT_BEHIND,  /* behind the instruction at from */
 	EVENT_CR3,     /* behind the next instruction that may write CR3 or change the VM */
-	EVENT_VMCS,    /* behind the next one that may load a VMCS */
+	EVENT_VMCS,    /* behind the next instruction that may load a VMCS */
 	EVENT_PTWRITE, /* behind the next PTWRITE */
 	EVENT_COUNT,   /* behind n instructions */
 };
 
 struct event {
 	uint64_t from, to, bits;
-	uint64_t offset; /* of its first packet */
-	uint64_t last;	 /* of its last packet */
-	uint64_t end;	 /* behind that */
+	uint64_t offset; /* of the first packet */
+	uint64_t last;	 /* of the last packet */
+	uint64_t end;	 /* behind the last packet */
 	uint32_t n;	 /* EVENT_TNT, EVENT_COUNT */
 	uint8_t kind;
 	uint8_t fault;
@@ -60,10 +107,10 @@ struct event {
 	bool has_from, has_to;
 	bool in_tx; /* from this event on */
 	bool guest; /* from this event on a virtual machine runs */
-	bool abort; /* EVENT_ASYNC, EVENT_ASYNC_OFF: of a transaction */
-	bool timed; /* a timing packet stood between it and the one before */
-	bool late;  /* EVENT_TIP: of the decisions before it some may belong behind it */
-	bool clash; /* EVENT_PSB: at bits, it says another mode than the packets before it */
+	bool abort; /* EVENT_ASYNC, EVENT_ASYNC_OFF: a transaction aborted */
+	bool timed; /* a timing packet stands between this event and the one before */
+	bool late;  /* EVENT_TIP: some decisions before it may belong behind it (deferred TIP) */
+	bool clash; /* EVENT_PSB: the packet at offset bits contradicts the mode before the PSB */
 };
 
 struct event_counts {
@@ -71,12 +118,12 @@ struct event_counts {
 	uint64_t tsc_first, tsc_last;
 };
 
-/* What was asked about the packets ahead. The answer holds for places in [from, until). */
+/* Questions about the packets ahead. The answer holds for all places in [from, until). */
 enum event_question {
-	EVENT_ASK_ENABLE, /* BDM70: nothing but status up to a TIP.PGE? */
-	EVENT_ASK_OFF,	  /* is tracing off? */
-	EVENT_ASK_TIP,	  /* does a TIP belong to the FUP before it? */
-	EVENT_ASK_PROMPT, /* does a TNT follow the TIPs? */
+	EVENT_ASK_ENABLE, /* event_enable_ahead() */
+	EVENT_ASK_OFF,	  /* event_off_ahead() */
+	EVENT_ASK_TIP,	  /* event_tip_ahead() */
+	EVENT_ASK_PROMPT, /* event_prompt_ahead() */
 	EVENT_QUESTIONS,
 };
 struct event_answer {
@@ -84,41 +131,42 @@ struct event_answer {
 	bool yes;
 };
 
-/* Marks and events that wait to be given: a FUP can settle a few packets at once. */
+/* The sizes of the queue of events to return, and of the list of packets that wait: a FUP can
+ * settle several packets at once. */
 #define EVENT_QUEUE 24u
 #define EVENT_WAITS 8u
 
 struct event_wait {
-	uint8_t rule; /* enum event_rule of event_private.h: what it waits for */
+	uint8_t rule; /* enum event_rule of event_private.h: what the mark waits for */
 	struct flow_mark mark;
 };
 
 struct event_reader {
 	struct packet_cursor c;
 	const uint8_t *trace;
-	const uint8_t *stop; /* no packet that begins there or behind belongs to this reader */
-	const uint8_t *at;   /* the packet that was read last */
+	const uint8_t *stop; /* packets that begin here or behind do not belong to this reader */
+	const uint8_t *at;   /* the packet read last */
 	struct errata errata;
 	uint64_t last_ip;
 	uint8_t mode, next_mode;
 	bool iflag, next_iflag;
 	bool mode_known, iflag_known;
 	bool in_tx, guest, timed;
-	bool fup_owed;	 /* an OVF's FUP may still come, behind a PSB+ that said where */
-	bool mode_waits; /* MODE.Exec came, its TIP or FUP did not yet */
+	bool fup_owed;	 /* an OVF's FUP may still come, behind a PSB+ with a FUP */
+	bool mode_waits; /* a MODE.Exec waits for its TIP or FUP */
 	bool cbr_known, cr3_known, vmcs_known;
 	uint8_t cbr;
 	uint64_t cr3, vmcs;
 	uint8_t bbp_type;
 	uint8_t order; /* enum event_order of event_private.h */
-	bool prompt;   /* so far no TIP was deferred, as far as was read */
+	bool prompt;   /* a TIP has proved that this processor does not defer TIPs */
 	/* EVDs that wait for their CFE. */
 	uint8_t evd_flags;
 	uint64_t evd[3];
 	/* Packets that wait for their FUP, TIP or EXSTOP. */
 	struct event_wait waits[EVENT_WAITS];
 	uint8_t n_waits;
-	/* Given before anything else is read. */
+	/* Events to return before another packet is read. */
 	struct event queue[EVENT_QUEUE];
 	uint8_t queue_head, queue_n;
 	struct flow_mark marks[EVENT_QUEUE]; /* of the queue's events */
@@ -129,19 +177,19 @@ struct event_reader {
 /* Reads the SIZE bytes at TRACE from START (a PSB) to STOP. */
 void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size, size_t start,
 		       size_t stop, struct errata errata);
-/* The next one; EVENT_END for ever at the end. */
+/* Returns the next event; at the end EVENT_END, again and again. */
 void event_next(struct event_reader *r, struct event *ret);
-/* Where nothing waits: passes by the events that are branches or decisions within user code (TNT,
- * and TIP to an address that is not of the kernel's half), as if they had been given. */
-void event_pass_branches(struct event_reader *r);
-/* The mark of the EVENT_MARK that was given last; its times are zero. */
-const struct flow_mark *event_mark(const struct event_reader *r, const struct event *e);
-/* Whether what follows shows that tracing is off here: no branch before TIP.PGE, a PSB+ without
- * FUP, TraceSTOP or the end. */
-bool event_off_ahead(struct event_reader *r);
-/* Whether the TIP that was read last is seen to be none that was deferred: the TNT before it was
- * not full, so the TIP made the processor write it, and the next TNT needed nothing else, either.
+/* Skips events that are branches or decisions within user code (TNT, and TIP to an address in the
+ * lower half), as if event_next() had returned them. Does nothing while a packet waits for another.
  */
+void event_pass_branches(struct event_reader *r);
+/* The mark of E, the EVENT_MARK returned last. The mark's times are zero. */
+const struct flow_mark *event_mark(const struct event_reader *r, const struct event *e);
+/* Whether the packets ahead show that tracing is off here: no branch comes before a TIP.PGE, a PSB+
+ * without FUP, a TraceSTOP, an OVF or the end. */
+bool event_off_ahead(struct event_reader *r);
+/* Whether the packets ahead prove that the TIP read last was not deferred: the TNT before the TIP
+ * was not full, so the TIP made the processor write the TNT; and another TNT follows the TIPs. */
 bool event_prompt_ahead(struct event_reader *r);
-/* The cursor's quirks for these errata. */
+/* The quirks of struct packet_cursor for the errata E. */
 uint8_t event_quirks(const struct errata *e);

@@ -1,13 +1,14 @@
 /*
- * Packets that do not branch: what they say as marks, and which FUP, TIP or EXSTOP they wait for.
- * Part of the event reader (event_private.h). SDM volume 3 (edition 083), 33.4.2, the packet named;
- * 33.5 "Tracing Post-Processor ... Event Trace" for CFE and EVD.
+ * Turns packets that do not branch into marks, which may wait for a FUP, TIP or EXSTOP.
+ *
+ * SDM volume 3 (edition 083), 33.4.2, at the packet's name; for CFE and EVD 33.5 "Tracing
+ * Post-Processor ... Event Trace".
  */
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-/* A packet that was read adds at most so many events behind what it finds in the queue. */
+/* One packet adds at most so many events to the queue. */
 #define RESERVE 4u
 
 static struct flow_mark mark_of(const struct event_reader *r, uint8_t kind, uint64_t value)
@@ -26,7 +27,7 @@ static struct event *push_mark(struct event_reader *r, const struct flow_mark *m
 {
 	struct event *e = event_push(r, EVENT_MARK);
 
-	if (e == NULL)
+	if (!e)
 		return NULL;
 	r->marks[e->mark] = *m;
 	e->bind = (uint8_t)bind;
@@ -46,7 +47,7 @@ static void push_at(struct event_reader *r, const struct flow_mark *m, enum even
 {
 	struct event *e = push_mark(r, m, has_from ? bind : EVENT_NOW);
 
-	if (e == NULL || !has_from)
+	if (!e || !has_from)
 		return;
 	e->has_from = true;
 	e->from = from;
@@ -61,7 +62,7 @@ void event_forget(struct event_reader *r)
 	r->evd_flags = 0;
 }
 
-/* MODE.TSX that says what was known already is none. */
+/* Whether W makes no mark, as a MODE.TSX that changes nothing. */
 static bool is_silent(const struct event_wait *w)
 {
 	return w->rule == RULE_NOTHING || w->mark.kind == FLOW_MARK_N_;
@@ -81,13 +82,13 @@ static void push_status(struct event_reader *r, bool has_from, uint64_t from)
 {
 	struct event *e = event_push(r, EVENT_STATUS);
 
-	if (e == NULL)
+	if (!e)
 		return;
 	e->has_from = has_from;
 	e->from = from;
 }
 
-/* True: the FUP is W's. */
+/* Settles W at a FUP. Returns whether the FUP is W's. */
 static bool settle_one(struct event_reader *r, const struct event_wait *w, bool has_from,
 		       uint64_t from, bool *ret_abort)
 {
@@ -134,7 +135,7 @@ static void push_mode(struct event_reader *r, uint8_t kind, uint64_t value, cons
 {
 	struct flow_mark m = mark_of(r, kind, value);
 
-	if (at != NULL && at->has_from) {
+	if (at && at->has_from) {
 		m.ip = at->from;
 		m.flags = FLOW_MARK_HAS_IP;
 	}
@@ -169,7 +170,8 @@ static void note_mode(struct event_reader *r, const struct packet *p)
 	r->mode_waits = true;
 }
 
-/* MODE.TSX binds to the FUP behind it while tracing is on; off, none follows. */
+/* A MODE.TSX binds to the FUP behind it while tracing is on. While tracing is off, no FUP follows.
+ */
 static void note_tsx(struct event_reader *r, const struct packet *p)
 {
 	bool in_tx = (p->u.mode.bits & 1) != 0, abort = (p->u.mode.bits & 2) != 0;
@@ -211,7 +213,7 @@ static void note_vmcs(struct event_reader *r, const struct packet *p, enum event
 
 static void note_cbr(struct event_reader *r, const struct packet *p, uint8_t flags)
 {
-	/* Where EXSTOP has been already, PWRE waits for nothing. */
+	/* If EXSTOP came before the PWRE, the PWRE waits for nothing. */
 	if (r->n_waits > 0 && r->waits[0].rule == RULE_PWRE)
 		event_settle(r);
 	r->cbr = p->u.cbr.ratio;
@@ -231,22 +233,8 @@ static void note_ptw(struct event_reader *r, const struct packet *p)
 		push_mark(r, &m, EVENT_PTWRITE);
 }
 
-static void note_mwait(struct event_reader *r, const struct packet *p)
-{
-	struct flow_mark m = mark_of(r, FLOW_MARK_MWAIT, p->u.mwait.value);
-
-	event_settle(r);
-	wait_for(r, RULE_MWAIT, &m);
-}
-
-static void note_pwre(struct event_reader *r, const struct packet *p)
-{
-	struct flow_mark m = mark_of(r, FLOW_MARK_PWRE, p->u.pwre.value);
-
-	wait_for(r, RULE_PWRE, &m);
-}
-
-/* EXSTOP comes behind the MWAIT and the PWRE that led to it; it is where execution stopped. */
+/* EXSTOP says where execution stopped. Its packet follows those of MWAIT and PWRE that led to the
+ * stop; its mark stands between theirs. */
 static void note_exstop(struct event_reader *r, const struct packet *p)
 {
 	struct flow_mark m = mark_of(r, FLOW_MARK_EXSTOP, 0);
@@ -280,8 +268,8 @@ enum {
 	CFE_UIRET = 13
 };
 
-/* CR2 is of a page fault, the others of a VM exit: never both. Other types are of no known event.
- */
+/* CR2 belongs to a page fault, the others to a VM exit, so CR2 never comes with another. Unknown
+ * types are ignored. */
 static bool note_evd(struct event_reader *r, const struct packet *p)
 {
 	static const uint8_t flags[] = {FLOW_MARK_CR2, FLOW_MARK_VMXQ, FLOW_MARK_VMXR};
@@ -296,6 +284,7 @@ static bool note_evd(struct event_reader *r, const struct packet *p)
 	return true;
 }
 
+/* Whether the EVDs that wait belong to a CFE of TYPE. */
 static bool evds_fit(const struct event_reader *r, uint8_t type)
 {
 	if ((r->evd_flags & FLOW_MARK_CR2) != 0)
@@ -305,7 +294,8 @@ static bool evds_fit(const struct event_reader *r, uint8_t type)
 	return true;
 }
 
-/* Some events are instructions, which executed; of the others the FUP says what did not. */
+/* Some events are instructions that executed. For the others the FUP names the instruction that did
+ * not execute. */
 static enum event_rule cfe_rule(const struct packet *p)
 {
 	uint8_t type = p->u.cfe.type;
@@ -352,7 +342,7 @@ static void note_trig(struct event_reader *r, const struct packet *p)
 		return;
 	}
 	e = push_mark(r, &m, m.size != 0 ? EVENT_COUNT : EVENT_NOW);
-	if (e != NULL)
+	if (e)
 		e->n = p->u.trig.icnt;
 }
 
@@ -367,23 +357,10 @@ static void note_bip(struct event_reader *r, const struct packet *p)
 	push_mark(r, &m, EVENT_NOW);
 }
 
-static void note_bep(struct event_reader *r, const struct packet *p)
-{
-	struct flow_mark none = {.kind = FLOW_MARK_N_};
-
-	event_settle(r);
-	if (p->u.bep.ip != 0)
-		wait_for(r, RULE_NOTHING, &none);
-}
-
-static void note_value(struct event_reader *r, uint8_t kind, uint64_t value)
-{
-	event_settle(r);
-	push_now(r, kind, value, 0);
-}
-
 bool event_note(struct event_reader *r, const struct packet *p)
 {
+	struct flow_mark m;
+
 	switch (p->type) {
 	case PACKET_MODE_EXEC: note_mode(r, p); break;
 	case PACKET_MODE_TSX: note_tsx(r, p); break;
@@ -392,17 +369,32 @@ bool event_note(struct event_reader *r, const struct packet *p)
 	case PACKET_CBR: note_cbr(r, p, 0); break;
 	case PACKET_MNT: push_now(r, FLOW_MARK_MNT, p->u.mnt.value, 0); break;
 	case PACKET_PTW: note_ptw(r, p); break;
-	case PACKET_MWAIT: note_mwait(r, p); break;
-	case PACKET_PWRE: note_pwre(r, p); break;
-	case PACKET_PWRX: note_value(r, FLOW_MARK_PWRX, p->u.pwrx.value); break;
+	case PACKET_MWAIT:
+		m = mark_of(r, FLOW_MARK_MWAIT, p->u.mwait.value);
+		event_settle(r);
+		wait_for(r, RULE_MWAIT, &m);
+		break;
+	case PACKET_PWRE:
+		m = mark_of(r, FLOW_MARK_PWRE, p->u.pwre.value);
+		wait_for(r, RULE_PWRE, &m);
+		break;
+	case PACKET_PWRX:
+		event_settle(r);
+		push_now(r, FLOW_MARK_PWRX, p->u.pwrx.value, 0);
+		break;
 	case PACKET_EXSTOP: note_exstop(r, p); break;
 	case PACKET_EVD: return note_evd(r, p);
 	case PACKET_CFE: return note_cfe(r, p);
 	case PACKET_TRIG: note_trig(r, p); break;
 	case PACKET_BBP: r->bbp_type = p->u.bbp.type; break;
 	case PACKET_BIP: note_bip(r, p); break;
-	case PACKET_BEP: note_bep(r, p); break;
-	default: break; /* timing; a PSBEND without its PSB */
+	case PACKET_BEP:
+		event_settle(r);
+		m = (struct flow_mark){.kind = FLOW_MARK_N_};
+		if (p->u.bep.ip != 0)
+			wait_for(r, RULE_NOTHING, &m);
+		break;
+	default: break; /* timing; a PSBEND without a PSB */
 	}
 	return true;
 }

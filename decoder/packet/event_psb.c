@@ -1,23 +1,19 @@
 /*
- * Where the state of a trace is told anew: PSB+ and overflows. Part of the event reader
- * (event_private.h). SDM volume 3 (edition 083), 33.4.2.17 "PSB Packet", 33.4.2.16 "Overflow
- * Packet".
+ * Reads PSB+ and overflows, which set the state of a trace anew.
+ *
+ * SDM volume 3 (edition 083), 33.4.2.17 "PSB Packet", 33.4.2.16 "Overflow Packet".
  */
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
 
-static void read_psb_fup(struct event_reader *r, const struct packet *p, struct event *e)
-{
-	if (r->errata.bdm70 && event_enable_ahead(r))
-		return;
-	e->has_from = packet_ip(p, &r->last_ip, &e->from) != 0;
-}
-
-/* One packet of a PSB+; true: the PSB+ goes on. */
+/* Takes one packet of a PSB+. Returns whether the PSB+ goes on. */
 static bool read_psb_packet(struct event_reader *r, const struct packet *p, struct event *e)
 {
 	switch (p->type) {
-	case PACKET_FUP: read_psb_fup(r, p, e); return true;
+	case PACKET_FUP:
+		if (!r->errata.bdm70 || !event_enable_ahead(r))
+			e->has_from = packet_ip(p, &r->last_ip, &e->from) != 0;
+		return true;
 	case PACKET_MODE_EXEC:
 		e->clash = r->mode_known && r->mode != event_mode_of(p);
 		e->bits = (uint64_t)(r->at - r->trace);
@@ -27,22 +23,6 @@ static bool read_psb_packet(struct event_reader *r, const struct packet *p, stru
 		return true;
 	case PACKET_MODE_TSX: r->in_tx = (p->u.mode.bits & 1) != 0; return true;
 	default: return event_note_psb(r, p);
-	}
-}
-
-/* P ended the PSB+. An OVF does so like PSBEND, and is then an event of its own. */
-static void finish_psb(struct event_reader *r, const struct packet *p, struct event *e)
-{
-	if (p->type == PACKET_PSBEND) {
-		event_finish(r, e);
-	} else if (p->type == PACKET_OVF) {
-		event_unread(r, p);
-		event_finish(r, e);
-		/* Its FUP may be among what was lost. */
-		if (!e->has_from)
-			e->kind = EVENT_NONE;
-	} else {
-		event_misplaced(r, p, e);
 	}
 }
 
@@ -63,11 +43,22 @@ void event_read_psb(struct event_reader *r)
 			return;
 		}
 	} while (read_psb_packet(r, &p, e));
-	finish_psb(r, &p, e);
+	if (p.type == PACKET_PSBEND) {
+		event_finish(r, e);
+	} else if (p.type == PACKET_OVF) {
+		/* An OVF ends the PSB+ as PSBEND does, and is then an event of its own. */
+		event_unread(r, &p);
+		event_finish(r, e);
+		/* The FUP of the PSB+ may be among the lost packets. */
+		if (!e->has_from)
+			e->kind = EVENT_NONE;
+	} else {
+		event_misplaced(r, &p, e);
+	}
 	r->timed = false;
 }
 
-/* A packet between OVF and FUP, perhaps of a PSB+. */
+/* Takes a packet between OVF and FUP, which may be part of a PSB+. */
 static void note_lost(struct event_reader *r, const struct packet *p, bool *in_psb)
 {
 	struct event none = {0};
@@ -81,16 +72,17 @@ static void note_lost(struct event_reader *r, const struct packet *p, bool *in_p
 	*in_psb = p->type == PACKET_PSB || (*in_psb && p->type != PACKET_PSBEND);
 }
 
-/* A FUP behind nothing but timing says where tracing goes on; else it is off. */
+/* Reads up to the FUP, which says where tracing goes on. */
 static void read_overflow_fup(struct event_reader *r, struct event *e)
 {
 	uint64_t offset = e->offset;
 	bool in_psb = false;
 	struct packet p;
 
-	/* What stands before the FUP was before tracing went on: its marks come first. */
+	/* The packets before the FUP precede the point where tracing goes on: their marks come
+	 * first. */
 	r->queue_n--;
-	/* It cannot fail: the packets were read before. */
+	/* This does not fail: event_fup_ahead() has read the packets. */
 	while (event_read(r, &p) == 0 && p.type != PACKET_FUP)
 		note_lost(r, &p, &in_psb);
 	e = event_push(r, EVENT_OVERFLOW);

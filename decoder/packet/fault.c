@@ -1,5 +1,5 @@
 /*
- * The one table of fault names and explanations. Used by whoever writes or reads a report.
+ * The table of fault names and their explanations.
  */
 #include "decoder/packet/fault.h"
 
@@ -7,12 +7,10 @@
 
 #include "proto/base.h"
 
-struct fault_text {
-	const char *name, *why;
-};
-
 /* clang-format off */
-static const struct fault_text texts[FAULT_N_] = {
+static const struct {
+	const char *name, *why;
+} texts[FAULT_N_] = {
 	[FAULT_NONE] = { "none", "nothing is wrong" },
 	[FAULT_EMPTY] = { "empty", "there are no trace bytes" },
 	[FAULT_NO_PSB] = { "no-psb", "there is no synchronization point (PSB) in the trace" },

@@ -1,6 +1,6 @@
 /*
- * Bytes -> packet, the only place that knows packet layouts. The event reader, the timing scan and
- * --view=packets read through it, in the sandboxed worker; every byte is a stranger's.
+ * Reads packets, and finds PSBs in a trace whose packet boundaries are unknown.
+ *
  * Layouts: SDM volume 3 (edition 083), 33.4.2 "Packet Definitions".
  */
 #include "decoder/packet/packet.h"
@@ -20,16 +20,11 @@ static uint64_t number(const uint8_t *pos, size_t n)
 	return value;
 }
 
-static unsigned int top_bit(uint64_t value)
-{
-	return 63u - (unsigned int)__builtin_clzll(value);
-}
-
 static int read_tnt(uint64_t payload, struct packet *ret)
 {
-	unsigned int n = payload != 0 ? top_bit(payload) : 0;
+	unsigned int n = payload != 0 ? 63u - (unsigned int)__builtin_clzll(payload) : 0;
 
-	/* No stop bit, or a stop bit and no branch: the hardware writes neither. */
+	/* The hardware writes neither a TNT without a stop bit nor one without a branch. */
 	if (n == 0)
 		return PACKET_BAD;
 	ret->u.tnt.bits = payload & ((UINT64_C(1) << n) - 1);
@@ -56,8 +51,8 @@ static int read_ip(const uint8_t *pos, const uint8_t *end, enum packet_type type
 	return 0;
 }
 
-/* CYC: 5 bits and an "another byte follows" bit in the first byte, 7 bits and such a bit in the
- * others. */
+/* A CYC has 5 bits and a bit "another byte follows" in the first byte, and 7 bits and such a bit in
+ * each of the others. */
 static int read_cyc(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 {
 	uint64_t value = pos[0] >> 3;
@@ -107,7 +102,7 @@ static int read_psb(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 	return 0;
 }
 
-/* Size and type of the packets that begin with PT_OPC_EXT, by second byte; size 0: none. */
+/* The type and size of the packets that begin with PT_OPC_EXT, by the second byte; size 0: none. */
 static const struct {
 	uint8_t type, size;
 } ext_layout[256] = {
@@ -136,21 +131,17 @@ static const struct {
 	[PT_EXT_EVD] = {PACKET_EVD, 11},
 };
 
-static int read_tma(const uint8_t *pos, struct packet *ret)
-{
-	/* Byte 4 and bits 15:9 of the fast counter's field are reserved. */
-	if (pos[4] != 0 || (pos[6] & 0xfe) != 0)
-		return PACKET_BAD;
-	ret->u.tma.ctc = (uint16_t)number(pos + 2, 2);
-	ret->u.tma.fc = (uint16_t)number(pos + 5, 2);
-	return 0;
-}
-
 static int read_ext_payload(const uint8_t *pos, struct packet *ret)
 {
 	switch (ret->type) {
 	case PACKET_TNT: return read_tnt(number(pos + 2, 6), ret);
-	case PACKET_TMA: return read_tma(pos, ret);
+	case PACKET_TMA:
+		/* Byte 4 and bits 15:9 of the fast counter's field are reserved. */
+		if (pos[4] != 0 || (pos[6] & 0xfe) != 0)
+			return PACKET_BAD;
+		ret->u.tma.ctc = (uint16_t)number(pos + 2, 2);
+		ret->u.tma.fc = (uint16_t)number(pos + 5, 2);
+		break;
 	case PACKET_CBR: ret->u.cbr.ratio = pos[2]; break;
 	case PACKET_VMCS: ret->u.vmcs.value = number(pos + 2, 5) << 12; break;
 	case PACKET_PIP:
@@ -297,8 +288,8 @@ static int read_bip(const struct packet_cursor *c, struct packet *ret)
 	return 0;
 }
 
-/* Erratum SKD007: what looks like a CYC of two bytes, the second one an OVF's first, and goes on
- * with an OVF's second. Such a short CYC would not be followed by another one. */
+/* Erratum SKD007: turns a CYC of two bytes into an OVF if its second byte is the first byte of an
+ * OVF, and the second byte of an OVF follows. */
 static void mend_skd007(struct packet_cursor *c, struct packet *p)
 {
 	if (p->size != 2 || c->pos[1] != PT_OPC_EXT || c->end - c->pos < 3 ||
@@ -307,7 +298,7 @@ static void mend_skd007(struct packet_cursor *c, struct packet *p)
 	*p = (struct packet){.type = PACKET_OVF, .size = 3};
 }
 
-/* Erratum SKZ84: a TMA with reserved bits set is a byte longer and says nothing. */
+/* Erratum SKZ84: a TMA with reserved bits set is a byte longer and has no meaning. */
 static int mend_skz84(const struct packet_cursor *c, struct packet *p)
 {
 	uint8_t size = ext_layout[PT_EXT_TMA].size + 1;
@@ -336,7 +327,7 @@ int packet_next(struct packet_cursor *c, struct packet *ret)
 	if (ret->type == PACKET_BBP)
 		c->bip_bytes = ret->u.bbp.bytes;
 	else if (ret->type == PACKET_BEP || ret->type == PACKET_PSB || ret->type == PACKET_OVF)
-		c->bip_bytes = 0; /* an overflow may swallow the BEP */
+		c->bip_bytes = 0; /* an overflow may have lost the BEP */
 	return 0;
 }
 
@@ -355,4 +346,54 @@ int packet_ip(const struct packet *p, uint64_t *last_ip, uint64_t *ret_ip)
 	*last_ip = ip;
 	*ret_ip = ip;
 	return 1;
+}
+
+/* --- PSBs --- */
+
+static const uint8_t psb[PT_PSB_SIZE] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
+					 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
+
+const uint8_t *sync_find(const uint8_t *pos, const uint8_t *end)
+{
+	const uint8_t *found;
+
+	if (pos >= end)
+		return NULL;
+	found = memmem(pos, (size_t)(end - pos), psb, sizeof(psb));
+	if (!found)
+		return NULL;
+	/* If the packet before the PSB ends with 02 82, memmem() finds the pattern too early. No
+	 * packet that may follow a PSB begins with these bytes, so the last match is the PSB. */
+	while (end - found >= PT_PSB_SIZE + 2 && memcmp(found + PT_PSB_SIZE, psb, 2) == 0)
+		found += 2;
+	return found;
+}
+
+bool sync_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret_tsc)
+{
+	struct packet_cursor c = {.pos = pos, .end = end};
+	struct packet p;
+
+	if (packet_next(&c, &p) != 0)
+		return false;
+	while (packet_next(&c, &p) == 0) {
+		if (p.type == PACKET_PSBEND || p.type == PACKET_OVF || p.type == PACKET_PSB)
+			return false;
+		if (p.type == PACKET_TSC) {
+			*ret_tsc = p.u.tsc.value;
+			return true;
+		}
+	}
+	return false;
+}
+
+const uint8_t *sync_find_tsc(const uint8_t *pos, const uint8_t *end, uint64_t tsc)
+{
+	uint64_t found;
+
+	for (pos = sync_find(pos, end); pos; pos = sync_find(pos + PT_PSB_SIZE, end)) {
+		if (sync_tsc(pos, end, &found) && found >= tsc)
+			return pos;
+	}
+	return NULL;
 }

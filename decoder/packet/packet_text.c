@@ -1,5 +1,5 @@
 /*
- * A packet as one line of text, named and written as libipt's ptdump does. For --view=packets.
+ * Writes a packet as one line of text, as libipt's ptdump does, for --view=packets.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ const char *packet_name(const struct packet *p)
 	return names[p->type];
 }
 
-/* Appends TEXT to what TO has. */
+/* Appends TEXT to the list in TO if SET. */
 static void put_flag(char *to, size_t size, bool set, const char *text)
 {
 	size_t used = strlen(to);
@@ -51,14 +51,7 @@ static void put_flag(char *to, size_t size, bool set, const char *text)
 		snprintf(to + used, size - used, "%s%s", used > 0 ? ", " : "", text);
 }
 
-static void put_tnt(const struct packet *p, char *to)
-{
-	for (unsigned int i = p->u.tnt.n; i > 0; i--)
-		*to++ = (p->u.tnt.bits >> (i - 1) & 1) != 0 ? '!' : '.';
-	*to = '\0';
-}
-
-/* IPBytes, then the 16 digits; the ones that the packet does not carry as question marks. */
+/* IPBytes, then 16 digits, with question marks for the digits that the packet does not carry. */
 static void put_ip(const struct packet *p, char *to, size_t size)
 {
 	static const char unknown[] = "????????????????";
@@ -75,34 +68,12 @@ static void put_ip(const struct packet *p, char *to, size_t size)
 			 value);
 }
 
-static void put_exec(const struct packet *p, char *to, size_t size)
-{
-	uint8_t bits = p->u.mode.bits;
-
-	put_flag(to, size, (bits & PT_MODE_EXEC_CSD) != 0, "cs.d");
-	put_flag(to, size, (bits & PT_MODE_EXEC_CSL) != 0, "cs.l");
-	put_flag(to, size, (bits & PT_MODE_EXEC_IFLAG) != 0, "if");
-}
-
-static void put_tsx(const struct packet *p, char *to, size_t size)
-{
-	put_flag(to, size, (p->u.mode.bits & 1) != 0, "intx");
-	put_flag(to, size, (p->u.mode.bits & 2) != 0, "abrt");
-}
-
-/* C-states count from 0 in the text and from -1 in the packet. */
-static void put_pwre(uint64_t value, char *to, size_t size)
-{
-	snprintf(to, size, "c%u.%u%s", (unsigned int)((value >> 12) + 1) & 0xf,
-		 (unsigned int)((value >> 8) + 1) & 0xf, (value & 0x08) != 0 ? ", hw" : "");
-}
-
 static void put_pwrx(uint64_t value, char *to, size_t size)
 {
 	const char *why;
 
-	/* The reason that ended the sleep: an interrupt, a store to the monitored address, or the
-	 * hardware by itself. */
+	/* What ended the sleep: an interrupt, a store to the monitored address, or the hardware
+	 * by itself. */
 	switch (value >> 8 & 0xd) {
 	case 1: why = "int"; break;
 	case 4: why = " st"; break;
@@ -113,9 +84,14 @@ static void put_pwrx(uint64_t value, char *to, size_t size)
 		 (unsigned int)(value + 1) & 0xf);
 }
 
-/* Only some types have a vector; a SIPI's is part of an address. */
-static void put_vector(const struct packet *p, char *to, size_t size)
+static void put_cfe(const struct packet *p, struct packet_text *t)
 {
+	const char *name = p->u.cfe.type < ARRAY_SIZE(cfe_types) ? cfe_types[p->u.cfe.type] : NULL;
+	int used = snprintf(t->payload, sizeof(t->payload), "%u", p->u.cfe.type);
+	char *to = t->payload + used;
+	size_t size = sizeof(t->payload) - (size_t)used;
+
+	/* Only some types have a vector. A SIPI's is part of an address. */
 	switch (p->u.cfe.type) {
 	case PT_CFE_INTR:
 	case PT_CFE_VMEXIT_INTR:
@@ -124,17 +100,9 @@ static void put_vector(const struct packet *p, char *to, size_t size)
 	case PT_CFE_SIPI: snprintf(to, size, ": %x", p->u.cfe.vector); break;
 	default: break;
 	}
-}
-
-static void put_cfe(const struct packet *p, struct packet_text *t)
-{
-	const char *name = p->u.cfe.type < ARRAY_SIZE(cfe_types) ? cfe_types[p->u.cfe.type] : NULL;
-	int used = snprintf(t->payload, sizeof(t->payload), "%u", p->u.cfe.type);
-
-	put_vector(p, t->payload + used, sizeof(t->payload) - (size_t)used);
 	put_flag(t->payload, sizeof(t->payload), p->u.cfe.ip != 0, "ip");
 	snprintf(t->key, sizeof(t->key), "type");
-	snprintf(t->value, sizeof(t->value), "%s", name != NULL ? name : "unknown");
+	snprintf(t->value, sizeof(t->value), "%s", name ? name : "unknown");
 }
 
 static void put_evd(const struct packet *p, struct packet_text *t)
@@ -147,18 +115,7 @@ static void put_evd(const struct packet *p, struct packet_text *t)
 	snprintf(t->value, sizeof(t->value), "%s", name);
 }
 
-static void put_trig(const struct packet *p, char *to, size_t size)
-{
-	char count[16];
-
-	snprintf(to, size, "%02x", p->u.trig.trbv);
-	snprintf(count, sizeof(count), "icnt: %u", p->u.trig.icnt);
-	put_flag(to, size, p->u.trig.ip != 0, "ip");
-	put_flag(to, size, p->u.trig.mult != 0, "mult");
-	put_flag(to, size, p->u.trig.has_icnt != 0, count);
-}
-
-/* The packets with another column: what they load. */
+/* A packet that loads a register VALUE, which gets a column of its own. */
 static void put_loaded(struct packet_text *t, const char *key, uint64_t value, bool nr)
 {
 	snprintf(t->payload, sizeof(t->payload), "%" PRIx64 "%s", value, nr ? ", nr" : "");
@@ -168,20 +125,34 @@ static void put_loaded(struct packet_text *t, const char *key, uint64_t value, b
 
 static void put_payload(const struct packet *p, char *to, size_t size)
 {
+	char count[16];
+
 	switch (p->type) {
 	case PACKET_TIP:
 	case PACKET_TIP_PGE:
 	case PACKET_TIP_PGD:
 	case PACKET_FUP: put_ip(p, to, size); break;
-	case PACKET_MODE_EXEC: put_exec(p, to, size); break;
-	case PACKET_MODE_TSX: put_tsx(p, to, size); break;
+	case PACKET_MODE_EXEC:
+		put_flag(to, size, (p->u.mode.bits & PT_MODE_EXEC_CSD) != 0, "cs.d");
+		put_flag(to, size, (p->u.mode.bits & PT_MODE_EXEC_CSL) != 0, "cs.l");
+		put_flag(to, size, (p->u.mode.bits & PT_MODE_EXEC_IFLAG) != 0, "if");
+		break;
+	case PACKET_MODE_TSX:
+		put_flag(to, size, (p->u.mode.bits & 1) != 0, "intx");
+		put_flag(to, size, (p->u.mode.bits & 2) != 0, "abrt");
+		break;
 	case PACKET_CBR: snprintf(to, size, "%x", p->u.cbr.ratio); break;
 	case PACKET_MTC: snprintf(to, size, "%x", p->u.mtc.ctc); break;
 	case PACKET_TMA: snprintf(to, size, "%x, %x", p->u.tma.ctc, p->u.tma.fc); break;
 	case PACKET_TSC:
 	case PACKET_CYC:
 	case PACKET_MNT: snprintf(to, size, "%" PRIx64, p->u.tsc.value); break;
-	case PACKET_PWRE: put_pwre(p->u.pwre.value, to, size); break;
+	case PACKET_PWRE:
+		/* C-states count from 0 in the text and from -1 in the packet. */
+		snprintf(to, size, "c%u.%u%s", (unsigned int)((p->u.pwre.value >> 12) + 1) & 0xf,
+			 (unsigned int)((p->u.pwre.value >> 8) + 1) & 0xf,
+			 (p->u.pwre.value & 0x08) != 0 ? ", hw" : "");
+		break;
 	case PACKET_PWRX: put_pwrx(p->u.pwrx.value, to, size); break;
 	case PACKET_MWAIT:
 		snprintf(to, size, "%08" PRIx64 ", %08" PRIx64, p->u.mwait.value & 0xffffffff,
@@ -195,17 +166,29 @@ static void put_payload(const struct packet *p, char *to, size_t size)
 	case PACKET_BEP: put_flag(to, size, p->u.exstop.ip != 0, "ip"); break;
 	case PACKET_BBP: snprintf(to, size, "%x, %u", p->u.bbp.type, p->u.bbp.bytes); break;
 	case PACKET_BIP: snprintf(to, size, "%x, %" PRIx64, p->u.bip.id, p->u.bip.payload); break;
-	case PACKET_TRIG: put_trig(p, to, size); break;
+	case PACKET_TRIG:
+		snprintf(to, size, "%02x", p->u.trig.trbv);
+		snprintf(count, sizeof(count), "icnt: %u", p->u.trig.icnt);
+		put_flag(to, size, p->u.trig.ip != 0, "ip");
+		put_flag(to, size, p->u.trig.mult != 0, "mult");
+		put_flag(to, size, p->u.trig.has_icnt != 0, count);
+		break;
 	default: break;
 	}
 }
 
 void packet_describe(const struct packet *p, struct packet_text *ret)
 {
+	char *to = ret->payload;
+
 	ret->payload[0] = ret->key[0] = ret->value[0] = '\0';
 	ret->wide = p->type == PACKET_TNT;
 	switch (p->type) {
-	case PACKET_TNT: put_tnt(p, ret->payload); break;
+	case PACKET_TNT:
+		for (unsigned int i = p->u.tnt.n; i > 0; i--)
+			*to++ = (p->u.tnt.bits >> (i - 1) & 1) != 0 ? '!' : '.';
+		*to = '\0';
+		break;
 	case PACKET_PIP: put_loaded(ret, "cr3", p->u.pip.cr3, p->u.pip.nr != 0); break;
 	case PACKET_VMCS: put_loaded(ret, "vmcs", p->u.vmcs.value, false); break;
 	case PACKET_CFE: put_cfe(p, ret); break;
@@ -216,7 +199,7 @@ void packet_describe(const struct packet *p, struct packet_text *ret)
 
 size_t packet_columns(const struct packet *p, const struct packet_text *t, char *to, size_t size)
 {
-	/* The name is as wide as the column only where something follows it there. */
+	/* The name is padded to the column's width only if something follows. */
 	int width = t->payload[0] != '\0' ? 10 : 0, n;
 
 	if (t->key[0] != '\0' && !t->wide)
@@ -238,7 +221,7 @@ size_t packet_format(const struct packet *p, uint64_t offset, char *to, size_t s
 	return (size_t)n + packet_columns(p, &t, to + n, size - (size_t)n);
 }
 
-/* Whether a packet begins like that, whatever follows. */
+/* Whether some packet begins with this opcode. */
 static bool opcode_known(const uint8_t *pos, const uint8_t *end)
 {
 	if (pos[0] == PT_OPC_EXT)

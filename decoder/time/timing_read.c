@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "decoder/time/timing_private.h"
 #include "proto/perf/ptpacket.h"
 

@@ -15,7 +15,6 @@
 #include "decoder/flow/flow.h"
 #include "decoder/packet/errata.h"
 #include "decoder/packet/packet.h"
-#include "decoder/packet/sync.h"
 #include "proto/base.h"
 
 static void begin(struct diff_stream *s, uint64_t psb)

@@ -9,7 +9,6 @@
 #include "decoder/packet/errata.h"
 #include "decoder/packet/event.h"
 #include "decoder/packet/packet.h"
-#include "decoder/packet/sync.h"
 #include "proto/base.h"
 #include "tests/oracle/diff_decode.h"
 

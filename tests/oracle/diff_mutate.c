@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "decoder/packet/packet.h"
-#include "decoder/packet/sync.h"
 #include "proto/base.h"
 #include "tests/oracle/diff_input.h"
 

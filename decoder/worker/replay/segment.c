@@ -4,7 +4,7 @@
  */
 #include "decoder/worker/replay/segment.h"
 
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

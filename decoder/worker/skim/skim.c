@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "decoder/packet/event.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "decoder/worker/replay/segment.h"
 #include "decoder/worker/skim/skim_json.h"
 #include "decoder/worker/skim/skim_lines.h"

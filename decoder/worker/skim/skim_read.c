@@ -15,7 +15,7 @@
 #endif
 
 #include "decoder/packet/event.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

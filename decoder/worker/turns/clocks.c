@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "decoder/worker/turns/scan.h"
 #include "decoder/worker/turns/shift.h"
 #include "proto/base.h"

@@ -4,7 +4,7 @@
 #include "decoder/worker/view/track.h"
 
 #include "decoder/packet/event.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 
 /* What belongs together stands near together. */
 #define LOOK_AHEAD 64u

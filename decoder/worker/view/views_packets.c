@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "decoder/packet/errata.h"
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 #include "decoder/worker/view/packet_line.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"

@@ -1,4 +1,4 @@
-#include "decoder/packet/sync.h"
+#include "decoder/packet/packet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
