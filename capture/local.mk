@@ -6,8 +6,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/ring/clock.h \
 	capture/perf/cpuid.c \
 	capture/perf/cpuid.h \
-	capture/proc/cpulist.c \
-	capture/proc/cpulist.h \
 	capture/ring/drain.c \
 	capture/ring/drain.h \
 	capture/emu/machine/emuoffer.c capture/emu/machine/emuoffer.h \
@@ -30,10 +28,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/emu/host/emu_tasks_private.h \
 	capture/ring/freeze.c \
 	capture/ring/freeze.h \
-	capture/proc/holders.c \
-	capture/proc/holders.h \
-	capture/proc/mapquery.c \
-	capture/proc/mapquery.h \
 	capture/proc/mounts.c \
 	capture/proc/mounts.h \
 	capture/kernel/kcore.c \

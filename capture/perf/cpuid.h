@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "capture/perf/pmu.h"
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 
 struct cpuid_leaf {
 	uint32_t leaf, subleaf;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/proc/holders.h"
+#include "capture/proc/procscan.h"
 #include "proto/base.h"
 
 static void PRINTF_LIKE(3, 4)

@@ -6,7 +6,7 @@
 #include "capture/perf/perf_event.h"
 #include "capture/perf/pmu.h"
 #include "capture/proc/budget.h"
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 #include "capture/ring/source.h"
 #include "proto/base.h"
 

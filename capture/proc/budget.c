@@ -1,6 +1,5 @@
 /*
- * Arithmetic, but for the size of the host's memory. Called by source_perf.c when it opens, and by
- * the check.
+ * Works out the sizes of rings, and describes them.
  */
 #include "capture/proc/budget.h"
 
@@ -35,6 +34,7 @@ static void format_size(uint64_t bytes, char *ret, size_t size)
 	snprintf(ret, size, "%llu%c", (unsigned long long)n, units[unit]);
 }
 
+/* Appends to NOTE if GOT is not ASKED; returns the bytes of NOTE used now. */
 static size_t add(char *note, size_t size, size_t used, const char *what, uint64_t asked,
 		  uint64_t got)
 {
@@ -93,7 +93,7 @@ uint64_t budget_default(const char *meminfo)
 	if (procfile_read(AT_FDCWD, meminfo, text, sizeof(text)) < 0)
 		return LEAST;
 	at = strstr(text, "MemTotal:");
-	if (at == NULL)
+	if (!at)
 		return LEAST;
 	at += strcspn(at, " ");
 	at += strspn(at, " ");

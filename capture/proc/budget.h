@@ -1,5 +1,5 @@
 /*
- * How large rings may be: what was asked for, cut to the host's budget.
+ * The sizes of rings: what was asked for, reduced until it fits the host's budget.
  */
 #pragma once
 
@@ -14,15 +14,16 @@ struct budget_sizes {
 #define BUDGET_MIN_RING (64u << 10)
 #define BUDGET_PT_DATA	(16u << 10) /* DATA ring of a PT event: AUX, ITRACE_START, LOST only */
 #define BUDGET_PAGE	4096u
-/* One block of physical memory at most: 2^10 pages, include/linux/mmzone.h MAX_ORDER. */
+/* The largest block of physical memory: 2^10 pages, include/linux/mmzone.h MAX_ORDER. */
 #define BUDGET_SINGLE_ENTRY (4u << 20)
 
-/* What N_CPUS CPUs need: their rings with header pages, and one area to copy all AUX rings to. */
+/* The bytes that N_CPUS CPUs need: their rings with header pages, and an area that all AUX rings
+ * are copied to. */
 uint64_t budget_need(const struct budget_sizes *sizes, size_t n_cpus);
-/* ASKED, its AUX rings halved, then its DATA rings, until they fit BUDGET bytes or are as small as
- * can be. SINGLE: the PMU writes to one contiguous block only (caps/topa_multiple_entries 0). Fills
- * NOTE (SIZE bytes) with one line for the user that says what became smaller and why, or "". */
+/* Halves the AUX rings of ASKED, then its DATA rings, until everything fits BUDGET bytes or has its
+ * smallest size. SINGLE: the PMU writes to one contiguous block only (caps/topa_multiple_entries
+ * 0). NOTE (SIZE bytes) becomes a line for the user that says what was reduced and why, or "". */
 void budget_fit(const struct budget_sizes *asked, size_t n_cpus, uint64_t budget, bool single,
 		struct budget_sizes *ret, char *note, size_t size);
-/* A sixteenth of the host's memory (MEMINFO: /proc/meminfo), at least 64 MiB. */
+/* A sixteenth of the host's memory, at least 64 MiB. MEMINFO is "/proc/meminfo". */
 uint64_t budget_default(const char *meminfo);

@@ -1,8 +1,8 @@
 /*
- * /proc/PID/mountinfo -> (mount id, device, path) -> kind of file system. Only mounts that somebody
- * can see are listed; a file of a mount that is not is known by its device, where that is mounted
- * for process 1 or for us, or by being a memory file. Called by the recorder before it opens what a
- * process has mapped.
+ * Kinds of file systems, from the mounts in /proc/PID/mountinfo.
+ *
+ * mountinfo lists only mounts that a process can see. A file on another mount is known by its
+ * device, if process 1 or the recorder sees that mounted, or by being a memory file.
  */
 #include "capture/proc/mounts.h"
 
@@ -27,14 +27,14 @@ struct mount {
 	uint32_t maj, min;
 	enum mounts_kind kind;
 	bool overlay;
-	char *path; /* not of local ones */
+	char *path; /* NULL for local ones */
 };
 
 /* The mounts of one process. */
 struct table {
 	struct mount *list;
 	size_t n, capacity;
-	int fd; /* mountinfo, open to be told of changes; -EBADF */
+	int fd; /* mountinfo, kept open to be told of changes; -EBADF */
 	bool good;
 };
 
@@ -42,33 +42,27 @@ struct mounts {
 	const char *proc;
 	struct table own, first, other;
 	uint64_t own_ns, first_ns; /* inodes of mount namespaces; 0: unknown */
-	uint64_t own_users;	   /* so, of the user namespace */
-	const struct table *now;
+	uint64_t own_users;	   /* inode of the user namespace; 0: unknown */
+	const struct table *now;   /* of the process that questions are about */
 	uint32_t memfd_maj, memfd_min;
 };
 
-/* "fuse" also stands for "fuse.*", "fuseblk"; "nfs" for "nfs4". */
-static bool type_blocks(const char *type)
+static enum mounts_kind kind_of(const char *type)
 {
+	static const char *const aliased[] = {"overlay", "btrfs", "bcachefs"};
+	/* As prefixes: "fuse" also stands for "fuse.*" and "fuseblk", "nfs" for "nfs4". */
 	static const char *const blocking[] = {
 		"fuse",	  "nfs",    "9p",     "cifs",	  "smb",   "ceph",   "afs",  "coda",
 		"autofs", "ncpfs",  "lustre", "orangefs", "pvfs2", "beegfs", "gpfs", "glusterfs",
 		"vboxsf", "prl_fs", "panfs",  "wekafs",	  "ocfs2", "gfs2"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(blocking); i++)
-		if (strncmp(type, blocking[i], strlen(blocking[i])) == 0)
-			return true;
-	return false;
-}
-
-static enum mounts_kind kind_of(const char *type)
-{
-	static const char *const aliased[] = {"overlay", "btrfs", "bcachefs"};
-
 	for (size_t i = 0; i < ARRAY_SIZE(aliased); i++)
 		if (strcmp(type, aliased[i]) == 0)
 			return MOUNTS_ALIASED;
-	return type_blocks(type) ? MOUNTS_BLOCKING : MOUNTS_LOCAL;
+	for (size_t i = 0; i < ARRAY_SIZE(blocking); i++)
+		if (strncmp(type, blocking[i], strlen(blocking[i])) == 0)
+			return MOUNTS_BLOCKING;
+	return MOUNTS_LOCAL;
 }
 
 /* mountinfo writes blank, tab, newline and backslash as three octal digits. */
@@ -86,21 +80,19 @@ static void unescape(char *s)
 	*to = '\0';
 }
 
-static bool is_below(const char *path, const char *mount)
-{
-	size_t n = strlen(mount);
-
-	if (strcmp(mount, "/") == 0)
-		return true;
-	return strncmp(path, mount, n) == 0 && (path[n] == '/' || path[n] == '\0');
-}
-
+/* Whether PATH lies at or below a mount of T that can block. */
 static bool path_blocks(const struct table *t, const char *path)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (t->list[i].kind == MOUNTS_BLOCKING && t->list[i].path &&
-		    is_below(path, t->list[i].path))
+	for (size_t i = 0; i < t->n; i++) {
+		const char *mount = t->list[i].path;
+		size_t size = mount ? strlen(mount) : 0;
+
+		if (t->list[i].kind != MOUNTS_BLOCKING || !mount)
+			continue;
+		if (strcmp(mount, "/") == 0 ||
+		    (strncmp(path, mount, size) == 0 && (path[size] == '/' || path[size] == '\0')))
 			return true;
+	}
 	return false;
 }
 
@@ -119,16 +111,9 @@ static void table_done(struct table *t)
 	t->fd = close_fd(t->fd);
 }
 
-static struct mount *table_add(struct table *t)
-{
-	if (ARRAY_RESERVE(t->list, t->capacity, t->n + 1) < 0)
-		return NULL;
-	t->list[t->n] = (struct mount){0};
-	return &t->list[t->n++];
-}
-
-/* Layers of an overlay, "lowerdir=A:B,upperdir=C": what is below the overlay is touched with it.
- * Paths are those of who mounted it; relative ones tell nothing. */
+/* Whether a layer of an overlay can block, which makes the overlay block:
+ * "lowerdir=A:B,upperdir=C". The paths are those of the process that mounted it; relative ones tell
+ * nothing. */
 static bool layers_block(const struct table *t, const struct table *own, char *options)
 {
 	char *save = NULL, *rest;
@@ -146,8 +131,8 @@ static bool layers_block(const struct table *t, const struct table *own, char *o
 	return false;
 }
 
-/* One line: "36 35 98:0 /root /mount options [optional...] - type source options" (proc(5)). 0,
- * -ENOMEM; what is no such line tells nothing. */
+/* Takes a line "36 35 98:0 /root /mount options [optional...] - type source options" (proc(5)) and
+ * leaves out other lines. 0 or -ENOMEM. */
 static int table_take_line(struct table *t, const struct table *own, char *line)
 {
 	char *dash = strstr(line, " - "), *path = NULL, *save = NULL, *options;
@@ -163,14 +148,16 @@ static int table_take_line(struct table *t, const struct table *own, char *line)
 	*dash = '\0';
 	for (int i = 0; i < 5; i++)
 		path = strtok_r(i ? NULL : line, " ", &save);
-	m = table_add(t);
-	if (!m || !path)
-		return m ? 0 : -ENOMEM;
-	m->id = id;
-	m->maj = maj;
-	m->min = min;
-	m->overlay = strcmp(type, "overlay") == 0;
-	m->kind = kind_of(type);
+	if (!path)
+		return 0;
+	if (ARRAY_RESERVE(t->list, t->capacity, t->n + 1) < 0)
+		return -ENOMEM;
+	m = &t->list[t->n++];
+	*m = (struct mount){.id = id,
+			    .maj = maj,
+			    .min = min,
+			    .kind = kind_of(type),
+			    .overlay = strcmp(type, "overlay") == 0};
 	unescape(options);
 	if (m->overlay && layers_block(t, own, options))
 		m->kind = MOUNTS_BLOCKING;
@@ -180,7 +167,8 @@ static int table_take_line(struct table *t, const struct table *own, char *line)
 	return 0;
 }
 
-/* Reads what FD (borrowed) has. A table that is larger than any that can be meant is no table. */
+/* Reads the table from FD (borrowed). 0; -ESRCH: it is empty; -E2BIG: larger than any serious
+ * table; -ENOMEM. */
 static int table_read(struct table *t, const struct table *own, int fd)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -214,7 +202,7 @@ static int open_at(int dir, const char *name)
 	return fd;
 }
 
-/* NAME: "ns/mnt" and the like. */
+/* The inode of a namespace; NAME is "ns/mnt" or the like. 0: unknown. */
 static uint64_t namespace_of(int dir, const char *name)
 {
 	struct stat st;
@@ -222,7 +210,7 @@ static uint64_t namespace_of(int dir, const char *name)
 	return fstatat(dir, name, &st, 0) == 0 ? st.st_ino : 0;
 }
 
-/* The kernel says POLLPRI once for each change since the last time it was asked. */
+/* Reads T again if it has changed: POLLPRI comes once after a change. */
 static int table_refresh(struct table *t, const struct table *own)
 {
 	struct pollfd p = {.fd = t->fd, .events = POLLPRI};
@@ -234,6 +222,7 @@ static int table_refresh(struct table *t, const struct table *own)
 	return t->good ? 0 : table_read(t, own, t->fd);
 }
 
+/* Opens the mountinfo of PID for T. Returns the inode of its mount namespace, 0: unknown. */
 static uint64_t watch(struct table *t, const char *proc, const char *pid)
 {
 	char name[PATH_MAX];
@@ -246,30 +235,12 @@ static uint64_t watch(struct table *t, const char *proc, const char *pid)
 	return t->fd >= 0 ? namespace_of(dir, "ns/mnt") : 0;
 }
 
-static uint64_t users_of_self(const char *proc)
-{
-	char name[PATH_MAX];
-	struct stat st;
-
-	snprintf(name, sizeof(name), "%s/self/ns/user", proc);
-	return stat(name, &st) == 0 ? st.st_ino : 0;
-}
-
-/* Memory files are on a mount of the kernel's own that nobody sees. */
-static void learn_memfd(struct mounts *m)
-{
-	CLEANUP_CLOSE int fd = memfd_create("ptsnap-device", MFD_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return;
-	m->memfd_maj = major(st.st_dev);
-	m->memfd_min = minor(st.st_dev);
-}
-
 int mounts_new(const char *proc, struct mounts **ret)
 {
+	CLEANUP_CLOSE int memfd = memfd_create("ptsnap-device", MFD_CLOEXEC);
 	struct mounts *m = calloc(1, sizeof(*m));
+	char name[PATH_MAX];
+	struct stat st;
 
 	if (!m)
 		return -ENOMEM;
@@ -277,9 +248,14 @@ int mounts_new(const char *proc, struct mounts **ret)
 	m->own.fd = m->first.fd = m->other.fd = -EBADF;
 	m->own_ns = watch(&m->own, proc, "self");
 	m->first_ns = watch(&m->first, proc, "1");
-	m->own_users = users_of_self(proc);
+	snprintf(name, sizeof(name), "%s/self/ns/user", proc);
+	m->own_users = namespace_of(AT_FDCWD, name);
 	m->now = &m->other;
-	learn_memfd(m);
+	/* Memory files are on a mount of the kernel's own that nobody sees. */
+	if (memfd >= 0 && fstat(memfd, &st) == 0) {
+		m->memfd_maj = major(st.st_dev);
+		m->memfd_min = minor(st.st_dev);
+	}
 	*ret = m;
 	return 0;
 }
@@ -308,9 +284,9 @@ static enum mounts_kind device_in(const struct table *t, uint32_t maj, uint32_t 
 	return MOUNTS_UNKNOWN;
 }
 
-/* In a user namespace of his own anybody may mount an overlay, over layers that are FUSE, and
- * unmount those: nothing shows then what the overlay touches. One that the host sees was mounted by
- * root. */
+/* In a user namespace of their own users may mount an overlay over FUSE layers and then unmount the
+ * layers, after which nothing shows what the overlay touches. So overlays of other user namespaces
+ * block, unless the host sees them: then root mounted them. */
 static void distrust_overlays(struct mounts *m, int dir)
 {
 	if (namespace_of(dir, "ns/user") == m->own_users)
@@ -361,9 +337,9 @@ enum mounts_kind mounts_device(struct mounts *m, uint32_t maj, uint32_t min)
 	return kind;
 }
 
-/* AT_STATX_DONT_SYNC: answered from what the kernel remembers, also by FUSE and NFS. */
 enum mounts_kind mounts_fd(struct mounts *m, int fd, struct statx *ret)
 {
+	/* AT_STATX_DONT_SYNC: the kernel answers from memory, also for FUSE and NFS. */
 	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT,
 		  STATX_TYPE | STATX_MODE | STATX_INO | STATX_MNT_ID, ret) < 0)
 		return MOUNTS_UNKNOWN;

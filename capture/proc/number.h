@@ -1,13 +1,31 @@
 /*
- * Unsigned numbers in text that the kernel or a user wrote, without what strtoull forgives.
+ * Numbers and lists of CPUs in text that the kernel or a user wrote.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Digits of BASE (0: "0x" means 16, else 10), no sign and no blank before them, at most MAX, up to
- * the end of TEXT or a character of STOP. True: *ret, and *ret_end (may be NULL) behind the digits.
- */
+/* Parses an unsigned number of at most MAX up to the end of TEXT or a character of STOP: digits of
+ * BASE (0: 16 after "0x", else 10) without a sign or a blank before them. True: *ret is the number,
+ * and *ret_end (may be NULL) points behind the digits. */
 bool number_parse(const char *text, int base, uint64_t max, const char *stop, const char **ret_end,
 		  uint64_t *ret);
+
+/* --- Lists of CPUs: "0-3,8,10-11" --- */
+
+#define CPULIST_MAX 4096u
+
+struct cpulist {
+	uint64_t bits[CPULIST_MAX / 64];
+};
+
+bool cpulist_has(const struct cpulist *l, uint32_t cpu);
+size_t cpulist_count(const struct cpulist *l);
+/* Parses TEXT up to a newline or its end; "" is the empty list. 0; -EINVAL: no list (lists with
+ * strides are none), or a CPU of CPULIST_MAX or more. */
+int cpulist_parse(const char *text, struct cpulist *ret);
+/* Reads a file that holds one list, such as /sys/devices/system/cpu/online. 0, -EBADMSG, or -errno
+ * of reading. */
+int cpulist_read(const char *path, struct cpulist *ret);

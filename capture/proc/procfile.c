@@ -1,6 +1,5 @@
 /*
- * Opening, reading and taking apart the small files of a process. Called by procscan.c and
- * procinfo.c.
+ * Opens, reads and parses the small files of a process.
  */
 #include "capture/proc/procfile.h"
 
@@ -15,7 +14,7 @@
 #include "capture/proc/number.h"
 #include "proto/base.h"
 
-/* include/linux/sched.h: "I am a kernel thread". */
+/* include/linux/sched.h. */
 #define PF_KTHREAD 0x00200000u
 /* Fields of /proc/PID/stat, counted as in proc(5). */
 #define FIELD_PPID  4
@@ -27,6 +26,7 @@
 #ifndef RESOLVE_CACHED
 #define RESOLVE_CACHED 0x20
 #endif
+/* A lookup fails while the tree changes (-EAGAIN), so it is tried so often. */
 #define LOOKUPS 4
 
 static int gone(int error)
@@ -53,7 +53,6 @@ static int open_resolved(int root, const char *path, int flags, uint64_t resolve
 	return fd < 0 ? -errno : fd;
 }
 
-/* A name that is looked up while the tree changes is not found, either. */
 int procfile_beneath(int dir, const char *path, int flags)
 {
 	uint64_t resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
@@ -74,7 +73,7 @@ int procfile_opendir(int dir, const char *path, DIR **ret)
 	if (fd < 0)
 		return gone(errno);
 	*ret = fdopendir(fd);
-	if (*ret != NULL)
+	if (*ret)
 		return 0;
 	r = -errno;
 	close_fd(fd);
@@ -88,7 +87,7 @@ int procfile_fopen(int dir, const char *path, FILE **ret)
 	if (fd < 0)
 		return gone(errno);
 	*ret = fdopen(fd, "r");
-	if (*ret != NULL)
+	if (*ret)
 		return 0;
 	r = -errno;
 	close_fd(fd);
@@ -124,8 +123,6 @@ int procfile_comm(int dir, const char *path, char *ret, size_t size)
 	return 0;
 }
 
-/* The name stands in parentheses and may hold any byte, parentheses too: what follows the last one
- * is the kernel's. */
 int procfile_stat(int dir, struct procfile_stat *ret)
 {
 	char text[STAT_MAX];
@@ -135,14 +132,16 @@ int procfile_stat(int dir, struct procfile_stat *ret)
 
 	if (n < 0)
 		return (int)n;
+	/* The name is in parentheses and may hold any byte, also parentheses; the last one is the
+	 * kernel's. */
 	at = strrchr(text, ')');
-	if (at == NULL || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
+	if (!at || at[1] != ' ' || at[2] == '\0' || at[3] != ' ')
 		return -EBADMSG;
 	ret->zombie = at[2] == 'Z' || at[2] == 'X';
 	at += 3;
 	for (size_t i = FIELD_PPID; i <= FIELD_START; i++) {
 		at++;
-		/* Some fields in between may be negative; they are not for us. */
+		/* Some fields may be negative; those are not used. */
 		if (*at == '-')
 			at++;
 		if (!number_parse(at, 10, UINT64_MAX, " \n", &at, &fields[i]))

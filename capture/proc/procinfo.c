@@ -1,7 +1,6 @@
 /*
- * The facts about one process that no record carries. Every one but its existence may be unknown:
- * the process is going away, or it is not ours to see. Called by the recorder's job for the
- * processes of a snapshot.
+ * The facts about one process that no record carries. Every fact may be unknown: the process is
+ * about to end, or may not be looked at.
  */
 #include "capture/proc/procscan.h"
 
@@ -31,22 +30,14 @@ void procinfo_done(struct procinfo *info)
 	*info = (struct procinfo){0};
 }
 
-/* NULL when it cannot be read; "" is unknown as well. */
+/* NULL: unknown, which "" is, too; or no memory. */
 static char *copy_known(const char *text, size_t size)
 {
 	return size > 0 ? strndup(text, size) : NULL;
 }
 
-static char *read_exe(int dir)
-{
-	char path[PATH_MAX];
-	ssize_t n = readlinkat(dir, "exe", path, sizeof(path));
-
-	return n > 0 ? copy_known(path, (size_t)n) : NULL;
-}
-
-/* Arguments end in NUL each, and a process may write what it likes there; the NULs at the end are
- * no arguments. */
+/* Each argument ends with a NUL, which becomes a blank; NULs at the end are dropped. The process
+ * may have written anything there. */
 static char *read_cmdline(int dir, bool *ret_cut)
 {
 	char text[PROCSCAN_CMDLINE_MAX + 2];
@@ -64,20 +55,9 @@ static char *read_cmdline(int dir, bool *ret_cut)
 	return copy_known(text, (size_t)n);
 }
 
-/* "HIERARCHY:CONTROLLERS:PATH" up to the end of the line; NULL: no such line. */
-static const char *cgroup_path(const char *line, size_t length)
-{
-	const char *first = memchr(line, ':', length);
-
-	if (first == NULL)
-		return NULL;
-	length -= (size_t)(first + 1 - line);
-	return memchr(first + 1, ':', length);
-}
-
-/* How much a line of a hierarchy tells: cgroups(7). That in which systemd keeps its units is
- * "0::PATH" or, beside it or alone, "N:name=systemd:PATH"; who has no control group of his own
- * there, "/", may have one where resources are limited. */
+/* Ranks LINE, "HIERARCHY:CONTROLLERS:PATH" (cgroups(7)), whose PATH is at PATH, by how much it
+ * tells. systemd keeps its units in "0::PATH" or, beside that or alone, in "N:name=systemd:PATH". A
+ * process in the root "/" there may have a control group in a hierarchy that limits resources. */
 static int cgroup_rank(const char *line, const char *path, size_t length)
 {
 	size_t before = (size_t)(path - line);
@@ -95,41 +75,34 @@ static char *read_cgroup(int dir)
 	const char *found = NULL;
 	int best = 0;
 
-	if (text == NULL || procfile_read(dir, "cgroup", text, CGROUP_MAX) <= 0)
+	if (!text || procfile_read(dir, "cgroup", text, CGROUP_MAX) <= 0)
 		return NULL;
 	for (const char *line = text; *line != '\0';) {
 		size_t length = strcspn(line, "\n");
-		const char *colon = cgroup_path(line, length);
-		int rank = colon ? cgroup_rank(line, colon + 1, length) : 0;
+		const char *end = line + length, *path = memchr(line, ':', length);
+		int rank = 0;
 
+		if (path)
+			path = memchr(path + 1, ':', (size_t)(end - path) - 1);
+		if (path)
+			rank = cgroup_rank(line, ++path, length);
 		if (rank > best) {
-			found = colon + 1;
+			found = path;
 			best = rank;
 		}
-		line += length + (line[length] == '\n');
+		line = end + (*end == '\n');
 	}
-	return found != NULL ? copy_known(found, strcspn(found, "\n")) : NULL;
+	return found ? copy_known(found, strcspn(found, "\n")) : NULL;
 }
 
-/* "Uid:" real, effective, saved, file system. The name in the first line is escaped by the kernel
- * and cannot begin another line. */
-static uint64_t take_uid(const char *status)
-{
-	const char *line = strstr(status, "\nUid:\t");
-	uint64_t uid;
-
-	if (line == NULL || !number_parse(line + 6, 10, UINT32_MAX, "\t\n", NULL, &uid))
-		return MANIFEST_ABSENT;
-	return uid;
-}
-
-/* Are all four that stand behind KEY, "\nUid:" or "\nGid:", the same? */
+/* Whether the four ids behind KEY, "\nUid:" or "\nGid:" (real, effective, saved, file system), are
+ * equal. The kernel escapes the name in the first line, so no name can begin such a line. */
 static bool has_one(const char *status, const char *key)
 {
 	const char *at = strstr(status, key);
 	uint64_t first = 0, other;
 
-	if (at == NULL)
+	if (!at)
 		return false;
 	at += strlen(key);
 	for (int i = 0; i < 4; i++) {
@@ -141,21 +114,9 @@ static bool has_one(const char *status, const char *key)
 	return true;
 }
 
-/* Is it that user alone, of no group that it may leave, and without a right to change that
- * ("CapPrm:", of its own user namespace)? */
-static bool has_only_uid(const char *status)
-{
-	const char *caps = strstr(status, "\nCapPrm:\t");
-	uint64_t permitted;
-
-	if (caps == NULL || !has_one(status, "\nUid:") || !has_one(status, "\nGid:"))
-		return false;
-	return number_parse(caps + 9, 16, UINT64_MAX, "\n", NULL, &permitted) && permitted == 0;
-}
-
-/* Nobody's rights come with it, and UID may read it: of others the kernel shows him nothing either
- * (fs/exec.c, would_dump). Of a file system that is somebody's program (FUSE) the kernel tells what
- * it remembers. */
+/* Whether the program gives no rights to whoever executes it, and UID may read it: the kernel hides
+ * processes with other programs from UID (fs/exec.c, would_dump). For a file on FUSE the kernel
+ * answers from memory. */
 static bool is_plain(int dir, uint64_t uid)
 {
 	struct statx st;
@@ -166,7 +127,7 @@ static bool is_plain(int dir, uint64_t uid)
 	return st.stx_mode & (st.stx_uid == uid ? S_IRUSR : S_IROTH);
 }
 
-/* "NSpid:" its numbers, the innermost namespace's last. */
+/* "NSpid:" has the numbers of a process, that in the innermost namespace last. */
 static uint64_t take_ns_pid(const char *status)
 {
 	const char *at = strstr(status, "\nNSpid:\t");
@@ -181,36 +142,20 @@ static uint64_t take_ns_pid(const char *status)
 static void read_status(int dir, struct procinfo *ret)
 {
 	char text[STATUS_MAX];
+	const char *uid, *caps;
+	uint64_t permitted;
 
 	if (procfile_read(dir, "status", text, sizeof(text)) < 0)
 		return;
-	ret->uid = take_uid(text);
-	ret->uid_is_only = ret->uid != MANIFEST_ABSENT && has_only_uid(text);
 	ret->ns_pid = take_ns_pid(text);
-}
-
-/* "mnt:[INODE]" */
-static uint64_t read_mount_ns(int dir)
-{
-	char text[64];
-	ssize_t n = readlinkat(dir, "ns/mnt", text, sizeof(text) - 1);
-	uint64_t ino;
-
-	text[n > 0 ? n : 0] = '\0';
-	if (strncmp(text, "mnt:[", 5) != 0 ||
-	    !number_parse(text + 5, 10, UINT64_MAX, "]", NULL, &ino))
-		return MANIFEST_ABSENT;
-	return ino;
-}
-
-static uint64_t ticks_to_ns(uint64_t ticks)
-{
-	long hz = sysconf(_SC_CLK_TCK);
-	uint64_t ns;
-
-	if (hz <= 0 || __builtin_mul_overflow(ticks, NSEC_PER_SEC / (uint64_t)hz, &ns))
-		return MANIFEST_ABSENT;
-	return ns;
+	uid = strstr(text, "\nUid:\t");
+	if (!uid || !number_parse(uid + 6, 10, UINT32_MAX, "\t\n", NULL, &ret->uid))
+		return;
+	/* Permitted capabilities, those in its own user namespace. */
+	caps = strstr(text, "\nCapPrm:\t");
+	ret->uid_is_only = caps && has_one(text, "\nUid:") && has_one(text, "\nGid:") &&
+			   number_parse(caps + 9, 16, UINT64_MAX, "\n", NULL, &permitted) &&
+			   permitted == 0;
 }
 
 static struct procinfo unknown(uint32_t pid)
@@ -228,18 +173,27 @@ static struct procinfo unknown(uint32_t pid)
 static int read_facts(int dir, struct procinfo *ret)
 {
 	struct procfile_stat stat;
+	char text[PATH_MAX];
+	long hz = sysconf(_SC_CLK_TCK);
+	ssize_t n;
 	int r = procfile_stat(dir, &stat);
 
 	if (r == -ESRCH)
 		return r;
 	if (r == 0) {
 		ret->ppid = stat.ppid;
-		ret->start_ns = ticks_to_ns(stat.start_ticks);
 		ret->zombie = stat.zombie;
+		if (hz <= 0 || __builtin_mul_overflow(stat.start_ticks, NSEC_PER_SEC / (uint64_t)hz,
+						      &ret->start_ns))
+			ret->start_ns = MANIFEST_ABSENT;
 	}
 	read_status(dir, ret);
-	ret->mount_ns = read_mount_ns(dir);
-	ret->exe = read_exe(dir);
+	n = readlinkat(dir, "ns/mnt", text, sizeof(text) - 1); /* "mnt:[INODE]" */
+	text[n > 0 ? n : 0] = '\0';
+	if (strncmp(text, "mnt:[", 5) == 0)
+		(void)number_parse(text + 5, 10, UINT64_MAX, "]", NULL, &ret->mount_ns);
+	n = readlinkat(dir, "exe", text, sizeof(text));
+	ret->exe = n > 0 ? copy_known(text, (size_t)n) : NULL;
 	ret->program_is_plain = is_plain(dir, ret->uid);
 	ret->cgroup = read_cgroup(dir);
 	return 0;

@@ -1,8 +1,10 @@
 /*
- * What ran before the recorder, told as the records that it would have seen. Threads come and go
- * meanwhile: what vanishes between two reads is left out, and what appears is in the live records.
- * Memory does not depend on how many mappings or threads a process has. Called by the recorder
- * when it starts.
+ * Goes through the processes in /proc: tells the timeline what ran before the recorder, as records,
+ * and finds the processes that have perf events open.
+ *
+ * Threads come and go meanwhile. A thread that vanishes between two reads is left out, and live
+ * records tell of a thread that appears. The memory that is used does not depend on how many
+ * mappings or threads a process has.
  */
 #include "capture/proc/procscan.h"
 
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "capture/proc/number.h"
 #include "capture/proc/procfile.h"
@@ -24,30 +27,33 @@
 #define RECORD_MAX (PATH_MAX + 256)
 #define PIDS	   (4u << 20) /* include/linux/threads.h, PID_MAX_LIMIT */
 #define MAX_PASSES 8
+#define EVENT_LINK "anon_inode:[perf_event]"
 
 struct scan {
 	procscan_fn fn;
 	void *userdata;
 	int dir; /* /proc/PID: bound to this process even if its pid is used again */
 	uint32_t pid;
-	bool stopped; /* by fn's result */
+	bool stopped; /* by a result of FN */
 	char line[PROCMAPS_MAX_LINE];
 	uint8_t record[RECORD_MAX];
 };
 
+/* --- Records --- */
+
 static void file_closep(FILE **file)
 {
-	if (*file != NULL)
+	if (*file)
 		fclose(*file);
 }
 
 static void dir_closep(DIR **dir)
 {
-	if (*dir != NULL)
+	if (*dir)
 		closedir(*dir);
 }
 
-/* Time 0 and no CPU: state, not an event. */
+/* The record has time 0 and no CPU, as it tells a state and no event. */
 static int give(struct scan *s, struct perfrecord *record)
 {
 	size_t size;
@@ -63,9 +69,10 @@ static int give(struct scan *s, struct perfrecord *record)
 	return r;
 }
 
-/* The leader's parent is the process's, the other threads' is the leader. Neither record may make
- * the reader copy the parent's mappings into this process: FORK_EXEC is what perf sets on records
- * made from /proc, and an exec'd COMM starts an empty space by the kernel's own rules. */
+/* The leader's parent is that of the process, the other threads' parent is the leader. Neither
+ * record may make its reader copy the parent's mappings into this process, so FORK has FORK_EXEC,
+ * as perf sets it in records made from /proc, and the leader's COMM is one of an exec, which starts
+ * an empty address space by the kernel's own rules. */
 static int give_thread(struct scan *s, uint32_t tid, uint32_t ppid)
 {
 	bool leader = tid == s->pid;
@@ -97,7 +104,7 @@ static bool parse_id(const char *name, uint32_t *ret)
 	return true;
 }
 
-/* The leader first. Another thread that is gone meanwhile is left out. */
+/* The leader comes first. */
 static int give_threads(struct scan *s, uint32_t ppid)
 {
 	CLEANUP(dir_closep) DIR *tasks = NULL;
@@ -112,13 +119,13 @@ static int give_threads(struct scan *s, uint32_t ppid)
 		if (!parse_id(entry->d_name, &tid) || tid == s->pid)
 			continue;
 		r = give_thread(s, tid, ppid);
-		if (r == -ESRCH && !s->stopped)
+		if (r == -ESRCH && !s->stopped) /* gone meanwhile */
 			r = 0;
 	}
 	return r;
 }
 
-/* Memory without a file is "//anon" to the kernel (perf_event_mmap_event), whatever name prctl gave
+/* Records name memory without a file "//anon" (perf_event_mmap_event), whatever name prctl(2) gave
  * it. */
 static int give_mapping(struct scan *s, const struct procmaps_entry *e)
 {
@@ -141,37 +148,23 @@ static int give_mapping(struct scan *s, const struct procmaps_entry *e)
 	return give(s, &record);
 }
 
-/* Reads on to the end of a line that was longer than any the kernel writes. */
-static void skip_line(FILE *file)
-{
-	int c;
-
-	do
-		c = getc(file);
-	while (c != '\n' && c != EOF);
-}
-
-static int give_line(struct scan *s, FILE *maps)
-{
-	struct procmaps_entry entry;
-	char *newline = strchr(s->line, '\n');
-
-	if (newline != NULL)
-		*newline = '\0';
-	else if (!feof(maps))
-		skip_line(maps);
-	if (procmaps_parse(s->line, &entry) < 0 || (entry.prot & PROT_EXEC) == 0)
-		return 0;
-	return give_mapping(s, &entry);
-}
-
 static int give_mappings(struct scan *s)
 {
 	CLEANUP(file_closep) FILE *maps = NULL;
 	int r = procfile_fopen(s->dir, "maps", &maps);
 
-	while (r == 0 && fgets(s->line, sizeof(s->line), maps) != NULL)
-		r = give_line(s, maps);
+	while (r == 0 && fgets(s->line, sizeof(s->line), maps)) {
+		struct procmaps_entry entry;
+		char *newline = strchr(s->line, '\n');
+
+		if (newline)
+			*newline = '\0';
+		/* The kernel writes no line that is longer than LINE. */
+		for (int c = 0; !newline && c != '\n' && c != EOF;)
+			c = getc(maps);
+		if (procmaps_parse(s->line, &entry) == 0 && (entry.prot & PROT_EXEC))
+			r = give_mapping(s, &entry);
+	}
 	if (r == 0 && ferror(maps))
 		r = errno != 0 ? -errno : -EIO;
 	return r;
@@ -202,8 +195,9 @@ int procscan_process(const char *proc, uint32_t pid, procscan_fn fn, void *userd
 	return scan_process(&s, proc, pid);
 }
 
-/* One way through /proc: those that are not in SEEN, a bit for each pid. *RET_NEW: how many. A
- * process that is gone, or whose mappings we may not see, is no reason to leave out the others. */
+/* One pass over /proc: scans the processes that are not in SEEN, a bit for each pid; *ret_new is
+ * their number. A process that is gone, or whose mappings may not be seen, does not end the pass.
+ */
 static int scan_new(struct scan *s, const char *proc, uint8_t *seen, uint64_t *ret_new)
 {
 	CLEANUP(dir_closep) DIR *all = NULL;
@@ -224,9 +218,9 @@ static int scan_new(struct scan *s, const char *proc, uint8_t *seen, uint64_t *r
 	return r;
 }
 
-/* Who is forked meanwhile inherits, by its record, what its parent has: but the parent may be read
- * later than that, when it has other mappings and another name. So the children are read, too:
- * again and again until there are no new ones. */
+/* A process that is forked meanwhile inherits, by its record, the state of its parent. But the
+ * parent may be scanned later than that, with other mappings and another name. So new processes are
+ * scanned, too, until a pass finds none. */
 int procscan_all(const char *proc, procscan_fn fn, void *userdata)
 {
 	CLEANUP_FREE uint8_t *seen = calloc(PIDS / 8, 1);
@@ -237,4 +231,85 @@ int procscan_all(const char *proc, procscan_fn fn, void *userdata)
 	for (int i = 0; i < MAX_PASSES && r == 0 && n_new > 0; i++)
 		r = scan_new(&s, proc, seen, &n_new);
 	return r;
+}
+
+/* --- Holders of perf events --- */
+
+/* 1: holds a perf event; 0: does not, or is gone; -errno: unknown. */
+static int holds_event(int process)
+{
+	CLEANUP(dir_closep) DIR *fds = NULL;
+	const struct dirent *d;
+	int r = procfile_opendir(process, "fd", &fds);
+
+	if (r < 0)
+		return r == -ESRCH ? 0 : r;
+	while ((d = readdir(fds))) {
+		char target[sizeof(EVENT_LINK)];
+		ssize_t n = readlinkat(dirfd(fds), d->d_name, target, sizeof(target));
+
+		if (n == sizeof(EVENT_LINK) - 1 && memcmp(target, EVENT_LINK, (size_t)n) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* Keeps the HOLDERS_MAX lowest pids, in order. */
+static void add_holder(struct holders *h, uint32_t pid, int process)
+{
+	struct holder new = {.pid = pid, .comm = "?"};
+	size_t at = MIN_OF(h->n, HOLDERS_MAX);
+
+	h->n++;
+	(void)procfile_comm(process, "comm", new.comm, sizeof(new.comm));
+	while (at > 0 && h->all[at - 1].pid > pid)
+		at--;
+	if (at == HOLDERS_MAX)
+		return;
+	memmove(&h->all[at + 1], &h->all[at],
+		(MIN_OF(h->n, HOLDERS_MAX) - 1 - at) * sizeof(h->all[0]));
+	h->all[at] = new;
+}
+
+int holders_find(const char *proc, uint32_t own_pid, struct holders *ret)
+{
+	CLEANUP(dir_closep) DIR *all = NULL;
+	const struct dirent *d;
+	uint64_t pid;
+	int r = procfile_opendir(AT_FDCWD, proc, &all);
+
+	*ret = (struct holders){.n = 0};
+	if (r < 0)
+		return r == -ESRCH ? -ENOENT : r;
+	while ((d = readdir(all))) {
+		CLEANUP_CLOSE int process = -EBADF;
+
+		if (!number_parse(d->d_name, 10, UINT32_MAX, "", NULL, &pid) || pid == own_pid)
+			continue;
+		r = procfile_process(proc, (uint32_t)pid, &process);
+		if (r == 0)
+			r = holds_event(process);
+		if (r > 0)
+			add_holder(ret, (uint32_t)pid, process);
+		ret->partial |= r < 0 && r != -ESRCH;
+	}
+	return 0;
+}
+
+void holders_format(const struct holders *h, char *ret, size_t size)
+{
+	size_t used = 0, shown = MIN_OF(h->n, HOLDERS_MAX);
+
+	snprintf(ret, size, "no process that can be seen");
+	for (size_t i = 0; i < shown && used < size; i++) {
+		struct holder one = h->all[i];
+
+		for (char *c = one.comm; *c; c++)
+			if (*c < 0x20 || *c > 0x7e)
+				*c = '?';
+		used += (size_t)snprintf(ret + used, size - used, "%s%s (pid %u)",
+					 i > 0 ? ", " : "", one.comm, one.pid);
+	}
+	if (h->n > shown && used < size)
+		snprintf(ret + used, size - used, " and %zu more", h->n - shown);
 }

@@ -11,7 +11,7 @@
 
 #include "capture/perf/perf_event.h"
 #include "capture/perf/pmu.h"
-#include "capture/proc/holders.h"
+#include "capture/proc/procscan.h"
 #include "daemon/check/check_private.h"
 
 /* ptsnapd changes neither setting by itself, as each has a price. */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "capture/perf/pmu.h"
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 #include "daemon/check/check.h"
 #include "proto/base.h"
 

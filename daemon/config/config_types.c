@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 #include "proto/base.h"
 
 static void *field(const struct config_setting *s, struct config *c)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "capture/proc/budget.h"
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/report.h"

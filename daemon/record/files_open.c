@@ -30,9 +30,9 @@
 
 #include <linux/fs.h>
 
-#include "capture/proc/mapquery.h"
 #include "capture/proc/mounts.h"
 #include "capture/proc/procfile.h"
+#include "capture/proc/procmaps.h"
 #include "proto/base.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 #include "daemon/store/entry.h"
 #include "proto/base.h"
 

@@ -1,7 +1,7 @@
 /*
  * capture/cpulist, and capture/owner, which has no better place.
  */
-#include "capture/proc/cpulist.h"
+#include "capture/proc/number.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * Who holds perf events, from a fake /proc.
  */
-#include "capture/proc/holders.h"
+#include "capture/proc/procscan.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /*
  * capture/mapquery: asked of made-up mappings, which answer as before Linux 6.11, and of our own.
  */
-#include "capture/proc/mapquery.h"
+#include "capture/proc/procmaps.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "capture/proc/mapquery.h"
+#include "capture/proc/procmaps.h"
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 #include "tests/unit/daemon/small_elf.h"

@@ -27,8 +27,8 @@
 
 #include <linux/perf_event.h>
 
-#include "capture/proc/mapquery.h"
 #include "capture/proc/procfile.h"
+#include "capture/proc/procmaps.h"
 #include "proto/base.h"
 #include "tests/support/child.h"
 #include "tests/unit/daemon/scratch_dir.h"
