@@ -1,16 +1,16 @@
 /*
- * The loop and the thread share a desk: tasks to do on one side, done ones on the other, and a lock
- * that nobody holds for longer than it takes to put something there or to take it away. A thread
- * that stands in a task has its desk for itself, the loop takes another one with another thread;
- * who of the two leaves a desk last clears it away. Called by files.c and procreader.c.
+ * Runs tasks in a thread that is left behind when it hangs.
+ *
+ * The loop and its threads share two queues: tasks to run, and tasks that have been run. Their lock
+ * is never held for longer than it takes to add or remove a task. One thread, the worker, takes
+ * tasks. A worker that hangs is left behind: it returns its task one day and ends. The last one to
+ * leave, loop or thread, frees everything.
  */
 #include "daemon/base/aside.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -21,141 +21,108 @@
 
 #define NSEC_PER_SEC 1000000000u
 
-struct desk {
-	pthread_mutex_t lock;
-	pthread_cond_t asked, done;
-	const struct aside_ops *ops;
+struct queue {
+	struct aside_task *first, *last;
+};
+
+struct worker {
+	struct aside *aside;
 	void *context;
-	int event; /* its own copy of the loop's eventfd */
-	bool left_by_loop, left_by_thread;
-	struct aside_task *current; /* NULL: none; since .began_ns */
-	uint64_t began_ns;
-	struct aside_task *asked_for[ASIDE_ROOM], *were_done[ASIDE_ROOM];
-	/* Ever put there and taken away. */
-	uint64_t n_asked, n_begun, n_done, n_taken;
+	/* Guarded by the lock: */
+	struct aside_task *task; /* that it runs; NULL: it waits for one */
+	uint64_t began_ns;	 /* that task */
+	bool left_behind;	 /* ends after that task */
 };
 
 struct aside {
 	const struct aside_ops *ops;
 	char *proc;
 	int event;
-	struct desk *desk; /* NULL: no thread yet */
-	struct desk *stuck[ASIDE_STUCK_MAX];
+	/* For the loop alone: */
+	struct worker *worker; /* NULL: none yet, or none could be started */
+	unsigned int n_pending;
+	pthread_mutex_t lock; /* guards all below */
+	pthread_cond_t asked, done;
+	struct queue to_run, were_run;
 	unsigned int n_stuck;
-	/* Tasks without a desk: no thread was to be had for them. */
-	struct aside_task *waiting[ASIDE_ROOM];
-	unsigned int n_waiting;
+	unsigned int n_users; /* threads that use this struct, and the loop */
+	bool closed;	      /* the loop has left */
 };
 
-static void desk_free(struct desk *d)
+static void queue_put(struct queue *q, struct aside_task *task)
 {
-	for (; d->n_begun < d->n_asked; d->n_begun++)
-		d->ops->task_free(d->asked_for[d->n_begun % ASIDE_ROOM]);
-	for (; d->n_taken < d->n_done; d->n_taken++)
-		d->ops->task_free(d->were_done[d->n_taken % ASIDE_ROOM]);
-	pthread_mutex_destroy(&d->lock);
-	pthread_cond_destroy(&d->asked);
-	pthread_cond_destroy(&d->done);
-	d->ops->context_free(d->context);
-	close_fd(d->event);
-	free(d);
+	task->next = NULL;
+	if (q->first)
+		q->last->next = task;
+	else
+		q->first = task;
+	q->last = task;
 }
 
-static void desk_init(struct desk *d, const struct aside_ops *ops)
+static struct aside_task *queue_take(struct queue *q)
 {
-	pthread_condattr_t attr;
+	struct aside_task *task = q->first;
 
-	d->ops = ops;
-	pthread_mutex_init(&d->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&d->asked, NULL);
-	pthread_cond_init(&d->done, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-static int desk_new(const struct aside *a, struct desk **ret)
-{
-	struct desk *d = calloc(1, sizeof(*d));
-	int r;
-
-	if (!d)
-		return -ENOMEM;
-	d->event = fcntl(a->event, F_DUPFD_CLOEXEC, 0);
-	r = d->event < 0 ? -errno : a->ops->context_new(a->proc, &d->context);
-	if (r < 0) {
-		close_fd(d->event);
-		free(d);
-		return r;
-	}
-	desk_init(d, a->ops);
-	*ret = d;
-	return 0;
-}
-
-/* One of the two that share D goes; LEFT says so to the other. */
-static void desk_leave(struct desk *d, bool *left)
-{
-	bool last;
-
-	pthread_mutex_lock(&d->lock);
-	*left = true;
-	last = d->left_by_loop && d->left_by_thread;
-	pthread_cond_signal(&d->asked);
-	pthread_mutex_unlock(&d->lock);
-	if (last)
-		desk_free(d);
-}
-
-/* The thread's: the next task; NULL: nobody waits for it any more. */
-static struct aside_task *desk_begin(struct desk *d)
-{
-	struct aside_task *task = NULL;
-
-	pthread_mutex_lock(&d->lock);
-	while (!d->left_by_loop && d->n_begun == d->n_asked)
-		pthread_cond_wait(&d->asked, &d->lock);
-	if (!d->left_by_loop) {
-		task = d->asked_for[d->n_begun++ % ASIDE_ROOM];
-		d->began_ns = now_ns(CLOCK_MONOTONIC);
-	}
-	d->current = task;
-	pthread_mutex_unlock(&d->lock);
+	if (task)
+		q->first = task->next;
 	return task;
 }
 
-/* What nobody takes goes with the desk. */
-static void desk_done(struct desk *d, struct aside_task *task)
+/* The loop or a thread leaves. */
+static void aside_leave(struct aside *a)
 {
-	uint64_t one = 1;
-	bool first;
+	struct aside_task *task;
+	bool last;
 
-	pthread_mutex_lock(&d->lock);
-	d->current = NULL;
-	first = d->n_taken == d->n_done;
-	d->were_done[d->n_done++ % ASIDE_ROOM] = task;
-	pthread_cond_signal(&d->done);
-	pthread_mutex_unlock(&d->lock);
-	/* A counter that is full is readable, too. */
-	if (first && write(d->event, &one, sizeof(one)) < 0)
+	pthread_mutex_lock(&a->lock);
+	last = --a->n_users == 0;
+	pthread_mutex_unlock(&a->lock);
+	if (!last)
 		return;
+	while ((task = queue_take(&a->to_run)) || (task = queue_take(&a->were_run)))
+		a->ops->task_free(task);
+	pthread_mutex_destroy(&a->lock);
+	pthread_cond_destroy(&a->asked);
+	pthread_cond_destroy(&a->done);
+	close_fd(a->event);
+	free(a->proc);
+	free(a);
 }
 
-static void *desk_main(void *userdata)
+static void *worker_main(void *userdata)
 {
-	struct desk *d = userdata;
-	struct aside_task *task;
+	struct worker *w = userdata;
+	struct aside *a = w->aside;
+	uint64_t one = 1;
 
-	while ((task = desk_begin(d))) {
-		d->ops->run(d->context, task);
-		desk_done(d, task);
+	pthread_mutex_lock(&a->lock);
+	while (!a->closed && !w->left_behind) {
+		w->task = queue_take(&a->to_run);
+		if (!w->task) {
+			pthread_cond_wait(&a->asked, &a->lock);
+			continue;
+		}
+		w->began_ns = now_ns(CLOCK_MONOTONIC);
+		pthread_mutex_unlock(&a->lock);
+		a->ops->run(w->context, w->task);
+		pthread_mutex_lock(&a->lock);
+		/* A counter that is full is readable, too. */
+		if (!a->were_run.first && write(a->event, &one, sizeof(one)) < 0)
+			errno = 0;
+		queue_put(&a->were_run, TAKE_PTR(w->task));
+		pthread_cond_signal(&a->done);
 	}
-	desk_leave(d, &d->left_by_thread);
+	a->n_stuck -= w->left_behind;
+	pthread_mutex_unlock(&a->lock);
+	if (a->ops->context_free)
+		a->ops->context_free(w->context);
+	free(w);
+	aside_leave(a);
 	return NULL;
 }
 
-/* Signals are the loop's; nobody waits for the thread's end. */
-static int desk_staff(struct desk *d)
+/* Starts a thread for W that nobody waits for. 0 or -errno. */
+static int start_thread(struct worker *w)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -164,41 +131,66 @@ static int desk_staff(struct desk *d)
 
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* The loop handles all signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&thread, &attr, desk_main, d);
+	r = pthread_create(&thread, &attr, worker_main, w);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return -r;
 }
 
-static void desk_put(struct desk *d, struct aside_task *task)
+/* Makes sure that there is a worker. 0; -EAGAIN: too many threads hang; or -errno. */
+static int need_worker(struct aside *a)
 {
-	pthread_mutex_lock(&d->lock);
-	d->asked_for[d->n_asked++ % ASIDE_ROOM] = task;
-	pthread_cond_signal(&d->asked);
-	pthread_mutex_unlock(&d->lock);
-}
+	struct worker *w;
+	int r = 0;
 
-static struct aside_task *desk_take(struct desk *d)
-{
-	struct aside_task *task = NULL;
-
-	pthread_mutex_lock(&d->lock);
-	if (d->n_taken < d->n_done)
-		task = d->were_done[d->n_taken++ % ASIDE_ROOM];
-	pthread_mutex_unlock(&d->lock);
-	return task;
+	if (a->worker)
+		return 0;
+	if (aside_stuck(a) == ASIDE_STUCK_MAX)
+		return -EAGAIN;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->aside = a;
+	if (a->ops->context_new)
+		r = a->ops->context_new(a->proc, &w->context);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	pthread_mutex_lock(&a->lock);
+	a->n_users++;
+	pthread_mutex_unlock(&a->lock);
+	r = start_thread(w);
+	if (r == 0) {
+		a->worker = w;
+		return 0;
+	}
+	if (a->ops->context_free)
+		a->ops->context_free(w->context);
+	free(w);
+	aside_leave(a);
+	return r;
 }
 
 int aside_new(const struct aside_ops *ops, const char *proc, struct aside **ret)
 {
 	struct aside *a = calloc(1, sizeof(*a));
+	pthread_condattr_t attr;
 	int r = 0;
 
 	if (!a)
 		return -ENOMEM;
 	a->ops = ops;
+	a->n_users = 1;
+	pthread_mutex_init(&a->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&a->asked, NULL);
+	pthread_cond_init(&a->done, &attr);
+	pthread_condattr_destroy(&attr);
 	a->proc = strdup(proc);
 	a->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (a->event < 0)
@@ -217,15 +209,11 @@ void aside_free(struct aside *a)
 {
 	if (!a)
 		return;
-	if (a->desk)
-		desk_leave(a->desk, &a->desk->left_by_loop);
-	for (unsigned int i = 0; i < a->n_stuck; i++)
-		desk_leave(a->stuck[i], &a->stuck[i]->left_by_loop);
-	for (unsigned int i = 0; i < a->n_waiting; i++)
-		a->ops->task_free(a->waiting[i]);
-	close_fd(a->event);
-	free(a->proc);
-	free(a);
+	pthread_mutex_lock(&a->lock);
+	a->closed = true;
+	pthread_cond_signal(&a->asked);
+	pthread_mutex_unlock(&a->lock);
+	aside_leave(a);
 }
 
 int aside_fd(const struct aside *a)
@@ -238,89 +226,52 @@ void aside_clear(struct aside *a)
 	uint64_t n;
 
 	if (read(a->event, &n, sizeof(n)) < 0)
-		return; /* nothing was told */
-}
-
-/* Has the thread come back, and has all been taken that it did? */
-static bool desk_is_idle(struct desk *d)
-{
-	bool idle;
-
-	pthread_mutex_lock(&d->lock);
-	idle = !d->current && d->n_taken == d->n_done;
-	pthread_mutex_unlock(&d->lock);
-	return idle;
+		return; /* the descriptor is not readable */
 }
 
 unsigned int aside_stuck(struct aside *a)
 {
-	unsigned int n = 0;
+	unsigned int n;
 
-	for (unsigned int i = 0; i < a->n_stuck; i++) {
-		struct desk *d = a->stuck[i];
-
-		if (desk_is_idle(d))
-			desk_leave(d, &d->left_by_loop);
-		else
-			a->stuck[n++] = d;
-	}
-	a->n_stuck = n;
+	pthread_mutex_lock(&a->lock);
+	n = a->n_stuck;
+	pthread_mutex_unlock(&a->lock);
 	return n;
-}
-
-/* A desk with a thread, and on it what waits for one. */
-static int aside_staff(struct aside *a)
-{
-	struct desk *d = NULL;
-	int r;
-
-	if (a->desk)
-		return 0;
-	if (aside_stuck(a) == ASIDE_STUCK_MAX)
-		return -EAGAIN;
-	r = desk_new(a, &d);
-	if (r < 0)
-		return r;
-	r = desk_staff(d);
-	if (r < 0) {
-		desk_free(d);
-		return r;
-	}
-	for (unsigned int i = 0; i < a->n_waiting; i++)
-		desk_put(d, a->waiting[i]);
-	a->n_waiting = 0;
-	a->desk = d;
-	return 0;
 }
 
 unsigned int aside_pending(const struct aside *a)
 {
-	/* Only the loop counts these two up. */
-	return a->desk ? (unsigned int)(a->desk->n_asked - a->desk->n_taken) : a->n_waiting;
+	return a->n_pending;
 }
 
 int aside_ask(struct aside *a, struct aside_task *task)
 {
-	int r = aside_staff(a);
+	int r = need_worker(a);
 
 	if (r < 0)
 		return r;
-	if (aside_pending(a) == ASIDE_ROOM)
+	if (a->n_pending == ASIDE_ROOM)
 		return ASIDE_FULL;
-	desk_put(a->desk, task);
+	task->given_up = false;
+	a->n_pending++;
+	pthread_mutex_lock(&a->lock);
+	queue_put(&a->to_run, task);
+	pthread_cond_signal(&a->asked);
+	pthread_mutex_unlock(&a->lock);
 	return 0;
 }
 
 struct aside_task *aside_take(struct aside *a)
 {
-	struct aside_task *task = NULL;
+	struct aside_task *task;
 
-	for (unsigned int i = 0; i < a->n_stuck && !task; i++)
-		task = desk_take(a->stuck[i]);
-	if (!task && aside_pending(a) > 0 && aside_staff(a) == 0)
-		task = desk_take(a->desk);
-	if (!task)
-		aside_stuck(a); /* who came back may go */
+	pthread_mutex_lock(&a->lock);
+	task = queue_take(&a->were_run);
+	pthread_mutex_unlock(&a->lock);
+	if (task)
+		a->n_pending -= !task->given_up;
+	else if (a->n_pending > 0)
+		need_worker(a); /* there may have been too many that hang */
 	return task;
 }
 
@@ -329,48 +280,38 @@ int aside_wait(struct aside *a, uint64_t ns)
 	uint64_t until = now_ns(CLOCK_MONOTONIC) + ns;
 	struct timespec t = {.tv_sec = (time_t)(until / NSEC_PER_SEC),
 			     .tv_nsec = (long)(until % NSEC_PER_SEC)};
-	int r = aside_staff(a);
-	struct desk *d = a->desk;
+	int r = need_worker(a);
 
-	if (r < 0 || aside_pending(a) == 0)
+	if (r < 0 || a->n_pending == 0)
 		return r;
-	pthread_mutex_lock(&d->lock);
-	while (d->n_taken == d->n_done && pthread_cond_timedwait(&d->done, &d->lock, &t) == 0)
+	pthread_mutex_lock(&a->lock);
+	while (!a->were_run.first && pthread_cond_timedwait(&a->done, &a->lock, &t) == 0)
 		;
-	pthread_mutex_unlock(&d->lock);
+	pthread_mutex_unlock(&a->lock);
 	return 0;
-}
-
-/* What the thread has not begun with goes on another desk. */
-static void aside_collect(struct aside *a, struct desk *d)
-{
-	a->n_waiting = 0;
-	for (uint64_t i = d->n_begun; i < d->n_asked; i++) {
-		struct aside_task *task = d->asked_for[i % ASIDE_ROOM];
-
-		if (a->ops->moved)
-			a->ops->moved(task, a->n_stuck);
-		a->waiting[a->n_waiting++] = task;
-	}
-	d->n_asked = d->n_begun; /* nothing is left for who comes back */
 }
 
 struct aside_task *aside_give_up(struct aside *a, uint64_t ns)
 {
 	struct aside_task *stuck = NULL;
-	struct desk *d = a->desk;
+	struct worker *w = a->worker;
 
-	if (!d || aside_pending(a) == 0)
+	if (!w)
 		return NULL;
-	pthread_mutex_lock(&d->lock);
-	if (d->current && d->n_taken == d->n_done && now_ns(CLOCK_MONOTONIC) - d->began_ns > ns) {
-		stuck = d->current;
-		a->desk = NULL;
-		a->stuck[a->n_stuck++] = d;
-		aside_collect(a, d);
+	pthread_mutex_lock(&a->lock);
+	if (w->task && !a->were_run.first && now_ns(CLOCK_MONOTONIC) - w->began_ns > ns) {
+		stuck = w->task;
+		stuck->given_up = true;
+		w->left_behind = true;
+		a->n_stuck++;
+		for (struct aside_task *t = a->to_run.first; t && a->ops->moved; t = t->next)
+			a->ops->moved(t, a->n_stuck);
 	}
-	pthread_mutex_unlock(&d->lock);
-	if (stuck)
-		aside_staff(a);
+	pthread_mutex_unlock(&a->lock);
+	if (stuck) {
+		a->worker = NULL;
+		a->n_pending--;
+		need_worker(a);
+	}
 	return stuck;
 }

@@ -1,61 +1,72 @@
 /*
- * Work that a stranger can hold up for ever, done by a thread that can be left behind: tasks go to
- * it and come back through two bounded queues.
+ * Work that a stranger can hold up for ever, done by a thread that can be left behind.
+ *
+ * The loop asks for tasks and takes them when they have been run; it never waits for a thread that
+ * hangs. All functions are for the loop's thread, except that run() and context_free() are called
+ * by the other one.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
-/* Tasks that may be asked for at once. */
+/* Tasks that may be pending at once. */
 #define ASIDE_ROOM 1024u
-/* Threads that stand in a task for good, beyond which nothing is done. */
+/* When this many threads hang, no more are started before one comes back. */
 #define ASIDE_STUCK_MAX 6u
 
 #define ASIDE_FULL 1
 
 struct aside;
 
-/* Begins what the caller allocates. */
+/* The beginning of a task, which the caller allocates. */
 struct aside_task {
-	uint64_t tag; /* the caller's; not changed once it was asked for */
+	uint64_t tag;  /* the caller's; run() must not change it */
+	bool given_up; /* by aside_give_up() */
+	/* Private to aside.c: */
+	struct aside_task *next;
 };
 
-/* All but run() are called by whoever is the last to need it. */
 struct aside_ops {
-	/* What a thread works with, for itself alone. 0 or -errno. */
+	/* Make and free what a thread works with, for itself alone. May both be NULL. 0 or -errno.
+	 */
 	int (*context_new)(const char *proc, void **ret);
 	void (*context_free)(void *context);
-	/* In the thread: touches nothing but these two. */
+	/* Runs TASK, in the thread. Touches nothing but its arguments. */
 	void (*run)(void *context, struct aside_task *task);
-	/* TASK may have been run. */
+	/* Frees TASK, which may have been run. Called by the last thread that has it. */
 	void (*task_free)(struct aside_task *task);
-	/* TASK waited behind one that was given up, and goes to another thread: N_STUCK stand now.
-	 * NULL: that changes nothing. */
+	/* TASK waits behind one that was given up, and another thread will run it: N_STUCK threads
+	 * hang now. May be NULL. */
 	void (*moved)(struct aside_task *task, unsigned int n_stuck);
 };
 
-/* OPS is borrowed for ever, PROC copied. The thread begins with the first task. 0 or -errno. */
+/* OPS must be static. PROC, for context_new(), is copied. The thread starts with the first task. 0
+ * or -errno. */
 int aside_new(const struct aside_ops *ops, const char *proc, struct aside **ret);
-/* Waits for no thread: one that stands in a task goes when that returns. */
+/* Frees all tasks. Does not wait: a thread that hangs ends when its task returns. */
 void aside_free(struct aside *a);
-/* Readable when a task has been done; borrowed. */
+/* A descriptor that is readable when a task has been run. Borrowed. */
 int aside_fd(const struct aside *a);
-/* Until another one has been done. Take all after it, not before. */
+/* Makes the descriptor unreadable until another task has been run. Take all tasks after this call.
+ */
 void aside_clear(struct aside *a);
-/* 0: TASK is taken over. ASIDE_FULL: not now, others must be taken first. -EAGAIN: too many
- * threads stand. -errno: there is no thread to be had. */
+/* Asks for TASK. 0: it is taken over. ASIDE_FULL: take tasks first. -EAGAIN: too many threads hang.
+ * -errno: no thread can be started. */
 int aside_ask(struct aside *a, struct aside_task *task);
-/* One that has been done, the caller's again; NULL: none. */
+/* Returns a task that has been run and is the caller's again. NULL: none. */
 struct aside_task *aside_take(struct aside *a);
-/* Waits at most NS for one that has been done. 0, also when there is none; -errno: there is no
+/* Waits at most NS for a task that has been run. 0, also if there is none; -errno: there is no
  * thread. */
 int aside_wait(struct aside *a, uint64_t ns);
 /* Tasks that were neither taken nor given up. */
 unsigned int aside_pending(const struct aside *a);
-/* When all that was done has been taken: leaves a thread that has been at one task for more than NS
- * to itself; another goes on with the tasks behind it. Gives that task, which is still taken when
- * it is done one day: until then only what run() does not change is to be read or written. NULL:
- * there is none. */
+/*
+ * Call it when all tasks that have been run are taken. If the thread has been in one task for more
+ * than NS, leaves the thread behind, and another one goes on with the tasks behind it. Returns the
+ * task; NULL: none. When the task returns one day, aside_take() returns it, with given_up set.
+ * Until then the caller may touch only what run() does not change.
+ */
 struct aside_task *aside_give_up(struct aside *a, uint64_t ns);
-/* Threads that stand. */
+/* The number of threads that hang. */
 unsigned int aside_stuck(struct aside *a);

@@ -54,18 +54,6 @@ struct question {
 	int r;
 };
 
-static int context_new(const char *proc, void **ret)
-{
-	(void)proc;
-	*ret = NULL;
-	return 0;
-}
-
-static void context_free(void *context)
-{
-	(void)context;
-}
-
 static void question_run(void *context, struct aside_task *task)
 {
 	struct question *q = (struct question *)(void *)task;
@@ -80,8 +68,6 @@ static void question_free(struct aside_task *task)
 }
 
 static const struct aside_ops ops = {
-	.context_new = context_new,
-	.context_free = context_free,
 	.run = question_run,
 	.task_free = question_free,
 };

@@ -1,7 +1,6 @@
 /*
- * Requests for facts as tasks of a thread that can be left behind (aside.c), which has copies of
- * all that it needs. What comes after it was given up is thrown away: the process has been asked
- * again, or is not what it was. Called by procs.c.
+ * Requests for facts, as tasks of a thread that can be left behind (aside.h). The answer to a
+ * request that was given up is discarded: the process has been asked again, or has changed.
  */
 #include "daemon/record/procreader.h"
 
@@ -11,16 +10,12 @@
 #include "proto/base.h"
 
 struct task {
-	struct aside_task task; /* first: they are one */
+	struct aside_task task; /* first */
 	struct procreader_answer answer;
-	bool late;	   /* the loop's; it was given up */
-	struct task *next; /* taken behind it */
 };
 
 struct procreader {
 	struct aside *aside;
-	struct task *first, *last; /* taken already, in order; NULL: none */
-	unsigned int n_taken;
 };
 
 static struct task *task_of(struct aside_task *task)
@@ -77,65 +72,26 @@ int procreader_new(const char *proc, struct procreader **ret)
 	return 0;
 }
 
-static struct task *take_first(struct procreader *r)
-{
-	struct task *t = r->first;
-
-	if (!t)
-		return NULL;
-	r->first = t->next;
-	if (!r->first)
-		r->last = NULL;
-	r->n_taken--;
-	return t;
-}
-
 void procreader_free(struct procreader *r)
 {
 	if (!r)
 		return;
-	while (r->first)
-		task_free(&take_first(r)->task);
 	aside_free(r->aside);
 	free(r);
 }
 
-/* Takes all answers, for as long as one lies there its thread counts as held up; those that are too
- * late are for nobody. */
-static void take_all(struct procreader *r)
-{
-	struct aside_task *task;
-
-	while ((task = aside_take(r->aside))) {
-		struct task *t = task_of(task);
-
-		if (t->late) {
-			task_free(task);
-			continue;
-		}
-		if (r->last)
-			r->last->next = t;
-		else
-			r->first = t;
-		r->last = t;
-		r->n_taken++;
-	}
-}
-
 unsigned int procreader_stuck(struct procreader *r)
 {
-	take_all(r);
 	return aside_stuck(r->aside);
 }
 
 unsigned int procreader_pending(const struct procreader *r)
 {
-	return aside_pending(r->aside) + r->n_taken;
+	return aside_pending(r->aside);
 }
 
 int procreader_ask(struct procreader *r, const struct procreader_request *request)
 {
-	bool many = procreader_stuck(r) >= PROCREADER_STUCK;
 	struct task *t;
 	int result;
 
@@ -145,7 +101,7 @@ int procreader_ask(struct procreader *r, const struct procreader_request *reques
 	if (!t)
 		return -ENOMEM;
 	t->answer.request = *request;
-	t->answer.request.cmdline &= !many;
+	t->answer.request.cmdline &= procreader_stuck(r) < PROCREADER_STUCK;
 	result = aside_ask(r->aside, &t->task);
 	if (result != 0)
 		task_free(&t->task);
@@ -154,29 +110,28 @@ int procreader_ask(struct procreader *r, const struct procreader_request *reques
 
 int procreader_take(struct procreader *r, struct procreader_answer *ret)
 {
-	struct task *t;
+	struct aside_task *task;
 
-	take_all(r);
-	t = take_first(r);
-	if (!t)
+	while ((task = aside_take(r->aside)) && task->given_up)
+		task_free(task);
+	if (!task)
 		return PROCREADER_NOTHING;
-	*ret = t->answer;
-	free(t);
+	*ret = task_of(task)->answer;
+	free(task_of(task));
 	return 0;
 }
 
 int procreader_wait(struct procreader *r, uint64_t ns)
 {
-	return r->first ? 0 : aside_wait(r->aside, ns);
+	return aside_wait(r->aside, ns);
 }
 
 int procreader_give_up(struct procreader *r, uint64_t ns, struct procreader_request *ret)
 {
-	struct aside_task *task = r->first ? NULL : aside_give_up(r->aside, ns);
+	struct aside_task *task = aside_give_up(r->aside, ns);
 
 	if (!task)
 		return PROCREADER_NOTHING;
-	task_of(task)->late = true;
 	*ret = task_of(task)->answer.request;
 	return 0;
 }

@@ -182,10 +182,9 @@ static void is_given_up(struct files *f, unsigned int stuck)
 
 static void nobody_stands(struct files *f)
 {
-	while (files_stuck(f) > 0) {
-		files_take(f);
+	while (files_stuck(f) > 0)
 		sched_yield();
-	}
+	files_take(f);
 }
 
 static void files_see_is_opened_when_it_is_taken(void **state)
