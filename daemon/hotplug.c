@@ -14,7 +14,6 @@
 #include <time.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 #include "proto/base.h"
 
 /* Between two looks: where a CPU is not traced that could be, longer and longer. */

@@ -8,7 +8,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/base/aside.c daemon/base/aside.h \
 	daemon/job/attempt.c daemon/job/attempt.h \
 	daemon/base/bucket.c daemon/base/bucket.h \
-	daemon/base/entry_size.h \
 	daemon/check/check.c daemon/check/check.h daemon/check/check_private.h \
 	daemon/check/check_cpus.c \
 	daemon/check/check_events.c \
@@ -54,7 +53,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/jobs.c daemon/job/jobs.h \
 	daemon/gather/kernel.c daemon/gather/kernel.h \
 	daemon/job/lease.c daemon/job/lease.h \
-	daemon/base/log.c daemon/base/log.h daemon/base/log_events.h \
+	daemon/base/log.c daemon/base/log.h \
 	daemon/manager.c daemon/manager.h daemon/manager_private.h \
 	daemon/manager_build.c \
 	daemon/manager_settings.c \

@@ -20,7 +20,6 @@
 #include <systemd/sd-event.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 #include "daemon/job/jobs.h"
 #include "daemon/manager_private.h"
 #include "proto/base.h"

@@ -1,6 +1,5 @@
 /*
- * A token is worth the time that it takes to earn one, so that nothing is lost to rounding, however
- * often one looks. Called by gate.c.
+ * A token bucket.
  */
 #include "daemon/base/bucket.h"
 
@@ -32,7 +31,7 @@ void bucket_change(struct bucket *b, uint32_t burst, uint64_t interval_usec, uin
 	uint64_t credit = bucket_credit(b, now_usec), cost = b->cost_usec;
 
 	bucket_set(b, burst, interval_usec);
-	/* Without a limit before, nobody was counted. */
+	/* There was no limit before, so no tokens were counted. */
 	if (cost == 0) {
 		b->credit_usec = b->most_usec;
 	} else {

@@ -1,9 +1,9 @@
 /*
- * Where the daemon's words go: never to stdout, which is the traced command's.
+ * Writes lines and events to the journal or to stderr.
  *
- * sd_journal_send returns 0 and writes nothing where no journal listens, so the choice is made
- * once, at the start: stderr is the journal exactly when its device and inode are those that
- * systemd put into $JOURNAL_STREAM (systemd.exec(5)).
+ * sd_journal_send(3) returns 0 and writes nothing if no journal listens. So the target is chosen
+ * once, at start: stderr is the journal if its device and inode are those in $JOURNAL_STREAM, which
+ * systemd sets (systemd.exec(5)).
  */
 #include "daemon/base/log.h"
 
@@ -40,14 +40,14 @@ void log_open(void)
 			 st.st_ino == inode;
 }
 
-/* Begins what is three bytes of UTF-8 and turns its neighbours around or hides (U+2000 to
- * U+207F)? */
+/* Whether S begins one of U+2000 to U+207F, three bytes of UTF-8, some of which reorder or hide
+ * their neighbours. */
 static bool is_format(const unsigned char *s)
 {
 	return s[0] == 0xe2 && (s[1] == 0x80 || s[1] == 0x81) && s[2] >= 0x80;
 }
 
-/* Controls, those of C1 too, which are two bytes. Nothing is taken for UTF-8 that was cut off. */
+/* Replaces control characters, also those of C1, which are two bytes of UTF-8 or a byte alone. */
 static void log_clean(char *text)
 {
 	for (unsigned char *s = (unsigned char *)text; *s; s++) {
@@ -60,7 +60,7 @@ static void log_clean(char *text)
 	}
 }
 
-/* Fields for sd_journal_sendv(3), with the memory that they are in. */
+/* Fields for sd_journal_sendv(3), and their memory. */
 struct message {
 	struct iovec parts[MAX_FIELDS];
 	char texts[MAX_FIELDS][FIELD_SIZE];
@@ -87,23 +87,8 @@ static void put_number(struct message *m, const char *name, uint64_t value)
 	put(m, name, text);
 }
 
-static void put_fields(struct message *m, const struct log_fields *f)
-{
-	put(m, "PTSNAP_REPORT_ID", f->report);
-	put(m, "PTSNAP_TRIGGER", f->trigger);
-	put(m, "PTSNAP_TRIGGER_UNIT", f->trigger_unit);
-	put(m, "UNIT", f->trigger_unit);
-	put(m, "PTSNAP_REPORT_PATH", f->report_path);
-	put_number(m, "PTSNAP_TRIGGER_PID", f->trigger_pid);
-	put_number(m, "PTSNAP_BYTES", f->bytes);
-	put_number(m, "PTSNAP_LOST", f->lost);
-	put_number(m, "PTSNAP_DURATION_USEC", f->duration_usec);
-	if (f->error > 0)
-		put_number(m, "ERRNO", (uint64_t)f->error);
-}
-
-static void log_send(int priority, const char *id, const struct log_fields *fields,
-		     const char *text)
+static void send_to_journal(int priority, const char *id, const struct log_fields *f,
+			    const char *text)
 {
 	struct message m = {.n = 0};
 
@@ -111,7 +96,17 @@ static void log_send(int priority, const char *id, const struct log_fields *fiel
 	put_number(&m, "PRIORITY", (uint64_t)priority);
 	put(&m, "SYSLOG_IDENTIFIER", "ptsnapd");
 	put(&m, "MESSAGE_ID", id);
-	put_fields(&m, fields);
+	put(&m, "PTSNAP_REPORT_ID", f->report);
+	put(&m, "PTSNAP_TRIGGER", f->trigger);
+	put(&m, "PTSNAP_TRIGGER_UNIT", f->trigger_unit);
+	put(&m, "UNIT", f->trigger_unit);
+	put(&m, "PTSNAP_REPORT_PATH", f->report_path);
+	put_number(&m, "PTSNAP_TRIGGER_PID", f->trigger_pid);
+	put_number(&m, "PTSNAP_BYTES", f->bytes);
+	put_number(&m, "PTSNAP_LOST", f->lost);
+	put_number(&m, "PTSNAP_DURATION_USEC", f->duration_usec);
+	if (f->error > 0)
+		put_number(&m, "ERRNO", (uint64_t)f->error);
 	(void)sd_journal_sendv(m.parts, (int)m.n);
 }
 
@@ -119,7 +114,7 @@ static void log_text(int priority, const char *id, const struct log_fields *fiel
 {
 	log_clean(text);
 	if (log_to_journal)
-		log_send(priority, id, fields, text);
+		send_to_journal(priority, id, fields, text);
 	else if (priority < LOG_DEBUG)
 		fprintf(stderr, "ptsnapd: %s\n", text);
 	if (log_listener.fn && priority < LOG_DEBUG)

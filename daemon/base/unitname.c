@@ -1,11 +1,9 @@
 /*
- * cgroup path -> unit. Called by trigger.c and peer.c for who asks for a snapshot, by
- * unitwatch_news.c for who failed, by control_snapshot.c for what it is told, in the loop's thread;
- * and by coredump.c in a job's.
+ * Names of units in paths of control groups and of the bus.
  *
  * A path is nested as units are: /user.slice/user-1000.slice/user@1000.service/app.slice/x.service.
- * What lies below a unit's own cgroup (Delegate=, containers) has names that are nobody's units,
- * or those of another systemd's, which is then the nearer one.
+ * Below a unit's own group (Delegate=, containers), names are no units, or those of another
+ * systemd, which is then the nearer one.
  */
 #include "daemon/base/unitname.h"
 
@@ -30,6 +28,7 @@ static bool has_suffix(const char *name, const char *suffix)
 	return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
+/* Whether NAME ends in the suffix of a type of unit. */
 static bool has_unit_type(const char *name)
 {
 	static const char *const types[] = {".service", ".scope",     ".slice", ".socket",
@@ -56,8 +55,8 @@ bool unitname_is_valid(const char *name)
 	return n < ENTRY_UNIT_SIZE && ats <= 1 && has_unit_type(name);
 }
 
-/* Whether ELEMENT of a path is a unit's name, into RET. systemd puts "_" before a name that the
- * kernel has a use for itself (src/basic/cgroup-util.c, cg_escape()). */
+/* Copies ELEMENT of a path to RET if it is a unit's name. systemd puts "_" before names that the
+ * kernel uses itself (src/basic/cgroup-util.c, cg_escape()). */
 static bool take_element(const char *element, size_t size, char ret[ENTRY_UNIT_SIZE])
 {
 	if (size > 0 && *element == '_') {
@@ -71,7 +70,7 @@ static bool take_element(const char *element, size_t size, char ret[ENTRY_UNIT_S
 	return strlen(ret) == size && unitname_is_valid(ret);
 }
 
-/* The innermost unit of PATH, which has SIZE bytes. */
+/* Finds the innermost unit in PATH, which has SIZE bytes. */
 static bool take_path(const char *path, size_t size, char ret[ENTRY_UNIT_SIZE])
 {
 	const char *end = path + size;
@@ -92,8 +91,7 @@ static bool take_path(const char *path, size_t size, char ret[ENTRY_UNIT_SIZE])
 	return found;
 }
 
-/* The path of the line, which has SIZE bytes, if it is that of systemd's own hierarchy
- * (cgroups(7)). */
+/* The path in LINE, which has SIZE bytes; NULL: not of systemd's hierarchy (cgroups(7)). */
 static const char *line_path(const char *line, size_t size)
 {
 	const char *colon = memchr(line, ':', size), *controllers, *path;
@@ -118,7 +116,8 @@ int unitname_of_cgroup(const char *text, size_t size, char ret[ENTRY_UNIT_SIZE])
 	const char *end = text + size;
 	bool found = false;
 
-	/* In a hybrid of both the line of version 1 has systemd's names, the other is "/". */
+	/* With both versions of cgroups, only the line of version 1 has systemd's names; the path
+	 * of the other one is "/", in which nothing is found. */
 	while (text < end && !found) {
 		const char *newline = memchr(text, '\n', (size_t)(end - text));
 		size_t n = (size_t)((newline ? newline : end) - text);
@@ -142,7 +141,7 @@ int unitname_of_pid(const char *proc, uint64_t pid, char ret[ENTRY_UNIT_SIZE])
 	ssize_t n;
 
 	*ret = '\0';
-	/* 0: of another pid namespace, or the kernel. */
+	/* 0: a process of another pid namespace, or the kernel. */
 	if (pid == 0 || pid > INT32_MAX)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/%" PRIu64 "/cgroup", proc, pid);
@@ -155,6 +154,7 @@ int unitname_of_pid(const char *proc, uint64_t pid, char ret[ENTRY_UNIT_SIZE])
 	return unitname_of_cgroup(text, used, ret);
 }
 
+/* -1: not a digit. */
 static int hex_digit(char c)
 {
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;

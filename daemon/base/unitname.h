@@ -1,6 +1,6 @@
 /*
- * The systemd unit of a process, by its cgroup; and what names of units look like. Names come from
- * strangers: whoever may make cgroups chooses them.
+ * The systemd unit of a process, by its control group, and the form of names of units. Whoever may
+ * make control groups chooses their names, so names are untrusted.
  */
 #pragma once
 
@@ -8,23 +8,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/base/entry_size.h"
+#include "daemon/base/log.h"
 
-/* Is NAME, up to 255 bytes, one that systemd would take for a unit (src/basic/unit-name.c,
- * unit_name_is_valid()): letters, digits, ":-_.\\" and one "@" not in front, then the suffix of a
- * type of unit? */
+/* Whether systemd would take NAME for a unit (src/basic/unit-name.c, unit_name_is_valid()): up to
+ * 255 letters, digits, ":-_.\\" and one "@" not in front, ending in the suffix of a type of unit.
+ */
 bool unitname_is_valid(const char *name);
 
-/* TEXT, SIZE bytes, is a /proc/PID/cgroup. The innermost unit of its path in systemd's hierarchy
- * (line "0::/...", or "N:name=systemd:/..." of cgroup v1): the last element that is a unit's name
- * and no slice, or, where there are only slices, the last of them. 0; -ENOENT: there is none. */
+/* Finds the innermost unit in TEXT, SIZE bytes of a /proc/PID/cgroup: in the path in systemd's
+ * hierarchy (line "0::/...", or "N:name=systemd:/..." of cgroup v1), the last element that is a
+ * unit's name and no slice, else the last slice. 0; -ENOENT: there is none. */
 int unitname_of_cgroup(const char *text, size_t size, char ret[ENTRY_UNIT_SIZE]);
 
-/* The unit that process PID of PROC ("/proc") is in now. The process may have ended, and another
- * one have its number by now: whoever is told of a pid asks at once, and what comes out is a hint
- * and gives nobody a right. 0; -ENOENT: none is known. */
+/* Finds the unit that process PID of PROC ("/proc") is in now. The result is a hint and gives
+ * nobody a right: the process may have ended, and another one have its pid. 0; -ENOENT: none is
+ * known. */
 int unitname_of_pid(const char *proc, uint64_t pid, char ret[ENTRY_UNIT_SIZE]);
 
-/* The unit behind the object path that systemd gives it on the bus (sd_bus_path_encode(3)). 0;
- * -EINVAL: PATH is not such a path, or not that of a valid name. */
+/* Finds the unit of the object path that it has on the bus (sd_bus_path_encode(3)). 0; -EINVAL:
+ * PATH is not such a path, or not that of a valid name. */
 int unitname_of_bus_path(const char *path, char ret[ENTRY_UNIT_SIZE]);

@@ -11,7 +11,6 @@
 #include "capture/ring/clock.h"
 #include "capture/ring/freeze.h"
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 #include "proto/base.h"
 
 enum slot_state {

@@ -14,7 +14,6 @@
 
 #include "capture/ring/clock.h"
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 #include "daemon/base/unitname.h"
 #include "daemon/gather/evidence.h"
 #include "daemon/trigger/sender.h"

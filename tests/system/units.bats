@@ -196,13 +196,13 @@ drop_in() {
 	[ "$(stat -c '%a %u' "$ROOT/run/ptsnap")" = "755 0" ]
 }
 
-# The ids of log_events.h, a line each.
+# The ids of log.h, a line each.
 ids_in_header() {
-	sed -n 's/^#define LOG_EVENT_[A-Z_]* *"\([0-9a-f]\{32\}\)"$/\1/p' "$PTSNAP_SRCDIR/daemon/base/log_events.h" | sort
+	sed -n 's/^#define LOG_EVENT_[A-Z_]* *"\([0-9a-f]\{32\}\)"$/\1/p' "$PTSNAP_SRCDIR/daemon/base/log.h" | sort
 }
 
 @test "catalog: a text for each message of the recorder, and no others" {
-	[ "$(ids_in_header | wc -l)" -eq "$(grep -c '^#define' "$PTSNAP_SRCDIR/daemon/base/log_events.h")" ]
+	[ "$(ids_in_header | wc -l)" -eq "$(grep -c '^#define LOG_EVENT_' "$PTSNAP_SRCDIR/daemon/base/log.h")" ]
 	[ "$(ids_in_header | uniq | wc -l)" -ge 8 ]
 	catalog=$(find "$ROOT" -name ptsnap.catalog)
 	diff <(ids_in_header) <(sed -n 's/^-- //p' "$catalog" | sort)

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 
 #define N_CPUS 4
 

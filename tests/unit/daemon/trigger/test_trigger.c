@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "daemon/base/log.h"
-#include "daemon/base/log_events.h"
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 #include "tests/unit/daemon/ring_source.h"
