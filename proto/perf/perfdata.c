@@ -1,9 +1,8 @@
 /*
- * A perf.data file in memory: header, attrs, ids, features, and which record ends where.
- * perfdata_record.c has what the records say. Called by the client's import.
+ * Reads the frame of a perf.data file: header, attrs, ids, features, and record after record.
  *
- * Time and memory are O(size): each attr and each id is looked at once (all ids together may not be
- * more than fit into the file), and each step of perfdata_next() takes at least a header's bytes.
+ * Time and memory are O(size): each attr and each id is read once (all ids together must fit into
+ * the file), and each step of perfdata_next() advances by at least a record's header.
  */
 #include "proto/perf/perfdata.h"
 
@@ -18,9 +17,9 @@
 #define MAGIC_SWAPPED "2ELIFREP"
 #define MAGIC_OLD     "PERFFILE"
 #define MAGIC_SIZE    8u
-/* struct perf_pipe_file_header. */
+/* struct perf_pipe_file_header */
 #define PIPE_HEADER_SIZE 16u
-/* struct perf_file_header, with 256 feature bits. */
+/* struct perf_file_header, with 256 feature bits */
 #define HEADER_SIZE  104u
 #define SECTION_SIZE 16u
 /* PERF_ATTR_SIZE_VER0 */
@@ -63,15 +62,6 @@ bool perfdata_is(const uint8_t *bytes, size_t size)
 				      memcmp(bytes, MAGIC_OLD, MAGIC_SIZE) == 0);
 }
 
-static int check_magic(const struct perfdata *p)
-{
-	if (!perfdata_is(p->bytes, p->size))
-		return PERFDATA_OTHER;
-	if (memcmp(p->bytes, MAGIC_SWAPPED, MAGIC_SIZE) == 0)
-		return PERFDATA_SWAPPED;
-	return memcmp(p->bytes, MAGIC_OLD, MAGIC_SIZE) == 0 ? PERFDATA_OLD : 0;
-}
-
 static int read_header(const struct perfdata *p, struct header *ret, struct perfdata_error *error)
 {
 	struct bytes_in in;
@@ -94,33 +84,25 @@ static int read_header(const struct perfdata *p, struct header *ret, struct perf
 	return 0;
 }
 
-static struct perfdata_attr get_attr(struct bytes_in *in)
-{
-	struct perfdata_attr a = {0};
-	uint64_t flags;
-
-	a.type = bytes_get_u32(in);
-	bytes_get_u32(in);
-	a.config = bytes_get_u64(in);
-	bytes_get_u64(in);
-	a.layout.sample_type = bytes_get_u64(in);
-	bytes_get_u64(in);
-	flags = bytes_get_u64(in);
-	a.layout.sample_id_all = flags & ATTR_SAMPLE_ID_ALL;
-	a.exclude_user = flags & ATTR_EXCLUDE_USER;
-	a.exclude_kernel = flags & ATTR_EXCLUDE_KERNEL;
-	return a;
-}
-
-/* The section of ids that ends the entry of attr number I. */
+/* Reads attr number I, and the section of ids behind the attr. */
 static int read_attr(struct perfdata *p, const struct header *h, size_t i,
 		     struct perfdata_section *ret_ids)
 {
-	uint64_t offset = h->attrs.offset + i * h->attr_size;
+	uint64_t offset = h->attrs.offset + i * h->attr_size, flags;
+	struct perfdata_attr *a = &p->attrs[i];
 	struct bytes_in in;
 
 	bytes_in_init(&in, p->bytes + offset, h->attr_size);
-	p->attrs[i] = get_attr(&in);
+	a->type = bytes_get_u32(&in);
+	bytes_get_u32(&in);
+	a->config = bytes_get_u64(&in);
+	bytes_get_u64(&in);
+	a->layout.sample_type = bytes_get_u64(&in);
+	bytes_get_u64(&in);
+	flags = bytes_get_u64(&in);
+	a->layout.sample_id_all = flags & ATTR_SAMPLE_ID_ALL;
+	a->exclude_user = flags & ATTR_EXCLUDE_USER;
+	a->exclude_kernel = flags & ATTR_EXCLUDE_KERNEL;
 	bytes_in_init(&in, p->bytes + offset + h->attr_size - SECTION_SIZE, SECTION_SIZE);
 	*ret_ids = get_section(&in);
 	return is_within(p, ret_ids) && ret_ids->size % sizeof(uint64_t) == 0 ? 0 : -EBADMSG;
@@ -183,7 +165,8 @@ static int read_attrs(struct perfdata *p, const struct header *h, struct perfdat
 	return 0;
 }
 
-/* Bytes of the trailer from its id on; IDENTIFIER always lies last. */
+/* Returns the distance of the id from the end of a record, or 0. IDENTIFIER is always the last
+ * field. */
 static size_t id_from_end(const struct perfrecord_layout *l)
 {
 	struct perfrecord_layout behind = *l;
@@ -198,8 +181,8 @@ static size_t id_from_end(const struct perfrecord_layout *l)
 	return perfrecord_sample_id_size(&behind);
 }
 
-/* tools/perf/util/evlist.c, evlist__valid_sample_type(): either all are alike, or all have their
- * id at the same place. */
+/* All attrs have one layout, or their ids lie at one place (tools/perf/util/evlist.c,
+ * evlist__valid_sample_type()). */
 static int find_layout(struct perfdata *p, const struct header *h, struct perfdata_error *error)
 {
 	const struct perfrecord_layout *first = &p->attrs[0].layout;
@@ -222,28 +205,24 @@ static int find_layout(struct perfdata *p, const struct header *h, struct perfda
 	return 0;
 }
 
-static int find_data(struct perfdata *p, const struct header *h, struct perfdata_error *error)
+/* Finds the section of records, and the sections of features, which lie behind the records. */
+static int find_sections(struct perfdata *p, const struct header *h, struct perfdata_error *error)
 {
+	struct bytes_in in;
+	uint64_t at;
+
 	p->data = h->data;
 	if (p->data.offset < HEADER_SIZE || p->data.offset > p->size)
 		return bad(error, p->data.offset,
 			   "the records lie beyond the file's end: it is truncated");
 	p->unfinished = p->data.size == 0;
-	if (p->unfinished)
+	if (p->unfinished) {
 		p->data.size = p->size - p->data.offset;
+		return 0;
+	}
 	if (!is_within(p, &p->data))
 		return bad(error, p->size, "the file ends within its records: it is truncated");
-	return 0;
-}
-
-/* Behind the records: a section for each feature that there is. */
-static int find_features(struct perfdata *p, const struct header *h, struct perfdata_error *error)
-{
-	uint64_t at = p->data.offset + p->data.size;
-	struct bytes_in in;
-
-	if (p->unfinished)
-		return 0;
+	at = p->data.offset + p->data.size;
 	bytes_in_init(&in, p->bytes + at, p->size - at);
 	for (size_t i = 0; i < PERFDATA_FEATURES; i++) {
 		if (!(h->features[i / 64] >> (i % 64) & 1))
@@ -264,17 +243,20 @@ int perfdata_open(const uint8_t *bytes, size_t size, struct perfdata *ret,
 
 	*ret = (struct perfdata){.bytes = bytes, .size = size};
 	*error = (struct perfdata_error){0};
-	r = check_magic(ret);
-	if (r == 0)
+	if (!perfdata_is(bytes, size))
+		r = PERFDATA_OTHER;
+	else if (memcmp(bytes, MAGIC_SWAPPED, MAGIC_SIZE) == 0)
+		r = PERFDATA_SWAPPED;
+	else if (memcmp(bytes, MAGIC_OLD, MAGIC_SIZE) == 0)
+		r = PERFDATA_OLD;
+	else
 		r = read_header(ret, &h, error);
 	if (r == 0)
 		r = read_attrs(ret, &h, error);
 	if (r == 0)
 		r = find_layout(ret, &h, error);
 	if (r == 0)
-		r = find_data(ret, &h, error);
-	if (r == 0)
-		r = find_features(ret, &h, error);
+		r = find_sections(ret, &h, error);
 	if (r != 0)
 		perfdata_done(ret);
 	return r;
@@ -303,7 +285,7 @@ int perfdata_frame(const uint8_t *bytes, size_t size, struct perfdata_record *re
 	return ret->size > size ? PERFDATA_CUT : 0;
 }
 
-/* Of the types with something behind them: the bytes that belong to RECORD. */
+/* Finds the bytes behind RECORD that belong to it. */
 static int find_trace(struct perfdata_record *record)
 {
 	struct perfdata_auxtrace a;
@@ -354,7 +336,7 @@ int perfdata_next(const struct perfdata *p, uint64_t *at, struct perfdata_record
 	return 0;
 }
 
-/* Of records that perf made up the id is 0: they lie as the first event's do. */
+/* Records that perf itself made have the id 0, and the layout of the first event. */
 static const struct perfrecord_layout *layout_of(const struct perfdata *p,
 						 const struct perfdata_record *record)
 {

@@ -1,5 +1,5 @@
 /*
- * What perf's own records and the feature sections of a perf.data say. Part of perfdata.c.
+ * Parses perf's own records and the feature sections of a perf.data file.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,10 +10,11 @@
 
 /* enum auxtrace_type, tools/perf/util/auxtrace.h. */
 #define AUXTRACE_INTEL_PT 1u
-/* The words that every version has written: up to per_cpu_mmaps. */
+/* The words that every version of perf has written: up to per_cpu_mmaps. */
 #define MIN_PT_WORDS 10u
 #define MAX_PT_WORDS 17u
-/* A build id's header.misc: its size stands behind it (else it is a SHA-1). */
+/* header.misc of a build id: the size stands behind the build id. Without this bit it is a SHA-1.
+ */
 #define MISC_BUILD_ID_SIZE (1u << 15)
 #define SHA1_SIZE	   20u
 
@@ -22,14 +23,6 @@ static void body_of(const struct perfdata_record *record, struct bytes_in *ret)
 	static const size_t header = sizeof(struct perf_event_header);
 
 	bytes_in_init(ret, record->bytes + header, record->size - header);
-}
-
-/* Padded with NULs to whole words. */
-static const char *get_filter(struct bytes_in *in, uint64_t length)
-{
-	if (length == 0 || length >= bytes_in_left(in))
-		return NULL;
-	return bytes_get_string(in, bytes_in_left(in));
 }
 
 int perfdata_parse_pt(const struct perfdata_record *record, struct perfdata_pt *ret,
@@ -67,8 +60,10 @@ int perfdata_parse_pt(const struct perfdata_record *record, struct perfdata_pt *
 		.tsc_ctc_d = words[13],
 		.cyc_bit = words[14],
 		.max_nonturbo_ratio = words[15],
-		.filter = get_filter(&in, words[16]),
 	};
+	/* The filter is padded with NULs to whole words. */
+	if (words[16] > 0 && words[16] < bytes_in_left(&in))
+		ret->filter = bytes_get_string(&in, bytes_in_left(&in));
 	return 0;
 }
 
@@ -132,7 +127,7 @@ int perfdata_parse_compressed(const struct perfdata_record *record, const uint8_
 	return 0;
 }
 
-/* tools/perf/util/header.c, do_write_string(): length, then the string, padded. */
+/* A length, and the padded string (tools/perf/util/header.c, do_write_string()). */
 const char *perfdata_string(const struct perfdata *p, unsigned int feature)
 {
 	const struct perfdata_section *s = &p->features[feature];
@@ -144,25 +139,13 @@ const char *perfdata_string(const struct perfdata *p, unsigned int feature)
 	return in.bad ? NULL : bytes_get_string(&in, MIN_OF((size_t)length, bytes_in_left(&in)));
 }
 
-static void get_build_id(struct bytes_in *in, struct perfdata_build_id *ret)
-{
-	const uint8_t *bytes = bytes_get_block(in, SHA1_SIZE);
-	uint8_t size = bytes_get_u8(in);
-
-	bytes_get_u8(in);
-	bytes_get_u16(in);
-	ret->size = ret->misc & MISC_BUILD_ID_SIZE ? size : SHA1_SIZE;
-	if (ret->size > SHA1_SIZE)
-		in->bad = true;
-	else if (bytes)
-		memcpy(ret->id, bytes, ret->size);
-}
-
 int perfdata_next_build_id(const struct perfdata *p, uint64_t *at, struct perfdata_build_id *ret)
 {
 	const struct perfdata_section *s = &p->features[PERFDATA_BUILD_ID];
 	struct perfdata_record record;
+	const uint8_t *bytes;
 	struct bytes_in in;
+	uint8_t size;
 
 	if (*at >= s->size || perfdata_frame(p->bytes + s->offset + *at, s->size - *at, &record))
 		return PERFDATA_END;
@@ -170,7 +153,14 @@ int perfdata_next_build_id(const struct perfdata *p, uint64_t *at, struct perfda
 	*ret = (struct perfdata_build_id){.misc = record.misc};
 	body_of(&record, &in);
 	bytes_get_u32(&in);
-	get_build_id(&in, ret);
+	bytes = bytes_get_block(&in, SHA1_SIZE);
+	size = bytes_get_u8(&in);
+	bytes_get_u8(&in);
+	bytes_get_u16(&in);
+	ret->size = ret->misc & MISC_BUILD_ID_SIZE ? size : SHA1_SIZE;
+	if (!bytes || ret->size > SHA1_SIZE)
+		return PERFDATA_END;
+	memcpy(ret->id, bytes, ret->size);
 	ret->path = bytes_get_string(&in, bytes_in_left(&in));
 	return in.bad ? PERFDATA_END : 0;
 }

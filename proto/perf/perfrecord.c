@@ -1,11 +1,5 @@
 /*
- * One perf record: bytes <-> struct, parse and compose side by side so that a layout is changed in
- * both or in none. Read by the daemon (the DATA rings) and by the worker (the bundle's sideband),
- * written by the emulated PMU and by the scan of /proc. Never allocates.
- *
- * Layouts: include/uapi/linux/perf_event.h, "enum perf_event_type". The sample_id trailer lies at
- * the end of the record, whatever its body holds, so that a reader finds it without knowing the
- * type. Records are in the host's byte order, which is little-endian wherever there is Intel PT.
+ * Parses and composes perf records, side by side.
  */
 #include "proto/perf/perfrecord.h"
 
@@ -51,7 +45,7 @@ const char *perfrecord_type_name(uint32_t type)
 	return type < ARRAY_SIZE(type_names) ? type_names[type] : NULL;
 }
 
-/* A buffer of the caller's being filled. */
+/* The caller's buffer, while it is filled. */
 struct target {
 	uint8_t *pos;
 	uint8_t *end;
@@ -87,7 +81,7 @@ static void put_u64(struct target *t, uint64_t v)
 	put(t, &v, sizeof(v));
 }
 
-/* Zeros up to the next multiple of 8 after SIZE bytes. */
+/* Puts zeros up to the next multiple of 8 after SIZE bytes. */
 static void put_padding(struct target *t, size_t size)
 {
 	static const uint8_t zeros[8];
@@ -105,8 +99,8 @@ static void put_string(struct target *t, const char *s, size_t max)
 	put_padding(t, size + 1);
 }
 
-/* perf_event__output_id_sample(): the order of the fields is fixed, each is there when its bit is.
- */
+/* The fields have a fixed order, and each is present if its bit is set (kernel/events/core.c,
+ * perf_event__output_id_sample()). */
 static inline void parse_trailer(struct bytes_in *in, uint64_t sample_type, struct perfrecord *r)
 {
 	if (sample_type & PERF_SAMPLE_TID) {
@@ -138,82 +132,7 @@ size_t perfrecord_sample_id_size(const struct perfrecord_layout *layout)
 		       : 0;
 }
 
-static void compose_trailer(const struct perfrecord *r, struct target *t)
-{
-	put_u32(t, r->pid);
-	put_u32(t, r->tid);
-	put_u64(t, r->time);
-	put_u32(t, r->cpu);
-	put_u32(t, 0);
-	put_u64(t, r->id);
-}
-
-static void parse_comm(struct bytes_in *in, struct perfrecord *r)
-{
-	r->u.comm.pid = bytes_get_u32(in);
-	r->u.comm.tid = bytes_get_u32(in);
-	r->u.comm.comm = bytes_get_string(in, bytes_in_left(in));
-}
-
-static void compose_comm(const struct perfrecord *r, struct target *t)
-{
-	put_u32(t, r->u.comm.pid);
-	put_u32(t, r->u.comm.tid);
-	put_string(t, r->u.comm.comm, COMM_MAX);
-}
-
-static void parse_task(struct bytes_in *in, struct perfrecord *r)
-{
-	r->u.task.pid = bytes_get_u32(in);
-	r->u.task.ppid = bytes_get_u32(in);
-	r->u.task.tid = bytes_get_u32(in);
-	r->u.task.ptid = bytes_get_u32(in);
-	r->u.task.time = bytes_get_u64(in);
-}
-
-static void compose_task(const struct perfrecord *r, struct target *t)
-{
-	put_u32(t, r->u.task.pid);
-	put_u32(t, r->u.task.ppid);
-	put_u32(t, r->u.task.tid);
-	put_u32(t, r->u.task.ptid);
-	put_u64(t, r->u.task.time);
-}
-
-static void parse_build_id(struct bytes_in *in, struct perfrecord *r)
-{
-	const uint8_t *bytes;
-
-	r->u.mmap2.build_id_size = bytes_get_u8(in);
-	bytes_get_u8(in);
-	bytes_get_u16(in);
-	bytes = bytes_get_block(in, sizeof(r->u.mmap2.build_id));
-	if (r->u.mmap2.build_id_size > sizeof(r->u.mmap2.build_id))
-		in->bad = true;
-	else if (bytes)
-		memcpy(r->u.mmap2.build_id, bytes, r->u.mmap2.build_id_size);
-}
-
-static void compose_build_id(const struct perfrecord *r, struct target *t)
-{
-	uint8_t bytes[sizeof(r->u.mmap2.build_id)] = {0};
-
-	memcpy(bytes, r->u.mmap2.build_id, r->u.mmap2.build_id_size);
-	put(t, &r->u.mmap2.build_id_size, 1);
-	put(t, "", 1);
-	put_u16(t, 0);
-	put(t, bytes, sizeof(bytes));
-}
-
-static void parse_inode(struct bytes_in *in, struct perfrecord *r)
-{
-	r->u.mmap2.maj = bytes_get_u32(in);
-	r->u.mmap2.min = bytes_get_u32(in);
-	r->u.mmap2.ino = bytes_get_u64(in);
-	r->u.mmap2.ino_generation = bytes_get_u64(in);
-}
-
-/* An older form of the same: what MMAP2 added is not known. */
+/* MMAP is an older form of MMAP2: the fields that MMAP2 added are not known. */
 static void parse_mmap(struct bytes_in *in, struct perfrecord *r)
 {
 	r->u.mmap2.pid = bytes_get_u32(in);
@@ -230,14 +149,6 @@ static void parse_mmap(struct bytes_in *in, struct perfrecord *r)
 	r->misc &= (uint16_t)~PERF_RECORD_MISC_MMAP_BUILD_ID;
 }
 
-static void compose_inode(const struct perfrecord *r, struct target *t)
-{
-	put_u32(t, r->u.mmap2.maj);
-	put_u32(t, r->u.mmap2.min);
-	put_u64(t, r->u.mmap2.ino);
-	put_u64(t, r->u.mmap2.ino_generation);
-}
-
 static void parse_mmap2(struct bytes_in *in, struct perfrecord *r)
 {
 	r->u.mmap2.pid = bytes_get_u32(in);
@@ -245,10 +156,23 @@ static void parse_mmap2(struct bytes_in *in, struct perfrecord *r)
 	r->u.mmap2.addr = bytes_get_u64(in);
 	r->u.mmap2.len = bytes_get_u64(in);
 	r->u.mmap2.pgoff = bytes_get_u64(in);
-	if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
-		parse_build_id(in, r);
-	else
-		parse_inode(in, r);
+	if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		const uint8_t *build_id;
+
+		r->u.mmap2.build_id_size = bytes_get_u8(in);
+		bytes_get_u8(in);
+		bytes_get_u16(in);
+		build_id = bytes_get_block(in, sizeof(r->u.mmap2.build_id));
+		if (r->u.mmap2.build_id_size > sizeof(r->u.mmap2.build_id))
+			in->bad = true;
+		else if (build_id)
+			memcpy(r->u.mmap2.build_id, build_id, r->u.mmap2.build_id_size);
+	} else {
+		r->u.mmap2.maj = bytes_get_u32(in);
+		r->u.mmap2.min = bytes_get_u32(in);
+		r->u.mmap2.ino = bytes_get_u64(in);
+		r->u.mmap2.ino_generation = bytes_get_u64(in);
+	}
 	r->u.mmap2.prot = bytes_get_u32(in);
 	r->u.mmap2.flags = bytes_get_u32(in);
 	r->u.mmap2.filename = bytes_get_string(in, bytes_in_left(in));
@@ -261,22 +185,41 @@ static void compose_mmap2(const struct perfrecord *r, struct target *t)
 	put_u64(t, r->u.mmap2.addr);
 	put_u64(t, r->u.mmap2.len);
 	put_u64(t, r->u.mmap2.pgoff);
-	if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID)
-		compose_build_id(r, t);
-	else
-		compose_inode(r, t);
+	if (r->misc & PERF_RECORD_MISC_MMAP_BUILD_ID) {
+		uint8_t build_id[sizeof(r->u.mmap2.build_id)] = {0};
+
+		memcpy(build_id, r->u.mmap2.build_id, r->u.mmap2.build_id_size);
+		put(t, &r->u.mmap2.build_id_size, 1);
+		put(t, "", 1);
+		put_u16(t, 0);
+		put(t, build_id, sizeof(build_id));
+	} else {
+		put_u32(t, r->u.mmap2.maj);
+		put_u32(t, r->u.mmap2.min);
+		put_u64(t, r->u.mmap2.ino);
+		put_u64(t, r->u.mmap2.ino_generation);
+	}
 	put_u32(t, r->u.mmap2.prot);
 	put_u32(t, r->u.mmap2.flags);
 	put_string(t, r->u.mmap2.filename, PATH_MAX - 1);
 }
 
-/* The types with a struct; the others give PERFRECORD_UNKNOWN. */
 static int parse_body(struct bytes_in *in, struct perfrecord *r)
 {
 	switch (r->type) {
-	case PERF_RECORD_COMM: parse_comm(in, r); return 0;
+	case PERF_RECORD_COMM:
+		r->u.comm.pid = bytes_get_u32(in);
+		r->u.comm.tid = bytes_get_u32(in);
+		r->u.comm.comm = bytes_get_string(in, bytes_in_left(in));
+		return 0;
 	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT: parse_task(in, r); return 0;
+	case PERF_RECORD_EXIT:
+		r->u.task.pid = bytes_get_u32(in);
+		r->u.task.ppid = bytes_get_u32(in);
+		r->u.task.tid = bytes_get_u32(in);
+		r->u.task.ptid = bytes_get_u32(in);
+		r->u.task.time = bytes_get_u64(in);
+		return 0;
 	case PERF_RECORD_MMAP2: parse_mmap2(in, r); return 0;
 	case PERF_RECORD_SWITCH: return 0;
 	case PERF_RECORD_SWITCH_CPU_WIDE:
@@ -306,9 +249,19 @@ static int parse_body(struct bytes_in *in, struct perfrecord *r)
 static void compose_body(const struct perfrecord *r, struct target *t)
 {
 	switch (r->type) {
-	case PERF_RECORD_COMM: compose_comm(r, t); break;
+	case PERF_RECORD_COMM:
+		put_u32(t, r->u.comm.pid);
+		put_u32(t, r->u.comm.tid);
+		put_string(t, r->u.comm.comm, COMM_MAX);
+		break;
 	case PERF_RECORD_FORK:
-	case PERF_RECORD_EXIT: compose_task(r, t); break;
+	case PERF_RECORD_EXIT:
+		put_u32(t, r->u.task.pid);
+		put_u32(t, r->u.task.ppid);
+		put_u32(t, r->u.task.tid);
+		put_u32(t, r->u.task.ptid);
+		put_u64(t, r->u.task.time);
+		break;
 	case PERF_RECORD_MMAP2: compose_mmap2(r, t); break;
 	case PERF_RECORD_SWITCH: break;
 	case PERF_RECORD_SWITCH_CPU_WIDE:
@@ -332,7 +285,7 @@ static void compose_body(const struct perfrecord *r, struct target *t)
 	}
 }
 
-/* The header alone: 0 when the record can at least be skipped. */
+/* Parses the header. 0 if the record can at least be skipped. */
 static inline int parse_header(const void *bytes, size_t available, struct perfrecord *ret)
 {
 	struct bytes_in in;
@@ -348,8 +301,8 @@ static inline int parse_header(const void *bytes, size_t available, struct perfr
 	return 0;
 }
 
-/* Body and trailer of the record at START, whose header is in RET. Inline: where LAYOUT is a
- * constant the compiler makes straight code of it. */
+/* Parses body and trailer of the record at START, whose header is in RET. Inline, because with a
+ * constant LAYOUT the compiler makes straight code. */
 static inline __attribute__((always_inline)) int parse_rest(const uint8_t *start,
 							    const struct perfrecord_layout *layout,
 							    size_t trailer_size, bool mmap,
@@ -368,8 +321,8 @@ static inline __attribute__((always_inline)) int parse_rest(const uint8_t *start
 		parse_mmap(&body, ret);
 	else
 		known = parse_body(&body, ret);
-	/* Fields are only ever added to a record by a new bit in the attr, so that bytes left over
-	 * mean a wrong size. */
+	/* The kernel adds fields to a record only with a new bit in the attr. Remaining bytes so
+	 * mean that the size is wrong. */
 	if (body.bad || bytes_in_left(&body) > 0)
 		return -EBADMSG;
 	return known;
@@ -429,7 +382,7 @@ int perfrecord_parse_as(const void *bytes, size_t available, const struct perfre
 	r = parse_header(bytes, available, ret);
 	if (r < 0)
 		return r;
-	/* Where it has not said: nobody, no CPU, no event, before everything. */
+	/* Values of a record without these fields. */
 	ret->pid = ret->tid = ret->cpu = UINT32_MAX;
 	/* The kernel writes samples without a trailer. */
 	if (ret->type == PERF_RECORD_SAMPLE)
@@ -438,7 +391,7 @@ int perfrecord_parse_as(const void *bytes, size_t available, const struct perfre
 			  ret);
 }
 
-static bool composable(const struct perfrecord *r)
+static bool is_composable(const struct perfrecord *r)
 {
 	switch (r->type) {
 	case PERF_RECORD_COMM: return r->u.comm.comm;
@@ -464,14 +417,19 @@ int perfrecord_compose(const struct perfrecord *record, void *buffer, size_t cap
 	struct target t = {.pos = start};
 	uint16_t size;
 
-	if (!composable(record))
+	if (!is_composable(record))
 		return -EINVAL;
 	t.end = start + MIN_OF(capacity, (size_t)PERFRECORD_MAX_SIZE);
 	put_u32(&t, record->type);
 	put_u16(&t, record->misc);
 	put_u16(&t, 0);
 	compose_body(record, &t);
-	compose_trailer(record, &t);
+	put_u32(&t, record->pid);
+	put_u32(&t, record->tid);
+	put_u64(&t, record->time);
+	put_u32(&t, record->cpu);
+	put_u32(&t, 0);
+	put_u64(&t, record->id);
 	if (t.full)
 		return -ENOSPC;
 	size = htole16((uint16_t)(t.pos - start));

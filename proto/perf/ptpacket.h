@@ -1,7 +1,8 @@
 /*
- * Intel PT packet opcodes, masks and payload sizes; constants only.
+ * Opcodes, masks and payload sizes of Intel PT packets; constants only.
+ *
  * Source: Intel SDM volume 3, chapter "Intel Processor Trace", section "Trace Packets and Data
- * Types" (edition 083: 33.4). Where an opcode has an extension byte, PT_OPC_EXT precedes it.
+ * Types" (edition 083: 33.4). An opcode with an extension byte begins with PT_OPC_EXT.
  */
 #pragma once
 
@@ -17,7 +18,7 @@
 #define PT_OPC_CYC_MASK 0x03 /* CYC: low two bits 11b */
 #define PT_OPC_CYC	0x03
 #define PT_CYC_MORE	0x04 /* another byte follows */
-#define PT_CYC_MORE_YET 0x01 /* the same in the bytes behind the first */
+#define PT_CYC_MORE_YET 0x01 /* the same bit in the following bytes */
 /* TNT-8: bit 0 clear, not PAD, not EXT. The topmost set bit is the stop bit; the oldest branch is
  * the highest bit below it, the newest is bit 1. */
 #define PT_TNT8_MAX 6
@@ -109,7 +110,7 @@ enum pt_cfe {
 #define PT_MWAIT_EXT	   3u
 /* PWRE payload: C-state in bits 15:12, sub-state in 11:8. */
 #define PT_PWRE_HW 0x80u
-/* PWRX payload: last C-state in bits 7:4, deepest in 3:0; why it woke up. */
+/* PWRX payload: last C-state in bits 7:4, deepest in 3:0, and the reason of the wake-up. */
 #define PT_PWRX_INTERRUPT 0x100u
 #define PT_PWRX_TIMER	  0x200u
 #define PT_PWRX_STORE	  0x400u
