@@ -1,11 +1,11 @@
 /*
- * Questions that only tests ask of a timeline; the files are read from its private state.
+ * Answers of a timeline that only tests need.
  */
 #pragma once
 
 #include "sideband/timeline/timeline_private.h"
 
-/* The index of the turn of CPU that TIME lies in; the number of turns: none. */
+/* The index of CPU's turn at TIME; the number of turns: there is none. */
 static inline size_t timeline_look_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time)
 {
 	size_t n = timeline_n_turns(t, cpu);

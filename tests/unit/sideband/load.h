@@ -1,6 +1,5 @@
 /*
- * Records into a timeline, by load as the worker does it or by push as the daemon does, and short
- * questions.
+ * Puts records into a timeline, by load like the decoder or by push like the recorder, and asks.
  */
 #pragma once
 
@@ -38,7 +37,7 @@ static inline struct timeline *load(const struct perfrecord *records, size_t n)
 	assert_int_equal(out.error, 0);
 	assert_int_equal(timeline_load(out.data, out.size, &t, &bad), 0);
 	assert_int_equal(bad, 0);
-	/* Nothing may point into the records any more. */
+	/* The timeline must not point into the records. */
 	memset(out.data, 0xee, out.size);
 	bytes_out_done(&out);
 	return t;
@@ -59,7 +58,7 @@ static inline int push(struct timeline *t, const struct perfrecord *r)
 	return timeline_push(t, &parsed, buffer, size);
 }
 
-/* Until all before it is folded: a log full of records that change nothing, far later. */
+/* Pushes later records that change nothing until all records before them are folded. */
 static inline void flush(struct timeline *t, uint64_t time)
 {
 	struct timeline_stats stats;

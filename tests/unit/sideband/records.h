@@ -54,7 +54,8 @@
 			.misc = PERF_RECORD_MISC_SWITCH_OUT,            \
 			.u.context_switch = {(next_pid_), (next_tid_)}, \
 	}
-/* The kernel's way with attr.build_id: neither device nor inode. Up to 20 bytes. */
+/* As the kernel writes it with attr.build_id: no device and no inode. The build id has up to 20
+ * bytes. */
 #define MMAP2_BUILD_ID(cpu_, time_, pid_, addr_, len_, name_, size_, ...)                   \
 	(struct perfrecord)                                                                 \
 	{                                                                                   \
@@ -69,7 +70,7 @@
 								.flags = 2,                 \
 								.filename = (name_)},       \
 	}
-/* PREEMPTED by another; LEAVES by itself. */
+/* Like LEAVES, of a thread that is preempted. */
 #define PREEMPTED(cpu_, time_, pid_, tid_, next_pid_, next_tid_)                                   \
 	(struct perfrecord)                                                                        \
 	{                                                                                          \
@@ -77,7 +78,7 @@
 			.misc = PERF_RECORD_MISC_SWITCH_OUT | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT, \
 			.u.context_switch = {(next_pid_), (next_tid_)},                            \
 	}
-/* Who came before is not told. */
+/* The thread before is not named. */
 #define ENTERS(cpu_, time_, pid_, tid_)                               \
 	(struct perfrecord)                                           \
 	{                                                             \

@@ -1,5 +1,5 @@
 /*
- * sideband/pool: blocks do not overlap, come back, and stay within the limit.
+ * The pool of sideband/timeline: blocks do not overlap, can be reused, and stay within the limit.
  */
 #include "sideband/timeline/pool.h"
 
@@ -82,7 +82,7 @@ static void empty(struct pool *p, size_t size, void **list)
 	}
 }
 
-/* However it was cut before: all of a full pool is there for blocks of another size. */
+/* A full pool whose blocks were put back has as much room for blocks of another size. */
 static void get_at_the_limit_reuses_what_other_sizes_gave_back(void **state)
 {
 	static const size_t small[] = {160, 16, 96, 1024, 256, 48};
@@ -106,7 +106,7 @@ static void get_at_the_limit_reuses_what_other_sizes_gave_back(void **state)
 	pool_done(&p);
 }
 
-/* Small blocks may be all there is, and still an array finds room, and the other way round. */
+/* Small blocks that fill the pool leave room for a large block, and large blocks for small ones. */
 static void get_of_large_blocks_has_its_share(void **state)
 {
 	struct pool p;

@@ -1,6 +1,5 @@
 /*
- * sideband/space: what is mapped where and when, against examples and against a slow, obvious
- * oracle.
+ * Spaces: what is mapped where and when, against examples and against a slow, obvious oracle.
  */
 #include "sideband/timeline/space.h"
 
@@ -206,7 +205,7 @@ static void foreach_goes_by_address_until_told_to_stop(void **state)
 	space_free(s);
 }
 
-/* --- Against an oracle: the newest of all mappings made so far that holds the address --- */
+/* --- Against an oracle: the newest mapping made so far that contains the address --- */
 
 #define PAGES 64u
 #define STEPS 600u
@@ -283,7 +282,7 @@ static void find_at_any_time_agrees_with_a_replay(void **state)
 	}
 }
 
-/* A plug-in loaded and unloaded: without jumps this would be 10 thousand million steps. */
+/* A plug-in is loaded again and again: without jumps the searches would take 10^10 steps. */
 static void find_below_many_layers_is_fast(void **state)
 {
 	struct space *s = space_new(true);
@@ -296,7 +295,7 @@ static void find_below_many_layers_is_fast(void **state)
 	space_free(s);
 }
 
-/* A copy's mappings begin with it. */
+/* The mappings of a copy begin when the copy is made. */
 static void is_mapped_from_the_first_on(void **state)
 {
 	struct space *s = space_new(true), *copy, *empty;
@@ -330,7 +329,7 @@ static int map_at(struct space *s, uint64_t time, uint64_t start, const struct s
 	return space_map(s, time, start, 0x1000, 0, 5, 2, file);
 }
 
-/* Three have the same mappings, then each one its own; all memory comes back. */
+/* Three spaces share their mappings until each has its own. All memory is given back. */
 static void fork_without_history_shares_until_one_changes(void **state)
 {
 	struct space *s, *child, *grandchild;
@@ -363,7 +362,8 @@ static void fork_without_history_shares_until_one_changes(void **state)
 	pool_done(&pool);
 }
 
-/* What was mapped after the fork, as records of another CPU told, is not the child's. */
+/* The child does not get a mapping that is newer than the fork, though its record came before that
+ * of the fork, from another CPU. */
 static void fork_without_history_leaves_out_what_came_later(void **state)
 {
 	struct space *s, *child;

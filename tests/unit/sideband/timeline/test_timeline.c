@@ -1,5 +1,5 @@
 /*
- * sideband/timeline as the worker asks it: records in, answers by time out.
+ * The timeline as the decoder uses it: loads records, and answers by time.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -77,7 +77,7 @@ static void space_of_a_reused_pid_is_that_of_the_time(void **state)
 	timeline_free(t);
 }
 
-/* A fork on one CPU, the child's doings on another, drained before. */
+/* A fork on one CPU; the child's records come from another CPU, which was drained before. */
 static void load_puts_cpus_in_order_of_time(void **state)
 {
 	struct timeline *t = LOAD(EXEC(0, 30, 2, "child"), MMAP2(0, 31, 2, 0x9000, 0x1000, 2, "/b"),
@@ -90,7 +90,8 @@ static void load_puts_cpus_in_order_of_time(void **state)
 	timeline_free(t);
 }
 
-/* A plug-in is unloaded, which no record tells, and another loaded over it, drained before. */
+/* A plug-in is unloaded, which leaves no record, and another one is loaded over it. Its record was
+ * drained before. */
 static void address_means_what_it_meant_then(void **state)
 {
 	struct timeline *t = LOAD(MMAP2(0, 30, 1, 0x2000, 0x2000, 2, "/second"),
@@ -118,7 +119,7 @@ static const struct space_file *file_at(const struct timeline *t, uint64_t time,
 	return m->file;
 }
 
-/* One name, two files; once more the first; and one whose id is shorter. */
+/* Two files with one name; the first file again; a file with a shorter id; and one without. */
 static void files_with_a_build_id_are_told_apart_by_it(void **state)
 {
 	struct timeline *t = LOAD(MMAP2_BUILD_ID(0, 10, 1, 0x1000, 0x1000, "/a", 20, 1, 2, 3),
@@ -151,7 +152,7 @@ static void namespaces_are_read_and_mean_nothing(void **state)
 	timeline_free(t);
 }
 
-/* The scan says that 2 is there now, with its own mappings; the live records repeat some of it. */
+/* The scan finds process 2 after its exec; live records tell some of the same. */
 static void scan_and_live_records_make_one_state(void **state)
 {
 	struct timeline *t = LOAD(EXEC(0, 30, 2, "child"), MMAP2(0, 31, 2, 0x9000, 0x1000, 2, "/b"),
@@ -162,7 +163,7 @@ static void scan_and_live_records_make_one_state(void **state)
 				  MMAP2(1, 40, 3, 0x5000, 0x1000, 1, "/a"));
 
 	(void)state;
-	/* A scanned child inherits nothing. */
+	/* A child that the scan found inherits nothing. */
 	assert_string_equal(path_at(t, 3, 0, 0x1000), "");
 	assert_string_equal(path_at(t, 2, 31, 0x9000), "/b");
 	assert_int_equal(space_generation(timeline_space(t, 3, 50), 50), 1);
@@ -289,7 +290,7 @@ static void load_skips_and_counts_bad_records(void **state)
 	(void)state;
 	bytes_out_init(&out, 1 << 20);
 	put(&out, &COMM(0, 1, 1, 1, "one"));
-	/* A COMM too short for its fields, but with a size. */
+	/* A COMM record that is too short for its fields, but has a size. */
 	bytes_put_u32(&out, PERF_RECORD_COMM);
 	bytes_put_u16(&out, 0);
 	bytes_put_u16(&out, 16);
@@ -306,7 +307,7 @@ static void load_skips_and_counts_bad_records(void **state)
 	bytes_out_done(&out);
 }
 
-/* Each fork copies all mappings: memory in the square of the records. */
+/* Each fork copies all mappings, so memory would grow with the square of the records. */
 static void load_of_a_fork_bomb_is_limited(void **state)
 {
 	struct timeline *t = NULL;
@@ -367,8 +368,8 @@ static void load_of_many_records_stays_quick(void **state)
 	bytes_out_done(&out);
 }
 
-/* While /proc is read the parent (1) forks a child (2), executes another program, and is read; then
- * the child is read, which still is what its parent was. */
+/* During the scan of /proc the parent (1) forks a child (2) and executes another program. Then the
+ * scan reads the parent, and at last the child, which still executes the parent's first program. */
 static struct timeline *load_a_race(uint64_t lost)
 {
 	struct perfrecord parent = FORK(0, 0, 0, 1, 1), child = FORK(0, 0, 1, 2, 2);
@@ -389,7 +390,8 @@ static void scan_of_a_child_stays_when_its_fork_is_told(void **state)
 	(void)state;
 	assert_string_equal(path_at(t, 2, 25, 0x1000), "/before");
 	assert_string_equal(timeline_comm(t, 2, 25), "before");
-	/* By its own exec it is what any process is, and so is the next one of that number. */
+	/* After its exec the child is like any process, and so is the next process of that number.
+	 */
 	assert_string_equal(path_at(t, 2, 40, 0x1000), "");
 	assert_string_equal(timeline_comm(t, 2, 40), "child");
 	assert_string_equal(path_at(t, 2, 60, 0x1000), "/after");
@@ -412,7 +414,7 @@ static void scan_of_a_thread_stays_when_its_fork_is_told(void **state)
 	timeline_free(t);
 }
 
-/* The EXIT of who was read may have been among them. */
+/* The lost records may include the EXIT of the process that the scan read. */
 static void scan_of_a_child_goes_when_records_were_lost(void **state)
 {
 	struct timeline *t = load_a_race(1);

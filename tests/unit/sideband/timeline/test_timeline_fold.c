@@ -1,6 +1,6 @@
 /*
- * sideband/timeline as the daemon feeds it: the log's ring, what folding makes of the base, limits,
- * and that what is written is what was pushed. Every allocation is counted.
+ * The timeline as the recorder feeds it: the log, folding into the base, limits, and that the
+ * written records say what the pushed ones said. Every allocation is counted.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -28,7 +28,7 @@ void *__wrap_realloc(void *p, size_t size);
 void *__wrap_reallocarray(void *p, size_t n, size_t size);
 
 static uint64_t n_allocations;
-static uint64_t fail_at; /* 0: never; else that allocation from now on fails */
+static uint64_t fail_at; /* the number of the allocation that fails; 0: none */
 
 static bool fails(void)
 {
@@ -157,7 +157,7 @@ static void fold_keeps_build_ids(void **state)
 	timeline_free(t);
 }
 
-/* The fork is drained after the child's exec; a log too small to sort them. */
+/* The fork is drained after the child's exec, and both have left the log by then. */
 static void fold_puts_cpus_in_order_of_time(void **state)
 {
 	struct timeline *t, *loaded;
@@ -180,7 +180,7 @@ static void fold_puts_cpus_in_order_of_time(void **state)
 	timeline_free(t);
 }
 
-/* The child's records were drained before, and have the time of the fork. */
+/* The child's records are drained before the fork and have the same time. */
 static void fold_puts_a_fork_before_what_else_was_then(void **state)
 {
 	struct timeline *t, *loaded;
@@ -200,7 +200,7 @@ static void fold_puts_a_fork_before_what_else_was_then(void **state)
 	timeline_free(t);
 }
 
-/* The scan is told while live records are folded already. */
+/* Records of the scan arrive when live records are folded already. */
 static void fold_of_the_scan_does_not_undo_live_records(void **state)
 {
 	struct timeline *t, *loaded;
@@ -293,15 +293,15 @@ static uint32_t dice(uint64_t *random, uint32_t sides)
 	return (uint32_t)(*random >> 33) % sides;
 }
 
-/* The Ith switch of CPU, from thread *ON to another or to nobody: told by both records, or by one
- * where the idle task has none; now and then a loss or an AUX event's beginning. */
+/* One switch of CPU from thread *ON to another thread or to the idle task. The idle task may have
+ * no record of its own. Now and then records are lost, or an AUX event begins. */
 static void switch_once(struct timeline *t, uint64_t *random, uint32_t cpu, uint64_t time,
 			uint32_t *on)
 {
 	uint32_t next = dice(random, 4) ? 1 + dice(random, 5) : 0;
 	bool idle_tells = dice(random, 2);
 
-	/* Nobody is switched to who is there already (kernel/sched/core.c, __schedule()). */
+	/* The kernel never switches from a thread to itself (kernel/sched/core.c, __schedule()). */
 	next = next == *on ? 6 : next;
 
 	if (dice(random, 40) == 0)
@@ -321,7 +321,7 @@ static void write_all(const struct timeline *t, struct bytes_out *out)
 	assert_int_equal(timeline_write(t, out), 0);
 }
 
-/* Most switches are never looked at. A timeline that is written after each one must look at all. */
+/* Folding skips most switches. A timeline that is written after each switch skips none. */
 static void fold_of_switches_is_the_same_as_one_by_one(void **state)
 {
 	struct bytes_out lazy, eager;
@@ -374,8 +374,8 @@ static bool has_file(const struct files_seen *f, const char *path)
 	return false;
 }
 
-/* Of the base: /a by two processes, /b by one; /gone was covered wholly. Of the log /c twice, of
- * what waits /d. */
+/* The base has /a in two processes and /b in one; /gone is covered completely. The log has /c
+ * twice, and /d is pending. */
 static void foreach_file_gives_those_of_base_and_log(void **state)
 {
 	struct files_seen f = {0};
@@ -403,7 +403,7 @@ static void foreach_file_gives_those_of_base_and_log(void **state)
 	timeline_free(t);
 }
 
-/* One round of what a host does: a shell starts a program with threads and libraries. */
+/* What happens on a host: a shell starts a program with threads and libraries. */
 static void live_a_little(struct timeline *t, uint32_t i)
 {
 	uint64_t time = 10 * SECOND + 1000000ull * i;
@@ -428,7 +428,7 @@ static void live_a_little(struct timeline *t, uint32_t i)
 		push(t, &LOST(3, time + 34, 1));
 }
 
-/* Its fork is told after that. */
+/* The scan finds a child whose fork is told later. */
 static void meet_a_child_by_scan(struct timeline *t)
 {
 	struct perfrecord parent = FORK(0, 0, 0, 1, 1), child = FORK(0, 0, 1, 2, 2);
@@ -462,7 +462,7 @@ static void push_allocates_nothing_once_warm(void **state)
 	timeline_free(t);
 }
 
-/* Whatever was folded: the same answers as without folding, for the time of the log. */
+/* For the time of the log, the answers are the same with and without folding. */
 static void write_after_folding_answers_as_a_full_log_does(void **state)
 {
 	struct timeline *small, *large, *a, *b;
@@ -498,7 +498,7 @@ static void write_after_folding_answers_as_a_full_log_does(void **state)
 	timeline_free(large);
 }
 
-/* Every allocation fails once; nothing may leak or be half done. */
+/* Every allocation fails once. Nothing may leak or be left half done. */
 static void any_allocation_may_fail(void **state)
 {
 	bool failed = true;

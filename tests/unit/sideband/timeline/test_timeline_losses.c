@@ -1,6 +1,6 @@
 /*
- * sideband/timeline, what is believed after records were lost: whose mappings, for how long, and
- * that folding the loss into the base does not forget it.
+ * The timeline after records were lost: which processes' mappings are certain, for how long, and
+ * that a loss is remembered when it is folded into the base.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -39,7 +39,7 @@ static void loss_makes_all_uncertain_from_the_record_before_it(void **state)
 	assert_true(doubted(t, 5, 25));
 	assert_true(doubted(t, 5, 40));
 	assert_true(doubted(t, 5, LATE));
-	/* Never heard of before, and never at all. */
+	/* A process without an earlier record, and one without any record. */
 	assert_true(doubted(t, 7, LATE));
 	assert_true(doubted(t, 99, LATE));
 	assert_false(doubted(t, 99, 24));
@@ -59,7 +59,7 @@ static void exec_after_the_loss_makes_certain_again(void **state)
 	assert_false(doubted(t, 5, 59));
 	assert_true(doubted(t, 6, 35));
 	assert_true(doubted(t, 6, 59));
-	/* The second loss: from the last record of CPU 1 on. */
+	/* The second loss counts from the last record of CPU 1 on. */
 	assert_true(doubted(t, 5, 60));
 	assert_true(doubted(t, 6, 60));
 	timeline_free(t);
@@ -76,12 +76,12 @@ static void child_is_as_certain_as_its_parent(void **state)
 	assert_true(doubted(t, 6, LATE));
 	assert_false(doubted(t, 7, LATE));
 	assert_true(doubted(t, 8, LATE));
-	/* Of a parent that nobody knows. */
+	/* The child of an unknown parent. */
 	assert_true(doubted(t, 9, LATE));
 	timeline_free(t);
 }
 
-static void child_made_during_the_silence_is_uncertain(void **state)
+static void child_made_in_the_lost_span_is_uncertain(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 12, 5, 5), COMM(0, 20, 1, 1, "x"),
 				  FORK(1, 30, 5, 6, 6), LOST(0, 40, 1));
@@ -91,7 +91,7 @@ static void child_made_during_the_silence_is_uncertain(void **state)
 	timeline_free(t);
 }
 
-/* 5 has CPU 1 before, during and after CPU 0's silence. */
+/* Process 5 has CPU 1 before, during and after the time in which CPU 0 lost records. */
 static void process_on_another_cpu_all_the_time_is_certain(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 12, 5, 5), FORK(0, 13, 1, 6, 6),
@@ -102,7 +102,7 @@ static void process_on_another_cpu_all_the_time_is_certain(void **state)
 	(void)state;
 	assert_false(doubted(t, 5, LATE));
 	assert_false(doubted(t, 9, LATE));
-	/* Two threads; one, of which nobody said that it is alone. */
+	/* A process with two threads, and a process that may have more than one. */
 	assert_true(doubted(t, 6, 20));
 	assert_true(doubted(t, 8, 20));
 	timeline_free(t);
@@ -117,15 +117,15 @@ static void process_on_another_cpu_for_a_part_is_uncertain(void **state)
 		LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 12, 5, 5), COMM(0, 20, 1, 1, "x"),
 		     LEAVES(1, 35, 5, 5, 0, 0), LOST(0, 40, 1));
 	struct timeline *same = LOAD(FORK(1, 10, 1, 5, 5), ENTERS(0, 12, 5, 5), LOST(0, 40, 1));
-	/* A thread more during the silence. */
+	/* A thread begins and ends in the lost span. */
 	struct timeline *threads =
 		LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 12, 5, 5), COMM(0, 20, 1, 1, "x"),
 		     FORK(1, 30, 5, 5, 6), EXIT(2, 31, 5, 6), LOST(0, 40, 1));
-	/* One less. */
+	/* A thread ends in the lost span. */
 	struct timeline *exited =
 		LOAD(FORK(0, 10, 1, 5, 5), FORK(0, 11, 5, 5, 6), ENTERS(1, 12, 5, 5),
 		     COMM(0, 20, 1, 1, "x"), EXIT(2, 30, 5, 6), LOST(0, 40, 1));
-	/* Who was on the CPU at the horizon may have come just then. */
+	/* The base does not say since when a thread had the CPU. */
 	struct timeline *base = LOAD(FORK(0, 0, 1, 5, 5), ENTERS(1, 0, 5, 5), LOST(0, 40, 1),
 				     LEAVES(1, 50, 5, 5, 0, 0));
 
@@ -140,8 +140,8 @@ static void process_on_another_cpu_for_a_part_is_uncertain(void **state)
 	timeline_free(base);
 }
 
-/* CPU 1 is silent in turn, before CPU 0 speaks again: 5 may have been on either. */
-static void silences_that_overlap_exempt_nobody(void **state)
+/* CPU 1 loses records, too, before the lost span of CPU 0 ends: 5 may have been on either CPU. */
+static void lost_spans_that_overlap_exempt_nobody(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 12, 5, 5), COMM(0, 20, 1, 1, "x"),
 				  LOST(0, 40, 1), COMM(1, 30, 5, 5, "y"), LOST(1, 60, 1),
@@ -152,8 +152,8 @@ static void silences_that_overlap_exempt_nobody(void **state)
 	timeline_free(t);
 }
 
-/* Both speak again in one nanosecond; and one that missed nothing but that nanosecond. */
-static void silences_that_end_together_exempt_nobody(void **state)
+/* The lost spans of two CPUs end in one nanosecond; and one of two such spans is empty. */
+static void lost_spans_that_end_together_exempt_nobody(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 11, 5, 5), COMM(0, 12, 1, 1, "x"),
 				  COMM(1, 20, 5, 5, "y"), LOST(0, 40, 1), LOST(1, 40, 1));
@@ -167,8 +167,8 @@ static void silences_that_end_together_exempt_nobody(void **state)
 	timeline_free(empty);
 }
 
-/* The pid's last process was elsewhere, this one inherits from a parent that may have missed some.
- */
+/* The pid's last process had another CPU in the lost span. The new one inherits from a parent that
+ * may lack mappings. */
 static void reused_pid_is_not_exempt_by_its_predecessor(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), FORK(0, 11, 1, 6, 6), ENTERS(1, 12, 5, 5),
@@ -181,7 +181,7 @@ static void reused_pid_is_not_exempt_by_its_predecessor(void **state)
 	timeline_free(t);
 }
 
-/* --- Folded --- */
+/* --- Losses in the base --- */
 
 static struct timeline *new_small(void)
 {
@@ -210,14 +210,15 @@ static void folded_loss_leaves_nobody_on_the_cpu(void **state)
 	assert_int_equal(timeline_loss(loaded, 0)->lost, 7);
 	assert_int_equal(timeline_loss(loaded, 0)->time, 40);
 	timeline_free(loaded);
-	/* Who leaves was there since, not before. */
+	/* The thread that leaves has had the CPU since the loss, not before. */
 	push(t, &LEAVES(0, 6 * SECOND, 5, 5, 6, 6));
 	loaded = written_and_loaded(t);
 	assert_int_equal(tid_on(loaded, 0, 39), 0);
 	assert_int_equal(tid_on(loaded, 0, 40), 5);
 	assert_int_equal(tid_on(loaded, 0, 6 * SECOND), 6);
 	timeline_free(loaded);
-	/* That folded too: known from its time on, and no earlier. */
+	/* When the switch is folded too, the next thread is known from its time on and not before.
+	 */
 	flush(t, 9 * SECOND);
 	loaded = written_and_loaded(t);
 	assert_int_equal(tid_on(loaded, 0, 6 * SECOND - 1), 0);
@@ -226,7 +227,7 @@ static void folded_loss_leaves_nobody_on_the_cpu(void **state)
 	timeline_free(t);
 }
 
-/* OUT is folded, IN is not: the two fit together nevertheless. */
+/* The switch out is folded and the switch in is not: they still fit together. */
 static void fold_between_out_and_in_contradicts_nothing(void **state)
 {
 	struct timeline *t = new_small(), *loaded;
@@ -279,7 +280,7 @@ static void folded_loss_keeps_processes_uncertain_until_told(void **state)
 	assert_false(doubted(loaded, 8, 7 * SECOND));
 	assert_string_equal(path_at(loaded, 2, 0, 0x1000), "/told");
 	timeline_free(loaded);
-	/* A loss after all that: nobody is certain any more. */
+	/* After one more loss no process is certain any more. */
 	push(t, &LOST(1, 8 * SECOND, 1));
 	loaded = written_and_loaded(t);
 	for (uint32_t pid = 1; pid <= 8; pid++)
@@ -288,7 +289,7 @@ static void folded_loss_keeps_processes_uncertain_until_told(void **state)
 	timeline_free(t);
 }
 
-/* The leader exits, another thread execs as the leader; then all of it goes. */
+/* The leader exits, another thread becomes the leader by exec, and then the process ends. */
 static void fold_of_an_exec_by_a_thread_keeps_one_process(void **state)
 {
 	struct timeline *t = new_small(), *loaded;
@@ -314,7 +315,8 @@ static void fold_of_an_exec_by_a_thread_keeps_one_process(void **state)
 	timeline_free(t);
 }
 
-/* Not an exec: a thread, whose leader is gone, tells the mappings anew. */
+/* A source reports the mappings again by an exec record of a thread whose leader is gone. That is
+ * no exec. */
 static void fold_of_mappings_told_anew_keeps_the_other_threads(void **state)
 {
 	struct perfrecord again = EXEC(1, 30, 5, "worker");
@@ -336,7 +338,7 @@ static void fold_of_mappings_told_anew_keeps_the_other_threads(void **state)
 	timeline_free(t);
 }
 
-/* Whatever is folded, no answer for the time of the log says more than the whole log does. */
+/* For the time of the log, folding makes nothing certain that is uncertain in a full log. */
 static void folded_losses_claim_no_more_than_a_full_log(void **state)
 {
 	struct timeline *small, *large, *a, *b;
@@ -382,7 +384,8 @@ static void folded_losses_claim_no_more_than_a_full_log(void **state)
 	timeline_free(large);
 }
 
-/* Looks at CPUs, and a fork server's children during them: not in the square. */
+/* The load looks at all CPUs for each loss, and a fork server has children in each lost span. The
+ * time must not grow with the square of the losses. */
 static void load_of_many_losses_stays_quick(void **state)
 {
 	struct timeline *t = NULL;
@@ -414,11 +417,11 @@ int main(void)
 		cmocka_unit_test(loss_makes_all_uncertain_from_the_record_before_it),
 		cmocka_unit_test(exec_after_the_loss_makes_certain_again),
 		cmocka_unit_test(child_is_as_certain_as_its_parent),
-		cmocka_unit_test(child_made_during_the_silence_is_uncertain),
+		cmocka_unit_test(child_made_in_the_lost_span_is_uncertain),
 		cmocka_unit_test(process_on_another_cpu_all_the_time_is_certain),
 		cmocka_unit_test(process_on_another_cpu_for_a_part_is_uncertain),
-		cmocka_unit_test(silences_that_overlap_exempt_nobody),
-		cmocka_unit_test(silences_that_end_together_exempt_nobody),
+		cmocka_unit_test(lost_spans_that_overlap_exempt_nobody),
+		cmocka_unit_test(lost_spans_that_end_together_exempt_nobody),
 		cmocka_unit_test(reused_pid_is_not_exempt_by_its_predecessor),
 		cmocka_unit_test(folded_loss_leaves_nobody_on_the_cpu),
 		cmocka_unit_test(fold_between_out_and_in_contradicts_nothing),

@@ -1,6 +1,5 @@
 /*
- * A night of forks and execs, made small: the timeline takes no more memory than it was told, and
- * what it keeps is what lives.
+ * Very many forks and execs: the timeline stays within its memory and keeps the living processes.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -58,7 +57,7 @@ static void storm_of_processes_stays_within_the_limit(void **state)
 		weather(&s, t, RECORDS);
 		timeline_get_stats(t, &later);
 		assert_true(later.folded > 0 && later.taken_bytes <= later.most_bytes);
-		/* Nothing piles up; where there is room for all that lives nothing is dropped. */
+		/* Nothing accumulates. If all living processes fit, nothing is dropped. */
 		assert_true(later.processes <= STORM_DAEMONS + 200);
 		assert_true(limits[i] < 3 * MIB || later.dropped == 0);
 		assert_true(limits[i] < 3 * MIB || later.processes >= STORM_DAEMONS - 20);

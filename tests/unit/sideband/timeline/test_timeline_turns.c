@@ -1,5 +1,5 @@
 /*
- * sideband/timeline, turns: who had a CPU from when to when, and what is not claimed about it.
+ * The timeline's turns: which thread had a CPU from when to when, and what stays uncertain.
  */
 #include "sideband/timeline/timeline.h"
 
@@ -15,14 +15,14 @@
 
 #define NOW SPACE_NOW
 
-/* Thread TID (0: none) from SINCE on. */
+/* A turn of thread TID (0: none) that begins at SINCE. */
 struct expected {
 	uint64_t since;
 	uint32_t tid;
 	bool uncertain, preempted;
 };
 
-/* All turns of CPU, and that they are without a break up to now. */
+/* Checks all turns of CPU, and that they follow each other without a break up to now. */
 static void expect(const struct timeline *t, uint32_t cpu, const struct expected *e, size_t n)
 {
 	struct timeline_turn turn;
@@ -71,7 +71,8 @@ static void turns_follow_switches_and_tell_who_was_preempted(void **state)
 	timeline_free(t);
 }
 
-/* A CPU's first record may be that of who comes: who left was there before, if it has a number. */
+/* If a CPU's first record is a switch in, the thread before had the CPU until then, if it has a
+ * number. */
 static void first_switch_in_tells_who_was_before(void **state)
 {
 	struct timeline *t = LOAD(ENTERS_AFTER(0, 10, 1, 2, 3, 4), ENTERS(1, 10, 1, 1));
@@ -86,7 +87,7 @@ static void first_switch_in_tells_who_was_before(void **state)
 	timeline_free(t);
 }
 
-/* Several switches in one nanosecond: what lasted no time is no turn. */
+/* Several switches in one nanosecond: there are no turns without length. */
 static void turns_of_no_length_are_left_out(void **state)
 {
 	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 2), LEAVES(0, 10, 2, 2, 3, 3),
@@ -97,7 +98,7 @@ static void turns_of_no_length_are_left_out(void **state)
 	timeline_free(t);
 }
 
-/* A reaped thread has no number when it leaves, and who runs in another pid namespace has none. */
+/* A reaped thread has no number when it leaves, and a thread of another pid namespace never has. */
 static void thread_without_a_number_contradicts_nothing(void **state)
 {
 	struct timeline *t =
@@ -111,11 +112,11 @@ static void thread_without_a_number_contradicts_nothing(void **state)
 
 static void contradiction_makes_the_turn_uncertain(void **state)
 {
-	/* 1 was on; 2 leaves. */
+	/* Thread 1 had the CPU, and 2 leaves. */
 	struct timeline *left = LOAD(ENTERS(0, 10, 1, 1), LEAVES(0, 20, 2, 2, 3, 3));
-	/* 2 was to come; 3 comes. */
+	/* Thread 2 was announced, and 3 comes. */
 	struct timeline *came = LOAD(LEAVES(0, 10, 1, 1, 2, 2), ENTERS_AFTER(0, 20, 3, 3, 4, 4));
-	/* 1 was on; it comes again, after 2. */
+	/* Thread 1 had the CPU, and comes again after 2. */
 	struct timeline *again = LOAD(ENTERS(0, 10, 1, 1), ENTERS_AFTER(0, 20, 1, 1, 2, 2));
 	struct timeline *started = LOAD(ENTERS(0, 10, 1, 1), START(0, 20, 2, 2));
 
@@ -185,7 +186,7 @@ static void nobody_is_known_after_a_loss_that_nothing_follows(void **state)
 {
 	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 2), LOST(0, 30, 3),
 				  MMAP2(0, 35, 2, 0x1000, 1, 1, "/a"));
-	/* Who leaves has no number. */
+	/* The thread that leaves has no number. */
 	struct timeline *dead = LOAD(LEAVES(0, 10, 1, 1, 2, 2), LOST(0, 30, 3),
 				     LEAVES(0, 40, UINT32_MAX, UINT32_MAX, 5, 5));
 	struct timeline *start =
@@ -223,7 +224,7 @@ static void loss_before_anything_is_uncertain_from_the_beginning(void **state)
 	timeline_free(base);
 }
 
-/* Older kernels write the LOST record after they have stamped the one that follows it. */
+/* Older kernels write the LOST record when the record behind it has its time already. */
 static void record_stamped_before_the_loss_that_precedes_it_counts_after_it(void **state)
 {
 	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 2), LOST(0, 30, 3),
@@ -234,7 +235,8 @@ static void record_stamped_before_the_loss_that_precedes_it_counts_after_it(void
 	timeline_free(t);
 }
 
-/* The PT event's ring may be another one, drained before: AUX says nothing of the switches. */
+/* The PT event may have another ring, which was drained before. An AUX record says nothing of lost
+ * switches. */
 static void records_of_the_pt_event_bound_no_loss(void **state)
 {
 	struct timeline *t = LOAD(LEAVES(0, 10, 1, 1, 2, 2), AUX(0, 29, 0), LOST(0, 30, 3),
@@ -257,7 +259,7 @@ static void loss_of_nothing_is_none(void **state)
 
 /* --- Threads --- */
 
-/* The thread's FORK comes from another ring, with the same time. */
+/* The thread's FORK comes from another ring and has the same time. */
 static void switch_in_the_nanosecond_of_the_fork_is_the_threads(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), ENTERS(1, 20, 5, 6), FORK(0, 20, 5, 5, 6),
@@ -275,7 +277,7 @@ static void switch_in_the_nanosecond_of_the_fork_is_the_threads(void **state)
 	timeline_free(t);
 }
 
-/* Thread 6 calls exec: leader 5 exits, 6 becomes 5 without a switch. */
+/* Thread 6 calls exec: leader 5 exits, and 6 becomes 5 without a switch. */
 static void exec_by_a_thread_goes_on_as_the_leader(void **state)
 {
 	struct timeline *t = LOAD(FORK(0, 10, 1, 5, 5), MMAP2(0, 11, 5, 0x1000, 0x1000, 1, "/old"),
@@ -298,7 +300,8 @@ static void exec_by_a_thread_goes_on_as_the_leader(void **state)
 	timeline_free(t);
 }
 
-/* A source that tells a process' mappings anew does it by the thread that runs: no exec. */
+/* A source reports a process' mappings again by an exec record of the thread that has the CPU. That
+ * is no exec. */
 static void mappings_told_anew_by_a_thread_end_no_turn(void **state)
 {
 	struct perfrecord again = EXEC(1, 40, 5, "same");
