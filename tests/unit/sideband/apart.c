@@ -1,6 +1,6 @@
 /*
- * The tools of binutils and xz do it as those that make packages do (find-debuginfo of rpm, and
- * "MiniDebugInfo" in GDB's manual).
+ * Strips and packs this program with binutils and xz, as package builders do (find-debuginfo of
+ * rpm, and "MiniDebugInfo" in GDB's manual).
  */
 #include "tests/unit/sideband/apart.h"
 

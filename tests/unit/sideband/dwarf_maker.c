@@ -179,9 +179,9 @@ size_t dwarf_maker_lines(struct dwarf_maker *m)
 	dwarf_put(b, 4, 2);
 	header = b->n;
 	dwarf_put(b, 0, 4);
-	dwarf_put(b, 1, 1);	      /* smallest instruction */
-	dwarf_put(b, 1, 1);	      /* operations an instruction */
-	dwarf_put(b, 1, 1);	      /* statements */
+	dwarf_put(b, 1, 1);	      /* minimum_instruction_length */
+	dwarf_put(b, 1, 1);	      /* maximum_operations_per_instruction */
+	dwarf_put(b, 1, 1);	      /* default_is_stmt */
 	dwarf_put(b, (uint8_t)-3, 1); /* line base */
 	dwarf_put(b, 12, 1);	      /* line range */
 	dwarf_put(b, sizeof(lengths) + 1, 1);
@@ -225,7 +225,7 @@ void dwarf_maker_row(struct dwarf_maker *m, uint64_t address, unsigned advance, 
 	dwarf_put(b, DW_LNS_copy, 1);
 }
 
-void dwarf_maker_end_run(struct dwarf_maker *m, unsigned advance)
+void dwarf_maker_end_sequence(struct dwarf_maker *m, unsigned advance)
 {
 	dwarf_put(&m->line, DW_LNS_advance_pc, 1);
 	dwarf_put_unsigned(&m->line, advance);
@@ -236,7 +236,7 @@ void dwarf_maker_end_run(struct dwarf_maker *m, unsigned advance)
 
 /* --- The file --- */
 
-/* The header before what is packed: of SHF_COMPRESSED, or the old one. */
+/* The header of a packed section: that of SHF_COMPRESSED, or the old one. */
 static size_t put_packing(const struct dwarf_maker *m, uint64_t size, uint8_t *to)
 {
 	const Elf64_Chdr header = {.ch_type = m->packing == DWARF_ZSTD ? 2 : ELFCOMPRESS_ZLIB,
@@ -282,7 +282,7 @@ uint8_t *dwarf_maker_file(const struct dwarf_maker *m, size_t *ret_size)
 	char further[64] = "";
 
 	elf_maker_init(&e, ET_DYN);
-	/* Nothing that is brought for the header is also of these. */
+	/* Separates the other sections from the bytes that are requested for the file's header. */
 	elf_maker_add(&e, ".text", SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, 0x1000, further, 1);
 	add(m, &e, "info", &m->info);
 	add(m, &e, "abbrev", &m->abbrev);

@@ -1,5 +1,6 @@
 /*
- * Header, sections' bytes, names, section headers, program headers: in that order.
+ * Makes ELF files in this order: header, bytes of sections, names, section headers, program
+ * headers.
  */
 #include "tests/unit/sideband/elf_maker.h"
 

@@ -1,5 +1,5 @@
 /*
- * Real files for the tests of ELF and symbols: this program, the C library, what the system has.
+ * Real files for the tests of ELF and symbols: this program, the C library, files of the system.
  */
 #pragma once
 
@@ -17,7 +17,7 @@ struct file {
 	size_t size;
 };
 
-/* Read-only, so that a parser that writes is killed. Empty: no such file. */
+/* Maps a file read-only, so a parser that writes is killed. Size 0: no such file. */
 static inline struct file file_map(const char *path)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -42,7 +42,7 @@ static inline void file_unmap(struct file *f)
 	*f = (struct file){0};
 }
 
-/* Where ADDRESS of this process comes from: the path (4096 bytes) and the offset, by the kernel. */
+/* Finds the path (of up to 4096 bytes) and the offset of the file that is mapped at ADDRESS. */
 static inline bool file_of_address(const void *address, char *ret_path, uint64_t *ret_offset)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");

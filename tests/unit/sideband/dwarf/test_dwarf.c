@@ -1,6 +1,6 @@
 /*
- * sideband/dwarf on DWARF made by hand, and on this program's own where it has some. Against
- * addr2line of binutils: tests/oracle/dwarf.py.
+ * sideband/dwarf on DWARF made by hand, and on this program's own if it has some.
+ * tests/oracle/dwarf.py compares with addr2line of binutils.
  */
 #include "sideband/dwarf/dwarf.h"
 
@@ -48,15 +48,15 @@ static void put_lines(void)
 	dwarf_maker_row(&m, 0x1000, 0, 1, 9); /* a.c:10 */
 	dwarf_maker_row(&m, 0, 0x10, 2, 20);  /* b.h:30 */
 	dwarf_maker_row(&m, 0, 0x10, 3, -25); /* /c.h:5 */
-	dwarf_maker_row(&m, 0, 0, 9, 1);      /* of these only the last counts: */
+	dwarf_maker_row(&m, 0, 0, 9, 1);      /* replaced by the next row */
 	dwarf_maker_row(&m, 0, 0, 1, 6);      /* a.c:12 */
 	dwarf_maker_row(&m, 0, 0x10, 17, 88); /* ?:100 */
-	dwarf_maker_end_run(&m, 0x10);
+	dwarf_maker_end_sequence(&m, 0x10);
 	dwarf_maker_end_lines(&m, begin);
 }
 
-/* outer [1000, 1040) has the inlined "second" [1010, 1030), in a block that says nothing, and that
- * has "first" [1010, 1020). */
+/* "outer" [1000, 1040) contains a block without ranges, the block contains the inlined "second"
+ * [1010, 1030), and "second" contains the inlined "first" [1010, 1020). */
 static void put_functions(void)
 {
 	uint32_t first, second;
@@ -107,7 +107,7 @@ static void find_in_inlined_functions_gives_the_whole_chain(void **state)
 	check_chain(f);
 	assert_int_equal(dwarf_file_find(f, 0x1000, frames, ARRAY_SIZE(frames)), 1);
 	assert_frame(&frames[0], "outer", "/src/a.c", 10);
-	/* Of a longer chain the innermost. */
+	/* Of a longer chain the innermost frames are returned. */
 	assert_int_equal(dwarf_file_find(f, 0x1010, frames, 2), 2);
 	assert_frame(&frames[0], "_Z5firstv", "/src/sub/b.h", 30);
 	assert_frame(&frames[1], "second", "/src/a.c", 88);
@@ -124,7 +124,7 @@ static void find_where_something_is_unknown_gives_the_rest(void **state)
 	struct dwarf_frame frames[DWARF_MAX_FRAMES];
 
 	(void)state;
-	/* A file that the table does not have; a function that the unit does not have. */
+	/* The table does not have the file; the unit does not have the function. */
 	assert_int_equal(dwarf_file_find(f, 0x1030, frames, ARRAY_SIZE(frames)), 1);
 	assert_frame(&frames[0], "outer", NULL, 100);
 	assert_int_equal(dwarf_file_find(f, 0x1040, frames, ARRAY_SIZE(frames)), 0);
@@ -135,7 +135,7 @@ static void find_where_something_is_unknown_gives_the_rest(void **state)
 	free(bytes);
 }
 
-/* What the linker left out begins at zero, and may reach over what is there. */
+/* A function that the linker left out begins at zero, and may overlap others. */
 static void find_in_what_lies_over_another_takes_the_smaller_one(void **state)
 {
 	struct dwarf_frame frames[DWARF_MAX_FRAMES];
@@ -154,9 +154,9 @@ static void find_in_what_lies_over_another_takes_the_smaller_one(void **state)
 	begin = dwarf_maker_lines(&m);
 	dwarf_maker_row(&m, 0, 0, 1, 1);
 	dwarf_maker_row(&m, 0, 0x1010, 2, 1);
-	dwarf_maker_end_run(&m, 0x1000);
+	dwarf_maker_end_sequence(&m, 0x1000);
 	dwarf_maker_row(&m, 0x1000, 0, 1, 9);
-	dwarf_maker_end_run(&m, 0x40);
+	dwarf_maker_end_sequence(&m, 0x40);
 	dwarf_maker_end_lines(&m, begin);
 	bytes = dwarf_maker_file(&m, &size);
 	f = open_bytes(bytes, size);
@@ -166,7 +166,7 @@ static void find_in_what_lies_over_another_takes_the_smaller_one(void **state)
 	free(bytes);
 }
 
-/* As old compilers made them, and assemblers: the unit does not say where its code is. */
+/* Old compilers and assemblers make units without ranges. */
 static void find_in_a_unit_without_ranges_goes_by_its_functions(void **state)
 {
 	struct dwarf_frame frames[DWARF_MAX_FRAMES];
@@ -185,7 +185,7 @@ static void find_in_a_unit_without_ranges_goes_by_its_functions(void **state)
 	bytes = dwarf_maker_file(&m, &size);
 	f = open_bytes(bytes, size);
 	assert_int_equal(dwarf_file_find(f, 0x1010, frames, ARRAY_SIZE(frames)), 1);
-	/* Nobody said where it was compiled. */
+	/* The compilation directory is unknown. */
 	assert_frame(&frames[0], "outer", "sub/b.h", 30);
 	dwarf_file_free(f);
 	free(bytes);

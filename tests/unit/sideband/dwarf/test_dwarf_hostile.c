@@ -1,6 +1,6 @@
 /*
- * sideband/dwarf on what strangers may write: what leads to other files, in circles, or too deep,
- * what is larger than it looks, and what is damaged.
+ * sideband/dwarf on hostile DWARF: references to other files, circles, deep nesting, sections that
+ * are larger than they look, and damage.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,11 +26,11 @@
 
 #define BEGIN 0x1000u
 #define SIZE  0x100u
-#define FOUND (SIZE / 0x10) /* by find_all() */
+#define FOUND (SIZE / 0x10) /* searches of find_all() that find something */
 
 static struct dwarf_maker m;
 
-/* Every address is looked for, and all that comes of it read. */
+/* Searches for every address, and reads all of each result. */
 static size_t find_all(struct dwarf_file *f)
 {
 	struct dwarf_frame frames[DWARF_MAX_FRAMES];
@@ -78,7 +78,7 @@ static void put_row(void)
 	size_t begin = dwarf_maker_lines(&m);
 
 	dwarf_maker_row(&m, BEGIN, 0, 2, 9);
-	dwarf_maker_end_run(&m, SIZE);
+	dwarf_maker_end_sequence(&m, SIZE);
 	dwarf_maker_end_lines(&m, begin);
 }
 
@@ -98,7 +98,8 @@ static void end_unit(unsigned open_entries)
 
 /* --- Other files --- */
 
-/* All that gets to a file, or elsewhere; realpath() is answered as in ptsnap-decode. */
+/* Forbids all system calls that look at a path or leave the process. realpath() is that of
+ * ptsnap-decode. */
 static bool forbid_paths(void)
 {
 	static const int calls[] = {
@@ -117,7 +118,7 @@ static bool forbid_paths(void)
 	return ok && seccomp_load(ctx) == 0;
 }
 
-/* With or without a result. */
+/* Nothing may be opened, with or without a result. */
 static void assert_opens_nothing(void)
 {
 	struct elf_bytes e = {0};
@@ -180,7 +181,7 @@ static void find_in_a_unit_that_was_split_opens_none(void **state)
 	}
 }
 
-/* Lines are in what was not split. */
+/* The lines of a split unit are in its skeleton. */
 static void find_in_a_skeleton_gives_its_lines(void **state)
 {
 	size_t found;
@@ -198,7 +199,7 @@ static void find_in_a_skeleton_gives_its_lines(void **state)
 	assert_int_equal(found, FOUND * (1 + strlen("sub/b.h")));
 }
 
-/* --- In circles, and deep --- */
+/* --- Circles and depth --- */
 
 static void find_by_names_in_a_circle_ends(void **state)
 {
@@ -211,13 +212,13 @@ static void find_by_names_in_a_circle_ends(void **state)
 	dwarf_put(&m.info, at, 4);
 	dwarf_put(&m.info, BEGIN, 8);
 	dwarf_put(&m.info, SIZE, 4);
-	/* Each is the other's. */
+	/* Each of the two has the other as its origin. */
 	at = dwarf_maker_entry(&m, SHAPE_ORIGIN);
 	dwarf_put(&m.info, at + 5, 4);
 	dwarf_maker_entry(&m, SHAPE_ORIGIN);
 	dwarf_put(&m.info, at, 4);
 	dwarf_maker_inlined(&m, at, BEGIN, SIZE, 5);
-	/* And one of nowhere. */
+	/* The origin of this one does not exist. */
 	dwarf_maker_inlined(&m, UINT32_MAX, BEGIN, SIZE, 5);
 	end_unit(4);
 	assert_int_equal(open_made(&found), 0);
@@ -297,7 +298,7 @@ static void open_of_what_claims_to_be_large_says_so(void **state)
 		m.packing = DWARF_OLD;
 		assert_int_equal(open_made(&found), DWARF_LARGE);
 	}
-	/* What was packed is less. */
+	/* The packed bytes are fewer than claimed. */
 	m.claimed = 1u << 20;
 	assert_int_equal(open_made(&found), DWARF_NONE);
 }
@@ -317,7 +318,7 @@ static void open_of_packed_sections_takes_of_the_room(void **state)
 	assert_int_equal(room, 100);
 	room = 100000;
 	assert_int_equal(dwarf_file_open(&e, &f), 0);
-	/* And more, for what is made of them (dwarf_limits.c). */
+	/* The file takes more than the unpacked sections (dwarf_limits.c). */
 	assert_true(room <= 100000 - m.info.n - m.abbrev.n - m.line.n);
 	dwarf_file_free(f);
 	assert_int_equal(room, 100000);
@@ -357,7 +358,7 @@ static void open_of_a_part_asks_for_what_it_needs(void **state)
 	assert_int_equal(found, FOUND * (1 + strlen("outer") + strlen("/src/sub/b.h")));
 	all = some.brought;
 	assert_null(memmem(some.to, e.size, m.further_text, strlen(m.further_text)));
-	/* And no more than that is to be had. */
+	/* With fewer bytes at hand there is no DWARF. */
 	for (some.limit = 0; some.limit < all; some.limit++) {
 		memset(some.to, 0, e.size);
 		some.brought = 0;
@@ -370,7 +371,7 @@ static void open_of_a_part_asks_for_what_it_needs(void **state)
 
 /* --- Damage --- */
 
-/* Each byte changed, alone: nothing is lost but what was known. */
+/* Changes one byte at a time. Only results may be lost. */
 static void damage(uint8_t *bytes, size_t size)
 {
 	static const uint8_t masks[] = {0x01, 0x80, 0xff};

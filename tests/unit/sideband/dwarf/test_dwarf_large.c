@@ -1,6 +1,6 @@
 /*
- * sideband/dwarf: a unit that libdw could look through at once for long, and nobody could stop it.
- * DWARF_MAKER_BYTES is larger than elsewhere.
+ * sideband/dwarf: a large unit that would take libdw long in one call, which nothing can interrupt.
+ * DWARF_MAKER_BYTES is larger than in other tests.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@
 
 static struct dwarf_maker m;
 
-/* Entries are one byte, and have WIDTH attributes of none. */
+/* Entries are one byte and have WIDTH attributes without bytes. */
 static void put_abbrevs(unsigned width)
 {
 	dwarf_put_unsigned(&m.abbrev, UNIT);
@@ -51,7 +51,7 @@ static int open_with(unsigned width, unsigned n)
 	dwarf_put(&m.info, 0, 4);
 	dwarf_put(&m.info, 4, 2); /* version */
 	dwarf_put(&m.info, 0, 4); /* .debug_abbrev */
-	dwarf_put(&m.info, 8, 1); /* size of addresses */
+	dwarf_put(&m.info, 8, 1); /* address size */
 	dwarf_put_unsigned(&m.info, UNIT);
 	dwarf_put(&m.info, BEGIN, 8);
 	dwarf_put(&m.info, SIZE, 4);

@@ -1,5 +1,6 @@
 /*
- * sideband/dwarf takes no more memory than there is room for, whatever few bytes can be made into.
+ * sideband/dwarf takes no more memory than there is room for, also where few bytes of DWARF take
+ * much.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +24,12 @@
 #define BEGIN 0x1000u
 #define SIZE  0x100u
 #define MIB   (UINT64_C(1) << 20)
-/* Besides the room: what was there before, and one list that grows. */
+/* Memory besides the room: that taken before, and one list that grows. */
 #define SLACK (16 * MIB)
 
 static struct dwarf_maker m;
 
-/* Abbreviations 1 to N, all but the one of units the shortest there are. */
+/* Abbreviations 1 to N. Number OF_UNITS is that of units; the others are as short as possible. */
 static void put_abbrevs(unsigned n, unsigned of_units)
 {
 	for (unsigned i = 1; i <= n; i++) {
@@ -44,14 +45,14 @@ static void put_abbrevs(unsigned n, unsigned of_units)
 	dwarf_put(&m.abbrev, 0, 1);
 }
 
-/* A unit whose only entry has that abbreviation. */
+/* A unit whose only entry has abbreviation ABBREV. */
 static void put_unit(unsigned abbrev)
 {
 	struct dwarf_bytes unit = {0};
 
 	dwarf_put(&unit, 4, 2); /* version */
 	dwarf_put(&unit, 0, 4); /* .debug_abbrev */
-	dwarf_put(&unit, 8, 1); /* size of addresses */
+	dwarf_put(&unit, 8, 1); /* address size */
 	dwarf_put_unsigned(&unit, abbrev);
 	dwarf_put(&unit, BEGIN, 8);
 	dwarf_put(&unit, SIZE, 8);
@@ -61,7 +62,7 @@ static void put_unit(unsigned abbrev)
 	m.info.n += unit.n;
 }
 
-/* All units share one table, of which each is read up to OF_UNITS. */
+/* All units share one table of abbreviations, which libdw reads up to OF_UNITS for each unit. */
 static void put_units(unsigned n, unsigned n_abbrevs, unsigned of_units)
 {
 	m = (struct dwarf_maker){0};
@@ -75,7 +76,7 @@ static void put_units(unsigned n, unsigned n_abbrevs, unsigned of_units)
 #define N_ROWS	30000u
 #define N_UNITS 200u
 
-/* Units next to one another that share one line table; where it ENDS its run, its rows are kept. */
+/* Adjacent units that share one line table. Rows are kept only if the table ENDS its sequence. */
 static void put_units_with_lines(bool ends)
 {
 	size_t begin;
@@ -96,9 +97,9 @@ static void put_units_with_lines(bool ends)
 	begin = dwarf_maker_lines(&m);
 	dwarf_maker_row(&m, BEGIN, 0, 1, 1);
 	for (unsigned i = 0; i < N_ROWS; i++)
-		dwarf_put(&m.line, 13 + 4 + 12, 1); /* a line and an address more */
+		dwarf_put(&m.line, 13 + 4 + 12, 1); /* the next line and the next address */
 	if (ends)
-		dwarf_maker_end_run(&m, N_UNITS * SIZE);
+		dwarf_maker_end_sequence(&m, N_UNITS * SIZE);
 	dwarf_maker_end_lines(&m, begin);
 }
 
@@ -109,7 +110,7 @@ static uint64_t heap(void)
 	return info.uordblks + info.hblkhd;
 }
 
-/* How much of the heap lines of all units take, of ROOM. */
+/* The bytes of heap that the lines of all units take within ROOM. */
 static uint64_t find_in_all_units(uint64_t room, size_t *ret_found)
 {
 	uint64_t left = room, before, taken;
@@ -124,7 +125,7 @@ static uint64_t find_in_all_units(uint64_t room, size_t *ret_found)
 	for (unsigned i = 0; i < N_UNITS; i++)
 		*ret_found += dwarf_file_find(f, BEGIN + i * SIZE, &frame, 1);
 	taken = heap() - before;
-	/* It is counted. */
+	/* All of it is counted. */
 	assert_true(room - left + MIB >= taken);
 	dwarf_file_free(f);
 	assert_int_equal(left, room);
@@ -162,7 +163,8 @@ static void find_in_lines_of_many_units_ends_with_the_room(void **state)
 
 /* --- Units --- */
 
-/* As ptsnap-decode has it: with so much memory besides the room. 0: as expected. */
+/* Opens with ROOM and SLACK bytes of memory, as ptsnap-decode does. Returns 0 if all is as
+ * expected. */
 static int open_in_a_child(uint64_t room, int expected)
 {
 	struct elf_bytes e = {.room = &room};
@@ -203,9 +205,9 @@ static void open_of_many_units_with_many_abbreviations_ends_in_time(void **state
 {
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* its heap does not say how large it is */
+	skip(); /* the sanitizer's heap does not tell its size */
 #endif
-	/* All of them take more than a hundred megabytes. */
+	/* The units together take more than a hundred megabytes. */
 	put_units(800, 2000, 2000);
 	expect_open(32 * MIB, DWARF_LARGE);
 	expect_open(8 * MIB, DWARF_LARGE);
@@ -218,7 +220,7 @@ static void open_of_as_many_as_there_is_room_for_is_done(void **state)
 	expect_open(32 * MIB, 0);
 	put_units(800, 2, 2);
 	expect_open(32 * MIB, 0);
-	/* As linkers make them that compile, too. */
+	/* As with link-time optimization: one table for all units, each using its beginning. */
 	put_units(800, 2000, 1);
 	expect_open(32 * MIB, 0);
 }
@@ -231,7 +233,7 @@ static void open_of_one_that_may_be_too_much_is_not_tried(void **state)
 	expect_open(2 * MIB, 0);
 }
 
-/* By itself, without a worker's limits. */
+/* Without the limits of a decoder. */
 static void open_without_a_room_has_its_own_limits(void **state)
 {
 	struct elf_bytes e = {0};

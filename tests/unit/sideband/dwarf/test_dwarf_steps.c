@@ -1,6 +1,6 @@
 /*
- * What sideband/dwarf may take of time, counted in what it looks at: never by the clock. And what
- * several files may take together.
+ * Limits of sideband/dwarf on time, counted in bytes that it looks at and never by the clock, and
+ * limits that several files share.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,8 +51,8 @@ static void put_code(void)
 	put_attribute(0, 0);
 }
 
-/* Entries with abbreviation VARIABLE are one byte, if it is less than 128, and have WIDTH
- * attributes. */
+/* Entries with abbreviation VARIABLE have WIDTH attributes, and are one byte if VARIABLE is less
+ * than 128. */
 static void put_abbrevs(unsigned width, unsigned variable)
 {
 	begin_abbrev(UNIT, DW_TAG_compile_unit, true);
@@ -78,11 +78,11 @@ static void begin_unit(void)
 	dwarf_put(&m.info, 0, 4);
 	dwarf_put(&m.info, 4, 2); /* version */
 	dwarf_put(&m.info, 0, 4); /* .debug_abbrev */
-	dwarf_put(&m.info, 8, 1); /* size of addresses */
+	dwarf_put(&m.info, 8, 1); /* address size */
 	put_code_at(UNIT);
 }
 
-/* N variables, and then a function. */
+/* A unit with N variables and one function behind them. */
 static void put_variables(unsigned width, unsigned n)
 {
 	m = (struct dwarf_maker){0};
@@ -143,7 +143,7 @@ static void open_of_abbreviations_with_numbers_far_apart_is_not_done(void **stat
 	assert_int_equal(open_made(NULL), DWARF_NONE);
 }
 
-/* What some take for the end, and some do not. */
+/* Some readers take a single zero for the end of the attributes, and some do not. */
 static void open_of_an_abbreviation_that_may_end_is_not_done(void **state)
 {
 	(void)state;
@@ -156,10 +156,10 @@ static void open_of_an_abbreviation_that_may_end_is_not_done(void **state)
 	assert_int_equal(open_made(NULL), DWARF_NONE);
 }
 
-/* --- Being asked --- */
+/* --- Asking for the end --- */
 
 struct asked {
-	size_t n, last; /* times; after so many it is enough */
+	size_t n, last; /* calls so far; calls that are answered by false */
 };
 
 static bool ask(void *userdata)
@@ -182,7 +182,7 @@ static size_t count_asked(unsigned width, unsigned n, int expected)
 static void find_counts_attributes_as_entries(void **state)
 {
 	(void)state;
-	/* Less than 64 Ki, but with 200 attributes each. */
+	/* Less than 64 KiB of entries, but with 200 attributes each. */
 	assert_int_equal(count_asked(1, 40000, FOUND), 0);
 	assert_in_range(count_asked(200, 40000, FOUND), 4, 20);
 }
@@ -195,11 +195,11 @@ static void find_ends_where_it_is_enough(void **state)
 	(void)state;
 	put_variables(200, 40000);
 	assert_int_equal(open_made(&limits), FOUND_NONE);
-	/* And goes no further then. */
+	/* The search goes no further then. */
 	assert_in_range(a.n, 1, 3);
 }
 
-/* --- Together --- */
+/* --- Several files --- */
 
 static bool bring(void *userdata, uint64_t offset, uint64_t size)
 {
@@ -243,8 +243,8 @@ static void open_of_several_files_brings_no_more_than_is_left(void **state)
 
 /* --- Behind the end --- */
 
-/* The section that has the bytes of FROM is moved to the end of the file of SIZE bytes at BYTES,
- * which has room for them. */
+/* Moves the section with the bytes of FROM to the end of the file of SIZE bytes at BYTES, where
+ * there is space for them. Returns the new size. */
 static size_t move_to_end(uint8_t *bytes, size_t size, const struct dwarf_bytes *from)
 {
 	Elf64_Ehdr h;
@@ -266,7 +266,8 @@ static size_t move_to_end(uint8_t *bytes, size_t size, const struct dwarf_bytes 
 	return 0;
 }
 
-/* libdw reads how long the expression is before it looks whether that is there. */
+/* libdw reads the length of an expression before it checks that the length is within the section.
+ */
 static void put_cut_expression(void)
 {
 	m = (struct dwarf_maker){0};

@@ -1,5 +1,5 @@
 /*
- * A file of which only what is asked for is there, and names that must be the same. Include after
+ * A file of which only the requested bytes are there, and a comparison of names. Include after
  * cmocka.h.
  */
 #pragma once
@@ -9,12 +9,12 @@
 #include "sideband/elf/elf.h"
 #include "tests/unit/sideband/self.h"
 
-/* What was asked for so far, and nothing else. */
+/* COPY has the bytes that were requested so far, and zeros elsewhere. */
 struct some {
 	struct file file;
 	uint8_t *copy;
 	uint64_t bytes;
-	uint64_t most; /* beyond it nothing more comes */
+	uint64_t most; /* requests beyond this number of bytes fail */
 };
 
 static inline bool bring(void *userdata, uint64_t offset, uint64_t size)

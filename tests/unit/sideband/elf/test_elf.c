@@ -1,6 +1,6 @@
 /*
- * sideband/elf on real files, with nm and the kernel's build id note as oracles, and on damaged
- * ones.
+ * sideband/elf on real files, compared with nm and with the kernel's build id note, and on damaged
+ * files.
  */
 #include "sideband/elf/elf.h"
 
@@ -26,7 +26,7 @@ static const char *const real_files[] = {
 	"/lib/x86_64-linux-gnu/libc.so.6",
 };
 
-/* A function that the compiler cannot leave out, with a name of its own. */
+/* A function with a unique name that the compiler cannot leave out. */
 __attribute__((noinline)) int test_elf_known_function(int x);
 
 __attribute__((noinline)) int test_elf_known_function(int x)
@@ -75,7 +75,7 @@ static void new_of_other_bytes_says_not(void **state)
 	free(header);
 }
 
-/* Each bad header field alone. */
+/* One field of the header is bad at a time. */
 static void new_of_an_impossible_header_says_not(void **state)
 {
 	static const struct {
@@ -144,8 +144,8 @@ static void symbols_of_libc_have_the_best_name(void **state)
 	uint64_t offset;
 
 	(void)state;
-	/* This one has no alias, and no sanitizer puts its own before it; malloc has __libc_malloc.
-	 */
+	/* This function has no alias, and no sanitizer replaces it; malloc has the alias
+	 * __libc_malloc. */
 	assert_true(file_of_address(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), path, &offset));
 	libc = file_map(path);
 	assert_int_equal(elf_file_new(libc.bytes, libc.size, &f), 0);
@@ -182,9 +182,9 @@ static void symbols_are_sorted_unique_and_in_the_file(void **state)
 	}
 }
 
-/* --- nm -D says the same --- */
+/* --- Against nm -D --- */
 
-/* The file offset of a virtual address, by the program headers, in the plainest way. */
+/* The file offset of a virtual address, by the program headers, in the simplest way. */
 static uint64_t offset_of(const struct file *file, uint64_t address)
 {
 	const Elf64_Ehdr *h = (const void *)file->bytes;
@@ -234,7 +234,7 @@ static void symbols_agree_with_nm(void **state)
 		compare_with_nm(real_files[i]);
 }
 
-/* What this program calls in the C library goes through its PLT; the C library's own through
+/* Calls of a program into the C library go through .plt; those of the C library itself through
  * .plt.sec or .plt.got. */
 static void symbols_of_the_plt_are_named_by_their_target(void **state)
 {
@@ -247,7 +247,7 @@ static void symbols_of_the_plt_are_named_by_their_target(void **state)
 	s = symbol_named(f, "strcmp@plt");
 	assert_non_null(s);
 	assert_true(s->size == 8 || s->size == 16);
-	/* The entry jumps (FF 25), perhaps after an ENDBR64 and a BND. */
+	/* The entry jumps (FF 25), maybe after an ENDBR64 and a BND prefix. */
 	assert_non_null(memmem(ls.bytes + s->offset, s->size, "\xff\x25", 2));
 	elf_file_free(f);
 	file_unmap(&ls);
@@ -389,7 +389,7 @@ static void open_asks_for_all_that_it_reads(void **state)
 	}
 }
 
-/* Less of a file means fewer names, or none, and never others. */
+/* A part of a file has fewer names than the whole file, or none, and never other names. */
 static void open_of_what_does_not_come_has_no_names(void **state)
 {
 	struct file file = file_map("/bin/ls");

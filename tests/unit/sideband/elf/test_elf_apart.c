@@ -1,5 +1,6 @@
 /*
- * sideband/elf: names that are not in the file's own tables: in a file apart, or packed within.
+ * sideband/elf: names that are not in the file's own tables but in a debug file apart, or packed
+ * within the file.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +23,7 @@ __attribute__((noinline)) static int elf_apart_local_function(int x)
 	return x + 2;
 }
 
-/* Another name of a local function that is as good, and one that is better. */
+/* Another name of the local function; the global name is the better one. */
 int elf_apart_global_function(int x) __attribute__((alias("elf_apart_local_function")));
 
 static int make(void **state)
@@ -82,7 +83,7 @@ static size_t count_names(const struct elf_file *f)
 	return n;
 }
 
-/* --- A file apart --- */
+/* --- A debug file apart --- */
 
 static void add_names_gives_those_of_the_whole(void **state)
 {
@@ -100,7 +101,7 @@ static void add_names_gives_those_of_the_whole(void **state)
 	elf_file_free(whole);
 }
 
-/* A file, with a build id, that names address 0x1000, which it need not have. */
+/* A file with a build id and one symbol, NAME, at address 0x1000. */
 static uint8_t *make_named(const char *name, unsigned binding, size_t *ret_size)
 {
 	static const struct {
@@ -137,7 +138,7 @@ static uint8_t *small_file(size_t *ret_size)
 	return make_named("packed", STB_LOCAL, ret_size);
 }
 
-/* Whichever file it is of. */
+/* The best name wins, whichever file has it. */
 static void add_names_leaves_the_best_of_each_place(void **state)
 {
 	static const struct {
@@ -174,7 +175,7 @@ static void add_names_leaves_the_best_of_each_place(void **state)
 	}
 }
 
-/* Where the file itself has them all, nothing changes. */
+/* A file that has all names itself does not change. */
 static void add_names_to_the_whole_changes_nothing(void **state)
 {
 	const struct apart *a = made(state);
@@ -187,7 +188,7 @@ static void add_names_to_the_whole_changes_nothing(void **state)
 	elf_file_free(whole);
 }
 
-/* With its last bit turned, or SHORTER. */
+/* A copy of FILE whose build id differs in the last bit, or is one byte SHORTER. */
 static uint8_t *copy_with_other_build_id(const struct file *file, bool shorter)
 {
 	struct elf_file *f = new_of(file);
@@ -241,7 +242,7 @@ static void add_names_of_no_elf_file_says_not(void **state)
 	elf_file_free(untouched);
 }
 
-/* A file that nobody has given a build id agrees with no other. */
+/* A file without a build id matches no other file. */
 static void add_names_without_build_ids_says_not(void **state)
 {
 	struct elf_maker *m = malloc(sizeof(*m));
@@ -276,7 +277,7 @@ static void add_names_asks_for_all_that_it_reads(void **state)
 	free(some.copy);
 }
 
-/* Names that do not come are not there, and others stay. */
+/* Names whose bytes cannot be had are missing, and the other names stay. */
 static void add_names_of_what_does_not_come_keeps_the_others(void **state)
 {
 	const struct apart *a = made(state);
@@ -320,7 +321,7 @@ static void add_names_of_damaged_files_survives(void **state)
 	free(copy);
 }
 
-/* --- Packed within --- */
+/* --- The file packed within --- */
 
 static void names_that_are_packed_are_there(void **state)
 {
@@ -347,7 +348,7 @@ static void names_that_are_packed_are_asked_for(void **state)
 	free(some.copy);
 }
 
-/* What was taken of HAD bytes of room. */
+/* The bytes that the names take of a room of HAD bytes. */
 static uint64_t room_taken(const struct apart *a, uint64_t had, const struct elf_file *wanted)
 {
 	uint64_t room = had, taken;
@@ -378,7 +379,7 @@ static void room_is_taken_and_given_back(void **state)
 	elf_file_free(whole);
 }
 
-/* PACKED as .gnu_debugdata of a file whose one byte of code is at 0x1000. */
+/* A file with one byte of code at 0x1000, and PACKED as its .gnu_debugdata. */
 static uint8_t *wrap_as(uint32_t type, const void *packed, size_t packed_size, size_t *ret_size)
 {
 	struct elf_maker *m = malloc(sizeof(*m));
@@ -397,7 +398,7 @@ static uint8_t *wrap(const void *packed, size_t packed_size, size_t *ret_size)
 	return wrap_as(SHT_PROGBITS, packed, packed_size, ret_size);
 }
 
-/* With a dictionary of so many bytes. */
+/* Packs by xz with a dictionary of DICTIONARY bytes. */
 static uint8_t *pack(const void *bytes, size_t size, uint32_t dictionary, size_t *ret_size)
 {
 	size_t room = lzma_stream_buffer_bound(size);
@@ -414,7 +415,7 @@ static uint8_t *pack(const void *bytes, size_t size, uint32_t dictionary, size_t
 	return packed;
 }
 
-/* How many names there are when PACKED is within. */
+/* The number of names of a file that has PACKED within. */
 static size_t names_of(const uint8_t *packed, size_t size)
 {
 	struct elf_file *f;
@@ -449,7 +450,8 @@ static void unpacking_ends_where_memory_or_patience_would(void **state)
 	assert_int_equal(names_when_packed(small, size, 1 << 20), 1);
 	assert_int_equal(names_when_packed(small, size, 64 << 20), 1);
 	assert_int_equal(names_when_packed(small, size, 96 << 20), 0);
-	/* Nothing but zeros behind it is no symbol table; what cannot be packed well is. */
+	/* Zeros behind the file are packed better than any symbol table, and are refused. Bytes
+	 * that cannot be packed well are not. */
 	memcpy(bomb, small, size);
 	assert_int_equal(names_when_packed(bomb, large, 1 << 20), 0);
 	for (size_t i = size; i < large; i += 32) {
@@ -461,7 +463,7 @@ static void unpacking_ends_where_memory_or_patience_would(void **state)
 	free(small);
 }
 
-/* Not even as large as that: 64 MiB. */
+/* Unpacking ends at 64 MiB. */
 static void unpacking_ends_at_its_limit(void **state)
 {
 	size_t size, packed_size = 0, file_size, large = (64u << 20) + 1;
@@ -482,7 +484,8 @@ static void unpacking_ends_at_its_limit(void **state)
 	assert_int_equal(lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, NULL, bytes, large,
 						   packed, &packed_size, large / 8),
 			 LZMA_OK);
-	/* In front of a file made for another one, as the maker makes but small files. */
+	/* The maker makes only small files: the packed bytes are put behind a file that was made
+	 * for others. */
 	file = wrap("PACKED", 7, &file_size);
 	file = realloc(file, file_size + packed_size);
 	memcpy(file + file_size, packed, packed_size);
@@ -497,7 +500,7 @@ static void unpacking_ends_at_its_limit(void **state)
 		assert_int_equal(elf_file_new(file, file_size + packed_size, &f), 0);
 		assert_int_equal(count_names(f), beyond ? 1 : 0);
 		elf_file_free(f);
-		/* One byte less. */
+		/* One byte less is allowed. */
 		packed_size = 0;
 		assert_int_equal(lzma_stream_buffer_encode(filters, LZMA_CHECK_NONE, NULL, bytes,
 							   large - 1, packed, &packed_size,
@@ -522,7 +525,7 @@ static void truncated_and_damaged_packs_are_not_there(void **state)
 	assert_int_equal(names_of(packed, packed_size), 1);
 	for (size_t i = 0; i < packed_size; i++)
 		assert_int_equal(names_of(packed, i), 0);
-	/* All of xz but the names of its checks is under one. */
+	/* Checksums cover all bytes of an xz file behind its header of 12 bytes. */
 	for (size_t i = 12; i < packed_size; i++) {
 		packed[i] ^= 0x10;
 		assert_int_equal(names_of(packed, packed_size), 0);
@@ -551,7 +554,7 @@ static void packs_within_a_pack_are_left(void **state)
 	free(small);
 }
 
-/* In a file apart the section has no bytes: what is where they would be is something else. */
+/* In a debug file apart the section has no bytes, and other bytes are at its offset. */
 static void packs_without_bytes_are_left(void **state)
 {
 	size_t size, packed_size, file_size;

@@ -1,6 +1,6 @@
 /*
- * Tables of strings whose ends are missing or far away: names that end are there, and none is so
- * long that reading it again and again would be work.
+ * sideband/elf: tables of strings without an end, and very long strings. Names that have an end are
+ * found, and a name that is too long to be read again and again is not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,8 @@
 
 #define LONGEST 16384u
 
-/* An ELF file with one function, named by the first string of TEXT, whose SIZE bytes are the whole
- * table. */
+/* An ELF file with one function, named by the first string of TEXT. The SIZE bytes of TEXT are the
+ * whole table. */
 static uint8_t *make_with(const char *text, size_t size, size_t *ret_size)
 {
 	const Elf64_Sym symbols[] = {{0},
@@ -39,7 +39,7 @@ static uint8_t *make_with(const char *text, size_t size, size_t *ret_size)
 	return file;
 }
 
-/* The names that the file with that table has. */
+/* The number of names of the file with that table. */
 static size_t names_with(const char *text, size_t size)
 {
 	struct elf_file *f;
