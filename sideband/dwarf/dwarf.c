@@ -18,7 +18,7 @@
  * some more bytes. The worst file takes some seconds for the whole budget. */
 #define MAX_BUDGET (UINT64_C(1) << 27)
 #define PER_SEARCH (UINT64_C(1) << 16)
-/* Measuring the heap takes time: memory is counted each so many searches. */
+/* Measuring the heap takes time: it is done once in so many searches. */
 #define COUNT_EACH 64u
 /* Nested blocks and inlined functions. */
 #define MAX_DEPTH 256u

@@ -18,8 +18,7 @@
 #define WITHIN_MIN (1u << 20)
 /* The most that records of different CPUs may be out of order, ns. */
 #define REACH 1000000000u
-/* state_make_room() is called so often for one record; each call forgets a sixteenth of the
- * processes. */
+/* The most calls of state_make_room() for one record; each forgets a sixteenth of the processes. */
 #define TRIES 4u
 /* A full log is folded by this share of its size at once: the records lie one behind the other and
  * are fetched into the cache together. */

@@ -119,9 +119,10 @@ size_t timeline_n_turns(const struct timeline *t, uint32_t cpu);
 /* An INDEX beyond the last turn gives a turn without a thread from 0 to the first turn. */
 void timeline_get_turn(const struct timeline *t, uint32_t cpu, size_t index,
 		       struct timeline_turn *ret);
-/* True: mapping records of PID may have been lost before TIME, and no exec, and no fork from a
- * certain process, has made the mappings complete since. A loss concerns all processes but those
- * whose only thread had another CPU from the record before the LOST record up to that one. */
+/* True: mapping records of PID may have been lost before TIME, and its mappings have not become
+ * complete since by an exec, or by a fork from a process whose mappings are certain. A loss
+ * concerns all processes except those whose only thread had another CPU from the last record before
+ * the LOST record up to that record. */
 bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t time);
 /* The space of process PID at TIME; NULL: none known. The space stays after the process' end until
  * the pid is used again. */

@@ -309,6 +309,8 @@ static int apply_exec(struct state *s, struct task *t, const struct perfrecord *
 	if (begin_era(s, p, r->time, space_new_in(&s->pool, s->history)) < 0 ||
 	    certainty_exec(s, p, r->time) < 0)
 		return -ENOMEM;
+	/* After a loss the software PMU reports a process' mappings again, by an exec record of the
+	 * thread that has the CPU. A real exec is always the leader's. */
 	if (r->u.comm.tid != r->u.comm.pid)
 		return 0;
 	if (s->history && state_life(t)->end != SPACE_NOW && begin_life(s, t, r->time) < 0)
