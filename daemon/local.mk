@@ -38,7 +38,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/files_list.c daemon/record/files_private.h \
 	daemon/record/files_open.c \
 	daemon/record/files.c daemon/record/files.h \
-	daemon/trigger/fill.c daemon/trigger/fill.h \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
 	daemon/gather/host.c \
 	daemon/hotplug.c daemon/hotplug.h \
@@ -69,7 +68,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c \
 	daemon/job/remake.c daemon/job/remake.h \
 	daemon/reload.c daemon/reload.h \
-	daemon/trigger/sender.c daemon/trigger/sender.h \
 	daemon/control/server.c daemon/control/server.h \
 	daemon/source_choice.c daemon/source_choice.h \
 	daemon/check/status.c daemon/check/status.h \
@@ -77,11 +75,9 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/store/store_file.c daemon/store/store_file.h \
 	daemon/store/store_room.c \
 	daemon/trigger/trigger.c daemon/trigger/trigger.h \
-	daemon/trigger/trigger_json.c \
 	daemon/config/trigger_object.c \
 	daemon/config/trigger_set.c daemon/config/trigger_set.h \
-	daemon/trigger/trigger_signal.c \
-	daemon/trigger/trigger_unit.c \
+	daemon/trigger/trigger_events.c \
 	daemon/base/unitname.c daemon/base/unitname.h \
 	daemon/trigger/unitwatch.c daemon/trigger/unitwatch.h \
 	daemon/trigger/unitwatch_news.c \

@@ -1,12 +1,14 @@
 /*
- * Buckets by name and by uid. Called by trigger.c, in the loop's thread.
+ * Token buckets by the names of triggers and by uid, and the times since when CPUs are traced.
  *
- * There is room for so many users; when a new one comes the bucket that is fullest makes room, as
- * it has least to remember: who has drained his is not forgotten for others who come.
+ * There is room for GATE_MAX_USERS users. A new user takes the place of the user with the fullest
+ * bucket, so that a user who has drained his bucket is not forgotten when others come.
  */
 #include "daemon/trigger/gate.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -60,7 +62,7 @@ void gate_use(struct gate *g, const struct config *config, uint64_t now_usec)
 				      now_usec);
 }
 
-/* The one with most tokens; an unused one before all. */
+/* An unused place, or that of the user with most tokens. */
 static struct gate_user *gate_spare(struct gate *g, uint64_t now_usec)
 {
 	struct gate_user *spare = &g->users[0];
@@ -86,6 +88,7 @@ struct gate_share *gate_share_of(struct gate_trigger *t, uint64_t uid)
 	return gate_is_user(uid) ? &t->users : &t->own;
 }
 
+/* The user UID; NULL: UID does not count as a user. */
 static struct gate_user *gate_user(struct gate *g, uint64_t uid, uint64_t now_usec)
 {
 	struct gate_user *u;
@@ -115,4 +118,47 @@ uint64_t gate_pass(struct gate *g, struct gate_trigger *t, uint64_t uid, uint64_
 	if (u)
 		bucket_take(&u->bucket, now_usec);
 	return 0;
+}
+
+int fill_init(struct fill *f, const struct source *source, uint64_t now_ns)
+{
+	*f = (struct fill){.source = source, .started_ns = now_ns};
+	f->since_ns = calloc(MAX_OF(source->n_cpus, (size_t)1), sizeof(*f->since_ns));
+	if (!f->since_ns)
+		return -ENOMEM;
+	fill_look(f, now_ns);
+	return 0;
+}
+
+void fill_done(struct fill *f)
+{
+	free(TAKE_PTR(f->since_ns));
+}
+
+void fill_look(struct fill *f, uint64_t now_ns)
+{
+	for (size_t i = 0; i < f->source->n_cpus; i++) {
+		if (f->source->cpus[i].state != SOURCE_CPU_TRACING)
+			f->since_ns[i] = 0;
+		else if (f->since_ns[i] == 0)
+			f->since_ns[i] = MAX_OF(now_ns, (uint64_t)1);
+	}
+}
+
+uint64_t fill_ns(const struct fill *f, uint32_t cpu, uint64_t now_ns)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (size_t i = 0; i < f->source->n_cpus; i++) {
+		if (f->since_ns[i] == 0)
+			continue;
+		if (f->source->cpus[i].cpu == cpu) {
+			since = f->since_ns[i];
+			break;
+		}
+		since = MIN_OF(since, f->since_ns[i]);
+	}
+	if (since == UINT64_MAX)
+		since = f->started_ns;
+	return now_ns > since ? now_ns - since : 0;
 }

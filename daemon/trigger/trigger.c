@@ -1,26 +1,73 @@
 /*
- * A request gets its time, then joins a snapshot that is about to be taken, or becomes a new one,
- * or is refused. Called by control_snapshot.c, trigger_signal.c, trigger_unit.c and the manager, in
- * the loop's thread.
- *
- * Refusals come in the order in which they cost least: what joins is never refused, what there is
- * no room for takes no token.
+ * Chooses the trigger of a request and fires it: the request joins a snapshot that is about to be
+ * taken, is refused, or begins a new one.
  */
 #include "daemon/trigger/trigger.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "capture/proc/number.h"
 #include "capture/ring/clock.h"
 #include "daemon/base/log.h"
 #include "daemon/base/unitname.h"
 #include "daemon/gather/evidence.h"
-#include "daemon/trigger/sender.h"
+#include "daemon/store/entry.h"
 #include "proto/base.h"
+
+/* Field 39, processor (Documentation/filesystems/proc.rst, table 1-4), counted from field 3 on. */
+#define FIELD (39 - 3)
 
 #define NSEC_PER_USEC 1000u
 #define NSEC_PER_MSEC 1000000u
+
+static uint32_t parse_stat(const char *stat)
+{
+	/* The name in field 2 may have blanks and brackets; the fields behind it have none. */
+	const char *s = strrchr(stat, ')');
+	uint32_t cpu = 0;
+
+	if (!s || s[1] != ' ')
+		return ENTRY_NO_CPU;
+	s += 2;
+	for (int field = 0; field < FIELD; field++) {
+		s = strchr(s, ' ');
+		if (!s)
+			return ENTRY_NO_CPU;
+		s++;
+	}
+	if (*s < '0' || *s > '9')
+		return ENTRY_NO_CPU;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		cpu = 10 * cpu + (uint32_t)(*s - '0');
+		if (cpu >= CPULIST_MAX)
+			return ENTRY_NO_CPU;
+	}
+	return *s == ' ' || *s == '\n' ? cpu : ENTRY_NO_CPU;
+}
+
+uint32_t sender_last_cpu(const char *proc, uint64_t pid)
+{
+	char path[PATH_MAX], stat[1024];
+	CLEANUP_CLOSE int fd = -EBADF;
+	ssize_t n;
+
+	/* 0: a process of another pid namespace, or the kernel. */
+	if (pid == 0 || pid > INT32_MAX)
+		return ENTRY_NO_CPU;
+	snprintf(path, sizeof(path), "%s/%" PRIu64 "/stat", proc, pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (fd < 0)
+		return ENTRY_NO_CPU;
+	n = read(fd, stat, sizeof(stat) - 1);
+	if (n <= 0)
+		return ENTRY_NO_CPU;
+	stat[n] = '\0';
+	return parse_stat(stat);
+}
 
 int trigger_init(struct trigger *t, struct source *source, struct store *store, struct jobs *jobs,
 		 const struct config *config)
@@ -71,12 +118,14 @@ void request_init(struct request *q, const char *kind, const char *name)
 	snprintf(q->name, sizeof(q->name), "%s", name);
 }
 
-/* What O does, and whose limits hold. The built-in ones go by what happened, as before there were
- * others. */
-static void request_take(struct request *q, const struct trigger_object *o)
+/* Puts what O does into Q; O NULL: there is no trigger. */
+static int choose(const struct trigger_object *o, struct request *q)
 {
+	if (!o)
+		return TRIGGER_UNKNOWN;
 	strcpy(q->trigger, o->name);
 	snprintf(q->kind, sizeof(q->kind), "%s", trigger_on_name(o->on));
+	/* With built-in triggers the name says what happened. */
 	if (!o->built_in || o->on == TRIGGER_ON_UNIT)
 		strcpy(q->name, o->name);
 	if (*o->reason)
@@ -86,13 +135,6 @@ static void request_take(struct request *q, const struct trigger_object *o)
 	q->last_ns = o->last_ns;
 	q->decode = o->decode;
 	q->deadline_ns = o->deadline_ns;
-}
-
-static int choose(const struct trigger_object *o, struct request *q)
-{
-	if (!o)
-		return TRIGGER_UNKNOWN;
-	request_take(q, o);
 	return 0;
 }
 
@@ -119,17 +161,8 @@ int trigger_choose_watched(const struct trigger *t, struct request *q)
 	return choose(trigger_set_for_unit(t->set, q->unit, true), q);
 }
 
-/* The latest of all CPUs: one that is away, or has nothing to do, may be behind. */
-static uint64_t trigger_tsc(struct source *s)
-{
-	uint64_t latest = source_tsc(s, 0);
-
-	for (uint32_t i = 1; i < s->n_cpus; i++)
-		latest = MAX_OF(latest, source_tsc(s, i));
-	return latest;
-}
-
-/* Now, on all clocks. The trace's own may be another than the host's. */
+/* Notes the time of the request on all clocks. The TSC of the trace can differ from the host's; the
+ * latest of all CPUs counts, as an idle CPU or one that is away may be behind. */
 static void trigger_stamp(const struct trigger *t, struct request *q)
 {
 	struct clock_now now;
@@ -137,7 +170,12 @@ static void trigger_stamp(const struct trigger *t, struct request *q)
 	clock_read(&now);
 	q->realtime_ns = now.realtime_ns;
 	q->monotonic_ns = now.monotonic_ns;
-	q->tsc = t->source->ops->read_tsc ? trigger_tsc(t->source) : now.tsc;
+	q->tsc = now.tsc;
+	if (t->source->ops->read_tsc) {
+		q->tsc = source_tsc(t->source, 0);
+		for (uint32_t i = 1; i < t->source->n_cpus; i++)
+			q->tsc = MAX_OF(q->tsc, source_tsc(t->source, i));
+	}
 	if (t->source->clock.valid)
 		q->perf_ns = clock_tsc_to_ns(&t->source->clock, q->tsc);
 	else
@@ -168,7 +206,7 @@ static int trigger_begin(struct trigger *t, const struct request *q, struct trig
 
 	trigger_describe(t, q, &e);
 	entry_log_fields(&e, &fields);
-	/* Said first: a job that cannot start ends, and says so, within jobs_add. */
+	/* Logged first, as a job that cannot start ends, and logs that, within jobs_add(). */
 	log_event(LOG_INFO, LOG_EVENT_SNAPSHOT_BEGUN, &fields, "snapshot %s begun (%s%s%s)", e.id,
 		  q->kind, *q->reason ? ": " : "", q->reason);
 	r = jobs_add(t->jobs, q, &e);
@@ -179,7 +217,7 @@ static int trigger_begin(struct trigger *t, const struct request *q, struct trig
 	return r;
 }
 
-/* Whether so much was traced as O wants. */
+/* Whether the CPUs have been traced for as long as O wants; else RET has the reason. */
 static bool trigger_filled(struct trigger *t, const struct trigger_object *o,
 			   const struct request *q, struct trigger_answer *ret)
 {
@@ -196,7 +234,8 @@ static bool trigger_filled(struct trigger *t, const struct trigger_object *o,
 	return false;
 }
 
-/* Whether O may fire now; a token is gone then. */
+/* Takes a token for the trigger; false, with the reason in RET: there is none. Logs a limit once
+ * until the trigger fires again. */
 static bool trigger_passes(struct trigger *t, struct gate_trigger *g, const struct request *q,
 			   struct trigger_answer *ret)
 {
@@ -221,8 +260,8 @@ static bool trigger_passes(struct trigger *t, struct gate_trigger *g, const stru
 	return false;
 }
 
-/* A snapshot has one unit in the list: the journal names it for others that it serves. Users could
- * say so again and again. */
+/* Logs that a snapshot serves another unit, too, as the list of snapshots has one unit for each.
+ * Requests of users are not logged: users could fill the log. */
 static void trigger_tell_joined(const struct trigger *t, const struct gate_trigger *g,
 				const struct request *q, const char *id)
 {
@@ -240,22 +279,7 @@ static void trigger_tell_joined(const struct trigger *t, const struct gate_trigg
 		  "snapshot %s, which is about to be taken, is for %s, too", id, q->unit);
 }
 
-/* Who is answered by a snapshot that is about to be taken. */
-static bool trigger_joins(struct trigger *t, struct gate_trigger *g, const struct request *q,
-			  struct trigger_answer *ret)
-{
-	const char *joined = jobs_join(t->jobs, q);
-
-	if (!joined)
-		return false;
-	t->joined++;
-	g->joined++;
-	strcpy(ret->id, joined);
-	trigger_tell_joined(t, g, q, joined);
-	return true;
-}
-
-/* 0: nothing is in its way. */
+/* Returns 0 if a new snapshot may begin, else the refusal with its reason in RET. */
 static int trigger_refuse(struct trigger *t, struct gate_trigger *g, const struct trigger_object *o,
 			  const struct request *q, struct trigger_answer *ret)
 {
@@ -283,6 +307,7 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 	struct request q = *request;
 	const struct trigger_object *o = trigger_set_find(t->set, *q.trigger ? q.trigger : q.kind);
 	struct gate_trigger *g = o ? gate_find(&t->gate, o->name) : NULL;
+	const char *joined;
 	int r;
 
 	*ret = (struct trigger_answer){0};
@@ -299,14 +324,47 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 	trigger_stamp(t, &q);
 	if (q.cpu == ENTRY_NO_CPU && q.pid != ENTRY_ABSENT)
 		q.cpu = sender_last_cpu("/proc", q.pid);
-	if (trigger_joins(t, g, &q, ret))
+	joined = jobs_join(t->jobs, &q);
+	if (joined) {
+		t->joined++;
+		g->joined++;
+		strcpy(ret->id, joined);
+		trigger_tell_joined(t, g, &q, joined);
 		return 0;
+	}
 	r = trigger_refuse(t, g, o, &q, ret);
 	if (r != 0)
 		return r;
 	g->fired++;
-	/* At once: the sender may end, and its number be another's. */
+	/* The unit is read at once: later the sender may have ended, and its pid be another's. */
 	if (!*q.sender_unit && q.pid != ENTRY_ABSENT)
 		(void)unitname_of_pid("/proc", q.pid, q.sender_unit);
 	return trigger_begin(t, &q, ret);
+}
+
+static void put(struct json_object *to, const char *key, struct json_object *value)
+{
+	if (json_object_object_add(to, key, value) < 0)
+		json_object_put(value);
+}
+
+struct json_object *trigger_to_json(const struct trigger *t)
+{
+	struct json_object *list = json_object_new_array();
+
+	for (size_t i = 0; list && i < t->set->n; i++) {
+		const struct trigger_object *o = &t->set->all[i];
+		const struct gate_trigger *g = &t->gate.triggers[i];
+		struct json_object *one = json_object_new_object();
+
+		put(one, "name", json_object_new_string(o->name));
+		put(one, "on", json_object_new_string(trigger_on_name(o->on)));
+		put(one, "enabled", json_object_new_boolean(o->enabled));
+		put(one, "fired", json_object_new_uint64(g->fired));
+		put(one, "joined", json_object_new_uint64(g->joined));
+		put(one, "refused", json_object_new_uint64(g->refused));
+		put(one, "limited", json_object_new_uint64(g->limited));
+		json_object_array_add(list, one);
+	}
+	return list;
 }

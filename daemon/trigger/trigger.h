@@ -1,6 +1,23 @@
 /*
- * The one funnel: every wish for a snapshot (control, signal, unit, exit) comes through here. What
- * it fires, and how that is limited, are the triggers of the configuration.
+ * Every request for a snapshot (of a client, a signal, a unit that fails, the end of COMMAND) comes
+ * through here, and is joined, refused or begun.
+ *
+ * This room decides whether a snapshot is taken. trigger.c chooses the trigger of a request and
+ * fires it. gate.c counts how often triggers fire, and for how long CPUs have been traced.
+ * trigger_events.c fires triggers by SIGUSR2 and by units that fail. unitwatch.c is the connection
+ * to the bus that tells of units, and unitwatch_news.c understands its messages.
+ *
+ * Decisions that govern the room:
+ * - A trigger has two halves. The object of the configuration says what it does (struct
+ *   trigger_object); the gate has its tokens and counters, by name. A reload changes the first half
+ *   and keeps the second.
+ * - Refusals come in the order in which they cost least: a request that can join a snapshot about
+ *   to be taken is never refused; then too many snapshots, too little trace (MinFill=), and last
+ *   the limits, as only they take a token.
+ * - Users have shares of their own of each trigger's tokens and of the queue, so that a unit that
+ *   fails has its snapshot, whatever users do.
+ * - The CPU that the sender ran on last is stopped first, as its ring has most to lose.
+ * - The bus is optional: where there is none, or systemd is not on it, the watcher tries again.
  */
 #pragma once
 
@@ -16,53 +33,54 @@
 #include "daemon/job/jobs.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/store.h"
-#include "daemon/trigger/fill.h"
 #include "daemon/trigger/gate.h"
 #include "daemon/trigger/unitwatch.h"
 
 struct trigger {
-	struct source *source; /* borrowed, all */
+	struct source *source; /* borrowed, as all below unless said otherwise */
 	struct store *store;
 	struct jobs *jobs;
-	const struct trigger_set *set; /* of the configuration; gate's are in the same order */
-	const struct names *names;     /* borrowed; NULL: of users only numbers are known */
+	const struct trigger_set *set; /* of the configuration; the gate has the same order */
+	const struct names *names;     /* NULL: users are known by their numbers only */
 	struct gate gate;
 	struct fill fill;
-	struct unitwatch *watch; /* owned; NULL: no trigger wants it */
-	bool closed;		 /* the recorder ends: nothing new is begun */
+	struct unitwatch *watch; /* owned; NULL: no trigger wants units watched */
+	bool closed;		 /* the recorder ends: no new snapshot begins */
 	uint64_t n, joined, refused, limited;
 };
 
-/* The triggers are those of CONFIG, which is borrowed until another trigger_use. 0 or -ENOMEM. */
+/* Uses the triggers of CONFIG, which is borrowed until the next trigger_use. 0 or -ENOMEM. */
 int trigger_init(struct trigger *t, struct source *source, struct store *store, struct jobs *jobs,
 		 const struct config *config);
 void trigger_done(struct trigger *t);
-/* The triggers of CONFIG from now on. */
+/* Uses the triggers of CONFIG from now on. */
 void trigger_use(struct trigger *t, const struct config *config);
-/* CPUs may have changed state. */
+/* Call when CPUs may have changed state. */
 void trigger_look(struct trigger *t);
 
-/* An empty request: everything, decoded, by nobody. */
+/* An empty request: everything, decoded, sent by nobody. */
 void request_init(struct request *q, const char *kind, const char *name);
 
-/* What is chosen goes into Q: kind and name, and what its actions say, in place of what was there.
- * Q has its unit, pid and uid already. 0 or TRIGGER_UNKNOWN: nobody is to fire, Q is as it was. */
-/* A client named the trigger NAME; "unit" stands for whichever is for Q's unit. */
+/* The functions below choose a trigger for Q, whose unit, pid and uid are set already, and put the
+ * trigger's kind, name and actions into Q. 0, or TRIGGER_UNKNOWN with Q as it was: no trigger is to
+ * fire. */
+
+/* For a client that named the trigger NAME; "unit" stands for the trigger that is for Q's unit. */
 int trigger_choose(const struct trigger *t, const char *name, struct request *q);
-/* SIGUSR2 came. */
+/* For SIGUSR2. */
 int trigger_choose_signal(const struct trigger *t, struct request *q);
-/* The watcher saw Q's unit fail. */
+/* For Q's unit, which the watcher saw fail. */
 int trigger_choose_watched(const struct trigger *t, struct request *q);
 
 struct trigger_answer {
-	char id[ENTRY_ID_SIZE]; /* of 0 */
-	uint64_t retry_usec;	/* of TRIGGER_LIMITED: not before */
-	char why[256];		/* of a refusal, in one line */
+	char id[ENTRY_ID_SIZE]; /* with 0 */
+	uint64_t retry_usec;	/* with TRIGGER_LIMITED: not before that time */
+	char why[256];		/* with a refusal: one line */
 };
 
-/* Asks for a snapshot; of the built-in trigger of that kind, when none was chosen. 0: RET's id is
- * the new one, or one that was about to be taken and serves this request as well, which costs
- * nothing; one of those below, -errno. */
+/* Asks for a snapshot. Where no trigger was chosen, the built-in one of the request's kind fires.
+ * 0: RET's id is a new snapshot, or one that is about to be taken and serves this request as well,
+ * which costs no token; a refusal; or -errno. */
 #define TRIGGER_BUSY	 1
 #define TRIGGER_CLOSED	 2
 #define TRIGGER_LIMITED	 3
@@ -70,12 +88,13 @@ struct trigger_answer {
 #define TRIGGER_UNKNOWN	 5 /* there is no such trigger, or it is not enabled */
 int trigger_fire(struct trigger *t, const struct request *request, struct trigger_answer *ret);
 
-/* trigger_json.c: what each trigger has done, for Status. The caller's; NULL: no memory. */
+/* What each trigger has done, for Status. The caller's; NULL: no memory. */
 struct json_object *trigger_to_json(const struct trigger *t);
 
-/* trigger_unit.c: watches units that fail, if there is a trigger for that, or no longer. 0 or
- * -errno.
- */
+/* The CPU that process PID ran on last, as PROC ("/proc") tells; ENTRY_NO_CPU: not known. */
+uint32_t sender_last_cpu(const char *proc, uint64_t pid);
+
+/* trigger_events.c: watches units that fail if a trigger wants that, or stops. 0 or -errno. */
 int trigger_watch_units(struct trigger *t, sd_event *event);
-/* trigger_signal.c: SIGUSR2, which must be blocked, fires T with the sender's pid and uid. */
+/* SIGUSR2, which must be blocked, fires T with the sender's pid and uid. */
 int trigger_add_signal(struct trigger *t, sd_event *event, sd_event_source **ret);

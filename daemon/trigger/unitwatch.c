@@ -1,9 +1,9 @@
 /*
- * The connection to the bus: made, lost, made again. Owned by trigger.c; all in the loop.
+ * Connects to the bus, again when the connection is lost, and asks systemd for news of units.
  *
- * Whoever may connect to the bus can send us messages. Of those that are sent to nobody in
- * particular the bus passes on only what systemd, which has the name in the match, has sent; those
- * that are sent to us it does not compare with any match. systemd sends none of these.
+ * Every client of the bus can send us messages. Of broadcasts the bus passes on only what the match
+ * allows: those of systemd, which has the sender's name. Messages that are sent to us alone are not
+ * compared with a match; systemd sends none of these, so they are ignored.
  */
 #include "daemon/trigger/unitwatch.h"
 
@@ -28,23 +28,14 @@
 struct unitwatch {
 	sd_event *event; /* borrowed */
 	struct unitwatch_handler handler;
-	sd_bus *bus; /* NULL: there is none */
+	sd_bus *bus; /* NULL: not connected */
 	sd_event_source *timer, *exit;
 	uint64_t retry_usec;
-	bool told; /* that there is no bus */
+	bool told; /* logged that there is no bus */
 	struct unit_table table;
 };
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
-
-static void retry_later(struct unitwatch *w)
-{
-	w->timer = sd_event_source_disable_unref(w->timer);
-	if (sd_event_add_time_relative(w->event, &w->timer, CLOCK_MONOTONIC, w->retry_usec, 0,
-				       on_timer, w) < 0)
-		log_warning("units that fail are not watched any more");
-	w->retry_usec = MIN_OF(2 * w->retry_usec, (uint64_t)RETRY_MAX_USEC);
-}
 
 static void disconnect(struct unitwatch *w)
 {
@@ -53,6 +44,7 @@ static void disconnect(struct unitwatch *w)
 	w->bus = sd_bus_close_unref(w->bus);
 }
 
+/* Closes a connection that is of no use, and tries again later. */
 static void drop(struct unitwatch *w, int error)
 {
 	disconnect(w);
@@ -62,7 +54,11 @@ static void drop(struct unitwatch *w, int error)
 			"now and then",
 			strerror(error));
 	w->told = true;
-	retry_later(w);
+	w->timer = sd_event_source_disable_unref(w->timer);
+	if (sd_event_add_time_relative(w->event, &w->timer, CLOCK_MONOTONIC, w->retry_usec, 0,
+				       on_timer, w) < 0)
+		log_warning("units that fail are not watched any more");
+	w->retry_usec = MIN_OF(2 * w->retry_usec, (uint64_t)RETRY_MAX_USEC);
 }
 
 static int on_lost(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -87,7 +83,7 @@ static int on_changed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* The answer to Subscribe: from now on systemd tells of its units. */
+/* The answer to Subscribe: systemd tells of its units from now on. */
 static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct unitwatch *w = userdata;
@@ -104,7 +100,7 @@ static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* The match's own answer: without it nothing would come. */
+/* The answer to the match: without a match no news would come. */
 static int on_matched(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	(void)error;
@@ -145,7 +141,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* Before sd-bus does it in its own way: it waits for a bus that does not answer. */
+/* Disconnects before sd-bus does: sd-bus would wait for a bus that does not answer. */
 static int on_exit_of_loop(sd_event_source *source, void *userdata)
 {
 	(void)source;

@@ -1,6 +1,5 @@
 /*
- * Units that fail, as the system's systemd tells them on the bus. Optional: for triggers with
- * Watch=yes; where there is no bus, it tries again now and then.
+ * Units that fail, as the host's systemd tells on the system bus, for triggers with Watch=yes.
  */
 #pragma once
 
@@ -16,20 +15,21 @@
 #define UNITWATCH_MAX_FAILED 256u
 #define UNITWATCH_TEXT_SIZE  32
 
-/* What one message says of a unit; a value. */
+/* What one message says of a unit. Owns nothing. */
 struct unit_news {
 	char unit[ENTRY_UNIT_SIZE];
 	char active[UNITWATCH_TEXT_SIZE]; /* ActiveState; "": not said */
 	char result[UNITWATCH_TEXT_SIZE]; /* Result of a service; "": not said */
 	bool has_invocation;
 	uint8_t invocation[16];
-	uint64_t changed_usec; /* CLOCK_MONOTONIC: of the change, of the main process' end; 0 */
-	uint64_t pid;	       /* of the main process that ended; 0: not said */
-	int32_t code, status;  /* its si_code and si_status (sigaction(2)); 0 */
+	/* CLOCK_MONOTONIC, of the unit's change or of its main process's end; 0: not said */
+	uint64_t changed_usec;
+	uint64_t pid;	      /* of the main process that ended; 0: not said */
+	int32_t code, status; /* its si_code and si_status (sigaction(2)); 0: not said */
 };
 
-/* Units that have failed and have not been seen well since: the same failure is told several times.
- */
+/* A unit that has failed and has not been seen well since. Systemd tells a failure several times,
+ * and only the first one counts. */
 struct unit_failed {
 	char unit[ENTRY_UNIT_SIZE];
 	bool has_invocation;
@@ -41,10 +41,10 @@ struct unit_table {
 	uint64_t orders;
 };
 
-/* M, a PropertiesChanged of /org/freedesktop/systemd1/unit/..., into RET. 0; -ENOENT: it says
- * nothing of that; -EBADMSG: it is not of that form. */
+/* Parses M, a PropertiesChanged of /org/freedesktop/systemd1/unit/... 0; -ENOENT: M says nothing of
+ * the unit's state; -EBADMSG: M has another form. */
 int unitwatch_parse(sd_bus_message *m, struct unit_news *ret);
-/* Whether NEWS is a failure that was not known and is not long ago. */
+/* Whether NEWS is a failure that was not known and not long ago. */
 bool unitwatch_judge(struct unit_table *t, const struct unit_news *news, uint64_t now_usec);
 /* "signal, killed by SIGSEGV", ... */
 void unitwatch_describe(const struct unit_news *news, char *ret, size_t size);
@@ -56,6 +56,6 @@ struct unitwatch_handler {
 
 struct unitwatch;
 
-/* 0 or -errno; that there is no bus is no error. */
+/* Where there is no bus, tries again now and then. 0 or -errno. */
 int unitwatch_new(sd_event *event, const struct unitwatch_handler *handler, struct unitwatch **ret);
 void unitwatch_free(struct unitwatch *w);

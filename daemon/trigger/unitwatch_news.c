@@ -1,11 +1,11 @@
 /*
- * Messages of the bus -> units that fail. Called by unitwatch.c with each message.
+ * Parses messages of the bus, and tells new failures of units from known ones.
  *
- * A failing service shows Result= other than "success"; with Restart= it may never be seen as
- * "failed", and a job says nothing of it. Other units show ActiveState=failed. systemd sends the
- * properties of the unit's own type first and then those of all units, as they are when it sends
- * (src/core/dbus-unit.c, send_changed_signal()), several times for one failure, and again when
- * it reloads.
+ * A service that fails has a Result other than "success". With Restart= it may never be in the
+ * state "failed", and no job tells of it. Other units have ActiveState=failed. systemd sends the
+ * properties of the unit's own type first and then those of all units, with the values at the time
+ * of sending (src/core/dbus-unit.c, send_changed_signal()), several times for one failure, and
+ * again when systemd reloads.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 
 #define INTERFACE_UNIT	  "org.freedesktop.systemd1.Unit"
 #define INTERFACE_SERVICE "org.freedesktop.systemd1.Service"
-/* What happened longer ago is told because of something else. */
+/* A failure that is older is told because of another event. */
 #define STALE_USEC 10000000u
 
 static int read_text(sd_bus_message *m, char ret[UNITWATCH_TEXT_SIZE])
@@ -49,19 +49,12 @@ static int read_invocation(sd_bus_message *m, struct unit_news *news)
 	return sd_bus_message_exit_container(m);
 }
 
-static int read_pid(sd_bus_message *m, struct unit_news *news)
-{
-	uint32_t pid;
-	int r = sd_bus_message_read(m, "v", "u", &pid);
-
-	if (r >= 0)
-		news->pid = pid;
-	return r;
-}
-
-/* The value of property NAME, whose entry of the dictionary M stands in. */
+/* Reads the value of property NAME; M stands in the property's entry of the dictionary. */
 static int read_property(sd_bus_message *m, const char *name, bool service, struct unit_news *news)
 {
+	uint32_t pid;
+	int r;
+
 	if (!service && strcmp(name, "ActiveState") == 0)
 		return read_text(m, news->active);
 	if (!service && strcmp(name, "InvocationID") == 0)
@@ -72,8 +65,12 @@ static int read_property(sd_bus_message *m, const char *name, bool service, stru
 		return read_text(m, news->result);
 	if (service && strcmp(name, "ExecMainExitTimestampMonotonic") == 0)
 		return sd_bus_message_read(m, "v", "t", &news->changed_usec);
-	if (service && strcmp(name, "ExecMainPID") == 0)
-		return read_pid(m, news);
+	if (service && strcmp(name, "ExecMainPID") == 0) {
+		r = sd_bus_message_read(m, "v", "u", &pid);
+		if (r >= 0)
+			news->pid = pid;
+		return r;
+	}
 	if (service && strcmp(name, "ExecMainCode") == 0)
 		return sd_bus_message_read(m, "v", "i", &news->code);
 	if (service && strcmp(name, "ExecMainStatus") == 0)
@@ -116,15 +113,7 @@ int unitwatch_parse(sd_bus_message *m, struct unit_news *ret)
 	return *news.active || *news.result ? 0 : -ENOENT;
 }
 
-static struct unit_failed *table_find(struct unit_table *t, const char *unit)
-{
-	for (size_t i = 0; i < UNITWATCH_MAX_FAILED; i++)
-		if (t->all[i].order && strcmp(t->all[i].unit, unit) == 0)
-			return &t->all[i];
-	return NULL;
-}
-
-/* A free place, or that of the one that failed first. */
+/* Takes a free place, or that of the unit that failed first. */
 static struct unit_failed *table_add(struct unit_table *t, const char *unit)
 {
 	struct unit_failed *oldest = &t->all[0];
@@ -137,7 +126,8 @@ static struct unit_failed *table_add(struct unit_table *t, const char *unit)
 	return oldest;
 }
 
-/* Another run of the unit than the one that F is about. One that is not known yet is F's. */
+/* Whether NEWS is about another run of the unit than F, which is then about the run of NEWS. A run
+ * without a known invocation is the same one. */
 static bool is_another_run(struct unit_failed *f, const struct unit_news *news)
 {
 	bool differs = f->has_invocation && news->has_invocation &&
@@ -150,38 +140,29 @@ static bool is_another_run(struct unit_failed *f, const struct unit_news *news)
 	return differs;
 }
 
-static bool is_stale(const struct unit_news *news, uint64_t now_usec)
-{
-	return news->changed_usec && now_usec > news->changed_usec &&
-	       now_usec - news->changed_usec > STALE_USEC;
-}
-
-/* Fails; is well; or nothing is said of that: between two runs of a service it is "inactive", and
- * when its start limit is hit then, it has the result of the last run again. */
-static bool says_failed(const struct unit_news *news)
-{
-	return strcmp(news->active, "failed") == 0 ||
-	       (*news->result && strcmp(news->result, "success") != 0);
-}
-
-static bool says_well(const struct unit_news *news)
-{
-	return strcmp(news->result, "success") == 0 || strcmp(news->active, "active") == 0;
-}
-
 bool unitwatch_judge(struct unit_table *t, const struct unit_news *news, uint64_t now_usec)
 {
-	struct unit_failed *f = table_find(t, news->unit);
-	bool stale = is_stale(news, now_usec);
+	/* News can say neither: between two runs a service is "inactive", and when its start limit
+	 * is hit then, it has the result of the last run again. */
+	bool failed = strcmp(news->active, "failed") == 0 ||
+		      (*news->result && strcmp(news->result, "success") != 0);
+	bool well = strcmp(news->result, "success") == 0 || strcmp(news->active, "active") == 0;
+	bool stale = news->changed_usec && now_usec > news->changed_usec &&
+		     now_usec - news->changed_usec > STALE_USEC;
+	struct unit_failed *f = NULL;
 
-	if (!says_failed(news)) {
-		if (f && says_well(news))
+	for (size_t i = 0; i < UNITWATCH_MAX_FAILED && !f; i++)
+		if (t->all[i].order && strcmp(t->all[i].unit, news->unit) == 0)
+			f = &t->all[i];
+	if (!failed) {
+		if (f && well)
 			f->order = 0;
 		return false;
 	}
 	if (f)
 		return is_another_run(f, news) && !stale;
-	/* The main process may have ended long before the unit failed: what follows says so. */
+	/* The main process may have ended long before the unit failed; then another message, with
+	 * ActiveState=failed, follows. */
 	if (stale && *news->result)
 		return false;
 	f = table_add(t, news->unit);
@@ -189,25 +170,18 @@ bool unitwatch_judge(struct unit_table *t, const struct unit_news *news, uint64_
 	return !stale;
 }
 
-static void describe_end(const struct unit_news *news, char *ret, size_t size)
-{
-	const char *name = sigabbrev_np(news->status);
-
-	if (news->code == CLD_EXITED)
-		snprintf(ret, size, ", exited with %d", news->status);
-	else if (news->code != CLD_KILLED && news->code != CLD_DUMPED)
-		*ret = '\0';
-	else if (name)
-		snprintf(ret, size, ", killed by SIG%s", name);
-	else
-		snprintf(ret, size, ", killed by signal %d", news->status);
-}
-
 void unitwatch_describe(const struct unit_news *news, char *ret, size_t size)
 {
-	char end[64];
+	bool killed = news->code == CLD_KILLED || news->code == CLD_DUMPED;
+	const char *name = sigabbrev_np(news->status);
+	char end[64] = "";
 
-	describe_end(news, end, sizeof(end));
+	if (news->code == CLD_EXITED)
+		snprintf(end, sizeof(end), ", exited with %d", news->status);
+	else if (killed && name)
+		snprintf(end, sizeof(end), ", killed by SIG%s", name);
+	else if (killed)
+		snprintf(end, sizeof(end), ", killed by signal %d", news->status);
 	snprintf(ret, size, "%s failed%s%s%s", news->unit, *news->result ? ": " : "", news->result,
 		 end);
 }

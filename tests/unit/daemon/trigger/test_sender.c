@@ -1,8 +1,8 @@
 /*
- * daemon/sender: the CPU out of /proc/PID/stat, over files as the kernel writes them and as it
+ * daemon/trigger: the CPU out of /proc/PID/stat, over files as the kernel writes them and as it
  * never should.
  */
-#include "daemon/trigger/sender.h"
+#include "daemon/trigger/trigger.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,14 +1,48 @@
 /*
- * A unit that failed, as the watcher says, as a trigger. systemd's own way to tell us, OnFailure=
- * with a client, comes by control_snapshot.c.
+ * The events that fire triggers without a client: SIGUSR2, and units that the watcher sees fail.
+ *
+ * kill -USR2 works where no client is installed; signalfd(2) tells who sent the signal. The other
+ * way to hear of a unit, OnFailure= with a client, comes over the control socket.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/signalfd.h>
 
 #include "daemon/base/log.h"
 #include "daemon/trigger/trigger.h"
 #include "daemon/trigger/unitwatch.h"
 #include "proto/base.h"
+
+static int trigger_on_signal(sd_event_source *source, const struct signalfd_siginfo *si,
+			     void *userdata)
+{
+	struct trigger *t = userdata;
+	struct trigger_answer answer;
+	struct request q;
+	int r;
+
+	(void)source;
+	request_init(&q, "signal", "SIGUSR2");
+	if (si->ssi_code == SI_USER || si->ssi_code == SI_QUEUE || si->ssi_code == SI_TKILL) {
+		q.pid = si->ssi_pid;
+		q.uid = si->ssi_uid;
+	}
+	if (trigger_choose_signal(t, &q) != 0) {
+		log_debug("SIGUSR2: no trigger is for that user");
+		return 0;
+	}
+	r = trigger_fire(t, &q, &answer);
+	/* trigger_fire() logs a limit, once. */
+	if (r > 0 && r != TRIGGER_LIMITED)
+		log_warning("SIGUSR2: no snapshot: %s", answer.why);
+	return 0;
+}
+
+int trigger_add_signal(struct trigger *t, sd_event *event, sd_event_source **ret)
+{
+	return sd_event_add_signal(event, ret, SIGUSR2, trigger_on_signal, t);
+}
 
 static void trigger_on_failed(void *userdata, const struct unit_news *news)
 {
@@ -20,7 +54,7 @@ static void trigger_on_failed(void *userdata, const struct unit_news *news)
 
 	request_init(&q, "unit", "");
 	strcpy(q.unit, news->unit);
-	/* The process that failed; it has ended, so its number is nobody's or another's now. */
+	/* The process has ended, so its unit cannot be read from its pid. */
 	strcpy(q.sender_unit, news->unit);
 	if (news->pid)
 		q.pid = news->pid;
