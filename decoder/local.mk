@@ -61,6 +61,4 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/time/timing_chain.c \
 	decoder/time/timing_cycles.c \
 	decoder/time/timing_private.h \
-	decoder/time/timing_read.c \
-	decoder/time/timing_run.c \
-	decoder/time/timing_swing.c
+	decoder/time/timing_read.c

@@ -1,10 +1,12 @@
 /*
- * From timing packets to one estimated TSC. Called by the views of packets and of ptxed's lines, in
- * the sandboxed worker. The packets may be anybody's: sums wrap modulo 2^64, nothing is divided by
- * zero, and there is no memory beyond the struct.
+ * Estimates the TSC from timing packets, as libipt does.
  *
- * An MTC moves the time by whole CTC ticks, a CYC by cycles since then. How long a cycle is shows
- * by the cycles between two MTCs (or, without them, two TSCs of PSB+), or by the core to bus ratio.
+ * The packets may be a stranger's: sums wrap modulo 2^64, nothing is divided by 0, and there is no
+ * memory beyond the struct.
+ *
+ * An MTC moves the time by whole CTC ticks, a CYC by the cycles since then. The length of a cycle
+ * follows from the cycles between two MTCs (without MTCs, two TSCs of PSB+), or from the core to
+ * bus ratio.
  */
 #include "decoder/time/estimate.h"
 
@@ -61,7 +63,7 @@ enum estimate_fault estimate_length(const struct estimate *e, uint64_t *ret)
 	return ESTIMATE_OK;
 }
 
-/* CTC ticks from LAST to NOW, over one wrap at most. */
+/* CTC ticks from LAST to NOW, with at most one wrap. */
 static enum estimate_fault ctc_between(const struct estimate *e, uint32_t last, uint32_t now,
 				       uint32_t *ret)
 {
@@ -74,7 +76,7 @@ static enum estimate_fault ctc_between(const struct estimate *e, uint32_t last, 
 	return ESTIMATE_OK;
 }
 
-/* TSC ticks of so many CTC ticks. */
+/* The TSC ticks of CTC ticks. */
 static enum estimate_fault ticks_of(const struct estimate *e, uint32_t ctc, uint64_t *ret)
 {
 	if (e->config.tsc_art_num == 0 || e->config.tsc_art_den == 0)
@@ -83,16 +85,7 @@ static enum estimate_fault ticks_of(const struct estimate *e, uint32_t ctc, uint
 	return ESTIMATE_OK;
 }
 
-static enum estimate_fault ticks_between(const struct estimate *e, uint32_t last, uint32_t now,
-					 uint64_t *ret)
-{
-	uint32_t ctc;
-	enum estimate_fault fault = ctc_between(e, last, now, &ctc);
-
-	return fault != ESTIMATE_OK ? fault : ticks_of(e, ctc, ret);
-}
-
-/* The length of each of CYCLES (not 0) that took TICKS. */
+/* The length of one of CYCLES (not 0) cycles that took TICKS. */
 static enum estimate_fault length_of(uint64_t ticks, uint64_t cycles, uint64_t *ret)
 {
 	if (ticks > UINT64_MAX >> ESTIMATE_SHIFT)
@@ -111,8 +104,8 @@ static void point_tsc(struct estimate *e, uint64_t tsc)
 	e->lost_mtc = e->lost_cyc = 0;
 }
 
-/* The cycles between two TSCs of PSB+ measure the length, unless MTCs do so better. A TSC elsewhere
- * may stand where time was lost. */
+/* Measures the length of a cycle between two TSCs of PSB+, unless MTCs do so better. Time may have
+ * been lost before a TSC elsewhere. */
 static enum estimate_fault calibrate_tsc(struct estimate *e, uint64_t tsc)
 {
 	uint64_t last = e->cal.tsc, cycles = e->cal.cyc_tsc, length;
@@ -139,21 +132,11 @@ static enum estimate_fault point_tma(struct estimate *e, uint16_t ctc, uint16_t 
 	e->have_tma = true;
 	e->base -= fast;
 	e->fast += fast;
-	/* It is as good as an MTC unless MTCs are so rare that it lacks some of their bits; those
-	 * are then guessed at the first MTC. */
+	/* A TMA is as good as an MTC, unless MTCs are so rare that the TMA lacks some of their
+	 * bits. Those are then guessed at the first MTC. */
 	e->have_mtc = bits <= TMA_BITS;
 	e->ctc = e->ctc_cyc = ctc & ((1u << bits) - 1);
 	return ESTIMATE_OK;
-}
-
-/* LAST, the low bits of a TMA, with the high ones that the MTC behind it must have had before. */
-static uint32_t complete_tma(const struct estimate *e, uint32_t last, uint32_t ctc)
-{
-	uint32_t high = ctc & ~TMA_MASK;
-
-	if ((ctc & TMA_MASK) < last)
-		high = (high - (1u << TMA_BITS)) & (0xffu << e->config.mtc_period);
-	return last | high;
 }
 
 static enum estimate_fault point_mtc(struct estimate *e, uint8_t payload)
@@ -163,7 +146,7 @@ static enum estimate_fault point_mtc(struct estimate *e, uint8_t payload)
 	uint64_t ticks;
 	enum estimate_fault fault;
 
-	/* Between TSC and TMA it would seem to overflow. */
+	/* Between TSC and TMA, an MTC would seem to overflow. */
 	if (e->have_tsc && !e->have_tma)
 		return ESTIMATE_OK;
 	if (e->fast != 0 || e->lost_cyc != 0 || !have_mtc)
@@ -172,11 +155,17 @@ static enum estimate_fault point_mtc(struct estimate *e, uint8_t payload)
 	e->fast = 0;
 	e->ctc = ctc;
 	e->lost_cyc = 0;
-	/* The first one says nothing of how much time has passed. */
+	/* The first MTC does not say how much time has passed. */
 	if (!have_mtc && !e->have_tma)
 		return ESTIMATE_OK;
-	if (!have_mtc)
-		last = complete_tma(e, last, ctc);
+	if (!have_mtc) {
+		uint32_t high = ctc & ~TMA_MASK;
+
+		/* Completes the TMA by the high bits that the CTC must have had. */
+		if ((ctc & TMA_MASK) < last)
+			high = (high - (1u << TMA_BITS)) & (0xffu << e->config.mtc_period);
+		last |= high;
+	}
 	fault = ctc_between(e, last, ctc, &delta);
 	if (fault != ESTIMATE_OK) {
 		e->lost_mtc++;
@@ -190,15 +179,15 @@ static enum estimate_fault point_mtc(struct estimate *e, uint8_t payload)
 	return ESTIMATE_OK;
 }
 
-/* SKL168: behind a PSB cycles may be missing. Whether so few cycles for TICKS are that. */
+/* Erratum SKL168: whether CYCLES are so few for TICKS that cycles are missing behind a PSB. */
 static bool cycles_missing(const struct estimate *e, uint32_t ctc, uint64_t ticks, uint64_t cycles)
 {
 	uint64_t length;
 
 	if (ctc > 1u << e->config.mtc_period)
 		return true;
-	/* The counter wraps after 4096 cycles, a few less are as suspicious; in long periods that
-	 * would not show. */
+	/* The counter wraps after 4096 cycles, and a few cycles less are as suspicious. In long
+	 * periods that would not show. */
 	return e->config.mtc_period < 10 && estimate_length(e, &length) == ESTIMATE_OK &&
 	       (length * (cycles + 0xf00)) >> ESTIMATE_SHIFT < ticks;
 }
@@ -211,7 +200,7 @@ static enum estimate_fault calibrate_mtc(struct estimate *e, uint8_t payload)
 	enum estimate_fault fault;
 
 	e->cal.first_after_psb = false;
-	/* Without a cycle the next MTC measures over both periods. */
+	/* If there were no cycles, the next MTC measures both periods. */
 	if (e->cal.have_mtc && cycles == 0)
 		return ESTIMATE_OK;
 	e->cal.cyc_mtc = 0;
@@ -233,15 +222,18 @@ static enum estimate_fault calibrate_mtc(struct estimate *e, uint8_t payload)
 	return ESTIMATE_OK;
 }
 
-/* The cycles of a CYC that are of the MTC period it stands in; LENGTH is not 0. */
+/* Reduces the *CYCLES of a CYC to those of the MTC period in which it stands. LENGTH is not 0. */
 static enum estimate_fault cut_cycles(const struct estimate *e, uint64_t length, uint64_t *cycles)
 {
 	uint64_t ticks, before;
+	uint32_t ctc;
 	enum estimate_fault fault;
 
 	if (e->ctc == e->ctc_cyc)
 		return ESTIMATE_OK;
-	fault = ticks_between(e, e->ctc_cyc, e->ctc, &ticks);
+	fault = ctc_between(e, e->ctc_cyc, e->ctc, &ctc);
+	if (fault == ESTIMATE_OK)
+		fault = ticks_of(e, ctc, &ticks);
 	if (fault != ESTIMATE_OK)
 		return fault;
 	before = (ticks << ESTIMATE_SHIFT) / length;
@@ -281,16 +273,7 @@ static struct estimate_faults take_cyc(struct estimate *e, uint64_t cycles)
 	return faults;
 }
 
-static enum estimate_fault point_cbr(struct estimate *e, uint8_t ratio)
-{
-	if (ratio == 0)
-		return ESTIMATE_BAD_PACKET;
-	e->have_cbr = true;
-	e->cbr = ratio;
-	return ESTIMATE_OK;
-}
-
-/* Outside of PSB+ it tells of another frequency: what was measured is void. */
+/* Outside of PSB+, a CBR tells of another frequency, and the measured length is void. */
 static enum estimate_fault calibrate_cbr(struct estimate *e, uint8_t ratio)
 {
 	if (!e->in_psb)
@@ -315,20 +298,17 @@ static void take_ovf(struct estimate *e)
 	e->cal.have_mtc = false;
 }
 
-static void take_psb(struct estimate *e)
-{
-	e->in_psb = true;
-	if (e->config.cyc_lost_at_psb)
-		e->cal.first_after_psb = true;
-}
-
 struct estimate_faults estimate_packet(struct estimate *e, const struct packet *p)
 {
 	struct estimate_faults faults = {0};
 	bool calibrate = !e->config.no_calibration;
 
 	switch (p->type) {
-	case PACKET_PSB: take_psb(e); break;
+	case PACKET_PSB:
+		e->in_psb = true;
+		if (e->config.cyc_lost_at_psb)
+			e->cal.first_after_psb = true;
+		break;
 	case PACKET_PSBEND: e->in_psb = false; break;
 	case PACKET_OVF: take_ovf(e); break;
 	case PACKET_TSC:
@@ -339,7 +319,12 @@ struct estimate_faults estimate_packet(struct estimate *e, const struct packet *
 	case PACKET_CBR:
 		if (calibrate)
 			faults.calibration = calibrate_cbr(e, p->u.cbr.ratio);
-		faults.point = point_cbr(e, p->u.cbr.ratio);
+		if (p->u.cbr.ratio == 0) {
+			faults.point = ESTIMATE_BAD_PACKET;
+			break;
+		}
+		e->have_cbr = true;
+		e->cbr = p->u.cbr.ratio;
 		break;
 	case PACKET_TMA: faults.point = point_tma(e, p->u.tma.ctc, p->u.tma.fc); break;
 	case PACKET_MTC:

@@ -1,34 +1,35 @@
 /*
- * Timing packets -> intervals. Used by the walk (flow.c) and by whoever looks ahead of it.
+ * Divides a trace into segments between anchors, and answers questions about the time of a place.
  *
- * Anchors are packets that give a time: TSC, and MTC once a TSC with TMA told where the CTC stood.
- * What stands before one executed no later, what stands behind it no earlier (SDM volume 3, edition
- * 083, 33.4.2: "Application" of TSC, TMA and MTC packets). Between two anchors, a segment, CYCs
- * divide the time. They bind to the packets in the same way, and give the time of what follows them
- * directly, of a TNT's first branch (33.3.6.2 "Cycle Packet Semantics"). A segment is read twice:
- * up to its second anchor for what holds for all of it, then as the questions come. What cycles say
- * of time is argued in timing_cycles.c.
+ * Anchors are packets that tell a time: TSC; and MTC once a TSC with a TMA has told where the CTC
+ * stood. Packets before an anchor tell of instructions that executed no later, packets behind it of
+ * instructions that executed no earlier (SDM volume 3, edition 083, 33.4.2: "Application" of TSC,
+ * TMA and MTC packets). A segment lies between two anchors, and its CYCs divide it. CYCs bind to
+ * packets in the same way, and tell the time of the packet directly behind them, of a TNT the time
+ * of its first branch (33.3.6.2 "Cycle Packet Semantics"). A segment is read twice: first up to its
+ * second anchor for what holds for all of it, then as the questions come. timing_cycles.c explains
+ * what cycles say about time.
  *
- * Lost packets: the MTCs that an overflow swallowed can be counted when the next TSC shows that
- * they were less than 256 periods, else their chain begins anew with it; with the erratum SKL168 no
- * count goes across a PSB. A chain of MTCs that comes to be later than the next TSC is wrong as a
- * whole and is not used. A TSC that is earlier than what is known has jumped: nothing is known of
- * what lies between.
+ * Lost packets: the MTCs that an overflow lost can be counted if the next TSC shows that they were
+ * less than 256 periods; else their chain begins anew with that TSC. With the erratum SKL168 no
+ * count goes across a PSB. A chain of MTCs whose time comes to be later than the next TSC is wrong
+ * as a whole and is not used. A TSC that is earlier than the anchor before has jumped, and nothing
+ * is known about the time between the two.
  *
  * Work: each byte is read at most three times (to the next TSC, to the next anchor, and for its
- * CYCs), as long as no speed is known in each of up to PEEK looks ahead, and once more those up to
- * LOOK behind the first CYCs; memory is constant. Where there are but branches and MTCs, which is
- * most of most traces, the first two times are one, and quick (timing_run.c), and the segments from
- * MTC to MTC are made without more ado (next_plain).
+ * CYCs). As long as no speed is known, it is read again in each of up to PEEK looks ahead, and
+ * bytes up to LOOK behind the first CYCs once more. Memory is constant. In runs of branches and
+ * MTCs, which are most of most traces, the first two readings are one, and fast (timing_read.c),
+ * and the segments from MTC to MTC are made without the general code (next_plain).
  */
 #include "decoder/time/timing.h"
 
 #include "decoder/time/timing_private.h"
 #include "proto/base.h"
 
-#define PEEK 4u		/* segments; two that have CYCs at their ends will do */
-#define LOOK (1u << 20) /* bytes; looked through once for how steady the clock is */
-#define MANY 4u		/* MTCs */
+#define PEEK 4u		/* segments; two with CYCs at their ends show a speed */
+#define LOOK (1u << 20) /* bytes, read once to see how steady the clock is */
+#define MANY 4u		/* MTCs that are worth passing at once */
 
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config)
@@ -38,12 +39,7 @@ void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t off
 		.pos = trace + offset, .end = trace + size, .quirks = config->quirks};
 }
 
-static uint64_t end_of_time(const struct timing *t)
-{
-	return t->config.end_tsc != 0 ? t->config.end_tsc : UINT64_MAX;
-}
-
-/* Where the CYCs of the segment behind S count from. */
+/* Sets the base of the segment NEXT, which follows the present one. */
 static void hand_over(struct timing *t, struct timing_segment *next)
 {
 	const struct timing_segment *s = &t->segment;
@@ -61,7 +57,7 @@ static void hand_over(struct timing *t, struct timing_segment *next)
 		timing_bound(t, s->total, &next->base_lo, &next->base_hi);
 }
 
-/* A new ratio: what was measured is of the old one. */
+/* With a new ratio, the speed measured so far is void. */
 static void on_cbr(struct timing *t, const struct packet *p)
 {
 	struct timing_segment *s = &t->segment;
@@ -133,6 +129,7 @@ static void on_tma(struct timing *t, const struct packet *p)
 		t->scan.chain = (struct timing_chain){0};
 }
 
+/* Notes what stands before the scan, which is behind P now. */
 static void note_place(struct timing_scan *s, const struct packet *p)
 {
 	if (p->type == PACKET_PSB)
@@ -145,7 +142,7 @@ static void note_place(struct timing_scan *s, const struct packet *p)
 		s->near = false;
 }
 
-/* True: it is an anchor, and the segment has its end. */
+/* Returns whether P is an anchor, which ends the segment. */
 static bool on_packet(struct timing *t, const struct packet *p, uint64_t offset)
 {
 	uint64_t lo, hi;
@@ -166,8 +163,8 @@ static bool on_packet(struct timing *t, const struct packet *p, uint64_t offset)
 	return false;
 }
 
-/* Makes t->run the one that the scan stands in. False: it stands in none, or in a short one before
- * that which was read ahead. */
+/* Makes t->run the run in which the scan stands. False: the scan stands in no run, or in a short
+ * run before the run that was read ahead. */
 static bool stands_in_run(struct timing *t)
 {
 	const struct packet_cursor *c = &t->scan.cursor;
@@ -178,8 +175,8 @@ static bool stands_in_run(struct timing *t)
 	return timing_run_read(&t->run, t->trace, c);
 }
 
-/* The next anchor where there are only branches and MTCs before it; else the scan stands where
- * these end. A CYC before needs more care (near). */
+/* Finds the next anchor if only branches and MTCs come before it; else leaves the scan where these
+ * end. If a CYC stands before the scan (near), the general code is needed. */
 static bool find_mtc(struct timing *t, uint64_t *ret_offset, uint64_t *ret_lo, uint64_t *ret_hi)
 {
 	struct packet_cursor *c = &t->scan.cursor;
@@ -197,6 +194,7 @@ static bool find_mtc(struct timing *t, uint64_t *ret_offset, uint64_t *ret_lo, u
 	return false;
 }
 
+/* Reads up to the next anchor, which ends the segment. */
 static void find_end(struct timing *t)
 {
 	uint64_t offset, lo, hi;
@@ -227,8 +225,8 @@ static void find_end(struct timing *t)
 	}
 }
 
-/* Without CYCs so far, from an anchor to an MTC at OFFSET: nothing else is looked at of a segment
- * that has none. */
+/* Makes the segment from the last anchor to an MTC at OFFSET, before the first CYC of the trace. Of
+ * a segment without CYCs nothing else is used. */
 static void end_plain(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
 {
 	t->segment.lo = t->segment.b_lo;
@@ -247,7 +245,7 @@ static __attribute__((noinline)) bool find_plain(struct timing *t)
 	return true;
 }
 
-/* Where there are many MTCs before OFFSET, as while tracing is off: to the last one of the run. */
+/* Passes many MTCs before OFFSET, as while tracing is off, up to the last one in the run. */
 static void pass_plain(struct timing *t, uint64_t offset)
 {
 	struct timing_run *r = &t->run;
@@ -263,7 +261,7 @@ static void pass_plain(struct timing *t, uint64_t offset)
 			break;
 		mtc = next;
 	}
-	if (mtc == NULL)
+	if (!mtc)
 		return;
 	r->next = i;
 	t->scan.chain = chain;
@@ -271,8 +269,8 @@ static void pass_plain(struct timing *t, uint64_t offset)
 	end_plain(t, (uint64_t)(mtc - t->trace), lo, lo + 1);
 }
 
-/* The usual case, for speed: another MTC in the run, a period later. It may pass by some before
- * OFFSET. */
+/* The usual case, for speed: the segment ends with another MTC of the run, one period later. May
+ * pass several MTCs before OFFSET. */
 static bool next_plain(struct timing *t, uint64_t offset)
 {
 	struct timing_run *r = &t->run;
@@ -298,8 +296,8 @@ static bool next_plain(struct timing *t, uint64_t offset)
 
 static void next_segment(struct timing *t);
 
-/* Where no speed is known yet, as in the first segment: the next segments' is the same as long as
- * the CBR is. */
+/* While no speed is known, as in the first segment: takes the speed of the next segments, which is
+ * the same as long as the CBR is. */
 static void look_for_speed(struct timing *t)
 {
 	struct timing ahead = *t;
@@ -316,7 +314,7 @@ static void look_for_speed(struct timing *t)
 	}
 }
 
-/* At the first CYCs: what the trace behind them shows holds for them, too. */
+/* At the first CYCs: looks ahead for how far the clock swings, which holds for them, too. */
 static void look_for_swing(struct timing *t)
 {
 	struct timing ahead = *t;
@@ -335,7 +333,7 @@ static void look_for_swing(struct timing *t)
 static void next_segment(struct timing *t)
 {
 	struct timing_segment s = {.end = UINT64_MAX,
-				   .hi = end_of_time(t),
+				   .hi = t->config.end_tsc != 0 ? t->config.end_tsc : UINT64_MAX,
 				   .base_hi = UINT64_MAX,
 				   .first_hi = UINT64_MAX,
 				   .whole = true,
@@ -360,7 +358,7 @@ static void next_segment(struct timing *t)
 		look_for_speed(t);
 }
 
-/* The CYC behind the one in hand, if it lies in the segment. */
+/* Finds the CYC behind the present one, if there is one in the segment. */
 static void find_cyc(struct timing *t, uint64_t cycles)
 {
 	bool first = !t->have_cyc && !t->segment.counted;
@@ -386,8 +384,23 @@ static void find_cyc(struct timing *t, uint64_t cycles)
 	}
 }
 
-/* In the segment that OFFSET lies in. */
-static void find_cycs_around(struct timing *t, uint64_t offset)
+/* The present CYC stands directly before OFFSET, and tells the time of the packet there, if that is
+ * one of branches; of a TNT the time of its first branch. */
+static void take_cyc(struct timing *t, uint64_t offset, uint64_t *hi)
+{
+	struct packet p;
+
+	if (packet_read(t->trace + offset, t->scan.cursor.end, &p) != 0 || p.type < PACKET_TNT ||
+	    p.type > PACKET_FUP)
+		return;
+	t->first_hi = t->cyc.hi;
+	if (p.type != PACKET_TNT)
+		*hi = t->cyc.hi;
+}
+
+/* Narrows the interval of OFFSET by the CYCs around it in its segment. */
+static __attribute__((noinline)) void at_cycs(struct timing *t, uint64_t offset, uint64_t *ret_lo,
+					      uint64_t *ret_hi)
 {
 	if (!t->have_cyc && !t->have_next) {
 		timing_settle(t);
@@ -398,31 +411,6 @@ static void find_cycs_around(struct timing *t, uint64_t offset)
 		t->have_cyc = true;
 		find_cyc(t, t->cyc.cycles);
 	}
-}
-
-/* What tells of events that a CYC directly before it gives the time of: of one, or of a TNT the
- * first. */
-static bool is_timed(const struct packet *p)
-{
-	return p->type >= PACKET_TNT && p->type <= PACKET_FUP;
-}
-
-/* The CYC in hand stands directly before OFFSET. */
-static void take_cyc(struct timing *t, uint64_t offset, uint64_t *hi)
-{
-	struct packet p;
-
-	if (packet_read(t->trace + offset, t->scan.cursor.end, &p) != 0 || !is_timed(&p))
-		return;
-	t->first_hi = t->cyc.hi;
-	if (p.type != PACKET_TNT)
-		*hi = t->cyc.hi;
-}
-
-static __attribute__((noinline)) void at_cycs(struct timing *t, uint64_t offset, uint64_t *ret_lo,
-					      uint64_t *ret_hi)
-{
-	find_cycs_around(t, offset);
 	if (t->have_cyc)
 		*ret_lo = t->cyc.lo;
 	if (t->have_next) {
@@ -431,7 +419,7 @@ static __attribute__((noinline)) void at_cycs(struct timing *t, uint64_t offset,
 	}
 	if (t->have_cyc && t->cyc.end == offset)
 		take_cyc(t, offset, ret_hi);
-	/* What stands directly behind the CYC in hand may be a case of its own. */
+	/* The packet directly behind the present CYC may have a time of its own. */
 	if (t->have_cyc && offset <= t->cyc.end)
 		t->until = offset;
 	*ret_lo = MIN_OF(*ret_lo, *ret_hi);

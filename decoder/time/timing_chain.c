@@ -1,11 +1,12 @@
 /*
- * MTCs: ticks of the CTC since the last TSC that had a TMA -> TSC. Part of timing.c's work. SDM
- * volume 3 (edition 083), 33.8.3.2 "Estimating TSC within Intel PT".
+ * Turns MTCs into times: counts ticks of the CTC since the last TSC with a TMA.
+ *
+ * SDM volume 3 (edition 083), 33.8.3.2 "Estimating TSC within Intel PT".
  */
 #include "decoder/time/timing_private.h"
 #include "proto/base.h"
 
-/* Bytes: worth keeping. */
+/* A run of so many bytes is worth keeping for the scan. */
 #define LONG 512u
 
 void timing_chain_tsc(struct timing_chain *c, uint64_t tsc)
@@ -13,18 +14,15 @@ void timing_chain_tsc(struct timing_chain *c, uint64_t tsc)
 	*c = (struct timing_chain){.tsc = true, .base = tsc};
 }
 
-static bool is_told(const struct timing_config *config)
-{
-	/* Period 15 is the largest that IA32_RTIT_CTL can say. */
-	return config->mtc_period <= 15 && config->tsc_art_num != 0 && config->tsc_art_den != 0;
-}
-
 void timing_chain_tma(struct timing_chain *c, const struct timing_config *config,
 		      const struct packet *p)
 {
 	uint64_t period;
 
-	if (!c->tsc || c->tma || p->u.tma.fc > c->base || !is_told(config))
+	if (!c->tsc || c->tma || p->u.tma.fc > c->base)
+		return;
+	/* 15 is the largest period that IA32_RTIT_CTL can hold. */
+	if (config->mtc_period > 15 || config->tsc_art_num == 0 || config->tsc_art_den == 0)
 		return;
 	period = (UINT64_C(1) << config->mtc_period) * config->tsc_art_num;
 	c->period = period / config->tsc_art_den;
@@ -34,7 +32,7 @@ void timing_chain_tma(struct timing_chain *c, const struct timing_config *config
 	c->last = p->u.tma.ctc;
 }
 
-/* CTC ticks from the TMA to the first MTC; 0: the MTC is of the period the TMA lies in. Both know
+/* CTC ticks from the TMA to the first MTC; 0: the TMA lies in the MTC's period. Both packets hold
  * only some bits of the CTC (TMA 15:0, MTC period+7:period). */
 static uint32_t ctc_from_tma(const struct timing_chain *c, uint32_t period, uint8_t mtc)
 {
@@ -46,20 +44,12 @@ static uint32_t ctc_from_tma(const struct timing_chain *c, uint32_t period, uint
 	return (ctc - c->last) & mask;
 }
 
-/* TICKS of the CTC, less than 2^23. */
-static void add(struct timing_chain *c, const struct timing_config *config, uint32_t ticks)
-{
-	uint64_t parts = (uint64_t)ticks * config->tsc_art_num + c->rest;
-
-	c->passed = MIN_OF(c->passed + parts / config->tsc_art_den, TIMING_TICKS_MAX);
-	c->rest = parts % config->tsc_art_den;
-}
-
-/* The base is less than a tick off, the product is rounded down. */
+/* The interval allows for a base that is less than a tick off, and for rounding down. */
 bool timing_chain_mtc(struct timing_chain *c, const struct timing_config *config, uint8_t payload,
 		      uint64_t *ret_lo, uint64_t *ret_hi)
 {
-	uint32_t ticks;
+	uint32_t ticks; /* of the CTC, less than 2^23 */
+	uint64_t parts;
 
 	if (!c->tma)
 		return false;
@@ -69,19 +59,14 @@ bool timing_chain_mtc(struct timing_chain *c, const struct timing_config *config
 		ticks = ctc_from_tma(c, config->mtc_period, payload);
 	if (ticks == 0)
 		return false;
-	add(c, config, ticks);
+	parts = (uint64_t)ticks * config->tsc_art_num + c->rest;
+	c->passed = MIN_OF(c->passed + parts / config->tsc_art_den, TIMING_TICKS_MAX);
+	c->rest = parts % config->tsc_art_den;
 	c->mtc = true;
 	c->last = payload;
 	*ret_lo = c->base + c->passed;
 	*ret_hi = *ret_lo + 1;
 	return true;
-}
-
-/* MTCs 255 periods apart, so that none of the 8 bits' wraps is missed between. */
-static uint64_t longest(const struct timing_config *config)
-{
-	return timing_scaled(UINT64_C(255) << config->mtc_period, config->tsc_art_num,
-			     config->tsc_art_den);
 }
 
 static void take_mtc(struct timing_chain *c, const struct timing_config *config, uint8_t payload)
@@ -92,28 +77,22 @@ static void take_mtc(struct timing_chain *c, const struct timing_config *config,
 		timing_chain_mtc(c, config, payload, &lo, &hi);
 }
 
-static void take_run(struct timing_chain *c, const struct timing_config *config,
-		     const uint8_t *trace, const struct timing_run *r)
-{
-	for (uint32_t i = 0; i < r->n; i++)
-		take_mtc(c, config, trace[r->from + r->mtcs[i] + 1]);
-}
-
-/* What is read ahead of T's scan, which stands at SINCE. */
+/* What is read ahead of the scan. */
 struct ahead {
-	uint64_t since;
-	struct timing_run *run; /* that is read next */
+	uint64_t since;		/* the offset of the scan */
+	struct timing_run *run; /* where to read the next run: the scan's run, or spare */
 	struct timing_run spare;
 };
 
-/* Takes the MTCs up to the next packet that is more than these and branches; with CYCs there are no
- * long runs. A long one that the scan will soon come to is left in T. */
+/* Takes the MTCs up to the next packet that does not belong in a run. With CYCs there are no long
+ * runs. A long run that the scan will soon come to stays in T. */
 static void take_runs(struct timing *t, struct timing_scan *s, struct ahead *a)
 {
 	while (!t->cycs && timing_run_read(a->run, t->trace, &s->cursor)) {
 		const struct timing_run *r = a->run;
 
-		take_run(&s->chain, &t->config, t->trace, r);
+		for (uint32_t i = 0; i < r->n; i++)
+			take_mtc(&s->chain, &t->config, t->trace[r->from + r->mtcs[i] + 1]);
 		s->cursor.pos = t->trace + r->to;
 		if (r->to - r->from >= LONG && r->from - a->since < LONG)
 			a->run = &a->spare;
@@ -121,7 +100,7 @@ static void take_runs(struct timing *t, struct timing_scan *s, struct ahead *a)
 	timing_skip_cycles(&s->cursor);
 }
 
-/* The time of its last MTC. */
+/* The time of the last MTC. */
 static uint64_t time_of(const struct timing_chain *c)
 {
 	return c->mtc ? c->base + c->passed : 0;
@@ -129,6 +108,9 @@ static uint64_t time_of(const struct timing_chain *c)
 
 static bool holds(struct timing *t, struct timing_scan *s, struct ahead *a, bool *ret_through)
 {
+	/* Between MTCs 255 periods apart, no wrap of their 8 bits can be missed. */
+	const uint64_t longest = timing_scaled(UINT64_C(255) << t->config.mtc_period,
+					       t->config.tsc_art_num, t->config.tsc_art_den);
 	uint64_t before_loss = UINT64_MAX, last;
 	enum timing_step step;
 	struct packet p;
@@ -142,8 +124,7 @@ static bool holds(struct timing *t, struct timing_scan *s, struct ahead *a, bool
 			uint64_t tsc = p.u.tsc.value;
 
 			last = time_of(&s->chain);
-			*ret_through =
-				s->chain.mtc && tsc >= last && tsc - last < longest(&t->config);
+			*ret_through = s->chain.mtc && tsc >= last && tsc - last < longest;
 			return tsc >= MIN_OF(last, before_loss);
 		}
 	}
