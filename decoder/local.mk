@@ -21,17 +21,13 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/packet/fault.h \
 	decoder/flow/flow.c \
 	decoder/flow/flow.h \
-	decoder/flow/flow_ahead.c \
 	decoder/flow/flow_back.c \
-	decoder/flow/flow_errata.c \
 	decoder/flow/flow_event.c \
 	decoder/flow/flow_expand.c \
 	decoder/flow/flow_gap.c \
-	decoder/flow/flow_group.c \
 	decoder/flow/flow_kernel.c \
 	decoder/flow/flow_mark.c \
 	decoder/flow/flow_nodes.c \
-	decoder/flow/flow_plain.h \
 	decoder/flow/flow_private.h \
 	decoder/flow/flow_try.c \
 	decoder/flow/flow_walk.c \

@@ -20,6 +20,11 @@
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
 
+/* Bytes of a group, and items that may need the stepping walk; with small batches fewer. */
+#define GROUP_BYTES 4096u
+#define GROUP_ITEMS 2048u
+#define SMALL_PART  4u
+
 /* What lies before the beginning was not asked for. */
 static bool is_window(const struct flow_config *c)
 {
@@ -46,7 +51,7 @@ static void gap_before_start(struct flow *f, enum fault fault, size_t bytes)
 		when.hi = f->stats.tsc_first != 0 ? f->stats.tsc_first : UINT64_MAX;
 	f->gaps[0] = (struct flow_gap){
 		.fault = fault, .bytes = bytes, .tsc_lo = when.lo, .tsc_hi = when.hi};
-	f->n_gaps = 1;
+	f->out.n_gaps = 1;
 	flow_push(f, FLOW_GAP, 0, 0, &when);
 	f->stats.bytes_decoded -= bytes;
 }
@@ -69,7 +74,7 @@ static void start(struct flow *f)
 	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
 	timing_init(&f->timing, c->trace, c->size, begin, &timing);
 	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
-	f->resumed = true;
+	f->at.resumed = true;
 	f->done = begin == stop;
 	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
 		f->stats.tsc_first = tsc;
@@ -125,7 +130,7 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 	if (f == NULL)
 		return -ENOMEM;
 	f->config = *config;
-	f->max_items = f->few_items = max;
+	f->out.max_items = f->out.few_items = max;
 	f->graph = config->share != NULL ? config->share->graph
 					 : graph_new(config->code, config->userdata,
 						     within_limit(config, FLOW_GRAPH_BYTES));
@@ -153,9 +158,9 @@ void flow_free(struct flow *f)
 	if (f == NULL)
 		return;
 	flow_free_plain(f);
-	ahead_close(f->ahead_trace);
+	ahead_close(f->ahead.trace);
 	if (f->config.share == NULL) {
-		ahead_free(f->ahead);
+		ahead_free(f->ahead.threads);
 		nodes_free(f->nodes);
 		graph_free(f->graph);
 	}
@@ -171,6 +176,95 @@ struct flow *flow_owner(struct flow *f)
 		f = f->config.share;
 	return f;
 }
+
+/* --- Groups of questions --- */
+
+static uint32_t part_of(const struct flow *f)
+{
+	return f->out.few_items < FLOW_ITEMS ? SMALL_PART : 1;
+}
+
+static void open_at(struct flow *f, uint64_t offset)
+{
+	f->group.open = f->config.steps;
+	f->group.asked_at = offset;
+	f->group.until = offset + GROUP_BYTES / part_of(f);
+	f->group.n_firm = 0;
+}
+
+/* The next packet that may lead to a question lies here, or behind it. */
+static uint64_t next_at(const struct flow *f)
+{
+	const struct event_reader *r = &f->reader;
+
+	if (f->in.have_event || r->queue_n > 0 || r->n_waits > 0 || r->mode_waits || r->fup_owed)
+		return f->in.event.offset;
+	return (uint64_t)(r->c.pos - r->trace);
+}
+
+bool flow_is_open(struct flow *f)
+{
+	f->group.open = f->group.open && next_at(f) < f->group.until;
+	return f->group.open;
+}
+
+bool flow_may_ask(struct flow *f)
+{
+	uint64_t offset = f->in.event.offset;
+
+	if (!f->config.steps)
+		return true;
+	if (f->out.n_items == 0)
+		open_at(f, offset);
+	if (!f->group.open || offset >= f->group.until) {
+		f->out.full = true;
+		return false;
+	}
+	f->group.asked_at = offset;
+	return true;
+}
+
+void flow_begin_group(struct flow *f)
+{
+	f->group.open = false;
+	if (!f->started)
+		open_at(f, (uint64_t)(f->reader.c.pos - f->reader.trace));
+	else if (f->ask.asked || f->ask.changes || f->group.parted)
+		open_at(f, f->ask.asked ? MAX_OF(f->group.asked_at, f->in.event.offset)
+					: f->group.asked_at);
+	f->group.parted = false;
+}
+
+/* Twice as many items, within bounds: those that are counted, one of steps for each byte, and as
+ * many others as are counted. *RET: there is room for a step. 0 or -ENOMEM. */
+static int grow(struct flow *f, bool *ret)
+{
+	const uint32_t max = (2 * GROUP_ITEMS + GROUP_BYTES) / part_of(f);
+	uint32_t n = MIN_OF(2 * f->out.max_items, max);
+
+	*ret = f->out.n_items + FLOW_STEP_ITEMS <= n;
+	if (!*ret)
+		return 0;
+	if (ARRAY_FIT(f->items, n) < 0 || ARRAY_FIT(f->gaps, n) < 0 ||
+	    (f->config.marks && ARRAY_FIT(f->marks, n) < 0))
+		return -ENOMEM;
+	f->out.max_items = n;
+	return 0;
+}
+
+int flow_has_room(struct flow *f, bool *ret)
+{
+	bool open = flow_is_open(f);
+
+	*ret = f->out.n_items + FLOW_STEP_ITEMS <= (open ? f->out.max_items : f->out.few_items);
+	if (open && f->group.n_firm >= GROUP_ITEMS / part_of(f))
+		*ret = false;
+	else if (open && !*ret)
+		return grow(f, ret);
+	return 0;
+}
+
+/* --- Batches --- */
 
 static void update_stats(struct flow *f)
 {
@@ -188,17 +282,17 @@ static void update_stats(struct flow *f)
 /* What mends the last branch must know it: none is given before the packet behind it is known. */
 static void end_fill(struct flow *f)
 {
-	if (!f->errata.bdm64 || f->done || f->syncing || !f->enabled || !f->branched ||
-	    f->n_items == f->max_items)
+	if (!f->errata.bdm64 || f->done || f->sync.on || !f->at.enabled || !f->in.branched ||
+	    f->out.n_items == f->out.max_items)
 		return;
 	flow_load(f);
-	if (f->tnt_n == 0)
+	if (f->in.tnt_n == 0)
 		flow_mend_bdm64(f);
 }
 
 static int fill(struct flow *f)
 {
-	while (!f->done && !f->full) {
+	while (!f->done && !f->out.full) {
 		bool room, walked;
 		int r = flow_has_room(f, &room);
 
@@ -211,9 +305,9 @@ static int fill(struct flow *f)
 		if (walked)
 			continue;
 		flow_load(f);
-		if (f->syncing)
+		if (f->sync.on)
 			flow_step_sync(f);
-		else if (f->enabled)
+		else if (f->at.enabled)
 			r = flow_step_on(f);
 		else
 			flow_step_off(f);
@@ -227,15 +321,15 @@ static int fill(struct flow *f)
 /* flow_run may have thrown blocks away since the last batch. */
 static void begin_batch(struct flow *f)
 {
-	flow_go(f, f->ip);
+	flow_go(f, f->at.ip);
 	flow_begin_group(f);
-	if (f->changes)
-		f->context = f->next_context;
-	f->changes = false;
-	f->n_items = f->n_gaps = f->n_marks = 0;
+	if (f->ask.changes)
+		f->at.context = f->ask.next;
+	f->ask.changes = false;
+	f->out.n_items = f->out.n_gaps = f->out.n_marks = 0;
 	flow_begin_steps(f);
-	f->full = f->later = false;
-	f->run_mode = f->mode;
+	f->out.full = f->out.later = false;
+	f->out.run_mode = f->at.mode;
 }
 
 int flow_next(struct flow *f, struct flow_batch *ret)
@@ -255,17 +349,17 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 		return r;
 	*ret = (struct flow_batch){
 		.items = f->items,
-		.n_items = f->n_items,
+		.n_items = f->out.n_items,
 		.gaps = f->gaps,
-		.n_gaps = f->n_gaps,
+		.n_gaps = f->out.n_gaps,
 		.marks = f->marks,
-		.n_marks = f->n_marks,
-		.context = f->context,
+		.n_marks = f->out.n_marks,
+		.context = f->at.context,
 	};
 	flow_end_steps(f, ret);
-	if (f->n_items > 0)
+	if (f->out.n_items > 0)
 		return 0;
-	return f->later ? FLOW_LATER : FLOW_DONE;
+	return f->out.later ? FLOW_LATER : FLOW_DONE;
 }
 
 const struct flow_stats *flow_get_stats(const struct flow *f)
@@ -275,32 +369,33 @@ const struct flow_stats *flow_get_stats(const struct flow *f)
 
 uint64_t flow_asked_at(const struct flow *f)
 {
-	return f->switched ? f->items[f->n_items - 1].offset : f->event.offset;
+	return f->ask.switched ? f->items[f->out.n_items - 1].offset : f->in.event.offset;
 }
 
 bool flow_asked_return(const struct flow *f)
 {
-	return f->returning;
+	return f->ask.returning;
 }
 
 void flow_split(struct flow *f)
 {
-	f->splits = true;
+	f->ask.splits = true;
 }
 
 bool flow_asked_switch(const struct flow *f)
 {
-	return f->switched;
+	return f->ask.switched;
 }
 
 bool flow_asked_again(const struct flow *f)
 {
-	return !f->returning && f->event.kind != EVENT_ENABLE && (f->enabled || f->within);
+	return !f->ask.returning && f->in.event.kind != EVENT_ENABLE &&
+	       (f->at.enabled || f->at.within);
 }
 
 bool flow_asked_behind_gap(const struct flow *f)
 {
-	return f->within;
+	return f->at.within;
 }
 
 bool flow_walks_guests(const struct flow *f)
@@ -310,12 +405,12 @@ bool flow_walks_guests(const struct flow *f)
 
 uint64_t flow_not_after(const struct flow *f)
 {
-	return f->tnt_n > 0 ? f->tnt_hi : f->event_when.hi;
+	return f->in.tnt_n > 0 ? f->in.tnt_hi : f->in.event_when.hi;
 }
 
 const struct flow_item *flow_left(const struct flow *f)
 {
-	return f->have_left ? &f->left : NULL;
+	return f->ask.have_left ? &f->ask.left : NULL;
 }
 
 void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing)
@@ -331,7 +426,7 @@ size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
 
 	while (done < n) {
 		const struct graph_block *b =
-			graph_get(f->graph, flow_kept_context(f, ip), f->run_mode, ip);
+			graph_get(f->graph, flow_kept_context(f, ip), f->out.run_mode, ip);
 
 		if (b == NULL)
 			break;

@@ -7,7 +7,7 @@
  */
 #include <assert.h>
 
-#include "decoder/flow/flow_plain.h"
+#include "decoder/flow/flow_private.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
@@ -131,12 +131,12 @@ static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_ti
 
 	if (c->next == NULL)
 		return;
-	f->tnt_n = c->next_left;
-	f->tnt_bits = w->bits >> (64 - c->next_left);
-	f->tnt_when = when_of(p, first_time, c->next, c->next_before <= 1);
-	f->tnt_hi = when_of(p, first_time, c->next, false).hi;
-	f->tnt_begun = c->next_before > 0;
-	f->tick = false;
+	f->in.tnt_n = c->next_left;
+	f->in.tnt_bits = w->bits >> (64 - c->next_left);
+	f->in.tnt_when = when_of(p, first_time, c->next, c->next_before <= 1);
+	f->in.tnt_hi = when_of(p, first_time, c->next, false).hi;
+	f->in.tnt_begun = c->next_before > 0;
+	f->held.tick = false;
 	if (c->unread == NULL)
 		return;
 	w->pos = c->unread;
@@ -173,9 +173,9 @@ static void take_past(struct flow *f, const struct flow_plain *p, size_t first_t
 	size_t size;
 
 	if (ends_with_target(f, w)) {
-		f->past = when_of(p, first_time, w->tip, true);
+		f->in.past = when_of(p, first_time, w->tip, true);
 		if (c->next != NULL && c->next < w->tip)
-			f->past.lo = MIN_OF(f->past.lo, f->tnt_when.lo);
+			f->in.past.lo = MIN_OF(f->in.past.lo, f->in.tnt_when.lo);
 		return;
 	}
 	if (packet == NULL) {
@@ -183,7 +183,7 @@ static void take_past(struct flow *f, const struct flow_plain *p, size_t first_t
 		first = packet != NULL && count_decisions(w, packet, &size) == 1;
 	}
 	if (packet != NULL)
-		f->past = when_of(p, first_time, packet, first);
+		f->in.past = when_of(p, first_time, packet, first);
 }
 
 static void take_reader(struct flow *f, const struct node_walk *w)
@@ -208,13 +208,13 @@ static void take_changing(struct flow *f, const struct flow_plain *p, uint32_t p
 {
 	const struct node_walk *w = &p->walk;
 
-	f->doubt |= f->nodes->places[place].changing;
+	f->at.doubt |= f->nodes->places[place].changing;
 	/* Where the last step leads to nothing was executed yet. */
 	if (!__atomic_load_n(&f->nodes->changing, __ATOMIC_RELAXED))
 		return;
 	for (size_t i = 0; i + 1 < w->n_steps; i++) {
 		if ((w->steps[i] & 15u) == NODE_STEP_PLACE)
-			f->doubt |= f->nodes->places[node_of_step(w->steps[i])].changing;
+			f->at.doubt |= f->nodes->places[node_of_step(w->steps[i])].changing;
 	}
 }
 
@@ -225,10 +225,10 @@ static void push_items(struct flow *f, const struct flow_plain *p)
 					 .steps = p->base,
 					 .times = p->times};
 	struct flow_position position = {0};
-	struct flow_item *items = f->items + f->n_items;
-	size_t n = flow_expand(f, &batch, 0, &position, items, f->max_items - f->n_items);
+	struct flow_item *items = f->items + f->out.n_items;
+	size_t n = flow_expand(f, &batch, 0, &position, items, f->out.max_items - f->out.n_items);
 
-	f->n_items += n;
+	f->out.n_items += n;
 	f->stats.branches += n;
 	for (size_t i = 0; i < n; i++)
 		f->stats.instructions += items[i].insns;
@@ -238,12 +238,12 @@ static void push_steps(struct flow *f, const struct flow_plain *p)
 {
 	const struct flow_walk *w = &p->walks[p->n_walks - 1];
 
-	f->items[f->n_items++] = (struct flow_item){
+	f->items[f->out.n_items++] = (struct flow_item){
 		.from = w->to,
 		.to = w->to,
 		.tsc_lo = p->times[w->first_time].lo,
 		.tsc_hi = p->times[w->first_time].hi,
-		.offset = MAX_OF(w->begin, f->offset),
+		.offset = MAX_OF(w->begin, f->at.offset),
 		.walk = (uint32_t)p->n_walks - 1,
 		.kind = FLOW_STEPS,
 		.flags = w->flags,
@@ -263,15 +263,15 @@ static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, ui
 		.first_time = (uint32_t)first_time,
 		.n_times = (uint32_t)(p->n_times - first_time),
 		.place = place,
-		.flags = f->in_tx ? FLOW_IN_TX : 0,
+		.flags = f->at.in_tx ? FLOW_IN_TX : 0,
 		.begin = w->points[0].offset,
 		.end = (uint64_t)(w->pos - w->trace),
 		.before = before->lo,
 		.before_offset = before->offset,
-		.item_offset = f->offset,
-		.run_start = f->run_start,
-		.run_insns = f->run_insns,
-		.to = f->ip,
+		.item_offset = f->at.offset,
+		.run_start = f->at.run_start,
+		.run_insns = f->at.run_insns,
+		.to = f->at.ip,
 	};
 	flow_end_run(f->nodes, w->steps, added, w->place);
 	for (size_t i = first_time; i < p->n_times; i++)
@@ -279,16 +279,16 @@ static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, ui
 	if (p->base == p->steps)
 		p->n_steps += w->n_steps;
 	assert(p->n_steps <= p->has.steps + 1 && p->n_times <= p->has.times + 1);
-	f->run_start = added->run_to;
-	f->run_insns = added->insns_to;
+	f->at.run_start = added->run_to;
+	f->at.run_insns = added->insns_to;
 	if (f->config.steps)
 		push_steps(f, p);
 	else
 		push_items(f, p);
-	f->offset = MAX_OF(f->offset, f->past.offset);
+	f->at.offset = MAX_OF(f->at.offset, f->in.past.offset);
 	/* Decisions that are left behind a deferred TIP stand before it. */
 	if (w->tip != NULL)
-		f->offset = MAX_OF(f->offset, (uint64_t)(w->tip - w->trace));
+		f->at.offset = MAX_OF(f->at.offset, (uint64_t)(w->tip - w->trace));
 	/* Items are all that is left of it. */
 	if (!f->config.steps)
 		flow_begin_steps(f);
@@ -310,15 +310,15 @@ static void note_decided(struct flow *f, const struct node_walk *w, uint32_t pla
 {
 	uint64_t decided = 0;
 
-	f->loop_steps = ends_decided(f, w) ? 0 : 1;
-	f->loop_limit = UINT32_MAX;
-	f->loop_mark = UINT64_MAX;
+	f->loop.steps = ends_decided(f, w) ? 0 : 1;
+	f->loop.limit = UINT32_MAX;
+	f->loop.mark = UINT64_MAX;
 	if (f->errata.bdm64)
 		decided = flow_last_branch(f->nodes, w->steps, w->n_steps, place);
 	if (decided == 0)
 		return;
-	f->branched = true;
-	f->decided = decided;
+	f->in.branched = true;
+	f->in.decided = decided;
 }
 
 void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to)
@@ -329,7 +329,7 @@ void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to)
 void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place)
 {
 	struct node_walk *w = &p->walk;
-	struct flow_when before = f->past;
+	struct flow_when before = f->in.past;
 	size_t first_time = p->n_times;
 	struct place_in_chain c;
 

@@ -35,128 +35,129 @@ static bool is_own(const struct flow *f)
 
 void flow_read_event(struct flow *f)
 {
-	struct flow_when *w = &f->event_when;
+	struct flow_when *w = &f->in.event_when;
 
-	event_next(&f->reader, &f->event);
-	if (f->event.guest && !f->guests_known) {
+	event_next(&f->reader, &f->in.event);
+	if (f->in.event.guest && !f->guests_known) {
 		f->guests_known = true;
 		f->config.guests = f->config.guests || is_own(f);
 	}
-	timing_at(&f->timing, f->event.offset, &w->lo, &w->hi);
-	f->event_first_hi = timing_first(&f->timing);
+	timing_at(&f->timing, f->in.event.offset, &w->lo, &w->hi);
+	f->in.event_first_hi = timing_first(&f->timing);
 	/* A TIP may have waited for the TNT in front of it to fill (SDM 33.4.2.3 "Deferred TIPs").
 	 */
-	if (f->tnt_n > 0)
-		w->lo = MIN_OF(w->lo, f->tnt_when.lo);
-	w->offset = f->event.offset;
-	f->have_event = true;
+	if (f->in.tnt_n > 0)
+		w->lo = MIN_OF(w->lo, f->in.tnt_when.lo);
+	w->offset = f->in.event.offset;
+	f->in.have_event = true;
 }
 
 static void take_decisions(struct flow *f)
 {
-	f->tnt_bits = f->event.bits;
-	f->tnt_n = f->event.n;
-	f->tnt_when = f->event_when;
-	f->tnt_when.hi = f->event_first_hi;
-	f->tnt_hi = f->event_when.hi;
-	f->tnt_begun = false;
-	f->tick = f->event.timed && f->config.ticks;
-	f->have_event = false;
+	f->in.tnt_bits = f->in.event.bits;
+	f->in.tnt_n = f->in.event.n;
+	f->in.tnt_when = f->in.event_when;
+	f->in.tnt_when.hi = f->in.event_first_hi;
+	f->in.tnt_hi = f->in.event_when.hi;
+	f->in.tnt_begun = false;
+	f->held.tick = f->in.event.timed && f->config.ticks;
+	f->in.have_event = false;
 }
 
 void flow_load(struct flow *f)
 {
-	if (f->tnt_n > 0)
+	if (f->in.tnt_n > 0)
 		return;
-	if (!f->have_event)
+	if (!f->in.have_event)
 		flow_read_event(f);
-	if (f->event.kind == EVENT_TNT)
+	if (f->in.event.kind == EVENT_TNT)
 		take_decisions(f);
 }
 
 struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, uint64_t to,
 			    const struct flow_when *when)
 {
-	struct flow_item *item = &f->items[f->n_items++];
+	struct flow_item *item = &f->items[f->out.n_items++];
 
 	f->stats.branches += kind != FLOW_END && kind != FLOW_GAP && kind != FLOW_MARK;
 	/* Decisions that are left behind a deferred TIP stand before it. */
-	f->offset = MAX_OF(f->offset, when->offset);
-	f->n_firm += kind > FLOW_RET || flow_is_kernel(f, from);
+	f->at.offset = MAX_OF(f->at.offset, when->offset);
+	f->group.n_firm += kind > FLOW_RET || flow_is_kernel(f, from);
 	*item = (struct flow_item){
 		.from = from,
 		.to = to,
-		.start = f->run_start,
+		.start = f->at.run_start,
 		.tsc_lo = when->lo,
 		.tsc_hi = when->hi,
-		.offset = f->offset,
-		.insns = f->run_insns,
+		.offset = f->at.offset,
+		.insns = f->at.run_insns,
 		.kind = (uint8_t)kind,
-		.flags = f->in_tx ? FLOW_IN_TX : 0,
+		.flags = f->at.in_tx ? FLOW_IN_TX : 0,
 	};
-	f->stats.instructions += f->run_insns;
-	if (f->config.kernel_start != 0 && f->run_start >= f->config.kernel_start)
-		f->stats.kernel_instructions += f->run_insns;
-	f->run_start = to;
-	f->run_insns = 0;
+	f->stats.instructions += f->at.run_insns;
+	if (f->config.kernel_start != 0 && f->at.run_start >= f->config.kernel_start)
+		f->stats.kernel_instructions += f->at.run_insns;
+	f->at.run_start = to;
+	f->at.run_insns = 0;
 	return item;
 }
 
 void flow_use_event(struct flow *f)
 {
-	f->past = f->event_when;
-	f->have_event = f->branched = false;
-	f->loop_steps = 0;
-	if (f->event.kind != EVENT_MARK)
-		f->guest = f->event.guest;
+	f->in.past = f->in.event_when;
+	f->in.have_event = f->in.branched = false;
+	f->loop.steps = 0;
+	if (f->in.event.kind != EVENT_MARK)
+		f->at.guest = f->in.event.guest;
 }
 
 void flow_go(struct flow *f, uint64_t ip)
 {
-	f->ip = ip;
-	f->block = NULL;
-	f->link = NULL;
+	f->at.ip = ip;
+	f->at.block = NULL;
+	f->at.link = NULL;
 }
 
 void flow_take_mode(struct flow *f, uint8_t mode)
 {
-	if (mode != f->mode)
-		f->full = f->n_items > 0;
-	f->mode = mode;
+	if (mode != f->at.mode)
+		f->out.full = f->out.n_items > 0;
+	f->at.mode = mode;
 }
 
 void flow_part(struct flow *f)
 {
-	if (!f->splits)
+	if (!f->ask.splits)
 		return;
-	f->splits = false;
-	f->parted = true;
-	f->full |= f->n_items > 0;
+	f->ask.splits = false;
+	f->group.parted = true;
+	f->out.full |= f->out.n_items > 0;
 }
 
 /* Whose code is it at IP? False: the batch must end before that changes. */
 static bool enter(struct flow *f, uint64_t ip)
 {
-	if (!f->asked && f->config.context != NULL && !flow_may_ask(f))
+	if (!f->ask.asked && f->config.context != NULL && !flow_may_ask(f))
 		return false;
-	if (!f->asked) {
-		f->asked_context = 0;
+	if (!f->ask.asked) {
+		f->ask.context = 0;
 		if (f->config.context != NULL)
-			f->asked_context = f->config.context(f->config.userdata, ip,
-							     f->event_when.lo, f->event_when.hi);
+			f->ask.context = f->config.context(
+				f->config.userdata, ip, f->in.event_when.lo, f->in.event_when.hi);
 	}
-	if (f->asked_context == FLOW_CONTEXT_LATER) {
-		f->full = f->later = true;
+	if (f->ask.context == FLOW_CONTEXT_LATER) {
+		f->out.full = f->out.later = true;
 		return false;
 	}
-	f->asked = true;
-	if (f->n_items > 0 && (f->asked_context != f->context || f->event.mode != f->mode)) {
-		f->full = true;
+	f->ask.asked = true;
+	if (f->out.n_items > 0 &&
+	    (f->ask.context != f->at.context || f->in.event.mode != f->at.mode)) {
+		f->out.full = true;
 		return false;
 	}
-	f->asked = false;
-	f->context = f->asked_context;
-	f->mode = f->run_mode = f->event.mode;
+	f->ask.asked = false;
+	f->at.context = f->ask.context;
+	f->at.mode = f->out.run_mode = f->in.event.mode;
 	return true;
 }
 
@@ -165,13 +166,13 @@ static bool go_on_at(struct flow *f, uint64_t ip, uint64_t context_ip, uint8_t f
 {
 	if (!enter(f, context_ip))
 		return false;
-	f->in_tx = f->event.in_tx;
-	f->guest = f->event.guest;
-	f->run_insns = 0;
-	flow_push(f, FLOW_ENABLE, 0, ip, &f->event_when)->flags |= flags;
+	f->at.in_tx = f->in.event.in_tx;
+	f->at.guest = f->in.event.guest;
+	f->at.run_insns = 0;
+	flow_push(f, FLOW_ENABLE, 0, ip, &f->in.event_when)->flags |= flags;
 	flow_go(f, ip);
-	f->enabled = true;
-	f->resumed = f->within = false;
+	f->at.enabled = true;
+	f->at.resumed = f->at.within = false;
 	return true;
 }
 
@@ -184,7 +185,7 @@ static void enable_at(struct flow *f, uint64_t ip, uint8_t flags)
 /* The event says that execution is at IP; out of nothing only behind a gap. */
 static void appear_at(struct flow *f, bool known, uint64_t ip)
 {
-	if (known && f->resumed)
+	if (known && f->at.resumed)
 		enable_at(f, ip, FLOW_GOES_ON);
 	else
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, ip);
@@ -193,15 +194,15 @@ static void appear_at(struct flow *f, bool known, uint64_t ip)
 /* Behind a gap an asynchronous branch says where it came from, but not how the trace got there. */
 static void appear_async(struct flow *f)
 {
-	const struct event *e = &f->event;
+	const struct event *e = &f->in.event;
 
-	if (!e->has_from || !e->has_to || !f->resumed || f->guest) {
+	if (!e->has_from || !e->has_to || !f->at.resumed || f->at.guest) {
 		appear_at(f, e->has_to, e->to);
 		return;
 	}
 	if (!go_on_at(f, e->from, e->to, FLOW_GOES_ON))
 		return;
-	flow_push(f, FLOW_ASYNC, e->from, e->to, &f->event_when);
+	flow_push(f, FLOW_ASYNC, e->from, e->to, &f->in.event_when);
 	flow_go(f, e->to);
 	flow_use_event(f);
 	flow_crossed(f);
@@ -210,7 +211,8 @@ static void appear_async(struct flow *f)
 /* The event stands at a place where execution came to: decoding can go on there. */
 static void appear_here(struct flow *f)
 {
-	if (go_on_at(f, f->event.from, f->event.from, FLOW_GOES_ON) && f->event.kind != EVENT_MARK)
+	if (go_on_at(f, f->in.event.from, f->in.event.from, FLOW_GOES_ON) &&
+	    f->in.event.kind != EVENT_MARK)
 		flow_arrive(f);
 }
 
@@ -218,14 +220,14 @@ static void appear_here(struct flow *f)
  * the FUP or the TIP.PGE, or added a TIP.PGD. */
 static void take_overflow(struct flow *f)
 {
-	f->within = f->guest = false;
-	if (!f->event.has_to && !event_off_ahead(&f->reader)) {
+	f->at.within = f->at.guest = false;
+	if (!f->in.event.has_to && !event_off_ahead(&f->reader)) {
 		flow_lose(f, FAULT_OVERFLOW);
 		return;
 	}
 	flow_event_gap(f, FAULT_OVERFLOW);
-	if (f->event.has_to)
-		f->event.kind = EVENT_TIP;
+	if (f->in.event.has_to)
+		f->in.event.kind = EVENT_TIP;
 	else
 		flow_use_event(f);
 }
@@ -233,12 +235,12 @@ static void take_overflow(struct flow *f)
 static void psb_off(struct flow *f)
 {
 	retstack_clear(&f->returns);
-	f->missing = FAULT_NONE;
-	if (!f->event.has_from) {
+	f->at.missing = FAULT_NONE;
+	if (!f->in.event.has_from) {
 		flow_use_event(f);
-		f->resumed = f->within = false;
-	} else if (f->resumed) {
-		enable_at(f, f->event.from, FLOW_GOES_ON);
+		f->at.resumed = f->at.within = false;
+	} else if (f->at.resumed) {
+		enable_at(f, f->in.event.from, FLOW_GOES_ON);
 	} else {
 		/* Tracing is on and nothing said that it was enabled. */
 		flow_push_psb_gap(f, FAULT_STATUS);
@@ -247,19 +249,19 @@ static void psb_off(struct flow *f)
 
 static void disable_off(struct flow *f)
 {
-	if (!f->resumed) {
+	if (!f->at.resumed) {
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
 		return;
 	}
-	if (f->within)
+	if (f->at.within)
 		flow_place_off(f);
 	flow_use_event(f);
-	f->resumed = f->within = false;
+	f->at.resumed = f->at.within = false;
 }
 
 static void status_off(struct flow *f)
 {
-	if (f->resumed && f->event.has_from)
+	if (f->at.resumed && f->in.event.has_from)
 		appear_here(f);
 	else
 		flow_use_event(f);
@@ -267,7 +269,7 @@ static void status_off(struct flow *f)
 
 static void mark_off(struct flow *f)
 {
-	if (f->resumed && flow_mark_shows(f))
+	if (f->at.resumed && flow_mark_shows(f))
 		appear_here(f);
 	else
 		flow_place(f);
@@ -276,35 +278,35 @@ static void mark_off(struct flow *f)
 /* Code of a virtual machine is nobody's that we know. */
 static bool is_guests(const struct flow *f)
 {
-	if (!f->event.guest || f->config.guests)
+	if (!f->in.event.guest || f->config.guests)
 		return false;
-	switch (f->event.kind) {
+	switch (f->in.event.kind) {
 	case EVENT_ENABLE:
 	case EVENT_TIP:
 	case EVENT_ASYNC:
 	case EVENT_STATUS: return true;
-	case EVENT_PSB: return f->event.has_from;
+	case EVENT_PSB: return f->in.event.has_from;
 	default: return false;
 	}
 }
 
 static void step_event_off(struct flow *f)
 {
-	switch (f->event.kind) {
+	switch (f->in.event.kind) {
 	case EVENT_ENABLE:
-		if (f->event.has_to)
-			enable_at(f, f->event.to, 0);
+		if (f->in.event.has_to)
+			enable_at(f, f->in.event.to, 0);
 		else
 			flow_event_gap(f, FAULT_TIP_NO_IP), flow_use_event(f);
 		break;
-	case EVENT_TIP: appear_at(f, f->event.has_to, f->event.to); break;
+	case EVENT_TIP: appear_at(f, f->in.event.has_to, f->in.event.to); break;
 	case EVENT_ASYNC: appear_async(f); break;
 	case EVENT_PSB: psb_off(f); break;
 	case EVENT_DISABLE:
 	case EVENT_ASYNC_OFF: disable_off(f); break;
 	case EVENT_END:
-		if (f->event.fault != FAULT_NONE)
-			flow_event_gap(f, f->event.fault);
+		if (f->in.event.fault != FAULT_NONE)
+			flow_event_gap(f, f->in.event.fault);
 		f->done = true;
 		break;
 	case EVENT_STATUS: status_off(f); break;
@@ -315,11 +317,11 @@ static void step_event_off(struct flow *f)
 
 void flow_step_off(struct flow *f)
 {
-	if (f->tnt_n > 0) {
+	if (f->in.tnt_n > 0) {
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
 	} else if (is_guests(f)) {
-		f->guest = true;
-		flow_fail(f, FAULT_GUEST, f->event.has_to ? f->event.to : f->event.from);
+		f->at.guest = true;
+		flow_fail(f, FAULT_GUEST, f->in.event.has_to ? f->in.event.to : f->in.event.from);
 	} else {
 		step_event_off(f);
 	}
@@ -327,48 +329,49 @@ void flow_step_off(struct flow *f)
 
 static void take_bad(struct flow *f)
 {
-	f->within = false;
+	f->at.within = false;
 	if (f->config.resume_at_psb) {
-		flow_lose(f, f->event.fault);
+		flow_lose(f, f->in.event.fault);
 	} else {
-		flow_event_gap(f, f->event.fault);
+		flow_event_gap(f, f->in.event.fault);
 		flow_use_event(f);
 	}
 }
 
 bool flow_step_at_once(struct flow *f)
 {
-	switch (f->event.kind) {
+	switch (f->in.event.kind) {
 	case EVENT_NONE: flow_use_event(f); return true;
 	case EVENT_OVERFLOW: take_overflow(f); return true;
 	case EVENT_BAD: take_bad(f); return true;
 	case EVENT_STOP:
 		flow_event_gap(f, FAULT_TRACESTOP);
 		flow_use_event(f);
-		f->resumed = f->within = false;
+		f->at.resumed = f->at.within = false;
 		return true;
 	case EVENT_ENABLE:
 		/* On already: something is missing between. */
-		flow_fail(f, FAULT_PACKET_UNEXPECTED, f->ip);
+		flow_fail(f, FAULT_PACKET_UNEXPECTED, f->at.ip);
 		return true;
 	case EVENT_PSB:
-		if (f->event.has_from)
+		if (f->in.event.has_from)
 			return false;
-		flow_fail(f, FAULT_STATUS, f->ip);
+		flow_fail(f, FAULT_STATUS, f->at.ip);
 		return true;
 	case EVENT_ASYNC:
 	case EVENT_ASYNC_OFF:
-		if (f->event.has_from)
+		if (f->in.event.has_from)
 			return false;
-		flow_fail(f, FAULT_TIP_NO_IP, f->ip);
+		flow_fail(f, FAULT_TIP_NO_IP, f->at.ip);
 		return true;
 	case EVENT_STATUS:
-		if (f->event.has_from)
+		if (f->in.event.has_from)
 			return false;
 		flow_use_event(f);
 		return true;
 	case EVENT_MARK:
-		if (f->event.bind != EVENT_NOW && (f->event.bind != EVENT_COUNT || f->event.n > 0))
+		if (f->in.event.bind != EVENT_NOW &&
+		    (f->in.event.bind != EVENT_COUNT || f->in.event.n > 0))
 			return false;
 		flow_place(f);
 		return true;
@@ -378,11 +381,11 @@ bool flow_step_at_once(struct flow *f)
 
 void flow_end(struct flow *f, uint64_t from)
 {
-	f->ip = from;
-	if (f->event.fault != FAULT_NONE)
-		flow_event_gap(f, f->event.fault);
+	f->at.ip = from;
+	if (f->in.event.fault != FAULT_NONE)
+		flow_event_gap(f, f->in.event.fault);
 	else
-		flow_push(f, FLOW_END, from, 0, &f->event_when);
+		flow_push(f, FLOW_END, from, 0, &f->in.event_when);
 	f->done = true;
 }
 
@@ -390,7 +393,7 @@ void flow_end(struct flow *f, uint64_t from)
  * is missing. */
 static void clash(struct flow *f)
 {
-	f->within = true;
+	f->at.within = true;
 	flow_push_psb_gap(f, FAULT_STATUS);
 }
 
@@ -398,30 +401,30 @@ static void clash(struct flow *f)
  * on it is other code, tracing ends and begins in the items. */
 static void arrive_psb(struct flow *f)
 {
-	uint64_t ip = f->event.from, context = f->context;
+	uint64_t ip = f->in.event.from, context = f->at.context;
 
 	if (!f->config.retstack_libipt)
 		retstack_clear(&f->returns);
-	f->doubt = false;
-	f->missing = FAULT_NONE;
+	f->at.doubt = false;
+	f->at.missing = FAULT_NONE;
 	if (f->config.context != NULL)
-		context = f->config.context(f->config.userdata, ip, f->event_when.lo,
-					    f->event_when.hi);
-	f->in_tx = f->event.in_tx;
-	if (context == f->context && f->event.mode == f->mode) {
+		context = f->config.context(f->config.userdata, ip, f->in.event_when.lo,
+					    f->in.event_when.hi);
+	f->at.in_tx = f->in.event.in_tx;
+	if (context == f->at.context && f->in.event.mode == f->at.mode) {
 		flow_use_event(f);
 		flow_part(f);
 		return;
 	}
-	f->splits = false;
-	f->asked = true;
-	f->asked_context = context;
-	flow_push(f, FLOW_DISABLE, ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
-	f->enabled = false;
-	f->resumed = true;
-	f->event.kind = EVENT_TIP;
-	f->event.has_to = true;
-	f->event.to = ip;
+	f->ask.splits = false;
+	f->ask.asked = true;
+	f->ask.context = context;
+	flow_push(f, FLOW_DISABLE, ip, 0, &f->in.event_when)->flags |= FLOW_ASYNC_STOP;
+	f->at.enabled = false;
+	f->at.resumed = true;
+	f->in.event.kind = EVENT_TIP;
+	f->in.event.has_to = true;
+	f->in.event.to = ip;
 }
 
 void flow_ask_again(struct flow *f)
@@ -429,74 +432,75 @@ void flow_ask_again(struct flow *f)
 	uint64_t context;
 
 	/* The tick's mark ends the run, so that what follows can be code of its own. */
-	if (f->config.context == NULL || !f->config.marks || !f->enabled ||
-	    f->event.kind == EVENT_ENABLE)
+	if (f->config.context == NULL || !f->config.marks || !f->at.enabled ||
+	    f->in.event.kind == EVENT_ENABLE)
 		return;
-	context = f->config.context(f->config.userdata, f->ip, f->past.lo, f->past.hi);
-	flow_go(f, f->ip); /* a trial may have thrown blocks away */
+	context = f->config.context(f->config.userdata, f->at.ip, f->in.past.lo, f->in.past.hi);
+	flow_go(f, f->at.ip); /* a trial may have thrown blocks away */
 	flow_part(f);
-	if (context == f->context || context == FLOW_CONTEXT_LATER)
+	if (context == f->at.context || context == FLOW_CONTEXT_LATER)
 		return;
-	f->next_context = context;
-	f->changes = f->full = true;
+	f->ask.next = context;
+	f->ask.changes = f->out.full = true;
 }
 
 static void arrive_async(struct flow *f)
 {
-	if (!f->event.has_to) {
-		flow_fail(f, FAULT_TIP_NO_IP, f->event.from);
+	if (!f->in.event.has_to) {
+		flow_fail(f, FAULT_TIP_NO_IP, f->in.event.from);
 		return;
 	}
-	if (!flow_may_cross(f, f->event.from, f->event.to))
+	if (!flow_may_cross(f, f->in.event.from, f->in.event.to))
 		return;
-	flow_push(f, FLOW_ASYNC, f->event.from, f->event.to, &f->event_when);
-	f->in_tx = f->event.in_tx;
-	flow_take_mode(f, f->event.mode);
-	flow_go(f, f->event.to);
+	flow_push(f, FLOW_ASYNC, f->in.event.from, f->in.event.to, &f->in.event_when);
+	f->at.in_tx = f->in.event.in_tx;
+	flow_take_mode(f, f->in.event.mode);
+	flow_go(f, f->in.event.to);
 	flow_use_event(f);
 	flow_crossed(f);
 }
 
 void flow_leave(struct flow *f)
 {
-	f->left = f->items[f->n_items - 1];
-	f->have_left = true;
+	f->ask.left = f->items[f->out.n_items - 1];
+	f->ask.have_left = true;
 	flow_use_event(f);
-	f->enabled = false;
+	f->at.enabled = false;
 }
 
 static void arrive_off(struct flow *f)
 {
 	/* Erratum SKD022: the instruction did execute. */
 	if (f->errata.skd022 && flow_is_vmentry(f)) {
-		f->run_insns++;
-		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when);
+		f->at.run_insns++;
+		flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when);
 	} else {
-		flow_push(f, FLOW_DISABLE, f->ip, 0, &f->event_when)->flags |= FLOW_ASYNC_STOP;
+		flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when)->flags |=
+			FLOW_ASYNC_STOP;
 	}
 	flow_leave(f);
 }
 
 void flow_arrive(struct flow *f)
 {
-	flow_go(f, f->event.from);
-	switch (f->event.kind) {
+	flow_go(f, f->in.event.from);
+	switch (f->in.event.kind) {
 	case EVENT_ASYNC: arrive_async(f); break;
 	case EVENT_ASYNC_OFF: arrive_off(f); break;
 	case EVENT_PSB:
-		if (f->event.clash)
+		if (f->in.event.clash)
 			clash(f);
 		else
 			arrive_psb(f);
 		break;
 	case EVENT_MARK: flow_place(f); break;
-	case EVENT_END: flow_end(f, f->ip); break;
+	case EVENT_END: flow_end(f, f->at.ip); break;
 	default: /* EVENT_STATUS */
-		if (f->event.mode != f->mode) {
+		if (f->in.event.mode != f->at.mode) {
 			clash(f);
 			break;
 		}
-		f->in_tx = f->event.in_tx;
+		f->at.in_tx = f->in.event.in_tx;
 		flow_use_event(f);
 		break;
 	}

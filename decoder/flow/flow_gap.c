@@ -77,13 +77,13 @@ static bool waits_for_psb(const struct flow *f, enum fault fault)
 /* Of the decisions that were thrown away some may belong behind the TIP in hand. */
 static bool lacks_decisions(struct flow *f)
 {
-	return f->event.late && f->lost_bits && !f->config.resume_at_tip &&
+	return f->in.event.late && f->sync.lost_bits && !f->config.resume_at_tip &&
 	       !event_prompt_ahead(&f->reader);
 }
 
 static bool can_resume_at(struct flow *f, enum fault fault)
 {
-	const struct event *e = &f->event;
+	const struct event *e = &f->in.event;
 	bool good = f->config.resume_at_tip || packets_are_good(fault);
 
 	if (waits_for_psb(f, fault))
@@ -104,15 +104,15 @@ static bool can_resume_at(struct flow *f, enum fault fault)
 /* Code and context at a PSB are what they were before it. */
 static bool is_same_context(struct flow *f)
 {
-	const struct event *e = &f->event;
-	uint64_t context = f->context;
+	const struct event *e = &f->in.event;
+	uint64_t context = f->at.context;
 
 	if (f->config.context != NULL)
-		context = f->config.context(f->config.userdata, e->from, f->event_when.lo,
-					    f->event_when.hi);
-	f->asked = context != FLOW_CONTEXT_LATER;
-	f->asked_context = context;
-	return context == f->context;
+		context = f->config.context(f->config.userdata, e->from, f->in.event_when.lo,
+					    f->in.event_when.hi);
+	f->ask.asked = context != FLOW_CONTEXT_LATER;
+	f->ask.context = context;
+	return context == f->at.context;
 }
 
 /* Whether the event in hand, with which decoding could go on, leads to more code that is missing
@@ -120,12 +120,12 @@ static bool is_same_context(struct flow *f)
  * not know how long it is, and libipt's tools do not join them. */
 static bool stays(struct flow *f)
 {
-	const struct event *e = &f->event;
+	const struct event *e = &f->in.event;
 	const struct graph_block *b;
 	uint64_t ip = e->from;
 
-	if (!lacks_code(f->gap.fault) || f->trial || f->config.resume_at_psb ||
-	    f->config.resume_at_tip || !f->enabled || e->guest != f->guest)
+	if (!lacks_code(f->sync.gap.fault) || f->trial || f->config.resume_at_psb ||
+	    f->config.resume_at_tip || !f->at.enabled || e->guest != f->at.guest)
 		return false;
 	switch (e->kind) {
 	case EVENT_TIP:
@@ -139,37 +139,37 @@ static bool stays(struct flow *f)
 	default: return false;
 	}
 	/* Between kernel and user code another process may have got the CPU. */
-	if ((ip ^ f->gap.address) >> 63)
+	if ((ip ^ f->sync.gap.address) >> 63)
 		return false;
 	b = graph_get(f->graph, flow_kept_context(f, ip), e->mode, ip);
-	return b != NULL && b->n == 0 && b->fault == f->gap.fault;
+	return b != NULL && b->n == 0 && b->fault == f->sync.gap.fault;
 }
 
 static void push_gap(struct flow *f, const struct flow_gap *gap)
 {
 	/* What the gap before has counts once. */
 	uint64_t end = gap->offset + gap->bytes;
-	uint64_t from = MIN_OF(MAX_OF(gap->offset, f->gap_end), end);
+	uint64_t from = MIN_OF(MAX_OF(gap->offset, f->sync.end), end);
 	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, from};
 	struct flow_item *item;
 
 	flow_release(f);
-	f->gap_end = MAX_OF(f->gap_end, end);
-	f->gaps[f->n_gaps] = *gap;
-	f->gaps[f->n_gaps].offset = from;
-	f->gaps[f->n_gaps].bytes = end - from;
-	item = flow_push(f, FLOW_GAP, f->enabled ? f->ip : 0, 0, &when);
-	item->gap = (uint32_t)f->n_gaps++;
+	f->sync.end = MAX_OF(f->sync.end, end);
+	f->gaps[f->out.n_gaps] = *gap;
+	f->gaps[f->out.n_gaps].offset = from;
+	f->gaps[f->out.n_gaps].bytes = end - from;
+	item = flow_push(f, FLOW_GAP, f->at.enabled ? f->at.ip : 0, 0, &when);
+	item->gap = (uint32_t)f->out.n_gaps++;
 	f->stats.bytes_decoded -= end - from;
-	f->enabled = f->syncing = false;
-	f->resumed = true;
-	f->have_left = false;
-	f->loop_steps = 0;
-	f->doubt = false;
-	f->missing = FAULT_NONE;
+	f->at.enabled = f->sync.on = false;
+	f->at.resumed = true;
+	f->ask.have_left = false;
+	f->loop.steps = 0;
+	f->at.doubt = false;
+	f->at.missing = FAULT_NONE;
 	if (lacks_code(gap->fault) || gap->fault == FAULT_CODE_CHANGED)
-		f->missing = (uint8_t)gap->fault;
-	f->tick = f->tick_due = false;
+		f->at.missing = (uint8_t)gap->fault;
+	f->held.tick = f->held.tick_due = false;
 	if (!f->config.retstack_libipt || gap->fault != FAULT_OVERFLOW)
 		retstack_clear(&f->returns);
 }
@@ -191,100 +191,101 @@ static uint64_t read_so_far(const struct event *e)
 static void begin_sync(struct flow *f, enum fault fault, uint64_t address, struct flow_when from,
 		       bool own)
 {
-	f->gap = (struct flow_gap){
+	f->sync.gap = (struct flow_gap){
 		.fault = fault,
 		.offset = from.offset,
 		.address = address,
-		.read = f->have_event ? read_so_far(&f->event) : from.offset,
+		.read = f->in.have_event ? read_so_far(&f->in.event) : from.offset,
 		.tsc_lo = from.lo,
 	};
-	f->lost_bits = f->tnt_n > own;
-	f->tnt_n = 0;
+	f->sync.lost_bits = f->in.tnt_n > own;
+	f->in.tnt_n = 0;
 	/* Marks of a branch that is not come to. */
 	flow_release(f);
-	f->syncing = true;
+	f->sync.on = true;
 }
 
 void flow_step_sync(struct flow *f)
 {
-	f->lost_bits |= f->tnt_n > 0;
-	f->tnt_n = 0;
-	if (!f->have_event)
+	f->sync.lost_bits |= f->in.tnt_n > 0;
+	f->in.tnt_n = 0;
+	if (!f->in.have_event)
 		return;
-	if (can_resume_at(f, f->gap.fault) && stays(f)) {
-		f->gap.stays++;
-		f->asked = false;
-		if (f->event.kind == EVENT_MARK)
+	if (can_resume_at(f, f->sync.gap.fault) && stays(f)) {
+		f->sync.gap.stays++;
+		f->ask.asked = false;
+		if (f->in.event.kind == EVENT_MARK)
 			flow_place(f);
 		else
-			f->have_event = false;
-	} else if (can_resume_at(f, f->gap.fault)) {
-		f->gap.bytes = f->event.offset - MIN_OF(f->gap.offset, f->event.offset);
-		f->gap.tsc_lo = MIN_OF(f->gap.tsc_lo, f->event_when.hi);
-		f->gap.tsc_hi = f->event_when.hi;
-		push_gap(f, &f->gap);
-	} else if (f->event.kind == EVENT_MARK && !waits_for_psb(f, f->gap.fault)) {
+			f->in.have_event = false;
+	} else if (can_resume_at(f, f->sync.gap.fault)) {
+		f->sync.gap.bytes =
+			f->in.event.offset - MIN_OF(f->sync.gap.offset, f->in.event.offset);
+		f->sync.gap.tsc_lo = MIN_OF(f->sync.gap.tsc_lo, f->in.event_when.hi);
+		f->sync.gap.tsc_hi = f->in.event_when.hi;
+		push_gap(f, &f->sync.gap);
+	} else if (f->in.event.kind == EVENT_MARK && !waits_for_psb(f, f->sync.gap.fault)) {
 		flow_place(f);
 	} else {
-		f->have_event = false;
+		f->in.have_event = false;
 	}
 }
 
 void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 {
-	struct flow_when from = f->past;
+	struct flow_when from = f->in.past;
 	bool own = fault == FAULT_RET_EMPTY;
 
 	/* It returns to a call in the code that is missing. */
-	if (own && f->missing != FAULT_NONE)
-		fault = f->missing;
-	if (f->doubt && is_contradiction(fault))
+	if (own && f->at.missing != FAULT_NONE)
+		fault = f->at.missing;
+	if (f->at.doubt && is_contradiction(fault))
 		fault = FAULT_CODE_CHANGED;
-	if (f->tnt_n > 0)
-		from = f->tnt_when;
-	else if (f->have_event)
-		from = f->event_when;
-	from.lo = MIN_OF(from.lo, f->past.lo);
-	f->within = (f->within || f->enabled) && fault != FAULT_GUEST;
+	if (f->in.tnt_n > 0)
+		from = f->in.tnt_when;
+	else if (f->in.have_event)
+		from = f->in.event_when;
+	from.lo = MIN_OF(from.lo, f->in.past.lo);
+	f->at.within = (f->at.within || f->at.enabled) && fault != FAULT_GUEST;
 	flow_go(f, address);
 	/* What a tracer reads ahead for the next decision, when there is none in hand. */
-	if (!f->have_event)
+	if (!f->in.have_event)
 		flow_read_event(f);
 	begin_sync(f, fault, address, from, own);
 }
 
 void flow_lose(struct flow *f, enum fault fault)
 {
-	struct flow_when from = f->event_when;
+	struct flow_when from = f->in.event_when;
 
-	begin_sync(f, fault, f->enabled ? f->ip : 0, from, false);
-	f->have_event = false; /* it is what the gap begins with */
+	begin_sync(f, fault, f->at.enabled ? f->at.ip : 0, from, false);
+	f->in.have_event = false; /* it is what the gap begins with */
 }
 
 void flow_event_gap(struct flow *f, enum fault fault)
 {
 	const struct flow_gap gap = {
 		.fault = fault,
-		.offset = f->event.offset,
-		.bytes = f->event.end - f->event.offset,
-		.address = f->enabled ? f->ip : 0,
-		.read = read_so_far(&f->event),
-		.tsc_lo = f->event_when.lo,
-		.tsc_hi = f->event_when.hi,
+		.offset = f->in.event.offset,
+		.bytes = f->in.event.end - f->in.event.offset,
+		.address = f->at.enabled ? f->at.ip : 0,
+		.read = read_so_far(&f->in.event),
+		.tsc_lo = f->in.event_when.lo,
+		.tsc_hi = f->in.event_when.hi,
 	};
 
 	push_gap(f, &gap);
-	f->tnt_n = 0;
+	f->in.tnt_n = 0;
 }
 
 void flow_push_psb_gap(struct flow *f, enum fault fault)
 {
 	const struct flow_gap gap = {.fault = fault,
-				     .offset = f->event.offset,
-				     .address = f->event.from,
-				     .read = read_so_far(&f->event),
-				     .tsc_lo = f->past.lo,
-				     .tsc_hi = MAX_OF(f->past.lo, f->event_when.hi)};
+				     .offset = f->in.event.offset,
+				     .address = f->in.event.from,
+				     .read = read_so_far(&f->in.event),
+				     .tsc_lo = f->in.past.lo,
+				     .tsc_hi = MAX_OF(f->in.past.lo, f->in.event_when.hi)};
 
 	if (waits_for_psb(f, fault))
 		flow_lose(f, fault);

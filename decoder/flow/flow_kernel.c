@@ -35,36 +35,36 @@ static uint32_t ask_version(struct flow *f, uint64_t ip, struct flow_when when, 
 
 static struct flow_place *find_place(const struct flow *f, uint64_t ip)
 {
-	size_t mask = f->n_places_max - 1;
+	size_t mask = f->places.n_max - 1;
 	size_t i = (size_t)(ip * UINT64_C(0x9e3779b97f4a7c15) >> 40) & mask;
 
-	while (f->places[i].version != 0 && f->places[i].ip != ip)
+	while (f->places.list[i].version != 0 && f->places.list[i].ip != ip)
 		i = (i + 1) & mask;
-	return &f->places[i];
+	return &f->places.list[i];
 }
 
 /* Room for one more. False: no memory. */
 static bool grow_places(struct flow *f)
 {
-	size_t i, old_max = f->n_places_max;
-	struct flow_place *old = f->places;
+	size_t i, old_max = f->places.n_max;
+	struct flow_place *old = f->places.list;
 
-	if (f->n_places * 2 < old_max)
+	if (f->places.n * 2 < old_max)
 		return true;
-	f->n_places_max = old_max == 0 ? PLACES_MIN : MIN_OF(old_max * 2, (size_t)PLACES_MAX * 2);
-	f->places = calloc(f->n_places_max, sizeof(*f->places));
-	if (f->places == NULL) {
-		f->places = old;
-		f->n_places_max = old_max;
+	f->places.n_max = old_max == 0 ? PLACES_MIN : MIN_OF(old_max * 2, (size_t)PLACES_MAX * 2);
+	f->places.list = calloc(f->places.n_max, sizeof(*f->places.list));
+	if (f->places.list == NULL) {
+		f->places.list = old;
+		f->places.n_max = old_max;
 		return false;
 	}
-	f->n_places = 0;
+	f->places.n = 0;
 	/* More are forgotten: what is visited again is put there again. */
-	for (i = 0; i < old_max && old_max < f->n_places_max; i++) {
+	for (i = 0; i < old_max && old_max < f->places.n_max; i++) {
 		if (old[i].version == 0)
 			continue;
 		*find_place(f, old[i].ip) = old[i];
-		f->n_places++;
+		f->places.n++;
 	}
 	free(old);
 	return true;
@@ -72,9 +72,9 @@ static bool grow_places(struct flow *f)
 
 void flow_forget_places(struct flow *f)
 {
-	free(f->places);
-	f->places = NULL;
-	f->n_places = f->n_places_max = 0;
+	free(f->places.list);
+	f->places.list = NULL;
+	f->places.n = f->places.n_max = 0;
 }
 
 uint64_t flow_kept_context(struct flow *f, uint64_t ip)
@@ -83,9 +83,9 @@ uint64_t flow_kept_context(struct flow *f, uint64_t ip)
 	uint32_t version, last;
 
 	if (!flow_is_kernel(f, ip))
-		return f->context;
+		return f->at.context;
 	version = ask_version(f, ip, ever, &last);
-	if (version != 0 && f->n_places > 0 && find_place(f, ip)->version != 0)
+	if (version != 0 && f->places.n > 0 && find_place(f, ip)->version != 0)
 		version = find_place(f, ip)->version;
 	return GRAPH_KERNEL | version;
 }
@@ -100,12 +100,13 @@ static void prepare(struct flow *s, const struct flow *f)
 	s->config.marks = s->config.ticks = false;
 	s->config.switch_ip = 0;
 	s->trial = true;
-	s->full = s->later = s->changes = s->asked = s->splits = s->open = false;
-	s->tick = s->tick_due = false;
-	s->n_held = 0;
-	s->n_items = s->n_gaps = s->n_marks = 0;
-	s->max_items = TRIAL_ITEMS + FLOW_STEP_ITEMS;
-	flow_go(s, f->ip);
+	s->out.full = s->out.later = s->ask.changes = s->ask.asked = s->ask.splits = s->group.open =
+		false;
+	s->held.tick = s->held.tick_due = false;
+	s->held.n = 0;
+	s->out.n_items = s->out.n_gaps = s->out.n_marks = 0;
+	s->out.max_items = TRIAL_ITEMS + FLOW_STEP_ITEMS;
+	flow_go(s, f->at.ip);
 }
 
 /* What a trial comes to besides a number of steps up to a fault. */
@@ -116,7 +117,7 @@ static void prepare(struct flow *s, const struct flow *f)
 /* It came to a fault behind so many steps. */
 static uint32_t judge(const struct flow *s, uint32_t steps)
 {
-	enum fault fault = s->n_gaps > 0 ? s->gaps[0].fault : s->gap.fault;
+	enum fault fault = s->out.n_gaps > 0 ? s->gaps[0].fault : s->sync.gap.fault;
 
 	return steps == 0 && fault == FAULT_KERNEL_TEXT ? TRIAL_UNKNOWN : steps;
 }
@@ -125,16 +126,16 @@ static uint32_t try(struct flow *s)
 {
 	uint32_t steps = 0;
 
-	while (steps < TRIAL_STEPS && !s->done && !s->full && s->n_items < TRIAL_ITEMS) {
+	while (steps < TRIAL_STEPS && !s->done && !s->out.full && s->out.n_items < TRIAL_ITEMS) {
 		flow_load(s);
-		if (s->syncing)
+		if (s->sync.on)
 			flow_step_sync(s);
-		else if (s->enabled && flow_step_on(s) != 0)
+		else if (s->at.enabled && flow_step_on(s) != 0)
 			return TRIAL_FITS;
-		if (s->syncing || s->n_gaps > 0)
+		if (s->sync.on || s->out.n_gaps > 0)
 			return judge(s, steps);
-		if (!s->enabled)
-			return s->tnt_n > 0 ? TRIAL_UNLIKELY : TRIAL_FITS;
+		if (!s->at.enabled)
+			return s->in.tnt_n > 0 ? TRIAL_UNLIKELY : TRIAL_FITS;
 		steps++;
 	}
 	return TRIAL_FITS;
@@ -147,9 +148,9 @@ static uint32_t try_version(struct flow *f, uint64_t ip, uint32_t version, uint3
 	if (s == NULL)
 		return 0;
 	prepare(s, f);
-	s->trial_ip = ip;
-	s->trial_version = version;
-	s->trial_late = version == last;
+	s->trying.ip = ip;
+	s->trying.version = version;
+	s->trying.late = version == last;
 	return try(s);
 }
 
@@ -168,9 +169,9 @@ static uint32_t decide(struct flow *f, uint64_t ip, struct flow_when when, uint3
 	uint32_t best, far, other, unused, tried = 1;
 
 	best = ask_version(f, ip, middle_of(when), &unused);
-	if (f->n_trials >= TRIALS_MAX || best < first || best > last)
+	if (f->trying.n >= TRIALS_MAX || best < first || best > last)
 		return MIN_OF(MAX_OF(best, first), last);
-	f->n_trials++;
+	f->trying.n++;
 	far = try_version(f, ip, best, last);
 	for (other = first; other <= last && far != TRIAL_UNKNOWN && tried < VERSIONS_MAX;
 	     other++) {
@@ -195,11 +196,11 @@ static bool note_version(struct flow *f, uint64_t ip, uint32_t version)
 	place = find_place(f, ip);
 	if (place->version == version)
 		return true;
-	if (place->version != 0 && f->n_items > 0) {
-		f->full = true;
+	if (place->version != 0 && f->out.n_items > 0) {
+		f->out.full = true;
 		return false;
 	}
-	f->n_places += place->version == 0;
+	f->places.n += place->version == 0;
 	*place = (struct flow_place){ip, version};
 	return true;
 }
@@ -209,84 +210,84 @@ bool flow_code_context(struct flow *f, uint64_t *ret)
 	struct flow_when when;
 	uint32_t first, last;
 
-	*ret = f->context;
-	if (!flow_is_kernel(f, f->ip))
+	*ret = f->at.context;
+	if (!flow_is_kernel(f, f->at.ip))
 		return true;
 	when = flow_between(f);
-	first = ask_version(f, f->ip, when, &last);
+	first = ask_version(f, f->at.ip, when, &last);
 	*ret = GRAPH_KERNEL | first;
 	if (first < VERSION_FIRST)
 		return true;
-	if (f->trial && f->ip == f->trial_ip)
-		first = f->trial_version;
+	if (f->trial && f->at.ip == f->trying.ip)
+		first = f->trying.version;
 	else if (f->trial)
-		first = f->trial_late ? last : first;
+		first = f->trying.late ? last : first;
 	else if (first != last)
-		first = decide(f, f->ip, when, first, last);
+		first = decide(f, f->at.ip, when, first, last);
 	*ret = GRAPH_KERNEL | first;
-	return note_version(f, f->ip, first);
+	return note_version(f, f->at.ip, first);
 }
 
 static void ask_return(struct flow *f, uint64_t to)
 {
-	f->returning = true;
-	f->asked_context =
-		f->config.context(f->config.userdata, to, f->event_when.lo, f->event_when.hi);
-	f->returning = false;
-	f->asked = f->asked_context != FLOW_CONTEXT_LATER;
-	if (!f->asked)
-		f->full = f->later = true;
+	f->ask.returning = true;
+	f->ask.context =
+		f->config.context(f->config.userdata, to, f->in.event_when.lo, f->in.event_when.hi);
+	f->ask.returning = false;
+	f->ask.asked = f->ask.context != FLOW_CONTEXT_LATER;
+	if (!f->ask.asked)
+		f->out.full = f->out.later = true;
 }
 
 bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
 {
 	uint64_t generation = graph_generation(f->graph);
 
-	if (f->config.context == NULL || f->asked || !flow_is_kernel(f, from) ||
+	if (f->config.context == NULL || f->ask.asked || !flow_is_kernel(f, from) ||
 	    flow_is_kernel(f, to))
 		return true;
 	if (flow_may_ask(f))
 		ask_return(f, to);
-	if (f->asked && generation == graph_generation(f->graph))
+	if (f->ask.asked && generation == graph_generation(f->graph))
 		return true;
 	/* A trial may have thrown blocks away, or it is asked again: the same step anew. */
-	flow_go(f, f->ip);
-	f->loop_steps = 0;
+	flow_go(f, f->at.ip);
+	f->loop.steps = 0;
 	return false;
 }
 
 /* User code is left with the last item, by an instruction or in front of one. */
 static void leave(struct flow *f)
 {
-	struct flow_item *last = &f->items[f->n_items - 1];
+	struct flow_item *last = &f->items[f->out.n_items - 1];
 	struct flow_item left = *last;
 
 	left.to = 0;
 	left.kind = last->kind == FLOW_ASYNC ? FLOW_DISABLE : FLOW_SYSCALL;
 	if (last->kind == FLOW_ASYNC)
 		left.flags |= FLOW_ASYNC_STOP;
-	f->left = left;
-	f->have_left = true;
+	f->ask.left = left;
+	f->ask.have_left = true;
 	if (f->trial) {
 		*last = left;
-		f->enabled = false;
+		f->at.enabled = false;
 	}
 }
 
 void flow_crossed(struct flow *f)
 {
-	const struct flow_item *last = &f->items[f->n_items - 1];
+	const struct flow_item *last = &f->items[f->out.n_items - 1];
 	bool from = flow_is_kernel(f, last->from), to = flow_is_kernel(f, last->to);
 
 	if (!from && to) {
 		leave(f);
 	} else if (from && !to && f->trial) {
-		f->enabled = false;
-	} else if (from && !to && f->asked) {
-		f->asked = false;
-		f->next_context = f->asked_context;
-		f->changes = f->asked_context != f->context;
-		f->full |= f->changes;
+		f->at.enabled = false;
+	} else if (from && !to && f->ask.asked) {
+		f->ask.asked = false;
+		f->ask.next = f->ask.context;
+		f->ask.changes = f->ask.context != f->at.context;
+		f->out.full |= f->ask.changes;
 		flow_part(f);
 	}
 }
@@ -295,16 +296,16 @@ void flow_look_for_switch(struct flow *f)
 {
 	const struct flow_item *last;
 
-	if (f->config.switch_ip == 0 || f->ip != f->config.switch_ip || f->n_items == 0 ||
+	if (f->config.switch_ip == 0 || f->at.ip != f->config.switch_ip || f->out.n_items == 0 ||
 	    f->config.context == NULL)
 		return;
-	last = &f->items[f->n_items - 1];
-	if (last->to != f->ip || !f->enabled)
+	last = &f->items[f->out.n_items - 1];
+	if (last->to != f->at.ip || !f->at.enabled)
 		return;
-	f->switched = true;
-	f->next_context = f->config.context(f->config.userdata, f->ip, last->tsc_lo, last->tsc_hi);
-	f->switched = false;
-	f->changes = f->next_context != FLOW_CONTEXT_LATER;
-	f->full = true;
-	flow_go(f, f->ip); /* a trial may have thrown blocks away */
+	f->ask.switched = true;
+	f->ask.next = f->config.context(f->config.userdata, f->at.ip, last->tsc_lo, last->tsc_hi);
+	f->ask.switched = false;
+	f->ask.changes = f->ask.next != FLOW_CONTEXT_LATER;
+	f->out.full = true;
+	flow_go(f, f->at.ip); /* a trial may have thrown blocks away */
 }

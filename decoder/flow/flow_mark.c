@@ -8,8 +8,8 @@
 
 static void push(struct flow *f, const struct flow_mark *mark, const struct flow_when *when)
 {
-	struct flow_mark *m = &f->marks[f->n_marks];
-	uint64_t ip = f->enabled ? f->ip : 0;
+	struct flow_mark *m = &f->marks[f->out.n_marks];
+	uint64_t ip = f->at.enabled ? f->at.ip : 0;
 	struct flow_item *item;
 
 	if (!f->config.marks)
@@ -18,37 +18,37 @@ static void push(struct flow *f, const struct flow_mark *mark, const struct flow
 	m->tsc_lo = when->lo;
 	m->tsc_hi = when->hi;
 	item = flow_push(f, FLOW_MARK, ip, ip, when);
-	item->mark = (uint32_t)f->n_marks++;
+	item->mark = (uint32_t)f->out.n_marks++;
 }
 
 void flow_place(struct flow *f)
 {
-	push(f, event_mark(&f->reader, &f->event), &f->event_when);
+	push(f, event_mark(&f->reader, &f->in.event), &f->in.event_when);
 	flow_use_event(f);
 }
 
 bool flow_mark_shows(const struct flow *f)
 {
-	const struct flow_mark *m = event_mark(&f->reader, &f->event);
+	const struct flow_mark *m = event_mark(&f->reader, &f->in.event);
 
-	if (!f->event.has_from)
+	if (!f->in.event.has_from)
 		return false;
-	return f->within || (m->kind == FLOW_MARK_TSX && m->value != FLOW_TSX_ABORT);
+	return f->at.within || (m->kind == FLOW_MARK_TSX && m->value != FLOW_TSX_ABORT);
 }
 
 void flow_place_off(struct flow *f)
 {
-	const struct flow_mark off = {.kind = FLOW_MARK_OFF, .offset = f->event.offset};
+	const struct flow_mark off = {.kind = FLOW_MARK_OFF, .offset = f->in.event.offset};
 
-	push(f, &off, &f->event_when);
+	push(f, &off, &f->in.event_when);
 }
 
 void flow_place_tick(struct flow *f)
 {
-	const struct flow_mark tick = {.kind = FLOW_MARK_TICK, .offset = f->past.offset};
+	const struct flow_mark tick = {.kind = FLOW_MARK_TICK, .offset = f->in.past.offset};
 
-	f->tick_due = false;
-	push(f, &tick, &f->past);
+	f->held.tick_due = false;
+	push(f, &tick, &f->in.past);
 }
 
 /* The mark in hand stands behind the branch at the walk's place. */
@@ -56,29 +56,29 @@ static void hold(struct flow *f)
 {
 	struct flow_mark *m;
 
-	if (f->n_held == FLOW_HELD) {
+	if (f->held.n == FLOW_HELD) {
 		flow_place(f);
 		return;
 	}
-	m = &f->held[f->n_held++];
-	*m = *event_mark(&f->reader, &f->event);
-	m->tsc_lo = f->event_when.lo;
-	m->tsc_hi = f->event_when.hi;
-	f->holding = true;
+	m = &f->held.list[f->held.n++];
+	*m = *event_mark(&f->reader, &f->in.event);
+	m->tsc_lo = f->in.event_when.lo;
+	m->tsc_hi = f->in.event_when.hi;
+	f->held.holding = true;
 	flow_use_event(f);
 }
 
 void flow_release(struct flow *f)
 {
-	for (unsigned int i = 0; i < f->n_held; i++) {
-		struct flow_mark *m = &f->held[i];
+	for (unsigned int i = 0; i < f->held.n; i++) {
+		struct flow_mark *m = &f->held.list[i];
 		const struct flow_when when = {m->tsc_lo, m->tsc_hi, m->offset};
 
-		if (!f->enabled)
+		if (!f->at.enabled)
 			m->flags |= FLOW_MARK_OF_BRANCH;
 		push(f, m, &when);
 	}
-	f->n_held = 0;
+	f->held.n = 0;
 }
 
 /* The class of instruction that a mark is bound to; INSN_OTHER: to none. */
@@ -95,8 +95,8 @@ static enum insn_class class_of(const struct event *e)
 /* An instruction has at most one of each kind. */
 static bool is_held(const struct flow *f, uint8_t kind)
 {
-	for (unsigned int i = 0; i < f->n_held; i++) {
-		if (f->held[i].kind == kind)
+	for (unsigned int i = 0; i < f->held.n; i++) {
+		if (f->held.list[i].kind == kind)
 			return true;
 	}
 	return false;
@@ -105,9 +105,9 @@ static bool is_held(const struct flow *f, uint8_t kind)
 static bool is_of_branch(const struct flow *f, const struct graph_block *b)
 {
 	bool far = b->class == INSN_FAR || b->class == INSN_VMENTRY || b->class == INSN_SYSCALL;
-	enum insn_class class = class_of(&f->event);
+	enum insn_class class = class_of(&f->in.event);
 
-	if (class == INSN_OTHER || is_held(f, event_mark(&f->reader, &f->event)->kind))
+	if (class == INSN_OTHER || is_held(f, event_mark(&f->reader, &f->in.event)->kind))
 		return false;
 	return b->class == class || (far && class != INSN_PTWRITE);
 }
@@ -115,9 +115,9 @@ static bool is_of_branch(const struct flow *f, const struct graph_block *b)
 static void hold_at(struct flow *f, const struct graph_block *b)
 {
 	hold(f);
-	if (f->holding && f->held[f->n_held - 1].kind == FLOW_MARK_PTWRITE) {
-		f->held[f->n_held - 1].ip = b->last;
-		f->held[f->n_held - 1].flags |= FLOW_MARK_HAS_IP;
+	if (f->held.holding && f->held.list[f->held.n - 1].kind == FLOW_MARK_PTWRITE) {
+		f->held.list[f->held.n - 1].ip = b->last;
+		f->held.list[f->held.n - 1].flags |= FLOW_MARK_HAS_IP;
 	}
 }
 
@@ -128,7 +128,7 @@ static void place_behind(struct flow *f, const struct graph_block *b, uint32_t n
 
 	for (uint32_t i = 0; i < n; i++)
 		ip += b->sizes[i];
-	f->run_insns += n;
+	f->at.run_insns += n;
 	flow_go(f, ip);
 	flow_place(f);
 }
@@ -141,7 +141,7 @@ static bool is_straight(const struct graph_block *b)
 
 static bool mark_behind(struct flow *f, const struct graph_block *b)
 {
-	int before = graph_index(b, f->event.from);
+	int before = graph_index(b, f->in.event.from);
 
 	if (before < 0)
 		return false;
@@ -154,21 +154,21 @@ static bool mark_behind(struct flow *f, const struct graph_block *b)
 
 static bool mark_counted(struct flow *f, const struct graph_block *b)
 {
-	if (f->event.n < b->n || (f->event.n == b->n && is_straight(b))) {
-		place_behind(f, b, f->event.n);
+	if (f->in.event.n < b->n || (f->in.event.n == b->n && is_straight(b))) {
+		place_behind(f, b, f->in.event.n);
 		return true;
 	}
-	f->event.n -= b->n;
+	f->in.event.n -= b->n;
 	return false;
 }
 
 bool flow_mark_in(struct flow *f, const struct graph_block *b)
 {
-	if (f->event.kind != EVENT_MARK)
+	if (f->in.event.kind != EVENT_MARK)
 		return false;
-	if (f->event.bind == EVENT_BEHIND)
+	if (f->in.event.bind == EVENT_BEHIND)
 		return mark_behind(f, b);
-	if (f->event.bind == EVENT_COUNT)
+	if (f->in.event.bind == EVENT_COUNT)
 		return mark_counted(f, b);
 	if (!is_of_branch(f, b))
 		return false;
@@ -178,10 +178,10 @@ bool flow_mark_in(struct flow *f, const struct graph_block *b)
 
 bool flow_mark_at(struct flow *f, const struct graph_block *b)
 {
-	if (f->event.kind != EVENT_MARK)
+	if (f->in.event.kind != EVENT_MARK)
 		return false;
 	/* A deferred TIP's marks stand between it and its decisions. */
-	if (f->tnt_n > 0 || is_of_branch(f, b))
+	if (f->in.tnt_n > 0 || is_of_branch(f, b))
 		hold_at(f, b);
 	else
 		flow_place(f);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/flow/flow_plain.h"
+#include "decoder/flow/flow_private.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
@@ -19,14 +19,17 @@
 /* Items of a step at most: three decisions, each with a node in front. */
 #define STEP_ITEMS (3u * NODE_PARTS)
 
+/* Shorter traces are not worth a thread. */
+#define WORTH_BYTES ((size_t)512 << 10)
+
 void flow_begin_steps(struct flow *f)
 {
 	if (f->plain == NULL)
 		return;
 	f->plain->n_steps = f->plain->n_times = f->plain->n_walks = 0;
 	f->plain->base = NULL;
-	if (f->ahead_trace != NULL)
-		ahead_return(f->ahead_trace);
+	if (f->ahead.trace != NULL)
+		ahead_return(f->ahead.trace);
 }
 
 void flow_end_steps(const struct flow *f, struct flow_batch *ret)
@@ -60,7 +63,7 @@ static int make_plain(struct flow *f)
 {
 	struct flow *owner = flow_owner(f);
 	struct flow_plain *p = calloc(1, sizeof(*p));
-	size_t part = f->few_items < FLOW_ITEMS ? 8 : 1;
+	size_t part = f->out.few_items < FLOW_ITEMS ? 8 : 1;
 
 	if (owner->targets == NULL)
 		owner->targets = calloc(NODE_TARGETS, sizeof(*owner->targets));
@@ -170,11 +173,12 @@ static bool reader_is_plain(const struct event_reader *r)
 static bool is_plain(const struct flow *f)
 {
 	/* Between two packets the walk counts its blocks: it begins to behind one. */
-	return f->enabled && f->loop_steps == 0 && f->tnt_n == 0 && !f->have_event && !f->syncing &&
-	       f->n_held == 0 && !f->trial && !f->config.ticks && !f->config.stepping &&
-	       !f->tick_due && f->guest == f->reader.guest && (!f->guest || f->config.guests) &&
-	       f->mode == f->reader.mode && f->mode != INSN_MODE_16 &&
-	       reader_is_plain(&f->reader) && f->ip < USER_END && !flow_is_kernel(f, f->ip);
+	return f->at.enabled && f->loop.steps == 0 && f->in.tnt_n == 0 && !f->in.have_event &&
+	       !f->sync.on && f->held.n == 0 && !f->trial && !f->config.ticks &&
+	       !f->config.stepping && !f->held.tick_due && f->at.guest == f->reader.guest &&
+	       (!f->at.guest || f->config.guests) && f->at.mode == f->reader.mode &&
+	       f->at.mode != INSN_MODE_16 && reader_is_plain(&f->reader) && f->at.ip < USER_END &&
+	       !flow_is_kernel(f, f->at.ip);
 }
 
 static const uint8_t *limit_of(const struct event_reader *r)
@@ -189,15 +193,15 @@ static size_t room_of(const struct flow *f, const struct flow_plain *p)
 {
 	if (f->config.steps)
 		return p->max.steps - MIN_OF(p->n_steps, p->max.steps);
-	return (f->max_items - f->n_items - 1) / STEP_ITEMS;
+	return (f->out.max_items - f->out.n_items - 1) / STEP_ITEMS;
 }
 
 /* A number for context and mode; 0: there is none that no other pair has. */
 static uint32_t tag_of(const struct flow *f)
 {
-	if (f->context > UINT32_MAX >> 3)
+	if (f->at.context > UINT32_MAX >> 3)
 		return 0;
-	return (uint32_t)f->context << 2 | (f->mode + 1u);
+	return (uint32_t)f->at.context << 2 | (f->at.mode + 1u);
 }
 
 /* Whose code it is. Targets are those of all flows that share code. */
@@ -205,13 +209,13 @@ static void take_context(struct flow *f, struct flow_plain *p)
 {
 	if (tag_of(f) == 0)
 		memset(flow_owner(f)->targets, 0, NODE_TARGETS * sizeof(struct node_target));
-	if (p->known && p->context == f->context && p->mode == f->mode)
+	if (p->known && p->context == f->at.context && p->mode == f->at.mode)
 		return;
 	if (p->known)
 		forget_nodes(f);
 	p->known = true;
-	p->context = f->context;
-	p->mode = f->mode;
+	p->context = f->at.context;
+	p->mode = f->at.mode;
 }
 
 static void prepare(struct flow *f, struct flow_plain *p, size_t room)
@@ -226,13 +230,13 @@ static void prepare(struct flow *f, struct flow_plain *p, size_t room)
 		.pos = r->c.pos,
 		.chain = r->c.pos,
 		.limit = limit_of(r),
-		.context = f->context,
+		.context = f->at.context,
 		.ip_end = f->config.kernel_start != 0 ? MIN_OF(f->config.kernel_start, USER_END)
 						      : USER_END,
 		.skip_time = r->c.quirks == 0,
 		.keep_returns = f->config.retstack_libipt,
 		.compile = true,
-		.mode = f->mode,
+		.mode = f->at.mode,
 		.last_ip = r->last_ip,
 		.returns = &f->returns,
 		.timed = 2, /* what stands before it may be a CYC */
@@ -250,9 +254,98 @@ static int find_node(struct flow *f, uint32_t *ret_number, uint32_t *ret_place)
 	int r;
 
 	nodes_lock(f->nodes, false);
-	r = nodes_at(f->nodes, f->context, f->mode, f->ip, ret_number, ret_place);
+	r = nodes_at(f->nodes, f->at.context, f->at.mode, f->at.ip, ret_number, ret_place);
 	nodes_unlock(f->nodes);
 	return r;
+}
+
+/* --- What other threads walked ahead --- */
+
+/* What is plain for ahead_walk.c is a little less than for the walk. */
+static bool is_wanted(const struct flow *f, const struct node_walk *w)
+{
+	size_t left = (size_t)(w->limit - w->pos);
+
+	return f->config.steps && f->config.threads != 1 && !f->config.retstack_libipt &&
+	       w->skip_time && (f->config.thread_bytes != 0 || left >= WORTH_BYTES);
+}
+
+static uint32_t count_threads(const struct flow *f)
+{
+	uint32_t n = f->config.crew != NULL ? crew_idle(f->config.crew) + 1 : ahead_count_cpus();
+
+	if (f->config.threads == 0)
+		return n;
+	return f->config.crew != NULL ? MIN_OF(n, f->config.threads) : f->config.threads;
+}
+
+/* Those of all that share, as many as the first one of them wants. */
+static int have_threads(struct flow *f)
+{
+	struct flow *owner = flow_owner(f);
+	uint32_t n;
+
+	if (owner->ahead.threads != NULL)
+		return 0;
+	n = count_threads(f);
+	return n < 2 ? -EAGAIN
+		     : ahead_new(f->graph, f->nodes, n, f->config.crew, &owner->ahead.threads);
+}
+
+/* Without threads it goes, too. */
+static void open_ahead(struct flow *f, const struct node_walk *w)
+{
+	const struct ahead_config config = {
+		.trace = w->trace,
+		.size = f->config.size,
+		.from = (size_t)(w->pos - w->trace),
+		.stop = (size_t)(f->reader.stop - w->trace),
+		.errata = f->errata,
+		.ip_end = w->ip_end,
+		.segment_bytes = f->config.thread_bytes,
+	};
+
+	f->ahead.tried = true;
+	if (is_wanted(f, w) && have_threads(f) == 0)
+		(void)ahead_open(flow_owner(f)->ahead.threads, &config, &f->ahead.trace);
+}
+
+static bool same_returns(const struct flow *f, const struct ahead_returns *a,
+			 const struct retstack *b)
+{
+	if (a->n != b->top - b->bottom)
+		return false;
+	for (uint32_t i = 0; i < a->n; i++) {
+		const struct retstack_entry *x = &a->list[i];
+		const struct retstack_entry *y = &b->entries[(b->bottom + i) % PT_RET_STACK];
+
+		/* The same place of a node needs no look at where that is. */
+		if (x->where == y->where && x->edge == y->edge)
+			continue;
+		if (flow_return_address(f, x) != flow_return_address(f, y))
+			return false;
+	}
+	return true;
+}
+
+static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
+{
+	const struct ahead_piece *p;
+	const uint8_t *limit;
+
+	if (!f->ahead.tried)
+		open_ahead(f, w);
+	if (f->ahead.trace == NULL)
+		return NULL;
+	p = ahead_take(f->ahead.trace, w->pos, w->context, &limit);
+	w->limit = MIN_OF(w->limit, limit);
+	if (p == NULL || p->context != w->context || p->mode != w->mode ||
+	    p->node != NODE_EDGE_NUMBER(w->edge) || p->place != w->place ||
+	    p->last_ip != w->last_ip || p->order != w->order ||
+	    !same_returns(f, &p->before, w->returns))
+		return NULL;
+	f->ahead.steps += p->walk.n_steps;
+	return p;
 }
 
 /* Steps of the batch are in one place: whether those at BASE can be added. */
@@ -267,8 +360,9 @@ static bool may_add(struct flow_plain *p, const uint32_t *base)
  */
 static bool is_needed(struct flow *f, const struct ahead_piece *piece)
 {
-	return flow_is_open(f) && (piece->walk.n_bits > 0 ||
-				   (uint64_t)(piece->walk.pos - piece->walk.trace) < f->open_until);
+	return flow_is_open(f) &&
+	       (piece->walk.n_bits > 0 ||
+		(uint64_t)(piece->walk.pos - piece->walk.trace) < f->group.until);
 }
 
 /* Whether the steps of PIECE are copied; else they are where they are. */
@@ -296,7 +390,7 @@ static int find_room(struct flow *f, struct flow_plain *p, const struct ahead_pi
 	}
 	*ret_copy = is_few(p, piece);
 	*ret = p->n_times + piece->walk.n_points <= p->max.times &&
-	       (*ret_copy || may_add(p, ahead_steps(f->ahead_trace)));
+	       (*ret_copy || may_add(p, ahead_steps(f->ahead.trace)));
 	return 0;
 }
 
@@ -311,7 +405,7 @@ static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_p
 	if (r != 0 || !*ret)
 		return r;
 	if (!copy)
-		ahead_lend(f->ahead_trace);
+		ahead_lend(f->ahead.trace);
 	p->walk = piece->walk;
 	if (copy)
 		memcpy(p->walk.steps = p->steps + p->n_steps, piece->walk.steps,
@@ -326,7 +420,7 @@ static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_p
 /* The walk itself, or what was made of it ahead. *RET: it is done; else the batch has no room. */
 static int walk_or_take(struct flow *f, struct flow_plain *p, bool *ret)
 {
-	const struct ahead_piece *piece = flow_ahead(f, &p->walk);
+	const struct ahead_piece *piece = take_ahead(f, &p->walk);
 
 	if (piece != NULL)
 		return take_piece(f, p, piece, ret);
@@ -336,8 +430,8 @@ static int walk_or_take(struct flow *f, struct flow_plain *p, bool *ret)
 
 static void end_batch(struct flow *f, bool *ret)
 {
-	f->full = f->n_items > 0;
-	*ret = f->full;
+	f->out.full = f->out.n_items > 0;
+	*ret = f->out.full;
 }
 
 int flow_walk_plain(struct flow *f, bool *ret)
@@ -372,7 +466,7 @@ int flow_walk_plain(struct flow *f, bool *ret)
 	p->walk.place = place;
 	p->walk.edge = nodes_self(f->nodes, number);
 	r = walk_or_take(f, p, &done);
-	flow_go(f, f->ip); /* blocks may have been thrown away */
+	flow_go(f, f->at.ip); /* blocks may have been thrown away */
 	if (r == 0 && !done)
 		end_batch(f, ret);
 	if (r != 0 || !done || p->walk.n_steps == 0)

@@ -18,6 +18,7 @@
 
 #define FLOW_ITEMS	 4096u
 #define FLOW_STEP_ITEMS	 16u /* a step adds at most so many items */
+#define FLOW_MARGIN	 16u /* bytes that the hot loop may look at behind its limit */
 #define FLOW_HELD	 8u  /* marks that wait for a branch */
 #define FLOW_GRAPH_BYTES ((size_t)128 << 20)
 #define FLOW_NODES_BYTES ((size_t)256 << 20)
@@ -33,6 +34,144 @@ struct flow_place {
 	uint32_t version; /* 0: free */
 };
 
+/* Where execution stands. Written by the whole walk. */
+struct flow_at {
+	bool enabled; /* tracing is on */
+	bool within;  /* behind a gap: still the same stay in user code as before the gap */
+	bool resumed; /* behind a gap: the next address is where execution goes on */
+	bool doubt;   /* code that may have changed was walked since the last PSB or gap */
+	bool guest;   /* a virtual machine runs */
+	bool in_tx;
+	uint8_t missing; /* enum fault: the last gap since a PSB was for want of code */
+	uint8_t mode;	 /* enum insn_mode */
+	uint64_t context;
+	uint64_t ip;		   /* next instruction */
+	struct graph_block *block; /* at ip; NULL: to be looked up */
+	struct graph_block **link; /* where to note the block when it is looked up; NULL: nowhere */
+	uint64_t link_generation;
+	uint64_t run_start;
+	uint32_t run_insns;
+	uint64_t offset; /* of the last item */
+};
+
+/* Packets in hand: branch decisions, then an event (flow_event.c, flow_back.c). A deferred TIP may
+ * be read while decisions are left. */
+struct flow_in {
+	uint64_t tnt_bits;
+	unsigned int tnt_n;
+	struct flow_when tnt_when; /* of the next decision */
+	uint64_t tnt_hi;	   /* of the decisions behind the packet's first one */
+	bool tnt_begun;		   /* the first one was taken */
+	bool have_event;
+	bool branched;	  /* since the last decision or target no other packet was used */
+	uint64_t decided; /* the branch that this decision or target was about */
+	struct event event;
+	struct flow_when event_when;
+	uint64_t event_first_hi; /* of the first decision, if the event is a TNT */
+	struct flow_when past;	 /* of the packet that was used last */
+};
+
+/* Marks (flow_mark.c). */
+struct flow_held {
+	struct flow_mark list[FLOW_HELD]; /* they stand behind the branch at hand */
+	uint8_t n;
+	bool holding;  /* one was held in this step */
+	bool tick;     /* the decisions in hand have a tick */
+	bool tick_due; /* the branch that was just done has a tick */
+};
+
+/* Looking for where decoding can go on (flow_gap.c). */
+struct flow_sync {
+	bool on;	     /* GAP is to be pushed where decoding goes on */
+	bool lost_bits;	     /* decisions were thrown away in it */
+	struct flow_gap gap; /* while ON */
+	uint64_t end;	     /* of the last gap: the offset behind it */
+};
+
+/* Endless loop detection (Brent): an address met again without a packet in between (flow_walk.c).
+ */
+struct flow_loop {
+	uint64_t mark;
+	uint32_t steps, limit;
+};
+
+/* The batch (flow.c). */
+struct flow_out {
+	bool full;
+	bool later;	    /* the context function does not know yet */
+	uint8_t run_mode;   /* of the batch's runs */
+	uint32_t max_items; /* room */
+	uint32_t few_items; /* what a batch takes that is not open */
+	size_t n_items, n_gaps, n_marks;
+};
+
+/* Questions that are asked together (flow.c). */
+struct flow_group {
+	bool open; /* questions are asked within the batch up to the packets at UNTIL */
+	uint64_t until, asked_at;
+	uint32_t n_firm; /* the batch's items that are no plain branches of user code */
+	bool parted;	 /* the batch ended as the context function wanted (flow_split) */
+};
+
+/* The context function: its question and its answer (flow_event.c, flow_kernel.c). */
+struct flow_ask {
+	bool asked;	/* it has answered CONTEXT for the event in hand */
+	bool changes;	/* the next batch is code of NEXT */
+	bool returning; /* within it: execution comes back from the kernel's code */
+	bool switched;	/* within it: another thread has the CPU */
+	bool splits;	/* it wants a new batch */
+	bool have_left;
+	uint64_t context, next;
+	struct flow_item left; /* of flow_left */
+};
+
+/* A trial of versions of the kernel's code (flow_kernel.c). */
+struct flow_trying {
+	uint64_t ip; /* the place that the trial is about, */
+	uint32_t version;
+	bool late;  /* and at other places in doubt the newest version */
+	uint32_t n; /* trials so far */
+};
+
+/* The version of the kernel's code at each place that changes (flow_kernel.c): a hash table. */
+struct flow_places {
+	struct flow_place *list;
+	size_t n, n_max;
+};
+
+/* What other threads walk ahead (flow_nodes.c). */
+struct flow_ahead {
+	struct ahead *threads; /* of the flow that keeps the code; NULL: there are none */
+	struct ahead_trace *trace;
+	bool tried;
+	uint64_t steps; /* used of other threads; tests read this */
+};
+
+/* Plain packets, over nodes: to the hot loop (flow_nodes.c) and back from it (flow_back.c). */
+struct flow_room {
+	size_t steps, times, walks;
+};
+
+struct flow_plain {
+	struct node_walk walk;
+	uint64_t context; /* of the return addresses */
+	uint8_t mode;
+	bool known;	/* there are any */
+	uint64_t until; /* the last time that was asked for holds up to there */
+	struct flow_time time;
+	/* The batch's. */
+	size_t n_steps, n_times, n_walks;
+	/* Room, and for one step and one time more: there is, a batch that is not open takes, and
+	 * this one. */
+	struct flow_room has, few, max;
+	/* Its steps: these, or those of pieces (flow_ahead.c); NULL: none yet. */
+	const uint32_t *base;
+	uint32_t *steps;
+	struct flow_time *times;
+	struct flow_walk *walks;
+	struct node_point *points;
+};
+
 struct flow {
 	struct flow_config config;
 	struct flow_stats stats;
@@ -41,84 +180,22 @@ struct flow {
 	struct flow *scratch; /* of flow_try; NULL: not needed yet */
 	struct retstack returns;
 	struct errata errata;
-
-	/* Where execution stands. */
-	bool enabled;
-	bool within;	   /* behind a gap: still the same stay in user code as before it */
-	bool resumed;	   /* behind a gap: the next address is where it goes on */
-	bool syncing;	   /* within a gap: `gap` is to be pushed where decoding goes on */
-	bool lost_bits;	   /* decisions were thrown away in it */
-	uint8_t missing;   /* enum fault: for want of code calls are not known since the last PSB */
-	bool doubt;	   /* code that may have changed was walked since the last PSB or gap */
-	bool trial;	   /* nobody sees it (flow_try.c) */
-	bool guest;	   /* a virtual machine runs */
+	bool trial;	   /* nobody sees its items (flow_try.c) */
 	bool guests_known; /* config.guests was looked at */
-	bool in_tx, done, started;
-	uint8_t mode; /* enum insn_mode */
-	uint64_t context;
-	uint64_t ip;		   /* next instruction */
-	struct graph_block *block; /* at ip; NULL: to be looked up */
-	struct graph_block **link; /* where to note it then; NULL: nowhere */
-	uint64_t link_generation;
-	uint64_t run_start;
-	uint32_t run_insns;
-	uint64_t offset; /* of the last item */
+	bool done, started;
+	struct flow_at at;
+	struct flow_in in;
+	struct flow_held held;
+	struct flow_sync sync;
+	struct flow_loop loop;
+	struct flow_out out;
+	struct flow_group group;
+	struct flow_ask ask;
+	struct flow_trying trying;
 
-	/* What comes next: branch decisions in hand, then an event. A deferred TIP may be read
-	 * while decisions are left. */
-	uint64_t tnt_bits;
-	unsigned int tnt_n;
-	struct flow_when tnt_when; /* of the next one */
-	uint64_t tnt_hi;	   /* of those behind the first one */
-	bool tnt_begun;		   /* the first one was taken */
-	bool have_event;
-	struct event event;
-	struct flow_when event_when;
-	uint64_t event_first_hi; /* of the first decision, if it is a TNT */
-	struct flow_when past;	 /* of the packet that was used last */
-
-	/* Marks. */
-	struct flow_mark held[FLOW_HELD]; /* they stand behind the branch at hand */
-	uint8_t n_held;
-	bool holding;	     /* one was held in this step */
-	bool tick, tick_due; /* a tick belongs to the decisions in hand; to the branch done */
-	uint64_t decided;    /* the branch that the last decision was about */
-	bool branched;	     /* no other packet was used since */
-	struct flow_gap gap; /* while syncing */
-	uint64_t gap_end;    /* of the last one: offset behind it */
-
-	/* Endless loop detection (Brent): an address met again without a packet in between. */
-	uint64_t loop_mark;
-	uint32_t loop_steps, loop_limit;
-
-	/* The batch. */
-	bool full;
-	bool later;	    /* the context function does not know yet */
-	uint32_t max_items; /* room, */
-	uint32_t few_items; /* as much as a batch takes that is not open */
-	bool open;	    /* questions are asked within it up to the packets there */
-	uint64_t open_until, asked_at;
-	uint32_t n_firm;       /* its items that are no plain branches of user code */
-	bool parted;	       /* it ended as the context function wanted (flow_split) */
-	struct flow_item left; /* of flow_left */
-	bool have_left;
-	bool asked; /* context() has answered for the event in hand */
-	uint64_t asked_context;
-	bool changes; /* the next batch is code of NEXT_CONTEXT */
-	uint64_t next_context;
-	/* Of the kernel's code (flow_kernel.c). */
-	bool returning;	   /* within the context function: execution comes back from there */
-	bool switched;	   /* so: another thread has the CPU */
-	bool splits;	   /* it wants a new batch */
-	uint64_t trial_ip; /* of a trial: the place that it is about, */
-	uint32_t trial_version;
-	bool trial_late; /* and of others, in doubt, the newest version */
-	uint32_t n_trials;
-	uint8_t run_mode; /* of the batch's runs */
-	size_t n_items, n_gaps, n_marks;
-	struct flow_place *places; /* a hash table; trials keep theirs from here on */
-	size_t n_places, n_places_max;
-	/* Of max_items each; marks only where they are wanted. flow_try keeps them from here on. */
+	/* From here on a flow for trials keeps what it has (flow_try.c, flow_kernel.c). */
+	struct flow_places places;
+	/* Of out.max_items each; marks only where they are wanted. */
 	struct flow_item *items;
 	struct flow_gap *gaps;
 	struct flow_mark *marks;
@@ -126,10 +203,7 @@ struct flow {
 	struct nodes *nodes;	     /* its own, unless it shares */
 	struct flow_plain *plain;    /* NULL: not needed yet */
 	struct node_target *targets; /* of all flows that share this one's code; NULL: as above */
-	struct ahead *ahead;	     /* other threads, of who shares; NULL: there are none */
-	struct ahead_trace *ahead_trace;
-	bool ahead_tried;
-	uint64_t ahead_steps; /* used of other threads; tests read this */
+	struct flow_ahead ahead;
 
 	struct timing timing;
 };
@@ -140,7 +214,7 @@ struct flow *flow_owner(struct flow *f);
 /* A flow with room for N items, all zero else; NULL: no memory. */
 struct flow *flow_alloc(size_t n, bool marks);
 
-/* flow_group.c */
+/* flow.c: groups of questions */
 /* Whether what the event in hand asks may be asked within this batch. False: it ends before. */
 bool flow_may_ask(struct flow *f);
 /* Whether more may be asked within this batch. */
@@ -166,10 +240,10 @@ uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *
 /* The newest return address is taken off. False: there is none. */
 bool flow_pop_return(struct flow *f, uint64_t *ret);
 
-/* flow_ahead.c */
-/* What another thread made of the packets from where W begins; NULL: nothing that fits, W's limit
- * may be nearer now. */
-const struct ahead_piece *flow_ahead(struct flow *f, struct node_walk *w);
+/* flow_back.c */
+/* What p->walk came to, which began in code of PLACE: the walk goes on from there, and the batch
+ * has it. */
+void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place);
 
 /* flow_expand.c */
 /* Sets run_to and insns_to of W, whose STEPS end in code of PLACE. */
@@ -260,7 +334,7 @@ bool flow_mark_in(struct flow *f, const struct graph_block *b);
  * False: the event in hand is no mark. */
 bool flow_mark_at(struct flow *f, const struct graph_block *b);
 
-/* flow_errata.c */
+/* flow_walk.c: errata */
 /* BDM64: the abort in hand cannot be come to: the branch before it led there. */
 void flow_mend_bdm64(struct flow *f);
 /* SKL014: whether there is no code at IP, so that a branch there can only have left. */

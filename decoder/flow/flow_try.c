@@ -32,30 +32,30 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 	s->graph = f->graph;
 	s->nodes = f->nodes;
 	s->reader = *reader;
-	s->max_items = TRIAL_ITEMS;
-	s->started = s->resumed = s->guests_known = true;
-	s->asked = true;
-	s->asked_context = context;
-	s->have_event = true;
-	s->event = (struct event){.kind = EVENT_ENABLE,
-				  .has_to = true,
-				  .to = ip,
-				  .mode = reader->mode,
-				  .in_tx = reader->in_tx};
+	s->out.max_items = TRIAL_ITEMS;
+	s->started = s->at.resumed = s->guests_known = true;
+	s->ask.asked = true;
+	s->ask.context = context;
+	s->in.have_event = true;
+	s->in.event = (struct event){.kind = EVENT_ENABLE,
+				     .has_to = true,
+				     .to = ip,
+				     .mode = reader->mode,
+				     .in_tx = reader->in_tx};
 	timing_init(&s->timing, s->config.trace, s->config.size, s->config.size, &no_time);
 }
 
 static int walk(struct flow *s)
 {
-	while (!s->done && !s->full && s->n_items + FLOW_STEP_ITEMS <= s->max_items) {
+	while (!s->done && !s->out.full && s->out.n_items + FLOW_STEP_ITEMS <= s->out.max_items) {
 		int r = 0;
 
-		if (s->n_items > 0 && !s->enabled)
+		if (s->out.n_items > 0 && !s->at.enabled)
 			break;
 		flow_load(s);
-		if (s->syncing)
+		if (s->sync.on)
 			flow_step_sync(s);
-		else if (s->enabled)
+		else if (s->at.enabled)
 			r = flow_step_on(s);
 		else
 			flow_step_off(s);
@@ -69,7 +69,7 @@ static int walk(struct flow *s)
  * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
 static bool is_restorer(const struct flow *s)
 {
-	const struct flow_item *last = &s->items[s->n_items - 1];
+	const struct flow_item *last = &s->items[s->out.n_items - 1];
 
 	return last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
 }
@@ -79,7 +79,7 @@ static void find_returns(const struct flow *s, struct flow_trial *ret)
 {
 	uint64_t depth = 0;
 
-	for (size_t i = 0; i < s->n_items && ret->n_returns < FLOW_TRIAL_RETURNS; i++) {
+	for (size_t i = 0; i < s->out.n_items && ret->n_returns < FLOW_TRIAL_RETURNS; i++) {
 		const struct flow_item *item = &s->items[i];
 
 		if (item->kind == FLOW_CALL || item->kind == FLOW_CALL_IND)
@@ -100,7 +100,7 @@ static uint64_t hash_items(const struct flow *s)
 {
 	uint64_t hash = 0;
 
-	for (size_t i = 0; i < s->n_items; i++) {
+	for (size_t i = 0; i < s->out.n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
 		hash = mix(mix(mix(hash, item->kind), item->insns), item->from);
@@ -121,10 +121,10 @@ int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uin
 		return -ENOMEM;
 	prepare(s, f, reader, ip, context);
 	r = walk(s);
-	if (r != 0 || s->n_items == 0)
+	if (r != 0 || s->out.n_items == 0)
 		return r;
-	last = &s->items[s->n_items - 1];
-	ret->whole = !s->enabled || s->done;
+	last = &s->items[s->out.n_items - 1];
+	ret->whole = !s->at.enabled || s->done;
 	ret->kind = last->kind;
 	ret->from = last->from;
 	ret->restored = is_restorer(s);

@@ -5,63 +5,159 @@
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
 
-/* The block at f->ip; NULL: no memory, or the batch is full before it. */
+/* Instructions that an abort can be behind its branch. */
+#define BDM64_INSNS 1024u
+
+/* --- Errata that only the code can tell --- */
+
+/* The block at IP in the walk's code, which holds blocks of its own: none may end. NULL: no memory.
+ */
+static const struct graph_block *look(struct flow *f, uint64_t ip, union graph_room *room)
+{
+	return graph_look(f->graph, flow_kept_context(f, ip), f->at.mode, ip, room);
+}
+
+/* Where execution goes behind B. False: that is not in the code. */
+static bool find_next(const struct graph_block *b, uint64_t *ret)
+{
+	switch (b->class) {
+	case INSN_JUMP:
+	case INSN_CALL: *ret = b->target; return true;
+	case INSN_COND:
+	case INSN_JUMP_IND:
+	case INSN_CALL_IND:
+	case INSN_RET:
+	case INSN_FAR:
+	case INSN_SYSCALL:
+	case INSN_VMENTRY: return false;
+	default: *ret = b->next; return true;
+	}
+}
+
+/* Whether straight code and direct branches lead from the walk's place to IP. */
+static bool leads_to(struct flow *f, uint64_t ip)
+{
+	uint64_t at = f->at.ip;
+	union graph_room room;
+
+	for (unsigned int n = 0; n < BDM64_INSNS;) {
+		const struct graph_block *b = look(f, at, &room);
+
+		if (b == NULL || graph_index(b, ip) >= 0 ||
+		    (b->fault != FAULT_NONE && b->next == ip))
+			return true;
+		if (b->fault != FAULT_NONE)
+			return false;
+		n += b->n;
+		if (!find_next(b, &at))
+			return false;
+	}
+	return false;
+}
+
+static bool is_abort(const struct flow *f)
+{
+	const struct event *e = &f->in.event;
+	const struct flow_mark *m = event_mark(&f->reader, e);
+
+	return e->kind == EVENT_MARK && e->has_from && m->kind == FLOW_MARK_TSX &&
+	       m->value == FLOW_TSX_ABORT;
+}
+
+void flow_mend_bdm64(struct flow *f)
+{
+	struct flow_item *last = f->out.n_items > 0 ? &f->items[f->out.n_items - 1] : NULL;
+	uint64_t from = f->in.event.from;
+
+	if (!is_abort(f) || !f->in.branched || f->loop.steps != 0 || leads_to(f, from))
+		return;
+	if (f->at.run_insns == 0 && last != NULL && last->to == f->at.ip) {
+		last->to = f->at.run_start = from;
+		if (last->kind == FLOW_STEPS) {
+			last->from = from;
+			flow_mend_steps(f, last->walk, from);
+		}
+	} else {
+		flow_push(f, FLOW_COND, f->in.decided, from, &f->in.past);
+	}
+	flow_go(f, from);
+}
+
+bool flow_is_nowhere(struct flow *f, uint64_t ip)
+{
+	union graph_room room;
+	const struct graph_block *b = look(f, ip, &room);
+
+	return b != NULL && b->n == 0;
+}
+
+bool flow_is_vmentry(struct flow *f)
+{
+	union graph_room room;
+	const struct graph_block *b = look(f, f->at.ip, &room);
+
+	return b != NULL && b->n == 1 && b->class == INSN_VMENTRY;
+}
+
+/* --- Blocks and branches --- */
+
+/* The block at f->at.ip; NULL: no memory, or the batch is full before it. */
 static struct graph_block *current_block(struct flow *f)
 {
 	uint64_t context;
 
-	if (f->block != NULL)
-		return f->block;
+	if (f->at.block != NULL)
+		return f->at.block;
 	if (!flow_code_context(f, &context))
 		return NULL;
-	f->block = graph_get(f->graph, context, f->mode, f->ip);
-	if (f->link != NULL && graph_generation(f->graph) == f->link_generation)
-		*f->link = f->block;
-	f->link = NULL;
-	return f->block;
+	f->at.block = graph_get(f->graph, context, f->at.mode, f->at.ip);
+	if (f->at.link != NULL && graph_generation(f->graph) == f->at.link_generation)
+		*f->at.link = f->at.block;
+	f->at.link = NULL;
+	return f->at.block;
 }
 
 /* Goes to IP, which *LINK remembers the block of when it was there before. */
 static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 {
-	f->ip = ip;
+	f->at.ip = ip;
 	/* A block of the kernel's is every context's, and one that it once led to is not. */
 	if (*link != NULL && (*link)->ip == ip && !graph_changes(*link) &&
-	    ((*link)->context == f->context || flow_is_kernel(f, ip))) {
-		f->block = *link;
+	    ((*link)->context == f->at.context || flow_is_kernel(f, ip))) {
+		f->at.block = *link;
 		return;
 	}
-	f->block = NULL;
-	f->link = link;
-	f->link_generation = graph_generation(f->graph);
+	f->at.block = NULL;
+	f->at.link = link;
+	f->at.link_generation = graph_generation(f->graph);
 }
 
 /* More blocks than any code has between two branches that a trace shows; what a packet can cost. */
 #define STEPS_MAX (1u << 17)
 
-/* True: the walk came to f->ip a second time without using a packet, or will come to nothing else
- * for too long. Nothing but the address decides where it goes from there. */
+/* True: the walk came to f->at.ip a second time without using a packet, or will come to nothing
+ * else for too long. Nothing but the address decides where it goes from there. */
 static bool loops(struct flow *f)
 {
-	if (f->loop_steps == 0) {
-		f->loop_limit = 8;
-		f->loop_mark = f->ip;
-	} else if (f->loop_mark == f->ip) {
+	if (f->loop.steps == 0) {
+		f->loop.limit = 8;
+		f->loop.mark = f->at.ip;
+	} else if (f->loop.mark == f->at.ip) {
 		return true;
-	} else if (f->loop_steps == f->loop_limit) {
-		f->loop_limit *= 2;
-		f->loop_mark = f->ip;
+	} else if (f->loop.steps == f->loop.limit) {
+		f->loop.limit *= 2;
+		f->loop.mark = f->at.ip;
 	}
-	return f->loop_steps++ == STEPS_MAX;
+	return f->loop.steps++ == STEPS_MAX;
 }
 
 struct flow_when flow_between(const struct flow *f)
 {
-	struct flow_when w = f->past;
+	struct flow_when w = f->in.past;
 
-	w.hi = f->event_when.hi;
-	if (f->tnt_n > 0)
-		w.hi = f->tnt_begun ? f->tnt_hi : f->tnt_when.hi;
+	w.hi = f->in.event_when.hi;
+	if (f->in.tnt_n > 0)
+		w.hi = f->in.tnt_begun ? f->in.tnt_hi : f->in.tnt_when.hi;
 	w.lo = MIN_OF(w.lo, w.hi);
 	return w;
 }
@@ -73,22 +169,22 @@ static void mismatch(struct flow *f, const struct graph_block *b)
 
 	if (flow_mark_at(f, b))
 		return;
-	if (f->tnt_n > 0 || f->event.kind == EVENT_TNT)
+	if (f->in.tnt_n > 0 || f->in.event.kind == EVENT_TNT)
 		fault = FAULT_TNT_UNEXPECTED;
-	else if (f->event.kind == EVENT_TIP)
+	else if (f->in.event.kind == EVENT_TIP)
 		fault = FAULT_TIP_UNEXPECTED;
-	else if (f->event.has_from)
+	else if (f->in.event.has_from)
 		fault = FAULT_EVENT_UNREACHABLE;
-	f->run_insns += b->n - 1u;
+	f->at.run_insns += b->n - 1u;
 	flow_fail(f, fault, b->last);
 }
 
 /* Tracing ends with the branch at the end of B. */
 static void leave(struct flow *f, const struct graph_block *b)
 {
-	f->run_insns += b->n;
+	f->at.run_insns += b->n;
 	flow_push(f, b->class == INSN_SYSCALL ? FLOW_SYSCALL : FLOW_DISABLE, b->last, 0,
-		  &f->event_when);
+		  &f->in.event_when);
 	flow_leave(f);
 }
 
@@ -96,42 +192,42 @@ static void leave(struct flow *f, const struct graph_block *b)
  * does. */
 static void end_at(struct flow *f, const struct graph_block *b)
 {
-	f->run_insns += b->n;
+	f->at.run_insns += b->n;
 	flow_end(f, b->last);
 }
 
 static struct flow_item *branch(struct flow *f, const struct graph_block *b, enum flow_kind kind,
 				uint64_t to, const struct flow_when *when)
 {
-	f->run_insns += b->n;
+	f->at.run_insns += b->n;
 	return flow_push(f, kind, b->last, to, when);
 }
 
 static void fall_through(struct flow *f, struct graph_block *b)
 {
-	f->run_insns += b->n;
+	f->at.run_insns += b->n;
 	go_linked(f, &b->fall, b->next);
 }
 
 /* One decision; only when there is one. */
 static bool take_bit(struct flow *f)
 {
-	f->tnt_n--;
-	if (f->tnt_begun)
-		f->tnt_when.hi = f->tnt_hi;
-	f->tnt_begun = true;
-	f->past = f->tnt_when;
-	f->loop_steps = 0;
-	f->tick_due |= f->tick;
-	f->tick = false;
-	return (f->tnt_bits >> f->tnt_n & 1) != 0;
+	f->in.tnt_n--;
+	if (f->in.tnt_begun)
+		f->in.tnt_when.hi = f->in.tnt_hi;
+	f->in.tnt_begun = true;
+	f->in.past = f->in.tnt_when;
+	f->loop.steps = 0;
+	f->held.tick_due |= f->held.tick;
+	f->held.tick = false;
+	return (f->in.tnt_bits >> f->in.tnt_n & 1) != 0;
 }
 
 /* A conditional branch without a decision. One that leaves an address filter has a TIP.PGD in its
  * place, with an IP or without. */
 static void undecided(struct flow *f, const struct graph_block *b)
 {
-	const struct event *e = &f->event;
+	const struct event *e = &f->in.event;
 
 	if (e->kind == EVENT_END)
 		end_at(f, b);
@@ -143,27 +239,27 @@ static void undecided(struct flow *f, const struct graph_block *b)
 
 static void walk_cond(struct flow *f, struct graph_block *b)
 {
-	if (f->tnt_n == 0) {
+	if (f->in.tnt_n == 0) {
 		undecided(f, b);
 		return;
 	}
-	f->decided = b->last;
-	f->branched = true;
+	f->in.decided = b->last;
+	f->in.branched = true;
 	if (!take_bit(f)) {
 		fall_through(f, b);
 		return;
 	}
-	branch(f, b, FLOW_COND, b->target, &f->tnt_when);
+	branch(f, b, FLOW_COND, b->target, &f->in.tnt_when);
 	go_linked(f, &b->taken, b->target);
 }
 
 /* True: the TIP.PGD in hand is of the direct branch at the end of B. */
 static bool leaves_directly(struct flow *f, const struct graph_block *b)
 {
-	if (f->tnt_n > 0 || f->event.kind != EVENT_DISABLE)
+	if (f->in.tnt_n > 0 || f->in.event.kind != EVENT_DISABLE)
 		return false;
-	if (f->event.has_to)
-		return f->event.to == b->target;
+	if (f->in.event.has_to)
+		return f->in.event.to == b->target;
 	return f->errata.skl014 && flow_is_nowhere(f, b->target);
 }
 
@@ -189,18 +285,18 @@ static void walk_direct(struct flow *f, struct graph_block *b)
  * IP: real traces have that at indirect calls. False: there is no TIP, and that was dealt with. */
 static bool take_target(struct flow *f, const struct graph_block *b)
 {
-	const struct event *e = &f->event;
+	const struct event *e = &f->in.event;
 
-	if (!f->have_event)
+	if (!f->in.have_event)
 		flow_read_event(f);
 	if (e->kind == EVENT_TIP && e->has_to)
 		return true;
-	if (f->tnt_n == 0 && e->kind == EVENT_END) {
+	if (f->in.tnt_n == 0 && e->kind == EVENT_END) {
 		end_at(f, b);
-	} else if (f->tnt_n == 0 && e->kind == EVENT_DISABLE) {
+	} else if (f->in.tnt_n == 0 && e->kind == EVENT_DISABLE) {
 		leave(f, b);
 	} else if (e->kind == EVENT_TIP) {
-		f->run_insns += b->n;
+		f->at.run_insns += b->n;
 		flow_fail(f, FAULT_TIP_NO_IP, b->last);
 	} else {
 		mismatch(f, b);
@@ -210,14 +306,14 @@ static bool take_target(struct flow *f, const struct graph_block *b)
 
 static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind kind)
 {
-	uint64_t to = f->event.to;
+	uint64_t to = f->in.event.to;
 
-	branch(f, b, kind, to, &f->event_when);
-	flow_take_mode(f, f->event.mode);
-	f->tick_due |= f->event.timed && f->config.ticks;
-	f->decided = b->last;
+	branch(f, b, kind, to, &f->in.event_when);
+	flow_take_mode(f, f->in.event.mode);
+	f->held.tick_due |= f->in.event.timed && f->config.ticks;
+	f->in.decided = b->last;
 	flow_use_event(f);
-	f->branched = true;
+	f->in.branched = true;
 	if (kind == FLOW_FAR)
 		flow_go(f, to);
 	else
@@ -226,7 +322,7 @@ static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind 
 
 static void walk_far(struct flow *f, struct graph_block *b)
 {
-	if (!flow_may_cross(f, b->last, f->event.to))
+	if (!flow_may_cross(f, b->last, f->in.event.to))
 		return;
 	walk_indirect(f, b, FLOW_FAR);
 	flow_crossed(f);
@@ -236,22 +332,22 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
 {
 	uint64_t to;
 
-	if ((f->tnt_bits >> (f->tnt_n - 1) & 1) == 0) {
-		f->run_insns += b->n;
+	if ((f->in.tnt_bits >> (f->in.tnt_n - 1) & 1) == 0) {
+		f->at.run_insns += b->n;
 		flow_fail(f, FAULT_RET_NOT_TAKEN, b->last);
 		return;
 	}
 	if (!flow_pop_return(f, &to)) {
-		f->run_insns += b->n;
+		f->at.run_insns += b->n;
 		flow_fail(f, FAULT_RET_EMPTY, b->last);
 		return;
 	}
 	take_bit(f);
-	f->decided = b->last;
-	f->branched = true;
+	f->in.decided = b->last;
+	f->in.branched = true;
 	f->stats.returns++;
 	f->stats.compressed_returns++;
-	branch(f, b, FLOW_RET, to, &f->tnt_when)->flags |= FLOW_COMPRESSED;
+	branch(f, b, FLOW_RET, to, &f->in.tnt_when)->flags |= FLOW_COMPRESSED;
 	go_linked(f, &b->taken, to);
 }
 
@@ -261,7 +357,7 @@ static void walk_ret(struct flow *f, struct graph_block *b)
 {
 	uint64_t to;
 
-	if (f->tnt_n > 0) {
+	if (f->in.tnt_n > 0) {
 		walk_compressed(f, b);
 	} else if (take_target(f, b)) {
 		if (!f->config.retstack_libipt)
@@ -282,9 +378,9 @@ static void walk_call_indirect(struct flow *f, struct graph_block *b)
 /* The code behind B cannot be read. */
 static void walk_fault(struct flow *f, const struct graph_block *b)
 {
-	f->run_insns += b->n;
+	f->at.run_insns += b->n;
 	/* Behind the last packet nobody knows that execution came here. */
-	if (f->tnt_n == 0 && f->event.kind == EVENT_END)
+	if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
 		flow_end(f, b->next);
 	else
 		flow_fail(f, b->fault, b->next);
@@ -309,7 +405,7 @@ static void walk_block(struct flow *f, struct graph_block *b)
 			walk_far(f, b);
 		break;
 	case INSN_CR3:
-		if (f->tnt_n == 0 && f->event.kind == EVENT_DISABLE && !f->event.has_to)
+		if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_DISABLE && !f->in.event.has_to)
 			leave(f, b);
 		else
 			fall_through(f, b);
@@ -323,12 +419,14 @@ static void walk_block(struct flow *f, struct graph_block *b)
 	}
 }
 
+/* --- Steps --- */
+
 /* How many instructions of B come before the event's place; -1: it is not in B. */
 static int event_index(const struct flow *f, const struct graph_block *b)
 {
-	if (b->fault != FAULT_NONE && f->event.from == b->next)
+	if (b->fault != FAULT_NONE && f->in.event.from == b->next)
 		return b->n;
-	return graph_index(b, f->event.from);
+	return graph_index(b, f->in.event.from);
 }
 
 /* No decisions are left and the event may happen before B's end. True: it did. */
@@ -338,12 +436,12 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 
 	if (flow_mark_in(f, b))
 		return true;
-	if (!f->event.has_from)
+	if (!f->in.event.has_from)
 		return false;
 	before = event_index(f, b);
 	if (before < 0)
 		return false;
-	f->run_insns += (uint32_t)before;
+	f->at.run_insns += (uint32_t)before;
 	flow_arrive(f);
 	return true;
 }
@@ -351,20 +449,20 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 /* The walk goes in a circle and no packet says for how long. */
 static void fail_loop(struct flow *f)
 {
-	if (f->tnt_n == 0 && f->event.kind == EVENT_MARK)
+	if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_MARK)
 		flow_place(f);
-	else if (f->tnt_n == 0 && f->event.kind == EVENT_END)
-		flow_end(f, f->ip); /* it may well loop for ever */
+	else if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
+		flow_end(f, f->at.ip); /* it may well loop for ever */
 	else
-		flow_fail(f, FAULT_LOOP, f->ip);
+		flow_fail(f, FAULT_LOOP, f->at.ip);
 }
 
 /* What belongs to the branch that was just done. */
 static void finish_block(struct flow *f)
 {
-	if (f->n_held > 0 && !f->holding && !f->syncing)
+	if (f->held.n > 0 && !f->held.holding && !f->sync.on)
 		flow_release(f);
-	if (f->tick_due && !f->syncing) {
+	if (f->held.tick_due && !f->sync.on) {
 		flow_place_tick(f);
 		flow_ask_again(f);
 	}
@@ -373,16 +471,16 @@ static void finish_block(struct flow *f)
 /* True: the event in hand, and no block, was the step. */
 static bool step_without_code(struct flow *f)
 {
-	if (f->guest && !f->config.guests) {
-		flow_fail(f, FAULT_GUEST, f->ip);
+	if (f->at.guest && !f->config.guests) {
+		flow_fail(f, FAULT_GUEST, f->at.ip);
 		return true;
 	}
-	if (f->tnt_n > 0)
+	if (f->in.tnt_n > 0)
 		return false;
 	if (flow_step_at_once(f))
 		return true;
-	if (f->config.cut && f->event.kind == EVENT_END) {
-		flow_end(f, f->ip);
+	if (f->config.cut && f->in.event.kind == EVENT_END) {
+		flow_end(f, f->at.ip);
 		return true;
 	}
 	if (f->errata.bdm64)
@@ -398,11 +496,11 @@ int flow_step_on(struct flow *f)
 		return 0;
 	b = current_block(f);
 	if (b == NULL)
-		return f->full ? 0 : -ENOMEM;
-	f->holding = false;
-	f->doubt |= b->changing;
-	if (f->tnt_n == 0 && step_event(f, b)) {
-		if (!f->enabled)
+		return f->out.full ? 0 : -ENOMEM;
+	f->held.holding = false;
+	f->at.doubt |= b->changing;
+	if (f->in.tnt_n == 0 && step_event(f, b)) {
+		if (!f->at.enabled)
 			finish_block(f);
 		return 0;
 	}

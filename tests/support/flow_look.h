@@ -10,9 +10,9 @@
  * flow has used up to now. */
 static inline uint64_t flow_look_settle(struct flow *f)
 {
-	if (f->ahead_trace)
-		ahead_settle(f->ahead_trace);
-	return f->ahead_steps;
+	if (f->ahead.trace)
+		ahead_settle(f->ahead.trace);
+	return f->ahead.steps;
 }
 
 /* Counts walk WALK of BATCH (the newest one) in the statistics of F, step by step: the plain form
