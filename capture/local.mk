@@ -34,14 +34,10 @@ capture_libptcapture_a_SOURCES = \
 	capture/kernel/kcore.h \
 	capture/kernel/kernel_files.c \
 	capture/kernel/kernel_files.h \
-	capture/kernel/kernel_modules.c \
-	capture/kernel/kernel_modules.h \
 	capture/kernel/kernel_symbols.c \
 	capture/kernel/kernel_symbols.h \
 	capture/kernel/kernel_text.c \
 	capture/kernel/kernel_text.h \
-	capture/kernel/kernel_thunks.c \
-	capture/kernel/kernel_thunks.h \
 	capture/proc/number.c \
 	capture/proc/number.h \
 	capture/perf/perf_event.c \

@@ -1,7 +1,8 @@
 /*
- * Program headers of /proc/kcore and reads by address. Called by kernel_text.c. The file comes from
- * the kernel (fs/proc/kcore.c, read_kcore) and is trusted as much as that, but a test's may be
- * anything: no length is taken as it stands.
+ * Reads /proc/kcore: its program headers, and memory by address.
+ *
+ * The file is the kernel's (fs/proc/kcore.c, read_kcore) and is trusted as the kernel is, but that
+ * of a test may hold anything, so every length is checked.
  */
 #include "capture/kernel/kcore.h"
 
@@ -11,10 +12,11 @@
 
 #include "proto/base.h"
 
-/* One for each piece of RAM that the firmware tells of, and a few more. */
+/* There is one for each piece of RAM that the firmware tells of, and a few more. */
 #define MAX_HEADERS 4096u
 #define PAGE	    4096u
-/* Where the kernel's image may be, arch/x86/include/asm/page_64_types.h; modules are behind it. */
+/* The kernel's image lies at or above this address, and modules above the image:
+ * arch/x86/include/asm/page_64_types.h. */
 #define IMAGE 0xffffffff80000000u
 
 static int read_at(int fd, void *to, size_t size, uint64_t offset)
@@ -44,26 +46,6 @@ static bool is_core_file(const Elf64_Ehdr *h)
 	       h->e_phoff <= INT64_MAX - MAX_HEADERS * sizeof(Elf64_Phdr);
 }
 
-/* False: not memory, or not to be believed. */
-static bool take_segment(const Elf64_Phdr *p, struct kcore_segment *ret)
-{
-	*ret = (struct kcore_segment){p->p_vaddr, p->p_memsz, p->p_offset};
-	return p->p_type == PT_LOAD && p->p_memsz > 0 && p->p_memsz <= UINT64_MAX - p->p_vaddr &&
-	       p->p_memsz <= INT64_MAX && p->p_offset <= INT64_MAX - p->p_memsz;
-}
-
-/* The first segment that the image can be in, if there is a page to be read. */
-static void find_image(struct kcore *k)
-{
-	for (size_t i = 0; i < k->n_segments; i++) {
-		const struct kcore_segment *s = &k->segments[i];
-
-		if (s->address >= IMAGE && s->size >= PAGE && s->address % PAGE == 0 &&
-		    (!k->image || s->address < k->image->address))
-			k->image = s;
-	}
-}
-
 static int read_segments(struct kcore *k)
 {
 	CLEANUP_FREE Elf64_Phdr *headers = NULL;
@@ -81,9 +63,23 @@ static int read_segments(struct kcore *k)
 	r = read_at(k->fd, headers, h.e_phnum * sizeof(*headers), h.e_phoff);
 	if (r < 0)
 		return r == -ENODATA ? -EBADMSG : r;
-	for (size_t i = 0; i < h.e_phnum; i++)
-		k->n_segments += take_segment(&headers[i], &k->segments[k->n_segments]);
-	find_image(k);
+	for (size_t i = 0; i < h.e_phnum; i++) {
+		const Elf64_Phdr *p = &headers[i];
+
+		if (p->p_type == PT_LOAD && p->p_memsz > 0 &&
+		    p->p_memsz <= UINT64_MAX - p->p_vaddr && p->p_memsz <= INT64_MAX &&
+		    p->p_offset <= INT64_MAX - p->p_memsz)
+			k->segments[k->n_segments++] =
+				(struct kcore_segment){p->p_vaddr, p->p_memsz, p->p_offset};
+	}
+	/* The image is in the first segment above IMAGE that has a page to be read. */
+	for (size_t i = 0; i < k->n_segments; i++) {
+		const struct kcore_segment *s = &k->segments[i];
+
+		if (s->address >= IMAGE && s->size >= PAGE && s->address % PAGE == 0 &&
+		    (!k->image || s->address < k->image->address))
+			k->image = s;
+	}
 	return 0;
 }
 
@@ -108,13 +104,16 @@ void kcore_close(struct kcore *k)
 	k->image = NULL;
 }
 
-/* Before Linux 6.4 memory that is not mapped reads as what was read before it: read_kcore() hands
- * out its buffer of a page whether vread() has filled it or not. So a known page is read before. */
+/*
+ * Before Linux 6.4 memory that is not mapped reads as the page that was read before it:
+ * read_kcore() hands out its buffer of one page whether or not vread() has filled it. So a known
+ * page is read first, and bytes that equal what the buffer held are checked.
+ */
 struct reading {
 	const struct kcore *kcore;
 	uint64_t offset; /* in the file, of what is read */
 	uint8_t *to;
-	const uint8_t *before; /* what the buffer would still hold: KNOWN, or what TO has */
+	const uint8_t *before; /* the page that the kernel's buffer held: KNOWN, or one in TO */
 	uint8_t known[PAGE];
 };
 
@@ -123,12 +122,8 @@ static int read_known(struct reading *r)
 	return read_at(r->kcore->fd, r->known, PAGE, r->kcore->image->offset);
 }
 
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-	return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
-}
-
-/* SIZE bytes at AT, all of one page, may be those of the page before. */
+/* The SIZE bytes at AT, all of one page, may be those of the page before: then they become zeros.
+ */
 static int check_page(struct reading *r, size_t at, size_t size)
 {
 	uint8_t *page = r->to + at;
@@ -138,9 +133,10 @@ static int check_page(struct reading *r, size_t at, size_t size)
 		r->before = page;
 		return 0;
 	}
-	if (r->before != r->known && is_zero(page, size))
-		return 0;
 	if (r->before != r->known) {
+		/* Zeros are right in any case. */
+		if (page[0] == 0 && memcmp(page, page + 1, size - 1) == 0)
+			return 0;
 		e = read_known(r);
 		if (e == 0)
 			e = read_at(r->kcore->fd, page, size, r->offset + at);
@@ -150,7 +146,7 @@ static int check_page(struct reading *r, size_t at, size_t size)
 	return e;
 }
 
-/* What begins with a page, or is of one alone. */
+/* Reads SIZE bytes that begin at a page, or lie in one page. */
 static int read_pages(struct reading *r, size_t size)
 {
 	int e = read_known(r);
@@ -163,29 +159,26 @@ static int read_pages(struct reading *r, size_t size)
 	return e;
 }
 
-static int read_checked(const struct kcore *k, const struct kcore_segment *s, uint64_t address,
-			uint8_t *to, size_t size)
+int kcore_read(const struct kcore *k, uint64_t address, void *to, size_t size)
 {
-	size_t first = MIN_OF(size, (size_t)(-address % PAGE));
-	struct reading r = {.kcore = k, .offset = s->offset + (address - s->address), .to = to};
-	int e = first > 0 ? read_pages(&r, first) : 0;
+	size_t first = MIN_OF(size, (size_t)(-address % PAGE)); /* up to the next page */
+	struct reading r = {.kcore = k, .to = to};
+	const struct kcore_segment *s = NULL;
+	int e = 0;
 
+	for (size_t i = 0; i < k->n_segments && !s; i++)
+		if (address >= k->segments[i].address &&
+		    address - k->segments[i].address < k->segments[i].size &&
+		    size <= k->segments[i].size - (address - k->segments[i].address))
+			s = &k->segments[i];
+	if (!s)
+		return -EFAULT;
+	r.offset = s->offset + (address - s->address);
+	if (!k->image || s->address <= k->image->address)
+		return read_at(k->fd, to, size, r.offset);
+	if (first > 0)
+		e = read_pages(&r, first);
 	r.offset += first;
 	r.to += first;
 	return e == 0 && size > first ? read_pages(&r, size - first) : e;
-}
-
-int kcore_read(const struct kcore *k, uint64_t address, void *to, size_t size)
-{
-	for (size_t i = 0; i < k->n_segments; i++) {
-		const struct kcore_segment *s = &k->segments[i];
-
-		if (address < s->address || address - s->address >= s->size ||
-		    size > s->size - (address - s->address))
-			continue;
-		if (k->image && s->address > k->image->address)
-			return read_checked(k, s, address, to, size);
-		return read_at(k->fd, to, size, s->offset + (address - s->address));
-	}
-	return -EFAULT;
 }

@@ -1,10 +1,10 @@
 /*
- * vmlinux and modules as files. Called by daemon/gather/kernel.c where /proc/kcore is closed or not
- * there.
+ * Opens vmlinux and the modules' files, and reads the build ids and section addresses of the
+ * running kernel.
  *
- * Which file was loaded is told by build ids alone: an upgrade keeps the name of the release. The
- * worker compares, as it is the one that reads ELF; the running build ids are in notes that the
- * kernel gives (kernel/ksysfs.c, kernel/module/sysfs.c).
+ * Build ids alone tell which file was loaded: an upgrade may keep the name of the release. The
+ * decoder compares them, as it is the one that reads ELF. The build ids of the running kernel are
+ * in notes that the kernel gives (kernel/ksysfs.c, kernel/module/sysfs.c).
  */
 #include "capture/kernel/kernel_files.h"
 
@@ -25,7 +25,7 @@
 #define MAX_PROBES   (4u << 20)
 #define MAX_SECTIONS (16u << 20)
 
-/* With symbols before those without: BEFORE, the release, BEHIND. */
+/* Paths: BEFORE, the release, BEHIND. Files with symbols come first. */
 static const struct {
 	const char *before, *behind;
 } kernels[] = {
@@ -103,7 +103,7 @@ static int add_file(struct kernel_files *to, const struct kernel_file *f)
 	return 0;
 }
 
-/* A regular file; its fd in F. */
+/* Opens the regular file PATH for F. 0 or -errno. */
 static int open_file(const char *path, struct kernel_file *f)
 {
 	CLEANUP_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -159,8 +159,8 @@ static int add_kernels(struct kernel_files *to, const struct kernel_places *p)
 
 /* --- Modules --- */
 
-/* Is "kernel/drivers/virtio/virtio-ring.ko: ..." module NAME's line? Names have "_" where files may
- * have "-". */
+/* Whether LINE, "kernel/drivers/virtio/virtio-ring.ko: ...", is that of module NAME; *ret_size is
+ * the size of the path. Names have "_" where files may have "-". */
 static bool is_of_module(const char *line, const char *name, size_t *ret_size)
 {
 	size_t size = strcspn(line, ":"), base = size, at = 0;
@@ -212,7 +212,7 @@ static int add_module(struct kernel_files *to, const struct kernel_places *p, co
 	return r;
 }
 
-/* "MODULE SECTION 0xADDRESS"; a name with other characters than those of sections is left out. */
+/* Adds "MODULE SECTION 0xADDRESS", unless SECTION has characters that no name of a section has. */
 static void add_section(struct kernel_files *to, int dir, const char *module, const char *section)
 {
 	CLEANUP_CLOSE int fd = openat(dir, section, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -233,22 +233,8 @@ static void add_section(struct kernel_files *to, int dir, const char *module, co
 		bytes_put_block(&to->sections, line, (size_t)size);
 }
 
-static void add_sections(struct kernel_files *to, const struct kernel_places *p, const char *module)
-{
-	char path[PATH_MAX];
-	struct dirent *d;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "%s/module/%s/sections", p->sys, module);
-	dir = opendir(path);
-	while (dir && (d = readdir(dir)))
-		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
-			add_section(to, dirfd(dir), module, d->d_name);
-	if (dir)
-		closedir(dir);
-}
-
-/* Lines "ADDRESS  k  FUNCTION+OFFSET ...": kernel/kprobes.c, show_kprobe_addr. */
+/* Adds the probes, from lines "ADDRESS  k  FUNCTION+OFFSET ..." (kernel/kprobes.c,
+ * show_kprobe_addr). */
 static void add_probes(struct kernel_files *to, const struct kernel_places *p)
 {
 	CLEANUP_FREE char *text = malloc(MAX_PROBES);
@@ -261,7 +247,7 @@ static void add_probes(struct kernel_files *to, const struct kernel_places *p)
 		return;
 	text[size] = '\0';
 	for (const char *at = text; *at; at += *at == '\n') {
-		/* Hidden: then nothing is known. */
+		/* A hidden address: the probes are unknown. */
 		if (!number_parse(at, 16, UINT64_MAX, " ", NULL, &address) || address == 0)
 			return;
 		size = (size_t)snprintf(line, sizeof(line), "* kprobe 0x%llx\n",
@@ -272,7 +258,8 @@ static void add_probes(struct kernel_files *to, const struct kernel_places *p)
 	bytes_put_block(&to->sections, "* kprobes 0x1\n", strlen("* kprobes 0x1\n"));
 }
 
-/* modules.dep: a line for each file (depmod(8)). NULL: no memory; "" where there is none. */
+/* The text of modules.dep, which has a line for each file (depmod(8)); "" if there is none. NULL:
+ * no memory. */
 static char *read_dep(const struct kernel_places *p)
 {
 	char path[PATH_MAX];
@@ -299,7 +286,18 @@ int kernel_files_open(const struct kernel_places *places, const struct kernel_mo
 	r = dep ? add_kernels(ret, places) : -ENOMEM;
 	add_probes(ret, places);
 	for (size_t i = 0; i < modules->n && r == 0; i++) {
-		add_sections(ret, places, modules->items[i].name);
+		const char *name = modules->items[i].name;
+		char path[PATH_MAX];
+		struct dirent *d;
+		DIR *dir;
+
+		snprintf(path, sizeof(path), "%s/module/%s/sections", places->sys, name);
+		dir = opendir(path);
+		while (dir && (d = readdir(dir)))
+			if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
+				add_section(ret, dirfd(dir), name, d->d_name);
+		if (dir)
+			closedir(dir);
 		r = add_module(ret, places, dep, &modules->items[i]);
 	}
 	if (r == 0)

@@ -1,7 +1,9 @@
 /*
- * A line of /proc/kallsyms is "ADDRESS TYPE NAME", and for what is not in the kernel's image a tab
- * and "[OWNER]" (kernel/kallsyms.c, s_show). TYPE is nm's letter: t, T, w, W for code. A symbol of
- * a module that is no code says where its code ends at the latest.
+ * Reads /proc/modules and /proc/kallsyms.
+ *
+ * A line of /proc/kallsyms is "ADDRESS TYPE NAME" and, for anything outside of the kernel's image,
+ * a tab and "[OWNER]" (kernel/kallsyms.c, s_show). TYPE is nm's letter: t, T, w, W for code. A
+ * symbol of a module that is no code tells where the code before it ends at the latest.
  */
 #include "capture/kernel/kernel_symbols.h"
 
@@ -13,12 +15,80 @@
 #include "capture/proc/number.h"
 #include "proto/base.h"
 
-/* More than modules and BPF programs of any host have. */
+/* The modules and BPF programs of any host have fewer. */
 #define MAX_MARKS  (4u << 20)
 #define MAX_OWNERS 8192u
 
-/* Where code is, and where the tables begin and end that name its patched places:
- * arch/x86/kernel/vmlinux.lds.S and include/asm-generic/vmlinux.lds.h. */
+/* --- Modules --- */
+
+/* Parses a line such as
+ * "virtio 20480 2 virtio_blk,virtio_pci, Live 0xffffffffc0213000 (E)". */
+static bool parse_module(const char *line, struct kernel_module *ret)
+{
+	size_t name = strcspn(line, " ");
+	const char *at = strstr(line, " 0x");
+
+	if (name == 0 || name >= sizeof(ret->name) || line[name] != ' ' || !at ||
+	    !number_parse(line + name + 1, 10, UINT32_MAX, " ", NULL, &ret->size) ||
+	    !number_parse(at + 1, 0, UINT64_MAX - ret->size, " \n", NULL, &ret->address))
+		return false;
+	memcpy(ret->name, line, name);
+	ret->name[name] = '\0';
+	return true;
+}
+
+int kernel_modules_read(const char *path, struct kernel_modules *ret)
+{
+	CLEANUP_FREE char *line = NULL;
+	FILE *f = fopen(path, "re");
+	size_t capacity = 0;
+	ssize_t n;
+	int r = 0;
+
+	*ret = (struct kernel_modules){0};
+	bytes_out_init(&ret->text, KERNEL_MODULES_MAX_TEXT);
+	if (!f)
+		return -errno;
+	while (r == 0 && (n = getline(&line, &capacity, f)) > 0) {
+		struct kernel_module module;
+
+		bytes_put_block(&ret->text, line, (size_t)n);
+		r = ret->text.error;
+		if (r < 0 || !parse_module(line, &module))
+			continue;
+		r = ARRAY_RESERVE(ret->items, ret->capacity, ret->n + 1);
+		if (r == 0)
+			ret->items[ret->n++] = module;
+	}
+	if (r == 0 && ferror(f))
+		r = -EIO;
+	fclose(f);
+	if (r < 0)
+		kernel_modules_done(ret);
+	return r;
+}
+
+void kernel_modules_done(struct kernel_modules *m)
+{
+	bytes_out_done(&m->text);
+	free(TAKE_PTR(m->items));
+	m->n = m->capacity = 0;
+}
+
+const struct kernel_module *kernel_modules_find(const struct kernel_modules *m,
+						const struct kernel_module *x)
+{
+	for (size_t i = 0; i < m->n; i++)
+		if (m->items[i].address == x->address && m->items[i].size == x->size &&
+		    strcmp(m->items[i].name, x->name) == 0)
+			return &m->items[i];
+	return NULL;
+}
+
+/* --- Symbols --- */
+
+/* Symbols that say where the kernel's code lies, and where the tables of its patched places begin
+ * and end: arch/x86/kernel/vmlinux.lds.S and include/asm-generic/vmlinux.lds.h. */
 static const char *const limits[] = {
 	"_text",
 	"_stext",
@@ -55,11 +125,11 @@ static const char *const limits[] = {
 struct line {
 	uint64_t address;
 	char type;
-	const char *name, *owner; /* OWNER NULL: the kernel's */
+	const char *name, *owner; /* OWNER NULL: the kernel's image */
 	size_t name_size, owner_size;
 };
 
-static bool parse_line(const char *text, struct line *ret)
+static bool parse_symbol(const char *text, struct line *ret)
 {
 	const char *at, *tab;
 
@@ -84,33 +154,13 @@ static bool is_code(char type)
 	return type == 't' || type == 'T' || type == 'w' || type == 'W';
 }
 
-static bool is_limit(const struct line *l)
-{
-	if (l->owner || l->name[0] != '_')
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
-		if (strlen(limits[i]) == l->name_size &&
-		    memcmp(limits[i], l->name, l->name_size) == 0)
-			return true;
-	return false;
-}
-
 static bool is_named(const struct line *l, const char *name)
 {
 	return strlen(name) == l->name_size && memcmp(name, l->name, l->name_size) == 0;
 }
 
-static void take_limit(struct kernel_symbols *s, const struct line *l)
-{
-	if (is_named(l, "_text"))
-		s->first = l->address;
-	else if (is_named(l, "_stext"))
-		s->code_begin = l->address;
-	else if (is_named(l, "_etext"))
-		s->code_end = l->address;
-}
-
-/* Lines of one owner stand together: the newest is looked at first. */
+/* The index of L's owner, which is added if it is new. Lines of one owner stand together, so the
+ * search begins with the newest owner. */
 static int find_owner(struct kernel_symbols *s, const struct line *l, uint32_t *ret)
 {
 	for (size_t i = s->n_owners; i-- > 0;)
@@ -147,15 +197,21 @@ static int add_mark(struct kernel_symbols *s, const struct line *l)
 static int take_line(struct kernel_symbols *s, const char *text, size_t size, bool *ret_seen)
 {
 	struct line l;
-	bool limit;
+	bool limit = false;
 	int r = 0;
 
-	if (!parse_line(text, &l))
+	if (!parse_symbol(text, &l))
 		return 0;
 	*ret_seen |= l.address != 0;
-	limit = is_limit(&l);
-	if (limit)
-		take_limit(s, &l);
+	if (!l.owner && l.name[0] == '_')
+		for (size_t i = 0; i < ARRAY_SIZE(limits) && !limit; i++)
+			limit = is_named(&l, limits[i]);
+	if (limit && is_named(&l, "_text"))
+		s->first = l.address;
+	else if (limit && is_named(&l, "_stext"))
+		s->code_begin = l.address;
+	else if (limit && is_named(&l, "_etext"))
+		s->code_end = l.address;
 	if (l.owner && l.address != 0)
 		r = add_mark(s, &l);
 	if (!limit && !is_code(l.type))
@@ -171,7 +227,7 @@ static int by_address(const void *a, const void *b)
 
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
-	/* What is code begins behind what ends there. */
+	/* At one address something ends before code begins. */
 	return (int)x->code - (int)y->code;
 }
 
@@ -191,7 +247,7 @@ static int read_lines(FILE *f, struct kernel_symbols *ret)
 	int r = 0;
 
 	while (r == 0 && (n = getline(&line, &capacity, f)) > 0)
-		if (line[n - 1] == '\n' && memchr(line, 0, (size_t)n) == NULL)
+		if (line[n - 1] == '\n' && !memchr(line, 0, (size_t)n))
 			r = take_line(ret, line, (size_t)n, &seen);
 	if (r == 0 && ferror(f))
 		r = -EIO;
@@ -216,25 +272,20 @@ int kernel_symbols_read(const char *path, struct kernel_symbols *ret)
 	return r;
 }
 
-static bool has_mark(const struct kernel_symbols *s, uint64_t address)
-{
-	size_t low = FIRST_WHERE(i, s->n_sorted, s->marks[i].address >= address);
-
-	return low < s->n_sorted && s->marks[low].address == address;
-}
-
 int kernel_symbols_add(struct kernel_symbols *s, const char *owner, uint64_t address, uint64_t size)
 {
 	struct line l = {.address = address,
 			 .type = 't',
 			 .owner = owner,
 			 .owner_size = strnlen(owner, KERNEL_OWNER_SIZE - 1)};
+	size_t at = FIRST_WHERE(i, s->n_sorted, s->marks[i].address >= address);
 	int r;
 
-	if (size == 0 || size > UINT64_MAX - address || has_mark(s, address))
+	if (size == 0 || size > UINT64_MAX - address ||
+	    (at < s->n_sorted && s->marks[at].address == address))
 		return 0;
 	r = add_mark(s, &l);
-	/* Where it ends begins something else. */
+	/* The end is a mark that is no code. */
 	l.address = address + size;
 	l.type = 'r';
 	return r < 0 ? r : add_mark(s, &l);

@@ -1,12 +1,11 @@
 /*
- * Where kernel text lies, and its copy. Called by daemon/gather/kernel.c for each snapshot of a
- * trace of the kernel.
+ * Where kernel text lies, and its copy.
  *
  * Symbols have no sizes in /proc/kallsyms, and /proc/modules counts a module's text and data
- * together, so a region runs from the page of an owner's first function to the next symbol of
- * something else, at most a little behind its last function. Bytes too many do no harm: they are
- * what was there. Modules, BPF programs and trampolines are all in the module area, which reads as
- * zeros where nothing is mapped.
+ * together. So a region runs from the page of an owner's first function to the next symbol of
+ * something else, at most a little behind the owner's last function. Too many bytes do no harm:
+ * they are what was there. Modules, BPF programs and trampolines are all in the module area, which
+ * reads as zeros where nothing is mapped.
  */
 #include "capture/kernel/kernel_text.h"
 
@@ -18,13 +17,19 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-#define PAGE ((uint64_t)4096)
-/* Functions of one owner that are farther apart are not of one piece. */
+#define PAGE  ((uint64_t)4096)
+#define BLOCK ((size_t)256 << 10) /* bytes that are read at once */
+/* Functions of one owner that are farther apart are not in one region. */
 #define MAX_HOLE ((uint64_t)256 << 10)
-/* What may lie behind the beginning of the last function. */
+/* Bytes from the beginning of the last function to the end of its region, at most. */
 #define MAX_TAIL ((uint64_t)64 << 10)
 #define READINGS 5
-#define BLOCK	 ((size_t)256 << 10)
+/* Thunks: a page of them has so many INT3s at least. They are searched around the outermost symbols
+ * by MARGIN, and between them by MAX_SPAN at most. */
+#define INT3	 0xcc
+#define MIN_INT3 (PAGE / 2)
+#define MARGIN	 ((uint64_t)4 << 20)
+#define MAX_SPAN ((uint64_t)256 << 20)
 
 /* --- Regions --- */
 
@@ -34,6 +39,7 @@ struct regions {
 	uint64_t bytes;
 };
 
+/* Adds [BEGIN, END) but for what the last region has. */
 static int add_region(struct regions *to, const char *name, uint64_t begin, uint64_t end)
 {
 	const struct kernel_region *last = to->n ? &to->items[to->n - 1] : NULL;
@@ -54,19 +60,7 @@ static int add_region(struct regions *to, const char *name, uint64_t begin, uint
 	return 0;
 }
 
-/* The marks from FIRST on that are of one piece: code of one owner. Returns the one behind. */
-static size_t run_end(const struct kernel_symbols *s, size_t first)
-{
-	const struct kernel_mark *m = s->marks;
-	size_t i = first + 1;
-
-	while (i < s->n_marks && m[i].code && m[i].owner == m[first].owner &&
-	       m[i].address - m[i - 1].address <= MAX_HOLE)
-		i++;
-	return i;
-}
-
-/* The end of the module that ADDRESS lies in; UINT64_MAX: in none. */
+/* The end of module NAME, which ADDRESS lies in; UINT64_MAX: there is none. */
 static uint64_t module_end(const struct kernel_modules *modules, const char *name, uint64_t address)
 {
 	for (size_t i = 0; i < modules->n; i++) {
@@ -79,36 +73,19 @@ static uint64_t module_end(const struct kernel_modules *modules, const char *nam
 	return UINT64_MAX;
 }
 
-static uint64_t page_up(uint64_t address)
-{
-	return address > UINT64_MAX - PAGE ? UINT64_MAX : (address + PAGE - 1) & ~(PAGE - 1);
-}
-
-/* Where the text ends whose last function is LAST, and behind which NEXT is the first mark (NULL:
- * there is none). */
+/* The end of the text whose last function is LAST; NEXT is the first mark behind it, or NULL. */
 static uint64_t text_end(const struct kernel_mark *last, const struct kernel_mark *next,
 			 uint64_t limit)
 {
-	uint64_t end = page_up(last->address + MIN_OF(MAX_TAIL, UINT64_MAX - last->address));
-	uint64_t page;
+	uint64_t end = last->address + MIN_OF(MAX_TAIL, UINT64_MAX - last->address), page;
 
+	end = end > UINT64_MAX - PAGE ? UINT64_MAX : (end + PAGE - 1) & ~(PAGE - 1);
 	end = MIN_OF(end, limit);
 	if (!next || next->address >= end)
 		return end;
+	/* Text and data have pages of their own, but two BPF programs may share a page. */
 	page = next->address & ~(PAGE - 1);
-	/* Text and data are in pages of their own, functions of two BPF programs are not. */
 	return page > last->address ? page : next->address;
-}
-
-static int add_run(struct regions *to, const struct kernel_symbols *s,
-		   const struct kernel_modules *modules, size_t first, size_t end)
-{
-	const struct kernel_mark *m = &s->marks[first], *last = &s->marks[end - 1];
-	const char *name = s->owners[m->owner];
-	uint64_t limit = module_end(modules, name, m->address);
-
-	return add_region(to, name, m->address & ~(PAGE - 1),
-			  text_end(last, end < s->n_marks ? &s->marks[end] : NULL, limit));
 }
 
 static int add_kernel(struct regions *to, const struct kernel_symbols *s)
@@ -121,21 +98,27 @@ static int add_kernel(struct regions *to, const struct kernel_symbols *s)
 static int collect(struct regions *to, const struct kernel_symbols *s,
 		   const struct kernel_modules *modules)
 {
-	size_t first = 0, end;
+	const struct kernel_mark *m = s->marks;
 	bool kernel = false;
 	int r = 0;
 
-	while (r == 0 && first < s->n_marks) {
-		if (!kernel && s->marks[first].address >= s->code_begin) {
+	for (size_t first = 0, end = 0; r == 0 && first < s->n_marks; first = end) {
+		const char *name = s->owners[m[first].owner];
+
+		if (!kernel && m[first].address >= s->code_begin) {
 			kernel = true;
 			r = add_kernel(to, s);
 		}
 		end = first + 1;
-		if (r == 0 && s->marks[first].code) {
-			end = run_end(s, first);
-			r = add_run(to, s, modules, first, end);
-		}
-		first = end;
+		if (r < 0 || !m[first].code)
+			continue;
+		/* Code of one owner without a large hole is one region. */
+		while (end < s->n_marks && m[end].code && m[end].owner == m[first].owner &&
+		       m[end].address - m[end - 1].address <= MAX_HOLE)
+			end++;
+		r = add_region(to, name, m[first].address & ~(PAGE - 1),
+			       text_end(&m[end - 1], end < s->n_marks ? &m[end] : NULL,
+					module_end(modules, name, m[first].address)));
 	}
 	return r == 0 && !kernel ? add_kernel(to, s) : r;
 }
@@ -155,9 +138,93 @@ int kernel_text_regions(const struct kernel_symbols *symbols, const struct kerne
 	return 0;
 }
 
+/* --- Code without symbols --- */
+
+/*
+ * The kernel makes code at run time for which it has no names: since 2025 one thunk for each
+ * indirect branch on processors with the ITS bug (arch/x86/kernel/alternative.c, its_alloc), in
+ * pages of the module area that are INT3 but for a few bytes. /proc/vmallocinfo would tell where
+ * they are, but hashes its addresses. Memory that is not mapped reads as zeros, and data are hardly
+ * ever filled with 0xcc.
+ */
+/* Whether PAGE has code among INT3s. A page of INT3s alone is not in use yet. */
+static bool is_filled(const uint8_t *page)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PAGE; i++)
+		n += page[i] == INT3;
+	return n >= MIN_INT3 && n < PAGE;
+}
+
+struct search {
+	const struct kernel_region *regions; /* in order of address */
+	size_t n_regions, at;		     /* AT: the first that ends behind the last address */
+	struct kernel_symbols *symbols;
+	uint64_t begin, end; /* of the last piece that was found */
+	int found;	     /* pieces */
+};
+
+/* Adds the last piece that was found, if there is one. */
+static int add_piece(struct search *s)
+{
+	uint64_t size = s->end - s->begin;
+
+	s->found += size > 0;
+	return kernel_symbols_add(s->symbols, KERNEL_THUNKS_OWNER, s->begin, size);
+}
+
+static int search_block(struct search *s, uint64_t address, const uint8_t *bytes, size_t size)
+{
+	int r = 0;
+
+	for (size_t i = 0; i + PAGE <= size && r == 0; i += PAGE) {
+		if (!is_filled(bytes + i))
+			continue;
+		while (s->at < s->n_regions &&
+		       s->regions[s->at].address + s->regions[s->at].size <= address + i)
+			s->at++;
+		if (s->at < s->n_regions && s->regions[s->at].address < address + i + PAGE)
+			continue;
+		if (address + i != s->end) {
+			r = add_piece(s);
+			s->begin = address + i;
+		}
+		s->end = address + i + PAGE;
+	}
+	return r;
+}
+
+int kernel_thunks_find(const struct kcore *k, const struct kernel_region *regions, size_t n_regions,
+		       struct kernel_symbols *symbols)
+{
+	struct search s = {.regions = regions, .n_regions = n_regions, .symbols = symbols};
+	size_t n = symbols->n_sorted;
+	CLEANUP_FREE uint8_t *block = NULL;
+	uint64_t at, end;
+	int r = 0;
+
+	if (n == 0 || symbols->marks[0].address < MARGIN ||
+	    symbols->marks[n - 1].address > UINT64_MAX - 2 * MARGIN)
+		return 0;
+	block = malloc(BLOCK);
+	if (!block)
+		return -ENOMEM;
+	at = (symbols->marks[0].address - MARGIN) & ~(BLOCK - 1);
+	end = symbols->marks[n - 1].address + MARGIN;
+	end = MIN_OF(end, at + MAX_SPAN);
+	/* Memory that cannot be read is left out. */
+	for (; at < end && r == 0; at += BLOCK)
+		if (kcore_read(k, at, block, BLOCK) == 0)
+			r = search_block(&s, at, block, BLOCK);
+	if (r == 0)
+		r = add_piece(&s);
+	return r < 0 ? r : s.found;
+}
+
 /* --- Copy --- */
 
-/* Once more; what differs is taken over. 0; 1: something differed; -errno. */
+/* Reads R again, and takes over what differs. 0; 1: something differed; -errno. */
 static int read_again(const struct kcore *k, const struct kernel_region *r, uint8_t *bytes,
 		      uint8_t *block)
 {

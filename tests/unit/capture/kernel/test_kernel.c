@@ -17,7 +17,6 @@
 #include "capture/kernel/kcore.h"
 #include "capture/kernel/kernel_files.h"
 #include "capture/kernel/kernel_text.h"
-#include "capture/kernel/kernel_thunks.h"
 #include "proto/base.h"
 #include "tests/unit/capture/tree.h"
 
