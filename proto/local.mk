@@ -4,7 +4,7 @@ noinst_LIBRARIES += proto/libptproto.a
 proto_libptproto_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -Wconversion
 proto_libptproto_a_SOURCES = \
 	proto/base.h \
-	proto/bundle/bundle.h proto/bundle/bundle_read.c proto/bundle/bundle_tar.c proto/bundle/bundle_tar.h \
+	proto/bundle/bundle.h proto/bundle/bundle_read.c proto/bundle/bundle_tar.h \
 	proto/bundle/bundle_write.c \
 	proto/bytes.c proto/bytes.h \
 	proto/channel.c proto/channel.h \
@@ -12,8 +12,8 @@ proto_libptproto_a_SOURCES = \
 	proto/json.c proto/json.h \
 	proto/bundle/kept.c proto/bundle/kept.h \
 	proto/bundle/label.c proto/bundle/label.h \
-	proto/bundle/manifest.c proto/bundle/manifest.h proto/bundle/manifest_fields.c proto/bundle/manifest_fields.h \
-	proto/bundle/manifest_pieces.c proto/bundle/manifest_read.c proto/bundle/manifest_write.c \
+	proto/bundle/manifest.c proto/bundle/manifest.h proto/bundle/manifest_fields.c \
+	proto/bundle/manifest_json.c proto/bundle/manifest_private.h \
 	proto/memfd.c proto/memfd.h \
 	proto/perf/perfdata.c proto/perf/perfdata.h proto/perf/perfdata_record.c \
 	proto/perf/perfrecord.c proto/perf/perfrecord.h \

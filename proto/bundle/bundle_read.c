@@ -1,9 +1,5 @@
 /*
- * A bundle mapped and checked, once, before anybody sees a pointer into it: every member lies
- * within the file, has a name that we know, appears once, and is what the manifest says. Called by
- * the worker, before and within its sandbox; the bytes may come from anybody.
- *
- * A file that shrinks while it is mapped makes SIGBUS, of which the worker dies alone.
+ * Maps a bundle, and checks all of it before anybody gets a pointer into it.
  */
 #include "proto/bundle/bundle.h"
 
@@ -18,11 +14,11 @@
 #include "proto/base.h"
 #include "proto/bundle/bundle_tar.h"
 
-/* What tar adds behind the end with its usual blocking factor of 20. */
+/* The most that tar adds behind the end, with its usual blocking factor of 20. */
 #define MAX_TRAILING (20u * BUNDLE_BLOCK)
 
 struct member {
-	const uint8_t *data; /* into the mapping; NULL: not in the bundle */
+	const uint8_t *data; /* in the mapping; NULL: not in the bundle */
 	size_t size;
 };
 
@@ -38,16 +34,16 @@ struct bundle {
 	struct member images[MANIFEST_MAX_IMAGES];
 	struct member pevents[MANIFEST_MAX_PEVENTS];
 	struct member texts[MANIFEST_MAX_TEXTS];
-	struct pieces *pieces; /* as many as the manifest has images */
+	struct pieces *pieces; /* owned, one for each of the manifest's images */
 };
 
 struct pieces {
-	struct manifest_piece *list; /* owned; NULL: ONE */
+	struct manifest_piece *list; /* owned; NULL: the pieces are ONE */
 	size_t n;
 	struct manifest_piece one;
 };
 
-/* A number without leading zeros, up to LIMIT; *s moves behind it. */
+/* Takes a number below LIMIT without leading zeros from *S. */
 static bool take_number(const char **s, size_t limit, size_t *ret)
 {
 	const char *first = *s;
@@ -61,51 +57,41 @@ static bool take_number(const char **s, size_t limit, size_t *ret)
 	return true;
 }
 
-static bool take_text(const char **s, const char *text)
+/* Returns where the member NAME belongs, and its counter, or NULL for an unknown name. */
+static struct member *find_slot(struct bundle *b, const char *name, size_t **ret_count)
 {
-	size_t size = strlen(text);
-
-	if (strncmp(*s, text, size) != 0)
-		return false;
-	*s += size;
-	return true;
-}
-
-/* Where the member of that name belongs; NULL: not ours. */
-static struct member *find_slot(struct bundle *b, const char *name)
-{
+	const struct {
+		const char *prefix, *suffix;
+		size_t limit;
+		struct member *members;
+		size_t *count;
+	} kinds[] = {
+		{"images/", "", MANIFEST_MAX_IMAGES, b->images, &b->n_images},
+		{"cpu", ".pt", MANIFEST_MAX_CPUS, b->cpus, &b->n_cpus},
+		{"trace/", "", MANIFEST_MAX_CPUS, b->traces, &b->n_cpus},
+		{"texts/", "", MANIFEST_MAX_TEXTS, b->texts, &b->n_texts},
+		{"pevent/", "", MANIFEST_MAX_PEVENTS, b->pevents, &b->n_pevents},
+	};
 	size_t i;
 
+	*ret_count = NULL;
 	if (strcmp(name, BUNDLE_MANIFEST_NAME) == 0)
 		return &b->text;
 	if (strcmp(name, BUNDLE_SIDEBAND_NAME) == 0)
 		return &b->sideband;
-	if (take_text(&name, "cpu"))
-		return take_number(&name, MANIFEST_MAX_CPUS, &i) && strcmp(name, ".pt") == 0
-			       ? &b->cpus[i]
-			       : NULL;
-	if (take_text(&name, "trace/"))
-		return take_number(&name, MANIFEST_MAX_CPUS, &i) && !*name ? &b->traces[i] : NULL;
-	if (take_text(&name, "pevent/"))
-		return take_number(&name, MANIFEST_MAX_PEVENTS, &i) && !*name ? &b->pevents[i]
-									      : NULL;
-	if (take_text(&name, "texts/"))
-		return take_number(&name, MANIFEST_MAX_TEXTS, &i) && !*name ? &b->texts[i] : NULL;
-	if (take_text(&name, "images/") && take_number(&name, MANIFEST_MAX_IMAGES, &i) && !*name)
-		return &b->images[i];
+	for (size_t k = 0; k < ARRAY_SIZE(kinds); k++) {
+		if (strncmp(name, kinds[k].prefix, strlen(kinds[k].prefix)) != 0)
+			continue;
+		name += strlen(kinds[k].prefix);
+		if (!take_number(&name, kinds[k].limit, &i) || strcmp(name, kinds[k].suffix) != 0)
+			return NULL;
+		*ret_count = kinds[k].count;
+		return &kinds[k].members[i];
+	}
 	return NULL;
 }
 
-static void count_member(struct bundle *b, const struct member *slot)
-{
-	b->n_cpus += slot >= b->cpus && slot < b->cpus + MANIFEST_MAX_CPUS;
-	b->n_cpus += slot >= b->traces && slot < b->traces + MANIFEST_MAX_CPUS;
-	b->n_images += slot >= b->images && slot < b->images + MANIFEST_MAX_IMAGES;
-	b->n_pevents += slot >= b->pevents && slot < b->pevents + MANIFEST_MAX_PEVENTS;
-	b->n_texts += slot >= b->texts && slot < b->texts + MANIFEST_MAX_TEXTS;
-}
-
-/* The member whose header is at *AT, which moves to the next. */
+/* Reads the member whose header is at *AT, and moves *AT to the next header. */
 static int read_member(struct bundle *b, size_t *at)
 {
 	const uint8_t *header = b->map + *at;
@@ -113,6 +99,7 @@ static int read_member(struct bundle *b, size_t *at)
 	char name[BUNDLE_NAME_MAX + 1];
 	struct member *slot;
 	uint64_t size;
+	size_t *count;
 	int r;
 
 	r = bundle_tar_parse(header, name, &size);
@@ -120,23 +107,13 @@ static int read_member(struct bundle *b, size_t *at)
 		return r;
 	if (size > left || bundle_tar_padding(size) > left - size)
 		return -EBADMSG;
-	slot = find_slot(b, name);
+	slot = find_slot(b, name, &count);
 	if (!slot || slot->data)
 		return -EBADMSG;
 	*slot = (struct member){header + BUNDLE_BLOCK, (size_t)size};
-	count_member(b, slot);
+	if (count)
+		*count += 1;
 	*at += BUNDLE_BLOCK + (size_t)size + bundle_tar_padding(size);
-	return 0;
-}
-
-static int check_end(const struct bundle *b, size_t at)
-{
-	if (b->map_size - at < 2 * BUNDLE_BLOCK ||
-	    b->map_size - at > MAX_TRAILING + 2 * BUNDLE_BLOCK)
-		return -EBADMSG;
-	for (; at < b->map_size; at++)
-		if (b->map[at] != 0)
-			return -EBADMSG;
 	return 0;
 }
 
@@ -150,10 +127,18 @@ static int read_members(struct bundle *b)
 			return -EBADMSG;
 		r = read_member(b, &at);
 	} while (r == 0);
-	return r == BUNDLE_TAR_ZERO ? check_end(b, at) : r;
+	if (r != BUNDLE_TAR_ZERO)
+		return r;
+	if (b->map_size - at < 2 * BUNDLE_BLOCK ||
+	    b->map_size - at > MAX_TRAILING + 2 * BUNDLE_BLOCK)
+		return -EBADMSG;
+	for (; at < b->map_size; at++)
+		if (b->map[at] != 0)
+			return -EBADMSG;
+	return 0;
 }
 
-/* The trace of the manifest's cpus[INDEX]; without data: there is none. */
+/* Returns the trace of the manifest's cpus[INDEX]; without data if there is none. */
 static const struct member *trace_of(const struct bundle *b, size_t index)
 {
 	uint32_t cpu = b->manifest.cpus[index].cpu;
@@ -163,22 +148,8 @@ static const struct member *trace_of(const struct bundle *b, size_t index)
 	return &b->cpus[cpu];
 }
 
-static int check_cpus(const struct bundle *b)
-{
-	const struct manifest *m = &b->manifest;
-
-	if (b->n_cpus != m->n_cpus)
-		return -EBADMSG;
-	for (size_t i = 0; i < m->n_cpus; i++) {
-		const struct member *found = trace_of(b, i);
-
-		if (!found->data || found->size != m->cpus[i].bytes)
-			return -EBADMSG;
-	}
-	return 0;
-}
-
-/* The pieces of an image, which are as large together as its member, within a file of its size. */
+/* Reads the pieces of an image: they are together as large as its member, and lie within its file.
+ */
 static int check_pieces(struct bundle *b, size_t index)
 {
 	const struct manifest_image *image = &b->manifest.images[index];
@@ -194,7 +165,7 @@ static int check_pieces(struct bundle *b, size_t index)
 	if (r < 0)
 		return r == -ENOMEM ? r : -EBADMSG;
 	for (size_t i = 0; i < p->n; i++)
-		sum += p->list[i].size; /* each ends below 2^63, behind the one before */
+		sum += p->list[i].size; /* no overflow: they do not overlap, and end below 2^63 */
 	if (sum != image->size ||
 	    p->list[p->n - 1].offset + p->list[p->n - 1].size > image->file_size)
 		return -EBADMSG;
@@ -218,7 +189,7 @@ static int check_images(struct bundle *b)
 			return -EBADMSG;
 		if (found->size != m->images[i].size)
 			return -EBADMSG;
-		n += found->data != NULL;
+		n += !!found->data;
 		r = check_pieces(b, i);
 	}
 	if (r < 0)
@@ -234,34 +205,16 @@ static int check_texts(const struct bundle *b)
 	for (size_t i = 0; i < m->n_texts; i++) {
 		const struct member *found = &b->texts[i];
 
-		if (!found->data != (m->texts[i].missing != NULL) ||
-		    found->size != m->texts[i].size)
+		if (!found->data != !!m->texts[i].missing || found->size != m->texts[i].size)
 			return -EBADMSG;
-		n += found->data != NULL;
+		n += !!found->data;
 	}
 	return n == b->n_texts ? 0 : -EBADMSG;
 }
 
-static int check_pevents(const struct bundle *b)
-{
-	const struct manifest *m = &b->manifest;
-
-	if (b->n_pevents != m->n_pevents)
-		return -EBADMSG;
-	for (size_t i = 0; i < m->n_pevents; i++)
-		if (!b->pevents[i].data || b->pevents[i].size != m->pevents[i].size)
-			return -EBADMSG;
-	return 0;
-}
-
-/* Raw PT comes without sideband; a recorder always has some. */
-static int check_sideband(const struct bundle *b)
-{
-	return b->sideband.data || strcmp(b->manifest.source, "raw") == 0 ? 0 : -EBADMSG;
-}
-
 static int check(struct bundle *b)
 {
+	const struct manifest *m = &b->manifest;
 	int r;
 
 	r = read_members(b);
@@ -272,16 +225,24 @@ static int check(struct bundle *b)
 	r = manifest_read(b->text.data, b->text.size, &b->manifest);
 	if (r < 0)
 		return r;
-	r = check_cpus(b);
-	if (r == 0)
-		r = check_images(b);
-	if (r == 0)
-		r = check_pevents(b);
+	if (b->n_cpus != m->n_cpus || b->n_pevents != m->n_pevents)
+		return -EBADMSG;
+	for (size_t i = 0; i < m->n_cpus; i++) {
+		const struct member *found = trace_of(b, i);
+
+		if (!found->data || found->size != m->cpus[i].bytes)
+			return -EBADMSG;
+	}
+	for (size_t i = 0; i < m->n_pevents; i++)
+		if (!b->pevents[i].data || b->pevents[i].size != m->pevents[i].size)
+			return -EBADMSG;
+	r = check_images(b);
 	if (r == 0)
 		r = check_texts(b);
-	if (r == 0)
-		r = check_sideband(b);
-	return r;
+	if (r < 0)
+		return r;
+	/* Raw PT comes without sideband; a recorder always has some. */
+	return b->sideband.data || strcmp(m->source, "raw") == 0 ? 0 : -EBADMSG;
 }
 
 static int map(struct bundle *b, int fd)
@@ -289,8 +250,8 @@ static int map(struct bundle *b, int fd)
 	struct stat st;
 	void *p;
 
-	/* Not fstat(): glibc asks by newfstatat, which no filter of system calls can tell from a
-	 * look at a path. */
+	/* Not fstat(3): glibc calls newfstatat, which a system call filter cannot tell from a look
+	 * at a path. */
 	if (syscall(SYS_fstat, fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_size <= 0)
@@ -345,7 +306,7 @@ const struct manifest *bundle_manifest(const struct bundle *b)
 	return &b->manifest;
 }
 
-static const uint8_t *give(const struct member *m, size_t *ret_size)
+static const uint8_t *bytes_of(const struct member *m, size_t *ret_size)
 {
 	*ret_size = m->size;
 	return m->data;
@@ -356,34 +317,34 @@ const uint8_t *bundle_cpu(const struct bundle *b, size_t index, size_t *ret_size
 	static const struct member none, nothing = {.data = (const uint8_t *)""};
 	const struct member *m = index < b->manifest.n_cpus ? trace_of(b, index) : &none;
 
-	/* Who reads none of it may still reckon with its address. */
-	return give(m != &none && m->data == NULL ? &nothing : m, ret_size);
+	/* A caller may compute with the address of no bytes. */
+	return bytes_of(m != &none && !m->data ? &nothing : m, ret_size);
 }
 
 const uint8_t *bundle_sideband(const struct bundle *b, size_t *ret_size)
 {
-	return give(&b->sideband, ret_size);
+	return bytes_of(&b->sideband, ret_size);
 }
 
 const uint8_t *bundle_image(const struct bundle *b, size_t index, size_t *ret_size)
 {
 	static const struct member none;
 
-	return give(index < MANIFEST_MAX_IMAGES ? &b->images[index] : &none, ret_size);
+	return bytes_of(index < MANIFEST_MAX_IMAGES ? &b->images[index] : &none, ret_size);
 }
 
 const uint8_t *bundle_pevent(const struct bundle *b, size_t index, size_t *ret_size)
 {
 	static const struct member none;
 
-	return give(index < MANIFEST_MAX_PEVENTS ? &b->pevents[index] : &none, ret_size);
+	return bytes_of(index < MANIFEST_MAX_PEVENTS ? &b->pevents[index] : &none, ret_size);
 }
 
 const uint8_t *bundle_text(const struct bundle *b, size_t index, size_t *ret_size)
 {
 	static const struct member none;
 
-	return give(index < MANIFEST_MAX_TEXTS ? &b->texts[index] : &none, ret_size);
+	return bytes_of(index < MANIFEST_MAX_TEXTS ? &b->texts[index] : &none, ret_size);
 }
 
 const struct manifest_piece *bundle_image_pieces(const struct bundle *b, size_t index,

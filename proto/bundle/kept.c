@@ -1,6 +1,5 @@
 /*
- * The list of what a stored bundle needs of the image cache: struct <-> text. Written by the
- * recorder's job; read by the recorder and by ptsnapctl, which checks it as anybody's.
+ * Reads and writes the list of image bytes that a stored bundle needs.
  */
 #include "proto/bundle/kept.h"
 
@@ -27,35 +26,23 @@ void kept_done(struct kept *k)
 	*k = (struct kept){0};
 }
 
-static bool is_name(const char *name)
-{
-	size_t size = strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz.-");
-
-	return size > 0 && size <= KEPT_NAME_MAX && name[size] == '\0' && name[0] != '.';
-}
-
-/* They lie within the file, in order, apart from each other. */
-static bool are_pieces(const struct manifest_piece *pieces, size_t n, uint64_t file_size)
-{
-	uint64_t end = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (pieces[i].size == 0 || (i > 0 && pieces[i].offset <= end) ||
-		    __builtin_add_overflow(pieces[i].offset, pieces[i].size, &end) ||
-		    end > file_size)
-			return false;
-	}
-	return true;
-}
-
-/* NAME and PIECES are taken over, also on failure. */
+/* Checks and adds an image. NAME and PIECES are taken over, also on failure. */
 static int add(struct kept *k, uint32_t index, char *name, uint64_t file_size,
 	       struct manifest_piece *pieces, size_t n)
 {
+	size_t length = strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz.-");
+	bool valid = length > 0 && length <= KEPT_NAME_MAX && !name[length] && name[0] != '.' &&
+		     index < MANIFEST_MAX_IMAGES && file_size <= INT64_MAX &&
+		     (k->n == 0 || index > k->images[k->n - 1].index);
+	uint64_t end = 0;
 	int r = -EINVAL;
 
-	if (is_name(name) && index < MANIFEST_MAX_IMAGES && file_size <= INT64_MAX &&
-	    are_pieces(pieces, n, file_size) && (k->n == 0 || index > k->images[k->n - 1].index))
+	/* Pieces lie within the file, in order, with gaps between them. */
+	for (size_t i = 0; i < n && valid; i++)
+		valid = pieces[i].size > 0 && (i == 0 || pieces[i].offset > end) &&
+			!__builtin_add_overflow(pieces[i].offset, pieces[i].size, &end) &&
+			end <= file_size;
+	if (valid)
 		r = ARRAY_RESERVE(k->images, k->capacity, k->n + 1);
 	if (r < 0) {
 		free(name);
@@ -120,7 +107,7 @@ int kept_write(const struct kept *k, struct bytes_out *out)
 	return r;
 }
 
-/* A decimal number without leading zeros; up to and without TEXT's end. */
+/* Parses TEXT as a decimal number without leading zeros. */
 static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 {
 	uint64_t v = 0;
@@ -135,7 +122,7 @@ static bool parse_number(const char *text, uint64_t max, uint64_t *ret)
 	return !*text && v <= max;
 }
 
-/* The word at *S, ended by BEHIND, which becomes a NUL; NULL: there is none. */
+/* Takes the word at *S up to the character BEHIND, which becomes a NUL. NULL: there is no word. */
 static char *take_word(char **s, char behind)
 {
 	char *word = *s, *end = strchr(word, behind);
@@ -149,8 +136,10 @@ static char *take_word(char **s, char behind)
 
 static int read_line(char *line, struct kept *k)
 {
-	char *index = take_word(&line, ' '), *name = index ? take_word(&line, ' ') : NULL,
-	     *size = name ? take_word(&line, ' ') : NULL, *copy;
+	char *index = take_word(&line, ' ');
+	char *name = index ? take_word(&line, ' ') : NULL;
+	char *size = name ? take_word(&line, ' ') : NULL;
+	char *copy;
 	struct manifest_piece *pieces = NULL;
 	uint64_t number, file_size;
 	size_t n = 0;

@@ -1,12 +1,12 @@
 /*
- * Which bytes of which images a stored bundle needs, and in which files of the image cache they
- * lie: the text file "ID.images" beside ID.ptsnap. One line an image, in order of INDEX:
+ * The list of image bytes that a stored bundle needs, and where in the image cache they lie: the
+ * text file "ID.images" beside ID.ptsnap. One line for each image, in order of INDEX:
  *
  *   INDEX NAME FILE-SIZE PIECES
  *
- * NAME is a file of the directory "images" beside it that has the bytes at the offsets that they
- * have in the image; PIECES as in the manifest ("-": none were needed). Written and read by the
- * recorder, read by ptsnapctl.
+ * NAME is a file of the directory "images" beside the list, with the bytes at the same offsets as
+ * in the image. PIECES are as in the manifest; "-": none were needed. The recorder writes and reads
+ * the list; ptsnapctl reads it, and trusts it no more than a stranger's.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 
 struct kept_image {
 	uint32_t index;		       /* in the manifest */
-	char *name;		       /* owned; [0-9a-z.-] only, does not begin with a dot */
+	char *name;		       /* owned; of [0-9a-z.-], not beginning with a dot */
 	uint64_t file_size;	       /* bytes of the whole image */
 	struct manifest_piece *pieces; /* owned */
 	size_t n_pieces;
@@ -34,12 +34,14 @@ struct kept {
 
 void kept_init(struct kept *k);
 void kept_done(struct kept *k);
-/* One more, with PIECES (copied); INDEX greater than the last one's. 0, -EINVAL, -ENOMEM, -E2BIG.
- */
+/* Adds an image, with a copy of NAME and PIECES. INDEX must be greater than the last one's. 0,
+ * -EINVAL, -ENOMEM, -E2BIG. */
 int kept_add(struct kept *k, uint32_t index, const char *name, uint64_t file_size,
 	     const struct manifest_piece *pieces, size_t n);
-const struct kept_image *kept_find(const struct kept *k, uint32_t index); /* NULL: none */
-/* Appended to OUT. 0, -ENOMEM, -E2BIG. */
+/* Returns the image INDEX, or NULL. */
+const struct kept_image *kept_find(const struct kept *k, uint32_t index);
+/* Appends the text to OUT. 0, -ENOMEM, -E2BIG. */
 int kept_write(const struct kept *k, struct bytes_out *out);
-/* K is initialised; empty again on failure. 0, -EBADMSG, -ENOMEM. */
+/* Reads the text into K, which must be empty, and is empty again on failure. 0, -EBADMSG, -ENOMEM.
+ */
 int kept_read(const void *text, size_t size, struct kept *k);

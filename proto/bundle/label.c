@@ -1,5 +1,5 @@
 /*
- * Labels: checked when they are added, so that whoever writes them later need not look.
+ * Labels: checked when they are added, so that their users need no checks.
  */
 #include "proto/bundle/label.h"
 
@@ -8,27 +8,7 @@
 
 #include "proto/base.h"
 
-static bool is_key(const char *key)
-{
-	size_t n = 0;
-
-	if (isdigit((unsigned char)*key))
-		return false;
-	while (isalnum((unsigned char)key[n]) || key[n] == '_')
-		n++;
-	return n > 0 && n < LABEL_KEY_SIZE && key[n] == '\0';
-}
-
-static bool is_value(const char *value)
-{
-	size_t n = strlen(value);
-
-	for (size_t i = 0; i < n; i++)
-		if ((unsigned char)value[i] < ' ' || value[i] == 0x7f)
-			return false;
-	return n < LABEL_VALUE_SIZE;
-}
-
+/* Returns the place of KEY in L, and whether L has the key. */
 static size_t find(const struct labels *l, const char *key, bool *ret_found)
 {
 	size_t i = 0;
@@ -41,11 +21,17 @@ static size_t find(const struct labels *l, const char *key, bool *ret_found)
 
 int labels_add(struct labels *l, const char *key, const char *value)
 {
+	size_t length = 0, i;
 	bool found;
-	size_t i;
 
-	if (!is_key(key) || !is_value(value))
+	while (isalnum((unsigned char)key[length]) || key[length] == '_')
+		length++;
+	if (length == 0 || length >= LABEL_KEY_SIZE || key[length] ||
+	    isdigit((unsigned char)*key) || strlen(value) >= LABEL_VALUE_SIZE)
 		return -EINVAL;
+	for (const char *at = value; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return -EINVAL;
 	i = find(l, key, &found);
 	if (!found && l->n == LABEL_MAX)
 		return -E2BIG;
@@ -62,7 +48,7 @@ int labels_parse(struct labels *l, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	char key[LABEL_KEY_SIZE];
-	size_t n = equals != NULL ? (size_t)(equals - text) : 0;
+	size_t n = equals ? (size_t)(equals - text) : 0;
 
 	if (n == 0 || n >= sizeof(key))
 		return -EINVAL;

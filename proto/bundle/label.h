@@ -1,7 +1,8 @@
 /*
- * What a snapshot was labelled with: a few KEY=VALUE, given by who asked for it. Checked by ctl
- * before they are sent and by the daemon when they come; kept in the entry, shown in lists, reports
- * and metrics.
+ * The labels of a snapshot: a few KEY=VALUE from the user who asked for it.
+ *
+ * ptsnapctl checks labels before it sends them, and ptsnapd checks those that it gets. Lists,
+ * reports and metrics show them.
  */
 #pragma once
 
@@ -9,28 +10,28 @@
 #include <stddef.h>
 
 #define LABEL_MAX	 8u
-#define LABEL_KEY_SIZE	 32u  /* with its NUL */
-#define LABEL_VALUE_SIZE 128u /* so, too */
+#define LABEL_KEY_SIZE	 32u  /* with the NUL */
+#define LABEL_VALUE_SIZE 128u /* with the NUL */
 
 struct label {
 	char key[LABEL_KEY_SIZE], value[LABEL_VALUE_SIZE];
 };
 
-/* A value: copied freely, owns nothing. Sorted by key, each key once. */
+/* Sorted by key, each key once. Owns nothing and may be copied. */
 struct labels {
 	struct label list[LABEL_MAX];
 	size_t n;
 };
 
-/* What labels look like, for messages. */
+/* The rules for labels, for messages. */
 #define LABEL_VALID                                                                               \
 	"KEY=VALUE, KEY of up to 31 letters, digits and _, not beginning with a digit, VALUE of " \
 	"up to 127 bytes without control characters; at most 8"
 
-/* KEY = VALUE, which the caller knows to be UTF-8, joins L; one of the same key is replaced. 0,
- * -EINVAL: not as LABEL_VALID says, -E2BIG: there are LABEL_MAX already. */
+/* Adds KEY=VALUE to L, or replaces the value of KEY. The caller has checked that both are UTF-8. 0;
+ * -EINVAL: against the rules above; -E2BIG: there are LABEL_MAX labels. */
 int labels_add(struct labels *l, const char *key, const char *value);
-/* TEXT is KEY=VALUE; results as of labels_add. */
+/* Adds TEXT, which is KEY=VALUE; results as labels_add(). */
 int labels_parse(struct labels *l, const char *text);
-/* NULL: there is none. */
+/* Returns the value of KEY, or NULL. */
 const char *labels_get(const struct labels *l, const char *key);

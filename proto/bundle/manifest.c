@@ -1,15 +1,16 @@
 /*
- * The manifest in memory: its empty state, its lists, its end. Filled by the recorder's snapshot
- * job, by the offline client for raw traces, and by the reader in the worker.
+ * The manifest in memory, and the pieces of images.
  */
 #include "proto/bundle/manifest.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "proto/base.h"
-#include "proto/bundle/manifest_fields.h"
+#include "proto/bundle/manifest_private.h"
 
 void manifest_init(struct manifest *m)
 {
@@ -37,28 +38,24 @@ static void free_strings(void *object, const struct manifest_field *fields, size
 			free(*(char **)((char *)object + fields[i].offset));
 }
 
-static void free_list(const struct manifest *m, enum manifest_list_id id)
-{
-	const struct manifest_list *l = &manifest_lists[id];
-	size_t n;
-	char *elements = manifest_elements(m, id, &n);
-
-	for (size_t i = 0; i < n; i++)
-		free_strings(elements + i * l->element_size, l->fields, l->n_fields);
-	free(elements);
-}
-
 void manifest_done(struct manifest *m)
 {
 	for (size_t i = 0; i < MANIFEST_N_GROUPS; i++)
 		free_strings(m, manifest_groups[i].fields, manifest_groups[i].n_fields);
-	for (unsigned id = 0; id < MANIFEST_N_LISTS; id++)
-		free_list(m, id);
+	for (unsigned id = 0; id < MANIFEST_N_LISTS; id++) {
+		const struct manifest_list *l = &manifest_lists[id];
+		size_t n;
+		char *elements = manifest_elements(m, id, &n);
+
+		for (size_t i = 0; i < n; i++)
+			free_strings(elements + i * l->element_size, l->fields, l->n_fields);
+		free(elements);
+	}
 	manifest_init(m);
 }
 
-/* Room for one more element behind the N of a list; false: it may not grow, or there is no memory.
- */
+/* Makes room for one more element behind the N elements of a list. False: no memory, or the limit
+ * is reached. */
 #define HAS_ROOM(list, n, id) ((n) < manifest_lists[id].max && ARRAY_EXTEND((list), (n)) == 0)
 
 struct manifest_cpu *manifest_add_cpu(struct manifest *m)
@@ -184,4 +181,105 @@ void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
 	case MANIFEST_N_LISTS: break;
 	}
 	return NULL;
+}
+
+/* Takes "0x" and up to 16 lower-case digits without leading zeros from *S. */
+static bool take_hex(const char **s, uint64_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	const char *first;
+	uint64_t v = 0;
+
+	if (strncmp(*s, "0x", 2) != 0)
+		return false;
+	*s += 2;
+	for (first = *s; **s && strchr(digits, **s); (*s)++) {
+		if (*s - first == 16)
+			return false;
+		v = v << 4 | (uint64_t)(strchr(digits, **s) - digits);
+	}
+	*ret = v;
+	return *s > first && (*first != '0' || *s == first + 1);
+}
+
+int manifest_pieces_parse(const char *text, struct manifest_piece **ret, size_t *ret_n)
+{
+	CLEANUP_FREE struct manifest_piece *pieces = NULL;
+	uint64_t end = 0;
+	size_t n = 1;
+
+	for (const char *at = text; *at; at++)
+		n += *at == ',';
+	if (n > MANIFEST_MAX_PIECES)
+		return -E2BIG;
+	pieces = calloc(n, sizeof(*pieces));
+	if (!pieces)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		struct manifest_piece *p = &pieces[i];
+
+		if (!take_hex(&text, &p->offset) || *text++ != '+' || !take_hex(&text, &p->size))
+			return -EBADMSG;
+		/* Between two pieces is a gap. */
+		if (p->size == 0 || (i > 0 && p->offset <= end))
+			return -EBADMSG;
+		if (__builtin_add_overflow(p->offset, p->size, &end) || end > INT64_MAX)
+			return -EBADMSG;
+		if (*text++ != (i + 1 < n ? ',' : '\0'))
+			return -EBADMSG;
+	}
+	*ret = TAKE_PTR(pieces);
+	*ret_n = n;
+	return 0;
+}
+
+/* ",0x" and "+0x" with 16 digits each. */
+#define PIECE_TEXT 38u
+
+int manifest_pieces_format(const struct manifest_piece *pieces, size_t n, char **ret)
+{
+	char *text = malloc(n * PIECE_TEXT + 1);
+	size_t used = 0;
+
+	if (!text)
+		return -ENOMEM;
+	text[0] = '\0';
+	for (size_t i = 0; i < n; i++)
+		used += (size_t)snprintf(text + used, PIECE_TEXT + 1, "%s0x%" PRIx64 "+0x%" PRIx64,
+					 i > 0 ? "," : "", pieces[i].offset, pieces[i].size);
+	*ret = text;
+	return 0;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct manifest_piece *x = a, *y = b;
+
+	return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+size_t manifest_pieces_join(struct manifest_piece *pieces, size_t n)
+{
+	size_t valid = 0, kept = 0;
+	uint64_t end;
+
+	for (size_t i = 0; i < n; i++)
+		if (pieces[i].size > 0 &&
+		    !__builtin_add_overflow(pieces[i].offset, pieces[i].size, &end) &&
+		    end <= INT64_MAX)
+			pieces[valid++] = pieces[i];
+	if (valid == 0)
+		return 0;
+	qsort(pieces, valid, sizeof(*pieces), by_offset);
+	for (size_t i = 1; i < valid; i++) {
+		struct manifest_piece *last = &pieces[kept];
+
+		if (pieces[i].offset > last->offset + last->size)
+			pieces[++kept] = pieces[i];
+		else
+			last->size = MAX_OF(last->offset + last->size,
+					    pieces[i].offset + pieces[i].size) -
+				     last->offset;
+	}
+	return kept + 1;
 }

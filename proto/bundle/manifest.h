@@ -1,7 +1,9 @@
 /*
- * What a snapshot says about itself besides trace bytes and sideband records: struct <-> the
- * bundle's manifest.json. Absent numbers have a "have" flag or the documented empty value, and are
- * null in JSON, never 0.
+ * The manifest: what a snapshot says about itself besides trace bytes and sideband records, in
+ * memory and as the bundle's manifest.json.
+ *
+ * A number that is not known has a "have" flag or the documented empty value, and is null in JSON,
+ * never 0.
  */
 #pragma once
 
@@ -22,164 +24,167 @@
 #define MANIFEST_MAX_PIECES    65536u	   /* of one image */
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
 #define MANIFEST_MAX_BUILD_ID  40u	   /* hex digits */
-#define MANIFEST_ABSENT	       UINT64_MAX  /* for every u64 that may be absent */
+#define MANIFEST_ABSENT	       UINT64_MAX  /* an unknown u64 */
 
 #define MANIFEST_ANY UINT32_MAX
 
-/* Either cpu or tid is ANY, no CPU is there twice. */
+/* The trace of a CPU or of a thread. Either cpu or tid is ANY, and no CPU is there twice. */
 struct manifest_cpu {
-	uint32_t cpu;	       /* ANY: the trace is one thread's, wherever it ran */
-	uint32_t tid;	       /* of that thread; ANY: of whatever ran on that CPU */
+	uint32_t cpu;	       /* ANY: the trace is of one thread on all CPUs */
+	uint32_t tid;	       /* ANY: the trace is of all threads on this CPU */
 	uint64_t ring_bytes;   /* size of the AUX ring */
-	uint64_t bytes;	       /* copied, in member "cpuN.pt" or "trace/INDEX", oldest first */
-	uint64_t asked_bytes;  /* --last=SIZE; ABSENT: all or by time */
-	uint64_t stop_ns;      /* perf clock when this CPU's event was stopped; ABSENT: raw */
-	uint64_t dark_ns;      /* from stop to restart; ABSENT where it was not restarted */
-	uint64_t copy_ns;      /* time of the copy; ABSENT: raw */
-	uint64_t aux_flags;    /* PERF_AUX_FLAG_* of AUX records since the last snapshot, or'ed */
-	uint64_t lost_records; /* sideband records that the DATA ring lost, in all */
-	bool stop_timeout;     /* did not answer: the copy ends where its last packet was written */
+	uint64_t bytes;	       /* of trace, in member "cpuN.pt" or "trace/INDEX", oldest first */
+	uint64_t asked_bytes;  /* of --last=SIZE; ABSENT: everything, or by time */
+	uint64_t stop_ns;      /* perf clock when the CPU's event was stopped; ABSENT: raw */
+	uint64_t dark_ns;      /* from stop to restart; ABSENT: was not restarted */
+	uint64_t copy_ns;      /* duration of the copy; ABSENT: raw */
+	uint64_t aux_flags;    /* all PERF_AUX_FLAG_* of AUX records since the last snapshot */
+	uint64_t lost_records; /* sideband records that the DATA ring lost, in total */
+	bool stop_timeout;     /* the CPU did not answer: the copy ends with its last packet */
 	char *state;	       /* owned; "tracing", "offline", "busy", "yielded", "failed", "no-pt";
-				* NULL: not told */
-	char *why;	       /* owned; why it is not tracing, in words; NULL */
-	uint64_t stop_order;   /* 0: it was stopped first; ABSENT */
+				* NULL: unknown */
+	char *why;	       /* owned; why the CPU is not tracing, for people; or NULL */
+	uint64_t stop_order;   /* 0: was stopped first; or ABSENT */
 };
 
 struct manifest_process {
 	uint32_t pid;
-	uint64_t ppid;	   /* ABSENT: unknown; so for the others */
+	uint64_t ppid;	   /* ABSENT: unknown, as for the numbers below */
 	uint64_t start_ns; /* CLOCK_BOOTTIME */
 	uint64_t uid;
-	char *exe, *cmdline, *cgroup; /* owned, NULL when unknown; cmdline: arguments joined by
-					 blanks, cut */
-	uint64_t mount_ns;	      /* inode of its mount namespace */
-	uint64_t ns_pid;	      /* its number in the innermost pid namespace */
-	/* Since when (perf ns) it has certainly had that uid and no rights of any other; ABSENT:
-	 * nobody knows, or it has not. */
+	char *exe, *cmdline, *cgroup; /* owned, NULL: unknown; cmdline has the arguments joined by
+				       * blanks, and may be cut */
+	uint64_t mount_ns;	      /* inode of the mount namespace */
+	uint64_t ns_pid;	      /* pid in the innermost pid namespace */
+	/* perf clock since when the process certainly has this uid and no rights of another;
+	 * ABSENT: there is no such time, or it is unknown. */
 	uint64_t uid_since_ns;
-	bool excluded; /* nothing of it is to be decoded or shown; exe and cmdline are NULL */
+	bool excluded; /* must not be decoded or shown; exe and cmdline are NULL */
 };
 
-/* Part of an image. */
+/* A part of an image. */
 struct manifest_piece {
 	uint64_t offset, size; /* bytes; size is not 0 */
 };
 
-/* Kinds of images; NULL: a file. */
-#define MANIFEST_IMAGE_MEMORY "memory" /* anonymous code (JIT) of process PID, at ADDRESS */
-#define MANIFEST_IMAGE_VDSO                                                                        \
-	"vdso"			       /* [vdso] of process PID at ADDRESS; PID ANY: of all others \
-					* that have one of this size */
-#define MANIFEST_IMAGE_KERNEL "kernel" /* kernel text at ADDRESS, as it was at READ_NS: exact */
-#define MANIFEST_IMAGE_KERNEL_FILE                                        \
-	"kernel-file" /* vmlinux or a module's file (PATH "[NAME]"): laid \
-		       * out by the text "kernel-sections", and not to    \
-		       * be believed where the kernel patches itself */
+/* Kinds of images. A file has none (NULL). */
+/* anonymous code (JIT) of process PID, at ADDRESS */
+#define MANIFEST_IMAGE_MEMORY "memory"
+/* [vdso] of process PID at ADDRESS; PID ANY: of all other processes with a [vdso] of this size */
+#define MANIFEST_IMAGE_VDSO "vdso"
+/* kernel text at ADDRESS, exactly as it was at READ_NS */
+#define MANIFEST_IMAGE_KERNEL "kernel"
+/* vmlinux or the file of a module (PATH "[NAME]"). The text "kernel-sections" says where its
+ * sections lie. Where the kernel patches itself, the file's bytes are not those in memory. */
+#define MANIFEST_IMAGE_KERNEL_FILE "kernel-file"
 
-/* Code. First of all a file that was mapped executable: a MMAP2 record means the image with the
- * same device and inode and generation, else (all of them 0) the same path. One with a build id
- * means the image with that build id and that path; nobody has compared the file's own yet. */
+/* An image: code, most often of a file that was mapped executable. An MMAP2 record means the image
+ * with the same device, inode and generation, or, if all of these are 0, with the same path; and a
+ * record with a build id means the image with this build id and path. Nobody has compared the build
+ * id with the file's own. */
 struct manifest_image {
-	char *path; /* owned; as the record names it */
+	char *path; /* owned; as in the record */
 	uint32_t maj, min;
 	uint64_t ino, ino_generation;
-	uint64_t size;	 /* bytes of member "images/INDEX"; 0 and missing set: not in the bundle */
-	char *missing;	 /* owned; NULL: the bytes are there or elsewhere; else why not, in words */
-	uint64_t offset; /* the member holds the file's bytes from here on */
-	char *build_id;	 /* owned, lower-case hex, as the records say; NULL: they name an inode */
-	/* There is no member, SIZE is 0: the bytes lie with whoever has the bundle, who is asked
-	 * for them by INDEX (worker.h), or are listed beside it (kept.h). */
+	uint64_t size;	 /* of member "images/INDEX"; 0 if missing or elsewhere */
+	char *missing;	 /* owned; why the bytes are missing, for people; or NULL */
+	uint64_t offset; /* in the file, of the member's first byte */
+	char *build_id;	 /* owned, lower-case hex, as in the records; NULL: these have an inode */
+	/* There is no member, and SIZE is 0. The program that has the bundle has the bytes and
+	 * gives them out by INDEX (worker.h), or a list beside the bundle names them (kept.h). */
 	bool elsewhere;
-	uint64_t file_size; /* of the whole; ABSENT: OFFSET + SIZE */
-	char *pieces;	    /* owned; the member holds these pieces one behind the other
-			     * (manifest_pieces_parse), OFFSET is 0; NULL: one, at OFFSET */
-	char *kind;	    /* owned; above; NULL: a file */
-	uint32_t pid;	    /* ANY: of no single process */
-	uint64_t address;   /* of memory: where its first byte lies; ABSENT */
-	uint64_t read_ns;   /* of memory: when it was read (perf clock); ABSENT */
+	uint64_t file_size; /* of the whole file; ABSENT: OFFSET + SIZE */
+	char *pieces;	    /* owned; the member has these pieces (manifest_pieces_parse) one behind
+			     * the other, and OFFSET is 0; NULL: one piece, at OFFSET */
+	char *kind;	    /* owned; MANIFEST_IMAGE_*, or NULL for a file */
+	uint32_t pid;	    /* ANY: not of one process */
+	uint64_t address;   /* of memory: address of the first byte; or ABSENT */
+	uint64_t read_ns;   /* of memory: perf clock when it was read; or ABSENT */
 };
 
-/* Text that the worker parses: member "texts/INDEX". */
+/* Kinds of texts. ptsnap-decode parses them; the recorder only copies them. */
 #define MANIFEST_TEXT_KALLSYMS "kallsyms" /* /proc/kallsyms, functions only */
 #define MANIFEST_TEXT_MODULES  "modules"  /* /proc/modules */
-#define MANIFEST_TEXT_KERNEL_SECTIONS                                                     \
-	"kernel-sections" /* lines "MODULE SECTION 0xADDRESS"; * is the kernel: "* kprobe \
-			     0xADDRESS", and "* kprobes 0x1": those are all */
-#define MANIFEST_TEXT_PERF_MAP "perf-map" /* /tmp/perf-PID.map of process PID */
+/* Lines "MODULE SECTION 0xADDRESS"; module * is the kernel. "* kprobe 0xADDRESS" is a kprobe, and
+ * "* kprobes 0x1" says that all kprobes are listed. */
+#define MANIFEST_TEXT_KERNEL_SECTIONS "kernel-sections"
+#define MANIFEST_TEXT_PERF_MAP	      "perf-map" /* /tmp/perf-PID.map of process PID */
 struct manifest_text {
 	char *kind;    /* owned */
-	uint32_t pid;  /* ANY */
-	uint64_t size; /* bytes of the member; 0 and missing set: none */
-	char *missing; /* owned; NULL */
+	uint32_t pid;  /* or ANY */
+	uint64_t size; /* of member "texts/INDEX"; 0 if missing */
+	char *missing; /* owned; why the text is missing, for people; or NULL */
 };
 
-/* Something that the source or the recorder knows it did not see; becomes a gap of that kind. */
+/* Something that the recorder knows to be missing in its records; becomes a gap of that kind. */
 struct manifest_note {
-	char *kind; /* owned; a name of decoder/packet/fault.h */
+	char *kind; /* owned; the name of a fault (decoder/packet/fault.h) */
 	uint64_t count;
-	char *why; /* owned; NULL: none */
+	char *why; /* owned; or NULL */
 };
 
-/* Sideband as libipt's tools take it, for their views: a file of perf records as a foreign
- * perf_event_attr laid them out, in member "pevent/INDEX". The same records stand, translated, in
- * the sideband member. */
+/* Sideband as for libipt's tools, for the views that show them: a file of perf records in the
+ * layout of a foreign perf_event_attr, in member "pevent/INDEX". The sideband member has the same
+ * records, translated. */
 struct manifest_pevent {
-	char *name; /* owned; as messages name it */
+	char *name; /* owned; for messages */
 	uint64_t size;
-	bool secondary;	      /* of another CPU */
+	bool secondary;	      /* of another CPU than the trace */
 	uint64_t sample_type; /* attr.sample_type */
 	uint32_t time_shift, time_mult;
 	uint64_t time_zero, tsc_offset;
 };
 
 struct manifest_label {
-	char *key, *value; /* owned, not NULL */
+	char *key, *value; /* owned, never NULL */
 };
 
 struct manifest {
-	/* identity */
+	/* Identity */
 	char *id, *version;
-	/* host; strings NULL when unknown */
+	/* Host; strings may be NULL */
 	char *hostname, *kernel_release, *machine, *boot_id, *cpu_model_name;
 	bool have_cpu;
 	uint32_t cpu_family, cpu_model, cpu_stepping;
 	bool cpu_intel;
-	/* trigger */
+	/* Trigger */
 	char *trigger_kind; /* "control", "signal", "exit", "offline" */
 	char *trigger_name, *reason;
-	char *unit;	   /* that it is about; NULL: none */
-	char *sender_unit; /* that the sender runs in; NULL: not known */
-	char *coredump;	   /* the file that systemd-coredump made of the process; NULL: none */
-	uint64_t sender_pid, sender_uid;		  /* ABSENT */
-	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* ABSENT */
-	/* clock: perf ns = time_zero + (tsc * time_mult >> time_shift), see
-	 * include/uapi/linux/perf_event.h, cap_user_time_zero */
+	char *unit;			 /* the systemd unit that the snapshot is about, or NULL */
+	char *sender_unit;		 /* the unit that the sender runs in, or NULL */
+	char *coredump;			 /* the process's file of systemd-coredump, or NULL */
+	uint64_t sender_pid, sender_uid; /* or ABSENT */
+	uint64_t realtime_ns, monotonic_ns, perf_ns, tsc; /* or ABSENT */
+	/* Clock: perf ns = time_zero + (tsc * time_mult >> time_shift)
+	 * (include/uapi/linux/perf_event.h, cap_user_time_zero) */
 	bool have_clock;
 	uint16_t time_shift;
 	uint32_t time_mult;
 	uint64_t time_zero;
-	/* trace configuration */
+	/* Configuration of the trace */
 	char *source;		       /* "emulated", "intel_pt", "raw" */
-	char *pt_terms;		       /* "tsc,mtc,mtc_period=9,...", NULL: unknown */
-	uint64_t pt_config;	       /* attr.config; ABSENT */
-	bool trace_user, trace_kernel; /* what the attr did not exclude */
-	uint32_t mtc_period; /* log2 of CTC ticks between MTCs; UINT32_MAX: no MTC or unknown */
+	char *pt_terms;		       /* "tsc,mtc,mtc_period=9,...", or NULL */
+	uint64_t pt_config;	       /* attr.config, or ABSENT */
+	bool trace_user, trace_kernel; /* not excluded by the attr */
+	uint32_t mtc_period; /* log2 of the CTC ticks between MTCs; UINT32_MAX: no MTCs, or unknown
+			      */
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* CPUID 0x15 EBX, EAX; 0: unknown */
 	bool noretcomp;
-	bool clock_is_monotonic;       /* have_clock false: times are CLOCK_MONOTONIC's */
-	char *preset;		       /* owned; NULL: none */
-	char *pt_attr, *sideband_attr; /* owned; the perf_event_attrs in words; NULL */
-	char *sideband_missing;	       /* owned; kinds that the kernel does not tell, joined
-					* by commas; NULL: none */
-	char *sizes_note;	       /* owned; rings smaller than asked for, in words; NULL */
-	/* request */
-	uint64_t last_bytes, last_ns; /* ABSENT: everything */
-	uint64_t previous_stop_ns;    /* when the snapshot before this one stopped; ABSENT */
-	/* sideband */
-	uint64_t horizon_ns; /* before this only the folded base state is known; ABSENT: none */
-	uint64_t dropped_records; /* that the timeline's limit folded */
-	bool excluding; /* some processes are excluded, and so is whoever is not in the list */
+	bool clock_is_monotonic;       /* without have_clock: times are of CLOCK_MONOTONIC */
+	char *preset;		       /* or NULL */
+	char *pt_attr, *sideband_attr; /* the perf_event_attrs as text, or NULL */
+	char *sideband_missing;	       /* kinds of records that the kernel does not offer, joined by
+					* commas, or NULL */
+	char *sizes_note;	       /* which rings are smaller than asked for, or NULL */
+	/* Request */
+	uint64_t last_bytes, last_ns; /* both ABSENT: everything */
+	uint64_t previous_stop_ns;    /* perf clock when the previous snapshot stopped the CPUs, or
+					 ABSENT */
+	/* Sideband */
+	uint64_t horizon_ns;	  /* only the folded base state is known before this; or ABSENT */
+	uint64_t dropped_records; /* folded by the timeline's limit */
+	bool excluding; /* some processes are excluded, and with them all that are not listed */
 	struct manifest_cpu *cpus;
 	size_t n_cpus;
 	struct manifest_process *processes;
@@ -197,31 +202,31 @@ struct manifest {
 	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
 };
 
-/* All empty and absent. */
+/* Makes M empty, with all values absent. */
 void manifest_init(struct manifest *m);
 void manifest_done(struct manifest *m);
-/* Elements appended, all zero but for what may be ABSENT, which is; NULL: no memory, or the limit
- * above is reached. The pointer is good until the next one. */
+/* Append an element, with all values absent or zero. The pointer is valid until the next one is
+ * appended. NULL: no memory, or the limit above is reached. */
 struct manifest_cpu *manifest_add_cpu(struct manifest *m);
 struct manifest_process *manifest_add_process(struct manifest *m);
 struct manifest_image *manifest_add_image(struct manifest *m);
 struct manifest_pevent *manifest_add_pevent(struct manifest *m);
 struct manifest_label *manifest_add_label(struct manifest *m);
 struct manifest_text *manifest_add_text(struct manifest *m);
-/* "0x0+0x1000,0x8000+0x200" <-> pieces in order of offset that neither touch nor overlap, at most
- * MAX_PIECES. *ret is malloc'ed. 0, -EBADMSG, -E2BIG, -ENOMEM. */
+/* Appends a note. 0; -ENOMEM; -ENOSPC: the limit above is reached. */
+int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
+
+/* Pieces as text: "0x0+0x1000,0x8000+0x200", in order of offset, which neither touch nor overlap,
+ * at most MANIFEST_MAX_PIECES. *ret is malloc()ed. 0, -EBADMSG, -E2BIG, -ENOMEM. */
 int manifest_pieces_parse(const char *text, struct manifest_piece **ret, size_t *ret_n);
 int manifest_pieces_format(const struct manifest_piece *pieces, size_t n, char **ret);
-/* Sorts PIECES of any order, joins those that touch or overlap; returns how many are left. Empty
- * ones, and those that end beyond 2^63, are dropped. */
+/* Sorts PIECES and joins those that touch or overlap. Drops pieces that are empty or end beyond
+ * 2^63. Returns the number of pieces that are left. */
 size_t manifest_pieces_join(struct manifest_piece *pieces, size_t n);
-/* 0; -ENOMEM; -ENOSPC: the limit above is reached. */
-int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
-/* The manifest as JSON text, appended. 0, -ENOMEM, or -E2BIG when OUT's limit does not hold it. A
- * string that may not be absent (id, version, trigger_kind, source, path, kind) but is NULL comes
- * out empty. */
+/* Appends the manifest as JSON to OUT. A string that must not be absent (id, version, trigger_kind,
+ * source, path, kind) but is NULL becomes "". 0, -ENOMEM, or -E2BIG: OUT's limit. */
 int manifest_write(const struct manifest *m, struct bytes_out *out);
-/* Parses (json-c, strict, depth 8) and checks ranges and limits; M must be initialised and is empty
- * again on failure. 0, -EBADMSG (not ours or damaged), -EPROTONOSUPPORT (a newer version), -ENOMEM.
- */
+/* Parses the JSON text strictly, to depth 8, and checks ranges and limits. M must be initialised,
+ * and is empty again on failure. 0; -EBADMSG: not a manifest, or damaged; -EPROTONOSUPPORT: of a
+ * newer version; -ENOMEM. */
 int manifest_read(const void *text, size_t size, struct manifest *m);

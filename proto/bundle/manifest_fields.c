@@ -1,7 +1,7 @@
 /*
- * The manifest's keys, types and ranges. Walked by manifest_write.c and manifest_read.c.
+ * The manifest's keys, types and ranges.
  */
-#include "proto/bundle/manifest_fields.h"
+#include "proto/bundle/manifest_private.h"
 
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
@@ -21,7 +21,7 @@
 #define HEX_OPT(s, key, member) \
 	{ key, MANIFEST_HEX, offsetof(struct s, member), true, false, MANIFEST_ABSENT, UINT64_MAX }
 
-/* Of later versions: where it says nothing it is not written. */
+/* Keys of later versions: left out if absent. */
 #define TEXT_QUIET(s, key, member) { key, MANIFEST_STRING, offsetof(struct s, member), true, true, 0, 0 }
 #define BOOL_QUIET(s, key, member) { key, MANIFEST_BOOL, offsetof(struct s, member), true, true, 0, 0 }
 #define U32_QUIET(s, key, member, absent, max) \
@@ -66,7 +66,7 @@ static const struct manifest_field trigger[] = {
 	HEX_OPT(manifest, "tsc", tsc),
 };
 
-/* A shift by 64 or more has no meaning. */
+/* A shift by 64 or more is undefined. */
 static const struct manifest_field clock_fields[] = {
 	U16(manifest, "timeShift", time_shift, 63),
 	U32(manifest, "timeMult", time_mult, UINT32_MAX),

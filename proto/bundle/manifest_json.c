@@ -1,30 +1,121 @@
 /*
- * JSON text -> struct manifest. The text comes from a file that anybody may have written: it is
- * measured before json-c builds anything from it, parsed strictly, and every value is checked
- * against the type and range that the field table names. Called by the bundle's reader.
+ * The manifest as JSON text: written as a stream, and read by the same table of keys.
+ *
+ * The text that is read may come from a stranger. It is measured before json-c allocates anything
+ * for it, parsed strictly, and every value is checked against the type and range of the table.
  */
-#include "proto/bundle/manifest.h"
-
 #include <errno.h>
 #include <string.h>
 
 #include <json-c/json.h>
 
 #include "proto/base.h"
-#include "proto/bundle/manifest_fields.h"
+#include "proto/bundle/manifest.h"
+#include "proto/bundle/manifest_private.h"
+#include "proto/json.h"
+
+static uint64_t number(const void *at, enum manifest_type type)
+{
+	switch (type) {
+	case MANIFEST_U16: return *(const uint16_t *)at;
+	case MANIFEST_U32: return *(const uint32_t *)at;
+	default: return *(const uint64_t *)at;
+	}
+}
+
+static void write_field(struct json_writer *w, const struct manifest_field *f, const void *at)
+{
+	const char *text;
+	uint64_t v;
+
+	switch (f->type) {
+	case MANIFEST_STRING:
+		text = *(char *const *)at;
+		if (text || !f->quiet)
+			json_string(w, f->key, text || f->nullable ? text : "");
+		return;
+	case MANIFEST_BOOL:
+		if (*(const bool *)at || !f->quiet)
+			json_boolean(w, f->key, *(const bool *)at);
+		return;
+	default:
+		v = number(at, f->type);
+		if (f->nullable && v == f->absent) {
+			if (!f->quiet)
+				json_null(w, f->key);
+		} else if (f->type == MANIFEST_HEX) {
+			json_hex(w, f->key, v);
+		} else {
+			json_u64(w, f->key, v);
+		}
+	}
+}
+
+static void write_fields(struct json_writer *w, const void *object,
+			 const struct manifest_field *fields, size_t n_fields)
+{
+	for (size_t i = 0; i < n_fields; i++)
+		write_field(w, &fields[i], (const char *)object + fields[i].offset);
+}
+
+static void write_list(struct json_writer *w, const struct manifest *m, enum manifest_list_id id)
+{
+	const struct manifest_list *l = &manifest_lists[id];
+	size_t n;
+	const char *elements = manifest_elements(m, id, &n);
+
+	if (l->optional && n == 0)
+		return;
+	json_begin_array(w, l->key);
+	for (size_t i = 0; i < n; i++) {
+		json_begin_object(w, NULL);
+		write_fields(w, elements + i * l->element_size, l->fields, l->n_fields);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+int manifest_write(const struct manifest *m, struct bytes_out *out)
+{
+	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
+	int r;
+
+	r = json_writer_new_bytes(out, true, &w);
+	if (r < 0)
+		return r;
+	json_begin_object(w, NULL);
+	json_u64(w, MANIFEST_VERSION_KEY, MANIFEST_VERSION);
+	for (size_t i = 0; i < MANIFEST_N_GROUPS; i++) {
+		const struct manifest_group *g = &manifest_groups[i];
+
+		if (g->have != MANIFEST_ALWAYS && !*(const bool *)((const char *)m + g->have)) {
+			json_null(w, g->key);
+			continue;
+		}
+		if (g->key)
+			json_begin_object(w, g->key);
+		write_fields(w, m, g->fields, g->n_fields);
+		if (g->key)
+			json_end_object(w);
+	}
+	for (unsigned id = 0; id < MANIFEST_N_LISTS; id++)
+		write_list(w, m, id);
+	json_end_object(w);
+	return json_writer_finish(w);
+}
 
 #define MAX_DEPTH 8
-/* The writer gives larger numbers as strings. */
+/* The writer writes larger numbers as strings. */
 #define MAX_NUMBER (INT64_C(1) << 53)
-/* An empty object costs json-c about 1 kB, an array 0.3 kB: without a limit 64 MiB of braces would
- * become tens of GiB. The rest of the objects is for keys of later versions. */
+/* An empty object costs json-c about 1 kB, an array 0.3 kB: without limits 64 MiB of braces would
+ * need tens of GiB. The 64 objects more are for keys of later versions. */
 #define MAX_OBJECTS                                                                              \
 	(MANIFEST_MAX_CPUS + MANIFEST_MAX_PROCESSES + MANIFEST_MAX_IMAGES + MANIFEST_MAX_NOTES + \
 	 MANIFEST_MAX_TEXTS + 64u)
 #define MAX_ARRAYS  64u
 #define MAX_MEMBERS (13u * MAX_OBJECTS)
 
-/* What a JSON text is made of, counted without parsing it. */
+/* Counts of a JSON text, made without parsing it. */
 struct shape {
 	size_t objects;
 	size_t arrays;
@@ -32,22 +123,18 @@ struct shape {
 	size_t commas;
 };
 
-/* The position after the string that begins before I. */
-static size_t skip_string(const char *text, size_t size, size_t i)
-{
-	while (i < size && text[i] != '"')
-		i += text[i] == '\\' ? 2 : 1;
-	return i + 1;
-}
-
 static void measure(const char *text, size_t size, struct shape *ret)
 {
 	*ret = (struct shape){0};
 	for (size_t i = 0; i < size;) {
 		char c = text[i++];
 
-		if (c == '"')
-			i = skip_string(text, size, i);
+		/* The content of a string does not count. */
+		if (c == '"') {
+			while (i < size && text[i] != '"')
+				i += text[i] == '\\' ? 2 : 1;
+			i++;
+		}
 		ret->objects += c == '{';
 		ret->arrays += c == '[';
 		ret->members += c == ':';
@@ -55,26 +142,16 @@ static void measure(const char *text, size_t size, struct shape *ret)
 	}
 }
 
-static size_t count_members(struct json_object *o);
-
-static size_t count_in_array(struct json_object *o)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < json_object_array_length(o); i++)
-		n += count_members(json_object_array_get_idx(o, i));
-	return n;
-}
-
-/* Recursion is bounded by MAX_DEPTH. */
+/* Counts the members of O and of all objects within. MAX_DEPTH bounds the recursion. */
 static size_t count_members(struct json_object *o)
 {
 	size_t n = 0;
 
 	if (json_object_is_type(o, json_type_array))
-		return count_in_array(o);
+		for (size_t i = 0; i < json_object_array_length(o); i++)
+			n += count_members(json_object_array_get_idx(o, i));
 	if (!json_object_is_type(o, json_type_object))
-		return 0;
+		return n;
 	json_object_object_foreach(o, key, value)
 	{
 		(void)key;
@@ -83,33 +160,19 @@ static size_t count_members(struct json_object *o)
 	return n;
 }
 
-static int parse_tree(struct json_tokener *tok, const char *text, size_t size,
-		      struct json_object **ret)
-{
-	struct json_object *o = json_tokener_parse_ex(tok, text, (int)size);
-	enum json_tokener_error e = json_tokener_get_error(tok);
-
-	if (e == json_tokener_success && o && json_tokener_get_parse_end(tok) == size) {
-		*ret = o;
-		return 0;
-	}
-	json_object_put(o);
-	return -EBADMSG;
-}
-
 static void put_tree(struct json_object **o)
 {
 	json_object_put(*o);
 }
 
-/* An object without duplicate keys: json-c keeps the last of them, so that the tree then has fewer
- * members than the text had colons. */
+/* Parses an object without duplicate keys. json-c keeps the last of these, and the tree then has
+ * fewer members than the text has colons. */
 static int parse_text(const char *text, size_t size, struct json_object **ret)
 {
 	CLEANUP(put_tree) struct json_object *o = NULL;
 	struct json_tokener *tok;
 	struct shape shape;
-	int r;
+	bool good;
 
 	measure(text, size, &shape);
 	if (shape.objects > MAX_OBJECTS || shape.arrays > MAX_ARRAYS ||
@@ -119,24 +182,17 @@ static int parse_text(const char *text, size_t size, struct json_object **ret)
 	if (!tok)
 		return -ENOMEM;
 	json_tokener_set_flags(tok, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
-	r = parse_tree(tok, text, size, &o);
+	o = json_tokener_parse_ex(tok, text, (int)size);
+	good = json_tokener_get_error(tok) == json_tokener_success && o &&
+	       json_tokener_get_parse_end(tok) == size;
 	json_tokener_free(tok);
-	if (r < 0)
-		return r;
-	if (!json_object_is_type(o, json_type_object) || count_members(o) != shape.members)
+	if (!good || !json_object_is_type(o, json_type_object) || count_members(o) != shape.members)
 		return -EBADMSG;
 	*ret = TAKE_PTR(o);
 	return 0;
 }
 
-static int digit(char c, unsigned base)
-{
-	int v = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-
-	return v < (int)base ? v : -1;
-}
-
-/* Decimal, or 0x and lower-case digits; nothing around them. */
+/* Parses S: decimal, or 0x and lower-case digits. */
 static int parse_digits(const char *s, size_t size, uint64_t *ret)
 {
 	unsigned base = 10;
@@ -148,10 +204,12 @@ static int parse_digits(const char *s, size_t size, uint64_t *ret)
 		size -= 2;
 	}
 	for (size_t i = 0; i < size; i++) {
-		int d = digit(s[i], base);
+		unsigned d = s[i] >= '0' && s[i] <= '9'	  ? (unsigned)(s[i] - '0')
+			     : s[i] >= 'a' && s[i] <= 'f' ? (unsigned)(s[i] - 'a') + 10
+							  : UINT32_MAX;
 
-		if (d < 0 || __builtin_mul_overflow(v, base, &v) ||
-		    __builtin_add_overflow(v, (unsigned)d, &v))
+		if (d >= base || __builtin_mul_overflow(v, base, &v) ||
+		    __builtin_add_overflow(v, d, &v))
 			return -EBADMSG;
 	}
 	*ret = v;
@@ -174,6 +232,7 @@ static int parse_number(struct json_object *o, uint64_t *ret)
 	return 0;
 }
 
+/* Sets the number at AT, of the type of F. */
 static void store(const struct manifest_field *f, uint64_t v, void *at)
 {
 	if (f->type == MANIFEST_U16)
@@ -182,20 +241,6 @@ static void store(const struct manifest_field *f, uint64_t v, void *at)
 		*(uint32_t *)at = (uint32_t)v;
 	else
 		*(uint64_t *)at = v;
-}
-
-static int read_number(const struct manifest_field *f, struct json_object *o, void *at)
-{
-	uint64_t v;
-	int r;
-
-	r = parse_number(o, &v);
-	if (r < 0)
-		return r;
-	if (v > f->max)
-		return -EBADMSG;
-	store(f, v, at);
-	return 0;
 }
 
 static int read_string(struct json_object *o, void *at)
@@ -207,7 +252,7 @@ static int read_string(struct json_object *o, void *at)
 		return -EBADMSG;
 	s = json_object_get_string(o);
 	if (strlen(s) != (size_t)json_object_get_string_len(o))
-		return -EBADMSG; /* a NUL inside */
+		return -EBADMSG; /* a NUL within */
 	copy = strdup(s);
 	if (!copy)
 		return -ENOMEM;
@@ -215,36 +260,37 @@ static int read_string(struct json_object *o, void *at)
 	return 0;
 }
 
-static int read_bool(struct json_object *o, void *at)
-{
-	if (!json_object_is_type(o, json_type_boolean))
-		return -EBADMSG;
-	*(bool *)at = json_object_get_boolean(o);
-	return 0;
-}
-
-static int read_absent(const struct manifest_field *f, void *at)
-{
-	if (!f->nullable)
-		return -EBADMSG;
-	if (f->type == MANIFEST_BOOL)
-		*(bool *)at = false;
-	else if (f->type != MANIFEST_STRING)
-		store(f, f->absent, at);
-	return 0;
-}
-
 static int read_field(const struct manifest_field *f, struct json_object *object, void *target)
 {
 	void *at = (char *)target + f->offset;
 	struct json_object *o;
+	uint64_t v;
+	int r;
 
-	if (!json_object_object_get_ex(object, f->key, &o) || !o)
-		return read_absent(f, at);
+	if (!json_object_object_get_ex(object, f->key, &o) || !o) {
+		if (!f->nullable)
+			return -EBADMSG;
+		if (f->type == MANIFEST_BOOL)
+			*(bool *)at = false;
+		else if (f->type != MANIFEST_STRING)
+			store(f, f->absent, at);
+		return 0;
+	}
 	switch (f->type) {
 	case MANIFEST_STRING: return read_string(o, at);
-	case MANIFEST_BOOL: return read_bool(o, at);
-	default: return read_number(f, o, at);
+	case MANIFEST_BOOL:
+		if (!json_object_is_type(o, json_type_boolean))
+			return -EBADMSG;
+		*(bool *)at = json_object_get_boolean(o);
+		return 0;
+	default:
+		r = parse_number(o, &v);
+		if (r < 0)
+			return r;
+		if (v > f->max)
+			return -EBADMSG;
+		store(f, v, at);
+		return 0;
 	}
 }
 
@@ -258,20 +304,6 @@ static int read_fields(const struct manifest_field *fields, size_t n_fields,
 	for (size_t i = 0; i < n_fields && r == 0; i++)
 		r = read_field(&fields[i], object, target);
 	return r;
-}
-
-static int read_group(const struct manifest_group *g, struct json_object *root, struct manifest *m)
-{
-	struct json_object *o = root;
-
-	if (g->key && !json_object_object_get_ex(root, g->key, &o))
-		return -EBADMSG;
-	if (g->have != MANIFEST_ALWAYS) {
-		*(bool *)((char *)m + g->have) = o;
-		if (!o)
-			return 0;
-	}
-	return read_fields(g->fields, g->n_fields, o, m);
 }
 
 static int read_list(enum manifest_list_id id, struct json_object *root, struct manifest *m)
@@ -315,28 +347,24 @@ static int read_version(struct json_object *root)
 	return version == MANIFEST_VERSION ? 0 : -EBADMSG;
 }
 
-/* Whole bytes, as many as perf records have room for. */
-static bool is_build_id(const char *s)
+static bool is_valid_image(const struct manifest_image *image)
 {
-	size_t size = strlen(s);
+	const char *id = image->build_id;
+	size_t digits = id ? strlen(id) : 0;
 
-	return size > 0 && size % 2 == 0 && size <= MANIFEST_MAX_BUILD_ID &&
-	       strspn(s, "0123456789abcdef") == size;
-}
-
-static bool image_is_sound(const struct manifest_image *image)
-{
 	if ((image->missing || image->elsewhere) && image->size > 0)
 		return false;
 	if (image->missing && image->elsewhere)
 		return false;
-	/* What lies in pieces lies in a file of a known size. */
+	/* Pieces need the size of their file. */
 	if (image->pieces && (image->offset > 0 || image->file_size == MANIFEST_ABSENT))
 		return false;
-	return !image->build_id || is_build_id(image->build_id);
+	/* A build id has whole bytes, at most as many as perf records have room for. */
+	return !id || (digits > 0 && digits % 2 == 0 && digits <= MANIFEST_MAX_BUILD_ID &&
+		       strspn(id, "0123456789abcdef") == digits);
 }
 
-/* What no single field shows. */
+/* Checks rules about several fields. */
 static int check_lists(const struct manifest *m)
 {
 	bool seen[MANIFEST_MAX_CPUS] = {false};
@@ -344,7 +372,7 @@ static int check_lists(const struct manifest *m)
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		const struct manifest_cpu *cpu = &m->cpus[i];
 
-		/* A thread's trace is of all CPUs, a CPU's of all threads. */
+		/* A thread's trace is of all CPUs, and a CPU's trace is of all threads. */
 		if ((cpu->cpu == MANIFEST_ANY) == (cpu->tid == MANIFEST_ANY))
 			return -EBADMSG;
 		if (cpu->cpu == MANIFEST_ANY)
@@ -354,7 +382,7 @@ static int check_lists(const struct manifest *m)
 		seen[cpu->cpu] = true;
 	}
 	for (size_t i = 0; i < m->n_images; i++)
-		if (!image_is_sound(&m->images[i]))
+		if (!is_valid_image(&m->images[i]))
 			return -EBADMSG;
 	return 0;
 }
@@ -364,16 +392,22 @@ static int read_tree(struct json_object *root, struct manifest *m)
 	int r;
 
 	r = read_version(root);
-	for (size_t i = 0; i < MANIFEST_N_GROUPS && r == 0; i++)
-		r = read_group(&manifest_groups[i], root, m);
+	for (size_t i = 0; i < MANIFEST_N_GROUPS && r == 0; i++) {
+		const struct manifest_group *g = &manifest_groups[i];
+		struct json_object *o = root;
+
+		if (g->key && !json_object_object_get_ex(root, g->key, &o))
+			return -EBADMSG;
+		if (g->have != MANIFEST_ALWAYS) {
+			*(bool *)((char *)m + g->have) = o;
+			if (!o)
+				continue;
+		}
+		r = read_fields(g->fields, g->n_fields, o, m);
+	}
 	for (unsigned id = 0; id < MANIFEST_N_LISTS && r == 0; id++)
 		r = read_list(id, root, m);
 	return r < 0 ? r : check_lists(m);
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
 int manifest_read(const void *text, size_t size, struct manifest *m)
@@ -382,8 +416,8 @@ int manifest_read(const void *text, size_t size, struct manifest *m)
 	const char *s = text;
 	int r;
 
-	/* json-c's strict mode refuses even white space behind the value. */
-	while (size > 0 && is_blank(s[size - 1]))
+	/* json-c's strict mode refuses white space behind the value. */
+	while (size > 0 && s[size - 1] && strchr(" \t\n\r", s[size - 1]))
 		size--;
 	if (size == 0 || size > MANIFEST_MAX_TEXT || memchr(s, 0, size))
 		return -EBADMSG;

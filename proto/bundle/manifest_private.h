@@ -1,6 +1,5 @@
 /*
- * The manifest's keys: one table that the writer and the reader both walk, so that neither can know
- * a key that the other does not.
+ * The table of the manifest's keys, which the writer and the reader both read.
  */
 #pragma once
 
@@ -23,9 +22,9 @@ struct manifest_field {
 	const char *key;
 	enum manifest_type type;
 	size_t offset;
-	bool nullable;	 /* null or not there: NULL, false, or the ABSENT value */
-	bool quiet;	 /* so written as not there instead of null or false */
-	uint64_t absent; /* of a nullable number */
+	bool nullable;	 /* may be null or missing: NULL, false, or ABSENT */
+	bool quiet;	 /* is left out instead of written as null or false */
+	uint64_t absent; /* the value of a nullable number that is absent */
 	uint64_t max;	 /* of a number that is not absent */
 };
 
@@ -34,7 +33,8 @@ struct manifest_group {
 	const char *key; /* NULL: the fields lie in the outermost object */
 	const struct manifest_field *fields;
 	size_t n_fields;
-	size_t have; /* offset of the bool that says whether it is there; MANIFEST_ALWAYS */
+	size_t have; /* offset of the bool that says whether the object is there, or MANIFEST_ALWAYS
+		      */
 };
 #define MANIFEST_ALWAYS SIZE_MAX
 
@@ -45,7 +45,7 @@ struct manifest_list {
 	size_t n_fields;
 	size_t element_size;
 	size_t max;
-	bool optional; /* may not be there at all, and is not written when it is empty */
+	bool optional; /* may be missing, and is not written if empty */
 };
 enum manifest_list_id {
 	MANIFEST_CPUS,
@@ -64,7 +64,7 @@ enum manifest_list_id {
 extern const struct manifest_group manifest_groups[MANIFEST_N_GROUPS];
 extern const struct manifest_list manifest_lists[MANIFEST_N_LISTS];
 
-/* The list's elements and their number. */
+/* Returns a list's elements and their number. */
 void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size_t *ret_n);
-/* One more element, as manifest_add_*. */
+/* Appends an element, as manifest_add_*(). */
 void *manifest_add_element(struct manifest *m, enum manifest_list_id id);
