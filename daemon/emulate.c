@@ -1,12 +1,12 @@
 /*
- * ptsnapd --emulate: an emulated machine kept for a recorder that is another process, which may not
- * run other people's commands. Called by main.c instead of the recorder. This process starts
- * COMMAND and has the machine's keeper; the recorder gets the shared memory over the
- * daemon-emulator channel (capture/emu/machine/emuoffer.h), and may come and go.
+ * ptsnapd --emulate: keeps an emulated machine for a recorder in another process, which may not run
+ * COMMAND.
  *
- * Who may connect can write to the rings: that is the socket file's business (owner and group).
+ * This process starts COMMAND and has the machine's keeper. A recorder gets the shared memory over
+ * a channel (capture/emu/machine/emuoffer.h), and may come and go. A process that can connect can
+ * write to the rings, so the owner and group of the socket's file decide who can.
  */
-#include "daemon/emulate.h"
+#include "daemon/manager.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -32,13 +32,6 @@ struct emulate {
 	bool stopping;
 };
 
-static void lose_peer(struct emulate *e)
-{
-	e->fds[PEER].fd = close_fd(e->fds[PEER].fd);
-	log_info("the recorder has gone");
-	sd_notify(0, "STATUS=no recorder");
-}
-
 static void take_peer(struct emulate *e, int fd)
 {
 	struct emuoffer offer;
@@ -55,7 +48,7 @@ static void take_peer(struct emulate *e, int fd)
 	sd_notify(0, "STATUS=a recorder has the rings");
 }
 
-/* The rings have one reader: another one is told so by a hangup. */
+/* The rings have one reader, so a second recorder is hung up on. */
 static void on_connection(struct emulate *e)
 {
 	int fd = accept4(e->fds[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -80,18 +73,8 @@ static void on_signal(struct emulate *e)
 	e->stopping = true;
 }
 
-/* What the recorder still wants is in the rings, which stay its own; nobody writes there now. */
-static void tell_end(struct emulate *e)
-{
-	const struct emuoffer_end end = {EMUOFFER_END_MAGIC, e->command->exit_status,
-					 e->command->killed_by};
-
-	source_emu_stop(e->machine);
-	if (e->fds[PEER].fd >= 0)
-		channel_send(e->fds[PEER].fd, &end, sizeof(end), NULL, 0);
-}
-
-static void take_turns(struct emulate *e)
+/* Waits for an event and handles it. */
+static void run_once(struct emulate *e)
 {
 	int n = poll(e->fds, N_FDS, e->stopping ? GRACE_MS : -1);
 
@@ -101,9 +84,12 @@ static void take_turns(struct emulate *e)
 		return;
 	if (e->fds[SIGNALS].revents)
 		on_signal(e);
-	/* It has nothing to say: whatever comes is its end. */
-	if (e->fds[PEER].revents)
-		lose_peer(e);
+	/* A recorder sends nothing, so any event is its end. */
+	if (e->fds[PEER].revents) {
+		e->fds[PEER].fd = close_fd(e->fds[PEER].fd);
+		log_info("the recorder has gone");
+		sd_notify(0, "STATUS=no recorder");
+	}
 	if (e->fds[LISTENER].revents)
 		on_connection(e);
 }
@@ -127,6 +113,7 @@ int emulate_run(struct source *machine, struct command *command, int listener)
 				    {command->pidfd, POLLIN, 0},
 				    {listener, POLLIN, 0},
 				    {-EBADF, POLLIN, 0}}};
+	struct emuoffer_end end = {.magic = EMUOFFER_END_MAGIC};
 	char how[128];
 
 	if (e.fds[SIGNALS].fd < 0) {
@@ -137,10 +124,15 @@ int emulate_run(struct source *machine, struct command *command, int listener)
 	log_info("%s runs; waiting for a recorder", command->argv[0]);
 	sd_notify(0, "READY=1\nSTATUS=no recorder");
 	while (!command_reap(command))
-		take_turns(&e);
+		run_once(&e);
 	command_tell_end(command, how, sizeof(how));
 	log_info("%s", how);
-	tell_end(&e);
+	/* The recorder keeps the rings, which nobody writes to any more. */
+	source_emu_stop(machine);
+	end.exit_status = command->exit_status;
+	end.killed_by = command->killed_by;
+	if (e.fds[PEER].fd >= 0)
+		channel_send(e.fds[PEER].fd, &end, sizeof(end), NULL, 0);
 	close_fd(e.fds[PEER].fd);
 	close_fd(e.fds[SIGNALS].fd);
 	return command->exit_status;

@@ -1,8 +1,9 @@
 /*
- * ptsnap-generator: run by systemd at boot and at each reload (systemd.generator(7)), with the
- * directory for its units as the first argument. It makes memory limits out of ptsnapd.conf. It
- * starts nothing, waits for nothing, and whatever is wrong costs no more than these limits: the
- * units have others for that case.
+ * ptsnap-generator: writes memory limits for our units, calculated from ptsnapd.conf.
+ *
+ * systemd runs this program at boot and at each reload (systemd.generator(7)), with the directory
+ * for its units as the first argument. The program starts nothing and waits for nothing. If it
+ * fails, the limits in the units themselves hold.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #define WHY_SIZE 1024
 
-/* What is wrong in the files the recorder tells, when it starts. */
+/* The recorder tells what is wrong in the files, when it starts. */
 static void on_config_line(void *userdata, const char *text)
 {
 	(void)userdata;
@@ -39,8 +40,8 @@ static int generate(struct config *config)
 	return r;
 }
 
-/* The directories are parsed as a COMMAND, behind the recorder's options, of which --config is of
- * use. */
+/* The options are the recorder's, of which --config is useful here; the directories take the place
+ * of COMMAND. */
 int main(int argc, char **argv)
 {
 	struct config config;

@@ -1,7 +1,7 @@
 /*
- * Three reasons to look after the events: the kernel says that a CPU came or went (a uevent), the
- * host slept or its clock was set (a timer that the kernel cancels then), and time that has passed.
- * The source is never asked while a job has its events. Owned by the manager.
+ * Has the source look after its events for three reasons: the kernel says that a CPU came or went
+ * (a uevent), the host slept or its clock was set (a timer that the kernel cancels then), or time
+ * has passed. The source is never asked while a job has its events.
  */
 #include "daemon/hotplug.h"
 
@@ -16,7 +16,8 @@
 #include "daemon/base/log.h"
 #include "proto/base.h"
 
-/* Between two looks: where a CPU is not traced that could be, longer and longer. */
+/* The time between two looks grows from SOON to LATEST while a CPU is not traced that could be;
+ * otherwise it is CALM. */
 #define SOON_USEC    1000000u
 #define LATEST_USEC  30000000u
 #define CALM_USEC    10000000u
@@ -29,9 +30,9 @@ struct hotplug {
 	struct jobs *jobs;
 	sd_event_source *timer, *uevents, *clock;
 	int uevent_fd, clock_fd;
-	bool waits; /* for a job that has the events */
+	bool waits; /* a job has the events: look when it has copied */
 	uint64_t period_usec;
-	enum source_cpu_state *told; /* of each CPU, as the log has it */
+	enum source_cpu_state *told; /* of each CPU: the state that was logged last */
 };
 
 bool hotplug_is_cpu_event(const char *message, size_t size)
@@ -49,7 +50,7 @@ bool hotplug_is_cpu_event(const char *message, size_t size)
 	return cpu && action;
 }
 
-/* One of the states has a line: the first CPU's words stand for all that came to it with it. */
+/* Logs the CPUs that are new in STATE, in one line with the reason of the first one. */
 static void tell_state(struct hotplug *h, enum source_cpu_state state)
 {
 	const struct source *s = h->source;
@@ -78,8 +79,8 @@ static void tell(struct hotplug *h)
 		tell_state(h, (enum source_cpu_state)state);
 }
 
-/* Could a CPU that is not traced be traced soon? */
-static bool hopes(const struct source *s)
+/* Whether a CPU that is not traced may be traced soon. */
+static bool may_improve(const struct source *s)
 {
 	for (size_t i = 0; i < s->n_cpus; i++)
 		if (s->cpus[i].state == SOURCE_CPU_BUSY || s->cpus[i].state == SOURCE_CPU_FAILED)
@@ -87,6 +88,7 @@ static bool hopes(const struct source *s)
 	return false;
 }
 
+/* PATIENT: the time between looks may grow, as nothing has happened. */
 static void look(struct hotplug *h, bool patient)
 {
 	size_t changed;
@@ -98,7 +100,7 @@ static void look(struct hotplug *h, bool patient)
 	if (changed)
 		jobs_fit_area(h->jobs);
 	tell(h);
-	if (!hopes(h->source))
+	if (!may_improve(h->source))
 		h->period_usec = CALM_USEC;
 	else if (changed || !patient || h->period_usec == CALM_USEC)
 		h->period_usec = SOON_USEC;
@@ -133,7 +135,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-/* One message. True: it is the kernel's and about a CPU. Anybody may send to a netlink socket. */
+/* Receives one message. Returns whether it is about a CPU and from the kernel, as any process can
+ * send to a netlink socket. */
 static bool receive(int fd, bool *ret_more)
 {
 	char message[MESSAGE_MAX], control[CMSG_SPACE(sizeof(struct ucred))];
@@ -153,7 +156,7 @@ static bool receive(int fd, bool *ret_more)
 
 	*ret_more = n >= 0 || errno == EINTR;
 	if (n < 0)
-		return errno == ENOBUFS; /* some were lost: they may have been about CPUs */
+		return errno == ENOBUFS; /* lost messages may have been about CPUs */
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
 		memcpy(&who, CMSG_DATA(c), sizeof(who));
@@ -174,8 +177,8 @@ static int on_uevent(sd_event_source *source, int fd, uint32_t revents, void *us
 	return 0;
 }
 
-/* A timer that never comes, but is cancelled when CLOCK_REALTIME jumps, which it does at the end of
- * each sleep, too: fs/timerfd.c, timerfd_clock_was_set, timerfd_resume. */
+/* Sets a timer that never expires. The kernel cancels it when CLOCK_REALTIME jumps, which also
+ * happens at the end of each sleep: fs/timerfd.c, timerfd_clock_was_set, timerfd_resume. */
 static int arm_clock(int fd)
 {
 	const struct itimerspec never = {.it_value.tv_sec = INT64_MAX / 1000000000 - 1};
@@ -224,21 +227,6 @@ static int open_clock(struct hotplug *h)
 	return r < 0 ? r : sd_event_add_io(h->event, &h->clock, h->clock_fd, EPOLLIN, on_clock, h);
 }
 
-static int open_all(struct hotplug *h)
-{
-	int r = open_uevents(h);
-
-	if (r < 0)
-		log_debug("no messages of the kernel about CPUs: %s", strerror(-r));
-	r = open_clock(h);
-	if (r < 0)
-		log_debug("no notice of sleep: %s", strerror(-r));
-	h->period_usec = hopes(h->source) ? SOON_USEC : CALM_USEC;
-	r = sd_event_add_time_relative(h->event, &h->timer, CLOCK_MONOTONIC, h->period_usec, 0,
-				       on_timer, h);
-	return r < 0 ? r : 0;
-}
-
 static void hotplug_freep(struct hotplug **h)
 {
 	hotplug_free(*h);
@@ -247,7 +235,7 @@ static void hotplug_freep(struct hotplug **h)
 int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret)
 {
 	CLEANUP(hotplug_freep) struct hotplug *h = calloc(1, sizeof(*h));
-	int r = 0;
+	int r;
 
 	if (!h)
 		return -ENOMEM;
@@ -258,9 +246,20 @@ int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struc
 	h->told = calloc(source->n_cpus + 1, sizeof(*h->told));
 	if (!h->told)
 		return -ENOMEM;
-	tell(h); /* what is not traced from the start */
-	if (source->ops->tend)
-		r = open_all(h);
+	tell(h); /* CPUs that are not traced from the start */
+	if (!source->ops->tend) {
+		*ret = TAKE_PTR(h);
+		return 0;
+	}
+	r = open_uevents(h);
+	if (r < 0)
+		log_debug("no messages of the kernel about CPUs: %s", strerror(-r));
+	r = open_clock(h);
+	if (r < 0)
+		log_debug("no notice of sleep: %s", strerror(-r));
+	h->period_usec = may_improve(source) ? SOON_USEC : CALM_USEC;
+	r = sd_event_add_time_relative(event, &h->timer, CLOCK_MONOTONIC, h->period_usec, 0,
+				       on_timer, h);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(h);

@@ -30,7 +30,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/control_store.c \
 	daemon/control/control_user.c \
 	daemon/gather/coredump.c daemon/gather/coredump.h \
-	daemon/emulate.c daemon/emulate.h \
+	daemon/emulate.c \
 	daemon/store/entry.c daemon/store/entry.h \
 	daemon/gather/evidence.c daemon/gather/evidence.h \
 	daemon/store/fdstore.c daemon/store/fdstore.h \
@@ -54,7 +54,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/lease.c daemon/job/lease.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/manager.c daemon/manager.h daemon/manager_private.h \
-	daemon/manager_build.c \
 	daemon/manager_settings.c \
 	daemon/record/memory.c daemon/record/memory.h \
 	daemon/gather/memory_copy.c \
@@ -67,9 +66,8 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c \
 	daemon/job/remake.c daemon/job/remake.h \
-	daemon/reload.c daemon/reload.h \
 	daemon/control/server.c daemon/control/server.h \
-	daemon/source_choice.c daemon/source_choice.h \
+	daemon/source_choice.c \
 	daemon/check/status.c daemon/check/status.h \
 	daemon/store/store.c daemon/store/store.h daemon/store/store_private.h \
 	daemon/store/store_file.c daemon/store/store_file.h \

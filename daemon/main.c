@@ -1,10 +1,8 @@
 /*
- * ptsnapd: argv to exit code. Everything that can fail for a reason of the user's (options,
- * COMMAND, state directory, socket, PMU) fails here, before anything runs, with one line and a code
- * of its own.
+ * ptsnapd: from the command line to the exit status.
  *
- * COMMAND must find the signal mask and dispositions as we found them. So signals are not blocked
- * before it has been started; until then handlers, which exec resets, remember a wish to end.
+ * COMMAND must find the signal mask and dispositions as we found them, so signals are blocked only
+ * when COMMAND has been started. Until then handlers, which exec resets, remember a signal to end.
  */
 #include <errno.h>
 #include <signal.h>
@@ -17,9 +15,7 @@
 #include "daemon/config/config.h"
 #include "daemon/config/names.h"
 #include "daemon/control/server.h"
-#include "daemon/emulate.h"
 #include "daemon/manager.h"
-#include "daemon/source_choice.h"
 #include "daemon/store/store.h"
 #include "proto/base.h"
 
@@ -29,7 +25,7 @@
 
 #define WHY_SIZE 1024
 
-/* As ptsnapctl's, docs/ptsnapd.8; 126 and 127 as shells do. */
+/* docs/ptsnapd.8; the numbers mean the same as in ptsnapctl, 126 and 127 the same as in shells. */
 enum exit_code {
 	EXIT_CODE_FAILURE = 1,
 	EXIT_CODE_USAGE = 2,
@@ -45,10 +41,10 @@ static volatile sig_atomic_t early_stop;
 static void on_early_signal(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
-	/* A snapshot would be of nothing yet, and the files are just being read. */
+	/* There is nothing to snapshot yet, and the files are being read anyway. */
 	if (signal == SIGUSR2 || (signal == SIGHUP && info->si_code != SI_KERNEL))
 		return;
-	/* The kernel's is said again as one that cannot be taken for somebody's. */
+	/* SIGHUP of the kernel is sent again as SIGTERM, as SIGHUP of a process means reload. */
 	early_stop = signal == SIGHUP ? SIGTERM : signal;
 }
 
@@ -63,7 +59,7 @@ static void signals_remember(void)
 		sigaction(our_signals[i], &action, NULL);
 }
 
-/* From now on signals arrive by signalfd, and writing to a closed pipe is an error code. */
+/* Lets signals arrive by signalfd, and makes writing to a closed pipe an error. */
 static void signals_block(void)
 {
 	sigset_t mask;
@@ -77,18 +73,20 @@ static void signals_block(void)
 		kill(getpid(), early_stop);
 }
 
+/* Logs WHY. Returns CODE. */
 static int complain(const char *why, int code)
 {
 	log_error("%s", why);
 	return code;
 }
 
+/* The exit status for a failed step: R is -errno, OTHERWISE the status if it is not permission. */
 static int start_code(int r, int otherwise)
 {
 	return r == -EACCES || r == -EPERM ? EXIT_CODE_PERMISSION : otherwise;
 }
 
-/* An fd for each mapped file; COMMAND has started with the limit that we were given. */
+/* Each mapped file takes a descriptor. COMMAND has been started with the old limit. */
 static void raise_fd_limit(void)
 {
 	struct rlimit limit;
@@ -122,7 +120,7 @@ static int serve(struct manager_parts *parts)
 	return r;
 }
 
-/* Without a store: the machine is kept for another process that records. */
+/* Opens the source and records; without a store, emulates for a recorder in another process. */
 static int trace(struct manager_parts *parts)
 {
 	struct command command;
@@ -146,7 +144,7 @@ static int trace(struct manager_parts *parts)
 	return r;
 }
 
-/* What strangers may ask comes after that. */
+/* Opens the socket for everybody, after the control socket, and takes what systemd kept. */
 static int open_status_and_trace(struct manager_parts *parts)
 {
 	const struct config *config = parts->config;
@@ -158,9 +156,8 @@ static int open_status_and_trace(struct manager_parts *parts)
 	if (r < 0)
 		return complain(why, start_code(r, EXIT_CODE_FAILURE));
 	if (config->status_to_all && listener.fd < 0)
-		log_warning(
-			"AllowStatusToAll=yes: systemd gave no socket for it; ptsnapd-status.socket "
-			"is to be enabled");
+		log_warning("AllowStatusToAll=yes: systemd gave no socket for it; enable "
+			    "ptsnapd-status.socket");
 	parts->status_listener = &listener;
 	r = fdstore_take(&parts->kept, &parts->n_kept);
 	r = r < 0 ? complain(strerror(-r), EXIT_CODE_FAILURE) : trace(parts);
@@ -207,21 +204,14 @@ static int open_and_emulate(const struct config *config)
 	return r;
 }
 
-/* The files and directories that options name. */
-static int check_files(const struct config *config, char *why, size_t why_size)
-{
-	int r = config->emulate ? 0 : check_worker(config->worker, why, why_size);
-
-	if (r == 0 && config->emu_truth)
-		r = check_empty_dir("--emu-truth", config->emu_truth, why, why_size);
-	return r;
-}
-
+/* Checks the files and directories that options name, and goes on. */
 static int check_and_trace(const struct config *config)
 {
 	char why[WHY_SIZE];
-	int r = check_files(config, why, sizeof(why));
+	int r = config->emulate ? 0 : check_worker(config->worker, why, sizeof(why));
 
+	if (r == 0 && config->emu_truth)
+		r = check_empty_dir("--emu-truth", config->emu_truth, why, sizeof(why));
 	if (r < 0)
 		return complain(why, start_code(r, EXIT_CODE_FAILURE));
 	if (config->command) {
@@ -233,7 +223,8 @@ static int check_and_trace(const struct config *config)
 	return config->emulate ? open_and_emulate(config) : open_and_trace(config);
 }
 
-/* The host's lists of users and groups that are its own answer at once. */
+/* How long --test-config waits for names. The host's own lists of users and groups answer at once.
+ */
 #define NAMES_NS 5000000000u
 
 static void on_name_line(void *userdata, const char *text)
@@ -244,25 +235,19 @@ static void on_name_line(void *userdata, const char *text)
 	(*n_lost)++;
 }
 
-/* Users that the host does not have. */
-static void check_names(const struct config *config, unsigned *n_lost)
-{
-	struct names *names;
-
-	if (names_new(names_ask_host, &names) < 0)
-		return;
-	names_use(names, config);
-	(void)names_await(names, NAMES_NS);
-	names_tell(names, on_name_line, n_lost);
-	names_free(names);
-}
-
-/* Wrong values in files are failures only to who asked for them. */
+/* --test-config. Here wrong values in files, and users that the host does not have, are failures.
+ */
 static int show(const struct config *config, unsigned n_lost)
 {
 	int r = config_show(config, STDOUT_FILENO);
+	struct names *names;
 
-	check_names(config, &n_lost);
+	if (names_new(names_ask_host, &names) == 0) {
+		names_use(names, config);
+		(void)names_await(names, NAMES_NS);
+		names_tell(names, on_name_line, &n_lost);
+		names_free(names);
+	}
 	if (r < 0)
 		return complain(strerror(-r), EXIT_CODE_FAILURE);
 	return n_lost > 0 ? EXIT_CODE_FAILURE : 0;

@@ -1,9 +1,8 @@
 /*
- * ptsnapd's centre: it owns and connects, the others do. Its own are the beginning and the end: how
- * COMMAND's end and a signal lead to the end of the recorder.
+ * Makes, connects and frees all long-lived objects, runs the event loop, and ends the recorder.
  *
- * The end comes when nothing is under way any more: no job runs and COMMAND is gone. A first
- * SIGTERM passes on to COMMAND, which has two seconds; jobs that decode are cancelled and keep
+ * The recorder ends when nothing is under way any more: no job runs and COMMAND is gone. A first
+ * SIGTERM is passed on to COMMAND, which has two seconds; jobs that decode are cancelled and keep
  * their bundles.
  */
 #include "daemon/manager.h"
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 
@@ -24,7 +24,9 @@
 #include "daemon/manager_private.h"
 #include "proto/base.h"
 
-/* How often files that nothing names any more are closed. */
+/* How many processes with code in memory without a file are remembered. */
+#define MAX_MEMORY_PROCESSES 4096u
+/* How often files that no mapping names any more are closed. */
 #define TIDY_USEC 60000000u
 
 /* Ends the loop when nothing is under way. */
@@ -43,7 +45,8 @@ static void manager_maybe_end(struct manager *m)
 	sd_event_exit(m->event, ended ? c->exit_status : 0);
 }
 
-/* --exit-with-command: the last snapshot; when too many are under way, after one of them. */
+/* --exit-with-command: takes the last snapshot, or, when too many are under way, waits for the end
+ * of one of them. */
 static void manager_fire_exit(struct manager *m)
 {
 	struct trigger_answer answer;
@@ -66,8 +69,8 @@ static int manager_on_command(sd_event_source *source, int fd, uint32_t revents,
 
 	(void)fd;
 	(void)revents;
-	if (jobs_capturing(
-		    m->jobs)) { /* the source is the job's now; manager_on_captured asks again */
+	/* A job has the source now; manager_on_captured() turns this event on again. */
+	if (jobs_capturing(m->jobs)) {
 		sd_event_source_set_enabled(source, SD_EVENT_OFF);
 		return 0;
 	}
@@ -77,8 +80,7 @@ static int manager_on_command(sd_event_source *source, int fd, uint32_t revents,
 	command_tell_end(m->command, how, sizeof(how));
 	log_info("%s", how);
 	intake_drain(&m->intake);
-	/* What COMMAND started may go on, and is recorded, too; but not beyond the last snapshot.
-	 */
+	/* Processes that COMMAND started go on and are recorded, up to the last snapshot. */
 	if (m->config->exit_with_command)
 		jobs_no_resume(m->jobs);
 	if (m->config->exit_with_command && !m->stopping)
@@ -109,7 +111,7 @@ static int manager_on_files(sd_event_source *source, int fd, uint32_t revents, v
 	return 0;
 }
 
-/* Thousands of files are not removed in one turn of the loop. */
+/* Removes some snapshots in each turn of the loop, as there may be thousands of files. */
 static int manager_on_trim(sd_event_source *source, void *userdata)
 {
 	struct manager *m = userdata;
@@ -128,7 +130,7 @@ static int manager_on_names(sd_event_source *source, int fd, uint32_t revents, v
 	return 0;
 }
 
-/* Records that the rings had no room for since this was said last. */
+/* Logs how many records the rings had no room for since the last call. */
 static void manager_tell_lost(struct manager *m)
 {
 	struct log_fields fields = LOG_NO_FIELDS;
@@ -194,7 +196,7 @@ static int manager_on_stop(sd_event_source *source, const struct signalfd_siginf
 	return 0;
 }
 
-/* Somebody's means that files are to be read again; the kernel's, that the terminal is gone. */
+/* SIGHUP of a process means a reload; of the kernel, that the terminal is gone. */
 static int manager_on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 			     void *userdata)
 {
@@ -215,7 +217,7 @@ static void manager_on_progress(void *userdata, const char *id, enum job_phase p
 	control_on_progress(&m->control, id, phase, percent);
 }
 
-/* No job is at the events (any more): what waited for that is done. */
+/* Does what waited for a job that had the events. */
 static void manager_tend(struct manager *m)
 {
 	lease_on_captured(&m->lease);
@@ -236,7 +238,7 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 	};
 	int r;
 
-	/* All that there was when the CPUs stopped. */
+	/* Takes in all records up to the stop of the CPUs. */
 	intake_drain(&m->intake);
 	intake_settle(&m->intake);
 	procs_refresh(m->procs, SIZE_MAX);
@@ -253,7 +255,7 @@ static void manager_on_ended(void *userdata, const char *id)
 	struct manager *m = userdata;
 
 	control_on_ended(&m->control, id);
-	manager_tend(m); /* when it ended before it had copied */
+	manager_tend(m); /* the job may have ended before it had copied */
 	if (m->exit_wanted && !m->stopping)
 		manager_fire_exit(m);
 	manager_maybe_end(m);
@@ -274,6 +276,56 @@ static void manager_on_lease_changed(void *userdata)
 	trigger_look(&m->trigger);
 }
 
+/* How many mapped files may be open: they have the descriptors that clients, snapshots and events
+ * leave, once for the list and once for each snapshot that is being taken. */
+static uint32_t manager_max_files(const struct manager *m)
+{
+	uint64_t others = config_other_fds(m->config, m->source->n_cpus);
+	uint64_t lists = m->config->max_jobs_queued + 2;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return m->config->max_files;
+	if (limit.rlim_cur <= others)
+		return 0;
+	return (uint32_t)MIN_OF((limit.rlim_cur - others) / lists, (rlim_t)m->config->max_files);
+}
+
+/* Makes what remembers the kernel's records, and what takes them in. 0; -EINTR: a signal to end is
+ * pending; or -errno. */
+static int manager_build_memory(struct manager *m)
+{
+	struct intake_parts parts = {.source = m->source,
+				     .queue_bytes = m->config->queue_bytes,
+				     .period_usec = m->config->intake_usec};
+	int r = timeline_new_within(m->config->timeline_max, &m->timeline);
+
+	if (r == 0)
+		r = names_new(names_ask_host, &m->names);
+	if (r == 0)
+		r = exclude_new(m->config->exclude_units, m->config->exclude_users, &m->exclude);
+	if (r == 0)
+		r = manager_look_up(m);
+	if (r == 0)
+		r = files_new("/proc", manager_max_files(m), &m->files);
+	if (r == 0)
+		r = files_open_aside(m->files);
+	if (r == 0)
+		r = procs_new("/proc", m->config->max_processes, m->source, &m->procs);
+	if (r == 0)
+		r = memory_new(MAX_MEMORY_PROCESSES, &m->memory);
+	if (r < 0)
+		return r;
+	files_use(m->files, m->timeline, m->procs);
+	manager_begin_exclusion(m);
+	parts.timeline = m->timeline;
+	parts.files = m->files;
+	parts.procs = m->procs;
+	parts.memory = m->memory;
+	return intake_init(&m->intake, &parts);
+}
+
+/* Makes what takes snapshots and answers clients. */
 static int manager_build_service(struct manager *m)
 {
 	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
@@ -307,11 +359,30 @@ static int manager_build_service(struct manager *m)
 	return r;
 }
 
+/* Makes the servers of the sockets. */
+static int manager_build_servers(struct manager *m, const struct manager_parts *parts)
+{
+	const struct peer_handler on_peer = {&m->control, control_on_call, control_on_gone};
+	const struct peer_handler on_status = {&m->control, control_on_status_call,
+					       control_on_gone};
+	struct server_limits limits;
+	int r;
+
+	server_limits_of(m->config, &limits);
+	r = server_new(m->event, &limits, &m->control.access, parts->listener, &on_peer,
+		       &m->server);
+	if (r < 0 || parts->status_listener->fd < 0)
+		return r;
+	server_limits_of_status(m->config, &limits);
+	return server_new(m->event, &limits, &m->control.access, parts->status_listener, &on_status,
+			  &m->status_server);
+}
+
 static int manager_add_sources(struct manager *m)
 {
 	static const int stops[MANAGER_N_STOP_SIGNALS] = {SIGTERM, SIGINT};
-	/* Records have a queue that is long enough: they take turns with everybody else, so that no
-	 * storm of them keeps anybody out. */
+	/* Records wait in a long queue, so they have no priority: a storm of records does not keep
+	 * clients out. */
 	int r = sd_event_add_io(m->event, &m->intake_io, intake_fd(&m->intake), EPOLLIN,
 				manager_on_intake, m);
 
@@ -367,7 +438,7 @@ int manager_new(const struct manager_parts *parts, struct manager **ret)
 	if (r >= 0)
 		r = manager_add_sources(m);
 	if (r < 0) {
-		m->source = NULL; /* stay the caller's */
+		m->source = NULL; /* source and store stay the caller's */
 		m->store = NULL;
 		return r;
 	}
@@ -443,8 +514,8 @@ static void manager_tell_begin(const struct manager *m)
 
 int manager_run(struct manager *m)
 {
-	/* Hardware traces all that runs: what ran before us is in /proc only. Records of the rings,
-	 * which were open before, come after and win. */
+	/* Hardware traces all that runs, and processes from before us are in /proc only. The rings
+	 * have been open since before the scan; their records are taken in after it and win. */
 	if (!m->command->emulated) {
 		int r = procscan_all("/proc", intake_record, &m->intake);
 

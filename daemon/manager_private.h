@@ -1,5 +1,5 @@
 /*
- * What manager.c, manager_build.c and manager_settings.c share: all that the manager owns.
+ * All that the manager owns, for manager.c and manager_settings.c.
  */
 #pragma once
 
@@ -22,11 +22,20 @@
 #include "daemon/record/intake.h"
 #include "daemon/record/memory.h"
 #include "daemon/record/procs.h"
-#include "daemon/reload.h"
 #include "daemon/trigger/trigger.h"
 #include "sideband/timeline/timeline.h"
 
 #define MANAGER_N_STOP_SIGNALS 2
+
+/* The configuration in force, and older ones that a thread may still read. */
+struct reload {
+	const struct config *now; /* in force; the first one is borrowed */
+	struct config **owned;	  /* all but the first: the old ones and, last, the one in force */
+	size_t n_owned;
+};
+
+void reload_init(struct reload *l, const struct config *first);
+void reload_done(struct reload *l);
 
 struct manager {
 	const struct config *config;
@@ -38,7 +47,7 @@ struct manager {
 	struct procs *procs;
 	struct names *names;
 	struct exclude *exclude;
-	size_t n_excluded; /* exclude_size, when all processes were judged by it */
+	size_t n_excluded; /* exclude_size() when all processes were last judged */
 	struct memory *memory;
 	struct intake intake;
 	struct store *store;
@@ -47,31 +56,27 @@ struct manager {
 	struct lease lease;
 	struct hotplug *hotplug;
 	struct control control;
-	struct server *server, *status_server; /* the latter NULL: there is none */
+	struct server *server, *status_server; /* status_server NULL: there is none */
 	struct reload reload;
 	struct watch watch;
 	sd_event_source *trim, *intake_io, *files_io, *names_io, *command_io, *grace_timer,
 		*tidy_timer, *usr2, *hup;
 	sd_event_source *stop_signals[MANAGER_N_STOP_SIGNALS];
-	uint64_t lost_told; /* records whose loss was logged */
+	uint64_t lost_told; /* lost records that were logged */
 	bool stopping;	    /* a signal asked us to end */
-	bool exit_wanted;   /* COMMAND has ended: its last snapshot is still to be begun */
+	bool exit_wanted;   /* COMMAND has ended, and its last snapshot has not begun */
 };
 
-/* manager_build.c. What is remembered and what is taken in: 0 or -errno; -EINTR: a signal to end is
- * there. Whom clients reach: 0 or -errno. */
-int manager_build_memory(struct manager *m);
-int manager_build_servers(struct manager *m, const struct manager_parts *parts);
+/* manager_settings.c. */
 
-/* manager_settings.c: what the configuration says of others, and another configuration. */
-
-/* Waits for who must not be recorded. 0; -EINTR: a signal to end is there. */
+/* Waits until the excluded users are known. 0; -EINTR: a signal to end is pending. */
 int manager_look_up(struct manager *m);
-/* The processes' book knows whom to leave alone. */
+/* Tells procs which processes are excluded. */
 void manager_begin_exclusion(struct manager *m);
-/* Answers about names are there, or time has gone by. */
+/* Takes answers about names of users and groups. */
 void manager_take_names(struct manager *m);
+/* Call now and then: looks after names, and frees old configurations that nobody reads. */
 void manager_tidy_names(struct manager *m);
 void manager_tidy_reload(struct manager *m);
-/* control.h: struct control.reload. */
+/* Reads the configuration again and uses it. For struct control.reload. */
 int manager_reload(void *userdata, struct json_object *warnings, char *why, size_t why_size);

@@ -1,12 +1,13 @@
 /*
- * What the configuration says of others: users and groups by name, who is to be left alone; and
- * another configuration while the recorder runs. Called by manager.c.
+ * Applies the configuration: names of users and groups, exclusion, and a new configuration while
+ * the recorder runs.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -14,21 +15,92 @@
 #include "daemon/manager_private.h"
 #include "proto/base.h"
 
-/* Programs that run for less time are known by their records alone. */
+/* How many configurations are kept at most. A reload is refused while there are more. */
+#define MAX_OWNED 64u
+
+/* Facts of a process are read so long after its beginning: programs that run for less time are
+ * known by their records alone. */
 #define PROCS_DELAY_NS 50000000u
-/* Lists of users and groups that are this host's own answer at once. */
+/* How long a reload waits for names. The host's own lists of users and groups answer at once. */
 #define NAMES_NS 1000000000u
-/* Between two looks at whether they answer, where nothing goes on without. */
+/* The time between two looks whether names are known, while the recording must wait for them. */
 #define LOOK_UP_MSEC 1000
-/* So long after each of them the service manager does not take that for a hang. */
+/* After each of these looks systemd waits for so many us before it takes us for hung. */
 #define LOOK_UP_EXTEND "30000000"
+
+void reload_init(struct reload *l, const struct config *first)
+{
+	*l = (struct reload){.now = first};
+}
+
+static void owned_free(struct config *c)
+{
+	config_done(c);
+	free(c);
+}
+
+void reload_done(struct reload *l)
+{
+	for (size_t i = 0; i < l->n_owned; i++)
+		owned_free(l->owned[i]);
+	free(TAKE_PTR(l->owned));
+	l->n_owned = 0;
+}
+
+void manager_tidy_reload(struct manager *m)
+{
+	struct reload *l = &m->reload;
+
+	/* Jobs, checks and remakes read the configuration that they began with. */
+	if (l->n_owned < 2 || jobs_running(m->jobs) > 0 || !control_is_idle(&m->control))
+		return;
+	for (size_t i = 0; i + 1 < l->n_owned; i++)
+		owned_free(l->owned[i]);
+	l->owned[0] = l->owned[l->n_owned - 1];
+	l->n_owned = 1;
+}
+
+static void on_config_line(void *userdata, const char *text)
+{
+	struct json_object *warnings = userdata;
+
+	log_warning("%s", text);
+	if (warnings)
+		json_object_array_add(warnings, json_object_new_string(text));
+}
+
+/* Reads the files again. Logs what is wrong in them and what takes effect only after a restart, and
+ * adds both to WARNINGS (may be NULL). 0: l->now is the new configuration; -EINVAL with WHY, or
+ * -ENOMEM: nothing has changed. */
+static int reload_read(struct reload *l, struct json_object *warnings, char *why, size_t why_size)
+{
+	struct config_warn warn = {.userdata = warnings, .line = on_config_line};
+	struct config *c;
+	int r;
+
+	snprintf(why, why_size, "too many snapshots have been under way since the last reloads");
+	if (l->n_owned == MAX_OWNED)
+		return -EINVAL;
+	snprintf(why, why_size, "no memory");
+	if (ARRAY_EXTEND(l->owned, l->n_owned) < 0)
+		return -ENOMEM;
+	c = malloc(sizeof(*c));
+	r = c ? config_reload(l->now, config_directories, c, &warn, why, why_size) : -ENOMEM;
+	if (r < 0) {
+		free(c);
+		return r;
+	}
+	l->owned[l->n_owned++] = c;
+	l->now = c;
+	return 0;
+}
 
 static void on_name_news(bool warn, const char *text)
 {
 	log_line(warn ? LOG_WARNING : LOG_INFO, NULL, "%s", text);
 }
 
-/* Whom settings name is known, or is another. */
+/* Applies what is known of the users and groups that settings name. */
 static void manager_use_names(struct manager *m)
 {
 	names_news(m->names, on_name_news);
@@ -43,19 +115,8 @@ static void manager_use_names(struct manager *m)
 void manager_begin_exclusion(struct manager *m)
 {
 	procs_set_exclude(m->procs, m->exclude);
-	/* Who is to be left alone has to be known soon, whatever that costs. */
+	/* Whether a process is excluded must be known soon, whatever that costs. */
 	procs_set_delay(m->procs, m->exclude ? 0 : PROCS_DELAY_NS);
-}
-
-/* Whom C excludes besides those before. */
-static void manager_use_exclusion(struct manager *m, const struct config *c)
-{
-	int r = m->exclude ? exclude_add(m->exclude, c->exclude_units, c->exclude_users)
-			   : exclude_new(c->exclude_units, c->exclude_users, &m->exclude);
-
-	if (r < 0)
-		log_error("ExcludeUnits=, ExcludeUsers=: no memory");
-	manager_begin_exclusion(m);
 }
 
 void manager_take_names(struct manager *m)
@@ -72,8 +133,7 @@ void manager_tidy_names(struct manager *m)
 	names_news(m->names, on_name_news);
 }
 
-/* Whoever is to be left alone must be known before anything is recorded, however long that takes;
- * nobody else waits for it. A signal to end ends it. */
+/* Excluded users must be known before anything is recorded. Nothing else waits for names. */
 int manager_look_up(struct manager *m)
 {
 	struct pollfd p = {.fd = names_fd(m->names), .events = POLLIN};
@@ -97,18 +157,12 @@ int manager_look_up(struct manager *m)
 	return 0;
 }
 
-/* Old configurations go when no thread can look at them. */
-void manager_tidy_reload(struct manager *m)
-{
-	if (jobs_running(m->jobs) == 0 && control_is_idle(&m->control))
-		reload_tidy(&m->reload);
-}
-
-/* What can change while the recorder runs. */
+/* Tells C to everybody who keeps a pointer to the configuration or a setting that can change. */
 static void manager_use(struct manager *m, const struct config *c)
 {
 	const struct store_limits limits = {c->store_max_use, c->store_max_entries,
 					    c->store_in_memory};
+	int r;
 
 	m->config = c;
 	if (store_use_limits(m->store, &limits))
@@ -118,7 +172,12 @@ static void manager_use(struct manager *m, const struct config *c)
 	if (trigger_watch_units(&m->trigger, m->event) < 0)
 		log_warning("units that fail cannot be watched: no memory");
 	control_use(&m->control, c);
-	manager_use_exclusion(m, c);
+	/* A reload can add to what is excluded. */
+	r = m->exclude ? exclude_add(m->exclude, c->exclude_units, c->exclude_users)
+		       : exclude_new(c->exclude_units, c->exclude_users, &m->exclude);
+	if (r < 0)
+		log_error("ExcludeUnits=, ExcludeUsers=: no memory");
+	manager_begin_exclusion(m);
 	manager_use_names(m);
 	watch_use(&m->watch, c);
 }

@@ -1,11 +1,12 @@
 /*
- * --source=auto|intel_pt|emulated -> struct source. Called once by main.c. The hardware traces all
- * that runs, so there COMMAND is an ordinary child; the emulated PMU traces COMMAND alone, which
- * with EmulatorSocket= another process (daemon/emulate.c) has started. auto
- * takes the hardware where there is a PMU, else the emulated one for a COMMAND, else the hardware's
- * sideband alone.
+ * Opens the source that --source=auto|intel_pt|emulated means, and starts COMMAND.
+ *
+ * The hardware traces all that runs, so there COMMAND is an ordinary child. The emulated PMU traces
+ * COMMAND alone; with EmulatorSocket= another process (emulate.c) has started COMMAND. auto takes
+ * the hardware where there is a PMU, else the emulated PMU if there is a COMMAND, else the
+ * hardware's sideband alone.
  */
-#include "daemon/source_choice.h"
+#include "daemon/manager.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -32,8 +33,8 @@ static struct source_config choice_common(const struct config *config)
 
 static int check_traced(const struct config *config, char *why, size_t why_size)
 {
-	/* Where nobody asked for the emulated source, Trace=both is what the host would be traced
-	 * with: then the trace is of user code, and says so. */
+	/* Where auto chose the emulated source, Trace=both was meant for the host. Then user code
+	 * is traced, and the trace says so. */
 	if (config->trace == SOURCE_TRACE_KERNEL ||
 	    (config->trace == SOURCE_TRACE_BOTH && config->source == CONFIG_EMULATED)) {
 		snprintf(why, why_size,
@@ -72,18 +73,6 @@ static int choice_emulated(const struct config *config, struct source **ret,
 	return r;
 }
 
-static int choice_attached(const struct config *config, struct source **ret,
-			   struct command *command, char *why, size_t why_size)
-{
-	int r = check_traced(config, why, why_size);
-
-	if (r == 0)
-		r = source_emu_attach(config->emu_socket, config->ring_budget, ret, why, why_size);
-	if (r == 0)
-		command_attach(command, *ret);
-	return r;
-}
-
 static int choice_hardware(const struct config *config, const sigset_t *mask, struct source **ret,
 			   struct command *command, char *why, size_t why_size)
 {
@@ -100,21 +89,25 @@ static int choice_hardware(const struct config *config, const sigset_t *mask, st
 	return r;
 }
 
-static bool choice_auto_emulated(const struct config *config)
-{
-	return config->command && !config->require_pt && access(PMU_TYPE, F_OK) < 0;
-}
-
 int source_choose(const struct config *config, const sigset_t *mask, struct source **ret,
 		  struct command *ret_command, char *why, size_t why_size)
 {
-	bool emulated = config->source == CONFIG_EMULATED || config->emulate ||
-			(config->source == CONFIG_AUTO && choice_auto_emulated(config));
+	bool automatic = config->source == CONFIG_AUTO && config->command && !config->require_pt;
+	int r;
 
 	*ret_command = (struct command){.pidfd = -EBADF};
 	*why = '\0';
-	if (config->emu_socket)
-		return choice_attached(config, ret, ret_command, why, why_size);
-	return emulated ? choice_emulated(config, ret, ret_command, why, why_size)
-			: choice_hardware(config, mask, ret, ret_command, why, why_size);
+	if (config->emu_socket) {
+		r = check_traced(config, why, why_size);
+		if (r == 0)
+			r = source_emu_attach(config->emu_socket, config->ring_budget, ret, why,
+					      why_size);
+		if (r == 0)
+			command_attach(ret_command, *ret);
+		return r;
+	}
+	if (config->source == CONFIG_EMULATED || config->emulate ||
+	    (automatic && access(PMU_TYPE, F_OK) < 0))
+		return choice_emulated(config, ret, ret_command, why, why_size);
+	return choice_hardware(config, mask, ret, ret_command, why, why_size);
 }
