@@ -11,7 +11,7 @@
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/skim/skim.h"
 #include "decoder/worker/skim/skim_shift.h"
-#include "decoder/worker/view/views_packets.h"
+#include "decoder/worker/view/views.h"
 #include "proto/base.h"
 
 static void tell(const struct decode_job *job, enum worker_phase phase, unsigned percent)

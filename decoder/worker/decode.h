@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "decoder/worker/view/sink.h"
+#include "decoder/worker/view/views.h"
 #include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 

@@ -16,10 +16,9 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
 	decoder/worker/view/lines.c decoder/worker/view/lines.h \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
-	decoder/worker/view/packet_line.c decoder/worker/view/packet_line.h \
 	decoder/worker/replay/permit.c decoder/worker/replay/permit.h \
 	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
-	decoder/worker/view/pevent_record.c decoder/worker/view/pevent_record.h \
+	decoder/worker/view/pevent_record.c \
 	decoder/worker/replay/replay.c decoder/worker/replay/replay.h \
 	decoder/worker/replay/replay_kernel.c decoder/worker/replay/replay_load.c \
 	decoder/worker/replay/replay_private.h \
@@ -54,17 +53,15 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/tally_private.h \
 	decoder/worker/count/tally_quick.c \
 	decoder/worker/count/tally_steps.c \
-	decoder/worker/view/sink.h \
 	decoder/worker/view/track.c decoder/worker/view/track.h \
 	decoder/worker/turns/turns.c decoder/worker/turns/turns.h \
 	decoder/worker/turns/turns_cost.c \
 	decoder/worker/turns/turns_decide.c \
 	decoder/worker/turns/turns_private.h \
 	decoder/worker/view/views.c decoder/worker/view/views.h \
-	decoder/worker/view/views_packets.c decoder/worker/view/views_packets.h \
-	decoder/worker/view/views_events.c decoder/worker/view/views_events.h \
+	decoder/worker/view/views_packets.c \
+	decoder/worker/view/views_events.c \
 	decoder/worker/view/views_ptxed.c decoder/worker/view/views_ptxed.h \
-	decoder/worker/view/views_ptxed_code.c \
 	decoder/worker/view/views_ptxed_text.c \
 	decoder/worker/replay/whose.c decoder/worker/replay/whose.h \
 	decoder/worker/replay/whose_code.c \

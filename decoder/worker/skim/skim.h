@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "decoder/worker/view/sink.h"
+#include "decoder/worker/view/views.h"
 #include "proto/bundle/bundle.h"
 #include "proto/decode_options.h"
 

@@ -1,5 +1,5 @@
 /*
- * A buffer and a hex formatter: printf would cost more than decoding. Used by views.c.
+ * A buffer and a hex formatter: printf would cost more time than decoding.
  */
 #include "decoder/worker/view/lines.h"
 
@@ -10,12 +10,12 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-#define MAX_HEX 17u /* 16 digits and what follows */
+#define MAX_HEX 17u /* 16 digits and the character behind them */
 
 int lines_init(struct lines *l, int fd)
 {
 	*l = (struct lines){.fd = fd, .buffer = malloc(LINES_BUFFER)};
-	return l->buffer != NULL ? 0 : -ENOMEM;
+	return l->buffer ? 0 : -ENOMEM;
 }
 
 void lines_done(struct lines *l)

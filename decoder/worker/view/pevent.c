@@ -1,7 +1,8 @@
 /*
- * The records of several files in the order of time. Called by views_packets.c and views_ptxed.c.
- * The files and their number are a stranger's: each record is read once, none is kept, and a file
- * that makes no sense is left there, with a message.
+ * Prints the records of several files in the order of time.
+ *
+ * The files and their number are a stranger's: each record is read once and none is kept; a file is
+ * left at its first record that makes no sense, with a message.
  */
 #include "decoder/worker/view/pevent.h"
 
@@ -12,7 +13,6 @@
 
 #include <linux/perf_event.h>
 
-#include "decoder/worker/view/pevent_record.h"
 #include "proto/base.h"
 
 #define SHOW_RECORDS                                                                 \
@@ -21,19 +21,19 @@
 
 enum place { PLACE_UNKNOWN, PLACE_LIKELY_USER, PLACE_USER, PLACE_LIKELY_KERNEL, PLACE_KERNEL };
 
-/* A process as libipt knows it: an exec and a fork make another one of the same number. */
+/* A process as libipt knows it: exec and fork make another process with the same number. */
 struct context {
-	bool known, stale; /* stale: that number means another one by now */
+	bool known, stale; /* stale: PID is another process by now */
 	uint32_t pid;
 };
 
 struct stream {
 	const struct manifest_pevent *m;
-	const uint8_t *begin, *end, *pos; /* pos: of the record in hand */
+	const uint8_t *begin, *end, *pos; /* pos: the current record */
 	struct pevent_record record;
-	bool due;	/* there is one */
-	bool dead;	/* no more events either */
-	uint64_t order; /* of two with the same time the one that was put in place later is first */
+	bool due;	/* there is a current record */
+	bool dead;	/* the file is left, and takes no more events */
+	uint64_t order; /* of records with the same time, the one with the highest order is first */
 	enum place place;
 	struct context now, next;
 };
@@ -45,11 +45,11 @@ struct pevent {
 	struct stream streams[];
 };
 
-/* A message about the record in hand. */
+/* Prints a message about the current record. */
 static void say(const struct pevent *p, const struct stream *s, const char *kind, const char *text)
 {
 	lines_text(p->lines, "[", 1);
-	pevent_put_text(p->lines, s->m->name != NULL ? s->m->name : "<unknown>");
+	pevent_put_text(p->lines, s->m->name ? s->m->name : "<unknown>");
 	lines_print(p->lines, ":%016" PRIx64 " sideband %s: %s]\n", (uint64_t)(s->pos - s->begin),
 		    kind, text);
 }
@@ -60,7 +60,7 @@ static void warn(const struct pevent *p, const struct stream *s, const char *tex
 		say(p, s, "warning", text);
 }
 
-/* The record at POS becomes the one in hand. */
+/* Reads the record at POS as the current record. */
 static void fetch(struct pevent *p, struct stream *s)
 {
 	static const char *const texts[] = {
@@ -84,7 +84,7 @@ static void next(struct pevent *p, struct stream *s)
 	fetch(p, s);
 }
 
-/* The one whose record is first, and not later than TSC; NULL: none. */
+/* The stream with the earliest record, if that is not later than TSC; NULL: none. */
 static struct stream *first(struct pevent *p, uint64_t tsc)
 {
 	struct stream *found = NULL;
@@ -94,7 +94,7 @@ static struct stream *first(struct pevent *p, uint64_t tsc)
 
 		if (!s->due || s->record.tsc > tsc)
 			continue;
-		if (found == NULL || s->record.tsc < found->record.tsc ||
+		if (!found || s->record.tsc < found->record.tsc ||
 		    (s->record.tsc == found->record.tsc && s->order > found->order))
 			found = s;
 	}
@@ -106,7 +106,7 @@ static void print(const struct pevent *p, const struct stream *s)
 	if (!(p->show & SHOW_RECORDS) || (p->show & WORKER_SHOW_QUIET))
 		return;
 	if (p->show & WORKER_SHOW_SB_FILENAME)
-		pevent_put_text(p->lines, s->m->name != NULL ? s->m->name : "<unknown>");
+		pevent_put_text(p->lines, s->m->name ? s->m->name : "<unknown>");
 	if (p->show & WORKER_SHOW_SB_OFFSET)
 		lines_print(p->lines, "%s%016" PRIx64, p->show & WORKER_SHOW_SB_FILENAME ? ":" : "",
 			    (uint64_t)(s->pos - s->begin));
@@ -121,13 +121,13 @@ void pevent_until(struct pevent *p, uint64_t tsc)
 {
 	struct stream *s;
 
-	while (p != NULL && (s = first(p, tsc)) != NULL) {
+	while (p && (s = first(p, tsc)) != NULL) {
 		print(p, s);
 		next(p, s);
 	}
 }
 
-/* The process PID is another one from now on. */
+/* From here on, PID is another process. */
 static void replace(struct pevent *p, uint32_t pid)
 {
 	for (size_t i = 0; i < p->n; i++) {
@@ -155,45 +155,21 @@ static void take_next(const struct pevent *p, struct stream *s)
 		lines_print(p->lines, "[context: pid-%x]\n", s->now.pid);
 }
 
-/* What a mapping's name says against its code. */
+/* Warns if the name of a mapping shows that its code cannot be had. */
 static void apply_mapping(const struct pevent *p, const struct stream *s)
 {
 	const char *name = s->record.text;
 
-	/* The kernel's are not taken from the files that they name. */
+	/* The kernel's code is not taken from the files that its records name. */
 	if ((s->record.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL)
 		return;
 	if (strcmp(name, "[vdso]") == 0)
-		say(p, s, "error", "bad configuration"); /* there is no file of it */
-	else if (name[0] == '[' || strcmp(name, "//anon") == 0 ||
-		 strstr(name, " (deleted)") != NULL)
+		say(p, s, "error", "bad configuration"); /* has no file */
+	else if (name[0] == '[' || strcmp(name, "//anon") == 0 || strstr(name, " (deleted)"))
 		warn(p, s, "image section lost");
 }
 
-static void apply_fork(struct pevent *p, const struct stream *s)
-{
-	uint32_t pid = (uint32_t)s->record.fields[0], ppid = (uint32_t)s->record.fields[1];
-
-	if (pid == ppid)
-		return;
-	if (pid != s->record.fields[2])
-		say(p, s, "error", "internal error");
-	else
-		replace(p, pid);
-}
-
-static void apply_exec(struct pevent *p, struct stream *s)
-{
-	uint32_t pid = (uint32_t)s->record.fields[0];
-
-	if (!(s->record.misc & PERF_RECORD_MISC_COMM_EXEC))
-		return;
-	replace(p, pid);
-	if (!s->m->secondary)
-		prepare(s, pid);
-}
-
-/* Of the primary files only. */
+/* For primary files only. */
 static void apply_switch(struct pevent *p, struct stream *s)
 {
 	bool out = s->record.misc & PERF_RECORD_MISC_SWITCH_OUT;
@@ -211,7 +187,7 @@ static void apply_primary(struct pevent *p, struct stream *s)
 {
 	switch (s->record.type) {
 	case PERF_RECORD_ITRACE_START:
-		/* Tracing begins, there is nothing to wait for. */
+		/* Tracing begins: there is no older context to wait for. */
 		prepare(s, (uint32_t)s->record.fields[0]);
 		if (s->next.known)
 			take_next(p, s);
@@ -228,11 +204,27 @@ static void apply_primary(struct pevent *p, struct stream *s)
 
 static void apply(struct pevent *p, struct stream *s)
 {
-	switch (s->record.type) {
+	const struct pevent_record *r = &s->record;
+	uint32_t pid = (uint32_t)r->fields[0], ppid = (uint32_t)r->fields[1];
+
+	switch (r->type) {
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2: apply_mapping(p, s); break;
-	case PERF_RECORD_FORK: apply_fork(p, s); break;
-	case PERF_RECORD_COMM: apply_exec(p, s); break;
+	case PERF_RECORD_FORK:
+		if (pid == ppid)
+			break;
+		if (pid != r->fields[2])
+			say(p, s, "error", "internal error");
+		else
+			replace(p, pid);
+		break;
+	case PERF_RECORD_COMM:
+		if (!(r->misc & PERF_RECORD_MISC_COMM_EXEC))
+			break;
+		replace(p, pid);
+		if (!s->m->secondary)
+			prepare(s, pid);
+		break;
 	case PERF_RECORD_LOST: warn(p, s, "sideband lost"); break;
 	default:
 		if (!s->m->secondary)
@@ -273,29 +265,27 @@ static bool is_user(enum place place)
 	return place == PLACE_USER || place == PLACE_LIKELY_USER;
 }
 
-/* A context that waits is taken in the kernel, or where that cannot be told: user code that
- * precedes the switch in the trace is still the old one's. */
-static void present(struct pevent *p, struct stream *s, const struct pevent_event *event)
-{
-	enum place old = s->place;
-
-	s->place = place_of(p, s, event);
-	if (s->next.known && (!is_user(old) || !is_user(s->place)))
-		take_next(p, s);
-}
-
 void pevent_event(struct pevent *p, const struct pevent_event *event)
 {
 	struct stream *s;
 
-	while (p != NULL && (s = first(p, event->tsc)) != NULL) {
+	while (p && (s = first(p, event->tsc)) != NULL) {
 		print(p, s);
 		apply(p, s);
 		next(p, s);
 	}
-	for (size_t i = 0; p != NULL && i < p->n; i++) {
-		if (!p->streams[i].m->secondary && !p->streams[i].dead)
-			present(p, &p->streams[i], event);
+	for (size_t i = 0; p && i < p->n; i++) {
+		enum place old;
+
+		s = &p->streams[i];
+		if (s->m->secondary || s->dead)
+			continue;
+		/* The next context is taken in the kernel, or where the place is unknown: user code
+		 * that precedes the switch in the trace still belongs to the old context. */
+		old = s->place;
+		s->place = place_of(p, s, event);
+		if (s->next.known && (!is_user(old) || !is_user(s->place)))
+			take_next(p, s);
 	}
 }
 
@@ -309,13 +299,13 @@ int pevent_new(const struct bundle *b, const struct decode_options *options, str
 	if (m->n_pevents == 0)
 		return 0;
 	p = calloc(1, sizeof(*p) + m->n_pevents * sizeof(p->streams[0]));
-	if (p == NULL)
+	if (!p)
 		return -ENOMEM;
 	p->lines = l;
 	p->show = options->show;
 	p->kernel_start = options->kernel_start != 0 ? options->kernel_start : UINT64_C(1) << 63;
 	p->n = m->n_pevents;
-	/* The last one first, so that of records with the same time the first file's come first. */
+	/* The last file first: of records with the same time, the first file's then come first. */
 	for (size_t i = p->n; i > 0; i--) {
 		struct stream *s = &p->streams[i - 1];
 		size_t size;

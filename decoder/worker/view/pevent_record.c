@@ -1,9 +1,11 @@
 /*
- * Records of a foreign layout: one table says what each type holds and how it is written. Layouts:
+ * Reads and prints one perf record of a foreign layout, as libipt's sideband decoder does.
+ *
+ * One table says what each type holds and how it is written. Layouts:
  * include/uapi/linux/perf_event.h, "enum perf_event_type"; the text is that of libipt's ptdump and
  * ptxed (--sb:compact, --sb:verbose). The bytes are a stranger's.
  */
-#include "decoder/worker/view/pevent_record.h"
+#include "decoder/worker/view/pevent.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,7 +21,8 @@ struct pevent_field {
 	uint8_t size; /* bytes */
 };
 
-/* COMPACT: a letter is the field of that place in hex, $ the text; all else is itself. */
+/* COMPACT: letter a to k stands for field 0 to 10 in hex, $ for the text; other characters stand
+ * for themselves. */
 struct pevent_kind {
 	uint32_t type;
 	const char *name, *compact;
@@ -53,27 +56,6 @@ static const struct pevent_kind kinds[] = {
 };
 /* clang-format on */
 
-static const struct pevent_kind *find_kind(uint32_t type)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
-		if (kinds[i].type == type)
-			return &kinds[i];
-	}
-	return NULL;
-}
-
-/* A string and its padding. */
-static bool read_text(struct bytes_in *in, struct pevent_record *r)
-{
-	size_t left = bytes_in_left(in), size = strnlen((const char *)in->pos, left);
-
-	if (size == left)
-		return false;
-	r->text = (const char *)in->pos;
-	bytes_get_block(in, (size + 1 + 7) / 8 * 8);
-	return true;
-}
-
 static void read_sample(struct bytes_in *in, struct pevent_record *r)
 {
 	if (r->has & PERF_SAMPLE_TID) {
@@ -94,8 +76,8 @@ static void read_sample(struct bytes_in *in, struct pevent_record *r)
 		r->identifier = bytes_get_u64(in);
 }
 
-/* The clock's recipe, turned round (perf_event_mmap_page, cap_user_time_zero). The offset is
- * signed; neither way it wraps. */
+/* The inverse of the clock's formula (perf_event_mmap_page, cap_user_time_zero). The offset is
+ * signed; the result is limited to 0 and UINT64_MAX. */
 static uint64_t to_tsc(uint64_t time, const struct manifest_pevent *m)
 {
 	uint64_t ns = time - m->time_zero, tsc;
@@ -114,8 +96,15 @@ static enum pevent_read read_known(struct bytes_in *in, const struct manifest_pe
 
 	for (size_t i = 0; i < PEVENT_FIELDS && f[i].size > 0; i++)
 		r->fields[i] = f[i].size == 4 ? bytes_get_u32(in) : bytes_get_u64(in);
-	if (!in->bad && r->kind->text != NULL && !read_text(in, r))
-		return PEVENT_BAD_TEXT;
+	if (!in->bad && r->kind->text) {
+		/* A string and its padding. */
+		size_t left = bytes_in_left(in), size = strnlen((const char *)in->pos, left);
+
+		if (size == left)
+			return PEVENT_BAD_TEXT;
+		r->text = (const char *)in->pos;
+		bytes_get_block(in, (size + 1 + 7) / 8 * 8);
+	}
 	r->has =
 		m->sample_type & (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_ID |
 				  PERF_SAMPLE_STREAM_ID | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER);
@@ -145,8 +134,10 @@ enum pevent_read pevent_record_read(const uint8_t *pos, const uint8_t *end,
 		return PEVENT_END;
 	if (ret->size < header)
 		return PEVENT_BAD_SIZE;
-	ret->kind = find_kind(ret->type);
-	if (ret->kind == NULL)
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (kinds[i].type == ret->type)
+			ret->kind = &kinds[i];
+	if (!ret->kind)
 		return PEVENT_OK;
 	bytes_in_init(&in, pos + header, ret->size - header);
 	return read_known(&in, m, ret);
@@ -164,7 +155,7 @@ void pevent_put_text(struct lines *l, const char *text)
 	}
 }
 
-/* What the type's name goes on with. */
+/* What follows the type's name. */
 static const char *suffix(const struct pevent_record *r)
 {
 	switch (r->type) {
@@ -215,13 +206,13 @@ static void print_verbose(const struct pevent_record *r, struct lines *l)
 	const struct pevent_field *f = r->kind->fields;
 	const char *before = "";
 
-	/* Who comes next, or who was before. */
+	/* The thread that comes next, or that was before. */
 	if (r->type == PERF_RECORD_SWITCH_CPU_WIDE)
 		before = r->misc & PERF_RECORD_MISC_SWITCH_OUT ? "next " : "prev ";
 	lines_print(l, "PERF_RECORD_%s%s", r->kind->name, suffix(r));
 	for (size_t i = 0; i < PEVENT_FIELDS && f[i].size > 0; i++)
 		lines_print(l, "\n  %s%s: %" PRIx64, before, f[i].label, r->fields[i]);
-	if (r->kind->text == NULL)
+	if (!r->kind->text)
 		return;
 	lines_print(l, "\n  %s: ", r->kind->text);
 	pevent_put_text(l, r->text);
@@ -247,11 +238,11 @@ void pevent_record_print(const struct pevent_record *r, uint64_t show, struct li
 {
 	bool compact = show & WORKER_SHOW_SB_COMPACT, verbose = show & WORKER_SHOW_SB_VERBOSE;
 
-	if (compact && r->kind != NULL)
+	if (compact && r->kind)
 		print_compact(r, l);
 	else if (compact)
 		lines_print(l, "UNKNOWN (%x, %x)", r->type, r->misc);
-	else if (verbose && r->kind != NULL)
+	else if (verbose && r->kind)
 		print_verbose(r, l);
 	else if (verbose)
 		lines_print(l, "UNKNOWN\n  type: %x\n  misc: %x", r->type, r->misc);

@@ -1,13 +1,12 @@
 /*
- * A second reader of packets that follows the items. Called by views_ptxed.c and views_events.c.
+ * Follows the items with a second reader of packets.
  */
 #include "decoder/worker/view/track.h"
 
 #include "decoder/packet/event.h"
 #include "decoder/packet/packet.h"
 
-/* What belongs together stands near together. */
-#define LOOK_AHEAD 64u
+#define LOOK_AHEAD 64u /* packets: those of one event are close together */
 
 void track_init(struct track *t, const uint8_t *trace, size_t size, const struct errata *errata,
 		const struct estimate_config *estimate)
@@ -16,25 +15,11 @@ void track_init(struct track *t, const uint8_t *trace, size_t size, const struct
 
 	*t = (struct track){
 		.trace = trace,
-		.cursor = {.pos = psb != NULL ? psb : end,
-			   .end = end,
-			   .quirks = event_quirks(errata)},
-		.timed = estimate != NULL,
+		.cursor = {.pos = psb ? psb : end, .end = end, .quirks = event_quirks(errata)},
+		.timed = estimate,
 	};
-	if (estimate != NULL)
+	if (estimate)
 		estimate_init(&t->estimate, estimate);
-}
-
-/* Goes from bytes that are no packet to the next PSB, as the decoder does. */
-static void skip_bad(struct track *t, int result)
-{
-	const uint8_t *psb =
-		sync_find(t->cursor.pos + (result == PACKET_BAD ? 1 : 0), t->cursor.end);
-
-	t->cursor.pos = psb != NULL ? psb : t->cursor.end;
-	t->cursor.bip_bytes = 0;
-	if (t->timed)
-		estimate_reset(&t->estimate);
 }
 
 static bool is_place(uint8_t type)
@@ -50,9 +35,11 @@ static bool is_place(uint8_t type)
 	}
 }
 
-/* The next packet, and what it says of the place when it is one of those. False: the end. */
+/* The next packet; *ret is complete if the packet says where execution is. False: the end. Bytes
+ * that are no packet are skipped up to the next PSB, as the decoder does. */
 static bool next(struct track *t, struct track_packet *ret)
 {
+	const uint8_t *psb;
 	struct packet p;
 	int r;
 
@@ -63,7 +50,11 @@ static bool next(struct track *t, struct track_packet *ret)
 		r = packet_next(&t->cursor, &p);
 		if (r == 0)
 			break;
-		skip_bad(t, r);
+		psb = sync_find(t->cursor.pos + (r == PACKET_BAD), t->cursor.end);
+		t->cursor.pos = psb ? psb : t->cursor.end;
+		t->cursor.bip_bytes = 0;
+		if (t->timed)
+			estimate_reset(&t->estimate);
 	}
 	ret->type = p.type;
 	if (t->timed)
@@ -105,28 +96,22 @@ void track_look(struct track *t, uint64_t offset, struct track_pair *ret)
 	next_place(&ahead, &left, &ret->second);
 }
 
-/* Up to the end of the PSB+. */
-static bool find_fup(struct track *t, uint64_t *ret_ip)
-{
-	unsigned left = LOOK_AHEAD;
-	struct track_packet p;
-
-	while (left-- > 0 && next(t, &p) && p.type != PACKET_PSBEND) {
-		if (p.type == PACKET_FUP && p.has_ip) {
-			*ret_ip = p.ip;
-			return true;
-		}
-	}
-	return false;
-}
-
 bool track_psb(struct track *t, uint64_t until, uint64_t *ret_ip)
 {
 	struct track_packet p;
 
 	while ((uint64_t)(t->cursor.pos - t->trace) <= until && next(t, &p)) {
-		if (p.type == PACKET_PSB && find_fup(t, ret_ip))
-			return true;
+		unsigned left = LOOK_AHEAD;
+
+		if (p.type != PACKET_PSB)
+			continue;
+		/* The FUP of the PSB+. */
+		while (left-- > 0 && next(t, &p) && p.type != PACKET_PSBEND) {
+			if (p.type == PACKET_FUP && p.has_ip) {
+				*ret_ip = p.ip;
+				return true;
+			}
+		}
 	}
 	return false;
 }
@@ -139,7 +124,8 @@ bool track_time(struct track *t, uint64_t offset, uint64_t *ret)
 
 	pass(t, offset);
 	ahead = *t;
-	/* A timing packet is written with the time that it tells, a PSB with that behind it. */
+	/* A timing packet was written at the time that it tells; a PSB, at the time that its PSB+
+	 * tells. */
 	if ((uint64_t)(t->cursor.pos - t->trace) == offset && next(&ahead, &p) &&
 	    p.type == PACKET_PSB)
 		while (ahead.estimate.in_psb && left-- > 0 && next(&ahead, &p))

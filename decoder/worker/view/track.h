@@ -1,7 +1,9 @@
 /*
- * The packets of one CPU's trace beside its items: an item names the packet that decided it by its
- * offset only, and the views that show events want to know which packet that was, what else it
- * said, and what libipt's tools would say of the time.
+ * A second reader of one CPU's packets, which follows the items.
+ *
+ * An item names the packet that decided it by its offset alone. The views of events also need to
+ * know which packet that was, what else the packet says, and which time libipt's tools would give
+ * it.
  */
 #pragma once
 
@@ -18,28 +20,28 @@ struct track {
 	struct packet_cursor cursor;
 	uint64_t last_ip;
 	bool timed;
-	struct estimate estimate; /* when timed: at the cursor */
+	struct estimate estimate; /* if timed: the time at the cursor */
 };
 
-/* A packet of those that say where execution is (PSB, OVF, FUP, TIP, TIP.PGE, TIP.PGD). */
+/* A packet that says where execution is: PSB, OVF, FUP, TIP, TIP.PGE or TIP.PGD. */
 struct track_packet {
-	uint8_t type; /* enum packet_type; PACKET_PAD: there is none */
+	uint8_t type; /* enum packet_type; PACKET_PAD: there is no such packet */
 	bool has_ip;
 	uint64_t ip, offset;
 };
 
-/* The packet at an offset, or the first such one behind it, and the next such one. */
+/* The first such packet at or behind an offset, and the next one. */
 struct track_pair {
 	struct track_packet first, second;
 };
 
-/* ESTIMATE: how to tell the time; NULL: not at all. */
+/* ESTIMATE: how to estimate the time; NULL: no time is needed. */
 void track_init(struct track *t, const uint8_t *trace, size_t size, const struct errata *errata,
 		const struct estimate_config *estimate);
-/* Offsets must not fall from call to call of this and of track_time(): what lies before OFFSET is
- * passed. */
+/* From call to call of this function and of track_time(), offsets must not fall: the packets before
+ * OFFSET are passed. */
 void track_look(struct track *t, uint64_t offset, struct track_pair *ret);
-/* The next PSB up to UNTIL, which is passed, that says where execution is. False: there is none. */
+/* Passes the next PSB up to UNTIL that says where execution is: *ret_ip. False: there is none. */
 bool track_psb(struct track *t, uint64_t until, uint64_t *ret_ip);
-/* The time when the packet at OFFSET was written. False: none is known. */
+/* The time when the packet at OFFSET was written. False: unknown. */
 bool track_time(struct track *t, uint64_t offset, uint64_t *ret);

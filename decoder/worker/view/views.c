@@ -1,5 +1,5 @@
 /*
- * The views that are lines of text.
+ * The views of branches and instructions, and the choice of a view.
  */
 #include "decoder/worker/view/views.h"
 
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/worker/view/views_events.h"
 #include "decoder/worker/view/views_ptxed.h"
 #include "proto/base.h"
 
@@ -22,17 +21,6 @@ static void write_number(struct lines *l, const char *key, bool known, uint32_t 
 	lines_text(l, text, (size_t)n);
 }
 
-static void write_whose(struct lines *l, uint32_t cpu, const struct replay_stretch *s)
-{
-	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
-
-	lines_text(l, "#", 1);
-	write_number(l, "cpu", cpu != MANIFEST_ANY, cpu);
-	write_number(l, "pid", process != NULL, process != NULL ? process->pid : 0);
-	write_number(l, "tid", s->thread != NULL, s->thread != NULL ? s->thread->tid : 0);
-	lines_text(l, "\n", 1);
-}
-
 static void write_gap(struct lines *l, enum fault fault)
 {
 	const char *name = fault_name(fault);
@@ -42,69 +30,62 @@ static void write_gap(struct lines *l, enum fault fault)
 	lines_text(l, "\n", 1);
 }
 
-/* Parts of views_stretch. Before the lines of S: "# cpu N pid P tid T", "-" where it is not known,
- * when they are not of the same CPU and thread as those before; where only the process is known, "#
- * gap thread-uncertain" follows. */
-static void views_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
+/* Before the lines of S, if they are of another CPU or thread than the lines before: "# cpu N pid P
+ * tid T", with "-" for what is not known. If only the process is known, "# gap thread-uncertain"
+ * follows. */
+static void write_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
 			const struct manifest *m)
 {
-	const struct timeline_thread *process = s->thread != NULL ? s->thread : s->process;
+	const struct timeline_thread *process = s->thread ? s->thread : s->process;
+	uint32_t cpu = m->cpus[s->cpu].cpu;
 
 	if (v->known && v->cpu == s->cpu && v->thread == s->thread && v->process == process)
 		return;
 	*v = (struct views_whose){true, s->cpu, s->thread, process};
-	write_whose(l, m->cpus[s->cpu].cpu, s);
-	if (s->process != NULL)
+	lines_text(l, "#", 1);
+	write_number(l, "cpu", cpu != MANIFEST_ANY, cpu);
+	write_number(l, "pid", process, process ? process->pid : 0);
+	write_number(l, "tid", s->thread, s->thread ? s->thread->tid : 0);
+	lines_text(l, "\n", 1);
+	if (s->process)
 		write_gap(l, FAULT_THREAD_UNCERTAIN);
 }
 
-static void write_item_gap(struct lines *l, const struct replay_stretch *s,
-			   const struct flow_item *item)
-{
-	write_gap(l, s->gaps[item->gap - s->first_gap].fault);
-}
-
-static void write_branch(struct lines *l, const struct flow_item *item, uint64_t show)
+/* Writes a line "FROM TO" for each branch that was taken. With WORKER_SHOW_TIME in SHOW, " LO HI"
+ * follows: when the branch happened in TSC, 0 and all ones where unknown; with WORKER_SHOW_PLACES
+ * too, " OFFSET" of the packet. GAPS: also writes "# gap KIND" at each gap. 0 or the sticky error
+ * of L. */
+static int write_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
 {
 	bool time = (show & WORKER_SHOW_TIME) != 0, places = (show & WORKER_SHOW_PLACES) != 0;
 
-	lines_hex(l, item->from, ' ');
-	lines_hex(l, item->to, time ? ' ' : '\n');
-	if (!time)
-		return;
-	lines_hex(l, item->tsc_lo, ' ');
-	lines_hex(l, item->tsc_hi, places ? ' ' : '\n');
-	if (places)
-		lines_hex(l, item->offset, '\n');
-}
-
-/* A line a taken branch, "FROM TO"; TIME: "FROM TO LO HI", when it happened in TSC, 0 and all ones
- * where that is not known; PLACES: " OFFSET" of the packet too. SHOW: WORKER_SHOW_TIME, _PLACES.
- * GAPS: and "# gap KIND" at each gap. 0 or the sticky error of L. */
-static int views_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_items; i++) {
+	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
 		if (gaps && item->kind == FLOW_GAP)
-			write_item_gap(l, s, item);
+			write_gap(l, s->gaps[item->gap - s->first_gap].fault);
 		if (item->kind == FLOW_END || item->kind == FLOW_GAP || item->kind == FLOW_MARK)
 			continue;
-		write_branch(l, item, show);
+		lines_hex(l, item->from, ' ');
+		lines_hex(l, item->to, time ? ' ' : '\n');
+		if (!time)
+			continue;
+		lines_hex(l, item->tsc_lo, ' ');
+		lines_hex(l, item->tsc_hi, places ? ' ' : '\n');
+		if (places)
+			lines_hex(l, item->offset, '\n');
 	}
 	return l->error;
 }
 
-/* Calls FN with the addresses of a run, some at a time. */
+/* Calls FN with the addresses of the run of ITEM, CHUNK at a time. */
 static void each_chunk(const struct replay_stretch *s, const struct flow_item *item,
 		       void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
 {
 	uint64_t ips[CHUNK], start = item->start;
 	size_t left = item->insns, skip = 0;
 
-	/* From the second chunk on it begins with the last instruction of the one before. */
+	/* From the second chunk on, a chunk begins with the last instruction of the one before. */
 	while (left > 0) {
 		size_t want = MIN_OF(left + skip, CHUNK);
 		size_t n = flow_run(s->flow, start, want, ips);
@@ -122,36 +103,32 @@ static void each_chunk(const struct replay_stretch *s, const struct flow_item *i
 static void write_ips(void *userdata, const uint64_t *ips, size_t n)
 {
 	struct lines *l = userdata;
-	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		lines_hex(l, ips[i], '\n');
 }
 
 int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps)
 {
-	size_t i;
-
-	for (i = 0; i < s->n_items; i++) {
+	for (size_t i = 0; i < s->n_items; i++) {
 		each_chunk(s, &s->items[i], write_ips, l);
 		if (gaps && s->items[i].kind == FLOW_GAP)
-			write_item_gap(l, s, &s->items[i]);
+			write_gap(l, s->gaps[s->items[i].gap - s->first_gap].fault);
 	}
 	return l->error;
 }
 
-/* Two streams that an instruction belongs to. */
+/* The hashes of the two streams of instructions that an instruction belongs to. */
 struct hashes {
 	uint64_t cpu, thread;
-	bool same; /* so far they are one */
+	bool same; /* the two hashes are equal so far */
 };
 
 static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
 {
 	struct hashes *hashes = userdata, h = *hashes;
-	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		h.cpu = hash_u64(h.cpu, ips[i]);
 		if (!h.same)
 			h.thread = hash_u64(h.thread, ips[i]);
@@ -162,9 +139,8 @@ static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
 void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s)
 {
 	struct hashes hashes = {*cpu, *thread, *cpu == *thread};
-	size_t i;
 
-	for (i = 0; i < s->n_items; i++)
+	for (size_t i = 0; i < s->n_items; i++)
 		each_chunk(s, &s->items[i], hash_ips, &hashes);
 	*cpu = hashes.cpu;
 	*thread = hashes.same ? hashes.cpu : hashes.thread;
@@ -234,15 +210,15 @@ int views_stretch(struct views *v, const struct replay_stretch *s)
 	int r;
 
 	if (!v->plain)
-		views_whose(&v->whose, &v->lines, s, v->replay->manifest);
+		write_whose(&v->whose, &v->lines, s, v->replay->manifest);
 	if (v->options->view == WORKER_VIEW_BRANCHES)
-		return views_branches(&v->lines, s, !v->plain, v->options->show);
+		return write_branches(&v->lines, s, !v->plain, v->options->show);
 	if (v->options->view == WORKER_VIEW_EVENTS)
 		return views_events(&v->lines, s);
 	if (!v->ptxed)
 		return views_insns(&v->lines, s, !v->plain);
 	r = views_ptxed_stretch(&v->ptxed[s->cpu], s);
-	/* The next lines may be another thread's. */
+	/* The next lines may be of another thread. */
 	if (!v->plain)
 		views_ptxed_settle(&v->ptxed[s->cpu]);
 	return r;
@@ -250,7 +226,7 @@ int views_stretch(struct views *v, const struct replay_stretch *s)
 
 int views_end(struct views *v)
 {
-	/* The statistics stand behind all lines. */
+	/* The statistics come behind all lines. */
 	for (size_t i = 0; i < v->n_ptxed; i++)
 		views_ptxed_end(&v->ptxed[i]);
 	return lines_flush(&v->lines);

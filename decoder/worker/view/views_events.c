@@ -1,8 +1,9 @@
 /*
- * Items and marks -> lines of events. Called by decode.c in ptsnap-decode. Payloads are laid out as
- * SDM volume 3 (edition 083), 33.4.2, shows them for the packet.
+ * The view of events: one line for each item and mark that is no branch.
+ *
+ * Payloads are laid out as in SDM volume 3 (edition 083), 33.4.2.
  */
-#include "decoder/worker/view/views_events.h"
+#include "decoder/worker/view/views.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,24 +58,6 @@ static void begin_item(struct lines *l, const struct flow_item *item, const char
 	put_head(l, item->offset, item->tsc_lo, item->tsc_hi, kind);
 }
 
-static void put_disable(struct lines *l, const struct flow_item *item)
-{
-	bool async = (item->flags & FLOW_ASYNC_STOP) != 0;
-
-	begin_item(l, item, "disable");
-	lines_print(l, " how=%s", async ? "async" : "branch");
-	put_ip(l, item->from);
-	put_end(l);
-}
-
-static void put_async(struct lines *l, const struct flow_item *item)
-{
-	begin_item(l, item, "async");
-	put_hex(l, "from", item->from);
-	put_hex(l, "to", item->to);
-	put_end(l);
-}
-
 static void put_gap(struct lines *l, const struct flow_item *item, const struct flow_gap *gap)
 {
 	const char *name = fault_name(gap->fault);
@@ -118,15 +101,10 @@ static const char *cfe_name(uint8_t type)
 	return type < ARRAY_SIZE(names) ? names[type] : NULL;
 }
 
-static bool has_vector(uint8_t type)
-{
-	return type == PT_CFE_INTR || type == PT_CFE_SIPI || type == PT_CFE_VMEXIT_INTR ||
-	       type == PT_CFE_UINTR || type == PT_CFE_SWINTR;
-}
-
 static void put_cfe(struct lines *l, const struct flow_mark *m)
 {
-	if (has_vector(m->type))
+	if (m->type == PT_CFE_INTR || m->type == PT_CFE_SIPI || m->type == PT_CFE_VMEXIT_INTR ||
+	    m->type == PT_CFE_UINTR || m->type == PT_CFE_SWINTR)
 		put_number(l, "vector", m->value);
 	if ((m->flags & FLOW_MARK_CR2) != 0)
 		put_hex(l, "cr2", m->evd[0]);
@@ -136,20 +114,7 @@ static void put_cfe(struct lines *l, const struct flow_mark *m)
 		put_hex(l, "reason", m->evd[2]);
 }
 
-static void put_mode(struct lines *l, uint64_t mode)
-{
-	put_number(l, "bits", mode == INSN_MODE_64 ? 64 : mode == INSN_MODE_32 ? 32 : 16);
-}
-
-static void put_tsx(struct lines *l, uint64_t what)
-{
-	lines_print(l, " %s",
-		    what == FLOW_TSX_BEGIN    ? "begin"
-		    : what == FLOW_TSX_COMMIT ? "commit"
-					      : "abort");
-}
-
-/* C-states are counted from C1; 0xf is C0. */
+/* A C-state is encoded less one: 0 is C1, and 0xf is C0. */
 static void put_state(struct lines *l, const char *name, uint64_t payload, unsigned shift)
 {
 	put_number(l, name, ((payload >> shift) + 1) & 0xf);
@@ -172,9 +137,19 @@ static void put_pwrx(struct lines *l, uint64_t payload)
 static void put_details(struct lines *l, const struct flow_mark *m)
 {
 	switch (m->kind) {
-	case FLOW_MARK_MODE: put_mode(l, m->value); break;
+	case FLOW_MARK_MODE:
+		put_number(l, "bits",
+			   m->value == INSN_MODE_64   ? 64
+			   : m->value == INSN_MODE_32 ? 32
+						      : 16);
+		break;
 	case FLOW_MARK_IFLAG: put_number(l, "on", m->value != 0); break;
-	case FLOW_MARK_TSX: put_tsx(l, m->value); break;
+	case FLOW_MARK_TSX:
+		lines_print(l, " %s",
+			    m->value == FLOW_TSX_BEGIN	  ? "begin"
+			    : m->value == FLOW_TSX_COMMIT ? "commit"
+							  : "abort");
+		break;
 	case FLOW_MARK_PAGING:
 		put_hex(l, "cr3", m->value);
 		put_flag(l, "guest", (m->flags & FLOW_MARK_NON_ROOT) != 0);
@@ -191,7 +166,7 @@ static void put_details(struct lines *l, const struct flow_mark *m)
 		break;
 	case FLOW_MARK_PWRE:
 		put_state(l, "state", m->value, 12);
-		put_number(l, "sub", m->value >> 8 & 0xf); /* as MWAIT's hints have it */
+		put_number(l, "sub", m->value >> 8 & 0xf); /* as in MWAIT's hints */
 		put_flag(l, "hardware", (m->value & PT_PWRE_HW) != 0);
 		break;
 	case FLOW_MARK_PWRX: put_pwrx(l, m->value); break;
@@ -221,7 +196,7 @@ static void put_mark(struct lines *l, const struct flow_mark *m, uint64_t at)
 
 	if (m->kind == FLOW_MARK_TICK || (m->flags & FLOW_MARK_STATUS) != 0)
 		return;
-	if (name == NULL) {
+	if (!name) {
 		snprintf(other, sizeof(other), "cfe-%u", m->type);
 		name = other;
 	}
@@ -240,16 +215,25 @@ static void put_simple(struct lines *l, const struct flow_item *item, const char
 
 int views_events(struct lines *l, const struct replay_stretch *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n_items; i++) {
+	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
 		switch (item->kind) {
 		case FLOW_ENABLE: put_simple(l, item, "enable", item->to); break;
 		case FLOW_SYSCALL:
-		case FLOW_DISABLE: put_disable(l, item); break;
-		case FLOW_ASYNC: put_async(l, item); break;
+		case FLOW_DISABLE:
+			begin_item(l, item, "disable");
+			lines_print(l, " how=%s",
+				    item->flags & FLOW_ASYNC_STOP ? "async" : "branch");
+			put_ip(l, item->from);
+			put_end(l);
+			break;
+		case FLOW_ASYNC:
+			begin_item(l, item, "async");
+			put_hex(l, "from", item->from);
+			put_hex(l, "to", item->to);
+			put_end(l);
+			break;
 		case FLOW_END: put_simple(l, item, "end", item->from); break;
 		case FLOW_GAP: put_gap(l, item, &s->gaps[item->gap - s->first_gap]); break;
 		case FLOW_MARK:

@@ -1,10 +1,10 @@
 /*
- * Items -> ptxed's lines. Called by decode.c in ptsnap-decode.
+ * The lines of ptxed, out of items.
  *
- * An item tells less than libipt's event of the same thing: which packet it was, and the addresses
- * in it, come from the trace itself (track.c). libipt looks no further than to its next PSB or
- * event and calls a part of the walk a block; a run that has conditional branches which were not
- * taken is several of them.
+ * An item tells less than libipt's event of the same thing: track.c finds in the trace which packet
+ * the event was, and the addresses in the packet. libipt looks no further than its next PSB or
+ * event, and calls that part of the code a block; a run with conditional branches that were not
+ * taken is several blocks.
  */
 #include "decoder/worker/view/views_ptxed.h"
 
@@ -24,12 +24,6 @@ static bool shows(const struct views_ptxed *v, uint64_t what)
 	return (v->show & what) != 0;
 }
 
-/* Whether blocks have to be told apart. */
-static bool wants_blocks(const struct views_ptxed *v)
-{
-	return shows(v, WORKER_SHOW_BLOCKS | WORKER_SHOW_STAT | WORKER_SHOW_STAT_BLOCKS);
-}
-
 static void begin_block(struct views_ptxed *v)
 {
 	v->within = true;
@@ -46,40 +40,34 @@ static void put_ip(struct lines *l, uint64_t ip, bool speculative)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[19] = "? ";
-	size_t i;
 
-	for (i = 0; i < 16; i++)
+	for (size_t i = 0; i < 16; i++)
 		text[2 + i] = digits[ip >> (60 - 4 * i) & 15];
 	text[18] = '\n';
 	lines_text(l, speculative ? text : text + 2, speculative ? 19 : 17);
 }
 
-/* A block holds code of one file, and none behind a PSB. *PSB: an address at which there is one;
- * NULL: none. */
-static void divide_blocks(struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
-			  const uint64_t *psb, bool *ret_ends)
-{
-	uint32_t image = views_ptxed_image(v, s, ip, ret_ends);
-
-	if (!v->within || image != v->image || (psb != NULL && *psb == ip))
-		begin_block(v);
-	v->image = image;
-}
-
-/* Of a run whose item has that offset. */
+/* Writes N addresses of the run of ITEM. A block holds code of one file, and no code behind a PSB.
+ */
 static void put_ips(struct views_ptxed *v, const struct replay_stretch *s, const uint64_t *ips,
 		    size_t n, const struct flow_item *item)
 {
-	bool blocks = wants_blocks(v), quiet = shows(v, WORKER_SHOW_QUIET), ends = false;
+	/* Whether blocks have to be told apart. */
+	bool blocks = shows(v, WORKER_SHOW_BLOCKS | WORKER_SHOW_STAT | WORKER_SHOW_STAT_BLOCKS);
+	bool quiet = shows(v, WORKER_SHOW_QUIET), ends = false;
 	uint64_t psb;
 	bool have_psb = blocks && track_psb(&v->psbs, item->offset, &psb);
-	size_t i;
 
 	v->fresh = false;
 	v->insns += n;
-	for (i = 0; i < n; i++) {
-		if (blocks)
-			divide_blocks(v, s, ips[i], have_psb ? &psb : NULL, &ends);
+	for (size_t i = 0; i < n; i++) {
+		if (blocks) {
+			uint32_t image = views_ptxed_image(v, s, ips[i], &ends);
+
+			if (!v->within || image != v->image || (have_psb && psb == ips[i]))
+				begin_block(v);
+			v->image = image;
+		}
 		if (have_psb && ips[i] == psb)
 			have_psb = track_psb(&v->psbs, item->offset, &psb);
 		if (!quiet)
@@ -94,7 +82,7 @@ static void put_run(struct views_ptxed *v, const struct replay_stretch *s,
 	uint64_t ips[CHUNK], start = item->start;
 	size_t left = item->insns, skip = 0;
 
-	/* From the second chunk on it begins with the last instruction of the one before. */
+	/* From the second chunk on, a chunk begins with the last instruction of the one before. */
 	while (left > 0) {
 		size_t n = flow_run(s->flow, start, MIN_OF(left + skip, CHUNK), ips);
 
@@ -107,7 +95,7 @@ static void put_run(struct views_ptxed *v, const struct replay_stretch *s,
 	}
 }
 
-/* "[" and what stands before an event's name. False: it is not to be shown. */
+/* Writes "[" and the time before an event's name. False: the event is not to be shown. */
 static bool open_event(struct views_ptxed *v, uint64_t offset)
 {
 	uint64_t tsc;
@@ -131,12 +119,12 @@ static void put_address(struct views_ptxed *v, const char *name, bool known, uin
 		lines_print(v->lines, ", %s: %016" PRIx64, name, ip);
 }
 
-/* Behind each event, shown or not, come the records of sideband up to its time. */
+/* Writes the sideband records up to the time of an event, behind the event, shown or not. */
 static void put_sideband(struct views_ptxed *v, uint64_t offset, int where, uint64_t ip)
 {
 	struct pevent_event event = {.ip = ip};
 
-	if (v->pevent == NULL)
+	if (!v->pevent)
 		return;
 	event.where = (__typeof__(event.where))where;
 	if (!track_time(&v->track, offset, &event.tsc))
@@ -144,7 +132,7 @@ static void put_sideband(struct views_ptxed *v, uint64_t offset, int where, uint
 	pevent_event(v->pevent, &event);
 }
 
-/* Where decoding only begins or goes on is no event. */
+/* The beginning of decoding is no event, nor is its going on. */
 static void put_enable(struct views_ptxed *v, const struct flow_item *item)
 {
 	bool goes_on = (item->flags & FLOW_GOES_ON) != 0;
@@ -160,8 +148,8 @@ static void put_enable(struct views_ptxed *v, const struct flow_item *item)
 	put_sideband(v, item->offset, PEVENT_AT, item->to);
 }
 
-/* What the branch did that ended tracing comes before the line about that, so it waits. Without a
- * packet of its own the decoder only changed to other code. */
+/* Keeps the line about the end of tracing until the marks of the branch that ended it are written.
+ * Without a packet of its own there is no such line: the decoder only changed to other code. */
 static void take_disable(struct views_ptxed *v, const struct replay_stretch *s,
 			 const struct flow_item *item)
 {
@@ -231,45 +219,33 @@ static void put_end(struct views_ptxed *v)
 		lines_print(v->lines, "[end of trace]\n");
 }
 
-/* The branch that the packets do not fit counts as executed. */
-static void put_culprit(struct views_ptxed *v, const struct replay_stretch *s,
-			const struct flow_item *item, const struct flow_gap *gap)
-{
-	if (gap->fault == FAULT_TNT_UNEXPECTED || gap->fault == FAULT_TIP_UNEXPECTED ||
-	    gap->fault == FAULT_EVENT_UNREACHABLE)
-		put_ips(v, s, &gap->address, 1, item);
-}
-
 static void put_error(struct views_ptxed *v, const struct replay_stretch *s,
 		      const struct flow_item *item, const char *text)
 {
 	const struct flow_gap *gap = &s->gaps[item->gap - s->first_gap];
-	/* Before the first block ptxed knows no address. */
+	/* Before the first block, ptxed knows no address. */
 	uint64_t ip = v->fresh && gap->fault == FAULT_PACKET_UNEXPECTED ? 0 : gap->address;
 
-	put_culprit(v, s, item, gap);
+	/* The branch that the packets do not fit counts as executed. */
+	if (gap->fault == FAULT_TNT_UNEXPECTED || gap->fault == FAULT_TIP_UNEXPECTED ||
+	    gap->fault == FAULT_EVENT_UNREACHABLE)
+		put_ips(v, s, &gap->address, 1, item);
 	lines_print(v->lines, "[%" PRIx64 ", %" PRIx64 ": error: %s]\n", gap->read, ip, text);
-	/* Decoding goes on with the packet that was looked at, which says the same again. */
+	/* Decoding goes on with the same packet, which gives the same error again. */
 	if (gap->fault == FAULT_STATUS && shows(v, WORKER_SHOW_RESYNC_ON_ERROR))
 		lines_print(v->lines, "[%" PRIx64 ", %" PRIx64 ": resync error: %s]\n", gap->read,
 			    ip, text);
-}
-
-static const char *error_text(const struct views_ptxed *v, const struct flow_gap *gap)
-{
-	const struct track *t = &v->track;
-
-	if (gap->fault == FAULT_BAD_PACKET && gap->offset < (uint64_t)(t->cursor.end - t->trace))
-		return packet_why(t->trace + gap->offset, t->cursor.end);
-	return views_ptxed_error(gap->fault);
 }
 
 static void put_gap(struct views_ptxed *v, const struct replay_stretch *s,
 		    const struct flow_item *item)
 {
 	const struct flow_gap *gap = &s->gaps[item->gap - s->first_gap];
-	const char *text = error_text(v, gap);
+	const struct track *t = &v->track;
+	const char *text = views_ptxed_error(gap->fault);
 
+	if (gap->fault == FAULT_BAD_PACKET && gap->offset < (uint64_t)(t->cursor.end - t->trace))
+		text = packet_why(t->trace + gap->offset, t->cursor.end);
 	v->resume = 0;
 	if (gap->fault == FAULT_OVERFLOW) {
 		put_overflow(v, gap);
@@ -279,22 +255,12 @@ static void put_gap(struct views_ptxed *v, const struct replay_stretch *s,
 		put_sideband(v, gap->offset, PEVENT_NOWHERE, 0);
 	} else if (gap->fault == FAULT_TRUNCATED && item->from != 0) {
 		put_end(v);
-	} else if (text != NULL) {
+	} else if (text) {
 		put_error(v, s, item, text);
 	}
 }
 
-/* Whether libipt was asked for an event. */
-static bool is_asked_for(const struct views_ptxed *v, const struct flow_mark *m)
-{
-	if (m->kind == FLOW_MARK_TICK)
-		return shows(v, WORKER_SHOW_EVENT_TICK);
-	if (m->kind == FLOW_MARK_IFLAG)
-		return shows(v, WORKER_SHOW_EVENT_IFLAGS);
-	return views_ptxed_knows(m);
-}
-
-/* Where libipt's sideband takes a mark to be; of other kinds it does not ask. */
+/* Where libipt's sideband decoder takes a mark to be. It does not look at other kinds. */
 static int where_of(const struct flow_mark *m)
 {
 	switch (m->kind) {
@@ -317,9 +283,12 @@ static void put_mark(struct views_ptxed *v, const struct flow_item *item,
 
 	if (m.kind == FLOW_MARK_MODE)
 		v->mode = (uint8_t)m.value;
-	if (!is_asked_for(v, &m))
+	/* Marks that libipt was not asked for. */
+	if ((m.kind == FLOW_MARK_TICK && !shows(v, WORKER_SHOW_EVENT_TICK)) ||
+	    (m.kind == FLOW_MARK_IFLAG && !shows(v, WORKER_SHOW_EVENT_IFLAGS)) ||
+	    !views_ptxed_knows(&m))
 		return;
-	/* libipt says of a tick where it found itself. */
+	/* For a tick, libipt tells the address at which the decoder was. */
 	if (m.kind == FLOW_MARK_TICK && item->from != 0) {
 		m.flags |= FLOW_MARK_HAS_IP;
 		m.ip = item->from;
@@ -331,16 +300,13 @@ static void put_mark(struct views_ptxed *v, const struct flow_item *item,
 	put_sideband(v, m.offset, where_of(&m), m.ip);
 }
 
-static bool is_of_branch(const struct replay_stretch *s, const struct flow_item *item)
-{
-	return item->kind == FLOW_MARK &&
-	       (s->marks[item->mark - s->first_mark].flags & FLOW_MARK_OF_BRANCH) != 0;
-}
-
 static void put_item(struct views_ptxed *v, const struct replay_stretch *s,
 		     const struct flow_item *item)
 {
-	if (v->disable.waits && !is_of_branch(s, item))
+	bool of_branch = item->kind == FLOW_MARK &&
+			 (s->marks[item->mark - s->first_mark].flags & FLOW_MARK_OF_BRANCH) != 0;
+
+	if (v->disable.waits && !of_branch)
 		put_disable(v);
 	put_run(v, s, item);
 	switch (item->kind) {
@@ -360,9 +326,7 @@ static void put_item(struct views_ptxed *v, const struct replay_stretch *s,
 
 int views_ptxed_stretch(struct views_ptxed *v, const struct replay_stretch *s)
 {
-	size_t i;
-
-	for (i = 0; i < s->n_items; i++)
+	for (size_t i = 0; i < s->n_items; i++)
 		put_item(v, s, &s->items[i]);
 	return v->lines->error;
 }
@@ -393,7 +357,7 @@ int views_ptxed_init(struct views_ptxed *v, const struct replay *r, size_t cpu,
 	track_init(&v->track, trace, size, &errata, &estimate);
 	track_init(&v->psbs, trace, size, &errata, NULL);
 	v->reader = insn_reader_new();
-	if (v->reader == NULL)
+	if (!v->reader)
 		return -ENOMEM;
 	return cpu == 0 ? pevent_new(r->bundle, options, l, &v->pevent) : 0;
 }

@@ -1,59 +1,25 @@
 /*
- * What ptxed writes for each kind of event and error. Part of views_ptxed.c. Payloads are laid out
- * as SDM volume 3 (edition 083), 33.4.2, shows them for the packet.
+ * What ptxed's lines say: its words for events and errors, and what they need to know of
+ * instructions.
+ *
+ * Payloads are laid out as in SDM volume 3 (edition 083), 33.4.2.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "decoder/worker/view/views_ptxed.h"
 #include "proto/base.h"
 #include "proto/decode_options.h"
 #include "proto/perf/ptpacket.h"
 
-static void put_mode(struct lines *l, uint64_t mode)
-{
-	static const char *const names[] = {
-		[INSN_MODE_64] = "64-bit", [INSN_MODE_32] = "32-bit", [INSN_MODE_16] = "16-bit"};
-
-	lines_print(l, "exec mode: %s", mode < ARRAY_SIZE(names) ? names[mode] : "<unknown>");
-}
-
-static void put_tsx(struct lines *l, uint64_t what)
-{
-	lines_print(l, "%s",
-		    what == FLOW_TSX_ABORT   ? "aborted"
-		    : what == FLOW_TSX_BEGIN ? "begin transaction"
-					     : "committed");
-}
-
-/* C-states are counted from C1; 0xf is C0. */
+/* A C-state is encoded less one: 0 is C1, and 0xf is C0. */
 static unsigned c_state(uint64_t payload, unsigned shift)
 {
 	return (unsigned)((payload >> shift) + 1) & 0xf;
 }
 
-/* libipt takes bit 3 for HW, which the SDM has as bit 7. */
+/* libipt takes bit 3 for HW; in the SDM it is bit 7. */
 #define LIBIPT_PWRE_HW 8u
-
-static void put_pwre(struct lines *l, uint64_t payload)
-{
-	lines_print(l, "pwre c%u.%u%s", c_state(payload, 12), c_state(payload, 8),
-		    (payload & LIBIPT_PWRE_HW) != 0 ? " hw" : "");
-}
-
-static void put_pwrx(struct lines *l, uint64_t payload)
-{
-	lines_print(l, "pwrx %s%s%sc%u (c%u)", (payload & PT_PWRX_INTERRUPT) != 0 ? "int: " : "",
-		    (payload & PT_PWRX_STORE) != 0 ? "st: " : "",
-		    (payload & PT_PWRX_HW) != 0 ? "hw: " : "", c_state(payload, 4),
-		    c_state(payload, 0));
-}
-
-static void put_interrupt(struct lines *l, const struct flow_mark *m)
-{
-	lines_print(l, "interrupt %" PRIu64, m->value);
-	if ((m->flags & FLOW_MARK_CR2) != 0)
-		lines_print(l, ", cr2: %016" PRIx64, m->evd[0]);
-}
 
 static void put_vmexit(struct lines *l, const struct flow_mark *m)
 {
@@ -69,7 +35,11 @@ static void put_vmexit(struct lines *l, const struct flow_mark *m)
 static void put_cfe(struct lines *l, const struct flow_mark *m)
 {
 	switch (m->type) {
-	case PT_CFE_INTR: put_interrupt(l, m); break;
+	case PT_CFE_INTR:
+		lines_print(l, "interrupt %" PRIu64, m->value);
+		if ((m->flags & FLOW_MARK_CR2) != 0)
+			lines_print(l, ", cr2: %016" PRIx64, m->evd[0]);
+		break;
 	case PT_CFE_IRET: lines_print(l, "iret"); break;
 	case PT_CFE_SMI: lines_print(l, "smi"); break;
 	case PT_CFE_RSM: lines_print(l, "rsm"); break;
@@ -97,12 +67,23 @@ bool views_ptxed_knows(const struct flow_mark *m)
 
 void views_ptxed_mark(struct lines *l, const struct flow_mark *m, bool ip)
 {
+	static const char *const modes[] = {
+		[INSN_MODE_64] = "64-bit", [INSN_MODE_32] = "32-bit", [INSN_MODE_16] = "16-bit"};
+
 	switch (m->kind) {
-	case FLOW_MARK_MODE: put_mode(l, m->value); break;
+	case FLOW_MARK_MODE:
+		lines_print(l, "exec mode: %s",
+			    m->value < ARRAY_SIZE(modes) ? modes[m->value] : "<unknown>");
+		break;
 	case FLOW_MARK_IFLAG:
 		lines_print(l, "interrupts %s", m->value != 0 ? "enabled" : "disabled");
 		break;
-	case FLOW_MARK_TSX: put_tsx(l, m->value); break;
+	case FLOW_MARK_TSX:
+		lines_print(l, "%s",
+			    m->value == FLOW_TSX_ABORT	 ? "aborted"
+			    : m->value == FLOW_TSX_BEGIN ? "begin transaction"
+							 : "committed");
+		break;
 	case FLOW_MARK_PAGING:
 		lines_print(l, "paging, cr3: %016" PRIx64 "%s", m->value,
 			    (m->flags & FLOW_MARK_NON_ROOT) != 0 ? ", nr" : "");
@@ -115,8 +96,17 @@ void views_ptxed_mark(struct lines *l, const struct flow_mark *m, bool ip)
 		lines_print(l, "mwait %" PRIx64 " %" PRIx64, m->value & PT_MWAIT_HINTS,
 			    m->value >> PT_MWAIT_EXT_SHIFT & PT_MWAIT_EXT);
 		break;
-	case FLOW_MARK_PWRE: put_pwre(l, m->value); break;
-	case FLOW_MARK_PWRX: put_pwrx(l, m->value); break;
+	case FLOW_MARK_PWRE:
+		lines_print(l, "pwre c%u.%u%s", c_state(m->value, 12), c_state(m->value, 8),
+			    (m->value & LIBIPT_PWRE_HW) != 0 ? " hw" : "");
+		break;
+	case FLOW_MARK_PWRX:
+		lines_print(l, "pwrx %s%s%sc%u (c%u)",
+			    (m->value & PT_PWRX_INTERRUPT) != 0 ? "int: " : "",
+			    (m->value & PT_PWRX_STORE) != 0 ? "st: " : "",
+			    (m->value & PT_PWRX_HW) != 0 ? "hw: " : "", c_state(m->value, 4),
+			    c_state(m->value, 0));
+		break;
 	case FLOW_MARK_MNT: lines_print(l, "mnt: %" PRIx64, m->value); break;
 	case FLOW_MARK_CFE: put_cfe(l, m); break;
 	case FLOW_MARK_TRIG:
@@ -157,4 +147,67 @@ const char *views_ptxed_error(enum fault fault)
 	case FAULT_UNSUPPORTED: return "not supported";
 	default: return NULL;
 	}
+}
+
+/* --- Instructions --- */
+
+/* The instruction at IP, its bytes, and the number of its file. False: the instruction cannot be
+ * read.
+ */
+static bool read_insn(const struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
+		      struct insn *ret, uint8_t bytes[INSN_MAX_SIZE], uint32_t *ret_image)
+{
+	struct image_code code;
+	size_t n;
+
+	*ret_image = UINT32_MAX;
+	if (replay_find(v->replay, s->context, ip, &code) != 0)
+		return false;
+	*ret_image = code.image;
+	n = replay_read(v->replay, s->context, ip, bytes, INSN_MAX_SIZE);
+	return insn_read(v->reader, v->mode, ip, bytes, n, ret) == 0;
+}
+
+/* Far transfers that come back to the next instruction: call far (9A, FF /3) and vmcall (0F 01 C1).
+ * SDM volume 2. */
+static bool is_far_call(const uint8_t *bytes, size_t size)
+{
+	size_t i = 0;
+
+	while (i + 1 < size && (bytes[i] == 0x66 || (bytes[i] & 0xf0) == 0x40))
+		i++;
+	if (bytes[i] == 0x9a)
+		return true;
+	if (bytes[i] == 0xff)
+		return i + 1 < size && (bytes[i + 1] >> 3 & 7) == 3;
+	return size - i == 3 && memcmp(bytes + i, "\x0f\x01\xc1", 3) == 0;
+}
+
+uint64_t views_ptxed_behind(const struct views_ptxed *v, const struct replay_stretch *s,
+			    uint64_t ip)
+{
+	struct insn insn;
+	uint32_t image;
+	uint8_t bytes[INSN_MAX_SIZE];
+
+	if (!read_insn(v, s, ip, &insn, bytes, &image))
+		return 0;
+	switch (insn.class) {
+	case INSN_CALL:
+	case INSN_CALL_IND:
+	case INSN_SYSCALL: return ip + insn.size;
+	case INSN_FAR: return is_far_call(bytes, insn.size) ? ip + insn.size : 0;
+	default: return 0;
+	}
+}
+
+uint32_t views_ptxed_image(const struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
+			   bool *ret_ends)
+{
+	uint8_t bytes[INSN_MAX_SIZE];
+	uint32_t image;
+	struct insn insn;
+
+	*ret_ends = read_insn(v, s, ip, &insn, bytes, &image) && insn.class == INSN_COND;
+	return image;
 }

@@ -11,7 +11,6 @@
 #include "decoder/code/insn.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/view/views.h"
-#include "decoder/worker/view/views_events.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/perf/ptpacket.h"

@@ -1,5 +1,5 @@
 /*
- * decoder/worker/views_packets, packet_line: ptdump's text.
+ * decoder/worker/view/views_packets.c: the text of ptdump.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/view/views_packets.h"
+#include "decoder/worker/view/views.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_raw.h"
 
