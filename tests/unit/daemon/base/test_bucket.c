@@ -1,5 +1,5 @@
 /*
- * Token buckets, by a clock of the test's own.
+ * Token buckets, with a clock of the test's own.
  */
 #include "daemon/base/bucket.h"
 
@@ -50,7 +50,7 @@ static void bucket_wait_over_a_long_time_grants_the_rate(void **state)
 
 	(void)state;
 	bucket_init(&b, 7, 10 * SEC, 0);
-	/* Looking often does not round anything away. */
+	/* Asking often loses nothing to rounding. */
 	for (uint64_t now = 0; now <= 1000 * SEC; now += 777)
 		if (bucket_wait(&b, now) == 0) {
 			bucket_take(&b, now);
@@ -122,7 +122,7 @@ static void bucket_change_keeps_the_tokens(void **state)
 	assert_int_equal(bucket_tokens(&b, 0), 1);
 	bucket_change(&b, 0, 0, 0);
 	take(&b, 50, 0);
-	bucket_change(&b, 3, SEC, 0); /* nobody was counted: full */
+	bucket_change(&b, 3, SEC, 0); /* nothing was counted before, so it is full */
 	assert_int_equal(bucket_tokens(&b, 0), 3);
 }
 

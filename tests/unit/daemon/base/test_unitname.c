@@ -1,5 +1,5 @@
 /*
- * Units out of cgroup paths as systemd makes them, and as others do; and out of paths on the bus.
+ * Units in paths of control groups that systemd and others make, and in paths on the bus.
  */
 #include "daemon/base/unitname.h"
 
@@ -40,7 +40,7 @@ static void unitname_of_cgroup_of_units_is_the_innermost(void **state)
 	       "nginx.service");
 	expect("0::/system.slice/docker-0123abcd.scope", "docker-0123abcd.scope");
 	expect("0::/system.slice/run-r\\x2d1.service\n", "run-r\\x2d1.service");
-	/* Before what the kernel would take for a file of its own. */
+	/* systemd puts "_" before names of the kernel's own files. */
 	expect("0::/system.slice/_cpu.service\n", "cpu.service");
 }
 

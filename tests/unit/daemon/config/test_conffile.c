@@ -1,5 +1,6 @@
 /*
- * Configuration files: what is told, in which order, at which line; and which files are read.
+ * Configuration files: which settings and warnings are told, in which order, at which line; and
+ * which files are read.
  */
 #include "daemon/config/conffile.h"
 
@@ -20,7 +21,7 @@
 
 /* What was told, a line each: "+ 3 [S] K=V", "! 4 text" (lost), "? 5 text" (unknown). */
 static char told[65536];
-static const char *skip; /* left out of file names */
+static const char *skip; /* is cut off file names */
 
 static void PRINTF_LIKE(1, 2) tell(const char *format, ...)
 {
@@ -119,7 +120,7 @@ static void conffile_parse_broken_lines_are_left_out(void **state)
 					    "! 3 neither a [section] nor KEY=VALUE, ignored\n"
 					    "! 4 neither a [section] nor KEY=VALUE, ignored\n"
 					    "+ 5 [S] B=2\n");
-	/* What follows might belong to another section. */
+	/* The settings that follow might belong to another section. */
 	expect("[S]\nA=1\n[S\nB=2\n[]\nC=3\n[T]\nD=4\n",
 	       "+ 2 [S] A=1\n"
 	       "! 3 section header is not valid, the section is ignored\n"
@@ -158,7 +159,7 @@ static void conffile_parse_line_as_long_as_can_be_is_told(void **state)
 	expect(text, expected);
 	snprintf(text, sizeof(text), "[S]\nA=%0*d\nB=1\n", value + 1, 7);
 	expect(text, "! 2 line is too long, ignored\n+ 3 [S] B=1\n");
-	/* By its continuation; and what continues still belongs to it. */
+	/* The line is too long with its continuation, and all continuations belong to the line. */
 	snprintf(text, sizeof(text), "[S]\nA=%0*d\\\n%05d\\\nC=3\nB=1\n", value - 3, 7, 1);
 	expect(text, "! 2 line is too long, ignored\n+ 5 [S] B=1\n");
 	snprintf(text, sizeof(text), "[S]\n[%0*d\nB=1\n", value + 2, 7);
@@ -237,7 +238,7 @@ static void conffile_read_all_nothing_is_no_mistake(void **state)
 	expect_all(f, "");
 }
 
-/* Of the main file only the strongest, of drop-ins all, in the order of their names. */
+/* Only the strongest main file is read, and all drop-ins, in the order of their names. */
 static void conffile_read_all_stronger_directories_win(void **state)
 {
 	struct fixture *f = *state;
@@ -293,7 +294,7 @@ static void conffile_read_all_other_names_are_no_drop_ins(void **state)
 	expect_all(f, "");
 }
 
-/* None of them may make us wait. */
+/* None of these may make the recorder wait. */
 static void conffile_read_all_what_is_no_file_is_told(void **state)
 {
 	struct fixture *f = *state;

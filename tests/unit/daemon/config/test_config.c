@@ -1,6 +1,6 @@
 /*
- * argv and files -> struct config: defaults, every option and key, who wins, and the one line for
- * each mistake.
+ * Configurations from argv and files: defaults, every option and key, which value wins, and the
+ * line for each mistake.
  */
 #include "daemon/config/config_setting.h"
 
@@ -22,7 +22,7 @@
 static struct config config;
 static char why[1024];
 
-/* ARGS separated by blanks, after the program's name. */
+/* Parses ARGS, separated by blanks. */
 static int parse(const char *args)
 {
 	static char text[1024];
@@ -201,7 +201,7 @@ static void config_parse_machine_takes_the_ends_of_ranges(void **state)
 		"--emu-tasks=16",
 		"--emu-tasks=4096",
 		"--emu-offline=1:0:1us",
-		/* One is back when the other goes; the same one again. */
+		/* A CPU goes when the other one is back; the same CPU goes twice. */
 		"--emu-offline=1:1:2 --emu-offline=0:2:3 --emu-offline=1:3:",
 	};
 
@@ -218,7 +218,7 @@ static void config_parse_help_and_version_are_told(void **state)
 	assert_int_equal(parse("--version"), CONFIG_VERSION);
 }
 
-/* Each mistake ends in one line that names it and what would be right. */
+/* Each mistake gives one line that names it and what is valid. */
 static void config_parse_mistake_is_explained(void **state)
 {
 	/* clang-format off */
@@ -378,7 +378,7 @@ static void on_line(void *userdata, const char *text)
 	snprintf(warned + used, sizeof(warned) - used, "%s\n", text);
 }
 
-/* ARGS with the file TEXT below; warnings and why are WARNINGS and WHY_TEXT. */
+/* Reads ARGS and the file TEXT, and expects WARNINGS and WHY_TEXT. */
 static void expect_file(const char *args, const char *text, int r, unsigned n_lost,
 			const char *warnings)
 {
@@ -454,7 +454,7 @@ static void config_read_files_every_key_is_taken(void **state)
 	assert_int_equal(config.trigger_interval_usec, 2000000);
 	assert_int_equal(config.user_burst, 3);
 	assert_int_equal(config.user_interval_usec, 3600000000);
-	/* And that was all there is, but for what a COMMAND rules out. */
+	/* These were all settings, except the one that a COMMAND rules out. */
 	for (size_t i = 0; i < config_n_settings; i++)
 		if (i != config_index(offsetof(struct config, emu_socket)))
 			assert_int_equal(config.values[i].origin, config_settings[i].key
@@ -515,7 +515,7 @@ static void config_read_files_wrong_values_leave_what_was(void **state)
 	assert_false(config.require_pt);
 }
 
-/* What each for itself is right. */
+/* Settings that are valid, but not together. */
 static void config_read_files_what_does_not_go_together_is_dropped(void **state)
 {
 	(void)state;
@@ -570,7 +570,7 @@ static void config_read_files_config_option_is_the_only_file(void **state)
 	assert_int_equal(config.trace, SOURCE_TRACE_BOTH);
 }
 
-/* What getopt_long abbreviates or confuses would be two options for one thing. */
+/* getopt_long() would accept an abbreviation of one name for the other. */
 static void config_settings_are_named_once(void **state)
 {
 	(void)state;

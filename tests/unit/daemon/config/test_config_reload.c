@@ -1,6 +1,6 @@
 /*
- * The configuration read again: what changes at once, what is told to need a restart, and that the
- * old one is left alone.
+ * A reload: what changes at once, what is told to need a restart, and that the old configuration
+ * stays as it was.
  */
 #include "daemon/config/config.h"
 
@@ -99,7 +99,7 @@ static void config_reload_takes_what_is_live(void **state)
 	assert_int_equal(again(f), 0);
 	assert_string_equal(f->told, "");
 	assert_int_equal(f->fresh.store_max_use, 3 << 20);
-	assert_int_equal(f->fresh.store_max_entries, 9); /* the command line's, as before */
+	assert_int_equal(f->fresh.store_max_entries, 9); /* from the command line, as before */
 	assert_int_equal(f->fresh.decode_timeout_usec, 7000000);
 	assert_int_equal(f->fresh.decode_memory, 512 << 20);
 	assert_true(f->fresh.source_lines);
@@ -126,7 +126,7 @@ static void config_reload_keeps_and_names_what_is_not(void **state)
 		"/run/ptsnap/io.ptsnap.recorder)\n");
 	config_done(&f->old);
 	memset(&f->old, 0, sizeof(f->old));
-	/* In force, and of its own memory. */
+	/* The values in force, in memory of their own. */
 	assert_int_equal(f->fresh.aux_size, 1 << 20);
 	assert_string_equal(f->fresh.cpus, "0-3");
 	assert_null(f->fresh.preset);
@@ -196,8 +196,7 @@ static void config_reload_without_its_file_fails(void **state)
 	assert_non_null(strstr(f->why, "there is no such file"));
 }
 
-/* A setting that nobody looks at again must not be marked as one that changes. */
-/* A message that names a default has words for it. */
+/* Messages name defaults, so an empty default needs words. */
 static void config_settings_of_an_empty_default_say_it_in_words(void **state)
 {
 	(void)state;
@@ -209,6 +208,7 @@ static void config_settings_of_an_empty_default_say_it_in_words(void **state)
 	}
 }
 
+/* A setting that the recorder reads only once must not be marked as live. */
 static void config_reload_live_settings_are_these(void **state)
 {
 	static const char *const live[] = {"MaxUse",	      "MaxSnapshots", "DecodeTimeout",

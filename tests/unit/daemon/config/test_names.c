@@ -1,5 +1,5 @@
 /*
- * Names of users and groups: what is known while a list does not answer.
+ * Names of users and groups, and what is known of them while a list does not answer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,7 +20,7 @@
 #define SOON   1000000u
 #define MINUTE 60000000000u
 
-/* The list that "slow" is in answers when something is written there. */
+/* The list that has "slow" answers when something is written here. */
 static int slow_pipe[2];
 static uint32_t slow_id, bob_id;
 static int bob_r;
@@ -56,7 +56,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	names_free(*state);
-	close(slow_pipe[1]); /* whoever still waits goes, too */
+	close(slow_pipe[1]); /* ends threads that still wait */
 	return 0;
 }
 
@@ -97,7 +97,7 @@ static void names_find_of_a_number_asks_nobody(void **state)
 	assert_int_equal(names_find(NULL, NAMES_USER, "bob", &id), -EAGAIN);
 }
 
-/* Nobody would ever be told. */
+/* Such names are never asked for, so no answer would come. */
 static void names_find_of_what_is_not_asked_for_is_nobody(void **state)
 {
 	char text[301], name[16];
@@ -129,13 +129,13 @@ static void names_await_does_not_wait_for_a_list_that_hangs(void **state)
 	names_tell(n, on_line, told);
 	assert_non_null(
 		strstr(told, "ExcludeUsers=slow: the host's list of users does not answer"));
-	/* The others do not stand behind it for ever. */
+	/* Other names do not wait behind it for ever. */
 	for (int i = 0; i < 60 && names_find(n, NAMES_USER, "bob", &id) != 0; i++) {
 		names_tidy(n);
 		names_await(n, MINUTE / 60);
 	}
 	assert_int_equal(names_find(n, NAMES_USER, "bob", &id), 0);
-	/* It answers after all. */
+	/* The list answers after all. */
 	assert_int_equal(write(slow_pipe[1], "", 1), 1);
 	while (names_find(n, NAMES_USER, "slow", &id) != 0) {
 		struct pollfd p = {.fd = names_fd(n), .events = POLLIN};
@@ -186,7 +186,7 @@ static void names_news_says_each_thing_once_until_it_changes(void **state)
 	struct names *n = *state;
 
 	n_lines = 0;
-	for (int i = 0; i < 3; i++) { /* so many reloads */
+	for (int i = 0; i < 3; i++) { /* three reloads */
 		names_want(n, NAMES_GROUP, "none", "AdminGroup");
 		names_await(n, MINUTE);
 		names_news(n, on_news);

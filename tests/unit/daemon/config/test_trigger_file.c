@@ -1,5 +1,5 @@
 /*
- * Triggers out of files: what each key means, what is told and left out, who is chosen.
+ * Triggers from files: what each key means, what is told and left out, and which trigger is chosen.
  */
 #include "daemon/config/trigger_set.h"
 
@@ -48,7 +48,7 @@ static void on_line(void *userdata, const char *text)
 	struct fixture *f = userdata;
 	size_t used = strlen(f->told);
 
-	/* Without the directory, which is another one each time. */
+	/* Cuts off the directory, which is another one each time. */
 	if (strncmp(text, f->dir, strlen(f->dir)) == 0)
 		text += strlen(f->dir) + 1;
 	snprintf(f->told + used, sizeof(f->told) - used, "%s\n", text);

@@ -1,5 +1,5 @@
 /*
- * Configuration and host -> limits of the units, and the two drop-ins that say them. Numbers are
+ * Limits of the units, from configuration and host, and the two drop-ins. The expected numbers are
  * computed by hand, not by the functions under test.
  */
 #include "daemon/config/unit_limits.h"
@@ -59,7 +59,7 @@ static void unit_limits_large_host_has_room_for_all_that_may_wait(void **state)
 	(void)state;
 	assert_true(l.recorder_high == most);
 	assert_true(l.recorder_max == most + most / 8);
-	l = limits_of(&plain, 4, 0, 1 * GIB); /* not known: no limit by it */
+	l = limits_of(&plain, 4, 0, 1 * GIB); /* not known, so not a limit */
 	assert_true(l.recorder_high == most);
 }
 
@@ -81,10 +81,10 @@ static void unit_limits_rings_are_those_that_the_budget_allows(void **state)
 	uint64_t whole = limits_of(&plain, 4, 0, 1 * GIB).recorder_high;
 
 	(void)state;
-	/* Rings of 4 MiB instead of 8: twice, with the copy, and once in each of eight bundles. */
+	/* Rings of 4 MiB instead of 8: twice with the copy, and once in each of eight bundles. */
 	assert_true(limits_of(&plain, 4, 0, RINGS - 1).recorder_high ==
 		    whole - 4 * 4 * MIB * (2 + 8));
-	/* What the configuration says goes before what the host would have. */
+	/* The configuration's budget wins over the host's. */
 	c.ring_budget = RINGS;
 	assert_true(limits_of(&c, 4, 0, 1 * MIB).recorder_high == whole);
 }
@@ -133,7 +133,7 @@ static void unit_limits_host_is_this_one(void **state)
 	assert_true(host.budget >= 64 * MIB && host.budget <= MAX_OF(64 * MIB, host.memory));
 }
 
-/* The settings of a drop-in: what is no comment. */
+/* The settings in a drop-in: all lines that are no comments. */
 static void read_settings(const char *dir, const char *name, char *ret, size_t size)
 {
 	char path[256], line[256];
@@ -168,7 +168,7 @@ static void unit_limits_write_makes_two_drop_ins(void **state)
 	scratch_dir_make(dir);
 	assert_int_equal(unit_limits_write(&(struct unit_limits){77777, 88888, 99999, 66666}, dir),
 			 0);
-	assert_int_equal(unit_limits_write(&l, dir), 0); /* again, and shorter */
+	assert_int_equal(unit_limits_write(&l, dir), 0); /* a second time, with a shorter text */
 	assert_int_equal(scratch_dir_count(dir), 2);
 	read_settings(dir, "ptsnapd.service.d/50-memory.conf", text, sizeof(text));
 	assert_string_equal(text, "[Service]\nMemoryHigh=1000\nMemoryMax=1125\n");

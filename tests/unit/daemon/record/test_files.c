@@ -1,5 +1,5 @@
 /*
- * Which files are opened, and what is said of those that are not.
+ * Which mapped files are opened, and the reasons given for those that are not.
  */
 #include "daemon/record/files.h"
 
@@ -62,7 +62,7 @@ static void make_file(const char *name, const char *content)
 	assert_int_equal(write(fd, content, strlen(content)), strlen(content));
 }
 
-/* All ones but for the last byte. */
+/* Makes an ELF file whose build id is all ones except the last byte, ID. */
 static void make_elf(const char *name, uint8_t id)
 {
 	uint8_t bytes[20];
@@ -77,7 +77,7 @@ static void make_dir(const char *name)
 	assert_int_equal(mkdir(path_of(name), 0700), 0);
 }
 
-/* For a tree in place of /proc: process PID sees what the device of PATH is. */
+/* In a tree in place of /proc: process PID has the device of PATH mounted. */
 static void make_mountinfo_of(const char *pid, const char *path)
 {
 	char name[32], line[128];
@@ -210,7 +210,7 @@ static void files_see_does_not_follow_symlinks(void **state)
 	strcpy(target, path_of("a"));
 	assert_int_equal(symlink(target, path_of("link")), 0);
 	r = mapped(target);
-	r.u.mmap2.filename = path_of("link"); /* device and inode are right */
+	r.u.mmap2.filename = path_of("link"); /* the link has the right device and inode */
 	expect_missing(&r, "gone");
 }
 
@@ -276,7 +276,7 @@ static void files_see_opens_a_deleted_file_by_its_mapping(void **state)
 	munmap(at, 4096);
 }
 
-/* The same by a build id, which leaves no room for device and inode. */
+/* The same record with a build id, which is in the place of device and inode. */
 static struct perfrecord mapped_by_build_id(const char *path, uint8_t id)
 {
 	struct perfrecord r = mapped(path);
@@ -290,7 +290,7 @@ static struct perfrecord mapped_by_build_id(const char *path, uint8_t id)
 	return r;
 }
 
-/* Whether the kernel reads build ids for us. */
+/* Whether the kernel can read build ids (PROCMAP_QUERY). */
 static bool kernel_reads_build_ids(void)
 {
 	uint8_t id[MAPQUERY_BUILD_ID];
@@ -389,7 +389,7 @@ static void files_see_build_id_of_no_file_is_told(void **state)
 	expect_missing(&r, "regular");
 }
 
-/* The file itself is gone, but not the same build under another name. */
+/* The file is gone, but the same build is open under another name. */
 static void files_see_gone_file_is_had_of_another_of_the_same_build(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files(10);
@@ -430,7 +430,7 @@ static void files_see_gone_file_is_tried_again_with_the_next_mapper(void **state
 	assert_null(files_at(f, 0)->missing);
 }
 
-/* Known by its inode from the scan of /proc, then by its build id; and the other way round. */
+/* A file seen by its inode in the scan of /proc, then by its build id; and the other way round. */
 static void files_see_by_inode_and_by_build_id_is_one_file(void **state)
 {
 	struct space_file by_inode = {0}, by_build = {.build_id_size = 20};
@@ -457,7 +457,7 @@ static void files_see_by_inode_and_by_build_id_is_one_file(void **state)
 	}
 }
 
-/* Of a process that is gone, below a root that only its parent has. */
+/* A file of a process that is gone, below a root that only its parent has. */
 static void files_see_of_an_ended_process_asks_its_parents(void **state)
 {
 	CLEANUP(files_freep) struct files *f = NULL;
@@ -508,7 +508,7 @@ static const struct files_entry *files_find_record(const struct files *f,
 	return files_find(f, &file, &index);
 }
 
-/* Distinct files, each of a process that is gone: what the timeline has forgotten makes room. */
+/* Many files, each of a process that is gone: files that the timeline has forgotten make room. */
 static void files_see_of_very_many_files_keeps_those_that_the_timeline_names(void **state)
 {
 	const char *wish = getenv("PTSNAP_FILES_LOAD");
@@ -529,7 +529,7 @@ static void files_see_of_very_many_files_keeps_those_that_the_timeline_names(voi
 		snprintf(name, sizeof(name), "load%u", i);
 		r = mapped_by_build_id(path_of(name), (uint8_t)i);
 		memcpy(r.u.mmap2.build_id, &i, sizeof(i));
-		if (i % 8 == 0) /* those that are there */
+		if (i % 8 == 0) /* every eighth file exists */
 			assert_int_equal(small_elf_write(path_of(name), r.u.mmap2.build_id), 0);
 		r.u.mmap2.pid = r.u.mmap2.tid = r.pid = r.tid = GONE - i % 1000;
 		r.time = 1000 * (i + 1);
@@ -547,7 +547,7 @@ static void files_see_of_very_many_files_keeps_those_that_the_timeline_names(voi
 	expect_all_named(t, f);
 }
 
-/* One whose record the timeline has, one that it never heard of. */
+/* The timeline has the record of one file and never heard of the other. */
 static void files_tidy_closes_what_nothing_names(void **state)
 {
 	CLEANUP(timeline_freep) struct timeline *t = NULL;
@@ -569,7 +569,7 @@ static void files_tidy_closes_what_nothing_names(void **state)
 	other = mapped(path_of("other"));
 	files_see(f, &other);
 	assert_int_equal(files_count(f), 2);
-	files_tidy(f); /* nobody says what is named */
+	files_tidy(f); /* without a timeline, all files stay */
 	assert_int_equal(files_count(f), 2);
 	files_use(f, t, NULL);
 	files_tidy(f);
@@ -624,7 +624,8 @@ static void make_link(const char *to, const char *name)
 	assert_int_equal(symlink(path, path_of(name)), 0);
 }
 
-/* A tree in place of /proc, without PROCMAP_QUERY; the record has the path within the layer. */
+/* With a tree in place of /proc, which has no PROCMAP_QUERY. The record has the path in the layer.
+ */
 static void files_see_of_an_overlay_takes_what_is_mapped_at_that_place(void **state)
 {
 	static const char overlay[] = "20 1 0:99 / / rw - overlay overlay rw,lowerdir=/a\n";
@@ -637,7 +638,7 @@ static void files_see_of_an_overlay_takes_what_is_mapped_at_that_place(void **st
 	make_dir("50/map_files");
 	make_elf("a", 7);
 	make_file("1/mountinfo", overlay);
-	make_mountinfo_of("self", dir); /* where the link leads */
+	make_mountinfo_of("self", dir); /* the device to which the link leads */
 	make_file("50/mountinfo", overlay);
 	make_file("50/maps", "5000-7000 r-xp 00003000 00:63 5 /mnt/merged/bin/a\n");
 	make_link("a", "50/map_files/5000-7000");
@@ -647,7 +648,7 @@ static void files_see_of_an_overlay_takes_what_is_mapped_at_that_place(void **st
 	r.u.mmap2.addr = 0x6000;
 	r.u.mmap2.pgoff = 0x3000;
 	files_see(f, &r);
-	/* Who cannot read build ids goes by the place in the file. */
+	/* A kernel that cannot read build ids compares the offset in the file. */
 	assert_int_equal(files_at(f, 0)->fd >= 0, kernel_reads_build_ids());
 	r.u.mmap2.pgoff = 0x4000;
 	files_see(f, &r);

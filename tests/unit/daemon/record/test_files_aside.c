@@ -1,6 +1,6 @@
 /*
- * Files that are opened by another thread, from a made tree in place of /proc. A process that holds
- * it up has a FIFO that nobody writes to in place of its mountinfo: to open that is to stand.
+ * Files that another thread opens, with a tree in place of /proc. A process that holds the thread
+ * up has a FIFO without a writer in place of its mountinfo: opening the FIFO hangs.
  */
 #include "daemon/record/files.h"
 
@@ -78,7 +78,7 @@ static void holds_up(uint32_t pid)
 	assert_int_equal(link(path_of(fifo), path_of(name)), 0);
 }
 
-/* As soon as somebody stands there; he finds what he looks for when he asks again. */
+/* Lets a thread go on as soon as it hangs in the FIFO of PID; it then finds a real mountinfo. */
 static void lets_go(uint32_t pid)
 {
 	char name[64], fifo[64];
@@ -162,7 +162,7 @@ static void opens(struct files *f, size_t index)
 	assert_null(files_at(f, index)->missing);
 }
 
-/* As soon as the loop has lost its patience with those before it. */
+/* Waits until the file is open, which is when the loop has given up those before it. */
 static void opens_after_all(struct files *f, size_t index)
 {
 	while (files_at(f, index)->fd < 0) {
@@ -171,7 +171,7 @@ static void opens_after_all(struct files *f, size_t index)
 	}
 }
 
-/* As soon as the loop has lost its patience with it. */
+/* Waits until the loop has given up, so that STUCK threads hang. */
 static void is_given_up(struct files *f, unsigned int stuck)
 {
 	while (files_stuck(f) < stuck) {
@@ -256,7 +256,7 @@ static void files_see_when_too_many_stand_says_why(void **state)
 	}
 	sees(f, "a", 50);
 	assert_non_null(strstr(files_at(f, ASIDE_STUCK_MAX)->missing, "too long"));
-	files_await(f); /* for nobody */
+	files_await(f); /* returns although threads hang */
 	lets_go(60);
 	while (files_stuck(f) == ASIDE_STUCK_MAX)
 		files_take(f);
@@ -280,7 +280,7 @@ static void files_await_ends_when_one_stands(void **state)
 	nobody_stands(f);
 }
 
-/* Also where the first of them stands. */
+/* More files than the queue has room for, the first of which hangs. */
 static void files_see_beyond_the_room_opens_all(void **state)
 {
 	const struct rlimit limit = {4 * ASIDE_ROOM, 4 * ASIDE_ROOM};
@@ -313,7 +313,7 @@ static void files_see_beyond_the_room_opens_all(void **state)
 	files_free(f);
 }
 
-/* Those under way count. */
+/* Files that are being opened count, too. */
 static void files_see_beyond_max_open_says_so(void **state)
 {
 	struct files *f = NULL;
@@ -332,7 +332,7 @@ static void files_see_beyond_max_open_says_so(void **state)
 	files_free(f);
 }
 
-/* Nobody waits for who stands, and he finds what he needs when he comes back. */
+/* files_free() does not wait for a thread that hangs, and what the thread needs stays valid. */
 static void files_free_waits_for_nobody(void **state)
 {
 	struct files *f = NULL;

@@ -1,6 +1,6 @@
 /*
- * Files that processes really map, named by the kernel's own MMAP2 records: with mounts that nobody
- * else sees, deleted, replaced, unmapped, on file systems that do not answer. Needs to be root.
+ * Files that processes really map, with the kernel's own MMAP2 records: on mounts that only the
+ * process sees, deleted, replaced, unmapped, and on file systems that do not answer. Needs root.
  */
 #include "daemon/record/files.h"
 
@@ -59,7 +59,7 @@ static int make_elf(const char *path, uint8_t id)
 
 /* --- A process that maps --- */
 
-/* What the other process told: its record of the mapping, as the kernel wrote it. */
+/* What the mapper told: its record of the mapping, as the kernel wrote it. */
 struct told {
 	int error; /* errno of the step that failed */
 	size_t size;
@@ -170,7 +170,7 @@ static void run_mapper(const struct plan *plan, int answer, int order)
 	_exit(read(order, &byte, 1) < 0);
 }
 
-/* False: it cannot be done here. */
+/* False: this host does not allow it. */
 static bool mapper_start(struct mapper *m, const struct plan *plan)
 {
 	int answer[2], order[2];
@@ -214,7 +214,7 @@ static struct files *new_files(void)
 	return f;
 }
 
-/* skip() leaves the test at once: what it has goes before. */
+/* skip() leaves the test at once, so everything is freed first. */
 static void start_or_skip(struct mapper *m, const struct plan *plan, struct files *f)
 {
 	if (mapper_start(m, plan))
@@ -237,7 +237,7 @@ static void expect_build(const struct files_entry *e, uint8_t id)
 	assert_int_equal(bytes[n - 1], id);
 }
 
-/* As a scan of /proc would have told it. */
+/* The record that a scan of /proc would make. */
 static struct perfrecord by_maps(const struct mapper *m)
 {
 	CLEANUP_CLOSE int proc = -EBADF;
@@ -258,7 +258,7 @@ static struct perfrecord by_maps(const struct mapper *m)
 	return r;
 }
 
-/* By inode and by build id, live and from maps: always the file that is mapped, and once. */
+/* Seen by inode and by build id, live and in /proc: always the mapped file, and listed once. */
 static void expect_found(struct plan plan, uint8_t id)
 {
 	for (int i = 0; i < 2; i++) {
@@ -297,7 +297,7 @@ static int tmpfs_with_file(void)
 	return make_elf(path_of("mnt/f"), 1);
 }
 
-/* The layers on two file systems: stat(2) then has device numbers that no mount has. */
+/* The layers are on two file systems, so stat(2) has device numbers that no mount has. */
 static int overlay_mount(void)
 {
 	char options[512];
@@ -361,7 +361,7 @@ static int unmap(void *mapped)
 	return munmap(mapped, PAGE);
 }
 
-/* The one that mapped it is gone, but not its container. */
+/* The process that mapped the file is gone, but not its container. */
 static void files_see_of_a_gone_process_asks_its_living_parent(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files();
@@ -382,7 +382,7 @@ static void files_see_of_a_gone_process_asks_its_living_parent(void **state)
 	mapper_end(&m);
 }
 
-/* By its path: what stat(2) says of the device is not what the record says. */
+/* The file is found by path, although stat(2) and the record have different devices. */
 static void files_see_of_an_overlay_finds_a_file_that_is_mapped_no_more(void **state)
 {
 	(void)state;
@@ -431,7 +431,7 @@ static void files_see_in_another_user_namespace_finds_the_file(void **state)
 	expect_found((struct plan){.before = tmpfs_of_other_user, .name = "mnt/f"}, 1);
 }
 
-/* It may have been mounted over FUSE. */
+/* The overlay's layers may be on FUSE. */
 static void files_see_of_an_overlay_of_another_user_does_not_touch_it(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files();
@@ -445,7 +445,7 @@ static void files_see_of_an_overlay_of_another_user_does_not_touch_it(void **sta
 	mapper_end(&m);
 }
 
-/* Nobody can say what file system a mount is that is in no table. */
+/* A detached mount is in no table, so its file system is unknown. */
 static void files_see_of_a_detached_mount_does_not_touch_it(void **state)
 {
 	CLEANUP(files_freep) struct files *f = new_files();
@@ -575,7 +575,7 @@ static void fuse_end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* Mounted when nobody looks any more. */
+/* The FUSE file system is mounted after the record was looked at. */
 static void expect_not_asked(void)
 {
 	int process;
@@ -585,7 +585,7 @@ static void expect_not_asked(void)
 	close(process);
 }
 
-/* It would never end. */
+/* Touching the file would hang for ever. */
 static void files_see_of_fuse_touches_nothing(void **state)
 {
 	int (*const after[])(void *mapped) = {NULL, unmap, map_other};
@@ -606,7 +606,7 @@ static void files_see_of_fuse_touches_nothing(void **state)
 		files_see(f, &m.record);
 		assert_non_null(strstr(files_at(f, 0)->missing, "FUSE"));
 		mapper_end(&m);
-		/* Nor when the process is gone. */
+		/* The same when the process is gone. */
 		files_see(f, &m.record);
 		assert_true(files_at(f, 0)->fd < 0);
 	}

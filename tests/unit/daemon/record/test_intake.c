@@ -1,6 +1,6 @@
 /*
- * Synthetic rings into the timeline, the processes, the files and the counters; and that the steady
- * state allocates nothing.
+ * Records of synthetic rings reach the timeline, the processes, the files and the counters; and the
+ * steady state allocates nothing.
  */
 #include "daemon/record/intake.h"
 
@@ -18,7 +18,7 @@
 #include "proto/base.h"
 #include "tests/unit/daemon/ring_source.h"
 
-/* -Wl,--wrap: every allocation of the code under test comes by here. */
+/* -Wl,--wrap: counts every allocation of the code under test. */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *p, size_t size);
@@ -142,7 +142,7 @@ static void intake_drain_counts_losses_and_flags_by_cpu(void **state)
 static void intake_drain_skips_a_record_that_contradicts_itself(void **state)
 {
 	struct fixture *f = *state;
-	/* COMM without room for its fields. */
+	/* A COMM record that is too short for its fields. */
 	struct perf_event_header bad = {.type = PERF_RECORD_COMM, .size = sizeof(bad)};
 	struct perfrecord good = ring_source_switch(100, 20);
 
@@ -169,7 +169,7 @@ static void intake_drain_gives_up_a_ring_that_contradicts_itself(void **state)
 	assert_int_equal(records(f), 2);
 }
 
-/* Its CPU goes and comes: nothing of either life is lost. */
+/* A CPU's rings are removed and added again: no record of before or after is lost. */
 static void intake_rings_that_go_and_come_are_followed(void **state)
 {
 	struct fixture *f = *state;
@@ -239,7 +239,7 @@ static void intake_drain_tells_processes_of_losses(void **state)
 	assert_int_equal(told_lost, 1);
 }
 
-/* CPU 1 has its ring for a sideband ring. */
+/* Uses CPU 1's ring as a sideband ring. */
 static struct source_cpu *have_sideband(struct fixture *f, struct source_ops *ops)
 {
 	struct source *s = ring_source_base(f->source);
@@ -274,9 +274,9 @@ static void intake_settle_knows_of_losses_that_no_record_follows(void **state)
 	assert_int_equal(told_lost, 1);
 	timeline_get_stats(f->timeline, &stats);
 	assert_int_equal(stats.lost, before + 10);
-	intake_settle(&f->intake); /* once */
+	intake_settle(&f->intake); /* a second call tells nothing new */
 	assert_int_equal(told_lost, 1);
-	/* The record comes after all, and is not counted again. */
+	/* The LOST record comes after all, and is not counted again. */
 	ring_source_put(f->source, 1, &r);
 	intake_drain(&f->intake);
 	assert_int_equal(f->intake.cpus[1].lost, 10);
@@ -290,7 +290,7 @@ static void intake_settle_knows_of_losses_that_no_record_follows(void **state)
 	cpu->sideband = (struct ring){0};
 }
 
-/* Another ring of the CPU begins to count anew; the last losses of the one before are known. */
+/* Another ring of the CPU counts from 0; the last losses of the ring before are counted. */
 static void intake_ring_that_goes_tells_its_last_losses(void **state)
 {
 	struct fixture *f = *state;
@@ -301,7 +301,7 @@ static void intake_ring_that_goes_tells_its_last_losses(void **state)
 	f->intake.watch.ring_removed(&f->intake, 1, &cpu->sideband);
 	assert_int_equal(f->intake.cpus[1].lost, 4);
 	f->intake.watch.ring_added(&f->intake, 1, &cpu->sideband, 0);
-	assert_int_equal(f->intake.cpus[1].lost, 5); /* it came late */
+	assert_int_equal(f->intake.cpus[1].lost, 5); /* one more, as the ring came late */
 	lost_ever = 3;
 	intake_settle(&f->intake);
 	assert_int_equal(f->intake.cpus[1].lost, 8);
@@ -309,7 +309,7 @@ static void intake_ring_that_goes_tells_its_last_losses(void **state)
 	cpu->sideband = (struct ring){0};
 }
 
-/* What the PT event's own ring has lost says nothing of the other. */
+/* Records lost in the PT event's own ring say nothing of the sideband ring. */
 static void intake_settle_leaves_the_other_ring_alone(void **state)
 {
 	struct fixture *f = *state;
@@ -320,7 +320,7 @@ static void intake_settle_leaves_the_other_ring_alone(void **state)
 
 	ops.lost = lost;
 	s->ops = &ops;
-	s->cpus[1].sideband = fake; /* there is one */
+	s->cpus[1].sideband = fake; /* now there is a sideband ring */
 	lost_ever = told_lost = 0;
 	ring_source_put(f->source, 1, &r);
 	intake_drain(&f->intake);
@@ -331,7 +331,7 @@ static void intake_settle_leaves_the_other_ring_alone(void **state)
 	s->cpus[1].sideband = (struct ring){0};
 }
 
-/* More than one turn of the loop is given. */
+/* The ring has more than the loop takes in one turn. */
 static void intake_some_much_that_waits_is_taken_in_parts(void **state)
 {
 	struct fixture *f = *state;
@@ -353,7 +353,7 @@ static void intake_some_much_that_waits_is_taken_in_parts(void **state)
 	assert_int_equal(records(f), n);
 }
 
-/* The loop need do nothing but wait. */
+/* The loop only waits, and the drain's thread wakes it. */
 static void intake_fd_wakes_for_what_the_rings_hold(void **state)
 {
 	struct fixture *f = *state;
@@ -410,7 +410,7 @@ static void intake_drain_more_processes_than_fit_drops_ended_ones_first(void **s
 		ring_source_put(f->source, 0, &r);
 	}
 	r.u.task.pid = r.u.task.tid = 0x7fffff10;
-	ring_source_put(f->source, 0, &r); /* nobody has ended: no room */
+	ring_source_put(f->source, 0, &r); /* no process has ended, so there is no room */
 	intake_drain(&f->intake);
 	assert_int_equal(procs_dropped(f->procs), 1);
 	r.type = PERF_RECORD_EXIT;
@@ -448,7 +448,7 @@ static int give_file(void *userdata, const struct space_file *file)
 	return 0;
 }
 
-/* What another event's build id leaves on the record. */
+/* The mark that another event's wish for build ids leaves on the record. */
 static void intake_drain_of_maps_by_inode_takes_no_mark_of_a_build_id(void **state)
 {
 	struct fixture *f = *state;
@@ -461,7 +461,7 @@ static void intake_drain_of_maps_by_inode_takes_no_mark_of_a_build_id(void **sta
 	r.u.mmap2.pid = r.u.mmap2.tid = (uint32_t)getpid();
 	r.u.mmap2.addr = 0x1000;
 	r.u.mmap2.len = 0x1000;
-	r.u.mmap2.maj = 8; /* as a build id's size it would be right */
+	r.u.mmap2.maj = 8; /* would be a valid size of a build id */
 	r.u.mmap2.ino = 77;
 	r.u.mmap2.prot = PROT_EXEC;
 	r.u.mmap2.filename = "/no/such/file";
@@ -478,7 +478,7 @@ static void intake_drain_of_maps_by_inode_takes_no_mark_of_a_build_id(void **sta
 	assert_int_equal(file.maj, 8);
 }
 
-/* As many records as wrap rings and log many times, of a process that is known. */
+/* Enough records of a known process to wrap the rings and the log many times. */
 static void intake_drain_steady_state_allocates_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -500,7 +500,7 @@ static void intake_drain_steady_state_allocates_nothing(void **state)
 		intake_drain(&f->intake);
 	}
 	assert_int_equal(allocations - before, 0);
-	assert_true(before > 0); /* the wrapping works */
+	assert_true(before > 0); /* --wrap works */
 	assert_int_equal(records(f), 600 * 41);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Which processes have code in memory, by records alone.
+ * Which processes have code in memory, as told by records.
  */
 #include "daemon/record/memory.h"
 
@@ -33,7 +33,7 @@ static void see(struct memory *m, uint32_t pid, uint64_t time, uint64_t addr, ui
 	memory_see(m, &r);
 }
 
-/* "PID:ADDRESS+SIZE" of each, a blank behind it; v: a vDSO. */
+/* Compares with "PID:ADDRESS+SIZE " of each region; v: a vDSO. */
 static void check(const struct memory *m, const char *expected)
 {
 	struct memory_region *list;
@@ -115,11 +115,11 @@ static void memory_fork_child_has_what_the_parent_had(void **state)
 	memory_fork(m, 9, 6, 20);
 	see(m, 8, 21, 0x9000, 0x1000, "//anon");
 	check(m, "8:1000+1000 8:9000+1000 7:1000+1000 ");
-	/* The child's records may be told before its beginning. */
+	/* Records of the child may come before the one of its fork. */
 	see(m, 10, 31, 0x5000, 0x1000, "//anon");
 	memory_fork(m, 10, 7, 30);
 	check(m, "10:1000+1000 10:5000+1000 8:1000+1000 8:9000+1000 7:1000+1000 ");
-	/* The number is used again. */
+	/* The pid is reused. */
 	memory_fork(m, 10, 6, 40);
 	check(m, "8:1000+1000 8:9000+1000 7:1000+1000 ");
 	memory_free(m);
@@ -132,7 +132,7 @@ static void memory_exec_and_exit_forget(void **state)
 	(void)state;
 	see(m, 7, 10, 0x1000, 0x1000, "//anon");
 	see(m, 8, 10, 0x1000, 0x1000, "//anon");
-	/* Of the new program, told before the exec. */
+	/* A record of the new program that comes before the one of the exec. */
 	see(m, 7, 21, 0x5000, 0x1000, "//anon");
 	memory_exec(m, 7, 20);
 	check(m, "7:5000+1000 8:1000+1000 ");

@@ -1,6 +1,6 @@
 /*
- * Facts that are read by another thread, from a made tree in place of /proc. A file that cannot be
- * read to its end is a FIFO that nobody writes to: to open it is to stand.
+ * Facts that another thread reads, with a tree in place of /proc. A file that cannot be read is a
+ * FIFO without a writer: opening the FIFO hangs.
  */
 #include "daemon/record/procreader.h"
 
@@ -58,7 +58,7 @@ static void cannot_be_read(uint32_t pid, const char *name)
 	assert_int_equal(mkfifo(path, 0600), 0);
 }
 
-/* As soon as somebody stands there. */
+/* Opens the FIFO for writing as soon as a thread hangs in it. */
 static int begin_to_write(uint32_t pid, const char *name)
 {
 	char path[SCRATCH_DIR_SIZE + 32];
@@ -109,7 +109,7 @@ static void check_answer(struct procreader *r, uint32_t pid, const char *cmdline
 	procinfo_done(&a.info);
 }
 
-/* As soon as the thread has begun with it. */
+/* Gives PID up as soon as the thread has begun to read its files. */
 static void gives_up(struct procreader *r, uint32_t pid)
 {
 	struct procreader_request q = {0};
@@ -203,7 +203,7 @@ static void procreader_give_up_before_its_time_is_nothing(void **state)
 	cannot_be_read(1, "cmdline");
 	assert_int_equal(procreader_give_up(r, 0, &q), PROCREADER_NOTHING);
 	assert_int_equal(ask(r, 1), 0);
-	fd = begin_to_write(1, "cmdline"); /* the thread is there now */
+	fd = begin_to_write(1, "cmdline"); /* the thread has begun to read */
 	assert_int_equal(procreader_give_up(r, LONG_NS, &q), PROCREADER_NOTHING);
 	assert_int_equal(write(fd, "hello", 5), 5);
 	close(fd);
@@ -216,7 +216,7 @@ static void procreader_ask_when_many_stand_reads_no_command_line(void **state)
 	struct procreader *r = *state;
 	uint32_t last = PROCREADER_STUCK + 1;
 
-	/* Also of the one that was asked for before. */
+	/* Nor that of the request that was made before the threads hung. */
 	for (uint32_t pid = 1; pid <= last; pid++) {
 		runs(pid);
 		if (pid < last)
@@ -228,7 +228,7 @@ static void procreader_ask_when_many_stand_reads_no_command_line(void **state)
 	check_answer(r, last, NULL);
 	assert_int_equal(ask(r, last), 0);
 	check_answer(r, last, NULL);
-	/* One that goes on is one that stands no more. */
+	/* A thread that goes on hangs no more. */
 	can_be_read(1, "cmdline");
 	while (procreader_stuck(r) == PROCREADER_STUCK)
 		sched_yield();
@@ -258,7 +258,7 @@ static void procreader_ask_when_too_many_stand_is_refused(void **state)
 	for (uint32_t pid = 1; pid < last; pid++)
 		can_be_read(pid, "stat");
 	nobody_stands(r);
-	check_answer(r, last, NULL); /* that waited */
+	check_answer(r, last, NULL); /* of the request that waited */
 	assert_int_equal(ask(r, last), 0);
 	check_answer(r, last, "hello");
 }
@@ -274,7 +274,8 @@ static void procreader_ask_beyond_the_room_is_refused(void **state)
 	assert_int_equal(ask(r, 1), 0);
 }
 
-/* Nobody waits for who stands, and he finds what he needs when he comes back. */
+/* procreader_free() does not wait for a thread that hangs, and what the thread needs stays valid.
+ */
 static void procreader_free_waits_for_nobody(void **state)
 {
 	struct procreader *r = NULL;

@@ -1,5 +1,5 @@
 /*
- * What is known of processes that come and go, from a made tree in place of /proc.
+ * What is known of processes that come and go, with a tree in place of /proc.
  */
 #include "daemon/record/procs.h"
 
@@ -24,7 +24,7 @@
 static char dir[SCRATCH_DIR_SIZE], process[SCRATCH_DIR_SIZE + 16];
 static int n_described;
 
-/* As an emulated source: the program's name instead of its emulator's. */
+/* Corrects facts as an emulated source does: the program's name instead of its emulator's. */
 static void describe(struct source *s, struct procinfo *info)
 {
 	(void)s;
@@ -142,7 +142,7 @@ static void procs_exec_learns_the_new_program_and_corrects_it(void **state)
 	assert_string_equal(known(p)->exe, "/bin/guest");
 	assert_string_equal(known(p)->cmdline, "ls");
 	assert_int_equal(known(p)->ppid, 42);
-	assert_int_equal(n_described, 2); /* once for each time it was read */
+	assert_int_equal(n_described, 2); /* once for each time the facts were read */
 }
 
 static void procs_exit_keeps_what_was_known(void **state)
@@ -237,12 +237,12 @@ static void procs_refresh_before_the_delay_is_over_reads_nothing(void **state)
 	for (int i = 0; i < 3; i++)
 		procs_refresh(p, 16);
 	assert_int_equal(n_described, 0);
-	/* A snapshot is taken. */
+	/* A snapshot asks for all facts. */
 	procs_refresh(p, SIZE_MAX);
 	assert_true(is_known(p));
 }
 
-/* The line is there in its order: when 100 has had its turn, who is before it has, too. */
+/* The line is worked off in order: when 100 has had its turn, so have those before it. */
 static void procs_refresh_after_the_delay_leaves_out_who_has_ended(void **state)
 {
 	struct procs *p = *state;
@@ -280,7 +280,7 @@ static void procs_fork_into_a_full_table_takes_the_place_of_who_ended_first(void
 	assert_int_equal(procs_dropped(p), 1);
 	procs_exit(p, 3, 10);
 	procs_exit(p, 2, 11);
-	procs_fork(p, 3, 42, 12); /* used again: it lives */
+	procs_fork(p, 3, 42, 12); /* the pid is reused: its process lives */
 	procs_exit(p, 4, 13);
 	procs_fork(p, 6, 42, 14);
 	procs_fork(p, 7, 42, 15);
@@ -322,7 +322,7 @@ static void procs_map_does_not_undo_what_proc_said(void **state)
 	assert_string_equal(known(p)->exe, "/bin/sh");
 }
 
-/* A zombie's program cannot be read, but was told. */
+/* A zombie's program cannot be read, but a record told it. */
 static void procs_map_of_a_zombie_stays(void **state)
 {
 	struct procs *p = *state;
@@ -348,7 +348,7 @@ static void procs_fork_and_gone_has_the_program_of_its_parent(void **state)
 	procs_fork(p, 102, 100, 40);
 	runs("/bin/ls", "ls");
 	procs_refresh(p, SIZE_MAX);
-	/* Of the first it is not known any more which one that was. */
+	/* The program of the first child is no longer known. */
 	assert_null(exe_of(p, 101));
 	assert_string_equal(exe_of(p, 102), "/bin/ls");
 }
@@ -357,13 +357,13 @@ static void procs_refresh_takes_nothing_from_who_has_the_pid_now(void **state)
 {
 	struct procs *p = *state;
 
-	/* It ended before it was asked. */
+	/* The process ended before its facts were asked for. */
 	procs_fork(p, 100, 42, 10);
 	procs_exit(p, 100, 20);
 	runs_since(600, "/bin/other", "other");
 	assert_null(known(p)->exe);
 	assert_true(known(p)->start_ns == MANIFEST_ABSENT);
-	/* The next one was asked, and is another by now. */
+	/* The next process was asked for, and has executed another program by now. */
 	procs_fork(p, 100, 7, 30);
 	assert_string_equal(known(p)->exe, "/bin/other");
 	procs_exec(p, 100, 40);
@@ -396,7 +396,7 @@ static void procs_parent_is_who_forked_it(void **state)
 	assert_int_equal(procs_parent(p, 102), 0);
 }
 
-/* A FIFO that nobody writes to: who opens it stands, until can_be_read. */
+/* Makes the command line a FIFO without a writer: opening it hangs until can_be_read(). */
 static void cannot_be_read(char ret_path[static SCRATCH_DIR_SIZE + 32])
 {
 	runs("/bin/sh", NULL);
@@ -432,10 +432,10 @@ static void procs_refresh_goes_on_behind_a_command_line_that_cannot_be_read(void
 	procs_set_patience(p, LONG_NS, LONG_NS);
 	procs_fork(p, 101, 42, 11);
 	procs_refresh(p, SIZE_MAX);
-	/* Everything else is known of it, */
+	/* Everything else of the process is known, */
 	assert_string_equal(exe_of(p, 100), "/bin/sh");
 	assert_int_equal(procs_unread(p, &pid, 1), 1);
-	/* and everything of others. */
+	/* and everything of other processes. */
 	assert_int_equal(procs_foreach(p, find_same_pid, &info), 1);
 	assert_non_null(info->cmdline);
 	can_be_read(path);
@@ -468,7 +468,7 @@ static void procs_refresh_of_all_waits_for_nobody_who_stands(void **state)
 	assert_string_equal(info->cmdline, "true");
 }
 
-/* An answer to what was asked before an exec tells nothing of the program after it. */
+/* An answer to a request from before an exec tells nothing of the new program. */
 static void procs_exec_while_the_facts_are_read_keeps_the_new_program(void **state)
 {
 	struct procs *p = *state;

@@ -1,5 +1,5 @@
 /*
- * Whose a process is, and since when that is certain; who is to be left alone: from a made tree in
+ * Whose a process is, since when that is certain, and which processes are excluded; with a tree in
  * place of /proc, and records.
  */
 #include "daemon/record/procs.h"
@@ -47,7 +47,7 @@ static void put(uint32_t pid, const char *name, const char *text)
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
-/* PID with these rights, which it got from a program of MODE; 0: that is gone. */
+/* Gives PID these rights, and a program of MODE; 0: the program is gone. */
 static void has(uint32_t pid, const char *uids, const char *caps, mode_t mode)
 {
 	char text[PATH_MAX_ + 64], exe[PATH_MAX_];
@@ -96,7 +96,7 @@ static void is_gone(uint32_t pid)
 	scratch_dir_remove(path);
 }
 
-/* Reads what is to be read when it is TIME. */
+/* Reads all pending facts at TIME. */
 static void refresh_at(uint64_t time)
 {
 	now = time;
@@ -220,7 +220,7 @@ static void procs_foreach_of_a_set_user_id_program_tells_of_nobody(void **state)
 	procs_exec(procs, 100, 2000);
 	refresh_at(3000);
 	assert_int_equal(since(100), MANIFEST_ABSENT);
-	/* And what it starts is certain only from when it has been looked at. */
+	/* A process that it starts is certain only from when it was looked at. */
 	is_user(101);
 	procs_fork(procs, 101, 100, 4000);
 	procs_exec(procs, 101, 4100);
@@ -275,7 +275,7 @@ static void procs_foreach_of_a_program_that_its_user_may_not_read_tells_of_nobod
 {
 	(void)state;
 	if (geteuid() == 1000)
-		skip(); /* it would be his own */
+		skip(); /* the file would be the user's own */
 	has(100, USER, NO_CAPS, 0711);
 	has(101, USER, NO_CAPS, 0750);
 	has(102, USER, NO_CAPS, 0755);
@@ -331,8 +331,8 @@ static void procs_foreach_of_a_program_told_after_it_was_looked_at_tells_only_of
 	is_user(100);
 	procs_see(procs, 100);
 	refresh_at(1000);
-	procs_exec(procs, 100, 2000); /* of what, nobody has seen: */
-	refresh_at(3000);	      /* this is the next one */
+	procs_exec(procs, 100, 2000); /* nobody has looked at that program, */
+	refresh_at(3000);	      /* as this looks at the next one */
 	procs_exec(procs, 100, 2900);
 	assert_int_equal(since(100), MANIFEST_ABSENT);
 	refresh_at(4000);
@@ -361,9 +361,9 @@ static void procs_foreach_after_a_loss_tells_what_was_read_since(void **state)
 	is_user(100);
 	procs_see(procs, 100);
 	refresh_at(1000);
-	procs_fork(procs, 101, 100, 2000); /* told in time, but not what it executed */
+	procs_fork(procs, 101, 100, 2000); /* the fork was told, but not the exec */
 	procs_lost(procs, 2100);
-	procs_fork(procs, 102, 100, 2050); /* of another CPU */
+	procs_fork(procs, 102, 100, 2050); /* a record of another CPU */
 	procs_exit(procs, 101, 2200);
 	procs_exit(procs, 102, 2200);
 	assert_int_equal(since(100), MANIFEST_ABSENT);
@@ -415,7 +415,8 @@ static void procs_is_excluded_by_user_unit_and_parent(void **state)
 	assert_true(procs_is_excluded(procs, 100));
 	assert_true(procs_is_excluded(procs, 101));
 	assert_false(procs_is_excluded(procs, 102));
-	assert_true(procs_is_excluded(procs, 103)); /* nobody has looked yet */
+	/* A child of an excluded process that nobody has looked at. */
+	assert_true(procs_is_excluded(procs, 103));
 	assert_false(procs_is_excluded(procs, 104));
 	assert_false(procs_is_excluded(procs, 999));
 	assert_true(told(100).excluded);
@@ -433,9 +434,9 @@ static void procs_foreach_where_some_are_excluded_leaves_out_whom_nobody_has_see
 	is_user(100);
 	procs_see(procs, 100);
 	refresh_at(1000);
-	procs_fork(procs, 101, 100, 2000); /* as its forker */
+	procs_fork(procs, 101, 100, 2000); /* has its forker's uid */
 	procs_fork(procs, 102, 100, 2000);
-	procs_exec(procs, 102, 2100); /* nobody knows */
+	procs_exec(procs, 102, 2100); /* unknown program */
 	procs_fork(procs, 103, 7, 2000);
 	refresh_at(3000);
 	for (uint32_t pid = 100; pid < 104; pid++)
@@ -463,7 +464,7 @@ static void procs_exclude_again_finds_who_was_seen_before(void **state)
 	for (uint32_t pid = 100; pid < 103; pid++)
 		procs_see(procs, pid);
 	refresh_at(1000);
-	procs_exit(procs, 101, 1500); /* what is left of it is left alone, too */
+	procs_exit(procs, 101, 1500); /* an ended process is excluded, too */
 	assert_int_equal(exclude_new("secret.service", NULL, &x), 0);
 	procs_set_exclude(procs, x);
 	assert_int_equal(exclude_add(x, "secret.service", "1001"), 0);
@@ -474,7 +475,7 @@ static void procs_exclude_again_finds_who_was_seen_before(void **state)
 	assert_true(procs_is_excluded(procs, 101));
 	assert_false(procs_is_excluded(procs, 102));
 	assert_null(told(101).info->cmdline);
-	/* Whoever moved there meanwhile is looked at again. */
+	/* A process that moved into the group meanwhile is looked at again. */
 	has_cgroup(102, "/system.slice/secret.service");
 	procs_exclude_again(procs);
 	refresh_at(2000);

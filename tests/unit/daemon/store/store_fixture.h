@@ -52,7 +52,7 @@ static inline int memory_of(char fill, size_t size)
 	return fd;
 }
 
-/* A snapshot listed and not yet ended. */
+/* Lists a snapshot that has not ended. */
 static inline struct entry begin(struct store *s, uint64_t usec)
 {
 	struct entry e;
@@ -66,7 +66,7 @@ static inline struct entry begin(struct store *s, uint64_t usec)
 	return e;
 }
 
-/* A whole life on disk, with a bundle of SIZE bytes. */
+/* Stores a snapshot that has ended, with a bundle of SIZE bytes. */
 static inline struct entry complete(struct store *s, uint64_t usec, size_t size)
 {
 	struct entry e = begin(s, usec);
@@ -82,7 +82,7 @@ static inline struct entry complete(struct store *s, uint64_t usec, size_t size)
 }
 
 /* Keeps an image for the bundle of E: SIZE bytes FILL of a file that has inode INO. KEPT (may be
- * NULL) gets what the bundle has to say of the image. */
+ * NULL) gets the entry of the image for the bundle's list. */
 static inline void keep_image(struct store *s, const struct entry *e, uint64_t ino, char fill,
 			      size_t size, struct kept *kept)
 {

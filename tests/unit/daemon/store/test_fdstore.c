@@ -1,5 +1,5 @@
 /*
- * A snapshot's descriptors through the socket that systemd keeps for us.
+ * Descriptors of a snapshot, packed into the socket that systemd keeps and unpacked again.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ static void make(struct fdstore_item *item, size_t n)
 	item->n_images = n;
 }
 
-/* Through the socket and out again; all but the first LEFT_OUT. */
+/* Packs N images and unpacks them; the first LEFT_OUT have no descriptor and are missing then. */
 static void check_round(size_t n, size_t left_out)
 {
 	struct fdstore_item item, back = {.id = "kept"};
@@ -92,7 +92,7 @@ static void fdstore_pack_images_without_fd_leaves_them_out(void **state)
 	fdstore_item_done(&back);
 }
 
-/* No more than N descriptors that are not open yet. */
+/* Sets the limit so that only N more descriptors can be opened. */
 static void leave_fds(struct rlimit *before, rlim_t n)
 {
 	struct rlimit limit;
@@ -135,7 +135,7 @@ static void fdstore_unpack_garbage_is_refused_and_closed(void **state)
 	before = dup(0);
 	close(before);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	assert_int_equal(fdstore_unpack(pair[0], &back), -EBADMSG); /* nothing */
+	assert_int_equal(fdstore_unpack(pair[0], &back), -EBADMSG); /* an empty queue */
 	assert_int_equal(send(pair[1], "garbage", 7, 0), 7);
 	assert_int_equal(fdstore_unpack(pair[0], &back), -EBADMSG);
 	assert_int_equal(back.bundle_fd, -EBADF);

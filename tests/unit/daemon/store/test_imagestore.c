@@ -1,6 +1,6 @@
 /*
- * The image cache: bytes once, content decides, what nobody needs goes, and what happens when the
- * disk or a crash comes between.
+ * The image cache: bytes are stored once, files are shared by content, and files that no snapshot
+ * needs are removed, also after a full disk or a crash.
  */
 #include "daemon/store/imagestore.h"
 
@@ -62,7 +62,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A file of SIZE bytes: of SEED, and of where they are. */
+/* Makes a file of SIZE bytes, which depend on SEED and on their offsets. */
 static int file_of(unsigned seed)
 {
 	uint8_t bytes[SIZE];
@@ -75,7 +75,7 @@ static int file_of(unsigned seed)
 	return fd;
 }
 
-/* One piece of the file FD for ID. */
+/* Keeps one piece of the file FD for snapshot ID. */
 static int keep(struct fixture *f, const char *id, int fd, uint64_t offset, uint64_t size,
 		struct imagestore_wish *ret)
 {
@@ -117,7 +117,7 @@ static void assert_bytes(const struct fixture *f, const char *name, uint64_t off
 	}
 }
 
-/* All that is to be removed has been. */
+/* Waits until all files that are to be removed have been. */
 static void reopen(struct fixture *f)
 {
 	imagestore_free(f->store);
@@ -154,7 +154,7 @@ static void imagestore_keep_forged_build_id_is_another_file(void **state)
 	assert_string_equal(w.name, variant);
 	assert_bytes(f, build_id, 0, 0x2000, 2);
 	assert_bytes(f, variant, 0x1000, 0x2000, 1);
-	/* Each is found again. */
+	/* Each of the two files is found again. */
 	assert_int_equal(keep(f, ID2, real, 0x1000, 0x100, &w), 0);
 	assert_string_equal(w.name, variant);
 	assert_int_equal(keep(f, ID2, forged, 0x1000, 0x100, &w), 0);
@@ -214,7 +214,7 @@ static void imagestore_keep_shrunk_file_is_cut(void **state)
 	assert_int_equal(pieces[0].size, 0x800);
 	assert_int_equal(w.cut, 0x1800);
 	assert_bytes(f, w.name, 0x1000, 0x800, 1);
-	/* And when there is nothing left. */
+	/* The same when no byte is left. */
 	pieces[0].size = 0x1000;
 	w.n_pieces = 1;
 	assert_int_equal(ftruncate(fd, 0), 0);
@@ -245,12 +245,12 @@ static void imagestore_keep_without_room_keeps_nothing(void **state)
 	assert_int_equal(keep(f, ID, fd, 0, 0x1000, &w), -EDQUOT);
 	assert_int_equal(imagestore_bytes(f->store), 0);
 	assert_int_equal(keep(f, ID, fd, 0, 0xfff, &w), 0);
-	/* What is there needs no room. */
+	/* Bytes that are there need no room. */
 	assert_int_equal(keep(f, ID2, fd, 0, 0xfff, &w), 0);
 	assert_int_equal(keep(f, ID2, fd, 0xfff, 1, &w), -EDQUOT);
 }
 
-/* A disk that takes no more: the file stays as it was. */
+/* The disk is full: the file stays as it was. */
 static void imagestore_keep_on_a_full_disk_changes_nothing(void **state)
 {
 	const struct rlimit small = {0x3000, RLIM_INFINITY};
@@ -266,7 +266,7 @@ static void imagestore_keep_on_a_full_disk_changes_nothing(void **state)
 	getrlimit(RLIMIT_FSIZE, &before);
 	setrlimit(RLIMIT_FSIZE, &small);
 	{
-		/* The first is written when the second fails. */
+		/* The first piece is written when the second one fails. */
 		struct manifest_piece pieces[] = {{0x2000, 0x400}, {0x2800, 0x1000}};
 		struct imagestore_wish two = {.id = ID2,
 					      .image = &f->image,
@@ -308,7 +308,7 @@ static void imagestore_release_removes_what_nobody_needs(void **state)
 	assert_int_equal(scratch_dir_count(f->dir), 1);
 }
 
-/* Whatever the order: what is needed again is there. */
+/* A file that is needed again is there, in whatever order release and keep come. */
 static void imagestore_keep_after_release_finds_or_makes_it(void **state)
 {
 	struct fixture *f = *state;
@@ -364,7 +364,7 @@ static void put_file(const struct fixture *f, const char *name, const char *text
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
-/* What was half written, ranges that nobody can read, and what is not ours. */
+/* Files that are half written, files with damaged ranges, and files of other programs. */
 static void imagestore_new_after_a_crash_trusts_ranges_only(void **state)
 {
 	struct fixture *f = *state;
@@ -389,7 +389,7 @@ static void imagestore_new_after_a_crash_trusts_ranges_only(void **state)
 	assert_false(exists(f, temporary));
 	assert_false(exists(f, "orphan.ranges"));
 	assert_true(exists(f, "README.txt"));
-	/* Nothing is written into it any more. */
+	/* Nothing more is written into a file without valid ranges. */
 	assert_int_equal(keep(f, ID2, fd, 0x1000, 0x1000, &w), 0);
 	assert_string_not_equal(w.name, build_id);
 	assert_bytes(f, build_id, 0, 0x1000, 1);
@@ -400,7 +400,7 @@ static void imagestore_new_after_a_crash_trusts_ranges_only(void **state)
 	assert_false(exists(f, beside));
 }
 
-/* A damaged disk must not make old snapshots go for room that nothing takes. */
+/* Damaged ranges must not make the store remove old snapshots for room that no file takes. */
 static void imagestore_load_of_ranges_beyond_the_file_counts_what_is_there(void **state)
 {
 	struct fixture *f = *state;

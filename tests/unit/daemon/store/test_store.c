@@ -15,7 +15,7 @@
 #include "proto/base.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-/* The image that the bundle of E needs: SIZE bytes FILL of a file that has inode INO. */
+/* Keeps the image that the bundle of E needs: SIZE bytes FILL of a file that has inode INO. */
 static void need_image(struct store *s, const struct entry *e, uint64_t ino, char fill, size_t size)
 {
 	CLEANUP(kept_done) struct kept kept;
@@ -55,7 +55,7 @@ static void store_find_takes_prefixes_and_latest(void **state)
 	assert_string_equal(found->id, a.id);
 	assert_int_equal(store_find(s, running.id, &found), 0);
 	assert_int_equal(found->state, ENTRY_QUEUED);
-	assert_int_equal(store_find(s, "latest", &found), 0); /* that has ended */
+	assert_int_equal(store_find(s, "latest", &found), 0); /* the latest that has ended */
 	assert_string_equal(found->id, b.id);
 	snprintf(prefix, sizeof(prefix), "%.3s", a.id);
 	assert_int_equal(store_find(s, prefix, &found), STORE_AMBIGUOUS);
@@ -79,7 +79,8 @@ static void store_quota_removes_the_oldest_first(void **state)
 	assert_int_equal(store_find(s, c.id, &found), 0);
 	assert_int_equal(store_get_stats(s)->evicted, 1);
 	assert_true(store_get_stats(s)->bytes <= 10000);
-	assert_int_equal(scratch_dir_count(dir), 4 + 1); /* two files each; images */
+	/* Two files of each snapshot, and the directory "images". */
+	assert_int_equal(scratch_dir_count(dir), 4 + 1);
 	assert_int_equal(store_make_room(s, c.id, 10001), -EFBIG);
 	assert_int_equal(store_count(s), 2);
 }
@@ -121,7 +122,7 @@ static void store_quota_spares_what_has_not_ended(void **state)
 	const struct entry *found;
 
 	(void)state;
-	/* It has written its bundle, and is being decoded. */
+	/* The snapshot has written its bundle and is being decoded. */
 	assert_int_equal(store_make_room(s, running.id, 9000), 0);
 	assert_int_equal(store_file_put(store_dir_fd(s), running.id, STORE_BUNDLE, fd, 9000), 0);
 	assert_int_equal(store_get_stats(s)->bytes, 9000);
@@ -132,7 +133,7 @@ static void store_quota_spares_what_has_not_ended(void **state)
 	assert_int_equal(store_find(s, new.id, &found), 0);
 }
 
-/* Images count once, and go with the last snapshot that needs them. */
+/* An image counts once, and is removed with the last snapshot that needs it. */
 static void store_quota_counts_images_once(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(10000, 10);
@@ -146,7 +147,7 @@ static void store_quota_counts_images_once(void **state)
 	assert_int_equal(store_use(s), use + 3000);
 	need_image(s, &a, 2, 'y', 2000);
 	assert_int_equal(store_use(s), use + 5000);
-	c = complete(s, 300, 4500); /* a must go, with its own image, and that is enough */
+	c = complete(s, 300, 4500); /* removing A and its own image is enough */
 	assert_int_equal(store_find(s, a.id, &found), -ENOENT);
 	assert_int_equal(store_find(s, b.id, &found), 0);
 	assert_int_equal(imagestore_bytes(store_images(s)), 3000);
@@ -156,7 +157,7 @@ static void store_quota_counts_images_once(void **state)
 	assert_true(store_use(s) <= 10000);
 }
 
-/* More than could ever be is not kept, and nothing else is lost for it but what is older. */
+/* An image larger than the quota is not kept, and only older snapshots are removed for it. */
 static void store_images_beyond_the_quota_have_no_room(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(10000, 10);
@@ -180,7 +181,7 @@ static void store_images_beyond_the_quota_have_no_room(void **state)
 	assert_int_equal(imagestore_keep(store_images(s), &w), 0);
 }
 
-/* Who runs a large program does not make others' snapshots go for it, but for a quarter. */
+/* Images of a large program replace other snapshots in a quarter of the quota only. */
 static void store_images_take_the_place_of_others_up_to_a_quarter(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(40000, 20);
@@ -193,7 +194,7 @@ static void store_images_take_the_place_of_others_up_to_a_quarter(void **state)
 	store_make_room_for_images(s, e.id, 35000);
 	assert_in_range(store_use(s), 24000, 30000);
 	assert_in_range(store_count(s), 6, 9);
-	/* What is free is there for them, however large. */
+	/* Free room may be used for images of any size. */
 	while (store_count(s) > 1)
 		assert_int_equal(store_delete(s, store_at(s, 0)->id), 0);
 	need_image(s, &e, 1, 'x', 30000);
@@ -211,7 +212,7 @@ static void store_new_knows_images_of_a_former_run(void **state)
 
 	(void)state;
 	need_image(s, &e, 1, 'x', 3000);
-	/* Killed when its image was there, and its list was not. */
+	/* The recorder was killed when the image was stored and its list was not. */
 	cut.state = ENTRY_DECODING;
 	assert_int_equal(store_file_put(store_dir_fd(s), cut.id, STORE_BUNDLE, bundle, 10), 0);
 	assert_int_equal(store_file_put_entry(store_dir_fd(s), &cut), 0);
@@ -282,7 +283,7 @@ static void store_full_disk_keeps_the_last_two_in_memory(void **state)
 	assert_int_equal(size, 100);
 	assert_int_equal(read(fd, &byte, 1), 1);
 	assert_int_equal(byte, '2');
-	assert_int_equal(scratch_dir_count(dir), 1); /* images */
+	assert_int_equal(scratch_dir_count(dir), 1); /* the directory "images" */
 }
 
 static void store_new_lists_what_a_former_run_left(void **state)
@@ -294,14 +295,14 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	int fd = memory_of('x', 20);
 
 	(void)state;
-	/* Its bundle was stored; then the recorder died. */
+	/* The recorder died after the bundle was stored. */
 	cut.state = ENTRY_DECODING;
 	assert_int_equal(store_file_put(store_dir_fd(s), cut.id, STORE_BUNDLE, fd, 20), 0);
 	assert_int_equal(store_file_put_entry(store_dir_fd(s), &cut), 0);
 	close(fd);
 	fd = openat(store_dir_fd(s), ".00000000003-abcd-9.ptsnap.tmp", O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	/* Not ours. */
+	/* Files of other programs. */
 	fd = openat(store_dir_fd(s), "package.json", O_CREAT | O_WRONLY, 0600);
 	close(fd);
 	fd = openat(store_dir_fd(s), "00000000003-kt-1.json", O_CREAT | O_WRONLY, 0600);
@@ -317,13 +318,13 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	assert_int_equal(found->state, ENTRY_FAILED);
 	assert_int_equal(found->bundle_bytes, 20);
 	assert_int_equal(store_get_stats(s)->recovered, 1);
-	assert_int_equal(scratch_dir_count(dir), 6 + 1); /* the temporary one is gone */
+	assert_int_equal(scratch_dir_count(dir), 6 + 1); /* the temporary file is removed */
 	store_new_id(s, 50, BOOT, next);
 	assert_true(strcmp(next, cut.id) > 0);
 	store_free(s);
 }
 
-/* The list of a later run does not promise what was in the memory of an earlier one. */
+/* A later run does not list bytes that were in the memory of an earlier one. */
 static void store_new_tells_what_was_in_memory_only(void **state)
 {
 	struct store *s = open_store(1 << 20, 100);
@@ -399,7 +400,7 @@ static void store_file_put_leaves_nothing_behind_on_failure(void **state)
 	CLEANUP_CLOSE int fd = memory_of('x', 100);
 
 	(void)state;
-	/* The source ends early: no half file may appear. */
+	/* The source file ends early: no half file may appear. */
 	assert_int_not_equal(
 		store_file_put(store_dir_fd(s), "00000000003-abcd-1", STORE_BUNDLE, fd, 200), 0);
 	assert_int_equal(scratch_dir_count(dir), 1);

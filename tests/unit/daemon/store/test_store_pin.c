@@ -1,5 +1,5 @@
 /*
- * Snapshots that stay: what eviction, deletion, restarts and limits do to them.
+ * Pinned snapshots: what eviction, deletion, restarts and limits do to them.
  */
 #include "daemon/store/store.h"
 
@@ -15,7 +15,7 @@
 #include "proto/base.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
-/* What the file ID.entry takes at most, which counts. */
+/* The largest size of ID.entry, which counts for the quota. */
 #define ENTRY_FILE 500
 
 static int pin(struct store *s, const struct entry *e)
@@ -74,7 +74,7 @@ static void store_pin_stays_beyond_the_number_of_snapshots(void **state)
 		complete(s, 200 + i, 10);
 	assert_int_equal(store_count(s), 4);
 	assert_true(is_there(s, &a));
-	/* Also when there may be no more than it: the newest one is there besides. */
+	/* If only one snapshot may be listed, the newest one is listed besides the pinned one. */
 	store_use_limits(s, &one);
 	assert_int_equal(store_count(s), 1);
 	complete(s, 300, 10);
@@ -97,7 +97,7 @@ static void store_pin_is_refused_to_what_has_not_ended_or_is_in_memory(void **st
 	strcpy(none.id, "none");
 	assert_int_equal(pin(s, &none), -ENOENT);
 	assert_int_equal(unpin(s, &none), -ENOENT);
-	assert_int_equal(scratch_dir_count(dir), 1); /* images */
+	assert_int_equal(scratch_dir_count(dir), 1); /* the directory "images" */
 }
 
 static void store_pin_of_more_than_half_is_refused_and_says_how_much(void **state)
@@ -166,7 +166,7 @@ static void store_make_room_beside_pinned_ones_keeps_the_quota(void **state)
 	next = begin(s, 200);
 	assert_int_equal(store_make_room(s, next.id, 6000), -EFBIG);
 	assert_int_equal(store_make_room(s, next.id, 6000 - ENTRY_FILE), 0);
-	/* What is pinned stays when less may be stored from now on. */
+	/* A pinned snapshot stays when the limits become smaller. */
 	store_use_limits(s, &less);
 	assert_true(is_there(s, &a));
 	next = begin(s, 300);
@@ -184,7 +184,7 @@ static void store_delete_of_a_pinned_one_is_refused(void **state)
 	assert_true(is_there(s, &a));
 	assert_int_equal(unpin(s, &a), 0);
 	assert_int_equal(store_delete(s, a.id), 0);
-	assert_int_equal(scratch_dir_count(dir), 1); /* images */
+	assert_int_equal(scratch_dir_count(dir), 1); /* the directory "images" */
 }
 
 static void store_new_knows_what_a_former_run_had_pinned(void **state)
@@ -196,7 +196,7 @@ static void store_new_knows_what_a_former_run_had_pinned(void **state)
 	assert_int_equal(pin(s, &a), 0);
 	assert_int_equal(pin(s, &b), -EDQUOT);
 	store_free(s);
-	s = open_store(3000, 100); /* the others go */
+	s = open_store(3000, 100); /* removes the others */
 	assert_true(is_pinned(s, &a));
 	assert_false(is_there(s, &b));
 	assert_int_equal(unpin(s, &a), 0);
@@ -206,7 +206,7 @@ static void store_new_knows_what_a_former_run_had_pinned(void **state)
 	store_free(s);
 }
 
-/* As ID.entry is written by the job, which has a copy of its own. */
+/* The job has its own copy of the entry, which knows nothing of the pin. */
 static void store_end_keeps_a_pin(void **state)
 {
 	struct store *s = open_store(1 << 20, 100);
@@ -233,7 +233,7 @@ static void store_new_removes_a_pin_of_nothing(void **state)
 	store_free(s);
 	s = open_store(1 << 20, 10);
 	assert_int_equal(store_count(s), 0);
-	assert_int_equal(scratch_dir_count(dir), 1); /* images */
+	assert_int_equal(scratch_dir_count(dir), 1); /* the directory "images" */
 	store_free(s);
 }
 
