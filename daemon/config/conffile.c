@@ -220,7 +220,6 @@ struct drop_in {
 struct drop_ins {
 	struct drop_in all[CONFFILE_MAX_DROP_INS];
 	size_t n;
-	bool full;
 };
 
 static void find_warn(const struct conffile_handler *h, const char *path, const char *text,
@@ -299,37 +298,36 @@ static bool is_drop_in(const char *name)
 	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Adds a drop-in unless a stronger directory has one of that name. */
-static void drop_ins_add(struct drop_ins *d, const char *name, size_t directory)
-{
-	for (size_t i = 0; i < d->n; i++)
-		if (strcmp(d->all[i].name, name) == 0)
-			return;
-	char *copy = d->n < CONFFILE_MAX_DROP_INS ? strdup(name) : NULL;
-	if (copy)
-		d->all[d->n++] = (struct drop_in){copy, directory};
-	else
-		d->full = true;
-}
-
 static void drop_ins_scan(struct drop_ins *d, const char *path, size_t directory,
 			  const struct conffile_handler *h)
 {
 	DIR *dir = opendir(path);
 	struct dirent *e;
+	bool full = false;
 
 	if (!dir) {
 		if (!is_missing(errno))
 			find_warn(h, path, "cannot be read, ignored: ", strerror(errno));
 		return;
 	}
-	while ((e = readdir(dir)))
-		if (is_drop_in(e->d_name))
-			drop_ins_add(d, e->d_name, directory);
+	while ((e = readdir(dir))) {
+		size_t i = 0;
+		char *name;
+
+		/* A stronger directory may have one of that name. */
+		while (i < d->n && strcmp(d->all[i].name, e->d_name) != 0)
+			i++;
+		if (i < d->n || !is_drop_in(e->d_name))
+			continue;
+		name = d->n < CONFFILE_MAX_DROP_INS ? strdup(e->d_name) : NULL;
+		if (name)
+			d->all[d->n++] = (struct drop_in){name, directory};
+		else
+			full = true;
+	}
 	closedir(dir);
-	if (d->full)
+	if (full)
 		find_warn(h, path, "too many drop-ins, not all are read", "");
-	d->full = false;
 }
 
 static int drop_in_compare(const void *a, const void *b)

@@ -77,25 +77,18 @@ static bool on_section(void *userdata, const char *name)
 	return false;
 }
 
-/* The index of a setting; config_n_settings: unknown. Case counts, as in systemd's files. */
-static size_t find_key(const char *section, const char *key)
-{
-	size_t i = 0;
-
-	while (i < config_n_settings &&
-	       !(config_settings[i].key && strcmp(config_settings[i].section, section) == 0 &&
-		 strcmp(config_settings[i].key, key) == 0))
-		i++;
-	return i;
-}
-
 static void on_setting(void *userdata, const struct conffile_setting *setting)
 {
 	struct reading *g = userdata;
-	size_t i = find_key(setting->section, setting->key);
+	const struct config_setting *s = config_settings;
 	char valid[CONFIG_WORDS_SIZE];
+	size_t i = 0;
 	int r;
 
+	/* Case counts, as in systemd's files. */
+	while (i < config_n_settings && !(s[i].key && strcmp(s[i].section, setting->section) == 0 &&
+					  strcmp(s[i].key, setting->key) == 0))
+		i++;
 	if (i == config_n_settings) {
 		reading_warn(g, setting->file, setting->line, false,
 			     "unknown key %s in section [%s], ignored", setting->key,
@@ -197,21 +190,6 @@ static void PRINTF_LIKE(2, 3) reload_warn(struct config_warn *warn, const char *
 	warn->line(warn->userdata, text);
 }
 
-static int copy_value(const struct config_value *from, struct config_value *ret)
-{
-	char *text = strdup(from->text), *file = from->file ? strdup(from->file) : NULL;
-
-	if (!text || (from->file && !file)) {
-		free(text);
-		free(file);
-		return -ENOMEM;
-	}
-	free(ret->text);
-	free(ret->file);
-	*ret = (struct config_value){text, from->origin, file, from->line};
-	return 0;
-}
-
 /* TEXT for people: a default that is not set is told in words. */
 static const char *shown(const struct config_setting *s, const char *text)
 {
@@ -225,7 +203,7 @@ static int keep_setting(const struct config *old, struct config *c, size_t index
 	const struct config_setting *s = &config_settings[index];
 	const struct config_value *was = &old->values[index];
 	struct config_value *is = &c->values[index];
-	int r;
+	char *text, *file;
 
 	if (strcmp(was->text, is->text) == 0)
 		return 0;
@@ -235,9 +213,18 @@ static int keep_setting(const struct config *old, struct config *c, size_t index
 	else
 		reload_warn(warn, "%s=%s (no longer %s) takes effect after a restart", s->key,
 			    shown(s, is->text), shown(s, was->text));
-	r = copy_value(was, is);
+	text = strdup(was->text);
+	file = was->file ? strdup(was->file) : NULL;
+	if (!text || (was->file && !file)) {
+		free(text);
+		free(file);
+		return -ENOMEM;
+	}
+	free(is->text);
+	free(is->file);
+	*is = (struct config_value){text, was->origin, file, was->line};
 	/* The text is valid, as it was taken before. The field borrows the copy. */
-	return r < 0 ? r : s->type->take(s, is->text, c);
+	return s->type->take(s, is->text, c);
 }
 
 static bool has_word(const char *text, const char *word, size_t size)

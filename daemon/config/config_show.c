@@ -60,32 +60,28 @@ void config_help(FILE *to)
 	fputs("\n\nTriggers: ptsnapctl snapshot, SIGUSR2. See ptsnapd(8), ptsnapd.conf(5).\n", to);
 }
 
-static void show_origin(FILE *to, const struct config_value *v, const struct config_setting *s)
-{
-	if (v->origin == CONFIG_BY_FILE)
-		fprintf(to, "# %s:%u\n", v->file, v->line);
-	else if (v->origin == CONFIG_BY_COMMAND_LINE)
-		fprintf(to, "# command line\n");
-	else if (*v->text)
-		fprintf(to, "# default\n");
-	else
-		fprintf(to, "# default: %s\n", s->initially);
-}
-
 static void show_settings(FILE *to, const struct config *c)
 {
 	const char *section = "";
 
 	for (size_t i = 0; i < config_n_settings; i++) {
 		const struct config_setting *s = &config_settings[i];
+		const struct config_value *v = &c->values[i];
 
 		if (!s->key)
 			continue;
 		if (strcmp(section, s->section) != 0)
 			fprintf(to, "\n[%s]\n", s->section);
 		section = s->section;
-		show_origin(to, &c->values[i], s);
-		fprintf(to, "%s=%s\n", s->key, c->values[i].text);
+		if (v->origin == CONFIG_BY_FILE)
+			fprintf(to, "# %s:%u\n", v->file, v->line);
+		else if (v->origin == CONFIG_BY_COMMAND_LINE)
+			fprintf(to, "# command line\n");
+		else if (*v->text)
+			fprintf(to, "# default\n");
+		else
+			fprintf(to, "# default: %s\n", s->initially);
+		fprintf(to, "%s=%s\n", s->key, v->text);
 	}
 }
 

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,31 +124,21 @@ size_t exclude_size(const struct exclude *x)
 	return x ? x->units.n + x->users.n + x->n_uids : 0;
 }
 
-static bool has_unit(const struct exclude *x, const char *name, size_t size)
-{
-	char text[MAX_UNIT_NAME];
-
-	if (size == 0 || size >= sizeof(text))
-		return false;
-	memcpy(text, name, size);
-	text[size] = '\0';
-	for (size_t i = 0; i < x->units.n; i++)
-		if (fnmatch(x->units.list[i], text, 0) == 0)
-			return true;
-	return false;
-}
-
 /* Each part of the path may be a unit: a slice contains services and scopes, and the service of a
  * user's manager contains more units. */
 bool exclude_has_cgroup(const struct exclude *x, const char *cgroup)
 {
+	char unit[MAX_UNIT_NAME];
+
 	if (!x || !cgroup)
 		return false;
 	for (cgroup += strspn(cgroup, "/"); *cgroup; cgroup += strspn(cgroup, "/")) {
 		size_t size = strcspn(cgroup, "/");
 
-		if (has_unit(x, cgroup, size))
-			return true;
+		snprintf(unit, sizeof(unit), "%.*s", (int)MIN_OF(size, sizeof(unit)), cgroup);
+		for (size_t i = 0; size < sizeof(unit) && i < x->units.n; i++)
+			if (fnmatch(x->units.list[i], unit, 0) == 0)
+				return true;
 		cgroup += size;
 	}
 	return false;

@@ -248,22 +248,6 @@ static int state_of(const struct name *name)
 	return name->slow ? -EAGAIN : name->error < 0 ? name->error : name->r;
 }
 
-/* Takes over an answer. If the lists could not be asked, what was known stays. Returns whether that
- * changed. */
-static bool answered(struct name *name, const struct question *q)
-{
-	bool known = q->r == 0 || q->r == -ENOENT;
-	bool changed = known && (q->r != name->r || q->id != name->id);
-
-	name->asked = name->slow = false;
-	name->error = known ? 0 : q->r;
-	if (known) {
-		name->r = q->r;
-		name->id = q->id;
-	}
-	return changed;
-}
-
 bool names_take(struct names *n)
 {
 	struct aside_task *task;
@@ -273,8 +257,16 @@ bool names_take(struct names *n)
 	while ((task = aside_take(n->aside))) {
 		const struct question *q = (const struct question *)(const void *)task;
 		struct name *name = &n->all[task->tag];
+		bool known = q->r == 0 || q->r == -ENOENT;
 
-		changed |= answered(name, q);
+		name->asked = name->slow = false;
+		/* If the lists could not be asked, what was known stays. */
+		name->error = known ? 0 : q->r;
+		if (known) {
+			changed |= q->r != name->r || q->id != name->id;
+			name->r = q->r;
+			name->id = q->id;
+		}
 		free(task);
 	}
 	return changed;

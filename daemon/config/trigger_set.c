@@ -135,23 +135,16 @@ static bool on_section(void *userdata, const char *name)
 	return strcmp(name, SECTION) == 0;
 }
 
-static enum trigger_key_id find_key(const char *name)
-{
-	size_t i = 0;
-
-	while (i < TRIGGER_N_KEYS && strcmp(trigger_keys[i].name, name) != 0)
-		i++;
-	return (enum trigger_key_id)i;
-}
-
 static void on_setting(void *userdata, const struct conffile_setting *setting)
 {
 	struct reading *g = userdata;
-	enum trigger_key_id key = find_key(setting->key);
+	enum trigger_key_id key = TRIGGER_ENABLED;
 	int r;
 
 	if (!g->object)
 		return;
+	while (key < TRIGGER_N_KEYS && strcmp(trigger_keys[key].name, setting->key) != 0)
+		key++;
 	if (key == TRIGGER_N_KEYS) {
 		reading_warn(g, setting->file, setting->line, false,
 			     "unknown key %s in section [%s], ignored", setting->key,

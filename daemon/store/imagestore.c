@@ -234,19 +234,7 @@ static bool is_orphan(const struct imagestore *s, const char *name)
 	return imagefile_is_name(file) && faccessat(s->dir_fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
-static int scan_name(struct imagestore *s, const char *name)
-{
-	struct stat st;
-
-	if ((*name == '.' && ends_with(name, IMAGEFILE_RANGES IMAGEFILE_TEMPORARY)) ||
-	    is_orphan(s, name))
-		unlinkat(s->dir_fd, name, 0);
-	else if (imagefile_is_name(name) &&
-		 fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-		return add_file(s, name, measure(s, name)) ? 0 : -ENOMEM;
-	return 0;
-}
-
+/* Lists the files of the directory and removes what a crash left. 0 or -errno. */
 static int scan(struct imagestore *s)
 {
 	int fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -261,8 +249,18 @@ static int scan(struct imagestore *s)
 		close(fd);
 		return -ENOMEM;
 	}
-	while (r == 0 && (d = readdir(dir)))
-		r = scan_name(s, d->d_name);
+	while (r == 0 && (d = readdir(dir))) {
+		const char *name = d->d_name;
+		struct stat st;
+
+		if ((*name == '.' && ends_with(name, IMAGEFILE_RANGES IMAGEFILE_TEMPORARY)) ||
+		    is_orphan(s, name))
+			unlinkat(s->dir_fd, name, 0);
+		else if (imagefile_is_name(name) &&
+			 fstatat(s->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			 S_ISREG(st.st_mode) && !add_file(s, name, measure(s, name)))
+			r = -ENOMEM;
+	}
 	closedir(dir);
 	return r;
 }
