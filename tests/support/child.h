@@ -31,10 +31,12 @@ static inline void test_leave_cmocka(void)
  */
 static inline pid_t test_fork(void)
 {
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent) /* which died before prctl() */
+			raise(SIGKILL);
 		test_leave_cmocka();
 	}
 	return pid;
