@@ -10,7 +10,6 @@
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/report/report.h"
 #include "decoder/worker/skim/skim.h"
-#include "decoder/worker/skim/skim_shift.h"
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
 

@@ -39,14 +39,13 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
 	decoder/worker/replay/segment.c decoder/worker/replay/segment.h \
 	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \
-	decoder/worker/skim/skim.c decoder/worker/skim/skim.h \
-	decoder/worker/skim/skim_json.c decoder/worker/skim/skim_json.h \
-	decoder/worker/skim/skim_lines.c decoder/worker/skim/skim_lines.h \
+	decoder/worker/skim/skim.c decoder/worker/skim/skim.h decoder/worker/skim/skim_private.h \
+	decoder/worker/skim/skim_json.c \
+	decoder/worker/skim/skim_lines.c \
 	decoder/worker/skim/skim_map.c decoder/worker/skim/skim_map.h \
-	decoder/worker/skim/skim_rank.c decoder/worker/skim/skim_rank.h \
 	decoder/worker/skim/skim_read.c decoder/worker/skim/skim_read.h \
-	decoder/worker/skim/skim_shift.c decoder/worker/skim/skim_shift.h \
-	decoder/worker/skim/skim_whose.c decoder/worker/skim/skim_whose.h \
+	decoder/worker/skim/skim_shift.c \
+	decoder/worker/skim/skim_whose.c \
 	decoder/worker/count/steps.c decoder/worker/count/steps.h \
 	decoder/worker/count/tally.c decoder/worker/count/tally.h \
 	decoder/worker/count/tally_cache.c decoder/worker/count/tally_cache.h \

@@ -1,6 +1,5 @@
 /*
- * CPU by CPU, sample by sample: whose it is, and into the view. Called by main.c of ptsnap-decode
- * instead of a decode.
+ * Runs a skim: CPU by CPU, and sample by sample into the view.
  */
 #include "decoder/worker/skim/skim.h"
 
@@ -9,12 +8,7 @@
 #include "decoder/packet/event.h"
 #include "decoder/packet/packet.h"
 #include "decoder/worker/replay/segment.h"
-#include "decoder/worker/skim/skim_json.h"
-#include "decoder/worker/skim/skim_lines.h"
-#include "decoder/worker/skim/skim_map.h"
-#include "decoder/worker/skim/skim_read.h"
-#include "decoder/worker/skim/skim_shift.h"
-#include "decoder/worker/skim/skim_whose.h"
+#include "decoder/worker/skim/skim_private.h"
 #include "proto/base.h"
 
 struct skim {
@@ -26,7 +20,7 @@ struct skim {
 	struct skim_lines lines;    /* WORKER_VIEW_BRANCHES */
 };
 
-/* What lies before that was not asked for. */
+/* The offset from which on the trace was asked for. */
 static size_t start_of(const struct skim *k, size_t index)
 {
 	uint64_t since = replay_asked_since(k->replay, index);
@@ -39,10 +33,10 @@ static size_t start_of(const struct skim *k, size_t index)
 	since = segment_window(trace, size, since);
 	if (since != 0)
 		begin = sync_find_tsc(trace, trace + size, since);
-	return begin == NULL ? 0 : (size_t)(begin - trace);
+	return !begin ? 0 : (size_t)(begin - trace);
 }
 
-/* Nothing in the trace happened later, where that is known. */
+/* The TSC at which the trace ends; 0: unknown. */
 static uint64_t end_tsc(const struct skim *k, size_t index)
 {
 	const struct manifest_cpu *cpu = &k->replay->manifest->cpus[index];
@@ -74,22 +68,6 @@ static struct skim_config config_of(const struct skim *k, size_t index)
 	return config;
 }
 
-static int on_sample(struct skim *k, size_t index, const struct skim_sample *s,
-		     struct skim_whose *whose)
-{
-	const struct skim_owner *owner;
-	int r;
-
-	if (k->options->view == WORKER_VIEW_SUMMARY)
-		return 0;
-	r = skim_whose(whose, s, &owner);
-	if (r != 0)
-		return r;
-	if (k->options->view == WORKER_VIEW_REPORT)
-		return skim_map_add(&k->map, index, s, owner);
-	return skim_lines_write(&k->lines, index, s, owner);
-}
-
 static int skim_cpu(struct skim *k, size_t index)
 {
 	const struct skim_config config = config_of(k, index);
@@ -100,8 +78,17 @@ static int skim_cpu(struct skim *k, size_t index)
 
 	skim_reader_init(&reader, &config);
 	skim_whose_init(&whose, k->replay, index);
-	while (r == 0 && skim_reader_next(&reader, &s))
-		r = on_sample(k, index, &s, &whose);
+	while (r == 0 && skim_reader_next(&reader, &s)) {
+		const struct skim_owner *owner;
+
+		if (k->options->view == WORKER_VIEW_SUMMARY)
+			continue;
+		r = skim_whose(&whose, &s, &owner);
+		if (r == 0 && k->options->view == WORKER_VIEW_REPORT)
+			r = skim_map_add(&k->map, index, &s, owner);
+		else if (r == 0)
+			r = skim_lines_write(&k->lines, index, &s, owner);
+	}
 	if (k->options->view == WORKER_VIEW_REPORT)
 		skim_map_end(&k->map, config.size);
 	k->counts[index] = reader.counts;
@@ -110,29 +97,29 @@ static int skim_cpu(struct skim *k, size_t index)
 
 static void tell(const struct skim *k, enum worker_phase phase, unsigned percent)
 {
-	if (k->sink->progress != NULL)
+	if (k->sink->progress)
 		k->sink->progress(k->sink->userdata, phase, percent);
 }
 
 static int skim_all(struct skim *k)
 {
-	size_t i, n = k->replay->manifest->n_cpus;
+	size_t n = k->replay->manifest->n_cpus;
 	int r = 0;
 
-	for (i = 0; i < n && r == 0; i++) {
+	for (size_t i = 0; i < n && r == 0; i++) {
 		r = skim_cpu(k, i);
 		tell(k, WORKER_PHASE_DECODE, (unsigned)(100 * (i + 1) / n));
 	}
 	return r;
 }
 
-/* Of all CPUs together: 0 where nothing tells a time. */
+/* The first and the last TSC of all CPUs together; 0: no packet tells a time. */
 static void find_span(const struct skim *k, uint64_t *ret_first, uint64_t *ret_last)
 {
-	size_t i, size;
+	size_t size;
 
 	*ret_first = *ret_last = 0;
-	for (i = 0; i < k->replay->manifest->n_cpus; i++) {
+	for (size_t i = 0; i < k->replay->manifest->n_cpus; i++) {
 		const uint8_t *trace = bundle_cpu(k->replay->bundle, i, &size);
 		uint64_t first, last;
 
@@ -141,16 +128,6 @@ static void find_span(const struct skim *k, uint64_t *ret_first, uint64_t *ret_l
 		*ret_first = *ret_first == 0 ? first : MIN_OF(*ret_first, first);
 		*ret_last = MAX_OF(*ret_last, MAX_OF(MAX_OF(first, last), end_tsc(k, i)));
 	}
-}
-
-static int run_map(struct skim *k)
-{
-	uint64_t first, last;
-	int r;
-
-	find_span(k, &first, &last);
-	r = skim_map_init(&k->map, k->replay, first, last);
-	return r == 0 ? skim_all(k) : r;
 }
 
 static int run_lines(struct skim *k)
@@ -187,52 +164,50 @@ static int write_json(const struct skim *k)
 
 static int run(struct skim *k)
 {
-	int r;
+	uint64_t first, last;
+	int r = 0;
 
-	if (k->options->view == WORKER_VIEW_BRANCHES)
+	if (k->options->view == WORKER_VIEW_BRANCHES) {
 		r = run_lines(k);
-	else
-		r = k->options->view == WORKER_VIEW_REPORT ? run_map(k) : skim_all(k);
-	if (r == 0 && k->options->view != WORKER_VIEW_BRANCHES)
-		r = write_json(k);
+	} else {
+		if (k->options->view == WORKER_VIEW_REPORT) {
+			find_span(k, &first, &last);
+			r = skim_map_init(&k->map, k->replay, first, last);
+		}
+		if (r == 0)
+			r = skim_all(k);
+		if (r == 0)
+			r = write_json(k);
+	}
 	tell(k, WORKER_PHASE_WRITE, 100);
 	return r;
-}
-
-static uint64_t count_faults(const struct skim *k)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < k->replay->manifest->n_cpus; i++)
-		n += k->counts[i].bad_packets + k->counts[i].overflows;
-	return n;
-}
-
-/* With TIPs the shift is worth a look at more of the trace than the PSBs: a few samples suit a
- * wrong one, too. */
-static int load(struct skim *k, const struct bundle *bundle)
-{
-	if (k->options->skim == WORKER_SKIM_TIP)
-		return replay_new(bundle, k->sink->loader, &k->replay);
-	return replay_new_with(bundle, k->sink->loader, skim_clocks, &k->replay);
 }
 
 int skim_run(const struct bundle *bundle, const struct decode_options *options,
 	     const struct decode_sink *sink, uint64_t *ret_faults)
 {
 	struct skim k = {.options = options, .sink = sink};
+	size_t n_cpus = bundle_manifest(bundle)->n_cpus;
 	int r;
 
 	*ret_faults = 0;
-	k.counts = calloc(bundle_manifest(bundle)->n_cpus + 1, sizeof(*k.counts));
-	r = k.counts == NULL ? -ENOMEM : load(&k, bundle);
+	k.counts = calloc(n_cpus + 1, sizeof(*k.counts));
+	/* With WORKER_SKIM_TIP the shift is found as in a decode, from more of the trace than its
+	 * PSBs: few samples may also suit a wrong shift. */
+	if (!k.counts)
+		r = -ENOMEM;
+	else if (options->skim == WORKER_SKIM_TIP)
+		r = replay_new(bundle, sink->loader, &k.replay);
+	else
+		r = replay_new_with(bundle, sink->loader, skim_clocks, &k.replay);
 	if (r == 0) {
 		if (options->no_symbols)
 			symbols_leave_out(k.replay->symbols);
 		else if (options->debug)
 			symbols_use_debug_files(k.replay->symbols);
 		r = run(&k);
-		*ret_faults = count_faults(&k);
+		for (size_t i = 0; i < n_cpus; i++)
+			*ret_faults += k.counts[i].bad_packets + k.counts[i].overflows;
 	}
 	skim_map_done(&k.map);
 	replay_free(k.replay);

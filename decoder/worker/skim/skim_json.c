@@ -1,19 +1,18 @@
 /*
- * Totals, and who was where when: the functions, threads, CPUs and slices of time, each with what
- * was most in it. Called by skim.c.
+ * The map as JSON: totals, and functions, threads, CPUs and slices of time, each with what was most
+ * in it.
  */
-#include "decoder/worker/skim/skim_json.h"
+#include "decoder/worker/skim/skim_private.h"
 
 #include <string.h>
 
 #include "decoder/worker/report/report_values.h"
-#include "decoder/worker/skim/skim_rank.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 
 #define MAX_LISTED 1024u /* of threads and CPUs */
 #define MAX_TOP	   200u	 /* of functions */
-#define MAX_WITHIN 8u	 /* of functions and threads in each of the others */
+#define MAX_WITHIN 8u	 /* of functions and threads within each of these */
 #define MAX_NAME   256u	 /* bytes */
 
 /* How much is written. */
@@ -32,7 +31,7 @@ struct out {
 enum list { LIST_FUNCTIONS, LIST_THREADS, LIST_CPUS, LIST_SLICES };
 static const char *const list_names[] = {"functions", "threads", "cpus", "slices"};
 
-/* Perf time of TSC from the trigger on; null where either is unknown. */
+/* The perf time of TSC relative to the trigger; null if either is unknown. */
 static void write_at(const struct out *o, const char *key, uint64_t tsc)
 {
 	uint64_t ns = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&o->j->replay->clock, tsc);
@@ -46,26 +45,6 @@ static void write_sum(const struct out *o, const struct skim_cell *sum)
 	json_u64(o->w, "bytes", sum->bytes);
 }
 
-static void write_function_name(const struct out *o, const struct function *f)
-{
-	const struct manifest *m = o->j->replay->manifest;
-	const char *path = f->image < m->n_images ? m->images[f->image].path : NULL;
-
-	if (f->name != NULL || path == NULL)
-		report_string_cut(o->w, "name", f->name, MAX_NAME);
-	else
-		report_file_place(o->w, "name", path, f->offset);
-	report_string_cut(o->w, "image", path, MAX_NAME);
-}
-
-static void write_function(const struct out *o, const struct skim_cell *row)
-{
-	json_begin_object(o->w, NULL);
-	write_function_name(o, &o->j->map->functions.list[row->function]);
-	write_sum(o, row);
-	json_end_object(o->w);
-}
-
 static void write_thread_id(const struct out *o, const struct skim_cell *row)
 {
 	const struct replay *r = o->j->replay;
@@ -74,30 +53,35 @@ static void write_thread_id(const struct out *o, const struct skim_cell *row)
 		r->manifest->perf_ns == MANIFEST_ABSENT ? SPACE_NOW - 1 : r->manifest->perf_ns;
 
 	report_ids(o->w, t, row->some ? NULL : t);
-	report_string_cut(o->w, "comm", t != NULL ? timeline_comm(r->timeline, t->tid, now) : NULL,
+	report_string_cut(o->w, "comm", t ? timeline_comm(r->timeline, t->tid, now) : NULL,
 			  MAX_NAME);
 }
 
-static void write_thread(const struct out *o, const struct skim_cell *row)
-{
-	json_begin_object(o->w, NULL);
-	write_thread_id(o, row);
-	write_sum(o, row);
-	json_end_object(o->w);
-}
-
-/* The first rows of G, as KEY. */
+/* Writes the first rows of G, which are functions or threads, as KEY. */
 static void write_rows(const struct out *o, const char *key, const struct skim_ranking *r,
 		       const struct skim_group *g, size_t limit)
 {
-	size_t i, n = MIN_OF(g->n, limit);
+	const struct manifest *m = o->j->replay->manifest;
+	size_t n = MIN_OF(g->n, limit);
 
 	json_begin_array(o->w, key);
-	for (i = 0; i < n; i++) {
-		if (strcmp(key, "functions") == 0)
-			write_function(o, &r->rows[g->first + i]);
-		else
-			write_thread(o, &r->rows[g->first + i]);
+	for (size_t i = 0; i < n; i++) {
+		const struct skim_cell *row = &r->rows[g->first + i];
+		const struct function *f = &o->j->map->functions.list[row->function];
+		const char *path = f->image < m->n_images ? m->images[f->image].path : NULL;
+
+		json_begin_object(o->w, NULL);
+		if (strcmp(key, "functions") != 0) {
+			write_thread_id(o, row);
+		} else {
+			if (f->name || !path)
+				report_string_cut(o->w, "name", f->name, MAX_NAME);
+			else
+				report_file_place(o->w, "name", path, f->offset);
+			report_string_cut(o->w, "image", path, MAX_NAME);
+		}
+		write_sum(o, row);
+		json_end_object(o->w);
 	}
 	json_end_array(o->w);
 }
@@ -108,21 +92,12 @@ static void note_list(struct out *o, enum list list, size_t shown, size_t total)
 	o->total[list] = total;
 }
 
-static void write_functions(struct out *o, const struct skim_ranking *all)
-{
-	static const struct skim_group none;
-	const struct skim_group *g = all->n_groups > 0 ? all->groups : &none;
-
-	write_rows(o, "functions", all, g, o->limits->top);
-	note_list(o, LIST_FUNCTIONS, MIN_OF(g->n, o->limits->top), g->n);
-}
-
 static void write_threads(struct out *o, const struct skim_ranking *threads)
 {
-	size_t i, n = MIN_OF(threads->n_groups, o->limits->listed);
+	size_t n = MIN_OF(threads->n_groups, o->limits->listed);
 
 	json_begin_array(o->w, "threads");
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct skim_group *g = &threads->groups[i];
 
 		json_begin_object(o->w, NULL);
@@ -135,7 +110,8 @@ static void write_threads(struct out *o, const struct skim_ranking *threads)
 	note_list(o, LIST_THREADS, n, threads->n_groups);
 }
 
-/* The group of CPU or SLICE, whichever these are of. */
+/* The group of slice WHICH (SLICES: the groups are slices) or of CPU WHICH; an empty one if there
+ * is none. */
 static const struct skim_group *find_group(const struct skim_ranking *r, bool slices,
 					   uint32_t which)
 {
@@ -179,10 +155,10 @@ static void write_cpus(struct out *o, const struct skim_ranking *functions,
 		       const struct skim_ranking *threads)
 {
 	const struct manifest *m = o->j->replay->manifest;
-	size_t i, n = MIN_OF(m->n_cpus, o->limits->listed);
+	size_t n = MIN_OF(m->n_cpus, o->limits->listed);
 
 	json_begin_array(o->w, "cpus");
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		json_begin_object(o->w, NULL);
 		report_id(o->w, "cpu", m->cpus[i].cpu);
 		if (m->cpus[i].tid != MANIFEST_ANY)
@@ -196,33 +172,26 @@ static void write_cpus(struct out *o, const struct skim_ranking *functions,
 	note_list(o, LIST_CPUS, n, m->n_cpus);
 }
 
-static void write_slice(const struct out *o, const struct skim_ranking *functions,
-			const struct skim_ranking *threads, uint32_t i)
-{
-	const struct skim_map *map = o->j->map;
-
-	json_begin_object(o->w, NULL);
-	report_tsc(o->w, "tsc", skim_map_slice(map, i));
-	write_at(o, "fromNSec", skim_map_slice(map, i));
-	write_at(o, "untilNSec", skim_map_slice(map, i + 1));
-	write_both(o, functions, threads, true, i);
-	json_end_object(o->w);
-}
-
-/* Those in which something was seen. */
+/* Writes the slices that have samples. */
 static void write_slices(struct out *o, const struct skim_ranking *functions,
 			 const struct skim_ranking *threads)
 {
-	size_t i, n = 0, total = 0;
+	const struct skim_map *map = o->j->map;
+	size_t n = 0, total = 0;
 
 	json_begin_array(o->w, "slices");
-	for (i = 0; i < functions->n_groups; i++) {
+	for (size_t i = 0; i < functions->n_groups; i++) {
 		uint32_t slice = functions->groups[i].sum.slice;
 
 		total += slice != SKIM_NO_SLICE;
 		if (slice == SKIM_NO_SLICE || !o->limits->slices)
 			continue;
-		write_slice(o, functions, threads, slice);
+		json_begin_object(o->w, NULL);
+		report_tsc(o->w, "tsc", skim_map_slice(map, slice));
+		write_at(o, "fromNSec", skim_map_slice(map, slice));
+		write_at(o, "untilNSec", skim_map_slice(map, slice + 1));
+		write_both(o, functions, threads, true, slice);
+		json_end_object(o->w);
 		n++;
 	}
 	json_end_array(o->w);
@@ -232,10 +201,9 @@ static void write_slices(struct out *o, const struct skim_ranking *functions,
 static void write_cut(const struct out *o)
 {
 	const struct skim_map *map = o->j->map;
-	size_t i;
 
 	json_begin_array(o->w, "cut");
-	for (i = 0; i < ARRAY_SIZE(list_names); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(list_names); i++)
 		report_cut_line(o->w, list_names[i], o->shown[i], o->total[i]);
 	report_cut_line(o->w, "functionsUnlisted", 0, map->functions.refused);
 	report_cut_line(o->w, "samplesUnlisted", 0, map->refused);
@@ -247,9 +215,8 @@ static void write_totals(const struct out *o)
 	const struct manifest *m = o->j->replay->manifest;
 	struct skim_counts sum = {0};
 	uint64_t bytes = 0;
-	size_t i;
 
-	for (i = 0; i < m->n_cpus; i++) {
+	for (size_t i = 0; i < m->n_cpus; i++) {
 		skim_counts_add(&sum, &o->j->counts[i]);
 		bytes += m->cpus[i].bytes;
 	}
@@ -273,10 +240,15 @@ enum rank {
 
 static void write_all(struct out *o, const struct skim_ranking *ranks)
 {
+	static const struct skim_group none;
+	const struct skim_ranking *all = &ranks[RANK_ALL];
+	const struct skim_group *functions = all->n_groups > 0 ? all->groups : &none;
+
 	json_begin_object(o->w, NULL);
 	write_totals(o);
-	if (o->j->map != NULL) {
-		write_functions(o, &ranks[RANK_ALL]);
+	if (o->j->map) {
+		write_rows(o, "functions", all, functions, o->limits->top);
+		note_list(o, LIST_FUNCTIONS, MIN_OF(functions->n, o->limits->top), functions->n);
 		write_threads(o, &ranks[RANK_THREADS]);
 		write_cpus(o, &ranks[RANK_CPU_FUNCTIONS], &ranks[RANK_CPU_THREADS]);
 		write_slices(o, &ranks[RANK_SLICE_FUNCTIONS], &ranks[RANK_SLICE_THREADS]);
@@ -295,14 +267,14 @@ static int rank_all(const struct skim_map *map, struct skim_ranking *ranks)
 		[RANK_SLICE_FUNCTIONS] = {SKIM_BY_SLICE, SKIM_BY_FUNCTION},
 		[RANK_SLICE_THREADS] = {SKIM_BY_SLICE, SKIM_BY_THREAD},
 	};
-	int i, r = 0;
+	int r = 0;
 
-	for (i = 0; i < RANK_N_ && r == 0; i++)
+	for (int i = 0; i < RANK_N_ && r == 0; i++)
 		r = skim_rank(map, by[i][0], by[i][1], &ranks[i]);
 	return r;
 }
 
-/* Into BYTES, which has a limit: 0, -E2BIG, -ENOMEM. */
+/* Writes to BYTES, which has a limit. 0, -E2BIG or -ENOMEM. */
 static int write_within(const struct skim_json *j, const struct limits *limits,
 			const struct skim_ranking *ranks, struct bytes_out *bytes)
 {
@@ -320,7 +292,7 @@ static int write_within(const struct skim_json *j, const struct limits *limits,
 	return r != 0 ? r : bytes->error;
 }
 
-/* True: there was something to cut. */
+/* False: there is nothing left to cut. */
 static bool halve(struct limits *l)
 {
 	bool any = l->within > 0 || l->top > 0 || l->listed > 0 || l->slices;
@@ -337,7 +309,7 @@ int skim_json_write(const struct skim_json *j)
 	struct limits limits = {MAX_LISTED, MAX_TOP, MAX_WITHIN, true};
 	struct skim_ranking ranks[RANK_N_] = {0};
 	CLEANUP(bytes_out_done) struct bytes_out bytes;
-	int i, r = j->map != NULL ? rank_all(j->map, ranks) : 0;
+	int r = j->map ? rank_all(j->map, ranks) : 0;
 
 	bytes_out_init(&bytes, j->limit != 0 ? j->limit : SIZE_MAX / 2);
 	while (r == 0) {
@@ -349,7 +321,7 @@ int skim_json_write(const struct skim_json *j)
 	}
 	if (r == 0)
 		r = memfd_write_all(j->fd, bytes.data, bytes.size);
-	for (i = 0; i < RANK_N_; i++)
+	for (int i = 0; i < RANK_N_; i++)
 		skim_ranking_done(&ranks[i]);
 	return r;
 }

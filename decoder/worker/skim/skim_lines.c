@@ -1,7 +1,8 @@
 /*
- * A line a sample, complete in itself, so that lines can be sorted and searched. Called by skim.c.
+ * Writes one line for each sample. Each line is complete in itself, so that lines can be sorted and
+ * searched.
  */
-#include "decoder/worker/skim/skim_lines.h"
+#include "decoder/worker/skim/skim_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static void write_text(struct skim_lines *l, const char *text)
 	lines_text(l->lines, text, strlen(text));
 }
 
-/* Strangers' names: one field, and nothing that a terminal would obey. */
+/* Writes a stranger's name as one field, and with nothing that a terminal would obey. */
 static void write_name(struct skim_lines *l, const char *name)
 {
 	size_t i, from = 0, n = strnlen(name, MAX_NAME);
@@ -51,7 +52,7 @@ static void write_name(struct skim_lines *l, const char *name)
 	lines_text(l->lines, name + from, n - from);
 }
 
-/* Seconds from the trigger on; where that is not known, the TSC. */
+/* Makes the text of a time: seconds since the trigger, or the TSC if that is unknown. */
 static void make_time(struct skim_lines *l, uint64_t tsc)
 {
 	const struct manifest *m = l->replay->manifest;
@@ -86,7 +87,7 @@ static void write_time(struct skim_lines *l, const struct skim_sample *s)
 		lines_hex(l->lines, s->offset, ' ');
 }
 
-/* NUMBER in decimal, "-" where it is not known, then AFTER. */
+/* Writes NUMBER in decimal, or "-" if the number is unknown, and then AFTER. */
 static void write_number(struct skim_lines *l, bool known, uint32_t number, char after)
 {
 	char text[16];
@@ -98,16 +99,6 @@ static void write_number(struct skim_lines *l, bool known, uint32_t number, char
 		number /= 10;
 	} while (known && number > 0);
 	lines_text(l->lines, text + i, sizeof(text) - i);
-}
-
-static void write_whose(struct skim_lines *l, size_t cpu, const struct skim_owner *owner)
-{
-	const struct timeline_thread *t = owner->thread, *p = t != NULL ? t : owner->process;
-	uint32_t number = l->replay->manifest->cpus[cpu].cpu;
-
-	write_number(l, number != MANIFEST_ANY, number, ' ');
-	write_number(l, p != NULL, p != NULL ? p->pid : 0, '/');
-	write_number(l, t != NULL, t != NULL ? t->tid : 0, ' ');
 }
 
 static void write_kind(struct skim_lines *l, const struct skim_sample *s)
@@ -123,34 +114,14 @@ static void write_kind(struct skim_lines *l, const struct skim_sample *s)
 	write_text(l, s->kind == SKIM_PSB && s->mode_known ? modes[s->mode] : kinds[s->kind]);
 }
 
-/* Code without a name is said by its place in the file. */
-static void write_unnamed(struct skim_lines *l, const struct skim_sample *s,
-			  const struct skim_owner *owner, const char *path)
-{
-	struct image_code code;
-	uint64_t offset = 0;
-
-	if (replay_find(l->replay, owner->context, s->ip, &code) == 0)
-		offset = code.offset + (s->ip - code.address);
-	write_text(l, "+0x");
-	lines_hex(l->lines, offset, ' ');
-	write_name(l, path);
-}
-
-static void write_named(struct skim_lines *l, const char *name, uint64_t into, const char *path)
-{
-	write_name(l, name);
-	write_text(l, "+0x");
-	lines_hex(l->lines, into, ' ');
-	write_name(l, path);
-}
-
 static int write_place(struct skim_lines *l, const struct skim_sample *s,
 		       const struct skim_owner *owner)
 {
 	const struct manifest *m = l->replay->manifest;
 	const struct function *f = &l->functions.list[0];
 	struct functions_span span = {0};
+	struct image_code code;
+	uint64_t into = 0;
 	const char *path;
 	int r = 0;
 
@@ -160,26 +131,38 @@ static int write_place(struct skim_lines *l, const struct skim_sample *s,
 		return r;
 	f = &l->functions.list[span.function];
 	path = f->image < m->n_images ? m->images[f->image].path : NULL;
-	if (path == NULL)
-		path = "-";
-	if (owner->guest)
+	if (owner->guest) {
 		write_text(l, "- [guest]");
-	else if (span.function == 0)
+		return 0;
+	}
+	if (span.function == 0) {
 		write_text(l, scan_is_kernel(s->ip) ? "- [kernel]" : "- [unknown]");
-	else if (f->name != NULL)
-		write_named(l, f->name, s->ip - span.entry, path);
-	else
-		write_unnamed(l, s, owner, path);
+		return 0;
+	}
+	/* Code without a name has its place in the file. */
+	if (f->name) {
+		write_name(l, f->name);
+		into = s->ip - span.entry;
+	} else if (replay_find(l->replay, owner->context, s->ip, &code) == 0) {
+		into = code.offset + (s->ip - code.address);
+	}
+	write_text(l, "+0x");
+	lines_hex(l->lines, into, ' ');
+	write_name(l, path ? path : "-");
 	return 0;
 }
 
 int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample *s,
 		     const struct skim_owner *owner)
 {
+	const struct timeline_thread *t = owner->thread, *p = t ? t : owner->process;
+	uint32_t number = l->replay->manifest->cpus[cpu].cpu;
 	int r = 0;
 
 	write_time(l, s);
-	write_whose(l, cpu, owner);
+	write_number(l, number != MANIFEST_ANY, number, ' ');
+	write_number(l, p, p ? p->pid : 0, '/');
+	write_number(l, t, t ? t->tid : 0, ' ');
 	write_kind(l, s);
 	if (s->has_ip) {
 		lines_hex(l->lines, s->ip, ' ');

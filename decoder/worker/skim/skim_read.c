@@ -1,9 +1,8 @@
 /*
- * Packet by packet over a trace, passing by at memory speed what holds no address. Called by
- * skim.c.
+ * Reads the samples of a trace; passes bytes without an address at the speed of memory.
  *
- * A PSB+ is read by the event reader, as for a decode: it knows which of its FUPs processors with
- * errata make up. Between two PSBs an address is what a packet holds.
+ * The event reader reads each PSB+, as in a decode: it knows the FUPs of a PSB+ that processors
+ * with errata make up. Between two PSBs, each address in a packet is a sample.
  */
 #include "decoder/worker/skim/skim_read.h"
 
@@ -19,15 +18,8 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-/* So many can be looked at beyond a packet's first. */
-#define FAST_BYTES 16
-/* First looked at from the end on; grows. */
-#define FIRST_TAIL (1u << 16)
-
-static uint64_t earlier(uint64_t a, uint64_t b)
-{
-	return a == 0 || (b != 0 && b < a) ? b : a;
-}
+#define FAST_BYTES 16	      /* that must follow, to read a packet without checks */
+#define FIRST_TAIL (1u << 16) /* bytes at the end that are searched first for a TSC */
 
 void skim_counts_add(struct skim_counts *to, const struct skim_counts *c)
 {
@@ -37,7 +29,8 @@ void skim_counts_add(struct skim_counts *to, const struct skim_counts *c)
 	to->overflows += c->overflows;
 	to->bad_packets += c->bad_packets;
 	to->bad_bytes += c->bad_bytes;
-	to->tsc_first = earlier(to->tsc_first, c->tsc_first);
+	if (to->tsc_first == 0 || (c->tsc_first != 0 && c->tsc_first < to->tsc_first))
+		to->tsc_first = c->tsc_first;
 	to->tsc_last = MAX_OF(to->tsc_last, c->tsc_last);
 }
 
@@ -63,22 +56,8 @@ static void seek(struct skim_reader *r, const uint8_t *pos)
 {
 	const uint8_t *psb = sync_find(pos, r->c.end);
 
-	r->c.pos = psb != NULL ? psb : r->c.end;
+	r->c.pos = psb ? psb : r->c.end;
 	r->c.bip_bytes = 0;
-}
-
-/* The head has no packets that can be told. */
-static void begin(struct skim_reader *r)
-{
-	const struct skim_config *config = &r->config;
-	uint64_t start = offset_of(r);
-
-	seek(r, r->c.pos);
-	r->counts.head = offset_of(r) - start;
-	if (!config->psb_only)
-		timing_init(&r->timing, config->trace, config->size, (size_t)offset_of(r),
-			    &config->timing);
-	r->begun = true;
 }
 
 static void resync(struct skim_reader *r, int result)
@@ -86,44 +65,27 @@ static void resync(struct skim_reader *r, int result)
 	uint64_t from = offset_of(r);
 
 	seek(r, r->c.pos + (result == PACKET_BAD ? 1 : 0));
-	/* The last packet is mostly cut off. */
+	/* The end of a trace mostly cuts off a packet; that is no error. */
 	if (result == PACKET_SHORT && r->c.pos == r->c.end)
 		return;
 	r->counts.bad_packets++;
 	r->counts.bad_bytes += offset_of(r) - from;
 }
 
-static void note_tsc(struct skim_counts *c, uint64_t tsc)
-{
-	if (c->tsc_first == 0)
-		c->tsc_first = tsc;
-	c->tsc_last = tsc;
-}
-
-static void time_psb(struct skim_reader *r, uint64_t tsc, struct skim_sample *s)
-{
-	s->tsc_lo = s->tsc_hi = tsc;
-	if (tsc != 0) {
-		note_tsc(&r->counts, tsc);
-	} else if (r->config.psb_only) {
-		s->tsc_hi = UINT64_MAX;
-	} else {
-		timing_at(&r->timing, s->offset, &s->tsc_lo, &s->tsc_hi);
-	}
-}
-
-/* The PSB+ at the cursor. */
+/* Reads the PSB+ at the cursor. */
 static void read_psb(struct skim_reader *r, struct skim_sample *s)
 {
 	const struct skim_config *config = &r->config;
 	struct event_reader reader;
 	struct event e;
+	uint64_t tsc;
 
 	event_reader_init(&reader, config->trace, config->size, (size_t)offset_of(r), config->size,
 			  config->errata);
-	/* Between two that are read alone it is anybody's. */
+	/* If only PSBs are read, nothing says whether a virtual machine still runs. */
 	reader.guest = r->guest && !config->psb_only;
 	event_next(&reader, &e);
+	tsc = reader.counts.tsc_first;
 	*s = (struct skim_sample){
 		.offset = e.offset,
 		.ip = e.from,
@@ -133,7 +95,16 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 		.has_ip = e.kind == EVENT_PSB && e.has_from,
 		.guest = e.guest,
 	};
-	time_psb(r, reader.counts.tsc_first, s);
+	if (tsc != 0) {
+		s->tsc_lo = s->tsc_hi = tsc;
+		if (r->counts.tsc_first == 0)
+			r->counts.tsc_first = tsc;
+		r->counts.tsc_last = tsc;
+	} else if (config->psb_only) {
+		s->tsc_hi = UINT64_MAX;
+	} else {
+		timing_at(&r->timing, s->offset, &s->tsc_lo, &s->tsc_hi);
+	}
 	r->counts.psbs++;
 	r->counts.samples += s->has_ip;
 	if (e.kind == EVENT_BAD) {
@@ -144,14 +115,6 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	r->c.bip_bytes = 0;
 	r->last_ip = reader.last_ip;
 	r->guest = reader.guest;
-}
-
-static void note_cfe(struct skim_reader *r, uint8_t type)
-{
-	if (type == PT_CFE_VMENTRY)
-		r->guest = true;
-	else if (type == PT_CFE_VMEXIT || type == PT_CFE_VMEXIT_INTR)
-		r->guest = false;
 }
 
 static enum skim_kind kind_of(uint8_t type)
@@ -184,26 +147,21 @@ static void take_address(struct skim_reader *r, uint8_t type, uint64_t offset, u
 	r->counts.samples++;
 }
 
-/* True: P has an address, *S is it. */
-static bool read_address(struct skim_reader *r, const struct packet *p, uint64_t offset,
-			 struct skim_sample *s)
-{
-	uint64_t ip;
-
-	if (!packet_ip(p, &r->last_ip, &ip))
-		return false;
-	take_address(r, p->type, offset, ip, s);
-	return true;
-}
-
+/* True: the packet P at OFFSET is the sample *S. */
 static bool on_packet(struct skim_reader *r, const struct packet *p, uint64_t offset,
 		      struct skim_sample *s)
 {
+	uint64_t ip;
+
 	switch (p->type) {
 	case PACKET_TIP:
 	case PACKET_TIP_PGE:
 	case PACKET_TIP_PGD:
-	case PACKET_FUP: return read_address(r, p, offset, s);
+	case PACKET_FUP:
+		if (!packet_ip(p, &r->last_ip, &ip))
+			return false;
+		take_address(r, p->type, offset, ip, s);
+		return true;
 	case PACKET_PSB:
 		r->c.pos = r->config.trace + offset;
 		read_psb(r, s);
@@ -213,12 +171,18 @@ static bool on_packet(struct skim_reader *r, const struct packet *p, uint64_t of
 		r->counts.overflows++;
 		return false;
 	case PACKET_PIP: r->guest = p->u.pip.nr != 0; return false;
-	case PACKET_CFE: note_cfe(r, p->u.cfe.type); return false;
+	case PACKET_CFE:
+		if (p->u.cfe.type == PT_CFE_VMENTRY)
+			r->guest = true;
+		else if (p->u.cfe.type == PT_CFE_VMEXIT || p->u.cfe.type == PT_CFE_VMEXIT_INTR)
+			r->guest = false;
+		return false;
 	default: return false;
 	}
 }
 
-/* What is passed by without being read as a packet: its size, 0: something else. */
+/* The size of the packet at POS if it has no address and can be passed without being read; else 0.
+ */
 static size_t passed_size(const uint8_t *pos)
 {
 	uint64_t payload;
@@ -239,7 +203,7 @@ static size_t passed_size(const uint8_t *pos)
 	return (pos[0] & (PT_OPC_CYC_MASK | 4)) == PT_OPC_CYC;
 }
 
-/* The bytes at POS that are all short TNTs or PADs: up to 16. */
+/* How many of the FAST_BYTES bytes at POS, from the first on, are short TNTs or PADs. */
 static size_t count_short(const uint8_t *pos)
 {
 #ifdef __SSE2__
@@ -259,13 +223,13 @@ static size_t count_short(const uint8_t *pos)
 #endif
 }
 
-/* Goes on to the next packet that is more than branches taken or not and time. */
+/* Passes packets that hold only decisions and time. */
 static void pass_by(struct skim_reader *r)
 {
 	const uint8_t *pos = r->c.pos;
 	size_t size = FAST_BYTES;
 
-	/* Between BBP and BEP the same bytes are others. */
+	/* Between BBP and BEP, bytes have other meanings. */
 	while (r->c.bip_bytes == 0 && size > 0 && r->c.end - pos >= FAST_BYTES) {
 		size = count_short(pos);
 		if (size == 0)
@@ -275,7 +239,7 @@ static void pass_by(struct skim_reader *r)
 	r->c.pos = pos;
 }
 
-/* True: the packet at the cursor was read, and has an address: *S. What it does not know it leaves
+/* True: the packet at the cursor was read, and its address is the sample *S. Other packets are left
  * to packet_next(). */
 static bool read_quickly(struct skim_reader *r, struct skim_sample *s)
 {
@@ -319,8 +283,18 @@ bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret)
 {
 	bool done = false;
 
-	if (!r->begun)
-		begin(r);
+	if (!r->begun) {
+		const struct skim_config *config = &r->config;
+		uint64_t start = offset_of(r);
+
+		/* Packets before the first PSB cannot be read. */
+		seek(r, r->c.pos);
+		r->counts.head = offset_of(r) - start;
+		if (!config->psb_only)
+			timing_init(&r->timing, config->trace, config->size, (size_t)offset_of(r),
+				    &config->timing);
+		r->begun = true;
+	}
 	if (r->config.psb_only)
 		seek(r, r->c.pos);
 	while (!done && r->c.pos < r->c.end) {
@@ -343,7 +317,7 @@ bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret)
 
 static bool first_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
 {
-	for (pos = sync_find(pos, end); pos != NULL; pos = sync_find(pos + PT_PSB_SIZE, end))
+	for (pos = sync_find(pos, end); pos; pos = sync_find(pos + PT_PSB_SIZE, end))
 		if (sync_tsc(pos, end, ret))
 			return true;
 	return false;
@@ -353,7 +327,7 @@ static bool last_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
 {
 	bool found = false;
 
-	for (pos = sync_find(pos, end); pos != NULL; pos = sync_find(pos + PT_PSB_SIZE, end))
+	for (pos = sync_find(pos, end); pos; pos = sync_find(pos + PT_PSB_SIZE, end))
 		found |= sync_tsc(pos, end, ret);
 	return found;
 }

@@ -1,9 +1,11 @@
 /*
- * Where the PSBs of a trace say that execution was, and when, must be code of a thread that had the
- * CPU then; so where tracing went on, of which the newest are looked at. Samples for shift.c, fewer
- * than a decode has, but had at once. Called by skim.c.
+ * Finds the shift of the trace's clock against the sideband's, from samples.
+ *
+ * Execution at a PSB, and where tracing goes on, must be in code of a thread that had the CPU at
+ * that time. Only the newest places where tracing went on are used. shift.c finds the shift; its
+ * samples from here are fewer than those of a decode, but are had at once.
  */
-#include "decoder/worker/skim/skim_shift.h"
+#include "decoder/worker/skim/skim.h"
 
 #include <stdlib.h>
 
@@ -12,26 +14,24 @@
 #include "decoder/worker/turns/scan.h"
 #include "proto/base.h"
 
-/* Of a kind, of all CPUs together; of each. */
-#define ALL_SAMPLES   ((size_t)8192)
-#define LEAST_SAMPLES ((size_t)64)
-/* Bytes, of all CPUs together; of each. */
-#define ALL_TAILS ((size_t)8 << 20)
-#define MAX_TAIL  ((size_t)1 << 20)
-/* A place between packets is known to a tick, times are rounded to ns on both sides. */
+#define ALL_SAMPLES   ((size_t)8192)	/* of one kind, of all CPUs together */
+#define LEAST_SAMPLES ((size_t)64)	/* of one kind, of each CPU */
+#define ALL_TAILS     ((size_t)8 << 20) /* bytes of all CPUs together */
+#define MAX_TAIL      ((size_t)1 << 20) /* bytes of each CPU */
+/* A place between packets is known to a tick; times are rounded to ns on both sides. */
 #define SLACK_TICKS 2u
 #define SLACK_NS    1u
-#define NEWEST	    (4u << 20)
+#define NEWEST	    (4u << 20) /* bytes of each CPU */
 
-/* The newest ones of each CPU. */
+/* Collects the newest samples of each CPU. */
 struct collector {
 	const struct replay *replay;
 	struct shift_sample *list;
 	size_t n;
 	struct shift_sample *ring;
 	size_t room; /* of the ring */
-	size_t most; /* newest bytes of each CPU that are looked at */
-	size_t tail; /* and of which all packets are read */
+	size_t most; /* newest bytes of each CPU whose PSBs are read */
+	size_t tail; /* newest bytes of each CPU whose packets are all read */
 };
 
 static bool take(const struct collector *c, const struct skim_sample *s, struct shift_sample *ret)
@@ -71,13 +71,13 @@ static struct skim_config config_of(const struct replay *r, size_t index)
 	return config;
 }
 
-/* The newest samples of that kind that CONFIG's reader gives. */
+/* Adds the newest samples of KIND that the reader gives. */
 static void collect_kind(struct collector *c, size_t index, const struct skim_config *config,
 			 enum skim_kind kind)
 {
 	struct skim_reader reader;
 	struct skim_sample s;
-	size_t i, n = 0;
+	size_t n = 0;
 
 	skim_reader_init(&reader, config);
 	while (skim_reader_next(&reader, &s)) {
@@ -88,11 +88,12 @@ static void collect_kind(struct collector *c, size_t index, const struct skim_co
 		to->cpu = (uint32_t)index;
 		n++;
 	}
-	for (i = n - MIN_OF(n, c->room); i < n; i++)
+	for (size_t i = n - MIN_OF(n, c->room); i < n; i++)
 		c->list[c->n++] = c->ring[i % c->room];
 }
 
-/* Where tracing goes on says most, as that is near the switches; of that the newest is enough. */
+/* A place where tracing goes on says most, because it is close to a switch; the newest such places
+ * are enough. */
 static void collect_cpu(struct collector *c, size_t index)
 {
 	struct skim_config config = config_of(c->replay, index);
@@ -116,45 +117,34 @@ static int by_time(const void *a, const void *b)
 
 static int collect(struct collector *c)
 {
-	size_t i, n = c->replay->manifest->n_cpus;
+	size_t n = c->replay->manifest->n_cpus;
 
 	c->room = MAX_OF(ALL_SAMPLES / MAX_OF(n, (size_t)1), LEAST_SAMPLES);
 	c->tail = MIN_OF(MAX_TAIL, ALL_TAILS / MAX_OF(n, (size_t)1));
 	c->ring = calloc(c->room, sizeof(*c->ring));
 	c->list = calloc(2 * c->room * n + 1, sizeof(*c->list));
-	if (c->ring == NULL || c->list == NULL)
+	if (!c->ring || !c->list)
 		return -ENOMEM;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		collect_cpu(c, i);
 	qsort(c->list, c->n, sizeof(*c->list), by_time);
 	return 0;
 }
 
-/* Where an offset was given, that is what is wanted. */
-static bool is_given(const struct manifest *m)
-{
-	for (size_t i = 0; i < m->n_pevents; i++)
-		if (m->pevents[i].tsc_offset != 0)
-			return true;
-	return false;
-}
-
-/* So few turns explain nothing, whatever the samples are. */
-static bool is_hopeless(const struct replay *r)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < r->manifest->n_cpus; i++)
-		n += r->turns.cpus[i].n;
-	return n < SHIFT_TURNS;
-}
-
 static int find_clocks(struct replay *r, size_t most)
 {
 	struct collector c = {.replay = r, .most = most};
+	bool given = false;
+	size_t turns = 0;
 	int result = 0;
 
-	if (r->clock.known && !is_given(r->manifest) && !is_hopeless(r)) {
+	/* An offset that the user gave stays. */
+	for (size_t i = 0; i < r->manifest->n_pevents; i++)
+		given |= r->manifest->pevents[i].tsc_offset != 0;
+	/* Fewer turns than SHIFT_TURNS decide nothing, whatever the samples are. */
+	for (size_t i = 0; i < r->manifest->n_cpus; i++)
+		turns += r->turns.cpus[i].n;
+	if (r->clock.known && !given && turns >= SHIFT_TURNS) {
 		result = collect(&c);
 		if (result == 0)
 			result = shift_find(

@@ -1,32 +1,33 @@
 /*
- * Turn and code of a sample. Called by skim.c for each; most lie in the same turn as the one
- * before. A decode also asks what the code says (turns_decide.c); here, where switches are closer
- * than the trace's time is exact, it is left open.
+ * Finds whose a sample is, by time alone: the turn of its CPU that the sample lies in.
+ *
+ * Most samples lie in the same turn as the sample before. A decode also asks what the code says
+ * (turns_decide.c). A skim does not: where switches are closer together than the trace's time is
+ * exact, the thread stays unknown.
  */
-#include "decoder/worker/skim/skim_whose.h"
+#include "decoder/worker/skim/skim_private.h"
 
 #include <string.h>
 
 #include "decoder/worker/turns/scan.h"
 #include "proto/base.h"
 
-/* Of so many turns, at most, one is picked out. */
+/* With more turns than this in its span, the thread of a sample stays unknown. */
 #define MAX_TURNS 16u
-/* A place between packets is known to a tick, times are rounded to ns on both sides. */
+/* A place between packets is known to a tick; times are rounded to ns on both sides. */
 #define SLACK_TICKS 2u
 #define SLACK_NS    1u
 
 struct span {
-	uint64_t lo, hi; /* perf ns; 0 and SPACE_NOW - 1 where nothing is known */
+	uint64_t lo, hi; /* perf ns; 0 and SPACE_NOW - 1 where unknown */
 };
 
 void skim_whose_init(struct skim_whose *w, struct replay *r, size_t index)
 {
 	const char *source = r->manifest->source;
 
-	*w = (struct skim_whose){.replay = r,
-				 .index = index,
-				 .guests = source != NULL && strcmp(source, "raw") == 0};
+	*w = (struct skim_whose){
+		.replay = r, .index = index, .guests = source && strcmp(source, "raw") == 0};
 }
 
 static struct span span_of(const struct skim_whose *w, const struct skim_sample *s)
@@ -48,7 +49,7 @@ static struct span span_of(const struct skim_whose *w, const struct skim_sample 
 
 /* What the turns within a span have in common. */
 struct pick {
-	const struct turns_turn *turn; /* the last one that it may be; NULL: none */
+	const struct turns_turn *turn; /* the last possible turn; NULL: none */
 	bool same_thread, same_process;
 };
 
@@ -57,20 +58,7 @@ static const struct timeline_thread *thread_of(const struct turns_turn *turn)
 	return turn->uncertain ? NULL : turn->thread;
 }
 
-static void pick_one(struct pick *p, const struct turns_turn *turn)
-{
-	const struct timeline_thread *was = p->turn != NULL ? thread_of(p->turn) : NULL;
-	const struct timeline_thread *now = thread_of(turn);
-
-	if (p->turn != NULL) {
-		p->same_thread = p->same_thread && was == now;
-		p->same_process =
-			p->same_process && was != NULL && now != NULL && was->pid == now->pid;
-	}
-	p->turn = turn;
-}
-
-/* Which turns of a span an address may be of: a user's is of none that has no user code. */
+/* The turns of a span that an address can be of. User code is of no turn without user code. */
 static struct pick pick_turns(const struct skim_whose *w, const struct span *span, bool kernel)
 {
 	const struct turns_cpu *cpu = &w->replay->turns.cpus[w->index];
@@ -82,13 +70,21 @@ static struct pick pick_turns(const struct skim_whose *w, const struct span *spa
 			p.same_thread = p.same_process = false;
 			break;
 		}
-		if (kernel || !turns_is_closed(&cpu->list[i]))
-			pick_one(&p, &cpu->list[i]);
+		if (!kernel && turns_is_closed(&cpu->list[i]))
+			continue;
+		if (p.turn) {
+			const struct timeline_thread *was = thread_of(p.turn);
+			const struct timeline_thread *now = thread_of(&cpu->list[i]);
+
+			p.same_thread = p.same_thread && was == now;
+			p.same_process = p.same_process && was && now && was->pid == now->pid;
+		}
+		p.turn = &cpu->list[i];
 	}
 	return p;
 }
 
-/* The code of THREAD's process at TIME. 0: not known; or -ENOMEM. */
+/* The context of THREAD's process at TIME: *ret, 0 if unknown. 0 or -ENOMEM. */
 static int find_context(const struct skim_whose *w, const struct timeline_thread *thread,
 			uint64_t time, uint32_t *ret)
 {
@@ -96,14 +92,14 @@ static int find_context(const struct skim_whose *w, const struct timeline_thread
 	const struct space *space;
 
 	*ret = 0;
-	if (thread == NULL || timeline_space_uncertain(timeline, thread->pid, time))
+	if (!thread || timeline_space_uncertain(timeline, thread->pid, time))
 		return 0;
 	space = timeline_space(timeline, thread->pid, time);
-	return space != NULL ? contexts_intern(&w->replay->contexts, space, time, ret) : 0;
+	return space ? contexts_intern(&w->replay->contexts, space, time, ret) : 0;
 }
 
-/* Up to when the answer for a span that lies in one turn holds: where the turn's code does not
- * change any more, to its end. */
+/* Finds out how long the answer for a span that lies in one turn holds: to the turn's end, if the
+ * mappings do not change before. */
 static int extend(struct skim_whose *w, const struct turns_turn *turn, const struct span *span)
 {
 	uint32_t last;
@@ -115,13 +111,6 @@ static int extend(struct skim_whose *w, const struct turns_turn *turn, const str
 	return r;
 }
 
-/* Where nothing is known of turns there may be one process. */
-static int answer_without_turns(struct skim_whose *w)
-{
-	w->owner.process = w->replay->process;
-	return find_context(w, w->owner.process, SPACE_NOW - 1, &w->owner.context);
-}
-
 static int answer(struct skim_whose *w, const struct span *span, bool kernel)
 {
 	struct pick p = pick_turns(w, span, kernel);
@@ -131,9 +120,12 @@ static int answer(struct skim_whose *w, const struct span *span, bool kernel)
 
 	w->owner = (struct skim_owner){0};
 	w->known = false;
-	if (w->replay->turns.cpus[w->index].n == 0)
-		return answer_without_turns(w);
-	if (p.turn == NULL || (!p.same_thread && !p.same_process))
+	/* Without turns, a trace can still be of a known process. */
+	if (w->replay->turns.cpus[w->index].n == 0) {
+		w->owner.process = w->replay->process;
+		return find_context(w, w->owner.process, SPACE_NOW - 1, &w->owner.context);
+	}
+	if (!p.turn || (!p.same_thread && !p.same_process))
 		return 0;
 	thread = thread_of(p.turn);
 	if (p.same_thread)
@@ -145,11 +137,17 @@ static int answer(struct skim_whose *w, const struct span *span, bool kernel)
 	return r == 0 && p.same_thread ? extend(w, p.turn, span) : r;
 }
 
-static int ask(struct skim_whose *w, const struct skim_sample *s, bool kernel)
+int skim_whose(struct skim_whose *w, const struct skim_sample *s, const struct skim_owner **ret)
 {
-	const struct span span = span_of(w, s);
+	static const struct skim_owner guest = {.guest = true};
+	bool kernel = scan_is_kernel(s->ip);
+	struct span span;
 	int r = 0;
 
+	*ret = s->guest && !w->guests ? &guest : &w->owner;
+	if (w->asked && kernel == w->kernel && s->tsc_lo == w->tsc_lo && s->tsc_hi == w->tsc_hi)
+		return 0;
+	span = span_of(w, s);
 	if (!w->known || kernel != w->kernel || span.lo < w->since || span.hi >= w->until)
 		r = answer(w, &span, kernel);
 	w->asked = r == 0;
@@ -157,15 +155,4 @@ static int ask(struct skim_whose *w, const struct skim_sample *s, bool kernel)
 	w->tsc_lo = s->tsc_lo;
 	w->tsc_hi = s->tsc_hi;
 	return r;
-}
-
-int skim_whose(struct skim_whose *w, const struct skim_sample *s, const struct skim_owner **ret)
-{
-	static const struct skim_owner guest = {.guest = true};
-	bool kernel = scan_is_kernel(s->ip);
-
-	*ret = s->guest && !w->guests ? &guest : &w->owner;
-	if (w->asked && kernel == w->kernel && s->tsc_lo == w->tsc_lo && s->tsc_hi == w->tsc_hi)
-		return 0;
-	return ask(w, s, kernel);
 }
