@@ -1,6 +1,8 @@
 /*
- * The worker's end of WORKER_IMAGE, WORKER_DEBUG and WORKER_KEEP. What comes is a file that may be
- * a stranger's: it is read with pread(2) alone, as a mapping of it would kill us when it shrinks.
+ * The worker's end of WORKER_IMAGE, WORKER_DEBUG and WORKER_KEEP.
+ *
+ * An answer brings a file that may be a stranger's. The file is read with pread(2) alone: if it
+ * were mapped and then became shorter, the process would be killed.
  */
 #include "decoder/worker/ask.h"
 
@@ -33,7 +35,8 @@ static int send(const struct ask *a, const struct worker_message *m)
 	return channel_send(a->channel, m, sizeof(*m), NULL, 0);
 }
 
-/* An answer that is none is the end: the next question might get it for its own. */
+/* Receives the answer to a question for IMAGE. After an invalid answer the decode must end: a later
+ * question could get the answer of an earlier one. */
 static int receive(const struct ask *a, uint32_t image, int *ret_fd, uint64_t *ret_size)
 {
 	struct worker_image answer;
@@ -53,7 +56,7 @@ static int receive(const struct ask *a, uint32_t image, int *ret_fd, uint64_t *r
 	return answer.error;
 }
 
-/* A free place, or that of the file which was used longest ago. */
+/* A free place, or the place of the file that was used longest ago, which is closed. */
 static struct ask_file *take_place(struct ask *a)
 {
 	struct ask_file *oldest = &a->files[0];
@@ -68,7 +71,8 @@ static struct ask_file *take_place(struct ask *a)
 	return oldest;
 }
 
-/* Of a file apart only what was asked for before is known. */
+/* Makes the question for IMAGE. A debug file is known only by the build id of an earlier question.
+ */
 static int make_question(struct ask *a, uint32_t image, struct worker_message *ret)
 {
 	const struct ask_build_id *id;
@@ -78,7 +82,7 @@ static int make_question(struct ask *a, uint32_t image, struct worker_message *r
 		return 0;
 	ret->kind = WORKER_DEBUG;
 	ret->image = image - a->n_images;
-	if (a->build_ids == NULL || ret->image >= a->n_images)
+	if (!a->build_ids || ret->image >= a->n_images)
 		return -ENOENT;
 	id = &a->build_ids[ret->image];
 	if (id->size == 0 || a->n_debug >= WORKER_MAX_DEBUG)
@@ -136,9 +140,9 @@ static int open_debug(void *userdata, uint32_t image, const uint8_t *build_id, s
 
 	if (image >= a->n_images || id_size > sizeof(id->bytes))
 		return -ENOENT;
-	if (a->build_ids == NULL)
+	if (!a->build_ids)
 		a->build_ids = calloc(a->n_images, sizeof(*a->build_ids));
-	if (a->build_ids == NULL)
+	if (!a->build_ids)
 		return -ENOMEM;
 	id = &a->build_ids[image];
 	id->size = (uint8_t)id_size;

@@ -1,5 +1,5 @@
 /*
- * From a request to its view. The order of the work is the order of the calls.
+ * From a request to its view: opens the replay, decodes, and writes the result.
  */
 #include "decoder/worker/decode_private.h"
 
@@ -15,7 +15,7 @@
 
 static void tell(const struct decode_job *job, enum worker_phase phase, unsigned percent)
 {
-	if (job->sink->progress != NULL)
+	if (job->sink->progress)
 		job->sink->progress(job->sink->userdata, phase, percent);
 }
 
@@ -34,18 +34,10 @@ static void on_progress(void *userdata, size_t cpu, unsigned percent)
 
 static bool is_raw(const struct replay *r)
 {
-	return r->manifest->source != NULL && strcmp(r->manifest->source, "raw") == 0;
+	return r->manifest->source && strcmp(r->manifest->source, "raw") == 0;
 }
 
-/* A raw trace knows no threads; of the others only what has nothing to tell apart is plain. */
-static bool is_plain(const struct replay *r)
-{
-	if (is_raw(r))
-		return true;
-	return r->manifest->n_cpus <= 1 && timeline_n_threads(r->timeline) <= 1;
-}
-
-/* Nothing says whose code a raw trace is: code of a virtual machine may be among it. */
+/* Nothing says whose code a raw trace is of: some of it may be of a virtual machine. */
 static struct flow_config flow_of(const struct decode_job *job)
 {
 	const struct decode_options *options = job->options;
@@ -67,40 +59,40 @@ static struct flow_config flow_of(const struct decode_job *job)
 int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata))
 {
 	struct decode *d = job->d;
-	size_t i, n = d->replay->manifest->n_cpus;
+	size_t n = d->replay->manifest->n_cpus;
 	CLEANUP_FREE struct flow_stats *stats = calloc(n + 1, sizeof(*stats));
 	const struct replay_consumer consumer = {
 		.stretch = decode_stretch,
-		.progress = go_on == NULL ? on_progress : NULL,
+		.progress = !go_on ? on_progress : NULL,
 		.go_on = go_on,
 		.userdata = job,
 		.stats = stats,
 	};
 	int r;
 
-	if (stats == NULL)
+	if (!stats)
 		return -ENOMEM;
 	d->replay->flow = flow_of(job);
 	r = replay_all(d->replay, &consumer);
 	if (r == 0)
 		r = decode_settle(d);
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		d->cpus[i].stats = stats[i];
 	return r;
 }
 
-/* Again and again, to measure it: the first time code is new, later it is known. */
+/* Decodes several times, to measure the time: code is compiled in the first replay only. */
 static int repeat(struct decode_job *job)
 {
 	struct decode *d = job->d;
 	struct replay *replay = d->replay;
-	uint32_t i, n = job->options->repeat;
+	uint32_t n = job->options->repeat;
 	int r = 0;
 
 	job->passes = calloc(n, sizeof(*job->passes));
-	if (job->passes == NULL)
+	if (!job->passes)
 		return -ENOMEM;
-	for (i = 0; i < n && r == 0; i++) {
+	for (uint32_t i = 0; i < n && r == 0; i++) {
 		if (i > 0) {
 			decode_done(d);
 			r = decode_init(d, replay);
@@ -115,30 +107,7 @@ static int repeat(struct decode_job *job)
 	return r;
 }
 
-/* What was not told is one gap, which is there whether it was much or little. */
-static int add_not_permitted(struct decode *d)
-{
-	const struct gap gap = gaps_blank(FAULT_NOT_PERMITTED);
-
-	return gaps_add(&d->gaps, &gap, NULL);
-}
-
-static int add_recording_gaps(struct decode *d)
-{
-	size_t i, n = d->replay->manifest->n_cpus;
-	CLEANUP_FREE uint64_t *begin = calloc(n + 1, sizeof(*begin));
-
-	if (begin == NULL)
-		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		uint64_t tsc = d->cpus[i].stats.tsc_first;
-
-		begin[i] = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
-	}
-	return gaps_add_recording(&d->gaps, d->replay, begin);
-}
-
-/* The packets before a gap of the report; -ENODATA: it has none of that number. */
+/* Writes the packets before a gap of the report. -ENODATA: the report has no gap of that number. */
 static int write_before_gap(struct decode_job *job)
 {
 	const struct decode_options *options = job->options;
@@ -151,7 +120,7 @@ static int write_before_gap(struct decode_job *job)
 	if (gap->trace != SIZE_MAX && gap->offset != MANIFEST_ABSENT)
 		return views_packets_before(job->d->replay->bundle, options, gap->trace,
 					    gap->offset, gap->kind, &job->views.lines);
-	/* Something that the trace knows nothing of. */
+	/* A gap that no place in a trace shows. */
 	lines_print(&job->views.lines, "# gap %s\n", fault_name(gap->kind));
 	return lines_flush(&job->views.lines);
 }
@@ -172,64 +141,58 @@ static int write_result(struct decode_job *job)
 	}
 }
 
-/* When all is written: names were needed for that, too; unless they are what is to be kept away
- * from. */
-static int keep_images(const struct decode_job *job)
-{
-	const struct decode_sink *sink = job->sink;
-
-	if (!job->options->keep || sink->keep == NULL)
-		return 0;
-	return image_set_needed(job->d->replay->images, !job->options->no_symbols, sink->keep,
-				sink->userdata);
-}
-
-static int replay(struct decode_job *job)
-{
-	if (job->options->has_deadline)
-		return decode_rounds(job);
-	return job->options->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
-}
-
 static int run(struct decode_job *job)
 {
-	int r = replay(job);
+	struct decode *d = job->d;
+	const struct decode_sink *sink = job->sink;
+	const struct gap not_permitted = gaps_blank(FAULT_NOT_PERMITTED);
+	size_t n = d->replay->manifest->n_cpus;
+	CLEANUP_FREE uint64_t *begin = calloc(n + 1, sizeof(*begin));
+	int r;
 
-	if (r == 0 && permit_is_limited(job->d->replay->permit))
-		r = add_not_permitted(job->d);
+	if (!begin)
+		return -ENOMEM;
+	if (job->options->has_deadline)
+		r = decode_rounds(job);
+	else
+		r = job->options->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
+	for (size_t i = 0; i < n && r == 0; i++) {
+		uint64_t tsc = d->cpus[i].stats.tsc_first;
+
+		begin[i] = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
+	}
+	/* For a limited report there is one gap, whether much or nothing was left out. */
+	if (r == 0 && permit_is_limited(d->replay->permit))
+		r = gaps_add(&d->gaps, &not_permitted, NULL);
 	else if (r == 0)
-		r = add_recording_gaps(job->d);
+		r = gaps_add_recording(&d->gaps, d->replay, begin);
 	tell(job, WORKER_PHASE_DECODE, 100);
 	if (r == 0)
 		r = write_result(job);
-	if (r == 0)
-		r = keep_images(job);
+	/* Names that were needed for the result are kept, too, unless names are to be left out. */
+	if (r == 0 && job->options->keep && sink->keep)
+		r = image_set_needed(d->replay->images, !job->options->no_symbols, sink->keep,
+				     sink->userdata);
 	tell(job, WORKER_PHASE_WRITE, 100);
 	return r;
 }
 
-/* How long shift_clocks() reads the newest part of the traces for, about, ns. */
-static uint64_t clocks_cost(const struct bundle *bundle)
+/* Opens the replay. If the deadline leaves no time for shift_clocks(), which reads about 64 MiB of
+ * the newest part of the traces at 10 ns a byte, the clocks are compared by PSBs alone. */
+static int open_replay(const struct bundle *bundle, const struct decode_job *job,
+		       struct replay **ret)
 {
+	const struct decode_options *options = job->options;
 	uint64_t bytes = 0;
-	size_t i;
 
-	for (i = 0; i < bundle_manifest(bundle)->n_cpus; i++) {
+	for (size_t i = 0; i < bundle_manifest(bundle)->n_cpus; i++) {
 		size_t size;
 
 		bundle_cpu(bundle, i, &size);
 		bytes += size;
 	}
-	return MIN_OF(bytes, UINT64_C(64) << 20) * 10;
-}
-
-/* Where there is no time for more, the clocks are compared by PSBs alone. */
-static int open_replay(const struct bundle *bundle, const struct decode_job *job,
-		       struct replay **ret)
-{
-	const struct decode_options *options = job->options;
-
-	if (options->has_deadline && options->deadline_ns / 10 < clocks_cost(bundle))
+	if (options->has_deadline &&
+	    options->deadline_ns / 10 < MIN_OF(bytes, UINT64_C(64) << 20) * 10)
 		return replay_new_with(bundle, job->sink->loader, skim_clocks_newest, ret);
 	return replay_new(bundle, job->sink->loader, ret);
 }
@@ -239,6 +202,7 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	CLEANUP(replay_freep) struct replay *replay = NULL;
 	CLEANUP(permit_done) struct permit permit = {0};
 	struct decode d;
+	bool plain;
 	int r = open_replay(bundle, job, &replay);
 
 	if (r == 0)
@@ -246,17 +210,20 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	if (r != 0)
 		return r;
 	replay->permit = &permit;
-	/* Without its text the kernel is a gap. */
+	/* Without its text the kernel's code is a gap. */
 	if (permit_is_limited(&permit))
 		replay_kernel_forget(replay);
 	if (job->options->no_symbols)
 		symbols_leave_out(replay->symbols);
 	else if (job->options->debug)
 		symbols_use_debug_files(replay->symbols);
+	/* A raw trace knows no threads. */
+	plain = is_raw(replay) ||
+		(replay->manifest->n_cpus <= 1 && timeline_n_threads(replay->timeline) <= 1);
 	r = decode_init(&d, replay);
 	job->d = &d;
 	if (r == 0)
-		r = views_begin(&job->views, replay, is_plain(replay));
+		r = views_begin(&job->views, replay, plain);
 	if (r == 0)
 		r = run(job);
 	*ret_faults = d.gaps.total;

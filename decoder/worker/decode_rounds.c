@@ -1,96 +1,354 @@
 /*
- * A decode that has a deadline: newest first, in rounds further and further back. Each one is a
- * decode of its own, of what happened since some moment, so that the last one that was done in time
- * is a whole report; images, names and code that was compiled are kept. Then each thread's last
- * stretch, where that lies before.
+ * A decode within a deadline: the newest part first, in rounds that begin further and further back.
+ *
+ * Each round is a decode of its own, of what happened since some moment, so that the last round
+ * that was done in time is a whole report. Images, names and compiled code are kept. Between the
+ * rounds, the last stretch of each thread that did not run within the decoded part is looked for:
+ * turns say when the thread had a CPU last, the PSB segments there are decoded, and only that
+ * thread's stretches in them are counted, apart from all else.
  */
 #include "decoder/worker/decode_private.h"
 
 #include <stdlib.h>
 
+#include "decoder/worker/count/tally.h"
+#include "decoder/worker/replay/replay.h"
 #include "decoder/worker/replay/rounds.h"
 #include "decoder/worker/replay/segment.h"
 #include "proto/base.h"
 
-/* Until when there are rounds, then last stretches, then more rounds, in tenths of the time; what
- * is left is for the report. */
+/* Until when there are rounds, last stretches, and more rounds, in tenths of the time; the rest is
+ * for the report. */
 #define TENTHS_FIRST 3u
 #define TENTHS_LAST  6u
 #define TENTHS_MORE  9u
+/* At most this many threads are looked for, those that ran last. */
+#define MAX_THREADS 4096u
+/* A thread may have spent a turn in the kernel: the turns before are tried, too. */
+#define MAX_TRIES 3u
+/* Bytes; where PSBs are further apart, nothing is decoded. */
+#define MAX_PIECE UINT64_C(4194304)
+/* The clocks of trace and sideband may differ this much, ns. */
+#define SLACK_NS 20000u
 
 /* The time since the request came, ns. */
-static uint64_t decode_elapsed(const struct decode_job *job)
+static uint64_t elapsed(const struct decode_job *job)
 {
-	return job->sink->elapsed != NULL ? job->sink->elapsed(job->sink->userdata) : 0;
+	return job->sink->elapsed ? job->sink->elapsed(job->sink->userdata) : 0;
 }
 
-bool decode_go_on(void *userdata)
+/* Whether it is not yet job->until. */
+static bool go_on(void *userdata)
 {
 	const struct decode_job *job = userdata;
 
-	return decode_elapsed(job) < job->until;
+	return elapsed(job) < job->until;
 }
 
-static bool go_on_for_ever(void *userdata)
+/* --- Last stretches --- */
+
+/* A thread, and the turn in which it is looked for. */
+struct wanted {
+	const struct timeline_thread *thread; /* NULL: a free slot */
+	uint32_t cpu, turn;
+	uint64_t since, until; /* perf ns; of the part of the turn that was not decoded */
+	bool found;
+};
+
+/* The threads that are looked for, and the piece of a trace that is being decoded. */
+struct search {
+	struct decode_job *job;
+	struct replay *replay;
+	uint64_t *begins, *ends; /* of each CPU's part that was not decoded; perf ns */
+	struct replay_part *parts;
+	struct wanted *slots; /* by thread */
+	size_t n_slots;
+	uint32_t cpu;
+	uint64_t since, until; /* perf ns */
+};
+
+static struct wanted *slot_of(const struct search *s, const struct timeline_thread *thread)
 {
-	(void)userdata;
+	size_t mask = s->n_slots - 1;
+	size_t i = (size_t)hash_u64(HASH_BASIS, (uint64_t)(uintptr_t)thread) & mask;
+
+	while (s->slots[i].thread && s->slots[i].thread != thread)
+		i = (i + 1) & mask;
+	return &s->slots[i];
+}
+
+/* Threads in the tally T need not be looked for. */
+static void note_decoded(struct search *s, const struct tally *t)
+{
+	for (size_t i = 0; i < t->n_threads; i++) {
+		const struct tally_counters *counters = t->threads[i];
+
+		if (counters->thread && (counters->n_last > 0 || counters->insns > 0))
+			*slot_of(s, counters->thread) =
+				(struct wanted){.thread = counters->thread, .found = true};
+	}
+}
+
+/* A turn as far as it was not decoded. False: no thread's user code can be found in it. */
+static bool take_turn(const struct search *s, uint32_t cpu, uint32_t turn, struct wanted *ret)
+{
+	const struct turns_turn *t = &s->replay->turns.cpus[cpu].list[turn];
+	const uint64_t until = MIN_OF(t->until, s->ends[cpu]);
+
+	if (!t->thread || t->uncertain || t->silent || t->thread->tid == 0 ||
+	    until <= s->begins[cpu] || t->since >= until)
+		return false;
+	*ret = (struct wanted){t->thread, cpu, turn, t->since, until, false};
 	return true;
 }
+
+/* Takes the newest turn of each thread on CPU. */
+static void collect_cpu(struct search *s, uint32_t cpu)
+{
+	const struct turns_cpu *turns = &s->replay->turns.cpus[cpu];
+
+	for (size_t i = turns->n; i-- > 0 && turns->list[i].until > s->begins[cpu];) {
+		struct wanted turn, *w;
+
+		if (!take_turn(s, cpu, (uint32_t)i, &turn))
+			continue;
+		w = slot_of(s, turn.thread);
+		if (!w->thread || (!w->found && w->until < turn.until))
+			*w = turn;
+	}
+}
+
+static int by_age(const void *a, const void *b)
+{
+	const struct wanted *x = *(struct wanted *const *)a, *y = *(struct wanted *const *)b;
+
+	return x->until > y->until ? -1 : x->until < y->until;
+}
+
+/* Lists the threads that are to be looked for, those that ran last first. Returns their number. */
+static size_t put_in_order(const struct search *s, struct wanted **list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_slots; i++)
+		if (s->slots[i].thread && !s->slots[i].found)
+			list[n++] = &s->slots[i];
+	qsort(list, n, sizeof(struct wanted *), by_age);
+	return n;
+}
+
+static int on_stretch(void *userdata, const struct replay_stretch *stretch)
+{
+	struct search *s = userdata;
+	struct wanted *w = stretch->thread ? slot_of(s, stretch->thread) : NULL;
+
+	/* Turns of other threads count if they lie wholly within the piece. */
+	if (!w || !w->thread || w->cpu != s->cpu || w->since < s->since || w->until > s->until)
+		return 0;
+	/* That the thread ran there is all that may be told. */
+	if (permit_thread(s->job->d->replay->permit, stretch->thread, MANIFEST_ABSENT) !=
+	    PERMIT_YES) {
+		w->found = true;
+		return 0;
+	}
+	for (size_t i = 0; i < stretch->n_items && !w->found; i++)
+		w->found = stretch->items[i].kind != FLOW_GAP &&
+			   stretch->items[i].kind != FLOW_END &&
+			   stretch->items[i].kind != FLOW_MARK;
+	return tally_stretch(&s->job->d->past, stretch);
+}
+
+static bool search_goes_on(void *userdata)
+{
+	const struct search *s = userdata;
+
+	return go_on(s->job);
+}
+
+/* The first PSB behind FROM whose time is behind TSC, or the end of the trace. False: neither is
+ * within MAX_PIECE. */
+static bool find_end(const uint8_t *trace, uint64_t size, uint64_t from, uint64_t tsc,
+		     struct segment_place *ret)
+{
+	const uint64_t most = MIN_OF(size, from + MAX_PIECE);
+
+	while (segment_next(trace, from + 1, most, ret)) {
+		if (ret->tsc > tsc)
+			return true;
+		from = ret->offset;
+	}
+	*ret = (struct segment_place){size, UINT64_MAX};
+	return most == size;
+}
+
+/* Finds the PSB segments in which W's turn ends. False: there are none, or they are too large. */
+static bool find_piece(struct search *s, const struct wanted *w)
+{
+	const struct tscmap *clock = &s->replay->clocks[w->cpu];
+	/* MANIFEST_ABSENT: unknown; UINT64_MAX: the end of all time. */
+	const uint64_t late = w->until >= UINT64_MAX - SLACK_NS
+				      ? UINT64_MAX
+				      : tscmap_tsc(clock, w->until + SLACK_NS);
+	struct segment_place first, before, end;
+	size_t size;
+	const uint8_t *trace = bundle_cpu(s->replay->bundle, w->cpu, &size);
+
+	if (late == MANIFEST_ABSENT && w->until < UINT64_MAX - SLACK_NS)
+		return false;
+	if (!segment_find(trace, size, late, &first) ||
+	    !find_end(trace, size, first.offset, late, &end))
+		return false;
+	/* The turn may have begun in the segment before. */
+	if (tscmap_ns(clock, first.tsc) > w->since &&
+	    segment_before(trace, first.offset, MAX_PIECE, &before) && before.tsc != 0)
+		first = before;
+	s->parts[w->cpu] = (struct replay_part){first.offset, end.offset};
+	s->cpu = w->cpu;
+	s->since = MIN_OF(tscmap_ns(clock, first.tsc), w->since);
+	s->until = end.offset == size ? UINT64_MAX : tscmap_ns(clock, end.tsc);
+	return true;
+}
+
+/* 0; REPLAY_STOPPED; -errno. */
+static int look_for(struct search *s, struct wanted *w)
+{
+	const struct replay_consumer consumer = {
+		.stretch = on_stretch, .go_on = search_goes_on, .userdata = s};
+	struct flow_stats stats;
+	int r = 0;
+
+	for (unsigned int tries = 0; r == 0 && !w->found && tries < MAX_TRIES; tries++) {
+		if (tries > 0) {
+			const struct turns_turn *t = &s->replay->turns.cpus[w->cpu].list[w->turn];
+
+			if (t->before == TURNS_NONE || !take_turn(s, t->before_cpu, t->before, w))
+				break;
+		}
+		if (find_piece(s, w))
+			r = replay_cpu(s->replay, w->cpu, &consumer, &stats);
+	}
+	return r;
+}
+
+static int look_for_all(struct search *s)
+{
+	CLEANUP_FREE struct wanted **list = calloc(s->n_slots, sizeof(struct wanted *));
+	struct decode_window *window = &s->job->d->window;
+	size_t i, n;
+	int r = 0;
+
+	if (!list)
+		return -ENOMEM;
+	n = put_in_order(s, list);
+	for (i = 0; i < MIN_OF(n, (size_t)MAX_THREADS) && r == 0; i++)
+		r = go_on(s->job) ? look_for(s, list[i]) : REPLAY_STOPPED;
+	window->threads_left = n - i + (r == REPLAY_STOPPED);
+	return r == REPLAY_STOPPED ? 0 : r;
+}
+
+static int search_init(struct search *s, struct decode_job *job)
+{
+	struct replay *r = job->d->replay;
+	size_t n = r->manifest->n_cpus;
+
+	*s = (struct search){.job = job, .replay = r, .n_slots = 2};
+	while (s->n_slots < 2 * (timeline_n_threads(r->timeline) + 1))
+		s->n_slots *= 2;
+	s->slots = calloc(s->n_slots, sizeof(*s->slots));
+	s->begins = calloc(n + 1, sizeof(*s->begins));
+	s->ends = calloc(n + 1, sizeof(*s->ends));
+	s->parts = calloc(n + 1, sizeof(*s->parts));
+	if (!s->slots || !s->begins || !s->ends || !s->parts)
+		return -ENOMEM;
+	note_decoded(s, &job->d->tally);
+	note_decoded(s, &job->d->past);
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t tsc = job->d->cpus[i].stats.tsc_first;
+		const uint64_t ns = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->clocks[i], tsc);
+
+		s->begins[i] = job->d->window.begins[i];
+		s->ends[i] = ns == MANIFEST_ABSENT ? UINT64_MAX : ns;
+	}
+	for (size_t i = 0; i < n; i++)
+		collect_cpu(s, (uint32_t)i);
+	return job->d->past.n_threads > 0 ? 0 : tally_init(&job->d->past, r);
+}
+
+/* Finds the last stretches of threads that have none in job->d, into job->d->past, until
+ * job->until; threads that are there already are not looked for again. 0 or -errno. */
+static int find_last_stretches(struct decode_job *job)
+{
+	struct search s;
+	int r = search_init(&s, job);
+
+	s.replay->parts = s.parts;
+	if (r == 0)
+		r = look_for_all(&s);
+	s.replay->parts = NULL;
+	free(s.slots);
+	free(s.begins);
+	free(s.ends);
+	free(s.parts);
+	return r;
+}
+
+/* --- Rounds --- */
 
 static uint64_t tenths(uint64_t deadline, unsigned n)
 {
 	return deadline / 10 * n + deadline % 10 * n / 10;
 }
 
-/* What is not of the round. */
-static void take_rest(struct decode *from, struct decode *to)
+static bool never_stop(void *userdata)
 {
-	to->window = from->window;
-	from->window.begins = NULL;
-	to->past = from->past;
-	from->past = (struct tally){0};
+	(void)userdata;
+	return true;
 }
 
-/* In place of what job->d has; which stays where this one is not done in time. */
-static int run_round(struct decode_job *job, bool (*go_on)(void *userdata))
+/* Decodes a round in place of what job->d has, which stays if the round is not done in time. */
+static int run_round(struct decode_job *job, bool may_stop)
 {
 	struct decode *before = job->d, next;
 	int r = decode_init(&next, before->replay);
 
 	job->d = &next;
 	if (r == 0)
-		r = decode_pass(job, go_on);
+		r = decode_pass(job, may_stop ? go_on : never_stop);
 	job->d = before;
 	if (r != 0) {
 		decode_done(&next);
 		return r;
 	}
-	take_rest(before, &next);
+	/* What belongs to all rounds. */
+	next.window = before->window;
+	before->window.begins = NULL;
+	next.past = before->past;
+	before->past = (struct tally){0};
 	next.window.rounds++;
 	decode_done(before);
 	*before = next;
 	return 0;
 }
 
-/* A round of about BYTES, timed. */
+/* Runs and times a round of about BYTES. */
 static int time_round(struct decode_job *job, const struct rounds *rounds, uint64_t bytes,
 		      struct rounds_pace *pace)
 {
 	struct decode_window *window = &job->d->window;
 	const bool all = rounds_parts(rounds, bytes, job->parts);
-	const uint64_t began = decode_elapsed(job);
-	/* The smallest is done in any case. */
-	int r = run_round(job, window->rounds == 0 ? go_on_for_ever : decode_go_on);
+	const uint64_t began = elapsed(job);
+	/* The first and smallest round is done in any case. */
+	int r = run_round(job, window->rounds > 0);
 
 	if (r != 0)
 		return r;
 	window->complete = all;
 	pace->bytes = MAX_OF(bytes, decode_total(job->d).bytes);
-	pace->took = decode_elapsed(job) - began;
+	pace->took = elapsed(job) - began;
 	return 0;
 }
 
-/* Larger and larger, up to all, by TENTHS of the deadline. */
+/* Runs larger and larger rounds, up to all of the trace, until UNTIL tenths of the deadline. */
 static int run_rounds(struct decode_job *job, const struct rounds *rounds, unsigned until,
 		      struct rounds_pace *pace)
 {
@@ -101,7 +359,7 @@ static int run_rounds(struct decode_job *job, const struct rounds *rounds, unsig
 	job->until = tenths(window->deadline_ns, until);
 	job->d->replay->parts = job->parts;
 	while (r == 0 && !window->complete) {
-		const uint64_t now = decode_elapsed(job);
+		const uint64_t now = elapsed(job);
 
 		pace->left = job->until - MIN_OF(now, job->until);
 		bytes = window->rounds == 0 ? 0 : rounds_next(pace);
@@ -110,13 +368,13 @@ static int run_rounds(struct decode_job *job, const struct rounds *rounds, unsig
 		r = time_round(job, rounds, bytes, pace);
 	}
 	job->d->replay->parts = NULL;
-	/* A round that there is no memory for leaves the one before, which is a whole report. */
+	/* Without memory for a round, the round before it is the report. */
 	if (r == REPLAY_STOPPED || (r == -ENOMEM && window->rounds > 0))
 		return 0;
 	return r;
 }
 
-/* Of threads that did not run within what was decoded so far. */
+/* Looks for the last stretches of threads that did not run within the window so far. */
 static int run_last(struct decode_job *job, unsigned until)
 {
 	const struct decode_window *window = &job->d->window;
@@ -124,25 +382,10 @@ static int run_last(struct decode_job *job, unsigned until)
 	if (window->complete || job->options->view != WORKER_VIEW_REPORT)
 		return 0;
 	job->until = tenths(window->deadline_ns, until);
-	return decode_last(job);
+	return find_last_stretches(job);
 }
 
-static int run_all(struct decode_job *job, const struct rounds *rounds)
-{
-	struct rounds_pace pace = {.total = rounds->bytes};
-	int r = run_rounds(job, rounds, TENTHS_FIRST, &pace);
-
-	if (r == 0)
-		r = run_last(job, TENTHS_LAST);
-	if (r == 0)
-		r = run_rounds(job, rounds, TENTHS_MORE, &pace);
-	/* Those that there was no time for may have come into the window. */
-	if (r == 0 && job->d->window.threads_left > 0)
-		r = run_last(job, TENTHS_MORE);
-	return r;
-}
-
-/* Since when CPU's trace tells something, perf ns; MANIFEST_ABSENT: it does not. */
+/* Since when CPU's trace tells something, perf ns; MANIFEST_ABSENT: the trace tells no time. */
 static uint64_t trace_begin(const struct replay *r, size_t cpu)
 {
 	struct segment_place place = {0};
@@ -160,32 +403,34 @@ static uint64_t trace_begin(const struct replay *r, size_t cpu)
 	return tscmap_ns(&r->clocks[cpu], place.tsc);
 }
 
-static int find_begins(struct decode *d)
-{
-	size_t i, n = d->replay->manifest->n_cpus;
-
-	d->window.begins = calloc(n + 1, sizeof(*d->window.begins));
-	if (d->window.begins == NULL)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		d->window.begins[i] = trace_begin(d->replay, i);
-	return 0;
-}
-
 int decode_rounds(struct decode_job *job)
 {
+	struct decode_window *window = &job->d->window;
+	size_t n = job->d->replay->manifest->n_cpus;
 	struct rounds rounds;
-	int r = find_begins(job->d);
+	struct rounds_pace pace = {0};
+	int r;
 
-	if (r == 0)
-		r = rounds_init(&rounds, job->d->replay);
+	window->begins = calloc(n + 1, sizeof(*window->begins));
+	if (!window->begins)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		window->begins[i] = trace_begin(job->d->replay, i);
+	r = rounds_init(&rounds, job->d->replay);
 	if (r < 0)
 		return r;
-	job->d->window.limited = true;
-	job->d->window.deadline_ns = job->options->deadline_ns;
-	job->d->window.bytes = rounds.bytes;
+	window->limited = true;
+	window->deadline_ns = job->options->deadline_ns;
+	window->bytes = pace.total = rounds.bytes;
 	job->parts = calloc(rounds.n_cpus + 1, sizeof(*job->parts));
-	r = job->parts != NULL ? run_all(job, &rounds) : -ENOMEM;
+	r = job->parts ? run_rounds(job, &rounds, TENTHS_FIRST, &pace) : -ENOMEM;
+	if (r == 0)
+		r = run_last(job, TENTHS_LAST);
+	if (r == 0)
+		r = run_rounds(job, &rounds, TENTHS_MORE, &pace);
+	/* Threads for which there was no time may have come into the window. */
+	if (r == 0 && window->threads_left > 0)
+		r = run_last(job, TENTHS_MORE);
 	free(job->parts);
 	job->parts = NULL;
 	rounds_done(&rounds);

@@ -1,6 +1,6 @@
 /*
- * A stretch of the replay, to what the view needs of it: counted, hashed, written as lines. Called
- * for each stretch, through decode_pass.
+ * Takes a stretch of the replay into the view: counts it, hashes it, or writes its lines; and drops
+ * what is not permitted.
  */
 #include "decoder/worker/decode_private.h"
 
@@ -9,7 +9,7 @@
 #include "decoder/worker/count/tally.h"
 #include "proto/base.h"
 
-/* The first item, be it a walk's. False: it has none, *RET is one that stands near. */
+/* The first item of S, also out of a walk. False: S has none, and *ret is an item close by. */
 static bool first_item(const struct replay_stretch *s, struct flow_item *ret)
 {
 	struct flow_item items[FLOW_EXPAND_MIN];
@@ -50,46 +50,35 @@ int decode_settle(struct decode *d)
 	return r;
 }
 
-/* Decoded as code of a process, of which thread is not known: a gap, with what it executed: INSNS.
- * One, wherever batches end. */
-static void count_nobodys(struct decode *d, const struct replay_stretch *s, uint64_t insns)
-{
-	struct decode_nobodys *n = &d->nobodys;
-
-	if (s->process == NULL || s->n_items == 0)
-		return;
-	if (!n->open)
-		*n = (struct decode_nobodys){.open = true, .cpu = s->cpu};
-	if (!n->found)
-		n->found = first_item(s, &n->item);
-	n->insns += insns;
-}
-
-/* Of a CPU that did not trace the recording's own gap says why there is nothing. */
-static bool is_told(const struct manifest_cpu *cpu, const struct flow_gap *gap)
-{
-	return gap->fault == FAULT_EMPTY && cpu->state != NULL &&
-	       strcmp(cpu->state, "tracing") != 0;
-}
-
+/* Counts the gaps of S, in which INSNS instructions were executed. */
 static int count_gaps(struct decode_job *job, const struct replay_stretch *s, uint64_t insns)
 {
 	struct decode *d = job->d;
 	const struct manifest_cpu *cpu = &d->replay->manifest->cpus[s->cpu];
 	uint64_t head = d->gaps.head_bytes;
-	size_t i, first;
+	/* For a CPU that did not trace, a gap of the recording says why its trace is empty. */
+	bool told = cpu->state && strcmp(cpu->state, "tracing") != 0;
+	struct decode_nobodys *n = &d->nobodys;
+	size_t first;
 	int r = s->goes_on && d->nobodys.cpu == s->cpu ? 0 : decode_settle(d);
 
 	first = d->gaps.n;
-	for (i = 0; i < s->n_gaps && r == 0; i++)
+	for (size_t i = 0; i < s->n_gaps && r == 0; i++)
 		if (!permit_address(d->replay->permit, s->gaps[i].address))
 			d->withheld = true;
-		else if (!is_told(cpu, &s->gaps[i]))
+		else if (!told || s->gaps[i].fault != FAULT_EMPTY)
 			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
-	for (i = first; i < d->gaps.n; i++)
+	for (size_t i = first; i < d->gaps.n; i++)
 		d->gaps.list[i].trace = s->cpu;
-	count_nobodys(d, s, insns);
+	/* Code of a process whose thread is unknown: one gap, wherever batches end. */
+	if (s->process && s->n_items > 0) {
+		if (!n->open)
+			*n = (struct decode_nobodys){.open = true, .cpu = s->cpu};
+		if (!n->found)
+			n->found = first_item(s, &n->item);
+		n->insns += insns;
+	}
 	return r;
 }
 
@@ -103,13 +92,12 @@ static int tally(struct decode *d, const struct replay_stretch *s)
 static int hash_stretch(struct decode *d, const struct replay_stretch *s)
 {
 	struct tally_counters *counters;
-	size_t i;
 	int r = tally_find(&d->tally, s->thread, &counters);
 
 	if (r < 0)
 		return r;
 	views_hash_two(&d->cpus[s->cpu].hash, &counters->hash, s);
-	for (i = 0; i < s->n_items; i++)
+	for (size_t i = 0; i < s->n_items; i++)
 		counters->insns += s->items[i].insns;
 	return 0;
 }
@@ -127,28 +115,7 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 	}
 }
 
-/* Of what walks executed the flow learns when they are counted. */
-static int take_stretch(struct decode_job *job, const struct replay_stretch *s)
-{
-	const struct flow_stats *stats = flow_get_stats(s->flow);
-	uint64_t insns = 0, before = stats->instructions;
-	size_t i;
-	int r = view_stretch(job, s);
-
-	for (i = 0; i < s->n_items; i++)
-		insns += s->items[i].insns;
-	return r == 0 ? count_gaps(job, s, insns + stats->instructions - before) : r;
-}
-
-/* When it began, at the earliest; MANIFEST_ABSENT: not known. */
-static uint64_t began_ns(const struct decode *d, const struct replay_stretch *s)
-{
-	uint64_t tsc = s->n_items > 0 ? s->items[0].tsc_lo : 0;
-
-	return tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clocks[s->cpu], tsc);
-}
-
-/* Only that there was one, and when. */
+/* Adds a gap that says only that there was a stretch, and when. */
 static int exclude(struct decode *d, const struct replay_stretch *s)
 {
 	const struct flow_gap *gap = s->n_gaps > 0 ? &s->gaps[0] : NULL;
@@ -156,7 +123,7 @@ static int exclude(struct decode *d, const struct replay_stretch *s)
 	size_t first;
 	int r = decode_settle(d);
 
-	if (r < 0 || s->goes_on || (s->n_items == 0 && gap == NULL))
+	if (r < 0 || s->goes_on || (s->n_items == 0 && !gap))
 		return r;
 	none.offset = s->n_items > 0 ? s->items[0].offset : gap->offset;
 	none.tsc_lo = s->n_items > 0 ? s->items[0].tsc_lo : gap->tsc_lo;
@@ -167,29 +134,28 @@ static int exclude(struct decode *d, const struct replay_stretch *s)
 	return r;
 }
 
-/* Drops what is not permitted: true. */
-static bool is_dropped(struct decode *d, const struct replay_stretch *s, int *ret_result)
-{
-	const struct permit *permit = d->replay->permit;
-	enum permit_answer answer =
-		permit_thread(permit, s->thread != NULL ? s->thread : s->process, began_ns(d, s));
-
-	*ret_result = 0;
-	if (answer == PERMIT_YES)
-		return false;
-	if (permit_is_limited(permit)) /* of a user's own, too, if he is excluded */
-		d->withheld = true;
-	else
-		*ret_result = exclude(d, s);
-	return true;
-}
-
 int decode_stretch(void *userdata, const struct replay_stretch *s)
 {
 	struct decode_job *job = userdata;
-	int dropped;
+	struct decode *d = job->d;
+	const struct permit *permit = d->replay->permit;
+	const struct flow_stats *stats = flow_get_stats(s->flow);
+	uint64_t insns = 0, before = stats->instructions;
+	uint64_t tsc = s->n_items > 0 ? s->items[0].tsc_lo : 0;
+	/* When the stretch began, at the earliest. */
+	uint64_t began = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clocks[s->cpu], tsc);
+	int r;
 
-	if (is_dropped(job->d, s, &dropped))
-		return dropped;
-	return take_stretch(job, s);
+	if (permit_thread(permit, s->thread ? s->thread : s->process, began) != PERMIT_YES) {
+		/* In a limited report this can also be an excluded program of the user. */
+		if (!permit_is_limited(permit))
+			return exclude(d, s);
+		d->withheld = true;
+		return 0;
+	}
+	r = view_stretch(job, s);
+	/* The flow learns what walks executed when they are counted. */
+	for (size_t i = 0; i < s->n_items; i++)
+		insns += s->items[i].insns;
+	return r == 0 ? count_gaps(job, s, insns + stats->instructions - before) : r;
 }

@@ -4,24 +4,34 @@ noinst_LIBRARIES += decoder/worker/libptworker.a
 decoder_worker_libptworker_a_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS)
 decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/ask.c decoder/worker/ask.h \
-	decoder/worker/count/calls.c decoder/worker/count/calls.h \
-	decoder/worker/replay/contexts.c decoder/worker/replay/cpu_replay.c \
 	decoder/worker/decode.c decoder/worker/decode.h \
-	decoder/worker/decode_last.c \
 	decoder/worker/decode_private.h \
 	decoder/worker/decode_rounds.c \
 	decoder/worker/decode_stretch.c \
-	decoder/worker/count/functions.c decoder/worker/count/functions.h \
+	decoder/worker/sandbox.c decoder/worker/sandbox.h \
+	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
+	decoder/worker/count/functions.c decoder/worker/count/functions.h \
 	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
-	decoder/worker/view/lines.c decoder/worker/view/lines.h \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
+	decoder/worker/count/steps.c decoder/worker/count/steps.h \
+	decoder/worker/count/tally.c decoder/worker/count/tally.h \
+	decoder/worker/count/tally_cache.c decoder/worker/count/tally_cache.h \
+	decoder/worker/count/tally_private.h \
+	decoder/worker/count/tally_quick.c \
+	decoder/worker/count/tally_steps.c \
+	decoder/worker/replay/contexts.c \
+	decoder/worker/replay/cpu_replay.c \
 	decoder/worker/replay/permit.c decoder/worker/replay/permit.h \
-	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
-	decoder/worker/view/pevent_record.c \
 	decoder/worker/replay/replay.c decoder/worker/replay/replay.h \
-	decoder/worker/replay/replay_kernel.c decoder/worker/replay/replay_load.c \
+	decoder/worker/replay/replay_kernel.c \
+	decoder/worker/replay/replay_load.c \
 	decoder/worker/replay/replay_private.h \
+	decoder/worker/replay/rounds.c decoder/worker/replay/rounds.h \
+	decoder/worker/replay/segment.c decoder/worker/replay/segment.h \
+	decoder/worker/replay/whose.c decoder/worker/replay/whose.h \
+	decoder/worker/replay/whose_code.c \
+	decoder/worker/replay/whose_kernel.c \
 	decoder/worker/report/report.c decoder/worker/report/report.h \
 	decoder/worker/report/report_cpus.c \
 	decoder/worker/report/report_functions.c \
@@ -30,41 +40,34 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_parts.h \
 	decoder/worker/report/report_processes.c \
 	decoder/worker/report/report_source.c \
+	decoder/worker/report/report_summary.c \
 	decoder/worker/report/report_threads.c \
 	decoder/worker/report/report_turns.c \
-	decoder/worker/report/report_summary.c decoder/worker/report/report_values.c decoder/worker/report/report_values.h \
-	decoder/worker/replay/rounds.c decoder/worker/replay/rounds.h \
-	decoder/worker/sandbox.c decoder/worker/sandbox.h \
-	decoder/worker/turns/clocks.c \
-	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
-	decoder/worker/replay/segment.c decoder/worker/replay/segment.h \
-	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \
-	decoder/worker/skim/skim.c decoder/worker/skim/skim.h decoder/worker/skim/skim_private.h \
+	decoder/worker/report/report_values.c decoder/worker/report/report_values.h \
+	decoder/worker/skim/skim.c decoder/worker/skim/skim.h \
 	decoder/worker/skim/skim_json.c \
 	decoder/worker/skim/skim_lines.c \
 	decoder/worker/skim/skim_map.c decoder/worker/skim/skim_map.h \
+	decoder/worker/skim/skim_private.h \
 	decoder/worker/skim/skim_read.c decoder/worker/skim/skim_read.h \
 	decoder/worker/skim/skim_shift.c \
 	decoder/worker/skim/skim_whose.c \
-	decoder/worker/count/steps.c decoder/worker/count/steps.h \
-	decoder/worker/count/tally.c decoder/worker/count/tally.h \
-	decoder/worker/count/tally_cache.c decoder/worker/count/tally_cache.h \
-	decoder/worker/count/tally_private.h \
-	decoder/worker/count/tally_quick.c \
-	decoder/worker/count/tally_steps.c \
-	decoder/worker/view/track.c decoder/worker/view/track.h \
+	decoder/worker/turns/clocks.c \
+	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
+	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \
 	decoder/worker/turns/turns.c decoder/worker/turns/turns.h \
 	decoder/worker/turns/turns_cost.c \
 	decoder/worker/turns/turns_decide.c \
 	decoder/worker/turns/turns_private.h \
+	decoder/worker/view/lines.c decoder/worker/view/lines.h \
+	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
+	decoder/worker/view/pevent_record.c \
+	decoder/worker/view/track.c decoder/worker/view/track.h \
 	decoder/worker/view/views.c decoder/worker/view/views.h \
-	decoder/worker/view/views_packets.c \
 	decoder/worker/view/views_events.c \
+	decoder/worker/view/views_packets.c \
 	decoder/worker/view/views_ptxed.c decoder/worker/view/views_ptxed.h \
-	decoder/worker/view/views_ptxed_text.c \
-	decoder/worker/replay/whose.c decoder/worker/replay/whose.h \
-	decoder/worker/replay/whose_code.c \
-	decoder/worker/replay/whose_kernel.c
+	decoder/worker/view/views_ptxed_text.c
 
 WORKER_LIBS = decoder/worker/libptworker.a decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a proto/libptproto.a $(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) \

@@ -1,8 +1,9 @@
 /*
- * ptsnap-decode: decodes one snapshot and ends. Started by ptsnapd and ptsnapctl through
- * decoder/run/worker.c, which hands it everything by one message on fd 3: the request, the bundle,
- * the output. It parses what strangers wrote, so the sandbox closes before the bundle is touched;
- * it never opens anything.
+ * The program ptsnap-decode: receives one request, enters the sandbox, decodes, and ends.
+ *
+ * ptsnapd and ptsnapctl start the program through decoder/run, which sends everything in one
+ * message on fd 3: the request, the bundle, the output. The sandbox is complete before the bundle
+ * is read.
  */
 #include <malloc.h>
 #include <poll.h>
@@ -24,16 +25,16 @@
 #include "proto/worker.h"
 
 #define CHANNEL_FD 3
-/* Shorter bundles are not worth a thread (decoder/flow/flow_ahead.c). */
+/* A shorter bundle is not worth a thread (decoder/flow/flow_ahead.c). */
 #define THREADS_WORTH_BYTES (512u << 10)
-/* Threads that walk ahead may have a part of the memory: so much each takes of it, with its share
- * of what is kept of the trace ahead (decoder/hot/ahead.c), times sixteen. */
+/* Memory that a thread which walks ahead takes, with its share of what is kept of the trace ahead
+ * (decoder/hot/ahead.c), times sixteen: such threads may have only a part of the memory. */
 #define MEMORY_PER_THREAD (UINT64_C(36) << 20)
-/* What a JSON view may write beyond its limit before the kernel stops it. */
+/* Bytes that a JSON view may write beyond its limit before the kernel stops it. */
 #define FILE_SLACK (1u << 20)
 
 #ifdef __SANITIZE_ADDRESS__
-/* The leak check at exit starts a tracer, which the sandbox does not let it. */
+/* The leak check at exit starts a tracer, which the sandbox forbids. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -41,10 +42,10 @@ const char *__asan_default_options(void)
 }
 #endif
 
-/* What the sink's functions need. */
+/* The other end of the channel, for the functions of the sink. */
 struct parent {
 	struct ask ask;
-	uint64_t began; /* when the request was there, CLOCK_MONOTONIC, ns */
+	uint64_t began; /* when the request came, CLOCK_MONOTONIC, ns */
 };
 
 struct order {
@@ -52,7 +53,7 @@ struct order {
 	uint64_t cpu_seconds;
 	int bundle_fd, output_fd;
 	uint64_t bundle_bytes;
-	struct crew *crew; /* all threads that there will be */
+	struct crew *crew; /* all threads that there will ever be */
 };
 
 static int receive_order(struct order *ret)
@@ -80,7 +81,7 @@ static int receive_order(struct order *ret)
 	return 0;
 }
 
-/* A broken channel is the parent's business: it sees the end of this process. */
+/* An error is ignored: if the channel is broken, the parent sees the end of this process. */
 static void send_message(const struct worker_message *m)
 {
 	(void)channel_send(CHANNEL_FD, m, sizeof(*m), NULL, 0);
@@ -109,24 +110,7 @@ static uint64_t elapsed(void *userdata)
 	return now_ns(CLOCK_MONOTONIC) - parent->began;
 }
 
-static void send_result(int error, uint64_t faults)
-{
-	const struct worker_message m = {
-		.kind = WORKER_RESULT, .percent = 100, .error = error, .faults = faults};
-
-	send_message(&m);
-}
-
-static uint64_t file_limit(const struct order *order)
-{
-	off_t at = lseek(order->output_fd, 0, SEEK_CUR);
-
-	if (order->options.view != WORKER_VIEW_REPORT || order->options.report_limit == 0 || at < 0)
-		return 0;
-	return (uint64_t)at + order->options.report_limit + FILE_SLACK;
-}
-
-/* Whoever started us may not be who can end us: without him nobody wants the report. */
+/* Ends the process with the channel: the program that asked may not be able to kill this one. */
 static void end_with_channel(void *userdata)
 {
 	struct pollfd channel = {.fd = CHANNEL_FD};
@@ -134,32 +118,29 @@ static void end_with_channel(void *userdata)
 	(void)userdata;
 	while (poll(&channel, 1, -1) < 0 || !(channel.revents & (POLLHUP | POLLERR)))
 		;
-	/* Behind a result, too; that it is no longer wanted is no failure. */
+	/* The channel may also end behind a result; that is no failure. */
 	_exit(0);
 }
 
-/* Besides the main thread; none where nothing is walked by several. */
-static uint32_t count_walkers(const struct order *order)
-{
-	const struct decode_options *o = &order->options;
-	uint64_t n = o->threads != 0 ? o->threads : ahead_count_cpus();
-
-	if ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_SUMMARY) ||
-	    o->skim != WORKER_SKIM_NONE || order->bundle_bytes < THREADS_WORTH_BYTES)
-		return 0;
-	if (o->memory_limit > 0)
-		n = MIN_OF(n, o->memory_limit / MEMORY_PER_THREAD + 1);
-	return (uint32_t)MIN_OF(n, (uint64_t)CREW_MAX_THREADS) - 1;
-}
-
+/* Starts the thread that waits for the channel's end, and the threads that walk ahead, if there is
+ * something to walk. */
 static int start_threads(void *userdata)
 {
 	struct order *order = userdata;
-	int r = crew_new(count_walkers(order) + 1, &order->crew);
+	const struct decode_options *o = &order->options;
+	uint64_t n = o->threads != 0 ? o->threads : ahead_count_cpus();
+	int r;
 
+	if (o->memory_limit > 0)
+		n = MIN_OF(n, o->memory_limit / MEMORY_PER_THREAD + 1);
+	if ((o->view != WORKER_VIEW_REPORT && o->view != WORKER_VIEW_SUMMARY) ||
+	    o->skim != WORKER_SKIM_NONE || order->bundle_bytes < THREADS_WORTH_BYTES)
+		n = 1;
+	/* One of the N is the main thread; the thread for the channel takes its place. */
+	r = crew_new((uint32_t)MIN_OF(n, (uint64_t)CREW_MAX_THREADS), &order->crew);
 	if (r < 0)
 		return r;
-	/* Where there is no thread for that the service's own limit of time is left. */
+	/* Without that thread, the service's own limit of time ends the process. */
 	(void)crew_start(order->crew, end_with_channel, NULL);
 	return 0;
 }
@@ -173,14 +154,16 @@ static int enter(struct order *order)
 		.channel = CHANNEL_FD,
 		.more_fds = ASK_MAX_OPEN,
 		.cpu_seconds = order->cpu_seconds,
-		.file_bytes = file_limit(order),
 		.start = start_threads,
 		.userdata = order,
 	};
+	off_t at = lseek(order->output_fd, 0, SEEK_CUR);
 	struct stat st;
 	unsigned missing;
 	int r;
 
+	if (order->options.view == WORKER_VIEW_REPORT && order->options.report_limit > 0 && at >= 0)
+		limits.file_bytes = (uint64_t)at + order->options.report_limit + FILE_SLACK;
 	if (fstat(order->bundle_fd, &st) < 0)
 		return -errno;
 	order->bundle_bytes = (uint64_t)st.st_size;
@@ -190,22 +173,16 @@ static int enter(struct order *order)
 			order->bundle_bytes + order->options.memory_limit + IMAGE_MAX_RESERVED;
 	}
 	r = sandbox_enter(&limits, &missing);
-	/* <4>: warning, <6>: information, as sd-daemon(3) has it. */
+	/* <4> is a warning, <6> is information (sd-daemon(3)). */
 	if (r == 0 && (missing & SANDBOX_NO_UID))
-		fprintf(stderr, "<4>ptsnap-decode: started as root and may not change to nobody; "
-				"going on in the sandbox\n");
+		fprintf(stderr,
+			"<4>ptsnap-decode: cannot change from root to nobody; continuing in "
+			"the sandbox\n");
 	if (r == 0 && (missing & SANDBOX_NO_LANDLOCK))
-		fprintf(stderr, "<6>ptsnap-decode: there is no Landlock here; the filter of system "
-				"calls stands without it\n");
+		fprintf(stderr,
+			"<6>ptsnap-decode: this kernel has no Landlock; continuing with the "
+			"filter of system calls alone\n");
 	return r;
-}
-
-/* Images may have half of the memory: what is decoded needs the other. */
-static uint64_t image_limit(const struct decode_options *options)
-{
-	if (options->memory_limit == 0)
-		return IMAGE_MAX_FILLED;
-	return MIN_OF(options->memory_limit / 2, IMAGE_MAX_FILLED);
 }
 
 static int decode(const struct order *order, uint64_t began, const char *version,
@@ -213,6 +190,7 @@ static int decode(const struct order *order, uint64_t began, const char *version
 {
 	struct parent parent = {.began = began};
 	struct ask *ask = &parent.ask;
+	uint64_t max_filled = IMAGE_MAX_FILLED;
 	struct image_loader loader;
 	const struct decode_sink sink = {
 		.fd = order->output_fd,
@@ -231,16 +209,13 @@ static int decode(const struct order *order, uint64_t began, const char *version
 		return r;
 	ask_init(ask, CHANNEL_FD, (uint32_t)bundle_manifest(bundle)->n_images,
 		 order->options.debug != 0);
-	loader = ask_loader(ask, image_limit(&order->options));
+	/* Images may have half of the memory; decoding needs the other half. */
+	if (order->options.memory_limit > 0)
+		max_filled = MIN_OF(order->options.memory_limit / 2, max_filled);
+	loader = ask_loader(ask, max_filled);
 	r = decode_run(bundle, &order->options, &sink, ret_faults);
 	ask_done(ask);
 	return r;
-}
-
-static int usage(void)
-{
-	fprintf(stderr, "ptsnap-decode is started by ptsnapd and by \"ptsnapctl decode\".\n");
-	return 2;
 }
 
 static bool have_channel(void)
@@ -260,10 +235,13 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && strcmp(argv[1], "--version") == 0)
 		return printf("ptsnap-decode %s\n", PTSNAP_VERSION) < 0;
-	if (argc != 1 || !have_channel())
-		return usage();
-	/* Threads get no heap of their own: glibc would open files to count CPUs, and reserve much.
-	 */
+	if (argc != 1 || !have_channel()) {
+		fprintf(stderr,
+			"ptsnap-decode is started by ptsnapd and by \"ptsnapctl decode\".\n");
+		return 2;
+	}
+	/* Threads get no heap of their own: for heaps, glibc would open files to count CPUs, and
+	 * reserve much memory. */
 	mallopt(M_ARENA_MAX, 1);
 	r = receive_order(&order);
 	began = now_ns(CLOCK_MONOTONIC);
@@ -271,7 +249,8 @@ int main(int argc, char **argv)
 		r = enter(&order);
 	if (r == 0)
 		r = decode(&order, began, PTSNAP_VERSION, &faults);
-	send_result(r, faults);
-	/* Handlers of exit() were written for a process that may open files. */
+	send_message(&(struct worker_message){
+		.kind = WORKER_RESULT, .percent = 100, .error = r, .faults = faults});
+	/* Handlers of exit() expect a process that may open files. */
 	_exit(r == 0 ? 0 : 1);
 }

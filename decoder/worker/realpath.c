@@ -1,7 +1,9 @@
 /*
- * realpath(3) for libdw, which asks of every file where it lies (__libdw_elfpath()), of those in
- * memory, too, though we never want what it would look for beside it. In the sandbox the question
- * alone would be the end. Linked into ptsnap-decode; shared libraries find it there first.
+ * A realpath(3) that always fails, for libdw inside the sandbox.
+ *
+ * libdw asks where each file lies, even a file in memory (__libdw_elfpath()), to look for other
+ * files beside it, which are never wanted here. In the sandbox the question alone would kill the
+ * process. Shared libraries find this function in the program ptsnap-decode first.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /*
- * The sandbox, in the order in which each step is still allowed by those before it: descriptors,
- * identity, privileges, Landlock, limits, threads, and the system call filter last. Called once, by
- * main.c of ptsnap-decode, single-threaded, before the bundle is looked at. What is a thread's own
- * (identity, no_new_privs, Landlock) is settled before there are others; the filter is put on all
- * at once.
+ * The sandbox: descriptors, identity, privileges, Landlock, limits, threads, and the filter of
+ * system calls last, in an order in which each step is still allowed by the steps before.
  *
- * The filter is the hard wall: whatever takes this process over can compute, with the threads that
- * there are, write to the output, end, and be given the images that the snapshot names; it cannot
- * open, look at paths, connect, execute, start a thread, or make memory executable.
+ * What belongs to a thread (identity, no_new_privs, Landlock) is done before there are other
+ * threads; the filter is put on all threads at once.
+ *
+ * The filter is the hard wall. Whoever takes this process over can compute, with the threads that
+ * there are, write to the output, get the images that the snapshot names, and end; but cannot open
+ * files, look at paths, connect, execute, start a thread, or make memory executable.
  */
 #include "decoder/worker/sandbox.h"
 
@@ -38,7 +38,7 @@
 #define SANDBOX_SANITIZED 0
 #endif
 
-/* nobody and nogroup: the ids that the kernel itself uses for "no one we know"
+/* nobody and nogroup: the ids that the kernel itself uses for unknown users
  * (include/linux/highuid.h, DEFAULT_OVERFLOWUID). */
 #define NOBODY 65534u
 
@@ -54,14 +54,13 @@ static int close_others(const int *keep, size_t n)
 {
 	int sorted[SANDBOX_MAX_KEEP];
 	unsigned from = 3;
-	size_t i;
 
 	if (n > SANDBOX_MAX_KEEP)
 		return -EINVAL;
-	for (i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		sorted[i] = keep[i];
 	qsort(sorted, n, sizeof(sorted[0]), compare_fds);
-	for (i = 0; i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		unsigned fd = (unsigned)sorted[i];
 
 		if (sorted[i] < 0 || fd < from)
@@ -73,8 +72,8 @@ static int close_others(const int *keep, size_t n)
 	return close_range(from, ~0u, 0) < 0 ? -errno : 0;
 }
 
-/* Nothing is read from standard input, or printed; and messages are not for a terminal, as they
- * may be what somebody makes us say. Where there is no /dev/null they stay what they are. */
+/* Redirects standard input and output to /dev/null, and standard error if it is a terminal: a
+ * stranger may have a say in the messages. Without /dev/null they stay as they are. */
 static void blind_standard(void)
 {
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -95,27 +94,16 @@ static int limit(int resource, uint64_t value)
 
 	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
 		return -errno;
-	/* Never ask for more than there is: raising the hard limit needs a privilege. */
+	/* Never raise the hard limit: that needs a privilege. */
 	wanted.rlim_cur = wanted.rlim_max = MIN_OF(wanted.rlim_max, now.rlim_max);
 	return setrlimit((__rlimit_resource_t)resource, &wanted) < 0 ? -errno : 0;
 }
 
-/* Nothing is ever opened again; what comes takes the lowest numbers that are free. */
-static uint64_t count_fds(const struct sandbox_limits *l)
-{
-	int highest = STDERR_FILENO;
-
-	if (l->more_fds == 0)
-		return 0;
-	for (size_t i = 0; i < l->n_keep; i++)
-		highest = MAX_OF(highest, l->keep[i]);
-	return (uint64_t)highest + 1 + l->more_fds;
-}
-
-/* The main thread's stack gets all that it will ever have, and then grows no more. It is no data,
- * and what bounds its growth bounds that of each mapping that it is cut into: whoever cuts off its
- * end again and again would have memory without a limit (mm/mmap.c, acct_stack_growth()). The
- * program's name lies at its top (fs/binfmt_elf.c), and a touched page brings all above it. */
+/* Gives the main thread's stack all memory that it will ever have, and lets it grow no more. A
+ * stack is not counted as data, and its limit holds for each mapping that it is cut into: whoever
+ * cuts off its end again and again would have memory without a limit (mm/mmap.c,
+ * acct_stack_growth()). The program's name lies at the stack's top (fs/binfmt_elf.c); touching a
+ * page makes all pages above. */
 static int settle_stack(void)
 {
 	const char *name = (const char *)(uintptr_t)getauxval(AT_EXECFN);
@@ -124,7 +112,7 @@ static int settle_stack(void)
 
 	if (limit(RLIMIT_STACK, MAX_STACK) < 0 || getrlimit(RLIMIT_STACK, &now) < 0)
 		return -errno;
-	if (name == NULL)
+	if (!name)
 		return -ENODATA;
 	if (now.rlim_cur > STACK_SLACK) {
 		lowest = (uintptr_t)name - (uintptr_t)now.rlim_cur + STACK_SLACK;
@@ -134,29 +122,30 @@ static int settle_stack(void)
 	return limit(RLIMIT_STACK, 0);
 }
 
-static int limit_memory(const struct sandbox_limits *l)
-{
-	int r;
-
-	/* AddressSanitizer reserves terabytes for its shadow. */
-	if (SANDBOX_SANITIZED)
-		return 0;
-	r = settle_stack();
-	if (r == 0 && l->memory_bytes > 0)
-		r = limit(RLIMIT_DATA, l->memory_bytes);
-	if (r == 0 && l->address_bytes > 0)
-		r = limit(RLIMIT_AS, l->address_bytes);
-	return r;
-}
-
 static int limit_all(const struct sandbox_limits *l)
 {
+	uint64_t fds = 0;
 	int r = limit(RLIMIT_CORE, 0);
 
+	/* Nothing is ever opened again; fds that come later take the lowest free numbers. */
+	if (l->more_fds > 0) {
+		int highest = STDERR_FILENO;
+
+		for (size_t i = 0; i < l->n_keep; i++)
+			highest = MAX_OF(highest, l->keep[i]);
+		fds = (uint64_t)highest + 1 + l->more_fds;
+	}
 	if (r == 0)
-		r = limit(RLIMIT_NOFILE, count_fds(l));
-	if (r == 0)
-		r = limit_memory(l);
+		r = limit(RLIMIT_NOFILE, fds);
+	/* AddressSanitizer reserves terabytes for its shadow. */
+	if (!SANDBOX_SANITIZED) {
+		if (r == 0)
+			r = settle_stack();
+		if (r == 0 && l->memory_bytes > 0)
+			r = limit(RLIMIT_DATA, l->memory_bytes);
+		if (r == 0 && l->address_bytes > 0)
+			r = limit(RLIMIT_AS, l->address_bytes);
+	}
 	if (r == 0 && l->cpu_seconds > 0)
 		r = limit(RLIMIT_CPU, l->cpu_seconds);
 	if (r == 0 && l->file_bytes > 0)
@@ -164,8 +153,8 @@ static int limit_all(const struct sandbox_limits *l)
 	return r;
 }
 
-/* Root becomes nobody. A root that may not (in a container without CAP_SETUID, or in a user
- * namespace that does not map the id) goes on behind the other walls, and it is said. */
+/* Root becomes nobody. If root may not (in a container without CAP_SETUID, or in a user namespace
+ * that does not map the id), the other steps still hold, and *missing says so. */
 static int drop_identity(unsigned *missing)
 {
 	if (geteuid() != 0)
@@ -179,8 +168,8 @@ static int drop_identity(unsigned *missing)
 	return 0;
 }
 
-/* Those of a recorder that is not root but may trace would be ours, too. Who has none may not be
- * allowed to say so: a unit's own filter. */
+/* Drops the capabilities of a recorder that is not root but may trace. A process without
+ * capabilities does not call capset(2), which the filter of its unit may forbid. */
 static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -195,17 +184,9 @@ static int drop_capabilities(void)
 	return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
-/* PDEATHSIG after the change of identity, which clears it (kernel/cred.c, commit_creds). */
-static int drop_privileges(void)
-{
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return -errno;
-	return 0;
-}
-
-/* struct landlock_ruleset_attr as of ABI 6; older kernels take its beginning. Installed headers may
- * be older than the kernel, so the layout is written out here (include/uapi/linux/landlock.h). */
+/* struct landlock_ruleset_attr of ABI 6; older kernels take its beginning. The layout is written
+ * out here because installed headers may be older than the kernel (include/uapi/linux/landlock.h).
+ */
 struct ruleset_attr {
 	uint64_t fs, net, scoped;
 };
@@ -220,7 +201,7 @@ static size_t ruleset_for(long abi, struct ruleset_attr *ret)
 	return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
 }
 
-/* Everything that Landlock handles is denied: a ruleset without a rule. */
+/* Denies everything that Landlock handles: a ruleset without a rule. */
 static int enter_landlock(unsigned *missing)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
@@ -251,7 +232,7 @@ static const int allowed_calls[] = {
 	SCMP_SYS(fstat),
 	SCMP_SYS(munmap),
 	SCMP_SYS(brk),
-	SCMP_SYS(poll), /* for the channel's end */
+	SCMP_SYS(poll), /* waits for the channel's end */
 	SCMP_SYS(getrandom),
 	SCMP_SYS(clock_gettime),
 	SCMP_SYS(sysinfo), /* glibc: qsort asks how much memory there is (stdlib/msort.c) */
@@ -277,8 +258,8 @@ static int allow(scmp_filter_ctx ctx, int call, const struct scmp_arg_cmp *args,
 	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, call, n, args);
 }
 
-/* Waiting and waking, as mutexes and conditions do; not what inherits priorities or moves those who
- * wait. */
+/* Allows waiting and waking, as mutexes and conditions do, but no inheriting of priorities and no
+ * requeueing. */
 static int allow_futex(scmp_filter_ctx ctx)
 {
 	static const unsigned operations[] = {FUTEX_WAIT, FUTEX_WAKE, FUTEX_WAIT_BITSET,
@@ -295,51 +276,31 @@ static int allow_futex(scmp_filter_ctx ctx)
 	return r;
 }
 
-/* Messages, and images that were asked for. Standard error may be a socket, too. */
-static int allow_channel(scmp_filter_ctx ctx, int channel)
-{
-	const struct scmp_arg_cmp on_channel[] = {
-		SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)channel)};
-	int r = 0;
-
-	if (channel >= 0)
-		r = allow(ctx, SCMP_SYS(sendmsg), on_channel, 1);
-	if (r == 0 && channel >= 0)
-		r = allow(ctx, SCMP_SYS(recvmsg), on_channel, 1);
-	return r;
-}
-
-/* The main thread's stack, of which we use the end, does not reach below; all other mappings do
- * (arch/x86/mm/mmap.c, mmap_base: at least 128 MiB are left between). */
-static scmp_datum_t stack_limit(void)
-{
-	const char here = 0;
-
-	return (scmp_datum_t)(uintptr_t)&here - MAX_STACK;
-}
-
 /* Calls that are allowed only with certain arguments. */
 static int allow_conditional(scmp_filter_ctx ctx)
 {
-	/* Memory that was written to and then made readable alone would not count as data any
-	 * more, either. */
+	/* Memory that was written to and then made read-only would not count as data any more. */
 	const struct scmp_arg_cmp writable[] = {SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE)};
 	const struct scmp_arg_cmp no_exec[] = {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)};
-	/* Shared memory and stacks do not count as data (include/linux/mm.h, is_data_mapping()):
-	 * they would be memory without a limit. */
+	/* Shared memory and stacks do not count as data (include/linux/mm.h, is_data_mapping()),
+	 * and would be memory without a limit. */
 	const struct scmp_arg_cmp data[] = {
 		SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0),
 		SCMP_A3(SCMP_CMP_MASKED_EQ, MAP_SHARED | MAP_GROWSDOWN, 0),
 	};
-	/* Nor does the main thread's stack, which could be made to grow as far as there are
-	 * addresses. */
+	/* The main thread's stack does not count as data either, and mremap(2) could make it grow
+	 * as far as there are addresses. The stack, whose end is in use here, does not reach below
+	 * STACK; all other mappings lie below (arch/x86/mm/mmap.c, mmap_base: at least 128 MiB are
+	 * left between). */
+	const char here = 0;
+	const scmp_datum_t stack = (scmp_datum_t)(uintptr_t)&here - MAX_STACK;
 	const struct scmp_arg_cmp below[] = {
-		SCMP_A0(SCMP_CMP_LT, stack_limit()),
+		SCMP_A0(SCMP_CMP_LT, stack),
 		SCMP_A3(SCMP_CMP_MASKED_EQ, ~(scmp_datum_t)MREMAP_MAYMOVE, 0)};
 	const struct scmp_arg_cmp forget[] = {SCMP_A2(SCMP_CMP_EQ, MADV_DONTNEED)};
 	const struct scmp_arg_cmp large[] = {SCMP_A2(SCMP_CMP_EQ, MADV_HUGEPAGE)};
 	const struct scmp_arg_cmp get_fl[] = {SCMP_A1(SCMP_CMP_EQ, F_GETFL)};
-	/* abort() of our own asserts, and nobody else's process. */
+	/* For abort() of our own asserts; no other process can be hit. */
 	const struct scmp_arg_cmp self[] = {SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid())};
 	int r = allow(ctx, SCMP_SYS(mmap), data, ARRAY_SIZE(data));
 
@@ -358,31 +319,30 @@ static int allow_conditional(scmp_filter_ctx ctx)
 	return r;
 }
 
-/* All threads, and a call of another architecture is as bad as any. */
-static int set_attributes(scmp_filter_ctx ctx)
-{
-	int r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
-
-	return r ? r : seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
-}
-
 static int enter_seccomp(int channel)
 {
+	const struct scmp_arg_cmp on_channel[] = {
+		SCMP_A0(SCMP_CMP_MASKED_EQ, UINT32_MAX, (scmp_datum_t)channel)};
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	size_t i;
 	int r;
 
-	if (ctx == NULL)
+	if (!ctx)
 		return -ENOMEM;
-	r = set_attributes(ctx);
-	for (i = 0; i < ARRAY_SIZE(allowed_calls) && r == 0; i++)
+	/* The filter holds for all threads; a call of another architecture kills, too. */
+	r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (r == 0)
+		r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	for (size_t i = 0; i < ARRAY_SIZE(allowed_calls) && r == 0; i++)
 		r = allow(ctx, allowed_calls[i], NULL, 0);
 	if (r == 0)
 		r = allow_conditional(ctx);
 	if (r == 0)
 		r = allow_futex(ctx);
-	if (r == 0)
-		r = allow_channel(ctx, channel);
+	/* Messages go over the channel alone; standard error may be a socket, too. */
+	if (r == 0 && channel >= 0)
+		r = allow(ctx, SCMP_SYS(sendmsg), on_channel, 1);
+	if (r == 0 && channel >= 0)
+		r = allow(ctx, SCMP_SYS(recvmsg), on_channel, 1);
 	if (r == 0)
 		r = seccomp_load(ctx);
 	seccomp_release(ctx);
@@ -394,7 +354,7 @@ int sandbox_enter(const struct sandbox_limits *limits, unsigned *ret_missing)
 	int r;
 
 	*ret_missing = 0;
-	/* A reader that went away, a file at its limit: errors of write, not deaths. */
+	/* A reader that goes away and a file at its limit are errors of write, not the end. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	blind_standard();
@@ -403,14 +363,18 @@ int sandbox_enter(const struct sandbox_limits *limits, unsigned *ret_missing)
 		r = drop_identity(ret_missing);
 	if (r == 0)
 		r = drop_capabilities();
-	if (r == 0)
-		r = drop_privileges();
+	/* PR_SET_PDEATHSIG behind the change of identity, which clears it (kernel/cred.c,
+	 * commit_creds). */
+	if (r == 0 &&
+	    (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+	     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0))
+		r = -errno;
 	if (r == 0)
 		r = enter_landlock(ret_missing);
-	/* After Landlock, which needs one descriptor for its ruleset. */
+	/* Behind Landlock, which needs a descriptor for its ruleset. */
 	if (r == 0)
 		r = limit_all(limits);
-	if (r == 0 && limits->start != NULL)
+	if (r == 0 && limits->start)
 		r = limits->start(limits->userdata);
 	if (r == 0)
 		r = limit(RLIMIT_NPROC, 0);

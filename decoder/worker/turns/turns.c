@@ -238,7 +238,7 @@ static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
 	return &t->left;
 }
 
-/* A trace is walked in many pieces (decode_last.c), so this takes time for the turns of a piece,
+/* A trace is walked in many pieces (decode_rounds.c), so this takes time for the turns of a piece,
  * and not for all turns. */
 void turns_forget(struct turns *t, size_t cpu)
 {
