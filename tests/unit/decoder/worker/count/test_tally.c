@@ -326,7 +326,7 @@ static void tally_stretch_interrupted_keeps_stack(void **state)
 	done(&f);
 }
 
-/* A thread that moves takes its stack along: there is one counters. */
+/* A thread that moves takes its stack along: there is one set of counters. */
 static void tally_stretch_two_cpus_are_one_thread(void **state)
 {
 	const struct make_bundle how = {.rounds = 4, .n_cpus = 2};
