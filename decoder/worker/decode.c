@@ -13,7 +13,7 @@
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
 
-static void tell(const struct decode_job *job, enum worker_phase phase, unsigned percent)
+static void tell_progress(const struct decode_job *job, enum worker_phase phase, unsigned percent)
 {
 	if (job->sink->progress)
 		job->sink->progress(job->sink->userdata, phase, percent);
@@ -29,7 +29,7 @@ static void on_progress(void *userdata, size_t cpu, unsigned percent)
 	d->percents += percent - d->cpus[cpu].percent;
 	d->cpus[cpu].percent = percent;
 	if (d->percents / n > before)
-		tell(job, WORKER_PHASE_DECODE, (unsigned)(d->percents / n));
+		tell_progress(job, WORKER_PHASE_DECODE, (unsigned)(d->percents / n));
 }
 
 static bool is_raw(const struct replay *r)
@@ -133,7 +133,7 @@ static int write_result(struct decode_job *job)
 	case WORKER_VIEW_REPORT:
 		tally_end(&job->d->tally);
 		marks_end(&job->d->marks);
-		tell(job, WORKER_PHASE_SYMBOLIZE, 100);
+		tell_progress(job, WORKER_PHASE_SYMBOLIZE, 100);
 		return report_write(job->d, options, job->sink->version, job->sink->fd);
 	case WORKER_VIEW_SUMMARY: return report_summary(job->d, options, job->sink->fd);
 	case WORKER_VIEW_PACKETS: return write_before_gap(job);
@@ -166,14 +166,14 @@ static int run(struct decode_job *job)
 		r = gaps_add(&d->gaps, &not_permitted, NULL);
 	else if (r == 0)
 		r = gaps_add_recording(&d->gaps, d->replay, begin);
-	tell(job, WORKER_PHASE_DECODE, 100);
+	tell_progress(job, WORKER_PHASE_DECODE, 100);
 	if (r == 0)
 		r = write_result(job);
 	/* Names that were needed for the result are kept, too, unless names are to be left out. */
 	if (r == 0 && job->options->keep && sink->keep)
 		r = image_set_needed(d->replay->images, !job->options->no_symbols, sink->keep,
 				     sink->userdata);
-	tell(job, WORKER_PHASE_WRITE, 100);
+	tell_progress(job, WORKER_PHASE_WRITE, 100);
 	return r;
 }
 

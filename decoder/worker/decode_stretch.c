@@ -30,7 +30,7 @@ static bool first_item(const struct replay_stretch *s, struct flow_item *ret)
 
 int decode_settle(struct decode *d)
 {
-	struct decode_nobodys *n = &d->nobodys;
+	struct decode_unowned *n = &d->unowned;
 	struct flow_gap none = {.fault = FAULT_THREAD_UNCERTAIN, .tsc_hi = UINT64_MAX};
 	size_t first = d->gaps.n;
 	int r;
@@ -42,7 +42,7 @@ int decode_settle(struct decode *d)
 	none.offset = n->item.offset;
 	none.address = n->item.to != 0 ? n->item.to : n->item.from;
 	none.tsc_lo = n->item.tsc_lo;
-	r = gaps_add_nobodys(&d->gaps, d->replay, d->replay->manifest->cpus[n->cpu].cpu, &none,
+	r = gaps_add_unowned(&d->gaps, d->replay, d->replay->manifest->cpus[n->cpu].cpu, &none,
 			     n->insns);
 	if (d->gaps.n > first)
 		d->gaps.list[first].trace = n->cpu;
@@ -58,9 +58,9 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 	uint64_t head = d->gaps.head_bytes;
 	/* For a CPU that did not trace, a gap of the recording says why its trace is empty. */
 	bool told = cpu->state && strcmp(cpu->state, "tracing") != 0;
-	struct decode_nobodys *n = &d->nobodys;
+	struct decode_unowned *n = &d->unowned;
 	size_t first;
-	int r = s->goes_on && d->nobodys.cpu == s->cpu ? 0 : decode_settle(d);
+	int r = s->goes_on && d->unowned.cpu == s->cpu ? 0 : decode_settle(d);
 
 	first = d->gaps.n;
 	for (size_t i = 0; i < s->n_gaps && r == 0; i++)
@@ -74,7 +74,7 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 	/* Code of a process whose thread is unknown: one gap, wherever batches end. */
 	if (s->process && s->n_items > 0) {
 		if (!n->open)
-			*n = (struct decode_nobodys){.open = true, .cpu = s->cpu};
+			*n = (struct decode_unowned){.open = true, .cpu = s->cpu};
 		if (!n->found)
 			n->found = first_item(s, &n->item);
 		n->insns += insns;

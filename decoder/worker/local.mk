@@ -51,7 +51,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/skim/skim_private.h \
 	decoder/worker/skim/skim_read.c decoder/worker/skim/skim_read.h \
 	decoder/worker/skim/skim_shift.c \
-	decoder/worker/skim/skim_whose.c \
+	decoder/worker/skim/skim_owner.c \
 	decoder/worker/turns/clocks.c \
 	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
 	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \

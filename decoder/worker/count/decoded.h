@@ -35,7 +35,7 @@ struct decode_window {
 };
 
 /* Code of a process whose thread is not known; it becomes a gap when its end is seen. */
-struct decode_nobodys {
+struct decode_unowned {
 	bool open;
 	bool found; /* ITEM is the first item; else the last item seen */
 	size_t cpu; /* index into the manifest's CPUs */
@@ -51,7 +51,7 @@ struct decode {
 		past; /* the last stretches of threads that have no stretch within the window */
 	struct decode_window window;
 	struct gaps gaps;
-	struct decode_nobodys nobodys;
+	struct decode_unowned unowned;
 	bool withheld;		   /* something was left out because it is not permitted */
 	struct marks marks;	   /* only for the report */
 	struct steps_count counts; /* only for the summary */

@@ -89,7 +89,7 @@ int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const st
 	return gaps_add(g, &gap, why);
 }
 
-int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,
+int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *from, uint64_t insns)
 {
 	struct gap gap = from_flow(r, cpu, from);

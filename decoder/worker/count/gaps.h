@@ -41,7 +41,7 @@ struct replay;
 /* Adds what the flow of a CPU could not decode. 0 or -ENOMEM. */
 int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *gap);
 /* Adds a gap in which INSNS instructions were decoded whose thread is not known. 0 or -ENOMEM. */
-int gaps_add_nobodys(struct gaps *g, const struct replay *r, uint32_t cpu,
+int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *gap, uint64_t insns);
 /* Adds gaps that the trace itself does not show: the recorder's notes, the kernel's LOST and AUX
  * records, and sideband that cannot be read or does not reach back far enough. BEGIN_NS: for each

@@ -126,7 +126,7 @@ static inline void counting_pass(struct counting *c, uint32_t step)
 /* Counts the time of ITEMS in the running function: BEFORE of them come before the first decision
  * or target, and FIRST says whether that one is an item. counters->function is the running
  * function. */
-void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first);
+void counting_time(struct counting *c, unsigned int items, unsigned int before, bool first);
 
 /* tally_quick.c: counts the steps from *AT up to END, or up to the first step that needs
  * tally_steps.c; sets *AT to the step where it stopped. There is a step at END. */

@@ -86,7 +86,7 @@ HOT void save(const struct quick *q, struct counting *c)
 }
 
 /* Adds the instructions to F, the function that has run. */
-HOT void tell(struct quick *q, struct function *f)
+HOT void flush(struct quick *q, struct function *f)
 {
 	f->self_insns += q->insns - q->told;
 	q->told = q->insns;
@@ -121,7 +121,7 @@ HOT void enter(struct quick *q, const struct counting *c, uint32_t number, bool 
 	struct function *f = &q->list[number];
 
 	if (q->number != TALLY_NO_FUNCTION) {
-		tell(q, &q->list[q->number]);
+		flush(q, &q->list[q->number]);
 		deactivate(q, c, &q->list[q->number]);
 		f->calls += entry;
 	} else {
@@ -133,7 +133,7 @@ HOT void enter(struct quick *q, const struct counting *c, uint32_t number, bool 
 
 HOT void push(struct quick *q, uint32_t from)
 {
-	tell(q, &q->list[q->number]);
+	flush(q, &q->list[q->number]);
 	q->frames[q->top++ & q->mask] =
 		(struct calls_frame){.from = q->base + from, .function = q->number};
 	q->number = TALLY_NO_FUNCTION;
@@ -165,18 +165,18 @@ HOT bool pop(struct quick *q, const struct counting *c)
 	last = &q->frames[(q->top - 1) & q->mask];
 	if (!calls_returns_to(last, to) || last->function == TALLY_NO_FUNCTION)
 		return false;
-	tell(q, &q->list[q->number]);
+	flush(q, &q->list[q->number]);
 	deactivate(q, c, &q->list[q->number]);
 	run(q, last->function);
 	q->top--;
 	return true;
 }
 
-HOT void tell_time(const struct quick *q, struct counting *c, unsigned int items,
-		   unsigned int before, bool first)
+HOT void count_time(const struct quick *q, struct counting *c, unsigned int items,
+		    unsigned int before, bool first)
 {
 	c->counters->function = q->number;
-	counting_tell(c, items, before, first);
+	counting_time(c, items, before, first);
 }
 
 /* TIMED: the op's time is not counted yet. */
@@ -185,7 +185,7 @@ HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op
 	q->insns += op->insns;
 	q->items += op->items;
 	if (timed)
-		tell_time(q, c, op->items, op->before, op->first);
+		count_time(q, c, op->items, op->before, op->first);
 	if (op->pushes)
 		push(q, op->from);
 }
@@ -242,7 +242,7 @@ HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 		q->insns += r->insns;
 		q->items += r->items;
 		if (timed)
-			tell_time(q, c, r->items, r->before, r->first);
+			count_time(q, c, r->items, r->before, r->first);
 		q->at++;
 		return true;
 	}
@@ -282,7 +282,7 @@ HOT void look_ahead(struct quick *q)
 }
 
 /* Counts the steps of one time. False: as above. */
-HOT bool count_time(struct quick *q, struct counting *c)
+HOT bool count_steps_of_time(struct quick *q, struct counting *c)
 {
 	uint32_t at = (uint32_t)(q->at - c->steps);
 
@@ -311,7 +311,7 @@ void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 	    c->counters->called != (c->counters->function == TALLY_NO_FUNCTION))
 		return;
 	load(&q, c, *at, end);
-	while (q.at < q.last && count_time(&q, c))
+	while (q.at < q.last && count_steps_of_time(&q, c))
 		;
 	save(&q, c);
 	*at = (uint32_t)(q.at - c->steps);

@@ -32,22 +32,22 @@ static int set_place(struct counting *c, uint32_t place)
 
 /* --- Time --- */
 
-static void tell_time(struct counting *c, const struct steps_when *when)
+static void use_time(struct counting *c, const struct steps_when *when)
 {
 	tally_time(c->t, c->counters, &c->t->cpus[c->s->cpu], tally_instant(when->lo, when->hi));
 	c->settled = when == &c->clock.rest;
 }
 
-void counting_tell(struct counting *c, unsigned int items, unsigned int before, bool first)
+void counting_time(struct counting *c, unsigned int items, unsigned int before, bool first)
 {
 	if (c->settled || items == 0)
 		return;
 	if (!c->clock.begun && before > 0)
-		tell_time(c, &c->clock.direct);
+		use_time(c, &c->clock.direct);
 	if (!c->clock.begun && first)
-		tell_time(c, &c->clock.first);
+		use_time(c, &c->clock.first);
 	if (c->clock.begun || items > before + first)
-		tell_time(c, &c->clock.rest);
+		use_time(c, &c->clock.rest);
 }
 
 /* --- Calls and returns --- */
@@ -93,7 +93,7 @@ static int count_op(struct counting *c, const struct tally_op *op, bool begins)
 	}
 	c->insns += op->insns;
 	c->items += op->items;
-	counting_tell(c, op->items, op->before, op->first);
+	counting_time(c, op->items, op->before, op->first);
 	if (op->pushes)
 		return push(c, c->base + op->from);
 	c->returned = op->returns;
@@ -112,7 +112,7 @@ static int count_piece(struct counting *c, const struct steps_piece *p)
 		return r;
 	c->items++;
 	if (!c->settled)
-		tell_time(c, steps_clock_when(&c->clock, p->decided, p->direct));
+		use_time(c, steps_clock_when(&c->clock, p->decided, p->direct));
 	if (p->kind == FLOW_RET)
 		c->returned = true;
 	else if ((p->kind == FLOW_CALL || p->kind == FLOW_CALL_IND) &&
@@ -147,7 +147,7 @@ static void count_plain(struct counting *c, const struct tally_record *r)
 	}
 	c->insns += r->insns;
 	c->items += r->items;
-	counting_tell(c, r->items, r->before, r->first);
+	counting_time(c, r->items, r->before, r->first);
 }
 
 static int count_known(struct counting *c, uint32_t step)

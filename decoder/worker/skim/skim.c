@@ -72,18 +72,18 @@ static int skim_cpu(struct skim *k, size_t index)
 {
 	const struct skim_config config = config_of(k, index);
 	struct skim_reader reader;
-	struct skim_whose whose;
+	struct skim_owners owners;
 	struct skim_sample s;
 	int r = 0;
 
 	skim_reader_init(&reader, &config);
-	skim_whose_init(&whose, k->replay, index);
+	skim_owners_init(&owners, k->replay, index);
 	while (r == 0 && skim_reader_next(&reader, &s)) {
 		const struct skim_owner *owner;
 
 		if (k->options->view == WORKER_VIEW_SUMMARY)
 			continue;
-		r = skim_whose(&whose, &s, &owner);
+		r = skim_owner_of(&owners, &s, &owner);
 		if (r == 0 && k->options->view == WORKER_VIEW_REPORT)
 			r = skim_map_add(&k->map, index, &s, owner);
 		else if (r == 0)
@@ -95,7 +95,7 @@ static int skim_cpu(struct skim *k, size_t index)
 	return r;
 }
 
-static void tell(const struct skim *k, enum worker_phase phase, unsigned percent)
+static void tell_progress(const struct skim *k, enum worker_phase phase, unsigned percent)
 {
 	if (k->sink->progress)
 		k->sink->progress(k->sink->userdata, phase, percent);
@@ -108,7 +108,7 @@ static int skim_all(struct skim *k)
 
 	for (size_t i = 0; i < n && r == 0; i++) {
 		r = skim_cpu(k, i);
-		tell(k, WORKER_PHASE_DECODE, (unsigned)(100 * (i + 1) / n));
+		tell_progress(k, WORKER_PHASE_DECODE, (unsigned)(100 * (i + 1) / n));
 	}
 	return r;
 }
@@ -158,7 +158,7 @@ static int write_json(const struct skim *k)
 		.fd = k->sink->fd,
 	};
 
-	tell(k, WORKER_PHASE_SYMBOLIZE, 100);
+	tell_progress(k, WORKER_PHASE_SYMBOLIZE, 100);
 	return skim_json_write(&json);
 }
 
@@ -179,7 +179,7 @@ static int run(struct skim *k)
 		if (r == 0)
 			r = write_json(k);
 	}
-	tell(k, WORKER_PHASE_WRITE, 100);
+	tell_progress(k, WORKER_PHASE_WRITE, 100);
 	return r;
 }
 

@@ -2,13 +2,13 @@
  * The skim: a map of a trace from the addresses in its packets alone, without code.
  *
  * A skim is a first look at hundreds of megabytes: it says who was where when, and where to look
- * closer. Each packet with an address is a sample. skim_read.c finds the samples; skim_whose.c
+ * closer. Each packet with an address is a sample. skim_read.c finds the samples; skim_owner.c
  * finds the thread of each by time; skim_map.c counts samples by thread, function, CPU and slice of
  * time, and ranks the counts; skim_json.c writes the map, skim_lines.c one line for each sample.
  * skim_shift.c uses samples to find the shift between the clocks of trace and sideband, also for a
  * decode. skim.c goes over the CPUs. skim_private.h is inside only.
  *
- * Main types: struct skim_sample, struct skim_owner (whose a sample is), struct skim_map.
+ * Main types: struct skim_sample, struct skim_owner (the thread of a sample), struct skim_map.
  *
  * Decisions that govern the room:
  * - No code is read to follow branches. Only symbols are looked up, for names.

@@ -18,7 +18,7 @@
 
 #define SKIM_RECENT 256u /* a power of two */
 
-/* Whose a sample is. */
+/* The thread or process that a sample belongs to. */
 struct skim_owner {
 	const struct timeline_thread *thread; /* NULL: nobody, or unknown */
 	/* Not NULL: the sample is of this process, but its thread is unknown. */

@@ -1,5 +1,5 @@
 /*
- * Inside of the skim: whose a sample is, and the two ways to write samples.
+ * Inside of the skim: the owner of a sample, and the two ways to write samples.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 #include "decoder/worker/skim/skim_read.h"
 #include "decoder/worker/view/lines.h"
 
-/* --- The owner of a sample: skim_whose.c --- */
+/* --- The owner of a sample: skim_owner.c --- */
 
-struct skim_whose {
+struct skim_owners {
 	struct replay *replay; /* borrowed */
 	size_t index;	       /* of the CPU in the manifest */
 	bool guests; /* a raw trace: nothing tells a virtual machine's code from a process' code */
@@ -27,10 +27,11 @@ struct skim_whose {
 	uint64_t since, until; /* ... within these times, perf ns */
 };
 
-void skim_whose_init(struct skim_whose *w, struct replay *r, size_t index);
+void skim_owners_init(struct skim_owners *w, struct replay *r, size_t index);
 /* Finds the owner of S, valid until the next call. Samples come in the order of the CPU's trace. 0
  * or -ENOMEM. */
-int skim_whose(struct skim_whose *w, const struct skim_sample *s, const struct skim_owner **ret);
+int skim_owner_of(struct skim_owners *w, const struct skim_sample *s,
+		  const struct skim_owner **ret);
 
 /* --- Samples as lines, "TIME CPU PID/TID PACKET ADDRESS SYMBOL IMAGE": skim_lines.c --- */
 

@@ -33,15 +33,15 @@ static void write_gap(struct lines *l, enum fault fault)
 /* Before the lines of S, if they are of another CPU or thread than the lines before: "# cpu N pid P
  * tid T", with "-" for what is not known. If only the process is known, "# gap thread-uncertain"
  * follows. */
-static void write_whose(struct views_whose *v, struct lines *l, const struct replay_stretch *s,
-			const struct manifest *m)
+static void write_origin(struct views_origin *v, struct lines *l, const struct replay_stretch *s,
+			 const struct manifest *m)
 {
 	const struct timeline_thread *process = s->thread ? s->thread : s->process;
 	uint32_t cpu = m->cpus[s->cpu].cpu;
 
 	if (v->known && v->cpu == s->cpu && v->thread == s->thread && v->process == process)
 		return;
-	*v = (struct views_whose){true, s->cpu, s->thread, process};
+	*v = (struct views_origin){true, s->cpu, s->thread, process};
 	lines_text(l, "#", 1);
 	write_number(l, "cpu", cpu != MANIFEST_ANY, cpu);
 	write_number(l, "pid", process, process ? process->pid : 0);
@@ -210,7 +210,7 @@ int views_stretch(struct views *v, const struct replay_stretch *s)
 	int r;
 
 	if (!v->plain)
-		write_whose(&v->whose, &v->lines, s, v->replay->manifest);
+		write_origin(&v->origin, &v->lines, s, v->replay->manifest);
 	if (v->options->view == WORKER_VIEW_BRANCHES)
 		return write_branches(&v->lines, s, !v->plain, v->options->show);
 	if (v->options->view == WORKER_VIEW_EVENTS)

@@ -59,7 +59,7 @@ struct decode_sink {
 struct views_ptxed;
 
 /* Which thread and CPU the last lines were of. */
-struct views_whose {
+struct views_origin {
 	bool known;
 	size_t cpu;
 	const struct timeline_thread *thread, *process;
@@ -71,7 +71,7 @@ struct views {
 	const struct replay *replay;	      /* borrowed */
 	struct lines lines;
 	bool plain; /* no lines that say which thread and CPU the next ones are of */
-	struct views_whose whose;
+	struct views_origin origin;
 	struct views_ptxed *ptxed; /* one for each of N_PTXED CPUs; NULL: another view */
 	size_t n_ptxed;
 };

@@ -1,5 +1,5 @@
 /*
- * Finds whose a sample is, by time alone: the turn of its CPU that the sample lies in.
+ * Finds the owner of a sample by time alone: the turn of its CPU that the sample lies in.
  *
  * Most samples lie in the same turn as the sample before. A decode also asks what the code says
  * (turns_decide.c). A skim does not: where switches are closer together than the trace's time is
@@ -22,15 +22,15 @@ struct span {
 	uint64_t lo, hi; /* perf ns; 0 and SPACE_NOW - 1 where unknown */
 };
 
-void skim_whose_init(struct skim_whose *w, struct replay *r, size_t index)
+void skim_owners_init(struct skim_owners *w, struct replay *r, size_t index)
 {
 	const char *source = r->manifest->source;
 
-	*w = (struct skim_whose){
+	*w = (struct skim_owners){
 		.replay = r, .index = index, .guests = source && strcmp(source, "raw") == 0};
 }
 
-static struct span span_of(const struct skim_whose *w, const struct skim_sample *s)
+static struct span span_of(const struct skim_owners *w, const struct skim_sample *s)
 {
 	const struct tscmap *clock = &w->replay->clocks[w->index];
 	uint64_t slack = SLACK_NS + clock->doubt;
@@ -59,7 +59,7 @@ static const struct timeline_thread *thread_of(const struct turns_turn *turn)
 }
 
 /* The turns of a span that an address can be of. User code is of no turn without user code. */
-static struct pick pick_turns(const struct skim_whose *w, const struct span *span, bool kernel)
+static struct pick pick_turns(const struct skim_owners *w, const struct span *span, bool kernel)
 {
 	const struct turns_cpu *cpu = &w->replay->turns.cpus[w->index];
 	struct pick p = {NULL, true, true};
@@ -85,7 +85,7 @@ static struct pick pick_turns(const struct skim_whose *w, const struct span *spa
 }
 
 /* The context of THREAD's process at TIME: *ret, 0 if unknown. 0 or -ENOMEM. */
-static int find_context(const struct skim_whose *w, const struct timeline_thread *thread,
+static int find_context(const struct skim_owners *w, const struct timeline_thread *thread,
 			uint64_t time, uint32_t *ret)
 {
 	const struct timeline *timeline = w->replay->timeline;
@@ -100,7 +100,7 @@ static int find_context(const struct skim_whose *w, const struct timeline_thread
 
 /* Finds out how long the answer for a span that lies in one turn holds: to the turn's end, if the
  * mappings do not change before. */
-static int extend(struct skim_whose *w, const struct turns_turn *turn, const struct span *span)
+static int extend(struct skim_owners *w, const struct turns_turn *turn, const struct span *span)
 {
 	uint32_t last;
 	int r = find_context(w, w->owner.thread, turn->until - 1, &last);
@@ -111,7 +111,7 @@ static int extend(struct skim_whose *w, const struct turns_turn *turn, const str
 	return r;
 }
 
-static int answer(struct skim_whose *w, const struct span *span, bool kernel)
+static int answer(struct skim_owners *w, const struct span *span, bool kernel)
 {
 	struct pick p = pick_turns(w, span, kernel);
 	const struct timeline_thread *thread;
@@ -137,7 +137,7 @@ static int answer(struct skim_whose *w, const struct span *span, bool kernel)
 	return r == 0 && p.same_thread ? extend(w, p.turn, span) : r;
 }
 
-int skim_whose(struct skim_whose *w, const struct skim_sample *s, const struct skim_owner **ret)
+int skim_owner_of(struct skim_owners *w, const struct skim_sample *s, const struct skim_owner **ret)
 {
 	static const struct skim_owner guest = {.guest = true};
 	bool kernel = scan_is_kernel(s->ip);
