@@ -1,6 +1,5 @@
 /*
- * What of the kernel can be copied, from trees that look like /proc and /sys: symbols, modules,
- * regions, /proc/kcore, files.
+ * The kernel's symbols, modules, text and files, from trees that look like /proc and /sys.
  */
 #include <elf.h>
 #include <errno.h>
@@ -186,9 +185,9 @@ static void kernel_text_regions_are_text_alone(void **state)
 	assert_int_equal(kernel_text_regions(&h->symbols, &h->modules, &r, &n), 0);
 	assert_int_equal(n, 4);
 	expect_region(&r[0], "kernel", 0xffffffff81000000, 0xffffffff81234560);
-	/* To the page where its data begin. */
+	/* Up to the page where its data begin. */
 	expect_region(&r[1], "virtio", 0xffffffffc0201000, 0xffffffffc0205000);
-	/* Nobody knows how long the last one is. */
+	/* The size of the last program is unknown. */
 	expect_region(&r[2], "bpf", 0xffffffffc0300000, 0xffffffffc0311000);
 	expect_region(&r[3], "__builtin__ftrace", 0xffffffffc0400000, 0xffffffffc0410000);
 }
@@ -239,7 +238,7 @@ static void kernel_symbols_add_makes_a_region_of_what_no_line_tells(void **state
 	kernel_symbols_sort(&h->symbols);
 	assert_int_equal(kernel_text_regions(&h->symbols, &h->modules, &r, &n), 0);
 	assert_int_equal(n, 3);
-	/* As if nobody had told once more. */
+	/* A program that a line tells, too, stays as the line tells it. */
 	expect_region(&r[0], "bpf", 0xffffffffc0300000, 0xffffffffc0310000);
 	expect_region(&r[1], "bpf", 0xffffffffc0400000, 0xffffffffc0400940);
 	expect_region(&r[2], "bpf", 0xffffffffc0400940, 0xffffffffc0402000);
@@ -326,14 +325,14 @@ static void kcore_read_gives_memory_by_address(void **state)
 	assert_int_equal(k.n_segments, 2);
 	assert_int_equal(kcore_read(&k, TEXT_ADDRESS + 0x2ff0, bytes, 16), 0);
 	assert_int_equal(bytes[0], (uint8_t)(0x2ff0 * 7 + 0x2f));
-	/* Not all of it, none of it, beyond the file. */
+	/* Reads that are partly outside of a segment, in no segment, beyond the file. */
 	assert_int_equal(kcore_read(&k, TEXT_ADDRESS + 0x2ff1, bytes, 16), -EFAULT);
 	assert_int_equal(kcore_read(&k, 0x1000, bytes, 16), -EFAULT);
 	assert_int_equal(kcore_read(&k, 0xffffffffc0000000, bytes, 16), -ENODATA);
 	kcore_close(&k);
 }
 
-/* Old kernels give the page that was read before: here that of the kernel's beginning. */
+/* Old kernels give the page that was read before, which is the kernel's first one here. */
 static void kcore_read_of_what_is_not_mapped_gives_zeros(void **state)
 {
 	static uint8_t bytes[TEXT_OFFSET + TEXT_SIZE + 4 * 4096], got[4 * 4096];
@@ -347,7 +346,7 @@ static void kcore_read_of_what_is_not_mapped_gives_zeros(void **state)
 	memcpy(bytes, &c, sizeof(c));
 	for (size_t i = 0; i < TEXT_SIZE; i++)
 		bytes[TEXT_OFFSET + i] = (uint8_t)(i * 7 + i / 256);
-	/* Not mapped, mapped, mapped and the same. */
+	/* A page that is not mapped, and two mapped ones with the same bytes. */
 	memcpy(modules, bytes + TEXT_OFFSET, 4096);
 	memset(modules + 4096, 0xcc, 2 * 4096);
 	tree_write_bytes(h->root, "kcore", bytes, sizeof(bytes));
@@ -355,7 +354,7 @@ static void kcore_read_of_what_is_not_mapped_gives_zeros(void **state)
 	assert_int_equal(kcore_read(&k, 0xffffffffc0000000, got, sizeof(got)), 0);
 	memset(modules, 0, 4096);
 	assert_memory_equal(got, modules, sizeof(got));
-	/* Not from the page's beginning: what is left of the buffer. */
+	/* From the middle of a page: the rest of the kernel's buffer. */
 	memcpy(modules + 100, bytes + TEXT_OFFSET, 200);
 	tree_write_bytes(h->root, "kcore", bytes, sizeof(bytes));
 	kcore_close(&k);
@@ -403,7 +402,7 @@ static void kcore_open_leaves_out_segments_that_overflow(void **state)
 	kcore_close(&k);
 }
 
-/* A kernel that patches itself each time somebody looks at the clock. */
+/* A kernel that patches itself each time the clock is read. */
 struct patched {
 	struct host *host;
 	unsigned asked, patches;
@@ -466,14 +465,14 @@ static void kernel_text_copy_of_text_that_changes_is_read_again(void **state)
 	close(copied.fd);
 }
 
-/* --- Code without names --- */
+/* --- Code without symbols --- */
 
 #define AREA_ADDRESS 0xffffffffc0000000
 #define AREA_OFFSET  0x10000u
 #define AREA_SIZE    0x200000u
 
-/* The module area: a module at its beginning and one at 1 MiB; pages of INT3 with something among
- * them, or not. */
+/* Makes the module area: a module at its beginning and one at 1 MiB, and pages with many INT3s,
+ * with and without other bytes among them. */
 static void write_area(struct host *h)
 {
 	static uint8_t bytes[AREA_OFFSET + AREA_SIZE];
@@ -652,7 +651,7 @@ static void kernel_files_build_id_of_damaged_notes_is_none(void **state)
 	(void)state;
 	for (size_t size = 0; size < sizeof(NOTE) - 1; size++)
 		assert_int_equal(kernel_files_build_id((const uint8_t *)NOTE, size, id), 0);
-	/* Longer than any that we know. */
+	/* Longer than any known build id. */
 	assert_int_equal(
 		kernel_files_build_id((const uint8_t *)LONG_NOTE, sizeof(LONG_NOTE) - 1, id), 0);
 	for (size_t i = 0; i < 8; i++) {

@@ -1,5 +1,5 @@
 /*
- * capture/budget: sizes that fit, and what is said of them.
+ * budget_fit() and budget_default(): the sizes of rings, and their description.
  */
 #include "capture/proc/budget.h"
 

@@ -1,5 +1,5 @@
 /*
- * capture/cpulist, and capture/owner, which has no better place.
+ * Lists of CPUs; and struct owner, the thread of the intel_pt source, which has no test of its own.
  */
 #include "capture/proc/number.h"
 

@@ -1,5 +1,5 @@
 /*
- * Who holds perf events, from a fake /proc.
+ * The holders of perf events, from a fake /proc.
  */
 #include "capture/proc/procscan.h"
 

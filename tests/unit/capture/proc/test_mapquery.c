@@ -1,5 +1,5 @@
 /*
- * capture/mapquery: asked of made-up mappings, which answer as before Linux 6.11, and of our own.
+ * mapquery_at(): from made-up mappings, as before Linux 6.11, and from those of this process.
  */
 #include "capture/proc/procmaps.h"
 
@@ -72,7 +72,8 @@ static void mapquery_at_without_a_file_finds_nothing(void **state)
 	tree_free(root);
 }
 
-/* Of the middle one of three pages only: the bounds are those of the mapping as it is. */
+/* The middle one of three pages is a mapping of its own now; its bounds are those of that mapping.
+ */
 static void mapquery_at_of_this_process_agrees_with_stat(void **state)
 {
 	CLEANUP_CLOSE int dir = dir_of("/proc", (uint32_t)getpid());
@@ -92,7 +93,7 @@ static void mapquery_at_of_this_process_agrees_with_stat(void **state)
 	assert_true(q.begin == (uintptr_t)at + 4096 && q.end == (uintptr_t)at + 8192);
 	assert_int_equal(q.pgoff, 8192);
 	assert_string_equal(q.path, exe);
-	/* Not so on overlayfs. */
+	/* On overlayfs stat(2) has another device. */
 	if (major(st.st_dev) != 0)
 		assert_true(q.ino == st.st_ino && q.maj == major(st.st_dev) &&
 			    q.min == minor(st.st_dev));

@@ -1,5 +1,5 @@
 /*
- * capture/mounts: what made-up mount tables say, and the one of this host.
+ * Kinds of file systems, from made-up mount tables and from those of this host.
  */
 #include "capture/proc/mounts.h"
 
@@ -80,7 +80,7 @@ static void mounts_device_tells_kinds(void **state)
 		{0, 52, MOUNTS_ALIASED}, {0, 53, MOUNTS_BLOCKING}, {0, 54, MOUNTS_BLOCKING},
 		{0, 55, MOUNTS_LOCAL}, {8, 2, MOUNTS_BLOCKING}, {0, 56, MOUNTS_UNKNOWN},
 		{0, 57, MOUNTS_UNKNOWN},
-		/* Seen by us, and by process 1. */
+		/* Mounts of this process, and of process 1. */
 		{0, 70, MOUNTS_LOCAL}, {0, 71, MOUNTS_ALIASED},
 	};
 	/* clang-format on */
@@ -133,7 +133,7 @@ static void mounts_look_without_a_table_says_so(void **state)
 	assert_int_equal(look(f, 101), -ESRCH);
 }
 
-/* What is below an overlay that somebody mounted in a user namespace of his own nobody knows. */
+/* The layers of an overlay that a user mounted in another user namespace are unknown. */
 static void mounts_overlay_of_another_user_blocks(void **state)
 {
 	struct fixture *f = *state;
@@ -152,7 +152,7 @@ static void mounts_overlay_of_another_user_blocks(void **state)
 	assert_int_equal(mounts_look(m, dir), 0);
 	assert_int_equal(mounts_device(m, 0, 52), MOUNTS_BLOCKING);
 	assert_int_equal(mounts_path(m, "/usr/bin/x"), MOUNTS_BLOCKING);
-	assert_int_equal(mounts_device(m, 0, 53), MOUNTS_ALIASED); /* root's */
+	assert_int_equal(mounts_device(m, 0, 53), MOUNTS_ALIASED); /* root mounted it */
 	assert_int_equal(mounts_device(m, 0, 54), MOUNTS_LOCAL);
 	mounts_free(m);
 }

@@ -1,5 +1,5 @@
 /*
- * capture/procscan: records and facts from a made-up /proc, and from this one.
+ * Records and facts from a made-up /proc, and from that of this host.
  */
 #include "capture/proc/procscan.h"
 
@@ -22,13 +22,13 @@
 
 #define MAX_SEEN 64
 
-/* What came, one line a record. */
+/* The records that came, a line for each. */
 struct seen {
 	char lines[MAX_SEEN][PATH_MAX + 128];
 	size_t n;
-	size_t stop_at; /* the record at which to say STOP */
+	size_t stop_at; /* the record at which the callback returns STOP */
 };
-#define STOP (-ESRCH) /* a result that a vanished process has too */
+#define STOP (-ESRCH) /* also the result of a vanished process */
 
 static void describe(const struct perfrecord *p, char *ret, size_t size)
 {
@@ -143,7 +143,7 @@ static void procscan_process_kernel_thread_has_no_mappings(void **state)
 {
 	static const char *const lines[] = {
 		"FORK 2/2 from 0/0 no copy",
-		"COMM 2/2 kworker/u8:2-ev exec", /* cut as the kernel's records are */
+		"COMM 2/2 kworker/u8:2-ev exec", /* cut as in records of the kernel */
 	};
 	struct seen seen = {0};
 
@@ -190,7 +190,7 @@ static void procscan_process_unintelligible_and_endless_lines_are_left_out(void 
 	free(text);
 	assert_int_equal(procscan_process(*state, 100, on_record, &seen), 0);
 	assert_int_equal(seen.n, 4);
-	/* Cut at PATH_MAX, as the kernel does. */
+	/* The path is cut at PATH_MAX, as in records of the kernel. */
 	assert_in_range(strlen(seen.lines[2]), PATH_MAX - 2, PATH_MAX + 60);
 	assert_string_equal(seen.lines[3], "MMAP2 100/100 8000+1000 @0 8:1 6 p5 f2 /after");
 }
@@ -281,7 +281,7 @@ static void procscan_all_this_system_includes_ourselves(void **state)
 	assert_int_equal(procscan_all("/proc", count_record, counts), 0);
 	assert_true(counts[PERF_RECORD_FORK] >= 1);
 	assert_true(counts[PERF_RECORD_COMM] >= 1);
-	/* The program, libc and the vDSO at least. */
+	/* At least the program, libc and the vDSO. */
 	assert_true(counts[PERF_RECORD_MMAP2] >= 3);
 }
 
@@ -342,7 +342,7 @@ static void procscan_info_cgroup_line_is_chosen(void **state)
 		{"4:memory:/a:b\n3:cpu:/c\n", "/a:b"},
 		{"broken\n4:memory:/a\n", "/a"},
 		{"4:memory:/a\n0::/b\n", "/b"},
-		/* Where units and containers are, version 1 and both. */
+		/* Units and containers, with cgroups version 1 and with both versions. */
 		{"9:cpu:/\n1:name=systemd:/system.slice/x.service\n", "/system.slice/x.service"},
 		{"9:cpu:/user.slice\n1:name=systemd:/user.slice/user-0.slice/a.scope\n0::/\n",
 		 "/user.slice/user-0.slice/a.scope"},

@@ -14,7 +14,7 @@
 #define TEXT UINT64_C(0xffffffff81000000)
 #define READ UINT64_C(5000000000)
 
-/* As it was read; 0x11, 0x22 at 16 are what changes. */
+/* The text as it was read. The bytes 0x11, 0x22 at 16 change. */
 static const uint8_t bytes[64] = {[0] = 0x90, [16] = 0x11, [17] = 0x22, [63] = 0xc3};
 
 struct fixture {
@@ -57,7 +57,7 @@ static int add(struct kernel *k, uint32_t type, uint64_t time, const uint8_t *bo
 	return kernel_add_record(k, &record);
 }
 
-/* Two bytes become two others. Bodies live as long as the test: kernel.c borrows them. */
+/* Adds a record: the two bytes OLD become NEW. Bodies live on, as struct kernel borrows them. */
 static void poke(struct kernel *k, uint64_t time, uint64_t address, uint16_t old, uint16_t new)
 {
 	static uint8_t bodies[16][16];
@@ -71,7 +71,7 @@ static void poke(struct kernel *k, uint64_t time, uint64_t address, uint16_t old
 	assert_int_equal(add(k, PERF_RECORD_TEXT_POKE, time, body, 16), 0);
 }
 
-/* The two bytes at OFFSET at TIME; 1, 2: missing, unreliable. */
+/* The two bytes at OFFSET at TIME, or KERNEL_MISSING (1) or KERNEL_UNRELIABLE (2). */
 static int at(struct kernel *k, uint64_t time, uint64_t offset)
 {
 	uint32_t last, version = kernel_version(k, TEXT + offset, time, time, &last);
@@ -99,7 +99,7 @@ static void kernel_find_between_changes_ends_at_them(void **state)
 	assert_int_equal(kernel_find(f->kernel, TEXT + 20, 0, &code), 0);
 	assert_true(code.address == TEXT + 18 && code.size == 46 && !code.ends);
 	assert_int_equal(code.offset, 18);
-	/* An instruction that reaches into it. */
+	/* An instruction that reaches into the change. */
 	assert_int_equal(kernel_find(f->kernel, TEXT + 16, 0, &code), KERNEL_UNRELIABLE);
 	assert_int_equal(kernel_find(f->kernel, TEXT + 64, 0, &code), KERNEL_MISSING);
 	assert_int_equal(kernel_find(f->kernel, TEXT - 1, 0, &code), KERNEL_MISSING);
@@ -140,7 +140,7 @@ static void kernel_find_contradiction_is_unreliable_on_its_side(void **state)
 {
 	struct fixture *f = *state;
 
-	/* Far from when it was read; nobody told how 0x2211 became 0x9999. */
+	/* Long after the text was read. No record tells how 0x2211 became 0x9999. */
 	poke(f->kernel, READ + 1000000000, TEXT + 16, 0x9999, 0x4433);
 	assert_int_equal(kernel_ready(f->kernel), 0);
 	assert_int_equal(at(f->kernel, READ, 16), KERNEL_UNRELIABLE);
@@ -151,9 +151,9 @@ static void kernel_find_read_while_it_changed_mends(void **state)
 {
 	struct fixture *f = *state;
 
-	/* Read a little later than it says: the change was done. */
+	/* The text was read a little later than its time, when the change was done. */
 	poke(f->kernel, READ + 10, TEXT + 16, 0x4433, 0x2211);
-	/* The INT3 in front was read. */
+	/* The text has neither the old nor the new bytes. */
 	poke(f->kernel, READ + 10, TEXT + 30, 0x0055, 0x0066);
 	assert_int_equal(kernel_ready(f->kernel), 0);
 	assert_int_equal(at(f->kernel, READ, 16), 0x4433);

@@ -1,6 +1,6 @@
 /*
- * Kernel text out of files: a linked kernel and a module, made here, with a place of each kind that
- * a kernel patches; packed kernels; and damaged ones of all of them.
+ * Kernel text from files. The test makes a linked kernel and a module with each kind of place that
+ * a kernel patches, packs the kernel, and damages all of them.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -16,9 +16,9 @@
 #include "sideband/kernel/kernel_file.h"
 #include "tests/unit/sideband/elf_maker.h"
 
-#define LINKED 0xffffffff81000000u /* where the file says that .text is */
+#define LINKED 0xffffffff81000000u /* the address of .text in the file */
 #define DATA   0xffffffff82000000u
-#define MOVED  0xffffffffa1000000u /* where it is */
+#define MOVED  0xffffffffa1000000u /* the address of .text in memory */
 #define TEXT   0x400u
 
 struct file {
@@ -76,7 +76,7 @@ static int make_text(struct file *f, const char *module, const char *sections)
 	return kernel_file_text(&file, &f->text);
 }
 
-/* Offsets in the text, pairs of begin and end up to one that is 0 and 0. */
+/* EXPECTED has pairs of offsets in the text, begin and end; 0 and 0 end the list. */
 static void expect_masked(const struct file *f, const uint64_t (*expected)[2])
 {
 	size_t n = 0;
@@ -123,7 +123,7 @@ static void put64(uint8_t *data, size_t at, uint64_t value)
 	memcpy(data + at, &value, sizeof(value));
 }
 
-/* The distance from the field at DATA + AT to the text's OFFSET. */
+/* Writes the distance from the field at DATA + AT to OFFSET of the text. */
 static void put_site(uint8_t *data, size_t at, uint64_t offset)
 {
 	put32(data, at, LINKED + offset - (DATA + at));
@@ -139,7 +139,7 @@ static void fill_kernel(struct kernel *k)
 
 	memset(k, 0, sizeof(*k));
 	memset(k->text, 0x90, sizeof(k->text));
-	/* Jump labels: of two bytes, and of five. */
+	/* Two jump labels, of two bytes and of five. */
 	k->text[0x10] = 0xeb;
 	put_site(k->data, 0, 0x10);
 	k->text[0x20] = 0xe9;
@@ -147,7 +147,7 @@ static void fill_kernel(struct kernel *k)
 	k->text[0x30] = 0xe8;
 	put_site(k->data, 0x20, 0x30); /* a static call */
 	put64(k->data, 0x30, LINKED + 0x40);
-	put64(k->data, 0x38, LINKED + 0x100000); /* of the start: no longer there */
+	put64(k->data, 0x38, LINKED + 0x100000); /* code of the start, no longer there */
 	put64(k->data, 0x40, LINKED + 0x50);
 	k->data[0x49] = 7;
 	memcpy(k->text + 0x60, thunk, sizeof(thunk));
@@ -197,7 +197,7 @@ static void kernel_file_text_of_a_kernel_is_moved_and_masked(void **state)
 	expect_masked(f, kernel_masks);
 }
 
-/* What stands before an indirect call in a kernel with kCFI is replaced where there is FineIBT. */
+/* FineIBT replaces the check that kCFI has before an indirect call. */
 static void kernel_file_text_with_checked_calls_is_masked_before_them(void **state)
 {
 	static const uint8_t check[] = {0x41, 0xba, 1,	  2,	3,    4,    0x45,
@@ -225,7 +225,8 @@ static void kernel_file_text_with_a_damaged_table_is_believed_nowhere(void **sta
 	struct kernel k;
 
 	use_links(f, kernel_symbols);
-	/* An alternative that is nowhere; one of no size; one longer than what it replaces. */
+	/* An alternative outside of the text, an empty one, and one longer than what it replaces.
+	 */
 	fill_kernel(&k);
 	put_site(k.data, 0x60, 0x10000000);
 	link_kernel(f, &k);
@@ -243,7 +244,7 @@ static void kernel_file_text_with_a_damaged_table_is_believed_nowhere(void **sta
 	expect_masked(f, all_masked);
 }
 
-/* KERNEL_SYMBOLS with what begins at FROM replaced. */
+/* Uses kernel_symbols with TO instead of FROM. */
 static void use_changed_links(struct file *f, const char *from, const char *to)
 {
 	char text[sizeof(kernel_symbols) + 64];
@@ -253,7 +254,7 @@ static void use_changed_links(struct file *f, const char *from, const char *to)
 	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kernel_symbols), kernel_symbols, to,
 		 at + strlen(from));
 	use_links(f, text);
-	/* They are borrowed. */
+	/* Before TEXT, which the links borrow, is gone. */
 	assert_int_equal(make_text(f, NULL, ""), 0);
 }
 
@@ -266,7 +267,7 @@ static void kernel_file_text_without_its_tables_is_believed_nowhere(void **state
 	link_kernel(f, &k);
 	use_changed_links(f, "R __alt_instructions\n", "R something\n");
 	expect_masked(f, all_masked);
-	/* Neither begin nor end: every kernel has some. */
+	/* Neither begin nor end, though every kernel has alternatives. */
 	use_changed_links(f,
 			  "ffffffffa2000060 R __alt_instructions\n"
 			  "ffffffffa2000078 R __alt_instructions_end\n",
@@ -274,7 +275,7 @@ static void kernel_file_text_without_its_tables_is_believed_nowhere(void **state
 	expect_masked(f, all_masked);
 	use_changed_links(f, "ffffffffa2000078", "ffffffffa2000079");
 	expect_masked(f, all_masked);
-	/* Beyond what the file has; before its own beginning. */
+	/* A table that ends beyond the file, or before its own beginning. */
 	use_changed_links(f, "ffffffffa2000028", "ffffffffa2008020");
 	expect_masked(f, all_masked);
 	use_changed_links(f, "ffffffffa2000028", "ffffffffa2000018");
@@ -299,7 +300,7 @@ static void kernel_file_text_with_probes_is_masked_there(void **state)
 				   "* kprobes 0x1\n"),
 			 0);
 	expect_masked(f, masked);
-	/* There were probes; whether there are, and where, is not known. */
+	/* There were probes. Whether there still are probes, and where, is unknown. */
 	snprintf(links, sizeof(links),
 		 "%sffffffffc0226000 t kprobe_insn_page\t[__builtin__kprobes]\n", kernel_symbols);
 	use_links(f, links);
@@ -320,7 +321,7 @@ static void kernel_file_text_of_a_kernel_without_a_place_is_unplaced(void **stat
 	assert_int_equal(make_text(f, NULL, ""), KERNEL_FILE_UNPLACED);
 	use_links(f, "");
 	assert_int_equal(make_text(f, NULL, ""), KERNEL_FILE_UNPLACED);
-	/* Longer than the file's. */
+	/* Longer than .text in the file. */
 	use_links(f, "ffffffffa1000000 T _stext\nffffffffa1000401 T _etext\n");
 	assert_int_equal(make_text(f, NULL, ""), -EBADMSG);
 }
@@ -354,7 +355,7 @@ static void kernel_file_text_of_another_build_is_refused(void **state)
 #define SETUP_SECTORS 1u
 #define PAYLOAD_AT    ((SETUP_SECTORS + 1) * 512 + 0x40)
 
-/* PAYLOAD, and how long it is unpacked, in a bzImage. */
+/* Makes a bzImage of PAYLOAD, SIZE bytes that are UNPACKED bytes when unpacked. */
 static void pack(struct file *f, const void *payload, size_t size, size_t unpacked)
 {
 	uint8_t *image = calloc(1, PAYLOAD_AT + size + 4);
@@ -371,14 +372,14 @@ static void pack(struct file *f, const void *payload, size_t size, size_t unpack
 	f->size = PAYLOAD_AT + size + 4;
 }
 
-/* A legacy frame: literals, a match of what lies 4 bytes back, the last literals. */
+/* Writes a legacy frame: literals, a match of the 4 bytes before, the last literals. */
 static size_t pack_lz4(const uint8_t *bytes, size_t size, uint8_t *to)
 {
 	size_t n = 8, left = size;
 
 	put32(to, 0, 0x184c2102);
-	/* The first 16 bytes as they are, then a match that says the last 4 of them once more,
-	 * which the input must have there. */
+	/* The first 16 bytes as they are, then a match that repeats the last 4 of them. The input
+	 * must repeat them, too. */
 	to[n++] = 0xf0;
 	to[n++] = 1;
 	memcpy(to + n, bytes, 16);
@@ -409,7 +410,8 @@ static void kernel_file_text_of_a_packed_kernel_is_the_same(void **state)
 	link_kernel(f, &k);
 	use_links(f, kernel_symbols);
 	size = f->size;
-	/* Bytes 16 to 20 of the header: type, machine. The four before them are padding. */
+	/* Bytes 16 to 20 of the header are type and machine; the padding before them gets the same.
+	 */
 	memcpy(elf, f->bytes, size);
 	memcpy(elf + 12, elf + 16, 4);
 	n = pack_lz4(elf, size, packed);
@@ -429,7 +431,7 @@ static void kernel_file_text_of_a_packed_kernel_is_the_same(void **state)
 	assert_int_equal(make_text(f, NULL, ""), -EPROTONOSUPPORT);
 }
 
-/* Every byte of it changed, every length cut: an answer, of whatever kind. */
+/* Changes each byte, and cuts the file at many lengths. Any answer will do. */
 static void mangle(struct file *f, const char *module, const char *sections)
 {
 	uint8_t *bytes = f->bytes;
@@ -542,10 +544,10 @@ static void make_module(struct file *f, const struct relocation *mcount)
 		0xe8, 0,    0,	  0, 0,	      /* call __fentry__ */
 		0xe8, 0,    0,	  0, 0,	      /* call printk */
 		0x0f, 0x84, 0,	  0, 0, 0,    /* je .text.unlikely + 2 */
-		0xe9, 0,    0,	  0, 0,	      /* jmp local_only: nobody exports it */
+		0xe9, 0,    0,	  0, 0,	      /* jmp local_only, which is not exported */
 		0x48, 0xc7, 0xc7, 0, 0, 0, 0, /* mov $data,%rdi */
 		0xe8, 0,    0,	  0, 0,	      /* call exported */
-		0xe8, 0,    0,	  0, 0,	      /* call twice: whose? */
+		0xe8, 0,    0,	  0, 0,	      /* call twice, which two modules have */
 		0xe9, 0,    0,	  0, 0,	      /* jmp __x86_return_thunk */
 		0xcc,
 	};
@@ -620,7 +622,7 @@ static void kernel_file_text_of_a_module_with_a_damaged_table_is_believed_nowher
 	static const struct relocation sites[] = {{0, R_X86_64_PC32, SYMBOL_TEXT, 0}};
 	size_t text, at;
 
-	/* A place that is not known. */
+	/* An entry whose place is unknown. */
 	make_module(f, &nowhere);
 	use_links(f, module_symbols);
 	assert_int_equal(make_text(f, "virtio", module_sections), 0);
@@ -649,14 +651,14 @@ static void kernel_file_text_of_a_module_without_a_place_is_unplaced(void **stat
 	assert_int_equal(make_text(f, "virt", module_sections), KERNEL_FILE_UNPLACED);
 	assert_int_equal(make_text(f, "virtio", "virtio .text ffffffffc0201000\n"),
 			 KERNEL_FILE_UNPLACED);
-	/* So far apart that no module is. */
+	/* No module's sections are so far apart. */
 	assert_int_equal(make_text(f, "virtio",
 				   "virtio .text 0xffffffff00000000\n"
 				   "virtio .text.unlikely 0xffffffffc0201080\n"),
 			 -EBADMSG);
 	/* At the end of memory. */
 	assert_int_equal(make_text(f, "virtio", "virtio .text 0xffffffffffffffff\n"), -EBADMSG);
-	/* It is no kernel. */
+	/* A module's file is no kernel. */
 	assert_int_equal(make_text(f, NULL, ""), -EBADMSG);
 }
 

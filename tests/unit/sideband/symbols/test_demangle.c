@@ -1,6 +1,6 @@
 /*
- * sideband/demangle: names of several languages, with c++filt as oracle, and names that stand for
- * too much.
+ * demangle(): names of several languages, compared with c++filt, and names that stand for too long
+ * texts.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -37,7 +37,7 @@ static void demangle_of_cplus_is_the_declaration(void **state)
 	check("_ZN1a1bIiE1cERKS1_", "a::b<int>::c(a::b<int> const&)");
 	check("_ZNSolsEi", "std::ostream::operator<<(int)");
 	check("_Z1fIJiPcEEvDpT_", "void f<int, char*>(int, char*)");
-	/* libiberty finds that one at its second try alone. */
+	/* libiberty finds this name only at its second try. */
 	check("_ZN1a1fIiEENSt9enable_ifIXsr3std9is_signedIT_EE5valueES2_E4typeEv",
 	      "std::enable_if<std::is_signed<int>::value, int>::type a::f<int>()");
 }
@@ -59,7 +59,7 @@ static void demangle_of_rust_is_the_path(void **state)
 	      "\xe1\x83\x98");
 }
 
-/* One of each thing of the grammar. */
+/* One name for each rule of the grammar. */
 static void demangle_of_rust_knows_all_types(void **state)
 {
 	(void)state;
@@ -138,7 +138,7 @@ static void demangle_of_names_of_c_says_that_they_are_names(void **state)
 		check(names[i], NULL);
 }
 
-/* A part of no length comes as no bytes at all. */
+/* libiberty prints an empty part as a NULL chunk. */
 static void demangle_of_an_empty_part_survives(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void demangle_of_an_empty_part_survives(void **state)
 
 /* --- Limits --- */
 
-/* NAME with N times each of two parts in it. */
+/* NAME, A n times, MIDDLE, B n times, END. */
 static char *repeat(const char *name, const char *a, const char *middle, const char *b, size_t n,
 		    const char *end)
 {
@@ -184,7 +184,7 @@ static void demangle_of_long_names_leaves_them(void **state)
 static void demangle_of_names_with_a_long_text_leaves_them(void **state)
 {
 	(void)state;
-	/* Each level stands for three bytes of name and for "(int::*)" and the like of text. */
+	/* Each level has three bytes in the name and a part such as "(int::*)" in the text. */
 	for (size_t n = 1; n < 330; n++) {
 		char *name = repeat("_Z1f", "M1a", "i", "", n, ""), *text = demangle(name);
 
@@ -201,7 +201,7 @@ static void demangle_of_names_with_a_long_text_leaves_them(void **state)
 	}
 }
 
-/* The N-th thing that can be referred to. */
+/* Writes a reference to the N-th part that can be referred to. */
 static void put_reference(FILE *to, unsigned n)
 {
 	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -214,8 +214,8 @@ static void put_reference(FILE *to, unsigned n)
 	fputc('_', to);
 }
 
-/* A type of N levels, each of which is twice the one below; FIRST things can be referred to
- * before it. */
+/* Writes a type of N levels, each of which is twice the level below. FIRST parts before the type
+ * can be referred to. */
 static void put_doubled(FILE *to, unsigned n, unsigned first)
 {
 	for (unsigned i = 0; i < n; i++)
@@ -246,7 +246,7 @@ static void demangle_of_texts_without_an_end_leaves_them(void **state)
 	}
 }
 
-/* Each T_I is looked through twice: 2^40 times. */
+/* libiberty looks twice through each T_I, so 2^40 times in all. */
 static void demangle_of_conversions_within_conversions_leaves_them(void **state)
 {
 	char name[512] = "_ZN1a", one[512] = "_ZN1acvT_";
@@ -261,7 +261,7 @@ static void demangle_of_conversions_within_conversions_leaves_them(void **state)
 	check("_ZN1acvT_IiEEv", "a::operator int<int>()");
 }
 
-/* The pack is of no length, but what it is made of is looked through. */
+/* The pack is empty, but libiberty looks through all that it is made of. */
 static void demangle_of_packs_without_an_end_leaves_them(void **state)
 {
 	(void)state;
@@ -285,7 +285,7 @@ static void demangle_of_packs_without_an_end_leaves_them(void **state)
 	}
 }
 
-/* Rust refers back by offset behind "_R", in digits of base 62 of which there is one less. */
+/* Writes a reference of Rust: an offset behind "_R", less one, to the base 62. */
 static void put_rust_reference(FILE *to, size_t offset)
 {
 	static const char digits[] =
@@ -299,7 +299,7 @@ static void put_rust_reference(FILE *to, size_t offset)
 	fputc('_', to);
 }
 
-/* Each of N types is the one before, twice; the first is TYPE. */
+/* Writes TYPE and N further types, each of which is the type before it twice. */
 static void put_rust_doubled(FILE *to, const char *type, unsigned n)
 {
 	long before = ftell(to) - 2, begin;
@@ -317,7 +317,7 @@ static void put_rust_doubled(FILE *to, const char *type, unsigned n)
 
 static void demangle_of_rust_without_an_end_leaves_it(void **state)
 {
-	/* Of the second one memory is held while it is given. */
+	/* libiberty holds memory while it prints the second type. */
 	static const char *const types[] = {"h", "NtC1au30____7hkackfecea1cbdathfdh9hlq6y"};
 
 	(void)state;
@@ -339,7 +339,7 @@ static void demangle_of_rust_without_an_end_leaves_it(void **state)
 	}
 }
 
-/* Whose last part is one too many: names are whole or not there. */
+/* Around the limit the last part of a name may be too long; then there is no name. */
 static void demangle_of_rust_ends_with_the_whole_name(void **state)
 {
 	unsigned there = 0;
@@ -367,8 +367,8 @@ static void demangle_of_rust_ends_with_the_whole_name(void **state)
 	assert_in_range(there, 50, 150);
 }
 
-/* Numbers of lifetimes are counted up to, also where nothing is printed of them; and references
- * that lead into a name could hide them. */
+/* libiberty counts up to the number of bound lifetimes, even where it prints none of them.
+ * References that lead into the middle of an identifier could hide such numbers. */
 static void demangle_of_rust_with_many_lifetimes_leaves_it(void **state)
 {
 	char *text = demangle("_RINvC1a1bFG10_hEuE");
@@ -389,7 +389,7 @@ static void demangle_of_rust_with_many_lifetimes_leaves_it(void **state)
 	check("_RINvC1a1bBzzzzzzzzzzzzzzz_E", NULL);
 }
 
-/* D's too, but as its names are printed as a whole, they end before. */
+/* libiberty makes the whole text of a name of D, so the limit is the number of references. */
 static void demangle_of_d_with_many_references_leaves_it(void **state)
 {
 	(void)state;
@@ -439,7 +439,7 @@ static void demangle_of_deep_names_has_room_enough(void **state)
 	}
 }
 
-/* --- c++filt says the same --- */
+/* --- Compared with c++filt --- */
 
 static FILE *ask_filter(const char *names_path)
 {

@@ -1,5 +1,5 @@
 /*
- * sideband/image: which bytes a mapping shows, and why it shows none.
+ * image_find() and image_index(): which bytes a mapping shows, or why it shows none.
  */
 #include "sideband/symbols/image.h"
 
@@ -55,7 +55,7 @@ static void index_is_by_inode_else_by_path(void **state)
 		/* /proc/PID/maps has no generation. */
 		{{.maj = 8, .min = 1, .ino = 10, .path = "/a"}, 0},
 		{{.maj = 8, .min = 1, .ino = 11, .ino_generation = 9, .path = "/a"}, 1},
-		/* Another file of that name (upgraded), another device. */
+		/* Another file with that path (upgraded), and another device. */
 		{{.maj = 8, .min = 1, .ino = 99, .path = "/a"}, UINT32_MAX},
 		{{.maj = 9, .min = 1, .ino = 10, .path = "/a"}, UINT32_MAX},
 		{{.maj = 8, .min = 1, .ino = 10, .ino_generation = 5, .path = "/a"}, UINT32_MAX},
@@ -73,7 +73,7 @@ static void index_is_by_inode_else_by_path(void **state)
 	image_set_free(s);
 }
 
-/* A library was replaced under its name: the recorder has both, or the old one alone. */
+/* A library was replaced under its path; the recorder has both files, or only the old one. */
 static void index_by_path_goes_by_the_build_id(void **state)
 {
 	static const struct image_source both[] = {
@@ -93,7 +93,7 @@ static void index_by_path_goes_by_the_build_id(void **state)
 	assert_int_equal(image_set_new(both, ARRAY_SIZE(both), NULL, &s), 0);
 	assert_int_equal(image_index(s, &one), 1);
 	assert_int_equal(image_index(s, &two), 2);
-	/* The one of which nobody knows the build id may be it. */
+	/* The image without a known build id may be the file. */
 	assert_int_equal(image_index(s, &third), 0);
 	image_set_free(s);
 	assert_int_equal(image_set_new(both + 1, ARRAY_SIZE(both) - 1, NULL, &s), 0);

@@ -1,5 +1,5 @@
 /*
- * sideband/image: images that lie elsewhere, in pieces, or in memory.
+ * The bytes of images that are loaded, in pieces, or in memory.
  */
 #include "sideband/symbols/image.h"
 
@@ -19,10 +19,10 @@
 #define PID  7u
 #define BASE UINT64_C(0x7f0000000000)
 
-/* A file whose every byte says where it is. */
+/* A file in which each byte follows from its offset. */
 struct user {
-	uint64_t size, there; /* what it is said to have, and what it has */
-	uint64_t bad;	      /* cannot be read from here on */
+	uint64_t size, there; /* bytes that it claims to have, and that it has */
+	uint64_t bad;	      /* offset from which on reading fails */
 	uint64_t read;	      /* bytes */
 	unsigned opened;
 };
@@ -124,7 +124,7 @@ static void find_reads_what_lies_elsewhere_step_by_step(void **state)
 	image_set_free(s);
 }
 
-/* Others may cut a file while it is read. */
+/* A file may be cut while it is read. */
 static void find_beyond_what_could_be_read_is_short(void **state)
 {
 	struct user u = {.size = 2 * MIB, .there = MIB + 5000};
@@ -219,7 +219,7 @@ static void needed_is_what_was_touched_in_blocks(void **state)
 	assert_int_equal(n.n, ARRAY_SIZE(expected));
 	assert_int_equal(n.pieces[0].offset, 0x4000);
 	n = (struct needed){0};
-	/* The first bytes for a look whether it is an ELF file, which it is not. */
+	/* Reads the first bytes, which are not those of an ELF file. */
 	assert_int_equal(image_set_needed(s, true, add_needed, &n), 0);
 	assert_int_equal(n.n, ARRAY_SIZE(expected));
 	assert_memory_equal(n.pieces, expected, sizeof(expected));
@@ -227,7 +227,7 @@ static void needed_is_what_was_touched_in_blocks(void **state)
 	image_set_free(s);
 }
 
-/* Pages of its addresses are not pages of the file. */
+/* The pages of the mapping are not pages of the file. */
 static void needed_of_a_crooked_mapping_is_all_that_was_given(void **state)
 {
 	struct user u = {.size = 2 * MIB, .there = 2 * MIB};
@@ -298,7 +298,7 @@ static void find_in_pieces_never_runs_over_a_hole(void **state)
 	assert_null(image_need(s, 0, 0x1800, 0x1000));
 	assert_non_null(image_need(s, 0, 0x1800, 0x800));
 	image_set_free(s);
-	/* More than there is, or not in order. */
+	/* The pieces have more bytes than the source. */
 	source.size--;
 	s = new_set(&source, NULL, 0);
 	assert_null(image_need(s, 0, 0x1800, 0x800));
@@ -341,7 +341,7 @@ static void find_memory_is_by_process_and_address(void **state)
 	assert_int_equal(code.map_begin, BASE + 0x2000);
 	assert_int_equal(code.map_end, BASE + 0x2800);
 	assert_int_equal(image_find(s, space, 1, BASE + 0x2800, &code), IMAGE_ANONYMOUS);
-	/* What the number was before, or is another's. */
+	/* The address space of another process, without and with a known pid. */
 	assert_int_equal(image_find(s, other, 1, BASE + 4, &code), IMAGE_ANONYMOUS);
 	space_set_pid(other, PID + 1);
 	assert_int_equal(image_find(s, other, 1, BASE + 4, &code), 0);

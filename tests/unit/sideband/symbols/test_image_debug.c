@@ -1,5 +1,5 @@
 /*
- * sideband/image: files apart with the names of an image, and images as ELF files.
+ * Debug files of images, and images as ELF files.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,9 +19,9 @@
 static const uint8_t id[] = {1, 2, 3, 4};
 static const uint8_t bytes_at_hand[] = "at hand";
 
-/* Every byte of a file says which it is. */
+/* Each byte of a file is the file's letter: 'a' for image 0. */
 struct user {
-	uint64_t size[2 * N]; /* 0: there is none */
+	uint64_t size[2 * N]; /* of images, then of their debug files; 0: there is none */
 	uint64_t read;
 	unsigned asked, opened;
 };
@@ -117,7 +117,7 @@ static void open_debug_gives_the_number_behind_all_images(void **state)
 	assert_int_equal(image_open_debug(s, 1, id, sizeof(id), &number), 0);
 	assert_int_equal(number, N + 1);
 	assert_int_equal(u.asked, N);
-	/* The image itself is something else. */
+	/* The image itself is another file. */
 	assert_int_equal(u.opened, 0);
 	assert_int_equal(image_need(s, 1, 0, 1)[0], 'b');
 	image_set_free(s);
@@ -154,7 +154,7 @@ static void open_debug_of_a_stranger_or_without_a_loader_says_not(void **state)
 	assert_int_equal(u.asked, 0);
 }
 
-/* As somebody may have a number from who knows where. */
+/* A caller may use any number. */
 static void numbers_of_files_apart_are_no_images(void **state)
 {
 	struct user u = {.size = {MIB, MIB, 0, MIB, MIB, MIB}};
@@ -197,7 +197,7 @@ static void needed_does_not_tell_of_files_apart(void **state)
 	image_set_free(s);
 }
 
-/* What is read of them is counted with what is read of images. */
+/* The bytes of debug files count with those of images. */
 static void need_of_files_apart_ends_at_the_same_limit(void **state)
 {
 	struct user u = {.size = {MIB, MIB, 0, MIB, MIB, MIB}};

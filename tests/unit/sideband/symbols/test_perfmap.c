@@ -1,5 +1,5 @@
 /*
- * Names of JIT code: which lines are functions, and which of several has an address.
+ * Perf maps: which lines are functions, and which of several functions has an address.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -20,7 +20,7 @@ static struct perfmap *make(const char *text)
 	return m;
 }
 
-/* NAME NULL: none. */
+/* NAME NULL: a gap. */
 static void check(struct perfmap *m, uint64_t address, uint64_t start, uint64_t size,
 		  const char *name)
 {
@@ -63,7 +63,7 @@ static void perfmap_find_where_functions_overlap_gives_the_later_line(void **sta
 	check(m, 0x1058, 0x1058, 8, "new");
 	check(m, 0x1060, 0x1060, 0xa0, "old");
 	perfmap_free(m);
-	/* An older one that begins below a newer one does not cut it. */
+	/* A newer function that begins below an older one keeps all its bytes. */
 	m = make("1020 100 old\n1000 100 new\n1080 10 old too\n1000 80 newest\n");
 	check(m, 0x1000, 0x1000, 0x80, "newest");
 	check(m, 0x1080, 0x1080, 0x10, "old too");
@@ -113,7 +113,7 @@ static void perfmap_new_name_with_nul_and_very_long_name_are_cut(void **state)
 	perfmap_free(m);
 }
 
-/* Against the plain way to do it. */
+/* Compared with a search through all lines, the newest first. */
 static void perfmap_find_random_functions_are_as_a_search_backwards_finds_them(void **state)
 {
 	static char text[1 << 16];

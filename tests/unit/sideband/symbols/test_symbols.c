@@ -1,5 +1,5 @@
 /*
- * sideband/symbols on real files: every place in the code belongs to exactly one function.
+ * symbols_find() on real files: every place in the code belongs to exactly one function.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -117,7 +117,8 @@ static void find_gives_the_function_around_an_offset(void **state)
 	assert_string_equal(s.name, "gnu_get_libc_version");
 }
 
-/* Going from end to end, functions join without gap or overlap and agree from within. */
+/* From one end of the file to the other, functions follow each other without a gap or an overlap,
+ * and each is found from its last byte, too. */
 static void find_divides_all_code_among_functions(void **state)
 {
 	struct fixture *f = *state;
@@ -148,7 +149,7 @@ static void find_divides_all_code_among_functions(void **state)
 	}
 }
 
-/* Its first and last byte belong to a function with a size, the next byte does not. */
+/* The last byte of a symbol with a size belongs to it, the next byte does not. */
 static void find_ends_a_function_at_its_size(void **state)
 {
 	struct fixture *f = *state;

@@ -1,5 +1,5 @@
 /*
- * sideband/symbols: names and lines of images that are stripped, out of files apart.
+ * Names and lines of stripped images, from their debug files.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -38,10 +38,9 @@ enum { STRIPPED, WHOLE, DEBUG, PACKED, NOTHING };
 struct fixture {
 	struct apart apart;
 	const struct file *files[4];
-	/* What the loader has for each image, and of what it was asked. */
+	/* For each image: its file and its debug file, and how often the latter was asked for. */
 	unsigned image[3], debug[3];
 	unsigned asked[3];
-	bool kernel; /* image 2 is one that no process maps */
 	struct image_set *images;
 	struct symbols *symbols;
 };
@@ -119,7 +118,8 @@ static void open_with(struct fixture *f, const struct image_source *sources, siz
 	assert_int_equal(symbols_new(f->images, &f->symbols), 0);
 }
 
-/* Image 0 of IMAGE with DEBUG; image 1 of the whole. */
+/* Image 0 has the file IMAGE and the debug file DEBUG, images 1 and 2 are the whole file. No
+ * process maps image 2. */
 static struct fixture *open_two(void **state, unsigned image, unsigned debug)
 {
 	struct fixture *f = *state;
@@ -156,7 +156,7 @@ static uint64_t offset_of_function(void)
 
 /* --- Names --- */
 
-/* From function to function, of the image that is whole. */
+/* Compares images 0 and 1 function by function; returns the number of names. */
 static size_t compare_names(struct fixture *f)
 {
 	size_t named = 0;
@@ -248,7 +248,7 @@ static void leave_out_asks_for_nothing(void **state)
 	done(f);
 }
 
-/* The kernel's files are found elsewhere. */
+/* The kernel's names come from elsewhere. */
 static void files_apart_of_the_kernel_are_not_asked_for(void **state)
 {
 	struct fixture *f = open_two(state, STRIPPED, DEBUG);
@@ -263,7 +263,7 @@ static void files_apart_of_the_kernel_are_not_asked_for(void **state)
 	done(f);
 }
 
-/* Without its build id there is nothing to ask with. */
+/* Debug files are asked for by build id. */
 static void files_apart_of_what_is_no_elf_file_are_not_asked_for(void **state)
 {
 	static const uint8_t script[] = "#!/bin/sh\n";
@@ -297,7 +297,7 @@ static void files_apart_of_what_has_no_build_id_are_not_asked_for(void **state)
 	id = elf_file_build_id(elf, &size);
 	copy = malloc(f->apart.whole.size);
 	memcpy(copy, f->apart.whole.bytes, f->apart.whole.size);
-	/* Of another type. */
+	/* The note with the build id becomes one of another type. */
 	note = copy + (id - f->apart.whole.bytes) - sizeof("GNU") - sizeof(Elf64_Nhdr);
 	((Elf64_Nhdr *)(void *)note)->n_type = 77;
 	elf_file_free(elf);
@@ -367,7 +367,7 @@ static void lines_of_a_stripped_image_are_not_there(void **state)
 	done(f);
 }
 
-/* A bundle has but what was needed when it was made. */
+/* A bundle has only the pieces that were needed when it was made. */
 static void lines_of_an_image_in_pieces_are_those_of_the_file_apart(void **state)
 {
 	struct fixture *f = *state;
@@ -382,7 +382,7 @@ static void lines_of_an_image_in_pieces_are_those_of_the_file_apart(void **state
 
 	if (!f)
 		skip();
-	/* All that is mapped, and the sections' headers. */
+	/* The pieces: what is mapped, and the headers of the sections. */
 	h = (const void *)f->apart.whole.bytes;
 	s = (const void *)(f->apart.whole.bytes + h->e_shoff);
 	for (unsigned i = 0; i < h->e_shnum; i++)
@@ -399,7 +399,7 @@ static void lines_of_an_image_in_pieces_are_those_of_the_file_apart(void **state
 	source.file_size = f->apart.whole.size;
 	for (unsigned apart = 0; apart < 2; apart++) {
 		f->debug[0] = DEBUG;
-		/* The file apart is behind all images. */
+		/* Three images, so that the debug file has a number behind all of them. */
 		open_with(f, (struct image_source[]){source, source, source}, 3);
 		assert_int_equal(image_open_elf(f->images, 0, &elf), 0);
 		elf_file_free(elf);

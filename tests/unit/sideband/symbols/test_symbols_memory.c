@@ -1,6 +1,6 @@
 /*
- * Names of code that is no file's: of JIT code out of its process' perf map, of a vDSO out of
- * itself.
+ * Names of code in memory: those of JIT code are in the process' perf map, those of a vDSO in the
+ * vDSO itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -108,7 +108,7 @@ static void symbols_find_in_memory_without_a_map_gives_no_name(void **state)
 	check(*state, 2, 0x35, 0x35, 0, NULL);
 }
 
-/* As the kernel has it for this program, so for all. */
+/* The image is this program's own vDSO. */
 static void symbols_find_in_vdso_gives_its_own_names(void **state)
 {
 	const struct fixture *f = *state;
@@ -139,12 +139,12 @@ static void image_find_vdso_of_any_process_and_memory_of_its_own(void **state)
 	assert_int_equal(space_map(s, 5, 0x10000, 0x10000, 0x10000, PROT_EXEC, 2, &anon), 0);
 	assert_int_equal(image_find(f->images, s, 6, 0x7ffd00000a00, &found), 0);
 	assert_int_equal(found.image, 3);
-	/* Of another size, of 32-bit code: of those there is none here. */
+	/* There is no image for a vDSO of another size, nor for one of 32-bit code. */
 	assert_int_equal(image_find(f->images, s, 6, 0x7ffe00000a00, &found), IMAGE_ANONYMOUS);
 	assert_int_equal(image_find(f->images, s, 6, 0xf7f00a00, &found), IMAGE_ANONYMOUS);
 	assert_int_equal(image_find(f->images, s, 6, 0x10800, &found), 0);
 	assert_int_equal(found.image, 1);
-	/* A hole in what was read. */
+	/* This part of the mapping was not read. */
 	assert_int_equal(image_find(f->images, s, 6, 0x12000, &found), IMAGE_ANONYMOUS);
 	space_free(s);
 }
@@ -155,7 +155,7 @@ static int on_record(void *userdata, const void *record, size_t size)
 	return 0;
 }
 
-/* This very process, as the recorder sees it when it starts. */
+/* This process, as the recorder sees it when the recorder starts. */
 static void image_find_vdso_of_a_real_process_leads_to_its_names(void **state)
 {
 	const struct fixture *f = *state;
