@@ -205,7 +205,7 @@ int mapquery_file_build_id(int fd, uint8_t ret[MAPQUERY_BUILD_ID])
 
 	if (maps < 0)
 		return -errno;
-	/* The mapping is never read, and not executable, so nobody records it. */
+	/* The mapping is never read, and not executable, so no record tells of it. */
 	at = mmap(NULL, (size_t)page, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (at == MAP_FAILED)
 		return -errno;

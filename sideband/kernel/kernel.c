@@ -1,5 +1,5 @@
 /*
- * What lies where in the kernel: pieces of images, places that change, and masked ranges.
+ * What lies where in the kernel: pieces of images, sites that change, and masked ranges.
  */
 #include "sideband/kernel/kernel.h"
 
@@ -24,7 +24,7 @@ void kernel_free(struct kernel *k)
 {
 	if (!k)
 		return;
-	kernel_free_places(k);
+	kernel_free_sites(k);
 	for (size_t i = 0; i < k->n_texts; i++)
 		free(k->texts[i]);
 	free(k->texts);
@@ -109,7 +109,7 @@ int kernel_ready(struct kernel *k)
 	k->n_masked = n;
 
 	kernel_sort_names(k);
-	return kernel_make_places(k);
+	return kernel_make_sites(k);
 }
 
 const struct kernel_piece *kernel_piece_at(const struct kernel *k, uint64_t address)
@@ -126,69 +126,68 @@ size_t kernel_find_masked(const struct kernel *k, uint64_t address)
 	return FIRST_WHERE(i, k->n_masked, k->masked[i].address + k->masked[i].size > address);
 }
 
-/* How many of PLACE's changes were done at TIME. */
-static uint32_t count_changes(const struct kernel *k, const struct kernel_place *place,
-			      uint64_t time)
+/* How many of SITE's changes were done at TIME. */
+static uint32_t count_changes(const struct kernel *k, const struct kernel_site *site, uint64_t time)
 {
-	const struct kernel_change *changes = &k->changes[place->first];
+	const struct kernel_change *changes = &k->changes[site->first];
 
-	return (uint32_t)FIRST_WHERE(i, place->n, changes[i].time > time);
+	return (uint32_t)FIRST_WHERE(i, site->n, changes[i].time > time);
 }
 
 uint32_t kernel_version(const struct kernel *k, uint64_t address, uint64_t lo, uint64_t hi,
 			uint32_t *ret_last)
 {
-	size_t at = kernel_find_place(k, address);
-	const struct kernel_place *place = &k->places[at];
+	size_t at = kernel_find_site(k, address);
+	const struct kernel_site *site = &k->sites[at];
 
 	*ret_last = 0;
-	if (at == k->n_places || address < place->address)
+	if (at == k->n_sites || address < site->address)
 		return 0;
-	*ret_last = count_changes(k, place, MAX_OF(lo, hi)) + 1;
-	return count_changes(k, place, lo) + 1;
+	*ret_last = count_changes(k, site, MAX_OF(lo, hi)) + 1;
+	return count_changes(k, site, lo) + 1;
 }
 
-/* The known bytes of PLACE around ADDRESS. */
-static int find_in_place(struct kernel *k, struct kernel_place *place, uint64_t address,
-			 uint32_t version, struct kernel_code *ret)
+/* The known bytes of SITE around ADDRESS. */
+static int find_in_site(struct kernel *k, struct kernel_site *site, uint64_t address,
+			uint32_t version, struct kernel_code *ret)
 {
-	const struct kernel_text *texts = kernel_texts_of(k, place), *text;
+	const struct kernel_text *texts = kernel_texts_of(k, site), *text;
 	const struct kernel_piece *piece = kernel_piece_at(k, address);
-	uint64_t at = address - place->address, begin = at, end = at;
+	uint64_t at = address - site->address, begin = at, end = at;
 
-	if (!texts || version > place->n + 1)
+	if (!texts || version > site->n + 1)
 		return KERNEL_UNRELIABLE;
 	text = &texts[version - 1];
 	if (text->states[at] != KERNEL_IS_KNOWN)
 		return text->states[at] == KERNEL_IS_MISSING ? KERNEL_MISSING : KERNEL_UNRELIABLE;
 	while (begin > 0 && text->states[begin - 1] == KERNEL_IS_KNOWN)
 		begin--;
-	while (end < place->size && text->states[end] == KERNEL_IS_KNOWN)
+	while (end < site->size && text->states[end] == KERNEL_IS_KNOWN)
 		end++;
 	*ret = (struct kernel_code){.bytes = text->bytes + begin,
-				    .address = place->address + begin,
+				    .address = site->address + begin,
 				    .size = end - begin,
-				    .ends = end == place->size,
+				    .ends = end == site->size,
 				    .image = piece ? piece->image : UINT32_MAX};
 	if (piece && ret->address >= piece->address)
 		ret->offset = piece->offset + (ret->address - piece->address);
 	return 0;
 }
 
-/* Cuts *RET, which never changes, down to what lies between its neighbours: PLACE and MASKED are
- * the next place and the next masked range behind it. */
-static void cut(const struct kernel *k, size_t place, size_t masked, struct kernel_code *ret)
+/* Cuts *RET, which never changes, down to what lies between its neighbours: SITE and MASKED are
+ * the next site and the next masked range behind it. */
+static void cut(const struct kernel *k, size_t site, size_t masked, struct kernel_code *ret)
 {
 	uint64_t begin = ret->address, end = ret->address + ret->size;
 
-	if (place > 0)
-		begin = MAX_OF(begin, k->places[place - 1].address + k->places[place - 1].size);
+	if (site > 0)
+		begin = MAX_OF(begin, k->sites[site - 1].address + k->sites[site - 1].size);
 	if (masked > 0)
 		begin = MAX_OF(begin, k->masked[masked - 1].address + k->masked[masked - 1].size);
 	if (masked < k->n_masked)
 		end = MIN_OF(end, k->masked[masked].address);
-	if (place < k->n_places && k->places[place].address <= end) {
-		end = k->places[place].address;
+	if (site < k->n_sites && k->sites[site].address <= end) {
+		end = k->sites[site].address;
 		ret->ends = true;
 	}
 	if (ret->touched)
@@ -238,15 +237,15 @@ static int find_in_piece(struct kernel *k, const struct kernel_piece *piece, uin
 
 int kernel_find(struct kernel *k, uint64_t address, uint32_t version, struct kernel_code *ret)
 {
-	size_t place = kernel_find_place(k, address), masked = kernel_find_masked(k, address);
+	size_t site = kernel_find_site(k, address), masked = kernel_find_masked(k, address);
 	const struct kernel_piece *piece;
 	int r;
 
 	*ret = (struct kernel_code){0};
-	if (place < k->n_places && address >= k->places[place].address) {
+	if (site < k->n_sites && address >= k->sites[site].address) {
 		if (version == 0)
 			return KERNEL_UNRELIABLE;
-		return find_in_place(k, &k->places[place], address, version, ret);
+		return find_in_site(k, &k->sites[site], address, version, ret);
 	}
 	if (masked < k->n_masked && address >= k->masked[masked].address)
 		return KERNEL_UNRELIABLE;
@@ -255,6 +254,6 @@ int kernel_find(struct kernel *k, uint64_t address, uint32_t version, struct ker
 		return KERNEL_MISSING;
 	r = find_in_piece(k, piece, address, ret);
 	if (r == 0)
-		cut(k, place, masked, ret);
+		cut(k, site, masked, ret);
 	return r;
 }

@@ -8,7 +8,7 @@
  * other times the room does the changes in between, or undoes them.
  *
  * kernel.c              struct kernel: pieces of text, and the bytes at an address
- * kernel_poke.c         the places that change, and their bytes in each version
+ * kernel_poke.c         the sites (parts that change), and their bytes in each version
  * kernel_symbols.c      the names of functions, by address
  * kernel_file.c         text from vmlinux, moved to where the kernel runs; symbols to link by
  * kernel_file_module.c  text from a module's file, linked as the kernel links modules
@@ -20,13 +20,13 @@
  *
  * Decisions that govern the room:
  * - The kernel's text is kept once for all address spaces.
- * - Places that change have versions: version N is what lay there after N - 1 of the place's
- *   changes; text that never changes is version 0. Equal versions mean equal bytes at equal
- *   addresses, so the decoder can keep what it made of them.
+ * - A part of the text that changes is a site. Sites have versions: version N is what lay there
+ *   after N - 1 of the site's changes; text that never changes is version 0. Equal versions mean
+ *   equal bytes at equal addresses, so the decoder can keep what it made of them.
  * - While the kernel patches an instruction its first byte is an INT3. A trace has a FUP with the
  *   address of an INT3 that was executed, so the INT3 needs no version.
  * - Nothing is guessed. Where records and text contradict each other the text is unreliable, and
- *   what a file says of a place that the kernel patches is masked: such places become gaps.
+ *   what a file has at a site that the kernel patches is masked: such sites become gaps.
  * - Records, files and names are a stranger's and are checked. The room is linked only into the
  *   sandboxed worker; one thread at a time uses a struct kernel.
  */

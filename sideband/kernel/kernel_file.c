@@ -4,7 +4,7 @@
  *
  * Nothing is relocated: a kernel is moved as a whole (KASLR), so direct branches within it stay as
  * they are, and the addresses in its instructions are never targets of branches. The tables of
- * patched places lie in data sections and only symbols tell where. The symbols of the running
+ * patched sites lie in data sections and only symbols tell where. The symbols of the running
  * kernel are in its list of symbols, at the same distance from _text as in the file.
  */
 #include "sideband/kernel/kernel_file.h"
@@ -244,8 +244,9 @@ static bool is_code(const struct kernel_elf *e, uint64_t address)
 	return false;
 }
 
-/* The place that the entry at ADDRESS means; both are addresses of the file. */
-static uint64_t site_of(const struct kernel_sites *sites, const uint8_t *entry, uint64_t address)
+/* The site that the entry at ADDRESS means; both are addresses of the file. */
+static uint64_t site_of(const struct kernel_site_table *sites, const uint8_t *entry,
+			uint64_t address)
 {
 	uint64_t absolute;
 	int32_t distance;
@@ -259,10 +260,10 @@ static uint64_t site_of(const struct kernel_sites *sites, const uint8_t *entry, 
 }
 
 /* The size of the entries of .altinstructions with which all entries make sense; 0: none. */
-static size_t alternative_entry(const struct linked *l, const struct kernel_sites *sites,
+static size_t alternative_entry(const struct linked *l, const struct kernel_site_table *sites,
 				const uint8_t *table, size_t size, uint64_t address)
 {
-	for (const size_t *entry = kernel_sites_alternatives; *entry; entry++) {
+	for (const size_t *entry = kernel_alternative_sizes; *entry; entry++) {
 		size_t at = 0;
 
 		if (size % *entry)
@@ -281,9 +282,9 @@ static int mask_all(struct kernel_file_text *t)
 	return kernel_file_mask(t, t->address, t->size);
 }
 
-/* Masks the places of one table; all of the text if the table cannot be read. A kernel may lack a
+/* Masks the sites of one table; all of the text if the table cannot be read. A kernel may lack a
  * table, except for the one that every kernel has. */
-static int mask_sites(const struct linked *l, const struct kernel_sites *sites,
+static int mask_sites(const struct linked *l, const struct kernel_site_table *sites,
 		      const struct kernel_links *links)
 {
 	CLEANUP_FREE uint8_t *table = NULL;
@@ -292,7 +293,7 @@ static int mask_sites(const struct linked *l, const struct kernel_sites *sites,
 	size_t size = (size_t)(end - begin), entry = sites->entry;
 	int r;
 
-	if (begin == 0 && end == 0 && strcmp(sites->section, KERNEL_SITES_NEEDED) != 0)
+	if (begin == 0 && end == 0 && strcmp(sites->section, KERNEL_SITE_TABLE_NEEDED) != 0)
 		return 0;
 	if (begin == 0 || end < begin || end - begin > MAX_TABLE)
 		return mask_all(l->text);
@@ -319,8 +320,8 @@ static int place_kernel(const struct kernel_file *file, const struct kernel_elf 
 	struct linked l = {.elf = e, .text = ret};
 	int r = place_text(file, e, ret, &l.delta);
 
-	for (size_t i = 0; i < kernel_sites_n && r == 0; i++)
-		r = mask_sites(&l, &kernel_sites[i], file->links);
+	for (size_t i = 0; i < kernel_site_tables_n && r == 0; i++)
+		r = mask_sites(&l, &kernel_site_tables[i], file->links);
 	return r;
 }
 

@@ -5,7 +5,7 @@
  * Each section lies where /sys/module/NAME/sections says. Symbols that the module does not define
  * come from the running kernel's list, which has functions only: an operand that names data stays
  * as it is in the file, as no branch depends on it. A branch with an unknown target is masked. The
- * tables of patched places are not linked; their relocations name the places.
+ * tables of patched sites are not linked; their relocations name the sites.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -251,11 +251,11 @@ static int read_relocations(const struct module *m, size_t section, Elf64_Rela *
 	return 0;
 }
 
-/* --- Patched places --- */
+/* --- Patched sites --- */
 
 struct table {
 	uint8_t *bytes;	 /* owned */
-	uint64_t *sites; /* owned; for each byte the place that a relocation names, or NOWHERE */
+	uint64_t *sites; /* owned; for each byte the site that a relocation names, or NOWHERE */
 	size_t size;
 };
 
@@ -298,12 +298,13 @@ static bool entries_make_sense(const struct table *t, size_t entry, bool alterna
 	return true;
 }
 
-static int mask_table(struct module *m, const struct kernel_sites *sites, const struct table *t)
+static int mask_table(struct module *m, const struct kernel_site_table *sites,
+		      const struct table *t)
 {
 	size_t entry = sites->entry;
 	int r = 0;
 
-	for (const size_t *a = kernel_sites_alternatives; entry == 0 && *a; a++)
+	for (const size_t *a = kernel_alternative_sizes; entry == 0 && *a; a++)
 		if (entries_make_sense(t, *a, true))
 			entry = *a;
 	if (entry == 0 || !entries_make_sense(t, entry, !sites->entry))
@@ -314,13 +315,13 @@ static int mask_table(struct module *m, const struct kernel_sites *sites, const 
 	return r;
 }
 
-static int mask_sites(struct module *m, const struct kernel_sites *sites)
+static int mask_sites(struct module *m, const struct kernel_site_table *sites)
 {
 	size_t section = kernel_elf_section(m->elf, sites->section);
 	struct table t = {0};
 	int r;
 
-	/* A module without such places has no such section. A module whose sections were removed
+	/* A module without such sites has no such section. A module whose sections were removed
 	 * cannot be loaded. */
 	if (section == 0)
 		return 0;
@@ -351,10 +352,10 @@ static int link_module(struct module *m)
 	r = read_symbols(m);
 	if (r == 0)
 		r = place_all(m);
-	/* Before the text is relocated: the sizes of patched places follow from the file's bytes.
+	/* Before the text is relocated: the sizes of patched sites follow from the file's bytes.
 	 */
-	for (size_t i = 0; i < kernel_sites_n && r == 0; i++)
-		r = mask_sites(m, &kernel_sites[i]);
+	for (size_t i = 0; i < kernel_site_tables_n && r == 0; i++)
+		r = mask_sites(m, &kernel_site_tables[i]);
 	for (size_t i = 1; i < n && r == 0; i++) {
 		CLEANUP_FREE Elf64_Rela *relas = NULL;
 		size_t n_relas;

@@ -1,6 +1,6 @@
 /*
  * What the kernel_file*.c share: reading files, symbols for linking, masks, and the tables of
- * places that a kernel patches.
+ * sites that a kernel patches.
  */
 #pragma once
 
@@ -92,24 +92,24 @@ int kernel_file_link_module(const struct kernel_file *file, const struct kernel_
 
 /* --- kernel_file_sites.c --- */
 
-/* A table of places that a kernel patches. */
-struct kernel_sites {
+/* A table of sites that a kernel patches. */
+struct kernel_site_table {
 	const char *section;	 /* in a module */
 	const char *begin, *end; /* symbols around the table in a linked kernel */
-	size_t entry;		 /* bytes; 0: one of kernel_sites_alternatives[] */
+	size_t entry;		 /* bytes; 0: one of kernel_alternative_sizes[] */
 	bool absolute;		 /* an entry begins with an address, else with a distance to it */
 	/* The bytes that are patched where ENTRY says: CODE, of which there are LEFT. NULL: ENTRY
 	 * says the size, as one of .altinstructions. */
 	size_t (*size)(const uint8_t *entry, const uint8_t *code, size_t left);
 };
-extern const struct kernel_sites kernel_sites[];
-extern const size_t kernel_sites_n;
-#define KERNEL_SITES_NEEDED ".altinstructions" /* every kernel has this table */
+extern const struct kernel_site_table kernel_site_tables[];
+extern const size_t kernel_site_tables_n;
+#define KERNEL_SITE_TABLE_NEEDED ".altinstructions" /* every kernel has this table */
 /* Sizes of an entry of .altinstructions that kernels have had, newest first; 0 ends the list. */
-extern const size_t kernel_sites_alternatives[];
+extern const size_t kernel_alternative_sizes[];
 
-/* Masks the place that ENTRY (of ENTRY_SIZE bytes) means, which is SITE. 0 or -ENOMEM. */
-int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_sites *sites,
+/* Masks SITE, which ENTRY (of ENTRY_SIZE bytes) means. 0 or -ENOMEM. */
+int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_site_table *sites,
 			  const uint8_t *entry, size_t entry_size, uint64_t site);
 /* Whether ENTRY, of .altinstructions, can be one of ENTRY_SIZE bytes. */
 bool kernel_file_is_alternative(const uint8_t *entry, size_t entry_size);

@@ -74,7 +74,7 @@ static size_t cfi_size(const uint8_t *entry, const uint8_t *code, size_t left)
 	return 32;
 }
 
-const struct kernel_sites kernel_sites[] = {
+const struct kernel_site_table kernel_site_tables[] = {
 	{".altinstructions", "__alt_instructions", "__alt_instructions_end", 0, false, NULL},
 	{"__jump_table", "__start___jump_table", "__stop___jump_table", 16, false, jump_size},
 	{".static_call_sites", "__start_static_call_sites", "__stop_static_call_sites", 8, false,
@@ -87,12 +87,12 @@ const struct kernel_sites kernel_sites[] = {
 	{".call_sites", "__call_sites", "__call_sites_end", 4, false, branch_size},
 	{".cfi_sites", "__cfi_sites", "__cfi_sites_end", 4, false, cfi_size},
 };
-const size_t kernel_sites_n = ARRAY_SIZE(kernel_sites);
+const size_t kernel_site_tables_n = ARRAY_SIZE(kernel_site_tables);
 
 /* struct alt_instr: s32 instruction, s32 replacement; feature (from 6.3: u32 with flags, before:
  * u16); u8 length of the instruction, u8 length of its replacement; before 5.13 one more u8 length.
  */
-const size_t kernel_sites_alternatives[] = {14, 12, 13, 0};
+const size_t kernel_alternative_sizes[] = {14, 12, 13, 0};
 
 static size_t alternative_size(const uint8_t *entry, size_t entry_size)
 {
@@ -123,7 +123,7 @@ static int mask_kcfi_check(struct kernel_file_text *t, uint64_t site)
 	return kernel_file_mask(t, site - KCFI_CHECK, KCFI_CHECK);
 }
 
-int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_sites *sites,
+int kernel_file_mask_site(struct kernel_file_text *t, const struct kernel_site_table *sites,
 			  const uint8_t *entry, size_t entry_size, uint64_t site)
 {
 	uint64_t offset = site - t->address;

@@ -1,9 +1,9 @@
 /*
- * Kernel text that changes: records -> places -> the bytes of each place in each version.
+ * Kernel text that changes: records -> sites -> the bytes of each site in each version.
  *
  * TEXT_POKE (kernel/events/core.c, perf_event_text_poke): u64 address, u16 old length, u16 new
  * length, the bytes before and after. The kernel writes the record when all CPUs already run into
- * the INT3 at the beginning of the place (arch/x86/kernel/alternative.c, text_poke_bp_batch). So a
+ * the INT3 at the beginning of the site (arch/x86/kernel/alternative.c, text_poke_bp_batch). So a
  * trace shows the old code or the INT3 before the record's time, and the new code or the INT3 after
  * it. An executed INT3 has a FUP with its own address, which ends the code of any version there, so
  * the INT3 needs no version.
@@ -19,8 +19,8 @@
 #include "sideband/kernel/kernel_private.h"
 
 #define CHANGES_MAX ((size_t)1 << 24)
-#define PLACE_MAX   ((uint64_t)1 << 20)	 /* bytes; code that changes is not longer */
-#define TEXTS_MAX   ((uint64_t)64 << 20) /* bytes of all places' texts */
+#define SITE_MAX    ((uint64_t)1 << 20)	 /* bytes; code that changes is not longer */
+#define TEXTS_MAX   ((uint64_t)64 << 20) /* bytes of all sites' texts */
 /* The most time between the time of a text and the reading of a byte of it (copying takes time), or
  * between two reads of a clock. */
 #define READ_SLACK_NS UINT64_C(100000000)
@@ -105,7 +105,7 @@ int kernel_add_record(struct kernel *k, const struct perfrecord *r)
 	}
 }
 
-/* --- Places --- */
+/* --- Sites --- */
 
 static int by_address(const void *a, const void *b)
 {
@@ -123,10 +123,10 @@ static int by_time(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-int kernel_make_places(struct kernel *k)
+int kernel_make_sites(struct kernel *k)
 {
-	k->places = calloc(k->n_changes + 1, sizeof(*k->places));
-	if (!k->places)
+	k->sites = calloc(k->n_changes + 1, sizeof(*k->sites));
+	if (!k->sites)
 		return -ENOMEM;
 	if (k->n_changes > 1)
 		qsort(k->changes, k->n_changes, sizeof(*k->changes), by_address);
@@ -136,32 +136,32 @@ int kernel_make_places(struct kernel *k)
 
 		for (i = first + 1; i < k->n_changes && k->changes[i].address <= end; i++)
 			end = MAX_OF(end, k->changes[i].address + k->changes[i].size);
-		k->places[k->n_places++] = (struct kernel_place){
+		k->sites[k->n_sites++] = (struct kernel_site){
 			.address = begin, .size = end - begin, .first = first, .n = i - first};
 		qsort(changes, i - first, sizeof(*changes), by_time);
 	}
 	return 0;
 }
 
-void kernel_free_places(struct kernel *k)
+void kernel_free_sites(struct kernel *k)
 {
-	for (size_t i = 0; i < k->n_places; i++) {
-		for (size_t j = 0; k->places[i].texts && j <= k->places[i].n; j++)
-			free(k->places[i].texts[j].bytes);
-		free(k->places[i].texts);
+	for (size_t i = 0; i < k->n_sites; i++) {
+		for (size_t j = 0; k->sites[i].texts && j <= k->sites[i].n; j++)
+			free(k->sites[i].texts[j].bytes);
+		free(k->sites[i].texts);
 	}
-	free(k->places);
+	free(k->sites);
 }
 
-size_t kernel_find_place(const struct kernel *k, uint64_t address)
+size_t kernel_find_site(const struct kernel *k, uint64_t address)
 {
-	return FIRST_WHERE(i, k->n_places, k->places[i].address + k->places[i].size > address);
+	return FIRST_WHERE(i, k->n_sites, k->sites[i].address + k->sites[i].size > address);
 }
 
 /* --- Texts --- */
 
 /* The bytes, *ret_size of them, that CHANGE tells were there before it (NEW: after it). */
-static const uint8_t *told(const struct kernel_change *change, bool new, uint64_t *ret_size)
+static const uint8_t *recorded(const struct kernel_change *change, bool new, uint64_t *ret_size)
 {
 	*ret_size = 0;
 	if (change->kind != KERNEL_POKE)
@@ -171,11 +171,11 @@ static const uint8_t *told(const struct kernel_change *change, bool new, uint64_
 }
 
 /* Whether TEXT has the bytes that CHANGE tells. */
-static bool is_told(const struct kernel_place *p, const struct kernel_text *text,
-		    const struct kernel_change *change, bool new)
+static bool has_recorded(const struct kernel_site *s, const struct kernel_text *text,
+			 const struct kernel_change *change, bool new)
 {
-	uint64_t size, at = change->address - p->address;
-	const uint8_t *bytes = told(change, new, &size);
+	uint64_t size, at = change->address - s->address;
+	const uint8_t *bytes = recorded(change, new, &size);
 
 	for (uint64_t i = 0; i < size; i++)
 		if (text->states[at + i] != KERNEL_IS_KNOWN || text->bytes[at + i] != bytes[i])
@@ -186,11 +186,11 @@ static bool is_told(const struct kernel_place *p, const struct kernel_text *text
 /* TEXT is that before CHANGE (NEW: after it). Where it has other bytes than CHANGE tells, the bytes
  * that were read were not there all the time, and are unreliable now. Where it has none, it gets
  * those that CHANGE tells. */
-static void check_text(const struct kernel_place *p, const struct kernel_text *text,
+static void check_text(const struct kernel_site *s, const struct kernel_text *text,
 		       const struct kernel_change *change, bool new)
 {
-	uint64_t size, at = change->address - p->address, i;
-	const uint8_t *bytes = told(change, new, &size);
+	uint64_t size, at = change->address - s->address, i;
+	const uint8_t *bytes = recorded(change, new, &size);
 
 	for (i = 0; i < size; i++)
 		if (text->states[at + i] == KERNEL_IS_UNRELIABLE ||
@@ -206,14 +206,14 @@ static void check_text(const struct kernel_place *p, const struct kernel_text *t
 }
 
 /* Makes TO, the text after CHANGE (NEW) or before it, of FROM, the text on the other side. */
-static void step(const struct kernel_place *p, const struct kernel_text *from,
+static void step(const struct kernel_site *s, const struct kernel_text *from,
 		 const struct kernel_text *to, const struct kernel_change *change, bool new)
 {
-	uint64_t size, at = change->address - p->address;
-	const uint8_t *bytes = told(change, new, &size);
+	uint64_t size, at = change->address - s->address;
+	const uint8_t *bytes = recorded(change, new, &size);
 
-	memcpy(to->bytes, from->bytes, (size_t)p->size);
-	memcpy(to->states, from->states, (size_t)p->size);
+	memcpy(to->bytes, from->bytes, (size_t)s->size);
+	memcpy(to->states, from->states, (size_t)s->size);
 	memset(to->states + at, KERNEL_IS_MISSING, (size_t)change->size);
 	if (size == 0)
 		return;
@@ -222,21 +222,21 @@ static void step(const struct kernel_place *p, const struct kernel_text *from,
 }
 
 /* Fills TO from the pieces, and marks what they do not have and what is masked. */
-static void read_text(struct kernel *k, const struct kernel_place *p, const struct kernel_text *to)
+static void read_text(struct kernel *k, const struct kernel_site *s, const struct kernel_text *to)
 {
-	size_t masked = kernel_find_masked(k, p->address);
-	uint64_t at = 0, end = p->address + p->size;
+	size_t masked = kernel_find_masked(k, s->address);
+	uint64_t at = 0, end = s->address + s->size;
 
-	memset(to->states, KERNEL_IS_MISSING, (size_t)p->size);
-	while (at < p->size) {
-		const struct kernel_piece *piece = kernel_piece_at(k, p->address + at);
-		uint64_t in = piece ? p->address + at - piece->address : 0, n = 1;
+	memset(to->states, KERNEL_IS_MISSING, (size_t)s->size);
+	while (at < s->size) {
+		const struct kernel_piece *piece = kernel_piece_at(k, s->address + at);
+		uint64_t in = piece ? s->address + at - piece->address : 0, n = 1;
 		struct image_code code;
 
 		if (piece && kernel_piece_code(k, piece, piece->offset + in, &code) == 0) {
 			uint64_t into = piece->offset + in - code.address;
 
-			n = MIN_OF(MIN_OF(code.size - into, piece->size - in), p->size - at);
+			n = MIN_OF(MIN_OF(code.size - into, piece->size - in), s->size - at);
 			memcpy(to->bytes + at, code.bytes + into, (size_t)n);
 			memset(to->states + at, KERNEL_IS_KNOWN, (size_t)n);
 			if (code.touched)
@@ -246,26 +246,26 @@ static void read_text(struct kernel *k, const struct kernel_place *p, const stru
 		at += n;
 	}
 	for (; masked < k->n_masked && k->masked[masked].address < end; masked++) {
-		uint64_t from = MAX_OF(k->masked[masked].address, p->address);
+		uint64_t from = MAX_OF(k->masked[masked].address, s->address);
 		uint64_t to_end = MIN_OF(k->masked[masked].address + k->masked[masked].size, end);
 
-		memset(to->states + (from - p->address), KERNEL_IS_MASKED, (size_t)(to_end - from));
+		memset(to->states + (from - s->address), KERNEL_IS_MASKED, (size_t)(to_end - from));
 	}
 }
 
 /* If TEXT differs from what CHANGE tells only by an INT3 in the first byte, mends that byte. */
-static bool mend_int3(const struct kernel_place *p, const struct kernel_text *text,
+static bool mend_int3(const struct kernel_site *s, const struct kernel_text *text,
 		      const struct kernel_change *change, bool new)
 {
-	uint64_t size, at = change->address - p->address;
-	const uint8_t *bytes = told(change, new, &size);
+	uint64_t size, at = change->address - s->address;
+	const uint8_t *bytes = recorded(change, new, &size);
 	uint8_t first;
 
 	if (size == 0 || text->states[at] != KERNEL_IS_KNOWN || text->bytes[at] != INT3)
 		return false;
 	first = text->bytes[at];
 	text->bytes[at] = bytes[0];
-	if (is_told(p, text, change, new))
+	if (has_recorded(s, text, change, new))
 		return true;
 	text->bytes[at] = first;
 	return false;
@@ -273,82 +273,82 @@ static bool mend_int3(const struct kernel_place *p, const struct kernel_text *te
 
 /* Whether TEXT, read at TIME, is on the other side of CHANGE than the two times say, as the change
  * was under way. NEXT: CHANGE is the first one after TIME, else the last one before TIME. */
-static bool is_other_side(const struct kernel_place *p, const struct kernel_text *text,
+static bool is_other_side(const struct kernel_site *s, const struct kernel_text *text,
 			  const struct kernel_change *change, uint64_t time, bool next)
 {
 	uint64_t from = MIN_OF(change->time, time), to = MAX_OF(change->time, time);
 
 	if (change->kind != KERNEL_POKE || to - from > READ_SLACK_NS ||
-	    is_told(p, text, change, !next) || mend_int3(p, text, change, !next))
+	    has_recorded(s, text, change, !next) || mend_int3(s, text, change, !next))
 		return false;
-	return is_told(p, text, change, next) || mend_int3(p, text, change, next);
+	return has_recorded(s, text, change, next) || mend_int3(s, text, change, next);
 }
 
-/* The number of P's changes that were done when TEXT was read, at TIME. */
-static size_t find_base(const struct kernel *k, const struct kernel_place *p,
+/* The number of S's changes that were done when TEXT was read, at TIME. */
+static size_t find_base(const struct kernel *k, const struct kernel_site *s,
 			const struct kernel_text *text, uint64_t time)
 {
-	const struct kernel_change *changes = &k->changes[p->first];
+	const struct kernel_change *changes = &k->changes[s->first];
 	size_t base = 0, moved;
 
 	if (time == KERNEL_ABSENT)
 		return 0;
-	while (base < p->n && changes[base].time <= time)
+	while (base < s->n && changes[base].time <= time)
 		base++;
 	moved = base;
-	while (moved < p->n && is_other_side(p, text, &changes[moved], time, true))
+	while (moved < s->n && is_other_side(s, text, &changes[moved], time, true))
 		moved++;
 	if (moved != base)
 		return moved;
-	while (moved > 0 && is_other_side(p, text, &changes[moved - 1], time, false))
+	while (moved > 0 && is_other_side(s, text, &changes[moved - 1], time, false))
 		moved--;
 	return moved;
 }
 
-static bool allocate_texts(struct kernel *k, struct kernel_place *p)
+static bool allocate_texts(struct kernel *k, struct kernel_site *s)
 {
 	uint64_t need;
 
-	if (p->size > PLACE_MAX || __builtin_mul_overflow(p->size, p->n + 1, &need) ||
+	if (s->size > SITE_MAX || __builtin_mul_overflow(s->size, s->n + 1, &need) ||
 	    need > TEXTS_MAX - k->text_bytes)
 		return false;
-	p->texts = calloc(p->n + 1, sizeof(*p->texts));
-	for (size_t i = 0; p->texts && i <= p->n; i++) {
-		p->texts[i].bytes = calloc(2, (size_t)p->size);
-		if (!p->texts[i].bytes)
+	s->texts = calloc(s->n + 1, sizeof(*s->texts));
+	for (size_t i = 0; s->texts && i <= s->n; i++) {
+		s->texts[i].bytes = calloc(2, (size_t)s->size);
+		if (!s->texts[i].bytes)
 			return false;
-		p->texts[i].states = p->texts[i].bytes + p->size;
+		s->texts[i].states = s->texts[i].bytes + s->size;
 	}
 	k->text_bytes += need;
-	return p->texts;
+	return s->texts;
 }
 
-const struct kernel_text *kernel_texts_of(struct kernel *k, struct kernel_place *p)
+const struct kernel_text *kernel_texts_of(struct kernel *k, struct kernel_site *s)
 {
-	const struct kernel_change *changes = &k->changes[p->first];
-	const struct kernel_piece *piece = kernel_piece_at(k, p->address);
+	const struct kernel_change *changes = &k->changes[s->first];
+	const struct kernel_piece *piece = kernel_piece_at(k, s->address);
 	struct kernel_text read;
 	size_t base;
 
-	if (p->texts || p->refused)
-		return p->refused ? NULL : p->texts;
-	p->refused = !allocate_texts(k, p);
-	if (p->refused)
+	if (s->texts || s->refused)
+		return s->refused ? NULL : s->texts;
+	s->refused = !allocate_texts(k, s);
+	if (s->refused)
 		return NULL;
-	read = p->texts[0];
-	read_text(k, p, &read);
-	base = find_base(k, p, &read, piece ? piece->read_ns : KERNEL_ABSENT);
-	p->texts[0] = p->texts[base];
-	p->texts[base] = read;
+	read = s->texts[0];
+	read_text(k, s, &read);
+	base = find_base(k, s, &read, piece ? piece->read_ns : KERNEL_ABSENT);
+	s->texts[0] = s->texts[base];
+	s->texts[base] = read;
 	/* From the text that was read to both ends: each text is compared with what the next record
 	 * tells, then the text on the other side of that record is made of it. */
-	for (size_t i = base; i < p->n; i++) {
-		check_text(p, &p->texts[i], &changes[i], false);
-		step(p, &p->texts[i], &p->texts[i + 1], &changes[i], true);
+	for (size_t i = base; i < s->n; i++) {
+		check_text(s, &s->texts[i], &changes[i], false);
+		step(s, &s->texts[i], &s->texts[i + 1], &changes[i], true);
 	}
 	for (size_t i = base; i-- > 0;) {
-		check_text(p, &p->texts[i + 1], &changes[i], true);
-		step(p, &p->texts[i + 1], &p->texts[i], &changes[i], false);
+		check_text(s, &s->texts[i + 1], &changes[i], true);
+		step(s, &s->texts[i + 1], &s->texts[i], &changes[i], false);
 	}
-	return p->texts;
+	return s->texts;
 }

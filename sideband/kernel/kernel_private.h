@@ -25,15 +25,15 @@ enum kernel_state {
 	KERNEL_IS_UNRELIABLE, /* records and bytes contradict each other */
 };
 
-/* The bytes of a place between two of its changes. */
+/* The bytes of a site between two of its changes. */
 struct kernel_text {
 	uint8_t *bytes;
 	uint8_t *states; /* an enum kernel_state for each byte; in the allocation of BYTES */
 };
 
-/* A part of the text that changes. Changes that touch each other are of one place, so places do not
+/* A part of the text that changes. Changes that touch each other are of one site, so sites do not
  * touch. */
-struct kernel_place {
+struct kernel_site {
 	uint64_t address, size;
 	size_t first, n;	   /* its changes, in order of time */
 	struct kernel_text *texts; /* n + 1; made on first use */
@@ -57,11 +57,11 @@ struct kernel {
 	size_t n_pieces, max_pieces;
 	struct kernel_range *masked; /* in order of address */
 	size_t n_masked, max_masked;
-	struct kernel_change *changes; /* those of one place are neighbours */
+	struct kernel_change *changes; /* those of one site are neighbours */
 	size_t n_changes, max_changes;
-	struct kernel_place *places; /* in order of address */
-	size_t n_places;
-	uint64_t text_bytes;	   /* of all places' texts */
+	struct kernel_site *sites; /* in order of address */
+	size_t n_sites;
+	uint64_t text_bytes;	   /* of all sites' texts */
 	struct kernel_name *names; /* in order of address */
 	size_t n_names, max_names;
 	char **texts; /* names, and bytes of pieces; owned */
@@ -78,13 +78,13 @@ size_t kernel_find_masked(const struct kernel *k, uint64_t address);
 
 /* --- kernel_poke.c --- */
 
-/* Makes places of all changes. 0 or -ENOMEM. */
-int kernel_make_places(struct kernel *k);
-/* The first place that ends behind ADDRESS; n_places: none. */
-size_t kernel_find_place(const struct kernel *k, uint64_t address);
-/* The texts of PLACE, made on first use; NULL: no memory, or the place is too large. */
-const struct kernel_text *kernel_texts_of(struct kernel *k, struct kernel_place *place);
-void kernel_free_places(struct kernel *k);
+/* Makes sites of all changes. 0 or -ENOMEM. */
+int kernel_make_sites(struct kernel *k);
+/* The first site that ends behind ADDRESS; n_sites: none. */
+size_t kernel_find_site(const struct kernel *k, uint64_t address);
+/* The texts of SITE, made on first use; NULL: no memory, or the site is too large. */
+const struct kernel_text *kernel_texts_of(struct kernel *k, struct kernel_site *site);
+void kernel_free_sites(struct kernel *k);
 
 /* --- kernel_symbols.c --- */
 

@@ -333,7 +333,7 @@ int image_open_debug(struct image_set *s, uint32_t image, const uint8_t *build_i
 		return ELF_NOT;
 	b = &s->bodies[debug];
 	if (b->state == IMAGE_NEW) {
-		/* The debug file's source is not loadable, so nobody notes what is read of it. */
+		/* The debug file's source is not loadable, so reads of it are not noted. */
 		int r = s->loader.debug(s->loader.userdata, image, build_id, id_size, &b->size);
 
 		b->end = b->size;
