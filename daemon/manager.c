@@ -501,8 +501,8 @@ static void manager_tell_begin(const struct manager *m)
 		n += s->cpus[i].state == SOURCE_CPU_TRACING;
 	if (n == 0)
 		log_event(LOG_WARNING, LOG_EVENT_PT_UNAVAILABLE, &none,
-			  "no CPU is traced: degraded to what the kernel tells of threads and "
-			  "processes");
+			  "no CPU is traced: only the kernel's records of threads and processes "
+			  "are recorded");
 	else if (n < s->n_cpus)
 		log_event(LOG_WARNING, LOG_EVENT_RINGS_DEGRADED, &none,
 			  "%zu of %zu CPUs are traced", n, s->n_cpus);

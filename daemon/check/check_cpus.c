@@ -52,8 +52,8 @@ static void check_isolated(struct check *c)
 	check_say(
 		c, FINDING_NOTE, "isolated",
 		"CPUs= (--cpus=) with the CPUs to trace, to leave them out",
-		"CPUs %s are isolated; they are traced, too: each is interrupted every 10 s to see "
-		"that it still is, and stopped for each snapshot",
+		"CPUs %s are isolated, and are traced, too: each is interrupted every 10 s to see "
+		"that its trace goes on, and stopped for each snapshot",
 		text);
 }
 
@@ -87,8 +87,8 @@ static void check_kvm(struct check *c)
 	if (!traces_with_vmx(c))
 		check_say(
 			c, FINDING_WARNING, "kvm", "modprobe -r kvm_intel",
-			"this CPU cannot trace while KVM has it: with kvm_intel loaded, and at the "
-			"latest while a virtual machine runs, the trace has gaps (aux-partial)");
+			"this CPU cannot trace while KVM uses it: the trace has gaps (aux-partial) "
+			"while a virtual machine runs, and maybe whenever kvm_intel is loaded");
 	else if (pt_mode == 1)
 		check_say(
 			c, FINDING_WARNING, "kvm",
@@ -118,8 +118,8 @@ void check_cpus(struct check *c)
 		n = cpuid_differences(c->cpuids, c->n_cpuids, groups, ARRAY_SIZE(groups));
 	for (size_t i = 0; i < MIN_OF(n, ARRAY_SIZE(groups)); i++)
 		check_say(c, FINDING_NOTE, "hybrid", "",
-			  "CPUs %s are of another kind than CPU %u (%s); what only some can do is "
-			  "left out",
+			  "CPUs %s are of another kind than CPU %u (%s); features that only some "
+			  "CPUs have are not used",
 			  groups[i].cpus, c->cpuids[0].cpu, groups[i].text);
 	check_kvm(c);
 }
@@ -154,9 +154,9 @@ static void check_source_of_time(struct check *c)
 			c, FINDING_WARNING, "clock",
 			"dmesg | grep -i tsc; tsc=reliable on the kernel's command line if the "
 			"firmware is to be trusted",
-			"the kernel does not tell how its clock follows from the TSC (clocksource "
-			"%s): times of the trace are not those of the sideband, threads cannot be "
-			"told apart",
+			"the kernel does not say how to convert the TSC to its clock (clocksource "
+			"%s): times of the trace and the sideband cannot be compared, so threads "
+			"cannot be told apart",
 			*text ? text : "unknown");
 	else if (*text && strcmp(text, "tsc") != 0)
 		check_say(

@@ -41,19 +41,19 @@ static void check_paranoid(struct check *c)
 	else if (admin && c->paranoid > 2 && check_capable(c, CHECK_SYS_MODULE))
 		/* Root, by hand. */
 		check_say(c, FINDING_NOTE, "paranoid", FIX_PARANOID,
-			  "kernel.perf_event_paranoid is %d; CAP_SYS_ADMIN is above it, which "
-			  "ptsnapd.service does not have by default",
+			  "kernel.perf_event_paranoid is %d; this process may ignore it by "
+			  "CAP_SYS_ADMIN, which ptsnapd.service does not have by default",
 			  c->paranoid);
 	else if (admin || c->paranoid <= 0 || (perfmon && c->paranoid <= 2))
 		check_say(c, FINDING_OK, "paranoid", "", "kernel.perf_event_paranoid is %d%s",
 			  c->paranoid,
-			  admin	    ? "; CAP_SYS_ADMIN is above it"
-			  : perfmon ? "; CAP_PERFMON is above it"
+			  admin	    ? "; CAP_SYS_ADMIN overrides it"
+			  : perfmon ? "; CAP_PERFMON overrides it"
 				    : "");
 	else if (perfmon)
 		check_say(c, open ? FINDING_NOTE : FINDING_FAILURE, "paranoid", FIX_PARANOID,
-			  "kernel.perf_event_paranoid is %d: from 3 on, on kernels of Debian and "
-			  "Ubuntu, CAP_PERFMON is %s, CAP_SYS_ADMIN is",
+			  "kernel.perf_event_paranoid is %d: from 3 on, kernels of Debian and "
+			  "Ubuntu want CAP_SYS_ADMIN, and CAP_PERFMON is %s",
 			  c->paranoid, open ? "not always enough" : "not enough");
 	else
 		check_say(c, FINDING_FAILURE, "paranoid", c->paranoid > 2 ? FIX_PARANOID : FIX_ROOT,
@@ -97,7 +97,7 @@ static void check_capabilities(struct check *c)
 			  "reports will know less without %s", text);
 	else
 		check_say(c, FINDING_OK, "capabilities", "",
-			  "all that reading programs, processes and the kernel takes");
+			  "this process may read all programs, processes and the kernel");
 }
 
 /* perf_event_open(2) asks for capabilities in the first user namespace (capable, not ns_capable).
@@ -177,11 +177,11 @@ static void check_sideband(struct check *c)
 		perf_attr_missing(c->kinds, missing, sizeof(missing));
 		if (*missing)
 			check_say(c, FINDING_WARNING, "sideband",
-				  "run a newer kernel (5.9 tells all)",
-				  "this kernel does not tell of: %s", missing);
+				  "run a newer kernel (5.9 has all records)",
+				  "this kernel has no records of: %s", missing);
 		else
 			check_say(c, FINDING_OK, "sideband", "",
-				  "perf events can be opened; the kernel tells everything");
+				  "perf events can be opened, and the kernel has all records");
 		return;
 	}
 	/* check_rights() has said why. */
@@ -206,13 +206,13 @@ static void explain_busy(struct check *c)
 		if (strcmp(holders.all[i].comm, "ptsnapd") == 0) {
 			check_say(c, FINDING_OK, "pt", "",
 				  "Intel PT is in use by a recorder, ptsnapd (pid %u); ptsnapctl "
-				  "check asks it",
+				  "check asks that recorder",
 				  holders.all[i].pid);
 			return;
 		}
 	holders_format(&holders, names, sizeof(names));
 	check_say(c, FINDING_FAILURE, "pt",
-		  "end the one that traces; ptsnapd takes Intel PT as soon as it is free",
+		  "end the program that traces; ptsnapd takes Intel PT as soon as it is free",
 		  "Intel PT is in use by somebody else; perf events are open in: %s%s", names,
 		  holders.partial ? " (not all processes could be seen)" : "");
 }

@@ -44,7 +44,7 @@ static const char *state_fix(enum source_cpu_state state)
 {
 	switch (state) {
 	case SOURCE_CPU_BUSY:
-		return "end the one that traces; the CPU is taken as soon as it is free";
+		return "end the program that traces; the CPU is taken as soon as it is free";
 	case SOURCE_CPU_YIELDED: return "ptsnapctl yield --end";
 	case SOURCE_CPU_FAILED: return "journalctl -u ptsnapd; it is tried again by itself";
 	default: return "";
@@ -91,7 +91,7 @@ static void tell_cpus(const struct live *l)
 		    "Intel PT is handed back: no CPU is traced");
 	else
 		say(l, FINDING_FAILURE, "recorder", "see the other lines",
-		    "no CPU is traced: the recorder runs on what the kernel tells (degraded)");
+		    "no CPU is traced: only the kernel's records are recorded (degraded)");
 	tell_state(l, SOURCE_CPU_BUSY, FINDING_WARNING);
 	tell_state(l, SOURCE_CPU_FAILED, FINDING_WARNING);
 	if (lent && tracing)
@@ -109,9 +109,9 @@ static void tell_losses(const struct live *l)
 		lost += in->cpus[i].lost;
 	drain_get_stats(in->drain, &stats);
 	if (lost)
-		say(l, FINDING_WARNING, "lost",
-		    "larger rings for it: --data-size=, SidebandRingSize=",
-		    "%ju sideband records were lost since the start: who ran when is less sure",
+		say(l, FINDING_WARNING, "lost", "larger rings: --data-size=, SidebandRingSize=",
+		    "%ju sideband records were lost since the start: which thread ran "
+		    "when is less certain",
 		    (uintmax_t)lost);
 	if (stats.stalls)
 		say(l, FINDING_WARNING, "queue", "less load, or larger rings: --data-size=",
@@ -149,7 +149,7 @@ void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 		say(&l, FINDING_WARNING, "rings", "RingBudget= in ptsnapd.conf", "%s",
 		    s->sizes_note);
 	if (s->sideband_missing && *s->sideband_missing)
-		say(&l, FINDING_WARNING, "rings", "run a newer kernel (5.12 tells all)",
+		say(&l, FINDING_WARNING, "rings", "run a newer kernel (5.12 has all records)",
 		    "recorded without: %s", s->sideband_missing);
 	tell_losses(&l);
 	tell_pinned(&l);

@@ -26,7 +26,7 @@
  * - What fires a trigger is configuration; its tokens and counters are the recorder's
  *   (daemon/trigger/gate.h). So a reload changes the one and keeps the other.
  *
- * main.c makes the first configuration, which is never freed, and reload.c the others; a
+ * main.c makes the first configuration, which is never freed, and manager_settings.c the others; a
  * configuration is freed when no job uses it any more.
  */
 #pragma once

@@ -196,9 +196,8 @@ static void pin(struct control *c, struct peer *peer, const char *id, bool pinne
 	} else if (r < 0) {
 		o = control_object("id", json_object_new_string(id));
 		control_add(o, "cause",
-			    json_object_new_string(
-				    r == -ENODATA ? "nothing of it is on the disk, or not all of it"
-						  : strerror(-r)));
+			    json_object_new_string(r == -ENODATA ? "not all of it is on the disk"
+								 : strerror(-r)));
 		peer_error(peer, INTERFACE ".Failed", o);
 	} else {
 		tell(peer, id, pinned ? "pinned" : "unpinned");

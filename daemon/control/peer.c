@@ -60,7 +60,7 @@ static void peer_die(struct peer *p, const char *why)
 	peer_defer(p);
 }
 
-/* Answers one call, if its message is complete. Returns 0, 1: there is none, or -errno. */
+/* Answers one call, if its message is complete. 0, VARLINK_AGAIN: there is none, or -errno. */
 static int peer_call(struct peer *p)
 {
 	struct json_object *message = NULL;

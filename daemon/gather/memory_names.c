@@ -16,11 +16,11 @@
 #define CHUNK (1u << 20)
 
 static const char why_other_owner[] =
-	"the file is neither the process' user's nor root's for everybody to read";
+	"its owner is neither the process's user nor root with read permission for everybody";
 static const char why_not_regular[] = "it is not a regular file";
-static const char why_blocking[] = "it lies on a FUSE or network file system, which is not touched";
-static const char why_unknown[] = "nothing is known of the file system that it lies on";
-static const char why_too_large[] = "it is larger than what is read of such files";
+static const char why_blocking[] = "it is on a FUSE or network file system, which is not touched";
+static const char why_unknown[] = "the kind of its file system is unknown";
+static const char why_too_large[] = "it is larger than the limit for such files";
 static const char why_unreadable[] = "it could not be read";
 
 struct status {

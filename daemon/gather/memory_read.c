@@ -26,7 +26,7 @@
 #define CHUNK	      (1u << 20) /* copied at once */
 #define MAPS_MAX      (64u << 20)
 #define LOOK	      4096u /* pages that pagemap is asked for at once */
-#define MAX_LOOKS     4096u /* of one process: 64 GiB, mapped but hardly there */
+#define MAX_LOOKS     4096u /* at pagemap of one process: 64 GiB that are mapped */
 #define MAX_ALL_LOOKS 16384u
 #define MAX_RUNS      512u /* images of one process: each is a descriptor */
 #define MAX_ALL_RUNS  2048u

@@ -139,7 +139,7 @@ static int judge(struct job *job, const struct run *a)
 		[WORKER_CRASHED] = -EIO, [WORKER_TIMEOUT] = -ETIMEDOUT, [WORKER_FAILED] = -EIO};
 
 	if (a->outcome.socket_error)
-		job_remark(job, "decoded by a program of the recorder's own: %s: %s",
+		job_remark(job, "decoded by a program that the recorder started: %s: %s",
 			   job->setup.config->decoder_socket, strerror(-a->outcome.socket_error));
 	if (a->result == 0) {
 		job->entry.gaps = a->outcome.faults;

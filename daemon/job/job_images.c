@@ -270,7 +270,7 @@ static const char *keep_error(int error)
 	switch (error) {
 	case -EDQUOT: return "no room is left for them (MaxUse=)";
 	case -ENODATA: return "their bytes are gone";
-	case -EOVERFLOW: return "they are too large to be kept when it is not known what is needed";
+	case -EOVERFLOW: return "they are too large to keep whole, and what is needed is unknown";
 	case -EMLINK: return "too many different files claim to be the same";
 	default: return strerror(-error);
 	}

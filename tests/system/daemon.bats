@@ -325,7 +325,7 @@ killed() {
 	wait "$helper" 2>/dev/null || true
 	# Nobody listens any more: the recorder's own.
 	has_code
-	grep -q "decoded by a program of the recorder's own" "$STATE"/*.entry
+	grep -q "decoded by a program that the recorder started" "$STATE"/*.entry
 }
 
 @test "a decoder that is killed fails its snapshot, keeps the bundle, and the next one works" {

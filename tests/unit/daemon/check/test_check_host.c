@@ -63,7 +63,7 @@ static void check_host_with_perfmon_at_2_is_fine(void **state)
 
 	check_fixture_status(f, ALL_BUT_IPC, 0);
 	check_fixture_run(f);
-	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_PERFMON is above it", NULL);
+	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_PERFMON overrides it", NULL);
 }
 
 static void check_host_with_perfmon_at_debians_3_names_the_sysctl(void **state)
@@ -105,7 +105,7 @@ static void check_host_of_root_at_3_tells_what_the_unit_will_need(void **state)
 	/* The unit, with that drop-in. */
 	check_fixture_status(f, ONLY_PERFMON_AND_ADMIN, 0);
 	check_fixture_run(f);
-	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_SYS_ADMIN is above it", NULL);
+	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_SYS_ADMIN overrides it", NULL);
 }
 
 static void check_host_without_perf_events_says_what_kernel_to_run(void **state)
@@ -332,7 +332,7 @@ static void check_host_with_kvm_where_vmx_stops_pt_says_so(void **state)
 	check_fixture_cpu(f, "GenuineIntel", 61, "intel_pt");
 	tree_write(f->root, "sys/module/kvm_intel/parameters/pt_mode", "0\n");
 	check_fixture_run(f);
-	check_fixture_expect(f, FINDING_WARNING, "kvm", "cannot trace while KVM has it",
+	check_fixture_expect(f, FINDING_WARNING, "kvm", "cannot trace while KVM uses it",
 			     "modprobe -r kvm_intel");
 }
 

@@ -123,7 +123,7 @@ static void check_live_of_a_recorder_that_traces_nothing_is_a_failure(void **sta
 	check_live(&f->from, keep, f);
 	assert_int_equal(f->n, 2);
 	expect(f, 0, FINDING_FAILURE, "recorder",
-	       "no CPU is traced: the recorder runs on what the kernel tells (degraded)",
+	       "no CPU is traced: only the kernel's records are recorded (degraded)",
 	       "other lines");
 	expect(f, 1, FINDING_WARNING, "cpus", "CPU 3: failed: no memory", "tried again");
 }
@@ -165,7 +165,8 @@ static void check_live_tells_of_small_rings_and_losses(void **state)
 	expect(f, 1, FINDING_WARNING, "rings", "trace ring 4M instead of 8M", "RingBudget=");
 	expect(f, 2, FINDING_WARNING, "rings", "recorded without: text_poke", "newer kernel");
 	expect(f, 3, FINDING_WARNING, "lost",
-	       "7 sideband records were lost since the start: who ran when is less sure",
+	       "7 sideband records were lost since the start: which thread ran when is "
+	       "less certain",
 	       "--data-size=, SidebandRingSize=");
 }
 

@@ -22,7 +22,7 @@ static void check_host_where_all_is_well_has_no_failure(void **state)
 			fail_msg("%s: %s", f->all[i].what, f->all[i].text);
 	check_fixture_expect(f, FINDING_OK, "pmu", "intel_pt is here (type 8", NULL);
 	check_fixture_expect(f, FINDING_OK, "pt", "can be taken", NULL);
-	check_fixture_expect(f, FINDING_OK, "sideband", "tells everything", NULL);
+	check_fixture_expect(f, FINDING_OK, "sideband", "has all records", NULL);
 	check_fixture_expect(f, FINDING_OK, "clock", "follows the TSC", NULL);
 	check_fixture_expect(f, FINDING_OK, "mtc", "kB/s a CPU", NULL);
 	check_fixture_expect(f, FINDING_OK, "memlock", "34.1 MiB", NULL);

@@ -262,9 +262,10 @@ static void job_decode_where_nobody_listens_says_so(void **state)
 	s->config.decoder_socket = "/nonexistent/decode";
 	assert_int_equal(decode(s, "well exit"), 0);
 	assert_report(s, "well");
-	assert_string_equal(s->job->entry.error,
-			    "decoded by a program of the recorder's own: /nonexistent/decode: No "
-			    "such file or directory");
+	assert_string_equal(
+		s->job->entry.error,
+		"decoded by a program that the recorder started: /nonexistent/decode: No "
+		"such file or directory");
 }
 
 int main(void)
