@@ -1,7 +1,7 @@
 /*
  * Reads code in the memory of processes through /proc/PID/mem.
  *
- * Each run of pages that are there (/proc/PID/pagemap) becomes an image. Pages that were never
+ * Pages in a row that are there (/proc/PID/pagemap) become an image. Pages that were never
  * touched are left out, as a read would make them. The process is not stopped and may replace its
  * memory at any time, so memory_copy() reads it.
  *
@@ -22,16 +22,16 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 
-#define PAGE	      4096u
-#define CHUNK	      (1u << 20) /* copied at once */
-#define MAPS_MAX      (64u << 20)
-#define LOOK	      4096u /* pages that pagemap is asked for at once */
-#define MAX_LOOKS     4096u /* at pagemap of one process: 64 GiB that are mapped */
-#define MAX_ALL_LOOKS 16384u
-#define MAX_RUNS      512u /* images of one process: each is a descriptor */
-#define MAX_ALL_RUNS  2048u
-#define PAGE_PRESENT  (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
-#define PAGE_SWAPPED  (1ull << 62)
+#define PAGE	       4096u
+#define CHUNK	       (1u << 20) /* copied at once */
+#define MAPS_MAX       (64u << 20)
+#define LOOK	       4096u /* pages that pagemap is asked for at once */
+#define MAX_LOOKS      4096u /* at pagemap of one process: 64 GiB that are mapped */
+#define MAX_ALL_LOOKS  16384u
+#define MAX_IMAGES     512u /* images of one process: each is a descriptor */
+#define MAX_ALL_IMAGES 2048u
+#define PAGE_PRESENT   (1ull << 63) /* Documentation/admin-guide/mm/pagemap.rst */
+#define PAGE_SWAPPED   (1ull << 62)
 /* A name of decoder/packet/fault.h. */
 #define NOTE_ANONYMOUS "anonymous"
 
@@ -55,7 +55,7 @@ struct reader {
 	struct evidence *evidence;
 	const struct memory_limits *limits;
 	uint64_t left, left_maps; /* bytes that may be read yet */
-	size_t runs;		  /* images so far */
+	size_t images;		  /* images so far */
 	uint32_t looks;
 	uint64_t omitted, unreadable; /* bytes beyond a limit; processes that may not be read */
 	struct memory_copy copy;
@@ -64,7 +64,7 @@ struct reader {
 	int dir, mem, pagemap; /* pagemap negative: it cannot be opened */
 	struct range pending;  /* not read yet */
 	uint64_t process_left;
-	size_t process_runs;
+	size_t process_images;
 	uint32_t process_looks;
 	bool stuck; /* a read of its memory hangs */
 };
@@ -135,12 +135,12 @@ static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
 
 /* Reads [BEGIN, END), pages that are there, within the limits. Pages that cannot be read all the
  * same are left out. */
-static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
+static int read_pages(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 {
 	uint64_t room = MIN_OF(r->left, r->process_left), got = 0;
 	int fd, n = 0;
 
-	if (r->process_runs >= MAX_RUNS || r->runs >= MAX_ALL_RUNS)
+	if (r->process_images >= MAX_IMAGES || r->images >= MAX_ALL_IMAGES)
 		room = 0;
 	if (end - begin > room) {
 		r->omitted += end - begin - room;
@@ -154,8 +154,8 @@ static int read_run(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 		r->left -= MIN_OF(got, r->left);
 		r->process_left -= MIN_OF(got, r->process_left);
 		if (got > 0) {
-			r->runs++;
-			r->process_runs++;
+			r->images++;
+			r->process_images++;
 			n = add_image(r, fd, begin, got, vdso);
 		} else {
 			close_fd(fd);
@@ -186,11 +186,11 @@ static void look_at_pages(struct reader *r, uint64_t address, size_t n, uint64_t
  */
 static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 {
-	uint64_t pages[LOOK], run = begin, at = begin;
+	uint64_t pages[LOOK], first = begin, at = begin;
 	int n = 0;
 
 	if (vdso)
-		return read_run(r, begin, end, true);
+		return read_pages(r, begin, end, true);
 	while (at < end && n == 0 && !r->stuck) {
 		size_t i, some = (size_t)MIN_OF((end - at) / PAGE, (uint64_t)LOOK);
 
@@ -204,11 +204,11 @@ static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 		for (i = 0; i < some && n == 0; i++, at += PAGE) {
 			if (pages[i] & (PAGE_PRESENT | PAGE_SWAPPED))
 				continue;
-			n = run < at ? read_run(r, run, at, false) : 0;
-			run = at + PAGE;
+			n = first < at ? read_pages(r, first, at, false) : 0;
+			first = at + PAGE;
 		}
 	}
-	return n == 0 && run < end ? read_run(r, run, end, false) : n;
+	return n == 0 && first < end ? read_pages(r, first, end, false) : n;
 }
 
 /* Whether a mapping is what a region is: the vDSO, or memory without a file. */
@@ -331,7 +331,7 @@ static int read_process(struct reader *r, const struct memory_region *regions, s
 	}
 	r->pagemap = openat(r->dir, "pagemap", O_RDONLY | O_CLOEXEC);
 	r->process_left = r->limits->process;
-	r->process_runs = 0;
+	r->process_images = 0;
 	r->process_looks = 0;
 	r->stuck = false;
 	result = read_mappings(r, regions, n);

@@ -19,7 +19,7 @@
 #define LEAST_CPUS 4u
 
 /* One attempt. */
-struct run {
+struct tried {
 	struct attempt attempt;
 	int result; /* of worker_run */
 	struct worker_outcome outcome;
@@ -47,7 +47,7 @@ static uint64_t cpu_seconds(uint64_t timeout_usec)
 }
 
 /* Says in words why a decoder that ended by itself failed. */
-static void describe_failure(struct job *job, struct run *a)
+static void describe_failure(struct job *job, struct tried *a)
 {
 	const struct worker_outcome *o = &a->outcome;
 	size_t size = sizeof(a->why);
@@ -64,7 +64,7 @@ static void describe_failure(struct job *job, struct run *a)
 			 job->setup.config->decoder_socket);
 }
 
-static void describe(struct job *job, struct run *a)
+static void describe(struct job *job, struct tried *a)
 {
 	const struct config *c = job->setup.config;
 	size_t size = sizeof(a->why);
@@ -91,7 +91,7 @@ static void describe(struct job *job, struct run *a)
 }
 
 /* Makes one attempt: sets A's result, and job->report_fd where that is 0. */
-static void run_decoder(struct job *job, struct run *a)
+static void run_decoder(struct job *job, struct tried *a)
 {
 	const struct config *c = job->setup.config;
 	CLEANUP_CLOSE int bundle = -EBADF;
@@ -133,7 +133,7 @@ static void run_decoder(struct job *job, struct run *a)
 }
 
 /* Writes the outcome into the entry. */
-static int judge(struct job *job, const struct run *a)
+static int judge(struct job *job, const struct tried *a)
 {
 	static const int errors[] = {
 		[WORKER_CRASHED] = -EIO, [WORKER_TIMEOUT] = -ETIMEDOUT, [WORKER_FAILED] = -EIO};
@@ -151,7 +151,7 @@ static int judge(struct job *job, const struct run *a)
 int job_decode(struct job *job)
 {
 	const struct config *c = job->setup.config;
-	struct run first = {.result = 0}, last, next;
+	struct tried first = {.result = 0}, last, next;
 	uint64_t began = now_usec(CLOCK_MONOTONIC);
 	const char *without;
 	int r = job_begin_images(job);
@@ -161,14 +161,14 @@ int job_decode(struct job *job)
 	attempt_first(c, job->deadline_ns, &first.attempt);
 	run_decoder(job, &first);
 	last = first;
-	next = (struct run){.result = 0};
+	next = (struct tried){.result = 0};
 	while (attempt_next(c, &last.attempt, last.result, &last.outcome,
 			    now_usec(CLOCK_MONOTONIC) - began, job->deadline_ns, true,
 			    &next.attempt)) {
 		job_forget_needed(job);
 		run_decoder(job, &next);
 		last = next;
-		next = (struct run){.result = 0};
+		next = (struct tried){.result = 0};
 	}
 	/* If all attempts failed, the first failure says most, as that attempt left out least. */
 	r = judge(job, last.result == 0 || last.result == -ECANCELED ? &last : &first);

@@ -28,8 +28,8 @@
 /* Reports that wait or are being made. */
 #define MAX_TASKS 8
 /* Reports that are remembered, and their bytes. */
-#define MAX_KEPT       32
-#define MAX_KEPT_BYTES (64ull << 20)
+#define MAX_REMADE	 32
+#define MAX_REMADE_BYTES (64ull << 20)
 
 struct remake_task {
 	char id[ENTRY_ID_SIZE]; /* "": free */
@@ -38,7 +38,7 @@ struct remake_task {
 	int bundle_fd;	/* owned */
 };
 
-struct remake_kept {
+struct remade {
 	char id[ENTRY_ID_SIZE]; /* "": free */
 	uid_t uid;
 	uint64_t used; /* larger is later */
@@ -47,7 +47,7 @@ struct remake_kept {
 };
 
 /* The thread's, until done_fd is readable. */
-struct remake_run {
+struct remake_work {
 	const struct config *config;
 	struct imagestore *images;
 	struct remake_task task;
@@ -63,72 +63,72 @@ struct remake {
 	struct store *store;
 	struct remake_handler handler;
 	struct remake_task tasks[MAX_TASKS];
-	struct remake_kept kept[MAX_KEPT];
+	struct remade remade[MAX_REMADE];
 	uint64_t counter;
 	bool running;
 	pthread_t thread;
-	struct remake_run run;
+	struct remake_work work;
 	int done_fd, cancel_fd;
 	sd_event_source *io;
 };
 
 static int on_image(void *userdata, uint32_t image, int *ret_fd, uint64_t *ret_size)
 {
-	struct remake_run *run = userdata;
+	struct remake_work *work = userdata;
 	int r;
 
-	run->image_fd = close_fd(run->image_fd);
-	r = imagestore_open(run->images, run->task.id, image, &run->image_fd, ret_size);
-	*ret_fd = run->image_fd;
+	work->image_fd = close_fd(work->image_fd);
+	r = imagestore_open(work->images, work->task.id, image, &work->image_fd, ret_size);
+	*ret_fd = work->image_fd;
 	return r;
 }
 
 /* Makes one attempt. The decoder has one thread, so that a user who asks for reports again and
  * again takes one CPU only. */
-static int try(struct remake_run *run, const struct attempt *a)
+static int try(struct remake_work *work, const struct attempt *a)
 {
-	const struct config *c = run->config;
+	const struct config *c = work->config;
 	struct worker_job job = {
 		.program = c->worker,
 		.socket = c->decoder_socket,
-		.bundle_fd = run->task.bundle_fd,
+		.bundle_fd = work->task.bundle_fd,
 		.request = {.cpu_seconds = a->timeout_usec / 1000000 + 1,
 			    .options = attempt_options(c, a)},
 		.timeout_usec = a->timeout_usec,
 		.image = on_image,
-		.userdata = run,
-		.cancel_fd = run->cancel_fd,
+		.userdata = work,
+		.cancel_fd = work->cancel_fd,
 	};
 	int r;
 
 	job.request.options.threads = 1;
 	job.request.options.has_only_uid = 1;
-	job.request.options.only_uid = run->task.uid;
-	run->report_fd = close_fd(run->report_fd);
-	r = report_output_new(&run->report_fd);
+	job.request.options.only_uid = work->task.uid;
+	work->report_fd = close_fd(work->report_fd);
+	r = report_output_new(&work->report_fd);
 	if (r < 0)
 		return r;
-	job.output_fd = run->report_fd;
-	r = worker_run(&job, &run->outcome);
+	job.output_fd = work->report_fd;
+	r = worker_run(&job, &work->outcome);
 	if (r == 0)
-		r = report_output_end(run->report_fd);
-	return r == 0 ? memfd_seal(run->report_fd) : r;
+		r = report_output_end(work->report_fd);
+	return r == 0 ? memfd_seal(work->report_fd) : r;
 }
 
 /* The thread. A report for one user covers the whole trace, so there is no deadline. */
 static void *remake_main(void *userdata)
 {
-	struct remake_run *run = userdata;
+	struct remake_work *work = userdata;
 	uint64_t began = now_usec(CLOCK_MONOTONIC), one = 1;
 	struct attempt a;
 
-	attempt_first(run->config, ENTRY_ABSENT, &a);
+	attempt_first(work->config, ENTRY_ABSENT, &a);
 	do
-		run->result = try(run, &a);
-	while (attempt_next(run->config, &a, run->result, &run->outcome,
+		work->result = try(work, &a);
+	while (attempt_next(work->config, &a, work->result, &work->outcome,
 			    now_usec(CLOCK_MONOTONIC) - began, ENTRY_ABSENT, false, &a));
-	run->image_fd = close_fd(run->image_fd);
-	(void)!write(run->done_fd, &one, sizeof(one));
+	work->image_fd = close_fd(work->image_fd);
+	(void)!write(work->done_fd, &one, sizeof(one));
 	return NULL;
 }
 
@@ -140,37 +140,37 @@ static struct remake_task *find_task(struct remake *m, const char *id, uid_t uid
 	return NULL;
 }
 
-static void forget_kept(struct remake_kept *k)
+static void forget_remade(struct remade *k)
 {
 	close_fd(k->fd);
-	*k = (struct remake_kept){.fd = -EBADF};
+	*k = (struct remade){.fd = -EBADF};
 }
 
 /* The report that was not used for longest; with FREE_TOO a free place, if there is one. */
-static struct remake_kept *oldest_kept(struct remake *m, bool free_too)
+static struct remade *oldest_remade(struct remake *m, bool free_too)
 {
-	struct remake_kept *oldest = NULL;
+	struct remade *oldest = NULL;
 
-	for (size_t i = 0; i < MAX_KEPT; i++)
-		if ((free_too || *m->kept[i].id) && (!oldest || m->kept[i].used < oldest->used))
-			oldest = &m->kept[i];
+	for (size_t i = 0; i < MAX_REMADE; i++)
+		if ((free_too || *m->remade[i].id) && (!oldest || m->remade[i].used < oldest->used))
+			oldest = &m->remade[i];
 	return oldest;
 }
 
 /* Remembers a report, however large it is, so that it can be handed out once. */
-static void keep(struct remake *m, const struct remake_task *task, int fd, uint64_t size)
+static void remember(struct remake *m, const struct remake_task *task, int fd, uint64_t size)
 {
-	struct remake_kept *k;
+	struct remade *k;
 	uint64_t sum = size;
 
-	for (size_t i = 0; i < MAX_KEPT; i++)
-		sum += m->kept[i].size;
-	while (sum > MAX_KEPT_BYTES && (k = oldest_kept(m, false))) {
+	for (size_t i = 0; i < MAX_REMADE; i++)
+		sum += m->remade[i].size;
+	while (sum > MAX_REMADE_BYTES && (k = oldest_remade(m, false))) {
 		sum -= k->size;
-		forget_kept(k);
+		forget_remade(k);
 	}
-	k = oldest_kept(m, true);
-	forget_kept(k);
+	k = oldest_remade(m, true);
+	forget_remade(k);
 	strcpy(k->id, task->id);
 	k->uid = task->uid;
 	k->used = ++m->counter;
@@ -182,30 +182,30 @@ static void start(struct remake *m);
 
 static void take_result(struct remake *m)
 {
-	struct remake_run *run = &m->run;
+	struct remake_work *work = &m->work;
 	struct stat st;
 
-	if (run->result == 0 && fstat(run->report_fd, &st) == 0 && st.st_size > 0 &&
+	if (work->result == 0 && fstat(work->report_fd, &st) == 0 && st.st_size > 0 &&
 	    (uint64_t)st.st_size <= REPORT_DEFAULT_LIMIT) {
-		keep(m, &run->task, take_fd(&run->report_fd), (uint64_t)st.st_size);
+		remember(m, &work->task, take_fd(&work->report_fd), (uint64_t)st.st_size);
 		return;
 	}
-	run->report_fd = close_fd(run->report_fd);
-	log_line(LOG_WARNING, run->task.id,
-		 "the report of snapshot %s for uid %u could not be made: %s", run->task.id,
-		 (unsigned)run->task.uid,
-		 run->result < 0		 ? strerror(-run->result)
-		 : run->result == WORKER_CRASHED ? "the decoder died"
-		 : run->result == WORKER_TIMEOUT ? "the decoder took too long"
-						 : "the decoder failed");
+	work->report_fd = close_fd(work->report_fd);
+	log_line(LOG_WARNING, work->task.id,
+		 "the report of snapshot %s for uid %u could not be made: %s", work->task.id,
+		 (unsigned)work->task.uid,
+		 work->result < 0		  ? strerror(-work->result)
+		 : work->result == WORKER_CRASHED ? "the decoder died"
+		 : work->result == WORKER_TIMEOUT ? "the decoder took too long"
+						  : "the decoder failed");
 }
 
 static int on_done(sd_event_source *source, int fd, uint32_t revents, void *userdata)
 {
 	struct remake *m = userdata;
-	struct remake_task *task = find_task(m, m->run.task.id, m->run.task.uid);
+	struct remake_task *task = find_task(m, m->work.task.id, m->work.task.uid);
 	char id[ENTRY_ID_SIZE];
-	uid_t uid = m->run.task.uid;
+	uid_t uid = m->work.task.uid;
 	uint64_t n;
 
 	(void)source;
@@ -214,9 +214,9 @@ static int on_done(sd_event_source *source, int fd, uint32_t revents, void *user
 		return 0;
 	pthread_join(m->thread, NULL);
 	m->running = false;
-	strcpy(id, m->run.task.id);
+	strcpy(id, m->work.task.id);
 	take_result(m);
-	close_fd(m->run.task.bundle_fd);
+	close_fd(m->work.task.bundle_fd);
 	if (task)
 		*task->id = '\0';
 	m->handler.on_done(m->handler.userdata, id, uid);
@@ -242,7 +242,7 @@ static int start_thread(struct remake *m)
 	/* Only the loop handles signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&m->thread, NULL, remake_main, &m->run);
+	r = pthread_create(&m->thread, NULL, remake_main, &m->work);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -r;
 }
@@ -253,7 +253,7 @@ static void start(struct remake *m)
 	struct remake_task *task;
 
 	while (!m->running && (task = oldest_task(m))) {
-		m->run = (struct remake_run){
+		m->work = (struct remake_work){
 			.config = m->config,
 			.images = store_images(m->store),
 			.task = *task,
@@ -262,13 +262,13 @@ static void start(struct remake *m)
 			.image_fd = -EBADF,
 			.report_fd = -EBADF,
 		};
-		task->bundle_fd = -EBADF; /* the run's now */
+		task->bundle_fd = -EBADF; /* the work's now */
 		m->running = start_thread(m) == 0;
 		if (m->running)
 			return;
-		close_fd(m->run.task.bundle_fd);
+		close_fd(m->work.task.bundle_fd);
 		*task->id = '\0';
-		m->handler.on_done(m->handler.userdata, m->run.task.id, m->run.task.uid);
+		m->handler.on_done(m->handler.userdata, m->work.task.id, m->work.task.uid);
 	}
 }
 
@@ -283,8 +283,8 @@ int remake_new(sd_event *event, const struct config *config, struct store *store
 	m->config = config;
 	m->store = store;
 	m->handler = *handler;
-	for (size_t i = 0; i < MAX_KEPT; i++)
-		m->kept[i].fd = -EBADF;
+	for (size_t i = 0; i < MAX_REMADE; i++)
+		m->remade[i].fd = -EBADF;
 	for (size_t i = 0; i < MAX_TASKS; i++)
 		m->tasks[i].bundle_fd = -EBADF;
 	m->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -321,13 +321,13 @@ void remake_free(struct remake *m)
 	if (m->running) {
 		(void)!write(m->cancel_fd, &one, sizeof(one));
 		pthread_join(m->thread, NULL);
-		close_fd(m->run.task.bundle_fd);
-		close_fd(m->run.report_fd);
+		close_fd(m->work.task.bundle_fd);
+		close_fd(m->work.report_fd);
 	}
 	for (size_t i = 0; i < MAX_TASKS; i++)
 		close_fd(m->tasks[i].bundle_fd);
-	for (size_t i = 0; i < MAX_KEPT; i++)
-		close_fd(m->kept[i].fd);
+	for (size_t i = 0; i < MAX_REMADE; i++)
+		close_fd(m->remade[i].fd);
 	close_fd(m->done_fd);
 	close_fd(m->cancel_fd);
 	free(m);
@@ -335,8 +335,8 @@ void remake_free(struct remake *m)
 
 int remake_find(struct remake *m, const char *id, uid_t uid, int *ret_fd, uint64_t *ret_size)
 {
-	for (size_t i = 0; i < MAX_KEPT; i++) {
-		struct remake_kept *k = &m->kept[i];
+	for (size_t i = 0; i < MAX_REMADE; i++) {
+		struct remade *k = &m->remade[i];
 
 		if (k->uid != uid || strcmp(k->id, id) != 0)
 			continue;
