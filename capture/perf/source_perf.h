@@ -12,13 +12,14 @@
  * Decisions that govern the room:
  * - Perf events belong to the thread that opened them. One thread (the owner) opens all PT events
  *   and no others, so that one prctl(2) stops them all without a return to user space between two
- *   CPUs. "make bench" compares that with ioctls one after the other (as fast or faster) and with a
- *   thread pinned to each CPU (two to a hundred times faster).
+ *   CPUs. "make bench" compares that with ioctls one after the other (as fast or faster) and with
+ *   a thread pinned to each CPU (two to a hundred times faster).
  * - Every CPU has a state with a reason. tend() tries again what does not trace: on news of CPUs,
  *   after sleep, and as time passes. A ring outlives its CPU's being offline, but no sleep that
- * took the CPUs' power: the clock differs after it, and a CPU that stayed online no longer traces.
- * - Without PT the source goes on with the sideband alone (if the configuration permits that), with
- *   times of CLOCK_MONOTONIC, so that the report still says what ran when.
+ *   took the CPUs' power: the clock differs after it, and a CPU that stayed online no longer
+ *   traces.
+ * - Without PT the source goes on with the sideband alone (if the configuration permits that),
+ *   with times of CLOCK_MONOTONIC, so that the report still says what ran when.
  * - Where the kernel would answer with a bare EINVAL or EBUSY, the source says in words what is
  *   wrong and what is valid. Errors are one line for the user, in WHY or in a CPU's state.
  *

@@ -13,21 +13,22 @@
  * rings at a snapshot.
  *
  * Decisions that govern the room:
- * - Three kinds of threads: the drain's thread moves records from DATA rings to the queue in memory
- *   and does nothing else; the loop takes records from the queue and answers requests; a job's
- *   thread freezes, copies, writes and decodes. They share no other mutable state. Whatever takes
- *   long in the loop or in a job costs room in the queue, and no record is lost.
+ * - Three kinds of threads: the drain's thread moves records from DATA rings to the queue in
+ *   memory and does nothing else; the loop takes records from the queue and answers requests; a
+ *   job's thread freezes, copies, writes and decodes. They share no other mutable state. Whatever
+ *   takes long in the loop or in a job costs room in the queue, and no record is lost.
  * - The drain's thread takes no lock that another thread holds. It sleeps until a ring fills, or
  *   for a quarter of a second, and has real-time priority where that is permitted.
- * - At a snapshot all CPUs stop at once, the requested CPU first. A few threads copy in that order
- *   and restart each CPU behind its own copy, into memory on the CPU's node. That memory was
- * touched long before; it is made anew when rings come or go, never at a trigger. The kernel's AUX
- * record of the stop says when each CPU stopped.
+ * - At a snapshot all CPUs stop at once, the requested CPU first. A few threads copy in that
+ *   order and restart each CPU behind its own copy, into memory on the CPU's node. That memory
+ *   was touched long before; it is made anew when rings come or go, never at a trigger. The
+ *   kernel's AUX record of the stop says when each CPU stopped.
  * - Every CPU has a state with a reason (enum source_cpu_state). tend() tries CPUs again that do
- * not trace: on news of CPUs, after sleep, and as time passes. Rings come and go with the CPU
- * (struct source_watch). A ring stays while its CPU is offline, but not over a sleep that took the
- * CPUs' power: the clock changes then, and a CPU that stayed online no longer traces.
- * - Without PT all CPUs have the state no-pt: only the sideband is recorded, with CLOCK_MONOTONIC.
+ *   not trace: on news of CPUs, after sleep, and as time passes. Rings come and go with the CPU
+ *   (struct source_watch). A ring stays while its CPU is offline, but not over a sleep that took
+ *   the CPUs' power: the clock changes then, and a CPU that stayed online no longer traces.
+ * - Without PT all CPUs have the state no-pt: only the sideband is recorded, with
+ *   CLOCK_MONOTONIC.
  *
  * The daemon's manager owns the source; a source owns its CPUs and rings; drain and freezer borrow
  * the rings.

@@ -13,15 +13,16 @@
  * - Every byte is a stranger's. A length is checked before the bytes behind it are read, and
  *   whatever is wrong with a trace is a result with a name and a count (fault.h), never an error.
  * - packet.c knows all packet layouts (SDM volume 3, edition 083, 33.4.2 "Packet Definitions").
- * Only loops that must be fast read some packets by themselves: event_ahead.c, decoder/time and
+ *   Only loops that must be fast read some packets by themselves: event_ahead.c, decoder/time and
  *   decoder/hot.
  * - What a trace says besides branches (PTWRITE, frequency, power, transactions, interrupts,
- * paging, virtual machines, triggers) becomes a mark. A mark never changes where the walk goes. If
- * the code does not lead to a mark's place, the mark stands where the walk needs the next packet.
- * - Decoding goes on behind a fault with the first packet that says where execution is, unless the
- *   fault casts doubt on the packets; then with the next PSB or TIP.PGE.
+ *   paging, virtual machines, triggers) becomes a mark. A mark never changes where the walk goes.
+ *   If the code does not lead to a mark's place, the mark stands where the walk needs the next
+ *   packet.
+ * - Decoding goes on behind a fault with the first packet that says where execution is, unless
+ *   the fault casts doubt on the packets; then with the next PSB or TIP.PGE.
  * - Errata are chosen by the processor's family and model. A remedy that cannot harm a correct
- * trace is used for all processors.
+ *   trace is used for all processors.
  * - Work is linear in the trace: answers about packets ahead are kept, and no packet is scanned
  *   twice for the same question.
  *

@@ -8,17 +8,19 @@
  * that show what libipt's tools show.
  *
  * Decisions that govern the room:
- * - The interval surely holds the true time, as far as the packets are true; it is as narrow as the
- *   packets allow. A branch that a packet tells of lies between the timing packets around that
- *   packet, MTCs or CYCs. A branch that no packet tells of (direct jumps and calls) lies between
- * the timing packet before the last branch with a packet and the timing packet behind the next one,
- *   because nothing says on which side of the timing packets in between it executed.
+ * - The interval surely holds the true time, as far as the packets are true; it is as narrow as
+ *   the packets allow. A branch that a packet tells of lies between the timing packets around
+ *   that packet, MTCs or CYCs. A branch that no packet tells of (direct jumps and calls) lies
+ *   between the timing packet before the last branch with a packet and the timing packet behind
+ *   the next one, because nothing says on which side of the timing packets in between it
+ *   executed.
  * - Intervals from CYCs are widened by how far a spread spectrum clock may be off, up to 25 ns at
  *   each end, until the trace has shown that its clock does not swing.
  * - A time that contradicts others is not used. Numbers are a stranger's: nothing overflows, and
  *   nothing is divided by 0.
- * - Time is read ahead of the walk, and bytes up to three times, so reading is tuned for speed. The
- *   usual case (branches and MTCs) has fast paths that give the same answers as the general code.
+ * - Time is read ahead of the walk, and bytes up to three times, so reading is tuned for speed.
+ *   The usual case (branches and MTCs) has fast paths that give the same answers as the general
+ *   code.
  *
  * struct timing and struct estimate are values: they need no memory beyond themselves, may be
  * copied, and borrow the bytes of the trace.

@@ -4,21 +4,24 @@
  * What N cycles say about the TSC ticks between two CYCs:
  *
  * - At least: the core never runs faster than its ratio to the bus, the CBR, which is a rounded
- *   number. N cycles take at least N * max_nonturbo / (CBR + 1) ticks, and more if the clock stops.
- * - At most: the core clock has one speed as long as no CBR changes it, and every stop is followed
- * by a TSC (33.4.2, TSC, "Generation Scenario"). A segment without a new CBR, a loss or such a TSC
- * is steady: its speed is constant. The speed is known once two anchors with the same speed have a
- * CYC directly before them: the N cycles between them take T ticks, as exactly as the anchors are
- *   known. A speed that contradicts the CBR shows a stop without a TSC, and the segment does not
- *   count as steady. Packets before the TSC of a stop tell of instructions that executed before the
- *   stop, as nothing executes while the clock stands, and the TSC has the time at which the clock
- *   runs again (33.4.2, TSC, "Application"). Up to there the speed is constant.
- * - The speed of a spread spectrum clock is not quite constant: it varies by 0.5 % in all, at about
- *   30 kHz, and the clock is never more than about 21 ns ahead of or behind a constant one. Each
- * use of a speed allows for that, unless the trace shows that its clock does not swing so far. In a
- *   segment whose two anchors both have a CYC (a pinned one), the clock is known at both ends. How
- *   far it leaves the line between them is also bounded by how quickly its speed changes: PCI
- *   Express, whose reference clock this is on most boards, allows 1250 ppm per microsecond.
+ *   number. N cycles take at least N * max_nonturbo / (CBR + 1) ticks, and more if the clock
+ *   stops.
+ * - At most: the core clock has one speed as long as no CBR changes it, and every stop is
+ *   followed by a TSC (33.4.2, TSC, "Generation Scenario"). A segment without a new CBR, a loss
+ *   or such a TSC is steady: its speed is constant. The speed is known once two anchors with the
+ *   same speed have a CYC directly before them: the N cycles between them take T ticks, as
+ *   exactly as the anchors are known. A speed that contradicts the CBR shows a stop without a
+ *   TSC, and the segment does not count as steady. Packets before the TSC of a stop tell of
+ *   instructions that executed before the stop, as nothing executes while the clock stands, and
+ *   the TSC has the time at which the clock runs again (33.4.2, TSC, "Application"). Up to there
+ *   the speed is constant.
+ * - The speed of a spread spectrum clock is not quite constant: it varies by 0.5 % in all, at
+ *   about 30 kHz, and the clock is never more than about 21 ns ahead of or behind a constant one.
+ *   Each use of a speed allows for that, unless the trace shows that its clock does not swing so
+ *   far. In a segment whose two anchors both have a CYC (a pinned one), the clock is known at
+ *   both ends. How far it leaves the line between them is also bounded by how quickly its speed
+ *   changes: PCI Express, whose reference clock this is on most boards, allows 1250 ppm per
+ *   microsecond.
  *
  * The base from which a segment's first CYC counts is not always known, for example at the first
  * anchor of a trace or behind a stop. It is the first anchor or before, so the first CYC comes at

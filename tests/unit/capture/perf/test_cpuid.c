@@ -1,5 +1,5 @@
 /*
- * capture/cpuid: the machines of tests/sysfs, made-up CPUs, and this host.
+ * capture/perf/cpuid: the machines of tests/sysfs, made-up CPUs, and this host.
  */
 #include "capture/perf/cpuid.h"
 
@@ -16,7 +16,7 @@
 #include "proto/base.h"
 #include "tests/unit/capture/sysfs.h"
 
-/* The kernel made its caps of the same leaves, on the first CPU. */
+/* The kernel made its capabilities from the same leaves of the first CPU. */
 static void cpuid_read_recorded_machine_agrees_with_sysfs(void **state)
 {
 	(void)state;
@@ -101,19 +101,19 @@ static void cpuid_crystal_hz_falls_back_in_order(void **state)
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 38400000);
 	c.crystal_hz = 0;
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 24000000);
-	c.model = 0x55; /* a server, by leaf 16H */
+	c.model = 0x55; /* leaf 16H shows a server */
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 25000000);
 	c.base_mhz = 0;
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 30000000);
 	assert_int_equal(cpuid_crystal_hz(&c, 0), 0);
-	/* No crystal: too slow, too fast, no ratio, not to be multiplied. */
+	/* No valid crystal: too slow; too fast; the product overflows; no ratio. */
 	assert_int_equal(cpuid_crystal_hz(&c, 999999900), 0);
 	assert_int_equal(cpuid_crystal_hz(&c, 10000000200), 0);
 	assert_int_equal(cpuid_crystal_hz(&c, UINT64_MAX), 0);
 	c.tsc_den = 0;
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 0);
 	c.tsc_den = 2;
-	c.tsc_num = 0; /* the ratio that the model's crystal would stand in is missing, too */
+	c.tsc_num = 0; /* without the ratio, the model's crystal is not used */
 	c.model = 0x5e;
 	assert_int_equal(cpuid_crystal_hz(&c, 3000000000), 0);
 	c.crystal_hz = 38400000;
@@ -171,7 +171,7 @@ static int old_family_read(void *userdata, uint32_t cpu, struct cpuid_leaf *leav
 	return r;
 }
 
-/* SDM volume 2, CPUID, leaf 1: the extended fields count for families 6 and 15. */
+/* SDM volume 2, CPUID, leaf 1: the extended fields are used for families 6 and 15. */
 static void cpuid_read_signature_is_taken_apart(void **state)
 {
 	static const struct {
@@ -192,13 +192,13 @@ static void cpuid_read_signature_is_taken_apart(void **state)
 		assert_int_equal(c.model, cases[i].model);
 		assert_int_equal(c.stepping, cases[i].stepping);
 		assert_true(c.hypervisor);
-		/* No PT: whatever leaf 14H says is nothing. */
+		/* Without PT, leaf 14H is ignored. */
 		assert_false(c.has_pt || c.pt.mtc);
 		assert_int_equal(c.pt.psb_periods, 0);
 	}
 }
 
-/* Processors differ in what they say of a subleaf that they do not have. */
+/* Processors differ in what they return for a subleaf that they do not have. */
 static void cpuid_read_pt_without_subleaf_has_no_sets(void **state)
 {
 	struct sysfs_machine m;
@@ -228,7 +228,7 @@ static void cpuid_complete_pmu_hybrid_keeps_what_all_have(void **state)
 	n = sysfs_cpus(&m, cpus);
 	assert_int_equal(n, 24);
 	pmu = m.pmu;
-	/* A kernel that was started on an E-core. */
+	/* The kernel was started on an E-core. */
 	pmu.cycle_thresholds = 0x1fff;
 	pmu.event_trace = pmu.tnt_disable = true;
 	cpuid_complete_pmu(cpus, n, 0, &pmu);
@@ -241,7 +241,7 @@ static void cpuid_complete_pmu_hybrid_keeps_what_all_have(void **state)
 	assert_false(pmu.branch_always);
 }
 
-/* What a virtual machine or an offline CPU does not tell takes nothing away. */
+/* A virtual machine or an offline CPU says nothing about PT, and removes nothing. */
 static void cpuid_complete_pmu_silent_cpus_take_nothing(void **state)
 {
 	struct cpuid cpus[3] = {{.cpu = 0, .known = true, .intel = true, .family = 6},
@@ -256,7 +256,7 @@ static void cpuid_complete_pmu_silent_cpus_take_nothing(void **state)
 	cpuid_complete_pmu(cpus, 3, 4008000000, &pmu);
 	assert_int_equal(pmu.cycle_thresholds, 0x3fff);
 	assert_true(pmu.mtc);
-	/* By the kernel's ratio, 334:2. */
+	/* Computed with the kernel's ratio, 334:2. */
 	assert_int_equal(pmu.crystal_hz, 24000000);
 	pmu = m.pmu;
 	cpuid_complete_pmu(NULL, 0, 0, &pmu);

@@ -1,5 +1,5 @@
 /*
- * capture/pmu: sysfs-shaped directories, the software PMU, config terms.
+ * capture/perf/pmu: sysfs-shaped directories, the software PMU, config terms.
  */
 #include "capture/perf/pmu.h"
 
@@ -23,7 +23,7 @@
 #define NORET  RTIT_NORETCOMP
 #define BRANCH RTIT_BRANCH
 
-/* As a Skylake with Linux 6.1 shows it. */
+/* The files of a Skylake with Linux 6.1. */
 static const struct {
 	const char *path, *text;
 } skylake[] = {
@@ -134,7 +134,7 @@ static void pmu_read_old_kernel_without_caps_and_timing_is_understood(void **sta
 	tree_free(root);
 }
 
-/* Each cap goes to its own member: one alone set, the rest clear. */
+/* Each capability has its own member: one alone is set, the rest are clear. */
 static void pmu_read_each_cap_is_its_own(void **state)
 {
 	struct pmu pmu;
@@ -260,7 +260,7 @@ static void pmu_read_too_many_terms_is_ebadmsg(void **state)
 	assert_int_equal(pmu_read(*state, &pmu), -EBADMSG);
 }
 
-/* Every bit of the software PMU stands where the kernel's driver has it. */
+/* Every bit of the software PMU is at the place that the kernel's driver uses. */
 static void pmu_emulated_has_the_kernels_bits(void **state)
 {
 	struct pmu real, emulated;
@@ -384,7 +384,7 @@ static void pmu_parse_terms_cap_missing_refuses_the_flag(void **state)
 	assert_int_equal(pmu_parse_terms(&pmu, "mtc", &config, why, sizeof(why)), -EINVAL);
 	assert_int_equal(pmu_parse_terms(&pmu, "cyc", &config, why, sizeof(why)), -EINVAL);
 	assert_int_equal(pmu_parse_terms(&pmu, "mtc=0,cyc=0", &config, why, sizeof(why)), 0);
-	/* A kernel that lists no values still takes 0. */
+	/* If the kernel lists no values, 0 is still valid. */
 	pmu.psb_periods = pmu.mtc_periods = pmu.cycle_thresholds = 0;
 	assert_int_equal(pmu_parse_terms(&pmu, "psb_period=0,mtc_period=0,cyc_thresh=0", &config,
 					 why, sizeof(why)),
@@ -392,7 +392,7 @@ static void pmu_parse_terms_cap_missing_refuses_the_flag(void **state)
 	assert_int_equal(pmu_parse_terms(&pmu, "psb_period=1", &config, why, sizeof(why)), -EINVAL);
 }
 
-/* The flags that Skylake has no caps for. */
+/* The flags for which Skylake has no capabilities. */
 static void pmu_parse_terms_later_flags_need_their_caps(void **state)
 {
 	static const struct {
@@ -428,7 +428,7 @@ static void pmu_parse_terms_later_flags_need_their_caps(void **state)
 	}
 }
 
-/* One cap at a time gives its own flag and no other. */
+/* A single capability makes its own flag valid, and no other. */
 static void pmu_parse_terms_each_flag_has_its_own_cap(void **state)
 {
 	struct sysfs_machine m;
@@ -490,12 +490,12 @@ static void pmu_parse_terms_broadwell_refuses_no_branches(void **state)
 	assert_int_equal(pmu_parse_terms(&pmu, "tsc,branch=0", &config, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "branch=0: not valid on this CPU"));
 	assert_non_null(strstr(why, "valid values: 1"));
-	/* The old way: branches are traced all the same. */
+	/* Without pt, as in older kernels, branches are traced all the same. */
 	assert_int_equal(pmu_parse_terms(&pmu, "pt=0,branch=0", &config, why, sizeof(why)), 0);
 	assert_true(kernel_valid(&m, config));
 }
 
-/* A set has 16 values; a wide field of an odd kernel has no more. */
+/* A capability has 16 values, also for a wider field of an unusual kernel. */
 static void pmu_parse_terms_wide_field_is_limited_by_its_cap(void **state)
 {
 	struct pmu pmu = {.n_terms = 2,
@@ -513,7 +513,7 @@ static void pmu_parse_terms_wide_field_is_limited_by_its_cap(void **state)
 	assert_int_equal(pmu_parse_terms(&pmu, "config=0x143", &config, why, sizeof(why)), -EINVAL);
 }
 
-/* No bits of our own: a kernel that put the fields elsewhere is followed. */
+/* The bits come from the kernel's format files, wherever the kernel puts a field. */
 static void pmu_parse_terms_bits_are_those_of_format(void **state)
 {
 	struct pmu pmu;
@@ -531,13 +531,13 @@ static void pmu_parse_terms_bits_are_those_of_format(void **state)
 	assert_int_equal(config, (PT | BRANCH | TSC | MTC | CYC | 9 << 14) << 30);
 }
 
-/* What the kernel makes of it when pt is not set, written out. */
+/* The config with the bits that the kernel implies when pt is not set. */
 static uint64_t written_out(uint64_t config)
 {
 	return (config & PT) != 0 ? config : config | PT | BRANCH;
 }
 
-/* Each term with each value, on each machine. */
+/* Tries each term with each value, on each machine. */
 static void pmu_parse_terms_single_values_are_as_the_kernel_takes_them(void **state)
 {
 	size_t taken = 0, refused = 0;
@@ -582,7 +582,7 @@ static uint64_t next_random(uint64_t *seed)
 	return *seed;
 }
 
-/* A few bits and fields of a config, mostly ones that some kernel knows. */
+/* A few bits and fields of a config, mostly of terms that some kernel knows. */
 static uint64_t random_config(uint64_t *seed)
 {
 	static const uint64_t fields[] = {
@@ -630,7 +630,7 @@ static void pmu_parse_terms_raw_configs_are_as_the_kernel_takes_them(void **stat
 	assert_true(taken > 40000 && refused > 40000);
 }
 
-/* Written as terms, every config means itself again. */
+/* Every config that is written as terms parses to the same config. */
 static void pmu_format_terms_parses_back(void **state)
 {
 	uint64_t seed = 0xfedcba987654321ull;
@@ -733,7 +733,7 @@ static void pmu_term_value_reads_back(void **state)
 	assert_int_equal(pmu_term_value(&pmu, UINT64_MAX, "ptw"), 0);
 }
 
-/* A term as wide as config itself must not shift by 64. */
+/* A term as wide as config must not cause a shift by 64. */
 static void pmu_term_value_64_bit_term_is_whole(void **state)
 {
 	struct pmu pmu = {.n_terms = 1, .terms = {{"all", 0, 63}}};

@@ -1,6 +1,6 @@
 /*
- * capture/preset: every preset on every machine of tests/sysfs and on the software PMU. What is
- * chosen must be what the kernel takes.
+ * capture/perf/preset: every preset on every machine of tests/sysfs and on the software PMU. The
+ * kernel must accept all choices.
  */
 #include "capture/perf/pmu.h"
 
@@ -90,13 +90,13 @@ static void preset_config_on_recorded_machines_is_taken_by_the_kernel(void **sta
 		sysfs_complete(&m, &pmu);
 		for (size_t k = 0; k < ARRAY_SIZE(presets); k++)
 			assert_true(kernel_valid(&m, config_of(&pmu, presets[k])));
-		/* With the crystal unknown, too, and as sysfs alone shows it. */
+		/* The same with the PMU as sysfs alone shows it, without the crystal. */
 		for (size_t k = 0; k < ARRAY_SIZE(presets); k++)
 			assert_true(kernel_valid(&m, config_of(&m.pmu, presets[k])));
 	}
 }
 
-/* By the crystals' frequencies as Intel gives them, not as we find them out. */
+/* Uses the frequencies that Intel publishes, not those that we find. */
 static void preset_std_costs_an_idle_cpu_less_than_100_kilobytes(void **state)
 {
 	static const uint64_t crystals[] = {19200000, 24000000, 25000000, 38400000};
@@ -168,16 +168,16 @@ static void preset_terms_odd_caps_take_what_is_near(void **state)
 	terms_of(&pmu, "light", "tsc,psb_period=3");
 	terms_of(&pmu, "std", "tsc,mtc,mtc_period=10");
 	terms_of(&pmu, "precise", "tsc,mtc,mtc_period=1,cyc,cyc_thresh=0,psb_period=0");
-	/* 0 is near, but it is not listed. */
+	/* 0 is nearer, but not listed. */
 	pmu.mtc_periods = 1 << 9;
 	terms_of(&pmu, "precise", "tsc,mtc,mtc_period=9,cyc,cyc_thresh=0,psb_period=0");
-	/* mtc without a period that is valid is not valid at all. */
+	/* mtc is not valid without a valid period. */
 	pmu.mtc_periods = 0;
 	terms_of(&pmu, "std", "tsc,cyc,cyc_thresh=7");
 	pmu.mtc_periods = 0x249;
 	pmu.mtc = false;
 	terms_of(&pmu, "precise", "tsc,cyc,cyc_thresh=0,psb_period=0");
-	/* psb_cyc without thresholds. */
+	/* The PMU has psb_cyc, and no thresholds. */
 	pmu.cycle_thresholds = pmu.psb_periods = 0;
 	terms_of(&pmu, "std", "tsc,cyc,cyc_thresh=0");
 	terms_of(&pmu, "light", "tsc");

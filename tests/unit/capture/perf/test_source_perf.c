@@ -1,5 +1,5 @@
 /*
- * capture/source_perf: what the user of a host without PT is told.
+ * capture/perf/source_perf_choose: why a host has no PT, in words for the user.
  */
 #include "capture/perf/source_perf.h"
 

@@ -1,5 +1,5 @@
 /*
- * capture/source_perf over a perf core in memory: what becomes of the CPUs' events.
+ * capture/perf/source_perf over a perf core in memory: the life of the CPUs' events.
  */
 #include "capture/perf/source_perf.h"
 
@@ -42,7 +42,7 @@ static void on_removed(void *userdata, uint32_t index, struct ring *ring)
 	struct host *h = userdata;
 
 	(void)index;
-	/* Still mapped. */
+	/* The ring is still mapped. */
 	assert_non_null(ring->data);
 	assert_int_equal(ring->data[0], 0);
 	h->removed++;
@@ -202,7 +202,7 @@ static void lost_on_an_older_kernel_is_not_known(void **state)
 	fake_perf.unknown_bits = PERF_ATTR_LOST;
 	must_open(h);
 	assert_int_equal(h->source->ops->lost(h->source, 1, &lost), -EOPNOTSUPP);
-	assert_null(h->source->sideband_missing); /* it is no kind of record */
+	assert_null(h->source->sideband_missing); /* LOST is not a kind of record */
 	assert_int_equal(state_of(h, 1), SOURCE_CPU_TRACING);
 	assert_int_equal(tend(h), 0);
 }
@@ -242,7 +242,7 @@ static void open_small_budget_makes_rings_smaller_and_says_so(void **state)
 	h->config.aux_size = 8 << 20;
 	h->config.ring_budget = 20 << 20;
 	must_open(h);
-	/* 4 x (2 x 2M + 64K + ...) fits 20M, 4 x 2 x 4M does not. */
+	/* 4 x (2 x 2M + 64K + ...) fits into 20M, 4 x 2 x 4M does not. */
 	assert_int_equal(h->source->cpus[0].pt.aux_size, 2 << 20);
 	assert_string_equal(h->source->sizes_note,
 			    "trace ring 2M instead of 8M a CPU: RingBudget=20M for 4 CPUs");
@@ -392,7 +392,7 @@ static void tend_cpu_on_its_way_offline_keeps_the_ring(void **state)
 	must_open(h);
 	assert_int_equal(tend(h), 0);
 	aux = h->source->cpus[1].pt.aux;
-	/* Perf has left it, and the list still has it. */
+	/* Perf has removed the CPU's events, and the list of online CPUs still has the CPU. */
 	fake_perf_offline(1);
 	fake_perf.open_pt[1] = fake_perf.open_sideband = -ENODEV;
 	assert_int_equal(tend(h), 1);
@@ -526,7 +526,7 @@ static void yield_cpu_that_comes_back_meanwhile_stays_handed_back(void **state)
 
 static char *holder_root;
 
-/* It is gone when CPU 2 is tried. */
+/* The holder has exited when CPU 2 is tried. */
 static void on_open(uint32_t cpu)
 {
 	char from[512], to[512];
@@ -597,7 +597,7 @@ static void tend_after_a_sleep_that_stopped_the_tsc_traces_into_new_rings(void *
 		assert_int_equal(state_of(h, i), SOURCE_CPU_TRACING);
 		assert_int_equal(fake_perf_running(i), 1);
 	}
-	/* Those of PT alone. */
+	/* Only the PT rings were removed. */
 	assert_int_equal(h->removed, 4);
 	assert_int_equal(h->added, 12);
 	assert_int_equal(tend(h), 0);

@@ -1,5 +1,5 @@
 /*
- * capture/clock: the kernel's formula, its inverse, the choice of parameters, this host's TSC.
+ * capture/ring/clock: the kernel's formula, its inverse, the choice of parameters, this host's TSC.
  */
 #include "capture/ring/clock.h"
 
@@ -31,7 +31,7 @@ static void clock_tsc_to_ns_follows_the_documented_formula(void **state)
 		{1, 3, 100, 5, 107},
 		{31, 1u << 31, 5, 1ull << 60, (1ull << 60) + 5},
 		{10, 512, UINT64_MAX - 9, 40, 10},
-		/* What a 2.8 GHz machine's kernel gives. */
+		/* The parameters of the kernel on a 2.8 GHz machine. */
 		{31, 766958445, 0, 2800000000, 999999999},
 		{31, 766958445, 0, 1ull << 62, 766958445ull << 31},
 	};
@@ -55,7 +55,7 @@ static void clock_ns_to_tsc_is_the_inverse_to_one_tick(void **state)
 	for (size_t f = 0; f < ARRAY_SIZE(frequencies); f++) {
 		for (size_t z = 0; z < ARRAY_SIZE(zeros) * ARRAY_SIZE(ticks); z++) {
 			uint64_t tick = ticks[z / ARRAY_SIZE(zeros)], ns, back;
-			/* A tick, or as many as pass in the nanosecond that was rounded off. */
+			/* One tick, or the ticks in the nanosecond that was rounded off. */
 			uint64_t slack = frequencies[f] / GHZ + 1;
 			struct clock_params c;
 
@@ -65,7 +65,8 @@ static void clock_ns_to_tsc_is_the_inverse_to_one_tick(void **state)
 			ns = clock_tsc_to_ns(&c, tick);
 			back = clock_ns_to_tsc(&c, ns);
 			assert_in_range(back, tick > slack ? tick - slack : 0, tick);
-			/* Rounded down: not later than NS, and the next tick is. */
+			/* The result is rounded down: it is not later than NS, and the next tick is
+			 * later. */
 			assert_true(clock_tsc_to_ns(&c, back) - c.time_zero <= ns - c.time_zero);
 			assert_true(clock_tsc_to_ns(&c, back + 1) - c.time_zero >=
 				    ns - c.time_zero);
@@ -85,7 +86,7 @@ static void clock_ns_to_tsc_before_tsc_0_is_0(void **state)
 	assert_int_equal(clock_ns_to_tsc(&c, 1001), 2);
 }
 
-/* A virtual machine's TSC may be older than its clocks: time_zero is then below zero. */
+/* A virtual machine's TSC may be older than its clocks. Then time_zero is negative. */
 static void clock_make_tsc_older_than_the_clock_converts_both_ways(void **state)
 {
 	struct clock_params c;
@@ -109,13 +110,14 @@ static void clock_make_anchor_and_rate_are_right(void **state)
 		assert_true(c.valid);
 		assert_in_range(c.time_shift, 1, 31);
 		assert_int_equal(clock_tsc_to_ns(&c, tsc), 123456789);
-		/* mult has at least 22 bits for these: better than a millionth. */
+		/* For these frequencies mult has at least 22 bits, so the error is below a
+		 * millionth. */
 		second = clock_tsc_to_ns(&c, tsc + 1000 * hz) - 123456789;
 		assert_in_range(second, 1000 * GHZ - 1000000, 1000 * GHZ + 1000000);
 	}
 }
 
-/* Another mult would fit with a larger shift: precision given away. */
+/* If a larger shift had a mult that fits, precision would be lost. */
 static void clock_make_shift_is_the_largest_whose_mult_fits(void **state)
 {
 	(void)state;
@@ -127,7 +129,7 @@ static void clock_make_shift_is_the_largest_whose_mult_fits(void **state)
 		next = (((unsigned __int128)GHZ << (c.time_shift + 1)) + frequencies[f] / 2) /
 		       frequencies[f];
 		assert_true(c.time_shift == 31 || next > UINT32_MAX);
-		/* And the mult is the nearest. */
+		/* The mult is the nearest one. */
 		next = (unsigned __int128)GHZ << c.time_shift;
 		assert_true(2 * (unsigned __int128)c.time_mult * frequencies[f] + frequencies[f] >=
 			    2 * next);
@@ -175,7 +177,7 @@ static void clock_calibrate_runs_with_monotonic(void **state)
 	assert_in_range(hz, 100000000, 10 * GHZ);
 	clock_read(&now);
 	ns = clock_tsc_to_ns(&c, now.tsc);
-	/* 0.1 ms: what a busy machine may need between the calibration's reads and ours. */
+	/* 0.1 ms: a busy machine may take so long between the calibration's reads and ours. */
 	assert_in_range(ns, now.monotonic_ns - 100000, now.monotonic_ns + 100000);
 }
 

@@ -1,6 +1,6 @@
 /*
- * capture/drain: every record of every ring comes out once, whole and in its ring's order, whatever
- * the queue, the list of rings and the two threads are doing.
+ * capture/ring/drain: every record of every ring comes out once, whole and in its ring's order,
+ * whatever happens to the queue, the list of rings and the two threads.
  */
 #include "capture/ring/drain.h"
 
@@ -59,7 +59,7 @@ static void add(struct fixture *f, uint32_t index, uint64_t size, int fd)
 	assert_int_equal(drain_add(f->d, index, &f->rings[index].ring, fd), 0);
 }
 
-/* At most LIMIT records; each must be the one that its ring is due to give. */
+/* Takes at most LIMIT records. Each must be the next record of its ring. */
 static uint64_t take(struct fixture *f, uint64_t limit)
 {
 	const void *record;
@@ -148,7 +148,7 @@ static void drain_fd_is_readable_while_records_wait(void **state)
 	}
 }
 
-/* Many times around a small ring, and around the queue. */
+/* The records go around a small ring, and around the queue, many times. */
 static void drain_flush_records_that_wrap_come_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -157,7 +157,7 @@ static void drain_flush_records_that_wrap_come_whole(void **state)
 	while (f->rings[0].next < 40000) {
 		assert_true(data_ring_fill(&f->rings[0], UINT64_MAX) > 0);
 		assert_int_equal(drain_flush(f->d), 0);
-		/* Never empty, so that the queue is not begun anew. */
+		/* The queue is never empty, so it does not start again at its beginning. */
 		take(f, f->rings[0].next - f->seen[0] - 1);
 	}
 	take_all(f);
@@ -187,8 +187,8 @@ static void drain_flush_full_queue_goes_on_after_records_were_taken(void **state
 	assert_int_equal(drain_take_bad_bytes(f->d), 0);
 }
 
-/* What a call took, the next one does not look at again: the calls come to an end though a ring is
- * written as fast as it is read. */
+/* The calls come to an end although a ring is written as fast as it is read, because a call does
+ * not look again at what an earlier call took. */
 static void drain_flush_of_rings_that_are_written_meanwhile_ends(void **state)
 {
 	struct fixture *f = *state;
@@ -207,7 +207,7 @@ static void drain_flush_of_rings_that_are_written_meanwhile_ends(void **state)
 	take_all(f);
 }
 
-/* The thread does it alone; all rings have their turn. */
+/* The thread works without a flush, and all rings have their turn. */
 static void drain_thread_full_queue_waits_and_loses_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -253,7 +253,7 @@ static void drain_add_fd_that_cannot_be_polled_is_looked_at_every_period(void **
 	int fd = eventfd(0, EFD_CLOEXEC);
 
 	add(f, 0, 4096, fd);
-	add(f, 1, 4096, fd); /* is there already */
+	add(f, 1, 4096, fd); /* the fd is polled already */
 	add(f, 2, 4096, 12345);
 	for (int i = 0; i < 10; i++) {
 		data_ring_fill(&f->rings[1], 3);
@@ -295,7 +295,7 @@ static uint64_t sleeps(void)
 	return n;
 }
 
-/* Each record of the other ring needs a pass, and between two passes the thread must sleep. */
+/* Each record of the other ring needs a pass, and the thread must sleep between two passes. */
 static void drain_thread_fd_that_is_hung_up_does_not_keep_it_awake(void **state)
 {
 	struct fixture *f = *state;
@@ -356,9 +356,9 @@ static void drain_remove_takes_what_is_left_and_keeps_its_records(void **state)
 	data_ring_fill(&f->rings[0], 4);
 	data_ring_fill(&f->rings[1], 4);
 	drain_remove(f->d, &f->rings[0].ring);
-	drain_remove(f->d, &f->rings[0].ring); /* not there: ignored */
+	drain_remove(f->d, &f->rings[0].ring); /* the ring is not in the list: ignored */
 	data_ring_done(&f->rings[0]);
-	data_ring_init(&f->rings[0], 4096); /* nobody looks at it */
+	data_ring_init(&f->rings[0], 4096); /* the drain does not know this ring */
 	data_ring_fill(&f->rings[0], 4);
 	take_all(f);
 	assert_int_equal(f->seen[0], 4);
@@ -387,7 +387,7 @@ struct writer {
 	bool done;  /* atomic */
 };
 
-/* Where a kernel would drop a record, it waits for the reader. */
+/* A full ring makes the writer wait, where a kernel would drop the record. */
 static void *write_records(void *userdata)
 {
 	struct writer *w = userdata;
@@ -455,7 +455,7 @@ static void drain_flush_beside_the_thread_every_record_comes_once(void **state)
 	join(f, w, 4);
 }
 
-/* All rings go and come again while they are written and others are full. */
+/* All rings are removed and added again while they are written and others are full. */
 static void drain_add_and_remove_beside_the_thread_every_record_comes_once(void **state)
 {
 	struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * capture/freeze and capture/area: order of stopping, copying and restarting, and what happens when
- * a CPU does not do as told, over a source made of known bytes.
+ * capture/ring/freeze: the order of stopping, copying and restarting, and CPUs that do not obey,
+ * over a source made of known bytes.
  */
 #include "capture/ring/freeze.h"
 
@@ -23,7 +23,7 @@ struct fake {
 	struct source s;
 	struct source_cpu cpus[CPUS];
 	uint8_t *memory[CPUS];
-	pthread_mutex_t lock; /* enable comes from several threads */
+	pthread_mutex_t lock; /* several threads call enable */
 	char calls[64];	      /* "-0-1-2+0+1+2" */
 	int disable_result[CPUS], enable_result[CPUS];
 	bool stopped[CPUS];
@@ -47,7 +47,7 @@ static void note_call(struct fake *f, char what, uint32_t index)
 	f->calls[used + 1] = (char)('0' + index);
 }
 
-/* Until it is stopped the head is stale, as on hardware. */
+/* Until the CPU is stopped, its head is stale, as on hardware. */
 static int fake_disable(struct source *s, uint32_t index)
 {
 	struct fake *f = fake_of(s);
@@ -70,12 +70,12 @@ static int fake_enable(struct source *s, uint32_t index)
 	if (f->enable_result[index] == 0)
 		f->stopped[index] = false;
 	pthread_mutex_unlock(&f->lock);
-	/* What is written from now on must not be in the copy. */
+	/* Bytes that are written from now on must not be in the copy. */
 	memset(f->memory[index] + 2 * PAGE, 0xee, PAGE);
 	return f->enable_result[index];
 }
 
-/* As prctl does it: the wished one, then the others in their own order. */
+/* Stops CPUs as prctl(2) does: the requested CPU, then the others in their own order. */
 static void fake_disable_all(struct source *s, uint32_t first, int *ret)
 {
 	struct fake *f = fake_of(s);
@@ -122,7 +122,7 @@ static const struct source_ops fake_ops = {
 	.read_tsc = fake_tsc,
 };
 
-/* Byte of CPU that is AGE bytes older than the newest. */
+/* The byte of CPU that is AGE bytes older than the newest one. */
 static uint8_t byte_of(uint32_t cpu, uint64_t age)
 {
 	return (uint8_t)((age * 7 + age / 256 + cpu) % 251);
@@ -135,7 +135,7 @@ static int set_up(void **state)
 	assert_non_null(f);
 	pthread_mutex_init(&f->lock, NULL);
 	f->wish = (struct freeze_wish){.resume = true, .cpu = FREEZE_ANY_CPU};
-	/* One that copies: calls come in a known order. */
+	/* With one thread that copies, calls come in a known order. */
 	assert_int_equal(freezer_new(CPUS, 1, &f->freezer), 0);
 	f->s = (struct source){.ops = &fake_ops, .cpus = f->cpus, .n_cpus = CPUS};
 	clock_make(&f->s.clock, 1000000000, 0, 500000);
@@ -203,7 +203,7 @@ static void freeze_snapshot_copies_exactly_the_newest_bytes_of_each_cpu(void **s
 		for (uint32_t i = 0; i < CPUS; i++) {
 			assert_true(got[i].traced);
 			assert_int_equal(got[i].bytes, each);
-			/* Where its memory is, however little was asked for. */
+			/* The place is the same however few bytes were asked for. */
 			assert_int_equal(got[i].offset, i * PAGE);
 			assert_newest(f->area.base, &got[i], i);
 		}
@@ -221,7 +221,7 @@ static void freeze_snapshot_stops_all_then_restarts_each_behind_its_copy(void **
 	assert_int_equal(freeze(f, got), 0);
 	assert_string_equal(f->calls, "-0-1-2+0+1+2");
 	for (uint32_t i = 0; i < CPUS; i++) {
-		/* The perf clock right before and after each stop. */
+		/* These are the perf clock right before and right after the stop. */
 		assert_int_equal(got[i].asked_ns, 500000 + 100 * i);
 		assert_int_equal(got[i].stop_ns, 500000 + 100 * (i + 1));
 		assert_int_equal(got[i].stop_order, i);
@@ -231,7 +231,7 @@ static void freeze_snapshot_stops_all_then_restarts_each_behind_its_copy(void **
 		assert_false(got[i].no_answer || got[i].not_stopped || got[i].not_restarted);
 		assert_false(f->stopped[i]);
 	}
-	/* The last waited for the copies before its own. */
+	/* The last CPU waited for the copies before its own. */
 	assert_true(got[2].dark_ns >= got[0].copy_ns + got[1].copy_ns + got[2].copy_ns);
 }
 
@@ -287,7 +287,7 @@ static void freeze_snapshot_cpu_that_does_not_answer_is_copied(void **state)
 	assert_false(got[2].not_restarted);
 	assert_int_equal(got[2].bytes, PAGE);
 	assert_newest(f->area.base, &got[2], 2);
-	/* Nobody knows when it runs again. */
+	/* It is unknown when the CPU runs again. */
 	assert_int_equal(got[2].dark_ns, MANIFEST_ABSENT);
 	assert_false(got[0].no_answer);
 }
@@ -377,7 +377,7 @@ static void freeze_snapshot_no_cpu_traces_is_well(void **state)
 		assert_untouched(&got[i]);
 }
 
-/* What was traced before is there, and its CPU is not spoken to. */
+/* The earlier trace is copied, and the CPU is neither stopped nor restarted. */
 static void freeze_snapshot_ring_of_a_cpu_that_does_not_trace_is_copied(void **state)
 {
 	struct fake *f = *state;
@@ -438,7 +438,7 @@ static void freeze_snapshot_source_that_stops_all_at_once_is_let(void **state)
 	assert_int_equal(freeze(f, got), 0);
 	assert_string_equal(f->calls, "=1-1-0-2+1+0+2");
 	for (uint32_t i = 0; i < CPUS; i++) {
-		/* Within one call. */
+		/* One call stopped all CPUs. */
 		assert_int_equal(got[i].asked_ns, 500000);
 		assert_int_equal(got[i].stop_ns, 500300);
 		assert_true(got[i].together);
@@ -483,7 +483,7 @@ static void freeze_snapshot_area_too_small_takes_the_newest_that_fit(void **stat
 	f->area.slice = PAGE;
 }
 
-/* Each CPU's ring is overwritten as soon as it runs again: see fake_enable. */
+/* fake_enable() overwrites each CPU's ring as soon as the CPU runs again. */
 static void freeze_snapshot_by_several_threads_is_exact_every_time(void **state)
 {
 	struct fake *first = *state;
@@ -500,7 +500,7 @@ static void freeze_snapshot_by_several_threads_is_exact_every_time(void **state)
 			f = fresh;
 			f->s.ops = round % 2 == 0 ? &fake_ops : &fake_all_ops;
 			f->wish.bytes = round * 100;
-			/* The same threads each time. */
+			/* The threads are the same in each round. */
 			assert_int_equal(
 				freeze_snapshot(first->freezer, &f->s, &f->wish, &f->area, got), 0);
 			for (uint32_t i = 0; i < CPUS; i++) {

@@ -50,7 +50,7 @@ static void source_node_of_cpu_two_nodes_are_told_apart(void **state)
 	add_cpu(root, 8, "node99999999999");
 	assert_int_equal(source_node_of_cpu(root, 0), 0);
 	assert_int_equal(source_node_of_cpu(root, 5), 12);
-	/* Names that are no node's, and a CPU that is not there. */
+	/* Links with names that are not a node's, and a CPU that does not exist. */
 	assert_int_equal(source_node_of_cpu(root, 6), -1);
 	assert_int_equal(source_node_of_cpu(root, 7), -1);
 	assert_int_equal(source_node_of_cpu(root, 8), -1);
@@ -81,7 +81,7 @@ static void area_prefer_node_memory_is_there_in_any_case(void **state)
 	assert_int_equal(area_prefer_node(memory, SIZE, -1), 0);
 	assert_int_equal(area_prefer_node(memory, 0, 0), 0);
 	assert_int_equal(area_prefer_node(memory, SIZE, 1024), -EINVAL);
-	/* Where the kernel has NUMA, and lets us. */
+	/* The kernel may lack NUMA, or may not permit the call. */
 	r = area_prefer_node(memory, SIZE, 0);
 	assert_true(r == 0 || r == -ENOSYS || r == -EPERM);
 	memset(memory, 1, SIZE);

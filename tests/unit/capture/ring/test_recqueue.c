@@ -1,6 +1,6 @@
 /*
- * capture/recqueue: what is put comes out whole and in order, however it meets the queue's end, and
- * nothing is ever written outside.
+ * capture/ring/recqueue: entries come out whole and in order, wherever the end of the queue falls,
+ * and nothing is ever written outside the queue.
  */
 #include "capture/ring/recqueue.h"
 
@@ -18,7 +18,7 @@
 #include "proto/perf/perfrecord.h"
 
 #define SIZE  RECQUEUE_MIN_BYTES
-#define ENTRY 8u /* what the queue itself needs for a record */
+#define ENTRY 8u /* the header of an entry */
 
 struct fixture {
 	struct recqueue q;
@@ -47,7 +47,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Record NUMBER is of SIZE bytes, all alike but for the number at its beginning. */
+/* Puts a record of SIZE bytes, which begins with its number; the other bytes are alike. */
 static bool put(struct fixture *f, size_t size)
 {
 	memset(f->bytes, (int)(f->put & 0xff), size);
@@ -115,14 +115,14 @@ static void recqueue_put_until_full_uses_every_byte(void **state)
 	assert_int_equal(recqueue_used(&f->q), 0);
 }
 
-/* The record that meets the end leaves each possible rest there: 0, 8, 16, ... bytes. */
+/* The last record before the end leaves each possible rest: 0, 8, 16, ... bytes. */
 static void recqueue_put_any_rest_before_the_end_keeps_records_whole(void **state)
 {
 	struct fixture *f = *state;
 	size_t size;
 
 	for (unsigned rest = 0; rest <= 256; rest += 8) {
-		/* It is empty: from the first byte on to REST bytes before the end. */
+		/* The queue is empty. Fills it from its first byte to REST bytes before the end. */
 		for (unsigned i = 0; i < SIZE / 1024 - 1; i++)
 			assert_true(put(f, 1024 - ENTRY));
 		assert_true(put(f, 1024 - rest - ENTRY));
@@ -160,7 +160,7 @@ static void recqueue_put_into_an_empty_queue_begins_at_the_first_byte(void **sta
 
 	assert_true(put(f, 64) && put(f, 64));
 	assert_true(take(f, &size));
-	assert_true(put(f, 64)); /* it is not empty: behind the others */
+	assert_true(put(f, 64)); /* the queue is not empty, so the record goes behind the others */
 	assert_true(take(f, &size) && take(f, &size));
 	assert_true(put(f, 64));
 	assert_int_equal(recqueue_peek(&f->q, &index, &record, &size), 0);

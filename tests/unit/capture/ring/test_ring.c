@@ -1,5 +1,5 @@
 /*
- * capture/ring: DATA and AUX arithmetic over rings made by hand, and over a ring of this kernel.
+ * capture/ring/ring: DATA and AUX rings made by hand, and a ring of this kernel.
  */
 #include "capture/ring/ring.h"
 
@@ -62,7 +62,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* A record of SIZE bytes at running position POS: header, then bytes of POS's own pattern. */
+/* Writes a record of SIZE bytes at the running position POS: a header, then bytes made from
+ * PATTERN. */
 static void put_record(struct fixture *f, uint64_t pos, uint16_t size, uint8_t pattern)
 {
 	struct perf_event_header header = {.type = 1000u + pattern, .size = size};
@@ -172,7 +173,8 @@ static void ring_peek_records_come_in_order_and_room_is_given_back(void **state)
 	assert_int_equal(f->page->data_tail, 88);
 }
 
-/* At every split: body, and header itself; also where the running position passes 2^64. */
+/* The record wraps at every possible place, also within its header, and where the running position
+ * passes 2^64. */
 static void ring_peek_wrapping_record_is_joined(void **state)
 {
 	static const uint64_t laps[] = {0, 7 * DATA, -(uint64_t)DATA};
@@ -229,13 +231,13 @@ static void ring_peek_contradicting_header_is_refused_and_skipped(void **state)
 		uint64_t tail, head;
 		uint16_t size;
 	} bad[] = {
-		{0, 64, 0},		       /* would never end */
+		{0, 64, 0},		       /* reading would never end */
 		{0, 64, 7},		       /* less than a header */
 		{0, 64, 12},		       /* not a multiple of 8 */
-		{0, 64, 72},		       /* beyond the head */
-		{0, 64, 65535},	    {0, 4, 8}, /* the header itself beyond the head */
-		{0, DATA + 8, 8},	       /* more than a ring full */
-		{64, 0, 8},		       /* head behind tail */
+		{0, 64, 72},		       /* the record ends beyond the head */
+		{0, 64, 65535},	    {0, 4, 8}, /* the header itself ends beyond the head */
+		{0, DATA + 8, 8},	       /* more bytes than the ring has */
+		{64, 0, 8},		       /* the head is behind the tail */
 		{8, UINT64_MAX, 8},
 	};
 	struct fixture *f = *state;
@@ -254,8 +256,7 @@ static void ring_peek_contradicting_header_is_refused_and_skipped(void **state)
 	}
 }
 
-/* The ring holds at each place its own age: 0 is the oldest byte, AUX - 1 the newest (mod 256 in
- * two bytes). */
+/* Each place of the ring holds its own age, in two bytes: 0 is the oldest, AUX - 1 the newest. */
 static uint16_t age_at(uint64_t head, uint64_t place)
 {
 	return (uint16_t)((place - head) % AUX);
@@ -268,7 +269,7 @@ static void ring_copy_data_gives_all_that_is_used_as_it_lies(void **state)
 	uint64_t used;
 
 	assert_int_equal(ring_used(&f->r, &used), RING_EMPTY);
-	/* Two records, the second of which wraps. */
+	/* Two records; the second one wraps. */
 	f->page->data_tail = DATA - 48;
 	f->page->data_head = DATA + 16;
 	put_record(f, DATA - 48, 32, 1);
@@ -278,7 +279,7 @@ static void ring_copy_data_gives_all_that_is_used_as_it_lies(void **state)
 	ring_copy_data(&f->r, used, copy);
 	assert_record(copy, 32, 1);
 	assert_record(copy + 32, 32, 2);
-	/* It is still there. */
+	/* The records are still in the ring. */
 	assert_int_equal(f->page->data_tail, DATA - 48);
 	f->page->data_head = DATA + 20;
 	assert_int_equal(ring_used(&f->r, &used), -EBADMSG);
@@ -299,7 +300,8 @@ static void ring_copy_aux_gives_the_newest_bytes_oldest_first(void **state)
 		f->page->aux_head = heads[h];
 		for (size_t w = 0; w < ARRAY_SIZE(wanted); w++) {
 			uint64_t n = wanted[w] == 0 || wanted[w] > AUX ? AUX : wanted[w];
-			uint16_t *to = malloc(n); /* exactly: the sanitizer sees one byte more */
+			uint16_t *to = malloc(n); /* of the exact size, so that the sanitizer sees
+						     one byte more */
 
 			assert_int_equal(ring_copy_aux(&f->r, wanted[w], (uint8_t *)to), n);
 			for (uint64_t i = 0; i < n; i += 2)
@@ -324,7 +326,7 @@ static void ring_copy_aux_odd_sizes_end_at_the_head(void **state)
 	assert_memory_equal(to, "e", 1);
 }
 
-/* One CPU's sideband of this process and its children. */
+/* Opens one CPU's sideband for this process and its children. */
 static int open_sideband(int cpu)
 {
 	struct perf_event_attr attr = {
@@ -336,9 +338,9 @@ static int open_sideband(int cpu)
 		.exclude_kernel = 1,
 		.mmap = 1,
 		.mmap2 = 1,
-		/* Without it a record is marked as one with a build id, and has none, while
-		 * somebody else asks for them: perf_event_mmap_output() does not take the mark
-		 * back. */
+		/* Without this, a record is marked as having a build id, and has none, while
+		 * another event asks for build ids: perf_event_mmap_output() does not remove the
+		 * mark. */
 		.build_id = 1,
 		.comm = 1,
 		.comm_exec = 1,
@@ -419,7 +421,7 @@ static void read_kernel_ring(struct fixture *f, void *memory, size_t total)
 
 	assert_int_equal(ring_init(&f->r, memory, total, f->scratch), 0);
 	assert_int_equal(f->r.data_size, total - PAGE);
-	/* Until the ring has wrapped some times. */
+	/* Goes on until the ring has wrapped several times. */
 	while (seen.bytes <= 3 * f->r.data_size && rounds < 100) {
 		pid_t child = run_true();
 
@@ -445,7 +447,8 @@ static void ring_peek_this_kernels_ring_is_understood(void **state)
 	void *memory;
 	int cpu;
 
-	/* The child starts where its parent is bound, so one CPU's ring sees all of it. */
+	/* The child starts on its parent's CPU, so one CPU's ring has all of the child's records.
+	 */
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	cpu = sched_getcpu();
 	CPU_ZERO(&one);
@@ -463,7 +466,7 @@ static void ring_peek_this_kernels_ring_is_understood(void **state)
 	sched_setaffinity(0, sizeof(before), &before);
 }
 
-/* Renames itself, which is a record each. */
+/* Renames the process N times. Each time is a record. */
 static void fill_beyond(unsigned n)
 {
 	char name[16];
@@ -474,7 +477,7 @@ static void fill_beyond(unsigned n)
 	}
 }
 
-/* Of losses that no record follows nobody else tells. */
+/* Losses that no record follows are reported in no other way. */
 static void perf_event_lost_of_this_kernel_counts_what_no_record_tells(void **state)
 {
 	struct fixture *f = *state;
@@ -504,7 +507,7 @@ static void perf_event_lost_of_this_kernel_counts_what_no_record_tells(void **st
 	fill_beyond(1000);
 	assert_int_equal(perf_event_lost(&e, &lost), 0);
 	assert_true(lost >= 900);
-	/* The ring is full, and its first record is not of a loss. */
+	/* The ring is full, and its first record is not a LOST record. */
 	assert_int_equal(ring_peek(&e.ring, &record, &size), 0);
 	assert_int_not_equal(((const struct perf_event_header *)record)->type, PERF_RECORD_LOST);
 	perf_event_stop(&e);

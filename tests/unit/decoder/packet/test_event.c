@@ -1,5 +1,5 @@
 /*
- * Packets as text (tests/support/ptscript.h), the events that they make as words.
+ * The event reader: packets as text (tests/support/ptscript.h), and their events as words.
  */
 #include "decoder/packet/event.h"
 
@@ -22,7 +22,7 @@ static const char *const marks[] = {"mode", "iflag",  "tsx",   "paging", "vmcs",
 				    "cfe",  "trig",   "pebs",  "off",	 "tick"};
 static const char *const binds[] = {"", "<", ">", "@cr3", "@vmcs", "@ptw", "+"};
 
-/* "mark<ptw 1234 1000 ": kind, bind, mark, value, from; "async 1000>2000 ". */
+/* Writes kind, bind, mark, value and from ("mark<ptw 1234 1000 "), or "async 1000>2000 ". */
 static void format(const struct event_reader *r, const struct event *e, char *to, size_t size)
 {
 	const struct flow_mark *m = event_mark(r, e);
@@ -122,7 +122,7 @@ CASE(event_next_transactions_bind_to_their_fup, {0},
 CASE(event_next_ptwrite_is_behind_its_instruction, {0},
 	{ ON "ptw(4: 0x12)\nptw(8: 0x34)\n", "psb 1000, mark@ptw ptw 12, mark@ptw ptw 34, end, " },
 	{ ON "ptw(4: 0x12, ip)\nfup(6: 0x1001)\ntnt(!)\n", "psb 1000, mark> ptw 12 1001, tnt, end, " },
-	/* Its FUP is missing. */
+	/* The FUP of the PTW is missing. */
 	{ ON "ptw(4: 0x12, ip)\ntnt(!)\n", "psb 1000, mark ptw 12, tnt, end, " })
 
 CASE(event_next_power_events_share_a_fup, {0},
@@ -198,7 +198,7 @@ static void event_next_unknown_opcode_is_skipped_to_the_psb(void **state)
 	check(&x, 1, (struct errata){0});
 }
 
-/* More than the reader keeps waiting: none is lost but its order. */
+/* There are more marks than the reader can keep waiting. None is lost; only their order is. */
 static void event_next_many_waiting_marks_are_given(void **state)
 {
 	char trace[1024] = ON, events[2048] = "psb 1000, ", got[2048];
@@ -231,7 +231,7 @@ static void errata_for_models_and_unknown_ones(void **state)
 	assert_int_equal(errata_list(&e, names), 0);
 	assert_false(errata_known(15, 0x5e));
 	assert_true(errata_known(6, 0x3d));
-	/* Unknown: only what cannot harm. */
+	/* An unknown CPU has only errata whose remedy cannot harm. */
 	e = errata_for(0, 0);
 	assert_int_equal(errata_list(&e, names), 3);
 	assert_false(e.bdm64 || e.skd007 || e.skz84 || e.apl12 || e.skd022);

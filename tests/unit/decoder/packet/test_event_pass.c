@@ -1,5 +1,5 @@
 /*
- * decoder/event_pass: what is passed by leaves the reader as if it had been read.
+ * Passing packets by (decoder/packet/event_ahead.c) leaves the reader as reading them does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void add_begin(struct any_bytes *in)
 {
 	in->size = 0;
 	add(in, PSB "\x99\x01\x7d\x00\x10\x40\x00\x00\x00\x02\x23", 16 + 2 + 7 + 2);
-	/* A TIP that was not deferred, as the TNT in front of it is not full. */
+	/* A TIP that was not deferred, as the TNT before the TIP is not full. */
 	add(in, "\x06\x2d\x00\x20\x06", 5);
 }
 
@@ -46,10 +46,10 @@ static void add_other(struct any_bytes *in)
 		{"\x01", 1},			     /* TIP.PGD */
 		{"\x71\x00\x10\x40\x00\x00\x00", 7}, /* TIP.PGE */
 		{"\x7d\x00\x10\x40\x00\x00\x00\x2d\x00\x10", 10},
-		{"\x6d\x00\x10\x40\x00\x00\xff", 7},	     /* to the kernel's half */
-		{"\xcd\x00\x10\x40\x00\x00\x00\x00\x00", 9}, /* all of the address */
+		{"\x6d\x00\x10\x40\x00\x00\xff", 7},	     /* a TIP to the kernel's half */
+		{"\xcd\x00\x10\x40\x00\x00\x00\x00\x00", 9}, /* a TIP with the whole address */
 		{"\x8d\x00\x10\x40\x00\x00\x00", 7},
-		{"\x99\x01\x2d\x00\x10", 5}, /* MODE.Exec, whose TIP comes */
+		{"\x99\x01\x2d\x00\x10", 5}, /* MODE.Exec and its TIP */
 		{"\x02\xf3", 2},
 		{PSB "\x02\x23", 18},
 		{"\x02\x03\x10\x00", 4},
@@ -122,7 +122,7 @@ static void check_same(const struct event_reader *a, const struct event_reader *
 	assert_int_equal(a->guest, b->guest);
 }
 
-/* What is left of the events is what the plain reader gives. */
+/* The events that are not passed by are those of the plain reader. */
 static void check(struct fixture *x)
 {
 	const struct any_bytes *in = &x->in;
@@ -235,7 +235,7 @@ static void event_pass_branches_before_tips_proved_prompt_passes_nothing(void **
 	assert_ptr_equal(r->c.pos, in->bytes + 27);
 }
 
-/* A reader at many TNTs, behind a TIP that was prompt. */
+/* A reader at many TNTs, behind a TIP that was not deferred. */
 static struct event_reader *at_tnts(struct fixture *x)
 {
 	struct any_bytes *in = &x->in;
@@ -274,7 +274,7 @@ static void event_pass_branches_where_something_waits_passes_nothing(void **stat
 	assert_ptr_not_equal(x->quick.c.pos, in->bytes + 40);
 }
 
-/* N MTCs behind the beginning, whose payloads may be anything, then something else. */
+/* N MTCs with any payloads, then another packet. */
 static void event_pass_mtcs_leaves_the_reader_as_reading_does(void **state)
 {
 	struct fixture *x = *state;

@@ -14,7 +14,7 @@ struct good {
 	const char *bytes;
 	uint8_t size;
 	uint8_t type;
-	const char *text; /* behind the offset; as libipt's ptdump writes it where it knows it */
+	const char *text; /* behind the offset; as libipt's ptdump writes packets that it knows */
 };
 
 /* clang-format off */
@@ -80,7 +80,7 @@ static const struct good goods[] = {
 };
 
 static const struct { const char *bytes; uint8_t size; } bads[] = {
-	{ "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x00", 16 }, /* PSB spoilt */
+	{ "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x00", 16 }, /* a broken PSB */
 	{ "\x02\x00", 2 }, { "\x02\xff", 2 },
 	{ "\x02\xa3\x00\x00\x00\x00\x00\x00", 8 }, /* TNT without stop bit */
 	{ "\x02\xa3\x01\x00\x00\x00\x00\x00", 8 }, /* TNT without branch */

@@ -1,5 +1,5 @@
 /*
- * decoder/estimate: from timing packets to one TSC, as libipt adds them up.
+ * decoder/time/estimate: from timing packets to one TSC, as libipt adds them up.
  */
 #include "decoder/time/estimate.h"
 
@@ -40,7 +40,7 @@ static uint64_t tsc(void)
 	return v;
 }
 
-/* In 1/256; 0: none. */
+/* The length of a cycle in 1/256 of a tick; 0: unknown. */
 static uint64_t length(void)
 {
 	uint64_t v = 0;
@@ -57,7 +57,7 @@ static void estimate_tsc_before_any_is_unknown(void **state)
 	assert_int_equal(estimate_tsc(&estimate, &v), ESTIMATE_NO_TIME);
 	take(MTC(1));
 	take(MTC(3));
-	/* But what has passed since is known. */
+	/* The time that has passed since is known. */
 	assert_int_equal(estimate_tsc(&estimate, &v), ESTIMATE_NO_TIME);
 	assert_int_equal(v, 8);
 	take(TSC(0x1000));
@@ -70,7 +70,7 @@ static void estimate_mtc_counts_from_the_tma(void **state)
 	(void)state;
 	setup(&(struct estimate_config){.mtc_period = 4, .tsc_art_num = 6, .tsc_art_den = 2});
 	take(TSC(0x1000));
-	/* Between them an MTC says nothing. */
+	/* An MTC between TSC and TMA says nothing. */
 	take(MTC(7));
 	assert_int_equal(take(TMA(0x28, 5)).point, ESTIMATE_OK);
 	assert_int_equal(tsc(), 0x1000);
@@ -97,7 +97,7 @@ static void estimate_mtc_rarer_than_tma_bits_are_completed(void **state)
 	setup(&(struct estimate_config){.mtc_period = 12, .tsc_art_num = 1, .tsc_art_den = 1});
 	take(TSC(1 << 20));
 	take(TMA(0xf000, 0));
-	/* The high bits were one less before the low ones wrapped. */
+	/* The high bits were one less before the low bits wrapped. */
 	take(MTC(0x21));
 	assert_int_equal(tsc(), (1 << 20) + 0x2000);
 }
@@ -133,7 +133,7 @@ static void estimate_cyc_by_bus_ratio(void **state)
 	assert_int_equal(length(), 128);
 	take(CYC(20));
 	assert_int_equal(tsc(), 1010);
-	/* Another frequency. */
+	/* The CBR tells of another frequency. */
 	take(CBR(2));
 	assert_int_equal(length(), 512);
 	take(CYC(20));
@@ -163,7 +163,7 @@ static void estimate_cyc_between_mtcs_measures_cycles(void **state)
 	take(MTC(1));
 	take(CYC(10));
 	take(MTC(2));
-	/* Without a cycle it is measured over both. */
+	/* There was no cycle in one period, so the length is measured over both. */
 	assert_int_equal(length(), 8 * 256 / 10);
 	take(MTC(3));
 	take(CYC(4));
@@ -184,10 +184,10 @@ static void estimate_cyc_over_several_periods_counts_the_last(void **state)
 	take(MTC(2));
 	take(MTC(3));
 	assert_int_equal(tsc(), 1016);
-	/* 16 of them were before the MTC. */
+	/* 16 of the cycles were before the MTC. */
 	take(CYC(20));
 	assert_int_equal(tsc(), 1020);
-	/* None of these: the one before was in the period that ended. 20 cycles were two periods.
+	/* The period before had no CYC of its own, so the 20 cycles are measured over both periods.
 	 */
 	take(MTC(4));
 	assert_int_equal(length(), 16 * 256 / 20);
@@ -221,7 +221,7 @@ static void estimate_two_tscs_of_psbs_measure_cycles(void **state)
 	take(TSC(1000));
 	take(PSBEND);
 	take(CYC(50));
-	/* Outside of PSB+ it may be behind a loss. */
+	/* Outside of PSB+, a TSC may be behind a loss. */
 	take(TSC(1100));
 	assert_int_equal(length(), 0);
 	take(CYC(50));
@@ -257,7 +257,7 @@ static void estimate_skl168_ignores_the_first_mtc_behind_a_psb(void **state)
 	take(PSB);
 	take(PSBEND);
 	take(CYC(10));
-	/* More than a period: an MTC is missing, too. */
+	/* More than a period has passed, so an MTC is missing, too. */
 	take(MTC(3));
 	assert_int_equal(length(), 0);
 	take(CYC(32));
@@ -306,7 +306,7 @@ static void estimate_reset_keeps_the_configuration(void **state)
 	assert_int_equal(length(), 128);
 }
 
-/* Nothing to compare with: no such numbers may trap. */
+/* There is nothing to compare with, but no numbers may cause a trap. */
 static void estimate_of_hostile_numbers_ends(void **state)
 {
 	static const uint64_t values[] = {0, 1, 0xff, UINT64_MAX >> 8, UINT64_MAX};

@@ -20,10 +20,10 @@
 #define CYC8	     "\x43"
 
 #define NO_MTC ((struct timing_config){.mtc_period = UINT32_MAX})
-/* An MTC each 8 ticks of CTC, of 100 TSC ticks each. */
+/* There is an MTC every 8 CTC ticks of 100 TSC ticks each. */
 #define MTC_800 ((struct timing_config){.mtc_period = 3, .tsc_art_num = 100, .tsc_art_den = 1})
 #define CYC_64	((struct timing_config){.mtc_period = UINT32_MAX, .max_nonturbo_ratio = 64})
-/* And with both: 64 ticks of the TSC an MTC. */
+/* With MTCs and CYCs: an MTC every 64 TSC ticks. */
 #define BOTH                     \
 	((struct timing_config){ \
 		.mtc_period = 4, .max_nonturbo_ratio = 64, .tsc_art_num = 4, .tsc_art_den = 1})
@@ -72,12 +72,12 @@ static void timing_at_between_two_tscs_is_their_interval(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, NO_MTC), e, 4);
 }
 
-/* TSC 0x1000 lies 0x10 TSC ticks behind CTC 0x0013; MTCs come each 8 ticks of CTC, of 100 TSC. */
+/* TSC 0x1000 is 0x10 TSC ticks behind CTC 0x0013. MTCs come every 8 CTC ticks, of 100 TSC ticks. */
 static void timing_at_mtc_counts_from_tma(void **state)
 {
 	static const char bytes[] =
 		TSC("\x00\x10") TMA("\x13\x00", "\x10") TNT "\x59\x03" TNT "\x59\x04" TNT;
-	/* CTC 0x18 is 5 ticks on: 0x1000 - 0x10 + 500; then 800 more. */
+	/* CTC 0x18 is 5 ticks later: 0x1000 - 0x10 + 500; then 800 more. */
 	static const struct expected e[] = {{15, 4096, 4096 - 16 + 501},
 					    {18, 4096 - 16 + 500, 4096 - 16 + 1301},
 					    {21, 4096 - 16 + 1300, UINT64_MAX}};
@@ -106,14 +106,14 @@ static void timing_at_mtc_without_tma_or_ratio_gives_nothing(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 1);
 }
 
-/* Ratio 31 of 64: a cycle takes 2 TSC ticks at least, 65/31 at most. CYC 8, which may count from
- * before the TSC: it may come at once, but no later than 8 cycles; CYC 16 behind it. */
+/* With ratio 31 of 64, a cycle takes at least 2 TSC ticks and at most 65/31. CYC 8 may count from
+ * before the TSC, so it comes at once or up to 8 cycles later. CYC 16 follows. */
 static void timing_at_cyc_bounds_from_both_sides(void **state)
 {
 	static const char bytes[] =
 		CBR("\x1f") TSC("\x00\x10") "\x43" TNT "\x83" TNT "\x83" TSC("\x00\x11") TNT;
 	static const struct expected e[] = {
-		{13, 4096, 4096 + 20 + 37}, /* 16 cycles apart may be 17 but for a bit */
+		{13, 4096, 4096 + 20 + 37}, /* a distance of 16 cycles may be almost 17 */
 		{15, 4096 + 30, 4096 + 20 + 71},
 		{25, 4096 + 256, UINT64_MAX},
 	};
@@ -131,7 +131,7 @@ static void timing_at_overflow_ends_the_mtc_chain(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 1);
 }
 
-/* Erratum SKD007: what looks like a CYC has swallowed the first byte of an OVF. */
+/* Erratum SKD007: the bytes of a CYC hold the first byte of an OVF. */
 static void timing_at_overflow_behind_a_cyc_that_is_none_ends_the_mtc_chain(void **state)
 {
 	static const char bytes[] =
@@ -177,7 +177,7 @@ static void timing_at_behind_the_last_packet_ends_at_the_stop(void **state)
 	      e, 2);
 }
 
-/* The truth is behind the first TSC, but the second one is earlier: nobody knows. */
+/* The true time is after the first TSC, but the second TSC is earlier: the time is unknown. */
 static void timing_at_tsc_that_jumps_back_knows_nothing_between(void **state)
 {
 	static const char bytes[] = TSC("\x00\x20") TNT TSC("\x00\x10") TNT TSC("\x00\x18");
@@ -187,7 +187,7 @@ static void timing_at_tsc_that_jumps_back_knows_nothing_between(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, NO_MTC), e, 2);
 }
 
-/* The chain counts 800 ticks for the MTC, the next TSC comes after 256. */
+/* The chain counts 800 ticks for the MTC, but the next TSC comes after 256. */
 static void timing_at_mtcs_that_overtake_the_next_tsc_are_not_used(void **state)
 {
 	static const char bytes[] = TSC("\x00\x10") TMA("\x10\x00", "\x00") TNT MTC("\x03")
@@ -213,7 +213,7 @@ static void timing_at_mtcs_that_were_lost_are_counted(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, MTC_800), e, 2);
 }
 
-/* A half of the way: 32 cycles between anchors that are 64 ticks apart, by 16 and 16. */
+/* The CYC is halfway: 32 cycles, as 16 and 16, between anchors that are 64 ticks apart. */
 static void timing_at_cyc_between_anchors_with_cycs_is_known(void **state)
 {
 	static const char bytes[] = CBR("\x20") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
@@ -231,7 +231,7 @@ static void timing_at_cyc_between_anchors_with_cycs_is_known(void **state)
 	free(t);
 }
 
-/* The CYC tells when the TIP was, but of a TNT only its first branch. */
+/* The CYC tells the time of the TIP, but of a TNT only the time of its first branch. */
 static void timing_at_tnt_behind_a_cyc_lasts_up_to_the_next_one(void **state)
 {
 	static const char bytes[] = CBR("\x20") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
@@ -249,7 +249,7 @@ static void timing_at_tnt_behind_a_cyc_lasts_up_to_the_next_one(void **state)
 	free(t);
 }
 
-/* Where the ratio changes nobody knows how long the cycles of the one and of the other were. */
+/* If the ratio changes, it is unknown how many cycles had which length. */
 static void timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster(void **state)
 {
 	static const char bytes[] = CBR("\x1f") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
@@ -260,7 +260,8 @@ static void timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster(void **
 	check(new_timing(bytes, sizeof(bytes) - 1, BOTH), e, 1);
 }
 
-/* A TSC out of a PSB tells that the clock had stopped; up to there it had the CBR's speed. */
+/* A TSC outside of a PSB says that the clock had stopped. Up to there the clock had the CBR's
+ * speed. */
 static void timing_at_cyc_before_a_stop_is_bound_by_the_ratio(void **state)
 {
 	static const char bytes[] =
@@ -271,8 +272,8 @@ static void timing_at_cyc_before_a_stop_is_bound_by_the_ratio(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 1);
 }
 
-/* 128 cycles lasted 256 ticks: so 16 last some 32, however long the clock then stood, and where
- * the stop is over the first count may be of before it. */
+/* 128 cycles took 256 ticks, so 16 cycles take about 32, however long the clock then stood. After
+ * the stop, the first count may begin before the stop. */
 static void timing_at_cyc_before_a_stop_is_bound_by_the_speed(void **state)
 {
 	static const char bytes[] =
@@ -285,7 +286,7 @@ static void timing_at_cyc_before_a_stop_is_bound_by_the_speed(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
 }
 
-/* The CYC in front of the PSB may not be the last one; without the erratum it is. */
+/* The CYC before the PSB may not be the last one. Without the erratum it is. */
 static void timing_at_skl168_trusts_no_cyc_across_a_psb(void **state)
 {
 	static const char bytes[] = CYC8 PSB TSC("\x00\x10") CBR("\x1f")
@@ -303,7 +304,8 @@ static void timing_at_skl168_trusts_no_cyc_across_a_psb(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, config), with, 1);
 }
 
-/* What it counts from is lost, but lies before the TSC; behind it cycles are whole again. */
+/* The packet from which the CYC counts is lost, but was before the TSC. The next CYC is exact
+ * again. */
 static void timing_at_first_cyc_behind_an_overflow_comes_no_later_than_it_counts(void **state)
 {
 	static const char bytes[] = CBR("\x1f") CYC8 TSC("\x00\x10") OVF TSC("\x00\x20")
@@ -314,7 +316,7 @@ static void timing_at_first_cyc_behind_an_overflow_comes_no_later_than_it_counts
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
 }
 
-/* Less than 256 periods are missing, or the next TSC would be so much later. */
+/* Less than 256 periods are missing; otherwise the next TSC would be much later. */
 static void timing_at_mtcs_behind_an_overflow_that_the_next_tsc_confirms_count(void **state)
 {
 	static const char bytes[] = TSC("\x00\x10") TMA("\x10\x00", "\x00") MTC("\x03")
@@ -335,7 +337,7 @@ static void timing_at_mtcs_behind_a_long_overflow_do_not_count(void **state)
 	check(new_timing(bytes, sizeof(bytes) - 1, BOTH), e, 2);
 }
 
-/* More cycles than the ratio allows: it is not the processor's, and not used any more. */
+/* There are more cycles than the ratio allows, so the ratio is wrong and no longer used. */
 static void timing_at_ratio_that_the_anchors_refute_is_forgotten(void **state)
 {
 	static const char bytes[] = CBR("\x01") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")

@@ -1,6 +1,6 @@
 /*
- * decoder/timing against a model: a made-up core executes at known times and writes packets as the
- * SDM says; each interval must hold the time. Thousands of cases from fixed seeds.
+ * decoder/time/timing against a model: a made-up core executes at known times and writes packets as
+ * the SDM says, and each interval must hold the time. Thousands of cases from fixed seeds.
  */
 #include "decoder/time/timing.h"
 
@@ -18,15 +18,15 @@
 #define MAX_CHECKS 131072u
 
 struct check {
-	uint64_t offset, first, last; /* TSC of the first and the last thing the packet tells of */
+	uint64_t offset, first, last; /* TSC of the first and of the last event of the packet */
 };
 
-/* What may happen in a case; chances are of 1000 events. */
+/* What may happen in a case. Chances are per 1000 events. */
 struct world {
 	bool mtc, cyc, skl168, spread, no_config;
 	bool eager;	    /* a CYC before each PSB */
-	bool busy;	    /* no waits */
-	uint32_t threshold; /* of CYCs */
+	bool busy;	    /* the core never waits */
+	uint32_t threshold; /* the threshold of CYCs */
 	uint32_t psb, halt, speed, overflow, restart, lost_mtc, alone;
 };
 
@@ -34,8 +34,8 @@ struct core {
 	struct world world;
 	uint64_t random;
 	struct timing_config config;
-	double ratio_excess, base_excess; /* what the rounded ratios leave out */
-	/* now */
+	double ratio_excess, base_excess; /* what the rounded ratios omit */
+	/* the state now */
 	double time, cycles;
 	uint32_t cbr;
 	bool dropping, force_cyc;
@@ -43,12 +43,12 @@ struct core {
 	uint64_t last_cyc;
 	unsigned int bits, lose_mtcs;
 	uint64_t first_bit, last_bit, first_bit_cycles;
-	/* written */
+	/* what was written */
 	uint8_t bytes[MAX_BYTES];
 	size_t size;
 	struct check checks[MAX_CHECKS];
 	size_t n;
-	/* for the mean distance of the CYCs that a check lies between */
+	/* for the mean distance of the CYCs around a check */
 	uint64_t since; /* checks since the last CYC */
 	uint64_t n_apart;
 	double apart;
@@ -77,7 +77,7 @@ static void put(struct core *c, const void *bytes, size_t n)
 }
 #define PUT(c, ...) put(c, (const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))
 
-/* Cycles a tick, now. */
+/* The cycles per tick, now. */
 static double speed(const struct core *c)
 {
 	double whole = 3300.0 * c->config.max_nonturbo_ratio, phase, speed;
@@ -217,13 +217,13 @@ static void tip(struct core *c)
 	PUT(c, 0x2d, 1, 2);
 }
 
-/* With the erratum the packets right before it may be missing. */
+/* With the erratum SKL168, packets right before the PSB may be missing. */
 static void psb(struct core *c)
 {
 	uint8_t bytes[16];
 
 	flush(c);
-	/* None is written in the cycle of the last one. */
+	/* No CYC is written in the cycle of the last one. */
 	if (c->world.eager)
 		pass(c, 1 + 2 / speed(c));
 	if (c->world.skl168 && chance(c, 500))
@@ -238,7 +238,7 @@ static void psb(struct core *c)
 	PUT(c, 2, 0x23);
 }
 
-/* What stops the clock is followed by a TSC. */
+/* A stop of the clock is followed by a TSC. */
 static void halt(struct core *c)
 {
 	flush(c);
@@ -283,7 +283,7 @@ static void restart(struct core *c)
 	put_cbr(c);
 }
 
-/* Followed by a CYC in front of any packet that CYCs bind to. */
+/* Writes a CYC by itself; another CYC then stands before the next packet to which CYCs bind. */
 static void cyc_alone(struct core *c)
 {
 	if (!c->world.cyc)
@@ -347,7 +347,7 @@ static void run(struct core *c, unsigned int events)
 	flush(c);
 }
 
-/* Whoever asks only where timing_until says so gets the same answers. */
+/* A caller that asks only where timing_until() says so gets the same answers. */
 struct lazy {
 	struct timing t;
 	bool asked;
@@ -367,7 +367,7 @@ static void check_lazy(struct lazy *z, uint64_t offset, const uint64_t answer[3]
 	assert_int_equal(z->first, answer[2]);
 }
 
-/* The sum of the widths; all intervals hold the truth. */
+/* Checks that all intervals hold the true time, and returns the sum of their widths. */
 static double compare(struct core *c, uint64_t seed)
 {
 	struct timing t, copy;
@@ -403,11 +403,11 @@ static double compare(struct core *c, uint64_t seed)
 
 struct means {
 	double width;	/* ticks */
-	double between; /* the CYCs around it */
-	double period;	/* of MTC */
+	double between; /* the distance of the CYCs around it */
+	double period;	/* between MTCs */
 };
 
-/* The means over cases; a period: each width is counted in periods of its own case. */
+/* The means over cases. For the mean in periods, each width is divided by its own case's period. */
 static struct means many(const struct world *world, uint64_t seed, unsigned int cases,
 			 unsigned int events)
 {
@@ -498,14 +498,14 @@ static void cyc_without_mtc_is_no_wider_than_cycs_are_apart(void **state)
 	(void)state;
 	print_message("# cyc: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
 	assert_true(m.width <= m.between);
-	/* Where the clock swings it is not known where it stands. */
+	/* If the clock swings, its phase is unknown. */
 	w.spread = true;
 	m = many(&w, 6200, 60, 5000);
 	print_message("# cyc, spread: %.1f ticks, CYCs %.1f apart\n", m.width, m.between);
 	assert_true(m.width <= m.between + 160);
 }
 
-/* Anchors are so far apart that only a steady clock tells what lies between. */
+/* Anchors are so far apart that only a steady clock tells the times in between. */
 static void cyc_of_busy_code_is_as_exact_as_its_clock(void **state)
 {
 	struct world w = {.cyc = true, .psb = 1, .eager = true, .busy = true};

@@ -1,5 +1,5 @@
 /*
- * decoder/timing_run: the places of MTCs are those that packets one by one have.
+ * Runs (decoder/time/timing_read.c): MTCs are found where reading packet by packet finds them.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "decoder/time/timing_private.h"
 #include "tests/unit/decoder/any_bytes.h"
 
-/* With payloads that look like packets as often as they can. */
+/* Adds a payload that looks like packets as often as possible. */
 static void add_payload(struct any_bytes *in, size_t size)
 {
 	static const uint8_t like[] = {0x59, 0x2d, 0x4d, 0x71, 0xdd, 0x02, 0xa3, 0x19, 0x00, 0x82};
@@ -78,8 +78,8 @@ static bool is_held(const struct packet *p)
 	       (p->type >= PACKET_TIP && p->type <= PACKET_FUP);
 }
 
-/* Reads the run that begins at FROM; what it says is what packets one by one say. Returns its end.
- */
+/* Reads the run that begins at FROM, and compares it with reading packet by packet. Returns the
+ * run's end. */
 static size_t check_run(struct any_bytes *in, size_t from)
 {
 	struct packet_cursor c = {.pos = in->bytes + from, .end = in->bytes + in->size};
@@ -106,7 +106,7 @@ static size_t check_run(struct any_bytes *in, size_t from)
 	return (size_t)r->to;
 }
 
-/* And all runs of the input. Returns where the first packet is that is none of theirs. */
+/* Checks all runs of the input. Returns the place of the first packet that belongs to no run. */
 static size_t check_runs(struct any_bytes *in)
 {
 	size_t at = 0, to;
@@ -202,7 +202,7 @@ static void timing_run_read_of_a_cut_packet_ends_before_it(void **state)
 	}
 }
 
-/* Where they begin in a block of bytes is another place each time. */
+/* The MTCs begin at another place of a block each time. */
 static void timing_run_read_of_mtcs_only_goes_on_behind_what_there_is_room_for(void **state)
 {
 	struct any_bytes *in = *state;
@@ -239,7 +239,7 @@ static void timing_run_read_within_a_block_of_items_is_none(void **state)
 	assert_int_equal(run.from, run.to);
 }
 
-/* Any bytes: no more than what packets one by one make of them. */
+/* For any bytes, a run holds only packets that reading packet by packet finds. */
 static void timing_run_read_of_any_bytes_holds_packets_only(void **state)
 {
 	struct any_bytes *in = *state;

@@ -1,6 +1,6 @@
 /*
- * decoder/timing_swing: what points on and off a line say of a clock. The ratio is 10: 1000 ticks
- * are a microsecond, 25 are as far as any clock swings.
+ * How far a clock swings (decoder/time/timing_cycles.c), from points on a line and off the line.
+ * The ratio is 10: 1000 ticks are a microsecond, and no clock swings by more than 25 ticks.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +27,7 @@ static struct clock started(void)
 	return c;
 }
 
-/* A point two cycles for each tick further on, but OFF ticks late. */
+/* Adds a point TICKS later, with two cycles for each tick, but OFF ticks late. */
 static void point(struct clock *c, uint64_t ticks, uint64_t off)
 {
 	c->tsc += ticks;
@@ -35,7 +35,7 @@ static void point(struct clock *c, uint64_t ticks, uint64_t off)
 	timing_swing_point(&c->t, c->tsc + off, 2 * (c->tsc - MICRO), c->offset);
 }
 
-/* N triples, none like another before it. */
+/* Adds N points, at distances that differ from one to the next. */
 static void irregular(struct clock *c, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
@@ -73,7 +73,7 @@ static void timing_swing_of_regular_distances_is_the_widest(void **state)
 	assert_int_equal(timing_swing(&c.t), WIDEST);
 }
 
-/* 13 us, 20 us: they are no multiple of half a period, which is 15.2 to 16.7 us. */
+/* The good distances (13 us, 20 us) are no multiples of half a period, which is 15.2 to 16.7 us. */
 static void timing_swing_of_regular_distances_that_go_round_is_small(void **state)
 {
 	static const uint64_t good[] = {8, 13, 14, 18, 20, 23}, bad[] = {15, 16, 17, 24, 26, 31};
