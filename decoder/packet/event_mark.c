@@ -77,17 +77,6 @@ void event_settle(struct event_reader *r)
 	r->n_waits = 0;
 }
 
-/* A transaction begins or ends at FROM without a branch. */
-static void push_status(struct event_reader *r, bool has_from, uint64_t from)
-{
-	struct event *e = event_push(r, EVENT_STATUS);
-
-	if (!e)
-		return;
-	e->has_from = has_from;
-	e->from = from;
-}
-
 /* Settles W at a FUP. Returns whether the FUP is W's. */
 static bool settle_one(struct event_reader *r, const struct event_wait *w, bool has_from,
 		       uint64_t from, bool *ret_abort)
@@ -103,8 +92,15 @@ static bool settle_one(struct event_reader *r, const struct event_wait *w, bool 
 		push_at(r, &w->mark, bind, has_from, from);
 	if (w->rule == RULE_TSX && abort)
 		*ret_abort = true;
-	if (w->rule == RULE_TSX && !abort)
-		push_status(r, has_from, from);
+	if (w->rule == RULE_TSX && !abort) {
+		/* A transaction begins or ends at FROM without a branch. */
+		struct event *e = event_push(r, EVENT_STATUS);
+
+		if (e) {
+			e->has_from = has_from;
+			e->from = from;
+		}
+	}
 	return w->rule != RULE_CFE && !abort;
 }
 
@@ -284,16 +280,6 @@ static bool note_evd(struct event_reader *r, const struct packet *p)
 	return true;
 }
 
-/* Whether the EVDs that wait belong to a CFE of TYPE. */
-static bool evds_fit(const struct event_reader *r, uint8_t type)
-{
-	if ((r->evd_flags & FLOW_MARK_CR2) != 0)
-		return type == CFE_INTR;
-	if (r->evd_flags != 0)
-		return type == CFE_VMEXIT || type == CFE_VMEXIT_INTR;
-	return true;
-}
-
 /* Some events are instructions that executed. For the others the FUP names the instruction that did
  * not execute. */
 static enum event_rule cfe_rule(const struct packet *p)
@@ -311,8 +297,11 @@ static bool note_cfe(struct event_reader *r, const struct packet *p)
 {
 	struct flow_mark m = mark_of(r, FLOW_MARK_CFE, p->u.cfe.vector);
 	uint8_t type = p->u.cfe.type;
+	bool is_exit = type == CFE_VMEXIT || type == CFE_VMEXIT_INTR;
 
-	if (!evds_fit(r, type))
+	/* The EVDs that wait must belong to an event of this type. */
+	if (r->evd_flags != 0 &&
+	    !((r->evd_flags & FLOW_MARK_CR2) != 0 ? type == CFE_INTR : is_exit))
 		return false;
 	event_settle(r);
 	m.type = type;
@@ -322,7 +311,7 @@ static bool note_cfe(struct event_reader *r, const struct packet *p)
 	r->evd_flags = 0;
 	if (type == CFE_VMENTRY)
 		r->guest = true;
-	else if (type == CFE_VMEXIT || type == CFE_VMEXIT_INTR)
+	else if (is_exit)
 		r->guest = false;
 	wait_for(r, cfe_rule(p), &m);
 	return true;

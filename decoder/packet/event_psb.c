@@ -58,24 +58,11 @@ void event_read_psb(struct event_reader *r)
 	r->timed = false;
 }
 
-/* Takes a packet between OVF and FUP, which may be part of a PSB+. */
-static void note_lost(struct event_reader *r, const struct packet *p, bool *in_psb)
-{
-	struct event none = {0};
-
-	if (p->type == PACKET_PSB)
-		r->last_ip = 0;
-	if (*in_psb && p->type != PACKET_PSBEND)
-		read_psb_packet(r, p, &none);
-	else
-		event_note_within(r, p);
-	*in_psb = p->type == PACKET_PSB || (*in_psb && p->type != PACKET_PSBEND);
-}
-
-/* Reads up to the FUP, which says where tracing goes on. */
+/* Reads up to the FUP, which says where tracing goes on. A PSB+ may stand before the FUP. */
 static void read_overflow_fup(struct event_reader *r, struct event *e)
 {
 	uint64_t offset = e->offset;
+	struct event none = {0};
 	bool in_psb = false;
 	struct packet p;
 
@@ -83,8 +70,15 @@ static void read_overflow_fup(struct event_reader *r, struct event *e)
 	 * first. */
 	r->queue_n--;
 	/* This does not fail: event_fup_ahead() has read the packets. */
-	while (event_read(r, &p) == 0 && p.type != PACKET_FUP)
-		note_lost(r, &p, &in_psb);
+	while (event_read(r, &p) == 0 && p.type != PACKET_FUP) {
+		if (p.type == PACKET_PSB)
+			r->last_ip = 0;
+		if (in_psb && p.type != PACKET_PSBEND)
+			read_psb_packet(r, &p, &none);
+		else
+			event_note_within(r, &p);
+		in_psb = p.type == PACKET_PSB || (in_psb && p.type != PACKET_PSBEND);
+	}
 	e = event_push(r, EVENT_OVERFLOW);
 	e->offset = offset;
 	if (p.type == PACKET_FUP && (!r->errata.apl12 || !event_off_ahead(r)))

@@ -78,17 +78,6 @@ static int read_cyc(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 	return 0;
 }
 
-static int read_mode(uint8_t payload, struct packet *ret)
-{
-	uint8_t leaf = payload & PT_MODE_LEAF_MASK;
-
-	if (leaf != PT_MODE_EXEC && leaf != PT_MODE_TSX)
-		return PACKET_BAD;
-	ret->type = leaf == PT_MODE_EXEC ? PACKET_MODE_EXEC : PACKET_MODE_TSX;
-	ret->u.mode.bits = payload & (uint8_t)~PT_MODE_LEAF_MASK;
-	return 0;
-}
-
 static int read_psb(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 {
 	for (size_t i = 2; i < PT_PSB_SIZE; i++) {
@@ -222,23 +211,30 @@ static int read_trig(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 /* The opcodes with a fixed payload behind one byte. */
 static int read_fixed(const uint8_t *pos, const uint8_t *end, struct packet *ret)
 {
-	uint8_t size = pos[0] == PT_OPC_TSC ? 1 + PT_TSC_BYTES : 2;
+	uint8_t size = pos[0] == PT_OPC_TSC ? 1 + PT_TSC_BYTES : 2, leaf;
 
 	if (pos[0] != PT_OPC_TSC && pos[0] != PT_OPC_MTC && pos[0] != PT_OPC_MODE)
 		return PACKET_BAD;
 	if (end - pos < size)
 		return PACKET_SHORT;
 	ret->size = size;
-	if (pos[0] == PT_OPC_MODE)
-		return read_mode(pos[1], ret);
-	if (pos[0] == PT_OPC_TSC) {
+	switch (pos[0]) {
+	case PT_OPC_TSC:
 		ret->type = PACKET_TSC;
 		ret->u.tsc.value = number(pos + 1, PT_TSC_BYTES);
-	} else {
+		return 0;
+	case PT_OPC_MTC:
 		ret->type = PACKET_MTC;
 		ret->u.mtc.ctc = pos[1];
+		return 0;
+	default:
+		leaf = pos[1] & PT_MODE_LEAF_MASK;
+		if (leaf != PT_MODE_EXEC && leaf != PT_MODE_TSX)
+			return PACKET_BAD;
+		ret->type = leaf == PT_MODE_EXEC ? PACKET_MODE_EXEC : PACKET_MODE_TSX;
+		ret->u.mode.bits = pos[1] & (uint8_t)~PT_MODE_LEAF_MASK;
+		return 0;
 	}
-	return 0;
 }
 
 static int read_any(const uint8_t *pos, const uint8_t *end, struct packet *ret)

@@ -105,16 +105,6 @@ static void put_cfe(const struct packet *p, struct packet_text *t)
 	snprintf(t->value, sizeof(t->value), "%s", name ? name : "unknown");
 }
 
-static void put_evd(const struct packet *p, struct packet_text *t)
-{
-	const char *name =
-		p->u.evd.type < ARRAY_SIZE(evd_types) ? evd_types[p->u.evd.type] : "unknown";
-
-	snprintf(t->payload, sizeof(t->payload), "%u: %" PRIx64, p->u.evd.type, p->u.evd.value);
-	snprintf(t->key, sizeof(t->key), "type");
-	snprintf(t->value, sizeof(t->value), "%s", name);
-}
-
 /* A packet that loads a register VALUE, which gets a column of its own. */
 static void put_loaded(struct packet_text *t, const char *key, uint64_t value, bool nr)
 {
@@ -192,7 +182,13 @@ void packet_describe(const struct packet *p, struct packet_text *ret)
 	case PACKET_PIP: put_loaded(ret, "cr3", p->u.pip.cr3, p->u.pip.nr != 0); break;
 	case PACKET_VMCS: put_loaded(ret, "vmcs", p->u.vmcs.value, false); break;
 	case PACKET_CFE: put_cfe(p, ret); break;
-	case PACKET_EVD: put_evd(p, ret); break;
+	case PACKET_EVD:
+		snprintf(to, sizeof(ret->payload), "%u: %" PRIx64, p->u.evd.type, p->u.evd.value);
+		snprintf(ret->key, sizeof(ret->key), "type");
+		snprintf(ret->value, sizeof(ret->value), "%s",
+			 p->u.evd.type < ARRAY_SIZE(evd_types) ? evd_types[p->u.evd.type]
+							       : "unknown");
+		break;
 	default: put_payload(p, ret->payload, sizeof(ret->payload)); break;
 	}
 }

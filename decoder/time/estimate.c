@@ -94,16 +94,6 @@ static enum estimate_fault length_of(uint64_t ticks, uint64_t cycles, uint64_t *
 	return ESTIMATE_OK;
 }
 
-static void point_tsc(struct estimate *e, uint64_t tsc)
-{
-	e->have_tsc = true;
-	e->have_tma = e->have_mtc = false;
-	e->tsc = e->base = tsc;
-	e->ctc = 0;
-	e->fast = 0;
-	e->lost_mtc = e->lost_cyc = 0;
-}
-
 /* Measures the length of a cycle between two TSCs of PSB+, unless MTCs do so better. Time may have
  * been lost before a TSC elsewhere. */
 static enum estimate_fault calibrate_tsc(struct estimate *e, uint64_t tsc)
@@ -286,18 +276,6 @@ static enum estimate_fault calibrate_cbr(struct estimate *e, uint8_t ratio)
 	return ESTIMATE_OK;
 }
 
-static void take_ovf(struct estimate *e)
-{
-	if (!e->config.keep_calibration) {
-		forget_length(e);
-		return;
-	}
-	e->cal.tsc = 0;
-	e->cal.cyc_tsc = e->cal.cyc_mtc = 0;
-	e->cal.ctc = 0;
-	e->cal.have_mtc = false;
-}
-
 struct estimate_faults estimate_packet(struct estimate *e, const struct packet *p)
 {
 	struct estimate_faults faults = {0};
@@ -310,11 +288,25 @@ struct estimate_faults estimate_packet(struct estimate *e, const struct packet *
 			e->cal.first_after_psb = true;
 		break;
 	case PACKET_PSBEND: e->in_psb = false; break;
-	case PACKET_OVF: take_ovf(e); break;
+	case PACKET_OVF:
+		if (!e->config.keep_calibration) {
+			forget_length(e);
+			break;
+		}
+		e->cal.tsc = 0;
+		e->cal.cyc_tsc = e->cal.cyc_mtc = 0;
+		e->cal.ctc = 0;
+		e->cal.have_mtc = false;
+		break;
 	case PACKET_TSC:
 		if (calibrate)
 			faults.calibration = calibrate_tsc(e, p->u.tsc.value);
-		point_tsc(e, p->u.tsc.value);
+		e->have_tsc = true;
+		e->have_tma = e->have_mtc = false;
+		e->tsc = e->base = p->u.tsc.value;
+		e->ctc = 0;
+		e->fast = 0;
+		e->lost_mtc = e->lost_cyc = 0;
 		break;
 	case PACKET_CBR:
 		if (calibrate)
