@@ -1,5 +1,5 @@
 /*
- * Records of 16 to 256 bytes, so that they wrap everywhere. Used by the tests of the drain.
+ * Writes records of 16 to 256 bytes, so that they wrap at any place.
  */
 #include "tests/unit/capture/data_ring.h"
 

@@ -1,5 +1,5 @@
 /*
- * Linked before libptcapture.a, whose perf_sys.c is then not taken.
+ * The fake perf core. Tests link it before libptcapture.a, so that perf_sys.c is left out.
  */
 #include "tests/unit/capture/fake_perf.h"
 
@@ -31,7 +31,7 @@ void fake_perf_reset(void)
 	memset(events, 0, sizeof(events));
 }
 
-/* An event whose fd was closed is nobody's any more. */
+/* Frees events whose fds were closed. */
 static void sweep(void)
 {
 	for (size_t i = 0; i < EVENTS; i++)
@@ -165,7 +165,7 @@ int perf_sys_ioctl(int fd, unsigned long request)
 	}
 	if (request == PERF_EVENT_IOC_DISABLE && e->pt)
 		fake_perf.first_disabled = e->cpu;
-	/* Enabled before AUX is mapped, it never traces. */
+	/* An event that is enabled before AUX is mapped never traces. */
 	if (request == PERF_EVENT_IOC_ENABLE && e->pt && !e->mapped_aux)
 		e->dead = true;
 	e->enabled = request == PERF_EVENT_IOC_ENABLE;
@@ -185,11 +185,11 @@ ssize_t perf_sys_read(int fd, void *to, size_t size)
 		return -EBADF;
 	if (e->error)
 		return 0;
-	/* kernel/events/core.c, __perf_read: all of it or nothing. */
+	/* read(2) returns all numbers or fails (kernel/events/core.c, __perf_read). */
 	known = e->tells_lost ? sizeof(values) : sizeof(values) - sizeof(values[0]);
 	if (size < known)
 		return -ENOSPC;
-	/* Time passes between two looks. */
+	/* Time passes between two calls. */
 	e->running += runs(e);
 	values[1] = values[2] = e->running;
 	values[3] = fake_perf.lost;

@@ -1,6 +1,8 @@
 /*
- * A perf core for tests: stands in for capture/perf/perf_sys.c. Events are memory; what a real
- * kernel does of itself (a CPU goes away, somebody else takes PT) a test does here.
+ * A perf core for tests, in place of capture/perf/perf_sys.c.
+ *
+ * Events are memory. The test makes happen what happens by itself in a real kernel: a CPU goes
+ * offline, or another program takes PT.
  */
 #pragma once
 
@@ -11,32 +13,32 @@
 #define FAKE_PERF_PT_TYPE 8u
 
 struct fake_perf {
-	/* What opening a PT event, or mapping its AUX ring, on a CPU says; 0: it works. */
+	/* The results of opening a PT event on a CPU, and of mapping its AUX ring. */
 	int open_pt[FAKE_PERF_CPUS];
 	int map_aux;
 	uint64_t largest_aux; /* bytes; 0: any */
-	int too_large;	      /* what a larger one is; 0: -ENOMEM */
+	int too_large;	      /* the result for a larger one; 0: -ENOMEM */
 	int open_sideband;
-	uint32_t unknown_bits; /* of attr's flags that this kernel is too old for: PERF_ATTR_* */
-	uint64_t lost;	       /* of every sideband event */
-	bool time_zero;	       /* cap_user_time_zero */
-	uint64_t clock_zero;   /* time_zero, as IOC_RESET writes it */
-	uint32_t page_lock;    /* of every page that is mapped */
-	void (*on_open)(uint32_t cpu); /* a PT event is to be opened; NULL: nothing */
-	/* Counted. */
+	uint32_t unknown_bits;	       /* PERF_ATTR_*: flags for which this kernel is too old */
+	uint64_t lost;		       /* of every sideband event */
+	bool time_zero;		       /* cap_user_time_zero */
+	uint64_t clock_zero;	       /* time_zero, as IOC_RESET writes it */
+	uint32_t page_lock;	       /* of every page that is mapped */
+	void (*on_open)(uint32_t cpu); /* called before a PT event is opened; may be NULL */
+	/* Counters. */
 	unsigned opened, disabled_all;
 	uint32_t first_disabled; /* CPU of the last single PERF_EVENT_IOC_DISABLE of a PT event */
 };
 extern struct fake_perf fake_perf;
 
 void fake_perf_reset(void);
-/* PT events that run now on CPU. */
+/* The number of PT events that run on CPU now. */
 unsigned fake_perf_running(uint32_t cpu);
-/* The events of CPU end with it, as when it goes offline. */
+/* Ends the events of CPU, as when the CPU goes offline. */
 void fake_perf_offline(uint32_t cpu);
-/* The PT event of CPU falls into the error state; ENABLE mends it unless FOR_EVER. */
+/* Puts the PT event of CPU into the error state, which ENABLE ends unless FOR_EVER. */
 void fake_perf_fail(uint32_t cpu, bool for_ever);
-/* Time goes on for what runs. */
+/* Lets time pass for the events that run. */
 void fake_perf_tick(void);
-/* The fds of events that are open. */
+/* The number of open events. */
 unsigned fake_perf_open_events(void);

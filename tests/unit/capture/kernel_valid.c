@@ -1,6 +1,5 @@
 /*
- * The kernel's rules for attr.config, one after the other. Used by the unit tests of the PMU and
- * the presets.
+ * The kernel's rules for attr.config, one after the other.
  */
 #include "tests/unit/capture/kernel_valid.h"
 

@@ -1,6 +1,6 @@
 /*
- * Would the kernel take this attr.config, as an oracle: the rules of pt_event_valid,
- * arch/x86/events/intel/pt.c, on CPUID and MSR bits, without our PMU code.
+ * An oracle: whether the kernel would accept an attr.config. Applies the rules of pt_event_valid
+ * (arch/x86/events/intel/pt.c) to CPUID and MSR bits, without our PMU code.
  */
 #pragma once
 
@@ -9,7 +9,7 @@
 
 #include "tests/unit/capture/sysfs.h"
 
-/* IA32_RTIT_CTL, SDM volume 3, 33.2.8.2. Bit 0 is the kernel's "take my BranchEn". */
+/* IA32_RTIT_CTL, SDM volume 3, 33.2.8.2. Bit 0 is the kernel's own: use BranchEn as given. */
 #define RTIT_PT		(1ull << 0)
 #define RTIT_CYC	(1ull << 1)
 #define RTIT_PWR_EVT	(1ull << 4)
@@ -25,5 +25,5 @@
 #define RTIT_EVENT	(1ull << 31)
 #define RTIT_NOTNT	(1ull << 55)
 
-/* Does every kind of CPU of M do CONFIG, were it the one that the kernel asks? */
+/* Whether the kernel would accept CONFIG, whichever kind of CPU of M it asks. */
 bool kernel_valid(const struct sysfs_machine *m, uint64_t config);

@@ -1,6 +1,5 @@
 /*
- * Reads the recorded machines of tests/sysfs. Used by the unit tests of the PMU, the presets and
- * CPUID.
+ * Reads the recorded machines of tests/sysfs.
  */
 #include "tests/unit/capture/sysfs.h"
 
@@ -103,7 +102,7 @@ void sysfs_complete(const struct sysfs_machine *m, struct pmu *ret)
 
 	for (uint32_t cpu = 0; cpu <= m->cpus[m->n_kinds - 1].last; cpu++)
 		all.bits[cpu / 64] |= 1ull << cpu % 64;
-	/* One that is not there: a CPU that is offline. */
+	/* Adds a CPU that does not exist, as an offline CPU. */
 	all.bits[CPULIST_MAX / 64 - 1] = 1;
 	*ret = m->pmu;
 	assert_int_equal(cpuid_complete_pmu_of(&m->reader, &all, 0, ret), 0);

@@ -12,7 +12,7 @@
 #define SYSFS_MAX_CPUS	 64
 #define SYSFS_MAX_LEAVES 12
 
-/* CPUs that say the same. */
+/* CPUs with the same CPUID. */
 struct sysfs_cpus {
 	uint32_t first, last;
 	struct cpuid_leaf leaves[SYSFS_MAX_LEAVES];
@@ -30,9 +30,9 @@ struct sysfs_machine {
 extern const char *const sysfs_names[];
 extern const size_t sysfs_n_names;
 
-/* Reads machine NAME; ends the test when that is not possible. */
+/* Reads machine NAME. Ends the test on failure. */
 void sysfs_read(const char *name, struct sysfs_machine *ret);
-/* All CPUs of M by its reader, into CPUS (SYSFS_MAX_CPUS); returns how many. */
+/* Reads all CPUs of M with its reader into CPUS (SYSFS_MAX_CPUS). Returns their number. */
 size_t sysfs_cpus(const struct sysfs_machine *m, struct cpuid *cpus);
-/* M's PMU as a source completes it. */
+/* Returns M's PMU as a source completes it. */
 void sysfs_complete(const struct sysfs_machine *m, struct pmu *ret);

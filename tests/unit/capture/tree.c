@@ -1,5 +1,5 @@
 /*
- * Fake /proc and /sys below $TMPDIR. Used by the unit tests of capture/.
+ * Makes fake /proc and /sys below $TMPDIR.
  */
 #include "tests/unit/capture/tree.h"
 
