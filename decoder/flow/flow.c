@@ -1,15 +1,27 @@
 /*
- * The front door: sets the walk up, runs it batch by batch. Called by ptsnap-decode for each CPU's
- * trace, in the sandbox.
+ * Sets the walk up and runs it batch by batch, and says which questions are asked within one batch.
  *
- * Trace and code are a stranger's. Work is in proportion to the trace: bytes become events in
- * linear time (event.h), an event takes a bounded number of steps and items, and between two
- * packets the walk goes over at most STEPS_MAX blocks (flow_walk.c), each of bounded cost
- * (graph.c, node_make.c); where packets and code part, the packets up to the next place to go on
- * are read once. That constant is large: few bytes of a trace can stand for a long way through
- * code, as they do in real ones, so who runs this for strangers limits its time. Memory is a batch
- * with its steps (flow_group.c), FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes
- * (flow_config.memory) and what threads walk ahead in (ahead.c), whatever comes.
+ * Trace and code are hostile. Work is in proportion to the trace: bytes become events in linear
+ * time (event.h), an event takes a bounded number of steps and items, and between two packets the
+ * walk goes over at most STEPS_MAX blocks (flow_walk.c), each of bounded cost (graph.c,
+ * node_make.c). Where packets and code contradict each other, the packets up to the next place to
+ * go on are read once. The constant is large: few bytes of a trace can stand for a long way through
+ * code, as they do in real traces, so a program that decodes for strangers limits its time. Memory
+ * is a batch with its steps, FLOW_GRAPH_BYTES of blocks, FLOW_NODES_BYTES of nodes
+ * (flow_config.memory) and what threads walk ahead in (ahead.c), whatever the trace is.
+ *
+ * Questions (flow_config.context) may have better answers when another trace has come further, so
+ * with `steps` the trace alone says which questions are asked within one batch, and not what
+ * threads did or where a batch is full. The first question of a group is asked at the beginning of
+ * a batch. A question is of the same group if its packet begins less than GROUP_BYTES behind the
+ * first one's; the next question ends the batch before it is asked. Up to there the batch is open:
+ * it does not end for want of room, but grows in proportion to these bytes. Behind them it may end
+ * anywhere, as nothing is asked.
+ *
+ * Bytes do not bound items of direct branches that the stepping walk goes over. In the kernel's
+ * code these items are counted, and end the batch always at the same item. In user code only the
+ * stepping walk is at work where nodes cannot be made; a batch that is full of such items ends, and
+ * only there threads may move the end, by the few items that stand where a piece of a thread does.
  */
 #include "decoder/flow/flow.h"
 
@@ -20,27 +32,17 @@
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
 
-/* Bytes of a group, and items that may need the stepping walk; with small batches fewer. */
+/* Bytes of a group, and most of its items that may need the stepping walk; with small batches
+ * fewer.
+ */
 #define GROUP_BYTES 4096u
 #define GROUP_ITEMS 2048u
 #define SMALL_PART  4u
 
-/* What lies before the beginning was not asked for. */
+/* Whether the trace is not decoded from its beginning: what lies before is no gap then. */
 static bool is_window(const struct flow_config *c)
 {
 	return c->from_tsc != 0 || c->from_offset != 0;
-}
-
-/* Where decoding begins; SIZE: nowhere. */
-static size_t find_start(const struct flow_config *c)
-{
-	const uint8_t *end = c->trace + c->size, *psb;
-	const uint8_t *from = c->trace + MIN_OF(c->from_offset, (uint64_t)c->size);
-
-	if (c->size == 0)
-		return 0;
-	psb = c->from_tsc != 0 ? sync_find_tsc(from, end, c->from_tsc) : sync_find(from, end);
-	return psb != NULL ? (size_t)(psb - c->trace) : c->size;
 }
 
 static void gap_before_start(struct flow *f, enum fault fault, size_t bytes)
@@ -60,14 +62,24 @@ static void start(struct flow *f)
 {
 	const struct flow_config *c = &f->config;
 	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
-	size_t begin = MIN_OF(find_start(c), stop);
+	size_t begin = stop;
 	struct timing_config timing = {.mtc_period = c->mtc_period,
 				       .max_nonturbo_ratio = c->max_nonturbo_ratio,
 				       .tsc_art_num = c->tsc_art_num,
 				       .tsc_art_den = c->tsc_art_den,
 				       .end_tsc = c->end_tsc};
+	const uint8_t *psb = NULL;
 	uint64_t tsc;
 
+	if (c->size > 0) {
+		const uint8_t *end = c->trace + c->size;
+		const uint8_t *from = c->trace + MIN_OF(c->from_offset, (uint64_t)c->size);
+
+		psb = c->from_tsc != 0 ? sync_find_tsc(from, end, c->from_tsc)
+				       : sync_find(from, end);
+	}
+	if (psb)
+		begin = MIN_OF((size_t)(psb - c->trace), stop);
 	f->errata = errata_for(c->cpu_family, c->cpu_model);
 	timing.quirks = event_quirks(&f->errata);
 	timing.skl168 = f->errata.skl168;
@@ -98,18 +110,18 @@ struct flow *flow_alloc(size_t n, bool marks)
 {
 	struct flow *f = calloc(1, sizeof(*f));
 
-	if (f == NULL)
+	if (!f)
 		return NULL;
 	f->items = calloc(n, sizeof(f->items[0]));
 	f->gaps = calloc(n, sizeof(f->gaps[0]));
 	f->marks = calloc(marks ? n : 1, sizeof(f->marks[0]));
-	if (f->items != NULL && f->gaps != NULL && f->marks != NULL)
+	if (f->items && f->gaps && f->marks)
 		return f;
 	free_one(f);
 	return NULL;
 }
 
-/* SIZE, where there is no limit to what is kept of code. */
+/* SIZE bytes, or less of them where config->memory limits what is kept of code. */
 static size_t within_limit(const struct flow_config *config, size_t size)
 {
 	const uint64_t all = FLOW_GRAPH_BYTES + FLOW_NODES_BYTES;
@@ -127,26 +139,26 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 	if (config->batch_items != 0 && config->batch_items < FLOW_ITEMS)
 		max = MAX_OF(config->batch_items, 2 * FLOW_STEP_ITEMS);
 	f = flow_alloc(max, config->marks);
-	if (f == NULL)
+	if (!f)
 		return -ENOMEM;
 	f->config = *config;
 	f->out.max_items = f->out.few_items = max;
-	f->graph = config->share != NULL ? config->share->graph
-					 : graph_new(config->code, config->userdata,
-						     within_limit(config, FLOW_GRAPH_BYTES));
-	if (f->graph != NULL)
-		f->nodes = config->share != NULL
+	f->graph = config->share ? config->share->graph
+				 : graph_new(config->code, config->userdata,
+					     within_limit(config, FLOW_GRAPH_BYTES));
+	if (f->graph)
+		f->nodes = config->share
 				   ? config->share->nodes
 				   : nodes_new(f->graph, within_limit(config, FLOW_NODES_BYTES));
-	if (f->nodes == NULL) {
-		if (config->share == NULL)
+	if (!f->nodes) {
+		if (!config->share)
 			graph_free(f->graph);
 		free_one(f);
 		return -ENOMEM;
 	}
-	if (config->share == NULL && config->kernel_start != 0)
+	if (!config->share && config->kernel_start != 0)
 		f->nodes->ip_end = MIN_OF(f->nodes->ip_end, config->kernel_start);
-	if (config->share == NULL && config->kernel_code != NULL)
+	if (!config->share && config->kernel_code)
 		graph_set_kernel(f->graph, config->kernel_code);
 	start(f);
 	*ret = f;
@@ -155,24 +167,24 @@ int flow_new(const struct flow_config *config, struct flow **ret)
 
 void flow_free(struct flow *f)
 {
-	if (f == NULL)
+	if (!f)
 		return;
 	flow_free_plain(f);
 	ahead_close(f->ahead.trace);
-	if (f->config.share == NULL) {
+	if (!f->config.share) {
 		ahead_free(f->ahead.threads);
 		nodes_free(f->nodes);
 		graph_free(f->graph);
 	}
 	flow_forget_places(f);
-	if (f->scratch != NULL)
+	if (f->scratch)
 		free_one(f->scratch);
 	free_one(f);
 }
 
 struct flow *flow_owner(struct flow *f)
 {
-	while (f->config.share != NULL)
+	while (f->config.share)
 		f = f->config.share;
 	return f;
 }
@@ -192,7 +204,7 @@ static void open_at(struct flow *f, uint64_t offset)
 	f->group.n_firm = 0;
 }
 
-/* The next packet that may lead to a question lies here, or behind it. */
+/* The offset at or behind which the next packet lies that may lead to a question. */
 static uint64_t next_at(const struct flow *f)
 {
 	const struct event_reader *r = &f->reader;
@@ -235,8 +247,9 @@ void flow_begin_group(struct flow *f)
 	f->group.parted = false;
 }
 
-/* Twice as many items, within bounds: those that are counted, one of steps for each byte, and as
- * many others as are counted. *RET: there is room for a step. 0 or -ENOMEM. */
+/* Makes room for twice as many items. The bound is the items that are counted (n_firm), one item of
+ * steps for each byte, and as many others as are counted. *RET: there is room for a step. 0 or
+ * -ENOMEM. */
 static int grow(struct flow *f, bool *ret)
 {
 	const uint32_t max = (2 * GROUP_ITEMS + GROUP_BYTES) / part_of(f);
@@ -266,20 +279,8 @@ int flow_has_room(struct flow *f, bool *ret)
 
 /* --- Batches --- */
 
-static void update_stats(struct flow *f)
-{
-	const struct event_counts *c = &f->reader.counts;
-
-	f->stats.packets = c->packets;
-	f->stats.psbs = c->psbs;
-	f->stats.cbr = c->cbr;
-	f->stats.overflows = c->overflows;
-	f->stats.unknown_packets = c->unknown;
-	f->stats.tsc_first = c->tsc_first;
-	f->stats.tsc_last = c->tsc_last;
-}
-
-/* What mends the last branch must know it: none is given before the packet behind it is known. */
+/* BDM64 is corrected in the last branch, so a branch is not given before the packet behind it is
+ * known. */
 static void end_fill(struct flow *f)
 {
 	if (!f->errata.bdm64 || f->done || f->sync.on || !f->at.enabled || !f->in.branched ||
@@ -318,10 +319,9 @@ static int fill(struct flow *f)
 	return 0;
 }
 
-/* flow_run may have thrown blocks away since the last batch. */
 static void begin_batch(struct flow *f)
 {
-	flow_go(f, f->at.ip);
+	flow_go(f, f->at.ip); /* flow_run may have thrown blocks away since the last batch */
 	flow_begin_group(f);
 	if (f->ask.changes)
 		f->at.context = f->ask.next;
@@ -334,6 +334,7 @@ static void begin_batch(struct flow *f)
 
 int flow_next(struct flow *f, struct flow_batch *ret)
 {
+	const struct event_counts *c = &f->reader.counts;
 	int r;
 
 	*ret = (struct flow_batch){0};
@@ -344,7 +345,13 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 		flow_begin_group(f);
 	f->started = true;
 	r = fill(f);
-	update_stats(f);
+	f->stats.packets = c->packets;
+	f->stats.psbs = c->psbs;
+	f->stats.cbr = c->cbr;
+	f->stats.overflows = c->overflows;
+	f->stats.unknown_packets = c->unknown;
+	f->stats.tsc_first = c->tsc_first;
+	f->stats.tsc_last = c->tsc_last;
 	if (r != 0)
 		return r;
 	*ret = (struct flow_batch){
@@ -428,7 +435,7 @@ size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
 		const struct graph_block *b =
 			graph_get(f->graph, flow_kept_context(f, ip), f->out.run_mode, ip);
 
-		if (b == NULL)
+		if (!b)
 			break;
 		for (size_t i = 0; i < b->n && done < n; i++) {
 			ret_ips[done++] = ip;

@@ -1,9 +1,9 @@
 /*
- * Back from the hot loop: the walk's state as if the stepping walk had come to the same place, and
- * what was walked as part of the batch. Called by flow_nodes.c. Part of the walk (flow_private.h).
+ * Takes over from the hot loop: sets the walk's state as if the stepping walk had come to the same
+ * place, and makes what was walked part of the batch.
  *
- * Where the hot loop stopped in the midst of decisions, the packet that the next one is of is in
- * hand behind it, and packets behind that one are unread.
+ * Where the hot loop stopped in the midst of decisions, the packet of the next decision is in hand
+ * behind it, and packets behind that one become unread.
  */
 #include <assert.h>
 
@@ -12,51 +12,44 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-/* The time of packets from OFFSET on. */
-static void ask_time(struct flow *f, struct flow_plain *p, uint64_t offset)
-{
-	uint64_t lo, hi;
-
-	timing_at(&f->timing, offset, &lo, &hi);
-	p->until = timing_until(&f->timing);
-	p->time = (struct flow_time){
-		.offset = offset, .lo = lo, .hi = hi, .first_hi = timing_first(&f->timing)};
-}
-
+/* Adds the times of the hot loop's points to the batch. */
 static void take_times(struct flow *f, struct flow_plain *p)
 {
 	const struct node_walk *w = &p->walk;
 
 	p->until = 0;
 	for (size_t i = 0; i < w->n_points; i++) {
-		if (i > 0 && w->points[i].offset <= p->until)
+		uint64_t offset = w->points[i].offset, lo, hi;
+
+		if (i > 0 && offset <= p->until)
 			continue;
-		ask_time(f, p, w->points[i].offset);
-		p->time.step = w->points[i].step;
+		timing_at(&f->timing, offset, &lo, &hi);
+		p->until = timing_until(&f->timing);
+		p->time = (struct flow_time){.step = w->points[i].step,
+					     .offset = offset,
+					     .lo = lo,
+					     .hi = hi,
+					     .first_hi = timing_first(&f->timing)};
 		p->times[p->n_times++] = p->time;
 	}
 }
 
-static const struct flow_time *time_at(const struct flow_plain *p, size_t first, uint64_t offset)
-{
-	size_t i = p->n_times - 1;
-
-	while (i > first && p->times[i].offset > offset)
-		i--;
-	return &p->times[i];
-}
-
+/* The time of PACKET, or of its first decision (FIRST). The walk's times begin at FIRST_TIME. */
 static struct flow_when when_of(const struct flow_plain *p, size_t first_time,
 				const uint8_t *packet, bool first)
 {
 	uint64_t offset = (uint64_t)(packet - p->walk.trace);
-	const struct flow_time *t = time_at(p, first_time, offset);
+	const struct flow_time *t;
+	size_t i = p->n_times - 1;
 
+	while (i > first_time && p->times[i].offset > offset)
+		i--;
+	t = &p->times[i];
 	return (struct flow_when){t->lo, first && t->offset == offset ? t->first_hi : t->hi,
 				  offset};
 }
 
-/* Decisions of the packet at POS; 0: it has none. */
+/* The number of decisions of the packet at POS. */
 static uint32_t count_decisions(const struct node_walk *w, const uint8_t *pos, size_t *ret_size)
 {
 	struct packet p = {.size = 1};
@@ -68,31 +61,21 @@ static uint32_t count_decisions(const struct node_walk *w, const uint8_t *pos, s
 	return p.type == PACKET_TNT ? p.u.tnt.n : 0;
 }
 
-/* Where in the chain the decisions in hand begin. */
+/* Where the decisions in hand begin in the chain: the packets from w->chain to w->pos. */
 struct place_in_chain {
 	const uint8_t *used;   /* the packet of the last decision that was used; NULL: none was */
-	bool used_first;       /* it was its first one */
-	const uint8_t *next;   /* the packet of the next one; NULL: none is left */
-	uint32_t next_before;  /* decisions of that packet that were used */
-	uint32_t next_left;    /* and were not */
+	bool used_first;       /* that was the packet's first decision */
+	const uint8_t *next;   /* the packet of the next decision; NULL: none is left */
+	uint32_t next_before;  /* decisions of that packet that were used, */
+	uint32_t next_left;    /* and that were not */
 	const uint8_t *unread; /* the first packet of decisions behind that one; NULL: none */
-	uint32_t n_unread;     /* so many */
+	uint32_t n_unread;     /* the number of such packets */
 };
-
-static uint32_t chain_decisions(const struct node_walk *w)
-{
-	uint32_t sum = 0;
-	size_t size;
-
-	for (const uint8_t *pos = w->chain; pos < w->pos; pos += size)
-		sum += count_decisions(w, pos, &size);
-	return sum;
-}
 
 static struct place_in_chain find_in_chain(const struct node_walk *w)
 {
 	struct place_in_chain c = {0};
-	uint32_t used, before = 0;
+	uint32_t used = 0, before = 0;
 	size_t size;
 
 	if (w->n_bits == 0 && w->last != w->tip) {
@@ -100,20 +83,22 @@ static struct place_in_chain find_in_chain(const struct node_walk *w)
 		c.used_first = count_decisions(w, w->last, &size) == 1;
 		return c;
 	}
-	used = chain_decisions(w) - w->n_bits;
+	for (const uint8_t *pos = w->chain; pos < w->pos; pos += size)
+		used += count_decisions(w, pos, &size);
+	used -= w->n_bits;
 	for (const uint8_t *pos = w->chain; pos < w->pos; pos += size) {
 		uint32_t n = count_decisions(w, pos, &size);
 
 		if (n == 0)
 			continue;
-		if (c.next != NULL) {
-			c.unread = c.unread != NULL ? c.unread : pos;
+		if (c.next) {
+			c.unread = c.unread ? c.unread : pos;
 			c.n_unread++;
 		} else if (before < used) {
 			c.used = pos;
 			c.used_first = used == before + 1;
 		}
-		if (c.next == NULL && before + n > used) {
+		if (!c.next && before + n > used) {
 			c.next = pos;
 			c.next_before = used - before;
 			c.next_left = before + n - used;
@@ -123,13 +108,13 @@ static struct place_in_chain find_in_chain(const struct node_walk *w)
 	return c;
 }
 
-/* Decisions in hand go back to the walk. */
+/* Gives the decisions in hand back to the walk. */
 static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_time,
 			   const struct place_in_chain *c)
 {
 	struct node_walk *w = &p->walk;
 
-	if (c->next == NULL)
+	if (!c->next)
 		return;
 	f->in.tnt_n = c->next_left;
 	f->in.tnt_bits = w->bits >> (64 - c->next_left);
@@ -137,7 +122,7 @@ static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_ti
 	f->in.tnt_hi = when_of(p, first_time, c->next, false).hi;
 	f->in.tnt_begun = c->next_before > 0;
 	f->held.tick = false;
-	if (c->unread == NULL)
+	if (!c->unread)
 		return;
 	w->pos = c->unread;
 	w->packets -= c->n_unread;
@@ -147,7 +132,7 @@ static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_ti
 			   : ORDER_PARTIAL;
 }
 
-/* Whether a target was what the last step was done by. */
+/* Whether the last step was done by a target. */
 static bool ends_with_target(const struct flow *f, const struct node_walk *w)
 {
 	for (size_t i = w->n_steps; i-- > 0;) {
@@ -163,7 +148,7 @@ static bool ends_with_target(const struct flow *f, const struct node_walk *w)
 	return false;
 }
 
-/* The packet that was used last. */
+/* Sets the time of the packet that was used last. */
 static void take_past(struct flow *f, const struct flow_plain *p, size_t first_time,
 		      const struct place_in_chain *c)
 {
@@ -174,15 +159,15 @@ static void take_past(struct flow *f, const struct flow_plain *p, size_t first_t
 
 	if (ends_with_target(f, w)) {
 		f->in.past = when_of(p, first_time, w->tip, true);
-		if (c->next != NULL && c->next < w->tip)
+		if (c->next && c->next < w->tip)
 			f->in.past.lo = MIN_OF(f->in.past.lo, f->in.tnt_when.lo);
 		return;
 	}
-	if (packet == NULL) {
+	if (!packet) {
 		packet = w->used;
-		first = packet != NULL && count_decisions(w, packet, &size) == 1;
+		first = packet && count_decisions(w, packet, &size) == 1;
 	}
-	if (packet != NULL)
+	if (packet)
 		f->in.past = when_of(p, first_time, packet, first);
 }
 
@@ -191,7 +176,7 @@ static void take_reader(struct flow *f, const struct node_walk *w)
 	struct event_reader *r = &f->reader;
 
 	r->c.pos = w->pos;
-	if (w->last != NULL)
+	if (w->last)
 		r->at = w->last;
 	r->last_ip = w->last_ip;
 	r->prompt = w->prompt;
@@ -204,12 +189,13 @@ static void take_reader(struct flow *f, const struct node_walk *w)
 	r->timed = w->timed != 0;
 }
 
+/* Notes if code that may have changed was walked, beginning in code of PLACE. */
 static void take_changing(struct flow *f, const struct flow_plain *p, uint32_t place)
 {
 	const struct node_walk *w = &p->walk;
 
 	f->at.doubt |= f->nodes->places[place].changing;
-	/* Where the last step leads to nothing was executed yet. */
+	/* The place where the last step leads to does not count: nothing was executed there yet. */
 	if (!__atomic_load_n(&f->nodes->changing, __ATOMIC_RELAXED))
 		return;
 	for (size_t i = 0; i + 1 < w->n_steps; i++) {
@@ -250,7 +236,7 @@ static void push_steps(struct flow *f, const struct flow_plain *p)
 	};
 }
 
-/* The walk that was made, as part of the batch. */
+/* Makes the walk part of the batch. */
 static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, uint32_t place,
 		     const struct flow_when *before)
 {
@@ -287,30 +273,26 @@ static void add_walk(struct flow *f, struct flow_plain *p, size_t first_time, ui
 		push_items(f, p);
 	f->at.offset = MAX_OF(f->at.offset, f->in.past.offset);
 	/* Decisions that are left behind a deferred TIP stand before it. */
-	if (w->tip != NULL)
+	if (w->tip)
 		f->at.offset = MAX_OF(f->at.offset, (uint64_t)(w->tip - w->trace));
-	/* Items are all that is left of it. */
+	/* Without `steps` only the items are kept. */
 	if (!f->config.steps)
 		flow_begin_steps(f);
 }
 
-/* Whether a packet was used behind the last direct branch. */
-static bool ends_decided(const struct flow *f, const struct node_walk *w)
+/* Sets what the stepping walk would know of the last decision: which branch it was about, for
+ * BDM64, and if a packet was used behind the last direct branch. Such branches lead to another
+ * decision, so they are no circle. */
+static void note_decided(struct flow *f, const struct node_walk *w, uint32_t place)
 {
+	uint64_t decided = 0;
 	size_t i = w->n_steps;
 
 	while (i > 0 && (w->steps[i - 1] & 15u) == NODE_STEP_PLACE)
 		i--;
-	return i > 0 && nodes_info(f->nodes, node_of_step(w->steps[i - 1]))->kind != NODE_GO;
-}
-
-/* What BDM64 is mended by: the branch that the last decision was about. Direct branches behind it
- * lead to another that is decided, and so are no circle. */
-static void note_decided(struct flow *f, const struct node_walk *w, uint32_t place)
-{
-	uint64_t decided = 0;
-
-	f->loop.steps = ends_decided(f, w) ? 0 : 1;
+	f->loop.steps = 1;
+	if (i > 0 && nodes_info(f->nodes, node_of_step(w->steps[i - 1]))->kind != NODE_GO)
+		f->loop.steps = 0;
 	f->loop.limit = UINT32_MAX;
 	f->loop.mark = UINT64_MAX;
 	if (f->errata.bdm64)

@@ -1,6 +1,6 @@
 /*
- * What happens between instructions: tracing goes on and off, asynchronous branches, PSBs,
- * overflows. Part of the walk (flow_private.h).
+ * Does what happens between instructions: tracing goes on and off, asynchronous branches, PSBs,
+ * overflows.
  */
 #include <string.h>
 
@@ -8,8 +8,8 @@
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
 
-/* Whether the trace was recorded within a virtual machine, by its own recorder: one of the host
- * begins and ends in the host, so it has PIPs that say so. Without a PIP nobody can tell. */
+/* Whether the trace was recorded within a virtual machine, by its own recorder: a trace of the host
+ * begins and ends in the host, so it has PIPs that say so. Without a PIP it is not known. */
 static bool is_own(const struct flow *f)
 {
 	struct packet_cursor c = {.end = f->config.trace + f->config.size,
@@ -20,7 +20,7 @@ static bool is_own(const struct flow *f)
 
 	if (f->config.cut)
 		return false;
-	while (psb != NULL) {
+	while (psb) {
 		c.pos = psb;
 		c.bip_bytes = 0;
 		while (packet_next(&c, &p) == 0) {
@@ -52,26 +52,24 @@ void flow_read_event(struct flow *f)
 	f->in.have_event = true;
 }
 
-static void take_decisions(struct flow *f)
-{
-	f->in.tnt_bits = f->in.event.bits;
-	f->in.tnt_n = f->in.event.n;
-	f->in.tnt_when = f->in.event_when;
-	f->in.tnt_when.hi = f->in.event_first_hi;
-	f->in.tnt_hi = f->in.event_when.hi;
-	f->in.tnt_begun = false;
-	f->held.tick = f->in.event.timed && f->config.ticks;
-	f->in.have_event = false;
-}
-
 void flow_load(struct flow *f)
 {
-	if (f->in.tnt_n > 0)
+	struct flow_in *in = &f->in;
+
+	if (in->tnt_n > 0)
 		return;
-	if (!f->in.have_event)
+	if (!in->have_event)
 		flow_read_event(f);
-	if (f->in.event.kind == EVENT_TNT)
-		take_decisions(f);
+	if (in->event.kind != EVENT_TNT)
+		return;
+	in->tnt_bits = in->event.bits;
+	in->tnt_n = in->event.n;
+	in->tnt_when = in->event_when;
+	in->tnt_when.hi = in->event_first_hi;
+	in->tnt_hi = in->event_when.hi;
+	in->tnt_begun = false;
+	f->held.tick = in->event.timed && f->config.ticks;
+	in->have_event = false;
 }
 
 struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, uint64_t to,
@@ -134,14 +132,14 @@ void flow_part(struct flow *f)
 	f->out.full |= f->out.n_items > 0;
 }
 
-/* Whose code is it at IP? False: the batch must end before that changes. */
+/* Asks which context's code is at IP. False: the batch must end before the context changes. */
 static bool enter(struct flow *f, uint64_t ip)
 {
-	if (!f->ask.asked && f->config.context != NULL && !flow_may_ask(f))
+	if (!f->ask.asked && f->config.context && !flow_may_ask(f))
 		return false;
 	if (!f->ask.asked) {
 		f->ask.context = 0;
-		if (f->config.context != NULL)
+		if (f->config.context)
 			f->ask.context = f->config.context(
 				f->config.userdata, ip, f->in.event_when.lo, f->in.event_when.hi);
 	}
@@ -161,7 +159,7 @@ static bool enter(struct flow *f, uint64_t ip)
 	return true;
 }
 
-/* Tracing is on at IP, where event in hand says so or goes on from. False: not yet. */
+/* Tracing is on at IP, as the event in hand says. False: not yet. */
 static bool go_on_at(struct flow *f, uint64_t ip, uint64_t context_ip, uint8_t flags)
 {
 	if (!enter(f, context_ip))
@@ -182,7 +180,8 @@ static void enable_at(struct flow *f, uint64_t ip, uint8_t flags)
 		flow_use_event(f);
 }
 
-/* The event says that execution is at IP; out of nothing only behind a gap. */
+/* With KNOWN, the event says that execution is at IP. Only behind a gap execution can be anywhere.
+ */
 static void appear_at(struct flow *f, bool known, uint64_t ip)
 {
 	if (known && f->at.resumed)
@@ -191,7 +190,7 @@ static void appear_at(struct flow *f, bool known, uint64_t ip)
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, ip);
 }
 
-/* Behind a gap an asynchronous branch says where it came from, but not how the trace got there. */
+/* Behind a gap an asynchronous branch says where it came from, but not how execution got there. */
 static void appear_async(struct flow *f)
 {
 	const struct event *e = &f->in.event;
@@ -216,7 +215,7 @@ static void appear_here(struct flow *f)
 		flow_arrive(f);
 }
 
-/* Where an OVF says that execution goes on, or nothing: then errata SKD010 and APL11 may have cost
+/* An OVF says where execution goes on, or it does not: then errata SKD010 and APL11 may have lost
  * the FUP or the TIP.PGE, or added a TIP.PGD. */
 static void take_overflow(struct flow *f)
 {
@@ -247,35 +246,7 @@ static void psb_off(struct flow *f)
 	}
 }
 
-static void disable_off(struct flow *f)
-{
-	if (!f->at.resumed) {
-		flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
-		return;
-	}
-	if (f->at.within)
-		flow_place_off(f);
-	flow_use_event(f);
-	f->at.resumed = f->at.within = false;
-}
-
-static void status_off(struct flow *f)
-{
-	if (f->at.resumed && f->in.event.has_from)
-		appear_here(f);
-	else
-		flow_use_event(f);
-}
-
-static void mark_off(struct flow *f)
-{
-	if (f->at.resumed && flow_mark_shows(f))
-		appear_here(f);
-	else
-		flow_place(f);
-}
-
-/* Code of a virtual machine is nobody's that we know. */
+/* Whether the event in hand is about code in a virtual machine that is not to be walked. */
 static bool is_guests(const struct flow *f)
 {
 	if (!f->in.event.guest || f->config.guests)
@@ -303,14 +274,33 @@ static void step_event_off(struct flow *f)
 	case EVENT_ASYNC: appear_async(f); break;
 	case EVENT_PSB: psb_off(f); break;
 	case EVENT_DISABLE:
-	case EVENT_ASYNC_OFF: disable_off(f); break;
+	case EVENT_ASYNC_OFF:
+		if (!f->at.resumed) {
+			flow_fail(f, FAULT_PACKET_UNEXPECTED, 0);
+			break;
+		}
+		if (f->at.within)
+			flow_place_off(f);
+		flow_use_event(f);
+		f->at.resumed = f->at.within = false;
+		break;
 	case EVENT_END:
 		if (f->in.event.fault != FAULT_NONE)
 			flow_event_gap(f, f->in.event.fault);
 		f->done = true;
 		break;
-	case EVENT_STATUS: status_off(f); break;
-	case EVENT_MARK: mark_off(f); break;
+	case EVENT_STATUS:
+		if (f->at.resumed && f->in.event.has_from)
+			appear_here(f);
+		else
+			flow_use_event(f);
+		break;
+	case EVENT_MARK:
+		if (f->at.resumed && flow_mark_shows(f))
+			appear_here(f);
+		else
+			flow_place(f);
+		break;
 	default: flow_step_at_once(f); break;
 	}
 }
@@ -350,7 +340,7 @@ bool flow_step_at_once(struct flow *f)
 		f->at.resumed = f->at.within = false;
 		return true;
 	case EVENT_ENABLE:
-		/* On already: something is missing between. */
+		/* Tracing is on already: packets are missing in between. */
 		flow_fail(f, FAULT_PACKET_UNEXPECTED, f->at.ip);
 		return true;
 	case EVENT_PSB:
@@ -389,16 +379,16 @@ void flow_end(struct flow *f, uint64_t from)
 	f->done = true;
 }
 
-/* The packets before were of another mode than the event says, and no branch changed it: something
- * is missing. */
+/* The packets before were of another mode than the event says, and no branch changed the mode:
+ * packets are missing. */
 static void clash(struct flow *f)
 {
 	f->at.within = true;
 	flow_push_psb_gap(f, FAULT_STATUS);
 }
 
-/* A PSB in mid-trace: execution goes on, returns do not cross it. When the user says that from here
- * on it is other code, tracing ends and begins in the items. */
+/* A PSB in mid-trace: execution goes on, but compressed returns do not reach over a PSB. Where the
+ * context changes here, tracing ends and begins in the items. */
 static void arrive_psb(struct flow *f)
 {
 	uint64_t ip = f->in.event.from, context = f->at.context;
@@ -407,7 +397,7 @@ static void arrive_psb(struct flow *f)
 		retstack_clear(&f->returns);
 	f->at.doubt = false;
 	f->at.missing = FAULT_NONE;
-	if (f->config.context != NULL)
+	if (f->config.context)
 		context = f->config.context(f->config.userdata, ip, f->in.event_when.lo,
 					    f->in.event_when.hi);
 	f->at.in_tx = f->in.event.in_tx;
@@ -432,7 +422,7 @@ void flow_ask_again(struct flow *f)
 	uint64_t context;
 
 	/* The tick's mark ends the run, so that what follows can be code of its own. */
-	if (f->config.context == NULL || !f->config.marks || !f->at.enabled ||
+	if (!f->config.context || !f->config.marks || !f->at.enabled ||
 	    f->in.event.kind == EVENT_ENABLE)
 		return;
 	context = f->config.context(f->config.userdata, f->at.ip, f->in.past.lo, f->in.past.hi);
@@ -468,25 +458,22 @@ void flow_leave(struct flow *f)
 	f->at.enabled = false;
 }
 
-static void arrive_off(struct flow *f)
-{
-	/* Erratum SKD022: the instruction did execute. */
-	if (f->errata.skd022 && flow_is_vmentry(f)) {
-		f->at.run_insns++;
-		flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when);
-	} else {
-		flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when)->flags |=
-			FLOW_ASYNC_STOP;
-	}
-	flow_leave(f);
-}
-
 void flow_arrive(struct flow *f)
 {
 	flow_go(f, f->in.event.from);
 	switch (f->in.event.kind) {
 	case EVENT_ASYNC: arrive_async(f); break;
-	case EVENT_ASYNC_OFF: arrive_off(f); break;
+	case EVENT_ASYNC_OFF:
+		/* Erratum SKD022: the instruction did execute. */
+		if (f->errata.skd022 && flow_is_vmentry(f)) {
+			f->at.run_insns++;
+			flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when);
+		} else {
+			flow_push(f, FLOW_DISABLE, f->at.ip, 0, &f->in.event_when)->flags |=
+				FLOW_ASYNC_STOP;
+		}
+		flow_leave(f);
+		break;
 	case EVENT_PSB:
 		if (f->in.event.clash)
 			clash(f);

@@ -1,8 +1,6 @@
 /*
- * Steps -> items: what the stepping walk would have made of the same packets. Part of the walk
- * (flow_private.h); called for whoever wants items, by flow_nodes.c or by the user himself.
- *
- * The packets are read again, for what items say of them: which one decided, and when.
+ * Expands steps to the items that the stepping walk would have made of the same packets. The
+ * packets are read again for what items say of them: which packet decided, and when.
  */
 #include <string.h>
 
@@ -18,20 +16,20 @@ struct expand {
 	uint32_t run_insns;
 	uint64_t run_start, item_offset;
 	struct packet_cursor cursor;
-	const struct flow_time *time, *time_end; /* the one that holds */
+	const struct flow_time *time, *time_end; /* the time that holds, the end of all */
 	/* Decisions in hand, of the packet at OFFSET. */
 	uint64_t bits, offset;
 	uint32_t n_bits;
-	bool first;   /* the next one is its first */
+	bool first;   /* the next decision is the packet's first */
 	bool has_tip; /* a target is in hand, of the packet at TIP */
 	uint64_t tip;
-	uint64_t past_lo, past_offset; /* of the last packet that was used */
+	uint64_t past_lo, past_offset; /* of the packet that was used last */
 	uint8_t flags;
 };
 
 _Static_assert(sizeof(struct expand) <= sizeof(struct flow_position), "no room in a position");
 
-/* What the items go to. */
+/* Where the items go. */
 struct expand_sink {
 	struct flow_item *to;
 	size_t n;
@@ -59,7 +57,7 @@ static struct expand begin(const struct flow *f, const struct flow_batch *batch,
 
 /* --- Packets --- */
 
-/* The time of the packet at OFFSET, which is none before the last one asked for. */
+/* The time of the packet at OFFSET. Offsets must not fall from call to call. */
 static const struct flow_time *time_of(struct expand *e, uint64_t offset)
 {
 	while (e->time + 1 < e->time_end && e->time[1].offset <= offset)
@@ -72,7 +70,7 @@ static uint64_t first_hi(const struct flow_time *t, uint64_t offset)
 	return t->offset == offset ? t->first_hi : t->hi;
 }
 
-/* The next packet of decisions or a target is in hand. */
+/* Has the next packet of decisions or a target in hand. */
 static void read_packet(struct expand *e, const struct flow *f)
 {
 	struct packet p;
@@ -103,7 +101,7 @@ static void have_packet(struct expand *e, const struct flow *f)
 		read_packet(e, f);
 }
 
-/* For a branch that needs no packet: as flow_between. */
+/* The time of a branch that needs no packet, as flow_between. */
 static struct flow_when between(struct expand *e, const struct flow *f)
 {
 	struct flow_when when = {e->past_lo, 0, e->past_offset};
@@ -143,7 +141,7 @@ static struct flow_when use_target(struct expand *e, const struct flow *f)
 	have_packet(e, f);
 	bits = e->bits;
 	n = e->n_bits;
-	/* The decisions in front of it may stay in hand (SDM 33.4.2.3 "Deferred TIPs"). */
+	/* The decisions in front of the target may stay in hand (SDM 33.4.2.3 "Deferred TIPs"). */
 	if (n > 0)
 		lo = time_of(e, e->offset)->lo;
 	if (!e->has_tip)
@@ -179,7 +177,7 @@ static void emit(struct expand *e, struct expand_sink *s, uint8_t kind, uint64_t
 	e->run_insns = 0;
 }
 
-/* The direct branches in a node; the last part's own, too, when it has one. */
+/* The direct branches in a node, including the last part's own, if it has one. */
 static void expand_direct(struct expand *e, const struct flow *f, struct expand_sink *s,
 			  const struct node_info *info)
 {
@@ -199,7 +197,7 @@ static void expand_direct(struct expand *e, const struct flow *f, struct expand_
 	}
 }
 
-/* Where the step behind the one at hand begins; in which place, too. */
+/* The address where the step behind the one at hand begins; e->place becomes its place. */
 static uint64_t next_address(struct expand *e, const struct flow *f, const struct flow_batch *batch,
 			     const struct flow_walk *w)
 {
@@ -215,11 +213,6 @@ static uint64_t next_address(struct expand *e, const struct flow *f, const struc
 	       f->nodes->list[node_of_step(batch->steps[step])].offset;
 }
 
-static uint8_t kind_of(const struct node_info *info)
-{
-	return info->parts[info->n_parts - 1].kind;
-}
-
 static void expand_branch(struct expand *e, const struct flow *f, struct expand_sink *s,
 			  const struct flow_batch *batch, const struct flow_walk *w,
 			  const struct node_info *info, bool decided)
@@ -230,7 +223,7 @@ static void expand_branch(struct expand *e, const struct flow *f, struct expand_
 
 	e->run_insns += last->insns;
 	when = decided ? use_decision(e, f) : use_target(e, f);
-	emit(e, s, kind_of(info), from, next_address(e, f, batch, w), &when,
+	emit(e, s, last->kind, from, next_address(e, f, batch, w), &when,
 	     decided ? FLOW_COMPRESSED : 0);
 }
 
@@ -249,7 +242,7 @@ static void expand_cond(struct expand *e, const struct flow *f, struct expand_si
 		     0);
 }
 
-/* One node and what it went on by. */
+/* One node, and how execution went on behind it. */
 static void expand_node(struct expand *e, const struct flow *f, struct expand_sink *s,
 			const struct flow_batch *batch, const struct flow_walk *w)
 {
@@ -284,7 +277,7 @@ size_t flow_expand(struct flow *f, const struct flow_batch *batch, uint32_t walk
 	struct expand e;
 
 	memcpy(&e, position, sizeof(e));
-	if (e.cursor.pos == NULL)
+	if (!e.cursor.pos)
 		e = begin(f, batch, w);
 	while (e.step < e.end && sink.n + NODE_PARTS <= room)
 		expand_node(&e, f, &sink, batch, w);
@@ -294,8 +287,9 @@ size_t flow_expand(struct flow *f, const struct flow_batch *batch, uint32_t walk
 
 /* --- What a walk comes to --- */
 
+/* The run that is open behind some steps. */
 struct tail {
-	bool found; /* a branch that ends a run */
+	bool found; /* a branch that ends a run was found, so START is known */
 	uint64_t start;
 	uint32_t insns;
 };
@@ -314,7 +308,7 @@ static void add_direct(struct tail *t, const struct node_info *info, uint64_t ba
 	}
 }
 
-/* Of a step that is followed by what begins at NEXT. */
+/* What STEP leaves of a run. The step behind it begins at NEXT. */
 static struct tail tail_of(const struct nodes *nodes, uint32_t step, uint64_t base, uint64_t next)
 {
 	uint32_t node = node_of_step(step), n = node_decisions(step);

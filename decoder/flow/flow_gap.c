@@ -1,7 +1,6 @@
 /*
- * What is not understood becomes a gap: from the packet that does not fit to the one that says
- * where execution is. Called by the walk where code and packets part. Part of the walk
- * (flow_private.h).
+ * Makes a gap of what is not understood: from the packet that does not fit the code to the packet
+ * that says where execution is.
  */
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
@@ -59,26 +58,12 @@ static bool is_contradiction(enum fault fault)
 	}
 }
 
-/* While a virtual machine runs its packets say nothing of code that is known. */
-static bool can_resume_in_guest(const struct event *e)
-{
-	return e->kind == EVENT_END || e->kind == EVENT_OVERFLOW || e->kind == EVENT_DISABLE ||
-	       e->kind == EVENT_ASYNC_OFF;
-}
-
-/* The user wants nothing before the next PSB. */
+/* Whether the user wants nothing before the next PSB. */
 static bool waits_for_psb(const struct flow *f, enum fault fault)
 {
 	if (f->config.resume_at_tip)
 		return fault == FAULT_STATUS;
 	return f->config.resume_at_psb && fault != FAULT_OVERFLOW && fault != FAULT_GUEST;
-}
-
-/* Of the decisions that were thrown away some may belong behind the TIP in hand. */
-static bool lacks_decisions(struct flow *f)
-{
-	return f->in.event.late && f->sync.lost_bits && !f->config.resume_at_tip &&
-	       !event_prompt_ahead(&f->reader);
 }
 
 static bool can_resume_at(struct flow *f, enum fault fault)
@@ -88,26 +73,33 @@ static bool can_resume_at(struct flow *f, enum fault fault)
 
 	if (waits_for_psb(f, fault))
 		return e->kind == EVENT_PSB || e->kind == EVENT_END;
+	/* While a virtual machine runs its packets say nothing about code that is known. */
 	if (e->guest && !f->config.guests)
-		return can_resume_in_guest(e);
+		return e->kind == EVENT_END || e->kind == EVENT_OVERFLOW ||
+		       e->kind == EVENT_DISABLE || e->kind == EVENT_ASYNC_OFF;
 	switch (e->kind) {
 	case EVENT_NONE:
 	case EVENT_TNT: return false;
 	case EVENT_STATUS: return good && e->has_from;
 	case EVENT_MARK: return good && flow_mark_shows(f);
-	case EVENT_TIP: return good && e->has_to && !lacks_decisions(f);
+	case EVENT_TIP:
+		if (!good || !e->has_to)
+			return false;
+		/* Some of the decisions that were thrown away may belong behind a late TIP. */
+		return !e->late || !f->sync.lost_bits || f->config.resume_at_tip ||
+		       event_prompt_ahead(&f->reader);
 	case EVENT_ASYNC: return good && e->has_to;
 	default: return true;
 	}
 }
 
-/* Code and context at a PSB are what they were before it. */
+/* Whether the context at the PSB in hand is the one before it. */
 static bool is_same_context(struct flow *f)
 {
 	const struct event *e = &f->in.event;
 	uint64_t context = f->at.context;
 
-	if (f->config.context != NULL)
+	if (f->config.context)
 		context = f->config.context(f->config.userdata, e->from, f->in.event_when.lo,
 					    f->in.event_when.hi);
 	f->ask.asked = context != FLOW_CONTEXT_LATER;
@@ -116,8 +108,8 @@ static bool is_same_context(struct flow *f)
 }
 
 /* Whether the event in hand, with which decoding could go on, leads to more code that is missing
- * for the same reason: a stay in such code is one gap, however many branches it makes. A trial need
- * not know how long it is, and libipt's tools do not join them. */
+ * for the same reason: a stay in such code is one gap, however many branches it has. A trial need
+ * not know how long the stay is, and libipt's tools do not join such gaps. */
 static bool stays(struct flow *f)
 {
 	const struct event *e = &f->in.event;
@@ -142,12 +134,12 @@ static bool stays(struct flow *f)
 	if ((ip ^ f->sync.gap.address) >> 63)
 		return false;
 	b = graph_get(f->graph, flow_kept_context(f, ip), e->mode, ip);
-	return b != NULL && b->n == 0 && b->fault == f->sync.gap.fault;
+	return b && b->n == 0 && b->fault == f->sync.gap.fault;
 }
 
 static void push_gap(struct flow *f, const struct flow_gap *gap)
 {
-	/* What the gap before has counts once. */
+	/* Bytes of the gap before count once. */
 	uint64_t end = gap->offset + gap->bytes;
 	uint64_t from = MIN_OF(MAX_OF(gap->offset, f->sync.end), end);
 	struct flow_when when = {gap->tsc_lo, gap->tsc_hi, from};
@@ -174,7 +166,7 @@ static void push_gap(struct flow *f, const struct flow_gap *gap)
 		retstack_clear(&f->returns);
 }
 
-/* Where a reader stands that has the event in hand. */
+/* The offset of the last packet that was read for the event in hand. */
 static uint64_t read_so_far(const struct event *e)
 {
 	switch (e->kind) {
@@ -186,8 +178,8 @@ static uint64_t read_so_far(const struct event *e)
 	}
 }
 
-/* From FROM on nothing is understood until an event comes that says where execution stands. OWN:
- * one decision is a return's own, which stands where it should. */
+/* From FROM on nothing is understood until an event says where execution is. OWN: one of the
+ * decisions in hand is the decision of the return that failed, so it is not lost. */
 static void begin_sync(struct flow *f, enum fault fault, uint64_t address, struct flow_when from,
 		       bool own)
 {
@@ -200,7 +192,7 @@ static void begin_sync(struct flow *f, enum fault fault, uint64_t address, struc
 	};
 	f->sync.lost_bits = f->in.tnt_n > own;
 	f->in.tnt_n = 0;
-	/* Marks of a branch that is not come to. */
+	/* The walk does not come to the branch that marks were held for. */
 	flow_release(f);
 	f->sync.on = true;
 }
@@ -236,7 +228,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 	struct flow_when from = f->in.past;
 	bool own = fault == FAULT_RET_EMPTY;
 
-	/* It returns to a call in the code that is missing. */
+	/* The return is from a call in the code that is missing. */
 	if (own && f->at.missing != FAULT_NONE)
 		fault = f->at.missing;
 	if (f->at.doubt && is_contradiction(fault))
@@ -248,7 +240,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 	from.lo = MIN_OF(from.lo, f->in.past.lo);
 	f->at.within = (f->at.within || f->at.enabled) && fault != FAULT_GUEST;
 	flow_go(f, address);
-	/* What a tracer reads ahead for the next decision, when there is none in hand. */
+	/* A decoder has read ahead for the next decision, when there is none in hand. */
 	if (!f->in.have_event)
 		flow_read_event(f);
 	begin_sync(f, fault, address, from, own);
@@ -259,7 +251,7 @@ void flow_lose(struct flow *f, enum fault fault)
 	struct flow_when from = f->in.event_when;
 
 	begin_sync(f, fault, f->at.enabled ? f->at.ip : 0, from, false);
-	f->in.have_event = false; /* it is what the gap begins with */
+	f->in.have_event = false; /* the gap begins with this event */
 }
 
 void flow_event_gap(struct flow *f, enum fault fault)

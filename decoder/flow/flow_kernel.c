@@ -1,10 +1,11 @@
 /*
- * The kernel's code in a trace: kept once for all contexts, and in several versions where the
- * kernel patches itself; user code is asked for anew behind it, and where a thread switch is seen.
- * Part of the walk (flow_private.h).
+ * Knows the kernel's code in a trace: it is kept once for all contexts, and in several versions
+ * where the kernel patches itself. The context function is asked behind it, and where a thread
+ * switch is seen.
  *
  * Only blocks that begin at a place that changes have versions (graph.h). Where the time of such a
- * block does not tell on which side of a change it lies, both are tried on the packets that follow.
+ * block does not tell on which side of a change it lies, both versions are tried on the packets
+ * that follow.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,8 @@
 
 #define TRIAL_ITEMS   128u
 #define TRIAL_STEPS   512u
-#define TRIALS_MAX    8192u /* of one flow: then time alone decides */
-#define VERSIONS_MAX  4u    /* that are tried */
+#define TRIALS_MAX    8192u /* of one flow; after these time alone decides */
+#define VERSIONS_MAX  4u    /* versions that are tried */
 #define PLACES_MIN    64u
 #define PLACES_MAX    65536u
 #define VERSION_FIRST 1u
@@ -28,7 +29,7 @@ bool flow_is_kernel(const struct flow *f, uint64_t ip)
 static uint32_t ask_version(struct flow *f, uint64_t ip, struct flow_when when, uint32_t *ret_last)
 {
 	*ret_last = 0;
-	if (f->config.kernel_version == NULL)
+	if (!f->config.kernel_version)
 		return 0;
 	return f->config.kernel_version(f->config.userdata, ip, when.lo, when.hi, ret_last);
 }
@@ -43,24 +44,24 @@ static struct flow_place *find_place(const struct flow *f, uint64_t ip)
 	return &f->places.list[i];
 }
 
-/* Room for one more. False: no memory. */
+/* Makes room for one place more. False: no memory. */
 static bool grow_places(struct flow *f)
 {
-	size_t i, old_max = f->places.n_max;
+	size_t old_max = f->places.n_max;
 	struct flow_place *old = f->places.list;
 
 	if (f->places.n * 2 < old_max)
 		return true;
 	f->places.n_max = old_max == 0 ? PLACES_MIN : MIN_OF(old_max * 2, (size_t)PLACES_MAX * 2);
 	f->places.list = calloc(f->places.n_max, sizeof(*f->places.list));
-	if (f->places.list == NULL) {
+	if (!f->places.list) {
 		f->places.list = old;
 		f->places.n_max = old_max;
 		return false;
 	}
 	f->places.n = 0;
-	/* More are forgotten: what is visited again is put there again. */
-	for (i = 0; i < old_max && old_max < f->places.n_max; i++) {
+	/* A table of the largest size is emptied: a place that is visited again is added again. */
+	for (size_t i = 0; i < old_max && old_max < f->places.n_max; i++) {
 		if (old[i].version == 0)
 			continue;
 		*find_place(f, old[i].ip) = old[i];
@@ -90,7 +91,7 @@ uint64_t flow_kept_context(struct flow *f, uint64_t ip)
 	return GRAPH_KERNEL | version;
 }
 
-/* A second walk from where the first one stands, that nobody sees. */
+/* Sets up S as a second walk from where F stands, whose items nobody sees. */
 static void prepare(struct flow *s, const struct flow *f)
 {
 	memcpy(s, f, offsetof(struct flow, places));
@@ -109,18 +110,10 @@ static void prepare(struct flow *s, const struct flow *f)
 	flow_go(s, f->at.ip);
 }
 
-/* What a trial comes to besides a number of steps up to a fault. */
+/* What a trial comes to, besides a number of steps up to a fault. */
 #define TRIAL_FITS     UINT32_MAX
-#define TRIAL_UNLIKELY (UINT32_MAX - 1) /* it fits if the processor deferred a TIP */
-#define TRIAL_UNKNOWN  (UINT32_MAX - 2) /* how the code was then is not known */
-
-/* It came to a fault behind so many steps. */
-static uint32_t judge(const struct flow *s, uint32_t steps)
-{
-	enum fault fault = s->out.n_gaps > 0 ? s->gaps[0].fault : s->sync.gap.fault;
-
-	return steps == 0 && fault == FAULT_KERNEL_TEXT ? TRIAL_UNKNOWN : steps;
-}
+#define TRIAL_UNLIKELY (UINT32_MAX - 1) /* the version fits if the processor deferred a TIP */
+#define TRIAL_UNKNOWN  (UINT32_MAX - 2) /* the code of that version is not known */
 
 static uint32_t try(struct flow *s)
 {
@@ -132,8 +125,11 @@ static uint32_t try(struct flow *s)
 			flow_step_sync(s);
 		else if (s->at.enabled && flow_step_on(s) != 0)
 			return TRIAL_FITS;
-		if (s->sync.on || s->out.n_gaps > 0)
-			return judge(s, steps);
+		if (s->sync.on || s->out.n_gaps > 0) {
+			enum fault fault = s->out.n_gaps > 0 ? s->gaps[0].fault : s->sync.gap.fault;
+
+			return steps == 0 && fault == FAULT_KERNEL_TEXT ? TRIAL_UNKNOWN : steps;
+		}
 		if (!s->at.enabled)
 			return s->in.tnt_n > 0 ? TRIAL_UNLIKELY : TRIAL_FITS;
 		steps++;
@@ -145,7 +141,7 @@ static uint32_t try_version(struct flow *f, uint64_t ip, uint32_t version, uint3
 {
 	struct flow *s = flow_scratch(f);
 
-	if (s == NULL)
+	if (!s)
 		return 0;
 	prepare(s, f);
 	s->trying.ip = ip;
@@ -154,21 +150,16 @@ static uint32_t try_version(struct flow *f, uint64_t ip, uint32_t version, uint3
 	return try(s);
 }
 
-static struct flow_when middle_of(struct flow_when when)
-{
-	uint64_t middle = when.lo + (when.hi - when.lo) / 2;
-
-	return (struct flow_when){middle, middle, when.offset};
-}
-
-/* The version, of FIRST to LAST, that fits the packets; of several the one of the time's middle.
- * Where one of them is not known nobody can tell. */
+/* The version of FIRST to LAST that fits the packets; of several, the version at the middle of the
+ * time. Where the code of a version is not known, that version is taken. */
 static uint32_t decide(struct flow *f, uint64_t ip, struct flow_when when, uint32_t first,
 		       uint32_t last)
 {
+	uint64_t middle = when.lo + (when.hi - when.lo) / 2;
+	struct flow_when instant = {middle, middle, when.offset};
 	uint32_t best, far, other, unused, tried = 1;
 
-	best = ask_version(f, ip, middle_of(when), &unused);
+	best = ask_version(f, ip, instant, &unused);
 	if (f->trying.n >= TRIALS_MAX || best < first || best > last)
 		return MIN_OF(MAX_OF(best, first), last);
 	f->trying.n++;
@@ -186,7 +177,8 @@ static uint32_t decide(struct flow *f, uint64_t ip, struct flow_when when, uint3
 	return best;
 }
 
-/* The batch's runs are of one version of each place. False: it has to end before that changes. */
+/* Runs of a batch are of one version of each place. False: the batch has to end before another
+ * version. */
 static bool note_version(struct flow *f, uint64_t ip, uint32_t version)
 {
 	struct flow_place *place;
@@ -228,35 +220,31 @@ bool flow_code_context(struct flow *f, uint64_t *ret)
 	return note_version(f, f->at.ip, first);
 }
 
-static void ask_return(struct flow *f, uint64_t to)
-{
-	f->ask.returning = true;
-	f->ask.context =
-		f->config.context(f->config.userdata, to, f->in.event_when.lo, f->in.event_when.hi);
-	f->ask.returning = false;
-	f->ask.asked = f->ask.context != FLOW_CONTEXT_LATER;
-	if (!f->ask.asked)
-		f->out.full = f->out.later = true;
-}
-
 bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to)
 {
 	uint64_t generation = graph_generation(f->graph);
 
-	if (f->config.context == NULL || f->ask.asked || !flow_is_kernel(f, from) ||
-	    flow_is_kernel(f, to))
+	if (!f->config.context || f->ask.asked || !flow_is_kernel(f, from) || flow_is_kernel(f, to))
 		return true;
-	if (flow_may_ask(f))
-		ask_return(f, to);
+	if (flow_may_ask(f)) {
+		f->ask.returning = true;
+		f->ask.context = f->config.context(f->config.userdata, to, f->in.event_when.lo,
+						   f->in.event_when.hi);
+		f->ask.returning = false;
+		f->ask.asked = f->ask.context != FLOW_CONTEXT_LATER;
+		if (!f->ask.asked)
+			f->out.full = f->out.later = true;
+	}
 	if (f->ask.asked && generation == graph_generation(f->graph))
 		return true;
-	/* A trial may have thrown blocks away, or it is asked again: the same step anew. */
+	/* A trial may have thrown blocks away, or the context function has to be asked again: the
+	 * same step is done anew. */
 	flow_go(f, f->at.ip);
 	f->loop.steps = 0;
 	return false;
 }
 
-/* User code is left with the last item, by an instruction or in front of one. */
+/* The last item leaves user code, by an instruction or in front of one. */
 static void leave(struct flow *f)
 {
 	struct flow_item *last = &f->items[f->out.n_items - 1];
@@ -297,7 +285,7 @@ void flow_look_for_switch(struct flow *f)
 	const struct flow_item *last;
 
 	if (f->config.switch_ip == 0 || f->at.ip != f->config.switch_ip || f->out.n_items == 0 ||
-	    f->config.context == NULL)
+	    !f->config.context)
 		return;
 	last = &f->items[f->out.n_items - 1];
 	if (last->to != f->at.ip || !f->at.enabled)

@@ -1,7 +1,6 @@
 /*
- * Marks, placed between the instructions that they belong to. None of them changes where the walk
- * goes: one whose place is not come to stands where the walk needs another packet. Part of the walk
- * (flow_private.h).
+ * Places marks between the instructions that they belong to. No mark changes where the walk goes:
+ * if the walk does not come to a mark's place, the mark stands where the walk needs another packet.
  */
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
@@ -81,34 +80,23 @@ void flow_release(struct flow *f)
 	f->held.n = 0;
 }
 
-/* The class of instruction that a mark is bound to; INSN_OTHER: to none. */
-static enum insn_class class_of(const struct event *e)
-{
-	switch (e->bind) {
-	case EVENT_CR3: return INSN_CR3;
-	case EVENT_VMCS: return INSN_VMPTRLD;
-	case EVENT_PTWRITE: return INSN_PTWRITE;
-	default: return INSN_OTHER;
-	}
-}
-
-/* An instruction has at most one of each kind. */
-static bool is_held(const struct flow *f, uint8_t kind)
-{
-	for (unsigned int i = 0; i < f->held.n; i++) {
-		if (f->held.list[i].kind == kind)
-			return true;
-	}
-	return false;
-}
-
+/* Whether the mark in hand is bound to an instruction of the kind that ends B. */
 static bool is_of_branch(const struct flow *f, const struct graph_block *b)
 {
 	bool far = b->class == INSN_FAR || b->class == INSN_VMENTRY || b->class == INSN_SYSCALL;
-	enum insn_class class = class_of(&f->in.event);
+	uint8_t kind = event_mark(&f->reader, &f->in.event)->kind;
+	enum insn_class class;
 
-	if (class == INSN_OTHER || is_held(f, event_mark(&f->reader, &f->in.event)->kind))
-		return false;
+	switch (f->in.event.bind) {
+	case EVENT_CR3: class = INSN_CR3; break;
+	case EVENT_VMCS: class = INSN_VMPTRLD; break;
+	case EVENT_PTWRITE: class = INSN_PTWRITE; break;
+	default: return false;
+	}
+	/* An instruction has at most one mark of each kind. */
+	for (unsigned int i = 0; i < f->held.n; i++)
+		if (f->held.list[i].kind == kind)
+			return false;
 	return b->class == class || (far && class != INSN_PTWRITE);
 }
 
@@ -139,48 +127,43 @@ static bool is_straight(const struct graph_block *b)
 	       b->class == INSN_VMPTRLD;
 }
 
-static bool mark_behind(struct flow *f, const struct graph_block *b)
-{
-	int before = graph_index(b, f->in.event.from);
-
-	if (before < 0)
-		return false;
-	if (before + 1 < b->n || is_straight(b))
-		place_behind(f, b, (uint32_t)before + 1);
-	else
-		hold_at(f, b);
-	return true;
-}
-
-static bool mark_counted(struct flow *f, const struct graph_block *b)
-{
-	if (f->in.event.n < b->n || (f->in.event.n == b->n && is_straight(b))) {
-		place_behind(f, b, f->in.event.n);
-		return true;
-	}
-	f->in.event.n -= b->n;
-	return false;
-}
-
 bool flow_mark_in(struct flow *f, const struct graph_block *b)
 {
-	if (f->in.event.kind != EVENT_MARK)
+	struct event *e = &f->in.event;
+	int before;
+
+	if (e->kind != EVENT_MARK)
 		return false;
-	if (f->in.event.bind == EVENT_BEHIND)
-		return mark_behind(f, b);
-	if (f->in.event.bind == EVENT_COUNT)
-		return mark_counted(f, b);
-	if (!is_of_branch(f, b))
+	switch (e->bind) {
+	case EVENT_BEHIND:
+		before = graph_index(b, e->from);
+		if (before < 0)
+			return false;
+		if (before + 1 < b->n || is_straight(b))
+			place_behind(f, b, (uint32_t)before + 1);
+		else
+			hold_at(f, b);
+		return true;
+	case EVENT_COUNT:
+		if (e->n < b->n || (e->n == b->n && is_straight(b))) {
+			place_behind(f, b, e->n);
+			return true;
+		}
+		e->n -= b->n;
 		return false;
-	hold_at(f, b);
-	return true;
+	default:
+		if (!is_of_branch(f, b))
+			return false;
+		hold_at(f, b);
+		return true;
+	}
 }
 
 bool flow_mark_at(struct flow *f, const struct graph_block *b)
 {
 	if (f->in.event.kind != EVENT_MARK)
 		return false;
-	/* A deferred TIP's marks stand between it and its decisions. */
+	/* Marks of a deferred TIP stand between the TIP and its decisions. */
 	if (f->in.tnt_n > 0 || is_of_branch(f, b))
 		hold_at(f, b);
 	else

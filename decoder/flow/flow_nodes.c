@@ -1,6 +1,6 @@
 /*
- * Plain packets: hands the walk's state to the hot loop (node_walk.c), or takes what other threads
- * made of it (flow_ahead.c). Part of the walk (flow_private.h).
+ * Walks over plain packets: hands the walk's state to the hot loop (node_walk.c), or takes what
+ * other threads walked ahead (ahead.h) where the walk stands as they guessed.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-#define STEPS	  16384u /* of a batch; an eighth where batches are small, more where it is open */
+#define STEPS	  16384u /* of a batch; an eighth where batches are small, more in an open batch */
 #define TIMES	  4096u
 #define WALKS	  1024u
-#define FEW_STEPS 512u	/* of a piece: they are copied */
-#define MORE	  1024u /* steps that there is room for in a batch that is open */
+#define FEW_STEPS 512u	/* a piece with so few steps is copied */
+#define MORE	  1024u /* an open batch has room for so many steps more */
 #define USER_END  (UINT64_C(1) << 47)
-/* Items of a step at most: three decisions, each with a node in front. */
+/* Most items of a step: three decisions, each with a node in front. */
 #define STEP_ITEMS (3u * NODE_PARTS)
 
 /* Shorter traces are not worth a thread. */
@@ -24,17 +24,17 @@
 
 void flow_begin_steps(struct flow *f)
 {
-	if (f->plain == NULL)
+	if (!f->plain)
 		return;
 	f->plain->n_steps = f->plain->n_times = f->plain->n_walks = 0;
 	f->plain->base = NULL;
-	if (f->ahead.trace != NULL)
+	if (f->ahead.trace)
 		ahead_return(f->ahead.trace);
 }
 
 void flow_end_steps(const struct flow *f, struct flow_batch *ret)
 {
-	if (f->plain == NULL || !f->config.steps)
+	if (!f->plain || !f->config.steps)
 		return;
 	ret->walks = f->plain->walks;
 	ret->n_walks = f->plain->n_walks;
@@ -49,7 +49,7 @@ void flow_free_plain(struct flow *f)
 	free(f->targets);
 	f->targets = NULL;
 	f->plain = NULL;
-	if (p == NULL)
+	if (!p)
 		return;
 	free(p->steps);
 	free(p->times);
@@ -58,29 +58,27 @@ void flow_free_plain(struct flow *f)
 	free(p);
 }
 
-/* With many CPUs batches are small (flow_config.batch_items), and so is all that a flow has. */
+/* With many CPUs batches are small (flow_config.batch_items), and so is all memory of a flow. */
 static int make_plain(struct flow *f)
 {
 	struct flow *owner = flow_owner(f);
 	struct flow_plain *p = calloc(1, sizeof(*p));
 	size_t part = f->out.few_items < FLOW_ITEMS ? 8 : 1;
 
-	if (owner->targets == NULL)
+	if (!owner->targets)
 		owner->targets = calloc(NODE_TARGETS, sizeof(*owner->targets));
 	f->plain = p;
-	if (p == NULL || owner->targets == NULL)
+	if (!p || !owner->targets)
 		return -ENOMEM;
 	p->has = p->few = p->max = (struct flow_room){STEPS / part, TIMES / part, WALKS / part};
 	p->steps = calloc(p->has.steps + 1, sizeof(*p->steps));
 	p->times = calloc(p->has.times + 1, sizeof(*p->times));
 	p->walks = calloc(p->has.walks, sizeof(*p->walks));
 	p->points = calloc(p->has.times + 1, sizeof(*p->points));
-	return p->steps != NULL && p->times != NULL && p->walks != NULL && p->points != NULL
-		       ? 0
-		       : -ENOMEM;
+	return p->steps && p->times && p->walks && p->points ? 0 : -ENOMEM;
 }
 
-/* For so many more, and as much again as there is. 0 or -ENOMEM. */
+/* Makes room for MORE steps, at least twice what there is. 0 or -ENOMEM. */
 static int grow_steps(struct flow_plain *p, size_t more)
 {
 	size_t n = MAX_OF(2 * p->has.steps, p->n_steps + more);
@@ -108,7 +106,9 @@ static int grow_times(struct flow_plain *p, size_t more)
 	return 0;
 }
 
-/* How much this batch takes. One that is open has room: it grows in proportion to its bytes. */
+/* Sets how much this batch takes. An open batch has room always: it grows in proportion to its
+ * bytes.
+ */
 static int make_room(struct flow *f, struct flow_plain *p)
 {
 	int r;
@@ -132,7 +132,7 @@ const struct nodes *flow_nodes(const struct flow *f)
 
 /* --- Return addresses --- */
 
-uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e)
+static uint64_t address_of(const struct flow *f, const struct retstack_entry *e)
 {
 	if (e->edge == 0)
 		return e->where;
@@ -146,38 +146,25 @@ bool flow_pop_return(struct flow *f, uint64_t *ret)
 
 	if (!retstack_pop(&f->returns, &e))
 		return false;
-	*ret = flow_return_address(f, &e);
+	*ret = address_of(f, &e);
 	return true;
-}
-
-/* Nodes are of a context and mode; addresses hold in every one. */
-static void forget_nodes(struct flow *f)
-{
-	struct retstack *s = &f->returns;
-
-	for (uint32_t i = s->bottom; i != s->top; i++) {
-		struct retstack_entry *e = &s->entries[i % PT_RET_STACK];
-
-		*e = (struct retstack_entry){.where = flow_return_address(f, e)};
-	}
 }
 
 /* --- To the hot loop --- */
 
-static bool reader_is_plain(const struct event_reader *r)
-{
-	return r->queue_n == 0 && r->n_waits == 0 && !r->mode_waits && !r->fup_owed &&
-	       r->c.bip_bytes == 0;
-}
-
+/* Whether the hot loop can go on from the walk's state. */
 static bool is_plain(const struct flow *f)
 {
-	/* Between two packets the walk counts its blocks: it begins to behind one. */
+	const struct event_reader *r = &f->reader;
+
+	/* Between two packets the stepping walk counts its blocks (loop.steps), so it must be the
+	 * one to go on there. */
 	return f->at.enabled && f->loop.steps == 0 && f->in.tnt_n == 0 && !f->in.have_event &&
 	       !f->sync.on && f->held.n == 0 && !f->trial && !f->config.ticks &&
 	       !f->config.stepping && !f->held.tick_due && f->at.guest == f->reader.guest &&
 	       (!f->at.guest || f->config.guests) && f->at.mode == f->reader.mode &&
-	       f->at.mode != INSN_MODE_16 && reader_is_plain(&f->reader) && f->at.ip < USER_END &&
+	       f->at.mode != INSN_MODE_16 && r->queue_n == 0 && r->n_waits == 0 && !r->mode_waits &&
+	       !r->fup_owed && r->c.bip_bytes == 0 && f->at.ip < USER_END &&
 	       !flow_is_kernel(f, f->at.ip);
 }
 
@@ -188,15 +175,7 @@ static const uint8_t *limit_of(const struct event_reader *r)
 	return MIN_OF(r->stop, r->c.end - FLOW_MARGIN);
 }
 
-/* How many steps there is room for. */
-static size_t room_of(const struct flow *f, const struct flow_plain *p)
-{
-	if (f->config.steps)
-		return p->max.steps - MIN_OF(p->n_steps, p->max.steps);
-	return (f->out.max_items - f->out.n_items - 1) / STEP_ITEMS;
-}
-
-/* A number for context and mode; 0: there is none that no other pair has. */
+/* A number for context and mode; 0: there is no number that no other pair has. */
 static uint32_t tag_of(const struct flow *f)
 {
 	if (f->at.context > UINT32_MAX >> 3)
@@ -204,24 +183,34 @@ static uint32_t tag_of(const struct flow *f)
 	return (uint32_t)f->at.context << 2 | (f->at.mode + 1u);
 }
 
-/* Whose code it is. Targets are those of all flows that share code. */
+/* Targets and return addresses become those of the walk's context and mode. Targets belong to all
+ * flows that share code. */
 static void take_context(struct flow *f, struct flow_plain *p)
 {
+	struct retstack *s = &f->returns;
+
 	if (tag_of(f) == 0)
 		memset(flow_owner(f)->targets, 0, NODE_TARGETS * sizeof(struct node_target));
 	if (p->known && p->context == f->at.context && p->mode == f->at.mode)
 		return;
-	if (p->known)
-		forget_nodes(f);
+	/* Nodes on the stack are of one context and mode, addresses hold in all. */
+	for (uint32_t i = s->bottom; p->known && i != s->top; i++) {
+		struct retstack_entry *e = &s->entries[i % PT_RET_STACK];
+
+		*e = (struct retstack_entry){.where = address_of(f, e)};
+	}
 	p->known = true;
 	p->context = f->at.context;
 	p->mode = f->at.mode;
 }
 
-static void prepare(struct flow *f, struct flow_plain *p, size_t room)
+static void prepare(struct flow *f, struct flow_plain *p)
 {
 	const struct event_reader *r = &f->reader;
+	size_t room = (f->out.max_items - f->out.n_items - 1) / STEP_ITEMS; /* steps */
 
+	if (f->config.steps)
+		room = p->max.steps - MIN_OF(p->n_steps, p->max.steps);
 	p->walk = (struct node_walk){
 		.nodes = f->nodes,
 		.targets = flow_owner(f)->targets,
@@ -239,7 +228,7 @@ static void prepare(struct flow *f, struct flow_plain *p, size_t room)
 		.mode = f->at.mode,
 		.last_ip = r->last_ip,
 		.returns = &f->returns,
-		.timed = 2, /* what stands before it may be a CYC */
+		.timed = 2, /* a CYC may stand before */
 		.prompt = r->prompt,
 		.order = r->order,
 		.steps = p->steps + p->n_steps,
@@ -249,52 +238,29 @@ static void prepare(struct flow *f, struct flow_plain *p, size_t room)
 	};
 }
 
-static int find_node(struct flow *f, uint32_t *ret_number, uint32_t *ret_place)
-{
-	int r;
-
-	nodes_lock(f->nodes, false);
-	r = nodes_at(f->nodes, f->at.context, f->at.mode, f->at.ip, ret_number, ret_place);
-	nodes_unlock(f->nodes);
-	return r;
-}
-
 /* --- What other threads walked ahead --- */
 
-/* What is plain for ahead_walk.c is a little less than for the walk. */
-static bool is_wanted(const struct flow *f, const struct node_walk *w)
-{
-	size_t left = (size_t)(w->limit - w->pos);
-
-	return f->config.steps && f->config.threads != 1 && !f->config.retstack_libipt &&
-	       w->skip_time && (f->config.thread_bytes != 0 || left >= WORTH_BYTES);
-}
-
-static uint32_t count_threads(const struct flow *f)
-{
-	uint32_t n = f->config.crew != NULL ? crew_idle(f->config.crew) + 1 : ahead_count_cpus();
-
-	if (f->config.threads == 0)
-		return n;
-	return f->config.crew != NULL ? MIN_OF(n, f->config.threads) : f->config.threads;
-}
-
-/* Those of all that share, as many as the first one of them wants. */
+/* Has threads for all flows that share code, as many as the first flow wants. 0, -EAGAIN: they
+ * would be too few; -errno. */
 static int have_threads(struct flow *f)
 {
 	struct flow *owner = flow_owner(f);
-	uint32_t n;
+	struct crew *crew = f->config.crew;
+	uint32_t n = f->config.threads;
 
-	if (owner->ahead.threads != NULL)
+	if (owner->ahead.threads)
 		return 0;
-	n = count_threads(f);
-	return n < 2 ? -EAGAIN
-		     : ahead_new(f->graph, f->nodes, n, f->config.crew, &owner->ahead.threads);
+	if (crew)
+		n = n == 0 ? crew_idle(crew) + 1 : MIN_OF(n, crew_idle(crew) + 1);
+	else if (n == 0)
+		n = ahead_count_cpus();
+	return n < 2 ? -EAGAIN : ahead_new(f->graph, f->nodes, n, crew, &owner->ahead.threads);
 }
 
-/* Without threads it goes, too. */
+/* Has threads walk ahead from where W stands, if that is worth it and possible. */
 static void open_ahead(struct flow *f, const struct node_walk *w)
 {
+	bool worth = f->config.thread_bytes != 0 || (size_t)(w->limit - w->pos) >= WORTH_BYTES;
 	const struct ahead_config config = {
 		.trace = w->trace,
 		.size = f->config.size,
@@ -306,7 +272,11 @@ static void open_ahead(struct flow *f, const struct node_walk *w)
 	};
 
 	f->ahead.tried = true;
-	if (is_wanted(f, w) && have_threads(f) == 0)
+	/* What is plain for ahead_walk.c is a little less than for the walk. */
+	if (!f->config.steps || f->config.threads == 1 || f->config.retstack_libipt ||
+	    !w->skip_time || !worth)
+		return;
+	if (have_threads(f) == 0)
 		(void)ahead_open(flow_owner(f)->ahead.threads, &config, &f->ahead.trace);
 }
 
@@ -319,15 +289,17 @@ static bool same_returns(const struct flow *f, const struct ahead_returns *a,
 		const struct retstack_entry *x = &a->list[i];
 		const struct retstack_entry *y = &b->entries[(b->bottom + i) % PT_RET_STACK];
 
-		/* The same place of a node needs no look at where that is. */
+		/* The same node at the same place has the same address. */
 		if (x->where == y->where && x->edge == y->edge)
 			continue;
-		if (flow_return_address(f, x) != flow_return_address(f, y))
+		if (address_of(f, x) != address_of(f, y))
 			return false;
 	}
 	return true;
 }
 
+/* What another thread made of the packets from where W begins; NULL: nothing that fits, and W's
+ * limit may be nearer now. */
 static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 {
 	const struct ahead_piece *p;
@@ -335,11 +307,11 @@ static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 
 	if (!f->ahead.tried)
 		open_ahead(f, w);
-	if (f->ahead.trace == NULL)
+	if (!f->ahead.trace)
 		return NULL;
 	p = ahead_take(f->ahead.trace, w->pos, w->context, &limit);
 	w->limit = MIN_OF(w->limit, limit);
-	if (p == NULL || p->context != w->context || p->mode != w->mode ||
+	if (!p || p->context != w->context || p->mode != w->mode ||
 	    p->node != NODE_EDGE_NUMBER(w->edge) || p->place != w->place ||
 	    p->last_ip != w->last_ip || p->order != w->order ||
 	    !same_returns(f, &p->before, w->returns))
@@ -348,7 +320,7 @@ static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 	return p;
 }
 
-/* Steps of the batch are in one place: whether those at BASE can be added. */
+/* All steps of a batch are in one array: whether steps in the array BASE can be added. */
 static bool may_add(struct flow_plain *p, const uint32_t *base)
 {
 	if (p->n_walks == 0)
@@ -356,29 +328,17 @@ static bool may_add(struct flow_plain *p, const uint32_t *base)
 	return p->base == base;
 }
 
-/* Whether questions may be asked within the batch behind PIECE, which is to be a part of it then.
- */
-static bool is_needed(struct flow *f, const struct ahead_piece *piece)
-{
-	return flow_is_open(f) &&
-	       (piece->walk.n_bits > 0 ||
-		(uint64_t)(piece->walk.pos - piece->walk.trace) < f->group.until);
-}
-
-/* Whether the steps of PIECE are copied; else they are where they are. */
-static bool is_few(const struct flow_plain *p, const struct ahead_piece *piece)
-{
-	return p->n_walks > 0 && p->base == p->steps && piece->walk.n_steps <= FEW_STEPS &&
-	       piece->walk.n_steps <= p->walk.max_steps;
-}
-
-/* As a part of the batch, *RET_COPY: by a copy. *RET: there is room. 0 or -ENOMEM. */
+/* Finds room for PIECE in the batch. *RET_COPY: its steps have to be copied. *RET: there is room. 0
+ * or -ENOMEM. */
 static int find_room(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
 		     bool *ret_copy, bool *ret)
 {
+	const struct node_walk *w = &piece->walk;
 	int r = 0;
 
-	*ret_copy = is_needed(f, piece);
+	/* Questions may be asked behind PIECE within this batch, so PIECE must be part of it. */
+	*ret_copy = flow_is_open(f) &&
+		    (w->n_bits > 0 || (uint64_t)(w->pos - w->trace) < f->group.until);
 	if (*ret_copy) {
 		r = grow_steps(p, piece->walk.n_steps + 1);
 		if (r == 0)
@@ -388,13 +348,14 @@ static int find_room(struct flow *f, struct flow_plain *p, const struct ahead_pi
 		assert(*ret);
 		return r;
 	}
-	*ret_copy = is_few(p, piece);
+	*ret_copy = p->n_walks > 0 && p->base == p->steps && w->n_steps <= FEW_STEPS &&
+		    w->n_steps <= p->walk.max_steps;
 	*ret = p->n_times + piece->walk.n_points <= p->max.times &&
 	       (*ret_copy || may_add(p, ahead_steps(f->ahead.trace)));
 	return 0;
 }
 
-/* PIECE as the walk that was made. *RET: the batch has room. 0 or -ENOMEM. */
+/* Makes PIECE the walk that was made. *RET: the batch has room. 0 or -ENOMEM. */
 static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_piece *piece,
 		      bool *ret)
 {
@@ -417,17 +378,6 @@ static int take_piece(struct flow *f, struct flow_plain *p, const struct ahead_p
 	return 0;
 }
 
-/* The walk itself, or what was made of it ahead. *RET: it is done; else the batch has no room. */
-static int walk_or_take(struct flow *f, struct flow_plain *p, bool *ret)
-{
-	const struct ahead_piece *piece = take_ahead(f, &p->walk);
-
-	if (piece != NULL)
-		return take_piece(f, p, piece, ret);
-	*ret = p->walk.max_steps > 0 && may_add(p, p->steps);
-	return *ret ? node_walk(&p->walk) : 0;
-}
-
 static void end_batch(struct flow *f, bool *ret)
 {
 	f->out.full = f->out.n_items > 0;
@@ -436,6 +386,7 @@ static void end_batch(struct flow *f, bool *ret)
 
 int flow_walk_plain(struct flow *f, bool *ret)
 {
+	const struct ahead_piece *piece;
 	struct flow_plain *p;
 	uint32_t number, place;
 	bool done;
@@ -444,7 +395,7 @@ int flow_walk_plain(struct flow *f, bool *ret)
 	*ret = false;
 	if (!is_plain(f))
 		return 0;
-	if (f->plain == NULL && make_plain(f) != 0) {
+	if (!f->plain && make_plain(f) != 0) {
 		flow_free_plain(f);
 		return -ENOMEM;
 	}
@@ -457,15 +408,23 @@ int flow_walk_plain(struct flow *f, bool *ret)
 		return 0;
 	}
 	take_context(f, p);
-	prepare(f, p, room_of(f, p));
+	prepare(f, p);
 	if (p->walk.pos >= p->walk.limit)
 		return 0;
-	r = find_node(f, &number, &place);
+	nodes_lock(f->nodes, false);
+	r = nodes_at(f->nodes, f->at.context, f->at.mode, f->at.ip, &number, &place);
+	nodes_unlock(f->nodes);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	p->walk.place = place;
 	p->walk.edge = nodes_self(f->nodes, number);
-	r = walk_or_take(f, p, &done);
+	piece = take_ahead(f, &p->walk);
+	if (piece) {
+		r = take_piece(f, p, piece, &done);
+	} else {
+		done = p->walk.max_steps > 0 && may_add(p, p->steps);
+		r = done ? node_walk(&p->walk) : 0;
+	}
 	flow_go(f, f->at.ip); /* blocks may have been thrown away */
 	if (r == 0 && !done)
 		end_batch(f, ret);

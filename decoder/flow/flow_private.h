@@ -1,10 +1,6 @@
 /*
- * The walk's state, shared by the files that are the walk: flow.c (the door), flow_walk.c
- * (code), flow_nodes.c (plain packets, over nodes), flow_back.c (back from there), flow_ahead.c
- * (what other threads did), flow_expand.c (items of steps), flow_event.c (what happens between
- * instructions), flow_gap.c (what is not understood), flow_mark.c (what is no branch), flow_try.c
- * (trials), flow_kernel.c (the kernel's code), flow_errata.c (errata that the code tells),
- * flow_group.c (which questions are asked together).
+ * The walk's state, and what the files of the room call of each other. Each part of the state is a
+ * struct of its own, with the file that owns it.
  */
 #pragma once
 
@@ -17,7 +13,7 @@
 #include "decoder/time/timing.h"
 
 #define FLOW_ITEMS	 4096u
-#define FLOW_STEP_ITEMS	 16u /* a step adds at most so many items */
+#define FLOW_STEP_ITEMS	 16u /* most items that a step adds */
 #define FLOW_MARGIN	 16u /* bytes that the hot loop may look at behind its limit */
 #define FLOW_HELD	 8u  /* marks that wait for a branch */
 #define FLOW_GRAPH_BYTES ((size_t)128 << 20)
@@ -28,7 +24,7 @@ struct flow_when {
 	uint64_t lo, hi, offset;
 };
 
-/* Which version of the kernel's code at IP the walk met last. */
+/* The version of the kernel's code at IP that the walk met last. */
 struct flow_place {
 	uint64_t ip;
 	uint32_t version; /* 0: free */
@@ -42,7 +38,8 @@ struct flow_at {
 	bool doubt;   /* code that may have changed was walked since the last PSB or gap */
 	bool guest;   /* a virtual machine runs */
 	bool in_tx;
-	uint8_t missing; /* enum fault: the last gap since a PSB was for want of code */
+	uint8_t missing; /* enum fault: since the last PSB code was missing, so calls are not known
+			  */
 	uint8_t mode;	 /* enum insn_mode */
 	uint64_t context;
 	uint64_t ip;		   /* next instruction */
@@ -156,16 +153,15 @@ struct flow_plain {
 	struct node_walk walk;
 	uint64_t context; /* of the return addresses */
 	uint8_t mode;
-	bool known;	/* there are any */
-	uint64_t until; /* the last time that was asked for holds up to there */
+	bool known;	/* CONTEXT and MODE are set */
+	uint64_t until; /* TIME holds up to this offset */
 	struct flow_time time;
-	/* The batch's. */
-	size_t n_steps, n_times, n_walks;
-	/* Room, and for one step and one time more: there is, a batch that is not open takes, and
-	 * this one. */
+	size_t n_steps, n_times, n_walks; /* of the batch */
+	/* Room, and one step and one time more: what there is, what a batch that is not open takes,
+	 * and what this batch takes. */
 	struct flow_room has, few, max;
-	/* Its steps: these, or those of pieces (flow_ahead.c); NULL: none yet. */
-	const uint32_t *base;
+	const uint32_t
+		*base; /* the batch's steps: STEPS, or other threads' pieces; NULL: none yet */
 	uint32_t *steps;
 	struct flow_time *times;
 	struct flow_walk *walks;
@@ -215,7 +211,8 @@ struct flow *flow_owner(struct flow *f);
 struct flow *flow_alloc(size_t n, bool marks);
 
 /* flow.c: groups of questions */
-/* Whether what the event in hand asks may be asked within this batch. False: it ends before. */
+/* Whether the context function may be asked about the event in hand within this batch. False: the
+ * batch ends before. */
 bool flow_may_ask(struct flow *f);
 /* Whether more may be asked within this batch. */
 bool flow_is_open(struct flow *f);
@@ -228,21 +225,20 @@ int flow_has_room(struct flow *f, bool *ret);
 struct flow *flow_scratch(struct flow *f);
 
 /* flow_nodes.c */
-/* Goes over plain packets as far as it can. *RET: it came somewhere. 0 or -ENOMEM. */
+/* Goes over plain packets as far as possible. *RET: at least one step was made. 0 or -ENOMEM. */
 int flow_walk_plain(struct flow *f, bool *ret);
 /* The steps of a new batch. */
 void flow_begin_steps(struct flow *f);
 void flow_end_steps(const struct flow *f, struct flow_batch *ret);
 void flow_free_plain(struct flow *f);
-/* The last branch of the newest walk, WALK, which ends with it, led to TO. */
+/* Corrects the newest walk, number WALK: its last branch led to TO. */
 void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to);
-uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e);
-/* The newest return address is taken off. False: there is none. */
+/* Takes the newest return address off the stack. False: there is none. */
 bool flow_pop_return(struct flow *f, uint64_t *ret);
 
 /* flow_back.c */
-/* What p->walk came to, which began in code of PLACE: the walk goes on from there, and the batch
- * has it. */
+/* Takes over what p->walk came to, which began in code of PLACE: the state behind it, and its steps
+ * as part of the batch. */
 void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place);
 
 /* flow_expand.c */
@@ -250,33 +246,34 @@ void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place);
 void flow_end_run(const struct nodes *nodes, const uint32_t *steps, struct flow_walk *w,
 		  uint32_t place);
 
-/* Where the branch is that the last decision or target of STEPS was about. */
+/* The address of the branch that the last decision or target of STEPS was about; 0: none. */
 uint64_t flow_last_branch(const struct nodes *nodes, const uint32_t *steps, size_t n,
 			  uint32_t first_place);
 
 /* flow_kernel.c */
 bool flow_is_kernel(const struct flow *f, uint64_t ip);
-/* What the code at the walk's place is kept by. False: the batch must end first. */
+/* The graph's context for the code at the walk's place. False: the batch must end first. */
 bool flow_code_context(struct flow *f, uint64_t *ret);
-/* The same for a look, or of a run of the batch. */
+/* The same for code that is only looked at, or that is in a run of the batch. */
 uint64_t flow_kept_context(struct flow *f, uint64_t ip);
-/* Before a far transfer or an asynchronous branch is done: false: not yet, it is to be come to
- * again. */
+/* Before a far transfer or an asynchronous branch. False: not yet, the walk has to come to the
+ * branch again. */
 bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to);
-/* Behind it. */
+/* Behind such a branch. */
 void flow_crossed(struct flow *f);
-/* Behind a branch: does another thread have the CPU now? */
+/* Behind any branch: asks the context function if another thread has the CPU now. */
 void flow_look_for_switch(struct flow *f);
 void flow_forget_places(struct flow *f);
 
 /* flow_walk.c */
-/* For a branch that needs no packet: after the last one that was used, before the next. */
+/* The time of a branch that needs no packet: after the last packet that was used, before the next.
+ */
 struct flow_when flow_between(const struct flow *f);
 
 /* flow_event.c */
-/* Reads an event into f->event, which must be free. */
+/* Reads an event into f->in.event, which must be free. */
 void flow_read_event(struct flow *f);
-/* Makes sure that there are decisions or an event. */
+/* Makes sure that decisions or an event are in hand. */
 void flow_load(struct flow *f);
 /* Adds an item with the run so far, and begins a run at its TO. */
 struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, uint64_t to,
@@ -287,12 +284,12 @@ void flow_use_event(struct flow *f);
 void flow_go(struct flow *f, uint64_t ip);
 /* Takes over the event's mode; the batch ends where it changes. */
 void flow_take_mode(struct flow *f, uint8_t mode);
-/* Ends the batch if the context function wants that. */
+/* Ends the batch if the context function wants that (flow_split). */
 void flow_part(struct flow *f);
 /* A step while tracing is off. */
 void flow_step_off(struct flow *f);
-/* While tracing is on and no decisions are left: whether the event in hand takes place wherever
- * the walk stands, and then does it. */
+/* While tracing is on and no decisions are left: does the event in hand if it takes place wherever
+ * the walk stands. True: it did. */
 bool flow_step_at_once(struct flow *f);
 /* Tracing ends with the item that was pushed last. */
 void flow_leave(struct flow *f);
@@ -300,45 +297,46 @@ void flow_leave(struct flow *f);
 void flow_arrive(struct flow *f);
 /* The trace ends with the walk at FROM. */
 void flow_end(struct flow *f, uint64_t from);
+/* At a tick: asks the context function again. */
+void flow_ask_again(struct flow *f);
 
 /* flow_gap.c */
-/* The walk cannot go on from ADDRESS: a gap from the next unused packet to where it can. */
+/* The walk cannot go on from ADDRESS: a gap from the next unused packet to where decoding can go
+ * on.
+ */
 void flow_fail(struct flow *f, enum fault fault, uint64_t address);
-/* A step while it is looked for where decoding can go on. */
+/* A step while the walk looks for where decoding can go on. */
 void flow_step_sync(struct flow *f);
-/* A gap that is the event in hand; tracing counts as off behind it. */
+/* The event in hand is a gap; tracing counts as off behind it. */
 void flow_event_gap(struct flow *f, enum fault fault);
-/* What the PSB in hand says does not fit: an empty gap before it, unless nothing but the next one
- * will do. */
+/* What the PSB in hand says does not fit: an empty gap before it, unless only the next PSB will do.
+ */
 void flow_push_psb_gap(struct flow *f, enum fault fault);
-/* From the event in hand on, behind its packets: a gap up to where decoding can go on. */
+/* A gap from the event in hand, whose packets are part of it, to where decoding can go on. */
 void flow_lose(struct flow *f, enum fault fault);
 
 /* flow_mark.c */
-/* The event in hand is a mark: it stands where the walk stands. */
+/* The event in hand is a mark: places it where the walk stands. */
 void flow_place(struct flow *f);
-/* Whether the mark in hand shows that execution was at its FROM: some have a FUP while tracing is
- * off, too. */
+/* Whether the mark in hand shows that execution was at its FROM. Some marks have a FUP while
+ * tracing is off, too. */
 bool flow_mark_shows(const struct flow *f);
-/* The branch is done: what was held stands here. */
+/* The branch is done: places the marks that were held for it. */
 void flow_release(struct flow *f);
-/* Tracing ended somewhere in the gap. */
+/* Tracing ended somewhere in the gap: places a mark that says so. */
 void flow_place_off(struct flow *f);
-/* The decision or target that was used had a timing packet before it. */
+/* A timing packet stood before the decision or target that was used: places a tick. */
 void flow_place_tick(struct flow *f);
-/* flow_event.c: time went on; whose code is it now? */
-void flow_ask_again(struct flow *f);
-/* The mark in hand belongs into or behind B, with no decision left. True: something was done. */
+/* With no decision left: does the mark in hand if it belongs into B or behind it. True: something
+ * was done. */
 bool flow_mark_in(struct flow *f, const struct graph_block *b);
-/* The mark in hand stands before the branch at the end of B, which needs a packet, or behind it.
- * False: the event in hand is no mark. */
+/* The branch at the end of B needs a packet: the mark in hand stands before or behind it. False:
+ * the event in hand is no mark. */
 bool flow_mark_at(struct flow *f, const struct graph_block *b);
 
 /* flow_walk.c: errata */
-/* BDM64: the abort in hand cannot be come to: the branch before it led there. */
+/* BDM64: if code does not lead to the abort in hand, the branch before it led there. */
 void flow_mend_bdm64(struct flow *f);
-/* SKL014: whether there is no code at IP, so that a branch there can only have left. */
-bool flow_is_nowhere(struct flow *f, uint64_t ip);
 /* SKD022: whether the walk stands at a VM entry. */
 bool flow_is_vmentry(struct flow *f);
 

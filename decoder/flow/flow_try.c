@@ -1,7 +1,6 @@
 /*
- * Trying code on packets: what a stretch of user code would be if it were that of another context.
- * A second walk over the same bytes that nobody sees. Called from within the context function by
- * ptsnap-decode, where time alone does not say who ran. Part of the walk (flow_private.h).
+ * Tries the code of a context on packets, where time alone does not say which thread ran: a second
+ * walk over the same bytes, whose items nobody sees.
  */
 #include <string.h>
 
@@ -12,7 +11,7 @@
 
 struct flow *flow_scratch(struct flow *f)
 {
-	if (f->scratch == NULL)
+	if (!f->scratch)
 		f->scratch = flow_alloc(TRIAL_ITEMS, false);
 	return f->scratch;
 }
@@ -65,15 +64,6 @@ static int walk(struct flow *s)
 	return 0;
 }
 
-/* mov $0xf,%rax; syscall, come to by a return: glibc's restorer
- * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
-static bool is_restorer(const struct flow *s)
-{
-	const struct flow_item *last = &s->items[s->out.n_items - 1];
-
-	return last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
-}
-
 /* Where returns go whose calls were before the trial. */
 static void find_returns(const struct flow *s, struct flow_trial *ret)
 {
@@ -117,7 +107,7 @@ int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uin
 	int r;
 
 	*ret = (struct flow_trial){0};
-	if (s == NULL)
+	if (!s)
 		return -ENOMEM;
 	prepare(s, f, reader, ip, context);
 	r = walk(s);
@@ -127,7 +117,10 @@ int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uin
 	ret->whole = !s->at.enabled || s->done;
 	ret->kind = last->kind;
 	ret->from = last->from;
-	ret->restored = is_restorer(s);
+	/* mov $0xf,%rax; syscall, reached by a return: glibc's restorer
+	 * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
+	ret->restored =
+		last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
 	ret->hash = hash_items(s);
 	if (last->kind == FLOW_GAP)
 		ret->fault = s->gaps[last->gap].fault;

@@ -1,23 +1,24 @@
 /*
- * The walk over code: block after block, each branch decided by the code itself, a TNT bit or a
- * TIP. Part of the walk (flow_private.h). SDM volume 3 (edition 083), 33.4.2.1 to 33.4.2.4.
+ * Steps over code block by block, each branch decided by the code itself, a TNT bit or a TIP (SDM
+ * volume 3, edition 083, 33.4.2.1 to 33.4.2.4), and corrects errata that only the code can tell.
  */
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
 
-/* Instructions that an abort can be behind its branch. */
+/* Most instructions between an abort and the branch before it. */
 #define BDM64_INSNS 1024u
 
 /* --- Errata that only the code can tell --- */
 
-/* The block at IP in the walk's code, which holds blocks of its own: none may end. NULL: no memory.
+/* The block at IP in the walk's code. No block's life ends, as the walk holds some. NULL: no
+ * memory.
  */
 static const struct graph_block *look(struct flow *f, uint64_t ip, union graph_room *room)
 {
 	return graph_look(f->graph, flow_kept_context(f, ip), f->at.mode, ip, room);
 }
 
-/* Where execution goes behind B. False: that is not in the code. */
+/* Where execution goes behind B. False: the code does not say. */
 static bool find_next(const struct graph_block *b, uint64_t *ret)
 {
 	switch (b->class) {
@@ -43,8 +44,7 @@ static bool leads_to(struct flow *f, uint64_t ip)
 	for (unsigned int n = 0; n < BDM64_INSNS;) {
 		const struct graph_block *b = look(f, at, &room);
 
-		if (b == NULL || graph_index(b, ip) >= 0 ||
-		    (b->fault != FAULT_NONE && b->next == ip))
+		if (!b || graph_index(b, ip) >= 0 || (b->fault != FAULT_NONE && b->next == ip))
 			return true;
 		if (b->fault != FAULT_NONE)
 			return false;
@@ -55,23 +55,18 @@ static bool leads_to(struct flow *f, uint64_t ip)
 	return false;
 }
 
-static bool is_abort(const struct flow *f)
+void flow_mend_bdm64(struct flow *f)
 {
 	const struct event *e = &f->in.event;
 	const struct flow_mark *m = event_mark(&f->reader, e);
-
-	return e->kind == EVENT_MARK && e->has_from && m->kind == FLOW_MARK_TSX &&
-	       m->value == FLOW_TSX_ABORT;
-}
-
-void flow_mend_bdm64(struct flow *f)
-{
+	bool abort = e->kind == EVENT_MARK && e->has_from && m->kind == FLOW_MARK_TSX &&
+		     m->value == FLOW_TSX_ABORT;
 	struct flow_item *last = f->out.n_items > 0 ? &f->items[f->out.n_items - 1] : NULL;
 	uint64_t from = f->in.event.from;
 
-	if (!is_abort(f) || !f->in.branched || f->loop.steps != 0 || leads_to(f, from))
+	if (!abort || !f->in.branched || f->loop.steps != 0 || leads_to(f, from))
 		return;
-	if (f->at.run_insns == 0 && last != NULL && last->to == f->at.ip) {
+	if (f->at.run_insns == 0 && last && last->to == f->at.ip) {
 		last->to = f->at.run_start = from;
 		if (last->kind == FLOW_STEPS) {
 			last->from = from;
@@ -83,46 +78,39 @@ void flow_mend_bdm64(struct flow *f)
 	flow_go(f, from);
 }
 
-bool flow_is_nowhere(struct flow *f, uint64_t ip)
-{
-	union graph_room room;
-	const struct graph_block *b = look(f, ip, &room);
-
-	return b != NULL && b->n == 0;
-}
-
 bool flow_is_vmentry(struct flow *f)
 {
 	union graph_room room;
 	const struct graph_block *b = look(f, f->at.ip, &room);
 
-	return b != NULL && b->n == 1 && b->class == INSN_VMENTRY;
+	return b && b->n == 1 && b->class == INSN_VMENTRY;
 }
 
 /* --- Blocks and branches --- */
 
-/* The block at f->at.ip; NULL: no memory, or the batch is full before it. */
+/* The block at the walk's place; NULL: no memory, or the batch is full before the block. */
 static struct graph_block *current_block(struct flow *f)
 {
 	uint64_t context;
 
-	if (f->at.block != NULL)
+	if (f->at.block)
 		return f->at.block;
 	if (!flow_code_context(f, &context))
 		return NULL;
 	f->at.block = graph_get(f->graph, context, f->at.mode, f->at.ip);
-	if (f->at.link != NULL && graph_generation(f->graph) == f->at.link_generation)
+	if (f->at.link && graph_generation(f->graph) == f->at.link_generation)
 		*f->at.link = f->at.block;
 	f->at.link = NULL;
 	return f->at.block;
 }
 
-/* Goes to IP, which *LINK remembers the block of when it was there before. */
+/* Goes to IP. *LINK remembers the block there, if the walk came this way before. */
 static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 {
 	f->at.ip = ip;
-	/* A block of the kernel's is every context's, and one that it once led to is not. */
-	if (*link != NULL && (*link)->ip == ip && !graph_changes(*link) &&
+	/* A block of the kernel belongs to all contexts; a block of user code that it once led to
+	 * does not. */
+	if (*link && (*link)->ip == ip && !graph_changes(*link) &&
 	    ((*link)->context == f->at.context || flow_is_kernel(f, ip))) {
 		f->at.block = *link;
 		return;
@@ -132,11 +120,12 @@ static void go_linked(struct flow *f, struct graph_block **link, uint64_t ip)
 	f->at.link_generation = graph_generation(f->graph);
 }
 
-/* More blocks than any code has between two branches that a trace shows; what a packet can cost. */
+/* More blocks than any code has between two branches that a trace shows: the most that a packet
+ * costs. */
 #define STEPS_MAX (1u << 17)
 
-/* True: the walk came to f->at.ip a second time without using a packet, or will come to nothing
- * else for too long. Nothing but the address decides where it goes from there. */
+/* True: the walk came to its place a second time without using a packet, so it goes in a circle
+ * (only the address decides where it goes from there), or it used no packet for too long. */
 static bool loops(struct flow *f)
 {
 	if (f->loop.steps == 0) {
@@ -188,8 +177,7 @@ static void leave(struct flow *f, const struct graph_block *b)
 	flow_leave(f);
 }
 
-/* The trace ends and does not say where the branch at the end of B went; that it was come to it
- * does. */
+/* The trace ends at the branch at the end of B, and does not say where the branch went. */
 static void end_at(struct flow *f, const struct graph_block *b)
 {
 	f->at.run_insns += b->n;
@@ -209,7 +197,7 @@ static void fall_through(struct flow *f, struct graph_block *b)
 	go_linked(f, &b->fall, b->next);
 }
 
-/* One decision; only when there is one. */
+/* Uses one decision, which must be in hand. */
 static bool take_bit(struct flow *f)
 {
 	f->in.tnt_n--;
@@ -223,24 +211,20 @@ static bool take_bit(struct flow *f)
 	return (f->in.tnt_bits >> f->in.tnt_n & 1) != 0;
 }
 
-/* A conditional branch without a decision. One that leaves an address filter has a TIP.PGD in its
- * place, with an IP or without. */
-static void undecided(struct flow *f, const struct graph_block *b)
+static void walk_cond(struct flow *f, struct graph_block *b)
 {
 	const struct event *e = &f->in.event;
 
-	if (e->kind == EVENT_END)
-		end_at(f, b);
-	else if (e->kind == EVENT_DISABLE && (!e->has_to || e->to == b->target || e->to == b->next))
-		leave(f, b);
-	else
-		mismatch(f, b);
-}
-
-static void walk_cond(struct flow *f, struct graph_block *b)
-{
+	/* Instead of a decision, a branch that leaves an address filter has a TIP.PGD, with an IP
+	 * or without. */
 	if (f->in.tnt_n == 0) {
-		undecided(f, b);
+		if (e->kind == EVENT_END)
+			end_at(f, b);
+		else if (e->kind == EVENT_DISABLE &&
+			 (!e->has_to || e->to == b->target || e->to == b->next))
+			leave(f, b);
+		else
+			mismatch(f, b);
 		return;
 	}
 	f->in.decided = b->last;
@@ -253,14 +237,21 @@ static void walk_cond(struct flow *f, struct graph_block *b)
 	go_linked(f, &b->taken, b->target);
 }
 
-/* True: the TIP.PGD in hand is of the direct branch at the end of B. */
+/* Whether the TIP.PGD in hand belongs to the direct branch at the end of B. */
 static bool leaves_directly(struct flow *f, const struct graph_block *b)
 {
+	const struct graph_block *to;
+	union graph_room room;
+
 	if (f->in.tnt_n > 0 || f->in.event.kind != EVENT_DISABLE)
 		return false;
 	if (f->in.event.has_to)
 		return f->in.event.to == b->target;
-	return f->errata.skl014 && flow_is_nowhere(f, b->target);
+	if (!f->errata.skl014)
+		return false;
+	/* Erratum SKL014: a branch to where there is no code can only have left. */
+	to = look(f, b->target, &room);
+	return to && to->n == 0;
 }
 
 static void walk_direct(struct flow *f, struct graph_block *b)
@@ -280,9 +271,10 @@ static void walk_direct(struct flow *f, struct graph_block *b)
 	go_linked(f, &b->taken, b->target);
 }
 
-/* The TIP for the branch at the end of B, which may stand behind a TNT with decisions that come
- * after it (SDM 33.4.2.3 "Deferred TIPs"). A TIP.PGD ends tracing with the branch even without an
- * IP: real traces have that at indirect calls. False: there is no TIP, and that was dealt with. */
+/* Has the TIP for the branch at the end of B in hand. The TIP may stand behind a TNT with decisions
+ * that come after the branch (SDM 33.4.2.3 "Deferred TIPs"). A TIP.PGD ends tracing with the branch
+ * even without an IP: real traces have that at indirect calls. False: there is no TIP, and the step
+ * is done. */
 static bool take_target(struct flow *f, const struct graph_block *b)
 {
 	const struct event *e = &f->in.event;
@@ -320,14 +312,6 @@ static void walk_indirect(struct flow *f, struct graph_block *b, enum flow_kind 
 		go_linked(f, &b->taken, to);
 }
 
-static void walk_far(struct flow *f, struct graph_block *b)
-{
-	if (!flow_may_cross(f, b->last, f->in.event.to))
-		return;
-	walk_indirect(f, b, FLOW_FAR);
-	flow_crossed(f);
-}
-
 static void walk_compressed(struct flow *f, struct graph_block *b)
 {
 	uint64_t to;
@@ -351,8 +335,8 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
 	go_linked(f, &b->taken, to);
 }
 
-/* A return with a decision in hand is compressed. One with a TIP was popped by the hardware too,
- * its target was another. */
+/* A return with a decision in hand is compressed. For a return with a TIP the hardware popped its
+ * stack too, but the target was another one. */
 static void walk_ret(struct flow *f, struct graph_block *b)
 {
 	uint64_t to;
@@ -367,25 +351,6 @@ static void walk_ret(struct flow *f, struct graph_block *b)
 	}
 }
 
-static void walk_call_indirect(struct flow *f, struct graph_block *b)
-{
-	if (!take_target(f, b))
-		return;
-	retstack_push(&f->returns, b->next);
-	walk_indirect(f, b, FLOW_CALL_IND);
-}
-
-/* The code behind B cannot be read. */
-static void walk_fault(struct flow *f, const struct graph_block *b)
-{
-	f->at.run_insns += b->n;
-	/* Behind the last packet nobody knows that execution came here. */
-	if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
-		flow_end(f, b->next);
-	else
-		flow_fail(f, b->fault, b->next);
-}
-
 static void walk_block(struct flow *f, struct graph_block *b)
 {
 	switch (b->class) {
@@ -396,13 +361,20 @@ static void walk_block(struct flow *f, struct graph_block *b)
 		if (take_target(f, b))
 			walk_indirect(f, b, FLOW_JUMP_IND);
 		break;
-	case INSN_CALL_IND: walk_call_indirect(f, b); break;
+	case INSN_CALL_IND:
+		if (!take_target(f, b))
+			break;
+		retstack_push(&f->returns, b->next);
+		walk_indirect(f, b, FLOW_CALL_IND);
+		break;
 	case INSN_RET: walk_ret(f, b); break;
 	case INSN_FAR:
 	case INSN_VMENTRY:
 	case INSN_SYSCALL:
-		if (take_target(f, b))
-			walk_far(f, b);
+		if (!take_target(f, b) || !flow_may_cross(f, b->last, f->in.event.to))
+			break;
+		walk_indirect(f, b, FLOW_FAR);
+		flow_crossed(f);
 		break;
 	case INSN_CR3:
 		if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_DISABLE && !f->in.event.has_to)
@@ -411,23 +383,22 @@ static void walk_block(struct flow *f, struct graph_block *b)
 			fall_through(f, b);
 		break;
 	default:
-		if (b->fault != FAULT_NONE)
-			walk_fault(f, b);
-		else
+		if (b->fault == FAULT_NONE) {
 			fall_through(f, b);
+			break;
+		}
+		/* The code behind B cannot be read. Behind the last packet it is not known that
+		 * execution came there. */
+		f->at.run_insns += b->n;
+		if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
+			flow_end(f, b->next);
+		else
+			flow_fail(f, b->fault, b->next);
 		break;
 	}
 }
 
 /* --- Steps --- */
-
-/* How many instructions of B come before the event's place; -1: it is not in B. */
-static int event_index(const struct flow *f, const struct graph_block *b)
-{
-	if (b->fault != FAULT_NONE && f->in.event.from == b->next)
-		return b->n;
-	return graph_index(b, f->in.event.from);
-}
 
 /* No decisions are left and the event may happen before B's end. True: it did. */
 static bool step_event(struct flow *f, const struct graph_block *b)
@@ -438,7 +409,9 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 		return true;
 	if (!f->in.event.has_from)
 		return false;
-	before = event_index(f, b);
+	before = b->fault != FAULT_NONE && f->in.event.from == b->next
+			 ? b->n
+			 : graph_index(b, f->in.event.from);
 	if (before < 0)
 		return false;
 	f->at.run_insns += (uint32_t)before;
@@ -452,12 +425,12 @@ static void fail_loop(struct flow *f)
 	if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_MARK)
 		flow_place(f);
 	else if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
-		flow_end(f, f->at.ip); /* it may well loop for ever */
+		flow_end(f, f->at.ip); /* the program may loop for ever */
 	else
 		flow_fail(f, FAULT_LOOP, f->at.ip);
 }
 
-/* What belongs to the branch that was just done. */
+/* Marks and ticks that belong to the branch that was just done. */
 static void finish_block(struct flow *f)
 {
 	if (f->held.n > 0 && !f->held.holding && !f->sync.on)
@@ -468,7 +441,7 @@ static void finish_block(struct flow *f)
 	}
 }
 
-/* True: the event in hand, and no block, was the step. */
+/* Does the event in hand if it needs no code. True: that was the step. */
 static bool step_without_code(struct flow *f)
 {
 	if (f->at.guest && !f->config.guests) {
@@ -495,7 +468,7 @@ int flow_step_on(struct flow *f)
 	if (step_without_code(f))
 		return 0;
 	b = current_block(f);
-	if (b == NULL)
+	if (!b)
 		return f->out.full ? 0 : -ENOMEM;
 	f->held.holding = false;
 	f->at.doubt |= b->changing;
