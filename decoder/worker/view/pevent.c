@@ -121,7 +121,7 @@ void pevent_until(struct pevent *p, uint64_t tsc)
 {
 	struct stream *s;
 
-	while (p && (s = first(p, tsc)) != NULL) {
+	while (p && (s = first(p, tsc))) {
 		print(p, s);
 		next(p, s);
 	}
@@ -269,7 +269,7 @@ void pevent_event(struct pevent *p, const struct pevent_event *event)
 {
 	struct stream *s;
 
-	while (p && (s = first(p, event->tsc)) != NULL) {
+	while (p && (s = first(p, event->tsc))) {
 		print(p, s);
 		apply(p, s);
 		next(p, s);

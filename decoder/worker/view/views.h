@@ -13,9 +13,9 @@
  *
  * Decisions that govern the room:
  * - Views write while they decode. They keep no lines and no list that grows with the trace.
- * - A view of branches or instructions of a single thread on a single CPU has no line but those of
- *   its kind, so that it can be compared with other tools. With more threads or CPUs, a line "# cpu
- *   N pid P tid T" precedes the lines of another thread, and gaps are lines "# gap KIND".
+ * - The lines of a raw trace, or of a single thread on a single CPU, are only those of their kind,
+ *   so that they can be compared with other tools. Otherwise a line "# cpu N pid P tid T" precedes
+ *   the lines of another thread or CPU, and gaps are lines "# gap KIND".
  * - libipt is no part of the program. What its tools say about time, packets and errors is said
  *   again here, including their mistakes where the comparison needs them.
  * - Names and texts from a bundle are a stranger's: only printable ASCII is written as it is.

@@ -350,7 +350,7 @@ static const uint8_t *last_psb(const struct dump *d, const uint8_t *pos)
 	/* In steps that grow; each step searches the bytes that the step before could not see. */
 	for (back = PT_PSB_SIZE; !found && back / 2 < (size_t)(pos - d->trace); back *= 2)
 		for (const uint8_t *p = pos - MIN_OF(back, (size_t)(pos - d->trace));
-		     (p = sync_find(p, end)) != NULL && p <= pos; p += PT_PSB_SIZE)
+		     (p = sync_find(p, end)) && p <= pos; p += PT_PSB_SIZE)
 			found = p;
 	return found ? found : sync_find(pos, d->end);
 }
