@@ -115,7 +115,7 @@ static int give_threads(struct scan *s, uint32_t ppid)
 	if (r != 0)
 		return r;
 	r = procfile_opendir(s->dir, "task", &tasks);
-	while (r == 0 && (entry = readdir(tasks)) != NULL) {
+	while (r == 0 && (entry = readdir(tasks))) {
 		if (!parse_id(entry->d_name, &tid) || tid == s->pid)
 			continue;
 		r = give_thread(s, tid, ppid);
@@ -206,7 +206,7 @@ static int scan_new(struct scan *s, const char *proc, uint8_t *seen, uint64_t *r
 	int r = procfile_opendir(AT_FDCWD, proc, &all);
 
 	*ret_new = 0;
-	while (r == 0 && (entry = readdir(all)) != NULL) {
+	while (r == 0 && (entry = readdir(all))) {
 		if (!parse_id(entry->d_name, &pid) || pid >= PIDS || (seen[pid / 8] >> pid % 8 & 1))
 			continue;
 		seen[pid / 8] |= (uint8_t)(1u << pid % 8);
