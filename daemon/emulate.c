@@ -94,28 +94,23 @@ static void run_once(struct emulate *e)
 		on_connection(e);
 }
 
-static int open_signals(void)
+int emulate_run(struct source *machine, struct command *command, int listener)
 {
+	struct emulate e = {.machine = machine,
+			    .command = command,
+			    .fds = {{-EBADF, POLLIN, 0},
+				    {command->pidfd, POLLIN, 0},
+				    {listener, POLLIN, 0},
+				    {-EBADF, POLLIN, 0}}};
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
+	struct emuoffer_end end = {.magic = EMUOFFER_END_MAGIC};
+	char how[128];
 	sigset_t set;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
 		sigaddset(&set, signals[i]);
-	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-int emulate_run(struct source *machine, struct command *command, int listener)
-{
-	struct emulate e = {.machine = machine,
-			    .command = command,
-			    .fds = {{open_signals(), POLLIN, 0},
-				    {command->pidfd, POLLIN, 0},
-				    {listener, POLLIN, 0},
-				    {-EBADF, POLLIN, 0}}};
-	struct emuoffer_end end = {.magic = EMUOFFER_END_MAGIC};
-	char how[128];
-
+	e.fds[SIGNALS].fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (e.fds[SIGNALS].fd < 0) {
 		log_error("no descriptor for signals: %s", strerror(errno));
 		command_kill(command, SIGKILL);

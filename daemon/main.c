@@ -86,17 +86,6 @@ static int start_code(int r, int otherwise)
 	return r == -EACCES || r == -EPERM ? EXIT_CODE_PERMISSION : otherwise;
 }
 
-/* Each mapped file takes a descriptor. COMMAND has been started with the old limit. */
-static void raise_fd_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int serve(struct manager_parts *parts)
 {
 	CLEANUP(manager_freep) struct manager *m = NULL;
@@ -124,6 +113,7 @@ static int serve(struct manager_parts *parts)
 static int trace(struct manager_parts *parts)
 {
 	struct command command;
+	struct rlimit limit;
 	char why[WHY_SIZE];
 	sigset_t mask;
 	int r;
@@ -136,7 +126,11 @@ static int trace(struct manager_parts *parts)
 		return complain(why, EXIT_CODE_USAGE);
 	if (r < 0)
 		return complain(why, start_code(r, EXIT_CODE_NOT_TRACING));
-	raise_fd_limit();
+	/* Each mapped file takes a descriptor. COMMAND has been started with the old limit. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 	parts->command = &command;
 	r = parts->store ? serve(parts) : emulate_run(parts->source, &command, parts->listener->fd);
 	source_free(parts->source);

@@ -130,31 +130,24 @@ static int manager_on_names(sd_event_source *source, int fd, uint32_t revents, v
 	return 0;
 }
 
-/* Logs how many records the rings had no room for since the last call. */
-static void manager_tell_lost(struct manager *m)
-{
-	struct log_fields fields = LOG_NO_FIELDS;
-	uint64_t lost = 0;
-
-	for (size_t i = 0; i < m->source->n_cpus; i++)
-		lost += m->intake.cpus[i].lost;
-	if (lost == m->lost_told)
-		return;
-	fields.lost = lost - m->lost_told;
-	log_event(LOG_WARNING, LOG_EVENT_TRACE_LOST, &fields,
-		  "%" PRIu64 " sideband records were lost within a minute", fields.lost);
-	m->lost_told = lost;
-}
-
 static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdata)
 {
+	struct log_fields fields = LOG_NO_FIELDS;
 	struct manager *m = userdata;
+	uint64_t lost = 0;
 	int r;
 
 	(void)usec;
 	files_tidy(m->files);
 	manager_tidy_reload(m);
-	manager_tell_lost(m);
+	for (size_t i = 0; i < m->source->n_cpus; i++)
+		lost += m->intake.cpus[i].lost;
+	if (lost != m->lost_told) {
+		fields.lost = lost - m->lost_told;
+		log_event(LOG_WARNING, LOG_EVENT_TRACE_LOST, &fields,
+			  "%" PRIu64 " sideband records were lost within a minute", fields.lost);
+		m->lost_told = lost;
+	}
 	manager_tidy_names(m);
 	trigger_look(&m->trigger);
 	r = sd_event_source_set_time_relative(source, TIDY_USEC);

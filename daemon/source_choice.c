@@ -73,26 +73,11 @@ static int choice_emulated(const struct config *config, struct source **ret,
 	return r;
 }
 
-static int choice_hardware(const struct config *config, const sigset_t *mask, struct source **ret,
-			   struct command *command, char *why, size_t why_size)
-{
-	const struct source_config common = choice_common(config);
-	int r = source_perf_open(&common, ret, why, why_size);
-
-	if (r < 0 || !config->command)
-		return r;
-	r = command_spawn(command, config->command, mask);
-	if (r == 0)
-		return 0;
-	snprintf(why, why_size, "%s cannot be started: %s", config->command[0], strerror(-r));
-	source_free(TAKE_PTR(*ret));
-	return r;
-}
-
 int source_choose(const struct config *config, const sigset_t *mask, struct source **ret,
 		  struct command *ret_command, char *why, size_t why_size)
 {
 	bool automatic = config->source == CONFIG_AUTO && config->command && !config->require_pt;
+	struct source_config common;
 	int r;
 
 	*ret_command = (struct command){.pidfd = -EBADF};
@@ -109,5 +94,15 @@ int source_choose(const struct config *config, const sigset_t *mask, struct sour
 	if (config->source == CONFIG_EMULATED || config->emulate ||
 	    (automatic && access(PMU_TYPE, F_OK) < 0))
 		return choice_emulated(config, ret, ret_command, why, why_size);
-	return choice_hardware(config, mask, ret, ret_command, why, why_size);
+	common = choice_common(config);
+	r = source_perf_open(&common, ret, why, why_size);
+	if (r < 0 || !config->command)
+		return r;
+	r = command_spawn(ret_command, config->command, mask);
+	if (r < 0) {
+		snprintf(why, why_size, "%s cannot be started: %s", config->command[0],
+			 strerror(-r));
+		source_free(TAKE_PTR(*ret));
+	}
+	return r;
 }
