@@ -1,6 +1,7 @@
 /*
- * A host for the check: a tree of /proc and /sys below $TMPDIR, a CPUID, a kernel's perf events
- * (tests/unit/capture/fake_perf.h). As it is made, a Skylake where all is well; a test spoils it.
+ * A host for the check: a tree of /proc and /sys below $TMPDIR, a CPUID, and perf events
+ * (tests/unit/capture/fake_perf.h). The new host is a Skylake on which everything works; a test
+ * breaks something.
  */
 #pragma once
 
@@ -26,15 +27,15 @@ extern int check_fixture_landlock;  /* ABI or -errno */
 
 int check_fixture_setup(void **state);
 int check_fixture_teardown(void **state);
-/* proc/self/status with these capabilities (hex) and Seccomp mode. */
+/* Writes proc/self/status with these capabilities (hex) and this mode of Seccomp. */
 void check_fixture_status(struct check_fixture *f, const char *capabilities, int seccomp);
 /* proc/cpuinfo. */
 void check_fixture_cpu(struct check_fixture *f, const char *vendor, int model, const char *flags);
-/* Takes the intel_pt PMU away, or puts MACHINE's (tests/sysfs) there. */
+/* Removes the intel_pt PMU, or copies that of MACHINE (tests/sysfs). */
 void check_fixture_pmu(struct check_fixture *f, const char *machine);
 void check_fixture_run(struct check_fixture *f);
-/* The finding about WHAT must be there, of that level, with TEXT in its text and FIX in its fix
- * (NULL: no fix). */
+/* Expects a finding about WHAT with this level, TEXT in its text and FIX in its fix (NULL: no fix).
+ */
 void check_fixture_expect(struct check_fixture *f, enum finding_level level, const char *what,
 			  const char *text, const char *fix);
 void check_fixture_expect_none(struct check_fixture *f, const char *what);

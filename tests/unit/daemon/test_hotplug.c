@@ -20,14 +20,14 @@ struct fixture {
 	struct source source;
 	struct source_cpu cpus[N_CPUS];
 	struct hotplug *hotplug;
-	size_t changes; /* that tend gives */
+	size_t changes; /* the result of ops->tend */
 	int tended;
 };
 
 static struct fixture *current;
 static bool capturing;
 static char lines[8][256];
-static bool degraded[8]; /* as an event of that kind */
+static bool degraded[8]; /* logged as LOG_EVENT_RINGS_DEGRADED */
 static size_t n_lines;
 
 /* In place of daemon/job/jobs.c and daemon/base/log.c. */
@@ -151,7 +151,7 @@ static void hotplug_looks_later_while_a_job_has_the_events(void **state)
 	begin(f);
 	capturing = true;
 	hotplug_look(f->hotplug);
-	hotplug_on_captured(f->hotplug); /* the next one has begun */
+	hotplug_on_captured(f->hotplug); /* the next job has begun to capture */
 	assert_int_equal(f->tended, 0);
 	capturing = false;
 	hotplug_on_captured(f->hotplug);
@@ -183,7 +183,7 @@ static void hotplug_gets_patient_with_time(void **state)
 	begin(f);
 	assert_int_equal(hotplug_period_usec(f->hotplug), 1000000);
 	for (size_t i = 0; i < 6; i++) {
-		capturing = true; /* as the timer does, but without waiting for it */
+		capturing = true; /* looks as the timer does, without waiting for the timer */
 		hotplug_look(f->hotplug);
 		capturing = false;
 		hotplug_on_captured(f->hotplug);
@@ -222,7 +222,7 @@ static void hotplug_is_cpu_event_knows_them(void **state)
 	assert_false(EVENT("libudev\0\376\355\312\376\0ACTION=online\0SUBSYSTEM=cpu"));
 	assert_false(EVENT(""));
 	assert_false(hotplug_is_cpu_event("online@/x", 0));
-	/* Without a NUL at its end: not the kernel's. */
+	/* The kernel's messages end in a NUL. */
 	assert_false(hotplug_is_cpu_event("online@/x\0ACTION=online\0SUBSYSTEM=cpu", 37));
 }
 

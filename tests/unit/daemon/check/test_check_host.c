@@ -102,7 +102,7 @@ static void check_host_of_root_at_3_tells_what_the_unit_will_need(void **state)
 	assert_int_equal(f->failures, 0);
 	check_fixture_expect(f, FINDING_NOTE, "paranoid", "ptsnapd.service does not have",
 			     "60-ptsnap-paranoid.conf, drop-ins/paranoid3.conf");
-	/* The unit, with that drop-in. */
+	/* The service with the drop-in paranoid3.conf. */
 	check_fixture_status(f, ONLY_PERFMON_AND_ADMIN, 0);
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_OK, "paranoid", "CAP_SYS_ADMIN overrides it", NULL);

@@ -76,7 +76,7 @@ static void keep(void *userdata, const struct finding *finding)
 	f->all[f->n++] = *finding;
 }
 
-/* Finding number I is this one. */
+/* Expects finding number I to be this one. */
 static void expect(const struct fixture *f, size_t i, enum finding_level level, const char *what,
 		   const char *text, const char *fix)
 {

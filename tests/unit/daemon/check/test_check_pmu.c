@@ -47,7 +47,7 @@ static void check_host_on_a_cpu_without_pt_names_those_that_have_it(void **state
 
 	check_fixture_pmu(f, NULL);
 	check_fixture_cpu(f, "GenuineIntel", 60, "");
-	f->machine.n_kinds = 0; /* its CPUID cannot be asked */
+	f->machine.n_kinds = 0; /* CPUID cannot be read */
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_FAILURE, "pmu", "has none, or its firmware",
 			     "from Broadwell");

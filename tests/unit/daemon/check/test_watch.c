@@ -1,5 +1,5 @@
 /*
- * The file of metrics, where its file system hangs or others have put something there.
+ * The file of metrics when its file system hangs, or when other users have put files in its place.
  */
 #include <errno.h>
 #include <sched.h>
@@ -21,7 +21,7 @@
 
 #define SEC 1000000u
 
-/* Writing below /hung lasts until something comes out of there. */
+/* Writing a file below /hung lasts until a byte is read from this pipe. */
 static int hung_pipe[2];
 static int n_hung, n_written, n_made;
 static time_t later;
@@ -104,7 +104,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Until the file has been made so many times. */
+/* Runs the loop until the file has been made N times. */
 static void run_until_made(struct fixture *f, int n)
 {
 	while (n_made < n)
@@ -120,7 +120,7 @@ static void watch_skips_while_a_file_hangs(void **state)
 	watch_use(&f->watch, &f->hung);
 	assert_true(sd_event_run(f->event, 10 * SEC) > 0);
 	assert_int_equal(n_made, 1);
-	assert_int_equal(f->watch.self.metrics_skipped, 0); /* it is not long yet */
+	assert_int_equal(f->watch.self.metrics_skipped, 0); /* the write does not take long yet */
 	later = 20;
 	watch_use(&f->watch, &f->hung);
 	assert_true(sd_event_run(f->event, 10 * SEC) > 0);

@@ -1,5 +1,6 @@
 /*
- * One connection over a socketpair: order, more, oneway, fds, and everything that must end it.
+ * One connection over a socketpair: order, more, oneway, descriptors, and everything that must end
+ * the connection.
  */
 #include "daemon/control/peer.h"
 
@@ -120,20 +121,20 @@ static void say_bytes(struct fixture *f, const void *bytes, size_t size)
 			at += n;
 			size -= (size_t)n;
 		} else if (errno != EAGAIN) {
-			return; /* closed on us, as some tests want */
+			return; /* the peer closed the connection, as some tests want */
 		}
 		settle(f);
 	}
 }
 
-/* TEXT with its NUL. */
+/* Sends TEXT with its NUL. */
 static void say(struct fixture *f, const char *text)
 {
 	say_bytes(f, text, strlen(text) + 1);
 	settle(f);
 }
 
-/* What has arrived, NULs shown as '|'; "EOF" when closed. */
+/* Returns what has arrived, with NULs as '|'; "EOF" if the connection is closed. */
 static const char *hear(struct fixture *f)
 {
 	static char text[4096];
@@ -257,7 +258,7 @@ static void peer_reply_fd_passes_it(void **state)
 	close(fd);
 }
 
-/* Each is the end of the connection, and of nothing else. */
+/* Each of these ends the connection, and nothing else. */
 static void peer_protocol_error_closes(void **state)
 {
 	/* clang-format off */
@@ -304,7 +305,8 @@ static void peer_that_does_not_read_waits_for_itself(void **state)
 {
 	struct fixture *f = *state;
 
-	/* Far more than a socket buffer holds: the second call is not even looked at. */
+	/* The first answer is far larger than a socket's buffer, so the second call is not even
+	 * read. */
 	say(f, "{\"method\":\"t.Big\"}");
 	say(f, "{\"method\":\"t.Echo\"}");
 	assert_int_equal(f->calls, 1);
@@ -372,7 +374,8 @@ static void peer_answer_in_pieces_counts_once(void **state)
 	struct fixture *f = *state;
 	size_t n = 0;
 
-	/* Ten calls at once, each answered once, whatever the loop does between. */
+	/* Ten calls come at once, and each is answered once, whatever the loop does between them.
+	 */
 	for (int i = 0; i < 10; i++)
 		say_bytes(f, "{\"method\":\"t.Echo\"}", 20);
 	settle(f);

@@ -1,5 +1,5 @@
 /*
- * The core file that belongs to a snapshot, by name alone.
+ * The core file that belongs to a snapshot is found by its name alone.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ static void add_process(struct manifest *m, uint64_t pid, const char *cgroup)
 	assert_non_null(p->cgroup);
 }
 
-/* Looks for one of nginx.service, of which process 4711 was, in group CGROUP, or of process 99. */
+/* Looks for a core file of nginx.service, whose process 4711 was in CGROUP, or of process 99. */
 static void find_in(const char *cgroup, const char *const *names, char ret[ENTRY_CORE_SIZE])
 {
 	char dir[SCRATCH_DIR_SIZE], path[SCRATCH_DIR_SIZE + 256];
@@ -146,7 +146,7 @@ static void coredump_find_of_the_units_groups_is_found(void **state)
 	}
 }
 
-/* Anybody may have a unit of that name in a systemd of his own, or just a group. */
+/* Any user can have a unit of the same name in a systemd of his own, or a cgroup of that name. */
 static void coredump_find_of_anothers_unit_of_that_name_is_not(void **state)
 {
 	static const char *const cgroups[] = {

@@ -1,5 +1,5 @@
 /*
- * What a snapshot takes along of the kernel, from trees that look like a host's.
+ * What a snapshot gathers of the kernel, from trees that look like a host's.
  */
 #include <elf.h>
 #include <errno.h>
@@ -38,7 +38,7 @@ struct host {
 	struct evidence *evidence;
 };
 
-/* TEXT is all 1, MODULE all 2, what lies at other places of the module area 0. */
+/* TEXT is all 1, MODULE all 2, and the rest of the module area 0. */
 static void make_core(struct host *h)
 {
 	struct {
@@ -134,7 +134,7 @@ static void kernel_gather_copies_text_and_texts(void **state)
 	struct host *h = *state;
 	const struct manifest *m = gather(h);
 
-	/* What BPF's region was is gone: it reads as zeros. */
+	/* The text of the BPF program is gone: its region reads as zeros. */
 	assert_int_equal(m->n_images, 3);
 	expect_image(h, 0, "[kernel]", "kernel", TEXT, 1);
 	expect_image(h, 1, "[virtio]", "kernel", MODULE, 2);
@@ -166,7 +166,7 @@ static void kernel_gather_of_a_trace_without_the_kernel_adds_nothing(void **stat
 	assert_int_equal(h->evidence->manifest.n_texts, 0);
 }
 
-/* KSYMBOL: code at ADDRESS comes, or goes. */
+/* Writes a KSYMBOL record: code at ADDRESS comes, or goes. */
 static void put_ksymbol(struct bytes_out *out, uint64_t address, uint32_t size, bool gone)
 {
 	struct perfrecord record = {.type = PERF_RECORD_KSYMBOL, .time = 5};

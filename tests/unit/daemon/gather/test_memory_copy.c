@@ -1,5 +1,5 @@
 /*
- * Memory that is there, that is not, and that never comes.
+ * Copies memory that is there, memory that is not, and memory that never comes.
  */
 #include "daemon/gather/memory_read.h"
 
@@ -60,7 +60,7 @@ static void memory_copy_gives_what_is_there(void **state)
 	munmap(at, 39 * PAGE);
 }
 
-/* What the kernel has to say next: to be read at any offset, and nobody knows when. */
+/* Opens /dev/kmsg at its end: a read at any offset waits for the next line of the kernel. */
 static int open_stalled(void)
 {
 	int fd = open("/dev/kmsg", O_RDONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ static int open_stalled(void)
 	return fd;
 }
 
-/* It may say something just then. */
+/* Copies from a stalled file, again if the kernel logged a line just then. */
 static ssize_t copy_stalled(struct memory_copy *c, int stalled, int to)
 {
 	int patience = c->patience_ms;

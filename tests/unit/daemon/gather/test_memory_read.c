@@ -1,5 +1,5 @@
 /*
- * The memory of a real child: which of its pages become images, and which file has its names.
+ * Reads the memory of a real child: which pages become images, and which file has the names.
  */
 #include "daemon/gather/memory_read.h"
 
@@ -40,7 +40,7 @@ struct child {
 	char map[64];
 };
 
-static uid_t uid; /* of children, when it is not ours */
+static uid_t uid; /* of children; 0: ours */
 
 static int setup(void **state)
 {
@@ -61,7 +61,7 @@ static void __attribute__((noreturn)) be_child(uint8_t *code)
 	for (unsigned int i = 0; i < PAGES; i++)
 		if (i != 2)
 			memset(code + i * PAGE, (int)(0xa0 + i), PAGE);
-	/* The fifth is its own mapping. */
+	/* The fifth page is a mapping of its own. */
 	mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
 	mprotect(code + 4 * PAGE, PAGE, PROT_READ | PROT_WRITE);
 	if (uid && setresuid(uid, uid, uid) < 0)
@@ -94,7 +94,7 @@ static void stop(const struct child *c)
 	unlink(c->map);
 }
 
-/* What the loop would hand over, with one region. */
+/* Evidence as the loop would hand it over, with one region. */
 static struct evidence *evidence_of(const struct child *c, uint64_t at, uint64_t size)
 {
 	struct evidence *e = calloc(1, sizeof(*e));
@@ -148,7 +148,7 @@ static void memory_read_pages_that_are_there_are_images_and_holes_are_not(void *
 	assert_int_equal(e->manifest.n_notes, 0);
 	assert_int_equal(e->manifest.n_texts, 0);
 	evidence_free(e);
-	/* A region is known to the byte, and read in pages. */
+	/* A region has any size in bytes and is read in whole pages. */
 	e = evidence_of(&c, c.at + PAGE + 5, 10);
 	assert_int_equal(read_it(e, &wide), 1);
 	check_image(e, 1, c.at + PAGE, PAGE, 0xa1);
@@ -156,7 +156,7 @@ static void memory_read_pages_that_are_there_are_images_and_holes_are_not(void *
 	stop(&c);
 }
 
-/* More is mapped than can be looked at. */
+/* The process has mapped more than is looked at. */
 static void memory_read_of_endless_memory_ends(void **state)
 {
 	uint64_t size = (uint64_t)16 << 40;
@@ -219,7 +219,7 @@ static void memory_read_another_process_or_none_gives_nothing(void **state)
 
 	(void)state;
 	p->pid = (uint32_t)c.pid;
-	p->start_ns = 12345; /* another one had the number */
+	p->start_ns = 12345; /* another process had the pid */
 	assert_int_equal(read_it(e, &wide), 0);
 	evidence_free(e);
 	stop(&c);
@@ -229,7 +229,7 @@ static void memory_read_another_process_or_none_gives_nothing(void **state)
 	evidence_free(e);
 }
 
-/* Our own program's code is a file's. */
+/* The code of our own program is a file's, not memory's. */
 static void memory_read_where_a_file_is_mapped_now_gives_nothing(void **state)
 {
 	struct child c = start();
@@ -271,7 +271,7 @@ static void write_map(const struct child *c, const char *text)
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
 
-/* Why there are no names; NULL: there is no text at all. */
+/* Returns why there are no names; NULL: there is no text at all. */
 static void check_no_names(const struct child *c, const char *why)
 {
 	struct evidence *e = evidence_of(c, c->at, PAGE);
@@ -330,7 +330,7 @@ static void memory_read_names_that_are_not_to_be_trusted_are_not_read(void **sta
 	stop(&c);
 }
 
-/* A bind mount or a hard link may be of any file of root's. */
+/* A bind mount or a hard link can lead to any file of root. */
 static void memory_read_names_in_a_file_that_the_process_may_not_read_are_not_read(void **state)
 {
 	struct evidence *e;
@@ -353,7 +353,8 @@ static void memory_read_names_in_a_file_that_the_process_may_not_read_are_not_re
 	stop(&c);
 }
 
-/* Own process numbers, own /tmp. 0: not possible here. The child between us waits, too. */
+/* Starts a child with a pid namespace and a /tmp of its own. The child between us waits, too. 0:
+ * not possible here. */
 static pid_t start_in_container(void)
 {
 	int news[2], n;
@@ -419,7 +420,7 @@ static const uint8_t program32[] = {
 	/* mov $29,%eax; int $0x80; jmp */
 	0xb8, 29, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xf7};
 
-/* 0: this kernel does not run such programs. */
+/* Starts the i386 program. 0: this kernel does not run i386 programs. */
 static pid_t start32(void)
 {
 	char path[SCRATCH_DIR_SIZE + 16], *argv[] = {path, NULL};
@@ -440,7 +441,7 @@ static pid_t start32(void)
 		_exit(1);
 	}
 	close(news[1]);
-	fd = (int)read(news[0], &byte, 1); /* its end is closed by exec */
+	fd = (int)read(news[0], &byte, 1); /* exec closes the other end */
 	close(news[0]);
 	if (fd == 0)
 		return pid;
@@ -474,8 +475,9 @@ static void memory_read_vdso_of_a_32_bit_process_is_its_own(void **state)
 	free(e->regions);
 	assert_int_equal(memory_regions(m, &e->regions, &e->n_regions), 0);
 	memory_free(m);
-	/* Behind it its stack, which is executable as the program does not say otherwise; with or
-	 * without a hole where the kernel placed it at random. */
+	/* Behind the vDSO comes the stack, which is executable as the program does not say
+	 * otherwise. There is a hole between them or none, as the kernel places the stack at
+	 * random. */
 	assert_in_range(read_it(e, &wide), 2, 3);
 	image = &e->manifest.images[1];
 	assert_string_equal(image->kind, MANIFEST_IMAGE_VDSO);

@@ -1,7 +1,8 @@
 /*
- * Stands in for ptsnap-decode in test_job_decode and test_remake. The bundle is two words or
- * three: how to behave, how when no symbols are wanted, how when lines are wanted, too. Everything
- * that one which strangers have taken over could do.
+ * Stands in for ptsnap-decode in test_job_decode and test_remake, and does everything that a
+ * decoder under the control of strangers could do. The bundle is two or three words, each a way to
+ * behave: the first one, the one when no symbols are wanted, and the one when lines are wanted,
+ * too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #define CHANNEL_FD 3
 
 static int output;
-static uint32_t only_uid; /* for whom the report is to be made; UINT32_MAX: for all */
+static uint32_t only_uid; /* the user whose report is wanted; UINT32_MAX: of all users */
 static bool with_lines, in_hurry;
 
 static void say(struct worker_message m)
@@ -54,7 +55,7 @@ static void hang(void)
 	_exit(95);
 }
 
-/* The answer's error. */
+/* Asks for IMAGE. Returns the error in the answer. */
 static int ask(uint32_t image)
 {
 	struct worker_image answer = {.error = -EIO};
@@ -64,7 +65,7 @@ static int ask(uint32_t image)
 	say((struct worker_message){.kind = WORKER_IMAGE, .image = image});
 	if (channel_receive(CHANNEL_FD, &answer, sizeof(answer), &size, &fd, 1, &n_fds) != 0)
 		_exit(97);
-	/* Nothing that comes may be written to. */
+	/* No descriptor of an image may be writable. */
 	if (n_fds == 1 && (write(fd, "x", 1) >= 0 || ftruncate(fd, 0) >= 0))
 		_exit(96);
 	if (n_fds == 1)
@@ -72,7 +73,7 @@ static int ask(uint32_t image)
 	return answer.error;
 }
 
-/* As much as there is room for, which is an end long before memory's, whoever bounds it. */
+/* Writes as much as the output takes. The recorder limits the output to much less than memory. */
 static void fill_output(void)
 {
 	static char much[65536];
@@ -140,7 +141,7 @@ static void behave(const char *how)
 	} else if (strcmp(how, "flood") == 0) {
 		fill_output();
 	} else if (strcmp(how, "nothing") == 0) {
-		/* And says that all is well. */
+		/* Writes no report, and reports success. */
 	} else if (strcmp(how, "uid") == 0) {
 		char text[16];
 
@@ -183,16 +184,16 @@ int main(void)
 	    size != sizeof(request) || n_fds != 2)
 		return 90;
 	if (write(fds[0], "x", 1) >= 0 || ftruncate(fds[0], 0) >= 0)
-		return 89; /* the bundle is not to be changed */
+		return 89; /* the bundle must not be writable */
 	if (pread(fds[0], text, sizeof(text) - 1, 0) < 0 ||
 	    sscanf(text, "%15s %15s %15s", words[0], words[1], words[2]) < 1)
 		return 88;
 	output = fds[1];
 	only_uid = request.options.has_only_uid ? request.options.only_uid : UINT32_MAX;
-	/* Within a quarter of its time. */
+	/* Lines may take a quarter of the time. */
 	with_lines =
 		request.options.lines != 0 && request.options.lines_ns == UINT64_C(15000000000);
-	/* So that half of the quarter that was left is enough. */
+	/* In a hurry the deadline is half of the quarter of the time that is left. */
 	in_hurry =
 		request.options.has_deadline && request.options.deadline_ns <= UINT64_C(250000000);
 	behave(words[request.options.lines && *words[2] ? 2 : request.options.no_symbols != 0]);

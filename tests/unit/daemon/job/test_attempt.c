@@ -1,5 +1,5 @@
 /*
- * What is left out after which failure, and how the time is divided.
+ * What an attempt leaves out after which failure, and how the time is divided.
  */
 #include "daemon/job/attempt.h"
 
@@ -62,7 +62,7 @@ static void next_leaves_out_lines_and_then_names(void **state)
 	assert_false(next(&with_lines, &a, WORKER_CRASHED, ALL / 2));
 }
 
-/* Also where time ran out before the one that failed last. */
+/* The last attempt hurries also if an earlier one than the last that failed ran out of time. */
 static void next_after_a_timeout_hurries_at_the_end(void **state)
 {
 	struct attempt a, b;
@@ -80,7 +80,7 @@ static void next_after_a_timeout_hurries_at_the_end(void **state)
 	b = a;
 	assert_true(next(&with_lines, &a, WORKER_CRASHED, ALL / 4 * 3));
 	assert_int_equal(a.deadline_ns, ALL / 8 * UINT64_C(1000));
-	/* Where a part is no use there is no deadline. */
+	/* There is no deadline where a part of the trace is no use. */
 	assert_true(attempt_next(&with_lines, &b, WORKER_CRASHED, &nothing_said, ALL / 4 * 3,
 				 ENTRY_ABSENT, false, &b));
 	assert_true(b.deadline_ns == ENTRY_ABSENT);

@@ -1,5 +1,5 @@
 /*
- * Whatever the decoder does, its job ends, with the right words, and is tried again with less where
+ * Whatever the decoder does, the job ends with the right message, and asks again for less where
  * that may help.
  */
 #include "daemon/job/job_private.h"
@@ -57,7 +57,7 @@ static int setup(void **state)
 	s->config.decode_timeout_usec = 60000000;
 	entry_init(&js.entry);
 	assert_int_equal(job_new(&js, &s->job), 0);
-	/* Nobody reads what is told. */
+	/* Nobody reads the messages of the job. */
 	assert_int_equal(fcntl(s->job->news[1], F_SETFL, O_NONBLOCK), 0);
 	s->job->deadline_ns = ENTRY_ABSENT;
 	make_images(s->job);
@@ -65,7 +65,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* No child may be left, whatever happened. */
+/* No decoder may be left as a child. */
 static int teardown(void **state)
 {
 	struct setting *s = *state;
@@ -104,7 +104,7 @@ static void assert_report(const struct setting *s, const char *text)
 	assert_int_equal(st.st_size, strlen(text));
 	assert_int_equal(pread(s->job->report_fd, got, sizeof(got), 0), strlen(text));
 	assert_string_equal(got, text);
-	/* It can be made sure that it stays so. */
+	/* The report can be sealed. */
 	assert_int_equal(memfd_seal(s->job->report_fd), 0);
 }
 
@@ -120,7 +120,7 @@ static void job_decode_of_a_decoder_that_works_has_its_report(void **state)
 	assert_int_equal(s->job->needed[0].n, 1);
 }
 
-/* The bundle is kept; of what it needs nobody knows then. */
+/* The bundle is kept, and which images it needs is unknown then. */
 static void job_decode_that_fails_says_how_and_is_tried_without_symbols(void **state)
 {
 	static const struct {
@@ -154,7 +154,7 @@ static void job_decode_that_fails_says_how_and_is_tried_without_symbols(void **s
 		assert_false(s->job->needed_known);
 		assert_int_equal(s->job->needed[0].n, 1);
 
-		/* The first failure is told. */
+		/* If both attempts fail, the first failure is the message. */
 		snprintf(text, sizeof(text), "%s exit", cases[i].how);
 		assert_true(decode(s, text) < 0);
 		assert_int_equal(s->job->report_fd, -EBADF);
@@ -201,7 +201,7 @@ static void job_decode_that_hangs_is_tried_without_symbols_in_a_hurry(void **sta
 	assert_false(s->job->needed_known);
 }
 
-/* What an option brings does not cost what was there before. */
+/* A failure at source lines does not cost the names. */
 static void job_decode_that_fails_at_lines_is_tried_with_names(void **state)
 {
 	struct setting *s = *state;
@@ -225,7 +225,7 @@ static void job_decode_cancelled_is_not_tried_again(void **state)
 	job_cancel(s->job);
 	assert_int_equal(decode(s, "hang well"), -ECANCELED);
 	assert_string_equal(s->job->entry.error, "the recorder was stopped while this was decoded");
-	/* Nor is the second attempt waited for. */
+	/* A second attempt does not wait, either. */
 	assert_true(decode(s, "crash hang") < 0);
 }
 
@@ -241,7 +241,7 @@ static void job_decode_asked_for_what_is_not_there_goes_on(void **state)
 	assert_int_equal(s->job->needed[0].n, 0);
 }
 
-/* Without names there are none. */
+/* An attempt without names has no source lines. */
 static void job_decode_with_source_lines_asks_for_them(void **state)
 {
 	struct setting *s = *state;

@@ -1,5 +1,5 @@
 /*
- * What the decoder may ask for and say of images: any number.
+ * The decoder may ask for any image, and say any number.
  */
 #include "daemon/job/job_private.h"
 
@@ -94,7 +94,7 @@ static void job_on_keep_cuts_at_the_end(void **state)
 	assert_int_equal(job->needed_refused, 0);
 }
 
-/* Millions of ranges that do not join are refused; those that do are no burden. */
+/* Millions of ranges that do not join are refused; ranges that join take little memory. */
 static void job_on_keep_is_bounded(void **state)
 {
 	struct job *job = *state;
@@ -113,7 +113,7 @@ static void job_on_keep_is_bounded(void **state)
 	assert_int_equal(job->needed[2].pieces[0].size, SIZE);
 }
 
-/* A decoder that has many images to tell of cannot take all our memory either. */
+/* A decoder that names many images cannot take all our memory, either. */
 static void job_on_keep_of_many_images_is_bounded(void **state)
 {
 	struct job *job = *state;

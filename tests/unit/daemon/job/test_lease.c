@@ -1,5 +1,5 @@
 /*
- * Intel PT lent: for a time, for ever, while a job captures, by a source that cannot.
+ * Intel PT is handed back for a time, for ever, while a job captures, and by a source that cannot.
  */
 #include "daemon/job/lease.h"
 
@@ -16,7 +16,7 @@ struct fixture {
 	struct source source;
 	struct lease lease;
 	int answer;	   /* of the source */
-	int yields, takes; /* that it was asked for */
+	int yields, takes; /* calls of ops->yield */
 	int done, last_done, changed;
 };
 
@@ -141,7 +141,7 @@ static void lease_ask_during_a_capture_waits_for_its_end(void **state)
 	capturing = true;
 	assert_int_equal(lease_ask(&f->lease, true, LEASE_FOR_EVER, &who), LEASE_LATER);
 	assert_int_equal(f->yields, 0);
-	lease_on_captured(&f->lease); /* of another one: still at it */
+	lease_on_captured(&f->lease); /* another job still captures */
 	assert_int_equal(f->done, 0);
 	capturing = false;
 	lease_on_captured(&f->lease);

@@ -1,5 +1,6 @@
 /*
- * Reports for one user: made once, remembered, one at a time; what goes wrong is an answer, too.
+ * Reports for one user are made once, remembered, and made one at a time; a failure is an answer,
+ * too.
  */
 #include "daemon/job/remake.h"
 
@@ -26,7 +27,7 @@ struct setting {
 	struct store *store;
 	sd_event *event;
 	struct remake *remake;
-	/* What was told last, and how often. */
+	/* The arguments of the last call of on_done, and the number of calls. */
 	char id[ENTRY_ID_SIZE];
 	uid_t uid;
 	unsigned n_done;
@@ -41,7 +42,7 @@ static void on_done(void *userdata, const char *id, uid_t uid)
 	s->n_done++;
 }
 
-/* The fake lies beside this program. */
+/* The fake decoder is beside this program. */
 static void find_fake(char *ret)
 {
 	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 32);
@@ -81,7 +82,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A snapshot whose decoder is to behave so; NULL: it has no bundle. */
+/* Adds a snapshot whose bundle is BEHAVIOUR; NULL: a snapshot without a bundle. */
 static const struct entry *snapshot(struct setting *s, const char *behaviour)
 {
 	const struct entry *found = NULL;
@@ -102,14 +103,14 @@ static const struct entry *snapshot(struct setting *s, const char *behaviour)
 	return found;
 }
 
-/* Until N were told. */
+/* Runs the loop until on_done was called N times. */
 static void run_until(struct setting *s, unsigned n)
 {
 	while (s->n_done < n)
 		assert_true(sd_event_run(s->event, UINT64_MAX) >= 0);
 }
 
-/* What is remembered for UID; its descriptor cannot be written to. */
+/* Expects the remembered report for UID to be TEXT, with a descriptor that cannot be written to. */
 static void assert_report(struct setting *s, const char *id, uid_t uid, const char *text)
 {
 	CLEANUP_CLOSE int fd = -EBADF;
@@ -143,7 +144,7 @@ static void remake_begin_with_source_lines_asks_for_them(void **state)
 	assert_int_equal(remake_begin(s->remake, e, 1002), 0);
 	run_until(s, 2);
 	assert_report(s, e->id, 1002, "lines");
-	/* Without names there are none. */
+	/* An attempt without names has no source lines. */
 	e = snapshot(s, "crash lines");
 	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
 	run_until(s, 3);
@@ -158,7 +159,7 @@ static void remake_begin_makes_it_for_that_uid_and_remembers_it(void **state)
 	assert_none(s, e->id, 1001);
 	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
 	assert_true(remake_is_running(s->remake));
-	/* Asked again meanwhile, it is the same one. */
+	/* A second request meanwhile is the same one. */
 	assert_int_equal(remake_begin(s->remake, e, 1001), 0);
 	run_until(s, 1);
 	assert_string_equal(s->id, e->id);
@@ -237,7 +238,7 @@ static void remake_of_a_decoder_that_fails_is_told_and_not_remembered(void **sta
 		assert_int_equal(remake_begin(s->remake, e, 1001), 0);
 		run_until(s, i + 1);
 		assert_none(s, e->id, 1001);
-		/* It may be tried again. */
+		/* The report may be asked for again. */
 		assert_false(remake_is_running(s->remake));
 	}
 }

@@ -1,5 +1,5 @@
 /*
- * Limits by trigger and by user, by a clock of the test's own.
+ * Limits of triggers and of users, with a clock of the test's own.
  */
 #include "daemon/trigger/gate.h"
 
@@ -99,7 +99,7 @@ static void gate_pass_refused_takes_neither_token(void **state)
 		assert_int_not_equal(pass(f, "signal", ALICE, 0), 0);
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(pass(f, "signal", ALICE + 10 + i, 0), 0);
-	/* And the other way round. */
+	/* Other users have used up the trigger, and this user can fire another one. */
 	assert_int_not_equal(pass(f, "signal", ALICE + 1, 0), 0);
 	assert_int_equal(pass(f, "control", ALICE + 1, 0), 0);
 	assert_int_equal(pass(f, "control", ALICE + 1, 0), 0);
@@ -111,7 +111,7 @@ static void gate_pass_with_many_users_remembers_who_is_drained(void **state)
 
 	const unsigned last = ALICE + GATE_MAX_USERS - 1;
 
-	/* In the first place and in the last one. */
+	/* The users in the first and the last place. */
 	for (unsigned uid = ALICE; uid <= last; uid++)
 		assert_int_equal(pass(f, "control", uid, 0), 0);
 	assert_int_equal(pass(f, "control", ALICE, 0), 0);
@@ -142,7 +142,8 @@ static void gate_use_keeps_counters_and_tokens_by_name(void **state)
 	assert_null(gate_find(&f->gate, "none"));
 }
 
-/* What users do is not what the recorder, root and our own user do: neither starves the other. */
+/* Users have one share, and the recorder, root and our own user have another one: neither starves
+ * the other. */
 static void gate_pass_of_users_leaves_the_recorders_own_share(void **state)
 {
 	struct fixture *f = *state;
@@ -155,7 +156,7 @@ static void gate_pass_of_users_leaves_the_recorders_own_share(void **state)
 	assert_int_equal(pass(f, "unit", 0, 0), 0);
 	assert_int_equal(pass(f, "unit", geteuid(), 0), 0);
 	assert_int_not_equal(pass(f, "unit", NOBODY, 0), 0);
-	/* And users have theirs again when it is time. */
+	/* Users have tokens again as time passes. */
 	assert_int_equal(pass(f, "unit", ALICE + 50, 10 * SEC), 0);
 	assert_int_equal(pass(f, "unit", NOBODY, 10 * SEC), 0);
 }

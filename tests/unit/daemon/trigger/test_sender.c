@@ -1,6 +1,5 @@
 /*
- * daemon/trigger: the CPU out of /proc/PID/stat, over files as the kernel writes them and as it
- * never should.
+ * The CPU in /proc/PID/stat, from files as the kernel writes them and as it never should.
  */
 #include "daemon/trigger/trigger.h"
 
@@ -17,7 +16,7 @@
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
-/* Fields 3 to 38, and those from 40 on, of a real one. */
+/* Fields 3 to 38, and the fields from 40 on, of a real process. */
 #define BEFORE                                                                          \
 	" S 1 4711 4711 0 -1 4194560 2043 81 13 0 7 5 0 0 20 0 1 0 5381 17059840 1280 " \
 	"18446744073709551615 94 94 140 0 0 0 0 4096 1260 1 0 0 17 "

@@ -1,6 +1,6 @@
 /*
- * From a wish to a stored snapshot: joining, refusing, the sender of a signal, and jobs that end
- * badly. The decoder is a program that does not exist; what it would do is tested elsewhere.
+ * From a request to a stored snapshot: joining, refusing, the sender of a signal, and jobs that end
+ * badly. The decoder is a program that does not exist; test_job_decode tests decoders.
  */
 #include "daemon/trigger/trigger.h"
 
@@ -132,7 +132,7 @@ static const struct entry *entry_of(struct fixture *f, const char *id)
 	return e;
 }
 
-/* ID (ENTRY_ID_SIZE bytes): of a snapshot that is taken. */
+/* Fires Q. ID (ENTRY_ID_SIZE bytes) is set if a snapshot is taken. */
 static int fire(struct fixture *f, const struct request *q, char *id)
 {
 	struct trigger_answer answer;
@@ -182,7 +182,7 @@ static void trigger_fire_without_decoding_stores_a_bundle(void **state)
 	assert_int_equal(bundle_manifest(b)->last_bytes, 1024);
 	assert_int_equal(bundle_manifest(b)->n_cpus, 1);
 	assert_int_equal(bundle_manifest(b)->cpus[0].ring_bytes, RING_SOURCE_AUX);
-	assert_false(bundle_manifest(b)->have_cpu); /* an emulated trace is not this CPU's */
+	assert_false(bundle_manifest(b)->have_cpu); /* an emulated trace has no processor */
 	assert_non_null(bundle_cpu(b, 0, &n));
 	assert_int_equal(n, 1024);
 }
@@ -204,7 +204,7 @@ static void trigger_fire_without_a_decoder_fails_and_keeps_the_bundle(void **sta
 	assert_int_equal(store_open(f->store, e, STORE_BUNDLE, &fd, &size), 0);
 	close(fd);
 	assert_int_equal(store_get_stats(f->store)->failed, 1);
-	/* The next one is none the worse for it. */
+	/* The next snapshot succeeds. */
 	q = wish(ENTRY_ABSENT, false);
 	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 2);
@@ -256,7 +256,7 @@ static void trigger_fire_joining_asks_for_decoding_too(void **state)
 	assert_int_equal(fire(f, &raw, id), 0);
 	assert_int_equal(fire(f, &decoded, id), 0);
 	run_until_ended(f, 1);
-	/* It was tried: there is no decoder. */
+	/* Decoding was tried, and there is no decoder. */
 	assert_int_equal(entry_of(f, id)->state, ENTRY_FAILED);
 }
 
@@ -311,7 +311,7 @@ static void trigger_signal_names_its_sender(void **state)
 	sigprocmask(SIG_UNBLOCK, &mask, NULL);
 }
 
-/* As when the events of CPU 0 go away: its DATA ring and its trace. */
+/* Takes the DATA ring and the trace of CPU 0 away, as when its events go. */
 static void take_ring(struct fixture *f, enum source_cpu_state state, const char *why)
 {
 	struct source *s = ring_source_base(f->source);
@@ -384,7 +384,7 @@ static void trigger_fire_says_what_the_source_knows_of_itself(void **state)
 	assert_int_equal(m->n_notes, 0);
 }
 
-/* The memory of a copy was made for no ring at all. */
+/* The memory for the copy was made when there was no ring. */
 static void jobs_fit_area_ring_that_came_is_copied_whole(void **state)
 {
 	struct fixture *f = *state;
@@ -414,10 +414,10 @@ static void jobs_free_with_jobs_under_way_waits_for_them(void **state)
 
 	assert_int_equal(fire(f, &small, id), 0);
 	assert_int_equal(fire(f, &all, id), 0);
-	/* teardown frees them without having run the loop. */
+	/* teardown frees the jobs, and the loop has not run. */
 }
 
-/* The trigger NAME as if a file had said so. */
+/* The trigger NAME, to be changed as a file would change it. */
 static struct trigger_object *object(struct fixture *f, const char *name)
 {
 	return trigger_set_find(f->config.triggers, name);
@@ -433,7 +433,7 @@ static void trigger_fire_beyond_the_burst_is_limited_and_says_until_when(void **
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
 	trigger_use(&f->trigger, &f->config);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
-	/* Joining costs nothing, and is not refused. */
+	/* Joining takes no token and is not refused. */
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
 	run_until_ended(f, 1);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), TRIGGER_LIMITED);
@@ -444,7 +444,7 @@ static void trigger_fire_beyond_the_burst_is_limited_and_says_until_when(void **
 	assert_int_equal(f->trigger.gate.triggers[0].limited, 1);
 }
 
-/* What the last line of the kind ID had besides its text. */
+/* The fields of the last log line with the message id ID. */
 struct told {
 	const char *id;
 	int n, error;
@@ -489,7 +489,7 @@ static void trigger_fire_that_is_limited_names_the_unit_in_the_journal(void **st
 	assert_int_equal(told.n, 1);
 	assert_string_equal(told.unit, "web.service");
 	assert_string_equal(told.trigger, "unit");
-	/* Users are told of once for themselves. */
+	/* The limit of users is logged once, too. */
 	q.uid = 12345;
 	assert_int_equal(fire(f, &q, id), 0);
 	run_until_ended(f, 2);
@@ -515,7 +515,7 @@ static void trigger_fire_that_joins_names_its_unit_in_the_journal(void **state)
 	assert_string_equal(again, id);
 	assert_int_equal(told.n, 1);
 	assert_string_equal(told.unit, "web.service");
-	/* Not for users, who could fill the journal so. */
+	/* Users are not logged, as they could fill the journal. */
 	q.uid = 12345;
 	assert_int_equal(fire(f, &q, again), 0);
 	assert_int_equal(told.n, 1);
@@ -547,7 +547,7 @@ static void trigger_fire_when_busy_takes_no_token(void **state)
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_BURST, "7", 1), 0);
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_INTERVAL, "1h", 1), 0);
 	trigger_use(&f->trigger, &f->config);
-	/* Each asks for more than the one before, so that none joins. */
+	/* Each request asks for more than the one before, so none joins. */
 	for (q.last_bytes = 1; !jobs_full(f->jobs); q.last_bytes++)
 		assert_int_equal(fire(f, &q, id), 0);
 	for (int i = 0; i < 20; i++)
@@ -558,7 +558,7 @@ static void trigger_fire_when_busy_takes_no_token(void **state)
 	run_until_ended(f, (int)f->trigger.gate.triggers[0].fired);
 }
 
-/* Users who fire as often as they can, by the name of the trigger that is for the unit, too. */
+/* Users fire as often as they can, also the trigger that is for the unit. */
 static void trigger_fire_for_a_failed_unit_passes_however_often_users_fire(void **state)
 {
 	struct fixture *f = *state;
@@ -577,7 +577,7 @@ static void trigger_fire_for_a_failed_unit_passes_however_often_users_fire(void 
 	for (user.last_bytes = 1; fire(f, &user, id) == 0; user.last_bytes++)
 		n++;
 	assert_int_equal(n, 1);
-	/* The queue, by another trigger: a part of it is not theirs. */
+	/* Users fill the queue by another trigger, but for the part that is not theirs. */
 	strcpy(user.trigger, "control");
 	for (user.uid = 1; user.uid < 50; user.uid++, user.last_bytes++)
 		n += fire(f, &user, id) == 0;
@@ -604,7 +604,7 @@ static void trigger_fire_before_the_ring_is_filled_is_refused_with_the_reason(vo
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1h", 1), 0);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), TRIGGER_UNFILLED);
 	assert_non_null(strstr(answer.why, "trigger control wants 3600000 ms of it (MinFill=)"));
-	f->trigger.fill.since_ns[0] = 1; /* since the host began, if that was an hour ago */
+	f->trigger.fill.since_ns[0] = 1; /* traced since the host booted */
 	assert_int_equal(trigger_object_set(object(f, "control"), TRIGGER_MIN_FILL, "1us", 1), 0);
 	assert_int_equal(trigger_fire(&f->trigger, &q, &answer), 0);
 	run_until_ended(f, 1);
@@ -654,7 +654,7 @@ static void trigger_fire_names_unit_and_labels_in_the_entry(void **state)
 	char id[ENTRY_ID_SIZE];
 
 	strcpy(q.unit, "web.service");
-	strcpy(q.sender_unit, "cron.service"); /* known already: is not looked up */
+	strcpy(q.sender_unit, "cron.service"); /* is set already, so it is not looked up */
 	q.pid = (uint64_t)getpid();
 	assert_int_equal(labels_add(&q.labels, "a", "b"), 0);
 	assert_int_equal(fire(f, &q, id), 0);

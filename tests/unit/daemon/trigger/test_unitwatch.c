@@ -1,5 +1,5 @@
 /*
- * Messages as systemd sends them, and the order in which it does: one failure is one failure.
+ * Messages as systemd sends them, in the order in which it sends them: one failure counts once.
  */
 #include "daemon/trigger/unitwatch.h"
 
@@ -26,7 +26,7 @@ static int ends[2];
 static int setup(void **state)
 {
 	(void)state;
-	/* Messages are made and read, not sent: nobody answers at the other end. */
+	/* Messages are made and read, but not sent: nobody answers at the other end. */
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends),
 			 0);
 	assert_true(sd_bus_new(&bus) >= 0);
@@ -210,7 +210,7 @@ static void unitwatch_judge_a_unit_without_a_result_goes_by_its_state(void **sta
 	assert_true(unit_says("failed", 2));
 }
 
-/* What systemd 252 says after the last run that StartLimitBurst= allows. */
+/* The messages of systemd 252 after the last run that StartLimitBurst= allows. */
 static void unitwatch_judge_a_start_limit_is_no_failure_of_its_own(void **state)
 {
 	(void)state;
@@ -230,7 +230,7 @@ static void unitwatch_judge_what_is_long_ago_is_known_and_not_told(void **state)
 	(void)state;
 	assert_false(unitwatch_judge(&table, &news, NOW));
 	assert_false(unit_says("failed", 1));
-	/* The main process had ended long ago, the unit fails now. */
+	/* The main process ended long ago, and the unit fails now. */
 	empty_table(NULL);
 	news = (struct unit_news){.unit = "web.service", .result = "timeout", .changed_usec = 1};
 	assert_false(unitwatch_judge(&table, &news, NOW));
