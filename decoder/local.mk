@@ -3,10 +3,10 @@ decoder_libptdecoder_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 decoder_libptdecoder_a_SOURCES = \
 	decoder/hot/ahead.c \
 	decoder/hot/ahead.h \
-	decoder/hot/ahead_private.h \
 	decoder/hot/ahead_walk.c \
 	decoder/hot/crew.c \
 	decoder/hot/crew.h \
+	decoder/hot/hot_private.h \
 	decoder/packet/errata.c \
 	decoder/packet/errata.h \
 	decoder/time/estimate.c \
@@ -44,10 +44,8 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/hot/node_make.c \
 	decoder/hot/node_walk.c \
 	decoder/hot/node_walk.h \
-	decoder/hot/node_walk_private.h \
 	decoder/hot/nodes.c \
 	decoder/hot/nodes.h \
-	decoder/hot/nodes_private.h \
 	decoder/packet/packet.c \
 	decoder/packet/packet.h \
 	decoder/packet/packet_text.c \

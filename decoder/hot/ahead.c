@@ -1,11 +1,11 @@
 /*
- * Walking ahead: who walks which segment. Each trace is cut into segments at PSBs; they are given
- * to threads in order, a few more than are done with, so that memory is in proportion to threads
- * and not to traces. The thread that the flows are of gives away what lies ahead of it, takes what
- * it comes to, and walks ahead itself where it would have to wait.
+ * Gives segments of traces to threads. Each trace is cut into segments at PSBs. Threads get them in
+ * order, only a few more than the walk has taken, so memory is in proportion to threads and not to
+ * traces. The thread that the flows belong to gives away the segments ahead of it, takes pieces as
+ * it comes to them, and walks a segment ahead itself where it would have to wait.
  *
- * One lock for all that is here. What a thread writes into a segment is read without it, as far as
- * `n` says.
+ * One lock guards everything here. What a thread writes into a segment is read without the lock, as
+ * far as `n` says.
  */
 #include "decoder/hot/ahead.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/hot/ahead_private.h"
+#include "decoder/hot/hot_private.h"
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
@@ -24,9 +24,9 @@
 #define SEGMENT_BYTES (((size_t)16 << 10) - 256)
 #define WINDOW_MAX    256u
 #define WINDOW_MIN    3u
-#define MANY_TRACES   8u /* each has but one segment then */
+#define MANY_TRACES   8u /* with more traces each has only one segment */
 #define THREADS_MAX   64u
-/* Segments, of half a megabyte each, of all traces: so many, and so many a thread. */
+/* Segments of all traces, half a megabyte each: so many, and so many for each thread. */
 #define SEGMENTS_MIN	32u
 #define SEGMENTS_THREAD 4u
 #define PATIENCE	400u /* looks at what another thread is doing */
@@ -36,18 +36,18 @@ struct ahead_trace {
 	struct ahead_trace *next;
 	struct ahead_config config;
 	/* Under the lock. */
-	const uint8_t *scan; /* a PSB: from here on nothing is given away; NULL: all is */
-	/* Segments [first, last), in order: those behind the walk that are given away. */
+	const uint8_t *scan; /* a PSB: nothing from here on is given away yet; NULL: all is */
+	/* Segments [first, last), in order, that are given away and not behind the walk. */
 	struct ahead_segment *ring[WINDOW_MAX];
 	uint64_t first, last;
-	unsigned int running; /* of all its segments */
+	unsigned int running; /* segments that a thread is at work on */
 	uint64_t context;
 	/* The caller's. */
 	bool started;
 	struct ahead_segment *at;   /* the walk stands in it; NULL: in none */
-	struct ahead_segment *lent; /* it may not be used again yet */
-	const uint8_t *until;	    /* from here on it is in another one */
-	uint32_t piece;
+	struct ahead_segment *lent; /* its steps are in use */
+	const uint8_t *until;	    /* AT holds up to here */
+	uint32_t piece;		    /* of AT, the next one */
 };
 
 struct thread {
@@ -64,9 +64,9 @@ struct ahead {
 	struct ahead_segment *spare;
 	unsigned int n_segments; /* in all */
 	bool stop;
-	uint32_t n; /* threads but the caller */
+	uint32_t n; /* threads without the caller */
 	struct ahead_walker *own;
-	struct crew *own_crew; /* NULL: the threads are somebody else's */
+	struct crew *own_crew; /* NULL: the threads come from the caller's crew */
 	struct thread *threads[THREADS_MAX];
 };
 
@@ -85,7 +85,7 @@ static const uint8_t *find_end(const struct ahead_trace *t, const uint8_t *pos)
 	if ((size_t)(stop - pos) <= t->config.segment_bytes)
 		return stop;
 	psb = sync_find(pos + t->config.segment_bytes, stop);
-	return psb != NULL ? psb : stop;
+	return psb ? psb : stop;
 }
 
 static void set_scan(struct ahead_trace *t, const uint8_t *to)
@@ -93,6 +93,7 @@ static void set_scan(struct ahead_trace *t, const uint8_t *to)
 	t->scan = to < stop_of(t) ? to : NULL;
 }
 
+/* Segments that a trace may have given away at once. */
 static uint64_t window(const struct ahead *a)
 {
 	uint64_t n = 2 * (a->n + 1u) / MAX_OF(a->n_traces, 1u) + 1;
@@ -106,7 +107,7 @@ static struct ahead_segment *take_spare(struct ahead *a)
 {
 	struct ahead_segment *s = a->spare;
 
-	if (s != NULL) {
+	if (s) {
 		a->spare = s->next;
 		return s;
 	}
@@ -121,14 +122,12 @@ static void put_spare(struct ahead *a, struct ahead_segment *s)
 	a->spare = s;
 }
 
-static bool has_segment(const struct ahead *a)
-{
-	return a->spare != NULL || a->n_segments < SEGMENTS_MIN + SEGMENTS_THREAD * a->n;
-}
-
 static bool can_claim(const struct ahead_trace *t)
 {
-	return t->scan != NULL && t->last - t->first < window(t->pool) && has_segment(t->pool);
+	const struct ahead *a = t->pool;
+
+	return t->scan && t->last - t->first < window(a) &&
+	       (a->spare || a->n_segments < SEGMENTS_MIN + SEGMENTS_THREAD * a->n);
 }
 
 /* The next segment of T, for the caller to walk. NULL: there is none, or none yet. */
@@ -139,7 +138,7 @@ static struct ahead_segment *claim(struct ahead_trace *t)
 	if (!can_claim(t))
 		return NULL;
 	s = take_spare(t->pool);
-	if (s == NULL)
+	if (!s)
 		return NULL;
 	s->begin = t->scan;
 	s->end = find_end(t, s->begin);
@@ -154,18 +153,17 @@ static struct ahead_segment *claim(struct ahead_trace *t)
 	return s;
 }
 
-/* The trace that has least ahead of the walk. */
+/* A segment of the trace that has least ahead of the walk. */
 static struct ahead_segment *claim_any(struct ahead *a, struct ahead_trace **ret)
 {
 	struct ahead_trace *best = NULL;
 
-	for (struct ahead_trace *t = a->traces; t != NULL; t = t->next) {
-		if (t->scan != NULL &&
-		    (best == NULL || t->last - t->first < best->last - best->first))
+	for (struct ahead_trace *t = a->traces; t; t = t->next) {
+		if (t->scan && (!best || t->last - t->first < best->last - best->first))
 			best = t;
 	}
 	*ret = best;
-	return best != NULL ? claim(best) : NULL;
+	return best ? claim(best) : NULL;
 }
 
 static void finish(struct ahead_trace *t, struct ahead_segment *s)
@@ -197,7 +195,7 @@ static void run(void *userdata)
 		struct ahead_trace *t;
 		struct ahead_segment *s = claim_any(a, &t);
 
-		if (s == NULL) {
+		if (!s) {
 			a->sleeping++;
 			if (a->sleeping == a->n)
 				pthread_cond_broadcast(&a->idle);
@@ -217,30 +215,17 @@ static bool start_thread(struct ahead *a, struct crew *crew, struct nodes *nodes
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (!t)
 		return false;
 	t->pool = a;
 	t->walker.nodes = nodes;
 	t->at = crew_start(crew, run, t);
-	if (t->at == NULL) {
+	if (!t->at) {
 		free(t);
 		return false;
 	}
 	a->threads[a->n++] = t;
 	return true;
-}
-
-static void stop_threads(struct ahead *a)
-{
-	pthread_mutex_lock(&a->lock);
-	a->stop = true;
-	pthread_cond_broadcast(&a->work);
-	pthread_mutex_unlock(&a->lock);
-	for (uint32_t i = 0; i < a->n; i++) {
-		crew_finish(a->threads[i]->at);
-		free(a->threads[i]);
-	}
-	crew_free(a->own_crew);
 }
 
 uint32_t ahead_count_cpus(void)
@@ -252,14 +237,14 @@ uint32_t ahead_count_cpus(void)
 	return (uint32_t)CPU_COUNT(&set);
 }
 
-/* THREADS but the caller, or fewer. */
+/* Starts THREADS threads, or fewer, where so many cannot be had. */
 static void start_threads(struct ahead *a, uint32_t threads, struct crew *crew, struct nodes *nodes)
 {
 	threads = MIN_OF(threads, THREADS_MAX);
-	if (crew == NULL && crew_new(threads, &a->own_crew) == 0)
+	if (!crew && crew_new(threads, &a->own_crew) == 0)
 		crew = a->own_crew;
 	pthread_mutex_lock(&a->lock);
-	while (crew != NULL && a->n < threads && start_thread(a, crew, nodes))
+	while (crew && a->n < threads && start_thread(a, crew, nodes))
 		;
 	pthread_mutex_unlock(&a->lock);
 }
@@ -270,10 +255,10 @@ int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct
 	struct ahead *a = calloc(1, sizeof(*a));
 	int r;
 
-	if (a == NULL)
+	if (!a)
 		return -ENOMEM;
 	a->own = calloc(1, sizeof(*a->own));
-	r = a->own != NULL ? graph_share(graph) : -ENOMEM;
+	r = a->own ? graph_share(graph) : -ENOMEM;
 	if (r != 0) {
 		free(a->own);
 		free(a);
@@ -290,10 +275,18 @@ int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct
 
 void ahead_free(struct ahead *a)
 {
-	if (a == NULL)
+	if (!a)
 		return;
-	stop_threads(a);
-	while (a->spare != NULL) {
+	pthread_mutex_lock(&a->lock);
+	a->stop = true;
+	pthread_cond_broadcast(&a->work);
+	pthread_mutex_unlock(&a->lock);
+	for (uint32_t i = 0; i < a->n; i++) {
+		crew_finish(a->threads[i]->at);
+		free(a->threads[i]);
+	}
+	crew_free(a->own_crew);
+	while (a->spare) {
 		struct ahead_segment *next = a->spare->next;
 
 		free(a->spare);
@@ -312,7 +305,7 @@ int ahead_open(struct ahead *a, const struct ahead_config *config, struct ahead_
 {
 	struct ahead_trace *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (!t)
 		return -ENOMEM;
 	t->pool = a;
 	t->config = *config;
@@ -328,30 +321,24 @@ int ahead_open(struct ahead *a, const struct ahead_config *config, struct ahead_
 	return 0;
 }
 
-static void leave(struct ahead *a, const struct ahead_trace *t)
-{
-	struct ahead_trace **at = &a->traces;
-
-	while (*at != t)
-		at = &(*at)->next;
-	*at = t->next;
-	a->n_traces--;
-}
-
 void ahead_close(struct ahead_trace *t)
 {
+	struct ahead_trace **at;
 	struct ahead *a;
 
-	if (t == NULL)
+	if (!t)
 		return;
 	a = t->pool;
 	pthread_mutex_lock(&a->lock);
-	leave(a, t);
+	for (at = &a->traces; *at != t;)
+		at = &(*at)->next;
+	*at = t->next;
+	a->n_traces--;
 	while (t->first < t->last)
 		drop(t, t->ring[t->first++ % WINDOW_MAX]);
 	while (t->running > 0)
 		pthread_cond_wait(&a->idle, &a->lock);
-	if (t->lent != NULL)
+	if (t->lent)
 		put_spare(a, t->lent);
 	pthread_mutex_unlock(&a->lock);
 	free(t);
@@ -359,27 +346,20 @@ void ahead_close(struct ahead_trace *t)
 
 /* --- The walk --- */
 
-/* Where there is work for more threads they wake up, not for each segment. */
-static void give_work(struct ahead_trace *t)
-{
-	struct ahead *a = t->pool;
-
-	if (a->sleeping > 0 && t->scan != NULL && 2 * (t->last - t->first) <= window(a))
-		pthread_cond_broadcast(&a->work);
-}
-
-/* The walk goes itself over what no thread has taken. */
+/* The walk itself goes over what no thread has taken. */
 static void take_own(struct ahead_trace *t, const uint8_t *pos)
 {
-	if (!t->started || (t->scan != NULL && pos >= t->scan))
+	if (!t->started || (t->scan && pos >= t->scan))
 		set_scan(t, find_end(t, pos));
 	t->started = true;
-	t->until = t->scan != NULL ? t->scan : stop_of(t);
+	t->until = t->scan ? t->scan : stop_of(t);
 }
 
+/* The walk is at POS, behind what is known of it: finds the segment there, and gives more away. */
 static void look_again(struct ahead_trace *t, const uint8_t *pos)
 {
 	struct ahead_segment *s = NULL;
+	struct ahead *a = t->pool;
 
 	while (t->first < t->last && t->ring[t->first % WINDOW_MAX]->end <= pos)
 		drop(t, t->ring[t->first++ % WINDOW_MAX]);
@@ -387,7 +367,7 @@ static void look_again(struct ahead_trace *t, const uint8_t *pos)
 		s = t->ring[t->first % WINDOW_MAX];
 	t->at = NULL;
 	t->piece = 0;
-	if (s == NULL) {
+	if (!s) {
 		take_own(t, pos);
 	} else if (s->begin <= pos) {
 		t->at = s;
@@ -395,7 +375,9 @@ static void look_again(struct ahead_trace *t, const uint8_t *pos)
 	} else {
 		t->until = s->begin;
 	}
-	give_work(t);
+	/* Threads wake up where there is work for several of them, and not for each segment. */
+	if (a->sleeping > 0 && t->scan && 2 * (t->last - t->first) <= window(a))
+		pthread_cond_broadcast(&a->work);
 }
 
 /* Walks a segment ahead. False: there is none. */
@@ -407,7 +389,7 @@ static bool help(struct ahead_trace *t)
 	pthread_mutex_lock(&a->lock);
 	s = claim(t);
 	pthread_mutex_unlock(&a->lock);
-	if (s == NULL)
+	if (!s)
 		return false;
 	ahead_run(a->own, &t->config, s);
 	pthread_mutex_lock(&a->lock);
@@ -416,14 +398,8 @@ static bool help(struct ahead_trace *t)
 	return true;
 }
 
-static void rest(void)
-{
-#if defined(__x86_64__)
-	__builtin_ia32_pause();
-#endif
-}
-
-/* The piece at POS of the segment that the walk stands in. NULL: there is none; *RET_BUSY: yet. */
+/* The piece at POS of the segment that the walk stands in. NULL: there is none, or with *RET_BUSY:
+ * none yet. */
 static const struct ahead_piece *find_piece(struct ahead_trace *t, const uint8_t *pos,
 					    bool *ret_busy)
 {
@@ -452,13 +428,15 @@ const struct ahead_piece *ahead_take(struct ahead_trace *t, const uint8_t *pos, 
 		look_again(t, pos);
 		pthread_mutex_unlock(&t->pool->lock);
 	}
-	if (t->at == NULL)
+	if (!t->at)
 		return NULL;
 	while (busy && patience > 0) {
 		p = find_piece(t, pos, &busy);
 		if (busy && !help(t)) {
 			patience--;
-			rest();
+#if defined(__x86_64__)
+			__builtin_ia32_pause();
+#endif
 		}
 	}
 	if (busy)
@@ -484,7 +462,7 @@ void ahead_return(struct ahead_trace *t)
 {
 	struct ahead *a = t->pool;
 
-	if (t->lent == NULL)
+	if (!t->lent)
 		return;
 	pthread_mutex_lock(&a->lock);
 	if (t->lent->dropped && t->lent->done)

@@ -1,11 +1,11 @@
 /*
- * Walking ahead: threads that go over plain packets (node_walk.c) from PSBs on, before the walk
- * itself comes there, as if it came as they guess. They keep what came out in pieces. The walk
- * takes a piece only where it stands exactly as the piece begins, and goes itself elsewhere, so
- * that what it gives does not depend on them. Used by flow_nodes.c.
+ * Walking ahead: threads go over plain packets (node_walk.c) from PSBs on, before the walk itself
+ * comes there, with the state that they guess the walk will have. They keep what came out in
+ * pieces. The walk takes a piece only where its own state is the one before the piece, and goes
+ * over the packets itself elsewhere, so its items do not depend on threads.
  *
- * Threads belong to the flow that others share; each flow's trace is opened for them. All that is
- * here is called by the one thread that the flows are of.
+ * The threads belong to the flow that keeps the code; each flow's trace is opened for them. All
+ * functions here are called by the one thread that the flows belong to.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ struct ahead_config {
 	size_t from, stop; /* packets in [from, stop) are walked */
 	struct errata errata;
 	uint64_t ip_end;      /* as in struct node_walk */
-	size_t segment_bytes; /* that a thread takes at once, about; 0: as many as are worth it */
+	size_t segment_bytes; /* a thread takes about so many at once; 0: as many as are worth it */
 };
 
 /* Return addresses, the oldest one first. */
@@ -35,13 +35,13 @@ struct ahead_returns {
 
 /* What a walk did. */
 struct ahead_piece {
-	/* It stood so before: */
+	/* The state before: */
 	const uint8_t *pos;
 	uint64_t context, last_ip;
 	uint32_t node, place;
 	uint8_t mode, order;
 	struct ahead_returns before;
-	/* And so behind; `prompt` counts from false. */
+	/* And the state behind; `prompt` was false before. */
 	struct node_walk walk;
 	struct ahead_returns after;
 };
@@ -49,27 +49,28 @@ struct ahead_piece {
 struct ahead;
 struct ahead_trace;
 
-/* THREADS in all, at least 1, the caller's included; where there cannot be so many, fewer. The
- * others are of CREW, borrowed until ahead_free(); NULL: they are started. 0 or -errno. */
+/* THREADS in all, at least 1, the caller's included, or fewer, where so many cannot be had. The
+ * other threads come from CREW, borrowed until ahead_free(); NULL: they are started. 0 or -errno.
+ */
 int ahead_new(struct graph *graph, struct nodes *nodes, uint32_t threads, struct crew *crew,
 	      struct ahead **ret);
-/* Behind the close of all traces. */
+/* To be called when all traces are closed. */
 void ahead_free(struct ahead *a);
-/* How many threads may run: of CPUs that the caller may use. */
+/* The number of CPUs that the caller may use. */
 uint32_t ahead_count_cpus(void);
 
 int ahead_open(struct ahead *a, const struct ahead_config *config, struct ahead_trace **ret);
 void ahead_close(struct ahead_trace *t);
 /* The walk stands in front of the packet at POS, in code of CONTEXT: the piece that begins there,
- * or NULL. It holds up to the next call of this or of ahead_return(). May walk ahead itself, where
- * another thread is not done with it. *RET_LIMIT: if there is none the caller should not walk
- * further than this before he asks again. */
+ * or NULL. The piece stays valid up to the next call of this function or of ahead_return(). While
+ * another thread is still at work on it, this function may walk a segment ahead itself. *RET_LIMIT:
+ * without a piece, the caller should not walk further than this before the next call. */
 const struct ahead_piece *ahead_take(struct ahead_trace *t, const uint8_t *pos, uint64_t context,
 				     const uint8_t **ret_limit);
-/* Where the steps begin that those of the piece that was taken last are among; with ahead_lend()
- * they stay up to ahead_return(). */
+/* The array that has the steps of the piece that was taken last. With ahead_lend() it stays valid
+ * up to ahead_return(). */
 const uint32_t *ahead_steps(const struct ahead_trace *t);
 void ahead_lend(struct ahead_trace *t);
 void ahead_return(struct ahead_trace *t);
-/* Until the other threads have nothing to do. */
+/* Waits until the other threads have nothing to do. */
 void ahead_settle(struct ahead_trace *t);

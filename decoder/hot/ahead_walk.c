@@ -1,18 +1,18 @@
 /*
- * The walk ahead over one segment. It starts with what a PSB says, goes over plain packets, and
- * guesses what the rest of the packets do: that a system call comes back in the same code with the
- * same return addresses, and so on. Where there is a doubt it goes on at the next PSB. A wrong
- * guess costs time and nothing else.
+ * Walks ahead over one segment. The walk starts with what a PSB says, goes over plain packets, and
+ * guesses what other packets do: that a system call comes back in the same code with the same
+ * return addresses, and so on. Where there is a doubt it goes on at the next PSB. A wrong guess
+ * costs time and nothing else.
  */
 #include <string.h>
 
-#include "decoder/hot/ahead_private.h"
+#include "decoder/hot/hot_private.h"
 #include "decoder/packet/packet.h"
 #include "proto/base.h"
 
 #define MARGIN 16u /* as of flow_nodes.c */
 #define GO_MAX 64u
-#define MORE   64u /* bytes that a piece is longer than it should be, at a time */
+#define MORE   64u /* bytes by which a piece is made longer at a time, to end with a packet */
 
 enum state { STATE_OFF, STATE_ON, STATE_LOST };
 
@@ -28,13 +28,14 @@ static bool compile(struct ahead_walker *w, uint32_t number)
 	return r == 0;
 }
 
-/* RETURNS is another one now. */
+/* The return addresses changed, so their list does not hold any more. */
 static void forget_list(struct ahead_walker *w)
 {
 	w->listed.n = PT_RET_STACK + 1;
 }
 
-/* Nodes are of a mode; addresses hold in every one. */
+/* Nodes on the return stack become addresses: nodes are of one mode, addresses hold in all modes.
+ */
 static void forget_nodes(struct ahead_walker *w)
 {
 	struct retstack *s = &w->returns;
@@ -74,13 +75,8 @@ static void push_call(struct ahead_walker *w, uint32_t number)
 	forget_list(w);
 }
 
-static bool is_call(const struct node_part *p)
-{
-	return p->kind == FLOW_CALL && (p->flags & FLOW_ZERO_LENGTH) == 0;
-}
-
-/* Whether the call in the node comes before the instruction at OFFSET. *RET: that is in the node.
- */
+/* Whether the call in the node comes before the instruction at OFFSET. *RET: the instruction is in
+ * the node. */
 static bool calls_before(const struct node_info *info, uint64_t offset, bool *ret)
 {
 	bool call = false;
@@ -90,12 +86,14 @@ static bool calls_before(const struct node_info *info, uint64_t offset, bool *re
 		const struct node_part *p = &info->parts[i];
 
 		*ret = offset >= p->start && offset <= p->last;
-		call |= !*ret && is_call(p);
+		call |= !*ret && p->kind == FLOW_CALL && (p->flags & FLOW_ZERO_LENGTH) == 0;
 	}
 	return call;
 }
 
-/* Execution goes on up to the address TO, or to the next branch that the trace decides. */
+/* Goes on up to the address TO, or to the next branch that the trace decides. False: there is a
+ * doubt.
+ */
 static bool go_up_to(struct ahead_walker *w, uint64_t to)
 {
 	uint64_t offset = to - nodes_place_address(w->nodes, w->place);
@@ -108,7 +106,7 @@ static bool go_up_to(struct ahead_walker *w, uint64_t to)
 			return true;
 		if (!compile(w, w->node))
 			return false;
-		/* Its edge says so, too, where it only leads to one. */
+		/* An edge says NODE_STOP also for a node that only leads to one. */
 		if (node->info->kind == NODE_STOP)
 			return true;
 		if (calls_before(node->info, offset, &there))
@@ -138,12 +136,6 @@ static enum state enter(struct ahead_walker *w, const struct ahead_config *c, ui
 }
 
 /* --- Plain packets --- */
-
-static bool is_plain(const struct event_reader *r)
-{
-	return r->queue_n == 0 && r->n_waits == 0 && !r->mode_waits && !r->fup_owed &&
-	       r->c.bip_bytes == 0 && !r->guest;
-}
 
 static struct node_walk begin(struct ahead_walker *w, const struct ahead_config *c,
 			      struct ahead_segment *s, const uint8_t *limit)
@@ -176,16 +168,6 @@ static struct node_walk begin(struct ahead_walker *w, const struct ahead_config 
 	};
 }
 
-static void keep(struct ahead_walker *w, struct ahead_segment *s, struct ahead_piece *p,
-		 const struct node_walk *walk)
-{
-	p->walk = *walk;
-	p->after = list_returns(w, s);
-	s->n_steps += walk->n_steps;
-	s->n_points += walk->n_points;
-	__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELEASE);
-}
-
 static bool has_room(const struct ahead_segment *s)
 {
 	return s->n < AHEAD_PIECES && s->n_steps + AHEAD_PIECE_STEPS <= AHEAD_STEPS &&
@@ -193,7 +175,7 @@ static bool has_room(const struct ahead_segment *s)
 	       s->n_returns + 2 * PT_RET_STACK <= AHEAD_RETURNS;
 }
 
-/* One piece. STATE_OFF: what is not plain stands in front. */
+/* Makes one piece. STATE_OFF: a packet that is not plain stands in front. */
 static enum state walk_piece(struct ahead_walker *w, const struct ahead_config *c,
 			     struct ahead_segment *s, const uint8_t *limit)
 {
@@ -211,16 +193,20 @@ static enum state walk_piece(struct ahead_walker *w, const struct ahead_config *
 	p->before = list_returns(w, s);
 	__atomic_store_n(&s->at, walk.pos, __ATOMIC_RELEASE);
 	r = node_walk(&walk);
-	/* It ends with a packet. */
+	/* A piece ends with a packet. */
 	while (r == 0 && walk.n_bits > 0 && walk.n_steps < walk.max_steps &&
 	       walk.pos >= walk.limit && walk.limit < limit) {
 		walk.limit = MIN_OF(limit, walk.limit + MORE);
 		r = node_walk(&walk);
 	}
-	/* Where code is missing it came so far all the same. */
+	/* Also where the walk ended for want of code, the steps up to there are kept. */
 	if (walk.n_steps > 0) {
 		forget_list(w);
-		keep(w, s, p, &walk);
+		p->walk = walk;
+		p->after = list_returns(w, s);
+		s->n_steps += walk.n_steps;
+		s->n_points += walk.n_points;
+		__atomic_store_n(&s->n, s->n + 1, __ATOMIC_RELEASE);
 	}
 	w->node = NODE_EDGE_NUMBER(walk.edge);
 	w->place = walk.place;
@@ -246,7 +232,7 @@ static enum state walk_plain(struct ahead_walker *w, const struct ahead_config *
 	return state == STATE_LOST ? STATE_LOST : STATE_ON;
 }
 
-/* --- The rest --- */
+/* --- Other packets --- */
 
 static enum state enter_from(struct ahead_walker *w, const struct ahead_config *c,
 			     const struct event *e, enum state state)
@@ -256,95 +242,61 @@ static enum state enter_from(struct ahead_walker *w, const struct ahead_config *
 	return enter(w, c, e->from);
 }
 
-static enum state take_mark(struct ahead_walker *w, const struct ahead_config *c,
-			    const struct event *e, enum state state)
-{
-	if (state != STATE_ON || e->bind == EVENT_NOW)
-		return state;
-	return e->bind == EVENT_BEFORE ? enter_from(w, c, e, state) : STATE_LOST;
-}
-
-static enum state take_psb(struct ahead_walker *w, const struct ahead_config *c,
-			   const struct event *e)
-{
-	retstack_clear(&w->returns);
-	forget_list(w);
-	if (e->clash)
-		return STATE_LOST;
-	return e->has_from ? enter(w, c, e->from) : STATE_OFF;
-}
-
-static enum state take_status(struct ahead_walker *w, const struct ahead_config *c,
-			      const struct event *e, enum state state)
-{
-	if (state == STATE_OFF)
-		return STATE_OFF;
-	return e->mode == w->mode ? enter_from(w, c, e, state) : STATE_LOST;
-}
-
-static enum state take_off(struct ahead_walker *w, const struct event *e, enum state state)
-{
-	if (state != STATE_ON)
-		return state;
-	return go_up_to(w, e->kind == EVENT_ASYNC_OFF ? e->from : UINT64_MAX) ? STATE_OFF
-									      : STATE_LOST;
-}
-
-static enum state take_async(struct ahead_walker *w, const struct ahead_config *c,
-			     const struct event *e, enum state state)
-{
-	if (!e->has_to || enter_from(w, c, e, state) != STATE_ON)
-		return STATE_LOST;
-	return enter(w, c, e->to);
-}
-
 static enum state take_event(struct ahead_walker *w, const struct ahead_config *c,
 			     const struct event *e, enum state state)
 {
 	switch (e->kind) {
 	case EVENT_NONE: return state;
-	case EVENT_MARK: return take_mark(w, c, e, state);
-	case EVENT_PSB: return take_psb(w, c, e);
+	case EVENT_MARK:
+		if (state != STATE_ON || e->bind == EVENT_NOW)
+			return state;
+		return e->bind == EVENT_BEFORE ? enter_from(w, c, e, state) : STATE_LOST;
+	case EVENT_PSB:
+		retstack_clear(&w->returns);
+		forget_list(w);
+		if (e->clash)
+			return STATE_LOST;
+		return e->has_from ? enter(w, c, e->from) : STATE_OFF;
 	case EVENT_ENABLE: return state == STATE_OFF && e->has_to ? enter(w, c, e->to) : STATE_LOST;
 	case EVENT_DISABLE:
-	case EVENT_ASYNC_OFF: return take_off(w, e, state);
-	case EVENT_ASYNC: return take_async(w, c, e, state);
-	case EVENT_STATUS: return take_status(w, c, e, state);
+	case EVENT_ASYNC_OFF:
+		if (state != STATE_ON)
+			return state;
+		return go_up_to(w, e->kind == EVENT_ASYNC_OFF ? e->from : UINT64_MAX) ? STATE_OFF
+										      : STATE_LOST;
+	case EVENT_ASYNC:
+		if (!e->has_to || enter_from(w, c, e, state) != STATE_ON)
+			return STATE_LOST;
+		return enter(w, c, e->to);
+	case EVENT_STATUS:
+		if (state == STATE_OFF)
+			return STATE_OFF;
+		return e->mode == w->mode ? enter_from(w, c, e, state) : STATE_LOST;
 	default: return STATE_LOST;
 	}
 }
 
-static void start_at(struct ahead_walker *w, const struct ahead_config *c, const uint8_t *psb,
-		     const uint8_t *end)
-{
-	event_reader_init(&w->reader, c->trace, c->size, (size_t)(psb - c->trace),
-			  (size_t)(end - c->trace), c->errata);
-	retstack_clear(&w->returns);
-	forget_list(w);
-}
-
-static void take_context(struct ahead_walker *w, uint64_t context)
-{
-	if (w->known && w->context == context)
-		return;
-	memset(w->targets, 0, sizeof(w->targets));
-	w->context = context;
-	w->known = true;
-}
-
 void ahead_run(struct ahead_walker *w, const struct ahead_config *config, struct ahead_segment *s)
 {
-	const uint8_t *psb = s->begin;
+	const struct event_reader *r = &w->reader;
+	const uint8_t *psb = s->begin, *trace = config->trace;
 
-	take_context(w, s->context);
-	for (; psb != NULL && has_room(s); psb = sync_find(w->reader.c.pos, s->end)) {
+	if (!w->known || w->context != s->context)
+		memset(w->targets, 0, sizeof(w->targets));
+	w->context = s->context;
+	w->known = true;
+	for (; psb && has_room(s); psb = sync_find(w->reader.c.pos, s->end)) {
 		enum state state = STATE_OFF;
 
-		start_at(w, config, psb, s->end);
+		event_reader_init(&w->reader, trace, config->size, (size_t)(psb - trace),
+				  (size_t)(s->end - trace), config->errata);
+		retstack_clear(&w->returns);
+		forget_list(w);
 		while (state != STATE_LOST && has_room(s)) {
 			struct event e;
 
-			if (state == STATE_ON && is_plain(&w->reader))
+			if (state == STATE_ON && r->queue_n == 0 && r->n_waits == 0 &&
+			    !r->mode_waits && !r->fup_owed && r->c.bip_bytes == 0 && !r->guest)
 				state = walk_plain(w, config, s);
 			if (state == STATE_LOST)
 				break;

@@ -1,6 +1,5 @@
 /*
- * Threads that are there before they are needed: each waits for its own work. Made by main.c of the
- * worker before its sandbox closes, and by tests; used by ahead.c.
+ * Keeps threads that exist before they are needed; each waits for its own work.
  */
 #include "decoder/hot/crew.h"
 
@@ -17,13 +16,13 @@ struct crew_thread {
 	struct crew *crew;
 	pthread_t id;
 	pthread_cond_t work;
-	void (*fn)(void *userdata); /* NULL: it has nothing to do */
+	void (*fn)(void *userdata); /* NULL: the thread is idle */
 	void *userdata;
 };
 
 struct crew {
-	pthread_mutex_t lock; /* for all that is here */
-	pthread_cond_t idle;  /* a thread has nothing to do any more, or not yet */
+	pthread_mutex_t lock; /* for all members, and those of the threads */
+	pthread_cond_t idle;  /* a thread became idle, or began */
 	bool stop;
 	uint32_t n, n_begun;
 	struct crew_thread *threads[CREW_MAX_THREADS];
@@ -38,9 +37,9 @@ static void *run(void *userdata)
 	c->n_begun++;
 	pthread_cond_broadcast(&c->idle);
 	for (;;) {
-		while (self->fn == NULL && !c->stop)
+		while (!self->fn && !c->stop)
 			pthread_cond_wait(&self->work, &c->lock);
-		if (self->fn == NULL)
+		if (!self->fn)
 			break;
 		pthread_mutex_unlock(&c->lock);
 		self->fn(self->userdata);
@@ -70,7 +69,7 @@ static bool add(struct crew *c)
 {
 	struct crew_thread *t = calloc(1, sizeof(*t));
 
-	if (t == NULL)
+	if (!t)
 		return false;
 	t->crew = c;
 	pthread_cond_init(&t->work, NULL);
@@ -87,7 +86,7 @@ int crew_new(uint32_t threads, struct crew **ret)
 {
 	struct crew *c = calloc(1, sizeof(*c));
 
-	if (c == NULL)
+	if (!c)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->idle, NULL);
@@ -103,7 +102,7 @@ int crew_new(uint32_t threads, struct crew **ret)
 
 void crew_free(struct crew *c)
 {
-	if (c == NULL)
+	if (!c)
 		return;
 	pthread_mutex_lock(&c->lock);
 	c->stop = true;
@@ -126,7 +125,7 @@ uint32_t crew_idle(struct crew *c)
 
 	pthread_mutex_lock(&c->lock);
 	for (uint32_t i = 0; i < c->n; i++)
-		n += c->threads[i]->fn == NULL;
+		n += !c->threads[i]->fn;
 	pthread_mutex_unlock(&c->lock);
 	return n;
 }
@@ -136,10 +135,10 @@ struct crew_thread *crew_start(struct crew *c, void (*fn)(void *userdata), void 
 	struct crew_thread *found = NULL;
 
 	pthread_mutex_lock(&c->lock);
-	for (uint32_t i = 0; i < c->n && found == NULL; i++)
-		if (c->threads[i]->fn == NULL)
+	for (uint32_t i = 0; i < c->n && !found; i++)
+		if (!c->threads[i]->fn)
 			found = c->threads[i];
-	if (found != NULL) {
+	if (found) {
 		found->fn = fn;
 		found->userdata = userdata;
 		pthread_cond_signal(&found->work);
@@ -153,7 +152,7 @@ void crew_finish(struct crew_thread *t)
 	struct crew *c = t->crew;
 
 	pthread_mutex_lock(&c->lock);
-	while (t->fn != NULL)
+	while (t->fn)
 		pthread_cond_wait(&c->idle, &c->lock);
 	pthread_mutex_unlock(&c->lock);
 }

@@ -1,18 +1,18 @@
 /*
- * What the hot loop does seldom: compiling, finding targets that were not met before, passing
- * packets that say nothing of branches. Called by node_walk.c.
+ * Does what is rare in the hot loop: compiles nodes, finds targets that were not met before, and
+ * passes packets that say nothing about branches.
  */
 #include <string.h>
 
-#include "decoder/hot/node_walk_private.h"
+#include "decoder/hot/hot_private.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
-#define CYC_SIZE_MAX 5u /* longer ones are left to who knows all about them */
+#define CYC_SIZE_MAX 5u /* a longer CYC is left to the stepping walk */
 
-/* Behind something that failed with what is known: whether to do it again. Who may ask for code
- * does so while others go on. */
+/* Something failed with the code that is known: whether to try again. The caller's thread asks for
+ * the code that was missing, while other threads go on. */
 static bool unlock_and_ask(const struct node_walk *w)
 {
 	if (!w->known)
@@ -125,18 +125,7 @@ static size_t cyc_size(const uint8_t *pos)
 	return n < CYC_SIZE_MAX ? n + 1 : 0;
 }
 
-static void pass_tsc(struct node_walk *w)
-{
-	uint64_t tsc = 0;
-
-	memcpy(&tsc, w->pos + 1, PT_TSC_BYTES);
-	if (w->tsc_first == 0)
-		w->tsc_first = tsc;
-	w->tsc_last = tsc;
-	w->has_tsc = true;
-}
-
-/* The size of the packet of time at w->pos; 0: it is none, or odd. */
+/* The size of the packet of time at w->pos; 0: another packet, or an odd one. */
 static size_t time_size(const struct node_walk *w)
 {
 	const uint8_t *pos = w->pos;
@@ -167,8 +156,15 @@ bool node_walk_pass(struct node_walk *w)
 	size = w->skip_time ? time_size(w) : 0;
 	if (size == 0 || w->n_points >= w->max_points)
 		return false;
-	if (*w->pos == PT_OPC_TSC)
-		pass_tsc(w);
+	if (*w->pos == PT_OPC_TSC) {
+		uint64_t tsc = 0;
+
+		memcpy(&tsc, w->pos + 1, PT_TSC_BYTES);
+		if (w->tsc_first == 0)
+			w->tsc_first = tsc;
+		w->tsc_last = tsc;
+		w->has_tsc = true;
+	}
 	w->pos += size;
 	w->packets++;
 	w->timed = cyc ? 2 : MAX_OF(w->timed, (uint8_t)1);

@@ -1,14 +1,14 @@
 /*
- * Blocks -> nodes. Called by the hot loop (node_walk.c) when it comes to a node for the first time.
+ * Compiles nodes from blocks, when the hot loop comes to a node for the first time.
  *
- * Which code is asked for a stranger's trace says: what a node costs is bounded (NODE_PARTS,
- * INSNS_MAX), so are those that are looked at behind it (GO_MAX).
+ * A stranger's trace says which code is asked for, so the cost of a node is bounded (NODE_PARTS,
+ * INSNS_MAX), and so is the number of nodes that are looked at behind it (GO_MAX).
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "decoder/hot/nodes_private.h"
+#include "decoder/hot/hot_private.h"
 #include "proto/base.h"
 
 #define INSNS_MAX GRAPH_BLOCK_MAX
@@ -21,15 +21,15 @@ struct making {
 	uint8_t mode;
 	uint64_t ip;	     /* of the next block */
 	uint32_t insns;	     /* of the part at hand */
-	uint32_t part_start; /* its offset */
-	uint32_t last;	     /* of the last instruction so far */
-	uint32_t call;	     /* the node behind its call */
+	uint32_t part_start; /* offset of that part */
+	uint32_t last;	     /* offset of the last instruction so far */
+	uint32_t call;	     /* the node behind the call in this node; 0: none */
 	bool done;
 	struct node_part parts[NODE_PARTS];
 	struct node_info info;
 };
 
-/* Whether IP is in the code; what begins there may be another node. */
+/* Whether IP is in the code, so that another node may begin there. */
 static bool is_within(const struct making *m, uint64_t ip)
 {
 	return ip - m->place->address < m->place->size;
@@ -72,11 +72,6 @@ static void take_insns(struct making *m, const struct graph_block *b)
 	m->last = offset_of(m, b->last);
 }
 
-static int take_call(struct making *m, const struct graph_block *b)
-{
-	return nodes_get(m->n, m->place->code, offset_of(m, b->next), m->mode, &m->call);
-}
-
 /* A direct call or jump. */
 static int take_direct(struct making *m, const struct graph_block *b)
 {
@@ -89,7 +84,7 @@ static int take_direct(struct making *m, const struct graph_block *b)
 		return 0;
 	}
 	if (call && !empty)
-		r = take_call(m, b);
+		r = nodes_get(m->n, m->place->code, offset_of(m, b->next), m->mode, &m->call);
 	if (r != 0) {
 		end_before(m);
 		return r < 0 ? r : 0;
@@ -127,15 +122,9 @@ static void take_end(struct making *m, const struct graph_block *b, enum node_ki
 	end_node(m, kind);
 }
 
-static void take_straight(struct making *m, const struct graph_block *b)
-{
-	take_insns(m, b);
-	m->ip = b->next;
-	if (!is_within(m, m->ip) || m->info.insns + m->insns >= INSNS_MAX)
-		end_before(m);
-}
-
-/* Blocks that are not all of this code, or that nobody can execute, are the stepping walk's. */
+/* Blocks that are not wholly in this code, or that cannot be executed, are left to the stepping
+ * walk.
+ */
 static bool is_usable(const struct making *m, const struct graph_block *b)
 {
 	return b->fault == FAULT_NONE && b->n > 0 && b->changing == m->place->changing &&
@@ -158,7 +147,12 @@ static int take_block(struct making *m, const struct graph_block *b)
 	case INSN_FAR:
 	case INSN_SYSCALL:
 	case INSN_VMENTRY: end_before(m); break;
-	default: take_straight(m, b); break;
+	default:
+		take_insns(m, b);
+		m->ip = b->next;
+		if (!is_within(m, m->ip) || m->info.insns + m->insns >= INSNS_MAX)
+			end_before(m);
+		break;
 	}
 	return 0;
 }
@@ -170,9 +164,9 @@ static struct node_info *keep_info(struct nodes_inside *in, const struct making 
 	struct node_chunk *c = in->chunks;
 	struct node_info *info;
 
-	if (c == NULL || NODE_CHUNK_BYTES - c->used < size) {
+	if (!c || NODE_CHUNK_BYTES - c->used < size) {
 		c = malloc(sizeof(*c));
-		if (c == NULL)
+		if (!c)
 			return NULL;
 		c->next = in->chunks;
 		c->used = 0;
@@ -187,22 +181,17 @@ static struct node_info *keep_info(struct nodes_inside *in, const struct making 
 	return info;
 }
 
-static uint64_t edge_to(const struct nodes *n, uint32_t number, uint32_t call, unsigned decisions)
-{
-	return (uint64_t)call << 32 | (uint32_t)n->list[number].self | decisions;
-}
-
 static int link_node(struct making *m, uint32_t offset, unsigned decisions, uint64_t *ret)
 {
 	uint32_t to;
 	int r = nodes_get(m->n, m->place->code, offset, m->mode, &to);
 
 	if (r == 0)
-		*ret = edge_to(m->n, to, m->call, decisions);
+		*ret = (uint64_t)m->call << 32 | (uint32_t)m->n->list[to].self | decisions;
 	return r;
 }
 
-/* What the node at hand leads to. */
+/* Links the node at hand to what it leads to. */
 static int link_all(struct making *m, struct node *node)
 {
 	int r = 0;
@@ -218,7 +207,8 @@ static int link_all(struct making *m, struct node *node)
 	}
 }
 
-/* Blocks are for those who step; here each is looked at once. */
+/* Takes blocks up to the node's end. Each is only looked at: blocks are kept for the stepping walk.
+ */
 static int draw_up(struct making *m)
 {
 	union graph_room room;
@@ -226,7 +216,7 @@ static int draw_up(struct making *m)
 	while (!m->done) {
 		const struct graph_block *b = graph_look_locked(
 			m->n->inside->graph, m->place->context, m->mode, m->ip, &room);
-		int r = b != NULL ? take_block(m, b) : -ENOMEM;
+		int r = b ? take_block(m, b) : -ENOMEM;
 
 		if (r != 0)
 			return r;
@@ -234,14 +224,8 @@ static int draw_up(struct making *m)
 	return 0;
 }
 
-static void make_stop(struct making *m)
-{
-	m->info = (struct node_info){.code = m->info.code, .kind = NODE_STOP, .mode = m->mode};
-	m->call = 0;
-}
-
-/* Whether the code at the place is what the node is of: places may overlap where a mapping is known
- * of later only. 0, NODES_NONE, -ENOMEM. */
+/* Whether the code at the place is the node's content: places may overlap where a mapping became
+ * known only later. 0, NODES_NONE, -ENOMEM. */
 static int look_there(struct making *m, const struct node *node)
 {
 	const struct nodes_inside *in = m->n->inside;
@@ -272,23 +256,25 @@ static int compile_one(struct nodes *n, uint32_t number, uint32_t place)
 		r = draw_up(&m);
 	if (r == 0)
 		r = link_all(&m, node);
-	if (r == NODES_NONE)
-		make_stop(&m);
-	else if (r < 0)
+	if (r < 0)
 		return r;
+	if (r == NODES_NONE) {
+		m.info = (struct node_info){.code = node->code, .kind = NODE_STOP, .mode = m.mode};
+		m.call = 0;
+	}
 	node->call = m.call;
 	node->info = keep_info(n->inside, &m);
-	return node->info != NULL ? 0 : -ENOMEM;
+	return node->info ? 0 : -ENOMEM;
 }
 
-/* Whether nodes that need no decision lead to one that does: else it may be a circle, which the
- * stepping walk has to see from its beginning. */
+/* Whether nodes that need no decision lead to a node that does. Otherwise they may be a circle,
+ * which the stepping walk has to see from its beginning. */
 static int leads_on(struct nodes *n, uint32_t number, uint32_t place, bool *ret)
 {
 	*ret = true;
 	for (unsigned int i = 0; i < GO_MAX; i++) {
 		const struct node *node = &n->list[number];
-		int r = node->info == NULL ? compile_one(n, number, place) : 0;
+		int r = !node->info ? compile_one(n, number, place) : 0;
 
 		if (r != 0)
 			return r;

@@ -1,26 +1,26 @@
 /*
- * The hot loop. Called by flow_nodes.c.
+ * Goes over plain packets by nodes: the hot loop.
  *
- * All that changes lives in a struct of its own that never leaves this file's inline functions, so
- * that it is in registers; what is rare (code that is new, targets not met before, packets of time)
- * is done elsewhere (node_aside.c), on struct node_walk, to and from which it is copied.
+ * All that changes is in struct hot, which never leaves this file's inline functions, so that the
+ * compiler keeps it in registers. What is rare (new code, targets that were not met before, packets
+ * of time) is done in node_aside.c on struct node_walk; struct hot is copied to and from there.
  *
- * Work: each turn of the loop uses a decision, a packet, or one of a bounded number of nodes that
- * need neither (node_make.c, GO_MAX).
+ * Each turn of the loop uses a decision, a packet, or one of a bounded number of nodes that need
+ * neither (node_make.c, GO_MAX).
  */
 #include "decoder/hot/node_walk.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "decoder/hot/node_walk_private.h"
+#include "decoder/hot/hot_private.h"
 #include "decoder/packet/event_private.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 
 #define HOT	  __attribute__((always_inline)) static inline
 #define SHORT_TNT 6u  /* decisions of a packet of one byte */
-#define DECISIONS 64u /* that can be in hand */
+#define DECISIONS 64u /* most decisions in hand */
 
 struct hot {
 	const struct node *list;
@@ -29,7 +29,7 @@ struct hot {
 	uint64_t bits, edge;
 	uint32_t n, place, top;
 	uint32_t *step, *step_end;
-	uint64_t *from; /* where the edge was taken from; NULL: from elsewhere */
+	uint64_t *from; /* the link or table entry that EDGE was taken from; NULL: none */
 };
 
 HOT void load(struct hot *h, const struct node_walk *w)
@@ -101,7 +101,7 @@ HOT void add_decisions(struct hot *h, struct node_walk *w, uint64_t payload, uin
 	w->packets++;
 }
 
-/* A packet of up to 47 decisions. False: it is none, or there is no room. */
+/* Takes a packet of up to 47 decisions. False: the packet is another one, or there is no room. */
 HOT bool fill_long(struct hot *h, struct node_walk *w)
 {
 	uint64_t payload;
@@ -119,7 +119,7 @@ HOT bool fill_long(struct hot *h, struct node_walk *w)
 	return true;
 }
 
-/* The next decisions, as many as there are packets of them and room for. */
+/* Takes the next packets of decisions, as many as there is room for. */
 HOT void fill(struct hot *h, struct node_walk *w)
 {
 	while (h->pos < w->limit) {
@@ -137,8 +137,8 @@ HOT void fill(struct hot *h, struct node_walk *w)
 	}
 }
 
-/* In front of packets of decisions or a target: what they stand behind. LEFT: what is to be noted
- * again behind the next one. */
+/* In front of packets of decisions or a target: notes that packets of time stand before. LEFT: what
+ * is left to be noted for the packet behind. */
 HOT void note_time(struct hot *h, struct node_walk *w, uint8_t left)
 {
 	uint64_t offset = (uint64_t)(h->pos - w->trace);
@@ -146,13 +146,13 @@ HOT void note_time(struct hot *h, struct node_walk *w, uint8_t left)
 	if (__builtin_expect(w->timed == 0, 1))
 		return;
 	w->timed = left;
-	/* Nodes that need no decision may have noted it in front of the same packet. */
+	/* A node that needs no decision may have noted the same packet. */
 	if (w->n_points > 0 && w->points[w->n_points - 1].offset == offset)
 		return;
 	w->points[w->n_points++] = (struct node_point){(uint32_t)(h->step - w->steps), offset};
 }
 
-/* Decisions of new packets. False: there are none. */
+/* Takes decisions of new packets. False: none are in hand. */
 HOT bool refill(struct hot *h, struct node_walk *w)
 {
 	const uint8_t *begin = h->pos;
@@ -180,10 +180,10 @@ HOT bool is_tip(const struct hot *h, const struct node_walk *w)
 }
 
 /* What an IP packet keeps of the last IP and takes of its payload, by enum pt_ipbytes. An address
- * of 48 bits with its highest one set is not for us, extended or not. */
+ * of 48 bits whose highest bit is set is left to the stepping walk, extended or not. */
 static const struct {
 	uint64_t keep, take;
-	size_t size; /* 0: it has no IP, or is odd */
+	size_t size; /* 0: the packet has no IP, or an odd one */
 } ip_forms[8] = {
 	[PT_IPB_UPDATE16] = {~UINT64_C(0xffff), UINT64_C(0xffff), 3},
 	[PT_IPB_UPDATE32] = {~UINT64_C(0xffffffff), UINT64_C(0xffffffff), 5},
@@ -192,7 +192,7 @@ static const struct {
 	[PT_IPB_FULL] = {0, UINT64_MAX, 9},
 };
 
-/* The IP of the TIP in front. False: it has none, or an odd one. */
+/* The IP of the TIP in front. False: the TIP has no IP, or an odd one. */
 HOT bool read_tip(const struct hot *h, const struct node_walk *w, uint64_t *ret, size_t *ret_size)
 {
 	uint32_t form = *h->pos >> 5;
@@ -209,7 +209,7 @@ HOT struct node_target *target_slot(const struct node_walk *w, uint64_t ip)
 	return &w->targets[(ip ^ ip >> 12) & (NODE_TARGETS - 1)];
 }
 
-/* Where TO is. 0, NODES_NONE, -ENOMEM. */
+/* Finds the node at TO. 0, NODES_NONE, -ENOMEM. */
 HOT int locate(struct hot *h, struct node_walk *w, uint64_t to, const struct node_target **ret)
 {
 	struct node_target *t = target_slot(w, to);
@@ -231,7 +231,7 @@ HOT void go_to(struct hot *h, const struct node_target *t)
 	h->from = NULL;
 }
 
-/* What the calls in the node do, and a call at its end. */
+/* Does what the call in the node does to the return stack, and the branch at its end. */
 HOT void make_calls(struct hot *h, struct node_walk *w, uint32_t number, uint32_t kind)
 {
 	const struct node *node = &h->list[number];
@@ -249,7 +249,8 @@ HOT void make_calls(struct hot *h, struct node_walk *w, uint32_t number, uint32_
 	}
 }
 
-/* The branch at the end goes to the TIP in front. 0; NODES_NONE: it does not; -ENOMEM. */
+/* The branch at the node's end goes where the TIP in front says. 0; NODES_NONE: not by the hot
+ * loop; -ENOMEM. */
 HOT int take_tip(struct hot *h, struct node_walk *w)
 {
 	uint32_t number = NODE_EDGE_NUMBER(h->edge), kind = NODE_EDGE_KIND(h->edge);
@@ -263,7 +264,7 @@ HOT int take_tip(struct hot *h, struct node_walk *w)
 	r = locate(h, w, to, &target);
 	if (r != 0)
 		return r;
-	/* A CYC in front says something of it that does not hold for the next packet. */
+	/* A CYC in front of the TIP says something that does not hold for the next packet. */
 	note_time(h, w, w->timed == 2);
 	make_calls(h, w, number, kind);
 	put_step(h, number, NODE_STEP_TARGET);
@@ -279,7 +280,7 @@ HOT int take_tip(struct hot *h, struct node_walk *w)
 	return 0;
 }
 
-/* A return with a decision in hand. 0; NODES_NONE: there is a doubt; -ENOMEM. */
+/* A return, with a decision in hand, is compressed. 0; NODES_NONE: there is a doubt; -ENOMEM. */
 HOT int take_return(struct hot *h, struct node_walk *w)
 {
 	uint32_t number = NODE_EDGE_NUMBER(h->edge);
@@ -324,14 +325,15 @@ HOT bool is_cond(uint64_t edge)
 	return (edge & 7u << 2) == NODE_COND << 2;
 }
 
-/* Whether EDGE is known, and takes no more decisions than there are. */
+/* Whether EDGE is known, and takes no more decisions than are in hand. */
 HOT bool leads_on(const struct hot *h, uint64_t edge)
 {
 	return ((uint32_t)edge & 3) - 1u < h->n;
 }
 
-/* Three decisions at a time, or as many as there are up to another branch: those behind the last
- * one in hand are zero and do not count. False: not by such an edge. */
+/* Goes on by three decisions at a time, or by as many as there are up to another kind of branch.
+ * Bits behind the last decision in hand are zero and do not count. False: the table has no such
+ * edge. */
 HOT bool strides(struct hot *h, struct node_walk *w)
 {
 	do {
@@ -364,7 +366,7 @@ HOT void single(struct hot *h, struct node_walk *w)
 	follow(h, w, __atomic_load_n(from, __ATOMIC_ACQUIRE), (uint64_t *)(uintptr_t)from);
 }
 
-/* The next decision alone, or the edge that it could not be taken by is made. */
+/* Makes the edge that was missing, or else goes on by one decision alone. */
 HOT int condition(struct hot *h, struct node_walk *w)
 {
 	uint64_t *edge = &w->nodes->tables[NODE_EDGE_NUMBER(h->edge)].edges[h->bits >> 61];
@@ -386,7 +388,7 @@ HOT int conditions(struct hot *h, struct node_walk *w)
 	return __builtin_expect(strides(h, w), 1) ? 0 : condition(h, w);
 }
 
-/* The node in front may have been compiled since the edge to it was made. */
+/* The edge says that the node in front is not compiled: compiles it, unless that happened since. */
 HOT int renew(struct hot *h, struct node_walk *w)
 {
 	uint64_t old;
@@ -397,14 +399,14 @@ HOT int renew(struct hot *h, struct node_walk *w)
 	if (r != 0)
 		return r;
 	h->edge = w->edge;
-	if (h->from != NULL) {
+	if (h->from) {
 		old = __atomic_load_n(h->from, __ATOMIC_ACQUIRE);
 		__atomic_store_n(h->from, old | (h->edge & 7u << 2), __ATOMIC_RELEASE);
 	}
 	return 0;
 }
 
-/* A node that needs no decision: it executed if there is another decision or target. */
+/* A node that needs no decision. It was executed if another decision or target follows. */
 HOT int go_on(struct hot *h, struct node_walk *w)
 {
 	uint32_t number = NODE_EDGE_NUMBER(h->edge);
@@ -421,8 +423,9 @@ HOT int go_on(struct hot *h, struct node_walk *w)
 	return 0;
 }
 
-/* What a processor deferred stands behind the packet that the decisions are of. Where a time begins
- * with their first one, which comes behind the target, who steps has to tell the two apart. */
+/* Whether the TIP in front may be deferred: a deferred TIP stands behind the packet of the
+ * decisions in hand. Where a time begins with the first of these, which comes behind the target,
+ * only the stepping walk can tell the two apart. */
 HOT bool may_be_deferred(const struct hot *h, const struct node_walk *w)
 {
 	if (h->n > w->last_bits || w->timed != 0)
@@ -465,7 +468,7 @@ HOT int step(struct hot *h, struct node_walk *w)
 {
 	uint32_t kind = NODE_EDGE_KIND(h->edge);
 
-	/* By how often they are met. */
+	/* In the order of how often they are met. */
 	if (__builtin_expect(kind == NODE_COND, 1))
 		return conditions(h, w);
 	if (kind == NODE_RET)
@@ -480,15 +483,8 @@ HOT int step(struct hot *h, struct node_walk *w)
 	}
 }
 
-/* Steps that the decisions in hand can come to: each with a place, or behind a node that needs
- * none. There is such room where steps are many. */
-static size_t count_reserved(const struct node_walk *w)
-{
-	return w->max_steps > 8 * DECISIONS ? 4 * DECISIONS : 0;
-}
-
-/* Uses the decisions in hand, but no packet more: that they are of packets in the midst of which
- * the walk ended would have to be found out. */
+/* Uses up the decisions in hand, but no further packet, so that the walk does not end in the midst
+ * of packets, which flow_back.c would have to find out. */
 __attribute__((noinline)) static int use_up(struct node_walk *w)
 {
 	const uint8_t *limit = w->limit;
@@ -506,7 +502,9 @@ __attribute__((noinline)) static int use_up(struct node_walk *w)
 
 int node_walk(struct node_walk *w)
 {
-	size_t reserved = count_reserved(w);
+	/* Room for the steps of decisions in hand, each with a place, or behind a node that needs
+	 * no decision; only where there is room for many steps. */
+	size_t reserved = w->max_steps > 8 * DECISIONS ? 4 * DECISIONS : 0;
 	struct hot h = {0};
 	int r;
 

@@ -1,9 +1,9 @@
 /*
- * The store of nodes: contents, places, nodes by (content, offset, mode). Used by the hot loop
- * (node_walk.c) and by what compiles them (node_make.c).
+ * Stores contents, places, and nodes by (content, offset, mode).
  *
- * Which code is asked for a stranger's trace says: the search for a node is bounded (PROBES_MAX),
- * and when MAX_BYTES are used up there are no new ones: the stepping walk does without.
+ * A stranger's trace says which code is asked for, so the search for a node is bounded
+ * (PROBES_MAX), and when MAX_BYTES are used up no new nodes are made: the stepping walk does
+ * without them.
  */
 #include "decoder/hot/nodes.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "decoder/hot/nodes_private.h"
+#include "decoder/hot/hot_private.h"
 #include "proto/base.h"
 
 #define TABLE_MIN  4096u
@@ -20,14 +20,15 @@
 #define PLACES_MAX (1u << 18)
 #define CODES_MAX  (1u << 16)
 #define NODES_MAX  (1u << 26)
-#define STEP	   4096u /* nodes; whole pages of all that there is one of for each */
-#define USER_END   (UINT64_C(1) << 47)
-/* Of MAX_BYTES: what a node costs, with its place in the hash table; the rest is for infos. */
+/* Nodes that are made writable at once: so many of each array are whole pages. */
+#define STEP	 4096u
+#define USER_END (UINT64_C(1) << 47)
+/* What a node costs of MAX_BYTES, with its place in the hash table; the rest is for infos. */
 #define NODE_BYTES (sizeof(struct node) + sizeof(struct node_table) + 2 * sizeof(struct node_slot))
 #define INFO_BYTES 96u
 
-/* Room that does not move. It can be read, as zero, before it is made writable: a limit on writable
- * memory (RLIMIT_DATA) counts only what is there. */
+/* Reserves room that does not move. It can be read, as zero, before it is made writable: a limit on
+ * writable memory (RLIMIT_DATA) counts only what was made writable. */
 static void *reserve(size_t size, int prot)
 {
 	void *p = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -43,7 +44,7 @@ static bool make_writable(void *base, size_t size, uint32_t old, uint32_t new)
 
 static void release(void *p, size_t size)
 {
-	if (p != NULL)
+	if (p)
 		munmap(p, size);
 }
 
@@ -54,7 +55,7 @@ struct nodes *nodes_new(struct graph *graph, size_t max_bytes)
 	size_t max = MIN_OF(max_bytes / (NODE_BYTES + INFO_BYTES), (size_t)NODES_MAX);
 	const int writable = PROT_READ | PROT_WRITE;
 
-	if (n == NULL || in == NULL) {
+	if (!n || !in) {
 		free(n);
 		free(in);
 		return NULL;
@@ -73,8 +74,8 @@ struct nodes *nodes_new(struct graph *graph, size_t max_bytes)
 	in->code_slots = reserve(2 * CODES_MAX * sizeof(*in->code_slots), writable);
 	in->by_address = reserve(PLACES_MAX * sizeof(*in->by_address), writable);
 	in->slots = calloc(in->n_slots, sizeof(*in->slots));
-	if (n->list != NULL && n->tables != NULL && n->places != NULL && in->codes != NULL &&
-	    in->code_slots != NULL && in->by_address != NULL && in->slots != NULL)
+	if (n->list && n->tables && n->places && in->codes && in->code_slots && in->by_address &&
+	    in->slots)
 		return n;
 	nodes_free(n);
 	return NULL;
@@ -84,10 +85,10 @@ void nodes_free(struct nodes *n)
 {
 	struct nodes_inside *in;
 
-	if (n == NULL)
+	if (!n)
 		return;
 	in = n->inside;
-	while (in->chunks != NULL) {
+	while (in->chunks) {
 		struct node_chunk *next = in->chunks->next;
 
 		free(in->chunks);
@@ -106,22 +107,19 @@ void nodes_free(struct nodes *n)
 
 /* --- Contents and places --- */
 
-static bool same_code(const struct node_code *a, const struct node_code *b)
-{
-	return a->begin == b->begin && a->size == b->size && a->changing == b->changing &&
-	       a->ends == b->ends;
-}
-
-/* The content's number; UINT32_MAX: there are too many. */
+/* The content's number; UINT32_MAX: there are too many contents. */
 static uint32_t code_number(struct nodes_inside *in, const struct node_code *code)
 {
 	uint64_t h = ((uint64_t)code->begin ^ code->size << 40) * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t mask = 2 * CODES_MAX - 1, at = (uint32_t)(h >> 40) & mask;
 
 	for (uint32_t i = 0; in->code_slots[at] != 0; i++, at = (at + 1) & mask) {
+		const struct node_code *c = &in->codes[in->code_slots[at] - 1];
+
 		if (i == PROBES_MAX)
 			return UINT32_MAX;
-		if (same_code(&in->codes[in->code_slots[at] - 1], code))
+		if (c->begin == code->begin && c->size == code->size &&
+		    c->changing == code->changing && c->ends == code->ends)
 			return in->code_slots[at] - 1;
 	}
 	if (in->n_codes == CODES_MAX)
@@ -131,20 +129,20 @@ static uint32_t code_number(struct nodes_inside *in, const struct node_code *cod
 	return in->n_codes - 1;
 }
 
-static bool is_behind(const struct node_place *p, uint64_t context, uint64_t ip)
-{
-	return p->context > context || (p->context == context && p->address > ip);
-}
-
 /* Index of the first place behind (CONTEXT, IP). */
 static uint32_t place_bound(const struct nodes *n, uint64_t context, uint64_t ip)
 {
 	const uint32_t *by_address = n->inside->by_address;
+	const struct node_place *p = n->places;
 
-	return FIRST_WHERE(i, n->n_places, is_behind(&n->places[by_address[i]], context, ip));
+	return FIRST_WHERE(
+		i, n->n_places,
+		p[by_address[i]].context > context ||
+			(p[by_address[i]].context == context && p[by_address[i]].address > ip));
 }
 
-/* The mapping that PIECE is of; the piece, where that says nothing that can be. */
+/* The mapping that PIECE is a part of, or the piece itself, if the mapping that it names cannot be
+ * right. */
 static struct node_code map_of(const struct flow_code *piece, uint64_t *ret_address)
 {
 	uint64_t before = piece->address - piece->map_address;
@@ -218,7 +216,7 @@ static size_t slot_of(const struct nodes_inside *in, uint32_t code, uint32_t off
 	return (size_t)(h >> 32 ^ h >> 13) & (in->n_slots - 1);
 }
 
-/* Where it is or may be put; NULL: too far from where it should be. */
+/* The slot where the node is or may be put; NULL: too far from where it should be. */
 static struct node_slot *find_slot(const struct nodes *n, uint32_t code, uint32_t offset,
 				   uint8_t mode)
 {
@@ -240,7 +238,7 @@ static int grow_slots(struct nodes *n)
 	struct nodes_inside *in = n->inside;
 	struct node_slot *old = in->slots, *grown = calloc(in->n_slots * 2, sizeof(*grown));
 
-	if (grown == NULL)
+	if (!grown)
 		return -ENOMEM;
 	in->slots = grown;
 	in->n_slots *= 2;
@@ -248,14 +246,14 @@ static int grow_slots(struct nodes *n)
 		const struct node *node = &n->list[i];
 		struct node_slot *slot = find_slot(n, node->code, node->offset, node->mode);
 
-		if (slot != NULL)
+		if (slot)
 			*slot = (struct node_slot){i, node->offset};
 	}
 	free(old);
 	return 0;
 }
 
-/* For one node more. */
+/* Makes room for one node more. */
 static bool has_room(struct nodes *n)
 {
 	struct nodes_inside *in = n->inside;
@@ -278,11 +276,11 @@ int nodes_get(struct nodes *n, uint32_t code, uint32_t offset, uint8_t mode, uin
 	if (n->n >= in->n_slots / 2 && grow_slots(n) != 0)
 		return -ENOMEM;
 	slot = find_slot(n, code, offset, mode);
-	if (slot != NULL && slot->number != 0) {
+	if (slot && slot->number != 0) {
 		*ret = slot->number;
 		return 0;
 	}
-	if (slot == NULL || in->full || !has_room(n))
+	if (!slot || in->full || !has_room(n))
 		return NODES_NONE;
 	n->list[n->n] = (struct node){
 		.self = (uint64_t)n->n << 5, .code = code, .offset = offset, .mode = mode};
