@@ -15,7 +15,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/packet/event.h \
 	decoder/packet/event_ahead.c \
 	decoder/packet/event_mark.c \
-	decoder/packet/event_private.h \
+	decoder/packet/event_read.h \
 	decoder/packet/event_psb.c \
 	decoder/packet/fault.c \
 	decoder/packet/fault.h \

@@ -1,15 +1,17 @@
 #!/bin/sh
 # make map: every room with its door, and one line about each file, from the file's own head comment.
 cd "${PTSNAP_SRCDIR:-$(dirname "$0")/..}" || exit 1
-grep -v '^#' tests/check/rooms.txt | while read -r room door rest; do
-	[ -n "$room" ] || continue
-	door=${door%:}
-	printf '\n%s (door: %s; may include:%s)\n' "$room" "$door" "${rest:+ $rest}"
-	for file in "$room"/*.c "$room"/*.S "$room/$door" "$room"/*.h; do
+grep '^[a-z]' tests/check/rooms.txt | while IFS=: read -r headers rest; do
+	room=${headers%% *}
+	headers=${headers#* }
+	door=${headers%% *}
+	listed=
+	printf '\n%s (door: %s; other public headers:%s; may include:%s)\n' "$room" "$door" "${headers#"$door"}" "$rest"
+	for file in "$room/$door" "$room"/*.c "$room"/*.S "$room"/*.h; do
 		[ -f "$file" ] || continue
 		case $file in
-		"$room/$door") ;;
-		*.h) [ ! -f "${file%.h}.c" ] && [ "$file" != "$room/$door" ] || continue ;;
+		"$room/$door") [ -z "$listed" ] || continue; listed=yes ;;
+		*.h) [ ! -f "${file%.h}.c" ] || continue ;;
 		esac
 		printf '  %-26s %4d  %s\n' "${file##*/}" "$(wc -l <"$file")" "$(awk '
 			NR == 1 { next }

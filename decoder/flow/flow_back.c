@@ -8,7 +8,7 @@
 #include <assert.h>
 
 #include "decoder/flow/flow_private.h"
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "decoder/hot/hot_private.h"
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

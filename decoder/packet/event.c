@@ -6,7 +6,7 @@
  */
 #include "decoder/packet/event.h"
 
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

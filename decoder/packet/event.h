@@ -137,7 +137,7 @@ struct event_answer {
 #define EVENT_WAITS 8u
 
 struct event_wait {
-	uint8_t rule; /* enum event_rule of event_private.h: what the mark waits for */
+	uint8_t rule; /* enum event_rule of event_read.h: what the mark waits for */
 	struct flow_mark mark;
 };
 
@@ -158,7 +158,7 @@ struct event_reader {
 	uint8_t cbr;
 	uint64_t cr3, vmcs;
 	uint8_t bbp_type;
-	uint8_t order; /* enum event_order of event_private.h */
+	uint8_t order; /* enum event_order of event_read.h */
 	bool prompt;   /* a TIP has proved that this processor does not defer TIPs */
 	/* EVDs that wait for their CFE. */
 	uint8_t evd_flags;

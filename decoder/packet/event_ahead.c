@@ -15,7 +15,7 @@
 #include <emmintrin.h>
 #endif
 
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

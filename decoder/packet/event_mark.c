@@ -4,7 +4,7 @@
  * SDM volume 3 (edition 083), 33.4.2, at the packet's name; for CFE and EVD 33.5 "Tracing
  * Post-Processor ... Event Trace".
  */
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
 

@@ -3,7 +3,7 @@
  *
  * SDM volume 3 (edition 083), 33.4.2.17 "PSB Packet", 33.4.2.16 "Overflow Packet".
  */
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 
 /* Takes one packet of a PSB+. Returns whether the PSB+ goes on. */

@@ -1,28 +1,47 @@
-# Who may include whom: tests/check/rooms.txt has a line for each room, with its door and the rooms that
-# it may include. A room is the folder of the including file.
+# Who may include whom. tests/check/rooms.txt has a line for each room: its door, its other public headers,
+# and the rooms that it may include. All other headers are private: only their own room and tests include them.
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
-rules=$(sed -n 's,^\([a-z][^ ]*\) [^ ]*:,\1: \1,p' tests/check/rooms.txt)
+rooms=$(sed -n '/^[a-z]/s, *: *\(.*\), : \1,p' tests/check/rooms.txt)
 status=0
 n=0
-for f in $(find proto capture sideband decoder daemon ctl -name '*.[ch]' | sort); do
-	room=$(dirname "$f")
-	allowed=$(printf '%s\n' "$rules" | sed -n "s,^$room: *,,p")
-	[ -n "$allowed" ] || { echo "$f: room $room has no line in tests/check/rooms.txt"; status=1; continue; }
+used=
+for f in $(find proto capture sideband decoder daemon ctl -name '*.[chS]' | sort); do
+	room=${f%/*}
+	line=$(printf '%s\n' "$rooms" | grep "^$room ")
+	[ -n "$line" ] || { echo "$f: room $room has no line in tests/check/rooms.txt"; status=1; continue; }
+	allowed=" ${line#*:} "
 	for inc in $(sed -n 's/^#include "\(.*\)"/\1/p' "$f"); do
 		n=$((n + 1))
-		[ "$inc" != config.h ] || continue
-		dir=$(dirname "$inc")
-		ok=no
-		for a in $allowed; do
-			[ "$a" != "$dir" ] && [ "$a" != "$inc" ] || ok=yes
-		done
-		[ $ok = yes ] || { echo "$f includes $inc: $room may include only: $allowed"; status=1; }
+		[ "$inc" != config.h ] && [ "${inc%/*}" != "$room" ] || continue
+		used="$used $inc"
+		case $allowed in
+		*" ${inc%/*} "*) ;;
+		*) echo "$f includes $inc: $room may include only:$allowed"; status=1 ;;
+		esac
 	done
 done
-while read -r room door rest; do
-	case $room in '' | '#'*) continue ;; esac
-	[ -f "$room/${door%:}" ] || { echo "tests/check/rooms.txt: $room has no door ${door%:}"; status=1; }
-done <tests/check/rooms.txt
+while IFS=: read -r room rest; do
+	for header in ${room#* }; do
+		path=${room%% *}/$header
+		[ -f "$path" ] || { echo "tests/check/rooms.txt: there is no $path"; status=1; }
+		public="$public $path"
+	done
+done <<END
+$rooms
+END
+for inc in $(printf '%s\n' $used | sort -u); do
+	case "$public " in
+	*" $inc "*) ;;
+	*) echo "$inc is private to its room, and another room includes it"; status=1 ;;
+	esac
+done
+for path in $public; do
+	grep -q "^${path%/*} ${path##*/}\b" tests/check/rooms.txt && continue # the door
+	case "$used " in
+	*" $path "*) ;;
+	*) echo "tests/check/rooms.txt: no other room includes $path"; status=1 ;;
+	esac
+done
 # Private libraries: what a program must not do, it is not linked with.
 banned() { # HEADER-PATTERN ROOMS-THAT-MAY WHY
 	hits=$(grep -rlE "^#include <($1)" proto capture sideband decoder daemon ctl --include='*.[ch]' | grep -vE "^($2)/")

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "decoder/hot/node_walk.h"
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 
 #define BASE   0x1000u

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/packet/event_private.h"
+#include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "tests/unit/decoder/any_bytes.h"
 

@@ -1,5 +1,6 @@
 /*
- * The inside of the event reader, for its four files (packet.h names them).
+ * The parts of the event reader, for its four files (packet.h names them) and for the hot loop,
+ * which reads most packets itself and leaves the others to these functions.
  */
 #pragma once
 
