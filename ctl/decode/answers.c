@@ -219,8 +219,8 @@ void answers_use(struct answers *a, struct worker_job *job)
 void answers_remark(const struct answers *a, const char *name)
 {
 	if (a->absent > 0)
-		say("%s: %ju of the images that it needs are not in it; on the host where it was "
-		    "taken, `ptsnapctl fetch --format=bundle' gives one that has them",
+		say("%s lacks %ju of the images that decoding needs; `ptsnapctl fetch "
+		    "--format=bundle' on the host of the snapshot writes a bundle that has them",
 		    name, (uintmax_t)a->absent);
 	if (a->files.without_path)
 		say("--symbols: this kernel cannot look for a path below a directory (openat2, "

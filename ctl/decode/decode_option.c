@@ -244,8 +244,8 @@ static int check_names(const struct decode_request *q)
 						  "--skim: other views have no names");
 	if (q->debuginfod && (!urls || !*urls))
 		return say_error(EXIT_CODE_USAGE,
-				 "--debuginfod: the environment's DEBUGINFOD_URLS says which "
-				 "servers, and is not set");
+				 "--debuginfod needs the names of servers in the environment "
+				 "variable DEBUGINFOD_URLS, which is not set");
 	for (size_t i = 0; i < q->n_symbols; i++)
 		if (!is_directory("--symbols", q->symbols[i]))
 			return EXIT_CODE_FAILURE;
@@ -272,7 +272,7 @@ static int check_effort(const struct decode_request *q)
 		return say_error(EXIT_CODE_USAGE, "either --repeat or --deadline");
 	if (q->options.threads != 0 && q->options.view == WORKER_VIEW_PACKETS)
 		return say_error(EXIT_CODE_USAGE,
-				 "--threads: --view=packets decodes nothing that could be shared");
+				 "--threads: --view=packets has no work for threads");
 	if (q->options.skim == WORKER_SKIM_NONE)
 		return 0;
 	if (!sums && q->options.view != WORKER_VIEW_BRANCHES)
@@ -293,7 +293,7 @@ static int check_form(struct decode_request *q, int operands, bool raw)
 	if (raw && !q->raw.pt_path)
 		return say_error(EXIT_CODE_USAGE,
 				 "--raw-image, --cpu, --mtc-freq, --nom-freq, --cpuid-0x15 and "
-				 "--pevent need --raw-pt=FILE; a bundle knows them itself");
+				 "--pevent need --raw-pt=FILE; a bundle has all of these");
 	if (raw && operands > 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "decode takes a BUNDLE or --raw-pt=FILE, not both");

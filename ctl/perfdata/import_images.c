@@ -391,7 +391,7 @@ static int write_image(const struct import_images *i, const struct import_file *
 	}
 	if (fd >= 0 && size > to->left) {
 		fd = close_fd(fd);
-		why = "there are more bytes of files than are looked at";
+		why = "the limit for the bytes of all files is reached";
 	}
 	r = describe(file, build_id, fd < 0 ? why : NULL, image);
 	if (r != 0 || fd < 0)

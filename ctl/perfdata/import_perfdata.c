@@ -65,9 +65,9 @@ static int say_unusable(const struct import *i, int kind, const struct perfdata_
 				 i->path);
 	case PERFDATA_OLD:
 		return say_error(EXIT_CODE_FAILURE,
-				 "%s: of a perf that is too old to have recorded Intel PT",
-				 i->path);
-	case PERFDATA_OTHER: return say_error(EXIT_CODE_FAILURE, "%s: no perf.data", i->path);
+				 "%s: written by a perf that is too old for Intel PT", i->path);
+	case PERFDATA_OTHER:
+		return say_error(EXIT_CODE_FAILURE, "%s: not a perf.data file", i->path);
 	case -EBADMSG: return say_damaged(i, error);
 	default: return import_no_memory();
 	}
@@ -142,7 +142,7 @@ static int read_records(struct import *i)
 			record.offset, result == -E2BIG ? "more records than can be decoded"
 				       : record.type == PERFDATA_AUXTRACE
 					       ? "a trace that is neither a CPU's nor a thread's"
-					       : "compressed records that make no sense"};
+					       : "invalid compressed records"};
 		if (result < 0)
 			return say_damaged(i, &error);
 	}
@@ -269,8 +269,8 @@ static int add_notes(struct import *i)
 		r = note(i, "sideband-bad", i->cut, "the file ends within a record");
 	if (r == 0)
 		r = note(i, "head", i->traces.seams,
-			 "pieces that do not go on from the one before: left out up to their "
-			 "first PSB");
+			 "pieces that do not continue the piece before them: left out up to "
+			 "their first PSB");
 	if (r == 0)
 		r = note(i, "image-missing", i->images.dropped,
 			 "more files were mapped than are looked for");
@@ -332,7 +332,8 @@ int import_perfdata(int fd, const char *path, const char *sysroot, bool quiet, i
 	import_images_init(&i.images);
 	r = read_file(&i, fd);
 	if (r == 0 && i.data.unfinished && !quiet)
-		say("%s: perf record was killed before it was done: read as far as it goes", path);
+		say("%s: perf record was killed before it finished; decoding what the file has",
+		    path);
 	if (r == 0 && memfd_new("ptsnap-perf.data", 0, &bundle) < 0)
 		r = import_no_memory();
 	if (r != 0)

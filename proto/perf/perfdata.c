@@ -80,7 +80,7 @@ static int read_header(const struct perfdata *p, struct header *ret, struct perf
 	if (in.bad)
 		return bad(error, p->size, "the file ends within its header");
 	if (ret->size != HEADER_SIZE)
-		return bad(error, 8, "the header has a size that no version of perf gives it");
+		return bad(error, 8, "the header has an invalid size");
 	return 0;
 }
 
@@ -145,7 +145,7 @@ static int read_attrs(struct perfdata *p, const struct header *h, struct perfdat
 			   "the events lie beyond the file's end: it is truncated");
 	if (h->attr_size < MIN_ATTR_SIZE + SECTION_SIZE || h->attrs.size == 0 ||
 	    h->attrs.size % h->attr_size != 0 || h->attrs.size / h->attr_size > UINT32_MAX)
-		return bad(error, h->attrs.offset, "the list of events has no such size");
+		return bad(error, h->attrs.offset, "the list of events has an invalid size");
 	p->n_attrs = h->attrs.size / h->attr_size;
 	p->attrs = calloc(p->n_attrs, sizeof(*p->attrs));
 	if (!p->attrs)
@@ -198,8 +198,8 @@ static int find_layout(struct perfdata *p, const struct header *h, struct perfda
 		p->same_layout = false;
 		if (from_end == 0 || id_from_end(l) != from_end)
 			return bad(error, h->attrs.offset + i * h->attr_size,
-				   "the events lay out their records differently, and nothing in a "
-				   "record tells which is whose");
+				   "the events have different layouts of records, and no record "
+				   "tells its event");
 	}
 	p->id_from_end = from_end;
 	return 0;
@@ -310,7 +310,7 @@ static int cut(const struct perfdata *p, uint64_t offset, struct perfdata_error 
 {
 	if (p->unfinished)
 		return PERFDATA_CUT;
-	return bad(error, offset, "a record goes on beyond the end of all records");
+	return bad(error, offset, "a record exceeds the end of all records");
 }
 
 int perfdata_next(const struct perfdata *p, uint64_t *at, struct perfdata_record *ret,
@@ -329,7 +329,7 @@ int perfdata_next(const struct perfdata *p, uint64_t *at, struct perfdata_record
 	if (r < 0)
 		return bad(error, offset, "a record is smaller than its own header");
 	if (find_trace(ret) < 0)
-		return bad(error, offset, "a record about a trace has no such size");
+		return bad(error, offset, "a record about a trace has an invalid size");
 	if (ret->trace_size > left - ret->size)
 		return cut(p, offset, error);
 	*at += ret->size + ret->trace_size;
