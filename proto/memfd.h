@@ -20,8 +20,8 @@ int memfd_seal_size(int fd);
  * one of hugetlbfs, whose pages may be missing when they are touched; -EPERM: the size can change;
  * -EFBIG: another size. */
 int memfd_check_size(int fd, uint64_t size);
-/* Opens the same file O_RDONLY through /proc/self/fd, so that a receiver cannot write. 0 or -errno.
- */
+/* Opens the same file O_RDONLY through /proc/self/fd, so that a receiver cannot
+ * write. 0 or -errno. */
 int memfd_reopen_readonly(int fd, int *ret_fd);
 /* Writes all of DATA to FD, also after short writes and EINTR. 0 or -errno. */
 int memfd_write_all(int fd, const void *data, size_t size);

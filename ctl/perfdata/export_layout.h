@@ -49,8 +49,7 @@ void layout_header(struct bytes_out *out, const struct perfdata_section *attrs,
 		   const struct perfdata_section *data, uint64_t features);
 void layout_section(struct bytes_out *out, const struct perfdata_section *s);
 
-/* The file's two events: intel_pt, and the dummy event of all records except AUX and ITRACE_START.
- */
+/* The file's events: intel_pt, and a dummy for all records except AUX and ITRACE_START. */
 enum layout_event { LAYOUT_PT, LAYOUT_DUMMY, LAYOUT_N_EVENTS };
 /* The id of EVENT for trace number TRACE of M: from 1 on, those of intel_pt first. */
 static inline uint64_t layout_id(const struct manifest *m, enum layout_event event, uint32_t trace)
@@ -75,8 +74,7 @@ void layout_finished_round(struct bytes_out *out);
 /* Writes at most 255 bytes of TEXT. Control characters become '?', because perf prints texts
  * unchanged. */
 void layout_string(struct bytes_out *out, const char *text);
-/* Writes one record of the build-id feature. HEX as in the manifest; an odd last digit is left out.
- */
+/* Writes one record of the build-id feature. HEX is as in the manifest; an odd digit is ignored. */
 void layout_build_id(struct bytes_out *out, const char *hex, const char *path);
 
 struct features {

@@ -42,6 +42,5 @@ int kept_add(struct kept *k, uint32_t index, const char *name, uint64_t file_siz
 const struct kept_image *kept_find(const struct kept *k, uint32_t index);
 /* Appends the text to OUT. 0, -ENOMEM, -E2BIG. */
 int kept_write(const struct kept *k, struct bytes_out *out);
-/* Reads the text into K, which must be empty, and is empty again on failure. 0, -EBADMSG, -ENOMEM.
- */
+/* Reads the text into K, which must be empty and is empty after a failure. 0, -EBADMSG, -ENOMEM. */
 int kept_read(const void *text, size_t size, struct kept *k);

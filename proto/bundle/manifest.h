@@ -166,8 +166,7 @@ struct manifest {
 	char *pt_terms;		       /* "tsc,mtc,mtc_period=9,...", or NULL */
 	uint64_t pt_config;	       /* attr.config, or ABSENT */
 	bool trace_user, trace_kernel; /* not excluded by the attr */
-	uint32_t mtc_period; /* log2 of the CTC ticks between MTCs; UINT32_MAX: no MTCs, or unknown
-			      */
+	uint32_t mtc_period; /* log2 of the CTC ticks between MTCs; UINT32_MAX: none or unknown */
 	uint32_t max_nonturbo_ratio;	   /* 0: unknown */
 	uint32_t tsc_art_num, tsc_art_den; /* CPUID 0x15 EBX, EAX; 0: unknown */
 	bool noretcomp;

@@ -33,8 +33,7 @@ struct manifest_group {
 	const char *key; /* NULL: the fields lie in the outermost object */
 	const struct manifest_field *fields;
 	size_t n_fields;
-	size_t have; /* offset of the bool that says whether the object is there, or MANIFEST_ALWAYS
-		      */
+	size_t have; /* offset of the bool that says whether it is there, or MANIFEST_ALWAYS */
 };
 #define MANIFEST_ALWAYS SIZE_MAX
 

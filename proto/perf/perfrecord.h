@@ -90,8 +90,7 @@ struct perfrecord {
 #define PERFRECORD_UNKNOWN 1
 int perfrecord_parse(const void *bytes, size_t available, struct perfrecord *ret);
 
-/* A SWITCH_CPU_WIDE record as it lies in memory. Nearly all records of a recorder are of this type.
- */
+/* A SWITCH_CPU_WIDE record as it lies in memory. Nearly all records are of this type. */
 struct perfrecord_switch {
 	uint32_t type;
 	uint16_t misc, size;
