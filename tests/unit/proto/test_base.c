@@ -1,5 +1,5 @@
 /*
- * The small idioms: arrays that grow, binary search, clocks.
+ * proto/base.h: growing arrays, binary search, clocks.
  */
 #include "proto/base.h"
 

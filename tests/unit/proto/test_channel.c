@@ -116,7 +116,8 @@ static void channel_receive_too_much_is_refused_and_leaks_nothing(void **state)
 	char text[4];
 	int fds[4];
 
-	/* too long; too many fds for the caller; more fds than any caller may take */
+	/* a message that is too long; more fds than the caller takes; more fds than any caller may
+	 * take */
 	assert_int_equal(channel_send(p->a, "12345", 5, (int[]){0}, 1), 0);
 	assert_int_equal(channel_receive(p->b, text, 4, &size, fds, 4, &n_fds), -EMSGSIZE);
 	assert_int_equal(open_fds(), before);
@@ -174,7 +175,7 @@ static void channel_receive_after_the_peer_left_ends(void **state)
 	assert_int_equal(channel_send(p->b, "x", 1, NULL, 0), -EPIPE);
 }
 
-/* The kernel says ECONNRESET ahead of the peer's last words. */
+/* The kernel reports ECONNRESET before the peer's last messages. */
 static void channel_receive_after_the_peer_left_unread_gives_its_last_words(void **state)
 {
 	struct pair *p = *state;

@@ -28,7 +28,7 @@ static void begin(struct document *d, bool pretty)
 	assert_int_equal(json_writer_new_bytes(&d->out, pretty, &d->w), 0);
 }
 
-/* What json-c, strict, reads from it. */
+/* Finishes the document, and returns it as json-c parses it in strict mode. */
 static struct json_object *end(struct document *d)
 {
 	struct json_tokener *tok = json_tokener_new();
@@ -172,7 +172,7 @@ static uint32_t random_next(uint32_t *seed)
 	return *seed >> 8;
 }
 
-/* Any bytes at all: json-c must accept the text, and well-formed input must come back unchanged. */
+/* Any bytes: json-c must accept the text, and valid UTF-8 must come back unchanged. */
 static void json_string_random_is_read_by_json_c(void **state)
 {
 	uint32_t seed = 1;

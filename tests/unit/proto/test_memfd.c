@@ -15,7 +15,7 @@
 
 #define BYTES 200000u
 
-/* A memfd of BYTES bytes that tell their own place. */
+/* Makes a memfd of BYTES bytes, each of which depends on its offset. */
 static int patterned(void)
 {
 	CLEANUP_FREE uint8_t *data = malloc(BYTES);

@@ -53,7 +53,7 @@ static void put(struct fixture *f, const char *bytes, size_t size)
 	assert_int_equal(send(f->far, bytes, size, MSG_NOSIGNAL), (ssize_t)size);
 }
 
-/* The text of the next message; the object is freed. */
+/* Returns the text of the next message, and frees the object. */
 static void assert_next(struct fixture *f, const char *expected)
 {
 	struct json_object *m = NULL;
@@ -114,7 +114,8 @@ static void receive_peer_closed_gives_end(void **state)
 	assert_true(varlink_has_partial_input(f->v));
 }
 
-/* Sends SIZE times C, receiving meanwhile; the first failure of varlink_receive. */
+/* Sends C SIZE times and receives at the same time. Returns the first failure of varlink_receive().
+ */
 static int feed_many(struct fixture *f, char c, size_t size)
 {
 	static char block[32768];
@@ -345,7 +346,7 @@ static void queue_fds_between_messages_arrive_with_their_message(void **state)
 	assert_int_equal(varlink_queue(f->v, m, -1), 0);
 	assert_int_equal(varlink_send(f->v, f->near), 0);
 
-	/* A read may cross the begin of bytes with an fd, never their end. */
+	/* A read may begin before the bytes that carry an fd, but ends with them. */
 	assert_int_equal(varlink_receive(reader, f->far, true), 0);
 	assert_int_equal(count_messages(reader), 2);
 	assert_file(varlink_take_fd(reader), 11);
@@ -374,7 +375,8 @@ static void queue_too_many_fds_are_refused_and_closed(void **state)
 	json_object_put(m);
 }
 
-/* Sends N copies of one pipe's write end with one byte; true when they are all closed again. */
+/* Sends N copies of a pipe's write end with one byte. Returns whether all copies are closed again.
+ */
 static bool fds_are_closed(struct fixture *f, bool accept_fds, int n, int expect_kept)
 {
 	union {

@@ -1,6 +1,6 @@
 /*
- * Files with names and DWARF are found where they should be, and nothing else is ever opened: not
- * what lies outside of the directory, and nothing that is no file.
+ * Files with symbols and DWARF are found where they should be. Nothing outside of the directory,
+ * and nothing but a regular file, is opened.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "proto/base.h"
 #include "tests/support/beside.h"
 
-/* The build id that all tests have: its file is .build-id/0a/bcff.debug. */
+/* The build id of all tests. Its file is .build-id/0a/bcff.debug. */
 static const uint8_t ID[] = {0x0a, 0xbc, 0xff};
 #define ID_FILE ".build-id/0a/bcff"
 
@@ -35,7 +35,7 @@ struct fixture {
 
 static int openat2_error;
 
-/* As a kernel of before Linux 5.6, or a filter of system calls, has it. */
+/* openat2() as of a kernel before Linux 5.6, or with a system call filter. */
 long __wrap_syscall(long number, int dir, const char *path, const struct open_how *how,
 		    size_t size);
 long __real_syscall(long number, int dir, const char *path, const struct open_how *how,
@@ -84,7 +84,7 @@ static int teardown(void **state)
 	return r;
 }
 
-/* All directories that PATH names. */
+/* Makes all directories of PATH. */
 static void make_parents(const char *path)
 {
 	char part[PATH_MAX];
@@ -121,7 +121,7 @@ static void use(struct fixture *f, const char *directory)
 	assert_int_equal(debug_files_add(&f->files, directory), 0);
 }
 
-/* TEXT is what the file that is found has; NULL: none is. */
+/* Expects a file with the content TEXT, or, if that is NULL, no file. */
 static void expect(struct fixture *f, const char *path, const char *text)
 {
 	int fd = -EBADF, r;
@@ -185,13 +185,13 @@ static void debug_files_find_of_any_size_of_build_id_stays_within_bounds(void **
 	assert_int_equal(size, 2);
 	assert_int_equal(debug_files_find(&f->files, id, 21, "/p", &fd, &size), -ENOENT);
 	assert_int_equal(debug_files_find(&f->files, id, 0, "/p", &fd, &size), -ENOENT);
-	/* There is no name for the rest of one byte. */
+	/* A build id of one byte leaves no bytes for the name of the file. */
 	make_file("dir/.build-id/ff/.debug", "none");
 	assert_int_equal(debug_files_find(&f->files, id, 1, NULL, &fd, &size), -ENOENT);
 	assert_int_equal(debug_files_find(&f->files, id, 1, "/p", &fd, &size), 0);
 }
 
-/* A path is the bundle's word: it is looked up as if the directory were the root. */
+/* A path comes from the bundle. It is looked up as if the directory were the root. */
 static void debug_files_find_of_a_path_never_leaves_the_directory(void **state)
 {
 	struct fixture *f = *state;
@@ -212,7 +212,7 @@ static void debug_files_find_of_a_path_never_leaves_the_directory(void **state)
 	expect(f, "/magic", NULL);
 	expect(f, inside, NULL);
 	expect(f, "/root/secret", NULL);
-	/* Within it links are followed, absolute ones from the directory on. */
+	/* Links within the directory are followed; absolute ones begin at the directory. */
 	make_link("dir/bin", "lib");
 	make_link("dir/link", "/lib/real");
 	expect(f, "/bin/real", "inside");
@@ -245,14 +245,14 @@ static void debug_files_find_of_a_path_that_is_odd_finds_nothing(void **state)
 		memset(endless + 1, 'x', n - 1);
 		expect(f, endless, NULL);
 	}
-	/* It would be that of a file, if it ended earlier. */
+	/* If this path were cut, it would be the path of a file. */
 	memset(endless, '/', PATH_MAX - 2);
 	strcpy(endless + PATH_MAX - 2, "pq");
 	expect(f, endless, NULL);
 	free(endless);
 	expect(f, NULL, NULL);
 	expect(f, "/p", "p");
-	/* These are names like others. */
+	/* Two dots as part of a name are valid. */
 	make_file("dir/below/..p", "dots");
 	make_file("dir/below/a../...", "more");
 	expect(f, "/..p", "dots");
@@ -271,7 +271,7 @@ static void debug_files_find_of_a_program_that_was_replaced_has_its_path(void **
 	expect(f, "/ (deleted)", NULL);
 }
 
-/* A pipe would wait for a writer, for ever; a loop ends; a device is not even touched. */
+/* Opening a pipe would wait for ever; a loop of links ends; a device is not touched. */
 static void debug_files_find_takes_regular_files_only(void **state)
 {
 	static const char *const names[] = {"dir/p", "dir/" ID_FILE ".debug"};
@@ -296,7 +296,7 @@ static void debug_files_find_takes_regular_files_only(void **state)
 		expect(f, "/p", NULL);
 		assert_int_equal(unlink(names[i]), 0);
 	}
-	/* Where the first is no file, the next one is. */
+	/* If the first one is not a file, the next one is used. */
 	assert_int_equal(mkfifo("dir/" ID_FILE ".debug", 0600), 0);
 	make_file("dir/" ID_FILE, "file");
 	expect(f, "/p", "file");

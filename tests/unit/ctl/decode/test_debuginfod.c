@@ -1,5 +1,5 @@
 /*
- * What debuginfod-find answers, by one of our own that tests put before all others in $PATH.
+ * Answers of debuginfod-find: a program of the test that comes first in $PATH.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static int setup(void **state)
 	return setenv("PATH", first, 1);
 }
 
-/* No child may be left, whatever it did. */
+/* No child may be left. */
 static int teardown(void **state)
 {
 	struct fixture *f = *state;
@@ -64,7 +64,7 @@ static int teardown(void **state)
 	return reaped ? 0 : -1;
 }
 
-/* What it does behind noting how it was called; $d is the directory. */
+/* Makes the program, which notes its arguments and then does WHAT; $d is the directory. */
 static void make_program(const struct fixture *f, const char *what)
 {
 	char name[128];
@@ -106,7 +106,7 @@ static void debuginfod_find_asks_once_for_each_build_id(void **state)
 		assert_string_equal(debuginfod_find(&f->servers, ID, 20), "/some/where");
 	assert_int_equal(count_asked(f, "debuginfo " ID_HEX), 1);
 	assert_int_equal(count_open_fds(), before);
-	/* A shorter one is another one. */
+	/* A shorter build id is another build id. */
 	make_program(f, "exit 1");
 	assert_null(debuginfod_find(&f->servers, ID, 3));
 	assert_string_equal(debuginfod_find(&f->servers, ID, 20), "/some/where");
@@ -151,7 +151,7 @@ static void debuginfod_find_of_an_odd_answer_is_none(void **state)
 	assert_null(debuginfod_find(&f->servers, ID, 21));
 }
 
-/* Nothing of ours is there to be read, or waited for. */
+/* The program has no descriptor of ours to read or to wait for. */
 static void debuginfod_find_starts_it_with_nothing_of_ours(void **state)
 {
 	struct fixture *f = *state;
@@ -171,7 +171,7 @@ static void debuginfod_find_without_the_program_says_so(void **state)
 	assert_int_equal(setenv("PATH", f->dir, 1), 0);
 	assert_null(debuginfod_find(&f->servers, ID, 20));
 	assert_int_equal(f->servers.error, -ENOENT);
-	/* And is not tried again. */
+	/* The program is not tried again. */
 	make_program(f, "echo /well");
 	assert_null(debuginfod_find(&f->servers, id, 20));
 	assert_int_equal(count_asked(f, ""), 0);

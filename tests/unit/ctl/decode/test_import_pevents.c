@@ -1,6 +1,6 @@
 /*
- * ctl/import_pevents: perf records of foreign layouts, by way of raw_compose, read back from the
- * bundle.
+ * ctl/decode/import_pevents: perf records of foreign layouts, composed by raw_compose() and read
+ * back from the bundle.
  */
 #include "ctl/decode/raw.h"
 
@@ -22,7 +22,7 @@
 static char directory[] = "/tmp/test_pevents.XXXXXX";
 static char pt[64], one[64], two[64], code[64];
 
-/* The records of a file, which is written by write_records. */
+/* The records of a file, for write_records(). */
 static struct bytes_out out;
 
 static void write_file(const char *name, const void *data, size_t size)
@@ -173,8 +173,8 @@ static void compose_pevents_are_there_twice(void **state)
 	bundle_pevent(b, 0, &size);
 	assert_int_equal(size, 2 * 72 + 32);
 
-	/* Translated: what maps code with its whole name, and no kernel's; the other file's times
-	 * are 40 ticks (of 1 ns) less. */
+	/* The sideband has mappings of code with their whole names, and none of the kernel. Times
+	 * of the other file are 40 ticks (of 1 ns) less. */
 	data = bundle_sideband(b, &size);
 	expect(&data, &size, PERF_RECORD_MMAP2, 1000, 0, &r);
 	assert_string_equal(r.u.mmap2.filename, code);

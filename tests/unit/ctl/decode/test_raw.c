@@ -1,5 +1,5 @@
 /*
- * ctl/raw: option texts, and the composed bundle read back by proto/bundle.
+ * ctl/decode/raw: texts of options, and the composed bundle read back by proto/bundle.
  */
 #include "ctl/decode/raw.h"
 
@@ -135,7 +135,7 @@ static void set_cpu_and_cpuid_forms(void **state)
 	assert_int_equal(raw.tsc_art_num, 308);
 }
 
-/* The records of the bundle's sideband, one after the other; false at the end. */
+/* Takes the next record of the bundle's sideband. Returns false at the end. */
 static bool next_record(const uint8_t **pos, size_t *left, struct perfrecord *ret)
 {
 	if (*left == 0)
@@ -215,7 +215,7 @@ static void compose_two_files_reads_back(void **state)
 	assert_int_equal(record.u.itrace_start.tid, 1);
 	assert_int_equal(record.cpu, 0);
 
-	/* Each mapping, unaligned as it was given, and the image that its inode means. */
+	/* Each mapping, unaligned as given, and the image of its inode. */
 	static const struct {
 		uint64_t addr, len, pgoff, ino;
 	} mappings[] = {{0x401003, 5, 3, 1}, {0x7000, 16, 0, 2}, {0x500000, 6, 250, 1}};
@@ -286,7 +286,7 @@ static void compose_large_file_takes_what_is_needed(void **state)
 	assert_memory_equal(data, "code", 4);
 }
 
-/* The exit code for one image option, or of none. */
+/* Returns the exit code of composing with one --raw-image, or with none. */
 static int code_of(const char *pt, const char *image, const char *rest)
 {
 	CLEANUP(raw_done) struct raw raw;

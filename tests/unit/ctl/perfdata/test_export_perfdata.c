@@ -1,5 +1,5 @@
 /*
- * ctl/export_*: the structures of perf.data byte by byte, and whole files taken apart again.
+ * ctl/perfdata, export: the structures of perf.data byte by byte, and whole files parsed again.
  */
 #include "ctl/perfdata/export_perfdata.h"
 
@@ -53,7 +53,7 @@ static void fill_manifest(struct manifest *m)
 	m->tsc = 0xaabbccdd00112233;
 }
 
-/* The bytes of one layout_ call. */
+/* The bytes that one layout_...() function writes. */
 static const uint8_t *got(struct bytes_out *out, size_t size)
 {
 	assert_int_equal(out->error, 0);
@@ -124,7 +124,7 @@ static void layout_pt_config_unknown_follows_from_the_rest(void **state)
 	assert_int_equal(layout_pt_config(&m), 0x2a01 | 9 << 14);
 }
 
-/* The bits as the compiler lays the kernel's own struct out. */
+/* The bits of the kernel's own struct, as the compiler arranges them. */
 static void layout_attr_of_dummy_has_the_kernels_bits(void **state)
 {
 	CLEANUP(bytes_out_done) struct bytes_out out;
@@ -170,7 +170,7 @@ static void layout_auxtrace_info_has_17_words(void **state)
 		assert_int_equal(U64(at + 16 + 8 * i), words[i]);
 }
 
-/* Without a clock perf must not use the times; a thread's trace needs no switches. */
+/* Without a clock perf must not use the times. A trace of a thread needs no switches. */
 static void layout_auxtrace_info_of_thread_without_clock(void **state)
 {
 	CLEANUP(bytes_out_done) struct bytes_out out;
@@ -252,7 +252,7 @@ static void layout_build_id_short_id_and_padded_path(void **state)
 	assert_int_equal(at[99], 0);
 }
 
-/* A bundle with traces of 3 and 8 bytes of CPUs 4 and 1, and these records. */
+/* A bundle with traces of 3 and 8 bytes, of CPUs 4 and 1, and the given records. */
 struct made {
 	struct bytes_out sideband;
 	struct bundle *bundle;
@@ -367,7 +367,7 @@ static void export_ids_belong_to_the_attrs(void **state)
 	make_done(&made);
 }
 
-/* The record at *AT of the file, whose type is TYPE; *AT moves behind it. */
+/* Takes the record of type TYPE at *AT of the file. */
 static const uint8_t *take(size_t *at, uint32_t type)
 {
 	const uint8_t *r = file + *at;
@@ -408,7 +408,7 @@ static void export_records_in_order_with_ids_of_their_event_and_cpu(void **state
 	r = take(&at, PERF_RECORD_MMAP2);
 	assert_int_equal(id_of(r), 3);
 	assert_string_equal((const char *)r + 72, "/bin/x");
-	/* of a CPU that has no trace: the first's */
+	/* Records of a CPU without a trace have the id of the first trace. */
 	assert_int_equal(id_of(take(&at, PERF_RECORD_SWITCH_CPU_WIDE)), 3);
 	assert_int_equal(id_of(take(&at, PERF_RECORD_AUX)), 1);
 	take(&at, 68);
@@ -448,7 +448,7 @@ static void export_records_that_perf_takes_for_its_own_are_left_out(void **state
 	make_done(&made);
 }
 
-/* Index of FEATURE's section in the table. */
+/* The index of FEATURE's section in the table. */
 static const uint8_t *feature(unsigned bit, size_t n, uint64_t *ret_size)
 {
 	const uint8_t *table = file + U64(file + 40) + U64(file + 48);

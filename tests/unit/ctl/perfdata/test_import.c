@@ -1,5 +1,5 @@
 /*
- * ctl/import_*: synthetic perf.data files, and what the composed bundles hold.
+ * ctl/perfdata, import: synthetic perf.data files, and the bundles that they become.
  */
 #include "ctl/perfdata/import_perfdata.h"
 
@@ -62,7 +62,7 @@ static int remove_root(void **state)
 	return rmdir(root);
 }
 
-/* Without the messages of what is made to fail. */
+/* Imports without the messages about expected failures. */
 static int import_quietly(int fd, const char *sysroot, int *ret_fd)
 {
 	CLEANUP_CLOSE int saved = dup(STDERR_FILENO), null = open("/dev/null", O_WRONLY);
@@ -118,7 +118,7 @@ static void check_trace(const struct bundle *b, size_t cpu, const struct make_bu
 	assert_memory_equal(bytes, trace.data, size);
 }
 
-/* Whatever the layout, pieces and compression: the trace is the same. */
+/* The trace does not depend on layout, pieces and compression. */
 static void import_every_kind_has_the_whole_trace(void **state)
 {
 	static const char *const kinds[] = {
@@ -139,7 +139,7 @@ static void import_every_kind_has_the_whole_trace(void **state)
 	}
 }
 
-/* What has all fields is the same afterwards, but for its event's id. */
+/* Records with all fields stay the same, except for the id of their event. */
 static void import_records_come_out_as_they_were(void **state)
 {
 	static const char *const kinds[] = {"plain", "cpus", "compressed", "mixed"};
@@ -204,7 +204,7 @@ static void import_thread_is_of_any_cpu(void **state)
 	assert_true(m->have_clock);
 }
 
-/* Then they count in the order of the file, and there is no clock. */
+/* Records without time get times in the order of the file, and the bundle has no clock. */
 static void import_timeless_records_have_an_order(void **state)
 {
 	static const char *const kinds[] = {"notime", "notsc", "nosampleid"};
@@ -246,7 +246,7 @@ static void import_images_come_from_the_sysroot_only(void **state)
 	bytes = bundle_image(b, 0, &size);
 	assert_int_equal(size, program.size);
 	assert_memory_equal(bytes, program.data, size);
-	/* Nothing of that name is on this machine. */
+	/* This machine has no file of that name. */
 	assert_int_equal(make_perfdata(make_perfdata_kind("buildid"), &file), 0);
 	assert_int_equal(import_bytes(file.data, file.size, NULL, &none), 0);
 	image = &bundle_manifest(none)->images[0];
@@ -257,7 +257,7 @@ static void import_images_come_from_the_sysroot_only(void **state)
 	assert_non_null(bundle_manifest(none)->images[0].missing);
 }
 
-/* A path that leads out of the sysroot leads to its top. */
+/* A path that leads out of the sysroot ends at the top of the sysroot. */
 static void import_images_links_stay_in_the_sysroot(void **state)
 {
 	CLEANUP(bundle_freep) struct bundle *b = NULL;
@@ -343,7 +343,7 @@ static void import_truncated_anywhere_fails(void **state)
 		assert_int_equal(import_bytes(file.data, cut, root, &b), EXIT_CODE_FAILURE);
 }
 
-/* Any byte of compressed records changed: an error, or other records, but an end. */
+/* A changed byte in compressed records gives an error or other records, and reading ends. */
 static void import_damaged_records_are_errors_or_notes(void **state)
 {
 	CLEANUP(bytes_out_done) struct bytes_out file;
@@ -371,7 +371,7 @@ static void traces_overlap_is_found_by_its_psb(void **state)
 	(void)state;
 	bytes_out_init(&t, 1 << 20);
 	make_trace(&how, &t);
-	/* A ends at 700, B begins at FROM: known when a PSB of B lies in A. */
+	/* A ends at 700, and B begins at FROM. The overlap is found if A has a PSB of B. */
 	for (size_t from = 100; from < 699; from++) {
 		const uint8_t *psb = memmem(t.data + from, t.size - from, t.data, 16);
 		size_t same = import_traces_overlap(t.data, 700, t.data + from, t.size - from);
@@ -387,7 +387,7 @@ static void traces_overlap_is_found_by_its_psb(void **state)
 	assert_int_equal(import_traces_overlap(t.data, t.size, t.data, 0), 0);
 }
 
-/* PSBs without end: bounded, whatever comes out. */
+/* A trace of nothing but PSBs: the number of comparisons is bounded. */
 static void traces_overlap_of_many_psbs_ends(void **state)
 {
 	static uint8_t a[1 << 20], b[1 << 19];
@@ -407,7 +407,7 @@ static int count_record(void *userdata, const struct perfdata_record *record)
 	return 0;
 }
 
-/* A few KiB that become 3 GiB. */
+/* A few KiB that decompress to 3 GiB. */
 static void zstd_feed_bomb_is_refused(void **state)
 {
 	static uint8_t packed[1 << 20], plain[1 << 24];

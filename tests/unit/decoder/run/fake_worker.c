@@ -1,5 +1,5 @@
 /*
- * Stands in for ptsnap-decode in test_worker: the request's report_limit says how to behave.
+ * A fake ptsnap-decode for test_worker. The request's report_limit says how it behaves.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void result(int error)
 	say((struct worker_message){.kind = WORKER_RESULT, .error = error, .faults = 7});
 }
 
-/* Descriptors besides 0-2, the channel and the two that came over it. */
+/* Counts descriptors besides 0 to 2, the channel, and the two that came over the channel. */
 static int foreign_fds(const int *fds)
 {
 	int n = 0;
@@ -51,7 +51,7 @@ static bool signals_are_clean(void)
 	return !sigismember(&blocked, SIGTERM) && action.sa_handler == SIG_DFL;
 }
 
-/* Up to the channel's end, as a worker does. One that has closed it itself is killed. */
+/* Waits for the channel's end, as a worker does. A worker that has closed the channel is killed. */
 static void hang(void)
 {
 	struct pollfd channel = {.fd = CHANNEL_FD};
@@ -81,7 +81,7 @@ static int proper(const struct worker_request *request, const int *fds)
 	return 0;
 }
 
-/* One image after the other, up to the first that is not there. */
+/* Asks for one image after the other, up to the first that is missing. */
 static int ask(void)
 {
 	struct worker_image answer;
@@ -116,7 +116,7 @@ static void say_debug(uint32_t image, uint32_t size)
 	say(m);
 }
 
-/* The file apart of one image after the other, up to the first that there is none of. */
+/* Asks for the debug file of one image after the other, up to the first that is missing. */
 static int ask_debug(uint32_t id_size)
 {
 	struct worker_image answer;

@@ -1,5 +1,5 @@
 /*
- * What test_worker asks of the fake worker.
+ * How test_worker wants the fake worker to behave.
  */
 #pragma once
 

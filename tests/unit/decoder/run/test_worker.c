@@ -19,7 +19,7 @@
 #include "tests/support/beside.h"
 #include "tests/unit/decoder/run/fake_worker.h"
 
-/* Long enough for a loaded machine; nothing waits for it to pass. */
+/* Long enough for a loaded machine. No test waits for this time to pass. */
 #define LONG_USEC 60000000u
 
 struct heard {
@@ -63,7 +63,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* No child may be left, whatever happened. */
+/* No child may be left. */
 static int teardown(void **state)
 {
 	struct setting *s = *state;
@@ -170,7 +170,7 @@ static void worker_run_second_result_is_refused(void **state)
 	assert_true(s->outcome.lied);
 }
 
-/* Ends without ever reading the request. */
+/* The worker ends without reading the request. */
 static void worker_run_of_another_program_fails(void **state)
 {
 	struct setting *s = *state;
@@ -226,7 +226,8 @@ static void worker_run_bad_fd_is_an_error(void **state)
 	assert_int_equal(run(s, FAKE_PROPER), -EBADF);
 }
 
-/* Waits in the first report until the worker has ended, all that it said still unread. */
+/* Waits in the first report of progress until the worker has ended; all its other messages are then
+ * unread. */
 static void on_progress_wait_for_the_end(void *userdata, unsigned phase, unsigned percent)
 {
 	siginfo_t info;
@@ -301,7 +302,7 @@ static void worker_run_images_are_given_and_what_is_kept_is_heard(void **state)
 	assert_int_equal(asked.n_images, 3);
 	assert_int_equal(asked.n_kept, 2);
 	assert_int_equal(asked.kept, 111 + 1112);
-	/* What nobody wants to hear is no fault. */
+	/* A message that the job does not want is valid. */
 	s->job.keep = NULL;
 	assert_int_equal(run(s, FAKE_ASK), WORKER_FAILED);
 	assert_int_equal(s->outcome.error, -ENODATA);
@@ -358,7 +359,7 @@ static void worker_run_files_apart_are_given(void **state)
 		assert_int_equal(asked.n, 3);
 		assert_int_equal(asked.id_size, s->job.request.options.gap);
 	}
-	/* Who has none, but said that he answers, answers. */
+	/* Without a function the request is answered, because the options say so. */
 	s->job.request.options.gap = 20;
 	s->job.debug = NULL;
 	assert_int_equal(run(s, FAKE_DEBUG), WORKER_FAILED);
@@ -395,7 +396,7 @@ static void worker_run_files_apart_of_no_build_id_are_a_lie(void **state)
 	}
 }
 
-/* So often as a worker may, and then no more. */
+/* A worker that asks more often than the limit is ended. */
 static void worker_run_files_apart_without_end_are_a_lie(void **state)
 {
 	struct debug_asked asked = {.fd = ((struct setting *)*state)->bundle};

@@ -1,6 +1,5 @@
 /*
- * worker_run with a worker that somebody else starts: a listener of our own, which does as systemd
- * does with Accept=yes.
+ * worker_run() with a service: a listener of the test, which behaves as systemd with Accept=yes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +62,7 @@ static void become_worker(const struct setting *s, int connection)
 	_exit(91);
 }
 
-/* One after the other. */
+/* Serves one connection after the other. */
 static void serve(const struct setting *s, int fd)
 {
 	for (unsigned n = 0;; n++) {
@@ -86,7 +85,7 @@ static void serve(const struct setting *s, int fd)
 	}
 }
 
-/* As user UID, whoever that is; ready when this returns. */
+/* Starts the listener as user UID. The listener is ready when this function returns. */
 static void begin_listener(struct setting *s, uid_t uid)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -174,7 +173,7 @@ static int run(struct setting *s, enum fake_worker how)
 	return worker_run(&s->job, &s->outcome);
 }
 
-/* A worker has ended, however it was: it noticed. */
+/* Waits until a worker has ended, in any way. */
 static void wait_for_an_end(struct setting *s)
 {
 	char byte;
@@ -196,7 +195,7 @@ static void worker_run_over_a_socket_gives_its_result(void **state)
 	assert_int_equal(pread(s->output, text, sizeof(text), 0), 6);
 	assert_string_equal(text, "bundle");
 	wait_for_an_end(s);
-	/* And once more. */
+	/* The same again. */
 	assert_int_equal(run(s, FAKE_PROPER), 0);
 }
 
@@ -254,7 +253,7 @@ static void worker_run_over_a_socket_closes_the_channel_when_cancelled(void **st
 	wait_for_an_end(s);
 }
 
-/* As systemd does beyond MaxConnections=. */
+/* The listener closes connections at once, as systemd beyond MaxConnections=. */
 static void worker_run_where_connections_are_closed_tries_again(void **state)
 {
 	struct setting *s = *state;
@@ -265,7 +264,7 @@ static void worker_run_where_connections_are_closed_tries_again(void **state)
 	assert_int_equal(run(s, FAKE_PROPER), 0);
 	assert_int_equal(s->outcome.socket_error, 0);
 	assert_int_equal(s->n_progress, 2);
-	/* What has taken the request and then fails is asked once. */
+	/* A worker that has read the request and then fails is not tried again. */
 	wait_for_an_end(s);
 	assert_int_equal(run(s, FAKE_CRASH), WORKER_FAILED);
 	wait_for_an_end(s);
@@ -285,7 +284,7 @@ static void worker_run_where_all_connections_are_closed_starts_the_program(void 
 	assert_int_equal(s->outcome.exit_status, 0);
 }
 
-/* Somebody listens, and goes when he has the connection. */
+/* The listener accepts the connection and ends. */
 static void worker_run_refused_behind_the_connection_fails(void **state)
 {
 	struct setting *s = *state;
@@ -329,7 +328,8 @@ static void worker_run_where_nobody_listens_and_nothing_can_be_started_fails(voi
 	assert_int_equal(run(s, FAKE_PROPER), -ENAMETOOLONG);
 }
 
-/* Who is neither root nor we gets no bundle; nor is the program started, as he may go on. */
+/* A listener that is neither root nor ourselves gets no bundle. The program is not started either,
+ * because the listener may still exist. */
 static void worker_run_to_a_strangers_socket_is_refused(void **state)
 {
 	struct setting *s = *state;

@@ -214,7 +214,8 @@ static void bundle_open_padded_by_tar_works(void **state)
 	assert_int_equal(try_open(fd), -EBADMSG);
 }
 
-/* One member more than in a good bundle, or another in the place of one. */
+/* A valid bundle with one member more, or with one member replaced. Returns the result of
+ * bundle_open(). */
 static int altered(const char *instead_of, const char *name, size_t size)
 {
 	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband",
@@ -393,7 +394,8 @@ static void bundle_open_raw_without_sideband_works(void **state)
 	manifest_done(&m);
 }
 
-/* One CPU and two threads; the CPU's trace has either name. 0 or what bundle_open says. */
+/* One CPU and two threads; FIRST is the name of the CPU's trace. Returns the result of
+ * bundle_open(). */
 static int open_threads(const char *first, uint32_t cpu, uint32_t tid)
 {
 	static const struct iovec parts[] = {
@@ -438,7 +440,7 @@ static void bundle_open_threads_have_traces_by_index(void **state)
 	(void)state;
 	assert_int_equal(open_threads("cpu5.pt", MANIFEST_ANY, 7), 0);
 	assert_int_equal(open_threads("trace/0", MANIFEST_ANY, 7), 0);
-	/* Another CPU's, nobody's, one of both kinds, one of neither, a CPU twice. */
+	/* A trace of another CPU, of no CPU, of both kinds, of neither kind, of a CPU twice. */
 	assert_int_equal(open_threads("cpu4.pt", MANIFEST_ANY, 7), -EBADMSG);
 	assert_int_equal(open_threads("trace/3", MANIFEST_ANY, 7), -EBADMSG);
 	assert_int_equal(open_threads("trace/0", 6, 7), -EBADMSG);
@@ -447,7 +449,7 @@ static void bundle_open_threads_have_traces_by_index(void **state)
 	assert_int_equal(open_threads("trace/0", 6, MANIFEST_ANY), 0);
 }
 
-/* A size that leads out of the file, or past the end of numbers. */
+/* A size beyond the end of the file, or beyond 64 bits. */
 static void bundle_open_huge_member_is_refused(void **state)
 {
 	static const uint64_t sizes[] = {1025,	    1 << 20,	      UINT64_C(1) << 40,
@@ -466,7 +468,8 @@ static void bundle_open_huge_member_is_refused(void **state)
 	}
 }
 
-/* Ends in its last member's padding, at a page's end, behind which nothing is mapped. */
+/* The file ends within the padding of its last member and at the end of a page; the next page is
+ * not mapped. */
 static void bundle_open_cut_in_the_padding_is_refused(void **state)
 {
 	CLEANUP_CLOSE int fd = new_file();

@@ -10,7 +10,7 @@
 #include "proto/base.h"
 #include "proto/bundle/bundle_tar.h"
 
-/* The sum as POSIX words it, from the block alone. */
+/* The checksum as POSIX defines it, computed from the block alone. */
 static unsigned sum_of(const uint8_t *block)
 {
 	unsigned sum = 0;

@@ -1,5 +1,5 @@
 /*
- * Labels: what they may look like, and that there are never more than fit.
+ * Labels: valid keys and values, and the limit of their number.
  */
 #include <setjmp.h>
 #include <stdarg.h>

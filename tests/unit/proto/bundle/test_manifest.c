@@ -96,7 +96,7 @@ static void fill(struct manifest *m)
 	fill_lists(m);
 }
 
-/* As a string; bytes_out_done it. */
+/* Returns M as a string, to be freed with bytes_out_done(). */
 static struct bytes_out text_of(const struct manifest *m)
 {
 	struct bytes_out out;
@@ -181,7 +181,7 @@ struct number {
 	size_t offset, size;
 };
 
-/* A different value for every number of OBJECT, small enough for all ranges. */
+/* Sets every number of OBJECT to a different value that is within all ranges. */
 static void set_numbers(void *object, const struct number *numbers, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -297,7 +297,7 @@ static void manifest_write_empty_is_readable_and_says_null(void **state)
 	manifest_done(&m);
 }
 
-/* TEXT without all lines that have KEY, or TEXT itself where there is none. */
+/* Removes all lines with KEY from TEXT. */
 static void drop_key(char *text, const char *key)
 {
 	char *at;
@@ -578,7 +578,7 @@ static void manifest_add_beyond_the_limit_gives_none(void **state)
 	assert_int_equal(m.n_cpus, 0);
 }
 
-/* TEXT with the first FROM replaced. */
+/* TEXT with its first FROM replaced. */
 static char *replaced(const char *text, const char *from, const char *to)
 {
 	const char *at = strstr(text, from);
@@ -699,7 +699,7 @@ static void manifest_read_truncated_anywhere_is_refused(void **state)
 	text = text_of(&m);
 	manifest_done(&m);
 	manifest_init(&m);
-	/* NUL and newline may go. */
+	/* NUL and newline may be missing. */
 	for (size_t size = 0; size < text.size - 2; size++)
 		assert_int_equal(manifest_read(text.data, size, &m), -EBADMSG);
 	assert_int_equal(manifest_read(text.data, text.size, &m), -EBADMSG);
@@ -710,7 +710,7 @@ static void manifest_read_truncated_anywhere_is_refused(void **state)
 	bytes_out_done(&text);
 }
 
-/* What would cost json-c gigabytes is refused before it sees it. */
+/* A text for which json-c would need gigabytes is refused before json-c gets it. */
 static void manifest_read_bomb_is_refused(void **state)
 {
 	static const char *const units[] = {"{},", "[],", "1,", "{\"a\":1},", "\"a\":1,"};

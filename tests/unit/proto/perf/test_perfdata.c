@@ -1,6 +1,6 @@
 /*
- * proto/perfdata: synthetic files of every variant, whole, cut at every byte, with every word of
- * the header and of records changed.
+ * proto/perf/perfdata: synthetic files of every variant, whole, cut at every byte, and with every
+ * word of the header and of the records changed.
  */
 #include "proto/perf/perfdata.h"
 
@@ -15,7 +15,7 @@
 #include "proto/base.h"
 #include "tests/support/make_perfdata.h"
 
-/* What was met on the way to the end of a file. */
+/* Counts of a whole file. */
 struct seen {
 	size_t records, traces, parsed, bad, build_ids;
 	uint64_t trace_bytes;
@@ -59,7 +59,7 @@ static void see_record(const struct perfdata *p, const struct perfdata_record *r
 	}
 }
 
-/* All that can be asked of the file, which lies at the very end of its memory. */
+/* Calls all functions on the file. No memory follows its last byte. */
 static int see(const uint8_t *bytes, size_t size, struct seen *seen, struct perfdata_error *error)
 {
 	CLEANUP_FREE uint8_t *exact = malloc(size + 1);
@@ -216,7 +216,7 @@ static void perfdata_open_other_files_say_what_they_are(void **state)
 				 cases[i].result != PERFDATA_OTHER);
 	}
 	assert_false(perfdata_is((const uint8_t *)"PERFILE", 7));
-	/* A pipe's header is all that there need be. */
+	/* A file for a pipe is known by its header alone. */
 	memcpy(file.data, "PERFILE2\x10\0\0\0\0\0\0", 16);
 	assert_int_equal(perfdata_open(file.data, 16, &p, &error), PERFDATA_PIPE);
 }
@@ -251,11 +251,11 @@ static void perfdata_next_unfinished_file_is_read_as_far_as_it_goes(void **state
 		cuts += seen.end == PERFDATA_CUT;
 		assert_true(seen.end == PERFDATA_CUT || seen.end == PERFDATA_END);
 	}
-	/* All cuts but those between two records. */
+	/* All cuts except between two records. */
 	assert_int_equal(cuts, file.size - data - whole.records);
 }
 
-/* Whatever stands in any word: nothing beyond the file is read, and there is an end. */
+/* With any value in any word, nothing beyond the file is read, and reading ends. */
 static void perfdata_open_changed_words_do_no_harm(void **state)
 {
 	static const uint64_t values[] = {0, 1, 7, 0xffff, UINT32_MAX, INT64_MAX, UINT64_MAX};
@@ -289,7 +289,7 @@ static void perfdata_open_ids_of_many_attrs_are_bounded(void **state)
 	struct perfdata p;
 
 	(void)state;
-	/* Each of three says that its ids are half of the file. */
+	/* Each of three attrs has ids that are half of the file. */
 	for (size_t i = 0; i < 3; i++)
 		memcpy(file.data + 104 + (i + 1) * 144 - 16, section, 16);
 	assert_int_equal(perfdata_open(file.data, file.size, &p, &error), -EBADMSG);

@@ -15,7 +15,7 @@ static const uint8_t raw_body[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 
 
 #define TRAILER .pid = 100, .tid = 101, .time = UINT64_C(0x1122334455667788), .cpu = 3, .id = 77
 
-/* One of every type, with the size that perf_event.h's layout gives. */
+/* One record of every type, and its size by the layout in perf_event.h. */
 static const struct {
 	struct perfrecord record;
 	size_t size;
@@ -140,7 +140,7 @@ static void perfrecord_compose_then_parse_gives_the_same(void **state)
 	}
 }
 
-/* The bytes as the kernel writes them, not as we believe to. */
+/* Bytes from a kernel, and not from our own composer. */
 static void perfrecord_parse_kernel_bytes_gives_the_fields(void **state)
 {
 	struct {
@@ -309,7 +309,7 @@ static void perfrecord_compose_raw_beyond_16_bits_has_no_space(void **state)
 	assert_int_equal(perfrecord_compose(&record, buffer, sizeof(buffer), &size), -EINVAL);
 }
 
-/* Body and trailer as perf_event.h orders them, all fields there. */
+/* Body and trailer in the order of perf_event.h, with all fields. */
 static const uint64_t all_fields[] = {
 	PERF_RECORD_EXIT | (uint64_t)(8 + 24 + 48) << 48,
 	1 | UINT64_C(2) << 32, /* pid, ppid */
@@ -328,7 +328,7 @@ static const uint64_t all_fields[] = {
 
 static void perfrecord_parse_as_all_fields_gives_them(void **state)
 {
-	/* Bits that say nothing about the trailer. */
+	/* The last three bits do not change the trailer. */
 	const struct perfrecord_layout layout = {
 		ALL_FIELDS | PERF_SAMPLE_IP | PERF_SAMPLE_PERIOD | PERF_SAMPLE_RAW, true};
 	struct perfrecord r;
@@ -403,7 +403,7 @@ static void perfrecord_parse_as_mmap_is_the_mmap2_that_it_stands_for(void **stat
 	assert_int_equal(perfrecord_parse_as(bytes, sizeof(bytes), &layout, &r), 0);
 	assert_int_equal(r.u.mmap2.prot, 1);
 	assert_int_equal(r.misc, PERF_RECORD_MISC_MMAP_DATA | PERF_RECORD_MISC_USER);
-	/* In our own layout there is none. */
+	/* Our own layout has no MMAP. */
 	assert_int_equal(perfrecord_parse(bytes, sizeof(bytes), &r), PERFRECORD_UNKNOWN);
 }
 
