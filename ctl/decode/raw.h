@@ -1,7 +1,7 @@
 /*
- * Decoding without a recorder: `ptsnapctl decode' composes or opens a bundle, starts ptsnap-decode,
- * and answers its questions.
+ * Decoding without a recorder: options, bundles from raw files, answers to ptsnap-decode.
  *
+ * `ptsnapctl decode' opens or composes a bundle, starts ptsnap-decode, and answers its questions.
  * raw.c composes a bundle in memory from raw files: PT bytes (--raw-pt), code (--raw-image) and
  * perf records of a foreign layout (--pevent, import_pevents.c). raw_option.c parses the options
  * for raw files, decode_option.c all options of the verb. While ptsnap-decode works, answers.c
