@@ -121,7 +121,7 @@ static void *worker_main(void *userdata)
 	return NULL;
 }
 
-/* Starts a thread for W that nobody waits for. 0 or -errno. */
+/* Starts a detached thread for W. 0 or -errno. */
 static int start_thread(struct worker *w)
 {
 	pthread_attr_t attr;

@@ -20,8 +20,8 @@ bool unitname_is_valid(const char *name);
  * unit's name and no slice, else the last slice. 0; -ENOENT: there is none. */
 int unitname_of_cgroup(const char *text, size_t size, char ret[ENTRY_UNIT_SIZE]);
 
-/* Finds the unit that process PID of PROC ("/proc") is in now. The result is a hint and gives
- * nobody a right: the process may have ended, and another one have its pid. 0; -ENOENT: none is
+/* Finds the unit that process PID of PROC ("/proc") is in now. The result is a hint and must
+ * grant no rights: the process may have ended, and another one have its pid. 0; -ENOENT: none is
  * known. */
 int unitname_of_pid(const char *proc, uint64_t pid, char ret[ENTRY_UNIT_SIZE]);
 

@@ -39,7 +39,7 @@
 #include "capture/ring/source.h"
 
 enum config_source { CONFIG_AUTO = 0, CONFIG_INTEL_PT, CONFIG_EMULATED };
-/* What ptsnapd does: serve, or instead --test-config or --check. */
+/* ptsnapd serves, or does --test-config or --check instead. */
 enum config_action { CONFIG_SERVE = 0, CONFIG_TEST, CONFIG_CHECK };
 
 struct config_value;

@@ -242,7 +242,7 @@ static void describe(const struct name *name, int r, char ret[LINE_SIZE])
 			 name->what, name->text, kind, strerror(-r));
 }
 
-/* What to tell of NAME: the result of looking it up, or -EAGAIN if that takes long. */
+/* The state of NAME to tell: the result of looking it up, or -EAGAIN if that takes long. */
 static int state_of(const struct name *name)
 {
 	return name->slow ? -EAGAIN : name->error < 0 ? name->error : name->r;

@@ -51,7 +51,7 @@ void unit_limits(const struct config *c, const struct unit_limits_host *host,
 	budget_fit(&asked, host->n_cpus, c->ring_budget ? c->ring_budget : host->budget, false,
 		   &rings, note, sizeof(note));
 	steady = budget_need(&rings, host->n_cpus) + c->timeline_max + c->queue_bytes + BASE_BYTES;
-	/* What a snapshot has in memory at most, until it is decoded. */
+	/* Memory that a snapshot may take until it is decoded. */
 	bundle = host->n_cpus * rings.aux + c->sideband_bytes + UNIT_LIMITS_CODE +
 		 REPORT_DEFAULT_LIMIT;
 	/* Snapshots that wait, the one that decodes, the one whose bundle is being made, and those

@@ -15,7 +15,7 @@
 #include "proto/base.h"
 #include "proto/channel.h"
 
-/* Of an attached command whose emulator is gone. */
+/* The exit status of an attached command whose emulator is gone. */
 #define EXIT_STATUS_LOST 255
 
 extern char **environ;

@@ -24,7 +24,7 @@
 #define STUCK_NS    100000000u	/* for one file, then another thread opens the others */
 #define AWAIT_NS    200000000u	/* for all files, at a snapshot */
 #define PATIENCE_NS 2000000000u /* that the loop may wait in all, from one sweep to the next */
-/* What a sweep may cost for each new file, and how many bytes of the log cost one unit. */
+/* Units that a sweep may cost for each new file, and bytes of the log that cost one unit. */
 #define NEW_FILE_COST  16u
 #define LOG_BYTES_COST 4096u
 #define WHY_NOT_YET    "it had not been opened yet"

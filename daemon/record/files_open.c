@@ -48,7 +48,7 @@
 #define WHY_NOT_CACHED	  GONE " its path is not at hand, and to search for it could block"
 #define WHY_GONE	  GONE " process and file were gone before it could be opened"
 
-/* What is known of a record's file before it is opened. */
+/* A record's file, as far as it is known before it is opened. */
 struct look {
 	struct mounts *mounts; /* borrowed */
 	const char *proc;      /* borrowed */

@@ -239,7 +239,7 @@ void procs_map(struct procs *p, uint32_t pid, const char *path)
 	if (!e || !e->awaits_exe || path[0] != '/')
 		return;
 	e->awaits_exe = false;
-	/* What /proc has said since the exec is better. */
+	/* The program that /proc has told since the exec is better. */
 	if (e->info.exe && !e->old_program)
 		return;
 	procs_forget_program(&e->info);

@@ -39,7 +39,7 @@ struct procs_entry {
 		uint64_t losses, asked_losses;
 	} uid;
 	bool excluded;
-	/* Of the slot, whichever process has it: */
+	/* These belong to the slot, whichever process has it: */
 	bool in_line, in_ended;
 	uint64_t since_ns; /* when it came into the line */
 };

@@ -62,7 +62,7 @@ void entry_log_fields(const struct entry *e, struct log_fields *ret);
 
 #define ENTRY_NO_CPU UINT32_MAX
 
-/* Who wants a snapshot, why, of how much, and when this was said. A value. The trigger's source
+/* A request for a snapshot: who asks, why, for how much, and when. A value. The trigger's source
  * (control, signal, exit, unit) fills it in; trigger.c adds the times. */
 struct request {
 	char kind[16];		    /* "control", "signal", "exit", "unit" */

@@ -384,7 +384,7 @@ int imagefile_put(int dir_fd, const char *name, struct imagefile_put *put)
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != put->file_size)
 		return IMAGEFILE_DIFFERS;
 	r = imagefile_ranges(dir_fd, name, &have, &n_have);
-	/* What the file has is unknown after a crash or on a damaged disk. */
+	/* After a crash or on a damaged disk, it is unknown which bytes the file has. */
 	if (r == -ENOENT || r == -EBADMSG)
 		return IMAGEFILE_DIFFERS;
 	if (r < 0)

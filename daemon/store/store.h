@@ -101,7 +101,7 @@ struct store_pins {
 	size_t n, max_n;	   /* snapshots */
 };
 
-/* What is pinned and how much may be: half of each limit, as the rest is for new snapshots. */
+/* Tells how much is pinned and how much may be: half of each limit, as the rest is for new ones. */
 void store_get_pins(const struct store *s, struct store_pins *ret);
 /* Pins snapshot ID, or no longer does. 0, also when nothing changes; -ENOENT; -EBUSY: it has not
  * ended; -ENODATA: some of it is in memory only; -EDQUOT: too much would be pinned, RET_PINS says
