@@ -1,5 +1,5 @@
 /*
- * What one decode does: the view, how the view looks, and the limits.
+ * The options of one decode: the view, its format, and the limits.
  *
  * `ptsnapctl decode' and ptsnapd fill the struct, which goes to ptsnap-decode within struct
  * worker_request (proto/worker.h). The struct has a fixed size and no padding, and is valid on one
@@ -19,8 +19,8 @@ enum worker_view {
 	WORKER_VIEW_EVENTS = 5,	  /* one line for each event: all but branches and instructions */
 };
 
-/* How the views of lines look: decode_options.show. The options of ptdump and ptxed have the names
- * that libipt's tools give them (man ptdump, man ptxed). */
+/* The format of views that are lines: decode_options.show. The options of ptdump and ptxed have the
+ * names that libipt's tools give them (man ptdump, man ptxed). */
 #define WORKER_SHOW_NO_PAD	    (UINT64_C(1) << 0) /* ptdump: this and the next ones */
 #define WORKER_SHOW_NO_TIMING	    (UINT64_C(1) << 1)
 #define WORKER_SHOW_NO_CYC	    (UINT64_C(1) << 2)

@@ -40,7 +40,7 @@ struct exporter {
 	uint64_t record_bytes;
 	uint32_t n_cpus; /* one more than the highest CPU that a record names */
 
-	/* Where everything will lie in the file. */
+	/* The places of everything in the file. */
 	struct features features;
 	struct perfdata_section ids[LAYOUT_N_EVENTS], attrs, data;
 	struct perfdata_section index[MANIFEST_MAX_CPUS]; /* the AUXTRACE of each trace */
@@ -98,8 +98,8 @@ static void send(struct exporter *x)
 
 /*
  * Whether perf may see the record. A bundle may come from anybody: types from 64 on mean perf's own
- * records, and perf reads a SAMPLE by other rules. So only records pass that our two events can
- * write.
+ * records, and perf reads a SAMPLE by other rules. Only records that our two events can
+ * write may pass.
  */
 static bool passes(const struct perfrecord *record)
 {

@@ -10,7 +10,7 @@
  * host. Import: import_perfdata.c reads the file and composes the bundle in memory,
  * import_records.c translates the kernel's records (plain and compressed), import_traces.c joins
  * the pieces of each trace, and import_images.c looks for the mapped files and adds their bytes.
- * How a perf.data file is read lies in proto/perf/perfdata.h.
+ * proto/perf/perfdata.h reads the layout of a perf.data file.
  *
  * Decisions that govern the room:
  * - A perf.data file becomes a bundle in memory before anything is decoded, and its records get the

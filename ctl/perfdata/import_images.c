@@ -344,7 +344,7 @@ static int describe(const struct import_file *file, const char *build_id, const 
 		       : import_no_memory();
 }
 
-/* Where the images come from and go to. */
+/* The source and the destination of images. */
 struct target {
 	const char *sysroot;
 	struct manifest *manifest;

@@ -1,5 +1,5 @@
 /*
- * What every import into a bundle needs: the files that records map, and two messages.
+ * For every import into a bundle: the files that records map, and two messages.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * What import_perfdata.c is made of: translated records, compressed records, joined traces.
+ * The parts of import_perfdata.c: translated records, compressed records, joined traces.
  */
 #pragma once
 

@@ -23,7 +23,7 @@
  *   ptsnapctl joins both.
  * - A bundle comes from a stranger. The reader checks all of it once, before it returns a pointer
  *   into it: every member lies within the file, has a known name, appears once, and has the size
- *   that the manifest says. What does not fit makes the whole bundle invalid.
+ *   that the manifest says. One wrong member makes the whole bundle invalid.
  * - One table of keys is read by the writer and by the reader of the manifest, so that neither has
  * a key that the other lacks. Unknown keys are ignored, because later versions may add some.
  * - The writer needs a descriptor that takes bytes in order and no seeking.

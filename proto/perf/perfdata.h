@@ -63,7 +63,7 @@ struct perfdata {
 	size_t id_from_end; /* distance of this id from the record's end, in bytes; 0: none */
 };
 
-/* What is wrong with a file, and where. */
+/* An error in a file, and its place. */
 struct perfdata_error {
 	uint64_t offset;
 	const char *what; /* static */
