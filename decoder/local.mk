@@ -40,7 +40,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/code/insn_private.h \
 	decoder/code/insn_quick.c \
 	decoder/code/insn_tables.c \
-	decoder/hot/node_aside.c \
+	decoder/hot/node_rare.c \
 	decoder/hot/node_make.c \
 	decoder/hot/node_walk.c \
 	decoder/hot/node_walk.h \

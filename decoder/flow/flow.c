@@ -176,7 +176,7 @@ void flow_free(struct flow *f)
 		nodes_free(f->nodes);
 		graph_free(f->graph);
 	}
-	flow_forget_places(f);
+	flow_forget_versions(f);
 	if (f->scratch)
 		free_one(f->scratch);
 	free_one(f);
@@ -433,7 +433,7 @@ size_t flow_run(struct flow *f, uint64_t start_ip, size_t n, uint64_t *ret_ips)
 
 	while (done < n) {
 		const struct graph_block *b =
-			graph_get(f->graph, flow_kept_context(f, ip), f->out.run_mode, ip);
+			graph_get(f->graph, flow_context_at(f, ip), f->out.run_mode, ip);
 
 		if (!b)
 			break;

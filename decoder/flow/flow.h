@@ -93,7 +93,7 @@ struct flow_batch {
 			   * of the kernel's code */
 };
 
-/* What the trace was made of. */
+/* Counts of the trace's contents. */
 struct flow_stats {
 	uint64_t bytes, bytes_decoded; /* decoded: not within a gap; PAD counts as decoded */
 	uint64_t instructions;
@@ -150,8 +150,8 @@ struct flow_config {
 	 * longer. Equal contexts then mean equal code in both flows. NULL: code of one's own. */
 	struct flow *share;
 	uint32_t batch_items; /* most items of a batch, about; 0: as many as there is room for */
-	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). What lies
-	 * before is neither decoded nor a gap. */
+	/* Decode only from the first PSB whose TSC is >= this (0: from the first PSB). The bytes
+	 * before are neither decoded nor a gap. */
 	uint64_t from_tsc;
 	/* Likewise from the first PSB at or behind this offset (0: from the first PSB). */
 	uint64_t from_offset;
@@ -245,7 +245,7 @@ bool flow_asked_switch(const struct flow *f);
 bool flow_asked_return(const struct flow *f);
 /* Has a new batch begin here even if the context stays. */
 void flow_split(struct flow *f);
-/* What is known of execution ended with a gap, behind which it goes on here. */
+/* There was a gap before, and execution goes on here behind it. */
 bool flow_asked_behind_gap(const struct flow *f);
 /* Whether code in a virtual machine is walked, as far as that is known yet. */
 bool flow_walks_guests(const struct flow *f);
@@ -267,7 +267,8 @@ struct timing;
 void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing);
 
 #define FLOW_TRIAL_RETURNS 4u
-/* What code of a context makes of the packets from where tracing is enabled to where it ends. */
+/* The result of walking code of a context by the packets from where tracing is enabled to where it
+ * ends. */
 struct flow_trial {
 	enum fault fault; /* the first fault; FAULT_NONE: the code fits as far as was tried */
 	bool whole;	  /* the trial came to the end of the packets */

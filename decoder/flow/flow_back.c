@@ -62,7 +62,7 @@ static uint32_t count_decisions(const struct node_walk *w, const uint8_t *pos, s
 }
 
 /* Where the decisions in hand begin in the chain: the packets from w->chain to w->pos. */
-struct place_in_chain {
+struct chain {
 	const uint8_t *used;   /* the packet of the last decision that was used; NULL: none was */
 	bool used_first;       /* that was the packet's first decision */
 	const uint8_t *next;   /* the packet of the next decision; NULL: none is left */
@@ -72,9 +72,9 @@ struct place_in_chain {
 	uint32_t n_unread;     /* the number of such packets */
 };
 
-static struct place_in_chain find_in_chain(const struct node_walk *w)
+static struct chain find_in_chain(const struct node_walk *w)
 {
-	struct place_in_chain c = {0};
+	struct chain c = {0};
 	uint32_t used = 0, before = 0;
 	size_t size;
 
@@ -110,7 +110,7 @@ static struct place_in_chain find_in_chain(const struct node_walk *w)
 
 /* Gives the decisions in hand back to the walk. */
 static void give_decisions(struct flow *f, struct flow_plain *p, size_t first_time,
-			   const struct place_in_chain *c)
+			   const struct chain *c)
 {
 	struct node_walk *w = &p->walk;
 
@@ -150,7 +150,7 @@ static bool ends_with_target(const struct flow *f, const struct node_walk *w)
 
 /* Sets the time of the packet that was used last. */
 static void take_past(struct flow *f, const struct flow_plain *p, size_t first_time,
-		      const struct place_in_chain *c)
+		      const struct chain *c)
 {
 	const struct node_walk *w = &p->walk;
 	const uint8_t *packet = c->used;
@@ -313,7 +313,7 @@ void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place)
 	struct node_walk *w = &p->walk;
 	struct flow_when before = f->in.past;
 	size_t first_time = p->n_times;
-	struct place_in_chain c;
+	struct chain c;
 
 	take_times(f, p);
 	c = find_in_chain(w);

@@ -280,7 +280,7 @@ static void step_event_off(struct flow *f)
 			break;
 		}
 		if (f->at.within)
-			flow_place_off(f);
+			flow_mark_off(f);
 		flow_use_event(f);
 		f->at.resumed = f->at.within = false;
 		break;
@@ -299,7 +299,7 @@ static void step_event_off(struct flow *f)
 		if (f->at.resumed && flow_mark_shows(f))
 			appear_here(f);
 		else
-			flow_place(f);
+			flow_mark_here(f);
 		break;
 	default: flow_step_at_once(f); break;
 	}
@@ -363,7 +363,7 @@ bool flow_step_at_once(struct flow *f)
 		if (f->in.event.bind != EVENT_NOW &&
 		    (f->in.event.bind != EVENT_COUNT || f->in.event.n > 0))
 			return false;
-		flow_place(f);
+		flow_mark_here(f);
 		return true;
 	default: return false;
 	}
@@ -480,7 +480,7 @@ void flow_arrive(struct flow *f)
 		else
 			arrive_psb(f);
 		break;
-	case EVENT_MARK: flow_place(f); break;
+	case EVENT_MARK: flow_mark_here(f); break;
 	case EVENT_END: flow_end(f, f->at.ip); break;
 	default: /* EVENT_STATUS */
 		if (f->in.event.mode != f->at.mode) {

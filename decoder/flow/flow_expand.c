@@ -308,7 +308,7 @@ static void add_direct(struct tail *t, const struct node_info *info, uint64_t ba
 	}
 }
 
-/* What STEP leaves of a run. The step behind it begins at NEXT. */
+/* The run that is open behind STEP. The next step begins at NEXT. */
 static struct tail tail_of(const struct nodes *nodes, uint32_t step, uint64_t base, uint64_t next)
 {
 	uint32_t node = node_of_step(step), n = node_decisions(step);

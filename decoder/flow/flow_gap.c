@@ -133,7 +133,7 @@ static bool stays(struct flow *f)
 	/* Between kernel and user code another process may have got the CPU. */
 	if ((ip ^ f->sync.gap.address) >> 63)
 		return false;
-	b = graph_get(f->graph, flow_kept_context(f, ip), e->mode, ip);
+	b = graph_get(f->graph, flow_context_at(f, ip), e->mode, ip);
 	return b && b->n == 0 && b->fault == f->sync.gap.fault;
 }
 
@@ -207,7 +207,7 @@ void flow_step_sync(struct flow *f)
 		f->sync.gap.stays++;
 		f->ask.asked = false;
 		if (f->in.event.kind == EVENT_MARK)
-			flow_place(f);
+			flow_mark_here(f);
 		else
 			f->in.have_event = false;
 	} else if (can_resume_at(f, f->sync.gap.fault)) {
@@ -217,7 +217,7 @@ void flow_step_sync(struct flow *f)
 		f->sync.gap.tsc_hi = f->in.event_when.hi;
 		push_gap(f, &f->sync.gap);
 	} else if (f->in.event.kind == EVENT_MARK && !waits_for_psb(f, f->sync.gap.fault)) {
-		flow_place(f);
+		flow_mark_here(f);
 	} else {
 		f->in.have_event = false;
 	}

@@ -17,8 +17,8 @@
 #define TRIAL_STEPS   512u
 #define TRIALS_MAX    8192u /* of one flow; after these time alone decides */
 #define VERSIONS_MAX  4u    /* versions that are tried */
-#define PLACES_MIN    64u
-#define PLACES_MAX    65536u
+#define TABLE_MIN     64u
+#define TABLE_MAX     65536u
 #define VERSION_FIRST 1u
 
 bool flow_is_kernel(const struct flow *f, uint64_t ip)
@@ -34,51 +34,51 @@ static uint32_t ask_version(struct flow *f, uint64_t ip, struct flow_when when, 
 	return f->config.kernel_version(f->config.userdata, ip, when.lo, when.hi, ret_last);
 }
 
-static struct flow_place *find_place(const struct flow *f, uint64_t ip)
+static struct flow_version *find_version(const struct flow *f, uint64_t ip)
 {
-	size_t mask = f->places.n_max - 1;
+	size_t mask = f->versions.n_max - 1;
 	size_t i = (size_t)(ip * UINT64_C(0x9e3779b97f4a7c15) >> 40) & mask;
 
-	while (f->places.list[i].version != 0 && f->places.list[i].ip != ip)
+	while (f->versions.list[i].version != 0 && f->versions.list[i].ip != ip)
 		i = (i + 1) & mask;
-	return &f->places.list[i];
+	return &f->versions.list[i];
 }
 
 /* Makes room for one place more. False: no memory. */
-static bool grow_places(struct flow *f)
+static bool grow_versions(struct flow *f)
 {
-	size_t old_max = f->places.n_max;
-	struct flow_place *old = f->places.list;
+	size_t old_max = f->versions.n_max;
+	struct flow_version *old = f->versions.list;
 
-	if (f->places.n * 2 < old_max)
+	if (f->versions.n * 2 < old_max)
 		return true;
-	f->places.n_max = old_max == 0 ? PLACES_MIN : MIN_OF(old_max * 2, (size_t)PLACES_MAX * 2);
-	f->places.list = calloc(f->places.n_max, sizeof(*f->places.list));
-	if (!f->places.list) {
-		f->places.list = old;
-		f->places.n_max = old_max;
+	f->versions.n_max = old_max == 0 ? TABLE_MIN : MIN_OF(old_max * 2, (size_t)TABLE_MAX * 2);
+	f->versions.list = calloc(f->versions.n_max, sizeof(*f->versions.list));
+	if (!f->versions.list) {
+		f->versions.list = old;
+		f->versions.n_max = old_max;
 		return false;
 	}
-	f->places.n = 0;
+	f->versions.n = 0;
 	/* A table of the largest size is emptied: a place that is visited again is added again. */
-	for (size_t i = 0; i < old_max && old_max < f->places.n_max; i++) {
+	for (size_t i = 0; i < old_max && old_max < f->versions.n_max; i++) {
 		if (old[i].version == 0)
 			continue;
-		*find_place(f, old[i].ip) = old[i];
-		f->places.n++;
+		*find_version(f, old[i].ip) = old[i];
+		f->versions.n++;
 	}
 	free(old);
 	return true;
 }
 
-void flow_forget_places(struct flow *f)
+void flow_forget_versions(struct flow *f)
 {
-	free(f->places.list);
-	f->places.list = NULL;
-	f->places.n = f->places.n_max = 0;
+	free(f->versions.list);
+	f->versions.list = NULL;
+	f->versions.n = f->versions.n_max = 0;
 }
 
-uint64_t flow_kept_context(struct flow *f, uint64_t ip)
+uint64_t flow_context_at(struct flow *f, uint64_t ip)
 {
 	struct flow_when ever = {0, UINT64_MAX, 0};
 	uint32_t version, last;
@@ -86,15 +86,15 @@ uint64_t flow_kept_context(struct flow *f, uint64_t ip)
 	if (!flow_is_kernel(f, ip))
 		return f->at.context;
 	version = ask_version(f, ip, ever, &last);
-	if (version != 0 && f->places.n > 0 && find_place(f, ip)->version != 0)
-		version = find_place(f, ip)->version;
+	if (version != 0 && f->versions.n > 0 && find_version(f, ip)->version != 0)
+		version = find_version(f, ip)->version;
 	return GRAPH_KERNEL | version;
 }
 
 /* Sets up S as a second walk from where F stands, whose items nobody sees. */
 static void prepare(struct flow *s, const struct flow *f)
 {
-	memcpy(s, f, offsetof(struct flow, places));
+	memcpy(s, f, offsetof(struct flow, versions));
 	s->timing = f->timing;
 	s->nodes = f->nodes;
 	s->config.context = NULL;
@@ -110,7 +110,7 @@ static void prepare(struct flow *s, const struct flow *f)
 	flow_go(s, f->at.ip);
 }
 
-/* What a trial comes to, besides a number of steps up to a fault. */
+/* Results of a trial, besides a number of steps up to a fault. */
 #define TRIAL_FITS     UINT32_MAX
 #define TRIAL_UNLIKELY (UINT32_MAX - 1) /* the version fits if the processor deferred a TIP */
 #define TRIAL_UNKNOWN  (UINT32_MAX - 2) /* the code of that version is not known */
@@ -181,19 +181,19 @@ static uint32_t decide(struct flow *f, uint64_t ip, struct flow_when when, uint3
  * version. */
 static bool note_version(struct flow *f, uint64_t ip, uint32_t version)
 {
-	struct flow_place *place;
+	struct flow_version *known;
 
-	if (f->trial || !grow_places(f))
+	if (f->trial || !grow_versions(f))
 		return true;
-	place = find_place(f, ip);
-	if (place->version == version)
+	known = find_version(f, ip);
+	if (known->version == version)
 		return true;
-	if (place->version != 0 && f->out.n_items > 0) {
+	if (known->version != 0 && f->out.n_items > 0) {
 		f->out.full = true;
 		return false;
 	}
-	f->places.n += place->version == 0;
-	*place = (struct flow_place){ip, version};
+	f->versions.n += known->version == 0;
+	*known = (struct flow_version){ip, version};
 	return true;
 }
 

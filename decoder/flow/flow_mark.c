@@ -20,7 +20,7 @@ static void push(struct flow *f, const struct flow_mark *mark, const struct flow
 	item->mark = (uint32_t)f->out.n_marks++;
 }
 
-void flow_place(struct flow *f)
+void flow_mark_here(struct flow *f)
 {
 	push(f, event_mark(&f->reader, &f->in.event), &f->in.event_when);
 	flow_use_event(f);
@@ -35,14 +35,14 @@ bool flow_mark_shows(const struct flow *f)
 	return f->at.within || (m->kind == FLOW_MARK_TSX && m->value != FLOW_TSX_ABORT);
 }
 
-void flow_place_off(struct flow *f)
+void flow_mark_off(struct flow *f)
 {
 	const struct flow_mark off = {.kind = FLOW_MARK_OFF, .offset = f->in.event.offset};
 
 	push(f, &off, &f->in.event_when);
 }
 
-void flow_place_tick(struct flow *f)
+void flow_mark_tick(struct flow *f)
 {
 	const struct flow_mark tick = {.kind = FLOW_MARK_TICK, .offset = f->in.past.offset};
 
@@ -56,7 +56,7 @@ static void hold(struct flow *f)
 	struct flow_mark *m;
 
 	if (f->held.n == FLOW_HELD) {
-		flow_place(f);
+		flow_mark_here(f);
 		return;
 	}
 	m = &f->held.list[f->held.n++];
@@ -118,7 +118,7 @@ static void place_behind(struct flow *f, const struct graph_block *b, uint32_t n
 		ip += b->sizes[i];
 	f->at.run_insns += n;
 	flow_go(f, ip);
-	flow_place(f);
+	flow_mark_here(f);
 }
 
 static bool is_straight(const struct graph_block *b)
@@ -167,6 +167,6 @@ bool flow_mark_at(struct flow *f, const struct graph_block *b)
 	if (f->in.tnt_n > 0 || is_of_branch(f, b))
 		hold_at(f, b);
 	else
-		flow_place(f);
+		flow_mark_here(f);
 	return true;
 }

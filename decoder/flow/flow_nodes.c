@@ -272,7 +272,7 @@ static void open_ahead(struct flow *f, const struct node_walk *w)
 	};
 
 	f->ahead.tried = true;
-	/* What is plain for ahead_walk.c is a little less than for the walk. */
+	/* ahead_walk.c goes over a little less than the walk does. */
 	if (!f->config.steps || f->config.threads == 1 || f->config.retstack_libipt ||
 	    !w->skip_time || !worth)
 		return;
@@ -298,8 +298,8 @@ static bool same_returns(const struct flow *f, const struct ahead_returns *a,
 	return true;
 }
 
-/* What another thread made of the packets from where W begins; NULL: nothing that fits, and W's
- * limit may be nearer now. */
+/* The piece that another thread made of the packets from where W begins; NULL: nothing fits, and
+ * W's limit may be nearer now. */
 static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 {
 	const struct ahead_piece *p;

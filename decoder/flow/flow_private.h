@@ -25,7 +25,7 @@ struct flow_when {
 };
 
 /* The version of the kernel's code at IP that the walk met last. */
-struct flow_place {
+struct flow_version {
 	uint64_t ip;
 	uint32_t version; /* 0: free */
 };
@@ -131,12 +131,12 @@ struct flow_trying {
 };
 
 /* The version of the kernel's code at each place that changes (flow_kernel.c): a hash table. */
-struct flow_places {
-	struct flow_place *list;
+struct flow_versions {
+	struct flow_version *list;
 	size_t n, n_max;
 };
 
-/* What other threads walk ahead (flow_nodes.c). */
+/* Threads that walk ahead (flow_nodes.c). */
 struct flow_ahead {
 	struct ahead *threads; /* of the flow that keeps the code; NULL: there are none */
 	struct ahead_trace *trace;
@@ -176,7 +176,7 @@ struct flow {
 	struct flow *scratch; /* of flow_try; NULL: not needed yet */
 	struct retstack returns;
 	struct errata errata;
-	bool trial;	   /* nobody sees its items (flow_try.c) */
+	bool trial;	   /* this flow is a trial, whose items are not given (flow_try.c) */
 	bool guests_known; /* config.guests was looked at */
 	bool done, started;
 	struct flow_at at;
@@ -190,8 +190,8 @@ struct flow {
 	struct flow_trying trying;
 
 	/* From here on a flow for trials keeps what it has (flow_try.c, flow_kernel.c). */
-	struct flow_places places;
-	/* Of out.max_items each; marks only where they are wanted. */
+	struct flow_versions versions;
+	/* Room for out.max_items of each; marks only where they are wanted. */
 	struct flow_item *items;
 	struct flow_gap *gaps;
 	struct flow_mark *marks;
@@ -255,7 +255,7 @@ bool flow_is_kernel(const struct flow *f, uint64_t ip);
 /* The graph's context for the code at the walk's place. False: the batch must end first. */
 bool flow_code_context(struct flow *f, uint64_t *ret);
 /* The same for code that is only looked at, or that is in a run of the batch. */
-uint64_t flow_kept_context(struct flow *f, uint64_t ip);
+uint64_t flow_context_at(struct flow *f, uint64_t ip);
 /* Before a far transfer or an asynchronous branch. False: not yet, the walk has to come to the
  * branch again. */
 bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to);
@@ -263,7 +263,7 @@ bool flow_may_cross(struct flow *f, uint64_t from, uint64_t to);
 void flow_crossed(struct flow *f);
 /* Behind any branch: asks the context function if another thread has the CPU now. */
 void flow_look_for_switch(struct flow *f);
-void flow_forget_places(struct flow *f);
+void flow_forget_versions(struct flow *f);
 
 /* flow_walk.c */
 /* The time of a branch that needs no packet: after the last packet that was used, before the next.
@@ -309,7 +309,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address);
 void flow_step_sync(struct flow *f);
 /* The event in hand is a gap; tracing counts as off behind it. */
 void flow_event_gap(struct flow *f, enum fault fault);
-/* What the PSB in hand says does not fit: an empty gap before it, unless only the next PSB will do.
+/* The PSB in hand does not fit: an empty gap before it, unless only the next PSB will do.
  */
 void flow_push_psb_gap(struct flow *f, enum fault fault);
 /* A gap from the event in hand, whose packets are part of it, to where decoding can go on. */
@@ -317,16 +317,16 @@ void flow_lose(struct flow *f, enum fault fault);
 
 /* flow_mark.c */
 /* The event in hand is a mark: places it where the walk stands. */
-void flow_place(struct flow *f);
+void flow_mark_here(struct flow *f);
 /* Whether the mark in hand shows that execution was at its FROM. Some marks have a FUP while
  * tracing is off, too. */
 bool flow_mark_shows(const struct flow *f);
 /* The branch is done: places the marks that were held for it. */
 void flow_release(struct flow *f);
 /* Tracing ended somewhere in the gap: places a mark that says so. */
-void flow_place_off(struct flow *f);
+void flow_mark_off(struct flow *f);
 /* A timing packet stood before the decision or target that was used: places a tick. */
-void flow_place_tick(struct flow *f);
+void flow_mark_tick(struct flow *f);
 /* With no decision left: does the mark in hand if it belongs into B or behind it. True: something
  * was done. */
 bool flow_mark_in(struct flow *f, const struct graph_block *b);

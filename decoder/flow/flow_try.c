@@ -22,7 +22,7 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 {
 	const struct timing_config no_time = {.mtc_period = UINT32_MAX};
 
-	memset(s, 0, offsetof(struct flow, places));
+	memset(s, 0, offsetof(struct flow, versions));
 	s->config = f->config;
 	s->config.context = NULL;
 	s->config.marks = s->config.ticks = false;
@@ -64,7 +64,7 @@ static int walk(struct flow *s)
 	return 0;
 }
 
-/* Where returns go whose calls were before the trial. */
+/* Finds where returns from calls before the trial go. */
 static void find_returns(const struct flow *s, struct flow_trial *ret)
 {
 	uint64_t depth = 0;

@@ -15,7 +15,7 @@
  */
 static const struct graph_block *look(struct flow *f, uint64_t ip, union graph_room *room)
 {
-	return graph_look(f->graph, flow_kept_context(f, ip), f->at.mode, ip, room);
+	return graph_look(f->graph, flow_context_at(f, ip), f->at.mode, ip, room);
 }
 
 /* Where execution goes behind B. False: the code does not say. */
@@ -423,7 +423,7 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 static void fail_loop(struct flow *f)
 {
 	if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_MARK)
-		flow_place(f);
+		flow_mark_here(f);
 	else if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
 		flow_end(f, f->at.ip); /* the program may loop for ever */
 	else
@@ -436,7 +436,7 @@ static void finish_block(struct flow *f)
 	if (f->held.n > 0 && !f->held.holding && !f->sync.on)
 		flow_release(f);
 	if (f->held.tick_due && !f->sync.on) {
-		flow_place_tick(f);
+		flow_mark_tick(f);
 		flow_ask_again(f);
 	}
 }

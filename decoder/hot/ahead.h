@@ -33,7 +33,7 @@ struct ahead_returns {
 	uint32_t n;
 };
 
-/* What a walk did. */
+/* A piece of walk. */
 struct ahead_piece {
 	/* The state before: */
 	const uint8_t *pos;

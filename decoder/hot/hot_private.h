@@ -1,6 +1,6 @@
 /*
  * Inside of the room: the store of nodes (nodes.c, node_make.c), what the hot loop has done
- * elsewhere (node_walk.c, node_aside.c), and walking ahead (ahead.c, ahead_walk.c).
+ * elsewhere (node_walk.c, node_rare.c), and walking ahead (ahead.c, ahead_walk.c).
  */
 #pragma once
 
@@ -49,7 +49,7 @@ struct nodes_inside {
 /* The node at OFFSET of CODE, made if it is new. 0, NODES_NONE, -ENOMEM. */
 int nodes_get(struct nodes *n, uint32_t code, uint32_t offset, uint8_t mode, uint32_t *ret);
 
-/* --- node_aside.c: what the hot loop does seldom --- */
+/* --- node_rare.c: what the hot loop does seldom --- */
 
 #define NODE_STRIDE 3u /* most decisions of an edge of a table */
 
@@ -90,7 +90,7 @@ struct ahead_segment {
 	uint32_t steps[AHEAD_STEPS + 1];
 };
 
-/* What a thread has for itself. */
+/* The state of one thread that walks ahead. */
 struct ahead_walker {
 	struct nodes *nodes;
 	struct event_reader reader;

@@ -3,7 +3,7 @@
  *
  * All that changes is in struct hot, which never leaves this file's inline functions, so that the
  * compiler keeps it in registers. What is rare (new code, targets that were not met before, packets
- * of time) is done in node_aside.c on struct node_walk; struct hot is copied to and from there.
+ * of time) is done in node_rare.c on struct node_walk; struct hot is copied to and from there.
  *
  * Each turn of the loop uses a decision, a packet, or one of a bounded number of nodes that need
  * neither (node_make.c, GO_MAX).
@@ -179,8 +179,8 @@ HOT bool is_tip(const struct hot *h, const struct node_walk *w)
 	return h->pos < w->limit && (*h->pos & PT_OPC_IP_MASK) == PT_OPC_TIP;
 }
 
-/* What an IP packet keeps of the last IP and takes of its payload, by enum pt_ipbytes. An address
- * of 48 bits whose highest bit is set is left to the stepping walk, extended or not. */
+/* The bits that an IP packet keeps of the last IP and takes of its payload, by enum pt_ipbytes. An
+ * address of 48 bits whose highest bit is set is left to the stepping walk, extended or not. */
 static const struct {
 	uint64_t keep, take;
 	size_t size; /* 0: the packet has no IP, or an odd one */

@@ -63,7 +63,7 @@ struct node_walk {
 	uint64_t tsc_first, tsc_last; /* of TSC packets that were passed, */
 	bool has_tsc;		      /* if there were any */
 
-	/* What the loop makes. STEPS has room for one step more than MAX_STEPS, which may be a
+	/* The result. STEPS has room for one step more than MAX_STEPS, which may be a
 	 * place, and POINTS for one more than MAX_POINTS. */
 	uint32_t *steps;
 	size_t n_steps, max_steps;

@@ -23,7 +23,8 @@
 /* Nodes that are made writable at once: so many of each array are whole pages. */
 #define STEP	 4096u
 #define USER_END (UINT64_C(1) << 47)
-/* What a node costs of MAX_BYTES, with its place in the hash table; the rest is for infos. */
+/* Bytes of MAX_BYTES that a node costs, with its place in the hash table, and that its info costs.
+ */
 #define NODE_BYTES (sizeof(struct node) + sizeof(struct node_table) + 2 * sizeof(struct node_slot))
 #define INFO_BYTES 96u
 

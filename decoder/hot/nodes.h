@@ -4,7 +4,7 @@
  * A node is what executes between two things that a trace tells: straight code with the direct
  * calls and jumps in it, up to a conditional or an indirect branch. Links say where a node leads:
  * by one decision, and by three at once. nodes.c stores nodes, node_make.c compiles them from
- * blocks. The hot loop (node_walk.c, and node_aside.c for what is rare) goes over plain packets and
+ * blocks. The hot loop (node_walk.c, and node_rare.c for what is rare) goes over plain packets and
  * writes steps. ahead.c has threads walk segments of a trace ahead (ahead_walk.c), on threads that
  * exist before they are needed (crew.c).
  *
@@ -58,7 +58,7 @@ struct node_part {
 	uint8_t flags; /* FLOW_ZERO_LENGTH */
 };
 
-/* What a node executes. */
+/* The code that a node executes. */
 struct node_info {
 	uint32_t code;	  /* number of its content */
 	uint32_t next;	  /* behind the last instruction; of NODE_GO: where execution goes on */
@@ -155,7 +155,7 @@ static inline uint64_t nodes_self(const struct nodes *n, uint32_t number)
 	return __atomic_load_n(&n->list[number].self, __ATOMIC_ACQUIRE);
 }
 
-/* What node NUMBER, which must be compiled, executes. Lives as long as the nodes. */
+/* The code that node NUMBER, which must be compiled, executes. Lives as long as the nodes. */
 static inline const struct node_info *nodes_info(const struct nodes *n, uint32_t number)
 {
 	return n->list[number].info;

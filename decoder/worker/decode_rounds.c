@@ -168,7 +168,7 @@ static bool search_goes_on(void *userdata)
 /* The first PSB behind FROM whose time is behind TSC, or the end of the trace. False: neither is
  * within MAX_PIECE. */
 static bool find_end(const uint8_t *trace, uint64_t size, uint64_t from, uint64_t tsc,
-		     struct segment_place *ret)
+		     struct segment_psb *ret)
 {
 	const uint64_t most = MIN_OF(size, from + MAX_PIECE);
 
@@ -177,7 +177,7 @@ static bool find_end(const uint8_t *trace, uint64_t size, uint64_t from, uint64_
 			return true;
 		from = ret->offset;
 	}
-	*ret = (struct segment_place){size, UINT64_MAX};
+	*ret = (struct segment_psb){size, UINT64_MAX};
 	return most == size;
 }
 
@@ -189,7 +189,7 @@ static bool find_piece(struct search *s, const struct wanted *w)
 	const uint64_t late = w->until >= UINT64_MAX - SLACK_NS
 				      ? UINT64_MAX
 				      : tscmap_tsc(clock, w->until + SLACK_NS);
-	struct segment_place first, before, end;
+	struct segment_psb first, before, end;
 	size_t size;
 	const uint8_t *trace = bundle_cpu(s->replay->bundle, w->cpu, &size);
 
@@ -388,7 +388,7 @@ static int run_last(struct decode_job *job, unsigned until)
 /* Since when CPU's trace tells something, perf ns; MANIFEST_ABSENT: the trace tells no time. */
 static uint64_t trace_begin(const struct replay *r, size_t cpu)
 {
-	struct segment_place place = {0};
+	struct segment_psb place = {0};
 	size_t size;
 	const uint8_t *trace = bundle_cpu(r->bundle, cpu, &size);
 	const uint64_t asked = replay_asked_since(r, cpu);

@@ -107,11 +107,12 @@ struct replay {
 	struct symbols *symbols;
 	const struct permit *permit; /* borrowed; NULL: everything may be told */
 	uint64_t bad_records;	     /* of the sideband, skipped */
-	/* What the consumer wants of the flows, all off at first; to be set before a replay: steps,
+	/* Settings of the flows that the consumer makes, all off at first, before a replay: steps,
 	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, threads, crew.
 	 * Memory is the limit of this process. cpu_replay.c sets the other members. */
 	struct flow_config flow;
-	/* What is decoded, of each CPU of the manifest; borrowed. NULL: all that was asked for. */
+	/* The part of each CPU of the manifest that is decoded; borrowed. NULL: all that was asked
+	 * for. */
 	const struct replay_part *parts;
 	struct stopwatch *watch; /* runs while the flows do; borrowed, may be NULL */
 	/* Keeps the code, so that what is decoded again is compiled once; NULL before the
@@ -125,7 +126,7 @@ struct replay {
 	struct kernel *kernel;
 	uint64_t kernel_start; /* the kernel's first address */
 	uint64_t switch_ip;    /* the function in which the thread changes; 0: not known */
-	/* Of the flow that asks for code; NULL: only what its context has from the beginning. */
+	/* For the flow that asks for code; NULL: its context has no code that was mapped later. */
 	const struct replay_late *late;
 };
 

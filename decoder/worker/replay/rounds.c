@@ -66,7 +66,7 @@ int rounds_init(struct rounds *r, const struct replay *replay)
 	for (size_t i = 0; i < r->n_cpus; i++) {
 		struct rounds_cpu *c = &r->cpus[i];
 		const uint64_t since = replay_asked_since(replay, i);
-		struct segment_place place;
+		struct segment_psb place;
 		size_t size;
 		const uint8_t *trace = bundle_cpu(replay->bundle, i, &size);
 		const bool found = since != 0 && segment_find(trace, size, since, &place);

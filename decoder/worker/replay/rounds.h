@@ -13,7 +13,7 @@
 
 /* Where a CPU's part may begin. */
 struct rounds_cpu {
-	struct segment_place *places; /* newest first, farther and farther apart */
+	struct segment_psb *places; /* newest first, farther and farther apart */
 	size_t n;
 	uint64_t size; /* bytes of the trace */
 };

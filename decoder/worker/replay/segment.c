@@ -11,7 +11,7 @@
 /* A smaller part is read from its beginning, bytes. */
 #define SMALL UINT64_C(16384)
 
-bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_place *ret)
+bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_psb *ret)
 {
 	const uint8_t *psb = from < until ? sync_find(trace + from, trace + until) : NULL;
 
@@ -25,9 +25,9 @@ bool segment_next(const uint8_t *trace, uint64_t from, uint64_t until, struct se
 
 /* The last PSB in [FROM, UNTIL). */
 static bool last_within(const uint8_t *trace, uint64_t from, uint64_t until,
-			struct segment_place *ret)
+			struct segment_psb *ret)
 {
-	struct segment_place place;
+	struct segment_psb place;
 	bool found = false;
 
 	for (; segment_next(trace, from, until, &place); from = place.offset + PT_PSB_SIZE) {
@@ -37,7 +37,7 @@ static bool last_within(const uint8_t *trace, uint64_t from, uint64_t until,
 	return found;
 }
 
-bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct segment_place *ret)
+bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct segment_psb *ret)
 {
 	const uint64_t least = until - MIN_OF(until, reach);
 	uint64_t end = until, step = SMALL;
@@ -55,8 +55,7 @@ bool segment_before(const uint8_t *trace, uint64_t until, uint64_t reach, struct
 }
 
 /* The first PSB in [FROM, UNTIL) that has a time. */
-static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until,
-		       struct segment_place *ret)
+static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until, struct segment_psb *ret)
 {
 	while (segment_next(trace, from, until, ret)) {
 		if (ret->tsc != 0)
@@ -68,9 +67,9 @@ static bool next_timed(const uint8_t *trace, uint64_t from, uint64_t until,
 
 /* The last PSB of [FROM, UNTIL) that is not after TSC, one by one. */
 static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint64_t tsc,
-		       struct segment_place *ret)
+		       struct segment_psb *ret)
 {
-	struct segment_place place;
+	struct segment_psb place;
 	bool found = false;
 
 	while (next_timed(trace, from, until, &place) && place.tsc <= tsc) {
@@ -83,13 +82,13 @@ static bool find_among(const uint8_t *trace, uint64_t from, uint64_t until, uint
 
 /* The PSB that is looked for begins in [FROM, UNTIL). A half without a PSB is read once and never
  * again. */
-bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_place *ret)
+bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segment_psb *ret)
 {
 	uint64_t from = 0, until = size;
 
 	while (until - from > SMALL) {
 		const uint64_t middle = from + (until - from) / 2;
-		struct segment_place place;
+		struct segment_psb place;
 
 		if (next_timed(trace, middle, MIN_OF(until + SMALL, size), &place) &&
 		    place.offset < until && place.tsc <= tsc)
@@ -102,7 +101,7 @@ bool segment_find(const uint8_t *trace, uint64_t size, uint64_t tsc, struct segm
 
 uint64_t segment_window(const uint8_t *trace, size_t size, uint64_t tsc)
 {
-	struct segment_place place;
+	struct segment_psb place;
 	uint64_t begin = 0, from = 0;
 
 	for (; segment_next(trace, from, size, &place) && place.tsc <= tsc;

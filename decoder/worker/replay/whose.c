@@ -226,7 +226,7 @@ static void note_left(struct whose *w, uint64_t until)
 	if (left.how == TURNS_HOW_SYSCALL && left.context != 0)
 		call = whose_call(w, &left);
 	if (call == TURNS_CALL_FORK || call == TURNS_CALL_UNKNOWN)
-		turns_bear(&w->replay->turns, w->index, &w->state, left.since, until);
+		turns_forked(&w->replay->turns, w->index, &w->state, left.since, until);
 }
 
 void whose_end(struct whose *w)

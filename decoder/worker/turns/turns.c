@@ -90,7 +90,7 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 }
 
 /* One turn of a thread, to be put in the order of its life. */
-struct place {
+struct lived {
 	const struct timeline_thread *thread;
 	uint64_t since;
 	uint32_t cpu, turn;
@@ -98,7 +98,7 @@ struct place {
 
 static int by_life(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct lived *x = a, *y = b;
 
 	if (x->thread != y->thread)
 		return (uintptr_t)x->thread < (uintptr_t)y->thread ? -1 : 1;
@@ -109,9 +109,9 @@ static int by_life(const void *a, const void *b)
 	return x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
-/* Sets before and run of all turns. PLACES (n of them, *ret) become the turns of threads, in the
- * order of their lives. */
-static size_t link_lives(struct turns *t, struct place *places)
+/* Sets before and run of all turns. LIVES gets the turns of threads, in the order of their lives.
+ * Returns how many there are. */
+static size_t link_lives(struct turns *t, struct lived *lives)
 {
 	size_t n = 0;
 
@@ -122,19 +122,19 @@ static size_t link_lives(struct turns *t, struct place *places)
 			turn->before_cpu = turn->before = TURNS_NONE;
 			turn->run = (uint32_t)i;
 			if (turn->thread)
-				places[n++] = (struct place){turn->thread, turn->since,
-							     (uint32_t)cpu, (uint32_t)i};
+				lives[n++] = (struct lived){turn->thread, turn->since,
+							    (uint32_t)cpu, (uint32_t)i};
 		}
-	qsort(places, n, sizeof(*places), by_life);
+	qsort(lives, n, sizeof(*lives), by_life);
 	for (size_t i = 1; i < n; i++) {
-		const struct place *place = &places[i], *before = &places[i - 1];
-		struct turns_turn *list = t->cpus[place->cpu].list, *turn = &list[place->turn];
+		const struct lived *at = &lives[i], *before = &lives[i - 1];
+		struct turns_turn *list = t->cpus[at->cpu].list, *turn = &list[at->turn];
 
-		if (before->thread != place->thread)
+		if (before->thread != at->thread)
 			continue;
 		turn->before_cpu = before->cpu;
 		turn->before = before->turn;
-		if (before->cpu == place->cpu)
+		if (before->cpu == at->cpu)
 			turn->run = list[before->turn].run;
 	}
 	return n;
@@ -164,15 +164,15 @@ static int by_birth(const void *a, const void *b)
 	return x->time < y->time ? -1 : x->time > y->time;
 }
 
-/* PLACES are in order of lives. */
-static int find_births(struct turns *t, const struct place *places, size_t n)
+/* LIVES are in order of lives. */
+static int find_births(struct turns *t, const struct lived *lives, size_t n)
 {
 	t->births = calloc(n + 1, sizeof(*t->births));
 	if (!t->births)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		const struct timeline_thread *thread = places[i].thread;
-		struct turns_turn *turn = &t->cpus[places[i].cpu].list[places[i].turn];
+		const struct timeline_thread *thread = lives[i].thread;
+		struct turns_turn *turn = &t->cpus[lives[i].cpu].list[lives[i].turn];
 
 		/* A thread that was first seen when it got a CPU existed before. */
 		turn->born = turn->before == TURNS_NONE && thread->begin > 0 &&
@@ -180,7 +180,7 @@ static int find_births(struct turns *t, const struct place *places, size_t n)
 		if (!turn->born)
 			continue;
 		t->births[t->n_births++] = (struct turns_birth){
-			thread->begin, thread->pid, thread->ppid, places[i].cpu, places[i].turn};
+			thread->begin, thread->pid, thread->ppid, lives[i].cpu, lives[i].turn};
 	}
 	qsort(t->births, t->n_births, sizeof(*t->births), by_birth);
 	return 0;
@@ -188,7 +188,7 @@ static int find_births(struct turns *t, const struct place *places, size_t n)
 
 int turns_link(struct turns *t)
 {
-	CLEANUP_FREE struct place *places = NULL;
+	CLEANUP_FREE struct lived *lives = NULL;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_cpus; i++) {
@@ -199,13 +199,13 @@ int turns_link(struct turns *t)
 		if (!cpu->noted)
 			return -ENOMEM;
 	}
-	places = calloc(n + 1, sizeof(*places));
-	if (!places)
+	lives = calloc(n + 1, sizeof(*lives));
+	if (!lives)
 		return -ENOMEM;
-	n = link_lives(t, places);
+	n = link_lives(t, lives);
 	for (size_t i = 0; i < t->n_cpus; i++)
 		link_open(&t->cpus[i]);
-	return find_births(t, places, n);
+	return find_births(t, lives, n);
 }
 
 /* Whether the stretch of STATE certainly belongs to one thread. */
@@ -253,7 +253,7 @@ void turns_forget(struct turns *t, size_t cpu)
 	}
 }
 
-void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left)
+void turns_carry_signals(const struct turns_left *before, uint64_t enter, struct turns_left *left)
 {
 	bool known = before && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
 
@@ -280,7 +280,7 @@ uint32_t turns_now(const struct turns_state *state)
 
 /* --- How user code was left, where several ways are possible --- */
 
-/* What way W alone knows of TURN; NULL: nothing. */
+/* How TURN was left, as way W alone knows; NULL: it knows nothing. */
 static const struct turns_left *left_alone(const struct turns_past *w, uint32_t turn)
 {
 	for (size_t i = w->n_lefts; i-- > 0;)
@@ -305,7 +305,7 @@ static void split(struct turns_state *state, uint32_t turn, struct turns_left *k
 {
 	for (size_t i = 0; i < state->n && known->how != TURNS_HOW_UNKNOWN; i++) {
 		struct turns_past *w = &state->at[i];
-		struct turns_place newest;
+		struct turns_left_of newest;
 
 		if (left_alone(w, turn) || w->n_lefts == 0)
 			continue;
@@ -357,7 +357,7 @@ static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_s
 		before = &first->before;
 	else if (before->how == TURNS_HOW_UNKNOWN && turn_now->before != TURNS_NONE)
 		before = &t->cpus[turn_now->before_cpu].list[turn_now->before].left;
-	turns_carry(before, enter, &now);
+	turns_carry_signals(before, enter, &now);
 	for (size_t i = 0; i < state->n; i++) {
 		uint32_t turn = state->at[i].turn;
 
@@ -379,7 +379,7 @@ static void leave_open(struct turns_turn *list, struct turns_state *state, uint6
 		if (left) {
 			now = *left;
 			if (w->has_before)
-				turns_carry(&w->before, enter, &now);
+				turns_carry_signals(&w->before, enter, &now);
 			turns_remember(w, w->turn, &now);
 		}
 		w->has_before = false;
@@ -441,8 +441,8 @@ static void forget_births(struct turns *t)
 	t->disbelieved = true;
 }
 
-void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
-		uint64_t until)
+void turns_forked(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
+		  uint64_t until)
 {
 	const struct turns_turn *list = t->cpus[cpu].list;
 	const struct turns_turn *parent;

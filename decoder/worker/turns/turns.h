@@ -65,7 +65,7 @@ struct turns_left {
 
 /* Tells LEFT which signals have interrupted its thread: LEFT is of a stretch that began at ENTER,
  * and BEFORE is how the thread had left user code before that stretch (NULL: not known). */
-void turns_carry(const struct turns_left *before, uint64_t enter, struct turns_left *left);
+void turns_carry_signals(const struct turns_left *before, uint64_t enter, struct turns_left *left);
 
 struct turns_turn {
 	uint64_t since, until;		      /* perf ns */
@@ -137,7 +137,7 @@ struct turns_stretch {
 	bool broken; /* packets were lost before it */
 };
 
-/* What code says of a stretch, if it was executed in some turn. */
+/* The evidence of the code, if a stretch was executed in some turn. */
 struct turns_proof {
 	unsigned int cost;
 	struct turns_left left; /* where the code leads, if that is a system call */
@@ -148,7 +148,7 @@ struct turns_proof {
 #define TURNS_COST_ODD	      4u /* the code fits, but leaves user code by no system call */
 
 /* How user code was left in a turn. */
-struct turns_place {
+struct turns_left_of {
 	uint32_t turn;
 	struct turns_left left;
 };
@@ -161,9 +161,9 @@ struct turns_past {
 	unsigned int cost;
 	struct turns_left before; /* how the thread had left user code before its last stretch */
 	bool has_before;	  /* false: BEFORE is what the turns know */
-	/* What this way knows of turns and not all ways do, oldest first. */
+	/* Turns about which not all ways agree, as this way knows them, oldest first. */
 	uint32_t n_lefts;
-	struct turns_place lefts[TURNS_MAX_LEFTS];
+	struct turns_left_of lefts[TURNS_MAX_LEFTS];
 };
 
 /* Where a CPU stands: the turns that its last stretch may lie in, all of one thread or of several.
@@ -185,7 +185,7 @@ struct turns_question {
 	const struct turns_stretch *(*stretch)(void *userdata, size_t i);
 	/* Called where time leaves a choice, once for each I and TURN. */
 	void (*proof)(void *userdata, size_t i, uint32_t turn, struct turns_proof *ret);
-	/* Which system call ends at LEFT. */
+	/* The system call that ends at LEFT. */
 	enum turns_call (*call)(void *userdata, const struct turns_left *left);
 	void *userdata;
 };
@@ -220,8 +220,8 @@ uint32_t turns_now(const struct turns_state *state);
 /* The stretch of STATE was left between SINCE and UNTIL by a system call that may have made
  * threads, and user code was not entered again on that CPU before then: such threads enter where it
  * left. */
-void turns_bear(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
-		uint64_t until);
+void turns_forked(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
+		  uint64_t until);
 /* Whether no stretch can lie in TURN. */
 static inline bool turns_is_closed(const struct turns_turn *turn)
 {

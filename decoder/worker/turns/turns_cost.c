@@ -87,7 +87,7 @@ static const struct turns_left *last_left(const struct turns_search *s, const st
 				     : &none;
 }
 
-/* What it costs to enter at ENTER after LEFT. */
+/* The cost of entering at ENTER after LEFT. */
 static unsigned int compare(const struct turns_left *left, uint64_t enter,
 			    const struct turns_proof *proof)
 {
@@ -102,7 +102,7 @@ static unsigned int compare(const struct turns_left *left, uint64_t enter,
 	return behind ? COST_ENTER_FOREIGN : COST_ENTER_OTHER;
 }
 
-/* What it costs that CALL (enum turns_call) is where WANTED must be. */
+/* The cost of CALL (enum turns_call) where WANTED must be. */
 static unsigned int call_cost(uint8_t call, uint8_t wanted)
 {
 	if (call == wanted)
@@ -150,7 +150,7 @@ void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left
 		w->n_lefts--;
 		memmove(&w->lefts[0], &w->lefts[1], w->n_lefts * sizeof(w->lefts[0]));
 	}
-	w->lefts[w->n_lefts++] = (struct turns_place){turn, *left};
+	w->lefts[w->n_lefts++] = (struct turns_left_of){turn, *left};
 }
 
 void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
@@ -166,7 +166,7 @@ void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c)
 	w->past.before = (struct turns_left){0};
 	if (!s->stretch->broken && !proof->fresh)
 		w->past.before = *last_left(s, w, turn);
-	turns_carry(&w->past.before, s->stretch->enter, &left);
+	turns_carry_signals(&w->past.before, s->stretch->enter, &left);
 
 	if (w->past.turn != TURNS_NONE && w->past.turn != turn && !s->stretch->broken)
 		w->past.cost += end_cost(s, w) + turns_skip_cost(s, w->past.turn, turn);

@@ -95,7 +95,7 @@ static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 	    a->past.n_lefts != b->past.n_lefts)
 		return false;
 	for (size_t i = 0; i < a->past.n_lefts; i++) {
-		const struct turns_place *x = &a->past.lefts[i], *y = &b->past.lefts[i];
+		const struct turns_left_of *x = &a->past.lefts[i], *y = &b->past.lefts[i];
 
 		if (x->turn != y->turn || x->left.ip != y->left.ip || x->left.how != y->left.how)
 			return false;

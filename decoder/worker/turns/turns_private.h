@@ -29,9 +29,9 @@ struct turns_search {
 	struct turns_proof proofs[TURNS_CANDIDATES];
 };
 
-/* What a turn without a stretch costs, as far as the turns seen so far tell. */
+/* The cost of a turn without a stretch, as far as the turns seen so far tell. */
 unsigned int turns_empty_cost(const struct turns *t);
-/* What the turns between FROM and TO (neither included) cost, which would be without a stretch. */
+/* The cost of the turns between FROM and TO (neither included), which would have no stretch. */
 unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32_t to);
 /* On W, TURN was left so last. */
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left);

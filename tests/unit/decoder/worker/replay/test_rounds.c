@@ -31,7 +31,7 @@ static void segment_find_any_time_is_the_last_one_before(void **state)
 {
 	const uint64_t size = 300 * KB, far = 170 * KB; /* PSBs every 1000 bytes, but for a hole */
 	uint8_t *trace = calloc(1, size);
-	struct segment_place place;
+	struct segment_psb place;
 	uint64_t i, tsc;
 
 	(void)state;
@@ -54,7 +54,7 @@ static void segment_find_any_time_is_the_last_one_before(void **state)
 static void segment_find_without_times_finds_nothing(void **state)
 {
 	uint8_t *trace = calloc(1, 100 * KB);
-	struct segment_place place;
+	struct segment_psb place;
 
 	(void)state;
 	assert_false(segment_find(trace, 100 * KB, 1, &place));
@@ -68,7 +68,7 @@ static void segment_find_without_times_finds_nothing(void **state)
 static void segment_before_reaches_as_far_as_it_is_told(void **state)
 {
 	uint8_t *trace = calloc(1, 100 * KB);
-	struct segment_place place;
+	struct segment_psb place;
 	uint64_t i;
 
 	(void)state;
@@ -91,7 +91,7 @@ static void segment_before_reaches_as_far_as_it_is_told(void **state)
 #define N_PLACES 40
 
 struct fixture {
-	struct segment_place places[2][N_PLACES];
+	struct segment_psb places[2][N_PLACES];
 	struct rounds_cpu cpus[2];
 	uint64_t times[2 * N_PLACES];
 	struct rounds rounds;
@@ -118,7 +118,7 @@ static void make(struct fixture *f, bool timed)
 		for (j = 0; j < f->cpus[i].n; j++) {
 			uint64_t offset = f->cpus[i].size - 10 * KB * (j + 1);
 
-			f->places[i][j] = (struct segment_place){
+			f->places[i][j] = (struct segment_psb){
 				offset, timed ? 1 + offset / KB * (i == 0 ? 1 : 10) : 0};
 			if (timed)
 				f->times[f->rounds.n_times++] = f->places[i][j].tsc;

@@ -501,21 +501,21 @@ static void turns_carry_remembers_what_was_interrupted(void **state)
 	struct turns_left back = {.ip = 0x402, .how = TURNS_HOW_SYSCALL}, again = back;
 
 	(void)state;
-	turns_carry(&before, 0x200, &handler);
+	turns_carry_signals(&before, 0x200, &handler);
 	assert_int_equal(handler.interrupted_ip, 0x102);
-	turns_carry(&handler, 0x202, &restorer);
+	turns_carry_signals(&handler, 0x202, &restorer);
 	assert_int_equal(restorer.ip, 0x102);
 	assert_int_equal(restorer.again, 0x100);
 	/* Another signal at once, before it is back there. */
-	turns_carry(&restorer, 0x200, &again);
+	turns_carry_signals(&restorer, 0x200, &again);
 	assert_int_equal(again.interrupted_ip, 0x102);
-	turns_carry(&restorer, 0x102, &back);
+	turns_carry_signals(&restorer, 0x102, &back);
 	assert_int_equal(back.ip, 0x402);
 	assert_int_equal(back.interrupted_ip, 0);
 }
 
 /* A child enters where its parent left, but not where two may have been its parent. */
-static void turns_bear_gives_parents_place(void **state)
+static void turns_forked_gives_parents_place(void **state)
 {
 	static const struct timeline_thread parent = {.pid = 7, .tid = 7, .end = SPACE_NOW};
 	static const struct timeline_thread other = {.pid = 7, .tid = 8, .end = SPACE_NOW};
@@ -543,11 +543,11 @@ static void turns_bear_gives_parents_place(void **state)
 	assert_false(turns_has_birth(&t, 7, 51, 60));
 	list[0]->left = (struct turns_left){.ip = 0x123, .how = TURNS_HOW_SYSCALL};
 	list[1]->left = (struct turns_left){.ip = 0x456, .how = TURNS_HOW_SYSCALL};
-	turns_bear(&t, 0, &at, 60, 70);
+	turns_forked(&t, 0, &at, 60, 70);
 	assert_int_equal(list[2]->left.how, TURNS_HOW_UNKNOWN);
-	turns_bear(&t, 0, &at, 40, 70);
+	turns_forked(&t, 0, &at, 40, 70);
 	assert_int_equal(list[2]->left.ip, 0x123);
-	turns_bear(&t, 1, &at, 40, 70);
+	turns_forked(&t, 1, &at, 40, 70);
 	assert_int_equal(list[2]->left.ip, 0);
 	turns_done(&t);
 }
@@ -571,7 +571,7 @@ int main(void)
 		cmocka_unit_test(turns_forget_what_was_left_is_not_known),
 		cmocka_unit_test(turns_decide_says_the_process),
 		cmocka_unit_test(turns_carry_remembers_what_was_interrupted),
-		cmocka_unit_test(turns_bear_gives_parents_place),
+		cmocka_unit_test(turns_forked_gives_parents_place),
 	};
 
 	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);

@@ -128,7 +128,7 @@ static const struct timeline_thread *family(uint32_t i)
 	return &children[i];
 }
 
-static void turns_bear_too_many_believes_nobody(void **state)
+static void turns_forked_too_many_believes_nobody(void **state)
 {
 	const struct turns_state at_first = {.at = {{0, 0}}, .n = 1};
 	struct turns t;
@@ -138,10 +138,10 @@ static void turns_bear_too_many_believes_nobody(void **state)
 	t.cpus[0].list[0].left =
 		(struct turns_left){.ip = 0x1002, .how = TURNS_HOW_SYSCALL, .context = 1};
 	assert_true(t.n_births > MANY / 2);
-	turns_bear(&t, 0, &at_first, 1, 4);
+	turns_forked(&t, 0, &at_first, 1, 4);
 	assert_int_equal(t.cpus[0].list[3].left.ip, 0x1002);
 	for (uint32_t i = 0; i < MANY; i++)
-		turns_bear(&t, 0, &at_first, 0, UINT64_MAX);
+		turns_forked(&t, 0, &at_first, 0, UINT64_MAX);
 	assert_int_equal(t.cpus[0].list[3].left.ip, 0);
 	assert_true(turns_has_birth(&t, 5, 0, 0));
 	/* Another walk may find fewer at once. */
@@ -150,7 +150,7 @@ static void turns_bear_too_many_believes_nobody(void **state)
 	t.cpus[0].list[0].left =
 		(struct turns_left){.ip = 0x1002, .how = TURNS_HOW_SYSCALL, .context = 1};
 	assert_false(turns_has_birth(&t, 5, 0, 0));
-	turns_bear(&t, 0, &at_first, 1, 4);
+	turns_forked(&t, 0, &at_first, 1, 4);
 	assert_int_equal(t.cpus[0].list[3].left.ip, 0x1002);
 	turns_done(&t);
 }
@@ -173,7 +173,7 @@ int main(void)
 		cmocka_unit_test(turns_decide_far_apart_links),
 		cmocka_unit_test(turns_decide_crowd_of_one_is_its),
 		cmocka_unit_test(turns_decide_crowd_with_another_is_nobodys),
-		cmocka_unit_test(turns_bear_too_many_believes_nobody),
+		cmocka_unit_test(turns_forked_too_many_believes_nobody),
 		cmocka_unit_test(turns_has_birth_among_too_many_may),
 	};
 
