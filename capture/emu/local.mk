@@ -8,10 +8,8 @@ capture_emu_ptsnap_emupmu_so_CFLAGS = -std=gnu11 -fPIC -fvisibility=hidden $(WAR
 capture_emu_ptsnap_emupmu_so_LDFLAGS = -shared -Wl,-z,relro,-z,now
 capture_emu_ptsnap_emupmu_so_LDADD = $(ZYDIS_LIBS)
 capture_emu_ptsnap_emupmu_so_SOURCES = \
-	capture/emu/plugin/arguments.c capture/emu/plugin/arguments.h \
 	capture/emu/plugin/calls.c capture/emu/plugin/calls.h \
 	capture/emu/plugin/code.c capture/emu/plugin/code.h \
-	capture/emu/plugin/disguise.c capture/emu/plugin/disguise.h \
 	capture/emu/machine/encode.c capture/emu/machine/encode.h \
 	capture/emu/plugin/exec.c capture/emu/plugin/exec.h \
 	capture/emu/plugin/follow.c capture/emu/plugin/follow.h \
@@ -19,13 +17,11 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/machine/execfile.c capture/emu/machine/execfile_private.h \
 	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
 	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
-	capture/emu/plugin/maps.c capture/emu/plugin/maps.h \
 	capture/emu/plugin/plugin.c \
 	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
 	capture/emu/plugin/qemu_api.h \
 	capture/emu/machine/sched.c capture/emu/machine/sched.h \
 	capture/emu/machine/sideband.c capture/emu/machine/sideband.h \
-	capture/emu/plugin/sig.c capture/emu/plugin/sig.h \
 	capture/emu/plugin/task.c capture/emu/plugin/task.h \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \

@@ -1,5 +1,5 @@
 /*
- * What system calls mean to the software PMU. The numbers are those of x86-64
+ * What system calls and signals mean to the software PMU. The numbers of calls are those of x86-64
  * (arch/x86/entry/syscalls/syscall_64.tbl), for the guest and for the host.
  */
 #include "capture/emu/plugin/calls.h"
@@ -8,8 +8,10 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,12 +22,119 @@
 #include <unistd.h>
 
 #include "capture/emu/plugin/guest.h"
-#include "capture/emu/plugin/maps.h"
 #include "capture/emu/plugin/task.h"
 
 #define NEW_NAMESPACES                                                                 \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | \
 	 CLONE_NEWPID | CLONE_NEWNET)
+
+#define MAX_KNOWN 256u
+
+/* Offsets in a signal frame: pretcode, ucontext, siginfo (arch/x86/include/asm/sigframe.h, struct
+ * rt_sigframe, x86-64). */
+#define FRAME_RSP   168
+#define FRAME_RIP   176
+#define FRAME_SIGNO 312
+#define FRAME_CODE  320
+#define FRAME_SIZE  324
+
+struct set {
+	uint64_t values[MAX_KNOWN];
+	_Atomic uint32_t n;
+};
+
+struct sig {
+	struct code *code;
+	pthread_mutex_t lock; /* writers take it; readers need no lock */
+	struct set handlers, restorers;
+};
+
+struct sig *sig_new(struct code *code)
+{
+	struct sig *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->code = code;
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+void sig_forked(struct sig *s)
+{
+	pthread_mutex_init(&s->lock, NULL);
+}
+
+/* A writer stores a value before it increments n, so that a reader needs no lock. */
+static bool has(struct set *set, uint64_t value)
+{
+	for (uint32_t i = 0; i < set->n; i++)
+		if (set->values[i] == value)
+			return true;
+	return false;
+}
+
+static void add(struct set *set, uint64_t value)
+{
+	if (has(set, value) || set->n >= MAX_KNOWN)
+		return;
+	set->values[set->n] = value;
+	set->n++;
+}
+
+void sig_add(struct sig *s, uint64_t handler, uint64_t restorer)
+{
+	if (handler <= 1)
+		return;
+	pthread_mutex_lock(&s->lock);
+	add(&s->handlers, handler);
+	add(&s->restorers, restorer);
+	pthread_mutex_unlock(&s->lock);
+	code_add_handler(s->code, handler);
+}
+
+/* Reads the frame at RSP. *RET_BELOW: the stack pointer of the interrupted code. */
+static bool read_frame(struct sig *s, uint64_t rsp, struct sig_frame *ret, uint64_t *ret_below)
+{
+	/* SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV. */
+	static const uint32_t faults = 1u << 4 | 1u << 5 | 1u << 7 | 1u << 8 | 1u << 11;
+	uint8_t bytes[FRAME_SIZE];
+	uint64_t restorer;
+	int32_t signo, code;
+
+	if (!guest_read(rsp, &restorer, sizeof(restorer)) || !has(&s->restorers, restorer) ||
+	    !guest_read(rsp, bytes, sizeof(bytes)))
+		return false;
+	memcpy(&ret->ip, bytes + FRAME_RIP, 8);
+	memcpy(ret_below, bytes + FRAME_RSP, 8);
+	memcpy(&signo, bytes + FRAME_SIGNO, 4);
+	memcpy(&code, bytes + FRAME_CODE, 4);
+	ret->rsp = rsp;
+	/* A code above 0: the CPU raised the signal, not kill(2). */
+	ret->fault = signo > 0 && signo < 32 && code > 0 && (faults >> signo & 1) != 0;
+	return true;
+}
+
+bool sig_entered(struct sig *s, uint64_t rsp, struct sig_frame *ret)
+{
+	struct sig_frame below;
+	uint64_t below_rsp;
+
+	if (!read_frame(s, rsp, ret, &below_rsp))
+		return false;
+	/* Several signals were delivered at once: the frame below belongs to a handler that has not
+	 * executed any instruction yet. */
+	for (int i = 0; i < 64 && has(&s->handlers, ret->ip); i++) {
+		uint64_t next_rsp;
+
+		if (!read_frame(s, below_rsp, &below, &next_rsp))
+			break;
+		ret->ip = below.ip;
+		ret->fault = below.fault;
+		below_rsp = next_rsp;
+	}
+	return true;
+}
 
 void calls_enter(struct call *c)
 {
@@ -195,21 +304,7 @@ static void give_mapping(void *userdata, const struct sideband_mapping *mapping)
 
 void calls_tell_mappings(struct task *t, uint64_t begin, uint64_t end)
 {
-	maps_executable(begin, end, t->cpu->ring->fixed.flags, give_mapping, t);
-}
-
-/* PR_SET_NAME gave thread T a name; the first thread's name is the process' name. */
-static void tell_name(struct task *t)
-{
-	char name[16] = "";
-
-	for (size_t i = 0; i < sizeof(name) - 1; i++)
-		if (!guest_read(t->call.args[1] + i, &name[i], 1) || name[i] == '\0')
-			break;
-	name[sizeof(name) - 1] = '\0';
-	if (t->who.pid == t->who.tid)
-		memcpy(t->group->comm, name, sizeof(name));
-	sideband_comm(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, name, false);
+	guest_mappings(begin, end, t->cpu->ring->fixed.flags, give_mapping, t);
 }
 
 /* Order: NET_NS_INDEX to CGROUP_NS_INDEX, include/uapi/linux/perf_event.h. */
@@ -257,6 +352,7 @@ void calls_leave(struct task *t, int64_t ret)
 {
 	const struct call *c = &t->call;
 	uint64_t begin, size, end;
+	char name[16] = "";
 
 	if (ret < 0 && ret >= -4095)
 		return;
@@ -265,8 +361,16 @@ void calls_leave(struct task *t, int64_t ret)
 		vcpu_now(t->cpu);
 		calls_tell_mappings(t, begin, end & ~4095ull);
 	}
-	if (c->number == SYS_prctl && c->args[0] == PR_SET_NAME)
-		tell_name(t);
+	if (c->number == SYS_prctl && c->args[0] == PR_SET_NAME) {
+		for (size_t i = 0; i < sizeof(name) - 1; i++)
+			if (!guest_read(c->args[1] + i, &name[i], 1) || name[i] == '\0')
+				break;
+		name[sizeof(name) - 1] = '\0';
+		/* The first thread's name is the process' name. */
+		if (t->who.pid == t->who.tid)
+			memcpy(t->group->comm, name, sizeof(name));
+		sideband_comm(&t->cpu->sideband, vcpu_now(t->cpu), &t->who, name, false);
+	}
 	if (c->number == SYS_setns ||
 	    (c->number == SYS_unshare && (c->args[0] & NEW_NAMESPACES) != 0))
 		tell_namespaces(t, &t->who);

@@ -124,17 +124,6 @@ static bool describe_last(struct code *c, const struct code_block *in, struct bl
 	return true;
 }
 
-/* Whether the last instruction lacks bytes, which follow on the next page. */
-static bool last_is_cut(struct code *c, const struct code_block *in)
-{
-	ZydisDecodedInstruction insn;
-	uint8_t length = in->length[in->n - 1];
-
-	return length == 0 ||
-	       ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, length, &insn) ==
-		       ZYDIS_STATUS_NO_MORE_DATA;
-}
-
 static struct block *compose(struct code *c, const struct code_block *in, bool *ret_known)
 {
 	struct block *b = calloc(1, sizeof(*b) + in->n);
@@ -186,15 +175,21 @@ static struct block *intern(struct code *c, struct block *b)
 
 struct block *code_add(struct code *c, struct code_block *in, bool *ret_known)
 {
+	ZydisDecodedInstruction insn;
 	struct block *b;
+	uint8_t last;
 
 	*ret_known = true;
-	if (in->n > 1 && last_is_cut(c, in)) {
+	if (in->n == 0)
+		return NULL;
+	/* Drop a last instruction that lacks bytes, which follow on the next page. */
+	last = in->length[in->n - 1];
+	if (in->n > 1 &&
+	    (last == 0 || ZydisDecoderDecodeInstruction(&c->decoder, NULL, in->last_bytes, last,
+							&insn) == ZYDIS_STATUS_NO_MORE_DATA)) {
 		in->n--;
 		in->last_bytes = NULL;
 	}
-	if (in->n == 0)
-		return NULL;
 	pthread_mutex_lock(&c->lock);
 	b = compose(c, in, ret_known);
 	if (b)

@@ -1,23 +1,102 @@
 /*
- * A guest thread replaces its program.
+ * A guest program begins without seeing the emulator, and is replaced.
  */
 #include "capture/emu/plugin/exec.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
-#include "capture/emu/plugin/disguise.h"
+#include "capture/emu/machine/emustart.h"
 #include "capture/emu/plugin/guest.h"
 
 /* Exit status when the program is refused; shells use it for a file that they cannot execute. */
 #define STATUS_REFUSED 126
+/* linux-user/signal.c, dump_core_and_abort, prints this for every fatal signal, even without a core
+ * file. */
+#define CHATTER "qemu: uncaught target signal "
+
+/* The limit that the program was given. A process has one limit. */
+static struct rlimit core_limit;
 
 /* The thread is in an execve that is counted as untraced. If the execve fails, the count goes back.
  */
 static __thread bool not_followed_yet;
+
+static ssize_t write_stderr(void *cookie, const char *text, size_t size)
+{
+	size_t done = 0;
+
+	(void)cookie;
+	if (size >= strlen(CHATTER) && memcmp(text, CHATTER, strlen(CHATTER)) == 0)
+		return (ssize_t)size;
+	while (done < size) {
+		ssize_t n = write(STDERR_FILENO, text + done, size - done);
+
+		if (n < 0 && errno != EINTR)
+			return 0;
+		done += n > 0 ? (size_t)n : 0;
+	}
+	return (ssize_t)size;
+}
+
+/* Removes the prefix that emustart_envp() put before some variables. Each string stays where it is;
+ * the guest's pointer moves behind the prefix. Layout of the stack: System V ABI for x86-64,
+ * "Initial Stack and Register State": argc, argv, NULL, envp, NULL. */
+static void restore_environment(uint64_t rsp)
+{
+	char begin[EMUSTART_PREFIX_SIZE];
+	uint64_t argc, text;
+
+	if (!guest_read(rsp, &argc, sizeof(argc)))
+		return;
+	for (uint64_t slot = rsp + 8 * (argc + 2);
+	     guest_read(slot, &text, sizeof(text)) && text != 0; slot += 8) {
+		if (!guest_read(text, begin, sizeof(begin)) || !emustart_is_prefix(begin))
+			continue;
+		text += EMUSTART_PREFIX_SIZE;
+		guest_write(slot, &text, sizeof(text));
+	}
+}
+
+void exec_begin(const char *comm, uint64_t rsp)
+{
+	FILE *f;
+	int fd;
+
+	/* A program without a path is executed by a descriptor, which only the emulator needs. */
+	if (sscanf(guest_program(), "/proc/self/fd/%d", &fd) == 1)
+		fcntl(fd, F_SETFD, FD_CLOEXEC);
+	restore_environment(rsp);
+	prctl(PR_SET_NAME, comm);
+	/* The emulator prints through the C library's stderr; the program writes to descriptor 2.
+	 */
+	f = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_stderr});
+	if (f) {
+		setvbuf(f, NULL, _IOLBF, 0);
+		stderr = f;
+	}
+	getrlimit(RLIMIT_CORE, &core_limit);
+	exec_native(false);
+}
+
+void exec_native(bool native)
+{
+	struct rlimit limit = core_limit;
+
+	/* A core file of the emulator would not be one of the program. */
+	if (!native)
+		limit.rlim_cur = 0;
+	setrlimit(RLIMIT_CORE, &limit);
+}
 
 void exec_tell_parent(const struct exec *e)
 {
@@ -35,20 +114,6 @@ static void not_followed(struct exec *e, const char *why)
 	not_followed_yet = true;
 	atomic_fetch_add(&e->ring->shared->untraced_execs, 1);
 	emuring_add_reason(e->ring->shared, why);
-}
-
-static void refuse(struct exec *e, struct task *t, const char *why)
-{
-	char text[EMURING_REASON_SIZE + 32];
-	int n = snprintf(text, sizeof(text), "ptsnapd: %s\n", why);
-
-	not_followed(e, why);
-	if (write(STDERR_FILENO, text, (size_t)n) < 0)
-		n = 0;
-	task_exit(t);
-	exec_tell_parent(e);
-	task_free(t);
-	_exit(STATUS_REFUSED);
 }
 
 /* Replaces the program, or returns so that QEMU's own execve gives the guest an errno. */
@@ -80,11 +145,17 @@ void exec_enter(struct exec *e, struct task *t)
 	struct follow *f = NULL;
 	char why[EMURING_REASON_SIZE] = "";
 
-	disguise_native(true);
+	exec_native(true);
 	e->self.exec_path = guest_program();
 	switch (follow_prepare(&e->self, &call, &f, why, sizeof(why))) {
 	case FOLLOW_READY: return follow(e, t, f);
-	case FOLLOW_NESTED: return refuse(e, t, why);
+	case FOLLOW_NESTED:
+		not_followed(e, why);
+		dprintf(STDERR_FILENO, "ptsnapd: %s\n", why);
+		task_exit(t);
+		exec_tell_parent(e);
+		task_free(t);
+		_exit(STATUS_REFUSED);
 	case FOLLOW_NATIVE:
 		not_followed(e, why);
 		exec_tell_parent(e);
@@ -96,7 +167,7 @@ void exec_enter(struct exec *e, struct task *t)
 
 void exec_failed(struct exec *e)
 {
-	disguise_native(false);
+	exec_native(false);
 	if (not_followed_yet)
 		atomic_fetch_sub(&e->ring->shared->untraced_execs, 1);
 	not_followed_yet = false;

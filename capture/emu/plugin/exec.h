@@ -1,11 +1,25 @@
 /*
- * A guest thread replaces its program: the emulator starts the new program, the kernel runs it
+ * The begin and the end of a program under the emulator.
+ *
+ * A program that begins must not see the emulator: changed variables of its environment, the
+ * descriptor of its file, the emulator's name, core files and messages on stderr. When a guest
+ * thread replaces its program, the emulator starts the new program (follow.h), the kernel runs it
  * untraced, or it is refused.
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "capture/emu/plugin/follow.h"
 #include "capture/emu/plugin/task.h"
+
+/* Hides the emulator; call at the program's first block. COMM: the process' name, as execve would
+ * have set it. RSP: the guest's stack pointer at its first instruction. */
+void exec_begin(const char *comm, uint64_t rsp);
+/* NATIVE: the next exec runs without the emulator, and gets the limit of core files that the
+ * program was given. Not NATIVE: that exec failed; the emulator must write no core file. */
+void exec_native(bool native);
 
 /* What a process knows about itself for an exec. */
 struct exec {

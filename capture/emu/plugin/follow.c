@@ -16,7 +16,7 @@
 #include "capture/emu/machine/emuring.h"
 #include "capture/emu/machine/emustart.h"
 #include "capture/emu/machine/execplan.h"
-#include "capture/emu/plugin/arguments.h"
+#include "capture/emu/plugin/guest.h"
 #include "proto/base.h"
 
 #define NO_ROOM "its arguments and environment leave no room for the emulator's own"
@@ -24,6 +24,120 @@
 /* Part of a command line that precedes the program's own arguments: an option and argv[0], at most
  * 128 KiB each, and paths. */
 #define LINE_MAX_SIZE (512u * 1024)
+
+#define PAGE 4096u
+/* fs/exec.c, bprm_stack_limits; include/uapi/linux/limits.h, ARG_MAX */
+#define MOST  (8u * 1024 * 1024 / 4 * 3)
+#define LEAST (128u * 1024)
+
+size_t arguments_limit(void)
+{
+	struct rlimit stack;
+
+	if (getrlimit(RLIMIT_STACK, &stack) < 0)
+		return LEAST;
+	return MAX_OF(MIN_OF(stack.rlim_cur / 4, (rlim_t)MOST), (rlim_t)LEAST);
+}
+
+/* SIZE, reduced so that [ADDRESS, ADDRESS + SIZE) ends within the page: whole pages are readable or
+ * not. */
+static size_t up_to_page_end(uint64_t address, size_t size)
+{
+	return MIN_OF(size, (size_t)(PAGE - address % PAGE));
+}
+
+int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	char chunk[512];
+	size_t size = 0;
+
+	while (size < max) {
+		size_t wanted = up_to_page_end(address + size, MIN_OF(sizeof(chunk), max - size));
+		size_t n;
+
+		if (!guest_read(address + size, chunk, wanted))
+			return -EFAULT;
+		n = strnlen(chunk, wanted);
+		if (ARRAY_FIT(text, size + n + 1) < 0)
+			return -ENOMEM;
+		memcpy(text + size, chunk, n);
+		size += n;
+		text[size] = '\0';
+		if (n < wanted) {
+			*ret = TAKE_PTR(text);
+			return 0;
+		}
+	}
+	return too_long;
+}
+
+struct vector {
+	char **strings; /* NULL-terminated at all times */
+	size_t n, capacity;
+};
+
+/* Makes room for one more string and the NULL behind it. */
+static int make_room(struct vector *v)
+{
+	if (ARRAY_RESERVE(v->strings, v->capacity, v->n + 2) < 0)
+		return -ENOMEM;
+	v->strings[v->n] = NULL;
+	return 0;
+}
+
+static int add_string(struct vector *v, uint64_t address, size_t *room)
+{
+	size_t size;
+	int r = make_room(v);
+
+	if (r == 0)
+		r = arguments_read_string(address, ARGUMENTS_MAX_STRING, -E2BIG, &v->strings[v->n]);
+	if (r < 0)
+		return r;
+	size = strlen(v->strings[v->n]) + 1 + sizeof(uint64_t);
+	v->strings[++v->n] = NULL;
+	if (size > *room)
+		return -E2BIG;
+	*room -= size;
+	return 0;
+}
+
+int arguments_read_vector(uint64_t address, size_t *room, char ***ret)
+{
+	struct vector v = {0};
+	uint64_t pointers[64];
+	bool end = address == 0;
+	int r = make_room(&v);
+
+	while (r == 0 && !end) {
+		size_t size = up_to_page_end(address, sizeof(pointers)) & ~(size_t)7;
+
+		/* An unaligned pointer may lie on two pages. */
+		if (size == 0)
+			size = sizeof(uint64_t);
+		r = guest_read(address, pointers, size) ? 0 : -EFAULT;
+		for (size_t i = 0; r == 0 && !end && i < size / sizeof(uint64_t); i++) {
+			end = pointers[i] == 0;
+			if (!end)
+				r = add_string(&v, pointers[i], room);
+		}
+		address += size;
+	}
+	if (r < 0) {
+		arguments_free(v.strings);
+		return r;
+	}
+	*ret = v.strings;
+	return 0;
+}
+
+void arguments_free(char **strings)
+{
+	for (size_t i = 0; strings && strings[i]; i++)
+		free(strings[i]);
+	free(strings);
+}
 
 struct follow {
 	char *qemu, **argv, **envp;
@@ -53,27 +167,10 @@ static void follow_free(struct follow *f)
 	free(f);
 }
 
-static void work_done(struct work *w)
-{
-	free(w->path);
-	arguments_free(w->argv);
-	arguments_free(w->envp);
-	execplan_done(&w->plan);
-	follow_free(w->follow);
-}
-
 static enum follow_verdict native(struct work *w, const char *what, const char *why)
 {
 	snprintf(w->reason, sizeof(w->reason), "%s%s", what, why);
 	return FOLLOW_NATIVE;
-}
-
-/* Verdict of a step that returned R. With too little memory here, the kernel may still succeed. */
-static enum follow_verdict verdict_of(struct work *w, int r)
-{
-	if (r == -ENOMEM)
-		return native(w, "", strerror(ENOMEM));
-	return r < 0 ? FOLLOW_FAILS : FOLLOW_READY;
 }
 
 static enum follow_verdict read_call(struct work *w)
@@ -90,7 +187,10 @@ static enum follow_verdict read_call(struct work *w)
 		r = arguments_read_vector(c->envp, &room, &w->envp);
 	if (r == 0 && strlen(w->path) + 1 > room)
 		r = -E2BIG;
-	return verdict_of(w, r);
+	/* With too little memory here, the kernel may still succeed. */
+	if (r == -ENOMEM)
+		return native(w, "", strerror(ENOMEM));
+	return r < 0 ? FOLLOW_FAILS : FOLLOW_READY;
 }
 
 static enum follow_verdict plan(struct work *w)
@@ -170,17 +270,6 @@ static enum follow_verdict refuse_nested(struct work *w)
 	return FOLLOW_NESTED;
 }
 
-/* Whether PATH still is our shared memory. The process ID in it may belong to another process by
- * now, or to another PID namespace. */
-static bool is_ring(const char *path)
-{
-	CLEANUP_CLOSE int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK);
-	uint64_t magic;
-
-	return fd >= 0 && pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) &&
-	       magic == EMURING_MAGIC;
-}
-
 /* Whether the root directory is still the recorder's. In another one, the emulator's own libraries
  * may be missing or differ. */
 static bool is_recorders_root(const struct follow_self *s)
@@ -203,9 +292,14 @@ static bool is_recorders_root(const struct follow_self *s)
 static enum follow_verdict check_reach(struct work *w)
 {
 	const struct follow_self *s = w->self;
+	CLEANUP_CLOSE int ring = open(s->ring, O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	struct stat running, qemu;
+	uint64_t magic;
 
-	if (!is_ring(s->ring))
+	/* The process ID in the path may belong to another process by now, or to another PID
+	 * namespace. */
+	if (ring < 0 || pread(ring, &magic, sizeof(magic), 0) != sizeof(magic) ||
+	    magic != EMURING_MAGIC)
 		return native(w, "the recorder is out of reach: ", "its rings cannot be opened");
 	if (!is_recorders_root(s))
 		return native(w, "the recorder is out of reach: ", "another root directory");
@@ -249,19 +343,6 @@ void follow_keep_ring(struct follow_self *self)
 	self->ring = path; /* the old string is not freed: another thread may be reading it */
 }
 
-/* No path leads to the program: executes it by a descriptor. */
-static enum follow_verdict name_by_descriptor(struct work *w)
-{
-	w->follow->kept = keep_high(w->plan.fd, F_DUPFD_CLOEXEC);
-	if (w->follow->kept < 0)
-		return native(w, "", strerror(errno));
-	if (asprintf(&w->plan.program, "/proc/self/fd/%d", w->follow->kept) < 0) {
-		w->plan.program = NULL;
-		return native(w, "", strerror(ENOMEM));
-	}
-	return FOLLOW_READY;
-}
-
 /* Whether STRINGS fit into *ROOM bytes, as the kernel counts them; subtracts their size. */
 static bool fits(char *const *strings, size_t *room)
 {
@@ -300,15 +381,21 @@ static enum follow_verdict compose(struct work *w)
 
 static enum follow_verdict make_follow(struct work *w)
 {
-	enum follow_verdict v = FOLLOW_READY;
-
 	w->follow = calloc(1, sizeof(*w->follow));
 	if (!w->follow)
 		return native(w, "", strerror(ENOMEM));
 	w->follow->kept = -EBADF;
-	if (!w->plan.program)
-		v = name_by_descriptor(w);
-	return v == FOLLOW_READY ? compose(w) : v;
+	if (w->plan.program)
+		return compose(w);
+	/* No path leads to the program: execute it by a descriptor. */
+	w->follow->kept = keep_high(w->plan.fd, F_DUPFD_CLOEXEC);
+	if (w->follow->kept < 0)
+		return native(w, "", strerror(errno));
+	if (asprintf(&w->plan.program, "/proc/self/fd/%d", w->follow->kept) < 0) {
+		w->plan.program = NULL;
+		return native(w, "", strerror(ENOMEM));
+	}
+	return compose(w);
 }
 
 enum follow_verdict follow_prepare(const struct follow_self *self, const struct follow_call *call,
@@ -329,7 +416,11 @@ enum follow_verdict follow_prepare(const struct follow_self *self, const struct 
 			 : w.path[0] != '\0' ? w.path
 					     : "a file without a name",
 			 w.reason);
-	work_done(&w);
+	free(w.path);
+	arguments_free(w.argv);
+	arguments_free(w.envp);
+	execplan_done(&w.plan);
+	follow_free(w.follow);
 	return v;
 }
 

@@ -57,3 +57,22 @@ enum follow_verdict follow_prepare(const struct follow_self *self, const struct 
 				   struct follow **ret, char *why, size_t why_size);
 /* Calls execve. Returns only when execve failed: frees F and returns -errno. */
 int follow_exec(struct follow *f);
+
+/* Part of follow_prepare(), for its tests: reads the arguments of execve from the guest's memory
+ * within execve's limits (fs/exec.c). Other threads of the guest may write to this memory at the
+ * same time. Each byte is read once, and all checks apply to the copy. */
+
+/* include/uapi/linux/binfmts.h, MAX_ARG_STRLEN; includes the NUL. */
+#define ARGUMENTS_MAX_STRING (32u * 4096)
+
+/* Bytes that the kernel now allows for a new program's strings and the pointers to them. */
+size_t arguments_limit(void);
+
+/* Reads the string at guest address ADDRESS, at most MAX bytes including the NUL. 0: the caller
+ * frees *RET; -EFAULT; TOO_LONG: no NUL within MAX bytes; -ENOMEM. */
+int arguments_read_string(uint64_t address, size_t max, int too_long, char **ret);
+/* Reads the NULL-terminated vector of strings at guest address ADDRESS (0: an empty vector), and
+ * subtracts its size from *ROOM. 0: free *RET with arguments_free(); -EFAULT; -E2BIG; -ENOMEM. */
+int arguments_read_vector(uint64_t address, size_t *room, char ***ret);
+/* NULL is allowed. */
+void arguments_free(char **strings);

@@ -1,12 +1,14 @@
 /*
- * The guest's memory, page flags and registers, which the plugin API does not give. Debian's QEMU
- * exports the needed symbols because it is built with modules.
+ * The guest's memory, page flags, mappings and registers, which the plugin API does not give.
+ * Debian's QEMU exports the needed symbols because it is built with modules.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "capture/emu/machine/sideband.h"
 
 /* Upper bound of QEMU's CPU numbers; threads beyond run untraced. */
 #define GUEST_MAX_VCPUS 16384u
@@ -44,3 +46,16 @@ void guest_cpu_ended(unsigned int vcpu);
  * of the parent's other threads from its table of plugin CPUs, and aborts when the child makes a
  * thread (qemu_plugin_vcpu_init_hook). This removes them. SELF: the caller's CPU. */
 void guest_forked(unsigned int self);
+
+typedef void (*guest_mapping_fn)(void *userdata, const struct sideband_mapping *m);
+
+/*
+ * Calls FN for each range of executable pages of one mapping with the same permissions in [BEGIN,
+ * END), all in guest addresses. FLAGS: of the machine's head (EMURING_BUILD_ID). 0 or -errno.
+ *
+ * /proc/self/maps has the files, but no mapping in it is executable (QEMU maps guest code as
+ * readable data), and it also lists the emulator's own memory. QEMU's page flags have the
+ * permissions that the guest asked for.
+ */
+int guest_mappings(uint64_t begin, uint64_t end, uint32_t flags, guest_mapping_fn fn,
+		   void *userdata);

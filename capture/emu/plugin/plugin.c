@@ -13,11 +13,9 @@
 #include "capture/emu/machine/emustart.h"
 #include "capture/emu/plugin/calls.h"
 #include "capture/emu/plugin/code.h"
-#include "capture/emu/plugin/disguise.h"
 #include "capture/emu/plugin/exec.h"
 #include "capture/emu/plugin/guest.h"
 #include "capture/emu/plugin/qemu_api.h"
-#include "capture/emu/plugin/sig.h"
 #include "capture/emu/plugin/task.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -128,7 +126,7 @@ static void on_cpu_begins(void *cpu, void *data)
 	(void)cpu;
 	if (first) {
 		plugin.begun = true;
-		disguise_begin(plugin.group.comm, guest_stack_pointer(vcpu));
+		exec_begin(plugin.group.comm, guest_stack_pointer(vcpu));
 	}
 	if (plugin.untraced || self)
 		return;
@@ -169,7 +167,7 @@ static void on_syscall(qemu_plugin_id_t id, unsigned int vcpu, int64_t num, uint
 	(void)a8;
 	if (!t) {
 		if (num == SYS_execve || num == SYS_execveat)
-			disguise_native(true);
+			exec_native(true);
 		return;
 	}
 	t->call = (struct call){.number = num, .args = {a1, a2, a3, a4, a5, a6}};

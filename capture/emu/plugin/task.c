@@ -19,7 +19,6 @@
 
 #include "capture/emu/machine/sched.h"
 #include "capture/emu/plugin/guest.h"
-#include "capture/emu/plugin/maps.h"
 #include "proto/base.h"
 
 #define RESYNCS_A_SECOND 1000
@@ -292,9 +291,15 @@ static void begin_quantum(struct task *t)
 	t->quantum_left = 0;
 }
 
-/* V, of which the thread has taken hold, becomes its CPU. */
-static void attach(struct task *t, struct vcpu *v)
+bool task_run(struct task *t)
 {
+	struct machine *m = t->group->machine;
+	struct vcpu *v;
+
+	assert(!t->cpu);
+	v = sched_acquire(m->cpus, m->n_cpus, t->index);
+	if (!v)
+		return false;
 	t->cpu = v;
 	v->pmu.on_psb = on_psb;
 	v->pmu.on_overflow = on_overflow;
@@ -305,18 +310,6 @@ static void attach(struct task *t, struct vcpu *v)
 	if (v->pmu.virtual_clock)
 		v->pmu.s->extra_ticks += EMUPMU_VIRTUAL_SYSCALL;
 	begin_quantum(t);
-}
-
-bool task_run(struct task *t)
-{
-	struct machine *m = t->group->machine;
-	struct vcpu *v;
-
-	assert(!t->cpu);
-	v = sched_acquire(m->cpus, m->n_cpus, t->index);
-	if (!v)
-		return false;
-	attach(t, v);
 	emupmu_service(&v->pmu, 0);
 	vcpu_serve(v, NULL);
 	atomic_store(&v->cpu->ip, 0);
@@ -401,19 +394,18 @@ bool task_yield(struct task *t, uint64_t ip)
 	return task_run(t);
 }
 
-/* Whether CHILD has ended, without reaping it. */
-static bool has_ended(uint32_t child)
-{
-	siginfo_t info = {.si_pid = 0};
-
-	return waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
-}
-
 void task_wait_vfork(struct task *t, uint32_t child)
 {
 	uint32_t done;
 
-	while ((done = atomic_load(&t->slot->vfork_done)) != child && !has_ended(child) &&
-	       !t->group->machine->head->closing)
+	while ((done = atomic_load(&t->slot->vfork_done)) != child &&
+	       !t->group->machine->head->closing) {
+		siginfo_t info = {.si_pid = 0};
+
+		/* Looks whether the child has ended, without reaping it. */
+		if (waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+		    info.si_pid != 0)
+			return;
 		wait_on(&t->slot->vfork_done, done);
+	}
 }

@@ -10,6 +10,7 @@
  *   retire  what the thread executed since the last block, for the PMU (retire.h; the hot path)
  *   block   one translated block of the program (code.h)
  *   call    the system call in which the thread is (calls.h)
+ *   sig     the signal handlers of the process, and what a signal frame tells (calls.h)
  *   follow  an exec that starts the emulator again (follow.h); exec.h does it
  *   truth   the file of what really executed, for tests (truth.h)
  *
@@ -38,7 +39,6 @@
 #include "capture/emu/machine/vcpu.h"
 #include "capture/emu/plugin/calls.h"
 #include "capture/emu/plugin/retire.h"
-#include "capture/emu/plugin/sig.h"
 #include "capture/emu/plugin/truth.h"
 
 /* The emulated machine as one process sees it. */

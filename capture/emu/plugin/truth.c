@@ -185,26 +185,25 @@ void truth_abandon(struct truth *t)
 	free_truth(t);
 }
 
-static bool is_known(struct truth *t, const struct block *b)
-{
-	size_t word = b->number / 64, n = t->n_known;
-
-	if (ARRAY_RESERVE(t->known, t->n_known, word + 1) < 0) {
-		unmap_window(t);
-		return true;
-	}
-	memset(t->known + n, 0, (t->n_known - n) * sizeof(*t->known));
-	return t->known[word] >> b->number % 64 & 1;
-}
-
 static uint64_t id_of(const struct block *b)
 {
 	return TRUTH_FIRST_ID + b->number;
 }
 
+/* Describes block B, unless the file has its description already. Without memory, nothing more is
+ * written. */
 static void define(struct truth *t, const struct block *b)
 {
-	t->known[b->number / 64] |= 1ull << b->number % 64;
+	size_t word = b->number / 64, n = t->n_known;
+
+	if (ARRAY_RESERVE(t->known, t->n_known, word + 1) < 0) {
+		unmap_window(t);
+		return;
+	}
+	memset(t->known + n, 0, (t->n_known - n) * sizeof(*t->known));
+	if (t->known[word] >> b->number % 64 & 1)
+		return;
+	t->known[word] |= 1ull << b->number % 64;
 	put_varint(t, TRUTH_BLOCK);
 	put_varint(t, id_of(b));
 	put(t, &b->ip, 8);
@@ -227,8 +226,7 @@ void truth_block(struct truth *t, uint64_t tsc, const struct block *b, unsigned 
 	if (b == t->last && n == b->n && count_again(t))
 		return;
 	end_again(t);
-	if (!is_known(t, b))
-		define(t, b);
+	define(t, b);
 	if (n == b->n) {
 		put_varint(t, id_of(b));
 		t->last = b;

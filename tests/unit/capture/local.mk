@@ -103,7 +103,7 @@ check_PROGRAMS += tests/unit/capture/emu/plugin/test_follow
 tests_unit_capture_emu_plugin_test_follow_SOURCES = tests/unit/capture/emu/plugin/test_follow.c \
 	tests/unit/capture/exec_files.c tests/unit/capture/exec_files.h \
 	tests/unit/capture/exec_oracle.c tests/unit/capture/exec_oracle.h \
-	capture/emu/plugin/arguments.c capture/emu/plugin/follow.c
+	capture/emu/plugin/follow.c
 tests_unit_capture_emu_plugin_test_follow_LDADD = $(TEST_CAPTURE_LIBS)
 
 check_PROGRAMS += tests/unit/capture/proc/test_holders

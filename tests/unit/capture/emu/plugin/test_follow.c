@@ -23,7 +23,6 @@
 #include <cmocka.h>
 
 #include "capture/emu/machine/emuring.h"
-#include "capture/emu/plugin/arguments.h"
 #include "proto/base.h"
 #include "tests/unit/capture/exec_files.h"
 #include "tests/unit/capture/exec_oracle.h"
