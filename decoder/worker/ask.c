@@ -56,21 +56,6 @@ static int receive(const struct ask *a, uint32_t image, int *ret_fd, uint64_t *r
 	return answer.error;
 }
 
-/* A free place, or the place of the file that was used longest ago, which is closed. */
-static struct ask_file *take_place(struct ask *a)
-{
-	struct ask_file *oldest = &a->files[0];
-
-	for (size_t i = 0; i < ASK_MAX_OPEN; i++) {
-		if (a->files[i].fd < 0)
-			return &a->files[i];
-		if (a->files[i].used < oldest->used)
-			oldest = &a->files[i];
-	}
-	oldest->fd = close_fd(oldest->fd);
-	return oldest;
-}
-
 /* Makes the question for IMAGE. A debug file is known only by the build id of an earlier question.
  */
 static int make_question(struct ask *a, uint32_t image, struct worker_message *ret)
@@ -96,21 +81,26 @@ static int make_question(struct ask *a, uint32_t image, struct worker_message *r
 static int find(struct ask *a, uint32_t image, struct ask_file **ret)
 {
 	struct worker_message question;
-	struct ask_file *place;
+	struct ask_file *place = &a->files[0];
 	int r;
 
 	a->now++;
 	for (size_t i = 0; i < ASK_MAX_OPEN; i++) {
-		if (a->files[i].fd < 0 || a->files[i].image != image)
-			continue;
-		a->files[i].used = a->now;
-		*ret = &a->files[i];
-		return 0;
+		struct ask_file *f = &a->files[i];
+
+		if (f->fd >= 0 && f->image == image) {
+			f->used = a->now;
+			*ret = f;
+			return 0;
+		}
+		/* A free place, or else the place of the file that was used longest ago. */
+		if (place->fd >= 0 && (f->fd < 0 || f->used < place->used))
+			place = f;
 	}
 	r = make_question(a, image, &question);
 	if (r < 0)
 		return r;
-	place = take_place(a);
+	place->fd = close_fd(place->fd);
 	r = send(a, &question);
 	if (r == 0)
 		r = receive(a, question.image, &place->fd, &place->size);

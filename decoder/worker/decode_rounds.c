@@ -102,39 +102,11 @@ static bool take_turn(const struct search *s, uint32_t cpu, uint32_t turn, struc
 	return true;
 }
 
-/* Takes the newest turn of each thread on CPU. */
-static void collect_cpu(struct search *s, uint32_t cpu)
-{
-	const struct turns_cpu *turns = &s->replay->turns.cpus[cpu];
-
-	for (size_t i = turns->n; i-- > 0 && turns->list[i].until > s->begins[cpu];) {
-		struct wanted turn, *w;
-
-		if (!take_turn(s, cpu, (uint32_t)i, &turn))
-			continue;
-		w = slot_of(s, turn.thread);
-		if (!w->thread || (!w->found && w->until < turn.until))
-			*w = turn;
-	}
-}
-
 static int by_age(const void *a, const void *b)
 {
 	const struct wanted *x = *(struct wanted *const *)a, *y = *(struct wanted *const *)b;
 
 	return x->until > y->until ? -1 : x->until < y->until;
-}
-
-/* Lists the threads that are to be looked for, those that ran last first. Returns their number. */
-static size_t put_in_order(const struct search *s, struct wanted **list)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < s->n_slots; i++)
-		if (s->slots[i].thread && !s->slots[i].found)
-			list[n++] = &s->slots[i];
-	qsort(list, n, sizeof(struct wanted *), by_age);
-	return n;
 }
 
 static int on_stretch(void *userdata, const struct replay_stretch *stretch)
@@ -234,12 +206,15 @@ static int look_for_all(struct search *s)
 {
 	CLEANUP_FREE struct wanted **list = calloc(s->n_slots, sizeof(struct wanted *));
 	struct decode_window *window = &s->job->d->window;
-	size_t i, n;
+	size_t i, n = 0;
 	int r = 0;
 
 	if (!list)
 		return -ENOMEM;
-	n = put_in_order(s, list);
+	for (i = 0; i < s->n_slots; i++)
+		if (s->slots[i].thread && !s->slots[i].found)
+			list[n++] = &s->slots[i];
+	qsort(list, n, sizeof(struct wanted *), by_age);
 	for (i = 0; i < MIN_OF(n, (size_t)MAX_THREADS) && r == 0; i++)
 		r = go_on(s->job) ? look_for(s, list[i]) : REPLAY_STOPPED;
 	window->threads_left = n - i + (r == REPLAY_STOPPED);
@@ -269,8 +244,20 @@ static int search_init(struct search *s, struct decode_job *job)
 		s->begins[i] = job->d->window.begins[i];
 		s->ends[i] = ns == MANIFEST_ABSENT ? UINT64_MAX : ns;
 	}
-	for (size_t i = 0; i < n; i++)
-		collect_cpu(s, (uint32_t)i);
+	/* The newest turn of each thread. */
+	for (uint32_t cpu = 0; cpu < n; cpu++) {
+		const struct turns_cpu *turns = &r->turns.cpus[cpu];
+
+		for (size_t i = turns->n; i-- > 0 && turns->list[i].until > s->begins[cpu];) {
+			struct wanted turn, *w;
+
+			if (!take_turn(s, cpu, (uint32_t)i, &turn))
+				continue;
+			w = slot_of(s, turn.thread);
+			if (!w->thread || (!w->found && w->until < turn.until))
+				*w = turn;
+		}
+	}
 	return job->d->past.n_threads > 0 ? 0 : tally_init(&job->d->past, r);
 }
 

@@ -82,37 +82,31 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 	return r;
 }
 
-static int tally(struct decode *d, const struct replay_stretch *s)
+static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 {
-	int r = tally_stretch(&d->tally, s);
-
-	return r == 0 ? marks_stretch(&d->marks, s, &d->tally.current->transactions) : r;
-}
-
-static int hash_stretch(struct decode *d, const struct replay_stretch *s)
-{
+	struct decode *d = job->d;
 	struct tally_counters *counters;
-	int r = tally_find(&d->tally, s->thread, &counters);
+	int r;
 
+	switch (job->options->view) {
+	case WORKER_VIEW_REPORT:
+		r = tally_stretch(&d->tally, s);
+		return r == 0 ? marks_stretch(&d->marks, s, &d->tally.current->transactions) : r;
+	case WORKER_VIEW_BRANCHES:
+	case WORKER_VIEW_INSNS:
+	case WORKER_VIEW_EVENTS: return views_stretch(&job->views, s);
+	default: break;
+	}
+	/* A summary. */
+	if (!job->options->hash)
+		return steps_count_stretch(&d->counts, s);
+	r = tally_find(&d->tally, s->thread, &counters);
 	if (r < 0)
 		return r;
 	views_hash_two(&d->cpus[s->cpu].hash, &counters->hash, s);
 	for (size_t i = 0; i < s->n_items; i++)
 		counters->insns += s->items[i].insns;
 	return 0;
-}
-
-static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
-{
-	switch (job->options->view) {
-	case WORKER_VIEW_REPORT: return tally(job->d, s);
-	case WORKER_VIEW_BRANCHES:
-	case WORKER_VIEW_INSNS:
-	case WORKER_VIEW_EVENTS: return views_stretch(&job->views, s);
-	default:
-		return job->options->hash ? hash_stretch(job->d, s)
-					  : steps_count_stretch(&job->d->counts, s);
-	}
 }
 
 /* Adds a gap that says only that there was a stretch, and when. */

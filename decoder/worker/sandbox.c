@@ -191,21 +191,17 @@ struct ruleset_attr {
 	uint64_t fs, net, scoped;
 };
 
-static size_t ruleset_for(long abi, struct ruleset_attr *ret)
-{
-	unsigned bits = abi >= 5 ? 16 : abi >= 3 ? 15 : abi == 2 ? 14 : 13;
-
-	ret->fs = (1ull << bits) - 1;
-	ret->net = abi >= 4 ? 3 : 0;	/* bind, connect TCP */
-	ret->scoped = abi >= 6 ? 3 : 0; /* abstract unix sockets, signals */
-	return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
-}
-
 /* Denies everything that Landlock handles: a ruleset without a rule. */
 static int enter_landlock(unsigned *missing)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	struct ruleset_attr attr;
+	const unsigned bits = abi >= 5 ? 16 : abi >= 3 ? 15 : abi == 2 ? 14 : 13;
+	const struct ruleset_attr attr = {
+		.fs = (1ull << bits) - 1,
+		.net = abi >= 4 ? 3 : 0,    /* bind, connect TCP */
+		.scoped = abi >= 6 ? 3 : 0, /* abstract unix sockets, signals */
+	};
+	const size_t size = abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
 	int r = 0;
 	long fd;
 
@@ -213,7 +209,7 @@ static int enter_landlock(unsigned *missing)
 		*missing |= SANDBOX_NO_LANDLOCK;
 		return 0;
 	}
-	fd = syscall(SYS_landlock_create_ruleset, &attr, ruleset_for(abi, &attr), 0);
+	fd = syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (fd < 0)
 		return -errno;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)

@@ -198,18 +198,6 @@ static void write_slices(struct out *o, const struct skim_ranking *functions,
 	note_list(o, LIST_SLICES, n, total);
 }
 
-static void write_cut(const struct out *o)
-{
-	const struct skim_map *map = o->j->map;
-
-	json_begin_array(o->w, "cut");
-	for (size_t i = 0; i < ARRAY_SIZE(list_names); i++)
-		report_cut_line(o->w, list_names[i], o->shown[i], o->total[i]);
-	report_cut_line(o->w, "functionsUnlisted", 0, map->functions.refused);
-	report_cut_line(o->w, "samplesUnlisted", 0, map->refused);
-	json_end_array(o->w);
-}
-
 static void write_totals(const struct out *o)
 {
 	const struct manifest *m = o->j->replay->manifest;
@@ -252,7 +240,12 @@ static void write_all(struct out *o, const struct skim_ranking *ranks)
 		write_threads(o, &ranks[RANK_THREADS]);
 		write_cpus(o, &ranks[RANK_CPU_FUNCTIONS], &ranks[RANK_CPU_THREADS]);
 		write_slices(o, &ranks[RANK_SLICE_FUNCTIONS], &ranks[RANK_SLICE_THREADS]);
-		write_cut(o);
+		json_begin_array(o->w, "cut");
+		for (size_t i = 0; i < ARRAY_SIZE(list_names); i++)
+			report_cut_line(o->w, list_names[i], o->shown[i], o->total[i]);
+		report_cut_line(o->w, "functionsUnlisted", 0, o->j->map->functions.refused);
+		report_cut_line(o->w, "samplesUnlisted", 0, o->j->map->refused);
+		json_end_array(o->w);
 	}
 	json_end_object(o->w);
 }

@@ -73,20 +73,6 @@ static void make_time(struct skim_lines *l, uint64_t tsc)
 	l->time_size = (size_t)n;
 }
 
-static void write_time(struct skim_lines *l, const struct skim_sample *s)
-{
-	if ((l->show & WORKER_SHOW_TIME) != 0) {
-		lines_hex(l->lines, s->tsc_lo, ' ');
-		lines_hex(l->lines, s->tsc_hi, ' ');
-	} else {
-		if (l->time_size == 0 || l->tsc != s->tsc_lo)
-			make_time(l, s->tsc_lo);
-		lines_text(l->lines, l->time, l->time_size);
-	}
-	if ((l->show & WORKER_SHOW_PLACES) != 0)
-		lines_hex(l->lines, s->offset, ' ');
-}
-
 /* Writes NUMBER in decimal, or "-" if the number is unknown, and then AFTER. */
 static void write_number(struct skim_lines *l, bool known, uint32_t number, char after)
 {
@@ -159,7 +145,16 @@ int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample 
 	uint32_t number = l->replay->manifest->cpus[cpu].cpu;
 	int r = 0;
 
-	write_time(l, s);
+	if ((l->show & WORKER_SHOW_TIME) != 0) {
+		lines_hex(l->lines, s->tsc_lo, ' ');
+		lines_hex(l->lines, s->tsc_hi, ' ');
+	} else {
+		if (l->time_size == 0 || l->tsc != s->tsc_lo)
+			make_time(l, s->tsc_lo);
+		lines_text(l->lines, l->time, l->time_size);
+	}
+	if ((l->show & WORKER_SHOW_PLACES) != 0)
+		lines_hex(l->lines, s->offset, ' ');
 	write_number(l, number != MANIFEST_ANY, number, ' ');
 	write_number(l, p, p ? p->pid : 0, '/');
 	write_number(l, t, t ? t->tid : 0, ' ');

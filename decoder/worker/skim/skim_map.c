@@ -72,22 +72,6 @@ static int find_cell(struct skim_map *m, const struct skim_cell *key, size_t *re
 	return 0;
 }
 
-/* The cell for m->now. Remembers cells, because a thread is in few functions at a time. */
-static int find_now(struct skim_map *m, size_t *ret)
-{
-	struct skim_recent *recent = &m->recent[m->now.function & (SKIM_RECENT - 1)];
-	int r;
-
-	*ret = recent->cell;
-	if (recent->round == m->round && recent->function == m->now.function)
-		return 0;
-	r = find_cell(m, &m->now, ret);
-	/* A sample that is counted in the first cell must be counted as refused each time. */
-	if (r == 0 && *ret != 0)
-		*recent = (struct skim_recent){m->round, m->now.function, (uint32_t)*ret};
-	return r;
-}
-
 int skim_map_init(struct skim_map *m, const struct replay *r, uint64_t first, uint64_t last)
 {
 	const struct skim_cell rest = {.slice = SKIM_NO_SLICE};
@@ -118,23 +102,6 @@ uint64_t skim_map_slice(const struct skim_map *m, uint32_t i)
 	return m->first + i * width(m);
 }
 
-/* Sets the slice of TSC. A time outside, as times may jump, is counted in the first or last slice.
- */
-static void take_slice(struct skim_map *m, uint64_t tsc)
-{
-	uint64_t within = MAX_OF(MIN_OF(tsc, m->last), m->first);
-
-	m->now.slice = SKIM_NO_SLICE;
-	m->slice_from = m->slice_until = 0;
-	if (m->first == 0 || tsc == 0)
-		return;
-	m->now.slice = (uint32_t)((within - m->first) / width(m));
-	if (tsc < m->first || tsc > m->last)
-		return;
-	m->slice_from = skim_map_slice(m, m->now.slice);
-	m->slice_until = skim_map_slice(m, m->now.slice + 1);
-}
-
 /* Sets thread, CPU and slice of the sample; begins a new round if one of them changes. */
 static void take_round(struct skim_map *m, size_t cpu, const struct skim_sample *s,
 		       const struct skim_owner *owner)
@@ -148,7 +115,18 @@ static void take_round(struct skim_map *m, size_t cpu, const struct skim_sample 
 	m->now.thread = thread;
 	m->now.some = some;
 	m->now.cpu = (uint32_t)cpu;
-	take_slice(m, s->tsc_lo);
+	m->now.slice = SKIM_NO_SLICE;
+	m->slice_from = m->slice_until = 0;
+	if (m->first != 0 && s->tsc_lo != 0) {
+		/* A time outside, as times may jump, is counted in the first or last slice. */
+		uint64_t within = MAX_OF(MIN_OF(s->tsc_lo, m->last), m->first);
+
+		m->now.slice = (uint32_t)((within - m->first) / width(m));
+		if (within == s->tsc_lo) {
+			m->slice_from = skim_map_slice(m, m->now.slice);
+			m->slice_until = skim_map_slice(m, m->now.slice + 1);
+		}
+	}
 	m->round++;
 }
 
@@ -156,6 +134,7 @@ int skim_map_add(struct skim_map *m, size_t cpu, const struct skim_sample *s,
 		 const struct skim_owner *owner)
 {
 	struct functions_span *span = &m->span;
+	struct skim_recent *recent;
 	int r = 0;
 
 	skim_map_end(m, s->offset);
@@ -170,11 +149,21 @@ int skim_map_add(struct skim_map *m, size_t cpu, const struct skim_sample *s,
 			r = functions_find(&m->functions, owner->context, s->ip, span);
 		m->now.function = span->function;
 	}
-	if (r == 0)
-		r = find_now(m, &m->at);
-	if (r == 0)
-		m->cells[m->at].samples++;
-	return r;
+	if (r < 0)
+		return r;
+	/* A thread is in few functions at a time, so their cells are remembered. */
+	recent = &m->recent[m->now.function & (SKIM_RECENT - 1)];
+	m->at = recent->cell;
+	if (recent->round != m->round || recent->function != m->now.function) {
+		r = find_cell(m, &m->now, &m->at);
+		if (r < 0)
+			return r;
+		/* What is counted in the first cell must be counted as refused each time. */
+		if (m->at != 0)
+			*recent = (struct skim_recent){m->round, m->now.function, (uint32_t)m->at};
+	}
+	m->cells[m->at].samples++;
+	return 0;
 }
 
 void skim_map_end(struct skim_map *m, uint64_t offset)
@@ -266,25 +255,11 @@ static void merge_rows(struct skim_ranking *r, struct order *order)
 	r->n_rows = n;
 }
 
-static void find_groups(struct skim_ranking *r, struct order *order)
-{
-	struct skim_group *g = NULL;
-
-	for (size_t i = 0; i < r->n_rows; i++) {
-		if (!g || compare_keys(&g->sum, &r->rows[i], order->group) != 0) {
-			g = &r->groups[r->n_groups++];
-			*g = (struct skim_group){.sum = r->rows[i], .first = i, .n = 1};
-		} else {
-			add(&g->sum, &r->rows[i]);
-			g->n++;
-		}
-	}
-}
-
 int skim_rank(const struct skim_map *m, unsigned int group, unsigned int row,
 	      struct skim_ranking *ret)
 {
 	struct order order = {group, row};
+	struct skim_group *g = NULL;
 
 	*ret = (struct skim_ranking){0};
 	ret->rows = calloc(m->n_cells + 1, sizeof(*ret->rows));
@@ -299,7 +274,15 @@ int skim_rank(const struct skim_map *m, unsigned int group, unsigned int row,
 	ret->groups = calloc(ret->n_rows + 1, sizeof(*ret->groups));
 	if (!ret->groups)
 		return -ENOMEM;
-	find_groups(ret, &order);
+	for (size_t i = 0; i < ret->n_rows; i++) {
+		if (!g || compare_keys(&g->sum, &ret->rows[i], group) != 0) {
+			g = &ret->groups[ret->n_groups++];
+			*g = (struct skim_group){.sum = ret->rows[i], .first = i, .n = 1};
+		} else {
+			add(&g->sum, &ret->rows[i]);
+			g->n++;
+		}
+	}
 	for (size_t i = 0; i < ret->n_groups; i++)
 		qsort_r(ret->rows + ret->groups[i].first, ret->groups[i].n, sizeof(ret->rows[0]),
 			by_bytes, &order);

@@ -98,24 +98,12 @@ static int find_context(const struct skim_owners *w, const struct timeline_threa
 	return space ? contexts_intern(&w->replay->contexts, space, time, ret) : 0;
 }
 
-/* Finds out how long the answer for a span that lies in one turn holds: to the turn's end, if the
- * mappings do not change before. */
-static int extend(struct skim_owners *w, const struct turns_turn *turn, const struct span *span)
-{
-	uint32_t last;
-	int r = find_context(w, w->owner.thread, turn->until - 1, &last);
-
-	w->known = turn->since <= span->lo && span->hi < turn->until && last == w->owner.context;
-	w->since = span->lo;
-	w->until = turn->until;
-	return r;
-}
-
 static int answer(struct skim_owners *w, const struct span *span, bool kernel)
 {
 	struct pick p = pick_turns(w, span, kernel);
 	const struct timeline_thread *thread;
 	uint64_t time;
+	uint32_t last;
 	int r;
 
 	w->owner = (struct skim_owner){0};
@@ -134,7 +122,16 @@ static int answer(struct skim_owners *w, const struct span *span, bool kernel)
 		w->owner.process = thread;
 	time = MIN_OF(MAX_OF(span->hi, p.turn->since), p.turn->until - 1);
 	r = find_context(w, thread, time, &w->owner.context);
-	return r == 0 && p.same_thread ? extend(w, p.turn, span) : r;
+	if (r < 0 || !p.same_thread)
+		return r;
+	/* If the span lies in one turn, the answer holds to the turn's end, unless the mappings
+	 * change before. */
+	r = find_context(w, thread, p.turn->until - 1, &last);
+	w->known =
+		p.turn->since <= span->lo && span->hi < p.turn->until && last == w->owner.context;
+	w->since = span->lo;
+	w->until = p.turn->until;
+	return r;
 }
 
 int skim_owner_of(struct skim_owners *w, const struct skim_sample *s, const struct skim_owner **ret)

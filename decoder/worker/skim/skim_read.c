@@ -117,19 +117,14 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	r->guest = reader.guest;
 }
 
-static enum skim_kind kind_of(uint8_t type)
-{
-	switch (type) {
-	case PACKET_TIP_PGE: return SKIM_ENABLE;
-	case PACKET_TIP_PGD: return SKIM_DISABLE;
-	case PACKET_FUP: return SKIM_FUP;
-	default: return SKIM_TIP;
-	}
-}
-
 static void take_address(struct skim_reader *r, uint8_t type, uint64_t offset, uint64_t ip,
 			 struct skim_sample *s)
 {
+	static const uint8_t kinds[] = {[PACKET_TIP] = SKIM_TIP,
+					[PACKET_TIP_PGE] = SKIM_ENABLE,
+					[PACKET_TIP_PGD] = SKIM_DISABLE,
+					[PACKET_FUP] = SKIM_FUP};
+
 	if (offset >= r->ask_from) {
 		timing_at(&r->timing, offset, &r->tsc_lo, &r->tsc_hi);
 		r->ask_from = timing_until(&r->timing);
@@ -140,7 +135,7 @@ static void take_address(struct skim_reader *r, uint8_t type, uint64_t offset, u
 		.ip = ip,
 		.tsc_lo = r->tsc_lo,
 		.tsc_hi = r->tsc_hi,
-		.kind = (uint8_t)kind_of(type),
+		.kind = kinds[type],
 		.has_ip = true,
 		.guest = r->guest,
 	};
@@ -315,14 +310,6 @@ bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret)
 	return done;
 }
 
-static bool first_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
-{
-	for (pos = sync_find(pos, end); pos; pos = sync_find(pos + PT_PSB_SIZE, end))
-		if (sync_tsc(pos, end, ret))
-			return true;
-	return false;
-}
-
 static bool last_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
 {
 	bool found = false;
@@ -335,12 +322,18 @@ static bool last_tsc(const uint8_t *pos, const uint8_t *end, uint64_t *ret)
 bool skim_span(const uint8_t *trace, size_t size, size_t start, uint64_t *ret_first,
 	       uint64_t *ret_last)
 {
+	const uint8_t *end = trace + size, *psb;
 	size_t tail, left = size - start;
 
-	if (left == 0 || !first_tsc(trace + start, trace + size, ret_first))
+	if (left == 0)
+		return false;
+	psb = sync_find(trace + start, end);
+	while (psb && !sync_tsc(psb, end, ret_first))
+		psb = sync_find(psb + PT_PSB_SIZE, end);
+	if (!psb)
 		return false;
 	for (tail = FIRST_TAIL; tail < left; tail *= 2)
-		if (last_tsc(trace + size - tail, trace + size, ret_last))
+		if (last_tsc(end - tail, end, ret_last))
 			return true;
-	return last_tsc(trace + start, trace + size, ret_last);
+	return last_tsc(trace + start, end, ret_last);
 }

@@ -92,20 +92,6 @@ static void collect_kind(struct collector *c, size_t index, const struct skim_co
 		c->list[c->n++] = c->ring[i % c->room];
 }
 
-/* A place where tracing goes on says most, because it is close to a switch; the newest such places
- * are enough. */
-static void collect_cpu(struct collector *c, size_t index)
-{
-	struct skim_config config = config_of(c->replay, index);
-
-	config.start = config.size - MIN_OF(config.size, c->most);
-	config.psb_only = true;
-	collect_kind(c, index, &config, SKIM_PSB);
-	config.psb_only = false;
-	config.start = config.size - MIN_OF(config.size, c->tail);
-	collect_kind(c, index, &config, SKIM_ENABLE);
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct shift_sample *x = a, *y = b;
@@ -125,8 +111,18 @@ static int collect(struct collector *c)
 	c->list = calloc(2 * c->room * n + 1, sizeof(*c->list));
 	if (!c->ring || !c->list)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		collect_cpu(c, i);
+	for (size_t i = 0; i < n; i++) {
+		struct skim_config config = config_of(c->replay, i);
+
+		config.start = config.size - MIN_OF(config.size, c->most);
+		config.psb_only = true;
+		collect_kind(c, i, &config, SKIM_PSB);
+		/* A place where tracing goes on says most, because it is close to a switch; the
+		 * newest such places are enough. */
+		config.psb_only = false;
+		config.start = config.size - MIN_OF(config.size, c->tail);
+		collect_kind(c, i, &config, SKIM_ENABLE);
+	}
 	qsort(c->list, c->n, sizeof(*c->list), by_time);
 	return 0;
 }
