@@ -169,22 +169,11 @@ static void apply_mapping(const struct pevent *p, const struct stream *s)
 		warn(p, s, "image section lost");
 }
 
-/* For primary files only. */
-static void apply_switch(struct pevent *p, struct stream *s)
+static void apply_primary(struct pevent *p, struct stream *s)
 {
 	bool out = s->record.misc & PERF_RECORD_MISC_SWITCH_OUT;
 	bool has = s->record.has & PERF_SAMPLE_TID;
 
-	if (s->record.type == PERF_RECORD_SWITCH_CPU_WIDE && out)
-		prepare(s, (uint32_t)s->record.fields[0]);
-	else if (!out && has)
-		prepare(s, s->record.pid);
-	else if (s->record.type == PERF_RECORD_SWITCH && !out)
-		say(p, s, "error", "bad configuration");
-}
-
-static void apply_primary(struct pevent *p, struct stream *s)
-{
 	switch (s->record.type) {
 	case PERF_RECORD_ITRACE_START:
 		/* Tracing begins: there is no older context to wait for. */
@@ -192,8 +181,18 @@ static void apply_primary(struct pevent *p, struct stream *s)
 		if (s->next.known)
 			take_next(p, s);
 		break;
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		if (out)
+			prepare(s, (uint32_t)s->record.fields[0]);
+		else if (has)
+			prepare(s, s->record.pid);
+		break;
 	case PERF_RECORD_SWITCH:
-	case PERF_RECORD_SWITCH_CPU_WIDE: apply_switch(p, s); break;
+		if (!out && has)
+			prepare(s, s->record.pid);
+		else if (!out)
+			say(p, s, "error", "bad configuration");
+		break;
 	case PERF_RECORD_AUX:
 		if (s->record.fields[2] & PERF_AUX_FLAG_TRUNCATED)
 			warn(p, s, "trace lost");
@@ -248,18 +247,6 @@ static enum place across(enum place from)
 	}
 }
 
-static enum place place_of(const struct pevent *p, const struct stream *s,
-			   const struct pevent_event *event)
-{
-	switch (event->where) {
-	case PEVENT_AT: return place_at(p, event->ip);
-	case PEVENT_ACROSS: return across(s->place);
-	case PEVENT_ACROSS_FROM: return across(place_at(p, event->ip));
-	case PEVENT_LIKELY_KERNEL: return PLACE_LIKELY_KERNEL;
-	default: return PLACE_UNKNOWN;
-	}
-}
-
 static bool is_user(enum place place)
 {
 	return place == PLACE_USER || place == PLACE_LIKELY_USER;
@@ -283,7 +270,13 @@ void pevent_event(struct pevent *p, const struct pevent_event *event)
 		/* The next context is taken in the kernel, or where the place is unknown: user code
 		 * that precedes the switch in the trace still belongs to the old context. */
 		old = s->place;
-		s->place = place_of(p, s, event);
+		switch (event->where) {
+		case PEVENT_AT: s->place = place_at(p, event->ip); break;
+		case PEVENT_ACROSS: s->place = across(old); break;
+		case PEVENT_ACROSS_FROM: s->place = across(place_at(p, event->ip)); break;
+		case PEVENT_LIKELY_KERNEL: s->place = PLACE_LIKELY_KERNEL; break;
+		default: s->place = PLACE_UNKNOWN; break;
+		}
 		if (s->next.known && (!is_user(old) || !is_user(s->place)))
 			take_next(p, s);
 	}

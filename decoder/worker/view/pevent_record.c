@@ -168,21 +168,6 @@ static const char *suffix(const struct pevent_record *r)
 	}
 }
 
-static void print_compact(const struct pevent_record *r, struct lines *l)
-{
-	const char *c = r->kind->compact;
-
-	lines_print(l, "PERF_RECORD_%s%s%s", r->kind->name, suffix(r), *c != '\0' ? "  " : "");
-	for (; *c != '\0'; c++) {
-		if (*c == '$')
-			pevent_put_text(l, r->text);
-		else if (*c >= 'a' && *c <= 'k')
-			lines_print(l, "%" PRIx64, r->fields[*c - 'a']);
-		else
-			lines_text(l, c, 1);
-	}
-}
-
 static void print_sample_compact(const struct pevent_record *r, struct lines *l)
 {
 	lines_print(l, "  {");
@@ -238,14 +223,25 @@ void pevent_record_print(const struct pevent_record *r, uint64_t show, struct li
 {
 	bool compact = show & WORKER_SHOW_SB_COMPACT, verbose = show & WORKER_SHOW_SB_VERBOSE;
 
-	if (compact && r->kind)
-		print_compact(r, l);
-	else if (compact)
+	if (compact && r->kind) {
+		const char *c = r->kind->compact;
+
+		lines_print(l, "PERF_RECORD_%s%s%s", r->kind->name, suffix(r),
+			    *c != '\0' ? "  " : "");
+		for (; *c != '\0'; c++)
+			if (*c == '$')
+				pevent_put_text(l, r->text);
+			else if (*c >= 'a' && *c <= 'k')
+				lines_print(l, "%" PRIx64, r->fields[*c - 'a']);
+			else
+				lines_text(l, c, 1);
+	} else if (compact) {
 		lines_print(l, "UNKNOWN (%x, %x)", r->type, r->misc);
-	else if (verbose && r->kind)
+	} else if (verbose && r->kind) {
 		print_verbose(r, l);
-	else if (verbose)
+	} else if (verbose) {
 		lines_print(l, "UNKNOWN\n  type: %x\n  misc: %x", r->type, r->misc);
+	}
 	if (compact && r->sampled)
 		print_sample_compact(r, l);
 	else if (verbose)

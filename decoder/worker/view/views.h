@@ -97,12 +97,11 @@ void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s);
 
 /*
- * Writes one line for everything that the trace says besides instructions and branches:
- * "OFFSET TIME KIND NAME=VALUE...". OFFSET is that of the packet in the CPU's trace. TIME is the
- * TSC at which the event happened, LO-HI or one number if they are equal, with "?" for an end that
- * is unknown. All numbers but vectors and C-states are hex with 0x. "ip" is the address at which
- * the event happened, if there is one. A gap is a line "# gap KIND", behind its event if it has
- * one.
+ * Writes one line for everything that the trace says besides instructions and branches: "OFFSET
+ * TIME KIND NAME=VALUE...". OFFSET is that of the packet in the CPU's trace. TIME is the TSC at
+ * which the event happened, LO-HI or one number if they are equal, with "?" for an end that is
+ * unknown. All numbers but vectors and C-states are hex with 0x. "ip" is the address at which the
+ * event happened, if there is one. A gap is a line "# gap KIND", behind its event if it has one.
  *
  * Kinds: enable; disable (how=branch, async, unknown); async (from, to); overflow; stop; end; mode
  * (bits); interrupts (on=0, 1); transaction (begin, commit, abort); paging (cr3, guest=1); vmcs

@@ -58,18 +58,6 @@ static void begin_item(struct lines *l, const struct flow_item *item, const char
 	put_head(l, item->offset, item->tsc_lo, item->tsc_hi, kind);
 }
 
-static void put_gap(struct lines *l, const struct flow_item *item, const struct flow_gap *gap)
-{
-	const char *name = fault_name(gap->fault);
-
-	if (gap->fault == FAULT_OVERFLOW || gap->fault == FAULT_TRACESTOP) {
-		begin_item(l, item, gap->fault == FAULT_OVERFLOW ? "overflow" : "stop");
-		put_ip(l, item->from);
-		put_end(l);
-	}
-	lines_print(l, "# gap %s\n", name);
-}
-
 static const char *mark_name(const struct flow_mark *m)
 {
 	static const char *const names[FLOW_MARK_N_] = {
@@ -99,19 +87,6 @@ static const char *cfe_name(uint8_t type)
 	};
 
 	return type < ARRAY_SIZE(names) ? names[type] : NULL;
-}
-
-static void put_cfe(struct lines *l, const struct flow_mark *m)
-{
-	if (m->type == PT_CFE_INTR || m->type == PT_CFE_SIPI || m->type == PT_CFE_VMEXIT_INTR ||
-	    m->type == PT_CFE_UINTR || m->type == PT_CFE_SWINTR)
-		put_number(l, "vector", m->value);
-	if ((m->flags & FLOW_MARK_CR2) != 0)
-		put_hex(l, "cr2", m->evd[0]);
-	if ((m->flags & FLOW_MARK_VMXQ) != 0)
-		put_hex(l, "qualification", m->evd[1]);
-	if ((m->flags & FLOW_MARK_VMXR) != 0)
-		put_hex(l, "reason", m->evd[2]);
 }
 
 /* A C-state is encoded less one: 0 is C1, and 0xf is C0. */
@@ -171,7 +146,18 @@ static void put_details(struct lines *l, const struct flow_mark *m)
 		break;
 	case FLOW_MARK_PWRX: put_pwrx(l, m->value); break;
 	case FLOW_MARK_MNT: put_hex(l, "value", m->value); break;
-	case FLOW_MARK_CFE: put_cfe(l, m); break;
+	case FLOW_MARK_CFE:
+		if (m->type == PT_CFE_INTR || m->type == PT_CFE_SIPI ||
+		    m->type == PT_CFE_VMEXIT_INTR || m->type == PT_CFE_UINTR ||
+		    m->type == PT_CFE_SWINTR)
+			put_number(l, "vector", m->value);
+		if ((m->flags & FLOW_MARK_CR2) != 0)
+			put_hex(l, "cr2", m->evd[0]);
+		if ((m->flags & FLOW_MARK_VMXQ) != 0)
+			put_hex(l, "qualification", m->evd[1]);
+		if ((m->flags & FLOW_MARK_VMXR) != 0)
+			put_hex(l, "reason", m->evd[2]);
+		break;
 	case FLOW_MARK_TRIG:
 		put_hex(l, "hits", m->value);
 		put_flag(l, "multiple", m->type == 1);
@@ -217,6 +203,7 @@ int views_events(struct lines *l, const struct replay_stretch *s)
 {
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
+		enum fault fault;
 
 		switch (item->kind) {
 		case FLOW_ENABLE: put_simple(l, item, "enable", item->to); break;
@@ -235,7 +222,14 @@ int views_events(struct lines *l, const struct replay_stretch *s)
 			put_end(l);
 			break;
 		case FLOW_END: put_simple(l, item, "end", item->from); break;
-		case FLOW_GAP: put_gap(l, item, &s->gaps[item->gap - s->first_gap]); break;
+		case FLOW_GAP:
+			fault = s->gaps[item->gap - s->first_gap].fault;
+			if (fault == FAULT_OVERFLOW)
+				put_simple(l, item, "overflow", item->from);
+			else if (fault == FAULT_TRACESTOP)
+				put_simple(l, item, "stop", item->from);
+			lines_print(l, "# gap %s\n", fault_name(fault));
+			break;
 		case FLOW_MARK:
 			put_mark(l, &s->marks[item->mark - s->first_mark], item->from);
 			break;

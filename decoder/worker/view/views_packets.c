@@ -31,22 +31,6 @@ struct packet_line {
 	bool have_ip;
 };
 
-static void packet_line_init(struct packet_line *pl, uint64_t show,
-			     const struct estimate_config *config, struct lines *l)
-{
-	*pl = (struct packet_line){.lines = l, .show = show};
-	pl->timed = show & (WORKER_SHOW_TIME | WORKER_SHOW_TCAL);
-	estimate_init(&pl->estimate, config);
-}
-
-/* At an error of the trace: nothing is known any more. */
-static void packet_line_reset(struct packet_line *pl)
-{
-	estimate_reset(&pl->estimate);
-	pl->last_tsc = pl->last_length = pl->ip = 0;
-	pl->have_ip = false;
-}
-
 /* "[OFFSET: WHAT: WHY]" or, if WHY is NULL, "[OFFSET: WHAT]". */
 static void packet_line_say(const struct packet_line *pl, uint64_t offset, const char *what,
 			    const char *why)
@@ -252,7 +236,12 @@ static void dump_init(struct dump *d, const struct bundle *b, size_t index,
 	size_t size;
 
 	*d = (struct dump){.plain = is_raw(m)};
-	packet_line_init(&d->line, options->show, &config, l);
+	d->line = (struct packet_line){
+		.lines = l,
+		.show = options->show,
+		.timed = options->show & (WORKER_SHOW_TIME | WORKER_SHOW_TCAL),
+	};
+	estimate_init(&d->line.estimate, &config);
 	d->trace = bundle_cpu(b, index, &size);
 	d->end = d->trace + size;
 	d->c.end = d->end;
@@ -265,32 +254,29 @@ static void begin_at(struct dump *d, const uint8_t *pos)
 	d->c.bip_bytes = 0;
 }
 
-/* Goes on behind an error, at the next PSB. The packet in error may have taken a part of that PSB.
- */
-static void resync(struct dump *d)
-{
-	const uint8_t *from = d->sync + 1;
-
-	if (d->c.pos - from >= PT_PSB_SIZE)
-		from = d->c.pos - (PT_PSB_SIZE - 1);
-	begin_at(d, sync_find(from, d->end));
-	packet_line_reset(&d->line);
-}
-
 static void write_packet(struct dump *d)
 {
+	struct packet_line *line = &d->line;
 	const uint8_t *pos = d->c.pos;
 	uint64_t offset = (uint64_t)(pos - d->trace);
 	struct packet p;
 	int r = packet_next(&d->c, &p);
 
 	if (r == 0) {
-		packet_line_write(&d->line, &p, pos, offset);
+		packet_line_write(line, &p, pos, offset);
 		return;
 	}
 	if (r == PACKET_BAD) {
-		packet_line_say(&d->line, offset, "error decoding packet", packet_why(pos, d->end));
-		resync(d);
+		packet_line_say(line, offset, "error decoding packet", packet_why(pos, d->end));
+		/* Goes on at the next PSB, of which the packet in error may have a part. */
+		pos = d->sync + 1;
+		if (d->c.pos - pos >= PT_PSB_SIZE)
+			pos = d->c.pos - (PT_PSB_SIZE - 1);
+		begin_at(d, sync_find(pos, d->end));
+		/* Nothing is known any more. */
+		estimate_reset(&line->estimate);
+		line->last_tsc = line->last_length = line->ip = 0;
+		line->have_ip = false;
 		return;
 	}
 	if (!d->plain)

@@ -187,17 +187,6 @@ static void put_disable(struct views_ptxed *v)
 	v->disable.waits = false;
 }
 
-static void put_async(struct views_ptxed *v, const struct flow_item *item)
-{
-	if (open_event(v, item->offset)) {
-		lines_print(v->lines, "interrupt");
-		put_address(v, "from", true, item->from);
-		put_address(v, "to", true, item->to);
-		close_event(v);
-	}
-	put_sideband(v, item->offset, PEVENT_AT, item->to);
-}
-
 static void put_overflow(struct views_ptxed *v, const struct flow_gap *gap)
 {
 	struct track_pair p;
@@ -315,7 +304,15 @@ static void put_item(struct views_ptxed *v, const struct replay_stretch *s,
 	case FLOW_ENABLE: put_enable(v, item); break;
 	case FLOW_SYSCALL:
 	case FLOW_DISABLE: take_disable(v, s, item); break;
-	case FLOW_ASYNC: put_async(v, item); break;
+	case FLOW_ASYNC:
+		if (open_event(v, item->offset)) {
+			lines_print(v->lines, "interrupt");
+			put_address(v, "from", true, item->from);
+			put_address(v, "to", true, item->to);
+			close_event(v);
+		}
+		put_sideband(v, item->offset, PEVENT_AT, item->to);
+		break;
 	case FLOW_GAP: put_gap(v, s, item); break;
 	case FLOW_MARK: put_mark(v, item, &s->marks[item->mark - s->first_mark]); break;
 	case FLOW_END: put_end(v); break;

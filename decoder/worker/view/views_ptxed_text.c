@@ -21,17 +21,6 @@ static unsigned c_state(uint64_t payload, unsigned shift)
 /* libipt takes bit 3 for HW; in the SDM it is bit 7. */
 #define LIBIPT_PWRE_HW 8u
 
-static void put_vmexit(struct lines *l, const struct flow_mark *m)
-{
-	lines_print(l, "vmexit");
-	if (m->type == PT_CFE_VMEXIT_INTR)
-		lines_print(l, ", intr: %" PRIu64, m->value);
-	if ((m->flags & FLOW_MARK_VMXR) != 0)
-		lines_print(l, ", vmxr: %016" PRIx64, m->evd[2]);
-	if ((m->flags & FLOW_MARK_VMXQ) != 0)
-		lines_print(l, ", vmxq: %016" PRIx64, m->evd[1]);
-}
-
 static void put_cfe(struct lines *l, const struct flow_mark *m)
 {
 	switch (m->type) {
@@ -47,7 +36,15 @@ static void put_cfe(struct lines *l, const struct flow_mark *m)
 	case PT_CFE_INIT: lines_print(l, "init"); break;
 	case PT_CFE_VMENTRY: lines_print(l, "vmentry"); break;
 	case PT_CFE_VMEXIT:
-	case PT_CFE_VMEXIT_INTR: put_vmexit(l, m); break;
+	case PT_CFE_VMEXIT_INTR:
+		lines_print(l, "vmexit");
+		if (m->type == PT_CFE_VMEXIT_INTR)
+			lines_print(l, ", intr: %" PRIu64, m->value);
+		if ((m->flags & FLOW_MARK_VMXR) != 0)
+			lines_print(l, ", vmxr: %016" PRIx64, m->evd[2]);
+		if ((m->flags & FLOW_MARK_VMXQ) != 0)
+			lines_print(l, ", vmxq: %016" PRIx64, m->evd[1]);
+		break;
 	case PT_CFE_SHUTDOWN: lines_print(l, "shutdown"); break;
 	case PT_CFE_UINTR: lines_print(l, "uintr %" PRIu64, m->value); break;
 	case PT_CFE_UIRET: lines_print(l, "uiret"); break;
@@ -152,8 +149,7 @@ const char *views_ptxed_error(enum fault fault)
 /* --- Instructions --- */
 
 /* The instruction at IP, its bytes, and the number of its file. False: the instruction cannot be
- * read.
- */
+ * read. */
 static bool read_insn(const struct views_ptxed *v, const struct replay_stretch *s, uint64_t ip,
 		      struct insn *ret, uint8_t bytes[INSN_MAX_SIZE], uint32_t *ret_image)
 {
