@@ -182,7 +182,7 @@ void flow_free(struct flow *f)
 	free_one(f);
 }
 
-struct flow *flow_owner(struct flow *f)
+struct flow *flow_first(struct flow *f)
 {
 	while (f->config.share)
 		f = f->config.share;

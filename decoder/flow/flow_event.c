@@ -207,7 +207,7 @@ static void appear_async(struct flow *f)
 	flow_crossed(f);
 }
 
-/* The event stands at a place where execution came to: decoding can go on there. */
+/* Execution is at the event's FROM: decoding can go on there. */
 static void appear_here(struct flow *f)
 {
 	if (go_on_at(f, f->in.event.from, f->in.event.from, FLOW_GOES_ON) &&

@@ -61,14 +61,14 @@ void flow_free_plain(struct flow *f)
 /* With many CPUs batches are small (flow_config.batch_items), and so is all memory of a flow. */
 static int make_plain(struct flow *f)
 {
-	struct flow *owner = flow_owner(f);
+	struct flow *first = flow_first(f);
 	struct flow_plain *p = calloc(1, sizeof(*p));
 	size_t part = f->out.few_items < FLOW_ITEMS ? 8 : 1;
 
-	if (!owner->targets)
-		owner->targets = calloc(NODE_TARGETS, sizeof(*owner->targets));
+	if (!first->targets)
+		first->targets = calloc(NODE_TARGETS, sizeof(*first->targets));
 	f->plain = p;
-	if (!p || !owner->targets)
+	if (!p || !first->targets)
 		return -ENOMEM;
 	p->has = p->few = p->max = (struct flow_room){STEPS / part, TIMES / part, WALKS / part};
 	p->steps = calloc(p->has.steps + 1, sizeof(*p->steps));
@@ -190,7 +190,7 @@ static void take_context(struct flow *f, struct flow_plain *p)
 	struct retstack *s = &f->returns;
 
 	if (tag_of(f) == 0)
-		memset(flow_owner(f)->targets, 0, NODE_TARGETS * sizeof(struct node_target));
+		memset(flow_first(f)->targets, 0, NODE_TARGETS * sizeof(struct node_target));
 	if (p->known && p->context == f->at.context && p->mode == f->at.mode)
 		return;
 	/* Nodes on the stack are of one context and mode, addresses hold in all. */
@@ -213,7 +213,7 @@ static void prepare(struct flow *f, struct flow_plain *p)
 		room = p->max.steps - MIN_OF(p->n_steps, p->max.steps);
 	p->walk = (struct node_walk){
 		.nodes = f->nodes,
-		.targets = flow_owner(f)->targets,
+		.targets = flow_first(f)->targets,
 		.tag = tag_of(f),
 		.trace = r->trace,
 		.pos = r->c.pos,
@@ -244,17 +244,17 @@ static void prepare(struct flow *f, struct flow_plain *p)
  * would be too few; -errno. */
 static int have_threads(struct flow *f)
 {
-	struct flow *owner = flow_owner(f);
+	struct flow *first = flow_first(f);
 	struct crew *crew = f->config.crew;
 	uint32_t n = f->config.threads;
 
-	if (owner->ahead.threads)
+	if (first->ahead.threads)
 		return 0;
 	if (crew)
 		n = n == 0 ? crew_idle(crew) + 1 : MIN_OF(n, crew_idle(crew) + 1);
 	else if (n == 0)
 		n = ahead_count_cpus();
-	return n < 2 ? -EAGAIN : ahead_new(f->graph, f->nodes, n, crew, &owner->ahead.threads);
+	return n < 2 ? -EAGAIN : ahead_new(f->graph, f->nodes, n, crew, &first->ahead.threads);
 }
 
 /* Has threads walk ahead from where W stands, if that is worth it and possible. */
@@ -277,7 +277,7 @@ static void open_ahead(struct flow *f, const struct node_walk *w)
 	    !w->skip_time || !worth)
 		return;
 	if (have_threads(f) == 0)
-		(void)ahead_open(flow_owner(f)->ahead.threads, &config, &f->ahead.trace);
+		(void)ahead_open(flow_first(f)->ahead.threads, &config, &f->ahead.trace);
 }
 
 static bool same_returns(const struct flow *f, const struct ahead_returns *a,

@@ -80,7 +80,7 @@ struct flow_held {
 /* Looking for where decoding can go on (flow_gap.c). */
 struct flow_sync {
 	bool on;	     /* GAP is to be pushed where decoding goes on */
-	bool lost_bits;	     /* decisions were thrown away in it */
+	bool lost_bits;	     /* decisions were thrown away in the gap */
 	struct flow_gap gap; /* while ON */
 	uint64_t end;	     /* of the last gap: the offset behind it */
 };
@@ -196,17 +196,18 @@ struct flow {
 	struct flow_gap *gaps;
 	struct flow_mark *marks;
 	/* Plain packets (flow_nodes.c). */
-	struct nodes *nodes;	     /* its own, unless it shares */
-	struct flow_plain *plain;    /* NULL: not needed yet */
-	struct node_target *targets; /* of all flows that share this one's code; NULL: as above */
+	struct nodes *nodes;	  /* its own, unless it shares */
+	struct flow_plain *plain; /* NULL: not needed yet */
+	struct node_target
+		*targets; /* of all flows that share this flow's code; NULL: not needed yet */
 	struct flow_ahead ahead;
 
 	struct timing timing;
 };
 
 /* flow.c */
-/* The flow that keeps the code of F, perhaps itself. */
-struct flow *flow_owner(struct flow *f);
+/* The first of the flows that share code with F, perhaps F itself: the code is kept there. */
+struct flow *flow_first(struct flow *f);
 /* A flow with room for N items, all zero else; NULL: no memory. */
 struct flow *flow_alloc(size_t n, bool marks);
 
@@ -214,7 +215,7 @@ struct flow *flow_alloc(size_t n, bool marks);
 /* Whether the context function may be asked about the event in hand within this batch. False: the
  * batch ends before. */
 bool flow_may_ask(struct flow *f);
-/* Whether more may be asked within this batch. */
+/* Whether more questions may be asked within this batch. */
 bool flow_is_open(struct flow *f);
 void flow_begin_group(struct flow *f);
 /* *RET: the batch has room for a step. 0 or -ENOMEM. */
@@ -278,7 +279,7 @@ void flow_load(struct flow *f);
 /* Adds an item with the run so far, and begins a run at its TO. */
 struct flow_item *flow_push(struct flow *f, enum flow_kind kind, uint64_t from, uint64_t to,
 			    const struct flow_when *when);
-/* The event in hand is done with. */
+/* The event in hand is used up. */
 void flow_use_event(struct flow *f);
 /* Execution goes on at IP, of which no block is known. */
 void flow_go(struct flow *f, uint64_t ip);

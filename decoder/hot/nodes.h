@@ -41,7 +41,7 @@ enum node_kind {
 	NODE_RET,      /* ... a near return */
 	NODE_JUMP_IND, /* ... an indirect jump */
 	NODE_CALL_IND, /* ... an indirect call */
-	NODE_GO,       /* ... a direct branch or nothing: it would be too long */
+	NODE_GO,       /* ... a direct branch or no branch, as the node would be too long */
 	NODE_STOP,     /* the stepping walk has to go on here; nothing of the node is executed */
 	NODE_CALLS,    /* of a link: another kind than NODE_COND and NODE_GO, with a call in it */
 };

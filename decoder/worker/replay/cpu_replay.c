@@ -28,7 +28,7 @@ struct cpu_replay {
 	size_t answer;		/* index into the answers of `whose`: the one for that item */
 	bool switched;		/* the answer begins with that item */
 	uint64_t given;		/* number of the answer of the last item that was given */
-	bool waits;		/* the flow is to be asked again when all others are further */
+	bool waits;		/* the flow goes on when all other CPUs are further */
 	unsigned percent;
 };
 
@@ -74,7 +74,7 @@ static uint64_t end_tsc(const struct cpu_replay *c)
 }
 
 /* The flow that keeps the code asks for it, so its userdata is the replay and not one CPU. */
-int cpu_replay_keeper(struct replay *r, struct flow **ret)
+int cpu_replay_code(struct replay *r, struct flow **ret)
 {
 	/* Half of the limit is for code and for what the consumers know of it, a quarter each; the
 	 * other half is for everything else. */

@@ -93,7 +93,7 @@ enum permit_answer permit_thread(const struct permit *p, const struct timeline_t
 		return PERMIT_YES;
 	if (!of || of->since == MANIFEST_ABSENT)
 		return PERMIT_NOT;
-	/* All of the thread's life, or from then on. */
+	/* Certainly the user's for all of the thread's life, or from TIME on. */
 	if (thread->begin >= of->since || (time != MANIFEST_ABSENT && time >= of->since))
 		return PERMIT_YES;
 	return PERMIT_NOT;

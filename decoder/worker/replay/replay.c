@@ -127,7 +127,7 @@ static int decode_some(struct replay *r, size_t first, size_t n,
 		turns_forget(&r->turns, first + i);
 	turns_restart(&r->turns);
 	if (!r->code) {
-		int result = cpu_replay_keeper(r, &r->code);
+		int result = cpu_replay_code(r, &r->code);
 
 		if (result < 0)
 			return result;

@@ -44,7 +44,7 @@ struct cpu_replay;
 int cpu_replay_new(struct replay *r, size_t index, const struct replay_consumer *consumer,
 		   struct cpu_replay **ret);
 /* A flow of no trace, which keeps the code for all flows of R. 0 or -ENOMEM. */
-int cpu_replay_keeper(struct replay *r, struct flow **ret);
+int cpu_replay_code(struct replay *r, struct flow **ret);
 void cpu_replay_free(struct cpu_replay *c);
 /* When (perf ns) the turn of the next piece began, or may have begun; 0: not known. Never falls. */
 uint64_t cpu_replay_at(const struct cpu_replay *c);

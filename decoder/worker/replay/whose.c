@@ -411,7 +411,8 @@ static void take_turn(struct whose *w)
 	w->waits = false;
 }
 
-/* User code, where the kernel's is in the trace: the turn is mostly known. False: not yet. */
+/* Decides user code in a trace that has the kernel's code: the turn is mostly known. False: not
+ * yet. */
 static bool decide_in_both(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
 	size_t before = w->n_answers;

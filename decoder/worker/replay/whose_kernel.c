@@ -95,7 +95,7 @@ static void next_turn(struct whose *w, uint64_t lo, uint64_t hi)
 		place(w, lo, hi);
 }
 
-/* The turn's thread has the CPU, in the kernel, up to HI. */
+/* Answers that the turn's thread has the CPU, in the kernel, up to HI. */
 static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 {
 	const struct turns_turn *turn = &turns_of(w)->list[w->turn];

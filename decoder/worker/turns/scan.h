@@ -18,8 +18,8 @@ enum scan_end {
 };
 
 struct scan_stretch {
-	uint64_t offset;	     /* of the packet with which it begins */
-	uint64_t until;		     /* of the packet with which it ends */
+	uint64_t offset;	     /* of the packet with which the stretch begins */
+	uint64_t until;		     /* of the packet with which the stretch ends */
 	uint64_t ip;		     /* its first instruction */
 	uint64_t enter_lo, enter_hi; /* TSC; 0 and UINT64_MAX where unknown */
 	uint64_t leave_lo, leave_hi;
