@@ -8,7 +8,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/perf/cpuid.h \
 	capture/ring/drain.c \
 	capture/ring/drain.h \
-	capture/emu/machine/emuoffer.c capture/emu/machine/emuoffer.h \
 	capture/emu/machine/emuring.c capture/emu/machine/emuring.h \
 	capture/emu/machine/emustart.c \
 	capture/emu/machine/encode.c \
@@ -16,7 +15,6 @@ capture_libptcapture_a_SOURCES = \
 	capture/emu/machine/execplan.c \
 	capture/emu/machine/pmu.c \
 	capture/emu/machine/sched.c \
-	capture/emu/machine/sideband.c \
 	capture/emu/machine/vcpu.c \
 	capture/emu/host/emu_command.c \
 	capture/emu/host/emu_command_private.h \

@@ -3,7 +3,7 @@
  * COMMAND.
  *
  * This process starts COMMAND and has the machine's keeper. A recorder gets the shared memory over
- * a channel (capture/emu/machine/emuoffer.h), and may come and go. A process that can connect can
+ * a channel (capture/emu/machine/emuring.h), and may come and go. A process that can connect can
  * write to the rings, so the owner and group of the socket's file decide who can.
  */
 #include "daemon/manager.h"
@@ -16,7 +16,7 @@
 
 #include <systemd/sd-daemon.h>
 
-#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "daemon/base/log.h"
 #include "proto/base.h"
 #include "proto/channel.h"

@@ -14,14 +14,13 @@ capture_emu_ptsnap_emupmu_so_SOURCES = \
 	capture/emu/plugin/exec.c capture/emu/plugin/exec.h \
 	capture/emu/plugin/follow.c capture/emu/plugin/follow.h \
 	capture/emu/machine/emustart.c capture/emu/machine/emustart.h \
-	capture/emu/machine/execfile.c capture/emu/machine/execfile_private.h \
+	capture/emu/machine/execfile.c \
 	capture/emu/machine/execplan.c capture/emu/machine/execplan.h \
 	capture/emu/plugin/guest.c capture/emu/plugin/guest.h \
 	capture/emu/plugin/plugin.c \
 	capture/emu/machine/pmu.c capture/emu/machine/pmu.h \
 	capture/emu/plugin/qemu_api.h \
-	capture/emu/machine/sched.c capture/emu/machine/sched.h \
-	capture/emu/machine/sideband.c capture/emu/machine/sideband.h \
+	capture/emu/machine/sched.c \
 	capture/emu/plugin/task.c capture/emu/plugin/task.h \
 	capture/emu/plugin/truth.c capture/emu/plugin/truth.h \
 	capture/emu/machine/vcpu.c capture/emu/machine/vcpu.h \

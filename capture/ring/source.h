@@ -215,7 +215,7 @@ struct source_emu_config {
 int source_emu_open(const struct source_emu_config *config, struct source **ret, char *why,
 		    size_t why_size);
 /* capture/emu/host/source_emu_attach.c: attaches to the machine that another process keeps and
- * offers at SOCKET (capture/emu/machine/emuoffer.h). Accepts only offers by root or our own user,
+ * offers at SOCKET (capture/emu/machine/emuring.h). Accepts only offers by root or our own user,
  * of rings that fit into MAX_SIZE bytes (0: any size). 0 or -errno, with one line in WHY. */
 int source_emu_attach(const char *socket, uint64_t max_size, struct source **ret, char *why,
 		      size_t why_size);

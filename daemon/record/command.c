@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 

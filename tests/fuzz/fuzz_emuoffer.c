@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "capture/ring/clock.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "capture/emu/machine/execfile_private.h"
+#include "capture/emu/machine/execplan.h"
 #include "proto/base.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

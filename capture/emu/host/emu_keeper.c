@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "capture/emu/host/emu_tasks_private.h"
-#include "capture/emu/machine/sched.h"
+#include "capture/emu/machine/vcpu.h"
 #include "proto/base.h"
 
 #define TICK_NS	      10000000ull

@@ -13,7 +13,7 @@
  * It looks every 10 ms.
  *   - It takes CPUs offline and brings them back (--emu-offline).
  *
- * The keeper takes a CPU as all others do, by its hold (capture/emu/machine/sched.h), and never
+ * The keeper takes a CPU as all others do, by its hold (capture/emu/machine/vcpu.h), and never
  * waits for a guest. Its lock is only among threads of the recorder.
  *
  * The traced processes can write to the shared memory. The keeper therefore uses a thread ID from

@@ -1,6 +1,6 @@
 /*
  * A machine that another process keeps, for a recorder that may not run COMMAND itself. That
- * process offers its rings on the daemon-emulator channel (capture/emu/machine/emuoffer.h). This
+ * process offers its rings on the daemon-emulator channel (capture/emu/machine/emuring.h). This
  * code relies only on what it checked in the offer, and on what the kernel says about the peer and
  * the memory file.
  */

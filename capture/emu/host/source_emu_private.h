@@ -6,7 +6,6 @@
 
 #include "capture/emu/host/emu_command_private.h"
 #include "capture/emu/host/emu_keeper.h"
-#include "capture/emu/machine/emuoffer.h"
 #include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
 

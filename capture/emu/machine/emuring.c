@@ -1,11 +1,14 @@
 /*
- * The shared memory between the recorder and the software PMU: its layout, and the kernel's side of
- * a DATA ring. Other processes may write anything into this memory at any time; every value is read
- * once and used modulo the ring.
+ * The shared memory between the recorder and the software PMU: its layout, the kernel's side of a
+ * DATA ring, and the messages that offer the memory to a recorder in another process. Other
+ * processes may write anything into this memory at any time; every value is read once and used
+ * modulo the ring. The recorder does not trust the peer that offers, either: each number of a
+ * message is checked.
  */
 #include "capture/emu/machine/emuring.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -97,19 +100,6 @@ struct writer {
 	uint64_t size, head, room;
 };
 
-static struct writer writer_of(const struct emuring *r, uint32_t cpu)
-{
-	const struct perf_event_mmap_page *page = emuring_page_at(r, cpu);
-	struct writer w = {.data = emuring_data_at(r, cpu),
-			   .size = r->fixed.data_size,
-			   .head = page->data_head};
-	uint64_t used = w.head - __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
-
-	/* A wrong tail must not lead to a write outside of the ring. */
-	w.room = used > w.size ? 0 : w.size - used;
-	return w;
-}
-
 static void writer_put(struct writer *w, const void *record, size_t size)
 {
 	uint64_t at = w->head & (w->size - 1);
@@ -142,13 +132,19 @@ static size_t compose_lost(const uint8_t *record, size_t size, uint64_t lost, ui
 
 int emuring_write_record(const struct emuring *r, uint32_t cpu, const void *record, size_t size)
 {
+	struct perf_event_mmap_page *page = emuring_page_at(r, cpu);
 	struct emuring_cpu *c = emuring_cpu_at(r, cpu);
+	struct writer w = {.data = emuring_data_at(r, cpu),
+			   .size = r->fixed.data_size,
+			   .head = page->data_head};
+	uint64_t used = w.head - __atomic_load_n(&page->data_tail, __ATOMIC_ACQUIRE);
 	uint64_t lost = atomic_load_explicit(&c->data_lost, memory_order_relaxed);
 	uint8_t lost_record[128];
 	size_t lost_size = 0;
-	struct writer w = writer_of(r, cpu);
 	bool full;
 
+	/* A wrong tail must not lead to a write outside of the ring. */
+	w.room = used > w.size ? 0 : w.size - used;
 	if (lost > 0 && size >= PERFRECORD_SAMPLE_ID_SIZE)
 		lost_size = compose_lost(record, size, lost, lost_record, sizeof(lost_record));
 	full = w.room < (uint64_t)size + lost_size;
@@ -164,7 +160,7 @@ int emuring_write_record(const struct emuring *r, uint32_t cpu, const void *reco
 		atomic_fetch_add(&r->shared->resync, 1);
 	}
 	writer_put(&w, record, size);
-	__atomic_store_n(&emuring_page_at(r, cpu)->data_head, w.head, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->data_head, w.head, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -178,4 +174,83 @@ void emuring_add_reason(struct emuring_head *head, const char *why)
 	at = atomic_fetch_add(&head->n_reasons, 1);
 	if (at < EMURING_MAX_REASONS)
 		strncpy(head->reasons[at], why, EMURING_REASON_SIZE - 1);
+}
+
+static bool is_text(const char *text, size_t size)
+{
+	return text[0] != '\0' && memchr(text, '\0', size);
+}
+
+static const char *what_is_wrong(const struct emuoffer *o, struct emuring_layout *ret_l)
+{
+	*ret_l = (struct emuring_layout){.n_cpus = o->n_cpus,
+					 .max_tasks = o->max_tasks,
+					 .data_size = o->data_size,
+					 .aux_size = o->aux_size};
+	if ((o->flags & ~EMURING_BUILD_ID) != 0 || o->n_cpus > EMUOFFER_MAX_CPUS ||
+	    o->data_size > EMUOFFER_MAX_RING || o->aux_size > EMUOFFER_MAX_RING || o->pid == 0 ||
+	    o->pid > INT_MAX || emuring_layout(ret_l) < 0)
+		return "its layout is not valid";
+	/* clock_tsc_to_ns() and clock_ns_to_tsc() divide by these. */
+	if (o->clock > EMURING_CLOCK_VIRTUAL || o->tsc_hz == 0 || o->tsc_art_num == 0 ||
+	    o->tsc_art_den == 0 || o->max_nonturbo_ratio == 0 ||
+	    o->max_nonturbo_ratio > UINT8_MAX || o->time_shift >= 32 || o->time_mult == 0)
+		return "its clock is not valid";
+	if (!is_text(o->preset, sizeof(o->preset)) || !is_text(o->name, sizeof(o->name)) ||
+	    !is_text(o->qemu, sizeof(o->qemu)) || o->qemu[0] != '/')
+		return "its names are not valid";
+	return NULL;
+}
+
+int emuoffer_read(const void *data, size_t size, struct emuoffer *ret, struct emuring_layout *ret_l,
+		  const char **ret_why)
+{
+	*ret_why = "it is not an offer of an emulated machine";
+	if (size != sizeof(*ret))
+		return -EBADMSG;
+	memcpy(ret, data, sizeof(*ret));
+	if (ret->magic != EMUOFFER_MAGIC)
+		return -EBADMSG;
+	*ret_why = "it is from another version of ptsnapd";
+	if (ret->version != (EMUOFFER_VERSION | EMURING_VERSION << 16))
+		return -EBADMSG;
+	*ret_why = what_is_wrong(ret, ret_l);
+	return *ret_why ? -EBADMSG : 0;
+}
+
+int emuoffer_read_end(const void *data, size_t size, struct emuoffer_end *ret)
+{
+	if (size != sizeof(*ret))
+		return -EBADMSG;
+	memcpy(ret, data, sizeof(*ret));
+	if (ret->magic != EMUOFFER_END_MAGIC || ret->exit_status < 0 || ret->exit_status > 255 ||
+	    ret->killed_by < 0 || ret->killed_by > 127)
+		return -EBADMSG;
+	return 0;
+}
+
+void emuoffer_head(const struct emuoffer *o, const struct emuring_layout *l,
+		   struct emuring_head *ret)
+{
+	*ret = (struct emuring_head){
+		.magic = EMURING_MAGIC,
+		.version = EMURING_VERSION,
+		.n_cpus = l->n_cpus,
+		.data_size = l->data_size,
+		.aux_size = l->aux_size,
+		.cpu_stride = l->cpu_stride,
+		.cpus_at = l->cpus_at,
+		.tasks_at = l->tasks_at,
+		.max_tasks = l->max_tasks,
+		.flags = o->flags,
+		.clock = o->clock,
+		.pt_config = o->pt_config,
+		.tsc_hz = o->tsc_hz,
+		.tsc_art_num = o->tsc_art_num,
+		.tsc_art_den = o->tsc_art_den,
+		.max_nonturbo_ratio = o->max_nonturbo_ratio,
+		.time_shift = (uint16_t)o->time_shift,
+		.time_mult = o->time_mult,
+		.time_zero = o->time_zero,
+	};
 }

@@ -18,7 +18,7 @@
 
 void emustart_free(char **strings)
 {
-	for (size_t i = 0; strings != NULL && strings[i]; i++)
+	for (size_t i = 0; strings && strings[i]; i++)
 		free(strings[i]);
 	free(strings);
 }
@@ -30,16 +30,6 @@ static void put_value(FILE *f, const char *value)
 			fputc(',', f);
 		fputc(*value, f);
 	}
-}
-
-/* A task's name may have any byte; the command line gets only printable ones. */
-static void put_escaped(FILE *f, const char *value)
-{
-	for (; *value != '\0'; value++)
-		if (isascii(*value) && (isalnum(*value) || strchr("_-.+:@ ", *value) != NULL))
-			fputc(*value, f);
-		else
-			fprintf(f, "%%%02X", (unsigned char)*value);
 }
 
 static int hex_value(char c)
@@ -78,7 +68,12 @@ static char *plugin_option(const struct emustart *s)
 	fputs(",ring=", f);
 	put_value(f, s->ring);
 	fputs(",comm=", f);
-	put_escaped(f, s->comm);
+	/* A task's name may have any byte; the command line gets only printable ones. */
+	for (const char *c = s->comm; *c != '\0'; c++)
+		if (isascii(*c) && (isalnum(*c) || strchr("_-.+:@ ", *c) != NULL))
+			fputc(*c, f);
+		else
+			fprintf(f, "%%%02X", (unsigned char)*c);
 	if (s->truth) {
 		fputs(",truth=", f);
 		put_value(f, s->truth);
@@ -99,26 +94,12 @@ static size_t count(char *const *strings)
 	return n;
 }
 
-/* Copies N strings. NULL: no memory. */
-static char **copy_strings(const char *const *strings, size_t n)
-{
-	char **copies = calloc(n + 1, sizeof(*copies));
-
-	for (size_t i = 0; copies != NULL && i < n; i++) {
-		copies[i] = strdup(strings[i]);
-		if (!copies[i]) {
-			emustart_free(copies);
-			return NULL;
-		}
-	}
-	return copies;
-}
-
 char **emustart_argv(const struct emustart *s)
 {
 	size_t n_args = count(s->argv), n = 0;
 	CLEANUP_FREE const char **argv = calloc(n_args + 10, sizeof(*argv));
 	CLEANUP_FREE char *option = plugin_option(s);
+	char **copies;
 
 	if (!argv || !option)
 		return NULL;
@@ -135,20 +116,15 @@ char **emustart_argv(const struct emustart *s)
 	argv[n++] = s->program;
 	for (size_t i = 1; i < n_args; i++)
 		argv[n++] = s->argv[i];
-	return copy_strings(argv, n);
-}
-
-/* Whether the variable acts on QEMU's dynamic linker, malloc, glib, GnuTLS or options. */
-static bool acts_on_emulator(const char *variable)
-{
-	static const char *const names[] = {"LD_",     "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
-					    "G_",      "GCONV_PATH=",	  "GNUTLS_", "P11_KIT_",
-					    "LIBNUMA_"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (strncmp(variable, names[i], strlen(names[i])) == 0)
-			return true;
-	return false;
+	copies = calloc(n + 1, sizeof(*copies));
+	for (size_t i = 0; copies && i < n; i++) {
+		copies[i] = strdup(argv[i]);
+		if (!copies[i]) {
+			emustart_free(copies);
+			return NULL;
+		}
+	}
+	return copies;
 }
 
 bool emustart_is_prefix(const char *text)
@@ -188,10 +164,17 @@ static int compare_names(const void *a, const void *b)
 /* Sets HIDE[i] if the emulator must not see ENVP[i] unchanged. SORTED has room for N. */
 static void choose_hidden(char *const *envp, size_t n, struct variable *sorted, bool *hide)
 {
+	/* These act on QEMU's dynamic linker, malloc, glib, GnuTLS or options. */
+	static const char *const names[] = {"LD_",     "GLIBC_TUNABLES=", "MALLOC_", "QEMU_",
+					    "G_",      "GCONV_PATH=",	  "GNUTLS_", "P11_KIT_",
+					    "LIBNUMA_"};
+
 	for (size_t i = 0; i < n; i++) {
 		sorted[i] = (struct variable){envp[i], i};
-		hide[i] = acts_on_emulator(envp[i]) || !strchr(envp[i], '=') ||
-			  strncmp(envp[i], PREFIX, strlen(PREFIX)) == 0;
+		hide[i] = !strchr(envp[i], '=') || strncmp(envp[i], PREFIX, strlen(PREFIX)) == 0;
+		for (size_t k = 0; k < ARRAY_SIZE(names); k++)
+			if (strncmp(envp[i], names[k], strlen(names[k])) == 0)
+				hide[i] = true;
 	}
 	qsort(sorted, n, sizeof(*sorted), compare_names);
 	for (size_t i = 1; i < n; i++)
@@ -331,21 +314,14 @@ static bool is_emulator_name(const char *name)
 	return strncmp(name, "qemu-", 5) == 0;
 }
 
-static bool starts_emulated_source(char *const *argv)
+bool emustart_is_nested(const char *name, char *const *argv)
 {
-	for (size_t i = 1; argv[0] != NULL && argv[i]; i++) {
-		if (strcmp(argv[i], "--") == 0)
-			break;
+	if (strcmp(name, "ptsnapd") != 0)
+		return is_emulator_name(name);
+	for (size_t i = 1; argv[0] && argv[i] && strcmp(argv[i], "--") != 0; i++)
 		if (strcmp(argv[i], "--source=emulated") == 0 ||
 		    (strcmp(argv[i], "--source") == 0 && argv[i + 1] &&
 		     strcmp(argv[i + 1], "emulated") == 0))
 			return true;
-	}
 	return false;
-}
-
-bool emustart_is_nested(const char *name, char *const *argv)
-{
-	return is_emulator_name(name) ||
-	       (strcmp(name, "ptsnapd") == 0 && starts_emulated_source(argv));
 }

@@ -1,7 +1,7 @@
 /*
  * The beginning of an executable file, as execve(2) reads it.
  */
-#include "capture/emu/machine/execfile_private.h"
+#include "capture/emu/machine/execplan.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -106,52 +106,31 @@ int execfile_parse_script(char head[EXECFILE_HEAD_SIZE], struct execfile_script 
 	return 0;
 }
 
-/* Whether the kernel's 32-bit loader takes the file: i386, and x32 if the kernel has it. */
-static bool is_32_bit(const Elf32_Ehdr *h)
+static bool is_type_of_program(uint16_t type)
 {
-	return (h->e_machine == EM_386 || h->e_machine == 6 /* EM_486 */ ||
-		h->e_machine == EM_X86_64) &&
-	       (h->e_type == ET_EXEC || h->e_type == ET_DYN) &&
-	       h->e_phentsize == sizeof(Elf32_Phdr) && h->e_phnum > 0;
+	return type == ET_EXEC || type == ET_DYN;
 }
 
-static bool is_type_of_program(const Elf64_Ehdr *h)
-{
-	return h->e_type == ET_EXEC || h->e_type == ET_DYN;
-}
-
-/* QEMU's elf_check_ident and elf_check_ehdr, which check more than the kernel. */
-static bool is_header_for_qemu(const Elf64_Ehdr *h)
-{
-	return h->e_ident[EI_CLASS] == ELFCLASS64 && h->e_ident[EI_DATA] == ELFDATA2LSB &&
-	       h->e_ident[EI_VERSION] == EV_CURRENT && h->e_ehsize == sizeof(*h) &&
-	       is_type_of_program(h);
-}
-
-/* Whether the kernel and QEMU both map the segment without an error. After this point, the kernel
+/* Whether the kernel and QEMU both map the segments without an error. After this point, the kernel
  * kills the program for an error, and the emulator prints a message. */
-static bool is_sound_segment(const Elf64_Phdr *p, uint64_t file_size)
-{
-	uint64_t end;
-
-	if (__builtin_add_overflow(p->p_vaddr, p->p_memsz, &end) || end > USER_END)
-		return false;
-	return p->p_filesz == 0 ||
-	       (p->p_filesz <= p->p_memsz && (p->p_vaddr - p->p_offset) % PAGE == 0 &&
-		!__builtin_add_overflow(p->p_offset, p->p_filesz, &end) && end <= file_size);
-}
-
 static bool are_sound_segments(const Elf64_Phdr *phdrs, size_t n, uint64_t file_size)
 {
 	size_t loads = 0, interpreters = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (phdrs[i].p_type == PT_INTERP)
+		const Elf64_Phdr *p = &phdrs[i];
+		uint64_t end;
+
+		if (p->p_type == PT_INTERP)
 			interpreters++;
-		if (phdrs[i].p_type != PT_LOAD)
+		if (p->p_type != PT_LOAD)
 			continue;
 		loads++;
-		if (!is_sound_segment(&phdrs[i], file_size))
+		if (__builtin_add_overflow(p->p_vaddr, p->p_memsz, &end) || end > USER_END)
+			return false;
+		if (p->p_filesz != 0 &&
+		    (p->p_filesz > p->p_memsz || (p->p_vaddr - p->p_offset) % PAGE != 0 ||
+		     __builtin_add_overflow(p->p_offset, p->p_filesz, &end) || end > file_size))
 			return false;
 	}
 	return loads > 0 && interpreters <= 1;
@@ -162,7 +141,7 @@ static int read_interpreter(int fd, const Elf64_Phdr *phdrs, size_t n, struct ex
 	const Elf64_Phdr *p = NULL;
 	ssize_t size;
 
-	for (size_t i = 0; p == NULL && i < n; i++)
+	for (size_t i = 0; !p && i < n; i++)
 		if (phdrs[i].p_type == PT_INTERP)
 			p = &phdrs[i];
 	if (!p)
@@ -204,7 +183,11 @@ static int read_segments(int fd, const Elf64_Ehdr *h, bool as_interpreter, struc
 		return r;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (!is_header_for_qemu(h) || !are_sound_segments(phdrs, h->e_phnum, (uint64_t)st.st_size))
+	/* QEMU's elf_check_ident and elf_check_ehdr check more than the kernel. */
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    h->e_ident[EI_VERSION] != EV_CURRENT || h->e_ehsize != sizeof(*h) ||
+	    !is_type_of_program(h->e_type) ||
+	    !are_sound_segments(phdrs, h->e_phnum, (uint64_t)st.st_size))
 		return foreign(ret, DAMAGED);
 	return 0;
 }
@@ -226,9 +209,14 @@ int execfile_read_elf(int fd, bool as_interpreter, struct execfile_elf *ret)
 	/* The kernel does not check EI_CLASS, but the machine and the size of a program header. */
 	if (h.of64.e_machine == EM_X86_64 && h.of64.e_phentsize == sizeof(Elf64_Phdr) &&
 	    h.of64.e_phnum > 0 && h.of64.e_phnum * sizeof(Elf64_Phdr) <= MAX_PHDRS_SIZE &&
-	    (as_interpreter || is_type_of_program(&h.of64)))
+	    (as_interpreter || is_type_of_program(h.of64.e_type)))
 		return read_segments(fd, &h.of64, as_interpreter, ret);
-	if (!as_interpreter && is_32_bit(&h.of32))
+	/* The kernel's 32-bit loader takes i386, and x32 if the kernel has it. */
+	if (!as_interpreter &&
+	    (h.of32.e_machine == EM_386 || h.of32.e_machine == 6 /* EM_486 */ ||
+	     h.of32.e_machine == EM_X86_64) &&
+	    is_type_of_program(h.of32.e_type) && h.of32.e_phentsize == sizeof(Elf32_Phdr) &&
+	    h.of32.e_phnum > 0)
 		return foreign(ret, h.of32.e_machine == EM_X86_64 ? "an x32 program"
 								  : "a 32-bit program");
 	return refusal;

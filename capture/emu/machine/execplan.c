@@ -20,7 +20,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "capture/emu/machine/execfile_private.h"
 #include "proto/base.h"
 
 /* fs/exec.c, exec_binprm: maximal number of nested "#!" interpreters */
@@ -120,22 +119,11 @@ static int open_file(struct work *w, int dirfd, const char *path, int flags, int
 	return *ret_fd < 0 ? failed(w, errno) : 0;
 }
 
-/* Only the kernel knows whether the file is open for writing. */
-static int ask_kernel(int fd)
-{
-	char *argv[] = {(char *)"check", NULL}, *envp[] = {NULL};
-
-	if (syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH | CHECK_ONLY) < 0 &&
-	    (errno == EACCES || errno == ETXTBSY))
-		return -errno;
-	return 0;
-}
-
 /* The checks of do_open_execat(). */
 static int check_executable(struct work *w, int fd)
 {
+	char *argv[] = {(char *)"check", NULL}, *envp[] = {NULL};
 	struct stat st;
-	int r;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
@@ -143,11 +131,14 @@ static int check_executable(struct work *w, int fd)
 		return -ELOOP;
 	if (!S_ISREG(st.st_mode))
 		return -EACCES;
-	r = ask_kernel(fd);
+	/* Only the kernel knows whether the file is open for writing. */
+	if (syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH | CHECK_ONLY) < 0 &&
+	    (errno == EACCES || errno == ETXTBSY))
+		return -errno;
 	/* On a noexec mount, this gives EACCES, too. */
-	if (r == 0 && faccessat(fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH) < 0)
-		r = errno == EACCES ? -EACCES : native(w, strerror(errno));
-	return r;
+	if (faccessat(fd, "", X_OK, AT_EACCESS | AT_EMPTY_PATH) < 0)
+		return errno == EACCES ? -EACCES : native(w, strerror(errno));
+	return 0;
 }
 
 /* The kernel may read each file that it executes; the emulator needs the permission. */
@@ -259,7 +250,7 @@ static int copy_arguments(struct work *w)
 		n++;
 	/* Each script adds two arguments at the front. */
 	w->plan->argv = calloc(n + 2 * (MAX_SCRIPTS + 1) + 1, sizeof(char *));
-	for (; w->plan->argv != NULL && w->n_args < n; w->n_args++) {
+	for (; w->plan->argv && w->n_args < n; w->n_args++) {
 		w->plan->argv[w->n_args] = strdup(argv[w->n_args]);
 		if (!w->plan->argv[w->n_args])
 			return -ENOMEM;
@@ -279,34 +270,22 @@ static int put_in_front(struct work *w, const char *text)
 	return 0;
 }
 
-/* The kernel's name of the file: it makes up a name for a descriptor. */
-static char *kernel_name(const struct execplan_request *q)
-{
-	char *name;
-
-	if (q->dirfd == AT_FDCWD || q->path[0] == '/')
-		return strdup(q->path);
-	if (asprintf(&name, "/dev/fd/%d%s%s", q->dirfd, q->path[0] != '\0' ? "/" : "", q->path) < 0)
-		return NULL;
-	return name;
-}
-
-/* BINPRM_FLAGS_PATH_INACCESSIBLE: the exec closes the descriptor that leads to the script. */
-static bool is_lost_by_exec(const struct execplan_request *q)
-{
-	return q->dirfd != AT_FDCWD && q->path[0] != '/' &&
-	       (fcntl(q->dirfd, F_GETFD) & FD_CLOEXEC) != 0;
-}
-
 /* argv[0] becomes the script's name (from the second script on, it is this name already), then the
  * script's argument and its interpreter go before it. */
 static int enter_script(struct work *w, const struct execfile_script *script)
 {
+	const struct execplan_request *q = w->request;
 	int r = 0;
 
 	if (w->depth++ == 0) {
-		char *name = kernel_name(w->request);
+		char *name;
 
+		/* The kernel makes up a name for a file that is relative to a descriptor. */
+		if (q->dirfd == AT_FDCWD || q->path[0] == '/')
+			name = strdup(q->path);
+		else if (asprintf(&name, "/dev/fd/%d%s%s", q->dirfd, q->path[0] != '\0' ? "/" : "",
+				  q->path) < 0)
+			name = NULL;
 		if (!name)
 			return -ENOMEM;
 		free(w->plan->argv[0]);
@@ -320,13 +299,17 @@ static int enter_script(struct work *w, const struct execfile_script *script)
 /* Takes one "#!" line into account. EXECFILE_NO_SCRIPT: the file is no script. */
 static int pass_script(struct work *w, const struct file *s)
 {
+	const struct execplan_request *q = w->request;
 	char head[EXECFILE_HEAD_SIZE];
 	struct execfile_script script;
 	int r = execfile_read_head(s->readable, head);
 
 	if (r == 0)
 		r = execfile_parse_script(head, &script);
-	if (r == 0 && w->depth == 0 && is_lost_by_exec(w->request))
+	/* BINPRM_FLAGS_PATH_INACCESSIBLE: the exec closes the descriptor that leads to the script.
+	 */
+	if (r == 0 && w->depth == 0 && q->dirfd != AT_FDCWD && q->path[0] != '/' &&
+	    (fcntl(q->dirfd, F_GETFD) & FD_CLOEXEC) != 0)
 		r = -ENOENT;
 	if (r != 0)
 		return r;
@@ -421,7 +404,7 @@ int execplan_make(const struct execplan_request *request, struct execplan *ret, 
 
 void execplan_done(struct execplan *p)
 {
-	for (size_t i = 0; p->argv != NULL && p->argv[i]; i++)
+	for (size_t i = 0; p->argv && p->argv[i]; i++)
 		free(p->argv[i]);
 	free(p->argv);
 	free(p->program);

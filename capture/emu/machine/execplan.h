@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -25,8 +26,8 @@ struct execplan {
 	char comm[16]; /* the name that the kernel would give the task */
 };
 
-/* The kernel would or might run the program; the emulator cannot. The number differs from those of
- * execfile_private.h. */
+/* The kernel would or might run the program; the emulator cannot. The number differs from
+ * EXECFILE_NO_SCRIPT and EXECFILE_FOREIGN. */
 #define EXECPLAN_NATIVE 3
 /* 0: free *RET with execplan_done(). -errno: the kernel would refuse with this error; WHY is the
  * name of the refused interpreter, or empty if PATH itself is refused. EXECPLAN_NATIVE: WHY is the
@@ -37,3 +38,38 @@ void execplan_done(struct execplan *p);
 
 /* Like access(2), with the effective IDs that open(2) uses. */
 bool execplan_may(const char *path, int mode);
+
+/*
+ * Part of execplan_make(), for its tests: the beginning of an executable file, as execve(2) reads
+ * it: a "#!" line or ELF headers. Decides what the kernel would do with the file
+ * (fs/binfmt_script.c, fs/binfmt_elf.c), and whether QEMU's loader (linux-user/elfload.c) would do
+ * the same. All bytes are untrusted.
+ */
+
+/* include/uapi/linux/binfmts.h, BINPRM_BUF_SIZE */
+#define EXECFILE_HEAD_SIZE 256
+
+/* Reads the file's first bytes; zeros follow its end. 0 or -errno. */
+int execfile_read_head(int fd, char ret_head[EXECFILE_HEAD_SIZE]);
+
+/* The file does not begin with "#!". */
+#define EXECFILE_NO_SCRIPT 1
+struct execfile_script {
+	const char *interpreter; /* both point into HEAD */
+	const char *argument;	 /* NULL: none */
+};
+/* Splits the first line of HEAD into its words. 0; EXECFILE_NO_SCRIPT; -ENOEXEC: the kernel finds
+ * no name in this line. */
+int execfile_parse_script(char head[EXECFILE_HEAD_SIZE], struct execfile_script *ret);
+
+/* The kernel runs the file, or may run it; QEMU's loader does not, or does something else. */
+#define EXECFILE_FOREIGN 2
+struct execfile_elf {
+	const char *reason;		/* EXECFILE_FOREIGN: "a 32-bit program"; static */
+	bool has_interpreter;		/* PT_INTERP */
+	char interpreter[PATH_MAX + 1]; /* may be empty */
+};
+/* Checks the ELF headers. 0: both can load the program; EXECFILE_FOREIGN: *ret has the reason;
+ * -ENOEXEC, -EIO: the kernel refuses the file. AS_INTERPRETER: the file is another program's
+ * PT_INTERP; the kernel refuses it with -ELIBBAD, and its own PT_INTERP is ignored. */
+int execfile_read_elf(int fd, bool as_interpreter, struct execfile_elf *ret);

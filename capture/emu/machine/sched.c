@@ -2,7 +2,7 @@
  * Which task gets which virtual CPU. A guest's thread waits here only outside of QEMU's execution
  * of guest code; the recorder's keeper never waits.
  */
-#include "capture/emu/machine/sched.h"
+#include "capture/emu/machine/vcpu.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -24,13 +24,6 @@
 #define NAP_NS	    50000l
 #define NAPS_ALIVE  1024u
 #define LAST_TRIES  16
-
-static void wait_on(_Atomic uint32_t *word, uint32_t value, long ns)
-{
-	const struct timespec t = {.tv_nsec = ns};
-
-	syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0);
-}
 
 static void wake(_Atomic uint32_t *word)
 {
@@ -93,41 +86,29 @@ static struct sideband_task who_is(const struct emuring_task *t)
 	return (struct sideband_task){t->pid, t->tid, t->ppid, t->ptid};
 }
 
-/* Chooses the task that has waited longest and sets its state to GIVEN with this CPU.
- * EMURING_NO_TASK: no task waits. */
-static uint32_t choose_next(struct vcpu *v)
-{
-	uint32_t index, waits;
-
-	do {
-		index = longest_waiting(v->ring);
-		if (index == EMURING_NO_TASK)
-			return index;
-		waits = EMURING_TASK_WAITS;
-	} while (!atomic_compare_exchange_strong(&emuring_task_at(v->ring, index)->state, &waits,
-						 EMURING_TASK_GIVEN | v->index << 8));
-	atomic_fetch_sub(&v->ring->shared->n_waiting, 1);
-	return index;
-}
-
 bool sched_give(struct vcpu *v, bool preempted)
 {
 	uint64_t hold = atomic_load(&v->cpu->hold);
 	struct sideband_task next;
 	struct emuring_task *t;
-	uint32_t index;
+	uint32_t index, waits;
 
 	if (atomic_load(&v->cpu->offline) != 0)
 		return false;
 	/* BUSY before the choice: a chosen task that looks before the switch is written must see
 	 * that it has to wait. With USER, it would conclude that the CPU was taken back. */
 	sched_put(v->cpu, EMURING_BUSY, emuring_task_of(hold));
-	index = choose_next(v);
-	if (index == EMURING_NO_TASK) {
-		atomic_store(&v->cpu->hold, hold);
-		return false;
-	}
-	t = emuring_task_at(v->ring, index);
+	do {
+		index = longest_waiting(v->ring);
+		if (index == EMURING_NO_TASK) {
+			atomic_store(&v->cpu->hold, hold);
+			return false;
+		}
+		t = emuring_task_at(v->ring, index);
+		waits = EMURING_TASK_WAITS;
+	} while (!atomic_compare_exchange_strong(&t->state, &waits,
+						 EMURING_TASK_GIVEN | v->index << 8));
+	atomic_fetch_sub(&v->ring->shared->n_waiting, 1);
 	next = who_is(t);
 	vcpu_switch(v, &next, preempted);
 	sched_put(v->cpu, EMURING_GIVEN, index);
@@ -253,6 +234,7 @@ static bool stop_waiting(const struct emuring *r, struct emuring_task *t)
 /* One attempt to get a CPU; sleeps at most LOOK_NS. NULL: no CPU yet. */
 static struct vcpu *wait_once(struct vcpu *cpus, uint32_t n, uint32_t me, struct emuring_task *t)
 {
+	static const struct timespec look = {.tv_nsec = LOOK_NS};
 	const struct emuring *r = cpus[0].ring;
 	struct vcpu *found = look_around(cpus, n, me, atomic_load(&t->cpu));
 	uint32_t state, given;
@@ -263,7 +245,7 @@ static struct vcpu *wait_once(struct vcpu *cpus, uint32_t n, uint32_t me, struct
 	if (found)
 		sched_release(found, me, false);
 	if (!is_given(atomic_load(&t->state)))
-		wait_on(&t->state, EMURING_TASK_WAITS, LOOK_NS);
+		syscall(SYS_futex, &t->state, FUTEX_WAIT, EMURING_TASK_WAITS, &look, NULL, 0);
 	state = atomic_load(&t->state);
 	if (!is_given(state))
 		return NULL;
@@ -294,30 +276,26 @@ static struct vcpu *wait_for_cpu(struct vcpu *cpus, uint32_t n, uint32_t me, str
 	return v;
 }
 
-/* ME comes back to its own CPU, which is to go offline: takes the CPU offline here, so that the
- * switch away from it precedes the switch to another CPU. */
-static void leave_offline(struct vcpu *v, uint32_t me)
-{
-	uint64_t hold = atomic_load(&v->cpu->hold);
-	bool own;
-
-	if (atomic_load(&v->cpu->offline) == 0 || !is_free(hold, me, &own) || !own ||
-	    !sched_take(v->cpu, hold, me))
-		return;
-	vcpu_go_off(v);
-	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
-}
-
 /* ME comes back from the kernel and tries to take its last CPU. If another thread or the recorder
  * works on that CPU, waits for the end of the work: the recorder leaves the CPU to ME, and another
  * thread has written the switch away from ME. */
 static bool take_last(struct vcpu *v, uint32_t me)
 {
 	for (int i = 0; i < LAST_TRIES && !v->ring->shared->closing; i++) {
+		uint64_t hold;
+		bool own;
+
 		wait_while_busy(v->cpu, v->ring);
 		if (try_take(v, me, true))
 			return true;
-		leave_offline(v, me);
+		hold = atomic_load(&v->cpu->hold);
+		/* If the CPU is to go offline, take it offline here, so that the switch away from
+		 * it precedes the switch to another CPU. */
+		if (atomic_load(&v->cpu->offline) != 0 && is_free(hold, me, &own) && own &&
+		    sched_take(v->cpu, hold, me)) {
+			vcpu_go_off(v);
+			sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
+		}
 		if (emuring_hold_of(atomic_load(&v->cpu->hold)) != EMURING_BUSY)
 			break;
 	}
@@ -345,21 +323,6 @@ struct vcpu *sched_acquire(struct vcpu *cpus, uint32_t n, uint32_t me)
 	return v;
 }
 
-/* Takes CPU V back if a killed thread with the slot ME owned it. */
-static void disown_cpu(struct vcpu *v, uint32_t me)
-{
-	uint64_t word = atomic_load(&v->cpu->hold);
-	enum emuring_hold hold = emuring_hold_of(word);
-
-	if (emuring_task_of(word) != me ||
-	    (hold != EMURING_USER && hold != EMURING_BUSY && hold != EMURING_GIVEN) ||
-	    !sched_take(v->cpu, word, me))
-		return;
-	if (hold != EMURING_GIVEN)
-		emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
-	sched_release(v, me, false);
-}
-
 void sched_disown(struct vcpu *cpus, uint32_t n, uint32_t me)
 {
 	const struct emuring *r = cpus[0].ring;
@@ -367,8 +330,19 @@ void sched_disown(struct vcpu *cpus, uint32_t n, uint32_t me)
 
 	stop_waiting(r, t);
 	atomic_store(&t->state, EMURING_TASK_RUNS);
-	for (uint32_t i = 0; i < n; i++)
-		disown_cpu(&cpus[i], me);
+	for (uint32_t i = 0; i < n; i++) {
+		struct vcpu *v = &cpus[i];
+		uint64_t word = atomic_load(&v->cpu->hold);
+		enum emuring_hold hold = emuring_hold_of(word);
+
+		if (emuring_task_of(word) != me ||
+		    (hold != EMURING_USER && hold != EMURING_BUSY && hold != EMURING_GIVEN) ||
+		    !sched_take(v->cpu, word, me))
+			continue;
+		if (hold != EMURING_GIVEN)
+			emupmu_killed(&v->pmu, hold == EMURING_USER ? atomic_load(&v->cpu->ip) : 0);
+		sched_release(v, me, false);
+	}
 }
 
 void sched_remove_task(const struct emuring *r, struct emuring_task *t)

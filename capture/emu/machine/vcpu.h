@@ -7,11 +7,11 @@
  *
  *   emuring   the shared memory: head, table of tasks, and a control page and rings for each CPU.
  *             The rings have the kernel's own layout, so that readers cannot tell the difference.
- *   vcpu      one virtual CPU as its present owner sees it: tracing, and the task on the CPU
+ *             emuoffer: what the process with the machine tells a recorder in another process
+ *   vcpu      one virtual CPU as its present owner sees it: tracing, and the task on the CPU.
+ *             sideband: the perf records that the kernel would write about tasks
  *   pmu       when which packet is due; encode writes the packets
- *   sideband  the perf records that the kernel would write about tasks
- *   sched     which task gets which CPU
- *   emuoffer  what the process with the machine tells a recorder in another process
+ *   sched     which task gets which CPU (declared in this header)
  *   emustart  how the emulator starts a program
  *   execplan  what execve(2) would do with a file; execfile reads the file's beginning
  *
@@ -33,8 +33,62 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "capture/emu/machine/emuring.h"
 #include "capture/emu/machine/pmu.h"
-#include "capture/emu/machine/sideband.h"
+#include "proto/perf/perfrecord.h"
+
+/* Perf records about tasks, as the kernel would write them, into a virtual CPU's DATA ring. The
+ * caller owns the CPU's rings. */
+struct sideband {
+	const struct emuring *ring;
+	uint32_t cpu;
+};
+
+/* A thread. All members are 0 for the idle task. */
+struct sideband_task {
+	uint32_t pid, tid, ppid, ptid; /* ptid: the thread that created it */
+};
+
+/* The perf clock at TSC (include/uapi/linux/perf_event.h, cap_user_time_zero). */
+uint64_t sideband_time(const struct emuring_head *head, uint64_t tsc);
+
+/* Each function below writes one record with time TSC. WHO: the thread that caused the record,
+ * unless the comment says otherwise. A record that finds no room is lost and counted. */
+
+/* WHO has the name COMM (15 bytes and a NUL). EXEC: by execve. */
+void sideband_comm(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
+		   const char *comm, bool exec);
+struct sideband_mapping {
+	uint64_t addr, len, pgoff; /* bytes */
+	uint32_t maj, min;
+	uint64_t ino;
+	uint32_t prot, flags; /* PROT_*, MAP_* */
+	const char *name;
+	uint8_t build_id_size; /* 0: the record has device and inode instead */
+	uint8_t build_id[20];
+};
+void sideband_mmap(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
+		   const struct sideband_mapping *m);
+/* WHO created CHILD. */
+void sideband_fork(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
+		   const struct sideband_task *child);
+void sideband_exit(struct sideband *s, uint64_t tsc, const struct sideband_task *who);
+/* The namespaces of thread WHO. BY caused the record. */
+struct sideband_namespaces {
+	uint64_t dev[7], ino[7]; /* in the order of NET_NS_INDEX and so on */
+};
+void sideband_namespaces(struct sideband *s, uint64_t tsc, const struct sideband_task *by,
+			 const struct sideband_task *who, const struct sideband_namespaces *n);
+/* Out: WHO leaves the CPU and OTHER follows. PREEMPTED: WHO could have continued. In: WHO follows
+ * OTHER. */
+void sideband_switch_out(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
+			 const struct sideband_task *other, bool preempted);
+void sideband_switch_in(struct sideband *s, uint64_t tsc, const struct sideband_task *who,
+			const struct sideband_task *other);
+/* Records of the PT event: tracing started for the first time; tracing stopped at AUX offset HEAD.
+ */
+void sideband_itrace_start(struct sideband *s, uint64_t tsc, const struct sideband_task *who);
+void sideband_aux(struct sideband *s, uint64_t tsc, const struct sideband_task *who, uint64_t head);
 
 struct vcpu {
 	const struct emuring *ring;
@@ -73,3 +127,49 @@ void vcpu_serve(struct vcpu *v, const uint64_t *ip);
 void vcpu_go_off(struct vcpu *v);
 /* The CPU comes back online; the caller then sets the hold to IDLE. */
 void vcpu_come_back(struct vcpu *v);
+
+/*
+ * Which task gets which virtual CPU. The guest's threads and the recorder's keeper use these
+ * functions on the holds and the table of tasks in shared memory, without a lock that a killed
+ * process could keep.
+ *
+ * The task that has waited longest is served first. A task that was given a CPU finds its state
+ * GIVEN with the CPU's number, and takes the CPU by changing the hold from GIVEN to BUSY. If that
+ * fails, the keeper took the CPU back because the task was stopped, and the task waits again.
+ */
+
+/* Changes CPU's hold from EXPECTED to BUSY of task WHO (EMURING_RECORDER: the recorder). False: the
+ * hold is not EXPECTED. */
+bool sched_take(struct emuring_cpu *cpu, uint64_t expected, uint32_t who);
+/* The owner releases the CPU: its hold becomes HOLD of TASK. */
+void sched_put(struct emuring_cpu *cpu, enum emuring_hold hold, uint32_t task);
+/* Takes a CPU that is not in use. *RET: the old hold word, which the caller puts back. False: the
+ * CPU is in use (USER, BUSY) or OFF. */
+bool sched_take_at_rest(struct emuring_cpu *cpu, uint32_t who, uint64_t *ret);
+
+/* The owner gives the CPU to the task that has waited longest, and writes the switch. PREEMPTED:
+ * the last task could have continued. False: no task waits, or the CPU goes offline; the caller
+ * still owns the CPU. */
+bool sched_give(struct vcpu *v, bool preempted);
+/* The owner WHO gives the CPU to a waiting task, or to none, and then writes the switch to the idle
+ * task. */
+void sched_release(struct vcpu *v, uint32_t who, bool preempted);
+/* Call after TASK's hold on CPU became ASLEEP: gives the CPU to a task that began to wait meanwhile
+ * and may have seen the old hold. WHO: the caller, which is TASK or EMURING_RECORDER. */
+void sched_offer(struct vcpu *v, uint32_t task, uint32_t who);
+
+/* Task ME waits for one of the N CPUs in CPUS, preferably the one that it had last. Returns the CPU
+ * with hold BUSY of ME, after writing the switch. NULL: the machine is closing. */
+struct vcpu *sched_acquire(struct vcpu *cpus, uint32_t n, uint32_t me);
+/* Thread ME begins in a slot that another thread of the same ID may have had: an exec in another
+ * thread kills the first thread of a process and takes over its ID. If the killed thread owned a
+ * CPU, takes the CPU back; the keeper cannot know. */
+void sched_disown(struct vcpu *cpus, uint32_t n, uint32_t me);
+/* Whether a task waits for a CPU. */
+bool sched_is_contended(const struct emuring *r);
+/* Frees the task's slot. */
+void sched_remove_task(const struct emuring *r, struct emuring_task *t);
+/* Closes the machine if the recorder has died without closing it. */
+void sched_check_recorder(const struct emuring *r);
+/* Wakes all waiting tasks, so that they look at the shared memory again. */
+void sched_wake_all(const struct emuring *r);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/emu/machine/sideband.h"
+#include "capture/emu/machine/vcpu.h"
 
 /* Upper bound of QEMU's CPU numbers; threads beyond run untraced. */
 #define GUEST_MAX_VCPUS 16384u

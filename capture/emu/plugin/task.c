@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/emu/machine/sched.h"
 #include "capture/emu/plugin/guest.h"
 #include "proto/base.h"
 

@@ -15,7 +15,7 @@
  *   truth   the file of what really executed, for tests (truth.h)
  *
  * Each guest thread changes only its own task. Threads meet in the shared memory: by
- * compare-and-swap on a CPU's hold word (capture/emu/machine/sched.h), without locks, because any
+ * compare-and-swap on a CPU's hold word (capture/emu/machine/vcpu.h), without locks, because any
  * thread may be killed at any instruction. Locks of the process protect only the table of blocks
  * and the table of signal handlers; a forked child initialises them again.
  *

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
 #include "proto/base.h"
 #include "proto/channel.h"

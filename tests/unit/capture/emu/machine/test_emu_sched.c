@@ -2,7 +2,7 @@
  * capture/emu/sched and vcpu: who gets which virtual CPU, and what the records say of it. Threads
  * of this test are the guests.
  */
-#include "capture/emu/machine/sched.h"
+#include "capture/emu/machine/vcpu.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/machine/emuoffer.h"
+#include "capture/emu/machine/emuring.h"
 #include "proto/base.h"
 
 static void make(struct emuoffer *o)
