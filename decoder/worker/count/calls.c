@@ -199,16 +199,6 @@ static void cross(struct calls *c, const struct flow_item *item, struct calls_ch
 	}
 }
 
-/* How many frames an abort ends: registers and memory, and with them the stack, are again as they
- * were when the transaction began. */
-static size_t decide_abort(struct calls *c)
-{
-	uint64_t since = c->transaction;
-
-	c->transaction = UINT64_MAX;
-	return c->end > since ? (size_t)(c->end - MAX_OF(since, c->begin)) : 0;
-}
-
 void calls_mark(struct calls *c, const struct flow_mark *mark)
 {
 	if (mark->kind != FLOW_MARK_TSX || (mark->flags & FLOW_MARK_STATUS) != 0)
@@ -231,12 +221,17 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 	case FLOW_RET: change.pops = decide_return(c, item->to); break;
 	case FLOW_FAR: cross(c, item, &change); break;
 	case FLOW_ASYNC:
-		if (c->aborts)
-			change.pops = decide_abort(c);
-		else if (is_kernel(c, item->to) && !is_kernel(c, item->from))
+		if (c->aborts) {
+			/* Registers and memory, and with them the stack, are again as they were
+			 * when the transaction began. */
+			if (c->end > c->transaction)
+				change.pops = (size_t)(c->end - MAX_OF(c->transaction, c->begin));
+			c->transaction = UINT64_MAX;
+		} else if (is_kernel(c, item->to) && !is_kernel(c, item->from)) {
 			enter_kernel(c, item, &change);
-		else
+		} else {
 			push_signal(c, &change, item->from, item->from);
+		}
 		break;
 	case FLOW_ENABLE: decide_enable(c, item->to, &change); break;
 	case FLOW_SYSCALL: stop_for_syscall(c, item); break;

@@ -273,13 +273,6 @@ static bool describe(const struct namings *n, const struct node_place *place, ui
 	return true;
 }
 
-static bool is_same(const struct naming *a, const struct naming *b)
-{
-	return a->offset == b->offset && a->map_before == b->map_before &&
-	       a->map_behind == b->map_behind && a->address == b->address && a->image == b->image &&
-	       a->pid == b->pid;
-}
-
 static int intern_naming(struct namings *n, const struct naming *naming, uint32_t *ret)
 {
 	uint64_t h = (naming->offset ^ naming->address ^ (uint64_t)naming->image << 40 ^
@@ -287,9 +280,14 @@ static int intern_naming(struct namings *n, const struct naming *naming, uint32_
 		     UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t *slot = &n->slots[h >> 32 & (SLOTS - 1)], i;
 
-	for (i = *slot; i != 0; i = n->list[i].next)
-		if (is_same(&n->list[i], naming))
+	for (i = *slot; i != 0; i = n->list[i].next) {
+		const struct naming *a = &n->list[i];
+
+		if (a->offset == naming->offset && a->map_before == naming->map_before &&
+		    a->map_behind == naming->map_behind && a->address == naming->address &&
+		    a->image == naming->image && a->pid == naming->pid)
 			break;
+	}
 	if (i == 0) {
 		if (n->n >= NAMINGS_MAX)
 			return NAMINGS_FULL;

@@ -101,8 +101,8 @@ int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 
 /* --- The recording --- */
 
-/* PERF_AUX_FLAG_*, include/uapi/linux/perf_event.h. OVERWRITE is no fault: the recorder
- * works that way. */
+/* PERF_AUX_FLAG_*, include/uapi/linux/perf_event.h. OVERWRITE is no fault: the recorder works that
+ * way. */
 static const struct {
 	uint64_t flag;
 	enum fault kind;
@@ -151,32 +151,24 @@ static int add_losses(struct gaps *g, const struct replay *r)
 	return result;
 }
 
-/* The flags of CPU's AUX records in the log, which add_losses() adds. */
-static uint64_t logged_flags(const struct replay *r, uint32_t cpu)
-{
-	const struct timeline_loss *loss;
-	uint64_t flags = 0;
-
-	for (size_t i = 0; (loss = timeline_loss(r->timeline, i)); i++)
-		if (loss->cpu == cpu)
-			flags |= loss->aux_flags;
-	return flags;
-}
-
 static int add_cpu(struct gaps *g, const struct replay *r, const struct manifest_cpu *cpu,
 		   uint64_t begin_ns)
 {
-	uint64_t horizon = r->manifest->horizon_ns;
+	uint64_t horizon = r->manifest->horizon_ns, logged = 0;
 	struct gap gap = gaps_blank(FAULT_STOP_TIMEOUT);
+	const struct timeline_loss *loss;
 	int result = 0;
 
 	gap.cpu = cpu->cpu;
 	gap.time_ns = cpu->stop_ns;
 	if (cpu->stop_timeout)
 		result = gaps_add(g, &gap, NULL);
+	/* Flags of the CPU's AUX records in the log are added by add_losses(). */
+	for (size_t i = 0; cpu->aux_flags != 0 && (loss = timeline_loss(r->timeline, i)); i++)
+		if (loss->cpu == cpu->cpu)
+			logged |= loss->aux_flags;
 	if (result == 0 && cpu->aux_flags != 0)
-		result = add_aux(g, cpu->cpu, cpu->stop_ns,
-				 cpu->aux_flags & ~logged_flags(r, cpu->cpu));
+		result = add_aux(g, cpu->cpu, cpu->stop_ns, cpu->aux_flags & ~logged);
 	if (result == 0 && horizon != MANIFEST_ABSENT && begin_ns != MANIFEST_ABSENT &&
 	    begin_ns < horizon) {
 		gap = gaps_blank(FAULT_IMAGE_UNCERTAIN);

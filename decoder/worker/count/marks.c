@@ -89,20 +89,6 @@ static void drop_older(struct marks_list *l)
 	l->floor = l->list[0].at;
 }
 
-static int reserve(struct marks_list *l)
-{
-	size_t capacity = MIN_OF(MAX_OF(2 * l->capacity, (size_t)64), (size_t)2 * MARKS_MAX);
-
-	if (l->n == 2 * MARKS_MAX)
-		drop_older(l);
-	if (l->n < l->capacity)
-		return 0;
-	if (ARRAY_FIT(l->list, capacity) < 0)
-		return -ENOMEM;
-	l->capacity = capacity;
-	return 0;
-}
-
 static int keep(struct marks *m, struct marks_list *l, const struct replay_stretch *s,
 		const struct flow_item *item, const struct flow_mark *mark)
 {
@@ -114,8 +100,16 @@ static int keep(struct marks *m, struct marks_list *l, const struct replay_stret
 	l->total++;
 	if (at < l->floor)
 		return 0;
-	if (reserve(l) < 0)
-		return -ENOMEM;
+	if (l->n == 2 * MARKS_MAX)
+		drop_older(l);
+	if (l->n == l->capacity) {
+		size_t capacity =
+			MIN_OF(MAX_OF(2 * l->capacity, (size_t)64), (size_t)2 * MARKS_MAX);
+
+		if (ARRAY_FIT(l->list, capacity) < 0)
+			return -ENOMEM;
+		l->capacity = capacity;
+	}
 	l->list[l->n++] = (struct mark){
 		.at = at,
 		.seq = m->seq++,
@@ -163,15 +157,6 @@ static bool changes(uint8_t *last, const struct flow_mark *mark)
 	return before != 0 && before != *last;
 }
 
-static enum marks_event event_of_mode(struct marks_cpu *cpu, const struct flow_mark *mark)
-{
-	if (mark->kind == FLOW_MARK_MODE)
-		return changes(&cpu->mode, mark) ? MARKS_MODE : NO_EVENT;
-	if (!changes(&cpu->iflag, mark))
-		return NO_EVENT;
-	return mark->value ? MARKS_INTERRUPTS_ON : MARKS_INTERRUPTS_OFF;
-}
-
 static enum marks_event event_of(struct marks *m, const struct replay_stretch *s,
 				 const struct flow_mark *mark, struct marks_transactions *of_thread)
 {
@@ -179,8 +164,12 @@ static enum marks_event event_of(struct marks *m, const struct replay_stretch *s
 
 	if (mark->kind == FLOW_MARK_CBR)
 		return event_of_cbr(cpu, mark);
-	if (mark->kind == FLOW_MARK_MODE || mark->kind == FLOW_MARK_IFLAG)
-		return event_of_mode(cpu, mark);
+	if (mark->kind == FLOW_MARK_MODE)
+		return changes(&cpu->mode, mark) ? MARKS_MODE : NO_EVENT;
+	if (mark->kind == FLOW_MARK_IFLAG && !changes(&cpu->iflag, mark))
+		return NO_EVENT;
+	if (mark->kind == FLOW_MARK_IFLAG)
+		return mark->value ? MARKS_INTERRUPTS_ON : MARKS_INTERRUPTS_OFF;
 	/* A status: it repeats what has been so for a while. */
 	if (mark->flags & FLOW_MARK_STATUS)
 		return NO_EVENT;

@@ -35,16 +35,6 @@ static void add_part(struct reader *r, const struct node_part *part, uint32_t to
 	};
 }
 
-/* Adds all parts but the last. False: there is no room for the node. */
-static bool add_first_parts(struct reader *r, const struct node_info *info)
-{
-	if (!info || info->n_parts == 0 || r->n + info->n_parts > STEPS_MAX_PIECES)
-		return false;
-	for (unsigned int i = 0; i + 1 < info->n_parts; i++)
-		add_part(r, &info->parts[i], info->parts[i + 1].start);
-	return true;
-}
-
 /* The last part of a node that a packet decided. */
 static void add_decided(struct reader *r, const struct node_info *info, bool taken)
 {
@@ -71,8 +61,11 @@ size_t steps_pieces(const struct nodes *nodes, uint32_t step, struct steps_piece
 		const struct node_info *info = nodes_info(nodes, number);
 		bool taken;
 
-		if (!add_first_parts(&r, info))
+		/* No room for the node. */
+		if (!info || info->n_parts == 0 || r.n + info->n_parts > STEPS_MAX_PIECES)
 			return r.n;
+		for (unsigned int i = 0; i + 1 < info->n_parts; i++)
+			add_part(&r, &info->parts[i], info->parts[i + 1].start);
 		if (info->kind == NODE_GO) {
 			add_part(&r, &info->parts[info->n_parts - 1], info->next);
 			if (left == 0)

@@ -165,16 +165,6 @@ static int push(struct tally *t, struct tally_counters *counters, struct calls_c
 	return 0;
 }
 
-/* The thread executed another program (exec), and nothing is left of the old stack. */
-static void forget_stack(struct tally *t, struct tally_counters *counters)
-{
-	pop(t, counters, calls_depth(&counters->calls));
-	tally_deactivate(t, counters, counters->function);
-	counters->function = TALLY_NO_FUNCTION;
-	/* The new program begins elsewhere than where execve was called; no signal did that. */
-	counters->calls.stopped = false;
-}
-
 /* --- Items --- */
 
 /* How many of the LEFT instructions of the run at START lie within SPAN. *ret_next: the first
@@ -330,9 +320,15 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	if (r < 0)
 		return r;
 	switch_to(t, counters);
-	/* Stretches of unknown threads have no common stack. */
-	if (counters->space != space || (!s->thread && !s->goes_on))
-		forget_stack(t, counters);
+	/* After an exec nothing is left of the old stack; stretches of unknown threads have no
+	 * common stack. */
+	if (counters->space != space || (!s->thread && !s->goes_on)) {
+		pop(t, counters, calls_depth(&counters->calls));
+		tally_deactivate(t, counters, counters->function);
+		counters->function = TALLY_NO_FUNCTION;
+		/* The new program begins elsewhere than at execve; no signal did that. */
+		counters->calls.stopped = false;
+	}
 	counters->space = space;
 	counters->context = s->context;
 	counters->calls.kernel_start =

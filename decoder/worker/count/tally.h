@@ -1,16 +1,16 @@
 /*
  * Counters of what executed: by thread, by function and by CPU, all bounded.
  *
- * This room turns the stretches of a replay into the numbers of the report and the summary.
- * tally.c counts items (branches, gaps, marks); tally_steps.c counts walks of steps, the compact
- * form that the hot loop gives: most steps in tally_quick.c, out of records that tally_cache.c
- * keeps for each kind of step. steps.c says which code a step executes and when. functions.c finds
- * the function of an address, and which pieces of code have the same functions. calls.c keeps the
- * call stack of one thread. marks.c and gaps.c count and list what is not a branch and what is
- * missing. decoded.c holds all results of one decode.
+ * This room turns the stretches of a replay into the numbers of the report and the summary. tally.c
+ * counts items (branches, gaps, marks); tally_steps.c counts walks of steps, the compact form that
+ * the hot loop gives: most steps in tally_quick.c, out of records that tally_cache.c keeps for each
+ * kind of step. steps.c says which code a step executes and when. functions.c finds the function of
+ * an address, and which pieces of code have the same functions. calls.c keeps the call stack of one
+ * thread. marks.c and gaps.c count and list what is not a branch and what is missing. decoded.c
+ * holds all results of one decode.
  *
- * Main types: struct tally with one struct tally_counters for each thread, struct function,
- * struct calls, struct marks, struct gaps; struct decode has one of each.
+ * Main types: struct tally with one struct tally_counters for each thread, struct function, struct
+ * calls, struct marks, struct gaps; struct decode has one of each.
  *
  * Decisions that govern the room:
  * - Items are the definition of all counting. tally_steps.c counts the same walks without making

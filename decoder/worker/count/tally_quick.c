@@ -305,8 +305,8 @@ void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 {
 	struct quick q;
 
-	/* There are no records of the code; or a return has to be carried out; or no function
-	 * runs; or the running function was called and will count as called once more. */
+	/* There are no records of the code; or a return has to be carried out; or no function runs;
+	 * or the running function was called and will count as called once more. */
 	if (c->naming == NAMING_NONE || c->returned ||
 	    c->counters->called != (c->counters->function == TALLY_NO_FUNCTION))
 		return;

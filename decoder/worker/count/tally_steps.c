@@ -332,19 +332,6 @@ static uint32_t find_begin(const struct expansion *e, uint32_t last, uint64_t en
 	return i;
 }
 
-static uint64_t base_at(const struct expansion *e, uint32_t at)
-{
-	uint32_t place = e->walk->place;
-
-	while (at-- > e->walk->first) {
-		if ((e->steps[at] & 15u) != NODE_STEP_PLACE)
-			continue;
-		place = node_of_step(e->steps[at]);
-		break;
-	}
-	return nodes_place_address(e->nodes, place);
-}
-
 static void remember(struct expansion *e, const struct steps_piece *p, uint32_t at)
 {
 	const struct steps_when *when = steps_clock_when(&e->clock, p->decided, p->direct);
@@ -398,9 +385,14 @@ static void expand_tail(struct tally_counters *counters, const struct replay_str
 		.counters = counters,
 		.context = s->context,
 	};
-	uint32_t begin = find_begin(&e, tail->last, tail->end, &e.number);
+	uint32_t begin = find_begin(&e, tail->last, tail->end, &e.number), place = walk->place;
 
-	e.base = base_at(&e, begin);
+	for (uint32_t at = begin; at-- > walk->first;)
+		if ((e.steps[at] & 15u) == NODE_STEP_PLACE) {
+			place = node_of_step(e.steps[at]);
+			break;
+		}
+	e.base = nodes_place_address(e.nodes, place);
 	steps_clock_begin(&e.clock, e.nodes, s->batch, walk, begin);
 	expand_all(&e, begin, tail->last);
 }

@@ -115,22 +115,6 @@ static bool take(const struct collector *c, const struct scan_stretch *s, struct
 	return true;
 }
 
-/* Takes the newest WANT stretches between two PSBs. */
-static void read_piece(struct collector *c, uint32_t cpu, size_t want)
-{
-	struct scan_stretch stretch;
-	struct shift_sample sample;
-	size_t seen = 0;
-
-	while (scan_next(&c->scan, &stretch, NULL))
-		if (take(c, &stretch, &sample)) {
-			sample.cpu = cpu;
-			c->ring[seen++ % want] = sample;
-		}
-	for (size_t i = seen - MIN_OF(seen, want); i < seen; i++)
-		c->list[c->n++] = c->ring[i % want];
-}
-
 static void collect_cpu(struct collector *c, uint32_t cpu, size_t max_bytes)
 {
 	const struct manifest *m = c->manifest;
@@ -140,7 +124,9 @@ static void collect_cpu(struct collector *c, uint32_t cpu, size_t max_bytes)
 		.tsc_art_num = m->tsc_art_num,
 		.tsc_art_den = m->tsc_art_den,
 	};
-	size_t end, piece = PIECE, have = c->n;
+	size_t end, piece = PIECE, have = c->n, want, seen;
+	struct scan_stretch stretch;
+	struct shift_sample sample;
 
 	if (m->have_cpu && m->cpu_intel) {
 		config.cpu_family = m->cpu_family;
@@ -161,7 +147,16 @@ static void collect_cpu(struct collector *c, uint32_t cpu, size_t max_bytes)
 		}
 		from = (size_t)(psb - config.trace);
 		scan_start(&c->scan, &config, from, end);
-		read_piece(c, cpu, c->room - (c->n - have));
+		/* The newest stretches between these two PSBs. */
+		want = c->room - (c->n - have);
+		seen = 0;
+		while (scan_next(&c->scan, &stretch, NULL))
+			if (take(c, &stretch, &sample)) {
+				sample.cpu = cpu;
+				c->ring[seen++ % want] = sample;
+			}
+		for (size_t i = seen - MIN_OF(seen, want); i < seen; i++)
+			c->list[c->n++] = c->ring[i % want];
 		end = from;
 	}
 }

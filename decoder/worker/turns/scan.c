@@ -73,17 +73,6 @@ static void appear(struct scan *s, const struct event *e, bool known, uint64_t i
 		begin(s, e, ip);
 }
 
-static bool on_enable(struct scan *s, const struct event *e, struct scan_stretch *ret)
-{
-	bool ended = s->open && lose(s, e, ret);
-
-	if (e->has_to)
-		begin(s, e, e->to);
-	else
-		s->broken = true;
-	return ended;
-}
-
 /* Whether E is about code in a virtual machine, which is no thread's. */
 static bool is_guests(const struct event *e)
 {
@@ -101,7 +90,13 @@ static bool on_event(struct scan *s, const struct event *e, struct scan_stretch 
 	if (!s->guests && is_guests(e))
 		return lose(s, e, ret);
 	switch (e->kind) {
-	case EVENT_ENABLE: return on_enable(s, e, ret);
+	case EVENT_ENABLE:
+		ended = s->open && lose(s, e, ret);
+		if (e->has_to)
+			begin(s, e, e->to);
+		else
+			s->broken = true;
+		return ended;
 	case EVENT_DISABLE: return end(s, e, SCAN_END_BRANCH, ret);
 	case EVENT_ASYNC_OFF: return end(s, e, SCAN_END_ASYNC, ret);
 	case EVENT_OVERFLOW:

@@ -338,22 +338,6 @@ static int64_t add_up(struct shift_search *s, uint64_t *ret_doubt)
 	return ns;
 }
 
-/* In *RET the shift that suits most of the few samples of S, and in *RET_DOUBT how much larger or
- * smaller shifts suit as many; 0 and 0 where no shift is among these. 0 or -ENOMEM. */
-static int find_best(struct shift_search *s, int64_t *ret, uint64_t *ret_doubt)
-{
-	int result = 0;
-
-	s->n_edges = 0;
-	for (size_t i = 0; i < s->n_few && result == 0; i++)
-		result = add_sample(s, s->few[i]);
-	*ret = 0;
-	*ret_doubt = 0;
-	if (result == 0)
-		*ret = add_up(s, ret_doubt);
-	return result;
-}
-
 /* --- The search --- */
 
 /* Adds to the few MAX samples, evenly out of N_ALL, that contradict a shift of NS, or that do not.
@@ -423,11 +407,17 @@ static int improve(struct shift_search *s, int64_t from, int64_t *ret_ns, uint64
 	join(s, from, false, n - ret->before, FEW);
 	for (unsigned int i = 0; i < ROUNDS && s->rounds > 0; i++, s->rounds--) {
 		struct comparison c;
-		uint64_t off;
+		uint64_t off = 0;
 		int64_t ns;
 
-		result = find_best(s, &ns, &off);
-		if (result < 0 || ns == *ret_ns)
+		/* NS suits most of the few samples; shifts up to OFF from there suit as many. */
+		s->n_edges = 0;
+		for (size_t k = 0; k < s->n_few && result == 0; k++)
+			result = add_sample(s, s->few[k]);
+		if (result < 0)
+			break;
+		ns = add_up(s, &off);
+		if (ns == *ret_ns)
 			break;
 		c = compare(s->q, from, ns);
 		if (c.won >= SHIFT_TURNS && c.won >= SHIFT_TIMES * c.lost && c.after < ret->after) {

@@ -433,14 +433,6 @@ void turns_restart(struct turns *t)
 	t->disbelieved = false;
 }
 
-/* Too many births: which thread made which is not believed any more. */
-static void forget_births(struct turns *t)
-{
-	for (size_t i = 0; i < t->n_births; i++)
-		t->cpus[t->births[i].cpu].list[t->births[i].turn].left.ip = 0;
-	t->disbelieved = true;
-}
-
 void turns_forked(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
 		  uint64_t until)
 {
@@ -460,7 +452,10 @@ void turns_forked(struct turns *t, size_t cpu, const struct turns_state *state, 
 		struct turns_left *child;
 
 		if (i - first == BIRTHS_MAX) {
-			forget_births(t);
+			/* Too many births: which thread made which is not believed any more. */
+			for (size_t k = 0; k < t->n_births; k++)
+				t->cpus[t->births[k].cpu].list[t->births[k].turn].left.ip = 0;
+			t->disbelieved = true;
 			return;
 		}
 		if (!is_child_of(b, parent->thread->pid))

@@ -14,8 +14,8 @@
  *   idle task has no stretches.
  * - Likely, and a cost where it is not so: a thread enters user code where it left it, a turn has a
  *   stretch, and a thread that was preempted left user code asynchronously.
- * - A stretch is given to a thread only when every other way to put the stretches around it costs
- *   a good deal more. The more turns a stretch may lie in, the larger the difference must be.
+ * - A stretch is given to a thread only when every other way to put the stretches around it costs a
+ *   good deal more. The more turns a stretch may lie in, the larger the difference must be.
  * - What is not decided is not forgotten: each way that is left knows by itself how threads left
  *   user code on it, until one way is left.
  * - Before anything is decoded, the newest stretches of each CPU are compared with turns and

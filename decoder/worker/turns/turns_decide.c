@@ -103,22 +103,6 @@ static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
 	return true;
 }
 
-/* Two ways with one future become one: it has the cheaper past, and the origins of both unless one
- * is a good deal dearer. */
-static void merge_way(struct turns_way *at, const struct turns_way *w)
-{
-	const uint64_t origins = at->origins;
-
-	if (w->past.cost + MARGIN <= at->past.cost) {
-		*at = *w;
-	} else if (w->past.cost < at->past.cost) {
-		*at = *w;
-		at->origins |= origins;
-	} else if (w->past.cost < at->past.cost + MARGIN) {
-		at->origins |= w->origins;
-	}
-}
-
 /* There are too many ways: the dearest has to go, but never the last one of a choice. Another way
  * of the same choice inherits its origins, so that they are not forgotten. */
 static void replace_way(struct ways *ways, const struct turns_way *w)
@@ -147,11 +131,24 @@ static void replace_way(struct ways *ways, const struct turns_way *w)
 
 static void add_way(struct ways *ways, const struct turns_way *w)
 {
-	for (size_t i = 0; i < ways->n; i++)
-		if (is_same_future(&ways->list[i], w)) {
-			merge_way(&ways->list[i], w);
-			return;
+	for (size_t i = 0; i < ways->n; i++) {
+		struct turns_way *at = &ways->list[i];
+		const uint64_t origins = at->origins;
+
+		if (!is_same_future(at, w))
+			continue;
+		/* Two ways with one future become one: it has the cheaper past, and the origins of
+		 * both unless one is a good deal dearer. */
+		if (w->past.cost + MARGIN <= at->past.cost) {
+			*at = *w;
+		} else if (w->past.cost < at->past.cost) {
+			*at = *w;
+			at->origins |= origins;
+		} else if (w->past.cost < at->past.cost + MARGIN) {
+			at->origins |= w->origins;
 		}
+		return;
+	}
 	if (ways->n == MAX_WAYS) {
 		replace_way(ways, w);
 		return;
@@ -233,16 +230,6 @@ static bool extend(const struct turns_search *s, const struct ways *from, struct
 	return true;
 }
 
-/* There are no more stretches: the turns that were over before the end had none. */
-static void end_all(const struct turns_search *s, struct ways *ways)
-{
-	size_t last = first_until(s, s->q->end);
-
-	for (size_t i = 0; i < ways->n && s->q->end != 0; i++)
-		ways->list[i].past.cost +=
-			turns_skip_cost(s, ways->list[i].past.turn, (uint32_t)last);
-}
-
 /* Looks at the stretches behind the first one until the first one is decided, or all are seen. */
 static void look_ahead(struct turns_search *s, struct ways *ways)
 {
@@ -259,9 +246,16 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 		if (i > 1 && s->n_candidates == 1 && rival >= best->past.cost + s->margin)
 			return;
 		stretch = s->q->stretch(s->q->userdata, i);
-		if (!stretch)
-			end_all(s, ways);
-		if (!stretch || !find_candidates(s, stretch, lowest))
+		if (!stretch) {
+			/* There are no more: the turns that were over before the end had none. */
+			const uint32_t last = (uint32_t)first_until(s, s->q->end);
+
+			for (size_t k = 0; k < ways->n && s->q->end != 0; k++)
+				ways->list[k].past.cost +=
+					turns_skip_cost(s, ways->list[k].past.turn, last);
+			return;
+		}
+		if (!find_candidates(s, stretch, lowest))
 			return;
 		find_proofs(s, i);
 		if (!extend(s, ways, &next))
@@ -401,19 +395,6 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
 	}
 }
 
-/* More turns than can be told apart: the thread is known when it is the only one. */
-static void decide_crowd(const struct turns_search *s, struct turns_answer *ret)
-{
-	uint32_t first = s->candidates[0], other = s->turns[first].other;
-	bool alone = !s->turns[first].uncertain &&
-		     (other >= s->n_turns || s->turns[other].since > s->stretch->enter_hi);
-
-	ret->thread = alone ? s->turns[first].thread : NULL;
-	ret->state.n = 1;
-	ret->state.at[0] = (struct turns_past){.turn = first};
-	finish_state(ret);
-}
-
 static void search(const struct turns_question *q, struct turns_answer *ret)
 {
 	const struct turns_cpu *cpu = &q->turns->cpus[q->cpu];
@@ -430,8 +411,16 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 	if (s.n_candidates == 0)
 		return;
 	ret->same = false;
+	/* More turns than can be told apart: the thread is known when it is the only one. */
 	if (!few) {
-		decide_crowd(&s, ret);
+		const struct turns_turn *turn = &s.turns[s.candidates[0]];
+
+		if (!turn->uncertain &&
+		    (turn->other >= s.n_turns || s.turns[turn->other].since > s.stretch->enter_hi))
+			ret->thread = turn->thread;
+		ret->state.n = 1;
+		ret->state.at[0] = (struct turns_past){.turn = s.candidates[0]};
+		finish_state(ret);
 		return;
 	}
 	s.margin = MARGIN;
