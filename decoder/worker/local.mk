@@ -43,11 +43,11 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_summary.c \
 	decoder/worker/report/report_threads.c \
 	decoder/worker/report/report_turns.c \
-	decoder/worker/report/report_values.c decoder/worker/report/report_values.h \
+	decoder/worker/report/report_values.c \
 	decoder/worker/skim/skim.c decoder/worker/skim/skim.h \
 	decoder/worker/skim/skim_json.c \
 	decoder/worker/skim/skim_lines.c \
-	decoder/worker/skim/skim_map.c decoder/worker/skim/skim_map.h \
+	decoder/worker/skim/skim_map.c \
 	decoder/worker/skim/skim_private.h \
 	decoder/worker/skim/skim_read.c decoder/worker/skim/skim_read.h \
 	decoder/worker/skim/skim_shift.c \
@@ -62,7 +62,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/view/lines.c decoder/worker/view/lines.h \
 	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
 	decoder/worker/view/pevent_record.c \
-	decoder/worker/view/track.c decoder/worker/view/track.h \
+	decoder/worker/view/track.c \
 	decoder/worker/view/views.c decoder/worker/view/views.h \
 	decoder/worker/view/views_events.c \
 	decoder/worker/view/views_packets.c \

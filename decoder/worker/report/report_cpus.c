@@ -218,23 +218,16 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
-static struct flow_stats total_of(const struct report *r)
-{
-	struct flow_stats sum = {0};
-
-	if (!report_is_limited(r))
-		return decode_total(r->d);
-	for (size_t i = 0; i < r->lists[REPORT_THREADS].total; i++) {
-		sum.instructions += r->threads[i].insns;
-		sum.branches += r->threads[i].branches;
-	}
-	return sum;
-}
-
 void report_totals(const struct report *r, struct json_writer *w)
 {
-	const struct flow_stats total = total_of(r);
+	struct flow_stats total = {0};
 
+	if (!report_is_limited(r))
+		total = decode_total(r->d);
+	for (size_t i = 0; report_is_limited(r) && i < r->lists[REPORT_THREADS].total; i++) {
+		total.instructions += r->threads[i].insns;
+		total.branches += r->threads[i].branches;
+	}
 	json_begin_object(w, "totals");
 	json_u64(w, "instructions", total.instructions);
 	if (r->d->replay->kernel)
@@ -291,25 +284,18 @@ uint64_t report_all_begin_ns(const struct decode *d)
 	return latest(d, report_begin_ns);
 }
 
-/* When the last of the traces ends. */
-static uint64_t end_ns(const struct decode *d)
-{
-	uint64_t ns = 0;
-
-	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++) {
-		const uint64_t end = report_end_ns(d, i);
-
-		if (d->window.begins[i] != MANIFEST_ABSENT && end != MANIFEST_ABSENT)
-			ns = MAX_OF(ns, end);
-	}
-	return ns == 0 ? MANIFEST_ABSENT : ns;
-}
-
 void report_decoded(const struct report *r, struct json_writer *w)
 {
 	const struct decode_window *window = &r->d->window;
-	uint64_t last_stretches = 0;
+	uint64_t last_stretches = 0, until = 0;
 
+	/* When the last of the decoded traces ends. */
+	for (size_t i = 0; i < r->m->n_cpus; i++) {
+		const uint64_t end = report_end_ns(r->d, i);
+
+		if (window->begins[i] != MANIFEST_ABSENT && end != MANIFEST_ABSENT)
+			until = MAX_OF(until, end);
+	}
 	for (size_t i = 0; i < r->lists[REPORT_THREADS].total; i++)
 		last_stretches += r->threads[i].known == REPORT_LAST_STRETCH;
 	json_begin_object(w, "decoded");
@@ -317,7 +303,7 @@ void report_decoded(const struct report *r, struct json_writer *w)
 	json_boolean(w, "complete", window->complete);
 	report_at(r, w, "sinceNSec", report_all_begin_ns(r->d));
 	report_at(r, w, "traceSinceNSec", latest(r->d, trace_begin_ns));
-	report_at(r, w, "untilNSec", end_ns(r->d));
+	report_at(r, w, "untilNSec", until == 0 ? MANIFEST_ABSENT : until);
 	json_u64(w, "bytes", decode_total(r->d).bytes);
 	json_u64(w, "traceBytes", window->bytes);
 	json_u64(w, "rounds", window->rounds);

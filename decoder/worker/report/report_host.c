@@ -44,26 +44,11 @@ static uint64_t to_usec(uint64_t ns)
 	return ns == MANIFEST_ABSENT ? ns : ns / 1000;
 }
 
-/* The recorder sorts labels and has each key once. A label out of order is left out: the manifest
- * may be a stranger's. */
-static void write_labels(const struct manifest *m, struct json_writer *w)
-{
-	const char *last = NULL;
-
-	json_begin_object(w, "labels");
-	for (size_t i = 0; i < m->n_labels; i++) {
-		if (last && strcmp(last, m->labels[i].key) >= 0)
-			continue;
-		last = m->labels[i].key;
-		json_string(w, last, m->labels[i].value);
-	}
-	json_end_object(w);
-}
-
 /* Writes only the keys that have a value. */
 static void write_units(const struct report *r, struct json_writer *w)
 {
 	const struct manifest *m = r->m;
+	const char *last = NULL;
 
 	if (!is_own_request(r))
 		return;
@@ -74,8 +59,18 @@ static void write_units(const struct report *r, struct json_writer *w)
 	/* The name of a core dump tells the name and the user of the process that crashed. */
 	if (m->coredump && !report_is_limited(r))
 		json_string(w, "coredump", m->coredump);
-	if (m->n_labels > 0)
-		write_labels(m, w);
+	if (m->n_labels == 0)
+		return;
+	json_begin_object(w, "labels");
+	for (size_t i = 0; i < m->n_labels; i++) {
+		/* The recorder sorts labels and has each key once. A label out of order is left
+		 * out: the manifest may be a stranger's. */
+		if (last && strcmp(last, m->labels[i].key) >= 0)
+			continue;
+		last = m->labels[i].key;
+		json_string(w, last, m->labels[i].value);
+	}
+	json_end_object(w);
 }
 
 void report_trigger(const struct report *r, struct json_writer *w)

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "decoder/worker/report/report.h"
-#include "decoder/worker/report/report_values.h"
 #include "proto/json.h"
 
 #define REPORT_MAX_STACK   256u	 /* frames of a thread; the innermost are kept */

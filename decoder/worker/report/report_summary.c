@@ -7,7 +7,6 @@
 #include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/report/report.h"
-#include "decoder/worker/report/report_values.h"
 #include "proto/base.h"
 #include "proto/json.h"
 

@@ -10,25 +10,20 @@
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 
-static const char *kind_name(uint8_t kind)
+static void write_branch(const struct report *r, struct json_writer *w,
+			 const struct tally_branch *b)
 {
-	static const char *const names[] = {
+	static const char *const kinds[] = {
 		[FLOW_COND] = "cond",	      [FLOW_JUMP] = "jump",	    [FLOW_CALL] = "call",
 		[FLOW_JUMP_IND] = "jump-ind", [FLOW_CALL_IND] = "call-ind", [FLOW_RET] = "ret",
 		[FLOW_FAR] = "far",	      [FLOW_SYSCALL] = "syscall",   [FLOW_ASYNC] = "async",
 		[FLOW_ENABLE] = "enable",     [FLOW_DISABLE] = "disable",
 	};
 
-	return names[kind];
-}
-
-static void write_branch(const struct report *r, struct json_writer *w,
-			 const struct tally_branch *b)
-{
 	json_begin_object(w, NULL);
 	report_address(r, w, "from", b->from);
 	report_address(r, w, "to", b->to);
-	json_string(w, "kind", kind_name(b->kind));
+	json_string(w, "kind", kinds[b->kind]);
 	report_name(r, w, "fromName", b->context, b->from);
 	report_name(r, w, "toName", b->context, b->to);
 	report_line(r, w, "fromSource", b->context, b->from);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "decoder/worker/report/report_values.h"
+#include "decoder/worker/report/report.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 

@@ -5,7 +5,7 @@
  * often than once a sample. What exceeds the table is counted in its first cell, and "cut" says how
  * much.
  */
-#include "decoder/worker/skim/skim_map.h"
+#include "decoder/worker/skim/skim_private.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /*
- * Follows the items with a second reader of packets.
+ * Follows the items with a second reader of packets, for the view of ptxed.
  */
-#include "decoder/worker/view/track.h"
+#include "decoder/worker/view/views_ptxed.h"
 
 #include "decoder/packet/event.h"
 #include "decoder/packet/packet.h"

@@ -95,6 +95,19 @@ static void put_state(struct lines *l, const char *name, uint64_t payload, unsig
 	put_number(l, name, ((payload >> shift) + 1) & 0xf);
 }
 
+static void put_cfe(struct lines *l, const struct flow_mark *m)
+{
+	if (m->type == PT_CFE_INTR || m->type == PT_CFE_SIPI || m->type == PT_CFE_VMEXIT_INTR ||
+	    m->type == PT_CFE_UINTR || m->type == PT_CFE_SWINTR)
+		put_number(l, "vector", m->value);
+	if ((m->flags & FLOW_MARK_CR2) != 0)
+		put_hex(l, "cr2", m->evd[0]);
+	if ((m->flags & FLOW_MARK_VMXQ) != 0)
+		put_hex(l, "qualification", m->evd[1]);
+	if ((m->flags & FLOW_MARK_VMXR) != 0)
+		put_hex(l, "reason", m->evd[2]);
+}
+
 static void put_pwrx(struct lines *l, uint64_t payload)
 {
 	put_state(l, "last", payload, 4);
@@ -146,18 +159,7 @@ static void put_details(struct lines *l, const struct flow_mark *m)
 		break;
 	case FLOW_MARK_PWRX: put_pwrx(l, m->value); break;
 	case FLOW_MARK_MNT: put_hex(l, "value", m->value); break;
-	case FLOW_MARK_CFE:
-		if (m->type == PT_CFE_INTR || m->type == PT_CFE_SIPI ||
-		    m->type == PT_CFE_VMEXIT_INTR || m->type == PT_CFE_UINTR ||
-		    m->type == PT_CFE_SWINTR)
-			put_number(l, "vector", m->value);
-		if ((m->flags & FLOW_MARK_CR2) != 0)
-			put_hex(l, "cr2", m->evd[0]);
-		if ((m->flags & FLOW_MARK_VMXQ) != 0)
-			put_hex(l, "qualification", m->evd[1]);
-		if ((m->flags & FLOW_MARK_VMXR) != 0)
-			put_hex(l, "reason", m->evd[2]);
-		break;
+	case FLOW_MARK_CFE: put_cfe(l, m); break;
 	case FLOW_MARK_TRIG:
 		put_hex(l, "hits", m->value);
 		put_flag(l, "multiple", m->type == 1);

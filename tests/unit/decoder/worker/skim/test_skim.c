@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "decoder/worker/skim/skim.h"
-#include "decoder/worker/skim/skim_map.h"
+#include "decoder/worker/skim/skim_private.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "tests/unit/decoder/worker/made.h"

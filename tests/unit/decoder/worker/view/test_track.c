@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/worker/view/track.h"
+#include "decoder/worker/view/views_ptxed.h"
 #include "proto/base.h"
 
 /* clang-format off */
