@@ -4,7 +4,7 @@ sideband_libptsideband_a_CFLAGS = $(AM_CFLAGS) -Wconversion
 sideband_libptsideband_a_SOURCES = \
 	sideband/timeline/pool.c sideband/timeline/pool.h \
 	sideband/timeline/space.c sideband/timeline/space.h \
-	sideband/timeline/tables.c sideband/timeline/tables.h \
+	sideband/timeline/tables.c \
 	sideband/timeline/timeline.c sideband/timeline/timeline.h sideband/timeline/timeline_private.h \
 	sideband/timeline/timeline_apply.c \
 	sideband/timeline/timeline_certainty.c \

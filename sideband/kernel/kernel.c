@@ -174,8 +174,8 @@ static int find_in_site(struct kernel *k, struct kernel_site *site, uint64_t add
 	return 0;
 }
 
-/* Cuts *RET, which never changes, down to what lies between its neighbours: SITE and MASKED are
- * the next site and the next masked range behind it. */
+/* Cuts *RET, which never changes, down to what lies between its neighbours: SITE and MASKED are the
+ * next site and the next masked range behind it. */
 static void cut(const struct kernel *k, size_t site, size_t masked, struct kernel_code *ret)
 {
 	uint64_t begin = ret->address, end = ret->address + ret->size;

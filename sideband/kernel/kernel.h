@@ -64,8 +64,8 @@ struct kernel_piece {
 /* A piece that overlaps another one with a lower address, or the end of the address space, is left
  * out. 0, or -ENOMEM: the piece's bytes are still the caller's. */
 int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece);
-/* The SIZE bytes at ADDRESS are unknown, whatever the file says, unless a record tells them.
- * 0 or -ENOMEM. */
+/* The SIZE bytes at ADDRESS are unknown, whatever the file says, unless a record tells them. 0 or
+ * -ENOMEM. */
 int kernel_add_masked(struct kernel *k, uint64_t address, uint64_t size);
 /* Takes TEXT_POKE and KSYMBOL records (the body is borrowed) and ignores others. 0; -ENOMEM;
  * -EBADMSG: the body contradicts itself, the record has no effect. */

@@ -4,8 +4,8 @@
  *
  * Nothing is relocated: a kernel is moved as a whole (KASLR), so direct branches within it stay as
  * they are, and the addresses in its instructions are never targets of branches. The tables of
- * patched sites lie in data sections and only symbols tell where. The symbols of the running
- * kernel are in its list of symbols, at the same distance from _text as in the file.
+ * patched sites lie in data sections and only symbols tell where. The symbols of the running kernel
+ * are in its list of symbols, at the same distance from _text as in the file.
  */
 #include "sideband/kernel/kernel_file.h"
 

@@ -16,8 +16,8 @@
 
 struct kernel_links;
 
-/* TEXT, lines of /proc/kallsyms, is borrowed until kernel_links_free(); other lines are left out.
- * 0 or -ENOMEM. */
+/* TEXT, lines of /proc/kallsyms, is borrowed until kernel_links_free(); other lines are left out. 0
+ * or -ENOMEM. */
 int kernel_links_new(const char *text, size_t size, struct kernel_links **ret);
 void kernel_links_free(struct kernel_links *n);
 

@@ -187,19 +187,6 @@ static size_t branch_before(const uint8_t *section, uint64_t offset)
 		       : 0;
 }
 
-static size_t field_size(uint32_t type)
-{
-	switch (type) {
-	case R_X86_64_PC32:
-	case R_X86_64_PLT32:
-	case R_X86_64_32:
-	case R_X86_64_32S: return 4;
-	case R_X86_64_64:
-	case R_X86_64_PC64: return 8;
-	default: return 0;
-	}
-}
-
 static bool is_relative(uint32_t type)
 {
 	return type == R_X86_64_PC32 || type == R_X86_64_PLT32 || type == R_X86_64_PC64;
@@ -210,11 +197,19 @@ static int relocate(struct module *m, size_t section, uint8_t *bytes, const Elf6
 {
 	uint64_t size = m->elf->sections[section].sh_size;
 	uint32_t type = (uint32_t)ELF64_R_TYPE(rela->r_info);
-	size_t width = field_size(type), before;
+	size_t width = 0, before; /* of the field; 0: unknown */
 	uint64_t place, symbol, value;
 
-	if (type == R_X86_64_NONE)
-		return 0;
+	switch (type) {
+	case R_X86_64_NONE: return 0;
+	case R_X86_64_PC32:
+	case R_X86_64_PLT32:
+	case R_X86_64_32:
+	case R_X86_64_32S: width = 4; break;
+	case R_X86_64_64:
+	case R_X86_64_PC64: width = 8; break;
+	default: break;
+	}
 	if (rela->r_offset >= size || width > size - rela->r_offset)
 		return -EBADMSG;
 	place = m->addresses[section] + rela->r_offset;
@@ -352,8 +347,7 @@ static int link_module(struct module *m)
 	r = read_symbols(m);
 	if (r == 0)
 		r = place_all(m);
-	/* Before the text is relocated: the sizes of patched sites follow from the file's bytes.
-	 */
+	/* Before the text is relocated: the sizes of patched sites follow from the file's bytes. */
 	for (size_t i = 0; i < kernel_site_tables_n && r == 0; i++)
 		r = mask_sites(m, &kernel_site_tables[i]);
 	for (size_t i = 1; i < n && r == 0; i++) {

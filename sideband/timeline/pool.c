@@ -2,8 +2,8 @@
  * A memory pool of size classes: pages for small blocks, malloc for large ones, one byte limit.
  *
  * Small blocks share pages; a page has blocks of one class. An empty page can serve any class
- * again, so a full pool is not lost to fragmentation. Large blocks come from malloc one by one.
- * A large block that is put back is kept for the next of its class and returns to malloc only when
+ * again, so a full pool is not lost to fragmentation. Large blocks come from malloc one by one. A
+ * large block that is put back is kept for the next of its class and returns to malloc only when
  * the pool is at its limit. Pages never return to malloc, so a quarter of the limit is reserved for
  * large blocks.
  */

@@ -1,14 +1,14 @@
 /*
  * Hash tables of the timeline: processes and threads by number, mapped files by identity.
  */
-#include "sideband/timeline/tables.h"
+#include "sideband/timeline/timeline_private.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "proto/base.h"
 
-/* --- By pid or tid --- */
+/* --- Processes and threads by their number --- */
 
 #define FIRST_BITS 6u
 #define MAX_BITS   26u

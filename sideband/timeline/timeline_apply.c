@@ -287,21 +287,6 @@ static int apply_exit(struct state *s, const struct perfrecord *r)
 	return 0;
 }
 
-/* Without history: an exec has left LEADER as the only thread. The leader may have been another
- * thread so far, and the EXIT of that one may have ended the process. */
-static void revive(struct state *s, struct task *leader)
-{
-	struct process *p = leader->process;
-	struct task *t, *next;
-
-	state_revive_process(s, p);
-	for (t = LIST_FIRST(&p->tasks); t; t = next) {
-		next = LIST_NEXT(t, entry);
-		if (t != leader)
-			state_forget_task(s, t);
-	}
-}
-
 static int apply_exec(struct state *s, struct task *t, const struct perfrecord *r)
 {
 	struct process *p = t->process;
@@ -315,8 +300,18 @@ static int apply_exec(struct state *s, struct task *t, const struct perfrecord *
 		return 0;
 	if (s->history && state_life(t)->end != SPACE_NOW && begin_life(s, t, r->time) < 0)
 		return -ENOMEM;
-	if (!s->history && p->ended)
-		revive(s, t);
+	/* The exec has left T, the leader, as the only thread. The leader may have been another
+	 * thread so far, and the EXIT of that one may have ended the process. */
+	if (!s->history && p->ended) {
+		struct task *other, *next;
+
+		state_revive_process(s, p);
+		for (other = LIST_FIRST(&p->tasks); other; other = next) {
+			next = LIST_NEXT(other, entry);
+			if (other != t)
+				state_forget_task(s, other);
+		}
+	}
 	return turns_exec(s, r);
 }
 

@@ -146,19 +146,6 @@ static int apply_all(struct state *s, const uint8_t *bytes, size_t size, const s
 	return 0;
 }
 
-/* If one thread started tracing on a CPU and nothing was ever switched there, the thread has had
- * the CPU from the beginning. */
-static void extend_only_turns(struct state *s)
-{
-	for (size_t i = 0; i < s->n_cpus; i++) {
-		struct turn *first = s->cpus[i].turns.items;
-
-		if (first && !first->uncertain && s->cpus[i].n_switches == 0 &&
-		    s->cpus[i].n_starts == 1)
-			first->time = 0;
-	}
-}
-
 static int load(struct timeline *t, const void *records, size_t size, uint64_t *ret_bad)
 {
 	struct index x = {.cpus = calloc(TIMELINE_MAX_CPUS, sizeof(*x.cpus))};
@@ -177,7 +164,15 @@ static int load(struct timeline *t, const void *records, size_t size, uint64_t *
 		r = apply_all(&t->state, records, size, &x, ret_bad);
 	free(x.items);
 	free(x.cpus);
-	extend_only_turns(&t->state);
+	/* If one thread started tracing on a CPU and nothing was ever switched there, the thread
+	 * has had the CPU from the beginning. */
+	for (size_t i = 0; i < t->state.n_cpus; i++) {
+		const struct cpu *cpu = &t->state.cpus[i];
+		struct turn *first = cpu->turns.items;
+
+		if (first && !first->uncertain && cpu->n_switches == 0 && cpu->n_starts == 1)
+			first->time = 0;
+	}
 	certainty_finish(&t->state);
 	return r;
 }

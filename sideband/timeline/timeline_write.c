@@ -124,8 +124,7 @@ static int write_processes(struct writer *w, const struct process_list *list)
 
 /* Writes the thread that has CPU, as a switch in or, if its own record is still to come, as the
  * next thread of a switch out. After a loss only later switches are known, so the switch keeps its
- * time.
- */
+ * time. */
 static int write_cpu(struct writer *w, const struct cpu *c, uint32_t cpu)
 {
 	const struct turn *now = turns_last(c);
@@ -161,21 +160,9 @@ static int by_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-static int write_pending(const struct pending *p, struct bytes_out *out)
-{
-	CLEANUP_FREE const struct pending_record **sorted = calloc(p->n + 1, sizeof(*sorted));
-
-	if (!sorted)
-		return -ENOMEM;
-	pending_list(p, sorted);
-	qsort(sorted, p->n, sizeof(*sorted), by_order);
-	for (size_t i = 0; i < p->n; i++)
-		bytes_put_block(out, sorted[i]->bytes, sorted[i]->size);
-	return out->error;
-}
-
 int timeline_write(const struct timeline *t, struct bytes_out *out)
 {
+	CLEANUP_FREE const struct pending_record **sorted = NULL;
 	struct writer w = {.out = out};
 	size_t used, first;
 	uint64_t from;
@@ -189,10 +176,17 @@ int timeline_write(const struct timeline *t, struct bytes_out *out)
 		r = write_processes(&w, &t->state.ended);
 	for (uint32_t cpu = 0; cpu < t->state.n_cpus && !r; cpu++)
 		r = write_cpu(&w, &t->state.cpus[cpu], cpu);
-	if (!r)
-		r = write_pending(&t->pending, out);
 	if (r < 0)
 		return r;
+	sorted = calloc(t->pending.n + 1, sizeof(*sorted));
+	if (!sorted)
+		return -ENOMEM;
+	pending_list(&t->pending, sorted);
+	qsort(sorted, t->pending.n, sizeof(*sorted), by_order);
+	for (size_t i = 0; i < t->pending.n; i++)
+		bytes_put_block(out, sorted[i]->bytes, sorted[i]->size);
+	if (out->error < 0)
+		return out->error;
 	from = t->log.tail & (t->log.size - 1);
 	used = (size_t)(t->log.head - t->log.tail);
 	first = MIN_OF(used, (size_t)(t->log.size - from));
