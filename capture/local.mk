@@ -16,14 +16,11 @@ capture_libptcapture_a_SOURCES = \
 	capture/emu/machine/pmu.c \
 	capture/emu/machine/sched.c \
 	capture/emu/machine/vcpu.c \
-	capture/emu/host/emu_command.c \
-	capture/emu/host/emu_command_private.h \
 	capture/emu/host/emu_keeper.c \
 	capture/emu/host/emu_keeper.h \
 	capture/emu/host/emu_qemu.c \
 	capture/emu/host/emu_qemu.h \
 	capture/emu/host/emu_tasks.c \
-	capture/emu/host/emu_tasks_private.h \
 	capture/ring/freeze.c \
 	capture/ring/freeze.h \
 	capture/proc/mounts.c \

@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "capture/emu/host/emu_tasks_private.h"
 #include "capture/emu/machine/vcpu.h"
 #include "proto/base.h"
 
@@ -222,14 +221,6 @@ void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu)
 	pthread_mutex_unlock(&k->lock);
 }
 
-static bool has_cpu(const struct emu_keeper *k, uint32_t task)
-{
-	for (uint32_t i = 0; i < k->n_cpus; i++)
-		if (emuring_task_of(atomic_load(&k->cpus[i].vcpu.cpu->hold)) == task)
-			return true;
-	return false;
-}
-
 /* Buries a task that has no CPU. Its EXIT record goes to the rings of its last CPU, if possible. */
 static void bury_anywhere(struct emu_keeper *k, struct emuring_task *t)
 {
@@ -254,11 +245,14 @@ static void check_tasks(struct emu_keeper *k)
 	for (uint32_t i = 0; i < k->max_tasks; i++) {
 		struct emuring_task *t = emuring_task_at(&k->ring, i);
 		enum emu_life life;
+		bool has_cpu = false;
 
 		if (atomic_load(&t->tid) == 0)
 			continue;
 		life = life_of(t);
-		if (life == EMU_GONE && !has_cpu(k, i))
+		for (uint32_t j = 0; life == EMU_GONE && !has_cpu && j < k->n_cpus; j++)
+			has_cpu = emuring_task_of(atomic_load(&k->cpus[j].vcpu.cpu->hold)) == i;
+		if (life == EMU_GONE && !has_cpu)
 			bury_anywhere(k, t);
 		else if (life == EMU_STOPPED && atomic_load(&t->state) == EMURING_TASK_WAITS)
 			atomic_store(&t->stopped, 1);
@@ -272,20 +266,6 @@ void emu_keeper_sweep(struct emu_keeper *k)
 	pthread_mutex_lock(&k->lock);
 	check_tasks(k);
 	pthread_mutex_unlock(&k->lock);
-}
-
-/* Corrects n_waiting, in which a task that was killed while it waited still counts. */
-static void check_hint(struct emu_keeper *k)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < k->max_tasks; i++)
-		n += atomic_load(&emuring_task_at(&k->ring, i)->state) == EMURING_TASK_WAITS;
-	k->wrong_hints = atomic_load(&k->ring.shared->n_waiting) == n ? 0 : k->wrong_hints + 1;
-	if (k->wrong_hints < HINT_PATIENCE)
-		return;
-	atomic_store(&k->ring.shared->n_waiting, n);
-	k->wrong_hints = 0;
 }
 
 /* Takes the CPU offline if no user code runs there. While user code runs, its thread sees
@@ -350,6 +330,7 @@ static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 static void tick(struct emu_keeper *k)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint32_t n_waiting = 0;
 
 	for (uint32_t i = 0; i < k->n_cpus; i++)
 		emu_keeper_mend(k, i);
@@ -359,7 +340,16 @@ static void tick(struct emu_keeper *k)
 	}
 	if (k->ticks++ % TASKS_EVERY == 0)
 		emu_keeper_sweep(k);
-	check_hint(k);
+	/* A task that was killed while it waited still counts in head.n_waiting: correct it. */
+	for (uint32_t i = 0; i < k->max_tasks; i++)
+		n_waiting +=
+			atomic_load(&emuring_task_at(&k->ring, i)->state) == EMURING_TASK_WAITS;
+	if (atomic_load(&k->ring.shared->n_waiting) == n_waiting) {
+		k->wrong_hints = 0;
+	} else if (++k->wrong_hints >= HINT_PATIENCE) {
+		atomic_store(&k->ring.shared->n_waiting, n_waiting);
+		k->wrong_hints = 0;
+	}
 }
 
 /* Waits for the next tick. When a recorder in another process rings the bell, serves its requests

@@ -1,16 +1,15 @@
 /*
  * The recorder's side of the emulated machine, and the keeper.
  *
- * This room runs in ptsnapd. It finds QEMU and COMMAND (emu_qemu.h, emu_command_private.h), starts
- * COMMAND under QEMU with the software PMU, and offers the machine as a source of the recorder
- * (source_emu.c, declared in capture/ring/source.h). Behind the rings, nothing differs from the
- * source that hardware fills.
+ * This room runs in ptsnapd. It finds QEMU and COMMAND (emu_qemu.h), starts COMMAND under QEMU with
+ * the software PMU, and offers the machine as a source of the recorder (source_emu.c, declared in
+ * capture/ring/source.h). Behind the rings, nothing differs from the source that hardware fills.
  *
  * The keeper is a thread that does what a kernel does for CPUs and tasks that cannot do it
  * themselves:
  *   - It serves the recorder's requests on CPUs that run no user code.
- *   - It finds threads that were killed or stopped, and takes their CPUs away: no process tells it.
- * It looks every 10 ms.
+ *   - It finds threads that were killed or stopped, and takes their CPUs away. No process tells the
+ *     keeper about them; it looks every 10 ms.
  *   - It takes CPUs offline and brings them back (--emu-offline).
  *
  * The keeper takes a CPU as all others do, by its hold (capture/emu/machine/vcpu.h), and never
@@ -24,6 +23,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "capture/emu/machine/emuring.h"
@@ -50,3 +50,18 @@ void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu);
 /* Checks all CPUs and tasks, so that every death up to now has its EXIT record. Any thread may call
  * this. */
 void emu_keeper_sweep(struct emu_keeper *k);
+
+/* For the keeper and its tests: the emulator's threads, as the host's kernel sees them
+ * (emu_tasks.c). */
+
+enum emu_life { EMU_LIVES, EMU_STOPPED, EMU_GONE };
+
+/* Whether thread TID lives. A zombie is EMU_GONE, unless it is the first thread of a process with
+ * other threads that live. EMU_LIVES if /proc does not tell. */
+enum emu_life emu_task_life(uint32_t tid);
+/* Whether thread TID runs the emulator's program QEMU (compares device and inode). */
+bool emu_task_is_ours(uint32_t tid, const struct stat *qemu);
+/* Lets the stopped thread TID run until DONE returns true, at most about a tenth of a second. The
+ * thread is stopped again then; its parent is not notified. False: another process traces the
+ * thread, or not done in time. */
+bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata);

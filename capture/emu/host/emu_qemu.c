@@ -1,5 +1,8 @@
 /*
- * The emulator: found, checked, started.
+ * Finds COMMAND and the emulator, and starts COMMAND under the emulator.
+ *
+ * The emulator needs an ELF file by a path that stays valid when the program changes its directory;
+ * capture/emu/machine/execplan.h does what the kernel does with a path.
  *
  * QEMU 7.x and 8.x load plugins of API version 1; 9.0 and later refuse them ("unsupported API
  * version"), and Debian 13's QEMU is built without plugins. Both are recognised before COMMAND
@@ -17,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "capture/emu/host/emu_command_private.h"
 #include "capture/emu/machine/emustart.h"
+#include "capture/emu/machine/execplan.h"
 #include "proto/base.h"
 
 #define ADVICE "install qemu-user (7.2) of Debian 12, or name a QEMU with --emu-qemu"
@@ -26,6 +29,135 @@
 #define OUTPUT_MAX (64u * 1024)
 
 extern char **environ;
+
+struct command_search {
+	char *const *argv;
+	char path[PATH_MAX]; /* the last path that was tried */
+	struct execplan plan;
+	char reason[256]; /* of execplan_make() */
+};
+
+static int try_path(struct command_search *s)
+{
+	const struct execplan_request request = {
+		.dirfd = AT_FDCWD,
+		.path = s->path,
+		.argv = s->argv,
+	};
+
+	return execplan_make(&request, &s->plan, s->reason, sizeof(s->reason));
+}
+
+/* Searches the directories of PATH. */
+static int search_command(struct command_search *s)
+{
+	const char *dirs = getenv("PATH");
+	int result = -ENOENT;
+
+	if (!dirs)
+		dirs = "/bin:/usr/bin";
+	for (;; dirs++) {
+		int n = (int)strcspn(dirs, ":");
+		int r = snprintf(s->path, sizeof(s->path), "%.*s/%s", n > 0 ? n : 1,
+				 n > 0 ? dirs : ".", s->argv[0]);
+
+		r = r < 0 || (size_t)r >= sizeof(s->path) ? -ENOENT : try_path(s);
+		/* glibc's execvp continues after these errors, and remembers EACCES. */
+		if (r == -EACCES)
+			result = r;
+		else if (r != -ENOENT && r != -ENOTDIR && r != -ESTALE && r != -ENODEV &&
+			 r != -ETIMEDOUT)
+			return r;
+		dirs += n;
+		if (*dirs == '\0')
+			return result;
+	}
+}
+
+/* Writes the line for the user. */
+static void explain(int error, const struct command_search *s, char *why, size_t why_size)
+{
+	const char *name = s->argv[0];
+
+	switch (error) {
+	case -ENOENT:
+		if (s->reason[0] != '\0')
+			snprintf(why, why_size, "%s: its interpreter was not found: %s", name,
+				 s->reason);
+		else
+			snprintf(why, why_size, "%s: command not found", name);
+		break;
+	case -EACCES: snprintf(why, why_size, "%s: not executable", name); break;
+	case -ENOEXEC:
+		snprintf(why, why_size,
+			 "%s: neither an x86-64 ELF program nor a script (\"#!\"): the emulated "
+			 "source cannot run it",
+			 s->path);
+		break;
+	case -EOPNOTSUPP: snprintf(why, why_size, "%s: %s", s->path, s->reason); break;
+	default: snprintf(why, why_size, "%s: %s", name, strerror(-error)); break;
+	}
+}
+
+/* Checks a file that execve(2) would run. R: result of the search. */
+static int check_emulator(struct command_search *s, int r)
+{
+	if (r == EXECPLAN_NATIVE) {
+		char reason[sizeof(s->reason)];
+
+		snprintf(reason, sizeof(reason), "%s", s->reason);
+		snprintf(s->reason, sizeof(s->reason), "%.200s: the emulated source cannot run it",
+			 reason);
+		return -EOPNOTSUPP;
+	}
+	if (r == 0 && emustart_is_nested(s->plan.name, s->plan.argv)) {
+		snprintf(s->reason, sizeof(s->reason), "%s", EMUSTART_NESTED);
+		return -EOPNOTSUPP;
+	}
+	if (r == 0 && !s->plan.program) {
+		snprintf(s->reason, sizeof(s->reason),
+			 "no path leads to the file: the emulated source cannot run it");
+		return -EOPNOTSUPP;
+	}
+	return r;
+}
+
+int emu_command_find(char *const *argv, struct emu_command *ret, char *why, size_t why_size)
+{
+	struct command_search s = {.argv = argv, .plan.fd = -EBADF};
+	int r;
+
+	*ret = (struct emu_command){0};
+	if (argv[0][0] == '\0')
+		r = -ENOENT;
+	else if (!strchr(argv[0], '/'))
+		r = search_command(&s);
+	else if ((size_t)snprintf(s.path, sizeof(s.path), "%s", argv[0]) >= sizeof(s.path))
+		r = -ENAMETOOLONG;
+	else
+		r = try_path(&s);
+	r = check_emulator(&s, r);
+	if (r == 0) {
+		ret->comm = strdup(s.plan.comm);
+		r = !ret->comm ? -ENOMEM : 0;
+	}
+	if (r == 0) {
+		ret->program = TAKE_PTR(s.plan.program);
+		ret->argv = TAKE_PTR(s.plan.argv);
+	} else {
+		explain(r, &s, why, why_size);
+	}
+	execplan_done(&s.plan);
+	return r;
+}
+
+void emu_command_done(struct emu_command *c)
+{
+	free(c->program);
+	free(c->comm);
+	emustart_free(c->argv);
+	*c = (struct emu_command){0};
+}
 
 static int read_all(int fd, char *text, size_t size)
 {
@@ -79,7 +211,7 @@ static int ask(const char *qemu, const char *option, char *text, size_t size)
 }
 
 /* Searches NAME in $PATH. */
-static int search(const char *name, char *ret_path, size_t size)
+static int search_qemu(const char *name, char *ret_path, size_t size)
 {
 	const char *dirs = getenv("PATH");
 
@@ -127,7 +259,7 @@ int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size)
 	if (!path)
 		path = "qemu-x86_64";
 	if (!strchr(path, '/')) {
-		r = search(path, found, sizeof(found));
+		r = search_qemu(path, found, sizeof(found));
 	} else {
 		snprintf(found, sizeof(found), "%s", path);
 		r = access(found, X_OK) < 0 ? -errno : 0;

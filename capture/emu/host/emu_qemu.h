@@ -1,5 +1,6 @@
 /*
- * The emulator: finds QEMU, checks its version, and starts COMMAND under it with the software PMU.
+ * The emulator: finds COMMAND and QEMU, checks QEMU's version, and starts COMMAND under QEMU with
+ * the software PMU.
  */
 #pragma once
 
@@ -11,7 +12,19 @@
  * ...: WHY (WHY_SIZE bytes) is one line for the user. */
 int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size);
 
-struct emu_command;
+/* COMMAND as execvp(3) would find and start it: by PATH, through "#!" lines, to an x86-64 ELF
+ * program. */
+struct emu_command {
+	char *program; /* absolute path of the ELF file; all members are owned */
+	char **argv;   /* its arguments, argv[0] first, NULL-terminated */
+	char *comm;    /* the name that the kernel would give the task, at most 15 bytes */
+};
+
+/* Finds the program of ARGV. 0: free *RET with emu_command_done(). -ENOENT, -EACCES, -ENOEXEC, ...:
+ * as execve(2) would fail; -EOPNOTSUPP: the kernel could run the program, the emulator cannot. On
+ * failure WHY (WHY_SIZE bytes) is one line for the user. */
+int emu_command_find(char *const *argv, struct emu_command *ret, char *why, size_t why_size);
+void emu_command_done(struct emu_command *c);
 
 struct emu_start {
 	const char *qemu, *plugin, *ring; /* ring: path by which the child opens the memory */

@@ -1,7 +1,7 @@
 /*
  * The emulator's threads, as the host's kernel sees them.
  */
-#include "capture/emu/host/emu_tasks_private.h"
+#include "capture/emu/host/emu_keeper.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 /* Field NUMBER (from 1, proc(5)) of /proc/PID/stat. AFTER: the text behind the ")" of the name. */
 static const char *field(const char *after, int number)
 {
-	for (int i = 3; after != NULL && i < number; i++)
+	for (int i = 3; after && i < number; i++)
 		after = strchr(after + 1, ' ');
 	return after && *after == ' ' ? after + 1 : NULL;
 }
@@ -123,23 +123,6 @@ static bool is_our_child(pid_t pid)
 	return leader == pid && parent == getpid();
 }
 
-/* Stops the tracee and detaches: a tracee that runs when it is detached would stop later,
- * unnoticed. */
-static void detach(struct tracee *t)
-{
-	ptrace(PTRACE_INTERRUPT, t->tid, NULL, NULL);
-	for (int i = 0; i < LEAVE_LOOKS && !t->gone && t->stop == 0; i++) {
-		look(t);
-		if (t->stop == 0)
-			nap();
-	}
-	ptrace(PTRACE_DETACH, t->tid, NULL, signal_of(t));
-	/* The kernel notifies the parent of a tracee's death only after the tracer has waited for
-	 * it. */
-	if (t->gone && !is_our_child(t->tid))
-		waitpid(t->tid, NULL, WNOHANG | __WALL);
-}
-
 /* ptrace(2), "Attaching and detaching": a detached tracee that was in a group-stop returns to the
  * group-stop (kernel/ptrace.c, __ptrace_unlink: JOBCTL_STOP_PENDING). */
 bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
@@ -155,6 +138,18 @@ bool emu_task_nudge(uint32_t tid, bool (*done)(void *userdata), void *userdata)
 		t.stop = 0;
 		nap();
 	}
-	detach(&t);
+	/* Stop the tracee before detaching: a tracee that runs when it is detached would stop
+	 * later, unnoticed. */
+	ptrace(PTRACE_INTERRUPT, t.tid, NULL, NULL);
+	for (int i = 0; i < LEAVE_LOOKS && !t.gone && t.stop == 0; i++) {
+		look(&t);
+		if (t.stop == 0)
+			nap();
+	}
+	ptrace(PTRACE_DETACH, t.tid, NULL, signal_of(&t));
+	/* The kernel notifies the parent of a tracee's death only after the tracer has waited for
+	 * it. */
+	if (t.gone && !is_our_child(t.tid))
+		waitpid(t.tid, NULL, WNOHANG | __WALL);
 	return done(userdata);
 }

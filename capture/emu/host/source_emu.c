@@ -208,39 +208,13 @@ static int add_note(struct manifest *m, const char *kind, uint64_t count, const 
 	return count == 0 ? 0 : manifest_add_note(m, kind, count, why);
 }
 
-/* Adds the programs that ran untraced. The guests can write to this text. */
-static int add_untraced_execs(struct source_emu *e, struct manifest *m)
-{
-	uint32_t n = MIN_OF(atomic_load(&e->head->n_reasons), EMURING_MAX_REASONS);
-	char why[EMURING_MAX_REASONS * EMURING_REASON_SIZE] = "";
-	size_t used = 0;
-
-	for (uint32_t i = 0; i < n; i++)
-		used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%.*s",
-					 i > 0 ? "; " : "", (int)EMURING_REASON_SIZE - 3,
-					 e->head->reasons[i]);
-	return add_note(m, "untraced-exec", e->head->untraced_execs, why);
-}
-
-static int add_absences(struct source_emu *e, struct manifest *m)
-{
-	char why[128];
-	int r = 0;
-
-	for (uint32_t i = 0; r == 0 && i < e->source.n_cpus; i++) {
-		uint32_t n = atomic_load(&e->cpus[i].cpu->absences);
-		uint64_t ns = atomic_load(&e->cpus[i].cpu->away_ns);
-
-		snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms", i, ns / 1000000);
-		r = add_note(m, "cpu-offline", n, why);
-	}
-	return r;
-}
-
 static int emu_add_notes(struct source *s, struct manifest *m)
 {
 	struct source_emu *e = emu_of(s);
 	const struct emuring_head *h = e->head;
+	uint32_t n = MIN_OF(atomic_load(&h->n_reasons), EMURING_MAX_REASONS);
+	char why[EMURING_MAX_REASONS * EMURING_REASON_SIZE] = "";
+	size_t used = 0;
 	int r = add_note(m, "untraced-thread", h->untraced_threads,
 			 "more threads than the emulated machine takes (--emu-tasks)");
 
@@ -248,10 +222,20 @@ static int emu_add_notes(struct source *s, struct manifest *m)
 		r = add_note(m, "untraced-child", h->untraced_children,
 			     "more processes than the emulated machine takes (--emu-tasks), or in "
 			     "another pid namespace");
+	/* The programs that ran untraced. The guests can write to this text. */
+	for (uint32_t i = 0; i < n; i++)
+		used += (size_t)snprintf(why + used, sizeof(why) - used, "%s%.*s",
+					 i > 0 ? "; " : "", (int)EMURING_REASON_SIZE - 3,
+					 h->reasons[i]);
 	if (r == 0)
-		r = add_untraced_execs(e, m);
-	if (r == 0)
-		r = add_absences(e, m);
+		r = add_note(m, "untraced-exec", h->untraced_execs, why);
+	for (uint32_t i = 0; r == 0 && i < s->n_cpus; i++) {
+		const struct emuring_cpu *c = e->cpus[i].cpu;
+
+		snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms", i,
+			 atomic_load(&c->away_ns) / 1000000);
+		r = add_note(m, "cpu-offline", atomic_load(&c->absences), why);
+	}
 	if (r == 0)
 		r = add_note(m, "event-unreachable", h->decode_failures,
 			     "transitions or instructions that the software PMU could not explain");

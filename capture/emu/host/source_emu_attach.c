@@ -34,29 +34,13 @@ static int refuse(const struct reason *why, int r, const char *text)
 	return r;
 }
 
-/* Accepts a peer that could control this process anyway: root or our own user. Process IDs of the
- * offer must mean the same here; the kernel gives 0 for a peer in a pid namespace that we cannot
- * see. */
-static int check_peer(int fd, const struct reason *why)
-{
-	struct ucred peer;
-	socklen_t size = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-		return -errno;
-	if (peer.uid != 0 && peer.uid != geteuid())
-		return refuse(why, -EACCES,
-			      "the emulator there belongs neither to root nor to this user");
-	if (peer.pid == 0)
-		return refuse(why, -EACCES, "the emulator there is in another pid namespace");
-	return 0;
-}
-
 static int open_channel(const struct reason *why, int *ret_fd)
 {
 	const struct timeval patience = {.tv_sec = OFFER_SECONDS};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	CLEANUP_CLOSE int fd = -EBADF;
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
 	int r;
 
 	if (strlen(why->socket) >= sizeof(address.sun_path))
@@ -71,10 +55,18 @@ static int open_channel(const struct reason *why, int *ret_fd)
 			 strerror(-r));
 		return r;
 	}
-	r = check_peer(fd, why);
-	if (r == 0)
-		*ret_fd = take_fd(&fd);
-	return r;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	/* Accept a peer that could control this process anyway: root or our own user. */
+	if (peer.uid != 0 && peer.uid != geteuid())
+		return refuse(why, -EACCES,
+			      "the emulator there belongs neither to root nor to this user");
+	/* Process IDs of the offer must mean the same here; the kernel gives 0 for a peer in a pid
+	 * namespace that we cannot see. */
+	if (peer.pid == 0)
+		return refuse(why, -EACCES, "the emulator there is in another pid namespace");
+	*ret_fd = take_fd(&fd);
+	return 0;
 }
 
 static int receive_offer(struct source_emu *e, struct emuring_layout *ret_l,
@@ -127,18 +119,6 @@ static int map_rings(struct source_emu *e, const struct emuring_layout *l, uint6
 	return 0;
 }
 
-/* Overwrites what an earlier recorder left in the AUX ring with zeros, which are PAD packets: the
- * records that tell which thread this trace belongs to are gone. */
-static void forget_trace(struct source_emu *e, uint32_t index)
-{
-	const struct ring *ring = &e->source.cpus[index].pt;
-
-	if (__atomic_load_n(&ring->page->data_tail, __ATOMIC_RELAXED) == 0)
-		return;
-	if (e->source.ops->disable(&e->source, index) == 0)
-		memset((uint8_t *)(uintptr_t)ring->aux, 0, ring->aux_size);
-}
-
 /* Takes CPU INDEX over and starts tracing, which an earlier recorder may have stopped. */
 static int take_cpu(struct source_emu *e, uint32_t index)
 {
@@ -154,7 +134,11 @@ static int take_cpu(struct source_emu *e, uint32_t index)
 		return r;
 	if (ring->data_size != e->ring.fixed.data_size || ring->aux_size != e->ring.fixed.aux_size)
 		return -EBADMSG;
-	forget_trace(e, index);
+	/* Overwrite what an earlier recorder left in the AUX ring with zeros, which are PAD
+	 * packets: the records that tell which thread this trace belongs to are gone. */
+	if (__atomic_load_n(&ring->page->data_tail, __ATOMIC_RELAXED) != 0 &&
+	    e->source.ops->disable(&e->source, index) == 0)
+		memset((uint8_t *)(uintptr_t)ring->aux, 0, ring->aux_size);
 	if ((c->generation & 1) == 0)
 		e->source.ops->enable(&e->source, index);
 	return 0;

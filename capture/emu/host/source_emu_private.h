@@ -4,8 +4,8 @@
  */
 #pragma once
 
-#include "capture/emu/host/emu_command_private.h"
 #include "capture/emu/host/emu_keeper.h"
+#include "capture/emu/host/emu_qemu.h"
 #include "capture/emu/machine/emuring.h"
 #include "capture/ring/source.h"
 

@@ -1,7 +1,7 @@
 /*
  * capture/emu_command and emu_qemu: what is run, and what is refused with one line.
  */
-#include "capture/emu/host/emu_command_private.h"
+#include "capture/emu/host/emu_qemu.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -15,7 +15,6 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/host/emu_qemu.h"
 #include "proto/base.h"
 #include "tests/unit/capture/exec_files.h"
 

@@ -19,7 +19,6 @@
 
 #include <cmocka.h>
 
-#include "capture/emu/host/emu_tasks_private.h"
 #include "capture/emu/machine/vcpu.h"
 #include "tests/support/child.h"
 #include "tests/unit/capture/emu_ring.h"
