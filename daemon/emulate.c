@@ -48,50 +48,37 @@ static void take_peer(struct emulate *e, int fd)
 	sd_notify(0, "STATUS=a recorder has the rings");
 }
 
-/* The rings have one reader, so a second recorder is hung up on. */
-static void on_connection(struct emulate *e)
-{
-	int fd = accept4(e->fds[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	if (fd < 0)
-		return;
-	if (e->fds[PEER].fd >= 0)
-		close_fd(fd);
-	else
-		take_peer(e, fd);
-}
-
-static void on_signal(struct emulate *e)
-{
-	struct signalfd_siginfo si;
-
-	if (read(e->fds[SIGNALS].fd, &si, sizeof(si)) != sizeof(si) || si.ssi_signo == SIGUSR2)
-		return;
-	if (!e->stopping)
-		sd_notify(0, "STOPPING=1");
-	command_kill(e->command, e->stopping ? SIGKILL : (int)si.ssi_signo);
-	e->stopping = true;
-}
-
 /* Waits for an event and handles it. */
 static void run_once(struct emulate *e)
 {
-	int n = poll(e->fds, N_FDS, e->stopping ? GRACE_MS : -1);
+	struct signalfd_siginfo si;
+	int n = poll(e->fds, N_FDS, e->stopping ? GRACE_MS : -1), fd;
 
 	if (n == 0)
 		command_kill(e->command, SIGKILL);
 	if (n <= 0)
 		return;
-	if (e->fds[SIGNALS].revents)
-		on_signal(e);
+	if (e->fds[SIGNALS].revents && read(e->fds[SIGNALS].fd, &si, sizeof(si)) == sizeof(si) &&
+	    si.ssi_signo != SIGUSR2) {
+		if (!e->stopping)
+			sd_notify(0, "STOPPING=1");
+		command_kill(e->command, e->stopping ? SIGKILL : (int)si.ssi_signo);
+		e->stopping = true;
+	}
 	/* A recorder sends nothing, so any event is its end. */
 	if (e->fds[PEER].revents) {
 		e->fds[PEER].fd = close_fd(e->fds[PEER].fd);
 		log_info("the recorder has gone");
 		sd_notify(0, "STATUS=no recorder");
 	}
-	if (e->fds[LISTENER].revents)
-		on_connection(e);
+	if (!e->fds[LISTENER].revents)
+		return;
+	/* The rings have one reader, so a second recorder is hung up on. */
+	fd = accept4(e->fds[LISTENER].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0 && e->fds[PEER].fd >= 0)
+		close_fd(fd);
+	else if (fd >= 0)
+		take_peer(e, fd);
 }
 
 int emulate_run(struct source *machine, struct command *command, int listener)

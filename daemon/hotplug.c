@@ -216,17 +216,6 @@ static int open_uevents(struct hotplug *h)
 	return sd_event_add_io(h->event, &h->uevents, h->uevent_fd, EPOLLIN, on_uevent, h);
 }
 
-static int open_clock(struct hotplug *h)
-{
-	int r;
-
-	h->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (h->clock_fd < 0)
-		return -errno;
-	r = arm_clock(h->clock_fd);
-	return r < 0 ? r : sd_event_add_io(h->event, &h->clock, h->clock_fd, EPOLLIN, on_clock, h);
-}
-
 static void hotplug_freep(struct hotplug **h)
 {
 	hotplug_free(*h);
@@ -254,7 +243,10 @@ int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struc
 	r = open_uevents(h);
 	if (r < 0)
 		log_debug("no messages of the kernel about CPUs: %s", strerror(-r));
-	r = open_clock(h);
+	h->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	r = h->clock_fd < 0 ? -errno : arm_clock(h->clock_fd);
+	if (r == 0)
+		r = sd_event_add_io(event, &h->clock, h->clock_fd, EPOLLIN, on_clock, h);
 	if (r < 0)
 		log_debug("no notice of sleep: %s", strerror(-r));
 	h->period_usec = may_improve(source) ? SOON_USEC : CALM_USEC;

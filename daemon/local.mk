@@ -11,12 +11,10 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check/check.c daemon/check/check.h daemon/check/check_private.h \
 	daemon/check/check_cpus.c \
 	daemon/check/check_events.c \
-	daemon/check/check_kernel.c \
 	daemon/check/check_live.c \
-	daemon/check/check_memory.c \
+	daemon/check/check_needs.c \
 	daemon/check/check_pmu.c \
 	daemon/check/check_read.c \
-	daemon/check/check_storage.c \
 	daemon/record/command.c daemon/record/command.h \
 	daemon/config/conffile.c daemon/config/conffile.h \
 	daemon/config/config.c daemon/config/config.h daemon/config/config_setting.h \
@@ -67,7 +65,6 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c \
 	daemon/job/remake.c daemon/job/remake.h \
 	daemon/control/server.c daemon/control/server.h \
-	daemon/source_choice.c \
 	daemon/check/status.c daemon/check/status.h \
 	daemon/store/store.c daemon/store/store.h daemon/store/store_private.h \
 	daemon/store/store_file.c daemon/store/store_file.h \
@@ -80,7 +77,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/trigger/unitwatch.c daemon/trigger/unitwatch.h \
 	daemon/trigger/unitwatch_news.c \
 	daemon/config/unit_limits.c daemon/config/unit_limits.h \
-	daemon/check/watch.c daemon/check/watch.h
+	daemon/check/metrics_writer.c daemon/check/metrics_writer.h
 
 sbin_PROGRAMS += daemon/ptsnapd
 daemon_ptsnapd_CPPFLAGS = $(PTSNAPD_CPPFLAGS)

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include "capture/perf/source_perf.h"
 #include "daemon/base/log.h"
 #include "daemon/check/check.h"
 #include "daemon/config/config.h"
@@ -24,6 +26,7 @@
 #endif
 
 #define WHY_SIZE 1024
+#define PMU_TYPE "/sys/bus/event_source/devices/intel_pt/type"
 
 /* docs/ptsnapd.8; the numbers mean the same as in ptsnapctl, 126 and 127 the same as in shells. */
 enum exit_code {
@@ -49,15 +52,6 @@ static void on_early_signal(int signal, siginfo_t *info, void *context)
 }
 
 static const int our_signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
-
-static void signals_remember(void)
-{
-	struct sigaction action = {.sa_sigaction = on_early_signal,
-				   .sa_flags = SA_RESTART | SA_SIGINFO};
-
-	for (size_t i = 0; i < ARRAY_SIZE(our_signals); i++)
-		sigaction(our_signals[i], &action, NULL);
-}
 
 /* Lets signals arrive by signalfd, and makes writing to a closed pipe an error. */
 static void signals_block(void)
@@ -86,6 +80,107 @@ static int start_code(int r, int otherwise)
 	return r == -EACCES || r == -EPERM ? EXIT_CODE_PERMISSION : otherwise;
 }
 
+static struct source_config common_config(const struct config *config)
+{
+	return (struct source_config){
+		.data_size = config->data_size,
+		.aux_size = config->aux_size,
+		.pt_terms = config->pt_terms,
+		.preset = config->preset,
+		.trace = config->trace,
+		.cpus = config->cpus,
+		.ring_budget = config->ring_budget,
+		.degrade = !config->require_pt,
+	};
+}
+
+static int check_traced(const struct config *config, char *why, size_t why_size)
+{
+	/* Where auto chose the emulated source, Trace=both was meant for the host. Then user code
+	 * is traced, and the trace says so. */
+	if (config->trace == SOURCE_TRACE_KERNEL ||
+	    (config->trace == SOURCE_TRACE_BOTH && config->source == CONFIG_EMULATED)) {
+		snprintf(why, why_size,
+			 "the emulated source has no kernel to trace: use --trace=user");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int open_emulated(const struct config *config, struct source **ret, struct command *command,
+			 char *why, size_t why_size)
+{
+	const struct source_emu_config emu = {
+		.common = common_config(config),
+		.n_cpus = config->emu_cpus,
+		.max_tasks = config->emu_max_tasks,
+		.quantum = config->emu_quantum,
+		.overflow_bytes = config->emu_overflow_bytes,
+		.lose_every = config->emu_lose_every,
+		.build_id = config->emu_build_id,
+		.offline = config->emu_offline,
+		.n_offline = config->n_emu_offline,
+		.virtual_clock = config->emu_virtual_clock,
+		.truth_path = config->emu_truth,
+		.plugin_path = config->emu_plugin,
+		.qemu_path = config->emu_qemu,
+		.argv = config->command,
+	};
+	int r = check_traced(config, why, why_size);
+
+	if (r < 0)
+		return r;
+	r = source_emu_open(&emu, ret, why, why_size);
+	if (r == 0)
+		command_adopt(command, config->command, *ret);
+	return r;
+}
+
+/*
+ * Opens the source that --source=auto|intel_pt|emulated means, and starts COMMAND (if there is one)
+ * with MASK as its signal mask. MASK must be the calling thread's mask now, as the emulated source
+ * starts COMMAND with the mask that it finds. Sets *ret_command in any case. 0, or -errno with one
+ * line in WHY.
+ *
+ * The hardware traces all that runs, so there COMMAND is an ordinary child. The emulated PMU traces
+ * COMMAND alone; with EmulatorSocket= another process (emulate.c) has started COMMAND. auto takes
+ * the hardware where there is a PMU, else the emulated PMU if there is a COMMAND, else the
+ * hardware's sideband alone.
+ */
+static int open_source(const struct config *config, const sigset_t *mask, struct source **ret,
+		       struct command *ret_command, char *why, size_t why_size)
+{
+	bool automatic = config->source == CONFIG_AUTO && config->command && !config->require_pt;
+	struct source_config common;
+	int r;
+
+	*ret_command = (struct command){.pidfd = -EBADF};
+	*why = '\0';
+	if (config->emu_socket) {
+		r = check_traced(config, why, why_size);
+		if (r == 0)
+			r = source_emu_attach(config->emu_socket, config->ring_budget, ret, why,
+					      why_size);
+		if (r == 0)
+			command_attach(ret_command, *ret);
+		return r;
+	}
+	if (config->source == CONFIG_EMULATED || config->emulate ||
+	    (automatic && access(PMU_TYPE, F_OK) < 0))
+		return open_emulated(config, ret, ret_command, why, why_size);
+	common = common_config(config);
+	r = source_perf_open(&common, ret, why, why_size);
+	if (r < 0 || !config->command)
+		return r;
+	r = command_spawn(ret_command, config->command, mask);
+	if (r < 0) {
+		snprintf(why, why_size, "%s cannot be started: %s", config->command[0],
+			 strerror(-r));
+		source_free(TAKE_PTR(*ret));
+	}
+	return r;
+}
+
 static int serve(struct manager_parts *parts)
 {
 	CLEANUP(manager_freep) struct manager *m = NULL;
@@ -112,6 +207,8 @@ static int serve(struct manager_parts *parts)
 /* Opens the source and records; without a store, emulates for a recorder in another process. */
 static int trace(struct manager_parts *parts)
 {
+	struct sigaction remember = {.sa_sigaction = on_early_signal,
+				     .sa_flags = SA_RESTART | SA_SIGINFO};
 	struct command command;
 	struct rlimit limit;
 	char why[WHY_SIZE];
@@ -119,8 +216,9 @@ static int trace(struct manager_parts *parts)
 	int r;
 
 	sigprocmask(SIG_SETMASK, NULL, &mask);
-	signals_remember();
-	r = source_choose(parts->config, &mask, &parts->source, &command, why, sizeof(why));
+	for (size_t i = 0; i < ARRAY_SIZE(our_signals); i++)
+		sigaction(our_signals[i], &remember, NULL);
+	r = open_source(parts->config, &mask, &parts->source, &command, why, sizeof(why));
 	signals_block();
 	if (r == -EINVAL)
 		return complain(why, EXIT_CODE_USAGE);

@@ -341,14 +341,14 @@ static int manager_build_service(struct manager *m)
 		.trigger = &m->trigger,
 		.store = m->store,
 		.status = {&m->intake, m->store, m->jobs, &m->trigger, m->command,
-			   now_usec(CLOCK_MONOTONIC), &m->lease, &m->watch.self},
+			   now_usec(CLOCK_MONOTONIC), &m->lease, &m->metrics.self},
 	};
 	control_listen(&m->control);
 	m->control.names = m->trigger.names = m->names;
 	access_use(&m->control.access, m->config->admin_group, m->names);
 	r = hotplug_new(m->event, m->source, m->jobs, &m->hotplug);
 	if (r == 0)
-		r = watch_init(&m->watch, m->event, m->config, &m->control.status);
+		r = metrics_writer_init(&m->metrics, m->event, m->config, &m->control.status);
 	return r;
 }
 
@@ -456,7 +456,7 @@ static void manager_free(struct manager *m)
 	for (int i = 0; i < MANAGER_N_STOP_SIGNALS; i++)
 		sd_event_source_disable_unref(m->stop_signals[i]);
 	control_listen(NULL);
-	watch_done(&m->watch);
+	metrics_writer_done(&m->metrics);
 	server_free(m->server);
 	server_free(m->status_server);
 	control_done(&m->control);

@@ -1,13 +1,13 @@
 /*
  * The program ptsnapd: what it is made of, and the event loop that owns it.
  *
- * main.c reads options and configuration, opens the state directory and the sockets, and has
- * source_choice.c open the source and start COMMAND. manager.c then owns all long-lived objects and
- * runs the loop until the recorder ends. manager_settings.c applies the configuration: names of
- * users, exclusion, and a new configuration at a reload. hotplug.c has the source look after its
- * events when CPUs come and go or the host has slept. emulate.c is another program in one:
- * `ptsnapd --emulate` keeps an emulated machine for a recorder that may not run COMMAND.
- * generator.c is the program ptsnap-generator, which tells systemd memory limits.
+ * main.c reads options and configuration, opens the state directory, the sockets and the source,
+ * and starts COMMAND. manager.c then owns all long-lived objects and runs the loop until the
+ * recorder ends. manager_settings.c applies the configuration: names of users, exclusion, and a new
+ * configuration at a reload. hotplug.c has the source look after its events when CPUs come and go
+ * or the host has slept. emulate.c is another program in one: `ptsnapd --emulate` keeps an emulated
+ * machine for a recorder that may not run COMMAND. generator.c is the program ptsnap-generator,
+ * which tells systemd memory limits.
  *
  * Decisions that govern the room:
  * - Whatever can fail for a reason of the user's (options, COMMAND, state directory, sockets, PMU)
@@ -28,7 +28,6 @@
  */
 #pragma once
 
-#include <signal.h>
 #include <stddef.h>
 
 #include "capture/ring/source.h"
@@ -60,13 +59,6 @@ int manager_new(const struct manager_parts *parts, struct manager **ret);
 void manager_freep(struct manager **m);
 /* Serves until SIGTERM, or until COMMAND's last snapshot is stored. The exit status, or -errno. */
 int manager_run(struct manager *m);
-
-/* source_choice.c: opens the source that the configuration means, and starts COMMAND (if there is
- * one) with MASK as its signal mask. MASK must be the calling thread's mask now, as the emulated
- * source starts COMMAND with the mask that it finds. Sets *ret_command in any case. 0, or -errno
- * with one line in WHY. */
-int source_choose(const struct config *config, const sigset_t *mask, struct source **ret,
-		  struct command *ret_command, char *why, size_t why_size);
 
 /* emulate.c, ptsnapd --emulate: offers MACHINE (source_emu_open) to recorders that connect to
  * LISTENER (SOCK_SEQPACKET, non-blocking), one at a time, until COMMAND ends. SIGTERM, SIGINT,

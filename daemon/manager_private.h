@@ -9,7 +9,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "daemon/check/watch.h"
+#include "daemon/check/metrics_writer.h"
 #include "daemon/config/exclude.h"
 #include "daemon/config/names.h"
 #include "daemon/control/control.h"
@@ -58,7 +58,7 @@ struct manager {
 	struct control control;
 	struct server *server, *status_server; /* status_server NULL: there is none */
 	struct reload reload;
-	struct watch watch;
+	struct metrics_writer metrics;
 	sd_event_source *trim, *intake_io, *files_io, *names_io, *command_io, *grace_timer,
 		*tidy_timer, *usr2, *hup;
 	sd_event_source *stop_signals[MANAGER_N_STOP_SIGNALS];

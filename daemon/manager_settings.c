@@ -179,7 +179,7 @@ static void manager_use(struct manager *m, const struct config *c)
 		log_error("ExcludeUnits=, ExcludeUsers=: no memory");
 	manager_begin_exclusion(m);
 	manager_use_names(m);
-	watch_use(&m->watch, c);
+	metrics_writer_use(&m->metrics, c);
 }
 
 static void on_name_line(void *userdata, const char *text)

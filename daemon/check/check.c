@@ -121,24 +121,11 @@ static int on_end(sd_event_source *source, int fd, uint32_t revents, void *userd
 	return 0;
 }
 
-static int start_thread(struct check_job *j)
-{
-	sigset_t all, old;
-	int r;
-
-	/* Only the loop handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	r = pthread_create(&j->thread, NULL, run_check, j);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	j->started = r == 0;
-	return -r;
-}
-
 int check_job_new(sd_event *event, const struct config *config,
 		  const struct check_job_handler *handler, struct check_job **ret)
 {
 	struct check_job *j = calloc(1, sizeof(*j));
+	sigset_t all, old;
 	int r;
 
 	if (!j)
@@ -149,8 +136,14 @@ int check_job_new(sd_event *event, const struct config *config,
 	j->handler = *handler;
 	j->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r = j->fd < 0 ? -errno : sd_event_add_io(event, &j->io, j->fd, EPOLLIN, on_end, j);
-	if (r >= 0)
-		r = start_thread(j);
+	if (r >= 0) {
+		/* Only the loop handles signals. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		r = -pthread_create(&j->thread, NULL, run_check, j);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+		j->started = r == 0;
+	}
 	if (r < 0) {
 		check_job_free(j);
 		return r;

@@ -201,7 +201,7 @@ void check_pmu(struct check *c)
 	c->have_pmu = r == 0;
 	if (r == 0 && c->n_cpuids > 0)
 		cpuid_complete_pmu(c->cpuids, c->n_cpuids, 0, &c->pmu);
-	/* The same choice as source_choose() makes. */
+	/* The same choice as open_source() in main.c makes. */
 	c->emulated |= c->config->source == CONFIG_AUTO && c->config->command &&
 		       !c->config->require_pt && r == -ENOENT;
 	if (r == -ENOENT)

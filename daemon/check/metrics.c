@@ -2,7 +2,7 @@
  * The status in Prometheus' text format. Values of labels may be strangers' words: they are escaped
  * as the format demands; entry.c and label.c admit no control characters.
  */
-#include "daemon/check/watch.h"
+#include "daemon/check/metrics_writer.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

@@ -211,7 +211,7 @@ void control_on_status_call(void *userdata, struct peer *peer, const struct varl
 
 static void control_forget(struct control_waits *w, const struct peer *peer)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++)
 		if (w->peers[i] == peer)
 			w->peers[i] = NULL;
 }
@@ -220,9 +220,9 @@ void control_on_gone(void *userdata, struct peer *peer)
 {
 	struct control *c = userdata;
 
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
-		if (c->watches[i].peer == peer)
-			c->watches[i].peer = NULL;
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++)
+		if (c->snapshot_waits[i].peer == peer)
+			c->snapshot_waits[i].peer = NULL;
 	control_forget(&c->lease_waits, peer);
 	control_forget(&c->check_waits, peer);
 	control_forget(&c->monitor_waits, peer);
@@ -231,7 +231,7 @@ void control_on_gone(void *userdata, struct peer *peer)
 
 bool control_wait(struct control_waits *w, struct peer *peer)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
 		if (w->peers[i])
 			continue;
 		w->peers[i] = peer;
@@ -242,7 +242,7 @@ bool control_wait(struct control_waits *w, struct peer *peer)
 
 struct peer *control_take(struct control_waits *w)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++)
 		if (w->peers[i])
 			return TAKE_PTR(w->peers[i]);
 	return NULL;
@@ -282,8 +282,8 @@ static struct json_object *progress_of(const char *id, enum job_phase phase, uin
 
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
-		struct control_watch *w = &c->watches[i];
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
+		struct control_snapshot_wait *w = &c->snapshot_waits[i];
 
 		/* A client that reads slowly misses steps. */
 		if (w->peer && strcmp(w->id, id) == 0 && peer_is_drained(w->peer))
@@ -297,8 +297,8 @@ void control_on_ended(struct control *c, const char *id)
 
 	if (store_find(c->store, id, &e) != 0)
 		e = NULL;
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
-		struct control_watch *w = &c->watches[i];
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
+		struct control_snapshot_wait *w = &c->snapshot_waits[i];
 		struct peer *peer = w->peer;
 
 		if (!peer || strcmp(w->id, id) != 0)

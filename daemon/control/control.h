@@ -40,17 +40,18 @@
 #include "daemon/store/store.h"
 #include "daemon/trigger/trigger.h"
 
-#define CONTROL_MAX_WATCHES 64
+/* Clients that may wait for one thing. */
+#define CONTROL_MAX_WAITS 64
 
 /* A Snapshot call that waits for the snapshot's end. */
-struct control_watch {
+struct control_snapshot_wait {
 	struct peer *peer; /* borrowed until control_on_gone; NULL: free */
 	char id[ENTRY_ID_SIZE];
 };
 
 /* Calls that wait for one thing that happens for all of them. */
 struct control_waits {
-	struct peer *peers[CONTROL_MAX_WATCHES]; /* borrowed until control_on_gone; NULL: free */
+	struct peer *peers[CONTROL_MAX_WAITS]; /* borrowed until control_on_gone; NULL: free */
 };
 
 struct control {
@@ -65,11 +66,11 @@ struct control {
 	struct status_from status;
 	const struct names *names; /* NULL: groups are known by their numbers only */
 	struct access access;
-	struct control_watch watches[CONTROL_MAX_WATCHES];
+	struct control_snapshot_wait snapshot_waits[CONTROL_MAX_WAITS];
 	struct control_waits lease_waits, check_waits, monitor_waits;
-	uint64_t monitor_missed[CONTROL_MAX_WATCHES]; /* lines, by place in monitor_waits */
+	uint64_t monitor_missed[CONTROL_MAX_WAITS]; /* lines, by place in monitor_waits */
 	struct control_waits remake_waits;
-	char remake_ids[CONTROL_MAX_WATCHES][ENTRY_ID_SIZE]; /* by place in remake_waits */
+	char remake_ids[CONTROL_MAX_WAITS][ENTRY_ID_SIZE]; /* by place in remake_waits */
 	struct remake *remake;	 /* owned; NULL: no report was made for a user yet */
 	struct check_job *check; /* owned; NULL: no check is under way */
 };

@@ -119,7 +119,7 @@ void control_monitor(struct control *c, struct peer *peer, struct json_object *p
 		return;
 	}
 	/* The last client in this place may have missed lines. */
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++)
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++)
 		if (c->monitor_waits.peers[i] == peer)
 			c->monitor_missed[i] = 0;
 }
@@ -160,7 +160,7 @@ static void on_log_line(void *userdata, int priority, const char *id,
 {
 	struct control *c = userdata;
 
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
 		struct peer *peer = c->monitor_waits.peers[i];
 		struct json_object *o;
 

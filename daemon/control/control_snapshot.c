@@ -72,13 +72,13 @@ static const char *read_wishes(struct json_object *parameters, struct request *q
 }
 
 /* Keeps PEER until snapshot ID ends. False: too many calls wait. */
-static bool snapshot_watch(struct control *c, struct peer *peer, const char *id)
+static bool snapshot_wait(struct control *c, struct peer *peer, const char *id)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
-		if (c->watches[i].peer)
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
+		if (c->snapshot_waits[i].peer)
 			continue;
-		c->watches[i].peer = peer;
-		strcpy(c->watches[i].id, id);
+		c->snapshot_waits[i].peer = peer;
+		strcpy(c->snapshot_waits[i].id, id);
 		return true;
 	}
 	return false;
@@ -91,7 +91,7 @@ static void snapshot_answer(struct control *c, struct peer *peer, const char *id
 	if (store_find(c->store, id, &e) != 0)
 		control_no_such_report(peer, id);
 	/* A snapshot that could not begin has ended already. */
-	else if (entry_ended(e) || !peer_wants_more(peer) || !snapshot_watch(c, peer, id))
+	else if (entry_ended(e) || !peer_wants_more(peer) || !snapshot_wait(c, peer, id))
 		peer_reply(peer, control_report(c, peer, e), false);
 }
 

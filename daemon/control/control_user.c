@@ -68,7 +68,7 @@ static void on_remade(void *userdata, const char *id, uid_t uid)
 {
 	struct control *c = userdata;
 
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
 		struct peer *peer = c->remake_waits.peers[i];
 		struct json_object *o;
 		uint64_t size;
@@ -91,7 +91,7 @@ static void on_remade(void *userdata, const char *id, uid_t uid)
 
 static void wait_for_remake(struct control *c, struct peer *peer, const char *id)
 {
-	for (size_t i = 0; i < CONTROL_MAX_WATCHES; i++) {
+	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
 		if (c->remake_waits.peers[i])
 			continue;
 		c->remake_waits.peers[i] = peer;

@@ -126,7 +126,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/store/test_fdstore \
 	tests/unit/daemon/check/test_selfstat \
 	tests/unit/daemon/config/test_names \
-	tests/unit/daemon/check/test_watch \
+	tests/unit/daemon/check/test_metrics_writer \
 	tests/unit/daemon/job/test_lease
 TEST_DAEMON_CHECK = tests/unit/daemon/check_fixture.c tests/unit/daemon/check_fixture.h \
 	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
@@ -147,10 +147,10 @@ tests_unit_daemon_check_test_selfstat_SOURCES = tests/unit/daemon/check/test_sel
 tests_unit_daemon_check_test_selfstat_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_config_test_names_SOURCES = tests/unit/daemon/config/test_names.c
 tests_unit_daemon_config_test_names_LDADD = $(TEST_DAEMON_LIBS)
-tests_unit_daemon_check_test_watch_SOURCES = tests/unit/daemon/check/test_watch.c $(TEST_DAEMON_DIR)
-tests_unit_daemon_check_test_watch_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=metrics_write,--wrap=metrics_make \
+tests_unit_daemon_check_test_metrics_writer_SOURCES = tests/unit/daemon/check/test_metrics_writer.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_check_test_metrics_writer_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=metrics_write,--wrap=metrics_make \
 	-Wl,--wrap=status_look,--wrap=clock_gettime
-tests_unit_daemon_check_test_watch_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_check_test_metrics_writer_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_store_test_fdstore_SOURCES = tests/unit/daemon/store/test_fdstore.c
 tests_unit_daemon_store_test_fdstore_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_job_test_lease_SOURCES = tests/unit/daemon/job/test_lease.c

@@ -2,7 +2,7 @@
  * Looks at what the recorder costs and writes the file of metrics, by a timer. A thread that can be
  * left behind (aside.h) writes one file at a time.
  */
-#include "daemon/check/watch.h"
+#include "daemon/check/metrics_writer.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,18 +20,6 @@ struct writing {
 	size_t size;
 	int r;
 };
-
-static int context_new(const char *proc, void **ret)
-{
-	(void)proc;
-	*ret = NULL;
-	return 0;
-}
-
-static void context_free(void *context)
-{
-	(void)context;
-}
 
 static void writing_run(void *context, struct aside_task *task)
 {
@@ -51,13 +39,11 @@ static void writing_free(struct aside_task *task)
 }
 
 static const struct aside_ops ops = {
-	.context_new = context_new,
-	.context_free = context_free,
 	.run = writing_run,
 	.task_free = writing_free,
 };
 
-static void tell(struct watch *w, const char *path, int r)
+static void tell(struct metrics_writer *w, const char *path, int r)
 {
 	if (r < 0 && r != w->error)
 		log_warning("%s (MetricsFile=) cannot be written: %s", path, strerror(-r));
@@ -65,7 +51,7 @@ static void tell(struct watch *w, const char *path, int r)
 }
 
 /* Takes the results of files that threads have written, perhaps late. */
-static void watch_take(struct watch *w)
+static void metrics_writer_take(struct metrics_writer *w)
 {
 	struct aside_task *task;
 
@@ -89,12 +75,12 @@ static int on_written(sd_event_source *source, int fd, uint32_t revents, void *u
 	(void)source;
 	(void)fd;
 	(void)revents;
-	watch_take(userdata);
+	metrics_writer_take(userdata);
 	return 0;
 }
 
 /* Has a thread write the file. 0, ASIDE_FULL or -errno, as aside_ask(). */
-static int watch_ask(struct watch *w)
+static int metrics_writer_ask(struct metrics_writer *w)
 {
 	struct writing *t = calloc(1, sizeof(*t));
 	int r = -ENOMEM;
@@ -113,12 +99,12 @@ static int watch_ask(struct watch *w)
 	return r;
 }
 
-static void watch_write(struct watch *w)
+static void metrics_writer_write(struct metrics_writer *w)
 {
 	const char *path = w->config->metrics_file;
 	int r;
 
-	watch_take(w);
+	metrics_writer_take(w);
 	if (!path)
 		return;
 	if (aside_pending(w->aside) > 0) {
@@ -133,29 +119,29 @@ static void watch_write(struct watch *w)
 		return;
 	}
 	w->asked_usec = now_usec(CLOCK_MONOTONIC);
-	r = watch_ask(w);
+	r = metrics_writer_ask(w);
 	if (r != 0)
 		tell(w, path, r < 0 ? r : -EBUSY);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
-	struct watch *w = userdata;
+	struct metrics_writer *w = userdata;
 	int r;
 
 	(void)usec;
 	status_look(w->from);
-	watch_write(w);
+	metrics_writer_write(w);
 	r = sd_event_source_set_time_relative(source, METRICS_USEC);
 	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-int watch_init(struct watch *w, sd_event *event, const struct config *config,
-	       const struct status_from *from)
+int metrics_writer_init(struct metrics_writer *w, sd_event *event, const struct config *config,
+			const struct status_from *from)
 {
 	int r;
 
-	*w = (struct watch){.config = config, .from = from};
+	*w = (struct metrics_writer){.config = config, .from = from};
 	selfstat_init(&w->self, now_usec(CLOCK_MONOTONIC));
 	r = aside_new(&ops, "", &w->aside);
 	if (r >= 0)
@@ -166,7 +152,7 @@ int watch_init(struct watch *w, sd_event *event, const struct config *config,
 	return r < 0 ? r : 0;
 }
 
-void watch_use(struct watch *w, const struct config *config)
+void metrics_writer_use(struct metrics_writer *w, const struct config *config)
 {
 	const char *old = w->config->metrics_file, *new = config->metrics_file;
 
@@ -181,7 +167,7 @@ void watch_use(struct watch *w, const struct config *config)
 		sd_event_source_set_time_relative(w->timer, 0);
 }
 
-void watch_done(struct watch *w)
+void metrics_writer_done(struct metrics_writer *w)
 {
 	sd_event_source_disable_unref(TAKE_PTR(w->timer));
 	sd_event_source_disable_unref(TAKE_PTR(w->written));

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/check/watch.h"
+#include "daemon/check/metrics_writer.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
 #define SEC 1000000u
@@ -72,7 +72,7 @@ struct fixture {
 	char dir[SCRATCH_DIR_SIZE], path[SCRATCH_DIR_SIZE + 16];
 	sd_event *event;
 	struct config hung, good;
-	struct watch watch;
+	struct metrics_writer writer;
 };
 
 static int setup(void **state)
@@ -96,7 +96,7 @@ static int teardown(void **state)
 {
 	struct fixture *f = *state;
 
-	watch_done(&f->watch);
+	metrics_writer_done(&f->writer);
 	sd_event_unref(f->event);
 	close(hung_pipe[1]);
 	scratch_dir_remove(f->dir);
@@ -111,42 +111,42 @@ static void run_until_made(struct fixture *f, int n)
 		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
 }
 
-static void watch_skips_while_a_file_hangs(void **state)
+static void writer_skips_while_a_file_hangs(void **state)
 {
 	struct fixture *f = *state;
 
-	assert_int_equal(watch_init(&f->watch, f->event, &f->hung, NULL), 0);
+	assert_int_equal(metrics_writer_init(&f->writer, f->event, &f->hung, NULL), 0);
 	run_until_made(f, 1);
-	watch_use(&f->watch, &f->hung);
+	metrics_writer_use(&f->writer, &f->hung);
 	assert_true(sd_event_run(f->event, 10 * SEC) > 0);
 	assert_int_equal(n_made, 1);
-	assert_int_equal(f->watch.self.metrics_skipped, 0); /* the write does not take long yet */
+	assert_int_equal(f->writer.self.metrics_skipped, 0); /* the write does not take long yet */
 	later = 20;
-	watch_use(&f->watch, &f->hung);
+	metrics_writer_use(&f->writer, &f->hung);
 	assert_true(sd_event_run(f->event, 10 * SEC) > 0);
 	assert_int_equal(n_made, 1);
-	assert_int_equal(f->watch.self.metrics_skipped, 1);
-	assert_true(f->watch.slow);
+	assert_int_equal(f->writer.self.metrics_skipped, 1);
+	assert_true(f->writer.slow);
 	assert_int_equal(write(hung_pipe[1], "", 1), 1);
-	while (f->watch.slow)
+	while (f->writer.slow)
 		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
-	watch_use(&f->watch, &f->hung);
+	metrics_writer_use(&f->writer, &f->hung);
 	run_until_made(f, 2);
 }
 
-static void watch_use_of_another_file_leaves_the_one_that_hangs(void **state)
+static void writer_use_of_another_file_leaves_the_one_that_hangs(void **state)
 {
 	struct fixture *f = *state;
 	struct stat st;
 
-	assert_int_equal(watch_init(&f->watch, f->event, &f->hung, NULL), 0);
+	assert_int_equal(metrics_writer_init(&f->writer, f->event, &f->hung, NULL), 0);
 	run_until_made(f, 1);
 	while (__atomic_load_n(&n_hung, __ATOMIC_SEQ_CST) == 0)
 		sched_yield();
-	watch_use(&f->watch, &f->good);
+	metrics_writer_use(&f->writer, &f->good);
 	while (__atomic_load_n(&n_written, __ATOMIC_SEQ_CST) == 0)
 		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
-	while (aside_pending(f->watch.aside) > 0)
+	while (aside_pending(f->writer.aside) > 0)
 		assert_true(sd_event_run(f->event, 10 * SEC) > 0);
 	assert_int_equal(stat(f->path, &st), 0);
 	assert_int_equal(st.st_size, 5);
@@ -158,7 +158,7 @@ static void metrics_write_leaves_what_others_put_beside_it(void **state)
 	struct fixture *f = *state;
 	char other[SCRATCH_DIR_SIZE + 32];
 
-	watch_init(&f->watch, f->event, &f->good, NULL);
+	metrics_writer_init(&f->writer, f->event, &f->good, NULL);
 	snprintf(other, sizeof(other), "%s.tmp", f->path);
 	assert_int_equal(mkdir(f->path, 0755), 0); /* so that rename fails */
 	assert_int_equal(symlink("/nonexistent/target", other), 0);
@@ -176,10 +176,10 @@ static void metrics_write_leaves_what_others_put_beside_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(watch_skips_while_a_file_hangs),
-		CASE(watch_use_of_another_file_leaves_the_one_that_hangs),
+		CASE(writer_skips_while_a_file_hangs),
+		CASE(writer_use_of_another_file_leaves_the_one_that_hangs),
 		CASE(metrics_write_leaves_what_others_put_beside_it),
 	};
 
-	return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("metrics_writer", tests, NULL, NULL);
 }

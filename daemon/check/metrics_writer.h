@@ -1,6 +1,5 @@
 /*
- * The recorder watches itself: looks at what it costs, and writes the file of its metrics, every 15
- * seconds.
+ * Looks at what the recorder costs, and writes the file of its metrics, every 15 seconds.
  */
 #pragma once
 
@@ -17,8 +16,8 @@
 /* How many of the newest snapshots the file has, each with its labels. */
 #define METRICS_SNAPSHOTS 16u
 
-struct watch {
-	const struct config *config;	/* borrowed; watch_use */
+struct metrics_writer {
+	const struct config *config;	/* borrowed; metrics_writer_use */
 	const struct status_from *from; /* borrowed; its self is ours */
 	struct selfstat self;
 	sd_event_source *timer, *written;
@@ -29,11 +28,11 @@ struct watch {
 };
 
 /* FROM is not looked at before the loop runs. 0 or -errno. */
-int watch_init(struct watch *w, sd_event *event, const struct config *config,
-	       const struct status_from *from);
-void watch_done(struct watch *w);
+int metrics_writer_init(struct metrics_writer *w, sd_event *event, const struct config *config,
+			const struct status_from *from);
+void metrics_writer_done(struct metrics_writer *w);
 /* CONFIG is the configuration from now on. */
-void watch_use(struct watch *w, const struct config *config);
+void metrics_writer_use(struct metrics_writer *w, const struct config *config);
 
 /* The recorder's numbers in Prometheus' text format, as node_exporter's textfile collector reads
  * them (https://prometheus.io/docs/instrumenting/exposition_formats/). *ret (free()) has *ret_size
