@@ -288,16 +288,6 @@ int conffile_read(const char *path, const struct conffile_handler *h)
 	return 0;
 }
 
-/* Whether NAME is *.conf and not hidden: hidden files are copies of editors or package managers, or
- * half written. */
-static bool is_drop_in(const char *name)
-{
-	size_t n = strlen(name);
-
-	return name[0] != '.' && n > strlen(SUFFIX) &&
-	       strcmp(name + n - strlen(SUFFIX), SUFFIX) == 0;
-}
-
 static void drop_ins_scan(struct drop_ins *d, const char *path, size_t directory,
 			  const struct conffile_handler *h)
 {
@@ -311,13 +301,17 @@ static void drop_ins_scan(struct drop_ins *d, const char *path, size_t directory
 		return;
 	}
 	while ((e = readdir(dir))) {
-		size_t i = 0;
+		size_t i = 0, size = strlen(e->d_name), end = strlen(SUFFIX);
 		char *name;
 
+		/* Hidden files are copies of editors or package managers, or half written. */
+		if (e->d_name[0] == '.' || size <= end ||
+		    strcmp(e->d_name + size - end, SUFFIX) != 0)
+			continue;
 		/* A stronger directory may have one of that name. */
 		while (i < d->n && strcmp(d->all[i].name, e->d_name) != 0)
 			i++;
-		if (i < d->n || !is_drop_in(e->d_name))
+		if (i < d->n)
 			continue;
 		name = d->n < CONFFILE_MAX_DROP_INS ? strdup(e->d_name) : NULL;
 		if (name)

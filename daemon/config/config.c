@@ -126,21 +126,6 @@ void config_done(struct config *c)
 	c->n_files = 0;
 }
 
-/* The settings' options, then the others, then an empty one. */
-static void make_options(struct option ret[MAX_OPTIONS])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < config_n_settings && n < MAX_OPTIONS - 1; i++)
-		ret[n++] = (struct option){config_settings[i].option,
-					   config_settings[i].type->is_flag ? optional_argument
-									    : required_argument,
-					   NULL, OPTION_SETTINGS + (int)i};
-	for (size_t i = 0; i < ARRAY_SIZE(other_options) && n < MAX_OPTIONS - 1; i++)
-		ret[n++] = other_options[i];
-	ret[n] = (struct option){NULL, 0, NULL, 0};
-}
-
 static int set_option(struct config *c, size_t index, const char *text,
 		      const struct config_why *why)
 {
@@ -199,10 +184,17 @@ static int refuse_option(int code, const char *arg, const struct option *options
 static int read_arguments(int argc, char *const *argv, struct config *c,
 			  const struct config_why *why)
 {
-	struct option options[MAX_OPTIONS];
+	struct option options[MAX_OPTIONS] = {0}; /* settings' options, the others, an empty one */
+	size_t n = 0;
 	int code, r;
 
-	make_options(options);
+	for (size_t i = 0; i < config_n_settings && n < MAX_OPTIONS - 1; i++)
+		options[n++] = (struct option){config_settings[i].option,
+					       config_settings[i].type->is_flag ? optional_argument
+										: required_argument,
+					       NULL, OPTION_SETTINGS + (int)i};
+	for (size_t i = 0; i < ARRAY_SIZE(other_options) && n < MAX_OPTIONS - 1; i++)
+		options[n++] = other_options[i];
 	optind = 0; /* glibc: start again; this may be a reload */
 	opterr = 0;
 	for (;;) {

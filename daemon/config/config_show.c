@@ -85,20 +85,6 @@ static void show_settings(FILE *to, const struct config *c)
 	}
 }
 
-/* Prints options as comments, as a file cannot set them. */
-static void show_options(FILE *to, const struct config *c)
-{
-	fputs("\n# Only on the command line:\n", to);
-	for (size_t i = 0; i < config_n_settings; i++) {
-		const struct config_setting *s = &config_settings[i];
-
-		if (s->key)
-			continue;
-		fprintf(to, "# --%s=%s (%s)\n", s->option, c->values[i].text,
-			c->values[i].origin == CONFIG_BY_DEFAULT ? "default" : "command line");
-	}
-}
-
 /* Prints a trigger as comments, as ptsnapd.conf cannot have triggers. */
 static void show_trigger(FILE *to, const struct trigger_object *o)
 {
@@ -127,7 +113,14 @@ static int show_text(const struct config *c, int fd)
 	if (c->n_files == 0)
 		fputs("# no file was read\n", to);
 	show_settings(to, c);
-	show_options(to, c);
+	/* Options are comments, as a file cannot set them. */
+	fputs("\n# Only on the command line:\n", to);
+	for (size_t i = 0; i < config_n_settings; i++)
+		if (!config_settings[i].key)
+			fprintf(to, "# --%s=%s (%s)\n", config_settings[i].option,
+				c->values[i].text,
+				c->values[i].origin == CONFIG_BY_DEFAULT ? "default"
+									 : "command line");
 	for (size_t i = 0; i < c->triggers->n; i++)
 		show_trigger(to, &c->triggers->all[i]);
 	if (ferror(to))
@@ -176,20 +169,6 @@ static void json_setting(struct json_writer *w, const struct config *c, size_t i
 	json_end_object(w);
 }
 
-static void json_key(struct json_writer *w, const struct trigger_object *o, enum trigger_key_id key)
-{
-	const struct trigger_value *v = &o->values[key];
-	char buffer[TRIGGER_TEXT_SIZE];
-
-	json_begin_object(w, NULL);
-	json_string(w, "key", trigger_keys[key].name);
-	json_string(w, "text", trigger_object_text(o, key, buffer));
-	json_string(w, "origin", v->text ? "file" : "default");
-	if (v->text)
-		json_u64(w, "line", v->line);
-	json_end_object(w);
-}
-
 static void json_triggers(const struct trigger_set *s, struct json_writer *w)
 {
 	json_begin_array(w, "triggers");
@@ -201,8 +180,19 @@ static void json_triggers(const struct trigger_set *s, struct json_writer *w)
 		json_bool(w, "builtIn", o->built_in);
 		json_string(w, "file", o->file);
 		json_begin_array(w, "settings");
-		for (size_t k = 0; k < TRIGGER_N_KEYS; k++)
-			json_key(w, o, (enum trigger_key_id)k);
+		for (size_t k = 0; k < TRIGGER_N_KEYS; k++) {
+			const struct trigger_value *v = &o->values[k];
+			char buffer[TRIGGER_TEXT_SIZE];
+
+			json_begin_object(w, NULL);
+			json_string(w, "key", trigger_keys[k].name);
+			json_string(w, "text",
+				    trigger_object_text(o, (enum trigger_key_id)k, buffer));
+			json_string(w, "origin", v->text ? "file" : "default");
+			if (v->text)
+				json_u64(w, "line", v->line);
+			json_end_object(w);
+		}
 		json_end_array(w);
 		json_end_object(w);
 	}

@@ -78,16 +78,6 @@ static int take_time_ns(const char *text, uint64_t *ret_ns)
 	return r;
 }
 
-static int take_window(struct trigger_object *o, const char *text)
-{
-	uint64_t ns;
-
-	if (take_time_ns(text, &ns) < 0 || ns == 0)
-		return -EINVAL;
-	o->last_ns = ns;
-	return 0;
-}
-
 static int take_on(struct trigger_object *o, const char *text)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(on_names); i++) {
@@ -190,29 +180,9 @@ static int take_users(struct trigger_object *o, const char *text)
 	return 0;
 }
 
-static int take_last_bytes(struct trigger_object *o, const char *text)
-{
-	uint64_t bytes;
-
-	if (config_parse_size(text, &bytes) < 0 || bytes == 0 || bytes == ENTRY_ABSENT)
-		return -EINVAL;
-	o->last_bytes = bytes;
-	return 0;
-}
-
-static int take_burst(struct trigger_object *o, const char *text)
-{
-	uint64_t n;
-
-	if (config_parse_size(text, &n) < 0 || n > 1000000)
-		return -EINVAL;
-	o->burst = (uint32_t)n;
-	o->has_burst = true;
-	return 0;
-}
-
 static int take(struct trigger_object *o, enum trigger_key_id key, const char *text)
 {
+	uint64_t n;
 	int r;
 
 	switch (key) {
@@ -221,8 +191,16 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 	case TRIGGER_UNITS: return take_units(o, text);
 	case TRIGGER_WATCH: return config_parse_flag(text, &o->watch);
 	case TRIGGER_SIGNAL_USERS: return take_users(o, text);
-	case TRIGGER_LAST_BYTES: return take_last_bytes(o, text);
-	case TRIGGER_LAST_TIME: return take_window(o, text);
+	case TRIGGER_LAST_BYTES:
+		if (config_parse_size(text, &n) < 0 || n == 0 || n == ENTRY_ABSENT)
+			return -EINVAL;
+		o->last_bytes = n;
+		return 0;
+	case TRIGGER_LAST_TIME:
+		if (take_time_ns(text, &n) < 0 || n == 0)
+			return -EINVAL;
+		o->last_ns = n;
+		return 0;
 	case TRIGGER_DECODE: return config_parse_flag(text, &o->decode);
 	case TRIGGER_DEADLINE: return take_time_ns(text, &o->deadline_ns);
 	case TRIGGER_REASON:
@@ -232,7 +210,12 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 		return 0;
 	/* One label a line, as values may have blanks. */
 	case TRIGGER_LABEL: return labels_parse(&o->labels, text) < 0 ? -EINVAL : 0;
-	case TRIGGER_BURST: return take_burst(o, text);
+	case TRIGGER_BURST:
+		if (config_parse_size(text, &n) < 0 || n > 1000000)
+			return -EINVAL;
+		o->burst = (uint32_t)n;
+		o->has_burst = true;
+		return 0;
 	case TRIGGER_INTERVAL:
 		r = take_time(text, &o->interval_usec);
 		o->has_interval |= r == 0;

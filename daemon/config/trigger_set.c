@@ -84,31 +84,21 @@ static void PRINTF_LIKE(5, 6) reading_warn(struct reading *g, const char *file, 
 	g->warn->line(g->warn->userdata, text);
 }
 
-/* "DIR/NAME.conf" -> "NAME"; "": not a valid name. */
-static void name_of(const char *file, char ret[ENTRY_NAME_SIZE])
-{
-	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
-	size_t n = strlen(name), m = strlen(SUFFIX);
-
-	*ret = '\0';
-	if (n <= m || n - m >= ENTRY_NAME_SIZE)
-		return;
-	memcpy(ret, name, n - m);
-	ret[n - m] = '\0';
-	if (!trigger_name_is_valid(ret))
-		*ret = '\0';
-}
-
 /* A file was opened: what follows is about its trigger. */
 static void on_file(void *userdata, const char *file)
 {
 	struct reading *g = userdata;
 	struct trigger_set *s = g->set;
-	char name[ENTRY_NAME_SIZE];
+	const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
+	size_t n = strlen(base);
+	char name[ENTRY_NAME_SIZE] = "";
 
 	g->object = NULL;
-	name_of(file, name);
-	if (!*name) {
+	/* "DIR/NAME.conf" -> "NAME" */
+	n -= MIN_OF(n, strlen(SUFFIX));
+	if (n < sizeof(name))
+		memcpy(name, base, n);
+	if (!trigger_name_is_valid(name)) {
 		reading_warn(g, file, 0, true,
 			     "not the name of a trigger, ignored; valid: up to 63 letters, digits, "
 			     "-, _ and . before .conf");
