@@ -1,16 +1,18 @@
 #!/usr/bin/python3
-"""How fast traces are decoded: by us, by libipt's block decoder and by perf, in one run.
+"""Measures how fast traces are decoded, in one run: by ptsnap-decode, by libipt's block decoder and
+by perf.
 
-The traces are those of programs.py, made when they are not there: in PTSNAP_BENCH_DIR, else in a
-temporary directory. Speeds are MB (10^6 bytes) of trace in a second of CPU time; decoders take
-turns, and a figure is the median of all its measurements. "cold" is the first decode in a process,
-over code never seen; "warm" those after it. Ours has one thread but where something else is said.
+The traces are those of programs.py. Missing ones are made in PTSNAP_BENCH_DIR, or in a temporary
+directory. Speeds are MB (10^6 bytes) of trace per second of CPU time. Decoders take turns, and a
+figure is the median of its measurements. "cold" is the first decode in a process, over code that
+the decoder has not seen; "warm" is every later one. Ptsnap-decode uses one thread unless the table
+says otherwise.
 
 --rounds=N        how often each decoder has its turn (3)
 --passes=N        decodes in each turn (3)
 --programs=A,B    only these
 --sizes=A,B       MiB of the traces for growth (1,4,16,64,256)
---count-by=TOOL   instructions by "perf stat" or "callgrind", not by the first of them that works
+--count-by=TOOL   count instructions by "perf stat" or "callgrind" (default: the first that works)
 --tables=A,B      only these: decode, perf, whole, instructions, report, parts, threads,
                   first, worst, growth
 """
@@ -34,14 +36,14 @@ CALLGRIND_BYTES = 256 << 10
 
 
 class Program:
-    """One trace, and what was measured on it so far."""
+    """One trace and its measurements so far."""
 
     def __init__(self, name, bundle):
         self.name, self.bundle = name, bundle
         self.bytes = 0
         self.tnt = 0
-        self.cold, self.warm = {}, {}  # of each decoder, s
-        self.instructions = set()  # that they found
+        self.cold, self.warm = {}, {}  # by decoder, in s
+        self.instructions = set()  # the instruction counts that the decoders found
 
     def add(self, who, passes):
         self.cold.setdefault(who, []).append(passes[0])
@@ -73,7 +75,7 @@ class Bench:
         self.ours = Ours(self.programs[0].bundle)
 
     def passes(self, of, rounds):
-        """All that is timed within the decoders: in turns."""
+        """Measures everything that the decoders time themselves, in turns."""
         for p in of:
             for _ in range(rounds):
                 if not self.libipt.missing:
@@ -106,7 +108,7 @@ class Bench:
               mean=range(2, 8))
 
     def bits(self):
-        """How far it is to the bare walk."""
+        """Compares with the bare walk."""
         rows = []
         for p in self.programs:
             walk, ours = p.speed("walk", True), p.speed("ours", True)
@@ -140,7 +142,7 @@ class Bench:
         return p.bytes / MB
 
     def whole(self):
-        """From exec to exit, reading files included."""
+        """Measures whole processes, from exec to exit, reading of files included."""
         rows = []
         for p in self.programs:
             theirs = [self.libipt.missing] * 2
@@ -161,7 +163,7 @@ class Bench:
             return
         rows = []
         for p in self.programs:
-            # Which is fifty times slower.
+            # Callgrind is fifty times slower.
             bundle = p.bundle
             if counter.how == "callgrind":
                 bundle = programs.tail(p.bundle, CALLGRIND_BYTES)
@@ -173,7 +175,7 @@ class Bench:
               mean=range(1, 7))
 
     def count(self, counter, bundle, size):
-        """More: what two more decodes take, halved."""
+        """Two more passes, halved: what one more decode takes."""
         theirs = [self.libipt.missing] * 2
         if not self.libipt.missing:
             one, three = (counter.count(self.libipt.command(bundle, n)) for n in (1, 3))
@@ -187,7 +189,7 @@ class Bench:
         return [*theirs, one / size, more, report, ratio]
 
     def report(self):
-        """What a whole report costs besides decoding."""
+        """Measures what a whole report costs besides decoding."""
         rows = []
         for p in self.programs:
             if not p.cold:
@@ -241,7 +243,7 @@ class Bench:
         return row
 
     def first(self):
-        """From exec to the report, of rings of two CPUs."""
+        """Measures the time from exec to the report, for rings of two CPUs."""
         if not self.ours.hurries:
             print("\nFirst answers: the worker has no --deadline and --skim")
             return
@@ -296,7 +298,8 @@ class Bench:
                "report MB", "/trace"], rows)
 
     def run(self, name):
-        """A table that cannot be made says why, the others follow."""
+        """Prints a table. If the table cannot be made, prints the reason; the next tables
+        follow."""
         try:
             getattr(self, "perf_table" if name == "perf" else name)()
         except Failed as e:

@@ -1,7 +1,7 @@
 /*
- * How long CPUs are dark and how fast their rings are copied, against memcpy of the same bytes in
- * the same run. The rings are memory: what it costs to stop and restart real events, bench_stop
- * tells.
+ * Measures how long CPUs are dark and how fast their rings are copied, against memcpy of the same
+ * bytes in the same run. The rings are plain memory; bench_stop measures the cost of stopping and
+ * restarting real events.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 struct measured {
 	uint64_t copy[ROUNDS];	   /* all rings, from the first stop to the last restart */
 	uint64_t shortest[ROUNDS]; /* the CPU that was dark for the shortest time */
-	uint64_t longest[ROUNDS];  /* and for the longest */
+	uint64_t longest[ROUNDS];  /* the CPU that was dark for the longest time */
 	uint64_t memcpy_ns[ROUNDS];
 };
 
@@ -82,7 +82,7 @@ static void measure(struct freezer *f, struct source *s, const struct area *area
 	}
 }
 
-/* The best round: the others tell what else ran on this host. */
+/* Other programs on this host disturb the measurement, so the best round counts. */
 static double best(uint64_t *values)
 {
 	return (double)sample_percentile(values, ROUNDS, 0);

@@ -1,14 +1,14 @@
 /*
- * What libipt's block decoder takes for the traces of a bundle: bench_ipt BUNDLE [PASSES]. The
- * bundle is of one process, whose mappings do not change.
+ * Measures libipt's block decoder on the traces of a bundle: bench_ipt BUNDLE [PASSES]. The bundle
+ * has one process, whose mappings do not change.
  *
- * Timed is: packets to blocks in memory (address, last address, number of instructions, and the
- * time), and events. The first pass is over code never seen; the others find what the block decoder
- * remembers of it. Reading files is apart ("open").
+ * The measured time covers packets to blocks in memory (address, last address, number of
+ * instructions, time) and events. The first pass decodes code that libipt has never seen; later
+ * passes use the block decoder's cache. Reading files is measured separately ("open").
  *
- * Prints an object: bytes, passes (CPU seconds of each), open, of the last pass instructions,
- * blocks, events and errors, and how many branches the TNT packets decide. `make bench' runs it;
- * libipt is never linked into what ships.
+ * Prints an object: bytes, passes (CPU seconds of each), open, and of the last pass: instructions,
+ * blocks, events, errors, and the number of branches that TNT packets decide. `make bench' runs it;
+ * libipt is never linked into installed programs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ struct bench {
 	const struct bundle *bundle;
 	struct code code;
 	struct ipt_image image;
-	struct out *out; /* BATCH; full, it begins anew */
+	struct out *out; /* BATCH entries; when full, writing restarts at the first entry */
 	uint64_t bytes;
 	struct counts counts; /* of this pass */
 };
@@ -99,7 +99,7 @@ static void take_block(struct bench *b, struct pt_block_decoder *decoder,
 	b->counts.blocks++;
 }
 
-/* From a PSB to an error or the end of the trace. */
+/* Decodes from a PSB to an error or to the end of the trace. */
 static int run(struct bench *b, struct pt_block_decoder *decoder, int status)
 {
 	for (;;) {

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""What a record of sideband costs ptsnapd, and what it costs perf in the same run: CPU time (user
-and system, of all threads) by records, under the same load. First sight of files comes before: the
-load runs for a while until it is measured. Of perf both is told: what "perf record" takes until it
-has ended, less what it takes when there is next to nothing to record (it reads its records again to
-find the build ids, which ours are given by the kernel), and what it takes while it writes them to a
-file in memory and looks at none of them."""
+"""Measures what a sideband record costs ptsnapd and perf, under the same load in the same run: CPU
+time (user and system, of all threads) per record. The load runs for a while before the measurement
+starts, so that files have been seen. Two figures are printed for perf. The first is the time that
+"perf record" takes until it exits, minus the time that it takes when there is almost nothing to
+record; this includes reading its records again to find build ids, which the kernel gives to
+ptsnapd. The second is the time that perf takes while it writes records to a file in memory without
+looking at them."""
 
 import glob
 import json
@@ -24,7 +25,7 @@ LOADS = [("starting programs", 2, 0), ("switching threads", 0, 2), ("both", 2, 1
 
 
 def cpu_ns(pid):
-    """Of all threads, as the scheduler counts it."""
+    """CPU time of all threads, as the scheduler counts it."""
     total = 0
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
         with open(path, encoding="ascii") as f:
@@ -59,7 +60,7 @@ def perf_records(path):
 
 def start_perf(directory):
     data = os.path.join(directory, "perf.data")
-    # Without a cache of binaries in our home.
+    # Keep perf from writing its cache of binaries to the home directory.
     perf = subprocess.Popen(["perf", "record", "-q", "-N", "-a", "-e", "dummy", "--switch-events",
                              "-o", data, "--", "sleep", "1000"],
                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -68,7 +69,7 @@ def start_perf(directory):
 
 
 def stop_perf(perf):
-    """CPU time of all its life, ns."""
+    """CPU time from start to exit, ns."""
     perf.send_signal(signal.SIGINT)
     _, _, usage = os.wait4(perf.pid, 0)
     perf.returncode = 0

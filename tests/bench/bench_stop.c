@@ -1,7 +1,8 @@
 /*
- * How close together the events of all CPUs can be stopped: by one ioctl after the other, by one
- * prctl in the thread that opened them, and by threads pinned to the CPUs. The events are software
- * ones, which stop as PT's do (a call to each CPU by interrupt) but for the write of one register.
+ * Measures how close together the events of all CPUs can be stopped: by one ioctl after another, by
+ * one prctl in the thread that opened the events, and by threads pinned to the CPUs. The events are
+ * software events, which stop like PT events (an interprocessor call to each CPU), except for one
+ * register write.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -22,7 +23,7 @@
 
 #define ROUNDS	 400u
 #define MAX_CPUS 256u
-/* Between two rounds: whoever was waked by one is asleep again. */
+/* Pause between two rounds: threads that a round woke are asleep again. */
 #define PAUSE_USEC 500
 
 enum way { BY_IOCTL, BY_PRCTL, BY_THREADS, N_WAYS };
@@ -31,7 +32,7 @@ struct bench {
 	unsigned n;
 	int fds[MAX_CPUS];
 	pthread_t threads[MAX_CPUS];
-	uint64_t stopped[MAX_CPUS]; /* when each CPU was */
+	uint64_t stopped[MAX_CPUS]; /* when each CPU was stopped */
 	_Atomic uint32_t go, done;
 	_Atomic int quit;
 	uint64_t all[N_WAYS][ROUNDS], skew[N_WAYS][ROUNDS];
@@ -137,7 +138,7 @@ static void show(enum way way)
 
 	printf("stop by %-8s all %u CPUs within %6.1f us median %6.1f us p95", names[way], bench.n,
 	       usec(bench.all[way], 50), usec(bench.all[way], 95));
-	/* When each stopped only its own event's record tells. */
+	/* The time at which each event stopped is known only from the event's own record. */
 	if (way != BY_PRCTL)
 		printf("; first to last %6.1f us median %6.1f us p95", usec(bench.skew[way], 50),
 		       usec(bench.skew[way], 95));

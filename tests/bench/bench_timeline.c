@@ -1,7 +1,7 @@
 /*
- * A night of forks and execs (tests/bench/storm.c) through the intake: what the recorder remembers,
- * how much memory it takes, and what a record costs, in the first million and in the last.
- * PTSNAP_BENCH_RECORDS: how many, default 50 million.
+ * Measures the intake over a night of forks and execs (tests/bench/storm.c): what the recorder
+ * remembers, how much memory it takes, and what a record costs in the first million and in the
+ * last. PTSNAP_BENCH_RECORDS: number of records, default 50 million.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* /proc is none: what a look at it costs is measured with real processes (bench_sideband.py). */
+/* Replaces /proc by nothing. bench_sideband.py measures reading /proc, with real processes. */
 static int build(struct night *n)
 {
 	struct intake_parts parts = {
@@ -89,7 +89,8 @@ static uint64_t take_in_some(struct night *n, uint64_t count)
 	return total;
 }
 
-/* Nanoseconds a record: the best part of several, as the others tell what else ran on this host. */
+/* Nanoseconds per record: the best of several parts, because other programs on this host disturb
+ * the measurement. */
 static double take_in(struct night *n, uint64_t count)
 {
 	uint64_t each = count / PARTS, best = UINT64_MAX;
@@ -128,7 +129,7 @@ int main(void)
 
 	if (!n || build(n) < 0)
 		return EXIT_FAILURE;
-	/* Until the log is full nothing is folded. */
+	/* Nothing is folded until the log is full. */
 	first = take_in(n, million);
 	show(n, "the log is filled", first);
 	first = take_in(n, million);
@@ -144,7 +145,7 @@ int main(void)
 	last = take_in(n, million);
 	show(n, "the last million", last);
 	end = resident();
-	printf("timeline: memory %+.2f MiB since the first part; a record costs %.2f of what it did "
+	printf("timeline: memory %+.2f MiB since the first part; a record costs %.2f times as much as "
 	       "in the first million\n",
 	       ((double)end - (double)warm) / (1 << 20), last / first);
 	return EXIT_SUCCESS;

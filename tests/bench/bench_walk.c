@@ -1,12 +1,13 @@
 /*
- * The bare walk: bench_walk BUNDLE [PASSES]. A trace through code compiled to nodes, one dependent
- * load for each TNT bit, and nothing else: no time, no gaps, no threads, no output. No decoder that
- * goes bit by bit can be faster; the distance of ours to it is what the rest costs.
+ * Measures the bare walk: bench_walk BUNDLE [PASSES]. The bare walk follows a trace through code
+ * compiled to nodes, with one dependent load for each TNT bit and nothing else: no time, gaps,
+ * threads or output. No decoder that goes bit by bit can be faster; the difference to ptsnap-decode
+ * is the cost of everything else.
  *
- * The bundle is of one process, whose mappings do not change, in 64-bit mode. Prints an object:
- * passes (CPU seconds of each; the first also compiles), bits, tips, nodes, and wrong, how often
- * the trace did not fit the code: 0, or the figures mean nothing. "packets" is the time that it
- * takes only to step over the packets. `make bench' runs it.
+ * The bundle has one process, in 64-bit mode, whose mappings do not change. Prints an object:
+ * passes (CPU seconds of each; the first also compiles), bits, tips, nodes, wrong (how often the
+ * trace did not fit the code; the figures are valid only if it is 0), and packets (the time for
+ * stepping over the packets only). `make bench' runs it.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +22,9 @@
 #include "tests/bench/walk_nodes.h"
 
 #define MAX_PASSES 1000u
-#define STACK	   4096u /* not the processor's 64: what it would forget comes as a TIP */
+/* More than the processor's 64 entries: a return address that the processor forgot comes as a TIP.
+ */
+#define STACK 4096u
 
 static const uint8_t ip_sizes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
 
@@ -32,7 +35,7 @@ struct walk {
 	uint64_t last_ip, bits, tips, wrong;
 	uint32_t at; /* node; 0: not tracing */
 	bool psb;    /* up to PSBEND */
-	bool fup;    /* what comes next does not come from the end of the node */
+	bool fup;    /* the next address packet does not refer to the end of the node */
 };
 
 static double cpu_seconds(void)
@@ -61,7 +64,7 @@ static uint32_t return_link(struct walk *w)
 	return call->link;
 }
 
-/* A bit where the link says LINK_MORE. */
+/* One TNT bit where the link says LINK_MORE. */
 static uint32_t __attribute__((noinline)) go_slowly(struct walk *w, uint32_t at, unsigned bit)
 {
 	uint32_t link = w->nodes.nodes[at].next[bit];
@@ -99,7 +102,7 @@ static inline void take_bits(struct walk *w, uint64_t bits, unsigned n)
 	w->at = at;
 }
 
-/* The address after the header; false: there is none. */
+/* The address behind the packet's header; false: the packet has none. */
 static bool take_ip(struct walk *w, const uint8_t *p, unsigned ipbytes)
 {
 	uint64_t ip = 0;
@@ -204,7 +207,7 @@ static void walk(struct walk *w, const uint8_t *p, const uint8_t *end)
 	}
 }
 
-/* A copy with room behind it, from the first PSB to the last whole packet, more or less. */
+/* A copy with padding behind it, from the first PSB to about the last whole packet. */
 static uint8_t *trace_of(const struct bundle *b, size_t *ret_size)
 {
 	static const uint8_t psb[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,

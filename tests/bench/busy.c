@@ -1,6 +1,6 @@
 /*
- * Work for a recorder of sideband: processes that are started one after the other, and threads that
- * hand a byte to and fro. Run by bench_sideband.py; ends with its standard input.
+ * Produces load for a recorder of sideband: processes started one after another, and threads that
+ * pass a byte back and forth. Run by bench_sideband.py; exits when standard input closes.
  */
 #include <poll.h>
 #include <signal.h>

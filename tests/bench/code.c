@@ -1,6 +1,6 @@
 /*
- * The code of a bundle's only process: its images as memory files, and where they were mapped. Used
- * by bench_ipt and bench_walk.
+ * The code of a bundle's only process: images as memory files, and the addresses where they were
+ * mapped.
  */
 #include "tests/bench/code.h"
 

@@ -1,6 +1,5 @@
 /*
- * The code of a bundle's only process, whose mappings do not change. Used by bench_ipt (through
- * ipt_image) and bench_walk.
+ * The code of a bundle's only process, whose mappings do not change. For bench_ipt and bench_walk.
  */
 #pragma once
 
@@ -12,8 +11,8 @@
 struct code_section {
 	uint64_t address, size; /* bytes */
 	uint64_t offset;	/* in the file */
-	int fd;			/* as large as the file was; what the bundle has not is zero */
-	const uint8_t *bytes;	/* mapped */
+	int fd; /* has the size of the original file; bytes that the bundle lacks are zero */
+	const uint8_t *bytes; /* mapped */
 };
 
 struct code {
@@ -23,8 +22,8 @@ struct code {
 	size_t n_files;
 };
 
-/* BUNDLE is not needed afterwards. 0 or -errno; code_close() in any case. */
+/* BUNDLE may be freed afterwards. 0 or -errno; call code_close() in either case. */
 int code_open(const struct bundle *b, struct code *ret);
 void code_close(struct code *c);
-/* The bytes at ADDRESS up to the end of its section; NULL: no code there. */
+/* The bytes from ADDRESS to the end of its section; NULL: no code there. */
 const uint8_t *code_at(const struct code *c, uint64_t address, size_t *ret_left);

@@ -1,9 +1,8 @@
 /*
- * Code as sections of a libipt image. Used by bench_ipt.
+ * Code as sections of a libipt image.
  *
- * The sections are in an image section cache that keeps all of them mapped, and with them what the
- * block decoder remembers of their code; otherwise it would forget that with every call between two
- * files.
+ * An image section cache keeps all sections mapped. The block decoder's own cache of a section
+ * lives as long as the mapping, and would otherwise be dropped whenever a call changes files.
  */
 #include "tests/bench/ipt_image.h"
 
@@ -12,7 +11,7 @@
 
 #define CACHE_BYTES (4ull << 30)
 
-/* A later mapping takes the place of what lay there. */
+/* A later mapping replaces earlier ones at the same addresses. */
 static int add_section(struct ipt_image *image, const struct code_section *s)
 {
 	char path[32];

@@ -1,5 +1,5 @@
 /*
- * Code as sections of a libipt image. Used by bench_ipt.
+ * Code as sections of a libipt image, for bench_ipt.
  */
 #pragma once
 
@@ -12,6 +12,6 @@ struct ipt_image {
 	struct pt_image *image;
 };
 
-/* 0 or -errno; ipt_image_close() in any case. CODE is borrowed until then. */
+/* 0 or -errno; call ipt_image_close() in either case. CODE is borrowed until then. */
 int ipt_image_open(const struct code *c, struct ipt_image *ret);
 void ipt_image_close(struct ipt_image *image);

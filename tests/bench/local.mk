@@ -1,4 +1,4 @@
-# Figures of this host, by "make bench"; make check does not run them.
+# "make bench" prints figures of this host; make check does not run these programs.
 bench_programs = tests/bench/bench_stop tests/bench/bench_freeze tests/bench/bench_timeline
 bench_helpers = tests/bench/busy tests/bench/usage tests/bench/bench_walk tests/bench/bench_worker \
 	tests/bench/worst
@@ -34,7 +34,7 @@ tests_bench_worst_SOURCES = tests/bench/worst.c
 bench: $(bench_programs) $(bench_helpers) daemon/ptsnapd bench-decode
 	@for program in $(bench_programs); do ./$$program || exit 1; done
 	@PTSNAP_BUILDDIR=. $(srcdir)/tests/bench/bench_sideband.py
-# Options in BENCH_DECODE, traces are kept in PTSNAP_BENCH_DIR.
+# BENCH_DECODE: options of bench_decode.py. PTSNAP_BENCH_DIR: directory that keeps traces.
 bench-decode: all $(bench_helpers)
 	@PTSNAP_BUILDDIR=. PTSNAP_SRCDIR=$(srcdir) PYTHONDONTWRITEBYTECODE=1 \
 		$(srcdir)/tests/bench/bench_decode.py $(BENCH_DECODE)

@@ -1,4 +1,4 @@
-"""How the decoder's bench measures: what a process took, medians, tables."""
+"""Measurements of the decoder's bench: what a process takes, medians, tables."""
 import json
 import math
 import os
@@ -18,15 +18,15 @@ class Failed(Exception):
 
 
 class Usage(NamedTuple):
-    """Of a process and those that it waited for."""
+    """What a process and the children that it waited for took."""
     wall: float  # s
     cpu: float  # s
-    rss: int  # bytes, of the largest of them
+    rss: int  # bytes, of the largest process
     out: str
 
 
 def run(args):
-    """What it prints."""
+    """Returns the output."""
     p = subprocess.run(args, capture_output=True, stdin=subprocess.DEVNULL, text=True, check=False)
     if p.returncode != 0:
         raise Failed(f"{os.path.basename(args[0])}: exit {p.returncode}: {p.stderr.strip()[-200:]}")
@@ -34,7 +34,7 @@ def run(args):
 
 
 def run_measured(args, out=subprocess.PIPE, env=None):
-    """Runs ARGS; OUT: where its output goes if it is not wanted."""
+    """Runs ARGS and measures. OUT: where the output goes."""
     with tempfile.NamedTemporaryFile("r") as f:
         p = subprocess.run([USAGE, f.name, *args], stdout=out, stderr=subprocess.PIPE,
                            stdin=subprocess.DEVNULL, env=env, text=True, check=False)
@@ -61,7 +61,7 @@ def geomean(values):
 
 
 class Counter:
-    """Instructions in user mode: by the processor's counters, else by valgrind."""
+    """Counts instructions in user mode: by the processor's counters, else by valgrind."""
 
     def __init__(self, work, how=None):
         self.work, self.how = work, how
@@ -74,8 +74,8 @@ class Counter:
             self.how = "callgrind"
 
     def count(self, args, worker=False):
-        """Of ARGS and all that it starts; WORKER: with callgrind, only of the worker that ptsnapctl
-        starts, which does without its sandbox."""
+        """Counts ARGS and all children. WORKER: callgrind counts only the worker that ptsnapctl
+        starts, without its sandbox."""
         if self.how == "perf stat":
             command = ["perf", "stat", "-x,", "-e", "instructions:u", *args]
             pattern = r"^(\d+),.*instructions:u"
@@ -118,7 +118,7 @@ def text(value):
 
 
 def table(title, head, rows, mean=()):
-    """Prints it; MEAN: the columns of which a last line gives the geometric mean."""
+    """Prints a table. MEAN: columns whose geometric mean a last line gives."""
     rows = [list(row) for row in rows]
     if mean and len(rows) > 1:
         last = [None] * len(head)

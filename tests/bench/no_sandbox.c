@@ -1,6 +1,6 @@
 /*
- * A worker for valgrind, which cannot work within the sandbox: with this in place of the library's
- * sandbox.c. It is never installed.
+ * An empty sandbox for a worker under valgrind, which cannot run sandboxed. Linked in place of the
+ * library's sandbox.c; never installed.
  */
 #include "decoder/worker/sandbox.h"
 

@@ -1,5 +1,5 @@
-"""Where the time of a whole report goes, by the file of our sources that a function is in; from
-perf's samples of cycles or, without counters, of time."""
+"""Shows where the time of a whole report goes, by the source file of each function, from perf's
+samples of cycles or, without counters, of time."""
 import collections
 import glob
 import os
@@ -9,7 +9,7 @@ import subprocess
 from measure import BUILD, Failed, run
 
 ROOMS = ("decoder", "decoder/worker", "sideband", "proto")
-# What costs belong to: the first whose pattern fits the file's name.
+# Parts of a report: a file belongs to the first part whose pattern matches its name.
 PARTS = (
     ("decode", r"decoder/(?!worker/)|sideband/image"),
     ("who ran", r"worker/(replay|turns|whose|track|contexts|shift|scan|tscmap|window|walk)"),
@@ -30,14 +30,15 @@ def files_of():
         for line in run(["nm", "-A", "--defined-only", *objects]).splitlines():
             m = re.match(r"(.*)\.o:[0-9a-f]+ [tT] (\S+)$", line)
             if m:
-                # libptdecoder_a-flow.o is of flow.c
+                # libptdecoder_a-flow.o comes from flow.c
                 path = re.sub(r"[^/]*-", "", os.path.relpath(m[1], BUILD))
                 found[m[2].split(".")[0]].add(path)
     return found
 
 
 def part_of(symbol, files):
-    """A name that several files have is theirs only if they are of one part."""
+    """The part of SYMBOL. A name that several files define counts only if all of them belong to one
+    part."""
     parts = {name for path in files.get(symbol.split(".")[0], ())
              for name, pattern in PARTS if re.search(pattern, path)}
     return parts.pop() if len(parts) == 1 else OTHER
@@ -58,7 +59,7 @@ class Parts:
         raise Failed(f"perf record: exit {p.returncode}: {p.stderr.strip()[-200:]}")
 
     def shares(self, args):
-        """{part: percent} of what the worker takes that ARGS start."""
+        """{part: percent} of the time of the worker that ARGS start."""
         self.record(args)
         shares = collections.Counter()
         text = run(["perf", "report", "-f", "-i", self.data, "--stdio", "--percent-limit", "0",

@@ -1,5 +1,5 @@
-"""The decoders that the bench compares: ours, libipt's block decoder, perf. Each says why it is
-not there."""
+"""The decoders that the bench compares: ptsnap-decode, libipt's block decoder, perf. Each gives the
+reason if it is missing."""
 import json
 import os
 import shutil
@@ -19,7 +19,7 @@ class Libipt:
         return [BENCH_IPT, bundle, str(passes)]
 
     def run(self, bundle, passes):
-        """(usage, what it says); it must have decoded all."""
+        """Returns (usage, output). Fails unless everything was decoded."""
         usage = run_measured(self.command(bundle, passes))
         said = json.loads(usage.out)
         if said["errors"] or not said["instructions"]:
@@ -28,7 +28,7 @@ class Libipt:
 
 
 class Walk:
-    """The bare walk over nodes: no decoder, but what ours is measured by."""
+    """The bare walk over nodes: no decoder, but a lower bound of the time."""
 
     def run(self, bundle, passes):
         usage = run_measured([f"{BUILD}/tests/bench/bench_walk", bundle, str(passes)])
@@ -39,7 +39,7 @@ class Walk:
 
 
 class Ours:
-    """What older workers do not know is found out with a bundle."""
+    """Ptsnap-decode. Tries options with a bundle, because older workers lack some."""
     missing = None
 
     def __init__(self, bundle):
@@ -64,7 +64,7 @@ class Ours:
         return [*args, bundle]
 
     def run(self, bundle, passes, threads=1):
-        """(usage, the summary); without --repeat a pass is a whole process."""
+        """(usage, summary). Without --repeat each pass is a whole process."""
         usage = run_measured(self.command(bundle, "summary", passes, threads))
         said = json.loads(usage.out)
         if not self.repeats:
@@ -72,7 +72,7 @@ class Ours:
         return usage, said
 
     def newest(self, bundle, *options):
-        """A report with OPTIONS, and all CPUs."""
+        """A report with OPTIONS, of all CPUs."""
         usage = run_measured([PTSNAPCTL, "decode", "--json=short", *options, bundle])
         return usage, json.loads(usage.out)
 
@@ -86,7 +86,7 @@ class Perf:
         self.data, self.symfs = None, None
 
     def prepare(self, bundle, work):
-        """Exports it, with its code. A perf that cannot read it is missing from here on."""
+        """Exports BUNDLE with its code. Marks perf as missing if perf cannot read the result."""
         shutil.rmtree(f"{work}/images", ignore_errors=True)
         self.data, self.symfs = f"{work}/perf.data", f"{work}/images"
         run_measured([PTSNAPCTL, "export", "-q", f"--images={self.symfs}", "-o", self.data, bundle])
@@ -98,7 +98,7 @@ class Perf:
                             out=subprocess.DEVNULL, env=env)
 
     def script(self):
-        """The cheapest form that names each branch."""
+        """The cheapest form that prints each branch."""
         return self.run("script", "--itrace=b", "-F", "ip,addr")
 
     def report(self):

@@ -1,9 +1,8 @@
 """The six programs of the decoder's bench, and bundles of their traces.
 
-Each is recorded by ptsnapd with the emulated machine: one thread, one CPU, user code only, TSC, MTC
-and a PSB every 16 KiB, compressed returns. The machine's clock is the virtual one, so that the same
-program leaves the same trace each time. The ring keeps the newest bytes: a longer run than the ring
-holds is cut at the front.
+Ptsnapd records each with the emulated machine: one thread, one CPU, user code only, TSC, MTC and a
+PSB every 16 KiB, compressed returns. The machine uses the virtual clock, so that a program leaves
+the same trace each time. The ring keeps the newest bytes, so that a long run loses its beginning.
 
 `programs.py DIRECTORY [NAME...]` only makes the bundles.
 """
@@ -68,7 +67,7 @@ print scalar(keys %h), "\\n";
 
 
 def text_file(path, lines):
-    """Words with some order in them, the same each time."""
+    """Writes words with some regularity, the same each time."""
     r = random.Random(7)
     words = [bytes(r.choice(b"etaoinshrdlu") for _ in range(r.randint(2, 9))) for _ in range(3000)]
     with open(path, "wb") as f:
@@ -86,7 +85,8 @@ def c_file(path):
 
 
 def command(name, work, times=1):
-    """What is run; TIMES the length that fills an 8 MiB ring more than once."""
+    """The command of NAME. TIMES: factor of its length; with 1, the trace overflows an 8 MiB
+    ring."""
     if name in WORST:
         return [os.path.abspath(f"{BUILD}/tests/bench/worst"), name]
     if name == "cc1":
@@ -103,7 +103,7 @@ def command(name, work, times=1):
 
 
 def make_bundle(work, to, args, ring, cpus=1):
-    """Records ARGS below the directory WORK; TO becomes the bundle of its end, with all code."""
+    """Records ARGS in the directory WORK. TO becomes the bundle taken at the end, with all code."""
     clock = "virtual" if cpus == 1 else "host"
     state = f"{work}/state"
     p = subprocess.run(
@@ -121,7 +121,7 @@ def make_bundle(work, to, args, ring, cpus=1):
 
 
 def made(path, args_in, ring, cpus=1):
-    """PATH, made when it is not there; ARGS_IN(directory): what is run."""
+    """Returns PATH, made first if missing. ARGS_IN(directory) gives the command."""
     if not os.path.exists(path):
         work = f"{path}.work"
         shutil.rmtree(work, ignore_errors=True)
@@ -138,8 +138,8 @@ def bundle(directory, name, ring=RING, times=1):
 
 
 def crowd(directory, ring):
-    """Several programs at the same time on two CPUs, and one that sleeps for long: the last thing
-    that it did is far back in the trace."""
+    """Several programs at the same time on two CPUs, plus one that sleeps for long: its last branch
+    is far back in the trace."""
     times = max(1, ring // RING)
 
     def args(work):
@@ -168,7 +168,8 @@ def cut(old, new, size):
 
 
 def tail(path, size):
-    """The bundle at PATH with only the newest SIZE bytes of its trace; beside it."""
+    """Writes a copy of the bundle at PATH with only the newest SIZE bytes of the trace, beside
+    PATH."""
     if os.path.getsize(path) <= size:
         return path
     to = f"{path.removesuffix('.ptsnap')}-newest-{size}.ptsnap"

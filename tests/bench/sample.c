@@ -1,5 +1,5 @@
 /*
- * Used by the benchmarks only.
+ * Clock and percentiles for the benchmarks.
  */
 #include "tests/bench/sample.h"
 

@@ -1,5 +1,5 @@
 /*
- * What all benchmarks share: the time, and many measurements as a few numbers.
+ * Functions that all benchmarks share: the time, and percentiles of measurements.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 
 /* CLOCK_MONOTONIC. */
 uint64_t sample_now(void);
-/* The one below which PERCENT of the N (at least 1) VALUES lie; sorts them. */
+/* The smallest of the N VALUES (at least 1) that PERCENT of them do not exceed; sorts VALUES. */
 uint64_t sample_percentile(uint64_t *values, size_t n, unsigned percent);
-/* Says to stdout that figures of this build mean nothing, where that is so. */
+/* Prints a warning if this build has sanitizers, because its figures mean nothing. */
 void sample_warn(void);

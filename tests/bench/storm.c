@@ -1,6 +1,6 @@
 /*
- * One life after the other is planned, record by record, and then told. Used by bench_timeline and
- * by the unit tests of the timeline.
+ * Produces records of a busy host. One process life after another is planned record by record, and
+ * then written. Used by bench_timeline and by the unit tests of the timeline.
  */
 #include "tests/bench/storm.h"
 
@@ -91,7 +91,7 @@ static void plan_program(struct storm *s, uint32_t pid)
 
 	r->misc = PERF_RECORD_MISC_COMM_EXEC;
 	r->u.comm = (__typeof__(r->u.comm)){.pid = pid, .tid = pid, .comm = "cc1plus"};
-	/* One in eight is a program that was built just now. */
+	/* One in eight programs was built just now and is a new file. */
 	if (dice(s, 8) == 0)
 		plan_mapping(s, pid, 0, 1000000 + s->n_lives, "/build/tests/program-");
 	else
@@ -132,14 +132,14 @@ static void plan_life(struct storm *s)
 		plan_switches(s, pid, pid, 1);
 		return;
 	}
-	/* It takes the place of another one. */
+	/* The new process replaces an older one. */
 	plan_task(s, PERF_RECORD_EXIT, *daemon, *daemon, 1);
 	s->stays[*daemon] = false;
 	s->stays[pid] = true;
 	*daemon = pid;
 }
 
-/* Those that are there in the beginning. */
+/* Processes that exist from the beginning. */
 static void plan_daemon(struct storm *s, uint32_t pid)
 {
 	plan_task(s, PERF_RECORD_FORK, pid, pid, 1);
@@ -167,7 +167,7 @@ uint16_t storm_next(struct storm *s, uint8_t *to)
 	if (s->at == s->n_planned)
 		plan_next(s);
 	r = &s->planned[s->at++];
-	/* The path of a record lies beside it. */
+	/* The path of a mapping record follows the fixed part. */
 	s->time += 1 + dice(s, STEP_NS);
 	r->time = s->time;
 	r->cpu = (uint32_t)(s->n_lives % STORM_CPUS);

@@ -1,7 +1,7 @@
 /*
- * A night of a busy build host as perf records, in virtual time: processes are forked, execute,
- * map libraries, start threads and end; pids are used again; files are new again and again; some
- * processes stay; now and then records are lost. The same seed gives the same records.
+ * A night of a busy build host as perf records, in virtual time: processes fork, exec, map
+ * libraries, start threads and exit; pids are reused; new files appear again and again; some
+ * processes stay; sometimes records are lost. The same seed gives the same records.
  */
 #pragma once
 
@@ -19,14 +19,14 @@
 struct storm {
 	uint64_t time, random, n_lives, n_records;
 	uint32_t pid;	    /* the newest short-lived one */
-	uint32_t n_daemons; /* that were told */
+	uint32_t n_daemons; /* daemons written so far */
 	uint32_t daemons[STORM_DAEMONS];
-	bool stays[STORM_PIDS]; /* by pid: it is one of them */
+	bool stays[STORM_PIDS]; /* by pid: the process is a daemon */
 	struct perfrecord planned[STORM_PLANNED];
 	char paths[STORM_PLANNED][64];
 	unsigned n_planned, at;
 };
 
 void storm_init(struct storm *s, uint64_t seed);
-/* The next record, in bytes; its size. TO: STORM_MAX_SIZE bytes. */
+/* Writes the next record to TO (STORM_MAX_SIZE bytes). Returns its size in bytes. */
 uint16_t storm_next(struct storm *s, uint8_t *to);

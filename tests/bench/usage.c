@@ -1,8 +1,9 @@
 /*
- * What a program takes: usage FILE PROGRAM ARGS... writes an object into FILE: wall time and CPU
- * time in s, and the largest resident memory of it or of one that it waited for, in bytes. Exits as
- * PROGRAM does. The bench's script cannot do that itself: the kernel counts what a process had
- * resident before exec as its own, and a script is large.
+ * Measures what a program takes: usage FILE PROGRAM ARGS... writes an object into FILE: wall time
+ * and CPU time in s, and the largest resident memory, in bytes, of the program or of a child that
+ * it waited for. Exits with PROGRAM's status. The Python script cannot measure this itself: the
+ * kernel counts the memory that a process had resident before exec, and the script's process is
+ * large.
  */
 #include <stdio.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /*
- * Code compiled to nodes, each by its first address. Used by bench_walk. What does not fit, or is
- * no code, ends the program: the bench is about speed.
+ * Compiles code to nodes, found by first address, for bench_walk. Code that does not fit or cannot
+ * be decoded ends the program: bench_walk measures speed only.
  */
 #include "tests/bench/walk_nodes.h"
 
@@ -13,7 +13,7 @@
 #define MAX_NODES (1u << 22)
 #define MAX_CALLS (1u << 22)
 #define MIN_SLOTS 4096u
-#define MAX_RUN	  4096u /* instructions: what jumps to itself ends, too */
+#define MAX_RUN	  4096u /* instructions; also ends a jump to itself */
 
 int nodes_init(struct nodes *n, const struct code *code)
 {
@@ -40,7 +40,7 @@ void nodes_done(struct nodes *n)
 	free(n->slots);
 }
 
-/* The instruction at AT; one that is none ends the node. */
+/* The instruction at AT; an invalid instruction ends the node. */
 static void read_insn(struct nodes *n, uint64_t at, struct insn *ret)
 {
 	size_t left = 0;
@@ -59,7 +59,7 @@ static void note_call(struct nodes *n, struct node_more *m, uint64_t return_addr
 	m->n_calls++;
 }
 
-/* True: that was the node's last instruction. */
+/* True: the instruction was the node's last one. */
 static bool ends_node(struct nodes *n, struct node_more *m, const struct insn *insn, uint64_t *at)
 {
 	uint64_t behind = *at + insn->size;

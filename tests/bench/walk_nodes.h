@@ -1,10 +1,10 @@
 /*
  * Code compiled to nodes for bench_walk: straight runs, with direct jumps and calls folded in, up
- * to what a trace decides.
+ * to the branch that the trace decides.
  *
- * A link is a node's number, shifted left, and a bit that says that more is to be done on the way
- * than to go there: calls to note, or what follows is no conditional branch, or it is not known
- * yet.
+ * A link is a node's number, shifted left by one, plus the bit LINK_MORE. LINK_MORE says that
+ * following the link takes more work: calls must be pushed, the next node is no conditional branch,
+ * or the target is not compiled yet.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct node {
 	uint32_t next[2]; /* links: not taken, taken; both LINK_MORE if it is no NODE_COND */
 };
 
-/* What the loop needs of a node only where a link says LINK_MORE. */
+/* The part of a node that the loop reads only where a link says LINK_MORE. */
 struct node_more {
 	uint64_t address;
 	uint64_t targets[2];	 /* of NODE_COND */
@@ -31,7 +31,7 @@ struct node_more {
 	uint8_t kind;
 };
 
-/* A call's return address; its node is found when it first returns. */
+/* A call's return address. Its node is looked up at the first return. */
 struct node_call {
 	uint64_t address;
 	uint32_t link; /* 0: not known yet */
@@ -45,7 +45,7 @@ struct node_slot {
 struct nodes {
 	const struct code *code; /* borrowed */
 	struct insn_reader *reader;
-	struct node *nodes; /* number 0 is none; so for more */
+	struct node *nodes; /* number 0 is unused; likewise in more */
 	struct node_more *more;
 	struct node_call *calls;
 	struct node_slot *slots; /* open hash, a power of two */
@@ -55,5 +55,5 @@ struct nodes {
 /* 0 or -ENOMEM. */
 int nodes_init(struct nodes *n, const struct code *code);
 void nodes_done(struct nodes *n);
-/* The link to ADDRESS, which is compiled if it was not. */
+/* The link to ADDRESS; compiles the node if necessary. */
 uint32_t nodes_link(struct nodes *n, uint64_t address);

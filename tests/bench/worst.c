@@ -1,9 +1,10 @@
 /*
- * What is worst for a decoder: worst bits, worst indirect, worst once. `make bench' has it traced.
+ * Programs that are the worst case for a decoder: worst bits, worst indirect, worst once. `make
+ * bench' records them.
  *
- *   bits      conditional branches with nothing between them: a node for each TNT bit
- *   indirect  indirect jumps with next to nothing between them: a TIP for each
- *   once      conditional branches, each of them executed once: nothing that was compiled is of use
+ *   bits      conditional branches with nothing between them: one node for each TNT bit
+ *   indirect  indirect jumps with almost nothing between them: one TIP for each
+ *   once      conditional branches that execute only once each: compiled nodes are never reused
  */
 #include <stdio.h>
 #include <string.h>
