@@ -1,7 +1,7 @@
 /*
- * How libFuzzer changes a bundle: bytes of one member, which may grow or shrink, with the tar and
- * the sizes in the manifest made right again, so that most of what is tried passes the reader's
- * checks of the archive. Linked into the targets that take a bundle, in the libFuzzer build only.
+ * Mutates a bundle for libFuzzer: changes bytes of one member, which may grow or shrink, then
+ * repairs the tar headers and the sizes in the manifest, so that most inputs pass the reader's
+ * checks of the archive. Linked into targets that take a bundle, only in the libFuzzer build.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct archive {
 
 static struct archive archive;
 
-/* What can be understood of it. */
+/* The members of the bundle that could be parsed. */
 static void take_apart(struct archive *a, const uint8_t *data, size_t size)
 {
 	size_t at = 0;
@@ -52,7 +52,7 @@ static void take_apart(struct archive *a, const uint8_t *data, size_t size)
 	}
 }
 
-/* 0: it would not fit. */
+/* 0: the result would not fit. */
 static size_t put_together(const struct archive *a, uint8_t *data, size_t max_size)
 {
 	size_t at = 0;
@@ -82,7 +82,7 @@ static struct member *find_member(struct archive *a, const char *name)
 	return NULL;
 }
 
-/* The INDEXth "bytes" of LIST in the manifest becomes SIZE. */
+/* Sets the INDEXth "bytes" of LIST in the manifest to SIZE. */
 static void set_size(struct archive *a, const char *list, size_t index, size_t size)
 {
 	struct member *m = find_member(a, "manifest.json");
@@ -120,7 +120,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	size_t n;
 
 	take_apart(&archive, data, size);
-	/* Now and then the archive itself. */
+	/* Sometimes mutate the archive itself. */
 	if (archive.n == 0 || seed % 16 == 0)
 		return LLVMFuzzerMutate(data, size, max_size);
 	m = &archive.members[seed / 16 % archive.n];

@@ -1,6 +1,6 @@
 /*
- * What fuzzers of the walk make of their bytes: options, the choice of a processor, code and a
- * trace over it.
+ * Splits the input of fuzzers of the walk into options, the choice of a processor, code, and a
+ * trace of that code.
  */
 #pragma once
 
@@ -11,24 +11,24 @@
 #include "decoder/flow/flow.h"
 #include "proto/base.h"
 
-/* The first byte; 0x20 to 0x80 are each fuzzer's own. */
+/* The first byte is the options; bits 0x20 to 0x80 have a meaning of their own in each fuzzer. */
 #define OPTION_MARKS  0x01
 #define OPTION_GUESTS 0x02
 #define OPTION_PSB    0x04 /* resume_at_psb */
 #define OPTION_LIBIPT 0x08 /* retstack_libipt */
 #define OPTION_CUT    0x10
-/* Then the choice of a processor, */
+/* The second byte chooses the processor, */
 #define OPTION_TIP 0x80 /* resume_at_tip */
-/* and the number of bytes of code, little-endian. */
+/* and the next bytes are the size of the code, little-endian. */
 #define FLOW_INPUT_HEADER 4u
 
 struct flow_input {
 	uint8_t options, choice;
-	const uint8_t *code, *trace; /* borrowed; code NULL: there is none */
+	const uint8_t *code, *trace; /* borrowed; code NULL: no code */
 	size_t code_size, size;
 };
 
-/* False: too short. */
+/* False: the input is too short. */
 static inline bool flow_input_read(const uint8_t *data, size_t size, struct flow_input *ret)
 {
 	size_t n;
@@ -46,7 +46,8 @@ static inline bool flow_input_read(const uint8_t *data, size_t size, struct flow
 	return true;
 }
 
-/* For a trace of the processor that NUMBER, any, means. Without functions that give code. */
+/* A configuration for a trace of processor NUMBER (any number is valid). The callbacks that give
+ * code are not set. */
 static inline struct flow_config flow_input_config(const struct flow_input *in, uint8_t number)
 {
 	static const uint8_t models[] = {0,    0x3d, 0x4f, 0x5e, 0x55, 0x5c,

@@ -1,6 +1,6 @@
 /*
- * A bundle from a file. Invariant: every byte that an accepted bundle hands out can be read, and
- * there are as many as its manifest says.
+ * Fuzzes the bundle reader. Invariant: every byte that an accepted bundle hands out can be read,
+ * and sizes are those of its manifest.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * A configuration file: settings are text, stripped, and told in the order of their lines, each at
- * a line that the file has.
+ * Fuzzes the parser of configuration files. Invariants: settings are text without surrounding
+ * blanks, come in the order of their lines, and have a line number that exists.
  */
 #include "daemon/config/conffile.h"
 

@@ -1,6 +1,7 @@
 /*
- * A stranger's name. Invariant: what becomes of it is not empty, not too long, and ends as the name
- * does where something was added to it; nothing is kept. Others may time it.
+ * Fuzzes the demangler with untrusted names. Invariants: the result is not empty, not too long, and
+ * ends with the name's "@" suffix where there is one; no memory is leaked. Set a timeout to find
+ * slow names.
  */
 #include <assert.h>
 #include <stdint.h>

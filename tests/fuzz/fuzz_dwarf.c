@@ -1,7 +1,8 @@
 /*
- * A stranger's file with DWARF, asked for addresses all over it, those that its own bytes hold
- * among them. Invariant: chains are no longer than they may be, and all text has an end. The same
- * of a file of which only what is asked for is there.
+ * Fuzzes the DWARF reader: an untrusted file is asked for addresses all over it, including
+ * addresses that its own bytes hold. Invariants: chains of inlined functions do not exceed the
+ * limit, and all text is terminated. The same must hold for a file of which only requested ranges
+ * are present.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -32,7 +33,7 @@ static size_t ask(struct dwarf_file *f, uint64_t address)
 	return sum;
 }
 
-/* Programs here are small and lie low. */
+/* Programs of the corpus are small and have low addresses. */
 static size_t look(struct dwarf_file *f, const uint8_t *data, size_t size)
 {
 	size_t sum = 0;

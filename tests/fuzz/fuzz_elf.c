@@ -1,8 +1,8 @@
 /*
- * A stranger's ELF file: whole, of which only what is asked for is there, apart from one that has
- * its build id, packed by xz within another, and what was to be such a pack. Invariant: symbols are
- * named, in order, and within the file; the build id can be read to its end; what was taken to
- * unpack is given back.
+ * Fuzzes the ELF reader with an untrusted file in five forms: whole; with only requested ranges
+ * present; as the separate debug file of an ELF with its build id; packed by xz within another ELF;
+ * and as the packed bytes themselves. Invariants: symbols have names, are in order, and lie within
+ * the file; the build id is readable to its end; memory for unpacking is freed.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ static size_t look(const struct elf_file *f, size_t size)
 		assert(i == 0 || symbols[i - 1].offset < symbols[i].offset);
 		assert(!elf_file_code(f, symbols[i].offset, &begin, &end) || end <= size);
 	}
-	for (size_t i = 0; i < n; i++) /* an address for each */
+	for (size_t i = 0; i < n; i++) /* one address for each symbol */
 		sum += elf_file_address(f, symbols[i].offset, &begin);
 	id = elf_file_build_id(f, &n);
 	for (size_t i = 0; i < n; i++)
@@ -52,7 +52,7 @@ static size_t look_at_some(const uint8_t *data, size_t size, enum elf_wanted wan
 	assert(some.copy != NULL);
 	if (elf_file_open(&bytes, wanted, &f) == 0) {
 		sum = look(f, size);
-		/* It is what it has apart, too. */
+		/* The file is also its own separate debug file. */
 		elf_file_add_names(f, &bytes);
 		sum += look(f, size);
 		elf_file_free(f);
@@ -62,7 +62,7 @@ static size_t look_at_some(const uint8_t *data, size_t size, enum elf_wanted wan
 	return sum;
 }
 
-/* A file whose .gnu_debugdata they are. Its code begins at address 0. */
+/* An ELF file whose .gnu_debugdata is the input. Its code begins at address 0. */
 static size_t look_at_packed(const uint8_t *packed, size_t size)
 {
 	static const uint8_t code[4096];

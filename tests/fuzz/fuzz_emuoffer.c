@@ -1,5 +1,6 @@
 /*
- * Bytes as what is said on the daemon-emulator channel: what is accepted must be safe to use.
+ * Fuzzes the parser of the daemon-emulator channel's offer. Invariant: an accepted offer is safe to
+ * use.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /*
- * Bytes as a command line of the emulator, and as a name that travels on it.
+ * Fuzzes the emulator's command line, and the escaping of a name on that command line.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	made = emustart_argv(&start);
 	if (made == NULL)
 		return 0;
-	/* What is escaped comes back; ",comm=" is followed by nothing else here. */
+	/* Unescaping gives the original; in this input nothing follows ",comm=". */
 	emustart_unescape(strrchr(made[2], '=') + 1, back, sizeof(back));
 	if (strcmp(back, text) != 0)
 		__builtin_trap();

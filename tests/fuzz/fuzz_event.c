@@ -1,7 +1,7 @@
 /*
- * Bytes as the packets of some processor, event by event. Invariants: it ends, with no more events
- * than packets could ask for; events lie within the bytes and, but for marks, do not go back; what
- * is looked at ahead changes nothing; each mark that is given exists.
+ * Fuzzes the event reader with bytes as packets of some processor. Invariants: reading ends, with
+ * no more events than the packets allow; events lie within the bytes and, except for marks, do not
+ * go back; looking ahead changes nothing; every mark exists.
  */
 #include <assert.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of each erratum one that has it. */
+/* One processor for each erratum. */
 static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
 
 static void check(const struct event_reader *r, const struct event *e, size_t size, uint64_t *end)
@@ -48,7 +48,7 @@ static struct event_reader reader_of(const uint8_t *data, size_t size, uint8_t c
 	return r;
 }
 
-/* Asked anew it says what it remembers of asking before. */
+/* Asking again gives the remembered answer. */
 static void ask(struct event_reader *curious)
 {
 	struct event_reader fresh = *curious;

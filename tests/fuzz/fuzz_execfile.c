@@ -1,5 +1,5 @@
 /*
- * Bytes as the file that is exec'ed: "#!" lines and ELF headers.
+ * Fuzzes the reader of executed files: "#!" lines and ELF headers.
  */
 #include <stdint.h>
 #include <string.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (write(fd, data, size) != (ssize_t)size || execfile_read_head(fd, head) < 0)
 		return 0;
-	/* A name is one word, and it and its argument end within the head. */
+	/* A name is one word; the name and its argument end within the head. */
 	if (execfile_parse_script(head, &script) == 0 &&
 	    (strpbrk(script.interpreter, " \t\n") != NULL ||
 	     memchr(script.interpreter, 0, (size_t)(head + sizeof(head) - script.interpreter)) ==

@@ -1,7 +1,7 @@
 /*
- * A bundle as perf.data. Invariant: whatever an accepted bundle holds, the file that is made of it
- * is one that our own reader accepts to its end, with all the records and traces that the exporter
- * says it has, and nothing that perf takes for a record of its own but what belongs there.
+ * Fuzzes the export of a bundle as perf.data. Invariant: for every accepted bundle, our own reader
+ * accepts the exported file to its end, and finds all records and traces that the exporter counted.
+ * The file has no user-type records of perf except those of the format.
  */
 #include <assert.h>
 #include <stddef.h>

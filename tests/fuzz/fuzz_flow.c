@@ -1,7 +1,8 @@
 /*
- * Bytes as options, code and a trace over it; without code of its own a small program that branches
- * in every way. Invariants: it ends; what was decoded is not more than there is; offsets do not
- * fall; times are intervals; runs, gaps and marks exist; trials change nothing that is seen.
+ * Fuzzes the flow: bytes as options, code and a trace of that code; without code in the input, a
+ * small program with every kind of branch is used. Invariants: decoding ends; results do not exceed
+ * the trace; offsets never fall; times are intervals; runs, gaps and marks exist; trial walks have
+ * no visible effect.
  */
 #include <assert.h>
 #include <string.h>
@@ -14,17 +15,17 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte; OPTION_MARKS gives ticks, too. */
+/* The first byte. OPTION_MARKS also gives ticks. */
 #define OPTION_TRIALS  0x20
 #define OPTION_PIECES  0x40 /* code in pieces of a few bytes */
-#define OPTION_BATCHES 0x80 /* small ones */
-/* The second one. */
-#define OPTION_KERNEL 0x40 /* from KERNEL on it is the kernel's code */
+#define OPTION_BATCHES 0x80 /* small batches */
+/* The second byte. */
+#define OPTION_KERNEL 0x40 /* code from KERNEL on belongs to the kernel */
 #define PIECE_BYTES   11u
 #define ADDRESS	      0x1000u
 #define KERNEL	      (ADDRESS + 16)
 #define SWITCH	      (ADDRESS + 22)
-/* Two bytes there change twice. */
+/* Two bytes at this address change twice. */
 #define PLACE	   (ADDRESS + 20)
 #define PLACE_SIZE 2u
 
@@ -125,7 +126,7 @@ static uint64_t context(void *userdata, uint64_t ip, uint64_t tsc_lo, uint64_t t
 	if (flow_asked_return(in->flow)) {
 		assert(ip < KERNEL);
 		flow_split(in->flow);
-		/* Not at once. */
+		/* Some requests are answered later. */
 		in->later = !in->later;
 		if (in->later)
 			return FLOW_CONTEXT_LATER;

@@ -1,6 +1,7 @@
 /*
- * Bytes as code in all modes. Invariants: an instruction lies within the bytes and within the
- * longest that there is; its own bytes alone say the same, and so does Zydis without tables.
+ * Fuzzes the instruction decoder in all modes. Invariants: an instruction lies within the bytes and
+ * within the maximum length; its bytes alone give the same result, and so does Zydis without
+ * tables.
  */
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * The list of what a bundle needs of the image cache, and the pieces in it: what is read can be
- * written, reads back the same, and names no file outside its directory.
+ * Fuzzes the parser of kept lists and their pieces. Invariant: an accepted list can be written,
+ * reads back the same, and names no file outside of its directory.
  */
 #include "proto/bundle/kept.h"
 
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	for (size_t i = 0; i < k.n; i++)
 		check_image(&k.images[i]);
 	assert(kept_write(&k, &text) == 0);
-	/* There is one way to write each list. */
+	/* A list has exactly one text form. */
 	assert(text.size == size && (size == 0 || memcmp(text.data, bytes, size) == 0));
 	return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * A stranger's kernel: names (up to the first NUL), then changes, each of a byte of time, one of
- * the kind, one of length and the body of the record. Invariant: versions rise with time; what is
- * found holds the address that was asked for, can be read, and is all of one version; a symbol
- * holds its address.
+ * Fuzzes the kernel reader. Input: names (up to the first NUL), then changes: one byte of time, one
+ * of the kind, one of the length, and the body of the record. Invariants: versions rise with time;
+ * a result contains the requested address, can be read, and belongs to one version; a symbol
+ * contains its address.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /*
- * A kernel's file, plain or packed, or a module: whatever is in it, the masks lie within the text,
- * in order. The first byte says which.
+ * Fuzzes the reader of kernel files: plain, packed, or a module; the first byte chooses. Invariant:
+ * masks lie within the text, in order.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * The text of a manifest from a file. Invariant: what was read, written and read again is written
- * the same.
+ * Fuzzes the manifest parser. Invariant: a manifest that was read, written and read again is
+ * written the same.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /*
- * The hot loop against the stepping walk: a trace and the code it is of, which lies in several
- * places and in two address spaces; both must give the same.
+ * Fuzzes the hot loop against the stepping walk: a trace, and its code at several places in two
+ * address spaces. Both walks must give the same.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,10 +15,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The first byte. */
 #define OPTION_PIECES  0x20 /* code in pieces, every second one of which changes */
-#define OPTION_KERNEL  0x40 /* from KERNEL on it is the kernel's code */
-#define OPTION_BATCHES 0x80 /* small ones */
-/* The second one. */
-#define OPTION_MAPPING 0x40 /* pieces are of a mapping */
+#define OPTION_KERNEL  0x40 /* code from KERNEL on belongs to the kernel */
+#define OPTION_BATCHES 0x80 /* small batches */
+/* The second byte. */
+#define OPTION_MAPPING 0x40 /* pieces belong to a mapping */
 #define PIECE_BYTES    24u
 #define KERNEL	       0x1080u
 
@@ -30,10 +30,10 @@ static const uint8_t program[] = {
 	0xe2, 0xe6, 0xeb, 0x00, 0xeb, 0xe4, 0x90, 0x90, 0x75, 0xea, 0xff, 0xe3,
 };
 
-/* Where the code lies, by bit of the context. */
+/* The places of the code, by bit of the context. */
 static const struct {
 	uint64_t address;
-	uint32_t skip; /* so many bytes of it are not there */
+	uint32_t skip; /* this many bytes at the beginning are missing */
 	bool contexts[2];
 } places[] = {
 	{0x1000, 0, {true, false}},	   {0x1000, 1, {false, true}},
@@ -173,7 +173,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (i < 2 || in.options & OPTION_BATCHES)
 			compare(&c, &ways[i], right);
 	}
-	/* Over the nodes that are there. */
+	/* Decode again, over the existing nodes. */
 	compare(&c, &(struct nodes_way){0}, right);
 	nodes_stream_free(right);
 	flow_free(c.share);

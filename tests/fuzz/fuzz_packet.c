@@ -1,6 +1,6 @@
 /*
- * Bytes as a trace, packet by packet. Invariants: a packet lies within the bytes, its name and text
- * exist, and cut short it needs more; whatever its numbers are, the estimate of time takes them.
+ * Fuzzes the packet reader. Invariants: a packet lies within the bytes, has a name and a text, and
+ * a truncated packet asks for more bytes; the time estimate accepts any numbers.
  */
 #include <assert.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What the first bytes make of it. */
+/* The part of the state that the first bytes set. */
 static void begin(struct estimate *e, const uint8_t *data, size_t size)
 {
 	struct estimate_config config = {.mtc_period = 3};

@@ -1,13 +1,13 @@
 /*
- * A perf.data file of a stranger's, read as ptsnapctl decode does, up to where files would be
- * opened. Invariants: no record and no trace lies outside of the file, what was translated parses
- * in our layout.
+ * Fuzzes the reader of untrusted perf.data files as ptsnapctl decode uses it, up to the point where
+ * files would be opened. Invariants: records and traces lie within the file; translated records
+ * parse in our layout.
  *
- * Time and memory: each record of the file is visited once and takes its size of it; all ids
- * together are bounded by the file's size (perfdata.c). Compressed records come out in one buffer
- * and end at 2 GiB, which a small file can reach: here they end at 1 MiB. A translated record is at
- * most one trailer larger than it was. The search for an overlap compares at most eight times the
- * bytes of both pieces.
+ * Bounds on time and memory: each record is visited once; the file's size bounds the number of ids
+ * (perfdata.c). Compressed records are unpacked to one buffer of at most 2 GiB, which a small file
+ * can reach; the fuzzer limits the buffer to 1 MiB. A translated record is at most one trailer
+ * larger than the original. The search for an overlap compares at most eight times the bytes of
+ * both pieces.
  */
 #include <assert.h>
 #include <stddef.h>

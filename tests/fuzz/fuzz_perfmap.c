@@ -1,6 +1,6 @@
 /*
- * Perf maps: whatever the text says, an address is in one function or in one gap, and walking from
- * one to the next comes to the end.
+ * Fuzzes the parser of perf maps. Invariant: every address is in exactly one function or gap, and
+ * stepping from one to the next reaches the end.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 
 	if (perfmap_new(bytes, size, &m) != 0)
 		return 0;
-	/* Gaps and functions: at most four for each line, and the last gap. */
+	/* Gaps and functions together: at most four for each line, plus the last gap. */
 	while (at != UINT64_MAX) {
 		perfmap_find(m, at, &f);
 		assert(f.start == at && f.size > 0);

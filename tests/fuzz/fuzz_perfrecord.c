@@ -1,6 +1,6 @@
 /*
- * A stream of records from a bundle's sideband. Invariant: what was parsed and composed is parsed
- * and composed to the same bytes again, and never grows.
+ * Fuzzes the parser of sideband records. Invariant: a record that was parsed and composed parses
+ * and composes to the same bytes again, and never grows.
  */
 #include <assert.h>
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /*
- * Lines of /proc/PID/maps: what is accepted is a mapping with a path that lies within its line.
+ * Fuzzes the parser of /proc/PID/maps. Invariant: an accepted line is a mapping whose path lies
+ * within the line.
  */
 #include "capture/proc/procmaps.h"
 

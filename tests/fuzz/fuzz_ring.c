@@ -1,6 +1,6 @@
 /*
- * A ring whose heads, tail and bytes a stranger wrote: reading ends, gives only whole records and
- * stays inside.
+ * Fuzzes the reader of a ring whose head, tail and bytes are untrusted. Invariants: reading ends,
+ * gives only whole records, and stays within the ring.
  */
 #include "capture/ring/ring.h"
 
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-/* What the input begins with; the rings' bytes follow. */
+/* The input begins with this struct; the rings' bytes follow. */
 struct input {
 	uint64_t tail, head, aux_head, wanted;
 };

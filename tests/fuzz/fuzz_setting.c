@@ -1,6 +1,6 @@
 /*
- * The text of a setting, given to every one of them: what is taken is taken again, and leaves the
- * same; what is refused has changed nothing.
+ * Fuzzes the parsers of all settings. Invariants: an accepted text is accepted again with the same
+ * result; a refused text changes nothing.
  */
 #include <assert.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /*
- * Bytes as a trace of some processor, skimmed. Invariants: it ends, samples lie within the bytes,
- * in their order; packets are counted once; PSBs alone are those of the whole.
+ * Fuzzes the skim with bytes as a trace of some processor. Invariants: the skim ends; samples lie
+ * within the bytes, in order; packets are counted once; a skim of PSBs alone finds the same PSBs.
  */
 #include <assert.h>
 
@@ -9,7 +9,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of each erratum one that has it. */
+/* One processor for each erratum. */
 static const uint8_t models[] = {0, 0x3d, 0x4f, 0x5e, 0x55, 0x5c, 0x5f, 0x7a, 0x8e, 0x97, 0xcf};
 
 static void check(const struct skim_sample *s, size_t size, uint64_t *from)
@@ -21,7 +21,7 @@ static void check(const struct skim_sample *s, size_t size, uint64_t *from)
 	*from = s->offset + 1;
 }
 
-/* The number of samples; all are looked at. */
+/* Returns the number of samples, after checking each one. */
 static uint64_t skim(const struct skim_config *config, struct skim_counts *ret)
 {
 	struct skim_reader r;
@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	skim(&config, &all);
 	config.psb_only = true;
 	assert(skim(&config, &psbs) == psbs.psbs);
-	/* Where a packet lies over a PSB only one of the two finds it. */
+	/* Where a packet overlaps a PSB, only one of the two skims finds the PSB. */
 	assert(psbs.head == all.head);
 	if (skim_span(config.trace, config.size, 0, &first, &last))
 		assert(psbs.psbs > 0);

@@ -1,8 +1,8 @@
 /*
- * A stranger's sideband records. Invariant: what loads can be pushed into a small log, folded,
- * written and loaded again without a bad record; a question for any time has an answer whose
- * stretch holds the time; a CPU's turns follow one another without a break and are never empty, and
- * nobody is named in an uncertain one; without a loss every process is certain.
+ * Fuzzes the timeline with untrusted sideband records. Invariants: loaded records can be pushed
+ * into a small log, folded, written and loaded again without a bad record; a question for any time
+ * has an answer whose span contains that time; a CPU's turns follow one another without a break and
+ * are never empty; an uncertain turn names no thread; without a loss every process is certain.
  */
 #include <assert.h>
 #include <stdint.h>

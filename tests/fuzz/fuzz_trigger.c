@@ -1,6 +1,6 @@
 /*
- * The keys of a trigger's file: whatever is said, the object stays within its limits, and what it
- * says of itself can be said again and means the same.
+ * Fuzzes the keys of a trigger's file. Invariants: the trigger stays within its limits; its text
+ * form can be parsed again and means the same.
  */
 #include "daemon/config/trigger_set.h"
 
@@ -21,7 +21,7 @@ static bool on_section(void *userdata, const char *name)
 
 static void on_setting(void *userdata, const struct conffile_setting *s)
 {
-	/* Names of users would be asked of the host. */
+	/* Skip users' names: resolving a name would ask the host. */
 	for (size_t k = 0; k < TRIGGER_N_KEYS; k++)
 		if (strcmp(trigger_keys[k].name, s->key) == 0 && k != TRIGGER_SIGNAL_USERS)
 			(void)trigger_object_set(userdata, (enum trigger_key_id)k, s->value,

@@ -1,5 +1,6 @@
 /*
- * /proc/PID/cgroup and paths of the bus: what comes out is a valid name, or nothing.
+ * Fuzzes the parsers of /proc/PID/cgroup and of bus paths. Invariant: the result is a valid unit
+ * name, or empty.
  */
 #include "daemon/base/unitname.h"
 

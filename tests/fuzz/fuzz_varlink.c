@@ -1,5 +1,5 @@
 /*
- * A stranger's bytes on the control socket. Invariant: a message that was accepted, sent by us and
+ * Fuzzes the control socket with untrusted bytes. Invariant: an accepted message that is sent and
  * received again is the same message.
  */
 #include <assert.h>

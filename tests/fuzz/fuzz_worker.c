@@ -1,8 +1,8 @@
 /*
- * A whole decode of a bundle, as ptsnap-decode does it. Invariants: a report and a summary are one
- * complete JSON object, whatever the bundle holds, and no longer than asked; the views that are
- * lines end, and are printable. Images that lie elsewhere have the bytes of the bundle; what is
- * needed of them lies within.
+ * Fuzzes a whole decode of a bundle, as ptsnap-decode does it. Invariants: for any bundle, a report
+ * and a summary are one complete JSON object, no longer than requested; views made of lines end,
+ * and are printable. Images outside of the bundle have the same bytes as those in the bundle; the
+ * pieces reported as needed lie within the images.
  */
 #include <assert.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct input {
 	const uint8_t *data;
 	size_t size;
-	uint64_t now; /* ns since the request; each look takes one */
+	uint64_t now; /* ns since the request; each look at the clock adds one */
 };
 
 static int open_image(void *userdata, uint32_t image, uint64_t *ret_size)
@@ -46,7 +46,7 @@ static ssize_t read_image(void *userdata, uint32_t image, uint64_t offset, void 
 	return (ssize_t)size;
 }
 
-/* The bytes of the bundle, too; they are read under other numbers. */
+/* Image bytes of the bundle are read under other numbers, too. */
 static int open_debug(void *userdata, uint32_t image, const uint8_t *build_id, size_t id_size,
 		      uint64_t *ret_size)
 {
@@ -107,7 +107,7 @@ static void decode(const struct bundle *bundle, uint32_t view, struct input *in)
 	decode_request(bundle, &options, in);
 }
 
-/* After a decoder that failed: of the images nothing but code is read. */
+/* As after a failed decoder: only code is read from the images. */
 static void decode_without_symbols(const struct bundle *bundle, struct input *in)
 {
 	const struct decode_options options = {.report_limit = LIMIT, .keep = 1, .no_symbols = 1};
@@ -115,7 +115,7 @@ static void decode_without_symbols(const struct bundle *bundle, struct input *in
 	decode_request(bundle, &options, in);
 }
 
-/* With all that is read besides: DWARF, and files apart. */
+/* Reads everything else, too: DWARF, and separate debug files. */
 static void decode_with_lines(const struct bundle *bundle, struct input *in)
 {
 	const struct decode_options options = {
@@ -124,7 +124,7 @@ static void decode_with_lines(const struct bundle *bundle, struct input *in)
 	decode_request(bundle, &options, in);
 }
 
-/* What is somebody's, and what is nobody's, of whatever users there are. */
+/* Reports for one user and for no user, whatever users the bundle has. */
 static void decode_for_one(const struct bundle *bundle, struct input *in)
 {
 	struct decode_options options = {
@@ -167,7 +167,7 @@ static void skim(const struct bundle *bundle, enum worker_skim how, struct input
 	decode_some_lines(bundle, WORKER_VIEW_BRANCHES, WORKER_SHOW_TIME | WORKER_SHOW_PLACES, how);
 }
 
-/* Some rounds, some last stretches, and all of it. */
+/* Some rounds, some last stretches, and the whole trace. */
 static void decode_within(const struct bundle *bundle, uint64_t deadline, struct input *in)
 {
 	const struct decode_options options = {
@@ -177,7 +177,7 @@ static void decode_within(const struct bundle *bundle, uint64_t deadline, struct
 	decode_request(bundle, &options, in);
 }
 
-/* In every form: what asks for the most first. */
+/* All forms, the most expensive first. */
 static void decode_packets(const struct bundle *bundle)
 {
 	decode_lines(bundle, WORKER_VIEW_PACKETS,

@@ -1,5 +1,5 @@
-# One target a parser: built with libFuzzer under --enable-fuzzers, else with a main() that replays its
-# corpus, which make check does.
+# One fuzz target per parser: linked with libFuzzer under --enable-fuzzers, else with a main() that
+# replays the corpus (make check does that).
 fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fuzz_bundle \
 	tests/fuzz/fuzz_varlink tests/fuzz/fuzz_ring tests/fuzz/fuzz_procmaps \
 	tests/fuzz/fuzz_timeline tests/fuzz/fuzz_elf tests/fuzz/fuzz_demangle tests/fuzz/fuzz_dwarf tests/fuzz/fuzz_packet tests/fuzz/fuzz_flow \

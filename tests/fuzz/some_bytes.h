@@ -1,5 +1,5 @@
 /*
- * A file of which only what is asked for is there, for fuzzers.
+ * A file of which only requested ranges are present, for fuzzers.
  */
 #pragma once
 

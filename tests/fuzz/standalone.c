@@ -1,6 +1,6 @@
 /*
- * main() of a fuzz target in the ordinary build: replays every file of the directories given as
- * arguments, so that what a fuzzer once found stays found. No files at all is a failure.
+ * The main() of a fuzz target in the ordinary build: replays every file of the directories given as
+ * arguments, so that inputs a fuzzer once found stay fixed. Finding no file is a failure.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,7 +21,8 @@ static void closedirp(DIR **d)
 		closedir(*d);
 }
 
-/* All of FD in a block of exactly its size, so that the sanitizer sees a byte read beyond it. */
+/* Reads FD into a block of exactly its size, so that the sanitizer detects a read beyond the end.
+ */
 static int read_whole(int fd, uint8_t **ret, size_t *ret_size)
 {
 	CLEANUP_FREE uint8_t *data = NULL;
@@ -60,7 +61,7 @@ static int replay_file(int directory, const char *name)
 	return r;
 }
 
-/* The number of files, or -errno. */
+/* Returns the number of files, or -errno. */
 static int replay_directory(const char *path)
 {
 	CLEANUP(closedirp) DIR *d = opendir(path);
