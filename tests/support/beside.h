@@ -1,5 +1,5 @@
 /*
- * Where tests find the programs that they start, and what they leave open.
+ * Helpers that find the programs that tests start, and count descriptors left open.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The program NAME that lies beside this one, into RET (PATH_MAX bytes). False: there is none. */
+/* Puts the path of program NAME, in the directory of the running program, into RET (PATH_MAX
+ * bytes). False: no such program. */
 static inline bool find_beside(const char *name, char *ret)
 {
 	ssize_t n = readlink("/proc/self/exe", ret, PATH_MAX - 1);
@@ -24,7 +25,7 @@ static inline bool find_beside(const char *name, char *ret)
 	return access(ret, X_OK) == 0;
 }
 
-/* Descriptors that are open. */
+/* The number of open descriptors. */
 static inline int count_open_fds(void)
 {
 	int n = 0;

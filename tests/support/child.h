@@ -1,6 +1,7 @@
 /*
- * Children of test programs. cmocka catches SIGSEGV and its like and leaves a failed assertion by
- * longjmp(); a child that inherits both would go on with the remaining tests beside its parent.
+ * Forks children of test programs. cmocka catches SIGSEGV and similar signals, and leaves a failed
+ * assertion by longjmp(). A child that inherits both would run the remaining tests beside its
+ * parent.
  */
 #pragma once
 
@@ -10,9 +11,9 @@
 #include <unistd.h>
 
 /*
- * In a child: signals that are caught get their default action, and a failed assertion aborts
- * (cmocka reads the variable at each failure). Signals that are ignored stay so, as after exec.
- * May be given to pthread_atfork() where the code under test forks.
+ * Detaches a child from cmocka: caught signals get their default action, and a failed assertion
+ * aborts (cmocka reads the variable at each failure). Ignored signals stay ignored, as after exec.
+ * Tests may give this function to pthread_atfork() where the code under test forks.
  */
 static inline void test_leave_cmocka(void)
 {
@@ -26,8 +27,8 @@ static inline void test_leave_cmocka(void)
 }
 
 /*
- * As fork(). The child is outside cmocka and is killed when the calling thread ends; it must leave
- * by _exit() or exec, never by return from the test.
+ * Like fork(), but the child is detached from cmocka and killed when the calling thread ends. The
+ * child must leave by _exit() or exec, never by returning from the test.
  */
 static inline pid_t test_fork(void)
 {
@@ -35,7 +36,8 @@ static inline pid_t test_fork(void)
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The parent may have died before prctl(). 0: it is in another PID namespace. */
+		/* The parent may have died before prctl(). Parent 0: the parent is in another PID
+		 * namespace. */
 		if (getppid() != parent && getppid() != 0)
 			raise(SIGKILL);
 		test_leave_cmocka();

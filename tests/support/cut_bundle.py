@@ -1,6 +1,7 @@
-"""cut_bundle.py FROM TO BYTES...: a snapshot's bundle with only the newest BYTES of each CPU's trace.
+"""cut_bundle.py FROM TO BYTES...: copies a snapshot's bundle with only the newest BYTES of each
+CPU's trace.
 
-As if the rings had been that small: the sideband stays as it is.
+The result looks as if the rings had been that small: the sideband stays unchanged.
 """
 import io
 import json

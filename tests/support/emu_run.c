@@ -1,14 +1,14 @@
 /*
- * Runs a command under the emulated source, without the daemon: the trace (oldest first) and the
- * sideband records of each CPU go to files. Snapshots can be taken meanwhile, each into files of
- * its own.
+ * Runs a command under the emulated source, without the daemon. Writes the trace (oldest bytes
+ * first) and the sideband records of each CPU to files, and can take snapshots while the command
+ * runs, each into its own files.
  *
  *   emu_run [-c CPUS] [-q QUANTUM] [-a AUX_KIB] [-d DATA_KIB] [-t TERMS] [-T TRUTH] [-v]
  *           [-s N -i MS] PLUGIN OUT -- COMMAND...
  *
- * Writes OUT.cpuC.pt and OUT.cpuC.data, and with -s: OUT.1.cpuC.pt ... OUT.N.cpuC.pt, one every MS
- * milliseconds, as long as the command runs. TRUTH: an empty directory. One line a snapshot on
- * stderr. Exits with the command's status.
+ * Writes OUT.cpuC.pt and OUT.cpuC.data, and with -s: OUT.1.cpuC.pt ... OUT.N.cpuC.pt, one snapshot
+ * every MS milliseconds as long as the command runs. TRUTH: an empty directory. Prints one line per
+ * snapshot on stderr. Exits with the command's status.
  */
 #include <errno.h>
 #include <poll.h>

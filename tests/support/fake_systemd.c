@@ -1,7 +1,7 @@
 /*
- * org.freedesktop.systemd1 on a bus of the test's own ($DBUS_SYSTEM_BUS_ADDRESS): it takes the
- * name, answers Subscribe with "subscribed" on stdout, and for each line "UNIT RESULT SIGNAL" on
- * stdin says that this service has failed so, in systemd's order and as often as it does.
+ * Plays org.freedesktop.systemd1 on a test's own bus ($DBUS_SYSTEM_BUS_ADDRESS): takes the name,
+ * answers Subscribe and prints "subscribed", and for each line "UNIT RESULT SIGNAL" on stdin
+ * announces that this service failed, with systemd's signals in systemd's order and number.
  */
 #include <signal.h>
 #include <stdint.h>

@@ -1,13 +1,13 @@
 /*
- * What tests want to know of a flow and its users do not: reads decoder/flow's private state.
+ * Questions that only tests ask a flow. Reads decoder/flow's private state.
  */
 #pragma once
 
 #include "decoder/flow/flow_private.h"
 #include "decoder/hot/nodes.h"
 
-/* Waits until the threads that walk ahead have nothing to do. Returns how many of their steps the
- * flow has used up to now. */
+/* Waits until the threads that walk ahead are idle. Returns how many of their steps the flow has
+ * used so far. */
 static inline uint64_t flow_look_settle(struct flow *f)
 {
 	if (f->ahead.trace)
@@ -15,7 +15,7 @@ static inline uint64_t flow_look_settle(struct flow *f)
 	return f->ahead.steps;
 }
 
-/* Counts walk WALK of BATCH (the newest one) in the statistics of F, step by step: the plain form
+/* Counts walk WALK of BATCH (the newest batch) in the statistics of F, step by step: the plain form
  * of what steps_count.c of ptsnap-decode does with a table. */
 static inline void flow_look_count(struct flow *f, const struct flow_batch *batch, uint32_t walk)
 {

@@ -1,12 +1,12 @@
 /*
- * A FUSE file system with one executable file, for tests of what must not be touched.
+ * A FUSE file system with one executable file, for tests of files that the recorder must not touch.
  *
  *   fuse_file DIR NAME SOURCE LOG COMM...
  *
- * Mounts itself on DIR and shows the bytes of SOURCE as DIR/NAME, until it is terminated. Who is
- * called one of COMM is not answered, and each of its requests is a line "COMM OPCODE" in LOG; a
- * while after the first of them this ends. Prints "ready" when it is mounted. Ends with 77 where
- * FUSE cannot be mounted.
+ * Mounts itself on DIR and shows the bytes of SOURCE as DIR/NAME until terminated. Processes named
+ * one of COMM get no answer; each of their requests is a line "COMM OPCODE" in LOG. The program
+ * exits STALL_SECONDS after the first such request. Prints "ready" when mounted. Exits with 77
+ * where FUSE cannot be mounted.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 #define ROOT_NODE 1u
 #define FILE_NODE 2u
 #define MAX_READ  (128u << 10)
-/* Nothing else ends who waits, not even a signal. */
+/* Exiting is the only way to wake a waiting process: even signals do not. */
 #define STALL_SECONDS 10
 
 static int device;
@@ -41,7 +41,7 @@ static void answer(const struct fuse_in_header *in, int error, const void *data,
 		.len = (uint32_t)(sizeof(out) + n), .error = -error, .unique = in->unique};
 	struct iovec parts[] = {{&out, sizeof(out)}, {(void *)(uintptr_t)data, n}};
 
-	/* Who asked may be gone. */
+	/* The process that asked may have exited. */
 	if (writev(device, parts, 2) < 0 && errno != ENOENT)
 		_exit(1);
 }

@@ -1,12 +1,12 @@
 /*
- * A program for the emulated machine that lies at a fixed address, built several times with other
- * code there (VARIANT).
+ * A program for the emulated machine, linked at a fixed address and built several times with
+ * different code there (VARIANT).
  *
- * guest_fixed run N           works N times and lets others run in between
- * guest_fixed exec N PROGRAM  works, and becomes PROGRAM, which becomes this one again, N times in
+ * guest_fixed run N           works N times and yields in between
+ * guest_fixed exec N PROGRAM  works and execs PROGRAM, which execs guest_fixed again, N times in
  * all
  *
- * Prints what it has computed.
+ * Prints the computed result.
  */
 #include <sched.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 #define ROUNDS 3000u
 
-/* Same size and same alignment in all variants, so that what follows lies at the same addresses. */
+/* All variants have the same size and alignment, so that the code behind has the same addresses. */
 typedef uint64_t step_fn(uint64_t v);
 
 __attribute__((noinline, aligned(64))) static uint64_t even(uint64_t v)
@@ -42,7 +42,7 @@ __attribute__((noinline, aligned(64))) static uint64_t odd(uint64_t v)
 #endif
 }
 
-/* Decisions, calls, returns and indirect jumps that a compiler cannot foresee. */
+/* Conditional branches, calls, returns and indirect jumps that a compiler cannot resolve. */
 static uint64_t work(uint64_t v)
 {
 	step_fn *volatile steps[] = {even, odd};

@@ -1,7 +1,7 @@
 /*
- * A program for the emulated machine: a server that forks CHILDREN workers, WIDE at a time; each
- * computes something else and answers over a pipe, some after a thread or a grandchild did the
- * work. Prints the answers' sum. guest_forks [CHILDREN [WIDE [WORK]]]
+ * A program for the emulated machine: a server that forks CHILDREN workers, WIDE at a time. Each
+ * computes a different result and answers over a pipe; for some, a thread or a grandchild does the
+ * work. Prints the sum of the answers. guest_forks [CHILDREN [WIDE [WORK]]]
  */
 #include <pthread.h>
 #include <stdint.h>

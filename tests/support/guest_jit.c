@@ -1,13 +1,12 @@
 /*
- * A program for the emulated machine that makes its own code: memory that is no file's, written,
- * made executable, called, left by return and by indirect jumps, and, where asked, written anew. It
- * tells the names of that code in /tmp/perf-PID.map, as JIT compilers do. guest_jit MODE STOP
+ * A program for the emulated machine that makes its own code: writes anonymous memory, makes it
+ * executable, calls it, leaves it by return and by indirect jumps, and rewrites it in some modes.
+ * Writes the names of that code to /tmp/perf-PID.map, as JIT compilers do. guest_jit MODE STOP
  *
- * MODE: "once": the code is written once; "rewrite": again and again, other code at the same place;
- * "gone": it is unmapped before the program waits; "fork": written once, then run by a child, too;
- * "memfd": the code is in a memory file that is mapped twice, to be written and to be executed.
- * Makes the file STOP.ready when it has done that for a while, and goes on until the file STOP
- * exists.
+ * MODE: "once": writes the code once; "rewrite": writes other code at the same place again and
+ * again; "gone": unmaps the code before waiting; "fork": writes the code once and also runs it in a
+ * child; "memfd": the code is in a memory file that is mapped twice, for writing and for executing.
+ * Makes the file STOP.ready after a number of rounds, and continues until the file STOP exists.
  */
 #include <stdbool.h>
 #include <stdint.h>

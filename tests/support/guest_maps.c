@@ -1,9 +1,9 @@
 /*
- * A program for the emulated machine, in which one address means several things: two files mapped
- * one after the other at one place, two libraries loaded and unloaded in turns, itself started anew
- * (exec), also by a thread that is not the first. guest_maps DIRECTORY [LIBRARY LIBRARY]
+ * A program for the emulated machine in which one address has several meanings: two files mapped in
+ * turns at one place, two libraries loaded and unloaded in turns, and exec of itself, also by a
+ * thread that is not the first. guest_maps DIRECTORY [LIBRARY LIBRARY]
  *
- * A LIBRARY has `uint64_t piece(uint64_t)`. DIRECTORY gets two files of machine code.
+ * A LIBRARY defines `uint64_t piece(uint64_t)`. Two files of machine code are written to DIRECTORY.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 
 typedef uint64_t piece_fn(uint64_t);
 
-/* Both begin alike, so that a stale image is not noticed by the first instruction. */
+/* Both files begin alike, so that the first instruction does not reveal a stale image. */
 static const uint8_t code[N_FILES][32] = {
 	/* lea 7(%rdi),%rax; 1: add $3,%rax; sub $1,%rdi; ja 1b; ret */
 	{0x48, 0x8d, 0x47, 0x07, 0x48, 0x83, 0xc0, 0x03, 0x48, 0x83, 0xef, 0x01, 0x77, 0xf6, 0xc3},
@@ -67,11 +67,11 @@ static uint64_t files(const char *directory)
 	for (int i = 0; i < N_FILES; i++)
 		fds[i] = write_code(directory, i);
 	for (unsigned int t = 0; t < TIMES; t++) {
-		/* Over the other one. */
+		/* Replace the mapping of the other file. */
 		sum += call_at_place(fds[t % 2], MAP_FIXED, 100 + t);
 		if (t % 5 != 0)
 			continue;
-		/* To where nothing is any more. */
+		/* Call an address where nothing is mapped any more. */
 		munmap(PLACE, 4096);
 		sum += call_at_place(fds[t / 5 % 2], MAP_FIXED_NOREPLACE, 50);
 	}
@@ -103,7 +103,7 @@ static void *exec_from_thread(void *step)
 	return NULL;
 }
 
-/* With a conditional branch: how often a loop without one goes round is not in a trace. */
+/* Has a conditional branch: a trace does not show how often a loop without one ran. */
 static void *spin(void *v)
 {
 	for (volatile uint64_t *n = v; *n != UINT64_MAX; ++*n)
@@ -111,7 +111,7 @@ static void *spin(void *v)
 	return NULL;
 }
 
-/* argv[0] tells which step this is. */
+/* argv[0] names the current step. */
 int main(int argc, char **argv)
 {
 	static uint64_t spun;
@@ -137,7 +137,7 @@ int main(int argc, char **argv)
 		execv("/proc/self/exe", argv);
 		return 4;
 	}
-	/* Another thread is computing when this one's sister replaces the program. */
+	/* This thread execs while another thread computes. */
 	if (pthread_create(&t, NULL, spin, &spun) != 0 ||
 	    pthread_create(&t, NULL, exec_from_thread, (char[]){"three"}) != 0)
 		return 5;

@@ -1,6 +1,7 @@
 /*
- * A program for the emulated machine: odd ways to make, replace and end processes and threads.
- * Prints a line a step, equal whoever runs it. guest_odd DIRECTORY [STEP...]
+ * A program for the emulated machine that makes, replaces and ends processes and threads in unusual
+ * ways. Prints one line per step; the lines are the same on every machine. guest_odd DIRECTORY
+ * [STEP...]
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +70,8 @@ static int in_clone(void *argument)
 	return (int)(compute((uintptr_t)argument) % 50);
 }
 
-/* An emulator that refuses such flags is as good as one that knows them: the work is done then by
- * plain fork. */
+/* Runs the work by clone with FLAGS. An emulator may refuse such flags; then plain fork does the
+ * work. */
 static void clone_flags(const char *step, int flags)
 {
 	char *stack = malloc(STACK);
@@ -98,7 +99,7 @@ static int in_raw_thread(void *argument)
 	return 0;
 }
 
-/* A thread with the TLS of its parent, which waits meanwhile. */
+/* A thread that shares the TLS of its parent while the parent waits. */
 static void raw_thread(void)
 {
 	struct raw_thread *t = calloc(1, sizeof(*t));
@@ -153,8 +154,8 @@ static void on_usr1(int signo)
 	told = 1;
 }
 
-/* A child that computes until it is told to end; it is known to run when this returns. Never -1,
- * which kill(2) takes for everybody. */
+/* Forks a child that computes until it is killed. Returns when the child is known to run. Never
+ * returns -1, which kill(2) would take for all processes. */
 static pid_t computing_child(void)
 {
 	int fds[2];
@@ -252,7 +253,7 @@ static void *wait_thread(void *lock)
 	return NULL;
 }
 
-/* The child of a process with threads makes threads itself. */
+/* A child of a process with threads makes threads itself. */
 static void fork_with_threads(void)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -346,7 +347,7 @@ static void scripts(void)
 	run("execvp by sh", execvp, "no_magic");
 }
 
-/* The program of a file descriptor, which is closed as that program begins. */
+/* Execs a file descriptor that is closed on exec. */
 static void exec_of_fd(void)
 {
 	char *const argv[] = {"sh", "-c", "exit 12", NULL};

@@ -1,9 +1,9 @@
 /*
- * A program for the emulated PMU with every way that control can go: signals (interrupting, nested,
- * on another stack, from faults, left by siglongjmp), setjmp/longjmp, swapcontext, recursion deeper
- * than the hardware's return stack, calls of the next instruction, returns that no call foretold,
- * repeated string instructions, code that changes itself. Prints a sum that must not depend on who
- * runs it. guest_signals [ROUNDS]
+ * A program for the emulated PMU with every kind of control flow: signals (interrupting, nested, on
+ * another stack, from faults, left by siglongjmp), setjmp/longjmp, swapcontext, recursion deeper
+ * than the hardware's return stack, calls of the next instruction, returns without a matching call,
+ * repeated string instructions, self-modifying code. Prints a sum that is the same on every
+ * machine. guest_signals [ROUNDS]
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -65,7 +65,7 @@ static void on_skip(int signo, siginfo_t *info, void *context)
 
 	(void)info;
 	sum += (unsigned int)signo;
-	/* UD2 is a fault; INT3 a trap, that is past already. */
+	/* UD2 is a fault: IP is at the instruction. INT3 is a trap: IP is already behind. */
 	if (ip[0] == 0x0f && ip[1] == 0x0b)
 		uc->uc_mcontext.gregs[REG_RIP] += 2;
 }
@@ -87,8 +87,8 @@ static void test_signals(void)
 	handle(SIGUSR1, on_usr1, NULL, SA_ONSTACK);
 	handle(SIGUSR2, on_usr1, NULL, 0);
 	raise(SIGUSR1);
-	on_usr1(SIGUSR2); /* as an ordinary function */
-	/* Both at once: two frames before either handler has begun. */
+	on_usr1(SIGUSR2); /* call the handler as an ordinary function */
+	/* Raise both at once: two signal frames exist before either handler begins. */
 	sigset_t both, old;
 	sigemptyset(&both);
 	sigaddset(&both, SIGUSR1);
@@ -107,7 +107,7 @@ static void test_faults(void)
 	handle(SIGSEGV, NULL, on_fault_mend, SA_NODEFER);
 	for (int i = 0; i < 3; i++) {
 		mprotect(p, 4096, PROT_NONE);
-		page[i] = (uint8_t)i; /* faults, is mended, runs again */
+		page[i] = (uint8_t)i; /* faults; the handler maps the page and the store repeats */
 		sum += page[i];
 	}
 	mprotect(p, 4096, PROT_NONE);
@@ -120,7 +120,7 @@ static void test_faults(void)
 		if (sigsetjmp(again, 1) == 0)
 			page[i] = 1;
 	if (sigsetjmp(again, 1) == 0)
-		((void (*)(void))(uintptr_t)p)(); /* a call into nothing */
+		((void (*)(void))(uintptr_t)p)(); /* a call of an unmapped address */
 	if (sigsetjmp(again, 1) == 0)
 		((void (*)(void))0)();
 	munmap(p, 4096);
@@ -134,7 +134,7 @@ static void test_faults(void)
 		sum += (uint64_t)(1 / zero);
 }
 
-/* Interrupted wherever it is: in a loop of one block, in a repeated instruction, after a return. */
+/* Signals arrive anywhere: in a loop of one block, in a repeated instruction, after a return. */
 static void test_ticks(int wanted)
 {
 	static uint8_t from[65536], to[65536];
@@ -194,7 +194,7 @@ static void test_jumps(void)
 	for (volatile int i = 0; i < 100; i++)
 		if (setjmp(where) == 0)
 			down(where, i);
-	/* Reads the IP, and a return to where no call came from. */
+	/* Reads the IP, and returns to an address that no call pushed. */
 	__asm__ volatile("call 1f\n1: pop %%rax\n"
 			 "lea 2f(%%rip), %%rax\n push %%rax\n ret\n2:"
 			 :
@@ -202,7 +202,7 @@ static void test_jumps(void)
 			 : "rax", "memory");
 }
 
-/* The block writes into itself: mov $imm32, %eax is changed by the instruction before it. */
+/* The block modifies itself: an instruction changes the mov $imm32, %eax behind it. */
 static void test_self_change(void)
 {
 	static const uint8_t code[] = {
@@ -231,8 +231,8 @@ int main(int argc, char **argv)
 		test_ticks(20);
 		test_contexts();
 		test_jumps();
-		/* Code without a file cannot be decoded afterwards: last, and only when asked for.
-		 */
+		/* Code without a file cannot be decoded afterwards, so this runs last, and only on
+		 * request. */
 		if (argc > 2)
 			test_self_change();
 		sum += recurse(300) & 0xff;

@@ -1,6 +1,6 @@
 /*
- * A program for the emulated machine that executes its own code and little else, for as long as it
- * is told: guest_spin ROUNDS. Prints a sum.
+ * A program for the emulated machine that executes almost only its own code: guest_spin ROUNDS.
+ * Prints a sum.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
- * A program for the emulated machine that loads and unloads two libraries in turns, and calls what
- * each has at the same place: guest_swap N LIBRARY LIBRARY. A LIBRARY has `uint64_t
- * piece(uint64_t)`.
+ * A program for the emulated machine that loads and unloads two libraries in turns, and calls a
+ * function that both have at the same place: guest_swap N LIBRARY LIBRARY. A LIBRARY defines
+ * `uint64_t piece(uint64_t)`.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -32,9 +32,9 @@ static uint64_t use(const char *path, uint64_t v)
 	return v;
 }
 
-/* A kernel maps in the highest gap that is large enough, the emulator behind what it has mapped
- * last. Where something is in the way there it asks the kernel, and from then on always is it so.
- */
+/* Makes both libraries load at the same address. A kernel maps in the highest gap that is large
+ * enough. The emulator maps behind its previous mapping; where that place is occupied, the emulator
+ * asks the kernel, then and for all later mappings. */
 static int be_in_the_way(void)
 {
 	char *p = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,7 +1,7 @@
 /*
- * A program for the emulated machine: eight threads that wait for each other all the time (mutex,
- * condition, barrier, once; futexes in the end), and some that come and go. Prints a sum that does
- * not depend on the order in which they run. guest_threads [ROUNDS]
+ * A program for the emulated machine: eight threads that constantly wait for each other (mutex,
+ * condition, barrier, once, all by futexes), and some short-lived threads. Prints a sum that does
+ * not depend on their order. guest_threads [ROUNDS]
  */
 #include <pthread.h>
 #include <sched.h>
@@ -73,7 +73,7 @@ static void *short_lived(void *argument)
 	return NULL;
 }
 
-/* Each waits until it is its turn; only yielding, never sleeping. */
+/* Each thread waits for its turn by yielding, never by sleeping. */
 static void in_turn(unsigned int self, unsigned int r)
 {
 	while (atomic_load(&turn) != r * N_THREADS + self)

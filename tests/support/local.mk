@@ -1,4 +1,4 @@
-# Programs that tests run; nothing of it is installed.
+# Programs that tests run; none of them is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
 	tests/support/truth_subset tests/support/truth_times tests/support/emu_run \
 	tests/support/fuse_file tests/support/fake_systemd
@@ -9,7 +9,7 @@ tests_support_fuse_file_LDADD =
 tests_support_vl_cert_server_SOURCES = tests/support/vl_cert_server.c
 tests_support_vl_cert_server_LDADD = proto/libptproto.a $(JSONC_LIBS)
 
-# What was really executed, out of a truth directory; whether what was decoded is part of it.
+# Read a truth directory, which says what was executed, and compare with what was decoded.
 TRUTH_SOURCES = tests/support/truth.c tests/support/truth.h \
 	tests/support/truth_walk.c tests/support/truth_walk.h
 SUBSET_SOURCES = tests/support/subset.c tests/support/subset.h
@@ -54,11 +54,11 @@ tests_unit_support_test_ptscript_trace_SOURCES = tests/unit/support/test_ptscrip
 tests_unit_support_test_ptscript_trace_LDADD = decoder/libptdecoder.a proto/libptproto.a \
 	$(ZYDIS_LIBS) $(CMOCKA_LIBS)
 
-# The emulated source alone: runs a command, dumps its rings.
+# Runs a command under the emulated source and dumps its rings.
 tests_support_emu_run_SOURCES = tests/support/emu_run.c
 tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_LIBS)
 
-# Guests: run under the emulator, so without sanitizers.
+# Guests run under the emulator, and therefore without sanitizers.
 GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
@@ -88,7 +88,7 @@ tests_support_guest_swap_SOURCES = tests/support/guest_swap.c
 tests_support_guest_swap_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_swap_LDFLAGS =
 tests_support_guest_swap_LDADD = -ldl
-# Two programs with other code at one address, wherever the kernel would like to have them.
+# Two programs with different code at one fixed address.
 tests_support_guest_fixed0_SOURCES = tests/support/guest_fixed.c
 tests_support_guest_fixed0_CFLAGS = $(GUEST_CFLAGS) -fno-pie -DVARIANT=0
 tests_support_guest_fixed0_LDFLAGS = -no-pie
@@ -101,7 +101,7 @@ tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
 tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_LDFLAGS = -pthread
 
-# ptsnap-decode with seams at every PSB, and a clock that is the same each time.
+# ptsnap-decode with seams at every PSB, and a clock that gives the same times in each run.
 noinst_PROGRAMS += tests/support/seams_worker
 tests_support_seams_worker_SOURCES = tests/support/seams_worker.c decoder/worker/main.c
 tests_support_seams_worker_CPPFLAGS = $(decoder_worker_ptsnap_decode_CPPFLAGS)
@@ -109,7 +109,7 @@ tests_support_seams_worker_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=flow_new,--wrap=flow_free,--wrap=ahead_take,--wrap=clock_gettime
 tests_support_seams_worker_LDADD = $(WORKER_LIBS)
 
-# Of make_bundle.c and make_wild.c, wherever these are.
+# Included by make_bundle.c and make_wild.c.
 EXTRA_DIST += tests/support/make_elf.h
 
 # Synthetic perf.data files, for tests of whole programs and for the fuzz corpus.

@@ -1,6 +1,6 @@
 /*
- * Synthetic bundles. The trace is written by the SDM (volume 3, "Trace Packets and Data Types"),
- * not by our encoder.
+ * Makes synthetic bundles. The trace follows the SDM (volume 3, "Trace Packets and Data Types") and
+ * does not use our encoder.
  */
 #include "tests/support/make_bundle.h"
 
@@ -201,7 +201,8 @@ static void put_mapping(struct bytes_out *out)
 	put_record(out, &map, 0);
 }
 
-/* As the kernel does: who leaves says who comes, then who comes says who left. Tid 0 is idle. */
+/* As the kernel records a switch: the leaving thread names the next one, then the next thread names
+ * the one that left. Tid 0 is idle. */
 static void put_switch(struct bytes_out *out, uint32_t cpu, uint64_t time, const uint32_t tids[2])
 {
 	uint8_t buffer[256];
@@ -329,7 +330,7 @@ static bool is_traced(const struct make_bundle *how, uint32_t cpu)
 	return !how->untraced || cpu < how->first_untraced;
 }
 
-/* As the recorder says it of a CPU that it did not freeze. */
+/* As the recorder describes a CPU that was not frozen. */
 static void describe_untraced(struct manifest_cpu *cpu, const struct make_bundle *how)
 {
 	cpu->state = strdup(how->state);

@@ -1,5 +1,5 @@
 /*
- * make_bundle KIND FILE: writes one of some synthetic bundles, for tests in shell and for the fuzz
+ * make_bundle KIND FILE: writes one of several synthetic bundles, for shell tests and for the fuzz
  * corpus.
  */
 #include <fcntl.h>

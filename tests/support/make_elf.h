@@ -1,6 +1,6 @@
 /*
- * The headers of a small ELF program at a fixed address: one piece that is loaded, which is the
- * whole file, and the sections .text, .symtab, .strtab and .shstrtab (1 to 4).
+ * The headers of a small ELF program at a fixed address: one loaded segment that covers the whole
+ * file, and the sections .text, .symtab, .strtab and .shstrtab (1 to 4).
  */
 #pragma once
 
@@ -8,15 +8,15 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Where in the file things are, by offset and size. */
+/* Offsets and sizes in the file. */
 struct make_elf {
 	uint64_t base, entry, size;
 	uint64_t text, text_size, symtab, n_symbols, strtab, strtab_size, shstr, shstr_size;
-	uint64_t headers; /* of sections */
+	uint64_t headers; /* section headers */
 	uint16_t n_sections;
 };
 
-/* What names of sections begin with; those of further ones follow at MAKE_ELF_NAMES. */
+/* The section names; names of further sections follow at MAKE_ELF_NAMES. */
 #define MAKE_ELF_SECTIONS "\0.text\0.symtab\0.strtab\0.shstrtab"
 #define MAKE_ELF_NAMES	  33u
 

@@ -1,6 +1,6 @@
 /*
- * A synthetic perf.data, composed from the same trace and records as the synthetic bundle, which
- * are laid out anew as foreign events would lay them out. Layouts as in proto/perf/perfdata.h.
+ * Makes a synthetic perf.data from the trace and records of the synthetic bundle. Records are laid
+ * out again as events of another program would have them. Layouts as in proto/perf/perfdata.h.
  */
 #include "tests/support/make_perfdata.h"
 
@@ -19,7 +19,7 @@
 #define ATTR_SIZE      128u
 #define ENTRY_SIZE     (ATTR_SIZE + 16u)
 #define FINISHED_ROUND 68u
-/* Small, so that records are cut by the borders of pieces. */
+/* Small, so that piece borders cut records. */
 #define COMPRESSED_PIECE 100u
 
 static const struct perfrecord_layout own = {PERFRECORD_SAMPLE_TYPE, true};
@@ -40,7 +40,7 @@ static uint64_t sample_type(const struct make_perfdata *how, size_t attr)
 	}
 }
 
-/* The trailer of a record of the last event. */
+/* Appends the trailer of a record of the last event. */
 static void put_trailer(const struct make_perfdata *how, const struct perfrecord *r,
 			struct bytes_out *out)
 {
@@ -67,7 +67,7 @@ static void put_trailer(const struct make_perfdata *how, const struct perfrecord
 		bytes_put_u64(out, id);
 }
 
-/* perf makes those of time 0 up, and lays them out as the first event does. */
+/* perf makes up the records of time 0 and lays them out as the first event does. */
 static void put_made_up_trailer(const struct make_perfdata *how, struct bytes_out *out)
 {
 	struct perfrecord_layout first = {sample_type(how, 0), !how->no_sample_id};
@@ -85,7 +85,7 @@ static void put_header(struct bytes_out *out, uint32_t type, uint16_t misc)
 	bytes_put_u16(out, 0);
 }
 
-/* The size of the record that began at START. */
+/* Sets the size of the record that began at START. */
 static void end_record(struct bytes_out *out, size_t start)
 {
 	uint16_t size = (uint16_t)(out->size - start);
@@ -94,7 +94,7 @@ static void end_record(struct bytes_out *out, size_t start)
 		memcpy(out->data + start + 6, &size, sizeof(size));
 }
 
-/* The fields that MMAP has, and the name, of a MMAP2 record. */
+/* Appends the fields that MMAP and MMAP2 share, and the name, from a MMAP2 record. */
 static void put_mmap(const struct perfrecord *r, struct bytes_out *out)
 {
 	size_t size = strlen(r->u.mmap2.filename) + 1;
@@ -118,7 +118,7 @@ static void put_record(const struct make_perfdata *how, struct perfrecord *r, st
 	    (r->type == PERF_RECORD_SWITCH_CPU_WIDE || r->type == PERF_RECORD_ITRACE_START))
 		return;
 	if (how->task_switches && r->type == PERF_RECORD_SWITCH_CPU_WIDE) {
-		/* Of its own tasks only. */
+		/* Switches of its own tasks only. */
 		if (r->tid == 0)
 			return;
 		r->type = PERF_RECORD_SWITCH;
@@ -152,7 +152,7 @@ static void put_perfs(struct bytes_out *out, uint32_t type, const void *body, si
 	end_record(out, start);
 }
 
-/* What a reader is to pass over. */
+/* Appends records that a reader must skip. */
 static void put_others(const struct make_perfdata *how, struct bytes_out *out)
 {
 	static const uint32_t kernels[] = {PERF_RECORD_THROTTLE,
@@ -177,7 +177,7 @@ static void put_others(const struct make_perfdata *how, struct bytes_out *out)
 
 		put_record(how, &r, out);
 	}
-	/* A sample, ids, threads, CPUs, times, a feature, the end of the beginning. */
+	/* A sample, ids, threads, CPUs, times, a feature, the end of the initial records. */
 	put_perfs(out, PERF_RECORD_SAMPLE, body, sizeof(body));
 	for (uint32_t type = 69; type <= 82; type++)
 		if (type < PERFDATA_AUXTRACE_INFO || type > PERFDATA_AUXTRACE)
@@ -287,7 +287,7 @@ static void put_traces(const struct make_perfdata *how, struct bytes_out *out)
 		}
 }
 
-/* One stream of zstd for all, flushed for each record of it. */
+/* One zstd stream for the whole file, flushed after each compressed record. */
 static int compress(const struct make_perfdata *how, const struct bytes_out *in,
 		    struct bytes_out *out)
 {
@@ -348,7 +348,7 @@ static void put_attr(const struct make_perfdata *how, size_t i, struct bytes_out
 	bytes_put_u64(out, (how->recorded.kernel ? 0 : exclude_kernel) |
 				   (how->no_sample_id ? 0 : sample_id_all));
 	bytes_put_block(out, rest, sizeof(rest));
-	/* Where its id stands: behind all of them. */
+	/* Behind all ids: the offset of this event's ids. */
 	bytes_put_u64(out, HEADER_SIZE + n_attrs(how) * ENTRY_SIZE + i * 8);
 	bytes_put_u64(out, 8);
 }

@@ -1,7 +1,7 @@
 /*
- * make_perfdata KIND FILE: writes one of some synthetic perf.data files, and make_perfdata
- * --program FILE what its processes mapped. Without arguments it says which kinds there are, a line
- * each.
+ * make_perfdata KIND FILE: writes one of several synthetic perf.data files; make_perfdata --program
+ * FILE: writes the program that its processes mapped. Without arguments: prints the kinds, one per
+ * line.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * Random programs and their traces. The packets are written by the SDM (volume 3, "Trace Packets
- * and Data Types"), not by our encoder.
+ * Makes random programs and their traces. Packets follow the SDM (volume 3, "Trace Packets and Data
+ * Types") and do not use our encoder.
  */
 #include "tests/support/make_wild.h"
 
@@ -19,7 +19,7 @@
 #define FILE_SIZE (SHDR_AT + 5 * sizeof(Elf64_Shdr))
 
 #define FUNCTIONS 12u
-#define BRANCHES  300u /* of a round that packets tell of */
+#define BRANCHES  300u /* of a round, that packets show */
 #define RETURNS	  64u  /* of the processor's stack */
 #define FRAMES	  4096u
 
@@ -28,7 +28,8 @@ enum kind { PLAIN, COND, JUMP, CALL, JUMP_IND, CALL_IND, RET, SYSCALL };
 struct wild {
 	uint32_t random;
 	uint8_t code[CODE_SIZE];
-	uint8_t kinds[CODE_SIZE]; /* of the instruction there, plus one; 0: none begins there */
+	uint8_t kinds[CODE_SIZE]; /* kind of the instruction that begins at the offset, plus one; 0:
+				   * none */
 	uint8_t sizes[CODE_SIZE];
 	uint32_t targets[CODE_SIZE];
 	uint32_t size, starts[FUNCTIONS + 1];
@@ -67,7 +68,7 @@ static void put_plain(struct wild *w)
 		put_insn(w, PLAIN, "\xff\xc1", 2);
 }
 
-/* With a target that is not known yet: rel32. */
+/* Appends an instruction whose target (rel32) is not known yet. */
 static void put_relative(struct wild *w, enum kind kind)
 {
 	if (kind == COND)
@@ -93,8 +94,8 @@ static void put_branch(struct wild *w)
 	}
 }
 
-/* Each function has a conditional branch before it can lead to another one: no packets tell how
- * often a circle without one was gone through. */
+/* Each function has a conditional branch before it can lead to another function: packets do not
+ * show how often a loop without one ran. */
 static void put_function(struct wild *w)
 {
 	unsigned int i, n = 2 + draw(w, 8);
@@ -105,12 +106,12 @@ static void put_function(struct wild *w)
 		put_plain(w);
 		put_branch(w);
 	}
-	/* Else it runs into the next one. */
+	/* Otherwise the function runs into the next one. */
 	if (draw(w, 3) > 0)
 		put_insn(w, RET, "\xc3", 1);
 }
 
-/* Where an instruction begins in [FROM, TO). */
+/* Finds an instruction that begins in [FROM, TO). */
 static uint32_t draw_place(struct wild *w, uint32_t from, uint32_t to)
 {
 	uint32_t at = from + draw(w, to - from);
@@ -161,7 +162,7 @@ static void make(struct wild *w, uint32_t seed, uint64_t base)
 				link_insn(w, at, w->starts[i], w->starts[i + 1]);
 }
 
-/* One in five functions has no symbol, one in five reaches over the beginning of the next one. */
+/* One in five functions has no symbol; the symbol of one in five overlaps the next function. */
 static void add_symbols(const struct wild *w, uint8_t *file, uint64_t base)
 {
 	char *names = (char *)file + STRTAB_AT;
@@ -214,7 +215,7 @@ void make_wild_program(uint32_t seed, uint64_t base, struct bytes_out *out)
 
 /* --- Its trace --- */
 
-/* With an even seed the core clock is told, too, before some packets. */
+/* With an even seed CBR packets appear, too, before some packets. */
 static void put_cyc(struct wild *w)
 {
 	if (w->cycs && draw(w, 3) == 0)
@@ -298,7 +299,7 @@ static void call(struct wild *w, uint32_t next)
 	w->returns[w->n_returns++] = next;
 }
 
-/* Now and then over several frames at once, or elsewhere. */
+/* Sometimes returns over several frames at once, or elsewhere. */
 static void go_back(struct wild *w)
 {
 	uint32_t to = draw_start(w), expected = UINT32_MAX;
@@ -316,7 +317,7 @@ static void go_back(struct wild *w)
 		put_ip(w, 0x0d, to);
 }
 
-/* False: it left user code. */
+/* False: execution left user code. */
 static bool execute(struct wild *w)
 {
 	uint32_t at = w->at, next = at + w->sizes[at];
@@ -347,7 +348,7 @@ static bool execute(struct wild *w)
 	return true;
 }
 
-/* A stay in user code, TICKS long at most. */
+/* Runs user code for at most TICKS. */
 static void put_round(struct wild *w, uint64_t ticks)
 {
 	uint64_t end = w->tsc + ticks;
@@ -392,7 +393,7 @@ void make_wild_trace(uint32_t seed, uint64_t base, unsigned rounds, uint64_t tsc
 		w.tsc = tsc + i * ticks;
 		if (i % 8 == 0)
 			put_psb(&w, false);
-		/* A handler of a signal, perhaps. */
+		/* Perhaps enter a signal handler. */
 		if (draw(&w, 6) == 0)
 			w.at = draw_start(&w);
 		put_round(&w, ticks / 2);

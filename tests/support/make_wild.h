@@ -1,7 +1,7 @@
 /*
- * A random program of a page and what a CPU would have traced of a random walk through it:
- * functions that call, jump, fall and run into each other, one symbol within another, code without
- * one. For tests that count the same in two ways.
+ * Makes a random program of one page, and the trace of a random walk through it: functions call,
+ * jump, fall and run into each other; one symbol lies within another; some code has no symbol. For
+ * tests that count the same in two ways.
  */
 #pragma once
 
@@ -9,8 +9,9 @@
 
 #include "proto/bytes.h"
 
-/* The file, mapped at BASE: at most a page. */
+/* Writes the file, mapped at BASE: at most one page. */
 void make_wild_program(uint32_t seed, uint64_t base, struct bytes_out *out);
-/* Its trace: ROUNDS stays in user code, each begun at TSC + its number * TICKS and half as long. */
+/* Writes its trace: ROUNDS runs of user code; each begins at TSC + its number * TICKS and takes
+ * half as long. */
 void make_wild_trace(uint32_t seed, uint64_t base, unsigned rounds, uint64_t tsc, uint64_t ticks,
 		     struct bytes_out *out);

@@ -1,6 +1,6 @@
 /*
- * Sections and labels of a script. Called by ptscript_tool.c, which tests/scripts run, and by unit
- * tests.
+ * Parses the sections of a script and keeps its labels. Used by ptscript_tool.c, which
+ * tests/scripts run, and by unit tests.
  */
 #include "tests/support/ptscript.h"
 
@@ -27,7 +27,7 @@ static const char *const heads[] = {
 };
 #define N_HEADS (sizeof(heads) / sizeof(heads[0]))
 
-/* Whether LINE, of N bytes, is a section's header; *ret_colon: where its colon is. */
+/* Whether LINE, of N bytes, is a section's header; *ret_colon: the position of its colon. */
 static bool is_head(const char *line, size_t n, enum ptscript_kind *ret, size_t *ret_colon)
 {
 	for (size_t i = 0; i < N_HEADS; i++) {
@@ -70,11 +70,11 @@ static int begin_section(struct ptscript *s, enum ptscript_kind kind, unsigned l
 	if (kind == PTSCRIPT_EXPECT)
 		section->view = copy_trimmed(head + skip, colon - skip);
 	if (kind == PTSCRIPT_EXPECT && *section->view == '\0')
-		return ptscript_fail(s, line, "expect what?");
+		return ptscript_fail(s, line, "the name of a view is missing before the colon");
 	return 0;
 }
 
-/* What stands before the first section: remarks. */
+/* Lines before the first section must be remarks. */
 static int check_preface(struct ptscript *s, unsigned line, const char *text, size_t n)
 {
 	size_t blank = strspn(text, " \t");
@@ -92,7 +92,7 @@ static void end_section(struct ptscript *s, const char *begin, const char *end)
 	last->text = must(strndup(begin, (size_t)(end - begin)));
 }
 
-/* One line, of N bytes. *BEGIN: where the text of the section lies that is open. */
+/* Reads one line of N bytes. *BEGIN: where the text of the current section begins. */
 static int take_line(struct ptscript *s, unsigned line, const char *text, size_t n,
 		     const char **begin)
 {

@@ -1,12 +1,12 @@
 /*
- * Packets of a script that are not control flow: PTWRITE, power, PEBS, events, triggers. Layouts as
- * in ptscript_trace.c, by SDM volume 3 (edition 083), 33.4.2.
+ * Writes packets of a script that are not control flow: PTWRITE, power, PEBS, events, triggers.
+ * Layouts follow SDM volume 3 (edition 083), 33.4.2, as in ptscript_trace.c.
  */
 #include <string.h>
 
 #include "tests/support/ptscript_packet.h"
 
-/* The name of a value, or a number up to MAX. */
+/* Parses the name of a value, or a number up to MAX. */
 static int take_name(struct packet_writer *w, size_t at, const char *const *names, uint64_t max,
 		     uint64_t *ret)
 {
@@ -16,7 +16,7 @@ static int take_name(struct packet_writer *w, size_t at, const char *const *name
 	return ptscript_number(&w->line, at, max, ret);
 }
 
-/* The second byte says: bit 7: a FUP follows, bits 6:5: 0 for 4 bytes, 1 for 8. */
+/* Second byte: bit 7: a FUP follows; bits 6:5: 0 for 4 bytes, 1 for 8. */
 int packet_write_ptw(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"ip", NULL};
@@ -38,7 +38,7 @@ int packet_write_ptw(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Opcode, and bit 7 of its second byte: a FUP follows. */
+/* The opcode; bit 7 of its second byte: a FUP follows. */
 int packet_write_exstop(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"ip", NULL};
@@ -73,7 +73,7 @@ int packet_write_mwait(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* "c6": the state as MWAIT's hints have it, C1 0 up to C0 15. */
+/* Parses "c6": the state as in MWAIT's hints, C1 is 0, C0 is 15. */
 static int take_cstate(struct packet_writer *w, const char *text, uint64_t *ret)
 {
 	int r;
@@ -87,7 +87,7 @@ static int take_cstate(struct packet_writer *w, const char *text, uint64_t *ret)
 	return r;
 }
 
-/* ".1" behind it, which is cut off. */
+/* Parses the sub-state ".1" behind the state, and cuts it off. */
 static int take_sub_cstate(struct packet_writer *w, char *text, uint64_t *ret)
 {
 	char *dot = strchr(text, '.');
@@ -101,7 +101,7 @@ static int take_sub_cstate(struct packet_writer *w, char *text, uint64_t *ret)
 	return r == 0 && *ret > 15 ? packet_wrong(w, "no such sub-state", dot + 1) : r;
 }
 
-/* Bit 7: by hardware; bits 15:12 the state, 11:8 the sub-state. */
+/* Bit 7: caused by hardware; bits 15:12: state; bits 11:8: sub-state. */
 int packet_write_pwre(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"hw", NULL};
@@ -120,7 +120,7 @@ int packet_write_pwre(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Bits 3:0 the deepest core C-state, 7:4 the last; 11:8 why: 0 interrupt, 2 store, 3 hardware. */
+/* Bits 3:0: deepest core C-state; 7:4: last one; 11:8: cause (0 interrupt, 2 store, 3 hardware). */
 int packet_write_pwrx(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const struct {
@@ -145,7 +145,7 @@ int packet_write_pwrx(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Type in bits 4:0; bit 7: the items are 4 bytes, else 8. */
+/* Bits 4:0: type; bit 7: items have 4 bytes, else 8. */
 int packet_write_bbp(struct packet_writer *w, const struct packet_kind *kind)
 {
 	bool four = ptscript_is(&w->line, 1, "4");
@@ -162,7 +162,7 @@ int packet_write_bbp(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* The identifier in bits 7:3 above 100b. */
+/* Bits 7:3: the identifier, above 100b. */
 int packet_write_bip(struct packet_writer *w, const struct packet_kind *kind)
 {
 	uint64_t id, value;
@@ -188,7 +188,7 @@ static const char *const cfe_types[] = {
 };
 static const char *const evd_types[] = {"cr2", "vmxq", "vmxr", NULL};
 
-/* Type in bits 4:0; bit 7: a FUP follows; then the vector, 0 when there is none. */
+/* Bits 4:0: type; bit 7: a FUP follows. Then the vector, 0 if none. */
 int packet_write_cfe(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"ip", NULL};
@@ -224,7 +224,7 @@ int packet_write_evd(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Flags (bit 7: a FUP follows, 6: ICNT is there, 5: several triggers), TRBV, ICNT. */
+/* Flags (bit 7: a FUP follows; 6: ICNT is present; 5: several triggers), TRBV, ICNT. */
 int packet_write_trig(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"mult", "icnt", "ip", NULL};

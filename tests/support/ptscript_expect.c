@@ -1,7 +1,8 @@
 /*
- * What a script expects: lines as a view prints them, with labels in braces. "{main}" is a number
- * as that view prints addresses, "{main+4:4}" its last 4 digits, "{main:x}" without leading zeros.
- * Empty lines and those that begin with a semicolon are for the reader of the script.
+ * Expands what a script expects: lines as a view prints them, with labels in braces. "{main}" is an
+ * address in the view's format, "{main+4:4}" its last 4 digits, "{main:x}" without leading zeros.
+ * Empty lines and lines that begin with a semicolon are skipped: they are for readers of the
+ * script.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ struct expander {
 	bool wide; /* the view prints 16 digits */
 };
 
-/* libipt's tools do, our own views do not. */
+/* libipt's tools print 16 digits; our own views do not. */
 static bool is_wide(const struct ptscript_section *section)
 {
 	return strcmp(section->view, "packets") == 0 || strstr(section->words, "--ptxed") != NULL;
@@ -43,7 +44,7 @@ static int put_value(struct expander *e, uint64_t value, const char *form)
 	return r;
 }
 
-/* TEXT, behind a brace; *ret_n: its length with the closing one. */
+/* Parses TEXT, behind a brace; *ret_n: length including the closing brace. */
 static int put_label(struct expander *e, const char *text, size_t *ret_n)
 {
 	char copy[128], *colon;
@@ -63,7 +64,7 @@ static int put_label(struct expander *e, const char *text, size_t *ret_n)
 	return r != 0 ? r : put_value(e, value, colon != NULL ? colon + 1 : NULL);
 }
 
-/* One line, of N bytes. */
+/* Expands one line of N bytes. */
 static int put_line(struct expander *e, const char *text, size_t n)
 {
 	while (n > 0 && strchr(" \t\r", text[n - 1]) != NULL)

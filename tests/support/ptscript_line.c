@@ -1,6 +1,5 @@
 /*
- * Lines of a script and the numbers in them. Called by ptscript_trace.c, ptscript_sideband.c and
- * ptscript_expect.c.
+ * Parses lines of a script and the numbers in them.
  */
 #include "tests/support/ptscript_line.h"
 
@@ -47,7 +46,7 @@ static bool is_word(const char *text)
 	return true;
 }
 
-/* "A, B" into arguments; nothing between the parentheses is no argument. */
+/* Splits "A, B" into arguments. Empty parentheses hold no argument. */
 static int split(struct ptscript_line *l, char *text)
 {
 	char *rest = ptscript_trim(text), *arg;
@@ -76,7 +75,7 @@ static int take_args(struct ptscript_line *l, char *open)
 	return split(l, open + 1);
 }
 
-/* The label, and the place behind it. */
+/* Parses the label; returns the place behind it. */
 static char *take_label(struct ptscript_line *l, char *text)
 {
 	char *colon = strchr(text, ':'), *open = strchr(text, '(');
@@ -124,7 +123,7 @@ int ptscript_line_read(struct ptscript_line *l, const char *text, const char **r
 	return take(l, l->buffer);
 }
 
-/* Digits only, decimal or behind 0x; what strtoull takes besides is refused. */
+/* Accepts digits only, decimal or behind 0x. Other forms that strtoull takes are refused. */
 static bool plain_number(const char *text, uint64_t *ret)
 {
 	bool hex = strncmp(text, "0x", 2) == 0;

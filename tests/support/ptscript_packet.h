@@ -1,6 +1,6 @@
 /*
- * What the files that write packets share: ptscript_trace.c (the section, branches, state, time)
- * and ptscript_event.c (what is not control flow).
+ * Functions for writing packets, shared by ptscript_trace.c (the section, branches, state, time)
+ * and ptscript_event.c (packets that are not control flow).
  */
 #pragma once
 
@@ -17,19 +17,19 @@ struct packet_writer {
 
 struct packet_kind {
 	const char *name;
-	size_t min, max; /* arguments */
+	size_t min, max; /* number of arguments */
 	int (*write)(struct packet_writer *w, const struct packet_kind *kind);
-	const char *bytes; /* the packet, or what it begins with */
+	const char *bytes; /* the packet, or its first bytes */
 	size_t size;
 };
 
-/* -EINVAL; the line's name, WHY and the word WHAT. */
+/* Sets the error to the line's name, WHY and the word WHAT. Returns -EINVAL. */
 int packet_wrong(struct packet_writer *w, const char *why, const char *what);
-/* N bytes of VALUE, lowest first. */
+/* Appends the N lowest bytes of VALUE, lowest first. */
 void packet_put(struct packet_writer *w, uint64_t value, unsigned n);
 void packet_put_opcode(struct packet_writer *w, const struct packet_kind *kind);
-/* The arguments from AT on are words of WORDS (each at most once, NULL ends them); *ret: bit i:
- * words[i] is there. */
+/* Parses the arguments from AT on as words of WORDS (NULL-terminated; each at most once). Bit i of
+ * *ret: words[i] occurs. */
 int packet_take_words(struct packet_writer *w, size_t at, const char *const *words, unsigned *ret);
 
 int packet_write_ptw(struct packet_writer *w, const struct packet_kind *kind);

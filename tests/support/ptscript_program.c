@@ -1,6 +1,6 @@
 /*
- * Program section -> bytes and labels. Called by ptscript_tool.c. What as and ld have to say of a
- * script goes to standard error, as they say it.
+ * Assembles the program section to bytes and labels. Messages of as and ld go to standard error
+ * unchanged.
  */
 #include "tests/support/ptscript_program.h"
 
@@ -18,7 +18,7 @@
 #include "tests/support/ptscript_line.h"
 
 #define MAX_PATH  512
-#define MAX_PLACE 16 /* sections that the header places */
+#define MAX_PLACE 16 /* sections that the header gives an address */
 
 static int run(char *const *argv)
 {
@@ -44,7 +44,7 @@ static int write_source(struct ptscript *s, const struct ptscript_section *secti
 
 	if (f == NULL)
 		return -errno;
-	/* So that as names the script and its lines. */
+	/* Makes as report the script's name and line numbers. */
 	fprintf(f, "# %u \"%s\"\n", section->line + 1, s->path);
 	fputs("\t.text\n", f);
 	fprintf(f, "# %u \"%s\"\n", section->line + 1, s->path);
@@ -60,7 +60,7 @@ static int assemble(struct ptscript *s, unsigned line, char *source, char *objec
 	return r > 0 ? ptscript_fail(s, line, "as failed") : r;
 }
 
-/* The words of the header as ld's options. */
+/* Turns the words of the header into options of ld. */
 static int link_pieces(struct ptscript *s, const struct ptscript_section *section, char *object,
 		       char *file)
 {
@@ -97,7 +97,7 @@ static int link_pieces(struct ptscript *s, const struct ptscript_section *sectio
 	return r > 0 ? ptscript_fail(s, section->line, "ld failed") : r;
 }
 
-/* A whole file. NULL: it cannot be read. */
+/* Reads a whole file. NULL: the file cannot be read. */
 static uint8_t *read_file(const char *path, size_t *ret_size)
 {
 	FILE *f = fopen(path, "re");
@@ -142,7 +142,7 @@ static void take_piece(struct ptscript_program *program, const Elf64_Shdr *secti
 	piece->offset = section->sh_offset;
 }
 
-/* Reads what ld wrote, which is trusted. */
+/* Reads the file that ld wrote, which is trusted. */
 static void take_sections(struct ptscript *s, const uint8_t *file, struct ptscript_program *program)
 {
 	const Elf64_Ehdr *header = (const Elf64_Ehdr *)(const void *)file;

@@ -1,6 +1,6 @@
 /*
- * The program section of a script, assembled by GNU as and linked by ld: its labels, and its bytes
- * as they lie in memory.
+ * Assembles the program section of a script with GNU as and links it with ld. Gives its labels, and
+ * its bytes as they lie in memory.
  */
 #pragma once
 
@@ -19,12 +19,12 @@ struct ptscript_piece {
 };
 
 struct ptscript_program {
-	char file[512]; /* path of the linked file; "": there is no program */
+	char file[512]; /* path of the linked file; "": no program */
 	struct ptscript_piece pieces[PTSCRIPT_MAX_PIECES];
 	size_t n_pieces;
 };
 
-/* Assembles and links within the existing DIRECTORY; adds the labels to S. The words of the
- * section's header are the address of .text (default 0x100000), and SECTION=ADDRESS for others.
- * 0; -EINVAL and s->error; other -errno when a tool cannot be run. */
+/* Assembles and links in the existing directory DIRECTORY; adds the labels to S. The words of the
+ * section's header are the address of .text (default 0x100000), and SECTION=ADDRESS for other
+ * sections. 0; -EINVAL and s->error; another -errno if a tool cannot be run. */
 int ptscript_assemble(struct ptscript *s, const char *directory, struct ptscript_program *ret);

@@ -1,7 +1,7 @@
 /*
- * The sideband section of a script: a record a line, "mmap2(time=5, pid=1, addr=main, ...)" -> perf
- * records with the trailer that all of ours have (proto/perf/perfrecord.h). Every field may be left
- * out and is 0 then, but tid is pid, and the task of the trailer that of the record.
+ * Writes the sideband section of a script: each line, "mmap2(time=5, pid=1, addr=main, ...)",
+ * becomes a perf record with our usual trailer (proto/perf/perfrecord.h). Every field is optional.
+ * The default is 0, except: tid defaults to pid, and the trailer's task to the record's task.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "tests/support/ptscript.h"
 #include "tests/support/ptscript_line.h"
 
-/* The fields that a line may give, by name; strings point into the line. */
+/* The fields of a line, by name; strings point into the line. */
 struct fields {
 	uint64_t time, cpu, pid, tid, ppid, ptid, addr, len, pgoff, maj, min, ino, gen, prot, flags,
 		offset, size, id, lost;
@@ -117,7 +117,7 @@ static void make_comm(const struct fields *f, struct perfrecord *r)
 	r->u.comm.comm = f->comm != NULL ? f->comm : "";
 }
 
-/* The trailer of a fork names the parent, that of an exit the task that ends. */
+/* A fork's trailer names the parent; an exit's trailer names the task that ends. */
 static void make_fork(const struct fields *f, struct perfrecord *r)
 {
 	r->type = PERF_RECORD_FORK;
@@ -142,7 +142,7 @@ static void make_switch(const struct fields *f, struct perfrecord *r)
 	r->misc = f->out ? PERF_RECORD_MISC_SWITCH_OUT : 0;
 }
 
-/* The other task is ppid, ptid. */
+/* ppid and ptid name the other task. */
 static void make_switch_cpu_wide(const struct fields *f, struct perfrecord *r)
 {
 	make_switch(f, r);
@@ -173,7 +173,7 @@ static void make_lost(const struct fields *f, struct perfrecord *r)
 	r->u.lost.lost = f->lost;
 }
 
-/* The body of a record that has no struct; lives until it is composed. */
+/* The body of a record that has no struct; valid until the record is composed. */
 static uint8_t raw_body[512];
 
 static void put_number(size_t *at, uint64_t value, unsigned n)
@@ -182,7 +182,7 @@ static void put_number(size_t *at, uint64_t value, unsigned n)
 		raw_body[(*at)++] = (uint8_t)(value >> 8 * i);
 }
 
-/* Bytes as hexadecimal digits. */
+/* Parses bytes given as hexadecimal digits. */
 static void put_hex(size_t *at, const char *text)
 {
 	unsigned byte;
@@ -212,7 +212,7 @@ static void make_text_poke(const struct fields *f, struct perfrecord *r)
 	make_raw(r, PERF_RECORD_TEXT_POKE, at);
 }
 
-/* PERF_RECORD_KSYMBOL of a BPF program; out: it is gone. */
+/* PERF_RECORD_KSYMBOL of a BPF program; out: the program was removed. */
 static void make_ksymbol(const struct fields *f, struct perfrecord *r)
 {
 	size_t at = 0;

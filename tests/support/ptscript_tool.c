@@ -1,7 +1,7 @@
 /*
- * A script made into files, for tests/scripts/run.py: ptscript_tool SCRIPT DIRECTORY. Writes
- * DIRECTORY/trace.pt, DIRECTORY/expect-N and, when there is a sideband section,
- * DIRECTORY/bundle.ptsnap, and says on standard output what there is:
+ * Turns a script into files, for tests/scripts/run.py: ptscript_tool SCRIPT DIRECTORY. Writes
+ * DIRECTORY/trace.pt, DIRECTORY/expect-N and, if there is a sideband section,
+ * DIRECTORY/bundle.ptsnap. Prints what was written:
  *
  *   trace PATH
  *   image PATH OFFSET LENGTH ADDRESS
@@ -36,7 +36,7 @@ static void fail(const char *what, int r)
 	exit(2);
 }
 
-/* For what says in the script why it failed. */
+/* Prints the error that the script's parser left. */
 static void check(const struct tool *t, int r)
 {
 	if (r == -EINVAL && t->script.error[0] != '\0') {
@@ -81,7 +81,7 @@ static bool is_kernel(const struct tool *t, uint64_t address)
 	return t->script.has_kernel && address >> 63 != 0;
 }
 
-/* The labels of the kernel's sections, as /proc/kallsyms has its functions. */
+/* Labels of the kernel's sections, in the form of /proc/kallsyms. */
 static void list_symbols(const struct tool *t, struct bytes_out *out)
 {
 	for (size_t i = 0; i < t->script.n_labels; i++) {
@@ -94,7 +94,7 @@ static void list_symbols(const struct tool *t, struct bytes_out *out)
 	}
 }
 
-/* The kernel's sections as images behind the program's, and its symbols. */
+/* Adds the kernel's sections as images behind the program's image, and its symbols. */
 static int write_kernel(const struct tool *t, struct bundle_writer *w, struct manifest *m, int fd)
 {
 	struct bytes_out symbols;
@@ -142,7 +142,7 @@ static int describe(const struct tool *t, struct manifest *m, uint64_t image_siz
 	m->id = strdup("script");
 	m->version = strdup("0");
 	m->trigger_kind = strdup("offline");
-	/* As a recorder does it: not raw, so what a guest executes is not ours to walk. */
+	/* A bundle of a recorder, not a raw trace: code of guests is not decoded. */
 	m->source = strdup("intel_pt");
 	/* TSC ticks are ns. */
 	m->have_clock = true;
@@ -160,7 +160,7 @@ static int describe(const struct tool *t, struct manifest *m, uint64_t image_siz
 	return 0;
 }
 
-/* Trace, records, and the linked program as the image "program". */
+/* Writes trace, records, and the linked program as the image "program". */
 static int write_members(const struct tool *t, struct bundle_writer *w, struct manifest *m)
 {
 	CLEANUP_CLOSE int program = -EBADF;
@@ -238,7 +238,7 @@ static void write_trace(const struct tool *t)
 	}
 }
 
-/* So that a record can say where in the file a section lies: .text.offset. */
+/* Adds labels such as .text.offset: the section's offset in the file, for records. */
 static void add_offsets(struct tool *t)
 {
 	for (size_t i = 0; i < t->program.n_pieces; i++) {

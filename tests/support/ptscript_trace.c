@@ -1,8 +1,8 @@
 /*
- * The trace section of a script: a packet a line -> bytes. The layouts are those of SDM volume 3
- * (edition 083), 33.4.2 "Packet Definitions", written down here once more on purpose: nothing of
- * decoder/packet/packet.c or proto/perf/ptpacket.h is used, so that the decoder is tested by
- * something else than itself.
+ * Writes the trace section of a script: one packet per line. Layouts follow SDM volume 3 (edition
+ * 083), 33.4.2 "Packet Definitions". They are written again here on purpose, without
+ * decoder/packet/packet.c or proto/perf/ptpacket.h, so that the decoder is tested against an
+ * independent description.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -52,21 +52,21 @@ static int write_fixed(struct packet_writer *w, const struct packet_kind *kind)
 static int write_psb(struct packet_writer *w, const struct packet_kind *kind)
 {
 	packet_put_opcode(w, kind);
-	w->last_ip = 0; /* IP compression starts anew */
+	w->last_ip = 0; /* IP compression restarts */
 	w->item = 0;
 	return 0;
 }
 
 static int write_ovf(struct packet_writer *w, const struct packet_kind *kind)
 {
-	w->item = 0; /* it ends a block */
+	w->item = 0; /* ends a block */
 	/* "Packets that follow the OVF packet are not compressed ... against packets that were
-	 * lost", which the last IP may have been: SDM "Internal Buffer Overflow". */
+	 * lost": SDM "Internal Buffer Overflow". The last IP may have been in a lost packet. */
 	w->last_ip = 0;
 	return write_fixed(w, kind);
 }
 
-/* The opcode, then a number of so many BITS. */
+/* Appends the opcode, then a number of BITS bits. */
 static int write_number(struct packet_writer *w, const struct packet_kind *kind, unsigned bits)
 {
 	uint64_t value;
@@ -102,7 +102,7 @@ static int write_cbr(struct packet_writer *w, const struct packet_kind *kind)
 	return r;
 }
 
-/* The branches, oldest first, and how many; up to MAX. */
+/* Parses the branches, oldest first, up to MAX; *ret_n: their number. */
 static int take_branches(struct packet_writer *w, unsigned max, uint64_t *ret_bits, unsigned *ret_n)
 {
 	*ret_bits = 0;
@@ -120,7 +120,7 @@ static int take_branches(struct packet_writer *w, unsigned max, uint64_t *ret_bi
 	return 0;
 }
 
-/* A set bit stands before the oldest branch. */
+/* A set bit marks the end above the oldest branch. */
 static int write_tnt8(struct packet_writer *w, const struct packet_kind *kind)
 {
 	uint64_t bits;
@@ -151,7 +151,7 @@ static uint64_t extend48(uint64_t ip)
 	return (ip & BITS(47)) | ((ip >> 47 & 1) != 0 ? ~BITS(47) : 0);
 }
 
-/* What a reader makes of IP when BYTES says how much of it is in the packet. */
+/* The IP that a reader reconstructs when the packet has BYTES of it. */
 static uint64_t compressed(uint64_t last, uint64_t ip, uint64_t bytes)
 {
 	switch (bytes) {
@@ -165,7 +165,8 @@ static uint64_t compressed(uint64_t last, uint64_t ip, uint64_t bytes)
 
 static const uint8_t ip_sizes[8] = {0, 2, 4, 6, 6, 0, 8, 0};
 
-/* "IPBYTES: ADDRESS", "IPBYTES: raw PAYLOAD", or "ADDRESS", then the shortest form that fits. */
+/* Parses "IPBYTES: ADDRESS", "IPBYTES: raw PAYLOAD", or "ADDRESS" (which takes the shortest form
+ * that fits). */
 static int take_ip(struct packet_writer *w, uint64_t *ret_bytes, uint64_t *ret_ip, bool *ret_raw)
 {
 	static const uint8_t shortest[] = {1, 2, 3, 4, 6};
@@ -203,7 +204,7 @@ static int check_ip(struct packet_writer *w, uint64_t ip, uint64_t bytes, bool r
 	return 0;
 }
 
-/* IPBytes in bits 7:5, the rest of the opcode below. */
+/* IPBytes in bits 7:5, the rest of the opcode in bits 4:0. */
 static int write_ip(struct packet_writer *w, const struct packet_kind *kind)
 {
 	uint64_t bytes = 0, ip = 0;
@@ -274,7 +275,7 @@ static int write_exec(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Leaf 1; bit 0: in a transaction, bit 1: it aborted. */
+/* Leaf 1; bit 0: in a transaction; bit 1: the transaction aborted. */
 static int write_tsx(struct packet_writer *w, const struct packet_kind *kind)
 {
 	static const char *const words[] = {"commit", "begin", "abort", NULL};
@@ -290,7 +291,7 @@ static int write_tsx(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* CTC, a reserved byte, the fast counter's 9 bits. */
+/* CTC, a reserved byte, the 9 bits of the fast counter. */
 static int write_tma(struct packet_writer *w, const struct packet_kind *kind)
 {
 	uint64_t ctc, fc;
@@ -307,7 +308,8 @@ static int write_tma(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* 5 bits above Exp in bit 2, then 7 bits above Exp in bit 0 a byte. */
+/* First byte: 5 bits of the count above Exp in bit 2. Each further byte: 7 bits above Exp in bit 0.
+ */
 static int write_cyc(struct packet_writer *w, const struct packet_kind *kind)
 {
 	uint64_t value;
@@ -322,7 +324,7 @@ static int write_cyc(struct packet_writer *w, const struct packet_kind *kind)
 	return 0;
 }
 
-/* Two hexadecimal digits a byte, for what no processor would write. */
+/* Two hexadecimal digits per byte, for bytes that no processor would write. */
 static int write_bytes(struct packet_writer *w, const struct packet_kind *kind)
 {
 	(void)kind;

@@ -1,9 +1,9 @@
 /*
- * run_worker [KEY=VALUE...] PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: has ptsnap-decode
- * as the daemon does, for tests in shell; DEADLINE in ns, HASH then 0 or 1. KEY is socket, where
- * one is to be had, or threads, no-symbols, lines, lines-ns, timeout (us), memory. Prints how it
- * ended: "condition C signal S exit E error R faults F"; exits with the condition of worker_run, or
- * 9 where there is none.
+ * run_worker [KEY=VALUE...] PROGRAM VIEW BUNDLE OUTPUT [LIMIT [HASH [DEADLINE]]]: runs
+ * ptsnap-decode as the daemon does, for shell tests. HASH is 0 or 1, DEADLINE is in ns. KEY is
+ * socket (of a decode service), threads, no-symbols, lines, lines-ns, timeout (us) or memory.
+ * Prints how the decoder ended: "condition C signal S exit E error R faults F". Exits with the
+ * condition of worker_run, or 9 on any other failure.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static uint64_t number(const char *text)
 	return strtoull(text, NULL, 10);
 }
 
-/* False: ARG is none of these. */
+/* False: ARG is not one of these keys. */
 static bool set(struct worker_job *job, const char *arg)
 {
 	const char *value = strchr(arg, '=');

@@ -1,10 +1,10 @@
 /*
- * ptsnap-decode with seams wherever there can be one, for scenarios: other threads begin at every
- * PSB, also in traces that are not worth it, and go as far as they can before the walk asks for
- * what they have. So what they do does not depend on when they run, and they do most of it. Time
- * goes on by a millisecond with each look at a clock, so that a deadline is reached where it was
- * the last time. Tells on standard error how many steps of the walk came from other threads.
- * Linked with wrapped functions (local.mk); started by `ptsnapctl decode --worker=...'.
+ * A ptsnap-decode for scenarios with as many seams as possible: other threads begin at every PSB,
+ * even in traces that are too small to be worth it, and go as far as they can before the walk asks
+ * for their results. Their work therefore does not depend on timing, and they do most of it. Each
+ * look at a clock advances time by a millisecond, so that a deadline is reached at the same place
+ * every time. Prints on standard error how many steps of the walk came from other threads. Linked
+ * with wrapped functions (local.mk); started by `ptsnapctl decode --worker=...'.
  */
 #include <stdint.h>
 #include <stdio.h>

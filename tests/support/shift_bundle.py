@@ -1,7 +1,7 @@
-"""shift_bundle.py FROM TO NSEC: a snapshot's bundle with all times of its sideband NSEC later.
+"""shift_bundle.py FROM TO NSEC: copies a snapshot's bundle with all times of its sideband NSEC later.
 
-What the trace says is left as it is, so the sideband must be applied NSEC earlier to fit again.
-Times 0 (the state before the first record) stay. Sizes do not change, so nothing moves.
+The trace stays unchanged, so the sideband must be applied NSEC earlier to fit again. Times 0 (the
+state before the first record) stay. Sizes stay, so nothing moves.
 """
 import re
 import struct
@@ -9,7 +9,7 @@ import sys
 import tarfile
 
 TRAILER = 32  # pid, tid, time, cpu, reserved, id
-FORK, EXIT = 7, 4  # PERF_RECORD_*: they have a time in their body, too
+FORK, EXIT = 7, 4  # PERF_RECORD_*: these also have a time in their body
 BODY_TIME = 24
 
 
@@ -31,7 +31,7 @@ def shift_records(data, nsec):
 
 
 def shift_manifest(data, nsec):
-    """When CPUs stopped is what AUX records say."""
+    """Shifts the stop times of CPUs, which come from AUX records."""
     def later(m):
         text = m[1] + str(int(m[2]) + nsec).encode()
         assert len(text) == len(m[0])

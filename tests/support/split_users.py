@@ -1,7 +1,7 @@
-"""split_users.py FROM TO [PID=UID[:SINCE]]... [PID=excluded]...: a bundle with other owners.
+"""split_users.py FROM TO [PID=UID[:SINCE]]... [PID=excluded]...: copies a bundle with other owners.
 
-The manifest's processes become those of the users that are named, since SINCE (perf ns; from the
-beginning); of all others it is not known whose they are.
+The named processes of the manifest belong to the given users, since SINCE (perf ns; default: from
+the beginning). The owners of all other processes are unknown.
 """
 import io
 import json
@@ -23,7 +23,7 @@ def split(manifest, owners):
 
 
 def rewrite(source, target, change):
-    """A copy of the bundle SOURCE whose manifest is as CHANGE leaves it."""
+    """Copies the bundle SOURCE; CHANGE modifies its manifest."""
     with tarfile.open(source) as old, tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as new:
         for member in old:
             data = old.extractfile(member).read()

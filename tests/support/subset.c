@@ -1,6 +1,7 @@
 /*
- * The search of pieces in the truth. The earliest place is taken for each, which finds places for
- * all whenever there are some. Knuth-Morris-Pratt: loops make the naive search quadratic.
+ * Searches pieces in the truth. Each piece takes the earliest place that matches, which finds
+ * places for all pieces whenever such places exist. Uses Knuth-Morris-Pratt, because a naive search
+ * is quadratic in loops.
  */
 #include "tests/support/subset.h"
 
@@ -123,7 +124,7 @@ static uint32_t *borders(const uint32_t *p, size_t m)
 
 struct found {
 	size_t at;	      /* SIZE_MAX: nowhere */
-	size_t best, best_at; /* the longest beginning that was found */
+	size_t best, best_at; /* longest matching prefix so far, and its place */
 };
 
 static struct found search(const struct subset_ips *truth, size_t from, const struct subset_ips *p)
@@ -157,7 +158,7 @@ static size_t common(const struct subset_ips *truth, size_t from, const struct s
 	return n;
 }
 
-/* What follows in both behind the first N of the piece, for whoever looks for the reason. */
+/* Prints what follows in both behind the first N addresses of the piece, to help find the cause. */
 static void explain(const struct subset *s, struct subset_lane *l, const char *what,
 		    const struct found *f)
 {
@@ -177,7 +178,7 @@ static void explain(const struct subset *s, struct subset_lane *l, const char *w
 		 what, l->pieces, l->piece.n, l->pos, l->truth.n, f->best, f->best_at, text);
 }
 
-/* The piece that must begin where the truth begins: nothing is said to be missing before. */
+/* The first piece must begin where the truth begins: no gap precedes it. */
 static void take_first(const struct subset *s, struct subset_lane *l)
 {
 	struct found f = {.best = common(&l->truth, 0, &l->piece)};

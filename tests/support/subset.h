@@ -1,6 +1,6 @@
 /*
- * Whether pieces of decoded addresses occur in order in those that were executed, by thread and
- * CPU (a lane). For test programs: out of memory ends them.
+ * Checks that pieces of decoded addresses occur in order in the executed ones, by thread and CPU (a
+ * lane). For test programs: out of memory ends the process.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Addresses by number (subset.numbers), as a test has many instructions and few addresses. */
+/* Addresses by number (subset.numbers), because a test has many instructions but few addresses. */
 struct subset_ips {
 	uint32_t *ids;
 	size_t n, room;
@@ -19,9 +19,9 @@ struct subset_lane {
 	struct subset_ips truth; /* what was executed, in order */
 	struct subset_ips piece; /* decoded since the CPU's last gap */
 	size_t pos;		 /* in truth: behind the last piece */
-	uint64_t gaps;		 /* of the CPU when that piece ended */
+	uint64_t gaps;		 /* of the CPU, counted when the last piece ended */
 	uint64_t total, pieces;	 /* decoded */
-	char wrong[512];	 /* the first thing that is, "": nothing */
+	char wrong[512];	 /* the first error; "": none */
 };
 
 struct subset {
@@ -36,13 +36,13 @@ struct subset {
 	uint64_t gaps[256]; /* by CPU, modulo */
 };
 
-/* The lane, new or known; valid until subset_done. */
+/* Finds or adds the lane; valid until subset_done. */
 struct subset_lane *subset_lane(struct subset *s, uint32_t pid, uint32_t tid, uint32_t cpu);
-/* First all that was executed, then all that was decoded. */
+/* Call executed for everything that was executed, before decoded. */
 void subset_executed(struct subset *s, struct subset_lane *l, uint64_t ip);
 void subset_decoded(struct subset *s, struct subset_lane *l, uint64_t ip);
-/* Something is missing on CPU: the pieces of all its lanes end here. */
+/* Reports a gap on CPU: the pieces of all its lanes end here. */
 void subset_gap(struct subset *s, uint32_t cpu);
-/* Behind the last: every lane's last piece. */
+/* Call at the end: checks the last piece of every lane. */
 void subset_end(struct subset *s);
 void subset_done(struct subset *s);

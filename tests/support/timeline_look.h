@@ -1,11 +1,11 @@
 /*
- * Answers of a timeline that only tests need.
+ * Questions that only tests ask a timeline.
  */
 #pragma once
 
 #include "sideband/timeline/timeline_private.h"
 
-/* The index of CPU's turn at TIME; the number of turns: there is none. */
+/* The index of CPU's turn at TIME; the number of turns if there is none. */
 static inline size_t timeline_look_find_turn(const struct timeline *t, uint32_t cpu, uint64_t time)
 {
 	size_t n = timeline_n_turns(t, cpu);
@@ -19,8 +19,8 @@ static inline size_t timeline_look_find_turn(const struct timeline *t, uint32_t 
 	return n;
 }
 
-/* The thread that ran on CPU at TIME, NULL: none is known. *ret_since and *ret_until (may be
- * NULL): the time for which the answer holds. */
+/* The thread that ran on CPU at TIME; NULL: unknown. *ret_since and *ret_until (may be NULL): the
+ * span of time for which the answer holds. */
 static inline const struct timeline_thread *timeline_look_running(const struct timeline *t,
 								  uint32_t cpu, uint64_t time,
 								  uint64_t *ret_since,
@@ -36,7 +36,7 @@ static inline const struct timeline_thread *timeline_look_running(const struct t
 	return turn.thread;
 }
 
-/* The files that mappings name: their number, and one of them (NULL: no such index). */
+/* The files that mappings name: their number; one of them by index (NULL: no such index). */
 static inline size_t timeline_look_n_files(const struct timeline *t)
 {
 	return t->state.files.n;

@@ -1,5 +1,5 @@
 /*
- * Reads a truth file. Used by test programs; the writer is capture/emu/plugin/truth.c.
+ * Reads a truth file; capture/emu/plugin/truth.c writes it.
  */
 #include "tests/support/truth.h"
 
@@ -46,7 +46,7 @@ void truth_reader_done(struct truth_reader *r)
 	memset(r, 0, sizeof(*r));
 }
 
-/* False at the end of the file; then *ret is 0 and so is everything read from there on. */
+/* False at the end of the file; then *ret is 0, and so is everything read afterwards. */
 static bool get(struct truth_reader *r, void *ret, size_t size)
 {
 	memset(ret, 0, size);
@@ -171,10 +171,10 @@ static int next(struct truth_reader *r, struct truth_event *ret)
 	return 0;
 }
 
-#define UNUSED_MIN 4096 /* bytes; files grow by much more */
+#define UNUSED_MIN 4096 /* bytes; files grow by much larger steps */
 
-/* A process that is killed may leave its last item half written, and the rest of what it had mapped
- * as it was: zero. */
+/* A killed process may leave its last item half written. The rest of the mapped file is then zero.
+ */
 static bool is_torn(const struct truth_reader *r)
 {
 	if (r->end - r->pos < UNUSED_MIN)

@@ -1,5 +1,5 @@
 /*
- * Reads one truth file, of one thread, (capture/emu/plugin/truth.h) item by item.
+ * Reads one thread's truth file (capture/emu/plugin/truth.h) item by item.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ struct truth_block_def {
 
 struct truth_reader {
 	const uint8_t *bytes, *pos, *end; /* the mapped file */
-	struct truth_block_def *blocks;	  /* by id; an id may get a new meaning on the way */
+	struct truth_block_def *blocks;	  /* by id; a later definition may replace an id */
 	size_t n_blocks;
 	uint64_t last_id;
 };
@@ -33,8 +33,8 @@ struct truth_event {
 	uint32_t generation, cpu;
 };
 
-/* 0; -EBADMSG: no truth file; -errno. Call truth_reader_done in any case. */
+/* 0; -EBADMSG: not a truth file; -errno. Call truth_reader_done in every case. */
 int truth_reader_open(struct truth_reader *r, const char *path);
 void truth_reader_done(struct truth_reader *r);
-/* 1: *ret is the next; 0: the end; -EBADMSG: damaged; -ENOMEM. */
+/* 1: *ret is the next item; 0: end of the file; -EBADMSG: damaged; -ENOMEM. */
 int truth_reader_next(struct truth_reader *r, struct truth_event *ret);

@@ -1,20 +1,20 @@
 /*
- * Whether nothing was decoded that was not executed, and nothing is missing without a gap:
+ * Checks that only executed instructions were decoded, and that nothing is missing without a gap:
  *
  *   truth_subset DIR [--cpu=N:FROM:STOP ...] < INSNS
  *
- * INSNS is the view "insns" of a snapshot: addresses, "# cpu N pid P tid T" where another thread or
- * CPU follows, "# gap KIND" where something is missing on the CPU named last. DIR and --cpu are as
- * for truth_window.
+ * INSNS is the view "insns" of a snapshot: addresses, "# cpu N pid P tid T" before another thread
+ * or CPU, and "# gap KIND" where something is missing on the last named CPU. DIR and --cpu are the
+ * same as for truth_window.
  *
- * All that is said of one thread on one CPU between two gaps of that CPU is a piece. A thread's
- * pieces on a CPU must occur in order in what it executed there, each without a hole; the one
- * before the CPU's first gap begins where the truth begins, the one behind the last ends where it
- * ends. Without gaps decoded and executed are therefore equal.
+ * A piece is everything decoded of one thread on one CPU between two gaps of that CPU. A thread's
+ * pieces on a CPU must occur, in order and each without a hole, in what the thread executed there.
+ * The piece before the CPU's first gap begins where the truth begins; the piece behind the last gap
+ * ends where the truth ends. Without gaps, decoded and executed instructions are therefore equal.
  *
- * Prints {"pid","tid","cpu","decoded","executed","pieces"} a thread and CPU, and last {"decoded",
- * "executed","unattributed","pieces","gaps":{KIND:N}}. Exit 1: with the first piece of each that is
- * not so, on stderr.
+ * Prints {"pid","tid","cpu","decoded","executed","pieces"} for each thread and CPU, and at the end
+ * {"decoded","executed","unattributed","pieces","gaps":{KIND:N}}. Exits with 1 on a mismatch, after
+ * printing the first wrong piece of each thread and CPU on stderr.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,9 +38,9 @@ struct check {
 	struct truth_span spans[MAX_SPANS];
 	size_t n_spans;
 	struct subset subset;
-	struct truth_thread who; /* of the truth's file being read */
+	struct truth_thread who; /* owner of the truth file being read */
 	struct subset_lane *lane;
-	uint32_t cpu; /* that INSNS names */
+	uint32_t cpu; /* named last in INSNS */
 	uint64_t unattributed;
 	struct kind kinds[MAX_KINDS];
 	size_t n_kinds;
@@ -89,7 +89,7 @@ static void count_gap(struct check *c, const char *name)
 	c->kinds[i].count++;
 }
 
-/* False: no line that we know. */
+/* False: unknown kind of line. */
 static bool read_comment(struct check *c, const char *line)
 {
 	char kind[48];
@@ -130,7 +130,7 @@ static bool read_insns(struct check *c, FILE *f)
 			c->unattributed++;
 	}
 	if (!fine)
-		fprintf(stderr, "no such line: %s", line);
+		fprintf(stderr, "invalid line: %s", line);
 	free(line);
 	return fine;
 }

@@ -1,5 +1,5 @@
 /*
- * Whether each branch's interval of time holds the time at which it was executed:
+ * Checks that each branch's interval of time contains the time of its execution:
  *
  *   truth_times DIR [--cpu=N:FROM:STOP ...] [--lossy] [--marks=FILE] < BRANCHES
  *
@@ -8,19 +8,21 @@
  * for truth_window.
  *
  * What a thread executed on a CPU is a list of ways from one address to another, each with its
- * time; what was decoded of it must occur there in the same order. Ways that no branch tells of
- * (repeated string instructions, broken off blocks) are passed over. --lossy: some of it is
- * missing in what was decoded, so that a branch is any one that fits by time, too. --marks: packets
- * that tell a time, "CPU OFFSET TICKS DIRECT LAST" a line, in order for each CPU; DIRECT: the next
- * packet tells of a branch at just that time; LAST: offset of the last packet that tells of
- * branches before the next mark, 0: there is none.
+ * What a thread executed on a CPU is a list of ways from one address to another, each with its
+ * time. The decoded branches must occur in that list in the same order. Ways that no branch shows
+ * (repeated string instructions, interrupted blocks) are skipped. --lossy: some branches are
+ * missing in the decoded stream, so a branch must match a way by time, too. --marks: packets that
+ * give a time, one line "CPU OFFSET TICKS DIRECT LAST" each, in order for each CPU. DIRECT: the
+ * next packet shows a branch at exactly that time. LAST: offset of the last packet that shows
+ * branches before the next mark, 0: none.
  *
- * Prints {"branches","checked","meanWidth","told","meanTold","widest","unbounded"}: ticks of the
- * TSC; told are those from where more than one way was seen to lead, so that a packet tells of
- * them; unbounded are those with an end that is not known, which have no width. And with --marks
- * {"between":{"branches","meanWidth","meanApart"},"betweenTold":...} of the branches between two:
- * apart are the marks around the packet that decided it, or for others those around that packet and
- * the next. Exit 1: with the first branch of each thread that is not so, on stderr.
+ * Prints {"branches","checked","meanWidth","told","meanTold","widest","unbounded"}; widths are in
+ * TSC ticks. "Told" branches start at an address from which more than one way was seen to lead, so
+ * that a packet shows them. "Unbounded" branches have an unknown end of their interval, and no
+ * width. With --marks, adds {"between":{"branches","meanWidth","meanApart"},"betweenTold":...} for
+ * branches between two marks: "apart" is the distance of the marks around the packet that decided
+ * the branch, or for branches without a packet, of the marks around the previous packet and the
+ * next one. Exits with 1 on a mismatch, after printing each thread's first wrong branch on stderr.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,8 +39,8 @@
 #define ORIGINS	  (1u << 20)
 #define MAX_CPUS  64
 
-/* FROM 0: from the kernel; TO 0: to it, ANYWHERE: tracing was stopped, or user code left, before it
- * was seen where. */
+/* FROM 0: from the kernel. TO 0: to the kernel. TO ANYWHERE: tracing was stopped, or user code
+ * left, before the target was seen. */
 #define ANYWHERE UINT64_MAX
 struct way {
 	uint64_t from, to, tsc;
@@ -49,25 +51,25 @@ struct lane {
 	uint32_t pid, tid, cpu;
 	struct way *ways;
 	size_t n, room;
-	size_t at; /* how far what was decoded has come */
-	bool left; /* the last branch is the last thing before user code was left */
+	size_t at; /* index of the next way to match */
+	bool left; /* the last branch was the last one before leaving user code */
 	bool wrong;
 };
 
-/* Where execution went from an address; only the first place, and whether there are others. */
+/* Where execution went from an address: only the first target, and whether there are others. */
 struct origin {
 	uint64_t from, to;
 	bool many;
 };
 
-/* A CYC, or an MTC where there are none. */
+/* A CYC, or an MTC where there are no CYCs. */
 struct mark {
 	uint64_t offset, ticks;
 	uint64_t last;	 /* offset of the last branch packet before the next one; 0: none */
-	uint32_t direct; /* it gives the time of the branch packet directly behind it */
+	uint32_t direct; /* gives the time of the branch packet directly behind */
 };
 
-/* Of one CPU. */
+/* The marks of one CPU. */
 struct marks {
 	struct mark *list;
 	size_t n, room;
@@ -84,13 +86,14 @@ struct times {
 	bool lossy;
 	struct lane lanes[MAX_LANES];
 	size_t n_lanes;
-	/* of the truth's file being read */
+	/* of the truth file being read */
 	struct truth_thread who;
 	struct lane *lane;
 	uint64_t tsc;
-	uint64_t last;	/* address of the last instruction executed; 0: none in this stretch */
-	uint64_t ended; /* when; before the first one: when the stretch began */
-	bool fresh;	/* it has just begun */
+	uint64_t last;	/* address of the last executed instruction; 0: none in this stretch */
+	uint64_t ended; /* when the last instruction was executed; before the first one: when the
+			 * stretch began */
+	bool fresh;	/* the stretch has just begun */
 	struct origin origins[ORIGINS]; /* by a hash of from */
 	struct marks marks[MAX_CPUS];
 	bool with_marks;
@@ -157,7 +160,7 @@ static void add(struct times *t, uint64_t from, uint64_t to, uint64_t tsc)
 	l->ways[l->n++] = (struct way){from, to, tsc};
 }
 
-/* User code was left behind the last instruction, for TO. */
+/* User code was left behind the last instruction, towards TO. */
 static void leave(struct times *t, uint64_t to)
 {
 	if (t->fresh)
@@ -246,9 +249,9 @@ static bool complain(struct times *t, struct lane *l, const struct branch *b, co
 	return false;
 }
 
-/* An entry or exit: the next one there is, where it is of the same place. Where an interrupt was
- * the truth does not say. With losses it may be the place where decoding went on, and the next
- * entry there another, much later. */
+/* Matches an entry or exit with the next one in the list, if the place is the same. The truth does
+ * not say where an interrupt happened. With losses, the entry may be the place where decoding
+ * resumed, and the next entry in the list may be much later. */
 static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
 {
 	bool left = l->left;
@@ -271,7 +274,7 @@ static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
 	return false;
 }
 
-/* An interrupt or a fault may come before anything is executed where it leads to. */
+/* An interrupt or a fault may come before the branch's target executes anything. */
 static bool check_branch(struct times *t, struct lane *l, const struct branch *b)
 {
 	for (size_t i = l->at; i < l->n; i++) {
@@ -324,8 +327,8 @@ static void add_mean(struct mean *m, const struct branch *b, uint64_t apart)
 	m->aparts += (double)apart;
 }
 
-/* Behind the mark I: which one a branch that packets do not tell of, with its packet at OFFSET,
- * comes before; it may have come after others. */
+/* A branch without a packet of its own, whose previous packet is at OFFSET behind mark I: returns
+ * the first mark that the branch certainly precedes. The branch may lie behind marks in between. */
 static size_t end_of_untold(const struct marks *c, size_t i, uint64_t offset)
 {
 	size_t j = i + 1;
@@ -337,7 +340,7 @@ static size_t end_of_untold(const struct marks *c, size_t i, uint64_t offset)
 	return j < c->n && c->list[j].direct ? j : j + 1;
 }
 
-/* The marks before its packet and behind it. */
+/* Measures the distance of the marks around the branch's packet. */
 static void measure_apart(struct times *t, const struct lane *l, const struct branch *b)
 {
 	const struct marks *c = &t->marks[l->cpu % MAX_CPUS];
@@ -403,7 +406,7 @@ static bool read_branches(struct times *t, FILE *f)
 			fine = *line == '#';
 	}
 	if (!fine)
-		fprintf(stderr, "no such line: %s", line);
+		fprintf(stderr, "invalid line: %s", line);
 	free(line);
 	return fine;
 }

@@ -1,6 +1,5 @@
 /*
- * Walks over a truth directory: which stretches of which thread a snapshot must show. Used by
- * truth_window and truth_subset.
+ * Walks over a truth directory and finds the stretches of each thread that a snapshot must show.
  */
 #include "tests/support/truth_walk.h"
 
@@ -20,7 +19,7 @@ struct walk {
 	const struct truth_span *spans;
 	size_t n;
 	const struct truth_visitor *v;
-	const struct truth_span *open; /* the one that may still begin within this stretch */
+	const struct truth_span *open; /* the span that may still begin within this stretch */
 	bool inside;
 };
 
@@ -56,7 +55,7 @@ static void begin(struct walk *w, uint32_t cpu, uint64_t tsc)
 		w->v->stretch(w->v->userdata, cpu, tsc);
 }
 
-/* A stretch that was entered before the span may come into it: at its first PSB. */
+/* A stretch that began before the span enters the span at its first PSB. */
 static void enter(struct walk *w, const struct truth_event *e)
 {
 	const struct truth_span *all = NULL;
@@ -108,7 +107,8 @@ static int walk_file(struct walk *w, const char *path)
 	return result;
 }
 
-/* "PID.TID", or "PID.TID.N" of its Nth life that ended when another thread took its number. */
+/* Parses "PID.TID", or "PID.TID.N" for its Nth life, which ended when another thread took its
+ * number. */
 static bool parse_name(const char *name, struct truth_thread *ret, uint32_t *ret_life)
 {
 	int end = 0;

@@ -10,7 +10,7 @@
 
 #define TRUTH_FNV_BASIS 0xcbf29ce484222325ull
 
-/* What a snapshot holds of one CPU: from the TSC of its first PSB to when it was stopped. */
+/* The part of one CPU that a snapshot holds: from the TSC of its first PSB to its stop. */
 struct truth_span {
 	uint32_t cpu;
 	uint64_t from, stop;
@@ -20,24 +20,24 @@ struct truth_thread {
 	uint32_t pid, tid;
 };
 
-/* Any of them may be NULL. */
+/* Each callback may be NULL. */
 struct truth_visitor {
 	void (*begin)(void *userdata, struct truth_thread who);
-	/* User code begins (or is known from a PSB on) on CPU, at TSC, within a span. */
+	/* User code begins on CPU at TSC within a span (or is known from a PSB on). */
 	void (*stretch)(void *userdata, uint32_t cpu, uint64_t tsc);
-	/* Executed within the stretch. */
+	/* Instructions executed within the stretch. */
 	void (*run)(void *userdata, const struct truth_event *e);
-	/* Every mark, within a span or not. */
+	/* Every mark, inside and outside of spans. */
 	void (*mark)(void *userdata, const struct truth_event *e);
 	void (*end)(void *userdata);
 	void *userdata;
 };
 
-/* "N:FROM:STOP", hexadecimal TSCs. 0 or -EINVAL. */
+/* Parses "N:FROM:STOP", with hexadecimal TSCs. 0 or -EINVAL. */
 int truth_span_parse(const char *text, struct truth_span *ret);
-/* The threads of DIR in order of tid. N 0: all that was executed. 0; -errno: *ret_bad (freed by the
- * caller) is the file that is to blame. */
+/* Walks the threads of DIR in order of tid. N 0: everything that was executed. 0, or -errno and
+ * *ret_bad (the caller frees it): the file that caused the error. */
 int truth_walk(const char *dir, const struct truth_span *spans, size_t n,
 	       const struct truth_visitor *v, char **ret_bad);
-/* FNV-1a over the addresses that E executed, carried on. */
+/* Continues an FNV-1a hash over the addresses that E executed. */
 uint64_t truth_hash(uint64_t hash, const struct truth_event *e);

@@ -1,14 +1,14 @@
 /*
- * What a decoder must find in a snapshot, thread by thread, from a truth directory:
+ * Prints what a decoder must find in a snapshot, thread by thread, from a truth directory:
  *
  *   truth_window DIR [--cpu=N:FROM:STOP ...] [--stretches] [--insns] [--marks] [--no-hash]
  *
- * FROM is the TSC of the first PSB of that CPU's trace, STOP when it was stopped (hexadecimal);
- * without any --cpu: everything. Prints a line a thread that executed anything there, in order of
- * tid, {"pid":P,"tid":T,"instructions":N,"ipHash":"..."}, and last {"threads":N,"instructions":N}.
- * --stretches: before a thread's line one for each of its stretches, with the CPU and the TSC of
- * its begin. --insns: before it its addresses, one a line, "# cpu N pid P tid T" above each
- * stretch. --marks: all marks there are, and nothing else.
+ * FROM is the TSC of the first PSB of that CPU's trace, STOP the time when it was stopped
+ * (hexadecimal); without --cpu: everything. Prints one line for each thread that executed anything
+ * there, in order of tid, {"pid":P,"tid":T,"instructions":N,"ipHash":"..."}, and at the end
+ * {"threads":N,"instructions":N}. --stretches: before a thread's line, one line per stretch, with
+ * the CPU and the TSC of its begin. --insns: before a thread's line its addresses, one per line,
+ * with "# cpu N pid P tid T" above each stretch. --marks: prints all marks, and nothing else.
  */
 #include <errno.h>
 #include <getopt.h>

@@ -1,12 +1,13 @@
 /*
- * The server of org.varlink.certification, for tests only: shows by a stranger's client
- * (varlink-go-certification) that proto/varlink speaks Varlink. One connection at a time, one
- * thread, a plain poll loop; serves until it is killed, or until --once' first client has gone.
+ * Serves org.varlink.certification, for tests only: an independent client
+ * (varlink-go-certification) shows that proto/varlink speaks Varlink. Handles one connection at a
+ * time, in one thread, with a plain poll loop. Runs until killed, or with --once until the first
+ * client disconnects.
  *
  *   vl_cert_server [--once] SOCKET
  *
- * The methods' expected arguments are in a table as JSON texts; each reply's parameters become the
- * next call's arguments, as the interface's description demands.
+ * A table holds the methods' expected arguments as JSON texts. Each reply's parameters are the next
+ * call's arguments, as the interface's description demands.
  */
 #include <errno.h>
 #include <poll.h>
@@ -107,7 +108,7 @@ static const struct method {
 struct connection {
 	int fd;
 	struct varlink *varlink;
-	unsigned passed; /* methods called as wanted, in the table's order */
+	unsigned passed; /* number of methods called with correct arguments, in the table's order */
 };
 
 static int queue(struct connection *c, struct json_object *message)
@@ -125,7 +126,7 @@ static bool is_number(struct json_object *o)
 
 static bool same(struct json_object *wants, struct json_object *got);
 
-/* Nullable fields may be left out by the client (Go's omitempty). */
+/* A client may leave out nullable fields (Go's omitempty). */
 static bool same_object(struct json_object *wants, struct json_object *got)
 {
 	struct json_object *other;
@@ -157,7 +158,7 @@ static bool same_array(struct json_object *wants, struct json_object *got)
 	return true;
 }
 
-/* Like json_object_equal, but 1 and 1.0 are the same. */
+/* Like json_object_equal, but 1 equals 1.0. */
 static bool same(struct json_object *wants, struct json_object *got)
 {
 	if (is_number(wants) && is_number(got))
@@ -255,7 +256,7 @@ static int dispatch(struct connection *c, const struct varlink_call *call)
 	return queue(c, varlink_make_service_error("MethodNotFound", "method", call->method));
 }
 
-/* 0, VARLINK_AGAIN, or a negative number: close. */
+/* Returns 0, VARLINK_AGAIN, or a negative number, which closes the connection. */
 static int take_call(struct connection *c)
 {
 	struct json_object *message = NULL;

@@ -56,7 +56,7 @@ static void parse_what_is_wrong_is_named_with_its_line(void **state)
 		{"trace\n", "t.pts:1: neither a section nor a remark"},
 		{"trace:\npsb\ntrace:\n", "t.pts:3: a second section `trace'"},
 		{"options:\noptions:\n", "t.pts:2: a second section `options'"},
-		{"expect :\n", "t.pts:1: expect what?"},
+		{"expect :\n", "t.pts:1: the name of a view is missing before the colon"},
 		{"expect x\n", "t.pts:1: neither a section nor a remark"},
 	};
 	struct ptscript s;
