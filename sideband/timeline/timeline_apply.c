@@ -251,20 +251,6 @@ static int fork_at_zero(struct state *s, const struct perfrecord *r)
 	return 0;
 }
 
-static int apply_fork(struct state *s, const struct perfrecord *r)
-{
-	struct process *p;
-
-	if (state_is_nobody(r->u.task.pid, r->u.task.tid))
-		return 0;
-	if (r->time == 0)
-		return fork_at_zero(s, r);
-	if (r->u.task.pid != r->u.task.ppid)
-		return fork_process(s, r);
-	p = state_process(s, r->u.task.pid);
-	return p ? fork_task(s, p, r) : -ENOMEM;
-}
-
 /* --- The other records --- */
 
 static int apply_exit(struct state *s, const struct perfrecord *r)
@@ -354,18 +340,6 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 			 r->u.mmap2.prot, r->u.mmap2.flags, file);
 }
 
-static int apply_switch(struct state *s, const struct perfrecord *r)
-{
-	struct process *p = NULL;
-
-	/* The order in which processes were seen matters only when memory becomes short. */
-	if (s->pool.used > s->pool.limit / 2)
-		p = state_find_process(s, r->pid);
-	if (p)
-		state_touch(s, p);
-	return turns_switch(s, r);
-}
-
 static int add_loss(struct state *s, const struct perfrecord *r, uint64_t since, uint64_t lost,
 		    uint64_t flags)
 {
@@ -393,13 +367,28 @@ int state_apply_lost(struct state *s, const struct perfrecord *r, uint64_t since
 
 int state_apply(struct state *s, const struct perfrecord *r)
 {
+	struct process *p;
+
 	switch (r->type) {
-	case PERF_RECORD_FORK: return apply_fork(s, r);
+	case PERF_RECORD_FORK:
+		if (state_is_nobody(r->u.task.pid, r->u.task.tid))
+			return 0;
+		if (r->time == 0)
+			return fork_at_zero(s, r);
+		if (r->u.task.pid != r->u.task.ppid)
+			return fork_process(s, r);
+		p = state_process(s, r->u.task.pid);
+		return p ? fork_task(s, p, r) : -ENOMEM;
 	case PERF_RECORD_EXIT: return apply_exit(s, r);
 	case PERF_RECORD_COMM: return apply_comm(s, r);
 	case PERF_RECORD_MMAP2: return apply_mmap2(s, r);
 	case PERF_RECORD_SWITCH:
-	case PERF_RECORD_SWITCH_CPU_WIDE: return apply_switch(s, r);
+	case PERF_RECORD_SWITCH_CPU_WIDE:
+		/* The order in which processes were seen matters only when memory becomes short. */
+		p = s->pool.used > s->pool.limit / 2 ? state_find_process(s, r->pid) : NULL;
+		if (p)
+			state_touch(s, p);
+		return turns_switch(s, r);
 	case PERF_RECORD_ITRACE_START: return turns_start(s, r);
 	case PERF_RECORD_LOST: return state_apply_lost(s, r, 0);
 	case PERF_RECORD_AUX: return r->u.aux.flags ? add_loss(s, r, 0, 0, r->u.aux.flags) : 0;
