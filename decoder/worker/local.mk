@@ -12,7 +12,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
 	decoder/worker/count/functions.c decoder/worker/count/functions.h \
-	decoder/worker/count/gaps.c decoder/worker/count/gaps.h \
+	decoder/worker/count/gaps.c \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
 	decoder/worker/count/steps.c decoder/worker/count/steps.h \
 	decoder/worker/count/tally.c decoder/worker/count/tally.h \
@@ -59,7 +59,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/turns/turns_cost.c \
 	decoder/worker/turns/turns_decide.c \
 	decoder/worker/turns/turns_private.h \
-	decoder/worker/view/lines.c decoder/worker/view/lines.h \
+	decoder/worker/view/lines.c \
 	decoder/worker/view/pevent.c decoder/worker/view/pevent.h \
 	decoder/worker/view/pevent_record.c \
 	decoder/worker/view/track.c \

@@ -1,7 +1,7 @@
 /*
  * The list of what is missing, and the gaps that only the recording shows.
  */
-#include "decoder/worker/count/gaps.h"
+#include "decoder/worker/count/decoded.h"
 
 #include <inttypes.h>
 #include <stdio.h>

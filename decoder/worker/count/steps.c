@@ -35,22 +35,6 @@ static void add_part(struct reader *r, const struct node_part *part, uint32_t to
 	};
 }
 
-/* The last part of a node that a packet decided. */
-static void add_decided(struct reader *r, const struct node_info *info, bool taken)
-{
-	struct steps_piece *p;
-
-	r->decided++;
-	add_part(r, &info->parts[info->n_parts - 1], info->target);
-	p = &r->to[r->n - 1];
-	p->direct = false;
-	p->elsewhere = info->kind != NODE_COND;
-	if (p->elsewhere || taken)
-		return;
-	p->kind = STEPS_ON;
-	p->to = info->next;
-}
-
 size_t steps_pieces(const struct nodes *nodes, uint32_t step, struct steps_piece *to)
 {
 	struct reader r = {.nodes = nodes, .to = to};
@@ -59,6 +43,7 @@ size_t steps_pieces(const struct nodes *nodes, uint32_t step, struct steps_piece
 
 	for (;;) {
 		const struct node_info *info = nodes_info(nodes, number);
+		struct steps_piece *last;
 		bool taken;
 
 		/* No room for the node. */
@@ -73,8 +58,17 @@ size_t steps_pieces(const struct nodes *nodes, uint32_t step, struct steps_piece
 			number = nodes_next(nodes, number, false);
 			continue;
 		}
+		/* A packet decided the last part of this node. */
 		taken = left == 0 || (step >> (left - 1) & 1) != 0;
-		add_decided(&r, info, taken);
+		r.decided++;
+		add_part(&r, &info->parts[info->n_parts - 1], info->target);
+		last = &r.to[r.n - 1];
+		last->direct = false;
+		last->elsewhere = info->kind != NODE_COND;
+		if (!last->elsewhere && !taken) {
+			last->kind = STEPS_ON;
+			last->to = info->next;
+		}
 		if (left <= 1 || info->kind != NODE_COND)
 			return r.n;
 		left--;

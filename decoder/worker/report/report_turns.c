@@ -107,18 +107,6 @@ int report_prepare_turns(struct report *r)
 
 /* --- Threads without a trace --- */
 
-/* How long TURN lasts within REACH; 0 if the turn belongs to no thread that may be named. */
-static uint64_t share_of(const struct report *r, const struct timeline_turn *turn,
-			 const struct report_reach *reach)
-{
-	uint64_t begin = MAX_OF(turn->since, reach->begin), end = MIN_OF(turn->until, reach->end);
-
-	if (turn->uncertain || !turn->thread || turn->thread->tid == 0 ||
-	    !report_permits(r, turn->thread, begin))
-		return 0;
-	return begin < end ? end - begin : 0;
-}
-
 static size_t collect_cpu(const struct report *r, size_t cpu, struct report_share *to)
 {
 	const struct timeline *timeline = r->d->replay->timeline;
@@ -128,12 +116,15 @@ static size_t collect_cpu(const struct report *r, size_t cpu, struct report_shar
 
 	for (size_t i = 0; i < n; i++) {
 		struct timeline_turn turn;
-		uint64_t ns;
+		uint64_t begin, end;
 
 		timeline_get_turn(timeline, r->m->cpus[cpu].cpu, i, &turn);
-		ns = share_of(r, &turn, &reach);
-		if (ns > 0)
-			to[found++] = (struct report_share){turn.thread, ns};
+		begin = MAX_OF(turn.since, reach.begin);
+		end = MIN_OF(turn.until, reach.end);
+		/* Not the turns of a thread that is unknown or may not be named. */
+		if (begin < end && !turn.uncertain && turn.thread && turn.thread->tid != 0 &&
+		    report_permits(r, turn.thread, begin))
+			to[found++] = (struct report_share){turn.thread, end - begin};
 	}
 	return found;
 }

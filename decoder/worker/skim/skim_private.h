@@ -10,7 +10,7 @@
 #include "decoder/worker/count/functions.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/skim/skim_read.h"
-#include "decoder/worker/view/lines.h"
+#include "decoder/worker/view/views.h"
 
 /* --- The owner of a sample: skim_owner.c --- */
 

@@ -185,22 +185,6 @@ static bool find_rival(const struct turns_search *s, const struct ways *ways,
 	return found;
 }
 
-/* The ways that STATE says. */
-static void begin(const struct turns_state *state, struct ways *ways)
-{
-	const struct turns_way none = {.past.turn = TURNS_NONE, .first = TURNS_NONE};
-
-	ways->n = 0;
-	for (size_t i = 0; i < state->n; i++) {
-		struct turns_way *w = &ways->list[ways->n++];
-
-		*w = none;
-		w->past = state->at[i];
-	}
-	if (state->n == 0)
-		ways->list[ways->n++] = none;
-}
-
 /* All ways from FROM over the stretch at hand, without the hopeless ones. False: there are none. */
 static bool extend(const struct turns_search *s, const struct ways *from, struct ways *ret)
 {
@@ -397,6 +381,7 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
 
 static void search(const struct turns_question *q, struct turns_answer *ret)
 {
+	static const struct turns_way none = {.past.turn = TURNS_NONE, .first = TURNS_NONE};
 	const struct turns_cpu *cpu = &q->turns->cpus[q->cpu];
 	struct turns_search s = {
 		.q = q, .turns = cpu->list, .n_turns = cpu->n, .empty = turns_empty_cost(q->turns)};
@@ -427,7 +412,13 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 	if (s.n_candidates > FEW_CANDIDATES)
 		s.margin += (unsigned int)MIN_OF(
 			CANDIDATE_MARGIN * (s.n_candidates - FEW_CANDIDATES), (size_t)MORE_MARGIN);
-	begin(q->state, &from);
+	/* The ways that the state says, or one way that knows nothing. */
+	from.n = MAX_OF(q->state->n, (size_t)1);
+	for (size_t i = 0; i < from.n; i++) {
+		from.list[i] = none;
+		if (i < q->state->n)
+			from.list[i].past = q->state->at[i];
+	}
 	s.choice = is_choice(&s);
 	if (s.choice)
 		find_proofs(&s, 0);

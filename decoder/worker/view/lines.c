@@ -1,7 +1,7 @@
 /*
  * A buffer and a hex formatter: printf would cost more time than decoding.
  */
-#include "decoder/worker/view/lines.h"
+#include "decoder/worker/view/views.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@
 enum place { PLACE_UNKNOWN, PLACE_LIKELY_USER, PLACE_USER, PLACE_LIKELY_KERNEL, PLACE_KERNEL };
 
 /* A process as libipt knows it: exec and fork make another process with the same number. */
-struct context {
+struct pid_context {
 	bool known, stale; /* stale: PID is another process by now */
 	uint32_t pid;
 };
@@ -35,7 +35,7 @@ struct stream {
 	bool dead;	/* the file is left, and takes no more events */
 	uint64_t order; /* of records with the same time, the one with the highest order is first */
 	enum place place;
-	struct context now, next;
+	struct pid_context now, next;
 };
 
 struct pevent {

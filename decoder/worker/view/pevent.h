@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "decoder/worker/view/lines.h"
+#include "decoder/worker/view/views.h"
 #include "proto/bundle/bundle.h"
 #include "proto/bundle/manifest.h"
 #include "proto/decode_options.h"

@@ -187,21 +187,6 @@ static void put_disable(struct views_ptxed *v)
 	v->disable.waits = false;
 }
 
-static void put_overflow(struct views_ptxed *v, const struct flow_gap *gap)
-{
-	struct track_pair p;
-	bool known;
-
-	track_look(&v->track, gap->offset, &p);
-	known = p.second.type == PACKET_FUP && p.second.has_ip;
-	if (open_event(v, gap->offset)) {
-		lines_print(v->lines, "overflow");
-		put_address(v, "ip", known, p.second.ip);
-		close_event(v);
-	}
-	put_sideband(v, gap->offset, known ? PEVENT_AT : PEVENT_NOWHERE, p.second.ip);
-}
-
 static void put_end(struct views_ptxed *v)
 {
 	if (!shows(v, WORKER_SHOW_QUIET))
@@ -232,12 +217,21 @@ static void put_gap(struct views_ptxed *v, const struct replay_stretch *s,
 	const struct flow_gap *gap = &s->gaps[item->gap - s->first_gap];
 	const struct track *t = &v->track;
 	const char *text = views_ptxed_error(gap->fault);
+	struct track_pair p;
+	bool known;
 
 	if (gap->fault == FAULT_BAD_PACKET && gap->offset < (uint64_t)(t->cursor.end - t->trace))
 		text = packet_why(t->trace + gap->offset, t->cursor.end);
 	v->resume = 0;
 	if (gap->fault == FAULT_OVERFLOW) {
-		put_overflow(v, gap);
+		track_look(&v->track, gap->offset, &p);
+		known = p.second.type == PACKET_FUP && p.second.has_ip;
+		if (open_event(v, gap->offset)) {
+			lines_print(v->lines, "overflow");
+			put_address(v, "ip", known, p.second.ip);
+			close_event(v);
+		}
+		put_sideband(v, gap->offset, known ? PEVENT_AT : PEVENT_NOWHERE, p.second.ip);
 	} else if (gap->fault == FAULT_TRACESTOP) {
 		if (open_event(v, gap->offset))
 			lines_print(v->lines, "stopped]\n");

@@ -13,8 +13,8 @@
 #include "decoder/packet/packet.h"
 #include "decoder/time/estimate.h"
 #include "decoder/worker/replay/replay.h"
-#include "decoder/worker/view/lines.h"
 #include "decoder/worker/view/pevent.h"
+#include "decoder/worker/view/views.h"
 #include "proto/decode_options.h"
 
 /* --- A second reader of one CPU's packets, which follows the items: track.c ---

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "decoder/worker/count/gaps.h"
+#include "decoder/worker/count/decoded.h"
 #include "decoder/worker/count/tally.h"
 #include "decoder/worker/replay/replay.h"
 #include "proto/base.h"

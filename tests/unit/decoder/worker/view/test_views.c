@@ -10,7 +10,6 @@
 #include <json-c/json.h>
 
 #include "decoder/worker/decode.h"
-#include "decoder/worker/view/lines.h"
 #include "decoder/worker/view/views.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
