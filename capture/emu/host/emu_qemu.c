@@ -277,7 +277,7 @@ int emu_qemu_find(const char *path, char **ret_path, char *why, size_t why_size)
 	r = check_version(found, text, why, why_size);
 	if (r < 0)
 		return r;
-	if (ask(found, "--help", text, OUTPUT_MAX) < 0 || strstr(text, "-plugin") == NULL) {
+	if (ask(found, "--help", text, OUTPUT_MAX) < 0 || !strstr(text, "-plugin")) {
 		snprintf(why, why_size, "%s: built without plugins; %s", found, ADVICE);
 		return -EOPNOTSUPP;
 	}

@@ -70,7 +70,7 @@ static char *plugin_option(const struct emustart *s)
 	fputs(",comm=", f);
 	/* A task's name may have any byte; the command line gets only printable ones. */
 	for (const char *c = s->comm; *c != '\0'; c++)
-		if (isascii(*c) && (isalnum(*c) || strchr("_-.+:@ ", *c) != NULL))
+		if (isascii(*c) && (isalnum(*c) || strchr("_-.+:@ ", *c)))
 			fputc(*c, f);
 		else
 			fprintf(f, "%%%02X", (unsigned char)*c);
@@ -256,7 +256,7 @@ static int take_line(const char *text, size_t size, struct emustart_line *ret)
 	const char *at = text, *end = text + size, *word = next(&at, end);
 	int r = 0;
 
-	while (r == 0 && (word = next(&at, end)) != NULL && strcmp(word, "--") != 0) {
+	while (r == 0 && (word = next(&at, end)) && strcmp(word, "--") != 0) {
 		const char *value = next(&at, end);
 
 		if (!value)

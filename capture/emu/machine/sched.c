@@ -260,7 +260,7 @@ static struct vcpu *wait_for_cpu(struct vcpu *cpus, uint32_t n, uint32_t me, str
 	struct vcpu *v = NULL;
 
 	atomic_store(&t->ticket, atomic_fetch_add(&r->shared->tickets, 1));
-	for (unsigned int looks = 1; v == NULL && !r->shared->closing; looks++) {
+	for (unsigned int looks = 1; !v && !r->shared->closing; looks++) {
 		if (atomic_load(&t->state) == EMURING_TASK_RUNS) {
 			atomic_store(&t->stopped, 0);
 			atomic_fetch_add(&r->shared->n_waiting, 1);

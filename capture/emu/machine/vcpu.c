@@ -286,7 +286,7 @@ void vcpu_serve(struct vcpu *v, const uint64_t *ip)
 	if ((want & 1) != 0 && !v->pmu.s->enabled)
 		start_tracing(v);
 	if ((want & 1) == 0 && v->pmu.s->enabled)
-		stop_tracing(v, ip != NULL ? *ip : 0, want);
+		stop_tracing(v, ip ? *ip : 0, want);
 	vcpu_settled(v);
 	acknowledge(v, want);
 }

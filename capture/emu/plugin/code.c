@@ -206,7 +206,7 @@ void code_forked(struct code *c)
 void code_add_handler(struct code *c, uint64_t ip)
 {
 	pthread_mutex_lock(&c->lock);
-	for (struct block *b = *bucket_of(c, ip); b != NULL; b = b->chain)
+	for (struct block *b = *bucket_of(c, ip); b; b = b->chain)
 		if (b->ip == ip)
 			b->flags |= BLOCK_HANDLER;
 	if (!is_handler(c, ip) && c->n_handlers < MAX_HANDLERS)

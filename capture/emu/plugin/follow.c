@@ -346,7 +346,7 @@ void follow_keep_ring(struct follow_self *self)
 /* Whether STRINGS fit into *ROOM bytes, as the kernel counts them; subtracts their size. */
 static bool fits(char *const *strings, size_t *room)
 {
-	for (size_t i = 0; strings[i] != NULL; i++) {
+	for (size_t i = 0; strings[i]; i++) {
 		size_t size = strlen(strings[i]) + 1;
 
 		if (size > ARGUMENTS_MAX_STRING || size + sizeof(uint64_t) > *room)

@@ -51,8 +51,8 @@ struct follow; /* a prepared exec */
 
 /* Decides what to do with CALL; changes nothing. *RET is set for FOLLOW_READY only, and
  * follow_exec() frees it. WHY (WHY_SIZE bytes) is set for FOLLOW_NATIVE and FOLLOW_NESTED to
- * "PROGRAM: reason"
- * ("/usr/bin/sudo: set-user-ID program", "./old: not an x86-64 program"). Thread safe. */
+ * "PROGRAM: reason" ("/usr/bin/sudo: set-user-ID program", "./old: not an x86-64 program"). Thread
+ * safe. */
 enum follow_verdict follow_prepare(const struct follow_self *self, const struct follow_call *call,
 				   struct follow **ret, char *why, size_t why_size);
 /* Calls execve. Returns only when execve failed: frees F and returns -errno. */

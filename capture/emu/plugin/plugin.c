@@ -88,8 +88,7 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (!b)
 		return;
 	qemu_plugin_register_vcpu_tb_exec_cb(
-		tb, plugin.group.truth != NULL ? on_block_with_truth : on_block,
-		QEMU_PLUGIN_CB_NO_REGS, b);
+		tb, plugin.group.truth ? on_block_with_truth : on_block, QEMU_PLUGIN_CB_NO_REGS, b);
 }
 
 /* The thread continues without a virtual CPU, and its slot in the machine becomes free. */
