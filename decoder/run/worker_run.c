@@ -134,9 +134,10 @@ static int reap(struct run *run)
  * channel does; until then it may write to the output, which the caller must limit. */
 static int end_worker(struct run *run)
 {
-	run->channel = close_fd(run->channel);
+	/* Before the channel closes: a worker that sees that may end by itself first. */
 	if (is_ours(run))
 		kill(run->pid, SIGKILL);
+	run->channel = close_fd(run->channel);
 	return reap(run);
 }
 
