@@ -12,10 +12,8 @@ ctl_libptctl_a_SOURCES = \
 	ctl/check/check_trace.c ctl/check/check_trace.h ctl/check/check_trace_private.h \
 	ctl/check/check_trace_decode.c \
 	ctl/check/check_trace_emulated.c \
-	ctl/check/check_trace_json.c \
-	ctl/check/check_trace_lines.c \
 	ctl/check/check_trace_live.c \
-	ctl/check/check_trace_page.c \
+	ctl/check/check_trace_result.c \
 	ctl/client/client.c ctl/client/client.h \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
@@ -33,7 +31,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
 	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \
 	ctl/base/field.c ctl/base/field.h \
-	ctl/check/findings.c ctl/check/findings.h \
 	ctl/perfdata/import_images.c ctl/perfdata/import_images.h \
 	ctl/perfdata/import_perfdata.c ctl/perfdata/import_perfdata.h \
 	ctl/decode/import_pevents.c \

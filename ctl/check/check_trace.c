@@ -41,20 +41,6 @@ static void check_done(struct check *c)
 	json_object_put(c->report);
 }
 
-static int find_programs(struct check *c)
-{
-	int r = program_find(c->options->walk, PTSNAP_LIBEXECDIR "/" CHECK_WALK_NAME,
-			     CHECK_WALK_NAME, &c->walk_path);
-
-	if (r == 0)
-		r = worker_find(c->options->worker, &c->worker_path);
-	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "out of memory");
-	if (access(c->walk_path, X_OK) < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: cannot be run: %m", c->walk_path);
-	return 0;
-}
-
 static bool uses_running_recorder(const struct check_trace_options *o)
 {
 	if (o->source != CHECK_TRACE_AUTO)
@@ -69,14 +55,20 @@ static bool uses_running_recorder(const struct check_trace_options *o)
 static int work(const struct check_trace_options *o, const char *dir)
 {
 	CLEANUP(check_done) struct check c = {.options = o, .dir = dir, .bundle_fd = -EBADF};
-	int r = find_programs(&c);
+	int r = program_find(o->walk, PTSNAP_LIBEXECDIR "/" CHECK_WALK_NAME, CHECK_WALK_NAME,
+			     &c.walk_path);
 
-	if (r == 0 && getrandom(&c.seed, sizeof(c.seed), 0) != (ssize_t)sizeof(c.seed))
+	if (r == 0)
+		r = worker_find(o->worker, &c.worker_path);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "out of memory");
+	if (access(c.walk_path, X_OK) < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: cannot be run: %m", c.walk_path);
+	if (getrandom(&c.seed, sizeof(c.seed), 0) != (ssize_t)sizeof(c.seed))
 		c.seed = (uint64_t)time(NULL);
 	c.seed &= ~UINT64_C(0xff);
 	c.live = uses_running_recorder(o);
-	if (r == 0)
-		r = c.live ? check_live(&c) : check_emulated(&c);
+	r = c.live ? check_live(&c) : check_emulated(&c);
 	if (r == 0)
 		r = check_decode(&c);
 	if (r != 0)
@@ -139,29 +131,25 @@ static bool reap(pid_t pid, int *ret_status)
 	return ended;
 }
 
-/* A kernel without /proc/.../children keeps them alive. */
-static void kill_children(void)
-{
-	FILE *f = fopen("/proc/thread-self/children", "re");
-	int pid;
-
-	while (f && fscanf(f, "%d", &pid) == 1)
-		kill(pid, SIGKILL);
-	if (f)
-		fclose(f);
-}
-
 /* The recorder ends by itself when the process that started it ends; processes that the recorder
  * leaves behind do not, and are killed after PATIENCE_USEC. */
 static void reap_others(const sigset_t *set)
 {
 	uint64_t start = now_usec(CLOCK_MONOTONIC), now = start;
+	FILE *children;
+	int pid;
 
 	while (waitpid(-1, NULL, WNOHANG) >= 0 && now < start + END_USEC) {
 		wait_for_signal(set, now + 100000);
 		now = now_usec(CLOCK_MONOTONIC);
-		if (now > start + PATIENCE_USEC)
-			kill_children();
+		if (now <= start + PATIENCE_USEC)
+			continue;
+		/* A kernel without this file keeps the processes alive. */
+		children = fopen("/proc/thread-self/children", "re");
+		while (children && fscanf(children, "%d", &pid) == 1)
+			kill(pid, SIGKILL);
+		if (children)
+			fclose(children);
 	}
 }
 

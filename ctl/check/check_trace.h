@@ -1,21 +1,21 @@
 /*
- * The self-test `ptsnapctl check --trace', and the findings of `ptsnapctl check'.
+ * The self-test `ptsnapctl check --trace'.
  *
  * The self-test runs ptsnap-walk, a program whose every branch is known from a seed
  * (walk_program.S). The branches go through the rings, a snapshot and the decoder, and must come
- * out as the model (walk_model.c) computes them. check_trace_live.c starts a walk on each CPU of a
- * running recorder; check_trace_emulated.c starts a recorder with two walks. Both give a bundle,
- * which check_trace_decode.c has decoded. check_trace_lines.c assigns the branches to walks, and
- * walk_match.c compares them with the model. check_trace_page.c and check_trace_json.c print the
- * result. findings.c prints the findings of a recorder, or of `ptsnapd --check'.
+ * out as the model (walk_model.c) computes them. check_trace.c runs the test in a child process.
+ * check_trace_live.c starts a walk on each CPU of a running recorder; check_trace_emulated.c starts
+ * a recorder with two walks. Both give a bundle. check_trace_decode.c has the bundle decoded and
+ * assigns the branches to walks, which walk_match.c compares with the model. check_trace_result.c
+ * prints the result.
  *
  * Decisions that govern the room:
  * - The test compares with a model and not with a checksum: a ring begins anywhere, and interrupts
- * and gaps may come anywhere. The model says which branch is wrong, and what it should have been.
+ *   and gaps may come anywhere. The model says which branch is wrong, and what it should have been.
  * - A running recorder is not disturbed: the snapshot is not decoded there, and only the walks'
- * CPUs and code are decoded here.
+ *   CPUs and code are decoded here.
  * - The test runs in a child process in a directory of its own. Neither files nor processes are
- * left behind, however the test ends.
+ *   left behind, however the test ends.
  */
 #pragma once
 

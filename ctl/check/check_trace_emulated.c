@@ -110,17 +110,6 @@ static bool reap(struct recorder *r, unsigned msec)
 	return true;
 }
 
-static void end(struct recorder *r)
-{
-	if (r->pid <= 0)
-		return;
-	kill(r->pid, SIGTERM);
-	if (reap(r, END_MSEC))
-		return;
-	kill(r->pid, SIGKILL);
-	reap(r, END_MSEC);
-}
-
 static bool listens(const struct recorder *r)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -228,6 +217,12 @@ int check_emulated(struct check *c)
 		check_sleep(c, RUN_USEC);
 		r = check_snapshot(c, &settings);
 	}
-	end(&recorder);
+	if (recorder.pid > 0) {
+		kill(recorder.pid, SIGTERM);
+		if (!reap(&recorder, END_MSEC)) {
+			kill(recorder.pid, SIGKILL);
+			reap(&recorder, END_MSEC);
+		}
+	}
 	return r;
 }

@@ -134,20 +134,6 @@ static int on_progress(void *userdata, struct json_object *parameters)
 	return 0;
 }
 
-/* The snapshot of the test's own recorder takes whole rings: its walks move between CPUs, and no
- * part of them may be missing. */
-static struct json_object *make_parameters(const struct check *c)
-{
-	struct json_object *p = json_object_new_object();
-
-	json_object_object_add(p, "reason", json_object_new_string("ptsnapctl check --trace"));
-	if (c->live)
-		json_object_object_add(p, "windowBytes",
-				       json_object_new_uint64(CHECK_WINDOW_BYTES));
-	json_object_object_add(p, "decode", json_object_new_boolean(false));
-	return p;
-}
-
 static int open_bundle(struct check *c, const struct settings *settings, struct json_object *answer)
 {
 	struct json_object *report = field_get(answer, "report");
@@ -176,11 +162,21 @@ static int open_bundle(struct check *c, const struct settings *settings, struct 
 int check_snapshot(struct check *c, const struct settings *settings)
 {
 	CLEANUP(client_freep) struct client *client = NULL;
-	struct json_object *answer = NULL;
+	struct json_object *p, *answer = NULL;
 	int r = client_open(settings, SNAPSHOT_USEC, &client);
 
-	if (r == 0)
-		r = client_call(client, "Snapshot", make_parameters(c), on_progress, c, &answer);
+	if (r == 0) {
+		p = json_object_new_object();
+		json_object_object_add(p, "reason",
+				       json_object_new_string("ptsnapctl check --trace"));
+		/* The snapshot of the test's own recorder takes whole rings: its walks move between
+		 * CPUs, and no part of them may be missing. */
+		if (c->live)
+			json_object_object_add(p, "windowBytes",
+					       json_object_new_uint64(CHECK_WINDOW_BYTES));
+		json_object_object_add(p, "decode", json_object_new_boolean(false));
+		r = client_call(client, "Snapshot", p, on_progress, c, &answer);
+	}
 	check_walks_end(c);
 	if (r == 0)
 		r = open_bundle(c, settings, answer);

@@ -76,26 +76,8 @@ int check_snapshot(struct check *c, const struct settings *settings);
 
 /* Decodes the bundle, and compares its branches with the model. */
 int check_decode(struct check *c);
-/* Reads the lines of the view `branches', and compares them. */
-int check_lines_read(struct check *c, FILE *lines);
 
-/* The result of one CPU. */
-enum check_verdict {
-	CHECK_VERDICT_EQUAL = 0,
-	CHECK_VERDICT_DIFFERENT,
-	CHECK_VERDICT_NOTHING, /* traced, with a walk, but no round was found */
-	CHECK_VERDICT_OTHER,   /* not traced, or without a walk: nothing to compare */
-};
-enum check_verdict check_verdict(const struct check *c, size_t index);
-/* Writes the result of all CPUs as one line, and returns the exit code. */
-int check_sentence(const struct check *c, char *ret, size_t size);
-/* Print the result; return the exit code of check_sentence(). */
+/* Print the result. Return 0 if all branches are equal, or the exit code that says what is wrong.
+ */
 int check_page(const struct check *c);
 int check_json(const struct check *c);
-/* Figures for page and JSON; NAN if not known. */
-double check_mb_per_second(const struct check *c, size_t index);
-double check_interval_ns(const struct check *c);
-double check_bytes_per_branch(const struct check *c, size_t index);
-/* Reads KEY of the first processor in /proc/cpuinfo; "" if there is none. */
-void check_cpuinfo(const char *key, char *ret, size_t size);
-const char *check_walk_kind(uint8_t kind);

@@ -69,29 +69,9 @@ static void step_generator(struct walk_model *m)
 	m->generator = x;
 }
 
-static void seed_generator(struct walk_model *m)
-{
-	uint64_t x = (uint64_t)(uint32_t)(m->round + 1) * UINT64_C(0x9e3779b97f4a7c15) + m->seed;
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) | 1;
-	m->generator = x;
-	step_generator(m);
-}
-
 uint64_t walk_model_shown(uint64_t seed, uint32_t round)
 {
 	return (seed & 0xff) << WALK_ROUND_BITS | round;
-}
-
-static void put_number(struct walk_model *m)
-{
-	uint64_t shown = walk_model_shown(m->seed, m->round);
-
-	for (unsigned left = WALK_SHOWN_BITS; left-- > 0;) {
-		put_cond(m, WALK_BIT_AT, SHORT, WALK_ZERO, !(shown >> left & 1));
-		put_cond(m, WALK_BIT_LOOP_AT, SHORT, WALK_BIT, left > 0);
-	}
 }
 
 static void put_leaf(struct walk_model *m, uint64_t to)
@@ -268,11 +248,18 @@ static const struct {
 
 static void make_round(struct walk_model *m)
 {
+	uint64_t shown = walk_model_shown(m->seed, m->round);
+	uint64_t x = (uint64_t)(uint32_t)(m->round + 1) * UINT64_C(0x9e3779b97f4a7c15) + m->seed;
 	unsigned steps, kind;
 
 	m->n = m->next = 0;
-	put_number(m);
-	seed_generator(m);
+	for (unsigned left = WALK_SHOWN_BITS; left-- > 0;) {
+		put_cond(m, WALK_BIT_AT, SHORT, WALK_ZERO, !(shown >> left & 1));
+		put_cond(m, WALK_BIT_LOOP_AT, SHORT, WALK_BIT, left > 0);
+	}
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	m->generator = (x ^ x >> 27) | 1;
+	step_generator(m);
 	steps = (unsigned)bits(m, 8, 15) + 16;
 	while (steps-- > 0) {
 		step_generator(m);

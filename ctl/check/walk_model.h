@@ -1,7 +1,7 @@
 /*
  * The model of ptsnap-walk: the branches that the program executes, in order, computed from the
  * program's SEED and the number of a round. The model knows nothing of traces. The self-test
- *compares traces with it, and tests compute packets from it.
+ * compares traces with it, and tests compute packets from it.
  *
  *	struct walk_model m;
  *	struct walk_branch b;
@@ -15,11 +15,11 @@
  * on; before that it runs some instructions that are not modelled. All code is 64-bit and user's.
  *
  * Packets: a conditional branch (WALK_KIND_TAKEN, _NOT_TAKEN) is a TNT bit. WALK_KIND_JUMP and
- *_CALL have no packet. WALK_KIND_JUMP_IND, _CALL_IND and _RET are a TIP to TO. A _RET to the
- *instruction behind the last open call (FROM + SIZE of the call) may be compressed to a TNT bit; a
- *_CALL whose TO is FROM + SIZE does not count as a call there (SDM volume 3, edition 083, 33.4.2.2,
- *"RET Compression"). WALK_KIND_SYSCALL leaves user mode at FROM (TIP.PGD) and returns to TO
- *(TIP.PGE).
+ * _CALL have no packet. WALK_KIND_JUMP_IND, _CALL_IND and _RET are a TIP to TO. A _RET to the
+ * instruction behind the last open call (FROM + SIZE of the call) may be compressed to a TNT bit; a
+ * _CALL whose TO is FROM + SIZE does not count as a call there (SDM volume 3, edition 083,
+ * 33.4.2.2, "RET Compression"). WALK_KIND_SYSCALL leaves user mode at FROM (TIP.PGD) and returns to
+ * TO (TIP.PGE).
  */
 #pragma once
 
