@@ -20,7 +20,7 @@
 #include "ctl/decode/answers.h"
 #include "ctl/decode/decode_option.h"
 #include "ctl/perfdata/import_perfdata.h"
-#include "ctl/show/deliver.h"
+#include "ctl/show/show.h"
 
 static int open_bundle(const char *path, int *ret_fd)
 {
@@ -179,48 +179,34 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 	return judge(q, &job, name, &outcome, r);
 }
 
-/* Decodes into the output, which is kept if there were too many errors. */
-static int decode_to_output(const struct decode_request *q, int bundle_fd, struct output *o)
-{
-	int r = run(q, bundle_fd, o->fd), committed;
-
-	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
-		return r;
-	committed = output_commit(o);
-	if (committed < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output, strerror(-committed));
-	return r;
-}
-
-/* Decodes into memory, and prints the report as text. */
-static int decode_to_summary(const struct decode_request *q, int bundle_fd)
-{
-	CLEANUP_CLOSE int fd = -EBADF;
-	int r, shown;
-
-	if (memfd_new("ptsnap-report", 0, &fd) < 0)
-		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
-	r = run(q, bundle_fd, fd);
-	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
-		return r;
-	shown = deliver_report(q->settings, fd, NULL, true);
-	return shown != 0 ? shown : r;
-}
-
+/* Decodes into the output, or into memory for a report that is printed as text. */
 static int decode(const struct decode_request *q, int bundle_fd)
 {
 	CLEANUP(output_done) struct output o;
+	CLEANUP_CLOSE int report_fd = -EBADF;
 	enum json_mode json = q->settings->json;
-	int r;
+	bool as_text = q->options.view == WORKER_VIEW_REPORT && !q->output &&
+		       (json == JSON_OFF || (json == JSON_UNSET && isatty(STDOUT_FILENO)));
+	int r, delivered;
 
 	output_init(&o);
-	if (q->options.view == WORKER_VIEW_REPORT && !q->output &&
-	    (json == JSON_OFF || (json == JSON_UNSET && isatty(STDOUT_FILENO))))
-		return decode_to_summary(q, bundle_fd);
-	r = output_open(&o, q->output);
+	if (as_text && memfd_new("ptsnap-report", 0, &report_fd) < 0)
+		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
+	r = as_text ? 0 : output_open(&o, q->output);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output, strerror(-r));
-	return decode_to_output(q, bundle_fd, &o);
+	r = run(q, bundle_fd, as_text ? report_fd : o.fd);
+	/* With too many errors, the output is still of use. */
+	if (r != 0 && r != EXIT_CODE_TOO_MANY_ERRORS)
+		return r;
+	if (as_text) {
+		delivered = deliver_report(q->settings, report_fd, NULL, true);
+		return delivered != 0 ? delivered : r;
+	}
+	delivered = output_commit(&o);
+	if (delivered < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->output, strerror(-delivered));
+	return r;
 }
 
 /* Refuses an output that would replace an input. */

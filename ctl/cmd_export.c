@@ -79,34 +79,6 @@ static int open_file(const struct request *q, struct stored **ret)
 	return stored_from_file(q->operand, take_fd(&fd), ret);
 }
 
-/* An operand with a slash, or that exists as a file, is a file; any other operand is an ID. */
-static int open_source(const struct request *q, int *ret_fd)
-{
-	CLEANUP(stored_freep) struct stored *stored = NULL;
-	int r;
-
-	if (strchr(q->operand, '/') || access(q->operand, F_OK) == 0)
-		r = open_file(q, &stored);
-	else
-		r = stored_from_recorder(q->settings, q->operand, &stored);
-	return r != 0 ? r : stored_open(stored, q->settings->quiet, ret_fd);
-}
-
-static int open_bundle(const struct request *q, int fd, struct bundle **ret)
-{
-	int r = bundle_open(fd, ret);
-
-	if (r == -EBADMSG)
-		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or a damaged one",
-				 q->operand);
-	if (r == -EPROTONOSUPPORT)
-		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer version of ptsnap",
-				 q->operand);
-	if (r < 0)
-		return say_error(EXIT_CODE_FAILURE, "%s: %s", q->operand, strerror(-r));
-	return 0;
-}
-
 static int write_images(const struct request *q, const struct bundle *b)
 {
 	struct images_told told;
@@ -124,20 +96,6 @@ static int write_images(const struct request *q, const struct bundle *b)
 		    told.n - told.good, told.n, q->images, told.first_other);
 	say("%zu images are in %s, for perf's option --symfs", told.good, q->images);
 	return 0;
-}
-
-/* Warns about mapped files that changed: perf does not notice, and decodes nonsense. */
-static void compare_images(const struct request *q, const struct bundle *b)
-{
-	struct images_told told;
-
-	if (q->settings->quiet)
-		return;
-	images_compare(b, &told);
-	if (told.good < told.n)
-		say("%zu of %zu mapped files are gone or not the same on this host, %s is the "
-		    "first; export with --images=DIR and give perf --symfs DIR",
-		    told.n - told.good, told.n, told.first_other);
 }
 
 static int write_failed(const struct request *q, int r)
@@ -170,11 +128,12 @@ static int write_output(const struct request *q, const struct bundle *b, struct 
 	return 0;
 }
 
-/* Opens the output first: if that fails, no directory of images is in the way of the next attempt.
- */
+/* Opens the output first: if the output cannot be opened, no directory of images is in the way of
+ * the next attempt. */
 static int export(const struct request *q, const struct bundle *b)
 {
 	CLEANUP(output_done) struct output o;
+	struct images_told told;
 	int r;
 
 	output_init(&o);
@@ -187,14 +146,21 @@ static int export(const struct request *q, const struct bundle *b)
 	r = q->images ? write_images(q, b) : 0;
 	if (r != 0)
 		return r;
-	if (!q->images)
-		compare_images(q, b);
+	if (!q->images && !q->settings->quiet) {
+		/* perf does not notice that a mapped file changed, and decodes nonsense. */
+		images_compare(b, &told);
+		if (told.good < told.n)
+			say("%zu of %zu mapped files are gone or not the same on this host, %s is "
+			    "the first; export with --images=DIR and give perf --symfs DIR",
+			    told.n - told.good, told.n, told.first_other);
+	}
 	return write_output(q, b, &o);
 }
 
 int cmd_export(struct settings *s, int argc, char **argv)
 {
 	struct request q = {.settings = s};
+	CLEANUP(stored_freep) struct stored *stored = NULL;
 	CLEANUP(bundle_freep) struct bundle *b = NULL;
 	CLEANUP_CLOSE int fd = -EBADF;
 	int r = parse(&q, argc, argv);
@@ -204,8 +170,23 @@ int cmd_export(struct settings *s, int argc, char **argv)
 	if (!q.output && isatty(STDOUT_FILENO))
 		return say_error(EXIT_CODE_USAGE, "perf.data is binary and not written to a "
 						  "terminal; use -o FILE");
-	r = open_source(&q, &fd);
+	/* An operand with a slash, or that exists as a file, is a file; any other operand is an ID.
+	 */
+	if (strchr(q.operand, '/') || access(q.operand, F_OK) == 0)
+		r = open_file(&q, &stored);
+	else
+		r = stored_from_recorder(s, q.operand, &stored);
 	if (r == 0)
-		r = open_bundle(&q, fd, &b);
-	return r != 0 ? r : export(&q, b);
+		r = stored_open(stored, s->quiet, &fd);
+	if (r == 0)
+		r = bundle_open(fd, &b);
+	if (r == -EBADMSG)
+		return say_error(EXIT_CODE_FAILURE, "%s: not a bundle, or a damaged one",
+				 q.operand);
+	if (r == -EPROTONOSUPPORT)
+		return say_error(EXIT_CODE_FAILURE, "%s: made by a newer version of ptsnap",
+				 q.operand);
+	if (r < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %s", q.operand, strerror(-r));
+	return r > 0 ? r : export(&q, b);
 }

@@ -25,29 +25,24 @@ static int parse_nothing(struct settings *s, int argc, char **argv)
 	return 0;
 }
 
-static void print_event(struct json_object *reply)
-{
-	uint64_t missed;
-
-	if (field_u64(reply, "missed", &missed) && missed > 0)
-		say("%" PRIu64 " lines were missed", missed);
-	printf("%s ", figure_field_date(reply, "event.realtimeUSec").text);
-	text_puts(stdout, field_text(reply, "event.message"), 2048);
-	putchar('\n');
-}
-
 /* Flushes each line at once: the reader of a pipe wants to act on it. */
 static int on_event(void *userdata, struct json_object *reply)
 {
 	const struct settings *s = userdata;
 	struct json_object *event = field_get(reply, "event");
+	uint64_t missed;
 
 	if (!json_object_is_type(event, json_type_object))
 		return 0;
-	if (json_wanted(s))
+	if (json_wanted(s)) {
 		json_print(s, event);
-	else
-		print_event(reply);
+	} else {
+		if (field_u64(reply, "missed", &missed) && missed > 0)
+			say("%" PRIu64 " lines were missed", missed);
+		printf("%s ", figure_field_date(event, "realtimeUSec").text);
+		text_puts(stdout, field_text(event, "message"), 2048);
+		putchar('\n');
+	}
 	return fflush(stdout) < 0 ? say_error(EXIT_CODE_FAILURE, "standard output: %m") : 0;
 }
 
@@ -66,16 +61,6 @@ int cmd_monitor(struct settings *s, int argc, char **argv)
 	return r;
 }
 
-static void print_warnings(struct json_object *answer)
-{
-	for (size_t i = 0; i < field_count(answer, "warnings"); i++) {
-		struct json_object *one = field_at(answer, "warnings", i);
-
-		if (json_object_is_type(one, json_type_string))
-			say("%s", json_object_get_string(one));
-	}
-}
-
 int cmd_reload(struct settings *s, int argc, char **argv)
 {
 	CLEANUP(client_freep) struct client *c = NULL;
@@ -89,8 +74,12 @@ int cmd_reload(struct settings *s, int argc, char **argv)
 		r = client_call(c, "Reload", NULL, NULL, NULL, &answer);
 	if (r == 0 && json_wanted(s))
 		json_print(s, answer);
-	else if (r == 0)
-		print_warnings(answer);
+	for (size_t i = 0; r == 0 && !json_wanted(s) && i < field_count(answer, "warnings"); i++) {
+		struct json_object *one = field_at(answer, "warnings", i);
+
+		if (json_object_is_type(one, json_type_string))
+			say("%s", json_object_get_string(one));
+	}
 	json_object_put(answer);
 	return r;
 }

@@ -15,7 +15,7 @@
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "ctl/client/client.h"
-#include "ctl/show/deliver.h"
+#include "ctl/show/show.h"
 
 /* For a recorder that hangs. The recorder itself limits how long a snapshot is decoded. */
 #define WAIT_USEC  (15ull * 60 * 1000000)
@@ -61,19 +61,10 @@ static const struct option OWN[] = {
 	{NULL, 0, NULL, 0},
 };
 
-static bool take_deadline(struct request *q)
-{
-	int r = size_parse_time(optarg, &q->deadline_usec);
-
-	/* The recorder counts nanoseconds. */
-	if (r == 0 && q->deadline_usec > UINT64_MAX / 1000)
-		r = -ERANGE;
-	q->has_deadline = true;
-	return option_good(r, "--deadline", optarg, TIME_VALID);
-}
-
 static bool take_own(struct request *q, int option)
 {
+	int r;
+
 	switch (option) {
 	case OWN_REASON:
 		q->reason = optarg;
@@ -85,7 +76,13 @@ static bool take_own(struct request *q, int option)
 		q->bytes = q->usec = 0;
 		return option_good(size_parse_last(optarg, &q->bytes, &q->usec), "--last", optarg,
 				   SIZE_VALID ", or " TIME_VALID);
-	case OWN_DEADLINE: return take_deadline(q);
+	case OWN_DEADLINE:
+		r = size_parse_time(optarg, &q->deadline_usec);
+		/* The recorder counts nanoseconds. */
+		if (r == 0 && q->deadline_usec > UINT64_MAX / 1000)
+			r = -ERANGE;
+		q->has_deadline = true;
+		return option_good(r, "--deadline", optarg, TIME_VALID);
 	case OWN_LABEL:
 		if (labels_parse(&q->labels, optarg) == 0)
 			return true;
@@ -130,8 +127,8 @@ static int take_monitor_env(struct request *q)
 	size_t used;
 
 	if (!unit) {
-		say("--from-monitor-env: $MONITOR_UNIT is not set; systemd 251 and later set it for "
-		    "what OnFailure= of one unit starts");
+		say("--from-monitor-env: $MONITOR_UNIT is not set; systemd 251 and later set it "
+		    "for what OnFailure= of one unit starts");
 		return q->unit ? 0 : EXIT_CODE_USAGE;
 	}
 	snprintf(q->monitor_reason, sizeof(q->monitor_reason), "%s failed", unit);
@@ -218,31 +215,27 @@ static int show_progress(void *userdata, struct json_object *parameters)
 	return 0;
 }
 
-static int get_report(struct request *q, struct client *c, const char *id)
-{
-	CLEANUP_CLOSE int fd = -EBADF;
-	int r = client_get(c, id, "report", &fd);
-
-	if (r == 0)
-		r = deliver_report(q->settings, fd, q->output, true);
-	if (r == 0 && q->output && !q->settings->quiet)
-		say("snapshot %s: report written to %s", id, q->output);
-	return r;
-}
-
 static int finish(struct request *q, struct client *c, struct json_object *answer)
 {
 	struct json_object *report = field_get(answer, "report");
 	const char *id = field_text(report, "id"), *state = field_text(report, "state");
 	const char *error = field_text(report, "error");
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r;
 
 	if (!id || !state)
 		return say_error(EXIT_CODE_FAILURE, "the recorder's answer names no report");
 	if (strcmp(state, "failed") == 0)
 		return say_error(EXIT_CODE_FAILURE, "snapshot %s failed: %s", id,
 				 error ? error : "no cause given; see the recorder's log");
-	if (!q->no_wait && !q->no_decode)
-		return get_report(q, c, id);
+	if (!q->no_wait && !q->no_decode) {
+		r = client_get(c, id, "report", &fd);
+		if (r == 0)
+			r = deliver_report(q->settings, fd, q->output, true);
+		if (r == 0 && q->output && !q->settings->quiet)
+			say("snapshot %s: report written to %s", id, q->output);
+		return r;
+	}
 	if (json_wanted(q->settings)) {
 		json_print(q->settings, report);
 	} else {

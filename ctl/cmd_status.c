@@ -24,7 +24,7 @@ static void line(const char *name, const char *text)
 
 static void print_recorder(struct json_object *s)
 {
-	uint64_t pid, uptime;
+	uint64_t pid, uptime, uid, until, status;
 
 	line("State", field_text(s, "state"));
 	line("Version", field_text(s, "version"));
@@ -34,17 +34,18 @@ static void print_recorder(struct json_object *s)
 		printf("%-11s%ju\n", "Pid", (uintmax_t)pid);
 	if (field_u64(s, "uptimeUSec", &uptime) && uptime <= UINT64_MAX / 1000)
 		printf("%-11s%s\n", "Uptime", figure_nsec(uptime * 1000).text);
-}
-
-static void print_yielded(struct json_object *s)
-{
-	uint64_t uid, pid, until;
-
-	if (!field_u64(s, "yielded.uid", &uid) || !field_u64(s, "yielded.pid", &pid))
-		return;
-	printf("%-11sby uid %ju, pid %ju, until %s\n", "Yielded", (uintmax_t)uid, (uintmax_t)pid,
-	       field_u64(s, "yielded.untilUSec", &until) ? figure_date(until).text
-							 : "`ptsnapctl yield --end'");
+	if (field_u64(s, "yielded.uid", &uid) && field_u64(s, "yielded.pid", &pid))
+		printf("%-11sby uid %ju, pid %ju, until %s\n", "Yielded", (uintmax_t)uid,
+		       (uintmax_t)pid,
+		       field_u64(s, "yielded.untilUSec", &until) ? figure_date(until).text
+								 : "`ptsnapctl yield --end'");
+	if (field_u64(s, "command.pid", &pid)) {
+		printf("%-11spid %ju, %s", "Command", (uintmax_t)pid,
+		       field_true(s, "command.running") ? "running" : "ended");
+		if (field_u64(s, "command.exitStatus", &status))
+			printf(" with status %ju", (uintmax_t)status);
+		putchar('\n');
+	}
 }
 
 /* How the recorder traces: the attributes with which its events were opened. */
@@ -74,55 +75,32 @@ static void print_attrs(struct json_object *s)
 	       field_true(s, "attrs.clockIsMonotonic") ? "CLOCK_MONOTONIC" : "perf's, by the TSC");
 }
 
-static void print_command(struct json_object *s)
+/* What the recorder holds, and its own cost. */
+static void print_contents(struct json_object *s)
 {
-	uint64_t pid, status;
+	uint64_t pinned, cpu, dark;
 
-	if (!field_u64(s, "command.pid", &pid))
-		return;
-	printf("%-11spid %ju, %s", "Command", (uintmax_t)pid,
-	       field_true(s, "command.running") ? "running" : "ended");
-	if (field_u64(s, "command.exitStatus", &status))
-		printf(" with status %ju", (uintmax_t)status);
-	putchar('\n');
-}
-
-static void print_timeline(struct json_object *s)
-{
-	if (!field_get(s, "timeline"))
-		return;
-	printf("%-11s%s records, %s folded, %s dropped, %s lost, %s\n", "Timeline",
-	       figure_field_count(s, "timeline.records").text,
-	       figure_field_count(s, "timeline.folded").text,
-	       figure_field_count(s, "timeline.dropped").text,
-	       figure_field_count(s, "timeline.lost").text,
-	       figure_field_bytes(s, "timeline.bytes").text);
-	printf("%-11s%s processes, %s mappings\n", "",
-	       figure_field_count(s, "timeline.processes").text,
-	       figure_field_count(s, "timeline.mappings").text);
-}
-
-static void print_snapshots(struct json_object *s)
-{
-	uint64_t pinned;
-
-	if (!field_get(s, "snapshots"))
-		return;
-	printf("%-11s%s done, %s failed, %s running", "Snapshots",
-	       figure_field_count(s, "snapshots.done").text,
-	       figure_field_count(s, "snapshots.failed").text,
-	       figure_field_count(s, "snapshots.running").text);
-	if (field_u64(s, "snapshots.pinned", &pinned) && pinned > 0)
-		printf(", %s pinned (%s)", figure_field_count(s, "snapshots.pinned").text,
-		       figure_field_bytes(s, "snapshots.pinnedBytes").text);
-	putchar('\n');
-}
-
-/* The recorder's own cost. */
-static void print_self(struct json_object *s)
-{
-	uint64_t cpu, dark;
-
+	if (field_get(s, "timeline")) {
+		printf("%-11s%s records, %s folded, %s dropped, %s lost, %s\n", "Timeline",
+		       figure_field_count(s, "timeline.records").text,
+		       figure_field_count(s, "timeline.folded").text,
+		       figure_field_count(s, "timeline.dropped").text,
+		       figure_field_count(s, "timeline.lost").text,
+		       figure_field_bytes(s, "timeline.bytes").text);
+		printf("%-11s%s processes, %s mappings\n", "",
+		       figure_field_count(s, "timeline.processes").text,
+		       figure_field_count(s, "timeline.mappings").text);
+	}
+	if (field_get(s, "snapshots")) {
+		printf("%-11s%s done, %s failed, %s running", "Snapshots",
+		       figure_field_count(s, "snapshots.done").text,
+		       figure_field_count(s, "snapshots.failed").text,
+		       figure_field_count(s, "snapshots.running").text);
+		if (field_u64(s, "snapshots.pinned", &pinned) && pinned > 0)
+			printf(", %s pinned (%s)", figure_field_count(s, "snapshots.pinned").text,
+			       figure_field_bytes(s, "snapshots.pinnedBytes").text);
+		putchar('\n');
+	}
 	if (!field_u64(s, "self.cpuUSec", &cpu) || cpu > UINT64_MAX / 1000)
 		return;
 	printf("%-11s%s CPU, %s, %s records/s", "Itself", figure_nsec(cpu * 1000).text,
@@ -199,11 +177,7 @@ static int print_status(const struct settings *settings, struct json_object *s, 
 		return 0;
 	}
 	print_recorder(s);
-	print_yielded(s);
-	print_command(s);
-	print_timeline(s);
-	print_snapshots(s);
-	print_self(s);
+	print_contents(s);
 	print_cpus(s);
 	return 0;
 }

@@ -1,12 +1,206 @@
 /*
- * ptsnapctl pin, unpin, delete: one call to the recorder for each stored snapshot that is named.
+ * ptsnapctl list, fetch, pin, unpin, delete: verbs about stored snapshots.
  */
 #include "ctl/verb.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "proto/base.h"
 
+#include "ctl/base/field.h"
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
+#include "ctl/show/show.h"
+
+static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
+
+/* --- list: a line for each stored snapshot, oldest first --- */
+
+struct listing {
+	const struct settings *settings;
+	size_t n;
+};
+
+static void cell(const char *text, size_t width)
+{
+	size_t used = text_puts(stdout, text, width);
+
+	printf("%*s", (int)(width + 1 - used), "");
+}
+
+/* The last column: unit, labels, and the reason of the snapshot or of its failure. */
+static void print_words(struct json_object *report)
+{
+	const char *unit = field_text(report, "unit"), *error = field_text(report, "error");
+	struct json_object *labels = field_get(report, "labels");
+
+	if (field_true(report, "pinned"))
+		fputs("[pinned] ", stdout);
+	if (unit) {
+		text_puts(stdout, unit, 40);
+		putchar(' ');
+	}
+	if (json_object_is_type(labels, json_type_object)) {
+		json_object_object_foreach(labels, key, value)
+		{
+			text_puts(stdout, key, 32);
+			putchar('=');
+			text_puts(stdout, json_object_get_string(value), 40);
+			putchar(' ');
+		}
+	}
+	text_puts(stdout, error ? error : field_text(report, "reason"), 60);
+}
+
+static void print_row(struct json_object *report, bool first)
+{
+	if (first)
+		puts("ID                        STATE      DATE                      TRIGGER     "
+		     "      RAW     REPORT   GAPS REASON");
+	cell(field_text(report, "id"), 25);
+	cell(field_text(report, "state"), 10);
+	cell(figure_field_date(report, "realtimeUSec").text, 25);
+	cell(field_text(report, "trigger"), 10);
+	printf("%10s %10s %6s ", figure_field_bytes(report, "rawBytes").text,
+	       figure_field_bytes(report, "reportBytes").text,
+	       figure_field_count(report, "gaps").text);
+	print_words(report);
+	putchar('\n');
+}
+
+/* --json=short prints one object a line, --json=pretty one array. */
+static int on_report(void *userdata, struct json_object *parameters)
+{
+	struct listing *l = userdata;
+	struct json_object *report = field_get(parameters, "report");
+
+	if (!json_object_is_type(report, json_type_object))
+		return 0;
+	if (l->settings->json == JSON_PRETTY)
+		fputs(l->n == 0 ? "[\n" : ",\n", stdout);
+	if (json_wanted(l->settings))
+		json_print(l->settings, report);
+	else
+		print_row(report, l->n == 0);
+	l->n++;
+	return 0;
+}
+
+int cmd_list(struct settings *s, int argc, char **argv)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	struct listing l = {.settings = s};
+	struct json_object *last = NULL;
+	int r;
+
+	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
+		return EXIT_CODE_USAGE;
+	if (optind < argc)
+		return say_error(EXIT_CODE_USAGE, "list takes no operand: %s", argv[optind]);
+	if (s->help || s->version)
+		return 0;
+	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
+	if (r == 0)
+		r = client_call(c, "List", NULL, on_report, &l, &last);
+	if (r != 0)
+		return r;
+	on_report(&l, last);
+	json_object_put(last);
+	if (s->json == JSON_PRETTY)
+		puts(l.n > 0 ? "]" : "[]");
+	else if (l.n == 0 && !s->quiet)
+		say("no snapshots yet; `ptsnapctl snapshot' takes one");
+	return 0;
+}
+
+/* --- fetch: a stored report, or a stored bundle together with its images --- */
+
+static const char *const FORMATS[] = {"report", "bundle", NULL};
+enum { FORMAT_REPORT, FORMAT_BUNDLE };
+/* The recorder may have to make the report first (io.ptsnap.recorder(7), REPORTS FOR ONE USER), and
+ * the reports of other callers before that. */
+#define REMAKE_TIMEOUT_USEC 600000000ull
+
+struct fetch_request {
+	struct settings *settings;
+	const char *id, *output;
+	int format;
+};
+
+static int parse_fetch(struct fetch_request *q, int argc, char **argv)
+{
+	static const struct option own[] = {
+		{"format", required_argument, NULL, OPTION_OWN},
+		{"output", required_argument, NULL, 'o'},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = option_next(q->settings, argc, argv, own, "o:", true)) != OPTION_END) {
+		if (option == OPTION_USAGE)
+			return EXIT_CODE_USAGE;
+		if (option == 'o')
+			q->output = optarg;
+		else
+			q->format = option_choice("--format", optarg, FORMATS);
+		if (q->format < 0)
+			return EXIT_CODE_USAGE;
+	}
+	if (q->settings->help || q->settings->version)
+		return 0;
+	if (argc - optind != 1)
+		return say_error(EXIT_CODE_USAGE, "fetch takes one operand: an ID of `ptsnapctl "
+						  "list', or latest");
+	q->id = argv[optind];
+	return 0;
+}
+
+/* A name with a slash is a file in a state directory; no recorder has to run for it. */
+static int open_stored(const struct fetch_request *q, struct stored **ret)
+{
+	int fd, r;
+
+	if (!strchr(q->id, '/'))
+		return stored_from_recorder(q->settings, q->id, ret);
+	if (output_replaces(q->output, q->id))
+		return say_error(EXIT_CODE_USAGE,
+				 "-o %s: this is the bundle to fetch; give another name",
+				 q->output);
+	fd = open(q->id, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->id);
+	r = stored_from_file(q->id, fd, ret);
+	return r != 0 ? r : stored_check(*ret);
+}
+
+int cmd_fetch(struct settings *s, int argc, char **argv)
+{
+	struct fetch_request q = {.settings = s, .format = FORMAT_REPORT};
+	CLEANUP(stored_freep) struct stored *stored = NULL;
+	CLEANUP(client_freep) struct client *c = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = parse_fetch(&q, argc, argv);
+
+	if (r != 0 || s->help || s->version)
+		return r;
+	if (q.format == FORMAT_BUNDLE && !q.output && isatty(STDOUT_FILENO))
+		return say_error(EXIT_CODE_USAGE, "a bundle is binary and not written to a "
+						  "terminal; use -o FILE");
+	if (q.format == FORMAT_BUNDLE) {
+		r = open_stored(&q, &stored);
+		return r != 0 ? r : deliver_bundle(s, stored, q.output);
+	}
+	r = client_open(s, REMAKE_TIMEOUT_USEC, &c);
+	if (r == 0)
+		r = client_get(c, q.id, FORMATS[q.format], &fd);
+	return r != 0 ? r : deliver_report(s, fd, q.output, false);
+}
+
+/* --- pin, unpin, delete: one call to the recorder for each stored snapshot that is named --- */
 
 /* The call Delete, or Pin with PINNED. */
 struct stored_call {
@@ -35,11 +229,10 @@ static int call_one(struct client *c, const struct stored_call *call, const char
 /* Tries every ID. The exit code is that of the first failure. */
 static int call_each(struct settings *s, int argc, char **argv, const struct stored_call *call)
 {
-	static const struct option no_options[] = {{NULL, 0, NULL, 0}};
 	CLEANUP(client_freep) struct client *c = NULL;
 	int r, failed = 0;
 
-	if (option_next(s, argc, argv, no_options, "", true) != OPTION_END)
+	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
 		return EXIT_CODE_USAGE;
 	if (s->help || s->version)
 		return 0;

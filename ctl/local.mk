@@ -18,15 +18,12 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_export.c \
-	ctl/cmd_fetch.c \
-	ctl/cmd_list.c \
 	ctl/cmd_recorder.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
-	ctl/decode/debuginfod.c \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
-	ctl/show/deliver.c ctl/show/deliver.h \
+	ctl/show/deliver.c \
 	ctl/perfdata/export_images.c \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
 	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \
@@ -36,8 +33,8 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/import_pevents.c \
 	ctl/perfdata/import_private.h ctl/perfdata/import_records.c \
 	ctl/perfdata/import_traces.c \
-	ctl/client/join.c ctl/client/join_private.h \
-	ctl/show/name.c ctl/show/name_private.h \
+	ctl/client/join.c \
+	ctl/show/name.c \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
@@ -46,7 +43,6 @@ ctl_libptctl_a_SOURCES = \
 	ctl/show/show_events.c \
 	ctl/show/show_table.c \
 	ctl/show/show_turns.c \
-	ctl/show/show_option.c ctl/show/show_option.h \
 	ctl/show/show_skim.c \
 	ctl/base/size.c ctl/base/size.h \
 	ctl/client/stored.c ctl/client/stored.h \

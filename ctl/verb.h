@@ -1,5 +1,5 @@
 /*
- * The verbs of ptsnapctl, one cmd_VERB.c for each.
+ * The verbs of ptsnapctl: a cmd_*.c for each verb, or for several that are about the same thing.
  *
  * main.c parses the options before the verb, finds the verb in a table, and runs it. A verb parses
  * its own options with option_next() and returns an exit code (enum exit_code in ctl/base/say.h).

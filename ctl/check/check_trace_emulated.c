@@ -144,19 +144,6 @@ static int say_last_line(const struct recorder *r)
 			 "%s: %s", r->program, line);
 }
 
-static int wait_for_socket(struct recorder *r)
-{
-	for (unsigned waited = 0; waited < START_MSEC; waited += STEP_MSEC) {
-		if (listens(r))
-			return 0;
-		if (reap(r, 0))
-			return say_last_line(r);
-		sleep_msec(STEP_MSEC);
-	}
-	return say_error(EXIT_CODE_TIMEOUT, "%s: not ready after %u s", r->program,
-			 START_MSEC / 1000);
-}
-
 /* Waits until each walk has written its line. */
 static int wait_for_walks(struct recorder *r)
 {
@@ -183,6 +170,7 @@ static int wait_for_walks(struct recorder *r)
 	return 0;
 }
 
+/* Starts the recorder, and waits until its socket is there. */
 static int start(struct check *c, struct recorder *r)
 {
 	int error = memfd_new("ptsnapd-log", 0, &r->log), walking[2];
@@ -201,7 +189,15 @@ static int start(struct check *c, struct recorder *r)
 	close_fd(walking[1]);
 	if (r->pid < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot start %s: %m", r->program);
-	return wait_for_socket(r);
+	for (unsigned waited = 0; waited < START_MSEC; waited += STEP_MSEC) {
+		if (listens(r))
+			return 0;
+		if (reap(r, 0))
+			return say_last_line(r);
+		sleep_msec(STEP_MSEC);
+	}
+	return say_error(EXIT_CODE_TIMEOUT, "%s: not ready after %u s", r->program,
+			 START_MSEC / 1000);
 }
 
 int check_emulated(struct check *c)

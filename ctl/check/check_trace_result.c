@@ -434,18 +434,6 @@ static struct json_object *configuration_of(const struct check *c)
 	return o;
 }
 
-static struct json_object *clock_of(const struct check *c)
-{
-	const struct manifest *m = manifest_of(c);
-	struct json_object *o = json_object_new_object();
-
-	put_number(o, "timeMult", m->have_clock ? m->time_mult : MANIFEST_ABSENT);
-	put_number(o, "timeShift", m->have_clock ? m->time_shift : MANIFEST_ABSENT);
-	put_number(o, "timeZero", m->have_clock ? m->time_zero : MANIFEST_ABSENT);
-	put_double(o, "meanIntervalNSec", interval_ns(c));
-	return o;
-}
-
 static struct json_object *difference_of(const struct walk_difference *d)
 {
 	struct json_object *o;
@@ -498,7 +486,8 @@ static struct json_object *cpu_of(const struct check *c, size_t i)
 int check_json(const struct check *c)
 {
 	struct json_object *o = json_object_new_object(), *gaps = json_object_new_object();
-	struct json_object *cpus = json_object_new_array();
+	struct json_object *cpus = json_object_new_array(), *clock = json_object_new_object();
+	const struct manifest *m = manifest_of(c);
 	char sentence[256];
 	int code = sentence_of(c, sentence, sizeof(sentence));
 
@@ -508,12 +497,16 @@ int check_json(const struct check *c)
 	put_number(o, "seed", c->seed);
 	put(o, "host", host_of(c));
 	put(o, "configuration", configuration_of(c));
-	put(o, "clock", clock_of(c));
+	put_number(clock, "timeMult", m->have_clock ? m->time_mult : MANIFEST_ABSENT);
+	put_number(clock, "timeShift", m->have_clock ? m->time_shift : MANIFEST_ABSENT);
+	put_number(clock, "timeZero", m->have_clock ? m->time_zero : MANIFEST_ABSENT);
+	put_double(clock, "meanIntervalNSec", interval_ns(c));
+	put(o, "clock", clock);
 	put(o, "errata", json_object_get(field_get(c->report, "errata")));
 	for (size_t i = 0; i < c->n_gaps; i++)
 		put_number(gaps, c->gaps[i].kind, c->gaps[i].n);
 	put(o, "gapCounts", gaps);
-	for (size_t i = 0; i < manifest_of(c)->n_cpus; i++)
+	for (size_t i = 0; i < m->n_cpus; i++)
 		json_object_array_add(cpus, cpu_of(c, i));
 	put(o, "cpus", cpus);
 	json_print(c->options->settings, o);

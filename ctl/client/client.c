@@ -38,8 +38,7 @@ void client_freep(struct client **c)
 	free(*c);
 }
 
-/* --- The recorder's errors (proto/io.ptsnap.recorder.varlink) and those of org.varlink.service ---
- */
+/* --- Errors of the recorder (proto/io.ptsnap.recorder.varlink) and of org.varlink.service --- */
 
 static const char *word(struct json_object *parameters, const char *field)
 {

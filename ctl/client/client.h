@@ -15,7 +15,7 @@
  * - The recorder is trusted to be the recorder, but what it passes on is not: names and messages
  *   are escaped, sizes are checked, and a bundle and its list of images are checked before use.
  * - A stored bundle lacks the bytes of programs: they lie once a host in the recorder's image
- * cache. ptsnapctl joins both into a bundle that decodes on any host.
+ *   cache. ptsnapctl joins both into a bundle that decodes on any host.
  *
  * A struct client belongs to one verb and one thread. The socket's path and the settings are
  * borrowed from the command line.

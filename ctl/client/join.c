@@ -6,7 +6,7 @@
  * image are, or why they are missing. The bundle and the list were checked when they were read;
  * join.c checks that they belong together.
  */
-#include "ctl/client/join_private.h"
+#include "ctl/client/stored.h"
 
 #include <errno.h>
 #include <stdio.h>

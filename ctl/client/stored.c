@@ -13,7 +13,6 @@
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/client/client.h"
-#include "ctl/client/join_private.h"
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 #include "proto/bundle/kept.h"
@@ -262,22 +261,9 @@ int stored_write(struct stored *s, bool quiet, int to)
 	return s->bundle ? join(s, quiet, to) : copy(s, to);
 }
 
-/* Opens a file without a name in a directory for temporary files, or else in memory. */
-static int open_temporary(void)
-{
-	const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
-	int fd = -EBADF;
-
-	for (size_t i = 0; i < ARRAY_SIZE(places) && fd < 0; i++)
-		if (places[i] && *places[i])
-			fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd < 0 && memfd_new("ptsnap-bundle", 0, &fd) < 0)
-		return -EBADF;
-	return fd;
-}
-
 int stored_open(struct stored *s, bool quiet, int *ret_fd)
 {
+	const char *places[] = {getenv("TMPDIR"), "/var/tmp", "/tmp"};
 	CLEANUP_CLOSE int fd = -EBADF;
 	int r, readonly;
 
@@ -285,8 +271,11 @@ int stored_open(struct stored *s, bool quiet, int *ret_fd)
 		*ret_fd = take_fd(&s->fd);
 		return 0;
 	}
-	fd = open_temporary();
-	if (fd < 0)
+	/* A file without a name in a directory for temporary files, or else in memory. */
+	for (size_t i = 0; i < ARRAY_SIZE(places) && fd < 0; i++)
+		if (places[i] && *places[i])
+			fd = open(places[i], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0 && memfd_new("ptsnap-bundle", 0, &fd) < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a temporary file: %m");
 	r = join(s, quiet, fd);
 	if (r != 0)

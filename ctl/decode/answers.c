@@ -1,5 +1,6 @@
 /*
- * Answers the questions of ptsnap-decode, from the directories of --symbols or with debuginfod.c.
+ * Answers the questions of ptsnap-decode, from the directories of --symbols or with
+ * debuginfod-find(1).
  *
  * The content of a directory is the user's own, but the path of a program comes from the bundle:
  * the path is looked up as if the directory were the root. Only regular files are opened for
@@ -11,10 +12,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "proto/base.h"
@@ -76,21 +80,6 @@ static bool find_by_name(struct debug_files *d, int dir, const char *name, uint6
 	return fd >= 0 && take(d, fd, ret_size);
 }
 
-static bool find_by_id(struct debug_files *d, int dir, const uint8_t *id, size_t id_size,
-		       uint64_t *ret_size)
-{
-	char name[sizeof(".build-id/xx/.debug") + 2 * MAX_ID];
-	int n = snprintf(name, sizeof(name), ".build-id/%02x/", id[0]);
-
-	for (size_t i = 1; i < id_size; i++)
-		n += sprintf(name + n, "%02x", id[i]);
-	strcpy(name + n, ".debug");
-	if (find_by_name(d, dir, name, ret_size))
-		return true;
-	name[n] = '\0';
-	return find_by_name(d, dir, name, ret_size);
-}
-
 /* Looks for PATH followed by SUFFIX below DIR. */
 static bool find_below(struct debug_files *d, int dir, const char *path, const char *suffix,
 		       uint64_t *ret_size)
@@ -109,8 +98,7 @@ static bool find_below(struct debug_files *d, int dir, const char *path, const c
 }
 
 /* Returns a program's path as files with symbols have it, or NULL if PATH is not absolute or
- * contains
- * "..". */
+ * contains "..". */
 static char *plain_path(const char *path)
 {
 	size_t n = path ? strlen(path) : 0;
@@ -138,20 +126,145 @@ int debug_files_open(struct debug_files *d, const char *path, int *ret_fd, uint6
 int debug_files_find(struct debug_files *d, const uint8_t *id, size_t id_size, const char *path,
 		     int *ret_fd, uint64_t *ret_size)
 {
+	char name[sizeof(".build-id/xx/.debug") + 2 * MAX_ID];
 	CLEANUP_FREE char *plain = plain_path(path);
 	bool found = false;
+	int n;
 
 	d->fd = close_fd(d->fd);
 	if (id_size == 0 || id_size > MAX_ID)
 		return -ENOENT;
-	for (size_t i = 0; i < d->n && !found && id_size > 1; i++)
-		found = find_by_id(d, d->dirs[i], id, id_size, ret_size);
+	n = snprintf(name, sizeof(name), ".build-id/%02x/", id[0]);
+	for (size_t i = 1; i < id_size; i++)
+		n += sprintf(name + n, "%02x", id[i]);
+	for (size_t i = 0; i < d->n && !found && id_size > 1; i++) {
+		strcpy(name + n, ".debug");
+		found = find_by_name(d, d->dirs[i], name, ret_size);
+		name[n] = '\0';
+		if (!found)
+			found = find_by_name(d, d->dirs[i], name, ret_size);
+	}
 	for (size_t i = 0; i < d->n && !found && plain; i++)
 		found = find_below(d, d->dirs[i], plain, ".debug", ret_size) ||
 			find_below(d, d->dirs[i], plain, "", ret_size);
 	*ret_fd = d->fd;
 	return found ? 0 : -ENOENT;
 }
+
+/* --- debuginfod-find, which runs once for each build id --- */
+
+void debuginfod_init(struct debuginfod *d)
+{
+	*d = (struct debuginfod){0};
+}
+
+void debuginfod_done(struct debuginfod *d)
+{
+	for (size_t i = 0; i < d->n; i++)
+		free(d->answers[i].path);
+	free(d->answers);
+	debuginfod_init(d);
+}
+
+/* Starts debuginfod-find without input and without messages. *ret_out is the end of a pipe with the
+ * output. 0 or -errno. */
+static int start(char **argv, int *ret_out, pid_t *ret_pid)
+{
+	CLEANUP_CLOSE int theirs = -EBADF;
+	CLEANUP_CLOSE int ours = -EBADF;
+	posix_spawn_file_actions_t actions;
+	int pair[2], r;
+
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	ours = pair[0];
+	theirs = pair[1];
+	r = posix_spawn_file_actions_init(&actions);
+	if (r != 0)
+		return -r;
+	r = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_adddup2(&actions, theirs, 1);
+	if (r == 0)
+		r = posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
+	if (r == 0)
+		r = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+	if (r == 0)
+		r = posix_spawnp(ret_pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (r == 0)
+		*ret_out = take_fd(&ours);
+	return -r;
+}
+
+/* Reads one line with an absolute path. Returns false if the output is anything else. */
+static bool read_line(int fd, char line[static PATH_MAX])
+{
+	size_t size = 0;
+	ssize_t n = 1;
+
+	while (n != 0 && size < PATH_MAX) {
+		n = read(fd, line + size, PATH_MAX - size);
+		if (n < 0 && errno != EINTR)
+			return false;
+		size += n > 0 ? (size_t)n : 0;
+	}
+	if (size == 0 || memchr(line, '\n', size) != line + size - 1)
+		return false;
+	line[size - 1] = '\0';
+	return line[0] == '/';
+}
+
+/* Returns the path, the caller's, or NULL if no server has the file. */
+static char *ask(struct debuginfod *d, const uint8_t *id, size_t id_size)
+{
+	char hex[2 * sizeof(d->answers->id) + 1], line[PATH_MAX];
+	char *argv[] = {(char[]){"debuginfod-find"}, (char[]){"debuginfo"}, hex, NULL};
+	CLEANUP_CLOSE int out = -EBADF;
+	int r, status = 0;
+	bool good;
+	pid_t pid, ended;
+
+	for (size_t i = 0; i < id_size; i++)
+		sprintf(hex + 2 * i, "%02x", id[i]);
+	r = start(argv, &out, &pid);
+	if (r < 0) {
+		d->error = r;
+		return NULL;
+	}
+	good = read_line(out, line);
+	/* A program that still writes gets SIGPIPE and ends. */
+	out = close_fd(out);
+	do
+		ended = waitpid(pid, &status, 0);
+	while (ended < 0 && errno == EINTR);
+	good &= ended == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	return good ? strdup(line) : NULL;
+}
+
+const char *debuginfod_find(struct debuginfod *d, const uint8_t *id, size_t id_size)
+{
+	struct debuginfod_answer *a;
+
+	if (id_size == 0 || id_size > sizeof(a->id))
+		return NULL;
+	for (size_t i = 0; i < d->n; i++)
+		if (d->answers[i].id_size == id_size && memcmp(d->answers[i].id, id, id_size) == 0)
+			return d->answers[i].path;
+	if (d->n == DEBUGINFOD_MAX_ASKED || d->error)
+		return NULL;
+	if (!d->answers)
+		d->answers = calloc(DEBUGINFOD_MAX_ASKED, sizeof(*d->answers));
+	if (!d->answers)
+		return NULL;
+	a = &d->answers[d->n++];
+	a->id_size = (uint8_t)id_size;
+	memcpy(a->id, id, id_size);
+	a->path = ask(d, id, id_size);
+	return a->path;
+}
+
+/* --- All answers for one decode --- */
 
 int answers_init(struct answers *a, const struct decode_request *q, int bundle_fd)
 {

@@ -14,7 +14,7 @@
 
 struct bundle;
 
-/* --- Files in the directories of --symbols (answers.c) --- */
+/* --- Files in the directories of --symbols --- */
 
 struct debug_files {
 	int dirs[DEBUG_FILES_MAX_DIRS]; /* owned, opened with O_PATH */
@@ -42,7 +42,7 @@ int debug_files_find(struct debug_files *d, const uint8_t *id, size_t id_size, c
 		     int *ret_fd, uint64_t *ret_size);
 
 /* --- Files from the servers of $DEBUGINFOD_URLS, which the program debuginfod-find(1) fetches and
- * caches (debuginfod.c) --- */
+ * caches --- */
 
 /* Limit of different build ids in one decode: a decoder that was taken over could send 20 bytes to
  * the servers with each. */
@@ -66,7 +66,7 @@ void debuginfod_done(struct debuginfod *d);
  * servers. */
 const char *debuginfod_find(struct debuginfod *d, const uint8_t *id, size_t id_size);
 
-/* --- All answers for one decode (answers.c) --- */
+/* --- All answers for one decode --- */
 
 struct answers {
 	uint64_t absent; /* images that were asked for */

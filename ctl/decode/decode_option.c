@@ -14,10 +14,121 @@
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 
+/* --- The options that choose how lines look: name, bits, and the views that take the option --- */
+
+/* A set of views, and ptxed's form of the view of instructions. */
+enum target {
+	PACKETS = 1,  /* --view=packets */
+	PTXED = 2,    /* --view=insns --ptxed */
+	INSNS = 4,    /* --view=insns */
+	BRANCHES = 8, /* --view=branches */
+};
+
+#define SB_FORMS (WORKER_SHOW_SB_COMPACT | WORKER_SHOW_SB_VERBOSE)
+
+/* clang-format off */
+static const struct show_option {
+	const char *name;
+	uint64_t sets, clears; /* bits of WORKER_SHOW_* */
+	unsigned int targets;
+} SHOW_TABLE[] = {
+	{"no-pad", WORKER_SHOW_NO_PAD, 0, PACKETS},
+	{"no-timing", WORKER_SHOW_NO_TIMING, 0, PACKETS},
+	{"no-cyc", WORKER_SHOW_NO_CYC, 0, PACKETS},
+	{"no-offset", WORKER_SHOW_NO_OFFSET, 0, PACKETS},
+	{"no-sync", WORKER_SHOW_NO_SYNC, 0, PACKETS},
+	{"raw", WORKER_SHOW_RAW, 0, PACKETS},
+	{"lastip", WORKER_SHOW_LASTIP, 0, PACKETS},
+	{"exec-mode", WORKER_SHOW_EXEC_MODE, 0, PACKETS},
+	{"time", WORKER_SHOW_TIME, 0, PACKETS | BRANCHES},
+	{"places", WORKER_SHOW_TIME | WORKER_SHOW_PLACES, 0, BRANCHES},
+	{"time-delta", WORKER_SHOW_TIME_DELTA, 0, PACKETS},
+	{"tcal", WORKER_SHOW_TCAL, 0, PACKETS},
+	{"no-tcal", WORKER_SHOW_NO_TCAL, 0, PACKETS},
+	{"no-wall-clock", WORKER_SHOW_NO_WALL_CLOCK, 0, PACKETS},
+	{"keep-tcal-on-ovf", WORKER_SHOW_KEEP_TCAL, 0, PACKETS},
+	{"block:keep-tcal-on-ovf", WORKER_SHOW_KEEP_TCAL, 0, PTXED},
+	{"insn:keep-tcal-on-ovf", WORKER_SHOW_KEEP_TCAL, 0, PTXED},
+	{"sb", WORKER_SHOW_SB_COMPACT, SB_FORMS, PACKETS | PTXED},
+	{"sb:compact", WORKER_SHOW_SB_COMPACT, SB_FORMS, PACKETS | PTXED},
+	{"sb:verbose", WORKER_SHOW_SB_VERBOSE, SB_FORMS, PACKETS | PTXED},
+	{"sb:filename", WORKER_SHOW_SB_FILENAME, 0, PACKETS | PTXED},
+	{"sb:offset", WORKER_SHOW_SB_OFFSET, 0, PACKETS | PTXED},
+	{"sb:time", WORKER_SHOW_SB_TIME, 0, PACKETS | PTXED},
+	{"sb:switch", WORKER_SHOW_SB_SWITCH, 0, PTXED},
+	{"sb:warn", WORKER_SHOW_SB_WARN, 0, PACKETS | PTXED},
+	{"ptxed", WORKER_SHOW_PTXED, 0, INSNS},
+	{"event:time", WORKER_SHOW_EVENT_TIME, 0, PTXED},
+	{"event:ip", WORKER_SHOW_EVENT_IP, 0, PTXED},
+	{"event:tick", WORKER_SHOW_EVENT_TICK, 0, PTXED},
+	{"event:iflags", WORKER_SHOW_EVENT_IFLAGS, 0, PTXED},
+	{"resync-on-error", WORKER_SHOW_RESYNC_ON_ERROR, 0, PTXED},
+	{"stat", WORKER_SHOW_STAT, 0, PTXED},
+	{"stat:insn", WORKER_SHOW_STAT | WORKER_SHOW_STAT_INSN, 0, PTXED},
+	{"stat:blocks", WORKER_SHOW_STAT | WORKER_SHOW_STAT_BLOCKS, 0, PTXED},
+	{"insn-decoder", WORKER_SHOW_INSN_DECODER, 0, PTXED},
+	{"block-decoder", 0, WORKER_SHOW_INSN_DECODER, PTXED},
+	{"block:show-blocks", WORKER_SHOW_BLOCKS, 0, PTXED},
+	{"block:end-on-call", WORKER_SHOW_END_ON_CALL, 0, PTXED},
+	{"block:end-on-jump", WORKER_SHOW_END_ON_JUMP, 0, PTXED},
+};
+/* clang-format on */
+
+_Static_assert(ARRAY_SIZE(SHOW_TABLE) <= SHOW_OPTIONS_MAX, "SHOW_OPTIONS_MAX is too small");
+
+size_t show_option_table(struct option to[static SHOW_OPTIONS_MAX], int first)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(SHOW_TABLE); i++)
+		to[i] = (struct option){SHOW_TABLE[i].name, no_argument, NULL, first + (int)i};
+	return ARRAY_SIZE(SHOW_TABLE);
+}
+
+void show_option_take(struct show_options *s, size_t index)
+{
+	s->given |= UINT64_C(1) << index;
+	s->show &= ~SHOW_TABLE[index].clears;
+	s->show |= SHOW_TABLE[index].sets;
+}
+
+static const char *target_text(unsigned int targets)
+{
+	switch (targets) {
+	case PACKETS: return "--view=packets";
+	case PTXED: return "--view=insns --ptxed";
+	case INSNS: return "--view=insns";
+	case PACKETS | BRANCHES: return "--view=packets or --view=branches";
+	default: return "--view=packets or --view=insns --ptxed";
+	}
+}
+
+bool show_option_check(const struct show_options *s, enum worker_view view)
+{
+	unsigned int targets = view == WORKER_VIEW_PACKETS    ? PACKETS
+			       : view == WORKER_VIEW_BRANCHES ? BRANCHES
+			       : view != WORKER_VIEW_INSNS    ? 0
+			       : s->show & WORKER_SHOW_PTXED  ? INSNS | PTXED
+							      : INSNS;
+
+	for (size_t i = 0; i < ARRAY_SIZE(SHOW_TABLE); i++) {
+		if (!(s->given >> i & 1) || (SHOW_TABLE[i].targets & targets))
+			continue;
+		say("--%s needs %s", SHOW_TABLE[i].name, target_text(SHOW_TABLE[i].targets));
+		return false;
+	}
+	if ((s->show & WORKER_SHOW_TIME) && (s->show & WORKER_SHOW_TCAL)) {
+		say("--time and --tcal exclude each other");
+		return false;
+	}
+	return true;
+}
+
+/* --- The command line --- */
+
 /* libipt's mtc_freq is MTCFreq of IA32_RTIT_CTL: four bits. */
 #define MAX_MTC_FREQ 15
 /* libipt's nom_freq is the maximum non-turbo ratio of MSR_PLATFORM_INFO: eight bits. */
 #define MAX_NOM_FREQ 255
+#define NUMBER_VALID "a number, decimal or 0x"
 
 enum {
 	OWN_VIEW = OPTION_OWN,
@@ -129,14 +240,13 @@ static bool take_raw(struct raw *raw, int option)
 	}
 }
 
-static bool take(struct decode_request *q, int option, bool *ret_raw)
+/* Takes an option that says what is decoded, and how. */
+static bool take_how(struct decode_options *o, int option)
 {
 	static const char *const views[] = {"report", "summary", "packets", "branches",
 					    "insns",  "events",	 NULL};
 	static const char *const retstacks[] = {"sdm", "libipt", NULL};
 	static const char *const skims[] = {"psb", "tip", NULL};
-	static const char number[] = "a number, decimal or 0x";
-	struct decode_options *o = &q->options;
 	uint64_t usec = 0;
 	int i, r;
 
@@ -147,14 +257,8 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 			o->view = (uint32_t)i;
 		return i >= 0;
 	case OWN_HASH: o->hash = true; return true;
-	case OWN_SYSROOT: q->sysroot = optarg; return true;
-	case 'o': q->output = optarg; return true;
-	case OWN_WORKER: q->worker = optarg; return true;
-	case OWN_MAX_ERRORS:
-		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
-				   optarg, number);
 	case OWN_GAP:
-		if (!option_good(size_parse_number(optarg, &o->gap), "--gap", optarg, number))
+		if (!option_good(size_parse_number(optarg, &o->gap), "--gap", optarg, NUMBER_VALID))
 			return false;
 		if (o->gap == 0)
 			say("--gap=%s: a report counts its gaps from 1", optarg);
@@ -181,6 +285,19 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 		return take_number("--only-uid", 0, UINT32_MAX - 1, &o->only_uid);
 	case OWN_LINES: o->lines = true; return true;
 	case OWN_NO_NAMES: o->no_symbols = true; return true;
+	default: return false;
+	}
+}
+
+static bool take(struct decode_request *q, int option, bool *ret_raw)
+{
+	switch (option) {
+	case OWN_SYSROOT: q->sysroot = optarg; return true;
+	case 'o': q->output = optarg; return true;
+	case OWN_WORKER: q->worker = optarg; return true;
+	case OWN_MAX_ERRORS:
+		return option_good(size_parse_number(optarg, &q->max_errors), "--max-errors",
+				   optarg, NUMBER_VALID);
 	case OWN_SYMBOLS:
 		if (q->n_symbols == ARRAY_SIZE(q->symbols)) {
 			say("--symbols=%s: give up to %zu directories", optarg,
@@ -190,13 +307,14 @@ static bool take(struct decode_request *q, int option, bool *ret_raw)
 		q->symbols[q->n_symbols++] = optarg;
 		return true;
 	case OWN_DEBUGINFOD: q->debuginfod = true; return true;
-	case OPTION_USAGE: return false;
 	default: break;
 	}
 	if (option >= OWN_SHOW && option < OWN_PEVENT) {
 		show_option_take(&q->show, (size_t)(option - OWN_SHOW));
 		return true;
 	}
+	if ((option < OWN_RAW_PT || option > OWN_CPUID_0X15_EBX) && option < OWN_PEVENT)
+		return take_how(&q->options, option);
 	*ret_raw = true;
 	return take_raw(&q->raw, option);
 }

@@ -231,29 +231,22 @@ int import_pevents_read(struct import_pevents *i, struct manifest *m, struct byt
 	return r;
 }
 
-static int write_file(const struct import_pevents *i, size_t index, const struct manifest *m,
-		      struct bundle_writer *w)
-{
-	const struct pevent_file *f = &i->options->files[index];
-	uint64_t copied = 0;
-	char name[32];
-	int r;
-
-	snprintf(name, sizeof(name), "pevent/%zu", index);
-	r = import_written(bundle_write_file(w, name, i->fds[index], f->begin,
-					     m->pevents[index].size, &copied));
-	if (r == 0 && copied < m->pevents[index].size)
-		return say_error(EXIT_CODE_FAILURE, "%s: cannot be read to the end", f->path);
-	return r;
-}
-
 int import_pevents_write(struct import_pevents *i, bool images, struct manifest *m,
 			 struct bundle_writer *w)
 {
 	int r = 0;
 
-	for (size_t n = 0; n < i->options->n_files && r == 0; n++)
-		r = write_file(i, n, m, w);
+	for (size_t n = 0; n < i->options->n_files && r == 0; n++) {
+		const struct pevent_file *f = &i->options->files[n];
+		uint64_t copied = 0;
+		char name[32];
+
+		snprintf(name, sizeof(name), "pevent/%zu", n);
+		r = import_written(bundle_write_file(w, name, i->fds[n], f->begin,
+						     m->pevents[n].size, &copied));
+		if (r == 0 && copied < m->pevents[n].size)
+			r = say_error(EXIT_CODE_FAILURE, "%s: cannot be read to the end", f->path);
+	}
 	if (r == 0 && images)
 		r = import_images_write(&i->images, i->options->sysroot, m, w);
 	return r;

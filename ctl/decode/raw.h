@@ -12,10 +12,10 @@
  * - Raw files become a bundle in memory before anything is decoded. Everything behind that is the
  *   ordinary path.
  * - ptsnapctl opens files and passes descriptors; ptsnap-decode parses, in its sandbox. Nothing
- * here looks into a program, a trace or a file with DWARF.
+ *   here looks into a program, a trace or a file with DWARF.
  * - The paths of a bundle's programs and the build ids in questions come from strangers. Files are
  *   looked for only in directories that the user named, no path leads out of these, and only
- * regular files are opened for reading. ptsnap-decode compares build ids itself.
+ *   regular files are opened for reading. ptsnap-decode compares build ids itself.
  * - The recorder looks for no file by what a decoder says; only ptsnapctl does.
  * - debuginfod-find is a program of its own, so that nothing of ours speaks with a network.
  * - Functions here print their error messages and return an exit code, or false; functions that

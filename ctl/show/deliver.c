@@ -1,7 +1,7 @@
 /*
  * Writes a report or a bundle to a terminal, a pipe or a file.
  */
-#include "ctl/show/deliver.h"
+#include "ctl/show/show.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,6 @@
 #include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
-#include "ctl/show/show.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 
@@ -91,7 +90,7 @@ static int deliver_parsed(const struct settings *s, int fd, struct output *o, bo
 int deliver_report(const struct settings *s, int fd, const char *path, bool summary)
 {
 	CLEANUP(output_done) struct output o;
-	bool format = s->json == JSON_SHORT || s->json == JSON_PRETTY, text;
+	bool format = json_wanted(s), text;
 	struct stat st;
 	int r;
 

@@ -1,8 +1,8 @@
 /*
  * Shortens names of functions and source lines. Names come from traced programs: brackets need not
- * be in pairs, and every name is printed through text.c.
+ * be in pairs, and every name is printed through say.c.
  */
-#include "ctl/show/name_private.h"
+#include "ctl/show/show_private.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -57,15 +57,6 @@ static size_t close_of(const char *name, size_t at)
 	return 0;
 }
 
-/* Whether the text between the brackets at OPEN and END - 1 may become dots. A name such as
- * "(anonymous namespace)::f" needs the text. */
-static bool may_drop(const char *name, size_t open, size_t end)
-{
-	if (end - open <= sizeof(DOTS) + 1)
-		return false;
-	return name[open] == '<' || strncmp(name + end, "::", 2) != 0;
-}
-
 /* Replaces the text between all brackets of kind OPEN in NAME by dots. */
 static void drop_between(char *name, char open)
 {
@@ -79,7 +70,9 @@ static void drop_between(char *name, char open)
 			end = close_of(name, from);
 		if (n == 0)
 			n = 1;
-		if (end > 0 && may_drop(name, from, end)) {
+		/* A name such as "(anonymous namespace)::f" needs the text. */
+		if (end > from + sizeof(DOTS) + 1 &&
+		    (open == '<' || strncmp(name + end, "::", 2) != 0)) {
 			const char closing = name[end - 1];
 
 			name[to++] = open;
@@ -161,5 +154,5 @@ size_t name_puts_line(FILE *out, const char *source, size_t columns)
 {
 	const char *slash = source ? strrchr(source, '/') : NULL;
 
-	return name_puts_source(out, slash != NULL ? slash + 1 : source, columns);
+	return name_puts_source(out, slash ? slash + 1 : source, columns);
 }

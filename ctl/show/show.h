@@ -3,15 +3,15 @@
  *
  * This room is the last step of `ptsnapctl snapshot', `fetch' and `decode': deliver.c takes a
  * report or a bundle that lies in a file, and writes the file's bytes, formatted JSON, or the text
- * of show_report() or show_skim() to where the user asked for them. show_option.c has the options
- * that choose how the lines of `ptsnapctl decode --view=' look.
+ * of show_report() or show_skim() to where the user asked for them.
  *
  * Decisions that govern the room:
  * - The recorder and the decoder write data (proto/report.h) and never lines for a screen. All text
  *   for people is made here, from the JSON alone.
  * - A report is input: it may come from an older or newer decoder, or from a stranger. A key that
- * is absent, null or of an unexpected type prints "-" or nothing, and is never an error (field.h).
- * - All strings go through text.c, which escapes what could drive a terminal. Long names are
+ *   is absent, null or of an unexpected type prints "-" or nothing, and is never an error
+ *   (field.h).
+ * - All strings go through say.c, which escapes what could drive a terminal. Long names are
  *   shortened by name.c.
  * - The summary is short: each table shows its first few rows and says how many more there are. The
  *   gaps table shows one gap of each kind, so that a thousand gaps of one kind cannot hide the only
@@ -20,11 +20,28 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <json-c/json.h>
+
+#include "ctl/base/option.h"
+#include "ctl/client/stored.h"
 
 /* Prints the summary of REPORT, the JSON object that proto/report.h describes. */
 void show_report(FILE *out, struct json_object *report);
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
+
+/*
+ * Writes the report in FD (borrowed, a regular file) to PATH ("-": stdout; NULL: the user gave no
+ * path, also stdout) and returns an exit code:
+ * - with --json=short or --json=pretty as JSON in that format;
+ * - without a path, when SUMMARY is true, stdout is a terminal or --json=off was given, as the text
+ *   of show_report() or show_skim();
+ * - else the file's bytes as they are.
+ */
+int deliver_report(const struct settings *s, int fd, const char *path, bool summary);
+/* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
+ * code. */
+int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

@@ -9,7 +9,6 @@
 
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
-#include "ctl/show/name_private.h"
 #include "proto/base.h"
 
 #define MAX_ERRATA 8

@@ -40,3 +40,17 @@ void show_turns(FILE *out, struct json_object *report);
 /* Writes the CPUs on which thread TID had turns to RET, as "0,2-4", cut to SIZE bytes; "" when the
  * report has no turns of that thread. */
 void show_turns_cpus_of(struct json_object *report, uint64_t tid, char *ret, size_t size);
+
+/* --- name.c: names of functions and source lines, shortened to a number of columns --- */
+
+/*
+ * Prints NAME (untrusted text; NULL prints "-") in at most COLUMNS characters, escaped as by
+ * text_puts(), and returns the number of characters. A name that is too long loses first the
+ * template arguments of C++, then the parameters, then its middle; "..." stands for what is left
+ * out.
+ */
+size_t name_puts(FILE *out, const char *name, size_t columns);
+/* Prints "FILE:LINE" likewise. The beginning of a path that is too long is left out. */
+size_t name_puts_source(FILE *out, const char *source, size_t columns);
+/* Prints "FILE:LINE" likewise, with the file's name only. */
+size_t name_puts_line(FILE *out, const char *source, size_t columns);

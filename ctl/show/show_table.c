@@ -8,7 +8,6 @@
 
 #include "ctl/base/field.h"
 #include "ctl/base/say.h"
-#include "ctl/show/name_private.h"
 
 #define MAX_THREADS   5
 #define MAX_FRAMES    6

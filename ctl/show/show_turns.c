@@ -32,20 +32,6 @@ struct shares {
 	double nsec; /* the time that the shares are parts of, 0 when unknown */
 };
 
-static bool read_turn(struct json_object *turn, size_t order, struct share *ret)
-{
-	int64_t from, until;
-
-	*ret = (struct share){.comm = field_text(turn, "comm"), .order = order};
-	ret->certain = field_true(turn, "certain") && field_u64(turn, "tid", &ret->tid);
-	if (!ret->certain)
-		ret->tid = 0;
-	if (field_i64(turn, "atNSec", &from) && field_i64(turn, "untilNSec", &until) &&
-	    from < until)
-		ret->nsec = (double)until - (double)from;
-	return json_object_is_type(turn, json_type_object);
-}
-
 static int by_thread(const void *a, const void *b)
 {
 	const struct share *x = a, *y = b;
@@ -130,10 +116,20 @@ static bool collect(struct json_object *r, struct json_object *cpu, struct share
 		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *turn = field_at(r, "turns", i);
+		struct share *share = &ret->list[ret->n];
+		int64_t from, until;
 
-		if (field_u64(turn, "cpu", &on) && on == id &&
-		    read_turn(turn, i, &ret->list[ret->n]))
-			ret->last = ret->list[ret->n++];
+		if (!field_u64(turn, "cpu", &on) || on != id)
+			continue;
+		*share = (struct share){.comm = field_text(turn, "comm"), .order = i};
+		share->certain = field_true(turn, "certain") && field_u64(turn, "tid", &share->tid);
+		if (!share->certain)
+			share->tid = 0;
+		if (field_i64(turn, "atNSec", &from) && field_i64(turn, "untilNSec", &until) &&
+		    from < until)
+			share->nsec = (double)until - (double)from;
+		ret->last = *share;
+		ret->n++;
 	}
 	ret->turns = ret->n;
 	add_up(ret);
@@ -172,20 +168,6 @@ static void print_shares(FILE *out, const struct shares *s)
 	fputc('\n', out);
 }
 
-static void print_cpu(FILE *out, struct json_object *cpu, const struct shares *s)
-{
-	size_t used;
-
-	fprintf(out, "%3s %7zu ", figure_field_id(cpu, "cpu").text, s->turns);
-	if (s->turns == 0) {
-		fputs("-\n", out);
-		return;
-	}
-	used = print_thread(out, &s->last);
-	fprintf(out, "%*s ", used < NAME_COLUMN ? (int)(NAME_COLUMN - used) : 0, "");
-	print_shares(out, s);
-}
-
 void show_turns(FILE *out, struct json_object *r)
 {
 	size_t n = field_count(r, "cpus");
@@ -201,9 +183,18 @@ void show_turns(FILE *out, struct json_object *r)
 	for (size_t i = 0; i < SHOW_CPUS(n); i++) {
 		struct json_object *cpu = field_at(r, "cpus", i);
 		struct shares shares;
+		size_t used;
 
-		if (collect(r, cpu, &shares))
-			print_cpu(out, cpu, &shares);
+		if (collect(r, cpu, &shares)) {
+			fprintf(out, "%3s %7zu ", figure_field_id(cpu, "cpu").text, shares.turns);
+			if (shares.turns > 0) {
+				used = print_thread(out, &shares.last);
+				fprintf(out, "%*s ", MAX_OF(NAME_COLUMN - (int)used, 0), "");
+				print_shares(out, &shares);
+			} else {
+				fputs("-\n", out);
+			}
+		}
 		free(shares.list);
 	}
 	show_more(out, n, SHOW_CPUS(n));

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "ctl/client/join_private.h"
+#include "ctl/client/stored.h"
 #include "decoder/run/worker_run.h"
 #include "proto/base.h"
 

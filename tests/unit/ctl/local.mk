@@ -35,9 +35,9 @@ check_PROGRAMS += tests/unit/ctl/show/test_show
 tests_unit_ctl_show_test_show_SOURCES = tests/unit/ctl/show/test_show.c
 tests_unit_ctl_show_test_show_LDADD = $(ctl_test_libs)
 
-check_PROGRAMS += tests/unit/ctl/show/test_show_option
-tests_unit_ctl_show_test_show_option_SOURCES = tests/unit/ctl/show/test_show_option.c
-tests_unit_ctl_show_test_show_option_LDADD = $(ctl_test_libs)
+check_PROGRAMS += tests/unit/ctl/decode/test_show_option
+tests_unit_ctl_decode_test_show_option_SOURCES = tests/unit/ctl/decode/test_show_option.c
+tests_unit_ctl_decode_test_show_option_LDADD = $(ctl_test_libs)
 
 check_PROGRAMS += tests/unit/ctl/show/test_show_skim
 tests_unit_ctl_show_test_show_skim_SOURCES = tests/unit/ctl/show/test_show_skim.c

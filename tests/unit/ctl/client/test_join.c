@@ -2,7 +2,7 @@
  * A stored bundle, its list and its images, joined: what comes out is a bundle that needs nothing
  * else; a list that does not fit is refused.
  */
-#include "ctl/client/join_private.h"
+#include "ctl/client/stored.h"
 
 #include <errno.h>
 #include <setjmp.h>

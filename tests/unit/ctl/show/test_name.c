@@ -1,7 +1,7 @@
 /*
  * ctl/name: names of C++ and source lines in few columns; brackets of all kinds, in pairs or not.
  */
-#include "ctl/show/name_private.h"
+#include "ctl/show/show_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

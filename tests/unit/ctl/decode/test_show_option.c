@@ -1,7 +1,7 @@
 /*
- * ctl/show_option, pevent_option: how lines look, and where foreign sideband is.
+ * ctl/decode/decode_option.c, raw_option.c: how lines look, and where foreign sideband is.
  */
-#include "ctl/show/show_option.h"
+#include "ctl/decode/decode_option.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
