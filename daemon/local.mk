@@ -27,7 +27,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/control_snapshot.c \
 	daemon/control/control_store.c \
 	daemon/control/control_user.c \
-	daemon/gather/coredump.c daemon/gather/coredump.h \
+	daemon/gather/coredump.c \
 	daemon/emulate.c \
 	daemon/store/entry.c daemon/store/entry.h \
 	daemon/gather/evidence.c daemon/gather/evidence.h \
@@ -48,7 +48,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/job/job_recover.c \
 	daemon/job/job_thread.c \
 	daemon/job/jobs.c daemon/job/jobs.h \
-	daemon/gather/kernel.c daemon/gather/kernel.h \
+	daemon/gather/kernel.c \
 	daemon/job/lease.c daemon/job/lease.h \
 	daemon/base/log.c daemon/base/log.h \
 	daemon/manager.c daemon/manager.h daemon/manager_private.h \
@@ -60,7 +60,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check/metrics.c \
 	daemon/config/names.c daemon/config/names.h \
 	daemon/control/peer.c daemon/control/peer.h \
-	daemon/record/procreader.c daemon/record/procreader.h \
+	daemon/record/procreader.c \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
 	daemon/record/procs_facts.c daemon/record/procs_uid.c \
 	daemon/job/remake.c daemon/job/remake.h \

@@ -269,25 +269,21 @@ void control_done(struct control *c)
 	c->remake = NULL;
 }
 
-static struct json_object *progress_of(const char *id, enum job_phase phase, uint32_t percent)
-{
-	struct json_object *o = json_object_new_object();
-
-	control_add(o, "id", json_object_new_string(id));
-	control_add(o, "phase", json_object_new_string(job_phase_name(phase)));
-	control_add(o, "percent",
-		    percent == JOB_NO_PERCENT ? NULL : json_object_new_int((int)percent));
-	return control_object("progress", o);
-}
-
 void control_on_progress(struct control *c, const char *id, enum job_phase phase, uint32_t percent)
 {
 	for (size_t i = 0; i < CONTROL_MAX_WAITS; i++) {
 		struct control_snapshot_wait *w = &c->snapshot_waits[i];
 
+		struct json_object *o;
+
 		/* A client that reads slowly misses steps. */
-		if (w->peer && strcmp(w->id, id) == 0 && peer_is_drained(w->peer))
-			peer_reply(w->peer, progress_of(id, phase, percent), true);
+		if (!w->peer || strcmp(w->id, id) != 0 || !peer_is_drained(w->peer))
+			continue;
+		o = control_object("id", json_object_new_string(id));
+		control_add(o, "phase", json_object_new_string(job_phase_name(phase)));
+		control_add(o, "percent",
+			    percent == JOB_NO_PERCENT ? NULL : json_object_new_int((int)percent));
+		peer_reply(w->peer, control_object("progress", o), true);
 	}
 }
 

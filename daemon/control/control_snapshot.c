@@ -84,17 +84,6 @@ static bool snapshot_wait(struct control *c, struct peer *peer, const char *id)
 	return false;
 }
 
-static void snapshot_answer(struct control *c, struct peer *peer, const char *id)
-{
-	const struct entry *e = NULL;
-
-	if (store_find(c->store, id, &e) != 0)
-		control_no_such_report(peer, id);
-	/* A snapshot that could not begin has ended already. */
-	else if (entry_ended(e) || !peer_wants_more(peer) || !snapshot_wait(c, peer, id))
-		peer_reply(peer, control_report(c, peer, e), false);
-}
-
 static void no_such_trigger(struct peer *peer, const char *name)
 {
 	peer_error(peer, INTERFACE ".NoSuchTrigger",
@@ -104,11 +93,16 @@ static void no_such_trigger(struct peer *peer, const char *name)
 static void snapshot_fire(struct control *c, struct peer *peer, const struct request *q)
 {
 	struct trigger_answer answer;
+	const struct entry *e = NULL;
 	int r = trigger_fire(c->trigger, q, &answer);
 
-	if (r == 0)
-		snapshot_answer(c, peer, answer.id);
-	else if (r == TRIGGER_BUSY)
+	if (r == 0 && store_find(c->store, answer.id, &e) != 0) {
+		control_no_such_report(peer, answer.id);
+	} else if (r == 0) {
+		/* A snapshot that could not begin has ended already. */
+		if (entry_ended(e) || !peer_wants_more(peer) || !snapshot_wait(c, peer, answer.id))
+			peer_reply(peer, control_report(c, peer, e), false);
+	} else if (r == TRIGGER_BUSY)
 		control_busy(peer);
 	else if (r == TRIGGER_LIMITED)
 		peer_error(peer, INTERFACE ".RateLimited",

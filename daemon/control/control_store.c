@@ -164,16 +164,6 @@ void control_get(struct control *c, struct peer *peer, struct json_object *param
 			       wanted.part == STORE_BUNDLE ? "Get of a bundle" : "Get of images");
 }
 
-static void too_many_pinned(struct peer *peer, const struct store_pins *pins)
-{
-	struct json_object *o = control_object("bytes", json_object_new_uint64(pins->bytes));
-
-	control_add(o, "maxBytes", json_object_new_uint64(pins->max_bytes));
-	control_add(o, "snapshots", json_object_new_uint64(pins->n));
-	control_add(o, "maxSnapshots", json_object_new_uint64(pins->max_n));
-	peer_error(peer, INTERFACE ".TooManyPinned", o);
-}
-
 /* Logs WHAT the peer did with snapshot ID. */
 static void tell(struct peer *peer, const char *id, const char *what)
 {
@@ -192,7 +182,11 @@ static void pin(struct control *c, struct peer *peer, const char *id, bool pinne
 	if (r == -EBUSY) {
 		control_busy(peer);
 	} else if (r == -EDQUOT) {
-		too_many_pinned(peer, &pins);
+		o = control_object("bytes", json_object_new_uint64(pins.bytes));
+		control_add(o, "maxBytes", json_object_new_uint64(pins.max_bytes));
+		control_add(o, "snapshots", json_object_new_uint64(pins.n));
+		control_add(o, "maxSnapshots", json_object_new_uint64(pins.max_n));
+		peer_error(peer, INTERFACE ".TooManyPinned", o);
 	} else if (r < 0) {
 		o = control_object("id", json_object_new_string(id));
 		control_add(o, "cause",

@@ -155,18 +155,6 @@ static int peer_on_later(sd_event_source *source, void *userdata)
 	return 0;
 }
 
-static int peer_add_sources(struct peer *p, sd_event *event)
-{
-	int r = sd_event_add_io(event, &p->io, p->fd, EPOLLIN, peer_on_io, p);
-
-	if (r >= 0)
-		r = sd_event_add_time_relative(event, &p->idle, CLOCK_MONOTONIC, p->idle_usec,
-					       p->idle_usec / 10 + 1, peer_on_idle, p);
-	if (r >= 0)
-		r = sd_event_add_defer(event, &p->later, peer_on_later, p);
-	return r < 0 ? r : sd_event_source_set_enabled(p->later, SD_EVENT_OFF);
-}
-
 int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_handler *handler,
 	     struct peer **ret)
 {
@@ -190,7 +178,14 @@ int peer_new(sd_event *event, int fd, uint64_t idle_usec, const struct peer_hand
 	if (r == 0)
 		r = varlink_new(&p->varlink);
 	if (r == 0)
-		r = peer_add_sources(p, event);
+		r = sd_event_add_io(event, &p->io, fd, EPOLLIN, peer_on_io, p);
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &p->idle, CLOCK_MONOTONIC, idle_usec,
+					       idle_usec / 10 + 1, peer_on_idle, p);
+	if (r >= 0)
+		r = sd_event_add_defer(event, &p->later, peer_on_later, p);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(p->later, SD_EVENT_OFF);
 	if (r < 0) {
 		peer_free(p);
 		return r;
@@ -233,19 +228,6 @@ static bool peer_lives(const struct peer *p)
 	return p->pidfd >= 0 && poll(&pollfd, 1, 0) == 0;
 }
 
-static void read_comm(pid_t pid, char ret[32])
-{
-	CLEANUP_CLOSE int fd = -EBADF;
-	char path[64];
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd >= 0 ? read(fd, ret, 31) : 0;
-	ret[n > 0 ? n : 0] = '\0';
-	ret[strcspn(ret, "\n")] = '\0';
-}
-
 void peer_unit(const struct peer *p, char ret[ENTRY_UNIT_SIZE])
 {
 	if (unitname_of_pid("/proc", (uint64_t)p->credentials.pid, ret) < 0 || !peer_lives(p))
@@ -254,9 +236,15 @@ void peer_unit(const struct peer *p, char ret[ENTRY_UNIT_SIZE])
 
 void peer_name(const struct peer *p, char ret[PEER_NAME_SIZE])
 {
-	char comm[32], unit[ENTRY_UNIT_SIZE];
+	char path[64], comm[32], unit[ENTRY_UNIT_SIZE];
+	CLEANUP_CLOSE int fd = -EBADF;
+	ssize_t n;
 
-	read_comm(p->credentials.pid, comm);
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)p->credentials.pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd >= 0 ? read(fd, comm, sizeof(comm) - 1) : 0;
+	comm[MAX_OF(n, 0)] = '\0';
+	comm[strcspn(comm, "\n")] = '\0';
 	peer_unit(p, unit);
 	if (*comm && peer_lives(p))
 		snprintf(ret, PEER_NAME_SIZE, "pid %d (%s%s%s), uid %u", (int)p->credentials.pid,

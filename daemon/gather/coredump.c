@@ -2,7 +2,7 @@
  * Finds the core file that belongs to a snapshot, by its name. Runs in a job's thread, as a
  * directory may be slow.
  */
-#include "daemon/gather/coredump.h"
+#include "daemon/gather/evidence.h"
 
 #include <dirent.h>
 #include <limits.h>

@@ -22,7 +22,7 @@
  *   the process's root, never through a symbolic link and never on a mount that can block, and only
  *   if its owner is the process's user, or root with read permission for everybody.
  * - The kernel's text is copied as soon as possible, as the kernel patches itself. Where
- * /proc/kcore is closed the bundle has the kernel's files in its place, and a note.
+ *   /proc/kcore is closed the bundle has the kernel's files in its place, and a note.
  * - The files and memory of excluded processes are not handed on.
  */
 #pragma once
@@ -83,3 +83,49 @@ int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu);
 /* Adds to M a note for each state and reason that CPUs of S have for not tracing, with the number
  * of such CPUs. 0 or -ENOMEM. */
 int cpunotes_add(const struct source *s, struct manifest *m);
+
+/*
+ * coredump.c: the core file that systemd-coredump kept of a process that crashed. Only names of
+ * files are read (src/coredump/coredump.c, make_filename: core.COMM.UID.BOOTID.PID.USEC, and the
+ * suffix of a compressed file).
+ */
+
+#define COREDUMP_DIR "/var/lib/systemd/coredump"
+/* An older crash has nothing to do with the trigger. */
+#define COREDUMP_MAX_AGE_USEC 600000000u
+
+struct coredump_name {
+	uint64_t pid, uid, realtime_usec;
+	char boot_id[33]; /* without dashes */
+};
+
+/* Parses the NAME of a core file; false: NAME is another file's. */
+bool coredump_parse(const char *name, struct coredump_name *ret);
+/* Finds the newest core file in DIR of process PID (ENTRY_ABSENT: none), or of a process in M that
+ * belongs to UNIT of the host's own systemd ("": none). The file is of M's boot and at most
+ * COREDUMP_MAX_AGE_USEC older than M. RET is its name; "": there is none. 0 or -errno of reading
+ * DIR. */
+int coredump_find(const char *dir, const struct manifest *m, const char *unit, uint64_t pid,
+		  char ret[ENTRY_CORE_SIZE]);
+
+/*
+ * kernel.c: what a trace of the kernel needs besides: the kernel's text as images, its symbols and
+ * modules as texts.
+ */
+struct kernel;
+
+/* Where to look; tests have trees of their own. */
+struct kernel_paths {
+	const char *proc, *sys; /* "/proc", "/sys" */
+	const char *root;	/* before the folders with files of kernels; "" */
+	const char *release;	/* NULL: that of the running kernel */
+};
+
+/* Remembers which modules are loaded, so that a later snapshot can say which are gone. PATHS is
+ * borrowed; NULL: the host's. 0 or -ENOMEM. */
+int kernel_new(const struct kernel_paths *paths, struct kernel **ret);
+void kernel_free(struct kernel *k);
+/* Adds images, texts and notes to E. Call in a job's thread, when the CPUs run again; two jobs may
+ * call at once. Does nothing if E was not traced, SOURCE does not trace the kernel, or K is NULL.
+ * The manifest says what could not be had. 0, -ENOMEM, or -E2BIG: the manifest's limits. */
+int kernel_gather(struct kernel *k, struct source *source, struct evidence *e);

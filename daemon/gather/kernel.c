@@ -6,7 +6,7 @@
  * the worker masks what the kernel patches in them. The text of modules that were unloaded since
  * the last look is gone, which a note says.
  */
-#include "daemon/gather/kernel.h"
+#include "daemon/gather/evidence.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -163,19 +163,6 @@ static uint64_t now(void *userdata)
 	return source_now_ns(userdata, 0);
 }
 
-static int copy_regions(struct kernel_look *l, const struct kcore *kcore, struct source *source)
-{
-	l->copies = calloc(l->n + 1, sizeof(*l->copies));
-	l->errors = calloc(l->n + 1, sizeof(*l->errors));
-	for (size_t i = 0; l->copies && i < l->n; i++)
-		l->copies[i].fd = -EBADF;
-	if (!l->copies || !l->errors)
-		return -ENOMEM;
-	for (size_t i = 0; i < l->n; i++)
-		l->errors[i] = kernel_text_copy(kcore, &l->regions[i], now, source, &l->copies[i]);
-	return 0;
-}
-
 static int look_at_memory(struct kernel_look *l, const struct kernel *k, struct source *source)
 {
 	struct kcore kcore;
@@ -192,8 +179,15 @@ static int look_at_memory(struct kernel_look *l, const struct kernel *k, struct 
 		kernel_symbols_sort(&l->symbols);
 		r = find_regions(l);
 	}
-	if (r == 0)
-		r = copy_regions(l, &kcore, source);
+	if (r == 0) {
+		l->copies = calloc(l->n + 1, sizeof(*l->copies));
+		l->errors = calloc(l->n + 1, sizeof(*l->errors));
+		r = l->copies && l->errors ? 0 : -ENOMEM;
+	}
+	for (size_t i = 0; l->copies && i < l->n; i++)
+		l->copies[i].fd = -EBADF;
+	for (size_t i = 0; r == 0 && i < l->n; i++)
+		l->errors[i] = kernel_text_copy(&kcore, &l->regions[i], now, source, &l->copies[i]);
 	kcore_close(&kcore);
 	return r;
 }
@@ -423,24 +417,9 @@ static int note_gone(struct evidence *e, const struct kernel_modules *before,
 	return n > 0 ? manifest_add_note(&e->manifest, NOTE_GONE, n, why) : 0;
 }
 
-/* Compares MODULES with those of the last look, and remembers them: MODULES is taken over. */
-static int compare_modules(struct kernel *k, struct evidence *e, struct kernel_modules *modules)
-{
-	struct kernel_modules before;
-	int r;
-
-	pthread_mutex_lock(&k->lock);
-	before = k->known;
-	k->known = *modules;
-	*modules = (struct kernel_modules){0};
-	r = note_gone(e, &before, &k->known);
-	pthread_mutex_unlock(&k->lock);
-	kernel_modules_done(&before);
-	return r;
-}
-
 int kernel_gather(struct kernel *k, struct source *source, struct evidence *e)
 {
+	struct kernel_modules before;
 	struct kernel_look look;
 	int r;
 
@@ -450,8 +429,16 @@ int kernel_gather(struct kernel *k, struct source *source, struct evidence *e)
 	if (r < 0)
 		return r;
 	r = add_look(e, k, &look);
-	if (r == 0)
-		r = compare_modules(k, e, &look.modules);
+	if (r == 0) {
+		/* Compare the modules with those of the last look, and remember them. */
+		pthread_mutex_lock(&k->lock);
+		before = k->known;
+		k->known = look.modules;
+		look.modules = (struct kernel_modules){0};
+		r = note_gone(e, &before, &k->known);
+		pthread_mutex_unlock(&k->lock);
+		kernel_modules_done(&before);
+	}
 	kernel_look_done(&look);
 	return r;
 }

@@ -111,15 +111,6 @@ static int start(struct memory_copy *c)
 	return r;
 }
 
-/* Kills a helper that hangs, and does not wait for its end, as that may take long. */
-static void leave_behind(struct memory_copy *c)
-{
-	kill(c->helper, SIGKILL);
-	(void)waitpid(c->helper, NULL, WNOHANG);
-	c->channel = close_fd(c->channel);
-	c->left++;
-}
-
 ssize_t memory_copy(struct memory_copy *c, int mem, uint64_t address, size_t size, int to)
 {
 	const struct question q = {address, size};
@@ -137,9 +128,14 @@ ssize_t memory_copy(struct memory_copy *c, int mem, uint64_t address, size_t siz
 		r = receive_answer(c, &done);
 	if (r == 0)
 		return (ssize_t)MIN_OF(done, (uint64_t)size);
-	if (r == -ETIMEDOUT)
-		leave_behind(c);
-	else
+	if (r != -ETIMEDOUT) {
 		memory_copy_done(c);
+		return r;
+	}
+	/* Kill the helper, which hangs, and do not wait for its end, as that may take long. */
+	kill(c->helper, SIGKILL);
+	(void)waitpid(c->helper, NULL, WNOHANG);
+	c->channel = close_fd(c->channel);
+	c->left++;
 	return r;
 }

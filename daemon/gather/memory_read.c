@@ -245,23 +245,6 @@ static int add_range(struct reader *r, struct range range)
 	return result;
 }
 
-/* Reads what of a mapping lies in REGIONS (in order). */
-static int read_mapping(struct reader *r, const struct procmaps_entry *e,
-			const struct memory_region *regions, size_t n)
-{
-	int result = 0;
-
-	for (size_t i = 0; i < n && result == 0; i++) {
-		uint64_t begin = MAX_OF(e->begin, regions[i].address & ~(uint64_t)(PAGE - 1));
-		uint64_t end = MIN_OF(e->end, regions[i].address + regions[i].size);
-
-		end = begin < end ? begin + (end - begin + PAGE - 1) / PAGE * PAGE : begin;
-		if (begin < end && is_memory(e, regions[i].vdso))
-			result = add_range(r, (struct range){begin, end, regions[i].vdso});
-	}
-	return result;
-}
-
 /* Copies /proc/PID/maps to a file in memory, by the helper; NULL: it cannot be read. */
 static FILE *copy_maps(struct reader *r)
 {
@@ -282,7 +265,7 @@ static FILE *copy_maps(struct reader *r)
 	return file;
 }
 
-/* Reads what lies in REGIONS. Lines that are not a mapping are ignored. */
+/* Reads what lies in REGIONS (in order). Lines that are not a mapping are ignored. */
 static int read_mappings(struct reader *r, const struct memory_region *regions, size_t n)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -295,8 +278,17 @@ static int read_mappings(struct reader *r, const struct memory_region *regions, 
 		return 0;
 	while (result == 0 && !r->stuck && getline(&line, &size, maps) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		if (procmaps_parse(line, &e) == 0)
-			result = read_mapping(r, &e, regions, n);
+		if (procmaps_parse(line, &e) < 0)
+			continue;
+		for (size_t i = 0; i < n && result == 0; i++) {
+			uint64_t begin =
+				MAX_OF(e.begin, regions[i].address & ~(uint64_t)(PAGE - 1));
+			uint64_t end = MIN_OF(e.end, regions[i].address + regions[i].size);
+
+			end = begin < end ? begin + (end - begin + PAGE - 1) / PAGE * PAGE : begin;
+			if (begin < end && is_memory(&e, regions[i].vdso))
+				result = add_range(r, (struct range){begin, end, regions[i].vdso});
+		}
 	}
 	fclose(maps);
 	return result == 0 ? read_pending(r) : result;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "daemon/gather/coredump.h"
+#include "daemon/gather/evidence.h"
 #include "daemon/gather/memory_read.h"
 #include "daemon/job/job_private.h"
 #include "daemon/store/fdstore.h"

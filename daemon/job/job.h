@@ -38,7 +38,6 @@
 #include "capture/ring/source.h"
 #include "daemon/config/config.h"
 #include "daemon/gather/evidence.h"
-#include "daemon/gather/kernel.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/imagestore.h"
 

@@ -132,26 +132,13 @@ static void run_decoder(struct job *job, struct tried *a)
 		job->report_fd = close_fd(job->report_fd);
 }
 
-/* Writes the outcome into the entry. */
-static int judge(struct job *job, const struct tried *a)
+int job_decode(struct job *job)
 {
 	static const int errors[] = {
 		[WORKER_CRASHED] = -EIO, [WORKER_TIMEOUT] = -ETIMEDOUT, [WORKER_FAILED] = -EIO};
-
-	if (a->outcome.socket_error)
-		job_remark(job, "decoded by a program that the recorder started: %s: %s",
-			   job->setup.config->decoder_socket, strerror(-a->outcome.socket_error));
-	if (a->result == 0) {
-		job->entry.gaps = a->outcome.faults;
-		return 0;
-	}
-	return job_fail(job, a->result < 0 ? a->result : errors[a->result], "%s", a->why);
-}
-
-int job_decode(struct job *job)
-{
 	const struct config *c = job->setup.config;
 	struct tried first = {.result = 0}, last, next;
+	const struct tried *told;
 	uint64_t began = now_usec(CLOCK_MONOTONIC);
 	const char *without;
 	int r = job_begin_images(job);
@@ -171,7 +158,15 @@ int job_decode(struct job *job)
 		next = (struct tried){.result = 0};
 	}
 	/* If all attempts failed, the first failure says most, as that attempt left out least. */
-	r = judge(job, last.result == 0 || last.result == -ECANCELED ? &last : &first);
+	told = last.result == 0 || last.result == -ECANCELED ? &last : &first;
+	if (told->outcome.socket_error)
+		job_remark(job, "decoded by a program that the recorder started: %s: %s",
+			   c->decoder_socket, strerror(-told->outcome.socket_error));
+	if (told->result == 0)
+		job->entry.gaps = told->outcome.faults;
+	else
+		r = job_fail(job, told->result < 0 ? told->result : errors[told->result], "%s",
+			     told->why);
 	without = attempt_without(&first.attempt, &last.attempt);
 	if (r == 0 && without)
 		job_remark(job, "decoded without %s%s: with them %s", without,

@@ -249,31 +249,26 @@ static void jobs_schedule(struct jobs *j)
 	}
 }
 
-static void slot_on_captured(struct slot *s, uint64_t stop_ns)
-{
-	struct jobs *j = s->jobs;
-	struct evidence *evidence = NULL;
-	int r;
-
-	s->state = SLOT_BUNDLING;
-	store_set_state(j->store, s->id, ENTRY_DECODING);
-	r = j->handler.on_captured(j->handler.userdata, &s->request, s->id, j->previous_stop_ns,
-				   &evidence);
-	if (stop_ns != ENTRY_ABSENT)
-		j->previous_stop_ns = stop_ns;
-	job_give_evidence(s->job, evidence, r);
-}
-
 static void slot_on_message(struct slot *s, const struct job_message *m)
 {
+	struct evidence *evidence = NULL;
 	struct jobs *j = s->jobs;
+	int r;
 
 	switch ((enum job_news)m->news) {
 	case JOB_PROGRESS:
 		j->handler.on_progress(j->handler.userdata, s->id, (enum job_phase)m->phase,
 				       m->percent);
 		break;
-	case JOB_CAPTURED: slot_on_captured(s, m->value); break;
+	case JOB_CAPTURED:
+		s->state = SLOT_BUNDLING;
+		store_set_state(j->store, s->id, ENTRY_DECODING);
+		r = j->handler.on_captured(j->handler.userdata, &s->request, s->id,
+					   j->previous_stop_ns, &evidence);
+		if (m->value != ENTRY_ABSENT)
+			j->previous_stop_ns = m->value;
+		job_give_evidence(s->job, evidence, r);
+		break;
 	case JOB_BUNDLED:
 		slot_return_area(s);
 		job_answer(s->job, store_make_room(j->store, s->id, m->value) == 0);

@@ -44,17 +44,6 @@ static int lease_on_timer(sd_event_source *source, uint64_t usec, void *userdata
 	return 0;
 }
 
-static int lease_set_timer(struct lease *l)
-{
-	l->timer = sd_event_source_disable_unref(l->timer);
-	l->until_usec = LEASE_FOR_EVER;
-	if (!l->away || l->for_usec > LONGEST_USEC)
-		return 0;
-	l->until_usec = now_usec(CLOCK_REALTIME) + l->for_usec;
-	return sd_event_add_time_relative(l->event, &l->timer, CLOCK_BOOTTIME, l->for_usec, 1000,
-					  lease_on_timer, l);
-}
-
 static int lease_apply(struct lease *l, bool away)
 {
 	bool news = away != l->away;
@@ -64,7 +53,13 @@ static int lease_apply(struct lease *l, bool away)
 		return r;
 	l->away = away;
 	jobs_fit_area(l->jobs);
-	r = lease_set_timer(l);
+	l->timer = sd_event_source_disable_unref(l->timer);
+	l->until_usec = LEASE_FOR_EVER;
+	if (away && l->for_usec <= LONGEST_USEC) {
+		l->until_usec = now_usec(CLOCK_REALTIME) + l->for_usec;
+		r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_BOOTTIME, l->for_usec,
+					       1000, lease_on_timer, l);
+	}
 	if (r < 0 && away) { /* without a timer Intel PT would never be taken again */
 		l->source->ops->yield(l->source, false);
 		l->away = false;

@@ -234,23 +234,11 @@ static struct remake_task *oldest_task(struct remake *m)
 	return oldest;
 }
 
-static int start_thread(struct remake *m)
-{
-	sigset_t all, before;
-	int r;
-
-	/* Only the loop handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&m->thread, NULL, remake_main, &m->work);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -r;
-}
-
 /* Runs the oldest task, if none runs. */
 static void start(struct remake *m)
 {
 	struct remake_task *task;
+	sigset_t all, before;
 
 	while (!m->running && (task = oldest_task(m))) {
 		m->work = (struct remake_work){
@@ -263,7 +251,11 @@ static void start(struct remake *m)
 			.report_fd = -EBADF,
 		};
 		task->bundle_fd = -EBADF; /* the work's now */
-		m->running = start_thread(m) == 0;
+		/* Only the loop handles signals. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		m->running = pthread_create(&m->thread, NULL, remake_main, &m->work) == 0;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
 		if (m->running)
 			return;
 		close_fd(m->work.task.bundle_fd);

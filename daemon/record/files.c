@@ -349,34 +349,30 @@ static void ask_again(struct files *f, struct filelist_place *p)
 	begin(f, p, t);
 }
 
-/* Takes over T, which the opener has run. */
-static void take_one(struct files *f, struct opentask *t)
-{
-	uint64_t tag = t->task.tag;
-	struct filelist_place *p = place_of(f, tag);
-
-	if (p) {
-		p->asked = false;
-		settle(f, p, t);
-		p = place_of(f, tag); /* unless it was merged */
-	}
-	opentask_free(t);
-	if (p && p->entry.fd < 0 && !p->asked)
-		ask_again(f, p);
-}
-
 void files_take(struct files *f)
 {
-	struct aside_task *t;
+	struct aside_task *task;
 
 	/* ask_again() may lead back here. */
 	if (!f->opener || f->taking)
 		return;
 	f->taking = true;
-	while ((t = aside_take(f->opener)))
-		take_one(f, (struct opentask *)(void *)t);
-	while ((t = aside_give_up(f->opener, STUCK_NS))) {
-		struct filelist_place *p = place_of(f, t->tag);
+	while ((task = aside_take(f->opener))) {
+		struct opentask *t = (struct opentask *)(void *)task;
+		uint64_t tag = task->tag;
+		struct filelist_place *p = place_of(f, tag);
+
+		if (p) {
+			p->asked = false;
+			settle(f, p, t);
+			p = place_of(f, tag); /* unless it was merged */
+		}
+		opentask_free(t);
+		if (p && p->entry.fd < 0 && !p->asked)
+			ask_again(f, p);
+	}
+	while ((task = aside_give_up(f->opener, STUCK_NS))) {
+		struct filelist_place *p = place_of(f, task->tag);
 
 		if (!p || p->entry.fd >= 0)
 			continue;

@@ -67,15 +67,6 @@ static void link_place(struct filelist *l, struct filelist_place *p, enum fileli
 	*bucket = (uint32_t)(p - l->places) + 1;
 }
 
-static void unlink_place(struct filelist *l, struct filelist_place *p, enum filelist_index kind)
-{
-	uint32_t index = (uint32_t)(p - l->places) + 1, *at = bucket_of(l, &p->entry, kind);
-
-	while (*at != index)
-		at = &l->places[*at - 1].next[kind];
-	*at = p->next[kind];
-}
-
 static bool same_build(const struct files_entry *a, const struct files_entry *b)
 {
 	return a->build_id_size == b->build_id_size &&
@@ -109,15 +100,22 @@ struct filelist_place *filelist_search_key(const struct filelist *l, const struc
 
 void filelist_remove(struct filelist *l, struct filelist_place *p)
 {
-	for (int kind = 0; kind < FILELIST_N_INDEXES; kind++)
-		if (is_indexed(&p->entry, kind))
-			unlink_place(l, p, kind);
+	uint32_t index = (uint32_t)(p - l->places) + 1;
+
+	for (int kind = 0; kind < FILELIST_N_INDEXES; kind++) {
+		uint32_t *at = is_indexed(&p->entry, kind) ? bucket_of(l, &p->entry, kind) : NULL;
+
+		while (at && *at != index)
+			at = &l->places[*at - 1].next[kind];
+		if (at)
+			*at = p->next[kind];
+	}
 	close_fd(p->entry.fd);
 	free(p->entry.path);
 	free(TAKE_PTR(p->again));
 	p->entry = (struct files_entry){.fd = -EBADF};
 	p->next[FILELIST_BY_INODE] = l->free;
-	l->free = (uint32_t)(p - l->places) + 1;
+	l->free = index;
 	l->n--;
 }
 

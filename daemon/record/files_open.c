@@ -342,16 +342,6 @@ static bool is_blocked(const struct look *look)
 	return look->missing && strcmp(look->missing, WHY_BLOCKING) == 0;
 }
 
-static int try_process(struct look *look, struct opentask_file *ret)
-{
-	int r = look->mapped ? try_mapping(look, ret) : -ESTALE;
-
-	if (r == 0 || is_blocked(look))
-		return r;
-	r = mounts_look(look->mounts, look->dir);
-	return r < 0 ? fail(look, r) : try_path(look, look->dir, ret);
-}
-
 /* Opens the file: by the mapping, else in the root of the process; if the process is gone, in the
  * roots of the N processes OTHERS, which may have the same; else in our own. 0, or -errno with the
  * reason in look->missing. */
@@ -362,7 +352,11 @@ static int open_file(struct look *look, const uint32_t *others, size_t n, struct
 	if (is_blocked(look))
 		return -ESTALE;
 	if (look->dir >= 0)
-		r = try_process(look, ret);
+		r = look->mapped ? try_mapping(look, ret) : -ESTALE;
+	if (look->dir >= 0 && r < 0 && !is_blocked(look)) {
+		r = mounts_look(look->mounts, look->dir);
+		r = r < 0 ? fail(look, r) : try_path(look, look->dir, ret);
+	}
 	for (size_t i = 0; i < n && look->dir < 0 && r < 0 && !is_blocked(look); i++)
 		r = try_root_of(look, others[i], ret);
 	if (r < 0 && !is_blocked(look))

@@ -13,7 +13,7 @@
  * - The drain's thread empties the rings whatever happens here. Records wait in its queue until the
  *   loop has time, so what takes long costs room in the queue and no record. A LOST record comes
  *   with the next record, if there is one; so the kernel's own count of lost records is read at
- * each snapshot and before a ring is removed.
+ *   each snapshot and before a ring is removed.
  * - Whatever a process can delay is done in a thread that can be left behind (daemon/base/aside.h):
  *   reading a command line, which is in the process's memory, and opening a mapped file, for which
  *   the process's mappings are asked. The thread gets copies of all it needs; the loop takes the
@@ -23,7 +23,7 @@
  *   /proc, except that a process found there after its fork is what /proc says of that process.
  * - A process has no owner as such but a time since which it certainly had one uid and no rights of
  *   others. A child has the time of its birth if its forker had that uid then. The time is lost
- * with each program that nobody looked at, and for all processes when records were lost.
+ *   with each program that nobody looked at, and for all processes when records were lost.
  * - A file is known by device and inode, and by build id only together with its path: whoever maps
  *   a file with libc's build id at libc's path could lend its bytes to all reports.
  * - A process is excluded by facts, so after it began. Files that only excluded processes map are

@@ -2,7 +2,7 @@
  * Requests for facts, as tasks of a thread that can be left behind (aside.h). The answer to a
  * request that was given up is discarded: the process has been asked again, or has changed.
  */
-#include "daemon/record/procreader.h"
+#include "daemon/record/procs_private.h"
 
 #include <stdlib.h>
 #include <string.h>

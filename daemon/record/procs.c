@@ -67,15 +67,6 @@ struct procs_entry *procs_find(const struct procs *p, uint32_t pid)
 	return at == PROCS_NONE ? NULL : &p->entries[at];
 }
 
-static void procs_unlink(struct procs *p, uint32_t index)
-{
-	uint32_t *at = procs_bucket(p, p->entries[index].info.pid);
-
-	while (*at != index)
-		at = &p->entries[*at].next;
-	*at = p->entries[index].next;
-}
-
 static void procs_queue(const struct procs *p, struct procs_line *l, uint32_t index)
 {
 	l->items[l->tail++ % p->max] = index;
@@ -89,11 +80,14 @@ static uint32_t procs_slot(struct procs *p)
 	while (p->ended.head < p->ended.tail) {
 		uint32_t at = p->ended.items[p->ended.head++ % p->max];
 		struct procs_entry *e = &p->entries[at];
+		uint32_t *link = procs_bucket(p, e->info.pid);
 
 		e->in_ended = false;
 		if (!e->ended)
 			continue;
-		procs_unlink(p, at);
+		while (*link != at)
+			link = &p->entries[*link].next;
+		*link = e->next;
 		p->n_pending -= e->pending;
 		procinfo_done(&e->info);
 		return at;

@@ -39,38 +39,29 @@ static void procs_inherit_program(struct procs *p, struct procs_entry *e)
 	e->info.exe = strdup(parent->info.exe);
 }
 
-/* Replaces the facts of E by INFO. If INFO has no program, as a zombie's, the known one stays. */
-static void procs_take(struct procs_entry *e, struct procinfo *info)
-{
-	if (info->ppid == MANIFEST_ABSENT)
-		info->ppid = e->info.ppid;
-	if (!info->exe && !e->old_program)
-		info->exe = TAKE_PTR(e->info.exe);
-	if (!info->cmdline && !e->old_program) {
-		info->cmdline = TAKE_PTR(e->info.cmdline);
-		info->cmdline_cut = e->info.cmdline_cut;
-	}
-	procinfo_done(&e->info);
-	e->info = *info;
-	*info = (struct procinfo){0};
-}
-
 /* Takes over an answer. If the process is gone, what is known of it stays. */
 static void procs_learn(struct procs *p, struct procs_entry *e, struct procreader_answer *a)
 {
 	bool stale = e->asked_stale || a->request.tag != e->asked;
+	struct procinfo *told = &a->info;
 	uint64_t uid = e->info.uid;
 
-	if (a->error == 0 && procs_is_same(e, &a->info)) {
-		if (stale) {
-			/* The answer's program may be the one before an exec: keep the known one.
-			 */
-			procs_forget_program(&a->info);
-			a->info.exe = TAKE_PTR(e->info.exe);
-			a->info.cmdline = TAKE_PTR(e->info.cmdline);
-			a->info.cmdline_cut = e->info.cmdline_cut;
+	if (a->error == 0 && procs_is_same(e, told)) {
+		/* The answer's program may be the one before an exec: the known one stays. */
+		if (stale)
+			procs_forget_program(told);
+		/* A zombie has no program: the known one stays. */
+		if (!told->exe && (stale || !e->old_program))
+			told->exe = TAKE_PTR(e->info.exe);
+		if (!told->cmdline && (stale || !e->old_program)) {
+			told->cmdline = TAKE_PTR(e->info.cmdline);
+			told->cmdline_cut = e->info.cmdline_cut;
 		}
-		procs_take(e, &a->info);
+		if (told->ppid == MANIFEST_ABSENT)
+			told->ppid = e->info.ppid;
+		procinfo_done(&e->info);
+		e->info = *told;
+		*told = (struct procinfo){0};
 		e->info.cmdline_unread =
 			!a->request.cmdline && e->info.exe && !e->info.cmdline && !e->info.zombie;
 		if (!stale)

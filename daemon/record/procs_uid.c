@@ -135,17 +135,6 @@ bool procs_is_excluded(const struct procs *p, uint32_t pid)
 	return false;
 }
 
-/* E's uid, or that of its forker if E ended before /proc was read. */
-static uint64_t procs_uid(const struct procs *p, const struct procs_entry *e)
-{
-	for (unsigned int i = 0; e && i < MAX_GENERATIONS; i++) {
-		if (e->info.uid != MANIFEST_ABSENT)
-			return e->info.uid;
-		e = procs_forker(p, e);
-	}
-	return MANIFEST_ABSENT;
-}
-
 /* Since when E has the rights of UID and no others. A child of such a process has them from birth,
  * as long as each program since has been looked at. */
 static uint64_t procs_uid_since(const struct procs *p, const struct procs_entry *e, uint64_t uid,
@@ -165,7 +154,14 @@ static uint64_t procs_uid_since(const struct procs *p, const struct procs_entry 
 
 void procs_uid_tell(const struct procs *p, const struct procs_entry *e, struct procs_told *ret)
 {
-	ret->uid = procs_uid(p, e);
+	const struct procs_entry *by = e;
+
+	/* E's uid, or that of its forker if E ended before /proc was read. */
+	ret->uid = MANIFEST_ABSENT;
+	for (unsigned int i = 0; by && ret->uid == MANIFEST_ABSENT && i < MAX_GENERATIONS; i++) {
+		ret->uid = by->info.uid;
+		by = procs_forker(p, by);
+	}
 	ret->uid_since = procs_uid_since(p, e, ret->uid, MAX_GENERATIONS);
 	if (e->info.uid == MANIFEST_ABSENT && ret->uid_since == MANIFEST_ABSENT)
 		ret->uid = MANIFEST_ABSENT;

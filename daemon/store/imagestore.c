@@ -183,20 +183,6 @@ static void *collector_main(void *userdata)
 	return NULL;
 }
 
-static int start_collector(struct imagestore *s)
-{
-	sigset_t all, before;
-	int r;
-
-	/* The loop handles all signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = pthread_create(&s->collector, NULL, collector_main, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	s->have_collector = r == 0;
-	return -r;
-}
-
 /* The sum of NAME's ranges; if they are unknown or impossible, what the file takes on disk. */
 static uint64_t measure(const struct imagestore *s, const char *name)
 {
@@ -268,6 +254,7 @@ static int scan(struct imagestore *s)
 int imagestore_new(int state_fd, struct imagestore **ret)
 {
 	struct imagestore *s = calloc(1, sizeof(*s));
+	sigset_t all, before;
 	int r;
 
 	if (!s)
@@ -284,8 +271,14 @@ int imagestore_new(int state_fd, struct imagestore **ret)
 		return r;
 	}
 	r = s->dir_fd >= 0 ? scan(s) : 0;
-	if (r == 0)
-		r = start_collector(s);
+	if (r == 0) {
+		/* The loop handles all signals. */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before);
+		r = -pthread_create(&s->collector, NULL, collector_main, s);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		s->have_collector = r == 0;
+	}
 	if (r < 0) {
 		imagestore_free(s);
 		return r;
@@ -475,22 +468,6 @@ static int begin_file(struct imagestore *s, const char *name, struct image_file 
 	return r;
 }
 
-/* Counts what imagefile_put(), whose result R is, did to file F. Returns R or -ENOMEM. */
-static int end_file(struct imagestore *s, struct image_file *f, const struct imagestore_wish *wish,
-		    const struct imagefile_put *put, int r)
-{
-	pthread_mutex_lock(&s->lock);
-	f->bytes += put->added;
-	s->bytes += put->added;
-	s->room -= MIN_OF(put->added, s->room);
-	if (r == 0 && put->n > 0)
-		r = add_use(s, wish->id, wish->index, f);
-	if (r != 0 || put->n == 0)
-		need_no_more(s, f);
-	pthread_mutex_unlock(&s->lock);
-	return r;
-}
-
 /* Keeps the pieces in the file WISH->name; results of imagefile_put(). */
 static int keep_as(struct imagestore *s, struct imagestore_wish *wish)
 {
@@ -508,7 +485,16 @@ static int keep_as(struct imagestore *s, struct imagestore_wish *wish)
 	r = imagefile_put(s->dir_fd, wish->name, &put);
 	wish->n_pieces = put.n;
 	wish->cut += put.cut;
-	return end_file(s, f, wish, &put, r);
+	pthread_mutex_lock(&s->lock);
+	f->bytes += put.added;
+	s->bytes += put.added;
+	s->room -= MIN_OF(put.added, s->room);
+	if (r == 0 && put.n > 0)
+		r = add_use(s, wish->id, wish->index, f);
+	if (r != 0 || put.n == 0)
+		need_no_more(s, f);
+	pthread_mutex_unlock(&s->lock);
+	return r;
 }
 
 int imagestore_keep(struct imagestore *s, struct imagestore_wish *wish)

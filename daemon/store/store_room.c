@@ -151,25 +151,11 @@ static void *sync_and_close(void *fd)
 	return NULL;
 }
 
-/* Brings the directory's names to disk in a thread of its own: on a busy disk that takes seconds,
- * which the loop does not have. */
-static void sync_directory(int dir_fd)
-{
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	pthread_t thread;
-
-	if (fd < 0)
-		return;
-	if (pthread_create(&thread, NULL, sync_and_close, (void *)(intptr_t)fd) == 0)
-		pthread_detach(thread);
-	else
-		close(fd);
-}
-
 /* Makes or removes the file ID.pinned. 0 or -errno. */
 static int mark(int dir_fd, const char *id, bool pinned)
 {
 	char name[STORE_NAME_SIZE];
+	pthread_t thread;
 	int fd, r = 0;
 
 	store_file_name(id, STORE_PINNED, name);
@@ -181,24 +167,16 @@ static int mark(int dir_fd, const char *id, bool pinned)
 	} else if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT) {
 		r = -errno;
 	}
-	if (r == 0)
-		sync_directory(dir_fd);
-	return r;
-}
-
-/* Whether ITEM may be pinned, which it is not yet: results of store_pin(). */
-static int may_pin(struct store *s, struct store_item *item, struct store_pins *ret_pins)
-{
-	if (!entry_ended(&item->entry))
-		return -EBUSY;
-	if (item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0 ||
-	    store_item_bytes(item) == 0)
-		return -ENODATA;
-	/* Count as if it were pinned: images that others have pinned already cost nothing. */
-	item->entry.pinned = true;
-	store_get_pins(s, ret_pins);
-	item->entry.pinned = false;
-	return ret_pins->bytes > ret_pins->max_bytes || ret_pins->n > ret_pins->max_n ? -EDQUOT : 0;
+	if (r < 0)
+		return r;
+	/* Bring the directory's names to disk in a thread: on a busy disk that takes seconds, which
+	 * the loop does not have. */
+	fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0 && pthread_create(&thread, NULL, sync_and_close, (void *)(intptr_t)fd) == 0)
+		pthread_detach(thread);
+	else
+		close_fd(fd);
+	return 0;
 }
 
 int store_pin(struct store *s, const char *id, bool pinned, struct store_pins *ret_pins)
@@ -210,8 +188,20 @@ int store_pin(struct store *s, const char *id, bool pinned, struct store_pins *r
 		return -ENOENT;
 	if (item->entry.pinned == pinned)
 		return 0;
-	if (pinned)
-		r = may_pin(s, item, ret_pins);
+	if (pinned && !entry_ended(&item->entry))
+		return -EBUSY;
+	if (pinned && (item->fds[STORE_BUNDLE] >= 0 || item->fds[STORE_REPORT] >= 0 ||
+		       store_item_bytes(item) == 0))
+		return -ENODATA;
+	if (pinned) {
+		/* Count as if it were pinned: images that others have pinned already cost nothing.
+		 */
+		item->entry.pinned = true;
+		store_get_pins(s, ret_pins);
+		item->entry.pinned = false;
+		if (ret_pins->bytes > ret_pins->max_bytes || ret_pins->n > ret_pins->max_n)
+			r = -EDQUOT;
+	}
 	if (r == 0)
 		r = mark(s->dir_fd, id, pinned);
 	if (r == 0)

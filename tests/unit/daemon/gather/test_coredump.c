@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/gather/coredump.h"
+#include "daemon/gather/evidence.h"
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/gather/kernel.h"
+#include "daemon/gather/evidence.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 #include "tests/unit/capture/tree.h"

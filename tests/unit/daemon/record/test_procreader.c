@@ -2,7 +2,7 @@
  * Facts that another thread reads, with a tree in place of /proc. A file that cannot be read is a
  * FIFO without a writer: opening the FIFO hangs.
  */
-#include "daemon/record/procreader.h"
+#include "daemon/record/procs_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
