@@ -1,15 +1,15 @@
 /*
- * A bundle decoded by libipt, for comparison with our decoder: bundle_ipt [--blocks] BUNDLE, with
- * its instruction decoder or its block decoder.
+ * Decodes a bundle with libipt, for comparison with our decoder: bundle_ipt [--blocks] BUNDLE. Uses
+ * libipt's instruction decoder, or its block decoder.
  *
- * Our decoder tells who ran: for each of its stretches libipt decodes as many instructions of the
- * same CPU's trace, with the code of the thread that we say it was. A wrong thread is other code at
- * the same addresses: errors of libipt, or other addresses. That a thread begins where tracing was
- * enabled is checked, too, and that libipt finds nothing behind our last stretch.
+ * Our decoder tells which thread ran. For each of our stretches, libipt decodes the same number of
+ * instructions of the same CPU's trace, with that thread's code. A wrong thread means other code at
+ * the same addresses, and therefore errors of libipt or other addresses. Also checked: a thread
+ * begins where tracing was enabled, and libipt finds nothing behind our last stretch.
  *
- * Prints, in order of tid, {"pid","tid","instructions","ipHash"} of what libipt found, and last
+ * Prints {"pid","tid","instructions","ipHash"} of libipt's results in order of tid, and at the end
  * {"stretches":N,"errors":N}: errors of libipt and differences, explained on stderr. A test
- * program: libipt is never linked into what ships.
+ * program: libipt is never linked into installed programs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,13 +35,13 @@ struct oracle {
 	struct replay *replay;
 	bool blocks;
 	struct ipt_cpu **cpus;
-	const struct timeline_thread **before; /* by CPU: of the last stretch */
-	bool *begun;			       /* by CPU */
+	const struct timeline_thread **before; /* by CPU: thread of the last stretch */
+	bool *begun;			       /* by CPU: the CPU has had a stretch */
 	struct thread *threads;
 	size_t n_threads;
 	uint64_t stretches, errors;
-	uint32_t context;	/* of the step that libipt is in */
-	struct image_code code; /* found last, for that context */
+	uint32_t context;	/* of libipt's current step */
+	struct image_code code; /* the last code found in that context */
 };
 
 static size_t read_code(void *userdata, uint64_t address, uint8_t *to, size_t size)
@@ -150,7 +150,7 @@ static void report(struct oracle *o)
 	printf("{\"stretches\":%" PRIu64 ",\"errors\":%" PRIu64 "}\n", o->stretches, o->errors);
 }
 
-/* What libipt finds behind our last stretch belongs to nobody. */
+/* Instructions that libipt finds behind our last stretch have no thread. */
 static void check_end(struct oracle *o, size_t cpu)
 {
 	const struct replay_stretch end = {.cpu = cpu};
@@ -184,7 +184,7 @@ static int open_cpus(struct oracle *o, const struct bundle *b)
 	return 0;
 }
 
-/* In the order in which the threads had the CPUs. */
+/* Stretches come in the order in which threads had the CPUs. */
 static int decode_all(struct oracle *o, const struct bundle *b)
 {
 	const struct replay_consumer consumer = {.stretch = on_stretch, .userdata = o};

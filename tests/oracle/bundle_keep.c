@@ -1,7 +1,7 @@
 /*
- * bundle_keep DECODER BUNDLE: decodes a bundle that has all images whole; the same with all of them
- * elsewhere, asked for one by one; and the bundle of nothing but what was needed of them. The
- * reports must be the same, byte for byte. Prints what was needed.
+ * bundle_keep DECODER BUNDLE: decodes a bundle with all images whole; then without images, which
+ * are requested one by one; then with only the needed pieces. The three reports must be identical.
+ * Prints what was needed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,10 +18,10 @@
 struct keep {
 	const char *decoder;
 	struct bundle *whole;
-	struct manifest_piece **pieces; /* of each image */
+	struct manifest_piece **pieces; /* needed pieces of each image */
 	size_t *n_pieces;
 	unsigned long asked;
-	int fd; /* of the image that was asked for last */
+	int fd; /* of the last requested image */
 };
 
 static void die(const char *what, int error)
@@ -110,7 +110,7 @@ static void copy_member(struct bundle_writer *w, const char *before, size_t inde
 		die(text, EIO);
 }
 
-/* The bundle without its images. */
+/* Writes the bundle without its images. */
 static int make_elsewhere(struct keep *k)
 {
 	const struct bundle *b = k->whole;
@@ -164,7 +164,7 @@ static int open_kept(void *userdata, const struct kept_image *image, int *ret_fd
 	return 0;
 }
 
-/* With only what was needed. */
+/* Decodes with only the needed pieces. */
 static int make_joined(struct keep *k, int elsewhere)
 {
 	const struct join_source source = {.open = open_kept, .userdata = k};
@@ -206,7 +206,8 @@ static void print_needed(const struct keep *k)
 	       (unsigned long long)needed, (unsigned long long)bytes);
 }
 
-/* Without build ids: those of files that were not needed are read only where it costs nothing. */
+/* Removes build ids, which may differ: the decoder reads those of unneeded files only where reading
+ * is free. */
 static void cut_build_ids(char *text)
 {
 	char *to = text;
@@ -232,7 +233,7 @@ static bool is_same(const char *a, const char *b, const char *what)
 		line += a[at++] == '\n';
 	if (a[at] == b[at])
 		return true;
-	printf("%s: another report from line %zu on:\n< %.200s\n> %.200s\n", what, line, a + at,
+	printf("%s: the report differs from line %zu on:\n< %.200s\n> %.200s\n", what, line, a + at,
 	       b + at);
 	return false;
 }

@@ -1,8 +1,7 @@
 /*
- * A bundle's trace of one CPU with the code that it executed, as seeds for diff_ipt:
- * bundle_pages BUNDLE FOLDER writes pt.bin, pages.addr and pages.dump there (pages of 4 KiB, and
- * their addresses in the same order). For bundles of one process whose mappings do not change
- * places.
+ * Extracts seeds for diff_ipt from a bundle: the trace of one CPU and the code that it executed.
+ * bundle_pages BUNDLE FOLDER writes pt.bin, pages.addr and pages.dump to FOLDER (pages of 4 KiB,
+ * and their addresses in the same order). For bundles of one process whose mappings do not move.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +32,7 @@ static bool is_there(const struct pages *p, uint64_t page)
 	return false;
 }
 
-/* What is behind the end of a file's mapping is zeros. */
+/* Bytes behind the end of a mapped file are zero. */
 static void add_page(struct pages *p, uint32_t context, uint64_t ip)
 {
 	uint64_t page = ip & ~(uint64_t)(PAGE - 1), from, to;

@@ -1,5 +1,5 @@
-"""Traces recorded on real hardware by others, through ptsnapctl's --raw-pt form: the instructions must
-be those recorded in expected/ips.txt.gz, one for one, in every view. Prints TAP."""
+"""Decodes traces that others recorded on real hardware, through ptsnapctl's --raw-pt form. In every
+view, the instructions must equal those recorded in expected/ips.txt.gz. Prints TAP."""
 import gzip
 import json
 import os

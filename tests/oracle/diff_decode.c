@@ -1,6 +1,6 @@
 /*
- * Both decoders over one input, and the comparison: from each PSB where both begin, the addresses
- * must be equal up to the first error of either. Used by diff_ipt.
+ * Runs both decoders over one input and compares: from each PSB where both begin, the addresses
+ * must be equal up to the first error of either.
  */
 #include "tests/oracle/diff_decode.h"
 
@@ -34,7 +34,7 @@ static void finish(struct diff_stream *s, bool failed, int why, uint64_t offset)
 	last->offset = offset;
 }
 
-/* Ours. */
+/* Our decoder. */
 
 static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
@@ -96,7 +96,7 @@ static void run_ours(const struct diff_input *in, uint64_t first_psb, struct dif
 	flow_free(f);
 }
 
-/* libipt's. */
+/* The decoder of libipt. */
 
 static int give_memory(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
 		       void *context)
@@ -126,7 +126,7 @@ static int drain(struct pt_insn_decoder *d, int status)
 	return status;
 }
 
-/* Up to an error or the end: its status; 0: the stream is full. */
+/* Decodes to an error or the end and returns the status; 0: the stream is full. */
 static int ipt_segment(struct pt_insn_decoder *d, int status, struct diff_stream *s)
 {
 	while (s->n < DIFF_INSNS_MAX) {
@@ -136,7 +136,8 @@ static int ipt_segment(struct pt_insn_decoder *d, int status, struct diff_stream
 		if (status < 0)
 			return status;
 		status = pt_insn_next(d, &insn, sizeof(insn));
-		/* An instruction whose successor is not known is given with an error. */
+		/* libipt returns an instruction together with the error if its successor is
+		 * unknown. */
 		if (status >= 0 || insn.iclass != ptic_error)
 			s->ips[s->n++] = insn.ip;
 		if (status < 0)
@@ -166,7 +167,7 @@ static void ipt_all(struct pt_insn_decoder *d, struct diff_stream *s, uint64_t s
 	}
 }
 
-/* Ours: of an unknown processor libipt has none. */
+/* Our errata; libipt applies none to an unknown processor. */
 static void set_errata(struct pt_config *config, struct errata e)
 {
 	config->errata.bdm64 = e.bdm64;
@@ -201,13 +202,13 @@ static void run_ipt(const struct diff_input *in, struct diff_stream *s)
 	pt_insn_free_decoder(d);
 }
 
-/* Packets that came after version 2.0. */
+/* Packets that libipt 2.0 does not know, because they are newer. */
 static bool is_new(uint8_t type)
 {
 	return type >= PACKET_BBP;
 }
 
-/* From each PSB on, as far as packets can be read. */
+/* Reads packets from each PSB on, as far as they can be read. */
 static bool has_new_packets(const struct diff_input *in)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -225,7 +226,7 @@ static bool has_new_packets(const struct diff_input *in)
 	return false;
 }
 
-/* Packets that wait for others. */
+/* Packets that bind to later ones. */
 static bool waits(uint8_t type)
 {
 	switch (type) {
@@ -248,7 +249,7 @@ bool diff_is_aside(uint8_t type)
 	       type == PACKET_TSC || type == PACKET_TMA || type == PACKET_CBR || type == PACKET_MNT;
 }
 
-/* As read from the last PSB on; within a PSB+ all packets wait for its end. */
+/* The packets since the last PSB; within a PSB+, all packets wait for its end. */
 static bool is_ragged(const struct diff_input *in)
 {
 	const uint8_t *end = in->trace + in->size, *next;
@@ -280,7 +281,7 @@ bool diff_decode(const struct diff_input *in, struct diff_result *ret)
 	return true;
 }
 
-/* The instruction at IP in a word, for the signature. */
+/* The class of the instruction at IP in a word, for the signature. */
 static const char *describe_insn(const struct diff_input *in, uint64_t ip)
 {
 	static const char *const names[] = {
@@ -331,13 +332,13 @@ static void describe(const struct diff_input *in, const struct diff_result *r,
 		 a->offset, at < b->n ? y[at] : 0, b->n, b->offset);
 }
 
-/* We gave up where libipt found nothing wrong at all. */
+/* We reported a fault where libipt found no error at all. */
 static bool is_early(const struct diff_segment *a, const struct diff_segment *b)
 {
 	return a->failed && a->why != DIFF_ENOUGH && !b->failed && b->n > a->n + 1;
 }
 
-/* True: *ret. A and B begin at the same PSB. */
+/* True: the segments differ, as *ret says. A and B begin at the same PSB. */
 static bool compare(const struct diff_input *in, const struct diff_result *r,
 		    const struct diff_segment *a, const struct diff_segment *b,
 		    struct diff_difference *ret)

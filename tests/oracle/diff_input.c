@@ -1,9 +1,9 @@
 /*
- * Inputs of the differential fuzzer: as text (to keep what was found), code by address, random
- * numbers. Used by diff_ipt.
+ * Reads and writes inputs of the differential fuzzer as text (to keep findings), finds code by
+ * address, and makes random numbers.
  *
- * The text: "cpu FAMILY MODEL", "trace HEX", "code ADDRESS HEX", each any number of times; lines
- * that begin with '#' are comments.
+ * Lines of the text: "cpu FAMILY MODEL", "trace HEX", "code ADDRESS HEX", each any number of times.
+ * Lines that begin with '#' are comments.
  */
 #include "tests/oracle/diff_input.h"
 

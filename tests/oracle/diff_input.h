@@ -1,5 +1,5 @@
 /*
- * What the differential fuzzer decodes: a trace, the code it is of, and the processor.
+ * The input of the differential fuzzer: a trace, its code, and the processor.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #define DIFF_PIECES_MAX 2048u
 
 struct diff_piece {
-	const uint8_t *bytes; /* a seed's, or of the input's own_bytes */
+	const uint8_t *bytes; /* borrowed from a seed, or in the input's own_bytes */
 	uint64_t address;
 	size_t size;
 };
@@ -19,16 +19,16 @@ struct diff_piece {
 struct diff_input {
 	uint8_t trace[DIFF_TRACE_MAX];
 	size_t size;
-	/* In order of address, not overlapping. */
+	/* in order of address, not overlapping */
 	struct diff_piece pieces[DIFF_PIECES_MAX];
 	size_t n_pieces;
 	uint32_t family, model;
-	/* Patched copies of pieces. */
+	/* patched copies of pieces */
 	uint8_t own_bytes[8][65536];
 	size_t n_own;
 };
 
-/* A trace with its code, as it was recorded. */
+/* A recorded trace with its code. */
 struct diff_seed {
 	char name[128];
 	uint8_t *trace;
@@ -43,27 +43,27 @@ struct diff_seeds {
 	size_t n;
 };
 
-/* Every trace of the corpus at PATH that has code, and the folders among ARGV (pt.bin, pages.addr,
- * pages.dump). Exits where something cannot be read. */
+/* Reads every trace of the corpus at PATH that has code, and the folders in ARGV (pt.bin,
+ * pages.addr, pages.dump). Exits if something cannot be read. */
 void diff_seeds_load(struct diff_seeds *s, const char *corpus, char **folders, size_t n);
-/* From a file that diff_input_write wrote, or by hand; false: it is none. */
+/* Reads a file that diff_input_write or a person wrote; false: not such a file. */
 bool diff_input_read(struct diff_input *in, const char *path);
 void diff_input_write(const struct diff_input *in, const char *path, const char *comment);
-/* Sorts the pieces and cuts what overlaps. */
+/* Sorts the pieces and cuts overlaps. */
 void diff_input_order(struct diff_input *in);
-/* The piece at ADDRESS; NULL: none. */
+/* The piece at ADDRESS; NULL: no piece. */
 const struct diff_piece *diff_input_find(const struct diff_input *in, uint64_t address);
 
-/* Numbers that depend on the seed alone. */
+/* Random numbers that depend on the seed alone. */
 struct diff_random {
 	uint64_t state;
 };
 uint64_t diff_random(struct diff_random *r);
-/* Below N, which is not 0. */
+/* A number below N, which must not be 0. */
 size_t diff_below(struct diff_random *r, size_t n);
 
-/* A part of one of the seeds, changed in a few places. */
+/* Makes an input from a part of one seed, with a few changes. */
 void diff_mutate(const struct diff_seeds *seeds, struct diff_random *r, struct diff_input *ret);
-/* The same input, only smaller, for which SAME still says true. */
+/* Makes the input smaller as long as SAME returns true. */
 void diff_reduce(struct diff_input *in, bool (*same)(void *userdata, const struct diff_input *in),
 		 void *userdata);

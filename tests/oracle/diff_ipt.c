@@ -1,14 +1,14 @@
 /*
- * Differential fuzzing against libipt: diff_ipt [--seconds=N] [--runs=N] [--seed=N] [--out=DIR]
- * [--strict] [FOLDER...] changes recorded traces and their code, decodes with both, and compares
- * the addresses of the instructions from each PSB where both begin up to the first error of either.
- * Seeds are the corpus (environment PTSNAP_CORPUS) and the folders given (bundle_pages writes
- * such). Each new kind of difference is reduced, printed, and written to DIR; the exit status says
- * whether there was one. With --strict it is a difference, too, when we fail and libipt does not.
- * diff_ipt FILE.diff... decodes such files again.
+ * Fuzzes our decoder against libipt: diff_ipt [--seconds=N] [--runs=N] [--seed=N] [--out=DIR]
+ * [--strict] [FOLDER...] changes recorded traces and their code, decodes each with both decoders,
+ * and compares the addresses of instructions from each PSB where both begin up to the first error
+ * of either. Seeds are the corpus (environment PTSNAP_CORPUS) and the given folders (as
+ * bundle_pages writes them). Each new kind of difference is reduced, printed, and written to DIR;
+ * the exit status says whether one was found. With --strict, a failure of ours where libipt
+ * succeeds is a difference, too. diff_ipt FILE.diff... decodes such files again.
  *
- * The same seed gives the same inputs. What is known to differ, and why, is in docs/DIFFERENCES.md.
- * A test program: libipt is never linked into what ships.
+ * The same seed gives the same inputs. docs/DIFFERENCES.md lists the known differences and their
+ * reasons. A test program: libipt is never linked into installed programs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +31,7 @@ struct fuzzer {
 	size_t n_kinds;
 	const char *out;
 	uint64_t runs, left_out, known, instructions, resumed;
-	const char *reducing; /* signature */
+	const char *reducing; /* signature of the difference being reduced */
 };
 
 static bool is_known(struct fuzzer *f, const char *signature)
@@ -111,9 +111,9 @@ static void fuzz(struct fuzzer *f, uint64_t seed, uint64_t seconds, uint64_t run
 		diff_mutate(&f->seeds, &r, &in);
 		try(f, &in);
 	}
-	printf("%" PRIu64 " inputs, %" PRIu64 " of them left out, %" PRIu64
-	       " instructions, %" PRIu64 " resumptions, %" PRIu64
-	       " known differences, %zu kinds of others, %ld CPU seconds\n",
+	printf("%" PRIu64 " inputs, %" PRIu64 " of them skipped, %" PRIu64 " instructions, %" PRIu64
+	       " resumptions, %" PRIu64
+	       " known differences, %zu kinds of unknown differences, %ld CPU seconds\n",
 	       f->runs, f->left_out, f->instructions, f->resumed, f->known, f->n_kinds,
 	       (long)(now.tv_sec - begin.tv_sec));
 }
@@ -134,7 +134,7 @@ static void again(struct fuzzer *f, const char *path)
 	}
 }
 
-/* --NAME=NUMBER */
+/* Parses --NAME=NUMBER. */
 static bool take_number(const char *argument, const char *name, uint64_t *ret)
 {
 	size_t n = strlen(name);

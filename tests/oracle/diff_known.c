@@ -1,6 +1,5 @@
 /*
- * What is known to differ, and why: docs/DIFFERENCES.md has each of these with the reason. Used by
- * diff_decode.c where the streams differ.
+ * Recognises the known differences from libipt. docs/DIFFERENCES.md gives the reason of each.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 #include "proto/base.h"
 #include "tests/oracle/diff_decode.h"
 
-/* The bytes at IP, of whatever pieces. */
+/* Copies the bytes at IP, which may span pieces. */
 static size_t bytes_at(const struct diff_input *in, uint64_t ip, uint8_t to[INSN_MAX_SIZE])
 {
 	size_t n = 0;
@@ -50,9 +49,8 @@ static bool is_prefix(uint8_t byte)
 	return byte >> 4 == 4 || memchr(prefixes, byte, sizeof(prefixes)) != NULL;
 }
 
-/* Instructions of which libipt 2.0 knows no more than how long such instructions are, often
- * rightly: REX2 (JMPABS), ERETU and ERETS, RSM, UD0 and UD1 with their ModRM byte, and what is
- * none. */
+/* Whether libipt 2.0 knows only the length of the instruction at IP, often correctly: REX2
+ * (JMPABS), ERETU and ERETS, RSM, UD0 and UD1 with their ModRM byte, and invalid instructions. */
 static bool is_odd(const struct diff_input *in, uint64_t ip)
 {
 	uint8_t b[INSN_MAX_SIZE] = {0};
@@ -67,7 +65,7 @@ static bool is_odd(const struct diff_input *in, uint64_t ip)
 	       memcmp(b + 1, "\x0f\x01\xca", 3) == 0;
 }
 
-/* Whether a FUP is next. */
+/* Whether a FUP is the next packet that matters. */
 static bool has_fup(struct packet_cursor c)
 {
 	struct packet p;
@@ -78,7 +76,7 @@ static bool has_fup(struct packet_cursor c)
 	return false;
 }
 
-/* Packets that neither branch nor tell where execution is; C is behind P. */
+/* Whether a packet neither branches nor says where execution is; C is behind P. */
 static bool is_remark(const struct packet *p, const struct packet_cursor *c)
 {
 	switch (p->type) {
@@ -94,7 +92,7 @@ static bool is_remark(const struct packet *p, const struct packet_cursor *c)
 	}
 }
 
-/* Remarks whose place a FUP behind them tells. */
+/* Whether packets of this type mark a place that a following FUP gives. */
 static bool owns_fup(const struct packet *p)
 {
 	return p->type == PACKET_MODE_TSX || p->type == PACKET_MWAIT ||
@@ -102,7 +100,7 @@ static bool owns_fup(const struct packet *p)
 	       (p->type == PACKET_EXSTOP && p->u.exstop.ip != 0);
 }
 
-/* A copy of IN without remarks and their FUPs; what stands in PSB+ stays. */
+/* Copies IN without mark packets and their FUPs; packets in a PSB+ stay. */
 static void strip(const struct diff_input *in, struct diff_input *ret)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -136,8 +134,8 @@ static void strip(const struct diff_input *in, struct diff_input *ret)
 	}
 }
 
-/* Whether a MODE packet is followed by something else than what it binds to, or the mode changes
- * without a far branch: libipt takes that over wherever it meets the address. */
+/* Whether a MODE packet is followed by a packet to which it does not bind, or the mode changes
+ * without a far branch: libipt changes the mode where execution meets the address. */
 static bool has_odd_mode(const struct diff_input *in)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -174,7 +172,7 @@ static bool is_psb_at(const struct diff_input *in, uint64_t offset)
 	return offset < in->size && sync_find(pos, in->trace + in->size) == pos;
 }
 
-/* Some MODE.Exec says that code has 32 or 16 bits, which at IP it cannot have. */
+/* Whether some MODE.Exec gives a mode of 32 or 16 bits, which is impossible at IP. */
 static bool is_too_high(const struct diff_input *in, uint64_t ip)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -187,7 +185,8 @@ static bool is_too_high(const struct diff_input *in, uint64_t ip)
 	return false;
 }
 
-/* libipt's next instructions, which an erratum may have made us look at. */
+/* The number of libipt's next instructions that may be involved: an erratum may have made it look
+ * ahead. */
 #define LOOK ((size_t)16)
 
 static bool has_odd(const struct diff_input *in, const uint64_t *ips, size_t n)
@@ -198,7 +197,8 @@ static bool has_odd(const struct diff_input *in, const uint64_t *ips, size_t n)
 	return false;
 }
 
-/* Branches of newer processors, and RSM, among the N instructions: libipt goes on behind them. */
+/* Whether branches of newer processors, or RSM, are among the N instructions: libipt continues
+ * behind them. */
 static bool has_new_branch(const struct diff_input *in, const uint64_t *ips, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -211,7 +211,7 @@ static bool has_new_branch(const struct diff_input *in, const uint64_t *ips, siz
 	return false;
 }
 
-/* An overflow swallowed what belongs to a FUP. */
+/* Whether an overflow replaced the packet that belongs to a FUP. */
 static bool has_cut_fup(const struct diff_input *in)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -237,7 +237,7 @@ static bool has_cut_fup(const struct diff_input *in)
 	return false;
 }
 
-/* One of the last LOOK of the N instructions branches directly. */
+/* Whether one of the last LOOK of the N instructions is a direct branch. */
 static bool has_direct_branch(const struct diff_input *in, const uint64_t *ips, size_t n)
 {
 	for (size_t i = n - MIN_OF(n, LOOK); i < n; i++) {
@@ -249,8 +249,8 @@ static bool has_direct_branch(const struct diff_input *in, const uint64_t *ips, 
 	return false;
 }
 
-/* libipt takes BDM64 to be about direct branches, too, which have no packet; and SKD022 only where
- * nothing odd comes behind. The N instructions at IPS are equal; NEXT is ours. */
+/* libipt applies BDM64 to direct branches, too, although they have no packet; and SKD022 only if
+ * valid packets follow. The N instructions at IPS are equal; NEXT is our next instruction. */
 static bool is_erratum(const struct diff_input *in, const uint64_t *ips, size_t n, uint64_t next)
 {
 	struct errata e = errata_for(in->family, in->model);
@@ -262,12 +262,12 @@ static bool is_erratum(const struct diff_input *in, const uint64_t *ips, size_t 
 		diff_class_at(in, next, INSN_MODE_64) == INSN_VMENTRY);
 }
 
-/* Or they differ for a reason that has a name. */
+/* Whether the decoders agree without mark packets, or differ for a known reason. */
 static bool agree_without_remarks(const struct diff_input *in)
 {
 	static struct diff_input bare;
 	static struct diff_result r;
-	static bool within; /* diff_compare asks for that name here */
+	static bool within; /* stops the recursion: diff_compare calls this function */
 	struct diff_difference d;
 	bool agree;
 

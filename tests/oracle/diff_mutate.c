@@ -1,6 +1,6 @@
 /*
- * Changes to traces and code: bits, bytes, whole packets, cuts, splices; pieces of code moved,
- * patched and taken away. Used by diff_ipt.
+ * Changes traces and code: bits, bytes, whole packets, cuts, splices; moves, patches and removes
+ * pieces of code.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 static const uint8_t psb[] = {0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82,
 			      0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82};
 
-/* Replaces N bytes at AT by the SIZE bytes of WITH, as far as there is room. */
+/* Replaces N bytes at AT by the SIZE bytes of WITH, as far as they fit. */
 static void replace(struct diff_input *in, size_t at, size_t n, const void *with, size_t size)
 {
 	size_t rest = in->size - at - n;
@@ -26,7 +26,7 @@ static void replace(struct diff_input *in, size_t at, size_t n, const void *with
 	in->size = at + size + rest;
 }
 
-/* Some packet of IN, found by reading from a PSB; *ret_size 0: there is none. */
+/* Picks a random packet of IN by reading from a PSB; *ret_size 0: none found. */
 static size_t some_packet(const struct diff_input *in, struct diff_random *r, size_t *ret_size)
 {
 	const uint8_t *end = in->trace + in->size;
@@ -71,7 +71,7 @@ static size_t put_ip(uint8_t *to, uint8_t opcode, uint64_t ip, struct diff_rando
 	return 1u + sizes[form];
 }
 
-/* A packet that libipt 2.0 knows. */
+/* Makes a random packet that libipt 2.0 knows. */
 static size_t make_packet(const struct diff_input *in, struct diff_random *r, uint8_t *to)
 {
 	static const struct {
@@ -128,14 +128,14 @@ static void change_packet(struct diff_input *in, struct diff_random *r)
 	uint8_t bytes[32];
 
 	switch (diff_below(r, 5)) {
-	case 0: /* gone */ replace(in, at, size, bytes, 0); break;
-	case 1: /* twice */
+	case 0: /* remove */ replace(in, at, size, bytes, 0); break;
+	case 1: /* duplicate */
 		memcpy(bytes, in->trace + at, size);
 		replace(in, at, 0, bytes, size);
 		break;
-	case 2: /* another one */ replace(in, at, size, bytes, make_packet(in, r, bytes)); break;
-	case 3: /* one more */ replace(in, at, 0, bytes, make_packet(in, r, bytes)); break;
-	default: /* one from elsewhere */
+	case 2: /* replace */ replace(in, at, size, bytes, make_packet(in, r, bytes)); break;
+	case 3: /* insert */ replace(in, at, 0, bytes, make_packet(in, r, bytes)); break;
+	default: /* copy from elsewhere */
 		other = some_packet(in, r, &other_size);
 		memcpy(bytes, in->trace + other, other_size);
 		replace(in, at, 0, bytes, other_size);
@@ -188,7 +188,7 @@ static void change_trace(const struct diff_seeds *seeds, struct diff_input *in,
 	}
 }
 
-/* A copy of its own for the piece; NULL: no room. */
+/* Gives the piece bytes of its own; NULL: no room. */
 static uint8_t *own(struct diff_input *in, struct diff_piece *p)
 {
 	uint8_t *copy;
@@ -235,10 +235,10 @@ static void patch(struct diff_input *in, struct diff_piece *p, struct diff_rando
 		{6, {0xc7, 0xf8, 0x10}},	     /* xbegin */
 		{3, {0xc6, 0xf8, 0x01}},	     /* xabort */
 		{3, {0x0f, 0x01, 0xd5}},	     /* xend */
-		{1, {0x06}},			     /* not in 64 bit */
+		{1, {0x06}},			     /* invalid in 64-bit mode */
 		{3, {0x66, 0xeb, 0x02}},	     /* operand size on a jump */
-		{5, {0x66, 0xe8, 0x02}},	     /* and on a call */
-		{4, {0x66, 0x0f, 0x84, 0x02}},	     /* and on je */
+		{5, {0x66, 0xe8, 0x02}},	     /* the same on a call */
+		{4, {0x66, 0x0f, 0x84, 0x02}},	     /* the same on je */
 		{2, {0xf2, 0xc3}},		     /* bnd ret */
 		{2, {0x0f, 0x0b}},		     /* ud2 */
 		{3, {0x67, 0xe3, 0x02}},	     /* jecxz */
@@ -266,7 +266,7 @@ static void change_code(const struct diff_seeds *seeds, struct diff_input *in,
 	case 0: p->address += diff_below(r, 33) - 16; break;
 	case 1: *p = in->pieces[--in->n_pieces]; break;
 	case 2: p->size = 1 + diff_below(r, p->size); break;
-	case 3: /* other code there */
+	case 3: /* replace by other code */
 		s = &seeds->list[diff_below(r, seeds->n)];
 		if (s->n_pieces > 0) {
 			p->bytes = s->pieces[0].bytes;
@@ -278,7 +278,7 @@ static void change_code(const struct diff_seeds *seeds, struct diff_input *in,
 	diff_input_order(in);
 }
 
-/* All of a short trace; of a long one a part that begins with a PSB. */
+/* Takes a short trace whole; of a long one, a part that begins with a PSB. */
 static void take_window(const struct diff_seed *s, struct diff_random *r, struct diff_input *ret)
 {
 	size_t n = s->size, from = 0;

@@ -1,6 +1,6 @@
 /*
- * Makes an input smaller that shows a difference: bytes of the trace go, first many, then few; code
- * that is not needed goes. Used by diff_ipt.
+ * Reduces an input that shows a difference: removes bytes of the trace, first many at once, then
+ * few; then removes unneeded code.
  */
 #include <string.h>
 
@@ -61,7 +61,7 @@ static void reduce_pieces(struct diff_input *in, const struct reduction *how)
 				at += n;
 }
 
-/* N bytes less at the beginning or the end of P. */
+/* Removes N bytes at the beginning or the end of P. */
 static bool shorten(struct diff_input *in, struct diff_piece *p, size_t n, bool front,
 		    const struct reduction *how)
 {

@@ -1,7 +1,7 @@
 /*
- * Seeds of the differential fuzzer: traces from real hardware and hand-written ones (PTSNAP_CORPUS;
- * each folder's NOTES.md says which code lies where), and folders that bundle_pages wrote. Used by
- * diff_ipt.
+ * Reads seeds of the differential fuzzer: hand-written traces and traces from real hardware
+ * (PTSNAP_CORPUS; each folder's NOTES.md says which code lies where), and folders that bundle_pages
+ * wrote.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* NULL: it cannot be opened. */
+/* NULL: the file cannot be opened. */
 static uint8_t *read_file(const char *path, size_t *ret_size)
 {
 	FILE *f = fopen(path, "rb");
@@ -59,7 +59,7 @@ static void add_piece(struct diff_seed *seed, const uint8_t *bytes, uint64_t add
 	seed->pieces[seed->n_pieces++] = (struct diff_piece){bytes, address, size};
 }
 
-/* A page whose address has low bits set was not recorded. */
+/* A page whose address has low bits set was not recorded: skip. */
 static void add_pages(struct diff_seed *seed, const char *folder)
 {
 	char path[4096];
@@ -115,7 +115,7 @@ static void add_binary(struct diff_seeds *s, const char *corpus, const char *nam
 	seed->model = 0x5e;
 }
 
-/* NAME, "org=0x...", ... of INDEX.tsv. */
+/* Parses a line of INDEX.tsv: NAME, "org=0x...", ... */
 static void add_ptt(struct diff_seeds *s, const char *corpus, const char *line)
 {
 	char name[100], path[4096];

@@ -1,14 +1,14 @@
-"""Lines and inlined functions of programs that compilers here make, in each way of keeping DWARF that
-they know, against addr2line of binutils and, where they are installed, eu-addr2line (elfutils) and
-llvm-symbolizer. All the while nothing may be opened (dwarf_lines --sealed). Prints TAP.
+"""Compares lines and inlined functions with addr2line (binutils) and, where installed, eu-addr2line
+(elfutils) and llvm-symbolizer. The programs are compiled here in every form of DWARF that the
+compilers know. The reader may not open any file meanwhile (dwarf_lines --sealed). Prints TAP.
 
-What each of the others is alone with, and is no difference:
-- of a function without a linkage name addr2line shows the symbol (main for what was inlined in it;
-  NAME.cold, NAME.part.0), we what the DWARF has;
-- addr2line 2.40 counts the files of DWARF 5 from another number where the first two are not the
-  same (gcc -O0, -flto), reads neither 64-bit DWARF nor .zdebug of gcc 12, and loses what was inlined
-  in clang's C++ where a function's ranges are not its symbol's;
-- with a directory of compilation that is not absolute, they show it twice."""
+Known peculiarities of the other tools, which do not count as differences:
+- For a function without a linkage name, addr2line prints the symbol (main for code inlined in it;
+  NAME.cold, NAME.part.0); we print the DWARF's name.
+- addr2line 2.40 counts the files of DWARF 5 from another number where the first two files differ
+  (gcc -O0, -flto), reads neither 64-bit DWARF nor .zdebug of gcc 12, and loses inlined functions
+  in clang's C++ where a function's ranges differ from its symbol's.
+- Where the compilation directory is not absolute, the other tools print it twice."""
 import collections
 import os
 import shutil
@@ -19,7 +19,7 @@ import tempfile
 BUILD = os.environ.get("PTSNAP_BUILDDIR", "build/check")
 OURS = f"{BUILD}/tests/oracle/dwarf_lines"
 STEP = 3
-MOST = 3000  # addresses of a program
+MOST = 3000  # addresses of a program, at most
 CODE = "tTwW"
 
 FILES = {
@@ -151,7 +151,7 @@ PROGRAMS |= {
     "clang++ with lines only": ("clang++", ["-O2", "-gline-tables-only"] + CC),
     "rustc": ("rustc", ["-O", "-g", "four.rs"]),
 }
-SPLIT = {  # the same code, and what is not there of it: only lines of the outermost place
+SPLIT = {  # the same code with missing parts; only lines of the outermost place remain
     "gcc -gsplit-dwarf": ("gcc", ["-O2", "-g", "-gsplit-dwarf"] + C, "gcc -O2 -g"),
     "gcc -gdwarf-4 -gsplit-dwarf": ("gcc", ["-O2", "-gdwarf-4", "-gsplit-dwarf"] + C, "gcc -O2 -gdwarf-4"),
     "clang -gsplit-dwarf": ("clang", ["-O2", "-g", "-gsplit-dwarf"] + C, "clang -O2 -g"),
@@ -163,7 +163,7 @@ def path_of(name):
 
 
 def build(folder, name, compiler, options):
-    """Its path; None: it cannot be made here."""
+    """Returns the program's path; None: the program cannot be built here."""
     path = f"{folder}/{path_of(name)}"
     if not shutil.which(compiler):
         return None
@@ -202,7 +202,7 @@ def parse(text, columns):
     return found
 
 
-# A sanitizer that looks for leaks at the end opens files, and waits for ever where it may not.
+# The leak sanitizer opens files at exit, and waits for ever where it may not.
 SEALABLE = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
 
 
@@ -216,7 +216,7 @@ def ask(tool, options, path, addresses, columns):
     return parse(done.stdout, columns) if done.returncode == 0 else None
 
 
-OTHERS = {  # options, whether it gives columns
+OTHERS = {  # options, whether the tool gives columns
     "addr2line": (["-f", "-i", "-a", "-e"], False),
     "eu-addr2line": (["-f", "-i", "-a", "-e"], True),
     "llvm-symbolizer": (["--no-demangle", "--addresses", "--functions=linkage", "--inlines", "-e"], True),
@@ -228,16 +228,17 @@ def places(frames):
 
 
 def names_agree(name, mine, theirs):
-    """Of what was inlined; the outermost one may be the symbol's there, and of addr2line any first one."""
+    """Compares names of inlined functions. For the outermost one the tool may print the symbol, and
+    addr2line the first of several."""
     first = name == "addr2line"
     return all(a[0] == b[0] for a, b in zip(mine[first:-1], theirs[first:-1]))
 
 
 def compare(path, addresses):
-    """What we say, what went wrong, and how many are the same as each of the others'."""
+    """Returns our frames, the errors, and how many frames equal each other tool's."""
     ours = ask(OURS, ["--sealed"], path, addresses, True)
     if ours is None:
-        return None, ["dwarf_lines failed: it opened something, or found no DWARF"], {}
+        return None, ["dwarf_lines failed: a file was opened, or no DWARF was found"], {}
     others = {name: ask(name, *OTHERS[name][:1], path, addresses, OTHERS[name][1])
               for name in OTHERS if shutil.which(name)}
     others = {name: answer for name, answer in others.items() if answer}
@@ -275,9 +276,10 @@ def check_program(number, name, path, known):
 
 
 def check_less(number, name, path, known, frames):
-    """Of the same code: places of all frames, or of the innermost one. Names may be elsewhere."""
+    """Checks a program of the same code with less DWARF: places of all frames, or of the innermost.
+    Names may differ."""
     ours = ask(OURS, ["--sealed"], path, sorted(known), True)
-    wrong = ["dwarf_lines failed: it opened something, or found no DWARF"] if ours is None else []
+    wrong = ["dwarf_lines failed: a file was opened, or no DWARF was found"] if ours is None else []
     for a in sorted(known) if ours else []:
         if places(ours[a])[:frames] != places(known[a])[:frames]:
             wrong.append(f"{a:#x}: {ours[a]}, but {known[a]}")
@@ -297,7 +299,8 @@ def check_common(number, folder, known):
 
 
 def can_be_judged(name, compiler):
-    """addr2line is not always right, and eu-addr2line does not read what clang makes."""
+    """Whether a reliable tool is there: addr2line has errors, and eu-addr2line cannot read clang's
+    DWARF."""
     if shutil.which("llvm-symbolizer") or name == "gcc -O2 -g":
         return True
     return bool(shutil.which("eu-addr2line")) and compiler in ("gcc", "g++") and "-flto" not in name
@@ -318,7 +321,7 @@ def main():
             number += 1
             path = build(folder, name, compiler, options)
             if not path or not can_be_judged(name, compiler):
-                print(f"ok {number} - {name} # SKIP {'nobody to ask' if path else 'cannot be built here'}")
+                print(f"ok {number} - {name} # SKIP {'no reliable tool' if path else 'cannot be built here'}")
             else:
                 ok &= check_program(number, name, path, known)
         for name, (compiler, options, whole) in SPLIT.items():

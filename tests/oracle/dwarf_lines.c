@@ -1,7 +1,8 @@
 /*
- * What sideband/dwarf says of addresses of a file, as `addr2line -f -i -a' would: addresses in
- * hexadecimal on standard input, one a line. With --sealed: whatever would open or look at another
- * file is the end. With --measure: how long opening it and finding all addresses took, instead.
+ * Prints what sideband/dwarf says of addresses of a file, in the format of `addr2line -f -i -a'.
+ * Reads addresses in hexadecimal from standard input, one per line. --sealed: opening or examining
+ * any other file ends the program. --measure: prints only the time for opening the file and finding
+ * all addresses.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /*
- * Our instruction stream against libipt's and against recorded ones. Without arguments: every
- * folder of the corpus (environment PTSNAP_CORPUS) that is listed here, TAP on stdout; 77 when
- * there is no corpus. With arguments: flow_check FAMILY/MODEL PT [FILE:OFFSET:LENGTH@VADDR |
- * ADDR:DUMP]... decodes one trace with both, prints counts, and says the first difference. A test
- * program: libipt is never linked into what ships.
+ * Compares our instruction stream with libipt's and with recorded ones. Without arguments: checks
+ * every corpus folder (environment PTSNAP_CORPUS) in the list below, TAP on stdout; exits with 77
+ * without a corpus. With arguments: flow_check FAMILY/MODEL PT [FILE:OFFSET:LENGTH@VADDR |
+ * ADDR:DUMP]... decodes one trace with both decoders, prints counts and the first difference. A
+ * test program: libipt is never linked into installed programs.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -30,8 +30,8 @@ struct ips {
 	uint64_t *values;
 	size_t n, max;
 	size_t gaps;
-	size_t clean;	     /* instructions before the first gap; of libipt only */
-	uint64_t known_time; /* items with both ends of their interval */
+	size_t clean;	     /* instructions before the first gap; libipt's stream only */
+	uint64_t known_time; /* items whose interval has both ends */
 	struct flow_stats stats;
 	double seconds;
 };
@@ -64,7 +64,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* What was read stays until the trace is checked: pieces point into it. */
+/* Loaded files; kept until the trace is checked, because pieces point into them. */
 static struct {
 	uint8_t *bytes[MAX_FILES];
 	size_t n;
@@ -101,7 +101,7 @@ static void add_piece(struct image *im, const uint8_t *bytes, uint64_t address, 
 			(struct flow_code){.bytes = bytes, .address = address, .size = size};
 }
 
-/* A page whose address has low bits set was not recorded. */
+/* A page whose address has low bits set was not recorded: skip. */
 static void add_pages(struct image *im, const char *addr_path, const char *dump_path)
 {
 	size_t n, size;
@@ -185,7 +185,7 @@ static void run_ours(const uint8_t *trace, size_t size, const struct folder *c, 
 		.cpu_family = c->family,
 		.cpu_model = c->model,
 		.code = give_code,
-		.guests = true, /* some were recorded of a virtual machine */
+		.guests = true, /* some traces are of a virtual machine */
 		.userdata = im,
 	};
 	struct flow_batch batch;
@@ -231,7 +231,8 @@ static void ipt_segment(struct pt_insn_decoder *d, int status, struct ips *ret)
 		if (status < 0)
 			break;
 		status = pt_insn_next(d, &insn, sizeof(insn));
-		/* An instruction whose successor is not known is given with an error. */
+		/* libipt returns an instruction together with the error if its successor is
+		 * unknown. */
 		if (status >= 0 || insn.iclass != ptic_error) {
 			*room_for(ret, 1) = insn.ip;
 			ret->n++;
@@ -288,8 +289,8 @@ static void run_ipt(uint8_t *trace, size_t size, const struct folder *c, struct 
 	ret->seconds = now() - begin;
 }
 
-/* A block of libipt's: its first and last instruction, and how many there are between, as in ours
- * from *at on. */
+/* Compares a block of libipt with our instructions from *at on: first and last instruction, and the
+ * number in between. */
 static bool is_block(const struct ips *ours, const struct pt_block *b, size_t *at)
 {
 	size_t first = *at, last = first + b->ninsn - 1;
@@ -303,7 +304,7 @@ static bool is_block(const struct ips *ours, const struct pt_block *b, size_t *a
 	return false;
 }
 
-/* Up to the first error of libipt's block decoder. */
+/* Compares up to the first error of libipt's block decoder. */
 static bool same_blocks(uint8_t *trace, size_t size, const struct folder *c, struct image *im,
 			const struct ips *ours)
 {
@@ -383,7 +384,8 @@ static bool check(uint8_t *trace, size_t size, const struct folder *c, struct im
 	       ours.stats.compressed_returns, ours.gaps, ipt.gaps, ours.known_time,
 	       ours.seconds * 1e3, ipt.seconds * 1e3);
 	/* libipt 2.0 does not know a TIP.PGD without IP at an indirect call, which some traces
-	 * have: then it is compared as far as it comes. What was recorded is compared whole. */
+	 * have. Those are compared with libipt up to its error, and with the recorded stream
+	 * completely. */
 	ok = same_until(&ours, &ipt, ipt.gaps > 0 ? ipt.clean : SIZE_MAX, "libipt");
 	ok = same_blocks(trace, size, c, im, &ours) && ok;
 	if (expected_path != NULL)
@@ -438,7 +440,7 @@ static int check_corpus(void)
 	return ok ? 0 : 1;
 }
 
-/* FILE:OFFSET:LENGTH@VADDR or ADDR:DUMP. */
+/* Parses FILE:OFFSET:LENGTH@VADDR or ADDR:DUMP. */
 static void add_argument(struct image *im, char *arg)
 {
 	char *at = strrchr(arg, '@'), *colon = strchr(arg, ':');

@@ -1,5 +1,5 @@
 /*
- * libipt's instruction decoder or its block decoder, stopped and continued. Used by bundle_ipt.
+ * Stops and continues libipt's instruction decoder or block decoder.
  */
 #include "tests/oracle/ipt_cpu.h"
 
@@ -12,9 +12,9 @@
 #define FNV_PRIME 0x100000001b3ull
 
 struct ipt_cpu {
-	struct pt_insn_decoder *decoder; /* NULL: it is the block decoder */
+	struct pt_insn_decoder *decoder; /* NULL: the block decoder is used */
 	struct pt_block_decoder *blocks;
-	/* Of the last block: the instructions that were not given yet. */
+	/* The instructions of the last block that were not returned yet. */
 	struct insn_reader *insns;
 	uint64_t at;
 	unsigned int left;
@@ -22,7 +22,7 @@ struct ipt_cpu {
 	struct pt_image *image;
 	ipt_read_fn *read;
 	void *userdata;
-	int status; /* of the last call; negative: to be synchronised again */
+	int status; /* of the last call; negative: must synchronise again */
 	bool ended;
 	bool entered; /* tracing was enabled since the last instruction */
 	uint64_t errors, error_offset;
@@ -105,7 +105,7 @@ static void failed(struct ipt_cpu *c)
 		pt_blk_get_offset(c->blocks, &c->error_offset);
 }
 
-/* Takes all events before the next instruction. False: there is no next one yet. */
+/* Takes all events before the next instruction. False: no instruction follows yet. */
 static bool ready(struct ipt_cpu *c)
 {
 	struct pt_event event;
@@ -134,7 +134,7 @@ static uint64_t hash_ip(uint64_t hash, uint64_t ip)
 	return hash;
 }
 
-/* The block decoder follows direct jumps and calls within a block. */
+/* The block decoder follows direct jumps and calls within a block, and so must we. */
 static uint64_t behind(struct ipt_cpu *c)
 {
 	uint8_t bytes[INSN_MAX_SIZE];
@@ -148,7 +148,7 @@ static uint64_t behind(struct ipt_cpu *c)
 	return c->at + insn.size;
 }
 
-/* False: there is none at the moment. */
+/* False: no instruction at the moment. */
 static bool next_in_block(struct ipt_cpu *c, uint64_t *ret_ip)
 {
 	struct pt_block block = {0};

@@ -1,13 +1,13 @@
 /*
  * kernel_walk [-1] [-s SEED] [-n BRANCHES] [-p POKES] [-o TRACE] ELF | -a ADDRESS MEMORY: a
- * processor runs through the code of a kernel (vmlinux, or any other x86-64 file: what counts is
- * real code at kernel addresses) by chance, with system calls, interrupts and switches between two
- * processes, while the kernel toggles 5-byte NOPs and jumps in its own text. Packets of it are
- * written as a processor would, the text is copied half-way, and what the decoder makes of copy,
- * records and packets must be what was executed, branch for branch.
+ * simulated processor takes a random walk through a kernel's code (vmlinux, or any x86-64 file with
+ * real code, placed at kernel addresses), with system calls, interrupts and switches between two
+ * processes, while the kernel toggles 5-byte NOPs and jumps in its own text. The walk writes the
+ * packets that a processor would write, and copies the text half-way. Decoding the copy, the
+ * records and the packets must give the executed branches, one for one.
  *
- * The walk (kernel_world.h) knows nothing of the decoder: instructions are Zydis', packets the
- * writer's of the software PMU.
+ * The walk (kernel_world.h) is independent of the decoder: Zydis decodes instructions, and the
+ * software PMU's encoder writes packets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ struct check {
 	struct kernel *kernel;
 	struct flow *flow;
 	size_t n_asked;	  /* entries into user code */
-	uint64_t context; /* answered last */
-	size_t at;	  /* of the truth */
+	uint64_t context; /* the last answer */
+	size_t at;	  /* index into the truth */
 	uint64_t ambiguous;
 };
 
@@ -127,7 +127,8 @@ static void check_item(struct check *c, const struct flow_item *item)
 	const struct branch *b = &c->world->truth[c->at];
 
 	if (c->at == c->world->n_truth)
-		world_die("branch %#lx -> %#lx behind the last one", item->from, item->to);
+		world_die("branch %#lx -> %#lx behind the last executed branch", item->from,
+			  item->to);
 	if (item->from != b->from || item->to != b->to)
 		world_die("branch %zu is %#lx -> %#lx, not %#lx -> %#lx", c->at, b->from, b->to,
 			  item->from, item->to);
@@ -143,7 +144,7 @@ static void check_batch(struct check *c, const struct flow_batch *batch)
 		case FLOW_GAP: check_gap(c, &batch->gaps[item->gap]); break;
 		case FLOW_ENABLE:
 		case FLOW_DISABLE:
-			/* Where another process is in user code at a PSB. */
+			/* Another process is in user code at a PSB. */
 			if (i > 0 && i + 1 < batch->n_items)
 				world_die("tracing goes %s at branch %zu",
 					  item->kind == FLOW_ENABLE ? "on" : "off", c->at);
@@ -202,7 +203,7 @@ static void write_file(const char *path, const char *suffix, const void *bytes, 
 		world_die("%s: cannot be written", name);
 }
 
-/* The trace, and for other decoders the text as it is at the end, and where that lies. */
+/* Writes the trace and, for other decoders, the final text and its address. */
 static void dump(const struct world *w, const char *path)
 {
 	char address[32];

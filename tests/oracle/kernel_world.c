@@ -1,6 +1,6 @@
 /*
- * The walk: instruction by instruction, as Zydis reads them; each branch is decided by chance,
- * remembered, and written as a processor would. Part of the program kernel_walk.
+ * Simulates the walk: decodes instruction by instruction with Zydis, takes a random way at each
+ * branch, records it, and writes packets as a processor would.
  */
 #include "tests/oracle/kernel_world.h"
 
@@ -13,7 +13,7 @@
 #include "proto/base.h"
 
 #define AUX_SIZE   ((size_t)1 << 28)
-#define ROOM	   16u /* behind the text */
+#define ROOM	   16u /* bytes behind the text */
 #define TSC_PERIOD 400u
 #define INT3_TIME  12000u
 #define FIRST_TSC  1000000u
@@ -48,7 +48,7 @@ static uint64_t random_of(struct world *w, uint64_t n)
 
 /* --- Code --- */
 
-/* Behind the text: iretq, so that there is one. */
+/* Placed behind the text, so that there is at least one iretq. */
 static const uint8_t way_back[2] = {0x48, 0xcf};
 
 void world_load_memory(struct world *w, const char *path, uint64_t address)
@@ -124,7 +124,7 @@ static bool is_inside(const struct world *w, uint64_t ip)
 	return ip - w->kernel.address < w->kernel.size;
 }
 
-/* Functions: where direct calls lead; and the ways back to user code. */
+/* Finds functions (the targets of direct calls) and the ways back to user code. */
 static void find_entries(struct world *w)
 {
 	uint64_t ip = w->kernel.address;
@@ -197,14 +197,14 @@ static void put_psb(struct world *w)
 
 static void put_tsc(struct world *w)
 {
-	/* Decisions that are pending may come behind it. */
+	/* Pending decisions may be written after the TSC. */
 	if (random_of(w, 2) == 0)
 		encode_tnt(&w->encoder);
 	encode_tsc(&w->encoder, w->tsc);
 	w->last_tsc = w->tsc;
 }
 
-/* In front of the instruction at IP. */
+/* Interrupts in front of the instruction at IP. */
 static void interrupt(struct world *w, uint64_t to)
 {
 	uint64_t from = w->ip;
@@ -238,7 +238,7 @@ static void make_jump(const struct site *s, uint8_t *to)
 	memcpy(to + 1, &distance, 4);
 }
 
-/* A NOP that was met becomes a site; its jump goes over some instructions. */
+/* Makes a NOP that execution met a site; the site's jump skips some instructions. */
 static void note_site(struct world *w)
 {
 	uint64_t ip = w->ip + 5;
@@ -275,7 +275,7 @@ static void toggle(struct world *w, struct site *s)
 	memcpy(p->body + 17, bytes, 5);
 }
 
-/* With an INT3 while it goes on, or at once, between two interrupts. */
+/* Patches with an INT3 in between, or at once between two interrupts. */
 static void begin_poke(struct world *w, size_t n_ahead)
 {
 	struct site *s;
@@ -285,7 +285,7 @@ static void begin_poke(struct world *w, size_t n_ahead)
 	s = &w->sites[w->n_sites - 1 - random_of(w, MIN_OF(w->n_sites, (size_t)32))];
 	if (s->busy_until != 0)
 		return;
-	/* Each CPU is interrupted before the record is written, and behind it. */
+	/* Each CPU is interrupted before the record is written, and again after it. */
 	if (random_of(w, 2) == 0) {
 		s->poke_at = w->tsc + INT3_TIME / 2;
 		s->busy_until = w->tsc + INT3_TIME;
@@ -339,7 +339,8 @@ static void push(struct world *w, uint64_t ip)
 	w->stack[w->depth++] = ip;
 }
 
-/* Without a packet: nobody could tell how often it went round. */
+/* Whether a branch to TO closes a loop without packets: nobody could tell how often the loop ran.
+ */
 static bool is_round(const struct world *w, uint64_t to)
 {
 	for (unsigned i = 0; i < w->still; i++)
@@ -348,7 +349,7 @@ static bool is_round(const struct world *w, uint64_t to)
 	return false;
 }
 
-/* A direct branch to TO cannot be shown. */
+/* A direct branch to TO cannot be shown by packets. */
 static bool is_hidden(const struct world *w, uint64_t to)
 {
 	return is_round(w, to) || (w->ip >= KERNEL_START && !is_inside(w, to));
@@ -401,7 +402,7 @@ static void walk_cond(struct world *w, const ZydisDecodedInstruction *d)
 		w->ip += d->length;
 }
 
-/* Out of the kernel: mostly to the same process. */
+/* Leaves the kernel, mostly to the same process. */
 static void walk_exit(struct world *w)
 {
 	uint64_t from = w->ip;
@@ -458,7 +459,7 @@ static void execute(struct world *w, const ZydisDecodedInstruction *d)
 		return;
 	default: break;
 	}
-	/* XEND has that category, too. */
+	/* XEND has this category, too. */
 	if (d->meta.category == ZYDIS_CATEGORY_COND_BR && d->raw.imm[0].is_relative)
 		walk_cond(w, d);
 	else if (d->meta.category == ZYDIS_CATEGORY_INTERRUPT ||
@@ -515,7 +516,7 @@ static void begin(struct world *w, size_t max_pokes)
 	}
 	encode_init(&w->encoder, &w->state, &w->tnt, world_must(calloc(1, AUX_SIZE)), AUX_SIZE);
 	w->max_pokes = max_pokes;
-	/* Those that are under way when there are enough end, too. */
+	/* Pokes in progress at the end are completed, too. */
 	w->pokes = world_must(calloc(max_pokes + SITES_MAX + 1, sizeof(*w->pokes)));
 	w->entered = world_must(calloc(AUX_SIZE / 4, 1));
 	w->tsc = FIRST_TSC;

@@ -1,6 +1,5 @@
 /*
- * A processor that runs through real code by chance, and what happened to it: kernel_world.c, used
- * by kernel_walk.c.
+ * A simulated processor that takes a random walk through real code, and the record of that walk.
  */
 #pragma once
 
@@ -27,11 +26,11 @@ struct branch {
 	uint64_t from, to;
 };
 
-/* A NOP that becomes a jump to TARGET, or back. */
+/* A NOP that can become a jump to TARGET, and a NOP again. */
 struct site {
 	uint64_t address, target;
-	uint64_t busy_until; /* there is an INT3 up to that time; 0: there is none */
-	uint64_t poke_at;    /* the record's time while it is busy */
+	uint64_t busy_until; /* an INT3 is there until this time; 0: none */
+	uint64_t poke_at;    /* time of the poke record while the site is busy */
 	bool jumps;
 };
 
@@ -46,21 +45,21 @@ struct world {
 	size_t n_entries, n_exits;
 	ZydisDecoder zydis;
 	uint64_t random;
-	bool alone; /* one process, no compressed returns: libipt can decode that, too */
+	bool alone; /* one process, no compressed returns: libipt can decode this, too */
 	/* The processor. */
 	uint64_t ip, tsc, last_tsc;
 	unsigned process;
 	uint64_t resume[2];
 	uint64_t stack[STACK_MAX];
 	size_t depth;
-	uint64_t seen[STILL_MAX]; /* where it was since the last packet */
+	uint64_t seen[STILL_MAX]; /* addresses since the last packet */
 	unsigned still;
 	/* The trace. */
 	struct encoder encoder;
 	struct encode_state state;
 	_Atomic uint64_t tnt;
 	uint64_t psb_at;
-	/* What happened. */
+	/* The record of the walk. */
 	struct branch *truth;
 	size_t n_truth, max_truth;
 	uint8_t *entered; /* the process at each entry into user code */
@@ -70,19 +69,19 @@ struct world {
 	struct poke *pokes;
 	size_t n_pokes, max_pokes;
 	uint64_t interrupts, syscalls, int3s, patched;
-	/* The copy. */
+	/* The copy of the text. */
 	uint8_t *copy;
 	uint64_t copy_time;
 };
 
 _Noreturn void world_die(const char *format, ...);
-/* P, which must not be NULL. */
+/* Returns P; ends the program if P is NULL. */
 void *world_must(void *p);
-/* The largest executable section of an ELF file; or a file that is the text at ADDRESS, as the
- * kernel has it in memory. */
+/* Load the largest executable section of an ELF file; or a file that holds the text at ADDRESS, as
+ * in the kernel's memory. */
 void world_load(struct world *w, const char *path);
 void world_load_memory(struct world *w, const char *path, uint64_t address);
-/* Runs for so many branches, in which about so many places are changed; the text is copied
+/* Walks for the given number of branches, during which about so many sites change; copies the text
  * half-way. */
 void world_run(struct world *w, size_t branches, size_t pokes);
 void world_free(struct world *w);

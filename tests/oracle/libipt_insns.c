@@ -1,12 +1,12 @@
 /*
- * libipt's instruction decoder over raw PT bytes, as an oracle for the software PMU and the
+ * Runs libipt's instruction decoder over raw PT bytes, as an oracle for the software PMU and the
  * decoder:
  *
  *   libipt_insns PTFILE [--insns] [--from-tsc] FILE:OFFSET:LENGTH@VADDR ...
  *
  * Synchronises on the first PSB, decodes to the end, and prints
  * {"instructions":N,"ipHash":"...","errors":N,"firstTsc":"0x..."} (see
- * tests/support/truth_window.c). Errors are shown on stderr.
+ * tests/support/truth_window.c). Prints errors on stderr.
  */
 #include <fcntl.h>
 #include <intel-pt.h>
@@ -106,7 +106,7 @@ static void note_error(struct oracle *o, int status, uint64_t ip)
 	o->errors++;
 }
 
-/* One stretch from a PSB to the end or to an error. */
+/* Decodes from a PSB to the end or to an error. */
 static int decode(struct oracle *o, int status)
 {
 	struct pt_insn insn;

@@ -1,12 +1,12 @@
-# libipt, and traces recorded by others on real hardware (PTSNAP_CORPUS).
+# Compare with libipt, and with traces that others recorded on real hardware (PTSNAP_CORPUS).
 ORACLE_TESTS += tests/oracle/corpus.tap tests/oracle/diff.tap tests/oracle/ptt.tap
 EXTRA_DIST += tests/oracle/known tests/oracle/corpus.py tests/oracle/ptt.py
 
-# perf, on what `ptsnapctl export' writes.
+# perf reads the files that `ptsnapctl export' writes.
 ORACLE_TESTS += tests/oracle/perf_branches.tap
 EXTRA_DIST += tests/oracle/perf_branches.py
 
-# perf.data files: of others, synthetic ones, and perf's own recordings where perf is installed.
+# perf.data files: recorded by others, synthetic, and recorded here where perf is installed.
 ORACLE_TESTS += tests/oracle/perfdata.tap
 EXTRA_DIST += tests/oracle/perfdata.py
 noinst_PROGRAMS += tests/oracle/perfdata_dump
@@ -20,7 +20,7 @@ endif
 noinst_PROGRAMS += tests/oracle/bundle_ipt tests/oracle/libipt_insns tests/oracle/diff_ipt \
 	tests/oracle/bundle_pages
 endif
-# A whole bundle against one of what was needed.
+# Decodes a whole bundle, and one with only the needed pieces of images.
 noinst_PROGRAMS += tests/oracle/bundle_keep
 tests_oracle_bundle_keep_SOURCES = tests/oracle/bundle_keep.c
 tests_oracle_bundle_keep_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
@@ -40,9 +40,9 @@ tests_oracle_diff_ipt_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS) $(LIBIPT_LIBS
 tests_oracle_bundle_pages_SOURCES = tests/oracle/bundle_pages.c
 tests_oracle_bundle_pages_LDADD = $(WORKER_LIBS)
 
-# The decoder over a kernel's own code, changes of it included.
+# Decodes a walk through a kernel's code, which is patched meanwhile.
 ORACLE_TESTS += tests/oracle/kernel_walk.tap
-# Which fetches a kernel.
+# vm.tap fetches the kernel.
 tests/oracle/kernel_walk.log: tests/vm/vm.log
 noinst_PROGRAMS += tests/oracle/kernel_walk
 tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kernel_world.c \
@@ -50,7 +50,7 @@ tests_oracle_kernel_walk_SOURCES = tests/oracle/kernel_walk.c tests/oracle/kerne
 tests_oracle_kernel_walk_LDADD = decoder/libptdecoder.a sideband/libptimage.a \
 	sideband/libptsideband.a capture/libptcapture.a proto/libptproto.a $(ELF_LIBS) $(ZYDIS_LIBS)
 
-# The decoder's hot loop against its stepping walk.
+# Compares the decoder's hot loop with its stepping walk.
 ORACLE_TESTS += tests/oracle/nodes_diff.tap
 noinst_PROGRAMS += tests/oracle/nodes_diff
 tests_oracle_nodes_diff_SOURCES = tests/oracle/nodes_diff.c tests/oracle/nodes_compare.c \
@@ -59,7 +59,8 @@ tests_oracle_nodes_diff_SOURCES = tests/oracle/nodes_diff.c tests/oracle/nodes_c
 	tests/oracle/diff_seeds.c tests/oracle/diff_mutate.c
 tests_oracle_nodes_diff_LDADD = decoder/libptdecoder.a $(ZYDIS_LIBS)
 
-# Lines and inlined functions, against addr2line; realpath() of libdw is answered as in ptsnap-decode.
+# Compares lines and inlined functions with addr2line. libdw's realpath() is wrapped as in
+# ptsnap-decode.
 ORACLE_TESTS += tests/oracle/dwarf.tap
 EXTRA_DIST += tests/oracle/dwarf.py
 noinst_PROGRAMS += tests/oracle/dwarf_lines

@@ -1,9 +1,8 @@
 /*
- * Decodes a trace in one way and keeps all that it gives, to compare with another way. Used by
- * nodes_diff and fuzz_nodes.
+ * Decodes a trace in one way and keeps all results, for comparison with another way.
  *
- * Batches may end anywhere; what is compared is all of them in a row, each item with the context
- * that its batch is of.
+ * Batches may end anywhere. The comparison covers all of them in a row, each item with its batch's
+ * context.
  */
 #include "tests/oracle/nodes_compare.h"
 
@@ -20,7 +19,7 @@
 #define ITEMS_MAX   ((size_t)1 << 22)
 
 struct kept {
-	struct flow_item item; /* gap and mark count from the beginning */
+	struct flow_item item; /* gap and mark indices count from the beginning */
 	uint64_t context;
 };
 
@@ -61,7 +60,7 @@ uint64_t nodes_stream_ahead(const struct nodes_stream *s)
 	return s->ahead;
 }
 
-/* Room for N more of SIZE each. */
+/* Makes room for N more elements of SIZE bytes. */
 static void *room(void *list, size_t n, size_t *max, size_t more, size_t size)
 {
 	if (n + more <= *max)

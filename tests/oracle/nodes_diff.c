@@ -1,7 +1,7 @@
 /*
- * The hot loop against the stepping walk: both decode made-up traces, sound and spoilt ones, and
- * must give the same items, gaps, marks and counts. Run by nodes_diff.tap; by hand with other
- * seeds, or with --one=SEED to see a difference, reduced.
+ * Compares the hot loop with the stepping walk: both decode random traces, valid and damaged ones,
+ * and must give the same items, gaps, marks and counts. Run by nodes_diff.tap. Run by hand with
+ * other seeds, or with --one=SEED to print a difference, reduced.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #include "tests/oracle/nodes_world.h"
 
 #define CHANGES_MAX 4u
-#define TRACES	    4u /* of one world: its own, and changed ones */
+#define TRACES	    4u /* of one world: its own trace, and changed ones */
 
 static const struct nodes_way right = {.stepping = true};
 static const struct nodes_way ways[] = {
@@ -44,7 +44,7 @@ static struct nodes_world world, spare;
 static struct nodes_stream *first, *second;
 static uint64_t n_items, n_ahead;
 
-static size_t only = SIZE_MAX; /* of the ways */
+static size_t only = SIZE_MAX; /* index of the only way to try */
 
 static const struct nodes_way *some_way(struct diff_random *r)
 {
@@ -93,7 +93,7 @@ static bool still(struct nodes_world *w, const struct nodes_way *way, bool warm,
 		return differs(&c, way, why, size);
 	c.share = new_share(&w->config);
 	found = differs(&c, way, why, size);
-	/* A second time, over nodes that are there. */
+	/* Decode again, over existing nodes. */
 	if (!found)
 		found = differs(&c, way, why, size);
 	flow_free(c.share);
@@ -139,7 +139,7 @@ static void show(struct nodes_world *w, const struct nodes_way *way)
 		warm = false;
 		way = &cold;
 	} else if (!still(w, way, warm, why, sizeof(why))) {
-		puts("not alone");
+		puts("the difference needs the decodings before");
 		return;
 	}
 	reduce(w, way, warm);
@@ -151,7 +151,7 @@ static void show(struct nodes_world *w, const struct nodes_way *way)
 
 /* --- Seeds --- */
 
-/* True: they are all the same. */
+/* True: all ways give the same. */
 static bool try_trace(struct nodes_world *w, struct flow *share, uint64_t seed,
 		      struct diff_random *r, bool one)
 {
@@ -182,7 +182,7 @@ static void change(struct nodes_world *w, struct diff_random *r)
 		nodes_world_change(w, r);
 }
 
-/* Changes of code come before anything is decoded, those of the trace at any time. */
+/* Code may change only before the first decoding; traces may change at any time. */
 static bool try_seed(uint64_t seed, bool one)
 {
 	struct diff_random r = {seed};
@@ -223,7 +223,7 @@ static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_
 	return 0;
 }
 
-/* True: they are all the same. */
+/* True: all ways give the same. */
 static bool try_input(const struct diff_seeds *seeds, uint64_t seed)
 {
 	struct diff_random r = {seed};
@@ -263,7 +263,7 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = 1, n = 1000, bad = 0, one = 0;
 	const char *corpus = NULL;
-	/* Reachable to the end. */
+	/* readable to the end */
 	static struct diff_seeds seeds;
 
 	for (int i = 1; i < argc; i++) {

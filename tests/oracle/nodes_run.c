@@ -1,7 +1,6 @@
 /*
- * A processor that takes a random way through a world's code and writes its trace: packets as the
- * SDM (volume 3, edition 083, 33.4) has them, in more orders than any one processor. Used by
- * nodes_world.c.
+ * Simulates a processor that takes a random way through a world's code and writes its trace.
+ * Packets follow the SDM (volume 3, edition 083, 33.4), in more orders than any one processor uses.
  */
 #include <string.h>
 
@@ -10,7 +9,7 @@
 #include "proto/perf/ptpacket.h"
 #include "tests/oracle/nodes_world.h"
 
-#define CALLS	  96u /* deeper than the hardware's stack */
+#define CALLS	  96u /* more than the hardware's stack holds */
 #define TIPS	  8u
 #define QUIET_MAX 60u /* instructions without a packet before an interrupt comes */
 
@@ -23,12 +22,12 @@ struct run {
 	enum insn_mode mode;
 	bool on;
 	unsigned int quiet;
-	/* The program's stack, and what the hardware remembers of it. */
+	/* The program's stack, and the hardware's copy of it. */
 	uint64_t calls[CALLS];
 	size_t n_calls;
 	uint64_t returns[PT_RET_STACK];
-	size_t n_returns; /* valid ones, the newest at the end */
-	/* Decisions that wait, and TIPs behind them. */
+	size_t n_returns; /* valid entries, the newest at the end */
+	/* Pending decisions, and the TIPs behind them. */
 	uint64_t bits;
 	uint32_t n_bits;
 	uint64_t tips[TIPS];
@@ -36,9 +35,9 @@ struct run {
 	uint64_t last_ip, tsc;
 	uint8_t mtc;
 	bool in_tx;
-	/* Of the whole run. */
+	/* Constant during a run. */
 	bool compress, long_tnt;
-	size_t defer, time, cyc, event, psb, hot, odd_return; /* one in; 0: never */
+	size_t defer, time, cyc, event, psb, hot, odd_return; /* one in this many; 0: never */
 	size_t next_psb;
 	uint64_t targets[8];
 };
@@ -92,7 +91,7 @@ static void put_tma(struct run *s)
 	put(s, p, sizeof(p));
 }
 
-/* Some packets of time, or none. */
+/* Writes some packets of time, or none. */
 static void put_time(struct run *s)
 {
 	if (!once(s, s->time))
@@ -286,7 +285,7 @@ static void disable(struct run *s, bool with_ip, uint64_t ip)
 		put(s, "\x02\x43\x02\x10\x00\x00\x00\x00", 8);
 }
 
-/* An interrupt at s->ip: to code that is traced, or not. */
+/* Interrupts at s->ip; the handler is traced or not. */
 static void interrupt(struct run *s)
 {
 	uint64_t from = s->ip;
@@ -309,7 +308,7 @@ static void transaction(struct run *s)
 {
 	flush(s);
 	if (s->in_tx && once(s, 2)) {
-		/* As BDM64 has it: from elsewhere than the branch before it led to. */
+		/* Like erratum BDM64: the FUP is not at the target of the previous branch. */
 		if (once(s, 3))
 			s->ip = some_target(s);
 		put(s, "\x99\x22", 2);
@@ -383,7 +382,7 @@ static void come_back(struct run *s)
 
 	if (s->n_returns > 0)
 		s->n_returns--;
-	/* Whether a return is compressed is up to the processor. */
+	/* The processor may choose whether to compress a return. */
 	if (known && s->compress && s->n_tips == 0 && !once(s, 30))
 		decide(s, true);
 	else
@@ -410,7 +409,7 @@ static void cross(struct run *s)
 	s->ip = to;
 }
 
-/* The instruction at s->ip. False: there is none. */
+/* Executes the instruction at s->ip. False: no instruction there. */
 static bool fetch(const struct run *s, struct insn *ret)
 {
 	uint8_t bytes[INSN_MAX_SIZE];

@@ -1,6 +1,5 @@
 /*
- * Random code and mappings, what the decoder is told of them, and changes to a world. Used by
- * nodes_diff.
+ * Makes random code and mappings, answers the decoder's questions about them, and changes a world.
  */
 #include "tests/oracle/nodes_world.h"
 
@@ -42,13 +41,13 @@ static const struct bytes odd[] = {
 	{1, {0xcb}},			     /* far ret */
 	{3, {0x0f, 0x22, 0xd8}},	     /* mov cr3 */
 	{5, {0xf3, 0x48, 0x0f, 0xae, 0xe0}}, /* ptwrite */
-	{1, {0x06}},			     /* not in 64 bit */
+	{1, {0x06}},			     /* invalid in 64-bit mode */
 	{3, {0x0f, 0x01, 0xc2}},	     /* vmlaunch */
 	{2, {0x0f, 0x0b}},		     /* ud2 */
 	{3, {0x66, 0xeb, 0x02}},	     /* operand size on a jump */
 };
 
-/* What a content's code is like: odds of each kind of end. */
+/* The character of a content's code: odds of each kind of end. */
 struct style {
 	uint8_t cond, loop, jump, call, empty_call, jump_ind, call_ind, ret, odd, far_off;
 	uint8_t fillers;
@@ -82,7 +81,7 @@ static bool put(struct writer *c, const void *bytes, size_t n)
 	return true;
 }
 
-/* A direct branch, short or long; where to is decided at the end. */
+/* A direct branch, short or long; its target is chosen at the end. */
 static void put_direct(struct writer *c, const void *opcode, size_t n, uint8_t size)
 {
 	static const uint8_t zero[4];
@@ -100,7 +99,7 @@ static void put_one(struct writer *c, const struct bytes *list, size_t n)
 	put(c, b->bytes, b->size);
 }
 
-/* True: the next kind of end, of which N are to be had in ALL. */
+/* True: use the next kind of end. N: its share of ALL. */
 static bool is_kind(size_t *left, uint8_t n)
 {
 	if (*left < n) {
@@ -152,7 +151,7 @@ static void put_end(struct writer *c, const struct style *s)
 	}
 }
 
-/* A target that SIZE bytes of displacement reach. */
+/* Picks a target that SIZE bytes of displacement reach. */
 static int64_t some_target(struct writer *c, size_t i, const struct style *s)
 {
 	size_t n = c->w->n_blocks[c->content];
@@ -185,7 +184,7 @@ static void make_code(struct nodes_world *w, struct diff_random *r, uint32_t con
 {
 	const struct style *s = &styles[diff_below(r, ARRAY_SIZE(styles))];
 	struct writer c = {.w = w, .r = r, .content = content};
-	/* Few blocks make hot ones. */
+	/* With few blocks, some blocks become hot. */
 	size_t bytes = nodes_once(r, 2) ? NODES_CODE_BYTES : 40 + diff_below(r, 400);
 
 	memset(w->codes[content], nodes_once(r, 2) ? 0x90 : 0xc3, NODES_CODE_BYTES);
@@ -252,7 +251,7 @@ static void add_place(struct nodes_world *w, struct diff_random *r, uint64_t con
 		w->places[w->n_places++] = p;
 }
 
-/* The same content has one mapping in all places of these: pieces of it have equal bytes. */
+/* Places with the same content share a mapping: their pieces have equal bytes. */
 static int give_piece(const struct nodes_world *w, const struct nodes_place *p, uint64_t ip,
 		      struct flow_code *ret)
 {
@@ -414,7 +413,7 @@ void nodes_world_cut(struct nodes_world *w, size_t at, size_t n)
 	replace(w, at, n, w->trace, 0);
 }
 
-/* Where some packet begins. */
+/* Picks the beginning of a packet. */
 static size_t some_packet(const struct nodes_world *w, struct diff_random *r, size_t *ret_size)
 {
 	size_t skip = diff_below(r, w->size), at = 0;

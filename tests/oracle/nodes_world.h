@@ -1,5 +1,5 @@
 /*
- * Made-up worlds for nodes_diff: random code, mapped here and there in a few address spaces, and
+ * Random worlds for nodes_diff: random code, mapped at several places in a few address spaces, and
  * the trace that a processor would write of a random way through it; then changes to both.
  */
 #pragma once
@@ -18,17 +18,17 @@
 #define NODES_ENABLES	 8192u
 #define NODES_BLOCKS	 512u
 
-/* A piece of CODES[content] from FIRST on, in one address space. */
+/* A part of CODES[content] that begins at FIRST, in one address space. */
 struct nodes_place {
 	uint64_t context, address;
 	uint32_t content, first, size;
-	uint32_t piece; /* it is given in pieces so large; 0: as one */
-	bool mapping;	/* its mapping is told */
+	uint32_t piece; /* code is given in pieces of this size; 0: in one piece */
+	bool mapping;	/* the mapping is named */
 	bool changing, ends;
-	bool mixed; /* every second piece is the other of changing and not */
+	bool mixed; /* every second piece has the opposite of `changing` */
 };
 
-/* Whose code it is from OFFSET of the trace on. */
+/* The context of the code from OFFSET of the trace on. */
 struct nodes_enable {
 	uint64_t offset, context;
 };
@@ -43,29 +43,30 @@ struct nodes_world {
 	size_t size;
 	struct nodes_enable enables[NODES_ENABLES];
 	size_t n_enables;
-	struct flow_config config; /* all but trace, size and what nodes_compare.h sets */
-	/* While it is decoded. */
+	struct flow_config config; /* everything but trace, size and the fields that nodes_compare.h
+				    * sets */
+	/* State while decoding. */
 	struct flow *flow;
 	bool often_later, later;
 };
 
-/* A world. Its trace is what a processor would write (nodes_run.c). */
+/* Makes a world. Its trace is what a processor would write (nodes_run.c). */
 void nodes_world_make(struct nodes_world *w, struct diff_random *r);
-/* One change to the trace, or to the code behind the trace's back. */
+/* Makes one change to the trace, or to the code without changing the trace. */
 void nodes_world_change(struct nodes_world *w, struct diff_random *r);
 void nodes_world_change_trace(struct nodes_world *w, struct diff_random *r);
-/* Takes N bytes of the trace out. */
+/* Removes N bytes of the trace at AT. */
 void nodes_world_cut(struct nodes_world *w, size_t at, size_t n);
-/* As text, for people. */
+/* Prints the world as text. */
 void nodes_world_print(const struct nodes_world *w);
-/* Before each decoding. */
+/* Call before each decoding. */
 void nodes_world_reset(void *world, struct flow *f);
-/* Writes the trace: a random way through the code. */
+/* Writes the trace of a random way through the code. */
 void nodes_world_run(struct nodes_world *w, struct diff_random *r);
-/* The place at IP of CONTEXT; NULL: there is none. */
+/* The place at IP of CONTEXT; NULL: none. */
 const struct nodes_place *nodes_world_find(const struct nodes_world *w, uint64_t context,
 					   uint64_t ip);
-/* True once in N. */
+/* True once in N calls, at random. */
 static inline bool nodes_once(struct diff_random *r, size_t n)
 {
 	return diff_below(r, n) == 0;

@@ -1,30 +1,30 @@
-"""perf reads what `ptsnapctl export --format=perf.data' writes, and finds the same branches.
+"""Exports bundles as perf.data by `ptsnapctl export', and checks that perf finds the same branches.
 
-For each program: recorded under the emulated machine, every stored bundle is exported, decoded by
+Each program is recorded under the emulated machine. Every stored bundle is exported, decoded by
 `perf script --itrace=be' and by `ptsnapctl decode --view=branches', and each thread's stream of
-FROM TO must be the same. Where tracing begins and ends ("tr strt", "tr end") perf's 0 for the side
-that is not traced is ours, too. `ptsnapctl decode' of the exported file must print what it prints
-of the bundle; but the file does not say when each CPU was stopped, so that of a CPU's last stretch
-it may not be certain whose it was.
+FROM TO must be the same. Where tracing begins and ends ("tr strt", "tr end"), perf and ptsnapctl
+both print 0 for the side that is not traced. `ptsnapctl decode' of the exported file must print the
+same as for the bundle. One exception: the file does not say when each CPU was stopped, so that the
+thread of a CPU's last stretch may be uncertain.
 
-What perf does otherwise, and why that is no fault of the file:
+Known differences from perf, which are no fault of the file:
 
-- At the PSB where it begins to decode a CPU's trace within user code, we have a line "0 IP" and
-  perf has none. As many of ours as there are CPUs may be without counterpart.
-- 0 is no address for perf. Where a program calls it (guest_signals does, and survives), perf has
-  an error at ip 0 and we have "0 0", entered and left.
-- Who runs on a CPU is told by time alone. perf goes by its estimate at the TIP.PGE, which is the
-  newest MTC's time (plus the cycles since, with CYC); we take the interval's upper end. When a
-  switch, be it from idle, lies between the two, perf gives the first branches to the task before
-  and looks for their code there. With CYC all is equal. With an MTC each 8 crystal clocks ("mtc3",
-  perf's own default) one thread is, and of several nearly all: a virtual CPU can change hands
-  faster than that. With an MTC each 512 ("mtc") perf loses some of one thread, too, when the CPU
-  was idle; the list counts how many for a few programs. tests/scenario/ shows that ours are the
-  ones executed.
+- At the PSB where perf begins to decode a CPU's trace within user code, we print a line "0 IP" and
+  perf prints none. One such line per CPU may be without counterpart.
+- Perf does not accept 0 as an address. Where a program calls address 0 (guest_signals does, and
+  survives), perf prints an error at ip 0 and we print "0 0", entered and left.
+- Time alone tells which thread runs on a CPU. Perf uses its estimate at the TIP.PGE, which is the
+  newest MTC's time (plus the cycles since, with CYC); we use the interval's upper end. When a
+  switch (also one from idle) lies between the two, perf gives the first branches to the previous
+  task and looks for their code there. With CYC all branches are equal. With an MTC each 8 crystal
+  clocks ("mtc3", perf's own default), all branches of one thread are equal, and nearly all of
+  several threads: a virtual CPU can switch threads faster than that. With an MTC each 512 ("mtc"),
+  perf also loses some branches of a single thread when the CPU was idle; the list gives limits for
+  a few programs. tests/scenario/ shows that our branches are the executed ones.
 
-Prints TAP. `perf_branches.py NAME...` runs only those, `--full` the long list: twelve programs,
-each with and without compressed returns, with CYC and with MTC; and four with several threads or
-processes, on one CPU and on two.
+Prints TAP. `perf_branches.py NAME...` runs only those. `--full` runs the long list: twelve
+programs, each with and without compressed returns, with CYC and with MTC; and four with several
+threads or processes, on one CPU and on two.
 """
 import collections
 import hashlib
@@ -52,12 +52,12 @@ LINE = re.compile(r"^\s*(-?\d+)/(-?\d+)\s+branches\S*\s+([0-9a-f]+) =>\s+([0-9a-
 NULL_ERROR = re.compile(r" ip 0 code 5: Failed to get instruction$")
 WHOSE = re.compile(r"^# cpu \S+ pid (\S+) tid (\S+)$")
 ATTEMPTS = 5
-LAST_STRETCH = 0.02  # of all branches, at most
+LAST_STRETCH = 0.02  # share of all branches, at most
 NULL_CALLED = ("0", "0")
 
 
 def perf(work, *args):
-    """perf's output lines; what it says itself is a failure."""
+    """Returns perf's output lines. Messages of perf are failures."""
     with open(f"{work}/perf.err", "wb") as err:
         p = subprocess.Popen(["perf", *args], stdout=subprocess.PIPE, stderr=err, text=True,
                              errors="replace", cwd=work, env=dict(ENVIRONMENT, HOME=work))
@@ -69,7 +69,7 @@ def perf(work, *args):
 
 
 def theirs(work, data, options):
-    """{(pid, tid): [branch, ...]}, errors by their text."""
+    """Returns {(pid, tid): [branch, ...]}, and errors by their text."""
     streams, errors = collections.defaultdict(list), collections.Counter()
     for line in perf(work, "script", "-f", *options, "--itrace=be", *FIELDS, "-i", data):
         m = LINE.match(line)
@@ -83,7 +83,7 @@ def theirs(work, data, options):
 
 
 def ours(bundle, *view):
-    """The same of ptsnapctl; gaps by their names."""
+    """Returns the same from ptsnapctl, and gaps by their names."""
     streams, gaps, who = collections.defaultdict(list), collections.Counter(), None
     p = subprocess.Popen(decode(bundle, "branches", *view), stdout=subprocess.PIPE,
                          text=True)
@@ -98,13 +98,13 @@ def ours(bundle, *view):
                 who = tuple("-1" if w == "-" else w for w in WHOSE.match(line).groups())
     if p.returncode != 0:
         raise Failed(f"ptsnapctl decode: exit {p.returncode}")
-    if list(streams) == [None]:  # one thread: no line says whose
+    if list(streams) == [None]:  # one thread: no line names it
         streams = {(None, None): streams[None]}
     return streams, gaps
 
 
 def printed(path, *options):
-    """What `ptsnapctl decode' prints, as a hash."""
+    """Returns a hash of what `ptsnapctl decode' prints."""
     digest = hashlib.sha256()
     with subprocess.Popen([*decode(path, "branches", *options)], stdout=subprocess.PIPE) as p:
         for chunk in iter(lambda: p.stdout.read(1 << 20), b""):
@@ -129,7 +129,7 @@ def otherwise(a, gaps, b, gaps_b):
 
 
 def without_starts(a, b, budget):
-    """A without those lines of a beginning that B has not."""
+    """Returns A without those start lines that B lacks."""
     for i, (x, y) in enumerate(zip(a, b)):
         if x != y:
             if x[0] != "0" or budget[0] == 0:
@@ -140,7 +140,7 @@ def without_starts(a, b, budget):
 
 
 def compare(name, a, b, cpus):
-    """Number of branches, which are the same in both, or Failed."""
+    """Returns the number of branches, which must be equal in both; raises Failed."""
     a = {who: [branch for branch in s if branch != NULL_CALLED] for who, s in a.items()}
     if list(a) == [(None, None)]:
         if len(b) != 1:
@@ -155,7 +155,7 @@ def compare(name, a, b, cpus):
 
 
 def moved(a, b):
-    """How many of our branches perf does not give to that thread."""
+    """Counts our branches that perf does not give to that thread."""
     if list(a) == [(None, None)]:
         whose = max(b, key=lambda who: len(b[who]), default=None)
         a = {whose: a[(None, None)]}
@@ -164,7 +164,7 @@ def moved(a, b):
 
 
 def export(work, bundle, images):
-    """(path, perf's options) of the bundle as perf.data."""
+    """Exports the bundle as perf.data: (path, perf's options)."""
     data = f"{work}/perf.data"
     if not images:
         run([PTSNAPCTL, "export", "-q", "-o", data, bundle])
@@ -175,7 +175,7 @@ def export(work, bundle, images):
 
 
 def of_thread(bundle, tid, to):
-    """The bundle of one CPU that ran one thread, as the trace of that thread wherever it ran."""
+    """Turns the bundle of one CPU that ran one thread into a trace of that thread on any CPU."""
     with tarfile.open(bundle) as old, \
             tarfile.open(to, "w", format=tarfile.USTAR_FORMAT) as new:
         for member in old.getmembers():
@@ -190,8 +190,8 @@ def of_thread(bundle, tid, to):
 
 
 def check_thread(work, bundle, stream):
-    """The branches of a thread's trace are those of the CPU that it had for itself, for perf and for
-    us."""
+    """Checks, for perf and ptsnapctl, that the branches of a thread's trace are those of the CPU
+    that the thread had for itself."""
     (_, tid), = stream
     run([PTSNAPCTL, "fetch", "--format=bundle", "-o", f"{work}/whole", bundle])
     of_thread(f"{work}/whole", int(tid), f"{work}/thread.ptsnap")
@@ -204,7 +204,7 @@ def check_thread(work, bundle, stream):
 
 
 def check_report(work, data, options):
-    """perf report finds functions."""
+    """Checks that perf report finds functions."""
     lines = list(perf(work, "report", "-f", "--stdio", *options, "--itrace=i1000i", "-i", data))
     rows = [line.split() for line in lines if re.match(r"^\s+\d+\.\d+%", line)]
     named = [row for row in rows if not row[-1].startswith("0x")]
@@ -236,7 +236,8 @@ def check_bundle(work, bundle, options):
 
 
 def scenario(*what):
-    """On a slow host a ring may be full of the time after the program, or before it."""
+    """Tries several recordings: on a slow host a ring may hold only time before or after the
+    program."""
     for _ in range(ATTEMPTS):
         said = recorded(*what)
         if said:

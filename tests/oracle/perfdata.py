@@ -1,6 +1,6 @@
-"""perf.data files: what ptsnapctl decodes of those of others (PTSNAP_CORPUS) is what libipt decodes
-of their trace, and what our reader sees of the sideband that perf records here is what perf script
-sees of it. Prints TAP."""
+"""Checks the reader of perf.data files. For files recorded by others (PTSNAP_CORPUS), ptsnapctl
+decodes the same as libipt does from their trace. For a recording made here, the reader sees the
+same sideband records as perf script. Prints TAP."""
 import gzip
 import os
 import re
@@ -15,7 +15,7 @@ CTL = f"{BUILD}/ctl/ptsnapctl"
 MAKE = f"{BUILD}/tests/support/make_perfdata"
 DUMP = f"{BUILD}/tests/oracle/perfdata_dump"
 
-# Folder, where its binary was, the options with which its raw trace is decoded.
+# Folder, original path of the binary, options for decoding the raw trace.
 FOLDERS = [
     ("hase-control_flow-0404", "home/joerg/git/angr/hase/tests/bin/control_flow/control_flow",
      ["--cpu=6/94/3", "--mtc-freq=3", "--nom-freq=32", "--cpuid-0x15=2,266",
@@ -25,8 +25,8 @@ FOLDERS = [
 ]
 PACKETS = ["quipper-file-cpu0", "quipper-file-cpu3"]
 
-# What each synthetic file gives: instructions, gaps. A round of it has 8 instructions or 6, and but
-# for the first the jump back.
+# Expected results of each synthetic file: instructions, gaps. A round has 8 or 6 instructions, and
+# each but the first also has the jump back.
 def insns(rounds):
     return sum((8 if i % 2 == 0 else 6) + (i > 0) for i in range(rounds))
 
@@ -40,7 +40,7 @@ SYNTHETIC = {
     "buildid": (insns(5), []), "mapbuildid": (insns(5), []),
     "mismatch": (0, ["image-mismatch"]), "mapmismatch": (0, ["image-mismatch"]),
     "kernel": (2 * insns(20), ["unmapped"]),
-    # Without times the first two may be anybody's, from before the first switch.
+    # Without times, the first two rounds, before the first switch, may belong to any thread.
     "notsctasks": (insns(20) - insns(2), ["thread-uncertain"]),
     "noswitches": (insns(20), ["thread-uncertain"]),
     "every": (None, ["aux-truncated", "sideband-lost", "thread-uncertain"]),
@@ -86,7 +86,7 @@ def place(root, path, source):
 
 
 def check_folder(tmp, name, path, options):
-    """The decoded perf.data against libipt's list and against the raw form."""
+    """Compares the decoded perf.data with libipt's list and with the raw form."""
     folder = f"{CORPUS}/{name}"
     root = f"{tmp}/{name}"
     place(root, path, f"{folder}/binary")
@@ -103,14 +103,14 @@ def check_folder(tmp, name, path, options):
     for key in "instructions", "branches", "bytes", "errors", "ipHash", "packets":
         if a[key] != b[key]:
             raise ValueError(f"{key}: {a[key]}, of the raw trace {b[key]}")
-    # Without the sysroot there is nothing of that name, and never another file.
+    # Without the sysroot the file is missing, and no other file takes its place.
     if set(summary(f"--sysroot={tmp}", data[1])["errors"]) != {"image-missing"}:
         raise ValueError("a file that is not below --sysroot is not missing")
     return f"{len(expected)} instructions"
 
 
 def check_packets(name):
-    """Without images: the packets of that CPU's trace are those of the raw one."""
+    """Compares the packets of one CPU, without images, with those of the raw trace."""
     folder, cpu = f"{CORPUS}/{name}", name[-1]
     text = run([CTL, "decode", "--view=packets", f"{folder}/perf.data"], text=True)
     parts = re.split(r"^# cpu (\d+).*\n", text, flags=re.M)
@@ -139,7 +139,7 @@ def check_synthetic(tmp, kind):
         raise ValueError(f"{s['instructions']} instructions, expected {count}")
     run([CTL, "decode", f"--sysroot={root}", "--json=short", file])
     if kind == "kernel":
-        # The same without the kernel in the trace.
+        # the same without the kernel in the trace
         run([MAKE, "tasks", file])
         if s["threads"] != summary(f"--sysroot={root}", file)["threads"]:
             raise ValueError(f"threads: {s['threads']}")
@@ -147,7 +147,7 @@ def check_synthetic(tmp, kind):
 
 
 def check_truncated(tmp):
-    """Cut at many bytes: an error and no signal."""
+    """Truncates at many offsets: each gives an error and no signal."""
     file = f"{tmp}/cut.data"
     run([MAKE, "compressed2", file])
     with open(file, "rb") as f:
@@ -231,7 +231,7 @@ def check_recording(tmp, options):
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if p.returncode != 0:
         return "# SKIP perf record does not work here: " + " ".join(p.stdout.split())[:100]
-    # What else runs on the host is in the file, too: perf 6.1 dies of some long paths.
+    # The file also records other programs of the host: perf 6.1 crashes on some long paths.
     try:
         return compare(file)
     except Died as e:
@@ -260,7 +260,7 @@ def cases(tmp):
 def main():
     failed = n = 0
     with tempfile.TemporaryDirectory() as tmp:
-        # perf keeps copies of what it saw below HOME, and we look for them there.
+        # perf keeps copies of binaries below HOME, and ptsnapctl looks for them there.
         os.environ.update(HOME=tmp, LC_ALL="C", PERF_CONFIG="/dev/null", DEBUGINFOD_URLS="")
         for title, check in cases(tmp):
             n += 1

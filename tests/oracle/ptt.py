@@ -1,9 +1,9 @@
-"""libipt's own test suite, compiled, against ptsnapctl: what its tools ptdump and ptxed are expected to
-print for each program, and for each processor that a program is about, must be what the views print.
-As its script does (diff -b), spaces are compared by where they are, not by how many. The packets of
-the traces that others recorded are compared to the byte. Prints TAP, a line a program.
+"""Runs libipt's own test suite (compiled) against ptsnapctl: for each program, and for each
+processor that a program is about, the views must print what ptdump and ptxed are expected to print.
+As in libipt's script (diff -b), the amount of space does not matter. Packets of traces that others
+recorded must be equal byte for byte. Prints TAP, one line per program.
 
-Arguments: names of programs; none: all."""
+Arguments: names of programs; default: all."""
 import concurrent.futures
 import glob
 import gzip
@@ -27,7 +27,7 @@ class Program:
         return self.fields[tool].split()
 
     def expectations(self, tool):
-        """(what else the file's name says, file): "" or "cpu_F_M"."""
+        """Returns (suffix, file) pairs; the suffix of the file's name is "" or "cpu_F_M"."""
         found = []
         for path in sorted(glob.glob(glob.escape(f"{SUITE}/{self.name}-{tool}") + "*.exp")):
             m = re.fullmatch(rf"-{tool}(?:-cpu_(\d+)_(\d+))?\.exp", path[len(f"{SUITE}/{self.name}"):])
@@ -36,7 +36,8 @@ class Program:
         return found
 
     def sideband(self):
-        """The options that the names of the sideband files say, as script/test.bash takes them."""
+        """Returns the options in the names of the sideband files, as script/test.bash reads
+        them."""
         args = []
         for path in sorted(glob.glob(glob.escape(f"{SUITE}/{self.name}-pevent-") + "*.sb")):
             file = os.path.basename(path)
@@ -53,8 +54,7 @@ def ptdump(program):
 
 
 def ptxed(program):
-    """Its options are those of decode; of --raw only the second one, for a piece of the first file,
-    and for nothing that the first one has not."""
+    """Ptxed's options are those of decode, except --raw, which --raw-image replaces."""
     options = program.options("ptxed")
     if "--raw" in options:
         at = options.index("--raw")
@@ -63,9 +63,9 @@ def ptxed(program):
             f"--raw-image={program.name}.bin@{program.fields['org']}"]
 
 
-# Each tool: what ptsnapctl decode is told.
+# The arguments of ptsnapctl decode for each tool.
 TOOLS = {"ptdump": ptdump, "ptxed": ptxed}
-# (tool, program): why it is not expected to be equal.
+# (tool, program): reason why a difference is expected.
 DIFFERENT = {}
 
 
@@ -88,7 +88,7 @@ def difference(got, expected):
 
 
 def check(tool, program, cpu, path):
-    """What is wrong, or None."""
+    """Returns the error, or None."""
     args = TOOLS[tool](program) + ([f"--cpu={cpu}"] if cpu else [])
     with open(path, encoding="utf-8", errors="replace") as f:
         expected = lines(f.read())
@@ -100,7 +100,7 @@ def check(tool, program, cpu, path):
 
 
 def recorded():
-    """The traces of others: (name, options, folder)."""
+    """Returns traces recorded by others: (name, options, folder)."""
     found = []
     for path in sorted(glob.glob(f"{CORPUS}/**/expected/ptdump.txt.gz", recursive=True)):
         folder = os.path.dirname(os.path.dirname(path))
