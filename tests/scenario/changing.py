@@ -1,15 +1,16 @@
 """Code that changes in time, decoded by several threads, newest first, and by one thread alone.
 
-A process becomes another program again and again, with other code at the same addresses; a process
-loads and unloads two libraries that come to lie at one address; programs with other code at one
-address take turns on the same CPUs. Each is recorded under the emulated machine. Of each bundle:
+The workloads: a process becomes another program again and again, with other code at the same
+addresses; a process loads and unloads two libraries in turns at one address; programs with
+different code at one address take turns on the same CPUs. Each is recorded under the emulated
+machine. Checks for each bundle:
 
-- every thread's decoded instructions are those that it executed, without a gap;
-- what `ptsnapctl decode' writes is byte for byte the same with any number of threads, by the worker
-  as it is and by one whose threads begin at every PSB (seams_worker), where other threads have done
-  much of it;
-- a deadline that is not reached changes nothing but what is said of the deadline;
-- one that is reached gives the report of a bundle that begins where the report's window does.
+- every thread's decoded instructions equal those that it executed, without a gap;
+- the output of `ptsnapctl decode' is identical for any number of threads, with the normal worker
+and with one whose threads begin at every PSB (seams_worker), where other threads do much of the
+work;
+- a deadline that is not reached changes only what the report says of the deadline;
+- a deadline that is reached gives the report of a bundle that begins at the report's window.
 
 Prints TAP. `changing.py NAME...` runs only those.
 """
@@ -29,15 +30,15 @@ from common import (BUILD, GUESTS, NORET, PTSNAPCTL, TIMING, Failed, Recording, 
 from cut_bundle import cut_bundle
 
 SEAMS = f"--worker={BUILD}/tests/support/seams_worker"
-# The first two are decoded by step; where every branch is asked for one thread does it.
+# The first two views are decoded by step; views of every branch are decoded by one thread.
 BY_STEP = (("report",), ("summary",))
 VIEWS = (*BY_STEP, ("summary", "--hash"), ("events",), ("branches", "--time"))
-# Of the clock of seams_worker, where each look at it takes a millisecond; how many looks all of a
-# trace takes depends on what was executed.
+# By the clock of seams_worker, where each look takes a millisecond. The number of looks for a whole
+# trace depends on what was executed.
 NEVER, DEADLINES = "100000s", ("0s", "0.02s", "0.05s", "0.1s", "0.2s", "1s", "5s", "20s")
-WORTH = 512 << 10  # of a trace, less is decoded by one thread
+WORTH = 512 << 10  # bytes of a trace; one thread decodes smaller traces
 PERF_RECORD_MMAP2 = 10
-FIXED = 0x400000  # where the linker puts a program that cannot be moved
+FIXED = 0x400000  # where the linker puts a program that is not position-independent
 
 LIBRARIES = (
     "unsigned long piece(unsigned long v)\n"
@@ -67,13 +68,13 @@ def swapping(work):
 
 
 def sharing(_):
-    """Nobody waits for the first line of another, so what is printed is sorted."""
+    """The programs do not wait for each other, so the output is sorted."""
     all_of_them = "".join(f"{guest(f'guest_fixed{i % 2}')} run 40 &\n" for i in range(4))
     return ["sh", "-c", f"({all_of_them}wait) | sort"]
 
 
 def mappings(bundle):
-    """(file, first address, pid) of each executable mapping, in order of time."""
+    """Returns (file, first address, pid) of each executable mapping, in order of time."""
     with tarfile.open(bundle) as tar:
         data = tar.extractfile("sideband").read()
     found, at = [], 0
@@ -88,7 +89,7 @@ def mappings(bundle):
 
 
 def count_loads(bundle, names, at=None):
-    """How often one of NAMES was mapped where the other one had been."""
+    """Counts how often one of NAMES was mapped where the other one had been."""
     last, n = {}, 0
     for name, start, _ in mappings(bundle):
         if name in names and at in (None, start):
@@ -98,9 +99,10 @@ def count_loads(bundle, names, at=None):
 
 
 def count_switches(bundle, names, at):
-    """How often one of NAMES got a CPU behind the other one, which has code at the same address."""
+    """Counts how often one of NAMES got a CPU after the other one, which has code at the same
+    address."""
     if any(name in names and start != at for name, start, _ in mappings(bundle)):
-        raise Failed(f"not at {at:x}: {mappings(bundle)}")
+        raise Failed(f"no mapping at {at:x}: {mappings(bundle)}")
     last, n = {}, 0
     for turn in report(bundle)["turns"]:
         if turn["comm"] in names:
@@ -110,7 +112,8 @@ def count_switches(bundle, names, at):
 
 
 class Output:
-    """What a decode wrote: a digest, and how many steps of its walk were other threads'."""
+    """The output of a decode as a digest, and how many steps of its walk came from other
+    threads."""
 
     def __init__(self, bundle, view, *options):
         args = decode(bundle, *view, *options)
@@ -127,7 +130,7 @@ class Output:
 
 
 def check_threads(bundle):
-    """Returns how many steps were taken from other threads, of two."""
+    """Returns how many steps came from other threads, with two threads."""
     taken = 0
     for view in VIEWS:
         one = Output(bundle, view, "--threads=1")
@@ -147,7 +150,8 @@ def report(bundle, *options):
 
 
 def check_totals(bundle, snapshot):
-    """By step as by branch, which is what was compared with what was executed."""
+    """Decoding by step must count the same as decoding by branch, which was compared with the
+    truth."""
     for key in ("instructions", "branches"):
         n, said = snapshot.summary[key], report(bundle)["totals"][key]
         if n != said:
@@ -159,7 +163,7 @@ def but(o, *keys):
 
 
 def without_window(r):
-    """As it would be had nobody spoken of a deadline, or of larger rings."""
+    """Returns the report without what it says of a deadline, and of bytes outside of the window."""
     threads = [t for t in r["threads"] if t.get("window") != "last-stretch"]
     return {**but(r, "decoded"),
             "threads": [but(t, "window", "olderFrames") for t in threads],
@@ -174,12 +178,13 @@ def check_same(name, a, b):
 
 
 def with_code(r):
-    """Threads' last stretches bring their images along, which executed nothing in the window."""
+    """Returns the images with executed instructions. A thread's last stretch lists its images
+    although they executed nothing in the window."""
     return {**r, "images": [i for i in r["images"] if i["instructions"]]}
 
 
 def check_window(bundle, work, deadline, threads):
-    """Returns whether it was a part of the trace only, with code in it."""
+    """Returns whether the window was only a part of the trace, with code in it."""
     r = report(bundle, f"--deadline={deadline}", f"--threads={threads}")
     cut = f"{work}/cut.ptsnap"
     cut_bundle(bundle, cut, [cpu["bytesDecoded"] for cpu in r["cpus"]])
@@ -201,7 +206,8 @@ def check_deadlines(bundle, work):
 
 
 def check_doubtful(s, gaps):
-    """Nearly all was decoded, never more than was executed, and what is missing is a gap of GAPS."""
+    """Nearly everything was decoded, only executed instructions were, and what is missing is a gap
+    of GAPS."""
     ours, truth = threads_of(s.summary["threads"]), s.executed(s.spans)
     if s.unexpected(gaps) or set(ours) != set(truth):
         raise Failed(f"{s.name}: {differences(ours, truth)}; gaps {s.errors}")
@@ -232,13 +238,13 @@ def one(name, workload, options):
             if "doubt" not in options:
                 check_totals(bundle, s)
             taken += check_threads(bundle)
-            # Without time nothing says where a window begins.
+            # Without time, the beginning of a window is unknown.
             parts += 1 if "doubt" in options else check_deadlines(bundle, work)
         if changes < 20 or parts == 0 or size < WORTH or (taken == 0 and not options.get("far")):
-            raise Failed(f"{changes} times other code, {parts} partial windows, {size} bytes, "
+            raise Failed(f"{changes} changes of code, {parts} partial windows, {size} bytes, "
                          f"{taken} steps of other threads")
         return (f"{len(r.bundles())} snapshots, {insns} instructions, {taken} steps of other "
-                f"threads, {changes} times other code at an address, {parts} partial windows")
+                f"threads, {changes} changes of code at an address, {parts} partial windows")
 
 
 PROGRAMS = (("guest_fixed0", "guest_fixed1"), FIXED)
@@ -253,7 +259,7 @@ def short_list(_):
     return [
         ("exec", becoming, becomes),
         ("dlopen", swapping, swaps),
-        # Nothing says when: where both libraries fit, neither is taken.
+        # Without time the order is unknown: where both libraries fit, the decoder takes neither.
         ("dlopen without time", swapping,
          {**swaps, "terms": TIMING["none"], "doubt": ("image-uncertain",), "far": True}),
         ("two programs on one CPU", sharing, {**shares, "cpus": 1}),
@@ -262,7 +268,8 @@ def short_list(_):
 
 
 def full_list(work):
-    """PSBs farther apart: where the mappings change between two of them no thread guesses right."""
+    """PSBs are farther apart: if mappings change between two PSBs, no thread that decodes ahead
+    guesses right."""
     result = short_list(work)
     for name, workload, options in short_list(work):
         for tname in ("mtc", "cyc"):

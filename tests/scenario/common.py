@@ -1,5 +1,5 @@
-"""What scenarios share: record a command under the emulated machine, decode its snapshots, compare
-them with what was executed."""
+"""Shared by all scenarios: record a command under the emulated machine, decode its snapshots,
+compare the result with what was executed."""
 import json
 import os
 import shutil
@@ -44,13 +44,13 @@ def tail(path, n=600):
         return f.read()[-n:]
 
 
-# Where a host under load has not come to it yet.
+# The most extra snapshots, for a host under load on which the command has not begun.
 MORE_SNAPSHOTS = 20
 
 
 class Recording:
-    """One run of ptsnapd with COMMAND. STOP: a file to make when all snapshots are taken, and ENOUGH, a
-    function of the bundles, says that they show what they are for."""
+    """One run of ptsnapd with COMMAND. STOP: a file to make when all snapshots are taken. ENOUGH: a
+    function that says whether the bundles show what the scenario needs."""
 
     def __init__(self, work, command, terms, options=(), aux="256K", cwd=None, stop=None,
                  enough=None):
@@ -100,7 +100,8 @@ class Recording:
                     raise Failed(f"snapshot: exit {p.returncode}: {p.stderr}")
 
     def same_as_native(self, status, clean):
-        """Output and exit status are those without the emulator; CLEAN undoes the first run."""
+        """Checks that output and exit status are the same as without the emulator. CLEAN undoes the
+        first run."""
         clean()
         native = subprocess.run(self.command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                 stdin=subprocess.DEVNULL, cwd=self.cwd)
@@ -126,7 +127,7 @@ def decode(bundle, view, *options):
 
 
 class Snapshot:
-    """One bundle, decoded, and what was executed in its window."""
+    """One decoded bundle, and what was executed in its window."""
 
     def __init__(self, bundle, truth):
         self.bundle, self.truth = bundle, truth
@@ -142,18 +143,18 @@ class Snapshot:
                 raise Failed(f"{self.name}: no PSB on CPU {cpu['cpu']}")
 
     def executed(self, spans):
-        """{(pid, tid): (instructions, hash)}; without spans nothing was."""
+        """Returns {(pid, tid): (instructions, hash)}; empty without spans."""
         if not spans:
             return {}
         lines = run([TRUTH, self.truth, *spans]).splitlines()[:-1]
         return threads_of(json.loads(line) for line in lines)
 
     def unexpected(self, allowed):
-        """Gaps that the scenario does not know of."""
+        """Returns gaps that the scenario does not allow."""
         return {e: n for e, n in self.errors.items() if e not in allowed}
 
     def check_equal(self, allowed=()):
-        """Each thread's instructions are those executed. Returns their number."""
+        """Checks that each thread's instructions are those executed. Returns their number."""
         if self.unexpected(allowed):
             raise Failed(f"{self.name}: gaps {self.errors}")
         ours = threads_of(self.summary["threads"])
@@ -164,7 +165,8 @@ class Snapshot:
         return sum(n for n, _ in ours.values())
 
     def check_subset(self, allowed, wanted=()):
-        """Nothing was decoded that was not executed, what is missing is a gap of ALLOWED."""
+        """Checks that only executed instructions were decoded, and that what is missing is a gap of
+        ALLOWED."""
         if self.unexpected(allowed):
             raise Failed(f"{self.name}: gaps {self.errors}")
         for gap in wanted:
@@ -176,19 +178,20 @@ class Snapshot:
                               stderr=subprocess.PIPE) as view:
             p = subprocess.run([SUBSET, self.truth, *self.spans], stdin=view.stdout,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-            view.stdout.close()  # where SUBSET gave up nobody reads on
+            view.stdout.close()  # truth_subset may have exited, and then nobody reads the pipe
             why = view.stderr.read().decode(errors="replace")
         if p.returncode != 0 or view.returncode != 0:
             raise Failed(f"{self.name}: {p.stderr.strip()[-700:]} {why[-200:]}; "
                          f"gaps {self.errors}; {' '.join(self.spans)}")
         total = json.loads(p.stdout.splitlines()[-1])
-        # Decoded, but by which of a process' threads is not known: a gap that says so.
+        # The thread of the process is unknown: only a gap may cause that.
         if total["unattributed"] and "thread-uncertain" not in self.errors:
             raise Failed(f"{self.name}: {total['unattributed']} instructions of no thread")
         return total["decoded"]
 
     def check_libipt(self):
-        """Both decoders of libipt find the same on the same bytes, given who ran."""
+        """Checks that both decoders of libipt find the same in the same bytes, given the
+        threads."""
         if os.path.exists(LIBIPT):
             whole = f"{self.bundle}.whole"
             run([PTSNAPCTL, "fetch", "--format=bundle", "-o", whole, self.bundle])
@@ -205,7 +208,8 @@ class Snapshot:
 
 
 def threads_of(objects):
-    """By pid, tid and life: a tid is another thread's after exec by one that is not the first."""
+    """Returns objects by pid, tid and life. When a thread that is not the first execs, its tid
+    passes to another thread."""
     found = {}
     for t in objects:
         if t["instructions"]:
@@ -223,7 +227,8 @@ def differences(ours, truth, name="executed"):
 
 
 def tap(todo, one):
-    """ONE(name, *rest) returns what to say or raises Failed; each element of TODO is its arguments."""
+    """Prints TAP. ONE(name, *rest) returns a note or raises Failed; each element of TODO is its
+    arguments."""
     failed = 0
     print(f"1..{len(todo)}", flush=True)
     for i, (name, *rest) in enumerate(todo, 1):
@@ -235,14 +240,14 @@ def tap(todo, one):
             failed += 1
             lines = str(e).splitlines() or [""]
             text = "\n".join(f"# {line}" for line in lines)
-            # The reason stands in the TAP line, too: a summary shows that line alone.
+            # The TAP line itself shows the reason, because a summary shows only that line.
             print(f"not ok {i} - {name}: {lines[0][:300].replace('#', '')}\n"
                   f"# {type(e).__name__}:\n{text}", flush=True)
     return 1 if failed else 0
 
 
 class Work:
-    """A directory for one scenario; PTSNAP_KEEP=1 keeps it."""
+    """A directory for one scenario; PTSNAP_KEEP=1 keeps the directory."""
 
     def __init__(self, name):
         self.name = name

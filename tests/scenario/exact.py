@@ -1,9 +1,9 @@
 """Single programs on one virtual CPU: what is decoded from each snapshot equals what was executed.
 
-For each scenario: ptsnapd records COMMAND with a truth directory, snapshots are taken while it runs
-and at its end, each stored bundle is decoded, and each thread's instruction count and hash must
-equal those of the truth between the first PSB and the stop; with no fault. libipt must agree on
-the same bytes, where its return stack allows. Prints TAP. `exact.py NAME...` runs only those;
+For each scenario: ptsnapd records COMMAND with a truth directory, and snapshots are taken while the
+command runs and at its end. Each stored bundle is decoded. Each thread's instruction count and hash
+must equal those of the truth between the first PSB and the stop, with no fault. libipt must agree
+on the same bytes where its return stack allows. Prints TAP. `exact.py NAME...` runs only those;
 `--full` runs the long list with rings of the real size.
 """
 import os
@@ -15,7 +15,7 @@ from common import (GUESTS, NORET, PYTHON, SRC, TIMING, Failed, Recording, Snaps
 
 
 def repeats(work, command, terms):
-    """Two runs on the virtual clock leave the same trace, byte for byte."""
+    """Two runs on the virtual clock must leave identical traces."""
     traces = []
     for n in ("1", "2"):
         os.mkdir(f"{work}/run{n}")

@@ -1,10 +1,10 @@
-"""Programs whose files are not where they were, or never were where the recorder looks: in a mount
-namespace of their own, deleted or replaced while they run, on a tmpfs, unloaded and another library
-loaded at the same place, on a FUSE file system that does not answer the recorder.
+"""Programs whose files moved, or were never where the recorder looks: in a mount namespace of their
+own, deleted or replaced while they run, on a tmpfs, unloaded with another library loaded at the
+same place, on a FUSE file system that does not answer the recorder.
 
-Each runs under the emulated machine. Then its files are removed, and each snapshot is decoded twice:
-as the recorder stored it, and from the self-contained bundle, with nothing left of the recorder's
-state directory. Both times every thread's decoded instructions equal what that thread executed.
+Each runs under the emulated machine. Then its files are removed, and each snapshot is decoded
+twice: as the recorder stored it, and from the self-contained bundle without the recorder's state
+directory. Both times every thread's decoded instructions equal those that the thread executed.
 Prints TAP.
 """
 import json
@@ -19,7 +19,8 @@ from common import (GUESTS, PTSNAPCTL, TIMING, Failed, Recording, Snapshot, Work
 SPIN = os.path.abspath(f"{GUESTS}/guest_spin")
 MAPS = os.path.abspath(f"{GUESTS}/guest_maps")
 FUSE = os.path.abspath(f"{GUESTS}/fuse_file")
-# Of a thread that is killed just between two blocks an overflow tells that its end is missing.
+# An overflow shows that the end of a thread is missing if the thread was killed just between two
+# blocks.
 KILLED = ("overflow",)
 
 OWN_MOUNTS = f"""
@@ -40,7 +41,7 @@ sleep 0.1
 rm "$1/p"
 wait
 """
-# The second has another build id, and is shorter.
+# The second file has another build id, and is shorter.
 REPLACED = f"""
 cp {SPIN} "$1/p"
 "$1/p" 150000 &
@@ -56,7 +57,7 @@ cp {SPIN} "$2/p"
 while [ ! -e "$1/stop" ]; do "$2/p" 30000; done
 rm "$2/p"
 """
-# Most of them are gone before the recorder has heard of them.
+# Most of these files are deleted before the recorder hears of them.
 GONE = f"""
 for i in 1 2 3 4 5 6; do
 	cp {SPIN} "$1/p$i"
@@ -86,7 +87,7 @@ def shell(text):
 
 
 def libraries(_, scratch):
-    """Loaded and unloaded in turns; files mapped over one another."""
+    """Loads and unloads libraries in turns; maps files over one another."""
     made = []
     for i, code in enumerate(LIBRARIES):
         with open(f"{scratch}/lib.c", "w", encoding="utf-8") as f:
@@ -98,7 +99,7 @@ def libraries(_, scratch):
 
 
 def has_run(bundle, name):
-    """Its own code was decoded."""
+    """Whether instructions of program NAME were decoded."""
     if name is None:
         return True
     report = json.loads(run([PTSNAPCTL, "decode", "--json=short", bundle]))
@@ -107,7 +108,7 @@ def has_run(bundle, name):
 
 
 def until_run(scratch, options):
-    """A script that runs until it finds the file `stop' is recorded until its program is in a snapshot.
+    """Records a script that runs until the file `stop' exists, until its program is in a snapshot.
     On a host under load, packets of time push everything else out of the rings."""
     if not options.get("until"):
         return {}
@@ -122,7 +123,7 @@ def whole_of(bundle, to):
 
 
 def check_both(bundles, truth, work, state, options):
-    """As stored, then whole bundles alone. Returns the number of instructions."""
+    """Checks bundles as stored, then whole bundles alone. Returns the number of instructions."""
     check = lambda b: (Snapshot(b, truth).check_subset(options["subset"], options.get("wanted", ()))
                        if "subset" in options else Snapshot(b, truth).check_equal())
     first = [check(b) for b in bundles]
@@ -132,7 +133,7 @@ def check_both(bundles, truth, work, state, options):
     if first != second:
         raise Failed(f"stored {first}, alone {second}")
     if not any(has_run(b, options.get("runs", "/p")) for b in wholes):
-        raise Failed("the program is in no snapshot")
+        raise Failed("no snapshot contains the program")
     return sum(first)
 
 
@@ -157,12 +158,12 @@ def fuse_check(work, bundles):
             continue
         why = [i["missing"] for i in report["images"] if i["path"].endswith("/fuse/p")]
         if len(why) != 1 or "FUSE" not in why[0]:
-            raise Failed(f"no word of FUSE: {why}")
+            raise Failed(f"the report does not mention FUSE: {why}")
 
 
 def one(_, command, options):
     if "needs" in options and not options["needs"]():
-        return "# SKIP it cannot be done here"
+        return "# SKIP cannot be done on this host"
     with Work("images") as work:
         scratch = f"{work}/scratch"
         os.mkdir(scratch)
@@ -171,7 +172,7 @@ def one(_, command, options):
             if options.get("fuse"):
                 server = fuse_start(work, scratch)
                 if not server:
-                    return "# SKIP no FUSE here"
+                    return "# SKIP no FUSE on this host"
             if options.get("tmpfs"):
                 os.mkdir(f"{work}/tmpfs")
                 subprocess.run(["mount", "-t", "tmpfs", "t", f"{work}/tmpfs"], check=True)
@@ -212,7 +213,7 @@ WORKLOADS = (
     ("deleted", shell(DELETED), {}),
     ("replaced", shell(REPLACED), {"needs": binutils, "subset": KILLED}),
     ("on a tmpfs", shell(TMPFS), {"needs": root, "tmpfs": True, "until": True}),
-    # It ends by exec of itself, in the end with this status.
+    # The program ends by exec of itself; the last exec exits with this status.
     ("unloaded", libraries, {"needs": gcc, "subset": KILLED, "status": 3,
                               "runs": "/lib1.so"}),
     ("gone at once", shell(GONE), {"subset": ("image-gone",), "runs": "/guest_spin", "until": True}),
@@ -226,7 +227,8 @@ def with_build_ids(name, command, options):
 
 
 def short_list(_):
-    """Each by inode or by build id, as most kernels have it; those where it matters by both."""
+    """Each scenario by inode or by build id, as most kernels provide; those where the kind matters
+    by both."""
     both = ("replaced", "gone at once", "FUSE")
     return [w for w in WORKLOADS if w[0] in both] + [with_build_ids(*w) for w in WORKLOADS]
 

@@ -1,6 +1,6 @@
-"""Code in memory that is no file's: it is read at the snapshot and decodes like any other, with the
-names of the perf map; where it is gone, or was written anew, that is a gap, and nothing else is
-lost or made up. Prints TAP. `jit.py NAME...` runs only those.
+"""Code in memory that belongs to no file: the recorder reads it at the snapshot, and it decodes
+like any other code, with names from the perf map. Where the code is gone or was rewritten, there is
+a gap, and nothing else is lost or invented. Prints TAP. `jit.py NAME...` runs only those.
 """
 import json
 import os
@@ -10,7 +10,7 @@ import time
 
 from common import GUESTS, TIMING, Failed, Recording, Snapshot, Work, decode, main, run
 
-# Compiled by the first snapshot; the same three functions until the end, no other thread's work.
+# Compiled before the first snapshot; the same three functions run until the end, in one thread.
 FIBONACCI = ("const fs = require('fs');\n"
              "function fibonacci(n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }\n"
              "function addAll(a) { let s = 0; for (const x of a) s += x % 7 ? x : 1; return s; }\n"
@@ -29,7 +29,7 @@ def report_of(bundle):
 
 
 def shares(report):
-    """Instructions by name of the function; bytes of gaps, of all."""
+    """Returns {function name: instructions}, bytes of gaps, and bytes altogether."""
     names = {f["name"]: f["selfInstructions"] for f in report["functions"]}
     gaps = sum(g["bytes"] or 0 for g in report["gaps"])
     return names, gaps, report["coverage"]["bytes"]
@@ -43,7 +43,7 @@ def named(report, wanted):
 
 
 class ReadyRecording(Recording):
-    """The snapshot is taken when COMMAND says that its code is made."""
+    """Takes the snapshot when COMMAND reports that its code is made."""
 
     def take(self, daemon, snapshots, pause):
         end = time.monotonic() + 120
@@ -55,7 +55,8 @@ class ReadyRecording(Recording):
 
 
 def live(work, command, options):
-    """Records COMMAND; the bundle of a snapshot while it lives, and that of its end."""
+    """Records COMMAND. Returns a bundle of a snapshot while the command runs, and one of its
+    end."""
     r = ReadyRecording(work, [*command, f"{work}/stop"], TIMING["mtc"], [f"--emu-cpus={options.get('cpus', 1)}"],
                   aux=options.get("aux", "256K"), stop=f"{work}/stop")
     status = r.record(1, 0.1)
@@ -76,18 +77,18 @@ def scenario(name, command, options):
 
 
 def check_exact(s, bundles, options):
-    """Every instruction, with the names; and what is said when the process is gone."""
+    """All instructions are decoded, and functions have their current names."""
     n = s.check_equal()
     report = report_of(s.bundle)
     named(report, options["names"])
     for not_this in options.get("no_names", ()):
         if any(not_this in f["name"] for f in report["functions"]):
-            raise Failed(f"the name {not_this} was replaced by a later one")
+            raise Failed(f"the name {not_this} was replaced by a later name, but still appears")
     return f"{n} instructions"
 
 
 def check_near(s, bundles, options):
-    """So of a program that may compile anew at any time: nearly all."""
+    """Nearly all instructions are decoded, because the program may recompile code at any time."""
     allowed = ("code-changed", "anonymous")
     report = report_of(s.bundle)
     named(report, options["names"])
@@ -102,14 +103,14 @@ def check_near(s, bundles, options):
 
 
 def check_gone(s, bundles, options):
-    """The code is missing: a gap for each stay in it, and everything else is exact."""
+    """The code is missing: each call into it is a gap, and everything else is exact."""
     n = s.check_subset(("anonymous",), ("anonymous",))
     named(report_of(s.bundle), ["ahead_of_time"])
     return f"{n} instructions, {s.errors['anonymous']} stays"
 
 
 def check_changed(s, bundles, options):
-    """Packets contradict code that was written anew: a gap that says so, and no other kind."""
+    """Packets contradict rewritten code: the gaps say so, and no other kind appears."""
     if s.unexpected(("code-changed",)) or "code-changed" not in s.errors:
         raise Failed(f"gaps {s.errors}")
     named(report_of(s.bundle), options["names"])
@@ -117,7 +118,7 @@ def check_changed(s, bundles, options):
 
 
 def check_after(s, bundles, options):
-    """When it has ended nobody can read its memory."""
+    """Memory of a process that has exited cannot be read."""
     last = Snapshot(bundles[-1], s.truth)
     if len(bundles) < 2:
         raise Failed("no snapshot at the command's end")

@@ -1,12 +1,13 @@
 """Whole workloads on several virtual CPUs: threads, processes, programs that replace one another.
 
-For each scenario: a workload runs under the emulated machine, snapshots are taken while it runs and
-at its end; of each bundle every thread's decoded instructions equal what that thread executed
-between the first PSB and the stop of each CPU, without a gap; the workload's output and exit status
-are those it has without the emulator. Where records, packets or CPUs are taken away on purpose,
-what was decoded is part of what was executed, and what is missing is a gap of the kind that was
-provoked. Prints TAP. `machine.py NAME...` runs only those, `--full` the whole matrix, `--soak=N` N
-snapshots of one workload and nothing else (`--soak=N --emu-...`: with these options).
+For each scenario: a workload runs under the emulated machine, and snapshots are taken while it runs
+and at its end. In each bundle every thread's decoded instructions equal those that the thread
+executed between the first PSB and the stop of each CPU, without a gap. The workload's output and
+exit status are the same as without the emulator. Where a scenario removes records, packets or CPUs
+on purpose, decoded instructions are a subset of the executed ones, and what is missing is a gap of
+the provoked kind. Prints TAP. `machine.py NAME...` runs only those, `--full` the whole matrix,
+`--soak=N` takes N snapshots of one workload and does nothing else (`--soak=N --emu-...`: with these
+options).
 """
 import os
 import shutil
@@ -17,9 +18,10 @@ from common import (GUESTS, NORET, PYTHON, TIMING, Failed, Recording, Snapshot, 
                     main, tap)
 
 SMALL = "--emu-quantum=20000"
-# Of a thread that is killed just between two blocks an overflow tells that its end is missing.
+# An overflow shows that the end of a thread is missing if the thread was killed just between two
+# blocks.
 KILLED = ("overflow",)
-SOAK_ROUND = 50  # snapshots of one recording; bundles are large
+SOAK_ROUND = 50  # snapshots in one recording, because bundles are large
 
 PIPELINE = r"""
 cd "$1" || exit 1
@@ -187,8 +189,9 @@ WORKLOADS = {
 
 
 def one(name, workload, cpus, terms, options):
-    """OPTIONS: emu: options of ptsnapd; snapshots, pause, aux; subset: gaps that may be (else all
-    must be equal); wanted: gaps that must be in the last snapshot; allowed; libipt."""
+    """OPTIONS: emu: options of ptsnapd; snapshots, pause, aux; subset: gaps that may occur
+    (otherwise everything must be equal); wanted: gaps that must be in the last snapshot; allowed;
+    libipt."""
     with Work(name) as work:
         scratch = f"{work}/scratch"
 
@@ -197,8 +200,8 @@ def one(name, workload, cpus, terms, options):
             os.mkdir(scratch)
             return WORKLOADS[workload](scratch, work)
 
-        # Several switches can lie in one period of 21 us. Where the threads then do the same thing
-        # nobody can tell them apart, and it must be said.
+        # Several switches can lie in one period of 21 us. If the threads then execute the same
+        # code, they cannot be told apart, and the report must say so.
         options = {"coarse": "mtc_period=9" in terms, **options}
         r = Recording(work, clean(), terms, [f"--emu-cpus={cpus}", *options.get("emu", ())],
                       options.get("aux", "1M"), cwd=scratch)
@@ -231,7 +234,7 @@ LOSSES = [
      {"emu": ["--emu-overflow=20000"], "subset": ["overflow"], "wanted": ["overflow"]}),
     ("lost records", "forks", 2, TIMING["mtc3"],
      {"emu": ["--emu-lose=40"], "wanted": ["sideband-lost"],
-      # Behind a gap within a stretch a return may be compressed whose call was in the gap.
+      # Behind a gap within a stretch, a compressed return may belong to a call in the gap.
       "subset": ["sideband-lost", "thread-uncertain", "image-uncertain", "no-space", "unmapped",
                  "ret-empty"]}),
     ("CPU away", "threads", 2, TIMING["mtc3"],
@@ -246,8 +249,8 @@ LOSSES = [
 def short_list(_):
     small = {"emu": [SMALL]}
     return [
-        # With a coarse MTC several switches between a shell and its children, which execute the same
-        # code, may fall into one period; who it was is then not always known.
+        # With a coarse MTC, several switches between a shell and its children, which execute the
+        # same code, may lie in one period. Then the thread is not always known.
         ("pipeline", "pipeline", 2, TIMING["mtc3"], {"libipt": True}),
         ("pipeline on one CPU", "pipeline", 1, TIMING["mtc3"] + NORET,
          {"emu": [SMALL], "libipt": True}),

@@ -1,9 +1,9 @@
-"""A sideband whose times are not those of the trace: the decoder finds by how much, and says so.
+"""A sideband whose times do not match the trace: the decoder finds the shift and reports it.
 
-A workload of programs that replace one another is recorded; in its bundles the times of all
-records are then made later or earlier. Each thread's decoded instructions must stay those of the
-bundle as it was recorded, or be less by what is said to be anybody's, and the report must name the
-shift. Prints TAP.
+A workload of programs that replace one another is recorded; then the times of all records in its
+bundles are made later or earlier. Each thread's decoded instructions must equal those of the bundle
+as recorded, except for instructions reported as uncertain, and the report must name the shift.
+Prints TAP.
 """
 import json
 import os
@@ -16,8 +16,10 @@ from machine import WORKLOADS
 from shift_bundle import shift_bundle
 
 SHIFTS = (150000, -200000, 1000000, -5000000)
-EXACT = 15000  # ns: switches and user code are not nearer to each other
-TURNS = 60  # of threads on CPUs: few explain nothing, and a slow host has few in its first snapshot
+EXACT = 15000  # ns: switches and user code are at least this far apart
+# Turns of threads on CPUs, at least: a few are not enough to find the shift, and a slow host has few
+# in its first snapshot.
+TURNS = 60
 
 
 def summary(bundle):
@@ -38,7 +40,8 @@ def enough(bundles):
 
 
 def differs(recorded, shifted):
-    """In words, or None. What is uncertain belongs to a process, at least, or is a gap."""
+    """Returns the difference in words, or None. Uncertain instructions belong at least to a
+    process, or are a gap."""
     if set(shifted[1]) - set(recorded[1]) - {"thread-uncertain"}:
         return f"gaps {shifted[1]} instead of {recorded[1]}"
     before = {(t["pid"], t["tid"]): t for t in recorded[0]}

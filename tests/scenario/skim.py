@@ -1,12 +1,12 @@
-"""A skim says what the packets hold, and no other than a decode.
+"""A skim reports what the packets hold, and agrees with a full decode.
 
-For each scenario: ptsnapd records COMMAND; of each snapshot `decode --skim` is compared with the
+For each scenario, ptsnapd records COMMAND. For each snapshot, `decode --skim` is compared with the
 packets one by one (--view=packets --lastip) and with the branches of a full decode: each address of
-a TIP is where a branch of that packet went, at the same time, of the same thread wherever the skim
-names one. PSBs are the same in both skims, with the TSC of their PSB+. Where perf is installed, its
-options q and qq give the same addresses. With a sideband whose clock is another one, samples are
-still whose they were. Prints TAP. `skim.py NAME...` runs only those, `skim.py BUNDLE...` (with a
-slash) checks these bundles, which are of one CPU.
+a TIP is the target of that packet's branch, at the same time, and of the same thread wherever the
+skim names one. Both skims have the same PSBs, with the TSC of their PSB+. Where perf is installed,
+its options q and qq give the same addresses. If the sideband has another clock, samples still have
+the right thread. Prints TAP. `skim.py NAME...` runs only those; `skim.py BUNDLE...` (with a slash)
+checks these bundles, which must have one CPU.
 """
 import collections
 import json
@@ -35,7 +35,8 @@ def skim(bundle, how, *options):
 
 
 class Packets:
-    """The packets with an address, as (cpu, offset, name, ip, tsc): of a PSB+ one, at its PSB."""
+    """The packets with an address, as (cpu, offset, name, ip, tsc); a PSB+ counts once, at its
+    PSB."""
 
     def __init__(self, bundle, cpu):
         self.bundle, self.cpu = bundle, cpu
@@ -104,7 +105,7 @@ def check_packets(bundle, samples):
 
 
 def branches_of(bundle, wanted):
-    """{(cpu, offset): [(from, to, lo, hi, tid)]} of the packets WANTED."""
+    """Returns {(cpu, offset): [(from, to, lo, hi, tid)]} of the packets WANTED."""
     found, cpu, tid = {}, 0, "-"
     for line in lines_of(decode(bundle, "branches", "--time", "--places")):
         words = line.split()
@@ -118,7 +119,7 @@ def branches_of(bundle, wanted):
 
 
 def check_branches(bundle, samples, lossy):
-    """Returns how many TIPs were found among the branches, and of how many a thread is named."""
+    """Returns how many TIPs are targets of branches, and how many of these have a thread."""
     branches = branches_of(bundle, {(s.cpu, s.offset) for s in samples})
     fup, n, missing, named = None, 0, 0, 0
     for s in samples:
@@ -126,7 +127,7 @@ def check_branches(bundle, samples, lossy):
             fup = s
         if s.name not in ("tip", "tip.pge"):
             continue
-        # An asynchronous branch stands where its FUP does.
+        # An asynchronous branch has the place of its FUP.
         places = [s] + ([fup] if fup is not None and fup.cpu == s.cpu else [])
         at = [(b, p) for p in places for b in branches.get((p.cpu, p.offset), ())
               if b[1] == s.ip]
@@ -143,12 +144,13 @@ def check_branches(bundle, samples, lossy):
         if s.tid != "-" and tid not in ("-", s.tid):
             raise Failed(f"{s.line.strip()}: a decode says it is {tid}")
     if missing > n:
-        raise Failed(f"{missing} of {n + missing} TIPs are no branch's")
+        raise Failed(f"{missing} of {n + missing} TIPs have no branch")
     return n, named
 
 
 def check_map(bundle, how, samples):
-    """The map counts these samples, and all of them in each of its lists that is whole."""
+    """The report counts these samples, and each of its lists that is not cut adds up to all of
+    them."""
     report = json.loads(run(decode(bundle, "report", f"--skim={how}", "--json=short")))
     summary = json.loads(run(decode(bundle, "summary", f"--skim={how}", "--json=short")))
     want = sum(s.ip is not None for s in samples)
@@ -168,7 +170,8 @@ def check_map(bundle, how, samples):
 
 
 def check_perf(bundle, work, how, samples):
-    """perf script with --itrace=q or qq, an instruction event an address."""
+    """Compares with perf script --itrace=q or qq, which prints an instruction event for each
+    address."""
     if not shutil.which("perf"):
         return
     data, images = f"{work}/perf.data", f"{work}/images"
@@ -201,15 +204,15 @@ def check(bundle, lossy, perf=False):
 
 
 def check_shifted(bundle, work):
-    """With all times of its sideband later or earlier nearly all samples are still whose they were,
-    where the trace has enough switches to show the shift."""
+    """Makes all sideband times later or earlier. Nearly all samples must keep their thread, if the
+    trace has enough switches to find the shift."""
     samples = [Sample(line) for line in skim(bundle, "tip", "--time", "--places")]
     said = []
     for nsec in SHIFTS:
         shifted = f"{work}/shifted.ptsnap"
         shift_bundle(bundle, shifted, nsec)
         if found(shifted) is None:
-            said.append("not to be seen")
+            said.append("shift not found")
             continue
         now = [Sample(line) for line in skim(shifted, "tip", "--time", "--places")]
         if [s.offset for s in now] != [s.offset for s in samples]:
@@ -220,7 +223,7 @@ def check_shifted(bundle, work):
             raise Failed(f"{nsec} ns: of {len(samples)} samples {len(others)} are another's, "
                          f"{wrong} of them wrong")
         said.append(str(len(others)))
-    return f"{len(samples)} samples, {', '.join(said)} not whose they were"
+    return f"{len(samples)} samples, {', '.join(said)} with a wrong thread"
 
 
 def scenario_shifted(name, cpus):

@@ -1,6 +1,6 @@
-"""Source lines, inlined functions, names as the source has them: of programs in C++ and C that
-are compiled here, by the decoder's own reading of their DWARF, against addr2line's. Prints TAP.
-`source.py NAME...` runs only those; --full damages the DWARF more often.
+"""Source lines, inlined functions and names as in the source: compiles programs in C++ and C, and
+compares ptsnap-decode's own reading of their DWARF with addr2line. Prints TAP. `source.py NAME...`
+runs only those; --full damages the DWARF more often.
 """
 import glob
 import json
@@ -14,8 +14,8 @@ import time
 
 from common import (PTSNAPCTL, TIMING, Failed, Recording, Work, main, run)
 
-# Of inlined functions without a linkage name addr2line tells that of the symbol around them; so all
-# have one.
+# For an inlined function without a linkage name addr2line prints the symbol around it; therefore
+# all functions here have one.
 BASKET = """#pragma once
 #define NOINLINE __attribute__((noinline, noclone))
 #define INLINED inline __attribute__((always_inline))
@@ -286,7 +286,7 @@ def sum_up(counts):
 
 
 def check_all(bundles, program, options, dwarf):
-    """All reports of BUNDLES against addr2line on PROGRAM."""
+    """Compares all reports of BUNDLES with addr2line on PROGRAM."""
     counts = []
     for b in bundles:
         report = report_of(b, "--lines", *options)
@@ -300,7 +300,7 @@ def check_all(bundles, program, options, dwarf):
 
 
 class ReadyRecording(Recording):
-    """Of a program that says when it works, and works until all snapshots are taken."""
+    """Records a program that signals when it works, and works until all snapshots are taken."""
 
     def __init__(self, work, program, options=()):
         self.ready = f"{work}/ready"
@@ -317,7 +317,8 @@ class ReadyRecording(Recording):
 
 
 def worked(bundles):
-    """Where the machine was slow a ring may have nothing but the time of idle CPUs."""
+    """Returns the bundles with instructions: on a slow host a ring may hold only the time of idle
+    CPUs."""
     found = [b for b in bundles
              if json.loads(run([PTSNAPCTL, "decode", "--view=summary", b]))["instructions"] > 0]
     if not found:
@@ -334,7 +335,7 @@ def record(work, program, n):
 
 
 def split(program, symbols):
-    """PROGRAM loses all that is not needed to run it; that goes into SYMBOLS, by build id."""
+    """Strips PROGRAM to what running it needs; the rest goes into SYMBOLS, by build id."""
     ident = build_id(program)
     path = f"{symbols}/.build-id/{ident[:2]}/{ident[2:]}.debug"
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -349,7 +350,7 @@ def own(work, options):
     said = check_all(bundles, program, (), "own")
     reports = [report_of(bundles[0], "--lines", f"--threads={n}") for n in (1, 4)]
     differ("report of four threads", reports[1], reports[0])
-    # Names alone: asked for nothing, but C++ is read as it was written.
+    # Names alone: without any option, C++ names read as in the source.
     report = report_of(bundles[0])
     check_version(report)
     check_linkage(report, "names" in options)
@@ -370,7 +371,7 @@ def no_dwarf(work, options):
 
 
 def apart(work, options):
-    """By build id, and by path: the same report. Without: no names."""
+    """By build id and by path the report is the same. Without symbols there are no names."""
     program = options["compile"](work, options["flags"])
     whole = f"{work}/paths{program}"
     os.makedirs(os.path.dirname(whole))
@@ -391,7 +392,7 @@ def apart(work, options):
 
 
 class DecodedRecording(ReadyRecording):
-    """Snapshots are decoded by the recorder."""
+    """A recording in which the recorder decodes the snapshots."""
 
     def take(self, daemon, snapshots, pause):
         super().take(daemon, 0, pause)
@@ -413,7 +414,7 @@ def not_kept(work, options):
 
 
 def by_daemon(work, options):
-    """With SourceLines=yes; the bundle has what lines need, when the program is gone."""
+    """With SourceLines=yes, the bundle has what lines need even when the program is gone."""
     program = options["compile"](work, options["flags"])
     kept = shutil.copy(program, f"{work}/kept")
     r = DecodedRecording(work, program, ["--source-lines=yes"])
@@ -442,14 +443,14 @@ def by_daemon(work, options):
 
 
 def debug_sections(path):
-    """[(name, offset, size)]"""
+    """Returns [(name, offset, size)]."""
     text = run(["readelf", "-SW", path])
     found = re.findall(r"\] (\.debug_\w+)\s+PROGBITS\s+\w+\s+(\w+)\s+(\w+)", text)
     return [(name, int(at, 16), int(size, 16)) for name, at, size in found if int(size, 16) > 0]
 
 
 def mutate(data, sections, rng):
-    """Another program's DWARF: bits, numbers, pieces moved, the ends of sections."""
+    """Damages another program's DWARF: bits, numbers, moved pieces, ends of sections."""
     name, at, size = rng.choice(sections)
     if rng.random() < 0.6:
         name, at, size = rng.choice([s for s in sections
@@ -469,14 +470,15 @@ def mutate(data, sections, rng):
             source = at + rng.randrange(size - n + 1)
             data[where:where + n] = data[source:source + n]
         else:
-            # A reference to somewhere in the unit, perhaps to itself.
+            # a reference to anywhere in the unit, perhaps to itself
             n = min(4, at + size - where)
             data[where:where + n] = rng.randrange(size).to_bytes(4, "little")[:n]
     return name
 
 
 def read_tree(path):
-    """Where .debug_info has DIEs, (in the file, in the unit), and references to some."""
+    """Returns the offsets of DIEs in .debug_info (in the file, in the unit), and of some
+    references."""
     dies, refs, base = [], [], next(at for name, at, _ in debug_sections(path)
                                     if name == ".debug_info")
     unit = 0
@@ -502,7 +504,7 @@ def tangle(data, tree, rng):
 
 
 class Damage:
-    """What decoders made of programs whose DWARF was damaged."""
+    """The results of decoders on programs whose DWARF was damaged."""
 
     def __init__(self, work, program, symbols):
         self.work, self.symbols = work, symbols
@@ -537,14 +539,14 @@ class Damage:
         self.same += image_of(report).get("dwarf") == "apart"
 
     def said(self):
-        """None may crash: libdw is shown only what it can bear."""
+        """No decoder may crash: libdw receives only DWARF that it can handle."""
         if self.crashed:
             raise Failed(f"{len(self.crashed)} of {self.n} decoders died: {self.crashed[:5]}")
         return f"{self.same} of {self.n} read on"
 
 
 def damaged(work, options):
-    """The report is there, with what could be read."""
+    """The report exists, with everything that could be read."""
     damage = Damage(work, options["compile"](work, options["flags"]), f"{work}/symbols")
     sections = debug_sections(damage.path)
     rng = random.Random(20)
@@ -556,7 +558,7 @@ def damaged(work, options):
 
 
 def bombs(work, options):
-    """Packed sections that say they become much more."""
+    """Compressed sections claim to unpack to much more."""
     damage = Damage(work, options["compile"](work, options["flags"]), f"{work}/symbols")
     for name, at, _ in debug_sections(damage.path):
         if damage.sane[at:at + 4] != b"\x01\0\0\0":  # ELFCOMPRESS_ZLIB; small ones are not packed

@@ -1,11 +1,11 @@
-"""When each branch was executed: the interval that the decoder gives holds the emulator's time.
+"""When each branch was executed: the decoder's interval contains the emulator's time.
 
-For each scenario: ptsnapd records COMMAND with a truth directory and some packets of time; of each
-snapshot every branch's interval must hold the TSC at which it was executed. Its mean width must be
-no more than what the MTCs, or with CYC the CYCs, are apart between which the same branches lie. A
-branch that no packet tells of, an unconditional one, lies between those around the packets before
-and behind it: nothing in the trace says on which side of an MTC between these it was. Prints TAP.
-`times.py NAME...` runs only those, `--full` the whole matrix.
+For each scenario, ptsnapd records COMMAND with a truth directory and some packets of time. In each
+snapshot, every branch's interval must contain the TSC at which the branch was executed. The mean
+width of the intervals may not exceed the distance of the MTCs (with CYC: the CYCs) that surround
+the same branches. An unconditional branch, which no packet shows, lies between the marks around the
+packets before and behind it: the trace does not show on which side of an MTC in between. Prints
+TAP. `times.py NAME...` runs only those, `--full` the whole matrix.
 """
 import json
 import subprocess
@@ -29,14 +29,14 @@ THREADS = ("import threading, subprocess\n"
            "for x in t: x.start()\n"
            "print(subprocess.run(['echo', 'child'], stdout=subprocess.PIPE).stdout)\n"
            "for x in t: x.join()\n")
-EXACT = 2  # ticks: how exactly it is known when an MTC was due
-# Ticks: how exactly it is known when a CYC was written as long as the clock was not seen to be
-# steady, 25 ns before and behind; with MTCs between it is less.
+EXACT = 2  # ticks: uncertainty of the time at which an MTC was due
+# Ticks: uncertainty of the time at which a CYC was written while the clock was not known to be
+# steady: 25 ns before and behind. With MTCs in between, the uncertainty is smaller.
 SWING = 220
 SWING_MTC = 80
-ROUGH = 1.01  # and a few are where no speed is known yet
-FEW = 20000  # branches of which no mean is worth comparing
-SLOW = 60000  # and with CYCs, where a speed has to be measured
+ROUGH = 1.01  # allows for a few branches where no speed is known yet
+FEW = 20000  # branches; with fewer, the mean is not compared
+SLOW = 60000  # the same with CYCs, where a speed has to be measured
 
 
 def manifest(bundle):
@@ -46,7 +46,7 @@ def manifest(bundle):
 
 
 def find(tree, key):
-    """The value of KEY wherever it stands."""
+    """Returns the value of KEY anywhere in the tree."""
     if isinstance(tree, dict):
         if key in tree:
             return tree[key]
@@ -60,7 +60,7 @@ def find(tree, key):
 
 
 def mtc_period(bundle):
-    """In ticks of the TSC; None: there is no MTC."""
+    """Returns the period in TSC ticks; None: no MTC."""
     m = manifest(bundle)
     period = find(m, "mtcPeriod")
     if period is None:
@@ -69,16 +69,16 @@ def mtc_period(bundle):
 
 
 class Marks:
-    """The CYCs, or where there are none the MTCs, that branches of one CPU lie between: a line each,
-    "CPU OFFSET TICKS DIRECT LAST". DIRECT: it gives the time of a branch packet directly behind it;
-    LAST: offset of the last such packet before the next mark, 0: there is none."""
+    """Writes the CYCs (or without CYCs the MTCs) between which branches of one CPU lie, one line
+    "CPU OFFSET TICKS DIRECT LAST" each. DIRECT: gives the time of the branch packet directly
+    behind. LAST: offset of the last branch packet before the next mark, 0: none."""
 
     def __init__(self, out, cpu, period):
         self.out, self.cpu, self.period = out, cpu, period
         self.mark = None  # offset, ticks, direct, last
         self.ticks = 0
         self.ctc = None
-        self.word = ""  # the packet before
+        self.word = ""  # the previous packet
         self.psb = self.anchored = False
 
     def write(self):
@@ -93,7 +93,7 @@ class Marks:
     def take(self, offset, word, value):
         if word == "psb":
             self.psb = True
-            # Nothing says from where the CYCs before the first one count.
+            # The start of the first CYC's cycle count is unknown.
             self.anchored = self.anchored or self.word == "cyc"
         elif word in ("psbend", "ovf"):
             self.psb = False
@@ -114,7 +114,7 @@ class Marks:
 
 
 def write_marks(bundle, path, period):
-    """PERIOD: of MTCs, in ticks; None: of CYCs."""
+    """PERIOD: of MTCs, in ticks; None: use CYCs."""
     with open(path, "w", encoding="ascii") as out, \
             subprocess.Popen(decode(bundle, "packets"), stdout=subprocess.PIPE,
                              text=True) as view:
@@ -130,7 +130,7 @@ def write_marks(bundle, path, period):
 
 
 def check(bundle, truth, lossy, terms):
-    """Each interval holds the truth. Returns what truth_times says."""
+    """Checks that each interval contains the true time. Returns what truth_times prints."""
     s = Snapshot(bundle, truth)
     more = ["--lossy"] if lossy else []
     if "cyc," in terms or "mtc," in terms:
@@ -154,7 +154,7 @@ def check(bundle, truth, lossy, terms):
 
 
 def is_too_wide(said, terms):
-    """By what truth_times SAID."""
+    """Checks the mean widths that truth_times SAID."""
     if said["branches"] < (SLOW if "cyc," in terms else FEW) or "between" not in said:
         return False
     both, told = said["between"], said["betweenTold"]
