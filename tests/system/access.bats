@@ -1,4 +1,4 @@
-# Who may what: root and the administrators' group, users, two of whom must not see each other.
+# Access rights of root, of the administrators' group and of users; two users must not see each other.
 
 load recorder
 
@@ -16,13 +16,13 @@ teardown() {
 	recorder_teardown
 }
 
-# A recorder to which everybody may connect.
+# Starts a recorder to which all users may connect.
 start_open() {
 	start "$@"
 	chmod 0666 "$SOCKET"
 }
 
-# as UID[:GROUP] VERB...
+# as UID[:GROUP] VERB...: runs a verb as that user.
 as() {
 	local who=$1 groups=--clear-groups
 	shift
@@ -30,7 +30,7 @@ as() {
 	setpriv --reuid="${who%:*}" --regid="${who%:*}" "$groups" "$DIR/ctl" --socket="$SOCKET" "$@"
 }
 
-@test "users may take, list and fetch snapshots, not more; administrators may" {
+@test "users may take, list and fetch snapshots and do nothing else; administrators may do everything" {
 	start_open --admin-group=4711 -- sleep 60
 	as 1001 snapshot --reason=mine >/dev/null
 	as 1001 status -q
@@ -51,7 +51,7 @@ as() {
 	grep -q "deleted by pid [0-9]* (ctl.*), uid 1002" "$DIR/log"
 }
 
-@test "an administrators' group that the host does not have is nobody, which is said once" {
+@test "an AdminGroup= that the host does not have gives nobody rights, and the log says so once" {
 	start_open --admin-group=no-such-group -- sleep 60
 	run -4 as 1001 check
 	[[ $output == *"Check is for root (the group that AdminGroup="* ]]
@@ -62,7 +62,7 @@ as() {
 	stop
 }
 
-@test "of a snapshot that another asked for a user is told that there is one" {
+@test "a user learns only that another user's snapshot exists" {
 	start_open -- sleep 60
 	as 1001 snapshot --reason=first-secret >/dev/null
 	"$CTL" --socket="$SOCKET" snapshot --reason=roots-secret >/dev/null
@@ -77,7 +77,7 @@ as() {
 	stop
 }
 
-@test "why another's snapshot failed is told to him and to administrators alone" {
+@test "only the user who asked for a snapshot and administrators learn why it failed" {
 	start_open -- sleep 60
 	as 1001 snapshot >/dev/null
 	stop
@@ -101,7 +101,7 @@ as() {
 	stop
 }
 
-@test "two users see their own threads and nothing of each other, nor of root" {
+@test "two users see their own threads, and nothing of each other or of root" {
 	cat >"$DIR/command" <<-'COMMAND'
 		#!/bin/sh
 		env -i A_SECRET=1 sort -n -o /dev/null /proc/self/status
@@ -133,21 +133,21 @@ as() {
 		python3 "$SYSTEM/worker_schema.py" "$PTSNAP_SRCDIR/docs/ptsnap-report-1.schema.json" \
 			"$DIR/$uid.json"
 	done
-	# Again: out of what is remembered, and the same.
+	# The second time, the recorder sends the report that it remembers.
 	as 1001 fetch "$id" -o - | cmp - "$DIR/1001.json"
 	run ! cmp -s "$DIR/1001.json" "$DIR/1002.json"
-	# Whoever is an administrator has all of it.
+	# The administrator's report has all threads.
 	grep -q '"threads": *\[{' "$DIR/full.json"
 	stop
 }
 
-# What of a snapshot's report KEY is, as Python shows it.
+# part REPORT KEY: prints the value of KEY, a Python subscript.
 part() {
 	python3 -c 'import json, sys
 print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$1" "$2"
 }
 
-@test "of excluded users nothing is decoded, and no file and no name is kept" {
+@test "nothing of excluded users is decoded, and none of their files and names are kept" {
 	run -0 "$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--exclude-users=root --exit-with-command -- sh -c 'seq 1 3000 >/dev/null' 3>&-
 	report=$(echo "$STATE"/*.json)
@@ -160,7 +160,7 @@ print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$1" "$2"
 	run ! ls "$STATE"/images/*.ranges
 }
 
-@test "users whom a reload excludes are excluded at once, and those it does not for now, too" {
+@test "a reload excludes further users at once; users that it no longer excludes stay excluded until a restart" {
 	: >"$DIR/c"
 	start --config="$DIR/c" -- sh -c 'while :; do seq 1 300 >/dev/null; done'
 	run -0 "$CTL" --socket="$SOCKET" snapshot -o "$DIR/first.json"
@@ -180,7 +180,7 @@ print(eval("d" + sys.argv[2], {"d": json.load(open(sys.argv[1]))}))' "$1" "$2"
 	stop
 }
 
-@test "an excluded process in a bundle is a gap for an offline decoder, too" {
+@test "an excluded process in a bundle is also a gap for an offline decoder" {
 	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--exit-with-command -- sh -c 'seq 1 3000 >/dev/null; wc -c /proc/self/stat >/dev/null' 2>"$DIR/log" 3>&-
 	"$CTL" fetch --format=bundle -o "$DIR/whole" "$STATE"/*.ptsnap
@@ -199,20 +199,20 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	run ! grep -q "^# cpu . pid $pid " "$DIR/branches"
 }
 
-@test "many users with many connections keep no administrator out" {
+@test "many connections of many users do not keep administrators out" {
 	start_open -- sleep 60
 	run -0 python3 "$SYSTEM/hostile_client.py" "$SOCKET" many-users
 	stop
 }
 
-@test "on this host's own records two users see their own threads and nothing of each other" {
+@test "with records of this host, two users see their own threads and nothing of each other" {
 	"$PTSNAPD" --check --json --config= --state-dir="$DIR" |
 		grep -q '"perf events can be opened' || skip "no perf events"
 	"$PTSNAPD" --config= --socket="$SOCKET" --state-dir="$STATE" 2>"$DIR/log" 3>&- &
 	PID=$!
 	eventually answers
 	chmod 0666 "$SOCKET"
-	# Its argument is what must not be seen by others.
+	# Other users must not see its argument.
 	cat >"$DIR/work" <<-'WORK'
 		#!/bin/sh
 		while [ -e "$1" ]; do i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); done; done
@@ -239,7 +239,7 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	stop
 }
 
-@test "everybody may ask how the recorder is, where that is said, and nothing else" {
+@test "with the setting, all users may ask for the status and for nothing else" {
 	start --allow-status-to-all -- sleep 60
 	[ "$(stat -c %a "$SOCKET.status")" -eq 666 ]
 	[ "$(stat -c %a "$SOCKET")" -eq 660 ]
@@ -250,12 +250,12 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	[ "$(jq -r '[.version, .state, .source, .snapshots.done] | map(type) | unique | join(" ")' <<<"$output")" = "number string" ]
 	[ "$(jq -c keys <<<"$output")" = '["pid","snapshots","source","state","terms","uptimeUSec","version"]' ]
 	[ "$(jq -c '.snapshots | keys' <<<"$output")" = '["done","failed","running"]' ]
-	# Who may use the other one does.
+	# Users who may use the main socket get its status.
 	[ "$("$CTL" --socket="$SOCKET" status --json=short | jq 'has("cpus")')" = true ]
 	for verb in list "fetch latest" snapshot "pin latest" "delete x" yield reload; do
 		run -4 as 1001 $verb
 		[[ $output == *"permission denied"* ]]
-		# Nor at that socket, nor root.
+		# The socket for all users refuses these verbs, also for root.
 		for who in 0 1001; do
 			SOCKET=$SOCKET.status run -4 as $who $verb
 			[[ $output == *" is not for all users; run as root or as a member of the group that owns $SOCKET" ]]
@@ -265,13 +265,13 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	[ ! -e "$SOCKET.status" ]
 }
 
-@test "without that setting nobody is told anything" {
+@test "without the setting, other users get no answer" {
 	start -- sleep 60
 	[ ! -e "$SOCKET.status" ]
 	run -4 as 1001 status
 	[[ $output == *"permission denied"* ]]
 	stop
-	# Nor at a socket that systemd hands over.
+	# The same holds for a socket that systemd hands over.
 	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
 	start_activated
 	run -4 as 1001 status
@@ -282,7 +282,7 @@ print([t["pid"] for t in json.load(open(sys.argv[1]))["threads"] if t["comm"] ==
 	stop
 }
 
-# A recorder that systemd gives both sockets; started by who connects.
+# Prepares a recorder that gets both sockets from systemd and starts with the first connection.
 start_activated() {
 	rm -f "$SOCKET" "$SOCKET.status"
 	systemd-socket-activate -l "$SOCKET" -l "$SOCKET.status" --fdname=varlink:status \
@@ -294,13 +294,13 @@ start_activated() {
 	chmod 0666 "$SOCKET.status"
 }
 
-@test "strangers at the socket for everybody take nothing from those at the other one" {
+@test "connections to the socket for all users take no place from connections to the main socket" {
 	start --allow-status-to-all -- sleep 60
 	run -0 python3 "$SYSTEM/hostile_client.py" "$SOCKET" everybody
 	stop
 }
 
-@test "pinned snapshots stay, also in the next recorder; who may delete may pin" {
+@test "pinned snapshots stay, also after a restart; users who may delete a snapshot may pin it" {
 	start_open --admin-group=4711 --max-snapshots=4 -- sleep 60
 	as 1001 snapshot --no-decode --label=n=first >/dev/null
 	run -4 as 1001 pin latest
@@ -318,7 +318,7 @@ start_activated() {
 	[ "$(as 1001 list --json=short | jq -r .id | wc -l)" -eq 4 ]
 	as 1001 list | grep -q "^$id "
 	"$CTL" --socket="$SOCKET" status | grep -q "^Snapshots .*, 1 pinned ("
-	# Half of four is two.
+	# At most half of the four snapshots may be pinned.
 	as 1002:4711 pin latest
 	before=$(as 1001 list --json=short | jq -r 'select(.pinned | not).id' | head -n 1)
 	run -1 as 1002:4711 pin "$before"
@@ -338,7 +338,8 @@ start_activated() {
 	grep -q "snapshot $id unpinned by " "$DIR/log"
 }
 
-# fires WHO: how often that passes before it is refused. One that joins another snapshot costs nothing.
+# fires UID: prints how often UID can fire the trigger before it is refused. A call that joins another
+# snapshot costs nothing.
 fires() {
 	local n=0
 	while [ $n -lt 50 ]; do
@@ -350,13 +351,13 @@ fires() {
 	echo $n
 }
 
-@test "users who fire a unit's trigger as often as they can leave that unit its snapshot" {
+@test "users who fire a unit's trigger as often as possible do not use up the unit's own snapshots" {
 	mkdir "$DIR/triggers"
 	printf '[Trigger]\nOn=unit\nUnits=web.service\nDecode=no\nBurst=2\nInterval=1h\n' >"$DIR/triggers/web.conf"
 	start_open --triggers="$DIR/triggers" --user-burst=0 -- sleep 60
 	[ "$(fires 1001)" -ge 2 ]
 	[ "$(fires 1002)" -eq 0 ]
-	# As OnFailure= does, by the recorder's own user.
+	# The recorder's own user fires the trigger, as a unit of OnFailure= does.
 	[ "$(fires 0)" -ge 2 ]
 	run -7 as 1002 snapshot --no-wait --trigger=web --unit=web.service
 	stop

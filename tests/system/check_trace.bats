@@ -1,12 +1,12 @@
 #!/usr/bin/env bats
-# ptsnapctl check --trace with the emulated source: a program of known branches comes out of rings,
-# snapshot and decoder as it must, one that does anything else is found, and nothing is left behind.
+# ptsnapctl check --trace with the emulated source: the branches of a known program come out of rings,
+# snapshot and decoder unchanged, a program with other branches is found, and nothing is left behind.
 
 setup() {
 	bats_require_minimum_version 1.5.0
 	CTL=$PTSNAP_BUILDDIR/ctl/ptsnapctl
 	WALK=$PTSNAP_BUILDDIR/ctl/ptsnap-walk
-	# A socket's path is short.
+	# The path of a socket has at most 107 bytes.
 	DIR=$(mktemp -d /tmp/ptsnap-bats-XXXXXX)
 	export TMPDIR=$DIR/tmp
 	mkdir "$TMPDIR"
@@ -21,7 +21,7 @@ needs_emulator() {
 	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
 }
 
-# A walk of another name, so that those of other tests are not ours.
+# A copy of ptsnap-walk under another name, to tell its processes from those of other tests.
 copy_walk() {
 	cp "$WALK" "$DIR/$1"
 }
@@ -34,7 +34,7 @@ nothing_is_left() {
 	[ -z "$(ls -A "$TMPDIR")" ]
 }
 
-# patch FILE ADDRESS OLD NEW: one byte of the near text.
+# patch FILE ADDRESS OLD NEW: replaces one byte of the near text.
 patch() {
 	local offset=$(($2 - 0x10001000 + 0x1000))
 
@@ -65,7 +65,7 @@ patch() {
 	END
 }
 
-@test "the page ends with the sentence, and fits" {
+@test "the page ends with the result, and fits" {
 	needs_emulator
 	run -0 timeout 120 "$CTL" check --trace --source=emulated
 	[[ ${lines[-1]} == "equal: "*" branches on 2 CPUs" ]]
@@ -75,8 +75,8 @@ patch() {
 	[ "${#lines[@]}" -le 40 ]
 }
 
-# Its fourth conditional branch looks at another bit than the model: bt $34 becomes bt $35.
-@test "a program that branches otherwise is DIFFERENT, and 1" {
+# The fourth conditional branch tests another bit than the model: bt $34 becomes bt $35.
+@test "a program with other branches gives DIFFERENT and exit code 1" {
 	needs_emulator
 	copy_walk walk-other
 	patch "$DIR/walk-other" 0x10001164 22 23
@@ -105,7 +105,7 @@ patch() {
 	nobody_runs walk-cut
 }
 
-@test "what is not done in time is 124, and leaves nothing behind" {
+@test "a time-out gives exit code 124 and leaves nothing behind" {
 	needs_emulator
 	copy_walk walk-late
 	run -124 timeout 120 "$CTL" check --trace --source=emulated --for=60s --timeout=3s \
@@ -115,7 +115,7 @@ patch() {
 	nobody_runs walk-late
 }
 
-@test "a recorder that cannot start is one line, and not tracing" {
+@test "a recorder that cannot start gives one message and the exit code for not tracing" {
 	printf '#!/bin/sh\necho "ptsnapd: no machine today" >&2\nexit 6\n' >"$DIR/ptsnapd"
 	chmod +x "$DIR/ptsnapd"
 	run -6 timeout 60 "$CTL" check --trace --source=emulated --ptsnapd="$DIR/ptsnapd"
@@ -124,13 +124,13 @@ patch() {
 	nothing_is_left
 }
 
-@test "without a recorder intel_pt is not reachable, and 5" {
+@test "--source=intel_pt without a recorder gives exit code 5" {
 	run -5 timeout 60 "$CTL" --socket="$DIR/none" check --trace --source=intel_pt
 	[ "${#lines[@]}" -eq 1 ]
 	nothing_is_left
 }
 
-@test "a recorder of another source is not tracing, and 6" {
+@test "a recorder with another source gives exit code 6" {
 	needs_emulator
 	"$PTSNAP_BUILDDIR/daemon/ptsnapd" --source=emulated --socket="$DIR/s" --state-dir="$DIR/state" \
 		--aux-size=1M -- sleep 60 >"$DIR/log" 2>&1 3>&- &
@@ -147,7 +147,7 @@ patch() {
 	nothing_is_left
 }
 
-@test "a program that is not there is one line, and 1" {
+@test "a missing ptsnap-walk gives one message and exit code 1" {
 	run -1 timeout 60 "$CTL" check --trace --source=emulated --walk="$DIR/none"
 	[ "${#lines[@]}" -eq 1 ]
 	[[ $output == *"$DIR/none: cannot be run"* ]]

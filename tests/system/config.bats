@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# ptsnapd's configuration: files, drop-ins, the command line, what --test-config says of them; and
-# whether the documents say the same as the program.
+# ptsnapd's configuration: files, drop-ins, the command line, and the output of --test-config; and
+# whether the documents agree with the program.
 
 setup() {
 	bats_require_minimum_version 1.5.0
@@ -13,12 +13,12 @@ teardown() {
 	rm -rf "$DIR"
 }
 
-# config [OPTIONS]: what would be set with $DIR/c as the only file.
+# config [OPTIONS]: prints the settings with $DIR/c as the only file.
 config() {
 	"$PTSNAPD" --config="$DIR/c" --test-config "$@"
 }
 
-# The line of KEY in OUTPUT, and the one before it, which says who said so.
+# Prints the line of KEY in OUTPUT, and the line before it, which names the origin.
 value() {
 	printf '%s\n' "$output" | grep "^$1="
 }
@@ -27,7 +27,7 @@ origin() {
 	printf '%s\n' "$output" | grep -B1 "^$1=" | head -n 1
 }
 
-@test "without files everything is a default" {
+@test "without files every setting has its default" {
 	run -0 --separate-stderr "$PTSNAPD" --config= --test-config
 	[ -z "$stderr" ]
 	[ "${lines[0]}" = "# no file was read" ]
@@ -38,7 +38,7 @@ origin() {
 		"$(printf '%s\n' "$output" | grep -c '^[A-Z]')" ]
 }
 
-@test "the command line wins over the file, and both are told" {
+@test "the command line wins over the file, and both are printed" {
 	printf '[Trace]\nCPUs=0-3\nTrace=both\n[Rings]\nRingSize=1M' >"$DIR/c"
 	run -0 --separate-stderr config --aux-size=2M
 	[ -z "$stderr" ]
@@ -50,7 +50,7 @@ origin() {
 	[ "${lines[0]}" = "# read: $DIR/c" ]
 }
 
-@test "what --test-config prints is a file that says the same" {
+@test "the output of --test-config is a configuration file with the same settings" {
 	printf '[Trace]\nCPUs=0-3\nPreset=light\nTerms=cyc\nTerms=mtc\n[Service]\nDecodeTimeout=1min 5s\n' \
 		>"$DIR/c"
 	config >"$DIR/first"
@@ -61,7 +61,7 @@ origin() {
 	grep -q '^Terms=cyc,mtc$' "$DIR/first"
 }
 
-@test "as JSON values are numbers, with their origin" {
+@test "JSON has values as numbers, with their origin" {
 	command -v jq >/dev/null || skip "no jq"
 	printf '[Rings]\nRingSize=1M\n' >"$DIR/c"
 	run -0 config --json --decode-timeout=2s
@@ -76,7 +76,7 @@ origin() {
 	[ "$("$PTSNAPD" --config= --test-config=json | jq '.settings | length')" -gt 20 ]
 }
 
-@test "a wrong value is a warning with its line, the default stays, and 1" {
+@test "a wrong value gives a warning with its line and exit code 1, and the default stays" {
 	printf '[Rings]\nRingSize=3M\n[Trace]\nnonsense\n' >"$DIR/c"
 	run -1 --separate-stderr config
 	[ "$(value RingSize)" = "RingSize=8M" ]
@@ -86,7 +86,7 @@ origin() {
 	[ "${#stderr_lines[@]}" -eq 2 ]
 }
 
-@test "an unknown key or section is a warning, and 0" {
+@test "an unknown key or section gives a warning and exit code 0" {
 	printf '[Rings]\nColour=red\nRingSize=1M\n[Colours]\nRed=1\n' >"$DIR/c"
 	run -0 --separate-stderr config
 	[ "$(value RingSize)" = "RingSize=1M" ]
@@ -94,13 +94,13 @@ origin() {
 	[ "${stderr_lines[1]}" = "ptsnapd: $DIR/c:4: unknown section [Colours], ignored" ]
 }
 
-@test "what is in a file cannot write to the terminal" {
+@test "text of a file is escaped before it reaches the terminal" {
 	printf '[Rings]\nRingSize=\033[31m\n\033]0;x\007=1\n[\033[2J]\n' >"$DIR/c"
 	run -1 config
 	[[ $output != *$'\033'* ]]
 }
 
-@test "a FIFO and a directory are told, and nobody waits" {
+@test "a FIFO and a directory give a warning, and nothing waits for them" {
 	mkfifo "$DIR/c"
 	run -1 timeout 10 "$PTSNAPD" --config="$DIR/c" --test-config
 	[[ $output == *"$DIR/c: is not a regular file, ignored"* ]]
@@ -108,21 +108,21 @@ origin() {
 	[[ $output == *"$DIR: is not a regular file, ignored"* ]]
 }
 
-@test "a file that may not be read is told" {
+@test "a file that may not be read gives a warning" {
 	echo >"$DIR/c"
 	chmod 0 "$DIR/c"
-	# Nobody is root of the file's owner in there.
+	# In this user namespace, no user has rights over the file's owner.
 	unshare -U true || skip "no user namespaces"
 	run -1 unshare -U "$PTSNAPD" --config="$DIR/c" --test-config
 	[[ $output == *"$DIR/c: cannot be read, ignored: Permission denied"* ]]
 }
 
-@test "a --config that is not there is one line, and 2" {
+@test "a missing --config file gives one message and exit code 2" {
 	run -2 config
 	[ "$output" = "ptsnapd: --config=$DIR/c: there is no such file" ]
 }
 
-@test "a wrong value on the command line is one line that lists the valid ones, and 2" {
+@test "a wrong value on the command line gives one message that lists the valid values, and exit code 2" {
 	run -2 "$PTSNAPD" --config= --trace=all
 	[ "$output" = "ptsnapd: --trace=all is not valid; valid: user, kernel, both" ]
 	run -2 "$PTSNAPD" --config= --preset=fast --test-config
@@ -134,7 +134,7 @@ origin() {
 	[[ $output == *"such as 0-3,8" ]]
 }
 
-@test "the recorder itself warns of files and starts" {
+@test "the recorder warns about files and starts" {
 	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
 	printf '[Service]\nSocket=%s/s\nStateDirectory=%s/state\nMaxUse=1\n[Trace]\nSource=emulated\n' \
 		"$DIR" "$DIR" >"$DIR/c"
@@ -157,7 +157,7 @@ in_root() {
 		exec "$@"' - "$DIR" "$@"
 }
 
-@test "drop-ins of /etc and /run are merged by name, masked by /dev/null" {
+@test "drop-ins of /etc and /run are merged by name, and a link to /dev/null masks one" {
 	mkdir -p "$DIR/etc/ptsnapd.conf.d" "$DIR/run/ptsnapd.conf.d"
 	in_root true || skip "no user namespaces"
 	printf '[Rings]\nRingSize=1M\nSidebandRingSize=4K\n[Trace]\nTrace=both\nCPUs=0\n' \
@@ -169,10 +169,10 @@ in_root() {
 	[ "$(origin RingSize)" = "# /etc/ptsnap/ptsnapd.conf.d/50-a.conf:2" ]
 	[ "$(value CPUs)" = "CPUs=0,1" ]
 	[ "$(value SidebandRingSize)" = "SidebandRingSize=4K" ]
-	# Of the vendor's there may be some.
+	# The vendor may have drop-ins of its own.
 	[ "$(printf '%s\n' "$output" | sed -n 's,^# read: \(/etc\|/run\),\1,p' | tr '\n' ' ')" = \
 		"/etc/ptsnap/ptsnapd.conf /run/ptsnap/ptsnapd.conf.d/40-b.conf /etc/ptsnap/ptsnapd.conf.d/50-a.conf " ]
-	# The same name in /run masks, another main file there replaces.
+	# In /run, a drop-in of the same name masks, and a main file replaces.
 	ln -s /dev/null "$DIR/run/ptsnapd.conf.d/50-a.conf"
 	printf '[Trace]\nTrace=kernel\n' >"$DIR/run/ptsnapd.conf"
 	run -0 in_root "$PTSNAPD" --test-config
@@ -192,7 +192,7 @@ in_root() {
 	while read -r line; do
 		key=${line%%=*}
 		text=${line#*=}
-		# Up to the next key: presets have paragraphs of their own.
+		# Read up to the next key: presets have paragraphs of their own.
 		entry=$(awk -v key="*$key=*" '$0 == key {on = 1; print; next}
 			/^\*[A-Z][A-Za-z]*=\*$/ || /^#/ {on = 0} on' "$page")
 		[ -n "$entry" ] || { echo "$key is not in $page"; false; }
@@ -201,7 +201,7 @@ in_root() {
 			echo "$key is $text, not as in $page"; false; }
 		grep -qx "#$line" "$example" || { echo "#$line is not in $example"; false; }
 	done < <(grep '^[A-Z]' "$DIR/all")
-	# And no other, in the same sections.
+	# The page has no other keys, and the same sections.
 	for key in $(sed -n 's/^\*\([A-Za-z]*\)=\*$/\1/p' "$page") \
 		$(sed -n 's/^#\([A-Za-z]*\)=.*/\1/p' "$example"); do
 		grep -q "^$key=" "$DIR/all" || { echo "there is no $key"; false; }
@@ -221,13 +221,13 @@ in_root() {
 		grep -q -- "^  .*--$option\b" "$DIR/help" || { echo "--help lacks $option"; false; }
 		grep -q -- "^\*.*--$option\(=\?\*\|=\)" "$page" || { echo "$page lacks $option"; false; }
 	done
-	# The file's page names the option of each key, ptsnapd(8) the key of each option.
+	# ptsnapd.conf(5) names the option of each key, and ptsnapd(8) the key of each option.
 	while read -r key option; do
 		grep -q -- "\*--$option=\?\*" "$conf" || { echo "$conf lacks $option"; false; }
 		grep -q "\*$key=\*" "$page" || { echo "$page lacks $key"; false; }
 	done < <("$PTSNAPD" --config= --test-config=json |
 		jq -r '.settings[] | select(.key) | .key + " " + .option')
-	# And what the page has, the program takes.
+	# The program accepts each option of the page.
 	for option in $(grep -o '^\*--[a-z].*' "$page" | grep -o -- '\*--[a-z-]*[a-z]' | tr -d '*'); do
 		grep -q -- "$option" "$DIR/help" || { echo "there is no $option"; false; }
 	done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# ptsnapctl against a recorder that misbehaves, and its own command line. Exit codes are those of
-# ptsnapctl(1).
+# The command line of ptsnapctl, and ptsnapctl with a recorder that misbehaves. Exit codes are those
+# of ptsnapctl(1).
 
 setup() {
 	here=${PTSNAP_SRCDIR:-$BATS_TEST_DIRNAME/../..}/tests/system
@@ -15,7 +15,7 @@ teardown() {
 	[ -z "$dir" ] || rm -rf "$dir"
 }
 
-# recorder BEHAVIOUR
+# recorder BEHAVIOUR: starts a fake recorder.
 recorder() {
 	command -v python3 >/dev/null || skip "no python3"
 	python3 "$here/fake_recorder.py" "$sock" "$1" 3>&- >/dev/null 2>&1 &
@@ -34,7 +34,7 @@ ctl() {
 	err=$(cat "$dir/err")
 }
 
-# fails CODE PART: that exit code, one line on stderr that holds PART, nothing on stdout.
+# fails CODE PART: expects exit code CODE, one line on stderr that contains PART, and nothing on stdout.
 fails() {
 	echo "status $status, stdout: $output, stderr: $err"
 	[ "$status" -eq "$1" ]
@@ -113,7 +113,7 @@ fails() {
 	fails 2 "from 0 to 63"
 }
 
-@test "decode options that do not fit the view" {
+@test "options that do not fit the view of decode" {
 	ctl decode --no-pad x
 	fails 2 "--no-pad needs --view=packets"
 	ctl decode --view=insns --event:tick x
@@ -177,7 +177,7 @@ psbend
 	fails 2 "no gap with this number"
 }
 
-@test "decode within a deadline, again and again, and in passing" {
+@test "decode with --deadline, --repeat and --skim" {
 	printf '\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\202\2\43' >"$dir/pt"
 	for time in 0 50ms 1s; do
 		ctl decode --raw-pt="$dir/pt" --deadline=$time --json=short
@@ -295,7 +295,7 @@ psbend
 	[ -z "$output" ]
 }
 
-@test "status --attrs shows how it traces" {
+@test "status --attrs shows how the recorder traces" {
 	recorder normal
 	ctl status --attrs
 	[ "$status" -eq 0 ]
@@ -313,7 +313,7 @@ psbend
 assert json.load(sys.stdin)["preset"] == "std"'
 }
 
-@test "check asks the recorder, and its exit status tells failures" {
+@test "check asks the recorder, and its exit code shows failures" {
 	recorder normal
 	ctl check
 	[ "$status" -eq 0 ]
@@ -328,7 +328,7 @@ assert json.load(sys.stdin)["preset"] == "std"'
 assert [f["level"] for f in json.load(sys.stdin)] == ["ok", "warning"]'
 }
 
-@test "check with a failure is 6" {
+@test "check with a failure gives exit code 6" {
 	recorder failing
 	ctl check
 	[ "$status" -eq 6 ]
@@ -372,7 +372,7 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	fails 2 "valid values: auto, intel_pt, emulated"
 }
 
-@test "yield says until when, and takes it again" {
+@test "yield says until when Intel PT is free, and --end gives it back" {
 	recorder normal
 	ctl yield --for=10m
 	[ "$status" -eq 0 ]
@@ -391,13 +391,13 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	fails 2 "no operand"
 }
 
-@test "yield of a recorder that cannot" {
+@test "yield with a recorder that cannot yield" {
 	recorder 'error:io.ptsnap.recorder.NotSupported:{"cause": "no PT"}'
 	ctl yield
 	fails 1 "the recorder cannot do this: no PT"
 }
 
-@test "list escapes what strangers wrote" {
+@test "list escapes untrusted text" {
 	recorder normal
 	ctl list
 	[ "$status" -eq 0 ]
@@ -445,13 +445,13 @@ assert json.load(sys.stdin)["asked"] == {"deadlineUSec": 1500000}'
 	[ "$(ls "$dir" | grep -c report)" -eq 1 ]
 }
 
-@test "snapshot that failed" {
+@test "a failed snapshot" {
 	recorder normal
 	ctl snapshot --reason=fail
 	fails 1 "worker was killed"
 }
 
-@test "request that is not UTF-8" {
+@test "a request that is not UTF-8" {
 	recorder normal
 	ctl snapshot --reason="$(printf '\377')"
 	fails 2 "not valid UTF-8"
@@ -478,7 +478,7 @@ assert json.load(sys.stdin)["asked"] == {"deadlineUSec": 1500000}'
 	[[ $output == *"not written to a terminal"* ]]
 }
 
-# bundle KIND: a synthetic one in $dir/bundle, handed out by the recorder, too.
+# bundle KIND: makes a synthetic bundle in $dir/bundle, which the recorder also hands out.
 bundle() {
 	make=${PTSNAP_BUILDDIR:-$BATS_TEST_DIRNAME/../..}/tests/support/make_bundle
 	[ -x "$make" ] || skip "$make is not built"
@@ -486,7 +486,7 @@ bundle() {
 	export FAKE_BUNDLE=$dir/bundle
 }
 
-@test "export of a file, of an ID and of latest are the same" {
+@test "export writes the same for a file, an ID and latest" {
 	bundle cpus
 	recorder normal
 	ctl -q export -o "$dir/p1" "$dir/bundle"
@@ -501,7 +501,7 @@ bundle() {
 	cmp "$dir/p1" "$dir/p3"
 }
 
-@test "export says which mapped file is not the same here" {
+@test "export names a mapped file that differs on this host" {
 	bundle plain
 	ctl export -o "$dir/out" "$dir/bundle"
 	[ "$status" -eq 0 ]
@@ -515,14 +515,14 @@ bundle() {
 	fails 1 "is not empty"
 }
 
-@test "export without the mapped files says nothing of them" {
+@test "export says nothing about mapped files that the bundle lacks" {
 	bundle noimage
 	ctl export -o "$dir/out" "$dir/bundle"
 	[ "$status" -eq 0 ]
 	[ -z "$err" ]
 }
 
-@test "export of what is no bundle leaves no file" {
+@test "export of a file that is no bundle leaves no output" {
 	recorder normal
 	ctl export -o "$dir/out" latest
 	fails 1 "latest: not a bundle"
@@ -557,14 +557,14 @@ bundle() {
 	fails 1 "Not a directory"
 }
 
-@test "export that cannot write leaves no directory of images in the way" {
+@test "a failed export leaves no directory of images behind" {
 	bundle plain
 	ctl -q export -o "$dir/none/x" --images="$dir/images" "$dir/bundle"
 	fails 1 "No such file or directory"
 	[ ! -e "$dir/images" ]
 }
 
-@test "nothing writes over what it reads" {
+@test "no verb overwrites its input" {
 	bundle plain
 	cp "$dir/bundle" "$dir/copy"
 	ln -s bundle "$dir/link"
@@ -581,7 +581,7 @@ bundle() {
 	cmp "$dir/bundle" "$dir/copy"
 }
 
-@test "standard files that are closed are not mistaken for others" {
+@test "closed standard descriptors are not taken for other files" {
 	bundle plain
 	ctl -q export -o "$dir/p" "$dir/bundle"
 	for file in bundle p; do
@@ -594,7 +594,7 @@ bundle() {
 	cmp "$dir/p" "$dir/q"
 }
 
-@test "a sysroot that is not there is said" {
+@test "a missing sysroot gives a message" {
 	bundle plain
 	ctl decode --sysroot="$dir/none" "$dir/bundle"
 	fails 1 "none: No such file or directory"
@@ -604,7 +604,7 @@ bundle() {
 	fails 1 "none: No such file or directory"
 }
 
-@test "directories with symbols that are not there, or too many, are said" {
+@test "missing or too many directories of --symbols give a message" {
 	bundle plain
 	ctl decode --symbols="$dir/none" "$dir/bundle"
 	fails 1 "--symbols=$dir/none: No such file or directory"
@@ -652,7 +652,7 @@ bundle() {
 	[ "$(cat "$dir/out")" = precious ]
 }
 
-@test "an answer without its file, or with another size" {
+@test "an answer without its file, or with a file of another size" {
 	recorder nofd
 	ctl fetch latest
 	fails 1 "has no file"
@@ -737,7 +737,7 @@ bundle() {
 	check 3 "?: no such report" $i.NoSuchReport '{"id":7}'
 }
 
-@test "decode of what is no bundle" {
+@test "decode of a file that is no bundle" {
 	ctl decode "$dir/none"
 	fails 1 "No such file"
 	ctl decode "$dir"
@@ -752,7 +752,7 @@ bundle() {
 	fails 1 "No such file"
 }
 
-# worker SCRIPT: a ptsnap-decode that does this.
+# worker SCRIPT: makes a fake ptsnap-decode that runs SCRIPT.
 worker() {
 	printf '#!/bin/sh\n%s\n' "$1" >"$dir/worker"
 	chmod +x "$dir/worker"
@@ -779,7 +779,7 @@ worker() {
 	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
 }
 
-# decoder RESULT: --worker is one that answers so; $pt and $image are files for the raw form.
+# decoder RESULT: makes a fake ptsnap-decode that answers RESULT; $pt and $image are raw files.
 decoder() {
 	command -v python3 >/dev/null || skip "no python3"
 	export PTSNAP_DECODE=$here/fake_decoder.py FAKE_DECODER=$1
@@ -789,7 +789,7 @@ decoder() {
 	echo xxxx >"$image"
 }
 
-# As one of an older version, whose messages have another size.
+# A worker of an older version has messages of another size.
 @test "decode with a worker of another version" {
 	command -v python3 >/dev/null || skip "no python3"
 	worker 'exec python3 -c "import socket; socket.socket(fileno=3).send(bytes(48))"'
@@ -807,7 +807,7 @@ decoder() {
 	[[ $output == *"view=1 hash=1 pretty=1 cpu0.pt,images/0,manifest.json,sideband"* ]]
 }
 
-@test "decode says that ranges were cut" {
+@test "decode says that ranges of --raw-image were cut" {
 	decoder 0:0
 	ctl decode --raw-pt="$pt" --raw-image="$image:1:100@0" --raw-image="$image@0x1000"
 	[ "$status" -eq 0 ]
@@ -816,7 +816,7 @@ decoder() {
 	[ -z "$err" ]
 }
 
-@test "decode writes JSON to a pipe and a file, a summary to people" {
+@test "decode writes JSON to a pipe and a file, and a summary to a terminal" {
 	decoder 0:0
 	ctl decode --raw-pt="$pt"
 	[[ $output == '{"id": "fake"'* ]]
@@ -838,7 +838,7 @@ decoder() {
 	fails 1 "newer version of ptsnap"
 }
 
-@test "decode that is killed leaves nothing beside its output file" {
+@test "a killed decode leaves no temporary file" {
 	python3 -c 'import os, sys; os.open(sys.argv[1], os.O_TMPFILE | os.O_WRONLY)' "$dir" ||
 		skip "no python3, or a file system that has no files without a name"
 	printf '#!/bin/sh\necho $$ >"%s/pid"\nexec sleep 60\n' "$dir" >"$dir/worker"
@@ -857,7 +857,7 @@ decoder() {
 	[ -z "$(ls -A "$dir/to")" ]
 }
 
-@test "decode with errors beyond --max-errors" {
+@test "decode with more errors than --max-errors" {
 	decoder 0:5
 	ctl decode --raw-pt="$pt" -o "$dir/out"
 	[ "$status" -eq 0 ]

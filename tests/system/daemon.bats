@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# ptsnapd as a whole: how it starts, refuses to start, serves, survives its clients and its decoder,
-# and ends.
+# ptsnapd as a whole: it starts, refuses to start, serves, survives its clients and its decoder, and
+# ends.
 
 load recorder
 
@@ -19,7 +19,7 @@ ended() {
 	! kill -0 "$PID" 2>/dev/null
 }
 
-# How many snapshots are in STATE $1.
+# Prints the number of snapshots in state $1.
 count() {
 	"$CTL" --socket="$SOCKET" list --json=short | grep -c "\"state\": *\"$1\"" || true
 }
@@ -28,18 +28,18 @@ lines() {
 	printf '%s\n' "$1" | wc -l
 }
 
-@test "an unknown option is one line that lists the valid ones, and 2" {
+@test "an unknown option gives one message that lists the valid ones, and exit code 2" {
 	run -2 "$PTSNAPD" --nonsense
 	[ "$(lines "$output")" -eq 1 ]
 	[[ $output == "ptsnapd: unknown option --nonsense; valid: --source "*" --state-dir "* ]]
 }
 
-@test "an unknown value is one line that lists the valid ones, and 2" {
+@test "an unknown value gives one message that lists the valid ones, and exit code 2" {
 	run -2 "$PTSNAPD" --source=magic
 	[ "$output" = "ptsnapd: --source=magic is not valid; valid: auto, intel_pt, emulated" ]
 }
 
-@test "unknown trace terms are one line, and 2" {
+@test "unknown trace terms give one message and exit code 2" {
 	needs_emulator
 	run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" --pt=nonsense \
 		--exit-with-command -- true
@@ -47,7 +47,7 @@ lines() {
 	[[ $output == *nonsense* && $output == *mtc_period* ]]
 }
 
-@test "the kernel under the emulated source is one line, and 2" {
+@test "tracing the kernel with the emulated source gives one message and exit code 2" {
 	local trace
 	for trace in kernel both; do
 		run -2 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
@@ -56,19 +56,19 @@ lines() {
 	done
 }
 
-@test "a command that is not there is one line, and 127" {
+@test "a missing command gives one message and exit code 127" {
 	run -127 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- no-such-command
 	[ "$output" = "ptsnapd: no-such-command: command not found" ]
 	[ ! -e "$SOCKET" ]
 }
 
-@test "a command that is not executable is one line, and 126" {
+@test "a command that is not executable gives one message and exit code 126" {
 	echo text >"$DIR/text"
 	run -126 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" -- "$DIR/text"
 	[ "$output" = "ptsnapd: $DIR/text: not executable" ]
 }
 
-@test "no qemu is one line, and 6" {
+@test "a missing qemu gives one message and exit code 6" {
 	run -6 "$PTSNAPD" --source=emulated --emu-qemu=/no/such/qemu --socket="$SOCKET" \
 		--state-dir="$STATE" --exit-with-command -- true
 	[ "$(lines "$output")" -eq 1 ]
@@ -76,7 +76,7 @@ lines() {
 	[ ! -e "$SOCKET" ]
 }
 
-@test "no PMU where one is required is one line that says what to do, and 6" {
+@test "a missing PMU gives one message that says what to do, and exit code 6" {
 	[ ! -e /sys/bus/event_source/devices/intel_pt ] || skip "this host has the PMU"
 	for args in "" "--source=intel_pt" "-- true"; do
 		# shellcheck disable=SC2086
@@ -87,14 +87,14 @@ lines() {
 	done
 }
 
-@test "a decoder that is not there is one line before the command runs, and 1" {
+@test "a missing decoder gives one message before the command runs, and exit code 1" {
 	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--worker="$DIR/absent" --exit-with-command -- touch "$DIR/ran"
 	[ "$output" = "ptsnapd: $DIR/absent: cannot be run: No such file or directory; --worker=PATH names ptsnap-decode" ]
 	[ ! -e "$DIR/ran" ]
 }
 
-@test "a truth directory that cannot be made is one line before the command runs, and 1" {
+@test "a truth directory that cannot be made gives one message before the command runs, and exit code 1" {
 	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
 		--emu-truth="$DIR/absent/truth" --exit-with-command -- touch "$DIR/ran"
 	[ "$output" = "ptsnapd: --emu-truth=$DIR/absent/truth: cannot be written: No such file or directory" ]
@@ -105,7 +105,7 @@ lines() {
 	[ ! -e "$DIR/ran" ]
 }
 
-@test "a truth directory with files of an earlier run is one line, keeps them, and 1" {
+@test "a truth directory with files of an earlier run gives one message and exit code 1, and the files stay" {
 	mkdir "$DIR/truth"
 	echo precious >"$DIR/truth/1.1"
 	run -1 "$PTSNAPD" --source=emulated --socket="$SOCKET" --state-dir="$STATE" \
@@ -116,7 +116,7 @@ lines() {
 	[ ! -e "$DIR/ran" ]
 }
 
-# refused OPTIONS... WORDS: one line with the last of them in it, and 2.
+# refused OPTIONS... WORDS: expects one line that contains WORDS, and exit code 2.
 refused() {
 	local words=${*: -1}
 	run -2 "$PTSNAPD" --source=emulated "${@:1:$#-1}" -- true
@@ -124,7 +124,7 @@ refused() {
 	[[ $output == "ptsnapd: --emu-"*"$words"* ]]
 }
 
-@test "a machine that cannot be is one line that says what could, and 2" {
+@test "an impossible machine gives one message that says what is possible, and exit code 2" {
 	refused --emu-cpus=0 "valid: a number from 1 to 64"
 	refused --emu-cpus=65 "valid: a number from 1 to 64"
 	refused --emu-quantum=10 "from 1000 to 1000000000"
@@ -161,7 +161,7 @@ refused() {
 	[ "$output" = "ptsnapd: $STATE is in use by another recorder" ]
 }
 
-@test "a socket that nobody listens on any more is replaced, another file is not" {
+@test "a socket without a listener is replaced, another file is not" {
 	python3 -c 'import socket,sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$SOCKET"
 	start -- sleep 60
 	stop
@@ -173,7 +173,7 @@ refused() {
 	[ "$(cat "$SOCKET")" = precious ]
 }
 
-@test "missing directories are made, the socket is for owner and group" {
+@test "missing directories are made, and the socket is for owner and group" {
 	SOCKET=$DIR/a/b/s
 	STATE=$DIR/c/d
 	start -- sleep 60
@@ -181,7 +181,7 @@ refused() {
 	[ "$(stat -c %a "$STATE")" = 750 ]
 }
 
-@test "the command's input, output and status are its own" {
+@test "the command's input, output and exit status are passed on" {
 	needs_emulator
 	run -7 --separate-stderr bash -c "echo in | '$PTSNAPD' --source=emulated \
 		--exit-with-command --socket='$SOCKET' --state-dir='$STATE' -- \
@@ -191,7 +191,7 @@ refused() {
 	[ ! -e "$SOCKET" ]
 }
 
-@test "a command killed by a signal gives 128 and the signal" {
+@test "a command killed by a signal gives exit code 128 plus the signal" {
 	needs_emulator
 	run -143 --separate-stderr "$PTSNAPD" --source=emulated --exit-with-command \
 		--socket="$SOCKET" --state-dir="$STATE" -- sh -c 'kill -TERM $$'
@@ -199,7 +199,7 @@ refused() {
 	grep -q '"reason": *"the command was killed by signal 15 (Terminated)"' "$STATE"/*.json
 }
 
-@test "--exit-with-command leaves a last snapshot" {
+@test "--exit-with-command takes a last snapshot" {
 	needs_emulator
 	"$PTSNAPD" --source=emulated --exit-with-command --socket="$SOCKET" --state-dir="$STATE" -- \
 		ls / >/dev/null 3>&-
@@ -208,7 +208,7 @@ refused() {
 	grep -q '"state": *"done"' "$STATE"/*.entry
 }
 
-@test "the command finds its signals as they were" {
+@test "the command starts with the original signal dispositions" {
 	needs_emulator
 	"$PTSNAPD" --source=emulated --exit-with-command --socket="$SOCKET" --state-dir="$STATE" -- \
 		grep -E '^Sig(Blk|Ign)' /proc/self/status >"$DIR/traced" 3>&-
@@ -227,7 +227,7 @@ refused() {
 	tar xOf "$DIR/bundle" manifest.json | grep -q '"reason": *"second"'
 }
 
-@test "what COMMAND started goes on without it, and is recorded" {
+@test "processes that COMMAND started go on after its end, and are recorded" {
 	start -- sh -c 'sleep 60 >/dev/null 2>&1 & echo child $! >&2'
 	eventually grep -q "command ended with status 0" "$DIR/log"
 	"$CTL" --socket="$SOCKET" status --json=short | grep -q '"state":"tracing"'
@@ -246,7 +246,7 @@ refused() {
 	"$CTL" --socket="$SOCKET" list --json=short | grep -q "\"uid\": *$(id -u)"
 }
 
-@test "SIGTERM ends it cleanly, its command with it" {
+@test "SIGTERM ends the recorder cleanly, together with its command" {
 	start -- sleep 60
 	child=$("$CTL" --socket="$SOCKET" status --json=short |
 		python3 -c 'import json,sys; print(json.load(sys.stdin)["command"]["pid"])')
@@ -256,14 +256,14 @@ refused() {
 	! kill -0 "$child" 2>/dev/null
 }
 
-@test "SIGTERM ends a command that ignores it, too" {
+@test "SIGTERM also ends a command that ignores it" {
 	start -- sh -c 'trap "" TERM; echo ready >&2; while :; do sleep 1; done'
 	eventually grep -q ready "$DIR/log"
 	stop
 	grep -q "did not end in time" "$DIR/log"
 }
 
-@test "hostile messages close their own connection only" {
+@test "hostile messages close only their own connection" {
 	start -- sleep 60
 	run -0 python3 "$HOSTILE" "$SOCKET"
 	answers
@@ -283,7 +283,7 @@ refused() {
 	eventually one_done
 }
 
-# killed N: a decoder of which the first N are killed.
+# killed N: makes a decoder whose first N processes are killed.
 killed() {
 	cat >"$DIR/killed" <<-KILLED
 		#!/bin/sh
@@ -295,7 +295,7 @@ killed() {
 	chmod +x "$DIR/killed"
 }
 
-@test "a decoder that is killed is tried again without names" {
+@test "after a decoder was killed, the snapshot is decoded again without names" {
 	killed 1
 	start --worker="$DIR/killed" -- sleep 60
 	"$CTL" --socket="$SOCKET" snapshot -o "$DIR/report"
@@ -306,8 +306,8 @@ killed() {
 	[ "$(jq '.namesLeftOut' "$DIR/report")" = null ]
 }
 
-# Another user's, with systemd's own helper in its place.
-@test "decoders of a socket make the same reports" {
+# systemd-socket-activate takes the place of systemd, and starts decoders.
+@test "decoders that a socket starts make the same reports" {
 	command -v systemd-socket-activate >/dev/null || skip "no systemd-socket-activate"
 	systemd-socket-activate --seqpacket --accept --listen="$DIR/decode" \
 		"$PTSNAP_BUILDDIR/decoder/worker/ptsnap-decode" 2>"$DIR/activate" 3>&- &
@@ -323,12 +323,12 @@ killed() {
 	run ! grep -q "of the recorder's own" "$STATE"/*.entry
 	kill "$helper"
 	wait "$helper" 2>/dev/null || true
-	# Nobody listens any more: the recorder's own.
+	# Nobody listens any more: the recorder starts its own decoder.
 	has_code
 	grep -q "decoded by a program that the recorder started" "$STATE"/*.entry
 }
 
-@test "a decoder that is killed fails its snapshot, keeps the bundle, and the next one works" {
+@test "a killed decoder fails its snapshot, the bundle stays, and the next snapshot works" {
 	killed 2
 	start --worker="$DIR/killed" -- sleep 60
 	run -1 "$CTL" --socket="$SOCKET" snapshot
@@ -377,12 +377,12 @@ killed() {
 	answers
 }
 
-@test "a snapshot with a deadline says what it is of, and its bundle decodes whole" {
+@test "a snapshot with a deadline says which part is decoded, and its bundle can be decoded whole" {
 	start -- sh -c 'while :; do /bin/true; done'
 	sleep 1
 	"$CTL" --socket="$SOCKET" snapshot --deadline=0 -o "$DIR/report"
 	grep -q '"complete":false' "$DIR/report"
-	# What there was no time for needs code, too.
+	# The bundle also has the code for the part that there was no time for.
 	"$CTL" --socket="$SOCKET" fetch latest --format=bundle -o "$DIR/bundle"
 	"$CTL" decode --json=short "$DIR/bundle" -o "$DIR/whole"
 	run ! grep -q '"image-[a-z]*":' "$DIR/whole"
@@ -424,7 +424,7 @@ killed() {
 	[ -S "$SOCKET" ]
 }
 
-@test "readiness and the end are told to the service manager" {
+@test "the service manager is told when the recorder is ready and when it ends" {
 	needs_emulator
 	python3 - "$DIR/notify" >"$DIR/told" 3>&- <<-'NOTIFY' &
 		import socket, sys
@@ -451,7 +451,7 @@ has_pt() {
 	[ -e /sys/bus/event_source/devices/intel_pt ]
 }
 
-@test "--check says on this host why it cannot be traced, and 6" {
+@test "--check says why this host cannot be traced, and gives exit code 6" {
 	has_pt && skip "this host has Intel PT"
 	run -6 "$PTSNAPD" --config= --check --state-dir="$DIR"
 	[[ ${lines[0]} == "failure  pmu: "*"; fix: "* ]]
@@ -488,14 +488,14 @@ for f in json.load(sys.stdin):
 	stop
 }
 
-@test "a check that is under way does not keep the recorder from its end" {
+@test "a running check does not keep the recorder from ending" {
 	start -- sleep 60
 	"$CTL" --socket="$SOCKET" check >/dev/null 2>&1 3>&- & client=$!
 	stop
 	wait "$client" || true
 }
 
-@test "the emulated source has nothing to hand back" {
+@test "the emulated source cannot yield Intel PT" {
 	start -- sleep 60
 	run -1 "$CTL" --socket="$SOCKET" yield --for=1s
 	[[ $output == *"cannot do this: this source takes no Intel PT"* ]]
@@ -503,7 +503,7 @@ for f in json.load(sys.stdin):
 	stop
 }
 
-@test "strangers may ask for the status, not for checks or Intel PT" {
+@test "other users may ask for the status, but not for a check or for Intel PT" {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
 	command -v setpriv >/dev/null || skip "no setpriv"
 	start -- sleep 60
@@ -518,7 +518,7 @@ for f in json.load(sys.stdin):
 	stop
 }
 
-@test "without Intel PT and without a command it records the sideband, and says so" {
+@test "without Intel PT and without a command the recorder records the sideband, and says so" {
 	has_pt && skip "this host has Intel PT"
 	"$PTSNAPD" --check --json --config= --state-dir="$DIR" |
 		grep -q '"perf events can be opened' || skip "no perf events"
@@ -561,14 +561,14 @@ time.sleep(60)' "$DIR/maps" 3>&- &
 	stop
 }
 
-@test "--check finds what would keep the recorder from its start" {
+@test "--check finds what would keep the recorder from starting" {
 	run -6 "$PTSNAPD" --config= --check --source=emulated --state-dir=/dev/null/x -- true
 	[[ $output == *"failure  state-dir: /dev/null/x cannot be used as state directory: Not a directory"* ]]
 	run -6 "$PTSNAPD" --config= --check --source=intel_pt --cpus=4000 --state-dir="$DIR"
 	[[ $output == *"failure  cpus: CPUs=4000: this host has no CPU 4000, only "* ]]
 }
 
-# The machine in a process of its own, the recorder beside it.
+# The machine is in a process of its own, beside the recorder.
 start_apart() { # OPTIONS of the recorder
 	"$PTSNAPD" --config= --source=emulated --emu-socket="$DIR/e" --socket="$SOCKET" \
 		--state-dir="$STATE" "$@" 2>>"$DIR/log" 3>&- &
@@ -579,7 +579,7 @@ traced_threads() {
 	"$CTL" --socket="$SOCKET" snapshot | grep -q " CPU TIME"
 }
 
-@test "a machine that another process keeps is traced like one's own" {
+@test "the machine of another process is traced like the recorder's own" {
 	needs_emulator
 	"$PTSNAPD" --config= --emulate="$DIR/e" --aux-size=1M -- \
 		sh -c 'while [ ! -e "$0" ]; do /bin/true; done; exit 3' "$DIR/end" 2>"$DIR/emulator" 3>&- &
@@ -595,7 +595,7 @@ traced_threads() {
 	[[ $output == *"Process "*" sh -c while"* ]]
 	[[ $output == *"CPUs stopped within "* ]]
 	[[ $output != *"stop-timeout"* ]]
-	# It dies; another one comes, and finds what runs.
+	# The recorder dies; the next one finds the processes that run.
 	kill -KILL "$PID"
 	wait "$PID" || true
 	start_apart --exit-with-command
@@ -615,7 +615,7 @@ traced_threads() {
 	[ "$(ls "$STATE"/*.ptsnap | wc -l)" -ge 3 ]
 }
 
-@test "a recorder survives the machine that is killed" {
+@test "a recorder survives the death of its machine" {
 	needs_emulator
 	"$PTSNAPD" --config= --emulate="$DIR/e" --aux-size=1M -- sleep 60 2>"$DIR/emulator" 3>&- &
 	EMULATOR=$!

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# What a snapshot needs of programs: kept once a host, joined to the bundle for whoever fetches it.
+# The bytes of programs that a snapshot needs: they are kept once a host, and joined with a bundle that
+# is fetched.
 
 load recorder
 
@@ -18,23 +19,23 @@ ctl() {
 	"$CTL" --socket="$SOCKET" "$@"
 }
 
-# Cache files, without what lies beside them.
+# Prints the number of files in the cache.
 cached() {
 	ls "$STATE/images" | grep -vc '\.ranges$' || true
 }
 
-# FILE has no gaps, and some instructions.
+# Expects a report FILE with instructions and without gaps.
 complete() {
 	[ "$(jq '.totals.gaps == 0 and .totals.instructions > 1000' "$1")" = true ]
 }
 
-# decode BUNDLE: its report in $DIR/decoded.
+# decode BUNDLE: writes the report to $DIR/decoded.
 decode() {
 	rm -f "$DIR/decoded"
 	"$CTL" decode --worker="$DECODE" "$@" -o "$DIR/decoded"
 }
 
-@test "two snapshots of one program share its file, and their bundles are without it" {
+@test "two snapshots of one program share its file, and their bundles lack it" {
 	record -- "$DIR/prog" /
 	local n
 	n=$(cached)
@@ -42,9 +43,9 @@ decode() {
 	record -- "$DIR/prog" /
 	[ "$(cached)" -eq "$n" ]
 	[ "$(ls "$STATE"/*.images | wc -l)" -eq 2 ]
-	# What was not touched is listed, and has no file.
+	# Images without executed code are listed, and have no file.
 	[ "$(awk '$4 != "-" {print $2}' "$(newest images)" | sort -u | wc -l)" -eq "$n" ]
-	# Trace, sideband, manifest.
+	# The bundle has only trace, sideband and manifest.
 	[ "$(tar tf "$(newest ptsnap)" | grep -c '^images/')" -eq 0 ]
 	[ "$(stat -c %s "$(newest ptsnap)")" -lt $((2 * 1024 * 1024 + 64 * 1024)) ]
 	complete "$(newest json)"
@@ -73,7 +74,7 @@ decode() {
 	cmp "$DIR/decoded" "$(newest json)"
 	(cd "$STATE" && decode ./*.ptsnap)
 	cmp "$DIR/decoded" "$(newest json)"
-	# Joined without a recorder, and to a pipe.
+	# Join without a recorder, and to a pipe.
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" | cat >"$DIR/joined"
 	decode "$DIR/joined"
 	cmp "$DIR/decoded" "$(newest json)"
@@ -85,7 +86,7 @@ decode() {
 	[ -s "$DIR/symfs/$DIR/prog" ]
 }
 
-@test "a bundle away from its images says what to do" {
+@test "decoding a bundle without its images says what to do" {
 	record -- "$DIR/prog" /
 	cp "$(newest ptsnap)" "$DIR/away.ptsnap"
 	run -0 decode "$DIR/away.ptsnap"
@@ -93,7 +94,7 @@ decode() {
 	[ "$(jq '.gapCounts["image-missing"] > 0' "$DIR/decoded")" = true ]
 }
 
-@test "images that one may not read are not said to be lost" {
+@test "images that the user may not read are not reported as lost" {
 	[ "$(id -u)" -eq 0 ] || skip "not root"
 	setpriv --reuid=12345 --regid=12345 --clear-groups "$CTL" --version ||
 		skip "what is built is not for others to run"
@@ -107,7 +108,7 @@ decode() {
 	[[ "$output" != *"could not keep"* ]]
 }
 
-@test "a list that is damaged is refused" {
+@test "a damaged list of images is refused" {
 	record -- "$DIR/prog" /
 	echo "nonsense" >"$(newest images)"
 	run -1 decode "$(newest ptsnap)"
@@ -122,7 +123,7 @@ decode() {
 	[ ! -e "$DIR/fetched" ]
 }
 
-@test "a cache file that is gone leaves a bundle that says so" {
+@test "a bundle says that a cache file is gone" {
 	record -- "$DIR/prog" /
 	rm "$STATE"/images/*
 	run -0 decode "$(newest ptsnap)"
@@ -130,7 +131,7 @@ decode() {
 	[ "$(jq '.gapCounts["image-missing"] > 0' "$DIR/decoded")" = true ]
 }
 
-@test "without decoding all images are kept, whole" {
+@test "without decoding, all images are kept whole" {
 	start -- sh -c "while :; do '$DIR/prog' / >'$DIR/out'; done"
 	ran() { [ -s "$DIR/out" ]; }
 	eventually ran
@@ -140,7 +141,7 @@ decode() {
 	local name size
 	name=$(awk '{print $2; exit}' "$(newest images)")
 	[ -n "$name" ]
-	# One piece, as large as the file.
+	# The image is one piece, as large as the file.
 	while read -r _ name size pieces; do
 		[ "$pieces" = "$(printf '0x0+0x%x' "$size")" ]
 		[ "$(stat -c %s "$STATE/images/$name")" -eq "$size" ]
@@ -150,7 +151,7 @@ decode() {
 	[ "$(jq '.totals.instructions > 1000' "$DIR/decoded")" = true ]
 }
 
-@test "where the decoder dies all images are kept" {
+@test "if the decoder dies, all images are kept" {
 	printf '#!/bin/sh\nkill -KILL $$\n' >"$DIR/dies"
 	chmod +x "$DIR/dies"
 	record --worker="$DIR/dies" -- "$DIR/prog" / || true
@@ -160,7 +161,7 @@ decode() {
 	complete "$DIR/decoded"
 }
 
-@test "files of the cache go with the last snapshot that needs them" {
+@test "a cache file is deleted with the last snapshot that needs it" {
 	record -- "$DIR/prog" /
 	local own
 	own=$(awk 'NR == 1 {print $2}' "$(newest images)")
@@ -175,7 +176,7 @@ decode() {
 	complete "$DIR/decoded"
 }
 
-@test "what a crash leaves in the cache goes at the next start" {
+@test "files that a crash left in the cache are deleted at the next start" {
 	record -- "$DIR/prog" /
 	local n
 	n=$(cached)
@@ -187,7 +188,7 @@ decode() {
 	[ "$(ls -A "$STATE/images" | wc -l)" -eq $((2 * n)) ]
 }
 
-@test "a recorder that is killed before it kept images says so" {
+@test "a snapshot says that the recorder was killed before it kept images" {
 	printf '#!/bin/sh\nexec sleep 60\n' >"$DIR/hangs"
 	chmod +x "$DIR/hangs"
 	start --worker="$DIR/hangs" -- sleep 60
@@ -204,7 +205,7 @@ decode() {
 	decode "$DIR/fetched"
 }
 
-@test "a snapshot in memory has its images in it" {
+@test "a snapshot in memory contains its images" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
 	mkdir "$STATE"
 	mount -t tmpfs -o size=64k tmpfs "$STATE" 2>/dev/null || skip "no tmpfs here"
@@ -223,7 +224,7 @@ decode() {
 	[ "$(jq '.gapCounts["image-missing"]' "$DIR/decoded")" = null ]
 }
 
-@test "a disk that is full when images are kept is said, and the report is there" {
+@test "a disk that is full when images are kept is reported, and the report is complete" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
 	mkdir "$STATE"
 	mount -t tmpfs -o size=2400k tmpfs "$STATE" 2>/dev/null || skip "no tmpfs here"
@@ -236,18 +237,18 @@ decode() {
 	answers
 }
 
-@test "MaxUse holds for images, too" {
+@test "MaxUse= limits images, too" {
 	record --max-use=2200K -- "$DIR/prog" /
 	grep -q "images were not kept: no room is left for them" "$(newest entry)"
 	[ -s "$(newest json)" ]
 	[ "$(du -s -B1 "$STATE" | cut -f1)" -lt $((2400 * 1024)) ]
 }
 
-@test "a program that is changed while it lies there is another file" {
+@test "a program that is changed in place is kept as another file" {
 	record -- "$DIR/prog" /
 	local first
 	first=$(awk 'NR == 1 {print $2}' "$(newest images)")
-	# The same inode and size, other bytes at the end, where its sections are told.
+	# The file keeps its inode and size, but has other bytes at its end, in the section headers.
 	printf '\1' | dd of="$DIR/prog" bs=1 seek=$(($(stat -c %s "$DIR/prog") - 1)) conv=notrunc 2>/dev/null
 	record -- "$DIR/prog" /
 	[ "$(awk 'NR == 1 {print $2}' "$(newest images)")" = "$first.1" ]
@@ -257,7 +258,7 @@ decode() {
 	done
 }
 
-@test "a program that is gone before it is kept is said" {
+@test "a program that is gone before it can be kept is reported" {
 	cat >"$DIR/slow" <<-SLOW
 		#!/bin/sh
 		: >'$DIR/prog'
@@ -265,13 +266,13 @@ decode() {
 	SLOW
 	chmod +x "$DIR/slow"
 	record --worker="$DIR/slow" -- "$DIR/prog" /
-	# Whoever asked for it found nothing there any more, or nobody had to.
+	# The decoder asked for the file and it was gone, or the decoder did not ask.
 	[ -s "$(newest json)" ]
 	decode "$(newest ptsnap)"
 	[ "$(jq '.gapCounts["image-missing"] > 0 or .gapCounts["image-short"] > 0' "$DIR/decoded")" = true ]
 }
 
-# What the recorder answers to Get of the newest snapshot in FORMAT: an error's name, or a size.
+# Prints the answer to Get of the newest snapshot in FORMAT: the name of an error, or a size.
 get() {
 	python3 - "$SOCKET" "$1" <<-'GET'
 		import json, socket, sys
@@ -285,7 +286,7 @@ get() {
 	GET
 }
 
-@test "each part of a snapshot can be asked for, and nothing else" {
+@test "each part of a snapshot can be fetched, and nothing else" {
 	record -- "$DIR/prog" /
 	local size
 	size=$(awk 'NR == 1 {print $3}' "$(newest images)")
@@ -304,7 +305,7 @@ get() {
 	[ "$(get image:0)" = "io.ptsnap.recorder.NoSuchImage 0" ]
 }
 
-@test "a decoder that was taken over can ask for anything and say anything" {
+@test "a hostile decoder that asks for anything and says anything does no harm" {
 	cat >"$DIR/hostile" <<-HOSTILE
 		#!$(command -v python3)
 		import os, random, socket, struct
@@ -336,13 +337,13 @@ get() {
 	record --worker="$DIR/hostile" -- "$DIR/prog" /
 	[ "$(cat "$(newest json)")" = "{}" ]
 	grep -q "the decoder asked for [0-9]* pieces that no image has" "$(newest entry)"
-	# The list is one that is taken.
+	# The list is valid.
 	decode "$(newest ptsnap)"
 	record -- "$DIR/prog" /
 	complete "$(newest json)"
 }
 
-@test "a report that is larger than any that was asked for does not come to the disk" {
+@test "a report that is larger than the limit is not written to the disk" {
 	cat >"$DIR/hostile" <<-HOSTILE
 		#!$(command -v python3)
 		import os, socket, struct

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Source lines and separate debug files, from what is asked for to what the report says: by the
-# recorder, by ptsnapctl, and elsewhere when the programs are gone.
+# Source lines and separate debug files in reports: by the recorder, by ptsnapctl, and elsewhere when
+# the programs are gone.
 
 load recorder
 
@@ -44,20 +44,20 @@ teardown() {
 	recorder_teardown
 }
 
-# decode [OPTIONS] BUNDLE: its report in $DIR/decoded.
+# decode [OPTIONS] BUNDLE: writes the report to $DIR/decoded.
 decode() {
 	rm -f "$DIR/decoded"
 	timeout 60 "$CTL" decode --worker="$DECODE" "$@" -o "$DIR/decoded"
 }
 
-# is FILTER TEXT: what the report in $DIR/decoded says.
+# is FILTER TEXT: expects TEXT as jq's output for the report in $DIR/decoded.
 is() {
 	local got
 	got=$(jq -r "$1" "$DIR/decoded")
 	[ "$got" = "$2" ] || { echo "$1: $got, not $2" >&2; return 1; }
 }
 
-# Of prog: whether a function has a line and of which image; what became of its DWARF.
+# For prog: whether a function has a line, the function's image, and the state of its DWARF.
 lines_are() {
 	is "[.images[] | select(.path | endswith(\"/prog\")) | .dwarf] | unique | join(\",\")" "$1"
 	is "[.functions[] | select(.name == \"large\") | .source // \"\" | sub(\".*/\"; \"\")] | join(\",\")" "$2"
@@ -75,14 +75,14 @@ without_symbols() {
 	strip "$DIR/prog"
 }
 
-@test "a recorder with SourceLines= has lines in its report, and so has its bundle elsewhere" {
+@test "with SourceLines= the report has lines, also when its bundle is decoded elsewhere" {
 	record --source-lines -- "$DIR/prog"
 	local report
 	report=$(newest json)
 	cp "$report" "$DIR/decoded"
 	lines_are own "$LINE"
 	is .schemaVersion 1.9
-	# Joined with what was kept, the program being gone and its source, too.
+	# Join the bundle with the kept images after program and source are gone.
 	rm "$DIR/prog" "$DIR/prog.c"
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
 	decode --lines "$(newest ptsnap)"
@@ -90,12 +90,12 @@ without_symbols() {
 	rm -rf "$STATE/images"
 	(cd / && decode --lines "$DIR/joined")
 	cmp "$DIR/decoded" "$report"
-	# Nobody has lines who does not ask for them.
+	# Without --lines there are no lines.
 	decode "$DIR/joined"
 	no_lines
 }
 
-# Bytes that the newest snapshot needs of prog.
+# Prints the number of bytes that the newest snapshot needs of prog.
 needed_of_prog() {
 	local sum=0 piece
 	for piece in $(awk -v size="$(stat -c %s "$DIR/prog")" '$3 == size {print $4}' "$(newest images)" | tr , ' '); do
@@ -104,7 +104,7 @@ needed_of_prog() {
 	echo $sum
 }
 
-# A program with much more DWARF.
+# Makes a program with much more DWARF.
 make_large() {
 	for n in $(seq 1500); do
 		echo "unsigned f$n(unsigned a) { unsigned b = a * $n, c = b ^ a; return b - c; }"
@@ -114,7 +114,7 @@ make_large() {
 	DEBUG=.build-id/${ID:0:2}/${ID:2}.debug
 }
 
-@test "DWARF that MaxUse= has no room for is said not to be kept, and the report is there" {
+@test "DWARF that MaxUse= has no room for is reported as not kept, and the report is complete" {
 	make_large
 	head -c 4000000 /dev/zero >"$DIR/zeros"
 	objcopy --add-section .debug_ranges="$DIR/zeros" "$DIR/prog"
@@ -122,11 +122,11 @@ make_large() {
 	cp "$(newest json)" "$DIR/decoded"
 	lines_are own "$LINE"
 	jq -r .error "$(newest entry)" | grep -q 'images were not kept: no room is left for them (MaxUse=)'
-	# So with all programs of which there is no more room; the report needs none of them.
+	# The same holds for all programs that there is no room for; the report needs none of them.
 	[ "$(du -sk "$STATE" | cut -f 1)" -lt 3072 ]
 }
 
-@test "a recorder without SourceLines= does not keep DWARF, so there is none in its bundle" {
+@test "without SourceLines= no DWARF is kept, and the bundle has none" {
 	make_large
 	record -- "$DIR/prog"
 	cp "$(newest json)" "$DIR/decoded"
@@ -137,12 +137,12 @@ make_large() {
 	decode --lines "$(newest ptsnap)"
 	lines_are none ""
 	is '[.functions[] | select(.name == "large")] | length' 1
-	# A file apart has what the bundle has not.
+	# A separate file has the DWARF that the bundle lacks.
 	mkdir -p "$DIR/sym/$(dirname "$DEBUG")"
 	cp "$DIR/prog" "$DIR/sym/$DEBUG"
 	decode --lines --symbols="$DIR/sym" "$(newest ptsnap)"
 	lines_are apart "$LINE"
-	# So has the program itself, if it is still there.
+	# The program itself also has it, if it still exists.
 	decode --lines --symbols=/ "$(newest ptsnap)"
 	lines_are apart "$LINE"
 	record --source-lines -- "$DIR/prog"
@@ -162,12 +162,12 @@ make_large() {
 	is '[.images[] | select(has("dwarf"))] | length > 0' true
 }
 
-@test "names and lines of a stripped program come out of a directory, by build id" {
+@test "names and lines of a stripped program are found in a directory by build id" {
 	without_symbols
 	record -- "$DIR/prog"
 	decode "$(newest ptsnap)"
 	is '[.functions[] | select(.name == "large")] | length' 0
-	# Names alone; the links of a debug package lead anywhere.
+	# Only names are read; the links of a debug package may lead anywhere.
 	mv "$DIR/sym/$DEBUG" "$DIR/elsewhere"
 	ln -s "$DIR/elsewhere" "$DIR/sym/$DEBUG"
 	decode --symbols=/nonexistent/.. --symbols="$DIR/sym" "$(newest ptsnap)" || true
@@ -178,7 +178,7 @@ make_large() {
 	no_lines
 	decode --lines --symbols="$DIR/empty" --symbols="$DIR/sym" "$(newest ptsnap)"
 	lines_are apart "$LINE"
-	# Relative, as the shell has it.
+	# The directory may be relative to the current one.
 	(cd "$DIR" && decode --lines --symbols=sym "$(newest ptsnap)")
 	lines_are apart "$LINE"
 	decode --skim=tip --view=report --symbols="$DIR/sym" "$(newest ptsnap)"
@@ -187,14 +187,14 @@ make_large() {
 	lines_are none ""
 }
 
-@test "and by path, but not those of another build" {
+@test "names and lines are found by path, but not those of another build" {
 	without_symbols
 	record -- "$DIR/prog"
 	mkdir -p "$DIR/root/$DIR"
 	mv "$DIR/sym/$DEBUG" "$DIR/root/$DIR/prog.debug"
 	decode --lines --symbols="$DIR/root" "$(newest ptsnap)"
 	lines_are apart "$LINE"
-	# Another build at the same path, and by a build id that is a lie.
+	# Files of another build, at the same path and under a false build id.
 	sed -i 's/sum += i/sum ^= i/' "$DIR/prog.c"
 	(cd "$DIR" && cc -g -O1 -Wl,--build-id=sha1 -o "root/$DIR/prog.debug" prog.c)
 	decode --lines --symbols="$DIR/root" "$(newest ptsnap)"
@@ -203,7 +203,7 @@ make_large() {
 	cp "$DIR/root/$DIR/prog.debug" "$DIR/sym/$DEBUG"
 	decode --lines --symbols="$DIR/sym" "$(newest ptsnap)"
 	lines_are none ""
-	# What the path leads to by links stays below the directory.
+	# Links in the path do not lead out of the directory.
 	rm "$DIR/root/$DIR/prog.debug"
 	objcopy --only-keep-debug "$DIR/prog" "$DIR/outside"
 	ln -s "$DIR/outside" "$DIR/root/$DIR/prog.debug"
@@ -211,7 +211,7 @@ make_large() {
 	lines_are none ""
 }
 
-@test "what is no file is passed over" {
+@test "everything but a regular file is skipped" {
 	without_symbols
 	record -- "$DIR/prog"
 	mkdir -p "$DIR/odd/$(dirname "$DEBUG")" "$DIR/odd/$DIR"
@@ -225,11 +225,11 @@ make_large() {
 	lines_are apart "$LINE"
 }
 
-@test "and out of a server's files, when they are asked for" {
+@test "names and lines come from debuginfod if --debuginfod is given" {
 	without_symbols
 	record -- "$DIR/prog"
 	mkdir "$DIR/bin"
-	# As debuginfod-find(1) answers: with the file in its cache, or not at all.
+	# Like debuginfod-find(1), the program prints the path of a file in its cache, or nothing.
 	cat >"$DIR/bin/debuginfod-find" <<-EOF
 		#!/bin/sh
 		echo "\$@" >>"$DIR/asked"
@@ -247,12 +247,12 @@ make_large() {
 	lines_are apart "$LINE"
 	[ "$(grep -c "^debuginfo $ID$" "$DIR/asked")" -eq 1 ]
 	[ "$(sort "$DIR/asked" | uniq -d | wc -l)" -eq 0 ]
-	# Whatever it gives, only files are read.
+	# Whatever path the program prints, only regular files are read.
 	mkfifo "$DIR/pipe"
 	mv "$DIR/pipe" "$DIR/sym/$DEBUG"
 	decode --lines --debuginfod "$(newest ptsnap)"
 	lines_are none ""
-	# What is in a directory nobody is asked for.
+	# Servers are not asked for files that are in a directory.
 	objcopy --only-keep-debug "$DIR/prog" "$DIR/apart"
 	mkdir -p "$DIR/local/$(dirname "$DEBUG")"
 	mv "$DIR/apart" "$DIR/local/$DEBUG"
@@ -291,7 +291,7 @@ claim() {
 	EOF
 }
 
-@test "DWARF that is too large is said, and the report is there" {
+@test "DWARF that is too large is reported, and the report is complete" {
 	command -v python3 >/dev/null || skip "no python3"
 	(cd "$DIR" && objcopy --compress-debug-sections=zlib prog packed && mv packed prog)
 	record --source-lines -- "$DIR/prog"
@@ -310,19 +310,19 @@ claim() {
 	done
 }
 
-@test "lines take no longer than they may" {
+@test "reading lines ends at the time limit" {
 	record --source-lines -- "$DIR/prog"
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
 	local count='[.functions[], .threads[].stack[] | select(has("source"))] | length'
 	"$PTSNAP_BUILDDIR/tests/support/run_worker" lines=1 "$DECODE" 0 "$DIR/joined" "$DIR/decoded"
 	is "$count > 1" true
-	# The first one takes longer than that.
+	# The first file takes longer than the limit.
 	"$PTSNAP_BUILDDIR/tests/support/run_worker" lines=1 lines-ns=1 "$DECODE" 0 "$DIR/joined" "$DIR/decoded"
 	is "$count <= 1" true
 	is '[.functions[] | select(.name == "large")] | length' 1
 }
 
-@test "a perf.data has lines, too" {
+@test "the report of a perf.data has lines, too" {
 	record -- "$DIR/prog"
 	"$CTL" export "$(newest ptsnap)" -o "$DIR/perf.data"
 	decode --lines "$DIR/perf.data"

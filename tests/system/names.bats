@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Names as the source has them, of a program that is stripped but for what is packed within it.
+# Names of functions: demangled, and from the compressed symbols of a stripped program.
 
 load recorder
 
@@ -42,7 +42,7 @@ teardown() {
 	recorder_teardown
 }
 
-# What the report in $1 calls the functions of the program's own.
+# names_are REPORT TEXT: expects TEXT as the names of the program's own functions.
 names_are() {
 	local got
 	got=$(jq -r '[.functions[] | select(.name | test("sell|_Do_it")) |
@@ -52,12 +52,12 @@ names_are() {
 
 BOTH='_Do_it= shop::sell(shop::goods, char const*)=_ZN4shopL4sellENS_5goodsEPKc'
 
-@test "a report has the names of C++ as the source has them, and those of C as they are" {
+@test "a report has demangled C++ names, and C names unchanged" {
 	record -- "$DIR/prog"
 	names_are "$(newest json)" "$BOTH"
 }
 
-@test "names that are packed within a stripped program are in its report, and in its bundle" {
+@test "names from the compressed symbols (.gnu_debugdata) of a stripped program are in its report and its bundle" {
 	(
 		cd "$DIR"
 		strip -o stripped prog
@@ -71,7 +71,7 @@ BOTH='_Do_it= shop::sell(shop::goods, char const*)=_ZN4shopL4sellENS_5goodsEPKc'
 	)
 	record -- "$DIR/packed"
 	names_are "$(newest json)" "$BOTH"
-	# Joined with what was kept, the program being gone.
+	# Join the bundle with the kept images after the program is gone.
 	"$CTL" fetch --format=bundle "$(newest ptsnap)" -o "$DIR/joined"
 	rm -rf "$STATE/images" "$DIR/packed" "$DIR/prog"
 	timeout 60 "$CTL" decode --worker="$DECODE" "$DIR/joined" -o "$DIR/decoded"

@@ -1,11 +1,11 @@
-# A recorder of the emulated source in a directory of its own, started and stopped by a test. Loaded
-# by those that need one.
+# Functions for tests that start and stop a recorder with the emulated source in a directory of its
+# own.
 
 recorder_setup() {
 	bats_require_minimum_version 1.5.0
 	PTSNAPD=$PTSNAP_BUILDDIR/daemon/ptsnapd
 	CTL=$PTSNAP_BUILDDIR/ctl/ptsnapctl
-	# A socket's path is short.
+	# The path of a socket has at most 107 bytes.
 	DIR=$(mktemp -d /tmp/ptsnap-bats-XXXXXX)
 	SOCKET=$DIR/s
 	STATE=$DIR/state
@@ -23,7 +23,7 @@ needs_emulator() {
 	command -v qemu-x86_64 >/dev/null || skip "no qemu-x86_64"
 }
 
-# Until COMMAND... succeeds, 20 s at most.
+# eventually COMMAND...: repeats COMMAND until it succeeds, for 20 s at most.
 eventually() {
 	local n=0
 	until "$@"; do
@@ -37,7 +37,7 @@ answers() {
 	"$CTL" --socket="$SOCKET" status >/dev/null 2>&1
 }
 
-# start [OPTIONS] -- COMMAND: in the background, with its words in $DIR/log.
+# start [OPTIONS] -- COMMAND: starts a recorder in the background, with its log in $DIR/log.
 start() {
 	needs_emulator
 	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M "$@" \
@@ -52,13 +52,13 @@ stop() {
 	PID=
 }
 
-# record [OPTIONS] -- COMMAND: a run with a snapshot at its end.
+# record [OPTIONS] -- COMMAND: runs a recorder that takes a snapshot when COMMAND ends.
 record() {
 	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
 		--exit-with-command "$@" >/dev/null 2>"$DIR/log"
 }
 
-# The newest file of a suffix in the state directory.
+# newest SUFFIX: prints the newest file with SUFFIX in the state directory.
 newest() {
 	ls "$STATE"/*."$1" | tail -n 1
 }

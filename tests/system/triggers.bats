@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# Triggers as a whole: files, limits, labels, signals, units that fail; and the configuration read
-# again while the rings go on.
+# Triggers as a whole: files, limits, labels, signals, units that fail; and reloading the configuration
+# while the rings go on.
 
 load recorder
 
@@ -16,7 +16,7 @@ teardown() {
 	recorder_teardown
 }
 
-# trigger NAME LINE...: the file of a trigger.
+# trigger NAME LINE...: writes the file of a trigger.
 trigger() {
 	local name=$1
 	shift
@@ -27,12 +27,12 @@ ctl() {
 	"$CTL" --socket="$SOCKET" "$@"
 }
 
-# field NAME: of the newest snapshot.
+# field FILTER: prints jq's output for the newest snapshot in the list.
 field() {
 	ctl list --json=short | tail -n 1 | jq -c "$1"
 }
 
-# counter TRIGGER NAME
+# counter TRIGGER NAME: prints a counter of a trigger.
 counter() {
 	ctl status --json=short | jq -c ".triggers[] | select(.name == \"$1\") | .$2"
 }
@@ -45,12 +45,12 @@ needs_jq() {
 	command -v jq >/dev/null || skip "no jq"
 }
 
-# The address of a ring of the recorder's memory.
+# Prints the address of a ring in the recorder's memory.
 rings() {
 	grep -E 'memfd|ptsnap' "/proc/$PID/maps" | grep -E ' rw-s | r--s ' | cut -d' ' -f1 | sort | head -n 4
 }
 
-@test "--test-config shows the triggers, those of files with their lines" {
+@test "--test-config shows the triggers, with the lines of those that come from files" {
 	trigger web On=unit "Units=web-*.service" LastBytes=2M Burst=nonsense
 	trigger signal Decode=no
 	run -1 --separate-stderr "$PTSNAPD" --config= --triggers="$DIR/t" --test-config
@@ -83,7 +83,7 @@ rings() {
 	[ "$(grep -c '^# Trigger ' <<<"$output")" -eq 4 ]
 }
 
-@test "a trigger's actions, a unit and labels are in list, bundle and report" {
+@test "a trigger's name, unit and labels are in list, bundle and report" {
 	needs_jq
 	trigger web On=unit "Units=web-*.service" Label=team=web "Reason=web is down"
 	start --triggers="$DIR/t" -- sleep 60
@@ -95,7 +95,7 @@ rings() {
 	grep -qF '["web-1.service",[{"key":"release","value":"7"},{"key":"team","value":"web"}]]' "$DIR/manifest"
 	[ "$(jq -c '[.schemaVersion, .trigger.kind, .trigger.unit, .trigger.labels]' "$DIR/report")" = \
 		'["1.9","unit","web-1.service",{"release":"7","team":"web"}]' ]
-	# Another unit is the built-in trigger's.
+	# The built-in trigger takes snapshots for other units.
 	ctl snapshot --no-decode --trigger=unit --unit=db.service >/dev/null
 	[ "$(field '[.name, .reason, .labels]')" = '["unit",null,null]' ]
 	run -2 ctl snapshot --trigger=web --unit=db.service
@@ -107,7 +107,7 @@ rings() {
 	[[ $output == *"give KEY=VALUE"* ]]
 }
 
-@test "a trigger fires so often and no more: 7, a sentence, and a counter" {
+@test "a trigger beyond its limit gives exit code 7, a message, and a counter" {
 	needs_jq
 	trigger two Burst=2 Interval=1h Decode=no
 	start --triggers="$DIR/t" -- sleep 60
@@ -119,12 +119,12 @@ rings() {
 	counts two fired 2
 	counts two limited 2
 	[ "$(ctl status --json=short | jq .snapshots.limited)" -eq 2 ]
-	# Said once; others go on.
+	# The refusal is logged once; other triggers still fire.
 	[ "$(grep -c 'trigger two has fired too often' "$DIR/log")" -eq 1 ]
 	ctl snapshot --no-decode >/dev/null
 }
 
-@test "MinFill refuses what was not traced long enough, and says why" {
+@test "MinFill= refuses a snapshot of too short a trace, and says why" {
 	trigger late MinFill=1h
 	start --triggers="$DIR/t" -- sleep 60
 	run -6 ctl snapshot --trigger=late
@@ -132,7 +132,7 @@ rings() {
 	ctl snapshot --no-decode >/dev/null
 }
 
-@test "a trigger that is not enabled is none" {
+@test "a disabled trigger does not exist for clients" {
 	trigger control Enabled=no
 	trigger signal Enabled=no
 	start --triggers="$DIR/t" -- sleep 60
@@ -158,7 +158,7 @@ rings() {
 	eventually counts signal limited 1
 }
 
-@test "--from-monitor-env takes what systemd says of a failed unit" {
+@test "--from-monitor-env takes what systemd says about a failed unit" {
 	needs_jq
 	start -- sleep 60
 	MONITOR_UNIT=web.service MONITOR_SERVICE_RESULT=core-dump MONITOR_EXIT_CODE=dumped \
@@ -190,14 +190,14 @@ rings() {
 	logged() { grep -q "configuration read again" "$DIR/log"; }
 	eventually logged
 	grep -q "ptsnapd: $DIR/c:5: TimelineMax=5M takes effect after a restart (now: 64M)" "$DIR/log"
-	# The command line is stronger than RingSize=, before and after.
+	# The command line wins over RingSize=, before and after the reload.
 	! grep -q "RingSize=2M takes effect" "$DIR/log"
 	[ "$(ctl list --json=short | wc -l)" -eq 2 ]
 	[ "$(rings)" = "$before" ]
 	[ "$(ctl status --json=short | jq .pid)" -eq "$pid" ]
 	ctl snapshot --trigger=late --no-decode >/dev/null
 	run -7 ctl snapshot --trigger=late
-	# Again: what has fired stays known.
+	# After another reload, the counters stay.
 	kill -HUP "$PID"
 	twice() { [ "$(grep -c "configuration read again" "$DIR/log")" -eq 2 ]; }
 	eventually twice
@@ -205,7 +205,7 @@ rings() {
 	counts late fired 1
 }
 
-@test "reload by the client prints what is wrong, and a file that is gone changes nothing" {
+@test "reload prints what is wrong, and a missing file changes nothing" {
 	printf '[Service]\n' >"$DIR/c"
 	start --config="$DIR/c" --triggers="$DIR/t" -- sleep 60
 	run -0 ctl reload
@@ -221,7 +221,7 @@ rings() {
 	ctl snapshot --no-decode >/dev/null
 }
 
-@test "reload while a snapshot decodes leaves that one alone" {
+@test "reload does not disturb a snapshot that is being decoded" {
 	cat >"$DIR/slow" <<-SLOW
 		#!/bin/sh
 		sleep 1
@@ -241,7 +241,7 @@ rings() {
 	ctl snapshot >/dev/null
 }
 
-@test "a reload is told to the service manager" {
+@test "the service manager is told about a reload" {
 	command -v python3 >/dev/null || skip "no python3"
 	python3 - "$DIR/notify" >"$DIR/told" 3>&- <<-'LISTEN' &
 		import socket, sys
@@ -260,7 +260,7 @@ rings() {
 	eventually told
 }
 
-@test "units that fail are seen on the bus, once each, also after the bus was away" {
+@test "failed units are noticed on the bus, once each, also after the bus was away" {
 	needs_jq
 	needs_emulator
 	command -v dbus-daemon >/dev/null || skip "no dbus-daemon"
@@ -288,7 +288,7 @@ rings() {
 		'["unit","web","web-1.service","web-1.service failed: signal, killed by SIGSEGV",4711]' ]
 	[ "$(field '.labels')" = '{"from":"bus","result":"signal"}' ]
 	counts unit fired 0
-	# Whoever is on the bus can say anything to us alone.
+	# Any client of the bus can send signals to the recorder alone.
 	if command -v busctl >/dev/null; then
 		busctl --address="$DBUS_SYSTEM_BUS_ADDRESS" emit --destination="$(busctl \
 			--address="$DBUS_SYSTEM_BUS_ADDRESS" list | awk '$3 == "ptsnapd" { print $1 }')" \
@@ -303,7 +303,7 @@ rings() {
 	ctl status >/dev/null
 }
 
-@test "a bus that does not answer keeps no recorder from ending" {
+@test "a bus that does not answer does not keep the recorder from ending" {
 	needs_emulator
 	command -v python3 >/dev/null || skip "no python3"
 	trigger web On=unit Watch=yes
@@ -324,7 +324,7 @@ time.sleep(1000)' "$DIR/bus" >"$DIR/said" 3>&- &
 	kill -TERM "$BUS"
 }
 
-@test "a terminal that closes ends a recorder, as before there was a reload" {
+@test "a recorder ends when its terminal closes" {
 	needs_emulator
 	command -v python3 >/dev/null || skip "no python3"
 	cat >"$DIR/terminal.py" <<-'TTY'
@@ -351,7 +351,7 @@ time.sleep(1000)' "$DIR/bus" >"$DIR/said" 3>&- &
 	[ ! -e "$SOCKET" ]
 }
 
-@test "parameters that are none are named, and take no snapshot" {
+@test "invalid parameters are named, and no snapshot is taken" {
 	command -v python3 >/dev/null || skip "no python3"
 	start -- sleep 60
 	cat >"$DIR/call.py" <<-'CALL'

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# What make install puts there for systemd, judged by systemd's own tools in a scratch root: units,
-# drop-ins, their scores, users, directories, texts for the journal, and the generator's limits.
+# The files for systemd that make install installs, checked with systemd's own tools in a scratch root:
+# units, drop-ins, their scores, users, directories, texts for the journal, and the generator's limits.
 
-# The program's directories are below whatever prefix was configured.
+# The program's directories are below the configured prefix.
 setup_file() {
 	export ROOT
 	unset MAKEFLAGS MFLAGS MAKELEVEL DESTDIR
@@ -14,7 +14,7 @@ setup_file() {
 	UNITS=$(dirname "$(find "$ROOT" -name ptsnapd.service)")
 	VENDOR=$(dirname "$(find "$ROOT" -name ptsnapd.conf)")
 	export UNITS VENDOR
-	# What of the host's the units name.
+	# Files of the host that the units name.
 	mkdir -p "$ROOT/bin" "$ROOT/etc/systemd/system"
 	printf '#!/bin/sh\n' >"$ROOT/bin/kill"
 	chmod +x "$ROOT/bin/kill"
@@ -37,7 +37,7 @@ need() {
 	[ -f "$ROOT/sys/sysinit.target" ] || [ "$1" != systemd-analyze ] || skip "no units of systemd's own"
 }
 
-# A changed copy of the units for one test. Drop-ins go to $DIR/UNIT.d.
+# Makes a copy of the units for one test. Drop-ins go to $DIR/UNIT.d.
 setup() {
 	bats_require_minimum_version 1.5.0
 	DIR=$(mktemp -d "$ROOT/unit-XXXXXX")
@@ -45,7 +45,7 @@ setup() {
 	cp -r "$UNITS/." "$ROOT$DIR"
 }
 
-# verify UNIT...: nothing to say about any of them.
+# verify UNIT...: expects no message about any of them.
 verify() {
 	for u; do
 		run --separate-stderr env SYSTEMD_UNIT_PATH="$DIR:/sys" \
@@ -55,19 +55,19 @@ verify() {
 	done
 }
 
-# The units as instances, by name.
+# Prints the units by name, templates as instances.
 all_units() {
 	echo ptsnapd.service ptsnapd.socket ptsnapd-status.socket ptsnap-decode.socket ptsnap-decode@x.service \
 		ptsnap-snapshot@a.service.service
 }
 
-# score UNIT: tenths of systemd's points for exposure.
+# score UNIT: prints systemd's exposure score in tenths of a point.
 score() {
 	SYSTEMD_UNIT_PATH="$DIR:/sys" systemd-analyze security --offline=yes --root="$ROOT" "$1" |
 		sed -n 's/.*exposure level for .*: \([0-9]*\)\.\([0-9]\) .*/\1\2/p' | sed 's/^0//'
 }
 
-# below UNIT POINTS: systemd's own comparison says so.
+# below UNIT POINTS: expects an exposure score of at most POINTS, as systemd compares.
 below() {
 	SYSTEMD_UNIT_PATH="$DIR:/sys" systemd-analyze security --offline=yes --root="$ROOT" --threshold="$2" "$1" >/dev/null
 }
@@ -77,13 +77,13 @@ drop_in() {
 	cp "$2" "$ROOT$DIR/$1.d"
 }
 
-@test "units: systemd has nothing to say about them" {
+@test "units: systemd-analyze verify finds nothing" {
 	need systemd-analyze
 	# shellcheck disable=SC2046
 	verify $(all_units)
 }
 
-@test "units: a mistake in one would be seen" {
+@test "units: systemd-analyze verify finds a deliberate mistake" {
 	need systemd-analyze
 	echo "ProtectSystems=strict" >>"$ROOT$DIR/ptsnapd.socket"
 	run ! verify ptsnapd.socket
@@ -101,7 +101,7 @@ drop_in() {
 	done <"$ROOT/exec"
 }
 
-@test "units: what ptsnapd.service enables is there" {
+@test "units: everything that ptsnapd.service enables exists" {
 	command -v systemctl >/dev/null || skip "no systemctl"
 	for u in $(sed -n 's/^Also=//p' "$UNITS/ptsnapd.service"); do
 		[ -f "$UNITS/$u" ]
@@ -110,7 +110,7 @@ drop_in() {
 	[ -n "$(sed -n 's/^Also=//p' "$UNITS/ptsnapd.service")" ]
 }
 
-@test "units: the socket for everybody is another one of the same service, and nobody enables it" {
+@test "units: the socket for all users belongs to the same service, and is not enabled" {
 	unit=$UNITS/ptsnapd-status.socket
 	grep -qx 'Service=ptsnapd.service' "$unit"
 	grep -qx 'FileDescriptorName=status' "$unit"
@@ -132,7 +132,7 @@ drop_in() {
 	run ! below ptsnapd.service 5
 }
 
-@test "drop-ins: each is clean, and opens what it says" {
+@test "drop-ins: each one verifies, and grants what it says" {
 	need systemd-analyze
 	plain=$(score ptsnapd.service)
 	[ -n "$plain" ]
@@ -149,7 +149,7 @@ drop_in() {
 	verify ptsnapd.service
 }
 
-@test "drop-ins: none is active, nor a sysctl" {
+@test "drop-ins: none is active, and no sysctl is set" {
 	[ -z "$(find "$ROOT" -path '*/systemd/*' \( -name 'kernel-text*' -o -name 'bpf-text*' -o -name 'paranoid*' -o -name 'metrics*' \))" ]
 	[ -z "$(find "$ROOT" -name '60-ptsnap*' -not -path "$VENDOR/sysctl.d/*")" ]
 	grep -qx 'kernel.perf_event_paranoid = 2' "$VENDOR/sysctl.d/60-ptsnap-paranoid.conf"
@@ -157,7 +157,7 @@ drop_in() {
 		"$(grep -l '# To use this file\|# Takes a snapshot when' "$VENDOR"/sysctl.d/* "$VENDOR"/drop-ins/* | wc -l)" ]
 }
 
-@test "a drop-in for all services leaves our own without a snapshot of themselves" {
+@test "a drop-in for all services takes no snapshot of ptsnap's own services" {
 	need systemd-analyze
 	drop_in service "$VENDOR/drop-ins/10-ptsnap-snapshot.conf"
 	cat >"$ROOT$DIR/other.service" <<-END
@@ -165,13 +165,13 @@ drop_in() {
 		ExecStart=/bin/kill
 	END
 	verify other.service ptsnap-snapshot@other.service.service
-	# Who reads it is seen by a mistake in it: others do, ours do not.
+	# A mistake in the drop-in shows which units read it: other units do, ptsnap's units do not.
 	echo "Nonsense=yes" >>"$ROOT$DIR/service.d/10-ptsnap-snapshot.conf"
 	run ! verify other.service
 	verify ptsnapd.service ptsnap-decode@x.service ptsnap-snapshot@other.service.service
 }
 
-@test "sysusers: users and groups of the units" {
+@test "sysusers: it makes the users and groups of the units" {
 	need systemd-sysusers
 	run -0 systemd-sysusers --root="$ROOT" --dry-run "$(find "$ROOT" -path '*/sysusers.d/ptsnap.conf')"
 	systemd-sysusers --root="$ROOT" "$(find "$ROOT" -path '*/sysusers.d/ptsnap.conf')"
@@ -184,7 +184,7 @@ drop_in() {
 	run ! grep '^ptsnap.*/bin/.*sh$' "$ROOT/etc/passwd"
 }
 
-@test "tmpfiles: the directories that the units name" {
+@test "tmpfiles: it makes the directories that the units name" {
 	need systemd-tmpfiles
 	[ "$(id -u)" -eq 0 ] || skip "not root"
 	command -v systemd-sysusers >/dev/null || skip "no systemd-sysusers"
@@ -196,17 +196,17 @@ drop_in() {
 	[ "$(stat -c '%a %u' "$ROOT/run/ptsnap")" = "755 0" ]
 }
 
-# The ids of log.h, a line each.
+# Prints the message ids of log.h, one a line.
 ids_in_header() {
 	sed -n 's/^#define LOG_EVENT_[A-Z_]* *"\([0-9a-f]\{32\}\)"$/\1/p' "$PTSNAP_SRCDIR/daemon/base/log.h" | sort
 }
 
-@test "catalog: a text for each message of the recorder, and no others" {
+@test "catalog: it has a text for each message of the recorder, and no others" {
 	[ "$(ids_in_header | wc -l)" -eq "$(grep -c '^#define LOG_EVENT_' "$PTSNAP_SRCDIR/daemon/base/log.h")" ]
 	[ "$(ids_in_header | uniq | wc -l)" -ge 8 ]
 	catalog=$(find "$ROOT" -name ptsnap.catalog)
 	diff <(ids_in_header) <(sed -n 's/^-- //p' "$catalog" | sort)
-	# Every field in it is one that the recorder sends.
+	# The recorder sends every field that the text names.
 	for field in $(grep -o '@[A-Z_]*@' "$catalog" | tr -d @ | sort -u); do
 		echo "$field"
 		grep -rq "$field" "$PTSNAP_SRCDIR/daemon" --include=*.c --include=*.h
@@ -226,7 +226,7 @@ ids_in_header() {
 	done
 }
 
-@test "generator: its limits are drop-ins that systemd takes" {
+@test "generator: systemd accepts its drop-ins with limits" {
 	need systemd-analyze
 	generator=$(find "$ROOT" -name ptsnap-generator)
 	printf '[Service]\nDecodeMemoryMax=1G\nDecodeTimeout=10min\n' >"$ROOT$DIR/conf"
@@ -240,7 +240,7 @@ ids_in_header() {
 	[ "$high" -gt 134217728 ] && [ "$max" -gt "$high" ]
 }
 
-@test "generator: what it cannot do is told, and nothing is left half done" {
+@test "generator: a failure is reported, and nothing is left half done" {
 	generator=$(find "$ROOT" -name ptsnap-generator)
 	run -1 "$generator"
 	run -1 "$generator" --config= "$ROOT$DIR/nowhere"
@@ -248,14 +248,14 @@ ids_in_header() {
 	mkdir "$ROOT$DIR/out"
 	run -1 "$generator" --config="$ROOT$DIR/nowhere" "$ROOT$DIR/out"
 	[ -z "$(ls "$ROOT$DIR/out")" ]
-	# Files that make no sense are the recorder's to tell.
+	# The generator is silent about invalid files; the recorder reports them.
 	printf '[Rings]\nRingBudget=many\nnonsense\n' >"$ROOT$DIR/conf"
 	run -0 "$generator" --config="$ROOT$DIR/conf" "$ROOT$DIR/out"
 	[ -z "$output" ]
 	[ -f "$ROOT$DIR/out/ptsnapd.service.d/50-memory.conf" ]
 }
 
-@test "make uninstall takes all of it away again" {
+@test "make uninstall removes everything" {
 	root=$(mktemp -d "$ROOT/again-XXXXXX")
 	make -s -C "$PTSNAP_BUILDDIR" install DESTDIR="$root" >/dev/null 2>&1
 	[ -n "$(find "$root" -name 'ptsnap*.service')" ]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# The recorder watched: monitor, metrics, what it says of itself.
+# Watching the recorder: monitor, metrics, and the status of the recorder itself.
 
 setup() {
 	bats_require_minimum_version 1.5.0
@@ -17,7 +17,7 @@ teardown() {
 	rm -rf "$DIR"
 }
 
-# Until COMMAND... succeeds, 30 s at most.
+# eventually COMMAND...: repeats COMMAND until it succeeds, for 30 s at most.
 eventually() {
 	local n=0
 	until "$@"; do
@@ -42,7 +42,7 @@ start() {
 	eventually answers
 }
 
-@test "monitor tells what the log says, as text and JSON" {
+@test "monitor prints the log, as text and JSON" {
 	start
 	ctl monitor >"$DIR/text" 2>&1 3>&- &
 	local text=$!
@@ -53,20 +53,20 @@ start() {
 	eventually grep -q "snapshot .* done" "$DIR/text"
 	eventually grep -q "done" "$DIR/json"
 	grep -q "^20.* snapshot .* begun (control: why)$" "$DIR/text"
-	# Each is known by its MESSAGE_ID.
+	# Each message has its MESSAGE_ID.
 	[ "$(jq -r .messageId <"$DIR/json" | sort -u | wc -l)" -eq 2 ]
 	[ "$(jq -r 'select(.message | test("done")) | .bytes' <"$DIR/json")" -gt 1000 ]
 	[ "$(jq -r 'select(.message | test("done")) | .durationUSec' <"$DIR/json")" -gt 100 ]
 	kill -TERM "$PID"
 	wait "$PID" || true
 	PID=
-	# The end of the recorder is that of monitor.
+	# monitor ends when the recorder ends.
 	wait "$text" && false
 	wait "$json" && false
 	true
 }
 
-@test "monitor hears of all lines that are said at once, and of what it did not read" {
+@test "monitor gets all lines of a burst, and the number of lines that it missed" {
 	command -v python3 >/dev/null || skip "no python3"
 	mkdir "$DIR/t"
 	start --triggers="$DIR/t"
@@ -110,7 +110,7 @@ start() {
 	run -0 python3 "$DIR/monitor.py" "$SOCKET"
 }
 
-@test "monitor takes no operand, and a call without more is refused" {
+@test "monitor takes no operand, and a call without \`more' is refused" {
 	start
 	run ctl monitor now
 	[ "$status" -eq 2 ]
@@ -123,7 +123,7 @@ start() {
 	[[ $output == *ExpectedMore* ]]
 }
 
-@test "the metrics file is what Prometheus reads, complete, and follows what happens" {
+@test "the metrics file is valid for Prometheus, complete and current" {
 	start --metrics-file="$DIR/pt.prom"
 	eventually test -s "$DIR/pt.prom"
 	ctl snapshot --label=team=db --label='what="x\y"' --unit=a@b.service >/dev/null
@@ -153,11 +153,11 @@ start() {
 	if command -v promtool >/dev/null; then promtool check metrics <"$DIR/pt.prom"; fi
 }
 
-@test "a metrics file that cannot be written is said once" {
+@test "a metrics file that cannot be written is reported once" {
 	start --metrics-file="$DIR/none/pt.prom"
 	eventually grep -q "MetricsFile=" "$DIR/log"
 	[ "$(grep -c "MetricsFile=" "$DIR/log")" -eq 1 ]
-	# Nothing is written through a link, nor is what others put there taken away.
+	# The recorder does not write through a link, and does not remove files of others.
 	ln -s "$DIR/victim" "$DIR/pt.prom.tmp"
 	kill -TERM "$PID"
 	wait "$PID" || true
@@ -167,7 +167,7 @@ start() {
 	[ -L "$DIR/pt.prom.tmp" ]
 }
 
-@test "status tells what the recorder costs" {
+@test "status shows what the recorder costs" {
 	start
 	ctl snapshot >/dev/null
 	run ctl status --json=short

@@ -31,7 +31,7 @@ static void whole_file_read_up_to_its_limit_is_all_of_it(void **state)
 	assert_int_equal(file_read_whole(fd, 6, &text, &size), 0);
 	assert_int_equal(size, 6);
 	assert_memory_equal(text, "a text", 6);
-	/* Its position does not matter, and stays. */
+	/* The file's position does not matter, and stays. */
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 6);
 	free(text);
 	close(fd);

@@ -1,5 +1,5 @@
 /*
- * What strangers wrote, made safe for a terminal: as text and within JSON.
+ * ctl/base/say: untrusted text made safe for a terminal, as text and within JSON.
  */
 #include "ctl/base/say.h"
 
@@ -14,7 +14,7 @@
 
 #include "proto/base.h"
 
-/* What moves a cursor, starts a sequence, or turns its neighbours around. */
+/* Characters that move the cursor, start a sequence, or reorder or hide their neighbours. */
 static const char *const nasty[] = {
 	"\033[2J", /* a sequence */
 	"\xc2\x9b"
@@ -37,13 +37,14 @@ static const char *const nasty[] = {
 	"\xe2\x80",
 };
 
-/* Nothing in TEXT that a terminal would obey. */
+/* Expects TEXT to have nothing that a terminal would obey. */
 static void assert_safe(const char *text)
 {
 	for (const uint8_t *s = (const uint8_t *)text; *s; s++) {
 		assert_true(*s >= 0x20 || *s == '\n');
 		assert_int_not_equal(*s, 0x7f);
-		/* Of C2 only A0 and above; E2 80, E2 81, EF BB and F3 are all that is left. */
+		/* Behind C2, only A0 and above are harmless. Other unsafe characters begin with
+		 * E2 80, E2 81, EF BB or F3. */
 		assert_false(s[0] == 0xc2 && s[1] < 0xa0);
 		assert_false(s[0] == 0xe2 && (s[1] == 0x80 || s[1] == 0x81));
 		assert_false(s[0] == 0xef && s[1] == 0xbb);
@@ -75,7 +76,7 @@ static void text_json_of_what_terminals_obey_is_the_same_document(void **state)
 		struct json_object *before, *after;
 		size_t size;
 
-		/* Controls of ASCII are escaped by who writes JSON. */
+		/* The writer of JSON escapes the controls of ASCII. */
 		if ((unsigned char)nasty[i][0] < 0x20)
 			continue;
 		assert_true(asprintf(&document, "{\"a\": [\"x%sy\", \"\\u001b\"]}", nasty[i]) > 0);

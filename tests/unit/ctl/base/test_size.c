@@ -1,5 +1,5 @@
 /*
- * ctl/size: numbers, sizes and times of the command line.
+ * ctl/base/size: numbers, sizes and times of the command line.
  */
 #include "ctl/base/size.h"
 
@@ -106,7 +106,7 @@ static void parse_last_tells_size_from_time(void **state)
 	static const struct {
 		const char *text;
 		int result;
-		uint64_t bytes, usec; /* 7: stayed */
+		uint64_t bytes, usec; /* 7: left alone */
 	} cases[] = {
 		{"8M", 0, 8 << 20, 7},	      {"4096", 0, 4096, 7},   {"0x1000", 0, 4096, 7},
 		{"50ms", 0, 7, 50000},	      {"2s", 0, 7, 2000000},  {"1min", 0, 7, 60000000},

@@ -1,6 +1,6 @@
 /*
- * What walk_match makes of branches: the model's own are equal, whatever lies between them, and
- * each kind of change is a difference.
+ * ctl/check/walk_match: the model's own branches are equal, whatever lies between them, and each
+ * kind of change is a difference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static struct walk_match match;
 static struct walk_model model;
 static struct walk_tally tally;
 
-/* Lines to play with. */
+/* The lines of one test, which may change them. */
 static struct walk_line lines[200000];
 static size_t n_lines;
 
@@ -39,7 +39,7 @@ static void put(uint64_t from, uint64_t to)
 	n_lines++;
 }
 
-/* As a trace of user code shows them. */
+/* Makes the lines that a trace of user code has for a branch. */
 static void put_branch(const struct walk_branch *b)
 {
 	if (b->kind == WALK_KIND_NOT_TAKEN)
@@ -52,7 +52,7 @@ static void put_branch(const struct walk_branch *b)
 	put(0, b->to);
 }
 
-/* ROUNDS of them, from FIRST on, and how many branches they have. */
+/* Makes the lines of ROUNDS rounds from round FIRST on. Returns the number of branches. */
 static uint64_t put_rounds(uint64_t seed, uint32_t first, unsigned rounds)
 {
 	struct walk_branch b;
@@ -74,7 +74,7 @@ static void play(void)
 		walk_match_line(&match, &lines[i], &tally);
 }
 
-/* The first line that begins at FROM, of those from START on. */
+/* The first line from START on whose branch is at FROM. */
 static size_t find(uint64_t from, size_t start)
 {
 	while (start < n_lines && lines[start].from != from)
@@ -109,7 +109,7 @@ static void walk_match_lowest_byte_of_seed_is_read(void **state)
 	assert_int_equal(tally.rounds, 3);
 }
 
-/* Then it must stay the same: it is one thread's. */
+/* After the first round, the lowest byte must stay the same, as one thread runs one walk. */
 static void walk_match_other_walks_round_is_a_difference(void **state)
 {
 	(void)state;
@@ -252,7 +252,7 @@ static void walk_match_interrupt_on_the_way_is_none(void **state)
 	memmove(lines + at + 4, lines + at, (n - at) * sizeof(*lines));
 	lines[at] = (struct walk_line){WALK_STEP + 3, 0, 0, UINT64_MAX, 0};
 	lines[at + 1] = (struct walk_line){0, WALK_STEP + 3, 0, UINT64_MAX, 0};
-	/* With the kernel's own branches. */
+	/* The trace also has the kernel's own branches. */
 	lines[at + 2] = (struct walk_line){WALK_DISPATCH_AT, OUTSIDE, 0, UINT64_MAX, 0};
 	lines[at + 3] = (struct walk_line){OUTSIDE + 7, WALK_DISPATCH_AT, 0, UINT64_MAX, 0};
 	n_lines = n + 4;
@@ -278,7 +278,8 @@ static void walk_match_interrupt_elsewhere_is_a_difference(void **state)
 	assert_int_equal(tally.differences, 1);
 }
 
-/* Left at one place, back at another: a system call, or something is wrong. */
+/* A thread that leaves at one place and comes back at another is a difference, unless it made a
+ * system call. */
 static void walk_match_back_elsewhere_is_a_difference(void **state)
 {
 	size_t at;
@@ -295,7 +296,7 @@ static void walk_match_back_elsewhere_is_a_difference(void **state)
 	assert_int_equal(tally.differences, 1);
 }
 
-/* Unless parts of its life may be on a CPU whose trace was overwritten. */
+/* With may_jump, parts of the walk may be in the trace of a CPU that was overwritten. */
 static void walk_match_back_elsewhere_may_jump_is_none(void **state)
 {
 	size_t at;

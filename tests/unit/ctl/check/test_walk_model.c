@@ -1,5 +1,5 @@
 /*
- * The model of ptsnap-walk, alone and against the program's own symbols and code.
+ * ctl/check/walk_model: the model alone, and compared with the program's own symbols and code.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,7 +98,7 @@ static void walk_model_next_other_seed_other_branches(void **state)
 	assert_true(differ);
 }
 
-/* From a label or behind a call or a system call, to a label or behind one. */
+/* Each branch is at a label, and leads to a label or behind a call or system call. */
 static void walk_model_next_ends_lie_at_labels(void **state)
 {
 	struct walk_branch b;
@@ -118,8 +118,7 @@ static void walk_model_next_ends_lie_at_labels(void **state)
 	}
 }
 
-/* What lies between two branches is run through: there is a way from each one's target to the next,
- * straight on. */
+/* From the target of each branch, straight execution leads to the next branch. */
 static void walk_model_next_goes_straight_on_between_branches(void **state)
 {
 	struct walk_branch b;
@@ -136,7 +135,7 @@ static void walk_model_next_goes_straight_on_between_branches(void **state)
 	}
 }
 
-/* But for the three kinds of step that break the rule, each return goes behind its call. */
+/* Each return goes behind its call, except in the three kinds of step that break the rule. */
 static void walk_model_next_returns_match_calls(void **state)
 {
 	uint64_t stack[256];
@@ -183,7 +182,7 @@ static void walk_model_next_has_every_kind_and_leaves_room(void **state)
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
 		assert_true(kinds[i] > 100);
-	/* 31 times the deepest recursion, and the head. */
+	/* Room for the deepest recursion 31 times, and for the head. */
 	assert_true(most < WALK_ROUND_MAX / 2);
 	assert_true(31 * (3 * 86 + 5) + 2 * WALK_SHOWN_BITS + 10 < WALK_ROUND_MAX);
 }
@@ -271,7 +270,8 @@ static void walk_labels_are_the_programs_symbols(void **state)
 	munmap((void *)elf.bytes, elf.size);
 }
 
-/* Bytes of the branch at CODE as its opcode says (SDM volume 2); those that the program has. */
+/* The number of bytes of the branch at CODE by its opcode (SDM volume 2), for the opcodes that the
+ * program has. */
 static unsigned size_of(const uint8_t *code)
 {
 	switch (code[0]) {

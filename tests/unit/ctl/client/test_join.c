@@ -1,6 +1,6 @@
 /*
- * A stored bundle, its list and its images, joined: what comes out is a bundle that needs nothing
- * else; a list that does not fit is refused.
+ * ctl/client/join: a stored bundle, its list and its images are joined to a bundle that needs
+ * nothing else; a list that does not fit is refused.
  */
 #include "ctl/client/stored.h"
 
@@ -233,7 +233,7 @@ static void join_write_list_of_another_bundle_is_refused(void **state)
 	}
 }
 
-/* So large that nobody can map it: the others are not lost for it. */
+/* An image that is too large to map is lost, and the other images are not. */
 static void join_write_monstrous_file_is_lost(void **state)
 {
 	static const struct manifest_piece piece = {0, 1};

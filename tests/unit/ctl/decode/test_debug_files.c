@@ -35,7 +35,7 @@ struct fixture {
 
 static int openat2_error;
 
-/* openat2() as of a kernel before Linux 5.6, or with a system call filter. */
+/* openat2() fails as on a kernel before Linux 5.6, or with a system call filter. */
 long __wrap_syscall(long number, int dir, const char *path, const struct open_how *how,
 		    size_t size);
 long __real_syscall(long number, int dir, const char *path, const struct open_how *how,

@@ -1,5 +1,6 @@
 /*
- * ctl/decode/decode_option.c, raw_option.c: how lines look, and where foreign sideband is.
+ * ctl/decode/decode_option.c, raw_option.c: the options for the look of lines, and for foreign
+ * sideband.
  */
 #include "ctl/decode/decode_option.h"
 
@@ -16,7 +17,7 @@
 
 static struct option table[SHOW_OPTIONS_MAX];
 
-/* The names, separated by blanks, as they would come from the command line. */
+/* Takes options as from the command line; NAMES are separated by blanks. */
 static struct show_options taken(const char *names)
 {
 	struct show_options s = {0};

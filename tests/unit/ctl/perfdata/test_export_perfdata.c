@@ -170,7 +170,7 @@ static void layout_auxtrace_info_has_17_words(void **state)
 		assert_int_equal(U64(at + 16 + 8 * i), words[i]);
 }
 
-/* Without a clock perf must not use the times. A trace of a thread needs no switches. */
+/* Without a clock, perf must not use the times. The trace of a thread needs no switches. */
 static void layout_auxtrace_info_of_thread_without_clock(void **state)
 {
 	CLEANUP(bytes_out_done) struct bytes_out out;
@@ -669,7 +669,8 @@ static void expect_file(const char *name, const char *content)
 	assert_memory_equal(bytes, content, (size_t)n);
 }
 
-/* What a hostile bundle could name is not made; the second of a path is in the cache alone. */
+/* No file is made for the hostile paths of a bundle. The second image of a path is only in the
+ * cache. */
 static void images_write_only_below_the_directory(void **state)
 {
 	static const struct {

@@ -1,5 +1,6 @@
 /*
- * ctl/name: names of C++ and source lines in few columns; brackets of all kinds, in pairs or not.
+ * ctl/show/name: names of C++ and source lines in few columns; brackets of all kinds, in pairs or
+ * not.
  */
 #include "ctl/show/show_private.h"
 

@@ -12,7 +12,7 @@
 
 #include "proto/base.h"
 
-/* What show_report prints; the caller's. */
+/* Returns the text that show_report() prints; the caller's. */
 static char *shown(struct json_object *report)
 {
 	char *text = NULL;
@@ -127,7 +127,7 @@ static void report_without_trace_says_so_in_one_line(void **state)
 	assert_has(text, "\ndegraded: no trace: no Intel PT here");
 	assert_has(text, "Source    intel_pt, nothing was traced\n");
 	assert_null(strstr(text, "\x1b"));
-	/* Said once. */
+	/* The sentence is printed once. */
 	assert_null(strstr(text, "Untraced"));
 	assert_null(strstr(text, "Freeze"));
 }
@@ -147,7 +147,7 @@ static void report_with_some_cpus_untraced_names_them(void **state)
 	assert_null(strstr(text, "degraded"));
 	assert_has(text, "Untraced  CPU 1: busy, perf (pid 7) has it\n");
 	assert_has(text, "Rings     4 MiB instead of 8\n");
-	/* Who ran on the others is known from the first turn to the trigger. */
+	/* For the other CPUs, threads are known from the first turn to the trigger. */
 	assert_has(text, "25.0 % sh/7");
 	assert_has(text, "Freeze    all CPUs stopped within 2.5 us, dark for 1.5 ms at most\n");
 }
@@ -176,7 +176,7 @@ static void report_of_many_cpus_shows_who_ran(void **state)
 
 	(void)state;
 	assert_has(text, "CPU   TURNS LAST THREAD            THREADS BY SHARE OF THE TIME\n");
-	/* A thread has the name that it had last; idle time is nobody's share. */
+	/* A thread is shown with its last name; idle time belongs to no share. */
 	assert_has(text, "  0       4 ls/7                   "
 			 "50.0 % ls/8, 30.0 % ls/7, 5.0 % uncertain\n");
 	assert_has(text, "  1       1 a/8                    99.9 % a/8\n");
@@ -186,7 +186,7 @@ static void report_of_many_cpus_shows_who_ran(void **state)
 	assert_has(text, "9 -                            -             -          -  -\n");
 }
 
-/* What was cut is no idle time. */
+/* The time of turns that were cut is not idle time. */
 static void report_with_cut_turns_shows_shares_of_the_rest(void **state)
 {
 	struct json_object *report = json_tokener_parse(MACHINE);
@@ -230,7 +230,7 @@ static void report_cpus_of_a_thread_are_ranges(void **state)
 	assert_has(text, "  0-2,5,7-8,4095\n");
 }
 
-/* A gap of a program that could not be followed names it. */
+/* A gap in a program that could not be followed names the program. */
 static void report_gaps_show_one_of_each_kind_whole(void **state)
 {
 	static const char why[] = "/usr/lib/a/long/way/to/a/place/where/programs/live/sudo: "
@@ -294,7 +294,7 @@ static void report_frequency_without_bus_clock_is_a_ratio(void **state)
 	assert_has(text, "\nFrequency ratio 8 to 20, 1 change\n");
 }
 
-/* One frequency all the time, and nothing else: no line. */
+/* A frequency that never changes has no line. */
 static void report_without_events_has_no_lines_for_them(void **state)
 {
 	static const char *const labels[] = {"Errata", "PTWRITE",   "Frequency",
@@ -322,11 +322,11 @@ static void report_gaps_are_numbered_and_say_how_to_see_more(void **state)
 	assert_has(text, "\n    1 untraced-exec ");
 	assert_has(text, "\n    2 overflow ");
 	assert_has(text, hint);
-	/* No packets are before what is not in the trace. */
+	/* A gap outside of the trace has no packets before it. */
 	assert_null(strstr(recorded, hint));
 }
 
-/* N copies of ELEMENT as the array NAME. */
+/* Adds N copies of ELEMENT as the array NAME. */
 static void fill(struct json_object *owner, const char *name, const char *element, int n)
 {
 	struct json_object *array = json_object_new_array();
@@ -400,7 +400,7 @@ static void report_odd_types_are_tolerated(void **state)
 	}
 }
 
-/* Every string of the report replaced by TEXT. */
+/* Replaces every string of the report by TEXT. */
 static void poison(struct json_object *o, const char *text, size_t size)
 {
 	if (json_object_is_type(o, json_type_array))

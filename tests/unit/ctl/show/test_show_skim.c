@@ -1,5 +1,5 @@
 /*
- * ctl/show_skim: maps made by hand, whole, empty and hostile.
+ * ctl/show/show_skim: maps made by hand, whole, empty and hostile.
  */
 #include "ctl/show/show.h"
 
