@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "daemon/config/config.h"
-#include "daemon/config/unit_limits.h"
 
 #define WHY_SIZE 1024
 

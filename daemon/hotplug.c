@@ -3,7 +3,7 @@
  * (a uevent), the host slept or its clock was set (a timer that the kernel cancels then), or time
  * has passed. The source is never asked while a job has its events.
  */
-#include "daemon/hotplug.h"
+#include "daemon/manager_private.h"
 
 #include <linux/netlink.h>
 #include <stdio.h>
@@ -202,20 +202,6 @@ static int on_clock(sd_event_source *source, int fd, uint32_t revents, void *use
 	return 0;
 }
 
-static int open_uevents(struct hotplug *h)
-{
-	const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK, .nl_groups = KERNEL_GROUP};
-	int on = 1;
-
-	h->uevent_fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
-	if (h->uevent_fd < 0 ||
-	    setsockopt(h->uevent_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
-	    bind(h->uevent_fd, (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
-		return -errno;
-	return sd_event_add_io(h->event, &h->uevents, h->uevent_fd, EPOLLIN, on_uevent, h);
-}
-
 static void hotplug_freep(struct hotplug **h)
 {
 	hotplug_free(*h);
@@ -223,8 +209,10 @@ static void hotplug_freep(struct hotplug **h)
 
 int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret)
 {
+	static const struct sockaddr_nl kernel = {.nl_family = AF_NETLINK,
+						  .nl_groups = KERNEL_GROUP};
 	CLEANUP(hotplug_freep) struct hotplug *h = calloc(1, sizeof(*h));
-	int r;
+	int r, on = 1;
 
 	if (!h)
 		return -ENOMEM;
@@ -240,7 +228,14 @@ int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struc
 		*ret = TAKE_PTR(h);
 		return 0;
 	}
-	r = open_uevents(h);
+	h->uevent_fd =
+		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
+	if (h->uevent_fd < 0 ||
+	    setsockopt(h->uevent_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ||
+	    bind(h->uevent_fd, (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		r = -errno;
+	else
+		r = sd_event_add_io(event, &h->uevents, h->uevent_fd, EPOLLIN, on_uevent, h);
 	if (r < 0)
 		log_debug("no messages of the kernel about CPUs: %s", strerror(-r));
 	h->clock_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -38,7 +38,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/record/files.c daemon/record/files.h \
 	daemon/trigger/gate.c daemon/trigger/gate.h \
 	daemon/gather/host.c \
-	daemon/hotplug.c daemon/hotplug.h \
+	daemon/hotplug.c \
 	daemon/store/imagefile.c \
 	daemon/store/imagestore.c daemon/store/imagestore.h \
 	daemon/record/intake.c daemon/record/intake.h \
@@ -76,7 +76,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/base/unitname.c daemon/base/unitname.h \
 	daemon/trigger/unitwatch.c daemon/trigger/unitwatch.h \
 	daemon/trigger/unitwatch_news.c \
-	daemon/config/unit_limits.c daemon/config/unit_limits.h \
+	daemon/config/unit_limits.c \
 	daemon/check/metrics_writer.c daemon/check/metrics_writer.h
 
 sbin_PROGRAMS += daemon/ptsnapd

@@ -1,5 +1,6 @@
 /*
- * All that the manager owns, for manager.c and manager_settings.c.
+ * All that the manager owns, for manager.c and manager_settings.c; and hotplug.c, which the manager
+ * calls.
  */
 #pragma once
 
@@ -14,7 +15,6 @@
 #include "daemon/config/names.h"
 #include "daemon/control/control.h"
 #include "daemon/control/server.h"
-#include "daemon/hotplug.h"
 #include "daemon/job/jobs.h"
 #include "daemon/job/lease.h"
 #include "daemon/manager.h"
@@ -24,6 +24,8 @@
 #include "daemon/record/procs.h"
 #include "daemon/trigger/trigger.h"
 #include "sideband/timeline/timeline.h"
+
+struct hotplug;
 
 #define MANAGER_N_STOP_SIGNALS 2
 
@@ -80,3 +82,24 @@ void manager_tidy_names(struct manager *m);
 void manager_tidy_reload(struct manager *m);
 /* Reads the configuration again and uses it. For struct control.reload. */
 int manager_reload(void *userdata, struct json_object *warnings, char *why, size_t why_size);
+
+/*
+ * hotplug.c: has the source look after its events when CPUs go or come, when the host has slept,
+ * and as time passes (another user of Intel PT, events in error), and logs the changes.
+ */
+
+/* SOURCE and JOBS are borrowed. Without messages of the kernel changes are found a little later. 0
+ * or -errno. With a source that has no ops->tend nothing is ever done. */
+int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret);
+void hotplug_free(struct hotplug *h);
+/* Does what had to wait for a job. Call when a job has copied. */
+void hotplug_on_captured(struct hotplug *h);
+
+/* Looks now, as something has happened; if a job has the events, when the job has copied. */
+void hotplug_look(struct hotplug *h);
+/* The time from the last look to the next one. */
+uint64_t hotplug_period_usec(const struct hotplug *h);
+
+/* Whether MESSAGE, of SIZE bytes, is a uevent of the kernel about a CPU. The form is that of
+ * lib/kobject_uevent.c: "ACTION@DEVPATH", NUL, "KEY=VALUE", NUL, ... */
+bool hotplug_is_cpu_event(const char *message, size_t size);

@@ -26,22 +26,17 @@ struct exclude {
 	size_t n_uids;
 };
 
-static bool has_word(const struct words *w, const char *word, size_t size)
-{
-	for (size_t i = 0; i < w->n; i++)
-		if (strlen(w->list[i]) == size && memcmp(w->list[i], word, size) == 0)
-			return true;
-	return false;
-}
-
 /* Adds the words of TEXT (NULL: none) that are new. 0 or -ENOMEM. */
 static int add_words(struct words *w, const char *text)
 {
 	text = text ? text : "";
 	for (text += strspn(text, SEPARATORS); *text; text += strspn(text, SEPARATORS)) {
-		size_t size = strcspn(text, SEPARATORS);
+		size_t size = strcspn(text, SEPARATORS), i = 0;
 
-		if (!has_word(w, text, size)) {
+		while (i < w->n &&
+		       (strlen(w->list[i]) != size || memcmp(w->list[i], text, size) != 0))
+			i++;
+		if (i == w->n) {
 			if (ARRAY_EXTEND(w->list, w->n) < 0)
 				return -ENOMEM;
 			w->list[w->n] = strndup(text, size);

@@ -2,7 +2,7 @@
  * Computes the limits of the services and writes them as drop-ins. ptsnap-generator calls this
  * before anything on the host is up, so only sysfs and /proc are read.
  */
-#include "daemon/config/unit_limits.h"
+#include "daemon/config/config.h"
 
 #include <errno.h>
 #include <fcntl.h>

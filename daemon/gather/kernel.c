@@ -300,21 +300,6 @@ static bool is_zeros(const struct kernel_copy *copy)
 	return n > 0;
 }
 
-static int add_file(struct evidence *e, struct kernel_file *f)
-{
-	char build_id[2 * KERNEL_FILE_BUILD_ID + 1] = "";
-	struct manifest_image *image =
-		add_image(e, f->name, MANIFEST_IMAGE_KERNEL_FILE, take_fd(&f->fd), f->size);
-
-	if (!image)
-		return -ENOMEM;
-	for (size_t i = 0; i < f->build_id_size; i++)
-		snprintf(build_id + 2 * i, 3, "%02x", f->build_id[i]);
-	if (*build_id && set_text(&image->build_id, build_id) < 0)
-		return -ENOMEM;
-	return f->why ? set_text(&image->missing, f->why) : 0;
-}
-
 static int add_files(struct evidence *e, const struct kernel *k, const struct kernel_look *l)
 {
 	struct kernel_places places = {k->paths.root, k->paths.sys, k->release};
@@ -323,8 +308,20 @@ static int add_files(struct evidence *e, const struct kernel *k, const struct ke
 
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < files.n && r == 0; i++)
-		r = add_file(e, &files.items[i]);
+	for (size_t i = 0; i < files.n && r == 0; i++) {
+		struct kernel_file *f = &files.items[i];
+		char build_id[2 * KERNEL_FILE_BUILD_ID + 1] = "";
+		struct manifest_image *image =
+			add_image(e, f->name, MANIFEST_IMAGE_KERNEL_FILE, take_fd(&f->fd), f->size);
+
+		for (size_t byte = 0; byte < f->build_id_size; byte++)
+			snprintf(build_id + 2 * byte, 3, "%02x", f->build_id[byte]);
+		r = image ? 0 : -ENOMEM;
+		if (r == 0 && *build_id)
+			r = set_text(&image->build_id, build_id);
+		if (r == 0 && f->why)
+			r = set_text(&image->missing, f->why);
+	}
 	if (r == 0)
 		r = add_text(e, MANIFEST_TEXT_KERNEL_SECTIONS, &files.sections,
 			     files.sections.size ? NULL : "nothing in /sys/module/*/sections");

@@ -88,19 +88,6 @@ static int job_capture(struct job *job)
 	return 0;
 }
 
-/* The loop drains the sideband up to the stop and says what it knows. */
-static int job_receive_evidence(struct job *job)
-{
-	int r = job_wait(job, false);
-
-	if (r < 0)
-		return job_fail(job, r, "the recorder was stopped");
-	if (!job->evidence)
-		return job_fail(job, job->evidence_error, "the sideband could not be gathered: %s",
-				strerror(-job->evidence_error));
-	return 0;
-}
-
 /* Adds what the loop must not wait for: files and memory. */
 static int job_complete_evidence(struct job *job)
 {
@@ -276,9 +263,13 @@ static int job_gather(struct job *job)
 	r = job_capture(job);
 	if (r < 0)
 		return r;
-	r = job_receive_evidence(job);
+	/* The loop drains the sideband up to the stop and says what it knows. */
+	r = job_wait(job, false);
 	if (r < 0)
-		return r;
+		return job_fail(job, r, "the recorder was stopped");
+	if (!job->evidence)
+		return job_fail(job, job->evidence_error, "the sideband could not be gathered: %s",
+				strerror(-job->evidence_error));
 	r = job_complete_evidence(job);
 	if (r < 0)
 		return r;

@@ -247,14 +247,6 @@ static size_t take_kept(struct jobs *jobs, struct store *store, struct fdstore_i
 	return 0;
 }
 
-static bool is_kept(const struct fdstore_item *found, size_t n, const char *id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(found[i].id, id) == 0)
-			return true;
-	return false;
-}
-
 size_t recover_all(struct jobs *jobs, struct store *store, struct fdstore_item *found, size_t n)
 {
 	const struct entry *e;
@@ -266,9 +258,12 @@ size_t recover_all(struct jobs *jobs, struct store *store, struct fdstore_item *
 		struct job_found on_disk = {.bundle_fd = -EBADF, .stored = true};
 		const struct entry copy = *e;
 		uint64_t size;
+		size_t i = 0;
 
-		if (is_kept(found, n, copy.id) ||
-		    store_open(store, e, STORE_BUNDLE, &on_disk.bundle_fd, &size) < 0)
+		/* What systemd kept has been taken up already. */
+		while (i < n && strcmp(found[i].id, copy.id) != 0)
+			i++;
+		if (i < n || store_open(store, e, STORE_BUNDLE, &on_disk.bundle_fd, &size) < 0)
 			continue;
 		taken += take_up(jobs, &copy, &on_disk);
 	}

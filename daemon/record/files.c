@@ -219,18 +219,6 @@ static struct filelist_place *search_twin(const struct files *f, const struct fi
 	return p && p->entry.build_id_size == 0 && strcmp(p->entry.path, key->path) == 0 ? p : NULL;
 }
 
-/* Gives FILE to P. */
-static void keep(struct files *f, struct filelist_place *p, struct opentask_file *file)
-{
-	p->entry.fd = file->fd;
-	p->entry.size = file->size;
-	p->entry.missing = NULL;
-	file->fd = -EBADF;
-	f->n_open++;
-	filelist_learn_inode(&f->list, p, file->maj, file->min, file->ino);
-	free(TAKE_PTR(p->again));
-}
-
 /* Gives P what T found: a file, or the reason why there is none. T was run for P, or for an older
  * file in its place. */
 static void settle(struct files *f, struct filelist_place *p, struct opentask *t)
@@ -250,10 +238,16 @@ static void settle(struct files *f, struct filelist_place *p, struct opentask *t
 		return;
 	if (t->file.fd < 0)
 		open_copy(f, &p->entry, &t->file);
-	if (t->file.fd >= 0 && f->n_open < f->max_open)
-		keep(f, p, &t->file);
-	else
+	if (t->file.fd < 0 || f->n_open >= f->max_open) {
 		p->entry.missing = t->file.fd >= 0 || t->look_only ? WHY_TOO_MANY : t->missing;
+		return;
+	}
+	p->entry.fd = take_fd(&t->file.fd);
+	p->entry.size = t->file.size;
+	p->entry.missing = NULL;
+	f->n_open++;
+	filelist_learn_inode(&f->list, p, t->file.maj, t->file.min, t->file.ino);
+	free(TAKE_PTR(p->again));
 }
 
 /* --- Tasks --- */

@@ -331,15 +331,6 @@ int store_open_image(const struct store *s, const struct entry *e, uint32_t inde
 	return imagestore_open(s->images, e->id, index, ret_fd, ret_size);
 }
 
-/* Whether ID.pinned is the only file of ID. */
-static bool is_orphaned_pin(const struct store *s, const char *id)
-{
-	for (int part = 0; part < STORE_PINNED; part++)
-		if (store_file_exists(s->dir_fd, id, (enum store_part)part))
-			return false;
-	return true;
-}
-
 /* Lists snapshot ID of a former run. 0 or -ENOMEM. */
 static int list_found(void *userdata, const char *id)
 {
@@ -349,12 +340,14 @@ static int list_found(void *userdata, const char *id)
 	enum store_scan_found found;
 	struct store_item *item;
 	struct entry e;
-	int r;
+	int part = 0, r;
 
 	kept_init(&kept);
 	if (store_item_of(s, id))
 		return 0;
-	if (is_orphaned_pin(s, id)) {
+	while (part < STORE_PINNED && !store_file_exists(s->dir_fd, id, (enum store_part)part))
+		part++;
+	if (part == STORE_PINNED) { /* ID.pinned is the only file */
 		store_file_name(id, STORE_PINNED, name);
 		unlinkat(s->dir_fd, name, 0);
 		return 0;

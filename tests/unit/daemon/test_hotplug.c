@@ -1,7 +1,7 @@
 /*
  * When the source is asked to look after its events, and what the log says of it.
  */
-#include "daemon/hotplug.h"
+#include "daemon/manager_private.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,7 +2,7 @@
  * Limits of the units, from configuration and host, and the two drop-ins. The expected numbers are
  * computed by hand, not by the functions under test.
  */
-#include "daemon/config/unit_limits.h"
+#include "daemon/config/config.h"
 
 #include <errno.h>
 #include <setjmp.h>
