@@ -1,10 +1,10 @@
 #!/bin/bash
-# boot.sh CACHE IN OUT CPUS SECONDS: boots the VM; IN/run.sh runs there as root, what it leaves in out/
-# comes to OUT. OUT/console is the guest's console, OUT/tap what it wrote to its second serial port.
-# Status 0: the guest answered; how run.sh ended is in OUT/status.
+# boot.sh CACHE IN OUT CPUS SECONDS: boots the VM and runs IN/run.sh there as root. The
+# script's files in out/ are copied to OUT. OUT/console is the guest's console, OUT/tap the output of
+# its second serial port. Status 0: the guest answered; OUT/status has the status of run.sh.
 set -euo pipefail
 cache=$1 in=$2 out=$3 cpus=$4 seconds=$5
-# An Intel family and model: perf asks for them, and they make the TSC constant.
+# perf needs an Intel family and model; they also make the TSC constant.
 cpu=qemu64,vendor=GenuineIntel,family=6,model=94,stepping=3,+rdtscp
 append="console=ttyS0 quiet systemd.unit=vm.target systemd.show_status=0 mitigations=off nokaslr
  random.trust_cpu=on no_timer_check audit=0 apparmor=0 tsc=reliable panic=-1 softlockup_panic=1"
@@ -15,7 +15,7 @@ mkdir -p "$out"
 : >"$out/tap"
 tar -cf "$disks/in" --format=ustar -C "$in" .
 truncate -s 64M "$disks/out"
-# One host thread for all virtual CPUs: with one for each, some guests lock up on a busy host.
+# One host thread runs all virtual CPUs: with a thread for each, some guests lock up on a busy host.
 status=0
 timeout "$seconds" qemu-system-x86_64 -accel tcg,thread=single -cpu "$cpu" -smp "$cpus" -m 1024 \
 	-M q35 -nodefaults -no-reboot -display none \

@@ -1,5 +1,5 @@
 /*
- * A walk through the headers of a ustar file whose sizes are octal.
+ * Searches the headers of a ustar file with octal sizes.
  */
 #include "tests/vm/bundle_member.h"
 

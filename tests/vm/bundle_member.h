@@ -1,13 +1,13 @@
 /*
- * A member of a bundle, found without the recorder's own reader. Called by feeder.c.
+ * Finds a member of a bundle without the recorder's own reader, for feeder.c.
  */
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* The file at PATH in memory, never freed. 0 or -errno. */
+/* Reads the file at PATH into memory, which is never freed. 0 or -errno. */
 int bundle_load(const char *path, const uint8_t **ret, size_t *ret_size);
-/* Member NAME of it, in place. 0 or -ENOENT. */
+/* Finds member NAME of the bundle; the result points into the bundle. 0 or -ENOENT. */
 int bundle_member(const uint8_t *bundle, size_t bundle_size, const char *name, const uint8_t **ret,
 		  size_t *ret_size);

@@ -1,24 +1,28 @@
 /*
- * What plays the processor in the tests' VM: feeds the fake PMU, and looks at what the recorder
- *made of it. Run by the guest's scripts; static, so that it needs nothing there.
+ * Plays the processor in the tests' VM: feeds the fake PMU, and checks what the recorder stored.
+ * Run by the guest's scripts; static, so that it needs no libraries there.
  *
- *	feeder numbers CPU FROM N	N bytes of the CPU's numbered stream from FROM on
- *	feeder run CPU FROM		the same without end, until SIGTERM; then prints where it
- *ended feeder check BUNDLE CPU BASE	the CPU's trace is that stream, which began at BASE; prints
- *					where it ends
- *	feeder aux BUNDLE		AUX records: "CPU OFFSET SIZE FLAGS" a line
- *	feeder walk CPU SEED ROUNDS PROGRAM EXPECTED
- *					PROGRAM (ptsnap-walk) runs on CPU and nothing else does; as
- *					user $WALK_UID
- *while its packets are fed; its branches go to EXPECTED. Prints its pid and the number of branches.
- *It runs on, to be killed.
- *	feeder accompany CPU PID SEED ROUNDS PROGRAM
- *					the same for process PID, which becomes PROGRAM
- *	feeder disturb CPU		does what others may do with perf events there
- *	feeder facts CPU		what the kernel does with events of a CPU that nobody else
- *has, enabled before they have a ring
- *	feeder hold CPU			opens intel_pt there as another user of it would, prints
- *					"held" and waits for SIGTERM
+ * feeder numbers CPU FROM N
+ *      feeds N bytes of the CPU's numbered stream, from position FROM on
+ * feeder run CPU FROM
+ *      feeds the stream until SIGTERM; then prints the position where it ended
+ * feeder check BUNDLE CPU BASE
+ *      checks that the CPU's trace is the stream, which began at BASE; prints the end's position
+ * feeder aux BUNDLE
+ *      prints AUX records, one line "CPU OFFSET SIZE FLAGS" each
+ * feeder walk CPU SEED ROUNDS PROGRAM EXPECTED
+ *      runs PROGRAM (ptsnap-walk) alone on CPU, as user $WALK_UID, and feeds its packets;
+ *      writes its branches to EXPECTED. Prints its pid and the number of branches. The
+ *      process continues to run until it is killed.
+ * feeder accompany CPU PID SEED ROUNDS PROGRAM
+ *      the same for process PID, which execs PROGRAM
+ * feeder disturb CPU
+ *      does there what other programs may do with perf events
+ * feeder facts CPU
+ *      tests how the kernel treats events that are enabled before they have a ring, on a CPU
+ *      that no other program traces
+ * feeder hold CPU
+ *      opens intel_pt as another user of Intel PT would, prints "held" and waits for SIGTERM
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +46,7 @@
 #define PMU	   "/sys/bus/event_source/devices/intel_pt/"
 #define FAKE	   "/sys/kernel/debug/fake_pt/"
 #define CHUNK	   4096
-#define MTC_BIT	   9 /* of attr.config: format/mtc, format/mtc_period */
+#define MTC_BIT	   9 /* bits of attr.config: format/mtc, format/mtc_period */
 #define MTC_PERIOD 14
 
 static int fail(const char *what)
@@ -88,7 +92,7 @@ static void on_term(int signal)
 	ended = 1;
 }
 
-/* Goes on where it was when tracing was off for a while. */
+/* Continues at the same position after tracing was off for a while. */
 static int run_numbers(unsigned cpu, uint64_t from)
 {
 	uint8_t bytes[CHUNK];
@@ -137,7 +141,7 @@ static int check_numbers(const char *path, unsigned cpu, uint64_t base)
 	return 1;
 }
 
-/* Body: offset, size, flags; then TID, TIME, CPU, IDENTIFIER, eight bytes each. */
+/* Body: offset, size, flags; then TID, TIME, CPU, IDENTIFIER; eight bytes each. */
 static int print_aux(const char *path)
 {
 	const uint8_t *bundle, *records;
@@ -175,7 +179,7 @@ static int pin(pid_t pid, unsigned cpu)
 	return sched_setaffinity(pid, sizeof(set), &set);
 }
 
-/* $WALK_UID, if there is one. */
+/* Switches to user $WALK_UID if set. */
 static int become_user(void)
 {
 	const char *uid = getenv("WALK_UID");
@@ -190,7 +194,7 @@ static pid_t start_walk(unsigned cpu, const char *program, const char *seed)
 
 	if (pid != 0)
 		return pid;
-	/* Who reads what we print shall not wait for it. */
+	/* The reader of our output must not wait for the child. */
 	close(STDOUT_FILENO);
 	if (pin(0, cpu) == 0 && sched_setscheduler(0, SCHED_FIFO, &priority) == 0 &&
 	    become_user() == 0)
@@ -198,7 +202,7 @@ static pid_t start_walk(unsigned cpu, const char *program, const char *seed)
 	_exit(127);
 }
 
-/* Whether PID has become the program; its name comes with exec. */
+/* Whether PID has exec'ed the program; its name comes with exec. */
 static bool runs_program(pid_t pid, const char *program)
 {
 	char path[64], text[4096];
@@ -225,7 +229,7 @@ static void configure(struct walk_packets_config *c, unsigned cpu)
 	c->feed = open_feed(cpu);
 }
 
-/* While PID, which becomes PROGRAM, has CPU to itself. */
+/* Feeds packets while PID, which becomes PROGRAM, has CPU to itself. */
 static int feed_for(pid_t pid, unsigned cpu, const char *program, struct walk_packets_config *c,
 		    uint64_t *ret_branches)
 {
@@ -237,12 +241,13 @@ static int feed_for(pid_t pid, unsigned cpu, const char *program, struct walk_pa
 		return -EINVAL;
 	for (int i = 0; i < 1000 && !runs_program(pid, program); i++)
 		usleep(10000);
-	/* A recorder must have seen whose it is before anything of it is shown to that user. */
+	/* A recorder must have seen the process's owner before that user may see anything of the
+	 * process. */
 	usleep(getenv("WALK_UID") != NULL ? 1000000 : 50000);
 	r = walk_packets_feed(c, ret_branches);
 	fclose(c->expected);
 	usleep(20000);
-	/* Others may have the CPU again. */
+	/* Other processes may use the CPU again. */
 	sched_setscheduler(pid, SCHED_OTHER, &none);
 	return r;
 }
@@ -265,7 +270,7 @@ static int feed_walk(unsigned cpu, char **arg)
 	return r < 0 ? fail("walk") : 0;
 }
 
-/* The same of a process that somebody else makes the program. */
+/* The same for a process that another program starts. */
 static int feed_other(unsigned cpu, char **arg)
 {
 	struct sched_param priority = {.sched_priority = 50};

@@ -1,12 +1,12 @@
 /*
- * Kernel text that the recorder or the worker has, against the kernel's memory as it is: run in the
- * VM, by 85-kernel.sh.
+ * Compares kernel text of the recorder or of the worker with the kernel's memory; 85-kernel.sh runs
+ * it in the VM.
  *
- *	kernel_see image BUNDLE INDEX ADDRESS	member images/INDEX is what lies at ADDRESS; prints
- *						how many bytes
- *	kernel_see file KALLSYMS SECTIONS FILE [MODULE]
- *						text that the worker makes of FILE is what lies
- *there, but for what it masks; prints what there was
+ * kernel_see image BUNDLE INDEX ADDRESS
+ *      checks that member images/INDEX equals the memory at ADDRESS; prints the number of bytes
+ * kernel_see file KALLSYMS SECTIONS FILE [MODULE]
+ *      checks that the text that the worker makes of FILE equals memory except where it is masked;
+ *      prints figures
  */
 #include <elf.h>
 #include <errno.h>
@@ -25,7 +25,7 @@
 	0xffffffff81000000u /* _text of a kernel that was not moved: CONFIG_PHYSICAL_START */
 
 #ifdef __SANITIZE_ADDRESS__
-/* It ends at once, and frees nothing. */
+/* Ends the program at once, and frees nothing. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -39,7 +39,7 @@ static int fail(const char *what)
 	return 1;
 }
 
-/* SIZE bytes of the kernel's memory, never freed; NULL: errno. */
+/* Reads SIZE bytes of the kernel's memory; never freed. NULL: see errno. */
 static uint8_t *memory(uint64_t address, uint64_t size)
 {
 	int fd = open("/proc/kcore", O_RDONLY | O_CLOEXEC);
@@ -147,8 +147,8 @@ static uint64_t u64(const uint8_t *p)
 	return v;
 }
 
-/* Addresses of data in instructions: those that a moved kernel has elsewhere, and those in a module
- * that no list of functions tells. */
+/* Data addresses in instructions: those that change when the kernel is moved, and those in a module
+ * that no list of functions gives. */
 static bool is_data_field(const uint8_t *ours, const uint8_t *live, uint64_t delta)
 {
 	bool branch = ours[-1] == 0xe8 || ours[-1] == 0xe9 ||
@@ -160,8 +160,8 @@ static bool is_data_field(const uint8_t *ours, const uint8_t *live, uint64_t del
 	       u32(ours) - u32(live) == (uint32_t)delta || u64(live) - u64(ours) == delta;
 }
 
-/* Byte I of both differs; why that is no matter: 'l': a lock prefix that one CPU alone does not
- * need, 'd': data; 0: it matters. */
+/* The reason why a difference at byte I does not matter: 'l': a lock prefix that a single CPU does
+ * not need; 'd': data. 0: it matters. */
 static char harmless(const struct kernel_file_text *t, const uint8_t *live, size_t i,
 		     uint64_t delta)
 {
@@ -222,7 +222,8 @@ static int file(char **argv, const char *module)
 	f.sections_size = sections.size;
 	r = kernel_file_text(&f, &text);
 	if (r != 0) {
-		fprintf(stderr, "%s: %s\n", argv[2], r < 0 ? strerror(-r) : "not placed");
+		fprintf(stderr, "%s: %s\n", argv[2],
+			r < 0 ? strerror(-r) : "no address for its text");
 		return 1;
 	}
 	live = memory(text.address, text.size);

@@ -1,4 +1,4 @@
-# The recorder against a real perf core, in a VM.
+# Tests the recorder with a real perf core, in a VM.
 SYSTEM_TESTS += tests/vm/vm.tap
 EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests/vm/initramfs.sh \
 	tests/vm/module/fake_intel_pt.c tests/vm/module/Kbuild \
@@ -11,7 +11,7 @@ EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests
 	tests/vm/guest/80-suspend.sh tests/vm/guest/85-kernel.sh \
 	tests/vm/guest/90-mutants.sh tests/vm/guest/95-service.sh
 
-# Runs in the guest, which has no libraries of ours: static, so without sanitizers.
+# feeder runs in the guest, which lacks our libraries: static, and therefore without sanitizers.
 noinst_PROGRAMS += tests/vm/feeder
 tests_vm_feeder_SOURCES = tests/vm/feeder.c \
 	tests/vm/bundle_member.c tests/vm/bundle_member.h \
@@ -24,7 +24,7 @@ tests_vm_feeder_CFLAGS = -std=gnu11 -O2 -Wall -Wextra $(WARN_CFLAGS)
 tests_vm_feeder_LDFLAGS = -static
 tests_vm_feeder_LDADD =
 
-# Kernel text against the kernel's memory. It has the worker's code in it, so it may have sanitizers.
+# Compares kernel text with the kernel's memory. Contains the worker's code, so that sanitizers help.
 noinst_PROGRAMS += tests/vm/kernel_see
 tests_vm_kernel_see_SOURCES = tests/vm/kernel_see.c \
 	tests/vm/bundle_member.c tests/vm/bundle_member.h

@@ -1,5 +1,5 @@
 /*
- * One read, one search.
+ * Reads a small text file once, and searches it.
  */
 #include "tests/vm/number_in_file.h"
 

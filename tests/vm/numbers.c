@@ -1,6 +1,7 @@
 /*
- * The stream: words of eight bytes, the CPU in the highest, the number of the word above bit 0,
- * which is set, as is the topmost: no word is like another, and no byte of its ends is a zero.
+ * The stream has words of eight bytes: the CPU in the highest bits, the word's number above bit 0.
+ * Bit 0 and the topmost bit are set. All words differ, and neither the first nor the last byte of a
+ * word is zero.
  */
 #include "tests/vm/numbers.h"
 
@@ -26,7 +27,7 @@ void numbers_fill(unsigned cpu, uint64_t position, uint8_t *to, size_t n)
 		to[i] = byte_at(cpu, position + i);
 }
 
-/* The end that the last whole word tells, when it lies PHASE bytes before the end of the bytes. */
+/* The stream's end, as the last whole word tells, if that word ends PHASE bytes before the end. */
 static bool end_with_phase(unsigned cpu, const uint8_t *bytes, size_t size, size_t phase,
 			   uint64_t *ret_end)
 {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Packs what the guest runs, boots it, and says in TAP what came of it. Called by vm.tap.
+# Packs the guest's programs, boots the VM, and prints the results as TAP.
 set -u
 src=$PTSNAP_SRCDIR/tests/vm
 build=$PTSNAP_BUILDDIR
@@ -8,7 +8,7 @@ work=$(mktemp -d) || exit 1
 out=${PTSNAP_VM_OUT:-$work/out}
 trap 'rm -rf "$work"' EXIT
 
-# The guest has its own C library.
+# Prints the libraries of PROGRAM, except the C library: the guest has its own.
 libraries() { # PROGRAM
 	ldd "$1" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// && $3 !~ /\/libc\.so/ { print $3 }'
 }
@@ -24,15 +24,15 @@ pack() { # DIR
 		libraries "$f" | xargs -r cp -L -t "$1/lib/"
 	done
 	strip -g "$1"/ptsnap* "$1/feeder" "$1/kernel_see" "$1"/lib/*
-	# As it is installed, units and all; manual pages nobody reads there.
+	# The installed tree with its units; without manual pages, which the guest does not need.
 	env -u MAKEFLAGS -u MFLAGS make -s -C "$build" install DESTDIR="$1/install" >/dev/null 2>&1 || return 1
 	rm -rf "$1"/install/*/*/share "$1"/install/*/share
 	find "$1/install" -type f -perm -1 -exec strip -g {} + 2>/dev/null
-	# What runs in the guest, as files: the kernel, and the modules of the initramfs.
+	# Files of the kernel that runs in the guest, and the modules of its initramfs.
 	cp "$cache/vmlinuz" "$1/" || return 1
 	zcat "$cache/initramfs" | (cd "$1" && cpio -id --quiet 'm/*') || return 1
 	cp "$cache/module/fake_intel_pt.ko" "$src"/guest/*.sh "$1/"
-	# The service as it is installed, and its cases.
+	# The installed service, and its test cases.
 	mkdir -p "$1/service" && cp "$build"/systemd/*.service "$src"/../../systemd/*.socket \
 		"$src"/../system/service/lib.sh \
 		"$src"/../system/service/cases.sh "$src"/../system/service/units/broken.service \

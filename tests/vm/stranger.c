@@ -1,5 +1,5 @@
 /*
- * perf_event_open(2) as others use it, without any of the recorder's code.
+ * Uses perf_event_open(2) as other programs do, without any of the recorder's code.
  */
 #include "tests/vm/stranger.h"
 
@@ -88,7 +88,7 @@ int stranger_hold(unsigned cpu)
 	return 0;
 }
 
-/* A task on CPU with a pinned event of its own, woken SWITCHES times. */
+/* Runs a task on CPU with a pinned event of its own, woken SWITCHES times. */
 static int run_counted(const int to[2], const int from[2])
 {
 	struct perf_event_attr a = {
@@ -144,7 +144,7 @@ static int tell(bool right, const char *fact)
 	return !right;
 }
 
-/* The kernel's sources: _perf_event_enable, merge_sched_in, perf_read_hw; rb_alloc_aux. */
+/* Sources in the kernel: _perf_event_enable, merge_sched_in, perf_read_hw; rb_alloc_aux. */
 static int facts_of_early(struct pt *p)
 {
 	uint64_t times[3] = {0};

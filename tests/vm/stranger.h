@@ -1,13 +1,13 @@
 /*
- * Other programs that use perf events, as they may run beside the recorder. Called by feeder.c. All
- * return an exit status.
+ * Other programs that use perf events beside the recorder, for feeder.c. All functions return an
+ * exit status.
  */
 #pragma once
 
-/* Opens intel_pt on CPU and traces, prints "held", waits for a signal that ends it. */
+/* Opens intel_pt on CPU and traces, prints "held", and waits for a terminating signal. */
 int stranger_hold(unsigned cpu);
-/* Enables an event there, and lets a task with a pinned event of its own come and go there.
- */
+/* Enables an event on CPU, and runs a task with a pinned event of its own there. */
 int stranger_disturb(unsigned cpu);
-/* Tries on CPU what the recorder relies on, each with a line; 1: the kernel does otherwise. */
+/* Tests on CPU the kernel behaviour that the recorder relies on, and prints one line each; 1: the
+ * kernel behaves differently. */
 int stranger_facts(unsigned cpu);

@@ -1,5 +1,5 @@
 /*
- * A packet writer for one trace. Sections of the SDM are those of edition 083 of volume 3.
+ * Writes the packets of one trace. SDM sections are those of volume 3, edition 083.
  */
 #include "tests/vm/walk_packets.h"
 
@@ -13,10 +13,10 @@
 #include "proto/perf/ptpacket.h"
 
 #define PSB_EVERY	2048 /* bytes */
-#define MOST_MTCS	64   /* at once; a longer silence gets a new TSC */
+#define MOST_MTCS	64   /* in a row; after a longer silence a new TSC is written instead */
 #define CBR_RATIO	27
 #define BUFFER		4096
-#define PSB_PLUS_LENGTH 128 /* at most */
+#define PSB_PLUS_LENGTH 128 /* bytes, at most */
 
 struct writer {
 	const struct walk_packets_config *config;
@@ -25,10 +25,10 @@ struct writer {
 	int error;
 	uint64_t since_psb;
 	uint64_t last_ip;
-	/* Decisions that wait for their packet, the oldest highest. */
+	/* Decisions without a packet so far; the oldest in the highest bit. */
 	unsigned tnt, n_tnt;
-	/* Return addresses, as the processor compares them (33.4.2.2); the oldest is overwritten.
-	 */
+	/* Return addresses that the processor compares (33.4.2.2). A push onto the full stack
+	 * overwrites the oldest. */
 	uint64_t stack[PT_RET_STACK];
 	unsigned top, depth;
 	uint64_t mtc; /* CTC of the last MTC or TSC, in periods */
@@ -54,7 +54,7 @@ static void put(struct writer *w, const void *bytes, size_t n)
 	w->since_psb += n;
 }
 
-/* An opcode of one or two bytes, and N bytes of VALUE, the lowest first. */
+/* Appends an opcode of one or two bytes, and the N lowest bytes of VALUE, lowest first. */
 static void put_packet(struct writer *w, bool extended, uint8_t opcode, uint64_t value, size_t n)
 {
 	uint8_t bytes[2 + sizeof(value)] = {PT_OPC_EXT};
@@ -111,7 +111,7 @@ static uint64_t ctc(const struct writer *w, uint64_t tsc)
 	       tsc % w->config->art_num * w->config->art_den / w->config->art_num;
 }
 
-/* TSC, and TMA, which ties the CTC to it. */
+/* Appends TSC and TMA; TMA ties the CTC to the TSC. */
 static void put_time(struct writer *w)
 {
 	uint64_t now = __rdtsc(), ticks = ctc(w, now);
@@ -124,7 +124,7 @@ static void put_time(struct writer *w)
 	w->mtc = ticks >> w->config->mtc_period;
 }
 
-/* 33.4.2.17, PSB+; IP 0: tracing is not enabled. */
+/* 33.4.2.17, PSB+; IP 0: tracing is disabled. */
 static void put_psb_plus(struct writer *w, uint64_t ip)
 {
 	flush_tnt(w);
@@ -142,7 +142,7 @@ static void put_psb_plus(struct writer *w, uint64_t ip)
 	put_packet(w, true, PT_EXT_PSBEND, 0, 0);
 }
 
-/* Between two instructions, the next at IP: the packets that come by themselves. */
+/* Appends the packets that are due between two instructions; IP is the next one. */
 static void pass_time(struct writer *w, uint64_t ip)
 {
 	uint64_t now;
@@ -172,7 +172,7 @@ static void push(struct writer *w, const struct walk_branch *b)
 		w->depth++;
 }
 
-/* A return is a TNT bit where it goes to the address on top of the stack. */
+/* A return is a TNT bit if its target is the address on top of the stack. */
 static void put_return(struct writer *w, uint64_t to)
 {
 	bool compressed = false;
@@ -189,7 +189,7 @@ static void put_return(struct writer *w, uint64_t to)
 	put_ip(w, PT_OPC_TIP, to);
 }
 
-/* User code is left for the kernel and comes back. */
+/* Leaves user code for the kernel and returns. */
 static void put_syscall(struct writer *w, uint64_t to)
 {
 	flush_tnt(w);

@@ -1,7 +1,7 @@
-# Bytes that were fed come back exactly: ring sizes, wraps, CPUs, snapshots.
+# Snapshots contain exactly the fed bytes: ring sizes, wraps, CPUs, snapshots.
 load
 
-parts() { # SIZE: the ring's; bytes to feed, one after the other, without a common divisor
+parts() { # SIZE of the ring: prints amounts of bytes to feed one after another, without a common divisor
 	echo "$(($1 / 3)) 1 $(($1 / 2 + 7)) $1 $(($1 * 2 + 13)) $(($1 - 1)) $(($1 + 1)) 0 5"
 }
 
@@ -22,7 +22,7 @@ try_size() { # SIZE
 check "4 KiB rings: two CPUs, 9 snapshots, the bytes that were fed" try_size 4096
 check "64 KiB rings: the same" try_size 65536
 
-# What goes on while snapshots are made.
+# Tracing continues while snapshots are made.
 load_test() {
 	local i end0=0 end1=0 now cpu
 	start --aux-size=256K --data-size=64K || return 1

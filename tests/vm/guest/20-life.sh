@@ -1,4 +1,4 @@
-# What happens to events and CPUs while the recorder runs.
+# Events and CPUs change while the recorder runs.
 load
 check "the kernel does with early, second and pinned events what we know of it" ./feeder facts 1
 start --aux-size=64K --data-size=64K
@@ -10,7 +10,7 @@ check "under paranoid 3, as a service: both CPUs trace" both_trace
 
 check "ptsnapctl check: nothing is in the way" ctl check
 
-# Pinned: what others do does not stop it.
+# The recorder's events are pinned: other programs do not stop them.
 undisturbed() {
 	local before
 	before=$(pmu 0 starts)
@@ -19,7 +19,7 @@ undisturbed() {
 }
 check "pinned events of others, and tasks that have some, do not stop the trace" undisturbed
 
-# A CPU goes and comes.
+# A CPU goes offline and comes back.
 online() { echo "$2" >/sys/devices/system/cpu/cpu$1/online; }
 feed 0 1000
 feed 1 100001
@@ -34,7 +34,7 @@ again() { feed 1 70001 && snapshot && both_exact; }
 check "by a new ring" again
 
 # An event in the error state.
-broken() { # the event is put on once more, and refused
+broken() { # the event is scheduled again, and refused
 	echo 1 >$FAKE/cpu0/refuse
 	echo 1 >$FAKE/cpu0/break
 	is "$(pmu 0 on)" 0
@@ -50,7 +50,7 @@ refused_restart() {
 }
 check "a CPU that does not restart after a snapshot is mended" refused_restart
 
-# AUX flags are gaps with a name: TRUNCATED, PARTIAL, COLLISION (include/uapi/linux/perf_event.h).
+# Each AUX flag becomes a gap with a name: TRUNCATED, PARTIAL, COLLISION (include/uapi/linux/perf_event.h).
 flag() { # FLAG GAP
 	echo "$1" >$FAKE/cpu1/flags
 	snapshot_report --reason=flags && has "$(jq -c .gapCounts "$REPORT")" "\"$2\":1"

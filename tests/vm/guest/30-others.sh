@@ -20,7 +20,7 @@ new_ring 1
 both() { feed 0 3001 && feed 1 70001 && snapshot && both_exact; }
 check "and traced" both
 
-# perf(1) itself; it may be missing.
+# With perf(1), which may be missing.
 perf_record() {
 	./perf record -q -B -N -e intel_pt//u -a -S -m,16 -o perf.data -- sleep 1000 2>perf.log &
 	perf=$!

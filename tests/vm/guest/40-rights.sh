@@ -1,4 +1,4 @@
-# As another user, with some capabilities, under perf_event_paranoid 2 and 3.
+# The recorder as another user with some capabilities, under perf_event_paranoid 2 and 3.
 load
 paranoid() { echo "$1" >/proc/sys/kernel/perf_event_paranoid; }
 mkdir -p /run/ptsnap-nobody
@@ -12,7 +12,7 @@ traces() {
 	as_nobody "$@"
 	start_nobody --require-pt && is "$(pmu 0 on)$(pmu 1 on)" 11
 }
-# WORD ...: the recorder does not start, and says so.
+# WORD ...: the recorder does not start, and logs WORD.
 refused() {
 	local word=$1
 	shift
@@ -21,7 +21,7 @@ refused() {
 	: >"$LOG"
 	fails start_nobody --require-pt && said "$word"
 }
-# WORD ...: --check's exit status is 6, and it says so.
+# WORD ...: --check exits with 6, and prints WORD.
 check_says() {
 	local word=$1 said r=0
 	shift
@@ -34,7 +34,7 @@ MEMLOCK=LimitMEMLOCK=infinity
 paranoid 2
 check "paranoid 2, CAP_PERFMON and LimitMEMLOCK: traces" traces CAP_PERFMON $MEMLOCK
 check "paranoid 2, CAP_PERFMON and CAP_IPC_LOCK: traces" traces "CAP_PERFMON CAP_IPC_LOCK"
-# The kernel lets every user lock a little (kernel.perf_event_mlock_kb).
+# The kernel lets every user lock some memory (kernel.perf_event_mlock_kb).
 smaller() {
 	traces CAP_PERFMON LimitMEMLOCK=64K || return 1
 	ctl --json=short --socket=/run/ptsnap-nobody/socket status >status.json

@@ -1,4 +1,4 @@
-# Rings that cannot be as large as asked for.
+# Rings that cannot have the requested size.
 sizes() { status '[.cpus[].auxBytes] | unique | map(tostring) | join(",")'; }
 some() { feed 0 $((5 * 1000 * 1000 + 7)) && feed 1 100003 && snapshot && both_exact; }
 load l0_ecx=5

@@ -1,4 +1,4 @@
-# What was configured is what the PMU got (RTIT_CTL: bit 2 kernel, bit 3 user; attr.config else).
+# The PMU receives the configured settings (RTIT_CTL: bit 2 kernel, bit 3 user; otherwise attr.config).
 load
 got() { printf '%d' "$(($(pmu "${2:-0}" rtit_ctl) & $1))"; }
 start --aux-size=64K --data-size=64K --trace=kernel --cpus=1

@@ -1,4 +1,4 @@
-# Sideband rings that nobody empties for a while: records are lost, the trace is not.
+# Nobody empties the sideband rings for a while: records are lost, but no trace.
 load
 start --aux-size=256K --data-size=64K
 new_ring 0

@@ -1,4 +1,4 @@
-# Without Intel PT: the sideband alone.
+# Without Intel PT the recorder records the sideband alone.
 start
 check "no PMU: the recorder starts all the same" is "$(status .state)" degraded
 check "no PMU: and says why" has "$(why 0)" "Intel PT"

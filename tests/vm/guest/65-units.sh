@@ -1,5 +1,5 @@
-# The installed units, as make install leaves them, under a real systemd on cgroup v2 and a kernel whose
-# perf_event_paranoid is Debian's 3.
+# The units as make install leaves them, under a real systemd on cgroup v2, and a kernel with Debian's
+# perf_event_paranoid of 3.
 UNITS=$(find "$PWD/install" -name ptsnapd.service)
 case $UNITS in
 "$PWD"/install/usr/*lib/systemd/system/*) have_units=yes ;;
@@ -9,11 +9,11 @@ VENDOR=/${UNITS#"$PWD"/install/}
 VENDOR=${VENDOR%/systemd/system/*}/ptsnap
 ETC=/etc/systemd/system/ptsnapd.service.d
 DECODER=/etc/systemd/system/ptsnap-decode@.service.d
-# A system call that the units forgot is death here, and no error that nobody sees.
+# Here a system call that the units do not allow kills the process, instead of failing unnoticed.
 STRICT="SystemCallErrorNumber="
 LOCAL="Environment=ASAN_OPTIONS=detect_leaks=0\nStandardError=append:$LOG\n$STRICT"
 
-# With 1 MiB of rings, to be quick.
+# Small rings of 1 MiB make the tests faster.
 install_units() {
 	cp -r install/. / && systemd-sysusers && systemd-tmpfiles --create ptsnap.conf || return 1
 	mkdir -p $ETC $DECODER /etc/ptsnap
@@ -30,7 +30,7 @@ remove_units() {
 	systemctl reset-failed
 }
 show() { systemctl show -P "$1" "${2:-ptsnapd.service}"; }
-# DROP-IN...: the recorder with them, and no others.
+# DROP-IN...: starts the recorder with these drop-ins only.
 with() {
 	local name
 	systemctl stop ptsnapd.service
@@ -44,7 +44,7 @@ with() {
 }
 both_tracing() { is "$(pmu 0 on)$(pmu 1 on)" 11; }
 
-# Threads: NAME CLASS
+# NAME CLASS: checks the scheduling class of the recorder's thread NAME.
 thread_is() {
 	local task
 	for task in /proc/"$(show MainPID)"/task/*; do
@@ -102,7 +102,7 @@ limits_follow() {
 	printf '[Rings]\nRingSize=1M\nTimelineMax=256M\n[Service]\nDecodeMemoryMax=1G\n' >/etc/ptsnap/ptsnapd.conf
 	systemctl daemon-reload
 	is "$(show MemoryMax ptsnap-decode@x.service)" $((1280 << 20)) || return 1
-	# And an eighth, for the kernel to reclaim before it kills.
+	# An eighth more, so that the kernel reclaims memory before it kills.
 	is "$(show MemoryMax)" $((before + (192 << 20) * 9 / 8))
 }
 is_killed_when_it_hangs() {

@@ -1,4 +1,4 @@
-# What users are asked to paste, with a recorder that runs: walks whose packets are fed.
+# `ptsnapctl check --trace' with a running recorder; the packets of its walks are fed.
 load
 start --aux-size=1M --data-size=64K --cpus=1
 trace_check() {

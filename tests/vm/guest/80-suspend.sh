@@ -1,5 +1,5 @@
-# The host sleeps and wakes up again (ACPI S3): the CPUs but one go away and come back, and the TSC and
-# the perf clock lie further apart than before.
+# The host sleeps and wakes up (ACPI S3): all CPUs but one go offline and come back, and the distance of
+# the TSC and the perf clock grows.
 load
 start --aux-size=1M --data-size=64K
 new_ring 0

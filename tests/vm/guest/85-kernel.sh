@@ -1,7 +1,7 @@
-# A trace of the kernel: what of the kernel a snapshot takes along, against the kernel's own memory.
+# A trace of the kernel: compares the kernel's images in a snapshot with the kernel's memory.
 load
 release=$(uname -r)
-# Files of this kernel where a host has them.
+# Puts files of this kernel where hosts have them.
 mkdir -p /boot "/lib/modules/$release/kernel"
 cp vmlinuz "/boot/vmlinuz-$release"
 cp m/*.ko fake_intel_pt.ko "/lib/modules/$release/kernel/"
@@ -12,9 +12,9 @@ done >"/lib/modules/$release/modules.dep"
 manifest() { tar -xOf "$1" manifest.json >kernel.manifest; }
 of_manifest() { jq -r "$1" kernel.manifest; }
 symbol() { sed -n "s/^\([0-9a-f]*\) . $1\$/0x\1/p" /proc/kallsyms; }
-# The shell's numbers have 63 bits.
+# The shell's numbers have 63 bits, so this omits the highest digits.
 low() { echo "0x$(symbol "$1" | cut -c11-)"; }
-# NAME: a snapshot, whole, in out/NAME.ptsnap.
+# NAME: takes a snapshot and stores the whole bundle as out/NAME.ptsnap.
 kernel_snapshot() {
 	snapshot --reason="$1" && ctl -q fetch --format=bundle -o "out/$1.ptsnap" "$SNAPSHOT" &&
 		manifest "out/$1.ptsnap"
@@ -47,11 +47,11 @@ equal_to_memory() { # NAME
 	[ $n -gt 5 ]
 }
 check "and all bytes are those of the kernel's memory" equal_to_memory kernel
-# The processors' stop and the last piece: on the same clock.
+# The stop of the processors and the time of the last piece use the same clock.
 note "$(awk '{ n += $1 } END { print n }' kernel.bytes) bytes of $(wc -l <kernel.bytes) pieces," \
 	"the last $(of_manifest "([$kernels.readNSec] | max) - ([.cpus[].stopNSec] | max) |
 		. / 1000000 | floor") ms after the stop"
-# The kinds of texts, and how many lines of "kallsyms" are of functions.
+# Prints the kinds of texts, and how many lines of "kallsyms" are functions.
 texts() {
 	tar -xOf "out/$1.ptsnap" texts/"$(of_manifest "[.texts[].kind] | index(\"$2\")")"
 }
@@ -67,7 +67,7 @@ decoded() {
 check "it can be decoded" decoded kernel
 stop
 
-# A kernel that is patched while it is recorded: a probe behind a function's entry, which makes code.
+# The kernel is patched during recording: a probe behind a function's entry creates code.
 events=/sys/kernel/debug/tracing
 probe() { echo "$1" >$events/kprobe_events && echo "$2" >$events/events/kprobes/enable; }
 unprobe() { echo 0 >$events/events/kprobes/enable; echo >$events/kprobe_events; }
@@ -81,7 +81,7 @@ rm -f out/probed.ptsnap
 unprobe
 stop
 
-# Where the memory may not be read there are the files.
+# Where memory cannot be read, the recorder uses files.
 PROPERTIES="InaccessiblePaths=/proc/kcore" start --trace=both --aux-size=1M --data-size=64K
 check "a probe is set again" probe 'p:there do_sys_openat2+5' 1
 sleep 0.5
@@ -106,7 +106,7 @@ rm -f out/files.ptsnap
 unprobe
 stop
 
-# Addresses that nobody may see.
+# The kernel hides its addresses.
 restrict=$(cat /proc/sys/kernel/kptr_restrict)
 echo 2 >/proc/sys/kernel/kptr_restrict
 start --trace=both --aux-size=1M --data-size=64K
@@ -117,7 +117,7 @@ echo "$restrict" >/proc/sys/kernel/kptr_restrict
 stop
 rm -f out/hidden.ptsnap
 
-# Who traces user code only takes nothing of the kernel along.
+# A trace of user code only: the snapshot has nothing of the kernel.
 start --aux-size=1M --data-size=64K
 check "a snapshot of user code" kernel_snapshot user
 check "has nothing of the kernel" is "$(of_manifest \

@@ -1,4 +1,4 @@
-# A PMU that is wrong in one way: what 10-bytes.sh asserts notices.
+# A PMU with one bug: the assertions of 10-bytes.sh detect it.
 load
 mutate() { # MUTANT: two snapshots with it
 	echo "$1" >/sys/module/fake_intel_pt/parameters/mutant
@@ -7,7 +7,7 @@ mutate() { # MUTANT: two snapshots with it
 	new_ring 1
 	feed 0 10001 && feed 1 90001 && snapshot && feed 0 70001 && feed 1 5 && snapshot
 }
-# The trace is there, and is not what was fed: "exact" says so of a byte or of the end.
+# The trace exists and differs from the fed bytes: "exact" complains of a byte or of the end.
 not_exact() {
 	local said
 	said=$(both_exact) && { echo "exact"; return 1; }

@@ -1,4 +1,4 @@
-# The service with its own units, on the fake PMU. Last: from here on functions are those of the cases.
+# The service with its own units, on the fake PMU. Runs last, because the cases redefine functions.
 UNITS=/etc/systemd/system
 OUT=$PWD/out
 show() { tail -n 20 "$1" | cut -c1-300 | sed 's/^/# /' >/dev/ttyS1; }
@@ -42,10 +42,10 @@ before_users() {
 	walk 10 bob
 }
 
-# An emulated processor takes its time.
+# An emulated processor is slow.
 BACK_MSEC=20000
 WATCHDOG_SEC=8
-# As in make distcheck.
+# PREFIX lies there in make distcheck.
 case $PREFIX in
 /tmp/* | /var/tmp/* | /home/* | /root/*)
 	skipped "the service's cases" "its units may not see what is in $PREFIX"
@@ -57,7 +57,7 @@ add_user alice 1001
 add_user bob 1002
 add_user carol 1003
 add_user eve 1004
-# What a unit without CAP_SYS_ADMIN needs of Debian's kernel: systemd/sysctl.d.
+# With Debian's kernel, a unit without CAP_SYS_ADMIN needs this (systemd/sysctl.d).
 paranoid=$(cat /proc/sys/kernel/perf_event_paranoid)
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 prepare_host

@@ -1,4 +1,5 @@
-# What the guest's test scripts share. Sourced; everything runs in the folder of the input archive.
+# Functions of the guest's test scripts, which source this file. The current directory is the folder of
+# the input archive.
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 FAKE=/sys/kernel/debug/fake_pt
 SOCKET=/run/ptsnap/io.ptsnap.recorder
@@ -10,7 +11,7 @@ tap() { printf '%s\n' "$*" >/dev/ttyS1; }
 up() { cut -d' ' -f1 /proc/uptime; }
 note() { tap "# $(up) $*"; }
 
-# NAME COMMAND...: one test; what COMMAND says is shown when it fails.
+# NAME COMMAND...: one test case; prints the output of COMMAND if it fails.
 check() {
 	local name=$1
 	shift
@@ -23,12 +24,12 @@ check() {
 	fi
 }
 
-# The same, and COMMAND must fail.
+# COMMAND...: succeeds if COMMAND fails.
 fails() { ! "$@"; }
 is() { [ "$1" = "$2" ] || { echo "is '$1', should be '$2'"; return 1; }; }
 has() { case $1 in *"$2"*) ;; *) echo "no '$2' in: $1"; return 1 ;; esac; }
 
-# SECONDS COMMAND...: until COMMAND succeeds.
+# SECONDS COMMAND...: repeats COMMAND until it succeeds.
 within() {
 	local end
 	end=$(up)
@@ -40,12 +41,12 @@ within() {
 	done
 }
 
-# Of the fake PMU: CPU KEY.
+# CPU KEY: prints a value of the fake PMU's state.
 pmu() { sed -n "s/^$2=//p" $FAKE/cpu$1/state; }
 load() { insmod ./fake_intel_pt.ko "$@"; }
 unload() { rmmod fake_intel_pt; }
 
-# The recorder, as a service of systemd. PROPERTIES: systemd's, with ";" between them.
+# Starts the recorder as a service of systemd. PROPERTIES: properties of the unit, separated by ";".
 start() {
 	local property
 	systemctl -q is-active ptsnapd && stop
@@ -65,9 +66,9 @@ stop() { systemctl stop ptsnapd; }
 said() { grep -qE "$1" "$LOG" || { echo "the recorder did not say '$1'"; tail -n 3 "$LOG"; return 1; }; }
 
 ctl() { ASAN_OPTIONS=detect_leaks=0 ./ptsnapctl "$@"; }
-# JQ-EXPRESSION of the recorder's status.
+# JQ-EXPRESSION: prints a part of the recorder's status.
 status() { ctl --json=short status | jq -r "$1"; }
-# CPU STATE...: of that CPU, one of these.
+# CPU STATE...: the CPU has one of these states.
 cpu_is() {
 	local cpu=$1 state
 	shift
@@ -89,7 +90,7 @@ snapshot_report() {
 	ctl -q snapshot -o "$REPORT" "$@"
 }
 
-# What the processor writes: CPU BYTES, counted in FED_cpu; BASE_cpu is where the ring began.
+# CPU BYTES: feeds bytes, counted in FED_cpu. BASE_cpu is the position at which the ring began.
 new_ring() { # CPU
 	eval "BASE_$1=\${FED_$1:-0}"
 }
@@ -98,7 +99,7 @@ feed() {
 	./feeder numbers "$1" "$from" "$2" || return 1
 	eval "FED_$1=$((from + $2))"
 }
-# CPU: its trace in the newest snapshot is what was fed.
+# CPU: the CPU's trace in the newest snapshot equals the fed bytes.
 exact() {
 	local end
 	eval "local base=\${BASE_$1:-0} fed=\${FED_$1:-0}"
@@ -106,8 +107,8 @@ exact() {
 	is "$end" "$fed"
 }
 both_exact() { exact 0 && exact 1; }
-# SIZE: the last stop of each CPU left its AUX record (perf_event_open(2), PERF_RECORD_AUX): where the
-# trace ends, the ring's size, PERF_AUX_FLAG_OVERWRITE.
+# SIZE: the last stop of each CPU wrote an AUX record (perf_event_open(2), PERF_RECORD_AUX) with the
+# trace's end, the ring's size, and PERF_AUX_FLAG_OVERWRITE.
 aux_records() {
 	local cpu line
 	for cpu in 0 1; do
@@ -117,10 +118,9 @@ aux_records() {
 	done
 }
 
-# In the report, of the walk that PID runs: JQ-EXPRESSION.
+# JQ-EXPRESSION: prints a part of the report about the walk's process ($pid).
 of_pid() { jq -c ".threads[] | select(.pid == $pid) | $1" "$REPORT"; }
-# TSC against the sideband's clock: the packets' times lie where the scheduler's records say that
-# the process ran.
+# Compares the TSC with the sideband's clock: the packets' times lie within the process's turns.
 in_turn() {
 	jq -e ".turns as \$turns | .threads[] | select(.pid == $pid) | .lastBranches |
 		length > 0 and all(.atNSec as \$at | \$turns | any(

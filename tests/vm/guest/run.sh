@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs in the guest as root, a service of systemd. Test lines go to the second serial port, what is left
-# in out/ goes back to the host.
+# Runs in the guest as root, as a service of systemd. Test lines go to the second serial port; files in
+# out/ are copied back to the host.
 . ./lib.sh
 stty -F /dev/ttyS1 raw 2>/dev/null
 mountpoint -q /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
@@ -11,7 +11,7 @@ for library in lib/*; do
 done
 ldconfig
 chmod 755 . ./*
-# What runs with a high priority runs on.
+# Lift the limit on real-time tasks, so that a process with high priority keeps its CPU.
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 note "kernel $(uname -r), $(nproc) CPUs, paranoid $(cat /proc/sys/kernel/perf_event_paranoid)"
 for script in ${ONLY:-[0-9]*.sh}; do

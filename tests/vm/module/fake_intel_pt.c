@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * fake_intel_pt: a perf PMU named "intel_pt" without Intel PT hardware, for the tests' VM. User
- *space sees the PMU, its sysfs files, its AUX area and its perf records through the running
- *kernel's own perf core, as on a machine with Intel PT (arch/x86/events/intel/pt.c), in overwrite
- *mode only. What stands in for the trace unit are debugfs files, in fake_pt/cpuN:
+ * space sees the PMU, its sysfs files, its AUX area and its perf records through the running
+ * kernel's own perf core, as on a machine with Intel PT (arch/x86/events/intel/pt.c), in overwrite
+ * mode only. Debugfs files in fake_pt/cpuN replace the trace unit:
  *
- *   feed		write: these bytes come out of the trace unit: into the AUX ring at the
- *			present output offset, with wrap-around, only while tracing is on. Returns
- *			how many were traced; fewer: tracing went off meanwhile; ENODATA: it is off.
- *   state		read: the trace unit's state, key=value lines
- *   flags		PERF_AUX_FLAG_* for the AUX record of the next stop
- *   refuse		so many attempts to put an event on this CPU fail from now on
- *   break		write: the event that traces here is put off and on once more, as a
- *			reschedule would; with "refuse" set it comes to the error state
+ * feed    write: the bytes leave the trace unit and go into the AUX ring at the current output
+ *         offset, with wrap-around, only while tracing is on. Returns how many bytes were traced;
+ *         fewer than written: tracing was turned off meanwhile; ENODATA: tracing is off.
+ * state   read: the trace unit's state as key=value lines
+ * flags   PERF_AUX_FLAG_* for the AUX record of the next stop
+ * refuse  this many attempts to put an event on this CPU will fail
+ * break   write: removes the event that traces here and adds it again, as a reschedule would; with
+ *         "refuse" set, the event enters the error state
  *
- * As on hardware, nothing but stopping the event moves perf_event_mmap_page::aux_head, and the CPU
- * that stays online while the host sleeps traces nothing afterwards until its event is started.
+ * As on hardware, only stopping the event moves perf_event_mmap_page::aux_head, and the CPU that
+ * stays online while the host sleeps traces nothing afterwards until its event is started.
  *
- * Parameter "mutant" (may be changed at any time) makes the PMU wrong: "stale-head",
- *"wrong-offset", "swapped-halves", "lost-stop". Tests must notice each.
+ * Parameter "mutant" (may change at any time) adds a bug to the PMU: "stale-head", "wrong-offset",
+ * "swapped-halves", "lost-stop". Tests must detect each of them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -32,7 +32,7 @@
 #include <linux/syscore_ops.h>
 #include <linux/uaccess.h>
 
-/* What CPUID leaf 0x14 and the platform would say. */
+/* The capabilities that CPUID leaf 0x14 and the platform would report. */
 
 /* cr3_filtering, psb_cyc, ip_filtering, mtc, ptwrite, psb and pmi preservation */
 static uint l0_ebx = 0x5f;
@@ -110,7 +110,7 @@ static uint fpt_cap(enum fpt_cap cap)
 
 /* The trace unit, one a CPU. */
 
-struct fpt_buf { /* what setup_aux hands to the perf core */
+struct fpt_buf { /* the result of setup_aux, for the perf core */
 	void **pages;
 	unsigned long size; /* bytes; a power of two */
 };
@@ -123,7 +123,7 @@ struct fpt_filter {
 struct fpt_cpu {
 	raw_spinlock_t lock;
 	struct perf_output_handle handle;
-	/* The "registers", valid while on. */
+	/* The "registers", valid while `on` is set. */
 	bool on; /* TraceEn */
 	struct fpt_buf *buf;
 	unsigned long off; /* output offset, 0 .. size - 1 */
@@ -131,7 +131,7 @@ struct fpt_cpu {
 	u64 total, wraps, dropped, starts, stops, refused;
 	u64 config, n_filters;
 	struct fpt_filter filter[4];
-	/* On demand. */
+	/* Faults that a test requests. */
 	u64 flags;
 	u32 refuse;
 };
@@ -140,7 +140,7 @@ static DEFINE_PER_CPU(struct fpt_cpu, fpt_cpus);
 static struct pmu fpt_pmu;
 static struct dentry *fpt_dir;
 
-/* Packets leave the trace unit. On any CPU, interrupts on. */
+/* Takes packets out of the trace unit. Runs on any CPU with interrupts on. */
 static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 {
 	bool swapped = sysfs_streq(mutant, "swapped-halves");
@@ -170,11 +170,11 @@ static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 	return done;
 }
 
-/* Start and stop: on the event's own CPU, interrupts off. */
+/* Start and stop run on the event's own CPU with interrupts off. */
 
 static void fpt_unit_on(struct fpt_cpu *c, struct perf_event *event, struct fpt_buf *buf)
 {
-	/* Only a first start announces that records follow by themselves. */
+	/* Only a first start makes the PMU write AUX records by itself. */
 	if (!event->hw.config)
 		event->attach_state |= PERF_ATTACH_ITRACE;
 	event->hw.config = event->attr.config | BIT(0) | (event->attr.exclude_kernel ? 0 : BIT(2)) |
@@ -212,9 +212,8 @@ static void fpt_start(struct perf_event *event, int flags)
 	fpt_unit_on(c, event, buf);
 }
 
-/* Hands what was traced since the start to the perf core. The head is the trace unit's offset in
- * the buffer, not a running count, and the size that goes into PERF_RECORD_AUX is the whole
- * buffer's. */
+/* Hands the bytes traced since the start to the perf core. The head is the trace unit's offset in
+ * the buffer, not a running count. The size in PERF_RECORD_AUX is the size of the whole buffer. */
 static void fpt_commit(struct fpt_cpu *c)
 {
 	struct fpt_buf *buf = perf_get_aux(&c->handle);
@@ -229,7 +228,7 @@ static void fpt_commit(struct fpt_cpu *c)
 		c->handle.head = c->off;
 	if (sysfs_streq(mutant, "wrong-offset"))
 		c->handle.head = (c->off + 64) & (buf->size - 1);
-	/* The perf core writes no record of nothing. */
+	/* The perf core writes no record for zero bytes. */
 	perf_aux_output_end(&c->handle, sysfs_streq(mutant, "lost-stop") ? 0 : buf->size);
 }
 
@@ -536,7 +535,7 @@ static const struct file_operations fpt_feed_fops = {
 	.write = fpt_feed_write,
 };
 
-/* Tests see to it that nobody closes the event meanwhile. */
+/* Tests make sure that nobody closes the event meanwhile. */
 static ssize_t fpt_break_write(struct file *file, const char __user *from, size_t len, loff_t *pos)
 {
 	struct fpt_cpu *c = file->private_data;
@@ -609,8 +608,8 @@ static void fpt_add_files(int cpu, struct fpt_cpu *c)
 	debugfs_create_u32("refuse", 0600, d, &c->refuse);
 }
 
-/* A CPU without power forgets its registers; the kernel does not set them again. On the one CPU
- * that is online, interrupts off. */
+/* A CPU without power forgets its registers, and the kernel does not restore them. Runs on the one
+ * online CPU with interrupts off. */
 static void fpt_resume(void)
 {
 	struct fpt_cpu *c = this_cpu_ptr(&fpt_cpus);
