@@ -1,5 +1,5 @@
 #!/bin/sh
-# make map: every room with its door, and one line about each file, from the file's own head comment.
+# make map: prints every room with its door, and one line about each file from its head comment.
 cd "${PTSNAP_SRCDIR:-$(dirname "$0")/..}" || exit 1
 grep '^[a-z]' tests/check/rooms.txt | while IFS=: read -r headers rest; do
 	room=${headers%% *}

@@ -1,4 +1,5 @@
-# Every source file, script and test is in the tarball: a local.mk names it, or a folder that it is in.
+# Checks that the tarball contains every source file, script and test: some local.mk names the file or a
+# folder above it.
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 status=0
 n=0

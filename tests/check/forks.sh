@@ -1,4 +1,5 @@
-# Children of tests stay out of cmocka: tests fork by test_fork() only (tests/support/child.h says why).
+# Checks that tests fork by test_fork() only, which detaches children from cmocka (see
+# tests/support/child.h).
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 hits=$(grep -rnE --include='*.c' --include='*.h' '(^|[^_.a-z"])v?fork\(\)' tests/unit tests/system)
 [ -z "$hits" ] || { echo "use test_fork() of tests/support/child.h:"; echo "$hits"; exit 1; }

@@ -1,4 +1,4 @@
-# Every header compiles by itself, and says what it is about before anything else.
+# Checks that every header compiles by itself and begins with a comment.
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 status=0
 n=0

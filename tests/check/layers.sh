@@ -1,5 +1,6 @@
-# Who may include whom. tests/check/rooms.txt has a line for each room: its door, its other public headers,
-# and the rooms that it may include. All other headers are private: only their own room and tests include them.
+# Checks which room includes which. tests/check/rooms.txt has a line for each room: its door, its other
+# public headers, and the rooms that it may include. All other headers are private: only their own room
+# and tests include them.
 cd "${PTSNAP_SRCDIR:-.}" || exit 1
 rooms=$(sed -n '/^[a-z]/s, *: *\(.*\), : \1,p' tests/check/rooms.txt)
 status=0
@@ -23,7 +24,7 @@ done
 while IFS=: read -r room rest; do
 	for header in ${room#* }; do
 		path=${room%% *}/$header
-		[ -f "$path" ] || { echo "tests/check/rooms.txt: there is no $path"; status=1; }
+		[ -f "$path" ] || { echo "tests/check/rooms.txt: $path does not exist"; status=1; }
 		public="$public $path"
 	done
 done <<END
@@ -42,7 +43,7 @@ for path in $public; do
 	*) echo "tests/check/rooms.txt: no other room includes $path"; status=1 ;;
 	esac
 done
-# Private libraries: what a program must not do, it is not linked with.
+# Some libraries are private to a few rooms: a program that must not parse something does not link it.
 banned() { # HEADER-PATTERN ROOMS-THAT-MAY WHY
 	hits=$(grep -rlE "^#include <($1)" proto capture sideband decoder daemon ctl --include='*.[ch]' | grep -vE "^($2)/")
 	[ -z "$hits" ] || { echo "$3: $hits"; status=1; }
