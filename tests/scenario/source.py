@@ -164,7 +164,7 @@ def build_id(program):
 
 
 class Truth:
-    """What addr2line says of a program with DWARF, which was loaded at BASE."""
+    """The answers of addr2line about a program with DWARF that was loaded at BASE."""
 
     def __init__(self, program, report):
         self.program, self.known = program, {}

@@ -1,6 +1,5 @@
 /*
- * Parses the sections of a script and keeps its labels. Used by ptscript_tool.c, which
- * tests/scripts run, and by unit tests.
+ * Parses the sections of a script and keeps its labels.
  */
 #include "tests/support/ptscript.h"
 

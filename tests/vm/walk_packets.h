@@ -19,6 +19,5 @@ struct walk_packets_config {
 
 /* Feeds rounds 0 to ROUNDS - 1, from enabling tracing at the first round to an interrupt behind the
  * last. *ret_branches: number of lines in EXPECTED. 0; -errno of a write; -EAGAIN: the trace unit
- * did not accept all bytes.
- */
+ * did not accept all bytes. */
 int walk_packets_feed(const struct walk_packets_config *config, uint64_t *ret_branches);
