@@ -170,7 +170,7 @@ enum source_trace { SOURCE_TRACE_USER = 1, SOURCE_TRACE_KERNEL = 2, SOURCE_TRACE
 struct source_config {
 	uint64_t data_size, aux_size; /* bytes, powers of two of at least a page */
 	const char *pt_terms; /* config terms as perf names them; NULL: those of the preset */
-	const char *preset;   /* capture/perf/preset.h; NULL: "std", or "custom" with pt_terms */
+	const char *preset;   /* capture/perf/preset.c; NULL: "std", or "custom" with pt_terms */
 	/* For intel_pt only. */
 	enum source_trace trace; /* 0: user */
 	const char *cpus;	 /* a list as the kernel writes it ("0-3,8"); NULL: all */

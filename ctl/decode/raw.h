@@ -6,7 +6,7 @@
  * perf records of a foreign layout (--pevent, import_pevents.c). raw_option.c parses the options
  * for raw files, decode_option.c all options of the verb. While ptsnap-decode works, answers.c
  * answers its questions: files with symbols and DWARF come from directories of the user (--symbols)
- * or, through debuginfod.c, from servers (--debuginfod).
+ * or, through answers.c, from servers (--debuginfod).
  *
  * Decisions that govern the room:
  * - Raw files become a bundle in memory before anything is decoded. Everything behind that is the

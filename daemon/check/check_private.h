@@ -44,7 +44,7 @@ struct check {
 	bool seccomp;	       /* this process has a filter */
 	int paranoid;	       /* INT_MAX: the kernel has no perf events */
 	int open_error;	       /* opening a sideband event: 0 or -errno */
-	uint32_t kinds;	       /* sideband records of this kernel: capture/perf/perf_attr.h */
+	uint32_t kinds;	       /* sideband records of this kernel: capture/perf/perf_event.h */
 	char vendor[32], model_name[64];
 	uint64_t family, model;
 	bool flag_pt, flag_hypervisor;

@@ -1,7 +1,7 @@
 /*
  * Opens the file that a MMAP2 record means.
  *
- * The mapping is asked first (mapquery.h): it says which file it is and on which device. A file on
+ * The mapping is asked first (procmaps.h): it says which file it is and on which device. A file on
  * a file system that another user or a network can block is never touched, not even for its build
  * id or its attributes: an open there may never return. Then /proc/PID/map_files leads to the
  * mapped file itself, whatever became of its name.

@@ -25,7 +25,7 @@
 #include "proto/worker.h"
 
 #define CHANNEL_FD 3
-/* A shorter bundle is not worth a thread (decoder/flow/flow_ahead.c). */
+/* A shorter bundle is not worth a thread (decoder/hot/ahead.c). */
 #define THREADS_WORTH_BYTES (512u << 10)
 /* Memory that a thread which walks ahead takes, with its share of what is kept of the trace ahead
  * (decoder/hot/ahead.c), times sixteen: such threads may have only a part of the memory. */

@@ -16,7 +16,7 @@ static inline uint64_t flow_look_settle(struct flow *f)
 }
 
 /* Counts walk WALK of BATCH (the newest batch) in the statistics of F, step by step: the plain form
- * of what steps_count.c of ptsnap-decode does with a table. */
+ * of what tally_cache.c of ptsnap-decode does with a table. */
 static inline void flow_look_count(struct flow *f, const struct flow_batch *batch, uint32_t walk)
 {
 	const struct flow_walk *w = &batch->walks[walk];
