@@ -39,8 +39,8 @@
 
 struct manager;
 
-/* What main.c has opened. Source and store are taken over by manager_new() if it succeeds, and
- * recover_all() takes descriptors of kept. The rest is borrowed. */
+/* The objects that main.c has opened. Source and store are taken over by manager_new() if it
+ * succeeds, and recover_all() takes descriptors of kept. The rest is borrowed. */
 struct manager_parts {
 	const struct config *config;
 	const struct listener *listener;

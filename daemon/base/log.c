@@ -1,9 +1,9 @@
 /*
  * Writes lines and events to the journal or to stderr.
  *
- * sd_journal_send(3) returns 0 and writes nothing if no journal listens. So the target is chosen
- * once, at start: stderr is the journal if its device and inode are those in $JOURNAL_STREAM, which
- * systemd sets (systemd.exec(5)).
+ * sd_journal_send(3) returns 0 and writes nothing if no journal listens. The target is therefore
+ * chosen once, at start: stderr is the journal if its device and inode are those in
+ * $JOURNAL_STREAM, which systemd sets (systemd.exec(5)).
  */
 #include "daemon/base/log.h"
 

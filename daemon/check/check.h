@@ -62,7 +62,7 @@ const char *finding_level_name(enum finding_level level);
  */
 struct json_object *finding_to_json(const struct finding *finding);
 
-/* What the check asks the kernel and the CPU for, besides files and perf events. */
+/* The functions by which the check asks the kernel and the CPU, besides files and perf events. */
 struct check_calls {
 	struct cpuid_reader cpuid;
 	int (*landlock)(void); /* the version of Landlock's ABI, or -errno */
@@ -105,8 +105,8 @@ int check_job_new(sd_event *event, const struct config *config,
 /* Waits for the end of the thread. */
 void check_job_free(struct check_job *j);
 
-/* What a running recorder knows of itself, as findings: CPUs that are not traced and why, rings
- * smaller than asked for, what was lost, and how much room pinned snapshots leave. */
+/* Makes findings of what a running recorder knows of itself: CPUs that are not traced and why,
+ * rings smaller than asked for, what was lost, and how much room pinned snapshots leave. */
 void check_live(const struct status_from *from, finding_fn fn, void *userdata);
 
 /* Whether the decoder at PATH can be run: 0, or -errno with one line in WHY. */

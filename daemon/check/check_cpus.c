@@ -1,6 +1,6 @@
 /*
- * Which CPUs there are and of what kinds, what KVM does to their tracing, and whether times of the
- * trace can be converted to times of the host.
+ * Finds the CPUs and their kinds, what KVM does to their tracing, and whether times of the trace
+ * can be converted to times of the host.
  */
 #include <fcntl.h>
 #include <limits.h>

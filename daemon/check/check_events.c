@@ -75,8 +75,8 @@ static void check_paranoid(struct check *c)
 			  c->paranoid, "CAP_PERFMON nor");
 }
 
-/* What is missing in reports without a capability. CAP_PERFMON and CAP_IPC_LOCK have findings of
- * their own. */
+/* The capabilities, each with what is missing in reports without it. CAP_PERFMON and CAP_IPC_LOCK
+ * have findings of their own. */
 static const struct {
 	enum check_capability bit;
 	const char *name, *reason;
@@ -210,7 +210,7 @@ static void check_symbols(struct check *c)
 		check_say(c, FINDING_OK, "kallsyms", "", "the kernel's symbols can be read");
 }
 
-/* Which files with the kernel's code can be opened. */
+/* The files with the kernel's code that can be opened. */
 struct files_found {
 	size_t modules; /* that are loaded */
 	size_t opened;	/* modules with a file that can be opened */

@@ -209,7 +209,8 @@ static void check_decoder(struct check *c)
 			  "the decoder's sandbox has seccomp and Landlock (ABI %d)", abi);
 }
 
-/* What the emulated source needs. A missing part is a failure, as no other source traces then. */
+/* Checks what the emulated source needs. A missing part is a failure, as no other source traces
+ * then. */
 static void check_emulator(struct check *c)
 {
 	const char *socket = c->config->emu_socket;

@@ -1,5 +1,5 @@
 /*
- * What the parts of the check share: the facts found so far, and functions that read files and make
+ * The parts of the check share this: the facts found so far, and functions that read files and make
  * findings.
  */
 #pragma once

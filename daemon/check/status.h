@@ -1,5 +1,5 @@
 /*
- * What the recorder is doing and what it costs, as the method Status tells it.
+ * The recorder's activity and costs, as the method Status tells them.
  */
 #pragma once
 
@@ -14,13 +14,13 @@
 #include "daemon/store/store.h"
 #include "daemon/trigger/trigger.h"
 
-/* What the recorder itself costs. */
+/* The costs of the recorder itself. */
 struct selfstat {
 	uint64_t cpu_usec;	     /* of all threads, since the start */
 	uint64_t rss_bytes;	     /* resident now; ENTRY_ABSENT: not known */
 	uint64_t records_per_second; /* between the last two looks that were a second apart */
 	uint64_t metrics_skipped;    /* files of metrics not written, as the last one still was */
-	/* Of the last look that set the rate. */
+	/* Time and number of records at the last look that set the rate. */
 	uint64_t seen_usec, seen_records;
 };
 
@@ -49,8 +49,8 @@ void status_look(const struct status_from *from);
  * "ended" (COMMAND has, and all that it started). */
 const char *status_state(const struct status_from *from);
 
-/* What everybody with an account here may be told: how the recorder is, and nothing of who did
- * what. The caller's; NULL: no memory. */
+/* The status that everybody with an account here may see: how the recorder is, and nothing of who
+ * did what. The caller's; NULL: no memory. */
 struct json_object *status_for_all(const struct status_from *from);
 
 /* The whole status. The caller's; NULL: no memory. */

@@ -56,9 +56,9 @@ void conffile_parse(const char *file, const void *text, size_t size,
 int conffile_read(const char *path, const struct conffile_handler *handler);
 
 /* Reads NAME in the first of DIRECTORIES (NULL-terminated, the strongest first) that has it, then
- * the drop-ins NAME.d/ *.conf of all directories, in the order of their names. Of drop-ins with the
- * same name only that of the strongest directory is read. A setting that comes later is stronger.
- */
+ * the drop-ins NAME.d/ *.conf of all directories, in the order of their names. If several
+ * directories have a drop-in of the same name, only that of the strongest is read. A setting that
+ * comes later is stronger. */
 void conffile_read_all(const char *const *directories, const char *name,
 		       const struct conffile_handler *handler);
 /* Reads only drop-ins: NAME/ *.conf of all DIRECTORIES; with NAME "", *.conf of them. */

@@ -22,7 +22,7 @@
 #define PTSNAP_PKGLIBDIR "/usr/lib/ptsnap"
 #endif
 
-/* Codes of options that are no settings. Those of settings follow, by index. */
+/* Codes of options that are no settings. The codes of settings follow, by index. */
 enum option_code {
 	OPTION_CONFIG = 256,
 	OPTION_TRIGGERS,

@@ -14,17 +14,18 @@
  * Decisions that govern the room:
  * - A value of the command line wins over one of a file, and a file over the default. All three are
  *   read by the same functions.
- * - Nothing in a file is fatal: one file may serve hosts of many versions and kinds. What is wrong
- *   is told, with file and line, and left out. Everything wrong on the command line is fatal, and
- *   the message lists what is valid.
+ * - Nothing in a file is fatal: one file may serve hosts of many versions and kinds. A setting that
+ *   is wrong is reported, with file and line, and ignored. Everything wrong on the command line is
+ *   fatal, and the message lists what is valid.
  * - A configuration is const once it is made. A reload makes a new one. A setting that takes effect
  *   only once, when the recorder starts, keeps its old value in the new configuration, so that
  *   nobody sees a value that is not in force; the reload says so.
  * - Users and groups may be listed on another host that does not answer. A thread that can be left
  *   behind (daemon/base/aside.h) looks names up, and what was known before holds until it answers.
  * - Exclusion only grows: a reload adds units and users, and only a restart takes some away.
- * - What fires a trigger is configuration; its tokens and counters are the recorder's
- *   (daemon/trigger/gate.h). So a reload changes the one and keeps the other.
+ * - The conditions that fire a trigger are configuration; the trigger's tokens and counters are the
+ *   recorder's (daemon/trigger/gate.h). A reload therefore changes the conditions and keeps tokens
+ *   and counters.
  *
  * main.c makes the first configuration, which is never freed, and manager_settings.c the others; a
  * configuration is freed when no job uses it any more.

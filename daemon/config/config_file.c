@@ -1,12 +1,12 @@
 /*
  * ptsnapd.conf, read at start below what the command line said, and read again by a reload.
  *
- * A fleet has one configuration for hosts of many versions and kinds. So nothing in a file keeps
- * the recorder from starting: what is wrong is told and left out.
+ * A fleet has one configuration for hosts of many versions and kinds. Nothing in a file therefore
+ * keeps the recorder from starting: a setting that is wrong is reported and ignored.
  *
- * What was opened with the old settings (rings, store, socket) goes on as it is when the files are
- * read again. Those settings keep their old values, so that nobody acts on a value that is not in
- * force, and the reload tells what the files say of them by now.
+ * Rings, store and socket, which were opened with the old settings, stay as they are when the files
+ * are read again. Their settings keep the old values, so that nobody acts on a value that is not in
+ * force, and the reload reports what the files say of them by now.
  */
 #include "daemon/config/config.h"
 

@@ -63,8 +63,8 @@ int config_set(struct config *c, size_t index, const char *text, enum config_ori
 int config_reset(struct config *c, size_t index);
 
 /* "8M" -> bytes; "120s" -> microseconds. Numbers are decimal. The suffixes of sizes are K, M, G,
- * binary. Those of times are us, ms, s, min (or m), h; several times add up ("1min 30s"), and a
- * number without a suffix is seconds. 0, or -EINVAL also for an overflow. */
+ * binary. The suffixes of times are us, ms, s, min (or m), h; several times add up ("1min 30s"),
+ * and a number without a suffix is seconds. 0, or -EINVAL also for an overflow. */
 int config_parse_size(const char *text, uint64_t *ret);
 int config_parse_time(const char *text, uint64_t *ret_usec);
 /* Parses a boolean as systemd does. 0 or -EINVAL. */

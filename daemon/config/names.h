@@ -1,7 +1,7 @@
 /*
- * Users and groups by name. The host's lists may be on another host that does not answer. So a
- * thread that can be left behind (aside.h) asks them, and what was known before holds until it has
- * an answer.
+ * Users and groups by name. The host's lists may be on another host that does not answer. A thread
+ * that can be left behind (aside.h) therefore asks them, and what was known before holds until it
+ * has an answer.
  */
 #pragma once
 

@@ -2,7 +2,7 @@
  * The triggers of a configuration: their names, what fires them, what is then done, and how often.
  *
  * "control", "signal", "unit" and "exit" are built in, and files of these names change them; other
- * files add triggers. Owned by struct config, and const once read. What becomes of a trigger while
+ * files add triggers. Owned by struct config, and const once read. The history of a trigger while
  * the recorder runs is in daemon/trigger/gate.h.
  */
 #pragma once
@@ -122,8 +122,8 @@ void trigger_set_free(struct trigger_set *s);
 struct config_warn;
 
 /* Reads the files triggers.d/ *.conf of DIRECTORIES (conffile_read_drop_ins()) or, unless ONLY is
- * NULL, those of the directory ONLY ("": none). What is wrong is told and left out. 0 or -ENOMEM.
- */
+ * NULL, those of the directory ONLY ("": none). Anything wrong in them is reported and left out.
+ * 0 or -ENOMEM. */
 int trigger_set_read(struct trigger_set *s, const char *const *directories, const char *only,
 		     struct config_warn *warn);
 

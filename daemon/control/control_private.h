@@ -1,5 +1,5 @@
 /*
- * What control.c (the table of methods) shares with the files that answer methods.
+ * Declarations that control.c (the table of methods) shares with the files that answer methods.
  */
 #pragma once
 

@@ -37,7 +37,7 @@ void control_list(struct control *c, struct peer *peer, struct json_object *para
 	peer_reply(peer, control_report(c, peer, n ? store_at(c->store, n - 1) : NULL), false);
 }
 
-/* What Get can be asked for: a part of a snapshot, or an image that the snapshot needs. */
+/* The thing that Get is asked for: a part of a snapshot, or an image that the snapshot needs. */
 struct wanted {
 	enum store_part part;
 	bool image;

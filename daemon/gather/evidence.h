@@ -1,6 +1,6 @@
 /*
- * What belongs to the moment of a snapshot, gathered for the job that writes the bundle: the
- * manifest, the sideband records, the descriptors of images, and texts.
+ * The evidence that belongs to the moment of a snapshot, gathered for the job that writes the
+ * bundle: the manifest, the sideband records, the descriptors of images, and texts.
  *
  * This room collects everything around the trace. evidence.c gathers what the loop knows, in the
  * loop's thread, when a job has copied the rings and the DATA rings are drained up to that moment.
@@ -12,8 +12,8 @@
  * Decisions that govern the room:
  * - struct evidence is handed over whole, from the loop to the job. Before that only the loop
  *   writes to it, afterwards only the job.
- * - What could not be had is said in the manifest: an image or text with the reason why it is
- *   missing, or a note with a count and the name of a fault (decoder/packet/fault.h).
+ * - The manifest says what could not be had: an image or text with the reason why it is missing, or
+ *   a note with a count and the name of a fault (decoder/packet/fault.h).
  * - A process can make reads of its memory hang (a FUSE file that nobody serves). A helper process
  *   reads it, with a timeout, and is left behind when it hangs.
  * - Code in memory is read after the trigger, so it may be newer than the trace: each image has the

@@ -1,6 +1,6 @@
 /*
  * The facts of this host that go into every manifest: kernel, boot id, processor, and CPUs that do
- * not trace. What cannot be read stays absent.
+ * not trace. A fact that cannot be read stays absent.
  */
 #include <errno.h>
 #include <fcntl.h>

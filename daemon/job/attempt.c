@@ -96,8 +96,8 @@ const char *attempt_without(const struct attempt *wanted, const struct attempt *
 	return wanted->lines && !had->lines ? "source lines" : NULL;
 }
 
-/* The pages that a decoder fills count to its control group while that lives, and then to ours.
- * That is why the size is sealed before a decoder gets the file. */
+/* The pages that a decoder fills count towards its control group while that exists, and then
+ * towards ours. The file's size is therefore sealed before a decoder gets the file. */
 int report_output_new(int *ret_fd)
 {
 	CLEANUP_CLOSE int fd = -EBADF;

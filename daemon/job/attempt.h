@@ -1,9 +1,9 @@
 /*
- * What a decoder is asked for, attempt after attempt, and the file for its report.
+ * The options of a decoder, attempt after attempt, and the file for its report.
  *
  * A decoder that crashes, sends invalid messages, or runs out of memory or time probably failed at
- * symbol tables or DWARF, which strangers wrote. So the next attempt goes without source lines, and
- * the one after it without names.
+ * symbol tables or DWARF, which strangers wrote. The next attempt therefore goes without source
+ * lines, and the one after it without names.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ bool attempt_next(const struct config *c, const struct attempt *last, int result
 		  bool may_hurry, struct attempt *ret);
 /* The options of attempt A for a report; the caller adds its own. */
 struct decode_options attempt_options(const struct config *c, const struct attempt *a);
-/* What attempt HAD left out of WANTED, "source lines" or "names"; NULL: nothing. */
+/* Names what attempt HAD left out of WANTED, "source lines" or "names"; NULL: nothing. */
 const char *attempt_without(const struct attempt *wanted, const struct attempt *had);
 
 /* Makes a memory file for one report (proto/report.h, REPORT_DEFAULT_LIMIT) that no owner of a

@@ -11,8 +11,8 @@
  * Intel PT back for a time.
  *
  * Decisions that govern the room:
- * - Loop and job share no mutable state. What belongs to both passes from hand to hand by messages
- *   over two pipes: the job tells the loop where it is, and waits where it needs something
+ * - Loop and job share no mutable state. An object that both need passes from hand to hand by
+ *   messages over two pipes: the job tells the loop where it is, and waits where it needs something
  *   (evidence, room on the disk, its turn to decode); the loop answers. From job_start() to
  *   JOB_CAPTURED the events of the source belong to the job.
  * - The moment of a snapshot is what counts: a job captures at once, or when the job before it has
@@ -88,8 +88,8 @@ struct job_message {
 /* The functions below are called in the loop's thread. */
 int job_new(const struct job_setup *setup, struct job **ret);
 /* Lends memory for the copy that has been touched before, so that no page fault delays the freeze;
- * borrowed until JOB_BUNDLED or JOB_ENDED. Call before job_start; else the job makes its own. Of a
- * ring that is larger than its part of AREA the newest bytes are copied. */
+ * borrowed until JOB_BUNDLED or JOB_ENDED. Call before job_start; else the job makes its own. If a
+ * ring is larger than its part of AREA, its newest bytes are copied. */
 void job_lend_area(struct job *job, const struct area *area);
 
 /* A bundle that an earlier run of the recorder took and did not decode. */

@@ -164,8 +164,8 @@ int job_recover(struct job *job)
 	e->raw_bytes = 0;
 	for (size_t i = 0; i < m->n_cpus; i++)
 		e->raw_bytes += m->cpus[i].bytes;
-	/* What systemd keeps and the entry on the disk both say that this is the second try. If
-	 * decoding ends this recorder, too, nobody tries a third time. */
+	/* The item that systemd keeps and the entry on the disk both say that this is the second
+	 * try. If decoding ends this recorder, too, nobody tries a third time. */
 	if (!job->found.again)
 		job_keep_for_next(job);
 	fdstore_drop(e->id, false);
@@ -260,7 +260,7 @@ size_t recover_all(struct jobs *jobs, struct store *store, struct fdstore_item *
 		uint64_t size;
 		size_t i = 0;
 
-		/* What systemd kept has been taken up already. */
+		/* The snapshots that systemd kept have been taken up already. */
 		while (i < n && strcmp(found[i].id, copy.id) != 0)
 			i++;
 		if (i < n || store_open(store, e, STORE_BUNDLE, &on_disk.bundle_fd, &size) < 0)

@@ -17,8 +17,8 @@
 /* Called in the loop. */
 struct lease_handler {
 	void *userdata;
-	/* What lease_ask() had to put off (LEASE_LATER) is done. Called once, however many calls
-	 * were put off; R as of lease_ask(). */
+	/* Called when the calls that lease_ask() had to put off (LEASE_LATER) are done: once,
+	 * however many they were; R as of lease_ask(). */
 	void (*on_done)(void *userdata, int r);
 	void (*on_changed)(void *userdata); /* handed back, or taken again: CPUs changed state */
 };

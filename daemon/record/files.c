@@ -1,13 +1,13 @@
 /*
  * Keeps a descriptor of each file that was mapped executable.
  *
- * Opening a file (files_open.c) can be held up by a process for as long as it likes. So in the
- * daemon a thread opens files (aside.h), with copies of all it needs, and the results are taken
- * over here.
+ * A process can hold up the opening of a file (files_open.c) for as long as it likes. In the daemon
+ * a thread therefore opens files (aside.h), with copies of all it needs, and this file takes over
+ * the results.
  *
- * A process that is gone before its record is read leaves its file to be found in other ways: in
- * the root of its parent, which may be the same; as an open file of the same build; through the
- * next process that maps it.
+ * If a process is gone before its record is read, its file is looked for in other ways: in the root
+ * of its parent, which may be the same; as an open file of the same build; through the next process
+ * that maps it.
  */
 #include "daemon/record/files_private.h"
 

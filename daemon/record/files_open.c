@@ -13,8 +13,8 @@
  * and inode, or its build id as the kernel reads it. Before Linux 6.11 the kernel cannot read it,
  * and the file is taken unseen: the decoder compares, in its sandbox.
  *
- * Every file is had with O_PATH first, which opens nothing, and opened when it is known where it
- * is. So a mount that is made between the question and the answer gains nothing.
+ * Every file is first got with O_PATH, which opens nothing, and is opened when it is known where it
+ * is. A mount between the question and the answer therefore gains nothing.
  */
 #include "daemon/record/files_private.h"
 

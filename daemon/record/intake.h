@@ -18,9 +18,10 @@
  *   reading a command line, which is in the process's memory, and opening a mapped file, for which
  *   the process's mappings are asked. The thread gets copies of all it needs; the loop takes the
  *   results. A snapshot waits for results for a limited time.
- * - Looking at /proc costs as much as hundreds of records. So facts are read some time after a
- *   process began, and not at all if it has ended by then. Records win over the first look at
- *   /proc, except that a process found there after its fork is what /proc says of that process.
+ * - Looking at /proc costs as much as hundreds of records. The facts of a process are therefore
+ *   read some time after it began, and not at all if it has ended by then. Records win over the
+ *   first look at /proc, except that a process found there after its fork is what /proc says of
+ *   that process.
  * - A process has no owner as such but a time since which it certainly had one uid and no rights of
  *   others. A child has the time of its birth if its forker had that uid then. The time is lost
  *   with each program that nobody looked at, and for all processes when records were lost.

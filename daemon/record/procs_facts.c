@@ -171,8 +171,8 @@ static void procs_ask_line(struct procs *p, size_t budget)
 	}
 }
 
-/* After records were lost, has the facts of all live processes read again. What is known of ended
- * ones stays in doubt. */
+/* After records were lost, has the facts of all live processes read again. The facts of ended
+ * processes stay in doubt. */
 static void procs_look_again(struct procs *p, bool at_once)
 {
 	uint64_t now;

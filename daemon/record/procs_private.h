@@ -87,8 +87,8 @@ void procs_uid_forget(const struct procs *p, struct procs_entry *e);
  * answer was taken for the program before: then nothing is known of that one either. */
 void procs_uid_exec(struct procs_entry *e, uint64_t time);
 /* /proc has told E's uid, which was BEFORE according to the previous answer. A process without the
- * right to change its user gets another one by executing a program that gives it. So each program
- * must have been looked at, and of several in a row only the last one can be. */
+ * right to change its user gets another one by executing a program that gives it. Each program must
+ * therefore have been looked at, and only the last of several in a row can be. */
 void procs_uid_learn(const struct procs *p, struct procs_entry *e, uint64_t before);
 void procs_exclude_learn(const struct procs *p, struct procs_entry *e);
 /* Whether records have been lost since E was looked at. */

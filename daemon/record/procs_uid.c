@@ -1,5 +1,5 @@
 /*
- * Whose a process certainly is, and since when; and which processes are excluded.
+ * Finds the uid that a process certainly has, and since when, and the processes that are excluded.
  *
  * A uid holds as long as no record, and no loss of records, speaks against it.
  */

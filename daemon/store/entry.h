@@ -1,7 +1,7 @@
 /*
- * What is known of one snapshot: struct entry, which is the control protocol's type Report as JSON,
- * and struct request, which is what somebody asked for. The file ID.entry has the same JSON, so
- * that a restarted recorder knows its old snapshots.
+ * The facts known of one snapshot: struct entry, which is the control protocol's type Report as
+ * JSON, and struct request, which is what somebody asked for. The file ID.entry has the same JSON,
+ * so that a restarted recorder knows its old snapshots.
  */
 #pragma once
 

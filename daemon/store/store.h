@@ -11,8 +11,8 @@
  * Decisions that govern the room:
  * - The list belongs to the loop's thread. Files are written by jobs' threads, which get nothing of
  *   the store but its directory's descriptor and the image cache, which has a lock.
- * - Every file is published by rename: it is complete or does not exist. What a crash leaves under
- *   a temporary name is removed at the next start.
+ * - Every file is published by rename: it is complete or does not exist. A file that a crash leaves
+ *   under a temporary name is removed at the next start.
  * - A snapshot whose job did not end before the recorder did is listed as failed: its bundle may be
  *   all that is left of an incident.
  * - The store grows up to its limits and counts what it removes. The oldest snapshots are removed

@@ -22,7 +22,7 @@ struct gate_share {
 	bool told; /* a limit was logged; false again when the trigger fires */
 };
 
-/* What a trigger has done so far. */
+/* The history of one trigger. */
 struct gate_trigger {
 	char name[ENTRY_NAME_SIZE];
 	struct gate_share

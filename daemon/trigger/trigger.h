@@ -88,7 +88,7 @@ struct trigger_answer {
 #define TRIGGER_UNKNOWN	 5 /* there is no such trigger, or it is not enabled */
 int trigger_fire(struct trigger *t, const struct request *request, struct trigger_answer *ret);
 
-/* What each trigger has done, for Status. The caller's; NULL: no memory. */
+/* The history of each trigger, for Status. The caller's; NULL: no memory. */
 struct json_object *trigger_to_json(const struct trigger *t);
 
 /* The CPU that process PID ran on last, as PROC ("/proc") tells; ENTRY_NO_CPU: not known. */

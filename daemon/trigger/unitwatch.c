@@ -1,9 +1,9 @@
 /*
  * Connects to the bus, again when the connection is lost, and asks systemd for news of units.
  *
- * Every client of the bus can send us messages. Of broadcasts the bus passes on only what the match
- * allows: those of systemd, which has the sender's name. Messages that are sent to us alone are not
- * compared with a match; systemd sends none of these, so they are ignored.
+ * Every client of the bus can send us messages. The bus passes on only the broadcasts that the
+ * match allows: those of systemd, which has the sender's name. Messages that are sent to us alone
+ * are not compared with a match; systemd sends none of these, so they are ignored.
  */
 #include "daemon/trigger/unitwatch.h"
 

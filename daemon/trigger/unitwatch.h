@@ -15,7 +15,7 @@
 #define UNITWATCH_MAX_FAILED 256u
 #define UNITWATCH_TEXT_SIZE  32
 
-/* What one message says of a unit. Owns nothing. */
+/* The news of a unit in one message. Owns nothing. */
 struct unit_news {
 	char unit[ENTRY_UNIT_SIZE];
 	char active[UNITWATCH_TEXT_SIZE]; /* ActiveState; "": not said */

@@ -384,7 +384,7 @@ static bool check(uint8_t *trace, size_t size, const struct folder *c, struct im
 	       ours.stats.compressed_returns, ours.gaps, ipt.gaps, ours.known_time,
 	       ours.seconds * 1e3, ipt.seconds * 1e3);
 	/* libipt 2.0 does not know a TIP.PGD without IP at an indirect call, which some traces
-	 * have. Those are compared with libipt up to its error, and with the recorded stream
+	 * have. Such traces are compared with libipt up to its error, and with the recorded stream
 	 * completely. */
 	ok = same_until(&ours, &ipt, ipt.gaps > 0 ? ipt.clean : SIZE_MAX, "libipt");
 	ok = same_blocks(trace, size, c, im, &ours) && ok;

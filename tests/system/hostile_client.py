@@ -77,7 +77,7 @@ def memory_of(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", status)[1])
 
 
-# What the allocator may keep for the next time.
+# Memory in KiB that the allocator may keep for the next time.
 MEMORY_SLACK = 4096
 
 
@@ -303,7 +303,7 @@ def many_users(control=None):
         os.waitpid(pid, 0)
 
 
-# What may be asked at the socket for everybody; all else is not for it, whoever asks.
+# Methods that the socket for everybody answers; it refuses all others, whoever asks.
 OPEN = ["org.varlink.service.GetInfo", "org.varlink.service.GetInterfaceDescription", "io.ptsnap.recorder.Status"]
 
 

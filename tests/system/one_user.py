@@ -43,7 +43,7 @@ assert limited["onlyUid"] == uid
 assert limited["cpus"] == []
 assert limited["trigger"]["sender"] is None or limited["trigger"]["sender"]["uid"] == uid
 
-# Whose it is.
+# Everything in the limited report is of the user's processes.
 for kind in ("threads", "turns", "processes", "ptwrites", "power", "interrupts", "aborts"):
     for one in limited[kind]:
         assert one["pid"] in own, (kind, one)

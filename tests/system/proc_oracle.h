@@ -1,5 +1,5 @@
 /*
- * What /proc says of all processes: their names and what they map executable. The oracle of a
+ * Reads from /proc the names of all processes and what they map executable. This is the oracle of a
  * timeline that was made of records.
  */
 #pragma once

@@ -206,7 +206,7 @@ def disk_alone(work):
 
 
 def only_twice(work):
-    """What ends the recorder again and again is only stored."""
+    """A snapshot that ends the recorder again and again is only stored."""
     manager, state = Manager(work), f"{work}/state"
     interrupted(work, manager, state)
     second = Recorder(work, state, manager, f"{work}/sleeper")
@@ -218,7 +218,7 @@ def only_twice(work):
         second.kill()
     entry, _ = taken_up(work, manager, state)
     expect(entry, "failed", "twice")
-    # Who tries it by hand needs the programs, too.
+    # A user who decodes it by hand needs the programs, too.
     if not entry["bundleBytes"] or not os.listdir(f"{state}/images"):
         raise Failed(f"{entry}")
 

@@ -93,7 +93,7 @@ static uint64_t recorder_lost(const struct recorder *r)
 	return stats.lost + stats.dropped;
 }
 
-/* What a snapshot taken now would say, against /proc before and behind it. */
+/* Compares what a snapshot taken now would say with /proc before and after it. */
 static void recorder_check(struct recorder *r, struct oracle_result *result)
 {
 	struct oracle *before = oracle_read(), *after;
@@ -285,7 +285,7 @@ static void scan_and_records_together_miss_nothing(void **state)
 	assert_int_equal(result.wrong, 0);
 }
 
-/* That the race is one: the wrong order loses it. */
+/* The race is a real one: the wrong order loses it. */
 static void scan_before_the_rings_misses_something(void **state)
 {
 	struct oracle_result result = {0};

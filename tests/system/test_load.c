@@ -260,8 +260,8 @@ static double seconds(clockid_t clock)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* What the kernel says of the drain's thread so far: how long it has run, and how long it was ready
- * to run and had no CPU. */
+/* Asks the kernel how long the drain's thread has run so far, and how long it was ready to run and
+ * had no CPU. */
 static void ask_scheduler(double *ret_ran, double *ret_waited)
 {
 	DIR *dir = opendir("/proc/self/task");

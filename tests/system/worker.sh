@@ -45,7 +45,7 @@ for kind in $kinds; do
 	"$bundle_keep" "$decode" "$dir/$kind.ptsnap" >"$dir/keep" || fail "$kind: $(cat "$dir/keep")"
 done
 
-# What is not a branch: one of everything (tests/scripts/report.pts says what).
+# Events that are no branches, one of each kind (tests/scripts/report.pts lists them).
 run 0 "$top/tests/fuzz/corpus/worker/events" "$dir/events.0"
 ended_well || fail "events: $said"
 for list in ptwrites frequencies power interrupts aborts; do

@@ -63,7 +63,7 @@ initramfs() {
 	rm -rf "$tmp/kernel/lib"
 }
 
-# What maintainer scripts would have set up, as far as the guest needs it.
+# Sets up what maintainer scripts would have set up, as far as the guest needs it.
 configure_guest() { # ROOT
 	local root=$1 unit
 	cp "$root/usr/share/base-passwd/passwd.master" "$root/etc/passwd"

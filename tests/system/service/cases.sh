@@ -7,14 +7,14 @@ CONF=/etc/ptsnap/ptsnapd.conf.d
 BACK_MSEC=2000 # from a recorder's death to READY
 WATCHDOG_SEC=3
 
-# What packages and administrators do.
+# Prepares the host as packages and administrators do.
 prepare_host() {
 	mkdir -p $CONF /etc/systemd/system/ptsnapd.service.d
 	{
 		write_settings
 		printf '[Limits]\nTriggerBurst=0\nUserBurst=0\n'
 	} >$CONF/50-test.conf
-	# So that a hang is seen soon; what sanitizers want to know.
+	# The watchdog is short, so that a hang is seen soon; ASAN_OPTIONS is for sanitizers.
 	printf '[Service]\nWatchdogSec=%s\nEnvironment=ASAN_OPTIONS=detect_leaks=0\n' $WATCHDOG_SEC \
 		>/etc/systemd/system/ptsnapd.service.d/50-test.conf
 	for unit in ptsnap-decode@ ptsnap-snapshot@; do
@@ -94,7 +94,7 @@ case_alone() {
 	systemctl start ptsnap-decode.socket
 }
 
-# What is pinned is so in the next recorder, too.
+# A pinned snapshot is pinned in the next recorder, too.
 case_pinned() {
 	ID=$(ctl -q snapshot --no-decode)
 	check "a member may not pin: 4" ends 4 as alice ptsnapctl -q pin "$ID"
@@ -106,7 +106,7 @@ case_pinned() {
 	check "and deleted" as carol ptsnapctl -q delete "$ID"
 	forget_starts
 }
-# So many within ten minutes are not meant (StartLimitBurst=).
+# StartLimitBurst= is not meant for so many starts within ten minutes.
 forget_starts() { systemctl reset-failed ptsnapd.service; }
 
 STATUS_SOCKET=/run/ptsnap/io.ptsnap.recorder.status
@@ -136,7 +136,7 @@ case_everybody() {
 eve_asks() { as eve ptsnapctl --json=short status | jq -r "$1"; }
 eve_hears() { is "$(eve_asks .state)" "$1"; }
 
-# Which users' processes are in REPORT.
+# The uids of the processes in REPORT.
 uids() { jq -c '[.processes[].uid] | unique' "$1"; }
 # REPORT UID: it has only that user's processes and threads.
 only_of() {

@@ -15,7 +15,7 @@ show() { tail -n 20 "$1" | cut -c1-300 | sed 's/^/# /' >>/out/tap; }
 . /t/lib.sh
 . /t/cases.sh
 
-# What is traced here, and how the recorder comes to it.
+# The settings say what is traced here, and how the recorder comes to it.
 write_settings() {
 	printf '[Trace]\nSource=emulated\nEmulatorSocket=/run/emulated/rings\n'
 }

@@ -1,4 +1,5 @@
-# What the cases need: TAP, waiting, users. TAP and SHOW are the place's own: tap LINE, show FILE.
+# Functions that the cases need: TAP, waiting, users.
+# Each place has a tap LINE and a show FILE of its own.
 
 # NAME COMMAND...: one test; what COMMAND says is shown when it fails.
 check() {

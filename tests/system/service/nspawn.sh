@@ -60,7 +60,7 @@ make_root() {
 	echo ptsnap-nspawn >"$root/etc/hostname"
 	: >"$root/etc/fstab"
 	echo 0123456789abcdef0123456789abcdef >"$root/etc/machine-id"
-	# What would act on the host's kernel, or has nothing to do here.
+	# These units would act on the host's kernel, or have nothing to do here.
 	for unit in systemd-sysctl.service systemd-binfmt.service systemd-modules-load.service \
 		systemd-udevd.service systemd-udev-trigger.service systemd-remount-fs.service \
 		systemd-pcrphase.service systemd-pcrphase-sysinit.service \

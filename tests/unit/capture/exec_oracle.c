@@ -232,7 +232,7 @@ static void listen_to(const struct exec_try *t, void (*run)(const struct exec_tr
 	fclose(f);
 	close(fds[0]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	/* What is killed was killed by what it exec'ed: a damaged program. */
+	/* A child that is killed was killed by the damaged program that it exec'ed. */
 	if (WIFEXITED(status))
 		assert_int_equal(WEXITSTATUS(status), 0);
 }

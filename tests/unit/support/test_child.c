@@ -20,7 +20,7 @@ static int signal_that_ends(void (*act)(void))
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		/* What a child says of its end is no line of this program's output. */
+		/* A child's message about its end is no line of this program's output. */
 		close(STDOUT_FILENO);
 		close(STDERR_FILENO);
 		act();

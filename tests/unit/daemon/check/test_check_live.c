@@ -1,5 +1,5 @@
 /*
- * What a running recorder finds about itself, and the one word for its state.
+ * The findings of a running recorder about itself, and the one word for its state.
  */
 #include "daemon/check/check.h"
 

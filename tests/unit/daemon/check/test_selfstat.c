@@ -1,5 +1,5 @@
 /*
- * What the recorder says about its own CPU time and memory.
+ * The recorder's account of its own CPU time and memory.
  */
 #include <setjmp.h>
 #include <stdarg.h>

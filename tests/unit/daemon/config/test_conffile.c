@@ -19,7 +19,7 @@
 #include "proto/base.h"
 #include "tests/unit/daemon/scratch_dir.h"
 
-/* What was told, a line each: "+ 3 [S] K=V", "! 4 text" (lost), "? 5 text" (unknown). */
+/* The handlers' calls, a line each: "+ 3 [S] K=V", "! 4 text" (lost), "? 5 text" (unknown). */
 static char told[65536];
 static const char *skip; /* is cut off file names */
 

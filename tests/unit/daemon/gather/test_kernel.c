@@ -1,5 +1,5 @@
 /*
- * What a snapshot gathers of the kernel, from trees that look like a host's.
+ * The parts of the kernel that a snapshot gathers, from trees that look like a host's.
  */
 #include <elf.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /*
- * What an attempt leaves out after which failure, and how the time is divided.
+ * The parts that an attempt leaves out after each kind of failure, and how the time is divided.
  */
 #include "daemon/job/attempt.h"
 

@@ -1,5 +1,5 @@
 /*
- * Which mapped files are opened, and the reasons given for those that are not.
+ * The mapped files that are opened, and the reasons given for those that are not.
  */
 #include "daemon/record/files.h"
 

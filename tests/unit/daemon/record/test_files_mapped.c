@@ -59,7 +59,7 @@ static int make_elf(const char *path, uint8_t id)
 
 /* --- A process that maps --- */
 
-/* What the mapper told: its record of the mapping, as the kernel wrote it. */
+/* The mapper's answer: its record of the mapping, as the kernel wrote it. */
 struct told {
 	int error; /* errno of the step that failed */
 	size_t size;

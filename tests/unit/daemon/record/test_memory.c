@@ -1,5 +1,5 @@
 /*
- * Which processes have code in memory, as told by records.
+ * The processes that have code in memory, as told by records.
  */
 #include "daemon/record/memory.h"
 

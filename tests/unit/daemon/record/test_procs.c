@@ -1,5 +1,5 @@
 /*
- * What is known of processes that come and go, with a tree in place of /proc.
+ * The facts of processes that come and go, with a tree in place of /proc.
  */
 #include "daemon/record/procs.h"
 

@@ -1,6 +1,6 @@
 /*
- * Whose a process is, since when that is certain, and which processes are excluded; with a tree in
- * place of /proc, and records.
+ * The user of a process, the time since which that is certain, and the processes that are excluded;
+ * with a tree in place of /proc, and records.
  */
 #include "daemon/record/procs.h"
 

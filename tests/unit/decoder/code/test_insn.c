@@ -114,7 +114,7 @@ static void insn_read_rex2_behind_many_prefixes_is_bad(void **state)
 	insn_reader_free(r);
 }
 
-/* What objdump calls it. */
+/* The class of the instruction that objdump calls NAME. */
 static enum insn_class class_by_name(const char *name)
 {
 	static const char *const conds[] = {"loop", "jrcxz", "jecxz"};

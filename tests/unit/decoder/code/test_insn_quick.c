@@ -72,7 +72,7 @@ static void show(enum insn_mode mode, const uint8_t *bytes, size_t n)
 	print_message("\n");
 }
 
-/* Of N bytes only, in memory of their own. */
+/* Compares both ways to read the instruction in BYTES, of which there are only N. */
 static void compare(struct comparison *c, enum insn_mode mode, const uint8_t *bytes, size_t n)
 {
 	uint64_t ip = throw(&c->dice);

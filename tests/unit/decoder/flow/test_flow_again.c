@@ -25,7 +25,7 @@ static const uint8_t trace[] = {
 };
 /* clang-format on */
 
-/* What lies at AT, by context: from TSC 9 on it is other code. */
+/* The code at AT depends on the context: from TSC 9 on it is other code. */
 struct world {
 	unsigned asked;
 };

@@ -264,7 +264,7 @@ static void graph_get_addresses_that_collide_ends(void **state)
 	munmap(returns, RETURNS);
 }
 
-/* Who holds a block may look at others. */
+/* A caller that holds a block may look at others. */
 static void graph_look_when_full_ends_no_block(void **state)
 {
 	struct graph *g = graph_new(give_code, NULL, 1);

@@ -51,10 +51,11 @@ struct fixture {
 	struct flow *flow;
 	pthread_t caller;
 	bool stranger; /* another thread asked for code */
-	/* What came out. */
+	/* The results of decoding. */
 	struct flow_item *items;
 	size_t n_items, n_gaps;
-	/* Where it was asked whose code it is, and in which batch of those that asked. */
+	/* The offsets at which the decoder asked whose code it is, each with the number of its
+	 * batch among the batches that asked. */
 	uint64_t *asked;
 	size_t n_asked, n_groups;
 	bool asks;

@@ -1,6 +1,6 @@
 /*
  * The hot loop by itself: which steps it makes of which packets, and in front of what it stops.
- * That all of it together is what the stepping walk does tests/oracle/nodes_diff shows.
+ * tests/oracle/nodes_diff shows that all of it together is what the stepping walk does.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -95,7 +95,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What all tests begin with: at IP, in front of the SIZE bytes of TRACE. */
+/* Begins a test: the walk is at IP, in front of the SIZE bytes of TRACE. */
 static struct node_walk *prepare(uint64_t ip, const char *trace, size_t size)
 {
 	struct fixture *f = &fixture;

@@ -415,7 +415,7 @@ static void nodes_at_other_mode_is_other_node(void **state)
 	done(&s);
 }
 
-/* What may be folded depends on where the code ends. */
+/* The end of the code decides what may be folded. */
 static void nodes_at_other_size_is_other_node(void **state)
 {
 	struct store s = make_with("", 0);

@@ -1,5 +1,5 @@
 /*
- * The worst that a stranger's trace and code can ask of nodes. What is counted is memory, and how
+ * The worst that a stranger's trace and code can ask of nodes. The tests count memory, and how
  * often code was asked for and compiled; none of it depends on the clock.
  */
 #include <setjmp.h>
@@ -128,7 +128,7 @@ static void put_ip(struct trace *t, uint8_t opcode, uint64_t ip)
 #define TIP 0x0du
 #define FUP 0x1du
 
-/* What a decoding comes to. */
+/* The totals of one decoding. */
 struct sums {
 	uint64_t steps, items, gaps;
 	uint32_t nodes, places;

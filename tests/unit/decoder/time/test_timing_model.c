@@ -21,7 +21,7 @@ struct check {
 	uint64_t offset, first, last; /* TSC of the first and of the last event of the packet */
 };
 
-/* What may happen in a case. Chances are per 1000 events. */
+/* The properties of a case. Chances are per 1000 events. */
 struct world {
 	bool mtc, cyc, skl168, spread, no_config;
 	bool eager;	    /* a CYC before each PSB */

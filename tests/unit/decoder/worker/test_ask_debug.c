@@ -1,6 +1,6 @@
 /*
- * Files apart, as ask.c asks for them. Who answers is this test: the answers wait in the channel
- * before the question, which is looked at afterwards.
+ * Separate debug files, as ask.c asks for them. This test answers: its answers wait in the channel
+ * before the question, and it looks at the question afterwards.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -173,7 +173,7 @@ static void ask_debug_of_no_image_is_not_asked(void **state)
 	assert_int_equal(debug(&f, UINT32_MAX, 20, &size), -ENOENT);
 	assert_int_equal(debug(&f, 0, 0, &size), -ENOENT);
 	assert_int_equal(debug(&f, 0, 21, &size), -ENOENT);
-	/* What was never asked for has no build id. */
+	/* An image that was never asked for has no build id. */
 	assert_int_equal(read_some(&f, IMAGES + 1, text), -ENOENT);
 	put_answer(&f, 2, 0);
 	assert_int_equal(debug(&f, 2, 20, &size), 0);

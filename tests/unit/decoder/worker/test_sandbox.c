@@ -55,7 +55,7 @@ static int in_sandbox(int fd, void (*act)(int fd))
 	return status;
 }
 
-/* What the worker needs: memory, its bundle by mmap, its output, its size. */
+/* Uses what the worker needs: memory, its bundle by mmap, its output, its size. */
 static void do_work(int fd)
 {
 	struct stat st;
@@ -297,7 +297,7 @@ static void sandbox_enter_drops_identity_and_privileges(void **state)
 	close(pair[0]);
 }
 
-/* What a recorder has that may trace but is not root. */
+/* Keeps the capability of a recorder that may trace but is not root. */
 static bool keep_a_capability(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -1,7 +1,7 @@
 /*
- * What the sandbox forbids, one by one: a worker that tries it dies of SIGSYS with all its threads,
- * whichever of them tried. The arguments are such that the call would do something without a
- * sandbox, or fail harmlessly where that would be too much.
+ * The calls that the sandbox forbids, one by one: a worker that tries one dies of SIGSYS with all
+ * its threads, whichever of them tried. The arguments are such that the call would do something
+ * without a sandbox, or fail harmlessly where that would be too much.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -175,7 +175,7 @@ static const struct call calls[] = {
 	{"set_robust_list", SYS_set_robust_list, {P(zeros), 24}, false},
 	{"rseq", SYS_rseq, {P(zeros), 32, 0, 0}, false},
 	{"set_tid_address", SYS_set_tid_address, {P(zeros)}, false},
-	/* Who we are. */
+	/* Identity and rights. */
 	{"setuid", SYS_setuid, {0}, false},
 	{"setresuid", SYS_setresuid, {0, 0, 0}, false},
 	{"setgid", SYS_setgid, {0}, false},
@@ -214,7 +214,7 @@ static const struct call calls[] = {
 	{"msync", SYS_msync, {P(page), PAGE, 1}, false},
 	{"userfaultfd", SYS_userfaultfd, {0}, false},
 	{"modify_ldt", SYS_modify_ldt, {0, P(page), 16}, false},
-	/* What attacks on kernels begin with. */
+	/* Calls that attacks on kernels begin with. */
 	{"bpf", SYS_bpf, {0, P(page), 16}, false},
 	{"perf_event_open", SYS_perf_event_open, {P(zeros), 0, -1, -1, 0}, false},
 	{"io_uring_setup", SYS_io_uring_setup, {1, P(zeros)}, false},
@@ -372,7 +372,7 @@ static void sandbox_enter_forbidden_calls_of_a_thread_kill_all(void **state)
 	try_all(ASIDE);
 }
 
-/* That what the tests above saw was the filter. */
+/* The tests above saw the filter: calls that it allows do not kill. */
 static void sandbox_enter_allowed_calls_do_not_kill(void **state)
 {
 	static const struct call allowed[] = {

@@ -124,7 +124,7 @@ static void put_comm(struct fixture *f, uint32_t pid, uint32_t tid)
 	put_record(f, &r, 0, 0);
 }
 
-/* Who has CPU from TIME on; 0: nobody. FROM had it. */
+/* Writes that TO has CPU from TIME on, and that FROM had it before; 0: nobody. */
 static void put_switch(struct fixture *f, uint32_t cpu, uint64_t time, uint32_t from, uint32_t to,
 		       bool preempted)
 {

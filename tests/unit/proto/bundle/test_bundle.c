@@ -137,7 +137,7 @@ static void bundle_open_sealed_and_readonly_works(void **state)
 	check_sample(b);
 }
 
-/* What tar itself would check: names, sums, sizes, two zero blocks. */
+/* Checks what tar itself would check: names, sums, sizes, two zero blocks. */
 static void bundle_write_makes_an_archive(void **state)
 {
 	static const char *const names[] = {"cpu13.pt", "cpu12.pt", "sideband",

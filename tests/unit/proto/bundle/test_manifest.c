@@ -307,7 +307,7 @@ static void drop_key(char *text, const char *key)
 
 		while (begin > text && begin[-1] != '\n')
 			begin--;
-		/* What was the last member leaves a comma behind. */
+		/* The last member leaves a comma behind when it is removed. */
 		if (end[-1] != ',' && begin > text + 1 && begin[-2] == ',')
 			begin -= 2;
 		else

@@ -97,8 +97,8 @@ static void perfdata_open_every_kind_is_read_to_its_end(void **state)
 
 		assert_int_equal(see(file.data, file.size, &seen, &error), 0);
 		assert_int_equal(seen.bad, 0);
-		/* Of one that is not finished nobody knows where its records end: what
-		 * perf would have written behind them is not there. */
+		/* Nobody knows where the records of an unfinished file end: the part that perf
+		 * would have written behind them is not there. */
 		assert_int_equal(seen.end, PERFDATA_END);
 		assert_true(seen.records > 3 || strcmp(name, "noinfo") == 0);
 		assert_int_equal(seen.traces > 0, strcmp(name, "notrace") != 0);

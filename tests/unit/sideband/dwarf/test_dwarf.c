@@ -107,7 +107,7 @@ static void find_in_inlined_functions_gives_the_whole_chain(void **state)
 	check_chain(f);
 	assert_int_equal(dwarf_file_find(f, 0x1000, frames, ARRAY_SIZE(frames)), 1);
 	assert_frame(&frames[0], "outer", "/src/a.c", 10);
-	/* Of a longer chain the innermost frames are returned. */
+	/* The innermost frames of a longer chain are returned. */
 	assert_int_equal(dwarf_file_find(f, 0x1010, frames, 2), 2);
 	assert_frame(&frames[0], "_Z5firstv", "/src/sub/b.h", 30);
 	assert_frame(&frames[1], "second", "/src/a.c", 88);

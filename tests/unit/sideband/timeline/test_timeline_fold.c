@@ -403,7 +403,7 @@ static void foreach_file_gives_those_of_base_and_log(void **state)
 	timeline_free(t);
 }
 
-/* What happens on a host: a shell starts a program with threads and libraries. */
+/* Feeds what happens on a host: a shell starts a program with threads and libraries. */
 static void live_a_little(struct timeline *t, uint32_t i)
 {
 	uint64_t time = 10 * SECOND + 1000000ull * i;

@@ -315,8 +315,8 @@ static void fold_of_an_exec_by_a_thread_keeps_one_process(void **state)
 	timeline_free(t);
 }
 
-/* A source reports the mappings again by an exec record of a thread whose leader is gone. That is
- * no exec. */
+/* A source reports the mappings again by an exec record of a thread whose leader is gone. Such a
+ * record is no exec. */
 static void fold_of_mappings_told_anew_keeps_the_other_threads(void **state)
 {
 	struct perfrecord again = EXEC(1, 30, 5, "worker");

@@ -300,8 +300,8 @@ static void exec_by_a_thread_goes_on_as_the_leader(void **state)
 	timeline_free(t);
 }
 
-/* A source reports a process' mappings again by an exec record of the thread that has the CPU. That
- * is no exec. */
+/* A source reports a process' mappings again by an exec record of the thread that has the CPU. Such
+ * a record is no exec. */
 static void mappings_told_anew_by_a_thread_end_no_turn(void **state)
 {
 	struct perfrecord again = EXEC(1, 40, 5, "same");

@@ -143,7 +143,7 @@ static void mend_killed_in_a_block_ends_its_stretch_there(void **state)
 	assert_int_equal(cpu.cpu->tid, 0);
 }
 
-/* What it was just telling is not certain: an overflow says so. */
+/* The last events of the killed guest are uncertain: an overflow says so. */
 static void mend_killed_between_blocks_writes_an_overflow(void **state)
 {
 	pid_t pid = start_guest(true);
@@ -190,7 +190,7 @@ static void mend_stopped_owner_lets_it_give_the_cpu_away(void **state)
 	end_guest(pid);
 }
 
-/* What the stopped one was sent is its own, and who waits for it hears of its end. */
+/* The stopped owner gets the signal that it was sent, and its parent is told of its end. */
 static void mend_stopped_owner_with_a_signal_passes_it_on(void **state)
 {
 	pid_t pid = start_guest(false);

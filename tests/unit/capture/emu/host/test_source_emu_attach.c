@@ -202,7 +202,7 @@ static void attach_good_offer_gives_cpus(void **state)
 	assert_true(w->source->clock.valid);
 	assert_int_equal(source_emu_pid(w->source), 4711);
 	assert_string_equal(source_emu_argv(w->source)[0], "sh");
-	/* What runs already is to tell what it has mapped. */
+	/* Programs that run already are asked to tell what they have mapped. */
 	assert_int_equal(w->ring.shared->resync, 1);
 	detach(w);
 }

@@ -305,7 +305,7 @@ static void serve_starts_and_stops_with_records(void **state)
 	assert_string_equal(records(0), "");
 }
 
-/* That it slept is told later, with the time at which it began to. */
+/* The sleep of the thread is told later, with the time at which it began. */
 static void serve_in_a_call_puts_the_sleep_behind_its_records(void **state)
 {
 	struct vcpu *v;

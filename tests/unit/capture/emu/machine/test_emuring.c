@@ -103,7 +103,7 @@ static void layout_refuses_what_does_not_fit(void **state)
 	}
 }
 
-/* What a guest writes over the head afterwards moves nothing. */
+/* A guest that overwrites the head afterwards moves nothing. */
 static void attach_keeps_a_copy_of_the_layout(void **state)
 {
 	uint8_t *aux = emuring_aux_at(&ring, 1);

@@ -605,7 +605,7 @@ static void prepare_bad_pointer_fails(void **state)
 	vector[0] = vector[1] = "s";
 	t.call.envp = address(vector);
 	assert_int_equal(compare(&t), FOLLOW_FAILS);
-	/* What just fits in before the bad page is good. */
+	/* A vector that just fits in before the bad page is good. */
 	vector[1] = NULL;
 	assert_int_equal(compare(&t), FOLLOW_READY);
 	t.call = good;
@@ -682,7 +682,7 @@ static void prepare_one_long_argument_is_limited(void **state)
 	free(longer);
 }
 
-/* So that 128 KiB are left for the strings, the pointers and the path. */
+/* Limits the stack so that 128 KiB are left for the strings, the pointers and the path. */
 static void limit_stack(void)
 {
 	struct rlimit stack = {512 * 1024, RLIM_INFINITY};
@@ -847,7 +847,7 @@ static void prepare_out_of_reach_goes_native(void **state)
 		*cases[i].field = cases[i].value;
 		expect(exec_file("small"), FOLLOW_NATIVE);
 		assert_non_null(strstr(why, cases[i].why));
-		/* What fails, fails for its own reason. */
+		/* A file that cannot be executed still fails for its own reason. */
 		expect(exec_file("text"), FOLLOW_FAILS);
 		self = good;
 	}

@@ -8,7 +8,7 @@
 #include "decoder/worker/count/calls.h"
 #include "proto/base.h"
 
-/* What the owner of a stack does with a change. */
+/* Decides the change for ITEM, and applies it as the owner of a stack does. */
 static void apply(struct calls *c, const struct flow_item *item)
 {
 	struct calls_change change = calls_decide(c, item);
@@ -237,7 +237,7 @@ static void calls_push_deep_recursion_keeps_innermost(void **state)
 	for (i = n; i-- > n - CALLS_MAX_DEPTH;)
 		step(&c, FLOW_RET, 1, 1000 + 100 * i + 5);
 	assert_int_equal(calls_depth(&c), 0);
-	/* What was forgotten is returned to all the same. */
+	/* A forgotten call returns all the same. */
 	step(&c, FLOW_RET, 1, 1000 + 100 * i + 5);
 	assert_int_equal(calls_depth(&c), 0);
 	calls_done(&c);
@@ -304,7 +304,7 @@ static void calls_decide_abort_ends_what_the_transaction_called(void **state)
 	calls_done(&c);
 }
 
-/* Of a transaction whose beginning was not seen nobody knows what it called. */
+/* Nobody knows what a transaction called if its beginning was not seen. */
 static void calls_decide_abort_of_unknown_begin_keeps_the_stack(void **state)
 {
 	struct calls c;

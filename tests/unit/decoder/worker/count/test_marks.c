@@ -107,7 +107,7 @@ static void marks_stretch_modes_count_where_they_change(void **state)
 	marks_done(&m);
 }
 
-/* What a PSB+ says where decoding begins has been so before; only a frequency is worth knowing. */
+/* The state in the PSB+ where decoding begins was so before; only a frequency is worth knowing. */
 static void marks_stretch_status_is_no_event(void **state)
 {
 	struct marks_transactions tx = {0};

@@ -134,7 +134,7 @@ static void steps_pieces_of_target_leads_elsewhere(void **state)
 	assert_int_equal(steps_pieces(&f.nodes, STEP(JUMPER, NODE_STEP_TARGET), p), 1);
 	assert_int_equal(p[0].kind, FLOW_JUMP_IND);
 	assert_true(p[0].elsewhere && !p[0].direct);
-	/* So does a compressed return. */
+	/* A compressed return leads elsewhere, too. */
 	assert_int_equal(steps_pieces(&f.nodes, STEP(REST, 3), p), 1);
 	assert_int_equal(p[0].kind, FLOW_RET);
 	assert_true(p[0].elsewhere);
@@ -183,7 +183,7 @@ static void steps_clock_first_decision_of_a_packet_has_its_own_end(void **state)
 	steps_clock_next(&c);
 	assert_int_equal(steps_clock_when(&c, 1, false)->hi, 60);
 	assert_int_equal(steps_clock_until(&c), 4);
-	/* What only goes on was told of by nothing. */
+	/* No packet tells of a step that only goes on. */
 	steps_clock_begin(&c, &f.nodes, &batch, &walk, 2);
 	assert_false(c.begun);
 	steps_clock_begin(&c, &f.nodes, &batch, &walk, 3);

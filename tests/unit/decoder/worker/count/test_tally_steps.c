@@ -136,7 +136,7 @@ static void check_with_map(const struct make_bundle *how, const char *map)
 	count(&items, how, map, false);
 	count(&steps, how, map, true);
 	assert_int_equal(items.walks, 0);
-	/* What stands at a trace's end is not worth one. */
+	/* The steps at a trace's end are not worth a walk. */
 	assert_true(steps.walks > 0 || how->rounds < 10);
 	assert_same(&items, &steps);
 	done(&items);

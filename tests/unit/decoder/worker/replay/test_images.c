@@ -216,7 +216,7 @@ static void decode_run_needs_only_what_it_says(void **state)
 	assert_string_equal(asked, whole);
 	assert_int_equal(u.opened, 1);
 	assert_true(u.read <= FILE_SIZE);
-	/* Those of the places, and the first for the program's own. */
+	/* The kept pieces are those of the places, and the first one for the program's own code. */
 	assert_true(u.kept.bytes < FILE_SIZE / 2);
 	assert_int_equal(u.kept.pieces[0].offset, 0);
 	assert_int_equal(u.kept.pieces[u.kept.n - 1].offset, FILE_SIZE - BLOCK);
@@ -419,7 +419,7 @@ static void replay_images_memory_is_that_of_the_program_it_was_read_from(void **
 	assert_int_equal(find_at(images, timeline, 50, &code), IMAGE_ANONYMOUS);
 	assert_int_equal(find_at(images, timeline, 150, &code), 0);
 	assert_int_equal(code.image, 2);
-	/* Which the kernel's does not change, although it is asked for by its number. */
+	/* The kernel's image does not change this, although it is asked for by its number. */
 	assert_int_equal(image_at(images, 0, 8, &code), 0);
 	image_set_free(images);
 	timeline_free(timeline);

@@ -192,7 +192,7 @@ static void replay_kernel_code_of_files_ends_where_it_is_patched(void **state)
 	bundle_free(bundle);
 }
 
-/* What EFI brings along is mapped below the kernel's text. */
+/* The firmware's code (EFI) is mapped below the kernel's text. */
 static void replay_is_kernel_of_firmware_is_true(void **state)
 {
 	struct bundle *bundle = make(MOVED, NOTE);

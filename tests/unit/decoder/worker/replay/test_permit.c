@@ -1,5 +1,5 @@
 /*
- * Of whom may be told: the rule, and reports that hold to it.
+ * The processes of which a report may tell: the rule, and reports that hold to it.
  */
 #include "decoder/worker/replay/permit.h"
 
@@ -25,7 +25,7 @@
 #define USER  1000u
 #define OTHER 1001u
 
-/* Whose the program of a made bundle is. */
+/* The owner of the program of a made bundle. */
 struct owner {
 	uint32_t uid;
 	uint64_t since;

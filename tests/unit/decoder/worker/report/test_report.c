@@ -119,7 +119,7 @@ static void report_write_unit_and_labels_are_told_where_there_are_any(void **sta
 	m->sender_unit = strdup("cron.service");
 	add_label(m, "a", "1");
 	add_label(m, "c", "3");
-	/* Of a manifest that a stranger wrote: each key comes out once. */
+	/* A stranger may have written the manifest: each key comes out once. */
 	add_label(m, "b", "2");
 	add_label(m, "c", "4");
 	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
@@ -327,8 +327,8 @@ static void report_write_without_tsc_conversion_has_turns_of_the_records_clock(v
 	(void)state;
 	assert_false(json_object_get_boolean(at(o, "trace/degraded")));
 	assert_true(json_object_get_boolean(at(o, "trace/clockIsMonotonic")));
-	/* All of it: where in the trace the time asked for begins is not known. Whose it is only
-	 * order tells, which is not enough for two threads of one program. */
+	/* The whole trace is decoded, as it is not known where in it the time asked for begins.
+	 * Only order tells whose code it is, which is not enough for two threads of one program. */
 	assert_int_equal(number_at(o, "cpus/0/psbs"), 1);
 	assert_int_equal(number_at(o, "gapCounts/thread-uncertain"), 20);
 	assert_int_equal(length_at(o, "gaps"), 20);
@@ -495,7 +495,7 @@ static void report_write_limit_cuts_in_order(void **state)
 	}
 }
 
-/* Of turns the newest are kept, and they leave room for functions. */
+/* The newest turns are kept, and they leave room for functions. */
 static void report_write_limit_keeps_the_newest_turns(void **state)
 {
 	const struct make_bundle how = {.rounds = 300, .n_cpus = 2, .rounds_per_turn = 1};

@@ -26,7 +26,7 @@
 #define MAIN_OFFSET (MAKE_MAIN - MAKE_BASE)
 #define USER	    1000u
 
-/* What is said; set by each test. */
+/* The answers of the wrapped functions, set by each test, and counts of their calls. */
 static struct {
 	enum symbols_dwarf dwarf;
 	bool no_lines, no_file, many_lines;

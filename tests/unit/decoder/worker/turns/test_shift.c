@@ -11,9 +11,9 @@
 #include "proto/base.h"
 #include "tests/unit/sideband/load.h"
 
-/* Two processes take turns on each CPU, of 0.3 to 1.7 ms, with code at different addresses. Who has
- * the CPU comes to user code ENTER after the switch at the earliest, and leaves it LEAVE before the
- * next one at the latest. */
+/* Two processes take turns on each CPU, of 0.3 to 1.7 ms, with code at different addresses. The
+ * process that has the CPU comes to user code ENTER after the switch at the earliest, and leaves it
+ * LEAVE before the next switch at the latest. */
 #define BEGIN  1000000000ull
 #define ENTER  2000u
 #define LEAVE  3000u
@@ -218,7 +218,7 @@ static void shift_find_late_sideband_is_found_among_lost(void **state)
 	end(h);
 }
 
-/* What explains the one makes the other a contradiction: no reason, either. */
+/* A shift that explains the late part makes the rest a contradiction: it is no reason, either. */
 static void shift_find_partly_late_sideband_finds_none(void **state)
 {
 	struct host *h = begin();
@@ -317,7 +317,7 @@ static void shift_contradicts_only_what_is_known(void **state)
 	assert_true(shift_contradicts(&q, &before, 40));
 	/* It lasted into the idle time. */
 	assert_true(shift_contradicts(&q, &beyond, 0));
-	/* Of process 9 nothing is known; then anybody may have run. */
+	/* Nothing is known of process 9, so anybody may have run. */
 	assert_false(shift_contradicts(&q, &unknown, 0));
 	assert_false(shift_contradicts(&q, &lost, 0));
 	/* No time is before the first. */

@@ -456,7 +456,7 @@ static void turns_forget_what_was_left_is_not_known(void **state)
 	turns_done(&m.turns);
 }
 
-/* What decodes in one process only may have any of its threads. */
+/* A stretch that decodes in one process only may belong to any of its threads. */
 static void turns_decide_says_the_process(void **state)
 {
 	const struct turn turns[] = {{'A', 100, false}, {'B', 900, false}, {0}};

@@ -45,7 +45,7 @@ static void no_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof
 	(void)ret;
 }
 
-/* Whose is each of many stretches that may lie anywhere? */
+/* Decides the owners of many stretches that may lie anywhere. Returns the last one's thread. */
 static const struct timeline_thread *decide_many(struct turns *t)
 {
 	struct turns_stretch untimed = {.enter_hi = UINT64_MAX, .leave_hi = UINT64_MAX};

@@ -121,7 +121,7 @@ static void open_files(void)
 	assert_non_null(f.pevent);
 }
 
-/* What was written since the last time. */
+/* Checks that the text written since the last time is EXPECTED. */
 static void expect(const char *expected)
 {
 	char text[1024] = "";

@@ -101,7 +101,7 @@ static void track_time_is_that_of_the_packet(void **state)
 
 	(void)state;
 	begin(&t, true);
-	/* What the PSB+ says holds for its PSB. */
+	/* The time in a PSB+ holds for its PSB. */
 	assert_true(track_time(&t, 0x02, &tsc));
 	assert_int_equal(tsc, 0x1000);
 	assert_true(track_time(&t, 0x23, &tsc));

@@ -35,7 +35,7 @@ static char *view_of(const struct make_bundle *how, uint32_t view, bool hash)
 	return shown(how, &options);
 }
 
-/* What the processor would have executed, by the program's listing. */
+/* The instructions that the processor would have executed, by the program's listing. */
 static size_t expect_ips(unsigned rounds, uint64_t *to)
 {
 	size_t n = 0;
@@ -158,7 +158,8 @@ static void views_branches_lists_taken_ones(void **state)
 	free(text);
 }
 
-/* Of one thread too, they say whose they are. Offsets are of packets, so they never fall. */
+/* The branches of a single thread say whose they are, too. Offsets are of packets, so they never
+ * fall. */
 static void views_branches_with_places_has_offsets_and_owners(void **state)
 {
 	const struct make_bundle how = {.rounds = 3};

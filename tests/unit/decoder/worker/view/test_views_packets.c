@@ -38,7 +38,7 @@ static const uint8_t trace[] = {
 };
 /* clang-format on */
 
-/* What the view writes; freed by the caller. */
+/* The text that the view writes; freed by the caller. */
 static char *view_of(const char *source, const void *bytes, size_t size,
 		     const struct decode_options *options)
 {

@@ -59,7 +59,7 @@ static int give_nops(void *userdata, uint64_t context, uint64_t ip, struct flow_
 	return 0;
 }
 
-/* What a stretch looks like comes from the test; the flow is there for the code. */
+/* The test says what a stretch looks like; the flow is there for the code. */
 static void begin(struct fixture *f, uint64_t show)
 {
 	const struct flow_config config = {
