@@ -4,8 +4,8 @@
  * traces. The thread that the flows belong to gives away the segments ahead of it, takes pieces as
  * it comes to them, and walks a segment ahead itself where it would have to wait.
  *
- * One lock guards everything here. What a thread writes into a segment is read without the lock, as
- * far as `n` says.
+ * One lock guards everything here, but the walk reads without the lock what a thread has written
+ * into a segment, as far as the segment's `n` says.
  */
 #include "decoder/hot/ahead.h"
 

@@ -1,9 +1,9 @@
 /*
  * Goes over plain packets by nodes: the hot loop.
  *
- * All that changes is in struct hot, which never leaves this file's inline functions, so that the
- * compiler keeps it in registers. What is rare (new code, targets that were not met before, packets
- * of time) is done in node_rare.c on struct node_walk; struct hot is copied to and from there.
+ * Struct hot holds all that changes. It never leaves this file's inline functions, so that the
+ * compiler keeps it in registers. node_rare.c does what is rare (new code, targets that were not
+ * met before, packets of time), on struct node_walk; struct hot is copied to and from there.
  *
  * Each turn of the loop uses a decision, a packet, or one of a bounded number of nodes that need
  * neither (node_make.c, GO_MAX).

@@ -1,8 +1,8 @@
 /*
  * The hot loop: goes over plain packets by nodes. It knows TNT, TIP and PAD, and packets of time,
- * of which it only notes the places. In front of any other packet, and wherever there is a doubt,
- * it stops. What it does depends on nothing but struct node_walk and the code, so another thread
- * can do it ahead.
+ * of which it only notes the places. It stops in front of any other packet, and wherever there is a
+ * doubt. Its results depend on nothing but struct node_walk and the code, so another thread can run
+ * it ahead of the walk.
  */
 #pragma once
 

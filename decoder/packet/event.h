@@ -20,7 +20,8 @@
 
 /* --- Marks: what a trace shows besides branches. The walk places them between instructions --- */
 
-/* What a mark says. Source: SDM volume 3 (edition 083), 33.4.2, at the packet's name. */
+/* The kinds of marks, and what `value` and other fields of each kind hold. Source: SDM volume 3
+ * (edition 083), 33.4.2, at the packet's name. */
 enum flow_mark_kind {
 	FLOW_MARK_MODE,	   /* MODE.Exec, if the mode changes: value is enum insn_mode */
 	FLOW_MARK_IFLAG,   /* MODE.Exec, if the flag changes: value 1: interrupts enabled */

@@ -32,7 +32,7 @@ bool event_iflag_of(const struct packet *p);
 void event_read_psb(struct event_reader *r);
 void event_read_overflow(struct event_reader *r);
 
-/* Which TNT and TIP packets stood last, with only PAD and CYC between them. SDM 33.4.2.3, "Deferred
+/* The last TNT and TIP packets that have only PAD and CYC between them. SDM 33.4.2.3, "Deferred
  * TIPs": a processor may write TIPs behind a TNT that also holds decisions behind the TIPs'
  * branches. */
 enum event_order {
@@ -45,7 +45,7 @@ enum event_order {
 
 /* --- event_mark.c: packets that do not branch --- */
 
-/* What a mark waits for. A packet owns a FUP that binds to it. */
+/* The packets for which a mark waits. A packet's own FUP is the FUP that binds to the packet. */
 enum event_rule {
 	RULE_BEFORE,  /* for its FUP; the mark is before the instruction at the FUP's IP */
 	RULE_BEHIND,  /* for its FUP; the mark is behind the instruction at the FUP's IP */

@@ -15,10 +15,9 @@
  * - packet.c knows all packet layouts (SDM volume 3, edition 083, 33.4.2 "Packet Definitions").
  *   Only loops that must be fast read some packets by themselves: event_ahead.c, decoder/time and
  *   decoder/hot.
- * - What a trace says besides branches (PTWRITE, frequency, power, transactions, interrupts,
- *   paging, virtual machines, triggers) becomes a mark. A mark never changes where the walk goes.
- *   If the code does not lead to a mark's place, the mark stands where the walk needs the next
- *   packet.
+ * - All that a trace says besides branches (PTWRITE, frequency, power, transactions, interrupts,
+ *   paging, virtual machines, triggers) becomes marks. A mark never changes where the walk goes. If
+ *   the code does not lead to a mark's place, the mark stands where the walk needs the next packet.
  * - Decoding goes on behind a fault with the first packet that says where execution is, unless
  *   the fault casts doubt on the packets; then with the next PSB or TIP.PGE.
  * - Errata are chosen by the processor's family and model. A remedy that cannot harm a correct

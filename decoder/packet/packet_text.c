@@ -72,8 +72,8 @@ static void put_pwrx(uint64_t value, char *to, size_t size)
 {
 	const char *why;
 
-	/* What ended the sleep: an interrupt, a store to the monitored address, or the hardware
-	 * by itself. */
+	/* These bits say what ended the sleep: an interrupt, a store to the monitored address, or
+	 * the hardware by itself. */
 	switch (value >> 8 & 0xd) {
 	case 1: why = "int"; break;
 	case 4: why = " st"; break;

@@ -123,7 +123,7 @@ static enum estimate_fault point_tma(struct estimate *e, uint16_t ctc, uint16_t 
 	e->base -= fast;
 	e->fast += fast;
 	/* A TMA is as good as an MTC, unless MTCs are so rare that the TMA lacks some of their
-	 * bits. Those are then guessed at the first MTC. */
+	 * bits. point_mtc() then guesses them at the first MTC. */
 	e->have_mtc = bits <= TMA_BITS;
 	e->ctc = e->ctc_cyc = ctc & ((1u << bits) - 1);
 	return ESTIMATE_OK;

@@ -31,7 +31,7 @@ enum estimate_fault {
 	ESTIMATE_OVERFLOW,    /* the numbers are too large */
 };
 
-/* What went wrong with one packet. */
+/* The faults met with one packet. */
 struct estimate_faults {
 	uint8_t length;	     /* getting the length of a cycle for a CYC: enum estimate_fault */
 	uint8_t calibration; /* measuring that length: enum estimate_fault */

@@ -225,8 +225,8 @@ static void find_end(struct timing *t)
 	}
 }
 
-/* Makes the segment from the last anchor to an MTC at OFFSET, before the first CYC of the trace. Of
- * a segment without CYCs nothing else is used. */
+/* Makes the segment from the last anchor to an MTC at OFFSET, before the first CYC of the trace.
+ * Nothing reads the other fields of a segment without CYCs. */
 static void end_plain(struct timing *t, uint64_t offset, uint64_t lo, uint64_t hi)
 {
 	t->segment.lo = t->segment.b_lo;

@@ -77,7 +77,7 @@ static void take_mtc(struct timing_chain *c, const struct timing_config *config,
 		timing_chain_mtc(c, config, payload, &lo, &hi);
 }
 
-/* What is read ahead of the scan. */
+/* The reading of runs ahead of the scan. */
 struct ahead {
 	uint64_t since;		/* the offset of the scan */
 	struct timing_run *run; /* where to read the next run: the scan's run, or spare */

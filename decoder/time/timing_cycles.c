@@ -1,7 +1,7 @@
 /*
  * Turns counts of core cycles (CYC packets) into intervals of time.
  *
- * What N cycles say about the TSC ticks between two CYCs:
+ * N cycles between two CYCs limit the TSC ticks between them:
  *
  * - At least: the core never runs faster than its ratio to the bus, the CBR, which is a rounded
  *   number. N cycles take at least N * max_nonturbo / (CBR + 1) ticks, and more if the clock

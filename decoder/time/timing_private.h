@@ -1,5 +1,5 @@
 /*
- * What the four files that make intervals of timing packets share (timing.h names them).
+ * Shared by the four files that make intervals of timing packets (timing.h names them).
  */
 #pragma once
 

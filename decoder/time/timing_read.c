@@ -111,11 +111,11 @@ enum timing_step timing_next_packet(struct packet_cursor *c, struct packet *p)
  * --- Runs: where the MTCs are among packets of branches ---
  *
  * Most of a trace is such runs, and each of their bytes is read up to twice before the walk comes
- * there. So a run is read 64 bytes at a time. Each byte is looked at as if a packet began there,
- * which gives sets of places as bits of a number. A packet begins where no other packet that begins
- * earlier reaches to. Starting with all places, each pass over the whole block makes at least one
- * more packet right, from the lowest place on. Mostly one pass is enough, as few payloads look like
- * packets.
+ * there. The reader therefore takes 64 bytes of a run at a time. It looks at each byte as if a
+ * packet began there, which gives sets of places as bits of a number. A packet begins where no
+ * packet that begins earlier reaches to. The reader starts with all places; each of its passes over
+ * the whole block makes at least one more packet right, from the lowest place on. Mostly one pass
+ * is enough, as few payloads look like packets.
  */
 
 #define BLOCK 64u

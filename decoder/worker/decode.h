@@ -21,8 +21,8 @@
  *   end and ends the process.
  * - With a deadline, each round is a whole decode since some moment. The last round that was done
  *   in time is the report; images, names and compiled code are kept from one round to the next.
- * - What is wrong with a trace is a gap in the report. A negative result is an error of ours, of
- *   the memory, or of the output.
+ * - A fault in a trace is a gap in the report. A negative result is an error of ours, of the
+ *   memory, or of the output.
  *
  * One decode owns everything that it makes, and borrows the bundle, the options and the sink.
  */

@@ -117,7 +117,7 @@ static int on_stretch(void *userdata, const struct replay_stretch *stretch)
 	/* Turns of other threads count if they lie wholly within the piece. */
 	if (!w || !w->thread || w->cpu != s->cpu || w->since < s->since || w->until > s->until)
 		return 0;
-	/* That the thread ran there is all that may be told. */
+	/* The report may tell only that the thread ran there. */
 	if (permit_thread(s->job->d->replay->permit, stretch->thread, MANIFEST_ABSENT) !=
 	    PERMIT_YES) {
 		w->found = true;
@@ -306,7 +306,7 @@ static int run_round(struct decode_job *job, bool may_stop)
 		decode_done(&next);
 		return r;
 	}
-	/* What belongs to all rounds. */
+	/* The window and the past belong to all rounds. */
 	next.window = before->window;
 	before->window.begins = NULL;
 	next.past = before->past;

@@ -2,8 +2,8 @@
  * The sandbox: descriptors, identity, privileges, Landlock, limits, threads, and the filter of
  * system calls last, in an order in which each step is still allowed by the steps before.
  *
- * What belongs to a thread (identity, no_new_privs, Landlock) is done before there are other
- * threads; the filter is put on all threads at once.
+ * The steps that apply to one thread alone (identity, no_new_privs, Landlock) come before there are
+ * other threads; the filter is put on all threads at once.
  *
  * The filter is the hard wall. Whoever takes this process over can compute, with the threads that
  * there are, write to the output, get the images that the snapshot names, and end; but cannot open

@@ -112,7 +112,7 @@ static size_t decide_resume(const struct calls *c, uint64_t to)
 static void push_signal(const struct calls *c, struct calls_change *change, uint64_t from,
 			uint64_t again)
 {
-	/* So many handlers have not come back that the frames below them are not credible. */
+	/* CALLS_MAX_SIGNALS handlers have not come back: the frames below them are not credible. */
 	if (c->n_signals == CALLS_MAX_SIGNALS)
 		change->pops = calls_depth(c);
 	change->pushes = true;

@@ -48,7 +48,7 @@ struct calls {
 	bool aborts;		/* the next asynchronous branch is the transaction's abort */
 };
 
-/* What a branch does to the stack, in this order. */
+/* The changes that a branch makes to the stack, in this order. */
 struct calls_change {
 	size_t pops;
 	bool pushes;

@@ -63,7 +63,7 @@ struct decode_cpu {
 	unsigned percent;    /* decoded so far */
 };
 
-/* Which part of the traces was decoded, if there was a deadline. */
+/* The part of the traces that was decoded, if there was a deadline. */
 struct decode_window {
 	bool limited;  /* there was a deadline */
 	bool complete; /* all that was asked for was decoded */
@@ -85,7 +85,7 @@ struct decode_unowned {
 	struct flow_item item;
 };
 
-/* What the report and the summary are written from. */
+/* The results of a decode, from which the report and the summary are written. */
 struct decode {
 	struct replay *replay; /* borrowed */
 	struct tally tally;

@@ -21,7 +21,7 @@
 /* An image without symbols is one function with this offset. */
 #define FUNCTIONS_WHOLE_IMAGE UINT64_MAX
 
-/* What calls and returns change lies in one cache line. */
+/* All fields that calls and returns change lie in one cache line. */
 struct function {
 	_Alignas(64) uint64_t calls;
 	uint64_t self_insns, total_insns, self_ticks, total_ticks;

@@ -3,8 +3,8 @@
  *
  * A trace may hold a hundred million marks on many CPUs, and the marks of one CPU may all come
  * before those of the next CPU. A list grows to twice its limit; then it is sorted by time, unless
- * it is in order, and the older half is dropped. That costs each mark a few comparisons. A mark
- * that is older than all marks in a full list is counted only.
+ * it is in order, and the older half is dropped. The sorting costs each mark a few comparisons. A
+ * mark that is older than all marks in a full list is counted only.
  */
 #include "decoder/worker/count/marks.h"
 

@@ -1,6 +1,6 @@
 /*
- * What the trace says besides branches (the flow's marks): all marks are counted, and the newest of
- * those worth reading are kept in bounded lists.
+ * Marks: all that the trace says besides branches (the flow's marks). All marks are counted, and
+ * the newest of those worth reading are kept in bounded lists.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * What the steps of walks execute: pieces of code, their time, and their sums.
+ * The pieces of code that the steps of walks execute, with their time and their sums.
  */
 #include "decoder/worker/count/steps.h"
 

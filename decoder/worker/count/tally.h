@@ -16,8 +16,9 @@
  * - Items are the definition of all counting. tally_steps.c counts the same walks without making
  *   items and must give the same numbers to the last bit: test_tally_steps.c counts random programs
  *   both ways.
- * - What a kind of step adds to the counters is worked out once for each naming, a piece of code
- *   together with the functions at its offsets, whatever address spaces the code lies in.
+ * - The tally works out once for each naming what a kind of step adds to the counters. A naming is
+ *   a piece of code together with the functions at its offsets, whatever address spaces the code
+ *   lies in.
  * - An instruction belongs to the function around its own address, the innermost of several. A run
  *   that crosses the end of a function is split exactly.
  * - A thread has one set of counters, whatever CPUs it ran on. Its stretches come in the order of
@@ -27,8 +28,8 @@
  *   thread's counters over that time; recursion counts once.
  * - The time is counted with the first branch whose time differs. The last branches of a walk are
  *   written at the end of the stretch, and only those that later branches did not replace.
- * - Every table has a limit. What exceeds the limit is counted in a first, unnamed entry, and the
- *   report says how much that was.
+ * - Every table has a limit. A first, unnamed entry counts what exceeds the limit, and the report
+ *   says how much that was.
  *
  * The tally, the marks and the gaps own their lists. The replay and the names of functions are
  * borrowed and live longer. Everything here belongs to one thread of the decoder.

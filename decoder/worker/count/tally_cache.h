@@ -1,6 +1,6 @@
 /*
- * What each kind of step adds to the counters, kept in one record a step, for one naming
- * (functions.h).
+ * Keeps one record for each kind of step, for one naming (functions.h): it says what the step adds
+ * to the counters.
  *
  * Most steps stay within one function and neither call nor return: their record says all. The
  * others have a list of ops. Memory is bounded by the nodes, with 132 bytes for each, and by

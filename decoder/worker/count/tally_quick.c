@@ -1,10 +1,10 @@
 /*
  * The inner loop of counting: known steps, at a time at which nobody has to look.
  *
- * Most steps stay within the running function and add to its instructions. Of the others, this file
- * counts calls, and returns that go behind the innermost call. tally_steps.c counts every step that
- * stops the loop; both give the same numbers. All state lives in a struct that never leaves this
- * file's inline functions, so that the compiler keeps the state in registers.
+ * Most steps stay within the running function and add to its instructions. This file also counts
+ * calls, and returns that go behind the innermost call. tally_steps.c counts every step that stops
+ * the loop; both give the same numbers. All state lives in a struct that never leaves this file's
+ * inline functions, so that the compiler keeps the state in registers.
  */
 #include "decoder/worker/count/tally_private.h"
 

@@ -2,8 +2,9 @@
  * Says which processes a report may tell of: with decode_options.only_uid those of one user alone,
  * and never those that the recorder was told to leave alone (struct manifest_process, excluded).
  *
- * Decoding goes through the whole bundle, as the thread of a stretch can only be told from all of
- * them. What is not permitted is dropped before it is counted, listed or named.
+ * Decoding goes through the whole bundle, as the thread of a stretch can only be told from all
+ * processes. A process that is not permitted is dropped before anything of it is counted, listed or
+ * named.
  */
 #pragma once
 

@@ -73,8 +73,9 @@ struct group {
 	size_t n;
 };
 
-/* The CPU that has to go on, and in *ret_limit up to where before another one has to. Of several
- * at one time the first in the list goes on until it is further, wherever its batches end. */
+/* The CPU that has to go on. *ret_limit: how far it goes before another CPU has to go on. If
+ * several CPUs are at one time, the first of them in the list goes on until it is further, wherever
+ * its batches end. */
 static struct cpu_replay *first_of(const struct group *g, uint64_t *ret_limit)
 {
 	struct cpu_replay *first = NULL;
@@ -122,7 +123,8 @@ static int decode_some(struct replay *r, size_t first, size_t n,
 {
 	struct group group = {.list = left};
 
-	/* Of an earlier replay nothing is known: where threads left user code lies ahead again. */
+	/* Forgets what an earlier replay learnt: the places where threads left user code lie ahead
+	 * again. */
 	for (size_t i = 0; i < n; i++)
 		turns_forget(&r->turns, first + i);
 	turns_restart(&r->turns);

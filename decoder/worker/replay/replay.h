@@ -19,10 +19,11 @@
  * - Where the kernel's code is at hand, a thread switch is the branch to __switch_to, in the order
  *   of the sideband's turns. Without that symbol, and behind gaps, time says which thread has the
  *   CPU.
- * - All of a bundle is decoded whatever may be told. What is not permitted is dropped before
- *   anything counts or names it: what was never counted cannot be forgotten to be hidden.
- * - With a deadline there are rounds, newest first. Each round decodes what happened since a
- * moment, the same on all CPUs, and begins anew: only images, names and compiled code are kept.
+ * - The replay decodes all of a bundle, whatever may be told. It drops what is not permitted before
+ *   anything counts or names that: nobody can forget to hide what was never counted.
+ * - With a deadline there are rounds, newest first. Each round decodes what happened since one
+ *   moment, which is the same on all CPUs. Each round begins anew: only images, names and compiled
+ *   code are kept.
  * - With --last=TIME the ring was copied whole, as the recorder does not parse PT. Decoding begins
  *   with the last PSB at or before that time.
  *

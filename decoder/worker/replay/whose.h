@@ -1,6 +1,6 @@
 /*
- * Which thread's code a CPU's flow walks: decides at the beginning of each stretch of user code,
- * with the stretches behind it looked at ahead of the flow, and keeps the answers for the walk.
+ * Decides which thread's code a CPU's flow walks, at the beginning of each stretch of user code.
+ * Looks at the stretches behind it ahead of the flow, and keeps the answers for the walk.
  *
  * whose.c decides, whose_code.c tells what code makes of the packets, whose_kernel.c follows the
  * thread switches that are seen in the kernel's code.

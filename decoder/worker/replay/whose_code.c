@@ -94,8 +94,8 @@ static bool is_misfit(enum fault fault)
 	}
 }
 
-/* What CONTEXT makes of LOOK, where code may be mapped up to LATE (perf ns); NULL: too many
- * contexts were tried. */
+/* Tries the code of CONTEXT on LOOK's packets, or returns the result of an earlier try. The code
+ * may be mapped up to LATE (perf ns). NULL: too many contexts were tried. */
 static const struct flow_trial *try(struct whose *w, struct whose_look *look, uint32_t context,
 				    uint64_t late)
 {

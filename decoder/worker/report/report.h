@@ -15,8 +15,9 @@
  *
  * Decisions that govern the room:
  * - The schema is public: keys are only added, with a new minor version.
- * - A list is written element by element by one function, and measured by the same function. What
- *   does not fit the limit is cut, the least important list first, and "cut" says how much.
+ * - A list is written element by element by one function, and measured by the same function. If the
+ *   report does not fit the limit, lists are cut, the least important one first, and "cut" says how
+ *   much.
  * - A value that is not known is null, never 0 and never guessed. Addresses and TSC values are
  *   "0x..." strings; times are nanoseconds relative to the trigger.
  * - A report for one user (permit.h) says nothing of other users: no threads, processes, images,
@@ -36,10 +37,11 @@
 #include "proto/json.h"
 #include "sideband/timeline/timeline.h"
 
-/* Writes the report to FD. VERSION is the version of this program. What does not fit
- * OPTIONS->report_limit is cut and listed in "cut", in this order: functions; turns and marks; the
- * threads' last branches; gaps; images; processes; threads; CPUs. 0, -ENOMEM, -E2BIG (the parts
- * that cannot be cut are larger than the limit) or -errno of write. */
+/* Writes the report to FD. VERSION is the version of this program. A report that does not fit
+ * OPTIONS->report_limit is cut, and "cut" lists what is missing. The parts are cut in this order:
+ * functions; turns and marks; the threads' last branches; gaps; images; processes; threads; CPUs.
+ * 0, -ENOMEM, -E2BIG (the parts that cannot be cut are larger than the limit) or -errno of
+ * write. */
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
 		 int fd);
 /* Writes the summary to FD. Uses OPTIONS->hash and ->pretty. Sorts the threads of the tally. 0 or
@@ -48,7 +50,7 @@ int report_summary(struct decode *d, const struct decode_options *options, int f
 
 /* --- Values as JSON, also for skim: report_values.c ---
  *
- * What is not known is null; addresses and TSC values are "0x..." strings; times are perf
+ * An unknown value is null; addresses and TSC values are "0x..." strings; times are perf
  * nanoseconds relative to the trigger. */
 
 /* MANIFEST_ABSENT gives null. */

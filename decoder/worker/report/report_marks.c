@@ -1,6 +1,6 @@
 /*
- * What is not a branch: the newest PTWRITEs, frequencies, power events, aborted transactions and
- * interrupts; and the number of all marks.
+ * Writes the marks: the newest PTWRITEs, frequencies, power events, aborted transactions and
+ * interrupts; and the number of all marks. A mark is not a branch.
  */
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"

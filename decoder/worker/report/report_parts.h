@@ -39,7 +39,7 @@ struct report_list {
 	bool newest_first; /* elements are counted from the newest, and written oldest first */
 };
 
-/* What is known of a thread, in the order of the list. */
+/* How much is known of a thread. The list of threads is in this order. */
 enum report_known { REPORT_DECODED, REPORT_LAST_STRETCH, REPORT_UNTRACED };
 
 /* A thread: counters [first, end) of a sorted tally; no counters if it was not traced. */
@@ -193,7 +193,7 @@ void report_configuration(const struct report *r, struct json_writer *w);
 void report_trace(const struct report *r, struct json_writer *w);
 void report_errata(const struct report *r, struct json_writer *w);
 void report_window(const struct report *r, struct json_writer *w);
-/* What was decoded; only if there was a deadline. */
+/* The part of the traces that was decoded; only if there was a deadline. */
 void report_decoded(const struct report *r, struct json_writer *w);
 void report_coverage(const struct report *r, struct json_writer *w);
 void report_totals(const struct report *r, struct json_writer *w);
@@ -225,10 +225,10 @@ int report_untraced(const struct report *r, struct report_share **ret, size_t *r
 
 #define CGROUP_CONTAINER_MAX 255 /* NAME_MAX */
 
-/* What the path of a control group tells about its process. UNIT points into the path and is not
- * terminated; size 0: none. UNIT is the innermost component that is a systemd unit: a service,
- * scope, mount, swap or socket. CONTAINER is the id of the innermost container, 64 hexadecimal
- * digits, or the name of a container of LXC or systemd-nspawn; "": none. */
+/* The names that the path of a control group tells about its process. UNIT points into the path and
+ * is not terminated; size 0: none. UNIT is the innermost component that is a systemd unit: a
+ * service, scope, mount, swap or socket. CONTAINER is the id of the innermost container, 64
+ * hexadecimal digits, or the name of a container of LXC or systemd-nspawn; "": none. */
 struct cgroup_names {
 	const char *unit;
 	size_t unit_size;

@@ -1,5 +1,5 @@
 /*
- * What the source says of code: demangled names, lines and inlined functions.
+ * Names of code as in its source: demangled names, lines and inlined functions.
  *
  * Names and lines are looked up only for what is written, and kept, because everything is measured
  * before it is written. Both tables are direct-mapped, so that their size is bounded whatever a

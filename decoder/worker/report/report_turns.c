@@ -1,5 +1,5 @@
 /*
- * Which thread ran on which CPU when, and the threads of which there is no trace.
+ * Writes which thread ran on which CPU when, and the threads of which there is no trace.
  *
  * Switch records tell the turns to the nanosecond; a turn that they leave open is uncertain. A CPU
  * may switch a hundred thousand times a second: the report keeps the newest turns of all CPUs

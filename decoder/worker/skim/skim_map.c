@@ -2,8 +2,8 @@
  * The table of cells behind the map, and rankings of its cells.
  *
  * Consecutive samples are mostly in the same cell or in one of a few: the table is looked into less
- * often than once a sample. What exceeds the table is counted in its first cell, and "cut" says how
- * much.
+ * often than once a sample. The first cell counts the samples that have no place in the table, and
+ * "cut" says how many they are.
  */
 #include "decoder/worker/skim/skim_private.h"
 
@@ -158,7 +158,8 @@ int skim_map_add(struct skim_map *m, size_t cpu, const struct skim_sample *s,
 		r = find_cell(m, &m->now, &m->at);
 		if (r < 0)
 			return r;
-		/* What is counted in the first cell must be counted as refused each time. */
+		/* The first cell is not remembered: find_cell() must count each sample there as
+		 * refused. */
 		if (m->at != 0)
 			*recent = (struct skim_recent){m->round, m->now.function, (uint32_t)m->at};
 	}

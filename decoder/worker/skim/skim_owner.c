@@ -47,7 +47,7 @@ static struct span span_of(const struct skim_owners *w, const struct skim_sample
 	return span;
 }
 
-/* What the turns within a span have in common. */
+/* The last of the turns within a span, and what all of them have in common. */
 struct pick {
 	const struct turns_turn *turn; /* the last possible turn; NULL: none */
 	bool same_thread, same_process;

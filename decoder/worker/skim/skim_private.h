@@ -58,8 +58,8 @@ struct skim_cell {
 	uint32_t slice;			      /* SKIM_NO_SLICE: the time is unknown */
 	uint32_t some;			      /* 1: an unknown thread of the process of THREAD */
 	uint64_t samples;
-	/* Of the trace, from each of these samples to the next sample: a measure of the branches
-	 * that were executed. */
+	/* The bytes of trace from each of these samples to the next sample: a measure of the
+	 * branches that were executed. */
 	uint64_t bytes;
 };
 

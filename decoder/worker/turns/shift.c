@@ -1,13 +1,13 @@
 /*
  * Finds the shift of the sideband's clock that explains the samples.
  *
- * Which shifts suit a sample is known without trying: for each turn near the sample there is an
+ * The shifts that suit a sample are known without trying: for each turn near the sample there is an
  * interval of shifts, and the intervals are added up. A shift that suits most of a few samples is
- * tried on all samples, some of those that contradict it join the few, and so on. What is reported
- * was counted on all samples.
+ * tried on all samples, some of those that contradict it join the few, and so on. The numbers that
+ * are reported were counted on all samples.
  *
- * Whether a shift is better than another one is counted in turns, as the samples of one turn err
- * together: of the turns about which the two disagree nearly all must be for the better one.
+ * Turns, not samples, decide which of two shifts is better, as the samples of one turn err
+ * together: nearly all turns about which the two disagree must be for the better one.
  */
 #include "decoder/worker/turns/shift.h"
 

@@ -3,8 +3,8 @@
  * that leaves no address of the trace unmapped, found once, before decoding.
  *
  * A stretch of user code, as packets alone show it (scan.h), contradicts the sideband where no
- * thread that had the CPU then has code at its address. That happens where records were lost, too;
- * then another shift would explain nothing. A shift is applied only where it explains the
+ * thread that had the CPU then has code at its address. Lost records cause such contradictions,
+ * too; then another shift would explain nothing. A shift is applied only where it explains the
  * contradictions of many turns, and makes hardly any new ones.
  */
 #pragma once

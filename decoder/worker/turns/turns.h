@@ -1,7 +1,7 @@
 /*
- * Which thread a stretch of user code belongs to. The sideband says to the nanosecond which thread
- * had a CPU from when to when (turns). The trace says exactly what was executed, and only roughly
- * when (stretches). Order, time and evidence put each stretch into a turn.
+ * Decides which thread a stretch of user code belongs to. The sideband says to the nanosecond which
+ * thread had a CPU from when to when (turns). The trace says exactly what was executed, and only
+ * roughly when (stretches). Order, time and evidence put each stretch into a turn.
  *
  * turns.c is the table of turns and what is learnt about them. turns_decide.c searches for the
  * cheapest way to put stretches into turns, and turns_cost.c says what a way costs. scan.c finds
@@ -16,7 +16,7 @@
  *   stretch, and a thread that was preempted left user code asynchronously.
  * - A stretch is given to a thread only when every other way to put the stretches around it costs a
  *   good deal more. The more turns a stretch may lie in, the larger the difference must be.
- * - What is not decided is not forgotten: each way that is left knows by itself how threads left
+ * - An undecided stretch is not forgotten: each way that is left knows by itself how threads left
  *   user code on it, until one way is left.
  * - Before anything is decoded, the newest stretches of each CPU are compared with turns and
  *   mappings. Where many turns contradict them, and another offset of the sideband would explain

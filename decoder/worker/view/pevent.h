@@ -2,8 +2,8 @@
  * Sideband records as libipt's tools show them, for the views of packets and of ptxed's lines.
  *
  * The records are those of perf's files that a bundle has besides its own sideband
- * (manifest_pevent). They are printed when the time of the trace reaches their time. What the
- * records mean for the decoding is the timeline's business, not this file's.
+ * (manifest_pevent). They are printed when the time of the trace reaches their time. The timeline,
+ * not this file, decides what the records mean for the decoding.
  */
 #pragma once
 

@@ -155,7 +155,7 @@ void pevent_put_text(struct lines *l, const char *text)
 	}
 }
 
-/* What follows the type's name. */
+/* The text that follows the type's name. */
 static const char *suffix(const struct pevent_record *r)
 {
 	switch (r->type) {

@@ -16,8 +16,8 @@
  * - The lines of a raw trace, or of a single thread on a single CPU, are only those of their kind,
  *   so that they can be compared with other tools. Otherwise a line "# cpu N pid P tid T" precedes
  *   the lines of another thread or CPU, and gaps are lines "# gap KIND".
- * - libipt is no part of the program. What its tools say about time, packets and errors is said
- *   again here, including their mistakes where the comparison needs them.
+ * - libipt is no part of the program. The views say again what its tools say about time, packets
+ *   and errors, including their mistakes where the comparison needs them.
  * - Names and texts from a bundle are a stranger's: only printable ASCII is written as it is.
  * - The error of a write is sticky: lines_flush() returns the first one.
  *
@@ -80,7 +80,7 @@ int lines_flush(struct lines *l);
 
 struct views_ptxed;
 
-/* Which thread and CPU the last lines were of. */
+/* The thread and the CPU that the last lines were of. */
 struct views_origin {
 	bool known;
 	size_t cpu;
@@ -133,7 +133,7 @@ uint64_t views_hash(uint64_t hash, const struct replay_stretch *s);
  * SDM: intr, iret, smi, rsm, sipi, init, vmentry, vmexit, vmexit-intr, shutdown, uintr, uiret,
  * swintr, syscall, cfe-N (vector, cr2, qualification, reason).
  *
- * What a PSB only repeats is left out. 0 or the sticky error of L.
+ * A mark that a PSB only repeats is left out. 0 or the sticky error of L.
  */
 int views_events(struct lines *l, const struct replay_stretch *s);
 

@@ -18,7 +18,7 @@
 
 /* --- One packet --- */
 
-/* What is known behind the packets before: the last IP and the estimated time. */
+/* The state behind the packets read so far: the last IP and the estimated time. */
 struct packet_line {
 	struct lines *lines;
 	uint64_t show;	       /* WORKER_SHOW_* */

@@ -1,5 +1,5 @@
 /*
- * What ptxed's lines say: its words for events and errors, and what they need to know of
+ * The text of ptxed's lines: its words for events and errors, and what the lines need to know of
  * instructions.
  *
  * Payloads are laid out as in SDM volume 3 (edition 083), 33.4.2.
