@@ -1,11 +1,12 @@
 /*
- * The block cache. Blocks lie in an arena and are found by an open-addressing hash table; pieces of
- * code that the user gave are kept by context, so that each is asked for once. Used by the walk.
+ * The block cache, which the walk uses. Blocks lie in an arena, and an open-addressing hash table
+ * finds them. Pieces of code that the user gave are kept by context, so that the cache asks for
+ * each piece once.
  *
- * Which addresses are asked for a stranger's trace says, so neither memory nor time may depend on
- * them: a block costs at most the instructions of one (GRAPH_BLOCK_MAX) and a bounded search for
- * its place (PROBES_MAX). Where either limit would be exceeded all blocks are thrown away, with the
- * table that they had made grow: what that costs was paid for when they were added.
+ * A stranger's trace says which addresses are asked for, so neither memory nor time may depend on
+ * them. A block costs at most GRAPH_BLOCK_MAX instructions and a bounded search for its place
+ * (PROBES_MAX). Where that search or the memory would exceed its limit, the cache throws away all
+ * blocks, and the table that has grown for them: adding the blocks has paid for that cost.
  */
 #include "decoder/code/graph.h"
 
@@ -21,7 +22,7 @@
 #define CHUNK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   4096u
 #define PROBES_MAX  256u /* addresses are a stranger's: they may be chosen to lie together */
-#define PIECES_MAX  ((size_t)1 << 14) /* remembered before they are asked for anew */
+#define PIECES_MAX  ((size_t)1 << 14) /* beyond this number all are forgotten and asked for anew */
 
 struct chunk {
 	struct chunk *next;
@@ -34,7 +35,8 @@ struct piece {
 	struct flow_code code;
 };
 
-/* Of the hash table; the address stands in it, as blocks lie anywhere. */
+/* An entry of the hash table. It has the block's address, so that a search reads few blocks, which
+ * lie anywhere. */
 struct slot {
 	uint64_t ip;
 	struct graph_block *block; /* NULL: free */
@@ -53,16 +55,16 @@ struct graph {
 	/* Pieces sorted by context and address. */
 	struct piece *pieces;
 	size_t n_pieces, max_pieces;
-	/* Of several threads. */
+	/* For several threads. */
 	_Alignas(64) pthread_mutex_t lock;
 	bool held;
 	_Alignas(64) bool shared;
 	bool known;
-	bool missing; /* since the lock was taken code that is not known was wanted: */
+	bool missing; /* code was wanted that is not known, since the lock was taken: */
 	uint64_t missing_context, missing_ip;
 };
 
-/* All zero; where its lock may be. */
+/* A graph of zeros, aligned as its lock must be. */
 static struct graph *new_graph(void)
 {
 	struct graph *g = aligned_alloc(_Alignof(struct graph), sizeof(*g));
@@ -131,8 +133,8 @@ int graph_share(struct graph *g)
 	return g->shared ? 0 : -ENOMEM;
 }
 
-/* It is held for a short time: to sleep would take longer. Who waits only looks, at what the holder
- * does not write to before he is done. */
+/* Threads hold the lock for a short time: to sleep would take longer. A waiting thread only reads
+ * `held`, which the holder does not write again before it is done. */
 static void take_lock(struct graph *g)
 {
 	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
@@ -170,7 +172,8 @@ uint64_t graph_generation(const struct graph *g)
 	return g->generation;
 }
 
-/* Also back to a small table: what clearing it costs was paid for by its growth. */
+/* Throws away all blocks, and goes back to a small table. The growth of the table has paid for
+ * clearing it. */
 static void forget_blocks(struct graph *g)
 {
 	struct slot *table = calloc(TABLE_MIN, sizeof(*table));
@@ -187,7 +190,7 @@ static void forget_blocks(struct graph *g)
 	g->generation++;
 }
 
-/* SIZE is far below CHUNK_BYTES. */
+/* Takes SIZE bytes, which is far below CHUNK_BYTES. NULL: no memory. */
 static void *arena_take(struct graph *g, size_t size)
 {
 	struct chunk *c = g->chunks;
@@ -206,7 +209,7 @@ static void *arena_take(struct graph *g, size_t size)
 	return c->bytes + c->used - size;
 }
 
-/* P was taken last: it keeps SIZE bytes. */
+/* Shortens P, which was taken last, to SIZE bytes. */
 static void arena_trim(struct graph *g, const void *p, size_t size)
 {
 	struct chunk *c = g->chunks;
@@ -255,13 +258,14 @@ static int ask_for(const struct graph *g, uint64_t context, uint64_t ip, struct 
 	return r;
 }
 
-/* What is walked ahead in vain would count as read. */
+/* Whether CODE may be read now. With KNOWN a thread may walk ahead in vain, and code that only such
+ * a walk reads must not count as touched. */
 static bool may_read(const struct graph *g, const struct flow_code *code)
 {
 	return !g->known || code->touched == NULL;
 }
 
-/* 0, an enum fault, or -ENOMEM. */
+/* Finds the piece of code around IP, or asks the user for it. 0, an enum fault, or -ENOMEM. */
 static int find_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code *ret)
 {
 	size_t at = piece_bound(g, context, ip);
@@ -303,7 +307,7 @@ int graph_code(struct graph *g, uint64_t context, uint64_t ip, struct flow_code 
 	return find_code(g, context, ip, ret);
 }
 
-/* The SIZE bytes at AT of CODE were looked at. */
+/* Notes that the SIZE bytes at AT of CODE were looked at. */
 static void touch(const struct flow_code *code, uint64_t at, uint64_t size)
 {
 	uint64_t first = code->address >> PAGE_SHIFT, ip = code->address + at;
@@ -314,7 +318,8 @@ static void touch(const struct flow_code *code, uint64_t at, uint64_t size)
 	code->touched[((ip + size - 1) >> PAGE_SHIFT) - first] = 1;
 }
 
-/* An instruction that crosses the end of its piece: its bytes are put together from both. */
+/* Reads an instruction that crosses the end of its piece. Its bytes are put together from this
+ * piece and the next one. */
 static int read_across(struct graph *g, const struct graph_block *b, const struct flow_code *code,
 		       struct insn *ret)
 {
@@ -338,7 +343,7 @@ static int read_across(struct graph *g, const struct graph_block *b, const struc
 	return r == 0 ? 0 : FAULT_BAD_INSN;
 }
 
-/* RUN's sizes are behind those of B already. */
+/* Adds RUN to B. RUN's sizes are behind those of B already. */
 static void add_run(struct graph_block *b, const struct insn_run *run)
 {
 	if (run->n == 0)
@@ -350,7 +355,7 @@ static void add_run(struct graph_block *b, const struct insn_run *run)
 	b->target = run->last.target;
 }
 
-/* The instructions from b->next on, of which CODE, where they begin, has LEFT bytes. 0, an enum
+/* Reads the instructions from b->next on, which is in CODE, LEFT bytes before its end. 0, an enum
  * fault, or -ENOMEM. */
 static int read_run(struct graph *g, struct graph_block *b, const struct flow_code *code,
 		    uint64_t left)
@@ -365,7 +370,7 @@ static int read_run(struct graph *g, struct graph_block *b, const struct flow_co
 	left -= run.bytes;
 	if (r == 0 || left == 0)
 		return 0;
-	/* What is no instruction is none because of any of its bytes. */
+	/* There is no whole instruction here, and any of these bytes may be the reason. */
 	touch(code, at + run.bytes, MIN_OF(left, (uint64_t)INSN_MAX_SIZE));
 	if (r != INSN_SHORT)
 		return FAULT_BAD_INSN;
@@ -378,7 +383,8 @@ static int read_run(struct graph *g, struct graph_block *b, const struct flow_co
 	return 0;
 }
 
-/* Reads on. 0, an enum fault, or -ENOMEM. */
+/* Reads the next instructions of B, in another piece if CODE ends here. 0, an enum fault, or
+ * -ENOMEM. */
 static int read_next(struct graph *g, struct graph_block *b, struct flow_code *code)
 {
 	uint64_t at = b->next - code->address;
@@ -398,7 +404,8 @@ static bool ends_here(const struct graph_block *b, const struct flow_code *code)
 	return code->ends && b->n > 0 && b->next - code->address >= code->size;
 }
 
-/* Fills B, which has room for GRAPH_BLOCK_MAX instructions, from its ip on. 0 or -ENOMEM. */
+/* Reads the instructions of B, which is empty and has room for GRAPH_BLOCK_MAX of them. 0 or
+ * -ENOMEM. */
 static int draw_up(struct graph *g, struct graph_block *b)
 {
 	struct flow_code code = {0};
@@ -433,7 +440,7 @@ static struct slot *find_slot(const struct graph *g, uint64_t context, uint8_t m
 	}
 }
 
-/* How far the place for a new block is from where it should be. */
+/* How far SLOT, the place for a new block, is from the slot where a search for the block begins. */
 static size_t count_probes(const struct graph *g, const struct slot *slot, uint64_t context,
 			   uint64_t ip)
 {
@@ -460,8 +467,8 @@ static int grow_table(struct graph *g)
 	return 0;
 }
 
-/* Room for the largest block; what it did not need is given back. SLOT is where it will be found,
- * unless the table changes. */
+/* Adds the block that begins as HEAD. Takes room for the largest block, and gives back what the
+ * block does not need. SLOT is the block's place unless the table changes. */
 static struct graph_block *add_block(struct graph *g, const struct graph_block *head,
 				     struct slot *slot)
 {
@@ -492,7 +499,7 @@ static struct graph_block *add_block(struct graph *g, const struct graph_block *
 	return b;
 }
 
-/* Nothing is known yet of what is behind IP. */
+/* Makes B an empty block at IP. */
 static void begin_block(struct graph_block *b, uint64_t context, enum insn_mode mode, uint64_t ip)
 {
 	*b = (struct graph_block){

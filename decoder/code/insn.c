@@ -1,7 +1,7 @@
 /*
- * The length, class and target of one instruction: of ordinary ones by our tables (insn_quick.c),
- * of all others by Zydis and the opcode. An instruction is read when its code is seen for the first
- * time, never when it is executed again.
+ * Finds the length, class and target of one instruction: our tables (insn_quick.c) have ordinary
+ * instructions; Zydis and the opcode tell those of all others. An instruction is read when its code
+ * is seen for the first time, never when it is executed again.
  */
 #include "decoder/code/insn.h"
 
@@ -133,14 +133,14 @@ static uint64_t target_of(const ZydisDecodedInstruction *d, enum insn_mode mode,
 
 	if (mode == INSN_MODE_64)
 		return target;
-	/* A trace has linear addresses: where a 16-bit segment begins, at which the instruction
-	 * pointer wraps, is not known. 32-bit segments are flat. */
+	/* A trace has linear addresses. It does not say where a 16-bit segment begins, and so not
+	 * where the instruction pointer wraps. 32-bit segments are flat. */
 	if (mode == INSN_MODE_32 && d->operand_width == 16)
 		return target & UINT64_C(0xffff);
 	return target & UINT64_C(0xffffffff);
 }
 
-/* Legacy prefixes at BYTES. */
+/* The number of legacy prefixes at BYTES. */
 static size_t count_prefixes(const uint8_t *bytes, size_t n)
 {
 	static const uint8_t prefixes[] = {0x66, 0x67, 0xf2, 0xf3, 0xf0, 0x2e,
@@ -152,8 +152,8 @@ static size_t count_prefixes(const uint8_t *bytes, size_t n)
 	return i;
 }
 
-/* FRED's returns (SDM volume 1, "Flexible Return and Event Delivery"): F2 or F3, 0F 01 CA. Zydis
- * 4.0 does not know them. */
+/* Reads FRED's returns (SDM volume 1, "Flexible Return and Event Delivery"): F2 or F3, 0F 01 CA.
+ * Zydis 4.0 does not know them. */
 static int read_fred(const uint8_t *bytes, size_t n, struct insn *ret)
 {
 	if (n < 4 || (bytes[0] != 0xf2 && bytes[0] != 0xf3) || bytes[1] != 0x0f ||
@@ -163,9 +163,10 @@ static int read_fred(const uint8_t *bytes, size_t n, struct insn *ret)
 	return 0;
 }
 
-/* APX's REX2 (APX specification, 3.1.1), which Zydis 4.0 does not know either: D5 and a byte with
- * the map in bit 7 and a REX prefix's bits below. With REX and, for map 1, 0F in its place it is
- * the instruction that is known; JMPABS (A1, an absolute jump) has the form of a MOV. */
+/* Reads an instruction with APX's REX2 prefix (APX specification, 3.1.1), which Zydis 4.0 does not
+ * know either. REX2 is D5 and a byte that has the map in bit 7, and a REX prefix's bits in its low
+ * bits. If REX2 is replaced by REX and, for map 1, 0F, Zydis knows the instruction. JMPABS (A1, an
+ * absolute jump) has the form of a MOV. */
 static int read_rex2(const struct insn_reader *r, uint64_t ip, const uint8_t *bytes, size_t n,
 		     struct insn *ret)
 {

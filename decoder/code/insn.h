@@ -1,5 +1,5 @@
 /*
- * One x86 instruction: how long, what kind of branch, where to.
+ * One x86 instruction: its length, its kind of branch, and its target.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum insn_class {
 	INSN_FAR,     /* far call, jump and return, iret, sysret, sysexit, vmcall, ... */
 	INSN_SYSCALL, /* syscall, sysenter, int n, int3, int1, into */
 	INSN_VMENTRY, /* vmlaunch, vmresume */
-	/* No branches, but something may be said of them: */
+	/* No branches, but a trace may say something of them: */
 	INSN_CR3, /* mov to cr3: tracing may end behind it */
 	INSN_VMPTRLD,
 	INSN_PTWRITE,
@@ -33,31 +33,32 @@ struct insn {
 
 #define INSN_MAX_SIZE 15
 
-/* The table-driven decoder's settings for one mode. */
+/* Zydis' decoders, one for each mode. */
 struct insn_reader;
 /* NULL: no memory. */
 struct insn_reader *insn_reader_new(void);
 void insn_reader_free(struct insn_reader *r);
 
-/* The instruction that begins at BYTES and lies at IP. 0; INSN_SHORT: N bytes are not enough for
- * it; INSN_BAD: it is none. */
+/* Reads the instruction that begins at BYTES and lies at IP. 0; INSN_SHORT: N bytes are not enough
+ * for it; INSN_BAD: there is no instruction. */
 #define INSN_SHORT 1
 #define INSN_BAD   2
 int insn_read(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
 	      size_t n, struct insn *ret);
-/* The same without the tables of insn_quick.c, which is what those are compared with in tests. */
+/* The same without the tables of insn_quick.c. Tests compare the tables with this function. */
 int insn_ask(const struct insn_reader *r, enum insn_mode mode, uint64_t ip, const uint8_t *bytes,
 	     size_t n, struct insn *ret);
 
-/* A straight run: only its last instruction is of a class besides INSN_OTHER. */
+/* A straight run: only its last instruction may have another class than INSN_OTHER. */
 struct insn_run {
 	uint8_t *sizes; /* of each instruction; the caller's room for MAX of them */
 	size_t max;
 	size_t n, bytes;  /* instructions, and how long they are together */
-	struct insn last; /* what has ended it; else of class INSN_OTHER, with no size */
+	struct insn last; /* the one that ended it; else class INSN_OTHER and size 0 */
 };
 
-/* Adds to RUN, which began at BYTES and IP, of which N bytes are there. 0: it has ended, or has
- * run->max instructions; else what insn_read says of what is behind run->bytes. */
+/* Adds instructions to RUN, which began at BYTES and IP; N bytes can be read there. 0: the run has
+ * ended, or has run->max instructions; else the result of insn_read() for the place behind
+ * run->bytes. */
 int insn_read_run(const struct insn_reader *r, enum insn_mode mode, uint64_t ip,
 		  const uint8_t *bytes, size_t n, struct insn_run *run);

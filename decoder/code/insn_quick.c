@@ -1,15 +1,15 @@
 /*
- * Reads an ordinary instruction by tables: prefixes, opcode, ModRM. An answer is always the same as
- * that of Zydis (test_insn_quick.c compares them); insn.c asks Zydis for all other instructions.
+ * Reads an ordinary instruction by tables: prefixes, opcode, ModRM. Its answer is always the answer
+ * of Zydis (test_insn_quick.c compares them). insn.c asks Zydis for all other instructions.
  */
 #include "decoder/code/insn_private.h"
 
 #include <endian.h>
 #include <string.h>
 
-/* More are not for tables: so all that is looked at lies within INSN_MAX_SIZE bytes, which are:
- * these prefixes, REX, three of opcode, ModRM, SIB; or these, REX, two of opcode, four to a target.
- */
+/* The tables do not have instructions with more prefixes. All bytes that are looked at therefore
+ * lie within INSN_MAX_SIZE bytes: these prefixes, REX, three of opcode, ModRM, SIB; or these
+ * prefixes, REX, two of opcode, four to a target. */
 #define PREFIXES_MAX 7
 
 #define REX_W 0x08
@@ -23,7 +23,7 @@ struct prefixes {
 };
 
 /* clang-format off */
-/* Bytes of ModRM, SIB and displacement. SIB without a base has four more. */
+/* Bytes of ModRM, SIB and displacement, by ModRM. SIB without a base adds four. */
 #define LENGTHS(n)   (n), (n), (n), (n), (n) + 1, (n), (n), (n)
 #define LENGTHS_0    1, 1, 1, 1, 2, 5, 1, 1
 #define TIMES_8(row) row, row, row, row, row, row, row, row
@@ -35,7 +35,8 @@ static const uint8_t modrm_lengths[256] = {
 };
 /* clang-format on */
 
-/* NULL: too many, or two of which only one would count. */
+/* The place behind the prefixes. NULL: there are too many, or F2 and F3, of which only one would
+ * count. */
 static const uint8_t *skip_prefixes(const uint8_t *at, struct prefixes *ret)
 {
 	bool f2 = false, f3 = false;
@@ -61,7 +62,7 @@ static const uint8_t *skip_prefixes(const uint8_t *at, struct prefixes *ret)
 	return NULL;
 }
 
-/* SDM volume 2, LOCK: the instructions that may have it. */
+/* Whether the instruction may have LOCK: SDM volume 2, LOCK. */
 static bool is_locked_opcode(uint8_t opcode, uint8_t reg)
 {
 	if (opcode < 0x38)
@@ -96,7 +97,7 @@ static bool is_locked_0f(uint8_t opcode, uint8_t reg)
 	}
 }
 
-/* AT is behind F0, the other prefixes, and REX. */
+/* The same for any instruction. AT is behind F0, the other prefixes, and REX. */
 static bool may_lock(const uint8_t *at)
 {
 	bool is_0f = *at == 0x0f;
@@ -117,7 +118,8 @@ static const uint8_t *read_0f(const uint8_t *at, uint64_t *ret)
 	return at;
 }
 
-/* BITS: W, vvvv, L, pp of a VEX prefix. */
+/* The forms (VEX_*) that an instruction uses. BITS: W, vvvv, L, pp of its VEX prefix. REGISTERS:
+ * ModRM names a register, not memory. */
 static uint8_t vex_needs(uint8_t bits, bool registers)
 {
 	unsigned int needs = (bits & 0x80) != 0 ? VEX_W1 : VEX_W0;
@@ -129,7 +131,7 @@ static uint8_t vex_needs(uint8_t bits, bool registers)
 	return (uint8_t)needs;
 }
 
-/* AT is behind C4 or C5. */
+/* Reads a VEX prefix and its opcode. AT is behind C4 or C5. */
 static const uint8_t *read_vex(const uint8_t *at, const struct prefixes *p, uint64_t *ret)
 {
 	uint8_t bits = *at++ & 0x7f, map = 1, needs, forms;
@@ -149,7 +151,8 @@ static const uint8_t *read_vex(const uint8_t *at, const struct prefixes *p, uint
 	return at + 1;
 }
 
-/* AT is behind an opcode, and *RET is the entry of that: becomes what this very instruction is. */
+/* AT is behind an opcode, and *RET is the opcode's entry. Makes *RET the entry of this very
+ * instruction. Returns the place behind the last byte of the opcode. */
 static const uint8_t *read_special(enum insn_mode mode, const uint8_t *at, const struct prefixes *p,
 				   uint64_t *ret)
 {
@@ -159,7 +162,7 @@ static const uint8_t *read_special(enum insn_mode mode, const uint8_t *at, const
 	case 0x0f: return read_0f(at, ret);
 	case 0xc4:
 	case 0xc5: return mode == INSN_MODE_64 ? read_vex(at, p, ret) : at;
-	case 0xa0: /* mov: with an address for an immediate */
+	case 0xa0: /* mov: the immediate is an address */
 	case 0xa1:
 	case 0xa2:
 	case 0xa3: *ret |= mode == INSN_MODE_64 && !p->address ? 8 : 4; break;
@@ -194,7 +197,7 @@ static bool lacks_base(uint8_t modrm, uint8_t sib)
 	return (modrm & 0xc7) == 0x04 && (sib & 7) == 5;
 }
 
-/* Bytes of ModRM, SIB and displacement: SIZE, and those that SIB without a base has. */
+/* Bytes of ModRM, SIB and displacement: SIZE, and four more if SIB has no base. */
 static inline size_t modrm_size(uint64_t entry, size_t size, uint8_t modrm, uint8_t sib)
 {
 	if (lacks_base(modrm, sib))
@@ -212,13 +215,13 @@ static bool is_direct(enum insn_class class)
 	return class == INSN_COND || class == INSN_JUMP || class == INSN_CALL;
 }
 
-/* What the tables say of an instruction. */
+/* The tables' answer about an instruction. */
 struct told {
-	uint32_t size;	/* 0: it is not for tables */
-	uint32_t entry; /* the lower half of it */
+	uint32_t size;	/* 0: the tables do not have it */
+	uint32_t entry; /* the lower half of its entry */
 };
 
-/* All of INSN_MAX_SIZE bytes can be read. */
+/* Reads an instruction with any prefixes. INSN_MAX_SIZE bytes can be read. */
 static __attribute__((noinline)) struct told read_fully(enum insn_mode mode, const uint8_t *bytes)
 {
 	struct prefixes p = {0};
@@ -238,21 +241,23 @@ static __attribute__((noinline)) struct told read_fully(enum insn_mode mode, con
 	       modrm_size(entry, modrm_lengths[*at], at[0], at[1]);
 	if (!is_valid(entry, *at, p.mandatory) || size > INSN_MAX_SIZE)
 		return (struct told){0};
-	/* Operands or addresses of 16 bits in code of 32. */
+	/* In code of 32 bits, the tables have no addresses of 16 bits, and no direct branches with
+	 * operands of 16 bits. */
 	if (mode == INSN_MODE_32 && (p.address || (p.operand16 && is_direct(class_of(entry)))))
 		return (struct told){0};
 	return (struct told){(uint32_t)size, (uint32_t)entry};
 }
 
-/* B if WHEN, else A; never as a branch. */
+/* B if WHEN, else A; compiled without a branch. */
 static inline uint64_t choose(bool when, uint64_t a, uint64_t b)
 {
 	return a ^ ((a ^ b) & (0 - (uint64_t)when));
 }
 
-/* The same, at once for what has no prefix but REX: most instructions. Which of them have REX
- * cannot be predicted, and the next one waits for the size of this one: so everything is looked up
- * for both cases, and chosen after. */
+/* The same as read_fully(), but fast for instructions without prefixes other than REX, which are
+ * most. A processor cannot predict which of them have REX, and the next instruction waits for the
+ * size of this one. The function therefore looks everything up for both cases, and chooses after
+ * that. */
 static inline __attribute__((always_inline)) struct told read_one(enum insn_mode mode,
 								  const uint8_t *bytes)
 {
@@ -276,7 +281,7 @@ static inline __attribute__((always_inline)) struct told read_one(enum insn_mode
 	return (struct told){(uint32_t)((size_t)(at - bytes) + length), (uint32_t)entry};
 }
 
-/* END is behind a direct branch, and lies at IP. */
+/* The target of a direct branch. END is behind the branch, and lies at IP. */
 static uint64_t target_of(enum insn_mode mode, uint64_t ip, const uint8_t *end, uint32_t entry)
 {
 	uint32_t distance;
@@ -291,7 +296,7 @@ static uint64_t target_of(enum insn_mode mode, uint64_t ip, const uint8_t *end, 
 	return mode == INSN_MODE_64 ? ip : (uint32_t)ip;
 }
 
-/* What was TOLD of the instruction that ends at END, at IP. */
+/* Makes *RET what was TOLD of the instruction that ends at END, which lies at IP. */
 static void put_insn(enum insn_mode mode, uint64_t ip, const uint8_t *end, struct told told,
 		     struct insn *ret)
 {
@@ -321,7 +326,8 @@ bool insn_quick_read(enum insn_mode mode, uint64_t ip, const uint8_t *bytes, siz
 	return true;
 }
 
-/* What is told of the last instruction, if that ends the run. */
+/* Adds to RUN. Returns the answer about the last instruction; that instruction ends the run if its
+ * class is not INSN_OTHER. */
 static inline __attribute__((always_inline)) struct told
 run_on(enum insn_mode mode, const uint8_t *bytes, size_t n, struct insn_run *run)
 {

@@ -4,7 +4,8 @@
  */
 #include "decoder/code/insn_private.h"
 
-/* Immediates. Z is of 4 bytes, or of 2 with operands of 16 bits; V of 8 with REX.W too. */
+/* Immediates. IZ has 4 bytes, or 2 with operands of 16 bits. IV is the same, but has 8 bytes with
+ * REX.W. */
 #define I1 1u
 #define I2 2u
 #define I3 3u
@@ -21,8 +22,9 @@
 #define PF2 8u
 #define P4  15u
 
-/* MEMORY and REG: prefixes that are valid with each; REGS: values of ModRM.reg that are. Of what is
- * SPECIAL insn_quick.c knows more; not so with those REGS for which it is AT_ONCE. */
+/* MEMORY and REG: the prefixes that are valid with an operand in memory, and with one in a
+ * register. REGS: the valid values of ModRM.reg. insn_quick.c knows more of a SPECIAL opcode than
+ * the table says; but for the values of ModRM.reg in AT_ONCE the table says all. */
 #define SPECIAL(memory, reg, regs)                                        \
 	((uint64_t)((memory) << QUICK_MEMORY | (reg) << QUICK_REGISTER) | \
 	 (uint64_t)(regs) << QUICK_REG_FIELD)
@@ -34,21 +36,22 @@
 	 ((reg)&NP) * IF_REG(AT_ONCE(regs)))
 #define MODRM (15u << QUICK_MODRM)
 
-/* Without ModRM; X: with these mandatory prefixes. */
+/* Opcodes without ModRM. X: only the mandatory prefixes P are valid. */
 #define PLAIN X(P4)
 #define X(p)  FORM(p, p, 0xff)
-/* With ModRM. MEM, REG: only with an operand in memory, in a register; MX2: with the prefixes P if
- * it is in memory, Q if it is in a register. */
+/* Opcodes with ModRM. MEM, MX_MEM: the operand must be in memory; MX_REG: it must be in a register.
+ * MX2: the prefixes P are valid if it is in memory, Q if it is in a register. */
 #define M	  MX(P4)
 #define MEM	  MX_MEM(P4)
 #define MX(p)	  MX2(p, p)
 #define MX_MEM(p) MX2(p, 0)
 #define MX_REG(p) MX2(0, p)
 #define MX2(p, q) GROUP_X(p, q, 0xff)
-/* With some values of ModRM.reg. */
+/* Opcodes of which only the values REGS of ModRM.reg are valid. */
 #define GROUP(regs)	    GROUP_X(P4, P4, regs)
 #define GROUP_X(p, q, regs) (FORM(p, q, regs) | MODRM)
-/* Those with an operand in memory; and those of which all forms with registers are valid. */
+/* x87. MEMORY: the values of ModRM.reg that are valid with an operand in memory. REGS: the values
+ * of which all forms with registers are valid. */
 #define X87(memory, regs) (GROUP_X(P4, 0, memory) | IF_REG(AT_ONCE(regs)))
 
 /* clang-format off */
@@ -251,8 +254,8 @@ const uint64_t quick_maps[5][256] = {
 
 /* --- Behind a VEX prefix ---
  *
- * Lengths are those of the same opcode without VEX; behind 0F 3A there is always an immediate of
- * one byte. */
+ * These tables say only what is valid. An opcode of map 0F is as long as without VEX. An opcode of
+ * 0F 38 has no immediate, and one of 0F 3A always has an immediate of one byte. */
 
 #define NO_PREFIX 0
 #define BY_66	  1
@@ -272,7 +275,7 @@ const uint64_t quick_maps[5][256] = {
 #define HIGH(f) ((f) & ~VEX_L0)
 #define W0(f)	((f) & ~VEX_W1)
 #define W1(f)	((f) & ~VEX_W0)
-/* From memory two operands, from a register three. */
+/* Two operands if one is in memory, three if all are registers. */
 #define SCALAR (TWO | VEX_V_REG)
 
 /* clang-format off */

@@ -8,17 +8,18 @@
 
 #include "proto/perf/ptpacket.h"
 
-/* An address, or a node (decoder/hot/nodes.h), whose address is looked up when it is asked for. */
+/* A return address, or a node (decoder/hot/nodes.h) whose address is looked up when somebody asks
+ * for the return address. */
 struct retstack_entry {
 	uint64_t edge;	/* to the node; 0: it is an address */
 	uint64_t where; /* the address, or the node's place */
 };
 
-/* Circular: the 65th call drops the oldest, as the hardware's counter does. */
+/* A circular stack: the 65th call drops the oldest entry, as the hardware's counter does. */
 struct retstack {
 	struct retstack_entry entries[PT_RET_STACK];
-	uint32_t top;	 /* of the next push; modulo the size its index */
-	uint32_t bottom; /* of the oldest one */
+	uint32_t top;	 /* number of the next push; its index is that modulo PT_RET_STACK */
+	uint32_t bottom; /* number of the oldest entry */
 };
 
 static inline void retstack_clear(struct retstack *s)
@@ -31,7 +32,7 @@ static inline bool retstack_is_empty(const struct retstack *s)
 	return s->bottom == s->top;
 }
 
-/* Its entries, the oldest one first; TO has room for all. Returns how many. */
+/* Copies the entries to TO, which has room for all, the oldest entry first. Returns how many. */
 static inline uint32_t retstack_list(const struct retstack *s, struct retstack_entry *to)
 {
 	uint32_t n = s->top - s->bottom;
@@ -41,7 +42,7 @@ static inline uint32_t retstack_list(const struct retstack *s, struct retstack_e
 	return n;
 }
 
-/* So many, and no others. */
+/* Replaces all entries by the N entries at FROM, the oldest entry first. */
 static inline void retstack_set(struct retstack *s, const struct retstack_entry *from, uint32_t n)
 {
 	s->bottom = 0;
@@ -58,7 +59,7 @@ static inline void retstack_push(struct retstack *s, uint64_t address)
 		s->bottom = s->top - PT_RET_STACK;
 }
 
-/* False: it is empty. */
+/* False: the stack is empty. */
 static inline bool retstack_pop(struct retstack *s, struct retstack_entry *ret)
 {
 	if (retstack_is_empty(s))
