@@ -75,7 +75,7 @@ static void print_attrs(struct json_object *s)
 	       field_true(s, "attrs.clockIsMonotonic") ? "CLOCK_MONOTONIC" : "perf's, by the TSC");
 }
 
-/* What the recorder holds, and its own cost. */
+/* Prints what the recorder holds, and what it costs. */
 static void print_contents(struct json_object *s)
 {
 	uint64_t pinned, cpu, dark;

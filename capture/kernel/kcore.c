@@ -105,9 +105,9 @@ void kcore_close(struct kcore *k)
 }
 
 /*
- * Before Linux 6.4 memory that is not mapped reads as the page that was read before it:
- * read_kcore() hands out its buffer of one page whether or not vread() has filled it. So a known
- * page is read first, and bytes that equal what the buffer held are checked.
+ * Before Linux 6.4, memory that is not mapped reads as the page that was read before it:
+ * read_kcore() hands out its buffer of one page whether or not vread() has filled it. The reader
+ * therefore reads a known page first, and checks bytes that equal what the buffer held.
  */
 struct reading {
 	const struct kcore *kcore;

@@ -1,10 +1,10 @@
 /*
- * Where kernel text lies, and its copy.
+ * Finds where kernel text lies, and copies it.
  *
  * Symbols have no sizes in /proc/kallsyms, and /proc/modules counts a module's text and data
- * together. So a region runs from the page of an owner's first function to the next symbol of
- * something else, at most a little behind the owner's last function. Too many bytes do no harm:
- * they are what was there. Modules, BPF programs and trampolines are all in the module area, which
+ * together. A region therefore runs from the page of an owner's first function to the next symbol
+ * of something else, at most a little behind the owner's last function. Surplus bytes do no harm:
+ * memory really held them. Modules, BPF programs and trampolines are all in the module area, which
  * reads as zeros where nothing is mapped.
  */
 #include "capture/kernel/kernel_text.h"

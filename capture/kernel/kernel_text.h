@@ -19,8 +19,8 @@
  *   decoder goes back and forth by the records of changes (TEXT_POKE).
  * - Symbols have no sizes, so a region of text may have too many bytes, which does no harm, but
  *   holds nothing of a module but its text as far as symbols tell.
- * - Files are opened and never looked into. Which file was loaded follows from build ids alone,
- *   which the decoder compares.
+ * - The room opens files and never looks into them. Build ids alone tell which file was loaded; the
+ *   decoder compares them.
  * - The kernel is trusted; lengths are checked nevertheless, as a test's files may hold anything.
  *   Each text, list and copy has a limit.
  */

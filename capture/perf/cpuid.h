@@ -1,5 +1,5 @@
 /*
- * What CPUID says about each CPU: model, core type, PT capabilities, and the crystal.
+ * Reads what CPUID says about each CPU: model, core type, PT capabilities, and the crystal.
  *
  * The kernel asks only one CPU (arch/x86/events/intel/pt.c, pt_pmu_hw_init) and assumes its
  * capabilities for all CPUs. On a hybrid CPU they differ, and writing a value that a core does not

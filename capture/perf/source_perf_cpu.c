@@ -68,7 +68,7 @@ int perf_cpu_open_sideband(struct source_perf *s, uint32_t index)
 	return 0;
 }
 
-/* Says who may be using the CPU's PT. That means reading the files of all processes, so it is done
+/* Says who may be using the CPU's PT. The search reads the files of all processes, so it is done
  * once for all CPUs. */
 static void explain_busy(struct source_perf *s, struct source_cpu *cpu)
 {

@@ -1,5 +1,6 @@
 /*
- * What the three files of the intel_pt source share: the source, its owner thread, and its CPUs.
+ * Declares what the three files of the intel_pt source share: the source, its owner thread, and its
+ * CPUs.
  */
 #pragma once
 

@@ -284,9 +284,9 @@ static enum mounts_kind device_in(const struct table *t, uint32_t maj, uint32_t 
 	return MOUNTS_UNKNOWN;
 }
 
-/* In a user namespace of their own users may mount an overlay over FUSE layers and then unmount the
- * layers, after which nothing shows what the overlay touches. So overlays of other user namespaces
- * block, unless the host sees them: then root mounted them. */
+/* Users may, in a user namespace of their own, mount an overlay over FUSE layers and then unmount
+ * the layers. After that nothing shows what the overlay touches. Overlays of other user namespaces
+ * therefore count as blocking, unless the host sees them: then root mounted them. */
 static void distrust_overlays(struct mounts *m, int dir)
 {
 	if (namespace_of(dir, "ns/user") == m->own_users)

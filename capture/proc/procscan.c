@@ -219,8 +219,8 @@ static int scan_new(struct scan *s, const char *proc, uint8_t *seen, uint64_t *r
 }
 
 /* A process that is forked meanwhile inherits, by its record, the state of its parent. But the
- * parent may be scanned later than that, with other mappings and another name. So new processes are
- * scanned, too, until a pass finds none. */
+ * parent may be scanned after the fork, with other mappings and another name. The scan therefore
+ * reads new processes, too, until a pass finds none. */
 int procscan_all(const char *proc, procscan_fn fn, void *userdata)
 {
 	CLEANUP_FREE uint8_t *seen = calloc(PIDS / 8, 1);

@@ -1,5 +1,5 @@
 /*
- * What /proc and sysfs say of processes, mounts, CPUs and memory.
+ * Reads what /proc and sysfs say of processes, mounts, CPUs and memory.
  *
  * The recorder reads these files before and beside the records of the kernel: what ran before the
  * recorder, facts about processes that no record carries, whether a file may be touched, and how
@@ -21,8 +21,8 @@
  * - A process is a descriptor of its directory (procfile_process()), so that a pid that is used
  *   again is not mistaken for its former process. A process that vanishes is the result -ESRCH, and
  *   never an error that is logged.
- * - What runs before the recorder is told as the records that the recorder would have seen, in the
- *   kernel's format with time 0. Live records win over them.
+ * - The room describes what runs before the recorder by the records that the recorder would have
+ *   seen, in the kernel's format with time 0. Live records win over them.
  * - The text of /proc is the kernel's, but names, paths and command lines in it are a stranger's:
  *   they are bounded, and escapes are undone exactly as the kernel makes them.
  * - Reading a command line takes a lock of the process' memory, which the process can hold for as

@@ -1,5 +1,5 @@
 /*
- * What all trace sources have in common: their clock, their watch, and the nodes of their CPUs.
+ * The code that all trace sources share: their clock, their watch, and the nodes of their CPUs.
  */
 #include "capture/ring/source.h"
 

@@ -20,7 +20,7 @@
  * - The drain's thread takes no lock that another thread holds. It sleeps until a ring fills, or
  *   for a quarter of a second, and has real-time priority where that is permitted.
  * - At a snapshot all CPUs stop at once, the requested CPU first. A few threads copy in that
- *   order and restart each CPU behind its own copy, into memory on the CPU's node. That memory
+ *   order, into memory on the CPU's node, and restart each CPU behind its own copy. The memory
  *   was touched long before; it is made anew when rings come or go, never at a trigger. The
  *   kernel's AUX record of the stop says when each CPU stopped.
  * - Every CPU has a state with a reason (enum source_cpu_state). tend() tries CPUs again that do
@@ -47,7 +47,7 @@
 
 struct source;
 
-/* What a CPU's trace is doing. The PT rings exist in state TRACING, and in OFFLINE and FAILED if
+/* The state of a CPU's trace. The PT rings exist in state TRACING, and in OFFLINE and FAILED if
  * they hold an earlier trace; else pt.data and pt.aux are NULL. The sideband ring is independent of
  * the state. */
 enum source_cpu_state {

@@ -119,7 +119,7 @@ static struct figure scaled(double value, double factor, const char *const *unit
 {
 	struct figure f;
 
-	/* What "%.1f" would round up to FACTOR belongs to the next unit. */
+	/* A value that "%.1f" would round up to FACTOR belongs to the next unit. */
 	for (; value >= factor - 0.05 && units[1]; units++)
 		value /= factor;
 	snprintf(f.text, sizeof(f.text), "%.1f %s", value, *units);
@@ -160,7 +160,7 @@ struct figure figure_date(uint64_t usec)
 	return f;
 }
 
-/* What MAKE makes of the field, "-" when the field is absent. */
+/* Returns the figure that MAKE makes of the field, or "-" if the field is absent. */
 static struct figure of(struct json_object *o, const char *path, struct figure (*make)(uint64_t))
 {
 	struct figure none = {.text = "-"};

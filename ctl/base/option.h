@@ -40,8 +40,8 @@ struct settings {
 
 void settings_init(struct settings *s);
 
-/* What option_next() returns besides the values of the verb's own options. Long options of a verb
- * have values from OPTION_OWN on; smaller values are letters of short options. */
+/* option_next() returns these values besides the values of the verb's own options. Long options of
+ * a verb have values from OPTION_OWN on; smaller values are letters of short options. */
 #define OPTION_END   (-1)
 #define OPTION_USAGE (-2) /* a message was printed: exit with EXIT_CODE_USAGE */
 #define OPTION_OWN   256

@@ -1,5 +1,5 @@
 /*
- * What ptsnapctl prints for people: messages, exit codes, and text from strangers made safe.
+ * Speaks to people for ptsnapctl: messages, exit codes, and text from strangers made safe.
  */
 #pragma once
 

@@ -442,7 +442,8 @@ int check_decode(struct check *c)
 	c->cpus = calloc(m->n_cpus + 1, sizeof(*c->cpus));
 	if (!c->cpus)
 		return say_error(EXIT_CODE_FAILURE, "out of memory");
-	/* Which CPUs must show a walk: with a recorder of our own, those that have a trace. */
+	/* A CPU must show a walk if a walk ran on it. With a recorder of our own, each CPU that has
+	 * a trace must show one. */
 	for (size_t i = 0; i < m->n_cpus; i++) {
 		measure_psbs(c->bundle, i, &c->cpus[i]);
 		for (size_t k = 0; k < c->n_walks; k++)

@@ -275,7 +275,7 @@ at SHORT_TO
 at SHORT_END_AT
 	jmp	at_STEP_END
 
-/* So far away that all jumps to it are near ones. */
+/* STEP_END lies so far away that all jumps to it are near ones. */
 at STEP_END
 	dec	%r13d
 at STEP_LOOP_AT

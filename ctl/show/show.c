@@ -197,7 +197,7 @@ static bool span_to_end(struct json_object *r, const char *at, uint64_t *ret)
 	return true;
 }
 
-/* Which part of the trace a decode with a deadline covers. */
+/* Shows which part of the trace a decode with a deadline covers. */
 static void show_window(FILE *out, struct json_object *r)
 {
 	uint64_t part, whole, bytes = 0, threads;

@@ -1,5 +1,5 @@
 /*
- * Which threads had which CPU, from a report's turns: the turns of each CPU, added up by thread.
+ * Shows which threads had which CPU: adds up the turns of each CPU in a report by thread.
  */
 #include "ctl/show/show_private.h"
 
@@ -87,9 +87,9 @@ static bool turns_are_cut(struct json_object *r, struct json_object **ret_cut)
 }
 
 /*
- * The length of the time that the turns of CPU are parts of, 0 when the report does not say. That
- * is the time that the CPU's trace covers, without what lies before the oldest turn of a cut list.
- * For a CPU without a trace it is the time from the oldest turn to the trigger, which has time 0.
+ * Returns the length of the time that the turns of CPU are parts of, or 0 if the report does not
+ * say. It is the time that the CPU's trace covers, without what lies before the oldest turn of a
+ * cut list. For a CPU without a trace it is the time from the oldest turn to the trigger (time 0).
  */
 static double window_of(struct json_object *r, struct json_object *cpu)
 {

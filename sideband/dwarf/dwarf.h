@@ -11,13 +11,14 @@
  * - Every byte is untrusted, so the room is linked only into the sandboxed decoder. Bytes that are
  *   looked at, memory, functions, rows and names are counted; beyond a limit nothing more is found.
  * - No other file is opened. libdw sees an ELF file of our making that has the sections of DWARF
- * and nothing else, so nothing leads it to another file. Of split DWARF (.dwo) only lines are
- * known, and of a common file (.gnu_debugaltlink) nothing. libdw calls realpath(3) once for each
- * file; a program that must not look at paths defines a realpath() that does not.
- * - Only those functions of libdw are called that look for no split unit (dwarf_unit.c names the
+ *   and nothing else, so nothing leads it to another file. The room therefore knows only the lines
+ *   of split DWARF (.dwo), and nothing of a common file (.gnu_debugaltlink). libdw calls
+ *   realpath(3) once for each file; a program that must not look at paths defines a realpath() that
+ *   does not.
+ * - The room calls only functions of libdw that look for no split unit (dwarf_unit.c names the
  *   others).
- * - Where it runs out of memory, libdw ends the process. Memory is therefore counted before libdw
- *   is asked.
+ * - libdw ends the process if it runs out of memory. Memory is therefore counted before libdw is
+ *   asked.
  * - The index of units and functions is ours, as .debug_aranges is often missing or incomplete.
  * - The line program is executed here: libdw would mix the rows of a function that the linker left
  *   out with the rows of others, and would take a hundred bytes for each byte of the program.
@@ -51,7 +52,7 @@ struct dwarf_frame {
 /* The most bytes that the sections of one file may have, unpacked. */
 #define DWARF_MAX_BYTES (UINT64_C(256) << 20)
 
-/* What several files share; must outlive them. */
+/* Limits that several files share; must outlive them. */
 struct dwarf_limits {
 	uint64_t left; /* bytes that may still be requested (elf_bytes.need); counted down */
 	/* Asked now and then. True: stop, and nothing more is found. NULL: never. */

@@ -1,5 +1,5 @@
 /*
- * What reading untrusted DWARF may cost in time and in memory.
+ * Limits what reading untrusted DWARF costs in time and in memory.
  *
  * Time is counted in bytes that are looked at. Memory counts against elf_bytes.room.
  */
@@ -104,8 +104,8 @@ bool dwarf_abbrevs_check(struct dwarf_file *f, uint64_t offset)
 /* --- Memory ---
  *
  * libdw makes many bytes of each byte of abbreviations, for each unit again, and ends the process
- * where there is no memory. There must therefore be room for the worst before libdw is asked for a
- * unit. What libdw really took is measured by the size of the heap afterwards. */
+ * if there is no memory. There must therefore be room for the worst case before libdw is asked for
+ * a unit. The size of the heap afterwards shows how much libdw really took. */
 
 /* The most bytes of heap that libdw makes of one byte of abbreviations: each abbreviation has five
  * bytes or more and becomes an entry of a list and two places in a table that doubles (measured:

@@ -62,9 +62,9 @@ static uint32_t narrow(uint64_t value)
 	return value <= UINT32_MAX ? (uint32_t)value : 0;
 }
 
-/* Adds a row. Of several rows at one address the last one counts. A row is left out if it repeats
- * the last one, goes backwards, or lies too far from the beginning. False: a limit, or no memory.
- */
+/* Adds a row. If several rows have one address, the last one counts. A row is left out if it
+ * repeats the last one, goes backwards, or lies too far from the beginning. False: a limit, or no
+ * memory. */
 static bool emit(struct machine *m)
 {
 	struct dwarf_lines *l = m->l;

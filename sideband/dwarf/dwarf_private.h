@@ -115,7 +115,7 @@ bool dwarf_pay(struct dwarf_file *f, uint64_t n);
 bool dwarf_pay_entries(struct dwarf_file *f, uint64_t n);
 /* Asks LIMITS, after what may have taken long. */
 void dwarf_ask_limits(struct dwarf_file *f);
-/* So many attributes cost no more than the entry that has them. */
+/* This many attributes cost no more than the entry that has them. */
 #define DWARF_PLAIN_WIDTH 16u
 /* Checks the table at OFFSET of .debug_abbrev before libdw sees it. False: no compiler makes such a
  * table, and each of its entries may be costly. */

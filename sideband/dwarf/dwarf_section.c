@@ -67,7 +67,7 @@ static bool has_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Keeps a section of DWARF. Of several with one name the first counts, as for all readers. */
+/* Keeps a section of DWARF. If several have one name, the first one counts, as in all readers. */
 static void keep_section(void *userdata, const struct elf_section *s)
 {
 	bool old = has_prefix(s->name, OLD_PREFIX);

@@ -36,7 +36,7 @@ struct elf_symbol {
 
 struct elf_file;
 
-/* What a file is read from. */
+/* The bytes that a file is read from. */
 struct elf_bytes {
 	const uint8_t *bytes; /* borrowed until elf_file_free(); all SIZE of them may be accessed */
 	size_t size;
@@ -68,8 +68,8 @@ int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug);
 /* The GNU build id; *ret_size 0: none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
 /* The function symbols of .symtab, .dynsym and .gnu_debugdata (a small symbol table packed by xz),
- * sorted by offset. Of several symbols at one offset only the best is there: global before local,
- * with size before without. PLT entries are named "NAME@plt". */
+ * sorted by offset. If several symbols have one offset, only the best is there: a global symbol
+ * before a local one, one with a size before one without. PLT entries are named "NAME@plt". */
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
 /* The address at which the program headers load the byte at OFFSET. False: no segment loads it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret);

@@ -1,5 +1,6 @@
 /*
- * Which bytes of an untrusted ELF file may be read: brings them, checks headers, bounds strings.
+ * Guards the bytes of an untrusted ELF file: brings those that may be read, checks headers, bounds
+ * strings.
  *
  * libelf sees only executables and shared objects for x86 whose header tables lie within the file.
  */

@@ -1,5 +1,5 @@
 /*
- * What lies where in the kernel: pieces of images, sites that change, and masked ranges.
+ * Finds what lies where in the kernel: pieces of images, sites that change, and masked ranges.
  */
 #include "sideband/kernel/kernel.h"
 

@@ -4,8 +4,8 @@
  *
  * The text of the kernel was read from memory once, or comes from files (kernel_file.h). The kernel
  * patches its text all the time and records each change (TEXT_POKE, with the bytes before and after
- * the change) before it takes effect. So the text as read is right for the time of reading; for
- * other times the room does the changes in between, or undoes them.
+ * the change) before it takes effect. The text as read is therefore right for the time of reading;
+ * for other times the room makes the changes in between, or undoes them.
  *
  * kernel.c              struct kernel: pieces of text, and the bytes at an address
  * kernel_poke.c         the sites (parts that change), and their bytes in each version

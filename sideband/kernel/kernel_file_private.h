@@ -1,6 +1,6 @@
 /*
- * What the kernel_file*.c share: reading files, symbols for linking, masks, and the tables of sites
- * that a kernel patches.
+ * Declares what the kernel_file*.c share: reading files, symbols for linking, masks, and the tables
+ * of sites that a kernel patches.
  */
 #pragma once
 

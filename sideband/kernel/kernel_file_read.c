@@ -3,8 +3,8 @@
  * in a bzImage.
  *
  * bzImage (/boot/vmlinuz-*): Documentation/arch/x86/boot.rst, "payload_offset". The last four bytes
- * of the payload are the size that it has unpacked. Of the methods to pack it, distributions use
- * zstd by now; legacy frames of lz4 are a few lines; the worker has no library for the others.
+ * of the payload are the size that it has unpacked. Distributions pack it with zstd by now. Legacy
+ * frames of lz4 take only a few lines. The worker has no library for the other methods.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define MAX_NOTES    65536u
 /* Bytes of one piece: ten times the text of the largest kernel. */
 #define MAX_BYTES ((uint64_t)512 << 20)
-/* Of a bzImage. */
+/* These four are for a bzImage. */
 #define SETUP_SIZE   0x250u
 #define MAX_PAYLOAD  (256u << 20)
 #define MAX_UNPACKED (512u << 20)

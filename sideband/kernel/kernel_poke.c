@@ -3,10 +3,10 @@
  *
  * TEXT_POKE (kernel/events/core.c, perf_event_text_poke): u64 address, u16 old length, u16 new
  * length, the bytes before and after. The kernel writes the record when all CPUs already run into
- * the INT3 at the beginning of the site (arch/x86/kernel/alternative.c, text_poke_bp_batch). So a
- * trace shows the old code or the INT3 before the record's time, and the new code or the INT3 after
- * it. An executed INT3 has a FUP with its own address, which ends the code of any version there, so
- * the INT3 needs no version.
+ * the INT3 at the beginning of the site (arch/x86/kernel/alternative.c, text_poke_bp_batch). A
+ * trace therefore shows the old code or the INT3 before the record's time, and the new code or the
+ * INT3 after it. An executed INT3 has a FUP with its own address, which ends the code of any
+ * version there, so the INT3 needs no version.
  *
  * KSYMBOL: u64 address, u32 length, u16 type, u16 flags, the name; code appears or vanishes.
  */

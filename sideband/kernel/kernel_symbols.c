@@ -86,8 +86,8 @@ int kernel_add_symbols(struct kernel *k, const char *text, size_t size)
 	return 0;
 }
 
-/* Of several names at one address the best is the last: a global one, one without an underscore in
- * front, one that came later. */
+/* If several names have one address, the best one becomes the last: a global name beats a local
+ * one, then a name without an underscore in front beats one with it, then the later name wins. */
 static int by_address(const void *a, const void *b)
 {
 	const struct kernel_name *x = a, *y = b;

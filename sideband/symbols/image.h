@@ -53,10 +53,10 @@ struct image_source {
 
 /* A larger image is missing. */
 #define IMAGE_MAX_SIZE (UINT64_C(4) << 30)
-/* Images that are loaded, or in pieces, have an address range of their full size reserved. So much
- * is reserved at most, further such images are missing. */
+/* Each image that is loaded, or in pieces, has an address range of its full size reserved. No more
+ * than this is reserved in all; further such images are missing. */
 #define IMAGE_MAX_RESERVED (UINT64_C(64) << 30)
-/* So many bytes of those address ranges are filled at most. */
+/* No more than this many bytes of those address ranges are filled. */
 #define IMAGE_MAX_FILLED (UINT64_C(1) << 30)
 
 /* Brings the bytes of loadable images. */

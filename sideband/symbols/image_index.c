@@ -1,5 +1,5 @@
 /*
- * Which image a mapping shows.
+ * Finds the image that a mapping shows.
  *
  * Images are searched in three sorted lists: files by device and inode, files by path, and memory
  * by process and address. The decoder asks for the same few files again and again, so a small cache

@@ -1,6 +1,6 @@
 /*
- * What image.c, image_index.c and image_bytes.c share: the set, and the state of each image's
- * bytes.
+ * Declares what image.c, image_index.c and image_bytes.c share: the set, and the state of each
+ * image's bytes.
  */
 #pragma once
 

@@ -18,7 +18,7 @@
 /* A place is searched in so many symbols that begin before it: symbols may lie in other symbols. */
 #define NESTING 8u
 
-/* What is open of an image. */
+/* The files of an image that are open. */
 struct opened {
 	bool tried;
 	struct elf_file *elf; /* NULL: no ELF file, not at hand, or no memory */

@@ -1,5 +1,5 @@
 /*
- * What each kind of record does to the state of a timeline.
+ * Applies each kind of record to the state of a timeline.
  *
  * Records come in order of time, except those of the scan of /proc and of a bundle's base. They
  * have time 0, may come after live records, and then only add what is not known.
@@ -167,9 +167,9 @@ static int map_over(void *userdata, const struct space_mapping *m)
 }
 
 /*
- * The scan of /proc met the child P after this fork, as nothing is forked twice. What the scan read
- * of the child is true. What it read of the parent may be newer than the fork: another name,
- * another program. The scan's mappings of the child are therefore mapped over those that it
+ * The scan of /proc met the child P after this fork, as nothing is forked twice. The scan's facts
+ * about the child are true. Its facts about the parent may be newer than the fork: another name,
+ * another program. The scan's mappings of the child are therefore mapped over those that the child
  * inherits. SPACE (taken over) is the inherited space.
  */
 static int fork_scanned(struct state *s, struct process *p, struct space *space,

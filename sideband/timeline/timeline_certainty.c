@@ -1,10 +1,10 @@
 /*
- * Which processes' mappings are certain although records were lost.
+ * Finds out which processes' mappings are certain although records were lost.
  *
  * A process' mappings are complete at its exec, and as complete as its parent's at its fork: that
  * is a baseline. If the records of a CPU were lost in a span of time after the baseline, a mapping
- * of the process may be among them. Exempt is a process with one thread that had another CPU for
- * all of the span.
+ * of the process may be among them. A process with one thread that had another CPU for all of the
+ * span is exempt.
  *
  * The decoder knows all spans before it applies the first record. Spans that overlap are joined, so
  * both their ends are in order and a process' first span is found by binary search. The recorder

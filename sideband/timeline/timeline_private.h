@@ -277,7 +277,7 @@ struct baseline {
 struct certainty {
 	struct versions baselines; /* struct baseline */
 	struct versions exempt;	   /* size_t: lost spans during which it certainly ran elsewhere */
-	/* Of the newest baseline: all lost spans before SPAN_AT are over or exempt. EXEMPT_AT
+	/* For the newest baseline, all lost spans before SPAN_AT are over or exempt. EXEMPT_AT
 	 * follows in EXEMPT. */
 	size_t span_at, exempt_at;
 	size_t n_threads;
@@ -339,7 +339,7 @@ struct pending {
 	uint64_t order;
 };
 
-/* What sorting needs to know of a record. */
+/* The fields of a record that sorting needs. */
 struct record_head {
 	uint64_t time;
 	uint32_t type, cpu;

@@ -1,5 +1,5 @@
 /*
- * Which thread has a CPU from when to when, as the CPU's own switch records tell.
+ * Finds out which thread has a CPU from when to when, by the CPU's own switch records.
  *
  * Each record is checked against the records before it. Where they contradict each other, the turn
  * becomes uncertain.

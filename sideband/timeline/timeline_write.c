@@ -1,5 +1,5 @@
 /*
- * What a snapshot takes from the recorder's timeline: all of it as records, and the files it names.
+ * Gives a snapshot the recorder's timeline: all of it as records, and the files that it names.
  *
  * The records are the base with time 0, the pending records, and the log as it is.
  */

@@ -1,8 +1,8 @@
 /*
- * A machine that another process keeps, for a recorder that may not run COMMAND itself. That
- * process offers its rings on the daemon-emulator channel (capture/emu/machine/emuring.h). This
- * code relies only on what it checked in the offer, and on what the kernel says about the peer and
- * the memory file.
+ * Attaches a recorder that may not run COMMAND itself to a machine that another process keeps. The
+ * other process offers its rings on the daemon-emulator channel (capture/emu/machine/emuring.h).
+ * This code relies only on what it checked in the offer, and on what the kernel says about the peer
+ * and the memory file.
  */
 #include "capture/emu/host/source_emu_private.h"
 

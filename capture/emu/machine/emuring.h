@@ -118,7 +118,7 @@ struct emuring_head {
 	 * the recorder had scanned /proc again. */
 	_Atomic uint32_t resync;
 	_Atomic uint32_t bell; /* number of requests to the keeper; a futex word */
-	/* What could not be traced; each becomes a gap in the report. */
+	/* Numbers of what could not be traced; each becomes a gap in the report. */
 	_Atomic uint32_t untraced_threads;
 	_Atomic uint32_t untraced_children;
 	_Atomic uint32_t untraced_execs;

@@ -1,7 +1,7 @@
 /*
- * The command line and environment of the emulator. What QEMU 7.2 does to its arguments:
- * util/qemu-option.c (get_opt_value), plugins/loader.c (plugin_add), linux-user/main.c
- * (parse_args), util/envlist.c.
+ * Makes and reads the command line of the emulator, and makes its environment. This code in QEMU
+ * 7.2 reads them: util/qemu-option.c (get_opt_value), plugins/loader.c (plugin_add),
+ * linux-user/main.c (parse_args), util/envlist.c.
  */
 #include "capture/emu/machine/emustart.h"
 

@@ -1,5 +1,5 @@
 /*
- * What execve(2) would do with a file (fs/exec.c).
+ * Works out what execve(2) would do with a file (fs/exec.c).
  *
  * Each file is opened once with O_PATH, and all checks use this descriptor: the checked file is the
  * file that is used, and a file that the caller may not open is never touched.

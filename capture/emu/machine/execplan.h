@@ -1,6 +1,6 @@
 /*
- * What execve(2) would do with a file, up to the point of no return: through "#!" lines to an ELF
- * program, with all the kernel's checks. The request changes nothing.
+ * Works out what execve(2) would do with a file, up to the point of no return: follows "#!" lines
+ * to an ELF program, and makes all the kernel's checks. The request changes nothing.
  */
 #pragma once
 

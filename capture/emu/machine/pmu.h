@@ -20,7 +20,7 @@
 #include "capture/emu/machine/emuring.h"
 #include "capture/emu/machine/encode.h"
 
-/* What a system call costs on the virtual clock, in ticks. */
+/* The cost of a system call on the virtual clock, in ticks. */
 #define EMUPMU_VIRTUAL_SYSCALL 1000u
 
 /* In emuring_cpu.encoder: outlives the process. */

@@ -1,6 +1,6 @@
 /*
- * Which task gets which virtual CPU. A guest's thread waits here only outside of QEMU's execution
- * of guest code; the recorder's keeper never waits.
+ * Decides which task gets which virtual CPU. A guest's thread waits here only outside of QEMU's
+ * execution of guest code; the recorder's keeper never waits.
  */
 #include "capture/emu/machine/vcpu.h"
 

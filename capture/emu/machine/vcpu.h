@@ -24,9 +24,9 @@
  * hostile. Sizes and offsets come from a copy (emuring.fixed), positions are used modulo their
  * ring, and loops are bounded.
  *
- * The times of a CPU's records never run backwards. That a task slept is known only later, and its
- * switch has the time at which it began to sleep; therefore vcpu_settle() must precede any other
- * record.
+ * The times of a CPU's records never run backwards. The machine learns only later that a task
+ * slept, and the record of the task's switch has the time at which the sleep began; therefore
+ * vcpu_settle() must precede any other record.
  */
 #pragma once
 
@@ -129,9 +129,9 @@ void vcpu_go_off(struct vcpu *v);
 void vcpu_come_back(struct vcpu *v);
 
 /*
- * Which task gets which virtual CPU. The guest's threads and the recorder's keeper use these
- * functions on the holds and the table of tasks in shared memory, without a lock that a killed
- * process could keep.
+ * These functions decide which task gets which virtual CPU. The guest's threads and the recorder's
+ * keeper use them on the holds and the table of tasks in shared memory, without a lock that a
+ * killed process could keep.
  *
  * The task that has waited longest is served first. A task that was given a CPU finds its state
  * GIVEN with the CPU's number, and takes the CPU by changing the hold from GIVEN to BUSY. If that

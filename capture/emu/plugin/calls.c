@@ -1,6 +1,6 @@
 /*
- * What system calls and signals mean to the software PMU. The numbers of calls are those of x86-64
- * (arch/x86/entry/syscalls/syscall_64.tbl), for the guest and for the host.
+ * Interprets system calls and signals for the software PMU. The numbers of calls are those of
+ * x86-64 (arch/x86/entry/syscalls/syscall_64.tbl), for the guest and for the host.
  */
 #include "capture/emu/plugin/calls.h"
 

@@ -1,10 +1,10 @@
 /*
- * What system calls and signals mean to the software PMU.
+ * Interprets system calls and signals for the software PMU.
  *
- * Calls: mappings, names, children, namespaces, signal handlers, the end of a thread, and whether a
- * call may block.
+ * System calls tell of mappings, names, children, namespaces, signal handlers and the end of a
+ * thread, and whether they may block.
  *
- * Signals: QEMU tells a plugin nothing about them. A signal shows as a block that begins at a
+ * QEMU tells a plugin nothing about signals. A signal shows as a block that begins at a
  * registered handler while [RSP] is a registered restorer; the signal frame then has the address of
  * the interrupted instruction.
  */

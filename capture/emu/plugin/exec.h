@@ -21,7 +21,7 @@ void exec_begin(const char *comm, uint64_t rsp);
  * program was given. Not NATIVE: that exec failed; the emulator must write no core file. */
 void exec_native(bool native);
 
-/* What a process knows about itself for an exec. */
+/* The facts that a process knows about itself and that an exec needs. */
 struct exec {
 	struct follow_self self;
 	const struct emuring *ring;

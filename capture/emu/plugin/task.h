@@ -54,7 +54,7 @@ struct machine {
  * -EBADMSG: not a machine of this version; -ENOMEM; -errno. */
 int machine_open(struct machine *m, const char *path);
 
-/* What the threads of a process share. */
+/* The state that the threads of a process share. */
 struct task_group {
 	struct machine *machine;
 	struct sig *sig;
