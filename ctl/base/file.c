@@ -3,6 +3,7 @@
  */
 #include "ctl/base/file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -69,6 +70,7 @@ int output_open(struct output *o, const char *path)
 	struct stat st;
 	int r;
 
+	assert(o->fd < 0 && !o->path); /* initialised, and not open */
 	if (!path || strcmp(path, "-") == 0) {
 		o->fd = STDOUT_FILENO;
 		o->is_stdout = true;
@@ -134,6 +136,7 @@ int output_commit(struct output *o)
 {
 	int r;
 
+	assert(o->fd >= 0); /* open, and not committed */
 	if (!o->path)
 		return 0;
 	r = o->temporary ? 0 : give_name(o);

@@ -4,6 +4,7 @@
  */
 #include "ctl/client/stored.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -184,8 +185,10 @@ int stored_from_file(const char *path, int fd, struct stored **ret)
 int stored_check(const struct stored *s)
 {
 	struct bundle *b = NULL;
-	int r = s->bundle ? 0 : bundle_open(s->fd, &b);
+	int r;
 
+	assert(s->fd >= 0); /* not after stored_open() */
+	r = s->bundle ? 0 : bundle_open(s->fd, &b);
 	bundle_free(b);
 	if (r == -EBADMSG)
 		return say_error(EXIT_CODE_FAILURE,
@@ -258,6 +261,7 @@ static int copy(const struct stored *s, int to)
 
 int stored_write(struct stored *s, bool quiet, int to)
 {
+	assert(s->fd >= 0); /* not after stored_open() */
 	return s->bundle ? join(s, quiet, to) : copy(s, to);
 }
 
@@ -267,6 +271,7 @@ int stored_open(struct stored *s, bool quiet, int *ret_fd)
 	CLEANUP_CLOSE int fd = -EBADF;
 	int r, readonly;
 
+	assert(s->fd >= 0); /* not after stored_open() */
 	if (!s->bundle) {
 		*ret_fd = take_fd(&s->fd);
 		return 0;

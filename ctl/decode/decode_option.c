@@ -3,6 +3,7 @@
  */
 #include "ctl/decode/decode_option.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,6 +86,7 @@ size_t show_option_table(struct option to[static SHOW_OPTIONS_MAX], int first)
 
 void show_option_take(struct show_options *s, size_t index)
 {
+	assert(index < ARRAY_SIZE(SHOW_TABLE));
 	s->given |= UINT64_C(1) << index;
 	s->show &= ~SHOW_TABLE[index].clears;
 	s->show |= SHOW_TABLE[index].sets;

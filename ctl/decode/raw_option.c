@@ -1,6 +1,7 @@
 /*
  * Parses the options for raw files: --raw-image, --cpu, --cpuid-0x15 and --pevent:...
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -252,6 +253,7 @@ bool pevent_option_take(struct pevent_options *p, size_t index, const char *valu
 {
 	struct pevent_file *l = &p->layout;
 
+	assert(index < N_PEVENT_OPTIONS);
 	switch (index) {
 	case PRIMARY:
 	case PRIMARY_TOO: return take_file(p, value, false);

@@ -6,6 +6,7 @@
  */
 #include "ctl/perfdata/export_layout.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,6 +99,7 @@ void layout_attr(struct bytes_out *out, enum layout_event event, const struct ma
 	uint64_t flags = ATTR_DISABLED | ATTR_SAMPLE_ID_ALL | ATTR_EXCLUDE_HV;
 	size_t begin = out->size;
 
+	assert(event < LAYOUT_N_EVENTS);
 	if (!pt || !m->trace_kernel)
 		flags |= ATTR_EXCLUDE_KERNEL;
 	if (pt && !m->trace_user)
@@ -151,6 +153,7 @@ void layout_auxtrace_info(struct bytes_out *out, const struct manifest *m, bool 
 void layout_auxtrace(struct bytes_out *out, uint32_t index, const struct manifest_cpu *cpu,
 		     uint64_t size, uint64_t reference)
 {
+	assert(size % 8 == 0);
 	bytes_put_u32(out, PERFDATA_AUXTRACE);
 	bytes_put_u16(out, 0);
 	bytes_put_u16(out, LAYOUT_AUXTRACE_SIZE);
@@ -337,6 +340,7 @@ void features_compose(struct features *f, const struct manifest *m, uint32_t n_c
 
 void features_table(const struct features *f, uint64_t at, struct bytes_out *out)
 {
+	assert(f->n <= LAYOUT_MAX_FEATURES);
 	at += f->n * sizeof(struct perfdata_section);
 	for (size_t i = 0; i < f->n; i++) {
 		struct perfdata_section s = f->sections[i];

@@ -1,6 +1,7 @@
 /*
  * Reads the facts that several parts of the check need, and makes findings.
  */
+#include <assert.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -30,6 +31,7 @@ const char *finding_level_name(enum finding_level level)
 {
 	static const char *const names[] = {"ok", "note", "warning", "failure"};
 
+	assert(level < ARRAY_SIZE(names));
 	return names[level];
 }
 

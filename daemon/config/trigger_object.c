@@ -3,6 +3,7 @@
  */
 #include "daemon/config/trigger_set.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -44,6 +45,7 @@ static const char *const on_names[] = {
 
 const char *trigger_on_name(enum trigger_on on)
 {
+	assert(on < ARRAY_SIZE(on_names));
 	return on_names[on];
 }
 
@@ -272,6 +274,7 @@ static void take_back(struct trigger_object *o, enum trigger_key_id key)
 void trigger_object_init(struct trigger_object *o, const char *name, enum trigger_on on,
 			 bool built_in)
 {
+	assert(trigger_name_is_valid(name));
 	*o = (struct trigger_object){.on = on, .built_in = built_in};
 	snprintf(o->name, sizeof(o->name), "%s", name);
 	take_back(o, TRIGGER_N_KEYS);
@@ -299,6 +302,7 @@ int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const 
 	CLEANUP_FREE char *joined = NULL;
 	int r;
 
+	assert(key < TRIGGER_N_KEYS);
 	if (!*text) {
 		value_replace(v, NULL, 0);
 		take_back(o, key);
@@ -319,6 +323,7 @@ int trigger_object_set(struct trigger_object *o, enum trigger_key_id key, const 
 const char *trigger_object_text(const struct trigger_object *o, enum trigger_key_id key,
 				char buffer[TRIGGER_TEXT_SIZE])
 {
+	assert(key < TRIGGER_N_KEYS);
 	if (o->values[key].text)
 		return o->values[key].text;
 	switch (key) {

@@ -6,6 +6,7 @@
  * images that they need, and then those whose bundle is on the disk. job_recover() makes a job's
  * evidence from a bundle, in the job's thread.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -30,6 +31,7 @@ void job_found_done(struct job_found *found)
 
 void job_take_over(struct job *job, struct job_found *found)
 {
+	assert(!job->started && !job->recovers);
 	job->found = *found;
 	job->recovers = true;
 	job->bundle_fd = take_fd(&job->found.bundle_fd);

@@ -6,6 +6,7 @@
  */
 #include "daemon/job/job_private.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -17,6 +18,7 @@ const char *job_phase_name(enum job_phase phase)
 	static const char *const names[] = {"freeze", "copy",	   "resume", "bundle",
 					    "decode", "symbolize", "write"};
 
+	assert(phase < ARRAY_SIZE(names));
 	return names[phase];
 }
 
@@ -47,6 +49,7 @@ void job_free(struct job *job)
 {
 	if (!job)
 		return;
+	assert(!job->started); /* job_finish() */
 	for (int i = 0; i < 2; i++) {
 		close_fd(job->news[i]);
 		close_fd(job->answers[i]);
@@ -67,6 +70,7 @@ void job_free(struct job *job)
 
 void job_lend_area(struct job *job, const struct area *area)
 {
+	assert(!job->started && !job->area_lent);
 	job->area = *area;
 	job->area_lent = true;
 }
@@ -85,6 +89,7 @@ int job_start(struct job *job, bool resume)
 	sigset_t all, before;
 	int r;
 
+	assert(!job->started);
 	job->resume = resume;
 	/* Only the loop handles signals. */
 	sigfillset(&all);
@@ -111,6 +116,7 @@ void job_answer(struct job *job, bool yes)
 {
 	char byte = yes;
 
+	assert(job->started);
 	/* One byte into an empty pipe cannot block. */
 	(void)!write(job->answers[1], &byte, 1);
 }
@@ -123,6 +129,7 @@ void job_set_deadline(struct job *job, uint64_t ns)
 
 void job_give_evidence(struct job *job, struct evidence *evidence, int r)
 {
+	assert(!job->evidence && (evidence || r < 0));
 	job->evidence = evidence;
 	job->evidence_error = r;
 	job_answer(job, true);
@@ -137,6 +144,7 @@ void job_cancel(struct job *job)
 
 void job_finish(struct job *job, struct job_result *ret)
 {
+	assert(job->news[0] >= 0); /* only once */
 	/* A thread that still runs finds the pipes closed, and ends. */
 	job->answers[1] = close_fd(job->answers[1]);
 	job->news[0] = close_fd(job->news[0]);

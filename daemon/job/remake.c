@@ -5,6 +5,7 @@
  */
 #include "daemon/job/remake.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -345,6 +346,7 @@ int remake_begin(struct remake *m, const struct entry *e, uid_t uid)
 	uint64_t size;
 	int fd;
 
+	assert(*e->id); /* "" is a free place */
 	if (find_task(m, e->id, uid))
 		return 0;
 	for (size_t i = 0; i < MAX_TASKS; i++) {

@@ -3,6 +3,7 @@
  */
 #include "daemon/record/command.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -152,6 +153,7 @@ bool command_reap(struct command *c)
 
 void command_tell_end(const struct command *c, char *ret, size_t size)
 {
+	assert(!c->running);
 	if (c->lost)
 		snprintf(ret, size, "the emulator has gone");
 	else if (c->killed_by)

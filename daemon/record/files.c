@@ -11,6 +11,7 @@
  */
 #include "daemon/record/files_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -392,6 +393,7 @@ void files_await(struct files *f)
 
 int files_open_aside(struct files *f)
 {
+	assert(!f->opener);
 	return aside_new(&opentask_ops, f->proc, &f->opener);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "daemon/record/intake.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -290,8 +291,10 @@ uint64_t intake_drain(struct intake *in)
 
 uint64_t intake_take_flags(struct intake *in, size_t index)
 {
-	uint64_t flags = in->cpus[index].aux_flags;
+	uint64_t flags;
 
+	assert(index < in->source->n_cpus);
+	flags = in->cpus[index].aux_flags;
 	in->cpus[index].aux_flags = 0;
 	return flags;
 }

@@ -3,6 +3,7 @@
  */
 #include "daemon/store/entry.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ bool entry_ended(const struct entry *e)
 
 const char *entry_state_name(enum entry_state state)
 {
+	assert(state < ARRAY_SIZE(entry_states));
 	return entry_states[state];
 }
 

@@ -3,6 +3,7 @@
  */
 #include "daemon/store/store.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -158,6 +159,7 @@ void store_remove(struct store *s, size_t index)
 
 int store_add(struct store *s, const struct entry *e)
 {
+	assert(!store_item_of(s, e->id));
 	store_trim_for(s, 1);
 	return store_insert(s, e) ? 0 : -ENOMEM;
 }
@@ -225,6 +227,7 @@ void store_end(struct store *s, const struct entry *e, int bundle_fd, int report
 	struct store_item *item = store_item_of(s, e->id);
 	bool pinned;
 
+	assert(entry_ended(e));
 	if (e->state == ENTRY_DONE)
 		s->stats.done++;
 	else
@@ -306,6 +309,8 @@ int store_open(const struct store *s, const struct entry *e, enum store_part par
 	struct stat st;
 	int fd, r;
 
+	/* Not a copy of an entry. */
+	assert(item >= s->items && item < s->items + s->n && part < STORE_N_PARTS);
 	if (item->fds[part] >= 0) {
 		r = memfd_reopen_readonly(item->fds[part], &fd);
 	} else {

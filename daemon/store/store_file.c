@@ -6,6 +6,7 @@
  */
 #include "daemon/store/store_file.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -24,6 +25,7 @@ static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "ima
 
 void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_SIZE])
 {
+	assert(part < STORE_N_PARTS);
 	snprintf(ret, STORE_NAME_SIZE, "%s.%s", id, store_suffixes[part]);
 }
 
@@ -72,6 +74,7 @@ static int put(int dir_fd, const char *id, enum store_part part, const void *tex
 
 int store_file_put(int dir_fd, const char *id, enum store_part part, int from, uint64_t size)
 {
+	assert(from >= 0);
 	return put(dir_fd, id, part, NULL, from, size);
 }
 

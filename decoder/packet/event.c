@@ -6,6 +6,8 @@
  */
 #include "decoder/packet/event.h"
 
+#include <assert.h>
+
 #include "decoder/packet/event_read.h"
 #include "proto/base.h"
 #include "proto/perf/ptpacket.h"
@@ -18,6 +20,7 @@ uint8_t event_quirks(const struct errata *e)
 void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size, size_t start,
 		       size_t stop, struct errata errata)
 {
+	assert(start <= size && stop <= size);
 	*r = (struct event_reader){
 		.c = {.pos = trace + start, .end = trace + size, .quirks = event_quirks(&errata)},
 		.trace = trace,

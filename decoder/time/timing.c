@@ -24,6 +24,8 @@
  */
 #include "decoder/time/timing.h"
 
+#include <assert.h>
+
 #include "decoder/time/timing_private.h"
 #include "proto/base.h"
 
@@ -34,6 +36,7 @@
 void timing_init(struct timing *t, const uint8_t *trace, size_t size, size_t offset,
 		 const struct timing_config *config)
 {
+	assert(offset <= size);
 	*t = (struct timing){.config = *config, .trace = trace};
 	t->scan.cursor = (struct packet_cursor){
 		.pos = trace + offset, .end = trace + size, .quirks = config->quirks};

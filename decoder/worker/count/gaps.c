@@ -3,6 +3,7 @@
  */
 #include "decoder/worker/count/decoded.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ struct gap gaps_blank(enum fault kind)
 
 int gaps_add(struct gaps *g, const struct gap *gap, const char *why)
 {
+	assert(gap->kind < FAULT_N_);
 	g->counts[gap->kind]++;
 	g->total++;
 	if (g->n >= GAPS_MAX)

@@ -6,6 +6,7 @@
  */
 #include "decoder/worker/count/tally_private.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 /* flow_run is asked for this many addresses at once. */
@@ -67,6 +68,7 @@ int tally_find(struct tally *t, const struct timeline_thread *thread, struct tal
 {
 	uint32_t slot = t->n_slots > 0 ? *find_slot(t, thread) : 0;
 
+	assert(t->n_slots > 0 || t->n_threads == 0); /* not after tally_sort() */
 	if (slot == 0 && t->n_threads == TALLY_MAX_THREADS) {
 		t->threads_refused++;
 		slot = 1;

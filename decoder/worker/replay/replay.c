@@ -59,8 +59,10 @@ uint64_t replay_asked_since(const struct replay *r, size_t index)
 	const struct manifest *m = r->manifest;
 	/* The time is asked for before the trigger; a processor may stop a good deal later. A
 	 * processor that was away had stopped before, at an unknown time. */
-	uint64_t tsc, until = MIN_OF(m->cpus[index].stop_ns, m->perf_ns);
+	uint64_t tsc, until;
 
+	assert(index < m->n_cpus);
+	until = MIN_OF(m->cpus[index].stop_ns, m->perf_ns);
 	if (m->last_ns == MANIFEST_ABSENT || until == MANIFEST_ABSENT || until < m->last_ns)
 		return 0;
 	tsc = tscmap_tsc(&r->clocks[index], until - m->last_ns);
@@ -173,5 +175,6 @@ int replay_all(struct replay *r, const struct replay_consumer *consumer)
 int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *consumer,
 	       struct flow_stats *ret)
 {
+	assert(index < r->manifest->n_cpus);
 	return replay_some(r, index, 1, consumer, ret);
 }

@@ -2,6 +2,7 @@
  * The kernel's code of a replay: loaded from manifest, texts and records, or from files of the
  * kernel, and given to flows and names as they need it.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,7 @@ int replay_kernel_load(struct replay *r)
 
 void replay_kernel_forget(struct replay *r)
 {
+	assert(!r->code); /* before any replay */
 	kernel_free(r->kernel);
 	r->kernel = NULL;
 	r->switch_ip = 0;

@@ -3,6 +3,7 @@
  */
 #include "decoder/worker/skim/skim.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "decoder/packet/event.h"
@@ -190,6 +191,7 @@ int skim_run(const struct bundle *bundle, const struct decode_options *options,
 	size_t n_cpus = bundle_manifest(bundle)->n_cpus;
 	int r;
 
+	assert(options->skim != WORKER_SKIM_NONE);
 	*ret_faults = 0;
 	k.counts = calloc(n_cpus + 1, sizeof(*k.counts));
 	/* With WORKER_SKIM_TIP the shift is found as in a decode, from more of the trace than its

@@ -6,6 +6,7 @@
  * packets alone. A trace is read in pieces from its end, each from a PSB on, until there are enough
  * stretches or enough bytes were read.
  */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,6 +245,7 @@ int shift_tell(const struct shift *s, size_t n, struct tscmap *clock, struct tsc
 {
 	struct tscmap *clocks = calloc(n + 1, sizeof(*clocks));
 
+	assert(!s->cpus || n <= s->n_cpus);
 	*ret_clocks = clocks;
 	if (!clocks)
 		return -ENOMEM;

@@ -4,6 +4,8 @@
  */
 #include "decoder/worker/turns/scan.h"
 
+#include <assert.h>
+
 void scan_begin(struct scan *s, const struct flow *f, const struct scan_stretch *first)
 {
 	s->done = s->broken = false;
@@ -25,6 +27,7 @@ void scan_start(struct scan *s, const struct flow_config *config, size_t start, 
 					     .quirks = event_quirks(&errata),
 					     .skl168 = errata.skl168};
 
+	assert(start <= stop && stop <= config->size);
 	*s = (struct scan){.broken = true, .guests = config->guests};
 	event_reader_init(&s->reader, config->trace, config->size, start, stop, errata);
 	timing_init(&s->timing, config->trace, config->size, start, &timing);
@@ -128,6 +131,7 @@ bool scan_next(struct scan *s, struct scan_stretch *ret, struct event_reader *re
 {
 	struct event e;
 
+	assert(!ret_reader || s->readers); /* none after scan_start() */
 	s->ended = ret_reader;
 	while (!s->done) {
 		/* Branches do not end a stretch. */

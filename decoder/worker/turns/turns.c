@@ -8,6 +8,7 @@
  */
 #include "decoder/worker/turns/turns.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "decoder/worker/turns/turns_private.h"
@@ -53,6 +54,7 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 	const struct timeline_loss *loss;
 	size_t n = timeline_n_turns(timeline, cpu);
 
+	assert(index < t->n_cpus && !to->list);
 	if (n >= TURNS_NONE)
 		return -ENOMEM;
 	for (size_t i = 0; !t->lossy && (loss = timeline_loss(timeline, i)); i++)
@@ -81,6 +83,7 @@ int turns_give(struct turns *t, size_t index, const struct timeline_thread *thre
 {
 	struct turns_cpu *to = &t->cpus[index];
 
+	assert(index < t->n_cpus && !to->list);
 	to->list = calloc(1, sizeof(*to->list));
 	if (!to->list)
 		return -ENOMEM;
@@ -191,6 +194,7 @@ int turns_link(struct turns *t)
 	CLEANUP_FREE struct lived *lives = NULL;
 	size_t n = 0;
 
+	assert(!t->births); /* only once */
 	for (size_t i = 0; i < t->n_cpus; i++) {
 		struct turns_cpu *cpu = &t->cpus[i];
 
@@ -244,6 +248,7 @@ void turns_forget(struct turns *t, size_t cpu)
 {
 	struct turns_cpu *c = &t->cpus[cpu];
 
+	assert(cpu < t->n_cpus);
 	c->passed = 0;
 	while (c->n_noted > 0) {
 		struct turns_turn *turn = &c->list[c->noted[--c->n_noted]];
@@ -394,6 +399,7 @@ void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_
 	struct turns_cpu *c = &t->cpus[cpu];
 	const struct turns_left none = {0};
 
+	assert(cpu < t->n_cpus && state->n <= TURNS_CANDIDATES);
 	if (state->n == 0)
 		return;
 	if (is_decided(c->list, state))

@@ -7,6 +7,7 @@
  * agree in all that matters for what follows become one, and the dearest are given up, so a
  * decision costs at most TURNS_WINDOW * MAX_WAYS * TURNS_CANDIDATES steps.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "decoder/worker/turns/turns_private.h"
@@ -435,6 +436,7 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 
 void turns_decide(const struct turns_question *q, struct turns_answer *ret)
 {
+	assert(q->cpu < q->turns->n_cpus && q->state->n <= TURNS_CANDIDATES);
 	if (!decide_same(q, ret))
 		search(q, ret);
 }

@@ -3,6 +3,7 @@
  */
 #include "decoder/worker/view/views.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,7 @@ int views_begin(struct views *v, const struct replay *r, bool plain)
 	const size_t n = r->manifest->n_cpus;
 	int result = 0;
 
+	assert(!v->ptxed); /* only once */
 	v->replay = r;
 	v->plain = plain && !(v->options->show & WORKER_SHOW_PLACES);
 	if (v->options->view != WORKER_VIEW_INSNS || !(v->options->show & WORKER_SHOW_PTXED))

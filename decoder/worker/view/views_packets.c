@@ -4,6 +4,7 @@
  * Each byte is read as part of at most one packet between two PSBs. Behind an error the search for
  * a PSB begins at most 15 bytes before the place of the error, and never finds the same PSB again.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -347,6 +348,7 @@ int views_packets_before(const struct bundle *b, const struct decode_options *op
 	const uint8_t *window, *gap;
 	struct dump d;
 
+	assert(index < bundle_manifest(b)->n_cpus);
 	dump_init(&d, b, index, options, l);
 	gap = d.trace + MIN_OF(offset, (uint64_t)(d.end - d.trace));
 	window = gap - MIN_OF((size_t)(gap - d.trace), (size_t)VIEWS_PACKETS_BEFORE);
