@@ -57,6 +57,7 @@ int json_writer_new_fd(int fd, uint64_t limit, bool pretty, struct json_writer *
 	struct json_writer *w;
 	int r;
 
+	assert(fd >= 0);
 	r = writer_new(pretty, &w);
 	if (r < 0)
 		return r;

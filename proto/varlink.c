@@ -292,6 +292,7 @@ int varlink_queue(struct varlink *v, struct json_object *message, int fd_to_send
 	size_t size;
 	int r;
 
+	assert(json_object_is_type(message, json_type_object));
 	text = json_object_to_json_string_length(
 		message, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE, &size);
 	if (!text)

@@ -3,6 +3,7 @@
  */
 #include "proto/varlink.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,6 +163,7 @@ struct json_object *varlink_make_call(const char *method, struct json_object *pa
 	struct json_object *message = json_object_new_object();
 	bool good = add(message, "parameters", or_empty(parameters));
 
+	assert(!parameters || json_object_is_type(parameters, json_type_object));
 	good = good && add(message, "method", json_object_new_string(method));
 	if (good && more)
 		good = add(message, "more", json_object_new_boolean(true));
@@ -173,6 +175,7 @@ struct json_object *varlink_make_reply(struct json_object *parameters, bool cont
 	struct json_object *message = json_object_new_object();
 	bool good = add(message, "parameters", or_empty(parameters));
 
+	assert(!parameters || json_object_is_type(parameters, json_type_object));
 	if (good && continues)
 		good = add(message, "continues", json_object_new_boolean(true));
 	return finished(message, good);
@@ -183,6 +186,7 @@ struct json_object *varlink_make_error(const char *error, struct json_object *pa
 	struct json_object *message = json_object_new_object();
 	bool good = add(message, "parameters", or_empty(parameters));
 
+	assert(!parameters || json_object_is_type(parameters, json_type_object));
 	return finished(message, good && add(message, "error", json_object_new_string(error)));
 }
 

@@ -9,6 +9,7 @@
  */
 #include "capture/kernel/kernel_text.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,8 +128,10 @@ int kernel_text_regions(const struct kernel_symbols *symbols, const struct kerne
 			struct kernel_region **ret, size_t *ret_n)
 {
 	struct regions to = {0};
-	int r = collect(&to, symbols, modules);
+	int r;
 
+	assert(symbols->n_sorted == symbols->n_marks);
+	r = collect(&to, symbols, modules);
 	if (r < 0) {
 		free(to.items);
 		return r;
@@ -204,6 +207,7 @@ int kernel_thunks_find(const struct kcore *k, const struct kernel_region *region
 	uint64_t at, end;
 	int r = 0;
 
+	assert(symbols->n_sorted == symbols->n_marks);
 	if (n == 0 || symbols->marks[0].address < MARGIN ||
 	    symbols->marks[n - 1].address > UINT64_MAX - 2 * MARGIN)
 		return 0;

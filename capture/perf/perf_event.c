@@ -3,6 +3,7 @@
  */
 #include "capture/perf/perf_event.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,7 @@ static void common(struct perf_event_attr *ret)
 void perf_attr_pt(uint32_t type, uint64_t config, enum source_trace trace,
 		  struct perf_event_attr *ret)
 {
+	assert(trace >= SOURCE_TRACE_USER && trace <= SOURCE_TRACE_BOTH);
 	common(ret);
 	ret->type = type;
 	ret->config = config;
@@ -46,6 +48,7 @@ void perf_attr_pt(uint32_t type, uint64_t config, enum source_trace trace,
 
 void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *ret)
 {
+	assert((kinds & ~PERF_ATTR_ALL_KINDS) == 0);
 	common(ret);
 	ret->type = PERF_TYPE_SOFTWARE;
 	ret->config = PERF_COUNT_SW_DUMMY;
@@ -106,6 +109,7 @@ void perf_attr_missing(uint32_t kinds, char *ret, size_t size)
 					    "namespaces"};
 	size_t used = 0;
 
+	assert((kinds & ~PERF_ATTR_ALL_KINDS) == 0 && size > 0);
 	ret[0] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(names) && used < size; i++)
 		if ((kinds >> i & 1) == 0)

@@ -3,6 +3,7 @@
  */
 #include "capture/proc/budget.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,7 @@ static void describe(const struct budget_sizes *asked, const struct budget_sizes
 void budget_fit(const struct budget_sizes *asked, size_t n_cpus, uint64_t budget, bool single,
 		struct budget_sizes *ret, char *note, size_t size)
 {
+	assert(size > 0);
 	*ret = *asked;
 	if (single && ret->aux > BUDGET_SINGLE_ENTRY)
 		ret->aux = BUDGET_SINGLE_ENTRY;

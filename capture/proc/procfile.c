@@ -3,6 +3,7 @@
  */
 #include "capture/proc/procfile.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -100,6 +101,7 @@ ssize_t procfile_read(int dir, const char *path, char *ret, size_t size)
 	size_t used = 0;
 	ssize_t n;
 
+	assert(size > 0);
 	if (fd < 0)
 		return gone(errno);
 	do {

@@ -79,6 +79,7 @@ int area_prefer_node(void *start, size_t size, int node)
 {
 	unsigned long mask[SOURCE_MAX_NODES / BITS_OF(unsigned long)] = {0};
 
+	assert((uintptr_t)start % page_size() == 0);
 	if (node < 0 || size == 0)
 		return 0;
 	if ((unsigned)node >= SOURCE_MAX_NODES)
@@ -238,6 +239,7 @@ void freezer_free(struct freezer *f)
 	if (!f)
 		return;
 	pthread_mutex_lock(&f->lock);
+	assert(f->n_done == f->n_work);
 	f->quit = true;
 	pthread_cond_broadcast(&f->work);
 	pthread_mutex_unlock(&f->lock);
@@ -353,6 +355,7 @@ int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wis
 	int stopped, restarted;
 
 	assert(s->n_cpus <= f->n_cpus);
+	assert(f->n_done == f->n_work);
 	f->source = s;
 	f->wish = *wish;
 	f->area = area;

@@ -7,6 +7,7 @@
  */
 #include "capture/ring/ring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
@@ -114,6 +115,7 @@ int ring_used(const struct ring *r, uint64_t *ret_size)
 
 void ring_copy_data(const struct ring *r, uint64_t size, uint8_t *to)
 {
+	assert(size <= r->data_size);
 	copy_out(r->data, r->data_size, data_tail(r), to, size);
 }
 

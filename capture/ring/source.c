@@ -3,6 +3,7 @@
  */
 #include "capture/ring/source.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
@@ -27,6 +28,7 @@ void source_freep(struct source **s)
 
 uint64_t source_tsc(struct source *s, uint32_t index)
 {
+	assert(index < s->n_cpus);
 	return s->ops->read_tsc ? s->ops->read_tsc(s, index) : __rdtsc();
 }
 
@@ -58,6 +60,7 @@ const char *source_cpu_state_name(enum source_cpu_state state)
 		[SOURCE_CPU_FAILED] = "failed",	  [SOURCE_CPU_NO_PT] = "no-pt",
 	};
 
+	assert((size_t)state < ARRAY_SIZE(names));
 	return names[state];
 }
 

@@ -3,6 +3,7 @@
  */
 #include "proto/bundle/kept.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -167,6 +168,7 @@ int kept_read(const void *text, size_t size, struct kept *k)
 	char *at, *line;
 	int r = 0;
 
+	assert(k->n == 0);
 	if (size > KEPT_MAX_TEXT || (size > 0 && memchr(text, 0, size)))
 		return -EBADMSG;
 	copy = malloc(size + 1);

@@ -3,6 +3,7 @@
  */
 #include "proto/bundle/label.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ int labels_add(struct labels *l, const char *key, const char *value)
 	size_t length = 0, i;
 	bool found;
 
+	assert(l->n <= LABEL_MAX);
 	while (isalnum((unsigned char)key[length]) || key[length] == '_')
 		length++;
 	if (length == 0 || length >= LABEL_KEY_SIZE || key[length] ||

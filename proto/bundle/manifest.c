@@ -3,6 +3,7 @@
  */
 #include "proto/bundle/manifest.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -244,9 +245,11 @@ int manifest_pieces_format(const struct manifest_piece *pieces, size_t n, char *
 	if (!text)
 		return -ENOMEM;
 	text[0] = '\0';
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++) {
+		assert(i == 0 || pieces[i].offset > pieces[i - 1].offset + pieces[i - 1].size);
 		used += (size_t)snprintf(text + used, PIECE_TEXT + 1, "%s0x%" PRIx64 "+0x%" PRIx64,
 					 i > 0 ? "," : "", pieces[i].offset, pieces[i].size);
+	}
 	*ret = text;
 	return 0;
 }

@@ -4,6 +4,7 @@
  * The text that is read may come from a stranger. It is measured before json-c allocates anything
  * for it, parsed strictly, and every value is checked against the type and range of the table.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -416,6 +417,7 @@ int manifest_read(const void *text, size_t size, struct manifest *m)
 	const char *s = text;
 	int r;
 
+	assert(!m->id && m->n_cpus == 0 && m->n_images == 0);
 	/* json-c's strict mode refuses white space behind the value. */
 	while (size > 0 && s[size - 1] && strchr(" \t\n\r", s[size - 1]))
 		size--;

@@ -1,6 +1,7 @@
 /*
  * Parses perf's own records and the feature sections of a perf.data file.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ int perfdata_parse_pt(const struct perfdata_record *record, struct perfdata_pt *
 	struct bytes_in in;
 	size_t n;
 
+	assert(record->type == PERFDATA_AUXTRACE_INFO);
 	body_of(record, &in);
 	*ret_kind = bytes_get_u32(&in);
 	bytes_get_u32(&in);
@@ -99,6 +101,7 @@ int perfdata_parse_auxtrace(const struct perfdata_record *record, struct perfdat
 {
 	struct bytes_in in;
 
+	assert(record->type == PERFDATA_AUXTRACE);
 	body_of(record, &in);
 	ret->size = bytes_get_u64(&in);
 	ret->offset = bytes_get_u64(&in);
@@ -116,6 +119,7 @@ int perfdata_parse_compressed(const struct perfdata_record *record, const uint8_
 	struct bytes_in in;
 	uint64_t size;
 
+	assert(record->type == PERFDATA_COMPRESSED || record->type == PERFDATA_COMPRESSED2);
 	body_of(record, &in);
 	size = bytes_in_left(&in);
 	if (record->type == PERFDATA_COMPRESSED2)
@@ -134,6 +138,7 @@ const char *perfdata_string(const struct perfdata *p, unsigned int feature)
 	struct bytes_in in;
 	uint32_t length;
 
+	assert(feature < PERFDATA_FEATURES);
 	bytes_in_init(&in, p->bytes + s->offset, s->size);
 	length = bytes_get_u32(&in);
 	return in.bad ? NULL : bytes_get_string(&in, MIN_OF((size_t)length, bytes_in_left(&in)));

@@ -3,6 +3,7 @@
  */
 #include "sideband/kernel/kernel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -44,6 +45,7 @@ static bool is_range(uint64_t address, uint64_t size)
 
 int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece)
 {
+	assert(!k->ready);
 	if (!is_range(piece->address, piece->size) || !is_range(piece->offset, piece->size)) {
 		free(piece->bytes);
 		return 0;
@@ -59,6 +61,7 @@ int kernel_add_piece(struct kernel *k, const struct kernel_piece *piece)
 
 int kernel_add_masked(struct kernel *k, uint64_t address, uint64_t size)
 {
+	assert(!k->ready);
 	if (!is_range(address, size))
 		return 0;
 	if (ARRAY_RESERVE(k->masked, k->max_masked, k->n_masked + 1) < 0)
@@ -85,6 +88,8 @@ int kernel_ready(struct kernel *k)
 {
 	size_t n = 0;
 
+	assert(!k->ready);
+	k->ready = true;
 	if (k->n_pieces > 1)
 		qsort(k->pieces, k->n_pieces, sizeof(*k->pieces), by_address);
 	for (size_t i = 0; i < k->n_pieces; i++)
@@ -241,6 +246,7 @@ int kernel_find(struct kernel *k, uint64_t address, uint32_t version, struct ker
 	const struct kernel_piece *piece;
 	int r;
 
+	assert(k->ready);
 	*ret = (struct kernel_code){0};
 	if (site < k->n_sites && address >= k->sites[site].address) {
 		if (version == 0)

@@ -66,6 +66,7 @@ struct kernel {
 	size_t n_names, max_names;
 	char **texts; /* names, and bytes of pieces; owned */
 	size_t n_texts, max_texts;
+	bool ready; /* kernel_ready() was called */
 };
 
 /* --- kernel.c --- */

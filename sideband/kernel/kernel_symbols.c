@@ -3,6 +3,7 @@
  * s_show), "ADDRESS TYPE NAME" and, for modules, a tab and "[MODULE]", and from KSYMBOL records of
  * BPF programs and trampolines.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ int kernel_add_symbols(struct kernel *k, const char *text, size_t size)
 {
 	char *at = kernel_keep_text(k, text, size), *end;
 
+	assert(!k->ready);
 	if (!at)
 		return -ENOMEM;
 	end = at + size;
@@ -122,6 +124,8 @@ bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_sy
 	const struct kernel_name *name;
 	uint64_t end = UINT64_MAX;
 	size_t lo = FIRST_WHERE(i, k->n_names, k->names[i].address > address);
+
+	assert(k->ready);
 	if (lo == 0)
 		return false;
 	name = &k->names[lo - 1];
@@ -141,6 +145,7 @@ bool kernel_symbol_at(const struct kernel *k, uint64_t address, struct kernel_sy
 
 uint64_t kernel_symbol_address(const struct kernel *k, const char *name)
 {
+	assert(k->ready);
 	for (size_t i = 0; i < k->n_names; i++)
 		if (!k->names[i].module && strcmp(k->names[i].name, name) == 0)
 			return k->names[i].address;

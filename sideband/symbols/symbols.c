@@ -7,6 +7,7 @@
  */
 #include "sideband/symbols/symbols.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ struct symbols {
 	size_t n_maps, maps_capacity;
 	bool left_out;	/* nothing is read */
 	bool use_debug; /* debug files are asked for */
+	bool asked;	/* an ELF file or a map was looked for: no more settings */
 	struct dwarf_limits limits;
 };
 
@@ -83,12 +85,14 @@ void symbols_free(struct symbols *s)
 
 void symbols_leave_out(struct symbols *s)
 {
+	assert(!s->asked);
 	s->left_out = true;
 	s->n_maps = 0;
 }
 
 void symbols_use_debug_files(struct symbols *s)
 {
+	assert(!s->asked);
 	s->use_debug = true;
 }
 
@@ -127,6 +131,7 @@ static struct perfmap *open_map(struct symbols *s, uint32_t pid)
 	size_t at = map_at(s, pid);
 	struct map *map;
 
+	s->asked = true;
 	if (at == s->n_maps || s->maps[at].pid != pid)
 		return NULL;
 	map = &s->maps[at];
@@ -172,6 +177,7 @@ static const struct elf_file *open_elf(struct symbols *s, uint32_t image)
 {
 	struct opened *o;
 
+	s->asked = true;
 	if (image >= s->n || s->left_out)
 		return NULL;
 	o = &s->opened[image];

@@ -5,6 +5,7 @@
  * records that do not parse are skipped, and the memory that records may take is limited. Every
  * answer is a binary search in the history.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -216,6 +217,7 @@ static const struct versions *turns_of(const struct timeline *t, uint32_t cpu)
 
 size_t timeline_n_turns(const struct timeline *t, uint32_t cpu)
 {
+	assert(t->state.history);
 	return turns_of(t, cpu)->n;
 }
 
@@ -244,6 +246,7 @@ bool timeline_space_uncertain(const struct timeline *t, uint32_t pid, uint64_t t
 	uint64_t doubt = t->state.lost_spans.n ? spans[0].since : SPACE_NOW;
 	size_t n;
 
+	assert(t->state.history);
 	if (p) {
 		baselines = p->certainty->baselines.items;
 		n = count_until(&p->certainty->baselines, sizeof(*baselines), time);
@@ -267,6 +270,7 @@ const char *timeline_comm(const struct timeline *t, uint32_t tid, uint64_t time)
 	const struct name *names = task ? task->names.items : NULL;
 	size_t n = task ? count_until(&task->names, sizeof(*names), time) : 0;
 
+	assert(t->state.history);
 	return n && names[n - 1].known ? names[n - 1].comm : NULL;
 }
 
@@ -274,11 +278,13 @@ const struct timeline_thread *timeline_last_thread(const struct timeline *t, uin
 {
 	const struct task *task = state_find_task(&t->state, tid);
 
+	assert(t->state.history);
 	return task && task->lives.n ? state_life(task) : NULL;
 }
 
 size_t timeline_n_threads(const struct timeline *t)
 {
+	assert(t->state.history);
 	return t->state.threads.n;
 }
 

@@ -3,6 +3,7 @@
  *
  * The records are the base with time 0, the pending records, and the log as it is.
  */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -168,6 +169,7 @@ int timeline_write(const struct timeline *t, struct bytes_out *out)
 	uint64_t from;
 	int r;
 
+	assert(!t->state.history);
 	/* Applying deferred switches changes no result, so the timeline stays constant for its
 	 * users. */
 	timeline_apply_deferred((struct timeline *)(uintptr_t)t);

@@ -3,6 +3,7 @@
  */
 #include "capture/emu/host/emu_keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -60,8 +61,10 @@ static enum emu_life life_of(const struct emuring_task *t)
 void emu_keeper_serve(struct emu_keeper *k, uint32_t cpu)
 {
 	struct vcpu *v = &k->cpus[cpu].vcpu;
-	uint64_t hold = atomic_load(&v->cpu->hold);
+	uint64_t hold;
 
+	assert(cpu < k->n_cpus);
+	hold = atomic_load(&v->cpu->hold);
 	if (emuring_hold_of(hold) == EMURING_OFF) {
 		if (!sched_take(v->cpu, hold, EMURING_RECORDER))
 			return;
@@ -195,6 +198,7 @@ void emu_keeper_mend(struct emu_keeper *k, uint32_t cpu)
 	uint64_t hold;
 	bool same;
 
+	assert(cpu < k->n_cpus);
 	pthread_mutex_lock(&k->lock);
 	hold = atomic_load(&v->cpu->hold);
 	same = k->cpus[cpu].hold == hold;
@@ -391,6 +395,7 @@ int emu_keeper_new(struct emuring_head *head, const char *qemu,
 {
 	struct emu_keeper *k = calloc(1, sizeof(*k));
 
+	assert(n_offline <= SOURCE_EMU_MAX_OFFLINE);
 	if (!k)
 		return -ENOMEM;
 	emuring_attach(&k->ring, head);
@@ -422,6 +427,7 @@ int emu_keeper_start(struct emu_keeper *k)
 	sigset_t all, old;
 	int r;
 
+	assert(!k->running);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&k->thread, NULL, keeper_thread, k);

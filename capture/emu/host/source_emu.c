@@ -9,6 +9,7 @@
  */
 #include "capture/emu/host/source_emu_private.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -349,16 +350,19 @@ int source_emu_use_rings(struct source_emu *e, uint32_t index)
 
 pid_t source_emu_pid(const struct source *s)
 {
+	assert(s->ops == &emu_ops);
 	return emu_of(s)->reaped ? 0 : emu_of(s)->pid;
 }
 
 int source_emu_pidfd(const struct source *s)
 {
+	assert(s->ops == &emu_ops);
 	return emu_of(s)->pidfd;
 }
 
 void source_emu_reaped(struct source *s)
 {
+	assert(s->ops == &emu_ops && !emu_of(s)->reaped);
 	emu_of(s)->reaped = true;
 	if (emu_of(s)->keeper)
 		emu_keeper_sweep(emu_of(s)->keeper);
@@ -366,6 +370,7 @@ void source_emu_reaped(struct source *s)
 
 int source_emu_kill(const struct source *s, int signal)
 {
+	assert(s->ops == &emu_ops);
 	if (emu_of(s)->reaped)
 		return -ESRCH;
 	return kill(emu_of(s)->pid, signal) < 0 ? -errno : 0;
@@ -375,6 +380,7 @@ void source_emu_stop(struct source *s)
 {
 	struct source_emu *e = emu_of(s);
 
+	assert(s->ops == &emu_ops);
 	for (uint32_t i = 0; i < s->n_cpus; i++) {
 		/* Another process may have changed the generation. */
 		e->cpus[i].generation = atomic_load(&e->cpus[i].cpu->want);

@@ -4,6 +4,7 @@
  */
 #include "capture/emu/host/source_emu_private.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,6 +203,8 @@ int source_emu_open(const struct source_emu_config *config, struct source **ret,
 	CLEANUP(source_emu_freep) struct source_emu *e = source_emu_new();
 	int r;
 
+	assert(config->n_cpus > 0 && config->n_cpus <= SOURCE_EMU_MAX_CPUS);
+	assert(config->max_tasks >= EMURING_MIN_TASKS);
 	if (!e)
 		return -ENOMEM;
 	why[0] = '\0';

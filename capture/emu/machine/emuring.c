@@ -7,6 +7,7 @@
  */
 #include "capture/emu/machine/emuring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -232,6 +233,8 @@ int emuoffer_read_end(const void *data, size_t size, struct emuoffer_end *ret)
 void emuoffer_head(const struct emuoffer *o, const struct emuring_layout *l,
 		   struct emuring_head *ret)
 {
+	assert(o->n_cpus == l->n_cpus && o->max_tasks == l->max_tasks);
+	assert(o->data_size == l->data_size && o->aux_size == l->aux_size);
 	*ret = (struct emuring_head){
 		.magic = EMURING_MAGIC,
 		.version = EMURING_VERSION,

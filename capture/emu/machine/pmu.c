@@ -8,6 +8,7 @@
  */
 #include "capture/emu/machine/pmu.h"
 
+#include <assert.h>
 #include <string.h>
 #include <x86intrin.h>
 
@@ -66,6 +67,7 @@ static void take_config(struct emupmu *p, const struct emuring_head *head)
 
 void emupmu_attach(struct emupmu *p, const struct emuring *r, uint32_t cpu)
 {
+	assert(cpu < r->fixed.n_cpus);
 	*p = (struct emupmu){.cpu = emuring_cpu_at(r, cpu)};
 	p->s = (struct emupmu_state *)p->cpu->encoder;
 	take_config(p, &r->fixed);

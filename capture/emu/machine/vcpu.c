@@ -6,6 +6,7 @@
  */
 #include "capture/emu/machine/vcpu.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <string.h>
@@ -60,6 +61,7 @@ void sideband_mmap(struct sideband *s, uint64_t tsc, const struct sideband_task 
 {
 	struct perfrecord r = {.type = PERF_RECORD_MMAP2, .misc = PERF_RECORD_MISC_USER};
 
+	assert(m->build_id_size <= sizeof(m->build_id));
 	r.u.mmap2.pid = who->pid;
 	r.u.mmap2.tid = who->tid;
 	r.u.mmap2.addr = m->addr;
@@ -169,6 +171,7 @@ void sideband_aux(struct sideband *s, uint64_t tsc, const struct sideband_task *
 
 void vcpu_attach(struct vcpu *v, const struct emuring *ring, uint32_t index)
 {
+	assert(index < ring->fixed.n_cpus);
 	*v = (struct vcpu){.ring = ring,
 			   .cpu = emuring_cpu_at(ring, index),
 			   .index = index,
