@@ -147,7 +147,7 @@ void timing_swing_point(struct timing *t, uint64_t tsc, uint64_t cycles, uint64_
 
 #define SPREAD 200u   /* the speed of a spread spectrum clock varies by 1/SPREAD */
 #define DRIFT  16384u /* the mean speed drifts by 1/DRIFT */
-/* Such a clock leaves the line between two anchors T ticks apart by at most T * T / SAG ticks. */
+/* Between two anchors T ticks apart, a drifting clock is off their line by at most T * T / SAG. */
 #define SAG(ratio) (UINT64_C(640000) * (ratio))
 
 /* A speed is measured over so many cycles: fewer hardly show the speed, and more show it no better

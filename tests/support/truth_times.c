@@ -8,7 +8,7 @@
  * for truth_window.
  *
  * What a thread executed on a CPU is a list of ways from one address to another, each with its
- * What a thread executed on a CPU is a list of ways from one address to another, each with its
+ * DIR lists how each thread went from one address to another on each CPU, each way with its
  * time. The decoded branches must occur in that list in the same order. Ways that no branch shows
  * (repeated string instructions, interrupted blocks) are skipped. --lossy: some branches are
  * missing in the decoded stream, so a branch must match a way by time, too. --marks: packets that

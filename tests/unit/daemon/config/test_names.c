@@ -97,7 +97,7 @@ static void names_find_of_a_number_asks_nobody(void **state)
 	assert_int_equal(names_find(NULL, NAMES_USER, "bob", &id), -EAGAIN);
 }
 
-/* Such names are never asked for, so no answer would come. */
+/* The resolver asks neither for a name that is too long nor for one name too many. */
 static void names_find_of_what_is_not_asked_for_is_nobody(void **state)
 {
 	char text[301], name[16];
