@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/base.h"
+#include "proto/standard.h"
 
 #include "ctl/base/option.h"
 #include "ctl/base/say.h"
@@ -234,12 +235,8 @@ int main(int argc, char **argv)
 {
 	int r;
 
-	/* If a standard file is closed, a file that we open must not get its number: messages would
-	 * go into that file. Standard output becomes a file that cannot be written. */
-	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY) < 0)
-			_exit(EXIT_CODE_FAILURE);
+	if (!standard_fill())
+		_exit(EXIT_CODE_FAILURE);
 	setlocale(LC_ALL, "");
 	r = run(argc, argv);
 	/* Output that was not written is a failure. */

@@ -20,6 +20,7 @@
 #include "daemon/manager.h"
 #include "daemon/store/store.h"
 #include "proto/base.h"
+#include "proto/standard.h"
 
 #ifndef PTSNAP_VERSION
 #define PTSNAP_VERSION "0"
@@ -373,6 +374,8 @@ int main(int argc, char **argv)
 	char why[WHY_SIZE];
 	int r;
 
+	if (!standard_fill())
+		return EXIT_CODE_FAILURE;
 	log_open();
 	r = config_parse(argc, argv, &config, why, sizeof(why));
 	if (r == CONFIG_HELP || r == CONFIG_VERSION) {

@@ -3,7 +3,9 @@
 noinst_LIBRARIES += proto/libptproto.a
 proto_libptproto_a_CFLAGS = $(AM_CFLAGS) $(JSONC_CFLAGS) -Wconversion
 proto_libptproto_a_SOURCES = \
+	proto/asan.h \
 	proto/base.h \
+	proto/standard.h \
 	proto/bundle/bundle.h proto/bundle/bundle_read.c proto/bundle/bundle_tar.h \
 	proto/bundle/bundle_write.c \
 	proto/bytes.c proto/bytes.h \

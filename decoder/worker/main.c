@@ -19,6 +19,7 @@
 #include "decoder/worker/ask.h"
 #include "decoder/worker/decode.h"
 #include "decoder/worker/sandbox.h"
+#include "proto/asan.h"
 #include "proto/base.h"
 #include "proto/bundle/bundle.h"
 #include "proto/channel.h"
@@ -33,7 +34,7 @@
 /* Bytes that a JSON view may write beyond its limit before the kernel stops it. */
 #define FILE_SLACK (1u << 20)
 
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 /* The leak check at exit starts a tracer, which the sandbox forbids. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)

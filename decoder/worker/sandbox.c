@@ -30,13 +30,8 @@
 
 #include <seccomp.h>
 
+#include "proto/asan.h"
 #include "proto/base.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define SANDBOX_SANITIZED 1
-#else
-#define SANDBOX_SANITIZED 0
-#endif
 
 /* nobody and nogroup: the ids that the kernel itself uses for unknown users
  * (include/linux/highuid.h, DEFAULT_OVERFLOWUID). */
@@ -138,7 +133,7 @@ static int limit_all(const struct sandbox_limits *l)
 	if (r == 0)
 		r = limit(RLIMIT_NOFILE, fds);
 	/* AddressSanitizer reserves terabytes for its shadow. */
-	if (!SANDBOX_SANITIZED) {
+	if (!BUILT_WITH_ASAN) {
 		if (r == 0)
 			r = settle_stack();
 		if (r == 0 && l->memory_bytes > 0)
@@ -238,7 +233,7 @@ static const int allowed_calls[] = {
 	SCMP_SYS(restart_syscall),
 	SCMP_SYS(exit_group),
 	SCMP_SYS(rt_sigprocmask),
-#if SANDBOX_SANITIZED
+#if BUILT_WITH_ASAN
 	/* The sanitizers' runtime: alternate stacks, yielding locks, names for its mappings. */
 	SCMP_SYS(madvise),
 	SCMP_SYS(newfstatat),
@@ -301,12 +296,12 @@ static int allow_conditional(scmp_filter_ctx ctx)
 	int r = allow(ctx, SCMP_SYS(mmap), data, ARRAY_SIZE(data));
 
 	if (r == 0)
-		r = allow(ctx, SCMP_SYS(mprotect), SANDBOX_SANITIZED ? no_exec : writable, 1);
+		r = allow(ctx, SCMP_SYS(mprotect), BUILT_WITH_ASAN ? no_exec : writable, 1);
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(mremap), below, ARRAY_SIZE(below));
-	if (r == 0 && !SANDBOX_SANITIZED)
+	if (r == 0 && !BUILT_WITH_ASAN)
 		r = allow(ctx, SCMP_SYS(madvise), forget, 1);
-	if (r == 0 && !SANDBOX_SANITIZED)
+	if (r == 0 && !BUILT_WITH_ASAN)
 		r = allow(ctx, SCMP_SYS(madvise), large, 1);
 	if (r == 0)
 		r = allow(ctx, SCMP_SYS(fcntl), get_fl, 1);

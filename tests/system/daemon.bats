@@ -154,6 +154,18 @@ refused() {
 	answers
 }
 
+@test "without standard files, nothing else gets their numbers" {
+	needs_emulator
+	"$PTSNAPD" --config= --source=emulated --socket="$SOCKET" --state-dir="$STATE" --aux-size=1M \
+		-- sleep 60 <&- >&- 2>&- 3>&- &
+	PID=$!
+	eventually answers
+	for fd in 0 1 2; do
+		[ "$(readlink "/proc/$PID/fd/$fd")" = /dev/null ]
+	done
+	stop
+}
+
 @test "a state directory in use stops the second recorder" {
 	start -- sleep 60
 	run -1 "$PTSNAPD" --source=emulated --socket="$DIR/s2" --state-dir="$STATE" \

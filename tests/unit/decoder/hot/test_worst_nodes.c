@@ -17,6 +17,7 @@
 #include "decoder/flow/flow.h"
 #include "decoder/flow/flow_private.h"
 #include "decoder/hot/nodes.h"
+#include "proto/asan.h"
 #include "proto/base.h"
 #include "tests/support/flow_look.h"
 
@@ -30,7 +31,7 @@ static size_t resident(void)
 {
 	unsigned long kib = 0;
 	char line[128];
-#if !defined(__SANITIZE_ADDRESS__)
+#if !BUILT_WITH_ASAN
 	FILE *f = fopen("/proc/self/status", "re");
 
 	assert_non_null(f);

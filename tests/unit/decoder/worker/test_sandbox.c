@@ -22,6 +22,7 @@
 
 #include "decoder/hot/crew.h"
 #include "decoder/worker/sandbox.h"
+#include "proto/asan.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "tests/support/child.h"
@@ -163,7 +164,7 @@ static void sandbox_enter_limits_memory_that_can_be_written_to(void **state)
 	int status;
 
 	(void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 	skip();
 #endif
 	status = in_sandbox(2, do_use_memory);
@@ -438,7 +439,7 @@ static void sandbox_enter_leaves_a_stack_that_does_not_grow(void **state)
 	status = in_sandbox(fd, do_use_stack);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-#ifndef __SANITIZE_ADDRESS__
+#if !BUILT_WITH_ASAN
 	/* These have memory without a limit anyway. */
 	status = in_sandbox(fd, do_grow_stack);
 	assert_true(WIFSIGNALED(status));

@@ -28,6 +28,7 @@
 
 #include "decoder/hot/crew.h"
 #include "decoder/worker/sandbox.h"
+#include "proto/asan.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 #include "tests/support/child.h"
@@ -43,7 +44,7 @@
 #define GLIBC_LIKE \
 	(THREAD_LIKE | CLONE_SYSVSEM | CLONE_SETTLS | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID)
 
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 #define SANITIZED true
 #else
 #define SANITIZED false

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "proto/asan.h"
 #include "proto/base.h"
 #include "sideband/dwarf/dwarf.h"
 #include "sideband/elf/elf.h"
@@ -138,7 +139,7 @@ static void find_in_lines_that_are_thrown_away_keeps_none(void **state)
 	size_t found;
 
 	(void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 	skip();
 #endif
 	put_units_with_lines(false);
@@ -151,7 +152,7 @@ static void find_in_lines_of_many_units_ends_with_the_room(void **state)
 	size_t found;
 
 	(void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 	skip();
 #endif
 	put_units_with_lines(true);
@@ -173,7 +174,7 @@ static int open_in_a_child(uint64_t room, int expected)
 	uint64_t before = room;
 
 	e.bytes = dwarf_maker_file(&m, &e.size);
-#ifndef __SANITIZE_ADDRESS__
+#if !BUILT_WITH_ASAN
 	struct rlimit limit = {room + SLACK, room + SLACK};
 
 	if (setrlimit(RLIMIT_DATA, &limit) < 0)
@@ -204,7 +205,7 @@ static void expect_open(uint64_t room, int expected)
 static void open_of_many_units_with_many_abbreviations_ends_in_time(void **state)
 {
 	(void)state;
-#ifdef __SANITIZE_ADDRESS__
+#if BUILT_WITH_ASAN
 	skip(); /* the sanitizer's heap does not tell its size */
 #endif
 	/* The units together take more than a hundred megabytes. */
