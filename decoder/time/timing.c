@@ -103,18 +103,68 @@ static void end_segment(struct timing *t, uint64_t offset, uint64_t lo, uint64_t
 	s->near = t->scan.near;
 }
 
+/* Whether the PSB+ whose TSC stands before C was written while tracing was off: it has no FUP, or
+ * by an erratum one although TIP.PGE follows (BDM70). Stops at the next TSC, so that work stays
+ * linear. */
+static bool was_off(struct packet_cursor c)
+{
+	bool fup = false;
+	struct packet p;
+
+	do {
+		if (packet_next(&c, &p) != 0 || p.type == PACKET_TSC || p.type == PACKET_OVF)
+			return true;
+		fup = fup || p.type == PACKET_FUP;
+	} while (p.type != PACKET_PSBEND);
+	do {
+		if (packet_next(&c, &p) != 0)
+			return !fup;
+	} while (p.type == PACKET_PAD || p.type == PACKET_CYC || p.type == PACKET_MODE_EXEC);
+	return !fup || p.type == PACKET_TIP_PGE;
+}
+
+/* Whether TIP.PGE is the last packet of a branch before the PSB+ in which the scan stands, as where
+ * TraceEn goes from 0 to 1 in traced code. */
+static bool was_enabled(const struct timing *t)
+{
+	struct packet_cursor c = t->walk;
+	bool enabled = false;
+	struct packet p;
+
+	while (c.pos < t->scan.cursor.pos && timing_next_packet(&c, &p) != TIMING_END) {
+		if (p.type >= PACKET_TNT && p.type <= PACKET_FUP)
+			enabled = p.type == PACKET_TIP_PGE;
+	}
+	return enabled;
+}
+
+/* Before a TSC outside of PSB+, or in a PSB+ that was written where tracing was off, the cycle
+ * counter may have stood still, or begun anew. A CYC before such a TSC may be of the time before
+ * the stop. */
+static void note_stop(struct timing *t)
+{
+	struct timing_segment *s = &t->segment;
+	bool off = t->scan.in_psb && t->cycs && was_off(t->scan.cursor);
+	bool enabled = t->scan.in_psb && t->cycs && !off && was_enabled(t);
+
+	if (t->scan.in_psb && !off && !enabled) {
+		s->sure = s->total;
+		return;
+	}
+	s->sure = enabled ? 0 : s->sure;
+	s->stopped = s->steady && !enabled;
+	s->near = s->steady = false;
+}
+
 static void on_tsc(struct timing *t, const struct packet *p, uint64_t offset)
 {
 	struct timing_segment *s = &t->segment;
 	uint64_t tsc = p->u.tsc.value;
 
 	end_segment(t, offset, tsc, tsc);
-	if (!t->scan.in_psb) {
-		s->stopped = s->steady;
-		s->steady = false;
-	} else if (t->config.skl168) {
+	note_stop(t);
+	if (t->scan.in_psb && t->config.skl168)
 		s->near = s->steady = false;
-	}
 	timing_chain_tsc(&t->scan.chain, tsc);
 	if (tsc >= s->lo)
 		return;
@@ -156,6 +206,7 @@ static bool on_packet(struct timing *t, const struct packet *p, uint64_t offset)
 		if (!timing_chain_mtc(&t->scan.chain, &t->config, p->u.mtc.ctc, &lo, &hi))
 			return false;
 		end_segment(t, offset, lo, hi);
+		t->segment.sure = t->segment.total;
 		return true;
 	case PACKET_TMA: on_tma(t, p); break;
 	case PACKET_CYC: on_cyc(t, p); break;
@@ -212,8 +263,10 @@ static void find_end(struct timing *t)
 			return;
 		}
 
-		if (timing_skip_branches(&t->scan.cursor))
+		if (timing_skip_branches(&t->scan.cursor)) {
 			t->scan.near = false;
+			t->segment.sure = t->segment.total;
+		}
 		offset = (uint64_t)(t->scan.cursor.pos - t->trace);
 		step = timing_next_packet(&t->scan.cursor, &p);
 		if (step == TIMING_END)

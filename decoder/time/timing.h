@@ -16,6 +16,9 @@
  *   executed.
  * - Intervals from CYCs are widened by how far a spread spectrum clock may be off, up to 25 ns at
  *   each end, until the trace has shown that its clock does not swing.
+ * - A cycle counter that wraps without a CYC (33.3.6.1) cannot be told from one that does not,
+ * unless the speed would contradict the CBR: where a processor wraps silently, an interval may be
+ * too early. The trace has nothing that tells.
  * - A time that contradicts others is not used. Numbers are a stranger's: nothing overflows, and
  *   nothing is divided by 0.
  * - Time is read ahead of the walk, and bytes up to three times, so reading is tuned for speed.
@@ -108,6 +111,7 @@ struct timing_segment {
 	bool near;	   /* a CYC stands directly before the second anchor */
 	bool cycs;	   /* there are CYCs */
 	uint64_t total;	   /* cycles from the base to the last CYC */
+	uint64_t sure;	   /* so many of them, from the base on, passed before any stop */
 	uint32_t fastest;  /* CBR; 0: unknown */
 	/* The base, from which the first CYC counts: a CYC, or an anchor with a CYC before it. */
 	bool counted;	/* the base is known; else it is the first anchor or before */

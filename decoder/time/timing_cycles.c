@@ -7,14 +7,18 @@
  *   number. N cycles take at least N * max_nonturbo / (CBR + 1) ticks, and more if the clock
  *   stops.
  * - At most: the core clock has one speed as long as no CBR changes it, and every stop is
- *   followed by a TSC (33.4.2, TSC, "Generation Scenario"). A segment without a new CBR, a loss
- *   or such a TSC is steady: its speed is constant. The speed is known once two anchors with the
+ *   followed by a TSC (33.4.2, TSC, "Generation Scenario"). The same TSC comes when TraceEn goes
+ *   from 0 to 1; the cycle counter is reset before (33.3.6.1). It may be the TSC of a PSB+ that
+ *   was written while tracing was off, or directly behind TIP.PGE (33.3.7, and table "Packet
+ *   Generation under Different Enable Conditions"). A segment without a new CBR, a loss or such a
+ *   TSC is steady: its speed is constant. The speed is known once two anchors with the
  *   same speed have a CYC directly before them: the N cycles between them take T ticks, as
  *   exactly as the anchors are known. A speed that contradicts the CBR shows a stop without a
  *   TSC, and the segment does not count as steady. Packets before the TSC of a stop tell of
  *   instructions that executed before the stop, as nothing executes while the clock stands, and
  *   the TSC has the time at which the clock runs again (33.4.2, TSC, "Application"). Up to there
- *   the speed is constant.
+ *   the speed is constant. Cycles behind the last of these packets may be of another speed, as
+ *   the CBR of a changed speed comes behind the TSC.
  * - The speed of a spread spectrum clock is not quite constant: it varies by 0.5 % in all, at
  *   about 30 kHz, and the clock is never more than about 21 ns ahead of or behind a constant one.
  *   Each use of a speed allows for that, unless the trace shows that its clock does not swing so
@@ -197,10 +201,12 @@ static uint64_t by_slowest(const struct timing *t, uint64_t cycles)
 {
 	const struct timing_segment *s = &t->segment;
 	uint32_t ratio = t->config.max_nonturbo_ratio;
+	uint64_t ticks;
 
 	if (s->fastest == 0 || ratio == 0 || t->ratio_wrong)
 		return UINT64_MAX;
-	return timing_scaled(cycles + 1, ratio + UINT64_C(1), s->fastest) + 2;
+	ticks = timing_scaled(cycles + 1, ratio + UINT64_C(1), s->fastest);
+	return ticks + ticks / SPREAD + 2;
 }
 
 /* The ticks between two CYCs of a steady segment, at most. */
@@ -238,8 +244,8 @@ static void bound_loose(const struct timing *t, uint64_t cycles, uint64_t *lo, u
 	uint64_t left = s->total - cycles;
 
 	*lo = MAX_OF(*lo, timing_plus(s->base_lo, at_least(t, cycles)));
-	if (s->hi != UINT64_MAX)
-		*hi = MIN_OF(*hi, timing_minus(s->hi, at_least(t, left)));
+	if (s->hi != UINT64_MAX && cycles < s->sure)
+		*hi = MIN_OF(*hi, timing_minus(s->hi, at_least(t, s->sure - cycles)));
 	if (s->steady || s->stopped)
 		*hi = MIN_OF(*hi, timing_plus(s->base_hi, at_most(t, cycles)));
 	if (s->steady && s->near)
@@ -274,9 +280,10 @@ void timing_measure(struct timing *t)
 		timing_swing_point(t, s->b_lo, cycles, s->end);
 	else
 		timing_swing_restart(t, s->b_lo);
+	/* Times are rounded down, so the anchors may be a tick closer together or farther apart. */
 	if (t->measuring && cycles >= MAX_OF(t->rate.cycles, MEASURE_MIN))
-		t->rate = (struct timing_rate){timing_minus(s->b_lo, t->measure_hi),
-					       timing_minus(s->hi, t->measure_lo), cycles};
+		t->rate = (struct timing_rate){timing_minus(s->b_lo, t->measure_hi + 1),
+					       timing_minus(s->hi + 1, t->measure_lo), cycles};
 	if (t->measuring)
 		return;
 	t->measuring = true;
@@ -312,15 +319,14 @@ void timing_settle(struct timing *t)
 void timing_check_speed(struct timing *t)
 {
 	struct timing_segment *s = &t->segment;
-	uint32_t ratio = t->config.max_nonturbo_ratio;
 
 	s->pinned = s->steady && s->near && s->base_near && s->total > 0 && s->b_lo >= s->base_lo &&
 		    s->hi >= s->base_hi;
-	if (!s->pinned || s->fastest == 0 || ratio == 0)
+	if (!s->pinned)
 		return;
 	if (by_fastest(t, s->total) > s->hi - s->base_lo + 1)
 		t->ratio_wrong = true;
-	if (!t->ratio_wrong &&
-	    timing_minus(s->b_lo, s->base_hi) > timing_scaled(s->total, ratio + 1u, s->fastest) + 2)
+	/* More time than these cycles take at any speed: the counter stood still, or wrapped. */
+	if (timing_minus(s->b_lo, s->base_hi) > by_slowest(t, s->total))
 		s->pinned = s->steady = false;
 }

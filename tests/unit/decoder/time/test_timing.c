@@ -15,6 +15,9 @@
 #define PSB	     "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
 #define PSBEND	     "\x02\x23"
 #define OVF	     "\x02\xf3"
+#define FUP	     "\x7d\x01\x02\x03\x04\x00\x00"
+#define PGE	     "\x31\x01\x02"
+#define PGD	     "\x01"
 #define MTC(n)	     "\x59" n
 #define CYC16	     "\x83"
 #define CYC8	     "\x43"
@@ -216,16 +219,16 @@ static void timing_at_mtcs_that_were_lost_are_counted(void **state)
 /* The CYC is halfway: 32 cycles, as 16 and 16, between anchors that are 64 ticks apart. */
 static void timing_at_cyc_between_anchors_with_cycs_is_known(void **state)
 {
-	static const char bytes[] = CBR("\x20") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
-		TNT CYC16 TIP CYC16 MTC("\x41") TNT;
+	static const char bytes[] = CBR("\x20") CYC8 PSB TSC("\x00\x10") TMA("\x00\x04", "\x00")
+		FUP PSBEND TNT CYC16 TIP CYC16 MTC("\x41") TNT;
 	struct timing *t = new_timing(bytes, sizeof(bytes) - 1, BOTH);
 	uint64_t lo, hi;
 
 	(void)state;
-	timing_at(t, 20, &lo, &hi);
+	timing_at(t, 45, &lo, &hi);
 	assert_int_equal(lo, 4096);
 	assert_in_range(hi, 4096 + 32, 4096 + 37);
-	timing_at(t, 22, &lo, &hi);
+	timing_at(t, 47, &lo, &hi);
 	assert_in_range(lo, 4096 + 27, 4096 + 32);
 	assert_in_range(hi, 4096 + 32, 4096 + 37);
 	free(t);
@@ -234,16 +237,16 @@ static void timing_at_cyc_between_anchors_with_cycs_is_known(void **state)
 /* The CYC tells the time of the TIP, but of a TNT only the time of its first branch. */
 static void timing_at_tnt_behind_a_cyc_lasts_up_to_the_next_one(void **state)
 {
-	static const char bytes[] = CBR("\x20") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
-		CYC8 TNT CYC16 TIP CYC8 MTC("\x41") TNT;
+	static const char bytes[] = CBR("\x20") CYC8 PSB TSC("\x00\x10") TMA("\x00\x04", "\x00")
+		FUP PSBEND CYC8 TNT CYC16 TIP CYC8 MTC("\x41") TNT;
 	struct timing *t = new_timing(bytes, sizeof(bytes) - 1, BOTH);
 	uint64_t lo, hi;
 
 	(void)state;
-	timing_at(t, 21, &lo, &hi);
+	timing_at(t, 46, &lo, &hi);
 	assert_in_range(lo, 4096 + 11, 4096 + 16);
 	assert_in_range(hi, 4096 + 48, 4096 + 53);
-	timing_at(t, 23, &lo, &hi);
+	timing_at(t, 48, &lo, &hi);
 	assert_in_range(lo, 4096 + 43, 4096 + 48);
 	assert_in_range(hi, 4096 + 48, 4096 + 53);
 	free(t);
@@ -252,9 +255,9 @@ static void timing_at_tnt_behind_a_cyc_lasts_up_to_the_next_one(void **state)
 /* If the ratio changes, it is unknown how many cycles had which length. */
 static void timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster(void **state)
 {
-	static const char bytes[] = CBR("\x1f") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
-		CYC16 TIP CBR("\x3f") CYC16 MTC("\x41") TNT;
-	static const struct expected e[] = {{21, 4096 + 15, 4096 + 65 - 15}};
+	static const char bytes[] = CBR("\x1f") CYC8 PSB TSC("\x00\x10") TMA("\x00\x04", "\x00")
+		FUP PSBEND CYC16 TIP CBR("\x3f") CYC16 MTC("\x41") TNT;
+	static const struct expected e[] = {{46, 4096 + 15, 4096 + 65 - 15}};
 
 	(void)state;
 	check(new_timing(bytes, sizeof(bytes) - 1, BOTH), e, 1);
@@ -265,8 +268,8 @@ static void timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster(void **
 static void timing_at_cyc_before_a_stop_is_bound_by_the_ratio(void **state)
 {
 	static const char bytes[] =
-		CBR("\x1f") CYC8 TSC("\x00\x10") CYC16 TIP CYC16 TSC("\x00\x20") TNT;
-	static const struct expected e[] = {{14, 4096 + 30, 4096 + 37}};
+		CBR("\x1f") CYC8 PSB TSC("\x00\x10") FUP PSBEND CYC16 TIP CYC16 TSC("\x00\x20") TNT;
+	static const struct expected e[] = {{39, 4096 + 30, 4096 + 37}};
 
 	(void)state;
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 1);
@@ -277,27 +280,49 @@ static void timing_at_cyc_before_a_stop_is_bound_by_the_ratio(void **state)
 static void timing_at_cyc_before_a_stop_is_bound_by_the_speed(void **state)
 {
 	static const char bytes[] =
-		CYC8 PSB TSC("\x00\x10") CBR("\x1f") PSBEND "\x07\x08" PSB TSC("\x00\x11")
-			CBR("\x1f") PSBEND CYC16 TIP TSC("\x00\x30") CYC8 CYC16 TIP;
-	static const struct expected e[] = {{64, 0x1100 + 30, 0x1100 + 36},
-					    {77, 0x3000 + 30, 0x3000 + 56}};
+		CYC8 PSB TSC("\x00\x10") CBR("\x1f") FUP PSBEND "\x07\x08" PSB TSC("\x00\x11")
+			CBR("\x1f") FUP PSBEND CYC16 TIP TSC("\x00\x30") CYC8 CYC16 TIP;
+	static const struct expected e[] = {{78, 0x1100 + 30, 0x1100 + 36},
+					    {91, 0x3000 + 30, 0x3000 + 56}};
 
 	(void)state;
 	check(new_timing(bytes, sizeof(bytes) - 1, CYC_64), e, 2);
+}
+
+/* Tracing goes off, and on again 0x800 ticks later: the counter stood still and began anew. The
+ * PSB+ was written while tracing was off, or directly behind TIP.PGE. */
+static void timing_at_cyc_behind_tracing_that_was_off_knows_the_speed(void **state)
+{
+	static const char within[] = CYC8 PSB TSC("\x00\x10") CBR("\x1f") FUP PSBEND
+		"\x07\x08" PSB TSC("\x00\x11") CBR("\x1f") FUP PSBEND CYC16 PGD PSB TSC("\x00\x19")
+			CBR("\x1f") PSBEND PGE TNT "\x07\x08" PSB TSC("\x00\x1a") CBR("\x1f")
+				FUP PSBEND CYC16 TIP TSC("\x00\x30");
+	static const char behind[] = CYC8 PSB TSC("\x00\x10") CBR("\x1f") FUP PSBEND
+		"\x07\x08" PSB TSC("\x00\x11") CBR("\x1f")
+			FUP PSBEND CYC16 PGD PGE PSB TSC("\x00\x19") CBR("\x1f") FUP PSBEND TNT
+		"\x07\x08" PSB TSC("\x00\x1a") CBR("\x1f") FUP PSBEND CYC16 TIP TSC("\x00\x30");
+	static const struct expected at_within[] = {
+		{sizeof(within) - 12, 0x1a00 + 30, 0x1a00 + 36}};
+	static const struct expected at_behind[] = {
+		{sizeof(behind) - 12, 0x1a00 + 30, 0x1a00 + 36}};
+
+	(void)state;
+	check(new_timing(within, sizeof(within) - 1, CYC_64), at_within, 1);
+	check(new_timing(behind, sizeof(behind) - 1, CYC_64), at_behind, 1);
 }
 
 /* The CYC before the PSB may not be the last one. Without the erratum it is. */
 static void timing_at_skl168_trusts_no_cyc_across_a_psb(void **state)
 {
 	static const char bytes[] = CYC8 PSB TSC("\x00\x10") CBR("\x1f")
-		PSBEND CYC16 TIP CYC16 PSB TSC("\x00\x11") CBR("\x1f") PSBEND TNT;
+		FUP PSBEND CYC16 TIP CYC16 PSB TSC("\x00\x11") CBR("\x1f") FUP PSBEND TNT;
 	struct timing_config config = CYC_64;
-	static const struct expected with[] = {{32, 4096, 4096 + 256 - 30}};
+	static const struct expected with[] = {{39, 4096, 4096 + 256 - 30}};
 	uint64_t lo, hi;
 	struct timing *t = new_timing(bytes, sizeof(bytes) - 1, config);
 
 	(void)state;
-	timing_at(t, 32, &lo, &hi);
+	timing_at(t, 39, &lo, &hi);
 	free(t);
 	assert_in_range(lo, 4096 + 30, 4096 + 130);
 	config.skl168 = true;
@@ -340,13 +365,13 @@ static void timing_at_mtcs_behind_a_long_overflow_do_not_count(void **state)
 /* There are more cycles than the ratio allows, so the ratio is wrong and no longer used. */
 static void timing_at_ratio_that_the_anchors_refute_is_forgotten(void **state)
 {
-	static const char bytes[] = CBR("\x01") CYC8 TSC("\x00\x10") TMA("\x00\x04", "\x00")
-		CYC16 TIP CYC16 MTC("\x41") TNT;
+	static const char bytes[] = CBR("\x01") CYC8 PSB TSC("\x00\x10") TMA("\x00\x04", "\x00")
+		FUP PSBEND CYC16 TIP CYC16 MTC("\x41") TNT;
 	struct timing *t = new_timing(bytes, sizeof(bytes) - 1, BOTH);
 	uint64_t lo, hi;
 
 	(void)state;
-	timing_at(t, 21, &lo, &hi);
+	timing_at(t, 46, &lo, &hi);
 	assert_true(t->ratio_wrong);
 	assert_in_range(lo, 4096 + 27, 4096 + 32);
 	assert_in_range(hi, 4096 + 32, 4096 + 37);
@@ -374,6 +399,7 @@ int main(void)
 		cmocka_unit_test(timing_at_cyc_where_the_ratio_changes_is_bound_by_the_faster),
 		cmocka_unit_test(timing_at_cyc_before_a_stop_is_bound_by_the_ratio),
 		cmocka_unit_test(timing_at_cyc_before_a_stop_is_bound_by_the_speed),
+		cmocka_unit_test(timing_at_cyc_behind_tracing_that_was_off_knows_the_speed),
 		cmocka_unit_test(timing_at_skl168_trusts_no_cyc_across_a_psb),
 		cmocka_unit_test(
 			timing_at_first_cyc_behind_an_overflow_comes_no_later_than_it_counts),

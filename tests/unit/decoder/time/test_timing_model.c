@@ -235,6 +235,7 @@ static void psb(struct core *c)
 	put(c, bytes, sizeof(bytes));
 	put_time(c);
 	put_cbr(c);
+	PUT(c, 0x7d, 1, 2, 3, 4, 0, 0);
 	PUT(c, 2, 0x23);
 }
 
