@@ -5,7 +5,7 @@
  * A value that is not known is null, never 0. Addresses and TSC values are "0x..." strings.
  *`atNSec` is a time of the perf clock relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.9", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.10", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -48,7 +48,7 @@
  *   "threads": [{"pid","tid","comm","instructions","branches","cpuNSec",
  *                "transactions": {"begun","committed","aborted"} | null,
  *                "lastBranches": [{"from","to","kind","fromName","toName",
- *                                  "atNSec","uncertainNSec","fromSource","toSource"}],
+ *                                  "atNSec","uncertainNSec","fromSource","toSource","gap"}],
  *                "stack": [{"address","name","linkage","image","offset","source",
  *                           "inlined": [{"name","linkage","source"}]}],
  *                "window","olderFrames": only with a deadline}],
@@ -81,10 +81,11 @@
  * lastBranches: oldest first. turns: which thread ran on which CPU, oldest first, within the CPU's
  * [begin, end], without idle turns; certain false: the thread is not known (pid, tid and comm are
  * null). functions: most self instructions first. kind of a branch: "cond", "jump", "call",
- * "jump-ind", "call-ind", "ret", "far", "syscall", "async", "enable", "disable".
+ * "jump-ind", "call-ind", "ret", "far", "syscall", "async", "enable", "disable"; "gap" (with the
+ * gap's kind) is no branch: the branches before and behind do not continue one another.
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.9"
+#define REPORT_SCHEMA_VERSION "1.10"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

@@ -202,6 +202,11 @@ void show_table_branches(FILE *out, struct json_object *r)
 
 		fputs("  ", out);
 		show_cell(out, field_text(b, "kind"), 9);
+		if (field_text(b, "gap")) {
+			text_puts(out, field_text(b, "gap"), 30);
+			fputc('\n', out);
+			continue;
+		}
 		show_name(out, name_or_address(b, "fromName", "from"), 30);
 		fputs("-> ", out);
 		if (from || to) {

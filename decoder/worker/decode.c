@@ -141,11 +141,30 @@ static int write_result(struct decode_job *job)
 	}
 }
 
+/* Adds what is missing without a place in a trace. BEGIN as in gaps_add_recording(). */
+static int add_recording(struct decode_job *job, const uint64_t *begin)
+{
+	const struct gap not_permitted = gaps_blank(FAULT_NOT_PERMITTED);
+	struct decode *d = job->d;
+	const struct gaps before = d->gaps;
+	int r;
+
+	/* For a limited report there is one gap, whether much or nothing was left out. */
+	if (permit_is_limited(d->replay->permit))
+		r = gaps_add(&d->gaps, &not_permitted, NULL);
+	else
+		r = gaps_add_recording(&d->gaps, d->replay, begin);
+	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
+		if (d->gaps.counts[i] > before.counts[i])
+			views_recording(&job->views, (enum fault)i,
+					d->gaps.counts[i] - before.counts[i]);
+	return r;
+}
+
 static int run(struct decode_job *job)
 {
 	struct decode *d = job->d;
 	const struct decode_sink *sink = job->sink;
-	const struct gap not_permitted = gaps_blank(FAULT_NOT_PERMITTED);
 	size_t n = d->replay->manifest->n_cpus;
 	CLEANUP_FREE uint64_t *begin = calloc(n + 1, sizeof(*begin));
 	int r;
@@ -161,11 +180,8 @@ static int run(struct decode_job *job)
 
 		begin[i] = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&d->replay->clock, tsc);
 	}
-	/* For a limited report there is one gap, whether much or nothing was left out. */
-	if (r == 0 && permit_is_limited(d->replay->permit))
-		r = gaps_add(&d->gaps, &not_permitted, NULL);
-	else if (r == 0)
-		r = gaps_add_recording(&d->gaps, d->replay, begin);
+	if (r == 0)
+		r = add_recording(job, begin);
 	tell_progress(job, WORKER_PHASE_DECODE, 100);
 	if (r == 0)
 		r = write_result(job);

@@ -103,15 +103,15 @@ static int view_stretch(struct decode_job *job, const struct replay_stretch *s)
 	r = tally_find(&d->tally, s->thread, &counters);
 	if (r < 0)
 		return r;
-	views_hash_two(&d->cpus[s->cpu].hash, &counters->hash, s);
 	for (size_t i = 0; i < s->n_items; i++)
 		counters->insns += s->items[i].insns;
-	return 0;
+	return views_hash_two(&d->cpus[s->cpu].hash, &counters->hash, s);
 }
 
 /* Adds a gap that says only that there was a stretch, and when. */
-static int exclude(struct decode *d, const struct replay_stretch *s)
+static int exclude(struct decode_job *job, const struct replay_stretch *s)
 {
+	struct decode *d = job->d;
 	const struct flow_gap *gap = s->n_gaps > 0 ? &s->gaps[0] : NULL;
 	struct flow_gap none = {.fault = FAULT_EXCLUDED, .tsc_hi = UINT64_MAX};
 	size_t first;
@@ -121,6 +121,7 @@ static int exclude(struct decode *d, const struct replay_stretch *s)
 		return r;
 	none.offset = s->n_items > 0 ? s->items[0].offset : gap->offset;
 	none.tsc_lo = s->n_items > 0 ? s->items[0].tsc_lo : gap->tsc_lo;
+	views_left_out(&job->views, FAULT_EXCLUDED);
 	first = d->gaps.n;
 	r = gaps_add_flow(&d->gaps, d->replay, d->replay->manifest->cpus[s->cpu].cpu, &none);
 	if (d->gaps.n > first)
@@ -143,7 +144,7 @@ int decode_stretch(void *userdata, const struct replay_stretch *s)
 	if (permit_thread(permit, s->thread ? s->thread : s->process, began) != PERMIT_YES) {
 		/* In a limited report this can also be an excluded program of the user. */
 		if (!permit_is_limited(permit))
-			return exclude(d, s);
+			return exclude(job, s);
 		d->withheld = true;
 		return 0;
 	}

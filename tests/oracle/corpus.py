@@ -40,7 +40,8 @@ def decode(folder, options, images, *view):
     p = subprocess.run(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if p.returncode != 0:
         raise ValueError(f"exit {p.returncode}: {p.stderr.strip()[-300:]}")
-    return p.stdout
+    # Lines about gaps are none of instructions or branches.
+    return "".join(line for line in p.stdout.splitlines(True) if not line.startswith("# "))
 
 
 def fnv(ips):

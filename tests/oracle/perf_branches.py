@@ -94,7 +94,7 @@ def ours(bundle, *view):
                 streams[who].append((source, target))
             elif line.startswith("# gap "):
                 gaps[line[6:].strip()] += 1
-            else:
+            elif not line.startswith("# recording "):
                 who = tuple("-1" if w == "-" else w for w in WHOSE.match(line).groups())
     if p.returncode != 0:
         raise Failed(f"ptsnapctl decode: exit {p.returncode}")

@@ -174,7 +174,13 @@ class Snapshot:
                 raise Failed(f"{self.name}: no gap {gap}: {self.errors}")
         if not self.spans:
             return 0
-        with subprocess.Popen(decode(self.bundle, "insns"), stdout=subprocess.PIPE,
+        command = decode(self.bundle, "insns")
+        if len(self.spans) == 1 and len(self.summary["threads"]) == 1:
+            # The lines of a single thread on a single CPU do not name the thread.
+            t, cpu = self.summary["threads"][0], self.summary["cpus"][0]["cpu"]
+            command = ["sh", "-c", 'echo "$0"; exec "$@"',
+                       f"# cpu {cpu} pid {t['pid']} tid {t['tid']}", *command]
+        with subprocess.Popen(command, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as view:
             p = subprocess.run([SUBSET, self.truth, *self.spans], stdin=view.stdout,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

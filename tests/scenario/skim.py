@@ -31,7 +31,9 @@ def lines_of(args):
 
 
 def skim(bundle, how, *options):
-    return lines_of(decode(bundle, "branches", f"--skim={how}", *options))
+    """The samples; lines about gaps are not samples."""
+    return (line for line in lines_of(decode(bundle, "branches", f"--skim={how}", *options))
+            if " gap - - [" not in line)
 
 
 class Packets:

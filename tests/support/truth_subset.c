@@ -100,6 +100,8 @@ static bool read_comment(struct check *c, const char *line)
 		subset_gap(&c->subset, c->cpu);
 		return true;
 	}
+	if (strncmp(line, "# recording ", 12) == 0)
+		return true;
 	if (sscanf(line, "# cpu %" SCNu32, &cpu) != 1)
 		return false;
 	c->cpu = cpu;

@@ -253,13 +253,14 @@ void tally_time(struct tally *t, struct tally_counters *counters, struct tally_c
 }
 
 static void remember(struct tally_counters *counters, const struct flow_item *item,
-		     uint32_t context)
+		     uint32_t context, enum fault fault)
 {
 	if (item->from != 0 || item->to != 0)
 		counters->ip = item->to != 0 ? item->to : item->from;
-	if (item->kind == FLOW_GAP || item->kind == FLOW_END)
+	/* In front of the first branch a gap joins nothing. */
+	if (item->kind == FLOW_END || (item->kind == FLOW_GAP && counters->n_last == 0))
 		return;
-	counters->branches++;
+	counters->branches += item->kind != FLOW_GAP;
 	counters->last[counters->n_last++ % REPORT_LAST_BRANCHES] = (struct tally_branch){
 		.from = item->from,
 		.to = item->to,
@@ -267,6 +268,7 @@ static void remember(struct tally_counters *counters, const struct flow_item *it
 		.tsc_hi = item->tsc_hi,
 		.context = context,
 		.kind = item->kind,
+		.fault = (uint8_t)fault,
 	};
 }
 
@@ -283,6 +285,7 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 {
 	uint64_t now = tally_instant(item->tsc_lo, item->tsc_hi);
 	struct tally_cpu *cpu = &t->cpus[s->cpu];
+	enum fault fault = FAULT_NONE;
 	int r;
 
 	if (item->kind == FLOW_STEPS)
@@ -296,11 +299,13 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 		calls_mark(&counters->calls, &s->marks[item->mark - s->first_mark]);
 		return 0;
 	}
+	if (item->kind == FLOW_GAP)
+		fault = s->gaps[item->gap - s->first_gap].fault;
 	if (item->kind != FLOW_GAP) {
 		tally_time(t, counters, cpu, now);
 	} else if (now != 0) {
 		/* Before the first PSB nothing can be decoded, therefore nothing is lost. */
-		if (s->gaps[item->gap - s->first_gap].fault != FAULT_HEAD) {
+		if (fault != FAULT_HEAD) {
 			extend_time(cpu, now);
 			if (cpu->gap_tsc == 0)
 				cpu->gap_tsc = now;
@@ -309,7 +314,7 @@ static int count_item(struct tally *t, struct tally_counters *counters,
 	}
 	counters->traced = item->kind != FLOW_SYSCALL && item->kind != FLOW_DISABLE &&
 			   item->kind != FLOW_GAP && item->kind != FLOW_END;
-	remember(counters, item, s->context);
+	remember(counters, item, s->context, fault);
 	return tally_calls(t, counters, item);
 }
 

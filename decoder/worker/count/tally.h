@@ -55,7 +55,9 @@ struct tally_branch {
 	uint64_t from, to;
 	uint64_t tsc_lo, tsc_hi;
 	uint32_t context;
-	uint8_t kind; /* enum flow_kind */
+	uint8_t kind;  /* enum flow_kind; FLOW_GAP: the branches before and behind do not continue
+			* one another */
+	uint8_t fault; /* enum fault, of FLOW_GAP */
 };
 
 /* The counters of one thread, and where the thread is. */

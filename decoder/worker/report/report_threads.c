@@ -17,13 +17,15 @@ static void write_branch(const struct report *r, struct json_writer *w,
 		[FLOW_COND] = "cond",	      [FLOW_JUMP] = "jump",	    [FLOW_CALL] = "call",
 		[FLOW_JUMP_IND] = "jump-ind", [FLOW_CALL_IND] = "call-ind", [FLOW_RET] = "ret",
 		[FLOW_FAR] = "far",	      [FLOW_SYSCALL] = "syscall",   [FLOW_ASYNC] = "async",
-		[FLOW_ENABLE] = "enable",     [FLOW_DISABLE] = "disable",
+		[FLOW_ENABLE] = "enable",     [FLOW_DISABLE] = "disable",   [FLOW_GAP] = "gap",
 	};
 
 	json_begin_object(w, NULL);
 	report_address(r, w, "from", b->from);
 	report_address(r, w, "to", b->to);
 	json_string(w, "kind", kinds[b->kind]);
+	if (b->kind == FLOW_GAP)
+		json_string(w, "gap", fault_name((enum fault)b->fault));
 	report_name(r, w, "fromName", b->context, b->from);
 	report_name(r, w, "toName", b->context, b->to);
 	report_line(r, w, "fromSource", b->context, b->from);

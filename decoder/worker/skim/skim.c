@@ -69,12 +69,32 @@ static struct skim_config config_of(const struct skim *k, size_t index)
 	return config;
 }
 
+/* Writes what was missing since BEFORE was counted, behind the sample LAST. */
+static int write_gaps(struct skim *k, size_t index, const struct skim_reader *reader,
+		      const struct skim_counts *before, const struct skim_sample *last)
+{
+	const struct skim_counts *now = &reader->counts;
+	int r = 0;
+
+	if (k->options->view != WORKER_VIEW_BRANCHES)
+		return 0;
+	if (now->head > before->head)
+		r = skim_lines_gap(&k->lines, index, last, reader->config.start,
+				   now->psbs > 0 ? FAULT_HEAD : FAULT_NO_PSB);
+	for (uint64_t n = before->overflows; n < now->overflows && r == 0; n++)
+		r = skim_lines_gap(&k->lines, index, last, reader->lost_at, FAULT_OVERFLOW);
+	for (uint64_t n = before->bad_packets; n < now->bad_packets && r == 0; n++)
+		r = skim_lines_gap(&k->lines, index, last, reader->lost_at, FAULT_BAD_PACKET);
+	return r;
+}
+
 static int skim_cpu(struct skim *k, size_t index)
 {
 	const struct skim_config config = config_of(k, index);
+	struct skim_sample s, last = {.tsc_hi = UINT64_MAX};
+	struct skim_counts before = {0};
 	struct skim_reader reader;
 	struct skim_owners owners;
-	struct skim_sample s;
 	int r = 0;
 
 	skim_reader_init(&reader, &config);
@@ -84,12 +104,18 @@ static int skim_cpu(struct skim *k, size_t index)
 
 		if (k->options->view == WORKER_VIEW_SUMMARY)
 			continue;
-		r = skim_owner_of(&owners, &s, &owner);
+		r = write_gaps(k, index, &reader, &before, &last);
+		before = reader.counts;
+		last = s;
+		if (r == 0)
+			r = skim_owner_of(&owners, &s, &owner);
 		if (r == 0 && k->options->view == WORKER_VIEW_REPORT)
 			r = skim_map_add(&k->map, index, &s, owner);
 		else if (r == 0)
 			r = skim_lines_write(&k->lines, index, &s, owner);
 	}
+	if (r == 0)
+		r = write_gaps(k, index, &reader, &before, &last);
 	if (k->options->view == WORKER_VIEW_REPORT)
 		skim_map_end(&k->map, config.size);
 	k->counts[index] = reader.counts;

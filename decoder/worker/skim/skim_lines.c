@@ -138,12 +138,10 @@ static int write_place(struct skim_lines *l, const struct skim_sample *s,
 	return 0;
 }
 
-int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample *s,
-		     const struct skim_owner *owner)
+/* The fields of a line up to the CPU. */
+static void write_when(struct skim_lines *l, size_t cpu, const struct skim_sample *s)
 {
-	const struct timeline_thread *t = owner->thread, *p = t ? t : owner->process;
-	uint32_t number = l->replay->manifest->cpus[cpu].cpu;
-	int r = 0;
+	const uint32_t number = l->replay->manifest->cpus[cpu].cpu;
 
 	if ((l->show & WORKER_SHOW_TIME) != 0) {
 		lines_hex(l->lines, s->tsc_lo, ' ');
@@ -156,6 +154,29 @@ int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample 
 	if ((l->show & WORKER_SHOW_PLACES) != 0)
 		lines_hex(l->lines, s->offset, ' ');
 	write_number(l, number != MANIFEST_ANY, number, ' ');
+}
+
+int skim_lines_gap(struct skim_lines *l, size_t cpu, const struct skim_sample *before,
+		   uint64_t offset, enum fault kind)
+{
+	struct skim_sample at = *before;
+
+	at.offset = offset;
+	at.tsc_hi = UINT64_MAX;
+	write_when(l, cpu, &at);
+	write_text(l, "-/- gap - - [");
+	write_text(l, fault_name(kind));
+	write_text(l, "]\n");
+	return l->lines->error;
+}
+
+int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample *s,
+		     const struct skim_owner *owner)
+{
+	const struct timeline_thread *t = owner->thread, *p = t ? t : owner->process;
+	int r = 0;
+
+	write_when(l, cpu, s);
 	write_number(l, p, p ? p->pid : 0, '/');
 	write_number(l, t, t ? t->tid : 0, ' ');
 	write_kind(l, s);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/packet/fault.h"
 #include "decoder/worker/count/functions.h"
 #include "decoder/worker/replay/replay.h"
 #include "decoder/worker/skim/skim_read.h"
@@ -141,6 +142,10 @@ struct skim_lines {
 int skim_lines_init(struct skim_lines *l, const struct replay *r, uint64_t show,
 		    struct lines *lines);
 void skim_lines_done(struct skim_lines *l);
+/* Writes that something is missing at or before OFFSET, behind the sample BEFORE of CPU. 0 or the
+ * sticky error of the lines. */
+int skim_lines_gap(struct skim_lines *l, size_t cpu, const struct skim_sample *before,
+		   uint64_t offset, enum fault kind);
 /* Writes a sample of CPU. 0, -ENOMEM, or the sticky error of the lines. */
 int skim_lines_write(struct skim_lines *l, size_t cpu, const struct skim_sample *s,
 		     const struct skim_owner *owner);

@@ -70,6 +70,7 @@ static void resync(struct skim_reader *r, int result)
 		return;
 	r->counts.bad_packets++;
 	r->counts.bad_bytes += offset_of(r) - from;
+	r->lost_at = from;
 }
 
 /* Reads the PSB+ at the cursor. */
@@ -110,6 +111,7 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	if (e.kind == EVENT_BAD) {
 		r->counts.bad_packets++;
 		r->counts.bad_bytes += e.end - e.last;
+		r->lost_at = e.last;
 	}
 	r->c.pos = reader.c.pos;
 	r->c.bip_bytes = 0;
@@ -164,6 +166,7 @@ static bool on_packet(struct skim_reader *r, const struct packet *p, uint64_t of
 	case PACKET_OVF:
 		r->last_ip = 0;
 		r->counts.overflows++;
+		r->lost_at = offset;
 		return false;
 	case PACKET_PIP: r->guest = p->u.pip.nr != 0; return false;
 	case PACKET_CFE:

@@ -63,6 +63,7 @@ struct skim_reader {
 	uint64_t last_ip;
 	uint64_t tsc_lo, tsc_hi; /* of packets before ASK_FROM */
 	uint64_t ask_from;	 /* the offset from which on the time is another */
+	uint64_t lost_at;	 /* the offset of the last overflow or bad packet */
 	bool guest;
 	bool begun;
 };

@@ -4,6 +4,7 @@
 #include "decoder/worker/view/views.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +32,11 @@ static void write_gap(struct lines *l, enum fault fault)
 	lines_text(l, "\n", 1);
 }
 
+static enum fault fault_of(const struct replay_stretch *s, const struct flow_item *item)
+{
+	return s->gaps[item->gap - s->first_gap].fault;
+}
+
 /* Before the lines of S, if they are of another CPU or thread than the lines before: "# cpu N pid P
  * tid T", with "-" for what is not known. If only the process is known, "# gap thread-uncertain"
  * follows. */
@@ -54,17 +60,16 @@ static void write_origin(struct views_origin *v, struct lines *l, const struct r
 
 /* Writes a line "FROM TO" for each branch that was taken. With WORKER_SHOW_TIME in SHOW, " LO HI"
  * follows: when the branch happened in TSC, 0 and all ones where unknown; with WORKER_SHOW_PLACES
- * too, " OFFSET" of the packet. GAPS: also writes "# gap KIND" at each gap. 0 or the sticky error
- * of L. */
-static int write_branches(struct lines *l, const struct replay_stretch *s, bool gaps, uint64_t show)
+ * too, " OFFSET" of the packet. Writes "# gap KIND" at each gap. 0 or the sticky error of L. */
+static int write_branches(struct lines *l, const struct replay_stretch *s, uint64_t show)
 {
 	bool time = (show & WORKER_SHOW_TIME) != 0, places = (show & WORKER_SHOW_PLACES) != 0;
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct flow_item *item = &s->items[i];
 
-		if (gaps && item->kind == FLOW_GAP)
-			write_gap(l, s->gaps[item->gap - s->first_gap].fault);
+		if (item->kind == FLOW_GAP)
+			write_gap(l, fault_of(s, item));
 		if (item->kind == FLOW_END || item->kind == FLOW_GAP || item->kind == FLOW_MARK)
 			continue;
 		lines_hex(l, item->from, ' ');
@@ -79,8 +84,9 @@ static int write_branches(struct lines *l, const struct replay_stretch *s, bool 
 	return l->error;
 }
 
-/* Calls FN with the addresses of the run of ITEM, CHUNK at a time. */
-static void each_chunk(const struct replay_stretch *s, const struct flow_item *item,
+/* Calls FN with the addresses of the run of ITEM, CHUNK at a time. False: not all of them are known
+ * any more, for want of memory. */
+static bool each_chunk(const struct replay_stretch *s, const struct flow_item *item,
 		       void (*fn)(void *userdata, const uint64_t *ips, size_t n), void *userdata)
 {
 	uint64_t ips[CHUNK], start = item->start;
@@ -94,11 +100,12 @@ static void each_chunk(const struct replay_stretch *s, const struct flow_item *i
 		if (n > skip)
 			fn(userdata, ips + skip, n - skip);
 		if (n < want || n <= skip)
-			return;
+			return false;
 		left -= n - skip;
 		start = ips[n - 1];
 		skip = 1;
 	}
+	return true;
 }
 
 static void write_ips(void *userdata, const uint64_t *ips, size_t n)
@@ -109,12 +116,13 @@ static void write_ips(void *userdata, const uint64_t *ips, size_t n)
 		lines_hex(l, ips[i], '\n');
 }
 
-int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps)
+int views_insns(struct lines *l, const struct replay_stretch *s)
 {
 	for (size_t i = 0; i < s->n_items; i++) {
-		each_chunk(s, &s->items[i], write_ips, l);
-		if (gaps && s->items[i].kind == FLOW_GAP)
-			write_gap(l, s->gaps[s->items[i].gap - s->first_gap].fault);
+		if (!each_chunk(s, &s->items[i], write_ips, l) && l->error == 0)
+			l->error = -ENOMEM;
+		if (s->items[i].kind == FLOW_GAP)
+			write_gap(l, fault_of(s, &s->items[i]));
 	}
 	return l->error;
 }
@@ -137,21 +145,23 @@ static void hash_ips(void *userdata, const uint64_t *ips, size_t n)
 	*hashes = h;
 }
 
-void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s)
+int views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s)
 {
 	struct hashes hashes = {*cpu, *thread, *cpu == *thread};
 
 	for (size_t i = 0; i < s->n_items; i++)
-		each_chunk(s, &s->items[i], hash_ips, &hashes);
+		if (!each_chunk(s, &s->items[i], hash_ips, &hashes))
+			return -ENOMEM;
 	*cpu = hashes.cpu;
 	*thread = hashes.same ? hashes.cpu : hashes.thread;
+	return 0;
 }
 
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s)
 {
 	uint64_t same = hash;
 
-	views_hash_two(&hash, &same, s);
+	(void)views_hash_two(&hash, &same, s);
 	return hash;
 }
 
@@ -214,16 +224,39 @@ int views_stretch(struct views *v, const struct replay_stretch *s)
 	if (!v->plain)
 		write_origin(&v->origin, &v->lines, s, v->replay->manifest);
 	if (v->options->view == WORKER_VIEW_BRANCHES)
-		return write_branches(&v->lines, s, !v->plain, v->options->show);
+		return write_branches(&v->lines, s, v->options->show);
 	if (v->options->view == WORKER_VIEW_EVENTS)
 		return views_events(&v->lines, s);
 	if (!v->ptxed)
-		return views_insns(&v->lines, s, !v->plain);
+		return views_insns(&v->lines, s);
 	r = views_ptxed_stretch(&v->ptxed[s->cpu], s);
 	/* The next lines may be of another thread. */
 	if (!v->plain)
 		views_ptxed_settle(&v->ptxed[s->cpu]);
 	return r;
+}
+
+/* Whether the view says of a gap what no line of another tool says. */
+static bool tells_gaps(const struct views *v)
+{
+	const uint32_t view = v->options->view;
+
+	return !v->ptxed && (view == WORKER_VIEW_BRANCHES || view == WORKER_VIEW_INSNS ||
+			     view == WORKER_VIEW_EVENTS);
+}
+
+void views_left_out(struct views *v, enum fault fault)
+{
+	if (!tells_gaps(v))
+		return;
+	write_gap(&v->lines, fault);
+	v->origin.known = false;
+}
+
+void views_recording(struct views *v, enum fault fault, uint64_t count)
+{
+	if (tells_gaps(v))
+		lines_print(&v->lines, "# recording %s %" PRIu64 "\n", fault_name(fault), count);
 }
 
 int views_end(struct views *v)

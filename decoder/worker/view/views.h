@@ -13,9 +13,11 @@
  *
  * Decisions that govern the room:
  * - Views write while they decode. They keep no lines and no list that grows with the trace.
- * - The lines of a raw trace, or of a single thread on a single CPU, are only those of their kind,
- *   so that they can be compared with other tools. Otherwise a line "# cpu N pid P tid T" precedes
- *   the lines of another thread or CPU, and gaps are lines "# gap KIND".
+ * - A line "# cpu N pid P tid T" precedes the lines of another thread or CPU, unless there is a
+ *   single thread on a single CPU.
+ * - Two pieces are never joined silently. Lines "# gap KIND" stand where something is missing, and
+ *   behind all lines "# recording KIND COUNT" what the recording lacks without a place in a trace.
+ *   Whoever compares lines with those of another tool leaves out lines that begin with "#".
  * - libipt is no part of the program. The views say again what its tools say about time, packets
  *   and errors, including their mistakes where the comparison needs them.
  * - Names and texts from a bundle are a stranger's: only printable ASCII is written as it is.
@@ -110,11 +112,17 @@ int views_stretch(struct views *v, const struct replay_stretch *s);
 /* Behind the last stretch. 0 or the first error of the lines. */
 int views_end(struct views *v);
 
-/* Writes one line for each executed instruction. 0 or the sticky error of L. */
-int views_insns(struct lines *l, const struct replay_stretch *s, bool gaps);
-/* Carries on the hashes of a CPU and of a thread over the addresses of all executed instructions.
- */
-void views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s);
+/* Where a stretch was left out: the lines before and behind do not continue one another. */
+void views_left_out(struct views *v, enum fault fault);
+/* Behind the last stretch: COUNT times the recording has FAULT, which is no place in a trace. */
+void views_recording(struct views *v, enum fault fault, uint64_t count);
+
+/* Writes one line for each executed instruction, and "# gap KIND" at each gap. 0 or the sticky
+ * error of L; -ENOMEM: not all instructions of a run could be found again. */
+int views_insns(struct lines *l, const struct replay_stretch *s);
+/* Carries on the hashes of a CPU and of a thread over the addresses of all executed instructions. 0
+ * or -ENOMEM. */
+int views_hash_two(uint64_t *cpu, uint64_t *thread, const struct replay_stretch *s);
 /* Carries on one hash. */
 uint64_t views_hash(uint64_t hash, const struct replay_stretch *s);
 

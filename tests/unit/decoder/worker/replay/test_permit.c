@@ -313,7 +313,7 @@ static void decode_stretch_of_an_excluded_program_that_goes_on_is_one_gap(void *
 	struct bundle *bundle = owned_by(&how, &excluded);
 	const struct decode_options options = {.view = WORKER_VIEW_REPORT};
 	struct decode d;
-	struct cut cut = {.job = {.d = &d, .options = &options}};
+	struct cut cut = {.job = {.d = &d, .options = &options, .views = {.options = &options}}};
 	const struct replay_consumer consumer = {.stretch = on_cut_stretch, .userdata = &cut};
 	struct replay *replay;
 	struct permit permit = {0};

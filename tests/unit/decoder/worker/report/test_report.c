@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,6 +162,31 @@ static void report_write_gaps_are_named(void **state)
 	assert_string_equal(text_at(o, "images/0/missing"), "deleted before it could be opened");
 	assert_null(at(o, "images/0/bytes"));
 	assert_int_equal(number_at(o, "totals/instructions"), 0);
+	json_object_put(o);
+}
+
+/* The branches before and behind a gap are not neighbours in the list of last branches. */
+static void report_write_last_branches_have_the_gap_between_them(void **state)
+{
+	const struct make_bundle how = {.rounds = 8, .overflow = true};
+	size_t size, n, gap = 0;
+	struct json_object *o = report_of(&how, 0, false, &size);
+	char path[64];
+
+	(void)state;
+	assert_int_equal(number_at(o, "gapCounts/overflow"), 1);
+	n = length_at(o, "threads/0/lastBranches");
+	for (size_t i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "threads/0/lastBranches/%zu/kind", i);
+		if (strcmp(text_at(o, path), "gap") != 0)
+			continue;
+		assert_int_equal(gap, 0);
+		gap = i;
+	}
+	assert_in_range(gap, 1, n - 2);
+	snprintf(path, sizeof(path), "threads/0/lastBranches/%zu/gap", gap);
+	assert_string_equal(text_at(o, path), "overflow");
+	assert_int_equal(number_at(o, "threads/0/branches"), n - 1);
 	json_object_put(o);
 }
 
@@ -613,6 +639,7 @@ int main(void)
 		cmocka_unit_test(report_write_unit_and_labels_are_told_where_there_are_any),
 		cmocka_unit_test(report_write_stop_without_answer_ends_with_the_last_time),
 		cmocka_unit_test(report_write_gaps_are_named),
+		cmocka_unit_test(report_write_last_branches_have_the_gap_between_them),
 		cmocka_unit_test(report_write_every_aux_flag_is_a_gap_with_a_name),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
 		cmocka_unit_test(report_write_without_any_pt_tells_who_ran),

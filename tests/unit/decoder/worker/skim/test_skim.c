@@ -171,6 +171,38 @@ static void skim_lines_of_a_raw_trace_know_no_clock(void **state)
 	free(text);
 }
 
+/* Samples before and behind what is missing are never neighbours. */
+static void skim_lines_say_where_something_is_missing(void **state)
+{
+	static const uint8_t trace[] = {
+		0x2d, 7,      0,		      /* before the first PSB */
+		PSB,  PSBEND, 0x2d, 1, 0,    2, 0xf3, /* OVF */
+		0x2d, 2,      0,    2, 0xff, 0,	      /* no packet */
+		PSB,  PSBEND, 0x2d, 3, 0,
+	};
+	const struct decode_options options = {
+		.view = WORKER_VIEW_BRANCHES, .skim = WORKER_SKIM_TIP, .show = WORKER_SHOW_PLACES};
+	struct bundle *bundle;
+	struct manifest m;
+	uint64_t faults;
+	char *text;
+
+	(void)state;
+	manifest_init(&m);
+	bundle = made_raw(&m, trace, sizeof(trace), NULL);
+	assert_int_equal(skim_to(bundle, &options, &text, &faults), 0);
+	assert_string_equal(text, "- 0 0 -/- gap - - [head]\n"
+				  "- 3 0 -/- psb - - [off]\n"
+				  "- 15 0 -/- tip 1 - [unknown]\n"
+				  "- 18 0 -/- gap - - [overflow]\n"
+				  "- 1a 0 -/- tip 2 - [unknown]\n"
+				  "- 1d 0 -/- gap - - [bad-packet]\n"
+				  "- 20 0 -/- psb - - [off]\n"
+				  "- 32 0 -/- tip 3 - [unknown]\n");
+	bundle_free(bundle);
+	free(text);
+}
+
 static void skim_of_a_virtual_machine_is_nobodys(void **state)
 {
 	static const uint8_t trace[] = {
@@ -343,6 +375,7 @@ int main(void)
 		cmocka_unit_test(skim_lines_of_what_is_not_known_have_no_name),
 		cmocka_unit_test(skim_lines_are_whose_turn_it_was),
 		cmocka_unit_test(skim_lines_of_a_raw_trace_know_no_clock),
+		cmocka_unit_test(skim_lines_say_where_something_is_missing),
 		cmocka_unit_test(skim_of_a_virtual_machine_is_nobodys),
 		cmocka_unit_test(skim_map_counts_functions_threads_cpus_and_slices),
 		cmocka_unit_test(skim_map_bytes_are_those_up_to_the_next_sample),

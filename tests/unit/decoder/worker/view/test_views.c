@@ -78,6 +78,28 @@ static void views_insns_lists_every_instruction(void **state)
 	free(text);
 }
 
+/* A view never joins two pieces silently, also of a single thread on a single CPU. */
+static void views_single_thread_has_lines_about_gaps(void **state)
+{
+	const struct make_bundle how = {
+		.rounds = 8, .overflow = true, .aux_flags = 1 /* PERF_AUX_FLAG_TRUNCATED */};
+	static const uint32_t views[] = {WORKER_VIEW_BRANCHES, WORKER_VIEW_INSNS,
+					 WORKER_VIEW_EVENTS};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(views); i++) {
+		char *text = view_of(&how, views[i], false);
+		const char *gap = strstr(text, "# gap overflow\n");
+
+		assert_non_null(gap);
+		assert_ptr_not_equal(gap, text);
+		assert_true(strncmp(strchr(gap, '\n') + 1, "# recording", 11) != 0);
+		assert_non_null(strstr(gap, "\n# recording aux-truncated 1\n"));
+		assert_null(strstr(text, "# cpu"));
+		free(text);
+	}
+}
+
 static void views_insns_interrupted_was_not_executed(void **state)
 {
 	const struct make_bundle how = {.rounds = 1, .in_leaf = true};
@@ -133,7 +155,7 @@ static void views_insns_long_run_is_whole(void **state)
 		const struct replay_stretch s = {
 			.items = batch.items, .n_items = batch.n_items, .flow = flow};
 
-		assert_int_equal(views_insns(&l, &s, false), 0);
+		assert_int_equal(views_insns(&l, &s), 0);
 	}
 	flow_free(flow);
 	assert_int_equal(lines_flush(&l), 0);
@@ -361,6 +383,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(views_insns_lists_every_instruction),
 		cmocka_unit_test(views_insns_long_run_is_whole),
+		cmocka_unit_test(views_single_thread_has_lines_about_gaps),
 		cmocka_unit_test(views_insns_interrupted_was_not_executed),
 		cmocka_unit_test(views_branches_lists_taken_ones),
 		cmocka_unit_test(views_branches_with_places_has_offsets_and_owners),
