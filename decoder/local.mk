@@ -14,6 +14,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/packet/event.c \
 	decoder/packet/event.h \
 	decoder/packet/event_ahead.c \
+	decoder/packet/event_time.c \
 	decoder/packet/event_mark.c \
 	decoder/packet/event_read.h \
 	decoder/packet/event_psb.c \

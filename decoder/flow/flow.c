@@ -84,6 +84,8 @@ static void start(struct flow *f)
 	timing.quirks = event_quirks(&f->errata);
 	timing.skl168 = f->errata.skl168;
 	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
+	if (is_window(c))
+		event_note_before(&f->reader, c->trace + begin);
 	timing_init(&f->timing, c->trace, c->size, begin, &timing);
 	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
 	f->at.resumed = true;

@@ -186,6 +186,8 @@ static void take_reader(struct flow *f, const struct node_walk *w)
 		r->counts.tsc_first = w->tsc_first;
 	if (w->has_tsc)
 		r->counts.tsc_last = w->tsc_last;
+	if (w->has_tsc && !r->guest)
+		r->time = w->tsc_last;
 	r->timed = w->timed != 0;
 }
 

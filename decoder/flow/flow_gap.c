@@ -256,7 +256,7 @@ void flow_lose(struct flow *f, enum fault fault)
 
 void flow_event_gap(struct flow *f, enum fault fault)
 {
-	const struct flow_gap gap = {
+	struct flow_gap gap = {
 		.fault = fault,
 		.offset = f->in.event.offset,
 		.bytes = f->in.event.end - f->in.event.offset,
@@ -265,7 +265,11 @@ void flow_event_gap(struct flow *f, enum fault fault)
 		.tsc_lo = f->in.event_when.lo,
 		.tsc_hi = f->in.event_when.hi,
 	};
+	uint64_t lo;
 
+	/* Doubt goes on over many packets. */
+	if (fault == FAULT_TIME_BACKWARDS)
+		timing_at(&f->timing, f->in.event.end, &lo, &gap.tsc_hi);
 	push_gap(f, &gap);
 	f->in.tnt_n = 0;
 }

@@ -164,7 +164,7 @@ static bool is_plain(const struct flow *f)
 	       !f->config.stepping && !f->held.tick_due && f->at.guest == f->reader.guest &&
 	       (!f->at.guest || f->config.guests) && f->at.mode == f->reader.mode &&
 	       f->at.mode != INSN_MODE_16 && r->queue_n == 0 && r->n_waits == 0 && !r->mode_waits &&
-	       !r->fup_owed && r->c.bip_bytes == 0 && f->at.ip < USER_END &&
+	       !r->fup_owed && !r->back && r->c.bip_bytes == 0 && f->at.ip < USER_END &&
 	       !flow_is_kernel(f, f->at.ip);
 }
 
@@ -227,6 +227,7 @@ static void prepare(struct flow *f, struct flow_plain *p)
 		.compile = true,
 		.mode = f->at.mode,
 		.last_ip = r->last_ip,
+		.time = r->guest ? 0 : r->time,
 		.returns = &f->returns,
 		.timed = 2, /* a CYC may stand before */
 		.prompt = r->prompt,
@@ -298,6 +299,13 @@ static bool same_returns(const struct flow *f, const struct ahead_returns *a,
 	return true;
 }
 
+/* Whether the TSCs of P follow what W knows of time: a thread that begins at a PSB without a TSC
+ * knows of no time before. */
+static bool same_time(const struct ahead_piece *p, const struct node_walk *w)
+{
+	return p->time == w->time || !p->walk.has_tsc || p->walk.tsc_first >= w->time;
+}
+
 /* The piece that another thread made of the packets from where W begins; NULL: nothing fits, and
  * W's limit may be nearer now. */
 static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
@@ -313,7 +321,7 @@ static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 	w->limit = MIN_OF(w->limit, limit);
 	if (!p || p->context != w->context || p->mode != w->mode ||
 	    p->node != NODE_EDGE_NUMBER(w->edge) || p->place != w->place ||
-	    p->last_ip != w->last_ip || p->order != w->order ||
+	    p->last_ip != w->last_ip || p->order != w->order || !same_time(p, w) ||
 	    !same_returns(f, &p->before, w->returns))
 		return NULL;
 	f->ahead.steps += p->walk.n_steps;

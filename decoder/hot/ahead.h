@@ -38,6 +38,7 @@ struct ahead_piece {
 	/* The state before: */
 	const uint8_t *pos;
 	uint64_t context, last_ip;
+	uint64_t time; /* as in struct node_walk */
 	uint32_t node, place;
 	uint8_t mode, order;
 	struct ahead_returns before;

@@ -158,6 +158,7 @@ static struct node_walk begin(struct ahead_walker *w, const struct ahead_config 
 		.edge = nodes_self(w->nodes, w->node),
 		.place = w->place,
 		.last_ip = r->last_ip,
+		.time = r->guest ? 0 : r->time,
 		.returns = &w->returns,
 		.timed = 2,
 		.order = r->order,
@@ -186,6 +187,7 @@ static enum state walk_piece(struct ahead_walker *w, const struct ahead_config *
 	p->pos = walk.pos;
 	p->context = w->context;
 	p->last_ip = walk.last_ip;
+	p->time = walk.time;
 	p->node = w->node;
 	p->place = w->place;
 	p->mode = w->mode;
@@ -213,6 +215,8 @@ static enum state walk_piece(struct ahead_walker *w, const struct ahead_config *
 	w->reader.c.pos = walk.pos;
 	w->reader.last_ip = walk.last_ip;
 	w->reader.order = walk.order;
+	if (!w->reader.guest)
+		w->reader.time = walk.time;
 	if (r != 0 || walk.n_bits > 0)
 		return STATE_LOST;
 	return walk.pos >= walk.limit || walk.n_points >= walk.max_points ? STATE_ON : STATE_OFF;
@@ -296,7 +300,8 @@ void ahead_run(struct ahead_walker *w, const struct ahead_config *config, struct
 			struct event e;
 
 			if (state == STATE_ON && r->queue_n == 0 && r->n_waits == 0 &&
-			    !r->mode_waits && !r->fup_owed && r->c.bip_bytes == 0 && !r->guest)
+			    !r->mode_waits && !r->fup_owed && !r->back && r->c.bip_bytes == 0 &&
+			    !r->guest)
 				state = walk_plain(w, config, s);
 			if (state == STATE_LOST)
 				break;

@@ -160,6 +160,10 @@ bool node_walk_pass(struct node_walk *w)
 		uint64_t tsc = 0;
 
 		memcpy(&tsc, w->pos + 1, PT_TSC_BYTES);
+		/* The event reader says what this means. */
+		if (tsc < w->time)
+			return false;
+		w->time = tsc;
 		if (w->tsc_first == 0)
 			w->tsc_first = tsc;
 		w->tsc_last = tsc;

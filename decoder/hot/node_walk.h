@@ -60,6 +60,7 @@ struct node_walk {
 	bool prompt;	      /* as in struct event_reader */
 	uint8_t order;	      /* enum event_order */
 	uint64_t packets, n_returns, n_compressed;
+	uint64_t time;		      /* the last TSC before; no TSC is passed that is earlier */
 	uint64_t tsc_first, tsc_last; /* of TSC packets that were passed, */
 	bool has_tsc;		      /* if there were any */
 

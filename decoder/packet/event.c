@@ -82,6 +82,10 @@ static void count_packet(struct event_reader *r, const struct packet *p)
 			r->counts.tsc_first = p->u.tsc.value;
 		r->counts.tsc_last = p->u.tsc.value;
 		r->timed = true;
+		if (r->guest)
+			break;
+		r->back = event_is_earlier(p->u.tsc.value, r->time);
+		r->time = MAX_OF(r->time, p->u.tsc.value);
 		break;
 	case PACKET_MTC:
 	case PACKET_CYC: r->timed = true; break;
@@ -389,9 +393,13 @@ void event_next(struct event_reader *r, struct event *ret)
 			break;
 		}
 		result = event_read(r, &p);
-		if (result == 0 && event_is_timing(p.type))
+		if (result == 0 && event_is_timing(p.type) && !r->back)
 			continue;
 		*ret = (struct event){.offset = (uint64_t)(r->at - r->trace)};
+		if (r->back) {
+			event_doubt_tsc(r, ret);
+			break;
+		}
 		if (result != 0) {
 			event_unreadable(r, result, ret);
 			break;

@@ -158,6 +158,10 @@ struct event_reader {
 	bool cbr_known, cr3_known, vmcs_known;
 	uint8_t cbr;
 	uint64_t cr3, vmcs;
+	/* The last TSC, and the last one of a PSB+; 0: none. Not of virtual machines. */
+	uint64_t time, psb_time;
+	bool back;	  /* the TSC read last is earlier than the one before */
+	uint8_t searches; /* for the end of doubt, that found none (event_time.c) */
 	uint8_t bbp_type;
 	uint8_t order; /* enum event_order of event_read.h */
 	bool prompt;   /* a TIP has proved that this processor does not defer TIPs */
@@ -178,6 +182,9 @@ struct event_reader {
 /* Reads the SIZE bytes at TRACE from START (a PSB) to STOP. */
 void event_reader_init(struct event_reader *r, const uint8_t *trace, size_t size, size_t start,
 		       size_t stop, struct errata errata);
+/* Notes the time of the PSBs before START, where the reader stands: packets behind START that are
+ * earlier are doubted (FAULT_TIME_BACKWARDS). */
+void event_note_before(struct event_reader *r, const uint8_t *start);
 /* Returns the next event; at the end EVENT_END, again and again. */
 void event_next(struct event_reader *r, struct event *ret);
 /* Skips events that are branches or decisions within user code (TNT, and TIP to an address in the

@@ -26,15 +26,13 @@ static bool read_psb_packet(struct event_reader *r, const struct packet *p, stru
 	}
 }
 
-void event_read_psb(struct event_reader *r)
+/* Reads the PSB+ behind its PSB. Its TSC was judged before (event_doubt_psb), when it was known
+ * whether it is that of a virtual machine. */
+static void read_psb_plus(struct event_reader *r)
 {
-	struct event *e;
+	struct event *e = event_push(r, EVENT_PSB);
 	struct packet p;
 
-	event_settle(r);
-	event_forget(r);
-	e = event_push(r, EVENT_PSB);
-	r->last_ip = 0;
 	do {
 		int result = event_read(r, &p);
 
@@ -58,10 +56,25 @@ void event_read_psb(struct event_reader *r)
 	r->timed = false;
 }
 
+void event_read_psb(struct event_reader *r)
+{
+	uint64_t time;
+
+	event_settle(r);
+	event_forget(r);
+	r->last_ip = 0;
+	if (event_doubt_psb(r))
+		return;
+	time = r->time;
+	read_psb_plus(r);
+	r->time = time;
+	r->back = false;
+}
+
 /* Reads up to the FUP, which says where tracing goes on. A PSB+ may stand before the FUP. */
 static void read_overflow_fup(struct event_reader *r, struct event *e)
 {
-	uint64_t offset = e->offset;
+	uint64_t offset = e->offset, time = r->time;
 	struct event none = {0};
 	bool in_psb = false;
 	struct packet p;
@@ -79,6 +92,8 @@ static void read_overflow_fup(struct event_reader *r, struct event *e)
 			event_note_within(r, &p);
 		in_psb = p.type == PACKET_PSB || (in_psb && p.type != PACKET_PSBEND);
 	}
+	r->time = time;
+	r->back = false;
 	e = event_push(r, EVENT_OVERFLOW);
 	e->offset = offset;
 	if (p.type == PACKET_FUP && (!r->errata.apl12 || !event_off_ahead(r)))

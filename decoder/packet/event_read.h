@@ -43,6 +43,16 @@ enum event_order {
 	ORDER_PARTIAL_TIP, /* TIPs behind another TNT */
 };
 
+/* --- event_time.c: time that runs backwards --- */
+
+/* Whether TSC is earlier than THAN, and not behind a wrap. */
+bool event_is_earlier(uint64_t tsc, uint64_t than);
+/* At the PSB that was read last. True: the segment behind the PSB is doubted; the gap was pushed,
+ * and the reader is behind it. */
+bool event_doubt_psb(struct event_reader *r);
+/* Makes E a gap at the TSC that was read last, which is earlier than the one before. */
+void event_doubt_tsc(struct event_reader *r, struct event *e);
+
 /* --- event_mark.c: packets that do not branch --- */
 
 /* The packets for which a mark waits. A packet's own FUP is the FUP that binds to the packet. */

@@ -9,13 +9,14 @@
 enum fault {
 	FAULT_NONE = 0,
 	/* Bytes. */
-	FAULT_EMPTY,	  /* no trace bytes at all */
-	FAULT_NO_PSB,	  /* bytes, but no PSB */
-	FAULT_HEAD,	  /* bytes before the first PSB (the ring's oldest end); expected */
-	FAULT_BAD_PACKET, /* an unknown opcode or an invalid payload */
-	FAULT_TRUNCATED,  /* the trace ends within a packet */
-	FAULT_OVERFLOW,	  /* OVF: the hardware lost packets */
-	FAULT_TRACESTOP,  /* TraceSTOP: an address filter ended tracing */
+	FAULT_EMPTY,	      /* no trace bytes at all */
+	FAULT_NO_PSB,	      /* bytes, but no PSB */
+	FAULT_HEAD,	      /* bytes before the first PSB (the ring's oldest end); expected */
+	FAULT_BAD_PACKET,     /* an unknown opcode or an invalid payload */
+	FAULT_TRUNCATED,      /* the trace ends within a packet */
+	FAULT_OVERFLOW,	      /* OVF: the hardware lost packets */
+	FAULT_TRACESTOP,      /* TraceSTOP: an address filter ended tracing */
+	FAULT_TIME_BACKWARDS, /* a TSC earlier than one before: bytes twice, or old ones */
 	/* Code. */
 	FAULT_UNMAPPED,	      /* nothing was mapped at the address at that time */
 	FAULT_ANONYMOUS,      /* code without a file (JIT) */

@@ -6,8 +6,8 @@
  * does. The event reader (event.h) turns packets into events, which say what the walk over the code
  * has to do next: event.c has the packets that branch, event_psb.c PSB+ and overflows, event_mark.c
  * the packets that do not branch, event_ahead.c questions about packets that follow, and the
- * passing of packets that need no look. fault.c has the names of everything that can be wrong with
- * a trace, errata.c the errata of each processor.
+ * passing of packets that need no look, event_time.c time that runs backwards. fault.c has the
+ * names of everything that can be wrong with a trace, errata.c the errata of each processor.
  *
  * Decisions that govern the room:
  * - Every byte is a stranger's. A length is checked before the bytes behind it are read, and

@@ -9,7 +9,7 @@ EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests
 	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/57-full.sh tests/vm/guest/60-degraded.sh tests/vm/guest/65-units.sh \
 	tests/vm/guest/70-walk.sh tests/vm/guest/75-check.sh tests/vm/guest/fed-walk.sh \
 	tests/vm/guest/80-suspend.sh tests/vm/guest/85-kernel.sh \
-	tests/vm/guest/90-mutants.sh tests/vm/guest/95-service.sh
+	tests/vm/guest/90-mutants.sh tests/vm/guest/92-twice.sh tests/vm/guest/95-service.sh
 
 # feeder runs in the guest, which lacks our libraries: static, and therefore without sanitizers.
 noinst_PROGRAMS += tests/vm/feeder

@@ -18,7 +18,8 @@
  * stays online while the host sleeps traces nothing afterwards until its event is started.
  *
  * Parameter "mutant" (may change at any time) adds a bug to the PMU: "stale-head", "wrong-offset",
- * "swapped-halves", "lost-stop". Tests must detect each of them.
+ * "swapped-halves", "lost-stop". Tests must detect each of them. "bytes-twice": the last 3000 bytes
+ * of each page are written twice.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -57,6 +58,8 @@ static uint art_num = 216, art_den = 2;
 module_param(art_num, uint, 0444);
 module_param(art_den, uint, 0444);
 static uint addr_ranges = 2; /* of l1_eax, at load */
+
+#define FPT_TWICE 3000
 
 static char mutant[24];
 module_param_string(mutant, mutant, sizeof(mutant), 0644);
@@ -520,6 +523,8 @@ static ssize_t fpt_feed_write(struct file *file, const char __user *from, size_t
 			return done ? done : -EFAULT;
 		}
 		traced = fpt_emit(c, p, n);
+		if (sysfs_streq(mutant, "bytes-twice") && traced >= FPT_TWICE)
+			fpt_emit(c, p + traced - FPT_TWICE, FPT_TWICE);
 		done += traced;
 		if (traced < n || signal_pending(current))
 			break;

@@ -1,0 +1,148 @@
+/*
+ * Finds packets that are earlier than packets before them.
+ *
+ * The TSC of one processor never runs backwards, so a TSC that is earlier than one before it says
+ * that the bytes are not what the processor wrote, one after the other: bytes are there twice, or
+ * old bytes stand behind new ones. Nothing says where between the two TSCs such bytes begin. What
+ * the reader does:
+ *
+ * - At each PSB it looks at the next PSB. If that one is earlier, the segment between them is
+ *   doubted before anything in it is claimed. If it is the same PSB once more, byte for byte, so is
+ *   the first of the two segments.
+ * - Doubt lasts up to the first PSB that is no earlier than all before: what was there twice
+ *   is then claimed once. If there is no such PSB, one TSC may be wrong by itself, and the next
+ *   PSB fits to those before; else the rest of the trace is doubted.
+ * - A TSC outside of PSB+ that is earlier than the TSC before it is found where it stands. Doubt
+ *   begins there; the time of what stands between the two TSCs is unknown (decoder/time).
+ *
+ * What is no contradiction: the TSC packet has 56 bits and wraps; in a virtual machine the TSC may
+ * have an offset, so its TSCs are compared with nothing (SDM volume 3, edition 083, 33.5.1
+ * "VMX-Specific Packets and VMCS Controls").
+ *
+ * Work stays linear: bytes are searched for the next PSB once more, and for the end of doubt up to
+ * SEARCHES times.
+ */
+#include <string.h>
+
+#include "decoder/packet/event_read.h"
+#include "proto/base.h"
+#include "proto/perf/ptpacket.h"
+
+#define WRAP	 (UINT64_C(1) << 55) /* half of what a TSC packet holds */
+#define ALIKE	 64u		     /* bytes by which two PSBs are the same one */
+#define SEARCHES 16u		     /* that come to the end of the trace without a result */
+
+bool event_is_earlier(uint64_t tsc, uint64_t than)
+{
+	return tsc < than && than - tsc <= WRAP;
+}
+
+/* What a PSB+ says about time. */
+struct stamp {
+	bool known, guest;
+	uint64_t tsc;
+};
+
+/* GUEST: whether a virtual machine runs, if the PSB+ does not say. */
+static struct stamp read_stamp(const struct event_reader *r, const uint8_t *psb, bool guest)
+{
+	struct packet_cursor c = {.pos = psb, .end = r->c.end, .quirks = r->c.quirks};
+	struct stamp s = {.guest = guest};
+	struct packet p;
+
+	if (packet_next(&c, &p) != 0)
+		return s;
+	while (packet_next(&c, &p) == 0 && p.type != PACKET_PSBEND && p.type != PACKET_OVF &&
+	       p.type != PACKET_PSB) {
+		if (p.type == PACKET_PIP)
+			s.guest = p.u.pip.nr != 0;
+		if (p.type == PACKET_TSC) {
+			s.known = true;
+			s.tsc = p.u.tsc.value;
+		}
+	}
+	s.known = s.known && !s.guest;
+	return s;
+}
+
+/* Whether the PSB at NEXT is the PSB at the reader's place once more. */
+static bool is_copy(const struct event_reader *r, const uint8_t *next)
+{
+	return next - r->at >= ALIKE && r->c.end - next >= ALIKE && memcmp(r->at, next, ALIKE) == 0;
+}
+
+/* The PSB where doubt ends, from PSB on (NULL: there is none). FITS: PSB itself fits to what was
+ * before the doubt. NULL: doubt does not end. */
+static const uint8_t *find_end(struct event_reader *r, const uint8_t *psb, bool fits)
+{
+	const uint8_t *first = psb;
+
+	for (; psb && r->searches < SEARCHES; psb = sync_find(psb + PT_PSB_SIZE, r->c.end)) {
+		struct stamp s = read_stamp(r, psb, r->guest);
+
+		if (s.known && !event_is_earlier(s.tsc, r->time))
+			return psb;
+	}
+	if (r->searches == SEARCHES)
+		return NULL;
+	r->searches++;
+	return fits ? first : NULL;
+}
+
+/* Makes E a gap up to END; NULL: up to the end of the trace. */
+static void doubt(struct event_reader *r, const uint8_t *end, struct event *e)
+{
+	e->kind = EVENT_BAD;
+	e->fault = FAULT_TIME_BACKWARDS;
+	e->has_from = e->has_to = false;
+	r->mode_known = r->iflag_known = r->back = false;
+	r->c.bip_bytes = 0;
+	r->c.pos = end ? MIN_OF(end, r->stop) : r->stop;
+	r->time = 0;
+	event_finish(r, e);
+}
+
+void event_note_before(struct event_reader *r, const uint8_t *start)
+{
+	const uint8_t *psb = sync_find(r->trace, start);
+
+	for (; psb; psb = sync_find(psb + PT_PSB_SIZE, start)) {
+		struct stamp s = read_stamp(r, psb, false);
+
+		if (s.known && !event_is_earlier(s.tsc, r->time))
+			r->time = r->psb_time = s.tsc;
+	}
+}
+
+bool event_doubt_psb(struct event_reader *r)
+{
+	const struct stamp now = read_stamp(r, r->at, r->guest);
+	const uint8_t *next;
+	struct stamp then;
+	bool fits;
+
+	if (!now.known)
+		return false;
+	next = sync_find(r->c.pos, r->c.end);
+	then = next ? read_stamp(r, next, now.guest) : (struct stamp){0};
+	if (!event_is_earlier(now.tsc, r->time) &&
+	    !(then.known && event_is_earlier(then.tsc, now.tsc)) &&
+	    !(then.known && then.tsc == now.tsc && is_copy(r, next))) {
+		r->time = r->psb_time = now.tsc;
+		return false;
+	}
+	fits = then.known && !event_is_earlier(then.tsc, r->psb_time);
+	if (!event_is_earlier(now.tsc, r->time))
+		r->time = now.tsc;
+	doubt(r, find_end(r, next, fits), event_push(r, EVENT_BAD));
+	return true;
+}
+
+void event_doubt_tsc(struct event_reader *r, struct event *e)
+{
+	const uint8_t *next = sync_find(r->c.pos, r->c.end);
+	struct stamp then = next ? read_stamp(r, next, r->guest) : (struct stamp){0};
+
+	event_forget(r);
+	doubt(r, find_end(r, next, then.known && !event_is_earlier(then.tsc, r->psb_time)), e);
+}
