@@ -6,13 +6,14 @@
 
 bool decode_options_are_sound(const struct decode_options *o)
 {
-	const uint32_t flags = o->hash | o->pretty | o->retstack_libipt | o->has_deadline |
-			       o->keep | o->no_symbols | o->lines | o->debug | o->has_only_uid;
+	const uint32_t flags = o->hash | o->pretty | o->has_deadline | o->keep | o->no_symbols |
+			       o->lines | o->debug | o->has_only_uid;
 	const bool sums = o->view == WORKER_VIEW_REPORT || o->view == WORKER_VIEW_SUMMARY;
 	const bool skims = o->skim != WORKER_SKIM_NONE;
 
 	if (o->view > WORKER_VIEW_EVENTS || o->skim > WORKER_SKIM_TIP ||
-	    o->repeat > WORKER_MAX_REPEAT || o->threads > WORKER_MAX_THREADS || flags > 1)
+	    o->retstack > WORKER_RETSTACK_LIBIPT || o->repeat > WORKER_MAX_REPEAT ||
+	    o->threads > WORKER_MAX_THREADS || flags > 1)
 		return false;
 	if (o->has_only_uid && (o->view != WORKER_VIEW_REPORT || skims || o->repeat > 0 ||
 				o->gap > 0 || o->keep || o->has_deadline))

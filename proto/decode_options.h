@@ -68,6 +68,13 @@ enum worker_skim {
 	WORKER_SKIM_TIP = 2, /* and of each packet with an address */
 };
 
+/* Which returns pop the return stack. */
+enum worker_retstack {
+	WORKER_RETSTACK_AUTO = 0,   /* where it matters, the packets decide */
+	WORKER_RETSTACK_SDM = 1,    /* each near return */
+	WORKER_RETSTACK_LIBIPT = 2, /* compressed returns, also over a PSB, as in libipt */
+};
+
 #define WORKER_MAX_REPEAT  1000u
 #define WORKER_MAX_THREADS 1024u
 
@@ -88,11 +95,11 @@ struct decode_options {
 	uint64_t gap;
 	uint64_t kernel_start; /* --pevent:kernel-start; 0: the begin of the upper canonical half */
 
-	uint32_t hash;	  /* flag; summary: add ipHash */
-	uint32_t pretty;  /* flag; JSON: indent */
-	uint32_t repeat;  /* summary: decode so often and add "passes"; 0: once, no "passes" */
-	uint32_t threads; /* number of decoding threads; 0: one for each usable CPU */
-	uint32_t retstack_libipt; /* flag: only compressed returns pop the return stack */
+	uint32_t hash;	   /* flag; summary: add ipHash */
+	uint32_t pretty;   /* flag; JSON: indent */
+	uint32_t repeat;   /* summary: decode so often and add "passes"; 0: once, no "passes" */
+	uint32_t threads;  /* number of decoding threads; 0: one for each usable CPU */
+	uint32_t retstack; /* enum worker_retstack */
 	/* Flag; report, summary: decode the newest part that takes at most deadline_ns, counted
 	 * from the moment when ptsnap-decode has the request. */
 	uint32_t has_deadline;

@@ -40,6 +40,8 @@
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
  *   "totals": {"instructions","branches","gaps",
  *              "kernelInstructions": only if the kernel's code was walked},
+ *   "returnStack": {"rule","every","compressedOnly","undecided","undecidedBranches"}:
+ *                  not in a report for one user,
  *   "eventCounts": {KIND: COUNT},
  *   "gapCounts": {KIND: COUNT},
  *   "gaps": [{"n","kind","cpu","atNSec","tsc","offset","bytes","address","count","why"}],

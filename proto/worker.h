@@ -16,7 +16,7 @@
 
 #include "proto/decode_options.h"
 
-#define WORKER_REQUEST_VERSION 7u
+#define WORKER_REQUEST_VERSION 8u
 
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */

@@ -247,7 +247,7 @@ static bool take_how(struct decode_options *o, int option)
 {
 	static const char *const views[] = {"report", "summary", "packets", "branches",
 					    "insns",  "events",	 NULL};
-	static const char *const retstacks[] = {"sdm", "libipt", NULL};
+	static const char *const retstacks[] = {"auto", "sdm", "libipt", NULL};
 	static const char *const skims[] = {"psb", "tip", NULL};
 	uint64_t usec = 0;
 	int i, r;
@@ -267,7 +267,8 @@ static bool take_how(struct decode_options *o, int option)
 		return o->gap != 0;
 	case OWN_RETSTACK:
 		i = option_choice("--retstack", optarg, retstacks);
-		o->retstack_libipt = i == 1;
+		if (i >= 0)
+			o->retstack = (uint32_t)i;
 		return i >= 0;
 	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &o->repeat);
 	case OWN_THREADS: return take_number("--threads", 0, WORKER_MAX_THREADS, &o->threads);
@@ -399,7 +400,7 @@ static int check_effort(const struct decode_request *q)
 		return say_error(EXIT_CODE_USAGE, "--skim goes with --view=report, "
 						  "--view=summary and --view=branches");
 	if (q->options.repeat != 0 || q->options.has_deadline || q->options.hash ||
-	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack_libipt)
+	    q->options.threads != 0 || q->max_errors != UINT64_MAX || q->options.retstack != 0)
 		return say_error(EXIT_CODE_USAGE,
 				 "--skim walks no code: there is nothing for --repeat, --deadline, "
 				 "--hash, --threads, --max-errors and --retstack");

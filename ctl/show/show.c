@@ -251,6 +251,20 @@ static void show_coverage(FILE *out, struct json_object *r)
 		figure_field_count(r, "totals.gaps").text);
 }
 
+/* Shows how much depends on a rule that the trace does not tell. */
+static void show_returns(FILE *out, struct json_object *r)
+{
+	uint64_t n;
+
+	if (!field_u64(r, "returnStack.undecided", &n) || n == 0)
+		return;
+	show_label(out, "Doubt");
+	fprintf(out,
+		"%s returns, and at least %s branches, depend on which returns pop the return stack\n",
+		figure_field_count(r, "returnStack.undecided").text,
+		figure_field_count(r, "returnStack.undecidedBranches").text);
+}
+
 static void show_gap_counts(FILE *out, struct json_object *r)
 {
 	struct json_object *counts = field_get(r, "gapCounts");
@@ -299,6 +313,7 @@ void show_report(FILE *out, struct json_object *report)
 	show_processes(out, report);
 	show_window(out, report);
 	show_coverage(out, report);
+	show_returns(out, report);
 	show_events(out, report);
 	show_gap_counts(out, report);
 	show_cut(out, report);

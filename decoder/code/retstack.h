@@ -15,6 +15,16 @@ struct retstack_entry {
 	uint64_t where; /* the address, or the node's place */
 };
 
+/* Which returns pop the return stack. The SDM says that each near return does (volume 3, edition
+ * 083, 33.4.2.2), as perf decodes. libipt decodes as if only compressed returns did, and traces
+ * exist that are like that. The two rules differ behind a return that a TIP describes although the
+ * stack is not empty. */
+enum retstack_rule {
+	RETSTACK_ASK,	     /* not known: decoder/flow/flow_returns.c finds out */
+	RETSTACK_ALL,	     /* each near return pops */
+	RETSTACK_COMPRESSED, /* only compressed returns pop */
+};
+
 /* A circular stack: the 65th call drops the oldest entry, as the hardware's counter does. */
 struct retstack {
 	struct retstack_entry entries[PT_RET_STACK];

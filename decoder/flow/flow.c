@@ -89,6 +89,7 @@ static void start(struct flow *f)
 	timing_init(&f->timing, c->trace, c->size, begin, &timing);
 	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
 	f->at.resumed = true;
+	flow_begin_rule(f);
 	f->done = begin == stop;
 	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
 		f->stats.tsc_first = tsc;

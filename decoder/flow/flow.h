@@ -5,8 +5,9 @@
  * flow.c makes batches. flow_walk.c steps over code, block by block; flow_event.c does what happens
  * between instructions; flow_gap.c finds where decoding can go on behind a fault; flow_mark.c
  * places marks; flow_kernel.c knows versions of the kernel's code; flow_try.c tries the code of a
- * context on packets. Plain packets take a shorter way: flow_nodes.c hands them to the hot loop
- * (decoder/hot), flow_back.c takes over its state, and flow_expand.c makes items of its steps.
+ * context on packets; flow_returns.c knows which returns pop the return stack. Plain packets take a
+ * shorter way: flow_nodes.c hands them to the hot loop (decoder/hot), flow_back.c takes over its
+ * state, and flow_expand.c makes items of its steps.
  *
  * Decisions that govern the room:
  * - The decoder opens nothing, logs nothing, reads no clock and keeps nothing static.
@@ -18,7 +19,8 @@
  * - A mark never changes where the walk goes. Where the code does not lead to a mark's place, the
  *   mark stands where the walk needs the next packet.
  * - Return compression as the SDM says it: popped at every near RET, emptied by each PSB, without
- *   zero-length direct calls.
+ *   zero-length direct calls. Some traces pop at compressed RETs only. Where the two rules differ,
+ *   the packets that follow decide, and what they do not decide is counted (flow_returns.c).
  * - Both walks give the same items: the hot loop stops before anything that it does not know, and
  *   the stepping walk goes on. Threads only do ahead what the walk then takes over where its own
  *   state is the one that they guessed, so items do not depend on threads. With `steps`, bytes of
@@ -35,6 +37,7 @@
 
 #include "decoder/code/code.h"
 #include "decoder/code/item.h"
+#include "decoder/code/retstack.h"
 #include "decoder/packet/event.h"
 #include "decoder/packet/fault.h"
 
@@ -105,6 +108,11 @@ struct flow_stats {
 	uint64_t tsc_first, tsc_last; /* 0: no TSC packet */
 	uint64_t packets;
 	uint64_t compressed_returns, returns;
+	/* Where the two rules of the return stack lead to different targets: */
+	uint64_t returns_all;	     /* the packets contradict all rules but RETSTACK_ALL */
+	uint64_t returns_compressed; /* ... all but RETSTACK_COMPRESSED */
+	uint64_t returns_undecided;  /* the packets do not decide; */
+	uint64_t branches_undecided; /* at least so many branches would be others then */
 };
 
 struct flow_config {
@@ -181,6 +189,8 @@ struct flow_config {
 	bool resume_at_tip;
 	/* libipt's return stack: popped by compressed returns only, never emptied by a PSB. */
 	bool retstack_libipt;
+	/* Else: the rule of the return stack. RETSTACK_ASK: the packets decide. */
+	enum retstack_rule retstack;
 	/* Stop quietly where tracing goes on beyond this offset; 0: size. */
 	uint64_t end_offset;
 	/* Threads that decode plain branches (with `steps`), the caller's included; 0: one for each

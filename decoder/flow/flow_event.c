@@ -233,7 +233,7 @@ static void take_overflow(struct flow *f)
 
 static void psb_off(struct flow *f)
 {
-	retstack_clear(&f->returns);
+	flow_forget_returns(f, false);
 	f->at.missing = FAULT_NONE;
 	if (!f->in.event.has_from) {
 		flow_use_event(f);
@@ -394,7 +394,7 @@ static void arrive_psb(struct flow *f)
 	uint64_t ip = f->in.event.from, context = f->at.context;
 
 	if (!f->config.retstack_libipt)
-		retstack_clear(&f->returns);
+		flow_forget_returns(f, false);
 	f->at.doubt = false;
 	f->at.missing = FAULT_NONE;
 	if (f->config.context)

@@ -42,8 +42,7 @@ static bool lacks_code(enum fault fault)
 	}
 }
 
-/* Faults by which packets and code contradict each other. */
-static bool is_contradiction(enum fault fault)
+bool flow_is_contradiction(enum fault fault)
 {
 	switch (fault) {
 	case FAULT_BAD_INSN:
@@ -163,7 +162,7 @@ static void push_gap(struct flow *f, const struct flow_gap *gap)
 		f->at.missing = (uint8_t)gap->fault;
 	f->held.tick = f->held.tick_due = false;
 	if (!f->config.retstack_libipt || gap->fault != FAULT_OVERFLOW)
-		retstack_clear(&f->returns);
+		flow_forget_returns(f, true);
 }
 
 /* The offset of the last packet that was read for the event in hand. */
@@ -231,7 +230,7 @@ void flow_fail(struct flow *f, enum fault fault, uint64_t address)
 	/* The return is from a call in the code that is missing. */
 	if (own && f->at.missing != FAULT_NONE)
 		fault = f->at.missing;
-	if (f->at.doubt && is_contradiction(fault))
+	if (f->at.doubt && flow_is_contradiction(fault))
 		fault = FAULT_CODE_CHANGED;
 	if (f->in.tnt_n > 0)
 		from = f->in.tnt_when;

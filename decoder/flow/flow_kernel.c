@@ -8,7 +8,6 @@
  * that follow.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
@@ -91,25 +90,6 @@ uint64_t flow_context_at(struct flow *f, uint64_t ip)
 	return GRAPH_KERNEL | version;
 }
 
-/* Sets up S as a second walk from where F stands, whose items nobody sees. */
-static void prepare(struct flow *s, const struct flow *f)
-{
-	memcpy(s, f, offsetof(struct flow, versions));
-	s->timing = f->timing;
-	s->nodes = f->nodes;
-	s->config.context = NULL;
-	s->config.marks = s->config.ticks = false;
-	s->config.switch_ip = 0;
-	s->trial = true;
-	s->out.full = s->out.later = s->ask.changes = s->ask.asked = s->ask.splits = s->group.open =
-		false;
-	s->held.tick = s->held.tick_due = false;
-	s->held.n = 0;
-	s->out.n_items = s->out.n_gaps = s->out.n_marks = 0;
-	s->out.max_items = TRIAL_ITEMS + FLOW_STEP_ITEMS;
-	flow_go(s, f->at.ip);
-}
-
 /* Results of a trial, besides a number of steps up to a fault. */
 #define TRIAL_FITS     UINT32_MAX
 #define TRIAL_UNLIKELY (UINT32_MAX - 1) /* the version fits if the processor deferred a TIP */
@@ -139,11 +119,10 @@ static uint32_t try(struct flow *s)
 
 static uint32_t try_version(struct flow *f, uint64_t ip, uint32_t version, uint32_t last)
 {
-	struct flow *s = flow_scratch(f);
+	struct flow *s = flow_fork(f, TRIAL_ITEMS);
 
 	if (!s)
 		return 0;
-	prepare(s, f);
 	s->trying.ip = ip;
 	s->trying.version = version;
 	s->trying.late = version == last;

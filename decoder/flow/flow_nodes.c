@@ -132,7 +132,7 @@ const struct nodes *flow_nodes(const struct flow *f)
 
 /* --- Return addresses --- */
 
-static uint64_t address_of(const struct flow *f, const struct retstack_entry *e)
+uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e)
 {
 	if (e->edge == 0)
 		return e->where;
@@ -146,7 +146,7 @@ bool flow_pop_return(struct flow *f, uint64_t *ret)
 
 	if (!retstack_pop(&f->returns, &e))
 		return false;
-	*ret = address_of(f, &e);
+	*ret = flow_return_address(f, &e);
 	return true;
 }
 
@@ -197,7 +197,7 @@ static void take_context(struct flow *f, struct flow_plain *p)
 	for (uint32_t i = s->bottom; p->known && i != s->top; i++) {
 		struct retstack_entry *e = &s->entries[i % PT_RET_STACK];
 
-		*e = (struct retstack_entry){.where = address_of(f, e)};
+		*e = (struct retstack_entry){.where = flow_return_address(f, e)};
 	}
 	p->known = true;
 	p->context = f->at.context;
@@ -223,7 +223,8 @@ static void prepare(struct flow *f, struct flow_plain *p)
 		.ip_end = f->config.kernel_start != 0 ? MIN_OF(f->config.kernel_start, USER_END)
 						      : USER_END,
 		.skip_time = r->c.quirks == 0,
-		.keep_returns = f->config.retstack_libipt,
+		.rule = f->rule.rule,
+		.parted = f->rule.parted,
 		.compile = true,
 		.mode = f->at.mode,
 		.last_ip = r->last_ip,
@@ -269,6 +270,7 @@ static void open_ahead(struct flow *f, const struct node_walk *w)
 		.stop = (size_t)(f->reader.stop - w->trace),
 		.errata = f->errata,
 		.ip_end = w->ip_end,
+		.rule = w->rule,
 		.segment_bytes = f->config.thread_bytes,
 	};
 
@@ -293,7 +295,7 @@ static bool same_returns(const struct flow *f, const struct ahead_returns *a,
 		/* The same node at the same place has the same address. */
 		if (x->where == y->where && x->edge == y->edge)
 			continue;
-		if (address_of(f, x) != address_of(f, y))
+		if (flow_return_address(f, x) != flow_return_address(f, y))
 			return false;
 	}
 	return true;
@@ -319,6 +321,10 @@ static const struct ahead_piece *take_ahead(struct flow *f, struct node_walk *w)
 		return NULL;
 	p = ahead_take(f->ahead.trace, w->pos, w->context, &limit);
 	w->limit = MIN_OF(w->limit, limit);
+	/* A piece in which all returns are compressed holds by each rule. */
+	if (p &&
+	    (w->parted || (p->walk.rule != w->rule && p->walk.n_returns != p->walk.n_compressed)))
+		return NULL;
 	if (!p || p->context != w->context || p->mode != w->mode ||
 	    p->node != NODE_EDGE_NUMBER(w->edge) || p->place != w->place ||
 	    p->last_ip != w->last_ip || p->order != w->order || !same_time(p, w) ||

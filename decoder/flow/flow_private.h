@@ -130,6 +130,17 @@ struct flow_trying {
 	uint32_t n; /* trials so far */
 };
 
+/* Which returns pop the return stack (flow_returns.c). */
+struct flow_rule {
+	uint8_t rule; /* enum retstack_rule */
+	/* The two rules differ in what lies below the addresses in f->returns: ALL and COMPRESSED
+	 * have that, as addresses. */
+	bool parted;
+	struct retstack all, compressed;
+	bool lost; /* since the last PSB a gap may have had calls: an empty stack tells nothing */
+	uint32_t trials;
+};
+
 /* The version of the kernel's code at each place that changes (flow_kernel.c): a hash table. */
 struct flow_versions {
 	struct flow_version *list;
@@ -188,6 +199,7 @@ struct flow {
 	struct flow_group group;
 	struct flow_ask ask;
 	struct flow_trying trying;
+	struct flow_rule rule;
 
 	/* From here on a flow for trials keeps what it has (flow_try.c, flow_kernel.c). */
 	struct flow_versions versions;
@@ -222,8 +234,23 @@ void flow_begin_group(struct flow *f);
 int flow_has_room(struct flow *f, bool *ret);
 
 /* flow_try.c */
+#define FLOW_TRIAL_ITEMS 1024u
 /* The flow for trials; NULL: no memory. */
 struct flow *flow_scratch(struct flow *f);
+/* The flow for trials as a second walk from where F stands, whose items nobody sees and which is
+ * full after about ITEMS items (at most FLOW_TRIAL_ITEMS - FLOW_STEP_ITEMS). It knows no other
+ * context than F's. NULL: no memory. */
+struct flow *flow_fork(struct flow *f, uint32_t items);
+
+/* flow_returns.c */
+void flow_begin_rule(struct flow *f);
+/* No return address is known any more. LOST: although there may be compressed returns to some. */
+void flow_forget_returns(struct flow *f, bool lost);
+/* A near return that is not compressed. */
+void flow_pass_return(struct flow *f);
+/* Before a compressed return: decides where the return stack's rules differ. True: blocks may have
+ * been thrown away, and the step has to be done anew. */
+bool flow_decide_return(struct flow *f);
 
 /* flow_nodes.c */
 /* Goes over plain packets as far as possible. *RET: at least one step was made. 0 or -ENOMEM. */
@@ -236,6 +263,7 @@ void flow_free_plain(struct flow *f);
 void flow_mend_steps(struct flow *f, uint32_t walk, uint64_t to);
 /* Takes the newest return address off the stack. False: there is none. */
 bool flow_pop_return(struct flow *f, uint64_t *ret);
+uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *e);
 
 /* flow_back.c */
 /* Takes over what p->walk came to, which began in code of PLACE: the state behind it, and its steps
@@ -313,6 +341,8 @@ void flow_event_gap(struct flow *f, enum fault fault);
 /* The PSB in hand does not fit: an empty gap before it, unless only the next PSB will do.
  */
 void flow_push_psb_gap(struct flow *f, enum fault fault);
+/* Whether FAULT says that packets and code contradict each other. */
+bool flow_is_contradiction(enum fault fault);
 /* A gap from the event in hand, whose packets are part of it, to where decoding can go on. */
 void flow_lose(struct flow *f, enum fault fault);
 

@@ -7,13 +7,34 @@
 #include "decoder/flow/flow_private.h"
 #include "proto/base.h"
 
-#define TRIAL_ITEMS 1024u
-
 struct flow *flow_scratch(struct flow *f)
 {
 	if (!f->scratch)
-		f->scratch = flow_alloc(TRIAL_ITEMS, false);
+		f->scratch = flow_alloc(FLOW_TRIAL_ITEMS, false);
 	return f->scratch;
+}
+
+struct flow *flow_fork(struct flow *f, uint32_t items)
+{
+	struct flow *s = flow_scratch(f);
+
+	if (!s)
+		return NULL;
+	memcpy(s, f, offsetof(struct flow, versions));
+	s->timing = f->timing;
+	s->nodes = f->nodes;
+	s->config.context = NULL;
+	s->config.marks = s->config.ticks = false;
+	s->config.switch_ip = 0;
+	s->trial = true;
+	s->out.full = s->out.later = s->ask.changes = s->ask.asked = s->ask.splits = s->group.open =
+		false;
+	s->held.tick = s->held.tick_due = false;
+	s->held.n = 0;
+	s->out.n_items = s->out.n_gaps = s->out.n_marks = 0;
+	s->out.max_items = items + FLOW_STEP_ITEMS;
+	flow_go(s, f->at.ip);
+	return s;
 }
 
 /* The walk stands before its first instruction. */
@@ -30,8 +51,9 @@ static void prepare(struct flow *s, const struct flow *f, const struct event_rea
 	s->errata = f->errata;
 	s->graph = f->graph;
 	s->nodes = f->nodes;
+	s->rule.rule = f->rule.rule;
 	s->reader = *reader;
-	s->out.max_items = TRIAL_ITEMS;
+	s->out.max_items = FLOW_TRIAL_ITEMS;
 	s->started = s->at.resumed = s->guests_known = true;
 	s->ask.asked = true;
 	s->ask.context = context;

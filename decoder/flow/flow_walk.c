@@ -339,13 +339,10 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
  * stack too, but the target was another one. */
 static void walk_ret(struct flow *f, struct graph_block *b)
 {
-	uint64_t to;
-
 	if (f->in.tnt_n > 0) {
 		walk_compressed(f, b);
 	} else if (take_target(f, b)) {
-		if (!f->config.retstack_libipt)
-			flow_pop_return(f, &to);
+		flow_pass_return(f);
 		f->stats.returns++;
 		walk_indirect(f, b, FLOW_RET);
 	}
@@ -477,6 +474,8 @@ int flow_step_on(struct flow *f)
 			finish_block(f);
 		return 0;
 	}
+	if (b->class == INSN_RET && flow_decide_return(f))
+		return 0;
 	if (loops(f)) {
 		fail_loop(f);
 		return 0;

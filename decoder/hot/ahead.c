@@ -144,6 +144,7 @@ static struct ahead_segment *claim(struct ahead_trace *t)
 	s->end = find_end(t, s->begin);
 	s->at = s->begin;
 	s->context = t->context;
+	s->rule = t->config.rule;
 	s->done = s->dropped = false;
 	s->n = 0;
 	s->n_steps = s->n_points = s->n_returns = 0;
@@ -442,6 +443,13 @@ const struct ahead_piece *ahead_take(struct ahead_trace *t, const uint8_t *pos, 
 	if (busy)
 		*ret_limit = pos + AHEAD_BYTES;
 	return p;
+}
+
+void ahead_set_rule(struct ahead_trace *t, uint8_t rule)
+{
+	pthread_mutex_lock(&t->pool->lock);
+	t->config.rule = rule;
+	pthread_mutex_unlock(&t->pool->lock);
 }
 
 const uint32_t *ahead_steps(const struct ahead_trace *t)

@@ -24,6 +24,7 @@ struct ahead_config {
 	size_t from, stop; /* packets in [from, stop) are walked */
 	struct errata errata;
 	uint64_t ip_end;      /* as in struct node_walk */
+	uint8_t rule;	      /* enum retstack_rule, until ahead_set_rule() */
 	size_t segment_bytes; /* a thread takes about so many at once; 0: as many as are worth it */
 };
 
@@ -68,6 +69,9 @@ void ahead_close(struct ahead_trace *t);
  * without a piece, the caller should not walk further than this before the next call. */
 const struct ahead_piece *ahead_take(struct ahead_trace *t, const uint8_t *pos, uint64_t context,
 				     const uint8_t **ret_limit);
+/* From now on threads walk by RULE, an enum retstack_rule; a piece's `walk` says by which rule it
+ * was walked. */
+void ahead_set_rule(struct ahead_trace *t, uint8_t rule);
 /* The array that has the steps of the piece that was taken last. With ahead_lend() it stays valid
  * up to ahead_return(). */
 const uint32_t *ahead_steps(const struct ahead_trace *t);

@@ -152,6 +152,7 @@ static struct node_walk begin(struct ahead_walker *w, const struct ahead_config 
 		.context = w->context,
 		.ip_end = c->ip_end,
 		.skip_time = true,
+		.rule = s->rule,
 		.compile = true,
 		.known = true,
 		.mode = w->mode,

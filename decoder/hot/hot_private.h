@@ -79,6 +79,7 @@ struct ahead_segment {
 	struct ahead_segment *next; /* in the list of spare segments */
 	const uint8_t *begin, *end;
 	uint64_t context;
+	uint8_t rule;	   /* enum retstack_rule */
 	bool dropped;	   /* its pieces will not be taken any more (atomic) */
 	bool done;	   /* (atomic) */
 	uint32_t n;	   /* pieces (atomic); they and what they hold do not change */

@@ -244,7 +244,7 @@ HOT void make_calls(struct hot *h, struct node_walk *w, uint32_t number, uint32_
 		push(h, w, node->return_node);
 	} else if (kind == NODE_RET) {
 		w->n_returns++;
-		if (!w->keep_returns && h->top != w->returns->bottom)
+		if (w->rule == RETSTACK_ALL && h->top != w->returns->bottom)
 			h->top--;
 	}
 }
@@ -444,11 +444,18 @@ HOT int indirect(struct hot *h, struct node_walk *w)
 	return take_tip(h, w);
 }
 
+/* A return that is not compressed is the stepping walk's where the rules of the return stack
+ * differ. */
+HOT bool is_disputed(const struct hot *h, const struct node_walk *w)
+{
+	return w->rule == RETSTACK_ASK && (w->parted || h->top != w->returns->bottom);
+}
+
 HOT int go_back(struct hot *h, struct node_walk *w)
 {
 	if (h->n > 0 || refill(h, w))
 		return take_return(h, w);
-	return indirect(h, w);
+	return is_disputed(h, w) ? NODES_NONE : indirect(h, w);
 }
 
 /* A return behind a call in the same node goes where that call says. */
@@ -456,8 +463,10 @@ HOT int calls(struct hot *h, struct node_walk *w)
 {
 	const struct node *node = &h->list[NODE_EDGE_NUMBER(h->edge)];
 
-	if (node->info->kind != NODE_RET || (h->n == 0 && !refill(h, w)))
+	if (node->info->kind != NODE_RET)
 		return indirect(h, w);
+	if (h->n == 0 && !refill(h, w))
+		return w->rule == RETSTACK_ASK ? NODES_NONE : indirect(h, w);
 	if (h->bits >> 63 == 0)
 		return NODES_NONE;
 	push(h, w, node->call);

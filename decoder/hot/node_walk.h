@@ -36,11 +36,12 @@ struct node_walk {
 	const uint8_t *pos;   /* the next packet */
 	const uint8_t *limit; /* no packet from here on; the 16 bytes behind can be read */
 	uint64_t context;
-	uint64_t ip_end;   /* addresses from here on are the stepping walk's */
-	bool skip_time;	   /* packets of time may be passed */
-	bool keep_returns; /* only compressed returns pop (libipt) */
-	bool compile;	   /* nodes may be made */
-	bool known;	   /* but only of code that was asked for before (nodes_lock) */
+	uint64_t ip_end; /* addresses from here on are the stepping walk's */
+	bool skip_time;	 /* packets of time may be passed */
+	uint8_t rule;	 /* enum retstack_rule; RETSTACK_ASK: stops where the rules differ */
+	bool parted;	 /* with RETSTACK_ASK: they differ already below the addresses in RETURNS */
+	bool compile;	 /* nodes may be made */
+	bool known;	 /* but only of code that was asked for before (nodes_lock) */
 	uint8_t mode;
 
 	/* Where execution stands: in front of the node that the edge leads to. */

@@ -274,7 +274,11 @@ static bool equal_stats(const struct nodes_stream *a, const struct nodes_stream 
 					    "tsc_last",
 					    "packets",
 					    "compressed_returns",
-					    "returns"};
+					    "returns",
+					    "returns_all",
+					    "returns_compressed",
+					    "returns_undecided",
+					    "branches_undecided"};
 	const uint64_t *x = (const uint64_t *)&a->stats, *y = (const uint64_t *)&b->stats;
 
 	_Static_assert(sizeof(struct flow_stats) == ARRAY_SIZE(names) * sizeof(uint64_t),
@@ -286,6 +290,23 @@ static bool equal_stats(const struct nodes_stream *a, const struct nodes_stream 
 		return false;
 	}
 	return true;
+}
+
+bool nodes_equal_items(const struct nodes_stream *a, const struct nodes_stream *b, char *why,
+		       size_t size)
+{
+	return a->result == b->result && equal_items(a, b, why, size) &&
+	       equal_gaps(a, b, why, size);
+}
+
+size_t nodes_stream_gaps(const struct nodes_stream *s)
+{
+	return s->n_gaps;
+}
+
+const struct flow_stats *nodes_stream_stats(const struct nodes_stream *s)
+{
+	return &s->stats;
 }
 
 bool nodes_equal(const struct nodes_stream *a, const struct nodes_stream *b, char *why, size_t size)

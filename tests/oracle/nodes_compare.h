@@ -37,6 +37,11 @@ void nodes_decode(const struct nodes_compare *c, const struct nodes_way *way,
 /* False: the results differ; WHY describes the first difference. */
 bool nodes_equal(const struct nodes_stream *a, const struct nodes_stream *b, char *why,
 		 size_t size);
+/* The same, but counts may differ. */
+bool nodes_equal_items(const struct nodes_stream *a, const struct nodes_stream *b, char *why,
+		       size_t size);
+size_t nodes_stream_gaps(const struct nodes_stream *s);
+const struct flow_stats *nodes_stream_stats(const struct nodes_stream *s);
 size_t nodes_stream_items(const struct nodes_stream *s);
 /* Number of steps that other threads made. */
 uint64_t nodes_stream_ahead(const struct nodes_stream *s);

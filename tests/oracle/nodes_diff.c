@@ -208,6 +208,63 @@ static bool try_seed(uint64_t seed, bool one)
 	return same;
 }
 
+/* --- Rules of the return stack --- */
+
+static struct {
+	uint64_t worlds, sdm, ask, worse, unsaid;
+	uint64_t told, wrongly, undecided;
+} returns;
+
+/* Decodes a sound trace without gaps by the rule that its processor had, by the SDM's rule, and
+ * without knowing the rule. */
+static void try_returns(uint64_t seed)
+{
+	struct diff_random r = {seed};
+	const struct flow_stats *stats;
+	struct nodes_compare c;
+	char why[1024];
+
+	nodes_world_make(&world, &r);
+	nodes_world_reset(&world, NULL);
+	c = compare_of(&world);
+	c.config.retstack_libipt = false;
+	c.config.retstack = world.keep ? RETSTACK_COMPRESSED : RETSTACK_ALL;
+	nodes_decode(&c, &right, first);
+	if (nodes_stream_gaps(first) > 0)
+		return;
+	c.config.retstack = RETSTACK_ALL;
+	nodes_decode(&c, &right, second);
+	returns.worlds++;
+	returns.sdm += !nodes_equal_items(first, second, why, sizeof(why));
+	c.config.retstack = RETSTACK_ASK;
+	nodes_decode(&c, &right, second);
+	stats = nodes_stream_stats(second);
+	returns.undecided += stats->returns_undecided;
+	returns.told += world.keep ? stats->returns_compressed : stats->returns_all;
+	returns.wrongly += world.keep ? stats->returns_all : stats->returns_compressed;
+	if (nodes_equal_items(first, second, why, sizeof(why)))
+		return;
+	returns.ask++;
+	returns.worse += !world.keep;
+	returns.unsaid += stats->returns_undecided == 0;
+	if (stats->returns_undecided == 0)
+		printf("seed %" PRIu64 " keep %d: %s\n", seed, world.keep, why);
+}
+
+static int returns_main(uint64_t seed, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		try_returns(seed + i);
+	printf("%" PRIu64 " worlds: %" PRIu64 " decode wrongly by the SDM's rule alone, %" PRIu64
+	       " without knowing the rule (%" PRIu64 " rightly by the SDM's, %" PRIu64
+	       " without saying so); %" PRIu64 " returns told the rule, %" PRIu64
+	       " told another one, %" PRIu64 " did not decide\n",
+	       returns.worlds, returns.sdm, returns.ask, returns.worse, returns.unsaid,
+	       returns.told, returns.wrongly, returns.undecided);
+	return returns.unsaid > 0 || returns.worse > 0 || returns.wrongly > 0 ||
+	       2 * returns.ask > returns.sdm + 4;
+}
+
 /* --- Traces from elsewhere --- */
 
 static struct diff_input input;
@@ -263,6 +320,7 @@ int main(int argc, char **argv)
 {
 	uint64_t seed = 1, n = 1000, bad = 0, one = 0;
 	const char *corpus = NULL;
+	bool rules = false;
 	/* readable to the end */
 	static struct diff_seeds seeds;
 
@@ -271,13 +329,17 @@ int main(int argc, char **argv)
 			corpus = argv[i] + 9;
 			continue;
 		}
+		if (strcmp(argv[i], "--returns") == 0) {
+			rules = true;
+			continue;
+		}
 		if (sscanf(argv[i], "--seed=%" SCNu64, &seed) != 1 &&
 		    sscanf(argv[i], "--runs=%" SCNu64, &n) != 1 &&
 		    sscanf(argv[i], "--way=%zu", &only) != 1 &&
 		    sscanf(argv[i], "--one=%" SCNu64, &one) != 1) {
 			fprintf(stderr,
 				"usage: nodes_diff [--seed=N] [--runs=N] [--way=N] [--one=SEED]\n"
-				"                  [--corpus=FOLDER]\n");
+				"                  [--corpus=FOLDER] [--returns]\n");
 			return 2;
 		}
 	}
@@ -287,6 +349,8 @@ int main(int argc, char **argv)
 		diff_seeds_load(&seeds, corpus, NULL, 0);
 	if (one != 0)
 		return try_seed(one, true) ? 0 : 1;
+	if (rules)
+		return returns_main(seed, n);
 	for (uint64_t i = 0; i < n && bad < 20; i++)
 		bad += corpus != NULL ? !try_input(&seeds, seed + i) : !try_seed(seed + i, false);
 	printf("%" PRIu64 " %s, %" PRIu64 " items, %" PRIu64 " steps of other threads, %" PRIu64

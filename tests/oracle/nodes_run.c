@@ -36,7 +36,7 @@ struct run {
 	uint8_t mtc;
 	bool in_tx;
 	/* Constant during a run. */
-	bool compress, long_tnt;
+	bool compress, keep, long_tnt; /* KEEP: only compressed returns pop */
 	size_t defer, time, cyc, event, psb, hot, odd_return; /* one in this many; 0: never */
 	size_t next_psb;
 	uint64_t targets[8];
@@ -380,10 +380,11 @@ static void come_back(struct run *s)
 		s->n_calls > 0 && !once(s, s->odd_return) ? s->calls[--s->n_calls] : some_target(s);
 	bool known = s->n_returns > 0 && s->returns[s->n_returns - 1] == to;
 
-	if (s->n_returns > 0)
-		s->n_returns--;
 	/* The processor may choose whether to compress a return. */
-	if (known && s->compress && s->n_tips == 0 && !once(s, 30))
+	known = known && s->compress && s->n_tips == 0 && !once(s, 30);
+	if (s->n_returns > 0 && (known || !s->keep))
+		s->n_returns--;
+	if (known)
 		decide(s, true);
 	else
 		target(s, to);
@@ -505,6 +506,7 @@ static void choose(struct run *s)
 	s->psb = once(s, 3) ? 60 : 100 + diff_below(s->r, 2000);
 	s->hot = once(s, 4) ? 1 : 10;
 	s->odd_return = once(s, 4) ? 4 : 50;
+	s->keep = once(s, 3);
 }
 
 void nodes_world_run(struct nodes_world *w, struct diff_random *r)
@@ -518,6 +520,7 @@ void nodes_world_run(struct nodes_world *w, struct diff_random *r)
 	if (s.insns == NULL)
 		return;
 	choose(&s);
+	w->keep = s.keep;
 	s.tsc = 0x10000;
 	if (!once(&s, 20))
 		put_psb(&s);

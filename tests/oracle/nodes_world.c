@@ -351,7 +351,11 @@ static void make_config(struct nodes_world *w, struct diff_random *r)
 					 .resume_at_psb = nodes_once(r, 6),
 					 .resume_at_tip = nodes_once(r, 6),
 					 .retstack_libipt = nodes_once(r, 6),
+					 .retstack = (enum retstack_rule)diff_below(r, 8),
 					 .cut = nodes_once(r, 6)};
+	/* Mostly not known. */
+	if (w->config.retstack > RETSTACK_COMPRESSED)
+		w->config.retstack = RETSTACK_ASK;
 	w->config.cpu_model = models[diff_below(r, sizeof(models))];
 	w->config.cpu_family = w->config.cpu_model != 0 ? 6 : 0;
 	if (nodes_once(r, 12)) {

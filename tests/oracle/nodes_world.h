@@ -41,6 +41,7 @@ struct nodes_world {
 	size_t n_places;
 	uint8_t trace[NODES_TRACE_MAX];
 	size_t size;
+	bool keep; /* the processor pops its return stack at compressed returns only */
 	struct nodes_enable enables[NODES_ENABLES];
 	size_t n_enables;
 	struct flow_config config; /* everything but trace, size and the fields that nodes_compare.h

@@ -94,7 +94,7 @@ fails() {
 	ctl decode --gap=0 --view=packets x
 	fails 2 "from 1"
 	ctl decode --retstack=amd x
-	fails 2 "valid values: sdm, libipt"
+	fails 2 "valid values: auto, sdm, libipt"
 	ctl decode --skim=all x
 	fails 2 "valid values: psb, tip"
 	ctl decode --deadline=soon x

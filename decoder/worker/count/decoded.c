@@ -53,6 +53,10 @@ struct flow_stats decode_total(const struct decode *d)
 		sum.packets += s->packets;
 		sum.returns += s->returns;
 		sum.compressed_returns += s->compressed_returns;
+		sum.returns_all += s->returns_all;
+		sum.returns_compressed += s->returns_compressed;
+		sum.returns_undecided += s->returns_undecided;
+		sum.branches_undecided += s->branches_undecided;
 		if (sum.tsc_first == 0 || (s->tsc_first != 0 && s->tsc_first < sum.tsc_first))
 			sum.tsc_first = s->tsc_first;
 		sum.tsc_last = MAX_OF(sum.tsc_last, s->tsc_last);

@@ -109,8 +109,9 @@ struct replay {
 	const struct permit *permit; /* borrowed; NULL: everything may be told */
 	uint64_t bad_records;	     /* of the sideband, skipped */
 	/* Settings of the flows that the consumer makes, all off at first, before a replay: steps,
-	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, threads, crew.
-	 * Memory is the limit of this process. cpu_replay.c sets the other members. */
+	 * marks, ticks, guests, cut, resume_at_psb, resume_at_tip, retstack_libipt, retstack,
+	 * threads, crew. Memory is the limit of this process. cpu_replay.c sets the other members.
+	 */
 	struct flow_config flow;
 	/* The part of each CPU of the manifest that is decoded; borrowed. NULL: all that was asked
 	 * for. */

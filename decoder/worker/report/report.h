@@ -48,6 +48,10 @@ int report_write(struct decode *d, const struct decode_options *options, const c
  * -errno. */
 int report_summary(struct decode *d, const struct decode_options *options, int fd);
 
+/* "returnStack": which rule OPTIONS ask for, and what depends on it. */
+void report_return_stack(struct json_writer *w, const struct flow_stats *total,
+			 const struct decode_options *options);
+
 /* --- Values as JSON, also for skim: report_values.c ---
  *
  * An unknown value is null; addresses and TSC values are "0x..." strings; times are perf

@@ -235,10 +235,28 @@ void report_totals(const struct report *r, struct json_writer *w)
 	json_u64(w, "branches", total.branches);
 	json_u64(w, "gaps", r->d->gaps.total);
 	json_end_object(w);
+	if (!report_is_limited(r))
+		report_return_stack(w, &total, r->options);
 	json_begin_object(w, "gapCounts");
 	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
 		if (r->d->gaps.counts[i] > 0)
 			json_u64(w, fault_name((enum fault)i), r->d->gaps.counts[i]);
+	json_end_object(w);
+}
+
+void report_return_stack(struct json_writer *w, const struct flow_stats *total,
+			 const struct decode_options *options)
+{
+	static const char *const rules[] = {[WORKER_RETSTACK_AUTO] = "auto",
+					    [WORKER_RETSTACK_SDM] = "sdm",
+					    [WORKER_RETSTACK_LIBIPT] = "libipt"};
+
+	json_begin_object(w, "returnStack");
+	json_string(w, "rule", rules[options->retstack]);
+	json_u64(w, "every", total->returns_all);
+	json_u64(w, "compressedOnly", total->returns_compressed);
+	json_u64(w, "undecided", total->returns_undecided);
+	json_u64(w, "undecidedBranches", total->branches_undecided);
 	json_end_object(w);
 }
 

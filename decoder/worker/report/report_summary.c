@@ -85,6 +85,7 @@ int report_summary(struct decode *d, const struct decode_options *options, int f
 	json_u64(w, "compressedReturns", total.compressed_returns);
 	report_percent(w, "coveragePercent",
 		       decode_percent(total.bytes_decoded, total.bytes - head));
+	report_return_stack(w, &total, options);
 	if (options->hash)
 		write_hash(w, hash);
 	json_begin_array(w, "cpus");

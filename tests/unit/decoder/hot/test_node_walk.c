@@ -114,6 +114,7 @@ static struct node_walk *prepare(uint64_t ip, const char *trace, size_t size)
 				     .skip_time = true,
 				     .compile = true,
 				     .returns = &f->returns,
+				     .rule = RETSTACK_ALL,
 				     .edge = f->nodes->list[number].self,
 				     .place = place,
 				     .timed = 2,
@@ -383,9 +384,34 @@ static void node_walk_return_with_target_pops_not_for_libipt(void **state)
 	struct node_walk *w = prepare(BASE + 0x40, "\x2d\x30\x10\x2d\x10\x10", 6);
 
 	(void)state;
-	w->keep_returns = true;
+	w->rule = RETSTACK_COMPRESSED;
 	assert_int_equal(node_walk(w), 0);
 	assert_false(retstack_is_empty(&fixture.returns));
+}
+
+/* The return is not compressed although the stack is not empty: there the rules differ. */
+static void node_walk_return_with_target_stops_where_rules_differ(void **state)
+{
+	struct node_walk *w = prepare(BASE + 0x40, "\x2d\x30\x10\x2d\x10\x10", 6);
+
+	(void)state;
+	w->rule = RETSTACK_ASK;
+	assert_int_equal(node_walk(w), 0);
+	expect(BASE + 0x30, 3, 0);
+	assert_false(retstack_is_empty(&fixture.returns));
+	assert_int_equal(w->n_returns, 0);
+	/* With an empty stack they do not, unless they did before. */
+	w = prepare(BASE + 0x30, "\x2d\x10\x10", 3);
+	retstack_clear(&fixture.returns);
+	w->rule = RETSTACK_ASK;
+	assert_int_equal(node_walk(w), 0);
+	assert_int_equal(w->n_returns, 1);
+	w = prepare(BASE + 0x30, "\x2d\x10\x10", 3);
+	w->rule = RETSTACK_ASK;
+	retstack_clear(&fixture.returns);
+	w->parted = true;
+	assert_int_equal(node_walk(w), 0);
+	assert_int_equal(w->n_returns, 0);
 }
 
 static void node_walk_return_not_taken_stops(void **state)
@@ -549,6 +575,7 @@ int main(void)
 		TEST(node_walk_folded_call_is_returned_from),
 		TEST(node_walk_return_with_target_pops),
 		TEST(node_walk_return_with_target_pops_not_for_libipt),
+		TEST(node_walk_return_with_target_stops_where_rules_differ),
 		TEST(node_walk_return_not_taken_stops),
 		TEST(node_walk_return_without_call_stops),
 		TEST(node_walk_return_to_address_finds_node),
