@@ -105,7 +105,7 @@ static const struct verb VERBS[] = {
 	 "         BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"
 	 "         [--cpu=FAMILY/MODEL[/STEPPING]] [--mtc-freq=N] [--nom-freq=N]\n"
-	 "         [--cpuid-0x15=EAX,EBX] [--pevent:primary=FILE ...]\n"
+	 "         [--cpuid-0x15=EAX,EBX] [--pt-config=N] [--pevent:primary=FILE ...]\n"
 	 "        Decode without a recorder: a bundle, a perf.data, or the bytes of one trace\n"
 	 "        with the files that were mapped. Prints a summary of the report on a terminal\n"
 	 "        (--json=off: always), and JSON elsewhere.\n"

@@ -12,7 +12,7 @@
  *               "realtimeUSec","monotonicUSec","tsc",
  *               "unit","senderUnit","coredump","labels": {KEY: VALUE}: each only if there is
  *               one},
- *   "configuration": {"source",
+ *   "configuration": {"source", "contents", "withoutPackets": ["tnt", ...] | null,
  *       "attr": {"config": "0x", "terms", "excludeUser", "excludeKernel"},
  *       "mtcPeriod", "maxNonturboRatio", "tscArtRatio": {"numerator","denominator"} | null,
  *       "returnCompression", "clock": {"timeZero","timeMult","timeShift"} | null},

@@ -143,6 +143,7 @@ enum {
 	OWN_CPU,
 	OWN_MTC_FREQ,
 	OWN_NOM_FREQ,
+	OWN_PT_CONFIG,
 	OWN_CPUID_0X15,
 	OWN_CPUID_0X15_EAX,
 	OWN_CPUID_0X15_EBX,
@@ -174,6 +175,7 @@ static const struct option OWN[] = {
 	{"cpu", required_argument, NULL, OWN_CPU},
 	{"mtc-freq", required_argument, NULL, OWN_MTC_FREQ},
 	{"nom-freq", required_argument, NULL, OWN_NOM_FREQ},
+	{"pt-config", required_argument, NULL, OWN_PT_CONFIG},
 	{"cpuid-0x15", required_argument, NULL, OWN_CPUID_0X15},
 	{"cpuid-0x15.eax", required_argument, NULL, OWN_CPUID_0X15_EAX},
 	{"cpuid-0x15.ebx", required_argument, NULL, OWN_CPUID_0X15_EBX},
@@ -231,6 +233,9 @@ static bool take_raw(struct raw *raw, int option)
 	case OWN_MTC_FREQ: return take_number("--mtc-freq", 0, MAX_MTC_FREQ, &raw->mtc_period);
 	case OWN_NOM_FREQ:
 		return take_number("--nom-freq", 0, MAX_NOM_FREQ, &raw->max_nonturbo_ratio);
+	case OWN_PT_CONFIG:
+		return option_good(size_parse_number(optarg, &raw->pt_config), "--pt-config",
+				   optarg, NUMBER_VALID);
 	case OWN_CPUID_0X15:
 		return option_good(raw_set_cpuid_0x15(raw, optarg), "--cpuid-0x15", optarg,
 				   RAW_CPUID_VALID);

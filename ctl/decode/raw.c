@@ -183,6 +183,7 @@ static int fill_manifest(struct composer *c)
 	m->cpu_stepping = raw->stepping;
 	m->trace_user = m->trace_kernel = true;
 	m->mtc_period = raw->mtc_period;
+	m->pt_config = raw->pt_config;
 	m->max_nonturbo_ratio = raw->max_nonturbo_ratio;
 	m->tsc_art_num = raw->tsc_art_num;
 	m->tsc_art_den = raw->tsc_art_den;

@@ -82,6 +82,7 @@ struct raw {
 	uint32_t mtc_period; /* libipt's mtc_freq; UINT32_MAX: none */
 	uint32_t max_nonturbo_ratio;
 	uint32_t tsc_art_num, tsc_art_den;
+	uint64_t pt_config; /* attr.config; MANIFEST_ABSENT: unknown */
 	struct pevent_options pevents;
 };
 

@@ -14,7 +14,7 @@
 
 void raw_init(struct raw *raw)
 {
-	*raw = (struct raw){.mtc_period = UINT32_MAX};
+	*raw = (struct raw){.mtc_period = UINT32_MAX, .pt_config = MANIFEST_ABSENT};
 	pevent_options_init(&raw->pevents);
 }
 

@@ -236,9 +236,14 @@ static void show_coverage(FILE *out, struct json_object *r)
 	}
 	/* A report for one user does not tell how much of the whole trace was decoded. */
 	if (!field_u64(r, "onlyUid", &uid)) {
+		const char *contents = field_text(r, "configuration.contents");
+
 		show_label(out, "Coverage");
-		fprintf(out, "%s: %s of %s, %s of %s\n",
-			figure_field_percent(r, "coverage.percent").text,
+		if (contents && strcmp(contents, "events") == 0)
+			fputs("events only, recorded without branches", out);
+		else
+			fprintf(out, "%s", figure_field_percent(r, "coverage.percent").text);
+		fprintf(out, ": %s of %s, %s of %s\n",
 			figure_field_bytes(r, "coverage.bytesDecoded").text,
 			figure_field_bytes(r, "coverage.bytes").text,
 			figure_field_nsec(r, "coverage.nsecDecoded").text,

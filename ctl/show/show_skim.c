@@ -38,6 +38,12 @@ static void show_totals(FILE *out, struct json_object *map)
 	text_puts(out, field_text(map, "skim"), 8);
 	fprintf(out, ": %s samples, %s PSBs in %s\n", figure_field_count(map, "samples").text,
 		figure_field_count(map, "psbs").text, figure_field_bytes(map, "traceBytes").text);
+	if (field_text(map, "contents"))
+		fprintf(out, "Contents  %s: recorded without %s\n",
+			strcmp(field_text(map, "contents"), "targets") == 0 ? "targets" : "events",
+			strcmp(field_text(map, "contents"), "targets") == 0
+				? "TNT packets, so no code can be followed"
+				: "branches");
 	fprintf(out, "Time      %s to %s from the trigger\n", when(map, "fromNSec").text,
 		when(map, "untilNSec").text);
 	fprintf(out, "Faults    %s overflows, %s bad packets (%s skipped), head %s\n",

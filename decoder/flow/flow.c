@@ -311,6 +311,8 @@ static int fill(struct flow *f)
 		flow_load(f);
 		if (f->sync.on)
 			flow_step_sync(f);
+		else if (f->config.no_walk)
+			flow_step_read(f);
 		else if (f->at.enabled)
 			r = flow_step_on(f);
 		else

@@ -191,6 +191,9 @@ struct flow_config {
 	bool retstack_libipt;
 	/* Else: the rule of the return stack. RETSTACK_ASK: the packets decide. */
 	enum retstack_rule retstack;
+	/* The trace was recorded without TNT packets or without branches, so no code can be
+	 * followed: only marks, and gaps of the bytes. */
+	bool no_walk;
 	/* Stop quietly where tracing goes on beyond this offset; 0: size. */
 	uint64_t end_offset;
 	/* Threads that decode plain branches (with `steps`), the caller's included; 0: one for each

@@ -305,6 +305,43 @@ static void step_event_off(struct flow *f)
 	}
 }
 
+static void take_bad(struct flow *f)
+{
+	f->at.within = false;
+	if (f->config.resume_at_psb) {
+		flow_lose(f, f->in.event.fault);
+	} else {
+		flow_event_gap(f, f->in.event.fault);
+		flow_use_event(f);
+	}
+}
+
+void flow_step_read(struct flow *f)
+{
+	if (f->in.tnt_n > 0) {
+		f->in.tnt_n = 0;
+		return;
+	}
+	switch (f->in.event.kind) {
+	case EVENT_MARK: flow_mark_here(f); break;
+	case EVENT_OVERFLOW:
+		flow_event_gap(f, FAULT_OVERFLOW);
+		flow_use_event(f);
+		break;
+	case EVENT_BAD: take_bad(f); break;
+	case EVENT_STOP:
+		flow_event_gap(f, FAULT_TRACESTOP);
+		flow_use_event(f);
+		break;
+	case EVENT_END:
+		if (f->in.event.fault != FAULT_NONE)
+			flow_event_gap(f, f->in.event.fault);
+		f->done = true;
+		break;
+	default: flow_use_event(f); break;
+	}
+}
+
 void flow_step_off(struct flow *f)
 {
 	if (f->in.tnt_n > 0) {
@@ -314,17 +351,6 @@ void flow_step_off(struct flow *f)
 		flow_fail(f, FAULT_GUEST, f->in.event.has_to ? f->in.event.to : f->in.event.from);
 	} else {
 		step_event_off(f);
-	}
-}
-
-static void take_bad(struct flow *f)
-{
-	f->at.within = false;
-	if (f->config.resume_at_psb) {
-		flow_lose(f, f->in.event.fault);
-	} else {
-		flow_event_gap(f, f->in.event.fault);
-		flow_use_event(f);
 	}
 }
 

@@ -315,6 +315,8 @@ void flow_go(struct flow *f, uint64_t ip);
 void flow_take_mode(struct flow *f, uint8_t mode);
 /* Ends the batch if the context function wants that (flow_split). */
 void flow_part(struct flow *f);
+/* A step where no code is followed (flow_config.no_walk). */
+void flow_step_read(struct flow *f);
 /* A step while tracing is off. */
 void flow_step_off(struct flow *f);
 /* While tracing is on and no decisions are left: does the event in hand if it takes place wherever

@@ -57,6 +57,8 @@ static const struct {
 	[FAULT_UNTRACED_THREAD] = { "untraced-thread", "threads that the trace source cannot follow" },
 	[FAULT_UNTRACED_CHILD] = { "untraced-child", "processes that the trace source cannot follow" },
 	[FAULT_EXCLUDED] = { "excluded", "a process that the recorder was told not to decode" },
+	[FAULT_NO_TNT] = { "no-tnt", "recorded without TNT packets: only the targets of some branches and events are known" },
+	[FAULT_NO_BRANCHES] = { "no-branches", "recorded without branches: only events are known" },
 	[FAULT_NOT_PERMITTED] = { "not-permitted", "this report is for one user, and says nothing about other users and the kernel" },
 	[FAULT_UNTRACED_EXEC] = { "untraced-exec", "a program was started that the trace source cannot follow" },
 };

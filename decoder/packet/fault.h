@@ -59,6 +59,8 @@ enum fault {
 	FAULT_UNTRACED_CHILD,	/* processes that the source cannot follow */
 	FAULT_UNTRACED_EXEC,	/* an exec of a program that the source cannot follow */
 	FAULT_EXCLUDED,		/* a process that is not to be decoded (ExcludeUnits=) */
+	FAULT_NO_TNT,	     /* recorded without TNT packets: only targets and events are known */
+	FAULT_NO_BRANCHES,   /* recorded without branches: only events are known */
 	FAULT_NOT_PERMITTED, /* everything that does not belong to the user who gets the report */
 	FAULT_N_,
 };

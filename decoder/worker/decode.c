@@ -46,6 +46,7 @@ static struct flow_config flow_of(const struct decode_job *job)
 			 (options->view == WORKER_VIEW_SUMMARY && options->hash == 0),
 		.marks = options->view == WORKER_VIEW_REPORT,
 		.guests = is_raw(job->d->replay),
+		.no_walk = manifest_contents(job->d->replay->manifest) != MANIFEST_BRANCHES,
 		.retstack_libipt = options->retstack == WORKER_RETSTACK_LIBIPT,
 		.retstack = options->retstack == WORKER_RETSTACK_SDM ? RETSTACK_ALL : RETSTACK_ASK,
 		.threads = options->threads,
@@ -249,16 +250,28 @@ static int decode_flow(const struct bundle *bundle, struct decode_job *job, uint
 	return r;
 }
 
+/* Without TNT packets, the report is what the addresses in packets tell. A skim is not made for one
+ * user, whose report has events only. */
+static bool skims_instead(const struct bundle *bundle, const struct decode_options *options)
+{
+	return options->view == WORKER_VIEW_REPORT && options->skim == WORKER_SKIM_NONE &&
+	       !options->has_only_uid &&
+	       manifest_contents(bundle_manifest(bundle)) == MANIFEST_TARGETS;
+}
+
 int decode_run(const struct bundle *bundle, const struct decode_options *options,
 	       const struct decode_sink *sink, uint64_t *ret_faults)
 {
+	struct decode_options skim = *options;
 	struct decode_job job = {.options = options, .sink = sink};
 	int r;
 
 	*ret_faults = 0;
 	assert(decode_options_are_sound(options));
-	if (options->skim != WORKER_SKIM_NONE)
-		return skim_run(bundle, options, sink, ret_faults);
+	if (skims_instead(bundle, options))
+		skim.skim = WORKER_SKIM_TIP;
+	if (skim.skim != WORKER_SKIM_NONE)
+		return skim_run(bundle, &skim, sink, ret_faults);
 	r = views_init(&job.views, options, sink->fd);
 	if (r == 0 && options->view == WORKER_VIEW_PACKETS && options->gap == 0)
 		r = views_packets(bundle, options, &job.views.lines);

@@ -12,6 +12,16 @@
 
 #include "proto/base.h"
 #include "proto/bundle/manifest_private.h"
+#include "proto/perf/ptpacket.h"
+
+enum manifest_contents manifest_contents(const struct manifest *m)
+{
+	if (m->pt_config == MANIFEST_ABSENT)
+		return MANIFEST_BRANCHES;
+	if ((m->pt_config & PT_CONFIG_PT) != 0 && (m->pt_config & PT_CONFIG_BRANCH) == 0)
+		return MANIFEST_EVENTS;
+	return (m->pt_config & PT_CONFIG_NOTNT) != 0 ? MANIFEST_TARGETS : MANIFEST_BRANCHES;
+}
 
 void manifest_init(struct manifest *m)
 {

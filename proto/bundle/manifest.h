@@ -201,6 +201,15 @@ struct manifest {
 	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
 };
 
+/* What the packets of a trace can tell, by its configuration. */
+enum manifest_contents {
+	MANIFEST_BRANCHES, /* each branch; also if the configuration is unknown */
+	MANIFEST_TARGETS,  /* without TNT: only the targets of some branches, and events */
+	MANIFEST_EVENTS,   /* without branches: only events, such as PTWRITE */
+};
+
+enum manifest_contents manifest_contents(const struct manifest *m);
+
 /* Makes M empty, with all values absent. */
 void manifest_init(struct manifest *m);
 void manifest_done(struct manifest *m);

@@ -72,6 +72,15 @@ enum pt_ipbytes {
 #define PT_RET_STACK  64 /* depth of the return-compression stack (SDM "RET compression") */
 #define PT_MAX_PACKET 16
 
+/* Bits of attr.config of intel_pt, which say what packets a trace can have
+ * (arch/x86/events/intel/pt.c, pt_formats_attr; SDM volume 3, IA32_RTIT_CTL). Without PT_CONFIG_PT
+ * the kernel traces branches whatever PT_CONFIG_BRANCH says (pt_config()). */
+#define PT_CONFIG_PT	 (1ull << 0)
+#define PT_CONFIG_MTC	 (1ull << 9)
+#define PT_CONFIG_TSC	 (1ull << 10)
+#define PT_CONFIG_BRANCH (1ull << 13)
+#define PT_CONFIG_NOTNT	 (1ull << 55)
+
 /* MODE leaves, bits 7:5 of the payload. */
 #define PT_MODE_LEAF_MASK  0xe0
 #define PT_MODE_EXEC	   0x00 /* bit 0 CS.L & LMA, bit 1 CS.D, bit 2 IF */

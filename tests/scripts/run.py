@@ -66,6 +66,8 @@ def counters(text):
     s = json.loads(text)
     lines = [f"{k} {s[k]}\n" for k in ("instructions", "branches", "psbs", "returns",
                                        "compressedReturns") if s[k]]
+    if s["coveragePercent"] is None:
+        lines.append("coverage unknown\n")
     lines += [f"returnStack.{k} {v}\n" for k, v in s["returnStack"].items() if v and k != "rule"]
     return "".join(lines + [f"{k} {v}\n" for k, v in s["errors"].items()])
 

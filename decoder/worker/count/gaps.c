@@ -199,10 +199,14 @@ int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *b
 {
 	const struct manifest *m = r->manifest;
 	struct gap bad = gaps_blank(FAULT_SIDEBAND_BAD), empty = gaps_blank(FAULT_EMPTY);
+	const struct gap less = gaps_blank(
+		manifest_contents(m) == MANIFEST_TARGETS ? FAULT_NO_TNT : FAULT_NO_BRANCHES);
 	int result = 0;
 
+	if (manifest_contents(m) != MANIFEST_BRANCHES)
+		result = gaps_add(g, &less, NULL);
 	bad.count = r->bad_records;
-	if (r->bad_records > 0)
+	if (r->bad_records > 0 && result == 0)
 		result = gaps_add(g, &bad, NULL);
 	for (size_t i = 0; i < m->n_notes && result == 0; i++)
 		result = add_note(g, &m->notes[i]);

@@ -66,6 +66,9 @@ void report_id(struct json_writer *w, const char *key, uint32_t v);
 void report_tsc(struct json_writer *w, const char *key, uint64_t tsc);
 /* Perf time NS relative to TRIGGER (perf ns); null if either is MANIFEST_ABSENT. */
 void report_since(struct json_writer *w, const char *key, uint64_t ns, uint64_t trigger);
+/* As report_percent; null where the trace of D has no branches that could be decoded. */
+void report_percent_decoded(struct json_writer *w, const char *key, const struct decode *d,
+			    double percent);
 /* With two digits behind the point; a negative value gives null. */
 void report_percent(struct json_writer *w, const char *key, double percent);
 /* "pid" of PROCESS (any of its threads) and "tid" of THREAD; NULL gives null. */

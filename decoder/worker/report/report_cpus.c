@@ -180,8 +180,8 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "instructions", stats->instructions);
 	json_u64(w, "branches", stats->branches);
 	json_u64(w, "bytesDecoded", stats->bytes_decoded);
-	report_percent(w, "coveragePercent",
-		       decode_percent(stats->bytes_decoded, decodable(r->d, i)));
+	report_percent_decoded(w, "coveragePercent", r->d,
+			       decode_percent(stats->bytes_decoded, decodable(r->d, i)));
 	report_u64(w, "lostRecords", cpu->lost_records);
 	report_cpu_frequency(r, w, i);
 	json_end_object(w);
@@ -210,7 +210,8 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
 	/* A user is not told how much trace there is of other users. */
 	json_begin_object(w, "coverage");
-	report_percent(w, "percent", limited ? -1 : decode_percent(decoded, bytes));
+	report_percent_decoded(w, "percent", r->d,
+			       limited ? -1 : decode_percent(decoded, bytes));
 	json_u64(w, "bytes", limited ? 0 : bytes);
 	json_u64(w, "bytesDecoded", limited ? 0 : decoded);
 	report_u64(w, "nsec", limited ? MANIFEST_ABSENT : sum(r->d, got_ns));

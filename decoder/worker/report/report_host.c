@@ -6,6 +6,7 @@
 #include "decoder/packet/errata.h"
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
+#include "proto/perf/ptpacket.h"
 
 static void write_string(struct json_writer *w, const char *key, const char *v)
 {
@@ -128,6 +129,32 @@ static void write_bool(struct json_writer *w, const char *key, bool known, bool 
 		json_null(w, key);
 }
 
+/* What the packets can tell by the configuration, and which ones it leaves out. */
+static void write_contents(struct json_writer *w, const struct manifest *m)
+{
+	static const char *const kinds[] = {[MANIFEST_BRANCHES] = "branches",
+					    [MANIFEST_TARGETS] = "targets",
+					    [MANIFEST_EVENTS] = "events"};
+	const enum manifest_contents contents = manifest_contents(m);
+
+	if (m->pt_config == MANIFEST_ABSENT) {
+		json_null(w, "contents");
+		json_null(w, "withoutPackets");
+		return;
+	}
+	json_string(w, "contents", kinds[contents]);
+	json_begin_array(w, "withoutPackets");
+	if (contents == MANIFEST_EVENTS)
+		json_string(w, NULL, "branches");
+	if ((m->pt_config & PT_CONFIG_NOTNT) != 0)
+		json_string(w, NULL, "tnt");
+	if ((m->pt_config & PT_CONFIG_TSC) == 0)
+		json_string(w, NULL, "tsc");
+	if ((m->pt_config & PT_CONFIG_MTC) == 0)
+		json_string(w, NULL, "mtc");
+	json_end_array(w);
+}
+
 void report_configuration(const struct report *r, struct json_writer *w)
 {
 	const struct manifest *m = r->m;
@@ -136,6 +163,7 @@ void report_configuration(const struct report *r, struct json_writer *w)
 
 	json_begin_object(w, "configuration");
 	write_string(w, "source", m->source);
+	write_contents(w, m);
 	json_begin_object(w, "attr");
 	report_hex(w, "config", m->pt_config);
 	write_string(w, "terms", m->pt_terms);

@@ -83,9 +83,9 @@ int report_summary(struct decode *d, const struct decode_options *options, int f
 	report_tsc(w, "tscLast", total.tsc_last);
 	json_u64(w, "returns", total.returns);
 	json_u64(w, "compressedReturns", total.compressed_returns);
-	report_percent(w, "coveragePercent",
-		       decode_percent(total.bytes_decoded, total.bytes - head));
 	report_return_stack(w, &total, options);
+	report_percent_decoded(w, "coveragePercent", d,
+			       decode_percent(total.bytes_decoded, total.bytes - head));
 	if (options->hash)
 		write_hash(w, hash);
 	json_begin_array(w, "cpus");

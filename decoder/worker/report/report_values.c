@@ -40,6 +40,14 @@ void report_since(struct json_writer *w, const char *key, uint64_t ns, uint64_t 
 		json_i64(w, key, (int64_t)(ns - trigger));
 }
 
+void report_percent_decoded(struct json_writer *w, const char *key, const struct decode *d,
+			    double percent)
+{
+	const bool walks = manifest_contents(d->replay->manifest) == MANIFEST_BRANCHES;
+
+	report_percent(w, key, walks ? percent : -1);
+}
+
 void report_percent(struct json_writer *w, const char *key, double percent)
 {
 	if (percent < 0)

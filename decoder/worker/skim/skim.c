@@ -234,6 +234,10 @@ int skim_run(const struct bundle *bundle, const struct decode_options *options,
 		else if (options->debug)
 			symbols_use_debug_files(k.replay->symbols);
 		r = run(&k);
+		/* Names are all that a skim needs of images. */
+		if (r == 0 && options->keep && sink->keep)
+			r = image_set_needed(k.replay->images, !options->no_symbols, sink->keep,
+					     sink->userdata);
 		for (size_t i = 0; i < n_cpus; i++)
 			*ret_faults += k.counts[i].bad_packets + k.counts[i].overflows;
 	}

@@ -210,6 +210,10 @@ static void write_totals(const struct out *o)
 	}
 	json_string(o->w, "skim", o->j->skim);
 	report_string_cut(o->w, "id", m->id, MAX_NAME);
+	/* What the trace has besides these samples: all branches, or nothing. */
+	if (manifest_contents(m) != MANIFEST_BRANCHES)
+		json_string(o->w, "contents",
+			    manifest_contents(m) == MANIFEST_TARGETS ? "targets" : "events");
 	json_u64(o->w, "traceBytes", bytes);
 	json_u64(o->w, "samples", sum.samples);
 	write_counts(o, &sum);

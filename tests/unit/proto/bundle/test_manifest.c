@@ -748,9 +748,36 @@ static void manifest_write_without_space_says_so(void **state)
 	manifest_done(&m);
 }
 
+/* What attr.config of intel_pt leaves out of a trace. */
+static void manifest_contents_follow_the_configuration(void **state)
+{
+	static const struct {
+		uint64_t config;
+		enum manifest_contents contents;
+	} cases[] = {
+		{MANIFEST_ABSENT, MANIFEST_BRANCHES}, /* not known to lack anything */
+		{0x2601, MANIFEST_BRANCHES},	      /* pt,branch,tsc,mtc */
+		{0x600, MANIFEST_BRANCHES},	      /* without pt branches are always on */
+		{0x601, MANIFEST_EVENTS},	      /* branch=0 */
+		{0x80000000002601, MANIFEST_TARGETS}, /* notnt */
+		{0x80000000000601, MANIFEST_EVENTS},  /* notnt,branch=0 */
+		{UINT64_C(0x80000000000000), MANIFEST_TARGETS}, /* notnt without pt */
+	};
+	struct manifest m;
+
+	(void)state;
+	manifest_init(&m);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		m.pt_config = cases[i].config;
+		assert_int_equal(manifest_contents(&m), cases[i].contents);
+	}
+	manifest_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(manifest_contents_follow_the_configuration),
 		cmocka_unit_test(manifest_write_then_read_gives_the_same),
 		cmocka_unit_test(manifest_write_then_read_keeps_every_number_apart),
 		cmocka_unit_test(manifest_write_empty_is_readable_and_says_null),
