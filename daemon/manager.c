@@ -243,6 +243,15 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 	return r;
 }
 
+static void manager_on_looked(void *userdata, struct evidence *e)
+{
+	struct manager *m = userdata;
+
+	intake_drain(&m->intake);
+	intake_settle(&m->intake);
+	evidence_look_at_records(e, m->memory);
+}
+
 static void manager_on_ended(void *userdata, const char *id)
 {
 	struct manager *m = userdata;
@@ -322,7 +331,7 @@ static int manager_build_memory(struct manager *m)
 static int manager_build_service(struct manager *m)
 {
 	const struct jobs_handler on_job = {m, manager_on_progress, manager_on_captured,
-					    manager_on_ended};
+					    manager_on_looked, manager_on_ended};
 	const struct lease_handler on_lease = {m, manager_on_lease, manager_on_lease_changed};
 	int r = jobs_new(m->event, m->config, m->source, m->store, &on_job, &m->jobs);
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "proto/base.h"
 
@@ -327,6 +328,56 @@ struct manifest_image *evidence_add_image(struct evidence *e, int fd, uint64_t s
 	if (fd >= 0)
 		image->file_size = size;
 	return image;
+}
+
+/* The kernel's time for inodes is that of the last tick of its clock
+ * (ktime_get_coarse_real_ts64()), of which there are at least 100 a second (CONFIG_HZ). */
+#define CTIME_TICK_NS UINT64_C(10000000)
+
+/* The perf time of REALTIME (ns), at most that of the trigger; MANIFEST_ABSENT: not known. */
+static uint64_t perf_time(const struct manifest *m, uint64_t realtime)
+{
+	uint64_t before;
+
+	if (m->realtime_ns == MANIFEST_ABSENT || m->perf_ns == MANIFEST_ABSENT)
+		return MANIFEST_ABSENT;
+	before = m->realtime_ns - MIN_OF(realtime, m->realtime_ns);
+	return m->perf_ns - MIN_OF(before, m->perf_ns);
+}
+
+void evidence_date_files(struct evidence *e)
+{
+	for (size_t i = 0; i < e->manifest.n_images; i++) {
+		struct manifest_image *image = &e->manifest.images[i];
+		struct stat st;
+
+		if (image->kind || e->images[i].fd < 0 || fstat(e->images[i].fd, &st) < 0)
+			continue;
+		image->unchanged_ns = perf_time(
+			&e->manifest, (uint64_t)st.st_ctim.tv_sec * 1000000000u +
+					      (uint64_t)st.st_ctim.tv_nsec + CTIME_TICK_NS);
+	}
+}
+
+bool evidence_has_unchanged(const struct evidence *e)
+{
+	for (size_t i = 0; i < e->manifest.n_images; i++)
+		if (e->manifest.images[i].kind &&
+		    e->manifest.images[i].unchanged_ns != MANIFEST_ABSENT)
+			return true;
+	return false;
+}
+
+void evidence_look_at_records(struct evidence *e, const struct memory *memory)
+{
+	for (size_t i = 0; i < e->manifest.n_images; i++) {
+		struct manifest_image *image = &e->manifest.images[i];
+
+		if (image->kind && image->unchanged_ns != MANIFEST_ABSENT &&
+		    memory_unchanged(memory, image->pid, image->address, image->file_size) >
+			    image->unchanged_ns)
+			image->unchanged_ns = MANIFEST_ABSENT;
+	}
 }
 
 struct manifest_text *evidence_add_text(struct evidence *e, struct bytes_out *bytes)

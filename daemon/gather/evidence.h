@@ -10,14 +10,23 @@
  * copies the kernel's text, symbols and modules; coredump.c finds the core file of a crash.
  *
  * Decisions that govern the room:
- * - struct evidence is handed over whole, from the loop to the job. Before that only the loop
- *   writes to it, afterwards only the job.
+ * - struct evidence is handed over whole, from the loop to the job, and lent back once, when memory
+ *   was read. Whoever has it is the only one to write to it.
  * - The manifest says what could not be had: an image or text with the reason why it is missing, or
  *   a note with a count and the name of a fault (decoder/packet/fault.h).
  * - A process can make reads of its memory hang (a FUSE file that nobody serves). A helper process
  *   reads it, with a timeout, and is left behind when it hangs.
  * - Code in memory is read after the trigger, so it may be newer than the trace: each image has the
- *   time at which it was read.
+ *   time at which it was read, and the time since when it is certainly the same. The latter counts
+ *   up to the reading: the mappings are looked at before and behind it, and then the loop looks for
+ *   records that came meanwhile.
+ * - The kernel has other means to see writes, which were not taken. Soft-dirty bits
+ *   (/proc/PID/clear_refs) write-protect all memory of a process each time that they are cleared,
+ *   so that each page costs a fault at its next write, and they are one's only: a checkpoint
+ *   (CRIU) uses them, too. Many kernels do not have them (CONFIG_MEM_SOFT_DIRTY). Write protection
+ * by userfaultfd(2), and PAGEMAP_SCAN, which reads its bits, need a descriptor that the process
+ *   itself makes. Perf maps have no times; the records of a jitdump have, but neither tells of code
+ *   that a compiler patches after it was written down.
  * - A perf map is a stranger's file in a directory where everybody may write. It is opened within
  *   the process's root, never through a symbolic link and never on a mount that can block, and only
  *   if its owner is the process's user, or root with read permission for everybody.
@@ -66,6 +75,16 @@ struct evidence_from {
 /* 0, -ENOMEM, or -E2BIG: the sideband is beyond its limit. */
 int evidence_new(const struct evidence_from *from, struct evidence **ret);
 void evidence_free(struct evidence *e);
+
+/* Whether some memory is known to be unchanged since some time (manifest_image.unchanged_ns). */
+bool evidence_has_unchanged(const struct evidence *e);
+/* In the loop, when the memory was read and all records up to then were taken in: memory of which
+ * MEMORY has heard since may have changed before it was read. */
+void evidence_look_at_records(struct evidence *e, const struct memory *memory);
+
+/* In a job's thread: since when files are unchanged, by the time of their inodes' last change,
+ * which no process can set (struct stat, st_ctim). */
+void evidence_date_files(struct evidence *e);
 
 /* Adds an image with its bytes to the manifest. FD is taken over, also on failure; -1: the bytes
  * are missing. NULL: no memory, or the manifest's limit. */

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "capture/proc/procfile.h"
@@ -45,6 +46,7 @@ const struct memory_limits memory_default_limits = {
 /* Whole pages of memory. */
 struct range {
 	uint64_t begin, end;
+	uint64_t unchanged_ns; /* as of a region */
 	bool vdso;
 };
 
@@ -75,8 +77,9 @@ static int set_text(const char *text, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Adds FD, which has SIZE bytes that lie at ADDRESS, as an image. */
-static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size, bool vdso)
+/* Adds FD, which has SIZE bytes that lie at ADDRESS in RANGE, as an image. */
+static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size,
+		     const struct range *range)
 {
 	struct manifest_image *image = evidence_add_image(r->evidence, fd, size);
 
@@ -88,14 +91,17 @@ static int add_image(struct reader *r, int fd, uint64_t address, uint64_t size, 
 	image->pid = r->pid;
 	image->address = address;
 	image->read_ns = source_now_ns(r->source, 0);
-	if (set_text(vdso ? "[vdso]" : "//anon", &image->path) < 0)
+	image->unchanged_ns =
+		range->unchanged_ns == MEMORY_UNKNOWN ? MANIFEST_ABSENT : range->unchanged_ns;
+	if (set_text(range->vdso ? "[vdso]" : "//anon", &image->path) < 0)
 		return -ENOMEM;
-	return set_text(vdso ? MANIFEST_IMAGE_VDSO : MANIFEST_IMAGE_MEMORY, &image->kind);
+	return set_text(range->vdso ? MANIFEST_IMAGE_VDSO : MANIFEST_IMAGE_MEMORY, &image->kind);
 }
 
 /* Adds our own vDSO, which all processes of the same kind have. */
 static int add_own_vdso(struct reader *r)
 {
+	const struct range range = {.unchanged_ns = MEMORY_UNKNOWN, .vdso = true};
 	uint64_t size;
 	const void *bytes = vdso_own(&size);
 	int fd, n;
@@ -110,7 +116,7 @@ static int add_own_vdso(struct reader *r)
 		return 0;
 	}
 	r->pid = MANIFEST_ANY;
-	return add_image(r, fd, MANIFEST_ABSENT, size, true);
+	return add_image(r, fd, MANIFEST_ABSENT, size, &range);
 }
 
 /* Copies what can be read of [BEGIN, END), from BEGIN on, to FD. Returns the number of bytes. */
@@ -133,9 +139,9 @@ static uint64_t copy_out(struct reader *r, uint64_t begin, uint64_t end, int fd)
 	return at - begin;
 }
 
-/* Reads [BEGIN, END), pages that are there, within the limits. Pages that cannot be read all the
- * same are left out. */
-static int read_pages(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
+/* Reads [BEGIN, END) of RANGE, pages that are there, within the limits. Pages that cannot be read
+ * all the same are left out. */
+static int read_pages(struct reader *r, uint64_t begin, uint64_t end, const struct range *range)
 {
 	uint64_t room = MIN_OF(r->left, r->process_left), got = 0;
 	int fd, n = 0;
@@ -156,7 +162,7 @@ static int read_pages(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 		if (got > 0) {
 			r->images++;
 			r->process_images++;
-			n = add_image(r, fd, begin, got, vdso);
+			n = add_image(r, fd, begin, got, range);
 		} else {
 			close_fd(fd);
 		}
@@ -182,15 +188,14 @@ static void look_at_pages(struct reader *r, uint64_t address, size_t n, uint64_t
 		ret[i] = PAGE_PRESENT;
 }
 
-/* Reads [BEGIN, END), whole pages of memory. The pages of a vDSO are the kernel's and always there.
- */
-static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
+/* The pages of a vDSO are the kernel's and always there. */
+static int read_range(struct reader *r, const struct range *range)
 {
-	uint64_t pages[LOOK], first = begin, at = begin;
+	uint64_t pages[LOOK], first = range->begin, at = range->begin, end = range->end;
 	int n = 0;
 
-	if (vdso)
-		return read_pages(r, begin, end, true);
+	if (range->vdso)
+		return read_pages(r, at, end, range);
 	while (at < end && n == 0 && !r->stuck) {
 		size_t i, some = (size_t)MIN_OF((end - at) / PAGE, (uint64_t)LOOK);
 
@@ -204,11 +209,11 @@ static int read_range(struct reader *r, uint64_t begin, uint64_t end, bool vdso)
 		for (i = 0; i < some && n == 0; i++, at += PAGE) {
 			if (pages[i] & (PAGE_PRESENT | PAGE_SWAPPED))
 				continue;
-			n = first < at ? read_pages(r, first, at, false) : 0;
+			n = first < at ? read_pages(r, first, at, range) : 0;
 			first = at + PAGE;
 		}
 	}
-	return n == 0 && first < end ? read_pages(r, first, end, false) : n;
+	return n == 0 && first < end ? read_pages(r, first, end, range) : n;
 }
 
 /* Whether a mapping is what a region is: the vDSO, or memory without a file. */
@@ -227,17 +232,21 @@ static int read_pending(struct reader *r)
 	struct range p = r->pending;
 
 	r->pending = (struct range){0};
-	return p.begin < p.end ? read_range(r, p.begin, p.end, p.vdso) : 0;
+	return p.begin < p.end ? read_range(r, &p) : 0;
 }
 
 /* Joins ranges that touch: memory that a compiler made partly writable and partly executable has
- * several mappings and becomes one image. */
+ * several mappings and becomes one image. Ranges that differ in what is known of them become one
+ * when there are many images already; then less is known of all. */
 static int add_range(struct reader *r, struct range range)
 {
+	bool many = r->process_images >= MAX_IMAGES / 2 || r->images >= MAX_ALL_IMAGES / 2;
 	int result;
 
-	if (r->pending.end == range.begin && r->pending.vdso == range.vdso) {
+	if (r->pending.end == range.begin && r->pending.vdso == range.vdso &&
+	    (many || r->pending.unchanged_ns == range.unchanged_ns)) {
 		r->pending.end = range.end;
+		r->pending.unchanged_ns = MAX_OF(r->pending.unchanged_ns, range.unchanged_ns);
 		return 0;
 	}
 	result = read_pending(r);
@@ -287,11 +296,62 @@ static int read_mappings(struct reader *r, const struct memory_region *regions, 
 
 			end = begin < end ? begin + (end - begin + PAGE - 1) / PAGE * PAGE : begin;
 			if (begin < end && is_memory(&e, regions[i].vdso))
-				result = add_range(r, (struct range){begin, end, regions[i].vdso});
+				result = add_range(r, (struct range){begin, end,
+								     regions[i].unchanged_ns,
+								     regions[i].vdso});
 		}
 	}
 	fclose(maps);
 	return result == 0 ? read_pending(r) : result;
+}
+
+/* Whether nobody can have written to a mapping, as it is now, since it became executable. QEMU maps
+ * what its program may execute as readable only. */
+static bool is_closed(const struct reader *r, const struct procmaps_entry *e)
+{
+	bool emulated = strcmp(r->source->ops->name, "emulated") == 0;
+
+	return is_memory(e, false) && e->flags == MAP_PRIVATE && !(e->prot & PROT_WRITE) &&
+	       (emulated || (e->prot & PROT_EXEC));
+}
+
+/* Looks at the mappings again, behind the reading: memory that is writable now may have been
+ * written to since the first look, without a record. The process's images begin at FIRST. */
+static void look_again(struct reader *r, size_t first)
+{
+	struct manifest *m = &r->evidence->manifest;
+	uint64_t at = 0; /* [address, AT) of image FIRST is closed */
+	CLEANUP_FREE char *line = NULL;
+	struct procmaps_entry e;
+	size_t size = 0;
+	FILE *maps;
+
+	while (first < m->n_images && m->images[first].unchanged_ns == MANIFEST_ABSENT)
+		first++;
+	maps = first < m->n_images ? copy_maps(r) : NULL;
+	while (maps && first < m->n_images && getline(&line, &size, maps) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		if (procmaps_parse(line, &e) < 0)
+			continue;
+		for (; first < m->n_images; first++) {
+			struct manifest_image *image = &m->images[first];
+
+			at = MAX_OF(at, image->address);
+			if (e.end <= at)
+				break;
+			if (e.begin > at || !is_closed(r, &e))
+				image->unchanged_ns = MANIFEST_ABSENT;
+			at = e.end;
+			if (image->unchanged_ns != MANIFEST_ABSENT &&
+			    at - image->address < image->file_size)
+				break;
+			at = 0;
+		}
+	}
+	if (maps)
+		fclose(maps);
+	for (; first < m->n_images; first++)
+		m->images[first].unchanged_ns = MANIFEST_ABSENT;
 }
 
 /* Whether the process in DIR is the one that the loop saw, by its start time. */
@@ -311,6 +371,7 @@ static bool is_same(const struct reader *r)
 
 static int read_process(struct reader *r, const struct memory_region *regions, size_t n)
 {
+	size_t first = r->evidence->manifest.n_images;
 	bool names = false;
 	int result;
 
@@ -327,6 +388,7 @@ static int read_process(struct reader *r, const struct memory_region *regions, s
 	r->process_looks = 0;
 	r->stuck = false;
 	result = read_mappings(r, regions, n);
+	look_again(r, first);
 	r->unreadable += r->stuck;
 	for (size_t i = 0; i < n; i++)
 		names |= !regions[i].vdso;

@@ -98,11 +98,19 @@ static int job_complete_evidence(struct job *job)
 	/* Usually there is no coredump. */
 	if (coredump_find(COREDUMP_DIR, m, e->unit, e->pid, e->coredump) == 0 && *e->coredump)
 		m->coredump = strdup(e->coredump);
+	evidence_date_files(job->evidence);
 	/* Code in the memory of processes is gone when the processes end. */
 	r = memory_read(job->setup.source, "/proc", &memory_default_limits, job->evidence);
 	if (r < 0)
 		return job_fail(job, r, "the memory of processes could not be read: %s",
 				strerror(-r));
+	/* Only records tell what was written to the memory before it was read. */
+	if (evidence_has_unchanged(job->evidence)) {
+		job_tell(job, JOB_LOOKED, 0);
+		r = job_wait(job, false);
+		if (r < 0)
+			return job_fail(job, r, "the recorder was stopped");
+	}
 	/* Where the kernel is traced, its text is copied before it changes. */
 	r = kernel_gather(job->setup.kernel, job->setup.source, job->evidence);
 	if (r < 0)

@@ -13,8 +13,8 @@
  * Decisions that govern the room:
  * - Loop and job share no mutable state. An object that both need passes from hand to hand by
  *   messages over two pipes: the job tells the loop where it is, and waits where it needs something
- *   (evidence, room on the disk, its turn to decode); the loop answers. From job_start() to
- *   JOB_CAPTURED the events of the source belong to the job.
+ *   (evidence, what changed since, room on the disk, its turn to decode); the loop answers. From
+ * job_start() to JOB_CAPTURED the events of the source belong to the job.
  * - The moment of a snapshot is what counts: a job captures at once, or when the job before it has
  *   copied. Decoding takes long and happens one snapshot at a time, the oldest first.
  * - Whatever goes wrong ends this job only, and what was gained is kept: a bundle without a report
@@ -72,11 +72,13 @@ enum job_news {
 	JOB_PROGRESS = 1,
 	JOB_CAPTURED, /* the CPUs run again; value: when the last one stopped (perf clock). Waits
 		       * for job_give_evidence */
-	JOB_BUNDLED,  /* value: bytes. Waits for job_answer: is there room on the disk? */
-	JOB_READY,    /* waits for job_answer, its turn to decode; false: no report is wanted */
-	JOB_KEEPING,  /* value: bytes that the image cache may grow by. Waits for job_answer, which
-		       * comes when the loop has made what room it can */
-	JOB_ENDED,    /* the last message: job_finish */
+	JOB_LOOKED,  /* memory was read, and may have changed meanwhile. Waits for job_answer, which
+		      * comes when the loop has looked (job_lent_evidence) */
+	JOB_BUNDLED, /* value: bytes. Waits for job_answer: is there room on the disk? */
+	JOB_READY,   /* waits for job_answer, its turn to decode; false: no report is wanted */
+	JOB_KEEPING, /* value: bytes that the image cache may grow by. Waits for job_answer, which
+		      * comes when the loop has made what room it can */
+	JOB_ENDED,   /* the last message: job_finish */
 };
 struct job_message {
 	uint32_t news;
@@ -119,6 +121,8 @@ int job_read(struct job *job, struct job_message *ret);
 /* EVIDENCE is taken over; NULL: there is none, R says why. */
 void job_give_evidence(struct job *job, struct evidence *evidence, int r);
 void job_answer(struct job *job, bool yes);
+/* Between JOB_LOOKED and the answer: the evidence, which the loop may change. */
+struct evidence *job_lent_evidence(struct job *job);
 /* The time that decoding may take before it reports what it has (ENTRY_ABSENT: no limit). Call
  * before the answer to JOB_READY. */
 void job_set_deadline(struct job *job, uint64_t ns);

@@ -269,6 +269,10 @@ static void slot_on_message(struct slot *s, const struct job_message *m)
 			j->previous_stop_ns = m->value;
 		job_give_evidence(s->job, evidence, r);
 		break;
+	case JOB_LOOKED:
+		j->handler.on_looked(j->handler.userdata, job_lent_evidence(s->job));
+		job_answer(s->job, true);
+		break;
 	case JOB_BUNDLED:
 		slot_return_area(s);
 		job_answer(s->job, store_make_room(j->store, s->id, m->value) == 0);

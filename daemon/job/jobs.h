@@ -23,6 +23,8 @@ struct jobs_handler {
 	/* The rings were copied: gather the evidence. 0 or -errno. */
 	int (*on_captured)(void *userdata, const struct request *request, const char *id,
 			   uint64_t previous_stop_ns, struct evidence **ret);
+	/* Code in memory was read: evidence_look_at_records(). */
+	void (*on_looked)(void *userdata, struct evidence *e);
 	/* The snapshot has ended and is in the store. */
 	void (*on_ended)(void *userdata, const char *id);
 };

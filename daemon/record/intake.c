@@ -169,7 +169,8 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 		files_see(in->files, r);
 		if (r->u.mmap2.prot & PROT_EXEC)
 			procs_map(in->procs, r->u.mmap2.pid, r->u.mmap2.filename);
-		memory_see(in->memory, r);
+		/* What the scan of /proc found holds since the scan, at the latest since now. */
+		memory_see(in->memory, r, r->time ? r->time : source_now_ns(in->source, 0));
 		break;
 	case PERF_RECORD_SWITCH:
 	case PERF_RECORD_SWITCH_CPU_WIDE: memory_ran(in->memory, r->pid, r->time); break;
@@ -181,6 +182,7 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 		break;
 	case PERF_RECORD_LOST:
 		procs_lost(in->procs, r->time);
+		memory_lost(in->memory, r->time);
 		if (from->cpu)
 			intake_lost(from, r->u.lost.lost);
 		break;

@@ -2,8 +2,9 @@
  * Remembers which processes have code in memory that is in no file.
  *
  * A hash table of processes with a fixed size. Each process has its regions in order of address,
- * and regions that touch are one: a compiler that makes the same pages writable and executable
- * again and again costs one search each time.
+ * and regions that touch and are alike are one: a compiler that makes the same pages writable and
+ * executable again and again costs one search each time. Where a process has too many, regions that
+ * are not alike become one, of which the less is known.
  */
 #include "daemon/record/memory.h"
 
@@ -23,7 +24,9 @@
 
 struct region {
 	uint64_t begin, end;
-	uint64_t time; /* of the newest record */
+	uint64_t time;	/* of the newest record */
+	uint64_t since; /* the region is as it is since then, perf ns; UINT64_MAX: unknown */
+	bool writable;	/* the process, or another one, can write to it */
 	bool vdso;
 };
 
@@ -33,6 +36,7 @@ struct owner {
 	uint64_t ran;  /* perf ns */
 	struct region *regions;
 	uint32_t n, capacity;
+	uint64_t dropped; /* regions that found no room; over when the process ends */
 };
 
 struct memory {
@@ -41,7 +45,9 @@ struct memory {
 	uint32_t n, max, n_used;
 	uint32_t unused;    /* the first unused owner */
 	uint64_t vdso_size; /* of our own vDSO; 0: none */
+	/* Regions of processes that made room. Nobody knows when these processes end. */
 	uint64_t dropped;
+	uint64_t lost_ns; /* records were lost up to then */
 };
 
 const void *vdso_own(uint64_t *ret_size)
@@ -121,6 +127,7 @@ static void memory_forget(struct memory *m, struct owner *o)
 	*at = o->next;
 	o->next = m->unused;
 	o->n = 0;
+	o->dropped = 0;
 	m->unused = index;
 	m->n_used--;
 }
@@ -139,7 +146,7 @@ static struct owner *memory_get(struct memory *m, uint32_t pid)
 		for (uint32_t i = 1; i < m->n; i++)
 			if (m->owners[i].ran < oldest->ran)
 				oldest = &m->owners[i];
-		m->dropped += oldest->n;
+		m->dropped += oldest->n + oldest->dropped;
 		memory_forget(m, oldest);
 	}
 	if (m->unused != NONE) {
@@ -157,35 +164,85 @@ static struct owner *memory_get(struct memory *m, uint32_t pid)
 	return o;
 }
 
-/* Adds R and joins it with the regions of its kind that it touches. */
-static void memory_add(struct memory *m, struct owner *o, struct region r)
+/* Whether two regions that touch can be one. Where a process can write, it does not matter since
+ * when. */
+static bool is_alike(const struct region *a, const struct region *b)
 {
-	uint32_t first = FIRST_WHERE(i, o->n, o->regions[i].end >= r.begin), last;
+	return a->vdso == b->vdso && a->writable == b->writable &&
+	       (a->writable || a->since == b->since);
+}
 
-	/* A region of the other kind stays apart. */
-	if (first < o->n && o->regions[first].vdso != r.vdso && o->regions[first].begin < r.begin)
-		first++;
-	last = first;
-	while (last < o->n && o->regions[last].begin <= r.end && o->regions[last].vdso == r.vdso) {
+/* Says of R what holds for all of R and OTHER. */
+static void take_both(struct region *r, const struct region *other)
+{
+	r->time = MAX_OF(r->time, other->time);
+	r->since = MAX_OF(r->since, other->since);
+	r->writable |= other->writable;
+}
+
+/* Puts the N regions of BY in place of the regions [FIRST, LAST). False: there is no room. */
+static bool replace(struct owner *o, uint32_t first, uint32_t last, const struct region *by,
+		    uint32_t n)
+{
+	uint32_t all = o->n - (last - first) + n;
+
+	if (all > MAX_REGIONS || ARRAY_RESERVE(o->regions, o->capacity, all) < 0)
+		return false;
+	memmove(&o->regions[first + n], &o->regions[last], (o->n - last) * sizeof(*by));
+	memcpy(&o->regions[first], by, n * sizeof(*by));
+	o->n = all;
+	return true;
+}
+
+/* Makes R and what it touches one region, which says what holds for all of it. */
+static bool absorb(struct owner *o, struct region r)
+{
+	uint32_t first = FIRST_WHERE(i, o->n, o->regions[i].end >= r.begin), last = first;
+
+	for (; last < o->n && o->regions[last].begin <= r.end; last++) {
 		r.begin = MIN_OF(r.begin, o->regions[last].begin);
 		r.end = MAX_OF(r.end, o->regions[last].end);
-		r.time = MAX_OF(r.time, o->regions[last].time);
-		last++;
+		take_both(&r, &o->regions[last]);
+		r.vdso &= o->regions[last].vdso;
 	}
-	if (first == last) {
-		if (o->n == MAX_REGIONS || ARRAY_RESERVE(o->regions, o->capacity, o->n + 1) < 0) {
-			m->dropped++;
-			return;
+	return first < last && replace(o, first, last, &r, 1);
+}
+
+/* Adds R, which replaces what it overlaps. */
+static void memory_add(struct owner *o, struct region r)
+{
+	uint32_t first = FIRST_WHERE(i, o->n, o->regions[i].end >= r.begin), last = first, n = 0;
+	struct region by[3];
+
+	/* What lies before and behind R stays. */
+	for (; last < o->n && o->regions[last].begin <= r.end; last++) {
+		const struct region *old = &o->regions[last];
+
+		if (old->begin < r.begin && n == 0) {
+			by[n] = *old;
+			by[n++].end = MIN_OF(old->end, r.begin);
 		}
-		memmove(&o->regions[first + 1], &o->regions[first],
-			(o->n - first) * sizeof(*o->regions));
-		o->n++;
-	} else {
-		memmove(&o->regions[first + 1], &o->regions[last],
-			(o->n - last) * sizeof(*o->regions));
-		o->n -= last - first - 1;
+		/* Records of different CPUs come in any order. */
+		if (old->end > r.begin && old->begin < r.end && old->time > r.time)
+			take_both(&r, old);
 	}
-	o->regions[first] = r;
+	if (n > 0 && is_alike(&by[0], &r)) {
+		r.begin = by[0].begin;
+		r.time = MAX_OF(r.time, by[0].time);
+		n = 0;
+	}
+	by[n++] = r;
+	if (last > first && o->regions[last - 1].end > r.end) {
+		struct region rest = o->regions[last - 1];
+
+		rest.begin = MAX_OF(rest.begin, r.end);
+		if (is_alike(&rest, &r))
+			by[n - 1].end = rest.end;
+		else
+			by[n++] = rest;
+	}
+	if (!replace(o, first, last, by, n) && !absorb(o, r))
+		o->dropped++;
 }
 
 /* Whether a mapping's NAME is that of a file with bytes of its own. The kernel has names for what
@@ -199,9 +256,13 @@ static bool is_file(const char *name)
 	       strncmp(name, "/anon_hugepage", 14) != 0;
 }
 
-void memory_see(struct memory *m, const struct perfrecord *record)
+void memory_see(struct memory *m, const struct perfrecord *record, uint64_t since)
 {
-	struct region r = {.begin = record->u.mmap2.addr, .time = record->time};
+	struct region r = {
+		.begin = record->u.mmap2.addr,
+		.time = record->time,
+		.since = since,
+	};
 	const char *name = record->u.mmap2.filename;
 	struct owner *o;
 
@@ -210,12 +271,15 @@ void memory_see(struct memory *m, const struct perfrecord *record)
 	    __builtin_add_overflow(r.begin, record->u.mmap2.len, &r.end) || r.end == r.begin ||
 	    strcmp(name, "[vsyscall]") == 0 || strcmp(name, "[guest]") == 0)
 		return;
+	/* Files that are only memory may be mapped a second time, and written to there. */
+	r.writable = (record->u.mmap2.prot & PROT_WRITE) || (name[0] == '/' && name[1] != '/') ||
+		     (record->u.mmap2.flags & MAP_TYPE) != MAP_PRIVATE;
 	r.vdso = strcmp(name, "[vdso]") == 0;
 	if (r.vdso && r.begin >> 32 && record->u.mmap2.len == m->vdso_size)
 		return;
 	o = memory_get(m, record->u.mmap2.pid);
 	o->ran = MAX_OF(o->ran, record->time);
-	memory_add(m, o, r);
+	memory_add(o, r);
 	if (o->n == 0)
 		memory_forget(m, o);
 }
@@ -255,7 +319,7 @@ void memory_fork(struct memory *m, uint32_t pid, uint32_t ppid, uint64_t time)
 		return;
 	child->ran = MAX_OF(child->ran, time);
 	for (uint32_t i = 0; i < parent->n; i++)
-		memory_add(m, child, parent->regions[i]);
+		memory_add(child, parent->regions[i]);
 	if (child->n == 0)
 		memory_forget(m, child);
 }
@@ -280,6 +344,12 @@ void memory_ran(struct memory *m, uint32_t pid, uint64_t time)
 
 	if (o)
 		o->ran = MAX_OF(o->ran, time);
+}
+
+/* Since when region R cannot have been written to; MEMORY_UNKNOWN: it can, or that is not known. */
+static uint64_t unchanged_since(const struct memory *m, const struct region *r)
+{
+	return r->writable ? MEMORY_UNKNOWN : MAX_OF(r->since, m->lost_ns);
 }
 
 /* The process that ran last comes first; processes without regions come last. */
@@ -323,12 +393,39 @@ int memory_regions(const struct memory *m, struct memory_region **ret, size_t *r
 				.address = region->begin,
 				.size = region->end - region->begin,
 				.vdso = region->vdso,
+				.unchanged_ns = unchanged_since(m, region),
 			};
 		}
 	return 0;
 }
 
+void memory_lost(struct memory *m, uint64_t time)
+{
+	if (m)
+		m->lost_ns = MAX_OF(m->lost_ns, time == 0 ? UINT64_MAX : time);
+}
+
+uint64_t memory_unchanged(const struct memory *m, uint32_t pid, uint64_t address, uint64_t size)
+{
+	const struct owner *o = m ? memory_find(m, pid) : NULL;
+	uint64_t at = address, since = 0, end;
+
+	if (!o || __builtin_add_overflow(address, size, &end))
+		return MEMORY_UNKNOWN;
+	for (uint32_t i = FIRST_WHERE(k, o->n, o->regions[k].end > address); at < end; i++) {
+		if (i == o->n || o->regions[i].begin > at)
+			return MEMORY_UNKNOWN;
+		since = MAX_OF(since, unchanged_since(m, &o->regions[i]));
+		at = o->regions[i].end;
+	}
+	return since;
+}
+
 uint64_t memory_dropped(const struct memory *m)
 {
-	return m ? m->dropped : 0;
+	uint64_t n = m ? m->dropped : 0;
+
+	for (uint32_t i = 0; m && i < m->n; i++)
+		n += m->owners[i].dropped;
+	return n;
 }

@@ -108,6 +108,7 @@ struct manifest_image *manifest_add_image(struct manifest *m)
 		.pid = MANIFEST_ANY,
 		.address = MANIFEST_ABSENT,
 		.read_ns = MANIFEST_ABSENT,
+		.unchanged_ns = MANIFEST_ABSENT,
 	};
 	return &m->images[m->n_images++];
 }

@@ -100,6 +100,10 @@ struct manifest_image {
 	uint32_t pid;	    /* ANY: not of one process */
 	uint64_t address;   /* of memory: address of the first byte; or ABSENT */
 	uint64_t read_ns;   /* of memory: perf clock when it was read; or ABSENT */
+	/* Perf clock since when nothing shows that the bytes may have changed: of memory up to when
+	 * they were read, of a file up to the snapshot. ABSENT: not known, or, of memory, it could
+	 * be written to. */
+	uint64_t unchanged_ns;
 };
 
 /* Kinds of texts. ptsnap-decode parses them; the recorder only copies them. */

@@ -154,6 +154,7 @@ static const struct manifest_field image[] = {
 	U32_QUIET(manifest_image, "pid", pid, MANIFEST_ANY, INT32_MAX),
 	HEX_QUIET(manifest_image, "address", address),
 	U64_QUIET(manifest_image, "readNSec", read_ns),
+	U64_QUIET(manifest_image, "unchangedNSec", unchanged_ns),
 };
 
 static const struct manifest_field note[] = {

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "proto/base.h"
 #include "sideband/timeline/timeline_private.h"
@@ -301,12 +302,30 @@ static bool same_file(const struct space_file *a, const struct space_file *b)
 	       (a->ino_generation == b->ino_generation || !a->ino_generation || !b->ino_generation);
 }
 
-/* True: the same bytes at the same place. The scan of /proc and the kernel may both report one
- * mapping, and mprotect(2) reports it again. */
+/* True: the same bytes at the same place, and M says nothing new of them. The scan of /proc and the
+ * kernel may both report one mapping, and mprotect(2) reports it again. */
 static bool same_content(const struct piece *p, const struct space_mapping *m)
 {
 	return p->m.start == m->start && p->m.size == m->size && p->m.pgoff == m->pgoff &&
-	       same_file(p->m.file, m->file);
+	       (m->prot & ~p->m.prot & PROT_WRITE) == 0 && same_file(p->m.file, m->file);
+}
+
+bool space_shows(const struct space *s, uint64_t start, uint64_t size, uint64_t pgoff,
+		 const struct space_file *file)
+{
+	uint64_t at = start, end;
+
+	if (size == 0 || __builtin_add_overflow(start, size, &end))
+		return false;
+	for (size_t i = first_after(s->alive, s->n, start); at < end; i++) {
+		const struct space_mapping *m = i < s->n ? &s->alive[i]->m : NULL;
+
+		if (!m || m->start > at || m->start - m->pgoff != start - pgoff ||
+		    !same_file(m->file, file))
+			return false;
+		at = m->start + m->size;
+	}
+	return true;
 }
 
 /* Makes the present pieces [LO, HI) the layer below P. 0, -ENOMEM. */

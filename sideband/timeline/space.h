@@ -33,7 +33,9 @@ struct space_mapping {
 	uint64_t pgoff;	      /* file offset of start, bytes */
 	uint64_t begin, end;  /* perf clock, ns; end SPACE_NOW: still mapped */
 	const struct space_file *file;
-	uint32_t prot, flags;
+	uint32_t prot; /* with PROT_WRITE if the process may have written to it since it was mapped
+			  (of a file or vDSO: also between two records of the same bytes) */
+	uint32_t flags;
 };
 
 struct space;
@@ -46,12 +48,15 @@ void space_free(struct space *space);
 /*
  * Maps SIZE bytes at START, from PGOFF of FILE, at TIME. Overlapped parts of earlier mappings end
  * at TIME; the other parts stay. FILE is borrowed and must outlive the space. Nothing changes if
- * the same bytes are mapped there already, if SIZE is 0, or if the mapping is older than a mapping
- * that it overlaps (with history: than the last change). 0, -ENOMEM, or -E2BIG: more mappings than
- * a process can have.
+ * the same bytes are mapped there already (and PROT has no new PROT_WRITE), if SIZE is 0, or if the
+ * mapping is older than a mapping that it overlaps (with history: than the last change). 0,
+ * -ENOMEM, or -E2BIG: more mappings than a process can have.
  */
 int space_map(struct space *space, uint64_t time, uint64_t start, uint64_t size, uint64_t pgoff,
 	      uint32_t prot, uint32_t flags, const struct space_file *file);
+/* True: all of the SIZE bytes at START show the bytes of FILE from PGOFF on, now. */
+bool space_shows(const struct space *space, uint64_t start, uint64_t size, uint64_t pgoff,
+		 const struct space_file *file);
 /* The mapping at ADDRESS at TIME; NULL: none. */
 const struct space_mapping *space_find(const struct space *space, uint64_t time, uint64_t address);
 /* The number of changes by space_map() up to and including TIME (without history: up to now). Equal

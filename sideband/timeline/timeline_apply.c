@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "proto/base.h"
 #include "sideband/timeline/timeline_private.h"
@@ -316,6 +317,23 @@ static int apply_comm(struct state *s, const struct perfrecord *r)
 	return apply_exec(s, t, r);
 }
 
+/* A second record of mapped bytes comes from mprotect(2), with which the process made them
+ * executable again: it may have made them writable before, without a record (mm/mprotect.c,
+ * mprotect_fixup(); kernel/events/core.c, perf_event_mmap_match()). Loading a library again at its
+ * last place looks the same, as unmapping is no record. Of memory without a file the recorder knows
+ * more (daemon/record/memory.h). */
+static uint32_t protection(const struct space *space, const struct perfrecord *r,
+			   const struct space_file *file)
+{
+	const char *name = r->u.mmap2.filename;
+	bool bytes = (name[0] == '/' && name[1] != '/') || strcmp(name, "[vdso]") == 0;
+
+	if (r->time > 0 && bytes &&
+	    space_shows(space, r->u.mmap2.addr, r->u.mmap2.len, r->u.mmap2.pgoff, file))
+		return r->u.mmap2.prot | PROT_WRITE;
+	return r->u.mmap2.prot;
+}
+
 static int apply_mmap2(struct state *s, const struct perfrecord *r)
 {
 	const struct space_file *file;
@@ -337,7 +355,7 @@ static int apply_mmap2(struct state *s, const struct perfrecord *r)
 	if (!file)
 		return -ENOMEM;
 	return space_map(era->space, r->time, r->u.mmap2.addr, r->u.mmap2.len, r->u.mmap2.pgoff,
-			 r->u.mmap2.prot, r->u.mmap2.flags, file);
+			 protection(era->space, r, file), r->u.mmap2.flags, file);
 }
 
 static int add_loss(struct state *s, const struct perfrecord *r, uint64_t since, uint64_t lost,

@@ -143,6 +143,12 @@ static void on_progress(void *userdata, const char *id, enum job_phase phase, ui
 	(void)percent;
 }
 
+static void on_looked(void *userdata, struct evidence *e)
+{
+	(void)userdata;
+	(void)e;
+}
+
 static int on_captured(void *userdata, const struct request *request, const char *id,
 		       uint64_t previous_stop_ns, struct evidence **ret)
 {
@@ -192,7 +198,7 @@ static uint64_t aux_size(void)
 static void build_service(struct fixture *f)
 {
 	const struct store_limits limits = {4 * load_bytes() + (1ull << 30), 20, 2};
-	const struct jobs_handler handler = {f, on_progress, on_captured, on_ended};
+	const struct jobs_handler handler = {f, on_progress, on_captured, on_looked, on_ended};
 	struct source *source = load_source_base(f->source);
 	char why[512];
 

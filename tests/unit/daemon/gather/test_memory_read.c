@@ -156,6 +156,149 @@ static void memory_read_pages_that_are_there_are_images_and_holes_are_not(void *
 	stop(&c);
 }
 
+/* Two regions, of which nothing was written since 5 and 6, as records tell. */
+static struct evidence *evidence_of_two(const struct child *c)
+{
+	struct evidence *e = evidence_of(c, c->at, 2 * PAGE);
+	struct memory_region *both = calloc(2, sizeof(*both));
+
+	both[0] = both[1] = e->regions[0];
+	both[0].unchanged_ns = 5;
+	both[1].address += 2 * PAGE;
+	both[1].size = (PAGES - 2) * PAGE;
+	both[1].unchanged_ns = 6;
+	free(e->regions);
+	e->regions = both;
+	e->n_regions = 2;
+	return e;
+}
+
+/* What can be written to when the mappings are looked at again may have been written to. */
+static void memory_read_what_is_writable_now_may_have_changed(void **state)
+{
+	struct child c = start();
+	struct evidence *e = evidence_of_two(&c);
+
+	(void)state;
+	assert_int_equal(read_it(e, &wide), 2);
+	check_image(e, 1, c.at, 2 * PAGE, 0xa0);
+	check_image(e, 2, c.at + 3 * PAGE, 3 * PAGE, 0xa3);
+	assert_int_equal(e->manifest.images[1].unchanged_ns, 5);
+	assert_true(e->manifest.images[2].unchanged_ns == MANIFEST_ABSENT);
+	assert_true(evidence_has_unchanged(e));
+	evidence_free(e);
+	/* Nothing is said of what no record tells of. */
+	e = evidence_of_two(&c);
+	e->regions[0].unchanged_ns = MEMORY_UNKNOWN;
+	assert_int_equal(read_it(e, &wide), 2);
+	assert_true(e->manifest.images[1].unchanged_ns == MANIFEST_ABSENT);
+	assert_false(evidence_has_unchanged(e));
+	evidence_free(e);
+	stop(&c);
+}
+
+/* Ranges that touch, of which different things are known, are images of their own. */
+static void memory_read_what_is_unchanged_since_another_time_stays_apart(void **state)
+{
+	struct child c = start();
+	struct evidence *e = evidence_of_two(&c);
+
+	(void)state;
+	e->regions[0].size = PAGE;
+	e->regions[1].address = c.at + PAGE;
+	e->regions[1].size = PAGE;
+	assert_int_equal(read_it(e, &wide), 2);
+	check_image(e, 1, c.at, PAGE, 0xa0);
+	check_image(e, 2, c.at + PAGE, PAGE, 0xa1);
+	assert_int_equal(e->manifest.images[1].unchanged_ns, 5);
+	assert_int_equal(e->manifest.images[2].unchanged_ns, 6);
+	evidence_free(e);
+	stop(&c);
+}
+
+static void map_code(struct memory *m, const struct child *c, uint64_t time, uint64_t at)
+{
+	struct perfrecord r = {.type = PERF_RECORD_MMAP2, .time = time};
+
+	r.u.mmap2.pid = (uint32_t)c->pid;
+	r.u.mmap2.addr = at;
+	r.u.mmap2.len = PAGE;
+	r.u.mmap2.prot = PROT_READ | PROT_EXEC;
+	r.u.mmap2.flags = MAP_PRIVATE;
+	r.u.mmap2.filename = "//anon";
+	memory_see(m, &r, time);
+}
+
+/* A record came while the memory was read. */
+static void evidence_look_at_records_that_came_meanwhile_may_be_of_a_change(void **state)
+{
+	struct child c = start();
+	struct evidence *e = evidence_of_two(&c);
+	struct memory *m;
+
+	(void)state;
+	assert_int_equal(memory_new(8, &m), 0);
+	e->regions[0].size = PAGE;
+	e->regions[1].address = c.at + PAGE;
+	e->regions[1].size = PAGE;
+	map_code(m, &c, 5, c.at);
+	map_code(m, &c, 6, c.at + PAGE);
+	assert_int_equal(read_it(e, &wide), 2);
+	evidence_look_at_records(e, m);
+	assert_int_equal(e->manifest.images[1].unchanged_ns, 5);
+	assert_int_equal(e->manifest.images[2].unchanged_ns, 6);
+	map_code(m, &c, 90, c.at);
+	evidence_look_at_records(e, m);
+	assert_true(e->manifest.images[1].unchanged_ns == MANIFEST_ABSENT);
+	assert_int_equal(e->manifest.images[2].unchanged_ns, 6);
+	memory_lost(m, 91);
+	evidence_look_at_records(e, m);
+	assert_true(e->manifest.images[2].unchanged_ns == MANIFEST_ABSENT);
+	memory_free(m);
+	evidence_free(e);
+	stop(&c);
+}
+
+/* A file is unchanged since its inode's last change, in the trigger's clocks. */
+static void evidence_date_files_by_their_last_change(void **state)
+{
+	struct evidence *e = calloc(1, sizeof(*e));
+	struct manifest *m = &e->manifest;
+	char path[SCRATCH_DIR_SIZE + 16];
+	uint64_t changed;
+	struct stat st;
+	int fd;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/file", dir);
+	fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && fstat(fd, &st) == 0);
+	changed = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+	manifest_init(m);
+	assert_non_null(evidence_add_image(e, fd, 1));
+	assert_non_null(evidence_add_image(e, -1, 0));
+	evidence_date_files(e);
+	assert_true(m->images[0].unchanged_ns == MANIFEST_ABSENT);
+	/* The trigger came a minute later; a tick of the kernel's clock is added. */
+	m->realtime_ns = changed + UINT64_C(60000000000);
+	m->perf_ns = UINT64_C(100000000000);
+	evidence_date_files(e);
+	assert_int_equal(m->images[0].unchanged_ns, UINT64_C(40010000000));
+	assert_true(m->images[1].unchanged_ns == MANIFEST_ABSENT);
+	/* Files are no memory that the loop has to look at. */
+	assert_false(evidence_has_unchanged(e));
+	/* Before the perf clock began. */
+	m->perf_ns = 1000;
+	evidence_date_files(e);
+	assert_int_equal(m->images[0].unchanged_ns, 0);
+	/* The file changed at the trigger or later. */
+	m->realtime_ns = changed;
+	evidence_date_files(e);
+	assert_int_equal(m->images[0].unchanged_ns, 1000);
+	unlink(path);
+	evidence_free(e);
+}
+
 /* The process has mapped more than is looked at. */
 static void memory_read_of_endless_memory_ends(void **state)
 {
@@ -454,7 +597,7 @@ static int on_record(void *userdata, const void *record, size_t size)
 	struct perfrecord r;
 
 	if (perfrecord_parse(record, size, &r) == 0 && r.type == PERF_RECORD_MMAP2)
-		memory_see(userdata, &r);
+		memory_see(userdata, &r, 1);
 	return 0;
 }
 
@@ -495,6 +638,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(memory_read_pages_that_are_there_are_images_and_holes_are_not),
+		cmocka_unit_test(memory_read_what_is_writable_now_may_have_changed),
+		cmocka_unit_test(memory_read_what_is_unchanged_since_another_time_stays_apart),
+		cmocka_unit_test(evidence_look_at_records_that_came_meanwhile_may_be_of_a_change),
+		cmocka_unit_test(evidence_date_files_by_their_last_change),
 		cmocka_unit_test(memory_read_of_endless_memory_ends),
 		cmocka_unit_test(memory_read_own_vdso_is_an_image_of_all),
 		cmocka_unit_test(memory_read_where_nothing_was_traced_reads_nothing),

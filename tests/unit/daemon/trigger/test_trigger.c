@@ -46,6 +46,12 @@ static void on_progress(void *userdata, const char *id, enum job_phase phase, ui
 	f->progress++;
 }
 
+static void on_looked(void *userdata, struct evidence *e)
+{
+	(void)userdata;
+	(void)e;
+}
+
 static int on_captured(void *userdata, const struct request *request, const char *id,
 		       uint64_t previous_stop_ns, struct evidence **ret)
 {
@@ -69,7 +75,7 @@ static int setup(void **state)
 	static char *const argv[] = {"ptsnapd", "--worker=/no/such/decoder", NULL};
 	const struct store_limits limits = {1 << 20, 20, 2};
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct jobs_handler handler = {f, on_progress, on_captured, on_ended};
+	const struct jobs_handler handler = {f, on_progress, on_captured, on_looked, on_ended};
 	struct intake_parts parts;
 	char why[512];
 

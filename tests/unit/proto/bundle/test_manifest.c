@@ -243,11 +243,12 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest_process, uid_since_ns),
 	};
 	static const struct number image[] = {
-		NUMBER(manifest_image, maj),	   NUMBER(manifest_image, min),
-		NUMBER(manifest_image, ino),	   NUMBER(manifest_image, ino_generation),
-		NUMBER(manifest_image, size),	   NUMBER(manifest_image, offset),
-		NUMBER(manifest_image, file_size), NUMBER(manifest_image, pid),
-		NUMBER(manifest_image, address),   NUMBER(manifest_image, read_ns),
+		NUMBER(manifest_image, maj),	      NUMBER(manifest_image, min),
+		NUMBER(manifest_image, ino),	      NUMBER(manifest_image, ino_generation),
+		NUMBER(manifest_image, size),	      NUMBER(manifest_image, offset),
+		NUMBER(manifest_image, file_size),    NUMBER(manifest_image, pid),
+		NUMBER(manifest_image, address),      NUMBER(manifest_image, read_ns),
+		NUMBER(manifest_image, unchanged_ns),
 	};
 	static const struct number part[] = {
 		NUMBER(manifest_text, pid),

@@ -108,6 +108,46 @@ static void map_of_equal_content_changes_nothing(void **state)
 	space_free(s);
 }
 
+/* The same bytes, which the process may have written to since. */
+static void map_of_equal_content_that_was_writable_begins_anew(void **state)
+{
+	struct space *s = space_new(true);
+
+	(void)state;
+	map(s, 1, 0x1000, 0x1000, &file_a);
+	assert_int_equal(space_map(s, 5, 0x1000, 0x1000, 0x1000, 7, 2, &file_a), 0);
+	assert_int_equal(space_generation(s, SPACE_NOW), 2);
+	assert_int_equal(space_find(s, 4, 0x1000)->prot, 5);
+	assert_int_equal(space_find(s, 5, 0x1000)->prot, 7);
+	assert_int_equal(space_find(s, 5, 0x1000)->begin, 5);
+	/* It stays so, whatever is said later. */
+	map(s, 6, 0x1000, 0x1000, &file_a);
+	assert_int_equal(space_map(s, 7, 0x1000, 0x1000, 0x1000, 7, 2, &file_a), 0);
+	assert_int_equal(space_generation(s, SPACE_NOW), 2);
+	assert_int_equal(space_find(s, SPACE_NOW, 0x1000)->prot, 7);
+	space_free(s);
+}
+
+static void shows_only_where_all_bytes_are_mapped(void **state)
+{
+	struct space *s = space_new(true);
+
+	(void)state;
+	map(s, 1, 0x1000, 0x3000, &file_a);
+	map(s, 2, 0x4000, 0x1000, &file_a);
+	map(s, 3, 0x6000, 0x1000, &file_b);
+	assert_true(space_shows(s, 0x1000, 0x3000, 0x1000, &file_a));
+	assert_true(space_shows(s, 0x2000, 0x3000, 0x2000, &file_a));
+	assert_false(space_shows(s, 0x2000, 0x1000, 0x3000, &file_a)); /* other bytes */
+	assert_false(space_shows(s, 0x2000, 0x1000, 0x2000, &file_b)); /* of another file */
+	assert_false(space_shows(s, 0x4000, 0x2000, 0x4000, &file_a)); /* a hole */
+	assert_false(space_shows(s, 0x800, 0x1000, 0x800, &file_a));
+	assert_false(space_shows(s, 0x6800, 0x1000, 0x6800, &file_b));
+	assert_false(space_shows(s, 0x1000, 0, 0x1000, &file_a));
+	assert_false(space_shows(s, UINT64_MAX - 5, 0x1000, 0, &file_a));
+	space_free(s);
+}
+
 static void map_that_is_older_does_not_undo_a_newer_one(void **state)
 {
 	struct space *s = space_new(false);
@@ -390,6 +430,8 @@ int main(void)
 		cmocka_unit_test(find_holds_from_begin_and_within_bounds),
 		cmocka_unit_test(map_in_the_middle_leaves_both_ends),
 		cmocka_unit_test(map_of_equal_content_changes_nothing),
+		cmocka_unit_test(map_of_equal_content_that_was_writable_begins_anew),
+		cmocka_unit_test(shows_only_where_all_bytes_are_mapped),
 		cmocka_unit_test(map_that_is_older_does_not_undo_a_newer_one),
 		cmocka_unit_test(map_at_the_end_of_memory_is_clipped),
 		cmocka_unit_test(map_beyond_the_kernels_limit_is_refused),

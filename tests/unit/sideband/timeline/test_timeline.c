@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -140,6 +141,33 @@ static void files_with_a_build_id_are_told_apart_by_it(void **state)
 	timeline_free(t);
 }
 
+static bool is_writable(const struct timeline *t, uint32_t pid, uint64_t time, uint64_t address)
+{
+	return space_find(timeline_space(t, pid, time), time, address)->prot & PROT_WRITE;
+}
+
+/* mprotect(2) that makes code executable again is a record; it may have been written to before. */
+static void code_that_is_made_executable_again_may_have_been_written_to(void **state)
+{
+	struct timeline *t = LOAD(
+		MMAP2(0, 10, 2, 0x1000, 0x4000, 1, "/a"), MMAP2(0, 20, 2, 0x1000, 0x4000, 1, "/a"),
+		MMAP2(0, 30, 2, 0x1000, 0x4000, 2, "/b"), MMAP2(0, 40, 2, 0x1000, 0x4000, 1, "/a"),
+		MMAP2(0, 10, 3, 0x1000, 0x1000, 0, "//anon"),
+		MMAP2(0, 20, 3, 0x1000, 0x1000, 0, "//anon"), FORK(0, 25, 2, 4, 4));
+
+	(void)state;
+	assert_false(is_writable(t, 2, 19, 0x1000));
+	assert_true(is_writable(t, 2, 20, 0x1000));
+	assert_true(is_writable(t, 4, 25, 0x4000));
+	/* Another file, and then the first one again: each was mapped anew. */
+	assert_false(is_writable(t, 2, 30, 0x1000));
+	assert_false(is_writable(t, 2, 40, 0x1000));
+	/* Of memory the recorder knows more. */
+	assert_false(is_writable(t, 3, 20, 0x1000));
+	assert_int_equal(space_generation(timeline_space(t, 3, 50), 50), 1);
+	timeline_free(t);
+}
+
 static void namespaces_are_read_and_mean_nothing(void **state)
 {
 	static const uint8_t body[8 + 8 + 7 * 16] = {5, 0, 0, 0, 5, 0, 0, 0, 7};
@@ -166,7 +194,9 @@ static void scan_and_live_records_make_one_state(void **state)
 	/* A child that the scan found inherits nothing. */
 	assert_string_equal(path_at(t, 3, 0, 0x1000), "");
 	assert_string_equal(path_at(t, 2, 31, 0x9000), "/b");
-	assert_int_equal(space_generation(timeline_space(t, 3, 50), 50), 1);
+	/* A live record may be of an mprotect(2) of what the scan found. */
+	assert_int_equal(space_generation(timeline_space(t, 3, 50), 50), 2);
+	assert_int_equal(space_generation(timeline_space(t, 2, 50), 50), 1);
 	assert_int_equal(timeline_n_threads(t), 3);
 	assert_int_equal(timeline_thread(t, 1)->begin, 0);
 	assert_int_equal(timeline_thread(t, 1)->ppid, 1);
@@ -435,6 +465,7 @@ int main(void)
 		cmocka_unit_test(load_puts_cpus_in_order_of_time),
 		cmocka_unit_test(address_means_what_it_meant_then),
 		cmocka_unit_test(files_with_a_build_id_are_told_apart_by_it),
+		cmocka_unit_test(code_that_is_made_executable_again_may_have_been_written_to),
 		cmocka_unit_test(namespaces_are_read_and_mean_nothing),
 		cmocka_unit_test(scan_and_live_records_make_one_state),
 		cmocka_unit_test(scan_of_a_child_stays_when_its_fork_is_told),
