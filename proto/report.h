@@ -34,7 +34,7 @@
  *             "begin": {"tsc","atNSec"} | null, "end": same,
  *             "stopOrder","skewNSec","darkNSec","copyNSec","copyBytesPerSec",
  *             "psbs","packets","instructions","branches","bytesDecoded",
- *             "coveragePercent","lostRecords",
+ *             "coveragePercent","exactPercent","lostRecords",
  *             "frequency": {"lowestRatio","highestRatio","lowestMhz","highestMhz",
  *                           "changes"} | null}],
  *   "coverage": {"percent","bytes","bytesDecoded","nsec","nsecDecoded"},
@@ -72,6 +72,9 @@
  * EVENT: "cpu","pid","tid","atNSec","uncertainNSec","tsc","address","name". Lists of events begin
  *with the oldest event; a list that is cut keeps the newest. KIND of eventCounts: marks_event_name
  * (decoder/worker/count/marks.h). n: the gap's place in the list, from 1, as for --gap.
+ *
+ * CHANGE: why instructions were decoded from code that may have been other code when it ran:
+ * "memory", "shared-memory", "file-mapping", "file" (enum code_change, decoder/code/code.h).
  *
  * linkage (also of fromName and toName): only if it differs from the name. source, fromSource,
  * toSource ("FILE:LINE"), inlined (innermost first): only if known. The line of a function is that

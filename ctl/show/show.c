@@ -225,8 +225,32 @@ static void show_window(FILE *out, struct json_object *r)
 	fputc('\n', out);
 }
 
+/* Code that may have been other code when it ran is no part of what was decoded for certain. */
+static void show_changed(FILE *out, struct json_object *r)
+{
+	struct json_object *changed = field_get(r, "coverage.mayHaveChanged");
+	size_t n = 0;
+
+	if (!json_object_is_type(changed, json_type_object) ||
+	    json_object_object_length(changed) < 1)
+		return;
+	show_label(out, "Not exact");
+	json_object_object_foreach(changed, kind, count)
+	{
+		if (n++ >= MAX_KINDS)
+			continue;
+		fputs(n > 1 ? ", " : "", out);
+		text_puts(out, kind, 24);
+		fprintf(out, " %s", figure_field_count(count, "").text);
+	}
+	fputs(" instructions, of code that may have changed between its execution and the "
+	      "snapshot\n",
+	      out);
+}
+
 static void show_coverage(FILE *out, struct json_object *r)
 {
+	double exact;
 	uint64_t uid;
 
 	/* The decoder ran out of time or memory, or crashed, while it loaded symbol tables. */
@@ -243,6 +267,9 @@ static void show_coverage(FILE *out, struct json_object *r)
 			fputs("events only, recorded without branches", out);
 		else
 			fprintf(out, "%s", figure_field_percent(r, "coverage.percent").text);
+		if (field_double(r, "coverage.exactPercent", &exact) && exact < 100)
+			fprintf(out, ", exact %s",
+				figure_field_percent(r, "coverage.exactPercent").text);
 		fprintf(out, ": %s of %s, %s of %s\n",
 			figure_field_bytes(r, "coverage.bytesDecoded").text,
 			figure_field_bytes(r, "coverage.bytes").text,
@@ -254,6 +281,7 @@ static void show_coverage(FILE *out, struct json_object *r)
 		figure_field_count(r, "totals.instructions").text,
 		figure_field_count(r, "totals.branches").text,
 		figure_field_count(r, "totals.gaps").text);
+	show_changed(out, r);
 }
 
 /* Shows how much depends on a rule that the trace does not tell. */

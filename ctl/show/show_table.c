@@ -67,17 +67,19 @@ static const char *image_name(struct json_object *r, struct json_object *owner)
 
 void show_table_cpus(FILE *out, struct json_object *r)
 {
-	size_t n = begin(out, r, "cpus",
-			 "CPU        GOT       TIME  INSTRUCTIONS    COVERED       DARK   LOST");
+	size_t n = begin(
+		out, r, "cpus",
+		"CPU        GOT       TIME  INSTRUCTIONS    COVERED      EXACT       DARK   LOST");
 
 	for (size_t i = 0; i < SHOW_CPUS(n); i++) {
 		struct json_object *c = field_at(r, "cpus", i);
 
-		fprintf(out, "%3s %10s %10s %13s %10s %10s %6s\n", figure_field_id(c, "cpu").text,
-			figure_field_bytes(c, "gotBytes").text,
+		fprintf(out, "%3s %10s %10s %13s %10s %10s %10s %6s\n",
+			figure_field_id(c, "cpu").text, figure_field_bytes(c, "gotBytes").text,
 			figure_field_nsec(c, "gotNSec").text,
 			figure_field_count(c, "instructions").text,
 			figure_field_percent(c, "coveragePercent").text,
+			figure_field_percent(c, "exactPercent").text,
 			figure_field_nsec(c, "darkNSec").text,
 			figure_field_count(c, "lostRecords").text);
 	}

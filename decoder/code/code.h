@@ -6,6 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Why the code that ran may have been other code than the bytes at hand. */
+enum code_change {
+	CODE_SAME,	/* the bytes are the code that ran */
+	CODE_MEMORY,	/* memory of no file: its process could write to it after the code ran */
+	CODE_SHARED,	/* memory that other mappings and processes may share and write to */
+	CODE_MAPPING,	/* a file's bytes, where the process could write to its own copy of them */
+	CODE_FILE,	/* a file that changed after the trace began */
+	CODE_CHANGES_N, /* the number of values */
+};
+
 /* A piece of code around IP: BYTES[0] lies at ADDRESS. The bytes must stay readable and unchanged
  * until flow_free. */
 struct flow_code {
@@ -23,7 +33,7 @@ struct flow_code {
 	/* A block of code ends where this piece ends: the code behind the piece changes on its
 	 * own. */
 	bool ends;
-	/* The piece was read from memory later than its code ran (anonymous code). Where packets
-	 * contradict the piece, other code ran there. */
-	bool changing;
+	/* enum code_change. Unless CODE_SAME, other code may have run there: where packets
+	 * contradict the piece, other code did. */
+	uint8_t changing;
 };

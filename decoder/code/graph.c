@@ -416,7 +416,7 @@ static int draw_up(struct graph *g, struct graph_block *b)
 
 		if (r < 0)
 			return r;
-		b->changing |= code.changing;
+		b->changing = MAX_OF(b->changing, code.changing);
 		b->fault = (uint8_t)r;
 	}
 	return 0;

@@ -25,9 +25,9 @@ struct graph_block {
 	uint8_t class;			  /* enum insn_class of the last instruction */
 	uint8_t fault;			  /* enum fault: why we cannot execute what is at NEXT */
 	uint8_t mode;
-	uint8_t n;	 /* instructions; 0 only with a fault */
-	bool changing;	 /* some of its code may have changed (struct flow_code) */
-	uint8_t sizes[]; /* of each instruction */
+	uint8_t n;	  /* instructions; 0 only with a fault */
+	uint8_t changing; /* enum code_change: why some of its code may have been other code */
+	uint8_t sizes[];  /* of each instruction */
 };
 
 /* Room for the largest block. */

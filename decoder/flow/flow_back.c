@@ -191,18 +191,24 @@ static void take_reader(struct flow *f, const struct node_walk *w)
 	r->timed = w->timed != 0;
 }
 
-/* Notes if code that may have changed was walked, beginning in code of PLACE. */
+/* Notes if code that may have changed was walked, beginning in code of PLACE, and counts its
+ * instructions. The place where the last step leads to does not count: nothing was executed there
+ * yet. */
 static void take_changing(struct flow *f, const struct flow_plain *p, uint32_t place)
 {
 	const struct node_walk *w = &p->walk;
+	uint8_t change = f->nodes->places[place].changing;
 
-	f->at.doubt |= f->nodes->places[place].changing;
-	/* The place where the last step leads to does not count: nothing was executed there yet. */
+	f->at.doubt |= change != CODE_SAME;
 	if (!__atomic_load_n(&f->nodes->changing, __ATOMIC_RELAXED))
 		return;
-	for (size_t i = 0; i + 1 < w->n_steps; i++) {
-		if ((w->steps[i] & 15u) == NODE_STEP_PLACE)
-			f->at.doubt |= f->nodes->places[node_of_step(w->steps[i])].changing;
+	for (size_t i = 0; i < w->n_steps; i++) {
+		if ((w->steps[i] & 15u) == NODE_STEP_PLACE) {
+			change = f->nodes->places[node_of_step(w->steps[i])].changing;
+		} else if (change != CODE_SAME) {
+			f->at.doubt = true;
+			f->stats.changing[change] += flow_step_insns(f->nodes, w->steps[i]);
+		}
 	}
 }
 

@@ -287,6 +287,20 @@ size_t flow_expand(struct flow *f, const struct flow_batch *batch, uint32_t walk
 
 /* --- What a walk comes to --- */
 
+uint32_t flow_step_insns(const struct nodes *nodes, uint32_t step)
+{
+	uint32_t node = node_of_step(step), n = node_decisions(step), insns = 0;
+
+	for (uint32_t i = 1;; i++) {
+		const struct node_info *info = nodes_info(nodes, node);
+
+		insns += info->insns;
+		if (info->kind != NODE_COND || i >= n)
+			return insns;
+		node = nodes_next(nodes, node, (step >> (n - i) & 1) != 0);
+	}
+}
+
 /* The run that is open behind some steps. */
 struct tail {
 	bool found; /* a branch that ends a run was found, so START is known */

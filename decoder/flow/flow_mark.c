@@ -116,7 +116,7 @@ static void place_behind(struct flow *f, const struct graph_block *b, uint32_t n
 
 	for (uint32_t i = 0; i < n; i++)
 		ip += b->sizes[i];
-	f->at.run_insns += n;
+	flow_ran(f, b, n);
 	flow_go(f, ip);
 	flow_mark_here(f);
 }

@@ -271,6 +271,8 @@ uint64_t flow_return_address(const struct flow *f, const struct retstack_entry *
 void flow_take_walk(struct flow *f, struct flow_plain *p, uint32_t place);
 
 /* flow_expand.c */
+/* The number of instructions that STEP, which is no NODE_STEP_PLACE, executes. */
+uint32_t flow_step_insns(const struct nodes *nodes, uint32_t step);
 /* Sets run_to and insns_to of W, whose STEPS end in code of PLACE. */
 void flow_end_run(const struct nodes *nodes, const uint32_t *steps, struct flow_walk *w,
 		  uint32_t place);
@@ -295,6 +297,8 @@ void flow_look_for_switch(struct flow *f);
 void flow_forget_versions(struct flow *f);
 
 /* flow_walk.c */
+/* The first N instructions of B belong to the run at hand. */
+void flow_ran(struct flow *f, const struct graph_block *b, uint32_t n);
 /* The time of a branch that needs no packet: after the last packet that was used, before the next.
  */
 struct flow_when flow_between(const struct flow *f);

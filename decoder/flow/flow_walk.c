@@ -88,6 +88,13 @@ bool flow_is_vmentry(struct flow *f)
 
 /* --- Blocks and branches --- */
 
+void flow_ran(struct flow *f, const struct graph_block *b, uint32_t n)
+{
+	f->at.run_insns += n;
+	if (b->changing != CODE_SAME)
+		f->stats.changing[b->changing] += n;
+}
+
 /* The block at the walk's place; NULL: no memory, or the batch is full before the block. */
 static struct graph_block *current_block(struct flow *f)
 {
@@ -164,14 +171,14 @@ static void mismatch(struct flow *f, const struct graph_block *b)
 		fault = FAULT_TIP_UNEXPECTED;
 	else if (f->in.event.has_from)
 		fault = FAULT_EVENT_UNREACHABLE;
-	f->at.run_insns += b->n - 1u;
+	flow_ran(f, b, b->n - 1u);
 	flow_fail(f, fault, b->last);
 }
 
 /* Tracing ends with the branch at the end of B. */
 static void leave(struct flow *f, const struct graph_block *b)
 {
-	f->at.run_insns += b->n;
+	flow_ran(f, b, b->n);
 	flow_push(f, b->class == INSN_SYSCALL ? FLOW_SYSCALL : FLOW_DISABLE, b->last, 0,
 		  &f->in.event_when);
 	flow_leave(f);
@@ -180,20 +187,20 @@ static void leave(struct flow *f, const struct graph_block *b)
 /* The trace ends at the branch at the end of B, and does not say where the branch went. */
 static void end_at(struct flow *f, const struct graph_block *b)
 {
-	f->at.run_insns += b->n;
+	flow_ran(f, b, b->n);
 	flow_end(f, b->last);
 }
 
 static struct flow_item *branch(struct flow *f, const struct graph_block *b, enum flow_kind kind,
 				uint64_t to, const struct flow_when *when)
 {
-	f->at.run_insns += b->n;
+	flow_ran(f, b, b->n);
 	return flow_push(f, kind, b->last, to, when);
 }
 
 static void fall_through(struct flow *f, struct graph_block *b)
 {
-	f->at.run_insns += b->n;
+	flow_ran(f, b, b->n);
 	go_linked(f, &b->fall, b->next);
 }
 
@@ -288,7 +295,7 @@ static bool take_target(struct flow *f, const struct graph_block *b)
 	} else if (f->in.tnt_n == 0 && e->kind == EVENT_DISABLE) {
 		leave(f, b);
 	} else if (e->kind == EVENT_TIP) {
-		f->at.run_insns += b->n;
+		flow_ran(f, b, b->n);
 		flow_fail(f, FAULT_TIP_NO_IP, b->last);
 	} else {
 		mismatch(f, b);
@@ -317,12 +324,12 @@ static void walk_compressed(struct flow *f, struct graph_block *b)
 	uint64_t to;
 
 	if ((f->in.tnt_bits >> (f->in.tnt_n - 1) & 1) == 0) {
-		f->at.run_insns += b->n;
+		flow_ran(f, b, b->n);
 		flow_fail(f, FAULT_RET_NOT_TAKEN, b->last);
 		return;
 	}
 	if (!flow_pop_return(f, &to)) {
-		f->at.run_insns += b->n;
+		flow_ran(f, b, b->n);
 		flow_fail(f, FAULT_RET_EMPTY, b->last);
 		return;
 	}
@@ -386,7 +393,7 @@ static void walk_block(struct flow *f, struct graph_block *b)
 		}
 		/* The code behind B cannot be read. Behind the last packet it is not known that
 		 * execution came there. */
-		f->at.run_insns += b->n;
+		flow_ran(f, b, b->n);
 		if (f->in.tnt_n == 0 && f->in.event.kind == EVENT_END)
 			flow_end(f, b->next);
 		else
@@ -411,7 +418,7 @@ static bool step_event(struct flow *f, const struct graph_block *b)
 			 : graph_index(b, f->in.event.from);
 	if (before < 0)
 		return false;
-	f->at.run_insns += (uint32_t)before;
+	flow_ran(f, b, (uint32_t)before);
 	flow_arrive(f);
 	return true;
 }
@@ -468,7 +475,7 @@ int flow_step_on(struct flow *f)
 	if (!b)
 		return f->out.full ? 0 : -ENOMEM;
 	f->held.holding = false;
-	f->at.doubt |= b->changing;
+	f->at.doubt |= b->changing != CODE_SAME;
 	if (f->in.tnt_n == 0 && step_event(f, b)) {
 		if (!f->at.enabled)
 			finish_block(f);

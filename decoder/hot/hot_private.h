@@ -15,7 +15,8 @@
 struct node_code {
 	uintptr_t begin;
 	uint64_t size;
-	bool changing, ends;
+	uint8_t changing; /* as struct flow_code has it */
+	bool ends;
 };
 
 #define NODE_CHUNK_BYTES ((size_t)256 << 10)

@@ -119,7 +119,7 @@ struct node_table {
 struct node_place {
 	uint64_t context, address, size;
 	uint32_t code;
-	bool changing; /* as struct flow_code has it */
+	uint8_t changing; /* as struct flow_code has it */
 };
 
 struct nodes {

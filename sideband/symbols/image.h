@@ -48,6 +48,8 @@ struct image_source {
 	uint32_t pid;		   /* IMAGE_ANY_PID: no single process */
 	uint64_t address;	   /* of its first byte; not of a vDSO of all processes */
 	const struct space *space; /* the only address space of PID that has it; NULL: any */
+	uint64_t unchanged;	   /* perf ns since when the bytes are certainly what they are;
+				      UINT64_MAX: unknown */
 	bool apart; /* no process maps it (kernel text): image_find() never gives it */
 };
 

@@ -8,7 +8,8 @@ import shutil
 import sys
 import time
 
-from common import GUESTS, TIMING, Failed, Recording, Snapshot, Work, decode, main, run
+from common import (GUESTS, PTSNAPCTL, TIMING, Failed, Recording, Snapshot, Work, decode, main,
+                    run, threads_of)
 
 # Compiled before the first snapshot; the same three functions run until the end, in one thread.
 FIBONACCI = ("const fs = require('fs');\n"
@@ -76,11 +77,22 @@ def scenario(name, command, options):
         return said
 
 
+def check_reasons(report, reasons):
+    """The code that may have changed is that in memory, for one of REASONS; without reasons, all
+    code is exact."""
+    changed = report["coverage"]["mayHaveChanged"]
+    if set(changed) != set(reasons):
+        raise Failed(f"code may have changed: {changed}")
+    if not reasons and report["coverage"]["exactPercent"] != 100:
+        raise Failed(f"exact {report['coverage']['exactPercent']} %")
+
+
 def check_exact(s, bundles, options):
     """All instructions are decoded, and functions have their current names."""
     n = s.check_equal()
     report = report_of(s.bundle)
     named(report, options["names"])
+    check_reasons(report, options["reasons"])
     for not_this in options.get("no_names", ()):
         if any(not_this in f["name"] for f in report["functions"]):
             raise Failed(f"the name {not_this} was replaced by a later name, but still appears")
@@ -113,8 +125,54 @@ def check_changed(s, bundles, options):
     """Packets contradict rewritten code: the gaps say so, and no other kind appears."""
     if s.unexpected(("code-changed",)) or "code-changed" not in s.errors:
         raise Failed(f"gaps {s.errors}")
-    named(report_of(s.bundle), options["names"])
-    return f"{s.errors}"
+    report = report_of(s.bundle)
+    named(report, options["names"])
+    check_reasons(report, ["memory"])
+    return f"{s.errors}, exact {report['coverage']['exactPercent']} %"
+
+
+def memory_of(report):
+    """Returns the instructions of code in memory of no file."""
+    return sum(i["instructions"] for i in report["images"] if i["path"] == "//anon")
+
+
+def check_self(s, bundles, options):
+    """No packet contradicts code that was written over, so other instructions were decoded than
+    were executed. The report counts all of them apart, and the terminal shows no plain 100 %."""
+    if s.errors:
+        raise Failed(f"gaps {s.errors}")
+    ours = sum(n for n, _ in threads_of(s.summary["threads"]).values())
+    truth = sum(n for n, _ in s.executed(s.spans).values())
+    report = report_of(s.bundle)
+    c, total, memory = report["coverage"], report["totals"]["instructions"], memory_of(report)
+    if ours == truth or memory == 0:
+        raise Failed(f"{ours} instructions decoded, {truth} executed, {memory} in memory")
+    for o in (c, s.summary):
+        if o["mayHaveChanged"] != {"memory": memory} or o["instructionsExact"] != total - memory:
+            raise Failed(f"{memory} of {total} instructions in memory: {o}")
+        if not 0 < o["exactPercent"] < 100:
+            raise Failed(f"exact {o['exactPercent']} %")
+    if total - memory > truth:
+        raise Failed(f"{total - memory} instructions are exact, but {truth} were executed")
+    said = run([PTSNAPCTL, "decode", "--json=off", s.bundle])
+    for part in (f"Coverage  100.00 %, exact {c['exactPercent']:.2f} %", "Not exact memory "):
+        if part not in said:
+            raise Failed(f"not on the terminal: {part}: {said[:900]}")
+    return (f"{ours} instructions decoded, {truth} executed; {memory} are not exact, "
+            f"{c['exactPercent']} % are")
+
+
+def check_file(s, bundles, options):
+    """The code of a file that was written over in memory, or whose file changed meanwhile, is
+    counted apart; the program's own is exact."""
+    if s.errors:
+        raise Failed(f"gaps {s.errors}")
+    report = report_of(s.bundle)
+    c = report["coverage"]
+    code = sum(i["instructions"] for i in report["images"] if i["path"].endswith("/stop.code"))
+    if code == 0 or c["mayHaveChanged"] != {options["reason"]: code}:
+        raise Failed(f"{code} instructions of the file: {c}")
+    return f"{code} instructions are not exact, {c['exactPercent']} % are"
 
 
 def check_after(s, bundles, options):
@@ -133,14 +191,20 @@ def short_list(work):
     names = ["jit_loop", "jit_odd", "jit_caller"]
     return [
         ("made once", [guest, "once"],
-         {"check": check_exact, "names": names, "no_names": ["jit_old_name"]}),
+         {"check": check_exact, "names": names, "no_names": ["jit_old_name"], "reasons": []}),
         ("written anew", [guest, "rewrite"], {"check": check_changed, "names": ["jit_odd"]}),
         ("unmapped", [guest, "gone"], {"check": check_gone, "cpus": 2}),
         ("ended", [guest, "once"], {"check": check_after, "cpus": 2}),
         ("two processes", ["sh", "-c", f"{guest} once $0 & {guest} once $0 & wait"],
-         {"check": check_exact, "names": names, "cpus": 2}),
-        ("forked", [guest, "fork"], {"check": check_exact, "names": names, "cpus": 2}),
-        ("memory file", [guest, "memfd"], {"check": check_exact, "names": names}),
+         {"check": check_exact, "names": names, "cpus": 2, "reasons": []}),
+        ("forked", [guest, "fork"],
+         {"check": check_exact, "names": names, "cpus": 2, "reasons": []}),
+        ("memory file", [guest, "memfd"],
+         {"check": check_exact, "names": names, "reasons": ["shared-memory"]}),
+        ("writes itself", [guest, "self"], {"check": check_self}),
+        ("file written over in memory", [guest, "file"],
+         {"check": check_file, "reason": "file-mapping"}),
+        ("file touched", [guest, "touched"], {"check": check_file, "reason": "file"}),
         ("node", ["node", "--single-threaded", "--perf-basic-prof", script],
          {"check": check_near, "names": ["fibonacci", "addAll"], "aux": "1M"}),
     ]

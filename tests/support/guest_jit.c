@@ -5,15 +5,21 @@
  *
  * MODE: "once": writes the code once; "rewrite": writes other code at the same place again and
  * again; "gone": unmaps the code before waiting; "fork": writes the code once and also runs it in a
- * child; "memfd": the code is in a memory file that is mapped twice, for writing and for executing.
+ * child; "memfd": the code is in a memory file that is mapped twice, for writing and for executing;
+ * "self": the memory is writable and executable, and pieces of straight code are written over in
+ * each round; no packet tells one from the other, but their numbers of instructions differ. "file":
+ * the straight code is in a file that is mapped privately, and is written over in memory once;
+ * "touched": the file is not written to, but its mode changes in each round.
  * Makes the file STOP.ready after a number of rounds, and continues until the file STOP exists.
  */
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -76,6 +82,39 @@ static void write_code(uint8_t *code, unsigned int round)
 	mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
 }
 
+#define SPOTS 5u
+/* lea 7(%rdi),%rax; 10 times nop; ret. The other one: lea 7(%rdi),%rax; a nop of 10 bytes; ret. */
+static const uint8_t many_nops[] = {0x48, 0x8d, 0x47, 0x07, 0x90, 0x90, 0x90, 0x90,
+				    0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3};
+static const uint8_t one_nop[] = {0x48, 0x8d, 0x47, 0x07, 0x66, 0x2e, 0x0f, 0x1f,
+				  0x84, 0x00, 0x00, 0x00, 0x00, 0x00, 0xc3};
+
+static uint64_t call(const uint8_t *code, uint64_t v);
+
+/* Calls other code at each spot, one round after the other. The last round has the long code. */
+static uint64_t write_and_run(uint8_t *code)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int round = 0; round < 60; round++)
+		for (unsigned int i = 0; i < SPOTS; i++) {
+			uint8_t *spot = code + (uint64_t)i * 2 * PAGE;
+
+			memcpy(spot, round % 2 ? many_nops : one_nop, sizeof(many_nops));
+			sum += call(spot, round);
+		}
+	return sum;
+}
+
+static uint64_t run_spots(const uint8_t *code)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < 60 * SPOTS; i++)
+		sum += call(code + (uint64_t)(i % SPOTS) * 2 * PAGE, i);
+	return sum;
+}
+
 static void *map_code(int prot, int flags, int fd)
 {
 	void *p = mmap(NULL, PAGES * PAGE, prot, flags, fd, 0);
@@ -85,11 +124,38 @@ static void *map_code(int prot, int flags, int fd)
 	return p;
 }
 
-static uint8_t *make_code(bool memfd)
+/* Maps the file STOP.code, which is open as *ret_fd. */
+static uint8_t *map_file(const char *stop, bool write, int *ret_fd)
 {
+	char path[4096];
+	uint8_t *code;
+
+	snprintf(path, sizeof(path), "%s.code", stop);
+	*ret_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (*ret_fd < 0 || ftruncate(*ret_fd, PAGES * PAGE) != 0)
+		exit(1);
+	for (unsigned int i = 0; i < SPOTS; i++)
+		if (pwrite(*ret_fd, one_nop, sizeof(one_nop), (off_t)i * 2 * PAGE) < 0)
+			exit(1);
+	code = map_code(PROT_READ | PROT_EXEC, MAP_PRIVATE, *ret_fd);
+	if (!write)
+		return code;
+	mprotect(code, PAGES * PAGE, PROT_READ | PROT_WRITE);
+	for (unsigned int i = 0; i < SPOTS; i++)
+		memcpy(code + (uint64_t)i * 2 * PAGE, many_nops, sizeof(many_nops));
+	mprotect(code, PAGES * PAGE, PROT_READ | PROT_EXEC);
+	return code;
+}
+
+static uint8_t *make_code(const char *mode)
+{
+	bool memfd = strcmp(mode, "memfd") == 0;
 	uint8_t *code;
 	int fd;
 
+	if (strcmp(mode, "self") == 0)
+		return map_code(PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1);
 	if (!memfd) {
 		code = map_code(PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 		write_code(code, 0);
@@ -136,13 +202,19 @@ static void say_ready(const char *stop)
 
 int main(int argc, char **argv)
 {
-	uint8_t *code = make_code(argc > 1 && strcmp(argv[1], "memfd") == 0);
+	bool write, file;
 	uint64_t sum = 0;
 	pid_t child = -1;
+	uint8_t *code;
+	int fd = -1;
 
 	if (argc < 3)
 		return 2;
-	tell(code);
+	write = strcmp(argv[1], "file") == 0;
+	file = write || strcmp(argv[1], "touched") == 0;
+	code = file ? map_file(argv[2], write, &fd) : make_code(argv[1]);
+	if (!file)
+		tell(code);
 	if (strcmp(argv[1], "fork") == 0)
 		child = fork();
 	for (unsigned int round = 1; access(argv[2], F_OK) != 0; round++) {
@@ -154,8 +226,14 @@ int main(int argc, char **argv)
 			say_ready(argv[2]);
 		if (gone)
 			usleep(10000);
+		else if (file)
+			sum += run_spots(code);
+		else if (strcmp(argv[1], "self") == 0)
+			sum += write_and_run(code);
 		else
 			sum += run_code(code);
+		if (file && !write)
+			fchmod(fd, round % 2 ? 0700 : 0600);
 		if (strcmp(argv[1], "rewrite") == 0)
 			write_code(code, round);
 	}

@@ -48,6 +48,8 @@ struct flow_stats decode_total(const struct decode *d)
 		sum.bytes_decoded += s->bytes_decoded;
 		sum.instructions += s->instructions;
 		sum.kernel_instructions += s->kernel_instructions;
+		for (int change = 0; change < CODE_CHANGES_N; change++)
+			sum.changing[change] += s->changing[change];
 		sum.branches += s->branches;
 		sum.psbs += s->psbs;
 		sum.packets += s->packets;
@@ -62,6 +64,27 @@ struct flow_stats decode_total(const struct decode *d)
 		sum.tsc_last = MAX_OF(sum.tsc_last, s->tsc_last);
 	}
 	return sum;
+}
+
+uint64_t decode_exact(const struct flow_stats *total)
+{
+	uint64_t exact = total->instructions;
+
+	for (int change = CODE_SAME + 1; change < CODE_CHANGES_N; change++)
+		exact -= MIN_OF(exact, total->changing[change]);
+	return exact;
+}
+
+const char *decode_change_name(enum code_change change)
+{
+	static const char *const names[CODE_CHANGES_N] = {
+		[CODE_MEMORY] = "memory",
+		[CODE_SHARED] = "shared-memory",
+		[CODE_MAPPING] = "file-mapping",
+		[CODE_FILE] = "file",
+	};
+
+	return names[change];
 }
 
 double decode_percent(uint64_t decoded, uint64_t bytes)

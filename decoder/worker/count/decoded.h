@@ -110,5 +110,9 @@ void decode_done(struct decode *d);
 
 /* The sums over all CPUs. */
 struct flow_stats decode_total(const struct decode *d);
+/* How many instructions of TOTAL certainly ran as they were decoded. */
+uint64_t decode_exact(const struct flow_stats *total);
+/* The stable name in reports, e.g. "shared-memory"; CHANGE is not CODE_SAME. */
+const char *decode_change_name(enum code_change change);
 /* DECODED in percent of BYTES, rounded down so that 100 means all; negative if BYTES is 0. */
 double decode_percent(uint64_t decoded, uint64_t bytes);

@@ -1,6 +1,7 @@
 /*
- * Numbers the states of address spaces: one number for each (space, generation). There are no more
- * of them than mapping records in the sideband.
+ * Numbers the states of address spaces: one number for each space, its generation, and what of its
+ * memory is known to be unchanged. There are no more of them than mapping records in the sideband
+ * and images of memory.
  */
 #include "decoder/worker/replay/replay.h"
 
@@ -10,10 +11,11 @@
 
 #define FIRST_CAPACITY 128u
 
-static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64_t generation)
+static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64_t generation,
+			   uint64_t since)
 {
 	size_t mask = c->n_slots - 1, i;
-	uint64_t h = space_id(space) * 0x9e3779b97f4a7c15ull ^ generation;
+	uint64_t h = space_id(space) * 0x9e3779b97f4a7c15ull ^ generation ^ since << 20;
 
 	h *= 0xff51afd7ed558ccdull;
 	i = (size_t)(h ^ h >> 32) & mask;
@@ -21,7 +23,7 @@ static uint32_t *find_slot(struct contexts *c, const struct space *space, uint64
 	for (; c->slots[i] != 0; i = (i + 1) & mask) {
 		const struct context *at = &c->list[c->slots[i]];
 
-		if (at->space == space && at->generation == generation)
+		if (at->space == space && at->generation == generation && at->since == since)
 			break;
 	}
 	return &c->slots[i];
@@ -44,7 +46,8 @@ static int grow(struct contexts *c)
 	c->n_slots = 2 * capacity;
 	c->capacity = capacity;
 	for (size_t i = 1; i < c->n; i++)
-		*find_slot(c, c->list[i].space, c->list[i].generation) = (uint32_t)i;
+		*find_slot(c, c->list[i].space, c->list[i].generation, c->list[i].since) =
+			(uint32_t)i;
 	return 0;
 }
 
@@ -66,18 +69,19 @@ void contexts_done(struct contexts *c)
 	*c = (struct contexts){0};
 }
 
-int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint32_t *ret)
+int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint64_t since,
+		    uint32_t *ret)
 {
 	uint64_t generation = space_generation(space, time);
-	uint32_t *slot = find_slot(c, space, generation);
+	uint32_t *slot = find_slot(c, space, generation, since);
 
 	if (*slot == 0) {
 		if (c->n == c->capacity) {
 			if (grow(c) < 0)
 				return -ENOMEM;
-			slot = find_slot(c, space, generation);
+			slot = find_slot(c, space, generation, since);
 		}
-		c->list[c->n] = (struct context){space, generation, time};
+		c->list[c->n] = (struct context){space, generation, since, time};
 		*slot = (uint32_t)c->n++;
 	}
 	*ret = *slot;

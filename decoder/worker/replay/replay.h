@@ -57,7 +57,8 @@
 struct context {
 	const struct space *space; /* NULL: number 0, no process is known */
 	uint64_t generation;
-	uint64_t time; /* mappings are looked up as of then, perf ns */
+	uint64_t since; /* the newest of replay->unchanged; 0: none */
+	uint64_t time;	/* mappings are looked up as of then, perf ns */
 };
 
 struct contexts {
@@ -70,9 +71,10 @@ struct contexts {
 /* 0 or -ENOMEM. */
 int contexts_init(struct contexts *c);
 void contexts_done(struct contexts *c);
-/* The number of SPACE as it was at TIME, new or known: equal numbers mean equal code. 0 or
- * -ENOMEM. */
-int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint32_t *ret);
+/* The number of SPACE as it was at TIME, new or known: equal numbers mean equal code. SINCE: which
+ * memory of SPACE is known to be unchanged. 0 or -ENOMEM. */
+int contexts_intern(struct contexts *c, const struct space *space, uint64_t time, uint64_t since,
+		    uint32_t *ret);
 
 /* --- The replay --- */
 
@@ -90,6 +92,12 @@ struct replay_late {
 	const struct tscmap *clock; /* of FLOW's CPU */
 };
 
+/* Some memory of SPACE is the same since NS, as it was read. */
+struct replay_unchanged {
+	const struct space *space;
+	uint64_t ns;
+};
+
 /* How long the flows took, from packets to batches and with the questions which thread ran; what
  * is made of the branches does not count. All ns. */
 struct stopwatch {
@@ -105,6 +113,9 @@ struct replay {
 	struct shift shift;    /* how the clocks were found */
 	struct timeline *timeline;
 	struct image_set *images;
+	struct replay_unchanged *unchanged; /* by space, then by time */
+	size_t n_unchanged;
+	uint64_t begin_ns; /* perf ns; the traces tell nothing of what was before; 0: unknown */
 	struct symbols *symbols;
 	const struct permit *permit; /* borrowed; NULL: everything may be told */
 	uint64_t bad_records;	     /* of the sideband, skipped */
@@ -186,6 +197,10 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	       struct flow_stats *ret);
 /* The TSC from which on CPU number INDEX was asked for; 0: from its beginning. */
 uint64_t replay_asked_since(const struct replay *r, size_t index);
+/* The context of SPACE as it was at TIME, for code that ran NO_EARLIER (both perf ns): of memory,
+ * only what is unchanged since then is known to be what ran. 0 or -ENOMEM. */
+int replay_context(struct replay *r, const struct space *space, uint64_t time, uint64_t no_earlier,
+		   uint32_t *ret);
 /* The code at ADDRESS in a context; results as of image_find. */
 int replay_find(const struct replay *r, uint32_t context, uint64_t address, struct image_code *ret);
 /* The function around ADDRESS, for which CODE was found: as symbols_find. */

@@ -87,6 +87,7 @@ static void take_image(struct image_source *to, const struct bundle *bundle, siz
 		.file_size = from->file_size == MANIFEST_ABSENT ? 0 : from->file_size,
 		.pid = MANIFEST_ANY,
 		.address = from->address,
+		.unchanged = from->unchanged_ns,
 	};
 	take_bytes(to, bundle, i);
 	/* The reader of a kernel file compares the build id itself: the file may be packed. */
@@ -110,6 +111,54 @@ int replay_images(const struct bundle *bundle, const struct timeline *timeline,
 	for (size_t i = 0; i < m->n_images; i++)
 		take_image(&sources[i], bundle, i, timeline);
 	return image_set_new(sources, m->n_images, loader, ret);
+}
+
+/* --- Since when memory is unchanged --- */
+
+static int by_space(const void *a, const void *b)
+{
+	const struct replay_unchanged *x = a, *y = b;
+
+	if (x->space != y->space)
+		return space_id(x->space) < space_id(y->space) ? -1 : 1;
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+static int load_unchanged(struct replay *r)
+{
+	r->unchanged = calloc(r->manifest->n_images + 1, sizeof(*r->unchanged));
+	if (!r->unchanged)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < r->manifest->n_images; i++) {
+		const struct image_source *s = image_source(r->images, i);
+
+		if (s->memory && s->space && !s->apart && s->unchanged != MANIFEST_ABSENT)
+			r->unchanged[r->n_unchanged++] =
+				(struct replay_unchanged){s->space, s->unchanged};
+	}
+	qsort(r->unchanged, r->n_unchanged, sizeof(*r->unchanged), by_space);
+	return 0;
+}
+
+/* When the first trace begins; 0: not known of each. */
+static uint64_t find_begin(const struct replay *r)
+{
+	uint64_t begin = MANIFEST_ABSENT;
+
+	for (size_t i = 0; i < r->manifest->n_cpus; i++)
+		if (r->manifest->cpus[i].bytes > 0)
+			begin = MIN_OF(begin, shift_begin_of(r->bundle, i, &r->clocks[i]));
+	return begin == MANIFEST_ABSENT ? 0 : begin;
+}
+
+int replay_context(struct replay *r, const struct space *space, uint64_t time, uint64_t no_earlier,
+		   uint32_t *ret)
+{
+	const struct replay_unchanged key = {space, no_earlier};
+	size_t n = FIRST_WHERE(i, r->n_unchanged, by_space(&r->unchanged[i], &key) > 0);
+	uint64_t since = n > 0 && r->unchanged[n - 1].space == space ? r->unchanged[n - 1].ns : 0;
+
+	return contexts_intern(&r->contexts, space, time, since, ret);
 }
 
 /* --- Turns --- */
@@ -206,6 +255,8 @@ static int load(struct replay *r, const struct image_loader *loader)
 	if (result == 0)
 		result = replay_images(r->bundle, r->timeline, loader, &r->images);
 	if (result == 0)
+		result = load_unchanged(r);
+	if (result == 0)
 		result = symbols_new(r->images, &r->symbols);
 	if (result == 0)
 		result = load_perf_maps(r);
@@ -236,6 +287,7 @@ int replay_new_with(const struct bundle *bundle, const struct image_loader *load
 		replay_free(r);
 		return result;
 	}
+	r->begin_ns = find_begin(r);
 	*ret = r;
 	return 0;
 }
@@ -258,6 +310,7 @@ void replay_free(struct replay *r)
 	kernel_free(r->kernel);
 	symbols_free(r->symbols);
 	image_set_free(r->images);
+	free(r->unchanged);
 	timeline_free(r->timeline);
 	contexts_done(&r->contexts);
 	turns_done(&r->turns);

@@ -357,11 +357,11 @@ static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi
 }
 
 /* Without turns: the code of the one thread, as it was at that time. */
-static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_hi)
+static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
 	const struct whose_answer *answer = &w->answers[0];
 	const struct timeline_thread *thread = answer->thread ? answer->thread : answer->process;
-	uint64_t time = whose_ns(w, tsc_hi);
+	uint64_t lo = tscmap_not_before(w->clock, tsc_lo), time = whose_ns(w, tsc_hi);
 	const struct space *space = NULL;
 	uint32_t context = 0;
 
@@ -369,7 +369,7 @@ static uint32_t ask_without_turns(struct whose *w, uint64_t tsc_hi)
 		return CONTEXTS_EXCLUDED;
 	if (thread)
 		space = timeline_space(w->replay->timeline, thread->pid, time);
-	if (space && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+	if (space && replay_context(w->replay, space, time, lo, &context) < 0)
 		w->error = -ENOMEM;
 	return context;
 }
@@ -387,7 +387,8 @@ static void renew(struct whose *w, uint64_t tsc_lo)
 	    time <= w->replay->contexts.list[w->context].time)
 		return;
 	space = timeline_space(w->replay->timeline, thread->pid, time);
-	if (space && contexts_intern(&w->replay->contexts, space, time, &w->context) < 0)
+	if (space && replay_context(w->replay, space, time, tscmap_not_before(w->clock, tsc_lo),
+				    &w->context) < 0)
 		w->error = -ENOMEM;
 }
 
@@ -437,7 +438,7 @@ uint64_t whose_ask(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_h
 	const bool both = w->replay->kernel != NULL, traced = w->replay->manifest->trace_kernel;
 
 	if (!w->has_turns) {
-		w->context = ask_without_turns(w, tsc_hi);
+		w->context = ask_without_turns(w, tsc_lo, tsc_hi);
 	} else if (both && flow_asked_switch(w->flow)) {
 		whose_switched(w, tsc_lo, tsc_hi);
 		w->waits = false;

@@ -39,6 +39,38 @@ static int find_late(const struct replay *r, const struct context *c, uint64_t i
 	return image_find(r->images, c->space, time, ip, ret);
 }
 
+/* Whether the bytes of a file are those that ran where M (NULL: unknown) shows them. */
+static enum code_change change_of_file(const struct replay *r, const struct image_source *source,
+				       const struct space_mapping *m)
+{
+	bool shared = m && (m->flags & MAP_TYPE) == MAP_SHARED;
+
+	if (m && (m->prot & PROT_WRITE))
+		return shared ? CODE_FILE : CODE_MAPPING;
+	/* Bundles of older recorders do not say when files changed. */
+	if (source->vdso || source->unchanged == MANIFEST_ABSENT ||
+	    source->unchanged <= MAX_OF(r->begin_ns, m ? m->begin : 0))
+		return CODE_SAME;
+	return CODE_FILE;
+}
+
+/* Code in memory was read at the trigger, after it had run: other code may have been there then,
+ * unless the recorder knows that the memory was not changed since before. */
+static enum code_change change_of(const struct replay *r, const struct context *c,
+				  const struct image_source *source, uint64_t ip)
+{
+	const struct space_mapping *m = c->space ? space_find(c->space, c->time, ip) : NULL;
+
+	if (!source)
+		return CODE_SAME;
+	if (strncmp(source->path, "/memfd:", 7) == 0 ||
+	    (source->memory && m && (m->flags & MAP_TYPE) == MAP_SHARED))
+		return CODE_SHARED;
+	if (!source->memory)
+		return change_of_file(r, source, m);
+	return c->since != 0 && source->unchanged <= c->since ? CODE_SAME : CODE_MEMORY;
+}
+
 int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flow_code *ret)
 {
 	const struct image_source *source;
@@ -60,8 +92,6 @@ int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flo
 		found = find_late(r, &r->contexts.list[context], ip, &code);
 	if (found != 0)
 		return fault_of(found);
-	/* Anonymous code and memory files were read at the trigger, after they had run: other code
-	 * may have been there when they did. */
 	source = image_source(r->images, code.image);
 	*ret = (struct flow_code){
 		.bytes = code.bytes,
@@ -70,8 +100,7 @@ int whose_code(const struct replay *r, uint32_t context, uint64_t ip, struct flo
 		.map_address = code.map_begin,
 		.map_size = code.map_end - code.map_begin,
 		.touched = code.touched,
-		.changing = source && !source->vdso &&
-			    (source->memory || strncmp(source->path, "/memfd:", 7) == 0),
+		.changing = (uint8_t)change_of(r, &r->contexts.list[context], source, ip),
 	};
 	return 0;
 }
@@ -152,13 +181,15 @@ static bool are_alike(struct whose *w, uint32_t a, uint32_t b)
 	return !x || !y || x->hash == y->hash;
 }
 
-/* Number 0: no space is known. */
-static uint32_t intern(struct whose *w, const struct timeline_thread *thread, uint64_t time)
+/* The context at TIME, for a stretch that begins no earlier than SINCE (perf ns). Number 0: no
+ * space is known. */
+static uint32_t intern(struct whose *w, const struct timeline_thread *thread, uint64_t time,
+		       uint64_t since)
 {
 	const struct space *space = timeline_space(w->replay->timeline, thread->pid, time);
 	uint32_t context = 0;
 
-	if (space && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+	if (space && replay_context(w->replay, space, time, since, &context) < 0)
 		w->error = -ENOMEM;
 	return context;
 }
@@ -168,9 +199,11 @@ static uint32_t intern(struct whose *w, const struct timeline_thread *thread, ui
 static uint32_t state_between(struct whose *w, const struct timeline_thread *thread,
 			      struct whose_time when, uint32_t earliest, uint32_t latest)
 {
+	const uint64_t since = when.lo;
+
 	while (when.hi - when.lo > 1) {
 		uint64_t middle = when.lo + (when.hi - when.lo) / 2;
-		uint32_t context = intern(w, thread, middle);
+		uint32_t context = intern(w, thread, middle, since);
 
 		if (context == latest) {
 			when.hi = middle;
@@ -189,11 +222,11 @@ static uint32_t state_between(struct whose *w, const struct timeline_thread *thr
 uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		       struct whose_time when)
 {
-	uint32_t latest = intern(w, thread, when.hi), earliest, between, fitting;
+	uint32_t latest = intern(w, thread, when.hi, when.lo), earliest, between, fitting;
 
 	if (latest == w->known.context && thread == w->known.thread && when.lo >= w->known.time)
 		return latest;
-	earliest = intern(w, thread, when.lo);
+	earliest = intern(w, thread, when.lo, when.lo);
 	if (latest == earliest) {
 		w->known.context = latest;
 		w->known.thread = thread;
@@ -296,7 +329,7 @@ void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *
 		ret->cost = TURNS_COST_IMPOSSIBLE;
 		return;
 	}
-	context = intern(w, turn->thread, when.hi);
+	context = intern(w, turn->thread, when.hi, when.lo);
 	ret->behind = (uint8_t)find_call(w->replay, context, look->seen.ip);
 	ret->fresh = is_fresh(w, turn, space);
 	trial = context == 0 ? NULL

@@ -95,8 +95,8 @@ static void next_turn(struct whose *w, uint64_t lo, uint64_t hi)
 		place(w, lo, hi);
 }
 
-/* Answers that the turn's thread has the CPU, in the kernel, up to HI. */
-static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
+/* Answers that the turn's thread has the CPU, in the kernel, from LO up to HI (perf ns). */
+static void answer_turn(struct whose *w, uint64_t lo, uint64_t hi, bool at_batch)
 {
 	const struct turns_turn *turn = &turns_of(w)->list[w->turn];
 	const struct whose_answer *last = &w->answers[w->n_answers - 1];
@@ -111,7 +111,7 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 	time = MIN_OF(MAX_OF(hi, turn->since), turn->until - 1);
 	if (answer.thread)
 		space = timeline_space(w->replay->timeline, answer.thread->pid, time);
-	if (space && contexts_intern(&w->replay->contexts, space, time, &context) < 0)
+	if (space && replay_context(w->replay, space, time, lo, &context) < 0)
 		w->error = -ENOMEM;
 	w->context = context;
 	w->late.until = w->turn_known ? turn->until - 1 : 0;
@@ -127,7 +127,7 @@ static void answer_turn(struct whose *w, uint64_t hi, bool at_batch)
 void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 {
 	next_turn(w, tscmap_not_before(w->clock, tsc_lo), tscmap_not_after(w->clock, tsc_hi));
-	answer_turn(w, whose_ns(w, tsc_hi), true);
+	answer_turn(w, tscmap_not_before(w->clock, tsc_lo), whose_ns(w, tsc_hi), true);
 }
 
 void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
@@ -143,7 +143,7 @@ void whose_in_kernel(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 	if (!known || flow_asked_behind_gap(w->flow))
 		place(w, lo, hi);
 	/* Where the walk only goes on, at a PSB or as time passes, no item marks the beginning. */
-	answer_turn(w, whose_ns(w, tsc_hi), on);
+	answer_turn(w, lo, whose_ns(w, tsc_hi), on);
 }
 
 bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)

@@ -74,6 +74,8 @@ void report_percent(struct json_writer *w, const char *key, double percent);
 /* "pid" of PROCESS (any of its threads) and "tid" of THREAD; NULL gives null. */
 void report_ids(struct json_writer *w, const struct timeline_thread *process,
 		const struct timeline_thread *thread);
+/* "exactPercent", "instructionsExact" and "mayHaveChanged" of TOTAL. */
+void report_exact(struct json_writer *w, const struct flow_stats *total);
 /* The first MAX bytes of V; NULL gives null. */
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
 /* "FILE+0xOFFSET", FILE being the last component of PATH; "FILE" for FUNCTIONS_WHOLE_IMAGE. */

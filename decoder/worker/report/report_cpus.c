@@ -182,6 +182,7 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "bytesDecoded", stats->bytes_decoded);
 	report_percent_decoded(w, "coveragePercent", r->d,
 			       decode_percent(stats->bytes_decoded, decodable(r->d, i)));
+	report_percent(w, "exactPercent", decode_percent(decode_exact(stats), stats->instructions));
 	report_u64(w, "lostRecords", cpu->lost_records);
 	report_cpu_frequency(r, w, i);
 	json_end_object(w);
@@ -205,7 +206,8 @@ void report_coverage(const struct report *r, struct json_writer *w)
 {
 	const bool limited = report_is_limited(r);
 	uint64_t bytes = sum(r->d, decodable);
-	uint64_t decoded = decode_total(r->d).bytes_decoded;
+	const struct flow_stats total = decode_total(r->d);
+	uint64_t decoded = total.bytes_decoded;
 
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
 	/* A user is not told how much trace there is of other users. */
@@ -216,6 +218,8 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	json_u64(w, "bytesDecoded", limited ? 0 : decoded);
 	report_u64(w, "nsec", limited ? MANIFEST_ABSENT : sum(r->d, got_ns));
 	report_u64(w, "nsecDecoded", limited ? MANIFEST_ABSENT : sum(r->d, decoded_ns));
+	if (!limited)
+		report_exact(w, &total);
 	json_end_object(w);
 }
 

@@ -86,6 +86,7 @@ int report_summary(struct decode *d, const struct decode_options *options, int f
 	report_return_stack(w, &total, options);
 	report_percent_decoded(w, "coveragePercent", d,
 			       decode_percent(total.bytes_decoded, total.bytes - head));
+	report_exact(w, &total);
 	if (options->hash)
 		write_hash(w, hash);
 	json_begin_array(w, "cpus");

@@ -156,6 +156,19 @@ void report_image_ref(const struct report *r, struct json_writer *w, uint32_t in
 		json_u64(w, "image", place);
 }
 
+void report_exact(struct json_writer *w, const struct flow_stats *total)
+{
+	uint64_t exact = decode_exact(total);
+
+	report_percent(w, "exactPercent", decode_percent(exact, total->instructions));
+	json_u64(w, "instructionsExact", exact);
+	json_begin_object(w, "mayHaveChanged");
+	for (int i = CODE_SAME + 1; i < CODE_CHANGES_N; i++)
+		if (total->changing[i] > 0)
+			json_u64(w, decode_change_name((enum code_change)i), total->changing[i]);
+	json_end_object(w);
+}
+
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max)
 {
 	if (!v)

@@ -203,8 +203,7 @@ static int collect(const struct bundle *bundle, const struct tscmap *clock,
 
 /* --- The clocks of a bundle --- */
 
-/* When the trace of CPU begins, or a little earlier; 0: not known. */
-static uint64_t begin_of(const struct bundle *bundle, uint32_t cpu, const struct tscmap *clock)
+uint64_t shift_begin_of(const struct bundle *bundle, size_t cpu, const struct tscmap *clock)
 {
 	size_t size;
 	const uint8_t *trace = bundle_cpu(bundle, cpu, &size), *psb;
@@ -233,7 +232,7 @@ static int find(const struct bundle *bundle, const struct turns *turns,
 			return 0;
 	/* With so few turns in the trace no shift can explain enough of them. */
 	for (size_t i = 0; i < turns->n_cpus && n < SHIFT_TURNS; i++)
-		n += shift_turns_since(&turns->cpus[i], begin_of(bundle, (uint32_t)i, clock));
+		n += shift_turns_since(&turns->cpus[i], shift_begin_of(bundle, i, clock));
 	if (n < SHIFT_TURNS)
 		return 0;
 	result = collect(bundle, clock, &samples, &question.n);

@@ -96,6 +96,8 @@ size_t shift_turns_since(const struct turns_cpu *cpu, uint64_t time);
 /* Whether sample S contradicts the sideband with a shift of NS. */
 bool shift_contradicts(const struct shift_question *q, const struct shift_sample *s, int64_t ns);
 
+/* When the trace of CPU (index) begins, or a little earlier, perf ns; 0: not known. */
+uint64_t shift_begin_of(const struct bundle *bundle, size_t cpu, const struct tscmap *clock);
 /* Sets CLOCK, for all CPUs, and makes the clocks of N CPUs, *ret_clocks (freed by the caller in any
  * case), as S says. 0 or -ENOMEM. */
 int shift_tell(const struct shift *s, size_t n, struct tscmap *clock, struct tscmap **ret_clocks);

@@ -115,6 +115,34 @@ static void report_whole_shows_everything(void **state)
 	assert_true(count_lines(text) >= 25 && count_lines(text) <= 45);
 }
 
+static void report_of_code_that_may_have_changed_has_no_plain_percentage(void **state)
+{
+	CLEANUP_FREE char *text = shown_text(
+		"{\"coverage\":{\"percent\":100.0,\"bytes\":1024,\"bytesDecoded\":1024,"
+		"\"nsec\":1000,\"nsecDecoded\":1000,\"exactPercent\":99.64,"
+		"\"instructionsExact\":162878,"
+		"\"mayHaveChanged\":{\"memory\":580,\"sh\\u001bred\":7}},"
+		"\"cpus\":[{\"cpu\":0,\"coveragePercent\":100.0,\"exactPercent\":99.64}]}");
+
+	(void)state;
+	assert_has(text, "Coverage  100.00 %, exact 99.64 %: 1.0 KiB of 1.0 KiB");
+	assert_has(text, "Not exact memory 580, sh");
+	assert_has(text, " instructions, of code that may have changed");
+	assert_has(text, "  100.00 %    99.64 %");
+	assert_null(strchr(text, '\x1b'));
+}
+
+static void report_of_exact_code_has_a_plain_percentage(void **state)
+{
+	CLEANUP_FREE char *text =
+		shown_text("{\"coverage\":{\"percent\":100.0,\"exactPercent\":100.0,"
+			   "\"instructionsExact\":7,\"mayHaveChanged\":{}}}");
+
+	(void)state;
+	assert_has(text, "Coverage  100.00 %: ");
+	assert_null(strstr(text, "Not exact"));
+}
+
 static void report_without_trace_says_so_in_one_line(void **state)
 {
 	CLEANUP_FREE char *text = shown_text(
@@ -520,6 +548,8 @@ int main(void)
 		cmocka_unit_test(report_without_names_says_so),
 		cmocka_unit_test(report_with_a_deadline_says_what_was_decoded),
 		cmocka_unit_test(report_whole_shows_everything),
+		cmocka_unit_test(report_of_code_that_may_have_changed_has_no_plain_percentage),
+		cmocka_unit_test(report_of_exact_code_has_a_plain_percentage),
 		cmocka_unit_test(report_without_trace_says_so_in_one_line),
 		cmocka_unit_test(report_with_some_cpus_untraced_names_them),
 		cmocka_unit_test(report_of_many_cpus_shows_who_ran),

@@ -164,7 +164,7 @@ static int give_code(void *userdata, uint64_t context, uint64_t ip, struct flow_
 		*ret = (struct flow_code){.bytes = program,
 					  .address = 0x8000,
 					  .size = sizeof(program),
-					  .changing = true};
+					  .changing = CODE_MEMORY};
 		return 0;
 	}
 	if (ip - 0x1000 >= sizeof(program))
@@ -208,6 +208,16 @@ static size_t format_item(const struct flow_item *item, const struct flow_batch 
 				(item->flags & FLOW_IN_TX) != 0 ? "x" : "");
 }
 
+/* How many instructions of ITEM's run lie in code that was read later than it ran. */
+static uint64_t count_changing(struct flow *f, const struct flow_item *item)
+{
+	uint64_t ips[64], n = 0;
+
+	for (size_t i = 0; i < flow_run(f, item->start, item->insns, ips); i++)
+		n += ips[i] - 0x8000 < sizeof(program);
+	return n;
+}
+
 /* Runs end where they say, and their instructions lie one behind the other. */
 static void check_run(struct flow *f, const struct flow_item *item)
 {
@@ -224,7 +234,7 @@ static void check_run(struct flow *f, const struct flow_item *item)
 static void decode(struct flow_config config, char *to, size_t size)
 {
 	struct flow_batch batch;
-	uint64_t insns = 0, gaps = 0;
+	uint64_t insns = 0, gaps = 0, changing = 0;
 	struct flow *f;
 	int r;
 
@@ -242,6 +252,7 @@ static void decode(struct flow_config config, char *to, size_t size)
 			size -= n;
 			check_run(f, &batch.items[i]);
 			insns += batch.items[i].insns;
+			changing += count_changing(f, &batch.items[i]);
 			assert_true(batch.items[i].tsc_lo <= batch.items[i].tsc_hi);
 		}
 		for (size_t i = 0; i < batch.n_gaps; i++)
@@ -249,6 +260,7 @@ static void decode(struct flow_config config, char *to, size_t size)
 	}
 	assert_int_equal(r, FLOW_DONE);
 	assert_int_equal(flow_get_stats(f)->instructions, insns);
+	assert_int_equal(flow_get_stats(f)->changing[CODE_MEMORY], changing);
 	assert_int_equal(flow_get_stats(f)->bytes_decoded, flow_get_stats(f)->bytes - gaps);
 	flow_free(f);
 }

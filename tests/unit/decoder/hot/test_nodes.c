@@ -435,7 +435,7 @@ static void nodes_at_changing_code_is_other_node(void **state)
 
 	(void)state;
 	place(0x100000, 0, SIZE);
-	places[1].changing = true;
+	places[1].changing = CODE_SHARED;
 	assert_int_not_equal(compile_in(&s, 0, INSN_MODE_64, BASE, &kind),
 			     compile_in(&s, 0, INSN_MODE_64, 0x100000, &kind));
 	assert_true(s.nodes->changing);

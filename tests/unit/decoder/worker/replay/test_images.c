@@ -13,6 +13,7 @@
 
 #include "decoder/worker/decode.h"
 #include "decoder/worker/replay/replay_private.h"
+#include "decoder/worker/replay/whose.h"
 #include "proto/base.h"
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_parts.h"
@@ -361,6 +362,7 @@ static void add_memory(struct manifest *m, const char *kind, uint32_t pid, uint6
 	image->pid = pid;
 	image->address = address;
 	image->read_ns = 200;
+	image->unchanged_ns = kind[0] == 'm' ? 150 : MANIFEST_ABSENT;
 	image->size = 0x1000;
 }
 
@@ -426,6 +428,42 @@ static void replay_images_memory_is_that_of_the_program_it_was_read_from(void **
 	bundle_free(bundle);
 }
 
+static uint8_t change_at(struct replay *r, uint64_t no_earlier)
+{
+	const struct space *space = timeline_space(r->timeline, MAKE_PID, 180);
+	struct flow_code code;
+	uint32_t context;
+
+	assert_int_equal(replay_context(r, space, 180, no_earlier, &context), 0);
+	assert_int_equal(whose_code(r, context, ANON + 8, &code), 0);
+	return code.changing;
+}
+
+/* The recorder knows that the memory was not written to since 150. */
+static void whose_code_memory_may_have_changed_until_it_was_unchanged(void **state)
+{
+	struct bundle *bundle = make_memory();
+	uint32_t before, at, behind;
+	const struct space *space;
+	struct replay *r;
+
+	(void)state;
+	assert_int_equal(replay_new(bundle, NULL, &r), 0);
+	assert_int_equal(change_at(r, 0), CODE_MEMORY);
+	assert_int_equal(change_at(r, 149), CODE_MEMORY);
+	assert_int_equal(change_at(r, 150), CODE_SAME);
+	assert_int_equal(change_at(r, UINT64_MAX), CODE_SAME);
+	/* There is one context before and one behind. */
+	space = timeline_space(r->timeline, MAKE_PID, 180);
+	assert_int_equal(replay_context(r, space, 180, 120, &before), 0);
+	assert_int_equal(replay_context(r, space, 180, 150, &at), 0);
+	assert_int_equal(replay_context(r, space, 180, 170, &behind), 0);
+	assert_int_not_equal(before, at);
+	assert_int_equal(at, behind);
+	replay_free(r);
+	bundle_free(bundle);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +472,7 @@ int main(void)
 		cmocka_unit_test(decode_run_image_that_cannot_be_had_is_a_gap),
 		cmocka_unit_test(decode_run_image_that_was_gone_is_said),
 		cmocka_unit_test(replay_images_memory_is_that_of_the_program_it_was_read_from),
+		cmocka_unit_test(whose_code_memory_may_have_changed_until_it_was_unchanged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

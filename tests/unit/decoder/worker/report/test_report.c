@@ -70,6 +70,9 @@ static void report_write_loop_says_what_ran(void **state)
 	assert_string_equal(text_at(o, "processes/0/unit"), "loop.service");
 	assert_null(at(o, "processes/0/containerId"));
 	assert_true(json_object_get_double(at(o, "coverage/percent")) == 100);
+	assert_true(json_object_get_double(at(o, "coverage/exactPercent")) == 100);
+	assert_int_equal(number_at(o, "coverage/instructionsExact"), make_bundle_insns(20) + 3);
+	assert_int_equal(json_object_object_length(at(o, "coverage/mayHaveChanged")), 0);
 	assert_int_equal(length_at(o, "gaps"), 0);
 	assert_int_equal(length_at(o, "cut"), 0);
 	json_object_put(o);
