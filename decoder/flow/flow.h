@@ -281,19 +281,16 @@ struct timing;
  * one that is asked for. */
 void flow_readers(const struct flow *f, struct event_reader *ret_reader, struct timing *ret_timing);
 
-#define FLOW_TRIAL_RETURNS 4u
 /* The result of walking code of a context by the packets from where tracing is enabled to where it
  * ends. */
 struct flow_trial {
 	enum fault fault; /* the first fault; FAULT_NONE: the code fits as far as was tried */
 	bool whole;	  /* the trial came to the end of the packets */
 	uint8_t kind;	  /* of the last item */
-	bool restored;	  /* the last item looks like the system call that ends a signal handler */
+	bool doubt;	  /* some of the code may not be what was executed (flow_code.changing) */
+	bool inside;	  /* the instruction before `from` led there, and it was no jump or call */
 	uint64_t from;	  /* of the last item */
-	/* Where the first returns from calls before the trial go. */
-	uint64_t returns[FLOW_TRIAL_RETURNS];
-	size_t n_returns;
-	uint64_t hash; /* of all that was walked: branches and instructions between them */
+	uint64_t hash;	  /* of all that was walked: branches and instructions between them */
 };
 /* Within the context function, or between two batches: tries code of CONTEXT (asking the code
  * function as needed) on the packets that READER gives, with tracing enabled at IP. The stream of

@@ -86,23 +86,6 @@ static int walk(struct flow *s)
 	return 0;
 }
 
-/* Finds where returns from calls before the trial go. */
-static void find_returns(const struct flow *s, struct flow_trial *ret)
-{
-	uint64_t depth = 0;
-
-	for (size_t i = 0; i < s->out.n_items && ret->n_returns < FLOW_TRIAL_RETURNS; i++) {
-		const struct flow_item *item = &s->items[i];
-
-		if (item->kind == FLOW_CALL || item->kind == FLOW_CALL_IND)
-			depth += (item->flags & FLOW_ZERO_LENGTH) == 0;
-		else if (item->kind == FLOW_RET && depth > 0)
-			depth--;
-		else if (item->kind == FLOW_RET)
-			ret->returns[ret->n_returns++] = item->to;
-	}
-}
-
 static uint64_t mix(uint64_t hash, uint64_t v)
 {
 	return (hash ^ v) * UINT64_C(0x9e3779b97f4a7c15) ^ hash >> 29;
@@ -139,13 +122,11 @@ int flow_try(struct flow *f, const struct event_reader *reader, uint64_t ip, uin
 	ret->whole = !s->at.enabled || s->done;
 	ret->kind = last->kind;
 	ret->from = last->from;
-	/* mov $0xf,%rax; syscall, reached by a return: glibc's restorer
-	 * (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c). */
-	ret->restored =
-		last->kind == FLOW_SYSCALL && last->insns == 2 && last->from - last->start == 7;
+	ret->doubt = s->at.doubt;
+	ret->inside = last->insns > 0 ||
+		      (s->out.n_items > 1 && s->items[s->out.n_items - 2].kind == FLOW_COND);
 	ret->hash = hash_items(s);
 	if (last->kind == FLOW_GAP)
 		ret->fault = s->gaps[last->gap].fault;
-	find_returns(s, ret);
 	return 0;
 }

@@ -47,7 +47,7 @@ int decode_settle(struct decode *d)
 	if (d->gaps.n > first)
 		d->gaps.list[first].trace = n->cpu;
 	n->open = false;
-	return r;
+	return r < 0 ? r : gaps_name(&d->gaps, first, d->replay, &n->candidates);
 }
 
 /* Counts the gaps of S, in which INSNS instructions were executed. */
@@ -68,13 +68,16 @@ static int count_gaps(struct decode_job *job, const struct replay_stretch *s, ui
 			d->withheld = true;
 		else if (!told || s->gaps[i].fault != FAULT_EMPTY)
 			r = gaps_add_flow(&d->gaps, d->replay, cpu->cpu, &s->gaps[i]);
+	if (r == 0 && !s->thread)
+		r = gaps_name(&d->gaps, first, d->replay, s->candidates);
 	d->cpus[s->cpu].head_bytes += d->gaps.head_bytes - head;
 	for (size_t i = first; i < d->gaps.n; i++)
 		d->gaps.list[i].trace = s->cpu;
 	/* Code of a process whose thread is unknown: one gap, wherever batches end. */
 	if (s->process && s->n_items > 0) {
 		if (!n->open)
-			*n = (struct decode_unowned){.open = true, .cpu = s->cpu};
+			*n = (struct decode_unowned){
+				.open = true, .cpu = s->cpu, .candidates = *s->candidates};
 		if (!n->found)
 			n->found = first_item(s, &n->item);
 		n->insns += insns;

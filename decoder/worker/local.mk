@@ -56,7 +56,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/turns/scan.c decoder/worker/turns/scan.h \
 	decoder/worker/turns/shift.c decoder/worker/turns/shift.h \
 	decoder/worker/turns/turns.c decoder/worker/turns/turns.h \
-	decoder/worker/turns/turns_cost.c \
+	decoder/worker/turns/turns_enter.c \
 	decoder/worker/turns/turns_decide.c \
 	decoder/worker/turns/turns_private.h \
 	decoder/worker/view/lines.c \

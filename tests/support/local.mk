@@ -1,6 +1,6 @@
 # Programs that tests run; none of them is installed.
 noinst_PROGRAMS += tests/support/vl_cert_server tests/support/truth_window \
-	tests/support/truth_subset tests/support/truth_times tests/support/emu_run \
+	tests/support/truth_subset tests/support/truth_owners tests/support/truth_times tests/support/emu_run \
 	tests/support/fuse_file tests/support/fake_systemd
 tests_support_fake_systemd_SOURCES = tests/support/fake_systemd.c
 tests_support_fake_systemd_LDADD = $(SYSTEMD_LIBS)
@@ -15,6 +15,8 @@ TRUTH_SOURCES = tests/support/truth.c tests/support/truth.h \
 SUBSET_SOURCES = tests/support/subset.c tests/support/subset.h
 tests_support_truth_window_SOURCES = tests/support/truth_window.c $(TRUTH_SOURCES)
 tests_support_truth_window_LDADD =
+tests_support_truth_owners_SOURCES = tests/support/truth_owners.c $(TRUTH_SOURCES)
+tests_support_truth_owners_LDADD = proto/libptproto.a
 tests_support_truth_subset_SOURCES = tests/support/truth_subset.c $(TRUTH_SOURCES) $(SUBSET_SOURCES)
 tests_support_truth_subset_LDADD =
 tests_support_truth_times_SOURCES = tests/support/truth_times.c $(TRUTH_SOURCES)
@@ -62,7 +64,7 @@ tests_support_emu_run_LDADD = capture/libptcapture.a proto/libptproto.a $(JSONC_
 GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
-	tests/support/guest_odd tests/support/guest_swap tests/support/guest_fixed0 \
+	tests/support/guest_odd tests/support/guest_jumps tests/support/guest_swap tests/support/guest_fixed0 \
 	tests/support/guest_fixed1
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
@@ -97,6 +99,9 @@ tests_support_guest_fixed1_SOURCES = tests/support/guest_fixed.c
 tests_support_guest_fixed1_CFLAGS = $(GUEST_CFLAGS) -fno-pie -DVARIANT=1
 tests_support_guest_fixed1_LDFLAGS = -no-pie
 tests_support_guest_fixed1_LDADD =
+tests_support_guest_jumps_SOURCES = tests/support/guest_jumps.c
+tests_support_guest_jumps_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered
+tests_support_guest_jumps_LDFLAGS = -pthread
 tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
 tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_LDFLAGS = -pthread

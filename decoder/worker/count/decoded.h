@@ -45,6 +45,10 @@ int gaps_add(struct gaps *g, const struct gap *gap, const char *why);
 
 /* Adds what the flow of a CPU could not decode. 0 or -ENOMEM. */
 int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const struct flow_gap *gap);
+/* Says of the listed gaps from number FIRST on whose thread is uncertain which threads are
+ * possible, unless one of them may not be named. 0 or -ENOMEM. */
+int gaps_name(struct gaps *g, size_t first, const struct replay *r,
+	      const struct replay_candidates *candidates);
 /* Adds a gap in which INSNS instructions were decoded whose thread is not known. 0 or -ENOMEM. */
 int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *gap, uint64_t insns);
@@ -83,6 +87,7 @@ struct decode_unowned {
 	size_t cpu; /* index into the manifest's CPUs */
 	uint64_t insns;
 	struct flow_item item;
+	struct replay_candidates candidates;
 };
 
 /* The results of a decode, from which the report and the summary are written. */

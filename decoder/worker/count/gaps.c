@@ -91,6 +91,45 @@ int gaps_add_flow(struct gaps *g, const struct replay *r, uint32_t cpu, const st
 	return gaps_add(g, &gap, why);
 }
 
+/* Writes "it is uncertain which thread ran: PID/TID, PID/TID or others". False: one of the threads
+ * may not be named. */
+static bool write_candidates(const struct replay *r, const struct replay_candidates *c, char *to,
+			     size_t room)
+{
+	const size_t named = MIN_OF(c->n, (size_t)REPLAY_NAMED);
+	size_t n = (size_t)snprintf(to, room, "%s: ", fault_why(FAULT_THREAD_UNCERTAIN));
+
+	for (size_t i = 0; i < named && n < room; i++) {
+		const struct timeline_thread *t = c->list[i];
+		const char *before = i == 0 ? "" : i + 1 == c->n ? " or " : ", ";
+
+		if (permit_thread(r->permit, t, MANIFEST_ABSENT) != PERMIT_YES)
+			return false;
+		n += (size_t)snprintf(to + n, room - n, "%s%" PRIu32 "/%" PRIu32, before, t->pid,
+				      t->tid);
+	}
+	if (c->n > named && n < room)
+		snprintf(to + n, room - n, " or %zu others", c->n - named);
+	return true;
+}
+
+int gaps_name(struct gaps *g, size_t first, const struct replay *r,
+	      const struct replay_candidates *candidates)
+{
+	char why[320];
+
+	if (!candidates || candidates->n == 0 || !write_candidates(r, candidates, why, sizeof(why)))
+		return 0;
+	for (size_t i = first; i < g->n; i++) {
+		if (g->list[i].kind != FAULT_THREAD_UNCERTAIN || g->list[i].why)
+			continue;
+		g->list[i].why = strdup(why);
+		if (!g->list[i].why)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *from, uint64_t insns)
 {

@@ -239,6 +239,7 @@ static int give(struct cpu_replay *c, size_t end)
 		.context = c->batch.context < CONTEXTS_NONE ? (uint32_t)c->batch.context : 0,
 		.thread = answer->thread,
 		.process = answer->process,
+		.candidates = &answer->candidates,
 		.switched = c->switched,
 		.goes_on = answer->number == c->given,
 	};

@@ -129,7 +129,6 @@ static int decode_some(struct replay *r, size_t first, size_t n,
 	 * again. */
 	for (size_t i = 0; i < n; i++)
 		turns_forget(&r->turns, first + i);
-	turns_restart(&r->turns);
 	if (!r->code) {
 		int result = cpu_replay_code(r, &r->code);
 

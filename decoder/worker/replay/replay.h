@@ -143,6 +143,14 @@ struct replay {
 	const struct replay_late *late;
 };
 
+#define REPLAY_NAMED 8u
+
+/* The threads that a stretch may belong to. */
+struct replay_candidates {
+	const struct timeline_thread *list[REPLAY_NAMED];
+	size_t n; /* more than REPLAY_NAMED: not all are in the list; 0: any thread */
+};
+
 /* Consecutive items of one thread in one context. */
 struct replay_stretch {
 	const struct flow_item *items; /* borrowed until the consumer returns */
@@ -160,6 +168,7 @@ struct replay_stretch {
 	const struct timeline_thread *thread; /* NULL: unknown */
 	/* Not NULL: some thread of this one's process, not known which. */
 	const struct timeline_thread *process;
+	const struct replay_candidates *candidates; /* with no thread; borrowed */
 	bool switched; /* the thread gets the CPU here, without an item that says so */
 	/* The stretch continues the CPU's last one, which ended only because a batch did. No
 	 * stretch of another CPU comes between the two. */

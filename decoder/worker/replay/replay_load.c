@@ -7,6 +7,7 @@
 
 #include "decoder/worker/replay/replay_private.h"
 #include "proto/base.h"
+#include "proto/perf/perfrecord.h"
 
 /* How the recorder begins the reason why a file could not be opened any more. */
 #define GONE "gone:"
@@ -215,6 +216,28 @@ static int load_turn(struct replay *r, size_t index)
 	return turns_load(&r->turns, index, r->timeline, cpu->cpu);
 }
 
+/* The trace of a CPU was stopped where its sideband has an AUX record (kernel/events/ring_buffer.c,
+ * perf_aux_output_end). */
+static void note_stops(struct replay *r)
+{
+	size_t size, at = 0;
+	const uint8_t *bytes = bundle_sideband(r->bundle, &size);
+	struct perf_event_header header;
+	struct perfrecord record;
+
+	for (; at + sizeof(header) <= size; at += header.size) {
+		memcpy(&header, bytes + at, sizeof(header));
+		if (header.size < sizeof(header))
+			return;
+		if (header.type != PERF_RECORD_AUX ||
+		    perfrecord_parse(bytes + at, size - at, &record) != 0)
+			continue;
+		for (size_t i = 0; i < r->manifest->n_cpus; i++)
+			if (r->manifest->cpus[i].cpu == record.cpu)
+				turns_stop(&r->turns, i, record.time);
+	}
+}
+
 static int load_turns(struct replay *r)
 {
 	size_t n = r->manifest->n_cpus;
@@ -222,7 +245,10 @@ static int load_turns(struct replay *r)
 
 	for (size_t i = 0; i < n && result == 0; i++)
 		result = load_turn(r, i);
-	return result == 0 ? turns_link(&r->turns) : result;
+	if (result < 0)
+		return result;
+	note_stops(r);
+	return turns_link(&r->turns);
 }
 
 /* --- All of it --- */

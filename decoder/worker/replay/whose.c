@@ -12,8 +12,6 @@
 
 #include "proto/base.h"
 
-#define SYSCALL_SIZE 2u /* syscall, sysenter, int n */
-
 int whose_add_answer(struct whose *w, const struct whose_answer *answer)
 {
 	if (ARRAY_RESERVE(w->answers, w->max_answers, w->n_answers + 1) < 0)
@@ -68,10 +66,6 @@ int whose_init(struct whose *w, struct replay *r, size_t index, struct flow *flo
 		.late = {.flow = flow, .clock = &r->clocks[index]},
 		.has_turns = !first.thread && r->turns.cpus[index].n > 0,
 	};
-	/* The CPU's trace is complete from its first PSB on, and up to the stop if the CPU answered
-	 * it. */
-	if (w->has_turns && w->stop_ns != MANIFEST_ABSENT && !cpu->stop_timeout)
-		w->end = w->stop_ns;
 	if (w->has_turns && tsc != 0)
 		turns_begin(&r->turns, index, tscmap_not_before(w->clock, tsc),
 			    tscmap_not_after(w->clock, tsc), &w->state);
@@ -83,12 +77,7 @@ static struct turns_stretch times_of(const struct whose *w, const struct scan_st
 {
 	const struct tscmap *clock = w->clock;
 	uint64_t enter_lo = tscmap_not_before(clock, s->enter_lo);
-	uint8_t how = TURNS_HOW_UNKNOWN;
 
-	if (s->end == SCAN_END_ASYNC && s->left != 0)
-		how = TURNS_HOW_ASYNC;
-	else if (s->end == SCAN_END_BRANCH)
-		how = TURNS_HOW_SYSCALL;
 	return (struct turns_stretch){
 		.enter_lo = enter_lo,
 		.enter_hi = tscmap_not_after(clock, s->enter_hi),
@@ -96,7 +85,7 @@ static struct turns_stretch times_of(const struct whose *w, const struct scan_st
 						       : tscmap_not_before(clock, s->leave_lo),
 		.leave_hi = tscmap_not_after(clock, s->leave_hi),
 		.enter = s->ip,
-		.left = {.ip = s->left, .how = how},
+		.left = {.ip = s->end == SCAN_END_ASYNC ? s->left : 0},
 		.broken = s->broken,
 	};
 }
@@ -192,47 +181,36 @@ static const struct flow_item *walked_end(const struct whose *w)
 	return item && item->offset >= w->now.offset ? item : NULL;
 }
 
-/* How the stretch that was walked ended, as its code tells, or else as its packets do. */
+/* Where the thread of the stretch that was walked enters again, as its code tells, or else as its
+ * packets do. */
 static struct turns_left decoded_left(struct whose *w)
 {
 	const struct flow_item *item = walked_end(w);
-	struct turns_left left = {.since = tscmap_not_before(w->clock, item ? item->tsc_lo : 0)};
+	const uint32_t context = w->context < CONTEXTS_NONE ? w->context : 0;
+	struct turns_left left = {0};
 
 	if (!item)
 		return is_ahead(w) ? look_in_ring(w, 0)->times.left : left;
-	if (item->kind == FLOW_SYSCALL) {
-		left.how = TURNS_HOW_SYSCALL;
-		left.context = w->context < CONTEXTS_NONE ? w->context : 0;
-		left.ip = item->from + SYSCALL_SIZE;
-		left.again = item->from;
-		/* mov $0xf,%rax; syscall: rt_sigreturn, in glibc's restorer. */
-		left.sigreturn = item->insns == 2 && item->from - item->start == 7;
-	} else if (item->flags & FLOW_ASYNC_STOP) {
-		left.how = TURNS_HOW_ASYNC;
-		left.ip = item->from;
-	}
+	if (item->kind == FLOW_SYSCALL)
+		return whose_left(w->replay, context, item->from);
+	if (item->flags & FLOW_ASYNC_STOP)
+		left = (struct turns_left){
+			.ip = item->from, .context = context, .inside = item->insns > 0};
 	return left;
 }
 
-/* User code is entered again at UNTIL (perf ns) or earlier. */
-static void note_left(struct whose *w, uint64_t until)
+static void note_left(struct whose *w)
 {
-	struct turns_left left = decoded_left(w);
+	const struct turns_left left = decoded_left(w);
 	bool told = walked_end(w) || !w->open;
-	enum turns_call call = TURNS_CALL_UNKNOWN;
 
-	turns_leave(&w->replay->turns, w->index, &w->state, w->now.ip, told ? &left : NULL);
-	/* The system call may have made a thread, unless its number says that it does not. */
-	if (left.how == TURNS_HOW_SYSCALL && left.context != 0)
-		call = whose_call(w, &left);
-	if (call == TURNS_CALL_FORK || call == TURNS_CALL_UNKNOWN)
-		turns_forked(&w->replay->turns, w->index, &w->state, left.since, until);
+	turns_leave(&w->replay->turns, w->index, &w->state, told ? &left : NULL);
 }
 
 void whose_end(struct whose *w)
 {
-	note_left(w, UINT64_MAX);
-	w->replay->turns.cpus[w->index].passed = TURNS_NONE;
+	note_left(w);
+	turns_end(&w->replay->turns, w->index, &w->state);
 }
 
 /* --- Deciding --- */
@@ -271,14 +249,16 @@ static uint32_t code_of(struct whose *w, const struct turns_answer *answer)
 
 static void take(struct whose *w, const struct turns_answer *answer)
 {
-	const struct whose_answer given = {.offset = w->now.offset,
-					   .since = since_of(w, answer),
-					   .thread = answer->thread,
-					   .process = answer->process};
+	struct whose_answer given = {.offset = w->now.offset,
+				     .since = since_of(w, answer),
+				     .thread = answer->thread,
+				     .process = answer->process};
 
+	if (!answer->thread)
+		given.candidates.n = answer->n_threads;
+	for (size_t i = 0; i < given.candidates.n && i < REPLAY_NAMED; i++)
+		given.candidates.list[i] = answer->threads[i];
 	w->forced = w->begins = false;
-	if (!w->now.broken && !answer->same)
-		turns_count(&w->replay->turns, w->index, &w->state, &answer->state);
 	if (!answer->same)
 		w->state = answer->state;
 	w->open = !answer->thread;
@@ -294,11 +274,10 @@ static bool decide(struct whose *w)
 		.turns = &w->replay->turns,
 		.cpu = w->index,
 		.state = &w->state,
-		.end = w->end,
 		.first = &w->times,
 		.stretch = on_stretch,
 		.proof = whose_proof,
-		.call = whose_call,
+		.alike = whose_alike,
 		.userdata = w,
 	};
 	struct turns_answer answer;
@@ -343,7 +322,7 @@ static void begin(struct whose *w, uint64_t ip, uint64_t tsc_lo, uint64_t tsc_hi
 
 	w->times = times_of(w, &now);
 	if (!w->waits)
-		note_left(w, w->times.enter_hi);
+		note_left(w);
 	w->now = now;
 	/* Forget what was looked at before this stretch. */
 	while (w->n_looks > 0 && look_in_ring(w, 0)->seen.offset < now.offset) {

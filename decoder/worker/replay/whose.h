@@ -34,7 +34,8 @@ struct whose_answer {
 	uint64_t offset;
 	uint64_t since;					/* of the turn, perf ns; 0: not known */
 	const struct timeline_thread *thread, *process; /* as in struct replay_stretch */
-	uint64_t number;				/* among this CPU's answers, from 1 */
+	struct replay_candidates candidates;
+	uint64_t number; /* among this CPU's answers, from 1 */
 	/* The answer holds from the beginning of the batch behind the one that was being made when
 	 * the answer was given. */
 	bool at_batch;
@@ -67,7 +68,6 @@ struct whose {
 	/* Where the kernel's code is in the trace: */
 	uint32_t turn;		 /* the turn that has the CPU now, */
 	bool turn_known;	 /* if it is known */
-	uint64_t end;		 /* the CPU was stopped then, perf ns; 0: not known */
 	bool begins;		 /* no stretch was decided yet */
 	bool open;		 /* the thread of the last stretch was not decided */
 	bool waits;		 /* the stretch that is asked for is not decided yet */
@@ -114,7 +114,9 @@ uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 		       struct whose_time when);
 /* As in struct turns_question. */
 void whose_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof *ret);
-enum turns_call whose_call(void *userdata, const struct turns_left *left);
+bool whose_alike(void *userdata, uint32_t a, uint32_t b, uint64_t ip);
+/* Where a thread in CONTEXT enters again that left user code by the instruction at IP. */
+struct turns_left whose_left(const struct replay *r, uint32_t context, uint64_t ip);
 
 /* A switch was seen: answers, for the next batch. */
 void whose_switched(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi);

@@ -150,11 +150,14 @@ static const struct flow_trial *try(struct whose *w, struct whose_look *look, ui
 	return result;
 }
 
-/* User code is left by system calls, or else asynchronously: another branch out of it is odd. */
+/* User code is left by system calls and other far transfers, or else asynchronously. A near branch
+ * only leaves what is traced, and then its packet says where it goes (SDM volume 3, "Target IP
+ * (TIP) Packet", TIP.PGD). */
 static bool is_odd(const struct whose_look *look, const struct flow_trial *trial)
 {
 	return trial->whole && trial->fault == FAULT_NONE && look->seen.end == SCAN_END_BRANCH &&
-	       trial->kind != FLOW_SYSCALL;
+	       look->seen.left == 0 && trial->kind != FLOW_SYSCALL && trial->kind != FLOW_FAR &&
+	       trial->kind != FLOW_ASYNC;
 }
 
 static bool fits(struct whose *w, uint32_t context)
@@ -245,14 +248,6 @@ uint32_t whose_context(struct whose *w, const struct timeline_thread *thread,
 	return between != 0 ? between : latest;
 }
 
-static bool is_syscall(const struct replay *r, uint32_t context, uint64_t ip)
-{
-	uint8_t code[SYSCALL_SIZE];
-
-	return replay_read(r, context, ip, code, sizeof(code)) == sizeof(code) && code[0] == 0x0f &&
-	       code[1] == 0x05;
-}
-
 /* arch/x86/entry/syscalls/syscall_64.tbl */
 static enum turns_call call_by_number(uint32_t number)
 {
@@ -261,36 +256,60 @@ static enum turns_call call_by_number(uint32_t number)
 	case 57: /* fork */
 	case 58: /* vfork */
 	case 435: /* clone3 */ return TURNS_CALL_FORK;
-	case 59: /* execve */
-	case 322: /* execveat */ return TURNS_CALL_EXEC;
+	case 15: /* rt_sigreturn */
 	case 60: /* exit */
-	case 231: /* exit_group */ return TURNS_CALL_EXIT;
+	case 231: /* exit_group */ return TURNS_CALL_LAST;
 	default: return TURNS_CALL_OTHER;
 	}
 }
 
-/* The number of a system call often stands directly before it: mov $NUMBER,%eax; syscall. */
-static enum turns_call find_call(const struct replay *r, uint32_t context, uint64_t ip)
+static uint32_t get_u32(const uint8_t *at)
 {
-	uint8_t mov[5];
-
-	if (is_syscall(r, context, ip))
-		return TURNS_CALL_UNKNOWN;
-	if (!is_syscall(r, context, ip - SYSCALL_SIZE))
-		return TURNS_CALL_NONE;
-	if (replay_read(r, context, ip - SYSCALL_SIZE - sizeof(mov), mov, sizeof(mov)) !=
-		    sizeof(mov) ||
-	    mov[0] != 0xb8)
-		return TURNS_CALL_UNKNOWN;
-	return call_by_number((uint32_t)mov[1] | (uint32_t)mov[2] << 8 | (uint32_t)mov[3] << 16 |
-			      (uint32_t)mov[4] << 24);
+	return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+	       (uint32_t)at[3] << 24;
 }
 
-enum turns_call whose_call(void *userdata, const struct turns_left *left)
+/* The system call that ends at IP. Its number often is set directly before it, and always where it
+ * ends a signal's handler: mov $NUMBER,%rax (glibc, musl), mov $NUMBER,%eax (Go), or xor %eax,%eax.
+ */
+static enum turns_call find_call(const struct replay *r, uint32_t context, uint64_t ip)
+{
+	uint8_t code[9] = {0};
+	const size_t size = sizeof(code);
+
+	if (replay_read(r, context, ip - size, code, size) != size &&
+	    replay_read(r, context, ip - SYSCALL_SIZE, code + 7, SYSCALL_SIZE) != SYSCALL_SIZE)
+		return TURNS_CALL_NONE;
+	if (code[7] != 0x0f || code[8] != 0x05)
+		return TURNS_CALL_NONE;
+	if (code[2] == 0xb8)
+		return call_by_number(get_u32(code + 3));
+	if (code[0] == 0x48 && code[1] == 0xc7 && code[2] == 0xc0)
+		return call_by_number(get_u32(code + 3));
+	if (code[5] == 0x31 && code[6] == 0xc0)
+		return TURNS_CALL_OTHER;
+	return TURNS_CALL_UNKNOWN;
+}
+
+/* Behind sysenter and int n it is the kernel's choice where user code goes on. */
+struct turns_left whose_left(const struct replay *r, uint32_t context, uint64_t ip)
+{
+	const enum turns_call call =
+		context != 0 ? find_call(r, context, ip + SYSCALL_SIZE) : TURNS_CALL_NONE;
+
+	if (call == TURNS_CALL_NONE || call == TURNS_CALL_LAST)
+		return (struct turns_left){0};
+	return (struct turns_left){
+		.ip = ip + SYSCALL_SIZE, .again = ip, .context = context, .inside = true};
+}
+
+bool whose_alike(void *userdata, uint32_t a, uint32_t b, uint64_t ip)
 {
 	const struct whose *w = userdata;
+	struct image_code x, y;
 
-	return find_call(w->replay, left->context, left->ip);
+	return replay_find(w->replay, a, ip, &x) == 0 && replay_find(w->replay, b, ip, &y) == 0 &&
+	       x.image == y.image && ip - x.address + x.offset == ip - y.address + y.offset;
 }
 
 /* Whether SPACE began after the thread of TURN was last seen elsewhere, or in this turn. */
@@ -307,45 +326,75 @@ static bool is_fresh(const struct whose *w, const struct turns_turn *turn,
 	return timeline_space(w->replay->timeline, turn->thread->pid, before->until - 1) != space;
 }
 
+/* Whether the code that THREAD has at TIME is certainly not what LOOK's packets went through.
+ * SINCE: LOOK's stretch begins no earlier. */
+static bool is_impossible(struct whose *w, struct whose_look *look,
+			  const struct timeline_thread *thread, const struct space *space,
+			  uint64_t since, uint64_t time, uint64_t late)
+{
+	const struct space_mapping *mapping = space_find(space, time, look->seen.ip);
+	const struct flow_trial *trial;
+	uint32_t context;
+
+	if (!mapping || (mapping->prot & PROT_EXEC) == 0)
+		return true;
+	context = intern(w, thread, time, since);
+	trial = context != 0 ? try(w, look, context, late) : NULL;
+	return trial && (is_misfit(trial->fault) || is_odd(look, trial));
+}
+
+/* What LOOK's packets tell if the code of CONTEXT is what they went through. */
+static struct turns_left left_by(struct whose *w, struct whose_look *look, uint32_t context,
+				 uint64_t late)
+{
+	const struct flow_trial *trial = try(w, look, context, late);
+	struct turns_left left = look->times.left;
+
+	if (!trial || !trial->whole || trial->fault != FAULT_NONE || trial->doubt)
+		return left;
+	if (trial->kind == FLOW_SYSCALL)
+		return whose_left(w->replay, context, trial->from);
+	if (left.ip != 0 && trial->from == left.ip) {
+		left.context = context;
+		left.inside = trial->inside;
+	}
+	return left;
+}
+
 void whose_proof(void *userdata, size_t i, uint32_t number, struct turns_proof *ret)
 {
 	struct whose *w = userdata;
+	const struct timeline *timeline = w->replay->timeline;
 	struct whose_look *look = whose_look_at(w, i);
 	const struct turns_turn *turn = &w->replay->turns.cpus[w->index].list[number];
-	const struct space_mapping *mapping;
-	const struct flow_trial *trial;
+	const struct timeline_thread *thread = turn->thread;
 	const struct space *space;
 	struct whose_time when;
-	uint32_t context;
+	uint64_t late, changes;
 
-	if (!look || !turn->thread || turn->uncertain)
+	if (!look || !thread || turn->uncertain)
 		return;
 	when = whose_enter_time(w, &look->seen, number, number);
-	if (timeline_space_uncertain(w->replay->timeline, turn->thread->pid, when.hi))
+	late = MIN_OF(MAX_OF(look->times.leave_hi, when.hi), turn->until - 1);
+	if (timeline_space_uncertain(timeline, thread->pid, late))
 		return;
-	space = timeline_space(w->replay->timeline, turn->thread->pid, when.hi);
-	mapping = space ? space_find(space, when.hi, look->seen.ip) : NULL;
-	if (!mapping || (mapping->prot & PROT_EXEC) == 0) {
-		ret->cost = TURNS_COST_IMPOSSIBLE;
+	space = timeline_space(timeline, thread->pid, late);
+	/* Before the thread began another program, or after? */
+	if (!space || timeline_space(timeline, thread->pid, when.lo) != space) {
+		ret->fresh = true;
 		return;
 	}
-	context = intern(w, turn->thread, when.hi, when.lo);
-	ret->behind = (uint8_t)find_call(w->replay, context, look->seen.ip);
 	ret->fresh = is_fresh(w, turn, space);
-	trial = context == 0 ? NULL
-			     : try(w, look, context, MIN_OF(look->times.leave_hi, turn->until - 1));
-	if (!trial)
+	/* Mappings may change meanwhile, and more than once. */
+	changes = space_generation(space, late) - space_generation(space, when.lo);
+	if (changes <= 1 && is_impossible(w, look, thread, space, when.lo, late, late) &&
+	    (changes == 0 || is_impossible(w, look, thread, space, when.lo, when.lo, late))) {
+		ret->impossible = true;
 		return;
-	if (is_misfit(trial->fault)) {
-		ret->cost = TURNS_COST_IMPOSSIBLE;
-	} else {
-		if (is_odd(look, trial))
-			ret->cost += TURNS_COST_ODD;
-		if (trial->whole && trial->kind == FLOW_SYSCALL)
-			ret->left = (struct turns_left){.ip = trial->from + SYSCALL_SIZE,
-							.again = trial->from,
-							.how = TURNS_HOW_SYSCALL,
-							.sigreturn = trial->restored};
 	}
-	ret->left.context = context;
+	ret->left = look->times.left;
+	ret->context = intern(w, thread, when.hi, when.lo);
+	ret->behind = (uint8_t)find_call(w->replay, ret->context, look->seen.ip);
+	if (ret->context != 0 && changes == 0)
+		ret->left = left_by(w, look, ret->context, late);
 }

@@ -5,7 +5,8 @@
  * where switches may have been missed, time finds the turn again.
  *
  * The record of a switch is written a little before the switch (kernel/sched/core.c,
- * prepare_task_switch) or behind it (finish_task_switch), both with interrupts off.
+ * prepare_task_switch) or behind it (finish_task_switch), both with interrupts off. User code
+ * therefore never runs outside of its thread's turn.
  */
 #include "decoder/worker/replay/whose.h"
 #include "proto/base.h"
@@ -54,27 +55,20 @@ static void place(struct whose *w, uint64_t lo, uint64_t hi)
 	w->turn_known = w->turn == turn_at(w, hi);
 }
 
-/* The turn that begins within [LO, HI]: with ONLY, if there is one and no other; else the turn that
- * begins nearest to the middle. */
-static bool find_begin(const struct whose *w, uint64_t lo, uint64_t hi, bool only, uint32_t *ret)
+/* The turn that begins within [LO, HI], if there is one and no other. */
+static bool find_begin(const struct whose *w, uint64_t lo, uint64_t hi, uint32_t *ret)
 {
 	const struct turns_cpu *cpu = turns_of(w);
-	uint64_t middle = lo + (hi - lo) / 2, best = UINT64_MAX;
-	uint32_t i = turn_at(w, lo);
 	size_t found = 0;
 
-	for (; i < cpu->n && cpu->list[i].since <= hi; i++) {
-		uint64_t since = cpu->list[i].since;
-		uint64_t away = since > middle ? since - middle : middle - since;
-
-		if (since < lo || since == 0)
+	for (uint32_t i = turn_at(w, lo); i < cpu->n && cpu->list[i].since <= hi && found < 2;
+	     i++) {
+		if (cpu->list[i].since < lo || cpu->list[i].since == 0)
 			continue;
 		found++;
-		if (away < best)
-			*ret = i;
-		best = MIN_OF(best, away);
+		*ret = i;
 	}
-	return found == 1 || (found > 0 && !only);
+	return found == 1;
 }
 
 /* A switch was seen within [LO, HI]. */
@@ -82,14 +76,15 @@ static void next_turn(struct whose *w, uint64_t lo, uint64_t hi)
 {
 	const struct turns_cpu *cpu = turns_of(w);
 	uint32_t next = w->turn + 1;
-	bool known = w->turn_known;
+	/* In an uncertain turn there may have been any number of switches. */
+	bool known = w->turn_known && !cpu->list[w->turn].uncertain;
 
 	if (known && next < cpu->n && cpu->list[next].since >= less(lo, FAR_NS) &&
 	    cpu->list[next].since <= more(hi, FAR_NS)) {
 		w->turn = next;
 		return;
 	}
-	w->turn_known = find_begin(w, less(lo, NEAR_NS), more(hi, NEAR_NS), !known, &w->turn);
+	w->turn_known = find_begin(w, less(lo, NEAR_NS), more(hi, NEAR_NS), &w->turn);
 	/* Perhaps to a task whose switches are not recorded, and back. */
 	if (!w->turn_known && known)
 		place(w, lo, hi);
@@ -152,7 +147,9 @@ bool whose_knows_turn(struct whose *w, uint64_t tsc_lo, uint64_t tsc_hi)
 	uint64_t hi = tscmap_not_after(w->clock, tsc_hi);
 	const struct turns_turn *turn;
 
-	if (!may_be(w, lo, hi) || flow_asked_behind_gap(w->flow))
+	turn = &turns_of(w)->list[w->turn];
+	if (!may_be(w, lo, hi) || turn->until < lo || turn->since > hi ||
+	    flow_asked_behind_gap(w->flow))
 		place(w, lo, hi);
 	turn = &turns_of(w)->list[w->turn];
 	/* The idle task has no user code. */

@@ -56,6 +56,8 @@ static bool end(struct scan *s, const struct event *e, enum scan_end how, struct
 	ret->until = e->offset;
 	if (how == SCAN_END_ASYNC && e->has_from)
 		ret->left = e->from;
+	if (e->kind == EVENT_DISABLE && e->has_to)
+		ret->left = e->to;
 	timing_at(&s->timing, e->offset, &ret->leave_lo, &ret->leave_hi);
 	return true;
 }

@@ -23,9 +23,11 @@ struct scan_stretch {
 	uint64_t ip;		     /* its first instruction */
 	uint64_t enter_lo, enter_hi; /* TSC; 0 and UINT64_MAX where unknown */
 	uint64_t leave_lo, leave_hi;
-	uint64_t left; /* SCAN_END_ASYNC: the instruction that would have been next; 0: not known */
-	uint8_t end;   /* enum scan_end */
-	bool broken;   /* packets were lost before it, so other stretches may be missing */
+	/* SCAN_END_ASYNC: the instruction that would have been next; SCAN_END_BRANCH: the target of
+	 * a branch out of what is traced; 0: not known. */
+	uint64_t left;
+	uint8_t end; /* enum scan_end */
+	bool broken; /* packets were lost before it, so other stretches may be missing */
 };
 
 struct scan {

@@ -3,8 +3,7 @@
  * user code.
  *
  * A stretch of a few bytes may lie in any turn where the trace tells no time, so no question about
- * a stretch may go through all turns or births: each turn links to the next one that matters, and
- * where births are many (BIRTHS_MAX) none is believed any more.
+ * a stretch may go through all turns: each turn links to the next one that matters.
  */
 #include "decoder/worker/turns/turns.h"
 
@@ -13,9 +12,6 @@
 
 #include "decoder/worker/turns/turns_private.h"
 #include "proto/base.h"
-
-/* Births that are looked at in search of one thread's children. */
-#define BIRTHS_MAX 256u
 
 int turns_init(struct turns *t, size_t n_cpus)
 {
@@ -31,7 +27,6 @@ void turns_done(struct turns *t)
 		free(t->cpus[i].noted);
 	}
 	free(t->cpus);
-	free(t->births);
 	*t = (struct turns){0};
 }
 
@@ -71,7 +66,6 @@ int turns_load(struct turns *t, size_t index, const struct timeline *timeline, u
 			.until = turn.until,
 			.thread = turn.thread,
 			.uncertain = turn.uncertain,
-			.preempted = turn.preempted,
 			.silent = is_silent(timeline, &turn),
 		};
 	}
@@ -160,68 +154,93 @@ static void link_open(struct turns_cpu *cpu)
 	}
 }
 
-static int by_birth(const void *a, const void *b)
-{
-	const struct turns_birth *x = a, *y = b;
+/* A time in which any thread may have had some CPU. */
+struct unknown {
+	uint64_t since, until;
+};
 
-	return x->time < y->time ? -1 : x->time > y->time;
+static int by_since(const void *a, const void *b)
+{
+	const struct unknown *x = a, *y = b;
+
+	return x->since < y->since ? -1 : x->since > y->since;
 }
 
-/* LIVES are in order of lives. */
-static int find_births(struct turns *t, const struct lived *lives, size_t n)
+/* Collects the times of uncertain turns, joined, in order. LIST has room for all turns. */
+static size_t find_unknown(const struct turns *t, struct unknown *list)
 {
-	t->births = calloc(n + 1, sizeof(*t->births));
-	if (!t->births)
-		return -ENOMEM;
+	size_t n = 0, joined = 0;
+
+	for (size_t cpu = 0; cpu < t->n_cpus; cpu++)
+		for (size_t i = 0; i < t->cpus[cpu].n; i++) {
+			const struct turns_turn *turn = &t->cpus[cpu].list[i];
+
+			if (turn->uncertain)
+				list[n++] = (struct unknown){turn->since, turn->until};
+		}
+	qsort(list, n, sizeof(*list), by_since);
+	for (size_t i = 0; i < n; i++)
+		if (joined > 0 && list[i].since <= list[joined - 1].until)
+			list[joined - 1].until = MAX_OF(list[joined - 1].until, list[i].until);
+		else
+			list[joined++] = list[i];
+	return joined;
+}
+
+/* Sets born and hidden of all turns that have a thread. */
+static void link_births(struct turns *t, const struct lived *lives, size_t n,
+			const struct unknown *unknown, size_t n_unknown)
+{
 	for (size_t i = 0; i < n; i++) {
 		const struct timeline_thread *thread = lives[i].thread;
 		struct turns_turn *turn = &t->cpus[lives[i].cpu].list[lives[i].turn];
+		uint64_t since = thread->begin;
+		size_t at;
 
 		/* A thread that was first seen when it got a CPU existed before. */
-		turn->born = turn->before == TURNS_NONE && thread->begin > 0 &&
+		turn->born = turn->before == TURNS_NONE && !t->lossy && thread->begin > 0 &&
 			     thread->begin < turn->since;
-		if (!turn->born)
-			continue;
-		t->births[t->n_births++] = (struct turns_birth){
-			thread->begin, thread->pid, thread->ppid, lives[i].cpu, lives[i].turn};
+		if (turn->before != TURNS_NONE)
+			since = t->cpus[turn->before_cpu].list[turn->before].until;
+		at = FIRST_WHERE(k, n_unknown, unknown[k].until > since);
+		turn->hidden = at < n_unknown && unknown[at].since < turn->since;
 	}
-	qsort(t->births, t->n_births, sizeof(*t->births), by_birth);
-	return 0;
+}
+
+void turns_stop(struct turns *t, size_t index, uint64_t time)
+{
+	struct turns_cpu *cpu = &t->cpus[index];
+
+	assert(index < t->n_cpus);
+	if (cpu->n > 0)
+		cpu->list[turns_at(cpu, time)].stopped = true;
 }
 
 int turns_link(struct turns *t)
 {
 	CLEANUP_FREE struct lived *lives = NULL;
+	CLEANUP_FREE struct unknown *unknown = NULL;
 	size_t n = 0;
 
-	assert(!t->births); /* only once */
 	for (size_t i = 0; i < t->n_cpus; i++) {
 		struct turns_cpu *cpu = &t->cpus[i];
 
+		assert(!cpu->noted); /* only once */
 		n += cpu->n;
+		cpu->begin = UINT64_MAX;
 		cpu->noted = calloc(cpu->n + 1, sizeof(*cpu->noted));
 		if (!cpu->noted)
 			return -ENOMEM;
 	}
 	lives = calloc(n + 1, sizeof(*lives));
-	if (!lives)
+	unknown = calloc(n + 1, sizeof(*unknown));
+	if (!lives || !unknown)
 		return -ENOMEM;
 	n = link_lives(t, lives);
+	link_births(t, lives, n, unknown, find_unknown(t, unknown));
 	for (size_t i = 0; i < t->n_cpus; i++)
 		link_open(&t->cpus[i]);
-	return find_births(t, lives, n);
-}
-
-/* Whether the stretch of STATE certainly belongs to one thread. */
-static bool is_decided(const struct turns_turn *list, const struct turns_state *state)
-{
-	for (size_t i = 0; i < state->n; i++) {
-		const struct turns_turn *turn = &list[state->at[i].turn];
-
-		if (turn->uncertain || turn->run != list[state->at[0].turn].run)
-			return false;
-	}
-	return true;
+	return 0;
 }
 
 size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
@@ -231,48 +250,41 @@ size_t turns_at(const struct turns_cpu *cpu, uint64_t time)
 	return lo > 0 ? lo - 1 : 0;
 }
 
-/* The `left` of TURN, to be written. */
+/* The `left` of TURN, to be written. Turns come nearly in order. */
 static struct turns_left *note_left(struct turns_cpu *cpu, uint32_t turn)
 {
 	struct turns_turn *t = &cpu->list[turn];
+	size_t i = cpu->n_noted;
 
-	if (!t->noted)
-		cpu->noted[cpu->n_noted++] = turn;
+	if (t->noted)
+		return &t->left;
+	for (; i > 0 && cpu->noted[i - 1] > turn; i--)
+		cpu->noted[i] = cpu->noted[i - 1];
+	cpu->noted[i] = turn;
+	cpu->n_noted++;
 	t->noted = true;
 	return &t->left;
+}
+
+/* Forgets what is known of TURN and all turns behind it. */
+static void forget_from(struct turns_cpu *cpu, uint32_t turn)
+{
+	while (cpu->n_noted > 0 && cpu->noted[cpu->n_noted - 1] >= turn) {
+		struct turns_turn *last = &cpu->list[cpu->noted[--cpu->n_noted]];
+
+		last->left = (struct turns_left){0};
+		last->noted = false;
+	}
 }
 
 /* A trace is walked in many pieces (decode_rounds.c), so this takes time for the turns of a piece,
  * and not for all turns. */
 void turns_forget(struct turns *t, size_t cpu)
 {
-	struct turns_cpu *c = &t->cpus[cpu];
-
 	assert(cpu < t->n_cpus);
-	c->passed = 0;
-	while (c->n_noted > 0) {
-		struct turns_turn *turn = &c->list[c->noted[--c->n_noted]];
-
-		turn->left = (struct turns_left){0};
-		turn->noted = false;
-	}
-}
-
-void turns_carry_signals(const struct turns_left *before, uint64_t enter, struct turns_left *left)
-{
-	bool known = before && before->how != TURNS_HOW_UNKNOWN && before->ip != 0;
-
-	if (known && enter != before->ip && enter != before->again) {
-		left->interrupted_ip = before->ip;
-		left->interrupted_again = before->again;
-	} else if (known && !before->sigreturn) {
-		left->interrupted_ip = before->interrupted_ip;
-		left->interrupted_again = before->interrupted_again;
-	}
-	if (!left->sigreturn)
-		return;
-	left->ip = left->interrupted_ip;
-	left->again = left->interrupted_again;
+	t->cpus[cpu].passed = 0;
+	t->cpus[cpu].begin = UINT64_MAX;
+	forget_from(&t->cpus[cpu], 0);
 }
 
 uint32_t turns_now(const struct turns_state *state)
@@ -285,7 +297,6 @@ uint32_t turns_now(const struct turns_state *state)
 
 /* --- How user code was left, where several ways are possible --- */
 
-/* How TURN was left, as way W alone knows; NULL: it knows nothing. */
 static const struct turns_left *left_alone(const struct turns_past *w, uint32_t turn)
 {
 	for (size_t i = w->n_lefts; i-- > 0;)
@@ -294,39 +305,27 @@ static const struct turns_left *left_alone(const struct turns_past *w, uint32_t 
 	return NULL;
 }
 
-static void drop_place(struct turns_past *w, uint32_t turn)
+/* What some way does not believe, the turns do not know any more. */
+static void settle_doubts(struct turns_cpu *cpu, struct turns_state *state)
 {
-	uint32_t n = 0;
+	uint32_t unsure = TURNS_NONE;
 
-	for (uint32_t i = 0; i < w->n_lefts; i++)
-		if (w->lefts[i].turn != turn)
-			w->lefts[n++] = w->lefts[i];
-	w->n_lefts = n;
+	for (size_t i = 0; i < state->n; i++)
+		if (state->at[i].vague)
+			unsure = MIN_OF(unsure, state->at[i].unsure);
+	forget_from(cpu, unsure);
+	for (size_t i = 0; i < state->n; i++)
+		state->at[i].vague = false;
 }
 
 /* The ways do not agree about TURN: what all of them knew of it (*KNOWN) becomes what each knows.
  */
 static void split(struct turns_state *state, uint32_t turn, struct turns_left *known)
 {
-	for (size_t i = 0; i < state->n && known->how != TURNS_HOW_UNKNOWN; i++) {
-		struct turns_past *w = &state->at[i];
-		struct turns_left_of newest;
-
-		if (left_alone(w, turn) || w->n_lefts == 0)
-			continue;
-		newest = w->lefts[w->n_lefts - 1];
-		turns_remember(w, turn, known);
-		turns_remember(w, newest.turn, &newest.left);
-	}
+	for (size_t i = 0; i < state->n && known->ip != 0; i++)
+		if (!left_alone(&state->at[i], turn))
+			turns_remember(&state->at[i], turn, known);
 	*known = (struct turns_left){0};
-}
-
-static bool is_same_left(const struct turns_left *a, const struct turns_left *b)
-{
-	return a && b && a->ip == b->ip && a->again == b->again &&
-	       a->interrupted_ip == b->interrupted_ip &&
-	       a->interrupted_again == b->interrupted_again && a->since == b->since &&
-	       a->context == b->context && a->how == b->how && a->sigreturn == b->sigreturn;
 }
 
 /* Moves what all ways know by now into the turns. */
@@ -339,61 +338,39 @@ static void settle(struct turns_cpu *cpu, struct turns_state *state)
 		uint32_t turn = first.lefts[i].turn;
 		bool agree = true;
 
-		for (size_t w = 1; w < state->n; w++)
-			agree = agree && is_same_left(left, left_alone(&state->at[w], turn));
+		for (size_t w = 1; w < state->n; w++) {
+			const struct turns_left *other = left_alone(&state->at[w], turn);
+
+			agree = agree && other && turns_is_same_left(left, other);
+		}
 		if (!agree)
 			continue;
 		*note_left(cpu, turn) = *left;
 		for (size_t w = 0; w < state->n; w++)
-			drop_place(&state->at[w], turn);
+			turns_drop(&state->at[w], turn);
 	}
 }
 
-/* All ways are of one thread, so all of them know how its stretch was left. */
-static void leave_decided(struct turns *t, struct turns_cpu *cpu, struct turns_state *state,
-			  uint64_t enter, const struct turns_left *left)
+static void leave_known(struct turns_cpu *cpu, struct turns_past *way,
+			const struct turns_left *left)
 {
-	const struct turns_past *first = &state->at[0];
-	const struct turns_turn *turn_now = &cpu->list[first->turn];
-	const struct turns_left *before = &turn_now->left;
-	struct turns_left now = *left;
-
-	if (first->has_before)
-		before = &first->before;
-	else if (before->how == TURNS_HOW_UNKNOWN && turn_now->before != TURNS_NONE)
-		before = &t->cpus[turn_now->before_cpu].list[turn_now->before].left;
-	turns_carry_signals(before, enter, &now);
-	for (size_t i = 0; i < state->n; i++) {
-		uint32_t turn = state->at[i].turn;
-
-		for (size_t w = 0; w < state->n; w++)
-			drop_place(&state->at[w], turn);
-		*note_left(cpu, turn) = now;
-		state->at[i].has_before = false;
-	}
+	turns_drop(way, way->turn);
+	*note_left(cpu, way->turn) = *left;
 }
 
 /* Each way knows how its thread left the stretch, as LEFT says; NULL: as the way knows already. */
-static void leave_open(struct turns_turn *list, struct turns_state *state, uint64_t enter,
+static void leave_open(struct turns_cpu *cpu, struct turns_state *state,
 		       const struct turns_left *left)
 {
-	for (size_t i = 0; i < state->n; i++) {
-		struct turns_past *w = &state->at[i];
-		struct turns_left now;
-
-		if (left) {
-			now = *left;
-			if (w->has_before)
-				turns_carry_signals(&w->before, enter, &now);
-			turns_remember(w, w->turn, &now);
-		}
-		w->has_before = false;
-	}
+	for (size_t i = 0; left && i < state->n; i++)
+		turns_remember(&state->at[i], state->at[i].turn, left);
 	for (size_t i = 0; i < state->n; i++)
-		split(state, state->at[i].turn, &list[state->at[i].turn].left);
+		split(state, state->at[i].turn, note_left(cpu, state->at[i].turn));
+	/* What had no room in some way is not known. */
+	settle_doubts(cpu, state);
 }
 
-void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_t enter,
+void turns_leave(struct turns *t, size_t cpu, struct turns_state *state,
 		 const struct turns_left *left)
 {
 	struct turns_cpu *c = &t->cpus[cpu];
@@ -402,89 +379,21 @@ void turns_leave(struct turns *t, size_t cpu, struct turns_state *state, uint64_
 	assert(cpu < t->n_cpus && state->n <= TURNS_CANDIDATES);
 	if (state->n == 0)
 		return;
-	if (is_decided(c->list, state))
-		leave_decided(t, c, state, enter, left ? left : &none);
+	settle_doubts(c, state);
+	if (state->n == 1)
+		leave_known(c, &state->at[0], left ? left : &none);
 	else
-		leave_open(c->list, state, enter, left);
+		leave_open(c, state, left);
 	settle(c, state);
 }
 
-/* --- Births --- */
-
-/* The first birth at TIME or later. */
-static size_t first_birth(const struct turns *t, uint64_t time)
+void turns_end(struct turns *t, size_t cpu, const struct turns_state *state)
 {
-	return FIRST_WHERE(i, t->n_births, t->births[i].time >= time);
-}
+	uint32_t lowest = state->n > 0 ? state->at[0].turn : 0;
 
-static bool is_child_of(const struct turns_birth *b, uint32_t pid)
-{
-	return b->ppid == pid || b->pid == pid;
-}
-
-bool turns_has_birth(const struct turns *t, uint32_t pid, uint64_t since, uint64_t until)
-{
-	size_t first = first_birth(t, since);
-
-	for (size_t i = first; i < t->n_births && !t->disbelieved && t->births[i].time <= until;
-	     i++)
-		if (is_child_of(&t->births[i], pid) || i - first == BIRTHS_MAX)
-			return true;
-	return t->lossy || t->disbelieved;
-}
-
-void turns_restart(struct turns *t)
-{
-	t->n_used = t->n_empty = 0;
-	t->disbelieved = false;
-}
-
-void turns_forked(struct turns *t, size_t cpu, const struct turns_state *state, uint64_t since,
-		  uint64_t until)
-{
-	const struct turns_turn *list = t->cpus[cpu].list;
-	const struct turns_turn *parent;
-	size_t first;
-
-	if (state->n == 0 || !is_decided(list, state))
-		return;
-	parent = &list[state->at[0].turn];
-	if (t->disbelieved || !parent->thread || parent->left.how != TURNS_HOW_SYSCALL ||
-	    parent->left.ip == 0)
-		return;
-	first = first_birth(t, since);
-	for (size_t i = first; i < t->n_births && t->births[i].time <= until; i++) {
-		const struct turns_birth *b = &t->births[i];
-		struct turns_left *child;
-
-		if (i - first == BIRTHS_MAX) {
-			/* Too many births: which thread made which is not believed any more. */
-			for (size_t k = 0; k < t->n_births; k++)
-				t->cpus[t->births[k].cpu].list[t->births[k].turn].left.ip = 0;
-			t->disbelieved = true;
-			return;
-		}
-		if (!is_child_of(b, parent->thread->pid))
-			continue;
-		child = note_left(&t->cpus[b->cpu], b->turn);
-		if (child->how == TURNS_HOW_UNKNOWN)
-			*child = (struct turns_left){.ip = parent->left.ip,
-						     .context = parent->left.context,
-						     .how = parent->left.how};
-		else if (child->ip != parent->left.ip)
-			child->ip = 0; /* of two possible parents neither is believed */
-	}
-}
-
-void turns_count(struct turns *t, size_t cpu, const struct turns_state *before,
-		 const struct turns_state *now)
-{
-	const struct turns_turn *list = t->cpus[cpu].list;
-	uint32_t from = turns_now(before), to = turns_now(now);
-
-	if (from == TURNS_NONE || to == TURNS_NONE || from == to)
-		return;
-	t->n_used++;
-	for (uint32_t i = from + 1; i < to; i++)
-		t->n_empty += list[i].thread && !list[i].silent && !list[i].uncertain;
+	assert(cpu < t->n_cpus);
+	for (size_t i = 1; i < state->n; i++)
+		lowest = MIN_OF(lowest, state->at[i].turn);
+	forget_from(&t->cpus[cpu], lowest);
+	t->cpus[cpu].passed = TURNS_NONE;
 }

@@ -1,11 +1,11 @@
 /*
- * Puts stretches into turns: searches for the cheapest way to put the next stretches of a CPU into
- * its turns, and for the cheapest way that has another thread in the first of them. Where time
- * leaves one thread there is nothing to search.
+ * Puts stretches into turns: follows all possible ways to put the next stretches of a CPU into its
+ * turns, until all that are left have one thread in the first of these stretches, or the search is
+ * long enough. Where time leaves one thread there is nothing to search.
  *
  * A way is followed stretch by stretch, and knows where each thread left user code on it. Ways that
- * agree in all that matters for what follows become one, and the dearest are given up, so a
- * decision costs at most TURNS_WINDOW * MAX_WAYS * TURNS_CANDIDATES steps.
+ * agree in all that matters for what follows become one. Where there are too many, ways with the
+ * same turn become one that knows what all of them know, so nothing possible is lost.
  */
 #include <assert.h>
 #include <string.h>
@@ -13,21 +13,13 @@
 #include "decoder/worker/turns/turns_private.h"
 #include "proto/base.h"
 
-#define MAX_WAYS 64u /* as many as turns_way.origins has bits */
-
-/* How much dearer all other ways must be. */
-#define MARGIN 3u
-/* Where there are more turns to choose from, chance makes a wrong way cheap more easily: each
- * candidate beyond FEW_CANDIDATES adds CANDIDATE_MARGIN, up to MORE_MARGIN. */
-#define FEW_CANDIDATES	 4u
-#define CANDIDATE_MARGIN 2u
-#define MORE_MARGIN	 8u
-/* Ways that are so much dearer than the cheapest are given up. */
-#define HOPELESS 18u
+#define MAX_WAYS 64u /* as many as turns_way.origins has bits, and more than TURNS_CANDIDATES */
+/* Steps of looking ahead, one for each way and candidate. What is open by then mostly stays open:
+ * threads that do the same at the same places. */
+#define MAX_WORK 256u
 
 struct ways {
 	size_t n;
-	uint8_t n_choice[TURNS_CANDIDATES]; /* ways of each choice for the first stretch */
 	struct turns_way list[MAX_WAYS];
 };
 
@@ -90,157 +82,111 @@ static uint32_t lowest_start(const struct turns_state *state)
 }
 
 /* Whether A and B agree in all that matters for the stretches to come. */
-static bool is_same_future(const struct turns_way *a, const struct turns_way *b)
+static bool is_same_future(const struct turns_past *a, const struct turns_past *b)
 {
-	if (a->past.turn != b->past.turn || a->first != b->first ||
-	    a->past.n_lefts != b->past.n_lefts)
+	if (a->turn != b->turn || a->n_lefts != b->n_lefts || a->vague != b->vague ||
+	    (a->vague && a->unsure != b->unsure))
 		return false;
-	for (size_t i = 0; i < a->past.n_lefts; i++) {
-		const struct turns_left_of *x = &a->past.lefts[i], *y = &b->past.lefts[i];
-
-		if (x->turn != y->turn || x->left.ip != y->left.ip || x->left.how != y->left.how)
+	for (size_t i = 0; i < a->n_lefts; i++)
+		if (a->lefts[i].turn != b->lefts[i].turn ||
+		    !turns_is_same_left(&a->lefts[i].left, &b->lefts[i].left))
 			return false;
-	}
 	return true;
 }
 
-/* There are too many ways: the dearest has to go, but never the last one of a choice. Another way
- * of the same choice inherits its origins, so that they are not forgotten. */
-static void replace_way(struct ways *ways, const struct turns_way *w)
-{
-	struct turns_way left = *w;
-	size_t dearest = MAX_WAYS, i;
-
-	for (i = 0; i < ways->n; i++)
-		if (ways->n_choice[ways->list[i].choice] > 1 &&
-		    (dearest == MAX_WAYS ||
-		     ways->list[i].past.cost > ways->list[dearest].past.cost))
-			dearest = i;
-	if (dearest < MAX_WAYS &&
-	    (ways->list[dearest].past.cost > w->past.cost || ways->n_choice[w->choice] == 0)) {
-		left = ways->list[dearest];
-		ways->list[dearest] = *w;
-		ways->n_choice[left.choice]--;
-		ways->n_choice[w->choice]++;
-	}
-	for (i = 0; i < ways->n; i++)
-		if (ways->list[i].choice == left.choice) {
-			ways->list[i].origins |= left.origins;
-			return;
-		}
-}
-
+/* All ways have a candidate's turn, so where there is no room some way has the turn of W. */
 static void add_way(struct ways *ways, const struct turns_way *w)
 {
-	for (size_t i = 0; i < ways->n; i++) {
-		struct turns_way *at = &ways->list[i];
-		const uint64_t origins = at->origins;
-
-		if (!is_same_future(at, w))
-			continue;
-		/* Two ways with one future become one: it has the cheaper past, and the origins of
-		 * both unless one is a good deal dearer. */
-		if (w->past.cost + MARGIN <= at->past.cost) {
-			*at = *w;
-		} else if (w->past.cost < at->past.cost) {
-			*at = *w;
-			at->origins |= origins;
-		} else if (w->past.cost < at->past.cost + MARGIN) {
-			at->origins |= w->origins;
-		}
-		return;
-	}
-	if (ways->n == MAX_WAYS) {
-		replace_way(ways, w);
-		return;
-	}
-	ways->list[ways->n++] = *w;
-	ways->n_choice[w->choice]++;
-}
-
-static const struct turns_way *cheapest(const struct ways *ways)
-{
-	const struct turns_way *best = &ways->list[0];
-
-	for (size_t i = 1; i < ways->n; i++)
-		if (ways->list[i].past.cost < best->past.cost)
-			best = &ways->list[i];
-	return best;
-}
-
-/* The cost of the cheapest way with another thread in the first stretch than BEST has; false: there
- * is none. */
-static bool find_rival(const struct turns_search *s, const struct ways *ways,
-		       const struct turns_way *best, unsigned int *ret)
-{
-	bool found = false;
+	size_t same = MAX_WAYS;
 
 	for (size_t i = 0; i < ways->n; i++) {
-		const struct turns_way *w = &ways->list[i];
-
-		if (!is_other(s, w->first, best->first) || (found && w->past.cost >= *ret))
+		if (ways->list[i].past.turn != w->past.turn)
 			continue;
-		*ret = w->past.cost;
-		found = true;
+		same = i;
+		if (!is_same_future(&ways->list[i].past, &w->past))
+			continue;
+		ways->list[i].origins |= w->origins;
+		return;
 	}
-	return found;
+	/* One place is kept for each candidate without a way. */
+	if (ways->n < MAX_WAYS - TURNS_CANDIDATES || same == MAX_WAYS) {
+		ways->list[ways->n++] = *w;
+		return;
+	}
+	turns_join(&ways->list[same].past, &w->past);
+	ways->list[same].origins |= w->origins;
 }
 
-/* All ways from FROM over the stretch at hand, without the hopeless ones. False: there are none. */
-static bool extend(const struct turns_search *s, const struct ways *from, struct ways *ret)
+/* All ways from FROM over the stretch at hand. False: there are none. */
+static bool extend(struct turns_search *s, const struct ways *from, struct ways *ret)
 {
-	unsigned int limit;
-	size_t n = 0;
-
 	ret->n = 0;
-	memset(ret->n_choice, 0, sizeof(ret->n_choice));
+	if (s->choice)
+		turns_find_inside(s, from->list, from->n);
 	for (size_t i = 0; i < from->n; i++)
 		for (size_t c = 0; c < s->n_candidates; c++) {
-			struct turns_way w = from->list[i];
+			struct turns_way w;
 
-			if (w.past.turn != TURNS_NONE && s->candidates[c] < w.past.turn)
+			if (!turns_may_go_on(s, &from->list[i], c))
 				continue;
+			w = from->list[i];
 			turns_go_on(s, &w, c);
 			add_way(ret, &w);
 		}
-	if (ret->n == 0)
-		return false;
-	limit = cheapest(ret)->past.cost + HOPELESS;
-	for (size_t i = 0; i < ret->n; i++)
-		if (ret->list[i].past.cost <= limit)
-			ret->list[n++] = ret->list[i];
-		else
-			ret->n_choice[ret->list[i].choice]--;
-	ret->n = n;
+	return ret->n > 0;
+}
+
+/* The ways behind the first stretch that WAYS come from, as bits. */
+static uint64_t origins_of(const struct ways *ways)
+{
+	uint64_t origins = 0;
+
+	for (size_t i = 0; i < ways->n; i++)
+		origins |= ways->list[i].origins;
+	return origins;
+}
+
+/* Whether the ways of BEGUN that ORIGINS has all have one thread. */
+static bool is_one(const struct turns_search *s, const struct ways *begun, uint64_t origins)
+{
+	uint32_t first = TURNS_NONE;
+
+	for (size_t i = 0; i < begun->n; i++) {
+		const uint32_t turn = begun->list[i].past.turn;
+
+		if ((origins >> i & 1) == 0)
+			continue;
+		if (s->turns[turn].uncertain || (first != TURNS_NONE && is_other(s, turn, first)))
+			return false;
+		first = turn;
+	}
 	return true;
 }
 
-/* Looks at the stretches behind the first one until the first one is decided, or all are seen. */
-static void look_ahead(struct turns_search *s, struct ways *ways)
+static uint32_t lowest_turn(const struct ways *ways)
 {
-	uint32_t lowest = s->candidates[0];
+	uint32_t lowest = TURNS_NONE;
+
+	for (size_t i = 0; i < ways->n; i++)
+		lowest = MIN_OF(lowest, ways->list[i].past.turn);
+	return lowest;
+}
+
+/* Looks at the stretches behind the first one until the first one is decided, or enough are seen.
+ */
+static void look_ahead(struct turns_search ahead, const struct ways *begun, struct ways *ways)
+{
+	struct turns_search *s = &ahead;
 	struct ways next;
+	size_t work = 0;
 
-	for (size_t i = 1; i < TURNS_WINDOW; i++) {
-		const struct turns_way *best = cheapest(ways);
-		const struct turns_stretch *stretch;
-		unsigned int rival;
+	for (size_t i = 1; i < TURNS_WINDOW && !is_one(s, begun, origins_of(ways)); i++) {
+		const struct turns_stretch *stretch = s->q->stretch(s->q->userdata, i);
 
-		if (!find_rival(s, ways, best, &rival))
+		if (!stretch || !find_candidates(s, stretch, lowest_turn(ways)))
 			return;
-		if (i > 1 && s->n_candidates == 1 && rival >= best->past.cost + s->margin)
-			return;
-		stretch = s->q->stretch(s->q->userdata, i);
-		if (!stretch) {
-			/* There are no more: the turns that were over before the end had none. */
-			const uint32_t last = (uint32_t)first_until(s, s->q->end);
-
-			for (size_t k = 0; k < ways->n && s->q->end != 0; k++)
-				ways->list[k].past.cost +=
-					turns_skip_cost(s, ways->list[k].past.turn, last);
-			return;
-		}
-		if (!find_candidates(s, stretch, lowest))
+		work += ways->n * s->n_candidates;
+		if (work > MAX_WORK)
 			return;
 		find_proofs(s, i);
 		if (!extend(s, ways, &next))
@@ -249,37 +195,32 @@ static void look_ahead(struct turns_search *s, struct ways *ways)
 	}
 }
 
-/* Adds PAST, a way behind the first stretch that agrees with the answer, to STATE, which keeps the
- * cheapest. */
-static void add_state(struct turns_state *state, const struct turns_past *past)
+/* Adds PAST, a possible way behind the first stretch, to STATE. There is room for each candidate,
+ * and for SPARE ways more. */
+static void add_state(struct turns_state *state, const struct turns_past *past, size_t *spare)
 {
-	size_t dearest = 0;
-
-	if (state->n < TURNS_CANDIDATES) {
-		state->at[state->n++] = *past;
-		return;
+	for (size_t i = 0; i < state->n; i++) {
+		if (state->at[i].turn != past->turn)
+			continue;
+		if (*spare == 0) {
+			turns_join(&state->at[i], past);
+			return;
+		}
+		--*spare;
+		break;
 	}
-	for (size_t i = 1; i < state->n; i++)
-		if (state->at[i].cost > state->at[dearest].cost)
-			dearest = i;
-	if (past->cost < state->at[dearest].cost)
-		state->at[dearest] = *past;
+	state->at[state->n++] = *past;
 }
 
-/* Costs become relative to the cheapest way. */
-static void finish_state(struct turns_answer *ret)
+static void find_reach(struct turns_answer *ret)
 {
-	struct turns_state *state = &ret->state;
-	unsigned int least = state->at[0].cost;
+	const struct turns_state *state = &ret->state;
 
 	ret->first = ret->last = state->at[0].turn;
 	for (size_t i = 1; i < state->n; i++) {
-		least = MIN_OF(least, state->at[i].cost);
 		ret->first = MIN_OF(ret->first, state->at[i].turn);
 		ret->last = MAX_OF(ret->last, state->at[i].turn);
 	}
-	for (size_t i = 0; i < state->n; i++)
-		state->at[i].cost -= least;
 }
 
 /* Whether decoding another CPU may tell how the thread of TURN left user code before. */
@@ -287,59 +228,56 @@ static bool waits_for(const struct turns_search *s, uint32_t turn)
 {
 	const struct turns_turn *t = &s->turns[turn];
 
-	if (t->thread && t->before == TURNS_NONE)
-		return t->born && t->left.how == TURNS_HOW_UNKNOWN;
-	return t->before != TURNS_NONE && t->before_cpu != s->q->cpu && !turns_is_passed(s, t);
+	return t->before != TURNS_NONE && !t->hidden && t->before_cpu != s->q->cpu &&
+	       !turns_is_passed(s, t);
 }
 
-/* A thread of the process of all candidates up to cost LIMIT; NULL: there are several processes, or
- * any thread is possible. */
-static const struct timeline_thread *common_process(const struct turns_search *s,
-						    const struct ways *ways, unsigned int limit)
+/* Adds the thread of TURN to those that the stretch may belong to. False: any thread may be. */
+static bool add_thread(const struct turns_turn *turn, struct turns_answer *ret)
 {
-	const struct timeline_thread *found = NULL;
+	if (turn->uncertain)
+		return false;
+	for (size_t i = 0; i < ret->n_threads; i++)
+		if (ret->threads[i] == turn->thread)
+			return true;
+	ret->threads[ret->n_threads++] = turn->thread;
+	return true;
+}
 
-	for (size_t i = 0; i < ways->n; i++) {
-		const struct turns_turn *turn = &s->turns[ways->list[i].first];
+/* Not decided: names the candidates of the ways in RET's state, and their process if there is one.
+ */
+static void name_candidates(const struct turns_search *s, struct turns_answer *ret)
+{
+	for (size_t i = 0; i < ret->state.n; i++) {
+		const uint32_t turn = ret->state.at[i].turn;
 
-		if (ways->list[i].past.cost > limit)
-			continue;
-		if (turn->uncertain || ways->list[i].first_bad ||
-		    (found && found->pid != turn->thread->pid))
-			return NULL;
-		found = turn->thread;
+		ret->wait = ret->wait || waits_for(s, turn);
+		if (!add_thread(&s->turns[turn], ret)) {
+			ret->n_threads = 0;
+			return;
+		}
 	}
-	return found;
+	ret->process = ret->threads[0];
+	for (size_t i = 1; i < ret->n_threads; i++)
+		if (ret->threads[i]->pid != ret->threads[0]->pid)
+			ret->process = NULL;
 }
 
 /* Answers. BEGUN: the ways as they were behind the first stretch. */
 static void judge(const struct turns_search *s, const struct ways *begun, const struct ways *ways,
 		  struct turns_answer *ret)
 {
-	const struct turns_way *best = cheapest(ways);
-	const struct turns_turn *turn = &s->turns[best->first];
-	uint64_t origins = 0;
-	unsigned int rival = 0;
-	bool rivals = find_rival(s, ways, best, &rival), decided = !turn->uncertain;
+	const uint64_t origins = origins_of(ways);
+	size_t spare = TURNS_CANDIDATES - s->n_candidates;
 
-	if (rivals)
-		decided = decided && !best->first_bad && rival >= best->past.cost + s->margin;
-	if (decided)
-		ret->thread = turn->thread;
-	else
-		ret->process = common_process(s, ways, best->past.cost + s->margin - 1);
-	for (size_t i = 0; i < ways->n; i++) {
-		const struct turns_way *w = &ways->list[i];
-
-		if (decided && is_other(s, w->first, best->first))
-			continue;
-		ret->wait = ret->wait || (!decided && waits_for(s, w->first));
-		origins |= w->origins;
-	}
 	for (size_t i = 0; i < begun->n; i++)
 		if (origins >> i & 1)
-			add_state(&ret->state, &begun->list[i].past);
-	finish_state(ret);
+			add_state(&ret->state, &begun->list[i].past, &spare);
+	find_reach(ret);
+	if (is_one(s, begun, origins) && !s->lax)
+		ret->thread = s->turns[ret->state.at[0].turn].thread;
+	else
+		name_candidates(s, ret);
 }
 
 /* The usual case, for speed: the stretch lies well within the turn of the stretch before. */
@@ -356,20 +294,21 @@ static bool decide_same(const struct turns_question *q, struct turns_answer *ret
 		return false;
 	ret->thread = turn->thread;
 	ret->process = NULL;
+	ret->n_threads = 0;
 	ret->first = ret->last = at;
 	ret->wait = false;
 	ret->same = true;
 	return true;
 }
 
-void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
-		 struct turns_state *ret)
+void turns_begin(struct turns *t, size_t cpu, uint64_t lo, uint64_t hi, struct turns_state *ret)
 {
 	const struct turns_question none = {0};
 	const struct turns_search s = {
 		.q = &none, .turns = t->cpus[cpu].list, .n_turns = t->cpus[cpu].n};
 	size_t i = first_until(&s, lo);
 
+	t->cpus[cpu].begin = hi;
 	*ret = (struct turns_state){0};
 	for (; i < s.n_turns && s.turns[i].since <= hi; i++) {
 		if (ret->n == TURNS_CANDIDATES) {
@@ -380,14 +319,54 @@ void turns_begin(const struct turns *t, size_t cpu, uint64_t lo, uint64_t hi,
 	}
 }
 
+/* There are more turns than can be told apart: the thread is known when it is the only one. */
+static void answer_many(const struct turns_search *s, struct turns_answer *ret)
+{
+	const struct turns_turn *turn = &s->turns[s->candidates[0]];
+
+	if (!turn->uncertain &&
+	    (turn->other >= s->n_turns || s->turns[turn->other].since > s->stretch->enter_hi))
+		ret->thread = turn->thread;
+	ret->state.n = 1;
+	ret->state.at[0] = (struct turns_past){.turn = s->candidates[0]};
+	turns_doubt(&ret->state.at[0], s->candidates[0]);
+	find_reach(ret);
+}
+
+/* Begins with the ways that the question's state says, or with one that knows nothing. */
+static void begin_ways(const struct turns_question *q, struct ways *ret)
+{
+	ret->n = MAX_OF(q->state->n, (size_t)1);
+	for (size_t i = 0; i < ret->n; i++) {
+		ret->list[i] = (struct turns_way){0};
+		if (i < q->state->n)
+			ret->list[i].past = q->state->at[i];
+		else
+			turns_doubt(&ret->list[i].past, 0);
+	}
+}
+
+/* The ways over the first stretch. What contradicts itself says nothing: then of the evidence only
+ * the code counts, and nothing is known any more of where threads left user code. */
+static bool begin_search(struct turns_search *s, struct ways *ret)
+{
+	struct ways from;
+
+	begin_ways(s->q, &from);
+	if (extend(s, &from, ret))
+		return true;
+	s->lax = true;
+	for (size_t i = 0; i < from.n; i++)
+		turns_doubt(&from.list[i].past, from.list[i].past.turn);
+	return extend(s, &from, ret);
+}
+
 static void search(const struct turns_question *q, struct turns_answer *ret)
 {
-	static const struct turns_way none = {.past.turn = TURNS_NONE, .first = TURNS_NONE};
 	const struct turns_cpu *cpu = &q->turns->cpus[q->cpu];
-	struct turns_search s = {
-		.q = q, .turns = cpu->list, .n_turns = cpu->n, .empty = turns_empty_cost(q->turns)};
+	struct turns_search s = {.q = q, .turns = cpu->list, .n_turns = cpu->n};
 	const struct turns_stretch *first;
-	struct ways from, begun, ways;
+	struct ways begun, ways;
 	bool few;
 
 	*ret = (struct turns_answer){.first = TURNS_NONE, .last = TURNS_NONE, .same = true};
@@ -397,40 +376,22 @@ static void search(const struct turns_question *q, struct turns_answer *ret)
 	if (s.n_candidates == 0)
 		return;
 	ret->same = false;
-	/* More turns than can be told apart: the thread is known when it is the only one. */
 	if (!few) {
-		const struct turns_turn *turn = &s.turns[s.candidates[0]];
-
-		if (!turn->uncertain &&
-		    (turn->other >= s.n_turns || s.turns[turn->other].since > s.stretch->enter_hi))
-			ret->thread = turn->thread;
-		ret->state.n = 1;
-		ret->state.at[0] = (struct turns_past){.turn = s.candidates[0]};
-		finish_state(ret);
+		answer_many(&s, ret);
 		return;
-	}
-	s.margin = MARGIN;
-	if (s.n_candidates > FEW_CANDIDATES)
-		s.margin += (unsigned int)MIN_OF(
-			CANDIDATE_MARGIN * (s.n_candidates - FEW_CANDIDATES), (size_t)MORE_MARGIN);
-	/* The ways that the state says, or one way that knows nothing. */
-	from.n = MAX_OF(q->state->n, (size_t)1);
-	for (size_t i = 0; i < from.n; i++) {
-		from.list[i] = none;
-		if (i < q->state->n)
-			from.list[i].past = q->state->at[i];
 	}
 	s.choice = is_choice(&s);
 	if (s.choice)
 		find_proofs(&s, 0);
-	if (!extend(&s, &from, &begun)) {
+	if (!begin_search(&s, &begun)) {
 		ret->same = true;
 		return;
 	}
 	for (uint32_t i = 0; i < begun.n; i++)
 		begun.list[i].origins = (uint64_t)1 << i;
 	ways = begun;
-	look_ahead(&s, &ways);
+	if (!s.lax)
+		look_ahead(s, &begun, &ways);
 	judge(&s, &begun, &ways, ret);
 }
 

@@ -1,5 +1,5 @@
 /*
- * A search for the thread of a stretch, and one way through it, as turns_decide.c and turns_cost.c
+ * A search for the thread of a stretch, and one way through it, as turns_decide.c and turns_enter.c
  * share them.
  */
 #pragma once
@@ -8,34 +8,40 @@
 
 /* The first stretches of a search, each put into a turn. */
 struct turns_way {
-	struct turns_past past; /* turn: TURNS_NONE: not begun */
-	uint32_t first;		/* the turn of the first stretch, */
-	uint8_t choice;		/* its number among the candidates, */
-	bool first_bad;		/* and whether the code does not fit there */
-	uint64_t origins;	/* bits: the ways behind the first stretch that lead here */
+	struct turns_past past;
+	uint64_t origins; /* bits: the ways behind the first stretch that lead here */
 };
 
 struct turns_search {
 	const struct turns_question *q;
 	const struct turns_turn *turns;
 	size_t n_turns;
-	unsigned int empty;  /* cost of a turn without a stretch */
-	unsigned int margin; /* how much dearer all other ways must be */
+	bool choice; /* more than one thread is possible by time: evidence is looked for */
+	bool lax;    /* evidence contradicts itself: where threads left user code does not count */
 	/* The stretch at hand. */
 	const struct turns_stretch *stretch;
 	uint32_t candidates[TURNS_CANDIDATES];
 	size_t n_candidates;
-	bool choice; /* some way of the search has more than one candidate */
 	struct turns_proof proofs[TURNS_CANDIDATES];
+	bool inside[TURNS_CANDIDATES]; /* no handler of that thread begins where the stretch does */
 };
 
-/* The cost of a turn without a stretch, as far as the turns seen so far tell. */
-unsigned int turns_empty_cost(const struct turns *t);
-/* The cost of the turns between FROM and TO (neither included), which would have no stretch. */
-unsigned int turns_skip_cost(const struct turns_search *s, uint32_t from, uint32_t to);
+/* What turns_decide.c and turns.c do with ways: */
+
 /* On W, TURN was left so last. */
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left);
-/* W goes on with the stretch at hand in candidate C. */
+/* W knows nothing of TURN by itself any more. */
+void turns_drop(struct turns_past *w, uint32_t turn);
+/* W knows nothing of turns from TURN on any more. */
+void turns_doubt(struct turns_past *w, uint32_t turn);
+/* A and B have the same turn: A becomes both, and forgets what they do not agree on. */
+void turns_join(struct turns_past *a, const struct turns_past *b);
+bool turns_is_same_left(const struct turns_left *a, const struct turns_left *b);
+
+/* Finds where no handler begins, for all N ways together. */
+void turns_find_inside(struct turns_search *s, const struct turns_way *ways, size_t n);
+/* Whether W can go on with the stretch at hand in candidate C. */
+bool turns_may_go_on(const struct turns_search *s, const struct turns_way *w, size_t c);
 void turns_go_on(const struct turns_search *s, struct turns_way *w, size_t c);
 /* Whether the thread's turn before T, on another CPU, has been decoded to its end. */
 bool turns_is_passed(const struct turns_search *s, const struct turns_turn *t);

@@ -26,6 +26,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/view/test_track \
 	tests/unit/decoder/worker/turns/test_turns \
 	tests/unit/decoder/worker/turns/test_turns_many \
+	tests/unit/decoder/worker/turns/test_turns_sweep \
 	tests/unit/decoder/worker/view/test_views \
 	tests/unit/decoder/worker/view/test_views_events \
 	tests/unit/decoder/worker/view/test_views_packets \
@@ -111,6 +112,8 @@ tests_unit_decoder_worker_view_test_track_SOURCES = tests/unit/decoder/worker/vi
 tests_unit_decoder_worker_view_test_track_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_turns_test_turns_SOURCES = tests/unit/decoder/worker/turns/test_turns.c
 tests_unit_decoder_worker_turns_test_turns_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_turns_test_turns_sweep_SOURCES = tests/unit/decoder/worker/turns/test_turns_sweep.c
+tests_unit_decoder_worker_turns_test_turns_sweep_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_turns_test_turns_many_SOURCES = tests/unit/decoder/worker/turns/test_turns_many.c
 tests_unit_decoder_worker_turns_test_turns_many_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_view_test_views_SOURCES = tests/unit/decoder/worker/view/test_views.c $(TEST_WORKER_MADE)

@@ -25,16 +25,16 @@ static const struct timeline_thread c = {.pid = 3, .tid = 3, .end = SPACE_NOW};
 struct stretch {
 	uint64_t enter_lo, enter_hi, leave_lo, leave_hi;
 	uint64_t enter, left; /* IP; left of a system call: behind it */
-	enum turns_how how;
+	bool async;
 	const char *code; /* NULL: all */
 	uint32_t expected;
 	bool broken;
+	bool handler; /* where it left, a handler may begin */
 };
 
 struct turn {
 	char who;
 	uint64_t until;
-	bool preempted;
 };
 
 struct made {
@@ -66,8 +66,7 @@ static void add_turns(struct turns *t, size_t cpu, const struct turn *turns)
 		list[n] = (struct turns_turn){.since = since,
 					      .until = turns[n].until,
 					      .thread = thread_of(turns[n].who),
-					      .uncertain = turns[n].who == ANYBODY,
-					      .preempted = turns[n].preempted};
+					      .uncertain = turns[n].who == ANYBODY};
 		since = turns[n].until;
 	}
 	t->cpus[cpu].list = list;
@@ -87,8 +86,7 @@ static const struct turns_stretch *on_stretch(void *userdata, size_t i)
 					   .leave_hi = s->leave_hi,
 					   .enter = s->enter,
 					   .broken = s->broken};
-	m->now[i].left.how = (uint8_t)s->how;
-	if (s->how == TURNS_HOW_ASYNC)
+	if (s->async)
 		m->now[i].left.ip = s->left;
 	return &m->now[i];
 }
@@ -102,17 +100,17 @@ static void on_proof(void *userdata, size_t i, uint32_t turn, struct turns_proof
 	m->n_proofs++;
 	if (thread == NULL)
 		return;
-	if (s->code != NULL && strchr(s->code, 'A' + (int)thread->tid - 1) == NULL)
-		ret->cost = TURNS_COST_IMPOSSIBLE;
-	else if (s->how == TURNS_HOW_SYSCALL)
-		ret->left = (struct turns_left){.ip = s->left, .how = TURNS_HOW_SYSCALL};
+	ret->impossible = s->code && strchr(s->code, 'A' + (int)thread->tid - 1) == NULL;
+	ret->context = thread->pid;
+	ret->left =
+		(struct turns_left){.ip = s->left, .context = thread->pid, .inside = !s->handler};
 }
 
-static enum turns_call on_call(void *userdata, const struct turns_left *left)
+static bool on_alike(void *userdata, uint32_t one, uint32_t other, uint64_t ip)
 {
 	(void)userdata;
-	(void)left;
-	return TURNS_CALL_UNKNOWN;
+	(void)ip;
+	return one == other;
 }
 
 /* Decides all stretches in order, as a replay does. */
@@ -128,14 +126,13 @@ static void check(struct made *m, const struct stretch *stretches, size_t n)
 		struct turns_stretch first;
 		const struct turns_question q = {.turns = &m->turns,
 						 .state = &state,
-						 .end = 800,
 						 .first = &first,
 						 .stretch = on_stretch,
 						 .proof = on_proof,
-						 .call = on_call,
+						 .alike = on_alike,
 						 .userdata = m};
-		struct turns_left left = {.ip = stretches[i].left,
-					  .how = (uint8_t)stretches[i].how};
+		struct turns_left left = {
+			.ip = stretches[i].left, .context = 1, .inside = !stretches[i].handler};
 		struct turns_answer answer;
 
 		m->at = i;
@@ -144,12 +141,11 @@ static void check(struct made *m, const struct stretch *stretches, size_t n)
 		if ((answer.thread ? answer.thread->tid : 0) != stretches[i].expected)
 			fail_msg("stretch %zu is of %u, not %u", i,
 				 answer.thread ? answer.thread->tid : 0, stretches[i].expected);
-		if (!stretches[i].broken && !answer.same)
-			turns_count(&m->turns, 0, &state, &answer.state);
 		if (!answer.same)
 			state = answer.state;
-		turns_leave(&m->turns, 0, &state, stretches[i].enter,
-			    answer.thread != NULL ? &left : NULL);
+		if (answer.thread)
+			left.context = answer.thread->pid;
+		turns_leave(&m->turns, 0, &state, answer.thread ? &left : NULL);
 	}
 }
 
@@ -168,8 +164,7 @@ static void check_one_cpu(const struct turn *turns, const struct stretch *stretc
 
 static void turns_decide_by_time_alone(void **state)
 {
-	const struct turn turns[] = {
-		{'A', 100, false}, {NOBODY, 200, false}, {'C', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {NOBODY, 200}, {'C', 900}, {0}};
 	const struct stretch stretches[] = {
 		{.enter_lo = 10, .enter_hi = 30, .leave_lo = 40, .leave_hi = 60, .expected = 1},
 		/* Up into the idle time, and from there on. */
@@ -185,7 +180,7 @@ static void turns_decide_by_time_alone(void **state)
 
 static void turns_decide_long_stretch_fits_one_turn(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'C', 110, false}, {'A', 300, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'C', 110}, {'A', 300}, {0}};
 	const struct stretch stretches[] = {
 		/* It began at 105 at the latest and lasted beyond 150: no turn does. */
 		{.enter_lo = 90, .enter_hi = 105, .leave_lo = 150, .leave_hi = 160},
@@ -199,44 +194,50 @@ static void turns_decide_long_stretch_fits_one_turn(void **state)
 /* Several switches within one interval of time: where each thread enters tells. */
 static void turns_decide_by_where_they_left(void **state)
 {
-	const struct turn turns[] = {{'A', 100, true},	{'B', 110, true},  {'A', 120, true},
-				     {'B', 130, false}, {'A', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'B', 110}, {'A', 120},
+				     {'B', 130}, {'A', 900}, {0}};
 	const struct stretch stretches[] = {
-		{0, 20, 90, 110, 0x100, 0x180, TURNS_HOW_ASYNC, NULL, 1, false},
-		{90, 140, 90, 140, 0x500, 0x580, TURNS_HOW_ASYNC, NULL, 2, false},
-		{90, 140, 90, 140, 0x180, 0x1c0, TURNS_HOW_ASYNC, NULL, 1, false},
-		{90, 140, 90, 140, 0x580, 0x600, TURNS_HOW_SYSCALL, NULL, 2, false},
-		{90, 140, 300, 320, 0x1c0, 0x200, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{0, 20, 90, 110, 0x100, 0x180, true, NULL, 1, false, false},
+		{90, 140, 90, 140, 0x500, 0x580, true, NULL, 2, false, false},
+		{90, 140, 90, 140, 0x180, 0x1c0, true, NULL, 1, false, false},
+		{90, 140, 90, 140, 0x580, 0x600, false, NULL, 2, false, false},
+		{90, 140, 300, 320, 0x1c0, 0x200, false, NULL, 1, false, false},
 	};
 
 	(void)state;
 	CHECK(turns, stretches);
 }
 
-/* A has two stretches in its turn, B one: the switch lies behind the one that left asynchronously.
- */
-static void turns_decide_by_how_they_left(void **state)
+/* Where B may have been interrupted by a signal, nobody knows. */
+static void turns_decide_handlers_begin_anywhere_else(void **state)
 {
-	const struct turn turns[] = {{'A', 100, true}, {'B', 900, false}, {0}};
-	const struct stretch stretches[] = {
-		{0, 20, 30, 40, 0x100, 0x180, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_ASYNC, NULL, 1, false},
-		{80, 120, 300, 320, 0x400, 0x480, TURNS_HOW_SYSCALL, NULL, 2, false},
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 900}, {0}};
+	struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x180, false, NULL, 1, false, false},
+		{110, 120, 130, 140, 0x400, 0x480, false, NULL, 2, false, false},
+		{210, 220, 230, 240, 0x180, 0x1a0, true, NULL, 1, false, false},
+		{280, 320, 280, 320, 0x1a0, 0x1a0, true, NULL, 1, false, false},
+		{400, 420, 430, 440, 0x480, 0x500, false, NULL, 2, false, false},
 	};
 
 	(void)state;
+	CHECK(turns, stretches);
+	/* A left where a handler may begin, and later B enters somewhere else. */
+	stretches[2].handler = stretches[3].handler = true;
+	stretches[3].expected = 0;
+	stretches[4].enter = 0x700;
 	CHECK(turns, stretches);
 }
 
 static void turns_decide_by_code(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'C', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'C', 900}, {0}};
 	const struct stretch stretches[] = {
-		{80, 120, 80, 120, 0x100, 0x180, TURNS_HOW_SYSCALL, "A", 1, false},
-		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_SYSCALL, "A", 1, false},
-		{80, 120, 80, 120, 0x180, 0x190, TURNS_HOW_SYSCALL, "C", 3, false},
+		{80, 120, 80, 120, 0x100, 0x180, false, "A", 1, false, false},
+		{80, 120, 80, 120, 0x180, 0x190, false, "A", 1, false, false},
+		{80, 120, 80, 120, 0x180, 0x190, false, "C", 3, false, false},
 		/* Nobody's. */
-		{80, 120, 80, 120, 0x190, 0x190, TURNS_HOW_SYSCALL, "B", 3, false},
+		{80, 120, 80, 120, 0x190, 0x190, false, "B", 3, false, false},
 	};
 
 	(void)state;
@@ -246,65 +247,48 @@ static void turns_decide_by_code(void **state)
 /* Two threads that do the same at the same place: nothing tells how many each did. */
 static void turns_decide_undecidable_is_nobodys(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'B', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'B', 900}, {0}};
 	const struct stretch stretches[] = {
-		{0, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{300, 320, 330, 340, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
+		{0, 20, 30, 40, 0x100, 0x100, false, NULL, 1, false, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, NULL, 0, false, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, NULL, 0, false, false},
+		{300, 320, 330, 340, 0x100, 0x100, false, NULL, 2, false, false},
 	};
 
 	(void)state;
 	CHECK(turns, stretches);
 }
 
-/* The same with as many stretches as turns: none is skipped for nothing. */
-static void turns_decide_each_turn_has_a_stretch(void **state)
+/* With as many stretches as turns, too: a turn may have none, and another one two. */
+static void turns_decide_turns_may_have_no_stretch(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'B', 110, false},    {'A', 120, false},
-				     {'B', 130, false}, {NOBODY, 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'B', 110},	{'A', 120},
+				     {'B', 130}, {NOBODY, 900}, {0}};
 	const struct stretch stretches[] = {
-		{0, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
-		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{90, 140, 90, 140, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 2, false},
-	};
-
-	(void)state;
-	CHECK(turns, stretches);
-}
-
-/* But for a trace in which turns without one are seen, or after packets were lost. */
-static void turns_decide_empty_turns_happen(void **state)
-{
-	const struct turn turns[] = {{'A', 100, false}, {'B', 200, false}, {'A', 300, false},
-				     {'B', 310, false}, {'A', 900, false}, {0}};
-	const struct stretch seen_before[] = {
-		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		/* B had from 100 to 200 and did nothing. */
-		{210, 220, 230, 240, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{290, 320, 290, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{400, 420, 430, 440, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{0, 20, 30, 40, 0x100, 0x100, false, NULL, 1, false, false},
+		{90, 140, 90, 140, 0x100, 0x100, false, NULL, 0, false, false},
+		{90, 140, 90, 140, 0x100, 0x100, false, NULL, 0, false, false},
+		{90, 140, 90, 140, 0x100, 0x100, false, NULL, 0, false, false},
 	};
 	const struct stretch lost[] = {
-		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{290, 320, 290, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, true},
+		{10, 20, 30, 40, 0x100, 0x180, false, NULL, 1, false, false},
+		/* Where packets were lost A may have gone on from 0x180. */
+		{90, 105, 90, 105, 0x200, 0x200, false, NULL, 0, true, false},
 	};
 
 	(void)state;
-	CHECK(turns, seen_before);
+	CHECK(turns, stretches);
 	CHECK(turns, lost);
 }
 
 static void turns_decide_uncertain_turn_is_nobodys(void **state)
 {
-	const struct turn turns[] = {
-		{'A', 100, false}, {ANYBODY, 200, false}, {'A', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {ANYBODY, 200}, {'A', 900}, {0}};
 	const struct stretch stretches[] = {
-		{10, 20, 30, 40, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{130, 140, 150, 160, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{180, 220, 300, 320, 0x100, 0x100, TURNS_HOW_SYSCALL, NULL, 1, false},
+		{10, 20, 30, 40, 0x100, 0x100, false, NULL, 1, false, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, NULL, 0, false, false},
+		{130, 140, 150, 160, 0x100, 0x100, false, NULL, 0, false, false},
+		{180, 220, 300, 320, 0x100, 0x100, false, NULL, 1, false, false},
 	};
 
 	(void)state;
@@ -316,13 +300,13 @@ static void turns_decide_without_time(void **state)
 {
 	struct turn turns[MAX_TURNS] = {{0}};
 	const struct stretch alone[] = {
-		{0, UINT64_MAX, 0, UINT64_MAX, 1, 1, TURNS_HOW_SYSCALL, NULL, 1, false}};
+		{0, UINT64_MAX, 0, UINT64_MAX, 1, 1, false, NULL, 1, false, false}};
 	struct stretch two[] = {alone[0]};
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < MAX_TURNS - 1; i++)
-		turns[i] = (struct turn){i % 2 ? NOBODY : 'A', 100 * (i + 1), false};
+		turns[i] = (struct turn){i % 2 ? NOBODY : 'A', 100 * (i + 1)};
 	CHECK(turns, alone);
 	for (i = 0; i < MAX_TURNS - 1; i++)
 		turns[i].who = i % 2 ? 'B' : 'A';
@@ -333,16 +317,16 @@ static void turns_decide_without_time(void **state)
 /* A moves to the other CPU and back: where it entered there, it had left here. */
 static void turns_decide_knows_other_cpus(void **state)
 {
-	const struct turn here[] = {{'A', 100, true}, {'B', 200, true},	 {NOBODY, 300, false},
-				    {'A', 310, true}, {'B', 900, false}, {0}};
-	const struct turn there[] = {{NOBODY, 210, false}, {'A', 290, true}, {0}};
-	const struct turns_left left = {.ip = 0x777, .how = TURNS_HOW_ASYNC};
+	const struct turn here[] = {{'A', 100}, {'B', 200}, {NOBODY, 300},
+				    {'A', 310}, {'B', 900}, {0}};
+	const struct turn there[] = {{NOBODY, 210}, {'A', 290}, {0}};
+	const struct turns_left left = {.ip = 0x777, .context = 1, .inside = true};
 	struct turns_state at = {.at = {{.turn = 1}}, .n = 1};
 	const struct stretch stretches[] = {
-		{10, 20, 80, 90, 0x100, 0x180, TURNS_HOW_ASYNC, NULL, 1, false},
-		{110, 120, 130, 140, 0x500, 0x580, TURNS_HOW_ASYNC, NULL, 2, false},
-		{290, 330, 290, 330, 0x777, 0x780, TURNS_HOW_ASYNC, NULL, 1, false},
-		{290, 330, 290, 330, 0x580, 0x600, TURNS_HOW_ASYNC, NULL, 2, false},
+		{10, 20, 80, 90, 0x100, 0x180, true, NULL, 1, false, false},
+		{110, 120, 130, 140, 0x500, 0x580, true, NULL, 2, false, false},
+		{290, 330, 290, 330, 0x777, 0x780, true, NULL, 1, false, false},
+		{290, 330, 290, 330, 0x580, 0x600, true, NULL, 2, false, false},
 	};
 	struct made m = {0};
 
@@ -354,45 +338,21 @@ static void turns_decide_knows_other_cpus(void **state)
 	assert_int_equal(m.turns.cpus[0].list[3].before_cpu, 1);
 	assert_int_equal(m.turns.cpus[0].list[3].run, 3);
 	assert_int_equal(m.turns.cpus[0].list[4].run, 1);
-	turns_leave(&m.turns, 1, &at, 0x700, &left);
+	turns_leave(&m.turns, 1, &at, &left);
 	m.turns.cpus[1].passed = 2;
 	check(&m, stretches, ARRAY_SIZE(stretches));
 	turns_done(&m.turns);
-}
-
-/* One stretch that may be either's; what follows does not become surer by not knowing how it was
- * left. */
-static void turns_decide_undecided_is_not_forgotten(void **state)
-{
-	const struct turn turns[] = {{'A', 50, false},	  {'C', 60, false},
-				     {'B', 70, false},	  {'A', 80, false},
-				     {NOBODY, 85, false}, {'C', 100, false},
-				     {'A', 200, false},	  {NOBODY, 300, false},
-				     {'C', 400, false},	  {0}};
-	const struct stretch stretches[] = {
-		{10, 12, 13, 14, 0x100, 0x180, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{52, 53, 54, 55, 0x100, 0x180, TURNS_HOW_SYSCALL, NULL, 3, false},
-		/* B executed nothing: that happens here. */
-		{72, 73, 74, 75, 0x180, 0x180, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{90, 110, 90, 110, 0x500, 0x180, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{90, 110, 90, 110, 0x180, 0x180, TURNS_HOW_SYSCALL, NULL, 0, false},
-		{120, 130, 120, 130, 0x180, 0x200, TURNS_HOW_SYSCALL, NULL, 1, false},
-		{310, 320, 330, 340, 0x500, 0x580, TURNS_HOW_SYSCALL, NULL, 3, false},
-	};
-
-	(void)state;
-	CHECK(turns, stretches);
 }
 
 /* Where nobody knows whose a stretch was, each way keeps what it knows to itself, until there is
  * one. */
 static void turns_leave_undecided_is_known_to_the_ways(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'B', 200, false}, {0}};
-	const struct turns_left old = {.ip = 0x11, .how = TURNS_HOW_ASYNC};
-	const struct turns_left left_a = {.ip = 0x22, .how = TURNS_HOW_ASYNC};
-	const struct turns_left left_b = {.ip = 0x33, .how = TURNS_HOW_ASYNC};
-	const struct turns_left now = {.ip = 0x44, .how = TURNS_HOW_ASYNC};
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {0}};
+	const struct turns_left old = {.ip = 0x11, .inside = true};
+	const struct turns_left left_a = {.ip = 0x22, .inside = true};
+	const struct turns_left left_b = {.ip = 0x33, .inside = true};
+	const struct turns_left now = {.ip = 0x44, .inside = true};
 	struct turns_state at = {.at = {{.turn = 0, .n_lefts = 1, .lefts = {{0, left_a}}},
 					{.turn = 1, .n_lefts = 1, .lefts = {{1, left_b}}}},
 				 .n = 2};
@@ -406,20 +366,20 @@ static void turns_leave_undecided_is_known_to_the_ways(void **state)
 	list = m.turns.cpus[0].list;
 	list[0].left = old;
 	assert_int_equal(turns_now(&at), TURNS_NONE);
-	turns_leave(&m.turns, 0, &at, 0x10, NULL);
-	assert_int_equal(list[0].left.how, TURNS_HOW_UNKNOWN);
-	assert_int_equal(list[1].left.how, TURNS_HOW_UNKNOWN);
+	turns_leave(&m.turns, 0, &at, NULL);
+	assert_int_equal(list[0].left.ip, 0);
+	assert_int_equal(list[1].left.ip, 0);
 	assert_int_equal(at.at[0].n_lefts, 1);
 	assert_int_equal(at.at[0].lefts[0].left.ip, left_a.ip);
 	assert_int_equal(at.at[1].n_lefts, 2);
-	assert_int_equal(at.at[1].lefts[0].turn, 0);
-	assert_int_equal(at.at[1].lefts[0].left.ip, old.ip);
-	assert_int_equal(at.at[1].lefts[1].left.ip, left_b.ip);
+	assert_int_equal(at.at[1].lefts[0].left.ip, left_b.ip);
+	assert_int_equal(at.at[1].lefts[1].turn, 0);
+	assert_int_equal(at.at[1].lefts[1].left.ip, old.ip);
 	/* It was B's. */
 	at.at[0] = at.at[1];
 	at.n = 1;
 	assert_int_equal(turns_now(&at), 1);
-	turns_leave(&m.turns, 0, &at, 0x33, &now);
+	turns_leave(&m.turns, 0, &at, &now);
 	assert_int_equal(at.at[0].n_lefts, 0);
 	assert_int_equal(list[0].left.ip, old.ip);
 	assert_int_equal(list[1].left.ip, now.ip);
@@ -429,9 +389,8 @@ static void turns_leave_undecided_is_known_to_the_ways(void **state)
 /* Only what was learnt has to be forgotten, however many turns there are. */
 static void turns_forget_what_was_left_is_not_known(void **state)
 {
-	const struct turn turns[] = {
-		{'A', 100, false}, {'B', 200, false}, {'A', 300, false}, {'B', 400, false}, {0}};
-	const struct turns_left now = {.ip = 0x22, .how = TURNS_HOW_ASYNC};
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 400}, {0}};
+	const struct turns_left now = {.ip = 0x22, .inside = true};
 	struct turns_state at = {.at = {{.turn = 2}}, .n = 1};
 	struct turns_cpu *cpu;
 	struct made m = {0};
@@ -442,14 +401,13 @@ static void turns_forget_what_was_left_is_not_known(void **state)
 	assert_int_equal(turns_link(&m.turns), 0);
 	cpu = &m.turns.cpus[0];
 	for (int i = 0; i < 3; i++) {
-		turns_leave(&m.turns, 0, &at, 0x10, &now);
-		turns_leave(&m.turns, 0, &at, 0x10, &now);
+		turns_leave(&m.turns, 0, &at, &now);
+		turns_leave(&m.turns, 0, &at, &now);
 		cpu->passed = 2;
 		assert_int_equal(cpu->list[2].left.ip, now.ip);
 		assert_int_equal(cpu->n_noted, 1);
 		turns_forget(&m.turns, 0);
 		assert_int_equal(cpu->list[2].left.ip, 0);
-		assert_int_equal(cpu->list[2].left.how, TURNS_HOW_UNKNOWN);
 		assert_int_equal(cpu->n_noted, 0);
 		assert_int_equal(cpu->passed, 0);
 	}
@@ -459,11 +417,11 @@ static void turns_forget_what_was_left_is_not_known(void **state)
 /* A stretch that decodes in one process only may belong to any of its threads. */
 static void turns_decide_says_the_process(void **state)
 {
-	const struct turn turns[] = {{'A', 100, false}, {'B', 900, false}, {0}};
+	const struct turn turns[] = {{'A', 100}, {'B', 900}, {0}};
 	const struct stretch stretches[] = {
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
-		{80, 120, 80, 120, 0x100, 0x100, TURNS_HOW_SYSCALL, "AB", 0, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, "AB", 0, false, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, "AB", 0, false, false},
+		{80, 120, 80, 120, 0x100, 0x100, false, "AB", 0, false, false},
 	};
 	struct turns_state nowhere = {0};
 	struct turns_stretch first;
@@ -474,7 +432,7 @@ static void turns_decide_says_the_process(void **state)
 					 .first = &first,
 					 .stretch = on_stretch,
 					 .proof = on_proof,
-					 .call = on_call,
+					 .alike = on_alike,
 					 .userdata = &m};
 
 	(void)state;
@@ -487,69 +445,65 @@ static void turns_decide_says_the_process(void **state)
 	assert_null(answer.thread);
 	assert_non_null(answer.process);
 	assert_int_equal(answer.process->pid, a.pid);
+	assert_int_equal(answer.n_threads, 2);
+	assert_ptr_equal(answer.threads[0], &a);
+	assert_ptr_equal(answer.threads[1], &b);
 	assert_int_equal(answer.first, 0);
 	assert_int_equal(answer.last, 1);
 	turns_done(&m.turns);
 }
 
-/* The restorer's system call goes back to where the signal was, and not behind itself. */
-static void turns_carry_remembers_what_was_interrupted(void **state)
+/* What was executed behind a stop of the trace is not known, nor what was in turns of anybody. */
+static void turns_decide_believes_no_thread_that_ran_unseen(void **state)
 {
-	const struct turns_left before = {.ip = 0x102, .again = 0x100, .how = TURNS_HOW_SYSCALL};
-	struct turns_left handler = {.ip = 0x202, .how = TURNS_HOW_SYSCALL};
-	struct turns_left restorer = {.ip = 0x302, .how = TURNS_HOW_SYSCALL, .sigreturn = true};
-	struct turns_left back = {.ip = 0x402, .how = TURNS_HOW_SYSCALL}, again = back;
+	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 900}, {0}};
+	const struct turn unknown[] = {{'A', 100}, {'B', 150}, {ANYBODY, 200},
+				       {'A', 300}, {'B', 900}, {0}};
+	const struct stretch stretches[] = {
+		{0, 20, 30, 40, 0x100, 0x180, false, NULL, 1, false, false},
+		{110, 120, 130, 140, 0x400, 0x480, false, NULL, 2, false, false},
+		{210, 220, 230, 240, 0x180, 0x1a0, false, NULL, 1, false, false},
+		{280, 320, 280, 320, 0x1a0, 0x1c0, false, NULL, 0, false, false},
+	};
+	struct stretch known[ARRAY_SIZE(stretches)];
+	struct made m = {0};
 
 	(void)state;
-	turns_carry_signals(&before, 0x200, &handler);
-	assert_int_equal(handler.interrupted_ip, 0x102);
-	turns_carry_signals(&handler, 0x202, &restorer);
-	assert_int_equal(restorer.ip, 0x102);
-	assert_int_equal(restorer.again, 0x100);
-	/* Another signal at once, before it is back there. */
-	turns_carry_signals(&restorer, 0x200, &again);
-	assert_int_equal(again.interrupted_ip, 0x102);
-	turns_carry_signals(&restorer, 0x102, &back);
-	assert_int_equal(back.ip, 0x402);
-	assert_int_equal(back.interrupted_ip, 0);
+	memcpy(known, stretches, sizeof(known));
+	known[3].expected = 1;
+	CHECK(turns, known);
+	CHECK(unknown, stretches);
+	assert_int_equal(turns_init(&m.turns, 1), 0);
+	add_turns(&m.turns, 0, turns);
+	turns_stop(&m.turns, 0, 150);
+	assert_int_equal(turns_link(&m.turns), 0);
+	check(&m, stretches, ARRAY_SIZE(stretches));
+	turns_done(&m.turns);
 }
 
-/* A child enters where its parent left, but not where two may have been its parent. */
-static void turns_forked_gives_parents_place(void **state)
+/* A thread enters user code for the first time behind the system call that made it. */
+static void turns_link_finds_births(void **state)
 {
 	static const struct timeline_thread parent = {.pid = 7, .tid = 7, .end = SPACE_NOW};
-	static const struct timeline_thread other = {.pid = 7, .tid = 8, .end = SPACE_NOW};
 	static const struct timeline_thread child = {
 		.pid = 9, .tid = 9, .ppid = 7, .begin = 50, .end = SPACE_NOW};
-	const struct turns_state at = {.n = 1};
-	struct turns_turn *list[3];
 	struct turns t;
-	size_t i;
 
 	(void)state;
-	assert_int_equal(turns_init(&t, 3), 0);
-	for (i = 0; i < 3; i++) {
-		list[i] = t.cpus[i].list = calloc(1, sizeof(struct turns_turn));
-		t.cpus[i].n = 1;
-		assert_non_null(list[i]);
+	for (int lossy = 0; lossy < 2; lossy++) {
+		assert_int_equal(turns_init(&t, 1), 0);
+		t.cpus[0].list = calloc(2, sizeof(struct turns_turn));
+		assert_non_null(t.cpus[0].list);
+		t.cpus[0].n = 2;
+		t.cpus[0].list[0] = (struct turns_turn){.until = 60, .thread = &parent};
+		t.cpus[0].list[1] =
+			(struct turns_turn){.since = 60, .until = 100, .thread = &child};
+		t.lossy = lossy;
+		assert_int_equal(turns_link(&t), 0);
+		assert_false(t.cpus[0].list[0].born);
+		assert_int_equal(t.cpus[0].list[1].born, !lossy);
+		turns_done(&t);
 	}
-	*list[0] = (struct turns_turn){.until = 100, .thread = &parent};
-	*list[1] = (struct turns_turn){.until = 100, .thread = &other};
-	*list[2] = (struct turns_turn){.since = 60, .until = 100, .thread = &child};
-	assert_int_equal(turns_link(&t), 0);
-	assert_true(list[2]->born);
-	assert_false(list[0]->born);
-	assert_true(turns_has_birth(&t, 7, 40, 60));
-	assert_false(turns_has_birth(&t, 7, 51, 60));
-	list[0]->left = (struct turns_left){.ip = 0x123, .how = TURNS_HOW_SYSCALL};
-	list[1]->left = (struct turns_left){.ip = 0x456, .how = TURNS_HOW_SYSCALL};
-	turns_forked(&t, 0, &at, 60, 70);
-	assert_int_equal(list[2]->left.how, TURNS_HOW_UNKNOWN);
-	turns_forked(&t, 0, &at, 40, 70);
-	assert_int_equal(list[2]->left.ip, 0x123);
-	turns_forked(&t, 1, &at, 40, 70);
-	assert_int_equal(list[2]->left.ip, 0);
-	turns_done(&t);
 }
 
 int main(void)
@@ -558,20 +512,18 @@ int main(void)
 		cmocka_unit_test(turns_decide_by_time_alone),
 		cmocka_unit_test(turns_decide_long_stretch_fits_one_turn),
 		cmocka_unit_test(turns_decide_by_where_they_left),
-		cmocka_unit_test(turns_decide_by_how_they_left),
+		cmocka_unit_test(turns_decide_handlers_begin_anywhere_else),
+		cmocka_unit_test(turns_decide_turns_may_have_no_stretch),
+		cmocka_unit_test(turns_decide_believes_no_thread_that_ran_unseen),
+		cmocka_unit_test(turns_link_finds_births),
 		cmocka_unit_test(turns_decide_by_code),
 		cmocka_unit_test(turns_decide_undecidable_is_nobodys),
-		cmocka_unit_test(turns_decide_each_turn_has_a_stretch),
-		cmocka_unit_test(turns_decide_empty_turns_happen),
 		cmocka_unit_test(turns_decide_uncertain_turn_is_nobodys),
 		cmocka_unit_test(turns_decide_without_time),
 		cmocka_unit_test(turns_decide_knows_other_cpus),
-		cmocka_unit_test(turns_decide_undecided_is_not_forgotten),
 		cmocka_unit_test(turns_leave_undecided_is_known_to_the_ways),
 		cmocka_unit_test(turns_forget_what_was_left_is_not_known),
 		cmocka_unit_test(turns_decide_says_the_process),
-		cmocka_unit_test(turns_carry_remembers_what_was_interrupted),
-		cmocka_unit_test(turns_forked_gives_parents_place),
 	};
 
 	return cmocka_run_group_tests_name("turns", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * Turns and births in numbers that a stranger's sideband may have, asked for by as many stretches
- * of which the trace tells no time: what takes a step for each of both would take minutes.
+ * Turns in numbers that a stranger's sideband may have, asked for by as many stretches
+ * of which the trace tells no time: what takes a step for each turn would take minutes.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -115,66 +115,12 @@ static void turns_decide_crowd_with_another_is_nobodys(void **state)
 	turns_done(&t);
 }
 
-static struct timeline_thread children[MANY];
-
-/* The first turn is the parent's, all others are its children's. */
-static const struct timeline_thread *family(uint32_t i)
-{
-	if (i == 0)
-		return &a;
-	children[i] = (struct timeline_thread){
-		.pid = i + 10, .tid = i + 10, .ppid = a.pid, .begin = i - 1, .end = SPACE_NOW};
-	children[i].begin += i == 1;
-	return &children[i];
-}
-
-static void turns_forked_too_many_believes_nobody(void **state)
-{
-	const struct turns_state at_first = {.at = {{0, 0}}, .n = 1};
-	struct turns t;
-
-	(void)state;
-	make_turns(&t, family);
-	t.cpus[0].list[0].left =
-		(struct turns_left){.ip = 0x1002, .how = TURNS_HOW_SYSCALL, .context = 1};
-	assert_true(t.n_births > MANY / 2);
-	turns_forked(&t, 0, &at_first, 1, 4);
-	assert_int_equal(t.cpus[0].list[3].left.ip, 0x1002);
-	for (uint32_t i = 0; i < MANY; i++)
-		turns_forked(&t, 0, &at_first, 0, UINT64_MAX);
-	assert_int_equal(t.cpus[0].list[3].left.ip, 0);
-	assert_true(turns_has_birth(&t, 5, 0, 0));
-	/* Another walk may find fewer at once. */
-	turns_restart(&t);
-	turns_forget(&t, 0);
-	t.cpus[0].list[0].left =
-		(struct turns_left){.ip = 0x1002, .how = TURNS_HOW_SYSCALL, .context = 1};
-	assert_false(turns_has_birth(&t, 5, 0, 0));
-	turns_forked(&t, 0, &at_first, 1, 4);
-	assert_int_equal(t.cpus[0].list[3].left.ip, 0x1002);
-	turns_done(&t);
-}
-
-static void turns_has_birth_among_too_many_may(void **state)
-{
-	struct turns t;
-
-	(void)state;
-	make_turns(&t, family);
-	assert_false(turns_has_birth(&t, 5, 10, 20));
-	for (uint32_t i = 0; i < MANY; i++)
-		assert_true(turns_has_birth(&t, 5, 0, UINT64_MAX));
-	turns_done(&t);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(turns_decide_far_apart_links),
 		cmocka_unit_test(turns_decide_crowd_of_one_is_its),
 		cmocka_unit_test(turns_decide_crowd_with_another_is_nobodys),
-		cmocka_unit_test(turns_forked_too_many_believes_nobody),
-		cmocka_unit_test(turns_has_birth_among_too_many_may),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
