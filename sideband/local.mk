@@ -27,6 +27,7 @@ sideband_libptimage_a_SOURCES = \
 	sideband/elf/elf_bytes.c \
 	sideband/elf/elf_plt.c \
 	sideband/elf/elf_symbols.c \
+	sideband/elf/elf_unwind.c \
 	sideband/kernel/kernel.c sideband/kernel/kernel.h sideband/kernel/kernel_private.h \
 	sideband/kernel/kernel_file.c sideband/kernel/kernel_file.h sideband/kernel/kernel_file_private.h \
 	sideband/kernel/kernel_file_module.c \

@@ -231,6 +231,9 @@ static int read_names(struct elf_file *f)
 	r = elf_add_plt(f);
 	if (r < 0)
 		return r;
+	r = elf_add_unwind(f);
+	if (r < 0)
+		return r;
 	return elf_choose_symbols(f);
 }
 

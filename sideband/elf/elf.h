@@ -5,7 +5,8 @@
  * segments and its code sections. elf_bytes.c decides which bytes of the file may be read, and
  * checks the headers before libelf sees the file. elf_symbols.c collects the function symbols of
  * the file itself, of the small file packed within it (MiniDebugInfo) and of the debug file apart,
- * and chooses the best at each place. elf_plt.c names PLT entries.
+ * and chooses the best at each place. elf_plt.c names PLT entries. elf_unwind.c has the bounds of
+ * functions that have no symbol, from the unwind table that stripped files keep.
  *
  * Decisions that govern the room:
  * - Every byte is untrusted, so the room is linked only into the sandboxed decoder. Tables,
@@ -29,9 +30,11 @@
 #include <stdint.h>
 
 struct elf_symbol {
-	uint64_t offset;  /* in the file */
-	uint64_t size;	  /* bytes; 0: up to the next symbol */
-	const char *name; /* borrowed, valid as long as the struct elf_file and the bytes */
+	uint64_t offset; /* in the file */
+	uint64_t size;	 /* bytes; 0: up to the next symbol */
+	/* Borrowed, valid as long as the struct elf_file and the bytes. NULL: only the bounds are
+	 * known, from the unwind table. */
+	const char *name;
 };
 
 struct elf_file;
@@ -67,9 +70,10 @@ void elf_file_free(struct elf_file *f);
 int elf_file_add_names(struct elf_file *f, const struct elf_bytes *debug);
 /* The GNU build id; *ret_size 0: none. */
 const uint8_t *elf_file_build_id(const struct elf_file *f, size_t *ret_size);
-/* The function symbols of .symtab, .dynsym and .gnu_debugdata (a small symbol table packed by xz),
- * sorted by offset. If several symbols have one offset, only the best is there: a global symbol
- * before a local one, one with a size before one without. PLT entries are named "NAME@plt". */
+/* The functions of .symtab, .dynsym, .gnu_debugdata (a small symbol table packed by xz) and
+ * .eh_frame (bounds without names), sorted by offset. If several symbols have one offset, only the
+ * best is there: a global symbol before a local one, one with a size before one without. PLT
+ * entries are named "NAME@plt". */
 const struct elf_symbol *elf_file_symbols(const struct elf_file *f, size_t *ret_n);
 /* The address at which the program headers load the byte at OFFSET. False: no segment loads it. */
 bool elf_file_address(const struct elf_file *f, uint64_t offset, uint64_t *ret);

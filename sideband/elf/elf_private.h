@@ -21,6 +21,9 @@ struct elf_spans {
 	size_t n, capacity;
 };
 
+/* Behind the ranks of all named symbols. */
+#define ELF_RANK_UNNAMED 6u
+
 struct elf_candidate {
 	struct elf_symbol symbol;
 	unsigned rank; /* the lowest at an offset wins */
@@ -83,7 +86,7 @@ const char *elf_section_name(const struct elf_file *f, const GElf_Shdr *h);
 /* The file offset of ADDRESS; false: no segment loads it from the file. */
 bool elf_offset_of(const struct elf_file *f, uint64_t address, uint64_t *ret);
 
-/* --- Symbols: elf_symbols.c, elf_plt.c. Functions return 0 or -ENOMEM --- */
+/* --- Symbols: elf_symbols.c, elf_plt.c, elf_unwind.c. Functions return 0 or -ENOMEM --- */
 
 /* Adds nothing beyond the limit on symbols. */
 int elf_add_candidate(struct elf_file *f, const struct elf_symbol *symbol, unsigned rank);
@@ -94,5 +97,7 @@ int elf_add_mini(struct elf_file *f);
 void elf_drop_mini(struct elf_file *f);
 /* Names PLT entries. */
 int elf_add_plt(struct elf_file *f);
+/* Adds a symbol without a name for each entry of the unwind table. */
+int elf_add_unwind(struct elf_file *f);
 /* Makes the symbols of the candidates. */
 int elf_choose_symbols(struct elf_file *f);

@@ -215,7 +215,9 @@ void elf_drop_mini(struct elf_file *f)
 	f->mini_room = 0;
 }
 
-/* --- The best at each offset --- */
+/* --- The best at each offset ---
+ *
+ * A symbol without a size takes the size of the next best one that has a size. */
 
 static size_t underscores(const char *name)
 {
@@ -238,6 +240,8 @@ static int by_offset(const void *a, const void *b)
 		return x->symbol.offset < y->symbol.offset ? -1 : 1;
 	if (x->rank != y->rank)
 		return x->rank < y->rank ? -1 : 1;
+	if (x->rank == ELF_RANK_UNNAMED)
+		return x->symbol.size < y->symbol.size ? -1 : x->symbol.size > y->symbol.size;
 	x_underscores = underscores(x->symbol.name);
 	y_underscores = underscores(y->symbol.name);
 	if (x_underscores != y_underscores)
@@ -258,8 +262,11 @@ int elf_choose_symbols(struct elf_file *f)
 		const struct elf_candidate *c = &f->candidates[i];
 		size_t n = f->n_symbols;
 
-		if (n > 0 && f->symbols[n - 1].offset == c->symbol.offset)
+		if (n > 0 && f->symbols[n - 1].offset == c->symbol.offset) {
+			if (f->symbols[n - 1].size == 0)
+				f->symbols[n - 1].size = c->symbol.size;
 			continue;
+		}
 		f->ranks[n] = (uint8_t)c->rank;
 		f->symbols[n] = c->symbol;
 		f->n_symbols++;

@@ -1,9 +1,9 @@
 /*
  * The function and the source lines at a file offset.
  *
- * The symbols, DWARF and perf map of an image are read on the first question about the image. The
- * span between two symbols is a function without a name, so every place in the code belongs to
- * exactly one function.
+ * The symbols, DWARF and perf map of an image are read on the first question about the image. A
+ * span between two symbols is a function without a name and with unknown bounds, because every
+ * place in the code belongs to exactly one function.
  */
 #include "sideband/symbols/symbols.h"
 
@@ -273,6 +273,7 @@ static void find_in_elf(const struct elf_file *elf, uint64_t begin, uint64_t end
 	if (beyond < n)
 		end = MIN_OF(end, symbols[beyond].offset);
 	ret->size = end - ret->offset;
+	ret->unbounded = true;
 }
 
 void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct symbol *ret)
@@ -300,6 +301,7 @@ void symbols_find(struct symbols *s, uint32_t image, uint64_t offset, struct sym
 		return;
 	if (elf_file_code(elf, offset, &begin, &end)) {
 		find_in_elf(elf, begin, end, ret);
+		(void)elf_file_address(elf, ret->offset, &ret->address);
 	} else {
 		ret->begin = offset;
 		ret->end = offset + 1;

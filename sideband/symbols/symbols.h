@@ -24,8 +24,9 @@
  *   that of its image is a mismatch and is not used.
  * - Nothing is read before it is needed, and all that was read of an image is remembered
  *   (image_set_needed()), so that a stored bundle keeps exactly what its decode needs.
- * - Every offset of an image belongs to exactly one function: a span between two symbols is a
- *   function without a name.
+ * - Every offset of an image belongs to exactly one function. A function of a stripped file has its
+ *   bounds from the unwind table, but no name. A span that neither a symbol nor the unwind table
+ *   covers is one function without a name, and its bounds are unknown.
  * - The file that holds an image's names and DWARF (its debug file) is only asked for by the build
  *   id that the image has, and is only used if it has that same build id.
  * - Files, perf maps and names come from strangers. All of them are parsed in the sandboxed worker
@@ -63,8 +64,11 @@ struct symbol {
 	uint32_t image;
 	uint64_t offset;  /* start of the function in the file */
 	uint64_t size;	  /* bytes up to its end */
-	const char *name; /* borrowed; NULL: no symbol covers the place, the function is the span
-			     between its neighbours */
+	uint64_t address; /* of its start in the file's own addresses (nm); 0: no ELF file */
+	const char *name; /* borrowed; NULL: no symbol with a name covers the place */
+	/* Nothing tells where the function begins and ends: it is the span between its
+	 * neighbours, and may be several functions. */
+	bool unbounded;
 	/* The part of the function around the asked offset that holds no other symbol: every offset
 	 * within [begin, end) belongs to this function. If the file has no code at the asked
 	 * offset: only that offset. Both 0: the whole function. */

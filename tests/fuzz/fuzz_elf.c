@@ -1,8 +1,8 @@
 /*
  * Fuzzes the ELF reader with an untrusted file in five forms: whole; with only requested ranges
  * present; as the separate debug file of an ELF with its build id; packed by xz within another ELF;
- * and as the packed bytes themselves. Invariants: symbols have names, are in order, and lie within
- * the file; the build id is readable to its end; memory for unpacking is freed.
+ * and as the packed bytes themselves. Invariants: symbols have names or sizes, are in order, and
+ * lie within the file; the build id is readable to its end; memory for unpacking is freed.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -29,7 +29,8 @@ static size_t look(const struct elf_file *f, size_t size)
 
 	symbols = elf_file_symbols(f, &n);
 	for (size_t i = 0; i < n; i++) {
-		assert(symbols[i].offset < size && strlen(symbols[i].name) > 0);
+		assert(symbols[i].offset < size);
+		assert(symbols[i].name ? strlen(symbols[i].name) > 0 : symbols[i].size > 0);
 		assert(i == 0 || symbols[i - 1].offset < symbols[i].offset);
 		assert(!elf_file_code(f, symbols[i].offset, &begin, &end) || end <= size);
 	}

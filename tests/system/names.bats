@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# Names of functions: demangled, and from the compressed symbols of a stripped program.
+# Names of functions: demangled, from the compressed symbols of a stripped program, and without symbols.
 
 load recorder
 
@@ -76,4 +76,15 @@ BOTH='_Do_it= shop::sell(shop::goods, char const*)=_ZN4shopL4sellENS_5goodsEPKc'
 	rm -rf "$STATE/images" "$DIR/packed" "$DIR/prog"
 	timeout 60 "$CTL" decode --worker="$DECODE" "$DIR/joined" -o "$DIR/decoded"
 	cmp "$DIR/decoded" "$(newest json)"
+}
+
+@test "functions of a stripped program are told apart, and named by the addresses that nm has" {
+	local sell do_it
+	strip -o "$DIR/stripped" "$DIR/prog"
+	sell=$(nm "$DIR/prog" | awk '/4sell/ {sub("^0*", "", $1); print $1}')
+	do_it=$(nm "$DIR/prog" | awk '/ _Do_it$/ {sub("^0*", "", $1); print $1}')
+	record -- "$DIR/stripped"
+	jq -e --arg sell "stripped@0x$sell" --arg do_it "stripped@0x$do_it" \
+		'.functions | map({(.name): .}) | add | .[$sell].calls == 2 and .[$do_it].calls == 2 and
+		(.[$sell] | has("boundsUnknown") | not) and .[$sell].selfInstructions > 3000' "$(newest json)"
 }

@@ -144,6 +144,7 @@ static void look_in_map(const struct functions *f, uint32_t context, uint64_t ad
 	symbol->size = end - begin;
 	symbol->name = ret->name;
 	symbol->begin = symbol->end = 0;
+	symbol->unbounded = false;
 }
 
 static int look_up(struct functions *f, uint32_t context, uint64_t address,
@@ -164,6 +165,8 @@ static int look_up(struct functions *f, uint32_t context, uint64_t address,
 		look_in_map(f, context, address, &code, &symbol, &map);
 	fn.image = code.image;
 	fn.name = symbol.name;
+	fn.file_address = symbol.address;
+	fn.unbounded = symbol.unbounded;
 	if (!symbol.name && symbol.size == 0) {
 		fn.offset = FUNCTIONS_WHOLE_IMAGE;
 		fn.address = code.map_begin;

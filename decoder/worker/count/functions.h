@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,10 +30,12 @@ struct function {
 	 * and the thread's counters when the outermost of these calls began. */
 	uint64_t began_insns, began_ticks;
 	uint32_t active;
-	uint32_t image;	  /* UINT32_MAX: unknown (index 0) */
-	uint64_t offset;  /* in the file */
-	const char *name; /* borrowed; NULL: no symbol */
-	uint64_t address; /* of its start where the function was first met */
+	uint32_t image;	       /* UINT32_MAX: unknown (index 0) */
+	uint64_t offset;       /* in the file */
+	const char *name;      /* borrowed; NULL: no symbol */
+	uint64_t address;      /* of its start where the function was first met */
+	uint64_t file_address; /* of its start, as in struct symbol */
+	bool unbounded;	       /* as in struct symbol */
 };
 
 /* Addresses [lo, hi) that belong to one function in a context: the largest such range around the

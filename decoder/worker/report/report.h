@@ -78,8 +78,11 @@ void report_ids(struct json_writer *w, const struct timeline_thread *process,
 void report_exact(struct json_writer *w, const struct flow_stats *total);
 /* The first MAX bytes of V; NULL gives null. */
 void report_string_cut(struct json_writer *w, const char *key, const char *v, size_t max);
-/* "FILE+0xOFFSET", FILE being the last component of PATH; "FILE" for FUNCTIONS_WHOLE_IMAGE. */
-void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset);
+/* A function without a name: "FILE@0xADDRESS", FILE being the last component of PATH and ADDRESS
+ * that of the function in the file. "FILE+0xOFFSET" for memory, which has no such addresses (0);
+ * "FILE" for FUNCTIONS_WHOLE_IMAGE. */
+void report_unnamed(struct json_writer *w, const char *key, const char *path, uint64_t address,
+		    uint64_t offset);
 /* An element of "cut": of TOTAL elements of WHAT only KEPT are written. Writes nothing if KEPT is
  * TOTAL. */
 void report_cut_line(struct json_writer *w, const char *what, uint64_t kept, uint64_t total);

@@ -29,12 +29,14 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	else if (f->name)
 		report_string_cut(w, "name", report_source_name(r, f->name), REPORT_MAX_STRING);
 	else
-		report_file_place(w, "name",
-				  f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
-				  f->offset);
+		report_unnamed(w, "name",
+			       f->image < r->m->n_images ? r->m->images[f->image].path : NULL,
+			       f->file_address, f->offset);
 	report_linkage(r, w, f->image == UINT32_MAX ? NULL : f->name);
 	report_image_ref(r, w, f->image);
 	report_hex(w, "address", f->image == UINT32_MAX ? MANIFEST_ABSENT : f->address);
+	if (f->unbounded)
+		json_bool(w, "boundsUnknown", true);
 	json_u64(w, "calls", f->calls);
 	json_u64(w, "selfInstructions", f->self_insns);
 	json_u64(w, "totalInstructions", f->total_insns);

@@ -77,10 +77,11 @@ struct report_image {
 struct report_symbol {
 	uint64_t address; /* 0: the entry is free */
 	uint32_t context;
-	uint32_t image;	  /* index of the manifest; UINT32_MAX: none */
-	uint64_t offset;  /* from the beginning of the symbol, or of the file without a symbol */
-	uint64_t at;	  /* from the beginning of the file */
-	const char *name; /* borrowed; NULL: no symbol */
+	uint32_t image;	   /* index of the manifest; UINT32_MAX: none */
+	uint64_t offset;   /* from the beginning of the function, or of memory without functions */
+	uint64_t at;	   /* from the beginning of the file */
+	const char *name;  /* borrowed; NULL: no symbol */
+	uint64_t function; /* the address of the function's start in the file; 0: no ELF file */
 };
 #define REPORT_SYMBOLS (1u << 15)
 
@@ -110,9 +111,10 @@ struct report {
 
 /* An address, resolved. */
 struct report_place {
-	/* The name of the function as the source has it, or else of the file; empty: unknown. */
+	/* The name of the function as the source has it, or "FILE@0xADDRESS" (report_unnamed()), or
+	 * of memory without functions; empty: unknown. */
 	char name[REPORT_MAX_STRING + 1];
-	const char *linkage; /* the name in the symbol table; borrowed; NULL: NAME is a file */
+	const char *linkage; /* the name in the symbol table; borrowed; NULL: there is none */
 	uint32_t image;	     /* index of the manifest; UINT32_MAX: none */
 	uint64_t offset;     /* from the beginning of the function or file; MANIFEST_ABSENT */
 	uint64_t at;	     /* from the beginning of the file; MANIFEST_ABSENT */

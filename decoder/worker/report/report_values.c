@@ -187,13 +187,15 @@ static const char *report_base_name(const char *path)
 	return slash && slash[1] != '\0' ? slash + 1 : path;
 }
 
-void report_file_place(struct json_writer *w, const char *key, const char *path, uint64_t offset)
+void report_unnamed(struct json_writer *w, const char *key, const char *path, uint64_t address,
+		    uint64_t offset)
 {
 	char text[MAX_FILE_NAME + 32];
 	int n = snprintf(text, sizeof(text), "%.*s", (int)MAX_FILE_NAME, report_base_name(path));
 
 	if (offset != FUNCTIONS_WHOLE_IMAGE)
-		snprintf(text + n, sizeof(text) - (size_t)n, "+0x%llx", (unsigned long long)offset);
+		snprintf(text + n, sizeof(text) - (size_t)n, "%s0x%llx", address ? "@" : "+",
+			 (unsigned long long)(address ? address : offset));
 	json_string(w, key, text);
 }
 
@@ -217,9 +219,22 @@ static const struct report_symbol *symbol_at(const struct report *r, uint32_t co
 	s->image = code.image;
 	s->offset = s->at = code.offset + (address - code.address);
 	s->name = symbol.name;
-	if (symbol.name)
+	s->function = symbol.address;
+	if (symbol.name || symbol.address)
 		s->offset -= symbol.offset;
 	return s;
+}
+
+static void name_unnamed(const struct report *r, const struct report_symbol *s,
+			 struct report_place *ret)
+{
+	int n = snprintf(
+		ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,
+		report_base_name(s->image < r->m->n_images ? r->m->images[s->image].path : NULL));
+
+	if (s->function != 0)
+		snprintf(ret->name + n, sizeof(ret->name) - (size_t)n, "@0x%llx",
+			 (unsigned long long)s->function);
 }
 
 void report_place(const struct report *r, uint32_t context, uint64_t address,
@@ -243,9 +258,7 @@ void report_place(const struct report *r, uint32_t context, uint64_t address,
 	if (s->name)
 		snprintf(ret->name, sizeof(ret->name), "%s", report_source_name(r, s->name));
 	else
-		snprintf(ret->name, sizeof(ret->name), "%.*s", (int)MAX_FILE_NAME,
-			 report_base_name(s->image < r->m->n_images ? r->m->images[s->image].path
-								    : NULL));
+		name_unnamed(r, s, ret);
 }
 
 void report_name(const struct report *r, struct json_writer *w, const char *key, uint32_t context,

@@ -77,7 +77,7 @@ static void write_rows(const struct out *o, const char *key, const struct skim_r
 			if (f->name || !path)
 				report_string_cut(o->w, "name", f->name, MAX_NAME);
 			else
-				report_file_place(o->w, "name", path, f->offset);
+				report_unnamed(o->w, "name", path, f->file_address, f->offset);
 			report_string_cut(o->w, "image", path, MAX_NAME);
 		}
 		write_sum(o, row);

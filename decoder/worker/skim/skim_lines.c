@@ -125,12 +125,18 @@ static int write_place(struct skim_lines *l, const struct skim_sample *s,
 		write_text(l, scan_is_kernel(s->ip) ? "- [kernel]" : "- [unknown]");
 		return 0;
 	}
-	/* Code without a name has its place in the file. */
+	/* A function without a name has its address in the file, and memory its offset. */
+	if (f->name || f->file_address != 0)
+		into = s->ip - span.entry;
+	else if (replay_find(l->replay, owner->context, s->ip, &code) == 0)
+		into = code.offset + (s->ip - code.address);
 	if (f->name) {
 		write_name(l, f->name);
-		into = s->ip - span.entry;
-	} else if (replay_find(l->replay, owner->context, s->ip, &code) == 0) {
-		into = code.offset + (s->ip - code.address);
+	} else if (f->file_address != 0) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "@0x%llx", (unsigned long long)f->file_address);
+		write_text(l, text);
 	}
 	write_text(l, "+0x");
 	lines_hex(l->lines, into, ' ');

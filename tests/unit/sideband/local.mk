@@ -17,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/sideband/symbols/test_demangle \
 	tests/unit/sideband/elf/test_elf_apart \
 	tests/unit/sideband/elf/test_elf_strings \
+	tests/unit/sideband/elf/test_elf_unwind \
 	tests/unit/sideband/symbols/test_image_debug \
 	tests/unit/sideband/symbols/test_symbols_apart \
 	tests/unit/sideband/symbols/test_image \
@@ -91,6 +92,10 @@ tests_unit_sideband_symbols_test_image_debug_LDADD = \
 tests_unit_sideband_elf_test_elf_strings_SOURCES = tests/unit/sideband/elf/test_elf_strings.c \
 	tests/unit/sideband/elf_maker.c tests/unit/sideband/elf_maker.h
 tests_unit_sideband_elf_test_elf_strings_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
+
+tests_unit_sideband_elf_test_elf_unwind_SOURCES = tests/unit/sideband/elf/test_elf_unwind.c \
+	tests/unit/sideband/self.h
+tests_unit_sideband_elf_test_elf_unwind_LDADD = sideband/libptimage.a $(ELF_LIBS) $(CMOCKA_LIBS)
 
 tests_unit_sideband_elf_test_elf_apart_SOURCES = tests/unit/sideband/elf/test_elf_apart.c \
 	tests/unit/sideband/elf/some_file.h \

@@ -44,6 +44,8 @@ static inline void assert_same_names(const struct elf_file *a, const struct elf_
 	for (size_t i = 0; i < n; i++) {
 		assert_int_equal(x[i].offset, y[i].offset);
 		assert_int_equal(x[i].size, y[i].size);
-		assert_string_equal(x[i].name, y[i].name);
+		assert_int_equal(!x[i].name, !y[i].name);
+		if (x[i].name)
+			assert_string_equal(x[i].name, y[i].name);
 	}
 }

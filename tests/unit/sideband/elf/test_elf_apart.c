@@ -70,7 +70,7 @@ static bool has_name(const struct elf_file *f, const char *name)
 	const struct elf_symbol *s = elf_file_symbols(f, &n);
 
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(s[i].name, name) == 0)
+		if (s[i].name && strcmp(s[i].name, name) == 0)
 			return true;
 	return false;
 }

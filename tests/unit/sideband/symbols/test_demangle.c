@@ -457,26 +457,30 @@ static size_t put_names(const struct elf_file *f, const char *path)
 
 	assert_non_null(to);
 	for (size_t i = 0; i < n; i++)
-		fprintf(to, "%s\n", s[i].name);
+		if (s[i].name)
+			fprintf(to, "%s\n", s[i].name);
 	assert_int_equal(fclose(to), 0);
 	return n;
 }
 
 static void compare_with_filter(const struct elf_file *f, FILE *filter)
 {
-	size_t n, capacity = 0, mangled = 0;
+	size_t n, capacity = 0, named = 0, mangled = 0;
 	const struct elf_symbol *s = elf_file_symbols(f, &n);
 	char *line = NULL;
 
 	for (size_t i = 0; i < n; i++) {
-		CLEANUP_FREE char *text = demangle(s[i].name);
+		CLEANUP_FREE char *text = s[i].name ? demangle(s[i].name) : NULL;
 
+		if (!s[i].name)
+			continue;
+		named++;
 		assert_true(getline(&line, &capacity, filter) > 0);
 		line[strcspn(line, "\n")] = 0;
 		assert_string_equal(text ? text : s[i].name, line);
 		mangled += text != NULL;
 	}
-	assert_true(mangled > n / 2);
+	assert_true(mangled > named / 2);
 	free(line);
 }
 

@@ -125,7 +125,7 @@ static void find_divides_all_code_among_functions(void **state)
 
 	for (uint32_t image = 0; image < 2; image++) {
 		uint64_t size = f->files[image].size;
-		size_t named = 0, unnamed = 0;
+		size_t named = 0, unnamed = 0, unbounded = 0;
 		struct symbol s, last;
 
 		for (uint64_t at = 0; at < size && named < 3000;
@@ -142,10 +142,13 @@ static void find_divides_all_code_among_functions(void **state)
 			unnamed += s.name == NULL;
 			/* Inner symbols may share the end. */
 			assert_true(last.offset >= s.offset);
-			assert_true(s.name || last.offset == s.offset);
+			assert_true(!s.unbounded || last.offset == s.offset);
+			assert_false(s.name && s.unbounded);
+			unbounded += s.unbounded;
 		}
 		assert_true(named > 10);
-		assert_true(unnamed > 0);
+		assert_true(unbounded > 0);
+		assert_true(unnamed > unbounded);
 	}
 }
 
@@ -166,8 +169,10 @@ static void find_ends_a_function_at_its_size(void **state)
 		if (symbols[i].size == 0 || end >= symbols[i + 1].offset)
 			continue;
 		symbols_find(f->symbols, 1, end - 1, &s);
-		assert_string_equal(s.name, symbols[i].name);
+		assert_int_equal(s.offset, symbols[i].offset);
+		assert_int_equal(!s.name, !symbols[i].name);
 		assert_int_equal(s.size, symbols[i].size);
+		assert_false(s.unbounded);
 		symbols_find(f->symbols, 1, end, &s);
 		assert_int_not_equal(s.offset, symbols[i].offset);
 		checked++;
