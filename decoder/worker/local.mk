@@ -11,11 +11,13 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/sandbox.c decoder/worker/sandbox.h \
 	decoder/worker/count/calls.c decoder/worker/count/calls.h \
 	decoder/worker/count/decoded.c decoder/worker/count/decoded.h \
+	decoder/worker/count/durations.c decoder/worker/count/durations.h \
 	decoder/worker/count/functions.c decoder/worker/count/functions.h \
 	decoder/worker/count/gaps.c \
 	decoder/worker/count/marks.c decoder/worker/count/marks.h \
 	decoder/worker/count/steps.c decoder/worker/count/steps.h \
 	decoder/worker/count/tally.c decoder/worker/count/tally.h \
+	decoder/worker/count/tally_instances.c \
 	decoder/worker/count/tally_cache.c decoder/worker/count/tally_cache.h \
 	decoder/worker/count/tally_private.h \
 	decoder/worker/count/tally_quick.c \

@@ -73,23 +73,27 @@ int calls_push(struct calls *c, const struct calls_frame *frame, struct calls_fr
 	return r;
 }
 
-/* How many frames a return to TO ends. */
-static size_t decide_return(struct calls *c, uint64_t to)
+/* A return to TO. */
+static void decide_return(struct calls *c, uint64_t to, struct calls_change *change)
 {
 	size_t depth = calls_depth(c);
 	struct calls_frame *handler;
 
-	for (size_t i = 0; i < depth; i++)
-		if (calls_returns_to(calls_at(c, i), to))
-			return i + 1;
-	if (c->n_signals == 0)
-		return depth;
+	for (size_t i = 0; i < depth; i++) {
+		if (!calls_returns_to(calls_at(c, i), to))
+			continue;
+		change->pops = i + 1;
+		return;
+	}
 	/* A handler returns once to the restorer, which was not called. */
-	handler = calls_slot(c, c->signals[c->n_signals - 1]);
-	if (handler->returned)
-		return depth;
+	handler = c->n_signals > 0 ? calls_slot(c, c->signals[c->n_signals - 1]) : NULL;
+	change->lost = !handler || handler->returned;
+	if (change->lost) {
+		change->pops = depth;
+		return;
+	}
 	handler->returned = true;
-	return (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
+	change->pops = (size_t)(c->end - 1 - c->signals[c->n_signals - 1]);
 }
 
 static bool is_kernel(const struct calls *c, uint64_t ip)
@@ -113,8 +117,10 @@ static void push_signal(const struct calls *c, struct calls_change *change, uint
 			uint64_t again)
 {
 	/* CALLS_MAX_SIGNALS handlers have not come back: the frames below them are not credible. */
-	if (c->n_signals == CALLS_MAX_SIGNALS)
+	if (c->n_signals == CALLS_MAX_SIGNALS) {
 		change->pops = calls_depth(c);
+		change->lost = true;
+	}
 	change->pushes = true;
 	change->frame = (struct calls_frame){.from = from, .again = again, .signal = true};
 }
@@ -129,6 +135,7 @@ static void decide_enable(struct calls *c, uint64_t to, struct calls_change *cha
 	change->pops = decide_resume(c, to);
 	if (change->pops > 0)
 		return;
+	change->lost = c->sigreturn;
 	if (c->sigreturn)
 		change->pops = calls_depth(c);
 	else
@@ -167,15 +174,16 @@ static void enter_kernel(struct calls *c, const struct flow_item *item, struct c
 static void leave_kernel(struct calls *c, uint64_t to, struct calls_change *change)
 {
 	size_t kernel = calls_depth(c);
+	bool known = false;
 
-	for (size_t i = c->n_signals; i-- > 0;) {
-		if (!calls_slot(c, c->signals[i])->entry)
-			continue;
-		kernel = (size_t)(c->end - c->signals[i]);
-		break;
+	for (size_t i = c->n_signals; i-- > 0 && !known;) {
+		known = calls_slot(c, c->signals[i])->entry;
+		if (known)
+			kernel = (size_t)(c->end - c->signals[i]);
 	}
 	decide_enable(c, to, change);
 	change->pops = MAX_OF(change->pops, kernel);
+	change->lost = change->lost || !known;
 }
 
 static void cross(struct calls *c, const struct flow_item *item, struct calls_change *change)
@@ -218,7 +226,7 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 		change.pushes = change.call = !(item->flags & FLOW_ZERO_LENGTH);
 		change.frame.from = item->from;
 		break;
-	case FLOW_RET: change.pops = decide_return(c, item->to); break;
+	case FLOW_RET: decide_return(c, item->to, &change); break;
 	case FLOW_FAR: cross(c, item, &change); break;
 	case FLOW_ASYNC:
 		if (c->aborts) {
@@ -243,6 +251,7 @@ struct calls_change calls_decide(struct calls *c, const struct flow_item *item)
 		break;
 	case FLOW_GAP:
 		change.pops = calls_depth(c);
+		change.lost = true;
 		stop(c, 0, 0);
 		c->transaction = UINT64_MAX;
 		break;

@@ -8,6 +8,9 @@
  * trace does not show (swapcontext, a caller from before the trace): all frames are popped, because
  * a short stack is better than a wrong one.
  *
+ * The owner of the stack adds frames of its own (CALLS_JUMP) for jumps between functions. No return
+ * fits them, and they are popped with the frames below.
+ *
  * If tracing goes on elsewhere than it stopped, a signal handler was entered: it has a frame of its
  * own kind, which ends when execution is back where it was. An interrupt has such a frame too, and
  * so has the kernel while it runs for user code. The abort of a transaction ends the calls that
@@ -24,14 +27,25 @@
 #define CALLS_MAX_DEPTH	  4096u /* beyond, the outermost frames are forgotten */
 #define CALLS_MAX_SIGNALS 64u
 
-struct calls_frame {
-	uint64_t from;	   /* the call; of a signal: the interrupted instruction */
-	uint64_t again;	   /* of a signal: a second address that ends it (a restarted syscall) */
-	uint32_t function; /* the caller; for the owner of the stack */
-	bool signal;	   /* a signal, an interrupt, or an entry into the kernel */
-	bool entry;	   /* of a signal: user code entered the kernel here */
-	bool returned;	   /* of a signal: its handler has returned to the restorer */
+/* When an instance of a function began: the time of the branch that entered the function. */
+struct calls_begin {
+	uint64_t tsc;	/* 0: the instance did not begin with a call, or its time is unknown */
+	uint64_t ticks; /* that its thread had been traced by then */
 };
+
+struct calls_frame {
+	uint64_t from;	/* the call; of a signal: the interrupted instruction; CALLS_JUMP */
+	uint64_t again; /* of a signal: a second address that ends it (a restarted syscall) */
+	struct calls_begin begin; /* of the caller's instance; for the owner of the stack */
+	uint32_t function;	  /* the caller; for the owner of the stack */
+	bool signal;		  /* a signal, an interrupt, or an entry into the kernel */
+	bool entry;		  /* of a signal: user code entered the kernel here */
+	bool returned;		  /* of a signal: its handler has returned to the restorer */
+};
+
+/* "from" of a frame that a jump made: FUNCTION went on in another function (a tail call, a PLT
+ * entry, a part of the function that lies apart), and ends with the frame below. */
+#define CALLS_JUMP UINT64_MAX
 
 struct calls {
 	struct calls_frame *frames; /* a ring; frames [begin, end) exist */
@@ -51,6 +65,7 @@ struct calls {
 /* The changes that a branch makes to the stack, in this order. */
 struct calls_change {
 	size_t pops;
+	bool lost; /* nobody knows whether, and where, the frames that are popped ended */
 	bool pushes;
 	bool call; /* a call enters a function; a signal enters a handler */
 	struct calls_frame frame;

@@ -86,6 +86,7 @@ void functions_done(struct functions *f)
 	free(f->list);
 	free(f->slots);
 	free(f->cache);
+	durations_done(&f->durations);
 	*f = (struct functions){0};
 }
 

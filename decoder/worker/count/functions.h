@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "decoder/hot/nodes.h"
+#include "decoder/worker/count/durations.h"
 #include "decoder/worker/replay/replay.h"
 
 /* Functions beyond this number share the function at index 0. */
@@ -35,6 +36,8 @@ struct function {
 	const char *name;      /* borrowed; NULL: no symbol */
 	uint64_t address;      /* of its start where the function was first met */
 	uint64_t file_address; /* of its start, as in struct symbol */
+	uint64_t unended;      /* of CALLS: nobody saw the call's end */
+	uint32_t durations;    /* number in the list of durations, plus 1; 0: all took no time */
 	bool unbounded;	       /* as in struct symbol */
 };
 
@@ -55,6 +58,7 @@ struct functions {
 	size_t n_slots;
 	struct functions_span *cache; /* direct-mapped by address: of lines, and of larger areas */
 	uint64_t refused;	      /* look-ups that gave list[0] because the table was full */
+	struct durations_list durations; /* of the calls of functions */
 };
 
 /* 0 or -ENOMEM. */

@@ -139,34 +139,6 @@ static void switch_to(struct tally *t, struct tally_counters *counters)
 		for_all_active(t, counters, tally_activate);
 }
 
-/* --- The stack --- */
-
-static void pop(struct tally *t, struct tally_counters *counters, size_t n)
-{
-	while (n-- > 0) {
-		struct calls_frame frame = calls_pop(&counters->calls);
-
-		tally_deactivate(t, counters, counters->function);
-		counters->function = frame.function;
-	}
-}
-
-static int push(struct tally *t, struct tally_counters *counters, struct calls_change *change)
-{
-	struct calls_frame dropped;
-	int r;
-
-	change->frame.function = counters->function;
-	r = calls_push(&counters->calls, &change->frame, &dropped);
-	if (r < 0)
-		return r;
-	if (r == CALLS_DROPPED)
-		tally_deactivate(t, counters, dropped.function);
-	counters->function = TALLY_NO_FUNCTION;
-	counters->called = change->call;
-	return 0;
-}
-
 /* --- Items --- */
 
 /* How many of the LEFT instructions of the run at START lie within SPAN. *ret_next: the first
@@ -209,7 +181,9 @@ int tally_run(struct tally *t, struct tally_counters *counters, const struct rep
 
 		if (r < 0)
 			return r;
-		tally_enter(t, counters, span.function, entry && start == span.entry);
+		r = tally_enter(t, counters, span.function, entry && start == span.entry);
+		if (r < 0)
+			return r;
 		if (last >= span.hi && n > 1)
 			part = part_within(s, &span, start, n, &start);
 		t->functions.list[span.function].self_insns += part;
@@ -272,14 +246,6 @@ static void remember(struct tally_counters *counters, const struct flow_item *it
 	};
 }
 
-int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item)
-{
-	struct calls_change change = calls_decide(&counters->calls, item);
-
-	pop(t, counters, change.pops);
-	return change.pushes ? push(t, counters, &change) : 0;
-}
-
 static int count_item(struct tally *t, struct tally_counters *counters,
 		      const struct replay_stretch *s, const struct flow_item *item)
 {
@@ -330,9 +296,7 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 	/* After an exec nothing is left of the old stack; stretches of unknown threads have no
 	 * common stack. */
 	if (counters->space != space || (!s->thread && !s->goes_on)) {
-		pop(t, counters, calls_depth(&counters->calls));
-		tally_deactivate(t, counters, counters->function);
-		counters->function = TALLY_NO_FUNCTION;
+		tally_forget(t, counters);
 		/* The new program begins elsewhere than at execve; no signal did that. */
 		counters->calls.stopped = false;
 	}
@@ -351,6 +315,8 @@ int tally_stretch(struct tally *t, const struct replay_stretch *s)
 void tally_end(struct tally *t)
 {
 	switch_to(t, NULL);
+	for (size_t i = 0; i < t->n_threads; i++)
+		tally_forget_open(t, t->threads[i]);
 }
 
 int tally_init(struct tally *t, const struct replay *replay)

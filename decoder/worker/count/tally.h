@@ -6,7 +6,8 @@
  * the hot loop gives: most steps in tally_quick.c, out of records that tally_cache.c keeps for each
  * kind of step. steps.c says which code a step executes and when. functions.c finds the function of
  * an address, and which pieces of code have the same functions. calls.c keeps the call stack of one
- * thread. marks.c and gaps.c count and list what is not a branch and what is missing. decoded.c
+ * thread, tally_instances.c tells when each call began and ended, and durations.c has their
+ * histograms. marks.c and gaps.c count and list what is not a branch and what is missing. decoded.c
  * holds all results of one decode.
  *
  * Main types: struct tally with one struct tally_counters for each thread, struct function, struct
@@ -23,9 +24,16 @@
  *   that crosses the end of a function is split exactly.
  * - A thread has one set of counters, whatever CPUs it ran on. Its stretches come in the order of
  *   its life, so its last branches and its call stack are its own.
- * - A function is active from its call, or from the jump to it out of another function (a tail
- *   call, a PLT entry), until its frame ends or another function takes its place. Its total is the
- *   thread's counters over that time; recursion counts once.
+ * - An instance of a function is the time from where the function is entered to where it ends. A
+ *   call or a jump to the function's first instruction enters it. A jump out of a function does not
+ *   end it: a tail call, a PLT entry or a part that lies apart is nested within, and ends when
+ *   execution jumps back, or together with the function when that returns. A jump into the middle
+ *   of a function further out (longjmp, an exception) ends all that was called in between.
+ * - A function is active while it has an instance. Its total is the thread's counters over that
+ *   time; recursion counts once.
+ * - The duration of a call is that of its instance, by the instants of its first and its last
+ *   branch. Calls whose end nobody saw (a gap, the end of the trace, a switch of stacks) have none
+ *   and are counted.
  * - The time is counted with the first branch whose time differs. The last branches of a walk are
  *   written at the end of the stretch, and only those that later branches did not replace.
  * - Every table has a limit. A first, unnamed entry counts what exceeds the limit, and the report
@@ -73,9 +81,10 @@ struct tally_counters {
 	uint32_t context;
 	const struct space *space;
 	struct calls calls;
-	uint32_t function; /* that runs; TALLY_NO_FUNCTION */
-	bool called;	   /* the next function to run has just been called */
-	bool cut;	   /* the run goes on behind a mark */
+	uint32_t function;	  /* that runs; TALLY_NO_FUNCTION */
+	struct calls_begin begin; /* of the function's instance */
+	bool called;		  /* the next function to run has just been called */
+	bool cut;		  /* the run goes on behind a mark */
 	struct tally_branch last[REPORT_LAST_BRANCHES];
 	uint64_t n_last; /* ever; the newest is last[(n_last - 1) % REPORT_LAST_BRANCHES] */
 };

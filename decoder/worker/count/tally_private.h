@@ -1,6 +1,6 @@
 /*
- * Inside of the tally: what tally.c (items), tally_steps.c (walks of steps and their last branches)
- * and tally_quick.c (most steps) share.
+ * Inside of the tally: what tally.c (items), tally_instances.c (the stack), tally_steps.c (walks of
+ * steps and their last branches) and tally_quick.c (most steps) share.
  */
 #pragma once
 
@@ -38,20 +38,52 @@ static inline void tally_deactivate(struct tally *t, struct tally_counters *coun
 	f->total_ticks += counters->ticks - f->began_ticks;
 }
 
-/* FUNCTION runs. ENTRY: execution jumped to its first instruction, and did not just run into it. */
-static inline void tally_enter(struct tally *t, struct tally_counters *counters, uint32_t function,
-			       bool entry)
+/* So many functions in a row that do not return, but jump to the next one, are nested. */
+#define TALLY_MAX_JUMPS 8u
+
+/* The running instance took time. 0 or -ENOMEM. */
+int tally_took(struct tally *t, struct tally_counters *counters);
+
+/* The running instance ends now. 0 or -ENOMEM. */
+static inline int tally_leave(struct tally *t, struct tally_counters *counters)
+{
+	tally_deactivate(t, counters, counters->function);
+	if (counters->begin.tsc != 0 && counters->last_tsc > counters->begin.tsc)
+		return tally_took(t, counters);
+	return 0;
+}
+
+/* An instance of FUNCTION begins. CALL: by a call, or by a jump to its first instruction. */
+static inline void tally_begin(struct tally *t, struct tally_counters *counters, uint32_t function,
+			       bool call)
+{
+	struct function *f = &t->functions.list[function];
+
+	f->calls += call;
+	f->unended += call && counters->last_tsc == 0;
+	counters->function = function;
+	counters->begin = (struct calls_begin){call ? counters->last_tsc : 0, counters->ticks};
+	tally_activate(t, counters, function);
+}
+
+/* Execution went on in FUNCTION, another one than the running one, without a call. ENTRY: at its
+ * first instruction, and by a jump. 0 or -ENOMEM. */
+int tally_jump(struct tally *t, struct tally_counters *counters, uint32_t function, bool entry);
+
+/* FUNCTION runs. ENTRY: execution jumped to its first instruction, and did not just run into it. 0
+ * or -ENOMEM. */
+static inline int tally_enter(struct tally *t, struct tally_counters *counters, uint32_t function,
+			      bool entry)
 {
 	bool called = counters->called;
 
 	counters->called = false;
 	if (counters->function == function && !called)
-		return;
-	if (called || (entry && counters->function != TALLY_NO_FUNCTION))
-		t->functions.list[function].calls++;
-	tally_deactivate(t, counters, counters->function);
-	counters->function = function;
-	tally_activate(t, counters, function);
+		return 0;
+	if (counters->function != TALLY_NO_FUNCTION)
+		return tally_jump(t, counters, function, entry || called);
+	tally_begin(t, counters, function, called);
+	return 0;
 }
 
 /* One instant for an interval: its middle. 0: unknown. */
@@ -71,8 +103,15 @@ void tally_time(struct tally *t, struct tally_counters *counters, struct tally_c
  * and enters no function. 0 or -ENOMEM. */
 int tally_run(struct tally *t, struct tally_counters *counters, const struct replay_stretch *s,
 	      uint64_t start, uint64_t last, size_t n);
+
+/* --- Instances: tally_instances.c --- */
+
 /* Does to the stack what the branch ITEM does. 0 or -ENOMEM. */
 int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item);
+/* Forgets the stack; nobody knows when its instances ended. */
+void tally_forget(struct tally *t, struct tally_counters *counters);
+/* The calls that are on the stack at the end of the trace have no end. The stack stays. */
+void tally_forget_open(struct tally *t, struct tally_counters *counters);
 
 /* --- Walks: tally_steps.c --- */
 
@@ -98,6 +137,7 @@ struct counting {
 	uint64_t insns; /* of the running function; not yet added to it, nor to the counters */
 	uint64_t items; /* of the walk */
 	bool open;	/* the next piece goes on with a run */
+	int error;	/* -ENOMEM; or 0 */
 	bool returned;	/* the last branch was a return that the stack does not know yet */
 };
 
@@ -129,5 +169,6 @@ static inline void counting_pass(struct counting *c, uint32_t step)
 void counting_time(struct counting *c, unsigned int items, unsigned int before, bool first);
 
 /* tally_quick.c: counts the steps from *AT up to END, or up to the first step that needs
- * tally_steps.c; sets *AT to the step where it stopped. There is a step at END. */
-void tally_quick(struct counting *c, uint32_t *at, uint32_t end);
+ * tally_steps.c; sets *AT to the step where it stopped. There is a step at END. 0 or
+ * -ENOMEM. */
+int tally_quick(struct counting *c, uint32_t *at, uint32_t end);

@@ -21,9 +21,10 @@ struct quick {
 	uint32_t number; /* of the running function; TALLY_NO_FUNCTION behind a call */
 	uint32_t naming;
 	uint32_t match; /* of plain records in the running function; else TALLY_NO_RECORD */
-	uint64_t base;	/* where the place begins */
-	uint64_t insns; /* of the thread */
-	uint64_t told;	/* how many of them the functions have */
+	struct calls_begin running; /* when its instance began */
+	uint64_t base;		    /* where the place begins */
+	uint64_t insns;		    /* of the thread */
+	uint64_t told;		    /* how many of them the functions have */
 	uint64_t items;
 	/* The stack: frames [bottom, top) of a ring, which has room up to LIMIT. */
 	struct calls_frame *frames;
@@ -35,15 +36,38 @@ struct quick {
 	const uint32_t *ahead; /* the first step whose record was not prefetched */
 };
 
-HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t last)
+HOT void load_stack(struct quick *q, const struct counting *c)
 {
 	const struct tally_counters *counters = c->counters;
 	const struct calls *calls = &counters->calls;
 
+	q->number = counters->function;
+	q->running = counters->begin;
+	q->frames = calls->frames;
+	q->mask = calls->capacity - 1;
+	q->bottom = calls->begin;
+	q->top = calls->end;
+	q->limit = calls->begin + calls->capacity;
+}
+
+/* The functions know of all instructions. */
+HOT void save_stack(const struct quick *q, struct counting *c)
+{
+	struct tally_counters *counters = c->counters;
+
+	counters->function = q->number;
+	counters->begin = q->running;
+	counters->insns = q->told;
+	counters->calls.end = q->top;
+}
+
+HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t last)
+{
+	const struct tally_counters *counters = c->counters;
+
 	*q = (struct quick){
 		.records = c->cache->records,
 		.list = c->t->functions.list,
-		.number = counters->function,
 		.naming = c->naming,
 		.match = counters->called ? TALLY_NO_RECORD
 					  : tally_match(c->naming, counters->function),
@@ -51,17 +75,13 @@ HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t l
 		.insns = counters->insns + c->insns,
 		.told = counters->insns,
 		.items = c->items,
-		.frames = calls->frames,
-		.mask = calls->capacity - 1,
-		.bottom = calls->begin,
-		.top = calls->end,
-		.limit = calls->begin + calls->capacity,
 		.at = c->steps + at,
 		.begin = c->steps + at,
 		.end = c->steps + at,
 		.last = c->steps + last,
 		.ahead = c->steps + at,
 	};
+	load_stack(q, c);
 }
 
 /* Whether a run goes on with the step at hand. */
@@ -75,9 +95,7 @@ HOT void save(const struct quick *q, struct counting *c)
 	struct tally_counters *counters = c->counters;
 
 	counters->called = q->number == TALLY_NO_FUNCTION;
-	counters->function = q->number;
-	counters->insns = q->told;
-	counters->calls.end = q->top;
+	save_stack(q, c);
 	c->naming = q->naming;
 	c->base = q->base;
 	c->insns = q->insns - q->told;
@@ -92,7 +110,7 @@ HOT void flush(struct quick *q, struct function *f)
 	q->told = q->insns;
 }
 
-/* The same as tally_deactivate, tally_activate and tally_enter. */
+/* The same as tally_deactivate and tally_activate. */
 HOT void deactivate(const struct quick *q, const struct counting *c, struct function *f)
 {
 	if (--f->active > 0)
@@ -115,29 +133,112 @@ HOT void run(struct quick *q, uint32_t number)
 	q->match = tally_match(q->naming, number);
 }
 
-/* ENTRY: execution jumps to the function's first instruction, unless a call went there. */
-HOT void enter(struct quick *q, const struct counting *c, uint32_t number, bool entry)
+/* The same as tally_leave, tally_begin, push and pop of tally.c. */
+HOT int leave(struct quick *q, struct counting *c)
+{
+	struct tally_counters *counters = c->counters;
+
+	flush(q, &q->list[q->number]);
+	deactivate(q, c, &q->list[q->number]);
+	if (q->running.tsc == 0 || counters->last_tsc <= q->running.tsc)
+		return 0;
+	counters->function = q->number;
+	counters->begin = q->running;
+	return tally_took(c->t, counters);
+}
+
+HOT void begin(struct quick *q, const struct counting *c, uint32_t number, bool call)
 {
 	struct function *f = &q->list[number];
 
-	if (q->number != TALLY_NO_FUNCTION) {
-		flush(q, &q->list[q->number]);
-		deactivate(q, c, &q->list[q->number]);
-		f->calls += entry;
-	} else {
-		f->calls++;
-	}
+	f->calls += call;
+	f->unended += call && c->counters->last_tsc == 0;
 	activate(q, c, f);
+	q->running = (struct calls_begin){call ? c->counters->last_tsc : 0, c->counters->ticks};
 	run(q, number);
 }
 
-HOT void push(struct quick *q, uint32_t from)
+HOT struct calls_frame *top_frame(const struct quick *q)
+{
+	return &q->frames[(q->top - 1) & q->mask];
+}
+
+HOT void push(struct quick *q, uint64_t from)
 {
 	flush(q, &q->list[q->number]);
 	q->frames[q->top++ & q->mask] =
-		(struct calls_frame){.from = q->base + from, .function = q->number};
+		(struct calls_frame){.from = from, .function = q->number, .begin = q->running};
 	q->number = TALLY_NO_FUNCTION;
 	q->match = TALLY_NO_RECORD;
+	q->running = (struct calls_begin){0};
+}
+
+/* 0 or -ENOMEM. */
+HOT int pop(struct quick *q, struct counting *c)
+{
+	const struct calls_frame *last = top_frame(q);
+	int r = leave(q, c);
+
+	run(q, last->function);
+	q->running = last->begin;
+	q->top--;
+	return r;
+}
+
+/* A jump that needs the whole stack. */
+static __attribute__((noinline)) int jump(struct quick *q, struct counting *c, uint32_t number,
+					  bool entry)
+{
+	int r;
+
+	flush(q, &q->list[q->number]);
+	save_stack(q, c);
+	r = tally_jump(c->t, c->counters, number, entry);
+	load_stack(q, c);
+	run(q, q->number);
+	return r;
+}
+
+/* As find_again() of tally.c, among the jumps that led to the running function. 0: not there. */
+HOT unsigned find_again(const struct quick *q, uint32_t number, unsigned *ret_jumps)
+{
+	unsigned jumps = 0;
+
+	for (uint64_t top = q->top; top != q->bottom; top--) {
+		const struct calls_frame *frame = &q->frames[(top - 1) & q->mask];
+
+		if (frame->from != CALLS_JUMP)
+			break;
+		jumps++;
+		if (frame->function == number)
+			return jumps;
+	}
+	*ret_jumps = jumps;
+	return 0;
+}
+
+/* ENTRY: execution jumps to the function's first instruction, unless a call went there. 0 or
+ * -ENOMEM. */
+HOT int enter(struct quick *q, struct counting *c, uint32_t number, bool entry)
+{
+	unsigned jumps = 0, pops;
+	int r = 0;
+
+	if (q->number != TALLY_NO_FUNCTION) {
+		pops = find_again(q, number, &jumps);
+		if (pops == 0 && (!entry || jumps >= TALLY_MAX_JUMPS || q->top == q->limit))
+			return jump(q, c, number, entry);
+		if (pops == 0)
+			push(q, CALLS_JUMP);
+		for (; pops > 0 && r == 0; pops--)
+			r = pop(q, c);
+		if (r < 0 || (q->number != TALLY_NO_FUNCTION && !entry))
+			return r;
+		if (q->number != TALLY_NO_FUNCTION)
+			r = leave(q, c);
+	}
+	begin(q, c, number, true);
+	return r;
 }
 
 /* Where the step behind the one at hand begins. False: unknown here. */
@@ -154,22 +255,21 @@ HOT bool next_start(const struct quick *q, const struct counting *c, uint64_t *r
 	return true;
 }
 
-/* False: the return does not go behind the innermost call, or its target is unknown here. */
-HOT bool pop(struct quick *q, const struct counting *c)
+/* How many frames the return at hand ends. 0: it does not go behind the innermost call, or its
+ * target is unknown here. */
+HOT unsigned ended_by_return(const struct quick *q, const struct counting *c)
 {
+	uint64_t top = q->top, to;
 	const struct calls_frame *last;
-	uint64_t to;
 
-	if (q->bottom == q->top || !next_start(q, c, &to))
-		return false;
-	last = &q->frames[(q->top - 1) & q->mask];
+	while (top != q->bottom && q->frames[(top - 1) & q->mask].from == CALLS_JUMP)
+		top--;
+	if (top == q->bottom || !next_start(q, c, &to))
+		return 0;
+	last = &q->frames[(top - 1) & q->mask];
 	if (!calls_returns_to(last, to) || last->function == TALLY_NO_FUNCTION)
-		return false;
-	flush(q, &q->list[q->number]);
-	deactivate(q, c, &q->list[q->number]);
-	run(q, last->function);
-	q->top--;
-	return true;
+		return 0;
+	return (unsigned)(q->top - top) + 1;
 }
 
 HOT void count_time(const struct quick *q, struct counting *c, unsigned int items,
@@ -187,27 +287,39 @@ HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op
 	if (timed)
 		count_time(q, c, op->items, op->before, op->first);
 	if (op->pushes)
-		push(q, op->from);
+		push(q, q->base + op->from);
 }
 
-/* False: the step ends with a return that pop() did not carry out. */
+/* False: tally_steps.c has to carry the return out. */
+HOT bool count_return(struct quick *q, struct counting *c)
+{
+	unsigned n = ended_by_return(q, c);
+
+	c->returned = n == 0;
+	for (; n > 0 && c->error == 0; n--)
+		c->error = pop(q, c);
+	return !c->returned && c->error == 0;
+}
+
+/* False: the step ends with a return that is left to tally_steps.c; or an error. */
 HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_record *r, bool timed)
 {
 	const struct tally_op *op = c->cache->ops + tally_record_ops(r), *last = op + r->items - 1;
+	bool known = true;
 
 	if (q->number != op->function)
-		enter(q, c, op->function, op->entry && !is_open(q, c));
+		c->error = enter(q, c, op->function, op->entry && !is_open(q, c));
 	count_op(q, c, op, timed);
-	while (op < last) {
+	while (op < last && c->error == 0) {
 		op++;
 		if (q->number != op->function)
-			enter(q, c, op->function, op->entry && op->begins);
+			c->error = enter(q, c, op->function, op->entry && op->begins);
 		count_op(q, c, op, timed);
 	}
 	if (op->returns)
-		c->returned = !pop(q, c);
+		known = count_return(q, c);
 	q->at++;
-	return !op->returns || !c->returned;
+	return known && c->error == 0;
 }
 
 /* A step that only names a place. False: the place has no known naming. */
@@ -233,18 +345,19 @@ HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 	uint32_t step = *q->at;
 	const struct tally_record *r = &q->records[step];
 
-	/* The stack need not grow. */
-	if (r->kind == TALLY_OPS && r->insns == q->naming && q->top + r->items <= q->limit)
+	/* The stack need not grow: an op enters a function by a jump, and calls another one. */
+	if (r->kind == TALLY_OPS && r->insns == q->naming && q->top + 2 * r->items <= q->limit)
 		return count_ops(q, c, r, timed);
 	if (r->kind == TALLY_PLAIN && tally_record_naming(r) == q->naming) {
 		if (q->match != r->match)
-			enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
+			c->error =
+				enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
 		q->insns += r->insns;
 		q->items += r->items;
 		if (timed)
 			count_time(q, c, r->items, r->before, r->first);
 		q->at++;
-		return true;
+		return c->error == 0;
 	}
 	return (step & 15u) == NODE_STEP_PLACE && enter_place(q, c, node_of_step(step));
 }
@@ -301,7 +414,7 @@ HOT bool count_steps_of_time(struct quick *q, struct counting *c)
 	}
 }
 
-void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
+int tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 {
 	struct quick q;
 
@@ -309,10 +422,11 @@ void tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 	 * or the running function was called and will count as called once more. */
 	if (c->naming == NAMING_NONE || c->returned ||
 	    c->counters->called != (c->counters->function == TALLY_NO_FUNCTION))
-		return;
+		return 0;
 	load(&q, c, *at, end);
 	while (q.at < q.last && count_steps_of_time(&q, c))
 		;
 	save(&q, c);
 	*at = (uint32_t)(q.at - c->steps);
+	return c->error;
 }

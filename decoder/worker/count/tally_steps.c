@@ -61,9 +61,10 @@ static int push(struct counting *c, uint64_t from)
 	if (calls->end - calls->begin >= calls->capacity)
 		return tally_calls(c->t, counters,
 				   &(struct flow_item){.kind = FLOW_CALL, .from = from});
-	*calls_slot(calls, calls->end++) =
-		(struct calls_frame){.from = from, .function = counters->function};
+	*calls_slot(calls, calls->end++) = (struct calls_frame){
+		.from = from, .function = counters->function, .begin = counters->begin};
 	counters->function = TALLY_NO_FUNCTION;
+	counters->begin = (struct calls_begin){0};
 	counters->called = true;
 	return 0;
 }
@@ -72,24 +73,23 @@ static int push(struct counting *c, uint64_t from)
 static int pop(struct counting *c, uint64_t to)
 {
 	struct tally_counters *counters = c->counters;
-	struct calls *calls = &counters->calls;
 
 	flush(c);
 	c->returned = false;
-	if (calls->begin == calls->end || !calls_returns_to(calls_slot(calls, calls->end - 1), to))
-		return tally_calls(c->t, counters, &(struct flow_item){.kind = FLOW_RET, .to = to});
-	tally_deactivate(c->t, counters, counters->function);
-	counters->function = calls_slot(calls, --calls->end)->function;
-	return 0;
+	return tally_calls(c->t, counters, &(struct flow_item){.kind = FLOW_RET, .to = to});
 }
 
 /* --- Steps --- */
 
 static int count_op(struct counting *c, const struct tally_op *op, bool begins)
 {
+	int r;
+
 	if (c->counters->function != op->function || c->counters->called) {
 		flush(c);
-		tally_enter(c->t, c->counters, op->function, op->entry && begins);
+		r = tally_enter(c->t, c->counters, op->function, op->entry && begins);
+		if (r < 0)
+			return r;
 	}
 	c->insns += op->insns;
 	c->items += op->items;
@@ -137,17 +137,19 @@ static int take_apart(struct counting *c, uint32_t step, bool last)
 	return r;
 }
 
-static void count_plain(struct counting *c, const struct tally_record *r)
+static int count_plain(struct counting *c, const struct tally_record *record)
 {
-	uint32_t function = tally_record_function(r);
+	uint32_t function = tally_record_function(record);
+	int r = 0;
 
 	if (c->counters->function != function || c->counters->called) {
 		flush(c);
-		tally_enter(c->t, c->counters, function, r->entry && !c->open);
+		r = tally_enter(c->t, c->counters, function, record->entry && !c->open);
 	}
-	c->insns += r->insns;
-	c->items += r->items;
-	counting_time(c, r->items, r->before, r->first);
+	c->insns += record->insns;
+	c->items += record->items;
+	counting_time(c, record->items, record->before, record->first);
+	return r;
 }
 
 static int count_known(struct counting *c, uint32_t step)
@@ -162,7 +164,7 @@ static int count_known(struct counting *c, uint32_t step)
 	if (record->kind == TALLY_HARD)
 		return take_apart(c, step, false);
 	if (record->kind == TALLY_PLAIN) {
-		count_plain(c, record);
+		r = count_plain(c, record);
 	} else {
 		const struct tally_op *ops = c->cache->ops + tally_record_ops(record);
 
@@ -219,8 +221,8 @@ static int count_all(struct counting *c, const struct flow_walk *w, uint32_t las
 	int r = 0;
 
 	while (at < last && r == 0) {
-		tally_quick(c, &at, last);
-		if (at == last)
+		r = tally_quick(c, &at, last);
+		if (r < 0 || at == last)
 			break;
 		counting_reach(c, at);
 		r = count_step(c, c->steps[at++], false);

@@ -19,6 +19,42 @@ static void write_nsec(const struct report *r, struct json_writer *w, const char
 		report_span(r, w, key, ticks);
 }
 
+static void write_slowest(const struct report *r, struct json_writer *w, const struct durations *d)
+{
+	uint64_t at = tscmap_ns(&r->d->replay->clock, d->max_tsc);
+
+	if (!d->max_thread || !report_permits(r, d->max_thread, at)) {
+		json_null(w, "slowest");
+		return;
+	}
+	json_begin_object(w, "slowest");
+	report_at(r, w, "atNSec", at);
+	json_u64(w, "pid", d->max_thread->pid);
+	json_u64(w, "tid", d->max_thread->tid);
+	report_span(r, w, "untracedNSec", d->max_off);
+	json_end_object(w);
+}
+
+/* How long the calls of F took. Nothing if none took time. */
+static void write_durations(const struct report *r, struct json_writer *w, const struct function *f)
+{
+	const struct durations *d =
+		f->durations ? &r->d->tally.functions.durations.list[f->durations - 1] : NULL;
+	uint64_t ended = f->calls - f->unended;
+
+	if (!d)
+		return;
+	json_begin_object(w, "durations");
+	json_u64(w, "ended", ended);
+	report_span(r, w, "p50NSec", durations_quantile(d, ended, 500));
+	report_span(r, w, "p90NSec", durations_quantile(d, ended, 900));
+	report_span(r, w, "p99NSec", durations_quantile(d, ended, 990));
+	report_span(r, w, "maxNSec", d->max);
+	report_span(r, w, "untracedNSec", d->off);
+	write_slowest(r, w, d);
+	json_end_object(w);
+}
+
 static void report_function(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct function *f = &r->d->tally.functions.list[r->functions[i]];
@@ -42,6 +78,7 @@ static void report_function(const struct report *r, struct json_writer *w, size_
 	json_u64(w, "totalInstructions", f->total_insns);
 	write_nsec(r, w, "selfNSec", f->self_ticks);
 	write_nsec(r, w, "totalNSec", f->total_ticks);
+	write_durations(r, w, f);
 	if (f->offset != FUNCTIONS_WHOLE_IMAGE)
 		report_source_outer(r, w, f->image, f->offset);
 	json_end_object(w);

@@ -111,7 +111,8 @@ static void write_stack(const struct report *r, struct json_writer *w,
 	json_begin_array(w, "stack");
 	write_frame(r, w, counters, counters->ip);
 	for (size_t i = 0; i < depth; i++)
-		write_frame(r, w, counters, calls_at(&counters->calls, i)->from);
+		if (calls_at(&counters->calls, i)->from != CALLS_JUMP)
+			write_frame(r, w, counters, calls_at(&counters->calls, i)->from);
 	json_end_array(w);
 }
 

@@ -20,6 +20,7 @@ check_PROGRAMS += \
 	tests/unit/decoder/worker/skim/test_skim \
 	tests/unit/decoder/worker/skim/test_skim_read \
 	tests/unit/decoder/worker/count/test_steps \
+	tests/unit/decoder/worker/count/test_durations \
 	tests/unit/decoder/worker/count/test_tally \
 	tests/unit/decoder/worker/count/test_tally_steps \
 	tests/unit/decoder/worker/test_threads \
@@ -102,6 +103,8 @@ tests_unit_decoder_worker_skim_test_skim_read_SOURCES = tests/unit/decoder/worke
 tests_unit_decoder_worker_skim_test_skim_read_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_count_test_steps_SOURCES = tests/unit/decoder/worker/count/test_steps.c
 tests_unit_decoder_worker_count_test_steps_LDADD = $(TEST_WORKER_LIBS)
+tests_unit_decoder_worker_count_test_durations_SOURCES = tests/unit/decoder/worker/count/test_durations.c $(TEST_WORKER_MADE)
+tests_unit_decoder_worker_count_test_durations_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_count_test_tally_SOURCES = tests/unit/decoder/worker/count/test_tally.c $(TEST_WORKER_MADE)
 tests_unit_decoder_worker_count_test_tally_LDADD = $(TEST_WORKER_LIBS)
 tests_unit_decoder_worker_count_test_tally_steps_SOURCES = tests/unit/decoder/worker/count/test_tally_steps.c $(TEST_WORKER_MADE)

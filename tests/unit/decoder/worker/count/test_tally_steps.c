@@ -81,6 +81,7 @@ static void assert_same_counters(const struct tally_counters *a, const struct ta
 	assert_int_equal(a->ip, b->ip);
 	assert_int_equal(a->context, b->context);
 	assert_int_equal(a->function, b->function);
+	assert_memory_equal(&a->begin, &b->begin, sizeof(a->begin));
 	assert_int_equal(a->called, b->called);
 	assert_int_equal(a->cut, b->cut);
 	assert_int_equal(a->n_last, b->n_last);
@@ -94,7 +95,29 @@ static void assert_same_counters(const struct tally_counters *a, const struct ta
 		assert_int_equal(calls_at(&a->calls, i)->from, calls_at(&b->calls, i)->from);
 		assert_int_equal(calls_at(&a->calls, i)->function,
 				 calls_at(&b->calls, i)->function);
+		assert_memory_equal(&calls_at(&a->calls, i)->begin, &calls_at(&b->calls, i)->begin,
+				    sizeof(struct calls_begin));
 	}
+}
+
+static const struct durations *durations_of(const struct fixture *f,
+					    const struct function *function)
+{
+	return function->durations ? &f->tally.functions.durations.list[function->durations - 1]
+				   : NULL;
+}
+
+static void assert_same_durations(const struct durations *a, const struct durations *b)
+{
+	assert_int_equal(!a, !b);
+	if (!a)
+		return;
+	assert_int_equal(a->n, b->n);
+	assert_int_equal(a->off, b->off);
+	assert_int_equal(a->max, b->max);
+	assert_int_equal(a->max_tsc, b->max_tsc);
+	assert_int_equal(a->max_off, b->max_off);
+	assert_memory_equal(a->counts, b->counts, sizeof(a->counts));
 }
 
 static void assert_same_functions(const struct function *a, const struct function *b)
@@ -108,6 +131,9 @@ static void assert_same_functions(const struct function *a, const struct functio
 	assert_int_equal(a->self_ticks, b->self_ticks);
 	assert_int_equal(a->total_ticks, b->total_ticks);
 	assert_int_equal(a->active, b->active);
+	assert_int_equal(a->unended, b->unended);
+	/* A call took no time, or is in the histogram, or has no end. */
+	assert_true(a->unended <= a->calls);
 }
 
 static void assert_same(struct fixture *a, struct fixture *b)
@@ -120,8 +146,13 @@ static void assert_same(struct fixture *a, struct fixture *b)
 	tally_end(&a->tally);
 	tally_end(&b->tally);
 	assert_int_equal(a->tally.functions.n, b->tally.functions.n);
-	for (i = 0; i < a->tally.functions.n; i++)
-		assert_same_functions(&a->tally.functions.list[i], &b->tally.functions.list[i]);
+	for (i = 0; i < a->tally.functions.n; i++) {
+		const struct function *x = &a->tally.functions.list[i];
+		const struct function *y = &b->tally.functions.list[i];
+
+		assert_same_functions(x, y);
+		assert_same_durations(durations_of(a, x), durations_of(b, y));
+	}
 	assert_memory_equal(a->tally.cpus, b->tally.cpus, n * sizeof(*a->tally.cpus));
 	for (i = 0; i < n; i++) {
 		assert_int_equal(a->stats[i].instructions, b->stats[i].instructions);

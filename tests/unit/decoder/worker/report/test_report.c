@@ -64,6 +64,15 @@ static void report_write_loop_says_what_ran(void **state)
 	assert_string_equal(text_at(o, "threads/0/stack/1/name"), "main");
 	assert_int_equal(number_at(o, "threads/0/stack/1/image"), 0);
 	assert_string_equal(text_at(o, "functions/0/name"), "tail");
+	/* Entered by tail's jump in each round but the first; the last instance was interrupted. */
+	assert_string_equal(text_at(o, "functions/1/name"), "main");
+	assert_int_equal(number_at(o, "functions/1/calls"), 20);
+	assert_int_equal(number_at(o, "functions/1/durations/ended"), 19);
+	assert_true(number_at(o, "functions/1/durations/maxNSec") > 0);
+	assert_int_equal(number_at(o, "functions/1/durations/slowest/tid"), MAKE_TID);
+	/* Leaf takes no time. */
+	assert_string_equal(text_at(o, "functions/2/name"), "leaf");
+	assert_false(json_object_object_get_ex(at(o, "functions/2"), "durations", NULL));
 	assert_string_equal(text_at(o, "images/0/buildId"),
 			    "abababababababababababababababababababab");
 	assert_int_equal(number_at(o, "images/0/instructions"), make_bundle_insns(20) + 3);

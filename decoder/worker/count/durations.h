@@ -1,0 +1,43 @@
+/*
+ * How long the calls of a function took: a histogram over TSC ticks, from the call to its end.
+ *
+ * Most short calls take no time, because several branches share a time. Such calls are not in the
+ * histogram; their number is that of all ended calls less N. A bucket is at most an eighth wider
+ * than its lower bound, as in HdrHistogram.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct timeline_thread;
+
+/* Functions beyond this number have no histogram. */
+#define DURATIONS_MAX	  16384u
+#define DURATIONS_BUCKETS 368u /* up to 2^48 ticks, more than a day */
+
+struct durations {
+	uint64_t n;	  /* calls that took time */
+	uint64_t off;	  /* ticks within them in which their thread was not traced */
+	uint64_t max;	  /* the longest call */
+	uint64_t max_tsc; /* when the longest call began */
+	uint64_t max_off; /* OFF of the longest call */
+	const struct timeline_thread *max_thread; /* that made the longest call */
+	uint32_t counts[DURATIONS_BUCKETS];
+};
+
+struct durations_list {
+	struct durations *list;
+	size_t n, capacity;
+	uint64_t refused; /* calls that took time, of functions without a histogram */
+};
+
+void durations_done(struct durations_list *l);
+/* Adds a call that took TICKS (not 0), OFF of them off, and began at TSC in THREAD. *NUMBER is the
+ * function's number in the list plus 1, or 0, which then gets a number if there is room. 0 or
+ * -ENOMEM. */
+int durations_add(struct durations_list *l, uint32_t *number, uint64_t ticks, uint64_t off,
+		  uint64_t tsc, const struct timeline_thread *thread);
+/* The duration within which PERMILLE of the calls ended, in ticks, rounded up to the end of its
+ * bucket. ALL is the number of all ended calls, at least D->n and at least 1. */
+uint64_t durations_quantile(const struct durations *d, uint64_t all, unsigned permille);

@@ -1,0 +1,160 @@
+/*
+ * Instances of functions: where each begins and ends, out of the thread's calls, returns and jumps.
+ *
+ * The running instance stands in the thread's counters, and those around it in the frames of its
+ * stack (calls.h). Jumps between functions are frames, too. tally_quick.c does the same for the
+ * most frequent cases.
+ */
+#include "decoder/worker/count/tally_private.h"
+
+/* Among so many callers a function is looked for into which execution jumps. */
+#define MAX_AGAIN 256u
+
+/* Nobody knows when the instance of FUNCTION ended that began at *BEGIN. */
+static void forget(struct tally *t, uint32_t function, struct calls_begin *begin)
+{
+	t->functions.list[function].unended += begin->tsc != 0;
+	begin->tsc = 0;
+}
+
+int tally_took(struct tally *t, struct tally_counters *counters)
+{
+	const struct calls_begin *begin = &counters->begin;
+	uint64_t took = counters->last_tsc - begin->tsc, on = counters->ticks - begin->ticks;
+
+	return durations_add(&t->functions.durations,
+			     &t->functions.list[counters->function].durations, took,
+			     took - MIN_OF(on, took), begin->tsc, counters->thread);
+}
+
+static void forget_running(struct tally *t, struct tally_counters *counters)
+{
+	if (counters->function == TALLY_NO_FUNCTION)
+		return;
+	tally_deactivate(t, counters, counters->function);
+	forget(t, counters->function, &counters->begin);
+	counters->function = TALLY_NO_FUNCTION;
+}
+
+/* Ends the running instance and N - 1 instances around it; the one around those runs. */
+static int pop(struct tally *t, struct tally_counters *counters, size_t n)
+{
+	int r = 0;
+
+	counters->called = counters->called && n == 0;
+	while (n-- > 0 && r == 0) {
+		struct calls_frame frame = calls_pop(&counters->calls);
+
+		r = tally_leave(t, counters);
+		counters->function = frame.function;
+		counters->begin = frame.begin;
+	}
+	return r;
+}
+
+void tally_forget(struct tally *t, struct tally_counters *counters)
+{
+	while (calls_depth(&counters->calls) > 0) {
+		struct calls_frame frame = calls_pop(&counters->calls);
+
+		forget_running(t, counters);
+		counters->function = frame.function;
+		counters->begin = frame.begin;
+	}
+	forget_running(t, counters);
+	counters->begin = (struct calls_begin){0};
+	counters->called = false;
+}
+
+/* The running instance goes on behind FRAME, in which another one begins. */
+static int push(struct tally *t, struct tally_counters *counters, struct calls_frame *frame)
+{
+	struct calls_frame dropped;
+	int r;
+
+	frame->function = counters->function;
+	frame->begin = counters->begin;
+	r = calls_push(&counters->calls, frame, &dropped);
+	if (r < 0)
+		return r;
+	if (r == CALLS_DROPPED && dropped.function != TALLY_NO_FUNCTION) {
+		tally_deactivate(t, counters, dropped.function);
+		forget(t, dropped.function, &dropped.begin);
+	}
+	counters->function = TALLY_NO_FUNCTION;
+	counters->begin = (struct calls_begin){0};
+	return 0;
+}
+
+/* How many instances end if execution jumps back into FUNCTION. 0: it is not to be found.
+ * *RET_JUMPS: how many jumps led from the function that was called last to the running one. ENTRY:
+ * only these jumps count, since a function may be entered again and again. */
+static size_t find_again(const struct calls *calls, uint32_t function, bool entry,
+			 size_t *ret_jumps)
+{
+	size_t depth = MIN_OF(calls_depth(calls), (size_t)MAX_AGAIN), jumps = 0;
+
+	while (jumps < depth && calls_at(calls, jumps)->from == CALLS_JUMP)
+		if (calls_at(calls, jumps++)->function == function)
+			return jumps;
+	*ret_jumps = jumps;
+	for (size_t i = jumps; i < depth && !entry; i++)
+		if (calls_at(calls, i)->function == function)
+			return i + 1;
+	return 0;
+}
+
+int tally_jump(struct tally *t, struct tally_counters *counters, uint32_t function, bool entry)
+{
+	size_t jumps = 0, pops = find_again(&counters->calls, function, entry, &jumps);
+	int r = 0;
+
+	if (pops > 0) {
+		r = pop(t, counters, pops);
+		if (r < 0 || !entry)
+			return r;
+		r = tally_leave(t, counters);
+	} else if (jumps < TALLY_MAX_JUMPS) {
+		r = push(t, counters, &(struct calls_frame){.from = CALLS_JUMP});
+	} else {
+		forget_running(t, counters);
+	}
+	if (r == 0)
+		tally_begin(t, counters, function, entry);
+	return r;
+}
+
+int tally_calls(struct tally *t, struct tally_counters *counters, const struct flow_item *item)
+{
+	struct calls_change change = calls_decide(&counters->calls, item);
+	int r = 0;
+
+	if (change.lost && item->kind == FLOW_RET && counters->function != TALLY_NO_FUNCTION) {
+		r = tally_leave(t, counters);
+		counters->function = TALLY_NO_FUNCTION;
+	}
+	if (change.lost)
+		tally_forget(t, counters);
+	else
+		r = pop(t, counters, change.pops);
+	if (r < 0 || !change.pushes)
+		return r;
+	r = push(t, counters, &change.frame);
+	counters->called = change.call;
+	return r;
+}
+
+void tally_forget_open(struct tally *t, struct tally_counters *counters)
+{
+	size_t depth = calls_depth(&counters->calls);
+
+	for (size_t i = 0; i < depth; i++) {
+		struct calls_frame *frame =
+			calls_slot(&counters->calls, counters->calls.end - 1 - i);
+
+		if (frame->function != TALLY_NO_FUNCTION)
+			forget(t, frame->function, &frame->begin);
+	}
+	if (counters->function != TALLY_NO_FUNCTION)
+		forget(t, counters->function, &counters->begin);
+}
