@@ -41,6 +41,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/hotplug.c \
 	daemon/store/imagefile.c \
 	daemon/store/imagestore.c daemon/store/imagestore.h \
+	daemon/record/faults.c daemon/record/faults.h \
 	daemon/record/intake.c daemon/record/intake.h \
 	daemon/job/job.c daemon/job/job.h daemon/job/job_private.h \
 	daemon/job/job_decode.c \

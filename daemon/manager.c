@@ -141,11 +141,11 @@ static int manager_on_tidy(sd_event_source *source, uint64_t usec, void *userdat
 	files_tidy(m->files);
 	manager_tidy_reload(m);
 	for (size_t i = 0; i < m->source->n_cpus; i++)
-		lost += m->intake.cpus[i].lost;
+		lost += m->intake.cpus[i].lost + m->intake.cpus[i].aux_lost;
 	if (lost != m->lost_told) {
 		fields.lost = lost - m->lost_told;
 		log_event(LOG_WARNING, LOG_EVENT_TRACE_LOST, &fields,
-			  "%" PRIu64 " sideband records were lost within a minute", fields.lost);
+			  "%" PRIu64 " records were lost within a minute", fields.lost);
 		m->lost_told = lost;
 	}
 	manager_tidy_names(m);

@@ -197,9 +197,11 @@ static int perf_yield(struct source *base, bool away)
 	return 0;
 }
 
-static int perf_lost(const struct source *base, uint32_t index, uint64_t *ret)
+static int perf_lost(const struct source *base, uint32_t index, enum source_ring ring,
+		     uint64_t *ret)
 {
-	const struct perf_event *e = &((const struct source_perf *)base)->cpus[index].sideband;
+	const struct perf_cpu *cpu = &((const struct source_perf *)base)->cpus[index];
+	const struct perf_event *e = ring == SOURCE_RING_PT ? &cpu->pt : &cpu->sideband;
 
 	return e->fd < 0 ? -ENODEV : perf_event_lost(e, ret);
 }

@@ -279,6 +279,10 @@ static int choose_sideband(struct source_perf *s, const struct cpulist *online, 
 		return r;
 	}
 	perf_attr_sideband(kinds, !s->have_pmu, &s->sideband_attr);
+	if (s->have_pmu && (kinds & PERF_ATTR_LOST)) {
+		s->pt_attr.read_format |= PERF_EVENT_FORMAT_LOST;
+		perf_attr_format(&s->pt_attr, s->pt_text, sizeof(s->pt_text));
+	}
 	s->base.maps_by_inode = true;
 	/* Whoever empties the ring may be late by the time that the rest of it lasts. */
 	s->sideband_attr.watermark = 1;

@@ -81,6 +81,9 @@ struct source_watch {
 	void (*ring_removed)(void *userdata, uint32_t index, struct ring *ring);
 };
 
+/* The DATA rings of a CPU. */
+enum source_ring { SOURCE_RING_PT, SOURCE_RING_SIDEBAND, SOURCE_N_RINGS };
+
 struct source_ops {
 	const char *name; /* "emulated", "intel_pt" */
 	/* Stops or starts tracing on a CPU. After 0 or SOURCE_NO_ANSWER, aux_head is final.
@@ -108,10 +111,10 @@ struct source_ops {
 	/* Gives the PMU up (AWAY), or takes it again. Called as tend is. NULL: not possible. 0 or
 	 * -errno. */
 	int (*yield)(struct source *s, bool away);
-	/* Returns in *ret how many records found no room in the CPU's sideband ring since the ring
+	/* Returns in *ret how many records found no room in a DATA ring of the CPU since the ring
 	 * was added, including those that no LOST record has reported yet. NULL: not known. 0 or
 	 * -errno. */
-	int (*lost)(const struct source *s, uint32_t index, uint64_t *ret);
+	int (*lost)(const struct source *s, uint32_t index, enum source_ring ring, uint64_t *ret);
 };
 #define SOURCE_NO_ANSWER 1
 

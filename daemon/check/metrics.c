@@ -79,6 +79,11 @@ static void put_cpus(FILE *f, const struct intake *in)
 	for (size_t i = 0; i < s->n_cpus; i++)
 		fprintf(f, "ptsnap_cpu_records_lost_total{cpu=\"%u\"} %" PRIu64 "\n",
 			s->cpus[i].cpu, in->cpus[i].lost);
+	head(f, "cpu_aux_records_lost_total", "counter",
+	     "Records about the trace that found no room.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_aux_records_lost_total{cpu=\"%u\"} %" PRIu64 "\n",
+			s->cpus[i].cpu, in->cpus[i].aux_lost);
 }
 
 static void put_timeline(FILE *f, const struct intake *in)

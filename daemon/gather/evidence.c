@@ -17,10 +17,9 @@
 #endif
 
 /* Names of decoder/packet/fault.h, for what the recorder knows that it did not see. */
-#define NOTE_SIDEBAND_BAD "sideband-bad"
-#define NOTE_IMAGE	  "image-missing"
-#define NOTE_ANONYMOUS	  "anonymous"
-#define NOTE_LOST	  "sideband-lost"
+#define NOTE_IMAGE     "image-missing"
+#define NOTE_ANONYMOUS "anonymous"
+#define NOTE_LOST      "sideband-lost"
 /* How many processes a note names. */
 #define MAX_NAMED 8
 
@@ -96,7 +95,10 @@ static int describe_cpus(struct manifest *m, struct intake *in)
 			return -ENOMEM;
 		cpu->cpu = from->cpu;
 		cpu->ring_bytes = from->pt.aux_size;
-		cpu->aux_flags = intake_take_flags(in, i);
+		cpu->aux_flags = in->cpus[i].aux_flags;
+		cpu->truncated_ns = in->cpus[i].truncated_ns;
+		cpu->partial_ns = in->cpus[i].partial_ns;
+		cpu->collision_ns = in->cpus[i].collision_ns;
 		cpu->lost_records = in->cpus[i].lost;
 		/* The time of the last stop; the job knows whether it is the snapshot's. */
 		cpu->stop_ns = in->cpus[i].aux_ns;
@@ -262,12 +264,8 @@ static int describe_sideband(struct evidence *e, const struct intake *in)
 	e->manifest.horizon_ns = stats.horizon_ns;
 	e->manifest.dropped_records = stats.dropped;
 	r = timeline_write(in->timeline, &e->sideband);
-	if (r == 0 && in->bad_records)
-		r = manifest_add_note(&e->manifest, NOTE_SIDEBAND_BAD, in->bad_records,
-				      "records that contradicted themselves");
-	if (r == 0 && in->bad_bytes)
-		r = manifest_add_note(&e->manifest, NOTE_SIDEBAND_BAD, in->bad_bytes,
-				      "bytes of a ring that contradicted itself");
+	if (r == 0)
+		r = faults_tell(&in->faults, &e->manifest);
 	return r;
 }
 

@@ -16,10 +16,15 @@
 #define PROCS_BUDGET	  16
 #define PROCS_BUDGET_IDLE 64
 
+/* Names of decoder/packet/fault.h. */
+#define FAULT_BAD      "sideband-bad"
+#define FAULT_AUX_LOST "aux-lost"
+
 /* Where a record came from. */
 struct intake_from {
 	struct intake_cpu *cpu; /* NULL: not from a ring */
-	bool sideband;		/* from the CPU's sideband ring, not from the PT event's */
+	enum source_ring ring;
+	bool only_aux; /* the ring is the PT event's own, without sideband */
 };
 
 static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
@@ -46,35 +51,70 @@ static void intake_missed(struct intake *in, uint32_t index, uint64_t n)
 		intake_one(in, &nowhere, bytes, size);
 }
 
-/* Counts what the kernel knows to be lost and no record has told of. */
-static void intake_settle_cpu(struct intake *in, uint32_t index)
+/* Remembers N faults of KIND that are known since NOW and happened behind SINCE, perf clock. */
+static void intake_fault(struct intake *in, uint32_t cpu, const char *kind, const char *why,
+			 uint64_t n, uint64_t since, uint64_t now)
+{
+	faults_add(&in->faults, &(struct manifest_note){.kind = (char *)kind,
+							.why = (char *)why,
+							.count = n,
+							.cpu = cpu,
+							.since_ns = since,
+							.until_ns = now});
+}
+
+/* Counts N lost records of the PT event's own ring, which tell of the trace. They were lost behind
+ * the last AUX record, up to NOW. */
+static void intake_aux_missed(struct intake *in, uint32_t index, uint64_t n, uint64_t now)
 {
 	struct intake_cpu *cpu = &in->cpus[index];
+
+	cpu->aux_lost += n;
+	intake_fault(in, in->source->cpus[index].cpu, FAULT_AUX_LOST, "the event's ring was full",
+		     n, cpu->aux_ns > 0 ? cpu->aux_ns : MANIFEST_ABSENT, now);
+}
+
+static bool has_own_ring(const struct intake *in, uint32_t index)
+{
+	return in->source->cpus[index].sideband.data;
+}
+
+/* Counts what the kernel knows to be lost and no record has told of. */
+static void intake_settle_ring(struct intake *in, uint32_t index, enum source_ring ring)
+{
+	struct intake_lost *known = &in->cpus[index].rings[ring];
 	const struct source *s = in->source;
+	const struct ring *r =
+		ring == SOURCE_RING_PT ? &s->cpus[index].pt : &s->cpus[index].sideband;
 	uint64_t lost;
 
-	if (!s->ops->lost || !s->cpus[index].sideband.data || s->ops->lost(s, index, &lost) < 0 ||
-	    lost <= cpu->lost_known)
+	if (!s->ops->lost || !r->data || s->ops->lost(s, index, ring, &lost) < 0 ||
+	    lost <= known->known)
 		return;
-	intake_missed(in, index, lost - cpu->lost_known);
-	cpu->lost_known = lost;
+	if (ring == SOURCE_RING_PT && has_own_ring(in, index))
+		intake_aux_missed(in, index, lost - known->known, source_now_ns(in->source, index));
+	else
+		intake_missed(in, index, lost - known->known);
+	known->known = lost;
 }
 
 void intake_settle(struct intake *in)
 {
-	for (uint32_t i = 0; i < in->source->n_cpus; i++)
-		intake_settle_cpu(in, i);
+	for (uint32_t i = 0; i < in->source->n_cpus; i++) {
+		intake_settle_ring(in, i, SOURCE_RING_PT);
+		intake_settle_ring(in, i, SOURCE_RING_SIDEBAND);
+	}
 }
 
 static void intake_ring_added(void *userdata, uint32_t index, struct ring *ring, int fd)
 {
 	struct intake *in = userdata;
-	bool sideband = ring == &in->source->cpus[index].sideband;
+	const bool sideband = ring == &in->source->cpus[index].sideband;
 	/* The drain's number of a ring; there are two rings for each CPU. */
 	int r = drain_add(in->drain, 2 * index + sideband, ring, fd);
 
-	if (sideband)
-		in->cpus[index].lost_told = in->cpus[index].lost_known = 0;
+	in->cpus[index].rings[sideband ? SOURCE_RING_SIDEBAND : SOURCE_RING_PT] =
+		(struct intake_lost){0};
 	/* The ring comes late: no record tells what happened on its CPU before. */
 	if (in->started && sideband)
 		intake_missed(in, index, 1);
@@ -88,8 +128,9 @@ static void intake_ring_removed(void *userdata, uint32_t index, struct ring *rin
 	struct intake *in = userdata;
 
 	intake_drain(in); /* makes room in the queue for what is left in the ring */
-	if (ring == &in->source->cpus[index].sideband)
-		intake_settle_cpu(in, index);
+	intake_settle_ring(in, index,
+			   ring == &in->source->cpus[index].sideband ? SOURCE_RING_SIDEBAND
+								     : SOURCE_RING_PT);
 	drain_remove(in->drain, ring);
 	intake_digest_now(in); /* before another ring gets its number */
 }
@@ -109,6 +150,9 @@ int intake_init(struct intake *in, const struct intake_parts *parts)
 	in->cpus = calloc(parts->source->n_cpus, sizeof(*in->cpus));
 	if (!in->cpus)
 		return -ENOMEM;
+	for (size_t i = 0; i < parts->source->n_cpus; i++)
+		in->cpus[i].truncated_ns = in->cpus[i].partial_ns = in->cpus[i].collision_ns =
+			MANIFEST_ABSENT;
 	r = drain_new(parts->queue_bytes, parts->period_usec, &in->drain);
 	if (r < 0) {
 		intake_done(in);
@@ -124,20 +168,38 @@ void intake_done(struct intake *in)
 	if (in->drain)
 		source_set_watch(in->source, NULL);
 	drain_free(TAKE_PTR(in->drain));
+	faults_done(&in->faults);
 	free(TAKE_PTR(in->cpus));
 }
 
-/* Counts N lost records that a LOST record tells of, less those that were counted already. */
-static void intake_lost(const struct intake_from *from, uint64_t n)
+/* Counts N lost records that a LOST record of TIME tells of, less those that were counted already.
+ */
+static void intake_lost(struct intake *in, const struct intake_from *from, uint64_t n,
+			uint64_t time)
 {
-	struct intake_cpu *cpu = from->cpu;
+	struct intake_lost *ring = &from->cpu->rings[from->ring];
 
-	if (from->sideband) {
-		cpu->lost_told += n;
-		n = cpu->lost_told > cpu->lost_known ? cpu->lost_told - cpu->lost_known : 0;
-		cpu->lost_known += n;
-	}
-	cpu->lost += n;
+	ring->told += n;
+	n = ring->told > ring->known ? ring->told - ring->known : 0;
+	ring->known += n;
+	if (!from->only_aux)
+		from->cpu->lost += n;
+	else if (n > 0)
+		intake_aux_missed(in, (uint32_t)(from->cpu - in->cpus), n, time);
+}
+
+static void intake_aux(struct intake_cpu *cpu, const struct perfrecord *r)
+{
+	const uint64_t flags = r->u.aux.flags;
+
+	cpu->aux_ns = r->time;
+	cpu->aux_flags |= flags;
+	if (flags & PERF_AUX_FLAG_TRUNCATED)
+		cpu->truncated_ns = r->time;
+	if (flags & PERF_AUX_FLAG_PARTIAL)
+		cpu->partial_ns = r->time;
+	if (flags & PERF_AUX_FLAG_COLLISION)
+		cpu->collision_ns = r->time;
 }
 
 /* Passes a record to all but the timeline. */
@@ -176,15 +238,14 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 	case PERF_RECORD_SWITCH_CPU_WIDE: memory_ran(in->memory, r->pid, r->time); break;
 	case PERF_RECORD_AUX:
 		if (from->cpu) {
-			from->cpu->aux_flags |= r->u.aux.flags;
-			from->cpu->aux_ns = r->time;
+			intake_aux(from->cpu, r);
 		}
 		break;
 	case PERF_RECORD_LOST:
 		procs_lost(in->procs, r->time);
 		memory_lost(in->memory, r->time);
 		if (from->cpu)
-			intake_lost(from, r->u.lost.lost);
+			intake_lost(in, from, r->u.lost.lost, r->time);
 		break;
 	default: break;
 	}
@@ -223,6 +284,15 @@ static void intake_one(struct intake *in, const struct intake_from *from, const 
 	kind = perfrecord_parse(bytes, size, &r);
 	if (kind < 0) {
 		in->bad_records++;
+		intake_fault(in,
+			     from->cpu ? in->source->cpus[from->cpu - in->cpus].cpu : MANIFEST_ANY,
+			     FAULT_BAD, "records that contradicted themselves", 1, MANIFEST_ABSENT,
+			     source_now_ns(in->source, 0));
+		return;
+	}
+	/* It says nothing of processes, mappings and switches. */
+	if (kind == 0 && r.type == PERF_RECORD_LOST && from->only_aux) {
+		intake_lost(in, from, r.u.lost.lost, r.time);
 		return;
 	}
 	timeline_push(in->timeline, &r, bytes, size); /* counts what it drops */
@@ -241,19 +311,27 @@ int intake_record(void *userdata, const void *record, size_t size)
 /* Takes in what waits in the queue, LIMIT bytes or a little more. */
 static uint64_t intake_digest(struct intake *in, uint64_t limit)
 {
+	uint64_t taken = 0, bad;
 	const void *record;
-	uint64_t taken = 0;
 	uint32_t index;
 	size_t size;
 
 	while (taken < limit && drain_peek(in->drain, &index, &record, &size) == 0) {
-		const struct intake_from from = {&in->cpus[index / 2], index % 2 != 0};
+		const bool sideband = index % 2 != 0;
+		const struct intake_from from = {&in->cpus[index / 2],
+						 sideband ? SOURCE_RING_SIDEBAND : SOURCE_RING_PT,
+						 !sideband && has_own_ring(in, index / 2)};
 
 		intake_one(in, &from, record, size);
 		drain_consume(in->drain);
 		taken += size;
 	}
-	in->bad_bytes += drain_take_bad_bytes(in->drain);
+	bad = drain_take_bad_bytes(in->drain);
+	in->bad_bytes += bad;
+	if (bad > 0)
+		intake_fault(in, MANIFEST_ANY, FAULT_BAD,
+			     "bytes of a ring that contradicted itself", bad, MANIFEST_ABSENT,
+			     source_now_ns(in->source, 0));
 	return taken;
 }
 
@@ -289,14 +367,4 @@ uint64_t intake_drain(struct intake *in)
 	taken += intake_digest_now(in);
 	procs_refresh(in->procs, PROCS_BUDGET);
 	return taken;
-}
-
-uint64_t intake_take_flags(struct intake *in, size_t index)
-{
-	uint64_t flags;
-
-	assert(index < in->source->n_cpus);
-	flags = in->cpus[index].aux_flags;
-	in->cpus[index].aux_flags = 0;
-	return flags;
 }

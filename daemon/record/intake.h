@@ -43,18 +43,26 @@
 
 #include "capture/ring/drain.h"
 #include "capture/ring/source.h"
+#include "daemon/record/faults.h"
 #include "daemon/record/files.h"
 #include "daemon/record/memory.h"
 #include "daemon/record/procs.h"
 #include "sideband/timeline/timeline.h"
 
 struct intake_cpu {
-	uint64_t aux_flags; /* PERF_AUX_FLAG_*, ORed since the last intake_take_flags() */
-	uint64_t aux_ns;    /* time of the last AUX record: the CPU had stopped */
-	uint64_t lost;	    /* records lost so far */
-	/* Lost records of the sideband ring that is there now. LOST records told of lost_told. The
-	 * kernel's own count may have told of more, which makes lost_known. */
-	uint64_t lost_told, lost_known;
+	uint64_t aux_flags; /* PERF_AUX_FLAG_* of all AUX records, ORed */
+	/* Times of the newest AUX record with PERF_AUX_FLAG_TRUNCATED, _PARTIAL and _COLLISION;
+	 * MANIFEST_ABSENT: none. */
+	uint64_t truncated_ns, partial_ns, collision_ns;
+	uint64_t aux_ns; /* time of the last AUX record: the CPU had stopped */
+	/* Records lost so far: of the sideband, and of those that the PT event writes into a ring
+	 * of its own. */
+	uint64_t lost, aux_lost;
+	/* Lost records of the two rings that are there now, by enum source_ring. LOST records told
+	 * of TOLD. The kernel's own count may have told of more, which makes KNOWN. */
+	struct intake_lost {
+		uint64_t told, known;
+	} rings[SOURCE_N_RINGS];
 };
 
 /* All borrowed. */
@@ -77,7 +85,8 @@ struct intake {
 	struct drain *drain;	 /* owned */
 	struct intake_cpu *cpus; /* owned; as many as the source has */
 	uint64_t bad_records;	 /* records that contradicted themselves and were skipped */
-	uint64_t bad_bytes; /* bytes that were discarded with a ring that contradicted itself */
+	uint64_t bad_bytes;   /* bytes that were discarded with a ring that contradicted itself */
+	struct faults faults; /* owned: when that was, and when records of PT events were lost */
 	struct source_watch watch;
 	bool started; /* rings that are added from now on come late */
 	uint64_t unmarked[PERFRECORD_MAX_SIZE / 8];
@@ -94,11 +103,9 @@ int intake_fd(const struct intake *in);
 uint64_t intake_some(struct intake *in);
 /* Takes in all that the rings hold at the time of the call. Returns the bytes taken. */
 uint64_t intake_drain(struct intake *in);
-/* After intake_drain(): asks the kernel how many sideband records were lost, and counts those of
- * which no LOST record has told. Does nothing if the source cannot tell. */
+/* After intake_drain(): asks the kernel how many records were lost, and counts those of which no
+ * LOST record has told. Does nothing if the source cannot tell. */
 void intake_settle(struct intake *in);
 /* Takes in a record that did not come from a ring (a procscan_fn; USERDATA is the struct intake).
  * Returns 0. */
 int intake_record(void *userdata, const void *record, size_t size);
-/* Returns the AUX flags of CPU INDEX and clears them. */
-uint64_t intake_take_flags(struct intake *in, size_t index);

@@ -48,6 +48,7 @@ static const struct {
 	[FAULT_AUX_TRUNCATED] = { "aux-truncated", "the kernel cut the trace" },
 	[FAULT_AUX_PARTIAL] = { "aux-partial", "vmx-off: KVM was on, and this processor cannot trace then" },
 	[FAULT_AUX_COLLISION] = { "aux-collision", "another user of the trace unit interfered" },
+	[FAULT_AUX_LOST] = { "aux-lost", "records about the trace were lost: cuts of the trace may be unknown" },
 	[FAULT_CPU_OFFLINE] = { "cpu-offline", "a processor was offline and not traced for a time" },
 	[FAULT_PT_UNAVAILABLE] = { "pt-unavailable", "processors that cannot trace: only which threads ran on them is known" },
 	[FAULT_PT_BUSY] = { "pt-busy", "another program used the trace unit" },

@@ -48,6 +48,7 @@ enum fault {
 	FAULT_AUX_TRUNCATED,	/* PERF_AUX_FLAG_TRUNCATED */
 	FAULT_AUX_PARTIAL,	/* PERF_AUX_FLAG_PARTIAL: PT off while in VMX operation */
 	FAULT_AUX_COLLISION,	/* PERF_AUX_FLAG_COLLISION */
+	FAULT_AUX_LOST,		/* AUX records lost: such flags and stops may be unknown */
 	FAULT_CPU_OFFLINE,	/* a CPU was offline: its trace and its records pause */
 	FAULT_PT_UNAVAILABLE,	/* CPUs that cannot trace: only their sideband is known */
 	FAULT_PT_BUSY,		/* sideband only: another program used PT */

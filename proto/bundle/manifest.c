@@ -79,6 +79,9 @@ struct manifest_cpu *manifest_add_cpu(struct manifest *m)
 		.stop_ns = MANIFEST_ABSENT,
 		.dark_ns = MANIFEST_ABSENT,
 		.copy_ns = MANIFEST_ABSENT,
+		.truncated_ns = MANIFEST_ABSENT,
+		.partial_ns = MANIFEST_ABSENT,
+		.collision_ns = MANIFEST_ABSENT,
 		.stop_order = MANIFEST_ABSENT,
 	};
 	return &m->cpus[m->n_cpus++];
@@ -141,27 +144,42 @@ static struct manifest_note *add_note(struct manifest *m)
 {
 	if (!HAS_ROOM(m->notes, m->n_notes, MANIFEST_NOTES))
 		return NULL;
-	m->notes[m->n_notes] = (struct manifest_note){0};
+	m->notes[m->n_notes] = (struct manifest_note){
+		.cpu = MANIFEST_ANY, .since_ns = MANIFEST_ABSENT, .until_ns = MANIFEST_ABSENT};
 	return &m->notes[m->n_notes++];
+}
+
+int manifest_add_note_at(struct manifest *m, const struct manifest_note *note)
+{
+	CLEANUP_FREE char *kind = strdup(note->kind);
+	CLEANUP_FREE char *why = note->why ? strdup(note->why) : NULL;
+	struct manifest_note *to;
+
+	if (!kind || (note->why && !why))
+		return -ENOMEM;
+	if (m->n_notes >= MANIFEST_MAX_NOTES)
+		return -ENOSPC;
+	to = add_note(m);
+	if (!to)
+		return -ENOMEM;
+	*to = *note;
+	to->kind = TAKE_PTR(kind);
+	to->why = TAKE_PTR(why);
+	return 0;
 }
 
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why)
 {
-	CLEANUP_FREE char *kind_copy = strdup(kind);
-	CLEANUP_FREE char *why_copy = why ? strdup(why) : NULL;
-	struct manifest_note *note;
+	const struct manifest_note note = {
+		.kind = (char *)kind,
+		.count = count,
+		.why = (char *)why,
+		.cpu = MANIFEST_ANY,
+		.since_ns = MANIFEST_ABSENT,
+		.until_ns = MANIFEST_ABSENT,
+	};
 
-	if (!kind_copy || (why && !why_copy))
-		return -ENOMEM;
-	if (m->n_notes >= MANIFEST_MAX_NOTES)
-		return -ENOSPC;
-	note = add_note(m);
-	if (!note)
-		return -ENOMEM;
-	note->kind = TAKE_PTR(kind_copy);
-	note->count = count;
-	note->why = TAKE_PTR(why_copy);
-	return 0;
+	return manifest_add_note_at(m, &note);
 }
 
 void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size_t *ret_n)

@@ -17,7 +17,7 @@
 #define MANIFEST_MAX_CPUS      4096u
 #define MANIFEST_MAX_IMAGES    65536u
 #define MANIFEST_MAX_PROCESSES 65536u
-#define MANIFEST_MAX_NOTES     4096u
+#define MANIFEST_MAX_NOTES     16384u
 #define MANIFEST_MAX_PEVENTS   64u
 #define MANIFEST_MAX_LABELS    8u
 #define MANIFEST_MAX_TEXTS     4096u
@@ -30,15 +30,18 @@
 
 /* The trace of a CPU or of a thread. Either cpu or tid is ANY, and no CPU is there twice. */
 struct manifest_cpu {
-	uint32_t cpu;	       /* ANY: the trace is of one thread on all CPUs */
-	uint32_t tid;	       /* ANY: the trace is of all threads on this CPU */
-	uint64_t ring_bytes;   /* size of the AUX ring */
-	uint64_t bytes;	       /* of trace, in member "cpuN.pt" or "trace/INDEX", oldest first */
-	uint64_t asked_bytes;  /* of --last=SIZE; ABSENT: everything, or by time */
-	uint64_t stop_ns;      /* perf clock when the CPU's event was stopped; ABSENT: raw */
-	uint64_t dark_ns;      /* from stop to restart; ABSENT: was not restarted */
-	uint64_t copy_ns;      /* duration of the copy; ABSENT: raw */
-	uint64_t aux_flags;    /* all PERF_AUX_FLAG_* of AUX records since the last snapshot */
+	uint32_t cpu;	      /* ANY: the trace is of one thread on all CPUs */
+	uint32_t tid;	      /* ANY: the trace is of all threads on this CPU */
+	uint64_t ring_bytes;  /* size of the AUX ring */
+	uint64_t bytes;	      /* of trace, in member "cpuN.pt" or "trace/INDEX", oldest first */
+	uint64_t asked_bytes; /* of --last=SIZE; ABSENT: everything, or by time */
+	uint64_t stop_ns;     /* perf clock when the CPU's event was stopped; ABSENT: raw */
+	uint64_t dark_ns;     /* from stop to restart; ABSENT: was not restarted */
+	uint64_t copy_ns;     /* duration of the copy; ABSENT: raw */
+	uint64_t aux_flags;   /* all PERF_AUX_FLAG_* of AUX records since recording began */
+	/* Perf clock of the newest AUX record with PERF_AUX_FLAG_TRUNCATED, _PARTIAL and
+	 * _COLLISION; ABSENT: there was none, or the time is unknown. */
+	uint64_t truncated_ns, partial_ns, collision_ns;
 	uint64_t lost_records; /* sideband records that the DATA ring lost, in total */
 	bool stop_timeout;     /* the CPU did not answer: the copy ends with its last packet */
 	char *state;	       /* owned; "tracing", "offline", "busy", "yielded", "failed", "no-pt";
@@ -124,7 +127,12 @@ struct manifest_text {
 struct manifest_note {
 	char *kind; /* owned; the name of a fault (decoder/packet/fault.h) */
 	uint64_t count;
-	char *why; /* owned; or NULL */
+	char *why;    /* owned; or NULL */
+	uint32_t cpu; /* ANY: the note is not about one CPU */
+	/* When it happened, perf clock. A report leaves out what ended before the report's window.
+	 * SINCE_NS ABSENT: the beginning is unknown. UNTIL_NS ABSENT: it still lasts at the
+	 * trigger, or the end is unknown. */
+	uint64_t since_ns, until_ns;
 };
 
 /* Sideband as for libipt's tools, for the views that show them: a file of perf records in the
@@ -225,7 +233,9 @@ struct manifest_image *manifest_add_image(struct manifest *m);
 struct manifest_pevent *manifest_add_pevent(struct manifest *m);
 struct manifest_label *manifest_add_label(struct manifest *m);
 struct manifest_text *manifest_add_text(struct manifest *m);
-/* Appends a note. 0; -ENOMEM; -ENOSPC: the limit above is reached. */
+/* Appends a copy of NOTE. 0; -ENOMEM; -ENOSPC: the limit above is reached. */
+int manifest_add_note_at(struct manifest *m, const struct manifest_note *note);
+/* The same for a note that is not about one CPU and has no times. */
 int manifest_add_note(struct manifest *m, const char *kind, uint64_t count, const char *why);
 
 /* Pieces as text: "0x0+0x1000,0x8000+0x200", in order of offset, which neither touch nor overlap,

@@ -116,6 +116,9 @@ static const struct manifest_field cpu[] = {
 	U64_OPT(manifest_cpu, "darkNSec", dark_ns),
 	U64_OPT(manifest_cpu, "copyNSec", copy_ns),
 	U64(manifest_cpu, "auxFlags", aux_flags, UINT64_MAX),
+	U64_QUIET(manifest_cpu, "truncatedNSec", truncated_ns),
+	U64_QUIET(manifest_cpu, "partialNSec", partial_ns),
+	U64_QUIET(manifest_cpu, "collisionNSec", collision_ns),
 	U64(manifest_cpu, "lostRecords", lost_records, UINT64_MAX),
 	BOOL(manifest_cpu, "stopTimeout", stop_timeout),
 	TEXT_OPT(manifest_cpu, "state", state),
@@ -161,6 +164,9 @@ static const struct manifest_field note[] = {
 	TEXT(manifest_note, "kind", kind),
 	U64(manifest_note, "count", count, UINT64_MAX),
 	TEXT_OPT(manifest_note, "why", why),
+	U32_QUIET(manifest_note, "cpu", cpu, MANIFEST_ANY, MANIFEST_MAX_CPUS - 1),
+	U64_QUIET(manifest_note, "sinceNSec", since_ns),
+	U64_QUIET(manifest_note, "untilNSec", until_ns),
 };
 
 static const struct manifest_field pevent[] = {

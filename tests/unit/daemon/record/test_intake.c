@@ -129,14 +129,17 @@ static void intake_drain_counts_losses_and_flags_by_cpu(void **state)
 	ring_source_put(f->source, 1, &lost);
 	ring_source_put(f->source, 1, &aux);
 	aux.u.aux.flags = PERF_AUX_FLAG_PARTIAL;
+	aux.time = 9;
 	ring_source_put(f->source, 1, &aux);
 	intake_drain(&f->intake);
 	assert_int_equal(f->intake.cpus[0].lost, 0);
 	assert_int_equal(f->intake.cpus[1].lost, 14);
-	assert_int_equal(intake_take_flags(&f->intake, 0), 0);
-	assert_int_equal(intake_take_flags(&f->intake, 1),
+	assert_int_equal(f->intake.cpus[0].aux_flags, 0);
+	assert_true(f->intake.cpus[0].partial_ns == MANIFEST_ABSENT);
+	assert_int_equal(f->intake.cpus[1].aux_flags,
 			 PERF_AUX_FLAG_OVERWRITE | PERF_AUX_FLAG_PARTIAL);
-	assert_int_equal(intake_take_flags(&f->intake, 1), 0);
+	assert_int_equal(f->intake.cpus[1].partial_ns, 9);
+	assert_true(f->intake.cpus[1].truncated_ns == MANIFEST_ABSENT);
 }
 
 static void intake_drain_skips_a_record_that_contradicts_itself(void **state)
@@ -208,12 +211,12 @@ static void intake_sideband_ring_that_comes_late_is_a_loss(void **state)
 	cpu->sideband = (struct ring){0};
 }
 
-static uint64_t lost_ever;
+static uint64_t lost_ever, aux_lost_ever;
 
-static int lost(const struct source *s, uint32_t index, uint64_t *ret)
+static int lost(const struct source *s, uint32_t index, enum source_ring ring, uint64_t *ret)
 {
 	(void)s;
-	*ret = index == 1 ? lost_ever : 0;
+	*ret = index != 1 ? 0 : ring == SOURCE_RING_PT ? aux_lost_ever : lost_ever;
 	return 0;
 }
 
@@ -309,26 +312,90 @@ static void intake_ring_that_goes_tells_its_last_losses(void **state)
 	cpu->sideband = (struct ring){0};
 }
 
-/* Records lost in the PT event's own ring say nothing of the sideband ring. */
-static void intake_settle_leaves_the_other_ring_alone(void **state)
+/* The notes that a snapshot has now. */
+static struct manifest notes_of(const struct fixture *f)
+{
+	struct manifest m;
+
+	manifest_init(&m);
+	assert_int_equal(faults_tell(&f->intake.faults, &m), 0);
+	return m;
+}
+
+/* Records lost in the PT event's own ring tell of the trace, and say nothing of the sideband. */
+static void intake_lost_records_of_the_trace_are_counted_apart(void **state)
 {
 	struct fixture *f = *state;
 	struct source *s = ring_source_base(f->source);
 	struct source_ops ops = *s->ops;
-	struct perfrecord r = {.type = PERF_RECORD_LOST, .time = 5, .cpu = 1, .u.lost.lost = 10};
+	struct perfrecord aux = {.type = PERF_RECORD_AUX, .time = 5, .cpu = 1};
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .time = 9, .cpu = 1, .u.lost.lost = 10};
 	struct ring fake = s->cpus[0].pt;
+	struct timeline_stats stats;
+	struct manifest m;
 
 	ops.lost = lost;
 	s->ops = &ops;
 	s->cpus[1].sideband = fake; /* now there is a sideband ring */
-	lost_ever = told_lost = 0;
+	lost_ever = told_lost = aux_lost_ever = 0;
+	ring_source_put(f->source, 1, &aux);
 	ring_source_put(f->source, 1, &r);
 	intake_drain(&f->intake);
-	assert_int_equal(f->intake.cpus[1].lost, 10);
+	assert_int_equal(f->intake.cpus[1].aux_lost, 10);
+	assert_int_equal(f->intake.cpus[1].lost, 0);
+	assert_int_equal(told_lost, 0);
+	timeline_get_stats(f->timeline, &stats);
+	assert_int_equal(stats.lost, 0);
+	/* The kernel knows of three that no record has told of, also when asked twice. */
+	aux_lost_ever = 13;
+	intake_settle(&f->intake);
+	intake_settle(&f->intake);
+	assert_int_equal(f->intake.cpus[1].aux_lost, 13);
 	lost_ever = 4;
 	intake_settle(&f->intake);
-	assert_int_equal(f->intake.cpus[1].lost, 14);
+	assert_int_equal(f->intake.cpus[1].lost, 4);
+	assert_int_equal(f->intake.cpus[1].aux_lost, 13);
+	m = notes_of(f);
+	assert_int_equal(m.n_notes, 2);
+	assert_string_equal(m.notes[1].kind, "aux-lost");
+	assert_int_equal(m.notes[1].cpu, 1);
+	assert_int_equal(m.notes[1].count, 10);
+	assert_int_equal(m.notes[1].since_ns, 5);
+	assert_int_equal(m.notes[1].until_ns, 9);
+	assert_string_equal(m.notes[0].kind, "aux-lost");
+	assert_int_equal(m.notes[0].count, 3);
+	manifest_done(&m);
 	s->cpus[1].sideband = (struct ring){0};
+}
+
+/* A snapshot's notes say when: what is long ago is no fault of its trace. */
+static void intake_faults_have_a_time_and_a_limit(void **state)
+{
+	struct fixture *f = *state;
+	struct source *s = ring_source_base(f->source);
+	struct perf_event_header bad = {.type = PERF_RECORD_COMM, .size = sizeof(bad)};
+	struct manifest m;
+	uint64_t count = 0;
+
+	s->clock = (struct clock_params){.valid = true, .time_mult = 1};
+	for (int i = 0; i < 3 * (int)FAULTS_APART; i++) {
+		ring_source_put_bytes(f->source, 1, &bad, sizeof(bad));
+		intake_drain(&f->intake);
+	}
+	m = notes_of(f);
+	assert_int_equal(m.n_notes, FAULTS_APART);
+	for (size_t i = 0; i < m.n_notes; i++) {
+		assert_string_equal(m.notes[i].kind, "sideband-bad");
+		assert_int_equal(m.notes[i].cpu, 1);
+		assert_true(m.notes[i].until_ns != MANIFEST_ABSENT);
+		/* The newest first, and each of them apart but the oldest. */
+		assert_true(i == 0 || m.notes[i].until_ns <= m.notes[i - 1].until_ns);
+		assert_true(i == m.n_notes - 1 || m.notes[i].count == 1);
+		count += m.notes[i].count;
+	}
+	assert_int_equal(count, 3 * FAULTS_APART);
+	assert_int_equal(f->intake.bad_records, 3 * FAULTS_APART);
+	manifest_done(&m);
 }
 
 /* The ring has more than the loop takes in one turn. */
@@ -518,7 +585,8 @@ int main(void)
 		CASE(intake_drain_tells_processes_of_losses),
 		CASE(intake_settle_knows_of_losses_that_no_record_follows),
 		CASE(intake_ring_that_goes_tells_its_last_losses),
-		CASE(intake_settle_leaves_the_other_ring_alone),
+		CASE(intake_lost_records_of_the_trace_are_counted_apart),
+		CASE(intake_faults_have_a_time_and_a_limit),
 		CASE(intake_some_much_that_waits_is_taken_in_parts),
 		CASE(intake_fd_wakes_for_what_the_rings_hold),
 		CASE(intake_drain_learns_the_facts_of_processes),

@@ -85,7 +85,13 @@ static void fill_lists(struct manifest *m)
 		(struct manifest_image){.path = strdup("[vdso]"), .missing = strdup("no file")};
 	m->images[0].build_id = strdup("00ff");
 	assert_int_equal(manifest_add_note(m, "lost", 3, "why"), 0);
-	assert_int_equal(manifest_add_note(m, "dark", 1, NULL), 0);
+	assert_int_equal(
+		manifest_add_note_at(m, &(struct manifest_note){.kind = (char *)"dark",
+								.count = 1,
+								.cpu = 7,
+								.since_ns = 5,
+								.until_ns = MANIFEST_ABSENT}),
+		0);
 }
 
 static void fill(struct manifest *m)
@@ -165,6 +171,12 @@ static void manifest_write_then_read_gives_the_same(void **state)
 	assert_null(back.images[1].build_id);
 	assert_int_equal(back.n_notes, 2);
 	assert_string_equal(back.notes[0].why, "why");
+	assert_int_equal(back.notes[0].cpu, MANIFEST_ANY);
+	assert_true(back.notes[0].since_ns == MANIFEST_ABSENT);
+	assert_true(back.notes[0].until_ns == MANIFEST_ABSENT);
+	assert_int_equal(back.notes[1].cpu, 7);
+	assert_int_equal(back.notes[1].since_ns, 5);
+	assert_true(back.notes[1].until_ns == MANIFEST_ABSENT);
 	bytes_out_done(&first);
 	bytes_out_done(&second);
 	manifest_done(&m);
@@ -235,6 +247,8 @@ static void manifest_write_then_read_keeps_every_number_apart(void **state)
 		NUMBER(manifest_cpu, stop_ns),	    NUMBER(manifest_cpu, dark_ns),
 		NUMBER(manifest_cpu, copy_ns),	    NUMBER(manifest_cpu, aux_flags),
 		NUMBER(manifest_cpu, lost_records), NUMBER(manifest_cpu, stop_order),
+		NUMBER(manifest_cpu, truncated_ns), NUMBER(manifest_cpu, partial_ns),
+		NUMBER(manifest_cpu, collision_ns),
 	};
 	static const struct number process[] = {
 		NUMBER(manifest_process, pid),		NUMBER(manifest_process, ppid),
