@@ -21,8 +21,12 @@ capture_libptcapture_a_SOURCES = \
 	capture/emu/host/emu_qemu.c \
 	capture/emu/host/emu_qemu.h \
 	capture/emu/host/emu_tasks.c \
+	capture/ring/copiers.c \
+	capture/ring/copiers.h \
 	capture/ring/freeze.c \
 	capture/ring/freeze.h \
+	capture/ring/realtime.c \
+	capture/ring/realtime.h \
 	capture/proc/mounts.c \
 	capture/proc/mounts.h \
 	capture/kernel/kcore.c \

@@ -14,6 +14,9 @@
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* Linux 5.14 */
+#endif
 #define PAGE_BYTES 4096u
 
 /* --- Attributes --- */
@@ -185,6 +188,18 @@ static int map_aux(struct perf_event *e, uint64_t offset, uint64_t *size)
 	}
 }
 
+/* Has the page tables filled in now. Up to Linux 6.13 a page of a ring is mapped when it is first
+ * read (kernel/events/core.c, perf_mmap_fault): that would be while the CPUs are stopped for the
+ * first snapshot. From Linux 6.14 on mmap(2) maps them all (map_range), as VM_PFNMAP, for which
+ * madvise(2) gives an error and reading costs no fault. */
+static void populate(const uint8_t *at, uint64_t size)
+{
+	if (madvise((void *)(uintptr_t)at, size, MADV_POPULATE_READ) == 0)
+		return;
+	for (uint64_t i = 0; i < size; i += PAGE_BYTES)
+		(void)*(const volatile uint8_t *)(at + i);
+}
+
 static int map(struct perf_event *e, uint64_t data_size, uint64_t *aux_size, uint8_t *scratch)
 {
 	uint64_t offset = PAGE_BYTES + data_size, size = offset + *aux_size;
@@ -199,6 +214,8 @@ static int map(struct perf_event *e, uint64_t data_size, uint64_t *aux_size, uin
 	r = perf_sys_map(e->fd, e->base, offset, PROT_READ | PROT_WRITE, 0);
 	if (r == 0 && *aux_size > 0)
 		r = map_aux(e, offset, aux_size);
+	if (r == 0 && *aux_size > 0)
+		populate((const uint8_t *)e->base + offset, *aux_size);
 	return r == 0 ? ring_init(&e->ring, e->base, offset + *aux_size, scratch) : r;
 }
 

@@ -65,9 +65,10 @@ void perf_event_init(struct perf_event *e);
 /* Opens ATTR on CPU, and maps DATA_SIZE bytes and *AUX_SIZE (0: no AUX) bytes, powers of two of at
  * least a page. Maps AUX read-only, which selects overwrite mode (kernel/events/ring_buffer.c,
  * rb_alloc_aux). If AUX cannot be allocated or locked, halves its size, down to
- * PERF_EVENT_LEAST_AUX; *AUX_SIZE returns the size. SCRATCH: PERFRECORD_MAX_SIZE bytes, borrowed.
- * The event is left disabled: an event that is enabled before AUX is mapped never traces. 0; or
- * -errno of perf_event_open(2) or mmap(2) (-EPERM: beyond the limit of locked memory). */
+ * PERF_EVENT_LEAST_AUX; *AUX_SIZE returns the size. Reading AUX costs no page fault afterwards.
+ * SCRATCH: PERFRECORD_MAX_SIZE bytes, borrowed. The event is left disabled: an event that is
+ * enabled before AUX is mapped never traces. 0; or -errno of perf_event_open(2) or mmap(2) (-EPERM:
+ * beyond the limit of locked memory). */
 int perf_event_start(struct perf_event *e, const struct perf_event_attr *attr, uint32_t cpu,
 		     uint64_t data_size, uint64_t *aux_size, uint8_t *scratch);
 /* Unmaps and closes the event. May be called at any time. */

@@ -20,7 +20,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -28,9 +27,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
+#include "capture/ring/realtime.h"
 #include "capture/ring/recqueue.h"
 #include "proto/base.h"
 
@@ -38,7 +37,6 @@
 #define SWEEP_MSEC 250
 /* How long the thread waits for room in the queue before it tries again. */
 #define STALL_MSEC 5
-#define NICE	   (-10)
 #define MAX_EVENTS 256
 
 struct member {
@@ -256,25 +254,15 @@ static void drain_obey(struct drain *d, struct order *o)
 
 /* --- The thread --- */
 
-/* Makes the thread real-time if that is permitted. If threads of other groups (cgroup(7); sched(7)
- * on autogroups) are busy, a thread of the usual class can wait for longer than a ring takes to
- * fill, whatever its nice value. This thread runs for some hundredths of a microsecond per record,
- * and the size of the queue limits it. */
-static void drain_be_quick(void)
-{
-	const struct sched_param p = {.sched_priority = 1};
-
-	if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &p) < 0)
-		(void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
-}
-
 static void *drain_run(void *userdata)
 {
 	struct epoll_event events[MAX_EVENTS];
 	struct drain *d = userdata;
 
 	pthread_setname_np(pthread_self(), "ptsnap-drain");
-	drain_be_quick();
+	/* It runs for some hundredths of a microsecond per record, and the size of the queue limits
+	 * it. */
+	realtime_enter();
 	while (!__atomic_load_n(&d->ending, __ATOMIC_ACQUIRE)) {
 		struct order *o;
 

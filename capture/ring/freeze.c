@@ -2,8 +2,8 @@
  * Stops all CPUs, copies their rings, and restarts each CPU as soon as its own ring is copied.
  *
  * The source stops the CPUs as close together as it can, the trigger's CPU first. Several threads
- * then copy in the order of stopping, so no CPU stays dark for the sum of all copies. If a CPU
- * cannot be stopped, its head is not final, and its bytes are left out.
+ * (copiers.h) then copy in the order of stopping, so no CPU stays dark for the sum of all copies.
+ * If a CPU cannot be stopped, its head is not final, and its bytes are left out.
  */
 #include "capture/ring/freeze.h"
 
@@ -11,21 +11,20 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/mempolicy.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/ring/copiers.h"
+#include "capture/ring/realtime.h"
 #include "proto/base.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 #define BITS_OF(word) (CHAR_BIT * sizeof(word))
-#define MAX_COPIERS   8u
 #define NO_CPU	      UINT32_MAX
 
 /* --- Memory for the copies --- */
@@ -121,14 +120,10 @@ void area_done(struct area *a)
 	*a = (struct area){0};
 }
 
-/* --- The threads that copy --- */
+/* --- One CPU --- */
 
 struct freezer {
-	pthread_mutex_t lock;
-	pthread_cond_t work, done; /* there is work; all work is done */
-	pthread_t threads[MAX_COPIERS];
-	unsigned n_threads;
-	bool quit;
+	struct copiers *copiers;
 	/* The arguments of freeze_snapshot(), while it runs. */
 	struct source *source;
 	struct freeze_wish wish;
@@ -139,13 +134,12 @@ struct freezer {
 	size_t n_order, n_stopped;
 	int *results; /* of stopping each CPU, then of restarting it */
 	size_t n_cpus;
-	/* Under the lock: how many CPUs of the order are to be copied, begun, and done. */
-	size_t n_work, n_begun, n_done;
 };
 
 /* Copies the CPU's ring, and restarts the CPU if it was stopped. */
-static void serve_cpu(const struct freezer *f, uint32_t index)
+static void serve_cpu(void *userdata, uint32_t index)
 {
+	const struct freezer *f = userdata;
 	const struct area *a = f->area;
 	struct freeze_cpu *c = &f->cpus[index];
 	uint64_t wanted = f->wish.bytes == 0 ? a->slice : MIN_OF(f->wish.bytes, a->slice);
@@ -172,64 +166,19 @@ static void serve_cpu(const struct freezer *f, uint32_t index)
 	f->results[index] = r;
 }
 
-/* Works until nothing is left to begin. The lock is held before and after. */
-static void freezer_work(struct freezer *f)
-{
-	while (f->n_begun < f->n_work) {
-		uint32_t index = f->order[f->n_begun++];
-
-		pthread_mutex_unlock(&f->lock);
-		serve_cpu(f, index);
-		pthread_mutex_lock(&f->lock);
-		if (++f->n_done == f->n_work)
-			pthread_cond_signal(&f->done);
-	}
-}
-
-static void *freezer_main(void *userdata)
-{
-	struct freezer *f = userdata;
-
-	pthread_mutex_lock(&f->lock);
-	while (!f->quit) {
-		freezer_work(f);
-		if (!f->quit)
-			pthread_cond_wait(&f->work, &f->lock);
-	}
-	pthread_mutex_unlock(&f->lock);
-	return NULL;
-}
-
-int freezer_new(size_t n_cpus, unsigned copiers, struct freezer **ret)
+int freezer_new(const struct source *s, unsigned copiers, struct freezer **ret)
 {
 	struct freezer *f = calloc(1, sizeof(*f));
-	sigset_t all, before;
 
 	if (!f)
 		return -ENOMEM;
-	pthread_mutex_init(&f->lock, NULL);
-	pthread_cond_init(&f->work, NULL);
-	pthread_cond_init(&f->done, NULL);
-	f->n_cpus = n_cpus;
-	f->order = calloc(n_cpus + 1, sizeof(*f->order));
-	f->results = calloc(n_cpus + 1, sizeof(*f->results));
-	if (!f->order || !f->results) {
+	f->n_cpus = s->n_cpus;
+	f->order = calloc(s->n_cpus + 1, sizeof(*f->order));
+	f->results = calloc(s->n_cpus + 1, sizeof(*f->results));
+	if (!f->order || !f->results || copiers_new(s, copiers, &f->copiers) < 0) {
 		freezer_free(f);
 		return -ENOMEM;
 	}
-	if (copiers == 0) {
-		long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-		copiers = online < 1 ? 1 : (unsigned)MIN_OF((online + 1) / 2, (long)MAX_COPIERS);
-	}
-	copiers = MIN_OF(copiers, MAX_COPIERS);
-	/* Only the loop handles signals. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (f->n_threads + 1 < copiers &&
-	       pthread_create(&f->threads[f->n_threads], NULL, freezer_main, f) == 0)
-		f->n_threads++;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	*ret = f;
 	return 0;
 }
@@ -238,16 +187,7 @@ void freezer_free(struct freezer *f)
 {
 	if (!f)
 		return;
-	pthread_mutex_lock(&f->lock);
-	assert(f->n_done == f->n_work);
-	f->quit = true;
-	pthread_cond_broadcast(&f->work);
-	pthread_mutex_unlock(&f->lock);
-	for (unsigned i = 0; i < f->n_threads; i++)
-		pthread_join(f->threads[i], NULL);
-	pthread_cond_destroy(&f->done);
-	pthread_cond_destroy(&f->work);
-	pthread_mutex_destroy(&f->lock);
+	copiers_free(f->copiers);
 	free(f->order);
 	free(f->results);
 	free(f);
@@ -335,27 +275,13 @@ static int freezer_stop(struct freezer *f)
 	return first_error(f);
 }
 
-static int freezer_copy(struct freezer *f)
-{
-	pthread_mutex_lock(&f->lock);
-	f->n_begun = f->n_done = 0;
-	f->n_work = f->n_order;
-	if (f->n_work > 1)
-		pthread_cond_broadcast(&f->work);
-	freezer_work(f);
-	while (f->n_done < f->n_work)
-		pthread_cond_wait(&f->done, &f->lock);
-	pthread_mutex_unlock(&f->lock);
-	return first_error(f);
-}
-
 int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wish *wish,
 		    const struct area *area, struct freeze_cpu *ret)
 {
+	struct realtime priority;
 	int stopped, restarted;
 
 	assert(s->n_cpus <= f->n_cpus);
-	assert(f->n_done == f->n_work);
 	f->source = s;
 	f->wish = *wish;
 	f->area = area;
@@ -372,8 +298,11 @@ int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wis
 		ret[f->order[i]].traced = true;
 		ret[f->order[i]].stop_order = i;
 	}
+	realtime_begin(&priority);
 	stopped = freezer_stop(f);
-	restarted = freezer_copy(f);
+	copiers_run(f->copiers, s, f->order, f->n_order, serve_cpu, f);
+	realtime_end(&priority);
+	restarted = first_error(f);
 	return stopped < 0 ? stopped : restarted;
 }
 

@@ -42,10 +42,10 @@ int area_prefer_node(void *start, size_t size, int node);
 
 struct freezer;
 
-/* Makes a freezer for sources of up to N_CPUS CPUs. COPIERS: the number of threads that copy at a
- * time, including the caller of freeze_snapshot(); 0: half of the CPUs that are online, rounded up,
- * at most 8. If threads cannot be started, fewer threads copy. 0 or -ENOMEM. */
-int freezer_new(size_t n_cpus, unsigned copiers, struct freezer **ret);
+/* Makes a freezer for S, or for sources with at most as many CPUs. COPIERS: the number of threads
+ * that copy at a time, including the caller of freeze_snapshot(); 0: as many as suit the host
+ * (copiers.h). If threads cannot be started, fewer threads copy. 0 or -ENOMEM. */
+int freezer_new(const struct source *s, unsigned copiers, struct freezer **ret);
 /* Must not be called during freeze_snapshot(). */
 void freezer_free(struct freezer *f);
 
@@ -84,7 +84,8 @@ uint64_t freeze_stop_ns(const struct freeze_cpu *cpu, uint64_t told_ns);
  * other CPUs are copied as they are. If AREA is too small for a ring, the ring's newest bytes are
  * copied. RET has s->n_cpus elements and is filled in any case. Returns 0 or the first -errno of a
  * CPU; even then all CPUs that could be stopped are copied, and all CPUs are restarted. Runs in the
- * caller's thread (a job's) and the freezer's; nothing else may use the events meanwhile. One call
- * at a time. */
+ * caller's thread (a job's) and the freezer's, which have real-time priority while CPUs are stopped
+ * where that is permitted (realtime.h); nothing else may use the events meanwhile. One call at a
+ * time. */
 int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wish *wish,
 		    const struct area *area, struct freeze_cpu *ret);

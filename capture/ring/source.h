@@ -19,9 +19,11 @@
  *   takes long in the loop or in a job costs room in the queue, and no record is lost.
  * - The drain's thread takes no lock that another thread holds. It sleeps until a ring fills, or
  *   for a quarter of a second, and has real-time priority where that is permitted.
- * - At a snapshot all CPUs stop at once, the requested CPU first. A few threads copy in that
- *   order, into memory on the CPU's node, and restart each CPU behind its own copy. The memory
- *   was touched long before; it is made anew when rings come or go, never at a trigger. The
+ * - At a snapshot all CPUs stop at once, the requested CPU first. A few threads on each memory node
+ *   copy in that order, into memory on the CPU's node, and restart each CPU behind its own copy.
+ *   These threads, and the job's while CPUs are stopped, have real-time priority where permitted.
+ *   The memory was touched long before, and so were the rings; it is made anew when rings come or
+ *   go, never at a trigger. The
  *   kernel's AUX record of the stop says when each CPU stopped.
  * - Every CPU has a state with a reason (enum source_cpu_state). tend() tries CPUs again that do
  *   not trace: on news of CPUs, after sleep, and as time passes. Rings come and go with the CPU

@@ -1,7 +1,7 @@
 /*
- * Whether the recorder has what it needs besides Intel PT: memory and descriptors for the rings, a
- * state directory with room, the decoder and its sandbox, the emulator, and the directories and
- * programs that options name.
+ * Whether the recorder has what it needs besides Intel PT: memory, priority and descriptors for the
+ * rings, a state directory with room, the decoder and its sandbox, the emulator, and the
+ * directories and programs that options name.
  */
 #include <dirent.h>
 #include <limits.h>
@@ -86,6 +86,25 @@ static void check_memlock(struct check *c, const struct budget_sizes *sizes, siz
 		     : "no CPU can be traced");
 }
 
+/* Whether the threads that drain rings, stop CPUs and copy rings get the priority that they ask for
+ * (capture/ring/realtime.h). */
+static void check_priority(struct check *c)
+{
+	uint64_t limit = 0;
+
+	if (!own_limit(c, "Max realtime priority", false, &limit))
+		return;
+	if (limit > 0 || check_capable(c, CHECK_SYS_NICE))
+		check_say(c, FINDING_OK, "priority", "",
+			  "the threads that drain and copy rings may have real-time priority");
+	else
+		check_say(
+			c, FINDING_WARNING, "priority", "LimitRTPRIO=1 in the unit, or ulimit -r 1",
+			"no real-time priority is permitted (RLIMIT_RTPRIO 0, and no CAP_SYS_NICE): "
+			"beside busy programs, CPUs are dark for longer at a snapshot, and sideband "
+			"records may be lost");
+}
+
 /* Sets *RET to the sizes that the source will take. */
 static void check_budget(struct check *c, const struct budget_sizes *sizes, size_t n,
 			 struct budget_sizes *ret)
@@ -128,6 +147,7 @@ void check_memory(struct check *c)
 		return;
 	check_budget(c, &sizes, n, &fitting);
 	check_memlock(c, &fitting, n);
+	check_priority(c);
 	/* With fewer descriptors not even clients can be served; with few more, mapped files are
 	 * missing in reports. The recorder raises the soft limit by itself. */
 	if (own_limit(c, "Max open files", true, &limit) && limit < need)

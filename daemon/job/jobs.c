@@ -74,7 +74,7 @@ int jobs_new(sd_event *event, const struct config *config, struct source *source
 	j->previous_stop_ns = j->last_dark_ns = ENTRY_ABSENT;
 	j->n_slots = config->max_jobs_queued + 1;
 	j->slots = calloc(j->n_slots, sizeof(*j->slots));
-	if (!j->slots || freezer_new(source->n_cpus, 0, &j->freezer) < 0 ||
+	if (!j->slots || freezer_new(source, 0, &j->freezer) < 0 ||
 	    (source->trace_kernel && kernel_new(NULL, &j->kernel) < 0)) {
 		jobs_free(j);
 		return -ENOMEM;

@@ -1,6 +1,24 @@
 # Snapshots contain exactly the fed bytes: ring sizes, wraps, CPUs, snapshots.
 load
 
+# Up to Linux 6.13 the kernel maps a page of a ring when the page is first read, which must not be while
+# CPUs are stopped. Two rings of 8 MiB have 4,096 pages.
+faults() { cut -d' ' -f10 "/proc/$(systemctl show -P MainPID ptsnapd)/stat"; }
+first_faults() {
+	local before first second
+	start --aux-size=8M --data-size=64K || return 1
+	before=$(faults)
+	snapshot || return 1
+	first=$(($(faults) - before))
+	before=$(faults)
+	snapshot || return 1
+	second=$(($(faults) - before))
+	note "page faults: first snapshot $first, second $second"
+	stop
+	[ "$first" -lt $((second + 2048)) ] || { echo "$first page faults, then $second"; return 1; }
+}
+check "the first snapshot takes no page faults for the rings" first_faults
+
 parts() { # SIZE of the ring: prints amounts of bytes to feed one after another, without a common divisor
 	echo "$(($1 / 3)) 1 $(($1 / 2 + 7)) $1 $(($1 * 2 + 13)) $(($1 - 1)) $(($1 + 1)) 0 5"
 }

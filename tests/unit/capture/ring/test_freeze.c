@@ -6,13 +6,18 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "capture/ring/copiers.h"
 #include "proto/base.h"
 
 #define PAGE  4096u
@@ -27,6 +32,10 @@ struct fake {
 	char calls[64];	      /* "-0-1-2+0+1+2" */
 	int disable_result[CPUS], enable_result[CPUS];
 	bool stopped[CPUS];
+	int policies[CPUS];    /* of the threads that restarted the CPUs */
+	pthread_cond_t waited; /* for this CPU's restart, before others are restarted; -1: none */
+	int wait_for;
+	bool restarted[CPUS], waited_in_vain;
 	uint64_t tsc;
 	struct freezer *freezer;
 	struct area area;
@@ -61,11 +70,27 @@ static int fake_disable(struct source *s, uint32_t index)
 	return f->disable_result[index];
 }
 
+/* Waits until the CPU that is to be first was restarted. The time only bounds a failure. */
+static void wait_for_other(struct fake *f, uint32_t index)
+{
+	struct timespec end;
+
+	f->restarted[index] = true;
+	pthread_cond_broadcast(&f->waited);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += 20;
+	while (f->wait_for >= 0 && !f->restarted[f->wait_for] && !f->waited_in_vain)
+		if (pthread_cond_timedwait(&f->waited, &f->lock, &end) == ETIMEDOUT)
+			f->waited_in_vain = true;
+}
+
 static int fake_enable(struct source *s, uint32_t index)
 {
 	struct fake *f = fake_of(s);
 
 	pthread_mutex_lock(&f->lock);
+	wait_for_other(f, index);
+	f->policies[index] = sched_getscheduler(0);
 	note_call(f, '+', index);
 	if (f->enable_result[index] == 0)
 		f->stopped[index] = false;
@@ -101,6 +126,7 @@ static void fake_free(struct source *s)
 		free(f->memory[i]);
 	freezer_free(f->freezer);
 	area_done(&f->area);
+	pthread_cond_destroy(&f->waited);
 	pthread_mutex_destroy(&f->lock);
 	free(f);
 }
@@ -134,10 +160,12 @@ static int set_up(void **state)
 
 	assert_non_null(f);
 	pthread_mutex_init(&f->lock, NULL);
+	pthread_cond_init(&f->waited, NULL);
+	f->wait_for = -1;
 	f->wish = (struct freeze_wish){.resume = true, .cpu = FREEZE_ANY_CPU};
-	/* With one thread that copies, calls come in a known order. */
-	assert_int_equal(freezer_new(CPUS, 1, &f->freezer), 0);
 	f->s = (struct source){.ops = &fake_ops, .cpus = f->cpus, .n_cpus = CPUS};
+	/* With one thread that copies, calls come in a known order. */
+	assert_int_equal(freezer_new(&f->s, 1, &f->freezer), 0);
 	clock_make(&f->s.clock, 1000000000, 0, 500000);
 	for (uint32_t i = 0; i < CPUS; i++) {
 		struct perf_event_mmap_page *page;
@@ -490,7 +518,7 @@ static void freeze_snapshot_by_several_threads_is_exact_every_time(void **state)
 
 	for (unsigned copiers = 0; copiers <= 9; copiers++) {
 		freezer_free(first->freezer);
-		assert_int_equal(freezer_new(CPUS, copiers, &first->freezer), 0);
+		assert_int_equal(freezer_new(&first->s, copiers, &first->freezer), 0);
 		for (unsigned round = 0; round < 50; round++) {
 			struct freeze_cpu got[CPUS];
 			struct fake *f;
@@ -515,6 +543,60 @@ static void freeze_snapshot_by_several_threads_is_exact_every_time(void **state)
 	}
 }
 
+/* CPU 2 alone is on node 1. Two threads copy, and the rings of node 0 take until CPU 2 runs again.
+ */
+static void freeze_snapshot_each_node_has_a_thread_of_its_own(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	for (int i = 0; i < (int)CPUS; i++)
+		f->cpus[i].node = i == 2;
+	freezer_free(f->freezer);
+	assert_int_equal(freezer_new(&f->s, 2, &f->freezer), 0);
+	f->wait_for = 2;
+	assert_int_equal(freeze_snapshot(f->freezer, &f->s, &f->wish, &f->area, got), 0);
+	assert_false(f->waited_in_vain);
+	for (uint32_t i = 0; i < CPUS; i++)
+		assert_newest(f->area.base, &got[i], i);
+}
+
+static void freeze_snapshot_has_real_time_priority_meanwhile(void **state)
+{
+	const struct sched_param one = {.sched_priority = 1}, none = {0};
+	int nice = getpriority(PRIO_PROCESS, (id_t)gettid());
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	if (sched_setscheduler(0, SCHED_FIFO, &one) < 0)
+		skip();
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &none), 0);
+	for (unsigned copiers = 1; copiers <= 3; copiers++) {
+		freezer_free(f->freezer);
+		assert_int_equal(freezer_new(&f->s, copiers, &f->freezer), 0);
+		*f->calls = '\0';
+		assert_int_equal(freeze_snapshot(f->freezer, &f->s, &f->wish, &f->area, got), 0);
+		for (uint32_t i = 0; i < CPUS; i++)
+			assert_int_equal(f->policies[i] & ~SCHED_RESET_ON_FORK, SCHED_FIFO);
+		assert_int_equal(sched_getscheduler(0), SCHED_OTHER);
+		assert_int_equal(getpriority(PRIO_PROCESS, (id_t)gettid()), nice);
+	}
+}
+
+static void copiers_default_grows_with_the_host(void **state)
+{
+	static const struct {
+		unsigned online, nodes, copiers;
+	} cases[] = {{1, 1, 1},	   {2, 1, 1},	 {3, 1, 2},	{8, 1, 4},     {8, 4, 4},
+		     {16, 1, 8},   {16, 8, 8},	 {32, 8, 9},	{64, 1, 8},    {64, 2, 8},
+		     {128, 8, 16}, {224, 2, 28}, {448, 16, 56}, {4096, 32, 64}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		assert_int_equal(copiers_default(cases[i].online, cases[i].nodes),
+				 cases[i].copiers);
+}
+
 static void freeze_stop_ns_record_of_another_stop_is_not_believed(void **state)
 {
 	const struct freeze_cpu cpu = {.asked_ns = 1000, .stop_ns = 2000};
@@ -533,11 +615,12 @@ static void freeze_stop_ns_record_of_another_stop_is_not_believed(void **state)
 
 static void freezer_new_and_free_without_work_ends_its_threads(void **state)
 {
-	(void)state;
+	struct fake *fake = *state;
+
 	for (unsigned copiers = 0; copiers <= 9; copiers++) {
 		struct freezer *f;
 
-		assert_int_equal(freezer_new(CPUS, copiers, &f), 0);
+		assert_int_equal(freezer_new(&fake->s, copiers, &f), 0);
 		freezer_free(f);
 	}
 	freezer_free(NULL);
@@ -587,8 +670,11 @@ int main(void)
 		CASE(freeze_snapshot_not_all_stop_at_once_is_told_of_each),
 		CASE(freeze_snapshot_area_too_small_takes_the_newest_that_fit),
 		CASE(freeze_snapshot_by_several_threads_is_exact_every_time),
+		CASE(freeze_snapshot_each_node_has_a_thread_of_its_own),
+		CASE(freeze_snapshot_has_real_time_priority_meanwhile),
+		cmocka_unit_test(copiers_default_grows_with_the_host),
 		cmocka_unit_test(freeze_stop_ns_record_of_another_stop_is_not_believed),
-		cmocka_unit_test(freezer_new_and_free_without_work_ends_its_threads),
+		CASE(freezer_new_and_free_without_work_ends_its_threads),
 		CASE(area_make_rings_that_differ_has_slices_of_the_largest),
 	};
 

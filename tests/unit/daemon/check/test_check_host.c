@@ -385,6 +385,22 @@ static void check_host_without_locked_memory_does_the_sum(void **state)
 	check_fixture_expect(f, FINDING_FAILURE, "memlock", "no CPU can be traced", "LimitMEMLOCK");
 }
 
+static void check_host_without_real_time_priority_says_so(void **state)
+{
+	struct check_fixture *f = *state;
+
+	tree_write(f->root, "proc/self/limits", "Max realtime priority     1            1\n");
+	check_fixture_status(f, "0000000000000000", 0);
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "priority", "may have real-time priority", NULL);
+	tree_write(f->root, "proc/self/limits", "Max realtime priority     0            0\n");
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "priority", "dark for longer", "LimitRTPRIO=1");
+	check_fixture_status(f, "0000000000800000", 0);
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "priority", "may have real-time priority", NULL);
+}
+
 static void check_host_for_some_cpus_may_lock_what_all_give(void **state)
 {
 	struct check_fixture *f = *state;
@@ -548,6 +564,7 @@ int main(void)
 		TEST(check_host_with_kvm_believes_the_msr),
 		TEST(check_host_with_kvm_that_gives_pt_to_guests_says_so),
 		TEST(check_host_without_locked_memory_does_the_sum),
+		TEST(check_host_without_real_time_priority_says_so),
 		TEST(check_host_for_some_cpus_may_lock_what_all_give),
 		TEST(check_host_with_little_memory_says_what_fits),
 		TEST(check_host_with_few_descriptors_says_how_many),
