@@ -4,6 +4,8 @@ capture_libptcapture_a_SOURCES = \
 	capture/proc/budget.h \
 	capture/ring/clock.c \
 	capture/ring/clock.h \
+	capture/ring/dark.c \
+	capture/ring/dark.h \
 	capture/perf/cpuid.c \
 	capture/perf/cpuid.h \
 	capture/ring/drain.c \

@@ -5,6 +5,7 @@
  */
 #include "daemon/manager_private.h"
 
+#include <inttypes.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,9 +19,11 @@
 
 /* The time between two looks grows from SOON to LATEST while a CPU is not traced that could be;
  * otherwise it is CALM. */
-#define SOON_USEC    1000000u
-#define LATEST_USEC  30000000u
-#define CALM_USEC    10000000u
+#define SOON_USEC   1000000u
+#define LATEST_USEC 30000000u
+#define CALM_USEC   10000000u
+/* Between the record of a stop and the look that it causes; several records cause one look. */
+#define STOPPED_USEC 100000u
 #define MESSAGE_MAX  8192u
 #define KERNEL_GROUP 1u
 
@@ -30,9 +33,15 @@ struct hotplug {
 	struct jobs *jobs;
 	sd_event_source *timer, *uevents, *clock;
 	int uevent_fd, clock_fd;
-	bool waits; /* a job has the events: look when it has copied */
+	bool waits;   /* a job has the events: look when it has copied */
+	bool hurries; /* an event was stopped: the timer is set for a look soon */
 	uint64_t period_usec;
-	enum source_cpu_state *told; /* of each CPU: the state that was logged last */
+	/* For each CPU, what the log has: the newest state, and the end of the newest time in which
+	 * the CPU was not traced. */
+	struct told {
+		enum source_cpu_state state;
+		uint64_t dark_ns;
+	} * told;
 };
 
 bool hotplug_is_cpu_event(const char *message, size_t size)
@@ -60,9 +69,9 @@ static void tell_state(struct hotplug *h, enum source_cpu_state state)
 	size_t n = 0;
 
 	for (size_t i = 0; i < s->n_cpus; i++) {
-		if (s->cpus[i].state != state || h->told[i] == state)
+		if (s->cpus[i].state != state || h->told[i].state == state)
 			continue;
-		h->told[i] = state;
+		h->told[i].state = state;
 		first = first ? first : &s->cpus[i];
 		n++;
 	}
@@ -73,8 +82,32 @@ static void tell_state(struct hotplug *h, enum source_cpu_state state)
 		  source_cpu_state_name(state), *first->why ? ": " : "", first->why);
 }
 
+/* Logs the times in which CPU INDEX was to be traced and was not. The log has no other line of
+ * them: the CPU's state was the same before and after. */
+static void tell_dark(struct hotplug *h, size_t index)
+{
+	const struct source_cpu *cpu = &h->source->cpus[index];
+	const struct log_fields none = LOG_NO_FIELDS;
+
+	for (size_t i = 0; i < cpu->dark.n; i++) {
+		const struct dark_span *span = dark_at(&cpu->dark, i);
+
+		if (span->open || span->since_ns == MANIFEST_ABSENT ||
+		    span->until_ns == MANIFEST_ABSENT || span->until_ns <= h->told[index].dark_ns ||
+		    strcmp(span->kind, source_cpu_state_fault(SOURCE_CPU_FAILED)) != 0)
+			continue;
+		h->told[index].dark_ns = span->until_ns;
+		log_event(LOG_WARNING, LOG_EVENT_RINGS_DEGRADED, &none,
+			  "CPU %u was not traced for %" PRIu64 ".%06" PRIu64 " s: %s", cpu->cpu,
+			  (span->until_ns - span->since_ns) / 1000000000,
+			  (span->until_ns - span->since_ns) / 1000 % 1000000, span->why);
+	}
+}
+
 static void tell(struct hotplug *h)
 {
+	for (size_t i = 0; h->told && i < h->source->n_cpus; i++)
+		tell_dark(h, i);
 	for (int state = SOURCE_CPU_TRACING; h->told && state <= SOURCE_CPU_NO_PT; state++)
 		tell_state(h, (enum source_cpu_state)state);
 }
@@ -96,6 +129,7 @@ static void look(struct hotplug *h, bool patient)
 	h->waits = jobs_capturing(h->jobs);
 	if (h->waits)
 		return;
+	h->hurries = false;
 	changed = h->source->ops->tend(h->source);
 	if (changed)
 		jobs_fit_area(h->jobs);
@@ -121,10 +155,46 @@ uint64_t hotplug_period_usec(const struct hotplug *h)
 	return h->period_usec;
 }
 
+/* Whether a CPU that is to trace does not. */
+static bool is_dark(const struct source *s)
+{
+	for (size_t i = 0; i < s->n_cpus; i++)
+		if (s->cpus[i].state == SOURCE_CPU_TRACING && dark_open(&s->cpus[i].dark))
+			return true;
+	return false;
+}
+
 void hotplug_on_captured(struct hotplug *h)
 {
-	if (h->waits)
-		look(h, true);
+	if (!h->source->ops->tend || jobs_capturing(h->jobs))
+		return;
+	if (h->waits || is_dark(h->source))
+		look(h, h->waits);
+}
+
+/* Whether the kernel stopped the CPU's event since the recorder saw it run again. */
+static bool was_stopped(const struct source_cpu *cpu)
+{
+	const struct dark *d = &cpu->dark;
+
+	return cpu->state == SOURCE_CPU_TRACING && d->n > 0 &&
+	       dark_at(d, d->n - 1)->until_ns < cpu->aux_ns;
+}
+
+void hotplug_on_stop(struct hotplug *h)
+{
+	bool stopped = false;
+
+	/* A job stops all events, and sees them run again. */
+	if (!h->source->ops->tend || h->hurries || jobs_capturing(h->jobs))
+		return;
+	for (size_t i = 0; i < h->source->n_cpus && !stopped; i++)
+		stopped = was_stopped(&h->source->cpus[i]);
+	if (!stopped)
+		return;
+	h->hurries = true;
+	sd_event_source_set_time_relative(h->timer, STOPPED_USEC);
+	sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)

@@ -97,6 +97,9 @@ static int manager_on_intake(sd_event_source *source, int fd, uint32_t revents, 
 	(void)fd;
 	(void)revents;
 	intake_some(&m->intake);
+	if (m->intake.stopped)
+		hotplug_on_stop(m->hotplug);
+	m->intake.stopped = false;
 	return 0;
 }
 

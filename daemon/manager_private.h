@@ -92,8 +92,12 @@ int manager_reload(void *userdata, struct json_object *warnings, char *why, size
  * or -errno. With a source that has no ops->tend nothing is ever done. */
 int hotplug_new(sd_event *event, struct source *source, struct jobs *jobs, struct hotplug **ret);
 void hotplug_free(struct hotplug *h);
-/* Does what had to wait for a job. Call when a job has copied. */
+/* Does what had to wait for a job, and looks at once if a CPU does not trace again. Call when a job
+ * has copied. */
 void hotplug_on_captured(struct hotplug *h);
+/* Looks soon if the kernel stopped an event that the recorder did not stop. Call when an AUX record
+ * has come. */
+void hotplug_on_stop(struct hotplug *h);
 
 /* Looks now, as something has happened; if a job has the events, when the job has copied. */
 void hotplug_look(struct hotplug *h);

@@ -269,15 +269,43 @@ int perf_event_lost(const struct perf_event *e, uint64_t *ret)
 	return 0;
 }
 
-bool perf_event_alive(struct perf_event *e)
+int perf_event_ran(struct perf_event *e, uint64_t *ret)
 {
-	uint64_t now[READ_N] = {0};
-	bool alive;
+	uint64_t now[READ_N] = {0}, before = e->running_ns;
+	ssize_t r = perf_sys_read(e->fd, now, sizeof(now));
 
-	if (perf_sys_read(e->fd, now, sizeof(now)) < (ssize_t)(READ_LOST * sizeof(now[0])))
-		return false;
-	alive = now[READ_RUNNING] > e->running_ns;
-	e->enabled_ns = now[READ_ENABLED];
+	if (r < 0)
+		return (int)r;
+	if (r < (ssize_t)(READ_LOST * sizeof(now[0])))
+		return -ENODATA;
 	e->running_ns = now[READ_RUNNING];
-	return alive;
+	*ret = now[READ_RUNNING] > before ? now[READ_RUNNING] - before : 0;
+	return 0;
+}
+
+bool perf_event_runs(struct perf_event *e)
+{
+	uint64_t ran;
+
+	/* The first call forgets what ran before. */
+	return perf_event_ran(e, &ran) == 0 && perf_event_ran(e, &ran) == 0 && ran > 0;
+}
+
+int perf_event_restart(struct perf_event *e)
+{
+	int r = -EIO;
+
+	for (int i = 0; i < PERF_EVENT_RESTARTS; i++) {
+		uint64_t ran = 0;
+		/* An event that is off tells its time without a call to its CPU. */
+		bool off = perf_event_ran(e, &ran) == 0;
+
+		r = perf_event_enable(e);
+		if (r < 0)
+			continue;
+		if (off ? perf_event_ran(e, &ran) == 0 && ran > 0 : perf_event_runs(e))
+			return 0;
+		r = -EIO;
+	}
+	return r;
 }

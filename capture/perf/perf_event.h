@@ -53,7 +53,7 @@ struct perf_event {
 	struct ring ring;
 	void *base; /* the mapped page, DATA and AUX, in one piece; NULL: not mapped */
 	size_t mapped;
-	uint64_t enabled_ns, running_ns; /* as perf_event_alive() read them last */
+	uint64_t running_ns; /* as it was read last */
 };
 
 #define PERF_EVENT_LEAST_AUX (64u << 10)
@@ -78,10 +78,18 @@ int perf_event_enable(struct perf_event *e);
 /* On return aux_head is final: the kernel waits for the CPU (kernel/events/core.c,
  * event_function_call). */
 int perf_event_disable(struct perf_event *e);
-/* Whether the event has run since the last call, or ever at the first call. A pinned event that the
- * kernel could not schedule on its CPU is in the error state, where read(2) returns 0 bytes
- * (perf_read). An event whose CPU went offline and came back never runs again. */
-bool perf_event_alive(struct perf_event *e);
+/* Returns in *ret for how many ns the event has run since the last call of this function, or ever
+ * at the first call. 0; -ENODATA: the event is in the error state, as is a pinned event that the
+ * kernel could not schedule on its CPU (kernel/events/core.c, merge_sched_in; read(2) then returns
+ * 0 bytes,
+ * __perf_read); or -errno. */
+int perf_event_ran(struct perf_event *e, uint64_t *ret);
+/* Whether the event runs now. An event whose CPU went offline and came back never runs again. */
+bool perf_event_runs(struct perf_event *e);
+/* Enables the event, and sees that it runs: IOC_ENABLE returns 0 whatever becomes of the event.
+ * Tries again at once if the event does not run. 0; -EIO: it does not run; or -errno. */
+int perf_event_restart(struct perf_event *e);
+#define PERF_EVENT_RESTARTS 3
 /* Returns in *ret how many records have found no room in the ring: those that LOST records have
  * reported, and those that the next LOST record will (kernel/events/ring_buffer.c,
  * __perf_output_begin). 0; -EOPNOTSUPP: opened without PERF_EVENT_FORMAT_LOST; or -errno. */

@@ -110,17 +110,17 @@ static int perf_disable(struct source *base, uint32_t index)
 {
 	struct source_perf *s = perf_of(base);
 
-	return base->cpus[index].state == SOURCE_CPU_TRACING
-		       ? perf_event_disable(&s->cpus[index].pt)
-		       : 0;
+	if (base->cpus[index].state != SOURCE_CPU_TRACING)
+		return 0;
+	s->cpus[index].stopped_ns = source_now_ns(base, index);
+	return perf_event_disable(&s->cpus[index].pt);
 }
 
 static int perf_enable(struct source *base, uint32_t index)
 {
-	struct source_perf *s = perf_of(base);
-
-	return base->cpus[index].state == SOURCE_CPU_TRACING ? perf_event_enable(&s->cpus[index].pt)
-							     : 0;
+	return base->cpus[index].state == SOURCE_CPU_TRACING
+		       ? perf_cpu_restart(perf_of(base), index)
+		       : 0;
 }
 
 struct stop_call {
@@ -137,6 +137,8 @@ static void stop_all(void *arg)
 	struct source *s = c->source;
 	int r;
 
+	for (uint32_t i = 0; i < s->n_cpus; i++)
+		perf_of(s)->cpus[i].stopped_ns = source_now_ns(s, i);
 	if (c->first < s->n_cpus)
 		perf_disable(s, c->first);
 	r = perf_sys_disable_mine();
@@ -180,19 +182,10 @@ static int perf_yield(struct source *base, bool away)
 	s->yielded = away;
 	s->holders[0] = '\0';
 	for (uint32_t i = 0; i < base->n_cpus; i++) {
-		struct source_cpu *cpu = &base->cpus[i];
-
-		/* An event in error keeps PT from other users, too. */
 		if (away)
-			perf_cpu_close_pt(s, i);
-		if (cpu->state == SOURCE_CPU_OFFLINE)
-			continue;
-		if (!away) {
+			perf_cpu_yield_pt(s, i);
+		else if (base->cpus[i].state != SOURCE_CPU_OFFLINE)
 			perf_cpu_take_pt(s, i);
-			continue;
-		}
-		cpu->state = SOURCE_CPU_YIELDED;
-		snprintf(cpu->why, sizeof(cpu->why), "Intel PT was handed back on request");
 	}
 	return 0;
 }
@@ -247,6 +240,12 @@ static int open_all(struct source_perf *s, const struct cpulist *online, char *w
 		return r;
 	}
 	perf_read_clock(s);
+	/* One CPU is traced from now on, and the others are not yet. */
+	for (uint32_t i = 0; s->have_pmu && i < s->base.n_cpus; i++)
+		dark_begin(&s->base.cpus[i].dark,
+			   s->cpus[i].sideband.fd < 0 ? source_cpu_state_fault(SOURCE_CPU_OFFLINE)
+						      : DARK_START,
+			   NULL, source_now_ns(&s->base, i));
 	for (uint32_t i = 0; i < s->base.n_cpus; i++) {
 		if (s->cpus[i].sideband.fd < 0) {
 			perf_cpu_tend(s, i, false);

@@ -13,6 +13,9 @@
 
 struct perf_cpu {
 	struct perf_event pt, sideband;
+	/* Perf clock when pt.running_ns was read, and when the event was told to stop last; ABSENT:
+	 * no clock. */
+	uint64_t seen_ns, stopped_ns;
 };
 
 struct source_perf {
@@ -63,7 +66,13 @@ void perf_note(struct source_perf *s, const char *format, ...) PRINTF_LIKE(2, 3)
 int perf_cpu_open_sideband(struct source_perf *s, uint32_t index);
 /* Opens and enables the PT event (in the owner's thread), and sets the CPU's state and why. */
 void perf_cpu_open_pt(struct source_perf *s, uint32_t index);
+/* Makes the PT event, which was stopped, run again. If the event had not run up to its stop, lists
+ * the time in which it had not. 0; or -errno, and the event does not run. Several threads may call,
+ * each for another CPU. */
+int perf_cpu_restart(struct source_perf *s, uint32_t index);
 void perf_cpu_close_pt(struct source_perf *s, uint32_t index);
+/* Closes the PT event because the recorder gives Intel PT up. */
+void perf_cpu_yield_pt(struct source_perf *s, uint32_t index);
 /* Tries to trace a CPU that has no PT event. Opens the sideband event anew if the CPU was offline.
  */
 void perf_cpu_take_pt(struct source_perf *s, uint32_t index);

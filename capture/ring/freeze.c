@@ -132,9 +132,30 @@ struct freezer {
 	/* Indices of the CPUs to copy, in this order; the first n_stopped of them are stopped. */
 	uint32_t *order;
 	size_t n_order, n_stopped;
-	int *results; /* of stopping each CPU, then of restarting it */
+	int *results;	    /* of stopping each CPU, then of restarting it */
+	uint64_t *restarts; /* of each CPU: perf clock behind its restart */
 	size_t n_cpus;
 };
+
+/* Lists the time since the stop as dark. R: the result of the restart. It is unknown when a CPU
+ * that did not answer runs again. */
+static void note_dark(const struct freezer *f, uint32_t index, int r)
+{
+	struct source_cpu *cpu = &f->source->cpus[index];
+	const struct freeze_cpu *c = &f->cpus[index];
+
+	if (c->not_stopped)
+		return;
+	if (r != 0)
+		dark_begin(&cpu->dark, source_cpu_state_fault(SOURCE_CPU_FAILED),
+			   r < 0 ? "the CPU did not trace again behind a snapshot"
+				 : "it is unknown when the CPU traced again behind a snapshot",
+			   c->stop_ns);
+	else if (dark_open(&cpu->dark))
+		dark_end(&cpu->dark, f->restarts[index]);
+	else
+		dark_add(&cpu->dark, DARK_COPY, NULL, c->stop_ns, f->restarts[index]);
+}
 
 /* Copies the CPU's ring, and restarts the CPU if it was stopped. */
 static void serve_cpu(void *userdata, uint32_t index)
@@ -158,12 +179,14 @@ static void serve_cpu(void *userdata, uint32_t index)
 		return;
 	}
 	r = f->source->ops->enable(f->source, index);
+	f->restarts[index] = source_now_ns(f->source, index);
 	/* Until now dark_ns was the time at which the CPU was told to stop. */
 	c->dark_ns =
 		r == 0 && !c->not_stopped ? now_ns(CLOCK_MONOTONIC) - c->dark_ns : MANIFEST_ABSENT;
 	c->not_restarted = r < 0;
 	c->no_answer |= r == SOURCE_NO_ANSWER;
 	f->results[index] = r;
+	note_dark(f, index, r);
 }
 
 int freezer_new(const struct source *s, unsigned copiers, struct freezer **ret)
@@ -175,7 +198,9 @@ int freezer_new(const struct source *s, unsigned copiers, struct freezer **ret)
 	f->n_cpus = s->n_cpus;
 	f->order = calloc(s->n_cpus + 1, sizeof(*f->order));
 	f->results = calloc(s->n_cpus + 1, sizeof(*f->results));
-	if (!f->order || !f->results || copiers_new(s, copiers, &f->copiers) < 0) {
+	f->restarts = calloc(s->n_cpus + 1, sizeof(*f->restarts));
+	if (!f->order || !f->results || !f->restarts ||
+	    copiers_new(s, copiers, &f->copiers) < 0) {
 		freezer_free(f);
 		return -ENOMEM;
 	}
@@ -190,6 +215,7 @@ void freezer_free(struct freezer *f)
 	copiers_free(f->copiers);
 	free(f->order);
 	free(f->results);
+	free(f->restarts);
 	free(f);
 }
 
@@ -275,6 +301,24 @@ static int freezer_stop(struct freezer *f)
 	return first_error(f);
 }
 
+/* Leaves in each CPU of the source when its part of the snapshot ends. */
+static void note_ends(const struct freezer *f)
+{
+	uint64_t last = MANIFEST_ABSENT;
+
+	for (size_t i = 0; i < f->source->n_cpus; i++) {
+		uint64_t stop = f->cpus[i].stop_ns;
+
+		if (stop != MANIFEST_ABSENT && (last == MANIFEST_ABSENT || stop > last))
+			last = stop;
+	}
+	if (last == MANIFEST_ABSENT && f->source->n_cpus > 0)
+		last = source_now_ns(f->source, 0);
+	for (size_t i = 0; i < f->source->n_cpus; i++)
+		f->source->cpus[i].frozen_ns =
+			f->cpus[i].stop_ns != MANIFEST_ABSENT ? f->cpus[i].stop_ns : last;
+}
+
 int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wish *wish,
 		    const struct area *area, struct freeze_cpu *ret)
 {
@@ -300,6 +344,7 @@ int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wis
 	}
 	realtime_begin(&priority);
 	stopped = freezer_stop(f);
+	note_ends(f);
 	copiers_run(f->copiers, s, f->order, f->n_order, serve_cpu, f);
 	realtime_end(&priority);
 	restarted = first_error(f);

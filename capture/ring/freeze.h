@@ -2,7 +2,8 @@
  * Copies all rings at one moment: the memory for the copies, and the threads that copy.
  *
  * A snapshot stops all CPUs, copies the newest bytes of each, and restarts each CPU behind its own
- * copy. It measures for how long each CPU was not traced (its dark time).
+ * copy. It measures for how long each CPU was not traced (its dark time), and adds that time to the
+ * CPU's list (dark.h) for the snapshots that follow.
  */
 #pragma once
 
@@ -72,7 +73,7 @@ struct freeze_cpu {
 	bool together;	    /* one call stopped all CPUs; stop_ns is the end of that call */
 	bool no_answer;	    /* the CPU did not stop or restart in time */
 	bool not_stopped;   /* disable failed: no bytes */
-	bool not_restarted; /* enable failed */
+	bool not_restarted; /* enable failed: the CPU is dark until the source has mended it */
 };
 
 /* When CPU stopped, by the perf clock. TOLD_NS is the time of the AUX record that the kernel wrote

@@ -64,6 +64,18 @@ const char *source_cpu_state_name(enum source_cpu_state state)
 	return names[state];
 }
 
+const char *source_cpu_state_fault(enum source_cpu_state state)
+{
+	static const char *const names[] = {
+		[SOURCE_CPU_OFFLINE] = "cpu-offline",  [SOURCE_CPU_BUSY] = "pt-busy",
+		[SOURCE_CPU_YIELDED] = "pt-yielded",   [SOURCE_CPU_FAILED] = "pt-failed",
+		[SOURCE_CPU_NO_PT] = "pt-unavailable",
+	};
+
+	assert((size_t)state < ARRAY_SIZE(names));
+	return names[state];
+}
+
 /* Counts the entries "node0" to "node1023" of the directory PATH; *ret_node is the number of one of
  * them. */
 static unsigned nodes_in(const char *path, int *ret_node)

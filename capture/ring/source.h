@@ -29,6 +29,8 @@
  *   not trace: on news of CPUs, after sleep, and as time passes. Rings come and go with the CPU
  *   (struct source_watch). A ring stays while its CPU is offline, but not over a sleep that took
  *   the CPUs' power: the clock changes then, and a CPU that stayed online no longer traces.
+ * - A CPU runs when it was seen to run, not when a call returned 0. Each span in which a CPU was
+ * not traced is kept with its reason, begin and end (struct dark).
  * - Without PT all CPUs have the state no-pt: only the sideband is recorded, with
  *   CLOCK_MONOTONIC.
  *
@@ -44,6 +46,7 @@
 
 #include "capture/proc/procscan.h"
 #include "capture/ring/clock.h"
+#include "capture/ring/dark.h"
 #include "capture/ring/ring.h"
 #include "proto/bundle/manifest.h"
 
@@ -72,6 +75,13 @@ struct source_cpu {
 	/* Borrowed. Become readable (POLLIN) when the ring fills. 0 or less: the ring has no
 	 * wakeup. */
 	int pt_fd, sideband_fd;
+	struct dark dark; /* when the CPU was not traced */
+	/* Perf clock when the last snapshot stopped the CPU or, if the CPU was not to be stopped,
+	 * the last CPU; ABSENT: unknown. What is dark from then on is no part of that snapshot. */
+	uint64_t frozen_ns;
+	/* Perf clock of the newest AUX record that was taken in: the kernel had stopped the event
+	 * then. 0: none. Written and read by the loop only. */
+	uint64_t aux_ns;
 };
 
 /* Callbacks for a user of the rings. Called in the thread that opened the source: right after a
@@ -89,8 +99,9 @@ enum source_ring { SOURCE_RING_PT, SOURCE_RING_SIDEBAND, SOURCE_N_RINGS };
 struct source_ops {
 	const char *name; /* "emulated", "intel_pt" */
 	/* Stops or starts tracing on a CPU. After 0 or SOURCE_NO_ANSWER, aux_head is final.
-	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. Several
-	 * threads call enable at once, each for another CPU. */
+	 * SOURCE_NO_ANSWER: the CPU did not react in time; the ring holds what was written. 0 of
+	 * enable: the CPU was seen to trace again. Several threads call enable at once, each for
+	 * another CPU. */
 	int (*disable)(struct source *s, uint32_t index);
 	int (*enable)(struct source *s, uint32_t index);
 	/* Corrects what /proc says about a process (an emulated process looks like its emulator).
@@ -156,6 +167,8 @@ struct source {
 void source_set_watch(struct source *s, const struct source_watch *watch);
 /* "tracing", "offline", "busy", "yielded", "failed", "no-pt". */
 const char *source_cpu_state_name(enum source_cpu_state state);
+/* The name of the fault (decoder/packet/fault.h) that a CPU in this state is; NULL: none. */
+const char *source_cpu_state_fault(enum source_cpu_state state);
 
 void source_free(struct source *s);
 void source_freep(struct source **s);

@@ -99,6 +99,31 @@ static void tell_cpus(const struct live *l)
 	tell_state(l, SOURCE_CPU_OFFLINE, FINDING_NOTE);
 }
 
+/* Times that only the log and the reports tell of: the CPU's state is as before. */
+static void tell_dark(const struct live *l)
+{
+	const struct source *s = l->from->intake->source;
+	uint64_t ns = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_cpus; i++)
+		for (size_t k = 0; k < s->cpus[i].dark.n; k++) {
+			const struct dark_span *span = dark_at(&s->cpus[i].dark, k);
+
+			if (span->open || span->since_ns == MANIFEST_ABSENT ||
+			    span->until_ns == MANIFEST_ABSENT ||
+			    strcmp(span->kind, source_cpu_state_fault(SOURCE_CPU_FAILED)) != 0)
+				continue;
+			ns += span->until_ns - span->since_ns;
+			n++;
+		}
+	if (n > 0)
+		say(l, FINDING_NOTE, "dark", "",
+		    "the kernel stopped or refused to trace CPUs %zu times, for %ju ms in all; they "
+		    "are traced again",
+		    n, (uintmax_t)(ns / 1000000));
+}
+
 static void tell_losses(const struct live *l)
 {
 	const struct intake *in = l->from->intake;
@@ -151,6 +176,7 @@ void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 	if (s->sideband_missing && *s->sideband_missing)
 		say(&l, FINDING_WARNING, "rings", "run a newer kernel (5.12 has all records)",
 		    "recorded without: %s", s->sideband_missing);
+	tell_dark(&l);
 	tell_losses(&l);
 	tell_pinned(&l);
 }

@@ -75,6 +75,16 @@ static void put_cpus(FILE *f, const struct intake *in)
 	for (size_t i = 0; i < s->n_cpus; i++)
 		fprintf(f, "ptsnap_cpu_ring_bytes{cpu=\"%u\"} %zu\n", s->cpus[i].cpu,
 			(size_t)s->cpus[i].pt.aux_size);
+	head(f, "cpu_dark_total", "counter",
+	     "Times in which the CPU was not traced, also for snapshots, that have ended.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_dark_total{cpu=\"%u\"} %" PRIu64 "\n", s->cpus[i].cpu,
+			s->cpus[i].dark.count);
+	head(f, "cpu_dark_seconds_total", "counter", "For how long they lasted in all.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_dark_seconds_total{cpu=\"%u\"} %" PRIu64 ".%09" PRIu64 "\n",
+			s->cpus[i].cpu, s->cpus[i].dark.total_ns / 1000000000,
+			s->cpus[i].dark.total_ns % 1000000000);
 	head(f, "cpu_records_lost_total", "counter", "Sideband records that found no room.");
 	for (size_t i = 0; i < s->n_cpus; i++)
 		fprintf(f, "ptsnap_cpu_records_lost_total{cpu=\"%u\"} %" PRIu64 "\n",

@@ -96,6 +96,8 @@ static struct json_object *status_cpus(const struct intake *in)
 						    : s->cpus[i].pt.data_size);
 		put(cpu, "instructions", NULL); /* no source knows */
 		put_number(cpu, "lost", in->cpus[i].lost);
+		put_number(cpu, "darkTimes", s->cpus[i].dark.count);
+		put_number(cpu, "darkNSec", s->cpus[i].dark.total_ns);
 		json_object_array_add(cpus, cpu);
 	}
 	return cpus;

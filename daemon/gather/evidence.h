@@ -99,8 +99,9 @@ void host_boot_id(char ret[HOST_BOOT_ID_SIZE]);
 /* Puts host name, kernel, machine and boot id into M; WITH_CPU: also the processor, for a trace of
  * this host's processor. CPUINFO is "/proc/cpuinfo" (or a test's file). 0 or -ENOMEM. */
 int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu);
-/* Adds to M a note for each state and reason that CPUs of S have for not tracing, with the number
- * of such CPUs. 0 or -ENOMEM. */
+/* Adds to M a note for each time before the snapshot's stop in which a CPU of S was not traced; and
+ * for CPUs whose source does not list such times, a note for each state and reason for not tracing,
+ * with the number of such CPUs. 0 or -ENOMEM. */
 int cpunotes_add(const struct source *s, struct manifest *m);
 
 /*

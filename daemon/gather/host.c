@@ -12,6 +12,8 @@
 #include "proto/base.h"
 
 #define BOOT_ID_PATH "/proc/sys/kernel/random/boot_id"
+/* Places of the manifest's list of notes that are left to notes of other things. */
+#define NOTES_LEFT 256
 
 void host_boot_id(char ret[HOST_BOOT_ID_SIZE])
 {
@@ -79,20 +81,6 @@ int host_describe(struct manifest *m, const char *cpuinfo, bool with_cpu)
 	return r;
 }
 
-/* The name of a fault (decoder/packet/fault.h); NULL: the CPU is traced. */
-static const char *note_kind(enum source_cpu_state state)
-{
-	switch (state) {
-	case SOURCE_CPU_TRACING: return NULL;
-	case SOURCE_CPU_OFFLINE: return "cpu-offline";
-	case SOURCE_CPU_BUSY: return "pt-busy";
-	case SOURCE_CPU_YIELDED: return "pt-yielded";
-	case SOURCE_CPU_FAILED: return "pt-failed";
-	case SOURCE_CPU_NO_PT: return "pt-unavailable";
-	}
-	return NULL;
-}
-
 /* Adds a note, or counts the CPU in a note from FIRST on that says the same. */
 static int add_cpu_note(struct manifest *m, size_t first, const char *kind, const char *why)
 {
@@ -111,16 +99,76 @@ static int add_cpu_note(struct manifest *m, size_t first, const char *kind, cons
 	return r == -ENOSPC ? 0 : r;
 }
 
+/* Adds a note of what was dark before the snapshot's stop, or counts it as unlisted. */
+static int add_dark_note(struct manifest *m, const struct source_cpu *cpu,
+			 const struct dark_span *span, uint64_t *unlisted)
+{
+	struct manifest_note note = {
+		.kind = (char *)span->kind,
+		.count = 1,
+		.why = *span->why ? (char *)span->why : NULL,
+		.cpu = cpu->cpu,
+		.since_ns = span->since_ns,
+		.until_ns = MIN_OF(span->until_ns, cpu->frozen_ns),
+	};
+
+	if (m->n_notes + NOTES_LEFT < MANIFEST_MAX_NOTES)
+		return manifest_add_note_at(m, &note);
+	(*unlisted)++;
+	return 0;
+}
+
+/* Whether SPAN began before the snapshot's stop. Without a clock nobody knows, but the last copy
+ * was the snapshot's own. */
+static bool is_before(const struct dark_span *span, uint64_t frozen_ns)
+{
+	if (frozen_ns == MANIFEST_ABSENT)
+		return !span->open && strcmp(span->kind, DARK_COPY) != 0;
+	return span->since_ns < frozen_ns;
+}
+
+/* The newest first, as they matter most. */
+static int add_dark_notes(struct manifest *m, const struct source_cpu *cpu, uint64_t *unlisted)
+{
+	const struct dark *d = &cpu->dark;
+	struct manifest_note forgotten = {
+		.kind = (char *)DARK_UNLISTED,
+		.count = d->forgotten,
+		.cpu = cpu->cpu,
+		.since_ns = MANIFEST_ABSENT,
+		.until_ns = d->forgotten_until_ns,
+	};
+	int r = 0;
+
+	for (size_t i = d->n; i-- > 0 && r == 0;)
+		if (is_before(dark_at(d, i), cpu->frozen_ns))
+			r = add_dark_note(m, cpu, dark_at(d, i), unlisted);
+	if (r < 0 || d->forgotten == 0)
+		return r;
+	if (m->n_notes + NOTES_LEFT < MANIFEST_MAX_NOTES)
+		return manifest_add_note_at(m, &forgotten);
+	*unlisted += d->forgotten;
+	return 0;
+}
+
 int cpunotes_add(const struct source *s, struct manifest *m)
 {
 	size_t first = m->n_notes;
+	uint64_t unlisted = 0;
 	int r = 0;
 
 	for (size_t i = 0; i < s->n_cpus && r == 0; i++) {
-		const char *kind = note_kind(s->cpus[i].state);
+		const struct source_cpu *cpu = &s->cpus[i];
+		const char *kind = source_cpu_state_fault(cpu->state);
 
-		if (kind)
-			r = add_cpu_note(m, first, kind, s->cpus[i].why);
+		/* A span says the same, and since when. */
+		if (kind && (!dark_open(&cpu->dark) || cpu->frozen_ns == MANIFEST_ABSENT))
+			r = add_cpu_note(m, first, kind, cpu->why);
 	}
+	for (size_t i = 0; i < s->n_cpus && r == 0; i++)
+		r = add_dark_notes(m, &s->cpus[i], &unlisted);
+	if (r == 0 && unlisted > 0)
+		r = manifest_add_note(m, DARK_UNLISTED, unlisted,
+				      "the manifest has no room for more");
 	return r;
 }

@@ -239,6 +239,8 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 	case PERF_RECORD_AUX:
 		if (from->cpu) {
 			intake_aux(from->cpu, r);
+			in->source->cpus[from->cpu - in->cpus].aux_ns = r->time;
+			in->stopped = true;
 		}
 		break;
 	case PERF_RECORD_LOST:

@@ -88,7 +88,8 @@ struct intake {
 	uint64_t bad_bytes;   /* bytes that were discarded with a ring that contradicted itself */
 	struct faults faults; /* owned: when that was, and when records of PT events were lost */
 	struct source_watch watch;
-	bool started; /* rings that are added from now on come late */
+	bool started;	   /* rings that are added from now on come late */
+	bool stopped;	   /* an AUX record came: an event was stopped. Whoever looks clears it */
 	uint64_t unmarked[PERFRECORD_MAX_SIZE / 8];
 };
 

@@ -51,9 +51,12 @@ enum fault {
 	FAULT_AUX_LOST,		/* AUX records lost: such flags and stops may be unknown */
 	FAULT_CPU_OFFLINE,	/* a CPU was offline: its trace and its records pause */
 	FAULT_PT_UNAVAILABLE,	/* CPUs that cannot trace: only their sideband is known */
-	FAULT_PT_BUSY,		/* sideband only: another program used PT */
-	FAULT_PT_YIELDED,	/* sideband only: the recorder gave PT up on request */
-	FAULT_PT_FAILED,	/* sideband only: the event could not be opened or was in error */
+	FAULT_PT_BUSY,		/* another program used PT */
+	FAULT_PT_YIELDED,	/* the recorder gave PT up on request */
+	FAULT_PT_FAILED,	/* the event could not be opened, or did not run */
+	FAULT_PT_STARTING,	/* the recorder had not yet begun to trace the CPU */
+	FAULT_SNAPSHOT_COPY,	/* an earlier snapshot copied the CPU's ring */
+	FAULT_DARK_UNLISTED,	/* more times without a trace than the recorder lists */
 	FAULT_THREAD_UNCERTAIN, /* unknown thread: time is too coarse, or switch records were lost
 				 */
 	FAULT_UNTRACED_THREAD,	/* threads that the source cannot follow */

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <x86intrin.h>
+
 #include "capture/perf/perf_event.h"
 
 #define EVENTS 64
@@ -17,7 +19,7 @@ struct event {
 	int fd; /* 0: free */
 	uint32_t cpu;
 	bool pt, enabled, dead, error, for_ever, mapped_aux, tells_lost;
-	uint64_t running;
+	uint64_t running, at; /* for how long it ran until AT, by the clock of fill_page() */
 	pid_t owner;
 	struct perf_event_mmap_page *page;
 };
@@ -52,6 +54,16 @@ static bool runs(const struct event *e)
 	return e->enabled && !e->dead && !e->error;
 }
 
+/* Counts the time up to now. Call before the event begins or ends to run. */
+static void count_time(struct event *e)
+{
+	uint64_t now = __rdtsc() / 2 + fake_perf.later;
+
+	if (runs(e))
+		e->running += now - e->at;
+	e->at = now;
+}
+
 unsigned fake_perf_running(uint32_t cpu)
 {
 	unsigned n = 0;
@@ -75,23 +87,20 @@ unsigned fake_perf_open_events(void)
 void fake_perf_offline(uint32_t cpu)
 {
 	for (size_t i = 0; i < EVENTS; i++)
-		if (events[i].cpu == cpu)
+		if (events[i].cpu == cpu) {
+			count_time(&events[i]);
 			events[i].dead = true;
+		}
 }
 
 void fake_perf_fail(uint32_t cpu, bool for_ever)
 {
 	for (size_t i = 0; i < EVENTS; i++)
 		if (events[i].fd != 0 && events[i].pt && events[i].cpu == cpu) {
+			count_time(&events[i]);
 			events[i].error = true;
 			events[i].for_ever = for_ever;
 		}
-}
-
-void fake_perf_tick(void)
-{
-	for (size_t i = 0; i < EVENTS; i++)
-		events[i].running += runs(&events[i]);
 }
 
 static bool is_too_new(const struct perf_event_attr *a)
@@ -112,6 +121,8 @@ int perf_sys_open(const struct perf_event_attr *attr, uint32_t cpu)
 		return -EINVAL;
 	if (pt && fake_perf.on_open != NULL)
 		fake_perf.on_open(cpu);
+	if (attr->branch_sample_type != 0 && fake_perf.open_lbr)
+		return fake_perf.open_lbr;
 	if (pt ? fake_perf.open_pt[cpu] : fake_perf.open_sideband)
 		return pt ? fake_perf.open_pt[cpu] : fake_perf.open_sideband;
 	while (events[i].fd != 0)
@@ -163,6 +174,10 @@ int perf_sys_ioctl(int fd, unsigned long request)
 		e->page->time_zero = fake_perf.clock_zero;
 		return 0;
 	}
+	count_time(e);
+	/* The trace unit has written something. */
+	if (request == PERF_EVENT_IOC_DISABLE && e->pt && e->page && runs(e) && !fake_perf.mute)
+		e->page->aux_head += 64;
 	if (request == PERF_EVENT_IOC_DISABLE && e->pt)
 		fake_perf.first_disabled = e->cpu;
 	/* An event that is enabled before AUX is mapped never traces. */
@@ -171,7 +186,10 @@ int perf_sys_ioctl(int fd, unsigned long request)
 	e->enabled = request == PERF_EVENT_IOC_ENABLE;
 	if (e->enabled && !e->for_ever)
 		e->error = false;
-	e->running += runs(e);
+	if (e->enabled && e->pt && fake_perf.refuse[e->cpu] > 0) {
+		fake_perf.refuse[e->cpu]--;
+		e->error = true;
+	}
 	return 0;
 }
 
@@ -189,11 +207,12 @@ ssize_t perf_sys_read(int fd, void *to, size_t size)
 	known = e->tells_lost ? sizeof(values) : sizeof(values) - sizeof(values[0]);
 	if (size < known)
 		return -ENOSPC;
-	/* Time passes between two calls. */
-	e->running += runs(e);
+	count_time(e);
 	values[1] = values[2] = e->running;
 	values[3] = fake_perf.lost;
 	memcpy(to, values, known);
+	if (fake_perf.on_read != NULL)
+		fake_perf.on_read();
 	return (ssize_t)known;
 }
 
@@ -201,7 +220,9 @@ int perf_sys_disable_mine(void)
 {
 	fake_perf.disabled_all++;
 	for (size_t i = 0; i < EVENTS; i++)
-		if (events[i].fd != 0 && events[i].owner == gettid())
+		if (events[i].fd != 0 && events[i].owner == gettid()) {
+			count_time(&events[i]);
 			events[i].enabled = false;
+		}
 	return 0;
 }

@@ -19,11 +19,17 @@ struct fake_perf {
 	uint64_t largest_aux; /* bytes; 0: any */
 	int too_large;	      /* the result for a larger one; 0: -ENOMEM */
 	int open_sideband;
+	int open_lbr; /* the result of opening an event with branch records */
+	bool mute;    /* trace units write nothing */
+	/* How many times enabling the CPU's PT event returns 0 and leaves the event in error. */
+	unsigned refuse[FAKE_PERF_CPUS];
 	uint32_t unknown_bits;	       /* PERF_ATTR_*: flags for which this kernel is too old */
 	uint64_t lost;		       /* of every sideband event */
 	bool time_zero;		       /* cap_user_time_zero */
 	uint64_t clock_zero;	       /* time_zero, as IOC_RESET writes it */
 	uint32_t page_lock;	       /* of every page that is mapped */
+	uint64_t later;		       /* ns that have passed beside the TSC's */
+	void (*on_read)(void);	       /* called when an event's time was read; may be NULL */
 	void (*on_open)(uint32_t cpu); /* called before a PT event is opened; may be NULL */
 	/* Counters. */
 	unsigned opened, disabled_all;
@@ -38,7 +44,5 @@ unsigned fake_perf_running(uint32_t cpu);
 void fake_perf_offline(uint32_t cpu);
 /* Puts the PT event of CPU into the error state, which ENABLE ends unless FOR_EVER. */
 void fake_perf_fail(uint32_t cpu, bool for_ever);
-/* Lets time pass for the events that run. */
-void fake_perf_tick(void);
 /* The number of open events. */
 unsigned fake_perf_open_events(void);

@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/capture/ring/test_clock \
 	tests/unit/capture/perf/test_cpuid \
 	tests/unit/capture/proc/test_cpulist \
+	tests/unit/capture/ring/test_dark \
 	tests/unit/capture/ring/test_drain \
 	tests/unit/capture/ring/test_freeze \
 	tests/unit/capture/kernel/test_kernel \
@@ -16,6 +17,7 @@ check_PROGRAMS += \
 	tests/unit/capture/ring/test_ring \
 	tests/unit/capture/emu/host/test_source_emu_attach \
 	tests/unit/capture/perf/test_source_perf \
+	tests/unit/capture/perf/test_source_perf_dark \
 	tests/unit/capture/perf/test_source_perf_life
 
 TEST_CAPTURE_LIBS = capture/libptcapture.a proto/libptproto.a $(CMOCKA_LIBS) $(JSONC_LIBS)
@@ -33,6 +35,8 @@ tests_unit_capture_kernel_test_kernel_SOURCES = tests/unit/capture/kernel/test_k
 tests_unit_capture_kernel_test_kernel_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_ring_test_clock_SOURCES = tests/unit/capture/ring/test_clock.c
 tests_unit_capture_ring_test_clock_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_ring_test_dark_SOURCES = tests/unit/capture/ring/test_dark.c
+tests_unit_capture_ring_test_dark_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_ring_test_drain_SOURCES = tests/unit/capture/ring/test_drain.c \
 	tests/unit/capture/data_ring.c tests/unit/capture/data_ring.h
 tests_unit_capture_ring_test_drain_LDADD = $(TEST_CAPTURE_LIBS)
@@ -68,9 +72,14 @@ tests_unit_capture_ring_test_ring_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_perf_test_source_perf_SOURCES = tests/unit/capture/perf/test_source_perf.c \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
 tests_unit_capture_perf_test_source_perf_LDADD = $(TEST_CAPTURE_LIBS)
-tests_unit_capture_perf_test_source_perf_life_SOURCES = tests/unit/capture/perf/test_source_perf_life.c \
+TEST_PERF_HOST = tests/unit/capture/perf_host.c tests/unit/capture/perf_host.h \
 	tests/unit/capture/fake_perf.c tests/unit/capture/fake_perf.h \
 	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_perf_test_source_perf_dark_SOURCES = \
+	tests/unit/capture/perf/test_source_perf_dark.c $(TEST_PERF_HOST)
+tests_unit_capture_perf_test_source_perf_dark_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_perf_test_source_perf_life_SOURCES = \
+	tests/unit/capture/perf/test_source_perf_life.c $(TEST_PERF_HOST)
 tests_unit_capture_perf_test_source_perf_life_LDADD = $(TEST_CAPTURE_LIBS)
 
 # The software PMU without an emulator. What only the plugin has is compiled in: there it is not PIE.

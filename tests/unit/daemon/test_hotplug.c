@@ -160,6 +160,66 @@ static void hotplug_looks_later_while_a_job_has_the_events(void **state)
 	assert_int_equal(f->tended, 1);
 }
 
+static void hotplug_looks_at_once_when_a_cpu_does_not_trace_behind_a_snapshot(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	dark_add(&f->cpus[1].dark, DARK_COPY, NULL, 10, 20);
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 0);
+	dark_begin(&f->cpus[1].dark, "pt-failed", "refused", 30);
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 1);
+	/* A CPU that is known not to trace has its own looks. */
+	set(f, 1, SOURCE_CPU_BUSY, "perf has it");
+	hotplug_on_captured(f->hotplug);
+	assert_int_equal(f->tended, 1);
+}
+
+/* Runs the loop until the source was looked after N times. */
+static void await_looks(struct fixture *f, int n)
+{
+	while (f->tended < n)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+}
+
+static void hotplug_looks_soon_when_the_kernel_has_stopped_an_event(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	dark_add(&f->cpus[1].dark, DARK_COPY, NULL, 10, 20);
+	f->cpus[1].aux_ns = 15; /* the stop before the copy */
+	hotplug_on_stop(f->hotplug);
+	assert_int_equal(sd_event_run(f->event, 0), 0);
+	f->cpus[1].aux_ns = 25;
+	hotplug_on_stop(f->hotplug);
+	hotplug_on_stop(f->hotplug);
+	await_looks(f, 1);
+	assert_int_equal(f->tended, 1);
+	capturing = true;
+	hotplug_on_stop(f->hotplug);
+	capturing = false;
+	hotplug_on_stop(f->hotplug);
+	await_looks(f, 2);
+}
+
+static void hotplug_tells_for_how_long_a_cpu_was_not_traced(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	dark_add(&f->cpus[1].dark, DARK_COPY, NULL, 10, 20);
+	dark_add(&f->cpus[1].dark, "pt-failed", "the event had stopped", 30, 2003000030);
+	hotplug_look(f->hotplug);
+	hotplug_look(f->hotplug);
+	assert_int_equal(n_lines, 1);
+	assert_string_equal(lines[0],
+			    "CPU 11 was not traced for 2.003000 s: the event had stopped");
+	assert_true(degraded[0]);
+}
+
 static void hotplug_is_impatient_where_there_is_hope(void **state)
 {
 	struct fixture *f = *state;
@@ -234,6 +294,9 @@ int main(void)
 		TEST(hotplug_new_tells_what_is_not_traced_in_one_line),
 		TEST(hotplug_look_tells_each_change_once),
 		TEST(hotplug_looks_later_while_a_job_has_the_events),
+		TEST(hotplug_looks_at_once_when_a_cpu_does_not_trace_behind_a_snapshot),
+		TEST(hotplug_looks_soon_when_the_kernel_has_stopped_an_event),
+		TEST(hotplug_tells_for_how_long_a_cpu_was_not_traced),
 		TEST(hotplug_is_impatient_where_there_is_hope),
 		TEST(hotplug_gets_patient_with_time),
 		TEST(hotplug_of_a_source_that_needs_no_care_does_nothing),

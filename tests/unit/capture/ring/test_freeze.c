@@ -336,6 +336,71 @@ static void freeze_snapshot_cpu_that_does_not_restart_does_not_stop_the_others(v
 	assert_newest(f->area.base, &got[0], 0);
 }
 
+static void take_ring(struct fake *f, uint32_t cpu, enum source_cpu_state state)
+{
+	f->cpus[cpu].pt = (struct ring){0};
+	f->cpus[cpu].state = state;
+}
+
+static const struct dark_span *newest_dark(const struct fake *f, uint32_t cpu)
+{
+	assert_true(f->cpus[cpu].dark.n > 0);
+	return dark_at(&f->cpus[cpu].dark, f->cpus[cpu].dark.n - 1);
+}
+
+static void freeze_snapshot_lists_the_time_of_its_own_copy(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	assert_int_equal(freeze(f, got), 0);
+	f->tsc += 1000;
+	assert_int_equal(freeze(f, got), 0);
+	for (uint32_t i = 0; i < CPUS; i++) {
+		assert_int_equal(f->cpus[i].dark.n, 2);
+		assert_string_equal(newest_dark(f, i)->kind, DARK_COPY);
+		assert_int_equal(newest_dark(f, i)->since_ns, got[i].stop_ns);
+		assert_int_equal(newest_dark(f, i)->until_ns, 500000 + f->tsc);
+	}
+}
+
+static void freeze_snapshot_cpu_that_does_not_restart_is_dark_until_it_does(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu first[CPUS], got[CPUS];
+
+	f->enable_result[1] = -EIO;
+	f->enable_result[2] = SOURCE_NO_ANSWER;
+	assert_int_equal(freeze(f, first), -EIO);
+	for (uint32_t i = 1; i < CPUS; i++) {
+		assert_string_equal(newest_dark(f, i)->kind, "pt-failed");
+		assert_true(newest_dark(f, i)->open);
+		assert_int_equal(newest_dark(f, i)->since_ns, first[i].stop_ns);
+	}
+	assert_false(newest_dark(f, 0)->open);
+	f->tsc += 1000;
+	f->enable_result[1] = f->enable_result[2] = 0;
+	assert_int_equal(freeze(f, got), 0);
+	for (uint32_t i = 1; i < CPUS; i++) {
+		assert_int_equal(f->cpus[i].dark.n, 1);
+		assert_int_equal(newest_dark(f, i)->since_ns, first[i].stop_ns);
+		assert_int_equal(newest_dark(f, i)->until_ns, 500000 + f->tsc);
+	}
+}
+
+static void freeze_snapshot_cpu_that_was_not_stopped_is_not_dark(void **state)
+{
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	f->disable_result[1] = -EIO;
+	take_ring(f, 2, SOURCE_CPU_BUSY);
+	assert_int_equal(freeze(f, got), -EIO);
+	assert_int_equal(f->cpus[0].dark.n, 1);
+	assert_int_equal(f->cpus[1].dark.n, 0);
+	assert_int_equal(f->cpus[2].dark.n, 0);
+}
+
 static void freeze_snapshot_first_error_is_told(void **state)
 {
 	struct fake *f = *state;
@@ -363,12 +428,6 @@ static void assert_untouched(const struct freeze_cpu *c)
 	assert_int_equal(c->asked_ns, MANIFEST_ABSENT);
 	assert_int_equal(c->stop_ns, MANIFEST_ABSENT);
 	assert_int_equal(c->dark_ns, MANIFEST_ABSENT);
-}
-
-static void take_ring(struct fake *f, uint32_t cpu, enum source_cpu_state state)
-{
-	f->cpus[cpu].pt = (struct ring){0};
-	f->cpus[cpu].state = state;
 }
 
 static void freeze_snapshot_cpu_without_ring_is_left_alone(void **state)
@@ -659,6 +718,9 @@ int main(void)
 		CASE(freeze_snapshot_cpu_that_does_not_stop_is_left_out),
 		CASE(freeze_snapshot_cpu_that_does_not_answer_is_copied),
 		CASE(freeze_snapshot_cpu_that_does_not_restart_does_not_stop_the_others),
+		CASE(freeze_snapshot_lists_the_time_of_its_own_copy),
+		CASE(freeze_snapshot_cpu_that_does_not_restart_is_dark_until_it_does),
+		CASE(freeze_snapshot_cpu_that_was_not_stopped_is_not_dark),
 		CASE(freeze_snapshot_first_error_is_told),
 		CASE(freeze_snapshot_without_clock_has_no_stop_time),
 		CASE(freeze_snapshot_cpu_without_ring_is_left_alone),
