@@ -78,6 +78,19 @@ const char *fault_why(enum fault fault)
 	return (unsigned int)fault < FAULT_N_ ? texts[fault].why : "an unknown fault";
 }
 
+bool fault_is_dark(enum fault fault)
+{
+	switch (fault) {
+	case FAULT_CPU_OFFLINE:
+	case FAULT_PT_BUSY:
+	case FAULT_PT_YIELDED:
+	case FAULT_PT_FAILED:
+	case FAULT_PT_STARTING:
+	case FAULT_SNAPSHOT_COPY: return true;
+	default: return false;
+	}
+}
+
 enum fault fault_by_name(const char *name)
 {
 	for (size_t i = 1; i < ARRAY_SIZE(texts); i++) {

@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 enum fault {
 	FAULT_NONE = 0,
 	/* Bytes. */
@@ -73,5 +75,7 @@ enum fault {
 const char *fault_name(enum fault fault);
 /* One sentence for people. */
 const char *fault_why(enum fault fault);
+/* Whether the fault is that a CPU was not traced for a time. */
+bool fault_is_dark(enum fault fault);
 /* The fault called NAME, or FAULT_NONE. */
 enum fault fault_by_name(const char *name);

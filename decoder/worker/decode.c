@@ -155,7 +155,8 @@ static int add_recording(struct decode_job *job, const uint64_t *begin)
 	if (permit_is_limited(d->replay->permit))
 		r = gaps_add(&d->gaps, &not_permitted, NULL);
 	else
-		r = gaps_add_recording(&d->gaps, d->replay, begin);
+		r = gaps_add_recording(&d->gaps, d->replay, begin,
+				       d->window.limited && !d->window.complete);
 	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
 		if (d->gaps.counts[i] > before.counts[i])
 			views_recording(&job->views, (enum fault)i,

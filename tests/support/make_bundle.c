@@ -92,6 +92,8 @@ void make_trace(const struct make_bundle *how, struct bytes_out *out)
 {
 	unsigned i;
 
+	for (i = 0; i < how->empty_bytes; i++)
+		bytes_put_u8(out, 0);
 	for (i = 0; i < how->rounds; i++) {
 		bool psb = i == 0 ? !how->no_psb
 				  : how->rounds_per_psb > 0 && i % how->rounds_per_psb == 0;
@@ -283,6 +285,14 @@ void make_sideband(const struct make_bundle *how, struct bytes_out *out)
 		put_second_comm(out);
 	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
 		put_turns(how, out, cpu);
+	for (size_t i = 0; i < how->n_records; i++) {
+		uint8_t buffer[8192];
+		size_t size;
+
+		if (perfrecord_compose(&how->records[i], buffer, sizeof(buffer), &size) != 0)
+			abort();
+		bytes_put_block(out, buffer, size);
+	}
 }
 
 static uint64_t stop_time(const struct make_bundle *how)
@@ -405,7 +415,7 @@ static int write_members(const struct make_bundle *how, struct bundle_writer *w,
 
 	bytes_out_init(&trace, 64 << 20);
 	bytes_out_init(&program, 1 << 20);
-	bytes_out_init(&sideband, 1 << 20);
+	bytes_out_init(&sideband, 4 << 20);
 	if (how->wild != 0) {
 		make_wild_trace(how->wild, MAKE_BASE, how->rounds, MAKE_TSC, MAKE_ROUND, &trace);
 		make_wild_program(how->wild, MAKE_BASE, &program);

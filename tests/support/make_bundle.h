@@ -18,6 +18,7 @@
 
 #include "proto/bundle/manifest.h"
 #include "proto/bytes.h"
+#include "proto/perf/perfrecord.h"
 
 #define MAKE_BASE   0x400000ull
 #define MAKE_MAIN   (MAKE_BASE + 0x200)
@@ -35,6 +36,7 @@ struct make_bundle {
 	unsigned rounds_per_psb; /* 0: one PSB at the beginning */
 	bool plain_returns;	 /* returns by TIP instead of compressed */
 	bool no_psb;		 /* the trace begins behind its first PSB */
+	unsigned empty_bytes;	 /* of the ring, which is not full: zeros in front of the trace */
 	bool no_sideband;
 	bool kernel; /* the trace includes the kernel, at MAKE_KERNEL: one branch for each system
 			call */
@@ -54,6 +56,8 @@ struct make_bundle {
 			      * 0: the CPU did */
 	uint64_t stop_late;  /* from the trigger to the stop, ns */
 	uint64_t aux_flags;  /* PERF_AUX_FLAG_* of each CPU */
+	const struct perfrecord *records; /* more records of the sideband, N_RECORDS of them */
+	size_t n_records;
 	/* CPUs from this one on were not traced and have no bytes; N_CPUS: all were. */
 	bool untraced;
 	unsigned first_untraced;

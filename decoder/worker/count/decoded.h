@@ -24,7 +24,7 @@ struct gap {
 	enum fault kind;
 	uint32_t cpu; /* GAPS_NO_CPU: the gap concerns no single CPU */
 	size_t trace; /* whose trace has the gap: index into the manifest's CPUs; SIZE_MAX: none */
-	uint64_t time_ns, tsc, offset, bytes, address, count;
+	uint64_t time_ns, until_ns, tsc, offset, bytes, address, count;
 	char *why; /* owned; NULL: fault_why */
 };
 
@@ -33,6 +33,8 @@ struct gaps {
 	size_t n, capacity;
 	uint64_t counts[FAULT_N_];
 	uint64_t total;
+	/* Not gaps of this report: what the recording states of times outside the window. */
+	uint64_t outside[FAULT_N_];
 	uint64_t head_bytes; /* before the first PSBs: not a gap, the ring's oldest end */
 };
 
@@ -54,8 +56,17 @@ int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *gap, uint64_t insns);
 /* Adds gaps that the trace itself does not show: the recorder's notes, the kernel's LOST and AUX
  * records, and sideband that cannot be read or does not reach back far enough. BEGIN_NS: for each
- * CPU of the manifest when its trace begins, MANIFEST_ABSENT where unknown. 0 or -ENOMEM. */
-int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns);
+ * CPU of the manifest when its trace begins, MANIFEST_ABSENT where unknown. What lies wholly
+ * outside the window of its CPU, or of all traces if it concerns them all, is counted in outside,
+ * and the rest is cut to the window. PARTIAL: a deadline left out older parts of the traces. 0 or
+ * -ENOMEM. */
+int gaps_add_recording(struct gaps *g, const struct replay *r, const uint64_t *begin_ns,
+		       bool partial);
+
+/* Returns in *ret for how many ns between BEGIN and END CPU was not traced, as the recorder's notes
+ * say. 0 or -ENOMEM. */
+int gaps_dark_ns(const struct manifest *m, uint32_t cpu, uint64_t begin, uint64_t end,
+		 uint64_t *ret);
 
 /* --- The results: decoded.c --- */
 
@@ -65,6 +76,8 @@ struct decode_cpu {
 	uint64_t head_bytes; /* before its first PSB */
 	uint64_t hash;	     /* of the addresses of all instructions, if asked for */
 	unsigned percent;    /* decoded so far */
+	/* For how long the CPU was not traced within its window; set by the report. */
+	uint64_t untraced_ns;
 };
 
 /* The part of the traces that was decoded, if there was a deadline. */

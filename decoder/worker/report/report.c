@@ -226,7 +226,9 @@ static int prepare(struct report *r)
 	int result;
 
 	report_prepare_reach(r);
-	result = report_prepare_threads(r);
+	result = report_prepare_untraced(r);
+	if (result == 0)
+		result = report_prepare_threads(r);
 	if (result == 0)
 		result = report_prepare_images(r);
 	if (result == 0)

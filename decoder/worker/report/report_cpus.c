@@ -2,6 +2,9 @@
  * CPUs: their windows, coverage, totals and gaps; how much of what was asked for is in the report.
  */
 #include "decoder/worker/report/report_parts.h"
+
+#include <math.h>
+
 #include "proto/base.h"
 
 uint64_t report_begin_ns(const struct decode *d, size_t cpu)
@@ -35,12 +38,41 @@ static uint64_t got_ns(const struct decode *d, size_t cpu)
 /* The window less the time within gaps. */
 static uint64_t decoded_ns(const struct decode *d, size_t cpu)
 {
-	uint64_t got = got_ns(d, cpu);
+	uint64_t got = got_ns(d, cpu), untraced = d->cpus[cpu].untraced_ns;
 	uint64_t lost = tscmap_span(&d->replay->clock, d->tally.cpus[cpu].lost_ticks);
 
 	if (got == MANIFEST_ABSENT || lost == MANIFEST_ABSENT)
 		return MANIFEST_ABSENT;
+	got -= MIN_OF(got, untraced);
 	return got - MIN_OF(got, lost);
+}
+
+static uint64_t untraced_ns(const struct decode *d, size_t cpu)
+{
+	return got_ns(d, cpu) == MANIFEST_ABSENT ? MANIFEST_ABSENT : d->cpus[cpu].untraced_ns;
+}
+
+int report_prepare_untraced(struct report *r)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < r->m->n_cpus && result == 0; i++)
+		if (got_ns(r->d, i) != MANIFEST_ABSENT)
+			result = gaps_dark_ns(r->m, r->m->cpus[i].cpu, report_begin_ns(r->d, i),
+					      report_end_ns(r->d, i), &r->d->cpus[i].untraced_ns);
+	return result;
+}
+
+/* DECODED in percent of BYTES, for the share of the time NSEC that is not UNTRACED. Rounded down,
+ * so that 100 means that all was traced and decoded. */
+static double percent_of(uint64_t decoded, uint64_t bytes, uint64_t untraced, uint64_t nsec)
+{
+	double percent = decode_percent(decoded, bytes);
+
+	if (percent < 0 || untraced == MANIFEST_ABSENT || untraced == 0)
+		return percent;
+	percent *= (double)(nsec - MIN_OF(nsec, untraced)) / (double)nsec;
+	return MIN_OF(floor(percent * 100) / 100, 99.99);
 }
 
 /* --- Windows without a trace --- */
@@ -173,6 +205,7 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	report_u64(w, "stopOrder", cpu->stop_order);
 	report_u64(w, "skewNSec", skew_ns(r->m, cpu));
 	report_u64(w, "darkNSec", cpu->dark_ns);
+	report_u64(w, "untracedNSec", untraced_ns(r->d, i));
 	report_u64(w, "copyNSec", cpu->copy_ns);
 	report_u64(w, "copyBytesPerSec", per_sec);
 	json_u64(w, "psbs", stats->psbs);
@@ -181,7 +214,8 @@ void report_cpu(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "branches", stats->branches);
 	json_u64(w, "bytesDecoded", stats->bytes_decoded);
 	report_percent_decoded(w, "coveragePercent", r->d,
-			       decode_percent(stats->bytes_decoded, decodable(r->d, i)));
+			       percent_of(stats->bytes_decoded, decodable(r->d, i),
+					  untraced_ns(r->d, i), got_ns(r->d, i)));
 	report_percent(w, "exactPercent", decode_percent(decode_exact(stats), stats->instructions));
 	report_u64(w, "lostRecords", cpu->lost_records);
 	report_cpu_frequency(r, w, i);
@@ -212,12 +246,15 @@ void report_coverage(const struct report *r, struct json_writer *w)
 	bytes = bytes == MANIFEST_ABSENT ? 0 : bytes;
 	/* A user is not told how much trace there is of other users. */
 	json_begin_object(w, "coverage");
-	report_percent_decoded(w, "percent", r->d,
-			       limited ? -1 : decode_percent(decoded, bytes));
+	report_percent_decoded(
+		w, "percent", r->d,
+		limited ? -1
+			: percent_of(decoded, bytes, sum(r->d, untraced_ns), sum(r->d, got_ns)));
 	json_u64(w, "bytes", limited ? 0 : bytes);
 	json_u64(w, "bytesDecoded", limited ? 0 : decoded);
 	report_u64(w, "nsec", limited ? MANIFEST_ABSENT : sum(r->d, got_ns));
 	report_u64(w, "nsecDecoded", limited ? MANIFEST_ABSENT : sum(r->d, decoded_ns));
+	report_u64(w, "nsecUntraced", limited ? MANIFEST_ABSENT : sum(r->d, untraced_ns));
 	if (!limited)
 		report_exact(w, &total);
 	json_end_object(w);
@@ -247,6 +284,11 @@ void report_totals(const struct report *r, struct json_writer *w)
 		if (r->d->gaps.counts[i] > 0)
 			json_u64(w, fault_name((enum fault)i), r->d->gaps.counts[i]);
 	json_end_object(w);
+	json_begin_object(w, "gapCountsOutside");
+	for (int i = FAULT_NONE + 1; i < FAULT_N_; i++)
+		if (r->d->gaps.outside[i] > 0)
+			json_u64(w, fault_name((enum fault)i), r->d->gaps.outside[i]);
+	json_end_object(w);
 }
 
 void report_return_stack(struct json_writer *w, const struct flow_stats *total,
@@ -274,6 +316,7 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	json_string(w, "kind", fault_name(gap->kind));
 	report_u64(w, "cpu", gap->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : gap->cpu);
 	report_at(r, w, "atNSec", gap->time_ns);
+	report_at(r, w, "untilNSec", gap->until_ns);
 	report_hex(w, "tsc", gap->tsc);
 	report_u64(w, "offset", report_is_limited(r) ? MANIFEST_ABSENT : gap->offset);
 	report_u64(w, "bytes", gap->bytes);

@@ -180,6 +180,8 @@ void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image)
 
 /* Finds out since when switch records are known; the other functions need that. */
 void report_prepare_reach(struct report *r);
+/* Finds out for how long each CPU was not traced. */
+int report_prepare_untraced(struct report *r);
 int report_prepare_threads(struct report *r);
 int report_prepare_images(struct report *r);
 int report_prepare_functions(struct report *r);

@@ -18,6 +18,11 @@
 #include "tests/unit/decoder/worker/made.h"
 #include "tests/unit/decoder/worker/made_json.h"
 
+static int64_t signed_at(struct json_object *o, const char *path)
+{
+	return json_object_get_int64(at(o, path));
+}
+
 /* The report of a made bundle, parsed; *ret_size its bytes. */
 static struct json_object *report_of(const struct make_bundle *how, uint64_t limit, bool pretty,
 				     size_t *ret_size)
@@ -230,6 +235,276 @@ static void report_write_every_aux_flag_is_a_gap_with_a_name(void **state)
 	}
 }
 
+/* Edits the manifest of a made bundle. */
+typedef void edit_fn(struct manifest *m, uint64_t begin, uint64_t end);
+
+static struct json_object *report_of_edited(const struct make_bundle *how, edit_fn *edit,
+					    uint64_t limit, size_t *ret_size)
+{
+	const struct decode_options options = {.view = WORKER_VIEW_REPORT, .report_limit = limit};
+	struct bundle *bundle = made_open(how);
+	struct decode_sink sink = {.version = "t"};
+	struct json_object *o;
+	uint64_t faults;
+	char *text;
+
+	if (edit)
+		edit((struct manifest *)bundle_manifest(bundle), MAKE_TSC,
+		     MAKE_TSC + (uint64_t)how->rounds * MAKE_ROUND);
+	assert_int_equal(memfd_new("out", 0, &sink.fd), 0);
+	assert_int_equal(decode_run(bundle, &options, &sink, &faults), 0);
+	bundle_free(bundle);
+	text = made_text(sink.fd, ret_size);
+	o = json_tokener_parse(text);
+	assert_non_null(o);
+	free(text);
+	return o;
+}
+
+static struct perfrecord aux_record(uint32_t cpu, uint64_t time, uint64_t flags)
+{
+	struct perfrecord r = {.type = PERF_RECORD_AUX, .cpu = cpu, .time = time};
+
+	r.u.aux.flags = flags;
+	return r;
+}
+
+static struct perfrecord lost_record(uint32_t cpu, uint64_t time)
+{
+	struct perfrecord r = {.type = PERF_RECORD_LOST, .cpu = cpu, .time = time};
+
+	r.u.lost.lost = 2;
+	return r;
+}
+
+/* One second before the window, within the window, and behind the stop. */
+static void report_write_records_of_faults_count_only_within_the_window(void **state)
+{
+	size_t size;
+	static const struct {
+		uint64_t time;
+		bool within;
+	} cases[] = {
+		{MAKE_TSC - 900000, false},
+		{MAKE_TSC + 2500, true},
+		{MAKE_TSC + 900000, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct perfrecord aux[] = {
+			aux_record(0, cases[i].time, PERF_AUX_FLAG_TRUNCATED),
+			aux_record(0, cases[i].time + 1, PERF_AUX_FLAG_PARTIAL),
+		};
+		const struct make_bundle how = {
+			.rounds = 5, .records = aux, .n_records = ARRAY_SIZE(aux)};
+		struct json_object *o = report_of_edited(&how, NULL, 0, &size);
+
+		assert_int_equal(length_at(o, "gaps"), cases[i].within ? 2 : 0);
+		assert_int_equal(number_at(o, "totals/gaps"), cases[i].within ? 2 : 0);
+		if (cases[i].within) {
+			assert_int_equal(number_at(o, "gapCounts/aux-truncated"), 1);
+			assert_int_equal(signed_at(o, "gaps/0/atNSec"), -2500);
+			assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -2500);
+		} else {
+			assert_int_equal(number_at(o, "gapCountsOutside/aux-truncated"), 1);
+			assert_int_equal(number_at(o, "gapCountsOutside/aux-partial"), 1);
+		}
+		json_object_put(o);
+	}
+}
+
+/* Its effects are gaps of their own: code of processes whose mappings may be incomplete. */
+static void report_write_loss_before_the_window_is_counted_apart(void **state)
+{
+	size_t size;
+	const struct perfrecord before = lost_record(0, MAKE_TSC - 900000);
+	const struct perfrecord within = lost_record(0, MAKE_TSC + 2500);
+	struct make_bundle how = {.rounds = 5, .records = &before, .n_records = 1};
+	struct json_object *o = report_of_edited(&how, NULL, 0, &size);
+
+	(void)state;
+	assert_int_equal(json_object_object_length(at(o, "gapCounts")), 1);
+	assert_int_equal(number_at(o, "gapCounts/image-uncertain"), 5);
+	assert_int_equal(number_at(o, "gapCountsOutside/sideband-lost"), 1);
+	json_object_put(o);
+	how.records = &within;
+	o = report_of_edited(&how, NULL, 0, &size);
+	assert_int_equal(number_at(o, "gapCounts/sideband-lost"), 1);
+	assert_int_equal(json_object_object_length(at(o, "gapCountsOutside")), 0);
+	json_object_put(o);
+}
+
+static void add_flags(struct manifest *m, uint64_t begin, uint64_t end)
+{
+	struct manifest_cpu *cpu = &m->cpus[0];
+
+	(void)end;
+	cpu->aux_flags = PERF_AUX_FLAG_TRUNCATED | PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION;
+	cpu->truncated_ns = begin - 238000;
+	cpu->partial_ns = begin + 100;
+	/* An older recorder did not say when. */
+	cpu->collision_ns = MANIFEST_ABSENT;
+}
+
+/* The sideband's log no longer has the AUX records. */
+static void report_write_flag_of_long_ago_is_no_gap(void **state)
+{
+	size_t size;
+	const struct make_bundle how = {.rounds = 5};
+	struct json_object *o = report_of_edited(&how, add_flags, 0, &size);
+
+	(void)state;
+	assert_int_equal(length_at(o, "gaps"), 2);
+	assert_int_equal(number_at(o, "gapCounts/aux-partial"), 1);
+	assert_int_equal(number_at(o, "gapCounts/aux-collision"), 1);
+	assert_int_equal(json_object_object_length(at(o, "gapCounts")), 2);
+	assert_int_equal(number_at(o, "gapCountsOutside/aux-truncated"), 1);
+	json_object_put(o);
+}
+
+static void add_note(struct manifest *m, uint32_t cpu, uint64_t since, uint64_t until)
+{
+	const struct manifest_note note = {.kind = (char *)"cpu-offline",
+					   .count = 1,
+					   .cpu = cpu,
+					   .since_ns = since,
+					   .until_ns = until};
+
+	assert_int_equal(manifest_add_note_at(m, &note), 0);
+}
+
+static void add_notes(struct manifest *m, uint64_t begin, uint64_t end)
+{
+	add_note(m, 0, begin - 5000, begin - 1);		     /* ended before */
+	add_note(m, 0, end + 1, MANIFEST_ABSENT);		     /* began behind */
+	add_note(m, MANIFEST_ANY, MANIFEST_ABSENT, begin - 1);	     /* ended before */
+	add_note(m, 0, begin - 5000, begin + 1000);		     /* reaches in */
+	add_note(m, 0, begin + 2000, end + 5000);		     /* reaches out */
+	add_note(m, 0, begin + 3000, MANIFEST_ABSENT);		     /* lasts */
+	add_note(m, MANIFEST_ANY, MANIFEST_ABSENT, MANIFEST_ABSENT); /* no times */
+}
+
+static void report_write_note_is_cut_to_the_window(void **state)
+{
+	size_t size;
+	const struct make_bundle how = {.rounds = 5};
+	struct json_object *o = report_of_edited(&how, add_notes, 0, &size);
+
+	(void)state;
+	assert_int_equal(length_at(o, "gaps"), 4);
+	assert_int_equal(number_at(o, "gapCounts/cpu-offline"), 4);
+	assert_int_equal(number_at(o, "gapCountsOutside/cpu-offline"), 3);
+	assert_int_equal(number_at(o, "gaps/0/cpu"), 0);
+	assert_int_equal(signed_at(o, "gaps/0/atNSec"), -5000);
+	assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -4000);
+	assert_int_equal(signed_at(o, "gaps/1/atNSec"), -3000);
+	assert_int_equal(signed_at(o, "gaps/1/untilNSec"), 0);
+	assert_int_equal(signed_at(o, "gaps/2/atNSec"), -2000);
+	assert_null(at(o, "gaps/2/untilNSec"));
+	assert_null(at(o, "gaps/3/cpu"));
+	assert_null(at(o, "gaps/3/atNSec"));
+	json_object_put(o);
+}
+
+static void add_dark(struct manifest *m, uint32_t cpu, const char *kind, uint64_t since,
+		     uint64_t until)
+{
+	const struct manifest_note note = {
+		.kind = (char *)kind, .count = 1, .cpu = cpu, .since_ns = since, .until_ns = until};
+
+	assert_int_equal(manifest_add_note_at(m, &note), 0);
+}
+
+/* Within the 5000 ns of a trace, two of which overlap; and before it. */
+static void add_holes(struct manifest *m, uint64_t begin, uint64_t end)
+{
+	(void)end;
+	add_dark(m, 0, "pt-silent", begin + 3000, begin + 4000);
+	add_dark(m, 0, "snapshot-copy", begin + 3500, begin + 3800);
+	add_dark(m, 0, "pt-failed", begin + 1000, begin + 2000);
+	add_dark(m, 0, "snapshot-copy", begin - 2000, begin - 1000);
+	add_dark(m, 0, "pt-starting", begin - 9000, begin - 8000);
+}
+
+static void report_write_time_without_a_trace_is_a_gap_and_not_covered(void **state)
+{
+	static const char *const kinds[] = {"pt-silent", "snapshot-copy", "pt-failed"};
+	static const int64_t times[][2] = {{-2000, -1000}, {-1500, -1200}, {-4000, -3000}};
+	const struct make_bundle how = {.rounds = 5};
+	char path[32];
+	size_t size;
+	struct json_object *o = report_of_edited(&how, add_holes, 0, &size);
+
+	(void)state;
+	assert_int_equal(length_at(o, "gaps"), ARRAY_SIZE(kinds));
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		snprintf(path, sizeof(path), "gaps/%zu/kind", i);
+		assert_string_equal(text_at(o, path), kinds[i]);
+		snprintf(path, sizeof(path), "gaps/%zu/atNSec", i);
+		assert_int_equal(signed_at(o, path), times[i][0]);
+		snprintf(path, sizeof(path), "gaps/%zu/untilNSec", i);
+		assert_int_equal(signed_at(o, path), times[i][1]);
+	}
+	assert_int_equal(number_at(o, "gapCountsOutside/snapshot-copy"), 1);
+	assert_int_equal(number_at(o, "gapCountsOutside/pt-starting"), 1);
+	assert_int_equal(number_at(o, "cpus/0/untracedNSec"), 2000);
+	assert_int_equal(number_at(o, "coverage/nsecUntraced"), 2000);
+	assert_int_equal(number_at(o, "coverage/nsec"), 5000);
+	assert_int_equal(number_at(o, "coverage/nsecDecoded"), 3000);
+	assert_true(json_object_get_double(at(o, "coverage/percent")) == 60);
+	assert_true(json_object_get_double(at(o, "cpus/0/coveragePercent")) == 60);
+	json_object_put(o);
+}
+
+/* CPU 1 was handed back, and its ring is new since: its trace begins behind that. */
+static void add_yield(struct manifest *m, uint64_t begin, uint64_t end)
+{
+	(void)end;
+	add_dark(m, 0, "pt-starting", begin - 200, begin - 100);
+	add_dark(m, 0, "pt-yielded", begin - 70000, begin - 400);
+	add_dark(m, 0, "snapshot-copy", begin - 90000, begin - 80000);
+}
+
+static void report_write_time_before_a_new_ring_is_a_gap(void **state)
+{
+	struct make_bundle how = {.rounds = 5, .empty_bytes = 4096};
+	size_t size;
+	struct json_object *o = report_of_edited(&how, add_yield, 0, &size);
+
+	(void)state;
+	assert_int_equal(length_at(o, "gaps"), 1);
+	assert_string_equal(text_at(o, "gaps/0/kind"), "pt-yielded");
+	assert_int_equal(signed_at(o, "gaps/0/atNSec"), -75000);
+	assert_int_equal(signed_at(o, "gaps/0/untilNSec"), -5400);
+	assert_int_equal(number_at(o, "coverage/nsecUntraced"), 0);
+	assert_true(json_object_get_double(at(o, "coverage/percent")) == 100);
+	json_object_put(o);
+	/* The ring has been full since. */
+	how.empty_bytes = 0;
+	o = report_of_edited(&how, add_yield, 0, &size);
+	assert_int_equal(length_at(o, "gaps"), 0);
+	assert_int_equal(number_at(o, "gapCountsOutside/pt-yielded"), 1);
+	json_object_put(o);
+}
+
+/* The request reaches back further than the trace, which begins behind the time without one. */
+static void report_write_time_without_a_trace_counts_as_far_back_as_asked(void **state)
+{
+	const struct make_bundle how = {.rounds = 5, .last_ns = 45000};
+	size_t size;
+	struct json_object *o = report_of_edited(&how, add_yield, 0, &size);
+
+	(void)state;
+	assert_int_equal(number_at(o, "gapCounts/pt-yielded"), 1);
+	assert_int_equal(number_at(o, "gapCounts/pt-starting"), 1);
+	assert_int_equal(length_at(o, "gaps"), 2);
+	assert_string_equal(text_at(o, "gaps/1/kind"), "pt-yielded");
+	assert_int_equal(signed_at(o, "gaps/1/atNSec"), -45000);
+	assert_int_equal(signed_at(o, "gaps/1/untilNSec"), -5400);
+	json_object_put(o);
+}
+
 static void report_write_empty_trace_is_a_report(void **state)
 {
 	const struct make_bundle how = {.rounds = 0};
@@ -374,11 +649,6 @@ static void report_write_without_tsc_conversion_has_turns_of_the_records_clock(v
 	assert_int_equal(length_at(o, "turns"), 2);
 	assert_int_equal(json_object_get_int64(at(o, "turns/0/atNSec")), -3 * (int64_t)MAKE_ROUND);
 	json_object_put(o);
-}
-
-static int64_t signed_at(struct json_object *o, const char *path)
-{
-	return json_object_get_int64(at(o, path));
 }
 
 /* Its trace ended with it; the time that was asked for is counted from the trigger. */
@@ -653,6 +923,13 @@ int main(void)
 		cmocka_unit_test(report_write_gaps_are_named),
 		cmocka_unit_test(report_write_last_branches_have_the_gap_between_them),
 		cmocka_unit_test(report_write_every_aux_flag_is_a_gap_with_a_name),
+		cmocka_unit_test(report_write_records_of_faults_count_only_within_the_window),
+		cmocka_unit_test(report_write_loss_before_the_window_is_counted_apart),
+		cmocka_unit_test(report_write_flag_of_long_ago_is_no_gap),
+		cmocka_unit_test(report_write_note_is_cut_to_the_window),
+		cmocka_unit_test(report_write_time_without_a_trace_is_a_gap_and_not_covered),
+		cmocka_unit_test(report_write_time_before_a_new_ring_is_a_gap),
+		cmocka_unit_test(report_write_time_without_a_trace_counts_as_far_back_as_asked),
 		cmocka_unit_test(report_write_empty_trace_is_a_report),
 		cmocka_unit_test(report_write_without_any_pt_tells_who_ran),
 		cmocka_unit_test(report_write_without_any_pt_keeps_to_the_time_asked_for),
