@@ -16,8 +16,9 @@
 
 /* --- Gaps: what is missing, counted by kind and kept in a bounded list: gaps.c --- */
 
-#define GAPS_MAX    10000u /* in the list; all gaps are counted */
-#define GAPS_NO_CPU UINT32_MAX
+#define GAPS_MAX     10000u /* in the list; all gaps are counted */
+#define GAPS_OF_KIND 16u    /* the first of each kind are listed even beyond GAPS_MAX */
+#define GAPS_NO_CPU  UINT32_MAX
 
 /* A uint64_t that is not known is MANIFEST_ABSENT. */
 struct gap {

@@ -46,7 +46,7 @@ int gaps_add(struct gaps *g, const struct gap *gap, const char *why)
 	assert(gap->kind < FAULT_N_);
 	g->counts[gap->kind]++;
 	g->total++;
-	if (g->n >= GAPS_MAX)
+	if (g->n >= GAPS_MAX && g->counts[gap->kind] > GAPS_OF_KIND)
 		return 0;
 	if (ARRAY_RESERVE(g->list, g->capacity, g->n + 1) < 0)
 		return -ENOMEM;

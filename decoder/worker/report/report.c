@@ -1,8 +1,8 @@
 /*
  * Writes a report: measures its lists, decides what is cut, and streams the parts in order.
  *
- * The functions that write the elements of a list also measure them. Lists are measured from the
- * most to the least important, and each list gets the room that the lists before it left.
+ * The functions that write the elements of a list also measure them. Each list has a share of the
+ * room, and what it does not need goes to others, the most important first.
  */
 #include "decoder/worker/report/report.h"
 
@@ -16,6 +16,10 @@
 /* "cut" is measured with all lists empty, when it has all its lines with 0 kept. The final numbers
  * are longer than 0. */
 #define CUT_RESERVE 256u
+/* Each list gets at least one of so many parts of the room, and so do the last branches. */
+#define SHARES (REPORT_N_LISTS + 4u)
+/* Fewer last branches of a thread say little; then fewer threads have them. */
+#define LEAST_BRANCHES 8u
 /* A single element is far smaller (strings are cut). */
 #define SCRATCH_LIMIT (16u << 20)
 
@@ -47,18 +51,20 @@ static uint64_t list_total(const struct report *r, enum report_list_id id)
 static void write_cut(const struct report *r, struct json_writer *w)
 {
 	const struct decode *d = r->d;
-	uint64_t branches = r->branches_kept * r->lists[REPORT_THREADS].kept;
+	uint64_t branches = 0, frames = 0;
 
+	for (size_t i = 0; i < r->lists[REPORT_THREADS].kept; i++) {
+		branches += report_branches_kept(r, i);
+		frames += MIN_OF(r->threads[i].frames, (size_t)REPORT_MAX_STACK);
+	}
 	json_begin_array(w, "cut");
 	for (size_t i = 0; i < REPORT_N_LISTS; i++) {
 		const struct report_list *l = &r->lists[i];
 
 		report_cut_line(w, l->key, l->kept, list_total(r, i));
 	}
-	if (r->branches_kept < REPORT_LAST_BRANCHES)
-		report_cut_line(w, "lastBranches", MIN_OF(branches, r->branches_total),
-				r->branches_total);
-	report_cut_line(w, "stack", r->frames_kept, r->frames_total);
+	report_cut_line(w, "lastBranches", branches, r->branches_total);
+	report_cut_line(w, "stack", frames, r->frames_total);
 	report_cut_line(w, "functionsUnlisted", 0, d->tally.functions.refused);
 	report_cut_line(w, "threadsUnlisted", 0, d->tally.threads_refused);
 	json_end_array(w);
@@ -147,55 +153,64 @@ static int measure_rest(const struct report *r, uint64_t *ret_bytes)
 	return json_writer_finish(w);
 }
 
-/* Keeps the elements of L that fit into *LEFT, and takes their size from *LEFT; takes all of *LEFT
- * if an element does not fit, because no later list may get room that this list needed. */
-static int fit(const struct report *r, struct report_list *l, uint64_t *left)
+/* Keeps the elements of L that fit into GIVEN bytes of *LEFT besides those that L has already. */
+static int fit(const struct report *r, struct report_list *l, uint64_t given, uint64_t *left)
 {
-	uint64_t bytes;
-	size_t fits;
-	int result = measure(r, l, *left, &fits, &bytes);
+	const uint64_t had = l->bytes;
+	int result;
 
-	if (result < 0)
-		return result;
-	l->kept = fits;
-	*left = fits < l->total ? 0 : *left - bytes;
-	return 0;
-}
-
-/* The same, but L gets no more than GIVEN of *LEFT. */
-static int fit_within(const struct report *r, struct report_list *l, uint64_t given, uint64_t *left)
-{
-	uint64_t rest = given;
-	int result = fit(r, l, &rest);
-
-	*left -= given - rest;
+	if (l->kept == l->total)
+		return 0;
+	result = measure(r, l, had + given, &l->kept, &l->bytes);
+	if (result == 0)
+		*left -= l->bytes - had;
 	return result;
 }
 
-/* Keeps as many last branches as fit into *LEFT, the same number for every thread. */
-static int fit_branches(struct report *r, uint64_t *left)
+static int fit_lists(struct report *r, enum report_list_id first, enum report_list_id last,
+		     uint64_t share, uint64_t *left)
 {
-	struct report_list kept = r->lists[REPORT_THREADS];
-	uint64_t bare, bytes;
-	size_t fits;
-	int result;
+	int result = 0;
+
+	for (enum report_list_id i = first; i <= last && result == 0; i++)
+		result = fit(r, &r->lists[i], *left / share, left);
+	return result;
+}
+
+/* Keeps as many last branches as fit into GIVEN bytes of *LEFT: the same number for all threads, or
+ * the least number for the first threads. */
+static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
+{
+	struct report_list *l = &r->lists[REPORT_THREADS];
+	struct report_list kept = *l;
+	uint64_t bytes;
+	size_t fits = 0;
+	int result = 0;
 
 	kept.total = kept.kept;
-	result = measure(r, &kept, UINT64_MAX, &fits, &bare);
-	for (r->branches_kept = REPORT_LAST_BRANCHES; result == 0 && r->branches_kept > 0;
-	     r->branches_kept /= 2) {
-		result = measure(r, &kept, *left + bare, &fits, &bytes);
+	r->branches_kept = REPORT_LAST_BRANCHES;
+	r->branches_threads = SIZE_MAX;
+	while (result == 0 && r->branches_threads > 0) {
+		result = measure(r, &kept, l->bytes + given, &fits, &bytes);
 		if (result == 0 && fits == kept.total) {
-			*left -= bytes - bare;
+			*left -= bytes - l->bytes;
+			l->bytes = bytes;
 			break;
 		}
+		if (r->branches_kept > LEAST_BRANCHES)
+			r->branches_kept /= 2;
+		else
+			r->branches_threads = MIN_OF(r->branches_threads, kept.total) / 2;
 	}
 	return result;
 }
 
+/* Each list, and the last branches together, have a share that no other list can take. What they
+ * leave is divided: each takes up to half of what those before it left, and then the first of them
+ * take the rest. */
 static int plan_within(struct report *r, uint64_t limit)
 {
-	uint64_t rest, left, eighth;
+	uint64_t rest, left, share;
 	int result;
 
 	r->measuring = true;
@@ -205,18 +220,20 @@ static int plan_within(struct report *r, uint64_t limit)
 	if (rest + CUT_RESERVE > limit)
 		return -E2BIG;
 	left = limit - rest - CUT_RESERVE;
-	r->branches_kept = 0;
-	for (int i = REPORT_CPUS; i <= REPORT_GAPS && result == 0; i++)
-		result = fit(r, &r->lists[i], &left);
+	share = left / SHARES;
+	r->branches_threads = 0;
+	for (int i = 0; i < REPORT_N_LISTS && result == 0; i++)
+		result = fit(r, &r->lists[i], share, &left);
+	left -= share;
 	if (result == 0)
-		result = fit_branches(r, &left);
-	eighth = left / 8;
-	for (int i = REPORT_ABORTS; i <= REPORT_PTWRITES && result == 0; i++)
-		result = fit_within(r, &r->lists[i], eighth, &left);
+		result = fit_lists(r, REPORT_CPUS, REPORT_GAPS, 2, &left);
+	left += share;
 	if (result == 0)
-		result = fit_within(r, &r->lists[REPORT_TURNS], left / 2, &left);
+		result = fit_branches(r, share + (left - share) / 2, &left);
 	if (result == 0)
-		result = fit(r, &r->lists[REPORT_FUNCTIONS], &left);
+		result = fit_lists(r, REPORT_ABORTS, REPORT_FUNCTIONS, 2, &left);
+	if (result == 0)
+		result = fit_lists(r, REPORT_CPUS, REPORT_FUNCTIONS, 1, &left);
 	r->measuring = false;
 	return result;
 }
@@ -239,10 +256,11 @@ static int prepare(struct report *r)
 		result = report_prepare_turns(r);
 	report_prepare_marks(r);
 	/* The numbers of a CPU would tell what all users did on it. */
-	r->lists[REPORT_CPUS] = (struct report_list){
-		"cpus", report_is_limited(r) ? 0 : r->m->n_cpus, 0, report_cpu, false};
-	r->lists[REPORT_GAPS] = (struct report_list){"gaps", r->d->gaps.n, 0, report_gap, false};
-	return result;
+	r->lists[REPORT_CPUS] =
+		(struct report_list){.key = "cpus",
+				     .total = report_is_limited(r) ? 0 : r->m->n_cpus,
+				     .element = report_cpu};
+	return result == 0 ? report_prepare_gaps(r) : result;
 }
 
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
@@ -261,9 +279,11 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 		result = plan_within(&r, options->report_limit);
 	} else {
 		r.branches_kept = REPORT_LAST_BRANCHES;
+		r.branches_threads = SIZE_MAX;
 		for (size_t i = 0; i < REPORT_N_LISTS; i++)
 			r.lists[i].kept = r.lists[i].total;
 	}
+	report_sort_gaps(&r);
 	if (result == 0)
 		result = json_writer_new_fd(fd, options->report_limit, options->pretty, &w);
 	if (result == 0) {
@@ -271,6 +291,7 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 		result = json_writer_finish(w);
 	}
 	free(r.threads);
+	free(r.gaps);
 	free(r.turns);
 	free(r.images);
 	free(r.image_places);

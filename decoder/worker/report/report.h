@@ -16,8 +16,8 @@
  * Decisions that govern the room:
  * - The schema is public: keys are only added, with a new minor version.
  * - A list is written element by element by one function, and measured by the same function. If the
- *   report does not fit the limit, lists are cut, the least important one first, and "cut" says how
- *   much.
+ *   report does not fit the limit, lists are cut, and "cut" says how much. However long a list is,
+ *   every other list keeps its share.
  * - A value that is not known is null, never 0 and never guessed. Addresses and TSC values are
  *   "0x..." strings; times are nanoseconds relative to the trigger.
  * - A report for one user (permit.h) says nothing of other users: no threads, processes, images,
@@ -38,10 +38,11 @@
 #include "sideband/timeline/timeline.h"
 
 /* Writes the report to FD. VERSION is the version of this program. A report that does not fit
- * OPTIONS->report_limit is cut, and "cut" lists what is missing. The parts are cut in this order:
- * functions; turns and marks; the threads' last branches; gaps; images; processes; threads; CPUs.
- * 0, -ENOMEM, -E2BIG (the parts that cannot be cut are larger than the limit) or -errno of
- * write. */
+ * OPTIONS->report_limit is cut, and "cut" lists what is missing. Each list, and the threads' last
+ * branches together, have a share of the room that nothing else can take. What they do not need
+ * goes to others, in this order: CPUs; threads; processes; images; gaps; last branches; marks;
+ * turns; functions. 0, -ENOMEM, -E2BIG (the parts that cannot be cut are larger than the limit) or
+ * -errno of write. */
 int report_write(struct decode *d, const struct decode_options *options, const char *version,
 		 int fd);
 /* Writes the summary to FD. Uses OPTIONS->hash and ->pretty. Sorts the threads of the tally. 0 or

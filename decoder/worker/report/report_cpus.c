@@ -1,6 +1,9 @@
 /*
  * CPUs: their windows, coverage, totals and gaps; how much of what was asked for is in the report.
  */
+#include <errno.h>
+#include <stdlib.h>
+
 #include "decoder/worker/report/report_parts.h"
 
 #include <math.h>
@@ -309,10 +312,10 @@ void report_return_stack(struct json_writer *w, const struct flow_stats *total,
 
 void report_gap(const struct report *r, struct json_writer *w, size_t i)
 {
-	const struct gap *gap = &r->d->gaps.list[i];
+	const struct gap *gap = &r->d->gaps.list[r->gaps[i]];
 
 	json_begin_object(w, NULL);
-	json_u64(w, "n", i + 1);
+	json_u64(w, "n", r->gaps[i] + 1u);
 	json_string(w, "kind", fault_name(gap->kind));
 	report_u64(w, "cpu", gap->cpu == GAPS_NO_CPU ? MANIFEST_ABSENT : gap->cpu);
 	report_at(r, w, "atNSec", gap->time_ns);
@@ -324,6 +327,41 @@ void report_gap(const struct report *r, struct json_writer *w, size_t i)
 	json_u64(w, "count", gap->count);
 	report_string_cut(w, "why", gap->why ? gap->why : fault_why(gap->kind), REPORT_MAX_STRING);
 	json_end_object(w);
+}
+
+int report_prepare_gaps(struct report *r)
+{
+	const struct gaps *gaps = &r->d->gaps;
+	size_t listed[FAULT_N_] = {0}, n = 0;
+	CLEANUP_FREE bool *first = calloc(gaps->n + 1, sizeof(*first));
+
+	r->gaps = calloc(gaps->n + 1, sizeof(*r->gaps));
+	if (!first || !r->gaps)
+		return -ENOMEM;
+	for (size_t i = 0; i < gaps->n; i++) {
+		first[i] = listed[gaps->list[i].kind]++ < GAPS_OF_KIND;
+		if (first[i])
+			r->gaps[n++] = (uint32_t)i;
+	}
+	for (size_t i = 0; i < gaps->n; i++)
+		if (!first[i])
+			r->gaps[n++] = (uint32_t)i;
+	r->lists[REPORT_GAPS] =
+		(struct report_list){.key = "gaps", .total = n, .element = report_gap};
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+void report_sort_gaps(struct report *r)
+{
+	if (r->gaps)
+		qsort(r->gaps, r->lists[REPORT_GAPS].kept, sizeof(*r->gaps), by_number);
 }
 
 /* --- What was decoded within a deadline --- */

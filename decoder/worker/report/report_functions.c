@@ -159,7 +159,8 @@ int report_prepare_images(struct report *r)
 	/* A user is told of no image that may belong to other users. */
 	while (report_is_limited(r) && n > 0 && r->images[n - 1].insns == 0)
 		n--;
-	r->lists[REPORT_IMAGES] = (struct report_list){"images", n, 0, report_image, false};
+	r->lists[REPORT_IMAGES] =
+		(struct report_list){.key = "images", .total = n, .element = report_image};
 	return 0;
 }
 
@@ -186,6 +187,6 @@ int report_prepare_functions(struct report *r)
 			r->functions[n++] = (uint32_t)i;
 	qsort_r(r->functions, n, sizeof(*r->functions), compare_functions, f->list);
 	r->lists[REPORT_FUNCTIONS] =
-		(struct report_list){"functions", n, 0, report_function, false};
+		(struct report_list){.key = "functions", .total = n, .element = report_function};
 	return 0;
 }

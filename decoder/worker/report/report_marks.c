@@ -209,16 +209,27 @@ void report_cpu_frequency(const struct report *r, struct json_writer *w, size_t 
 
 void report_prepare_marks(struct report *r)
 {
-	const struct marks_list *lists = r->d->marks.lists;
+	static const struct {
+		enum report_list_id id;
+		struct report_list list;
+		int marks;
+	} kinds[] = {
+		{REPORT_ABORTS, {.key = "aborts", .element = report_abort}, MARKS_ABORTS},
+		{REPORT_INTERRUPTS,
+		 {.key = "interrupts", .element = report_interrupt},
+		 MARKS_INTERRUPTS},
+		{REPORT_POWER, {.key = "power", .element = report_power}, MARKS_POWER},
+		{REPORT_FREQUENCIES,
+		 {.key = "frequencies", .element = report_frequency},
+		 MARKS_FREQUENCIES},
+		{REPORT_PTWRITES, {.key = "ptwrites", .element = report_ptwrite}, MARKS_PTWRITES},
+	};
 
-	r->lists[REPORT_ABORTS] =
-		(struct report_list){"aborts", lists[MARKS_ABORTS].n, 0, report_abort, true};
-	r->lists[REPORT_INTERRUPTS] = (struct report_list){"interrupts", lists[MARKS_INTERRUPTS].n,
-							   0, report_interrupt, true};
-	r->lists[REPORT_POWER] =
-		(struct report_list){"power", lists[MARKS_POWER].n, 0, report_power, true};
-	r->lists[REPORT_FREQUENCIES] = (struct report_list){
-		"frequencies", lists[MARKS_FREQUENCIES].n, 0, report_frequency, true};
-	r->lists[REPORT_PTWRITES] =
-		(struct report_list){"ptwrites", lists[MARKS_PTWRITES].n, 0, report_ptwrite, true};
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct report_list *l = &r->lists[kinds[i].id];
+
+		*l = kinds[i].list;
+		l->total = r->d->marks.lists[kinds[i].marks].n;
+		l->newest_first = true;
+	}
 }

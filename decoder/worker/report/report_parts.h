@@ -13,19 +13,18 @@
 #define REPORT_MAX_TURNS   10000u
 
 enum report_list_id {
-	/* From the list that is cut last to the list that is cut first. */
+	/* The most important list first. */
 	REPORT_CPUS,
 	REPORT_THREADS,
 	REPORT_PROCESSES,
 	REPORT_IMAGES,
 	REPORT_GAPS,
-	/* Each gets an eighth of the room that the last branches leave. */
 	REPORT_ABORTS,
 	REPORT_INTERRUPTS,
 	REPORT_POWER,
 	REPORT_FREQUENCIES,
 	REPORT_PTWRITES,
-	REPORT_TURNS, /* gets half of the room left; the functions get the rest */
+	REPORT_TURNS,
 	REPORT_FUNCTIONS,
 	REPORT_N_LISTS,
 };
@@ -37,6 +36,7 @@ struct report_list {
 	size_t total, kept;
 	void (*element)(const struct report *r, struct json_writer *w, size_t i);
 	bool newest_first; /* elements are counted from the newest, and written oldest first */
+	uint64_t bytes;	   /* of the kept elements, once they are measured */
 };
 
 /* How much is known of a thread. The list of threads is in this order. */
@@ -48,6 +48,8 @@ struct report_thread {
 	const struct tally *tally; /* of the window, or of last stretches before it */
 	size_t first, end;
 	uint64_t insns, branches, ticks;
+	uint64_t last_branches;		      /* known of it, REPORT_LAST_BRANCHES at most */
+	size_t frames;			      /* of its stack */
 	const struct timeline_thread *thread; /* NULL: unknown */
 	uint64_t cpu_ns;		      /* without counters: how long the thread had CPUs */
 };
@@ -93,10 +95,13 @@ struct report {
 	const struct decode_options *options;
 	const char *version; /* of this program */
 	struct report_list lists[REPORT_N_LISTS];
-	bool measuring;	      /* write what is at least as long as the final text */
-	size_t branches_kept; /* last branches of each thread; REPORT_LAST_BRANCHES at most */
-	uint64_t branches_total, frames_total, frames_kept;
+	bool measuring; /* write what is at least as long as the final text */
+	/* Last branches of each of the first branches_threads threads, REPORT_LAST_BRANCHES at
+	 * most; the other threads keep none. */
+	size_t branches_kept, branches_threads;
+	uint64_t branches_total, frames_total;
 	struct report_thread *threads;
+	uint32_t *gaps;	     /* indices, in the order in which they are kept */
 	uint32_t *processes; /* of the manifest that may be named: indices */
 	size_t n_processes;
 	uint64_t sideband_begin;   /* perf ns; MANIFEST_ABSENT */
@@ -188,8 +193,15 @@ int report_prepare_functions(struct report *r);
 int report_prepare_processes(struct report *r);
 int report_prepare_turns(struct report *r);
 void report_prepare_marks(struct report *r);
+/* The first gaps of each kind come first, so that many of one kind do not hide the others. */
+int report_prepare_gaps(struct report *r);
+/* Puts the gaps that are kept in the order of their numbers. */
+void report_sort_gaps(struct report *r);
 
 /* --- The parts --- */
+
+/* How many last branches of thread I are kept. */
+uint64_t report_branches_kept(const struct report *r, size_t i);
 
 void report_host(const struct report *r, struct json_writer *w);
 void report_trigger(const struct report *r, struct json_writer *w);

@@ -180,7 +180,7 @@ int report_prepare_processes(struct report *r)
 	for (size_t i = 0; i < r->m->n_processes; i++)
 		if (permit_process(r->d->replay->permit, &r->m->processes[i]))
 			r->processes[r->n_processes++] = (uint32_t)i;
-	r->lists[REPORT_PROCESSES] =
-		(struct report_list){"processes", r->n_processes, 0, report_process, false};
+	r->lists[REPORT_PROCESSES] = (struct report_list){
+		.key = "processes", .total = r->n_processes, .element = report_process};
 	return 0;
 }

@@ -61,14 +61,14 @@ static const struct tally_branch *newest(const struct report_thread *t, uint64_t
 }
 
 static void write_last_branches(const struct report *r, struct json_writer *w,
-				const struct report_thread *t)
+				const struct report_thread *t, uint64_t kept)
 {
 	const struct tally_branch *list[REPORT_LAST_BRANCHES];
 	CLEANUP_FREE uint64_t *taken = calloc(t->end - t->first, sizeof(*taken));
 	size_t n = 0;
 
 	json_begin_array(w, "lastBranches");
-	while (taken && n < r->branches_kept) {
+	while (taken && n < kept) {
 		list[n] = newest(t, taken);
 		if (!list[n])
 			break;
@@ -77,6 +77,13 @@ static void write_last_branches(const struct report *r, struct json_writer *w,
 	while (n-- > 0)
 		write_branch(r, w, list[n]);
 	json_end_array(w);
+}
+
+uint64_t report_branches_kept(const struct report *r, size_t i)
+{
+	if (i >= r->branches_threads)
+		return 0;
+	return MIN_OF(r->threads[i].last_branches, (uint64_t)r->branches_kept);
 }
 
 static void write_frame(const struct report *r, struct json_writer *w,
@@ -160,7 +167,7 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 	else
 		report_span(r, w, "cpuNSec", t->ticks);
 	write_transactions(w, t);
-	write_last_branches(r, w, t);
+	write_last_branches(r, w, t, report_branches_kept(r, i));
 	write_stack(r, w, last);
 	if (r->d->window.limited && t->known == REPORT_UNTRACED) {
 		json_null(w, "window");
@@ -219,9 +226,10 @@ static size_t collect(struct report *r, const struct tally *t, enum report_known
 		r->threads[n - 1].insns += counters->insns;
 		r->threads[n - 1].branches += counters->branches;
 		r->threads[n - 1].ticks += counters->ticks;
-		r->branches_total += MIN_OF(counters->n_last, (uint64_t)REPORT_LAST_BRANCHES);
-		r->frames_total += frames;
-		r->frames_kept += MIN_OF(frames, (size_t)REPORT_MAX_STACK);
+		r->threads[n - 1].last_branches =
+			MIN_OF(r->threads[n - 1].last_branches + counters->n_last,
+			       (uint64_t)REPORT_LAST_BRANCHES);
+		r->threads[n - 1].frames = frames;
 	}
 	return n;
 }
@@ -268,6 +276,11 @@ int report_prepare_threads(struct report *r)
 							 .thread = shares[i].thread,
 							 .cpu_ns = shares[i].ns};
 	qsort(r->threads, n, sizeof(*r->threads), compare_threads);
-	r->lists[REPORT_THREADS] = (struct report_list){"threads", n, 0, report_thread, false};
+	for (size_t i = 0; i < n; i++) {
+		r->branches_total += r->threads[i].last_branches;
+		r->frames_total += r->threads[i].frames;
+	}
+	r->lists[REPORT_THREADS] =
+		(struct report_list){.key = "threads", .total = n, .element = report_thread};
 	return 0;
 }

@@ -101,7 +101,8 @@ int report_prepare_turns(struct report *r)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		r->turns[i] = take_newest(r, cursors);
-	r->lists[REPORT_TURNS] = (struct report_list){"turns", n, 0, report_turn, true};
+	r->lists[REPORT_TURNS] = (struct report_list){
+		.key = "turns", .total = n, .element = report_turn, .newest_first = true};
 	return 0;
 }
 
