@@ -6,6 +6,10 @@ capture_libptcapture_a_SOURCES = \
 	capture/ring/clock.h \
 	capture/ring/dark.c \
 	capture/ring/dark.h \
+	capture/ring/pulse.c \
+	capture/ring/pulse.h \
+	capture/proc/cpustat.c \
+	capture/proc/cpustat.h \
 	capture/perf/cpuid.c \
 	capture/perf/cpuid.h \
 	capture/ring/drain.c \

@@ -115,7 +115,7 @@ static void print_contents(struct json_object *s)
 static bool are_alike(struct json_object *a, struct json_object *b)
 {
 	static const char *const keys[] = {"state",	"why",		"node", "auxBytes",
-					   "dataBytes", "instructions", "lost"};
+					   "dataBytes", "instructions", "lost", "silent"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		if (!json_object_equal(field_get(a, keys[i]), field_get(b, keys[i])))
@@ -144,6 +144,8 @@ static void print_cpu_range(struct json_object *first, struct json_object *last)
 		text_puts(stdout, why, 300);
 		putchar('\n');
 	}
+	if (field_true(first, "silent"))
+		puts("        the trace unit writes nothing although code runs (pt-silent)");
 }
 
 /* Neighbouring CPUs that are alike share a line. */

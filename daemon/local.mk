@@ -14,7 +14,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/check/check_live.c \
 	daemon/check/check_needs.c \
 	daemon/check/check_pmu.c \
-	daemon/check/check_read.c \
+	daemon/check/check_read.c daemon/check/check_unit.c \
 	daemon/record/command.c daemon/record/command.h \
 	daemon/config/conffile.c daemon/config/conffile.h \
 	daemon/config/config.c daemon/config/config.h daemon/config/config_setting.h \
@@ -63,7 +63,7 @@ daemon_libptdaemon_a_SOURCES = \
 	daemon/control/peer.c daemon/control/peer.h \
 	daemon/record/procreader.c \
 	daemon/record/procs.c daemon/record/procs.h daemon/record/procs_private.h \
-	daemon/record/procs_facts.c daemon/record/procs_uid.c \
+	daemon/record/procs_facts.c daemon/record/procs_uid.c daemon/record/silence.c \
 	daemon/job/remake.c daemon/job/remake.h \
 	daemon/control/server.c daemon/control/server.h \
 	daemon/check/status.c daemon/check/status.h \

@@ -237,6 +237,7 @@ static int manager_on_captured(void *userdata, const struct request *request, co
 	/* Takes in all records up to the stop of the CPUs. */
 	intake_drain(&m->intake);
 	intake_settle(&m->intake);
+	silence_judge(&m->intake);
 	procs_refresh(m->procs, SIZE_MAX);
 	files_await(m->files);
 	if (m->command_io && m->command->running)

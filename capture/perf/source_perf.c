@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "capture/perf/source_perf_private.h"
+#include "capture/proc/cpustat.h"
 #include "proto/base.h"
 #include "proto/perf/perfrecord.h"
 
@@ -199,6 +200,18 @@ static int perf_lost(const struct source *base, uint32_t index, enum source_ring
 	return e->fd < 0 ? -ENODEV : perf_event_lost(e, ret);
 }
 
+static int perf_ran(const struct source *base, uint64_t *ret, uint64_t *ret_step_ns)
+{
+	const struct source_perf *s = (const struct source_perf *)base;
+	CLEANUP_FREE uint64_t *all = calloc(CPULIST_MAX, sizeof(*all));
+	int r = all ? cpustat_read(s->proc, all, CPULIST_MAX) : -ENOMEM;
+
+	*ret_step_ns = CPUSTAT_STEP_NS;
+	for (size_t i = 0; r == 0 && i < base->n_cpus; i++)
+		ret[i] = all[base->cpus[i].cpu];
+	return r;
+}
+
 static void perf_free(struct source *base)
 {
 	struct source_perf *s = perf_of(base);
@@ -220,6 +233,7 @@ static const struct source_ops perf_ops = {
 	.tend = perf_tend,
 	.yield = perf_yield,
 	.lost = perf_lost,
+	.ran = perf_ran,
 	.free = perf_free,
 };
 

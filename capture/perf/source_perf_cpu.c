@@ -244,6 +244,7 @@ void perf_cpu_close_pt(struct source_perf *s, uint32_t index)
 		perf_event_disable(&s->cpus[index].pt);
 	tell_removed(s, index, &cpu->pt);
 	cpu->pt = (struct ring){0};
+	cpu->pulse = (struct pulse){0};
 	cpu->pt_fd = 0;
 	perf_event_stop(&s->cpus[index].pt);
 }

@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <linux/mempolicy.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -132,8 +133,8 @@ struct freezer {
 	/* Indices of the CPUs to copy, in this order; the first n_stopped of them are stopped. */
 	uint32_t *order;
 	size_t n_order, n_stopped;
-	int *results;	    /* of stopping each CPU, then of restarting it */
-	uint64_t *restarts; /* of each CPU: perf clock behind its restart */
+	int *results;		  /* of stopping each CPU, then of restarting it */
+	uint64_t *restarts, *ran; /* of each CPU: perf clock behind its restart; user time */
 	size_t n_cpus;
 };
 
@@ -174,6 +175,8 @@ static void serve_cpu(void *userdata, uint32_t index)
 	}
 	if (!c->traced)
 		return;
+	if (!c->not_stopped)
+		pulse_stop(&f->source->cpus[index].pulse, &f->source->cpus[index].pt);
 	if (!f->wish.resume) {
 		c->dark_ns = MANIFEST_ABSENT;
 		return;
@@ -199,7 +202,8 @@ int freezer_new(const struct source *s, unsigned copiers, struct freezer **ret)
 	f->order = calloc(s->n_cpus + 1, sizeof(*f->order));
 	f->results = calloc(s->n_cpus + 1, sizeof(*f->results));
 	f->restarts = calloc(s->n_cpus + 1, sizeof(*f->restarts));
-	if (!f->order || !f->results || !f->restarts ||
+	f->ran = calloc(s->n_cpus + 1, sizeof(*f->ran));
+	if (!f->order || !f->results || !f->restarts || !f->ran ||
 	    copiers_new(s, copiers, &f->copiers) < 0) {
 		freezer_free(f);
 		return -ENOMEM;
@@ -216,6 +220,7 @@ void freezer_free(struct freezer *f)
 	free(f->order);
 	free(f->results);
 	free(f->restarts);
+	free(f->ran);
 	free(f);
 }
 
@@ -319,6 +324,46 @@ static void note_ends(const struct freezer *f)
 			f->cpus[i].stop_ns != MANIFEST_ABSENT ? f->cpus[i].stop_ns : last;
 }
 
+/* Whether the CPU was not traced at some time since its ring was seen to stand, other than for
+ * copies. */
+static bool was_dark(const struct source_cpu *cpu)
+{
+	for (size_t i = cpu->dark.n; i-- > 0;) {
+		const struct dark_span *span = dark_at(&cpu->dark, i);
+
+		if (strcmp(span->kind, DARK_COPY) != 0)
+			return span->open || span->until_ns > cpu->pulse.since_ns;
+	}
+	return false;
+}
+
+/* When the CPUs run again: compares what user code ran with what the trace units wrote. */
+static void feel_pulses(struct freezer *f)
+{
+	const struct source *s = f->source;
+	uint64_t read_ns, step_ns = 0;
+
+	if (!f->wish.resume || !s->ops->ran || f->n_stopped == 0)
+		return;
+	if (s->ops->ran(s, f->ran, &step_ns) < 0)
+		for (size_t i = 0; i < s->n_cpus; i++)
+			f->ran[i] = UINT64_MAX;
+	read_ns = source_now_ns(f->source, f->order[0]);
+	for (size_t i = 0; i < f->n_stopped; i++) {
+		const uint32_t index = f->order[i];
+		const struct pulse_times times = {f->cpus[index].stop_ns, f->restarts[index],
+						  read_ns, f->ran[index]};
+		struct source_cpu *cpu = &s->cpus[index];
+
+		if (f->cpus[index].not_stopped || f->results[index] != 0) {
+			cpu->pulse = (struct pulse){0};
+			continue;
+		}
+		cpu->pulse.stands = cpu->pulse.stands && !was_dark(cpu);
+		pulse_restart(&cpu->pulse, &times, step_ns);
+	}
+}
+
 int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wish *wish,
 		    const struct area *area, struct freeze_cpu *ret)
 {
@@ -348,6 +393,7 @@ int freeze_snapshot(struct freezer *f, struct source *s, const struct freeze_wis
 	copiers_run(f->copiers, s, f->order, f->n_order, serve_cpu, f);
 	realtime_end(&priority);
 	restarted = first_error(f);
+	feel_pulses(f);
 	return stopped < 0 ? stopped : restarted;
 }
 

@@ -8,9 +8,10 @@
  * from another.
  *
  * source.c has what all sources share. ring.c reads one DATA or AUX ring. clock.c converts between
- * the TSC and the perf clock. drain.c is the thread that empties DATA rings, and recqueue.c the
- * queue between that thread and the recorder's loop. freeze.c stops all CPUs and copies their AUX
- * rings at a snapshot.
+ * the TSC and the perf clock. dark.c lists the times in which a CPU was not traced, and pulse.c
+ * sees whether a trace unit writes. drain.c is the thread that empties DATA rings, and recqueue.c
+ * the queue between that thread and the recorder's loop. freeze.c stops all CPUs and copies their
+ * AUX rings at a snapshot, with the threads of copiers.c. realtime.c gives threads priority.
  *
  * Decisions that govern the room:
  * - Three kinds of threads: the drain's thread moves records from DATA rings to the queue in
@@ -47,6 +48,7 @@
 #include "capture/proc/procscan.h"
 #include "capture/ring/clock.h"
 #include "capture/ring/dark.h"
+#include "capture/ring/pulse.h"
 #include "capture/ring/ring.h"
 #include "proto/bundle/manifest.h"
 
@@ -79,6 +81,7 @@ struct source_cpu {
 	/* Perf clock when the last snapshot stopped the CPU or, if the CPU was not to be stopped,
 	 * the last CPU; ABSENT: unknown. What is dark from then on is no part of that snapshot. */
 	uint64_t frozen_ns;
+	struct pulse pulse; /* of the PT ring; all zero when the ring is new */
 	/* Perf clock of the newest AUX record that was taken in: the kernel had stopped the event
 	 * then. 0: none. Written and read by the loop only. */
 	uint64_t aux_ns;
@@ -128,6 +131,10 @@ struct source_ops {
 	 * was added, including those that no LOST record has reported yet. NULL: not known. 0 or
 	 * -errno. */
 	int (*lost)(const struct source *s, uint32_t index, enum source_ring ring, uint64_t *ret);
+	/* Returns in RET[i], for each CPU, for how many ns user code has run on it so far, in steps
+	 * of at most *ret_step_ns; UINT64_MAX: not known. Called by jobs. NULL: not known. 0 or
+	 * -errno. */
+	int (*ran)(const struct source *s, uint64_t *ret, uint64_t *ret_step_ns);
 };
 #define SOURCE_NO_ANSWER 1
 

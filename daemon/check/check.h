@@ -5,17 +5,17 @@
  * finding: one line with a level and, where something can be mended, the command or setting that
  * mends it. check.c runs all parts of the check, directly for `ptsnapd --check` and in a thread for
  * the method Check. check_read.c reads files, collects the facts that several parts need, and makes
- * findings. check_pmu.c, check_events.c, check_cpus.c and check_needs.c are the parts. check_live.c
- * makes findings from the state of a running recorder. status.c tells the same state as JSON for
- * the method Status, metrics.c tells it to Prometheus, and metrics_writer.c writes the file of
- * metrics every 15 seconds.
+ * findings. check_pmu.c, check_events.c with check_unit.c, check_cpus.c and check_needs.c are the
+ * parts. check_live.c makes findings from the state of a running recorder. status.c tells the same
+ * state as JSON for the method Status, metrics.c tells it to Prometheus, and metrics_writer.c
+ * writes the file of metrics every 15 seconds.
  *
  * Decisions that govern the room:
  * - The parts run in an order in which causes come first: the first failure is the most likely
  *   cause of the failures behind it.
  * - What the kernel says to an attempt is worth more than any file: perf events are really opened
- *   and closed again, disabled, on one CPU. A running recorder has Intel PT, so its own check
- *   leaves Intel PT alone.
+ *   and closed again, on one CPU, and Intel PT traces some milliseconds of the check itself. A
+ * running recorder has Intel PT, so its own check leaves Intel PT alone.
  * - A missing feature of the hardware is a note, not a failure, when the emulated source traces.
  * - Names and messages in findings come from strangers and are made printable ASCII.
  * - The check may take long (files of /proc, a slow state directory), so the method Check runs in a

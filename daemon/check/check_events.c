@@ -378,6 +378,7 @@ static void check_pt(struct check *c)
 	}
 	close(r);
 	check_say(c, FINDING_OK, "pt", "", "Intel PT is free and can be taken");
+	check_unit(c, &attr);
 }
 
 void check_events(struct check *c)

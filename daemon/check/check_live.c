@@ -99,6 +99,28 @@ static void tell_cpus(const struct live *l)
 	tell_state(l, SOURCE_CPU_OFFLINE, FINDING_NOTE);
 }
 
+/* Makes one finding for all CPUs whose trace units write nothing. */
+static void tell_silent(const struct live *l)
+{
+	const struct intake *in = l->from->intake;
+	const struct source_cpu *first = NULL;
+	uint64_t user_ns = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->source->n_cpus; i++) {
+		if (!in->cpus[i].silence.is)
+			continue;
+		first = first ? first : &in->source->cpus[i];
+		user_ns = MAX_OF(user_ns, in->cpus[i].silence.user_ns);
+		n++;
+	}
+	if (first)
+		say(l, FINDING_WARNING, "silent",
+		    "ptsnapctl yield --for=1s opens the trace anew; see dmesg | grep -w PT",
+		    "CPU %u%s: user code ran for %ju ms, and the trace unit wrote nothing (pt-silent)",
+		    first->cpu, n > 1 ? " and others" : "", (uintmax_t)(user_ns / 1000000));
+}
+
 /* Times that only the log and the reports tell of: the CPU's state is as before. */
 static void tell_dark(const struct live *l)
 {
@@ -176,6 +198,7 @@ void check_live(const struct status_from *from, finding_fn fn, void *userdata)
 	if (s->sideband_missing && *s->sideband_missing)
 		say(&l, FINDING_WARNING, "rings", "run a newer kernel (5.12 has all records)",
 		    "recorded without: %s", s->sideband_missing);
+	tell_silent(&l);
 	tell_dark(&l);
 	tell_losses(&l);
 	tell_pinned(&l);

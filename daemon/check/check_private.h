@@ -83,6 +83,10 @@ struct check_size {
 };
 struct check_size check_bytes(uint64_t bytes);
 
+/* check_unit.c: whether the trace unit of the first CPU writes, with the event ATTR, which can be
+ * opened. */
+void check_unit(struct check *c, const struct perf_event_attr *attr);
+
 /* The parts, in the order in which check_host goes through them. */
 void check_look(struct check *c);    /* collects facts, makes no finding */
 void check_pmu(struct check *c);     /* is there Intel PT, and why not */

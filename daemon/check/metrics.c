@@ -85,6 +85,12 @@ static void put_cpus(FILE *f, const struct intake *in)
 		fprintf(f, "ptsnap_cpu_dark_seconds_total{cpu=\"%u\"} %" PRIu64 ".%09" PRIu64 "\n",
 			s->cpus[i].cpu, s->cpus[i].dark.total_ns / 1000000000,
 			s->cpus[i].dark.total_ns % 1000000000);
+	head(f, "cpu_silent", "gauge",
+	     "Whether the CPU's trace unit writes nothing although code runs.");
+	for (size_t i = 0; i < s->n_cpus; i++)
+		fprintf(f, "ptsnap_cpu_silent{cpu=\"%u\"} %d\n", s->cpus[i].cpu,
+			in->cpus[i].silence.is);
+	counter(f, "cpu_silences_total", "How often a CPU was found to be silent.", in->silences);
 	head(f, "cpu_records_lost_total", "counter", "Sideband records that found no room.");
 	for (size_t i = 0; i < s->n_cpus; i++)
 		fprintf(f, "ptsnap_cpu_records_lost_total{cpu=\"%u\"} %" PRIu64 "\n",

@@ -98,6 +98,7 @@ static struct json_object *status_cpus(const struct intake *in)
 		put_number(cpu, "lost", in->cpus[i].lost);
 		put_number(cpu, "darkTimes", s->cpus[i].dark.count);
 		put_number(cpu, "darkNSec", s->cpus[i].dark.total_ns);
+		put(cpu, "silent", json_object_new_boolean(in->cpus[i].silence.is));
 		json_object_array_add(cpus, cpu);
 	}
 	return cpus;

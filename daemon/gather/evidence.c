@@ -20,6 +20,7 @@
 #define NOTE_IMAGE     "image-missing"
 #define NOTE_ANONYMOUS "anonymous"
 #define NOTE_LOST      "sideband-lost"
+#define NOTE_SILENT    "pt-silent"
 /* How many processes a note names. */
 #define MAX_NAMED 8
 
@@ -85,6 +86,35 @@ static int describe_source(struct manifest *m, struct source *s)
 	return s->ops->add_notes ? s->ops->add_notes(s, m) : 0;
 }
 
+/* Adds a note for each CPU whose trace unit wrote nothing up to the snapshot. */
+static int note_silent(struct manifest *m, const struct intake *in)
+{
+	int r = cpunotes_add(in->source, m);
+
+	for (size_t i = 0; i < in->source->n_cpus && r == 0; i++) {
+		const struct silence *silence = &in->cpus[i].silence;
+		struct manifest_note note = {
+			.kind = (char *)NOTE_SILENT,
+			.count = 1,
+			.cpu = in->source->cpus[i].cpu,
+			.since_ns = silence->since_ns,
+			.until_ns = silence->until_ns,
+		};
+		char why[128];
+
+		if (!silence->is || !in->source->cpus[i].pulse.stands)
+			continue;
+		snprintf(why, sizeof(why),
+			 "threads had the CPU, user code ran for at least %" PRIu64
+			 " ms, and the trace unit wrote nothing",
+			 silence->user_ns / 1000000);
+		note.why = why;
+		r = manifest_add_note_at(m, &note);
+	}
+	/* A manifest that is full of notes says enough. */
+	return r == -ENOSPC ? 0 : r;
+}
+
 static int describe_cpus(struct manifest *m, struct intake *in)
 {
 	for (size_t i = 0; i < in->source->n_cpus; i++) {
@@ -106,7 +136,7 @@ static int describe_cpus(struct manifest *m, struct intake *in)
 		    copy_text(from->why, &cpu->why) < 0)
 			return -ENOMEM;
 	}
-	return cpunotes_add(in->source, m);
+	return note_silent(m, in);
 }
 
 static int describe_process(void *userdata, const struct procs_told *told)

@@ -270,6 +270,16 @@ static const void *intake_unmark(struct intake *in, const void *bytes, size_t si
 	return in->unmarked;
 }
 
+/* The idle task has the number 0. A record of a thread that leaves names the next one. */
+static void intake_turn(struct intake_cpu *cpu, const struct perfrecord_switch *s)
+{
+	bool out = (s->misc & PERF_RECORD_MISC_SWITCH_OUT) != 0;
+
+	cpu->busy = (out ? s->next_prev_tid : s->tid) != 0;
+	if (cpu->turn_ns == 0 && (s->tid != 0 || s->next_prev_tid != 0))
+		cpu->turn_ns = s->time;
+}
+
 static void intake_one(struct intake *in, const struct intake_from *from, const void *bytes,
 		       size_t size)
 {
@@ -279,6 +289,8 @@ static void intake_one(struct intake *in, const struct intake_from *from, const 
 
 	if (perfrecord_get_switch(bytes, size, &s) && s.size == size) {
 		timeline_push_switch(in->timeline, bytes, size);
+		if (from->cpu)
+			intake_turn(from->cpu, &s);
 		memory_ran(in->memory, s.pid, s.time);
 		return;
 	}

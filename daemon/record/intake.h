@@ -6,7 +6,8 @@
  * procs.c lists processes, by the records; procs_facts.c adds what /proc says of them, which
  * procreader.c reads in another thread; procs_uid.c tells whose a process certainly is and which
  * processes are excluded. files.c keeps a descriptor of each file that was mapped executable, in
- * the list of files_list.c; files_open.c opens one file. memory.c lists code that is in no file.
+ * the list of files_list.c; files_open.c opens one file. faults.c remembers when something went
+ * wrong. memory.c lists code that is in no file. silence.c finds trace units that write nothing.
  * command.c starts, watches and ends the traced command.
  *
  * Decisions that govern the room:
@@ -63,6 +64,18 @@ struct intake_cpu {
 	struct intake_lost {
 		uint64_t told, known;
 	} rings[SOURCE_N_RINGS];
+	/* By the CPU's switch records: when a thread first began or ended a turn there since the
+	 * last snapshot (0: none did), and whether a thread has the CPU now. */
+	uint64_t turn_ns;
+	bool busy;
+	/* What silence_judge() found at the last snapshot. */
+	struct silence {
+		bool is;	   /* the trace unit writes nothing although code runs */
+		bool turns;	   /* threads had turns while the ring stood still */
+		uint64_t since_ns; /* perf clock: the first restart behind which it did not */
+		uint64_t until_ns; /* the last stop */
+		uint64_t user_ns;  /* for how long user code ran in that time, at least */
+	} silence;
 };
 
 /* All borrowed. */
@@ -89,6 +102,7 @@ struct intake {
 	struct faults faults; /* owned: when that was, and when records of PT events were lost */
 	struct source_watch watch;
 	bool started;	   /* rings that are added from now on come late */
+	uint64_t silences; /* how often a CPU's trace unit was found to be silent */
 	bool stopped;	   /* an AUX record came: an event was stopped. Whoever looks clears it */
 	uint64_t unmarked[PERFRECORD_MAX_SIZE / 8];
 };
@@ -107,6 +121,9 @@ uint64_t intake_drain(struct intake *in);
 /* After intake_drain(): asks the kernel how many records were lost, and counts those of which no
  * LOST record has told. Does nothing if the source cannot tell. */
 void intake_settle(struct intake *in);
+/* silence.c. After intake_drain(), when a job has copied: finds CPUs whose trace units write
+ * nothing although code ran that is to be traced, and logs what is new. */
+void silence_judge(struct intake *in);
 /* Takes in a record that did not come from a ring (a procscan_fn; USERDATA is the struct intake).
  * Returns 0. */
 int intake_record(void *userdata, const void *record, size_t size);

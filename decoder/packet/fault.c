@@ -55,6 +55,7 @@ static const struct {
 	[FAULT_PT_YIELDED] = { "pt-yielded", "the trace unit was handed back on request" },
 	[FAULT_PT_FAILED] = { "pt-failed", "the kernel refused or stopped tracing" },
 	[FAULT_PT_STARTING] = { "pt-starting", "the recorder had not yet begun to trace this processor" },
+	[FAULT_PT_SILENT] = { "pt-silent", "user code ran on this processor, and its trace unit wrote nothing" },
 	[FAULT_SNAPSHOT_COPY] = { "snapshot-copy", "the processor was not traced while an earlier snapshot copied its ring" },
 	[FAULT_DARK_UNLISTED] = { "dark-unlisted", "earlier times in which processors were not traced, more than the recorder lists" },
 	[FAULT_THREAD_UNCERTAIN] = { "thread-uncertain", "it is uncertain which thread ran" },
@@ -86,6 +87,7 @@ bool fault_is_dark(enum fault fault)
 	case FAULT_PT_YIELDED:
 	case FAULT_PT_FAILED:
 	case FAULT_PT_STARTING:
+	case FAULT_PT_SILENT:
 	case FAULT_SNAPSHOT_COPY: return true;
 	default: return false;
 	}

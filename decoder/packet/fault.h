@@ -57,6 +57,7 @@ enum fault {
 	FAULT_PT_YIELDED,	/* the recorder gave PT up on request */
 	FAULT_PT_FAILED,	/* the event could not be opened, or did not run */
 	FAULT_PT_STARTING,	/* the recorder had not yet begun to trace the CPU */
+	FAULT_PT_SILENT,	/* user code ran, and the trace unit wrote nothing */
 	FAULT_SNAPSHOT_COPY,	/* an earlier snapshot copied the CPU's ring */
 	FAULT_DARK_UNLISTED,	/* more times without a trace than the recorder lists */
 	FAULT_THREAD_UNCERTAIN, /* unknown thread: time is too coarse, or switch records were lost

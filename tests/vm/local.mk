@@ -4,7 +4,7 @@ EXTRA_DIST += tests/vm/pack_and_boot.sh tests/vm/build.sh tests/vm/boot.sh tests
 	tests/vm/module/fake_intel_pt.c tests/vm/module/Kbuild \
 	tests/vm/guest/vm.target tests/vm/guest/vm.service \
 	tests/vm/guest/run.sh tests/vm/guest/lib.sh \
-	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh \
+	tests/vm/guest/10-bytes.sh tests/vm/guest/20-life.sh tests/vm/guest/25-dark.sh \
 	tests/vm/guest/30-others.sh tests/vm/guest/40-rights.sh \
 	tests/vm/guest/50-sizes.sh tests/vm/guest/55-config.sh tests/vm/guest/57-full.sh tests/vm/guest/60-degraded.sh tests/vm/guest/65-units.sh \
 	tests/vm/guest/70-walk.sh tests/vm/guest/75-check.sh tests/vm/guest/fed-walk.sh \

@@ -51,7 +51,7 @@ case $? in
 esac
 pack "$work/in" || { echo "Bail out! not all programs are there"; exit 1; }
 t0=$SECONDS
-bash "$src/boot.sh" "$cache" "$work/in" "$out" 2 "${PTSNAP_VM_SECONDS:-900}"
+bash "$src/boot.sh" "$cache" "$work/in" "$out" 2 "${PTSNAP_VM_SECONDS:-1800}"
 booted=$?
 tr -d '\r' <"$out/tap"
 echo "# the guest ran for $((SECONDS - t0)) s"

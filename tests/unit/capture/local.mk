@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/capture/ring/test_clock \
 	tests/unit/capture/perf/test_cpuid \
 	tests/unit/capture/proc/test_cpulist \
+	tests/unit/capture/proc/test_cpustat \
 	tests/unit/capture/ring/test_dark \
 	tests/unit/capture/ring/test_drain \
 	tests/unit/capture/ring/test_freeze \
@@ -13,6 +14,7 @@ check_PROGRAMS += \
 	tests/unit/capture/perf/test_pmu \
 	tests/unit/capture/perf/test_preset \
 	tests/unit/capture/proc/test_procscan \
+	tests/unit/capture/ring/test_pulse \
 	tests/unit/capture/ring/test_recqueue \
 	tests/unit/capture/ring/test_ring \
 	tests/unit/capture/emu/host/test_source_emu_attach \
@@ -35,6 +37,11 @@ tests_unit_capture_kernel_test_kernel_SOURCES = tests/unit/capture/kernel/test_k
 tests_unit_capture_kernel_test_kernel_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_ring_test_clock_SOURCES = tests/unit/capture/ring/test_clock.c
 tests_unit_capture_ring_test_clock_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_proc_test_cpustat_SOURCES = tests/unit/capture/proc/test_cpustat.c \
+	tests/unit/capture/tree.c tests/unit/capture/tree.h
+tests_unit_capture_proc_test_cpustat_LDADD = $(TEST_CAPTURE_LIBS)
+tests_unit_capture_ring_test_pulse_SOURCES = tests/unit/capture/ring/test_pulse.c
+tests_unit_capture_ring_test_pulse_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_ring_test_dark_SOURCES = tests/unit/capture/ring/test_dark.c
 tests_unit_capture_ring_test_dark_LDADD = $(TEST_CAPTURE_LIBS)
 tests_unit_capture_ring_test_drain_SOURCES = tests/unit/capture/ring/test_drain.c \

@@ -12,6 +12,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/record/test_files_mapped \
 	tests/unit/daemon/store/test_imagestore \
 	tests/unit/daemon/record/test_intake \
+	tests/unit/daemon/record/test_silence \
 	tests/unit/daemon/job/test_job_decode \
 	tests/unit/daemon/job/test_job_images \
 	tests/unit/daemon/gather/test_kernel \
@@ -65,6 +66,8 @@ tests_unit_daemon_record_test_files_mapped_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_store_test_imagestore_SOURCES = tests/unit/daemon/store/test_imagestore.c $(TEST_DAEMON_DIR)
 tests_unit_daemon_store_test_imagestore_LDADD = $(TEST_DAEMON_LIBS)
 # Counts what the steady state allocates.
+tests_unit_daemon_record_test_silence_SOURCES = tests/unit/daemon/record/test_silence.c
+tests_unit_daemon_record_test_silence_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_record_test_intake_SOURCES = tests/unit/daemon/record/test_intake.c $(TEST_DAEMON_RING)
 tests_unit_daemon_record_test_intake_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc -Wl,--wrap=procs_lost

@@ -11,6 +11,8 @@
  * state   read: the trace unit's state as key=value lines
  * flags   PERF_AUX_FLAG_* for the AUX record of the next stop
  * refuse  this many attempts to put an event on this CPU will fail
+ * mute    not 0: the trace unit is dead. Bytes are taken and written nowhere, and all else is as
+ *         if nothing had been traced
  * break   write: removes the event that traces here and adds it again, as a reschedule would; with
  *         "refuse" set, the event enters the error state
  *
@@ -137,6 +139,7 @@ struct fpt_cpu {
 	/* Faults that a test requests. */
 	u64 flags;
 	u32 refuse;
+	u32 mute;
 };
 
 static DEFINE_PER_CPU(struct fpt_cpu, fpt_cpus);
@@ -156,6 +159,8 @@ static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 		raw_spin_unlock_irqrestore(&c->lock, flags);
 		return 0;
 	}
+	if (c->mute)
+		done = n;
 	while (done < n) {
 		unsigned long at = swapped ? c->off ^ (c->buf->size / 2) : c->off;
 		size_t k = min_t(size_t, n - done, PAGE_SIZE - offset_in_page(at));
@@ -168,7 +173,7 @@ static size_t fpt_emit(struct fpt_cpu *c, const u8 *p, size_t n)
 			c->wraps++;
 		}
 	}
-	c->total += done;
+	c->total += c->mute ? 0 : done;
 	raw_spin_unlock_irqrestore(&c->lock, flags);
 	return done;
 }
@@ -611,6 +616,7 @@ static void fpt_add_files(int cpu, struct fpt_cpu *c)
 	debugfs_create_file("state", 0400, d, c, &fpt_state_fops);
 	debugfs_create_x64("flags", 0600, d, &c->flags);
 	debugfs_create_u32("refuse", 0600, d, &c->refuse);
+	debugfs_create_u32("mute", 0600, d, &c->mute);
 }
 
 /* A CPU without power forgets its registers, and the kernel does not restore them. Runs on the one

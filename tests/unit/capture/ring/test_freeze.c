@@ -401,6 +401,42 @@ static void freeze_snapshot_cpu_that_was_not_stopped_is_not_dark(void **state)
 	assert_int_equal(f->cpus[2].dark.n, 0);
 }
 
+/* For how long user code ran on each CPU, as fake_ran() tells it. */
+static uint64_t user_time[CPUS];
+
+static int fake_ran(const struct source *s, uint64_t *ret, uint64_t *ret_step_ns)
+{
+	(void)s;
+	memcpy(ret, user_time, sizeof(user_time));
+	*ret_step_ns = 10;
+	return 0;
+}
+
+/* CPU 0 is idle, the unit of CPU 1 is dead, and CPU 2 was not traced for a time. */
+static void freeze_snapshot_ring_that_stands_while_code_runs_is_told(void **state)
+{
+	struct source_ops ops = fake_ops;
+	struct fake *f = *state;
+	struct freeze_cpu got[CPUS];
+
+	ops.ran = fake_ran;
+	f->s.ops = &ops;
+	memset(user_time, 0, sizeof(user_time));
+	assert_int_equal(freeze(f, got), 0);
+	/* fake_enable() has written to the rings. */
+	assert_int_equal(freeze(f, got), 0);
+	assert_false(f->cpus[1].pulse.stands);
+	f->tsc += 100000;
+	user_time[1] = user_time[2] = 50000;
+	dark_add(&f->cpus[2].dark, "pt-failed", "", 500000 + f->tsc - 10, 500000 + f->tsc);
+	assert_int_equal(freeze(f, got), 0);
+	assert_true(f->cpus[0].pulse.stands && f->cpus[1].pulse.stands);
+	assert_int_equal(f->cpus[0].pulse.user_ns, 0);
+	assert_in_range(f->cpus[1].pulse.user_ns, 49000, 49990);
+	assert_false(f->cpus[2].pulse.stands);
+	f->s.ops = &fake_ops;
+}
+
 static void freeze_snapshot_first_error_is_told(void **state)
 {
 	struct fake *f = *state;
@@ -721,6 +757,7 @@ int main(void)
 		CASE(freeze_snapshot_lists_the_time_of_its_own_copy),
 		CASE(freeze_snapshot_cpu_that_does_not_restart_is_dark_until_it_does),
 		CASE(freeze_snapshot_cpu_that_was_not_stopped_is_not_dark),
+		CASE(freeze_snapshot_ring_that_stands_while_code_runs_is_told),
 		CASE(freeze_snapshot_first_error_is_told),
 		CASE(freeze_snapshot_without_clock_has_no_stop_time),
 		CASE(freeze_snapshot_cpu_without_ring_is_left_alone),

@@ -278,6 +278,23 @@ static void check_host_leaves_pt_alone_when_told_so(void **state)
 	assert_int_equal(f->failures, 0);
 }
 
+static void check_host_traces_itself_to_see_that_the_unit_writes(void **state)
+{
+	struct check_fixture *f = *state;
+
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_OK, "silent", "writes while code runs there", NULL);
+	fake_perf.mute = true;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "silent", "wrote nothing while code ran there",
+			     "grep -w PT");
+	assert_int_equal(f->failures, 0);
+	fake_perf.refuse[0] = PERF_EVENT_RESTARTS;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_WARNING, "silent", "and does not run it", "grep -w PT");
+	assert_int_equal(fake_perf_open_events(), 0);
+}
+
 static void check_host_says_what_refuses_the_pt_event(void **state)
 {
 	struct check_fixture *f = *state;
@@ -556,6 +573,7 @@ int main(void)
 		TEST(check_host_where_pt_is_busy_names_who_holds_events),
 		TEST(check_host_where_a_recorder_has_pt_is_fine),
 		TEST(check_host_leaves_pt_alone_when_told_so),
+		TEST(check_host_traces_itself_to_see_that_the_unit_writes),
 		TEST(check_host_says_what_refuses_the_pt_event),
 		TEST(check_host_with_terms_of_another_cpu_lists_the_valid_ones),
 		TEST(check_host_with_costly_mtcs_says_how_much),

@@ -171,6 +171,26 @@ static void check_live_tells_of_small_rings_and_losses(void **state)
 }
 
 /* A stored snapshot of SIZE bytes, pinned. */
+static void check_live_tells_of_silent_units_and_stopped_events(void **state)
+{
+	struct fixture *f = *state;
+
+	f->cpus[1].silence = f->cpus[3].silence =
+		(struct silence){.is = true, .user_ns = 120000000};
+	dark_add(&f->base->cpus[0].dark, DARK_COPY, NULL, 10, 20);
+	dark_add(&f->base->cpus[0].dark, "pt-failed", "stopped", 0, 3000000000);
+	check_live(&f->from, keep, f);
+	assert_int_equal(f->n, 3);
+	expect(f, 1, FINDING_WARNING, "silent",
+	       "CPU 1 and others: user code ran for 120 ms, and the trace unit wrote nothing "
+	       "(pt-silent)",
+	       "yield");
+	expect(f, 2, FINDING_NOTE, "dark",
+	       "the kernel stopped or refused to trace CPUs 1 times, for 3000 ms in all; they are "
+	       "traced again",
+	       "");
+}
+
 static void pin_one(struct store *s, size_t size)
 {
 	CLEANUP_FREE char *bytes = calloc(1, size);
@@ -230,6 +250,7 @@ int main(void)
 		TEST(check_live_of_cpus_that_are_away_notes_them),
 		TEST(check_live_of_a_yielded_recorder_is_no_failure),
 		TEST(check_live_tells_of_small_rings_and_losses),
+		TEST(check_live_tells_of_silent_units_and_stopped_events),
 		TEST(check_live_tells_of_pinned_ones_that_leave_too_little),
 	};
 

@@ -117,6 +117,28 @@ static void intake_drain_takes_all_rings_into_the_timeline(void **state)
 	assert_int_equal(intake_drain(&f->intake), 0);
 }
 
+static void intake_drain_sees_which_cpus_have_threads(void **state)
+{
+	struct fixture *f = *state;
+	struct perfrecord out = ring_source_switch(100, 20), idle = ring_source_switch(0, 30);
+
+	ring_source_put(f->source, 0, &idle); /* from idle to idle */
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[0].turn_ns, 0);
+	assert_false(f->intake.cpus[0].busy);
+	ring_source_put(f->source, 0, &out); /* a thread leaves, and the CPU is idle */
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[0].turn_ns, 20);
+	assert_false(f->intake.cpus[0].busy);
+	out.misc = 0; /* a thread begins */
+	out.time = 40;
+	ring_source_put(f->source, 0, &out);
+	intake_drain(&f->intake);
+	assert_int_equal(f->intake.cpus[0].turn_ns, 20);
+	assert_true(f->intake.cpus[0].busy);
+	assert_int_equal(f->intake.cpus[1].turn_ns, 0);
+}
+
 static void intake_drain_counts_losses_and_flags_by_cpu(void **state)
 {
 	struct fixture *f = *state;
@@ -577,6 +599,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		CASE(intake_drain_empty_rings_takes_nothing),
 		CASE(intake_drain_takes_all_rings_into_the_timeline),
+		CASE(intake_drain_sees_which_cpus_have_threads),
 		CASE(intake_drain_counts_losses_and_flags_by_cpu),
 		CASE(intake_drain_skips_a_record_that_contradicts_itself),
 		CASE(intake_drain_gives_up_a_ring_that_contradicts_itself),
