@@ -238,7 +238,7 @@ LOSSES = [
       "subset": ["sideband-lost", "thread-uncertain", "image-uncertain", "no-space", "unmapped",
                  "ret-empty"]}),
     ("CPU away", "threads", 2, TIMING["mtc3"],
-     {"emu": ["--emu-offline=1:50ms:250ms"], "allowed": ["cpu-offline"],
+     {"emu": ["--emu-offline=1:50ms:250ms"], "allowed": ["cpu-offline"], "aux": "8M",
       "wanted": ["cpu-offline"]}),
     ("CPU away for good", "forks", 3, TIMING["mtc"],
      {"emu": ["--emu-offline=2:100ms:"], "allowed": ["cpu-offline"], "wanted": ["cpu-offline"]}),

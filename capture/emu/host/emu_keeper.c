@@ -32,7 +32,6 @@ struct absence {
 struct keeper_cpu {
 	struct vcpu vcpu;
 	uint64_t hold; /* at the last tick */
-	uint32_t absences;
 	uint64_t away_ns;
 };
 
@@ -288,7 +287,7 @@ static void take_off(struct vcpu *v)
 	sched_put(v->cpu, EMURING_OFF, EMURING_NO_TASK);
 }
 
-/* Publishes how often CPU was offline, and for how many ns in total. */
+/* Publishes for how many ns CPU was offline in total. */
 static void publish_absences(struct emu_keeper *k, uint32_t cpu)
 {
 	struct keeper_cpu *c = &k->cpus[cpu];
@@ -297,7 +296,6 @@ static void publish_absences(struct emu_keeper *k, uint32_t cpu)
 	for (size_t i = 0; i < k->n_absences; i++)
 		if (k->absences[i].wish.cpu == cpu && k->absences[i].begun && !k->absences[i].over)
 			ns += now_ns(CLOCK_MONOTONIC) - k->absences[i].since_ns;
-	atomic_store(&c->vcpu.cpu->absences, c->absences);
 	atomic_store(&c->vcpu.cpu->away_ns, ns);
 }
 
@@ -313,7 +311,6 @@ static void keep_absence(struct emu_keeper *k, struct absence *a, uint64_t now)
 	if (!a->begun) {
 		a->begun = true;
 		a->since_ns = now;
-		c->absences++;
 		atomic_store(&c->vcpu.cpu->offline, 1);
 	}
 	if (usec < a->wish.to_usec) {

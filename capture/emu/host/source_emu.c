@@ -24,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "capture/emu/machine/vcpu.h"
 #include "capture/perf/pmu.h"
 #include "capture/proc/procscan.h"
 #include "proto/base.h"
@@ -209,6 +210,39 @@ static int add_note(struct manifest *m, const char *kind, uint64_t count, const 
 	return count == 0 ? 0 : manifest_add_note(m, kind, count, why);
 }
 
+/* The newest absence of CPU INDEX has its own times; those before it ended before it began. */
+static int add_absences(struct source *s, uint32_t index, struct manifest *m)
+{
+	const struct source_emu *e = emu_of(s);
+	const struct emuring_cpu *c = e->cpus[index].cpu;
+	const uint64_t gone = atomic_load(&c->gone_tsc), back = atomic_load(&c->back_tsc);
+	const uint32_t n = atomic_load(&c->absences);
+	char why[64];
+	struct manifest_note note = {
+		.kind = (char *)"cpu-offline",
+		.count = 1,
+		.why = why,
+		.cpu = s->cpus[index].cpu,
+		.since_ns = sideband_time(e->head, gone),
+		.until_ns = back > gone ? sideband_time(e->head, back) : MANIFEST_ABSENT,
+	};
+	int r;
+
+	if (n == 0)
+		return 0;
+	snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms in all", index,
+		 atomic_load(&c->away_ns) / 1000000);
+	r = manifest_add_note_at(m, &note);
+	if (r < 0 || n == 1)
+		return r;
+	note.count = n - 1;
+	note.until_ns = note.since_ns;
+	note.since_ns = MANIFEST_ABSENT;
+	return manifest_add_note_at(m, &note);
+}
+
+/* Threads, children and programs that are not followed may still run, and an instruction that is
+ * not understood may run again: these notes have no end. */
 static int emu_add_notes(struct source *s, struct manifest *m)
 {
 	struct source_emu *e = emu_of(s);
@@ -230,13 +264,8 @@ static int emu_add_notes(struct source *s, struct manifest *m)
 					 h->reasons[i]);
 	if (r == 0)
 		r = add_note(m, "untraced-exec", h->untraced_execs, why);
-	for (uint32_t i = 0; r == 0 && i < s->n_cpus; i++) {
-		const struct emuring_cpu *c = e->cpus[i].cpu;
-
-		snprintf(why, sizeof(why), "CPU %u was away for %" PRIu64 " ms", i,
-			 atomic_load(&c->away_ns) / 1000000);
-		r = add_note(m, "cpu-offline", atomic_load(&c->absences), why);
-	}
+	for (uint32_t i = 0; r == 0 && i < s->n_cpus; i++)
+		r = add_absences(s, i, m);
 	if (r == 0)
 		r = add_note(m, "event-unreachable", h->decode_failures,
 			     "transitions or instructions that the software PMU could not explain");

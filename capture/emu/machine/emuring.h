@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define EMURING_MAGIC	  0x554d50656d755450ull
-#define EMURING_VERSION	  3u
+#define EMURING_VERSION	  4u
 #define EMURING_HEAD_SIZE 4096u
 #define EMURING_CPU_SIZE  4096u
 #define EMURING_MAX_CPUS  256u
@@ -159,8 +159,10 @@ struct emuring_cpu {
 	_Atomic uint32_t offline; /* must go offline at the next block */
 	_Atomic uint32_t itrace_started;
 	_Atomic uint32_t records; /* for lose_every */
-	/* The keeper counts how often the CPU was offline, and for how long in total. */
+	/* How often the CPU went offline; the TSC when it last did, and when it last came back (0:
+	 * never). The keeper counts for how long it was away in total. */
 	_Atomic uint32_t absences;
+	_Atomic uint64_t gone_tsc, back_tsc;
 	_Atomic uint64_t away_ns;
 	/* The rest belongs to the owner of the rings. */
 	uint32_t pid, tid; /* of the task on the CPU, as in the SWITCH records; 0: idle */

@@ -299,6 +299,8 @@ void vcpu_go_off(struct vcpu *v)
 	vcpu_switch(v, &nobody, true);
 	if (v->pmu.s->enabled)
 		stop_tracing(v, 0, atomic_load(&v->cpu->want));
+	atomic_store(&v->cpu->gone_tsc, vcpu_now(v));
+	atomic_fetch_add(&v->cpu->absences, 1);
 }
 
 void vcpu_come_back(struct vcpu *v)
@@ -307,5 +309,6 @@ void vcpu_come_back(struct vcpu *v)
 
 	if ((want & 1) != 0 && !v->pmu.s->enabled)
 		start_tracing(v);
+	atomic_store(&v->cpu->back_tsc, vcpu_now(v));
 	acknowledge(v, want);
 }

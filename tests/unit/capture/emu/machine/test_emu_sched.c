@@ -331,7 +331,11 @@ static void go_off_stops_tracing_and_come_back_resumes_it(void **state)
 	vcpu_go_off(&cpus[0]);
 	assert_false(cpus[0].pmu.s->enabled);
 	assert_string_equal(records(0), "OUT! 101>0 IN 0<101 AUX(0) ");
+	assert_int_equal(cpus[0].cpu->absences, 1);
+	assert_true(cpus[0].cpu->gone_tsc > 0);
+	assert_int_equal(cpus[0].cpu->back_tsc, 0);
 	vcpu_come_back(&cpus[0]);
+	assert_true(cpus[0].cpu->back_tsc >= cpus[0].cpu->gone_tsc);
 	assert_true(cpus[0].pmu.s->enabled);
 	assert_int_equal(cpus[0].cpu->is, 1);
 }
