@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -234,14 +233,41 @@ static int find_cpus(struct source_perf *s, const char *asked, char *why, size_t
 	return -EINVAL;
 }
 
-void perf_note(struct source_perf *s, const char *format, ...)
+/* The CPUs whose trace ring has SIZE bytes. */
+static struct cpulist rings_of_size(const struct source_perf *s, uint64_t size)
 {
-	va_list args;
+	struct cpulist list = {0};
 
-	va_start(args, format);
-	vsnprintf(s->note, sizeof(s->note), format, args);
-	va_end(args);
-	s->base.sizes_note = s->note;
+	for (size_t i = 0; i < s->base.n_cpus; i++) {
+		const struct source_cpu *cpu = &s->base.cpus[i];
+
+		if (cpu->pt.aux && cpu->pt.aux_size == size)
+			list.bits[cpu->cpu / 64] |= UINT64_C(1) << cpu->cpu % 64;
+	}
+	return list;
+}
+
+void perf_note_sizes(struct source_perf *s)
+{
+	size_t used = (size_t)snprintf(s->note, sizeof(s->note), "%s", s->budget_note);
+	char list[SOURCE_WHY_SIZE / 2];
+
+	/* Rings are halved until the kernel has the memory (perf_event.c, map_aux). */
+	for (uint64_t size = s->sizes.aux / 2; size > 0 && used < sizeof(s->note); size /= 2) {
+		const struct cpulist cpus = rings_of_size(s, size);
+		const size_t n = cpulist_count(&cpus);
+
+		if (n == 0)
+			continue;
+		cpulist_format(&cpus, list, sizeof(list));
+		used += (size_t)snprintf(
+			s->note + used, sizeof(s->note) - used,
+			"%strace ring %llu KiB instead of %llu KiB on %zu %s (%s): "
+			"no more memory could be allocated or locked",
+			used > 0 ? "; " : "", (unsigned long long)size >> 10,
+			(unsigned long long)s->sizes.aux >> 10, n, n == 1 ? "CPU" : "CPUs", list);
+	}
+	s->base.sizes_note = used > 0 ? s->note : NULL;
 }
 
 static void choose_sizes(struct source_perf *s, const struct source_config *config)
@@ -249,15 +275,14 @@ static void choose_sizes(struct source_perf *s, const struct source_config *conf
 	const struct budget_sizes asked = {s->have_pmu ? config->aux_size : BUDGET_MIN_RING,
 					   config->data_size};
 	uint64_t budget = config->ring_budget;
-	char meminfo[PATH_MAX], note[SOURCE_WHY_SIZE];
+	char meminfo[PATH_MAX];
 
 	snprintf(meminfo, sizeof(meminfo), "%s/meminfo", s->proc);
 	if (budget == 0)
 		budget = budget_default(meminfo);
 	budget_fit(&asked, s->base.n_cpus, budget, s->have_pmu && !s->pmu.topa_multiple_entries,
-		   &s->sizes, note, sizeof(note));
-	if (*note != '\0')
-		perf_note(s, "%s", note);
+		   &s->sizes, s->budget_note, sizeof(s->budget_note));
+	perf_note_sizes(s);
 }
 
 /* Finds out which sideband records the first online CPU can write. */

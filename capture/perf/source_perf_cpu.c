@@ -223,14 +223,9 @@ void perf_cpu_open_pt(struct source_perf *s, uint32_t index)
 	}
 	cpu->pt = e->ring;
 	cpu->pt_fd = e->fd;
-	if (call.aux_size != s->sizes.aux)
-		perf_note(s,
-			  "trace ring %llu KiB instead of %llu KiB on CPU %u: no more memory "
-			  "could be allocated or locked",
-			  (unsigned long long)call.aux_size >> 10,
-			  (unsigned long long)s->sizes.aux >> 10, cpu->cpu);
 	s->cpus[index].seen_ns = s->cpus[index].stopped_ns = source_now_ns(&s->base, index);
 	set_state(s, index, SOURCE_CPU_TRACING, "%s", "");
+	perf_note_sizes(s);
 	tell_added(s, index, &cpu->pt, e->fd);
 }
 
@@ -247,6 +242,7 @@ void perf_cpu_close_pt(struct source_perf *s, uint32_t index)
 	cpu->pulse = (struct pulse){0};
 	cpu->pt_fd = 0;
 	perf_event_stop(&s->cpus[index].pt);
+	perf_note_sizes(s);
 }
 
 void perf_cpu_close(struct source_perf *s, uint32_t index)

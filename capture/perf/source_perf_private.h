@@ -31,7 +31,9 @@ struct source_perf {
 	uint8_t *scratch; /* shared by all rings, as one thread reads them */
 	char no_pt[SOURCE_WHY_SIZE];
 	char holders[SOURCE_WHY_SIZE / 2]; /* who holds perf events; "": not looked up yet */
-	char terms[256], pt_text[512], sideband_text[512], missing[64], note[SOURCE_WHY_SIZE];
+	char terms[256], pt_text[512], sideband_text[512], missing[64];
+	/* The note about the budget, and the note that also names the rings. */
+	char budget_note[SOURCE_WHY_SIZE], note[4 * SOURCE_WHY_SIZE];
 };
 
 /* --- source_perf.c: a thread that executes functions for other threads, one at a time --- */
@@ -57,8 +59,9 @@ int perf_read_online(const struct source_perf *s, struct cpulist *ret);
  * clock's zero has changed since the last call, as it does when the host slept so deeply that its
  * CPUs had no power. */
 bool perf_read_clock(struct source_perf *s);
-/* Replaces the source's one-line note about sizes. */
-void perf_note(struct source_perf *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Makes the source's one-line note about sizes anew, with all CPUs whose ring is smaller than
+ * chosen. */
+void perf_note_sizes(struct source_perf *s);
 
 /* --- source_perf_cpu.c. INDEX is an index into base.cpus --- */
 

@@ -3,8 +3,10 @@
  */
 #include "capture/proc/number.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +84,34 @@ int cpulist_parse(const char *text, struct cpulist *ret)
 		if (r < 0 || *text != ',')
 			return r;
 		text++;
+	}
+}
+
+void cpulist_format(const struct cpulist *l, char *ret, size_t size)
+{
+	const size_t dots = sizeof("...");
+	size_t used = 0;
+
+	assert(size > dots);
+	ret[0] = '\0';
+	for (uint32_t first = 0; first < CPULIST_MAX; first++) {
+		uint32_t last = first;
+		char range[24];
+		size_t n;
+
+		if (!cpulist_has(l, first))
+			continue;
+		while (last + 1 < CPULIST_MAX && cpulist_has(l, last + 1))
+			last++;
+		n = (size_t)snprintf(range, sizeof(range), last > first ? "%s%u-%u" : "%s%u",
+				     used > 0 ? "," : "", first, last);
+		if (used + n + dots > size) {
+			strcpy(ret + used, "...");
+			return;
+		}
+		strcpy(ret + used, range);
+		used += n;
+		first = last;
 	}
 }
 

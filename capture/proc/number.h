@@ -26,6 +26,8 @@ size_t cpulist_count(const struct cpulist *l);
 /* Parses TEXT up to a newline or its end; "" is the empty list. 0; -EINVAL: no list (lists with
  * strides are none), or a CPU of CPULIST_MAX or more. */
 int cpulist_parse(const char *text, struct cpulist *ret);
+/* Writes L with at most SIZE - 1 bytes; "..." at the end stands for what does not fit. */
+void cpulist_format(const struct cpulist *l, char *ret, size_t size);
 /* Reads a file that holds one list, such as /sys/devices/system/cpu/online. 0, -EBADMSG, or -errno
  * of reading. */
 int cpulist_read(const char *path, struct cpulist *ret);

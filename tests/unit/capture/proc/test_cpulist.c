@@ -45,6 +45,22 @@ static void cpulist_parse_nothing_is_the_empty_list(void **state)
 	assert_int_equal(cpulist_count(&l), 0);
 }
 
+static void cpulist_format_writes_ranges_and_says_what_does_not_fit(void **state)
+{
+	static const char *const lists[] = {"", "7", "0-3,8,63-65,4095", "0-4095", "0,2,4,6,8,10"};
+	struct cpulist l;
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+		assert_int_equal(cpulist_parse(lists[i], &l), 0);
+		cpulist_format(&l, text, sizeof(text));
+		assert_string_equal(text, lists[i]);
+	}
+	cpulist_format(&l, text, 12);
+	assert_string_equal(text, "0,2,4,6...");
+}
+
 static void cpulist_parse_what_is_no_list_is_refused(void **state)
 {
 	static const char *const wrong[] = {
@@ -121,6 +137,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cpulist_parse_ranges_and_single_cpus),
 		cmocka_unit_test(cpulist_parse_nothing_is_the_empty_list),
+		cmocka_unit_test(cpulist_format_writes_ranges_and_says_what_does_not_fit),
 		cmocka_unit_test(cpulist_parse_what_is_no_list_is_refused),
 		cmocka_unit_test(cpulist_read_file_or_why_not),
 		cmocka_unit_test(owner_run_many_callers_one_thread_does_each_once),
