@@ -24,6 +24,10 @@
 #define NSEC_PER_USEC 1000u
 #define NSEC_PER_MSEC 1000000u
 
+/* Refusals in the log: so many at once, and so many in an hour. */
+#define TELL_BURST 10u
+#define TELL_USEC  3600000000u
+
 static uint32_t parse_stat(const char *stat)
 {
 	/* The name in field 2 may have blanks and brackets; the fields behind it have none. */
@@ -76,6 +80,7 @@ int trigger_init(struct trigger *t, struct source *source, struct store *store, 
 
 	clock_read(&now);
 	*t = (struct trigger){.source = source, .store = store, .jobs = jobs};
+	bucket_init(&t->telling, TELL_BURST, TELL_USEC, now.monotonic_ns / NSEC_PER_USEC);
 	trigger_use(t, config);
 	return fill_init(&t->fill, source, now.monotonic_ns);
 }
@@ -313,10 +318,12 @@ int trigger_fire(struct trigger *t, const struct request *request, struct trigge
 	*ret = (struct trigger_answer){0};
 	t->n++;
 	if (t->closed) {
+		t->refused++;
 		snprintf(ret->why, sizeof(ret->why), "the recorder ends");
 		return TRIGGER_CLOSED;
 	}
 	if (!g || !o->enabled) {
+		t->refused++;
 		snprintf(ret->why, sizeof(ret->why), "trigger %s is not enabled",
 			 *q.trigger ? q.trigger : q.kind);
 		return TRIGGER_UNKNOWN;

@@ -17,6 +17,9 @@
  * - Users have shares of their own of each trigger's tokens and of the queue, so that a unit that
  *   fails has its snapshot, whatever users do.
  * - The CPU that the sender ran on last is stopped first, as its ring has most to lose.
+ * - SIGUSR2 is no queued signal: the kernel keeps one until the recorder reads it, with the sender
+ * of the first, and does not say how many came (kernel/signal.c, legacy_queue). Each that is read
+ * is counted, and a line of the log for each refusal would let a sender fill the log.
  * - The bus is optional: where there is none, or systemd is not on it, the watcher tries again.
  */
 #pragma once
@@ -47,6 +50,10 @@ struct trigger {
 	struct unitwatch *watch; /* owned; NULL: no trigger wants units watched */
 	bool closed;		 /* the recorder ends: no new snapshot begins */
 	uint64_t n, joined, refused, limited;
+	/* Nobody asks for the answer to a signal or to a unit that fails: the log has the refusals,
+	 * as far as this bucket has tokens, and then how many it has not. */
+	struct bucket telling;
+	uint64_t untold;
 };
 
 /* Uses the triggers of CONFIG, which is borrowed until the next trigger_use. 0 or -ENOMEM. */

@@ -472,6 +472,44 @@ static void on_told(void *userdata, int priority, const char *id, const struct l
 	snprintf(t->trigger, sizeof(t->trigger), "%s", fields->trigger);
 }
 
+static void count_refusals(void *userdata, int priority, const char *id,
+			   const struct log_fields *fields, const char *text)
+{
+	(void)priority;
+	(void)id;
+	(void)fields;
+	*(unsigned *)userdata += strstr(text, "SIGUSR2: no snapshot") != NULL;
+}
+
+/* Whoever may signal the recorder cannot fill the log, and the status has all. */
+static void trigger_signals_that_are_refused_are_counted_and_few_are_logged(void **state)
+{
+	struct fixture *f = *state;
+	sd_event_source *source = NULL;
+	unsigned lines = 0;
+	const struct log_listener listener = {count_refusals, &lines};
+	sigset_t mask;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	assert_true(trigger_add_signal(&f->trigger, f->event, &source) >= 0);
+	f->trigger.closed = true;
+	log_listen(&listener);
+	/* Each is read before the next is sent, or the kernel would merge them. */
+	for (uint64_t i = 1; i <= 100; i++) {
+		kill(getpid(), SIGUSR2);
+		while (f->trigger.n < i)
+			assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+	}
+	log_listen(NULL);
+	assert_int_equal(f->trigger.refused, 100);
+	assert_in_range(lines, 1, 20);
+	assert_int_equal(lines + f->trigger.untold, 100);
+	sd_event_source_disable_unref(source);
+	sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
 static void trigger_fire_that_is_limited_names_the_unit_in_the_journal(void **state)
 {
 	struct fixture *f = *state;
@@ -677,6 +715,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(trigger_fire_beyond_the_burst_is_limited_and_says_until_when),
+		CASE(trigger_signals_that_are_refused_are_counted_and_few_are_logged),
 		CASE(trigger_fire_that_is_limited_names_the_unit_in_the_journal),
 		CASE(trigger_fire_that_joins_names_its_unit_in_the_journal),
 		CASE(trigger_fire_that_cannot_be_decoded_tells_the_error),
