@@ -91,6 +91,22 @@ static void decode_pt(const struct cpuid_leaf *main, const struct cpuid_leaf *mo
 	pt->psb_periods = more->ebx >> 16;
 }
 
+bool cpuid_lbr_excludes_pt(uint64_t family, uint64_t model)
+{
+	/* arch/x86/include/asm/intel-family.h */
+	static const uint8_t models[] = {
+		0x3d, 0x47, 0x4f, 0x56, /* Broadwell */
+		0x4e, 0x5e, 0x55,	/* Skylake; 0x55: also Cascade Lake and Cooper Lake */
+		0x8e, 0x9e,		/* Kaby Lake, Coffee Lake */
+		0xa5, 0xa6,		/* Comet Lake */
+	};
+
+	for (size_t i = 0; family == 6 && i < ARRAY_SIZE(models); i++)
+		if (models[i] == model)
+			return true;
+	return false;
+}
+
 int cpuid_read(const struct cpuid_reader *reader, uint32_t cpu, struct cpuid *ret)
 {
 	enum { VENDOR, SIGNATURE, FEATURES, PT, PT_MORE, TSC, FREQUENCY, CORE, N_LEAVES };

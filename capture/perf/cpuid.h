@@ -50,6 +50,13 @@ struct cpuid {
 	uint32_t base_mhz; /* leaf 16H; equals the TSC's on CPUs with PT; 0: unknown */
 };
 
+/* Whether an Intel processor has either Intel PT or branch records (LBR) at a time: Broadwell, and
+ * Skylake with what is named otherwise and has its model numbers (Kaby, Coffee, Comet, Cascade and
+ * Cooper Lake). The kernel then refuses the one with EBUSY while somebody, on whatever CPU, has the
+ * other (arch/x86/events/core.c, x86_add_exclusive; models without lbr_pt_coexist in
+ * arch/x86/events/intel/core.c, intel_pmu_init). */
+bool cpuid_lbr_excludes_pt(uint64_t family, uint64_t model);
+
 /* Reads everything from CPU. 0; or -errno of the reader, with ret->known false. */
 int cpuid_read(const struct cpuid_reader *reader, uint32_t cpu, struct cpuid *ret);
 

@@ -75,6 +75,25 @@ void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *
 	ret->clockid = CLOCK_MONOTONIC;
 }
 
+bool perf_lbr_is_used(uint32_t cpu)
+{
+	const struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_HARDWARE,
+		.config = PERF_COUNT_HW_CPU_CYCLES,
+		.sample_period = UINT32_MAX,
+		.sample_type = PERF_SAMPLE_BRANCH_STACK,
+		.branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+	};
+	int fd = perf_sys_open(&attr, cpu);
+
+	close_fd(fd);
+	return fd >= 0;
+}
+
 static int try(uint32_t cpu, uint32_t kinds, bool monotonic)
 {
 	struct perf_event_attr attr;

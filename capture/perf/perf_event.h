@@ -42,6 +42,10 @@ void perf_attr_sideband(uint32_t kinds, bool monotonic, struct perf_event_attr *
 int perf_attr_probe(uint32_t cpu, bool monotonic, uint32_t *ret_kinds);
 /* The names of the record kinds that are not in KINDS, "text_poke,cgroup"; "" if all are. */
 void perf_attr_missing(uint32_t kinds, char *ret, size_t size);
+/* After the PT event of CPU was refused with EBUSY, on a processor where LBR excludes PT (cpuid.h):
+ * whether LBR is the reason. Opens an event with branch records for a moment, which the kernel
+ * permits as long as nobody has PT. */
+bool perf_lbr_is_used(uint32_t cpu);
 /* ATTR as text: the fields that are not 0, in the order of the kernel's header. Cut to SIZE bytes;
  * 512 are enough. */
 void perf_attr_format(const struct perf_event_attr *attr, char *ret, size_t size);

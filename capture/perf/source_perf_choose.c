@@ -161,6 +161,24 @@ int source_perf_explain(const char *cpuinfo, const char *pmu, char *why, size_t 
 	return -ENODEV;
 }
 
+static bool lbr_excludes_pt(const char *cpuinfo)
+{
+	char text[CPUINFO_MAX], value[64];
+	uint64_t family, model;
+
+	if (procfile_read(AT_FDCWD, cpuinfo, text, sizeof(text)) < 0)
+		return false;
+	find_value(text, "vendor_id", value, sizeof(value));
+	if (strcmp(value, "GenuineIntel") != 0)
+		return false;
+	find_value(text, "cpu family", value, sizeof(value));
+	if (!number_parse(value, 10, UINT32_MAX, "", NULL, &family))
+		return false;
+	find_value(text, "model", value, sizeof(value));
+	return number_parse(value, 10, UINT32_MAX, "", NULL, &model) &&
+	       cpuid_lbr_excludes_pt(family, model);
+}
+
 static int find_pmu(struct source_perf *s, const struct source_config *config,
 		    const struct cpulist *online, char *why, size_t why_size)
 {
@@ -179,6 +197,7 @@ static int find_pmu(struct source_perf *s, const struct source_config *config,
 		if (clock_calibrate(&unused, &hz) < 0)
 			hz = 0;
 		cpuid_complete_pmu_of(&cpuid_host, online, hz, &s->pmu);
+		s->lbr_excludes_pt = lbr_excludes_pt(cpuinfo);
 		return choose_terms(s, config, why, why_size);
 	}
 	r = source_perf_explain(cpuinfo, directory, why, why_size);

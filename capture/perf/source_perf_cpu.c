@@ -150,6 +150,16 @@ static void explain_busy(struct source_perf *s, uint32_t index)
 		snprintf(s->holders, sizeof(s->holders), "unknown");
 		if (holders_find(s->proc, (uint32_t)getpid(), &holders) == 0)
 			holders_format(&holders, s->holders, sizeof(s->holders));
+		s->lbr_is_used = s->lbr_excludes_pt && perf_lbr_is_used(s->base.cpus[index].cpu);
+	}
+	if (s->lbr_is_used) {
+		set_state(
+			s, index, SOURCE_CPU_BUSY,
+			"branch records (LBR: perf record -b, --call-graph lbr) are in use on this "
+			"host, and this processor has no Intel PT meanwhile; perf events are held by "
+			"%s",
+			s->holders);
+		return;
 	}
 	set_state(s, index, SOURCE_CPU_BUSY,
 		  "another user of Intel PT has CPU %u; perf events are held by %s",

@@ -32,6 +32,8 @@ struct source_perf {
 	char no_pt[SOURCE_WHY_SIZE];
 	char holders[SOURCE_WHY_SIZE / 2]; /* who holds perf events; "": not looked up yet */
 	char terms[256], pt_text[512], sideband_text[512], missing[64];
+	bool lbr_excludes_pt; /* cpuid.h */
+	bool lbr_is_used;     /* while holders are known: LBR keeps PT from us */
 	/* The note about the budget, and the note that also names the rings. */
 	char budget_note[SOURCE_WHY_SIZE], note[4 * SOURCE_WHY_SIZE];
 };

@@ -13,6 +13,7 @@
 
 #include "capture/kernel/kcore.h"
 #include "capture/kernel/kernel_files.h"
+#include "capture/perf/cpuid.h"
 #include "capture/perf/perf_event.h"
 #include "capture/perf/pmu.h"
 #include "capture/proc/procscan.h"
@@ -311,6 +312,11 @@ static void check_sideband(struct check *c)
 			  strerror(-c->open_error));
 }
 
+static bool check_lbr_excludes_pt(const struct check *c)
+{
+	return strcmp(c->vendor, "GenuineIntel") == 0 && cpuid_lbr_excludes_pt(c->family, c->model);
+}
+
 /* A recorder that has Intel PT is no failure: the recorder traces. */
 static void explain_busy(struct check *c)
 {
@@ -327,6 +333,15 @@ static void explain_busy(struct check *c)
 			return;
 		}
 	holders_format(&holders, names, sizeof(names));
+	if (check_lbr_excludes_pt(c) && perf_lbr_is_used(check_first_cpu(c))) {
+		check_say(c, FINDING_FAILURE, "pt",
+			  "end what records branches (perf record -b, --call-graph lbr); ptsnapd "
+			  "takes Intel PT as soon as nobody does",
+			  "branch records (LBR) are in use, and this processor has either these or "
+			  "Intel PT; perf events are open in: %s%s",
+			  names, holders.partial ? " (not all processes could be seen)" : "");
+		return;
+	}
 	check_say(c, FINDING_FAILURE, "pt",
 		  "end the program that traces; ptsnapd takes Intel PT as soon as it is free",
 		  "Intel PT is in use by somebody else; perf events are open in: %s%s", names,
@@ -359,6 +374,13 @@ static void check_pt(struct check *c)
 
 	if (!c->have_pmu)
 		return;
+	if (check_lbr_excludes_pt(c))
+		check_say(
+			c, FINDING_NOTE, "lbr",
+			"ptsnapctl yield --for=TIME frees Intel PT for that time",
+			"this processor has either Intel PT or branch records (LBR): while the "
+			"recorder traces, perf record -b and --call-graph lbr fail with EBUSY for "
+			"everybody; and while somebody uses LBR, Intel PT cannot be taken");
 	if (preset_config(&c->pmu, c->config->preset, c->config->pt_terms, &c->pt_config, &preset,
 			  why, sizeof(why)) != 0) {
 		check_say(c, FINDING_FAILURE, "terms",

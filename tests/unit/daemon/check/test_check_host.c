@@ -251,8 +251,35 @@ static void check_host_where_pt_is_busy_names_who_holds_events(void **state)
 	tree_write(f->root, "proc/4711/comm", "perf\n");
 	tree_symlink(f->root, "proc/4711/fd/7", "anon_inode:[perf_event]");
 	fake_perf.open_pt[0] = -EBUSY;
+	fake_perf.open_lbr = -EBUSY;
 	check_fixture_run(f);
 	check_fixture_expect(f, FINDING_FAILURE, "pt", "perf (pid 4711)", "as soon as it is free");
+}
+
+/* The host of the fixture is a Skylake. */
+static void check_host_names_branch_records_that_exclude_pt(void **state)
+{
+	struct check_fixture *f = *state;
+
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_NOTE, "lbr", "perf record -b", "ptsnapctl yield");
+	assert_int_equal(f->failures, 0);
+	fake_perf.open_pt[0] = -EBUSY;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_FAILURE, "pt", "branch records (LBR) are in use",
+			     "end what records branches");
+	/* LBR cannot be had either: Intel PT is in use. */
+	fake_perf.open_lbr = -EBUSY;
+	check_fixture_run(f);
+	check_fixture_expect(f, FINDING_FAILURE, "pt", "in use by somebody else",
+			     "end the program that traces");
+	/* Ice Lake has both at once. */
+	fake_perf.open_lbr = 0;
+	check_fixture_cpu(f, "GenuineIntel", 0x6a, "intel_pt");
+	check_fixture_run(f);
+	check_fixture_expect_none(f, "lbr");
+	check_fixture_expect(f, FINDING_FAILURE, "pt", "in use by somebody else",
+			     "end the program that traces");
 }
 
 static void check_host_where_a_recorder_has_pt_is_fine(void **state)
@@ -571,6 +598,7 @@ int main(void)
 		TEST(check_host_without_kcore_says_what_the_files_give),
 		TEST(check_host_on_an_old_kernel_names_what_it_does_not_tell),
 		TEST(check_host_where_pt_is_busy_names_who_holds_events),
+		TEST(check_host_names_branch_records_that_exclude_pt),
 		TEST(check_host_where_a_recorder_has_pt_is_fine),
 		TEST(check_host_leaves_pt_alone_when_told_so),
 		TEST(check_host_traces_itself_to_see_that_the_unit_writes),

@@ -17,8 +17,9 @@ static void check_host_where_all_is_well_has_no_failure(void **state)
 
 	check_fixture_run(f);
 	assert_int_equal(f->failures, 0);
+	/* A Skylake has either Intel PT or LBR, however well it is. */
 	for (size_t i = 0; i < f->n; i++)
-		if (f->all[i].level != FINDING_OK)
+		if (f->all[i].level != FINDING_OK && strcmp(f->all[i].what, "lbr") != 0)
 			fail_msg("%s: %s", f->all[i].what, f->all[i].text);
 	check_fixture_expect(f, FINDING_OK, "pmu", "intel_pt is here (type 8", NULL);
 	check_fixture_expect(f, FINDING_OK, "pt", "can be taken", NULL);
