@@ -68,9 +68,13 @@ static bool take_own(struct request *q, int option)
 	switch (option) {
 	case OWN_REASON:
 		q->reason = optarg;
-		if (strlen(optarg) <= REASON_MAX)
+		if (strlen(optarg) > REASON_MAX)
+			say("--reason: at most %d bytes, this one has %zu", REASON_MAX,
+			    strlen(optarg));
+		else if (!label_is_plain(optarg))
+			say("--reason: a reason is one line without control characters");
+		else
 			return true;
-		say("--reason: at most %d bytes, this one has %zu", REASON_MAX, strlen(optarg));
 		return false;
 	case OWN_LAST:
 		q->bytes = q->usec = 0;
@@ -135,7 +139,7 @@ static int take_monitor_env(struct request *q)
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
 		const char *value = variable(variables[i].name);
 
-		if (!value)
+		if (!value || !label_is_plain(value))
 			continue;
 		used = strlen(q->monitor_reason);
 		if (variables[i].before)

@@ -13,6 +13,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
+#include "ctl/base/size.h"
 #include "ctl/client/client.h"
 #include "ctl/show/show.h"
 
@@ -21,9 +22,48 @@ static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 /* --- list: a line for each stored snapshot, oldest first --- */
 
 struct listing {
-	const struct settings *settings;
+	struct settings *settings;
+	uint64_t limit;	    /* 0: all */
+	const char *before; /* an ID; NULL: all */
 	size_t n;
 };
+
+static int parse_list(struct listing *l, int argc, char **argv)
+{
+	static const struct option own[] = {
+		{"limit", required_argument, NULL, OPTION_OWN},
+		{"before", required_argument, NULL, OPTION_OWN + 1},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = option_next(l->settings, argc, argv, own, "", true)) != OPTION_END) {
+		if (option == OPTION_USAGE)
+			return EXIT_CODE_USAGE;
+		if (option == OPTION_OWN + 1)
+			l->before = optarg;
+		else if (size_parse_number(optarg, &l->limit) < 0 || l->limit == 0 ||
+			 l->limit > INT64_MAX)
+			return say_error(EXIT_CODE_USAGE,
+					 "--limit=%s is not valid; valid: a number from 1 on",
+					 optarg);
+	}
+	if (optind < argc)
+		return say_error(EXIT_CODE_USAGE, "list takes no operand: %s", argv[optind]);
+	return 0;
+}
+
+/* The parameters of the call; NULL: none. */
+static struct json_object *list_parameters(const struct listing *l)
+{
+	struct json_object *o = json_object_new_object();
+
+	if (o && l->limit > 0)
+		json_object_object_add(o, "limit", json_object_new_uint64(l->limit));
+	if (o && l->before)
+		json_object_object_add(o, "before", json_object_new_string(l->before));
+	return o;
+}
 
 static void cell(const char *text, size_t width)
 {
@@ -97,22 +137,19 @@ int cmd_list(struct settings *s, int argc, char **argv)
 	struct json_object *last = NULL;
 	int r;
 
-	if (option_next(s, argc, argv, NO_OPTIONS, "", true) != OPTION_END)
-		return EXIT_CODE_USAGE;
-	if (optind < argc)
-		return say_error(EXIT_CODE_USAGE, "list takes no operand: %s", argv[optind]);
-	if (s->help || s->version)
-		return 0;
+	r = parse_list(&l, argc, argv);
+	if (r != 0 || s->help || s->version)
+		return r;
 	r = client_open(s, CLIENT_TIMEOUT_USEC, &c);
 	if (r == 0)
-		r = client_call(c, "List", NULL, on_report, &l, &last);
+		r = client_call(c, "List", list_parameters(&l), on_report, &l, &last);
 	if (r != 0)
 		return r;
 	on_report(&l, last);
 	json_object_put(last);
 	if (s->json == JSON_PRETTY)
 		puts(l.n > 0 ? "]" : "[]");
-	else if (l.n == 0 && !s->quiet)
+	else if (l.n == 0 && !s->quiet && !l.before)
 		say("no snapshots yet; `ptsnapctl snapshot' takes one");
 	return 0;
 }

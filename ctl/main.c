@@ -60,8 +60,9 @@ static const struct verb VERBS[] = {
 	 "        the unit that failed. list shows each --label. --from-monitor-env takes unit,\n"
 	 "        reason and labels from $MONITOR_UNIT and so on, for a unit in OnFailure=.\n"},
 	{"list", cmd_list,
-	 "  list\n"
-	 "        List the stored snapshots, oldest first.\n"},
+	 "  list [--limit=N] [--before=ID]\n"
+	 "        List the stored snapshots, oldest first: all, the newest N, or those older than\n"
+	 "        ID.\n"},
 	{"fetch", cmd_fetch,
 	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
 	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"

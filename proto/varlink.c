@@ -270,7 +270,8 @@ static int queue_text(struct varlink *v, const char *text, size_t size, bool wit
 {
 	int r;
 
-	if (size - 1 > VARLINK_MAX_MESSAGE)
+	/* The receiver has the same limits. */
+	if (size - 1 > VARLINK_MAX_MESSAGE || !is_within_limits(text, size - 1))
 		return -EMSGSIZE;
 	if (size > VARLINK_MAX_QUEUED - queue_size(&v->out))
 		return -ENOBUFS;

@@ -50,8 +50,8 @@ int varlink_next(struct varlink *v, struct json_object **ret);
 /* Returns the oldest received descriptor, the caller's, or -EBADF. */
 int varlink_take_fd(struct varlink *v);
 /* Queues MESSAGE (borrowed). FD_TO_SEND, if >= 0, is taken over, travels with the message's first
- * byte, and is closed when it is sent or on failure. 0, -ENOBUFS (VARLINK_MAX_QUEUED), -EMSGSIZE,
- * -ENOMEM. */
+ * byte, and is closed when it is sent or on failure. 0, -ENOBUFS (VARLINK_MAX_QUEUED), -EMSGSIZE
+ * (more bytes, arrays and objects, or commas than varlink_next() takes), -ENOMEM. */
 int varlink_queue(struct varlink *v, struct json_object *message, int fd_to_send);
 /* Sends as much as FD takes. 0: everything was sent; VARLINK_AGAIN: more is waiting; -errno (-EPIPE
  * without a signal). */

@@ -169,6 +169,8 @@ static const struct {
 	{CLIENT_INTERFACE ".Failed", 0, NULL, NULL, NULL, say_failed},
 	{CLIENT_INTERFACE ".UnsupportedFormat", EXIT_CODE_USAGE,
 	 "the recorder does not know the format ", "format", "", NULL},
+	{CLIENT_INTERFACE ".TooLong", EXIT_CODE_FAILURE,
+	 "the recorder's answer is longer than a message may be", NULL, "", NULL},
 	{CLIENT_INTERFACE ".NotSupported", EXIT_CODE_FAILURE,
 	 "the recorder cannot do this: ", "cause", "", NULL},
 	{CLIENT_INTERFACE ".NoSpace", 0, NULL, NULL, NULL, say_no_space},

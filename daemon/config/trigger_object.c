@@ -206,7 +206,7 @@ static int take(struct trigger_object *o, enum trigger_key_id key, const char *t
 	case TRIGGER_DECODE: return config_parse_flag(text, &o->decode);
 	case TRIGGER_DEADLINE: return take_time_ns(text, &o->deadline_ns);
 	case TRIGGER_REASON:
-		if (strlen(text) >= sizeof(o->reason))
+		if (strlen(text) >= sizeof(o->reason) || !label_is_plain(text))
 			return -EINVAL;
 		strcpy(o->reason, text);
 		return 0;

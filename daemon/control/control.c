@@ -148,7 +148,7 @@ static const struct method methods[] = {
 	{INTERFACE, "Snapshot", ACCESS_USER,
 		{"reason", "trigger", "unit", "labels", "windowBytes", "windowUSec", "decode",
 		 "deadlineUSec", NULL}, control_snapshot},
-	{INTERFACE, "List", ACCESS_USER, {"limit", NULL}, control_list},
+	{INTERFACE, "List", ACCESS_USER, {"limit", "before", NULL}, control_list},
 	{INTERFACE, "Get", ACCESS_USER, {"id", "format", NULL}, control_get},
 	{INTERFACE, "Pin", ACCESS_ADMIN, {"id", "pinned", NULL}, control_pin},
 	{INTERFACE, "Delete", ACCESS_ADMIN, {"id", NULL}, control_delete},

@@ -54,7 +54,7 @@ static const char *read_wishes(struct json_object *parameters, struct request *q
 		q->last_bytes = bytes;
 		q->last_ns = ns;
 	}
-	if (!read_text(parameters, "reason", sizeof(q->reason), &reason))
+	if (!read_text(parameters, "reason", sizeof(q->reason), &reason) || !label_is_plain(reason))
 		return "reason";
 	if (*reason)
 		strcpy(q->reason, reason);

@@ -9,6 +9,7 @@
 
 #include "daemon/base/log.h"
 #include "daemon/control/control_private.h"
+#include "daemon/store/store_file.h"
 #include "proto/varlink.h"
 
 #define INTERFACE CONTROL_INTERFACE
@@ -19,22 +20,68 @@ void control_no_such_report(struct peer *peer, const char *id)
 		   control_object("id", json_object_new_string(id)));
 }
 
+/* A List call that is being answered. Snapshots come and go meanwhile, so it knows them by id. */
+struct listing {
+	struct control *c;
+	char next[ENTRY_ID_SIZE], last[ENTRY_ID_SIZE]; /* "" in LAST: none */
+};
+
+/* Replies that List makes at a time, of at most a few KiB each. */
+#define LIST_AT_ONCE 32
+
+static void list_some(void *state, struct peer *peer)
+{
+	struct listing *l = state;
+	const struct store *store = l->c->store;
+	size_t i = store_index(store, l->next);
+	const struct entry *e = store_at(store, i);
+	bool more = true;
+
+	for (int n = 0; n < LIST_AT_ONCE && more; n++) {
+		const struct entry *after = store_at(store, ++i);
+
+		if (e && strcmp(e->id, l->last) > 0)
+			e = NULL; /* all the others were removed meanwhile */
+		more = e && after && strcmp(after->id, l->last) <= 0;
+		peer_reply(peer, control_report(l->c, peer, e), more);
+		if (more)
+			strcpy(l->next, after->id);
+		e = after;
+	}
+}
+
 void control_list(struct control *c, struct peer *peer, struct json_object *parameters)
 {
-	size_t n = store_count(c->store), i = 0;
+	size_t n = store_count(c->store), i;
 	uint64_t limit = UINT64_MAX;
+	const char *before = NULL;
+	struct listing *l;
 
 	if (varlink_get_u64(parameters, "limit", &limit) < 0 || limit == 0) {
 		control_invalid(peer, "limit");
 		return;
 	}
+	if (varlink_get_string(parameters, "before", &before) < 0 ||
+	    (before && !store_scan_is_id(before))) {
+		control_invalid(peer, "before");
+		return;
+	}
 	if (!peer_wants_more(peer))
 		limit = 1;
-	if (n > limit)
-		i = n - limit;
-	for (; i + 1 < n; i++)
-		peer_reply(peer, control_report(c, peer, store_at(c->store, i)), true);
-	peer_reply(peer, control_report(c, peer, n ? store_at(c->store, n - 1) : NULL), false);
+	if (before)
+		n = store_index(c->store, before);
+	i = n > limit ? n - limit : 0;
+	l = calloc(1, sizeof(*l));
+	if (!l) {
+		control_busy(peer);
+		return;
+	}
+	l->c = c;
+	if (n > 0) {
+		strcpy(l->next, store_at(c->store, i)->id);
+		strcpy(l->last, store_at(c->store, n - 1)->id);
+	}
+	peer_reply_stepwise(peer, list_some, l);
 }
 
 /* The thing that Get is asked for: a part of a snapshot, or an image that the snapshot needs. */

@@ -6,6 +6,7 @@
  */
 #include "daemon/control/peer.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +24,7 @@
 /* After so many calls other connections have their turn: a mebibyte of calls may come at once. */
 #define CALLS_AT_ONCE 16
 #define NO_LIMIT      UINT_MAX
+#define TOO_LONG      "io.ptsnap.recorder.TooLong"
 /* Bytes of a call of a restricted peer. */
 #define MAX_RESTRICTED 4096u
 /* include/uapi/asm-generic/socket.h, Linux 6.5. */
@@ -42,6 +44,9 @@ struct peer {
 	bool more, oneway; /* flags of the call */
 	bool dead;
 	unsigned calls_left; /* NO_LIMIT */
+	/* Makes further replies to the call from STATE (owned); NULL: others make them. */
+	void (*next)(void *state, struct peer *p);
+	void *state;
 };
 
 static void peer_defer(struct peer *p)
@@ -86,6 +91,19 @@ static int peer_call(struct peer *p)
 	return r;
 }
 
+/* Gives the client time again until it makes a call or reads. */
+static void peer_rest(struct peer *p)
+{
+	sd_event_source_set_time_relative(p->idle, p->idle_usec);
+	sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
+}
+
+static void peer_end_steps(struct peer *p)
+{
+	free(TAKE_PTR(p->state));
+	p->next = NULL;
+}
+
 /* Sends answers and answers calls until there are none, or the other side must act first. */
 static void peer_pump(struct peer *p)
 {
@@ -96,9 +114,16 @@ static void peer_pump(struct peer *p)
 		sent = varlink_send(p->varlink, p->fd);
 		if (sent < 0)
 			peer_die(p, "it cannot be written to");
-		if (sent != 0 || p->open || n++ >= CALLS_AT_ONCE)
+		if (sent != 0 || (p->open && !p->next) || n++ >= CALLS_AT_ONCE)
 			break;
-		r = peer_call(p);
+		if (p->open) {
+			peer_rest(p);
+			p->next(p->state, p);
+			if (!p->open)
+				peer_end_steps(p);
+		} else {
+			r = peer_call(p);
+		}
 	}
 	if (r < 0)
 		peer_die(p, r == -EDQUOT ? "it has called too often"
@@ -137,9 +162,11 @@ static int peer_on_io(sd_event_source *source, int fd, uint32_t revents, void *u
 
 static int peer_on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
+	struct peer *p = userdata;
+
 	(void)source;
 	(void)usec;
-	peer_die(userdata, "no call for too long");
+	peer_die(p, p->open ? "it does not read its answers" : "no call for too long");
 	return 0;
 }
 
@@ -210,6 +237,7 @@ void peer_free(struct peer *p)
 	sd_event_source_disable_unref(p->idle);
 	sd_event_source_disable_unref(p->later);
 	varlink_free(p->varlink);
+	free(p->state);
 	close_fd(p->pidfd);
 	close_fd(p->fd);
 	free(p);
@@ -279,6 +307,20 @@ bool peer_is_drained(const struct peer *p)
 	return !varlink_has_output(p->varlink);
 }
 
+/* Tells the client, in place of a reply that no message can hold, that this is so. 0 or -errno. */
+static int queue_too_long(struct peer *p)
+{
+	struct json_object *o = json_object_new_object(), *message;
+	int r;
+
+	if (o)
+		json_object_object_add(o, "maxBytes", json_object_new_int(VARLINK_MAX_MESSAGE));
+	message = varlink_make_error(TOO_LONG, o);
+	r = message ? varlink_queue(p->varlink, message, -EBADF) : -ENOMEM;
+	json_object_put(message);
+	return r;
+}
+
 /* Queues MESSAGE (taken over; NULL: no memory) and FD (taken over) as a reply. */
 static void peer_queue(struct peer *p, struct json_object *message, int fd, bool continues)
 {
@@ -293,15 +335,17 @@ static void peer_queue(struct peer *p, struct json_object *message, int fd, bool
 		close_fd(fd);
 	}
 	json_object_put(message);
+	if (r == -EMSGSIZE) {
+		r = queue_too_long(p);
+		continues = false;
+	}
 	if (r < 0)
-		peer_die(p, "it does not read its answers");
+		peer_die(p, r == -ENOMEM ? "no memory" : "it does not read its answers");
 	if (p->dead)
 		return;
 	p->open = continues;
-	if (!continues) {
-		sd_event_source_set_time_relative(p->idle, p->idle_usec);
-		sd_event_source_set_enabled(p->idle, SD_EVENT_ONESHOT);
-	}
+	if (!continues)
+		peer_rest(p);
 	peer_defer(p);
 }
 
@@ -313,6 +357,15 @@ void peer_reply(struct peer *p, struct json_object *parameters, bool continues)
 void peer_reply_fd(struct peer *p, struct json_object *parameters, int fd)
 {
 	peer_queue(p, varlink_make_reply(parameters, false), fd, false);
+}
+
+void peer_reply_stepwise(struct peer *p, void (*next)(void *state, struct peer *p), void *state)
+{
+	assert(p->open && !p->next);
+	p->next = next;
+	p->state = state;
+	peer_rest(p);
+	peer_defer(p);
 }
 
 void peer_error(struct peer *p, const char *error, struct json_object *parameters)

@@ -55,9 +55,15 @@ bool peer_wants_more(const struct peer *p);
 bool peer_is_drained(const struct peer *p);
 
 /* Queues PARAMETERS (taken over; NULL: {}) as a reply to the call; CONTINUES: more replies will
- * follow. FD is taken over and travels with the reply. Nothing is sent for a oneway call. */
+ * follow. FD is taken over and travels with the reply. Nothing is sent for a oneway call. A reply
+ * that is longer than VARLINK_MAX_MESSAGE becomes the error TooLong. */
 void peer_reply(struct peer *p, struct json_object *parameters, bool continues);
 void peer_reply_fd(struct peer *p, struct json_object *parameters, int fd);
+/* Answers the call with as many replies as it takes, however many these are: NEXT makes the next
+ * few replies whenever all replies before have been sent, until one of them is the last. STATE,
+ * from malloc(3), is taken over. A client that reads nothing for as long as it may be without a
+ * call loses the connection. */
+void peer_reply_stepwise(struct peer *p, void (*next)(void *state, struct peer *p), void *state);
 /* An error of our interface ("io.ptsnap.recorder.Busy"). */
 void peer_error(struct peer *p, const char *error, struct json_object *parameters);
 /* An error of org.varlink.service, as varlink_make_service_error. */

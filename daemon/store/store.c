@@ -45,6 +45,11 @@ size_t store_count(const struct store *s)
 	return s->n;
 }
 
+size_t store_index(const struct store *s, const char *id)
+{
+	return FIRST_WHERE(i, s->n, strcmp(s->items[i].entry.id, id) >= 0);
+}
+
 const struct entry *store_at(const struct store *s, size_t index)
 {
 	return index < s->n ? &s->items[index].entry : NULL;

@@ -112,8 +112,10 @@ int store_pin(struct store *s, const char *id, bool pinned, struct store_pins *r
  * -ENOENT or STORE_AMBIGUOUS. *ret is valid until the next call that changes the store. */
 #define STORE_AMBIGUOUS 1
 int store_find(const struct store *s, const char *id, const struct entry **ret);
-/* Snapshots by index, the oldest first. */
+/* Snapshots by index, the oldest first. store_index() is the index of the first one whose id is ID
+ * or greater, store_count() if there is none. */
 size_t store_count(const struct store *s);
+size_t store_index(const struct store *s, const char *id);
 const struct entry *store_at(const struct store *s, size_t index);
 /* Returns the next snapshot of a former run whose bundle is on disk and was not decoded, NULL: no
  * more. *AT begins as 0. */

@@ -20,6 +20,14 @@ static size_t find(const struct labels *l, const char *key, bool *ret_found)
 	return i;
 }
 
+bool label_is_plain(const char *text)
+{
+	for (const char *at = text; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == 0x7f)
+			return false;
+	return true;
+}
+
 int labels_add(struct labels *l, const char *key, const char *value)
 {
 	size_t length = 0, i;
@@ -29,11 +37,9 @@ int labels_add(struct labels *l, const char *key, const char *value)
 	while (isalnum((unsigned char)key[length]) || key[length] == '_')
 		length++;
 	if (length == 0 || length >= LABEL_KEY_SIZE || key[length] ||
-	    isdigit((unsigned char)*key) || strlen(value) >= LABEL_VALUE_SIZE)
+	    isdigit((unsigned char)*key) || strlen(value) >= LABEL_VALUE_SIZE ||
+	    !label_is_plain(value))
 		return -EINVAL;
-	for (const char *at = value; *at; at++)
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			return -EINVAL;
 	i = find(l, key, &found);
 	if (!found && l->n == LABEL_MAX)
 		return -E2BIG;

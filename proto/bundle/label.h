@@ -28,6 +28,9 @@ struct labels {
 	"KEY=VALUE, KEY of up to 31 letters, digits and _, not beginning with a digit, VALUE of " \
 	"up to 127 bytes without control characters; at most 8"
 
+/* Whether TEXT has no control characters. Values of labels and reasons of snapshots have none, so
+ * that they are one line, and no client can make a list much longer than it says. */
+bool label_is_plain(const char *text);
 /* Adds KEY=VALUE to L, or replaces the value of KEY. The caller has checked that both are UTF-8. 0;
  * -EINVAL: against the rules above; -E2BIG: there are LABEL_MAX labels. */
 int labels_add(struct labels *l, const char *key, const char *value);

@@ -57,7 +57,7 @@ fails() {
 	ctl snapshot --reson=x
 	fails 2 "unknown option --reson=x; valid options: --reason=, --last="
 	ctl list -x
-	fails 2 "unknown option -x; valid options: --socket="
+	fails 2 "unknown option -x; valid options: --limit=, --before=, --socket="
 }
 
 @test "unknown values list the valid ones" {
@@ -77,6 +77,10 @@ fails() {
 	fails 2 "--deadline=18446744073709551s"
 	ctl snapshot --deadline=1s --no-decode
 	fails 2 "either --deadline or --no-decode"
+	ctl snapshot --reason="$(printf 'two\nlines')"
+	fails 2 "without control characters"
+	ctl list --limit=0
+	fails 2 "a number from 1 on"
 	ctl snapshot --reason="$(printf 'x%.0s' $(seq 257))"
 	fails 2 "at most 256 bytes"
 	ctl --socket= list
@@ -407,6 +411,13 @@ assert [f["what"] for f in json.load(sys.stdin)] == ["recorder", "pmu"]'
 	[ "${#lines[@]}" -eq 2 ]
 	ctl list --json=pretty
 	printf '%s' "$output" | python3 -c 'import json, sys; assert len(json.load(sys.stdin)) == 2'
+}
+
+@test "list asks for a page" {
+	recorder normal
+	ctl list --limit=2 --before=xyz --json=short
+	[ "$status" -eq 0 ]
+	[ "$(printf '%s\n' "$output" | tail -n 1 | jq -c .asked)" = '{"limit":2,"before":"xyz"}' ]
 }
 
 @test "snapshot waits and prints the summary" {

@@ -85,7 +85,8 @@ class Peer:
         if not call.get("more"):
             return self.reply({"report": ENTRY})
         self.reply({"report": ENTRY}, continues=True)
-        return self.reply({"report": dict(ENTRY, id="5abc-0002", state="failed", error="no")})
+        return self.reply({"report": dict(ENTRY, id="5abc-0002", state="failed", error="no",
+                                       asked=call.get("parameters"))})
 
     def get(self, call):
         report = call["parameters"]["format"] == "report"

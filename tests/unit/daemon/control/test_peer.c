@@ -20,7 +20,8 @@
 #define LONG_IDLE 3600000000ull
 
 /* The service under test: t.Echo answers {"n": its number}, t.Hold is answered by the test, t.Big
- * with much, t.Fd with an fd. */
+ * with much, t.TooBig with more than a message may have, t.Endless with much again and again, t.Fd
+ * with an fd. */
 struct fixture {
 	sd_event *event;
 	struct peer *peer;
@@ -37,16 +38,22 @@ static struct json_object *numbered(int n)
 	return o;
 }
 
-static void answer_big(struct peer *peer)
+static void answer_big(struct peer *peer, size_t size, bool continues)
 {
 	struct json_object *o = json_object_new_object();
-	char *text = malloc(512 * 1024);
+	char *text = malloc(size);
 
-	memset(text, 'x', 512 * 1024 - 1);
-	text[512 * 1024 - 1] = '\0';
+	memset(text, 'x', size - 1);
+	text[size - 1] = '\0';
 	json_object_object_add(o, "text", json_object_new_string(text));
 	free(text);
-	peer_reply(peer, o, false);
+	peer_reply(peer, o, continues);
+}
+
+static void answer_without_end(void *state, struct peer *peer)
+{
+	(void)state;
+	answer_big(peer, 512 * 1024, true);
 }
 
 static void on_call(void *userdata, struct peer *peer, const struct varlink_call *call)
@@ -57,7 +64,11 @@ static void on_call(void *userdata, struct peer *peer, const struct varlink_call
 	if (strcmp(call->name, "Echo") == 0)
 		peer_reply(peer, numbered(f->calls), false);
 	else if (strcmp(call->name, "Big") == 0)
-		answer_big(peer);
+		answer_big(peer, 512 * 1024, false);
+	else if (strcmp(call->name, "TooBig") == 0)
+		answer_big(peer, VARLINK_MAX_MESSAGE + 1, false);
+	else if (strcmp(call->name, "Endless") == 0)
+		peer_reply_stepwise(peer, answer_without_end, NULL);
 	else if (strcmp(call->name, "Fd") == 0)
 		peer_reply_fd(peer, NULL, open("/dev/null", O_RDONLY | O_CLOEXEC));
 	else if (strcmp(call->name, "Hold") != 0)
@@ -431,6 +442,29 @@ static void peer_restrict_closes_after_so_many_calls(void **state)
 	assert_int_equal(occurrences(hear(f), "\"n\":"), 20);
 }
 
+static void peer_reply_too_long_for_a_message_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+
+	say(f, "{\"method\":\"t.TooBig\"}");
+	assert_non_null(strstr(hear(f), "\"io.ptsnap.recorder.TooLong\""));
+	say(f, "{\"method\":\"t.Echo\"}");
+	assert_non_null(strstr(hear(f), "\"n\":2"));
+	assert_int_equal(f->gone, 0);
+}
+
+static void peer_that_does_not_read_a_long_answer_is_closed(void **state)
+{
+	struct fixture *f = *state;
+
+	peer_free(TAKE_PTR(f->peer));
+	close_fd(f->client);
+	open_peer(f, 100000);
+	say(f, "{\"method\":\"t.Endless\",\"more\":true}");
+	while (f->gone == 0)
+		assert_true(sd_event_run(f->event, UINT64_MAX) >= 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +485,8 @@ int main(void)
 		CASE(peer_answer_in_pieces_counts_once),
 		CASE(peer_with_many_calls_at_once_gives_others_their_turn),
 		CASE(peer_restrict_closes_after_so_many_calls),
+		CASE(peer_reply_too_long_for_a_message_is_an_error),
+		CASE(peer_that_does_not_read_a_long_answer_is_closed),
 		CASE(peer_credentials_are_the_clients),
 	};
 
