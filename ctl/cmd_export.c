@@ -86,6 +86,10 @@ static int write_images(const struct request *q, const struct bundle *b)
 
 	if (r == -ENOTEMPTY)
 		return say_error(EXIT_CODE_FAILURE, "--images: %s is not empty", q->images);
+	if (r == IMAGES_NOT_OURS)
+		return say_error(EXIT_CODE_FAILURE,
+				 "--images: %s belongs to another user; name a new directory",
+				 q->images);
 	if (r < 0)
 		return say_error(EXIT_CODE_FAILURE, "--images: %s: %s", q->images, strerror(-r));
 	if (q->settings->quiet)

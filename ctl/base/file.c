@@ -63,11 +63,70 @@ static int open_temporary(struct output *o)
 	return 0;
 }
 
+/* Whether only root or we can have put there what ST is of. */
+static bool is_trusted(const struct stat *st)
+{
+	return st->st_uid == 0 || st->st_uid == geteuid();
+}
+
+/* Opens PATH, which was a file like ST and no regular one, if it still is that file. */
+static int open_special(struct output *o, const char *path, const struct stat *st)
+{
+	CLEANUP_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	struct stat now;
+
+	if (fd < 0 || fstat(fd, &now) < 0)
+		return -errno;
+	if (S_ISREG(now.st_mode) || now.st_dev != st->st_dev || now.st_ino != st->st_ino)
+		return -EAGAIN;
+	o->fd = take_fd(&fd);
+	return 0;
+}
+
+/* Decides what output_open() does with PATH. Sets o->path, and *MODE where a file of our own is
+ * replaced; or opens o->fd. 0 or -errno. */
+static int output_place(struct output *o, const char *path, mode_t *mode)
+{
+	size_t size = strlen(path);
+	struct stat name, st;
+	bool replace;
+
+	if (size == 0)
+		return -ENOENT;
+	if (lstat(path, &name) < 0) {
+		if (errno != ENOENT)
+			return -errno;
+		if (path[size - 1] == '/')
+			return -EISDIR;
+		replace = true;
+	} else if (!is_trusted(&name) && !S_ISDIR(name.st_mode)) {
+		replace = true;
+	} else {
+		replace = stat(path, &st) < 0;
+		if (replace && errno != ENOENT)
+			return -errno;
+	}
+	if (replace) {
+		o->path = strdup(path);
+		return o->path ? 0 : -ENOMEM;
+	}
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode))
+		return open_special(o, path, &st);
+	/* A symbolic link of ours stays, and the file that the link names is replaced. */
+	o->path = realpath(path, NULL);
+	if (!o->path)
+		return -errno;
+	/* Another name can be a link that a stranger made to a file of ours. */
+	if (st.st_uid == geteuid() && st.st_nlink == 1)
+		*mode = st.st_mode & 0777;
+	return 0;
+}
+
 int output_open(struct output *o, const char *path)
 {
-	size_t size = path ? strlen(path) : 0;
 	mode_t mode = 0600;
-	struct stat st;
 	int r;
 
 	assert(o->fd < 0 && !o->path); /* initialised, and not open */
@@ -76,27 +135,9 @@ int output_open(struct output *o, const char *path)
 		o->is_stdout = true;
 		return 0;
 	}
-	if (stat(path, &st) == 0) {
-		if (S_ISDIR(st.st_mode))
-			return -EISDIR;
-		if (!S_ISREG(st.st_mode)) {
-			o->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-			return o->fd < 0 ? -errno : 0;
-		}
-		/* A symbolic link stays, and the file that the link names is replaced. */
-		o->path = realpath(path, NULL);
-		if (!o->path)
-			return -errno;
-		mode = st.st_mode & 0777;
-	} else {
-		if (errno != ENOENT || size == 0)
-			return -errno;
-		if (path[size - 1] == '/')
-			return -EISDIR;
-		o->path = strdup(path);
-		if (!o->path)
-			return -ENOMEM;
-	}
+	r = output_place(o, path, &mode);
+	if (r < 0 || o->fd >= 0)
+		return r;
 	r = open_temporary(o);
 	if (r < 0)
 		return r;

@@ -9,8 +9,8 @@
 
 /*
  * Where a verb writes data: stdout, or a file that is complete or not there at all. A regular file
- * is written under another name and then renamed. Other files (/dev/null, a FIFO) are written to
- * directly.
+ * is written under another name and then renamed. Other files (/dev/null, a FIFO) of root or of our
+ * own are written to directly.
  */
 struct output {
 	int fd;		 /* to write to */
@@ -22,8 +22,11 @@ struct output {
 void output_init(struct output *o);
 /* Closes the file, and removes it unless output_commit() succeeded. */
 void output_done(struct output *o);
-/* PATH NULL or "-": stdout. A new file gets mode 0600, as reports tell the control flow of other
- * users' processes; a file that is replaced keeps its mode. 0 or -errno. */
+/* PATH NULL or "-": stdout. The file is new and has mode 0600, as reports tell the control flow of
+ * other users' processes. It gets the mode of the regular file that it replaces if that file is our
+ * own and has no other name. Whatever else a stranger put at PATH (a file, a link, a FIFO) is
+ * replaced, never followed or written to; links and special files of root and of ourselves are. 0;
+ * -EAGAIN: a special file was exchanged meanwhile; or -errno. */
 int output_open(struct output *o, const char *path);
 /* Closes the file and gives it its name. 0 or -errno. */
 int output_commit(struct output *o);

@@ -152,14 +152,18 @@ int images_write(const struct bundle *b, const char *dir, struct images_told *re
 {
 	const struct manifest *m = bundle_manifest(b);
 	CLEANUP_CLOSE int root = -EBADF;
+	struct stat st;
 	int r = 0;
 
 	*ret = (struct images_told){0};
 	if (mkdir(dir, DIR_MODE) < 0 && errno != EEXIST)
 		return -errno;
 	root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0)
+	if (root < 0 || fstat(root, &st) < 0)
 		return -errno;
+	/* Whoever owns the directory decides what perf reads there. */
+	if (st.st_uid != geteuid())
+		return IMAGES_NOT_OURS;
 	if (!is_empty(root))
 		return -ENOTEMPTY;
 	for (size_t i = 0; i < m->n_images && r == 0; i++) {

@@ -61,7 +61,9 @@ struct images_told {
 /* Makes a tree for `perf script --symfs DIR': every image at DIR/PATH, and images with a build id
  * also in DIR/.debug/.build-id, where perf looks first. DIR is made, or must be empty. An image is
  * not good, and no error, if its path cannot be made below DIR (not absolute, or with "..") or
- * another image has the same path. 0, -ENOTEMPTY, or -errno of making or writing. */
+ * another image has the same path. 0; IMAGES_NOT_OURS: DIR belongs to another user; -ENOTEMPTY; or
+ * -errno of making or writing. */
+#define IMAGES_NOT_OURS 1
 int images_write(const struct bundle *b, const char *dir, struct images_told *ret);
 /* Compares each image with the file at its path on this host. Reads all these files. */
 void images_compare(const struct bundle *b, struct images_told *ret);

@@ -67,7 +67,7 @@ static bool traces_with_vmx(const struct check *c)
 	CLEANUP_CLOSE int fd = -EBADF;
 
 	snprintf(path, sizeof(path), "%s/cpu/%u/msr", c->paths->dev, check_first_cpu(c));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0 && pread(fd, &value, sizeof(value), MSR_VMX_MISC) == sizeof(value))
 		return value >> VMX_MISC_PT & 1;
 	for (size_t i = 0; i < ARRAY_SIZE(broadwell); i++)

@@ -12,12 +12,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/store/store_file.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 
 #define MAX_RANGES_TEXT (4u << 20)
 #define CHUNK		65536u
-#define FILE_MODE	0640
+#define FILE_MODE	0600
 
 /* Whether the build id is valid: the manifest allows lower-case hex digits only, but a stranger may
  * have written the manifest. */
@@ -72,39 +73,36 @@ void imagefile_ranges_name(const char *name, char ret[IMAGEFILE_BESIDE_SIZE])
 }
 
 /* Reads the whole file FD, a C string. 0; -EBADMSG: not one; or -errno. */
-static int read_text(int fd, char **ret)
+static int read_text(int fd, const struct stat *st, char **ret)
 {
 	CLEANUP_FREE char *text = NULL;
-	struct stat st;
 	ssize_t n;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size == 0 || st.st_size > MAX_RANGES_TEXT)
+	if (st->st_size == 0 || st->st_size > MAX_RANGES_TEXT)
 		return -EBADMSG;
-	text = malloc((size_t)st.st_size + 1);
+	text = malloc((size_t)st->st_size + 1);
 	if (!text)
 		return -ENOMEM;
-	n = pread(fd, text, (size_t)st.st_size, 0);
+	n = pread(fd, text, (size_t)st->st_size, 0);
 	if (n < 0)
 		return -errno;
 	text[n] = '\0';
 	*ret = TAKE_PTR(text);
-	return n == st.st_size && strlen(*ret) == (size_t)n ? 0 : -EBADMSG;
+	return n == st->st_size && strlen(*ret) == (size_t)n ? 0 : -EBADMSG;
 }
 
 int imagefile_ranges(int dir_fd, const char *name, struct manifest_piece **ret, size_t *ret_n)
 {
 	char beside[IMAGEFILE_BESIDE_SIZE];
 	CLEANUP_FREE char *text = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct stat st;
 	int r;
 
 	imagefile_ranges_name(name, beside);
-	CLEANUP_CLOSE int fd =
-		openat(dir_fd, beside, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	r = read_text(fd, &text);
+	r = store_file_open(dir_fd, beside, O_RDONLY, &fd, &st);
+	if (r == 0)
+		r = read_text(fd, &st, &text);
 	return r < 0 ? r : manifest_pieces_parse(text, ret, ret_n);
 }
 
@@ -118,9 +116,10 @@ static int write_ranges(int dir_fd, const char *name, const struct manifest_piec
 		return r;
 	imagefile_ranges_name(name, beside);
 	snprintf(temporary, sizeof(temporary), ".%s" IMAGEFILE_RANGES IMAGEFILE_TEMPORARY, name);
-	CLEANUP_CLOSE int fd =
-		openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		       FILE_MODE);
+	/* What a crash left there, or anything else. */
+	unlinkat(dir_fd, temporary, 0);
+	CLEANUP_CLOSE int fd = openat(
+		dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
 	if (fd < 0)
 		return -errno;
 	r = memfd_write_all(fd, text, strlen(text));
@@ -366,6 +365,7 @@ static int put_new(int dir_fd, const char *name, struct imagefile_put *put)
 int imagefile_put(int dir_fd, const char *name, struct imagefile_put *put)
 {
 	CLEANUP_FREE struct manifest_piece *have = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
 	size_t n_have = 0;
 	int r;
@@ -376,13 +376,13 @@ int imagefile_put(int dir_fd, const char *name, struct imagefile_put *put)
 		return 0;
 	if (put->file_size > INT64_MAX)
 		return -EFBIG;
-	CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return errno == ENOENT ? put_new(dir_fd, name, put) : -errno;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != put->file_size)
+	r = store_file_open(dir_fd, name, O_RDWR, &fd, &st);
+	if (r == -ENOENT)
+		return put_new(dir_fd, name, put);
+	if (r == -EBADMSG || (r == 0 && (uint64_t)st.st_size != put->file_size))
 		return IMAGEFILE_DIFFERS;
+	if (r < 0)
+		return r;
 	r = imagefile_ranges(dir_fd, name, &have, &n_have);
 	/* After a crash or on a damaged disk, it is unknown which bytes the file has. */
 	if (r == -ENOENT || r == -EBADMSG)

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "daemon/store/store_file.h"
 #include "proto/base.h"
 
 /* Files that have one name and different content: a build id was forged, or a file was overwritten
@@ -418,12 +419,13 @@ int imagestore_open(struct imagestore *s, const char *id, uint32_t index, int *r
 	CLEANUP_CLOSE int fd = -EBADF;
 	char name[IMAGEFILE_NAME_SIZE];
 	struct stat st;
+	int r;
 
 	if (!name_of(s, id, index, name))
 		return -ENOENT;
-	fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
+	r = store_file_open(s->dir_fd, name, O_RDONLY, &fd, &st);
+	if (r < 0)
+		return r;
 	*ret_fd = take_fd(&fd);
 	*ret_size = (uint64_t)st.st_size;
 	return 0;

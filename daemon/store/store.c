@@ -311,26 +311,23 @@ int store_open(const struct store *s, const struct entry *e, enum store_part par
 {
 	const struct store_item *item = (const struct store_item *)e;
 	char name[STORE_NAME_SIZE];
+	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
-	int fd, r;
+	int r;
 
 	/* Not a copy of an entry. */
 	assert(item >= s->items && item < s->items + s->n && part < STORE_N_PARTS);
 	if (item->fds[part] >= 0) {
 		r = memfd_reopen_readonly(item->fds[part], &fd);
+		if (r == 0 && fstat(fd, &st) < 0)
+			r = -errno;
 	} else {
 		store_file_name(e->id, part, name);
-		fd = openat(s->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		r = fd < 0 ? -errno : 0;
+		r = store_file_open(s->dir_fd, name, O_RDONLY, &fd, &st);
 	}
 	if (r < 0)
 		return r;
-	if (fstat(fd, &st) < 0) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	*ret_fd = fd;
+	*ret_fd = take_fd(&fd);
 	*ret_size = (uint64_t)st.st_size;
 	return 0;
 }

@@ -120,7 +120,8 @@ const struct entry *store_at(const struct store *s, size_t index);
 /* Returns the next snapshot of a former run whose bundle is on disk and was not decoded, NULL: no
  * more. *AT begins as 0. */
 const struct entry *store_next_unfinished(const struct store *s, size_t *at);
-/* Opens PART of snapshot E read-only. 0; -ENOENT: there is no such part; or -errno. */
+/* Opens PART of snapshot E read-only. 0; -ENOENT: there is no such part; -EBADMSG: something else
+ * has its name; or -errno. */
 int store_open(const struct store *s, const struct entry *e, enum store_part part, int *ret_fd,
 	       uint64_t *ret_size);
 /* Opens, as store_open(), the image cache's file that has image INDEX of E's manifest. */

@@ -29,13 +29,25 @@ void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_S
 	snprintf(ret, STORE_NAME_SIZE, "%s.%s", id, store_suffixes[part]);
 }
 
+int store_file_open(int dir_fd, const char *name, int flags, int *ret_fd, struct stat *ret_st)
+{
+	CLEANUP_CLOSE int fd =
+		openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	/* ENXIO: a socket, or a FIFO opened for writing; EISDIR: for writing. */
+	if (fd < 0)
+		return errno == ENXIO || errno == EISDIR || errno == ELOOP ? -EBADMSG : -errno;
+	if (fstat(fd, ret_st) < 0)
+		return -errno;
+	if (!S_ISREG(ret_st->st_mode))
+		return -EBADMSG;
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
 bool store_file_exists(int dir_fd, const char *id, enum store_part part)
 {
-	char name[STORE_NAME_SIZE];
-	struct stat st;
-
-	store_file_name(id, part, name);
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return store_file_size(dir_fd, id, part) != ENTRY_ABSENT;
 }
 
 uint64_t store_file_size(int dir_fd, const char *id, enum store_part part)
@@ -59,7 +71,7 @@ static int put(int dir_fd, const char *id, enum store_part part, const void *tex
 	store_file_name(id, part, name);
 	snprintf(temporary, sizeof(temporary), ".%s.tmp", name);
 	CLEANUP_CLOSE int fd = openat(dir_fd, temporary,
-				      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+				      O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
 	r = from < 0 ? memfd_write_all(fd, text, (size_t)size) : memfd_copy(from, 0, size, fd);
@@ -110,14 +122,16 @@ int store_file_get_kept(int dir_fd, const char *id, struct kept *kept)
 {
 	char name[STORE_NAME_SIZE];
 	CLEANUP_FREE char *text = NULL;
+	CLEANUP_CLOSE int fd = -EBADF;
 	struct stat st;
 	ssize_t n;
+	int r;
 
 	store_file_name(id, STORE_IMAGES, name);
-	CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > KEPT_MAX_TEXT)
+	r = store_file_open(dir_fd, name, O_RDONLY, &fd, &st);
+	if (r < 0)
+		return r;
+	if ((uint64_t)st.st_size > KEPT_MAX_TEXT)
 		return -EBADMSG;
 	text = malloc((size_t)st.st_size + 1);
 	if (!text)
@@ -147,12 +161,15 @@ static int parse_entry(const char *text, int size, struct entry *ret)
 static int get_entry(int dir_fd, const char *id, struct entry *ret)
 {
 	char name[STORE_NAME_SIZE], text[ENTRY_MAX_BYTES];
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct stat st;
 	ssize_t n;
+	int r;
 
 	store_file_name(id, STORE_ENTRY, name);
-	CLEANUP_CLOSE int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
+	r = store_file_open(dir_fd, name, O_RDONLY, &fd, &st);
+	if (r < 0)
+		return r;
 	n = read(fd, text, sizeof(text));
 	if (n < 0)
 		return -errno;

@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+#include <sys/stat.h>
 
 #include "daemon/store/entry.h"
 #include "proto/bundle/kept.h"
@@ -28,7 +28,11 @@ enum store_part {
 /* The name of a file: "ID.ptsnap". */
 #define STORE_NAME_SIZE (ENTRY_ID_SIZE + 8)
 void store_file_name(const char *id, enum store_part part, char ret[STORE_NAME_SIZE]);
-/* Whether there is anything of that name. */
+/* Opens NAME in DIR_FD with FLAGS (O_RDONLY, O_RDWR). Never waits, whatever has that name: a FIFO
+ * without a writer would hold up its caller for ever. 0; -EBADMSG: NAME is no regular file; or
+ * -errno. */
+int store_file_open(int dir_fd, const char *name, int flags, int *ret_fd, struct stat *ret_st);
+/* Whether there is a regular file of that name. */
 bool store_file_exists(int dir_fd, const char *id, enum store_part part);
 /* The bytes of the regular file PART of snapshot ID; ENTRY_ABSENT: there is none. */
 uint64_t store_file_size(int dir_fd, const char *id, enum store_part part);

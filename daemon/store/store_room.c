@@ -161,7 +161,7 @@ static int mark(int dir_fd, const char *id, bool pinned)
 	store_file_name(id, STORE_PINNED, name);
 	if (pinned) {
 		fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-			    0640);
+			    0600);
 		r = fd < 0 ? -errno : 0;
 		close_fd(fd);
 	} else if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT) {

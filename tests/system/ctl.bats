@@ -524,6 +524,10 @@ bundle() {
 	[ "$(stat -c %a "$dir/images")" = 700 ]
 	ctl export -o "$dir/out" --images="$dir/images" "$dir/bundle"
 	fails 1 "is not empty"
+	[ "$(id -u)" -eq 0 ] || skip "not root"
+	install -d -m 0777 -o 65534 "$dir/planted"
+	ctl export -o "$dir/out" --images="$dir/planted" "$dir/bundle"
+	fails 1 "belongs to another user"
 }
 
 @test "export says nothing about mapped files that the bundle lacks" {

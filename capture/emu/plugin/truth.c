@@ -34,7 +34,7 @@ struct truth {
 
 static int map_window(struct truth *t)
 {
-	CLEANUP_CLOSE int fd = open(t->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+	CLEANUP_CLOSE int fd = open(t->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	void *map;
 	int r;
 

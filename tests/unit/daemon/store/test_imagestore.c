@@ -420,6 +420,38 @@ static void imagestore_load_of_ranges_beyond_the_file_counts_what_is_there(void 
 	assert_in_range(imagestore_bytes(f->store), 1, SIZE);
 }
 
+/* An open that waits for a FIFO's other end would hang here. */
+static void imagestore_keep_where_something_else_has_its_names(void **state)
+{
+	struct fixture *f = *state;
+	CLEANUP_CLOSE int a = file_of(1);
+	struct imagestore_wish w;
+	char path[256], variant[64];
+	uint64_t size;
+	int fd;
+
+	for (int i = 0; i < 3; i++) {
+		static const char *const begins[] = {".", "", ""};
+		static const char *const ends[] = {".2" IMAGEFILE_RANGES IMAGEFILE_TEMPORARY, "",
+						   ".1"};
+
+		snprintf(path, sizeof(path), IMAGESTORE_DIR "/%s%s%s", begins[i], build_id,
+			 ends[i]);
+		assert_int_equal(i == 2 ? mkdirat(f->dir_fd, path, 0700)
+					: mkfifoat(f->dir_fd, path, 0600),
+				 0);
+	}
+	snprintf(variant, sizeof(variant), "%s.2", build_id);
+	assert_int_equal(keep(f, ID, a, 0, 0x1000, &w), 0);
+	assert_string_equal(w.name, variant);
+	assert_bytes(f, variant, 0, 0x1000, 1);
+	/* What is there now is not what was kept. */
+	snprintf(path, sizeof(path), IMAGESTORE_DIR "/%s", variant);
+	assert_int_equal(unlinkat(f->dir_fd, path, 0), 0);
+	assert_int_equal(mkfifoat(f->dir_fd, path, 0600), 0);
+	assert_int_equal(imagestore_open(f->store, ID, 0, &fd, &size), -EBADMSG);
+}
+
 static void imagefile_name_is_of_what_the_image_is_known_by(void **state)
 {
 	static char evil[] = "../../etc/passwd";
@@ -467,6 +499,7 @@ int main(void)
 		CASE(imagestore_load_keeps_what_a_list_names),
 		CASE(imagestore_new_after_a_crash_trusts_ranges_only),
 		CASE(imagestore_load_of_ranges_beyond_the_file_counts_what_is_there),
+		CASE(imagestore_keep_where_something_else_has_its_names),
 		cmocka_unit_test(imagefile_name_is_of_what_the_image_is_known_by),
 	};
 

@@ -428,6 +428,63 @@ static void entry_json_round_trip_is_equal(void **state)
 	json_object_put(o);
 }
 
+static void remove_and_make(struct store *s, const char *name, bool fifo)
+{
+	unlinkat(store_dir_fd(s), name, 0);
+	if (fifo)
+		assert_int_equal(mkfifoat(store_dir_fd(s), name, 0600), 0);
+	else
+		assert_int_equal(mkdirat(store_dir_fd(s), name, 0700), 0);
+}
+
+/* An open that waits for a FIFO's other end would hang here. */
+static void store_opens_no_fifo_and_no_directory(void **state)
+{
+	struct store *s = open_store(10000, 10);
+	struct entry a = complete(s, 100, 10);
+	const struct entry *found;
+	char name[STORE_NAME_SIZE];
+	uint64_t size;
+	int fd;
+
+	(void)state;
+	for (int fifo = 0; fifo < 2; fifo++)
+		for (int part = 0; part < STORE_PINNED; part++) {
+			store_file_name(a.id, (enum store_part)part, name);
+			remove_and_make(s, name, fifo);
+			assert_int_equal(store_find(s, a.id, &found), 0);
+			assert_int_equal(store_open(s, found, (enum store_part)part, &fd, &size),
+					 -EBADMSG);
+			assert_int_equal(unlinkat(store_dir_fd(s), name, fifo ? 0 : AT_REMOVEDIR),
+					 0);
+		}
+	store_free(s);
+}
+
+/* They are no snapshots, and nothing could remove them: they would come back at every start. */
+static void store_lists_no_fifo_and_no_directory(void **state)
+{
+	struct store *s = open_store(10000, 10);
+	struct entry kept = complete(s, 100, 10), e;
+	char name[STORE_NAME_SIZE];
+
+	(void)state;
+	for (int part = 0; part < STORE_N_PARTS; part++) {
+		entry_init(&e);
+		store_new_id(s, 200, BOOT, e.id);
+		store_file_name(e.id, (enum store_part)part, name);
+		remove_and_make(s, name, part % 2);
+	}
+	store_file_name(kept.id, STORE_PINNED, name);
+	remove_and_make(s, name, true);
+	store_free(s);
+	s = open_store(10000, 10);
+	assert_int_equal(store_count(s), 1);
+	assert_string_equal(store_at(s, 0)->id, kept.id);
+	assert_false(store_at(s, 0)->pinned);
+	store_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -447,6 +504,8 @@ int main(void)
 		CASE(store_new_tells_what_was_in_memory_only),
 		CASE(store_new_survives_damaged_entries),
 		CASE(store_new_refuses_a_directory_in_use),
+		CASE(store_opens_no_fifo_and_no_directory),
+		CASE(store_lists_no_fifo_and_no_directory),
 		CASE(store_file_put_leaves_nothing_behind_on_failure),
 		cmocka_unit_test(entry_json_round_trip_is_equal),
 	};
