@@ -201,11 +201,19 @@ static int job_write_bundle(struct job *job)
 	return 0;
 }
 
-/* Says that the disk did not take the bundle or the report. The job goes on. */
-static void job_remark_in_memory(struct job *job, const char *why)
+/* Says that the disk did not take WHAT. The job goes on. There may be no room for all remarks: this
+ * one comes first, but behind the reason of a failure. */
+static void job_remark_in_memory(struct job *job, const char *what, const char *why)
 {
-	if (!*job->entry.error)
-		job_remark(job, "kept in memory only, until the recorder ends: %s", why);
+	char before[ENTRY_ERROR_SIZE] = "";
+
+	if (job->entry.state != ENTRY_FAILED) {
+		strcpy(before, job->entry.error);
+		*job->entry.error = '\0';
+	}
+	job_remark(job, "%s is kept in memory only, until the recorder ends: %s", what, why);
+	if (*before)
+		job_remark(job, "%s", before);
 }
 
 int job_store_bundle(struct job *job)
@@ -215,7 +223,7 @@ int job_store_bundle(struct job *job)
 	job_tell(job, JOB_BUNDLED, job->entry.bundle_bytes);
 	r = job_wait(job, false);
 	if (r <= 0) {
-		job_remark_in_memory(job,
+		job_remark_in_memory(job, "its bundle",
 				     "it is larger than the store may be beside what is pinned");
 		return r < 0 ? job_fail(job, r, "the recorder was stopped") : 0;
 	}
@@ -223,7 +231,7 @@ int job_store_bundle(struct job *job)
 			   job->entry.bundle_bytes);
 	job->bundle_stored = r == 0;
 	if (r < 0) {
-		job_remark_in_memory(job, strerror(-r));
+		job_remark_in_memory(job, "its bundle", strerror(-r));
 		return 0;
 	}
 	/* From now on a crash of the recorder does not lose the snapshot. */
@@ -254,14 +262,20 @@ static int job_store_report(struct job *job)
 			   job->entry.report_bytes);
 	job->report_stored = r == 0;
 	if (r < 0)
-		job_remark_in_memory(job, strerror(-r));
+		job_remark_in_memory(job, "its report", strerror(-r));
 	return 0;
 }
 
 void job_store_entry(struct job *job)
 {
+	int r = store_file_put_entry(job->setup.store_fd, &job->entry);
+
 	/* Where the disk does not even take the entry, the list in memory has it. */
-	store_file_put_entry(job->setup.store_fd, &job->entry);
+	if (r < 0)
+		job_remark_in_memory(job, "what is known of it", strerror(-r));
+	r = store_file_sync(job->setup.store_fd);
+	if (r < 0)
+		job_remark(job, "it may be gone after a crash of the host: %s", strerror(-r));
 }
 
 static int job_gather(struct job *job)

@@ -65,6 +65,8 @@ void job_remark(struct job *job, const char *format, ...) PRINTF_LIKE(2, 3);
 /* Stores the bundle, or leaves it in memory where the disk does not take it. 0, or -errno after
  * job_fail. */
 int job_store_bundle(struct job *job);
+/* Stores what is known of the snapshot, which is announced afterwards: all of it is on the disk
+ * then, or the entry says what is not. */
 void job_store_entry(struct job *job);
 
 /* job_decode.c: makes the report. 0, or -errno after job_fail. */

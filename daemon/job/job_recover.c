@@ -174,7 +174,7 @@ int job_recover(struct job *job)
 	*e->error = '\0';
 	job_remark(job, ENTRY_TAKEN_UP);
 	e->state = ENTRY_DECODING;
-	job_store_entry(job);
+	store_file_put_entry(job->setup.store_fd, e);
 	for (size_t i = 0; i < m->n_images; i++)
 		lost += m->images[i].elsewhere && job->evidence->images[i].fd < 0;
 	if (lost > 0)

@@ -13,8 +13,10 @@
  *   the store but its directory's descriptor and the image cache, which has a lock.
  * - Every file is published by rename: it is complete or does not exist. A file that a crash leaves
  *   under a temporary name is removed at the next start.
- * - A snapshot whose job did not end before the recorder did is listed as failed: its bundle may be
- *   all that is left of an incident.
+ * - What is announced of a snapshot is on the disk first, the names of its files included, or the
+ *   announcement says that it is in memory only.
+ * - A snapshot whose job did not end before the recorder did is listed as failed, as its bundle may
+ *   be all that is left of an incident; as done, if its report was published.
  * - The store grows up to its limits and counts what it removes. The oldest snapshots are removed
  *   first; a pinned one and one that has not ended never are. At most half of each limit can be
  *   pinned.

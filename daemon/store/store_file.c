@@ -18,7 +18,8 @@
 #include "proto/memfd.h"
 #include "proto/varlink.h"
 
-#define ENTRY_MAX_BYTES 8192
+/* An entry has up to 10 KiB, as JSON writes a control character in six bytes. */
+#define ENTRY_MAX_BYTES 16384
 
 static const char *const store_suffixes[STORE_N_PARTS] = {"ptsnap", "json", "images", "entry",
 							  "pinned"};
@@ -104,6 +105,11 @@ int store_file_put_entry(int dir_fd, const struct entry *e)
 
 	json_object_put(o);
 	return r;
+}
+
+int store_file_sync(int dir_fd)
+{
+	return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
 int store_file_put_kept(int dir_fd, const char *id, const struct kept *kept)
@@ -287,15 +293,19 @@ enum store_scan_found store_scan_entry(int dir_fd, const char *id, uint64_t id_t
 		strcpy(ret->trigger, STORE_SCAN_NO_TRIGGER);
 		ret->realtime_usec = id_time_usec;
 	}
-	ret->state = ENTRY_FAILED;
 	ret->bundle_bytes = store_file_size(dir_fd, id, STORE_BUNDLE);
 	ret->report_bytes = store_file_size(dir_fd, id, STORE_REPORT);
+	ret->state = ret->report_bytes != ENTRY_ABSENT ? ENTRY_DONE : ENTRY_FAILED;
 	has_images = store_file_size(dir_fd, id, STORE_IMAGES) != ENTRY_ABSENT;
 	/* A snapshot is taken up once: decoding it may be what ended the recorder. */
 	unfinished = ret->bundle_bytes != ENTRY_ABSENT && ret->report_bytes == ENTRY_ABSENT &&
 		     !has_images && !(known && strstr(ret->error, ENTRY_TAKEN_UP));
-	strcpy(ret->error, "the recorder ended before this snapshot did");
+	strcpy(ret->error, ret->state == ENTRY_DONE
+				   ? "the recorder ended before all that is known of it was stored"
+				   : "the recorder ended before this snapshot did");
 	if (ret->bundle_bytes != ENTRY_ABSENT && !has_images)
 		strcat(ret->error, ", and before it kept what its bundle needs of programs");
+	if (ret->state == ENTRY_DONE)
+		return STORE_SCAN_ENDED;
 	return unfinished ? STORE_SCAN_UNFINISHED : STORE_SCAN_FAILED;
 }

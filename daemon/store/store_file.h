@@ -42,6 +42,8 @@ int store_file_put(int dir_fd, const char *id, enum store_part part, int from, u
 /* The same for ID.entry and, from KEPT, ID.images. */
 int store_file_put_entry(int dir_fd, const struct entry *e);
 int store_file_put_kept(int dir_fd, const char *id, const struct kept *kept);
+/* Brings the names of files that were put or removed to the disk. 0 or -errno. */
+int store_file_sync(int dir_fd);
 /* Reads ID.images into KEPT, which is initialised. 0, -ENOENT, -EBADMSG or -errno. */
 int store_file_get_kept(int dir_fd, const char *id, struct kept *kept);
 
@@ -52,11 +54,12 @@ bool store_scan_is_id(const char *id);
 /* Removes temporary files, then calls FN with the id of each snapshot file, several times for an id
  * with several files. A result of FN other than 0 ends the scan and is returned. 0 or -errno. */
 int store_scan(int dir_fd, int (*fn)(void *userdata, const char *id), void *userdata);
-/* Reads what is known of ID. A snapshot that had not ended is given as failed. If ID.entry is
+/* Reads what is known of ID. A snapshot that had not ended is given as done if its report is there,
+ * because a report is published when it is complete, and else as failed. If ID.entry is
  * missing or damaged, *ret has what the id tells (ID_TIME_USEC) and the trigger
  * STORE_SCAN_NO_TRIGGER. */
 enum store_scan_found {
-	STORE_SCAN_ENDED,      /* done or failed, as ID.entry says */
+	STORE_SCAN_ENDED,      /* done or failed, as ID.entry or the report says */
 	STORE_SCAN_FAILED,     /* the recorder ended first */
 	STORE_SCAN_UNFINISHED, /* the recorder ended first; the bundle is there to be decoded */
 };

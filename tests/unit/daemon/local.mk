@@ -14,6 +14,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/record/test_intake \
 	tests/unit/daemon/record/test_silence \
 	tests/unit/daemon/job/test_job_decode \
+	tests/unit/daemon/job/test_job_entry \
 	tests/unit/daemon/job/test_job_images \
 	tests/unit/daemon/gather/test_kernel \
 	tests/unit/daemon/control/test_control_list \
@@ -81,6 +82,8 @@ tests_unit_daemon_job_test_remake_SOURCES = tests/unit/daemon/job/test_remake.c 
 tests_unit_daemon_job_test_remake_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_job_test_job_decode_SOURCES = tests/unit/daemon/job/test_job_decode.c
 tests_unit_daemon_job_test_job_decode_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_job_test_job_entry_SOURCES = tests/unit/daemon/job/test_job_entry.c $(TEST_DAEMON_DIR)
+tests_unit_daemon_job_test_job_entry_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_job_test_job_images_SOURCES = tests/unit/daemon/job/test_job_images.c
 tests_unit_daemon_job_test_job_images_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_gather_test_kernel_SOURCES = tests/unit/daemon/gather/test_kernel.c \

@@ -324,6 +324,34 @@ static void store_new_lists_what_a_former_run_left(void **state)
 	store_free(s);
 }
 
+/* The disk was full when the last entry was to be written, or the recorder died just then. */
+static void store_new_takes_a_published_report_for_done(void **state)
+{
+	struct store *s = open_store(1 << 20, 10);
+	CLEANUP_CLOSE int report = memory_of('r', 10);
+	struct entry cut = begin(s, 100), bare = begin(s, 200);
+	const struct entry *found;
+
+	(void)state;
+	cut.state = ENTRY_DECODING;
+	strcpy(cut.reason, "why");
+	assert_int_equal(store_file_put_entry(store_dir_fd(s), &cut), 0);
+	assert_int_equal(store_file_put(store_dir_fd(s), cut.id, STORE_REPORT, report, 10), 0);
+	assert_int_equal(store_file_put(store_dir_fd(s), bare.id, STORE_REPORT, report, 10), 0);
+	store_free(s);
+	s = open_store(1 << 20, 10);
+	assert_int_equal(store_find(s, cut.id, &found), 0);
+	assert_int_equal(found->state, ENTRY_DONE);
+	assert_int_equal(found->report_bytes, 10);
+	assert_string_equal(found->reason, "why");
+	assert_non_null(strstr(found->error, "before all that is known of it was stored"));
+	assert_int_equal(store_find(s, bare.id, &found), 0);
+	assert_int_equal(found->state, ENTRY_DONE);
+	assert_string_equal(found->trigger, STORE_SCAN_NO_TRIGGER);
+	assert_int_equal(store_get_stats(s)->recovered, 0);
+	store_free(s);
+}
+
 /* A later run does not list bytes that were in the memory of an earlier one. */
 static void store_new_tells_what_was_in_memory_only(void **state)
 {
@@ -501,6 +529,7 @@ int main(void)
 		CASE(store_open_gives_read_only_bytes),
 		CASE(store_full_disk_keeps_the_last_two_in_memory),
 		CASE(store_new_lists_what_a_former_run_left),
+		CASE(store_new_takes_a_published_report_for_done),
 		CASE(store_new_tells_what_was_in_memory_only),
 		CASE(store_new_survives_damaged_entries),
 		CASE(store_new_refuses_a_directory_in_use),
