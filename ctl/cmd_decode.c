@@ -174,6 +174,7 @@ static int run(const struct decode_request *q, int bundle_fd, int output_fd)
 	job.program = program;
 	answers_use(&answers, &job);
 	r = worker_run(&job, &outcome);
+	say_worker(&outcome.said);
 	if (r == 0 && !q->settings->quiet)
 		answers_remark(&answers, name);
 	return judge(q, &job, name, &outcome, r);

@@ -5,10 +5,13 @@
 #include "ctl/base/say.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "decoder/run/worker_run.h"
 
 static void say_list(const char *format, va_list arguments)
 {
@@ -41,6 +44,17 @@ int say_error(int code, const char *format, ...)
 	say_list(format, arguments);
 	va_end(arguments);
 	return code;
+}
+
+void say_worker(const struct worker_said *said)
+{
+	char line[512];
+	size_t at = 0;
+
+	while (worker_said_line(said, &at, line, sizeof(line)))
+		say("ptsnap-decode says: %s", line);
+	if (said->dropped > 0)
+		say("ptsnap-decode says %" PRIu64 " bytes more, which are left out", said->dropped);
 }
 
 /* Whether C is a control character, or moves or hides its neighbours: C1 controls, soft hyphen,

@@ -28,6 +28,10 @@ void say(const char *format, ...) PRINTF_LIKE(1, 2);
 /* The same; returns CODE: return say_error(EXIT_CODE_USAGE, "...", ...). */
 int say_error(int code, const char *format, ...) PRINTF_LIKE(2, 3);
 
+struct worker_said;
+/* Prints what a decoder wrote to standard error, one message for each line. */
+void say_worker(const struct worker_said *said);
+
 /*
  * Names, reasons and messages come from traced processes and from the recorder: untrusted text. A
  * control character, invalid UTF-8, or a character that reorders or hides its neighbours prints as

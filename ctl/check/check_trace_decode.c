@@ -329,6 +329,7 @@ static int run_worker(const struct check *c, int bundle_fd, int output_fd, enum 
 	};
 	int r = worker_run(&job, &outcome);
 
+	say_worker(&outcome.said);
 	if (r == 0)
 		return 0;
 	if (r == WORKER_TIMEOUT)

@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <unistd.h>
 
+#include "daemon/base/log.h"
 #include "daemon/store/entry.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
@@ -23,6 +25,10 @@
 /* How many bytes above the report's limit a decoder can write. A decoder with a report that is too
  * long says so itself (decoder/worker/main.c). */
 #define OUTPUT_SLACK (1u << 20)
+
+/* A decoder's standard error in the log: lines, and bytes of a line with its NUL. */
+#define SAID_LINES 32u
+#define SAID_LINE  512u
 
 static uint64_t all_but(uint64_t usec, uint64_t part)
 {
@@ -121,4 +127,22 @@ int report_output_end(int fd)
 	if (end == 0 || (uint64_t)end > REPORT_DEFAULT_LIMIT)
 		return end == 0 ? -ENODATA : -EFBIG;
 	return ftruncate(fd, end) < 0 ? -errno : 0;
+}
+
+/* log_line() makes the text safe. */
+void attempt_log_said(const struct worker_said *said, const char *id, bool failed)
+{
+	const int priority = failed ? LOG_WARNING : LOG_INFO;
+	char line[SAID_LINE];
+	unsigned int lines = 0;
+	size_t at = 0;
+
+	while (lines < SAID_LINES && worker_said_line(said, &at, line, sizeof(line))) {
+		log_line(priority, id, "the decoder says: %s", line);
+		lines++;
+	}
+	if (said->n - at + said->dropped > 0)
+		log_line(priority, id,
+			 "the decoder says %" PRIu64 " bytes more, which are left out",
+			 (uint64_t)(said->n - at) + said->dropped);
 }

@@ -1,5 +1,5 @@
 /*
- * The options of a decoder, attempt after attempt, and the file for its report.
+ * The options of a decoder, attempt after attempt, the file for its report, and its last words.
  *
  * A decoder that crashes, sends invalid messages, or runs out of memory or time probably failed at
  * symbol tables or DWARF, which strangers wrote. The next attempt therefore goes without source
@@ -41,3 +41,7 @@ int report_output_new(int *ret_fd);
 /* Cuts the file after the report, when the decoder has ended. 0, -EFBIG: longer than the limit,
  * -ENODATA: no report, or -errno. */
 int report_output_end(int fd);
+
+/* Logs what a decoder wrote to standard error, line by line, about snapshot ID: as warnings if the
+ * decode FAILED, else as information. In the loop's thread. */
+void attempt_log_said(const struct worker_said *said, const char *id, bool failed);

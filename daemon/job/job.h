@@ -40,6 +40,7 @@
 #include "daemon/gather/evidence.h"
 #include "daemon/store/entry.h"
 #include "daemon/store/imagestore.h"
+#include "decoder/run/worker_run.h"
 
 struct job;
 
@@ -133,6 +134,10 @@ struct job_result {
 	struct entry entry;
 	uint64_t dark_ns; /* the longest time that a CPU was not traced; ENTRY_ABSENT: no capture */
 	int error;	  /* the positive errno that the job failed for; 0: none, or unknown */
+	/* The standard error of the first decoder that wrote something, of those that the recorder
+	 * started. */
+	struct worker_said said;
+	bool said_failed; /* that decoder failed */
 	/* Bundle and report that the disk did not take, or -EBADF. The receiver owns them. */
 	int bundle_fd, report_fd;
 };

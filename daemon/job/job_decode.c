@@ -121,6 +121,10 @@ static void run_decoder(struct job *job, struct tried *a)
 	w.bundle_fd = bundle;
 	w.output_fd = job->report_fd;
 	a->result = worker_run(&w, &a->outcome);
+	if (job->said.n == 0) {
+		job->said = a->outcome.said;
+		job->said_failed = a->result != 0;
+	}
 	describe(job, a);
 	if (a->result == 0) {
 		a->result = report_output_end(job->report_fd);

@@ -42,6 +42,8 @@ struct job {
 	bool bundle_stored, report_stored;
 	uint64_t dark_ns;	   /* as in struct job_result */
 	int error;		   /* as in struct job_result */
+	struct worker_said said;   /* as in struct job_result */
+	bool said_failed;	   /* as in struct job_result */
 	uint64_t members_bytes;	   /* of the bundle, before its manifest */
 	struct job_needed *needed; /* one for each image; NULL until decoding begins */
 	size_t needed_capacity;	   /* sum over all images */

@@ -160,6 +160,8 @@ void job_finish(struct job *job, struct job_result *ret)
 	ret->entry = job->entry;
 	ret->dark_ns = job->dark_ns;
 	ret->error = job->error;
+	ret->said = job->said;
+	ret->said_failed = job->said_failed;
 	ret->bundle_fd = job->bundle_stored ? -EBADF : take_fd(&job->bundle_fd);
 	ret->report_fd = job->report_stored ? -EBADF : take_fd(&job->report_fd);
 }

@@ -11,6 +11,7 @@
 #include "capture/ring/clock.h"
 #include "capture/ring/freeze.h"
 #include "daemon/base/log.h"
+#include "daemon/job/attempt.h"
 #include "proto/base.h"
 
 enum slot_state {
@@ -222,6 +223,7 @@ static void slot_end(struct slot *s)
 	if (result.dark_ns != ENTRY_ABSENT)
 		j->last_dark_ns = result.dark_ns;
 	slot_tell_end(j, &result.entry, result.error);
+	attempt_log_said(&result.said, id, result.said_failed);
 	j->handler.on_ended(j->handler.userdata, id);
 }
 

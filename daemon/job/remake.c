@@ -186,6 +186,7 @@ static void take_result(struct remake *m)
 	struct remake_work *work = &m->work;
 	struct stat st;
 
+	attempt_log_said(&work->outcome.said, work->task.id, work->result != 0);
 	if (work->result == 0 && fstat(work->report_fd, &st) == 0 && st.st_size > 0 &&
 	    (uint64_t)st.st_size <= REPORT_DEFAULT_LIMIT) {
 		remember(m, &work->task, take_fd(&work->report_fd), (uint64_t)st.st_size);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 #include "proto/base.h"
 #include "proto/channel.h"
 
+/* Reads of standard error that can empty a pipe, whose capacity is 64 KiB (pipe(7)). */
+#define MAX_LAST_READS 17u
 /* More messages than a dead worker can have left in the socket's buffer. */
 #define MAX_LEFTOVERS 4096u
 /* Limits of one decode. Progress is forwarded to others, and reported about a hundred times for
@@ -34,6 +37,7 @@ struct run {
 	pid_t pid;   /* 0: the worker is of a service */
 	int pidfd;   /* -EBADF: the worker is of a service */
 	int channel; /* our end; -EBADF once the worker closed its end */
+	int said; /* where the worker's standard error comes out; -EBADF: nothing comes any more */
 	bool have_result;
 	bool unread; /* the connection was closed before the request was read */
 	uint64_t n_messages, n_progress, n_debug;
@@ -67,8 +71,8 @@ static int send_request(const struct worker_job *job, int channel)
 
 static int start_program(struct run *run)
 {
-	CLEANUP_CLOSE int ours = -EBADF;
-	CLEANUP_CLOSE int theirs = -EBADF;
+	CLEANUP_CLOSE int ours = -EBADF, theirs = -EBADF;
+	CLEANUP_CLOSE int said = -EBADF, saying = -EBADF;
 	int pair[2];
 	int r;
 
@@ -77,11 +81,19 @@ static int start_program(struct run *run)
 		return r;
 	ours = pair[0];
 	theirs = pair[1];
+	if (pipe2(pair, O_CLOEXEC) < 0)
+		return -errno;
+	said = pair[0];
+	saying = pair[1];
+	if (fcntl(said, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
 	r = send_request(run->job, ours);
 	if (r == 0)
-		r = worker_spawn(run->job->program, theirs, &run->pid, &run->pidfd);
-	if (r == 0)
+		r = worker_spawn(run->job->program, theirs, saying, &run->pid, &run->pidfd);
+	if (r == 0) {
 		run->channel = take_fd(&ours);
+		run->said = take_fd(&said);
+	}
 	return r;
 }
 
@@ -216,6 +228,39 @@ static int receive(struct run *run)
 	return r == 0 ? on_message(run, &m) : r;
 }
 
+/* Takes some of what the worker wrote to standard error. False: nothing more is there now. */
+static bool listen_to(struct run *run)
+{
+	struct worker_said *said = &run->outcome->said;
+	char more[WORKER_MAX_SAID];
+	size_t room = sizeof(said->bytes) - said->n;
+	ssize_t n = read(run->said, more, sizeof(more));
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		run->said = close_fd(run->said);
+		return false;
+	}
+	room = MIN_OF(room, (size_t)n);
+	memcpy(said->bytes + said->n, more, room);
+	said->n += room;
+	said->dropped += (size_t)n - room;
+	return true;
+}
+
+bool worker_said_line(const struct worker_said *said, size_t *at, char *line, size_t size)
+{
+	size_t n = 0;
+
+	while (*at < said->n && said->bytes[*at] == '\n')
+		++*at;
+	for (; *at < said->n && said->bytes[*at] != '\n' && n + 1 < size; ++*at)
+		line[n++] = said->bytes[*at] == '\0' ? '?' : said->bytes[*at];
+	line[n] = '\0';
+	return n > 0;
+}
+
 /* Waits for the worker's end. 0: the worker has ended; WORKER_TIMEOUT or -errno: it must be ended
  * (-EBADMSG: because of an invalid message). */
 static int watch(struct run *run)
@@ -224,6 +269,7 @@ static int watch(struct run *run)
 		{.fd = run->pidfd, .events = POLLIN},
 		{.fd = run->job->cancel_fd, .events = POLLIN},
 		{.fd = run->channel, .events = POLLIN},
+		{.fd = run->said, .events = POLLIN},
 	};
 	int timeout, r;
 
@@ -231,11 +277,14 @@ static int watch(struct run *run)
 	while (is_ours(run) || (!run->have_result && run->channel >= 0)) {
 		timeout = wait_ms(run->deadline);
 		fds[2].fd = run->channel;
+		fds[3].fd = run->said;
 		r = poll(fds, ARRAY_SIZE(fds), timeout);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r < 0)
 			continue;
+		if (fds[3].revents)
+			(void)listen_to(run);
 		if (fds[0].revents)
 			return 0;
 		if (fds[1].revents)
@@ -266,7 +315,8 @@ static int finish(struct run *run)
 		*o = (struct worker_outcome){.exit_status = -1,
 					     .socket_error = o->socket_error,
 					     .error = -EBADMSG,
-					     .lied = true};
+					     .lied = true,
+					     .said = o->said};
 		return WORKER_FAILED;
 	}
 	if (r != 0) {
@@ -302,6 +352,10 @@ static int attempt(struct run *run, bool service, int socket_error)
 	r = service ? start_service(run) : start_program(run);
 	if (r == 0)
 		r = finish(run);
+	/* What the worker wrote before its end. */
+	for (unsigned i = 0; i < MAX_LAST_READS && run->said >= 0 && listen_to(run); i++)
+		;
+	run->said = close_fd(run->said);
 	run->pidfd = close_fd(run->pidfd);
 	run->channel = close_fd(run->channel);
 	return r;
@@ -322,6 +376,7 @@ int worker_run(const struct worker_job *job, struct worker_outcome *ret)
 			  .outcome = ret,
 			  .pidfd = -EBADF,
 			  .channel = -EBADF,
+			  .said = -EBADF,
 			  .deadline = UINT64_MAX};
 	struct pollfd cancel = {.fd = job->cancel_fd, .events = POLLIN};
 	uint64_t ns;

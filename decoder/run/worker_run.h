@@ -10,7 +10,10 @@
  * a pidfd. A struct worker_job and everything in it are borrowed for the time of the call.
  *
  * Decisions that govern the room:
- * - A worker has one socket and three standard descriptors. It gets descriptors and never names.
+ * - A worker has one socket and three standard descriptors. It gets descriptors and never names,
+ * and no environment: nothing in it has a meaning for a decode.
+ * - What a program that we start writes to standard error goes into a pipe of ours. The beginning
+ * is kept for the caller, who decides where it goes and makes it safe; the rest is counted.
  * - A worker that belongs to a service (ptsnap-decode.socket: systemd starts one for each
  * connection, as another user, with limits of its own) is known by its connection alone. The
  * connection's end is the worker's end: closing our side stops the worker.
@@ -35,6 +38,14 @@
 #define WORKER_TIMEOUT 2 /* killed after TIMEOUT_USEC */
 #define WORKER_FAILED  3 /* reported an error (ret->error), or ended without a result (0) */
 
+/* What a worker wrote to standard error, as it wrote it: a stranger may have made it do so. */
+#define WORKER_MAX_SAID 4096u
+struct worker_said {
+	char bytes[WORKER_MAX_SAID]; /* the first N */
+	size_t n;
+	uint64_t dropped; /* bytes behind them */
+};
+
 struct worker_outcome {
 	int signal;	 /* that killed the worker, or 0 */
 	int exit_status; /* -1: did not exit, or is of a service */
@@ -44,7 +55,8 @@ struct worker_outcome {
 	bool lied;
 	/* -errno: the service was not there, and PROGRAM was started instead; or 0. */
 	int socket_error;
-	uint64_t faults; /* gaps that the worker reported */
+	uint64_t faults;	 /* gaps that the worker reported */
+	struct worker_said said; /* of a program that was started; of a service: nothing */
 };
 
 typedef void (*worker_progress_fn)(void *userdata, unsigned phase, unsigned percent);
@@ -78,11 +90,16 @@ struct worker_job {
  * socket's listener is neither root nor ourselves. *ret is always set. */
 int worker_run(const struct worker_job *job, struct worker_outcome *ret);
 
+/* Copies the line of SAID that begins at *AT into LINE, as a string: a NUL becomes '?', and what is
+ * longer than the LINE of SIZE bytes is a line of its own. Moves *AT to the next line; empty lines
+ * are left out. False: there is none. */
+bool worker_said_line(const struct worker_said *said, size_t *at, char *line, size_t size);
+
 /* --- For worker_run.c only (worker_start.c) --- */
 
-/* Starts PROGRAM with CHANNEL (borrowed) as its fd 3. The caller reaps *ret_pid and closes
- * *ret_pidfd. 0 or -errno. */
-int worker_spawn(const char *program, int channel, pid_t *ret_pid, int *ret_pidfd);
+/* Starts PROGRAM with CHANNEL as its fd 3 and SAID as its standard error (both borrowed, and
+ * neither is one of fds 0 to 2). The caller reaps *ret_pid and closes *ret_pidfd. 0 or -errno. */
+int worker_spawn(const char *program, int channel, int said, pid_t *ret_pid, int *ret_pidfd);
 
 /* Connects to the service at PATH; *ret_channel is the caller's. 0; -EPERM: the listener is neither
  * root nor ourselves; -ENOENT, -ECONNREFUSED, -EACCES: nobody listens for us; -EAGAIN: the queue of

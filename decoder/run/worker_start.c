@@ -3,6 +3,7 @@
  */
 #include "decoder/run/worker_run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,10 +22,11 @@
 #define CONNECT_SECONDS 2
 
 /* The worker gets descriptors 0 to 2 and the channel, and nothing else, not even a descriptor that
- * was opened without O_CLOEXEC. The caller's thread may block and ignore signals; the worker starts
- * with all signals at their defaults. */
-static int spawn(const char *program, int channel, pid_t *ret_pid)
+ * was opened without O_CLOEXEC, and no environment. The caller's thread may block and ignore
+ * signals; the worker starts with all signals at their defaults. */
+static int spawn(const char *program, int channel, int said, pid_t *ret_pid)
 {
+	char *nothing[] = {NULL};
 	char *argv[] = {(char *)(uintptr_t)program, NULL};
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attr;
@@ -38,7 +40,10 @@ static int spawn(const char *program, int channel, pid_t *ret_pid)
 	if (r == 0) {
 		sigemptyset(&none);
 		sigfillset(&all);
-		r = posix_spawn_file_actions_adddup2(&actions, channel, WORKER_FD);
+		/* SAID may have the number that CHANNEL gets. */
+		r = posix_spawn_file_actions_adddup2(&actions, said, STDERR_FILENO);
+		if (r == 0)
+			r = posix_spawn_file_actions_adddup2(&actions, channel, WORKER_FD);
 		if (r == 0)
 			r = posix_spawn_file_actions_addclosefrom_np(&actions, WORKER_FD + 1);
 		if (r == 0)
@@ -49,17 +54,19 @@ static int spawn(const char *program, int channel, pid_t *ret_pid)
 			r = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
 								    POSIX_SPAWN_SETSIGDEF);
 		if (r == 0)
-			r = posix_spawn(ret_pid, program, &actions, &attr, argv, environ);
+			r = posix_spawn(ret_pid, program, &actions, &attr, argv, nothing);
 		posix_spawnattr_destroy(&attr);
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
 
-int worker_spawn(const char *program, int channel, pid_t *ret_pid, int *ret_pidfd)
+int worker_spawn(const char *program, int channel, int said, pid_t *ret_pid, int *ret_pidfd)
 {
-	int r = spawn(program, channel, ret_pid);
+	int r;
 
+	assert(channel > STDERR_FILENO && said > STDERR_FILENO);
+	r = spawn(program, channel, said, ret_pid);
 	if (r < 0)
 		return r;
 	*ret_pidfd = pidfd_open(*ret_pid, 0);

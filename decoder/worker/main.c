@@ -174,15 +174,12 @@ static int enter(struct order *order)
 			order->bundle_bytes + order->options.memory_limit + IMAGE_MAX_RESERVED;
 	}
 	r = sandbox_enter(&limits, &missing);
-	/* <4> is a warning, <6> is information (sd-daemon(3)). */
 	if (r == 0 && (missing & SANDBOX_NO_UID))
-		fprintf(stderr,
-			"<4>ptsnap-decode: cannot change from root to nobody; continuing in "
-			"the sandbox\n");
+		fprintf(stderr, "ptsnap-decode: cannot change from root to nobody; continuing in "
+				"the sandbox\n");
 	if (r == 0 && (missing & SANDBOX_NO_LANDLOCK))
-		fprintf(stderr,
-			"<6>ptsnap-decode: this kernel has no Landlock; continuing with the "
-			"filter of system calls alone\n");
+		fprintf(stderr, "ptsnap-decode: this kernel has no Landlock; continuing with the "
+				"filter of system calls alone\n");
 	return r;
 }
 

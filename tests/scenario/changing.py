@@ -125,8 +125,11 @@ class Output:
         if p.returncode != 0:
             raise Failed(f"{' '.join(args)}: exit {p.returncode}: {said[-600:]}")
         self.digest = digest.hexdigest()
-        self.steps = sum(int(line.split(":")[1]) for line in said.splitlines()
-                         if line.startswith("steps of other threads:"))
+        before, found, n = "ptsnapctl: ptsnap-decode says: ", "steps of other threads:", 0
+        for line in said.splitlines():
+            if line.startswith(before + found):
+                n += int(line.removeprefix(before + found))
+        self.steps = n
 
 
 def check_threads(bundle):

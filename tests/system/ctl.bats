@@ -794,10 +794,26 @@ worker() {
 	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
 }
 
+@test "what a decoder writes to standard error is escaped, and bounded" {
+	# shellcheck disable=SC2016
+	worker 'printf "<0>\033[2Jassertion\n" >&2; head -c 10000000 /dev/zero | tr "\0" x >&2
+		env | grep -v "^PWD=\|^_=\|^SHLVL=" >"$0.env"; exit 0'
+	LD_BIND_NOW=1 ctl decode --worker="$dir/worker" "$dir/bundle"
+	[ "$status" -eq 1 ]
+	[[ $err == *"ended without a result"* ]]
+	[[ $err == *"ptsnapctl: ptsnap-decode says: <0>\\x1b[2Jassertion"* ]]
+	[ "${#err}" -lt 8192 ]
+	[[ $err == *" bytes more, which are left out"* ]]
+	[ ! -s "$dir/worker.env" ]
+}
+
 # decoder RESULT: makes a fake ptsnap-decode that answers RESULT; $pt and $image are raw files.
 decoder() {
 	command -v python3 >/dev/null || skip "no python3"
-	export PTSNAP_DECODE=$here/fake_decoder.py FAKE_DECODER=$1
+	# A decoder gets no environment variables.
+	printf '#!/bin/sh\nFAKE_DECODER=%s exec python3 "%s"\n' "$1" "$here/fake_decoder.py" >"$dir/fake"
+	chmod +x "$dir/fake"
+	export PTSNAP_DECODE=$dir/fake
 	pt=$dir/pt
 	image=$dir/im:1@2
 	echo xxxx >"$pt"
@@ -847,9 +863,11 @@ decoder() {
 	ctl decode --raw-pt="$pt" -o "$dir/out"
 	fails 1 "not a ptsnap bundle, or a truncated or damaged one"
 	[ "$(ls "$dir" | grep -c '^out')" -eq 0 ]
-	FAKE_DECODER=-28:0 ctl decode --raw-pt="$pt" -o "$dir/out" # ENOSPC
+	decoder -28:0 # ENOSPC
+	ctl decode --raw-pt="$pt" -o "$dir/out"
 	fails 1 "no space left"
-	FAKE_DECODER=-93:0 ctl decode --raw-pt="$pt" -o "$dir/out" # EPROTONOSUPPORT
+	decoder -93:0 # EPROTONOSUPPORT
+	ctl decode --raw-pt="$pt" -o "$dir/out"
 	fails 1 "newer version of ptsnap"
 }
 

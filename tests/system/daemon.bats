@@ -340,6 +340,22 @@ killed() {
 	grep -q "decoded by a program that the recorder started" "$STATE"/*.entry
 }
 
+@test "what a failed decoder writes to standard error is in the log, cleaned and bounded" {
+	cat >"$DIR/talks" <<-'TALKS'
+		#!/bin/sh
+		printf '<0>ptsnapd: \033[2Jassertion failed\n' >&2
+		head -c 10000000 /dev/zero | tr '\0' x >&2
+		kill -ABRT $$
+	TALKS
+	chmod +x "$DIR/talks"
+	start --worker="$DIR/talks" -- sleep 60
+	run -1 "$CTL" --socket="$SOCKET" snapshot
+	eventually grep -q "bytes more, which are left out" "$DIR/log"
+	grep -q "^ptsnapd: the decoder says: <0>ptsnapd: ?\[2Jassertion failed$" "$DIR/log"
+	[ "$(wc -c <"$DIR/log")" -lt 8192 ]
+	[ "$(grep -c "the decoder says" "$DIR/log")" -le 33 ]
+}
+
 @test "a killed decoder fails its snapshot, the bundle stays, and the next snapshot works" {
 	killed 2
 	start --worker="$DIR/killed" -- sleep 60

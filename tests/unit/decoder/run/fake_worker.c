@@ -51,6 +51,24 @@ static bool signals_are_clean(void)
 	return !sigismember(&blocked, SIGTERM) && action.sa_handler == SIG_DFL;
 }
 
+/* Writes FAKE_TALK_BYTES to standard error: FAKE_TALK_LINE first, and then one endless line. */
+static void talk(void)
+{
+	static char rest[1 << 16];
+	size_t left = FAKE_TALK_BYTES - (sizeof(FAKE_TALK_LINE) - 1);
+
+	memset(rest, 'x', sizeof(rest));
+	if (write(STDERR_FILENO, FAKE_TALK_LINE, sizeof(FAKE_TALK_LINE) - 1) < 0)
+		_exit(98);
+	while (left > 0) {
+		ssize_t n = write(STDERR_FILENO, rest, MIN_OF(left, sizeof(rest)));
+
+		if (n < 0)
+			_exit(98);
+		left -= (size_t)n;
+	}
+}
+
 /* Waits for the channel's end, as a worker does. A worker that has closed the channel is killed. */
 static void hang(void)
 {
@@ -138,6 +156,15 @@ static int ask_debug(uint32_t id_size)
 	return 0;
 }
 
+static int count_variables(void)
+{
+	int n = 0;
+
+	while (environ[n])
+		n++;
+	return n;
+}
+
 static int behave(const struct worker_request *request, const int *fds)
 {
 	switch (request->options.report_limit) {
@@ -154,6 +181,15 @@ static int behave(const struct worker_request *request, const int *fds)
 		return 0;
 	case FAKE_ERROR: result(-EBADMSG); return 1;
 	case FAKE_EXIT_WITHOUT_RESULT: return 4;
+	case FAKE_TALK:
+		talk();
+		result(0);
+		return 0;
+	case FAKE_TALK_AND_CRASH:
+		talk();
+		raise(SIGKILL);
+		return 0;
+	case FAKE_ENVIRONMENT: result(-count_variables()); return 0;
 	case FAKE_HANG: hang(); return 0;
 	case FAKE_CLOSE_THEN_HANG:
 		close(CHANNEL_FD);

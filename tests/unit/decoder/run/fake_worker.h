@@ -3,6 +3,10 @@
  */
 #pragma once
 
+/* What FAKE_TALK writes first, and how much in all. */
+#define FAKE_TALK_LINE	"\n<0>ptsnapd: \x1b[2Jall is well\0!\nsecond\n"
+#define FAKE_TALK_BYTES 10000000u
+
 enum fake_worker {
 	FAKE_PROPER = 1,
 	FAKE_CRASH,
@@ -29,4 +33,7 @@ enum fake_worker {
 	FAKE_DEBUG_DEAF,
 	FAKE_DEBUG_NO_ID,
 	FAKE_DEBUG_LONG_ID,
+	FAKE_TALK, /* fills standard error */
+	FAKE_TALK_AND_CRASH,
+	FAKE_ENVIRONMENT, /* the error is the number of variables, negative */
 };

@@ -246,6 +246,46 @@ static void worker_run_last_words_of_the_dead_are_heard(void **state)
 	assert_int_equal(s->outcome.faults, 7);
 }
 
+static void worker_run_hears_the_beginning_of_standard_error(void **state)
+{
+	static const enum fake_worker how[] = {FAKE_TALK, FAKE_TALK_AND_CRASH};
+	static const int expected[] = {0, WORKER_CRASHED};
+	struct setting *s = *state;
+	char line[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(how); i++) {
+		const struct worker_said *said = &s->outcome.said;
+		size_t at = 0, n = 0;
+
+		assert_int_equal(run(s, how[i]), expected[i]);
+		assert_int_equal(said->n, WORKER_MAX_SAID);
+		assert_int_equal(said->n + said->dropped, FAKE_TALK_BYTES);
+		assert_true(worker_said_line(said, &at, line, sizeof(line)));
+		assert_string_equal(line, "<0>ptsnapd: \x1b[2Jall is well?!");
+		assert_true(worker_said_line(said, &at, line, sizeof(line)));
+		assert_string_equal(line, "second");
+		while (worker_said_line(said, &at, line, sizeof(line))) {
+			assert_int_equal(strspn(line, "x"), strlen(line));
+			n += strlen(line);
+		}
+		assert_int_equal(n, WORKER_MAX_SAID - (sizeof(FAKE_TALK_LINE) - 1));
+	}
+	/* Of the last attempt alone. */
+	assert_int_equal(run(s, FAKE_PROPER), 0);
+	assert_int_equal(s->outcome.said.n, 0);
+	assert_int_equal(s->outcome.said.dropped, 0);
+}
+
+static void worker_run_gives_no_environment(void **state)
+{
+	struct setting *s = *state;
+
+	setenv("LD_BIND_NOW", "1", 1);
+	assert_int_equal(run(s, FAKE_ENVIRONMENT), 0);
+	assert_int_equal(s->outcome.error, 0);
+	unsetenv("LD_BIND_NOW");
+}
+
 static void worker_run_leaks_no_fd(void **state)
 {
 	struct setting *s = *state;
@@ -465,6 +505,8 @@ int main(void)
 		CASE(worker_run_cancelled_is_killed),
 		CASE(worker_run_bad_fd_is_an_error),
 		CASE(worker_run_last_words_of_the_dead_are_heard),
+		CASE(worker_run_hears_the_beginning_of_standard_error),
+		CASE(worker_run_gives_no_environment),
 		CASE(worker_run_leaks_no_fd),
 		CASE(worker_run_images_are_given_and_what_is_kept_is_heard),
 		CASE(worker_run_files_apart_are_given),
