@@ -81,7 +81,11 @@ static int say_worker_error(const char *name, int error)
 				 "%s: larger than a bundle can be, or the output is larger than a "
 				 "file may be (ulimit -f)",
 				 name);
-	case ENOMEM: return say_error(EXIT_CODE_FAILURE, "%s: not enough memory to decode", name);
+	case ENOMEM:
+		return say_error(EXIT_CODE_FAILURE,
+				 "%s: not enough memory to decode; --memory= sets how much "
+				 "the decoder may take",
+				 name);
 	case ENOSPC:
 	case EDQUOT:
 		return say_error(EXIT_CODE_FAILURE, "no space left for the output; give -o a file "

@@ -100,8 +100,8 @@ static const struct verb VERBS[] = {
 	 "        print what is wrong in them, or needs a restart.\n"},
 	{"decode", cmd_decode,
 	 "  decode [--view=report|summary|packets|branches|insns|events] [--hash] [-o OUT]\n"
-	 "         [--deadline=TIME] [--threads=N] [--skim=psb|tip] [--repeat=N]\n"
-	 "         [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
+	 "         [--deadline=TIME] [--threads=N] [--memory=SIZE] [--skim=psb|tip]\n"
+	 "         [--repeat=N] [--max-errors=N] [--only-uid=UID] [--lines] [--symbols=DIR]...\n"
 	 "         [--debuginfod] [--no-names] [--worker=PATH] [--sysroot=DIR]\n"
 	 "         BUNDLE|PERF.DATA\n"
 	 "  decode ... --raw-pt=FILE --raw-image=FILE[:OFFSET:LENGTH]@VADDR ...\n"

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 
 #include "proto/base.h"
 
@@ -275,4 +276,13 @@ int worker_find(const char *option, char **ret)
 	if (!option && environment && *environment)
 		option = environment;
 	return program_find(option, WORKER_INSTALLED, WORKER_BUILD_TREE, ret);
+}
+
+uint64_t worker_memory(void)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info) < 0)
+		return WORKER_MEMORY_MIN;
+	return MAX_OF((uint64_t)info.totalram * info.mem_unit / 2, WORKER_MEMORY_MIN);
 }

@@ -43,6 +43,10 @@ int file_read_whole(int fd, uint64_t max, char **ret, size_t *ret_size);
  * program, else the program of the build tree that we run from. *ret is the caller's; the file need
  * not exist. 0 or -ENOMEM. */
 int worker_find(const char *option, char **ret);
+/* The memory that a decoder may take where nothing else is asked for: half of this host's, and no
+ * less than WORKER_MEMORY_MIN. */
+#define WORKER_MEMORY_MIN (UINT64_C(64) << 20)
+uint64_t worker_memory(void);
 /* The path of another program: OPTION if given, else INSTALLED, else BUILD_TREE, a path from the
  * directory of our own program. *ret is the caller's; the file need not exist. 0 or -ENOMEM. */
 int program_find(const char *option, const char *installed, const char *build_tree, char **ret);

@@ -12,6 +12,7 @@
 #include "proto/base.h"
 #include "proto/report.h"
 
+#include "ctl/base/file.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 
@@ -151,6 +152,7 @@ enum {
 	OWN_RETSTACK,
 	OWN_REPEAT,
 	OWN_THREADS,
+	OWN_MEMORY,
 	OWN_DEADLINE,
 	OWN_SKIM,
 	OWN_ONLY_UID,
@@ -183,6 +185,7 @@ static const struct option OWN[] = {
 	{"retstack", required_argument, NULL, OWN_RETSTACK},
 	{"repeat", required_argument, NULL, OWN_REPEAT},
 	{"threads", required_argument, NULL, OWN_THREADS},
+	{"memory", required_argument, NULL, OWN_MEMORY},
 	{"deadline", required_argument, NULL, OWN_DEADLINE},
 	{"skim", required_argument, NULL, OWN_SKIM},
 	{"only-uid", required_argument, NULL, OWN_ONLY_UID},
@@ -198,6 +201,7 @@ void decode_request_init(struct decode_request *q, struct settings *s)
 {
 	*q = (struct decode_request){.settings = s, .max_errors = UINT64_MAX};
 	q->options.report_limit = REPORT_DEFAULT_LIMIT;
+	q->options.memory_limit = worker_memory();
 	raw_init(&q->raw);
 }
 
@@ -218,6 +222,20 @@ static bool take_number(const char *option, uint32_t min, uint32_t max, uint32_t
 		return false;
 	}
 	*ret = (uint32_t)value;
+	return true;
+}
+
+static bool take_memory(uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (!option_good(size_parse_bytes(optarg, &value), "--memory", optarg, SIZE_VALID))
+		return false;
+	if (value < WORKER_MEMORY_MIN) {
+		say("--memory=%s: give a size of 64M or more", optarg);
+		return false;
+	}
+	*ret = value;
 	return true;
 }
 
@@ -277,6 +295,7 @@ static bool take_how(struct decode_options *o, int option)
 		return i >= 0;
 	case OWN_REPEAT: return take_number("--repeat", 1, WORKER_MAX_REPEAT, &o->repeat);
 	case OWN_THREADS: return take_number("--threads", 0, WORKER_MAX_THREADS, &o->threads);
+	case OWN_MEMORY: return take_memory(&o->memory_limit);
 	case OWN_DEADLINE:
 		r = size_parse_time(optarg, &usec);
 		if (r == 0 && __builtin_mul_overflow(usec, UINT64_C(1000), &o->deadline_ns))

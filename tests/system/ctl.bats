@@ -807,6 +807,23 @@ worker() {
 	[ ! -s "$dir/worker.env" ]
 }
 
+@test "a decode without a recorder has a limit of memory" {
+	# shellcheck disable=SC2016
+	worker 'exec python3 -c "
+import os, socket, struct
+data, fds, _, _ = socket.recv_fds(socket.socket(fileno=3), 4096, 8)
+print(struct.unpack_from(\"=Q\", data, 16 + 24)[0], file=open(\"$0.memory\", \"w\"))"'
+	worker_memory() {
+		ctl decode --worker="$dir/worker" "$@" "$dir/bundle" >/dev/null
+		cat "$dir/worker.memory"
+	}
+	half=$(($(awk '/^MemTotal:/ { print $2 }' /proc/meminfo) * 512))
+	[ "$(worker_memory)" -eq "$half" ]
+	[ "$(worker_memory --memory=100M)" -eq $((100 << 20)) ]
+	ctl decode --memory=1M "$dir/bundle"
+	fails 2 "64M or more"
+}
+
 # decoder RESULT: makes a fake ptsnap-decode that answers RESULT; $pt and $image are raw files.
 decoder() {
 	command -v python3 >/dev/null || skip "no python3"
