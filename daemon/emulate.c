@@ -18,12 +18,15 @@
 
 #include "capture/emu/machine/emuring.h"
 #include "daemon/base/log.h"
+#include "daemon/control/server.h"
 #include "proto/base.h"
 #include "proto/channel.h"
 
 #define GRACE_MS 2000
 
-enum { SIGNALS = 0, COMMAND, LISTENER, PEER, N_FDS };
+/* PEER_PROCESS: a pidfd. The channel of a recorder that was killed may live on in a child until the
+ * child's execve(2). */
+enum { SIGNALS = 0, COMMAND, LISTENER, PEER, PEER_PROCESS, N_FDS };
 
 struct emulate {
 	struct source *machine;
@@ -44,6 +47,7 @@ static void take_peer(struct emulate *e, int fd)
 		return;
 	}
 	e->fds[PEER].fd = fd;
+	e->fds[PEER_PROCESS].fd = listener_process(fd);
 	log_info("a recorder has the rings");
 	sd_notify(0, "STATUS=a recorder has the rings");
 }
@@ -66,8 +70,9 @@ static void run_once(struct emulate *e)
 		e->stopping = true;
 	}
 	/* A recorder sends nothing, so any event is its end. */
-	if (e->fds[PEER].revents) {
+	if (e->fds[PEER].revents || e->fds[PEER_PROCESS].revents) {
 		e->fds[PEER].fd = close_fd(e->fds[PEER].fd);
+		e->fds[PEER_PROCESS].fd = close_fd(e->fds[PEER_PROCESS].fd);
 		log_info("the recorder has gone");
 		sd_notify(0, "STATUS=no recorder");
 	}
@@ -88,6 +93,7 @@ int emulate_run(struct source *machine, struct command *command, int listener)
 			    .fds = {{-EBADF, POLLIN, 0},
 				    {command->pidfd, POLLIN, 0},
 				    {listener, POLLIN, 0},
+				    {-EBADF, POLLIN, 0},
 				    {-EBADF, POLLIN, 0}}};
 	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR2};
 	struct emuoffer_end end = {.magic = EMUOFFER_END_MAGIC};
@@ -116,6 +122,7 @@ int emulate_run(struct source *machine, struct command *command, int listener)
 	if (e.fds[PEER].fd >= 0)
 		channel_send(e.fds[PEER].fd, &end, sizeof(end), NULL, 0);
 	close_fd(e.fds[PEER].fd);
+	close_fd(e.fds[PEER_PROCESS].fd);
 	close_fd(e.fds[SIGNALS].fd);
 	return command->exit_status;
 }

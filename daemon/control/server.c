@@ -10,9 +10,11 @@
  */
 #include "daemon/control/server.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -35,6 +37,9 @@
 /* The same for the socket for everybody, whose clients can wait. */
 #define STATUS_INTERVAL_USEC 250000
 #define STATUS_BURST	     50
+
+/* How long a recorder that was killed may take to end. */
+#define END_PATIENCE_MS 1000
 
 /* Connections for administrators alone. */
 #define ADMIN_PEERS 8
@@ -72,8 +77,36 @@ static int listener_make_parent(const char *path)
 	return store_make_dirs(parent, 0755);
 }
 
-/* Removes a socket at ADDRESS to which nobody listens. 0; -EADDRINUSE: another recorder listens, or
- * there is another file; -errno. */
+int listener_process(int fd)
+{
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	int process;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+		return -errno;
+	/* The kernel gives 0 for a process in a pid namespace that we cannot see. */
+	if (peer.pid <= 0)
+		return -EPERM;
+	process = pidfd_open(peer.pid, 0);
+	return process < 0 ? -errno : process;
+}
+
+/* Whether the process that called listen(2) on the socket to which FD is connected is alive. If the
+ * process is dead, a child has the socket, and has it until the child's execve(2). A process that
+ * was just killed has some time to end. */
+static bool listener_is_alive(int fd)
+{
+	int process = listener_process(fd);
+	struct pollfd end = {.fd = process, .events = POLLIN};
+	bool alive = process >= 0 ? poll(&end, 1, END_PATIENCE_MS) == 0 : process != -ESRCH;
+
+	close_fd(process);
+	return alive;
+}
+
+/* Removes a socket at ADDRESS to which nobody listens, or whose listener has died. 0; -EADDRINUSE:
+ * another recorder listens, or there is another file; -errno. */
 static int listener_clear(const struct sockaddr_un *address, int type, char *why, size_t why_size)
 {
 	struct stat st;
@@ -88,8 +121,9 @@ static int listener_clear(const struct sockaddr_un *address, int type, char *why
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-	    errno != ECONNREFUSED) {
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0
+		    ? listener_is_alive(fd)
+		    : errno != ECONNREFUSED) {
 		snprintf(why, why_size, "%s is in use by another recorder", address->sun_path);
 		return -EADDRINUSE;
 	}

@@ -33,6 +33,9 @@ int listener_open_status(const char *path, const struct listener *control, bool 
 			 struct listener *ret, char *why, size_t why_size);
 /* Makes a SOCK_SEQPACKET socket; results as above. */
 int listener_open_channel(const char *path, struct listener *ret, char *why, size_t why_size);
+/* A pidfd of the process that called connect(2) or listen(2) for the other end of FD; the caller's.
+ * -ESRCH: the process has ended; or -errno. */
+int listener_process(int fd);
 /* Closes the socket, and removes its file if that is still the one that was made. */
 void listener_done(struct listener *l);
 

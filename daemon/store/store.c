@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,11 @@
 
 #include "daemon/store/store_private.h"
 
-#define ID_TIME_DIGITS 11 /* base32: 55 bits of microseconds, a thousand years */
+/* Pauses between attempts to lock the state directory, each twice as long as the one before: 1.3 s
+ * in all. */
+#define FIRST_LOCK_PAUSE_MS 10
+#define LAST_LOCK_PAUSE_MS  640
+#define ID_TIME_DIGITS	    11 /* base32: 55 bits of microseconds, a thousand years */
 
 int store_dir_fd(const struct store *s)
 {
@@ -378,6 +383,21 @@ static int list_found(void *userdata, const char *id)
 	return 0;
 }
 
+/* Locks the state directory. A recorder that was killed may still have the lock: until its memory
+ * is gone, or until a child that it was about to start has called execve(2), as a lock of flock(2)
+ * belongs to the open file, which the child has, too. Such a lock ends by itself. */
+static int store_lock(int dir_fd)
+{
+	for (int ms = FIRST_LOCK_PAUSE_MS; flock(dir_fd, LOCK_EX | LOCK_NB) < 0; ms *= 2) {
+		if (errno != EWOULDBLOCK)
+			return -errno;
+		if (ms > LAST_LOCK_PAUSE_MS)
+			return -EBUSY;
+		poll(NULL, 0, ms);
+	}
+	return 0;
+}
+
 /* Makes, opens and locks DIR. 0, or -errno with one line in WHY. */
 static int store_open_dir(struct store *s, const char *dir, char *why, size_t why_size)
 {
@@ -387,8 +407,8 @@ static int store_open_dir(struct store *s, const char *dir, char *why, size_t wh
 		s->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		r = s->dir_fd < 0 ? -errno : 0;
 	}
-	if (r == 0 && flock(s->dir_fd, LOCK_EX | LOCK_NB) < 0)
-		r = errno == EWOULDBLOCK ? -EBUSY : -errno;
+	if (r == 0)
+		r = store_lock(s->dir_fd);
 	if (r == -EBUSY)
 		snprintf(why, why_size, "%s is in use by another recorder", dir);
 	else if (r < 0)

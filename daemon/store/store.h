@@ -53,8 +53,8 @@ struct store_stats {
 };
 
 /* Makes DIR and its missing parents, locks DIR against a second recorder, removes what a crash left
- * half written, and lists the snapshots found. 0; -EBUSY: another recorder has DIR; or -errno; on
- * failure WHY is one line. */
+ * half written, and lists the snapshots found. Waits a second for the lock of a recorder that was
+ * just killed. 0; -EBUSY: another recorder has DIR; or -errno; on failure WHY is one line. */
 int store_new(const char *dir, const struct store_limits *limits, struct store **ret, char *why,
 	      size_t why_size);
 void store_free(struct store *s);

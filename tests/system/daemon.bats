@@ -12,6 +12,8 @@ setup() {
 
 teardown() {
 	[ -z "$EMULATOR" ] || kill -TERM "$EMULATOR" 2>/dev/null || true
+	# Whoever waits at this FIFO ends.
+	[ ! -p "$DIR/end" ] || : 1<>"$DIR/end"
 	recorder_teardown
 }
 
@@ -641,6 +643,51 @@ traced_threads() {
 	[ "$(grep -c "^ptsnapd: the command ended with status 3" "$DIR/log")" -eq 1 ]
 	[ ! -e "$DIR/e" ]
 	[ "$(ls "$STATE"/*.ptsnap | wc -l)" -ge 3 ]
+}
+
+# Between fork(2) and execve(2) a child has what its parent has.
+@test "a machine takes the next recorder while a child of a killed recorder has the channel" {
+	needs_emulator
+	"$PTSNAPD" --config= --emulate="$DIR/e" --aux-size=1M -- sleep 60 2>"$DIR/emulator" 3>&- &
+	EMULATOR=$!
+	eventually test -S "$DIR/e"
+	mkfifo "$DIR/end"
+	python3 - "$DIR" <<-'KILLED' || true
+		import os, signal, socket, sys
+		s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		s.connect(sys.argv[1] + "/e")
+		s.recv(1)
+		if os.fork() == 0:
+		    open(sys.argv[1] + "/end").read()
+		    os._exit(0)
+		os.kill(os.getpid(), signal.SIGKILL)
+	KILLED
+	start_apart
+	eventually answers
+	: >"$DIR/end"
+	stop
+}
+
+# A thread that has died has a virtual CPU, which nobody takes away any more.
+@test "the command of a killed recorder goes on to its own end" {
+	cat >"$DIR/two.py" <<-'TWO'
+		import os, signal, sys, time
+		end = sys.argv[1]
+		spins = os.fork()
+		while spins == 0:
+		    pass
+		while not os.path.exists(end + "/go"):
+		    time.sleep(0.01)
+		os.kill(spins, signal.SIGKILL)
+		os.waitpid(spins, 0)
+		os.rename(end + "/go", end + "/done")
+	TWO
+	start --emu-cpus=1 -- python3 "$DIR/two.py" "$DIR"
+	kill -KILL "$PID"
+	wait "$PID" || true
+	PID=
+	touch "$DIR/go"
+	eventually test -e "$DIR/done"
 }
 
 @test "a recorder survives the death of its machine" {

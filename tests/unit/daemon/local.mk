@@ -18,6 +18,7 @@ check_PROGRAMS += \
 	tests/unit/daemon/job/test_job_images \
 	tests/unit/daemon/gather/test_kernel \
 	tests/unit/daemon/control/test_control_list \
+	tests/unit/daemon/control/test_listener \
 	tests/unit/daemon/control/test_peer \
 	tests/unit/daemon/record/test_memory \
 	tests/unit/daemon/gather/test_memory_copy \
@@ -92,6 +93,8 @@ tests_unit_daemon_gather_test_kernel_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_control_test_control_list_SOURCES = tests/unit/daemon/control/test_control_list.c \
 	tests/unit/daemon/store/store_fixture.h $(TEST_DAEMON_DIR)
 tests_unit_daemon_control_test_control_list_LDADD = $(TEST_DAEMON_LIBS)
+tests_unit_daemon_control_test_listener_SOURCES = tests/unit/daemon/control/test_listener.c
+tests_unit_daemon_control_test_listener_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_control_test_peer_SOURCES = tests/unit/daemon/control/test_peer.c
 tests_unit_daemon_control_test_peer_LDADD = $(TEST_DAEMON_LIBS)
 tests_unit_daemon_record_test_memory_SOURCES = tests/unit/daemon/record/test_memory.c

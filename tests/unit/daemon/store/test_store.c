@@ -5,14 +5,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "proto/base.h"
+#include "tests/support/child.h"
 #include "tests/unit/daemon/store/store_fixture.h"
 
 /* Keeps the image that the bundle of E needs: SIZE bytes FILL of a file that has inode INO. */
@@ -422,6 +429,51 @@ static void store_new_refuses_a_directory_in_use(void **state)
 	assert_null(second);
 }
 
+/* Waits until process PID sleeps. */
+static void await_sleep(pid_t pid)
+{
+	char name[32], text[512], *end;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/%d/stat", (int)pid);
+	do {
+		f = fopen(name, "re");
+		if (!f || !fgets(text, sizeof(text), f))
+			_exit(1);
+		fclose(f);
+		end = strrchr(text, ')');
+	} while (end[2] != 'S' && sched_yield() == 0);
+}
+
+/* As of a recorder that was killed while its child had not come to execve(2): the child has the
+ * lock, and gives it up when this process waits for it. */
+static void store_new_waits_for_the_lock_of_a_dead_recorder(void **state)
+{
+	int *locked = mmap(NULL, sizeof(*locked), PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t parent = getpid(), child = test_fork();
+	struct store *s;
+	int fd, status;
+
+	(void)state;
+	if (child == 0) {
+		fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (flock(fd, LOCK_EX) < 0)
+			_exit(1);
+		__atomic_store_n(locked, 1, __ATOMIC_RELEASE);
+		await_sleep(parent);
+		_exit(0);
+	}
+	/* Does not sleep. */
+	while (!__atomic_load_n(locked, __ATOMIC_ACQUIRE))
+		sched_yield();
+	s = open_store(1 << 20, 10);
+	store_free(s);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	munmap(locked, sizeof(*locked));
+}
+
 static void store_file_put_leaves_nothing_behind_on_failure(void **state)
 {
 	CLEANUP(store_freep) struct store *s = open_store(1 << 20, 10);
@@ -535,6 +587,7 @@ int main(void)
 		CASE(store_new_refuses_a_directory_in_use),
 		CASE(store_opens_no_fifo_and_no_directory),
 		CASE(store_lists_no_fifo_and_no_directory),
+		CASE(store_new_waits_for_the_lock_of_a_dead_recorder),
 		CASE(store_file_put_leaves_nothing_behind_on_failure),
 		cmocka_unit_test(entry_json_round_trip_is_equal),
 	};
