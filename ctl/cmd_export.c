@@ -124,7 +124,12 @@ static int write_output(const struct request *q, const struct bundle *b, struct 
 		return write_failed(q, r);
 	if (told.nobodys && !q->settings->quiet)
 		say("the traces have no TSC packets, or the bundle has no clock for them: perf "
-		    "cannot tell which process executed what");
+		    "cannot tell which process executed what, nor when; leave `time' out of the "
+		    "fields (-F) of perf script");
+	if (told.untraced && !q->settings->quiet)
+		say("no CPU was traced: the file has no Intel PT event, only which threads ran and "
+		    "what they mapped; see perf script --show-task-events --show-mmap-events "
+		    "--show-switch-events");
 	if (told.skipped > 0 && !q->settings->quiet)
 		say("%ju sideband records are left out: damaged, or of a kind that perf does not "
 		    "know",

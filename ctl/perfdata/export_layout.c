@@ -296,16 +296,16 @@ static void put_command(struct features *f, const struct manifest *m)
 	end(f);
 }
 
-static void put_events(struct features *f, const struct manifest *m)
+static void put_events(struct features *f, const struct manifest *m, enum layout_event first)
 {
 	const char *pt_name = !m->trace_kernel ? "intel_pt//u"
 			      : m->trace_user  ? "intel_pt//"
 					       : "intel_pt//k";
 
 	begin(f, LAYOUT_EVENT_DESC);
-	bytes_put_u32(&f->content, LAYOUT_N_EVENTS);
+	bytes_put_u32(&f->content, LAYOUT_N_EVENTS - first);
 	bytes_put_u32(&f->content, LAYOUT_ATTR_SIZE);
-	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
+	for (enum layout_event e = first; e < LAYOUT_N_EVENTS; e++) {
 		layout_attr(&f->content, e, m);
 		bytes_put_u32(&f->content, (uint32_t)m->n_cpus);
 		layout_string(&f->content, e == LAYOUT_PT ? pt_name : "dummy:u");
@@ -314,6 +314,8 @@ static void put_events(struct features *f, const struct manifest *m)
 	}
 	end(f);
 
+	if (first != LAYOUT_PT)
+		return;
 	begin(f, LAYOUT_PMU_MAPPINGS);
 	bytes_put_u32(&f->content, 1);
 	bytes_put_u32(&f->content, LAYOUT_PT_TYPE);
@@ -321,8 +323,8 @@ static void put_events(struct features *f, const struct manifest *m)
 	end(f);
 }
 
-void features_compose(struct features *f, const struct manifest *m, uint32_t n_cpus,
-		      const struct perfdata_section *index)
+void features_compose(struct features *f, const struct manifest *m, enum layout_event first,
+		      uint32_t n_cpus, const struct perfdata_section *index)
 {
 	*f = (struct features){0};
 	bytes_out_init(&f->content, CONTENT_MAX);
@@ -330,7 +332,9 @@ void features_compose(struct features *f, const struct manifest *m, uint32_t n_c
 	put_build_ids(f, m);
 	put_host(f, m, n_cpus);
 	put_command(f, m);
-	put_events(f, m);
+	put_events(f, m, first);
+	if (first != LAYOUT_PT)
+		return;
 	begin(f, LAYOUT_AUXTRACE_INDEX);
 	bytes_put_u64(&f->content, m->n_cpus);
 	for (size_t i = 0; i < m->n_cpus; i++)

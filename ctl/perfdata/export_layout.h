@@ -84,9 +84,10 @@ struct features {
 	struct bytes_out content; /* the caller's to free; content.error is 0 or -errno */
 };
 
-/* Composes the features. N_CPUS: one more than the highest CPU of a record. INDEX: where the
- * AUXTRACE records of M's traces lie in the file, m->n_cpus of them. */
-void features_compose(struct features *f, const struct manifest *m, uint32_t n_cpus,
-		      const struct perfdata_section *index);
+/* Composes the features. FIRST: LAYOUT_PT, or LAYOUT_DUMMY for a file without traces. N_CPUS: one
+ * more than the highest CPU of a record. INDEX: where the AUXTRACE records of M's traces lie in the
+ * file, m->n_cpus of them. */
+void features_compose(struct features *f, const struct manifest *m, enum layout_event first,
+		      uint32_t n_cpus, const struct perfdata_section *index);
 /* Writes the table of sections, for the place AT in the file; the content follows the table. */
 void features_table(const struct features *f, uint64_t at, struct bytes_out *out);

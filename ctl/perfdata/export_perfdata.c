@@ -40,6 +40,10 @@ struct exporter {
 	uint64_t record_bytes;
 	uint32_t n_cpus; /* one more than the highest CPU that a record names */
 
+	/* LAYOUT_PT; LAYOUT_DUMMY if nothing was traced: perf would look for a trace, find no clock
+	 * for it, and print no time of any event. */
+	enum layout_event first;
+
 	/* The places of everything in the file. */
 	struct features features;
 	struct perfdata_section ids[LAYOUT_N_EVENTS], attrs, data;
@@ -174,7 +178,8 @@ static void write_records(struct exporter *x)
 
 	while ((n = next_record(x, &at, &record, &skipped)) > 0) {
 		uint32_t trace = x->trace_of[record.cpu];
-		bool pt = record.type == PERF_RECORD_AUX || record.type == PERF_RECORD_ITRACE_START;
+		bool pt = x->first == LAYOUT_PT && (record.type == PERF_RECORD_AUX ||
+						    record.type == PERF_RECORD_ITRACE_START);
 		uint64_t id = layout_id(x->manifest, pt ? LAYOUT_PT : LAYOUT_DUMMY,
 					trace == MANIFEST_ANY ? 0 : trace);
 
@@ -196,20 +201,30 @@ static void place_sections(struct exporter *x)
 	const struct manifest *m = x->manifest;
 	uint64_t at = LAYOUT_HEADER_SIZE;
 
-	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
+	for (enum layout_event e = x->first; e < LAYOUT_N_EVENTS; e++) {
 		x->ids[e] = (struct perfdata_section){at, m->n_cpus * sizeof(uint64_t)};
 		at += x->ids[e].size;
 	}
 	x->attrs = (struct perfdata_section){
-		at, LAYOUT_N_EVENTS * (LAYOUT_ATTR_SIZE + sizeof(struct perfdata_section))};
+		at, (LAYOUT_N_EVENTS - x->first) *
+			    (LAYOUT_ATTR_SIZE + sizeof(struct perfdata_section))};
 	at += x->attrs.size;
 	x->data.offset = at;
-	at += LAYOUT_AUXTRACE_INFO_SIZE + x->record_bytes + LAYOUT_FINISHED_ROUND_SIZE;
-	for (size_t i = 0; i < m->n_cpus; i++) {
+	at += x->record_bytes + LAYOUT_FINISHED_ROUND_SIZE;
+	at += x->first == LAYOUT_PT ? LAYOUT_AUXTRACE_INFO_SIZE : 0;
+	for (size_t i = 0; i < m->n_cpus && x->first == LAYOUT_PT; i++) {
 		x->index[i] = (struct perfdata_section){at, LAYOUT_AUXTRACE_SIZE};
 		at += LAYOUT_AUXTRACE_SIZE + padded(m->cpus[i].bytes);
 	}
 	x->data.size = at - x->data.offset;
+}
+
+static bool has_trace(const struct manifest *m)
+{
+	for (size_t i = 0; i < m->n_cpus; i++)
+		if (m->cpus[i].bytes > 0)
+			return true;
+	return false;
 }
 
 static bool is_per_cpu(const struct manifest *m)
@@ -240,19 +255,20 @@ static void write_file(struct exporter *x)
 	struct bytes_out *out = &x->composed;
 
 	layout_header(out, &x->attrs, &x->data, x->features.bits);
-	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++)
+	for (enum layout_event e = x->first; e < LAYOUT_N_EVENTS; e++)
 		for (uint32_t i = 0; i < m->n_cpus; i++)
 			bytes_put_u64(out, layout_id(m, e, i));
-	for (enum layout_event e = LAYOUT_PT; e < LAYOUT_N_EVENTS; e++) {
+	for (enum layout_event e = x->first; e < LAYOUT_N_EVENTS; e++) {
 		layout_attr(out, e, m);
 		layout_section(out, &x->ids[e]);
 	}
-	layout_auxtrace_info(out, m, is_per_cpu(m));
+	if (x->first == LAYOUT_PT)
+		layout_auxtrace_info(out, m, is_per_cpu(m));
 	send(x);
 	write_records(x);
 	layout_finished_round(out);
 	send(x);
-	for (uint32_t i = 0; i < m->n_cpus && !x->error; i++)
+	for (uint32_t i = 0; i < m->n_cpus && x->first == LAYOUT_PT && !x->error; i++)
 		write_trace(x, i);
 	features_table(&x->features, x->data.offset + x->data.size, out);
 	send(x);
@@ -274,9 +290,10 @@ int export_perfdata(const struct bundle *b, int fd, struct export_told *ret)
 	bytes_out_init(&x->pending, 2 * COLLECT);
 	if (m->n_cpus == 0)
 		return -ENODATA;
+	x->first = has_trace(m) ? LAYOUT_PT : LAYOUT_DUMMY;
 	measure_records(x);
 	place_sections(x);
-	features_compose(&x->features, m, x->n_cpus, x->index);
+	features_compose(&x->features, m, x->first, x->n_cpus, x->index);
 	if (x->features.content.error < 0)
 		return x->features.content.error;
 	write_file(x);
@@ -284,8 +301,9 @@ int export_perfdata(const struct bundle *b, int fd, struct export_told *ret)
 		.bytes = x->bytes,
 		.records = x->n_records,
 		.skipped = x->skipped,
+		.untraced = x->first != LAYOUT_PT,
 		/* As perf decides whether to decode with time. */
-		.nobodys = is_per_cpu(m) &&
+		.nobodys = x->first == LAYOUT_PT && is_per_cpu(m) &&
 			   (!m->have_clock || !(layout_pt_config(m) & LAYOUT_CONFIG_TSC)),
 	};
 	return x->error;

@@ -40,8 +40,10 @@ struct export_told {
 	uint64_t bytes;	  /* size of the file */
 	uint64_t records; /* sideband records in the file */
 	uint64_t skipped; /* sideband records that are invalid or not for perf */
+	/* No CPU has a trace: the file has sideband records and no Intel PT event. */
+	bool untraced;
 	/* The traces belong to CPUs, but have no TSC packets or no clock: perf cannot tell which
-	 * thread ran. */
+	 * thread ran, nor when. */
 	bool nobodys;
 };
 

@@ -235,9 +235,24 @@ def check_bundle(work, bundle, options):
     return len(a), compare(name, a, b, options.get("cpus", 1)), 0, 0
 
 
+def untraced(work):
+    """Checks that perf shows the times of a bundle in which nothing was traced."""
+    run([f"{os.path.abspath(GUESTS)}/make_bundle", "degraded", f"{work}/degraded.ptsnap"])
+    data, _ = export(work, f"{work}/degraded.ptsnap", False)
+    lines = list(perf(work, "script", "-f", "--itrace=b", "--ns", "-F", "comm,tid,cpu,time",
+                      "--show-switch-events", "-i", data))
+    timed = [line for line in lines if re.search(r" \[00[01]\] +0\.00[01]\d{6}: .*SWITCH", line)]
+    if len(timed) != len(lines) or len(timed) < 20:
+        raise Failed(f"perf script: {len(timed)} of {len(lines)} switches have times: {lines[:3]}")
+    return f"{len(timed)} switches, each with its time"
+
+
 def scenario(*what):
     """Tries several recordings: on a slow host a ring may hold only time before or after the
     program."""
+    if what[0] == "untraced":
+        with Work("untraced") as work:
+            return untraced(work)
     for _ in range(ATTEMPTS):
         said = recorded(*what)
         if said:
@@ -299,6 +314,7 @@ def short_list(work):
     return [
         ("ls", ["ls", "-lR", f"{os.path.abspath(SRC)}/docs"], TIMING["mtc3"],
          {"report": True, "thread": True}),
+        ("untraced", None, None, {}),
         ("signals", [os.path.abspath(f"{GUESTS}/guest_signals")], TIMING["cyc"], {}),
         ("gzip noretcomp", ["gzip", "-c", data], TIMING["mtc3"] + NORET, {"images": True}),
         ("pipe on 2 CPUs", ["sh", "-c", PIPE % 200], TIMING["cyc"],

@@ -567,6 +567,49 @@ static void export_no_trace_refused(void **state)
 	assert_int_equal(export_perfdata(b, fd, &told), -ENODATA);
 }
 
+/* perf looks for a trace wherever there is an Intel PT event, and without a clock prints no time.
+ */
+static void export_untraced_bundle_has_the_sideband_alone(void **state)
+{
+	CLEANUP(manifest_done) struct manifest m;
+	struct made made = {.sideband.limit = SIZE_MAX};
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct export_told told;
+	struct bundle_writer w;
+	const uint8_t *attr;
+	size_t at;
+
+	(void)state;
+	fill_manifest(&m);
+	m.have_clock = false;
+	add_cpu(&m, 4, 0);
+	add_cpu(&m, 1, 0);
+	put(&made, PERF_RECORD_COMM, 100, 4);
+	put(&made, PERF_RECORD_ITRACE_START, 200, 1);
+	assert_int_equal(memfd_new("bundle", 0, &fd), 0);
+	bundle_writer_init(&w, fd);
+	bundle_write_member(&w, "cpu4.pt", "", 0);
+	bundle_write_member(&w, "cpu1.pt", "", 0);
+	bundle_write_member(&w, "sideband", made.sideband.data, made.sideband.size);
+	assert_int_equal(bundle_write_end(&w, &m), 0);
+	assert_int_equal(bundle_open(fd, &made.bundle), 0);
+	export(&made, &told);
+	assert_true(told.untraced);
+	assert_false(told.nobodys);
+	/* One event, the dummy, with its two ids. */
+	assert_int_equal(U64(file + 32), 144);
+	attr = file + U64(file + 24);
+	assert_int_equal(U32(attr), PERF_TYPE_SOFTWARE);
+	assert_int_equal(U64(attr + 136), 16);
+	at = U64(file + 40);
+	assert_int_equal(id_of(take(&at, PERF_RECORD_COMM)), U64(file + U64(attr + 128)));
+	assert_int_equal(id_of(take(&at, PERF_RECORD_ITRACE_START)),
+			 U64(file + U64(attr + 128) + 8));
+	take(&at, LAYOUT_FINISHED_ROUND);
+	assert_int_equal(at, U64(file + 40) + U64(file + 48));
+	make_done(&made);
+}
+
 static void export_full_disk_is_an_error(void **state)
 {
 	struct made made = {.sideband.limit = SIZE_MAX};
@@ -763,6 +806,7 @@ int main(void)
 		cmocka_unit_test(export_without_tsc_is_nobodys_unless_a_threads),
 		cmocka_unit_test(export_trace_of_a_thread),
 		cmocka_unit_test(export_no_trace_refused),
+		cmocka_unit_test(export_untraced_bundle_has_the_sideband_alone),
 		cmocka_unit_test(export_full_disk_is_an_error),
 		cmocka_unit_test(images_write_only_below_the_directory),
 		cmocka_unit_test(images_compare_counts_what_is_gone_or_other),
