@@ -1,8 +1,12 @@
 /*
  * Mutates a bundle for libFuzzer: changes bytes of one member, which may grow or shrink, then
  * repairs the tar headers and the sizes in the manifest, so that most inputs pass the reader's
- * checks of the archive. Linked into targets that take a bundle, only in the libFuzzer build.
+ * checks of the archive. Linked into targets that take a bundle, only in the libFuzzer build. A
+ * target whose inputs are more than a bundle has a mutator of its own (request_mutator.c), which
+ * calls bundle_mutate().
  */
+#include "tests/fuzz/bundle_mutator.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,9 +16,9 @@
 #include "proto/bundle/bundle_tar.h"
 
 #define MEMBERS_MAX 32u
-#define ROOM	    65536u
+/* Images of more than 64 KiB, of which all parts can be changed. */
+#define ROOM 1048576u
 
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed);
 
 struct member {
@@ -85,8 +89,9 @@ static struct member *find_member(struct archive *a, const char *name)
 /* Sets the INDEXth "bytes" of LIST in the manifest to SIZE. */
 static void set_size(struct archive *a, const char *list, size_t index, size_t size)
 {
+	static char text[ROOM + 1];
 	struct member *m = find_member(a, "manifest.json");
-	char text[ROOM + 1], *at, *end;
+	char *at, *end;
 
 	if (m == NULL)
 		return;
@@ -114,7 +119,7 @@ static void tell_size(struct archive *a, const struct member *m)
 		set_size(a, "\"images\":", index, m->size);
 }
 
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
+size_t bundle_mutate(uint8_t *data, size_t size, size_t max_size, unsigned int seed)
 {
 	struct member *m;
 	size_t n;
@@ -129,4 +134,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 		tell_size(&archive, m);
 	n = put_together(&archive, data, max_size);
 	return n != 0 ? n : size;
+}
+
+__attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size,
+						     unsigned int seed)
+{
+	return bundle_mutate(data, size, max_size, seed);
 }

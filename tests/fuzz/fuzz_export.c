@@ -12,6 +12,7 @@
 #include "proto/base.h"
 #include "proto/memfd.h"
 #include "proto/perf/perfdata.h"
+#include "tests/fuzz/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -66,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	assert(memfd_new("fuzz", 0, &from) == 0 && memfd_write_all(from, data, size) == 0);
 	if (bundle_open(from, &b) < 0)
-		return 0;
+		return FUZZ_REJECTED;
 	assert(memfd_new("perf.data", 0, &to) == 0);
 	if (export_perfdata(b, to, &told) < 0)
 		return 0;

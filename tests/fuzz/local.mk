@@ -11,15 +11,18 @@ fuzz_targets = tests/fuzz/fuzz_perfrecord tests/fuzz/fuzz_manifest tests/fuzz/fu
 	tests/fuzz/fuzz_setting tests/fuzz/fuzz_trigger tests/fuzz/fuzz_unit tests/fuzz/fuzz_kernel_file tests/fuzz/fuzz_skim tests/fuzz/fuzz_nodes
 noinst_PROGRAMS += $(fuzz_targets)
 FUZZ_TESTS += tests/fuzz/replay.tap
-EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/some_bytes.h tests/fuzz/bundle_mutator.c
+EXTRA_DIST += tests/fuzz/corpus tests/fuzz/standalone.c tests/fuzz/some_bytes.h tests/fuzz/replay.h \
+	tests/fuzz/bundle_mutator.c tests/fuzz/bundle_mutator.h tests/fuzz/request_mutator.c
 
 if ENABLE_FUZZERS
 fuzz_main =
 fuzz_bundle_main = tests/fuzz/bundle_mutator.c
+fuzz_worker_main = $(fuzz_bundle_main) tests/fuzz/request_mutator.c
 fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 else
 fuzz_main = tests/fuzz/standalone.c
 fuzz_bundle_main = $(fuzz_main)
+fuzz_worker_main = $(fuzz_main)
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
 
@@ -79,8 +82,9 @@ tests_fuzz_fuzz_insn_LDADD = decoder/libptdecoder.a proto/libptproto.a $(ZYDIS_L
 tests_fuzz_fuzz_skim_SOURCES = tests/fuzz/fuzz_skim.c $(fuzz_main)
 tests_fuzz_fuzz_skim_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_fuzz_skim_LDADD = $(WORKER_LIBS)
-tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_bundle_main)
-tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_fuzz_worker_SOURCES = tests/fuzz/fuzz_worker.c $(fuzz_worker_main)
+tests_fuzz_fuzz_worker_LDFLAGS = $(fuzz_ldflags) \
+	-Wl,--wrap=flow_new,--wrap=flow_free,--wrap=ahead_take
 tests_fuzz_fuzz_worker_LDADD = decoder/worker/libptworker.a decoder/libptdecoder.a \
 	sideband/libptimage.a sideband/libptsideband.a proto/libptproto.a \
 	$(ZYDIS_LIBS) $(ELF_LIBS) $(SECCOMP_LIBS) $(JSONC_LIBS) $(ZSTD_LIBS)

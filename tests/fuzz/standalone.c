@@ -1,6 +1,7 @@
 /*
  * The main() of a fuzz target in the ordinary build: replays every file of the directories given as
- * arguments, so that inputs a fuzzer once found stay fixed. Finding no file is a failure.
+ * arguments, so that inputs a fuzzer once found stay fixed. Finding no file is a failure. With
+ * --all, so is an input that the target turns away (replay.h).
  */
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +13,13 @@
 #include <sys/stat.h>
 
 #include "proto/base.h"
+#include "tests/fuzz/replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+__attribute__((weak)) void fuzz_report(void)
+{
+}
 
 static void closedirp(DIR **d)
 {
@@ -46,6 +52,7 @@ static int read_whole(int fd, uint8_t **ret, size_t *ret_size)
 	return 0;
 }
 
+/* Returns what the target returned, or -errno. */
 static int replay_file(int directory, const char *name)
 {
 	CLEANUP_CLOSE int fd = openat(directory, name, O_RDONLY | O_CLOEXEC);
@@ -57,12 +64,12 @@ static int replay_file(int directory, const char *name)
 		return -errno;
 	r = read_whole(fd, &data, &size);
 	if (r == 0)
-		LLVMFuzzerTestOneInput(data + 1, size);
+		r = LLVMFuzzerTestOneInput(data + 1, size);
 	return r;
 }
 
-/* Returns the number of files, or -errno. */
-static int replay_directory(const char *path)
+/* Returns the number of files, or -errno; adds to *N_REJECTED. */
+static int replay_directory(const char *path, int *n_rejected)
 {
 	CLEANUP(closedirp) DIR *d = opendir(path);
 	struct dirent *e;
@@ -78,6 +85,9 @@ static int replay_directory(const char *path)
 			fprintf(stderr, "%s/%s: %s\n", path, e->d_name, strerror(-r));
 			return r;
 		}
+		if (r > 0)
+			fprintf(stderr, "%s/%s: turned away\n", path, e->d_name);
+		*n_rejected += r > 0;
 		n++;
 	}
 	return n;
@@ -85,10 +95,12 @@ static int replay_directory(const char *path)
 
 int main(int argc, char **argv)
 {
-	int files = 0;
+	int files = 0, rejected = 0, first = 1;
 
-	for (int i = 1; i < argc; i++) {
-		int n = replay_directory(argv[i]);
+	if (argc > 1 && strcmp(argv[1], "--all") == 0)
+		first = 2;
+	for (int i = first; i < argc; i++) {
+		int n = replay_directory(argv[i], &rejected);
 
 		if (n <= 0) {
 			fprintf(stderr, "%s: %s\n", argv[i], n < 0 ? strerror(-n) : "no files");
@@ -96,6 +108,7 @@ int main(int argc, char **argv)
 		}
 		files += n;
 	}
-	printf("%d files replayed\n", files);
-	return files > 0 ? 0 : 1;
+	printf("%d files replayed, %d turned away\n", files, rejected);
+	fuzz_report();
+	return files > 0 && (first == 1 || rejected == 0) ? 0 : 1;
 }

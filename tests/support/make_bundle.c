@@ -5,6 +5,7 @@
 #include "tests/support/make_bundle.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,6 +174,22 @@ void make_program(struct bytes_out *out)
 	add_note(file);
 }
 
+/* Adds the second copy, and has the ELF header and the segment of the first lead to it. */
+static void add_second(struct bytes_out *program, unsigned at)
+{
+	const Elf64_Off headers = at + layout.headers, segment = at;
+	const size_t first = program->size;
+	uint8_t *more = bytes_put_space(program, at);
+
+	if (more == NULL)
+		return;
+	memset(more, 0, at - first);
+	memcpy(program->data + at, program->data, first);
+	memcpy(program->data + offsetof(Elf64_Ehdr, e_shoff), &headers, sizeof(headers));
+	memcpy(program->data + sizeof(Elf64_Ehdr) + offsetof(Elf64_Phdr, p_offset), &segment,
+	       sizeof(segment));
+}
+
 static void put_record(struct bytes_out *out, struct perfrecord *record, uint32_t cpu)
 {
 	uint8_t buffer[8192];
@@ -186,7 +203,7 @@ static void put_record(struct bytes_out *out, struct perfrecord *record, uint32_
 	bytes_put_block(out, buffer, size);
 }
 
-static void put_mapping(struct bytes_out *out)
+static void put_mapping(const struct make_bundle *how, struct bytes_out *out)
 {
 	struct perfrecord map = {.type = PERF_RECORD_MMAP2};
 
@@ -194,6 +211,7 @@ static void put_mapping(struct bytes_out *out)
 	map.u.mmap2.tid = MAKE_TID;
 	map.u.mmap2.addr = MAKE_BASE;
 	map.u.mmap2.len = 0x1000;
+	map.u.mmap2.pgoff = how->second_at;
 	map.u.mmap2.maj = 8;
 	map.u.mmap2.min = 1;
 	map.u.mmap2.ino = 99;
@@ -274,7 +292,7 @@ void make_sideband(const struct make_bundle *how, struct bytes_out *out)
 	comm.u.comm.tid = MAKE_TID;
 	comm.u.comm.comm = "loop\x1b[1m";
 	put_record(out, &comm, 0);
-	put_mapping(out);
+	put_mapping(how, out);
 	start.u.itrace_start.pid = MAKE_PID;
 	start.u.itrace_start.tid = MAKE_TID;
 	for (cpu = 0; cpu < MAX_OF(how->n_cpus, 1u); cpu++)
@@ -423,6 +441,8 @@ static int write_members(const struct make_bundle *how, struct bundle_writer *w,
 		make_trace(how, &trace);
 		make_program(&program);
 	}
+	if (how->second_at != 0)
+		add_second(&program, how->second_at);
 	if (!how->no_sideband)
 		make_sideband(how, &sideband);
 	r = describe(m, how, trace.size, program.size);

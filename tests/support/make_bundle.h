@@ -41,7 +41,10 @@ struct make_bundle {
 	bool kernel; /* the trace includes the kernel, at MAKE_KERNEL: one branch for each system
 			call */
 	bool no_image;
-	bool elsewhere;	      /* the image is not in the bundle, but can be requested */
+	bool elsewhere; /* the image is not in the bundle, but can be requested */
+	/* The image has a second copy of the program, from this offset on, a multiple of the page
+	 * size; the process maps the second copy, and the headers of the first lead to it. */
+	unsigned second_at;
 	const char *build_id; /* which records give for the image; the image itself has none */
 	bool overflow;	      /* an OVF in the middle */
 	bool in_leaf;	      /* interrupted in leaf after the rounds: 3 more instructions */

@@ -49,6 +49,8 @@ static const struct {
 	  .state = "busy",
 	  .why = "perf has it"}},
 	{"last", {.rounds = 100, .rounds_per_psb = 10, .last_ns = 15 * MAKE_ROUND}},
+	{"beyond", {.rounds = 5, .second_at = 68 << 10}},
+	{"crew", {.rounds = 60, .n_cpus = 2, .rounds_per_psb = 5}},
 	{"halves", {.rounds = 8000, .rounds_per_psb = 40, .rounds_per_turn = 4000}},
 };
 
