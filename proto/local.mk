@@ -9,6 +9,7 @@ proto_libptproto_a_SOURCES = \
 	proto/bundle/bundle.h proto/bundle/bundle_read.c proto/bundle/bundle_tar.h \
 	proto/bundle/bundle_write.c \
 	proto/bytes.c proto/bytes.h \
+	proto/callstream.c proto/callstream.h \
 	proto/channel.c proto/channel.h \
 	proto/decode_options.c proto/decode_options.h \
 	proto/json.c proto/json.h \

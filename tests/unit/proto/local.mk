@@ -3,6 +3,7 @@ check_PROGRAMS += \
 	tests/unit/proto/bundle/test_bundle \
 	tests/unit/proto/bundle/test_bundle_tar \
 	tests/unit/proto/test_bytes \
+	tests/unit/proto/test_callstream \
 	tests/unit/proto/test_channel \
 	tests/unit/capture/emu/machine/test_emuoffer \
 	tests/unit/capture/emu/machine/test_emuring \
@@ -35,6 +36,8 @@ tests_unit_proto_bundle_test_bundle_tar_SOURCES = tests/unit/proto/bundle/test_b
 tests_unit_proto_bundle_test_bundle_tar_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_bytes_SOURCES = tests/unit/proto/test_bytes.c
 tests_unit_proto_test_bytes_LDADD = $(TEST_PROTO_LIBS)
+tests_unit_proto_test_callstream_SOURCES = tests/unit/proto/test_callstream.c
+tests_unit_proto_test_callstream_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_proto_test_channel_SOURCES = tests/unit/proto/test_channel.c
 tests_unit_proto_test_channel_LDADD = $(TEST_PROTO_LIBS)
 tests_unit_capture_emu_machine_test_emuoffer_SOURCES = tests/unit/capture/emu/machine/test_emuoffer.c
