@@ -250,8 +250,10 @@ static bool complain(struct times *t, struct lane *l, const struct branch *b, co
 }
 
 /* Matches an entry or exit with the next one in the list, if the place is the same. The truth does
- * not say where an interrupt happened. With losses, the entry may be the place where decoding
- * resumed, and the next entry in the list may be much later. */
+ * not say where an interrupt happened: an exit in front of the next entry may have no way of its
+ * own, even if the instruction that was interrupted leaves user code itself behind that entry
+ * (INT3). With losses, the entry may be the place where decoding resumed, and the next entry in the
+ * list may be much later. */
 static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
 {
 	bool left = l->left;
@@ -262,6 +264,8 @@ static bool check_edge(struct times *t, struct lane *l, const struct branch *b)
 	for (size_t i = l->at; i < l->n; i++) {
 		const struct way *w = &l->ways[i];
 
+		if (b->to == 0 && w->from == 0)
+			return false;
 		if ((w->from != 0 || b->from != 0) && (w->to != 0 || b->to != 0))
 			continue;
 		if (w->from != b->from || (w->to != b->to && w->to != ANYWHERE))
