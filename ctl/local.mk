@@ -22,7 +22,9 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
 	ctl/cmd_stored.c \
+	ctl/calls/calls.c ctl/calls/calls.h \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
+	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/show/deliver.c \
 	ctl/perfdata/export_images.c \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \

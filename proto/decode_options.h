@@ -17,6 +17,7 @@ enum worker_view {
 	WORKER_VIEW_BRANCHES = 3, /* FROM TO, one line for each taken branch */
 	WORKER_VIEW_INSNS = 4,	  /* one address on each line */
 	WORKER_VIEW_EVENTS = 5,	  /* one line for each event: all but branches and instructions */
+	WORKER_VIEW_CALLS = 6,	  /* a call stream, proto/callstream.h; not yet accepted */
 };
 
 /* The format of views that are lines: decode_options.show. The options of ptdump and ptxed have the
@@ -115,6 +116,13 @@ struct decode_options {
 	uint32_t only_uid;
 };
 _Static_assert(sizeof(struct decode_options) == 112, "has no padding");
+
+/* Whether the view that O asks for has names of functions. */
+static inline bool decode_has_names(const struct decode_options *o)
+{
+	return o->view == WORKER_VIEW_REPORT || o->view == WORKER_VIEW_CALLS ||
+	       o->skim != WORKER_SKIM_NONE;
+}
 
 /* Whether all values are valid and go together. To be called before options of another process are
  * used. */

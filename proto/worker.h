@@ -16,7 +16,7 @@
 
 #include "proto/decode_options.h"
 
-#define WORKER_REQUEST_VERSION 8u
+#define WORKER_REQUEST_VERSION 9u
 
 struct worker_request {
 	uint32_t version; /* WORKER_REQUEST_VERSION */

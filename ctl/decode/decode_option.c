@@ -376,17 +376,18 @@ static int check_names(const struct decode_request *q)
 	if (q->options.lines && (q->options.view != WORKER_VIEW_REPORT || skims))
 		return say_error(EXIT_CODE_USAGE, "--lines goes with --view=report, not with "
 						  "other views nor with --skim");
-	if ((q->n_symbols > 0 || q->debuginfod) && q->options.view != WORKER_VIEW_REPORT && !skims)
+	if ((q->n_symbols > 0 || q->debuginfod) && !decode_has_names(&q->options))
 		return say_error(EXIT_CODE_USAGE,
-				 "%s goes with --view=report and with --skim: other views have no "
-				 "names",
+				 "%s goes with --view=report, --view=calls and --skim: other views "
+				 "have no names",
 				 q->n_symbols > 0 ? "--symbols" : "--debuginfod");
 	if (q->options.no_symbols && (q->options.lines || q->n_symbols > 0 || q->debuginfod))
 		return say_error(EXIT_CODE_USAGE,
 				 "either --no-names, or --lines, --symbols and --debuginfod");
-	if (q->options.no_symbols && q->options.view != WORKER_VIEW_REPORT && !skims)
-		return say_error(EXIT_CODE_USAGE, "--no-names goes with --view=report and with "
-						  "--skim: other views have no names");
+	if (q->options.no_symbols && !decode_has_names(&q->options))
+		return say_error(EXIT_CODE_USAGE,
+				 "--no-names goes with --view=report, --view=calls "
+				 "and --skim: other views have no names");
 	if (q->debuginfod && (!urls || !*urls))
 		return say_error(EXIT_CODE_USAGE,
 				 "--debuginfod needs the names of servers in the environment "

@@ -1,0 +1,55 @@
+/*
+ * Reads the call stream of a decode (proto/callstream.h): for `ptsnapctl calls', for exports and
+ * for the page.
+ *
+ * calls.c runs ptsnap-decode and hands its lines, parsed, to a function.
+ *
+ * Decisions that govern the room:
+ * - The decoder writes into a pipe and waits for the reader. Neither side keeps the stream: memory
+ *   does not grow with the trace.
+ * - The decoder parsed what strangers wrote, and it may have been taken over. The order of its
+ * lines is checked before a reader sees them, so a reader may rely on it.
+ * - Texts are a stranger's. Whoever prints them escapes them (ctl/base/say.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/callstream.h"
+
+#include "ctl/decode/decode_option.h"
+
+/* Which calls are to be read. Zero: of this host's defaults. All pointers are borrowed. */
+struct calls_source {
+	struct settings *settings;
+	const char *operand; /* an ID, `latest', or a file: a bundle or a perf.data */
+	const char *worker;  /* path of ptsnap-decode; NULL: the usual one */
+	const char *sysroot; /* of a perf.data's files; NULL: none */
+	const char *symbols[DEBUG_FILES_MAX_DIRS]; /* directories with debug files */
+	size_t n_symbols;
+	bool debuginfod;
+	bool no_names;	  /* read no symbol tables */
+	uint64_t memory;  /* of the decoder; 0: the usual limit */
+	uint32_t threads; /* of the decoder; 0: one for each CPU */
+};
+
+/* Takes one item, whose texts are borrowed for the call. 0; another value ends the reading. */
+typedef int (*calls_fn)(void *userdata, const struct callstream_item *item);
+
+/*
+ * Decodes SOURCE and calls FN with each item in the order of the stream. FN may rely on this: the
+ * first item is the head and the last one is the end; threads and functions are numbered from 1
+ * without a break, and defined once before they are used; an item ends a frame only if its thread
+ * has one; times of a thread do not decrease.
+ *
+ * 0; the result of FN if that was not 0; or an exit code after a message (then FN may have seen no
+ * end).
+ */
+int calls_read(const struct calls_source *source, calls_fn fn, void *userdata);
+
+/* The same for a stream that lies in FD (borrowed). 0; the result of FN if that was not 0;
+ * -EBADMSG: no call stream, or a line breaks the rules; -ENODATA: it was cut off; -ENOMEM; or
+ * -errno of the reading. */
+int calls_read_fd(int fd, calls_fn fn, void *userdata);
