@@ -3,8 +3,9 @@
  * times in which the CPU was not traced.
  *
  * The kernel says of an event for how long it has run (read(2)), and the clock says how long that
- * should be. What is missing between two looks was dark. An event that has stopped by itself ran
- * from the last look on without a break: its end is the last look and the time that it ran since.
+ * should be. The time that is missing between two looks was dark. An event that has stopped by
+ * itself ran from the last look on without a break: its end is the last look and the time that it
+ * ran since.
  *
  * When a CPU goes offline, its events end, and the ring keeps the trace until the CPU comes back.
  * Then new events are opened: the old ones never run again although every ioctl returns 0

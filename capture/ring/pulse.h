@@ -2,9 +2,9 @@
  * Whether a CPU's trace unit writes: its ring at two stops, beside the time that user code ran.
  *
  * A dead trace unit leaves what an idle CPU leaves: the same head at each stop. The kernel's count
- * of the time that user code ran on the CPU tells them apart. What ran while the CPU was not traced
- * is left out of that time, and the kernel's ticks are counted in the unit's favour, so that an
- * idle CPU is never taken for a dead unit. A thread that runs in the kernel only leaves no trace
+ * of the time that user code ran on the CPU tells them apart. Code that ran while the CPU was not
+ * traced is left out of that time, and the kernel's ticks are counted in the unit's favour, so that
+ * an idle CPU is never taken for a dead unit. A thread that runs in the kernel only leaves no trace
  * where the kernel is not traced, and no user time.
  */
 #pragma once

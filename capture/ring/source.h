@@ -79,7 +79,7 @@ struct source_cpu {
 	int pt_fd, sideband_fd;
 	struct dark dark; /* when the CPU was not traced */
 	/* Perf clock when the last snapshot stopped the CPU or, if the CPU was not to be stopped,
-	 * the last CPU; ABSENT: unknown. What is dark from then on is no part of that snapshot. */
+	 * the last CPU; ABSENT: unknown. A dark time from then on is no part of that snapshot. */
 	uint64_t frozen_ns;
 	struct pulse pulse; /* of the PT ring; all zero when the ring is new */
 	/* Perf clock of the newest AUX record that was taken in: the kernel had stopped the event

@@ -8,7 +8,7 @@
 
 #include "proto/bundle/manifest.h"
 
-/* Of each kind, reason and CPU the newest spans are kept apart; older ones are joined. */
+/* The newest spans of each kind, reason and CPU are kept apart; older ones are joined. */
 #define FAULTS_APART 8u
 
 /* A value; all zero is an empty list. */

@@ -231,7 +231,8 @@ static void intake_meaning(struct intake *in, const struct intake_from *from,
 		files_see(in->files, r);
 		if (r->u.mmap2.prot & PROT_EXEC)
 			procs_map(in->procs, r->u.mmap2.pid, r->u.mmap2.filename);
-		/* What the scan of /proc found holds since the scan, at the latest since now. */
+		/* The findings of the scan of /proc hold since the scan, at the latest since now.
+		 */
 		memory_see(in->memory, r, r->time ? r->time : source_now_ns(in->source, 0));
 		break;
 	case PERF_RECORD_SWITCH:

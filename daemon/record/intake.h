@@ -68,7 +68,7 @@ struct intake_cpu {
 	 * last snapshot (0: none did), and whether a thread has the CPU now. */
 	uint64_t turn_ns;
 	bool busy;
-	/* What silence_judge() found at the last snapshot. */
+	/* The judgement of silence_judge() at the last snapshot. */
 	struct silence {
 		bool is;	   /* the trace unit writes nothing although code runs */
 		bool turns;	   /* threads had turns while the ring stood still */

@@ -214,7 +214,7 @@ static void memory_add(struct owner *o, struct region r)
 	uint32_t first = FIRST_WHERE(i, o->n, o->regions[i].end >= r.begin), last = first, n = 0;
 	struct region by[3];
 
-	/* What lies before and behind R stays. */
+	/* The parts before and behind R stay. */
 	for (; last < o->n && o->regions[last].begin <= r.end; last++) {
 		const struct region *old = &o->regions[last];
 

@@ -116,7 +116,7 @@ static int write_ranges(int dir_fd, const char *name, const struct manifest_piec
 		return r;
 	imagefile_ranges_name(name, beside);
 	snprintf(temporary, sizeof(temporary), ".%s" IMAGEFILE_RANGES IMAGEFILE_TEMPORARY, name);
-	/* What a crash left there, or anything else. */
+	/* A crash may have left a file there. */
 	unlinkat(dir_fd, temporary, 0);
 	CLEANUP_CLOSE int fd = openat(
 		dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);

@@ -101,7 +101,7 @@ struct flow_stats {
 	uint64_t bytes, bytes_decoded; /* decoded: not within a gap; PAD counts as decoded */
 	uint64_t instructions;
 	uint64_t kernel_instructions; /* of these: in the kernel's code that is at hand */
-	/* Of these, by enum code_change: in code that may have been other code when it ran. */
+	/* Those in code that may have been other code when it ran, by enum code_change. */
 	uint64_t changing[CODE_CHANGES_N];
 	/* Items other than FLOW_END, FLOW_GAP and FLOW_MARK: the lines of --view=branches, as perf
 	 * counts branches. */

@@ -4,8 +4,8 @@
  * The SDM's rule is that each near return pops (RETSTACK_ALL). Traces exist in which only
  * compressed returns do (RETSTACK_COMPRESSED). Both rules agree until a return that a TIP describes
  * comes while the stack is not empty: from there on the two stacks are parted, until a PSB empties
- * both. What is pushed behind the parting lies on top of both and is kept in f->returns, where the
- * hot loop finds it; what lies below is kept here, once for each rule. Only a compressed return
+ * both. Addresses pushed behind the parting lie on top of both and are kept in f->returns, where
+ * the hot loop finds it; what lies below is kept here, once for each rule. Only a compressed return
  * that goes below tells the rules apart: both are tried on the packets that follow, up to the next
  * PSB. The rule that these contradict is out. A processor has one rule, so after some such returns
  * that all tell the same the rule is known, and nothing is parted or tried any more.
@@ -103,7 +103,7 @@ struct ends {
 	uint64_t from, to;
 };
 
-/* What comes out if a rule is tried. */
+/* The outcome of trying a rule. */
 struct outcome {
 	bool known;
 	bool contradiction;
@@ -196,7 +196,7 @@ static enum retstack_rule choose(struct flow *f, const struct outcome *all,
 	const bool tried = all->known && compressed->known;
 	enum retstack_rule rule = likely(f);
 
-	/* What one rule contradicts, the other one explains. */
+	/* The other rule explains the packet that one rule contradicts. */
 	if (tried && all->contradiction != compressed->contradiction &&
 	    (all->contradiction ? compressed->reached >= all->reached
 				: all->reached >= compressed->reached)) {
@@ -269,7 +269,7 @@ bool flow_decide_return(struct flow *f)
 		return false;
 	join(f);
 	if (agree(r)) {
-		/* What is popped next. */
+		/* The address that is popped next. */
 		if (retstack_pop(&r->all, &e))
 			retstack_push(&f->returns, e.where);
 		(void)retstack_pop(&r->compressed, &e);

@@ -37,7 +37,7 @@ bool event_is_earlier(uint64_t tsc, uint64_t than)
 	return tsc < than && than - tsc <= WRAP;
 }
 
-/* What a PSB+ says about time. */
+/* The time in a PSB+. */
 struct stamp {
 	bool known, guest;
 	uint64_t tsc;

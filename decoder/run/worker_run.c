@@ -352,7 +352,7 @@ static int attempt(struct run *run, bool service, int socket_error)
 	r = service ? start_service(run) : start_program(run);
 	if (r == 0)
 		r = finish(run);
-	/* What the worker wrote before its end. */
+	/* The worker wrote this before its end. */
 	for (unsigned i = 0; i < MAX_LAST_READS && run->said >= 0 && listen_to(run); i++)
 		;
 	run->said = close_fd(run->said);

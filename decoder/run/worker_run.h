@@ -38,7 +38,7 @@
 #define WORKER_TIMEOUT 2 /* killed after TIMEOUT_USEC */
 #define WORKER_FAILED  3 /* reported an error (ret->error), or ended without a result (0) */
 
-/* What a worker wrote to standard error, as it wrote it: a stranger may have made it do so. */
+/* The worker's standard error, byte by byte: a stranger may have made the worker write it. */
 #define WORKER_MAX_SAID 4096u
 struct worker_said {
 	char bytes[WORKER_MAX_SAID]; /* the first N */

@@ -213,7 +213,7 @@ struct manifest {
 	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
 };
 
-/* What the packets of a trace can tell, by its configuration. */
+/* How much the packets of a trace can tell, by its configuration. */
 enum manifest_contents {
 	MANIFEST_BRANCHES, /* each branch; also if the configuration is unknown */
 	MANIFEST_TARGETS,  /* without TNT: only the targets of some branches, and events */

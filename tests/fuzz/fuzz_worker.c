@@ -47,9 +47,9 @@ struct input {
 
 /* --- Threads --- */
 
-/* What the linker puts before functions of the decoder (local.mk), as no input is long enough that
- * threads are worth it: threads begin at nearer PSBs, and may go as far as they can before the walk
- * asks for their results, which then does not depend on timing. */
+/* The linker puts these wrappers before functions of the decoder (local.mk), as no input is long
+ * enough that threads are worth it: threads begin at nearer PSBs, and may go as far as they can
+ * before the walk asks for their results, which then does not depend on timing. */
 int __real_flow_new(const struct flow_config *config, struct flow **ret);
 int __wrap_flow_new(const struct flow_config *config, struct flow **ret);
 void __real_flow_free(struct flow *f);
@@ -64,7 +64,7 @@ static struct {
 	bool settle;
 } seams;
 
-/* What all inputs reached. */
+/* Everything that the inputs reached. */
 static struct {
 	uint64_t steps; /* by threads other than the walk's */
 	uint64_t far;	/* bytes that were needed of images behind their first 64 KiB */

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-/* What a target returns for an input that its first check turns away, so that the rest of the
+/* The result of a target for an input that its first check turns away, so that the rest of the
  * target never sees the input. The replay counts such inputs: a seed that a later format turned
  * away is worth nothing any more. libFuzzer wants 0 (llvm 14, FuzzerLoop.cpp). */
 #ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION

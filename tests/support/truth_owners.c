@@ -39,7 +39,7 @@ struct owners {
 	struct lane lanes[MAX_CPUS];
 	struct truth_thread who;
 	struct lane *lane;
-	/* Of the decode. */
+	/* Results of the decode. */
 	struct lane *now;
 	long pid, tid; /* -1: not known */
 };

@@ -57,7 +57,7 @@ int gaps_add_unowned(struct gaps *g, const struct replay *r, uint32_t cpu,
 		     const struct flow_gap *gap, uint64_t insns);
 /* Adds gaps that the trace itself does not show: the recorder's notes, the kernel's LOST and AUX
  * records, and sideband that cannot be read or does not reach back far enough. BEGIN_NS: for each
- * CPU of the manifest when its trace begins, MANIFEST_ABSENT where unknown. What lies wholly
+ * CPU of the manifest when its trace begins, MANIFEST_ABSENT where unknown. A span that lies wholly
  * outside the window of its CPU, or of all traces if it concerns them all, is counted in outside,
  * and the rest is cut to the window. PARTIAL: a deadline left out older parts of the traces. 0 or
  * -ENOMEM. */

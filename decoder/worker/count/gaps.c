@@ -158,12 +158,12 @@ static const struct {
 struct windows {
 	struct gaps *g;
 	const struct replay *r;
-	/* Of each CPU, by its number; a CPU that has no trace has the window of all traces. 0 and
+	/* By the number of the CPU; a CPU that has no trace has the window of all traces. 0 and
 	 * UINT64_MAX: unknown. */
 	struct window {
 		uint64_t begin, end;
 	} cpus[MANIFEST_MAX_CPUS], all;
-	/* Of each CPU, by its number: the end of the last time without a trace before its trace
+	/* By the number of the CPU: the end of the last time without a trace before its trace
 	 * begins, if the ring was new then and has all that was traced since. UINT64_MAX: none. */
 	uint64_t opened[MANIFEST_MAX_CPUS];
 };

@@ -129,7 +129,7 @@ static void write_bool(struct json_writer *w, const char *key, bool known, bool 
 		json_null(w, key);
 }
 
-/* What the packets can tell by the configuration, and which ones it leaves out. */
+/* How much the packets can tell by the configuration, and which ones it leaves out. */
 static void write_contents(struct json_writer *w, const struct manifest *m)
 {
 	static const char *const kinds[] = {[MANIFEST_BRANCHES] = "branches",

@@ -210,7 +210,7 @@ static void write_totals(const struct out *o)
 	}
 	json_string(o->w, "skim", o->j->skim);
 	report_string_cut(o->w, "id", m->id, MAX_NAME);
-	/* What the trace has besides these samples: all branches, or nothing. */
+	/* The rest of the trace besides these samples: all branches, or nothing. */
 	if (manifest_contents(m) != MANIFEST_BRANCHES)
 		json_string(o->w, "contents",
 			    manifest_contents(m) == MANIFEST_TARGETS ? "targets" : "events");

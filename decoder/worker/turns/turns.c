@@ -305,7 +305,7 @@ static const struct turns_left *left_alone(const struct turns_past *w, uint32_t 
 	return NULL;
 }
 
-/* What some way does not believe, the turns do not know any more. */
+/* A way that does not believe a fact makes the turns forget the fact. */
 static void settle_doubts(struct turns_cpu *cpu, struct turns_state *state)
 {
 	uint32_t unsure = TURNS_NONE;
@@ -366,7 +366,7 @@ static void leave_open(struct turns_cpu *cpu, struct turns_state *state,
 		turns_remember(&state->at[i], state->at[i].turn, left);
 	for (size_t i = 0; i < state->n; i++)
 		split(state, state->at[i].turn, note_left(cpu, state->at[i].turn));
-	/* What had no room in some way is not known. */
+	/* Facts that had no room in some way are not known. */
 	settle_doubts(cpu, state);
 }
 

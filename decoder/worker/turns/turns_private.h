@@ -26,7 +26,7 @@ struct turns_search {
 	bool inside[TURNS_CANDIDATES]; /* no handler of that thread begins where the stretch does */
 };
 
-/* What turns_decide.c and turns.c do with ways: */
+/* Operations on ways, for turns_decide.c and turns.c: */
 
 /* On W, TURN was left so last. */
 void turns_remember(struct turns_past *w, uint32_t turn, const struct turns_left *left);

@@ -120,7 +120,7 @@ static void tend_after_a_refused_restart_opens_anew_and_ends_the_span(void **sta
 	fake_perf.refuse[1] = 2 * PERF_EVENT_RESTARTS;
 	stopped = now(h);
 	assert_int_equal(restart(h, 1), -EIO);
-	/* What freeze_snapshot() does. */
+	/* The steps of freeze_snapshot(). */
 	dark_begin(&h->source->cpus[1].dark, "pt-failed", "", stopped);
 	mended = now(h);
 	perf_host_tend(h);

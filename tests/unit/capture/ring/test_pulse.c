@@ -71,7 +71,7 @@ static void pulse_of_an_idle_cpu_stands_without_user_time(void **state)
 	assert_int_equal(f->pulse.user_ns, 0);
 }
 
-/* What may have run behind the stop is not counted, however often the CPU is stopped. */
+/* Code that may have run behind the stop is not counted, however often the CPU is stopped. */
 static void pulse_user_time_while_the_cpu_was_not_traced_does_not_count(void **state)
 {
 	struct fixture *f = *state;

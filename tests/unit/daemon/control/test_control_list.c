@@ -251,7 +251,7 @@ static void list_holds_only_what_the_client_can_read_now(void **state)
 	call(f, LIST(""));
 	while (sd_event_run(f->event, 0) > 0)
 		;
-	/* What was not made yet is not sent. */
+	/* An entry that was not made yet is not sent. */
 	remove_from(f, 0);
 	while (more)
 		n += *hear_id(f, &more) != '\0';

@@ -19,7 +19,7 @@
 
 static char dir[] = "/tmp/ptsnap-listener-XXXXXX", path[64], why[256];
 
-/* What a recorder does: listens, says so, and lives until the pipe END is closed. */
+/* Acts as a recorder: listens, says so, and lives until the pipe END is closed. */
 static void listen_until(int said, int end)
 {
 	struct listener l;

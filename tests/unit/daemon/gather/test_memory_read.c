@@ -173,7 +173,7 @@ static struct evidence *evidence_of_two(const struct child *c)
 	return e;
 }
 
-/* What can be written to when the mappings are looked at again may have been written to. */
+/* Memory that is writable when the mappings are looked at again may have been written to. */
 static void memory_read_what_is_writable_now_may_have_changed(void **state)
 {
 	struct child c = start();

@@ -1,5 +1,5 @@
 /*
- * What is announced of a snapshot is on the disk, or is announced as kept in memory.
+ * A snapshot that is announced is on the disk, or is announced as kept in memory.
  */
 #include "daemon/job/job_private.h"
 

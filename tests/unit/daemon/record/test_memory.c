@@ -103,7 +103,7 @@ static void memory_see_regions_that_touch_and_are_alike_are_one(void **state)
 	check(m, "7:1000+3800 7:5000+1000 ");
 	see_open(m, 7, 15, 0, 0x10000);
 	check(m, "7:0+10000 ");
-	/* What cannot be written to is told by its newest record. */
+	/* The newest record tells which memory cannot be written to. */
 	see(m, 8, 20, 0x1000, 0x1000, "//anon");
 	see(m, 8, 20, 0x2000, 0x1000, "//anon");
 	see(m, 8, 21, 0x3000, 0x1000, "//anon");

@@ -445,7 +445,7 @@ static void imagestore_keep_where_something_else_has_its_names(void **state)
 	assert_int_equal(keep(f, ID, a, 0, 0x1000, &w), 0);
 	assert_string_equal(w.name, variant);
 	assert_bytes(f, variant, 0, 0x1000, 1);
-	/* What is there now is not what was kept. */
+	/* The file is no longer the one that was kept. */
 	snprintf(path, sizeof(path), IMAGESTORE_DIR "/%s", variant);
 	assert_int_equal(unlinkat(f->dir_fd, path, 0), 0);
 	assert_int_equal(mkfifoat(f->dir_fd, path, 0600), 0);

@@ -270,7 +270,7 @@ static void worker_run_hears_the_beginning_of_standard_error(void **state)
 		}
 		assert_int_equal(n, WORKER_MAX_SAID - (sizeof(FAKE_TALK_LINE) - 1));
 	}
-	/* Of the last attempt alone. */
+	/* The figures are those of the last attempt alone. */
 	assert_int_equal(run(s, FAKE_PROPER), 0);
 	assert_int_equal(s->outcome.said.n, 0);
 	assert_int_equal(s->outcome.said.dropped, 0);

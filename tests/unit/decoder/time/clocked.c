@@ -31,7 +31,7 @@ struct core {
 	uint64_t first_bit, last_bit, first_bit_cycle;
 	bool force; /* the CYC before was alone, so the next eligible packet has one of its own */
 	bool full;  /* there is no more room */
-	/* What was written. */
+	/* The packets that were written. */
 	uint8_t *bytes;
 	size_t size, room;
 	struct clocked_event *events;

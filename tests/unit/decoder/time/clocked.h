@@ -23,7 +23,7 @@
 
 #include "decoder/time/timing.h"
 
-/* What may happen to the processor. Chances are per 10000 steps. */
+/* Events that may happen to the processor. Chances are per 10000 steps. */
 struct clocked_world {
 	bool mtc, cyc;
 	bool user_only;	     /* the kernel is not traced: ContextEn goes off and on */

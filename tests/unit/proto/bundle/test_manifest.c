@@ -763,7 +763,7 @@ static void manifest_write_without_space_says_so(void **state)
 	manifest_done(&m);
 }
 
-/* What attr.config of intel_pt leaves out of a trace. */
+/* The packets that attr.config of intel_pt leaves out of a trace. */
 static void manifest_contents_follow_the_configuration(void **state)
 {
 	static const struct {

@@ -162,7 +162,7 @@ static void code_that_is_made_executable_again_may_have_been_written_to(void **s
 	/* Another file, and then the first one again: each was mapped anew. */
 	assert_false(is_writable(t, 2, 30, 0x1000));
 	assert_false(is_writable(t, 2, 40, 0x1000));
-	/* Of memory the recorder knows more. */
+	/* The recorder knows more about memory. */
 	assert_false(is_writable(t, 3, 20, 0x1000));
 	assert_int_equal(space_generation(timeline_space(t, 3, 50), 50), 1);
 	timeline_free(t);

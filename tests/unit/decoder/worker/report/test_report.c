@@ -801,7 +801,7 @@ static void report_write_limit_leaves_something_of_every_list(void **state)
 
 			o = report_of(&how, limit, pretty, &size);
 			assert_true(size <= limit);
-			/* What one list does not need, another has. */
+			/* Another list has the room that one list does not need. */
 			assert_true(i > 10 || size > limit - limit / 4);
 			assert_int_equal(length_at(o, "threads"), 1);
 			assert_int_equal(length_at(o, "images"), 1);

@@ -453,7 +453,7 @@ static void turns_decide_says_the_process(void **state)
 	turns_done(&m.turns);
 }
 
-/* What was executed behind a stop of the trace is not known, nor what was in turns of anybody. */
+/* Nobody knows which code ran behind a stop of the trace, nor which code ran in unknown turns. */
 static void turns_decide_believes_no_thread_that_ran_unseen(void **state)
 {
 	const struct turn turns[] = {{'A', 100}, {'B', 200}, {'A', 300}, {'B', 900}, {0}};

@@ -128,7 +128,7 @@ static void enter(struct world *w, struct thread *t, struct real *to)
 	}
 }
 
-/* What the instruction at IP follows. */
+/* The instruction in front of that at IP. */
 static enum turns_call behind(uint64_t ip)
 {
 	if (ip == FORK)
