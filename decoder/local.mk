@@ -31,6 +31,7 @@ decoder_libptdecoder_a_SOURCES = \
 	decoder/flow/flow_nodes.c \
 	decoder/flow/flow_private.h \
 	decoder/flow/flow_returns.c \
+	decoder/flow/flow_seam.c \
 	decoder/flow/flow_try.c \
 	decoder/flow/flow_walk.c \
 	decoder/code/graph.c \

@@ -268,9 +268,15 @@ static int add_notes(struct import *i)
 	if (r == 0)
 		r = note(i, "sideband-bad", i->cut, "the file ends within a record");
 	if (r == 0)
-		r = note(i, "head", i->traces.seams,
+		r = note(i, "head", i->traces.cut,
 			 "pieces that do not continue the piece before them: left out up to "
 			 "their first PSB");
+	if (r == 0)
+		r = note(i, "trace-missing", i->traces.left_out,
+			 "more pieces that do not continue each other than a manifest can hold");
+	if (r == 0)
+		r = note(i, "snapshot-copy", i->traces.copies,
+			 "snapshots of perf record: the trace pauses at places that are not known");
 	if (r == 0)
 		r = note(i, "image-missing", i->images.dropped,
 			 "more files were mapped than are looked for");

@@ -66,13 +66,18 @@ struct import_piece {
 struct import_traces {
 	struct import_piece *pieces;
 	size_t n, capacity;
-	uint64_t seams; /* pieces that do not continue the piece before them */
+	/* Pieces that do not continue the piece before them and do not begin with a PSB: left out
+	 * up to their first PSB, or as a whole. */
+	uint64_t cut;
+	uint64_t left_out; /* pieces left out because the manifest holds no more seams */
+	uint64_t copies;   /* seams of snapshots whose place in the trace is not known */
 };
 
 void import_traces_done(struct import_traces *t);
 /* Adds an AUXTRACE record. 0; -EBADMSG: the trace is neither a CPU's nor a thread's; -ENOMEM. */
 int import_traces_add(struct import_traces *t, const struct perfdata_record *record);
-/* Makes each trace a CPU of the manifest and a member of the bundle. SNAPSHOT: pieces may overlap
+/* Makes each trace a CPU of the manifest and a member of the bundle, and seams of the manifest
+ * where pieces do not continue each other. SNAPSHOT: pieces may overlap
  * (perf record --snapshot). 0, or an exit code after a message about PATH. */
 int import_traces_write(struct import_traces *t, const char *path, bool snapshot,
 			struct manifest *m, struct bundle_writer *w);

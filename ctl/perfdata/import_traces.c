@@ -4,7 +4,12 @@
  * Ordinarily each piece begins where the previous piece of its CPU or thread ended. With --snapshot
  * a piece is the whole content of a ring: it continues the previous piece, or overlaps it, or
  * begins after bytes that were overwritten before perf read them. In the last case the bytes before
- * the piece's first PSB cannot be decoded: they are left out, and the seam is counted.
+ * the piece's first PSB cannot be decoded: they are left out, and the manifest gets a seam.
+ *
+ * Pieces of --snapshot that continue each other have a seam, too: perf disables the event when it
+ * takes a snapshot and enables it when the ring is copied (tools/perf/builtin-record.c,
+ * snapshot_sig_handler() and record__read_auxtrace_snapshot()), so what ran in between is not in
+ * the trace. The place is known where the trace begins again with a PSB.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +28,9 @@
 #define MAX_COMPARED 8u
 /* A ring has at least one page. */
 #define MIN_RING 4096u
+/* Kinds of seams (decoder/packet/fault.h): bytes are missing; the event was disabled. */
+#define SEAM_HOLE "trace-missing"
+#define SEAM_COPY "snapshot-copy"
 
 void import_traces_done(struct import_traces *t)
 {
@@ -121,22 +129,78 @@ static bool continues(const struct import_piece *last, const struct import_piece
 	       behind >= last->size && (behind & (behind - 1)) == 0;
 }
 
-/* Returns how many bytes at PIECE's beginning are to be left out. */
-static size_t bytes_to_skip(struct import_traces *t, const struct import_piece *last,
-			    const struct import_piece *piece, bool snapshot)
-{
-	size_t cut;
+/* How a piece is joined to the pieces before it. */
+struct join {
+	const char *kind; /* of the seam; NULL: there is none */
+	size_t cut;	  /* so many bytes at the piece's beginning are left out */
+};
 
-	if (snapshot) {
-		cut = import_traces_overlap(last->bytes, last->size, piece->bytes, piece->size);
-		if (cut > 0)
-			return cut;
+/* LOST: the pieces before were left out for want of a PSB. */
+static struct join join_of(const struct import_piece *last, const struct import_piece *piece,
+			   bool snapshot, bool lost)
+{
+	struct join j = {0};
+
+	if (snapshot && !lost)
+		j.cut = import_traces_overlap(last->bytes, last->size, piece->bytes, piece->size);
+	if (!lost && (j.cut > 0 || continues(last, piece, snapshot))) {
+		j.kind = snapshot ? SEAM_COPY : NULL;
+		return j;
 	}
-	if (continues(last, piece, snapshot))
+	j.kind = SEAM_HOLE;
+	j.cut = find_psb(piece->bytes, piece->size, 0);
+	return j;
+}
+
+/* A trace while its pieces are joined. */
+struct joining {
+	struct import_traces *t;
+	struct manifest *m;
+	struct manifest_cpu *cpu;
+	bool snapshot, lost;
+};
+
+/* Notes the seam J in front of PIECE. 0 or -ENOMEM. */
+static int note_seam(struct joining *w, const struct import_piece *piece, struct join *j)
+{
+	bool copy = strcmp(j->kind, SEAM_COPY) == 0;
+	struct manifest_seam *seam;
+
+	if (j->cut == piece->size)
 		return 0;
-	cut = find_psb(piece->bytes, piece->size, 0);
-	t->seams++;
-	return cut;
+	if (copy && find_psb(piece->bytes, piece->size, j->cut) != j->cut) {
+		w->t->copies++;
+		return 0;
+	}
+	if (w->m->n_seams == MANIFEST_MAX_SEAMS) {
+		w->t->left_out++;
+		w->lost = true;
+		j->cut = piece->size;
+		return 0;
+	}
+	seam = manifest_add_seam(w->m);
+	if (!seam)
+		return -ENOMEM;
+	seam->trace = (uint32_t)(w->m->n_cpus - 1);
+	seam->offset = w->cpu->bytes;
+	seam->kind = strdup(j->kind);
+	return seam->kind ? 0 : -ENOMEM;
+}
+
+/* Returns in *RET how many bytes at PIECE's beginning are to be left out. 0 or -ENOMEM. */
+static int join(struct joining *w, const struct import_piece *last,
+		const struct import_piece *piece, size_t *ret)
+{
+	struct join j = join_of(last, piece, w->snapshot, w->lost);
+	int r;
+
+	if (j.kind && strcmp(j.kind, SEAM_HOLE) == 0) {
+		w->lost = j.cut == piece->size;
+		w->t->cut += j.cut > 0;
+	}
+	r = j.kind ? note_seam(w, piece, &j) : 0;
+	*ret = j.cut;
+	return r;
 }
 
 static int write_trace(struct import_traces *t, size_t first, size_t end, bool snapshot,
@@ -145,6 +209,7 @@ static int write_trace(struct import_traces *t, size_t first, size_t end, bool s
 	CLEANUP_FREE struct iovec *parts = calloc(end - first, sizeof(*parts));
 	const struct import_piece *pieces = t->pieces;
 	struct manifest_cpu *cpu = manifest_add_cpu(m);
+	struct joining joining = {.t = t, .m = m, .cpu = cpu, .snapshot = snapshot};
 	char name[32];
 
 	if (!parts || !cpu)
@@ -152,8 +217,10 @@ static int write_trace(struct import_traces *t, size_t first, size_t end, bool s
 	cpu->cpu = pieces[first].cpu;
 	cpu->tid = pieces[first].tid;
 	for (size_t i = first; i < end; i++) {
-		size_t cut = i > first ? bytes_to_skip(t, &pieces[i - 1], &pieces[i], snapshot) : 0;
+		size_t cut = 0;
 
+		if (i > first && join(&joining, &pieces[i - 1], &pieces[i], &cut) < 0)
+			return import_no_memory();
 		parts[i - first].iov_base = (void *)(uintptr_t)(pieces[i].bytes + cut);
 		parts[i - first].iov_len = pieces[i].size - cut;
 		cpu->bytes += pieces[i].size - cut;

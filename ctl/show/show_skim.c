@@ -32,6 +32,8 @@ static struct figure when(struct json_object *o, const char *path)
 
 static void show_totals(FILE *out, struct json_object *map)
 {
+	uint64_t n;
+
 	fputs("Skim      ", out);
 	text_puts(out, field_text(map, "id"), 48);
 	fputs(", by ", out);
@@ -46,11 +48,18 @@ static void show_totals(FILE *out, struct json_object *map)
 				: "branches");
 	fprintf(out, "Time      %s to %s from the trigger\n", when(map, "fromNSec").text,
 		when(map, "untilNSec").text);
-	fprintf(out, "Faults    %s overflows, %s bad packets (%s skipped), head %s\n",
+	fprintf(out, "Faults    %s overflows, %s bad packets (%s skipped)",
 		figure_field_count(map, "overflows").text,
 		figure_field_count(map, "badPackets").text,
-		figure_field_bytes(map, "badBytes").text,
-		figure_field_bytes(map, "headBytes").text);
+		figure_field_bytes(map, "badBytes").text);
+	if (field_u64(map, "timeBackwards", &n) && n > 0)
+		fprintf(out, ", %s times time runs backwards (%s skipped)",
+			figure_field_count(map, "timeBackwards").text,
+			figure_field_bytes(map, "timeBackwardsBytes").text);
+	if (field_u64(map, "seams", &n) && n > 0)
+		fprintf(out, ", %s places where the trace does not go on",
+			figure_field_count(map, "seams").text);
+	fprintf(out, ", head %s\n", figure_field_bytes(map, "headBytes").text);
 }
 
 static void show_functions(FILE *out, struct json_object *map)

@@ -63,11 +63,6 @@ static void start(struct flow *f)
 	const struct flow_config *c = &f->config;
 	size_t stop = c->end_offset != 0 ? (size_t)MIN_OF(c->end_offset, c->size) : c->size;
 	size_t begin = stop;
-	struct timing_config timing = {.mtc_period = c->mtc_period,
-				       .max_nonturbo_ratio = c->max_nonturbo_ratio,
-				       .tsc_art_num = c->tsc_art_num,
-				       .tsc_art_den = c->tsc_art_den,
-				       .end_tsc = c->end_tsc};
 	const uint8_t *psb = NULL;
 	uint64_t tsc;
 
@@ -81,21 +76,16 @@ static void start(struct flow *f)
 	if (psb)
 		begin = MIN_OF((size_t)(psb - c->trace), stop);
 	f->errata = errata_for(c->cpu_family, c->cpu_model);
-	timing.quirks = event_quirks(&f->errata);
-	timing.skl168 = f->errata.skl168;
-	event_reader_init(&f->reader, c->trace, c->size, begin, stop, f->errata);
-	if (is_window(c))
-		event_note_before(&f->reader, c->trace + begin);
-	timing_init(&f->timing, c->trace, c->size, begin, &timing);
 	f->stats.bytes = f->stats.bytes_decoded = is_window(c) ? stop - begin : stop;
 	f->at.resumed = true;
+	flow_begin_trace(f, begin, stop);
 	flow_begin_rule(f);
 	f->done = begin == stop;
 	if (begin < stop && sync_tsc(c->trace + begin, c->trace + c->size, &tsc))
 		f->stats.tsc_first = tsc;
-	if (c->size == 0)
+	if (f->pieces.size == 0)
 		gap_before_start(f, FAULT_EMPTY, 0);
-	else if (!is_window(c) && begin == c->size)
+	else if (!is_window(c) && begin == f->pieces.size)
 		gap_before_start(f, FAULT_NO_PSB, c->size);
 	else if (!is_window(c) && begin > 0)
 		gap_before_start(f, FAULT_HEAD, begin);
@@ -324,6 +314,19 @@ static int fill(struct flow *f)
 	return 0;
 }
 
+/* A piece begins with a batch, as the first one does. */
+static int fill_piece(struct flow *f)
+{
+	int r = 0;
+
+	if (!f->done)
+		r = fill(f);
+	if (r != 0 || !f->done || f->out.n_items > 0 || !flow_has_piece(f))
+		return r;
+	flow_begin_piece(f);
+	return fill(f);
+}
+
 static void begin_batch(struct flow *f)
 {
 	flow_go(f, f->at.ip); /* flow_run may have thrown blocks away since the last batch */
@@ -349,7 +352,7 @@ int flow_next(struct flow *f, struct flow_batch *ret)
 	else
 		flow_begin_group(f);
 	f->started = true;
-	r = fill(f);
+	r = fill_piece(f);
 	f->stats.packets = c->packets;
 	f->stats.psbs = c->psbs;
 	f->stats.cbr = c->cbr;

@@ -2,12 +2,13 @@
  * The decoder of one CPU's trace: from trace bytes, and a function that gives code, to executed
  * branches, gaps and marks, in batches and in order, each with an interval of time.
  *
- * flow.c makes batches. flow_walk.c steps over code, block by block; flow_event.c does what happens
- * between instructions; flow_gap.c finds where decoding can go on behind a fault; flow_mark.c
- * places marks; flow_kernel.c knows versions of the kernel's code; flow_try.c tries the code of a
- * context on packets; flow_returns.c knows which returns pop the return stack. Plain packets take a
- * shorter way: flow_nodes.c hands them to the hot loop (decoder/hot), flow_back.c takes over its
- * state, and flow_expand.c makes items of its steps.
+ * flow.c makes batches, and flow_seam.c begins anew where a trace does not go on. flow_walk.c steps
+ * over code, block by block; flow_event.c does what happens between instructions; flow_gap.c finds
+ * where decoding can go on behind a fault; flow_mark.c places marks; flow_kernel.c knows versions
+ * of the kernel's code; flow_try.c tries the code of a context on packets; flow_returns.c knows
+ * which returns pop the return stack. Plain packets take a shorter way: flow_nodes.c hands them to
+ * the hot loop (decoder/hot), flow_back.c takes over its state, and flow_expand.c makes items of
+ * its steps.
  *
  * Decisions that govern the room:
  * - The decoder opens nothing, logs nothing, reads no clock and keeps nothing static.
@@ -117,9 +118,18 @@ struct flow_stats {
 	uint64_t branches_undecided; /* at least so many branches would be others then */
 };
 
+/* A place where the bytes of a trace do not go on: nothing that was known before holds behind it.
+ */
+struct flow_seam {
+	uint64_t offset; /* of the first byte behind it; decoding goes on with the next PSB */
+	enum fault fault;
+};
+
 struct flow_config {
 	const uint8_t *trace; /* borrowed; oldest byte first */
 	size_t size;
+	const struct flow_seam *seams; /* borrowed; rising, within the trace. Each is a gap */
+	size_t n_seams;
 	/* Time: 0 where unknown. TSC = CTC * tsc_art_num / tsc_art_den; see proto/bundle/manifest.h
 	 */
 	uint32_t mtc_period; /* UINT32_MAX: no MTC */

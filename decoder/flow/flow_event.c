@@ -12,13 +12,13 @@
  * begins and ends in the host, so it has PIPs that say so. Without a PIP it is not known. */
 static bool is_own(const struct flow *f)
 {
-	struct packet_cursor c = {.end = f->config.trace + f->config.size,
+	struct packet_cursor c = {.end = f->config.trace + f->pieces.size,
 				  .quirks = event_quirks(&f->errata)};
 	const uint8_t *psb = sync_find(f->config.trace, c.end);
 	bool found = false;
 	struct packet p;
 
-	if (f->config.cut)
+	if (f->pieces.cut)
 		return false;
 	while (psb) {
 		c.pos = psb;

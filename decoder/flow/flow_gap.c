@@ -136,7 +136,7 @@ static bool stays(struct flow *f)
 	return b && b->n == 0 && b->fault == f->sync.gap.fault;
 }
 
-static void push_gap(struct flow *f, const struct flow_gap *gap)
+void flow_push_gap(struct flow *f, const struct flow_gap *gap)
 {
 	/* Bytes of the gap before count once. */
 	uint64_t end = gap->offset + gap->bytes;
@@ -214,7 +214,7 @@ void flow_step_sync(struct flow *f)
 			f->in.event.offset - MIN_OF(f->sync.gap.offset, f->in.event.offset);
 		f->sync.gap.tsc_lo = MIN_OF(f->sync.gap.tsc_lo, f->in.event_when.hi);
 		f->sync.gap.tsc_hi = f->in.event_when.hi;
-		push_gap(f, &f->sync.gap);
+		flow_push_gap(f, &f->sync.gap);
 	} else if (f->in.event.kind == EVENT_MARK && !waits_for_psb(f, f->sync.gap.fault)) {
 		flow_mark_here(f);
 	} else {
@@ -269,7 +269,7 @@ void flow_event_gap(struct flow *f, enum fault fault)
 	/* Doubt goes on over many packets. */
 	if (fault == FAULT_TIME_BACKWARDS)
 		timing_at(&f->timing, f->in.event.end, &lo, &gap.tsc_hi);
-	push_gap(f, &gap);
+	flow_push_gap(f, &gap);
 	f->in.tnt_n = 0;
 }
 
@@ -285,5 +285,5 @@ void flow_push_psb_gap(struct flow *f, enum fault fault)
 	if (waits_for_psb(f, fault))
 		flow_lose(f, fault);
 	else
-		push_gap(f, &gap);
+		flow_push_gap(f, &gap);
 }

@@ -30,6 +30,14 @@ struct flow_version {
 	uint32_t version; /* 0: free */
 };
 
+/* The pieces between the seams of a trace (flow_seam.c). config.size is the end of the piece at
+ * hand, and config.cut says whether that piece was cut off. */
+struct flow_pieces {
+	size_t next;	   /* index into config.seams: where the piece ends */
+	size_t size, stop; /* of the whole trace */
+	bool cut;	   /* the whole trace was */
+};
+
 /* Where execution stands. Written by the whole walk. */
 struct flow_at {
 	bool enabled; /* tracing is on */
@@ -190,6 +198,7 @@ struct flow {
 	bool trial;	   /* this flow is a trial, whose items are not given (flow_try.c) */
 	bool guests_known; /* config.guests was looked at */
 	bool done, started;
+	struct flow_pieces pieces;
 	struct flow_at at;
 	struct flow_in in;
 	struct flow_held held;
@@ -232,6 +241,14 @@ bool flow_is_open(struct flow *f);
 void flow_begin_group(struct flow *f);
 /* *RET: the batch has room for a step. 0 or -ENOMEM. */
 int flow_has_room(struct flow *f, bool *ret);
+
+/* flow_seam.c */
+/* The walk begins at BEGIN, a PSB or the end, and ends at STOP at the latest. */
+void flow_begin_trace(struct flow *f, size_t begin, size_t stop);
+/* The walk has come to the end of a piece, and there is another one. */
+bool flow_has_piece(const struct flow *f);
+/* Begins that piece, with a gap. The batch must be empty. */
+void flow_begin_piece(struct flow *f);
 
 /* flow_try.c */
 #define FLOW_TRIAL_ITEMS 1024u
@@ -349,6 +366,7 @@ void flow_event_gap(struct flow *f, enum fault fault);
 void flow_push_psb_gap(struct flow *f, enum fault fault);
 /* Whether FAULT says that packets and code contradict each other. */
 bool flow_is_contradiction(enum fault fault);
+void flow_push_gap(struct flow *f, const struct flow_gap *gap);
 /* A gap from the event in hand, whose packets are part of it, to where decoding can go on. */
 void flow_lose(struct flow *f, enum fault fault);
 

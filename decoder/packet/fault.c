@@ -20,6 +20,7 @@ static const struct {
 	[FAULT_OVERFLOW] = { "overflow", "the processor could not write packets fast enough and lost some" },
 	[FAULT_TRACESTOP] = { "tracestop", "an address filter stopped the trace" },
 	[FAULT_TIME_BACKWARDS] = { "time-backwards", "time runs backwards: bytes of the trace are there twice, or in a wrong order" },
+	[FAULT_TRACE_MISSING] = { "trace-missing", "bytes of the trace are missing there: they were overwritten before they were read" },
 	[FAULT_UNMAPPED] = { "unmapped", "nothing was mapped at that address at that time" },
 	[FAULT_ANONYMOUS] = { "anonymous", "code that is in no file, for example compiled at run time" },
 	[FAULT_IMAGE_MISSING] = { "image-missing", "the bytes of the mapped file are not available" },

@@ -19,6 +19,7 @@ enum fault {
 	FAULT_OVERFLOW,	      /* OVF: the hardware lost packets */
 	FAULT_TRACESTOP,      /* TraceSTOP: an address filter ended tracing */
 	FAULT_TIME_BACKWARDS, /* a TSC earlier than one before: bytes twice, or old ones */
+	FAULT_TRACE_MISSING,  /* bytes of the trace are missing between two pieces */
 	/* Code. */
 	FAULT_UNMAPPED,	      /* nothing was mapped at the address at that time */
 	FAULT_ANONYMOUS,      /* code without a file (JIT) */

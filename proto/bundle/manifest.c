@@ -124,6 +124,23 @@ struct manifest_text *manifest_add_text(struct manifest *m)
 	return &m->texts[m->n_texts++];
 }
 
+struct manifest_seam *manifest_add_seam(struct manifest *m)
+{
+	if (!HAS_ROOM(m->seams, m->n_seams, MANIFEST_SEAMS))
+		return NULL;
+	m->seams[m->n_seams] = (struct manifest_seam){0};
+	return &m->seams[m->n_seams++];
+}
+
+const struct manifest_seam *manifest_seams(const struct manifest *m, size_t trace, size_t *ret_n)
+{
+	size_t first = FIRST_WHERE(i, m->n_seams, m->seams[i].trace >= trace);
+	size_t end = FIRST_WHERE(i, m->n_seams, m->seams[i].trace > trace);
+
+	*ret_n = end - first;
+	return end > first ? &m->seams[first] : NULL;
+}
+
 struct manifest_label *manifest_add_label(struct manifest *m)
 {
 	if (!HAS_ROOM(m->labels, m->n_labels, MANIFEST_LABELS))
@@ -192,6 +209,7 @@ void *manifest_elements(const struct manifest *m, enum manifest_list_id id, size
 	case MANIFEST_PEVENTS: *ret_n = m->n_pevents; return m->pevents;
 	case MANIFEST_LABELS: *ret_n = m->n_labels; return m->labels;
 	case MANIFEST_TEXTS: *ret_n = m->n_texts; return m->texts;
+	case MANIFEST_SEAMS: *ret_n = m->n_seams; return m->seams;
 	case MANIFEST_N_LISTS: break;
 	}
 	*ret_n = 0;
@@ -208,6 +226,7 @@ void *manifest_add_element(struct manifest *m, enum manifest_list_id id)
 	case MANIFEST_PEVENTS: return manifest_add_pevent(m);
 	case MANIFEST_LABELS: return manifest_add_label(m);
 	case MANIFEST_TEXTS: return manifest_add_text(m);
+	case MANIFEST_SEAMS: return manifest_add_seam(m);
 	case MANIFEST_N_LISTS: break;
 	}
 	return NULL;

@@ -21,6 +21,7 @@
 #define MANIFEST_MAX_PEVENTS   64u
 #define MANIFEST_MAX_LABELS    8u
 #define MANIFEST_MAX_TEXTS     4096u
+#define MANIFEST_MAX_SEAMS     65536u	   /* of all traces */
 #define MANIFEST_MAX_PIECES    65536u	   /* of one image */
 #define MANIFEST_MAX_TEXT      (64u << 20) /* bytes of JSON */
 #define MANIFEST_MAX_BUILD_ID  40u	   /* hex digits */
@@ -48,6 +49,14 @@ struct manifest_cpu {
 				* NULL: unknown */
 	char *why;	       /* owned; why the CPU is not tracing, for people; or NULL */
 	uint64_t stop_order;   /* 0: was stopped first; or ABSENT */
+};
+
+/* A place in a trace where the bytes do not simply go on: the packets behind it were not written
+ * directly behind those before it. */
+struct manifest_seam {
+	uint32_t trace;	 /* index of the CPU (struct manifest_cpu) */
+	uint64_t offset; /* of the first byte behind the seam, a PSB; less than the trace's bytes */
+	char *kind;	 /* owned; the name of a fault (decoder/packet/fault.h) */
 };
 
 struct manifest_process {
@@ -210,6 +219,8 @@ struct manifest {
 	size_t n_labels;
 	struct manifest_text *texts;
 	size_t n_texts;
+	struct manifest_seam *seams; /* rising by trace, then by offset */
+	size_t n_seams;
 	uint64_t kernel_start; /* first address of the kernel; ABSENT: the upper canonical half */
 };
 
@@ -221,6 +232,8 @@ enum manifest_contents {
 };
 
 enum manifest_contents manifest_contents(const struct manifest *m);
+/* The seams of the trace with index TRACE, and their number; NULL: there are none. */
+const struct manifest_seam *manifest_seams(const struct manifest *m, size_t trace, size_t *ret_n);
 
 /* Makes M empty, with all values absent. */
 void manifest_init(struct manifest *m);
@@ -233,6 +246,7 @@ struct manifest_image *manifest_add_image(struct manifest *m);
 struct manifest_pevent *manifest_add_pevent(struct manifest *m);
 struct manifest_label *manifest_add_label(struct manifest *m);
 struct manifest_text *manifest_add_text(struct manifest *m);
+struct manifest_seam *manifest_add_seam(struct manifest *m);
 /* Appends a copy of NOTE. 0; -ENOMEM; -ENOSPC: the limit above is reached. */
 int manifest_add_note_at(struct manifest *m, const struct manifest_note *note);
 /* The same for a note that is not about one CPU and has no times. */

@@ -194,6 +194,12 @@ static const struct manifest_field label[] = {
 	TEXT(manifest_label, "value", value),
 };
 
+static const struct manifest_field seam[] = {
+	U32(manifest_seam, "trace", trace, MANIFEST_MAX_CPUS - 1),
+	U64(manifest_seam, "offset", offset, BUNDLE_MAX_BYTES),
+	TEXT(manifest_seam, "kind", kind),
+};
+
 const struct manifest_group manifest_groups[MANIFEST_N_GROUPS] = {
 	{ NULL, FIELDS(identity), MANIFEST_ALWAYS },
 	{ "host", FIELDS(host), MANIFEST_ALWAYS },
@@ -219,5 +225,7 @@ const struct manifest_list manifest_lists[MANIFEST_N_LISTS] = {
 			     MANIFEST_MAX_TEXTS, true },
 	[MANIFEST_LABELS] = { "labels", FIELDS(label), sizeof(struct manifest_label),
 			      MANIFEST_MAX_LABELS, true },
+	[MANIFEST_SEAMS] = { "seams", FIELDS(seam), sizeof(struct manifest_seam), MANIFEST_MAX_SEAMS,
+			     true },
 };
 /* clang-format on */

@@ -112,7 +112,7 @@ int manifest_write(const struct manifest *m, struct bytes_out *out)
  * need tens of GiB. The 64 objects more are for keys of later versions. */
 #define MAX_OBJECTS                                                                              \
 	(MANIFEST_MAX_CPUS + MANIFEST_MAX_PROCESSES + MANIFEST_MAX_IMAGES + MANIFEST_MAX_NOTES + \
-	 MANIFEST_MAX_TEXTS + 64u)
+	 MANIFEST_MAX_TEXTS + MANIFEST_MAX_SEAMS + 64u)
 #define MAX_ARRAYS  64u
 #define MAX_MEMBERS (13u * MAX_OBJECTS)
 
@@ -365,6 +365,21 @@ static bool is_valid_image(const struct manifest_image *image)
 		       strspn(id, "0123456789abcdef") == digits);
 }
 
+/* Whether each seam lies within a trace and behind the seam before it. */
+static bool are_valid_seams(const struct manifest *m)
+{
+	for (size_t i = 0; i < m->n_seams; i++) {
+		const struct manifest_seam *s = &m->seams[i], *last = i > 0 ? s - 1 : NULL;
+
+		if (s->trace >= m->n_cpus || s->offset == 0 || s->offset >= m->cpus[s->trace].bytes)
+			return false;
+		if (last && (last->trace > s->trace ||
+			     (last->trace == s->trace && last->offset >= s->offset)))
+			return false;
+	}
+	return true;
+}
+
 /* Checks rules about several fields. */
 static int check_lists(const struct manifest *m)
 {
@@ -385,7 +400,7 @@ static int check_lists(const struct manifest *m)
 	for (size_t i = 0; i < m->n_images; i++)
 		if (!is_valid_image(&m->images[i]))
 			return -EBADMSG;
-	return 0;
+	return are_valid_seams(m) ? 0 : -EBADMSG;
 }
 
 static int read_tree(struct json_object *root, struct manifest *m)

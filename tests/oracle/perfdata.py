@@ -35,7 +35,7 @@ SYNTHETIC = {
     "plain": (insns(20), []), "tasks": (2 * insns(20), []), "cpus": (3 * insns(20), []), "mixed": (insns(5), []),
     "ids": (insns(5), []), "nocpu": (insns(5), []), "notime": (insns(5), []),
     "nosampleid": (insns(5), []), "notsc": (insns(5), []), "thread": (insns(20), []),
-    "pieces": (2 * insns(20), []), "overlap": (insns(40), []), "compressed": (insns(5), []),
+    "pieces": (2 * insns(20), []), "overlap": (insns(40), ["snapshot-copy"]), "compressed": (insns(5), []),
     "compressed2": (insns(5), ["aux-truncated"]), "old": (insns(5), []), "unfinished": (insns(5), []),
     "buildid": (insns(5), []), "mapbuildid": (insns(5), []),
     "mismatch": (0, ["image-mismatch"]), "mapmismatch": (0, ["image-mismatch"]),
@@ -44,7 +44,7 @@ SYNTHETIC = {
     "notsctasks": (0, ["thread-uncertain"]),
     "noswitches": (insns(20), ["thread-uncertain"]),
     "every": (None, ["aux-truncated", "sideband-lost", "thread-uncertain"]),
-    "hole": (None, ["head"]),
+    "hole": (None, ["head", "trace-missing"]),
 }
 
 RECORDINGS = [

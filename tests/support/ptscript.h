@@ -35,6 +35,13 @@ struct ptscript_label {
 	uint64_t value;
 };
 
+/* A place where the trace does not go on (struct manifest_seam). */
+#define PTSCRIPT_SEAMS 8
+struct ptscript_seam {
+	uint64_t offset;
+	char kind[32];
+};
+
 struct ptscript {
 	const char *path; /* as shown in messages; borrowed */
 	struct ptscript_section *sections;
@@ -45,7 +52,9 @@ struct ptscript {
 	struct bytes_out sideband; /* written by ptscript_sideband */
 	bool has_kernel;	   /* the program's sections at kernel addresses are kernel code */
 	uint64_t kernel_time;	   /* when the kernel code was read, perf ns */
-	char error[512];	   /* "PATH:LINE: why", of the last failed call */
+	struct ptscript_seam seams[PTSCRIPT_SEAMS];
+	size_t n_seams;
+	char error[512]; /* "PATH:LINE: why", of the last failed call */
 };
 
 /* Splits TEXT into sections. 0, or -EINVAL and s->error; call ptscript_done in either case. */

@@ -14,7 +14,7 @@
 struct fields {
 	uint64_t time, cpu, pid, tid, ppid, ptid, addr, len, pgoff, maj, min, ino, gen, prot, flags,
 		offset, size, id, lost;
-	const char *comm, *file, *old, *new;
+	const char *comm, *file, *old, *new, *kind;
 	bool exec, out;
 	bool has_tid, has_ptid;
 };
@@ -85,6 +85,8 @@ static int take_field(struct composer *c, char *text)
 		c->f.old = equals + 1;
 	else if (strcmp(text, "new") == 0)
 		c->f.new = equals + 1;
+	else if (strcmp(text, "kind") == 0)
+		c->f.kind = equals + 1;
 	else
 		return take_number(c, text, equals + 1);
 	return 0;
@@ -260,17 +262,34 @@ static int put_record(struct composer *c, size_t kind)
 	return 0;
 }
 
+/* What is no record, but says something of the bundle. False: C's line is a record. */
+static bool take_other(struct composer *c)
+{
+	struct ptscript *s = c->line.script;
+
+	if (strcmp(c->line.name, "kernel") == 0) {
+		s->has_kernel = true;
+		s->kernel_time = c->f.time;
+		return true;
+	}
+	if (strcmp(c->line.name, "seam") == 0 && s->n_seams < PTSCRIPT_SEAMS) {
+		struct ptscript_seam *seam = &s->seams[s->n_seams++];
+
+		seam->offset = c->f.offset;
+		snprintf(seam->kind, sizeof(seam->kind), "%s",
+			 c->f.kind != NULL ? c->f.kind : "trace-missing");
+		return true;
+	}
+	return false;
+}
+
 static int compose(struct composer *c)
 {
 	size_t i = 0, n = sizeof(kinds) / sizeof(kinds[0]);
-	bool kernel = strcmp(c->line.name, "kernel") == 0;
 	int r = 0;
 
 	while (i < n && strcmp(c->line.name, kinds[i].name) != 0)
 		i++;
-	if (i == n && !kernel)
-		return ptscript_fail(c->line.script, c->line.number, "no record `%s'",
-				     c->line.name);
 	c->f = (struct fields){0};
 	for (size_t k = 0; k < c->line.n_args && r == 0; k++)
 		r = take_field(c, c->line.args[k]);
@@ -278,12 +297,12 @@ static int compose(struct composer *c)
 		c->f.tid = c->f.pid;
 	if (!c->f.has_ptid)
 		c->f.ptid = c->f.ppid;
-	if (kernel) {
-		c->line.script->has_kernel = true;
-		c->line.script->kernel_time = c->f.time;
+	if (r != 0 || take_other(c))
 		return r;
-	}
-	return r == 0 ? put_record(c, i) : r;
+	if (i == n)
+		return ptscript_fail(c->line.script, c->line.number, "no record `%s'",
+				     c->line.name);
+	return put_record(c, i);
 }
 
 int ptscript_sideband(struct ptscript *s)

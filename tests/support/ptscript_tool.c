@@ -157,6 +157,14 @@ static int describe(const struct tool *t, struct manifest *m, uint64_t image_siz
 		image->path = strdup("program");
 		image->size = image_size;
 	}
+	for (size_t i = 0; i < t->script.n_seams; i++) {
+		struct manifest_seam *seam = manifest_add_seam(m);
+
+		if (seam == NULL)
+			return -ENOMEM;
+		seam->offset = t->script.seams[i].offset;
+		seam->kind = strdup(t->script.seams[i].kind);
+	}
 	return 0;
 }
 

@@ -119,6 +119,7 @@ static void configure(struct cpu_replay *c, struct flow_config *config)
 		config->cpu_stepping = m->cpu_stepping;
 	}
 	config->trace = bundle_cpu(c->replay->bundle, c->index, &config->size);
+	config->seams = replay_seams(c->replay, c->index, &config->n_seams);
 	config->from_offset = part->from;
 	config->end_offset = part->end;
 	/* A part that begins later lies within what was asked for. */

@@ -137,8 +137,9 @@ struct replay {
 	const struct timeline_thread *process;
 	/* NULL: the kernel was not traced, or its code is not at hand. */
 	struct kernel *kernel;
-	uint64_t kernel_start; /* the kernel's first address */
-	uint64_t switch_ip;    /* the function in which the thread changes; 0: not known */
+	uint64_t kernel_start;	 /* the kernel's first address */
+	uint64_t switch_ip;	 /* the function in which the thread changes; 0: not known */
+	struct flow_seam *seams; /* the manifest's, one for one */
 	/* For the flow that asks for code; NULL: its context has no code that was mapped later. */
 	const struct replay_late *late;
 };
@@ -206,6 +207,8 @@ int replay_cpu(struct replay *r, size_t index, const struct replay_consumer *con
 	       struct flow_stats *ret);
 /* The TSC from which on CPU number INDEX was asked for; 0: from its beginning. */
 uint64_t replay_asked_since(const struct replay *r, size_t index);
+/* The seams of the trace of CPU number INDEX, and their number; NULL: there are none. */
+const struct flow_seam *replay_seams(const struct replay *r, size_t index, size_t *ret_n);
 /* The context of SPACE as it was at TIME, for code that ran NO_EARLIER (both perf ns): of memory,
  * only what is unchanged since then is known to be what ran. 0 or -ENOMEM. */
 int replay_context(struct replay *r, const struct space *space, uint64_t time, uint64_t no_earlier,

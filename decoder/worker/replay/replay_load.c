@@ -251,6 +251,31 @@ static int load_turns(struct replay *r)
 	return turns_link(&r->turns);
 }
 
+/* --- Seams --- */
+
+static int load_seams(struct replay *r)
+{
+	const struct manifest *m = r->manifest;
+
+	r->seams = calloc(m->n_seams + 1, sizeof(*r->seams));
+	if (!r->seams)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->n_seams; i++) {
+		enum fault kind = fault_by_name(m->seams[i].kind);
+
+		r->seams[i].offset = m->seams[i].offset;
+		r->seams[i].fault = kind == FAULT_NONE ? FAULT_TRACE_MISSING : kind;
+	}
+	return 0;
+}
+
+const struct flow_seam *replay_seams(const struct replay *r, size_t index, size_t *ret_n)
+{
+	const struct manifest_seam *first = manifest_seams(r->manifest, index, ret_n);
+
+	return first ? r->seams + (first - r->manifest->seams) : NULL;
+}
+
 /* --- All of it --- */
 
 /* Names of code in memory. */
@@ -282,6 +307,8 @@ static int load(struct replay *r, const struct image_loader *loader)
 		result = replay_images(r->bundle, r->timeline, loader, &r->images);
 	if (result == 0)
 		result = load_unchanged(r);
+	if (result == 0)
+		result = load_seams(r);
 	if (result == 0)
 		result = symbols_new(r->images, &r->symbols);
 	if (result == 0)
@@ -337,6 +364,7 @@ void replay_free(struct replay *r)
 	symbols_free(r->symbols);
 	image_set_free(r->images);
 	free(r->unchanged);
+	free(r->seams);
 	timeline_free(r->timeline);
 	contexts_done(&r->contexts);
 	turns_done(&r->turns);

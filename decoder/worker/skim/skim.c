@@ -66,6 +66,7 @@ static struct skim_config config_of(const struct skim *k, size_t index)
 	config.timing.quirks = event_quirks(&config.errata);
 	config.timing.skl168 = config.errata.skl168;
 	config.trace = bundle_cpu(k->replay->bundle, index, &config.size);
+	config.seams = replay_seams(k->replay, index, &config.n_seams);
 	return config;
 }
 
@@ -85,6 +86,12 @@ static int write_gaps(struct skim *k, size_t index, const struct skim_reader *re
 		r = skim_lines_gap(&k->lines, index, last, reader->lost_at, FAULT_OVERFLOW);
 	for (uint64_t n = before->bad_packets; n < now->bad_packets && r == 0; n++)
 		r = skim_lines_gap(&k->lines, index, last, reader->lost_at, FAULT_BAD_PACKET);
+	for (uint64_t n = before->backwards; n < now->backwards && r == 0; n++)
+		r = skim_lines_gap(&k->lines, index, last, reader->lost_at, FAULT_TIME_BACKWARDS);
+	for (uint64_t n = before->seams; n < now->seams && r == 0; n++)
+		r = skim_lines_gap(
+			&k->lines, index, last, reader->lost_at,
+			reader->config.seams[reader->next_seam - (now->seams - n)].fault);
 	return r;
 }
 
@@ -239,7 +246,8 @@ int skim_run(const struct bundle *bundle, const struct decode_options *options,
 			r = image_set_needed(k.replay->images, !options->no_symbols, sink->keep,
 					     sink->userdata);
 		for (size_t i = 0; i < n_cpus; i++)
-			*ret_faults += k.counts[i].bad_packets + k.counts[i].overflows;
+			*ret_faults += k.counts[i].bad_packets + k.counts[i].overflows +
+				       k.counts[i].backwards + k.counts[i].seams;
 	}
 	skim_map_done(&k.map);
 	replay_free(k.replay);

@@ -145,6 +145,9 @@ static void write_counts(const struct out *o, const struct skim_counts *c)
 	json_u64(o->w, "overflows", c->overflows);
 	json_u64(o->w, "badPackets", c->bad_packets);
 	json_u64(o->w, "badBytes", c->bad_bytes);
+	json_u64(o->w, "timeBackwards", c->backwards);
+	json_u64(o->w, "timeBackwardsBytes", c->backwards_bytes);
+	json_u64(o->w, "seams", c->seams);
 	report_tsc(o->w, "tscFirst", c->tsc_first);
 	report_tsc(o->w, "tscLast", c->tsc_last);
 	write_at(o, "fromNSec", c->tsc_first);

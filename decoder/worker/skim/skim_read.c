@@ -29,9 +29,19 @@ void skim_counts_add(struct skim_counts *to, const struct skim_counts *c)
 	to->overflows += c->overflows;
 	to->bad_packets += c->bad_packets;
 	to->bad_bytes += c->bad_bytes;
+	to->backwards += c->backwards;
+	to->backwards_bytes += c->backwards_bytes;
+	to->seams += c->seams;
 	if (to->tsc_first == 0 || (c->tsc_first != 0 && c->tsc_first < to->tsc_first))
 		to->tsc_first = c->tsc_first;
 	to->tsc_last = MAX_OF(to->tsc_last, c->tsc_last);
+}
+
+static size_t end_of_piece(const struct skim_reader *r)
+{
+	const struct skim_config *c = &r->config;
+
+	return r->next_seam < c->n_seams ? (size_t)c->seams[r->next_seam].offset : c->size;
 }
 
 void skim_reader_init(struct skim_reader *r, const struct skim_config *config)
@@ -42,7 +52,8 @@ void skim_reader_init(struct skim_reader *r, const struct skim_config *config)
 	*r = (struct skim_reader){.config = *config};
 	r->config.trace = trace;
 	r->c.pos = trace + config->start;
-	r->c.end = trace + config->size;
+	r->next_seam = FIRST_WHERE(i, config->n_seams, config->seams[i].offset > config->start);
+	r->c.end = trace + end_of_piece(r);
 	r->c.quirks = event_quirks(&config->errata);
 }
 
@@ -81,8 +92,11 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	struct event e;
 	uint64_t tsc;
 
-	event_reader_init(&reader, config->trace, config->size, (size_t)offset_of(r), config->size,
-			  config->errata);
+	event_reader_init(&reader, config->trace, end_of_piece(r), (size_t)offset_of(r),
+			  end_of_piece(r), config->errata);
+	reader.time = r->time;
+	reader.psb_time = r->psb_time;
+	reader.searches = r->searches;
 	/* If only PSBs are read, nothing says whether a virtual machine still runs. */
 	reader.guest = r->guest && !config->psb_only;
 	event_next(&reader, &e);
@@ -108,11 +122,18 @@ static void read_psb(struct skim_reader *r, struct skim_sample *s)
 	}
 	r->counts.psbs++;
 	r->counts.samples += s->has_ip;
-	if (e.kind == EVENT_BAD) {
+	if (e.kind == EVENT_BAD && e.fault == FAULT_TIME_BACKWARDS) {
+		r->counts.backwards++;
+		r->counts.backwards_bytes += e.end - e.offset;
+		r->lost_at = e.offset;
+	} else if (e.kind == EVENT_BAD) {
 		r->counts.bad_packets++;
 		r->counts.bad_bytes += e.end - e.last;
 		r->lost_at = e.last;
 	}
+	r->time = reader.time;
+	r->psb_time = reader.psb_time;
+	r->searches = reader.searches;
 	r->c.pos = reader.c.pos;
 	r->c.bip_bytes = 0;
 	r->last_ip = reader.last_ip;
@@ -277,25 +298,49 @@ static bool read_quickly(struct skim_reader *r, struct skim_sample *s)
 	return true;
 }
 
+/* Goes to the first PSB of the piece at hand, from where the cursor stands. */
+static void begin_piece(struct skim_reader *r)
+{
+	const struct skim_config *config = &r->config;
+
+	seek(r, r->c.pos);
+	r->ask_from = r->last_ip = 0;
+	r->guest = false;
+	if (!config->psb_only)
+		timing_init(&r->timing, config->trace, end_of_piece(r), (size_t)offset_of(r),
+			    &config->timing);
+}
+
+/* Goes behind the seam at which the cursor stands. False: there is none. */
+static bool pass_seam(struct skim_reader *r)
+{
+	const struct skim_config *config = &r->config;
+
+	if (r->next_seam == config->n_seams)
+		return false;
+	r->counts.seams++;
+	r->lost_at = config->seams[r->next_seam++].offset;
+	r->c.pos = r->c.end;
+	r->c.end = config->trace + end_of_piece(r);
+	begin_piece(r);
+	return true;
+}
+
 bool skim_reader_next(struct skim_reader *r, struct skim_sample *ret)
 {
 	bool done = false;
 
 	if (!r->begun) {
-		const struct skim_config *config = &r->config;
 		uint64_t start = offset_of(r);
 
 		/* Packets before the first PSB cannot be read. */
-		seek(r, r->c.pos);
+		begin_piece(r);
 		r->counts.head = offset_of(r) - start;
-		if (!config->psb_only)
-			timing_init(&r->timing, config->trace, config->size, (size_t)offset_of(r),
-				    &config->timing);
 		r->begun = true;
 	}
 	if (r->config.psb_only)
 		seek(r, r->c.pos);
-	while (!done && r->c.pos < r->c.end) {
+	while (!done && (r->c.pos < r->c.end || pass_seam(r))) {
 		uint64_t offset;
 		struct packet p;
 		int result;

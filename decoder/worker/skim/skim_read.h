@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "decoder/flow/flow.h"
 #include "decoder/packet/errata.h"
 #include "decoder/packet/packet.h"
 #include "decoder/time/timing.h"
@@ -36,7 +37,9 @@ struct skim_sample {
 struct skim_config {
 	const uint8_t *trace; /* borrowed */
 	size_t size;
-	size_t start;  /* reading begins here */
+	size_t start;		       /* reading begins here */
+	const struct flow_seam *seams; /* borrowed; as in struct flow_config */
+	size_t n_seams;
 	bool psb_only; /* only PSB+ are read; the bytes between are searched for the next PSB */
 	struct errata errata;
 	struct timing_config timing;
@@ -49,6 +52,9 @@ struct skim_counts {
 	uint64_t overflows;	      /* not with psb_only */
 	uint64_t bad_packets;	      /* places that hold no packet */
 	uint64_t bad_bytes;	      /* bytes from there to the next PSB */
+	uint64_t backwards;	      /* places where time runs backwards */
+	uint64_t backwards_bytes;     /* that are doubted for that */
+	uint64_t seams;		      /* places where the trace does not go on */
 	uint64_t tsc_first, tsc_last; /* of PSBs; 0: none */
 };
 
@@ -63,7 +69,10 @@ struct skim_reader {
 	uint64_t last_ip;
 	uint64_t tsc_lo, tsc_hi; /* of packets before ASK_FROM */
 	uint64_t ask_from;	 /* the offset from which on the time is another */
-	uint64_t lost_at;	 /* the offset of the last overflow or bad packet */
+	uint64_t lost_at;	 /* the offset of the last overflow, bad packet or seam */
+	size_t next_seam;	 /* index into config.seams: where the piece at hand ends */
+	uint64_t time, psb_time; /* as in struct event_reader, of PSBs */
+	uint8_t searches;	 /* as there */
 	bool guest;
 	bool begun;
 };

@@ -68,6 +68,7 @@ static struct skim_config config_of(const struct replay *r, size_t index)
 	config.timing.quirks = event_quirks(&config.errata);
 	config.timing.skl168 = config.errata.skl168;
 	config.trace = bundle_cpu(r->bundle, index, &config.size);
+	config.seams = replay_seams(r, index, &config.n_seams);
 	return config;
 }
 

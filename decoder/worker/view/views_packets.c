@@ -208,6 +208,8 @@ static void packet_line_write(struct packet_line *pl, const struct packet *p, co
 struct dump {
 	struct packet_line line;
 	const uint8_t *trace, *end;
+	const struct manifest_seam *seams; /* that are left */
+	size_t n_seams;
 	const uint8_t *sync; /* reading began here */
 	struct packet_cursor c;
 	bool plain; /* write only what ptdump writes */
@@ -244,7 +246,8 @@ static void dump_init(struct dump *d, const struct bundle *b, size_t index,
 	};
 	estimate_init(&d->line.estimate, &config);
 	d->trace = bundle_cpu(b, index, &size);
-	d->end = d->trace + size;
+	d->seams = manifest_seams(m, index, &d->n_seams);
+	d->end = d->trace + (d->n_seams > 0 ? (size_t)d->seams[0].offset : size);
 	d->c.end = d->end;
 	d->c.quirks = (uint8_t)((e.skd007 ? PACKET_SKD007 : 0) | (e.skz84 ? PACKET_SKZ84 : 0));
 }
@@ -253,6 +256,35 @@ static void begin_at(struct dump *d, const uint8_t *pos)
 {
 	d->sync = d->c.pos = pos ? pos : d->end;
 	d->c.bip_bytes = 0;
+}
+
+/* Nothing is known any more. */
+static void forget(struct packet_line *line)
+{
+	estimate_reset(&line->estimate);
+	line->last_tsc = line->last_length = line->ip = 0;
+	line->have_ip = false;
+}
+
+/* Goes behind the seam at the end of what was written. False: there is none. */
+static bool pass_seam(struct dump *d, const uint8_t *end)
+{
+	const struct manifest_seam *seam = d->seams;
+	const uint8_t *from = d->end;
+	enum fault kind;
+
+	if (d->n_seams == 0)
+		return false;
+	kind = fault_by_name(seam->kind);
+	d->seams++;
+	d->n_seams--;
+	d->end = d->c.end = d->n_seams > 0 ? d->trace + d->seams[0].offset : end;
+	begin_at(d, sync_find(from, d->end));
+	forget(&d->line);
+	lines_print(d->line.lines, "# gap %s at %" PRIu64 ": %zu bytes skipped\n",
+		    fault_name(kind == FAULT_NONE ? FAULT_TRACE_MISSING : kind), seam->offset,
+		    (size_t)(d->c.pos - from));
+	return true;
 }
 
 static void write_packet(struct dump *d)
@@ -274,10 +306,7 @@ static void write_packet(struct dump *d)
 		if (d->c.pos - pos >= PT_PSB_SIZE)
 			pos = d->c.pos - (PT_PSB_SIZE - 1);
 		begin_at(d, sync_find(pos, d->end));
-		/* Nothing is known any more. */
-		estimate_reset(&line->estimate);
-		line->last_tsc = line->last_length = line->ip = 0;
-		line->have_ip = false;
+		forget(line);
 		return;
 	}
 	if (!d->plain)
@@ -291,6 +320,7 @@ static int write_cpu(const struct bundle *b, const struct decode_options *option
 {
 	CLEANUP(pevent_freep) struct pevent *pevent = NULL;
 	struct dump d;
+	size_t size;
 	int r = 0;
 
 	dump_init(&d, b, index, options, l);
@@ -305,8 +335,10 @@ static int write_cpu(const struct bundle *b, const struct decode_options *option
 		lines_print(l, "# %s at 0: %zu bytes skipped\n",
 			    d.c.pos < d.end ? "before the first PSB" : "no PSB",
 			    (size_t)(d.c.pos - d.trace));
-	while (d.c.pos < d.end && l->error == 0)
-		write_packet(&d);
+	bundle_cpu(b, index, &size);
+	while (l->error == 0 && (d.c.pos < d.end || pass_seam(&d, d.trace + size)))
+		if (d.c.pos < d.end)
+			write_packet(&d);
 	pevent_until(pevent, UINT64_MAX);
 	return l->error;
 }

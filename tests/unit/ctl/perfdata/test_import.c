@@ -136,6 +136,8 @@ static void import_every_kind_has_the_whole_trace(void **state)
 		for (size_t cpu = 0; cpu < bundle_manifest(b)->n_cpus; cpu++)
 			check_trace(b, cpu, how);
 		assert_int_equal(bundle_manifest(b)->n_notes, 0);
+		/* Snapshots pause the trace. */
+		assert_int_equal(bundle_manifest(b)->n_seams, strcmp(kinds[i], "overlap") == 0);
 	}
 }
 
@@ -310,6 +312,78 @@ static void import_images_copy_by_build_id_comes_first(void **state)
 	}
 }
 
+/* The pieces of a trace that was made by `perf record --snapshot', joined. The manifest is the
+ * caller's to empty. */
+static void join(struct import_piece *pieces, size_t n, struct manifest *m,
+		 struct import_traces *counts)
+{
+	CLEANUP_CLOSE int fd = -EBADF;
+	struct bundle_writer w;
+
+	*counts = (struct import_traces){.pieces = pieces, .n = n};
+	for (size_t i = 0; i < n; i++) {
+		pieces[i].tid = PERFDATA_ANY;
+		pieces[i].place = i;
+	}
+	assert_int_equal(memfd_new("test", 0, &fd), 0);
+	bundle_writer_init(&w, fd);
+	manifest_init(m);
+	assert_int_equal(import_traces_write(counts, "FILE", true, m, &w), 0);
+}
+
+#define PSB	    "\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82\x02\x82"
+#define BYTES(text) (const uint8_t *)(text), sizeof(text) - 1
+
+static void traces_write_pieces_apart_have_a_seam_at_the_next_psb(void **state)
+{
+	struct import_piece pieces[] = {
+		{0, 0, 0, BYTES(PSB "one"), 0},
+		/* Without a PSB: nothing of it can be read, and nothing of the piece that continues
+		 * it, up to its PSB. */
+		{0, 0, 5000, BYTES("two"), 0},
+		{0, 0, 5003, BYTES("three" PSB "more"), 0},
+		{0, 0, 9000, BYTES(PSB), 0},
+	};
+	struct import_traces counts;
+	struct manifest m;
+
+	(void)state;
+	join(pieces, ARRAY_SIZE(pieces), &m, &counts);
+	assert_int_equal(m.n_seams, 2);
+	assert_string_equal(m.seams[0].kind, "trace-missing");
+	assert_int_equal(m.seams[0].offset, 19);
+	assert_string_equal(m.seams[1].kind, "trace-missing");
+	assert_int_equal(m.seams[1].offset, 19 + 20);
+	assert_int_equal(m.cpus[0].bytes, 19 + 20 + 16);
+	assert_int_equal(counts.cut, 2);
+	assert_int_equal(counts.copies, 0);
+	manifest_done(&m);
+}
+
+/* perf pauses the trace when it takes a snapshot, although the bytes go on. */
+static void traces_write_snapshots_that_continue_pause_the_trace(void **state)
+{
+	struct import_piece pieces[] = {
+		{0, 0, 0, BYTES(PSB "one"), 0}, {0, 0, 19, BYTES(PSB "two"), 0},
+		{0, 0, 38, BYTES("three"), 0},	{1, 0, 0, BYTES(PSB "four"), 0},
+		{1, 0, 20, BYTES(PSB), 0},
+	};
+	struct import_traces counts;
+	struct manifest m;
+
+	(void)state;
+	join(pieces, ARRAY_SIZE(pieces), &m, &counts);
+	assert_int_equal(m.n_seams, 2);
+	assert_string_equal(m.seams[0].kind, "snapshot-copy");
+	assert_int_equal(m.seams[0].offset, 19);
+	assert_int_equal(m.seams[1].trace, 1);
+	assert_int_equal(m.seams[1].offset, 20);
+	assert_int_equal(m.cpus[0].bytes, 19 + 19 + 5);
+	assert_int_equal(counts.cut, 0);
+	assert_int_equal(counts.copies, 1);
+	manifest_done(&m);
+}
+
 static void import_lost_pieces_are_noted(void **state)
 {
 	CLEANUP(bundle_freep) struct bundle *b = imported("hole");
@@ -319,6 +393,8 @@ static void import_lost_pieces_are_noted(void **state)
 	assert_int_equal(m->n_notes, 1);
 	assert_string_equal(m->notes[0].kind, "head");
 	assert_int_equal(m->notes[0].count, 1);
+	assert_int_equal(m->n_seams, 1);
+	assert_string_equal(m->seams[0].kind, "trace-missing");
 }
 
 static void import_unusable_files_fail(void **state)
@@ -459,6 +535,8 @@ int main(void)
 		cmocka_unit_test(import_damaged_records_are_errors_or_notes),
 		cmocka_unit_test(traces_overlap_is_found_by_its_psb),
 		cmocka_unit_test(traces_overlap_of_many_psbs_ends),
+		cmocka_unit_test(traces_write_pieces_apart_have_a_seam_at_the_next_psb),
+		cmocka_unit_test(traces_write_snapshots_that_continue_pause_the_trace),
 		cmocka_unit_test(zstd_feed_bomb_is_refused),
 		cmocka_unit_test(zstd_feed_garbage_is_refused),
 	};

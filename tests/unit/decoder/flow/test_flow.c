@@ -461,6 +461,20 @@ CASE_WITH(flow_next_libipt_return_stack_is_kept, WITH(.retstack_libipt = true),
 	{ "psb=1030 tip=1004 tip=1004 tnt=1 fup=1033 pgd",
 	  "enable 0>1030 0, call* 1030>1004 1, ret 1004>1004 1, ret 1004>1032 1c, disable 1033>0 1a, " })
 
+static const struct flow_seam seams[] = {{30, FAULT_TRACE_MISSING}};
+
+/* Nothing that was known in front of a seam holds behind it. */
+CASE_WITH(flow_next_seam_is_a_gap, WITH(.seams = seams, .n_seams = ARRAY_SIZE(seams)),
+	/* tracing was on */
+	{ "psb=1000 tnt=1 psb=1038 fup=1039 pgd",
+	  "enable 0>1000 0, cond 1000>1004 1, end 1004>0 0, gap trace-missing 30+0 0, enable 0>1038 0, disable 1039>0 1a, " },
+	/* bytes in front of the next PSB */
+	{ "psb=1000 tnt=1 pad pad psb=1038 fup=1039 pgd",
+	  "enable 0>1000 0, cond 1000>1004 1, end 1004>0 0, gap trace-missing 30+2 0, enable 0>1038 0, disable 1039>0 1a, " },
+	/* no PSB */
+	{ "psb=1000 tnt=1 tnt=1 pad",
+	  "enable 0>1000 0, cond 1000>1004 1, end 1004>0 0, gap trace-missing 30+2 0, " })
+
 CASE(flow_next_psb_with_another_mode_is_a_gap,
 	{ "psb=1038 psb=103a exec32 pad fup=103b pgd", "enable 0>1038 0, disable 103b>0 3a, " },
 	{ "psb32=1038 psb=103a fup=103b pgd",
@@ -798,6 +812,7 @@ int main(void)
 		cmocka_unit_test(flow_next_resumes_at_psb_where_that_is_wanted),
 		cmocka_unit_test(flow_next_resumes_at_tip_where_that_is_wanted),
 		cmocka_unit_test(flow_next_libipt_return_stack_is_kept),
+		cmocka_unit_test(flow_next_seam_is_a_gap),
 		cmocka_unit_test(flow_next_psb_with_another_mode_is_a_gap),
 		cmocka_unit_test(flow_next_skd022_vm_entry_did_execute),
 		cmocka_unit_test(flow_next_vm_entry_did_not_execute),

@@ -480,6 +480,60 @@ static int read_image(uint64_t size, uint64_t offset, const char *missing, bool 
 	return r;
 }
 
+static int read_seams(const struct manifest_seam *seams, size_t n)
+{
+	CLEANUP(bytes_out_done) struct bytes_out text;
+	struct manifest m, back;
+	struct manifest_cpu *cpu;
+	int r;
+
+	manifest_init(&m);
+	manifest_init(&back);
+	for (uint32_t i = 0; i < 2; i++) {
+		cpu = manifest_add_cpu(&m);
+		assert_non_null(cpu);
+		cpu->cpu = i;
+		cpu->bytes = 100;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct manifest_seam *seam = manifest_add_seam(&m);
+
+		assert_non_null(seam);
+		*seam = seams[i];
+		seam->kind = strdup("trace-missing");
+	}
+	bytes_out_init(&text, 1 << 20);
+	assert_int_equal(manifest_write(&m, &text), 0);
+	r = manifest_read(text.data, text.size, &back);
+	if (r == 0) {
+		size_t of[2];
+
+		assert_int_equal(back.n_seams, n);
+		assert_memory_equal(manifest_seams(&back, 0, &of[0]), &back.seams[0],
+				    sizeof(back.seams[0]));
+		(void)manifest_seams(&back, 1, &of[1]);
+		assert_int_equal(of[0] + of[1], n);
+	}
+	manifest_done(&back);
+	manifest_done(&m);
+	return r;
+}
+
+static void manifest_read_seams_out_of_order_or_outside_are_refused(void **state)
+{
+	static const struct manifest_seam good[] = {{0, 1, NULL}, {0, 99, NULL}, {1, 5, NULL}};
+	static const struct manifest_seam bad[][2] = {
+		{{0, 0, NULL}, {0, 5, NULL}}, {{0, 5, NULL}, {0, 100, NULL}},
+		{{0, 5, NULL}, {0, 5, NULL}}, {{1, 5, NULL}, {0, 7, NULL}},
+		{{0, 5, NULL}, {2, 7, NULL}},
+	};
+
+	(void)state;
+	assert_int_equal(read_seams(good, ARRAY_SIZE(good)), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		assert_int_equal(read_seams(bad[i], 2), -EBADMSG);
+}
+
 static void manifest_read_image_that_contradicts_itself_is_refused(void **state)
 {
 	(void)state;
@@ -801,6 +855,7 @@ int main(void)
 			manifest_excluded_processes_come_back_and_others_do_not_mention_it),
 		cmocka_unit_test(manifest_images_elsewhere_come_back_and_others_do_not_mention_it),
 		cmocka_unit_test(manifest_unit_and_labels_come_back_and_others_do_not_mention_them),
+		cmocka_unit_test(manifest_read_seams_out_of_order_or_outside_are_refused),
 		cmocka_unit_test(manifest_read_image_that_contradicts_itself_is_refused),
 		cmocka_unit_test(manifest_pieces_format_then_parse_gives_the_same),
 		cmocka_unit_test(manifest_pieces_parse_what_is_no_list_is_refused),
