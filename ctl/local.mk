@@ -37,6 +37,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/perfdata/import_traces.c \
 	ctl/client/join.c \
 	ctl/show/name.c \
+	ctl/base/nearest.c ctl/base/nearest.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
@@ -68,3 +69,16 @@ ctl_ptsnap_walk_LDFLAGS = -nostdlib -static -no-pie -Wl,--build-id -Wl,-T,$(top_
 ctl_ptsnap_walk_LDADD =
 ctl_ptsnap_walk_DEPENDENCIES = $(top_srcdir)/ctl/check/walk_program.ld
 EXTRA_DIST += ctl/check/walk_program.ld
+
+bashcompdir = $(datadir)/bash-completion/completions
+zshcompdir = $(datadir)/zsh/site-functions
+EXTRA_DIST += ctl/completion/ptsnapctl.bash
+dist_zshcomp_DATA = ctl/completion/_ptsnapctl
+install-data-local: install-bashcomp
+install-bashcomp:
+	$(MKDIR_P) '$(DESTDIR)$(bashcompdir)'
+	$(INSTALL_DATA) '$(srcdir)/ctl/completion/ptsnapctl.bash' '$(DESTDIR)$(bashcompdir)/ptsnapctl'
+uninstall-local: uninstall-bashcomp
+uninstall-bashcomp:
+	rm -f '$(DESTDIR)$(bashcompdir)/ptsnapctl'
+.PHONY: install-bashcomp uninstall-bashcomp

@@ -10,6 +10,7 @@
 #include "proto/base.h"
 #include "proto/standard.h"
 
+#include "ctl/base/nearest.h"
 #include "ctl/base/option.h"
 #include "ctl/base/say.h"
 #include "ctl/verb.h"
@@ -25,8 +26,8 @@ static const char HELP_TAIL[] =
 	"\n"
 	"Options of all verbs:\n"
 	"      --socket=PATH            the recorder's socket (/run/ptsnap/io.ptsnap.recorder)\n"
-	"      --json=pretty|short|off  print JSON or text on standard output\n"
-	"  -j                           --json=pretty on a terminal, else --json=short\n"
+	"      --json[=pretty|short|off]  print JSON or text on standard output\n"
+	"  -j, --json                   --json=pretty on a terminal, else --json=short\n"
 	"      --timeout=TIME           give up after TIME (500ms, 30s, 5min; 0: never)\n"
 	"  -q, --quiet                  print no remarks; status prints nothing\n"
 	"  -h, --help                   show this help, or the help of the verb\n"
@@ -137,19 +138,39 @@ static const struct verb VERBS[] = {
 
 static const struct option NO_OPTIONS[] = {{NULL, 0, NULL, 0}};
 
-static const struct verb *find_verb(const char *name)
+/* "snapshot, list, ...". */
+static void list_verbs(char *text, size_t size)
 {
-	char valid[160] = "";
 	size_t used = 0;
 
+	for (size_t i = 0; i < ARRAY_SIZE(VERBS) && used < size; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s%s", i ? ", " : "",
+					 VERBS[i].name);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	char valid[256] = "", hint[NEAREST_MAX + 32];
+	struct nearest nearest;
+
+	nearest_init(&nearest, name);
 	for (size_t i = 0; i < ARRAY_SIZE(VERBS); i++) {
 		if (strcmp(VERBS[i].name, name) == 0)
 			return &VERBS[i];
-		used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s", i ? ", " : "",
-					 VERBS[i].name);
+		nearest_try(&nearest, VERBS[i].name);
 	}
-	say("unknown verb %s; valid verbs: %s", name, valid);
+	list_verbs(valid, sizeof(valid));
+	say("unknown verb %s%s; valid verbs: %s", name,
+	    nearest_text(&nearest, "", hint, sizeof(hint)), valid);
 	return NULL;
+}
+
+static int say_missing(void)
+{
+	char valid[256] = "";
+
+	list_verbs(valid, sizeof(valid));
+	return say_error(EXIT_CODE_USAGE, "a verb is missing; valid verbs: %s", valid);
 }
 
 static int print_help(const struct verb *only)
@@ -225,10 +246,7 @@ static int run(int argc, char **argv)
 	if (s.version)
 		return print_version();
 	if (optind == argc)
-		return say_error(
-			EXIT_CODE_USAGE,
-			"a verb is missing: snapshot, list, fetch, pin, unpin, delete, status, "
-			"monitor, check, yield, reload, decode, export, help or version");
+		return say_missing();
 	return run_verb(&s, argc - optind, argv + optind);
 }
 

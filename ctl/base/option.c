@@ -6,8 +6,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "ctl/base/nearest.h"
 #include "ctl/base/say.h"
 #include "ctl/base/size.h"
 #include "proto/base.h"
@@ -19,7 +21,7 @@ enum { COMMON_SOCKET = 1, COMMON_JSON, COMMON_TIMEOUT, COMMON_VERSION };
 
 static const struct option COMMON[] = {
 	{"socket", required_argument, NULL, COMMON_SOCKET},
-	{"json", required_argument, NULL, COMMON_JSON},
+	{"json", optional_argument, NULL, COMMON_JSON},
 	{"timeout", required_argument, NULL, COMMON_TIMEOUT},
 	{"quiet", no_argument, NULL, 'q'},
 	{"help", no_argument, NULL, 'h'},
@@ -33,17 +35,21 @@ void settings_init(struct settings *s)
 
 int option_choice(const char *option, const char *text, const char *const *choices)
 {
-	char valid[256] = "";
+	char valid[256] = "", hint[NEAREST_MAX + 32];
+	struct nearest nearest;
 	size_t used = 0;
 
+	nearest_init(&nearest, text);
 	for (int i = 0; choices[i]; i++) {
 		if (strcmp(choices[i], text) == 0)
 			return i;
+		nearest_try(&nearest, choices[i]);
 		if (used < sizeof(valid))
 			used += (size_t)snprintf(valid + used, sizeof(valid) - used, "%s%s",
 						 i ? ", " : "", choices[i]);
 	}
-	return say_error(-1, "%s=%s: unknown value; valid values: %s", option, text, valid);
+	return say_error(-1, "%s=%s: unknown value%s; valid values: %s", option, text,
+			 nearest_text(&nearest, "", hint, sizeof(hint)), valid);
 }
 
 bool option_good(int r, const char *option, const char *text, const char *valid)
@@ -57,14 +63,43 @@ bool option_good(int r, const char *option, const char *text, const char *valid)
 	return false;
 }
 
-/* Stores a shared option in S. Returns false if OPTION is another one; else *ret_bad says whether
- * the option's value is invalid, and a message was printed. */
-static bool take_common(struct settings *s, int option, bool *ret_bad)
+static enum json_mode json_here(void)
+{
+	return isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT;
+}
+
+/* Whether the value of --json is the next word: "--json off". */
+static bool takes_next(int argc, char **argv)
+{
+	static const char *const choices[] = {"pretty", "short", "off"};
+
+	for (size_t i = 0; optind < argc && i < ARRAY_SIZE(choices); i++)
+		if (strcmp(argv[optind], choices[i]) == 0)
+			return true;
+	return false;
+}
+
+/* The value of --json in optarg or the next word, if there is one. False: a message was printed. */
+static bool take_json(struct settings *s, int argc, char **argv)
 {
 	static const char *const choices[] = {"pretty", "short", "off", NULL};
 	static const enum json_mode modes[] = {JSON_PRETTY, JSON_SHORT, JSON_OFF};
 	int i;
 
+	if (!optarg && takes_next(argc, argv))
+		optarg = argv[optind++];
+	i = optarg ? option_choice("--json", optarg, choices) : -1;
+	if (i >= 0)
+		s->json = modes[i];
+	else if (!optarg)
+		s->json = json_here();
+	return i >= 0 || !optarg;
+}
+
+/* Stores a shared option in S. Returns false if OPTION is another one; else *ret_bad says whether
+ * the option's value is invalid, and a message was printed. */
+static bool take_common(struct settings *s, int option, int argc, char **argv, bool *ret_bad)
+{
 	switch (option) {
 	case COMMON_SOCKET:
 		s->socket = optarg;
@@ -72,13 +107,8 @@ static bool take_common(struct settings *s, int option, bool *ret_bad)
 		if (*ret_bad)
 			say("--socket= needs the path of the recorder's socket");
 		break;
-	case COMMON_JSON:
-		i = option_choice("--json", optarg, choices);
-		*ret_bad = i < 0;
-		if (i >= 0)
-			s->json = modes[i];
-		break;
-	case 'j': s->json = isatty(STDOUT_FILENO) ? JSON_PRETTY : JSON_SHORT; break;
+	case COMMON_JSON: *ret_bad = !take_json(s, argc, argv); break;
+	case 'j': s->json = json_here(); break;
 	case COMMON_TIMEOUT:
 		*ret_bad = !option_good(size_parse_time(optarg, &s->timeout_usec), "--timeout",
 					optarg, TIME_VALID);
@@ -110,13 +140,29 @@ static void list_options(const struct option *options, char *text, size_t capaci
 		snprintf(text + used, capacity - used, "-j");
 }
 
+/* The option that WORD, "--optoin=value", may mean. */
+static const char *near_option(const char *word, const struct option *all, char *buffer,
+			       size_t size)
+{
+	CLEANUP_FREE char *name =
+		strndup(word + strspn(word, "-"), strcspn(word + strspn(word, "-"), "="));
+	struct nearest nearest;
+
+	if (!name)
+		return "";
+	nearest_init(&nearest, name);
+	for (; all->name; all++)
+		nearest_try(&nearest, all->name);
+	return nearest_text(&nearest, "--", buffer, size);
+}
+
 /* Prints what getopt_long() found wrong. optopt is 0 for an unknown long option, else the value of
  * a known long option or the letter of a short one. */
 static int say_bad(int result, char **argv, const struct option *all)
 {
 	const char *word = argv[optind > 0 ? optind - 1 : 0];
 	bool is_long = optopt < ' ' || optopt >= OPTION_OWN || strchr(word, '=');
-	char valid[1024];
+	char valid[1024], hint[NEAREST_MAX + 32];
 
 	if (result == ':')
 		return say_error(OPTION_USAGE, "%s needs a value", word);
@@ -124,7 +170,8 @@ static int say_bad(int result, char **argv, const struct option *all)
 		return say_error(OPTION_USAGE, "%s: this option takes no value", word);
 	list_options(all, valid, sizeof(valid));
 	if (is_long)
-		return say_error(OPTION_USAGE, "unknown option %s; valid options: %s", word, valid);
+		return say_error(OPTION_USAGE, "unknown option %s%s; valid options: %s", word,
+				 near_option(word, all, hint, sizeof(hint)), valid);
 	return say_error(OPTION_USAGE, "unknown option -%c; valid options: %s", optopt, valid);
 }
 
@@ -146,7 +193,7 @@ int option_next(struct settings *s, int argc, char **argv, const struct option *
 	opterr = 0;
 	do {
 		r = getopt_long(argc, argv, letters, all, NULL);
-	} while (r != -1 && take_common(s, r, &bad) && !bad);
+	} while (r != -1 && take_common(s, r, argc, argv, &bad) && !bad);
 	if (bad)
 		return OPTION_USAGE;
 	return r == '?' || r == ':' ? say_bad(r, argv, all) : r;

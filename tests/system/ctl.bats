@@ -60,6 +60,15 @@ fails() {
 	fails 2 "unknown option -x; valid options: --limit=, --before=, --socket="
 }
 
+@test "a slip of the finger gets a hint" {
+	ctl statsu
+	fails 2 "unknown verb statsu (did you mean status?); valid verbs:"
+	ctl list --limti=3
+	fails 2 "unknown option --limti=3 (did you mean --limit?); valid options:"
+	ctl fetch latest --format=bundel
+	fails 2 "unknown value (did you mean bundle?); valid values: report, bundle"
+}
+
 @test "unknown values list the valid ones" {
 	ctl --json=xml list
 	fails 2 "valid values: pretty, short, off"

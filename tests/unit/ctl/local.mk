@@ -70,3 +70,7 @@ tests_unit_ctl_base_test_file_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/base/test_say
 tests_unit_ctl_base_test_say_SOURCES = tests/unit/ctl/base/test_say.c
 tests_unit_ctl_base_test_say_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/base/test_nearest
+tests_unit_ctl_base_test_nearest_SOURCES = tests/unit/ctl/base/test_nearest.c
+tests_unit_ctl_base_test_nearest_LDADD = $(ctl_test_libs)
