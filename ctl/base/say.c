@@ -98,7 +98,8 @@ static size_t decode(const uint8_t *text, size_t size, uint32_t *ret)
 }
 
 /* Writes one character of TEXT to SHOWN, escaped if necessary; returns its length in TEXT. */
-static size_t show_one(const uint8_t *text, size_t size, char shown[16], size_t *ret_columns)
+static size_t show_one(const uint8_t *text, size_t size, char shown[TEXT_SHOWN_MAX],
+		       size_t *ret_columns)
 {
 	uint32_t c = 0;
 	size_t n = decode(text, size, &c);
@@ -110,11 +111,18 @@ static size_t show_one(const uint8_t *text, size_t size, char shown[16], size_t 
 		return n;
 	}
 	if (n > 1)
-		snprintf(shown, 16, "\\u{%x}", (unsigned)c);
+		snprintf(shown, TEXT_SHOWN_MAX, "\\u{%x}", (unsigned)c);
 	else
-		snprintf(shown, 16, "\\x%02x", (unsigned)text[0]);
+		snprintf(shown, TEXT_SHOWN_MAX, "\\x%02x", (unsigned)text[0]);
 	*ret_columns = strlen(shown);
 	return n ? n : 1;
+}
+
+size_t text_show_one(const char *text, size_t size, char shown[static TEXT_SHOWN_MAX])
+{
+	size_t columns;
+
+	return show_one((const uint8_t *)text, size, shown, &columns);
 }
 
 size_t text_puts(FILE *out, const char *text, size_t columns)
@@ -122,7 +130,7 @@ size_t text_puts(FILE *out, const char *text, size_t columns)
 	const uint8_t *start = (const uint8_t *)(text ? text : "-"), *pos = start;
 	const uint8_t *end = start + strlen((const char *)start);
 	size_t used = 0, limit = SIZE_MAX, one;
-	char shown[16];
+	char shown[TEXT_SHOWN_MAX];
 
 	/* Only a text that does not fit loses its last column to "~". */
 	while (columns > 0 && pos < end && used <= columns) {

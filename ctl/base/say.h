@@ -38,6 +38,10 @@ void say_worker(const struct worker_said *said);
  * \xNN or \u{NNNN}.
  */
 
+/* Copies the first character of TEXT, SIZE bytes and not empty, to SHOWN, escaped if it must not
+ * appear as it is; SHOWN is then valid UTF-8. Returns the character's length in TEXT. */
+#define TEXT_SHOWN_MAX 16
+size_t text_show_one(const char *text, size_t size, char shown[static TEXT_SHOWN_MAX]);
 /* Prints TEXT (NULL prints "-"), escaped, in at most COLUMNS characters (0: no limit). The last
  * character of a text that is cut is "~". Returns the number of characters printed. */
 size_t text_puts(FILE *out, const char *text, size_t columns);
