@@ -26,6 +26,18 @@ ctl_libptctl_a_SOURCES = \
 	ctl/decode/decode_option.c ctl/decode/decode_option.h \
 	ctl/decode/decode_run.c ctl/decode/decode_run.h \
 	ctl/show/deliver.c \
+	ctl/export/brstack.c \
+	ctl/export/export.c ctl/export/export.h ctl/export/export_private.h \
+	ctl/export/format_perfetto.c \
+	ctl/export/format_pprof.c \
+	ctl/export/format_speedscope.c \
+	ctl/export/format_stacks.c \
+	ctl/export/format_table.c \
+	ctl/export/names.c \
+	ctl/export/out.c \
+	ctl/export/protobuf.c \
+	ctl/export/spool.c \
+	ctl/export/stacks.c \
 	ctl/perfdata/export_images.c \
 	ctl/perfdata/export_layout.c ctl/perfdata/export_layout.h \
 	ctl/perfdata/export_perfdata.c ctl/perfdata/export_perfdata.h \

@@ -126,3 +126,8 @@ tests_support_make_perfdata_SOURCES = tests/support/make_perfdata_main.c \
 tests_support_make_perfdata_LDADD = proto/libptproto.a $(JSONC_LIBS) $(ZSTD_LIBS)
 EXTRA_DIST += tests/support/beside.h tests/support/child.h tests/support/flow_look.h \
 	tests/support/timeline_look.h
+
+# Call streams in the formats of other tools, without a decoder.
+noinst_PROGRAMS += tests/support/export_stream
+tests_support_export_stream_SOURCES = tests/support/export_stream.c
+tests_support_export_stream_LDADD = ctl/libptctl.a decoder/run/libptrun.a proto/libptproto.a $(JSONC_LIBS) -lm

@@ -6,6 +6,9 @@ EXTRA_DIST += tests/scenario/changing.py tests/scenario/common.py tests/scenario
 # proto/varlink against a stranger's client; ptsnapctl against a recorder that misbehaves.
 SYSTEM_TESTS += tests/system/varlink_certification.sh
 SYSTEM_TESTS += tests/system/completion.sh
+# Exports as their readers find them.
+SYSTEM_TESTS += tests/system/export_readers.tap
+EXTRA_DIST += tests/system/export_readers.py
 # Kills the recorder.
 SYSTEM_TESTS += tests/system/images_crash.tap tests/system/recover.tap
 EXTRA_DIST += tests/system/images_crash.py tests/system/recover.py

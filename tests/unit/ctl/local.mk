@@ -74,3 +74,7 @@ tests_unit_ctl_base_test_say_LDADD = $(ctl_test_libs)
 check_PROGRAMS += tests/unit/ctl/base/test_nearest
 tests_unit_ctl_base_test_nearest_SOURCES = tests/unit/ctl/base/test_nearest.c
 tests_unit_ctl_base_test_nearest_LDADD = $(ctl_test_libs)
+
+check_PROGRAMS += tests/unit/ctl/export/test_export
+tests_unit_ctl_export_test_export_SOURCES = tests/unit/ctl/export/test_export.c
+tests_unit_ctl_export_test_export_LDADD = $(ctl_test_libs)
