@@ -124,7 +124,7 @@ def whole_of(bundle, to):
 
 def check_both(bundles, truth, work, state, options):
     """Checks bundles as stored, then whole bundles alone. Returns the number of instructions."""
-    check = lambda b: (Snapshot(b, truth).check_subset(options["subset"], options.get("wanted", ()))
+    check = lambda b: (Snapshot(b, truth).check_subset(options["subset"])
                        if "subset" in options else Snapshot(b, truth).check_equal())
     first = [check(b) for b in bundles]
     wholes = [whole_of(b, f"{work}/{os.path.basename(b)}") for b in bundles]

@@ -116,7 +116,9 @@ def check_near(s, bundles, options):
 
 def check_gone(s, bundles, options):
     """The code is missing: each call into it is a gap, and everything else is exact."""
-    n = s.check_subset(("anonymous",), ("anonymous",))
+    n = s.check_subset(("anonymous",))
+    if "anonymous" not in s.errors:
+        raise Failed(f"{s.name}: no gap anonymous: {s.errors}")
     named(report_of(s.bundle), ["ahead_of_time"])
     return f"{n} instructions, {s.errors['anonymous']} stays"
 
