@@ -18,6 +18,7 @@ ctl_libptctl_a_SOURCES = \
 	ctl/cmd_check.c \
 	ctl/cmd_decode.c \
 	ctl/cmd_export.c \
+	ctl/cmd_info.c \
 	ctl/cmd_recorder.c \
 	ctl/cmd_snapshot.c \
 	ctl/cmd_status.c \
@@ -50,12 +51,14 @@ ctl_libptctl_a_SOURCES = \
 	ctl/client/join.c \
 	ctl/show/name.c \
 	ctl/base/nearest.c ctl/base/nearest.h \
+	ctl/show/pager.c ctl/show/pager.h \
 	ctl/base/option.c ctl/base/option.h \
 	ctl/base/file.c ctl/base/file.h \
 	ctl/decode/raw.c ctl/decode/raw.h ctl/decode/raw_option.c \
 	ctl/base/say.c ctl/base/say.h \
 	ctl/show/show.c ctl/show/show.h ctl/show/show_private.h \
 	ctl/show/show_events.c \
+	ctl/show/show_info.c \
 	ctl/show/show_table.c \
 	ctl/show/show_turns.c \
 	ctl/show/show_skim.c \

@@ -68,6 +68,10 @@ static const struct verb VERBS[] = {
 	 "  fetch ID|latest [--format=report|bundle] [-o FILE|-]\n"
 	 "        Get a stored report or bundle. Without -o, print a summary of the report on a\n"
 	 "        terminal (--json=off: always), and the report itself elsewhere.\n"},
+	{"info", cmd_info,
+	 "  info [--no-pager] [ID|latest|FILE]\n"
+	 "        Show what happened, on one page: what stands out, and where each thread was at\n"
+	 "        the trigger. FILE is a saved report, a bundle or a perf.data.\n"},
 	{"pin", cmd_pin,
 	 "  pin ID...|latest\n"
 	 "        Keep stored snapshots until they are unpinned, even if room gets short.\n"},

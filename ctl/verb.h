@@ -34,4 +34,9 @@ int cmd_monitor(struct settings *s, int argc, char **argv);
 int cmd_yield(struct settings *s, int argc, char **argv);
 int cmd_status(struct settings *s, int argc, char **argv);
 int cmd_decode(struct settings *s, int argc, char **argv);
+int cmd_info(struct settings *s, int argc, char **argv);
 int cmd_export(struct settings *s, int argc, char **argv);
+
+/* Decodes the bundle or perf.data PATH, as `ptsnapctl decode' without options, into a report in
+ * memory; *ret_fd is the caller's. Returns an exit code. */
+int report_of_file(struct settings *s, const char *path, int *ret_fd);

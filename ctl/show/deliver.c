@@ -13,6 +13,7 @@
 #include "ctl/base/field.h"
 #include "ctl/base/file.h"
 #include "ctl/base/say.h"
+#include "ctl/show/pager.h"
 #include "proto/base.h"
 #include "proto/memfd.h"
 
@@ -109,6 +110,43 @@ int deliver_report(const struct settings *s, int fd, const char *path, bool summ
 	if (r == 0)
 		r = output_commit(&o);
 	return r < 0 ? write_failed(path, r) : 0;
+}
+
+/* Shows REPORT as a page, with a pager if PAGER is true. 0 or -errno. */
+static int show_page(struct json_object *report, bool pager)
+{
+	const struct show_style style = show_style_of_stdout();
+	CLEANUP_FREE char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return -errno;
+	if (field_text(report, "skim"))
+		show_skim(out, report);
+	else
+		show_info(out, report, &style);
+	if (fclose(out) == EOF)
+		return -ENOMEM;
+	if (pager && isatty(STDOUT_FILENO) && pager_show(text, size))
+		return 0;
+	fwrite(text, 1, size, stdout);
+	return 0;
+}
+
+int deliver_info(const struct settings *s, int fd, bool pager)
+{
+	struct json_object *report = parse_report(fd);
+	int r = 0;
+
+	if (!report)
+		return EXIT_CODE_FAILURE;
+	if (json_wanted(s))
+		r = print_json(s, report, STDOUT_FILENO);
+	else
+		r = show_page(report, pager);
+	json_object_put(report);
+	return r < 0 ? write_failed(NULL, r) : 0;
 }
 
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path)

@@ -30,6 +30,19 @@
 
 /* Prints the summary of REPORT, the JSON object that proto/report.h describes. */
 void show_report(FILE *out, struct json_object *report);
+
+/* How a page may look. */
+struct show_style {
+	unsigned columns; /* of a line */
+	bool color;	  /* escape sequences for colours */
+	bool utf8;	  /* characters beyond ASCII */
+};
+
+/* The style for stdout: of a terminal as wide as it is, with colours unless $NO_COLOR is set or
+ * $TERM is "dumb"; else 80 columns. */
+struct show_style show_style_of_stdout(void);
+/* Prints one page about REPORT. */
+void show_info(FILE *out, struct json_object *report, const struct show_style *style);
 /* Prints MAP, the JSON object that `ptsnapctl decode --skim' makes. */
 void show_skim(FILE *out, struct json_object *map);
 
@@ -42,6 +55,12 @@ void show_skim(FILE *out, struct json_object *map);
  * - else the file's bytes as they are.
  */
 int deliver_report(const struct settings *s, int fd, const char *path, bool summary);
+/*
+ * Writes the report in FD (borrowed, a regular file) to stdout and returns an exit code: as JSON if
+ * --json asks for it, else as the page of show_info(), with the pager if PAGER is true and stdout
+ * is a terminal.
+ */
+int deliver_info(const struct settings *s, int fd, bool pager);
 /* Writes a stored bundle, joined with its images, to PATH, but never to a terminal. Returns an exit
  * code. */
 int deliver_bundle(const struct settings *s, struct stored *stored, const char *path);

@@ -45,12 +45,12 @@ fails() {
 
 @test "no verb lists the verbs" {
 	ctl
-	fails 2 "snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export"
+	fails 2 "snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, export"
 }
 
 @test "unknown verb lists the verbs" {
 	ctl frobnicate
-	fails 2 "valid verbs: snapshot, list, fetch, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
+	fails 2 "valid verbs: snapshot, list, fetch, info, pin, unpin, delete, status, monitor, check, yield, reload, decode, export, help, version"
 }
 
 @test "unknown option lists the options" {

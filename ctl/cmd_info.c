@@ -1,0 +1,95 @@
+/*
+ * ptsnapctl info: one page about a stored snapshot, a saved report, a bundle or a perf.data.
+ */
+#include "ctl/verb.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "proto/base.h"
+
+#include "ctl/base/say.h"
+#include "ctl/client/client.h"
+#include "ctl/show/show.h"
+
+/* The recorder may have to make the report first (io.ptsnap.recorder(7), REPORTS FOR ONE USER). */
+#define REMAKE_TIMEOUT_USEC 600000000ull
+
+struct request {
+	struct settings *settings;
+	const char *operand;
+	bool no_pager;
+};
+
+static int parse(struct request *q, int argc, char **argv)
+{
+	enum { OPTION_NO_PAGER = OPTION_OWN };
+	static const struct option own[] = {
+		{"no-pager", no_argument, NULL, OPTION_NO_PAGER},
+		{NULL, 0, NULL, 0},
+	};
+	int option;
+
+	while ((option = option_next(q->settings, argc, argv, own, "", true)) != OPTION_END) {
+		if (option == OPTION_USAGE)
+			return EXIT_CODE_USAGE;
+		q->no_pager = true;
+	}
+	if (argc - optind > 1)
+		return say_error(EXIT_CODE_USAGE, "info takes one operand: an ID of `ptsnapctl "
+						  "list', latest, or a file");
+	q->operand = optind < argc ? argv[optind] : "latest";
+	return 0;
+}
+
+/* Whether FD is a report: its first byte that is not white space begins a JSON object, which
+ * neither a bundle nor a perf.data begins with. */
+static bool is_report(int fd)
+{
+	char head[64];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	for (ssize_t i = 0; i < n; i++)
+		if (!strchr(" \t\r\n", head[i]))
+			return head[i] == '{';
+	return false;
+}
+
+static int open_file(const struct request *q, int *ret_fd)
+{
+	CLEANUP_CLOSE int fd = open(q->operand, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return say_error(EXIT_CODE_FAILURE, "%s: %m", q->operand);
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !is_report(fd))
+		return report_of_file(q->settings, q->operand, ret_fd);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int open_stored(const struct request *q, int *ret_fd)
+{
+	CLEANUP(client_freep) struct client *c = NULL;
+	int r = client_open(q->settings, REMAKE_TIMEOUT_USEC, &c);
+
+	return r != 0 ? r : client_get(c, q->operand, "report", ret_fd);
+}
+
+int cmd_info(struct settings *s, int argc, char **argv)
+{
+	struct request q = {.settings = s};
+	CLEANUP_CLOSE int fd = -EBADF;
+	int r = parse(&q, argc, argv);
+
+	if (r != 0 || s->help || s->version)
+		return r;
+	/* An operand with a slash, or that exists as a file, is a file; any other is an ID. */
+	if (strchr(q.operand, '/') || access(q.operand, F_OK) == 0)
+		r = open_file(&q, &fd);
+	else
+		r = open_stored(&q, &fd);
+	return r != 0 ? r : deliver_info(s, fd, !q.no_pager);
+}

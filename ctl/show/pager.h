@@ -1,0 +1,17 @@
+/*
+ * A pager for text on a terminal: which one, and how it is started.
+ *
+ * As in systemd: $PTSNAP_PAGER, else $PAGER, else less; "" and "cat" mean none. less gets the
+ * options of $PTSNAP_LESS, else FRSXMK: it ends at once where the text fits the screen.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The pager's command line, for sh -c; NULL: no pager is wanted. OWN and PAGER are the values of
+ * $PTSNAP_PAGER and $PAGER (NULL: unset). */
+const char *pager_choose(const char *own, const char *pager);
+/* Shows the SIZE bytes of TEXT with the pager, and waits for the pager's end. False: there is no
+ * pager, or it could not be started, and nothing was shown. */
+bool pager_show(const char *text, size_t size);
