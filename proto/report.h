@@ -5,7 +5,7 @@
  * A value that is not known is null, never 0. Addresses and TSC values are "0x..." strings.
  *`atNSec` is a time of the perf clock relative to the trigger (negative: before it).
  *
- * { "schemaVersion": "1.10", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
+ * { "schemaVersion": "1.11", "generator": {"name": "ptsnap-decode", "version": ""}, "id": "",
  *   "host": {"hostname","kernel","machine","bootId",
  *            "cpu": {"vendor","family","model","stepping","name"} | null},
  *   "trigger": {"kind","name","reason","sender": {"pid","uid"} | null,
@@ -23,7 +23,8 @@
  *                               "cpus": [{"cpu","shiftNSec"}] | null,"samples",
  *                               "contradictions","contradictionsLeft"} | null},
  *   "errata": ["BDM70", ...],
- *   "window": {"askedBytes","askedNSec","overlapsPrevious"},
+ *   "window": {"askedBytes","askedNSec","overlapsPrevious",
+ *              "ringsSinceNSec","lastStretchesLeft": only of a window of time},
  *   "namesLeftOut": true: only if the decode read no symbol tables and perf maps,
  *   "onlyUid": only in a report that was made for one user,
  *   "decoded": {"deadlineNSec","complete","sinceNSec","traceSinceNSec","untilNSec",
@@ -58,7 +59,9 @@
  *                                  "atNSec","uncertainNSec","fromSource","toSource","gap"}],
  *                "stack": [{"address","name","linkage","image","offset","source",
  *                           "inlined": [{"name","linkage","source"}]}],
- *                "window","olderFrames": only with a deadline}],
+ *                "state": {"kind","sinceNSec","cpu","certain",
+ *                          "systemCall": {"number","name"}: only if known} | null,
+ *                "window","olderFrames": only with a deadline, or of a window of time}],
  *   "turns": [{"cpu","pid","tid","comm","atNSec","untilNSec","certain"}],
  *   "ptwrites": [{EVENT,"payload","size"}],
  *   "frequencies": [{"cpu","atNSec","uncertainNSec","tsc","ratio","mhz",
@@ -96,6 +99,6 @@
  */
 #pragma once
 
-#define REPORT_SCHEMA_VERSION "1.10"
+#define REPORT_SCHEMA_VERSION "1.11"
 #define REPORT_DEFAULT_LIMIT  (2u << 20) /* bytes */
 #define REPORT_LAST_BRANCHES  64

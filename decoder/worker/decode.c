@@ -178,6 +178,8 @@ static int run(struct decode_job *job)
 		r = decode_rounds(job);
 	else
 		r = job->options->repeat > 0 ? repeat(job) : decode_pass(job, NULL);
+	if (r == 0 && !job->options->has_deadline)
+		r = decode_before(job);
 	for (size_t i = 0; i < n && r == 0; i++) {
 		uint64_t tsc = d->cpus[i].stats.tsc_first;
 

@@ -27,6 +27,11 @@ int decode_pass(struct decode_job *job, bool (*go_on)(void *userdata));
  * and the last stretches of threads that have none there into job->d->past. 0 or -errno. */
 int decode_rounds(struct decode_job *job);
 
+/* Behind decode_pass() for a window of time: decodes the last stretches of threads that did not run
+ * within the window into job->d->past, as far as the whole trace has them. Nothing for a window
+ * that is the whole trace. 0 or -errno. */
+int decode_before(struct decode_job *job);
+
 /* For struct replay_consumer: takes a stretch into the view. */
 int decode_stretch(void *userdata, const struct replay_stretch *s);
 /* Behind the last stretch: adds the gap that is still open. 0 or -ENOMEM. */

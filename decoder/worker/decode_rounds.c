@@ -5,7 +5,8 @@
  * that was done in time is a whole report. Images, names and compiled code are kept. Between the
  * rounds, the last stretch of each thread that did not run within the decoded part is looked for:
  * turns say when the thread had a CPU last, the PSB segments there are decoded, and only that
- * thread's stretches in them are counted, apart from all else.
+ * thread's stretches in them are counted, apart from all else. A decode of a window of time without
+ * a deadline does the latter, too, with all CPUs together.
  */
 #include "decoder/worker/decode_private.h"
 
@@ -28,6 +29,8 @@
 #define MAX_TRIES 3u
 /* Bytes; where PSBs are further apart, nothing is decoded. */
 #define MAX_PIECE UINT64_C(4194304)
+/* Without a deadline, so many bytes are decoded at most to find last stretches. */
+#define MAX_BYTES UINT64_C(16777216)
 /* The clocks of trace and sideband may differ this much, ns. */
 #define SLACK_NS 20000u
 
@@ -53,6 +56,7 @@ struct wanted {
 	uint32_t cpu, turn;
 	uint64_t since, until; /* perf ns; of the part of the turn that was not decoded */
 	bool found;
+	bool done; /* it was found before the search */
 };
 
 /* The threads that are looked for, and the piece of a trace that is being decoded. */
@@ -65,6 +69,8 @@ struct search {
 	size_t n_slots;
 	uint32_t cpu;
 	uint64_t since, until; /* perf ns */
+	uint64_t bytes;	       /* that may still be decoded */
+	bool together;	       /* all CPUs are decoded at once, and each stretch counts */
 };
 
 static struct wanted *slot_of(const struct search *s, const struct timeline_thread *thread)
@@ -85,7 +91,7 @@ static void note_decoded(struct search *s, const struct tally *t)
 
 		if (counters->thread && (counters->n_last > 0 || counters->insns > 0))
 			*slot_of(s, counters->thread) =
-				(struct wanted){.thread = counters->thread, .found = true};
+				(struct wanted){counters->thread, .found = true, .done = true};
 	}
 }
 
@@ -98,7 +104,7 @@ static bool take_turn(const struct search *s, uint32_t cpu, uint32_t turn, struc
 	if (!t->thread || t->uncertain || t->silent || t->thread->tid == 0 ||
 	    until <= s->begins[cpu] || t->since >= until)
 		return false;
-	*ret = (struct wanted){t->thread, cpu, turn, t->since, until, false};
+	*ret = (struct wanted){t->thread, cpu, turn, t->since, until, false, false};
 	return true;
 }
 
@@ -115,7 +121,9 @@ static int on_stretch(void *userdata, const struct replay_stretch *stretch)
 	struct wanted *w = stretch->thread ? slot_of(s, stretch->thread) : NULL;
 
 	/* Turns of other threads count if they lie wholly within the piece. */
-	if (!w || !w->thread || w->cpu != s->cpu || w->since < s->since || w->until > s->until)
+	if (!w || !w->thread || (s->together && w->done))
+		return 0;
+	if (!s->together && (w->cpu != s->cpu || w->since < s->since || w->until > s->until))
 		return 0;
 	/* The report may tell only that the thread ran there. */
 	if (permit_thread(s->job->d->replay->permit, stretch->thread, MANIFEST_ABSENT) !=
@@ -174,7 +182,8 @@ static bool find_piece(struct search *s, const struct wanted *w)
 	if (tscmap_ns(clock, first.tsc) > w->since &&
 	    segment_before(trace, first.offset, MAX_PIECE, &before) && before.tsc != 0)
 		first = before;
-	s->parts[w->cpu] = (struct replay_part){first.offset, end.offset};
+	s->parts[w->cpu] = (struct replay_part){first.offset, end.offset, true};
+	s->bytes -= MIN_OF(s->bytes, end.offset - first.offset);
 	s->cpu = w->cpu;
 	s->since = MIN_OF(tscmap_ns(clock, first.tsc), w->since);
 	s->until = end.offset == size ? UINT64_MAX : tscmap_ns(clock, end.tsc);
@@ -202,6 +211,49 @@ static int look_for(struct search *s, struct wanted *w)
 	return r;
 }
 
+/* The parts of all CPUs from before the turn of each of the first N of LIST on. Returns how long
+ * they are together, in bytes. */
+static uint64_t parts_since(struct search *s, struct wanted *const *list, size_t n)
+{
+	uint64_t since = UINT64_MAX, bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		since = MIN_OF(since, list[i]->since);
+	since -= MIN_OF(since, (uint64_t)SLACK_NS);
+	for (uint32_t cpu = 0; cpu < s->replay->manifest->n_cpus; cpu++) {
+		struct segment_psb place = {0};
+		size_t size;
+		const uint8_t *trace = bundle_cpu(s->replay->bundle, cpu, &size);
+		const uint64_t tsc = tscmap_tsc(&s->replay->clocks[cpu], since);
+
+		if (tsc == MANIFEST_ABSENT || !segment_find(trace, size, tsc, &place))
+			place.offset = 0;
+		s->parts[cpu] = (struct replay_part){.from = place.offset, .whole = true};
+		bytes += size - place.offset;
+	}
+	return bytes;
+}
+
+/* Decodes all CPUs from before the last turns of as many of LIST, newest first, as s->bytes allow.
+ * Together, the CPUs tell more of each other than one alone. */
+static int look_together(struct search *s, struct wanted *const *list, size_t n)
+{
+	const struct replay_consumer consumer = {
+		.stretch = on_stretch, .go_on = search_goes_on, .userdata = s};
+	uint64_t bytes = 0;
+	int r;
+
+	while (n > 0 && (bytes = parts_since(s, list, n)) > s->bytes)
+		n /= 2;
+	if (n == 0)
+		return 0;
+	s->bytes -= bytes;
+	s->together = true;
+	r = replay_all(s->replay, &consumer);
+	s->together = false;
+	return r;
+}
+
 static int look_for_all(struct search *s)
 {
 	CLEANUP_FREE struct wanted **list = calloc(s->n_slots, sizeof(struct wanted *));
@@ -215,10 +267,32 @@ static int look_for_all(struct search *s)
 		if (s->slots[i].thread && !s->slots[i].found)
 			list[n++] = &s->slots[i];
 	qsort(list, n, sizeof(struct wanted *), by_age);
+	if (!s->job->options->has_deadline)
+		r = look_together(s, list, MIN_OF(n, (size_t)MAX_THREADS));
 	for (i = 0; i < MIN_OF(n, (size_t)MAX_THREADS) && r == 0; i++)
-		r = go_on(s->job) ? look_for(s, list[i]) : REPLAY_STOPPED;
+		r = list[i]->found		    ? 0
+		    : go_on(s->job) && s->bytes > 0 ? look_for(s, list[i])
+						    : REPLAY_STOPPED;
 	window->threads_left = n - i + (r == REPLAY_STOPPED);
 	return r == REPLAY_STOPPED ? 0 : r;
+}
+
+/* Since when CPU's trace tells something from TSC ASKED on (0: from its beginning on), perf ns;
+ * MANIFEST_ABSENT: the trace tells no time. */
+static uint64_t trace_begin(const struct replay *r, size_t cpu, uint64_t asked)
+{
+	struct segment_psb place = {0};
+	size_t size;
+	const uint8_t *trace = bundle_cpu(r->bundle, cpu, &size);
+	uint64_t from = 0;
+
+	if (asked != 0 && segment_find(trace, size, asked, &place))
+		return tscmap_ns(&r->clocks[cpu], place.tsc);
+	while (place.tsc == 0 && segment_next(trace, from, size, &place))
+		from = place.offset + 1;
+	if (place.tsc == 0)
+		return MANIFEST_ABSENT;
+	return tscmap_ns(&r->clocks[cpu], place.tsc);
 }
 
 static int search_init(struct search *s, struct decode_job *job)
@@ -227,6 +301,7 @@ static int search_init(struct search *s, struct decode_job *job)
 	size_t n = r->manifest->n_cpus;
 
 	*s = (struct search){.job = job, .replay = r, .n_slots = 2};
+	s->bytes = job->options->has_deadline ? UINT64_MAX : MAX_BYTES;
 	while (s->n_slots < 2 * (timeline_n_threads(r->timeline) + 1))
 		s->n_slots *= 2;
 	s->slots = calloc(s->n_slots, sizeof(*s->slots));
@@ -241,7 +316,7 @@ static int search_init(struct search *s, struct decode_job *job)
 		const uint64_t tsc = job->d->cpus[i].stats.tsc_first;
 		const uint64_t ns = tsc == 0 ? MANIFEST_ABSENT : tscmap_ns(&r->clocks[i], tsc);
 
-		s->begins[i] = job->d->window.begins[i];
+		s->begins[i] = trace_begin(r, i, 0);
 		s->ends[i] = ns == MANIFEST_ABSENT ? UINT64_MAX : ns;
 	}
 	/* The newest turn of each thread. */
@@ -261,6 +336,17 @@ static int search_init(struct search *s, struct decode_job *job)
 	return job->d->past.n_threads > 0 ? 0 : tally_init(&job->d->past, r);
 }
 
+static void note_begin(const struct search *s)
+{
+	struct decode_window *window = &s->job->d->window;
+
+	window->searched = true;
+	window->whole_since = 0;
+	for (size_t i = 0; i < s->replay->manifest->n_cpus; i++)
+		if (s->begins[i] != MANIFEST_ABSENT)
+			window->whole_since = MAX_OF(window->whole_since, s->begins[i]);
+}
+
 /* Finds the last stretches of threads that have none in job->d, into job->d->past, until
  * job->until; threads that are there already are not looked for again. 0 or -errno. */
 static int find_last_stretches(struct decode_job *job)
@@ -269,6 +355,8 @@ static int find_last_stretches(struct decode_job *job)
 	int r = search_init(&s, job);
 
 	s.replay->parts = s.parts;
+	if (r == 0)
+		note_begin(&s);
 	if (r == 0)
 		r = look_for_all(&s);
 	s.replay->parts = NULL;
@@ -361,33 +449,30 @@ static int run_rounds(struct decode_job *job, const struct rounds *rounds, unsig
 	return r;
 }
 
+/* Whether only the newest part of the trace, by time, was asked for. */
+static bool is_window(const struct manifest *m)
+{
+	return m->last_ns != MANIFEST_ABSENT;
+}
+
 /* Looks for the last stretches of threads that did not run within the window so far. */
 static int run_last(struct decode_job *job, unsigned until)
 {
 	const struct decode_window *window = &job->d->window;
 
-	if (window->complete || job->options->view != WORKER_VIEW_REPORT)
+	if (job->options->view != WORKER_VIEW_REPORT ||
+	    (window->complete && !is_window(job->d->replay->manifest)))
 		return 0;
 	job->until = tenths(window->deadline_ns, until);
 	return find_last_stretches(job);
 }
 
-/* Since when CPU's trace tells something, perf ns; MANIFEST_ABSENT: the trace tells no time. */
-static uint64_t trace_begin(const struct replay *r, size_t cpu)
+int decode_before(struct decode_job *job)
 {
-	struct segment_psb place = {0};
-	size_t size;
-	const uint8_t *trace = bundle_cpu(r->bundle, cpu, &size);
-	const uint64_t asked = replay_asked_since(r, cpu);
-	uint64_t from = 0;
-
-	if (asked != 0 && segment_find(trace, size, asked, &place))
-		return tscmap_ns(&r->clocks[cpu], place.tsc);
-	while (place.tsc == 0 && segment_next(trace, from, size, &place))
-		from = place.offset + 1;
-	if (place.tsc == 0)
-		return MANIFEST_ABSENT;
-	return tscmap_ns(&r->clocks[cpu], place.tsc);
+	if (job->options->view != WORKER_VIEW_REPORT || !is_window(job->d->replay->manifest))
+		return 0;
+	job->until = UINT64_MAX;
+	return find_last_stretches(job);
 }
 
 int decode_rounds(struct decode_job *job)
@@ -402,7 +487,8 @@ int decode_rounds(struct decode_job *job)
 	if (!window->begins)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		window->begins[i] = trace_begin(job->d->replay, i);
+		window->begins[i] =
+			trace_begin(job->d->replay, i, replay_asked_since(job->d->replay, i));
 	r = rounds_init(&rounds, job->d->replay);
 	if (r < 0)
 		return r;

@@ -43,6 +43,7 @@ decoder_worker_libptworker_a_SOURCES = \
 	decoder/worker/report/report_processes.c \
 	decoder/worker/report/report_source.c \
 	decoder/worker/report/report_summary.c \
+	decoder/worker/report/report_states.c \
 	decoder/worker/report/report_threads.c \
 	decoder/worker/report/report_turns.c \
 	decoder/worker/report/report_values.c \

@@ -65,7 +65,7 @@ GUEST_CFLAGS = -std=gnu11 -O2 -Wall -Wextra
 noinst_PROGRAMS += tests/support/guest_signals tests/support/guest_spin tests/support/guest_threads \
 	tests/support/guest_forks tests/support/guest_jit tests/support/guest_maps \
 	tests/support/guest_odd tests/support/guest_jumps tests/support/guest_swap tests/support/guest_fixed0 \
-	tests/support/guest_fixed1
+	tests/support/guest_fixed1 tests/support/guest_incidents
 tests_support_guest_signals_SOURCES = tests/support/guest_signals.c
 tests_support_guest_signals_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered -Wno-infinite-recursion
 tests_support_guest_signals_LDFLAGS =
@@ -102,6 +102,10 @@ tests_support_guest_fixed1_LDADD =
 tests_support_guest_jumps_SOURCES = tests/support/guest_jumps.c
 tests_support_guest_jumps_CFLAGS = $(GUEST_CFLAGS) -Wno-clobbered
 tests_support_guest_jumps_LDFLAGS = -pthread
+tests_support_guest_incidents_SOURCES = tests/support/guest_incidents.c
+tests_support_guest_incidents_CFLAGS = $(GUEST_CFLAGS)
+tests_support_guest_incidents_LDFLAGS = -pthread
+tests_support_guest_incidents_LDADD =
 tests_support_guest_odd_SOURCES = tests/support/guest_odd.c
 tests_support_guest_odd_CFLAGS = $(GUEST_CFLAGS)
 tests_support_guest_odd_LDFLAGS = -pthread

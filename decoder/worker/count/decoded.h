@@ -91,7 +91,11 @@ struct decode_window {
 	/* For each CPU the time (perf ns) since when its trace tells something, within what was
 	 * asked for; MANIFEST_ABSENT: the trace tells nothing, or no time. Owned. */
 	uint64_t *begins;
+	bool searched;	       /* threads outside the window were looked for */
 	uint64_t threads_left; /* threads outside the window that were not looked for */
+	/* Since when the traces of all CPUs tell something, whatever was asked for, perf ns; 0: not
+	 * known. Only if searched. */
+	uint64_t whole_since;
 };
 
 /* Code of a process whose thread is not known; it becomes a gap when its end is seen. */

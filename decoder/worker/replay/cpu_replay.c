@@ -123,7 +123,7 @@ static void configure(struct cpu_replay *c, struct flow_config *config)
 	config->from_offset = part->from;
 	config->end_offset = part->end;
 	/* A part that begins later lies within what was asked for. */
-	if (part->from == 0 && since != 0)
+	if (part->from == 0 && !part->whole && since != 0)
 		config->from_tsc = segment_window(config->trace, config->size, since);
 	config->end_tsc = end_tsc(c);
 	config->cut |= m->cpus[c->index].stop_timeout;

@@ -78,10 +78,11 @@ int contexts_intern(struct contexts *c, const struct space *space, uint64_t time
 
 /* --- The replay --- */
 
-/* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all), up to END (0: its
- * size). */
+/* A part of a CPU's trace: from the first PSB at or behind FROM (bytes; 0: all that was asked for,
+ * or with WHOLE all of the trace), up to END (0: its size). */
 struct replay_part {
 	uint64_t from, end;
+	bool whole;
 };
 
 /* Code that a context lacks may have been mapped by another thread while the context ran: before

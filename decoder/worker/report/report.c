@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "decoder/code/insn.h"
 #include "decoder/worker/report/report_parts.h"
 #include "proto/base.h"
 #include "proto/report.h"
@@ -38,6 +39,9 @@ static uint64_t list_total(const struct report *r, enum report_list_id id)
 {
 	switch (id) {
 	case REPORT_GAPS: return r->d->gaps.total;
+	case REPORT_THREADS:
+		return r->lists[id].total + r->waited_total -
+		       MIN_OF(r->waited_total, (uint64_t)REPORT_MAX_WAITED);
 	case REPORT_TURNS: return r->turns_total;
 	case REPORT_ABORTS: return r->d->marks.lists[MARKS_ABORTS].total;
 	case REPORT_INTERRUPTS: return r->d->marks.lists[MARKS_INTERRUPTS].total;
@@ -245,6 +249,8 @@ static int prepare(struct report *r)
 	report_prepare_reach(r);
 	result = report_prepare_untraced(r);
 	if (result == 0)
+		result = report_prepare_states(r);
+	if (result == 0)
 		result = report_prepare_threads(r);
 	if (result == 0)
 		result = report_prepare_images(r);
@@ -272,7 +278,8 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 	int result;
 
 	r.symbols = calloc(REPORT_SYMBOLS, sizeof(*r.symbols));
-	result = !r.symbols ? -ENOMEM : report_source_init(&r);
+	r.reader = insn_reader_new();
+	result = !r.symbols || !r.reader ? -ENOMEM : report_source_init(&r);
 	if (result == 0)
 		result = prepare(&r);
 	if (result == 0 && options->report_limit > 0) {
@@ -291,6 +298,8 @@ int report_write(struct decode *d, const struct decode_options *options, const c
 		result = json_writer_finish(w);
 	}
 	free(r.threads);
+	free(r.states);
+	insn_reader_free(r.reader);
 	free(r.gaps);
 	free(r.turns);
 	free(r.images);

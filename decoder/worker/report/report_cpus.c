@@ -373,7 +373,7 @@ static uint64_t latest(const struct decode *d, uint64_t (*of)(const struct decod
 	uint64_t ns = 0;
 
 	for (size_t i = 0; i < d->replay->manifest->n_cpus; i++)
-		if (d->window.begins[i] != MANIFEST_ABSENT)
+		if (!d->window.begins || d->window.begins[i] != MANIFEST_ABSENT)
 			ns = MAX_OF(ns, of(d, i));
 	return ns == 0 ? MANIFEST_ABSENT : ns;
 }

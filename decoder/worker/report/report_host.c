@@ -295,5 +295,11 @@ void report_window(const struct report *r, struct json_writer *w)
 	report_u64(w, "askedBytes", r->m->last_bytes);
 	report_u64(w, "askedNSec", r->m->last_ns);
 	write_bool(w, "overlapsPrevious", r->m->previous_stop_ns != MANIFEST_ABSENT, overlaps);
+	if (r->d->window.searched && r->m->last_ns != MANIFEST_ABSENT) {
+		report_at(r, w, "ringsSinceNSec",
+			  r->d->window.whole_since == 0 ? MANIFEST_ABSENT
+							: r->d->window.whole_since);
+		report_u64(w, "lastStretchesLeft", r->d->window.threads_left);
+	}
 	json_end_object(w);
 }

@@ -40,7 +40,38 @@ struct report_list {
 };
 
 /* How much is known of a thread. The list of threads is in this order. */
-enum report_known { REPORT_DECODED, REPORT_LAST_STRETCH, REPORT_UNTRACED };
+enum report_known {
+	REPORT_DECODED,
+	REPORT_LAST_STRETCH,
+	REPORT_UNTRACED, /* it ran on CPUs without a trace */
+	REPORT_WAITED,	 /* it did not run within the window, and nothing is known of its code */
+};
+
+/* So many threads without code are listed at most, those of processes with code first, then those
+ * that ran last. */
+#define REPORT_MAX_WAITED 256u
+
+/* What a thread was doing at the trigger. */
+enum report_state_kind {
+	REPORT_STATE_UNKNOWN,
+	REPORT_STATE_RUNNING,  /* on a CPU, in user code or in the kernel */
+	REPORT_STATE_RUNNABLE, /* it lost its CPU and could have gone on */
+	REPORT_STATE_BLOCKED,  /* it gave its CPU away itself */
+	REPORT_STATE_EXITED,
+};
+
+struct report_state {
+	const struct timeline_thread *thread;
+	enum report_state_kind kind;
+	bool seen;	    /* it had a turn: ran, left and cpu are known */
+	bool certain;	    /* no records were lost since that could say otherwise */
+	bool listed;	    /* the list of threads has it */
+	uint64_t ran, left; /* its newest turn, perf ns; 0: before what is known */
+	size_t cpu;	    /* of that turn; index into the manifest */
+};
+
+/* Not the number of a system call. */
+#define REPORT_NO_CALL UINT64_MAX
 
 /* A thread: counters [first, end) of a sorted tally; no counters if it was not traced. */
 struct report_thread {
@@ -52,6 +83,7 @@ struct report_thread {
 	size_t frames;			      /* of its stack */
 	const struct timeline_thread *thread; /* NULL: unknown */
 	uint64_t cpu_ns;		      /* without counters: how long the thread had CPUs */
+	uint64_t rank;			      /* of REPORT_WAITED: the greatest comes first */
 };
 
 /* How long a thread had CPUs. */
@@ -101,6 +133,10 @@ struct report {
 	size_t branches_kept, branches_threads;
 	uint64_t branches_total, frames_total;
 	struct report_thread *threads;
+	uint64_t waited_total; /* threads that are REPORT_WAITED, also those that are not listed */
+	struct report_state *states; /* of all threads of the timeline, by address */
+	size_t n_states;
+	struct insn_reader *reader;
 	uint32_t *gaps;	     /* indices, in the order in which they are kept */
 	uint32_t *processes; /* of the manifest that may be named: indices */
 	size_t n_processes;
@@ -180,6 +216,22 @@ void report_source_outer(const struct report *r, struct json_writer *w, uint32_t
 void report_inlined(const struct report *r, struct json_writer *w, uint32_t image, uint64_t offset);
 /* "dwarf" of IMAGE. */
 void report_dwarf(const struct report *r, struct json_writer *w, uint32_t image);
+
+/* --- States of threads at the trigger: report_states.c --- */
+
+/* 0 or -ENOMEM. */
+int report_prepare_states(struct report *r);
+/* NULL: nothing is known of THREAD, or there was no trigger. */
+const struct report_state *report_state(const struct report *r,
+					const struct timeline_thread *thread);
+/* The list of threads has THREAD (may be NULL). */
+void report_state_mark(struct report *r, const struct timeline_thread *thread);
+/* The number of the system call that COUNTERS ends with, as the executed code sets it;
+ * REPORT_NO_CALL: it ends with none, or the number is not known. COUNTERS may be NULL. */
+uint64_t report_system_call(const struct report *r, const struct tally_counters *counters);
+/* "state" of THREAD, whose newest counters are LAST; both may be NULL. */
+void report_write_state(const struct report *r, struct json_writer *w,
+			const struct timeline_thread *thread, const struct tally_counters *last);
 
 /* --- The lists; report.c calls these in this order. 0 or -ENOMEM. --- */
 

@@ -145,6 +145,12 @@ static void write_transactions(struct json_writer *w, const struct report_thread
 	json_end_object(w);
 }
 
+/* Whether some threads were decoded apart from the window. */
+static bool has_parts(const struct report *r)
+{
+	return r->d->window.limited || r->d->window.searched;
+}
+
 static void report_thread(const struct report *r, struct json_writer *w, size_t i)
 {
 	const struct report_thread *t = &r->threads[i];
@@ -169,10 +175,11 @@ static void report_thread(const struct report *r, struct json_writer *w, size_t 
 	write_transactions(w, t);
 	write_last_branches(r, w, t, report_branches_kept(r, i));
 	write_stack(r, w, last);
-	if (r->d->window.limited && t->known == REPORT_UNTRACED) {
+	report_write_state(r, w, thread, last);
+	if (has_parts(r) && t->known >= REPORT_UNTRACED) {
 		json_null(w, "window");
 		json_null(w, "olderFrames");
-	} else if (r->d->window.limited) {
+	} else if (has_parts(r)) {
 		uint64_t begin = report_all_begin_ns(r->d);
 		/* Functions on the stack may have been called before the window, unless a FORK
 		 * record says that the thread was made within the window. */
@@ -234,6 +241,86 @@ static size_t collect(struct report *r, const struct tally *t, enum report_known
 	return n;
 }
 
+static int by_pid(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct report_thread *x = a, *y = b;
+
+	return x->rank > y->rank ? -1 : x->rank < y->rank;
+}
+
+/* Whether the thread of S, of which there is no code, belongs to the last moment: it is a thread of
+ * a program and was there within what the report is about. */
+static bool is_of_interest(const struct report *r, const struct report_state *s, uint64_t since)
+{
+	const struct timeline *timeline = r->d->replay->timeline;
+	const struct space *space = timeline_space(timeline, s->thread->pid, r->m->perf_ns);
+
+	if (s->kind == REPORT_STATE_EXITED && s->left < since)
+		return false;
+	return space && space_is_mapped(space, r->m->perf_ns) &&
+	       report_permits(r, s->thread, s->seen ? s->ran : s->thread->begin);
+}
+
+/* The pids of the N threads so far that have code, sorted; the caller's. NULL: no memory. */
+static uint32_t *pids_with_code(const struct report *r, size_t n, size_t *ret_n)
+{
+	uint32_t *pids = calloc(n + 1, sizeof(*pids));
+
+	*ret_n = 0;
+	for (size_t i = 0; pids && i < n; i++)
+		if (r->threads[i].known <= REPORT_LAST_STRETCH && r->threads[i].thread)
+			pids[(*ret_n)++] = r->threads[i].thread->pid;
+	if (pids)
+		qsort(pids, *ret_n, sizeof(*pids), by_pid);
+	return pids;
+}
+
+/* Adds threads of which nothing was decoded to the N so far; *ret_n is the new number. 0 or
+ * -ENOMEM. */
+static int add_waited(struct report *r, size_t n, size_t *ret_n)
+{
+	CLEANUP_FREE uint32_t *pids = NULL;
+	const size_t first = n;
+	uint64_t since = UINT64_MAX;
+	size_t n_pids;
+
+	*ret_n = n;
+	pids = pids_with_code(r, n, &n_pids);
+	if (!pids)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		report_state_mark(r, r->threads[i].thread);
+	for (size_t i = 0; i < r->m->n_cpus; i++)
+		since = MIN_OF(since, report_reach(r, i).begin);
+	for (size_t i = 0; i < r->n_states; i++) {
+		const struct report_state *s = &r->states[i];
+		const uint32_t pid = s->thread->pid;
+
+		if (s->listed || !is_of_interest(r, s, since))
+			continue;
+		r->threads[n++] = (struct report_thread){
+			.known = REPORT_WAITED,
+			.first = SIZE_MAX,
+			.end = SIZE_MAX,
+			.thread = s->thread,
+			.rank = s->left / 2 + (bsearch(&pid, pids, n_pids, sizeof(pid), by_pid)
+						       ? UINT64_MAX / 2
+						       : 0),
+		};
+	}
+	r->waited_total = n - first;
+	qsort(r->threads + first, n - first, sizeof(*r->threads), by_rank);
+	*ret_n = MIN_OF(n, first + REPORT_MAX_WAITED);
+	return 0;
+}
+
 /* Traced threads come before others. */
 static int compare_threads(const void *a, const void *b)
 {
@@ -241,6 +328,8 @@ static int compare_threads(const void *a, const void *b)
 
 	if (x->known != y->known)
 		return x->known < y->known ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? 1 : -1;
 	if (x->insns != y->insns)
 		return x->insns < y->insns ? 1 : -1;
 	if (x->first != y->first)
@@ -262,12 +351,13 @@ int report_prepare_threads(struct report *r)
 		tally_sort(&r->d->past);
 	if (report_untraced(r, &shares, &n_shares) < 0)
 		return -ENOMEM;
-	r->threads = calloc(r->d->tally.n_threads + r->d->past.n_threads + n_shares + 1,
-			    sizeof(*r->threads));
+	r->threads =
+		calloc(r->d->tally.n_threads + r->d->past.n_threads + n_shares + r->n_states + 1,
+		       sizeof(*r->threads));
 	if (!r->threads)
 		return -ENOMEM;
 	n = collect(r, &r->d->tally, REPORT_DECODED, 0);
-	if (!r->d->window.complete)
+	if (r->d->past.n_threads > 0)
 		n = collect(r, &r->d->past, REPORT_LAST_STRETCH, n);
 	for (size_t i = 0; i < n_shares; i++)
 		r->threads[n++] = (struct report_thread){.known = REPORT_UNTRACED,
@@ -275,6 +365,8 @@ int report_prepare_threads(struct report *r)
 							 .end = SIZE_MAX,
 							 .thread = shares[i].thread,
 							 .cpu_ns = shares[i].ns};
+	if (add_waited(r, n, &n) < 0)
+		return -ENOMEM;
 	qsort(r->threads, n, sizeof(*r->threads), compare_threads);
 	for (size_t i = 0; i < n; i++) {
 		r->branches_total += r->threads[i].last_branches;

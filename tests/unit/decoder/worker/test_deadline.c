@@ -119,8 +119,13 @@ static void decode_run_deadline_0_is_the_newest_segment(void **state)
 	assert_true(json_object_get_int64(at(o, "decoded/sinceNSec")) < 0);
 	assert_true(json_object_get_int64(at(o, "decoded/sinceNSec")) >
 		    json_object_get_int64(at(o, "decoded/traceSinceNSec")));
-	assert_int_equal(length_at(o, "threads"), 1);
+	assert_int_equal(length_at(o, "threads"), 2);
 	assert_string_equal(text_at(o, "threads/0/window"), "decoded");
+	assert_null(at(o, "threads/1/window"));
+	assert_null(at(o, "threads/1/stack"));
+	/* The last switch gives it the CPU again. */
+	assert_string_equal(text_at(o, "threads/0/state/kind"), "blocked");
+	assert_string_equal(text_at(o, "threads/1/state/kind"), "running");
 	assert_int_equal(number_at(o, "decoded/lastStretches"), 0);
 	assert_int_equal(number_at(o, "decoded/lastStretchesLeft"), 1);
 	json_object_put(o);
@@ -160,6 +165,49 @@ static void decode_run_short_deadline_reaches_threads_that_ran_before(void **sta
 	json_object_put(o);
 }
 
+/* Removes what a deadline adds. */
+static void forget_parts(struct json_object *o)
+{
+	json_object_object_del(o, "decoded");
+	for (size_t i = 0; i < length_at(o, "threads"); i++) {
+		struct json_object *t = json_object_array_get_idx(at(o, "threads"), i);
+
+		json_object_object_del(t, "window");
+		json_object_object_del(t, "olderFrames");
+	}
+}
+
+/* A thread that ran before the window is where it was at the end of its last turn. */
+static void decode_run_window_of_time_reaches_threads_that_ran_before(void **state)
+{
+	struct make_bundle how = halves;
+	struct json_object *all = whole(&halves), *o, *gone, *other;
+
+	(void)state;
+	how.last_ns = 100 * MAKE_ROUND;
+	o = whole(&how);
+	assert_int_equal(length_at(o, "threads"), 2);
+	gone = json_object_array_get_idx(at(o, "threads"), 1);
+	assert_string_equal(text_at(gone, "window"), "last-stretch");
+	/* The last switch gives it the CPU again. */
+	assert_string_equal(text_at(gone, "state/kind"), "running");
+	assert_string_equal(text_at(o, "threads/0/state/kind"), "blocked");
+	assert_true(json_object_get_boolean(at(o, "threads/0/state/certain")));
+	assert_true(json_object_get_int64(at(o, "threads/0/state/sinceNSec")) >
+		    -(int64_t)MAKE_ROUND);
+	other = thread_of(all, number_at(gone, "tid"));
+	assert_true(json_object_equal(at(gone, "lastBranches"), at(other, "lastBranches")));
+	assert_true(json_object_equal(at(gone, "stack"), at(other, "stack")));
+	assert_true(json_object_equal(at(gone, "state"), at(other, "state")));
+	assert_int_equal(number_at(o, "totals/instructions"),
+			 number_at(o, "threads/0/instructions"));
+	assert_true(json_object_get_int64(at(o, "window/ringsSinceNSec")) <
+		    -(int64_t)(2 * HALF - 2) * MAKE_ROUND);
+	assert_int_equal(number_at(o, "window/lastStretchesLeft"), 0);
+	json_object_put(all);
+	json_object_put(o);
+}
+
 static void decode_run_long_deadline_is_the_whole_report(void **state)
 {
 	const struct make_bundle ways[] = {
@@ -170,7 +218,7 @@ static void decode_run_long_deadline_is_the_whole_report(void **state)
 		{.rounds = 5, .no_psb = true},
 		{.rounds = 0},
 	};
-	size_t i, j;
+	size_t i;
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(ways); i++) {
@@ -179,13 +227,8 @@ static void decode_run_long_deadline_is_the_whole_report(void **state)
 		struct json_object *all = whole(&ways[i]);
 
 		assert_true(json_object_get_boolean(at(o, "decoded/complete")));
-		json_object_object_del(o, "decoded");
-		for (j = 0; j < length_at(o, "threads"); j++) {
-			struct json_object *t = json_object_array_get_idx(at(o, "threads"), j);
-
-			json_object_object_del(t, "window");
-			json_object_object_del(t, "olderFrames");
-		}
+		forget_parts(o);
+		forget_parts(all);
 		assert_true(json_object_equal(o, all));
 		json_object_put(all);
 		json_object_put(o);
@@ -289,6 +332,7 @@ int main(void)
 		cmocka_unit_test(decode_run_without_deadline_says_nothing_of_it),
 		cmocka_unit_test(decode_run_deadline_0_is_the_newest_segment),
 		cmocka_unit_test(decode_run_short_deadline_reaches_threads_that_ran_before),
+		cmocka_unit_test(decode_run_window_of_time_reaches_threads_that_ran_before),
 		cmocka_unit_test(decode_run_long_deadline_is_the_whole_report),
 		cmocka_unit_test(decode_run_summary_with_deadline_says_whether_it_is_all),
 		cmocka_unit_test(decode_run_late_anywhere_gives_the_round_before),
