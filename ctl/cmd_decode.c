@@ -73,12 +73,12 @@ int report_of_file(struct settings *s, const char *path, int *ret_fd)
 	optind = 0;
 	r = decode_request_parse(&q, 3, argv);
 	if (r == 0)
-		r = open_operand(&q, &fd);
+		r = decode_open_file(&q, &fd);
 	if (r != 0)
 		return r;
 	if (memfd_new("ptsnap-report", 0, &report_fd) < 0)
 		return say_error(EXIT_CODE_FAILURE, "cannot make a memory file: %m");
-	r = run(&q, fd, report_fd);
+	r = decode_run_worker(&q, fd, report_fd, -1);
 	if (r == 0)
 		*ret_fd = take_fd(&report_fd);
 	return r;
