@@ -112,7 +112,8 @@ static void flush(struct json_writer *w)
 	bytes_out_reset(&w->own);
 }
 
-static void put(struct json_writer *w, const char *data, size_t size)
+/* What does not fit into the buffer, or goes beyond the limit. */
+static void put_rest(struct json_writer *w, const char *data, size_t size)
 {
 	if (w->error)
 		return;
@@ -133,7 +134,22 @@ static void put(struct json_writer *w, const char *data, size_t size)
 		w->error = w->out->error;
 }
 
-static void put_text(struct json_writer *w, const char *text)
+static inline void put(struct json_writer *w, const char *data, size_t size)
+{
+	struct bytes_out *out = w->out;
+
+	if (size == 0)
+		return;
+	if (w->error || out->error || size > out->capacity - out->size ||
+	    size > w->limit - json_writer_size(w)) {
+		put_rest(w, data, size);
+		return;
+	}
+	memcpy(out->data + out->size, data, size);
+	out->size += size;
+}
+
+static inline void put_text(struct json_writer *w, const char *text)
 {
 	put(w, text, strlen(text));
 }
@@ -192,13 +208,23 @@ static bool is_special(uint32_t c)
 	       (c >= 0x2066 && c <= 0x2069);
 }
 
+/* How many characters at S, one byte each, are written as they are. */
+static size_t plain_length(const uint8_t *s, const uint8_t *end)
+{
+	const uint8_t *at = s;
+
+	while (at < end && *at >= 0x20 && *at < 0x7f && *at != '"' && *at != '\\')
+		at++;
+	return (size_t)(at - s);
+}
+
 static void put_quoted(struct json_writer *w, const char *v, size_t size)
 {
 	const uint8_t *s = (const uint8_t *)v, *plain = s, *end = s + size;
 	char text[8];
 
 	put_text(w, "\"");
-	while (s < end) {
+	for (s += plain_length(s, end); s < end; s += plain_length(s, end)) {
 		size_t n = utf8_length(s, (size_t)(end - s));
 		uint32_t c = utf8_decode(s, n);
 
@@ -225,6 +251,14 @@ static void put_quoted(struct json_writer *w, const char *v, size_t size)
 	put_text(w, "\"");
 }
 
+/* A key is ours, and needs no escapes. */
+static void put_key(struct json_writer *w, const char *key)
+{
+	put_text(w, "\"");
+	put_text(w, key);
+	put_text(w, w->pretty ? "\": " : "\":");
+}
+
 /* Writes what comes before a value: comma, new line, key. */
 static void begin_value(struct json_writer *w, const char *key)
 {
@@ -241,10 +275,8 @@ static void begin_value(struct json_writer *w, const char *key)
 		put_text(w, ",");
 	l->filled = true;
 	put_line(w);
-	if (!key)
-		return;
-	put_quoted(w, key, strlen(key));
-	put_text(w, w->pretty ? ": " : ":");
+	if (key)
+		put_key(w, key);
 }
 
 static void put_value(struct json_writer *w, const char *key, const char *text)
@@ -301,21 +333,30 @@ void json_boolean(struct json_writer *w, const char *key, bool v)
 	put_value(w, key, v ? "true" : "false");
 }
 
+/* V, negative if MINUS. A report has many numbers, and printf() takes ten times as long. */
+static void put_number(struct json_writer *w, const char *key, uint64_t v, bool minus)
+{
+	const char *quote = v > EXACT_MAX ? "\"" : "";
+	char text[24], *end = text + sizeof(text), *at = end;
+
+	do
+		*--at = (char)('0' + v % 10);
+	while ((v /= 10) > 0);
+	if (minus)
+		*--at = '-';
+	put_value(w, key, quote);
+	put(w, at, (size_t)(end - at));
+	put_text(w, quote);
+}
+
 void json_u64(struct json_writer *w, const char *key, uint64_t v)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), v > EXACT_MAX ? "\"%" PRIu64 "\"" : "%" PRIu64, v);
-	put_value(w, key, text);
+	put_number(w, key, v, false);
 }
 
 void json_i64(struct json_writer *w, const char *key, int64_t v)
 {
-	bool exact = v <= (int64_t)EXACT_MAX && v >= -(int64_t)EXACT_MAX;
-	char text[32];
-
-	snprintf(text, sizeof(text), exact ? "%" PRId64 : "\"%" PRId64 "\"", v);
-	put_value(w, key, text);
+	put_number(w, key, v < 0 ? -(uint64_t)v : (uint64_t)v, v < 0);
 }
 
 void json_fixed(struct json_writer *w, const char *key, double v, int digits)
