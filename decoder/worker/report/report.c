@@ -114,32 +114,28 @@ static void write_all(const struct report *r, struct json_writer *w)
 	json_end_object(w);
 }
 
-/* *ret_fits: how many of the first elements of L fit into BUDGET bytes; *ret_bytes: their size. 0
- * or -ENOMEM. */
-static int measure(const struct report *r, const struct report_list *l, uint64_t budget,
-		   size_t *ret_fits, uint64_t *ret_bytes)
+/* Keeps the elements of L that fit into BUDGET bytes, besides those that are kept already and take
+ * l->bytes of them. 0 or -ENOMEM. */
+static int measure(const struct report *r, struct report_list *l, uint64_t budget)
 {
 	CLEANUP(bytes_out_done) struct bytes_out out;
 	CLEANUP(json_writer_freep) struct json_writer *w = NULL;
-	uint64_t bytes = 0;
-	size_t i;
 
 	bytes_out_init(&out, SCRATCH_LIMIT);
 	if (json_writer_new_bytes(&out, r->options->pretty, &w) < 0)
 		return -ENOMEM;
 	json_begin_object(w, NULL);
 	json_begin_array(w, l->key);
-	for (i = 0; i < l->total; i++) {
+	while (l->kept < l->total) {
 		bytes_out_reset(&out);
-		l->element(r, w, i);
+		l->element(r, w, l->kept);
 		if (out.error == -ENOMEM)
 			return -ENOMEM;
-		if (out.size > budget - bytes)
+		if (out.size > budget - l->bytes)
 			break;
-		bytes += out.size;
+		l->bytes += out.size;
+		l->kept++;
 	}
-	*ret_fits = i;
-	*ret_bytes = bytes;
 	return 0;
 }
 
@@ -165,7 +161,7 @@ static int fit(const struct report *r, struct report_list *l, uint64_t given, ui
 
 	if (l->kept == l->total)
 		return 0;
-	result = measure(r, l, had + given, &l->kept, &l->bytes);
+	result = measure(r, l, had + given);
 	if (result == 0)
 		*left -= l->bytes - had;
 	return result;
@@ -186,25 +182,26 @@ static int fit_lists(struct report *r, enum report_list_id first, enum report_li
 static int fit_branches(struct report *r, uint64_t given, uint64_t *left)
 {
 	struct report_list *l = &r->lists[REPORT_THREADS];
-	struct report_list kept = *l;
-	uint64_t bytes;
-	size_t fits = 0;
 	int result = 0;
 
-	kept.total = kept.kept;
 	r->branches_kept = REPORT_LAST_BRANCHES;
 	r->branches_threads = SIZE_MAX;
 	while (result == 0 && r->branches_threads > 0) {
-		result = measure(r, &kept, l->bytes + given, &fits, &bytes);
-		if (result == 0 && fits == kept.total) {
-			*left -= bytes - l->bytes;
-			l->bytes = bytes;
+		struct report_list all = *l;
+
+		all.total = l->kept;
+		all.kept = 0;
+		all.bytes = 0;
+		result = measure(r, &all, l->bytes + given);
+		if (result == 0 && all.kept == all.total) {
+			*left -= all.bytes - l->bytes;
+			l->bytes = all.bytes;
 			break;
 		}
 		if (r->branches_kept > LEAST_BRANCHES)
 			r->branches_kept /= 2;
 		else
-			r->branches_threads = MIN_OF(r->branches_threads, kept.total) / 2;
+			r->branches_threads = MIN_OF(r->branches_threads, l->kept) / 2;
 	}
 	return result;
 }
