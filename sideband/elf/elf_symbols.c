@@ -249,17 +249,73 @@ static int by_offset(const void *a, const void *b)
 	return strncmp(x->symbol.name, y->symbol.name, MAX_COMPARED);
 }
 
+static int by_offset_of(const void *a, const void *b)
+{
+	return by_offset(*(const struct elf_candidate *const *)a,
+			 *(const struct elf_candidate *const *)b);
+}
+
+/* Sorts N candidates to TO. Pointers are sorted, as they are fast to move. 0 or -ENOMEM. */
+static int sort_to(const struct elf_candidate *from, size_t n, struct elf_candidate *to)
+{
+	const struct elf_candidate **order = calloc(n + 1, sizeof(struct elf_candidate *));
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		order[i] = &from[i];
+	qsort(order, n, sizeof(struct elf_candidate *), by_offset_of);
+	for (size_t i = 0; i < n; i++)
+		to[i] = *order[i];
+	free(order);
+	return 0;
+}
+
+/* Sorts the candidates as two lists, of which *RET is the length of the first. Entries of an unwind
+ * table mostly are in order, except for parts of functions that lie apart: the first list has
+ * entries that need not be compared with more than one other. 0 or -ENOMEM. */
+static int sort_candidates(struct elf_file *f, size_t *ret)
+{
+	struct elf_candidate *others = calloc(f->n_candidates, sizeof(*others)), *all;
+	size_t n = 0, n_others = 0;
+	int r;
+
+	if (!others)
+		return -ENOMEM;
+	all = f->candidates;
+	for (size_t i = 0; i < f->n_candidates; i++) {
+		bool follows = all[i].rank == ELF_RANK_UNNAMED &&
+			       (n == 0 || by_offset(&all[n - 1], &all[i]) <= 0);
+
+		if (follows)
+			all[n++] = all[i];
+		else
+			others[n_others++] = all[i];
+	}
+	r = sort_to(others, n_others, all + n);
+	free(others);
+	*ret = n;
+	return r;
+}
+
 int elf_choose_symbols(struct elf_file *f)
 {
+	size_t n_first, first = 0, second;
+
 	if (f->n_candidates == 0)
 		return 0;
-	qsort(f->candidates, f->n_candidates, sizeof(*f->candidates), by_offset);
+	if (sort_candidates(f, &n_first) < 0)
+		return -ENOMEM;
+	second = n_first;
 	f->symbols = calloc(f->n_candidates, sizeof(*f->symbols));
 	f->ranks = calloc(f->n_candidates, sizeof(*f->ranks));
 	if (!f->symbols || !f->ranks)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->n_candidates; i++) {
-		const struct elf_candidate *c = &f->candidates[i];
+		bool next = first < n_first &&
+			    (second == f->n_candidates ||
+			     by_offset(&f->candidates[first], &f->candidates[second]) <= 0);
+		const struct elf_candidate *c = &f->candidates[next ? first++ : second++];
 		size_t n = f->n_symbols;
 
 		if (n > 0 && f->symbols[n - 1].offset == c->symbol.offset) {
