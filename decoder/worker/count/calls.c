@@ -107,7 +107,7 @@ static size_t decide_resume(const struct calls *c, uint64_t to)
 	for (size_t i = c->n_signals; i-- > 0;) {
 		const struct calls_frame *f = calls_slot(c, c->signals[i]);
 
-		if (f->from == to || f->again == to)
+		if (f->from == to || f->from + (uint64_t)f->again == to)
 			return (size_t)(c->end - c->signals[i]);
 	}
 	return 0;
@@ -122,7 +122,9 @@ static void push_signal(const struct calls *c, struct calls_change *change, uint
 		change->lost = true;
 	}
 	change->pushes = true;
-	change->frame = (struct calls_frame){.from = from, .again = again, .signal = true};
+	/* The two are the same, or at both ends of a system call. */
+	change->frame =
+		(struct calls_frame){.from = from, .again = (int8_t)(again - from), .signal = true};
 }
 
 static void decide_enable(struct calls *c, uint64_t to, struct calls_change *change)

@@ -34,14 +34,17 @@ struct calls_begin {
 };
 
 struct calls_frame {
-	uint64_t from;	/* the call; of a signal: the interrupted instruction; CALLS_JUMP */
-	uint64_t again; /* of a signal: a second address that ends it (a restarted syscall) */
+	uint64_t from; /* the call; of a signal: the interrupted instruction; CALLS_JUMP */
 	struct calls_begin begin; /* of the caller's instance; for the owner of the stack */
 	uint32_t function;	  /* the caller; for the owner of the stack */
+	int8_t again;		  /* of a signal: so far behind FROM lies a second address that ends
+				   * the frame (a restarted syscall) */
 	bool signal;		  /* a signal, an interrupt, or an entry into the kernel */
 	bool entry;		  /* of a signal: user code entered the kernel here */
 	bool returned;		  /* of a signal: its handler has returned to the restorer */
 };
+
+_Static_assert(sizeof(struct calls_frame) == 32, "frames have grown");
 
 /* "from" of a frame that a jump made: FUNCTION went on in another function (a tail call, a PLT
  * entry, a part of the function that lies apart), and ends with the frame below. */
@@ -83,7 +86,7 @@ static inline struct calls_frame *calls_slot(const struct calls *c, uint64_t pos
 /* Whether a return to TO ends F. */
 static inline bool calls_returns_to(const struct calls_frame *f, uint64_t to)
 {
-	return !f->signal && to > f->from && to - f->from <= CALLS_MAX_CALL;
+	return to - f->from - 1 < CALLS_MAX_CALL && !f->signal;
 }
 
 void calls_init(struct calls *c);

@@ -26,17 +26,17 @@
 /* All fields that calls and returns change lie in one cache line. */
 struct function {
 	_Alignas(64) uint64_t calls;
+	/* While the function is on the stack of the thread being counted, the totals are less than
+	 * they are by the thread's counters as they were when the outermost of its calls began
+	 * (modulo 2^64). */
 	uint64_t self_insns, total_insns, self_ticks, total_ticks;
-	/* While the function is on the stack of the thread being counted: how often it is there,
-	 * and the thread's counters when the outermost of these calls began. */
-	uint64_t began_insns, began_ticks;
-	uint32_t active;
+	uint64_t unended;      /* of CALLS: nobody saw the call's end */
+	uint32_t active;       /* how often the function is on that stack */
 	uint32_t image;	       /* UINT32_MAX: unknown (index 0) */
 	uint64_t offset;       /* in the file */
 	const char *name;      /* borrowed; NULL: no symbol */
 	uint64_t address;      /* of its start where the function was first met */
 	uint64_t file_address; /* of its start, as in struct symbol */
-	uint64_t unended;      /* of CALLS: nobody saw the call's end */
 	uint32_t durations;    /* number in the list of durations, plus 1; 0: all took no time */
 	bool unbounded;	       /* as in struct symbol */
 };

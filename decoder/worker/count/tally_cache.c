@@ -148,7 +148,8 @@ int tally_cache_make(struct tally_cache *c, uint32_t context, uint32_t naming, u
 		return r;
 	ops = c->ops + c->n_ops;
 	if (r > 0) {
-		*record = (struct tally_record){.kind = TALLY_HARD, .insns = (uint16_t)naming};
+		*record = (struct tally_record){
+			.match = TALLY_HARD_MATCH, .kind = TALLY_HARD, .insns = (uint16_t)naming};
 	} else if (n_ops == 1 && !ops[0].pushes && !ops[0].returns) {
 		*record = (struct tally_record){
 			.match = tally_match(naming, ops[0].function),

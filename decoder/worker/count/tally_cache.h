@@ -25,7 +25,7 @@ enum tally_kind {
 
 struct tally_record {
 	/* TALLY_PLAIN: naming and function (tally_match). TALLY_OPS: TALLY_NO_MATCH times the index
-	 * of the first op; no plain record has such a value. */
+	 * of the first op; no plain record has such a value. TALLY_HARD: TALLY_HARD_MATCH. */
 	uint32_t match;
 	uint16_t insns; /* TALLY_PLAIN; else the naming */
 	uint8_t items;	/* TALLY_PLAIN; else the number of ops */
@@ -36,9 +36,10 @@ struct tally_record {
 	bool entry : 1;	    /* TALLY_PLAIN: the step begins with the function's first instruction */
 };
 
-#define TALLY_NO_MATCH	(NAMINGS_MAX + 1)
-#define TALLY_MAX_OPS	FUNCTIONS_MAX
-#define TALLY_NO_RECORD NAMINGS_MAX /* the match of no record */
+#define TALLY_NO_MATCH	 (NAMINGS_MAX + 1)
+#define TALLY_MAX_OPS	 FUNCTIONS_MAX
+#define TALLY_NO_RECORD	 NAMINGS_MAX			/* the match of no record */
+#define TALLY_HARD_MATCH (TALLY_NO_MATCH + NAMINGS_MAX) /* neither a naming nor ops */
 
 _Static_assert(sizeof(struct tally_record) == 8, "records have grown");
 _Static_assert(UINT64_C(1) * TALLY_NO_MATCH * FUNCTIONS_MAX == UINT64_C(1) << 32,
@@ -63,6 +64,13 @@ static inline uint32_t tally_record_ops(const struct tally_record *r)
 static inline uint32_t tally_record_naming(const struct tally_record *r)
 {
 	return r->kind == TALLY_PLAIN ? r->match % TALLY_NO_MATCH : r->insns;
+}
+
+/* Whether R is a TALLY_OPS for NAMING, which is not NAMING_NONE, as that of a record that is not
+ * made is. */
+static inline bool tally_record_has_ops(const struct tally_record *r, uint32_t naming)
+{
+	return r->match % TALLY_NO_MATCH == 0 && r->insns == naming;
 }
 
 /* Consecutive pieces of a step (steps.h), all in one function. Only the last piece may call or

@@ -17,14 +17,13 @@ static void forget(struct tally *t, uint32_t function, struct calls_begin *begin
 	begin->tsc = 0;
 }
 
-int tally_took(struct tally *t, struct tally_counters *counters)
+int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t function,
+	       struct calls_begin begin)
 {
-	const struct calls_begin *begin = &counters->begin;
-	uint64_t took = counters->last_tsc - begin->tsc, on = counters->ticks - begin->ticks;
+	uint64_t took = counters->last_tsc - begin.tsc, on = counters->ticks - begin.ticks;
 
-	return durations_add(&t->functions.durations,
-			     &t->functions.list[counters->function].durations, took,
-			     took - MIN_OF(on, took), begin->tsc, counters->thread);
+	return durations_add(&t->functions.durations, &t->functions.list[function].durations, took,
+			     took - MIN_OF(on, took), begin.tsc, counters->thread);
 }
 
 static void forget_running(struct tally *t, struct tally_counters *counters)

@@ -20,8 +20,8 @@ static inline void tally_activate(struct tally *t, struct tally_counters *counte
 	f = &t->functions.list[function];
 	if (f->active++ > 0)
 		return;
-	f->began_insns = counters->insns;
-	f->began_ticks = counters->ticks;
+	f->total_insns -= counters->insns;
+	f->total_ticks -= counters->ticks;
 }
 
 static inline void tally_deactivate(struct tally *t, struct tally_counters *counters,
@@ -34,22 +34,23 @@ static inline void tally_deactivate(struct tally *t, struct tally_counters *coun
 	f = &t->functions.list[function];
 	if (--f->active > 0)
 		return;
-	f->total_insns += counters->insns - f->began_insns;
-	f->total_ticks += counters->ticks - f->began_ticks;
+	f->total_insns += counters->insns;
+	f->total_ticks += counters->ticks;
 }
 
 /* So many functions in a row that do not return, but jump to the next one, are nested. */
 #define TALLY_MAX_JUMPS 8u
 
-/* The running instance took time. 0 or -ENOMEM. */
-int tally_took(struct tally *t, struct tally_counters *counters);
+/* An instance of FUNCTION that began at BEGIN, and ends now, took time. 0 or -ENOMEM. */
+int tally_took(struct tally *t, const struct tally_counters *counters, uint32_t function,
+	       struct calls_begin begin);
 
 /* The running instance ends now. 0 or -ENOMEM. */
 static inline int tally_leave(struct tally *t, struct tally_counters *counters)
 {
 	tally_deactivate(t, counters, counters->function);
 	if (counters->begin.tsc != 0 && counters->last_tsc > counters->begin.tsc)
-		return tally_took(t, counters);
+		return tally_took(t, counters, counters->function, counters->begin);
 	return 0;
 }
 

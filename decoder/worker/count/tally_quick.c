@@ -17,14 +17,15 @@
 
 struct quick {
 	const struct tally_record *records;
+	const struct tally_op *ops;
+	const uint32_t *offsets; /* of the nodes */
 	struct function *list;
 	uint32_t number; /* of the running function; TALLY_NO_FUNCTION behind a call */
 	uint32_t naming;
 	uint32_t match; /* of plain records in the running function; else TALLY_NO_RECORD */
 	struct calls_begin running; /* when its instance began */
 	uint64_t base;		    /* where the place begins */
-	uint64_t insns;		    /* of the thread */
-	uint64_t told;		    /* how many of them the functions have */
+	uint64_t insns; /* of the thread; the running function has them less those at its begin */
 	uint64_t items;
 	/* The stack: frames [bottom, top) of a ring, which has room up to LIMIT. */
 	struct calls_frame *frames;
@@ -50,30 +51,43 @@ HOT void load_stack(struct quick *q, const struct counting *c)
 	q->limit = calls->begin + calls->capacity;
 }
 
-/* The functions know of all instructions. */
+/* From here on, instructions belong to the running function: what it has is INSNS too small until
+ * settle_insns(). */
+HOT void begin_insns(const struct quick *q, struct function *f)
+{
+	f->self_insns -= q->insns;
+}
+
+HOT void settle_insns(const struct quick *q, struct function *f)
+{
+	f->self_insns += q->insns;
+}
+
+/* The running function's instructions are settled. */
 HOT void save_stack(const struct quick *q, struct counting *c)
 {
 	struct tally_counters *counters = c->counters;
 
 	counters->function = q->number;
-	counters->begin = q->running;
-	counters->insns = q->told;
+	counters->begin = q->number != TALLY_NO_FUNCTION ? q->running : (struct calls_begin){0};
+	counters->insns = q->insns;
 	counters->calls.end = q->top;
 }
 
-HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t last)
+HOT void load(struct quick *q, struct counting *c, uint32_t at, uint32_t last)
 {
 	const struct tally_counters *counters = c->counters;
 
 	*q = (struct quick){
 		.records = c->cache->records,
+		.ops = c->cache->ops,
+		.offsets = c->cache->offsets,
 		.list = c->t->functions.list,
 		.naming = c->naming,
 		.match = counters->called ? TALLY_NO_RECORD
 					  : tally_match(c->naming, counters->function),
 		.base = c->base,
-		.insns = counters->insns + c->insns,
-		.told = counters->insns,
+		.insns = counters->insns,
 		.items = c->items,
 		.at = c->steps + at,
 		.begin = c->steps + at,
@@ -82,6 +96,10 @@ HOT void load(struct quick *q, const struct counting *c, uint32_t at, uint32_t l
 		.ahead = c->steps + at,
 	};
 	load_stack(q, c);
+	if (q->number != TALLY_NO_FUNCTION)
+		begin_insns(q, &q->list[q->number]);
+	q->insns += c->insns;
+	c->insns = 0;
 }
 
 /* Whether a run goes on with the step at hand. */
@@ -95,19 +113,13 @@ HOT void save(const struct quick *q, struct counting *c)
 	struct tally_counters *counters = c->counters;
 
 	counters->called = q->number == TALLY_NO_FUNCTION;
+	if (q->number != TALLY_NO_FUNCTION)
+		settle_insns(q, &q->list[q->number]);
 	save_stack(q, c);
 	c->naming = q->naming;
 	c->base = q->base;
-	c->insns = q->insns - q->told;
 	c->items = q->items;
 	c->open = is_open(q, c);
-}
-
-/* Adds the instructions to F, the function that has run. */
-HOT void flush(struct quick *q, struct function *f)
-{
-	f->self_insns += q->insns - q->told;
-	q->told = q->insns;
 }
 
 /* The same as tally_deactivate and tally_activate. */
@@ -115,16 +127,16 @@ HOT void deactivate(const struct quick *q, const struct counting *c, struct func
 {
 	if (--f->active > 0)
 		return;
-	f->total_insns += q->insns - f->began_insns;
-	f->total_ticks += c->counters->ticks - f->began_ticks;
+	f->total_insns += q->insns;
+	f->total_ticks += c->counters->ticks;
 }
 
 HOT void activate(const struct quick *q, const struct counting *c, struct function *f)
 {
 	if (f->active++ > 0)
 		return;
-	f->began_insns = q->insns;
-	f->began_ticks = c->counters->ticks;
+	f->total_insns -= q->insns;
+	f->total_ticks -= c->counters->ticks;
 }
 
 HOT void run(struct quick *q, uint32_t number)
@@ -133,70 +145,62 @@ HOT void run(struct quick *q, uint32_t number)
 	q->match = tally_match(q->naming, number);
 }
 
-/* The same as tally_leave, tally_begin, push and pop of tally.c. */
-HOT int leave(struct quick *q, struct counting *c)
+static __attribute__((noinline)) void took(struct counting *c, uint32_t number, uint64_t tsc,
+					   uint64_t ticks)
 {
-	struct tally_counters *counters = c->counters;
+	int r = tally_took(c->t, c->counters, number, (struct calls_begin){tsc, ticks});
 
-	flush(q, &q->list[q->number]);
-	deactivate(q, c, &q->list[q->number]);
-	if (q->running.tsc == 0 || counters->last_tsc <= q->running.tsc)
-		return 0;
-	counters->function = q->number;
-	counters->begin = q->running;
-	return tally_took(c->t, counters);
+	if (r < 0)
+		c->error = r;
+}
+
+/* The same as tally_leave, tally_begin, push and pop of tally.c. */
+HOT void leave(const struct quick *q, struct counting *c)
+{
+	struct function *f = &q->list[q->number];
+
+	settle_insns(q, f);
+	deactivate(q, c, f);
+	if (c->counters->last_tsc > q->running.tsc && q->running.tsc != 0)
+		took(c, q->number, q->running.tsc, q->running.ticks);
 }
 
 HOT void begin(struct quick *q, const struct counting *c, uint32_t number, bool call)
 {
 	struct function *f = &q->list[number];
+	uint64_t tsc = call ? c->counters->last_tsc : 0;
 
 	f->calls += call;
-	f->unended += call && c->counters->last_tsc == 0;
+	f->unended += call && tsc == 0;
 	activate(q, c, f);
-	q->running = (struct calls_begin){call ? c->counters->last_tsc : 0, c->counters->ticks};
+	begin_insns(q, f);
+	q->running = (struct calls_begin){tsc, c->counters->ticks};
 	run(q, number);
-}
-
-HOT struct calls_frame *top_frame(const struct quick *q)
-{
-	return &q->frames[(q->top - 1) & q->mask];
 }
 
 HOT void push(struct quick *q, uint64_t from)
 {
-	flush(q, &q->list[q->number]);
+	settle_insns(q, &q->list[q->number]);
 	q->frames[q->top++ & q->mask] =
-		(struct calls_frame){.from = from, .function = q->number, .begin = q->running};
+		(struct calls_frame){.from = from, .begin = q->running, .function = q->number};
 	q->number = TALLY_NO_FUNCTION;
 	q->match = TALLY_NO_RECORD;
-	q->running = (struct calls_begin){0};
 }
 
-/* 0 or -ENOMEM. */
-HOT int pop(struct quick *q, struct counting *c)
+HOT struct calls_frame *frame_at(const struct quick *q, uint64_t position)
 {
-	const struct calls_frame *last = top_frame(q);
-	int r = leave(q, c);
+	return &q->frames[position & q->mask];
+}
 
+/* LAST is the innermost frame. */
+HOT void pop(struct quick *q, struct counting *c, const struct calls_frame *last)
+{
+	leave(q, c);
 	run(q, last->function);
-	q->running = last->begin;
+	begin_insns(q, &q->list[q->number]);
+	q->running.tsc = last->begin.tsc;
+	q->running.ticks = last->begin.ticks;
 	q->top--;
-	return r;
-}
-
-/* A jump that needs the whole stack. */
-static __attribute__((noinline)) int jump(struct quick *q, struct counting *c, uint32_t number,
-					  bool entry)
-{
-	int r;
-
-	flush(q, &q->list[q->number]);
-	save_stack(q, c);
-	r = tally_jump(c->t, c->counters, number, entry);
-	load_stack(q, c);
-	run(q, q->number);
-	return r;
 }
 
 /* As find_again() of tally.c, among the jumps that led to the running function. 0: not there. */
@@ -205,7 +209,7 @@ HOT unsigned find_again(const struct quick *q, uint32_t number, unsigned *ret_ju
 	unsigned jumps = 0;
 
 	for (uint64_t top = q->top; top != q->bottom; top--) {
-		const struct calls_frame *frame = &q->frames[(top - 1) & q->mask];
+		const struct calls_frame *frame = frame_at(q, top - 1);
 
 		if (frame->from != CALLS_JUMP)
 			break;
@@ -217,28 +221,59 @@ HOT unsigned find_again(const struct quick *q, uint32_t number, unsigned *ret_ju
 	return 0;
 }
 
-/* ENTRY: execution jumps to the function's first instruction, unless a call went there. 0 or
- * -ENOMEM. */
-HOT int enter(struct quick *q, struct counting *c, uint32_t number, bool entry)
+/* A jump that needs the whole stack, or makes it grow. */
+static void jump_far(struct quick *q, struct counting *c, uint32_t number, bool entry)
 {
-	unsigned jumps = 0, pops;
-	int r = 0;
+	int r;
 
-	if (q->number != TALLY_NO_FUNCTION) {
-		pops = find_again(q, number, &jumps);
-		if (pops == 0 && (!entry || jumps >= TALLY_MAX_JUMPS || q->top == q->limit))
-			return jump(q, c, number, entry);
-		if (pops == 0)
-			push(q, CALLS_JUMP);
-		for (; pops > 0 && r == 0; pops--)
-			r = pop(q, c);
-		if (r < 0 || (q->number != TALLY_NO_FUNCTION && !entry))
-			return r;
-		if (q->number != TALLY_NO_FUNCTION)
-			r = leave(q, c);
+	settle_insns(q, &q->list[q->number]);
+	save_stack(q, c);
+	r = tally_jump(c->t, c->counters, number, entry);
+	if (r < 0)
+		c->error = r;
+	load_stack(q, c);
+	if (q->number != TALLY_NO_FUNCTION)
+		begin_insns(q, &q->list[q->number]);
+}
+
+/* Execution jumps from the running function to function NUMBER. ENTRY: to its first instruction.
+ * Few steps need this; apart from the others it leaves them more registers. The stack is that of
+ * the counters. */
+static __attribute__((noinline)) void jump(struct counting *c, uint32_t number, bool entry)
+{
+	struct quick q = {.list = c->t->functions.list, .insns = c->counters->insns};
+	unsigned jumps = 0, pops;
+
+	load_stack(&q, c);
+	pops = find_again(&q, number, &jumps);
+	if (pops == 0 && (!entry || jumps >= TALLY_MAX_JUMPS || q.top == q.limit)) {
+		jump_far(&q, c, number, entry);
+		return;
 	}
-	begin(q, c, number, true);
-	return r;
+	if (pops == 0)
+		push(&q, CALLS_JUMP);
+	for (; pops > 0; pops--)
+		pop(&q, c, frame_at(&q, q.top - 1));
+	if (q.number == TALLY_NO_FUNCTION) {
+		begin(&q, c, number, true);
+	} else if (entry) {
+		leave(&q, c);
+		begin(&q, c, number, true);
+	}
+	save_stack(&q, c);
+}
+
+/* ENTRY: execution jumps to the function's first instruction, unless a call went there. */
+HOT void enter(struct quick *q, struct counting *c, uint32_t number, bool entry)
+{
+	if (q->number == TALLY_NO_FUNCTION) {
+		begin(q, c, number, true);
+		return;
+	}
+	save_stack(q, c);
+	jump(c, number, entry);
+	load_stack(q, c);
+	run(q, q->number);
 }
 
 /* Where the step behind the one at hand begins. False: unknown here. */
@@ -251,25 +286,29 @@ HOT bool next_start(const struct quick *q, const struct counting *c, uint64_t *r
 		base = nodes_place_address(c->nodes, node_of_step(*at++));
 	if ((*at & 15u) == NODE_STEP_PLACE)
 		return false;
-	*ret = base + c->cache->offsets[node_of_step(*at)];
+	*ret = base + q->offsets[node_of_step(*at)];
 	return true;
 }
 
-/* How many frames the return at hand ends. 0: it does not go behind the innermost call, or its
- * target is unknown here. */
-HOT unsigned ended_by_return(const struct quick *q, const struct counting *c)
+/* Ends the frames that the return at hand ends. False: the return does not go behind the innermost
+ * call, or its target is unknown here. */
+HOT bool count_return(struct quick *q, struct counting *c)
 {
+	const struct calls_frame *last = NULL;
 	uint64_t top = q->top, to;
-	const struct calls_frame *last;
 
-	while (top != q->bottom && q->frames[(top - 1) & q->mask].from == CALLS_JUMP)
-		top--;
-	if (top == q->bottom || !next_start(q, c, &to))
-		return 0;
-	last = &q->frames[(top - 1) & q->mask];
-	if (!calls_returns_to(last, to) || last->function == TALLY_NO_FUNCTION)
-		return 0;
-	return (unsigned)(q->top - top) + 1;
+	for (; top != q->bottom; top--) {
+		last = frame_at(q, top - 1);
+		if (__builtin_expect(last->from != CALLS_JUMP, 1))
+			break;
+	}
+	if (top == q->bottom || !next_start(q, c, &to) || !calls_returns_to(last, to) ||
+	    last->function == TALLY_NO_FUNCTION)
+		return false;
+	while (__builtin_expect(q->top != top, 0))
+		pop(q, c, frame_at(q, q->top - 1));
+	pop(q, c, last);
+	return true;
 }
 
 HOT void count_time(const struct quick *q, struct counting *c, unsigned int items,
@@ -290,36 +329,24 @@ HOT void count_op(struct quick *q, struct counting *c, const struct tally_op *op
 		push(q, q->base + op->from);
 }
 
-/* False: tally_steps.c has to carry the return out. */
-HOT bool count_return(struct quick *q, struct counting *c)
-{
-	unsigned n = ended_by_return(q, c);
-
-	c->returned = n == 0;
-	for (; n > 0 && c->error == 0; n--)
-		c->error = pop(q, c);
-	return !c->returned && c->error == 0;
-}
-
-/* False: the step ends with a return that is left to tally_steps.c; or an error. */
+/* False: the step ends with a return that is left to tally_steps.c. */
 HOT bool count_ops(struct quick *q, struct counting *c, const struct tally_record *r, bool timed)
 {
-	const struct tally_op *op = c->cache->ops + tally_record_ops(r), *last = op + r->items - 1;
-	bool known = true;
+	const struct tally_op *op = q->ops + tally_record_ops(r), *last = op + r->items - 1;
 
 	if (q->number != op->function)
-		c->error = enter(q, c, op->function, op->entry && !is_open(q, c));
+		enter(q, c, op->function, op->entry && !is_open(q, c));
 	count_op(q, c, op, timed);
-	while (op < last && c->error == 0) {
+	while (op < last) {
 		op++;
 		if (q->number != op->function)
-			c->error = enter(q, c, op->function, op->entry && op->begins);
+			enter(q, c, op->function, op->entry && op->begins);
 		count_op(q, c, op, timed);
 	}
-	if (op->returns)
-		known = count_return(q, c);
+	if (op->returns && !count_return(q, c))
+		c->returned = true;
 	q->at++;
-	return known && c->error == 0;
+	return !c->returned;
 }
 
 /* A step that only names a place. False: the place has no known naming. */
@@ -346,18 +373,17 @@ HOT bool count_step(struct quick *q, struct counting *c, bool timed)
 	const struct tally_record *r = &q->records[step];
 
 	/* The stack need not grow: an op enters a function by a jump, and calls another one. */
-	if (r->kind == TALLY_OPS && r->insns == q->naming && q->top + 2 * r->items <= q->limit)
+	if (tally_record_has_ops(r, q->naming) && q->top + UINT64_C(2) * r->items <= q->limit)
 		return count_ops(q, c, r, timed);
 	if (r->kind == TALLY_PLAIN && tally_record_naming(r) == q->naming) {
 		if (q->match != r->match)
-			c->error =
-				enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
+			enter(q, c, tally_record_function(r), r->entry && !is_open(q, c));
 		q->insns += r->insns;
 		q->items += r->items;
 		if (timed)
 			count_time(q, c, r->items, r->before, r->first);
 		q->at++;
-		return c->error == 0;
+		return true;
 	}
 	return (step & 15u) == NODE_STEP_PLACE && enter_place(q, c, node_of_step(step));
 }
@@ -380,18 +406,29 @@ HOT bool settle(struct quick *q, struct counting *c)
 /* Counts plain steps of the running function. */
 HOT void count_plain(struct quick *q)
 {
-	for (; q->at < q->end && q->records[*q->at].match == q->match; q->at++) {
-		q->insns += q->records[*q->at].insns;
-		q->items += q->records[*q->at].items;
+	const struct tally_record *records = q->records;
+	const uint32_t *at = q->at, *end = q->end, match = q->match;
+	uint64_t insns = 0, items = 0;
+
+	for (; at < end && records[*at].match == match; at++) {
+		insns += records[*at].insns;
+		items += records[*at].items;
 	}
+	q->at = at;
+	q->insns += insns;
+	q->items += items;
 }
 
 HOT void look_ahead(struct quick *q)
 {
 	const uint32_t *to = q->last - q->at > STEPS_AHEAD ? q->at + STEPS_AHEAD : q->last;
 
-	for (q->ahead = MAX_OF(q->ahead, q->at); q->ahead < to; q->ahead++)
-		__builtin_prefetch(&q->records[*q->ahead]);
+	const uint32_t *at = MAX_OF(q->ahead, q->at);
+
+#pragma GCC unroll 4
+	for (; at < to; at++)
+		__builtin_prefetch(&q->records[*at]);
+	q->ahead = at;
 }
 
 /* Counts the steps of one time. False: as above. */
@@ -424,7 +461,7 @@ int tally_quick(struct counting *c, uint32_t *at, uint32_t end)
 	    c->counters->called != (c->counters->function == TALLY_NO_FUNCTION))
 		return 0;
 	load(&q, c, *at, end);
-	while (q.at < q.last && count_steps_of_time(&q, c))
+	while (q.at < q.last && count_steps_of_time(&q, c) && c->error == 0)
 		;
 	save(&q, c);
 	*at = (uint32_t)(q.at - c->steps);
