@@ -225,6 +225,21 @@ static void perf_free(struct source *base)
 	free(s);
 }
 
+static uint64_t perf_unrecorded(const struct source *base)
+{
+	const struct source_perf *s = (const struct source_perf *)base;
+	struct cpulist online;
+	uint64_t n;
+
+	if (perf_read_online(s, &online) < 0)
+		return MANIFEST_ABSENT;
+	n = cpulist_count(&online);
+	for (uint32_t i = 0; i < base->n_cpus; i++)
+		n -= cpulist_has(&online, base->cpus[i].cpu) && s->cpus[i].sideband.fd >= 0 &&
+		     base->cpus[i].state != SOURCE_CPU_OFFLINE;
+	return n;
+}
+
 static const struct source_ops perf_ops = {
 	.name = "intel_pt",
 	.disable = perf_disable,
@@ -234,6 +249,7 @@ static const struct source_ops perf_ops = {
 	.yield = perf_yield,
 	.lost = perf_lost,
 	.ran = perf_ran,
+	.unrecorded = perf_unrecorded,
 	.free = perf_free,
 };
 

@@ -112,6 +112,9 @@ struct source_ops {
 	void (*describe)(struct source *s, struct procinfo *info);
 	/* Adds notes about what the source could not see. 0 or -errno. */
 	int (*add_notes)(struct source *s, struct manifest *m);
+	/* How many CPUs run threads now whose switches are not recorded; MANIFEST_ABSENT: unknown.
+	 * NULL: none. */
+	uint64_t (*unrecorded)(const struct source *s);
 	/* Frees everything, including S and its cpus. */
 	void (*free)(struct source *s);
 	/* The CPU's TSC now, on s->clock. NULL: the host's TSC. */

@@ -268,6 +268,10 @@ static void put_host(struct features *f, const struct manifest *m, uint32_t n_cp
 	for (size_t i = 0; i < m->n_cpus; i++)
 		if (m->cpus[i].cpu != MANIFEST_ANY)
 			n_cpus = MAX_OF(n_cpus, m->cpus[i].cpu + 1);
+	/* Where it is not known how many CPUs there were, there may have been more. */
+	n_cpus += m->unrecorded_cpus == MANIFEST_ABSENT
+			  ? 1
+			  : (uint32_t)MIN_OF(m->unrecorded_cpus, (uint64_t)MANIFEST_MAX_CPUS);
 	begin(f, LAYOUT_NRCPUS);
 	bytes_put_u32(&f->content, n_cpus); /* available */
 	bytes_put_u32(&f->content, n_cpus); /* online */

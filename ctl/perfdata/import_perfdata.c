@@ -302,6 +302,7 @@ static int write_bundle(struct import *i)
 		return import_no_memory();
 	fill_clock(i, m);
 	fill_trace(i, m);
+	m->unrecorded_cpus = perfdata_unrecorded(&i->data);
 	r = fill_host(i, m);
 	if (r == 0)
 		r = import_traces_write(&i->traces, i->path, i->pt.snapshot_mode != 0, m,

@@ -76,6 +76,7 @@ static int describe_source(struct manifest *m, struct source *s)
 	m->tsc_art_num = s->tsc_art_num;
 	m->tsc_art_den = s->tsc_art_den;
 	m->noretcomp = s->noretcomp;
+	m->unrecorded_cpus = s->ops->unrecorded ? s->ops->unrecorded(s) : 0;
 	m->clock_is_monotonic = !s->clock.valid && s->clock_is_monotonic;
 	if (copy_text(s->ops->name, &m->source) < 0 || copy_text(s->pt_terms, &m->pt_terms) < 0 ||
 	    copy_text(s->preset, &m->preset) < 0 || copy_text(s->pt_attr, &m->pt_attr) < 0 ||

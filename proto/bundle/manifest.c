@@ -38,6 +38,7 @@ void manifest_init(struct manifest *m)
 		.last_ns = MANIFEST_ABSENT,
 		.previous_stop_ns = MANIFEST_ABSENT,
 		.horizon_ns = MANIFEST_ABSENT,
+		.unrecorded_cpus = MANIFEST_ABSENT,
 		.kernel_start = MANIFEST_ABSENT,
 	};
 }

@@ -204,6 +204,9 @@ struct manifest {
 	/* Sideband */
 	uint64_t horizon_ns;	  /* only the folded base state is known before this; or ABSENT */
 	uint64_t dropped_records; /* folded by the timeline's limit */
+	/* CPUs on which threads may have run and whose sideband was not recorded; ABSENT: unknown.
+	 */
+	uint64_t unrecorded_cpus;
 	bool excluding; /* some processes are excluded, and with them all that are not listed */
 	struct manifest_cpu *cpus;
 	size_t n_cpus;

@@ -104,6 +104,7 @@ static const struct manifest_field sideband[] = {
 	U64_OPT(manifest, "horizonNSec", horizon_ns),
 	U64(manifest, "droppedRecords", dropped_records, UINT64_MAX),
 	BOOL_QUIET(manifest, "excluding", excluding),
+	U64_QUIET(manifest, "unrecordedCPUs", unrecorded_cpus),
 };
 
 static const struct manifest_field cpu[] = {

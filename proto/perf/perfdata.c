@@ -28,6 +28,7 @@
 #define ATTR_EXCLUDE_USER   (UINT64_C(1) << 4)
 #define ATTR_EXCLUDE_KERNEL (UINT64_C(1) << 5)
 #define ATTR_SAMPLE_ID_ALL  (UINT64_C(1) << 18)
+#define ATTR_CONTEXT_SWITCH (UINT64_C(1) << 26)
 
 struct header {
 	uint64_t size, attr_size;
@@ -103,8 +104,10 @@ static int read_attr(struct perfdata *p, const struct header *h, size_t i,
 	a->layout.sample_id_all = flags & ATTR_SAMPLE_ID_ALL;
 	a->exclude_user = flags & ATTR_EXCLUDE_USER;
 	a->exclude_kernel = flags & ATTR_EXCLUDE_KERNEL;
+	a->switches = flags & ATTR_CONTEXT_SWITCH;
 	bytes_in_init(&in, p->bytes + offset + h->attr_size - SECTION_SIZE, SECTION_SIZE);
 	*ret_ids = get_section(&in);
+	a->n_ids = ret_ids->size / sizeof(uint64_t);
 	return is_within(p, ret_ids) && ret_ids->size % sizeof(uint64_t) == 0 ? 0 : -EBADMSG;
 }
 

@@ -27,6 +27,7 @@
 #define PERFDATA_HOSTNAME  3u
 #define PERFDATA_OSRELEASE 4u
 #define PERFDATA_ARCH	   6u
+#define PERFDATA_NRCPUS	   7u
 #define PERFDATA_CPUDESC   8u
 #define PERFDATA_CPUID	   9u
 #define PERFDATA_FEATURES  256u
@@ -39,7 +40,8 @@ struct perfdata_attr {
 	uint32_t type; /* of the PMU */
 	uint64_t config;
 	struct perfrecord_layout layout;
-	bool exclude_user, exclude_kernel;
+	bool exclude_user, exclude_kernel, switches;
+	size_t n_ids; /* of CPUs, or of CPUs times threads */
 };
 
 struct perfdata_id {
@@ -128,6 +130,8 @@ const struct perfdata_attr *perfdata_pt_attr(const struct perfdata *p,
 					     const struct perfdata_pt *pt);
 /* Returns log2 of the CTC ticks between MTC packets, or UINT32_MAX without MTC packets. */
 uint32_t perfdata_mtc_period(const struct perfdata_pt *pt, uint64_t config);
+/* How many CPUs were online whose switches P has not; UINT64_MAX: unknown. */
+uint64_t perfdata_unrecorded(const struct perfdata *p);
 /* Whether nothing relates the trace to the times of the records: there are no TSC packets, no clock
  * conversion, or records without time. */
 bool perfdata_is_timeless(const struct perfdata *p, const struct perfdata_pt *pt);

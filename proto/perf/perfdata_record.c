@@ -69,6 +69,26 @@ int perfdata_parse_pt(const struct perfdata_record *record, struct perfdata_pt *
 	return 0;
 }
 
+/* tools/perf/util/header.c, write_nrcpus(): the CPUs of the host, then those that are online. An
+ * event of CPUs has an id for each CPU, and an event of threads has one for each thread on each CPU
+ * (tools/lib/perf/evsel.c, perf_evsel__alloc_id()). */
+uint64_t perfdata_unrecorded(const struct perfdata *p)
+{
+	const struct perfdata_section *s = &p->features[PERFDATA_NRCPUS];
+	uint64_t online, recorded = 0;
+	struct bytes_in in;
+
+	if (s->size < 2 * sizeof(uint32_t))
+		return UINT64_MAX;
+	bytes_in_init(&in, p->bytes + s->offset, s->size);
+	bytes_get_u32(&in);
+	online = bytes_get_u32(&in);
+	for (size_t i = 0; i < p->n_attrs; i++)
+		if (p->attrs[i].switches)
+			recorded = MAX_OF(recorded, (uint64_t)p->attrs[i].n_ids);
+	return online - MIN_OF(online, recorded);
+}
+
 const struct perfdata_attr *perfdata_pt_attr(const struct perfdata *p, const struct perfdata_pt *pt)
 {
 	for (size_t i = 0; i < p->n_attrs; i++)

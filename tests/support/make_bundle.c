@@ -390,6 +390,7 @@ static int describe(struct manifest *m, const struct make_bundle *how, uint64_t 
 	m->version = strdup("0");
 	m->trigger_kind = strdup("offline");
 	m->source = strdup("emulated");
+	m->unrecorded_cpus = 0;
 	m->have_clock = !how->monotonic;
 	m->clock_is_monotonic = how->monotonic;
 	m->time_mult = 1;

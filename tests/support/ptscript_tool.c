@@ -144,6 +144,7 @@ static int describe(const struct tool *t, struct manifest *m, uint64_t image_siz
 	m->trigger_kind = strdup("offline");
 	/* A bundle of a recorder, not a raw trace: code of guests is not decoded. */
 	m->source = strdup("intel_pt");
+	m->unrecorded_cpus = 0;
 	/* TSC ticks are ns. */
 	m->have_clock = true;
 	m->time_mult = 1;

@@ -127,6 +127,7 @@ static void open_some_cpus_only_traces_those(void **state)
 	perf_host_must_open(h);
 	assert_int_equal(h->source->n_cpus, 2);
 	assert_int_equal(h->source->cpus[1].cpu, 3);
+	assert_int_equal(h->source->ops->unrecorded(h->source), 2);
 	assert_int_equal(fake_perf_running(0), 0);
 	assert_int_equal(fake_perf_running(3), 1);
 	assert_true(h->source->trace_kernel && h->source->trace_user);
@@ -296,8 +297,12 @@ static void tend_cpu_offline_keeps_the_ring_and_online_opens_anew(void **state)
 	assert_ptr_equal(h->source->cpus[2].pt.aux, aux);
 	assert_int_equal(h->removed, 0);
 	assert_int_equal(perf_host_tend(h), 0);
+	assert_int_equal(h->source->ops->unrecorded(h->source), 0);
+	perf_host_online(h, "0-4\n");
+	assert_int_equal(h->source->ops->unrecorded(h->source), 2);
 	perf_host_online(h, "0-3\n");
 	assert_int_equal(perf_host_tend(h), 1);
+	assert_int_equal(h->source->ops->unrecorded(h->source), 0);
 	assert_int_equal(perf_host_state(h, 2), SOURCE_CPU_TRACING);
 	assert_int_equal(fake_perf_running(2), 1);
 	assert_int_equal(h->removed, 2);

@@ -44,6 +44,7 @@ static void fill_manifest(struct manifest *m)
 	m->pt_config = 0x2601;
 	m->trace_user = true;
 	m->have_clock = true;
+	m->unrecorded_cpus = 0;
 	m->time_shift = 31;
 	m->time_mult = 0x12345678;
 	m->time_zero = 0x1122334455667788;

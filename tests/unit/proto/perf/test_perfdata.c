@@ -341,9 +341,31 @@ static void perfdata_open_layouts_without_a_common_id_are_refused(void **state)
 	assert_non_null(strstr(error.what, "different layouts"));
 }
 
+/* An event of CPUs has an id for each of them. */
+static void perfdata_unrecorded_counts_cpus_without_switches(void **state)
+{
+	static const uint32_t cpus[] = {16, 8}; /* available, online */
+	struct perfdata_attr attrs[] = {{.n_ids = 8}, {.switches = true, .n_ids = 2}};
+	struct perfdata p = {.bytes = (const uint8_t *)cpus,
+			     .size = sizeof(cpus),
+			     .attrs = attrs,
+			     .n_attrs = ARRAY_SIZE(attrs)};
+
+	(void)state;
+	assert_int_equal(perfdata_unrecorded(&p), UINT64_MAX);
+	p.features[PERFDATA_NRCPUS].size = sizeof(cpus);
+	assert_int_equal(perfdata_unrecorded(&p), 6);
+	attrs[0].switches = true;
+	assert_int_equal(perfdata_unrecorded(&p), 0);
+	/* Of threads: one for each thread on each CPU. */
+	attrs[0].n_ids = 24;
+	assert_int_equal(perfdata_unrecorded(&p), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(perfdata_unrecorded_counts_cpus_without_switches),
 		cmocka_unit_test(perfdata_open_every_kind_is_read_to_its_end),
 		cmocka_unit_test(perfdata_open_plain_gives_the_fields),
 		cmocka_unit_test(perfdata_parse_pt_gives_what_was_written),
